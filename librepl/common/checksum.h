@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * checksum - the two hashes of the project, both of the XXH3 family.
+ *
+ * sum64 guards data messages and metadata against damage; hash128 names the
+ * content of a block when pools are compared. Neither is a defence against
+ * somebody who means harm: SSH and the data tokens are.
+ */
+#ifndef COMMON_CHECKSUM_H
+#define COMMON_CHECKSUM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HASH128_SIZE 16
+
+uint64_t sum64(const void *data, size_t len);
+
+/* The hash in canonical (big-endian) byte order. */
+void hash128(const void *data, size_t len, uint8_t out[HASH128_SIZE]);
+
+#endif

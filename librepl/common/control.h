@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * control - JSON-RPC lines of docs/PROTOCOL.md: framing, parsing, building.
+ *
+ * Pure but for memory: bytes in, json-c objects out. Used by both sides.
+ */
+#ifndef COMMON_CONTROL_H
+#define COMMON_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <json-c/json.h>
+
+#include "err.h"
+
+#define CONTROL_LINE_MAX  262144
+#define CONTROL_DEPTH_MAX 8
+#define CONTROL_VERSION   1
+
+#define CONTROL_PARSE_ERROR     (-32700)
+#define CONTROL_INVALID_REQUEST (-32600)
+#define CONTROL_NO_METHOD       (-32601)
+#define CONTROL_INVALID_PARAMS  (-32602)
+#define CONTROL_STATUS_BASE     (-32000)
+
+/* Collects bytes into lines; memory grows to CONTROL_LINE_MAX at most. */
+struct line_buf {
+	char *data;
+	size_t len;
+	size_t size;
+	size_t scanned; /* bytes known to hold no newline */
+	size_t line_len; /* of the line given out last, with its end */
+};
+
+void line_buf_init(struct line_buf *b);
+void line_buf_fini(struct line_buf *b);
+
+/*
+ * Room for at least one more byte: *space and *room to read into. When no
+ * line of CONTROL_LINE_MAX bytes has ended, REPL_E_PROTOCOL.
+ */
+int line_buf_space(struct line_buf *b, char **space, size_t *room, struct err *e);
+void line_buf_filled(struct line_buf *b, size_t count);
+
+/*
+ * The next whole line without its end, as a zero-terminated string valid until
+ * the next call on b; NULL if there is none yet. *len is its length: a line
+ * with an embedded zero byte has a shorter strlen().
+ */
+char *line_buf_next(struct line_buf *b, size_t *len);
+
+/* Parse one line strictly: one object, nothing after it, bounded depth. */
+int control_parse(const char *line, size_t len, struct json_object **out, struct err *e);
+
+/* A checked request. method and params point into obj. */
+struct control_request {
+	struct json_object *id;     /* borrowed; NULL for a notification */
+	const char *method;
+	struct json_object *params; /* object or NULL */
+};
+
+/* Returns 0, or a JSON-RPC code (CONTROL_INVALID_REQUEST) with e filled. */
+int control_request_check(struct json_object *obj, struct control_request *r, struct err *e);
+
+/* Build messages; each returns a new object or NULL (no memory). result and params are taken. */
+struct json_object *control_request_new(int64_t id, const char *method, struct json_object *params);
+struct json_object *control_result_new(struct json_object *id, struct json_object *result);
+/* code 0 means CONTROL_STATUS_BASE + e->code. next may be NULL. */
+struct json_object *control_error_new(struct json_object *id, int code, const struct err *e,
+				      const char *next);
+
+/*
+ * Take an answer apart: on a result *result is a new reference (may be NULL
+ * for null) and 0 returned; on an error e is filled from the peer's status and
+ * text (control characters replaced), next (size next_size, may be NULL) with
+ * its next step, and the status returned. An answer of another form or another
+ * id is REPL_E_PROTOCOL.
+ */
+int control_answer_check(struct json_object *obj, int64_t id, struct json_object **result,
+			 char *next, size_t next_size, struct err *e);
+
+/* Serialised with its newline into a new string; free(). NULL: no memory or over the limit. */
+char *control_line(struct json_object *obj, size_t *len);
+
+/*
+ * Typed members of params or results. A missing member (when required) or one
+ * of another type or out of range is REPL_E_INVAL with a text that names it.
+ */
+int control_get_u64(struct json_object *o, const char *name, uint64_t min, uint64_t max,
+		    uint64_t *out, struct err *e);
+int control_get_text(struct json_object *o, const char *name, size_t max, const char **out,
+		     struct err *e);
+int control_get_bool(struct json_object *o, const char *name, bool *out, struct err *e);
+int control_get_array(struct json_object *o, const char *name, size_t max,
+		      struct json_object **out, struct err *e);
+bool control_has(struct json_object *o, const char *name);
+
+/* Hexadecimal, lower case. */
+void hex_encode(const uint8_t *data, size_t len, char *out); /* 2 * len + 1 bytes */
+bool hex_decode(const char *text, size_t text_len, uint8_t *out, size_t out_len);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct status_row {
+	int code;
+	int exit_status;
+	const char *symbol;
+	const char *text;
+};
+
+static const struct status_row status_rows[] = {
+#define STATUS_ROW(name, value, exit_status, text) {value, exit_status, #name, text},
+	REPL_STATUS_TABLE(STATUS_ROW)
+#undef STATUS_ROW
+};
+
+#define STATUS_COUNT (sizeof(status_rows) / sizeof(status_rows[0]))
+
+/* The row order follows the values (0, -1, -2, ...), as the unit test checks. */
+static const struct status_row *
+status_row(int code)
+{
+	if (code > 0 || (size_t)-(long)code >= STATUS_COUNT)
+		return NULL;
+	return &status_rows[-code];
+}
+
+const char *
+repl_strstatus(int status)
+{
+	const struct status_row *row = status_row(status);
+
+	return row ? row->text : "unknown status";
+}
+
+int
+err_exit_status(int code)
+{
+	const struct status_row *row = status_row(code);
+
+	return row ? row->exit_status : 1;
+}
+
+/* "REPL_E_NOT_FOUND" -> "not-found"; out has room for every symbol. */
+static void
+symbol_to_name(const char *symbol, char *out, size_t size)
+{
+	const char *s = symbol + strlen("REPL_");
+	size_t i = 0;
+
+	if (strncmp(s, "E_", 2) == 0)
+		s += 2;
+	for (; *s && i + 1 < size; s++, i++) {
+		if (*s == '_')
+			out[i] = '-';
+		else
+			out[i] = (char)(*s >= 'A' && *s <= 'Z' ? *s - 'A' + 'a' : *s);
+	}
+	out[i] = '\0';
+}
+
+const char *
+err_name(int code)
+{
+	static _Thread_local char name[32];
+	const struct status_row *row = status_row(code);
+
+	if (!row)
+		return "unknown";
+	symbol_to_name(row->symbol, name, sizeof(name));
+	return name;
+}
+
+int
+err_by_name(const char *name)
+{
+	char have[32];
+
+	for (size_t i = 0; i < STATUS_COUNT; i++) {
+		symbol_to_name(status_rows[i].symbol, have, sizeof(have));
+		if (strcmp(have, name) == 0)
+			return status_rows[i].code;
+	}
+	return REPL_E_FAILED;
+}
+
+void
+err_clear(struct err *e)
+{
+	if (!e)
+		return;
+	e->code = REPL_OK;
+	e->text[0] = '\0';
+}
+
+int
+err_set(struct err *e, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (code >= 0)
+		code = REPL_E_FAILED;
+	if (!e)
+		return code;
+	e->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	return code;
+}
+
+int
+err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
+{
+	va_list ap;
+	char why[128];
+	size_t used;
+
+	if (code >= 0)
+		code = REPL_E_FAILED;
+	if (!e)
+		return code;
+	e->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	used = strlen(e->text);
+	(void)snprintf(e->text + used, sizeof(e->text) - used, ": %s",
+		       strerror_r(errnum, why, sizeof(why)));
+	return code;
+}
+
+int
+err_prefix(struct err *e, const char *fmt, ...)
+{
+	va_list ap;
+	char old[ERR_TEXT_MAX];
+	size_t used;
+
+	if (!e)
+		return REPL_E_FAILED;
+	memcpy(old, e->text, sizeof(old));
+	va_start(ap, fmt);
+	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	va_end(ap);
+	used = strlen(e->text);
+	/* A long cause is cut at its end: the prefix names the object. */
+	(void)snprintf(e->text + used, sizeof(e->text) - used, ": %.*s",
+		       (int)(sizeof(e->text) - used), old);
+	return e->code;
+}
+
+int
+err_from_errno(int errnum)
+{
+	switch (errnum) {
+	case ENOENT:
+	case ENOTDIR:
+		return REPL_E_NOT_FOUND;
+	case EEXIST:
+		return REPL_E_EXISTS;
+	case ENOSPC:
+	case EDQUOT:
+	case EFBIG:
+		return REPL_E_NOSPC;
+	case ENOMEM:
+		return REPL_E_NOMEM;
+	case EMFILE:
+	case ENFILE:
+		return REPL_E_LIMIT;
+	case ETIMEDOUT:
+		return REPL_E_TIMEOUT;
+	case EIO:
+		return REPL_E_IO;
+	case ELOOP:
+	case EXDEV:
+	case EACCES:
+	case EPERM:
+		return REPL_E_REFUSED;
+	default:
+		return REPL_E_FAILED;
+	}
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * err - an error code with its text, filled where the fault is known.
+ *
+ * Functions that can fail take a struct err * as their last parameter, fill it
+ * once at the place where the cause is known and return its code. Callers add
+ * context only where they know something new (err_prefix). NULL is allowed.
+ */
+#ifndef COMMON_ERR_H
+#define COMMON_ERR_H
+
+#include "librepl.h"
+
+#define ERR_TEXT_MAX 1024
+
+struct err {
+	int code; /* enum repl_status */
+	char text[ERR_TEXT_MAX];
+};
+
+/* Clear to REPL_OK and "". */
+void err_clear(struct err *e);
+
+/* Set code and formatted text, return code. Never sets REPL_OK. */
+int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* As err_set, with ": " and strerror(errnum) appended. */
+int err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Put "prefix: " before the text; returns the code. */
+int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The status for an errno: ENOENT -> NOT_FOUND, ENOSPC/EDQUOT -> NOSPC, ... */
+int err_from_errno(int errnum);
+
+/* The exit status of replctl for a code (REPL_STATUS_TABLE); 1 if unknown. */
+int err_exit_status(int code);
+
+/* Symbolic name without prefix, lower case, '-' for '_': "not-found". Never NULL. */
+const char *err_name(int code);
+
+/* Inverse of err_name(); REPL_E_FAILED for an unknown name. */
+int err_by_name(const char *name);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabric - connected endpoints over libfabric. The only file in front of
+ * <rdma/...> is fabric*.c.
+ *
+ * Two objects: a fab_lane on the initiator, one connected endpoint with its
+ * own completion queue; and a fab_server on the target, a listening port with
+ * all lanes of a session behind one completion queue. Neither starts a
+ * thread. A fab_lane is used by one thread at a time, a fab_server by one.
+ */
+#ifndef COMMON_FABRIC_H
+#define COMMON_FABRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct fab_lane;
+struct fab_server;
+
+enum fab_event_type {
+	FAB_NONE = 0,
+	FAB_RECV,    /* a message: data, len, slot */
+	FAB_WRITTEN, /* an RMA write was delivered */
+	FAB_READ,    /* an RMA read has its bytes */
+	FAB_REQUEST, /* server: somebody wants to connect; data, len = connect data */
+	FAB_JOINED,  /* server: the lane is connected */
+	FAB_CLOSED,  /* the connection is gone; text says why */
+};
+
+struct fab_event {
+	enum fab_event_type type;
+	unsigned lane; /* server: index */
+	unsigned slot; /* FAB_RECV: to give back by *_repost() */
+	const uint8_t *data;
+	size_t len;
+	char text[160];
+};
+
+struct fab_params {
+	const char *provider; /* "tcp", "verbs" */
+	const char *host;     /* numeric address */
+	uint16_t port;        /* connect; server: first of the range, 0 = any */
+	uint16_t port_last;   /* server */
+	unsigned depth;       /* messages in flight */
+	size_t msg_size;      /* largest message */
+	uint64_t key;         /* RMA key */
+};
+
+/* ---- initiator ---- */
+
+/* Connect and wait for the target's answer; hello is the connect data. */
+int fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
+		     uint64_t deadline_ns, struct fab_lane **out, struct err *e);
+void fab_lane_free(struct fab_lane *l);
+
+/* A free buffer of msg_size bytes to build a message in; NULL if depth are in flight. */
+uint8_t *fab_lane_buf(struct fab_lane *l);
+
+/* Send the first len bytes of the buffer from fab_lane_buf(). */
+int fab_lane_send(struct fab_lane *l, size_t len, struct err *e);
+
+/*
+ * Post an RMA write or read; FAB_WRITTEN or FAB_READ comes for each. Up to
+ * fab_lane_rma_room() may be outstanding.
+ */
+int fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e);
+int fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
+unsigned fab_lane_rma_room(const struct fab_lane *l);
+
+/* The next event without waiting: FAB_NONE if none. Never fails: loss is FAB_CLOSED. */
+void fab_lane_poll(struct fab_lane *l, struct fab_event *ev);
+
+/* Give back the receive buffer of a FAB_RECV. */
+void fab_lane_repost(struct fab_lane *l, unsigned slot);
+
+/*
+ * Sleep until one of the lanes may have an event, the deadline passes or
+ * wake_fd (-1: none) is readable. Does not spin: the caller does, by polling.
+ */
+void fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns);
+
+/* ---- target ---- */
+
+/*
+ * Listen, and register mem for RMA under p->key if mem is not NULL (write
+ * says whether RMA writes are allowed). Up to lanes connections are accepted.
+ */
+int fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len,
+		   bool write, struct fab_server **out, struct err *e);
+void fab_server_free(struct fab_server *s);
+
+uint16_t fab_server_port(const struct fab_server *s);
+
+/* Stop listening; pending requests are dropped, lanes go on. */
+void fab_server_close_port(struct fab_server *s);
+
+/* Answer the FAB_REQUEST given out last; data of it is invalid after. */
+int fab_server_accept(struct fab_server *s, unsigned lane, struct err *e);
+void fab_server_reject(struct fab_server *s);
+
+void fab_server_poll(struct fab_server *s, struct fab_event *ev);
+void fab_server_repost(struct fab_server *s, unsigned lane, unsigned slot);
+
+/* Send a small message (at most FAB_REPLY_MAX bytes), copied before return. */
+#define FAB_REPLY_MAX 64
+int fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t len);
+
+/* Shut one lane down; FAB_CLOSED follows if it was connected. */
+void fab_server_drop(struct fab_server *s, unsigned lane);
+
+void fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns);
+
+/* "libfabric 1.17, provider tcp"; static text or NULL if the provider is absent. */
+bool fab_provider_present(const char *provider);
+
+#endif

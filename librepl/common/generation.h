@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * generation - who is ahead: a chain of random identifiers for a pool's data.
+ *
+ * Pure. Each time that copies of a pool may start to differ a new identifier
+ * is made and the old one goes to the front of the history. Two copies are
+ * compared by looking each one's current identifier up in the other's history
+ * (DRBD does the same). The nil identifier means "never written".
+ */
+#ifndef COMMON_GENERATION_H
+#define COMMON_GENERATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define GEN_ID_SIZE 16
+#define GEN_HISTORY 15
+#define GEN_TEXT_SIZE 37 /* UUID text and a zero byte */
+
+struct gen_id {
+	uint8_t b[GEN_ID_SIZE];
+};
+
+struct generation {
+	struct gen_id current;
+	struct gen_id history[GEN_HISTORY]; /* newest first, nil when unused */
+};
+
+enum gen_relation {
+	GEN_EQUAL,     /* same current identifier */
+	GEN_AHEAD,     /* ours descends from theirs */
+	GEN_BEHIND,    /* theirs descends from ours */
+	GEN_DIVERGED,  /* a common ancestor, both went on */
+	GEN_UNRELATED, /* nothing in common */
+};
+
+bool gen_id_is_nil(const struct gen_id *id);
+bool gen_id_equal(const struct gen_id *a, const struct gen_id *b);
+
+/* id becomes current, the old current (unless nil) the newest history entry. */
+void gen_advance(struct generation *g, const struct gen_id *id);
+
+/* A nil current is behind everything that is not nil; two nil ones are equal. */
+enum gen_relation gen_compare(const struct generation *ours, const struct generation *theirs);
+
+const char *gen_relation_name(enum gen_relation r);
+
+/* Lower-case UUID text, and back (false if it is not one). */
+void gen_id_format(const struct gen_id *id, char out[GEN_TEXT_SIZE]);
+bool gen_id_parse(const char *text, struct gen_id *id);
+
+#endif

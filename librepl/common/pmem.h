@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmem - a pool's mapping and its flushing, through libpmem2.
+ *
+ * The only header in front of <libpmem2.h>. Two variants are linked: pmem.c
+ * (libpmem2), and tests' pmem_media.c, which also keeps a second image with
+ * only what was flushed (the media build).
+ */
+#ifndef COMMON_PMEM_H
+#define COMMON_PMEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "profile.h"
+#include "rangeset.h"
+
+struct pmem_map;
+
+/*
+ * Map size bytes of fd (the whole of the pool) shared; fd is not taken. With
+ * write false the mapping is read-only. path is used in error texts, and by
+ * the media variant to find its image at PATH.media.
+ */
+int pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
+		 struct err *e);
+void pmem_map_free(struct pmem_map *m);
+
+void *pmem_map_addr(const struct pmem_map *m);
+size_t pmem_map_size(const struct pmem_map *m);
+enum profile_granularity pmem_map_granularity(const struct pmem_map *m);
+
+/*
+ * Make count ranges durable together; on return all of them are. For page
+ * granularity this is one sync over the span of the ranges, since clean pages
+ * cost nothing there; otherwise lines are flushed range by range and one
+ * drain follows. Ranges lie inside the mapping (checked by the caller). The
+ * entries of r may be reordered and merged.
+ */
+int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
+
+/* Copy for the target's CPU; not durable before pmem_map_persist(). */
+void pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
+
+/* One 8-byte store; off is a multiple of 8. */
+void pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src);
+
+#endif

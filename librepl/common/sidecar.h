@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sidecar - the metadata file beside a pool: docs/POOL-FORMAT.md.
+ *
+ * NAME.repl holds two equal copies of one checksummed slot. An update writes
+ * and syncs the first copy, then the second: at every moment one of them is
+ * whole, and one damaged copy never brings back an older state. The same file
+ * stands beside the replica on the target and beside the pool on the
+ * initiator.
+ */
+#ifndef COMMON_SIDECAR_H
+#define COMMON_SIDECAR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "generation.h"
+
+#define SIDECAR_SUFFIX    ".repl"
+#define SIDECAR_VERSION   1
+#define SIDECAR_SLOT_SIZE 4096
+#define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
+
+/* What the pool's data is worth; on-media values. */
+enum sidecar_state {
+	SIDECAR_UP_TO_DATE = 1,
+	SIDECAR_INCONSISTENT = 2, /* a copy into it has begun and not ended */
+	SIDECAR_OUTDATED = 3,     /* known to miss updates */
+	SIDECAR_UNKNOWN = 4,      /* its writer went away without closing */
+};
+
+struct sidecar {
+	uint64_t sequence; /* counts updates of this file */
+	struct gen_id pool_uuid;
+	uint64_t pool_size;
+	struct generation generation;
+	enum sidecar_state state;
+	bool writer_open;       /* a writer attached and has not closed */
+	uint64_t created_s;     /* seconds since the epoch */
+	uint64_t updated_s;
+	char writer[128];       /* last writer, "user@host pid 123"; printable */
+	uint32_t epoch;         /* counts writer sessions; the data path's fence */
+};
+
+const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */
+
+/* Pure: one slot of SIDECAR_SLOT_SIZE bytes. */
+void sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE]);
+int sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct err *e);
+
+/*
+ * Read from an open file: the newest whole copy. *repair is set if the other
+ * one is damaged or older; the next sidecar_write() mends it. REPL_E_CORRUPT if
+ * neither is whole, REPL_E_VERSION if made by a newer version.
+ */
+int sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e);
+
+/* Increments sequence, sets updated_s, writes and syncs copy 1, then copy 2. */
+int sidecar_write(int fd, struct sidecar *s, struct err *e);
+
+#endif

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * wire - the data messages of docs/PROTOCOL.md, encoded and decoded.
+ *
+ * Pure: no I/O, no clock, no allocation. A message is one libfabric send:
+ *
+ *   header 32 bytes | entries, 16 bytes each | payload
+ *
+ * COMMIT goes to the target: entries are applied in order; COPY and ATOMIC8
+ * take their bytes from the payload, back to back; FLUSH names bytes that an
+ * RMA write has put there before; BARRIER makes all before it durable before
+ * anything after it is stored. One ACK answers each COMMIT when all of it is
+ * durable. All integers are little-endian.
+ */
+#ifndef COMMON_WIRE_H
+#define COMMON_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+#define WIRE_MAGIC       0x314c5052U /* "RPL1" */
+#define WIRE_VERSION     1
+#define WIRE_HEADER_SIZE 32
+#define WIRE_ENTRY_SIZE  16
+#define WIRE_ACK_SIZE    (WIRE_HEADER_SIZE + 16)
+#define WIRE_ENTRIES_MAX 256
+
+/* Bounds of what is negotiated in lanes.open. */
+#define WIRE_MSG_SIZE_MIN 4096U
+#define WIRE_MSG_SIZE_MAX (1U << 20)
+#define WIRE_DEPTH_MIN    2U
+#define WIRE_DEPTH_MAX    64U
+
+#define WIRE_TOKEN_SIZE 32
+#define WIRE_HELLO_SIZE 36 /* connect data: version, 3 zero bytes, token */
+
+enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2 };
+
+enum wire_op {
+	WIRE_OP_FLUSH = 1,
+	WIRE_OP_COPY = 2,
+	WIRE_OP_ATOMIC8 = 3,
+	WIRE_OP_BARRIER = 4,
+};
+
+struct wire_entry {
+	uint64_t off;
+	uint32_t len;
+	uint8_t op; /* enum wire_op */
+};
+
+/* A COMMIT under construction in a caller's buffer. */
+struct wire_commit {
+	uint8_t *buf;
+	size_t size;           /* of buf */
+	uint32_t entry_room;   /* entries reserved in front of the payload */
+	uint32_t entry_count;
+	size_t payload_len;
+};
+
+/*
+ * Start a COMMIT in buf with room for entry_room entries; the payload follows
+ * them. buf must be at least wire_commit_size(entry_room, 0).
+ */
+void wire_commit_begin(struct wire_commit *c, uint8_t *buf, size_t size, uint32_t entry_room);
+
+size_t wire_commit_size(uint32_t entry_count, size_t payload_len);
+
+/* True if an entry with payload_len inline bytes still fits. */
+bool wire_commit_fits(const struct wire_commit *c, size_t payload_len);
+
+/* Append an entry; data is for COPY and ATOMIC8 (len bytes), else NULL. It must fit. */
+void wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const void *data);
+
+/*
+ * Complete: moves the payload down onto the last entry if fewer entries than
+ * reserved were added, fills the header. Returns the message's length.
+ */
+size_t wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
+
+/* A received and checked COMMIT; pointers go into the received bytes. */
+struct wire_commit_view {
+	uint64_t seq;
+	uint32_t epoch;
+	uint32_t entry_count;
+	const uint8_t *entries; /* entry_count * WIRE_ENTRY_SIZE */
+	const uint8_t *payload;
+	size_t payload_len;
+};
+
+/*
+ * Check everything about a COMMIT: magic, version, type, lengths, checksum,
+ * known ops, every range inside pool_size without wrapping, ATOMIC8 of length
+ * 8 and alignment 8, BARRIER of zeros, payload used up exactly. Only then is
+ * *v filled. The error text names the field.
+ */
+int wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
+		       struct wire_commit_view *v, struct err *e);
+
+/* Entry i of a checked COMMIT. */
+struct wire_entry wire_commit_entry(const struct wire_commit_view *v, uint32_t i);
+
+struct wire_ack {
+	uint64_t seq;
+	uint32_t epoch;
+	int32_t status;      /* enum repl_status */
+	uint64_t service_ns; /* from taking the message to answering it */
+};
+
+/* Writes WIRE_ACK_SIZE bytes. */
+void wire_ack_encode(uint8_t *buf, const struct wire_ack *a);
+
+int wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *e);
+
+/* Connect data: WIRE_HELLO_SIZE bytes. */
+void wire_hello_encode(uint8_t *buf, const uint8_t token[WIRE_TOKEN_SIZE]);
+int wire_hello_decode(const uint8_t *buf, size_t len, uint8_t token[WIRE_TOKEN_SIZE]);
+
+#endif

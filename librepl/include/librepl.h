@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * librepl.h - replicate a range of persistent memory to remote hosts.
+ *
+ * A program maps its pool (any contiguous mapping), opens a replica set for it
+ * and from then on calls repl_persist() where it would have called
+ * pmem_persist(): the call returns when the range is durable on every target.
+ *
+ * Units.    Offsets and lengths are bytes, offsets count from the start of the
+ *           mapped range. Times are milliseconds unless the name says _us/_ns.
+ * Errors.   Functions return 0 or a negative value of enum repl_status and
+ *           never print, exit, abort or change a signal disposition. The text
+ *           of the last error of the calling thread is repl_errormsg().
+ * Threads.  A config object belongs to one thread at a time. A handle may be
+ *           used by any number of threads; a lane by one thread at a time.
+ *           Functions that name a lane return REPL_E_BUSY if a second thread
+ *           is inside the same lane.
+ * Deadlines. Every function returns within the deadline that the config gives
+ *           for its kind of call.
+ * Fork.     A handle does not survive fork(): the child must not use it.
+ */
+#ifndef LIBREPL_H
+#define LIBREPL_H 1
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define REPL_MUST_CHECK __attribute__((warn_unused_result))
+#define REPL_API        __attribute__((visibility("default")))
+#else
+#define REPL_MUST_CHECK
+#define REPL_API
+#endif
+
+#define REPL_VERSION_MAJOR 0
+#define REPL_VERSION_MINOR 1
+
+/* Limits that a caller may rely on. */
+#define REPL_TARGETS_MAX 16
+#define REPL_LANES_MAX   64
+
+/*
+ * Status codes: X(name, value, exit status of replctl, text).
+ * Values are part of the ABI and are never reused.
+ */
+#define REPL_STATUS_TABLE(X)                                                                       \
+	X(REPL_OK, 0, 0, "success")                                                                \
+	X(REPL_E_FAILED, -1, 1, "operation failed")                                                \
+	X(REPL_E_INVAL, -2, 2, "invalid argument")                                                 \
+	X(REPL_E_NOMEM, -3, 1, "out of memory")                                                    \
+	X(REPL_E_NOT_FOUND, -4, 3, "not found")                                                    \
+	X(REPL_E_EXISTS, -5, 4, "already exists")                                                  \
+	X(REPL_E_BUSY, -6, 4, "in use")                                                            \
+	X(REPL_E_REFUSED, -7, 4, "refused for safety")                                             \
+	X(REPL_E_DEGRADED, -8, 5, "replica degraded")                                              \
+	X(REPL_E_DIVERGED, -9, 6, "replica diverged")                                              \
+	X(REPL_E_UNREACHABLE, -10, 7, "target unreachable")                                        \
+	X(REPL_E_AUTH, -11, 8, "authentication failed")                                            \
+	X(REPL_E_TIMEOUT, -12, 9, "timed out")                                                     \
+	X(REPL_E_CONFIG, -13, 10, "configuration error")                                           \
+	X(REPL_E_PROTOCOL, -14, 1, "protocol error")                                               \
+	X(REPL_E_VERSION, -15, 1, "version not supported")                                         \
+	X(REPL_E_LIMIT, -16, 1, "resource limit too low")                                          \
+	X(REPL_E_NOSPC, -17, 1, "no space left")                                                   \
+	X(REPL_E_CORRUPT, -18, 1, "metadata damaged")                                              \
+	X(REPL_E_IO, -19, 1, "input/output error")                                                 \
+	X(REPL_E_LOST, -20, 7, "connection to the replica lost")                                   \
+	X(REPL_E_DIFFER, -21, 1, "contents differ")
+
+enum repl_status {
+#define REPL_STATUS_ENUM(name, value, exit_status, text) name = value,
+	REPL_STATUS_TABLE(REPL_STATUS_ENUM)
+#undef REPL_STATUS_ENUM
+};
+
+/* The fixed English text of a status; never NULL, also for unknown values. */
+REPL_API const char *repl_strstatus(int status);
+
+/*
+ * The text of the last error in the calling thread; "" when there was none.
+ * Valid until the thread's next call into the library.
+ */
+REPL_API const char *repl_errormsg(void);
+
+/* The library's version as "MAJOR.MINOR.PATCH". */
+REPL_API const char *repl_version(void);
+
+/* ---- configuration: librepl_config(3) ---------------------------------- */
+
+struct repl_config;
+
+/* What happens to a call in flight, and to later ones, when a replica is lost. */
+enum repl_on_loss {
+	REPL_ON_LOSS_DEGRADE = 0, /* go on without it; repl_stat() shows it; default */
+	REPL_ON_LOSS_FAIL = 1,    /* REPL_E_LOST from this call on */
+};
+
+/* A new object with the defaults of repl.conf(5). Free with repl_config_free(). */
+REPL_API int repl_config_new(struct repl_config **cfg) REPL_MUST_CHECK;
+REPL_API void repl_config_free(struct repl_config *cfg);
+
+/*
+ * Read an INI file, see repl.conf(5). path NULL means the file named by the
+ * environment variable REPL_CONFIG; if that is unset nothing is read and 0 is
+ * returned. An unknown key or a bad value is REPL_E_CONFIG and the text names
+ * file, line and key.
+ */
+REPL_API int repl_config_load(struct repl_config *cfg, const char *path) REPL_MUST_CHECK;
+
+/* Add a target "[user@]host[:ssh-port]/pool"; at most REPL_TARGETS_MAX. */
+REPL_API int repl_config_add_target(struct repl_config *cfg, const char *target) REPL_MUST_CHECK;
+
+/*
+ * Set one key of repl.conf(5) by name, e.g. ("lanes", "8"), ("on-loss",
+ * "fail"), ("op-timeout", "2000"), ("identity", "/home/a/.ssh/id_repl").
+ * One setter by name keeps file, environment and program in step.
+ */
+REPL_API int repl_config_set(struct repl_config *cfg, const char *key,
+			     const char *value) REPL_MUST_CHECK;
+
+/* ---- replica set: librepl_open(3) --------------------------------------- */
+
+struct repl;
+
+#define REPL_OPEN_CREATE     1U /* create the pool on a target where it is absent */
+#define REPL_OPEN_NO_COMPARE 2U /* caller knows that the replicas equal the range */
+
+/*
+ * Open the replicas of cfg for the size bytes mapped at addr. Both must be
+ * multiples of 4096. On success each replica equals the range: a new one is
+ * filled, an older one of the same lineage gets what differs (by block
+ * hashes). A replica that is newer, diverged or unrelated is REPL_E_DIVERGED
+ * and nothing is changed. The range must stay mapped until repl_close().
+ * cfg is copied. flags is an OR of REPL_OPEN_*, unknown bits are REPL_E_INVAL.
+ */
+REPL_API int repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags,
+		       struct repl **out) REPL_MUST_CHECK;
+
+/*
+ * Close and free, whatever is returned; NULL is allowed. What was flushed and
+ * not drained may or may not reach the replicas. Takes at most close-timeout.
+ */
+REPL_API int repl_close(struct repl *r);
+
+/* Granted lanes (every target grants at least this many), >= 1. */
+REPL_API unsigned repl_lanes(const struct repl *r);
+
+/* Number of replicas, in the order of the configuration. */
+REPL_API unsigned repl_replicas(const struct repl *r);
+
+/* ---- persistence: librepl_persist(3) ------------------------------------ */
+
+/*
+ * Post a range; returns at once. The library reads the bytes at any time up to
+ * the end of the lane's next drain. Later flushes of the same bytes on the
+ * same lane win. Overlapping and adjacent ranges are merged.
+ */
+REPL_API int repl_flush(struct repl *r, unsigned lane, size_t off, size_t len) REPL_MUST_CHECK;
+
+/* Wait until all that this lane flushed is durable on every replica. */
+REPL_API int repl_drain(struct repl *r, unsigned lane) REPL_MUST_CHECK;
+
+/* repl_flush() and repl_drain(). */
+REPL_API int repl_persist(struct repl *r, unsigned lane, size_t off, size_t len) REPL_MUST_CHECK;
+
+/*
+ * Make the 8 bytes at off, a multiple of 8, durable all or nothing: the
+ * target's CPU stores them in one instruction, after everything that this lane
+ * flushed before is durable.
+ */
+REPL_API int repl_persist_atomic8(struct repl *r, unsigned lane, size_t off) REPL_MUST_CHECK;
+
+/*
+ * Ordered pair: both ranges durable on return, and on no replica, at no
+ * moment, any byte of b without the whole of a. Ranges must not overlap.
+ */
+REPL_API int repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len,
+			       size_t b_off, size_t b_len) REPL_MUST_CHECK;
+
+/* Read from replica (0 .. repl_replicas()-1) into buf. */
+REPL_API int repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off,
+		       size_t len) REPL_MUST_CHECK;
+
+/* ---- observation: librepl_stat(3) ---------------------------------------- */
+
+enum repl_connection { REPL_CONN_CONNECTED, REPL_CONN_CONNECTING, REPL_CONN_STANDALONE };
+enum repl_replication { REPL_REPL_ESTABLISHED, REPL_REPL_RESYNCING, REPL_REPL_DEGRADED };
+enum repl_data { REPL_DATA_UP_TO_DATE, REPL_DATA_INCONSISTENT, REPL_DATA_OUTDATED, REPL_DATA_UNKNOWN };
+
+/* Bucket i of the histogram counts drains of [2^i, 2^(i+1)) ns; the last is open. */
+#define REPL_HIST_BUCKETS 40
+
+/*
+ * Counters since repl_open(). struct_size is set by the caller to
+ * sizeof(struct repl_stat); later versions only append fields.
+ */
+struct repl_stat {
+	size_t struct_size;
+	uint64_t flush_count;    /* ranges posted */
+	uint64_t merged_count;   /* ranges that were merged into another */
+	uint64_t drain_count;    /* drains completed */
+	uint64_t message_count;  /* messages sent to this replica */
+	uint64_t write_count;    /* RMA writes to this replica */
+	uint64_t read_count;     /* RMA reads from this replica */
+	uint64_t byte_count;     /* payload bytes sent to this replica */
+	uint64_t error_count;    /* failed operations */
+	uint64_t latency_ns[REPL_HIST_BUCKETS]; /* drains, by duration */
+	uint64_t degraded_count; /* drains that this replica missed */
+	int connection;          /* enum repl_connection */
+	int replication;         /* enum repl_replication */
+	int data;                /* enum repl_data */
+	char reason[256];        /* why, when not established */
+};
+
+REPL_API int repl_stat(struct repl *r, unsigned replica, struct repl_stat *st) REPL_MUST_CHECK;
+
+/*
+ * What was probed on a replica's target, as lines "fact = value (source)",
+ * then the chosen method per size and why. The text is the handle's and valid
+ * until repl_close().
+ */
+REPL_API int repl_profile(struct repl *r, unsigned replica, const char **text) REPL_MUST_CHECK;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * channel - the byte stream to a session process, over SSH (libssh).
+ *
+ * The host key is always checked against known_hosts; an unknown or changed
+ * one is REPL_E_AUTH with the fingerprint and what to do. Authentication is by
+ * agent and key files, as ~/.ssh/config says. First the subsystem "repl" is
+ * asked for; where the server has none, the command is executed. One thread
+ * at a time uses a channel.
+ */
+#ifndef LIBREPL_CHANNEL_H
+#define LIBREPL_CHANNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "target.h"
+
+struct channel;
+
+struct channel_options {
+	const struct target *target;
+	const char *identity;    /* or NULL */
+	const char *known_hosts; /* or NULL */
+	const char *command;     /* "repld session" */
+};
+
+int channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
+		 struct err *e);
+
+/* Closes at once; waits for nothing. NULL is allowed. */
+void channel_free(struct channel *c);
+
+/* All bytes written by the deadline, or an error (TIMEOUT, LOST). */
+int channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns,
+		  struct err *e);
+
+/*
+ * At least one byte. At the end of the stream REPL_E_LOST, with what the
+ * remote side wrote to its stderr and its exit status in the text (so "repld:
+ * command not found" reaches the user).
+ */
+int channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, size_t *got,
+		 struct err *e);
+
+/* The numeric address of the peer (for the data lanes' default); never NULL. */
+const char *channel_peer(const struct channel *c);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* config - struct repl_config: the keys of repl.conf(5), parsed. */
+#ifndef LIBREPL_CONFIG_H
+#define LIBREPL_CONFIG_H
+
+#include "err.h"
+#include "librepl.h"
+#include "target.h"
+
+struct repl_config {
+	struct target targets[REPL_TARGETS_MAX];
+	unsigned target_count;
+	char *identity;    /* private key file; NULL = as ssh would choose */
+	char *known_hosts; /* NULL = as ssh would choose */
+	char *provider;    /* "auto", "tcp", "verbs" */
+	char *command;     /* remote command when there is no subsystem: "repld session" */
+	char *pool_file;   /* file behind the mapped range; NULL = found from the mapping */
+	unsigned lanes;            /* wished, 1..64, 4 */
+	unsigned connect_timeout_ms; /* 10000: one target's SSH, hello, open, lanes */
+	unsigned op_timeout_ms;      /* 5000: flush, drain, persist, read, requests */
+	unsigned close_timeout_ms;   /* 5000 */
+	unsigned resync_timeout_ms;  /* 3600000: filling or catching up in repl_open() */
+	int on_loss;               /* enum repl_on_loss */
+};
+
+/* As the public calls, with the error in e. */
+int config_load(struct repl_config *c, const char *path, struct err *e);
+int config_set(struct repl_config *c, const char *key, const char *value, struct err *e);
+int config_add_target(struct repl_config *c, const char *target, struct err *e);
+int config_copy(const struct repl_config *c, struct repl_config **out, struct err *e);
+
+/* Store e as the calling thread's repl_errormsg() and return its code. */
+int config_report(const struct err *e);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * remote - one target: control channel, open pool, lanes.
+ *
+ * Control calls are serialised by a mutex inside, so that a heartbeat thread
+ * and others may share a remote; lanes are one thread's each.
+ */
+#ifndef LIBREPL_REMOTE_H
+#define LIBREPL_REMOTE_H
+
+#include <json-c/json.h>
+
+#include "config.h"
+#include "fabric.h"
+#include "generation.h"
+#include "plan.h"
+#include "profile.h"
+#include "sidecar.h"
+
+struct remote;
+
+/* info of docs/PROTOCOL.md, taken apart. */
+struct replica_info {
+	char name[TARGET_POOL_MAX + 1];
+	struct sidecar meta;
+	int durability; /* enum profile_class */
+	char filesystem[32];
+	bool sidecar_damaged;
+};
+
+/* What lanes.open granted, and the profile that the plan is made from. */
+struct lane_terms {
+	unsigned lanes;
+	unsigned depth;
+	size_t msg_size;
+	bool rma;
+	char provider[16];
+};
+
+/* SSH, hello. The config's timeouts are kept; it need not outlive the call. */
+int remote_new(const struct repl_config *c, const struct target *t, struct remote **out,
+		struct err *e);
+
+/* Ends it: pool.close and bye if still possible within timeout_ms, then the channel. */
+void remote_free(struct remote *s, unsigned timeout_ms);
+
+const struct target *remote_target(const struct remote *s);
+
+/* One request and its answer within op_timeout_ms. params is taken; result may be NULL. */
+int remote_call(struct remote *s, const char *method, struct json_object *params,
+		 struct json_object **result, struct err *e);
+
+/*
+ * The same in two steps, so that several requests are on their way: answers
+ * are taken in the order of the posts. No other thread may call meanwhile.
+ */
+int remote_post(struct remote *s, const char *method, struct json_object *params, int64_t *id,
+		 struct err *e);
+int remote_take(struct remote *s, int64_t id, struct json_object **result, struct err *e);
+
+/* The next safe step that the target gave with the last error; "" if none. */
+const char *remote_next_step(const struct remote *s);
+
+int remote_pool_open(struct remote *s, const char *name, bool write, struct err *e);
+int remote_pool_close(struct remote *s, struct err *e);
+int remote_pool_mark(struct remote *s, enum sidecar_state state, const struct generation *g,
+		      struct err *e);
+const struct replica_info *remote_info(const struct remote *s); /* of the open pool */
+const struct profile *remote_profile(const struct remote *s);
+
+/* Opens and connects count lanes (or what is granted). */
+int remote_lanes_open(struct remote *s, unsigned count, struct err *e);
+const struct lane_terms *remote_terms(const struct remote *s);
+struct fab_lane *remote_lane(struct remote *s, unsigned i);
+uint32_t remote_epoch(const struct remote *s);
+
+/* Take an info object apart, hostile as it may be. */
+int replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* conf - repld.conf(5): the daemon's settings with their defaults. */
+#ifndef REPLD_CONF_H
+#define REPLD_CONF_H
+
+#include <stdint.h>
+
+#include "err.h"
+
+enum conf_log { CONF_LOG_STDERR, CONF_LOG_SYSLOG, CONF_LOG_FILE };
+enum conf_level { CONF_LEVEL_ERROR, CONF_LEVEL_WARNING, CONF_LEVEL_INFO, CONF_LEVEL_DEBUG };
+
+struct conf {
+	char *path;            /* the file it came from, NULL if none */
+	char *pool_dir;        /* pool-dir; required */
+	char *listen;          /* listen, "address:port", [v6]:port; serve only */
+	char *host_key;        /* host-key; serve only, made if absent */
+	char *authorized_keys; /* authorized-keys; serve only */
+	char *user;            /* user: who serve becomes when started by root */
+	char *data_address;    /* data-address; NULL = where SSH came in */
+	unsigned data_port_first, data_port_last; /* data-ports = FIRST-LAST; 0 = any */
+	unsigned lanes_max;        /* lanes-max, 1..64, 16 */
+	unsigned sessions_max;     /* sessions-max, 64 */
+	unsigned message_size_max; /* message-size-max, bytes, 64 KiB */
+	int log;                   /* log = stderr | syslog | file:PATH */
+	char *log_file;
+	int log_level;             /* log-level */
+	unsigned heartbeat_ms;         /* heartbeat, 1000 */
+	unsigned heartbeat_timeout_ms; /* heartbeat-timeout, 10000 */
+	unsigned idle_timeout_ms;      /* idle-timeout, 300000 */
+	int ddio;   /* ddio = probe | on | off */
+	int domain; /* persistence-domain = probe | memory_controller | cpu_cache | system */
+};
+
+/* Defaults, then the file (path may be NULL: defaults only). */
+int conf_read(const char *path, struct conf *c, struct err *e);
+void conf_fini(struct conf *c);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * data - the target's end of the data lanes: one thread a session that takes
+ * COMMITs from all lanes, stores, flushes what has gathered in one go, and
+ * answers.
+ */
+#ifndef REPLD_DATA_H
+#define REPLD_DATA_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "fabric.h"
+#include "pmem.h"
+#include "wire.h"
+
+struct data;
+
+struct data_params {
+	const char *provider;
+	const char *address; /* numeric, to bind and to tell the initiator */
+	uint16_t port_first, port_last;
+	unsigned lanes;
+	unsigned depth;
+	size_t msg_size;
+	struct pmem_map *map;
+	bool write;          /* pool open for writing */
+	bool rma;            /* register the pool for RMA */
+	uint32_t epoch;
+	unsigned join_ms;    /* the port closes after this */
+};
+
+struct data_counters {
+	_Atomic uint64_t commits, commit_bytes, flushes, errors, lanes_joined, rejected;
+	_Atomic uint64_t last_commit_s;
+};
+
+/* Opens the port, makes tokens and key, starts the thread. */
+int data_new(const struct data_params *p, struct data **out, struct err *e);
+
+/* Stops the thread, closes port and lanes. */
+void data_free(struct data *d);
+
+uint16_t data_port(const struct data *d);
+uint64_t data_key(const struct data *d);
+const uint8_t *data_token(const struct data *d, unsigned lane); /* WIRE_TOKEN_SIZE */
+const struct data_counters *data_get_counters(const struct data *d);
+
+#endif

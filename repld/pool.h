@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pool - the store: pool files and their sidecars beneath the pool directory.
+ *
+ * Names are resolved beneath the directory only, without following any link
+ * out of it (openat2 with RESOLVE_BENEATH, and by hand where the kernel lacks
+ * it). Files are 0600. A pool is made under a temporary name with all space
+ * allocated and renamed when it is whole, sidecar first, so that a failed or
+ * killed create leaves nothing under the pool's name.
+ */
+#ifndef REPLD_POOL_H
+#define REPLD_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "sidecar.h"
+#include "target.h"
+
+struct pool_store;
+struct pool;
+
+struct pool_info {
+	char name[TARGET_POOL_MAX + 1];
+	struct sidecar meta;
+	bool sidecar_damaged; /* one copy */
+	char filesystem[32];  /* "tmpfs", "ext4", ... */
+	char damage[256];     /* list only: why meta is not valid, else "" */
+};
+
+/* Opens the directory, removes leftovers of killed creates. */
+int pool_store_new(const char *dir, struct pool_store **out, struct err *e);
+void pool_store_free(struct pool_store *s);
+int pool_store_dirfd(const struct pool_store *s);
+
+int pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
+		struct pool_info *info, struct err *e);
+int pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct err *e);
+
+/* Refused (BUSY) while a writer holds it. */
+int pool_remove(struct pool_store *s, const char *name, struct err *e);
+
+/*
+ * Pools in name order whose name is greater than after (NULL: from the first),
+ * at most max; *more says whether others follow. Damaged ones are listed too.
+ */
+int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsigned max,
+	      unsigned *count, bool *more, struct err *e);
+
+/*
+ * Open for reading or writing. For writing the lock is taken, writer_open is
+ * recorded with writer as its text and the epoch incremented. The file's size must be
+ * what the sidecar says (CORRUPT otherwise, names both).
+ */
+int pool_open(struct pool_store *s, const char *name, bool write, const char *writer,
+	      struct pool **out, struct err *e);
+int pool_fd(const struct pool *p);
+const char *pool_path(const struct pool *p); /* for error texts and the media variant */
+const struct pool_info *pool_get_info(const struct pool *p);
+
+/* Record state and, unless NULL, the chain. */
+int pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e);
+
+/* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
+int pool_close(struct pool *p, bool clean, struct err *e);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * probe - evidence about this machine, into a profile.
+ *
+ * Reads sysfs below a given root, so that tests can show it any machine.
+ */
+#ifndef REPLD_PROBE_H
+#define REPLD_PROBE_H
+
+#include "conf.h"
+#include "err.h"
+#include "pmem.h"
+#include "profile.h"
+
+#define PROBE_FACTS_MAX 32
+
+struct probe_fact {
+	char name[48];
+	char value[96];
+	char source[160];
+};
+
+struct probe {
+	struct profile profile;
+	unsigned fact_count;
+	struct probe_fact facts[PROBE_FACTS_MAX];
+};
+
+/*
+ * fd is an open pool (or a file in the pool directory), granularity is that of
+ * its mapping. provider "tcp" or "verbs". sysfs is "/sys" but in tests.
+ */
+int probe_run(const struct conf *c, int fd, const enum profile_granularity *granularity,
+	      const char *provider, const char *sysfs, struct probe *out, struct err *e);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * registry - what sessions there are under a pool directory.
+ *
+ * Each session keeps one small JSON file POOLDIR/.repld/PID-RANDOM.json, made
+ * by rename and locked (flock) through a companion for the session's life; a
+ * file whose lock can be had belongs to a dead session and is removed.
+ */
+#ifndef REPLD_REGISTRY_H
+#define REPLD_REGISTRY_H
+
+#include <json-c/json.h>
+
+#include "err.h"
+
+struct registry;
+
+/* Registers this process; REPL_E_LIMIT if sessions_max others are alive. */
+int registry_join(int pool_dirfd, unsigned sessions_max, struct registry **out, struct err *e);
+void registry_leave(struct registry *r);
+
+/* Replace this session's entry; o is borrowed. */
+int registry_update(struct registry *r, struct json_object *o, struct err *e);
+
+/* A new array of all live sessions' entries. */
+int registry_list(int pool_dirfd, struct json_object **out, struct err *e);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Every status has a name, a text and an exit status, and names map back. */
+#include "unit.h"
+
+#include <errno.h>
+
+#include "err.h"
+
+static void
+names_map_back(void **state)
+{
+	(void)state;
+	for (int code = 0; code >= REPL_E_DIFFER; code--) {
+		assert_int_equal(err_by_name(err_name(code)), code);
+		assert_string_not_equal(repl_strstatus(code), "unknown status");
+	}
+	assert_string_equal(err_name(REPL_E_NOT_FOUND), "not-found");
+	assert_string_equal(repl_strstatus(REPL_E_DIFFER - 1), "unknown status");
+	assert_int_equal(err_exit_status(REPL_E_TIMEOUT), 9);
+}
+
+static void
+prefix_keeps_cause_and_code(void **state)
+{
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(err_errno(&e, REPL_E_IO, EIO, "%s", "read"), REPL_E_IO);
+	assert_int_equal(err_prefix(&e, "pool %s", "p"), REPL_E_IO);
+	assert_string_equal(e.text, "pool p: read: Input/output error");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_map_back),
+		cmocka_unit_test(prefix_keeps_cause_and_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
