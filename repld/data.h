@@ -25,10 +25,10 @@ struct data_params {
 	unsigned depth;
 	size_t msg_size;
 	struct pmem_map *map;
-	bool write;          /* pool open for writing */
-	bool rma;            /* register the pool for RMA */
+	bool write; /* pool open for writing */
+	bool rma;   /* register the pool for RMA */
 	uint32_t epoch;
-	unsigned join_ms;    /* the port closes after this */
+	unsigned join_ms; /* the port closes after this */
 };
 
 struct data_counters {

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "fabric_ofi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OFI_API FI_VERSION(1, 17)
+
+static void
+hints_fill(struct fi_info *hints)
+{
+	hints->ep_attr->type = FI_EP_MSG;
+	hints->caps = FI_MSG | FI_RMA;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->addr_format = FI_FORMAT_UNSPEC;
+	/*
+	 * No FI_MR_BASIC: with it tcp hands out keys 1, 2, ...; without it our
+	 * own random key is honoured and a region is addressed by offset.
+	 */
+	hints->domain_attr->mr_mode = 0;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->tx_attr->msg_order = FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW;
+	hints->rx_attr->msg_order = FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW;
+}
+
+int
+ofi_info_new(const char *provider, const char *host, uint16_t port, uint64_t flags,
+	     struct fi_info **out, struct err *e)
+{
+	struct fi_info *hints = NULL;
+	char service[8];
+	int ret;
+
+	*out = NULL;
+	if (strcmp(provider, "tcp") != 0)
+		return err_set(e, REPL_E_INVAL, "provider '%s' is not supported here; use tcp",
+			       provider);
+	hints = fi_allocinfo();
+	if (!hints)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	hints_fill(hints);
+	hints->fabric_attr->prov_name = strdup(provider);
+	if (!hints->fabric_attr->prov_name) {
+		fi_freeinfo(hints);
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	(void)snprintf(service, sizeof(service), "%u", (unsigned)port);
+	ret = fi_getinfo(OFI_API, host, service, flags | FI_NUMERICHOST, hints, out);
+	fi_freeinfo(hints);
+	if (ret == -FI_ENODATA)
+		return err_set(e, REPL_E_UNREACHABLE,
+			       "libfabric has no provider '%s' for address %s", provider, host);
+	if (ret)
+		return ofi_err(e, REPL_E_UNREACHABLE, ret, host);
+	return 0;
+}
+
+int
+ofi_err(struct err *e, int code, long ret, const char *what)
+{
+	return err_set(e, code, "%s: %s", what, fi_strerror((int)-ret));
+}
+
+void
+ofi_close(struct fid *fid)
+{
+	if (fid)
+		(void)fi_close(fid);
+}
+
+int
+ofi_wait_fd(struct fid *fid)
+{
+	int fd = -1;
+
+	if (fi_control(fid, FI_GETWAIT, &fd))
+		return -1;
+	return fd;
+}
+
+bool
+fab_provider_present(const char *provider)
+{
+	struct fi_info *info = NULL;
+
+	if (ofi_info_new(provider, "127.0.0.1", 0, FI_SOURCE, &info, NULL))
+		return false;
+	fi_freeinfo(info);
+	return true;
+}

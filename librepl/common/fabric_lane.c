@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The initiator's half of fabric: one connected endpoint.
+ *
+ * Each lane has a fabric, domain and queues of its own: the tcp provider's
+ * progress is a domain's, so lanes of different threads would otherwise meet
+ * at one lock and do each other's work.
+ */
+#include "fabric_ofi.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "wire.h"
+
+#define LANE_RMA_MAX 32
+#define LANE_BATCH   8
+
+struct fab_lane {
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_eq *eq;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	size_t msg_size;
+	size_t inject_size;
+	unsigned depth;
+	uint64_t key;
+	uint8_t *send_mem; /* depth * msg_size */
+	uint8_t *recv_mem; /* depth * FAB_REPLY_MAX */
+	struct ofi_op *send_op, *recv_op;
+	struct ofi_op rma_op[LANE_RMA_MAX];
+	unsigned *send_free; /* stack of free slots */
+	unsigned send_free_count;
+	int building; /* slot given out by fab_lane_buf(), -1 if none */
+	unsigned rma_free[LANE_RMA_MAX];
+	unsigned rma_free_count;
+	struct fi_cq_msg_entry batch[LANE_BATCH];
+	unsigned batch_at, batch_len;
+	bool closed;
+	char why[128];
+};
+
+static int
+lane_post_recv(struct fab_lane *l, unsigned slot)
+{
+	struct ofi_op *op = &l->recv_op[slot];
+
+	op->kind = OFI_RECV;
+	op->slot = slot;
+	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * FAB_REPLY_MAX, FAB_REPLY_MAX, NULL,
+			    0, op);
+}
+
+static int
+lane_alloc(struct fab_lane *l)
+{
+	l->send_mem = malloc(l->depth * l->msg_size);
+	l->recv_mem = calloc(l->depth, FAB_REPLY_MAX);
+	l->send_op = calloc(l->depth, sizeof(*l->send_op));
+	l->recv_op = calloc(l->depth, sizeof(*l->recv_op));
+	l->send_free = calloc(l->depth, sizeof(*l->send_free));
+	if (!l->send_mem || !l->recv_mem || !l->send_op || !l->recv_op || !l->send_free)
+		return -1;
+	for (unsigned i = 0; i < l->depth; i++)
+		l->send_free[l->send_free_count++] = l->depth - 1 - i;
+	for (unsigned i = 0; i < LANE_RMA_MAX; i++)
+		l->rma_free[l->rma_free_count++] = LANE_RMA_MAX - 1 - i;
+	return 0;
+}
+
+static int
+lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
+{
+	struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
+	int ret;
+
+	cq_attr.size = 2UL * l->depth + LANE_RMA_MAX + 8;
+	ret = fi_fabric(info->fabric_attr, &l->fabric, NULL);
+	if (ret)
+		return ofi_err(e, REPL_E_FAILED, ret, "fi_fabric");
+	ret = fi_eq_open(l->fabric, &eq_attr, &l->eq, NULL);
+	if (ret)
+		return ofi_err(e, err_from_errno(-ret), ret, "fi_eq_open");
+	ret = fi_domain(l->fabric, info, &l->domain, NULL);
+	if (ret)
+		return ofi_err(e, err_from_errno(-ret), ret, "fi_domain");
+	ret = fi_cq_open(l->domain, &cq_attr, &l->cq, NULL);
+	if (ret)
+		return ofi_err(e, err_from_errno(-ret), ret, "fi_cq_open");
+	ret = fi_endpoint(l->domain, info, &l->ep, NULL);
+	if (ret)
+		return ofi_err(e, err_from_errno(-ret), ret, "fi_endpoint");
+	ret = fi_ep_bind(l->ep, &l->eq->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(l->ep, &l->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret)
+		ret = fi_enable(l->ep);
+	for (unsigned i = 0; !ret && i < l->depth; i++)
+		ret = lane_post_recv(l, i);
+	return ret ? ofi_err(e, err_from_errno(-ret), ret, "endpoint set-up") : 0;
+}
+
+/* Wait for the answer to fi_connect(). */
+static int
+lane_await_connected(struct fab_lane *l, const struct fab_params *p, uint64_t deadline_ns,
+		     struct err *e)
+{
+	struct fi_eq_err_entry fault = {0};
+	struct fi_eq_cm_entry entry;
+	struct pollfd pfd = {.fd = ofi_wait_fd(&l->eq->fid), .events = POLLIN};
+	struct fid *fids[1] = {&l->eq->fid};
+	uint32_t event;
+	ssize_t n;
+
+	for (;;) {
+		n = fi_eq_read(l->eq, &event, &entry, sizeof(entry), 0);
+		if (n >= 0 && event == FI_CONNECTED)
+			return 0;
+		if (n >= 0)
+			return err_set(e, REPL_E_UNREACHABLE, "data port %s:%u closed the lane",
+				       p->host, (unsigned)p->port);
+		if (n == -FI_EAVAIL) {
+			(void)fi_eq_readerr(l->eq, &fault, 0);
+			if (fault.err == FI_ECONNREFUSED)
+				return err_set(e, REPL_E_UNREACHABLE,
+					       "data port %s:%u refused the lane (a firewall, a "
+					       "used token, or the port has closed)",
+					       p->host, (unsigned)p->port);
+			return err_set(e, REPL_E_UNREACHABLE, "data port %s:%u: %s", p->host,
+				       (unsigned)p->port, fi_strerror(fault.err));
+		}
+		if (n != -FI_EAGAIN)
+			return ofi_err(e, REPL_E_UNREACHABLE, n, "fi_eq_read");
+		if (clock_now_ns() >= deadline_ns)
+			return err_set(e, REPL_E_TIMEOUT,
+				       "data port %s:%u did not answer; is it reachable, or set "
+				       "data-address and data-ports in repld.conf",
+				       p->host, (unsigned)p->port);
+		if (fi_trywait(l->fabric, fids, 1) == 0)
+			(void)poll(&pfd, 1, clock_left_ms(deadline_ns));
+	}
+}
+
+int
+fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
+		 uint64_t deadline_ns, struct fab_lane **out, struct err *e)
+{
+	struct fi_info *info = NULL;
+	struct fab_lane *l = NULL;
+	int rc;
+
+	*out = NULL;
+	rc = ofi_info_new(p->provider, p->host, p->port, 0, &info, e);
+	if (rc)
+		return rc;
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory");
+		goto out;
+	}
+	l->depth = p->depth;
+	l->msg_size = p->msg_size;
+	l->key = p->key;
+	l->building = -1;
+	l->inject_size = info->tx_attr->inject_size;
+	if (lane_alloc(l)) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
+			     p->msg_size);
+		goto out;
+	}
+	rc = lane_open_objects(l, info, e);
+	if (rc)
+		goto out;
+	rc = fi_connect(l->ep, info->dest_addr, hello, hello_len);
+	if (rc) {
+		rc = ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect");
+		goto out;
+	}
+	rc = lane_await_connected(l, p, deadline_ns, e);
+	if (rc)
+		goto out;
+	*out = l;
+	l = NULL;
+out:
+	fab_lane_free(l);
+	fi_freeinfo(info);
+	return rc;
+}
+
+void
+fab_lane_free(struct fab_lane *l)
+{
+	if (!l)
+		return;
+	ofi_close(l->ep ? &l->ep->fid : NULL);
+	ofi_close(l->cq ? &l->cq->fid : NULL);
+	ofi_close(l->domain ? &l->domain->fid : NULL);
+	ofi_close(l->eq ? &l->eq->fid : NULL);
+	ofi_close(l->fabric ? &l->fabric->fid : NULL);
+	free(l->send_mem);
+	free(l->recv_mem);
+	free(l->send_op);
+	free(l->recv_op);
+	free(l->send_free);
+	free(l);
+}
+
+uint8_t *
+fab_lane_buf(struct fab_lane *l)
+{
+	if (l->building < 0) {
+		if (l->send_free_count == 0)
+			return NULL;
+		l->building = (int)l->send_free[--l->send_free_count];
+	}
+	return l->send_mem + (size_t)l->building * l->msg_size;
+}
+
+static int
+lane_lost(struct fab_lane *l, struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "data lane lost: %s", l->why[0] ? l->why : "closed");
+}
+
+/* Posting found the connection gone: remember it for the next poll. */
+static int
+lane_post_failed(struct fab_lane *l, ssize_t ret, struct err *e)
+{
+	l->closed = true;
+	(void)snprintf(l->why, sizeof(l->why), "%s", fi_strerror((int)-ret));
+	return lane_lost(l, e);
+}
+
+int
+fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
+{
+	unsigned slot = (unsigned)l->building;
+	uint8_t *buf = l->send_mem + (size_t)slot * l->msg_size;
+	struct ofi_op *op = &l->send_op[slot];
+	ssize_t ret;
+
+	if (l->closed)
+		return lane_lost(l, e);
+	if (len <= l->inject_size) {
+		/* Copied at once: the slot stays for the next message. */
+		ret = fi_inject(l->ep, buf, len, 0);
+	} else {
+		op->kind = OFI_SEND;
+		op->slot = slot;
+		ret = fi_send(l->ep, buf, len, NULL, 0, op);
+		if (ret == 0)
+			l->building = -1;
+	}
+	return ret ? lane_post_failed(l, ret, e) : 0;
+}
+
+/* Takes an operation slot for RMA; the caller has seen room. */
+static struct ofi_op *
+lane_rma_op(struct fab_lane *l, enum ofi_kind kind)
+{
+	unsigned slot = l->rma_free[--l->rma_free_count];
+	struct ofi_op *op = &l->rma_op[slot];
+
+	op->kind = kind;
+	op->slot = slot;
+	return op;
+}
+
+unsigned
+fab_lane_rma_room(const struct fab_lane *l)
+{
+	return l->rma_free_count;
+}
+
+int
+fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)src, .iov_len = len};
+	struct fi_rma_iov rma = {.addr = off, .len = len, .key = l->key};
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = &rma, .rma_iov_count = 1};
+	ssize_t ret;
+
+	if (l->closed)
+		return lane_lost(l, e);
+	if (l->rma_free_count == 0)
+		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
+	msg.context = lane_rma_op(l, OFI_WRITE);
+	/*
+	 * Without a completion level tcp reports success for a wrong key or a
+	 * range out of bounds, and before the target's memory has the bytes.
+	 */
+	ret = fi_writemsg(l->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	if (ret) {
+		l->rma_free_count++;
+		return lane_post_failed(l, ret, e);
+	}
+	return 0;
+}
+
+int
+fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
+{
+	struct ofi_op *op;
+	ssize_t ret;
+
+	if (l->closed)
+		return lane_lost(l, e);
+	if (l->rma_free_count == 0)
+		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
+	op = lane_rma_op(l, OFI_READ);
+	ret = fi_read(l->ep, dst, len, NULL, 0, off, l->key, op);
+	if (ret) {
+		l->rma_free_count++;
+		return lane_post_failed(l, ret, e);
+	}
+	return 0;
+}
+
+static void
+lane_read_fault(struct fab_lane *l)
+{
+	struct fi_cq_err_entry fault = {0};
+
+	l->closed = true;
+	if (fi_cq_readerr(l->cq, &fault, 0) > 0 && l->why[0] == '\0')
+		(void)snprintf(l->why, sizeof(l->why), "%s", fi_strerror(fault.err));
+}
+
+/* Turn one completion into an event; FAB_NONE for one that is only ours. */
+static void
+lane_event(struct fab_lane *l, const struct fi_cq_msg_entry *c, struct fab_event *ev)
+{
+	struct ofi_op *op = c->op_context;
+
+	switch (op->kind) {
+	case OFI_SEND:
+		l->send_free[l->send_free_count++] = op->slot;
+		break;
+	case OFI_RECV:
+		ev->type = FAB_RECV;
+		ev->slot = op->slot;
+		ev->data = l->recv_mem + (size_t)op->slot * FAB_REPLY_MAX;
+		ev->len = c->len;
+		break;
+	case OFI_WRITE:
+	case OFI_READ:
+		l->rma_free[l->rma_free_count++] = op->slot;
+		ev->type = op->kind == OFI_WRITE ? FAB_WRITTEN : FAB_READ;
+		break;
+	}
+}
+
+void
+fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
+{
+	ssize_t n;
+
+	ev->type = FAB_NONE;
+	while (ev->type == FAB_NONE) {
+		if (l->batch_at == l->batch_len) {
+			if (l->closed)
+				break;
+			n = fi_cq_read(l->cq, l->batch, LANE_BATCH);
+			if (n == -FI_EAGAIN || n == 0)
+				return;
+			if (n < 0) {
+				lane_read_fault(l);
+				break;
+			}
+			l->batch_at = 0;
+			l->batch_len = (unsigned)n;
+		}
+		lane_event(l, &l->batch[l->batch_at++], ev);
+	}
+	if (ev->type == FAB_NONE) {
+		ev->type = FAB_CLOSED;
+		(void)snprintf(ev->text, sizeof(ev->text), "%s",
+			       l->why[0] ? l->why : "closed by the target");
+	}
+}
+
+void
+fab_lane_repost(struct fab_lane *l, unsigned slot)
+{
+	int ret = lane_post_recv(l, slot);
+
+	if (ret)
+		(void)lane_post_failed(l, ret, NULL);
+}
+
+void
+fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
+{
+	struct pollfd pfd[REPL_TARGETS_MAX + 1];
+	nfds_t n = 0;
+
+	for (unsigned i = 0; i < count && i < REPL_TARGETS_MAX; i++) {
+		struct fid *fids[1] = {&lanes[i]->cq->fid};
+
+		if (lanes[i]->closed || lanes[i]->batch_at != lanes[i]->batch_len ||
+		    fi_trywait(lanes[i]->fabric, fids, 1) != 0)
+			return;
+		pfd[n++] = (struct pollfd){.fd = ofi_wait_fd(&lanes[i]->cq->fid), .events = POLLIN};
+	}
+	if (wake_fd >= 0)
+		pfd[n++] = (struct pollfd){.fd = wake_fd, .events = POLLIN};
+	(void)poll(pfd, n, clock_left_ms(deadline_ns));
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The target's half of fabric: the data port and all lanes of a session behind
+ * one completion queue, so that one thread sees everything that has arrived.
+ */
+#include "fabric_ofi.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "wire.h"
+
+#define SERVER_BATCH    32
+#define SERVER_CM_DATA  256
+#define SERVER_EQ_EVERY 64 /* polls between looks at the event queue when all have joined */
+
+enum server_state { LANE_FREE, LANE_ACCEPTED, LANE_JOINED, LANE_GONE };
+
+struct server_lane {
+	struct fid_ep *ep;
+	enum server_state state;
+	bool closed_told;
+	uint8_t *recv_mem;
+	struct ofi_op *recv_op;
+};
+
+struct fab_server {
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_eq *eq;
+	struct fid_cq *cq;
+	struct fid_pep *pep;
+	struct fid_mr *mr;
+	struct fi_info *request; /* of the FAB_REQUEST given out last */
+	uint16_t port;
+	unsigned depth;
+	size_t msg_size;
+	unsigned lane_count;
+	unsigned polls;
+	struct server_lane *lanes;
+	struct fi_cq_msg_entry batch[SERVER_BATCH];
+	unsigned batch_at, batch_len;
+	struct {
+		struct fi_eq_cm_entry entry;
+		uint8_t data[SERVER_CM_DATA];
+	} cm;
+};
+
+static int
+server_listen_at(struct fab_server *s, const struct fab_params *p, uint16_t port,
+		 struct fi_info **info, struct err *e)
+{
+	int ret;
+	int rc = ofi_info_new(p->provider, p->host, port, FI_SOURCE, info, e);
+
+	if (rc)
+		return rc;
+	if (!s->fabric) {
+		struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
+
+		ret = fi_fabric((*info)->fabric_attr, &s->fabric, NULL);
+		if (ret)
+			return ofi_err(e, REPL_E_FAILED, ret, "fi_fabric");
+		ret = fi_eq_open(s->fabric, &eq_attr, &s->eq, NULL);
+		if (ret)
+			return ofi_err(e, err_from_errno(-ret), ret, "fi_eq_open");
+	}
+	ret = fi_passive_ep(s->fabric, *info, &s->pep, NULL);
+	if (!ret)
+		ret = fi_pep_bind(s->pep, &s->eq->fid, 0);
+	if (!ret)
+		ret = fi_listen(s->pep);
+	if (ret) {
+		ofi_close(s->pep ? &s->pep->fid : NULL);
+		s->pep = NULL;
+		return err_set(e, ret == -FI_EADDRINUSE ? REPL_E_BUSY : REPL_E_FAILED,
+			       "data port %s:%u: %s", p->host, (unsigned)port, fi_strerror(-ret));
+	}
+	return 0;
+}
+
+/* The first port of the range that is free; *info is of the listening address. */
+static int
+server_listen(struct fab_server *s, const struct fab_params *p, struct fi_info **info,
+	      struct err *e)
+{
+	union {
+		struct sockaddr sa;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} addr;
+	size_t len = sizeof(addr);
+	unsigned last = p->port_last < p->port ? p->port : p->port_last;
+	int rc = REPL_E_FAILED;
+
+	for (unsigned port = p->port; port <= last; port++) {
+		rc = server_listen_at(s, p, (uint16_t)port, info, e);
+		if (rc == 0)
+			break;
+		if (*info)
+			fi_freeinfo(*info);
+		*info = NULL;
+		if (rc != REPL_E_BUSY)
+			return rc;
+	}
+	if (rc) {
+		return err_set(e, REPL_E_BUSY,
+			       "no free data port from %u to %u; widen data-ports in repld.conf",
+			       (unsigned)p->port, last);
+	}
+	rc = fi_getname(&s->pep->fid, &addr, &len);
+	if (rc)
+		return ofi_err(e, REPL_E_FAILED, rc, "fi_getname");
+	s->port = ntohs(addr.sa.sa_family == AF_INET6 ? addr.in6.sin6_port : addr.in.sin_port);
+	return 0;
+}
+
+static int
+server_alloc_lanes(struct fab_server *s, unsigned lanes, struct err *e)
+{
+	s->lanes = calloc(lanes, sizeof(*s->lanes));
+	if (!s->lanes)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	s->lane_count = lanes;
+	for (unsigned i = 0; i < lanes; i++) {
+		struct server_lane *l = &s->lanes[i];
+
+		/* Mapped, so that buffers of lanes that stay idle cost nothing. */
+		l->recv_mem = mmap(NULL, s->depth * s->msg_size, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (l->recv_mem == MAP_FAILED) {
+			l->recv_mem = NULL;
+			return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
+				       s->depth, s->msg_size);
+		}
+		l->recv_op = calloc(s->depth, sizeof(*l->recv_op));
+		if (!l->recv_op)
+			return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	return 0;
+}
+
+int
+fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len, bool write,
+	       struct fab_server **out, struct err *e)
+{
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
+	uint64_t access = FI_REMOTE_READ | (write ? FI_REMOTE_WRITE : 0);
+	struct fi_info *info = NULL;
+	struct fab_server *s = calloc(1, sizeof(*s));
+	int rc;
+
+	*out = NULL;
+	if (!s)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	s->depth = p->depth;
+	s->msg_size = p->msg_size;
+	rc = server_alloc_lanes(s, lanes, e);
+	if (rc)
+		goto out;
+	rc = server_listen(s, p, &info, e);
+	if (rc)
+		goto out;
+	rc = fi_domain(s->fabric, info, &s->domain, NULL);
+	if (rc) {
+		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_domain");
+		goto out;
+	}
+	cq_attr.size = (size_t)lanes * s->depth * 2 + SERVER_BATCH;
+	rc = fi_cq_open(s->domain, &cq_attr, &s->cq, NULL);
+	if (rc) {
+		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_cq_open");
+		goto out;
+	}
+	if (mem) {
+		rc = fi_mr_reg(s->domain, mem, mem_len, access, 0, p->key, 0, &s->mr, NULL);
+		if (rc) {
+			rc = ofi_err(e, err_from_errno(-rc), rc, "registering the pool for RMA");
+			goto out;
+		}
+	}
+	*out = s;
+	s = NULL;
+out:
+	fi_freeinfo(info);
+	fab_server_free(s);
+	return rc;
+}
+
+void
+fab_server_free(struct fab_server *s)
+{
+	if (!s)
+		return;
+	fab_server_reject(s);
+	fab_server_close_port(s);
+	for (unsigned i = 0; i < s->lane_count; i++)
+		ofi_close(s->lanes[i].ep ? &s->lanes[i].ep->fid : NULL);
+	ofi_close(s->mr ? &s->mr->fid : NULL);
+	ofi_close(s->cq ? &s->cq->fid : NULL);
+	ofi_close(s->domain ? &s->domain->fid : NULL);
+	ofi_close(s->eq ? &s->eq->fid : NULL);
+	ofi_close(s->fabric ? &s->fabric->fid : NULL);
+	for (unsigned i = 0; i < s->lane_count; i++) {
+		if (s->lanes[i].recv_mem)
+			(void)munmap(s->lanes[i].recv_mem, s->depth * s->msg_size);
+		free(s->lanes[i].recv_op);
+	}
+	free(s->lanes);
+	free(s);
+}
+
+uint16_t
+fab_server_port(const struct fab_server *s)
+{
+	return s->port;
+}
+
+void
+fab_server_close_port(struct fab_server *s)
+{
+	if (s->pep)
+		ofi_close(&s->pep->fid);
+	s->pep = NULL;
+}
+
+static int
+server_post_recv(struct fab_server *s, unsigned lane, unsigned slot)
+{
+	struct server_lane *l = &s->lanes[lane];
+	struct ofi_op *op = &l->recv_op[slot];
+
+	op->kind = OFI_RECV;
+	op->lane = lane;
+	op->slot = slot;
+	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * s->msg_size, s->msg_size, NULL, 0,
+			    op);
+}
+
+int
+fab_server_accept(struct fab_server *s, unsigned lane, struct err *e)
+{
+	struct server_lane *l = &s->lanes[lane];
+	int ret;
+
+	if (!s->request)
+		return err_set(e, REPL_E_FAILED, "no connection request to accept");
+	if (l->state != LANE_FREE) {
+		fab_server_reject(s);
+		return err_set(e, REPL_E_BUSY, "lane %u is connected", lane);
+	}
+	ret = fi_endpoint(s->domain, s->request, &l->ep, NULL);
+	if (!ret)
+		ret = fi_ep_bind(l->ep, &s->eq->fid, 0);
+	if (!ret)
+		ret = fi_ep_bind(l->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!ret)
+		ret = fi_enable(l->ep);
+	for (unsigned i = 0; !ret && i < s->depth; i++)
+		ret = server_post_recv(s, lane, i);
+	if (!ret)
+		ret = fi_accept(l->ep, NULL, 0);
+	fi_freeinfo(s->request);
+	s->request = NULL;
+	if (ret) {
+		ofi_close(l->ep ? &l->ep->fid : NULL);
+		l->ep = NULL;
+		return ofi_err(e, err_from_errno(-ret), ret, "accepting a lane");
+	}
+	l->state = LANE_ACCEPTED;
+	return 0;
+}
+
+void
+fab_server_reject(struct fab_server *s)
+{
+	if (!s->request)
+		return;
+	if (s->pep)
+		(void)fi_reject(s->pep, s->request->handle, NULL, 0);
+	fi_freeinfo(s->request);
+	s->request = NULL;
+}
+
+static unsigned
+server_lane_of(const struct fab_server *s, const struct fid *fid)
+{
+	unsigned i;
+
+	for (i = 0; i < s->lane_count; i++) {
+		if (s->lanes[i].ep && &s->lanes[i].ep->fid == fid)
+			break;
+	}
+	return i;
+}
+
+/* One connection event, if there is one and it means something to the caller. */
+static void
+server_poll_eq(struct fab_server *s, struct fab_event *ev)
+{
+	struct fi_eq_err_entry fault = {0};
+	uint32_t event;
+	ssize_t n;
+
+	fab_server_reject(s); /* one that was not answered */
+	n = fi_eq_read(s->eq, &event, &s->cm, sizeof(s->cm), 0);
+	if (n == -FI_EAVAIL) {
+		(void)fi_eq_readerr(s->eq, &fault, 0);
+		ev->lane = server_lane_of(s, fault.fid);
+		if (ev->lane < s->lane_count) {
+			ev->type = FAB_CLOSED;
+			(void)snprintf(ev->text, sizeof(ev->text), "%s", fi_strerror(fault.err));
+		}
+		return;
+	}
+	if (n < (ssize_t)sizeof(s->cm.entry))
+		return;
+	switch (event) {
+	case FI_CONNREQ:
+		s->request = s->cm.entry.info;
+		ev->type = FAB_REQUEST;
+		ev->data = s->cm.entry.data;
+		ev->len = (size_t)n - sizeof(s->cm.entry);
+		break;
+	case FI_CONNECTED:
+		ev->lane = server_lane_of(s, s->cm.entry.fid);
+		if (ev->lane < s->lane_count) {
+			ev->type = FAB_JOINED;
+			s->lanes[ev->lane].state = LANE_JOINED;
+		}
+		break;
+	case FI_SHUTDOWN:
+		ev->lane = server_lane_of(s, s->cm.entry.fid);
+		if (ev->lane < s->lane_count) {
+			ev->type = FAB_CLOSED;
+			(void)snprintf(ev->text, sizeof(ev->text), "closed by the initiator");
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+/* FAB_CLOSED is given out once for a lane, whichever queue says it first. */
+static void
+server_closed_once(struct fab_server *s, struct fab_event *ev)
+{
+	struct server_lane *l = &s->lanes[ev->lane];
+
+	if (l->closed_told) {
+		ev->type = FAB_NONE;
+		return;
+	}
+	l->closed_told = true;
+	l->state = LANE_GONE;
+}
+
+static void
+server_cq_fault(struct fab_server *s, struct fab_event *ev)
+{
+	struct fi_cq_err_entry fault = {0};
+	const struct ofi_op *op;
+
+	if (fi_cq_readerr(s->cq, &fault, 0) <= 0 || !fault.op_context)
+		return;
+	op = fault.op_context;
+	ev->type = FAB_CLOSED;
+	ev->lane = op->lane;
+	(void)snprintf(ev->text, sizeof(ev->text), "%s", fi_strerror(fault.err));
+}
+
+static bool
+server_eq_due(struct fab_server *s)
+{
+	return s->pep || ++s->polls % SERVER_EQ_EVERY == 0;
+}
+
+void
+fab_server_poll(struct fab_server *s, struct fab_event *ev)
+{
+	const struct fi_cq_msg_entry *c;
+	const struct ofi_op *op;
+	ssize_t n;
+
+	ev->type = FAB_NONE;
+	if (s->batch_at == s->batch_len) {
+		s->batch_at = s->batch_len = 0;
+		n = fi_cq_read(s->cq, s->batch, SERVER_BATCH);
+		if (n > 0)
+			s->batch_len = (unsigned)n;
+		else if (n != -FI_EAGAIN && n != 0)
+			server_cq_fault(s, ev);
+		if (ev->type == FAB_NONE && s->batch_len == 0 && server_eq_due(s))
+			server_poll_eq(s, ev);
+	}
+	if (ev->type == FAB_NONE && s->batch_at < s->batch_len) {
+		c = &s->batch[s->batch_at++];
+		op = c->op_context;
+		ev->type = FAB_RECV;
+		ev->lane = op->lane;
+		ev->slot = op->slot;
+		ev->data = s->lanes[op->lane].recv_mem + (size_t)op->slot * s->msg_size;
+		ev->len = c->len;
+	}
+	if (ev->type == FAB_CLOSED)
+		server_closed_once(s, ev);
+}
+
+void
+fab_server_repost(struct fab_server *s, unsigned lane, unsigned slot)
+{
+	if (s->lanes[lane].state != LANE_GONE)
+		(void)server_post_recv(s, lane, slot);
+}
+
+int
+fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t len)
+{
+	struct server_lane *l = &s->lanes[lane];
+	ssize_t ret;
+
+	if (l->state == LANE_GONE || !l->ep)
+		return REPL_E_LOST;
+	/* Answers never outnumber what the initiator has in flight, so there is room. */
+	ret = fi_inject(l->ep, data, len, 0);
+	return ret ? REPL_E_LOST : 0;
+}
+
+void
+fab_server_drop(struct fab_server *s, unsigned lane)
+{
+	struct server_lane *l = &s->lanes[lane];
+
+	if (l->ep && l->state != LANE_GONE)
+		(void)fi_shutdown(l->ep, 0);
+}
+
+void
+fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
+{
+	struct fid *fids[2] = {&s->cq->fid, &s->eq->fid};
+	struct pollfd pfd[3] = {
+		{.fd = ofi_wait_fd(&s->cq->fid), .events = POLLIN},
+		{.fd = ofi_wait_fd(&s->eq->fid), .events = POLLIN},
+		{.fd = wake_fd, .events = POLLIN},
+	};
+
+	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, 2) != 0)
+		return;
+	(void)poll(pfd, wake_fd >= 0 ? 3 : 2, clock_left_ms(deadline_ns));
+	s->polls = SERVER_EQ_EVERY - 1;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "data.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "spin.h"
+
+#define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
+#define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
+
+enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
+
+/* A COMMIT that was taken and not yet answered. */
+struct commit {
+	struct wire_commit_view view;
+	unsigned lane;
+	unsigned slot;
+	uint32_t next_entry;    /* first one not yet applied */
+	const uint8_t *payload; /* of that entry */
+	enum commit_state state;
+	uint64_t taken_ns;
+};
+
+struct data_lane {
+	uint8_t token[WIRE_TOKEN_SIZE];
+	bool token_used;
+	bool broken; /* broke the protocol: its messages are ignored */
+	bool waits;  /* stopped at a BARRIER in this round's phase */
+};
+
+struct data {
+	struct data_params params;
+	struct fab_server *server;
+	struct data_lane *lanes;
+	struct commit *pending;
+	unsigned pending_count;
+	struct range *ranges;
+	size_t range_count;
+	unsigned joined, closed;
+	int failed; /* once a flush has failed nothing after it can be trusted */
+	uint64_t key;
+	uint64_t port_deadline_ns;
+	bool port_open;
+	int stop_fd;
+	_Atomic bool stop;
+	pthread_t thread;
+	bool thread_started;
+	struct data_counters counters;
+};
+
+/* ---- connections ---- */
+
+/* Compares all tokens in full, so that time says nothing about any of them. */
+static unsigned
+data_lane_by_token(struct data *d, const uint8_t token[WIRE_TOKEN_SIZE])
+{
+	unsigned found = d->params.lanes;
+
+	for (unsigned i = 0; i < d->params.lanes; i++) {
+		uint8_t diff = d->lanes[i].token_used ? 1 : 0;
+
+		for (unsigned k = 0; k < WIRE_TOKEN_SIZE; k++)
+			diff = (uint8_t)(diff | (d->lanes[i].token[k] ^ token[k]));
+		if (diff == 0)
+			found = i;
+	}
+	return found;
+}
+
+static void
+data_on_request(struct data *d, const struct fab_event *ev)
+{
+	uint8_t token[WIRE_TOKEN_SIZE];
+	unsigned lane = d->params.lanes;
+	struct err e;
+
+	err_clear(&e);
+	/* The provider may pad the connect data: the hello is its beginning. */
+	if (ev->len >= WIRE_HELLO_SIZE && wire_hello_decode(ev->data, WIRE_HELLO_SIZE, token) == 0)
+		lane = data_lane_by_token(d, token);
+	if (lane >= d->params.lanes) {
+		fab_server_reject(d->server);
+		atomic_fetch_add(&d->counters.rejected, 1);
+		log_warning("data port: refused a connection without a valid token");
+		return;
+	}
+	d->lanes[lane].token_used = true;
+	if (fab_server_accept(d->server, lane, &e))
+		log_error("lane %u: %s", lane, e.text);
+}
+
+static void
+data_close_port(struct data *d, const char *why)
+{
+	if (!d->port_open)
+		return;
+	fab_server_close_port(d->server);
+	d->port_open = false;
+	log_debug("data port closed: %s", why);
+}
+
+/* ---- messages ---- */
+
+static void
+data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t taken_ns)
+{
+	uint8_t buf[WIRE_ACK_SIZE];
+	struct wire_ack ack = {.seq = seq, .epoch = d->params.epoch, .status = status};
+
+	ack.service_ns = clock_now_ns() - taken_ns;
+	wire_ack_encode(buf, &ack);
+	(void)fab_server_reply(d->server, lane, buf, sizeof(buf));
+}
+
+/* The lane broke the protocol: say so if we can, and end it. */
+static void
+data_break_lane(struct data *d, unsigned lane, const struct fab_event *ev, uint64_t seq,
+		const struct err *e)
+{
+	log_error("lane %u: %s", lane, e->text);
+	atomic_fetch_add(&d->counters.errors, 1);
+	d->lanes[lane].broken = true;
+	data_answer(d, lane, seq, e->code, clock_now_ns());
+	fab_server_repost(d->server, lane, ev->slot);
+	fab_server_drop(d->server, lane);
+}
+
+static void
+data_on_message(struct data *d, const struct fab_event *ev)
+{
+	struct commit *c = &d->pending[d->pending_count];
+	struct err e;
+
+	if (d->lanes[ev->lane].broken)
+		return;
+	err_clear(&e);
+	memset(c, 0, sizeof(*c));
+	c->taken_ns = clock_now_ns();
+	c->lane = ev->lane;
+	c->slot = ev->slot;
+	if (wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view, &e) ==
+	    0) {
+		if (!d->params.write)
+			(void)err_set(&e, REPL_E_REFUSED, "COMMIT to a pool opened for reading");
+		else if (c->view.epoch != d->params.epoch)
+			(void)err_set(&e, REPL_E_REFUSED, "COMMIT of epoch %u, this is %u",
+				      c->view.epoch, d->params.epoch);
+	}
+	if (e.code) {
+		data_break_lane(d, ev->lane, ev, c->view.seq, &e);
+		return;
+	}
+	c->payload = c->view.payload;
+	d->pending_count++;
+}
+
+static void
+data_on_event(struct data *d, const struct fab_event *ev)
+{
+	switch (ev->type) {
+	case FAB_REQUEST:
+		data_on_request(d, ev);
+		break;
+	case FAB_JOINED:
+		atomic_fetch_add(&d->counters.lanes_joined, 1);
+		if (++d->joined == d->params.lanes)
+			data_close_port(d, "all lanes are connected");
+		break;
+	case FAB_RECV:
+		data_on_message(d, ev);
+		break;
+	case FAB_CLOSED:
+		d->closed++;
+		log_debug("lane %u closed: %s", ev->lane, ev->text);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- applying ---- */
+
+static void
+data_flush(struct data *d)
+{
+	struct err e;
+
+	if (d->range_count == 0)
+		return;
+	err_clear(&e);
+	if (!d->failed && pmem_map_persist(d->params.map, d->ranges, d->range_count, &e)) {
+		/* A later sync may report success for pages that this one lost. */
+		log_error("flush failed, no further update is accepted: %s", e.text);
+		d->failed = e.code;
+	}
+	atomic_fetch_add(&d->counters.flushes, 1);
+	d->range_count = 0;
+}
+
+static void
+data_note_range(struct data *d, uint64_t off, uint64_t len)
+{
+	if (d->range_count == DATA_RANGES_MAX)
+		data_flush(d);
+	d->ranges[d->range_count++] = (struct range){.off = off, .len = len};
+}
+
+/* Apply c's entries up to its end or a BARRIER; true if it came to its end. */
+static bool
+commit_apply(struct data *d, struct commit *c)
+{
+	while (c->next_entry < c->view.entry_count) {
+		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
+
+		if (en.op == WIRE_OP_BARRIER)
+			return c->next_entry == c->view.entry_count;
+		if (en.op == WIRE_OP_COPY)
+			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
+		else if (en.op == WIRE_OP_ATOMIC8)
+			pmem_map_store8(d->params.map, en.off, c->payload);
+		if (en.op != WIRE_OP_FLUSH)
+			c->payload += en.len;
+		data_note_range(d, en.off, en.len);
+		atomic_fetch_add_explicit(&d->counters.commit_bytes, en.len, memory_order_relaxed);
+	}
+	return true;
+}
+
+static void
+commit_finish(struct data *d, struct commit *c)
+{
+	c->state = COMMIT_ANSWERED;
+	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
+	/* The buffer first: the answer invites the next message. */
+	fab_server_repost(d->server, c->lane, c->slot);
+	data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
+}
+
+/*
+ * One phase: each lane goes on through its COMMITs, in their order, up to its
+ * next BARRIER; then one flush for all lanes; then those that came to their
+ * end are answered. Returns true while a lane still waits behind a BARRIER.
+ */
+static bool
+data_phase(struct data *d)
+{
+	bool more = false;
+
+	for (unsigned i = 0; i < d->params.lanes; i++)
+		d->lanes[i].waits = false;
+	for (unsigned i = 0; i < d->pending_count; i++) {
+		struct commit *c = &d->pending[i];
+
+		if (c->state != COMMIT_TAKEN || d->lanes[c->lane].waits)
+			continue;
+		if (!commit_apply(d, c)) {
+			d->lanes[c->lane].waits = true;
+			more = true;
+		} else {
+			c->state = COMMIT_APPLIED;
+		}
+	}
+	data_flush(d);
+	for (unsigned i = 0; i < d->pending_count; i++) {
+		struct commit *c = &d->pending[i];
+
+		if (c->state == COMMIT_APPLIED)
+			commit_finish(d, c);
+	}
+	return more;
+}
+
+static void
+data_apply(struct data *d)
+{
+	if (d->pending_count == 0)
+		return;
+	while (data_phase(d))
+		;
+	d->pending_count = 0;
+	atomic_store_explicit(&d->counters.last_commit_s, (uint64_t)time(NULL),
+			      memory_order_relaxed);
+}
+
+/* ---- thread ---- */
+
+/* Take all that has arrived; false if there was nothing. */
+static bool
+data_gather(struct data *d)
+{
+	struct fab_event ev;
+	bool any = false;
+
+	while (d->pending_count < DATA_PENDING_MAX) {
+		fab_server_poll(d->server, &ev);
+		if (ev.type == FAB_NONE)
+			break;
+		any = true;
+		data_on_event(d, &ev);
+	}
+	return any;
+}
+
+static void *
+data_main(void *arg)
+{
+	struct data *d = arg;
+	struct spin spin = {0};
+
+	while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
+		if (data_gather(d)) {
+			data_apply(d);
+			spin_reset(&spin);
+			continue;
+		}
+		if (spin_again(&spin))
+			continue;
+		if (d->port_open && clock_now_ns() >= d->port_deadline_ns)
+			data_close_port(d, "not all lanes were connected in time");
+		fab_server_wait(d->server, d->stop_fd,
+				d->port_open ? d->port_deadline_ns : clock_deadline(60000));
+		spin_reset(&spin);
+	}
+	return NULL;
+}
+
+/* ---- construction ---- */
+
+static int
+data_random(struct data *d, struct err *e)
+{
+	for (unsigned i = 0; i < d->params.lanes; i++) {
+		if (getrandom(d->lanes[i].token, WIRE_TOKEN_SIZE, 0) != WIRE_TOKEN_SIZE)
+			return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	}
+	if (getrandom(&d->key, sizeof(d->key), 0) != (ssize_t)sizeof(d->key))
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	return 0;
+}
+
+static int
+data_start_thread(struct data *d, struct err *e)
+{
+	sigset_t all, old;
+	int ret;
+
+	(void)sigfillset(&all);
+	/* A fault in a mapping must reach the handler, so it stays unblocked. */
+	(void)sigdelset(&all, SIGBUS);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&d->thread, NULL, data_main, d);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		return err_errno(e, REPL_E_LIMIT, ret, "starting the data thread");
+	d->thread_started = true;
+	return 0;
+}
+
+int
+data_new(const struct data_params *p, struct data **out, struct err *e)
+{
+	struct fab_params fp = {.provider = p->provider,
+				.host = p->address,
+				.port = p->port_first,
+				.port_last = p->port_last,
+				.depth = p->depth,
+				.msg_size = p->msg_size};
+	struct data *d = calloc(1, sizeof(*d));
+	int rc;
+
+	*out = NULL;
+	if (!d)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	d->params = *p;
+	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	d->lanes = calloc(p->lanes, sizeof(*d->lanes));
+	d->pending = calloc(DATA_PENDING_MAX, sizeof(*d->pending));
+	d->ranges = calloc(DATA_RANGES_MAX, sizeof(*d->ranges));
+	if (d->stop_fd < 0 || !d->lanes || !d->pending || !d->ranges) {
+		rc = err_set(e, REPL_E_NOMEM, "no memory or descriptors for the data lanes");
+		goto out;
+	}
+	rc = data_random(d, e);
+	if (rc)
+		goto out;
+	fp.key = d->key;
+	rc = fab_server_new(&fp, p->lanes, p->rma ? pmem_map_addr(p->map) : NULL,
+			    pmem_map_size(p->map), p->write, &d->server, e);
+	if (rc)
+		goto out;
+	d->port_open = true;
+	d->port_deadline_ns = clock_deadline(p->join_ms);
+	rc = data_start_thread(d, e);
+	if (rc)
+		goto out;
+	*out = d;
+	d = NULL;
+out:
+	data_free(d);
+	return rc;
+}
+
+void
+data_free(struct data *d)
+{
+	uint64_t one = 1;
+
+	if (!d)
+		return;
+	if (d->thread_started) {
+		atomic_store(&d->stop, true);
+		(void)!write(d->stop_fd, &one, sizeof(one));
+		(void)pthread_join(d->thread, NULL);
+	}
+	fab_server_free(d->server);
+	if (d->stop_fd >= 0)
+		(void)close(d->stop_fd);
+	free(d->ranges);
+	free(d->pending);
+	free(d->lanes);
+	free(d);
+}
+
+uint16_t
+data_port(const struct data *d)
+{
+	return fab_server_port(d->server);
+}
+
+uint64_t
+data_key(const struct data *d)
+{
+	return d->key;
+}
+
+const uint8_t *
+data_token(const struct data *d, unsigned lane)
+{
+	return d->lanes[lane].token;
+}
+
+const struct data_counters *
+data_get_counters(const struct data *d)
+{
+	return &d->counters;
+}
