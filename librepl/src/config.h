@@ -15,12 +15,12 @@ struct repl_config {
 	char *provider;    /* "auto", "tcp", "verbs" */
 	char *command;     /* remote command when there is no subsystem: "repld session" */
 	char *pool_file;   /* file behind the mapped range; NULL = found from the mapping */
-	unsigned lanes;            /* wished, 1..64, 4 */
+	unsigned lanes;    /* wished, 1..64, 4 */
 	unsigned connect_timeout_ms; /* 10000: one target's SSH, hello, open, lanes */
 	unsigned op_timeout_ms;      /* 5000: flush, drain, persist, read, requests */
 	unsigned close_timeout_ms;   /* 5000 */
 	unsigned resync_timeout_ms;  /* 3600000: filling or catching up in repl_open() */
-	int on_loss;               /* enum repl_on_loss */
+	int on_loss;                 /* enum repl_on_loss */
 };
 
 /* As the public calls, with the error in e. */

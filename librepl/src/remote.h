@@ -11,8 +11,8 @@
 #include <json-c/json.h>
 
 #include "config.h"
-#include "fabric.h"
 #include "generation.h"
+#include "lane.h"
 #include "plan.h"
 #include "profile.h"
 #include "sidecar.h"
@@ -39,40 +39,51 @@ struct lane_terms {
 
 /* SSH, hello. The config's timeouts are kept; it need not outlive the call. */
 int remote_new(const struct repl_config *c, const struct target *t, struct remote **out,
-		struct err *e);
+	       struct err *e);
 
 /* Ends it: pool.close and bye if still possible within timeout_ms, then the channel. */
-void remote_free(struct remote *s, unsigned timeout_ms);
+void remote_free(struct remote *r, unsigned timeout_ms);
 
-const struct target *remote_target(const struct remote *s);
+/* How often the target wants to hear from us. */
+unsigned remote_heartbeat_ms(const struct remote *r);
+unsigned remote_op_timeout_ms(const struct remote *r);
+
+const struct target *remote_target(const struct remote *r);
 
 /* One request and its answer within op_timeout_ms. params is taken; result may be NULL. */
-int remote_call(struct remote *s, const char *method, struct json_object *params,
-		 struct json_object **result, struct err *e);
+int remote_call(struct remote *r, const char *method, struct json_object *params,
+		struct json_object **result, struct err *e);
 
 /*
  * The same in two steps, so that several requests are on their way: answers
  * are taken in the order of the posts. No other thread may call meanwhile.
  */
-int remote_post(struct remote *s, const char *method, struct json_object *params, int64_t *id,
-		 struct err *e);
-int remote_take(struct remote *s, int64_t id, struct json_object **result, struct err *e);
+int remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
+		struct err *e);
+int remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e);
 
 /* The next safe step that the target gave with the last error; "" if none. */
-const char *remote_next_step(const struct remote *s);
+const char *remote_next_step(const struct remote *r);
 
-int remote_pool_open(struct remote *s, const char *name, bool write, struct err *e);
-int remote_pool_close(struct remote *s, struct err *e);
-int remote_pool_mark(struct remote *s, enum sidecar_state state, const struct generation *g,
-		      struct err *e);
-const struct replica_info *remote_info(const struct remote *s); /* of the open pool */
-const struct profile *remote_profile(const struct remote *s);
+int remote_pool_open(struct remote *r, const char *name, bool write, struct err *e);
+int remote_pool_close(struct remote *r, struct err *e);
+int remote_pool_mark(struct remote *r, enum sidecar_state state, const struct generation *g,
+		     struct err *e);
+/* The same by a deadline of the caller's. */
+int remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
+			uint64_t deadline_ns, struct err *e);
+const struct replica_info *remote_info(const struct remote *r); /* of the open pool */
+const struct profile *remote_profile(const struct remote *r);
 
 /* Opens and connects count lanes (or what is granted). */
-int remote_lanes_open(struct remote *s, unsigned count, struct err *e);
-const struct lane_terms *remote_terms(const struct remote *s);
-struct fab_lane *remote_lane(struct remote *s, unsigned i);
-uint32_t remote_epoch(const struct remote *s);
+int remote_lanes_open(struct remote *r, unsigned count, struct err *e);
+const struct lane_terms *remote_terms(const struct remote *r);
+struct lane *remote_lane(struct remote *r, unsigned i);
+
+/* Read len bytes of the open pool from off by an idle lane. */
+int remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
+		uint64_t deadline_ns, struct err *e);
+uint32_t remote_epoch(const struct remote *r);
 
 /* Take an info object apart, hostile as it may be. */
 int replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e);

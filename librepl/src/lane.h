@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lane - one lane to one replica: what was flushed on it, and the execution of
+ * plans over the fabric.
+ *
+ * A lane never waits. The caller (repl.c) begins a job on the lanes of all
+ * replicas and steps them in turn until all are done, so that a drain costs
+ * the slowest replica, not the sum. One thread at a time uses a lane; the
+ * counters may be read by any.
+ */
+#ifndef LIBREPL_LANE_H
+#define LIBREPL_LANE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "plan.h"
+#include "rangeset.h"
+#include "wire.h"
+
+#define LANE_READ_MAX (1U << 20)
+
+struct lane_counters {
+	_Atomic uint64_t messages, writes, reads, bytes;
+};
+
+/* What a job does after everything that was flushed before. */
+enum lane_kind {
+	LANE_DRAIN,   /* nothing */
+	LANE_PAIR,    /* then the range, ordered behind a barrier */
+	LANE_ATOMIC8, /* then 8 bytes in one store, ordered behind a barrier */
+};
+
+enum lane_phase {
+	LANE_IDLE,
+	LANE_POST_WRITTEN, /* durability of what was written early is being asked for */
+	LANE_POST_FIRST,   /* the rest of what was flushed is being posted */
+	LANE_AWAIT_FIRST,  /* ... must be durable before the second may be posted */
+	LANE_POST_SECOND,
+	LANE_AWAIT, /* all is posted; answers are outstanding */
+};
+
+struct lane {
+	struct fab_lane *fab; /* borrowed */
+	const uint8_t *mem;   /* the application's range */
+	const struct profile *profile;
+	struct plan_limits limits;
+	unsigned depth;
+	size_t msg_size;
+	uint32_t epoch;
+	struct lane_counters counters;
+
+	struct rangeset todo;    /* flushed, not yet posted */
+	struct rangeset written; /* posted by RMA, its durability not yet asked for */
+
+	enum lane_phase phase;
+	enum lane_kind kind;
+	struct range second;
+	unsigned range_at; /* index into the set being posted */
+	uint64_t byte_at;  /* bytes of that range posted */
+	uint64_t asked_at; /* bytes of it whose durability was asked for */
+	bool barrier_due;  /* a BARRIER goes before the second */
+	bool read_due;     /* appliance: a read must follow the writes */
+	bool read_posted;  /* ... and did in this job */
+	uint64_t read_off;
+	struct wire_commit commit;
+	bool building;
+
+	uint64_t seq_sent, seq_acked;
+	unsigned rma_outstanding;
+	uint8_t scratch[8]; /* the appliance's read goes here */
+
+	int status; /* 0, or why the lane is lost */
+	char why[200];
+};
+
+struct lane_setup {
+	struct fab_lane *fab; /* borrowed */
+	const struct profile *profile;
+	bool rma;
+	unsigned depth;
+	size_t msg_size;
+	uint32_t epoch;
+};
+
+void lane_init(struct lane *l, const struct lane_setup *s);
+
+/* The memory that offsets of later calls refer to; the lane is idle. */
+void lane_bind(struct lane *l, const void *mem);
+
+/* The largest payload that goes by message, for these terms. */
+struct plan_limits lane_limits(bool rma, size_t msg_size);
+
+/*
+ * Note a range; large ones are written by RMA at once if there is room.
+ * Returns how many noted ranges it was merged with, or -1 if the lane is full:
+ * begin a drain and step until lane_posted(), then repeat.
+ */
+int lane_flush(struct lane *l, uint64_t off, uint64_t len);
+
+/* Begin a job. off and len are for LANE_PAIR and LANE_ATOMIC8. */
+void lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len);
+
+/* Do what can be done without waiting; true if something was done. */
+bool lane_step(struct lane *l);
+
+/* All of the job is on its way: its memory is still in use. */
+bool lane_posted(const struct lane *l);
+
+/* Finished, in success or not (l->status). */
+bool lane_done(const struct lane *l);
+
+/* Read up to LANE_READ_MAX bytes into dst on an idle lane; step until lane_done(). */
+int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
+
+/*
+ * Step lanes in turn until each fulfils until() or is lost, polling for a
+ * bounded time and then sleeping. Lanes that have not come so far by the
+ * deadline are given up with REPL_E_TIMEOUT: a late answer could be taken for
+ * that of a later request.
+ */
+void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+	       uint64_t deadline_ns);
+
+/* Give the lane up with a reason, e.g. a deadline. */
+void lane_fail(struct lane *l, int status, const char *why);
+
+#endif

@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "clock.h"
+#include "control.h"
+#include "wire.h"
+
+#define REMOTE_MSG_SIZE 32768U
+#define REMOTE_DEPTH    8U
+
+struct remote {
+	struct target target;
+	unsigned connect_timeout_ms;
+	unsigned op_timeout_ms;
+	char provider[16];
+	pthread_mutex_t lock; /* guards the channel and everything up to next_step */
+	bool lock_made;
+	struct channel *channel;
+	struct line_buf lines;
+	int64_t next_id;  /* of the next request */
+	int64_t await_id; /* of the next answer */
+	bool broken;      /* a request went wrong: the stream can't be trusted */
+	char next_step[512];
+	unsigned heartbeat_ms;
+	bool pool_open;
+	struct replica_info info;
+	struct profile profile;
+	uint32_t epoch;
+	struct lane_terms terms;
+	struct fab_lane **fabs;
+	struct lane *lanes;
+};
+
+/* ---- requests ---- */
+
+static int
+remote_send(struct remote *r, const char *method, struct json_object *params, uint64_t deadline_ns,
+	    int64_t *id, struct err *e)
+{
+	struct json_object *request = control_request_new(r->next_id, method, params);
+	char *line = NULL;
+	size_t len = 0;
+	int rc;
+
+	if (request)
+		line = control_line(request, &len);
+	json_object_put(request);
+	if (!line)
+		return err_set(e, REPL_E_NOMEM, "request %s: out of memory or too long", method);
+	rc = channel_write(r->channel, line, len, deadline_ns, e);
+	free(line);
+	if (rc) {
+		r->broken = true;
+		return rc;
+	}
+	*id = r->next_id++;
+	return 0;
+}
+
+/* The next line of the stream as an object. */
+static int
+remote_read_object(struct remote *r, uint64_t deadline_ns, struct json_object **out, struct err *e)
+{
+	char *line, *space;
+	size_t len, room, got;
+	int rc;
+
+	while (!(line = line_buf_next(&r->lines, &len))) {
+		rc = line_buf_space(&r->lines, &space, &room, e);
+		if (!rc)
+			rc = channel_read(r->channel, space, room, deadline_ns, &got, e);
+		if (rc)
+			return rc;
+		line_buf_filled(&r->lines, got);
+	}
+	return control_parse(line, len, out, e);
+}
+
+static int
+remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_object **result,
+	       struct err *e)
+{
+	struct json_object *answer = NULL, *value = NULL;
+	int rc;
+
+	r->next_step[0] = '\0';
+	if (id != r->await_id)
+		return err_set(e, REPL_E_INVAL, "answers are taken in the order of the requests");
+	rc = remote_read_object(r, deadline_ns, &answer, e);
+	if (rc) {
+		r->broken = true;
+		return rc;
+	}
+	r->await_id++;
+	rc = control_answer_check(answer, id, &value, r->next_step, sizeof(r->next_step), e);
+	if (rc == REPL_E_PROTOCOL)
+		r->broken = true;
+	json_object_put(answer);
+	if (result)
+		*result = value;
+	else
+		json_object_put(value);
+	return rc;
+}
+
+static int
+remote_usable(const struct remote *r, struct err *e)
+{
+	if (!r->broken)
+		return 0;
+	return err_set(e, REPL_E_LOST, "control channel to %s is broken", r->target.host);
+}
+
+static int
+remote_call_by(struct remote *r, const char *method, struct json_object *params,
+	       uint64_t deadline_ns, struct json_object **result, struct err *e)
+{
+	int64_t id;
+	int rc;
+
+	if (result)
+		*result = NULL;
+	pthread_mutex_lock(&r->lock);
+	rc = remote_usable(r, e);
+	if (rc)
+		json_object_put(params);
+	else
+		rc = remote_send(r, method, params, deadline_ns, &id, e);
+	if (!rc)
+		rc = remote_receive(r, id, deadline_ns, result, e);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+int
+remote_call(struct remote *r, const char *method, struct json_object *params,
+	    struct json_object **result, struct err *e)
+{
+	return remote_call_by(r, method, params, clock_deadline(r->op_timeout_ms), result, e);
+}
+
+int
+remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
+	    struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	rc = remote_usable(r, e);
+	if (rc)
+		json_object_put(params);
+	else
+		rc = remote_send(r, method, params, clock_deadline(r->op_timeout_ms), id, e);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+int
+remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	rc = remote_usable(r, e);
+	if (!rc)
+		rc = remote_receive(r, id, clock_deadline(r->op_timeout_ms), result, e);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+/* ---- opening ---- */
+
+static int
+remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	struct json_object *params = json_object_new_object(), *versions, *result = NULL;
+	char host[64] = "", peer[160];
+	const char *user = getenv("USER");
+	uint64_t version, heartbeat;
+	int rc;
+
+	versions = json_object_new_array();
+	json_object_array_add(versions, json_object_new_int(CONTROL_VERSION));
+	json_object_object_add(params, "versions", versions);
+	json_object_object_add(params, "software",
+			       json_object_new_string("librepl " REPL_VERSION_TEXT));
+	(void)gethostname(host, sizeof(host) - 1);
+	(void)snprintf(peer, sizeof(peer), "%.48s@%s pid %ld", user ? user : "?", host,
+		       (long)getpid());
+	json_object_object_add(params, "peer", json_object_new_string(peer));
+	rc = remote_call_by(r, "hello", params, deadline_ns, &result, e);
+	if (rc)
+		return rc;
+	rc = control_get_u64(result, "version", CONTROL_VERSION, CONTROL_VERSION, &version, e);
+	if (!rc)
+		rc = control_get_u64(result, "heartbeat_ms", 1, 3600000, &heartbeat, e);
+	if (!rc)
+		r->heartbeat_ms = (unsigned)heartbeat;
+	json_object_put(result);
+	return rc ? err_set(e, REPL_E_PROTOCOL, "hello: bad answer from %s", r->target.host) : 0;
+}
+
+int
+remote_new(const struct repl_config *c, const struct target *t, struct remote **out, struct err *e)
+{
+	struct channel_options o = {.identity = c->identity,
+				    .known_hosts = c->known_hosts,
+				    .command = c->command ? c->command : "repld session"};
+	struct remote *r = calloc(1, sizeof(*r));
+	uint64_t deadline_ns = clock_deadline(c->connect_timeout_ms);
+	int rc;
+
+	*out = NULL;
+	if (!r)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->target = *t;
+	r->connect_timeout_ms = c->connect_timeout_ms;
+	r->op_timeout_ms = c->op_timeout_ms;
+	(void)snprintf(r->provider, sizeof(r->provider), "%s", c->provider ? c->provider : "auto");
+	r->next_id = r->await_id = 1;
+	line_buf_init(&r->lines);
+	if (pthread_mutex_init(&r->lock, NULL)) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory");
+		goto out;
+	}
+	r->lock_made = true;
+	o.target = &r->target;
+	rc = channel_open(&o, deadline_ns, &r->channel, e);
+	if (!rc)
+		rc = remote_hello(r, deadline_ns, e);
+	if (rc)
+		goto out;
+	*out = r;
+	r = NULL;
+out:
+	remote_free(r, 0);
+	return rc;
+}
+
+static void
+remote_free_lanes(struct remote *r)
+{
+	for (unsigned i = 0; r->fabs && i < r->terms.lanes; i++)
+		fab_lane_free(r->fabs[i]);
+	free(r->fabs);
+	free(r->lanes);
+	r->fabs = NULL;
+	r->lanes = NULL;
+}
+
+void
+remote_free(struct remote *r, unsigned timeout_ms)
+{
+	uint64_t deadline_ns = clock_deadline(timeout_ms);
+
+	if (!r)
+		return;
+	remote_free_lanes(r);
+	if (timeout_ms && !r->broken) {
+		if (r->pool_open)
+			(void)remote_call_by(r, "pool.close", NULL, deadline_ns, NULL, NULL);
+		(void)remote_call_by(r, "bye", NULL, deadline_ns, NULL, NULL);
+	}
+	channel_free(r->channel);
+	line_buf_fini(&r->lines);
+	if (r->lock_made)
+		(void)pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+const struct target *
+remote_target(const struct remote *r)
+{
+	return &r->target;
+}
+
+const char *
+remote_next_step(const struct remote *r)
+{
+	return r->next_step;
+}
+
+unsigned
+remote_op_timeout_ms(const struct remote *r)
+{
+	return r->op_timeout_ms;
+}
+
+unsigned
+remote_heartbeat_ms(const struct remote *r)
+{
+	return r->heartbeat_ms;
+}
+
+/* ---- pool ---- */
+
+static int
+state_by_name(const char *name)
+{
+	for (int s = SIDECAR_UP_TO_DATE; s <= SIDECAR_UNKNOWN; s++) {
+		if (strcmp(sidecar_state_name((enum sidecar_state)s), name) == 0)
+			return s;
+	}
+	return -1;
+}
+
+static int
+history_parse(struct json_object *o, struct generation *g, struct err *e)
+{
+	struct json_object *a = NULL;
+	int rc = control_get_array(o, "history", GEN_HISTORY, &a, e);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < json_object_array_length(a); i++) {
+		const char *text = json_object_get_string(json_object_array_get_idx(a, i));
+
+		if (!text || !gen_id_parse(text, &g->history[i]))
+			return err_set(e, REPL_E_PROTOCOL, "member 'history' is no list of UUIDs");
+	}
+	return 0;
+}
+
+int
+replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e)
+{
+	const char *name, *uuid, *state, *generation, *cls, *fs, *writer, *sidecar;
+	int rc;
+
+	memset(info, 0, sizeof(*info));
+	rc = control_get_text(o, "name", TARGET_POOL_MAX, &name, e);
+	if (!rc)
+		rc = control_get_u64(o, "size", 1, INT64_MAX, &info->meta.pool_size, e);
+	if (!rc)
+		rc = control_get_text(o, "uuid", GEN_TEXT_SIZE, &uuid, e);
+	if (!rc)
+		rc = control_get_text(o, "state", 32, &state, e);
+	if (!rc)
+		rc = control_get_text(o, "generation", GEN_TEXT_SIZE, &generation, e);
+	if (!rc)
+		rc = control_get_text(o, "class", 16, &cls, e);
+	if (!rc)
+		rc = control_get_text(o, "filesystem", sizeof(info->filesystem) - 1, &fs, e);
+	if (!rc)
+		rc = control_get_text(o, "writer", sizeof(info->meta.writer) - 1, &writer, e);
+	if (!rc)
+		rc = control_get_text(o, "sidecar", 64, &sidecar, e);
+	if (!rc)
+		rc = control_get_bool(o, "writer_open", &info->meta.writer_open, e);
+	if (!rc)
+		rc = control_get_u64(o, "created", 0, INT64_MAX, &info->meta.created_s, e);
+	if (!rc)
+		rc = control_get_u64(o, "updated", 0, INT64_MAX, &info->meta.updated_s, e);
+	if (!rc)
+		rc = history_parse(o, &info->meta.generation, e);
+	if (rc)
+		return err_prefix(e, "answer of the target");
+	(void)snprintf(info->name, sizeof(info->name), "%s", name);
+	(void)snprintf(info->filesystem, sizeof(info->filesystem), "%s", fs);
+	(void)snprintf(info->meta.writer, sizeof(info->meta.writer), "%s", writer);
+	info->durability = profile_value_by_name(PROFILE_F_CLASS, cls);
+	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
+	info->meta.state = (enum sidecar_state)state_by_name(state);
+	if (info->durability < 0 || (int)info->meta.state < 0 ||
+	    !gen_id_parse(uuid, &info->meta.pool_uuid) ||
+	    !gen_id_parse(generation, &info->meta.generation.current))
+		return err_set(e, REPL_E_PROTOCOL, "answer of the target: bad pool info");
+	return 0;
+}
+
+/* One field of a profile; unknown words stay at the safe default. */
+static void
+profile_parse_field(struct json_object *o, enum profile_field f, struct profile *p)
+{
+	struct json_object *field = NULL;
+	const char *value = NULL, *source = NULL;
+	bool known = false;
+	int v;
+
+	if (!json_object_object_get_ex(o, profile_field_name(f), &field))
+		return;
+	if (control_get_text(field, "value", 64, &value, NULL) ||
+	    control_get_text(field, "source", PROFILE_SOURCE_MAX - 1, &source, NULL) ||
+	    control_get_bool(field, "known", &known, NULL))
+		return;
+	v = profile_value_by_name(f, value);
+	if (v < 0)
+		return;
+	if (known)
+		profile_set(p, f, v, source);
+	else
+		(void)snprintf(p->source[f], sizeof(p->source[f]), "%s", source);
+	/* The class is always told, also where it rests on a default. */
+	if (f == PROFILE_F_CLASS || f == PROFILE_F_GRANULARITY)
+		p->value[f] = v;
+}
+
+static int
+remote_profile_parse(struct json_object *result, struct profile *p, struct err *e)
+{
+	struct json_object *o = NULL;
+	const char *text;
+
+	profile_init(p);
+	if (!json_object_object_get_ex(result, "profile", &o) ||
+	    !json_object_is_type(o, json_type_object))
+		return err_set(e, REPL_E_PROTOCOL, "answer of the target: no profile");
+	for (int f = 0; f < PROFILE_F_COUNT; f++)
+		profile_parse_field(o, (enum profile_field)f, p);
+	if (control_get_text(o, "provider", sizeof(p->provider_name) - 1, &text, NULL) == 0)
+		(void)snprintf(p->provider_name, sizeof(p->provider_name), "%s", text);
+	if (control_get_text(o, "filesystem", sizeof(p->filesystem) - 1, &text, NULL) == 0)
+		(void)snprintf(p->filesystem, sizeof(p->filesystem), "%s", text);
+	return 0;
+}
+
+int
+remote_pool_open(struct remote *r, const char *name, bool write, struct err *e)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL;
+	uint64_t epoch;
+	int rc;
+
+	json_object_object_add(params, "name", json_object_new_string(name));
+	json_object_object_add(params, "mode", json_object_new_string(write ? "write" : "read"));
+	rc = remote_call(r, "pool.open", params, &result, e);
+	if (rc)
+		return rc;
+	r->pool_open = true;
+	rc = replica_info_parse(result, &r->info, e);
+	if (!rc)
+		rc = control_get_u64(result, "epoch", 0, UINT32_MAX, &epoch, e);
+	if (!rc)
+		rc = remote_profile_parse(result, &r->profile, e);
+	if (!rc)
+		r->epoch = (uint32_t)epoch;
+	json_object_put(result);
+	return rc;
+}
+
+int
+remote_pool_close(struct remote *r, struct err *e)
+{
+	remote_free_lanes(r);
+	r->pool_open = false;
+	return remote_call(r, "pool.close", NULL, NULL, e);
+}
+
+int
+remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
+		    uint64_t deadline_ns, struct err *e)
+{
+	struct json_object *params = json_object_new_object(), *history, *result = NULL;
+	char text[GEN_TEXT_SIZE];
+	int rc;
+
+	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
+	if (g) {
+		gen_id_format(&g->current, text);
+		json_object_object_add(params, "generation", json_object_new_string(text));
+		history = json_object_new_array();
+		for (unsigned i = 0; i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
+			gen_id_format(&g->history[i], text);
+			json_object_array_add(history, json_object_new_string(text));
+		}
+		json_object_object_add(params, "history", history);
+	}
+	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
+	if (!rc)
+		rc = replica_info_parse(result, &r->info, e);
+	json_object_put(result);
+	return rc;
+}
+
+int
+remote_pool_mark(struct remote *r, enum sidecar_state state, const struct generation *g,
+		 struct err *e)
+{
+	return remote_pool_mark_by(r, state, g, clock_deadline(r->op_timeout_ms), e);
+}
+
+const struct replica_info *
+remote_info(const struct remote *r)
+{
+	return &r->info;
+}
+
+const struct profile *
+remote_profile(const struct remote *r)
+{
+	return &r->profile;
+}
+
+uint32_t
+remote_epoch(const struct remote *r)
+{
+	return r->epoch;
+}
+
+/* ---- lanes ---- */
+
+static struct json_object *
+lanes_params(const struct remote *r, unsigned count)
+{
+	struct json_object *params = json_object_new_object();
+	struct json_object *providers = json_object_new_array();
+
+	json_object_object_add(params, "count", json_object_new_int((int)count));
+	json_object_object_add(params, "msg_size", json_object_new_int((int)REMOTE_MSG_SIZE));
+	json_object_object_add(params, "depth", json_object_new_int((int)REMOTE_DEPTH));
+	if (strcmp(r->provider, "auto") != 0)
+		json_object_array_add(providers, json_object_new_string(r->provider));
+	else
+		json_object_array_add(providers, json_object_new_string("tcp"));
+	json_object_object_add(params, "providers", providers);
+	return params;
+}
+
+struct lanes_grant {
+	const char *provider, *address, *key;
+	uint64_t port, msg_size, depth;
+	bool rma;
+	struct json_object *tokens;
+};
+
+static int
+lanes_grant_parse(struct json_object *o, unsigned asked, struct lanes_grant *g, struct err *e)
+{
+	int rc = control_get_text(o, "provider", 15, &g->provider, e);
+
+	if (!rc)
+		rc = control_get_text(o, "address", 63, &g->address, e);
+	if (!rc)
+		rc = control_get_u64(o, "port", 1, 65535, &g->port, e);
+	if (!rc)
+		rc = control_get_u64(o, "msg_size", WIRE_MSG_SIZE_MIN, WIRE_MSG_SIZE_MAX,
+				     &g->msg_size, e);
+	if (!rc)
+		rc = control_get_u64(o, "depth", WIRE_DEPTH_MIN, WIRE_DEPTH_MAX, &g->depth, e);
+	if (!rc)
+		rc = control_get_bool(o, "rma", &g->rma, e);
+	if (!rc)
+		rc = control_get_text(o, "key", 16, &g->key, e);
+	if (!rc)
+		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
+	if (rc)
+		return err_prefix(e, "answer of the target to lanes.open");
+	if (json_object_array_length(g->tokens) == 0)
+		return err_set(e, REPL_E_LIMIT, "the target granted no lane");
+	return 0;
+}
+
+static int
+lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token, unsigned i,
+	     uint64_t deadline_ns, struct err *e)
+{
+	const char *text = json_object_get_string(token);
+	uint8_t raw[WIRE_TOKEN_SIZE], hello[WIRE_HELLO_SIZE];
+	struct lane_setup setup = {.profile = &r->profile,
+				   .rma = r->terms.rma,
+				   .depth = r->terms.depth,
+				   .msg_size = r->terms.msg_size,
+				   .epoch = r->epoch};
+
+	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: token %u is no 64 hex digits", i);
+	wire_hello_encode(hello, raw);
+	if (fab_lane_connect(p, hello, sizeof(hello), deadline_ns, &r->fabs[i], e))
+		return err_prefix(e, "lane %u", i);
+	setup.fab = r->fabs[i];
+	lane_init(&r->lanes[i], &setup);
+	return 0;
+}
+
+int
+remote_lanes_open(struct remote *r, unsigned count, struct err *e)
+{
+	uint64_t deadline_ns = clock_deadline(r->connect_timeout_ms);
+	struct json_object *result = NULL;
+	struct lanes_grant g = {0};
+	struct fab_params p = {0};
+	uint8_t key[8];
+	int rc;
+
+	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
+	if (rc)
+		return rc;
+	rc = lanes_grant_parse(result, count, &g, e);
+	if (rc)
+		goto out;
+	if (strlen(g.key) != 16 || !hex_decode(g.key, 16, key, sizeof(key))) {
+		rc = err_set(e, REPL_E_PROTOCOL, "lanes.open: key is no 16 hex digits");
+		goto out;
+	}
+	for (unsigned i = 0; i < 8; i++)
+		p.key = p.key << 8 | key[i];
+	p.provider = g.provider;
+	p.host = g.address;
+	p.port = (uint16_t)g.port;
+	p.depth = (unsigned)g.depth;
+	p.msg_size = g.msg_size;
+	r->terms.lanes = (unsigned)json_object_array_length(g.tokens);
+	r->terms.depth = p.depth;
+	r->terms.msg_size = p.msg_size;
+	r->terms.rma = g.rma;
+	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g.provider);
+	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
+	r->lanes = calloc(r->terms.lanes, sizeof(*r->lanes));
+	if (!r->fabs || !r->lanes) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory");
+		goto out;
+	}
+	for (unsigned i = 0; !rc && i < r->terms.lanes; i++)
+		rc = lane_connect(r, &p, json_object_array_get_idx(g.tokens, i), i, deadline_ns, e);
+out:
+	if (rc)
+		remote_free_lanes(r);
+	json_object_put(result);
+	return rc;
+}
+
+const struct lane_terms *
+remote_terms(const struct remote *r)
+{
+	return &r->terms;
+}
+
+struct lane *
+remote_lane(struct remote *r, unsigned i)
+{
+	return &r->lanes[i];
+}
+
+int
+remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
+	    uint64_t deadline_ns, struct err *e)
+{
+	struct lane *l = &r->lanes[lane];
+
+	for (uint64_t at = 0; at < len; at += LANE_READ_MAX) {
+		uint64_t n = len - at < LANE_READ_MAX ? len - at : LANE_READ_MAX;
+
+		if (lane_read(l, (uint8_t *)buf + at, off + at, n) == 0)
+			lanes_run(&l, 1, lane_done, deadline_ns);
+		if (l->status)
+			return err_set(e, l->status, "data lane %u: %s", lane, l->why);
+	}
+	return 0;
+}
