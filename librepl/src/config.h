@@ -32,4 +32,7 @@ int config_copy(const struct repl_config *c, struct repl_config **out, struct er
 /* Store e as the calling thread's repl_errormsg() and return its code. */
 int config_report(const struct err *e);
 
+/* The same for a fixed text. */
+int config_report_set(int code, const char *text);
+
 #endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void
+local_init(struct local *l)
+{
+	memset(l, 0, sizeof(*l));
+	l->fd = -1;
+}
+
+void
+local_fini(struct local *l)
+{
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	free(l->path);
+	local_init(l);
+}
+
+static int
+local_lock(int fd, const char *path, struct err *e)
+{
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	return err_set(e, REPL_E_BUSY,
+		       "%s is locked: another program replicates, syncs or restores this pool",
+		       path);
+}
+
+static int
+local_read(struct local *l, uint64_t size, struct err *e)
+{
+	bool repair;
+	struct stat st;
+	int rc;
+
+	if (fstat(l->fd, &st) || !S_ISREG(st.st_mode))
+		return err_set(e, REPL_E_CORRUPT, "%s is no regular file", l->path);
+	rc = sidecar_read(l->fd, &l->meta, &repair, e);
+	if (rc)
+		return err_prefix(e, "%s", l->path);
+	if (l->meta.pool_size != size)
+		return err_set(e, REPL_E_CORRUPT,
+			       "%s is of a pool of %" PRIu64 " bytes, the pool has %" PRIu64
+			       "; if the pool was made anew, remove %s",
+			       l->path, l->meta.pool_size, size, l->path);
+	l->present = true;
+	return 0;
+}
+
+int
+local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
+{
+	int rc;
+
+	if (!pool_file)
+		return 0;
+	if (asprintf(&l->path, "%s%s", pool_file, SIDECAR_SUFFIX) < 0) {
+		l->path = NULL;
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (l->fd < 0 && errno == ENOENT)
+		return 0;
+	if (l->fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "%s", l->path);
+	rc = local_lock(l->fd, l->path, e);
+	return rc ? rc : local_read(l, size, e);
+}
+
+static int
+sync_directory(const char *path, struct err *e)
+{
+	char *copy = strdup(path);
+	int fd, rc = 0;
+
+	if (!copy)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || fsync(fd))
+		rc = err_errno(e, REPL_E_IO, errno, "syncing the directory of %s", path);
+	if (fd >= 0)
+		(void)close(fd);
+	free(copy);
+	return rc;
+}
+
+static int
+local_create(struct local *l, struct err *e)
+{
+	char *temp = NULL;
+	int fd = -1, rc;
+
+	if (asprintf(&temp, "%s.XXXXXX", l->path) < 0)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	fd = mkostemp(temp, O_CLOEXEC);
+	if (fd < 0) {
+		rc = err_errno(e, err_from_errno(errno), errno, "making %s", temp);
+		goto out;
+	}
+	rc = local_lock(fd, l->path, e);
+	if (!rc)
+		rc = sidecar_write(fd, &l->meta, e);
+	if (!rc && rename(temp, l->path))
+		rc = err_errno(e, err_from_errno(errno), errno, "%s", l->path);
+	if (rc) {
+		(void)unlink(temp);
+		goto out;
+	}
+	l->fd = fd;
+	fd = -1;
+	rc = sync_directory(l->path, e);
+out:
+	if (fd >= 0)
+		(void)close(fd);
+	free(temp);
+	return rc;
+}
+
+int
+local_store(struct local *l, struct err *e)
+{
+	int rc;
+
+	if (!l->path)
+		return 0;
+	rc = l->fd >= 0 ? sidecar_write(l->fd, &l->meta, e) : local_create(l, e);
+	if (rc)
+		return err_prefix(e, "%s", l->path);
+	l->present = true;
+	return 0;
+}
+
+/*
+ * One line of /proc/self/maps; true if it is a shared mapping of a file whose
+ * start lies at addr. *end is the end of the mapping, *path its file.
+ */
+static bool
+maps_line(const char *line, uintptr_t addr, uintptr_t *end, char *path, size_t size)
+{
+	uintptr_t from, to, off;
+	char perms[5];
+	int at = 0;
+	size_t len;
+
+	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %*s %n", &from, &to, perms,
+		   &off, &at) < 4 ||
+	    at == 0 || line[at] != '/' || perms[3] != 's')
+		return false;
+	if (from > addr || addr >= to || off + (addr - from) != 0)
+		return false;
+	len = strcspn(line + at, "\n");
+	if (len >= size || (len > 10 && strncmp(line + at + len - 10, " (deleted)", 10) == 0))
+		return false;
+	memcpy(path, line + at, len);
+	path[len] = '\0';
+	*end = to;
+	return true;
+}
+
+char *
+local_find_file(const void *addr, size_t size)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char *line = NULL, path[4096];
+	size_t room = 0;
+	uintptr_t end = 0;
+	struct stat st;
+	bool found = false;
+
+	if (!f)
+		return NULL;
+	while (!found && getline(&line, &room, f) > 0)
+		found = maps_line(line, (uintptr_t)addr, &end, path, sizeof(path));
+	free(line);
+	(void)fclose(f);
+	if (!found || end - (uintptr_t)addr < size || stat(path, &st) || !S_ISREG(st.st_mode))
+		return NULL;
+	return strdup(path);
+}
+
+int
+local_new_id(struct gen_id *id, struct err *e)
+{
+	if (getrandom(id->b, sizeof(id->b), 0) != (ssize_t)sizeof(id->b))
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	/* The marks of a random UUID (version 4); it also keeps it from being nil. */
+	id->b[6] = (uint8_t)((id->b[6] & 0x0f) | 0x40);
+	id->b[8] = (uint8_t)((id->b[8] & 0x3f) | 0x80);
+	return 0;
+}

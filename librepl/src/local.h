@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * local - the initiator's own sidecar, FILE.repl beside the pool file: which
+ * generation the local data is, so that a replica can be told from a newer or
+ * a stranger one. Locked while it is open: one user of a pool at a time.
+ */
+#ifndef LIBREPL_LOCAL_H
+#define LIBREPL_LOCAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "err.h"
+#include "sidecar.h"
+
+struct local {
+	char *path;   /* of the sidecar; NULL: no pool file, nothing is kept */
+	int fd;       /* -1 until there is one */
+	bool present; /* meta was read from the file */
+	struct sidecar meta;
+};
+
+void local_init(struct local *l);
+void local_fini(struct local *l);
+
+/*
+ * Open FILE.repl if it is there; size is the pool's: another one in the sidecar is REPL_E_CORRUPT.
+ * REPL_E_BUSY if somebody else has it. pool_file NULL: nothing is kept.
+ */
+int local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e);
+
+/* Write meta; makes the file (0600, by temporary name and rename) if absent. */
+int local_store(struct local *l, struct err *e);
+
+/*
+ * The file that is mapped shared at addr from its start and for at least size
+ * bytes, from /proc/self/maps: a new string, or NULL if there is none.
+ */
+char *local_find_file(const void *addr, size_t size);
+
+/* A new random identifier. */
+int local_new_id(struct gen_id *id, struct err *e);
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * repl_impl - what is behind a struct repl; shared by repl.c (persistence),
+ * repl_open.c (opening and closing) and repl_loss.c (heartbeat, loss).
+ *
+ * Lock order: repl.lock, then a remote's own.
+ */
+#ifndef LIBREPL_REPL_IMPL_H
+#define LIBREPL_REPL_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "config.h"
+#include "local.h"
+#include "remote.h"
+
+struct replica {
+	struct remote *remote; /* NULL: was not there at open */
+	_Atomic int lost;      /* 0 or the status that it was lost with */
+	char reason[256];      /* guarded by repl.lock */
+	char *profile_text;
+	_Atomic uint64_t degraded_count, error_count;
+};
+
+/* What all replicas' lanes of one index share. */
+struct lane_slot {
+	atomic_flag busy;
+	_Atomic uint64_t flush_count, merged_count, drain_count;
+	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS];
+};
+
+struct repl {
+	struct repl_config *cfg;
+	uint8_t *mem;
+	size_t size;
+	unsigned replica_count;
+	unsigned lane_count;
+	struct replica replicas[REPL_TARGETS_MAX];
+	struct lane_slot *slots;
+	pthread_mutex_t lock; /* guards reasons, generation, local and the stop flag */
+	pthread_cond_t wake;
+	bool lock_made, wake_made;
+	bool stop;
+	bool ready; /* opened: losses are recorded */
+	struct local local;
+	struct generation generation; /* of the set, as recorded last */
+	pthread_t thread;
+	bool thread_started;
+};
+
+/*
+ * Mark a replica lost and record on the others, before anything more is
+ * acknowledged, that it is behind: a new generation that it does not have. By
+ * the deadline; those that cannot be told are lost as well.
+ */
+void repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns);
+
+/* Record a new generation on the local side and on all replicas that are not lost. */
+int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
+
+int repl_heartbeat_start(struct repl *r, struct err *e);
+void repl_heartbeat_stop(struct repl *r);
+
+/* The text of repl_profile(). */
+char *repl_profile_text(const struct remote *remote);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing a replica set. */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "relation.h"
+#include "repl_impl.h"
+#include "transfer.h"
+
+#define REPL_PAGE 4096U
+
+/* ---- one replica ---- */
+
+static int
+replica_create(struct repl *r, struct remote *remote, const char *pool, struct err *e)
+{
+	struct json_object *params = json_object_new_object();
+	char uuid[GEN_TEXT_SIZE];
+
+	json_object_object_add(params, "name", json_object_new_string(pool));
+	json_object_object_add(params, "size", json_object_new_int64((int64_t)r->size));
+	gen_id_format(&r->local.meta.pool_uuid, uuid);
+	json_object_object_add(params, "uuid", json_object_new_string(uuid));
+	return remote_call(remote, "pool.create", params, NULL, e);
+}
+
+static int
+replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct err *e)
+{
+	const char *pool = remote_target(remote)->pool;
+	int rc = remote_pool_open(remote, pool, true, e);
+
+	if (rc == REPL_E_NOT_FOUND && (flags & REPL_OPEN_CREATE)) {
+		err_clear(e);
+		rc = replica_create(r, remote, pool, e);
+		if (!rc)
+			rc = remote_pool_open(remote, pool, true, e);
+	}
+	if (rc)
+		return rc;
+	if (remote_info(remote)->meta.pool_size != r->size)
+		return err_set(e, REPL_E_INVAL,
+			       "pool '%s' on the target has %" PRIu64
+			       " bytes, the local range has %zu; they must be equal",
+			       pool, remote_info(remote)->meta.pool_size, r->size);
+	return 0;
+}
+
+/* Connect, open the pool and the lanes. */
+static int
+replica_attach(struct repl *r, unsigned i, unsigned flags, struct err *e)
+{
+	struct replica *p = &r->replicas[i];
+	int rc = remote_new(r->cfg, &r->cfg->targets[i], &p->remote, e);
+
+	if (!rc)
+		rc = replica_open_pool(r, p->remote, flags, e);
+	if (!rc)
+		rc = remote_lanes_open(p->remote, r->cfg->lanes, e);
+	if (rc) {
+		char text[TARGET_TEXT_MAX];
+
+		target_format(&r->cfg->targets[i], text, sizeof(text));
+		return err_prefix(e, "%s", text);
+	}
+	for (unsigned l = 0; l < remote_terms(p->remote)->lanes; l++)
+		lane_bind(remote_lane(p->remote, l), r->mem);
+	p->profile_text = repl_profile_text(p->remote);
+	return p->profile_text ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
+}
+
+/* Keep the other sessions alive while one is being filled. */
+struct beat {
+	struct repl *r;
+	unsigned skip;
+	uint64_t next_ns;
+};
+
+static int
+beat_others(void *arg, const struct transfer_progress *progress)
+{
+	struct beat *b = arg;
+
+	(void)progress;
+	if (clock_now_ns() < b->next_ns)
+		return 0;
+	for (unsigned i = 0; i < b->r->replica_count; i++) {
+		if (i != b->skip && b->r->replicas[i].remote)
+			(void)remote_call(b->r->replicas[i].remote, "ping", NULL, NULL, NULL);
+	}
+	b->next_ns = clock_deadline(1000);
+	return 0;
+}
+
+static int
+replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
+{
+	char text[TARGET_TEXT_MAX];
+
+	target_format(&r->cfg->targets[i], text, sizeof(text));
+	return err_set(
+		e, REPL_E_DIVERGED,
+		"%s: %s, and the contents differ; nothing was changed. To take the replica's "
+		"data: replctl restore %s FILE; to overwrite it: replctl sync --force FILE %s",
+		text, why, text, text);
+}
+
+/* Make the replica equal to the range, if that is allowed. */
+static int
+replica_bring_up(struct repl *r, unsigned i, struct err *e)
+{
+	struct remote *remote = r->replicas[i].remote;
+	struct beat beat = {.r = r, .skip = i};
+	struct transfer t = {.remote = remote, .progress = beat_others, .arg = &beat};
+	struct transfer_progress sum;
+	const char *why;
+	int rc;
+
+	t.deadline_ns = clock_deadline(r->cfg->resync_timeout_ms);
+	if (relation_judge(r->local.present ? &r->local.meta : NULL, &remote_info(remote)->meta,
+			   &why) == RELATION_COMPARE) {
+		rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
+		return rc == REPL_E_DIFFER ? replica_refuse(r, i, why, e) : rc;
+	}
+	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
+	if (!rc)
+		rc = transfer_push(&t, r->mem, r->size, &sum, e);
+	return rc;
+}
+
+/* A target that is not there is no reason to stay away for the others. */
+static bool
+status_is_absence(int status)
+{
+	return status == REPL_E_UNREACHABLE || status == REPL_E_TIMEOUT || status == REPL_E_LOST;
+}
+
+static int
+replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
+{
+	struct replica *p = &r->replicas[i];
+	int rc = replica_attach(r, i, flags, e);
+
+	if (!rc && !(flags & REPL_OPEN_NO_COMPARE))
+		rc = replica_bring_up(r, i, e);
+	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !status_is_absence(rc))
+		return rc;
+	remote_free(p->remote, 0);
+	p->remote = NULL;
+	free(p->profile_text);
+	p->profile_text = NULL;
+	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, e->text);
+	atomic_store(&p->lost, rc);
+	return 0;
+}
+
+/* ---- the set ---- */
+
+static int
+repl_check(const struct repl_config *cfg, const void *addr, size_t size, unsigned flags,
+	   struct err *e)
+{
+	if (!cfg || cfg->target_count == 0)
+		return err_set(e, REPL_E_INVAL, "no target: add one with repl_config_add_target()");
+	if (!addr || (uintptr_t)addr % REPL_PAGE)
+		return err_set(e, REPL_E_INVAL, "address %p is not a multiple of 4096", addr);
+	if (size == 0 || size % REPL_PAGE || size > INT64_MAX ||
+	    (uintptr_t)addr > UINTPTR_MAX - size)
+		return err_set(
+			e, REPL_E_INVAL,
+			"size %zu is not a positive multiple of 4096 within the address space",
+			size);
+	if (flags & ~(REPL_OPEN_CREATE | REPL_OPEN_NO_COMPARE))
+		return err_set(e, REPL_E_INVAL, "unknown flags 0x%x", flags);
+	return 0;
+}
+
+static int
+repl_init_locks(struct repl *r, struct err *e)
+{
+	pthread_condattr_t attr;
+
+	if (pthread_mutex_init(&r->lock, NULL))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->lock_made = true;
+	if (pthread_condattr_init(&attr))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	r->wake_made = pthread_cond_init(&r->wake, &attr) == 0;
+	(void)pthread_condattr_destroy(&attr);
+	return r->wake_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
+}
+
+static int
+repl_open_local(struct repl *r, struct err *e)
+{
+	char *found = NULL;
+	int rc;
+
+	if (!r->cfg->pool_file)
+		found = local_find_file(r->mem, r->size);
+	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : found, r->size, e);
+	free(found);
+	if (rc)
+		return rc;
+	if (!r->local.present) {
+		memset(&r->local.meta, 0, sizeof(r->local.meta));
+		rc = local_new_id(&r->local.meta.pool_uuid, e);
+		r->local.meta.pool_size = r->size;
+		r->local.meta.created_s = (uint64_t)time(NULL);
+	}
+	return rc;
+}
+
+/* The chain that the next generation is put on: ours, or that of what equals us. */
+static void
+repl_adopt(struct repl *r)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		const struct sidecar *meta;
+
+		if (!r->replicas[i].remote)
+			continue;
+		meta = &remote_info(r->replicas[i].remote)->meta;
+		if (gen_id_is_nil(&meta->generation.current))
+			continue;
+		if (r->local.present && gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid) &&
+		    gen_compare(&r->local.meta.generation, &meta->generation) != GEN_BEHIND)
+			continue;
+		/* Equal contents, and its chain is longer or the only one. */
+		r->local.meta.pool_uuid = meta->pool_uuid;
+		r->local.meta.generation = meta->generation;
+		r->local.present = true;
+	}
+	r->generation = r->local.meta.generation;
+}
+
+static int
+repl_count_lanes(struct repl *r, struct err *e)
+{
+	unsigned present = 0;
+
+	r->lane_count = r->cfg->lanes;
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (!r->replicas[i].remote)
+			continue;
+		present++;
+		if (remote_terms(r->replicas[i].remote)->lanes < r->lane_count)
+			r->lane_count = remote_terms(r->replicas[i].remote)->lanes;
+	}
+	if (present == 0)
+		return err_set(e, atomic_load(&r->replicas[0].lost), "no replica is reachable: %s",
+			       r->replicas[0].reason);
+	r->slots = calloc(r->lane_count, sizeof(*r->slots));
+	if (!r->slots)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	for (unsigned i = 0; i < r->lane_count; i++)
+		atomic_flag_clear(&r->slots[i].busy);
+	return 0;
+}
+
+static int
+repl_start(struct repl *r, unsigned flags, struct err *e)
+{
+	int rc = repl_open_local(r, e);
+
+	for (unsigned i = 0; !rc && i < r->replica_count; i++)
+		rc = replica_start(r, i, flags, e);
+	if (!rc)
+		rc = repl_count_lanes(r, e);
+	if (rc)
+		return rc;
+	repl_adopt(r);
+	r->local.meta.writer_open = true;
+	r->local.meta.state = SIDECAR_UP_TO_DATE;
+	rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+	if (rc)
+		return rc;
+	r->ready = true;
+	return repl_heartbeat_start(r, e);
+}
+
+/* Free all; clean says that the replicas are closed in order. */
+static void
+repl_free(struct repl *r, bool clean)
+{
+	uint64_t end_ns;
+
+	if (!r)
+		return;
+	repl_heartbeat_stop(r);
+	end_ns = clock_deadline(clean ? r->cfg->close_timeout_ms : 0);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct replica *p = &r->replicas[i];
+		bool live = clean && !atomic_load(&p->lost);
+
+		remote_free(p->remote, live ? (unsigned)clock_left_ms(end_ns) : 0);
+		free(p->profile_text);
+	}
+	local_fini(&r->local);
+	if (r->wake_made)
+		(void)pthread_cond_destroy(&r->wake);
+	if (r->lock_made)
+		(void)pthread_mutex_destroy(&r->lock);
+	free(r->slots);
+	repl_config_free(r->cfg);
+	free(r);
+}
+
+int
+repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags, struct repl **out)
+{
+	struct repl *r = NULL;
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	if (!out)
+		return config_report_set(REPL_E_INVAL, "no place for the handle");
+	*out = NULL;
+	rc = repl_check(cfg, addr, size, flags, &e);
+	if (rc)
+		return config_report(&e);
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return config_report_set(REPL_E_NOMEM, "out of memory");
+	local_init(&r->local);
+	r->mem = addr;
+	r->size = size;
+	rc = config_copy(cfg, &r->cfg, &e);
+	if (!rc) {
+		r->replica_count = r->cfg->target_count;
+		rc = repl_init_locks(r, &e);
+	}
+	if (!rc)
+		rc = repl_start(r, flags, &e);
+	if (rc) {
+		repl_free(r, false);
+		return config_report(&e);
+	}
+	*out = r;
+	return 0;
+}
+
+int
+repl_close(struct repl *r)
+{
+	struct err e;
+	int rc = 0;
+
+	if (!r)
+		return 0;
+	err_clear(&e);
+	repl_heartbeat_stop(r);
+	if (r->local.path) {
+		r->local.meta.writer_open = false;
+		rc = local_store(&r->local, &e);
+	}
+	repl_free(r, true);
+	return rc ? config_report(&e) : 0;
+}
