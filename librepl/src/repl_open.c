@@ -12,7 +12,8 @@
 #include "repl_impl.h"
 #include "transfer.h"
 
-#define REPL_PAGE 4096U
+#define REPL_PAGE       4096U
+#define REPL_GIVE_UP_MS 1000U /* for closing in order after a failed open */
 
 /* ---- one replica ---- */
 
@@ -285,19 +286,18 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 	return repl_heartbeat_start(r, e);
 }
 
-/* Free all; clean says that the replicas are closed in order. */
+/* Free all; replicas that are not lost are closed in order within timeout_ms. */
 static void
-repl_free(struct repl *r, bool clean)
+repl_free(struct repl *r, unsigned timeout_ms)
 {
-	uint64_t end_ns;
+	uint64_t end_ns = clock_deadline(timeout_ms);
 
 	if (!r)
 		return;
 	repl_heartbeat_stop(r);
-	end_ns = clock_deadline(clean ? r->cfg->close_timeout_ms : 0);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct replica *p = &r->replicas[i];
-		bool live = clean && !atomic_load(&p->lost);
+		bool live = !atomic_load(&p->lost);
 
 		remote_free(p->remote, live ? (unsigned)clock_left_ms(end_ns) : 0);
 		free(p->profile_text);
@@ -340,7 +340,7 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 	if (!rc)
 		rc = repl_start(r, flags, &e);
 	if (rc) {
-		repl_free(r, false);
+		repl_free(r, REPL_GIVE_UP_MS);
 		return config_report(&e);
 	}
 	*out = r;
@@ -361,6 +361,6 @@ repl_close(struct repl *r)
 		r->local.meta.writer_open = false;
 		rc = local_store(&r->local, &e);
 	}
-	repl_free(r, true);
+	repl_free(r, r->cfg->close_timeout_ms);
 	return rc ? config_report(&e) : 0;
 }
