@@ -10,6 +10,12 @@ sum64(const void *data, size_t len)
 	return XXH3_64bits(data, len);
 }
 
+uint64_t
+sum64_seeded(const void *data, size_t len, uint64_t seed)
+{
+	return XXH3_64bits_withSeed(data, len, seed);
+}
+
 void
 hash128(const void *data, size_t len, uint8_t out[HASH128_SIZE])
 {

@@ -16,6 +16,9 @@
 
 uint64_t sum64(const void *data, size_t len);
 
+/* The same with a seed: chains two pieces that don't lie together. */
+uint64_t sum64_seeded(const void *data, size_t len, uint64_t seed);
+
 /* The hash in canonical (big-endian) byte order. */
 void hash128(const void *data, size_t len, uint8_t out[HASH128_SIZE]);
 

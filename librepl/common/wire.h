@@ -62,14 +62,15 @@ struct wire_commit {
 };
 
 /*
- * Start a COMMIT in buf with room for entry_room entries; the payload follows
- * them. buf must be at least wire_commit_size(entry_room, 0).
+ * Start a COMMIT in buf with room for entry_room entries, at most
+ * WIRE_ENTRIES_MAX; the payload follows them. buf must be at least
+ * wire_commit_size(entry_room, 0).
  */
 void wire_commit_begin(struct wire_commit *c, uint8_t *buf, size_t size, uint32_t entry_room);
 
 size_t wire_commit_size(uint32_t entry_count, size_t payload_len);
 
-/* True if an entry with payload_len inline bytes still fits. */
+/* True if one more entry with payload_len inline bytes still fits. */
 bool wire_commit_fits(const struct wire_commit *c, size_t payload_len);
 
 /* Append an entry; data is for COPY and ATOMIC8 (len bytes), else NULL. It must fit. */
@@ -95,10 +96,17 @@ struct wire_commit_view {
  * Check everything about a COMMIT: magic, version, type, lengths, checksum,
  * known ops, every range inside pool_size without wrapping, ATOMIC8 of length
  * 8 and alignment 8, BARRIER of zeros, payload used up exactly. Only then is
- * *v filled. The error text names the field.
+ * *v filled. REPL_E_VERSION for another version, REPL_E_PROTOCOL for all else;
+ * the error text names the field.
  */
 int wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 		       struct wire_commit_view *v, struct err *e);
+
+/*
+ * The sequence of a COMMIT that wire_commit_decode() refused, for the ACK that
+ * says so. False if the message does not even begin like a COMMIT.
+ */
+bool wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq);
 
 /* Entry i of a checked COMMIT. */
 struct wire_entry wire_commit_entry(const struct wire_commit_view *v, uint32_t i);
@@ -106,16 +114,17 @@ struct wire_entry wire_commit_entry(const struct wire_commit_view *v, uint32_t i
 struct wire_ack {
 	uint64_t seq;
 	uint32_t epoch;
-	int32_t status;      /* enum repl_status */
+	int32_t status;      /* enum repl_status, or a negative value of a later version */
 	uint64_t service_ns; /* from taking the message to answering it */
 };
 
 /* Writes WIRE_ACK_SIZE bytes. */
 void wire_ack_encode(uint8_t *buf, const struct wire_ack *a);
 
+/* Checks as wire_commit_decode() does; a status above 0 is refused. */
 int wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *e);
 
-/* Connect data: WIRE_HELLO_SIZE bytes. */
+/* Connect data: WIRE_HELLO_SIZE bytes. Decoding is 0, REPL_E_VERSION or REPL_E_PROTOCOL. */
 void wire_hello_encode(uint8_t *buf, const uint8_t token[WIRE_TOKEN_SIZE]);
 int wire_hello_decode(const uint8_t *buf, size_t len, uint8_t token[WIRE_TOKEN_SIZE]);
 

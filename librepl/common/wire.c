@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "wire.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "checksum.h"
+#include "le.h"
+
+/* Offsets of the header's fields. */
+enum {
+	AT_MAGIC = 0,
+	AT_VERSION = 4,
+	AT_TYPE = 5,
+	AT_ENTRIES = 6,
+	AT_SEQ = 8,
+	AT_PAYLOAD = 16,
+	AT_EPOCH = 20,
+	AT_SUM = 24,
+};
+
+/* Offsets in an entry. */
+enum { AT_OFF = 0, AT_LEN = 8, AT_OP = 12, AT_ZERO = 13 };
+
+/* Offsets in an ACK. */
+enum { AT_STATUS = 32, AT_ACK_ZERO = 36, AT_SERVICE = 40 };
+
+struct header {
+	enum wire_type type;
+	uint32_t entry_count;
+	uint64_t seq;
+	uint32_t payload_len;
+	uint32_t epoch;
+};
+
+static uint64_t
+message_sum(const uint8_t *msg, size_t len)
+{
+	uint64_t rest = sum64(msg + WIRE_HEADER_SIZE, len - WIRE_HEADER_SIZE);
+
+	return sum64_seeded(msg, AT_SUM, rest);
+}
+
+/* All but the header must be in place: the checksum covers it. */
+static void
+header_seal(uint8_t *msg, size_t len, const struct header *h)
+{
+	put_le32(msg + AT_MAGIC, WIRE_MAGIC);
+	msg[AT_VERSION] = WIRE_VERSION;
+	msg[AT_TYPE] = (uint8_t)h->type;
+	put_le16(msg + AT_ENTRIES, (uint16_t)h->entry_count);
+	put_le64(msg + AT_SEQ, h->seq);
+	put_le32(msg + AT_PAYLOAD, h->payload_len);
+	put_le32(msg + AT_EPOCH, h->epoch);
+	put_le64(msg + AT_SUM, message_sum(msg, len));
+}
+
+/* Everything that all messages have in common, with the length they announce. */
+static int
+header_open(const uint8_t *msg, size_t len, enum wire_type type, struct header *h, struct err *e)
+{
+	if (len < WIRE_HEADER_SIZE)
+		return err_set(e, REPL_E_PROTOCOL, "message of %zu bytes is shorter than a header",
+			       len);
+	if (get_le32(msg + AT_MAGIC) != WIRE_MAGIC)
+		return err_set(e, REPL_E_PROTOCOL, "message has magic 0x%08" PRIx32,
+			       get_le32(msg + AT_MAGIC));
+	if (msg[AT_VERSION] != WIRE_VERSION)
+		return err_set(e, REPL_E_VERSION, "message has version %u, not %u", msg[AT_VERSION],
+			       (unsigned)WIRE_VERSION);
+	if (msg[AT_TYPE] != type)
+		return err_set(e, REPL_E_PROTOCOL, "message has type %u, not %u", msg[AT_TYPE],
+			       (unsigned)type);
+	h->type = type;
+	h->entry_count = get_le16(msg + AT_ENTRIES);
+	h->seq = get_le64(msg + AT_SEQ);
+	h->payload_len = get_le32(msg + AT_PAYLOAD);
+	h->epoch = get_le32(msg + AT_EPOCH);
+	if (h->entry_count > WIRE_ENTRIES_MAX)
+		return err_set(e, REPL_E_PROTOCOL, "message has %" PRIu32 " entries, more than %u",
+			       h->entry_count, (unsigned)WIRE_ENTRIES_MAX);
+	if (len != wire_commit_size(h->entry_count, h->payload_len))
+		return err_set(e, REPL_E_PROTOCOL,
+			       "message has %zu bytes, its header announces %zu", len,
+			       wire_commit_size(h->entry_count, h->payload_len));
+	if (get_le64(msg + AT_SUM) != message_sum(msg, len))
+		return err_set(e, REPL_E_PROTOCOL, "message %" PRIu64 " has a wrong checksum",
+			       h->seq);
+	return 0;
+}
+
+/* ---- COMMIT ---- */
+
+size_t
+wire_commit_size(uint32_t entry_count, size_t payload_len)
+{
+	return WIRE_HEADER_SIZE + (size_t)entry_count * WIRE_ENTRY_SIZE + payload_len;
+}
+
+void
+wire_commit_begin(struct wire_commit *c, uint8_t *buf, size_t size, uint32_t entry_room)
+{
+	assert(entry_room <= WIRE_ENTRIES_MAX);
+	assert(size >= wire_commit_size(entry_room, 0));
+	*c = (struct wire_commit){.buf = buf, .size = size, .entry_room = entry_room};
+}
+
+bool
+wire_commit_fits(const struct wire_commit *c, size_t payload_len)
+{
+	size_t used = wire_commit_size(c->entry_room, c->payload_len);
+
+	return c->entry_count < c->entry_room && payload_len <= c->size - used;
+}
+
+static size_t
+payload_of_entry(uint8_t op, uint32_t len)
+{
+	return op == WIRE_OP_COPY || op == WIRE_OP_ATOMIC8 ? len : 0;
+}
+
+void
+wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const void *data)
+{
+	uint8_t *at = c->buf + wire_commit_size(c->entry_count, 0);
+	size_t inline_len = payload_of_entry(e->op, e->len);
+
+	assert(wire_commit_fits(c, inline_len));
+	put_le64(at + AT_OFF, e->off);
+	put_le32(at + AT_LEN, e->len);
+	put_le32(at + AT_OP, e->op); /* with the three zero bytes */
+	c->entry_count++;
+	if (inline_len == 0)
+		return;
+	memcpy(c->buf + wire_commit_size(c->entry_room, c->payload_len), data, inline_len);
+	c->payload_len += inline_len;
+}
+
+size_t
+wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+{
+	size_t len = wire_commit_size(c->entry_count, c->payload_len);
+	struct header h = {
+		.type = WIRE_COMMIT,
+		.entry_count = c->entry_count,
+		.seq = seq,
+		.payload_len = (uint32_t)c->payload_len,
+		.epoch = epoch,
+	};
+
+	if (c->entry_count < c->entry_room && c->payload_len > 0)
+		memmove(c->buf + wire_commit_size(c->entry_count, 0),
+			c->buf + wire_commit_size(c->entry_room, 0), c->payload_len);
+	c->entry_room = c->entry_count;
+	header_seal(c->buf, len, &h);
+	return len;
+}
+
+static int
+entry_check(const uint8_t *at, uint32_t i, uint64_t pool_size, struct err *e)
+{
+	uint64_t off = get_le64(at + AT_OFF);
+	uint32_t len = get_le32(at + AT_LEN);
+	uint8_t op = at[AT_OP];
+
+	if (at[AT_ZERO] | at[AT_ZERO + 1] | at[AT_ZERO + 2])
+		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": reserved bytes not zero", i);
+	if (op < WIRE_OP_FLUSH || op > WIRE_OP_BARRIER)
+		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": unknown operation %u", i,
+			       op);
+	if (op == WIRE_OP_BARRIER) {
+		if (off != 0 || len != 0)
+			return err_set(e, REPL_E_PROTOCOL,
+				       "entry %" PRIu32 ": barrier with a range", i);
+		return 0;
+	}
+	if (len == 0)
+		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": length 0", i);
+	if (off > pool_size || len > pool_size - off)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entry %" PRIu32 ": offset %" PRIu64 " length %" PRIu32
+			       " leaves the pool of %" PRIu64 " bytes",
+			       i, off, len, pool_size);
+	if (op == WIRE_OP_ATOMIC8 && (len != 8 || off % 8 != 0))
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entry %" PRIu32 ": atomic store of %" PRIu32
+			       " bytes at offset %" PRIu64 ", not 8 at a multiple of 8",
+			       i, len, off);
+	return 0;
+}
+
+/* 256 lengths of 32 bits do not wrap a 64-bit sum. */
+static int
+entries_check(const struct wire_commit_view *v, uint64_t pool_size, struct err *e)
+{
+	uint64_t used = 0;
+
+	for (uint32_t i = 0; i < v->entry_count; i++) {
+		const uint8_t *at = v->entries + (size_t)i * WIRE_ENTRY_SIZE;
+		int ret = entry_check(at, i, pool_size, e);
+
+		if (ret)
+			return ret;
+		used += payload_of_entry(at[AT_OP], get_le32(at + AT_LEN));
+	}
+	if (used != v->payload_len)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entries take %" PRIu64 " bytes of a payload of %zu", used,
+			       v->payload_len);
+	return 0;
+}
+
+int
+wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		   struct err *e)
+{
+	struct wire_commit_view view;
+	struct header h;
+	int ret;
+
+	ret = header_open(msg, len, WIRE_COMMIT, &h, e);
+	if (ret)
+		return ret;
+	view.seq = h.seq;
+	view.epoch = h.epoch;
+	view.entry_count = h.entry_count;
+	view.entries = msg + WIRE_HEADER_SIZE;
+	view.payload = msg + wire_commit_size(h.entry_count, 0);
+	view.payload_len = h.payload_len;
+	ret = entries_check(&view, pool_size, e);
+	if (ret)
+		return ret;
+	*v = view;
+	return 0;
+}
+
+bool
+wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq)
+{
+	if (len < WIRE_HEADER_SIZE || get_le32(msg + AT_MAGIC) != WIRE_MAGIC ||
+	    msg[AT_VERSION] != WIRE_VERSION || msg[AT_TYPE] != WIRE_COMMIT)
+		return false;
+	*seq = get_le64(msg + AT_SEQ);
+	return true;
+}
+
+struct wire_entry
+wire_commit_entry(const struct wire_commit_view *v, uint32_t i)
+{
+	const uint8_t *at = v->entries + (size_t)i * WIRE_ENTRY_SIZE;
+
+	return (struct wire_entry){
+		.off = get_le64(at + AT_OFF),
+		.len = get_le32(at + AT_LEN),
+		.op = at[AT_OP],
+	};
+}
+
+/* ---- ACK ---- */
+
+void
+wire_ack_encode(uint8_t *buf, const struct wire_ack *a)
+{
+	struct header h = {
+		.type = WIRE_ACK,
+		.seq = a->seq,
+		.payload_len = WIRE_ACK_SIZE - WIRE_HEADER_SIZE,
+		.epoch = a->epoch,
+	};
+
+	put_le32(buf + AT_STATUS, (uint32_t)a->status);
+	put_le32(buf + AT_ACK_ZERO, 0);
+	put_le64(buf + AT_SERVICE, a->service_ns);
+	header_seal(buf, WIRE_ACK_SIZE, &h);
+}
+
+int
+wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *e)
+{
+	struct header h;
+	int32_t status;
+	int ret;
+
+	if (len != WIRE_ACK_SIZE)
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement of %zu bytes, not %u", len,
+			       (unsigned)WIRE_ACK_SIZE);
+	ret = header_open(msg, len, WIRE_ACK, &h, e);
+	if (ret)
+		return ret;
+	if (h.entry_count != 0)
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement with %" PRIu32 " entries",
+			       h.entry_count);
+	if (get_le32(msg + AT_ACK_ZERO) != 0)
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement: reserved bytes not zero");
+	status = (int32_t)get_le32(msg + AT_STATUS);
+	if (status > 0)
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement with status %" PRId32, status);
+	a->seq = h.seq;
+	a->epoch = h.epoch;
+	a->status = status;
+	a->service_ns = get_le64(msg + AT_SERVICE);
+	return 0;
+}
+
+/* ---- connect data ---- */
+
+void
+wire_hello_encode(uint8_t *buf, const uint8_t token[WIRE_TOKEN_SIZE])
+{
+	put_le32(buf, WIRE_VERSION); /* with the three zero bytes */
+	memcpy(buf + 4, token, WIRE_TOKEN_SIZE);
+}
+
+int
+wire_hello_decode(const uint8_t *buf, size_t len, uint8_t token[WIRE_TOKEN_SIZE])
+{
+	if (len != WIRE_HELLO_SIZE)
+		return REPL_E_PROTOCOL;
+	if (buf[0] != WIRE_VERSION)
+		return REPL_E_VERSION;
+	if (buf[1] | buf[2] | buf[3])
+		return REPL_E_PROTOCOL;
+	memcpy(token, buf + 4, WIRE_TOKEN_SIZE);
+	return 0;
+}
