@@ -2,7 +2,6 @@
 /* Data messages have exactly the documented bytes, and nothing else is ever accepted. */
 #include "unit.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "checksum.h"

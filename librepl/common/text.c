@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "text.h"
+
+#include <string.h>
+
+static unsigned
+byte_at(const char *s, size_t i)
+{
+	return (unsigned char)s[i];
+}
+
+/* RFC 3629: the second byte's bounds shut out overlong forms, surrogates and > U+10FFFF. */
+size_t
+text_char_len(const char *s, size_t left)
+{
+	unsigned lo = 0x80;
+	unsigned hi = 0xbf;
+	unsigned lead;
+	size_t len;
+
+	if (left == 0)
+		return 0;
+	lead = byte_at(s, 0);
+	if (lead < 0x80)
+		return 1;
+	if (lead < 0xc2 || lead > 0xf4)
+		return 0;
+	len = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+	if (lead == 0xe0)
+		lo = 0xa0;
+	else if (lead == 0xf0)
+		lo = 0x90;
+	else if (lead == 0xed)
+		hi = 0x9f;
+	else if (lead == 0xf4)
+		hi = 0x8f;
+	if (left < len || byte_at(s, 1) < lo || byte_at(s, 1) > hi)
+		return 0;
+	for (size_t i = 2; i < len; i++)
+		if ((byte_at(s, i) & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
+static size_t
+clean_char_len(const char *s, size_t left)
+{
+	size_t len = text_char_len(s, left);
+
+	if (len == 1 && (byte_at(s, 0) < 0x20 || byte_at(s, 0) == 0x7f))
+		return 0;
+	if (len == 2 && byte_at(s, 0) == 0xc2 && byte_at(s, 1) < 0xa0)
+		return 0;
+	return len;
+}
+
+bool
+text_is_clean(const char *s, size_t len)
+{
+	for (size_t i = 0, step; i < len; i += step) {
+		step = clean_char_len(s + i, len - i);
+		if (step == 0)
+			return false;
+	}
+	return true;
+}
+
+void
+text_clean(char *s)
+{
+	size_t left = strlen(s);
+
+	while (left > 0) {
+		size_t step = clean_char_len(s, left);
+
+		if (step == 0) {
+			*s = '?';
+			step = 1;
+		}
+		s += step;
+		left -= step;
+	}
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * text - text from outside, which people will read on a terminal.
+ *
+ * Clean text is well-formed UTF-8 (no overlong form, no surrogate) without
+ * control characters: neither ASCII's nor U+0080 to U+009F. Pure.
+ */
+#ifndef COMMON_TEXT_H
+#define COMMON_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Bytes of the well-formed UTF-8 character at s, of which left bytes are there; 0 if none. */
+size_t text_char_len(const char *s, size_t left);
+
+bool text_is_clean(const char *s, size_t len);
+
+/* Replace each byte that keeps the string from being clean by '?'. */
+void text_clean(char *s);
+
+#endif
