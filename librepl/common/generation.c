@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "generation.h"
+
+#include <string.h>
+
+bool
+gen_id_is_nil(const struct gen_id *id)
+{
+	static const struct gen_id nil;
+
+	return gen_id_equal(id, &nil);
+}
+
+bool
+gen_id_equal(const struct gen_id *a, const struct gen_id *b)
+{
+	return memcmp(a->b, b->b, GEN_ID_SIZE) == 0;
+}
+
+void
+gen_advance(struct generation *g, const struct gen_id *id)
+{
+	if (!gen_id_is_nil(&g->current)) {
+		memmove(&g->history[1], &g->history[0], sizeof(g->history) - sizeof(g->history[0]));
+		g->history[0] = g->current;
+	}
+	g->current = *id;
+}
+
+/* The nil identifier is nobody's ancestor. */
+static bool
+history_has(const struct generation *g, const struct gen_id *id)
+{
+	if (gen_id_is_nil(id))
+		return false;
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		if (gen_id_equal(&g->history[i], id))
+			return true;
+	return false;
+}
+
+static bool
+share_ancestor(const struct generation *a, const struct generation *b)
+{
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		if (history_has(b, &a->history[i]))
+			return true;
+	return false;
+}
+
+enum gen_relation
+gen_compare(const struct generation *ours, const struct generation *theirs)
+{
+	bool ahead, behind;
+
+	if (gen_id_equal(&ours->current, &theirs->current))
+		return GEN_EQUAL;
+	if (gen_id_is_nil(&ours->current))
+		return GEN_BEHIND;
+	if (gen_id_is_nil(&theirs->current))
+		return GEN_AHEAD;
+	ahead = history_has(ours, &theirs->current);
+	behind = history_has(theirs, &ours->current);
+	/* Each descending from the other is a lie: take the relation that merges nothing. */
+	if (ahead && behind)
+		return GEN_DIVERGED;
+	if (ahead)
+		return GEN_AHEAD;
+	if (behind)
+		return GEN_BEHIND;
+	return share_ancestor(ours, theirs) ? GEN_DIVERGED : GEN_UNRELATED;
+}
+
+const char *
+gen_relation_name(enum gen_relation r)
+{
+	static const char *const names[] = {
+		[GEN_EQUAL] = "equal",       [GEN_AHEAD] = "ahead",         [GEN_BEHIND] = "behind",
+		[GEN_DIVERGED] = "diverged", [GEN_UNRELATED] = "unrelated",
+	};
+
+	if ((unsigned)r >= sizeof(names) / sizeof(names[0]))
+		return "unknown";
+	return names[r];
+}
+
+/* A dash stands before these bytes of the text form. */
+static bool
+dash_before(unsigned byte)
+{
+	return byte == 4 || byte == 6 || byte == 8 || byte == 10;
+}
+
+void
+gen_id_format(const struct gen_id *id, char out[GEN_TEXT_SIZE])
+{
+	static const char digits[] = "0123456789abcdef";
+
+	for (unsigned i = 0; i < GEN_ID_SIZE; i++) {
+		if (dash_before(i))
+			*out++ = '-';
+		*out++ = digits[id->b[i] >> 4];
+		*out++ = digits[id->b[i] & 15];
+	}
+	*out = '\0';
+}
+
+static int
+hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	if (c >= 'a' && c <= 'f')
+		return c - 'a' + 10;
+	return -1;
+}
+
+bool
+gen_id_parse(const char *text, struct gen_id *id)
+{
+	struct gen_id got;
+
+	for (unsigned i = 0; i < GEN_ID_SIZE; i++) {
+		int high, low;
+
+		if (dash_before(i) && *text++ != '-')
+			return false;
+		/* The terminator is no digit, so a short text ends here. */
+		high = hex_value(*text++);
+		if (high < 0)
+			return false;
+		low = hex_value(*text++);
+		if (low < 0)
+			return false;
+		got.b[i] = (uint8_t)(high << 4 | low);
+	}
+	if (*text != '\0')
+		return false;
+	*id = got;
+	return true;
+}
