@@ -3,10 +3,10 @@
  * sidecar - the metadata file beside a pool: docs/POOL-FORMAT.md.
  *
  * NAME.repl holds two equal copies of one checksummed slot. An update writes
- * and syncs the first copy, then the second: at every moment one of them is
- * whole, and one damaged copy never brings back an older state. The same file
- * stands beside the replica on the target and beside the pool on the
- * initiator.
+ * and syncs one copy, then the other, and never begins with the only newest
+ * one: at every moment a whole copy holds the newest state, and one damaged
+ * copy never brings back an older state. The same file stands beside the
+ * replica on the target and beside the pool on the initiator.
  */
 #ifndef COMMON_SIDECAR_H
 #define COMMON_SIDECAR_H
@@ -45,7 +45,12 @@ struct sidecar {
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */
 
-/* Pure: one slot of SIDECAR_SLOT_SIZE bytes. */
+/*
+ * Pure: one slot of SIDECAR_SLOT_SIZE bytes. What is not printable in writer
+ * becomes '?'. A slot that decodes has a known state, sizes, times and a
+ * sequence below 2^63, and a terminated, printable writer; otherwise
+ * REPL_E_CORRUPT, or REPL_E_VERSION if it is whole and of a newer version.
+ */
 void sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE]);
 int sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct err *e);
 
@@ -56,7 +61,12 @@ int sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, str
  */
 int sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e);
 
-/* Increments sequence, sets updated_s, writes and syncs copy 1, then copy 2. */
+/*
+ * Increments sequence, sets updated_s, writes and syncs first the copy that is
+ * damaged or older (the first when both are equal), then the other. An empty
+ * file becomes a sidecar. Callers exclude one another. On an error *s is as
+ * before, and a reader finds the old or the new state.
+ */
 int sidecar_write(int fd, struct sidecar *s, struct err *e);
 
 #endif

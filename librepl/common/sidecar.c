@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sidecar.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "checksum.h"
+#include "le.h"
+
+/* Offsets in a slot: docs/POOL-FORMAT.md. */
+enum {
+	AT_MAGIC = 0,
+	AT_MAJOR = 8,
+	AT_MINOR = 10,
+	AT_SLOT_SIZE = 12,
+	AT_CHECKSUM = 16,
+	AT_SEQUENCE = 24,
+	AT_POOL_UUID = 32,
+	AT_POOL_SIZE = 48,
+	AT_STATE = 56,
+	AT_FLAGS = 60,
+	AT_EPOCH = 64,
+	AT_ZERO_68 = 68,
+	AT_CREATED = 72,
+	AT_UPDATED = 80,
+	AT_ZERO_88 = 88,
+	AT_WRITER = 96,
+	AT_GENERATION = 224,
+	AT_HISTORY = 240,
+	AT_REGIONS = 480,
+	AT_ZERO_512 = 512,
+};
+
+#define MAGIC            "REPLSIDE"
+#define FLAG_WRITER_OPEN 1U
+#define POOL_ALIGN       4096U
+
+/* What a copy on media is. */
+enum copy_kind { COPY_WHOLE, COPY_DAMAGED, COPY_NEWER };
+
+struct copies {
+	enum copy_kind kind[2];
+	struct sidecar s[2]; /* when whole */
+	struct err why[2];   /* when not */
+	uint8_t slot[2][SIDECAR_SLOT_SIZE];
+};
+
+const char *
+sidecar_state_name(enum sidecar_state s)
+{
+	switch (s) {
+	case SIDECAR_UP_TO_DATE:
+		return "up-to-date";
+	case SIDECAR_INCONSISTENT:
+		return "inconsistent";
+	case SIDECAR_OUTDATED:
+		return "outdated";
+	case SIDECAR_UNKNOWN:
+		break;
+	}
+	return "unknown";
+}
+
+static bool
+is_printable(uint8_t c)
+{
+	return c >= 0x20 && c < 0x7f;
+}
+
+static void
+encode_writer(const char writer[sizeof(((struct sidecar *)0)->writer)], uint8_t *out)
+{
+	size_t size = sizeof(((struct sidecar *)0)->writer);
+
+	for (size_t i = 0; i + 1 < size && writer[i]; i++)
+		out[i] = is_printable((uint8_t)writer[i]) ? (uint8_t)writer[i] : '?';
+}
+
+static uint64_t
+slot_sum(const uint8_t *slot)
+{
+	uint8_t copy[SIDECAR_SLOT_SIZE];
+
+	memcpy(copy, slot, sizeof(copy));
+	memset(copy + AT_CHECKSUM, 0, 8);
+	return sum64(copy, sizeof(copy));
+}
+
+void
+sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
+{
+	memset(slot, 0, SIDECAR_SLOT_SIZE);
+	memcpy(slot + AT_MAGIC, MAGIC, 8);
+	put_le16(slot + AT_MAJOR, SIDECAR_VERSION);
+	put_le32(slot + AT_SLOT_SIZE, SIDECAR_SLOT_SIZE);
+	put_le64(slot + AT_SEQUENCE, s->sequence);
+	memcpy(slot + AT_POOL_UUID, s->pool_uuid.b, GEN_ID_SIZE);
+	put_le64(slot + AT_POOL_SIZE, s->pool_size);
+	put_le32(slot + AT_STATE, (uint32_t)s->state);
+	put_le32(slot + AT_FLAGS, s->writer_open ? FLAG_WRITER_OPEN : 0);
+	put_le32(slot + AT_EPOCH, s->epoch);
+	put_le64(slot + AT_CREATED, s->created_s);
+	put_le64(slot + AT_UPDATED, s->updated_s);
+	encode_writer(s->writer, slot + AT_WRITER);
+	memcpy(slot + AT_GENERATION, s->generation.current.b, GEN_ID_SIZE);
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		memcpy(slot + AT_HISTORY + i * GEN_ID_SIZE, s->generation.history[i].b,
+		       GEN_ID_SIZE);
+	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
+}
+
+static bool
+all_zero(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
+/* Magic, checksum and version stand where they are in every version. */
+static int
+check_envelope(const uint8_t *slot, struct err *e)
+{
+	unsigned major = get_le16(slot + AT_MAJOR);
+
+	if (memcmp(slot + AT_MAGIC, MAGIC, 8) != 0)
+		return err_set(e, REPL_E_CORRUPT, "no magic bytes '%s'", MAGIC);
+	if (get_le64(slot + AT_CHECKSUM) != slot_sum(slot))
+		return err_set(e, REPL_E_CORRUPT, "checksum does not match");
+	if (major > SIDECAR_VERSION)
+		return err_set(e, REPL_E_VERSION,
+			       "format version %u, this program knows up to %d: use the newer "
+			       "version of librepl that made it",
+			       major, SIDECAR_VERSION);
+	if (major != SIDECAR_VERSION || get_le32(slot + AT_SLOT_SIZE) != SIDECAR_SLOT_SIZE)
+		return err_set(e, REPL_E_CORRUPT, "format version %u with slots of %u bytes", major,
+			       get_le32(slot + AT_SLOT_SIZE));
+	if (!all_zero(slot + AT_REGIONS, AT_ZERO_512 - AT_REGIONS))
+		return err_set(e, REPL_E_VERSION,
+			       "has a dirty map or receive ring, which this program does not keep: "
+			       "use the newer version of librepl that made it");
+	return 0;
+}
+
+/* A newer minor version may use what is reserved here. */
+static int
+check_reserved(const uint8_t *slot, struct err *e)
+{
+	if (get_le16(slot + AT_MINOR) > 0)
+		return 0;
+	if ((get_le32(slot + AT_FLAGS) & ~FLAG_WRITER_OPEN) || !all_zero(slot + AT_ZERO_68, 4) ||
+	    !all_zero(slot + AT_ZERO_88, 8) ||
+	    !all_zero(slot + AT_ZERO_512, SIDECAR_SLOT_SIZE - AT_ZERO_512))
+		return err_set(e, REPL_E_CORRUPT, "reserved bytes are not zero");
+	return 0;
+}
+
+static int
+decode_writer(const uint8_t *in, char *writer, size_t size, struct err *e)
+{
+	size_t len = strnlen((const char *)in, size);
+
+	if (len == size || !all_zero(in + len, size - len))
+		return err_set(e, REPL_E_CORRUPT, "writer's text does not end in zeros");
+	for (size_t i = 0; i < len; i++)
+		if (!is_printable(in[i]))
+			return err_set(e, REPL_E_CORRUPT, "writer's text holds byte 0x%02x", in[i]);
+	memcpy(writer, in, size);
+	return 0;
+}
+
+static int
+check_values(const struct sidecar *s, struct err *e)
+{
+	if (s->sequence == 0 || s->sequence > INT64_MAX)
+		return err_set(e, REPL_E_CORRUPT, "sequence %llu is out of bounds",
+			       (unsigned long long)s->sequence);
+	if (s->pool_size == 0 || s->pool_size % POOL_ALIGN || s->pool_size > INT64_MAX)
+		return err_set(e, REPL_E_CORRUPT,
+			       "pool size %llu is not a positive multiple of %u below 2^63",
+			       (unsigned long long)s->pool_size, POOL_ALIGN);
+	if (s->created_s > INT64_MAX || s->updated_s > INT64_MAX)
+		return err_set(e, REPL_E_CORRUPT, "point in time is out of bounds");
+	return 0;
+}
+
+int
+sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct err *e)
+{
+	struct sidecar got = {0};
+	uint32_t state = get_le32(slot + AT_STATE);
+	int rc;
+
+	rc = check_envelope(slot, e);
+	if (!rc)
+		rc = check_reserved(slot, e);
+	if (!rc)
+		rc = decode_writer(slot + AT_WRITER, got.writer, sizeof(got.writer), e);
+	if (rc)
+		return rc;
+	if (state < SIDECAR_UP_TO_DATE || state > SIDECAR_UNKNOWN)
+		return err_set(e, REPL_E_CORRUPT, "state %u is not known", state);
+	got.state = (enum sidecar_state)state;
+	got.sequence = get_le64(slot + AT_SEQUENCE);
+	memcpy(got.pool_uuid.b, slot + AT_POOL_UUID, GEN_ID_SIZE);
+	got.pool_size = get_le64(slot + AT_POOL_SIZE);
+	got.writer_open = get_le32(slot + AT_FLAGS) & FLAG_WRITER_OPEN;
+	got.epoch = get_le32(slot + AT_EPOCH);
+	got.created_s = get_le64(slot + AT_CREATED);
+	got.updated_s = get_le64(slot + AT_UPDATED);
+	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,
+		       GEN_ID_SIZE);
+	rc = check_values(&got, e);
+	if (rc)
+		return rc;
+	*s = got;
+	return 0;
+}
+
+static int
+read_slot(int fd, unsigned copy, uint8_t *slot, struct err *e)
+{
+	size_t done = 0;
+
+	while (done < SIDECAR_SLOT_SIZE) {
+		ssize_t n = pread(fd, slot + done, SIDECAR_SLOT_SIZE - done,
+				  (off_t)(copy * SIDECAR_SLOT_SIZE + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(e, REPL_E_IO, errno, "read");
+		if (n == 0)
+			return err_set(e, REPL_E_CORRUPT, "file ends after %zu of its bytes", done);
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* A copy that can't be read for a bad sector is as damaged as one with a wrong checksum. */
+static void
+load_copies(int fd, struct copies *c)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		int rc = read_slot(fd, i, c->slot[i], &c->why[i]);
+
+		if (!rc)
+			rc = sidecar_decode(c->slot[i], &c->s[i], &c->why[i]);
+		if (!rc)
+			c->kind[i] = COPY_WHOLE;
+		else
+			c->kind[i] = rc == REPL_E_VERSION ? COPY_NEWER : COPY_DAMAGED;
+	}
+}
+
+static int
+refuse_newer(const struct copies *c, struct err *e)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (c->kind[i] == COPY_NEWER)
+			return err_set(e, REPL_E_VERSION, "sidecar: %s", c->why[i].text);
+	return 0;
+}
+
+/* The copy to believe: the newest whole one, -1 if there is none. */
+static int
+newest(const struct copies *c)
+{
+	bool one = c->kind[0] == COPY_WHOLE, two = c->kind[1] == COPY_WHOLE;
+
+	if (one && two)
+		return c->s[1].sequence > c->s[0].sequence;
+	if (one)
+		return 0;
+	return two ? 1 : -1;
+}
+
+static bool
+copies_differ(const struct copies *c)
+{
+	return c->kind[0] != COPY_WHOLE || c->kind[1] != COPY_WHOLE ||
+	       memcmp(c->slot[0], c->slot[1], SIDECAR_SLOT_SIZE) != 0;
+}
+
+int
+sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e)
+{
+	struct copies c;
+	int best, rc;
+
+	load_copies(fd, &c);
+	rc = refuse_newer(&c, e);
+	if (rc)
+		return rc;
+	best = newest(&c);
+	if (best < 0)
+		return err_set(
+			e, REPL_E_CORRUPT,
+			"sidecar: both copies are damaged (first: %s; second: %s); the pool's "
+			"own file is not touched: copy it away and check it with the tools of "
+			"its program, then remove the pool and make the replica anew",
+			c.why[0].text, c.why[1].text);
+	*s = c.s[best];
+	*repair = copies_differ(&c);
+	return 0;
+}
+
+static int
+write_slot(int fd, unsigned copy, const uint8_t *slot, struct err *e)
+{
+	size_t done = 0;
+
+	while (done < SIDECAR_SLOT_SIZE) {
+		ssize_t n = pwrite(fd, slot + done, SIDECAR_SLOT_SIZE - done,
+				   (off_t)(copy * SIDECAR_SLOT_SIZE + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(e, err_from_errno(errno), errno, "sidecar: write copy %u",
+					 copy + 1);
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int
+sync_file(int fd, struct err *e)
+{
+	if (fdatasync(fd) != 0)
+		return err_errno(e, REPL_E_IO, errno, "sidecar: sync");
+	return 0;
+}
+
+int
+sidecar_write(int fd, struct sidecar *s, struct err *e)
+{
+	struct sidecar next = *s;
+	struct copies c;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+	unsigned first;
+	int best, rc;
+
+	load_copies(fd, &c);
+	rc = refuse_newer(&c, e);
+	if (rc)
+		return rc;
+	best = newest(&c);
+	if (best >= 0 && c.s[best].sequence > next.sequence)
+		next.sequence = c.s[best].sequence;
+	if (next.sequence >= INT64_MAX)
+		return err_set(e, REPL_E_LIMIT, "sidecar: sequence is used up");
+	next.sequence++;
+	next.updated_s = (uint64_t)time(NULL);
+	/* The newest whole copy is not touched before the other one is as new. */
+	first = best == 0 && copies_differ(&c);
+	sidecar_encode(&next, slot);
+	/* Nothing is written that could not be read again. */
+	rc = sidecar_decode(slot, &next, e);
+	if (rc)
+		return rc;
+	/* What a killed writer left in the page cache is read above: make it true on media. */
+	rc = sync_file(fd, e);
+	if (!rc)
+		rc = write_slot(fd, first, slot, e);
+	if (!rc)
+		rc = sync_file(fd, e);
+	if (!rc)
+		rc = write_slot(fd, !first, slot, e);
+	if (!rc)
+		rc = sync_file(fd, e);
+	if (!rc)
+		*s = next;
+	return rc;
+}

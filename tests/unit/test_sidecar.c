@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A sidecar reads back as written, whatever single copy is damaged, and hostile slots are refused.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "checksum.h"
+#include "le.h"
+#include "sidecar.h"
+
+/*
+ * The start of the slot of sample(), laid out by hand from docs/POOL-FORMAT.md
+ * and sealed with xxhsum -H3; the rest of the slot is zeros.
+ */
+static const uint8_t golden[480] = {
+	0x52, 0x45, 0x50, 0x4c, 0x53, 0x49, 0x44, 0x45, 0x01, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00,
+	0x00, 0xcf, 0x6c, 0xff, 0x18, 0x6a, 0x3b, 0x03, 0x99, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03,
+	0x02, 0x01, 0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xab, 0xac,
+	0xad, 0xae, 0xaf, 0x00, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
+	0x01, 0x00, 0x00, 0x00, 0x44, 0x33, 0x22, 0x11, 0x00, 0x00, 0x00, 0x00, 0x00, 0xf1, 0x53,
+	0x65, 0x00, 0x00, 0x00, 0x00, 0x01, 0xf1, 0x53, 0x65, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x6f, 0x70, 0x73, 0x40, 0x68, 0x6f, 0x73, 0x74, 0x20,
+	0x70, 0x69, 0x64, 0x20, 0x34, 0x32, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc0,
+	0xc1, 0xc2, 0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0xcd, 0xce, 0xcf,
+	0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01, 0x01,
+	0x01, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02, 0x02,
+	0x02, 0x02, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03, 0x03,
+	0x03, 0x03, 0x03, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04, 0x04,
+	0x04, 0x04, 0x04, 0x04, 0x05, 0x05, 0x05, 0x05, 0x05, 0x05, 0x05, 0x05, 0x05, 0x05, 0x05,
+	0x05, 0x05, 0x05, 0x05, 0x05, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x06,
+	0x06, 0x06, 0x06, 0x06, 0x06, 0x06, 0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x07,
+	0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x07, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08,
+	0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x08, 0x09, 0x09, 0x09, 0x09, 0x09, 0x09, 0x09,
+	0x09, 0x09, 0x09, 0x09, 0x09, 0x09, 0x09, 0x09, 0x09, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a,
+	0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b,
+	0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0b, 0x0c, 0x0c, 0x0c, 0x0c,
+	0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0c, 0x0d, 0x0d, 0x0d,
+	0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0d, 0x0e, 0x0e,
+	0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0e, 0x0f,
+	0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f, 0x0f,
+};
+
+static struct sidecar
+sample(void)
+{
+	struct sidecar s = {
+		.sequence = 0x0102030405060708,
+		.pool_size = 0x40000000,
+		.state = SIDECAR_INCONSISTENT,
+		.writer_open = true,
+		.created_s = 1700000000,
+		.updated_s = 1700000001,
+		.writer = "ops@host pid 42",
+		.epoch = 0x11223344,
+	};
+
+	for (unsigned i = 0; i < GEN_ID_SIZE; i++) {
+		s.pool_uuid.b[i] = (uint8_t)(0xa0 + i);
+		s.generation.current.b[i] = (uint8_t)(0xc0 + i);
+	}
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		memset(s.generation.history[i].b, (int)i + 1, GEN_ID_SIZE);
+	return s;
+}
+
+static void
+assert_same(const struct sidecar *a, const struct sidecar *b)
+{
+	assert_true(a->sequence == b->sequence);
+	assert_memory_equal(&a->pool_uuid, &b->pool_uuid, sizeof(a->pool_uuid));
+	assert_true(a->pool_size == b->pool_size);
+	assert_memory_equal(&a->generation, &b->generation, sizeof(a->generation));
+	assert_int_equal(a->state, b->state);
+	assert_int_equal(a->writer_open, b->writer_open);
+	assert_true(a->created_s == b->created_s);
+	assert_true(a->updated_s == b->updated_s);
+	assert_string_equal(a->writer, b->writer);
+	assert_int_equal(a->epoch, b->epoch);
+}
+
+/* Make a changed slot whole again, as somebody who means harm would. */
+static void
+seal(uint8_t *slot)
+{
+	put_le64(slot + 16, 0);
+	put_le64(slot + 16, sum64(slot, SIDECAR_SLOT_SIZE));
+}
+
+static int
+new_file(void)
+{
+	int fd = memfd_create("sidecar", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void
+put_slot(int fd, unsigned copy, const uint8_t *slot)
+{
+	assert_int_equal(pwrite(fd, slot, SIDECAR_SLOT_SIZE, (off_t)copy * SIDECAR_SLOT_SIZE),
+			 SIDECAR_SLOT_SIZE);
+}
+
+static void
+slot_has_the_documented_bytes(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE] = {0};
+
+	(void)state;
+	memcpy(want, golden, sizeof(golden));
+	sidecar_encode(&s, slot);
+	assert_memory_equal(slot, want, sizeof(want));
+	assert_int_equal(sidecar_decode(want, &got, NULL), 0);
+	assert_same(&got, &s);
+}
+
+static void
+every_damaged_byte_leaves_the_state(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t image[SIDECAR_SIZE];
+	struct err e;
+	bool repair;
+	int fd = new_file();
+
+	(void)state;
+	assert_int_equal(sidecar_write(fd, &s, &e), 0);
+	assert_int_equal(pread(fd, image, sizeof(image), 0), SIDECAR_SIZE);
+	assert_int_equal(sidecar_read(fd, &got, &repair, &e), 0);
+	assert_false(repair);
+	for (unsigned i = 0; i < SIDECAR_SIZE; i++) {
+		uint8_t bad = (uint8_t)(image[i] ^ 1U << i % 8);
+
+		assert_int_equal(pwrite(fd, &bad, 1, i), 1);
+		assert_int_equal(sidecar_read(fd, &got, &repair, &e), 0);
+		assert_true(repair);
+		assert_same(&got, &s);
+		assert_int_equal(pwrite(fd, &image[i], 1, i), 1);
+	}
+	(void)close(fd);
+}
+
+static void
+writing_mends_the_damaged_copy(void **state)
+{
+	uint8_t zero[SIDECAR_SLOT_SIZE] = {0};
+	struct err e;
+
+	(void)state;
+	for (unsigned copy = 0; copy < 2; copy++) {
+		struct sidecar s = sample(), got;
+		bool repair;
+		int fd = new_file();
+
+		assert_int_equal(sidecar_write(fd, &s, &e), 0);
+		put_slot(fd, copy, zero);
+		assert_int_equal(sidecar_read(fd, &got, &repair, &e), 0);
+		assert_true(repair);
+		assert_int_equal(sidecar_write(fd, &got, &e), 0);
+		assert_true(got.sequence == s.sequence + 1);
+		assert_int_equal(sidecar_read(fd, &s, &repair, &e), 0);
+		assert_false(repair);
+		put_slot(fd, !copy, zero);
+		assert_int_equal(sidecar_read(fd, &s, &repair, &e), 0);
+		assert_same(&s, &got);
+		(void)close(fd);
+	}
+}
+
+static void
+both_copies_damaged_is_corrupt_and_names_the_next_step(void **state)
+{
+	struct sidecar s = sample();
+	struct err e;
+	bool repair;
+	int fd = new_file();
+
+	(void)state;
+	assert_int_equal(sidecar_write(fd, &s, &e), 0);
+	assert_int_equal(pwrite(fd, "x", 1, 0), 1);
+	assert_int_equal(pwrite(fd, "x", 1, SIDECAR_SLOT_SIZE + 700), 1);
+	assert_int_equal(sidecar_read(fd, &s, &repair, &e), REPL_E_CORRUPT);
+	assert_non_null(strstr(e.text, "first: no magic bytes"));
+	assert_non_null(strstr(e.text, "second: checksum"));
+	assert_non_null(strstr(e.text, "copy it away"));
+	(void)close(fd);
+}
+
+/* Every length: a file that ends within a copy has lost that copy. */
+static void
+short_files(void **state)
+{
+	struct err e;
+
+	(void)state;
+	for (unsigned len = 0; len <= SIDECAR_SIZE; len += 512) {
+		struct sidecar s = sample(), got;
+		bool repair = false;
+		int fd = new_file();
+		int rc;
+
+		assert_int_equal(sidecar_write(fd, &s, &e), 0);
+		assert_int_equal(ftruncate(fd, len), 0);
+		rc = sidecar_read(fd, &got, &repair, &e);
+		assert_int_equal(rc, len < SIDECAR_SLOT_SIZE ? REPL_E_CORRUPT : 0);
+		if (!rc)
+			assert_int_equal(repair, len < SIDECAR_SIZE);
+		(void)close(fd);
+	}
+}
+
+static void
+newest_copy_wins(void **state)
+{
+	struct err e;
+
+	(void)state;
+	for (unsigned newer = 0; newer < 2; newer++) {
+		struct sidecar s = sample(), got;
+		uint8_t slot[SIDECAR_SLOT_SIZE];
+		bool repair;
+		int fd = new_file();
+
+		for (unsigned copy = 0; copy < 2; copy++) {
+			s.sequence = 10 + (copy == newer);
+			sidecar_encode(&s, slot);
+			put_slot(fd, copy, slot);
+		}
+		assert_int_equal(sidecar_read(fd, &got, &repair, &e), 0);
+		assert_true(repair);
+		assert_true(got.sequence == 11);
+		(void)close(fd);
+	}
+}
+
+static void
+sequence_goes_on_from_the_file(void **state)
+{
+	struct sidecar s = sample(), stale;
+	struct err e;
+	int fd = new_file();
+
+	(void)state;
+	stale = s;
+	assert_int_equal(sidecar_write(fd, &s, &e), 0);
+	assert_int_equal(sidecar_write(fd, &s, &e), 0);
+	assert_int_equal(sidecar_write(fd, &stale, &e), 0);
+	assert_true(stale.sequence == s.sequence + 1);
+	(void)close(fd);
+}
+
+struct change {
+	unsigned at;
+	unsigned len;
+	uint64_t value;
+	int code;
+	const char *text;
+};
+
+/* Whole slots with one value that no honest program writes. */
+static const struct change changes[] = {
+	{8, 2, 0, REPL_E_CORRUPT, "version 0"},
+	{8, 2, 2, REPL_E_VERSION, "version 2"},
+	{8, 2, 0xffff, REPL_E_VERSION, "version 65535"},
+	{12, 4, 8192, REPL_E_CORRUPT, "8192"},
+	{24, 8, 0, REPL_E_CORRUPT, "sequence"},
+	{24, 8, 1ULL << 63, REPL_E_CORRUPT, "sequence"},
+	{48, 8, 0, REPL_E_CORRUPT, "pool size 0"},
+	{48, 8, 4097, REPL_E_CORRUPT, "pool size 4097"},
+	{48, 8, 1ULL << 63, REPL_E_CORRUPT, "pool size"},
+	{56, 4, 0, REPL_E_CORRUPT, "state 0"},
+	{56, 4, 5, REPL_E_CORRUPT, "state 5"},
+	{56, 4, 0x80000001, REPL_E_CORRUPT, "state"},
+	{60, 4, 3, REPL_E_CORRUPT, "reserved"},
+	{68, 4, 1, REPL_E_CORRUPT, "reserved"},
+	{72, 8, 1ULL << 63, REPL_E_CORRUPT, "time"},
+	{80, 8, UINT64_MAX, REPL_E_CORRUPT, "time"},
+	{88, 8, 1, REPL_E_CORRUPT, "reserved"},
+	{96, 1, '\n', REPL_E_CORRUPT, "byte 0x0a"},
+	{97, 1, 0x1b, REPL_E_CORRUPT, "byte 0x1b"},
+	{98, 1, 0xff, REPL_E_CORRUPT, "byte 0xff"},
+	{96, 1, 0, REPL_E_CORRUPT, "end in zeros"},
+	{223, 1, 'x', REPL_E_CORRUPT, "end in zeros"},
+	{480, 8, 8192, REPL_E_VERSION, "dirty map"},
+	{488, 8, 4096, REPL_E_VERSION, "dirty map"},
+	{496, 8, 8192, REPL_E_VERSION, "ring"},
+	{504, 8, 4096, REPL_E_VERSION, "ring"},
+	{512, 1, 1, REPL_E_CORRUPT, "reserved"},
+	{4095, 1, 1, REPL_E_CORRUPT, "reserved"},
+};
+
+static void
+apply(uint8_t *slot, const struct change *c)
+{
+	for (unsigned i = 0; i < c->len; i++)
+		slot[c->at + i] = (uint8_t)(c->value >> (8 * i));
+	seal(slot);
+}
+
+static void
+hostile_values_are_refused(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
+		struct sidecar got = {.sequence = 77};
+		struct err e;
+
+		memcpy(slot, golden, sizeof(golden));
+		apply(slot, &changes[i]);
+		assert_int_equal(sidecar_decode(slot, &got, &e), changes[i].code);
+		assert_non_null(strstr(e.text, changes[i].text));
+		assert_true(got.sequence == 77);
+	}
+}
+
+static void
+writer_text_without_end_is_refused(void **state)
+{
+	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
+	struct sidecar got;
+	struct err e;
+
+	(void)state;
+	memcpy(slot, golden, sizeof(golden));
+	memset(slot + 96, 'w', 128);
+	seal(slot);
+	assert_int_equal(sidecar_decode(slot, &got, &e), REPL_E_CORRUPT);
+	slot[96 + 127] = 0;
+	seal(slot);
+	assert_int_equal(sidecar_decode(slot, &got, &e), 0);
+	assert_int_equal(strlen(got.writer), 127);
+}
+
+/* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
+static void
+versions(void **state)
+{
+	static const struct change minor = {10, 2, 1, 0, ""}, used = {600, 2, 1, 0, ""};
+	static const struct change major = {8, 2, 2, 0, ""};
+	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
+	struct sidecar s;
+	struct err e;
+	bool repair;
+
+	(void)state;
+	memcpy(slot, golden, sizeof(golden));
+	apply(slot, &minor);
+	apply(slot, &used);
+	assert_int_equal(sidecar_decode(slot, &s, &e), 0);
+	apply(slot, &major);
+	for (unsigned copy = 0; copy < 2; copy++) {
+		int fd = new_file();
+
+		s = sample();
+		assert_int_equal(sidecar_write(fd, &s, &e), 0);
+		put_slot(fd, copy, slot);
+		assert_int_equal(sidecar_read(fd, &s, &repair, &e), REPL_E_VERSION);
+		assert_int_equal(sidecar_write(fd, &s, &e), REPL_E_VERSION);
+		(void)close(fd);
+	}
+}
+
+static void
+what_could_not_be_read_is_not_written(void **state)
+{
+	struct sidecar s = sample();
+	struct err e;
+	bool repair;
+	int fd = new_file();
+
+	(void)state;
+	s.pool_size = 4097;
+	assert_int_equal(sidecar_write(fd, &s, &e), REPL_E_CORRUPT);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
+	s = sample();
+	strcpy(s.writer, "caf\xc3\xa9\n\x1b[31m");
+	assert_int_equal(sidecar_write(fd, &s, &e), 0);
+	assert_int_equal(sidecar_read(fd, &s, &repair, &e), 0);
+	assert_string_equal(s.writer, "caf????[31m");
+	(void)close(fd);
+}
+
+static void
+states_have_names(void **state)
+{
+	(void)state;
+	assert_string_equal(sidecar_state_name(SIDECAR_UP_TO_DATE), "up-to-date");
+	assert_string_equal(sidecar_state_name(SIDECAR_INCONSISTENT), "inconsistent");
+	assert_string_equal(sidecar_state_name(SIDECAR_OUTDATED), "outdated");
+	assert_string_equal(sidecar_state_name(SIDECAR_UNKNOWN), "unknown");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(slot_has_the_documented_bytes),
+		cmocka_unit_test(every_damaged_byte_leaves_the_state),
+		cmocka_unit_test(writing_mends_the_damaged_copy),
+		cmocka_unit_test(both_copies_damaged_is_corrupt_and_names_the_next_step),
+		cmocka_unit_test(short_files),
+		cmocka_unit_test(newest_copy_wins),
+		cmocka_unit_test(sequence_goes_on_from_the_file),
+		cmocka_unit_test(hostile_values_are_refused),
+		cmocka_unit_test(writer_text_without_end_is_refused),
+		cmocka_unit_test(versions),
+		cmocka_unit_test(what_could_not_be_read_is_not_written),
+		cmocka_unit_test(states_have_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
