@@ -70,6 +70,12 @@ void profile_init(struct profile *p);
 
 void profile_set(struct profile *p, enum profile_field f, int value, const char *source);
 
+/*
+ * The value to act on: the safe default unless the field is known and its
+ * value is one of its enum, whatever a peer has filled in.
+ */
+int profile_get(const struct profile *p, enum profile_field f);
+
 const char *profile_field_name(enum profile_field f);            /* "persistence-domain" */
 const char *profile_value_name(enum profile_field f, int value); /* "dmp"; NULL if unknown */
 
@@ -77,7 +83,11 @@ const char *profile_value_name(enum profile_field f, int value); /* "dmp"; NULL 
 int profile_field_by_name(const char *name);
 int profile_value_by_name(enum profile_field f, const char *name);
 
-/* Lines "field = value (source)"; returns the length needed, as snprintf. */
+/*
+ * Lines "field = value (source)", for a field that is not known "field = value
+ * (assumed: source)", before them provider and filesystem without a source.
+ * Returns the length needed, as snprintf.
+ */
 size_t profile_format(const struct profile *p, char *buf, size_t size);
 
 #endif
