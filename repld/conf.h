@@ -10,6 +10,15 @@
 enum conf_log { CONF_LOG_STDERR, CONF_LOG_SYSLOG, CONF_LOG_FILE };
 enum conf_level { CONF_LEVEL_ERROR, CONF_LEVEL_WARNING, CONF_LEVEL_INFO, CONF_LEVEL_DEBUG };
 
+/* In the order of the choices in the file. */
+enum conf_ddio { CONF_DDIO_PROBE, CONF_DDIO_ON, CONF_DDIO_OFF };
+enum conf_domain {
+	CONF_DOMAIN_PROBE,
+	CONF_DOMAIN_MEMORY_CONTROLLER,
+	CONF_DOMAIN_CPU_CACHE,
+	CONF_DOMAIN_SYSTEM,
+};
+
 struct conf {
 	char *path;            /* the file it came from, NULL if none */
 	char *pool_dir;        /* pool-dir; required */

@@ -2,7 +2,9 @@
 /*
  * probe - evidence about this machine, into a profile.
  *
- * Reads sysfs below a given root, so that tests can show it any machine.
+ * Reads sysfs below a given root and proc beside it, so that tests can show it
+ * any machine. What can't be seen stays unknown, that is safe, and the field's
+ * source says what was missing.
  */
 #ifndef REPLD_PROBE_H
 #define REPLD_PROBE_H
@@ -27,8 +29,9 @@ struct probe {
 };
 
 /*
- * fd is an open pool (or a file in the pool directory), granularity is that of
- * its mapping. provider "tcp" or "verbs". sysfs is "/sys" but in tests.
+ * fd is an open pool (or the pool directory), granularity is that of its
+ * mapping, NULL if it is not mapped. provider "tcp" or "verbs". sysfs is "/sys"
+ * but in tests. Fails only when fd can't be looked at.
  */
 int probe_run(const struct conf *c, int fd, const enum profile_granularity *granularity,
 	      const char *provider, const char *sysfs, struct probe *out, struct err *e);

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "probe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <linux/magic.h>
+
+#include "probe_sysfs.h"
+
+/* What fstat, statx and fstatfs tell of the pool. */
+struct probe_file {
+	struct stat st;
+	struct statfs fs;
+	bool device; /* devdax */
+	bool memory; /* tmpfs, ramfs */
+	bool dax;
+};
+
+struct probe_cpu {
+	char vendor[32];
+	char name[80];
+	unsigned family;
+	unsigned model;
+};
+
+static void __attribute__((format(printf, 4, 5)))
+fact_add(struct probe *p, const char *name, const char *source, const char *fmt, ...)
+{
+	struct probe_fact *f;
+	va_list ap;
+
+	if (p->fact_count == PROBE_FACTS_MAX)
+		return;
+	f = &p->facts[p->fact_count++];
+	(void)snprintf(f->name, sizeof(f->name), "%s", name);
+	(void)snprintf(f->source, sizeof(f->source), "%s", source);
+	va_start(ap, fmt);
+	(void)vsnprintf(f->value, sizeof(f->value), fmt, ap);
+	va_end(ap);
+}
+
+/* A field stays at its safe value; the source says why. */
+static void
+profile_why_unknown(struct profile *p, enum profile_field f, const char *why, const char *where)
+{
+	(void)snprintf(p->source[f], sizeof(p->source[f]), "%.80s: %.70s", where, why);
+}
+
+static void
+profile_from_seen(struct profile *p, enum profile_field f, const struct probe_seen *s)
+{
+	if (s->known)
+		profile_set(p, f, s->value, s->source);
+	else
+		profile_why_unknown(p, f, s->text, s->source);
+}
+
+/* ---- the file ---- */
+
+struct magic_row {
+	unsigned long magic;
+	const char *name;
+};
+
+static const struct magic_row magic_rows[] = {
+	{EXT4_SUPER_MAGIC, "ext4"},
+	{XFS_SUPER_MAGIC, "xfs"},
+	{BTRFS_SUPER_MAGIC, "btrfs"},
+	{TMPFS_MAGIC, "tmpfs"},
+	{RAMFS_MAGIC, "ramfs"},
+	{F2FS_SUPER_MAGIC, "f2fs"},
+	{OVERLAYFS_SUPER_MAGIC, "overlay"},
+	{NFS_SUPER_MAGIC, "nfs"},
+	{FUSE_SUPER_MAGIC, "fuse"},
+	{V9FS_MAGIC, "9p"},
+	{0x2fc12fc1, "zfs"},
+	{0xca451a4e, "bcachefs"},
+};
+
+static void
+filesystem_name(const struct probe_file *file, char *out, size_t size)
+{
+	unsigned long magic = (unsigned long)file->fs.f_type & 0xffffffffUL;
+	const char *dax = file->dax ? "-dax" : "";
+
+	if (file->device) {
+		(void)snprintf(out, size, "devdax");
+		return;
+	}
+	for (size_t i = 0; i < sizeof(magic_rows) / sizeof(magic_rows[0]); i++) {
+		if (magic_rows[i].magic == magic) {
+			(void)snprintf(out, size, "%s%s", magic_rows[i].name, dax);
+			return;
+		}
+	}
+	(void)snprintf(out, size, "0x%lx%s", magic, dax);
+}
+
+static int
+file_look(int fd, struct probe_file *file, struct err *e)
+{
+	struct statx stx;
+	unsigned long magic;
+
+	memset(file, 0, sizeof(*file));
+	if (fstat(fd, &file->st) != 0)
+		return err_errno(e, REPL_E_IO, errno, "probe: fstat");
+	if (fstatfs(fd, &file->fs) != 0)
+		return err_errno(e, REPL_E_IO, errno, "probe: fstatfs");
+	/* A device file lies on devtmpfs, which says it is tmpfs. */
+	file->device = S_ISCHR(file->st.st_mode);
+	magic = (unsigned long)file->fs.f_type & 0xffffffffUL;
+	file->memory = !file->device && (magic == TMPFS_MAGIC || magic == RAMFS_MAGIC);
+	if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0)
+		file->dax = (stx.stx_attributes & STATX_ATTR_DAX) != 0;
+	return REPL_OK;
+}
+
+static void
+file_facts(const struct probe_file *file, struct probe *p)
+{
+	filesystem_name(file, p->profile.filesystem, sizeof(p->profile.filesystem));
+	fact_add(p, "filesystem", "fstatfs", "%s", p->profile.filesystem);
+	if (file->device)
+		return;
+	fact_add(p, "dax", "statx", "%s", file->dax ? "yes" : "no");
+	fact_add(p, "free-space", "fstatfs", "%llu MiB",
+		 (unsigned long long)file->fs.f_bavail * (unsigned long long)file->fs.f_bsize >>
+			 20);
+}
+
+/*
+ * libpmem2 finds BYTE and CACHE_LINE only where MAP_SYNC works, that is on DAX,
+ * unless its environment variable makes it say so.
+ */
+static void
+probe_class(const struct probe_file *file, const enum profile_granularity *g, struct probe *p)
+{
+	bool forced = getenv("PMEM2_FORCE_GRANULARITY") != NULL;
+	const char *source = "libpmem2 mapping";
+
+	if (g) {
+		profile_set(&p->profile, PROFILE_F_GRANULARITY, (int)*g, source);
+		fact_add(p, "store-granularity", source, "%s%s",
+			 profile_value_name(PROFILE_F_GRANULARITY, (int)*g),
+			 forced ? ", forced by PMEM2_FORCE_GRANULARITY" : "");
+	}
+	if (file->memory)
+		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_MEMORY,
+			    "fstatfs: no device beneath");
+	else if (!g)
+		profile_why_unknown(&p->profile, PROFILE_F_CLASS, "no pool is mapped", source);
+	else if (*g == PROFILE_GRAN_PAGE)
+		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_PAGE,
+			    "libpmem2: granularity page");
+	else if (forced && !file->dax && !file->device)
+		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_PAGE,
+			    "statx: no DAX, whatever PMEM2_FORCE_GRANULARITY says");
+	else
+		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_MEDIA,
+			    "libpmem2: granularity finer than a page");
+}
+
+/* ---- this machine ---- */
+
+/* "key<tabs>: value"; copies the value of the first line with that key. */
+static void
+cpu_line(const char *line, const char *key, char *out, size_t size)
+{
+	size_t len = strlen(key);
+	const char *colon;
+
+	if (strncmp(line, key, len) != 0 || out[0])
+		return;
+	colon = line + len + strspn(line + len, " \t");
+	if (*colon != ':')
+		return;
+	colon += 1 + strspn(colon + 1, " ");
+	(void)snprintf(out, size, "%.*s", (int)strcspn(colon, "\n"), colon);
+}
+
+static void
+cpu_look(const char *sysfs, struct probe_cpu *cpu)
+{
+	char path[PATH_MAX];
+	char family[16] = "";
+	char model[16] = "";
+	char line[512];
+	FILE *f;
+
+	memset(cpu, 0, sizeof(*cpu));
+	(void)snprintf(path, sizeof(path), "%s/../proc/cpuinfo", sysfs);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	/* The first processor's block ends in an empty line. */
+	while (fgets(line, sizeof(line), f) && line[0] != '\n') {
+		cpu_line(line, "vendor_id", cpu->vendor, sizeof(cpu->vendor));
+		cpu_line(line, "model name", cpu->name, sizeof(cpu->name));
+		cpu_line(line, "cpu family", family, sizeof(family));
+		cpu_line(line, "model", model, sizeof(model));
+	}
+	(void)fclose(f);
+	cpu->family = (unsigned)strtoul(family, NULL, 10);
+	cpu->model = (unsigned)strtoul(model, NULL, 10);
+}
+
+/*
+ * Those with DDIO per root port in PERFCTRLSTS. From Ice Lake on it is the
+ * BIOS's, for all ports, and AMD's cache injection shows nowhere.
+ */
+static bool
+cpu_has_port_ddio(const struct probe_cpu *cpu)
+{
+	static const unsigned models[] = {
+		63, /* Haswell-EP */
+		79, /* Broadwell-EP */
+		85, /* Skylake, Cascade Lake, Cooper Lake */
+		86, /* Broadwell-DE */
+	};
+
+	if (strcmp(cpu->vendor, "GenuineIntel") != 0 || cpu->family != 6)
+		return false;
+	for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+		if (models[i] == cpu->model)
+			return true;
+	}
+	return false;
+}
+
+static void
+limit_fact(struct probe *p, const char *name, int resource, unsigned shift, const char *unit)
+{
+	struct rlimit lim;
+
+	if (getrlimit((__rlimit_resource_t)resource, &lim) != 0)
+		return;
+	if (lim.rlim_cur == RLIM_INFINITY)
+		fact_add(p, name, "getrlimit", "unlimited");
+	else
+		fact_add(p, name, "getrlimit", "%llu%s", (unsigned long long)lim.rlim_cur >> shift,
+			 unit);
+}
+
+static void
+machine_facts(const struct probe_cpu *cpu, struct probe *p)
+{
+	struct utsname uts;
+
+	if (uname(&uts) == 0)
+		fact_add(p, "kernel", "uname", "%s %s", uts.sysname, uts.release);
+	fact_add(p, "cpu-vendor", "/proc/cpuinfo", "%s", cpu->vendor[0] ? cpu->vendor : "unknown");
+	fact_add(p, "cpu-model", "/proc/cpuinfo", "%s (family %u, model %u)",
+		 cpu->name[0] ? cpu->name : "unknown", cpu->family, cpu->model);
+	fact_add(p, "page-size", "sysconf", "%ld", sysconf(_SC_PAGESIZE));
+	limit_fact(p, "memlock-limit", RLIMIT_MEMLOCK, 10, " KiB");
+	limit_fact(p, "nofile-limit", RLIMIT_NOFILE, 0, "");
+}
+
+/* ---- fields that the admin may state ---- */
+
+static void
+probe_domain_field(const struct conf *c, const struct probe_file *file, const char *sysfs,
+		   struct probe *p)
+{
+	static const int stated[] = {
+		[CONF_DOMAIN_MEMORY_CONTROLLER] = PROFILE_DMP,
+		[CONF_DOMAIN_CPU_CACHE] = PROFILE_MHP,
+		[CONF_DOMAIN_SYSTEM] = PROFILE_WSP,
+	};
+	struct probe_seen seen;
+
+	probe_domain(sysfs, file->device, file->device ? file->st.st_rdev : file->st.st_dev, &seen);
+	fact_add(p, "region-persistence-domain", seen.source, "%s", seen.text);
+	if (c->domain > CONF_DOMAIN_PROBE && c->domain <= CONF_DOMAIN_SYSTEM)
+		profile_set(&p->profile, PROFILE_F_DOMAIN, stated[c->domain],
+			    "repld.conf: persistence-domain");
+	else
+		profile_from_seen(&p->profile, PROFILE_F_DOMAIN, &seen);
+}
+
+static void
+probe_ddio_field(const struct conf *c, const struct probe_cpu *cpu, bool verbs, const char *sysfs,
+		 struct probe *p)
+{
+	struct probe_seen seen;
+
+	if (c->ddio == CONF_DDIO_ON || c->ddio == CONF_DDIO_OFF) {
+		profile_set(&p->profile, PROFILE_F_DDIO,
+			    c->ddio == CONF_DDIO_ON ? PROFILE_DDIO_ON : PROFILE_DDIO_OFF,
+			    "repld.conf: ddio");
+		return;
+	}
+	if (!verbs) {
+		profile_why_unknown(&p->profile, PROFILE_F_DDIO, "of no account",
+				    "not an RDMA provider");
+		return;
+	}
+	probe_ddio(sysfs, cpu_has_port_ddio(cpu), &seen);
+	fact_add(p, "ddio", seen.source, "%s", seen.text);
+	profile_from_seen(&p->profile, PROFILE_F_DDIO, &seen);
+}
+
+static void
+probe_provider_field(const char *provider, bool verbs, const char *sysfs, struct probe *p)
+{
+	struct probe_seen seen;
+
+	(void)snprintf(p->profile.provider_name, sizeof(p->profile.provider_name), "%s", provider);
+	fact_add(p, "provider", "libfabric", "%s", provider);
+	if (verbs) {
+		probe_rdma(sysfs, &seen);
+		fact_add(p, "rdma-device", seen.source, "%s", seen.text);
+		profile_from_seen(&p->profile, PROFILE_F_PROVIDER, &seen);
+	} else if (strcmp(provider, "tcp") == 0) {
+		profile_set(&p->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE,
+			    "libfabric: tcp stores by the CPU");
+	}
+}
+
+int
+probe_run(const struct conf *c, int fd, const enum profile_granularity *granularity,
+	  const char *provider, const char *sysfs, struct probe *out, struct err *e)
+{
+	bool verbs = strncmp(provider, "verbs", strlen("verbs")) == 0;
+	struct probe_file file;
+	struct probe_cpu cpu;
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	profile_init(&out->profile);
+	rc = file_look(fd, &file, e);
+	if (rc != REPL_OK)
+		return rc;
+	cpu_look(sysfs, &cpu);
+	machine_facts(&cpu, out);
+	file_facts(&file, out);
+	probe_class(&file, granularity, out);
+	probe_domain_field(c, &file, sysfs, out);
+	probe_provider_field(provider, verbs, sysfs, out);
+	probe_ddio_field(c, &cpu, verbs, sysfs, out);
+	profile_set(&out->profile, PROFILE_F_RQWRB, PROFILE_RQWRB_DRAM,
+		    "repld: receive buffers are its own memory");
+	return REPL_OK;
+}
