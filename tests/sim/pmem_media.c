@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The media variant of pmem.h: the pool is the cache, PATH.media the media.
+ *
+ * The mapping is the pool file's, so that a killed process loses nothing of
+ * it, as a killed process never does. What pmem_map_persist() was given, and
+ * only that, is also copied to the image PATH.media, which begins as a copy of
+ * the pool. A power cut is: kill, put the image in the pool's place, start
+ * again.
+ *
+ *   REPL_MEDIA_GRANULARITY=byte|cache_line|page   what the mapping says it has;
+ *       page by default. Persisting rounds to 4096 bytes for page, else to 64.
+ *   REPL_MEDIA_EVICT=SEED   lines (pages) of a copy also reach the image at
+ *       random and at once, as caches write back when they please: what relies
+ *       on unflushed bytes being absent is found out.
+ */
+#include "pmem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MEDIA_LINE   64U
+#define MEDIA_PAGE   4096U
+#define MEDIA_CHUNK  (1U << 20)
+#define EVICT_ONE_IN 4U
+
+struct pmem_map {
+	uint8_t *addr;
+	size_t size;
+	enum profile_granularity granularity;
+	int image; /* -1 in a read-only mapping */
+	bool evict;
+	uint64_t random; /* state of the generator, never 0 */
+	char *path;      /* of the image */
+};
+
+static int
+media_granularity(enum profile_granularity *g, struct err *e)
+{
+	static const char *const names[] = {
+		[PROFILE_GRAN_BYTE] = "byte",
+		[PROFILE_GRAN_CACHE_LINE] = "cache_line",
+		[PROFILE_GRAN_PAGE] = "page",
+	};
+	const char *text = getenv("REPL_MEDIA_GRANULARITY");
+
+	*g = PROFILE_GRAN_PAGE;
+	if (!text)
+		return REPL_OK;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*g = (enum profile_granularity)i;
+			return REPL_OK;
+		}
+	}
+	return err_set(e, REPL_E_CONFIG,
+		       "REPL_MEDIA_GRANULARITY is '%s': use byte, cache_line or page", text);
+}
+
+static void
+media_seed(struct pmem_map *m)
+{
+	const char *text = getenv("REPL_MEDIA_EVICT");
+
+	m->evict = text != NULL;
+	if (m->evict)
+		m->random = strtoull(text, NULL, 0) * 0x9e3779b97f4a7c15U | 1;
+}
+
+/* xorshift64 */
+static uint64_t
+media_random(struct pmem_map *m)
+{
+	m->random ^= m->random << 13;
+	m->random ^= m->random >> 7;
+	m->random ^= m->random << 17;
+	return m->random;
+}
+
+static int
+media_write(const struct pmem_map *m, uint64_t off, uint64_t len, struct err *e)
+{
+	while (len > 0) {
+		ssize_t n = pwrite(m->image, m->addr + off, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_errno(e, REPL_E_IO, errno, "write %s", m->path);
+		off += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return REPL_OK;
+}
+
+static uint64_t
+media_unit(const struct pmem_map *m)
+{
+	return m->granularity == PROFILE_GRAN_PAGE ? MEDIA_PAGE : MEDIA_LINE;
+}
+
+/* The range rounded to whole units, cut by the end of the pool. */
+static int
+media_write_units(const struct pmem_map *m, uint64_t off, uint64_t len, struct err *e)
+{
+	uint64_t unit = media_unit(m);
+	uint64_t first = off - off % unit;
+	uint64_t end = (off + len + unit - 1) / unit * unit;
+
+	if (end > m->size)
+		end = m->size;
+	return media_write(m, first, end - first, e);
+}
+
+static void
+media_evict(struct pmem_map *m, uint64_t off, uint64_t len)
+{
+	if (!m->evict || m->image < 0 || len == 0 || media_random(m) % EVICT_ONE_IN != 0)
+		return;
+	(void)media_write_units(m, off + media_random(m) % len, 1, NULL);
+}
+
+static bool
+media_is_zero(const uint8_t *data, size_t len)
+{
+	return data[0] == 0 && memcmp(data, data + 1, len - 1) == 0;
+}
+
+/* Holes stay holes. */
+static int
+media_fill(const struct pmem_map *m, struct err *e)
+{
+	int rc = REPL_OK;
+
+	if (ftruncate(m->image, (off_t)m->size) != 0)
+		return err_errno(e, REPL_E_IO, errno, "size %s", m->path);
+	for (uint64_t off = 0; off < m->size && rc == REPL_OK; off += MEDIA_CHUNK) {
+		uint64_t len = m->size - off < MEDIA_CHUNK ? m->size - off : MEDIA_CHUNK;
+
+		if (!media_is_zero(m->addr + off, len))
+			rc = media_write(m, off, len, e);
+	}
+	return rc;
+}
+
+/* By a temporary name: a kill half way leaves no half image. */
+static int
+media_create(struct pmem_map *m, struct err *e)
+{
+	char temp[4096];
+	int rc;
+
+	if (snprintf(temp, sizeof(temp), "%s.new", m->path) >= (int)sizeof(temp))
+		return err_set(e, REPL_E_INVAL, "%s: too long", m->path);
+	m->image = open(temp, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (m->image < 0)
+		return err_errno(e, err_from_errno(errno), errno, "create %s", temp);
+	rc = media_fill(m, e);
+	if (rc == REPL_OK && rename(temp, m->path) != 0)
+		rc = err_errno(e, REPL_E_IO, errno, "rename %s", temp);
+	return rc;
+}
+
+static int
+media_open(struct pmem_map *m, struct err *e)
+{
+	struct stat st;
+
+	m->image = open(m->path, O_RDWR | O_CLOEXEC);
+	if (m->image < 0 && errno == ENOENT)
+		return media_create(m, e);
+	if (m->image < 0 || fstat(m->image, &st) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "open %s", m->path);
+	if ((uint64_t)st.st_size != m->size)
+		return err_set(e, REPL_E_CORRUPT, "%s has %lld bytes, the pool %zu: remove it",
+			       m->path, (long long)st.st_size, m->size);
+	return REPL_OK;
+}
+
+static int
+media_map(struct pmem_map *m, int fd, const char *path, size_t size, bool write, struct err *e)
+{
+	int prot = PROT_READ | (write ? PROT_WRITE : 0);
+	struct stat st;
+	void *addr;
+
+	if (fstat(fd, &st) != 0 || size == 0 || (uint64_t)st.st_size < size)
+		return err_set(e, REPL_E_IO, "map %s: %zu bytes are not there", path, size);
+	addr = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
+	if (addr == MAP_FAILED)
+		return err_errno(e, err_from_errno(errno), errno, "map %s", path);
+	m->addr = addr;
+	m->size = size;
+	return REPL_OK;
+}
+
+int
+pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
+	     struct err *e)
+{
+	struct pmem_map *m = calloc(1, sizeof(*m));
+	int rc;
+
+	*out = NULL;
+	if (!m)
+		return err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
+	m->image = -1;
+	media_seed(m);
+	if (asprintf(&m->path, "%s.media", path) < 0) {
+		m->path = NULL;
+		rc = err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
+		goto out;
+	}
+	rc = media_granularity(&m->granularity, e);
+	if (rc == REPL_OK)
+		rc = media_map(m, fd, path, size, write, e);
+	if (rc == REPL_OK && write)
+		rc = media_open(m, e);
+out:
+	if (rc != REPL_OK) {
+		pmem_map_free(m);
+		return rc;
+	}
+	*out = m;
+	return REPL_OK;
+}
+
+void
+pmem_map_free(struct pmem_map *m)
+{
+	if (!m)
+		return;
+	if (m->addr)
+		(void)munmap(m->addr, m->size);
+	if (m->image >= 0)
+		(void)close(m->image);
+	free(m->path);
+	free(m);
+}
+
+void *
+pmem_map_addr(const struct pmem_map *m)
+{
+	return m->addr;
+}
+
+size_t
+pmem_map_size(const struct pmem_map *m)
+{
+	return m->size;
+}
+
+enum profile_granularity
+pmem_map_granularity(const struct pmem_map *m)
+{
+	return m->granularity;
+}
+
+/*
+ * Range by range also for page granularity: the real one syncs the whole span,
+ * but nobody may rely on bytes that were not asked for.
+ */
+int
+pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e)
+{
+	int rc = REPL_OK;
+
+	if (count > 0 && m->image < 0)
+		return err_set(e, REPL_E_INVAL, "%s: mapped for reading", m->path);
+	for (size_t i = 0; i < count && rc == REPL_OK; i++)
+		rc = media_write_units(m, r[i].off, r[i].len, e);
+	return rc;
+}
+
+void
+pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
+{
+	memcpy(m->addr + off, src, len);
+	media_evict(m, off, len);
+}
+
+void
+pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
+{
+	uint64_t v;
+
+	memcpy(&v, src, sizeof(v));
+	__atomic_store_n((uint64_t *)(void *)(m->addr + off), v, __ATOMIC_RELEASE);
+	media_evict(m, off, sizeof(v));
+}
