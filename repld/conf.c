@@ -1,1 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "conf.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include "conffile.h"
+#include "wire.h"
+
+#define SECTION  "repld"
+#define HOST_MAX 64
+#define USER_MAX 32
+
+static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
+static const char *const ddio_names[] = {"probe", "on", "off", NULL};
+static const char *const domain_names[] = {"probe", "memory_controller", "cpu_cache", "system",
+					   NULL};
+
+static bool
+is_address(const char *text, int family)
+{
+	struct addrinfo hints = {.ai_family = family, .ai_flags = AI_NUMERICHOST};
+	struct addrinfo *list = NULL;
+
+	if (getaddrinfo(text, NULL, &hints, &list))
+		return false;
+	freeaddrinfo(list);
+	return true;
+}
+
+static int
+check_address(const char *value, struct err *e)
+{
+	if (is_address(value, AF_UNSPEC))
+		return 0;
+	return err_set(e, REPL_E_CONFIG, "'%s' is not a numeric IPv4 or IPv6 address", value);
+}
+
+/* "1.2.3.4:22", "[::1]:22"; port 0 is for any free one. */
+static int
+check_listen(const char *value, struct err *e)
+{
+	const char *colon = strrchr(value, ':');
+	bool v6 = value[0] == '[';
+	size_t len = colon ? (size_t)(colon - value) : 0;
+	char host[HOST_MAX];
+	unsigned port;
+
+	if (v6 && (len < 2 || value[len - 1] != ']'))
+		len = 0;
+	else if (v6)
+		len -= 2;
+	if (len == 0 || len >= sizeof(host))
+		goto refuse;
+	memcpy(host, value + v6, len);
+	host[len] = '\0';
+	if (is_address(host, v6 ? AF_INET6 : AF_INET) && !parse_uint(colon + 1, 65535, &port))
+		return 0;
+refuse:
+	return err_set(e, REPL_E_CONFIG,
+		       "'%s' is neither ADDRESS:PORT nor [IPV6-ADDRESS]:PORT in numbers", value);
+}
+
+static int
+check_user(const char *value, struct err *e)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._-";
+	size_t len = strlen(value);
+
+	if (value[0] != '-' && len <= USER_MAX && strspn(value, allowed) == len)
+		return 0;
+	return err_set(e, REPL_E_CONFIG, "'%s' is not a user name", value);
+}
+
+static int
+take_data_ports(void *obj, const char *value, struct err *e)
+{
+	struct conf *c = obj;
+	const char *dash = strchr(value, '-');
+	char first_text[8];
+	size_t len = dash ? (size_t)(dash - value) : strlen(value);
+	unsigned first, last;
+
+	if (len >= sizeof(first_text))
+		goto refuse;
+	memcpy(first_text, value, len);
+	first_text[len] = '\0';
+	if (parse_uint(first_text, 65535, &first) || first == 0)
+		goto refuse;
+	last = first;
+	if (dash && parse_uint(dash + 1, 65535, &last))
+		goto refuse;
+	if (last < first)
+		return err_set(e, REPL_E_CONFIG, "'%s' ends before it begins: write it as %u-%u",
+			       value, last, first);
+	c->data_port_first = first;
+	c->data_port_last = last;
+	return 0;
+refuse:
+	return err_set(e, REPL_E_CONFIG, "'%s' is neither FIRST-LAST nor one port, 1 to 65535",
+		       value);
+}
+
+static int
+take_log(void *obj, const char *value, struct err *e)
+{
+	static const char prefix[] = "file:";
+	struct conf *c = obj;
+	const char *path = value + strlen(prefix);
+
+	if (strcmp(value, "stderr") == 0) {
+		c->log = CONF_LOG_STDERR;
+		return 0;
+	}
+	if (strcmp(value, "syslog") == 0) {
+		c->log = CONF_LOG_SYSLOG;
+		return 0;
+	}
+	if (strncmp(value, prefix, strlen(prefix)) != 0)
+		return err_set(e, REPL_E_CONFIG, "'%s' is none of stderr, syslog, file:PATH",
+			       value);
+	if (conffile_check_absolute(path, e))
+		return REPL_E_CONFIG;
+	c->log_file = strdup(path);
+	if (!c->log_file)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	c->log = CONF_LOG_FILE;
+	return 0;
+}
+
+#define TEXT(name_, field, check_)                                                                 \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_TEXT,                          \
+		.offset = offsetof(struct conf, field), .check = check_                            \
+	}
+#define UINT(name_, field, min_, max_)                                                             \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_UINT,                          \
+		.offset = offsetof(struct conf, field), .min = min_, .max = max_                   \
+	}
+#define CHOICE(name_, field, choices_)                                                             \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_CHOICE,                        \
+		.offset = offsetof(struct conf, field), .choices = choices_                        \
+	}
+#define CALL(name_, take_)                                                                         \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_CALL, .take = take_            \
+	}
+
+/* Paths are absolute because a session starts in whatever directory SSH gives it. */
+static const struct conffile_key conf_keys[] = {
+	TEXT("pool-dir", pool_dir, conffile_check_absolute),
+	TEXT("listen", listen, check_listen),
+	TEXT("host-key", host_key, conffile_check_absolute),
+	TEXT("authorized-keys", authorized_keys, conffile_check_absolute),
+	TEXT("user", user, check_user),
+	TEXT("data-address", data_address, check_address),
+	CALL("data-ports", take_data_ports),
+	UINT("lanes-max", lanes_max, 1, REPL_LANES_MAX),
+	UINT("sessions-max", sessions_max, 1, 10000),
+	{
+		.section = SECTION,
+		.name = "message-size-max",
+		.type = CONFFILE_SIZE,
+		.offset = offsetof(struct conf, message_size_max),
+		.min = WIRE_MSG_SIZE_MIN,
+		.max = WIRE_MSG_SIZE_MAX,
+	},
+	CALL("log", take_log),
+	CHOICE("log-level", log_level, level_names),
+	UINT("heartbeat", heartbeat_ms, 10, 60000),
+	UINT("heartbeat-timeout", heartbeat_timeout_ms, 20, 600000),
+	UINT("idle-timeout", idle_timeout_ms, 20, 86400000),
+	CHOICE("ddio", ddio, ddio_names),
+	CHOICE("persistence-domain", domain, domain_names),
+};
+
+#define CONF_KEY_COUNT (sizeof(conf_keys) / sizeof(conf_keys[0]))
+
+static int
+check_pool_dir(const struct conf *c, struct err *e)
+{
+	struct stat st;
+
+	if (!c->pool_dir)
+		return err_set(
+			e, REPL_E_CONFIG,
+			"%s: key 'pool-dir': missing; name the directory of the pools in [%s]",
+			c->path, SECTION);
+	if (stat(c->pool_dir, &st))
+		return err_errno(e, REPL_E_CONFIG, errno, "%s: key 'pool-dir': '%s'", c->path,
+				 c->pool_dir);
+	if (!S_ISDIR(st.st_mode))
+		return err_set(e, REPL_E_CONFIG, "%s: key 'pool-dir': '%s' is not a directory",
+			       c->path, c->pool_dir);
+	return 0;
+}
+
+static int
+check_heartbeat(const struct conf *c, struct err *e)
+{
+	if (c->heartbeat_ms < c->heartbeat_timeout_ms)
+		return 0;
+	return err_set(e, REPL_E_CONFIG,
+		       "%s: key 'heartbeat': %u ms is not less than heartbeat-timeout, %u ms",
+		       c->path, c->heartbeat_ms, c->heartbeat_timeout_ms);
+}
+
+static int
+conf_load(const char *path, struct conf *c, struct err *e)
+{
+	int rc;
+
+	c->path = strdup(path);
+	if (!c->path)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	rc = conffile_load(path, conf_keys, CONF_KEY_COUNT, c, e);
+	if (!rc)
+		rc = check_pool_dir(c, e);
+	if (!rc)
+		rc = check_heartbeat(c, e);
+	return rc;
+}
+
+int
+conf_read(const char *path, struct conf *c, struct err *e)
+{
+	int rc = 0;
+
+	*c = (struct conf){
+		.lanes_max = 16,
+		.sessions_max = 64,
+		.message_size_max = 65536,
+		.log = CONF_LOG_STDERR,
+		.log_level = CONF_LEVEL_INFO,
+		.heartbeat_ms = 1000,
+		.heartbeat_timeout_ms = 10000,
+		.idle_timeout_ms = 300000,
+	};
+	if (path)
+		rc = conf_load(path, c, e);
+	if (rc)
+		conf_fini(c);
+	return rc;
+}
+
+void
+conf_fini(struct conf *c)
+{
+	conffile_free(conf_keys, CONF_KEY_COUNT, c);
+	free(c->log_file);
+	free(c->path);
+	c->log_file = NULL;
+	c->path = NULL;
+}

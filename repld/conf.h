@@ -33,7 +33,7 @@ struct conf {
 	unsigned message_size_max; /* message-size-max, bytes, 64 KiB */
 	int log;                   /* log = stderr | syslog | file:PATH */
 	char *log_file;
-	int log_level;             /* log-level */
+	int log_level;             /* log-level = error | warning | info | debug, info */
 	unsigned heartbeat_ms;         /* heartbeat, 1000 */
 	unsigned heartbeat_timeout_ms; /* heartbeat-timeout, 10000 */
 	unsigned idle_timeout_ms;      /* idle-timeout, 300000 */
@@ -41,8 +41,14 @@ struct conf {
 	int domain; /* persistence-domain = probe | memory_controller | cpu_cache | system */
 };
 
-/* Defaults, then the file (path may be NULL: defaults only). */
+/*
+ * Defaults, then the file (path may be NULL: defaults only, and pool_dir NULL).
+ * Whatever is wrong, also a pool-dir that is missing or no directory, is
+ * REPL_E_CONFIG with file and key in the text, and c needs no conf_fini().
+ */
 int conf_read(const char *path, struct conf *c, struct err *e);
+
+/* Frees what c holds; may be called again. */
 void conf_fini(struct conf *c);
 
 #endif
