@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * log - the daemon's log: one line a message, to stderr, a file or syslog.
- * Process-wide, set up once before threads start. Bytes from a peer are
- * escaped, so that one message is always one line.
+ *
+ *   2026-03-01T12:00:00.123Z repld[4711] warning: session 7 ops@a: text
+ *
+ * Process-wide; opened before threads start, to stderr at level info until
+ * then. Each line is written in one go, also by many threads and processes into
+ * one file. Whatever is not printable ASCII, such as bytes from a peer, is
+ * escaped (\n, \t, \\, \xHH), so that one message is always one line and no
+ * terminal obeys it. A line that cannot be written is lost.
  */
 #ifndef REPLD_LOG_H
 #define REPLD_LOG_H
@@ -10,10 +16,15 @@
 #include "conf.h"
 #include "err.h"
 
+#define LOG_LINE_MAX 2048 /* bytes with the newline; longer ones end in "..." */
+
+/* A file is made with mode 0600 and appended to; anything but a regular one is refused. */
 int log_open(const struct conf *c, struct err *e);
+
+/* Back to stderr. */
 void log_close(void);
 
-/* Text that goes in front of every line, e.g. "session 123 ops@host". */
+/* Text that goes in front of every line, e.g. "session 123 ops@host"; copied, NULL for none. */
 void log_set_context(const char *text);
 
 void log_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -21,7 +32,10 @@ void log_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Async-signal-safe: write text and a newline to the log's descriptor. */
+/*
+ * Async-signal-safe, errno is kept: write text and a newline as they are to
+ * the log's descriptor, which is stderr where the log is syslog.
+ */
 void log_signal(const char *text);
 
 #endif
