@@ -106,19 +106,21 @@ REPL_API void repl_config_free(struct repl_config *cfg);
 
 /*
  * Read an INI file, see repl.conf(5). path NULL means the file named by the
- * environment variable REPL_CONFIG; if that is unset nothing is read and 0 is
- * returned. An unknown key or a bad value is REPL_E_CONFIG and the text names
- * file, line and key.
+ * environment variable REPL_CONFIG; if that is unset or empty, or the process
+ * runs set-user-ID, nothing is read and 0 is returned. Targets are added to those
+ * that cfg has. An unknown key or a bad value is REPL_E_CONFIG, the text names
+ * file, line and key, and cfg is as it was.
  */
 REPL_API int repl_config_load(struct repl_config *cfg, const char *path) REPL_MUST_CHECK;
 
-/* Add a target "[user@]host[:ssh-port]/pool"; at most REPL_TARGETS_MAX. */
+/* Add a target "[user@]host[:ssh-port]/pool"; at most REPL_TARGETS_MAX, none twice. */
 REPL_API int repl_config_add_target(struct repl_config *cfg, const char *target) REPL_MUST_CHECK;
 
 /*
  * Set one key of repl.conf(5) by name, e.g. ("lanes", "8"), ("on-loss",
  * "fail"), ("op-timeout", "2000"), ("identity", "/home/a/.ssh/id_repl").
- * One setter by name keeps file, environment and program in step.
+ * One setter by name keeps file, environment and program in step. "target" adds
+ * one. An unknown key or a bad value is REPL_E_CONFIG.
  */
 REPL_API int repl_config_set(struct repl_config *cfg, const char *key,
 			     const char *value) REPL_MUST_CHECK;

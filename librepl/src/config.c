@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "conffile.h"
+
+#define SECTION        "repl"
+#define TIMEOUT_MS_MAX 3600000U
+#define RESYNC_MS_MAX  604800000U /* a week */
+
+static const char *const on_loss_names[] = {
+	[REPL_ON_LOSS_DEGRADE] = "degrade",
+	[REPL_ON_LOSS_FAIL] = "fail",
+	NULL,
+};
+
+static int
+check_provider(const char *value, struct err *e)
+{
+	static const char *const names[] = {"auto", "tcp", "verbs"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(value, names[i]) == 0)
+			return 0;
+	return err_set(e, REPL_E_CONFIG, "'%.80s' is none of auto, tcp, verbs", value);
+}
+
+static int
+take_target(void *obj, const char *value, struct err *e)
+{
+	return config_add_target(obj, value, e);
+}
+
+#define TEXT(name_, field, check_)                                                                 \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_TEXT,                          \
+		.offset = offsetof(struct repl_config, field), .check = check_                     \
+	}
+#define UINT(name_, field, max_)                                                                   \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_UINT,                          \
+		.offset = offsetof(struct repl_config, field), .min = 1, .max = max_               \
+	}
+
+static const struct conffile_key config_keys[] = {
+	{.section = SECTION, .name = "target", .type = CONFFILE_LIST, .take = take_target},
+	TEXT("identity", identity, NULL),
+	TEXT("known-hosts", known_hosts, NULL),
+	TEXT("provider", provider, check_provider),
+	TEXT("command", command, NULL),
+	TEXT("pool-file", pool_file, NULL),
+	UINT("lanes", lanes, REPL_LANES_MAX),
+	UINT("connect-timeout", connect_timeout_ms, TIMEOUT_MS_MAX),
+	UINT("op-timeout", op_timeout_ms, TIMEOUT_MS_MAX),
+	UINT("close-timeout", close_timeout_ms, TIMEOUT_MS_MAX),
+	UINT("resync-timeout", resync_timeout_ms, RESYNC_MS_MAX),
+	{
+		.section = SECTION,
+		.name = "on-loss",
+		.type = CONFFILE_CHOICE,
+		.offset = offsetof(struct repl_config, on_loss),
+		.choices = on_loss_names,
+	},
+};
+
+#define CONFIG_KEY_COUNT (sizeof(config_keys) / sizeof(config_keys[0]))
+
+static bool
+same_target(const struct target *a, const struct target *b)
+{
+	return a->port == b->port && strcmp(a->user, b->user) == 0 &&
+	       strcmp(a->host, b->host) == 0 && strcmp(a->pool, b->pool) == 0;
+}
+
+int
+config_add_target(struct repl_config *c, const char *target, struct err *e)
+{
+	struct target t;
+	int rc = target_parse(target, true, &t, e);
+
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < c->target_count; i++)
+		if (same_target(&c->targets[i], &t))
+			return err_set(e, REPL_E_INVAL, "target '%s' is there already", target);
+	if (c->target_count == REPL_TARGETS_MAX)
+		return err_set(e, REPL_E_INVAL, "target '%s' is one too many, %d are allowed",
+			       target, REPL_TARGETS_MAX);
+	c->targets[c->target_count++] = t;
+	return 0;
+}
+
+int
+config_set(struct repl_config *c, const char *key, const char *value, struct err *e)
+{
+	return conffile_set(config_keys, CONFIG_KEY_COUNT, c, SECTION, key, value, e);
+}
+
+/* *text becomes a copy of itself; false when there is no memory. */
+static bool
+own_text(char **text)
+{
+	if (!*text)
+		return true;
+	*text = strdup(*text);
+	return *text != NULL;
+}
+
+int
+config_copy(const struct repl_config *c, struct repl_config **out, struct err *e)
+{
+	struct repl_config *n = malloc(sizeof(*n));
+	bool whole = n != NULL;
+
+	if (n)
+		*n = *c;
+	/* Every text is dealt with, also after a failure: none of c's stays in n. */
+	for (size_t i = 0; n && i < CONFIG_KEY_COUNT; i++)
+		if (config_keys[i].type == CONFFILE_TEXT)
+			whole &= own_text((void *)((char *)n + config_keys[i].offset));
+	if (!whole) {
+		repl_config_free(n);
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	*out = n;
+	return 0;
+}
+
+/* Read into a copy, so that a refused file changes nothing. */
+int
+config_load(struct repl_config *c, const char *path, struct err *e)
+{
+	struct repl_config *n = NULL, old = *c;
+	int rc;
+
+	/* A program that gained privileges must not take orders from its caller's environment. */
+	if (!path)
+		path = secure_getenv("REPL_CONFIG");
+	if (!path || !*path)
+		return 0;
+	rc = config_copy(c, &n, e);
+	if (rc)
+		return rc;
+	rc = conffile_load(path, config_keys, CONFIG_KEY_COUNT, n, e);
+	if (!rc) {
+		*c = *n;
+		*n = old;
+	}
+	repl_config_free(n);
+	return rc;
+}
+
+int
+repl_config_new(struct repl_config **cfg)
+{
+	static const struct repl_config defaults = {
+		.provider = "auto",
+		.command = "repld session",
+		.lanes = 4,
+		.connect_timeout_ms = 10000,
+		.op_timeout_ms = 5000,
+		.close_timeout_ms = 5000,
+		.resync_timeout_ms = 3600000,
+		.on_loss = REPL_ON_LOSS_DEGRADE,
+	};
+	struct err e = {.code = REPL_OK};
+
+	if (!cfg)
+		(void)err_set(&e, REPL_E_INVAL, "cfg is NULL");
+	else
+		(void)config_copy(&defaults, cfg, &e);
+	return config_report(&e);
+}
+
+void
+repl_config_free(struct repl_config *cfg)
+{
+	if (!cfg)
+		return;
+	conffile_free(config_keys, CONFIG_KEY_COUNT, cfg);
+	free(cfg);
+}
+
+int
+repl_config_load(struct repl_config *cfg, const char *path)
+{
+	struct err e = {.code = REPL_OK};
+
+	if (!cfg)
+		(void)err_set(&e, REPL_E_INVAL, "cfg is NULL");
+	else
+		(void)config_load(cfg, path, &e);
+	return config_report(&e);
+}
+
+int
+repl_config_add_target(struct repl_config *cfg, const char *target)
+{
+	struct err e = {.code = REPL_OK};
+
+	if (!cfg || !target)
+		(void)err_set(&e, REPL_E_INVAL, "%s is NULL", cfg ? "target" : "cfg");
+	else
+		(void)config_add_target(cfg, target, &e);
+	return config_report(&e);
+}
+
+int
+repl_config_set(struct repl_config *cfg, const char *key, const char *value)
+{
+	struct err e = {.code = REPL_OK};
+
+	if (!cfg || !key || !value)
+		(void)err_set(&e, REPL_E_INVAL, "%s is NULL", !cfg ? "cfg" : key ? "value" : "key");
+	else
+		(void)config_set(cfg, key, value, &e);
+	return config_report(&e);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* errormsg - the text of each thread's last error, the library's only state. */
+#include "config.h"
+
+#include <string.h>
+
+static _Thread_local char last_text[ERR_TEXT_MAX];
+
+const char *
+repl_errormsg(void)
+{
+	return last_text;
+}
+
+int
+config_report(const struct err *e)
+{
+	if (e->code != REPL_OK)
+		memcpy(last_text, e->text, sizeof(last_text));
+	return e->code;
+}

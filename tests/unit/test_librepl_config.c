@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* File, environment and program set the same keys, and a refusal changes nothing. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "config.h"
+
+static char dir[] = "/tmp/test_librepl_config.XXXXXX";
+static char path[64];
+
+static int
+make_dir(void **state)
+{
+	(void)state;
+	if (!mkdtemp(dir))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/repl.conf", dir);
+	return unsetenv("REPL_CONFIG");
+}
+
+static int
+remove_dir(void **state)
+{
+	(void)state;
+	return unlink(path) || rmdir(dir);
+}
+
+static void
+write_file(const char *text)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static struct repl_config *
+new_config(void)
+{
+	struct repl_config *c = NULL;
+
+	assert_int_equal(repl_config_new(&c), 0);
+	assert_non_null(c);
+	return c;
+}
+
+static void
+check_defaults(const struct repl_config *c)
+{
+	assert_int_equal(c->target_count, 0);
+	assert_null(c->identity);
+	assert_null(c->known_hosts);
+	assert_null(c->pool_file);
+	assert_string_equal(c->provider, "auto");
+	assert_string_equal(c->command, "repld session");
+	assert_int_equal(c->lanes, 4);
+	assert_int_equal(c->connect_timeout_ms, 10000);
+	assert_int_equal(c->op_timeout_ms, 5000);
+	assert_int_equal(c->close_timeout_ms, 5000);
+	assert_int_equal(c->resync_timeout_ms, 3600000);
+	assert_int_equal(c->on_loss, REPL_ON_LOSS_DEGRADE);
+}
+
+static const char all_keys[] = "[repl]\n"
+			       "target = a/p\n"
+			       "target = ops@b:2222/eu/p\n"
+			       "identity = /k/id\n"
+			       "known-hosts = /k/hosts\n"
+			       "provider = verbs\n"
+			       "command = sudo repld session\n"
+			       "pool-file = /mnt/p\n"
+			       "lanes = 64\n"
+			       "connect-timeout = 1\n"
+			       "op-timeout = 2\n"
+			       "close-timeout = 3\n"
+			       "resync-timeout = 604800000\n"
+			       "on-loss = fail\n";
+
+static void
+check_all_keys(const struct repl_config *c)
+{
+	assert_int_equal(c->target_count, 2);
+	assert_string_equal(c->targets[0].host, "a");
+	assert_string_equal(c->targets[1].user, "ops");
+	assert_int_equal(c->targets[1].port, 2222);
+	assert_string_equal(c->targets[1].pool, "eu/p");
+	assert_string_equal(c->identity, "/k/id");
+	assert_string_equal(c->known_hosts, "/k/hosts");
+	assert_string_equal(c->provider, "verbs");
+	assert_string_equal(c->command, "sudo repld session");
+	assert_string_equal(c->pool_file, "/mnt/p");
+	assert_int_equal(c->lanes, 64);
+	assert_int_equal(c->connect_timeout_ms, 1);
+	assert_int_equal(c->op_timeout_ms, 2);
+	assert_int_equal(c->close_timeout_ms, 3);
+	assert_int_equal(c->resync_timeout_ms, 604800000);
+	assert_int_equal(c->on_loss, REPL_ON_LOSS_FAIL);
+}
+
+static void
+a_new_config_has_the_defaults(void **state)
+{
+	struct repl_config *c = new_config();
+
+	(void)state;
+	check_defaults(c);
+	repl_config_free(c);
+	repl_config_free(NULL);
+}
+
+static void
+a_file_sets_every_key(void **state)
+{
+	struct repl_config *c = new_config();
+
+	(void)state;
+	write_file(all_keys);
+	assert_int_equal(repl_config_load(c, path), 0);
+	check_all_keys(c);
+	repl_config_free(c);
+}
+
+static void
+a_program_sets_every_key(void **state)
+{
+	struct repl_config *c = new_config();
+	char text[sizeof(all_keys)], *save = NULL, *line;
+
+	(void)state;
+	memcpy(text, all_keys, sizeof(text));
+	(void)strtok_r(text, "\n", &save);
+	while ((line = strtok_r(NULL, "\n", &save))) {
+		char *eq = strstr(line, " = ");
+
+		*eq = '\0';
+		assert_int_equal(repl_config_set(c, line, eq + 3), 0);
+	}
+	check_all_keys(c);
+	repl_config_free(c);
+}
+
+static void
+the_environment_names_a_file(void **state)
+{
+	struct repl_config *c = new_config();
+
+	(void)state;
+	assert_int_equal(repl_config_load(c, NULL), 0);
+	assert_int_equal(setenv("REPL_CONFIG", "", 1), 0);
+	assert_int_equal(repl_config_load(c, NULL), 0);
+	check_defaults(c);
+	assert_int_equal(setenv("REPL_CONFIG", "/nowhere/repl.conf", 1), 0);
+	assert_int_equal(repl_config_load(c, NULL), REPL_E_CONFIG);
+	assert_string_equal(repl_errormsg(), "/nowhere/repl.conf: No such file or directory");
+	write_file("[repl]\nlanes = 8\n");
+	assert_int_equal(repl_config_load(c, path), 0); /* a path given comes first */
+	assert_int_equal(c->lanes, 8);
+	write_file(all_keys);
+	assert_int_equal(setenv("REPL_CONFIG", path, 1), 0);
+	assert_int_equal(repl_config_load(c, NULL), 0);
+	check_all_keys(c);
+	assert_int_equal(unsetenv("REPL_CONFIG"), 0);
+	repl_config_free(c);
+}
+
+static void
+a_refused_file_changes_nothing(void **state)
+{
+	struct repl_config *c = new_config();
+	char text[512], want[128];
+
+	(void)state;
+	(void)snprintf(text, sizeof(text), "%s\nlane = 3\n", all_keys);
+	write_file(text);
+	assert_int_equal(repl_config_load(c, path), REPL_E_CONFIG);
+	(void)snprintf(want, sizeof(want), "%s:16: key 'lane': unknown; the keys are: target, ",
+		       path);
+	assert_int_equal(strncmp(repl_errormsg(), want, strlen(want)), 0);
+	check_defaults(c);
+	write_file("[repl]\nlanes = 2\ntarget = nopool\n");
+	assert_int_equal(repl_config_load(c, path), REPL_E_CONFIG);
+	(void)snprintf(want, sizeof(want), "%s:3: key 'target': ", path);
+	assert_int_equal(strncmp(repl_errormsg(), want, strlen(want)), 0);
+	check_defaults(c);
+	repl_config_free(c);
+}
+
+static void
+bad_values_are_refused(void **state)
+{
+	static const struct {
+		const char *key, *value, *want;
+	} cases[] = {
+		{"lanes", "0", "key 'lanes': '0' is not a whole number from 1 to 64"},
+		{"lanes", "65", "key 'lanes': '65' is not a whole number from 1 to 64"},
+		{"op-timeout", "0",
+		 "key 'op-timeout': '0' is not a whole number from 1 to 3600000"},
+		{"close-timeout", "1s",
+		 "key 'close-timeout': '1s' is not a whole number from 1 to 3600000"},
+		{"connect-timeout", "3600001",
+		 "key 'connect-timeout': '3600001' is not a whole number from 1 to 3600000"},
+		{"resync-timeout", "604800001",
+		 "key 'resync-timeout': '604800001' is not a whole number from 1 to 604800000"},
+		{"on-loss", "abort", "key 'on-loss': 'abort' is none of degrade, fail"},
+		{"provider", "sockets", "key 'provider': 'sockets' is none of auto, tcp, verbs"},
+		{"identity", "", "key 'identity': has no value"},
+		{"command", "a\nb", "key 'command': value has the control character 0x0a"},
+	};
+	struct repl_config *c = new_config();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(repl_config_set(c, cases[i].key, cases[i].value), REPL_E_CONFIG);
+		assert_string_equal(repl_errormsg(), cases[i].want);
+	}
+	assert_int_equal(repl_config_set(c, "nonsense", "1"), REPL_E_CONFIG);
+	assert_non_null(strstr(repl_errormsg(), "key 'nonsense': unknown; the keys are: target, "));
+	assert_non_null(strstr(repl_errormsg(), ", on-loss"));
+	check_defaults(c);
+	repl_config_free(c);
+}
+
+static void
+targets_are_whole_bounded_and_different(void **state)
+{
+	struct repl_config *c = new_config();
+	char target[64];
+
+	(void)state;
+	assert_int_equal(repl_config_add_target(c, "host-without-pool"), REPL_E_INVAL);
+	assert_string_not_equal(repl_errormsg(), "");
+	assert_int_equal(c->target_count, 0);
+	for (int i = 0; i < REPL_TARGETS_MAX; i++) {
+		(void)snprintf(target, sizeof(target), "u@h%d:22/p", i);
+		assert_int_equal(repl_config_add_target(c, target), 0);
+	}
+	assert_int_equal(repl_config_add_target(c, "u@h16:22/p"), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "target 'u@h16:22/p' is one too many, 16 are allowed");
+	assert_int_equal(repl_config_add_target(c, "u@h3:22/p"), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "target 'u@h3:22/p' is there already");
+	assert_int_equal(repl_config_set(c, "target", "u@h3:22/p"), REPL_E_CONFIG);
+	assert_string_equal(repl_errormsg(), "key 'target': target 'u@h3:22/p' is there already");
+	assert_int_equal(c->target_count, REPL_TARGETS_MAX);
+	assert_string_equal(c->targets[15].host, "h15");
+	repl_config_free(c);
+}
+
+static void
+other_user_port_host_or_pool_is_another_target(void **state)
+{
+	static const char *const targets[] = {"h/p", "u@h/p", "h:22/p", "g/p", "h/q"};
+	struct repl_config *c = new_config();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
+		assert_int_equal(repl_config_add_target(c, targets[i]), 0);
+	assert_int_equal(c->target_count, 5);
+	repl_config_free(c);
+}
+
+static void
+a_copy_shares_nothing(void **state)
+{
+	struct repl_config *c = new_config(), *n = NULL;
+	struct err e;
+
+	(void)state;
+	write_file(all_keys);
+	assert_int_equal(repl_config_load(c, path), 0);
+	assert_int_equal(config_copy(c, &n, &e), 0);
+	assert_int_equal(repl_config_set(c, "identity", "/other"), 0);
+	repl_config_free(c);
+	check_all_keys(n);
+	repl_config_free(n);
+}
+
+static void
+null_arguments_are_refused(void **state)
+{
+	struct repl_config *c = new_config();
+
+	(void)state;
+	assert_int_equal(repl_config_new(NULL), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "cfg is NULL");
+	assert_int_equal(repl_config_load(NULL, NULL), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "cfg is NULL");
+	assert_int_equal(repl_config_add_target(NULL, "h/p"), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "cfg is NULL");
+	assert_int_equal(repl_config_add_target(c, NULL), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "target is NULL");
+	assert_int_equal(repl_config_set(NULL, "lanes", "1"), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "cfg is NULL");
+	assert_int_equal(repl_config_set(c, NULL, "1"), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "key is NULL");
+	assert_int_equal(repl_config_set(c, "lanes", NULL), REPL_E_INVAL);
+	assert_string_equal(repl_errormsg(), "value is NULL");
+	repl_config_free(c);
+}
+
+static void *
+fail_in_thread(void *arg)
+{
+	char *text = arg;
+
+	(void)snprintf(text, 128, "%s", repl_errormsg());
+	if (repl_config_new(NULL) == REPL_E_INVAL)
+		(void)snprintf(text + strlen(text), 64, "|%s", repl_errormsg());
+	return NULL;
+}
+
+static void
+each_thread_has_its_own_last_error(void **state)
+{
+	struct repl_config *c = new_config();
+	char text[256] = "";
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(repl_config_set(c, "lanes", NULL), REPL_E_INVAL);
+	assert_int_equal(pthread_create(&thread, NULL, fail_in_thread, text), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_string_equal(text, "|cfg is NULL");
+	assert_string_equal(repl_errormsg(), "value is NULL");
+	assert_int_equal(repl_config_set(c, "lanes", "1"), 0);
+	assert_string_equal(repl_errormsg(),
+			    "value is NULL"); /* the last error, not the last call */
+	repl_config_free(c);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_new_config_has_the_defaults),
+		cmocka_unit_test(a_file_sets_every_key),
+		cmocka_unit_test(a_program_sets_every_key),
+		cmocka_unit_test(the_environment_names_a_file),
+		cmocka_unit_test(a_refused_file_changes_nothing),
+		cmocka_unit_test(bad_values_are_refused),
+		cmocka_unit_test(targets_are_whole_bounded_and_different),
+		cmocka_unit_test(other_user_port_host_or_pool_is_another_target),
+		cmocka_unit_test(a_copy_shares_nothing),
+		cmocka_unit_test(null_arguments_are_refused),
+		cmocka_unit_test(each_thread_has_its_own_last_error),
+	};
+
+	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+}
