@@ -28,6 +28,15 @@ check_provider(const char *value, struct err *e)
 }
 
 static int
+check_command(const char *value, struct err *e)
+{
+	if (strlen(value) <= CONFIG_COMMAND_MAX)
+		return 0;
+	return err_set(e, REPL_E_CONFIG, "has %zu bytes, at most %d are allowed", strlen(value),
+		       CONFIG_COMMAND_MAX);
+}
+
+static int
 take_target(void *obj, const char *value, struct err *e)
 {
 	return config_add_target(obj, value, e);
@@ -49,7 +58,7 @@ static const struct conffile_key config_keys[] = {
 	TEXT("identity", identity, NULL),
 	TEXT("known-hosts", known_hosts, NULL),
 	TEXT("provider", provider, check_provider),
-	TEXT("command", command, NULL),
+	TEXT("command", command, check_command),
 	TEXT("pool-file", pool_file, NULL),
 	UINT("lanes", lanes, REPL_LANES_MAX),
 	UINT("connect-timeout", connect_timeout_ms, TIMEOUT_MS_MAX),
@@ -168,9 +177,8 @@ repl_config_new(struct repl_config **cfg)
 	struct err e = {.code = REPL_OK};
 
 	if (!cfg)
-		(void)err_set(&e, REPL_E_INVAL, "cfg is NULL");
-	else
-		(void)config_copy(&defaults, cfg, &e);
+		return config_report_set(REPL_E_INVAL, "cfg is NULL");
+	(void)config_copy(&defaults, cfg, &e);
 	return config_report(&e);
 }
 
@@ -189,9 +197,8 @@ repl_config_load(struct repl_config *cfg, const char *path)
 	struct err e = {.code = REPL_OK};
 
 	if (!cfg)
-		(void)err_set(&e, REPL_E_INVAL, "cfg is NULL");
-	else
-		(void)config_load(cfg, path, &e);
+		return config_report_set(REPL_E_INVAL, "cfg is NULL");
+	(void)config_load(cfg, path, &e);
 	return config_report(&e);
 }
 
@@ -201,9 +208,8 @@ repl_config_add_target(struct repl_config *cfg, const char *target)
 	struct err e = {.code = REPL_OK};
 
 	if (!cfg || !target)
-		(void)err_set(&e, REPL_E_INVAL, "%s is NULL", cfg ? "target" : "cfg");
-	else
-		(void)config_add_target(cfg, target, &e);
+		return config_report_set(REPL_E_INVAL, cfg ? "target is NULL" : "cfg is NULL");
+	(void)config_add_target(cfg, target, &e);
 	return config_report(&e);
 }
 
@@ -212,9 +218,10 @@ repl_config_set(struct repl_config *cfg, const char *key, const char *value)
 {
 	struct err e = {.code = REPL_OK};
 
-	if (!cfg || !key || !value)
-		(void)err_set(&e, REPL_E_INVAL, "%s is NULL", !cfg ? "cfg" : key ? "value" : "key");
-	else
-		(void)config_set(cfg, key, value, &e);
+	if (!cfg)
+		return config_report_set(REPL_E_INVAL, "cfg is NULL");
+	if (!key || !value)
+		return config_report_set(REPL_E_INVAL, key ? "value is NULL" : "key is NULL");
+	(void)config_set(cfg, key, value, &e);
 	return config_report(&e);
 }

@@ -7,6 +7,8 @@
 #include "librepl.h"
 #include "target.h"
 
+#define CONFIG_COMMAND_MAX 255 /* length of command */
+
 struct repl_config {
 	struct target targets[REPL_TARGETS_MAX];
 	unsigned target_count;
@@ -23,7 +25,7 @@ struct repl_config {
 	int on_loss;                 /* enum repl_on_loss */
 };
 
-/* As the public calls, with the error in e. */
+/* As the public calls, with the error in e. Arguments are not NULL, but for path. */
 int config_load(struct repl_config *c, const char *path, struct err *e);
 int config_set(struct repl_config *c, const char *key, const char *value, struct err *e);
 int config_add_target(struct repl_config *c, const char *target, struct err *e);

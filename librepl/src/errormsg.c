@@ -19,3 +19,12 @@ config_report(const struct err *e)
 		memcpy(last_text, e->text, sizeof(last_text));
 	return e->code;
 }
+
+int
+config_report_set(int code, const char *text)
+{
+	struct err e;
+
+	(void)err_set(&e, code, "%s", text);
+	return config_report(&e);
+}

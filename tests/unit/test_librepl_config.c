@@ -226,6 +226,24 @@ bad_values_are_refused(void **state)
 }
 
 static void
+a_command_is_never_cut(void **state)
+{
+	struct repl_config *c = new_config();
+	char text[CONFIG_COMMAND_MAX + 2];
+
+	(void)state;
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(repl_config_set(c, "command", text), REPL_E_CONFIG);
+	assert_string_equal(repl_errormsg(),
+			    "key 'command': has 256 bytes, at most 255 are allowed");
+	text[sizeof(text) - 2] = '\0';
+	assert_int_equal(repl_config_set(c, "command", text), 0);
+	assert_string_equal(c->command, text);
+	repl_config_free(c);
+}
+
+static void
 targets_are_whole_bounded_and_different(void **state)
 {
 	struct repl_config *c = new_config();
@@ -342,6 +360,7 @@ main(void)
 		cmocka_unit_test(the_environment_names_a_file),
 		cmocka_unit_test(a_refused_file_changes_nothing),
 		cmocka_unit_test(bad_values_are_refused),
+		cmocka_unit_test(a_command_is_never_cut),
 		cmocka_unit_test(targets_are_whole_bounded_and_different),
 		cmocka_unit_test(other_user_port_host_or_pool_is_another_target),
 		cmocka_unit_test(a_copy_shares_nothing),
