@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "describe.h"
+
+#include <string.h>
+
+void
+describe_add(struct json_object *o, const char *name, struct json_object *value)
+{
+	if (!o || !value || json_object_object_add(o, name, value))
+		json_object_put(value);
+}
+
+void
+describe_add_u64(struct json_object *o, const char *name, uint64_t value)
+{
+	int64_t v = value > INT64_MAX ? INT64_MAX : (int64_t)value;
+
+	describe_add(o, name, json_object_new_int64(v));
+}
+
+void
+describe_add_bool(struct json_object *o, const char *name, bool value)
+{
+	describe_add(o, name, json_object_new_boolean(value));
+}
+
+void
+describe_add_text(struct json_object *o, const char *name, const char *value)
+{
+	if (value)
+		describe_add(o, name, json_object_new_string(value));
+}
+
+static void
+add_id(struct json_object *o, const char *name, const struct gen_id *id)
+{
+	char text[GEN_TEXT_SIZE];
+
+	gen_id_format(id, text);
+	describe_add_text(o, name, text);
+}
+
+static void
+add_history(struct json_object *o, const struct generation *g)
+{
+	struct json_object *list = json_object_new_array();
+	char text[GEN_TEXT_SIZE];
+
+	for (unsigned i = 0; list && i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
+		gen_id_format(&g->history[i], text);
+		(void)json_object_array_add(list, json_object_new_string(text));
+	}
+	describe_add(o, "history", list);
+}
+
+static enum profile_class
+class_by_filesystem(const char *filesystem)
+{
+	if (strcmp(filesystem, "tmpfs") == 0 || strcmp(filesystem, "ramfs") == 0)
+		return PROFILE_CLASS_MEMORY;
+	if (strcmp(filesystem, "devdax") == 0 || strstr(filesystem, "-dax"))
+		return PROFILE_CLASS_MEDIA;
+	return PROFILE_CLASS_PAGE;
+}
+
+struct json_object *
+describe_pool(const struct pool_info *info, const struct profile *profile)
+{
+	const struct sidecar *m = &info->meta;
+	struct json_object *o = json_object_new_object();
+	int class = profile ? profile->value[PROFILE_F_CLASS]
+			    : (int)class_by_filesystem(info->filesystem);
+
+	describe_add_text(o, "name", info->name);
+	describe_add_text(o, "filesystem", info->filesystem);
+	if (info->damage[0]) {
+		describe_add_text(o, "sidecar", info->damage);
+		return o;
+	}
+	describe_add_u64(o, "size", m->pool_size);
+	add_id(o, "uuid", &m->pool_uuid);
+	describe_add_text(o, "state", sidecar_state_name(m->state));
+	add_id(o, "generation", &m->generation.current);
+	add_history(o, &m->generation);
+	describe_add_bool(o, "writer_open", m->writer_open);
+	describe_add_text(o, "writer", m->writer);
+	describe_add_u64(o, "created", m->created_s);
+	describe_add_u64(o, "updated", m->updated_s);
+	describe_add_text(o, "class", profile_value_name(PROFILE_F_CLASS, class));
+	describe_add_text(o, "sidecar", info->sidecar_damaged ? "one copy damaged" : "ok");
+	return o;
+}
+
+static struct json_object *
+describe_field(const struct profile *p, enum profile_field f)
+{
+	struct json_object *o = json_object_new_object();
+	const char *value = profile_value_name(f, p->value[f]);
+
+	describe_add_text(o, "value", value ? value : "unknown");
+	describe_add_bool(o, "known", p->known[f]);
+	describe_add_text(o, "source", p->source[f]);
+	return o;
+}
+
+struct json_object *
+describe_profile(const struct profile *p)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (int f = 0; f < PROFILE_F_COUNT; f++)
+		describe_add(o, profile_field_name((enum profile_field)f),
+			     describe_field(p, (enum profile_field)f));
+	describe_add_text(o, "provider", p->provider_name);
+	describe_add_text(o, "filesystem", p->filesystem);
+	return o;
+}
+
+struct json_object *
+describe_facts(const struct probe *p)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (unsigned i = 0; list && i < p->fact_count && i < PROBE_FACTS_MAX; i++) {
+		struct json_object *o = json_object_new_object();
+
+		describe_add_text(o, "name", p->facts[i].name);
+		describe_add_text(o, "value", p->facts[i].value);
+		describe_add_text(o, "source", p->facts[i].source);
+		(void)json_object_array_add(list, o);
+	}
+	return list;
+}

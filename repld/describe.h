@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * describe - pools, profiles and facts as the JSON objects of
+ * docs/PROTOCOL.md. Pure but for memory.
+ */
+#ifndef REPLD_DESCRIBE_H
+#define REPLD_DESCRIBE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#include "pool.h"
+#include "probe.h"
+
+/* Add a member; one that finds no memory is left out. o may be NULL. */
+void describe_add(struct json_object *o, const char *name, struct json_object *value);
+void describe_add_u64(struct json_object *o, const char *name, uint64_t value);
+void describe_add_bool(struct json_object *o, const char *name, bool value);
+void describe_add_text(struct json_object *o, const char *name, const char *value);
+
+/*
+ * New objects, NULL without memory. profile is that of the open pool, or NULL:
+ * the class is then told by the file system alone, "page" if that says nothing.
+ */
+struct json_object *describe_pool(const struct pool_info *info, const struct profile *profile);
+struct json_object *describe_profile(const struct profile *p);
+struct json_object *describe_facts(const struct probe *p);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "state.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "describe.h"
+#include "log.h"
+#include "plan.h"
+
+#define PUBLISH_NS      NS_PER_S
+#define SIZE_SMALL      64
+#define SIZE_LARGE      (1U << 20)
+#define METHOD_NAME_MAX 64
+
+void
+state_init(struct state *s, const struct conf *c)
+{
+	uint32_t salt = 0;
+
+	memset(s, 0, sizeof(*s));
+	s->conf = c;
+	s->since = time(NULL);
+	/* Only a name for people; the process id alone tells sessions apart. */
+	(void)!getrandom(&salt, sizeof(salt), GRND_NONBLOCK);
+	(void)snprintf(s->id, sizeof(s->id), "%d-%08x", (int)getpid(), (unsigned)salt);
+	(void)snprintf(s->peer, sizeof(s->peer), "unnamed peer of uid %u", (unsigned)getuid());
+}
+
+void
+state_fini(struct state *s, const char *reason)
+{
+	struct err e;
+	bool write = s->write;
+	char name[sizeof(s->pool_name)];
+
+	err_clear(&e);
+	memcpy(name, s->pool_name, sizeof(name));
+	if (!s->pool)
+		log_info("session ends: %s", reason);
+	else if (state_pool_close(s, false, &e))
+		log_error("session ends: %s; closing pool '%s': %s", reason, name, e.text);
+	else if (write)
+		log_warning("session ends: %s, pool '%s' was open for writing and is not known "
+			    "to be complete",
+			    reason, name);
+	else
+		log_info("session ends: %s, pool '%s' was open for reading", reason, name);
+	registry_leave(s->registry);
+	s->registry = NULL;
+	pool_store_free(s->store);
+	s->store = NULL;
+}
+
+unsigned
+state_phase(const struct state *s)
+{
+	unsigned phase = 0;
+
+	if (s->registry)
+		phase |= PHASE_HELLO;
+	if (s->pool)
+		phase |= PHASE_POOL;
+	if (s->pool && s->write)
+		phase |= PHASE_WRITE;
+	if (s->data)
+		phase |= PHASE_LANES;
+	return phase;
+}
+
+static void
+peer_set(struct state *s, const char *peer)
+{
+	char context[sizeof(s->id) + sizeof(s->peer) + 16];
+	size_t i;
+
+	for (i = 0; peer[i] && i + 1 < sizeof(s->peer); i++)
+		s->peer[i] = (char)(peer[i] >= 0x20 && peer[i] < 0x7f ? peer[i] : '?');
+	if (i > 0)
+		s->peer[i] = '\0';
+	(void)snprintf(context, sizeof(context), "session %s %s", s->id, s->peer);
+	log_set_context(context);
+}
+
+int
+state_join(struct state *s, const char *peer, struct err *e)
+{
+	int rc;
+
+	if (!s->conf->pool_dir)
+		return err_set(e, REPL_E_CONFIG, "key 'pool-dir' is not set on this target");
+	if (!s->store) {
+		rc = pool_store_new(s->conf->pool_dir, &s->store, e);
+		if (rc)
+			return rc;
+	}
+	peer_set(s, peer);
+	rc = registry_join(pool_store_dirfd(s->store), s->conf->sessions_max, &s->registry, e);
+	if (rc)
+		return rc;
+	s->dirty = true;
+	return REPL_OK;
+}
+
+int
+state_pool_open(struct state *s, const char *name, bool write, struct err *e)
+{
+	enum profile_granularity granularity;
+	struct pool *pool = NULL;
+	struct pmem_map *map = NULL;
+	int rc;
+
+	rc = pool_open(s->store, name, write, s->peer, &pool, e);
+	if (rc)
+		return rc;
+	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
+			  write, &map, e);
+	if (rc)
+		goto out;
+	granularity = pmem_map_granularity(map);
+	rc = probe_run(s->conf, pool_fd(pool), &granularity, "tcp", "/sys", &s->probe, e);
+	if (rc)
+		goto out;
+	s->pool = pool;
+	s->map = map;
+	s->write = write;
+	s->dirty = true;
+	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", name);
+	return REPL_OK;
+out:
+	/* Nothing was written, so the pool is what it was. */
+	pmem_map_free(map);
+	(void)pool_close(pool, true, NULL);
+	return rc;
+}
+
+int
+state_pool_close(struct state *s, bool clean, struct err *e)
+{
+	int rc;
+
+	state_lanes_close(s);
+	pmem_map_free(s->map);
+	s->map = NULL;
+	rc = pool_close(s->pool, clean, e);
+	s->pool = NULL;
+	s->write = false;
+	s->dirty = true;
+	s->pool_name[0] = '\0';
+	return rc;
+}
+
+int
+state_lanes_open(struct state *s, const struct data_params *p, struct err *e)
+{
+	int rc = data_new(p, &s->data, e);
+
+	if (rc)
+		return rc;
+	s->lanes = p->lanes;
+	s->msg_size = (unsigned)p->msg_size;
+	s->published_commits = 0;
+	s->dirty = true;
+	return REPL_OK;
+}
+
+void
+state_lanes_close(struct state *s)
+{
+	data_free(s->data);
+	s->data = NULL;
+	s->lanes = 0;
+	s->dirty = true;
+}
+
+/* What an initiator is told to do by the same rules that it applies itself. */
+static void
+method_text(const struct state *s, char out[METHOD_NAME_MAX])
+{
+	struct plan_limits lim = {
+		.inline_max = s->msg_size, .message_max = s->msg_size, .rma = true};
+	struct plan small, large;
+
+	small = plan_choose(&s->probe.profile, PLAN_SINGLETON, SIZE_SMALL, &lim);
+	large = plan_choose(&s->probe.profile, PLAN_SINGLETON, SIZE_LARGE, &lim);
+	if (small.method == large.method)
+		(void)snprintf(out, METHOD_NAME_MAX, "%s", plan_method_name(small.method));
+	else
+		(void)snprintf(out, METHOD_NAME_MAX, "%s, large ranges %s",
+			       plan_method_name(small.method), plan_method_name(large.method));
+}
+
+static uint64_t
+commit_count(const struct state *s)
+{
+	return s->data ? atomic_load(&data_get_counters(s->data)->commits) : 0;
+}
+
+static void
+entry_add_counters(const struct state *s, struct json_object *o)
+{
+	const struct data_counters *c = data_get_counters(s->data);
+	char method[METHOD_NAME_MAX];
+
+	method_text(s, method);
+	describe_add_u64(o, "commits", atomic_load(&c->commits));
+	describe_add_u64(o, "commit_bytes", atomic_load(&c->commit_bytes));
+	describe_add_u64(o, "last_commit", atomic_load(&c->last_commit_s));
+	describe_add_text(o, "method", method);
+}
+
+struct json_object *
+state_entry(const struct state *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return NULL;
+	describe_add_text(o, "session", s->id);
+	describe_add_u64(o, "pid", (uint64_t)getpid());
+	describe_add_text(o, "peer", s->peer);
+	describe_add_u64(o, "since", (uint64_t)s->since);
+	if (s->pool) {
+		describe_add_text(o, "pool", s->pool_name);
+		describe_add_text(o, "mode", s->write ? "write" : "read");
+	}
+	describe_add_u64(o, "lanes", s->lanes);
+	if (s->data)
+		entry_add_counters(s, o);
+	return o;
+}
+
+uint64_t
+state_publish_at(const struct state *s)
+{
+	if (!s->registry || (!s->dirty && !s->data))
+		return UINT64_MAX;
+	return s->published_ns + PUBLISH_NS;
+}
+
+void
+state_publish(struct state *s)
+{
+	struct json_object *entry;
+	struct err e;
+	uint64_t now = clock_now_ns();
+
+	if (now < state_publish_at(s))
+		return;
+	s->published_ns = now;
+	if (!s->dirty && commit_count(s) == s->published_commits)
+		return;
+	err_clear(&e);
+	s->dirty = false;
+	s->published_commits = commit_count(s);
+	entry = state_entry(s);
+	/* Status for others is no reason to end this session. */
+	if (!entry)
+		log_warning("status entry: out of memory");
+	else if (registry_update(s->registry, entry, &e))
+		log_warning("status entry: %s", e.text);
+	json_object_put(entry);
+}

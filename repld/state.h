@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * state - what a session owns: store, registry entry, pool, mapping, lanes.
+ *
+ * Handlers change it, the dispatch table reads its phase, the event loop
+ * publishes and frees it. Used by one thread; only the counters of data.h are
+ * written by another.
+ */
+#ifndef REPLD_STATE_H
+#define REPLD_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <json-c/json.h>
+
+#include "conf.h"
+#include "data.h"
+#include "err.h"
+#include "pmem.h"
+#include "pool.h"
+#include "probe.h"
+#include "registry.h"
+
+#define STATE_PEER_MAX 96
+
+/* What the session is in; a set, from state_phase(). */
+enum state_phase {
+	PHASE_HELLO = 1 << 0, /* hello was answered */
+	PHASE_POOL = 1 << 1,  /* a pool is open */
+	PHASE_WRITE = 1 << 2, /* and open for writing */
+	PHASE_LANES = 1 << 3, /* lanes are open */
+};
+
+struct state {
+	const struct conf *conf; /* borrowed */
+	struct pool_store *store;
+	struct registry *registry;
+	struct pool *pool;
+	struct pmem_map *map;
+	struct data *data;
+	struct probe probe; /* of the open pool */
+	bool write;
+	bool bye;   /* the peer said so: end after the answer */
+	bool dirty; /* the registry entry is older than this */
+	unsigned lanes;
+	unsigned msg_size;
+	unsigned refusals; /* logged so far */
+	time_t since;
+	uint64_t published_ns;
+	uint64_t published_commits;
+	char id[32];
+	char peer[STATE_PEER_MAX];           /* printable */
+	char pool_name[TARGET_POOL_MAX + 1]; /* "" if none is open */
+};
+
+void state_init(struct state *s, const struct conf *c);
+
+/*
+ * End of the session. A pool that is still open is closed as not clean. reason
+ * goes to the log.
+ */
+void state_fini(struct state *s, const char *reason);
+
+unsigned state_phase(const struct state *s);
+
+/*
+ * Enter the session into the registry under a peer's name for itself, of
+ * which only printable characters are kept. May be called again if it fails.
+ */
+int state_join(struct state *s, const char *peer, struct err *e);
+
+int state_pool_open(struct state *s, const char *name, bool write, struct err *e);
+
+/* Closes the lanes, too. The pool is not open any more, whatever is returned. */
+int state_pool_close(struct state *s, bool clean, struct err *e);
+
+/* On success the session's lanes are open; p is borrowed. */
+int state_lanes_open(struct state *s, const struct data_params *p, struct err *e);
+void state_lanes_close(struct state *s);
+
+/* This session's entry for status; a new object or NULL. */
+struct json_object *state_entry(const struct state *s);
+
+/* Bring the registry up to date, at most once a second. Failures are logged. */
+void state_publish(struct state *s);
+
+/* When state_publish() has work, as a deadline; UINT64_MAX if it has none. */
+uint64_t state_publish_at(const struct state *s);
+
+#endif
