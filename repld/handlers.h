@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* handlers - the methods of docs/PROTOCOL.md, one file a group. */
+#ifndef REPLD_HANDLERS_H
+#define REPLD_HANDLERS_H
+
+#include "dispatch.h"
+
+/* Longest list of pools in one answer; the rest is had by "after". */
+#define HANDLERS_LIST_MAX 64
+
+/* handlers_info.c */
+dispatch_handler handle_hello, handle_ping, handle_bye, handle_probe, handle_status;
+
+/* handlers_pool.c */
+dispatch_handler handle_pool_create, handle_pool_list, handle_pool_info, handle_pool_remove;
+dispatch_handler handle_pool_open, handle_pool_mark, handle_pool_close;
+
+/* handlers_hash.c */
+dispatch_handler handle_pool_hash;
+
+/* handlers_lanes.c */
+dispatch_handler handle_lanes_open, handle_lanes_close;
+
+/*
+ * A page of pools after a name (NULL: the first) into members "pools" and
+ * "more" of result.
+ */
+int handlers_add_pools(struct state *s, const char *after, struct json_object *result,
+		       struct err *e);
+
+/* The required member "name", checked to be a pool name. */
+int handlers_get_name(struct json_object *params, const char **name, struct err *e);
+
+#endif

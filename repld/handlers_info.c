@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* hello, ping, bye, probe, status. */
+#include "handlers.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control.h"
+#include "describe.h"
+#include "wire.h"
+
+#define VERSIONS_MAX  16
+#define PEER_TEXT_MAX 256
+
+static void
+text_append(char *text, size_t size, const char *sep, int64_t value)
+{
+	size_t used = strlen(text);
+
+	(void)snprintf(text + used, size - used, "%s%lld", used > 0 ? sep : "", (long long)value);
+}
+
+/* Version 1 is the only one; a list without it names both sides. */
+static int
+version_choose(struct json_object *params, struct err *e)
+{
+	struct json_object *list;
+	char theirs[VERSIONS_MAX * 24] = "";
+	int rc;
+
+	rc = control_get_array(params, "versions", VERSIONS_MAX, &list, e);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *v = json_object_array_get_idx(list, i);
+
+		if (!json_object_is_type(v, json_type_int))
+			return err_set(e, REPL_E_INVAL,
+				       "member 'versions' holds more than integers");
+		if (json_object_get_int64(v) == CONTROL_VERSION)
+			return REPL_OK;
+		text_append(theirs, sizeof(theirs), ", ", json_object_get_int64(v));
+	}
+	return err_set(e, REPL_E_VERSION,
+		       "no common protocol version: the initiator speaks %s, this target %d",
+		       theirs[0] ? theirs : "none", CONTROL_VERSION);
+}
+
+static unsigned
+min_u(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static struct json_object *
+limits_new(const struct conf *c)
+{
+	struct json_object *o = json_object_new_object();
+
+	describe_add_u64(o, "lanes_max", min_u(c->lanes_max, REPL_LANES_MAX));
+	describe_add_u64(o, "msg_size_max", min_u(c->message_size_max, WIRE_MSG_SIZE_MAX));
+	describe_add_u64(o, "depth_max", WIRE_DEPTH_MAX);
+	return o;
+}
+
+static struct json_object *
+hello_new(const struct state *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	describe_add_u64(o, "version", CONTROL_VERSION);
+	describe_add_text(o, "software", "repld " REPL_VERSION_TEXT);
+	describe_add_text(o, "session", s->id);
+	describe_add(o, "limits", limits_new(s->conf));
+	describe_add_u64(o, "heartbeat_ms", s->conf->heartbeat_ms);
+	describe_add_u64(o, "heartbeat_timeout_ms", s->conf->heartbeat_timeout_ms);
+	describe_add_u64(o, "idle_timeout_ms", s->conf->idle_timeout_ms);
+	return o;
+}
+
+int
+handle_hello(struct state *s, struct json_object *params, struct reply *r)
+{
+	const char *peer = "";
+	int rc;
+
+	rc = version_choose(params, &r->err);
+	if (rc)
+		return rc;
+	if (control_has(params, "peer")) {
+		rc = control_get_text(params, "peer", PEER_TEXT_MAX, &peer, &r->err);
+		if (rc)
+			return rc;
+	}
+	rc = state_join(s, peer, &r->err);
+	if (rc == REPL_E_LIMIT)
+		(void)snprintf(
+			r->next, sizeof(r->next),
+			"end another session, or raise sessions-max in the target's repld.conf");
+	if (rc)
+		return rc;
+	r->result = hello_new(s);
+	return REPL_OK;
+}
+
+int
+handle_ping(struct state *s, struct json_object *params, struct reply *r)
+{
+	(void)s;
+	(void)params;
+	(void)r;
+	return REPL_OK;
+}
+
+int
+handle_bye(struct state *s, struct json_object *params, struct reply *r)
+{
+	(void)params;
+	(void)r;
+	s->bye = true;
+	return REPL_OK;
+}
+
+/* Probe a pool that this session has not open; it is mapped for reading only. */
+static int
+probe_named(struct state *s, const char *name, struct probe *out, struct err *e)
+{
+	enum profile_granularity granularity;
+	struct pool *pool = NULL;
+	struct pmem_map *map = NULL;
+	int rc;
+
+	rc = pool_open(s->store, name, false, s->peer, &pool, e);
+	if (rc)
+		return rc;
+	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
+			  false, &map, e);
+	if (rc)
+		goto out;
+	granularity = pmem_map_granularity(map);
+	rc = probe_run(s->conf, pool_fd(pool), &granularity, "tcp", "/sys", out, e);
+out:
+	pmem_map_free(map);
+	(void)pool_close(pool, true, NULL);
+	return rc;
+}
+
+int
+handle_probe(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct probe found;
+	const char *name = NULL;
+	int rc;
+
+	memset(&found, 0, sizeof(found));
+	if (control_has(params, "name")) {
+		rc = handlers_get_name(params, &name, &r->err);
+		if (rc)
+			return rc;
+	}
+	if (s->pool && (!name || strcmp(name, s->pool_name) == 0)) {
+		found = s->probe;
+		rc = REPL_OK;
+	} else if (name) {
+		rc = probe_named(s, name, &found, &r->err);
+	} else {
+		rc = probe_run(s->conf, pool_store_dirfd(s->store), NULL, "tcp", "/sys", &found,
+			       &r->err);
+	}
+	if (rc)
+		return rc;
+	r->result = describe_profile(&found.profile);
+	describe_add(r->result, "facts", describe_facts(&found));
+	return REPL_OK;
+}
+
+/* The registry may be a second behind for this session: show it as it is. */
+static void
+sessions_refresh_own(struct state *s, struct json_object *sessions)
+{
+	struct json_object *id;
+
+	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
+		struct json_object *o = json_object_array_get_idx(sessions, i);
+
+		if (!json_object_object_get_ex(o, "session", &id) ||
+		    strcmp(json_object_get_string(id), s->id) != 0)
+			continue;
+		(void)json_object_array_put_idx(sessions, i, state_entry(s));
+		return;
+	}
+	(void)json_object_array_add(sessions, state_entry(s));
+}
+
+int
+handle_status(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct json_object *sessions = NULL;
+	int rc;
+
+	(void)params;
+	rc = registry_list(pool_store_dirfd(s->store), &sessions, &r->err);
+	if (rc)
+		return rc;
+	sessions_refresh_own(s, sessions);
+	r->result = json_object_new_object();
+	describe_add(r->result, "sessions", sessions);
+	return handlers_add_pools(s, NULL, r->result, &r->err);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lanes.open, lanes.close. */
+#include "handlers.h"
+
+#include <inttypes.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "control.h"
+#include "describe.h"
+#include "fabric.h"
+#include "log.h"
+#include "wire.h"
+
+#define PROVIDERS_MAX 8
+#define PROVIDER_MAX  16
+#define ADDRESS_MAX   64
+#define ASK_MAX       (1U << 30) /* more than is ever granted */
+#define FDS_BASE      48         /* of the session itself and of libfabric */
+#define FDS_PER_LANE  4
+
+/* What can be used here, most wanted first is the initiator's choice. */
+static const char *const providers_known[] = {"tcp"};
+
+static const char *
+provider_usable(const char *name)
+{
+	for (size_t i = 0; i < sizeof(providers_known) / sizeof(providers_known[0]); i++)
+		if (strcmp(name, providers_known[i]) == 0 && fab_provider_present(name))
+			return providers_known[i];
+	return NULL;
+}
+
+/* The first of the initiator's wishes that is usable. */
+static int
+get_provider(struct json_object *params, const char **provider, struct err *e)
+{
+	struct json_object *list;
+	char asked[PROVIDERS_MAX * (PROVIDER_MAX + 2) + 1] = "";
+	size_t used = 0;
+	int rc;
+
+	rc = control_get_array(params, "providers", PROVIDERS_MAX, &list, e);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *name = json_object_array_get_idx(list, i);
+
+		if (!json_object_is_type(name, json_type_string))
+			return err_set(e, REPL_E_INVAL, "member 'providers' holds more than texts");
+		*provider = provider_usable(json_object_get_string(name));
+		if (*provider)
+			return REPL_OK;
+		used += (size_t)snprintf(asked + used, sizeof(asked) - used, "%s%.*s",
+					 used ? ", " : "", PROVIDER_MAX,
+					 json_object_get_string(name));
+	}
+	return err_set(e, REPL_E_REFUSED,
+		       "no provider that was asked for (%s) can be used here, only tcp%s", asked,
+		       fab_provider_present("tcp") ? "" : ", and libfabric has no tcp");
+}
+
+static int
+get_granted(struct json_object *params, const char *name, unsigned min, unsigned max,
+	    unsigned *granted, struct err *e)
+{
+	uint64_t asked;
+	int rc = control_get_u64(params, name, min, ASK_MAX, &asked, e);
+
+	if (rc)
+		return rc;
+	*granted = asked > max ? max : (unsigned)asked;
+	return REPL_OK;
+}
+
+/* Better a text now than a lane that fails half way through. */
+static int
+limits_check(unsigned lanes, struct err *e)
+{
+	unsigned long need = FDS_BASE + FDS_PER_LANE * (unsigned long)lanes;
+	struct rlimit have;
+
+	if (getrlimit(RLIMIT_NOFILE, &have) || have.rlim_cur >= need)
+		return REPL_OK;
+	return err_set(
+		e, REPL_E_LIMIT,
+		"the target's limit of open files (RLIMIT_NOFILE) is %llu, %u lanes need %lu",
+		(unsigned long long)have.rlim_cur, lanes, need);
+}
+
+static bool
+address_is_numeric(const char *address)
+{
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *found = NULL;
+
+	if (getaddrinfo(address, NULL, &hints, &found))
+		return false;
+	freeaddrinfo(found);
+	return true;
+}
+
+/* SSH_CONNECTION is "CLIENT PORT SERVER PORT": the third word is where SSH came in. */
+static bool
+address_of_ssh(char out[ADDRESS_MAX])
+{
+	const char *text = getenv("SSH_CONNECTION");
+
+	return text && sscanf(text, "%*63s %*7s %63s", out) == 1 && address_is_numeric(out);
+}
+
+static void
+address_choose(const struct conf *c, char out[ADDRESS_MAX])
+{
+	if (c->data_address)
+		(void)snprintf(out, ADDRESS_MAX, "%s", c->data_address);
+	else if (!address_of_ssh(out))
+		(void)snprintf(out, ADDRESS_MAX, "127.0.0.1");
+}
+
+static int
+get_params(const struct state *s, struct json_object *params, struct data_params *p, struct err *e)
+{
+	const struct conf *c = s->conf;
+	unsigned lanes_max = c->lanes_max < REPL_LANES_MAX ? c->lanes_max : REPL_LANES_MAX;
+	unsigned size_max =
+		c->message_size_max < WIRE_MSG_SIZE_MAX ? c->message_size_max : WIRE_MSG_SIZE_MAX;
+	unsigned msg_size = 0;
+
+	if (get_granted(params, "count", 1, lanes_max, &p->lanes, e) ||
+	    get_granted(params, "msg_size", WIRE_MSG_SIZE_MIN, size_max, &msg_size, e) ||
+	    get_granted(params, "depth", WIRE_DEPTH_MIN, WIRE_DEPTH_MAX, &p->depth, e) ||
+	    get_provider(params, &p->provider, e) || limits_check(p->lanes, e))
+		return e->code;
+	p->msg_size = msg_size;
+	p->port_first = (uint16_t)c->data_port_first;
+	p->port_last = (uint16_t)c->data_port_last;
+	p->map = s->map;
+	p->write = s->write;
+	p->rma = true;
+	p->epoch = pool_get_info(s->pool)->meta.epoch;
+	p->join_ms = c->heartbeat_timeout_ms;
+	return REPL_OK;
+}
+
+static struct json_object *
+tokens_new(const struct data *d, unsigned lanes)
+{
+	struct json_object *list = json_object_new_array();
+	char text[2 * WIRE_TOKEN_SIZE + 1];
+
+	for (unsigned i = 0; list && i < lanes; i++) {
+		hex_encode(data_token(d, i), WIRE_TOKEN_SIZE, text);
+		(void)json_object_array_add(list, json_object_new_string(text));
+	}
+	explicit_bzero(text, sizeof(text));
+	return list;
+}
+
+static struct json_object *
+lanes_new(const struct data *d, const struct data_params *p)
+{
+	struct json_object *o = json_object_new_object();
+	char key[17];
+
+	(void)snprintf(key, sizeof(key), "%016" PRIx64, data_key(d));
+	describe_add_text(o, "provider", p->provider);
+	describe_add_text(o, "address", p->address);
+	describe_add_u64(o, "port", data_port(d));
+	describe_add(o, "lanes", tokens_new(d, p->lanes));
+	describe_add_u64(o, "msg_size", p->msg_size);
+	describe_add_u64(o, "depth", p->depth);
+	describe_add_bool(o, "rma", p->rma);
+	describe_add_text(o, "key", key);
+	describe_add_u64(o, "deadline_ms", p->join_ms);
+	return o;
+}
+
+int
+handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct data_params p;
+	char address[ADDRESS_MAX];
+	int rc;
+
+	memset(&p, 0, sizeof(p));
+	rc = get_params(s, params, &p, &r->err);
+	if (rc == REPL_E_REFUSED)
+		(void)snprintf(r->next, sizeof(r->next), "ask for provider tcp");
+	if (rc)
+		return rc;
+	address_choose(s->conf, address);
+	p.address = address;
+	rc = state_lanes_open(s, &p, &r->err);
+	if (rc)
+		return rc;
+	r->result = lanes_new(s->data, &p);
+	log_info("%u lanes open on %s port %u by %s", p.lanes, address,
+		 (unsigned)data_port(s->data), p.provider);
+	return REPL_OK;
+}
+
+int
+handle_lanes_close(struct state *s, struct json_object *params, struct reply *r)
+{
+	(void)params;
+	(void)r;
+	state_lanes_close(s);
+	return REPL_OK;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pool.create, list, info, remove, open, mark, close. */
+#include "handlers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "describe.h"
+#include "target.h"
+
+#define BLOCK_SIZE    4096
+#define UUID_TEXT_MAX (GEN_TEXT_SIZE - 1)
+#define WORD_MAX      32
+
+int
+handlers_get_name(struct json_object *params, const char **name, struct err *e)
+{
+	/* Longer than any good name, so that the rule is named, not the member. */
+	int rc = control_get_text(params, "name", CONTROL_LINE_MAX, name, e);
+
+	return rc ? rc : pool_name_check(*name, e);
+}
+
+static int
+get_id(struct json_object *params, const char *member, struct gen_id *id, struct err *e)
+{
+	const char *text;
+	int rc = control_get_text(params, member, UUID_TEXT_MAX, &text, e);
+
+	if (rc)
+		return rc;
+	if (!gen_id_parse(text, id))
+		return err_set(e, REPL_E_INVAL, "member '%s' is not a UUID", member);
+	return REPL_OK;
+}
+
+static int
+get_size(struct json_object *params, uint64_t *size, struct err *e)
+{
+	int rc = control_get_u64(params, "size", BLOCK_SIZE, INT64_MAX, size, e);
+
+	if (rc)
+		return rc;
+	if (*size % BLOCK_SIZE)
+		return err_set(e, REPL_E_INVAL, "size %llu is not a multiple of %d",
+			       (unsigned long long)*size, BLOCK_SIZE);
+	return REPL_OK;
+}
+
+int
+handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct pool_info info;
+	struct gen_id uuid;
+	const char *name;
+	uint64_t size;
+	bool has_uuid = control_has(params, "uuid");
+
+	if (handlers_get_name(params, &name, &r->err) || get_size(params, &size, &r->err) ||
+	    (has_uuid && get_id(params, "uuid", &uuid, &r->err)))
+		return r->err.code;
+	memset(&info, 0, sizeof(info));
+	if (pool_create(s->store, name, size, has_uuid ? &uuid : NULL, &info, &r->err))
+		return r->err.code;
+	r->result = describe_pool(&info, NULL);
+	return REPL_OK;
+}
+
+int
+handlers_add_pools(struct state *s, const char *after, struct json_object *result, struct err *e)
+{
+	struct pool_info *infos = calloc(HANDLERS_LIST_MAX, sizeof(*infos));
+	struct json_object *list = json_object_new_array();
+	unsigned count = 0;
+	bool more = false;
+	int rc;
+
+	if (!infos || !list) {
+		rc = err_set(e, REPL_E_NOMEM, "no memory for a list of pools");
+		goto out;
+	}
+	rc = pool_list(s->store, after, infos, HANDLERS_LIST_MAX, &count, &more, e);
+	if (rc)
+		goto out;
+	for (unsigned i = 0; i < count; i++)
+		(void)json_object_array_add(list, describe_pool(&infos[i], NULL));
+	describe_add(result, "pools", list);
+	list = NULL;
+	describe_add_bool(result, "more", more);
+out:
+	json_object_put(list);
+	free(infos);
+	return rc;
+}
+
+int
+handle_pool_list(struct state *s, struct json_object *params, struct reply *r)
+{
+	const char *after = NULL;
+
+	if (control_has(params, "after") &&
+	    control_get_text(params, "after", TARGET_POOL_MAX, &after, &r->err))
+		return r->err.code;
+	r->result = json_object_new_object();
+	return handlers_add_pools(s, after, r->result, &r->err);
+}
+
+/* Of a pool that may be the open one. */
+static struct json_object *
+info_new(const struct state *s, const struct pool_info *info)
+{
+	bool open = s->pool && strcmp(info->name, s->pool_name) == 0;
+
+	return describe_pool(info, open ? &s->probe.profile : NULL);
+}
+
+int
+handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct pool_info info;
+	const char *name;
+
+	if (handlers_get_name(params, &name, &r->err))
+		return r->err.code;
+	memset(&info, 0, sizeof(info));
+	if (pool_info(s->store, name, &info, &r->err))
+		return r->err.code;
+	r->result = info_new(s, &info);
+	return REPL_OK;
+}
+
+int
+handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
+{
+	const char *name;
+
+	if (handlers_get_name(params, &name, &r->err))
+		return r->err.code;
+	return pool_remove(s->store, name, &r->err);
+}
+
+static int
+get_mode(struct json_object *params, bool *write, struct err *e)
+{
+	const char *mode;
+	int rc = control_get_text(params, "mode", WORD_MAX, &mode, e);
+
+	if (rc)
+		return rc;
+	*write = strcmp(mode, "write") == 0;
+	if (!*write && strcmp(mode, "read") != 0)
+		return err_set(e, REPL_E_INVAL, "mode '%s' is neither 'read' nor 'write'", mode);
+	return REPL_OK;
+}
+
+int
+handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
+{
+	const struct pool_info *info;
+	const char *name;
+	bool write;
+	int rc;
+
+	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &write, &r->err))
+		return r->err.code;
+	rc = state_pool_open(s, name, write, &r->err);
+	if (rc == REPL_E_NOT_FOUND)
+		(void)snprintf(r->next, sizeof(r->next), "replctl create TARGET/%s --size N", name);
+	if (rc)
+		return rc;
+	info = pool_get_info(s->pool);
+	r->result = info_new(s, info);
+	describe_add_u64(r->result, "epoch", info->meta.epoch);
+	describe_add(r->result, "profile", describe_profile(&s->probe.profile));
+	return REPL_OK;
+}
+
+static int
+get_state(struct json_object *params, enum sidecar_state *state, struct err *e)
+{
+	const char *name;
+	int rc = control_get_text(params, "state", WORD_MAX, &name, e);
+
+	if (rc)
+		return rc;
+	for (int i = SIDECAR_UP_TO_DATE; i <= SIDECAR_UNKNOWN; i++) {
+		*state = (enum sidecar_state)i;
+		if (strcmp(sidecar_state_name(*state), name) == 0)
+			return REPL_OK;
+	}
+	return err_set(e, REPL_E_INVAL, "state '%s' is not known", name);
+}
+
+static int
+get_history(struct json_object *params, struct generation *g, struct err *e)
+{
+	struct json_object *list;
+	int rc = control_get_array(params, "history", GEN_HISTORY, &list, e);
+
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *id = json_object_array_get_idx(list, i);
+
+		if (!json_object_is_type(id, json_type_string) ||
+		    !gen_id_parse(json_object_get_string(id), &g->history[i]))
+			return err_set(e, REPL_E_INVAL, "member 'history' [%zu] is not a UUID", i);
+	}
+	return REPL_OK;
+}
+
+/* The chain is replaced as a whole or left alone. */
+static int
+get_chain(struct json_object *params, struct generation *g, bool *given, struct err *e)
+{
+	int rc;
+
+	*given = control_has(params, "generation");
+	memset(g, 0, sizeof(*g));
+	if (!*given && control_has(params, "history"))
+		return err_set(e, REPL_E_INVAL, "member 'history' without 'generation'");
+	if (!*given)
+		return REPL_OK;
+	rc = get_id(params, "generation", &g->current, e);
+	if (rc == REPL_OK && control_has(params, "history"))
+		rc = get_history(params, g, e);
+	return rc;
+}
+
+int
+handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
+{
+	enum sidecar_state state;
+	struct generation chain;
+	bool has_chain;
+
+	if (get_state(params, &state, &r->err) || get_chain(params, &chain, &has_chain, &r->err))
+		return r->err.code;
+	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, &r->err))
+		return r->err.code;
+	r->result = info_new(s, pool_get_info(s->pool));
+	return REPL_OK;
+}
+
+int
+handle_pool_close(struct state *s, struct json_object *params, struct reply *r)
+{
+	(void)params;
+	return state_pool_close(s, true, &r->err);
+}
