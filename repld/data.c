@@ -124,13 +124,16 @@ data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t ta
 
 /* The lane broke the protocol: say so if we can, and end it. */
 static void
-data_break_lane(struct data *d, unsigned lane, const struct fab_event *ev, uint64_t seq,
-		const struct err *e)
+data_break_lane(struct data *d, const struct fab_event *ev, const struct err *e)
 {
+	unsigned lane = ev->lane;
+	uint64_t seq;
+
 	log_error("lane %u: %s", lane, e->text);
 	atomic_fetch_add(&d->counters.errors, 1);
 	d->lanes[lane].broken = true;
-	data_answer(d, lane, seq, e->code, clock_now_ns());
+	if (wire_commit_seq(ev->data, ev->len, &seq))
+		data_answer(d, lane, seq, e->code, clock_now_ns());
 	fab_server_repost(d->server, lane, ev->slot);
 	fab_server_drop(d->server, lane);
 }
@@ -157,7 +160,7 @@ data_on_message(struct data *d, const struct fab_event *ev)
 				      c->view.epoch, d->params.epoch);
 	}
 	if (e.code) {
-		data_break_lane(d, ev->lane, ev, c->view.seq, &e);
+		data_break_lane(d, ev, &e);
 		return;
 	}
 	c->payload = c->view.payload;

@@ -73,6 +73,37 @@ ofi_close(struct fid *fid)
 }
 
 int
+ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
+		struct err *e)
+{
+	struct fi_cq_attr rx = {
+		.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE, .size = rx_size};
+	struct fi_cq_attr tx = {
+		.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = tx_size};
+	int ret = fi_cq_open(domain, &rx, &q->rx, NULL);
+
+	if (!ret)
+		ret = fi_cq_open(domain, &tx, &q->tx, NULL);
+	return ret ? ofi_err(e, err_from_errno(-ret), ret, "fi_cq_open") : 0;
+}
+
+void
+ofi_queues_close(struct ofi_queues *q)
+{
+	ofi_close(q->rx ? &q->rx->fid : NULL);
+	ofi_close(q->tx ? &q->tx->fid : NULL);
+}
+
+int
+ofi_queues_bind(struct fid_ep *ep, const struct ofi_queues *q)
+{
+	/* A message is answered; only RMA asks for a completion of its own. */
+	int ret = fi_ep_bind(ep, &q->tx->fid, FI_TRANSMIT | FI_SELECTIVE_COMPLETION);
+
+	return ret ? ret : fi_ep_bind(ep, &q->rx->fid, FI_RECV);
+}
+
+int
 ofi_wait_fd(struct fid *fid)
 {
 	int fd = -1;

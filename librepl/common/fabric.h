@@ -56,7 +56,10 @@ int fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t he
 		     uint64_t deadline_ns, struct fab_lane **out, struct err *e);
 void fab_lane_free(struct fab_lane *l);
 
-/* A free buffer of msg_size bytes to build a message in; NULL if depth are in flight. */
+/*
+ * A free buffer of msg_size bytes to build a message in; NULL if depth messages
+ * are unanswered. Each received message answers the oldest one sent.
+ */
 uint8_t *fab_lane_buf(struct fab_lane *l);
 
 /* Send the first len bytes of the buffer from fab_lane_buf(). */

@@ -24,7 +24,7 @@ struct fab_lane {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_eq *eq;
-	struct fid_cq *cq;
+	struct ofi_queues queues;
 	struct fid_ep *ep;
 	size_t msg_size;
 	size_t inject_size;
@@ -32,11 +32,9 @@ struct fab_lane {
 	uint64_t key;
 	uint8_t *send_mem; /* depth * msg_size */
 	uint8_t *recv_mem; /* depth * FAB_REPLY_MAX */
-	struct ofi_op *send_op, *recv_op;
+	struct ofi_op *recv_op;
 	struct ofi_op rma_op[LANE_RMA_MAX];
-	unsigned *send_free; /* stack of free slots */
-	unsigned send_free_count;
-	int building; /* slot given out by fab_lane_buf(), -1 if none */
+	uint64_t sent, answered; /* messages; their buffers are used in turn */
 	unsigned rma_free[LANE_RMA_MAX];
 	unsigned rma_free_count;
 	struct fi_cq_msg_entry batch[LANE_BATCH];
@@ -61,13 +59,9 @@ lane_alloc(struct fab_lane *l)
 {
 	l->send_mem = malloc(l->depth * l->msg_size);
 	l->recv_mem = calloc(l->depth, FAB_REPLY_MAX);
-	l->send_op = calloc(l->depth, sizeof(*l->send_op));
 	l->recv_op = calloc(l->depth, sizeof(*l->recv_op));
-	l->send_free = calloc(l->depth, sizeof(*l->send_free));
-	if (!l->send_mem || !l->recv_mem || !l->send_op || !l->recv_op || !l->send_free)
+	if (!l->send_mem || !l->recv_mem || !l->recv_op)
 		return -1;
-	for (unsigned i = 0; i < l->depth; i++)
-		l->send_free[l->send_free_count++] = l->depth - 1 - i;
 	for (unsigned i = 0; i < LANE_RMA_MAX; i++)
 		l->rma_free[l->rma_free_count++] = LANE_RMA_MAX - 1 - i;
 	return 0;
@@ -77,10 +71,8 @@ static int
 lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
 {
 	struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_FD};
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
 	int ret;
 
-	cq_attr.size = 2UL * l->depth + LANE_RMA_MAX + 8;
 	ret = fi_fabric(info->fabric_attr, &l->fabric, NULL);
 	if (ret)
 		return ofi_err(e, REPL_E_FAILED, ret, "fi_fabric");
@@ -90,15 +82,15 @@ lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
 	ret = fi_domain(l->fabric, info, &l->domain, NULL);
 	if (ret)
 		return ofi_err(e, err_from_errno(-ret), ret, "fi_domain");
-	ret = fi_cq_open(l->domain, &cq_attr, &l->cq, NULL);
+	ret = ofi_queues_open(l->domain, l->depth + 8UL, LANE_RMA_MAX + 8UL, &l->queues, e);
 	if (ret)
-		return ofi_err(e, err_from_errno(-ret), ret, "fi_cq_open");
+		return ret;
 	ret = fi_endpoint(l->domain, info, &l->ep, NULL);
 	if (ret)
 		return ofi_err(e, err_from_errno(-ret), ret, "fi_endpoint");
 	ret = fi_ep_bind(l->ep, &l->eq->fid, 0);
 	if (!ret)
-		ret = fi_ep_bind(l->ep, &l->cq->fid, FI_TRANSMIT | FI_RECV);
+		ret = ofi_queues_bind(l->ep, &l->queues);
 	if (!ret)
 		ret = fi_enable(l->ep);
 	for (unsigned i = 0; !ret && i < l->depth; i++)
@@ -167,7 +159,6 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->depth = p->depth;
 	l->msg_size = p->msg_size;
 	l->key = p->key;
-	l->building = -1;
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
@@ -199,27 +190,22 @@ fab_lane_free(struct fab_lane *l)
 	if (!l)
 		return;
 	ofi_close(l->ep ? &l->ep->fid : NULL);
-	ofi_close(l->cq ? &l->cq->fid : NULL);
+	ofi_queues_close(&l->queues);
 	ofi_close(l->domain ? &l->domain->fid : NULL);
 	ofi_close(l->eq ? &l->eq->fid : NULL);
 	ofi_close(l->fabric ? &l->fabric->fid : NULL);
 	free(l->send_mem);
 	free(l->recv_mem);
-	free(l->send_op);
 	free(l->recv_op);
-	free(l->send_free);
 	free(l);
 }
 
 uint8_t *
 fab_lane_buf(struct fab_lane *l)
 {
-	if (l->building < 0) {
-		if (l->send_free_count == 0)
-			return NULL;
-		l->building = (int)l->send_free[--l->send_free_count];
-	}
-	return l->send_mem + (size_t)l->building * l->msg_size;
+	if (l->sent - l->answered >= l->depth)
+		return NULL;
+	return l->send_mem + l->sent % l->depth * l->msg_size;
 }
 
 static int
@@ -240,24 +226,20 @@ lane_post_failed(struct fab_lane *l, ssize_t ret, struct err *e)
 int
 fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 {
-	unsigned slot = (unsigned)l->building;
-	uint8_t *buf = l->send_mem + (size_t)slot * l->msg_size;
-	struct ofi_op *op = &l->send_op[slot];
+	uint8_t *buf = l->send_mem + l->sent % l->depth * l->msg_size;
 	ssize_t ret;
 
 	if (l->closed)
 		return lane_lost(l, e);
-	if (len <= l->inject_size) {
-		/* Copied at once: the slot stays for the next message. */
+	/* No completion is asked for: the answer says that the buffer is free. */
+	if (len <= l->inject_size)
 		ret = fi_inject(l->ep, buf, len, 0);
-	} else {
-		op->kind = OFI_SEND;
-		op->slot = slot;
-		ret = fi_send(l->ep, buf, len, NULL, 0, op);
-		if (ret == 0)
-			l->building = -1;
-	}
-	return ret ? lane_post_failed(l, ret, e) : 0;
+	else
+		ret = fi_send(l->ep, buf, len, NULL, 0, NULL);
+	if (ret)
+		return lane_post_failed(l, ret, e);
+	l->sent++;
+	return 0;
 }
 
 /* Takes an operation slot for RMA; the caller has seen room. */
@@ -307,15 +289,18 @@ fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, st
 int
 fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
 {
-	struct ofi_op *op;
+	struct iovec iov = {.iov_base = dst, .iov_len = len};
+	struct fi_rma_iov rma = {.addr = off, .len = len, .key = l->key};
+	struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .rma_iov = &rma, .rma_iov_count = 1};
 	ssize_t ret;
 
 	if (l->closed)
 		return lane_lost(l, e);
 	if (l->rma_free_count == 0)
 		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
-	op = lane_rma_op(l, OFI_READ);
-	ret = fi_read(l->ep, dst, len, NULL, 0, off, l->key, op);
+	msg.context = lane_rma_op(l, OFI_READ);
+	ret = fi_readmsg(l->ep, &msg, FI_COMPLETION);
 	if (ret) {
 		l->rma_free_count++;
 		return lane_post_failed(l, ret, e);
@@ -324,26 +309,37 @@ fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct er
 }
 
 static void
-lane_read_fault(struct fab_lane *l)
+lane_read_fault(struct fab_lane *l, struct fid_cq *cq)
 {
 	struct fi_cq_err_entry fault = {0};
 
 	l->closed = true;
-	if (fi_cq_readerr(l->cq, &fault, 0) > 0 && l->why[0] == '\0')
+	if (fi_cq_readerr(cq, &fault, 0) > 0 && l->why[0] == '\0')
 		(void)snprintf(l->why, sizeof(l->why), "%s", fi_strerror(fault.err));
 }
 
-/* Turn one completion into an event; FAB_NONE for one that is only ours. */
+/* Read completions from one queue into the batch. */
+static bool
+lane_fill_batch(struct fab_lane *l, struct fid_cq *cq)
+{
+	ssize_t n = fi_cq_read(cq, l->batch, LANE_BATCH);
+
+	l->batch_at = 0;
+	l->batch_len = n > 0 ? (unsigned)n : 0;
+	if (n < 0 && n != -FI_EAGAIN)
+		lane_read_fault(l, cq);
+	return n > 0;
+}
+
 static void
 lane_event(struct fab_lane *l, const struct fi_cq_msg_entry *c, struct fab_event *ev)
 {
 	struct ofi_op *op = c->op_context;
 
 	switch (op->kind) {
-	case OFI_SEND:
-		l->send_free[l->send_free_count++] = op->slot;
-		break;
 	case OFI_RECV:
+		if (l->answered < l->sent)
+			l->answered++;
 		ev->type = FAB_RECV;
 		ev->slot = op->slot;
 		ev->data = l->recv_mem + (size_t)op->slot * FAB_REPLY_MAX;
@@ -360,26 +356,14 @@ lane_event(struct fab_lane *l, const struct fi_cq_msg_entry *c, struct fab_event
 void
 fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
-	ssize_t n;
+	bool rma = l->rma_free_count < LANE_RMA_MAX;
 
 	ev->type = FAB_NONE;
-	while (ev->type == FAB_NONE) {
-		if (l->batch_at == l->batch_len) {
-			if (l->closed)
-				break;
-			n = fi_cq_read(l->cq, l->batch, LANE_BATCH);
-			if (n == -FI_EAGAIN || n == 0)
-				return;
-			if (n < 0) {
-				lane_read_fault(l);
-				break;
-			}
-			l->batch_at = 0;
-			l->batch_len = (unsigned)n;
-		}
+	if (l->batch_at == l->batch_len && !l->closed && !lane_fill_batch(l, l->queues.rx) && rma)
+		(void)lane_fill_batch(l, l->queues.tx);
+	if (l->batch_at < l->batch_len) {
 		lane_event(l, &l->batch[l->batch_at++], ev);
-	}
-	if (ev->type == FAB_NONE) {
+	} else if (l->closed) {
 		ev->type = FAB_CLOSED;
 		(void)snprintf(ev->text, sizeof(ev->text), "%s",
 			       l->why[0] ? l->why : "closed by the target");
@@ -402,12 +386,15 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t de
 	nfds_t n = 0;
 
 	for (unsigned i = 0; i < count && i < REPL_TARGETS_MAX; i++) {
-		struct fid *fids[1] = {&lanes[i]->cq->fid};
+		struct fab_lane *l = lanes[i];
+		struct fid *fids[1] = {&l->queues.tx->fid};
 
-		if (lanes[i]->closed || lanes[i]->batch_at != lanes[i]->batch_len ||
-		    fi_trywait(lanes[i]->fabric, fids, 1) != 0)
+		if (l->closed || l->batch_at != l->batch_len || fi_trywait(l->fabric, fids, 1) != 0)
 			return;
-		pfd[n++] = (struct pollfd){.fd = ofi_wait_fd(&lanes[i]->cq->fid), .events = POLLIN};
+		/* fi_trywait() itself may have taken a message in. */
+		if (lane_fill_batch(l, l->queues.rx) || l->closed)
+			return;
+		pfd[n++] = (struct pollfd){.fd = ofi_wait_fd(fids[0]), .events = POLLIN};
 	}
 	if (wake_fd >= 0)
 		pfd[n++] = (struct pollfd){.fd = wake_fd, .events = POLLIN};

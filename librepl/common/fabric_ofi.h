@@ -17,7 +17,7 @@
 #include "fabric.h"
 
 /* What a posted operation is, found again through its context pointer. */
-enum ofi_kind { OFI_SEND, OFI_RECV, OFI_WRITE, OFI_READ };
+enum ofi_kind { OFI_RECV, OFI_WRITE, OFI_READ };
 
 struct ofi_op {
 	struct fi_context2 context; /* first: its address is the context */
@@ -39,6 +39,22 @@ int ofi_err(struct err *e, int code, long ret, const char *what);
 
 /* Close a fid through its common member; NULL is allowed. */
 void ofi_close(struct fid *fid);
+
+/*
+ * The two completion queues of an endpoint. A tcp queue with a descriptor costs
+ * a write and a read on a pipe for every completion, and one without cannot be
+ * slept on. So messages complete into rx, which has none, and RMA into tx,
+ * whose descriptor wakes for whatever arrives on the sockets.
+ */
+struct ofi_queues {
+	struct fid_cq *rx;
+	struct fid_cq *tx; /* the one to sleep on */
+};
+
+int ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
+		    struct err *e);
+void ofi_queues_close(struct ofi_queues *q);
+int ofi_queues_bind(struct fid_ep *ep, const struct ofi_queues *q);
 
 /* The descriptor behind a wait object, or -1. */
 int ofi_wait_fd(struct fid *fid);

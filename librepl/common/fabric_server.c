@@ -34,7 +34,7 @@ struct fab_server {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
 	struct fid_eq *eq;
-	struct fid_cq *cq;
+	struct ofi_queues queues;
 	struct fid_pep *pep;
 	struct fid_mr *mr;
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
@@ -46,9 +46,10 @@ struct fab_server {
 	struct server_lane *lanes;
 	struct fi_cq_msg_entry batch[SERVER_BATCH];
 	unsigned batch_at, batch_len;
-	struct {
+	struct fab_event held; /* a fault found on the way to sleep */
+	union {
 		struct fi_eq_cm_entry entry;
-		uint8_t data[SERVER_CM_DATA];
+		uint8_t bytes[sizeof(struct fi_eq_cm_entry) + SERVER_CM_DATA];
 	} cm;
 };
 
@@ -150,7 +151,6 @@ int
 fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len, bool write,
 	       struct fab_server **out, struct err *e)
 {
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD};
 	uint64_t access = FI_REMOTE_READ | (write ? FI_REMOTE_WRITE : 0);
 	struct fi_info *info = NULL;
 	struct fab_server *s = calloc(1, sizeof(*s));
@@ -172,12 +172,10 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_domain");
 		goto out;
 	}
-	cq_attr.size = (size_t)lanes * s->depth * 2 + SERVER_BATCH;
-	rc = fi_cq_open(s->domain, &cq_attr, &s->cq, NULL);
-	if (rc) {
-		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_cq_open");
+	rc = ofi_queues_open(s->domain, (size_t)lanes * s->depth + SERVER_BATCH, SERVER_BATCH,
+			     &s->queues, e);
+	if (rc)
 		goto out;
-	}
 	if (mem) {
 		rc = fi_mr_reg(s->domain, mem, mem_len, access, 0, p->key, 0, &s->mr, NULL);
 		if (rc) {
@@ -203,7 +201,7 @@ fab_server_free(struct fab_server *s)
 	for (unsigned i = 0; i < s->lane_count; i++)
 		ofi_close(s->lanes[i].ep ? &s->lanes[i].ep->fid : NULL);
 	ofi_close(s->mr ? &s->mr->fid : NULL);
-	ofi_close(s->cq ? &s->cq->fid : NULL);
+	ofi_queues_close(&s->queues);
 	ofi_close(s->domain ? &s->domain->fid : NULL);
 	ofi_close(s->eq ? &s->eq->fid : NULL);
 	ofi_close(s->fabric ? &s->fabric->fid : NULL);
@@ -259,7 +257,7 @@ fab_server_accept(struct fab_server *s, unsigned lane, struct err *e)
 	if (!ret)
 		ret = fi_ep_bind(l->ep, &s->eq->fid, 0);
 	if (!ret)
-		ret = fi_ep_bind(l->ep, &s->cq->fid, FI_TRANSMIT | FI_RECV);
+		ret = ofi_queues_bind(l->ep, &s->queues);
 	if (!ret)
 		ret = fi_enable(l->ep);
 	for (unsigned i = 0; !ret && i < s->depth; i++)
@@ -367,7 +365,7 @@ server_cq_fault(struct fab_server *s, struct fab_event *ev)
 	struct fi_cq_err_entry fault = {0};
 	const struct ofi_op *op;
 
-	if (fi_cq_readerr(s->cq, &fault, 0) <= 0 || !fault.op_context)
+	if (fi_cq_readerr(s->queues.rx, &fault, 0) <= 0 || !fault.op_context)
 		return;
 	op = fault.op_context;
 	ev->type = FAB_CLOSED;
@@ -381,23 +379,32 @@ server_eq_due(struct fab_server *s)
 	return s->pep || ++s->polls % SERVER_EQ_EVERY == 0;
 }
 
+/* Read completions into the batch; a fault becomes *ev. */
+static bool
+server_fill_batch(struct fab_server *s, struct fab_event *ev)
+{
+	ssize_t n = fi_cq_read(s->queues.rx, s->batch, SERVER_BATCH);
+
+	s->batch_at = 0;
+	s->batch_len = n > 0 ? (unsigned)n : 0;
+	if (n < 0 && n != -FI_EAGAIN)
+		server_cq_fault(s, ev);
+	return n > 0;
+}
+
 void
 fab_server_poll(struct fab_server *s, struct fab_event *ev)
 {
 	const struct fi_cq_msg_entry *c;
 	const struct ofi_op *op;
-	ssize_t n;
 
 	ev->type = FAB_NONE;
-	if (s->batch_at == s->batch_len) {
-		s->batch_at = s->batch_len = 0;
-		n = fi_cq_read(s->cq, s->batch, SERVER_BATCH);
-		if (n > 0)
-			s->batch_len = (unsigned)n;
-		else if (n != -FI_EAGAIN && n != 0)
-			server_cq_fault(s, ev);
-		if (ev->type == FAB_NONE && s->batch_len == 0 && server_eq_due(s))
-			server_poll_eq(s, ev);
+	if (s->held.type != FAB_NONE) {
+		*ev = s->held;
+		s->held.type = FAB_NONE;
+	} else if (s->batch_at == s->batch_len && !server_fill_batch(s, ev) &&
+		   ev->type == FAB_NONE && server_eq_due(s)) {
+		server_poll_eq(s, ev);
 	}
 	if (ev->type == FAB_NONE && s->batch_at < s->batch_len) {
 		c = &s->batch[s->batch_at++];
@@ -444,14 +451,17 @@ fab_server_drop(struct fab_server *s, unsigned lane)
 void
 fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 {
-	struct fid *fids[2] = {&s->cq->fid, &s->eq->fid};
+	struct fid *fids[2] = {&s->queues.tx->fid, &s->eq->fid};
 	struct pollfd pfd[3] = {
-		{.fd = ofi_wait_fd(&s->cq->fid), .events = POLLIN},
-		{.fd = ofi_wait_fd(&s->eq->fid), .events = POLLIN},
+		{.fd = ofi_wait_fd(fids[0]), .events = POLLIN},
+		{.fd = ofi_wait_fd(fids[1]), .events = POLLIN},
 		{.fd = wake_fd, .events = POLLIN},
 	};
 
 	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, 2) != 0)
+		return;
+	/* fi_trywait() itself may have taken a message in. */
+	if (server_fill_batch(s, &s->held) || s->held.type != FAB_NONE)
 		return;
 	(void)poll(pfd, wake_fd >= 0 ? 3 : 2, clock_left_ms(deadline_ns));
 	s->polls = SERVER_EQ_EVERY - 1;
