@@ -1,0 +1,722 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "channel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Keeps libssh's old names out, some of which are ours: channel_free(), ... */
+#define LIBSSH_LEGACY_0_4 1
+#include <libssh/callbacks.h>
+#include <libssh/libssh.h>
+
+#include "clock.h"
+#include "dial.h"
+
+#define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
+#define STDERR_MAX   512
+#define EXIT_WAIT_MS 1000 /* for stderr and exit status after end of file */
+#define SSH_PORT     22
+#define WRITE_CHUNK  32768U
+
+struct channel {
+	int fd; /* TCP; libssh uses it and leaves it open. -1 with a proxy command */
+	ssh_session session;
+	ssh_channel stream;
+	struct ssh_callbacks_struct callbacks;
+	bool passphrase_wanted;
+	char host[TARGET_HOST_MAX];
+	char name[TARGET_HOST_MAX + 16]; /* host:port, for texts */
+	char user[TARGET_USER_MAX];
+	char command[256];
+	char peer[INET6_ADDRSTRLEN + 32];
+	char complaint[STDERR_MAX]; /* the last of the remote stderr */
+	size_t complaint_len;
+};
+
+/*
+ * What a call into libssh may do to the calling thread. libssh sends to the
+ * server with MSG_NOSIGNAL, but not to ssh-agent; and it takes its log level
+ * from ssh's config.
+ */
+struct guard {
+	sigset_t mask;
+	bool pending; /* a SIGPIPE that is not ours */
+	int log_level;
+};
+
+static void
+guard_enter(struct guard *g)
+{
+	sigset_t pipe_set, pending;
+
+	(void)sigemptyset(&pipe_set);
+	(void)sigaddset(&pipe_set, SIGPIPE);
+	(void)sigemptyset(&pending);
+	(void)sigpending(&pending);
+	g->pending = sigismember(&pending, SIGPIPE) == 1;
+	(void)pthread_sigmask(SIG_BLOCK, &pipe_set, &g->mask);
+	g->log_level = ssh_get_log_level();
+	(void)ssh_set_log_level(SSH_LOG_NOLOG);
+}
+
+static void
+guard_leave(struct guard *g)
+{
+	const struct timespec zero = {0, 0};
+	int saved = errno;
+	sigset_t pipe_set;
+
+	(void)sigemptyset(&pipe_set);
+	(void)sigaddset(&pipe_set, SIGPIPE);
+	if (!g->pending)
+		while (sigtimedwait(&pipe_set, NULL, &zero) < 0 && errno == EINTR)
+			continue;
+	(void)ssh_set_log_level(g->log_level);
+	(void)pthread_sigmask(SIG_SETMASK, &g->mask, NULL);
+	errno = saved;
+}
+
+static const char *
+channel_cause(struct channel *c)
+{
+	const char *text = ssh_get_error(c->session);
+
+	return text && *text ? text : "the server closed the connection";
+}
+
+/* Wait until libssh has something to do. */
+static int
+channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct err *e)
+{
+	struct pollfd p = {.fd = ssh_get_fd(c->session), .events = POLLIN};
+	int left = clock_left_ms(deadline_ns);
+
+	if (left == 0)
+		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", c->name, what);
+	if (ssh_get_poll_flags(c->session) & SSH_WRITE_PENDING)
+		p.events |= POLLOUT;
+	if (poll(&p, 1, left) < 0 && errno != EINTR)
+		return err_errno(e, REPL_E_FAILED, errno, "%s: poll", c->name);
+	return REPL_OK;
+}
+
+/* libssh asks here for the passphrase of a key: there is no one to ask. */
+static int
+channel_no_passphrase(const char *prompt, char *buf, size_t len, int echo, int verify, void *arg)
+{
+	struct channel *c = arg;
+
+	(void)prompt;
+	(void)buf;
+	(void)len;
+	(void)echo;
+	(void)verify;
+	c->passphrase_wanted = true;
+	return -1;
+}
+
+static void
+channel_mute(int priority, const char *function, const char *buffer, void *arg)
+{
+	(void)priority;
+	(void)function;
+	(void)buffer;
+	(void)arg;
+}
+
+/*
+ * A LogLevel in ssh's config takes effect while the rest is being parsed. The
+ * callback stays where there was none before: libssh has no way back.
+ */
+static int
+channel_parse_config(struct channel *c)
+{
+	ssh_logging_callback old = ssh_get_log_callback();
+	int rc;
+
+	(void)ssh_set_log_callback(channel_mute);
+	rc = ssh_options_parse_config(c->session, NULL);
+	(void)ssh_set_log_level(SSH_LOG_NOLOG);
+	if (old)
+		(void)ssh_set_log_callback(old);
+	return rc;
+}
+
+static int
+channel_set(struct channel *c, enum ssh_options_e option, const void *value, struct err *e)
+{
+	if (ssh_options_set(c->session, option, value) < 0)
+		return err_set(e, REPL_E_CONFIG, "%s: SSH option refused: %s", c->host,
+			       ssh_get_error(c->session));
+	return REPL_OK;
+}
+
+/* What must hold whatever ssh's config says; the config overwrites, so this comes after it. */
+static int
+channel_set_explicit(struct channel *c, const struct channel_options *o, struct err *e)
+{
+	const int strict = 1, quiet = SSH_LOG_NOLOG, keys = 1, parse = 0;
+	int rc = channel_set(c, SSH_OPTIONS_STRICTHOSTKEYCHECK, &strict, e);
+
+	if (!rc)
+		rc = channel_set(c, SSH_OPTIONS_LOG_VERBOSITY, &quiet, e);
+	if (!rc)
+		rc = channel_set(c, SSH_OPTIONS_PUBKEY_AUTH, &keys, e);
+	if (!rc)
+		rc = channel_set(c, SSH_OPTIONS_PROCESS_CONFIG, &parse, e);
+	if (!rc && o->target->user[0])
+		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
+	if (!rc && o->target->port)
+		rc = channel_set(c, SSH_OPTIONS_PORT, &o->target->port, e);
+	if (!rc && o->known_hosts)
+		rc = channel_set(c, SSH_OPTIONS_KNOWNHOSTS, o->known_hosts, e);
+	return rc;
+}
+
+static void
+channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size)
+{
+	char *value = NULL;
+
+	if (ssh_options_get(c->session, option, &value) != SSH_OK || !value)
+		return;
+	(void)snprintf(out, size, "%s", value);
+	ssh_string_free_char(value);
+}
+
+static int
+channel_configure(struct channel *c, const struct channel_options *o, struct err *e)
+{
+	unsigned port = SSH_PORT;
+	char host[TARGET_HOST_MAX] = "";
+	int rc;
+
+	(void)snprintf(c->host, sizeof(c->host), "%s", o->target->host);
+	(void)snprintf(c->command, sizeof(c->command), "%s", o->command);
+	rc = channel_set(c, SSH_OPTIONS_HOST, o->target->host, e);
+	/* Match rules of the config look at the user. */
+	if (!rc && o->target->user[0])
+		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
+	if (rc)
+		return rc;
+	if (channel_parse_config(c) < 0)
+		return err_set(e, REPL_E_CONFIG, "%s: ~/.ssh/config or /etc/ssh/ssh_config: %s",
+			       c->host, ssh_get_error(c->session));
+	rc = channel_set_explicit(c, o, e);
+	if (rc)
+		return rc;
+	(void)ssh_options_get_port(c->session, &port);
+	channel_get(c, SSH_OPTIONS_HOST, host, sizeof(host));
+	if (host[0])
+		memcpy(c->host, host, sizeof(c->host));
+	(void)snprintf(c->name, sizeof(c->name), strchr(c->host, ':') ? "[%s]:%u" : "%s:%u",
+		       c->host, port);
+	c->callbacks.auth_function = channel_no_passphrase;
+	c->callbacks.userdata = c;
+	ssh_callbacks_init(&c->callbacks);
+	if (ssh_set_callbacks(c->session, &c->callbacks) < 0)
+		return err_set(e, REPL_E_FAILED, "%s: %s", c->name, channel_cause(c));
+	ssh_set_blocking(c->session, 0);
+	return REPL_OK;
+}
+
+static void
+channel_note_peer(struct channel *c)
+{
+	struct sockaddr_storage a = {0};
+	socklen_t len = sizeof(a);
+
+	if (getpeername(c->fd, (struct sockaddr *)&a, &len) < 0)
+		return;
+	if (a.ss_family != AF_INET && a.ss_family != AF_INET6)
+		return;
+	if (getnameinfo((struct sockaddr *)&a, len, c->peer, sizeof(c->peer), NULL, 0,
+			NI_NUMERICHOST) != 0)
+		c->peer[0] = '\0';
+}
+
+/* TCP, unless the config has a proxy command: that is libssh's to start. */
+static int
+channel_dial(struct channel *c, uint64_t deadline_ns, struct err *e)
+{
+	char proxy[8] = "";
+	unsigned port = SSH_PORT;
+	int rc;
+
+	channel_get(c, SSH_OPTIONS_PROXYCOMMAND, proxy, sizeof(proxy));
+	if (proxy[0])
+		return REPL_OK;
+	(void)ssh_options_get_port(c->session, &port);
+	rc = dial_tcp(c->host, port, deadline_ns, &c->fd, e);
+	if (rc)
+		return rc;
+	channel_note_peer(c);
+	return channel_set(c, SSH_OPTIONS_FD, &c->fd, e);
+}
+
+static int
+channel_connect(struct channel *c, uint64_t deadline_ns, struct err *e)
+{
+	int rc = channel_dial(c, deadline_ns, e);
+
+	if (rc)
+		return rc;
+	while ((rc = ssh_connect(c->session)) == SSH_AGAIN) {
+		rc = channel_wait(c, deadline_ns, "the SSH server's greeting and key exchange", e);
+		if (rc)
+			return rc;
+	}
+	if (rc != SSH_OK)
+		return err_set(e, REPL_E_UNREACHABLE, "%s: no SSH connection: %s", c->name,
+			       channel_cause(c));
+	channel_get(c, SSH_OPTIONS_USER, c->user, sizeof(c->user));
+	return REPL_OK;
+}
+
+/* "SHA256:..." of the host key; to be freed with ssh_string_free_char(). */
+static char *
+channel_fingerprint(struct channel *c)
+{
+	unsigned char *hash = NULL;
+	ssh_key key = NULL;
+	size_t len = 0;
+	char *text = NULL;
+
+	if (ssh_get_server_publickey(c->session, &key) == SSH_OK &&
+	    ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &len) == SSH_OK)
+		text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, len);
+	ssh_clean_pubkey_hash(&hash);
+	ssh_key_free(key);
+	return text;
+}
+
+static int
+channel_check_host(struct channel *c, struct err *e)
+{
+	enum ssh_known_hosts_e known = ssh_session_is_known_server(c->session);
+	char file[512] = "~/.ssh/known_hosts";
+	char bracketed[TARGET_HOST_MAX + 16];
+	unsigned port = SSH_PORT;
+	char *print;
+	int rc;
+
+	if (known == SSH_KNOWN_HOSTS_OK)
+		return REPL_OK;
+	(void)ssh_options_get_port(c->session, &port);
+	(void)snprintf(bracketed, sizeof(bracketed), "[%s]:%u", c->host, port);
+	channel_get(c, SSH_OPTIONS_KNOWNHOSTS, file, sizeof(file));
+	print = channel_fingerprint(c);
+	if (known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER)
+		rc = err_set(e, REPL_E_AUTH,
+			     "%s: the host key %s is not the one in %s: someone may be in between, "
+			     "or the host was installed anew. If the fingerprint is the host's, "
+			     "remove the old key with: ssh-keygen -f %s -R '%s'",
+			     c->name, print ? print : "(unknown)", file, file,
+			     port == SSH_PORT ? c->host : bracketed);
+	else if (known == SSH_KNOWN_HOSTS_ERROR)
+		rc = err_set(e, REPL_E_AUTH, "%s: host key %s could not be checked against %s: %s",
+			     c->name, print ? print : "(unknown)", file, channel_cause(c));
+	else
+		rc = err_set(e, REPL_E_AUTH,
+			     "%s: the host key %s is not in %s: compare the fingerprint with the "
+			     "host's and add the key: ssh-keyscan -p %u %s >> %s, or connect once "
+			     "with ssh",
+			     c->name, print ? print : "(unknown)", file, port, c->host, file);
+	ssh_string_free_char(print);
+	return rc;
+}
+
+/* The outcome of one authentication call, again and again until it is decided. */
+static int
+channel_auth_step(struct channel *c, int (*step)(struct channel *c, void *arg), void *arg,
+		  uint64_t deadline_ns, int *auth, struct err *e)
+{
+	int rc;
+
+	while ((*auth = step(c, arg)) == SSH_AUTH_AGAIN) {
+		rc = channel_wait(c, deadline_ns, "the answer to the authentication", e);
+		if (rc)
+			return rc;
+	}
+	return REPL_OK;
+}
+
+static int
+channel_auth_auto(struct channel *c, void *arg)
+{
+	(void)arg;
+	return ssh_userauth_publickey_auto(c->session, NULL, NULL);
+}
+
+static int
+channel_auth_agent(struct channel *c, void *arg)
+{
+	(void)arg;
+	return ssh_userauth_agent(c->session, NULL);
+}
+
+static int
+channel_auth_key(struct channel *c, void *arg)
+{
+	return ssh_userauth_publickey(c->session, NULL, arg);
+}
+
+/* Only the given key; the agent is asked where the file is closed to us. */
+static int
+channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns, int *auth,
+		      struct err *e)
+{
+	ssh_key key = NULL;
+	int rc;
+
+	if (access(path, R_OK) < 0)
+		return err_errno(e, REPL_E_AUTH, errno, "%s: key file '%s'", c->name, path);
+	if (ssh_pki_import_privkey_file(path, NULL, channel_no_passphrase, c, &key) == SSH_OK) {
+		rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
+		ssh_key_free(key);
+		return rc;
+	}
+	if (!c->passphrase_wanted)
+		return err_set(e, REPL_E_AUTH, "%s: key file '%s' is no private key", c->name,
+			       path);
+	return channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
+}
+
+static int
+channel_auth_refused(struct channel *c, const char *identity, int auth, struct err *e)
+{
+	const char *tried = identity ? identity : "ssh-agent and ssh's key files (~/.ssh/id_*)";
+
+	if (auth == SSH_AUTH_PARTIAL)
+		return err_set(e, REPL_E_AUTH,
+			       "%s: user '%s': the server asks for more than a public key; only "
+			       "public keys are used here",
+			       c->name, c->user);
+	if (c->passphrase_wanted)
+		return err_set(
+			e, REPL_E_AUTH,
+			"%s: user '%s': tried %s: a key file needs a passphrase and ssh-agent "
+			"has no key that is accepted: load it with: ssh-add %s",
+			c->name, c->user, tried, identity ? identity : "");
+	return err_set(e, REPL_E_AUTH,
+		       "%s: user '%s' not let in (%s): tried %s: add the public key to the "
+		       "authorized keys of '%s' on %s, or name another key with 'identity'",
+		       c->name, c->user,
+		       auth == SSH_AUTH_DENIED ? "no key accepted" : channel_cause(c), tried,
+		       c->user, c->host);
+}
+
+static int
+channel_authenticate(struct channel *c, const char *identity, uint64_t deadline_ns, struct err *e)
+{
+	int auth = SSH_AUTH_ERROR;
+	int rc;
+
+	if (identity)
+		rc = channel_auth_identity(c, identity, deadline_ns, &auth, e);
+	else
+		rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
+	if (rc)
+		return rc;
+	if (auth != SSH_AUTH_SUCCESS)
+		return channel_auth_refused(c, identity, auth, e);
+	return REPL_OK;
+}
+
+static int
+channel_request(struct channel *c, int (*request)(ssh_channel stream, const char *what),
+		const char *arg, uint64_t deadline_ns, bool *granted, struct err *e)
+{
+	int rc;
+	int wait;
+
+	while ((rc = request(c->stream, arg)) == SSH_AGAIN) {
+		wait = channel_wait(c, deadline_ns, "the start of the remote session", e);
+		if (wait)
+			return wait;
+	}
+	*granted = rc == SSH_OK;
+	if (rc != SSH_OK && !ssh_is_connected(c->session))
+		return err_set(e, REPL_E_LOST, "%s: connection lost before the session began: %s",
+			       c->name, channel_cause(c));
+	return REPL_OK;
+}
+
+static int
+channel_open_session(ssh_channel stream, const char *arg)
+{
+	(void)arg;
+	return ssh_channel_open_session(stream);
+}
+
+static int
+channel_start(struct channel *c, uint64_t deadline_ns, struct err *e)
+{
+	bool granted = false;
+	int rc;
+
+	c->stream = ssh_channel_new(c->session);
+	if (!c->stream)
+		return err_set(e, REPL_E_NOMEM, "%s: %s", c->name, channel_cause(c));
+	rc = channel_request(c, channel_open_session, NULL, deadline_ns, &granted, e);
+	if (rc)
+		return rc;
+	if (!granted)
+		return err_set(e, REPL_E_UNREACHABLE, "%s: no session channel: %s", c->name,
+			       channel_cause(c));
+	rc = channel_request(c, ssh_channel_request_subsystem, "repl", deadline_ns, &granted, e);
+	if (rc || granted)
+		return rc;
+	rc = channel_request(c, ssh_channel_request_exec, c->command, deadline_ns, &granted, e);
+	if (rc || granted)
+		return rc;
+	return err_set(e, REPL_E_UNREACHABLE,
+		       "%s: the SSH server has no subsystem 'repl' and does not run '%s': install "
+		       "repld on %s and allow one of them for user '%s'",
+		       c->name, c->command, c->host, c->user);
+}
+
+int
+channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
+	     struct err *e)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+	struct guard g;
+	int rc;
+
+	*out = NULL;
+	if (!c)
+		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
+	c->fd = -1;
+	guard_enter(&g);
+	c->session = ssh_new();
+	if (!c->session) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory for an SSH session");
+		goto out;
+	}
+	rc = channel_configure(c, o, e);
+	if (!rc)
+		rc = channel_connect(c, deadline_ns, e);
+	if (!rc)
+		rc = channel_check_host(c, e);
+	if (!rc)
+		rc = channel_authenticate(c, o->identity, deadline_ns, e);
+	if (!rc)
+		rc = channel_start(c, deadline_ns, e);
+out:
+	guard_leave(&g);
+	if (rc)
+		channel_free(c);
+	else
+		*out = c;
+	return rc;
+}
+
+void
+channel_free(struct channel *c)
+{
+	struct guard g;
+
+	if (!c)
+		return;
+	guard_enter(&g);
+	ssh_channel_free(c->stream);
+	if (c->session)
+		ssh_disconnect(c->session);
+	ssh_free(c->session);
+	if (c->fd >= 0)
+		(void)close(c->fd);
+	guard_leave(&g);
+	free(c);
+}
+
+/* Take what there is on the remote stderr, keep its end. */
+static void
+channel_take_stderr(struct channel *c)
+{
+	char buf[STDERR_MAX / 2];
+	int n;
+
+	while ((n = ssh_channel_read_nonblocking(c->stream, buf, sizeof(buf), 1)) > 0) {
+		size_t len = (size_t)n;
+		size_t keep = STDERR_MAX - 1 - len;
+
+		if (c->complaint_len > keep) {
+			memmove(c->complaint, c->complaint + c->complaint_len - keep, keep);
+			c->complaint_len = keep;
+		}
+		memcpy(c->complaint + c->complaint_len, buf, len);
+		c->complaint_len += len;
+	}
+}
+
+/* The remote stderr as one line of printable text. */
+static void
+channel_tidy_complaint(struct channel *c)
+{
+	size_t n = c->complaint_len;
+
+	while (n > 0 && (c->complaint[n - 1] == '\n' || c->complaint[n - 1] == '\r'))
+		n--;
+	c->complaint[n] = '\0';
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)c->complaint[i] < 0x20 || c->complaint[i] == 0x7f)
+			c->complaint[i] = ' ';
+}
+
+static int
+channel_lost(struct channel *c, struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "%s: SSH connection lost: %s", c->name, channel_cause(c));
+}
+
+/* The stream has ended: say why, as far as the remote side tells within a second. */
+static int
+channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t soon = clock_deadline(EXIT_WAIT_MS);
+	int status;
+
+	if (soon > deadline_ns)
+		soon = deadline_ns;
+	/* Asking for the status is what makes libssh go on after end of file. */
+	while ((status = ssh_channel_get_exit_status(c->stream)) == -1 &&
+	       ssh_is_connected(c->session) && !ssh_channel_is_closed(c->stream))
+		if (channel_wait(c, soon, "the end of the session", NULL))
+			break;
+	channel_take_stderr(c);
+	if (status == -1 && c->complaint_len == 0 && !ssh_channel_is_eof(c->stream))
+		return channel_lost(c, e);
+	channel_tidy_complaint(c);
+	if (status == 127)
+		return err_set(
+			e, REPL_E_LOST,
+			"%s: remote command failed with exit status 127: %s: install repld on "
+			"%s, or name its path with 'command'",
+			c->name, c->complaint, c->host);
+	if (status > 0)
+		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
+			       c->name, status, c->complaint[0] ? ": " : "", c->complaint);
+	return err_set(e, REPL_E_LOST, "%s: remote session ended%s%s", c->name,
+		       c->complaint[0] ? ": " : "", c->complaint);
+}
+
+/* A server that ignores the window must not fill the application's memory. */
+static int
+channel_check_flood(struct channel *c, struct err *e)
+{
+	int pending = ssh_channel_poll(c->stream, 0);
+
+	channel_take_stderr(c);
+	if (pending > 0 && (unsigned)pending > PENDING_MAX)
+		return err_set(e, REPL_E_PROTOCOL, "%s: more than %u bytes sent unasked", c->name,
+			       PENDING_MAX);
+	return REPL_OK;
+}
+
+static int
+channel_send(struct channel *c, const char *data, size_t len, uint64_t deadline_ns, struct err *e)
+{
+	static const char what[] = "the remote side to take a request";
+	size_t done = 0;
+	int rc;
+
+	/*
+	 * Whatever makes libssh read comes before the attempt: a window that opens
+	 * between a failed attempt and the wait would not end the wait.
+	 */
+	while (done < len) {
+		size_t chunk = len - done < WRITE_CHUNK ? len - done : WRITE_CHUNK;
+		int n;
+
+		rc = channel_check_flood(c, e);
+		if (rc)
+			return rc;
+		n = ssh_channel_write(c->stream, data + done, (uint32_t)chunk);
+		if (n < 0 && n != SSH_AGAIN)
+			return channel_ended(c, deadline_ns, e);
+		if (n > 0)
+			done += (size_t)n;
+		else if ((rc = channel_wait(c, deadline_ns, what, e)) != REPL_OK)
+			return rc;
+	}
+	/* libssh may still hold some of it. */
+	while ((rc = ssh_blocking_flush(c->session, 0)) == SSH_AGAIN) {
+		rc = channel_wait(c, deadline_ns, what, e);
+		if (!rc)
+			rc = channel_check_flood(c, e);
+		if (rc)
+			return rc;
+	}
+	return rc == SSH_OK ? REPL_OK : channel_lost(c, e);
+}
+
+int
+channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns, struct err *e)
+{
+	struct guard g;
+	int rc;
+
+	guard_enter(&g);
+	rc = channel_send(c, data, len, deadline_ns, e);
+	guard_leave(&g);
+	return rc;
+}
+
+static int
+channel_receive(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, size_t *got,
+		struct err *e)
+{
+	uint32_t max = size < INT32_MAX ? (uint32_t)size : INT32_MAX;
+	int rc;
+
+	for (;;) {
+		int n;
+
+		/* stderr first: reading it may bring in what the wait would wait for. */
+		channel_take_stderr(c);
+		n = ssh_channel_read_nonblocking(c->stream, buf, max, 0);
+		if (n > 0) {
+			*got = (size_t)n;
+			return REPL_OK;
+		}
+		if (n != 0 && n != SSH_AGAIN)
+			return channel_ended(c, deadline_ns, e);
+		if (ssh_channel_is_eof(c->stream) || !ssh_is_connected(c->session))
+			return channel_ended(c, deadline_ns, e);
+		rc = channel_wait(c, deadline_ns, "an answer", e);
+		if (rc)
+			return rc;
+	}
+}
+
+int
+channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, size_t *got,
+	     struct err *e)
+{
+	struct guard g;
+	int rc;
+
+	*got = 0;
+	guard_enter(&g);
+	rc = channel_receive(c, buf, size, deadline_ns, got, e);
+	guard_leave(&g);
+	return rc;
+}
+
+const char *
+channel_peer(const struct channel *c)
+{
+	return c->peer;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dial.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* Shared by the caller and the helper thread; the last one out frees it. */
+struct lookup {
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t ready;
+	bool done;
+	bool abandoned;
+	int rc;     /* of getaddrinfo */
+	int errnum; /* for EAI_SYSTEM */
+	struct addrinfo *list;
+	char port[8];
+	char host[];
+};
+
+static void
+lookup_free(struct lookup *l)
+{
+	if (!l)
+		return;
+	if (l->list)
+		freeaddrinfo(l->list);
+	(void)pthread_cond_destroy(&l->ready);
+	(void)pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static int
+lookup_new(const char *host, unsigned port, struct lookup **out, struct err *e)
+{
+	pthread_condattr_t attr;
+	size_t len = strlen(host) + 1;
+	struct lookup *l = calloc(1, sizeof(*l) + len);
+
+	if (!l)
+		return err_set(e, REPL_E_NOMEM, "out of memory looking up '%s'", host);
+	memcpy(l->host, host, len);
+	(void)snprintf(l->port, sizeof(l->port), "%u", port & 0xffffU);
+	(void)pthread_mutex_init(&l->lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&l->ready, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	*out = l;
+	return REPL_OK;
+}
+
+static int
+lookup_resolve(const struct lookup *l, int flags, struct addrinfo **list)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = flags | AI_NUMERICSERV,
+	};
+
+	return getaddrinfo(l->host, l->port, &hints, list);
+}
+
+static void *
+lookup_thread(void *arg)
+{
+	struct lookup *l = arg;
+	struct addrinfo *list = NULL;
+	int rc = lookup_resolve(l, AI_ADDRCONFIG, &list);
+	int errnum = errno;
+	bool abandoned;
+
+	(void)pthread_mutex_lock(&l->lock);
+	l->rc = rc;
+	l->errnum = errnum;
+	l->list = rc == 0 ? list : NULL;
+	l->done = true;
+	abandoned = l->abandoned;
+	(void)pthread_cond_signal(&l->ready);
+	(void)pthread_mutex_unlock(&l->lock);
+	if (abandoned)
+		lookup_free(l);
+	return NULL;
+}
+
+/* The thread takes no signals: they are the application's. */
+static int
+lookup_start(struct lookup *l)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, old;
+	int rc;
+
+	(void)sigfillset(&all);
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&thread, &attr, lookup_thread, l);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return rc;
+}
+
+/* True if the answer is there; false leaves l to the thread. */
+static bool
+lookup_wait(struct lookup *l, uint64_t deadline_ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+		.tv_nsec = (long)(deadline_ns % NS_PER_S),
+	};
+	bool done;
+	int rc = 0;
+
+	(void)pthread_mutex_lock(&l->lock);
+	while (!l->done && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&l->ready, &l->lock, &ts);
+	done = l->done;
+	l->abandoned = !done;
+	(void)pthread_mutex_unlock(&l->lock);
+	return done;
+}
+
+/* On success *out holds the addresses, to be freed with lookup_free(). */
+static int
+lookup_run(const char *host, unsigned port, uint64_t deadline_ns, struct lookup **out,
+	   struct err *e)
+{
+	struct lookup *l = NULL;
+	int rc = lookup_new(host, port, &l, e);
+
+	if (rc)
+		return rc;
+	if (lookup_resolve(l, AI_NUMERICHOST, &l->list) != 0) {
+		rc = lookup_start(l);
+		if (rc) {
+			lookup_free(l);
+			return err_errno(e, REPL_E_LIMIT, rc, "no thread to look up '%s'", host);
+		}
+		if (!lookup_wait(l, deadline_ns))
+			return err_set(e, REPL_E_TIMEOUT,
+				       "%s:%u: no answer from the resolver by the deadline", host,
+				       port);
+	}
+	if (l->rc) {
+		rc = err_set(e, REPL_E_UNREACHABLE, "%s:%u: host name not resolved: %s", host, port,
+			     l->rc == EAI_SYSTEM ? strerror(l->errnum) : gai_strerror(l->rc));
+		lookup_free(l);
+		return rc;
+	}
+	*out = l;
+	return REPL_OK;
+}
+
+/* Wait for a connect in progress; 0 or an errno. */
+static int
+dial_finish(int fd, uint64_t deadline_ns)
+{
+	struct pollfd p = {.fd = fd, .events = POLLOUT};
+	int errnum = 0;
+	socklen_t len = sizeof(errnum);
+
+	for (;;) {
+		int left = clock_left_ms(deadline_ns);
+		int n = poll(&p, 1, left);
+
+		if (n > 0)
+			break;
+		if (n < 0 && errno != EINTR)
+			return errno;
+		if (left == 0)
+			return ETIMEDOUT;
+	}
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &len) < 0)
+		return errno;
+	return errnum;
+}
+
+static int
+dial_address(const struct addrinfo *a, uint64_t deadline_ns, int *out)
+{
+	int fd =
+		socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
+	int one = 1;
+	int errnum = 0;
+
+	if (fd < 0)
+		return errno;
+	if (connect(fd, a->ai_addr, a->ai_addrlen) < 0)
+		errnum = errno == EINPROGRESS ? dial_finish(fd, deadline_ns) : errno;
+	if (errnum) {
+		(void)close(fd);
+		return errnum;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	*out = fd;
+	return 0;
+}
+
+int
+dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct err *e)
+{
+	struct lookup *l = NULL;
+	uint64_t left = 0;
+	int errnum = EADDRNOTAVAIL;
+	int rc = lookup_run(host, port, deadline_ns, &l, e);
+
+	if (rc)
+		return rc;
+	for (const struct addrinfo *a = l->list; a; a = a->ai_next)
+		left++;
+	for (const struct addrinfo *a = l->list; a && errnum; a = a->ai_next, left--) {
+		/* A silent address must not eat the time of those after it. */
+		uint64_t now = clock_now_ns();
+		uint64_t share = deadline_ns > now ? (deadline_ns - now) / left : 0;
+
+		errnum = dial_address(a, now + share, fd);
+	}
+	lookup_free(l);
+	if (errnum == 0)
+		return REPL_OK;
+	if (errnum == ETIMEDOUT)
+		return err_set(e, REPL_E_TIMEOUT,
+			       "%s:%u: no answer to the TCP connection by the deadline", host,
+			       port);
+	return err_errno(e, REPL_E_UNREACHABLE, errnum,
+			 "%s:%u: is an SSH server running there? cannot connect", host, port);
+}

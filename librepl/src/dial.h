@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dial - a TCP connection by a deadline.
+ *
+ * The resolver has no deadline of its own, so names are looked up by a helper
+ * thread that is left behind when the deadline passes first.
+ */
+#ifndef LIBREPL_DIAL_H
+#define LIBREPL_DIAL_H
+
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * Connect to host:port, trying its addresses in the resolver's order. The
+ * descriptor is non-blocking and closed on exec. REPL_E_UNREACHABLE or
+ * REPL_E_TIMEOUT name host, port and cause.
+ */
+int dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct err *e);
+
+#endif
