@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "authkeys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log.h"
+
+#define KEYS_MAX     1024U
+#define LINE_LEN_MAX 16384U
+
+struct authkey {
+	char *type;
+	char *base64;
+};
+
+struct authkeys {
+	unsigned count;
+	struct authkey keys[KEYS_MAX];
+};
+
+static const char blanks[] = " \t\r\n";
+
+static bool
+key_type_known(const char *word)
+{
+	return strncmp(word, "ssh-", 4) == 0 || strncmp(word, "ecdsa-sha2-", 11) == 0 ||
+	       strncmp(word, "sk-", 3) == 0;
+}
+
+static bool
+base64_valid(const char *word)
+{
+	size_t len = strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				  "0123456789+/");
+
+	return len >= 16 && strspn(word + len, "=") == strlen(word + len);
+}
+
+static int
+authkeys_add(struct authkeys *k, const char *type, const char *base64, struct err *e)
+{
+	struct authkey *key = &k->keys[k->count];
+
+	key->type = strdup(type);
+	key->base64 = strdup(base64);
+	if (!key->type || !key->base64) {
+		free(key->type);
+		free(key->base64);
+		return err_set(e, REPL_E_NOMEM, "out of memory for authorized keys");
+	}
+	k->count++;
+	return REPL_OK;
+}
+
+static int
+authkeys_parse_line(struct authkeys *k, const char *path, unsigned number, char *line,
+		    struct err *e)
+{
+	char *save = NULL;
+	char *word = strtok_r(line, blanks, &save);
+	char *base64;
+
+	if (!word || word[0] == '#')
+		return REPL_OK;
+	if (strcmp(word, "restrict") == 0)
+		word = strtok_r(NULL, blanks, &save);
+	if (!word || !key_type_known(word)) {
+		log_warning("%s:%u: line skipped: begins neither with a key type nor with the "
+			    "option 'restrict'; other options are not supported",
+			    path, number);
+		return REPL_OK;
+	}
+	base64 = strtok_r(NULL, blanks, &save);
+	if (!base64 || !base64_valid(base64)) {
+		log_warning("%s:%u: line skipped: no base64 key after '%s'", path, number, word);
+		return REPL_OK;
+	}
+	if (k->count == KEYS_MAX) {
+		log_warning("%s:%u: line skipped: more than %u keys", path, number, KEYS_MAX);
+		return REPL_OK;
+	}
+	return authkeys_add(k, word, base64, e);
+}
+
+static int
+authkeys_check_file(int fd, const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return err_errno(e, REPL_E_IO, errno, "authorized keys '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, REPL_E_REFUSED, "authorized keys '%s' is no regular file", path);
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		return err_set(
+			e, REPL_E_REFUSED,
+			"authorized keys '%s' belongs to uid %u: it must belong to root or to "
+			"the user of repld, uid %u",
+			path, (unsigned)st.st_uid, (unsigned)geteuid());
+	if (st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(e, REPL_E_REFUSED,
+			       "authorized keys '%s' has mode %03o, others may write to it: chmod "
+			       "go-w '%s'",
+			       path, (unsigned)st.st_mode & 0777U, path);
+	return REPL_OK;
+}
+
+/* The rest of a line that did not fit. */
+static void
+skip_line(FILE *f)
+{
+	int ch;
+
+	while ((ch = getc(f)) != EOF && ch != '\n')
+		continue;
+}
+
+static int
+authkeys_parse(struct authkeys *k, const char *path, FILE *f, struct err *e)
+{
+	char line[LINE_LEN_MAX];
+	unsigned number = 0;
+	int rc = REPL_OK;
+
+	while (!rc && fgets(line, sizeof(line), f)) {
+		number++;
+		if (!strchr(line, '\n') && !feof(f)) {
+			log_warning("%s:%u: line skipped: longer than %u bytes", path, number,
+				    LINE_LEN_MAX - 2);
+			skip_line(f);
+			continue;
+		}
+		rc = authkeys_parse_line(k, path, number, line, e);
+	}
+	if (!rc && ferror(f))
+		rc = err_set(e, REPL_E_IO, "authorized keys '%s': read error", path);
+	return rc;
+}
+
+int
+authkeys_read(const char *path, struct authkeys **out, struct err *e)
+{
+	struct authkeys *k = NULL;
+	FILE *f = NULL;
+	/* Non-blocking: a FIFO must not hold us here. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int rc;
+
+	*out = NULL;
+	if (fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "authorized keys '%s'", path);
+	rc = authkeys_check_file(fd, path, e);
+	if (rc)
+		goto out;
+	k = calloc(1, sizeof(*k));
+	f = fdopen(fd, "r");
+	if (!k || !f) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory for authorized keys");
+		goto out;
+	}
+	rc = authkeys_parse(k, path, f, e);
+	if (!rc) {
+		*out = k;
+		k = NULL;
+	}
+out:
+	if (f)
+		(void)fclose(f);
+	else
+		(void)close(fd);
+	authkeys_free(k);
+	return rc;
+}
+
+void
+authkeys_free(struct authkeys *k)
+{
+	if (!k)
+		return;
+	for (unsigned i = 0; i < k->count; i++) {
+		free(k->keys[i].type);
+		free(k->keys[i].base64);
+	}
+	free(k);
+}
+
+bool
+authkeys_contain(const struct authkeys *k, const char *type, const char *base64)
+{
+	for (unsigned i = 0; i < k->count; i++)
+		if (strcmp(k->keys[i].type, type) == 0 && strcmp(k->keys[i].base64, base64) == 0)
+			return true;
+	return false;
+}
+
+unsigned
+authkeys_count(const struct authkeys *k)
+{
+	return k->count;
+}

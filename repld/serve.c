@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "serve.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "connection.h"
+#include "log.h"
+
+/*
+ * Connections that have no session yet. When there are more the oldest goes:
+ * who is silent can't keep others out, who is quick gets in.
+ */
+#define LOGINS_MAX  16U
+#define STOP_MS     5000U
+#define BACKLOG     128
+#define ADDRESS_MAX (INET6_ADDRSTRLEN + 32)
+
+struct child {
+	pid_t pid;
+	int started_fd; /* readable when the session has begun; -1 after that */
+	bool started;
+	bool dropped; /* told to end */
+	char peer[ADDRESS_MAX];
+};
+
+struct server {
+	const struct conf *conf;
+	const char *self;
+	struct hostkey *key;
+	char user[64]; /* whom the process runs as */
+	int listener;
+	int signals;
+	bool stop;
+	struct child *children; /* oldest first */
+	struct pollfd *fds;     /* listener, signals, then one a child */
+	unsigned count, capacity;
+};
+
+/* ---- setting up ---- */
+
+/* "ADDRESS:PORT" of a socket address, an IPv6 address in brackets. */
+static void
+format_address(const struct sockaddr_storage *a, socklen_t len, char *out, size_t size)
+{
+	char host[NI_MAXHOST], port[8];
+
+	if (getnameinfo((const struct sockaddr *)a, len, host, sizeof(host), port, sizeof(port),
+			NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+		(void)snprintf(out, size, "unknown");
+	else
+		(void)snprintf(out, size, a->ss_family == AF_INET6 ? "[%.60s]:%s" : "%.60s:%s",
+			       host, port);
+}
+
+static int
+listen_resolve(const char *text, struct addrinfo **list, struct err *e)
+{
+	struct addrinfo hints = {
+		.ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM,
+		.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,
+	};
+	const char *colon = strrchr(text, ':');
+	bool brackets = text[0] == '[' && colon && colon > text && colon[-1] == ']';
+	char host[128];
+	int rc;
+
+	if (!colon || (size_t)(colon - text) >= sizeof(host))
+		return err_set(e, REPL_E_CONFIG, "listen = %s: not of the form ADDRESS:PORT", text);
+	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - text) - 2 * brackets,
+		       text + brackets);
+	rc = getaddrinfo(host, colon + 1, &hints, list);
+	if (rc)
+		return err_set(e, REPL_E_CONFIG, "listen = %s: %s", text, gai_strerror(rc));
+	return REPL_OK;
+}
+
+static int
+serve_listen(struct server *s, struct err *e)
+{
+	struct addrinfo *a = NULL;
+	const int one = 1;
+	int rc = listen_resolve(s->conf->listen, &a, e);
+
+	if (rc)
+		return rc;
+	s->listener = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->listener < 0 ||
+	    setsockopt(s->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) < 0 ||
+	    (a->ai_family == AF_INET6 &&
+	     setsockopt(s->listener, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0) ||
+	    bind(s->listener, a->ai_addr, a->ai_addrlen) < 0 || listen(s->listener, BACKLOG) < 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "listen = %s", s->conf->listen);
+	freeaddrinfo(a);
+	return rc;
+}
+
+static void
+serve_log_ready(const struct server *s)
+{
+	struct sockaddr_storage a = {0};
+	socklen_t len = sizeof(a);
+	char text[ADDRESS_MAX + 64];
+
+	(void)getsockname(s->listener, (struct sockaddr *)&a, &len);
+	format_address(&a, len, text, sizeof(text));
+	log_info("host key %s %s, user %s", s->conf->host_key, hostkey_fingerprint(s->key),
+		 s->user);
+	log_info("listening on %s", text);
+}
+
+/* For good: the process can't go back to root. */
+static int
+serve_become(const struct conf *c, const struct passwd *pw, struct err *e)
+{
+	/* Sessions open the log again, as the user. */
+	if (c->log == CONF_LOG_FILE && c->log_file &&
+	    lchown(c->log_file, pw->pw_uid, pw->pw_gid) < 0 && errno != ENOENT)
+		return err_errno(e, REPL_E_CONFIG, errno, "giving log '%s' to user '%s'",
+				 c->log_file, pw->pw_name);
+	if (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
+	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0 || setuid(0) == 0)
+		return err_errno(e, REPL_E_FAILED, errno, "becoming user '%s'", pw->pw_name);
+	return REPL_OK;
+}
+
+/* The name that clients log in with, after a change of user where one is due. */
+static int
+serve_set_user(struct server *s, struct err *e)
+{
+	const struct conf *c = s->conf;
+	const struct passwd *pw = c->user ? getpwnam(c->user) : getpwuid(geteuid());
+	int rc = REPL_OK;
+
+	if (!pw && c->user)
+		return err_set(e, REPL_E_CONFIG, "user = %s: there is no such user", c->user);
+	if (pw)
+		(void)snprintf(s->user, sizeof(s->user), "%s", pw->pw_name);
+	else
+		(void)snprintf(s->user, sizeof(s->user), "%u", (unsigned)geteuid());
+	if (geteuid() == 0 && (!c->user || pw->pw_uid == 0))
+		return err_set(
+			e, REPL_E_CONFIG,
+			"repld serve does not serve as root: set 'user' in %s to the account "
+			"that owns %s, or start it as that account",
+			c->path ? c->path : "its configuration",
+			c->pool_dir ? c->pool_dir : "the pool directory");
+	if (geteuid() == 0)
+		rc = serve_become(c, pw, e);
+	else if (c->user && pw->pw_uid != geteuid())
+		rc = err_set(e, REPL_E_CONFIG,
+			     "user = %s: only root can become another user, this is uid %u",
+			     c->user, (unsigned)geteuid());
+	return rc;
+}
+
+static int
+serve_check_conf(const struct conf *c, struct err *e)
+{
+	const char *missing = NULL;
+
+	if (!c->listen)
+		missing = "listen";
+	else if (!c->host_key)
+		missing = "host-key";
+	else if (!c->authorized_keys)
+		missing = "authorized-keys";
+	if (missing)
+		return err_set(e, REPL_E_CONFIG, "%s: key '%s' is missing, 'repld serve' needs it",
+			       c->path ? c->path : "configuration", missing);
+	return REPL_OK;
+}
+
+static int
+serve_take_signals(struct server *s, struct err *e)
+{
+	sigset_t set;
+
+	(void)sigemptyset(&set);
+	(void)sigaddset(&set, SIGTERM);
+	(void)sigaddset(&set, SIGINT);
+	(void)sigaddset(&set, SIGCHLD);
+	(void)signal(SIGHUP, SIG_IGN);
+	(void)signal(SIGPIPE, SIG_IGN);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return err_errno(e, REPL_E_FAILED, errno, "sigprocmask");
+	s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signals < 0)
+		return err_errno(e, REPL_E_FAILED, errno, "signalfd");
+	return REPL_OK;
+}
+
+static int
+serve_init(struct server *s, struct err *e)
+{
+	int rc;
+
+	s->capacity = s->conf->sessions_max + 2 * LOGINS_MAX;
+	s->children = calloc(s->capacity, sizeof(*s->children));
+	s->fds = calloc(s->capacity + 2, sizeof(*s->fds));
+	if (!s->children || !s->fds)
+		return err_set(e, REPL_E_NOMEM, "out of memory for %u connections", s->capacity);
+	rc = serve_check_conf(s->conf, e);
+	if (!rc)
+		rc = serve_listen(s, e);
+	if (!rc)
+		rc = hostkey_load(s->conf->host_key, &s->key, e);
+	if (!rc)
+		rc = serve_set_user(s, e);
+	if (!rc)
+		rc = serve_take_signals(s, e);
+	return rc;
+}
+
+/* ---- children ---- */
+
+static unsigned
+serve_count(const struct server *s, bool started)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->children[i].started == started && !s->children[i].dropped)
+			n++;
+	return n;
+}
+
+static void
+child_drop(struct child *c, int signo)
+{
+	c->dropped = true;
+	(void)kill(c->pid, signo);
+}
+
+/* Room for one more login; false if there is none. */
+static bool
+serve_make_room(struct server *s, const char *peer)
+{
+	if (serve_count(s, true) >= s->conf->sessions_max) {
+		log_warning("connection from %s refused: %u sessions, sessions-max", peer,
+			    s->conf->sessions_max);
+		return false;
+	}
+	if (s->count == s->capacity) {
+		log_warning("connection from %s refused: too many at once", peer);
+		return false;
+	}
+	if (serve_count(s, false) < LOGINS_MAX)
+		return true;
+	for (unsigned i = 0; i < s->count; i++) {
+		struct child *c = &s->children[i];
+
+		if (c->started || c->dropped)
+			continue;
+		log_warning("connection from %s dropped: no login yet, and %u others wait", c->peer,
+			    LOGINS_MAX);
+		child_drop(c, SIGKILL);
+		break;
+	}
+	return true;
+}
+
+/* In the child. The listener and what belongs to other children is closed. */
+static _Noreturn void
+serve_child(struct server *s, int fd, int started_fd, const char *peer)
+{
+	const struct connection_params params = {
+		.conf = s->conf,
+		.self = s->self,
+		.key = s->key,
+		.user = s->user,
+		.fd = fd,
+		.started_fd = started_fd,
+	};
+	char context[ADDRESS_MAX + 16];
+	sigset_t none;
+
+	(void)close(s->listener);
+	(void)close(s->signals);
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->children[i].started_fd >= 0)
+			(void)close(s->children[i].started_fd);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	(void)snprintf(context, sizeof(context), "client %s", peer);
+	log_set_context(context);
+	_exit(connection_run(&params));
+}
+
+static void
+serve_fork(struct server *s, int fd, const char *peer)
+{
+	struct child *c;
+	int pair[2];
+	pid_t pid;
+
+	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0) {
+		log_error("connection from %s refused: %s", peer, strerror(errno));
+		return;
+	}
+	pid = fork();
+	if (pid == 0) {
+		(void)close(pair[0]);
+		serve_child(s, fd, pair[1], peer);
+	}
+	(void)close(pair[1]);
+	if (pid < 0) {
+		log_error("connection from %s refused: %s", peer, strerror(errno));
+		(void)close(pair[0]);
+		return;
+	}
+	c = &s->children[s->count++];
+	*c = (struct child){.pid = pid, .started_fd = pair[0]};
+	(void)snprintf(c->peer, sizeof(c->peer), "%s", peer);
+	log_debug("connection from %s: process %ld", peer, (long)pid);
+}
+
+static void
+serve_accept(struct server *s)
+{
+	struct sockaddr_storage a = {0};
+	socklen_t len = sizeof(a);
+	const int one = 1;
+	char peer[ADDRESS_MAX];
+	int fd = accept4(s->listener, (struct sockaddr *)&a, &len, SOCK_CLOEXEC);
+
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		log_error("accept: %s", strerror(errno));
+		/* The connection stays in the queue: no spinning until it can be taken. */
+		(void)poll(NULL, 0, 100);
+		return;
+	}
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	format_address(&a, len, peer, sizeof(peer));
+	if (serve_make_room(s, peer))
+		serve_fork(s, fd, peer);
+	(void)close(fd);
+}
+
+/* The session has begun, or the child has ended before. */
+static void
+child_started(struct server *s, struct child *c)
+{
+	char byte;
+	ssize_t n = read(c->started_fd, &byte, 1);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	(void)close(c->started_fd);
+	c->started_fd = -1;
+	if (n != 1 || c->dropped)
+		return;
+	if (serve_count(s, true) >= s->conf->sessions_max) {
+		log_warning("session of %s ended: %u sessions, sessions-max", c->peer,
+			    s->conf->sessions_max);
+		child_drop(c, SIGTERM);
+		return;
+	}
+	c->started = true;
+	log_info("session of %s begins", c->peer);
+}
+
+static void
+child_ended(struct server *s, unsigned i, int status)
+{
+	struct child *c = &s->children[i];
+
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+		log_warning("connection from %s dropped: no session within %u s", c->peer,
+			    CONNECTION_LOGIN_S);
+	else if (WIFSIGNALED(status) && !c->dropped)
+		log_error("connection from %s ended by signal %d", c->peer, WTERMSIG(status));
+	else if (c->started)
+		log_info("session of %s has ended", c->peer);
+	if (c->started_fd >= 0)
+		(void)close(c->started_fd);
+	memmove(c, c + 1, (s->count - i - 1) * sizeof(*c));
+	s->count--;
+}
+
+static void
+serve_reap(struct server *s)
+{
+	pid_t pid;
+	int status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (unsigned i = 0; i < s->count; i++)
+			if (s->children[i].pid == pid) {
+				child_ended(s, i, status);
+				break;
+			}
+}
+
+static void
+serve_signals(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+		if (info.ssi_signo != SIGCHLD)
+			s->stop = true;
+	serve_reap(s);
+}
+
+/* ---- the loop ---- */
+
+static void
+serve_loop(struct server *s)
+{
+	while (!s->stop) {
+		unsigned count = s->count;
+
+		s->fds[0] = (struct pollfd){.fd = s->listener, .events = POLLIN};
+		s->fds[1] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+		for (unsigned i = 0; i < count; i++)
+			s->fds[i + 2] =
+				(struct pollfd){.fd = s->children[i].started_fd, .events = POLLIN};
+		if (poll(s->fds, count + 2, -1) < 0)
+			continue;
+		/* Children first, while the two tables run in step. */
+		for (unsigned i = 0; i < count; i++)
+			if (s->fds[i + 2].revents)
+				child_started(s, &s->children[i]);
+		if (s->fds[1].revents)
+			serve_signals(s);
+		if (s->fds[0].revents && !s->stop)
+			serve_accept(s);
+	}
+}
+
+/* Sessions get SIGTERM and time to end in order; then it is over. */
+static void
+serve_stop(struct server *s)
+{
+	uint64_t deadline = clock_deadline(STOP_MS);
+
+	log_info("stopping, %u connections", s->count);
+	for (unsigned i = 0; i < s->count; i++)
+		child_drop(&s->children[i], SIGTERM);
+	while (s->count > 0 && clock_left_ms(deadline) > 0) {
+		struct pollfd p = {.fd = s->signals, .events = POLLIN};
+
+		(void)poll(&p, 1, clock_left_ms(deadline));
+		serve_signals(s);
+	}
+	for (unsigned i = 0; i < s->count; i++)
+		child_drop(&s->children[i], SIGKILL);
+}
+
+int
+serve_run(const struct conf *c, const char *self, struct err *e)
+{
+	struct server s = {.conf = c, .self = self, .listener = -1, .signals = -1};
+	int rc = serve_init(&s, e);
+
+	if (!rc) {
+		serve_log_ready(&s);
+		serve_loop(&s);
+		(void)close(s.listener);
+		s.listener = -1;
+		serve_stop(&s);
+	}
+	if (s.listener >= 0)
+		(void)close(s.listener);
+	if (s.signals >= 0)
+		(void)close(s.signals);
+	hostkey_free(s.key);
+	free(s.children);
+	free(s.fds);
+	return rc;
+}

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# lib.sh - the harness of the integration tests; sourced, for sh and bash.
+#
+# Everything happens on loopback, on ports that the kernel picks or that were
+# free a moment ago, in $TMP, which is gone at the end. Programs are found in $BUILD.
+#
+#   make_keys          $TMP/key (the client's), $TMP/other_key, $TMP/authorized_keys
+#   start_sshd [LINE]  OpenSSH's sshd, with extra config lines; $SSHD_PORT, $SSHD_PID
+#   start_serve [LINE] repld serve, with extra [repld] lines; $SERVE_PORT, $SERVE_PID
+#   trust PORT KEY     put the host key of that port into $TMP/known_hosts
+#   client ARG...      channel_cat with the test's key and known hosts
+#   stop PID           SIGTERM and wait; also done for all at exit
+#   fail TEXT          end the test as failed
+set -u
+
+: "${BUILD:?directory of the built programs}"
+REPLD=${REPLD:-$BUILD/repld}
+CHANNEL_CAT=${CHANNEL_CAT:-$BUILD/tests/integration/channel_cat}
+SERVE_WITH=${SERVE_WITH:-$BUILD/tests/integration/serve_with}
+PIDS=
+
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/repl-test.XXXXXX") || exit 1
+chmod 755 "$TMP"
+# Neither the keys nor the config of whoever runs the tests.
+HOME=$TMP/home
+export HOME TMP
+unset SSH_AUTH_SOCK
+mkdir -p "$HOME/.ssh"
+USER_NAME=$(id -un)
+# repld serve does not run as root.
+SERVE_USER=$USER_NAME
+[ "$(id -u)" -ne 0 ] || SERVE_USER=nobody
+
+fail() {
+	echo "FAILED: $*" >&2
+	for log in "$TMP"/*.log; do
+		[ -s "$log" ] && { echo "--- $log" >&2; tail -n 40 "$log" >&2; }
+	done
+	exit 1
+}
+
+stop() {
+	kill -CONT "$1" 2>/dev/null
+	kill "$1" 2>/dev/null
+	wait "$1" 2>/dev/null
+	return 0
+}
+
+cleanup() {
+	status=$?
+	trap - EXIT
+	for pid in $PIDS; do
+		stop "$pid"
+	done
+	rm -rf "$TMP"
+	exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT TERM HUP
+
+# wait_for SECONDS COMMAND...: until it succeeds.
+wait_for() {
+	tries=$(($1 * 20))
+	shift
+	while ! "$@" >/dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+free_port() {
+	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+make_keys() {
+	ssh-keygen -q -t ed25519 -N '' -C test -f "$TMP/key" || fail "ssh-keygen"
+	ssh-keygen -q -t ed25519 -N '' -C other -f "$TMP/other_key" || fail "ssh-keygen"
+	cp "$TMP/key.pub" "$TMP/authorized_keys"
+	chmod 644 "$TMP/authorized_keys"
+}
+
+# trust PORT PUBLIC-KEY-FILE
+trust() {
+	echo "[127.0.0.1]:$1 $(cut -d ' ' -f 1,2 "$2")" >>"$TMP/known_hosts"
+}
+
+start_sshd() {
+	if [ "$(id -u)" -eq 0 ]; then
+		mkdir -p /run/sshd && chmod 755 /run/sshd
+	fi
+	SSHD_PORT=$(free_port)
+	[ -e "$TMP/sshd_host_key" ] ||
+		ssh-keygen -q -t ed25519 -N '' -f "$TMP/sshd_host_key" || fail "ssh-keygen"
+	{
+		echo "Port $SSHD_PORT"
+		echo "ListenAddress 127.0.0.1"
+		echo "HostKey $TMP/sshd_host_key"
+		echo "AuthorizedKeysFile $TMP/authorized_keys"
+		echo "PidFile none"
+		echo "StrictModes no"
+		echo "PermitRootLogin prohibit-password"
+		echo "PasswordAuthentication no"
+		echo "UsePAM no"
+		for line in "$@"; do
+			echo "$line"
+		done
+	} >"$TMP/sshd_config"
+	"$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$TMP/sshd_config" \
+		2>"$TMP/sshd.log" &
+	SSHD_PID=$!
+	PIDS="$PIDS $SSHD_PID"
+	wait_for 5 grep -q "Server listening" "$TMP/sshd.log" || fail "sshd does not start"
+	trust "$SSHD_PORT" "$TMP/sshd_host_key.pub"
+}
+
+serve_port() {
+	sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' "$TMP/serve.log" | tail -n 1
+}
+
+# The directory that an unprivileged repld serve may write to.
+make_serve_dir() {
+	mkdir -p "$TMP/serve/pools"
+	cp "$TMP/authorized_keys" "$TMP/serve/authorized_keys"
+	[ "$(id -u)" -ne 0 ] || chown -R "$SERVE_USER" "$TMP/serve"
+}
+
+serve_ready() {
+	PIDS="$PIDS $SERVE_PID"
+	wait_for 5 grep -q "listening on" "$TMP/serve.log" || fail "repld serve does not start"
+	SERVE_PORT=$(serve_port)
+	ssh-keygen -y -f "$TMP/serve/host_key" >"$TMP/serve_host_key.pub" ||
+		fail "the host key of repld serve"
+	trust "$SERVE_PORT" "$TMP/serve_host_key.pub"
+}
+
+start_serve() {
+	make_serve_dir
+	{
+		echo "[repld]"
+		echo "pool-dir = $TMP/serve/pools"
+		echo "listen = 127.0.0.1:0"
+		echo "host-key = $TMP/serve/host_key"
+		echo "authorized-keys = $TMP/serve/authorized_keys"
+		[ "$(id -u)" -ne 0 ] || echo "user = $SERVE_USER"
+		for line in "$@"; do
+			echo "$line"
+		done
+	} >"$TMP/repld.conf"
+	if [ "$(id -u)" -eq 0 ]; then
+		touch "$TMP/serve/host_key.pub" && rm -f "$TMP/serve/host_key.pub"
+	fi
+	"$REPLD" serve --config "$TMP/repld.conf" >"$TMP/serve.log" 2>&1 &
+	SERVE_PID=$!
+	serve_ready
+}
+
+# start_serve_with PROGRAM [SESSIONS-MAX]: the embedded server with PROGRAM in repld's place.
+start_serve_with() {
+	make_serve_dir
+	set -- "$SERVE_WITH" 127.0.0.1:0 "$TMP/serve/host_key" "$TMP/serve/authorized_keys" \
+		"$1" "${2:-64}"
+	if [ "$(id -u)" -eq 0 ]; then
+		set -- setpriv --reuid="$SERVE_USER" --regid="$(id -g "$SERVE_USER")" \
+			--clear-groups "$@"
+	fi
+	"$@" >"$TMP/serve.log" 2>&1 &
+	SERVE_PID=$!
+	serve_ready
+}
+
+client() {
+	"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/known_hosts" "$@"
+}
+
+# expect_error CODE PATTERN COMMAND...: it fails with that code and a text that matches.
+expect_error() {
+	code=$1
+	pattern=$2
+	shift 2
+	if "$@" </dev/null >"$TMP/out" 2>"$TMP/err"; then
+		fail "no error where '$code' was due: $*"
+	fi
+	grep -q "^$code: " "$TMP/err" || fail "not '$code' but: $(cat "$TMP/err")"
+	grep -Eq -- "$pattern" "$TMP/err" || fail "no '$pattern' in: $(cat "$TMP/err")"
+}

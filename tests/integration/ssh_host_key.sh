@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# An unknown or changed host key is refused with its fingerprint, the file and the next step,
+# also where ssh's config says not to check.
+. "$(dirname "$0")/lib.sh"
+make_keys
+start_sshd "Subsystem repl /bin/cat"
+target=$USER_NAME@127.0.0.1:$SSHD_PORT
+print=$(ssh-keygen -l -f "$TMP/sshd_host_key.pub" | cut -d ' ' -f 2)
+: >"$TMP/empty"
+echo "[127.0.0.1]:$SSHD_PORT $(cut -d ' ' -f 1,2 "$TMP/other_key.pub")" >"$TMP/changed"
+
+check_refusals() {
+	for file in empty missing; do
+		expect_error auth "not in $TMP/$file.*ssh-keyscan -p $SSHD_PORT 127.0.0.1" \
+			"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/$file" cat "$target"
+		grep -Fq "$print" "$TMP/err" || fail "no fingerprint in: $(cat "$TMP/err")"
+		[ ! -s "$TMP/$file" ] || fail "the key was learnt without being asked"
+	done
+	expect_error auth "not the one in $TMP/changed.*ssh-keygen" \
+		"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/changed" cat "$target"
+	grep -Fq "$print" "$TMP/err" || fail "no fingerprint in: $(cat "$TMP/err")"
+}
+
+check_refusals
+
+home=$(getent passwd "$USER_NAME" | cut -d : -f 6)
+printf 'Host *\n StrictHostKeyChecking no\n LogLevel DEBUG3\n Port 1\n User nosuchuser\n' \
+	>"$HOME/.ssh/config"
+# In a mount namespace: libssh takes the home directory from the user database.
+cat >"$TMP/inside.sh" <<-END
+	mount --bind "$HOME/.ssh" "$home/.ssh" || exit 1
+	"$CHANNEL_CAT" -i "$TMP/key" -k "\$1" cat "$target" </dev/null
+END
+if [ "$(id -u)" -eq 0 ] && [ -d "$home" ] && mkdir -p "$home/.ssh" &&
+	unshare -m sh -c "mount --bind '$HOME/.ssh' '$home/.ssh'" 2>/dev/null; then
+	expect_error auth "not in $TMP/empty" unshare -m sh "$TMP/inside.sh" "$TMP/empty"
+	[ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "something was printed: $(cat "$TMP/err")"
+	[ ! -s "$TMP/empty" ] || fail "the key was learnt as ssh's config says"
+	expect_error auth "not the one in $TMP/changed" \
+		unshare -m sh "$TMP/inside.sh" "$TMP/changed"
+	unshare -m sh "$TMP/inside.sh" "$TMP/known_hosts" ||
+		fail "explicit user and port must win over ssh's config"
+fi

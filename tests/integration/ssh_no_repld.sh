@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A host without repld: the remote complaint and what to do reach the user.
+. "$(dirname "$0")/lib.sh"
+make_keys
+start_sshd
+target=$USER_NAME@127.0.0.1:$SSHD_PORT
+expect() {
+	pattern=$1
+	shift
+	if echo "{}" | client "$@" >"$TMP/out" 2>"$TMP/err"; then
+		fail "no error: $*"
+	fi
+	grep -Eq -- "$pattern" "$TMP/err" || fail "no '$pattern' in: $(cat "$TMP/err")"
+}
+expect "^lost: .*no-such-repld.*not found.*install repld on 127\.0\.0\.1" \
+	-c "no-such-repld session" cat "$target"
+expect "^lost: .*exit status 3: the disk is gone" \
+	-c "echo the disk is gone >&2; exit 3" cat "$target"
+expect "^lost: .*session ended$" -c true cat "$target"
+# What a hostile host says stays one line of printable text.
+expect "^lost: .*exit status 1: .{100,}" \
+	-c "head -c 100000 /dev/zero | tr '\\0' '\\033' >&2; echo x >&2; exit 1" cat "$target"
+LC_ALL=C grep -q "$(printf '\033')" "$TMP/err" && fail "control characters came through"
+[ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "more than one line"
+stop "$SSHD_PID"
+
+start_sshd "ForceCommand exit 127"
+expect "^lost: .*exit status 127.*install repld" cat "$USER_NAME@127.0.0.1:$SSHD_PORT"

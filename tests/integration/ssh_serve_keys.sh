@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# repld serve lets in plain and "restrict" keys, skips lines with other options, and trusts no file
+# that others may write to.
+. "$(dirname "$0")/lib.sh"
+make_keys
+start_serve_with "$SERVE_WITH"
+target=$SERVE_USER@127.0.0.1:$SERVE_PORT
+keys=$TMP/serve/authorized_keys
+ssh-keygen -q -t rsa -b 2048 -N '' -f "$TMP/rsa_key"
+ssh-keygen -q -t ecdsa -N '' -f "$TMP/ecdsa_key"
+
+{
+	echo "# comment"
+	echo
+	echo "restrict $(cat "$TMP/key.pub")"
+	echo "command=\"/bin/true\" $(cat "$TMP/other_key.pub")"
+	cat "$TMP/rsa_key.pub" "$TMP/ecdsa_key.pub"
+} >"$keys"
+for key in key rsa_key ecdsa_key; do
+	echo hello | "$CHANNEL_CAT" -i "$TMP/$key" -k "$TMP/known_hosts" cat "$target" \
+		>"$TMP/out" || fail "$key"
+done
+expect_error auth "other_key" \
+	"$CHANNEL_CAT" -i "$TMP/other_key" -k "$TMP/known_hosts" cat "$target"
+grep -q "authorized_keys:4: line skipped" "$TMP/serve.log" || fail "no warning for line 4"
+
+chmod 666 "$keys"
+expect_error unreachable "" client cat "$target"
+grep -q "has mode 666" "$TMP/serve.log" || fail "no word about the mode"
+[ "$(stat -c %a "$TMP/serve/host_key")" = 600 ] || fail "mode of the host key"
