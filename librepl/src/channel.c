@@ -602,9 +602,9 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 	if (status == 127)
 		return err_set(
 			e, REPL_E_LOST,
-			"%s: remote command failed with exit status 127: %s: install repld on "
+			"%s: remote command failed with exit status 127%s%s: install repld on "
 			"%s, or name its path with 'command'",
-			c->name, c->complaint, c->host);
+			c->name, c->complaint[0] ? ": " : "", c->complaint, c->host);
 	if (status > 0)
 		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
 			       c->name, status, c->complaint[0] ? ": " : "", c->complaint);
