@@ -1,0 +1,985 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session answers each line in order, ends on what it can't trust, and never calls a torn pool
+ * whole. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <json-c/json.h>
+
+#include "checksum.h"
+#include "clock.h"
+#include "control.h"
+#include "log.h"
+#include "session.h"
+
+#define WAIT_MS   5000
+#define POOL_SIZE (64 * 1024)
+#define GEN       "12345678-1234-4234-8234-123456789abc"
+
+/* ---- a target directory and sessions on it ---- */
+
+struct target_dir {
+	char path[64];
+	char log[96];
+	struct conf conf;
+};
+
+struct client {
+	int fd; /* our end */
+	int session_fd;
+	int rc; /* of session_run() */
+	struct err err;
+	const struct conf *conf;
+	pthread_t thread;
+	struct line_buf lines;
+	int64_t id;
+};
+
+static int
+setup(void **state)
+{
+	struct target_dir *d = calloc(1, sizeof(*d));
+	struct err e;
+
+	if (!d)
+		return -1;
+	(void)snprintf(d->path, sizeof(d->path), "/tmp/test_session.XXXXXX");
+	if (!mkdtemp(d->path))
+		return -1;
+	(void)snprintf(d->log, sizeof(d->log), "%s.log", d->path);
+	d->conf.pool_dir = d->path;
+	d->conf.lanes_max = 4;
+	d->conf.sessions_max = 8;
+	d->conf.message_size_max = 16384;
+	d->conf.heartbeat_ms = 1000;
+	d->conf.heartbeat_timeout_ms = 5000;
+	d->conf.idle_timeout_ms = 5000;
+	d->conf.log = CONF_LOG_FILE;
+	d->conf.log_file = d->log;
+	d->conf.log_level = CONF_LEVEL_INFO;
+	*state = d;
+	return log_open(&d->conf, &e);
+}
+
+static int
+teardown(void **state)
+{
+	struct target_dir *d = *state;
+	char command[128];
+
+	log_close();
+	(void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", d->path, d->log);
+	(void)!system(command);
+	free(d);
+	return 0;
+}
+
+static void *
+session_main(void *arg)
+{
+	struct client *c = arg;
+
+	c->rc = session_run(c->conf, c->session_fd, c->session_fd, &c->err);
+	(void)shutdown(c->session_fd, SHUT_RDWR);
+	return NULL;
+}
+
+static void
+client_start(struct client *c, const struct conf *conf)
+{
+	int fds[2];
+
+	memset(c, 0, sizeof(*c));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	c->fd = fds[0];
+	c->session_fd = fds[1];
+	c->conf = conf;
+	line_buf_init(&c->lines);
+	assert_int_equal(pthread_create(&c->thread, NULL, session_main, c), 0);
+}
+
+/* The session must come to its end by itself; returns what session_run() did. */
+static int
+client_join(struct client *c)
+{
+	struct timespec until;
+
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WAIT_MS / 1000;
+	assert_int_equal(pthread_timedjoin_np(c->thread, NULL, &until), 0);
+	(void)close(c->session_fd);
+	if (c->fd >= 0)
+		(void)close(c->fd);
+	line_buf_fini(&c->lines);
+	return c->rc;
+}
+
+static int
+client_hangup(struct client *c)
+{
+	(void)close(c->fd);
+	c->fd = -1;
+	return client_join(c);
+}
+
+static void
+client_send(struct client *c, const char *text, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = send(c->fd, text, len, MSG_NOSIGNAL);
+
+		assert_true(n > 0);
+		text += n;
+		len -= (size_t)n;
+	}
+}
+
+/* The next answer, NULL at end of file. */
+static struct json_object *
+client_answer(struct client *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+	struct json_object *o = NULL;
+	char *line, *space;
+	size_t len, room;
+
+	while (!(line = line_buf_next(&c->lines, &len))) {
+		ssize_t n;
+
+		assert_int_equal(line_buf_space(&c->lines, &space, &room, NULL), 0);
+		assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+		n = recv(c->fd, space, room, 0);
+		if (n <= 0)
+			return NULL;
+		line_buf_filled(&c->lines, (size_t)n);
+	}
+	assert_int_equal(control_parse(line, len, &o, NULL), 0);
+	return o;
+}
+
+/* Result of a call (may be NULL); status is what must come of it. */
+static struct json_object *
+call(struct client *c, int status, const char *method, const char *params, struct err *e)
+{
+	struct json_object *o, *result = NULL;
+	struct err local;
+	char line[8192], next[512] = "";
+	int rc;
+
+	e = e ? e : &local;
+	err_clear(e);
+	c->id++;
+	rc = snprintf(line, sizeof(line),
+		      "{\"jsonrpc\":\"2.0\",\"id\":%lld,\"method\":\"%s\",\"params\":%s}\n",
+		      (long long)c->id, method, params);
+	assert_true(rc > 0 && (size_t)rc < sizeof(line));
+	client_send(c, line, (size_t)rc);
+	o = client_answer(c);
+	assert_non_null(o);
+	rc = control_answer_check(o, c->id, &result, next, sizeof(next), e);
+	if (rc != status)
+		fail_msg("%s %s: %d %s", method, params, rc, e->text);
+	if (rc)
+		assert_true(next[0]); /* each refusal has a next step */
+	json_object_put(o);
+	return result;
+}
+
+static void
+call_ok(struct client *c, const char *method, const char *params)
+{
+	json_object_put(call(c, REPL_OK, method, params, NULL));
+}
+
+static void
+call_refused(struct client *c, int status, const char *method, const char *params)
+{
+	assert_null(call(c, status, method, params, NULL));
+}
+
+static void
+client_hello(struct client *c, const struct conf *conf, const char *peer)
+{
+	char params[256];
+
+	client_start(c, conf);
+	(void)snprintf(params, sizeof(params), "{\"versions\":[1],\"peer\":\"%s\"}", peer);
+	call_ok(c, "hello", params);
+}
+
+static void
+make_pool(struct client *c, const char *name)
+{
+	char params[128];
+
+	(void)snprintf(params, sizeof(params), "{\"name\":\"%s\",\"size\":%d}", name, POOL_SIZE);
+	call_ok(c, "pool.create", params);
+}
+
+static void
+assert_text(struct json_object *o, const char *member, const char *text)
+{
+	const char *have = NULL;
+
+	assert_int_equal(control_get_text(o, member, 4096, &have, NULL), 0);
+	assert_string_equal(have, text);
+}
+
+/* What a later session is told about the state of a pool. */
+static void
+assert_state(const struct conf *conf, const char *name, const char *text)
+{
+	struct client c;
+	struct json_object *info;
+	char params[64];
+
+	client_hello(&c, conf, "reader");
+	(void)snprintf(params, sizeof(params), "{\"name\":\"%s\"}", name);
+	info = call(&c, REPL_OK, "pool.info", params, NULL);
+	assert_text(info, "state", text);
+	json_object_put(info);
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
+}
+
+static void
+assert_logged(const struct target_dir *d, const char *text)
+{
+	char all[16384];
+	FILE *f = fopen(d->log, "r");
+	size_t n;
+
+	assert_non_null(f);
+	n = fread(all, 1, sizeof(all) - 1, f);
+	(void)fclose(f);
+	all[n] = '\0';
+	if (!strstr(all, text))
+		fail_msg("'%s' is not in the log:\n%s", text, all);
+}
+
+/* ---- order ---- */
+
+static void
+hello_comes_first_and_once(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct json_object *o;
+	uint64_t v;
+
+	client_start(&c, &d->conf);
+	call_refused(&c, REPL_E_PROTOCOL, "ping", "{}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.list", "{}");
+	o = call(&c, REPL_OK, "hello", "{\"versions\":[7,1],\"later\":true}", NULL);
+	assert_int_equal(control_get_u64(o, "version", 1, 1, &v, NULL), 0);
+	assert_int_equal(control_get_u64(o, "heartbeat_timeout_ms", 5000, 5000, &v, NULL), 0);
+	assert_true(control_has(o, "limits"));
+	json_object_put(o);
+	call_refused(&c, REPL_E_PROTOCOL, "hello", "{\"versions\":[1]}");
+	call_ok(&c, "ping", "{}");
+	call_ok(&c, "bye", "{}");
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_OK);
+}
+
+static void
+no_common_version_names_both(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct err e;
+
+	client_start(&c, &d->conf);
+	(void)call(&c, REPL_E_VERSION, "hello", "{\"versions\":[2,3]}", &e);
+	assert_non_null(strstr(e.text, "2, 3"));
+	assert_non_null(strstr(e.text, "target 1"));
+	call_refused(&c, REPL_E_PROTOCOL, "ping", "{}");
+	call_ok(&c, "hello", "{\"versions\":[1]}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+static void
+out_of_order_is_refused_and_survived(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.mark", "{\"state\":\"up-to-date\"}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.hash", "{\"off\":0,\"block\":4096,\"count\":1}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.close", "{}");
+	call_refused(&c, REPL_E_PROTOCOL, "lanes.open", "{}");
+	call_refused(&c, REPL_E_PROTOCOL, "lanes.close", "{}");
+	make_pool(&c, "a");
+	make_pool(&c, "b");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"read\"}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.mark", "{\"state\":\"up-to-date\"}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.open", "{\"name\":\"b\",\"mode\":\"read\"}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.create", "{\"name\":\"c\",\"size\":4096}");
+	call_refused(&c, REPL_E_PROTOCOL, "pool.remove", "{\"name\":\"b\"}");
+	call_refused(&c, REPL_E_PROTOCOL, "lanes.close", "{}");
+	call_ok(&c, "pool.close", "{}");
+	call_ok(&c, "pool.open", "{\"name\":\"b\",\"mode\":\"read\"}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+static void
+unknown_method_is_told(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct err e;
+
+	client_hello(&c, &d->conf, "t");
+	assert_null(call(&c, REPL_E_PROTOCOL, "pool.destroy", "{}", &e));
+	assert_non_null(strstr(e.text, "pool.destroy"));
+	call_ok(&c, "ping", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+/* ---- parameters ---- */
+
+static void
+wrong_params_are_named(void **state)
+{
+	static const struct {
+		const char *method, *params, *names;
+	} rows[] = {
+		{"pool.create", "{}", "name"},
+		{"pool.create", "{\"name\":7,\"size\":4096}", "name"},
+		{"pool.create", "{\"name\":\"x\"}", "size"},
+		{"pool.create", "{\"name\":\"x\",\"size\":0}", "size"},
+		{"pool.create", "{\"name\":\"x\",\"size\":-4096}", "size"},
+		{"pool.create", "{\"name\":\"x\",\"size\":4097}", "4097"},
+		{"pool.create", "{\"name\":\"x\",\"size\":\"4096\"}", "size"},
+		{"pool.create", "{\"name\":\"x\",\"size\":4096.5}", "size"},
+		{"pool.create", "{\"name\":\"x\",\"size\":4096,\"uuid\":\"no\"}", "uuid"},
+		{"pool.create", "{\"name\":\"../x\",\"size\":4096}", "name"},
+		{"pool.create", "{\"name\":\"/x\",\"size\":4096}", "name"},
+		{"pool.create", "{\"name\":\"\",\"size\":4096}", "name"},
+		{"pool.info", "{\"name\":\"a/../b\"}", "name"},
+		{"pool.remove", "{\"name\":\"a\\u0000b\"}", "name"},
+		{"pool.open", "{\"name\":\"a\",\"mode\":\"append\"}", "append"},
+		{"pool.open", "{\"name\":\"a\"}", "mode"},
+		{"pool.list", "{\"after\":[]}", "after"},
+		{"probe", "{\"name\":\"..\"}", "name"},
+	};
+	struct target_dir *d = *state;
+	struct client c;
+	struct err e;
+
+	client_hello(&c, &d->conf, "t");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		(void)call(&c, REPL_E_INVAL, rows[i].method, rows[i].params, &e);
+		if (!strstr(e.text, rows[i].names))
+			fail_msg("%s: '%s' does not name %s", rows[i].params, e.text,
+				 rows[i].names);
+	}
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+static void
+wrong_hash_and_mark_are_refused(void **state)
+{
+	static const char *const hashes[] = {
+		"{\"off\":1,\"block\":4096,\"count\":1}",
+		"{\"off\":65536,\"block\":4096,\"count\":1}",
+		"{\"off\":0,\"block\":4096,\"count\":17}",
+		"{\"off\":0,\"block\":4096,\"count\":4097}",
+		"{\"off\":0,\"block\":4096,\"count\":0}",
+		"{\"off\":0,\"block\":2097152,\"count\":1}",
+		"{\"off\":0,\"block\":5000,\"count\":1}",
+		"{\"off\":9223372036854771712,\"block\":1048576,\"count\":4096}",
+		"{\"off\":0,\"block\":1048576,\"count\":2}",
+	};
+	static const char *const marks[] = {
+		"{}",
+		"{\"state\":\"fine\"}",
+		"{\"state\":\"up-to-date\",\"generation\":\"1\"}",
+		"{\"state\":\"up-to-date\",\"history\":[]}",
+		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"history\":[5]}",
+	};
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	for (size_t i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
+		call_refused(&c, REPL_E_INVAL, "pool.hash", hashes[i]);
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		call_refused(&c, REPL_E_INVAL, "pool.mark", marks[i]);
+	call_ok(&c, "pool.close", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+	assert_state(&d->conf, "a", "up-to-date");
+}
+
+static void
+invalid_request_keeps_the_session(void **state)
+{
+	static const char *const lines[] = {
+		"{}\n",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":5}\n",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":[1]}\n",
+	};
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		struct json_object *o, *error, *code;
+
+		client_send(&c, lines[i], strlen(lines[i]));
+		o = client_answer(&c);
+		assert_true(json_object_object_get_ex(o, "error", &error));
+		assert_true(json_object_object_get_ex(error, "code", &code));
+		assert_true(json_object_get_int(code) == CONTROL_INVALID_REQUEST ||
+			    json_object_get_int(code) == CONTROL_INVALID_PARAMS);
+		json_object_put(o);
+	}
+	call_ok(&c, "ping", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+/* ---- pools ---- */
+
+static void
+hash_of_zeros(struct client *c)
+{
+	static const uint8_t zeros[8192];
+	struct json_object *o;
+	const char *text;
+	uint8_t hash[HASH128_SIZE];
+	char want[2 * HASH128_SIZE + 1];
+
+	/* The last block is cut to 4 KiB by the end of the pool. */
+	o = call(c, REPL_OK, "pool.hash", "{\"off\":4096,\"block\":8192,\"count\":8}", NULL);
+	assert_int_equal(control_get_text(o, "hashes", 4096, &text, NULL), 0);
+	assert_int_equal(strlen(text), 8 * 2 * HASH128_SIZE);
+	hash128(zeros, 8192, hash);
+	hex_encode(hash, sizeof(hash), want);
+	assert_memory_equal(text, want, 2 * HASH128_SIZE);
+	hash128(zeros, 4096, hash);
+	hex_encode(hash, sizeof(hash), want);
+	assert_memory_equal(text + (size_t)7 * 2 * HASH128_SIZE, want, 2 * HASH128_SIZE);
+	json_object_put(o);
+}
+
+static void
+pool_lives_from_create_to_remove(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct json_object *o;
+	uint64_t v;
+	char mark[256];
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_refused(&c, REPL_E_EXISTS, "pool.create", "{\"name\":\"a\",\"size\":4096}");
+	o = call(&c, REPL_OK, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}", NULL);
+	assert_int_equal(control_get_u64(o, "epoch", 1, 1, &v, NULL), 0);
+	assert_int_equal(control_get_u64(o, "size", POOL_SIZE, POOL_SIZE, &v, NULL), 0);
+	assert_true(control_has(o, "profile"));
+	json_object_put(o);
+	(void)snprintf(mark, sizeof(mark),
+		       "{\"state\":\"inconsistent\",\"generation\":\"%s\",\"history\":[\"%s\"]}",
+		       GEN, GEN);
+	o = call(&c, REPL_OK, "pool.mark", mark, NULL);
+	assert_text(o, "state", "inconsistent");
+	assert_text(o, "generation", GEN);
+	json_object_put(o);
+	hash_of_zeros(&c);
+	call_ok(&c, "pool.mark", "{\"state\":\"up-to-date\"}");
+	call_ok(&c, "pool.close", "{}");
+	o = call(&c, REPL_OK, "pool.info", "{\"name\":\"a\"}", NULL);
+	assert_text(o, "state", "up-to-date");
+	assert_text(o, "generation", GEN); /* a mark without chain leaves it alone */
+	json_object_put(o);
+	call_ok(&c, "pool.remove", "{\"name\":\"a\"}");
+	call_refused(&c, REPL_E_NOT_FOUND, "pool.info", "{\"name\":\"a\"}");
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
+}
+
+static void
+second_writer_learns_who_holds(void **state)
+{
+	struct target_dir *d = *state;
+	struct client one, two;
+	struct err e;
+
+	client_hello(&one, &d->conf, "ops@one pid 11");
+	make_pool(&one, "a");
+	call_ok(&one, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	client_hello(&two, &d->conf, "ops@two pid 22");
+	(void)call(&two, REPL_E_BUSY, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}", &e);
+	assert_non_null(strstr(e.text, "ops@one pid 11"));
+	call_refused(&two, REPL_E_BUSY, "pool.remove", "{\"name\":\"a\"}");
+	call_ok(&two, "pool.open", "{\"name\":\"a\",\"mode\":\"read\"}");
+	call_ok(&two, "pool.close", "{}");
+	call_ok(&one, "pool.close", "{}");
+	call_ok(&two, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	assert_int_equal(client_hangup(&one), REPL_OK);
+	assert_int_equal(client_hangup(&two), REPL_E_LOST);
+}
+
+static void
+list_goes_on_after_a_page(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct json_object *o, *list;
+	bool more = true;
+	char params[64];
+
+	client_hello(&c, &d->conf, "t");
+	for (int i = 0; i < 66; i++) {
+		(void)snprintf(params, sizeof(params), "{\"name\":\"p%02d\",\"size\":4096}", i);
+		call_ok(&c, "pool.create", params);
+	}
+	o = call(&c, REPL_OK, "pool.list", "{}", NULL);
+	assert_int_equal(control_get_array(o, "pools", 64, &list, NULL), 0);
+	assert_int_equal(json_object_array_length(list), 64);
+	assert_int_equal(control_get_bool(o, "more", &more, NULL), 0);
+	assert_true(more);
+	json_object_put(o);
+	o = call(&c, REPL_OK, "pool.list", "{\"after\":\"p63\"}", NULL);
+	assert_int_equal(control_get_array(o, "pools", 64, &list, NULL), 0);
+	assert_int_equal(json_object_array_length(list), 2);
+	assert_text(json_object_array_get_idx(list, 0), "name", "p64");
+	json_object_put(o);
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+static void
+probe_tells_facts_with_sources(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct json_object *o, *domain;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	json_object_put(call(&c, REPL_OK, "probe", "{}", NULL));
+	o = call(&c, REPL_OK, "probe", "{\"name\":\"a\"}", NULL);
+	assert_true(json_object_object_get_ex(o, "persistence-domain", &domain));
+	assert_true(control_has(domain, "source"));
+	assert_true(control_has(o, "facts"));
+	json_object_put(o);
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+/* ---- ends ---- */
+
+static void
+assert_ends_with_null_id(struct client *c)
+{
+	struct json_object *o = client_answer(c), *id;
+
+	assert_non_null(o);
+	assert_true(json_object_object_get_ex(o, "id", &id));
+	assert_null(id);
+	assert_true(control_has(o, "error"));
+	json_object_put(o);
+	assert_null(client_answer(c));
+	assert_int_equal(client_join(c), REPL_E_PROTOCOL);
+}
+
+static void
+broken_framing_ends_the_session(void **state)
+{
+	static const char *const lines[] = {
+		"garbage\n",
+		"\n",
+		"[]\n",
+		"{\"a\":1} {}\n",
+		"\x16\x03\x01\x02\n",
+		"{\"a\":\n",
+		"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}}}}}\n",
+	};
+	struct target_dir *d = *state;
+	struct client c;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		client_hello(&c, &d->conf, "t");
+		client_send(&c, lines[i], strlen(lines[i]));
+		assert_ends_with_null_id(&c);
+	}
+}
+
+static void
+huge_line_ends_the_session(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	char *huge = malloc(CONTROL_LINE_MAX + 1);
+
+	assert_non_null(huge);
+	memset(huge, 'a', CONTROL_LINE_MAX + 1);
+	client_hello(&c, &d->conf, "t");
+	client_send(&c, huge, CONTROL_LINE_MAX + 1);
+	assert_ends_with_null_id(&c);
+	free(huge);
+}
+
+static void
+half_a_line_is_not_served(void **state)
+{
+	static const char half[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"pool.remove\","
+				   "\"params\":{\"name\":\"a\"}}";
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	client_send(&c, half, strlen(half));
+	assert_int_equal(client_hangup(&c), REPL_OK);
+	assert_state(&d->conf, "a", "up-to-date");
+}
+
+static void
+unclean_end_marks_the_pool_unknown(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	make_pool(&c, "b");
+	make_pool(&c, "c");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	assert_int_equal(client_hangup(&c), REPL_E_LOST);
+	assert_state(&d->conf, "a", "unknown");
+	assert_logged(d, "end of file before pool.close, pool 'a' was open for writing");
+
+	client_hello(&c, &d->conf, "t");
+	call_ok(&c, "pool.open", "{\"name\":\"b\",\"mode\":\"write\"}");
+	client_send(&c, "}\n", 2);
+	assert_ends_with_null_id(&c);
+	assert_state(&d->conf, "b", "unknown");
+
+	client_hello(&c, &d->conf, "t");
+	call_ok(&c, "pool.open", "{\"name\":\"c\",\"mode\":\"write\"}");
+	call_ok(&c, "pool.mark", "{\"state\":\"inconsistent\"}");
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
+	assert_state(&d->conf, "c", "inconsistent"); /* worse than unknown */
+}
+
+static void
+silence_ends_the_session(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	d->conf.idle_timeout_ms = 60;
+	client_start(&c, &d->conf);
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+	assert_logged(d, "silent for 60 ms");
+
+	/* A line that never ends is silence, too. */
+	client_start(&c, &d->conf);
+	client_send(&c, "{", 1);
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+}
+
+static void
+missing_heartbeat_gives_up_the_pool(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	d->conf.heartbeat_timeout_ms = 250;
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	for (int i = 0; i < 4; i++) {
+		(void)poll(NULL, 0, 80);
+		call_ok(&c, "ping", "{}");
+	}
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+	assert_state(&d->conf, "a", "unknown");
+}
+
+/* ---- floods ---- */
+
+static void *
+flood_main(void *arg)
+{
+	static const char ping[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+	struct client *c = arg;
+
+	for (int i = 0; i < 5000; i++)
+		client_send(c, ping, sizeof(ping) - 1);
+	return NULL;
+}
+
+static void
+flood_is_answered_message_by_message(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	pthread_t thread;
+
+	client_hello(&c, &d->conf, "t");
+	assert_int_equal(pthread_create(&thread, NULL, flood_main, &c), 0);
+	for (int i = 0; i < 5000; i++) {
+		struct json_object *o = client_answer(&c);
+
+		assert_non_null(o);
+		assert_true(control_has(o, "result"));
+		json_object_put(o);
+	}
+	(void)pthread_join(thread, NULL);
+	call_ok(&c, "ping", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+static void
+peer_that_does_not_read_is_left(void **state)
+{
+	static const char ping[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\n";
+	struct target_dir *d = *state;
+	struct client c;
+	uint64_t deadline = clock_deadline(WAIT_MS);
+
+	d->conf.heartbeat_timeout_ms = 100;
+	client_hello(&c, &d->conf, "t");
+	assert_int_equal(fcntl(c.fd, F_SETFL, O_NONBLOCK), 0);
+	while (send(c.fd, ping, sizeof(ping) - 1, MSG_NOSIGNAL) > 0 || errno == EAGAIN) {
+		assert_true(clock_left_ms(deadline) > 0);
+		(void)poll(NULL, 0, errno == EAGAIN ? 5 : 0);
+	}
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+	assert_logged(d, "has not read its answers");
+}
+
+/* ---- others ---- */
+
+static void
+status_shows_every_session(void **state)
+{
+	struct target_dir *d = *state;
+	struct client one, two;
+	struct json_object *o, *list, *entry = NULL;
+	const char *peer;
+
+	client_hello(&one, &d->conf, "one\\u00e9");
+	make_pool(&one, "a");
+	client_hello(&two, &d->conf, "two");
+	call_ok(&two, "pool.open", "{\"name\":\"a\",\"mode\":\"read\"}");
+	o = call(&two, REPL_OK, "status", "{}", NULL);
+	assert_int_equal(control_get_array(o, "sessions", 8, &list, NULL), 0);
+	assert_int_equal(json_object_array_length(list), 2);
+	for (size_t i = 0; i < 2; i++) {
+		entry = json_object_array_get_idx(list, i);
+		assert_int_equal(control_get_text(entry, "peer", 96, &peer, NULL), 0);
+		if (strcmp(peer, "two") == 0)
+			assert_text(entry, "pool", "a");
+		else
+			assert_string_equal(peer, "one??");
+	}
+	assert_int_equal(control_get_array(o, "pools", 64, &list, NULL), 0);
+	assert_int_equal(json_object_array_length(list), 1);
+	json_object_put(o);
+	assert_int_equal(client_hangup(&one), REPL_OK);
+	o = call(&two, REPL_OK, "status", "{}", NULL);
+	assert_int_equal(control_get_array(o, "sessions", 8, &list, NULL), 0);
+	assert_int_equal(json_object_array_length(list), 1);
+	json_object_put(o);
+	assert_int_equal(client_hangup(&two), REPL_OK);
+}
+
+static void
+sessions_are_limited(void **state)
+{
+	struct target_dir *d = *state;
+	struct client one, two;
+
+	d->conf.sessions_max = 1;
+	client_hello(&one, &d->conf, "one");
+	client_start(&two, &d->conf);
+	call_refused(&two, REPL_E_LIMIT, "hello", "{\"versions\":[1]}");
+	assert_int_equal(client_hangup(&one), REPL_OK);
+	call_ok(&two, "hello", "{\"versions\":[1]}");
+	assert_int_equal(client_hangup(&two), REPL_OK);
+}
+
+static void
+missing_pool_dir_is_told_to_the_peer(void **state)
+{
+	struct target_dir *d = *state;
+	struct conf conf = d->conf;
+	struct client c;
+	struct err e;
+
+	conf.pool_dir = NULL;
+	client_start(&c, &conf);
+	(void)call(&c, REPL_E_CONFIG, "hello", "{\"versions\":[1]}", &e);
+	assert_non_null(strstr(e.text, "pool-dir"));
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+/* ---- lanes ---- */
+
+static const char lanes_params[] = "{\"count\":9,\"msg_size\":1048576,\"depth\":4,"
+				   "\"providers\":[\"verbs\",\"tcp\"]}";
+
+static void
+lanes_are_granted_within_limits(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct json_object *o, *list;
+	uint64_t v;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	o = call(&c, REPL_OK, "lanes.open", lanes_params, NULL);
+	assert_text(o, "provider", "tcp");
+	assert_text(o, "address", "127.0.0.1");
+	assert_int_equal(control_get_u64(o, "port", 1, 65535, &v, NULL), 0);
+	assert_int_equal(control_get_u64(o, "msg_size", 16384, 16384, &v, NULL), 0);
+	assert_int_equal(control_get_array(o, "lanes", 64, &list, NULL), 0);
+	assert_int_equal(json_object_array_length(list), 4);
+	json_object_put(o);
+	call_refused(&c, REPL_E_PROTOCOL, "lanes.open", lanes_params);
+	call_ok(&c, "lanes.close", "{}");
+	call_refused(&c, REPL_E_PROTOCOL, "lanes.close", "{}");
+	call_ok(&c, "lanes.open", lanes_params);
+	call_ok(&c, "pool.close", "{}");
+	call_refused(&c, REPL_E_PROTOCOL, "lanes.close", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+	assert_state(&d->conf, "a", "up-to-date");
+}
+
+static void
+lanes_that_cannot_be_are_refused(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct rlimit old, low;
+	struct err e;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"read\"}");
+	(void)call(&c, REPL_E_REFUSED, "lanes.open",
+		   "{\"count\":1,\"msg_size\":4096,\"depth\":2,\"providers\":[\"verbs\"]}", &e);
+	assert_non_null(strstr(e.text, "verbs"));
+	call_refused(&c, REPL_E_INVAL, "lanes.open",
+		     "{\"count\":0,\"msg_size\":4096,\"depth\":2,\"providers\":[\"tcp\"]}");
+	call_refused(&c, REPL_E_INVAL, "lanes.open",
+		     "{\"count\":1,\"msg_size\":100,\"depth\":2,\"providers\":[\"tcp\"]}");
+	call_refused(&c, REPL_E_INVAL, "lanes.open",
+		     "{\"count\":1,\"msg_size\":4096,\"depth\":2,\"providers\":[1]}");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	low.rlim_cur = 40;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	(void)call(&c, REPL_E_LIMIT, "lanes.open", lanes_params, &e);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_non_null(strstr(e.text, "RLIMIT_NOFILE"));
+	assert_non_null(strstr(e.text, "40"));
+	assert_non_null(strstr(e.text, "64"));
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+/* ---- signals ---- */
+
+static void
+child_main(const struct conf *conf, int fd)
+{
+	sigset_t stop;
+	struct err e;
+
+	(void)sigemptyset(&stop);
+	(void)sigaddset(&stop, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &stop, NULL);
+	_exit(session_run(conf, fd, fd, &e) == REPL_E_LOST ? 7 : 1);
+}
+
+static void
+sigterm_closes_the_pool(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	int fds[2], status = 0;
+	pid_t pid;
+
+	memset(&c, 0, sizeof(c));
+	line_buf_init(&c.lines);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)close(fds[0]);
+		child_main(&d->conf, fds[1]);
+	}
+	(void)close(fds[1]);
+	c.fd = fds[0];
+	call_ok(&c, "hello", "{\"versions\":[1]}");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+	(void)close(c.fd);
+	line_buf_fini(&c.lines);
+	assert_state(&d->conf, "a", "unknown");
+	assert_logged(d, "stopped by a signal");
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(hello_comes_first_and_once),
+		T(no_common_version_names_both),
+		T(out_of_order_is_refused_and_survived),
+		T(unknown_method_is_told),
+		T(wrong_params_are_named),
+		T(wrong_hash_and_mark_are_refused),
+		T(invalid_request_keeps_the_session),
+		T(pool_lives_from_create_to_remove),
+		T(second_writer_learns_who_holds),
+		T(list_goes_on_after_a_page),
+		T(probe_tells_facts_with_sources),
+		T(broken_framing_ends_the_session),
+		T(huge_line_ends_the_session),
+		T(half_a_line_is_not_served),
+		T(unclean_end_marks_the_pool_unknown),
+		T(silence_ends_the_session),
+		T(missing_heartbeat_gives_up_the_pool),
+		T(flood_is_answered_message_by_message),
+		T(peer_that_does_not_read_is_left),
+		T(status_shows_every_session),
+		T(sessions_are_limited),
+		T(missing_pool_dir_is_told_to_the_peer),
+		T(lanes_are_granted_within_limits),
+		T(lanes_that_cannot_be_are_refused),
+		T(sigterm_closes_the_pool),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)unsetenv("SSH_CONNECTION");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
