@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The registry tells of live sessions only, and holds their number to the limit. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "registry.h"
+#include "tempdir.h"
+
+static char dir[TEMPDIR_MAX];
+static int pools;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	pools = open(dir, O_RDONLY | O_DIRECTORY);
+	return pools < 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	(void)close(pools);
+	tempdir_free(dir);
+	return 0;
+}
+
+static void
+put_entry(struct registry *r, int n)
+{
+	struct json_object *o = json_object_new_object();
+	struct err e;
+
+	assert_int_equal(json_object_object_add(o, "n", json_object_new_int(n)), 0);
+	assert_int_equal(registry_update(r, o, &e), 0);
+	json_object_put(o);
+}
+
+/* The sum of the entries' n, and their count in thousands. */
+static int
+listed(void)
+{
+	struct json_object *list, *n;
+	struct err e;
+	int sum = 0;
+
+	assert_int_equal(registry_list(pools, &list, &e), 0);
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		assert_true(json_object_object_get_ex(json_object_array_get_idx(list, i), "n", &n));
+		sum += 1000 + json_object_get_int(n);
+	}
+	json_object_put(list);
+	return sum;
+}
+
+static unsigned
+file_count(void)
+{
+	char command[TEMPDIR_MAX + 32];
+	unsigned count = 0;
+	FILE *f;
+
+	(void)snprintf(command, sizeof(command), "ls -A %s/.repld | wc -l", dir);
+	f = popen(command, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%u", &count), 1);
+	(void)pclose(f);
+	return count;
+}
+
+static void
+entries_come_change_and_go(void **state)
+{
+	struct registry *a = NULL, *b = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(listed(), 0);
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	assert_int_equal(listed(), 0);
+	put_entry(a, 1);
+	assert_int_equal(registry_join(pools, 4, &b, &e), 0);
+	put_entry(b, 20);
+	assert_int_equal(listed(), 2021);
+	put_entry(a, 300);
+	assert_int_equal(listed(), 2320);
+	registry_leave(a);
+	assert_int_equal(listed(), 1020);
+	registry_leave(b);
+	assert_int_equal(listed(), 0);
+	assert_int_equal(file_count(), 0);
+	registry_leave(NULL);
+}
+
+static void
+limit_counts_live_sessions(void **state)
+{
+	struct registry *a = NULL, *b = NULL, *c = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(registry_join(pools, 2, &a, &e), 0);
+	assert_int_equal(registry_join(pools, 2, &b, &e), 0);
+	assert_int_equal(registry_join(pools, 2, &c, &e), REPL_E_LIMIT);
+	assert_null(c);
+	assert_non_null(strstr(e.text, "sessions-max is 2"));
+	registry_leave(a);
+	assert_int_equal(registry_join(pools, 2, &c, &e), 0);
+	registry_leave(b);
+	registry_leave(c);
+}
+
+/* A child joins and is killed. */
+static void
+kill_a_session(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid == 0) {
+		struct registry *r = NULL;
+
+		if (registry_join(pools, 64, &r, NULL) == 0)
+			put_entry(r, 7);
+		(void)raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+}
+
+static void
+dead_sessions_are_removed(void **state)
+{
+	struct registry *a = NULL;
+	struct err e;
+
+	(void)state;
+	kill_a_session();
+	assert_int_equal(file_count(), 2);
+	assert_int_equal(registry_join(pools, 1, &a, &e), 0);
+	put_entry(a, 5);
+	assert_int_equal(file_count(), 2);
+	kill_a_session();
+	assert_int_equal(listed(), 1005);
+	assert_int_equal(file_count(), 2);
+	registry_leave(a);
+}
+
+static void
+overwrite(const char *suffix, const char *text, size_t len)
+{
+	char command[2 * TEMPDIR_MAX], path[2 * TEMPDIR_MAX];
+	FILE *f;
+
+	(void)snprintf(command, sizeof(command), "ls %s/.repld/*%s", dir, suffix);
+	f = popen(command, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%127s", path), 1);
+	(void)pclose(f);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite(text, 1, len, f), len);
+	(void)fclose(f);
+}
+
+/* What is no entry is passed over, however it looks. */
+static void
+garbage_is_no_entry(void **state)
+{
+	static char big[100000];
+	static const char *const texts[] = {"", "{", "[1]", "{\"n\":", "null", "\xff\xfe"};
+	struct registry *a = NULL;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	put_entry(a, 1);
+	for (unsigned i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		overwrite(".json", texts[i], strlen(texts[i]));
+		assert_int_equal(listed(), 0);
+	}
+	memset(big, '[', sizeof(big));
+	overwrite(".json", big, sizeof(big));
+	assert_int_equal(listed(), 0);
+	put_entry(a, 2);
+	assert_int_equal(mkdirat(pools, ".repld/x.lock", 0700), 0);
+	assert_int_equal(mkfifoat(pools, ".repld/fifo.lock", 0600), 0);
+	assert_int_equal(symlinkat("/etc/passwd", pools, ".repld/link.lock"), 0);
+	assert_int_equal(listed(), 1002);
+	registry_leave(a);
+}
+
+static void
+too_large_an_entry_is_refused(void **state)
+{
+	static char big[20000];
+	struct registry *a = NULL;
+	struct json_object *o;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	memset(big, 'x', sizeof(big) - 1);
+	o = json_object_new_string(big);
+	assert_int_equal(registry_update(a, o, &e), REPL_E_INVAL);
+	json_object_put(o);
+	registry_leave(a);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(entries_come_change_and_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(limit_counts_live_sessions, setup, teardown),
+		cmocka_unit_test_setup_teardown(dead_sessions_are_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(garbage_is_no_entry, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_large_an_entry_is_refused, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
