@@ -21,6 +21,10 @@
 struct pool_store;
 struct pool;
 
+/*
+ * What a reader is told. When the recorded writer was killed, meta already
+ * says so: not open, and unknown instead of up-to-date.
+ */
 struct pool_info {
 	char name[TARGET_POOL_MAX + 1];
 	struct sidecar meta;
@@ -34,16 +38,24 @@ int pool_store_new(const char *dir, struct pool_store **out, struct err *e);
 void pool_store_free(struct pool_store *s);
 int pool_store_dirfd(const struct pool_store *s);
 
+/*
+ * uuid NULL: a random one. Never replaces a file: EXISTS, also for a file of
+ * this name that has no sidecar. Directories in name are made, 0700.
+ */
 int pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
 		struct pool_info *info, struct err *e);
 int pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct err *e);
 
-/* Refused (BUSY) while a writer holds it. */
+/*
+ * Refused (BUSY) while a writer holds it; a reader keeps what it has open.
+ * Also for a damaged pool. Directories left empty are removed.
+ */
 int pool_remove(struct pool_store *s, const char *name, struct err *e);
 
 /*
  * Pools in name order whose name is greater than after (NULL: from the first),
- * at most max; *more says whether others follow. Damaged ones are listed too.
+ * at most max; *more says whether others follow. Damaged ones are listed too,
+ * a file without a sidecar among them; a sidecar without a pool is not.
  */
 int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsigned max,
 	      unsigned *count, bool *more, struct err *e);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "filesystem.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC 0x58465342
+#endif
+
+struct magic_row {
+	unsigned long magic;
+	const char *name;
+};
+
+static const struct magic_row magic_rows[] = {
+	{EXT4_SUPER_MAGIC, "ext4"},
+	{XFS_SUPER_MAGIC, "xfs"},
+	{BTRFS_SUPER_MAGIC, "btrfs"},
+	{TMPFS_MAGIC, "tmpfs"},
+	{RAMFS_MAGIC, "ramfs"},
+	{F2FS_SUPER_MAGIC, "f2fs"},
+	{OVERLAYFS_SUPER_MAGIC, "overlay"},
+	{NFS_SUPER_MAGIC, "nfs"},
+	{FUSE_SUPER_MAGIC, "fuse"},
+	{V9FS_MAGIC, "9p"},
+	{0x2fc12fc1, "zfs"},
+	{0xca451a4e, "bcachefs"},
+};
+
+static const char *
+magic_name(unsigned long magic)
+{
+	for (size_t i = 0; i < sizeof(magic_rows) / sizeof(magic_rows[0]); i++)
+		if (magic_rows[i].magic == magic)
+			return magic_rows[i].name;
+	return NULL;
+}
+
+void
+filesystem_name(int fd, char *out, size_t size)
+{
+	const char *name, *dax = "";
+	struct statfs fs;
+	struct statx stx;
+	struct stat st;
+	unsigned long magic;
+
+	if (fstat(fd, &st) != 0 || fstatfs(fd, &fs) != 0) {
+		(void)snprintf(out, size, "unknown");
+		return;
+	}
+	/* A device file lies on devtmpfs, which says it is tmpfs. */
+	if (S_ISCHR(st.st_mode)) {
+		(void)snprintf(out, size, "devdax");
+		return;
+	}
+	if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0 && (stx.stx_attributes & STATX_ATTR_DAX))
+		dax = "-dax";
+	magic = (unsigned long)fs.f_type & 0xffffffffUL;
+	name = magic_name(magic);
+	if (name)
+		(void)snprintf(out, size, "%s%s", name, dax);
+	else
+		(void)snprintf(out, size, "0x%lx%s", magic, dax);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* filesystem - what an open file lies on, as a word. */
+#ifndef REPLD_FILESYSTEM_H
+#define REPLD_FILESYSTEM_H
+
+#include <stddef.h>
+
+#define FILESYSTEM_NAME_MAX 32
+
+/* "ext4", "tmpfs", "xfs-dax", "devdax", ...; the magic number for an unknown one. */
+void filesystem_name(int fd, char *out, size_t size);
+
+#endif

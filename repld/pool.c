@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "poolstore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "filesystem.h"
+#include "lock.h"
+
+/* A reader that met an update looks again so often, so far apart. */
+#define SETTLE_TRIES 5
+#define SETTLE_MS    4
+
+struct pool {
+	struct pool_files files;
+	bool write;
+	char *path;
+	struct pool_info info;
+};
+
+int
+pool_store_new(const char *dir, struct pool_store **out, struct err *e)
+{
+	struct pool_store *s = calloc(1, sizeof(*s));
+	int rc = 0;
+
+	if (!s)
+		return err_set(e, REPL_E_NOMEM, "no memory for the pool store");
+	s->dirfd = -1;
+	s->dir = strdup(dir);
+	if (!s->dir) {
+		rc = err_set(e, REPL_E_NOMEM, "no memory for the pool store");
+		goto out;
+	}
+	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->dirfd < 0) {
+		rc = err_errno(
+			e, err_from_errno(errno), errno,
+			"pool directory '%s': make it with 'install -d -m 0700' and see that "
+			"this user may write it",
+			dir);
+		goto out;
+	}
+	pool_make_clean(s);
+	*out = s;
+	s = NULL;
+out:
+	pool_store_free(s);
+	return rc;
+}
+
+void
+pool_store_free(struct pool_store *s)
+{
+	if (!s)
+		return;
+	if (s->dirfd >= 0)
+		(void)close(s->dirfd);
+	free(s->dir);
+	free(s);
+}
+
+int
+pool_store_dirfd(const struct pool_store *s)
+{
+	return s->dirfd;
+}
+
+int
+pool_store_lock(struct pool_store *s, const char *name, struct err *e)
+{
+	if (lock_take(s->dirfd, LOCK_NAMES_MS))
+		return 0;
+	if (errno == EWOULDBLOCK)
+		return err_set(
+			e, REPL_E_BUSY,
+			"pool '%s': another session is making or removing a pool in '%s' and "
+			"does not come to an end: see 'replctl status'",
+			name, s->dir);
+	return err_errno(e, err_from_errno(errno), errno, "lock of '%s'", s->dir);
+}
+
+static void
+files_close(struct pool_files *f)
+{
+	/* The lock ends here even if a child has inherited the descriptor. */
+	if (f->sidecar_fd >= 0) {
+		lock_drop(f->sidecar_fd);
+		(void)close(f->sidecar_fd);
+	}
+	if (f->fd >= 0)
+		(void)close(f->fd);
+	f->fd = f->sidecar_fd = -1;
+}
+
+static int
+files_open(struct pool_store *s, const char *name, int flags, struct pool_files *f, struct err *e)
+{
+	struct pool_place place;
+	struct stat st;
+	int rc;
+
+	f->fd = f->sidecar_fd = -1;
+	rc = pool_place_open(s->dirfd, name, false, &place, e);
+	if (rc)
+		return rc;
+	rc = pool_file_open(&place, place.leaf, name, flags, &f->fd, &f->st, e);
+	if (rc)
+		goto out;
+	rc = pool_file_open(&place, place.sidecar, name, flags, &f->sidecar_fd, &st, e);
+	if (rc == REPL_E_NOT_FOUND)
+		rc = err_set(
+			e, REPL_E_CORRUPT,
+			"pool '%s': its sidecar '%s' is missing; the pool's own file is not "
+			"touched: copy it away, then remove the pool and make the replica anew",
+			name, place.sidecar);
+out:
+	if (rc)
+		files_close(f);
+	pool_place_close(&place);
+	return rc;
+}
+
+/* A pool that was removed, or removed and made again, between opening and locking. */
+static int
+check_present(const struct pool_files *f, const char *name, struct err *e)
+{
+	struct stat pool, sidecar;
+
+	if (fstat(f->fd, &pool) != 0 || fstat(f->sidecar_fd, &sidecar) != 0)
+		return err_errno(e, REPL_E_IO, errno, "pool '%s'", name);
+	if (pool.st_nlink == 0 || sidecar.st_nlink == 0)
+		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': was just removed", name);
+	return 0;
+}
+
+static int
+check_size(const struct pool_files *f, const struct pool_info *info, struct err *e)
+{
+	if ((uint64_t)f->st.st_size == info->meta.pool_size)
+		return 0;
+	return err_set(
+		e, REPL_E_CORRUPT,
+		"pool '%s': the file has %llu bytes, its sidecar says %llu: the file was cut or "
+		"grown by another hand; copy it away, then remove the pool and make the "
+		"replica anew",
+		info->name, (unsigned long long)f->st.st_size,
+		(unsigned long long)info->meta.pool_size);
+}
+
+/* Without news from its writer an up-to-date pool may have missed something. */
+static void
+writer_lost(struct sidecar *meta)
+{
+	if (meta->state == SIDECAR_UP_TO_DATE)
+		meta->state = SIDECAR_UNKNOWN;
+	meta->writer_open = false;
+}
+
+/*
+ * Read beside a writer: its update shows as a damaged or older copy for a
+ * moment, so what does not last is no damage.
+ */
+static int
+read_settled(const struct pool_files *f, struct pool_info *info, struct err *e)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_MS * (long)NS_PER_MS};
+	int rc;
+
+	for (int i = 0;; i++) {
+		rc = sidecar_read(f->sidecar_fd, &info->meta, &info->sidecar_damaged, e);
+		if ((!rc && !info->sidecar_damaged) || rc == REPL_E_VERSION || i == SETTLE_TRIES)
+			break;
+		(void)nanosleep(&pause, NULL);
+	}
+	return rc ? err_prefix(e, "pool '%s'", info->name) : 0;
+}
+
+/*
+ * What a reader is told. A recorded writer without its lock was killed: looked
+ * at once more under the lock, since it may have closed in between.
+ */
+static int
+read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
+{
+	int rc;
+
+	filesystem_name(f->fd, info->filesystem, sizeof(info->filesystem));
+	rc = read_settled(f, info, e);
+	if (!rc && info->meta.writer_open && flock(f->sidecar_fd, LOCK_SH | LOCK_NB) == 0) {
+		rc = read_settled(f, info, e);
+		if (!rc && info->meta.writer_open)
+			writer_lost(&info->meta);
+		lock_drop(f->sidecar_fd);
+	}
+	return rc ? rc : check_size(f, info, e);
+}
+
+static void
+info_init(struct pool_info *info, const char *name)
+{
+	memset(info, 0, sizeof(*info));
+	(void)snprintf(info->name, sizeof(info->name), "%s", name);
+}
+
+int
+pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct err *e)
+{
+	struct pool_files f;
+	int rc;
+
+	info_init(info, name);
+	rc = files_open(s, name, O_RDONLY, &f, e);
+	if (rc)
+		return rc;
+	rc = read_info(&f, info, e);
+	files_close(&f);
+	return rc;
+}
+
+/* The smallest names that are greater than after: one more than asked for. */
+struct listing {
+	const char *after;
+	char (*names)[TARGET_POOL_MAX + 1];
+	unsigned count, room;
+};
+
+static int
+listing_visit(void *ctx, int dir, const char *leaf, const char *name)
+{
+	struct listing *l = ctx;
+	unsigned at = l->count;
+
+	(void)dir;
+	(void)leaf;
+	/* What is no pool's name is no pool: sidecars, temporary and hidden files. */
+	if (pool_name_check(name, NULL) || (l->after && strcmp(name, l->after) <= 0))
+		return 0;
+	while (at > 0 && strcmp(l->names[at - 1], name) > 0)
+		at--;
+	if (at == l->room)
+		return 0;
+	if (l->count < l->room)
+		l->count++;
+	memmove(l->names[at + 1], l->names[at], (l->count - 1 - at) * sizeof(l->names[0]));
+	(void)snprintf(l->names[at], sizeof(l->names[at]), "%s", name);
+	return 0;
+}
+
+int
+pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsigned max,
+	  unsigned *count, bool *more, struct err *e)
+{
+	struct listing l = {.after = after, .room = max + 1};
+	struct err why;
+	int rc;
+
+	*count = 0;
+	*more = false;
+	l.names = calloc(l.room, sizeof(l.names[0]));
+	if (!l.names)
+		return err_set(e, REPL_E_NOMEM, "no memory for a list of %u pools", max);
+	rc = pool_walk(s->dirfd, listing_visit, &l, e);
+	for (unsigned i = 0; !rc && i < l.count && i < max; i++) {
+		struct pool_info *info = &infos[*count];
+
+		err_clear(&why);
+		/* Removed since the walk: it is not in the list. */
+		if (pool_info(s, l.names[i], info, &why) == REPL_E_NOT_FOUND)
+			continue;
+		(void)snprintf(info->damage, sizeof(info->damage), "%.255s", why.text);
+		(*count)++;
+	}
+	*more = !rc && l.count > max;
+	free(l.names);
+	return rc;
+}
+
+int
+pool_busy(int sidecar_fd, const char *name, struct err *e)
+{
+	struct sidecar meta;
+	bool repair;
+
+	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) == 0 && meta.writer_open &&
+	    meta.writer[0])
+		return err_set(e, REPL_E_BUSY, "pool '%s' is open for writing by %s", name,
+			       meta.writer);
+	return err_set(e, REPL_E_BUSY,
+		       "pool '%s' is in use by another session: see 'replctl status'", name);
+}
+
+static int
+writer_lock(struct pool_files *f, const char *name, struct err *e)
+{
+	if (lock_take(f->sidecar_fd, LOCK_WRITER_MS))
+		return check_present(f, name, e);
+	if (errno == EWOULDBLOCK)
+		return pool_busy(f->sidecar_fd, name, e);
+	return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", name);
+}
+
+/* Record the writer, and that the one before it did not close if that is so. */
+static int
+writer_enter(struct pool *p, const char *writer, struct err *e)
+{
+	struct sidecar *meta = &p->info.meta;
+	bool repair;
+	int rc;
+
+	rc = sidecar_read(p->files.sidecar_fd, meta, &repair, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	rc = check_size(&p->files, &p->info, e);
+	if (rc)
+		return rc;
+	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));
+	if (meta->writer_open)
+		writer_lost(meta);
+	meta->writer_open = true;
+	memset(meta->writer, 0, sizeof(meta->writer));
+	(void)snprintf(meta->writer, sizeof(meta->writer), "%s", writer ? writer : "");
+	meta->epoch++;
+	rc = sidecar_write(p->files.sidecar_fd, meta, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+static void
+pool_free(struct pool *p)
+{
+	if (!p)
+		return;
+	files_close(&p->files);
+	free(p->path);
+	free(p);
+}
+
+int
+pool_open(struct pool_store *s, const char *name, bool write, const char *writer, struct pool **out,
+	  struct err *e)
+{
+	struct pool *p = calloc(1, sizeof(*p));
+	int rc;
+
+	if (!p)
+		return err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
+	p->write = write;
+	info_init(&p->info, name);
+	p->files.fd = p->files.sidecar_fd = -1;
+	if (asprintf(&p->path, "%s/%s", s->dir, name) < 0) {
+		p->path = NULL;
+		rc = err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
+		goto out;
+	}
+	rc = files_open(s, name, write ? O_RDWR : O_RDONLY, &p->files, e);
+	if (rc)
+		goto out;
+	rc = write ? writer_lock(&p->files, name, e) : check_present(&p->files, name, e);
+	if (rc)
+		goto out;
+	rc = write ? writer_enter(p, writer, e) : read_info(&p->files, &p->info, e);
+	if (rc)
+		goto out;
+	*out = p;
+	p = NULL;
+out:
+	pool_free(p);
+	return rc;
+}
+
+int
+pool_fd(const struct pool *p)
+{
+	return p->files.fd;
+}
+
+const char *
+pool_path(const struct pool *p)
+{
+	return p->path;
+}
+
+const struct pool_info *
+pool_get_info(const struct pool *p)
+{
+	return &p->info;
+}
+
+int
+pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e)
+{
+	struct sidecar next = p->info.meta;
+	int rc;
+
+	if (!p->write)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' is open for reading: open it for writing", p->info.name);
+	next.state = state;
+	if (g)
+		next.generation = *g;
+	rc = sidecar_write(p->files.sidecar_fd, &next, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	p->info.meta = next;
+	return 0;
+}
+
+int
+pool_close(struct pool *p, bool clean, struct err *e)
+{
+	int rc = 0;
+
+	if (!p)
+		return 0;
+	if (p->write) {
+		if (!clean)
+			writer_lost(&p->info.meta);
+		p->info.meta.writer_open = false;
+		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
+		if (rc)
+			rc = err_prefix(e, "pool '%s': close", p->info.name);
+	}
+	pool_free(p);
+	return rc;
+}

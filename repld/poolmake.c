@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poolmake - pools come into being and go: the order of docs/POOL-FORMAT.md,
+ * section 2, which leaves after a kill at any point a whole pool, or a sidecar
+ * without a pool, which counts as nothing.
+ */
+#include "poolstore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "lock.h"
+#include "space.h"
+
+#define TEMP_PREFIX ".tmp-"
+#define TEMP_MAX    32
+#define SIZE_ALIGN  4096U
+
+/* A pool under way: two temporary files, locked so that others leave them alone. */
+struct making {
+	struct pool_place place;
+	const char *name;
+	char temp[TEMP_MAX];
+	char temp_sidecar[TEMP_MAX];
+	int fd;
+	int sidecar_fd;
+};
+
+static int
+get_random(void *out, size_t len, struct err *e)
+{
+	if (getrandom(out, len, 0) != (ssize_t)len)
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	return 0;
+}
+
+static int
+check_new_size(const char *name, uint64_t size, struct err *e)
+{
+	if (size == 0 || size % SIZE_ALIGN || size > INT64_MAX)
+		return err_set(e, REPL_E_INVAL,
+			       "pool '%s': size %llu is not a positive multiple of %u below 2^63",
+			       name, (unsigned long long)size, SIZE_ALIGN);
+	return 0;
+}
+
+static int
+sync_dir(const struct pool_place *p, const char *name, struct err *e)
+{
+	if (fsync(p->dir) != 0)
+		return err_errno(e, REPL_E_IO, errno, "pool '%s': sync of its directory", name);
+	return 0;
+}
+
+/* Whether there is a regular file; what is of another kind is refused. */
+static int
+look(const struct pool_place *p, const char *leaf, const char *name, bool *present, struct err *e)
+{
+	struct stat st;
+
+	*present = fstatat(p->dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!*present && errno != ENOENT)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': '%s'", name, leaf);
+	if (*present && !S_ISREG(st.st_mode))
+		return err_set(e, REPL_E_REFUSED, "pool '%s': '%s' is %s, not a regular file", name,
+			       leaf, file_kind(st.st_mode));
+	return 0;
+}
+
+static int
+check_absent(const struct pool_place *p, const char *name, struct err *e)
+{
+	bool pool, sidecar;
+	int rc;
+
+	rc = look(p, p->leaf, name, &pool, e);
+	if (!rc)
+		rc = look(p, p->sidecar, name, &sidecar, e);
+	if (rc || !pool)
+		return rc;
+	if (sidecar)
+		return err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
+	return err_set(
+		e, REPL_E_EXISTS,
+		"pool '%s': there is a file of this name that has no sidecar: move it away or "
+		"remove the pool first",
+		name);
+}
+
+static int
+temp_open(struct making *m, const char *temp, int *fd, struct err *e)
+{
+	*fd = path_open(m->place.dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (*fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': make a file",
+				 m->name);
+	if (!lock_take(*fd, 0))
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", m->name);
+	return 0;
+}
+
+/* Under the lock on names, so that nobody takes the new files for leftovers before they are locked.
+ */
+static int
+making_begin(struct pool_store *s, struct making *m, struct err *e)
+{
+	uint8_t random[8];
+	char hex[sizeof(random) * 2 + 1];
+	int rc;
+
+	rc = get_random(random, sizeof(random), e);
+	if (rc)
+		return rc;
+	hex_encode(random, sizeof(random), hex);
+	(void)snprintf(m->temp, sizeof(m->temp), TEMP_PREFIX "%s", hex);
+	(void)snprintf(m->temp_sidecar, sizeof(m->temp_sidecar), TEMP_PREFIX "%s" SIDECAR_SUFFIX,
+		       hex);
+	rc = pool_store_lock(s, m->name, e);
+	if (rc)
+		return rc;
+	rc = pool_place_open(s->dirfd, m->name, true, &m->place, e);
+	if (!rc)
+		rc = check_absent(&m->place, m->name, e);
+	if (!rc)
+		rc = temp_open(m, m->temp_sidecar, &m->sidecar_fd, e);
+	if (!rc)
+		rc = temp_open(m, m->temp, &m->fd, e);
+	lock_drop(s->dirfd);
+	return rc;
+}
+
+static int
+making_fill(struct making *m, struct sidecar *meta, struct err *e)
+{
+	int rc;
+
+	rc = space_allocate(m->fd, meta->pool_size, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", m->name);
+	if (fsync(m->fd) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': sync", m->name);
+	rc = sidecar_write(m->sidecar_fd, meta, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", m->name);
+	/* Beyond fdatasync: owner and mode. */
+	if (fsync(m->sidecar_fd) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': sync", m->name);
+	return 0;
+}
+
+/* Rename without replacing; by a second link where the file system can't. */
+static int
+rename_new(int dir, const char *from, const char *to)
+{
+	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -1;
+	if (linkat(dir, from, dir, to, 0) != 0)
+		return -1;
+	return unlinkat(dir, from, 0);
+}
+
+/* Under the lock on names. Until the last rename there is no pool of this name. */
+static int
+making_publish(struct making *m, struct err *e)
+{
+	const struct pool_place *p = &m->place;
+	int rc;
+
+	rc = check_absent(p, m->name, e);
+	if (rc)
+		return rc;
+	if (renameat(p->dir, m->temp_sidecar, p->dir, p->sidecar) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
+	rc = sync_dir(p, m->name, e);
+	if (!rc && rename_new(p->dir, m->temp, p->leaf) != 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
+	if (rc) {
+		(void)unlinkat(p->dir, p->sidecar, 0);
+		return rc;
+	}
+	m->temp[0] = '\0';
+	return sync_dir(p, m->name, e);
+}
+
+/* Leaves nothing of what was not published. */
+static void
+making_end(struct pool_store *s, struct making *m)
+{
+	if (m->sidecar_fd >= 0) {
+		(void)unlinkat(m->place.dir, m->temp_sidecar, 0);
+		lock_drop(m->sidecar_fd);
+		(void)close(m->sidecar_fd);
+	}
+	if (m->fd >= 0) {
+		if (m->temp[0])
+			(void)unlinkat(m->place.dir, m->temp, 0);
+		(void)close(m->fd);
+	}
+	pool_place_close(&m->place);
+	if (m->temp[0] && lock_take(s->dirfd, LOCK_NAMES_MS)) {
+		pool_place_prune(s->dirfd, m->name);
+		lock_drop(s->dirfd);
+	}
+}
+
+static int
+new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e)
+{
+	int rc = 0;
+
+	memset(meta, 0, sizeof(*meta));
+	meta->pool_size = size;
+	meta->state = SIDECAR_UP_TO_DATE;
+	meta->created_s = (uint64_t)time(NULL);
+	if (uuid) {
+		meta->pool_uuid = *uuid;
+		return 0;
+	}
+	rc = get_random(meta->pool_uuid.b, GEN_ID_SIZE, e);
+	/* A random UUID: version 4, variant 1. */
+	meta->pool_uuid.b[6] = (uint8_t)((meta->pool_uuid.b[6] & 0x0f) | 0x40);
+	meta->pool_uuid.b[8] = (uint8_t)((meta->pool_uuid.b[8] & 0x3f) | 0x80);
+	return rc;
+}
+
+int
+pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
+	    struct pool_info *info, struct err *e)
+{
+	struct making m = {.place = {.dir = -1}, .name = name, .fd = -1, .sidecar_fd = -1};
+	struct sidecar meta;
+	int rc;
+
+	rc = pool_name_check(name, e);
+	if (!rc)
+		rc = check_new_size(name, size, e);
+	if (!rc)
+		rc = new_meta(size, uuid, &meta, e);
+	if (rc)
+		return rc;
+	rc = making_begin(s, &m, e);
+	if (rc)
+		goto out;
+	rc = making_fill(&m, &meta, e);
+	if (rc)
+		goto out;
+	rc = pool_store_lock(s, name, e);
+	if (rc)
+		goto out;
+	rc = making_publish(&m, e);
+	lock_drop(s->dirfd);
+out:
+	making_end(s, &m);
+	return rc ? rc : pool_info(s, name, info, e);
+}
+
+static int
+unlink_file(const struct pool_place *p, const char *leaf, const char *name, struct err *e)
+{
+	if (unlinkat(p->dir, leaf, 0) != 0 && errno != ENOENT)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': remove '%s'", name,
+				 leaf);
+	return sync_dir(p, name, e);
+}
+
+/* Under the lock on names. A pool without a sidecar, and the reverse, can be removed too. */
+static int
+remove_files(const struct pool_place *p, const char *name, struct err *e)
+{
+	bool pool, sidecar;
+	struct stat st;
+	int fd = -1;
+	int rc;
+
+	rc = look(p, p->leaf, name, &pool, e);
+	if (!rc)
+		rc = look(p, p->sidecar, name, &sidecar, e);
+	if (rc)
+		return rc;
+	if (!pool && !sidecar)
+		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
+	if (sidecar) {
+		rc = pool_file_open(p, p->sidecar, name, O_RDONLY, &fd, &st, e);
+		if (rc)
+			return rc;
+		if (!lock_take(fd, LOCK_WRITER_MS)) {
+			rc = pool_busy(fd, name, e);
+			goto out;
+		}
+	}
+	rc = unlink_file(p, p->leaf, name, e);
+	if (!rc)
+		rc = unlink_file(p, p->sidecar, name, e);
+out:
+	if (fd >= 0)
+		(void)close(fd);
+	return rc;
+}
+
+int
+pool_remove(struct pool_store *s, const char *name, struct err *e)
+{
+	struct pool_place place;
+	int rc;
+
+	rc = pool_store_lock(s, name, e);
+	if (rc)
+		return rc;
+	rc = pool_place_open(s->dirfd, name, false, &place, e);
+	if (!rc) {
+		rc = remove_files(&place, name, e);
+		pool_place_close(&place);
+	}
+	if (!rc)
+		pool_place_prune(s->dirfd, name);
+	lock_drop(s->dirfd);
+	return rc;
+}
+
+static int
+clean_visit(void *ctx, int dir, const char *leaf, const char *name)
+{
+	int fd;
+
+	if (strncmp(leaf, TEMP_PREFIX, strlen(TEMP_PREFIX)) != 0)
+		return 0;
+	fd = path_open(dir, leaf, O_RDONLY, 0);
+	if (fd < 0)
+		return 0;
+	if (lock_take(fd, 0)) {
+		struct pool_store *s = ctx;
+
+		(void)unlinkat(dir, leaf, 0);
+		pool_place_prune(s->dirfd, name);
+	}
+	(void)close(fd);
+	return 0;
+}
+
+void
+pool_make_clean(struct pool_store *s)
+{
+	if (!lock_take(s->dirfd, 0))
+		return;
+	(void)pool_walk(s->dirfd, clean_visit, s, NULL);
+	lock_drop(s->dirfd);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "space.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define ZEROS_SIZE (1U << 20)
+
+static uint64_t
+free_bytes(int fd)
+{
+	struct statvfs vfs;
+	uint64_t bytes;
+
+	/* A file system without a bound of its own says it has no blocks at all. */
+	if (fstatvfs(fd, &vfs) != 0 || vfs.f_blocks == 0 ||
+	    __builtin_mul_overflow((uint64_t)vfs.f_bavail, (uint64_t)vfs.f_frsize, &bytes))
+		return UINT64_MAX;
+	return bytes;
+}
+
+static int
+no_space(uint64_t size, uint64_t have, struct err *e)
+{
+	return err_set(
+		e, REPL_E_NOSPC,
+		"%llu bytes are wanted and %llu are free: choose a smaller size or make room",
+		(unsigned long long)size, (unsigned long long)have);
+}
+
+/* Exceeding it would raise SIGXFSZ. */
+static int
+check_limit(uint64_t size, struct err *e)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+	    size <= limit.rlim_cur)
+		return 0;
+	return err_set(e, REPL_E_LIMIT,
+		       "the limit on the size of files is %llu bytes, the pool needs %llu: raise "
+		       "'fsize' in limits.conf",
+		       (unsigned long long)limit.rlim_cur, (unsigned long long)size);
+}
+
+static int
+write_failed(int fd, uint64_t size, int errnum, struct err *e)
+{
+	if (errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG)
+		return no_space(size, free_bytes(fd), e);
+	return err_errno(e, err_from_errno(errnum), errnum, "allocate %llu bytes",
+			 (unsigned long long)size);
+}
+
+static int
+write_zeros(int fd, uint64_t size, struct err *e)
+{
+	uint8_t *zeros = calloc(1, ZEROS_SIZE);
+	uint64_t done = 0;
+	int rc = 0;
+
+	if (!zeros)
+		return err_set(e, REPL_E_NOMEM, "no memory for %u bytes", ZEROS_SIZE);
+	while (done < size && !rc) {
+		size_t len = size - done < ZEROS_SIZE ? (size_t)(size - done) : ZEROS_SIZE;
+		ssize_t n = pwrite(fd, zeros, len, (off_t)done);
+
+		if (n > 0)
+			done += (uint64_t)n;
+		else if (n == 0 || errno != EINTR)
+			rc = write_failed(fd, size, n == 0 ? ENOSPC : errno, e);
+	}
+	free(zeros);
+	return rc;
+}
+
+int
+space_allocate(int fd, uint64_t size, struct err *e)
+{
+	int errnum = 0;
+	int rc;
+
+	rc = check_limit(size, e);
+	if (rc)
+		return rc;
+	/* Asked first: an attempt would take the space of others until it fails. */
+	if (size > free_bytes(fd))
+		return no_space(size, free_bytes(fd), e);
+	do {
+		errnum = fallocate(fd, 0, 0, (off_t)size) == 0 ? 0 : errno;
+	} while (errnum == EINTR);
+	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
+		return write_zeros(fd, size, e);
+	return errnum ? write_failed(fd, size, errnum, e) : 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* space - allocate a file's space on media, so that no later write meets a full disk. */
+#ifndef REPLD_SPACE_H
+#define REPLD_SPACE_H
+
+#include <stdint.h>
+
+#include "err.h"
+
+/*
+ * Make the empty file fd size bytes of zeros that are really there.
+ * REPL_E_NOSPC names the bytes wanted and free, REPL_E_LIMIT the limit on
+ * the size of files. The file may then be partly filled.
+ */
+int space_allocate(int fd, uint64_t size, struct err *e);
+
+#endif

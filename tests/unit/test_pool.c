@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A pool is created, listed, opened and removed whole, or refused with the reason. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "pool.h"
+#include "tempdir.h"
+
+#define SIZE (16U * 4096)
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct err err;
+
+static void
+store_reopen(void)
+{
+	pool_store_free(store);
+	store = NULL;
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	store_reopen();
+	return 0;
+}
+
+static int
+setup_on_disk(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 1), 0);
+	store_reopen();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static int
+top(void)
+{
+	return pool_store_dirfd(store);
+}
+
+static void
+create(const char *name)
+{
+	if (pool_create(store, name, SIZE, NULL, &info, &err))
+		fail_msg("create %s: %s", name, err.text);
+}
+
+static bool
+present(const char *name)
+{
+	struct stat st;
+
+	return fstatat(top(), name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void
+put_file(const char *name, off_t size)
+{
+	int fd = openat(top(), name, O_WRONLY | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, size), 0);
+	(void)close(fd);
+}
+
+/* Overwrite one byte of each copy, or of one. */
+static void
+damage(const char *sidecar, bool first, bool second)
+{
+	int fd = openat(top(), sidecar, O_WRONLY);
+
+	assert_true(fd >= 0);
+	if (first)
+		assert_int_equal(pwrite(fd, "\xee", 1, 30), 1);
+	if (second)
+		assert_int_equal(pwrite(fd, "\xee", 1, SIDECAR_SLOT_SIZE + 30), 1);
+	(void)close(fd);
+}
+
+static void
+expect(int rc, int code, const char *text)
+{
+	if (rc != code || !strstr(err.text, text))
+		fail_msg("%d, '%s': not %d with '%s'", rc, err.text, code, text);
+}
+
+static void
+created_pool_is_whole_and_private(void **state)
+{
+	struct gen_id uuid = {.b = {1, 2, 3}};
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "eu/orders.pool", SIZE, &uuid, &info, &err), 0);
+	assert_string_equal(info.name, "eu/orders.pool");
+	assert_true(gen_id_equal(&info.meta.pool_uuid, &uuid));
+	assert_true(gen_id_is_nil(&info.meta.generation.current));
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+	assert_int_equal(info.meta.pool_size, SIZE);
+	assert_false(info.meta.writer_open);
+	assert_false(info.sidecar_damaged);
+	assert_true(strlen(info.filesystem) > 0);
+	assert_int_equal(fstatat(top(), "eu/orders.pool", &st, 0), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	assert_int_equal(st.st_size, SIZE);
+	assert_true(st.st_blocks * 512 >= SIZE);
+	assert_int_equal(fstatat(top(), "eu/orders.pool.repl", &st, 0), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0600);
+	assert_int_equal(fstatat(top(), "eu", &st, 0), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+	expect(pool_create(store, "eu/orders.pool", SIZE, NULL, &info, &err), REPL_E_EXISTS,
+	       "already exists");
+}
+
+static void
+random_uuids_differ(void **state)
+{
+	struct pool_info other;
+
+	(void)state;
+	create("a");
+	assert_int_equal(pool_create(store, "b", SIZE, NULL, &other, &err), 0);
+	assert_false(gen_id_equal(&info.meta.pool_uuid, &other.meta.pool_uuid));
+	assert_int_equal(info.meta.pool_uuid.b[6] >> 4, 4);
+}
+
+static void
+bad_sizes_are_refused_and_leave_nothing(void **state)
+{
+	static const uint64_t sizes[] = {0, 1, 4095, 4097, 1ULL << 63, UINT64_MAX};
+	char text[32];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		(void)snprintf(text, sizeof(text), "size %llu", (unsigned long long)sizes[i]);
+		expect(pool_create(store, "n/p", sizes[i], NULL, &info, &err), REPL_E_INVAL, text);
+	}
+	expect(pool_create(store, "n/p", 1ULL << 62, NULL, &info, &err), REPL_E_NOSPC,
+	       "4611686018427387904 bytes are wanted");
+	assert_false(present("n"));
+}
+
+static void
+names_that_lead_out_are_refused_everywhere(void **state)
+{
+	static const char *const names[] = {"../out",   "/etc/out", "",        "a/../../out",
+					    ".repld/x", "link",     "dir/out", "fifo",
+					    "sub",      "dangling"};
+	struct pool *p = NULL;
+
+	(void)state;
+	assert_int_equal(symlinkat("/etc/passwd", top(), "link"), 0);
+	assert_int_equal(symlinkat("/etc", top(), "dir"), 0);
+	assert_int_equal(symlinkat("nowhere", top(), "dangling"), 0);
+	assert_int_equal(mkfifoat(top(), "fifo", 0600), 0);
+	assert_int_equal(mkdirat(top(), "sub", 0700), 0);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		int want = i < 5 ? REPL_E_INVAL : REPL_E_REFUSED;
+
+		assert_int_equal(pool_create(store, names[i], SIZE, NULL, &info, &err), want);
+		assert_int_equal(pool_info(store, names[i], &info, &err), want);
+		assert_int_equal(pool_open(store, names[i], true, "w", &p, &err), want);
+		assert_int_equal(pool_remove(store, names[i], &err), want);
+		assert_null(p);
+	}
+	expect(pool_info(store, "fifo", &info, &err), REPL_E_REFUSED, "is a FIFO");
+	expect(pool_info(store, "sub", &info, &err), REPL_E_REFUSED, "is a directory");
+	expect(pool_info(store, "link", &info, &err), REPL_E_REFUSED, "is a symbolic link");
+	expect(pool_info(store, "absent", &info, &err), REPL_E_NOT_FOUND, "not found");
+	expect(pool_info(store, "no/where", &info, &err), REPL_E_NOT_FOUND, "not found");
+}
+
+static void
+sidecar_that_is_no_file_is_refused(void **state)
+{
+	(void)state;
+	create("p");
+	assert_int_equal(unlinkat(top(), "p.repl", 0), 0);
+	assert_int_equal(symlinkat("/etc/passwd", top(), "p.repl"), 0);
+	expect(pool_info(store, "p", &info, &err), REPL_E_REFUSED, "'p.repl' is a symbolic link");
+	assert_int_equal(mkfifoat(top(), "q.repl", 0600), 0);
+	expect(pool_create(store, "q", SIZE, NULL, &info, &err), REPL_E_REFUSED, "is a FIFO");
+}
+
+static void
+writer_is_recorded_and_fenced(void **state)
+{
+	struct pool *p, *reader;
+
+	(void)state;
+	create("p");
+	assert_int_equal(pool_open(store, "p", true, "ann@one pid 7", &p, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.epoch, 1);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_true(info.meta.writer_open);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+	assert_string_equal(info.meta.writer, "ann@one pid 7");
+	assert_int_equal(pool_open(store, "p", false, "bob", &reader, &err), 0);
+	expect(pool_mark(reader, SIDECAR_OUTDATED, NULL, &err), REPL_E_REFUSED, "for reading");
+	assert_int_equal(pool_close(reader, true, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_false(info.meta.writer_open);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+	assert_int_equal(pool_open(store, "p", true, "bob", &p, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.epoch, 2);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(pool_close(NULL, true, &err), 0);
+}
+
+static void
+second_writer_learns_who_holds_the_pool(void **state)
+{
+	struct pool *p, *second = NULL;
+
+	(void)state;
+	create("p");
+	assert_int_equal(pool_open(store, "p", true, "ann@one pid 7", &p, &err), 0);
+	expect(pool_open(store, "p", true, "bob", &second, &err), REPL_E_BUSY, "ann@one pid 7");
+	expect(pool_remove(store, "p", &err), REPL_E_BUSY, "ann@one pid 7");
+	assert_null(second);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(pool_open(store, "p", true, "bob", &second, &err), 0);
+	assert_int_equal(pool_close(second, true, &err), 0);
+}
+
+static void
+removed_pool_stays_for_its_reader(void **state)
+{
+	struct pool *reader;
+	char byte = 1;
+
+	(void)state;
+	create("eu/west/p");
+	create("eu/q");
+	assert_int_equal(pool_open(store, "eu/west/p", false, NULL, &reader, &err), 0);
+	assert_int_equal(pool_remove(store, "eu/west/p", &err), 0);
+	assert_int_equal(pread(pool_fd(reader), &byte, 1, SIZE - 1), 1);
+	assert_int_equal(byte, 0);
+	assert_int_equal(pool_close(reader, true, &err), 0);
+	assert_false(present("eu/west"));
+	assert_true(present("eu/q"));
+	expect(pool_remove(store, "eu/west/p", &err), REPL_E_NOT_FOUND, "not found");
+	assert_int_equal(pool_remove(store, "eu/q", &err), 0);
+	assert_false(present("eu"));
+}
+
+/* What state a pool has after its writer is gone. */
+static enum sidecar_state
+after_close(enum sidecar_state marked, bool clean)
+{
+	struct generation g = {.current = {.b = {9}}, .history = {{.b = {8}}}};
+	struct pool *p;
+
+	assert_int_equal(pool_open(store, "p", true, "w", &p, &err), 0);
+	assert_int_equal(pool_mark(p, marked, &g, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.state, marked);
+	assert_int_equal(pool_close(p, clean, &err), 0);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_false(info.meta.writer_open);
+	assert_memory_equal(&info.meta.generation, &g, sizeof(g));
+	return info.meta.state;
+}
+
+static void
+marks_last_and_an_unclean_end_is_unknown_unless_worse(void **state)
+{
+	(void)state;
+	create("p");
+	for (int s = SIDECAR_UP_TO_DATE; s <= SIDECAR_UNKNOWN; s++) {
+		enum sidecar_state marked = (enum sidecar_state)s;
+
+		assert_int_equal(after_close(marked, true), marked);
+		assert_int_equal(after_close(marked, false),
+				 marked == SIDECAR_UP_TO_DATE ? SIDECAR_UNKNOWN : marked);
+	}
+}
+
+static void
+killed_writer_is_not_taken_for_up_to_date(void **state)
+{
+	struct pool *p;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	create("p");
+	pid = fork();
+	if (pid == 0) {
+		(void)!pool_open(store, "p", true, "victim", &p, NULL);
+		(void)raise(SIGKILL);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+	assert_false(info.meta.writer_open);
+	assert_string_equal(info.meta.writer, "victim");
+	assert_int_equal(pool_open(store, "p", true, "next", &p, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_UNKNOWN);
+	assert_int_equal(pool_get_info(p)->meta.epoch, 2);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+}
+
+static void
+file_of_another_size_is_corrupt_and_names_both(void **state)
+{
+	struct pool *p = NULL;
+
+	(void)state;
+	create("p");
+	for (int grown = 0; grown < 2; grown++) {
+		put_file("p", grown ? SIZE + 4096 : SIZE - 1);
+		expect(pool_open(store, "p", true, "w", &p, &err), REPL_E_CORRUPT, "65536");
+		expect(pool_open(store, "p", false, "w", &p, &err), REPL_E_CORRUPT, "65536");
+		expect(pool_info(store, "p", &info, &err), REPL_E_CORRUPT,
+		       grown ? "has 69632 bytes" : "has 65535 bytes");
+	}
+	put_file("p", SIZE);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_int_equal(info.meta.epoch, 0);
+}
+
+static void
+one_damaged_copy_is_told_and_mended_by_the_next_writer(void **state)
+{
+	struct pool *p;
+
+	(void)state;
+	create("p");
+	for (int copy = 0; copy < 2; copy++) {
+		damage("p.repl", copy == 0, copy == 1);
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		assert_true(info.sidecar_damaged);
+		assert_int_equal(pool_open(store, "p", true, "w", &p, &err), 0);
+		assert_int_equal(pool_close(p, true, &err), 0);
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		assert_false(info.sidecar_damaged);
+	}
+}
+
+static void
+damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
+{
+	struct pool_info infos[8];
+	struct pool *p = NULL;
+	unsigned count;
+	bool more;
+
+	(void)state;
+	create("both");
+	create("cut");
+	create("good");
+	create("lone");
+	damage("both.repl", true, true);
+	put_file("cut", 4096);
+	assert_int_equal(unlinkat(top(), "lone.repl", 0), 0);
+	put_file("orphan.repl", SIDECAR_SIZE);
+	assert_int_equal(pool_list(store, NULL, infos, 8, &count, &more, &err), 0);
+	assert_int_equal(count, 4);
+	assert_non_null(strstr(infos[0].damage, "both copies are damaged"));
+	assert_non_null(strstr(infos[1].damage, "has 4096 bytes"));
+	assert_string_equal(infos[2].damage, "");
+	assert_non_null(strstr(infos[3].damage, "sidecar 'lone.repl' is missing"));
+	expect(pool_open(store, "both", true, "w", &p, &err), REPL_E_CORRUPT, "copy it away");
+	expect(pool_create(store, "both", SIZE, NULL, &info, &err), REPL_E_EXISTS, "exists");
+	expect(pool_create(store, "lone", SIZE, NULL, &info, &err), REPL_E_EXISTS, "no sidecar");
+	expect(pool_info(store, "orphan", &info, &err), REPL_E_NOT_FOUND, "not found");
+	create("orphan");
+	assert_int_equal(pool_remove(store, "both", &err), 0);
+	assert_int_equal(pool_remove(store, "cut", &err), 0);
+	assert_int_equal(pool_remove(store, "lone", &err), 0);
+	create("both");
+	create("lone");
+	assert_int_equal(pool_list(store, NULL, infos, 8, &count, &more, &err), 0);
+	assert_int_equal(count, 4);
+}
+
+static void
+list_pages_in_name_order_and_hides_the_rest(void **state)
+{
+	static const char *const names[] = {"a", "a.b", "a/1", "a/2/x", "b", "c", "zz"};
+	struct pool_info infos[8];
+	char after[TARGET_POOL_MAX + 1];
+	unsigned count;
+	bool more;
+
+	(void)state;
+	/* "a" can't be a pool and a directory. */
+	for (unsigned i = 7; i-- > 1;)
+		create(names[i]);
+	assert_int_equal(mkdirat(top(), ".repld", 0700), 0);
+	put_file(".repld/1.json", 2);
+	put_file(".hidden", 4096);
+	put_file("bell\a", 4096);
+	assert_int_equal(mkfifoat(top(), "fifo", 0600), 0);
+	assert_int_equal(symlinkat("b", top(), "link"), 0);
+	for (unsigned max = 1; max <= 8; max++) {
+		unsigned seen = 1;
+
+		after[0] = '\0';
+		do {
+			assert_int_equal(pool_list(store, after[0] ? after : NULL, infos, max,
+						   &count, &more, &err),
+					 0);
+			for (unsigned i = 0; i < count; i++)
+				assert_string_equal(infos[i].name, names[seen++]);
+			if (count)
+				(void)snprintf(after, sizeof(after), "%s", infos[count - 1].name);
+			assert_int_equal(more, seen < 7);
+		} while (more);
+		assert_int_equal(seen, 7);
+	}
+}
+
+static void
+store_needs_its_directory(void **state)
+{
+	struct pool_store *s = NULL;
+
+	(void)state;
+	expect(pool_store_new("/nonexistent/pools", &s, &err), REPL_E_NOT_FOUND,
+	       "/nonexistent/pools");
+	assert_null(s);
+}
+
+/* In a mount namespace of its own, so that nothing stays behind. */
+static void
+mount_small(const char *type, const char *options)
+{
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("none", dir, type, 0, options) != 0) {
+		print_message("skipped: %s can't be mounted here\n", type);
+		skip();
+	}
+	store_reopen();
+}
+
+static void
+full_disk_is_told_before_and_leaves_nothing(void **state)
+{
+	(void)state;
+	mount_small("tmpfs", "size=1M");
+	expect(pool_create(store, "n/p", 4U << 20, NULL, &info, &err), REPL_E_NOSPC,
+	       "4194304 bytes are wanted");
+	assert_non_null(strstr(err.text, "are free"));
+	assert_false(present("n"));
+	create("p");
+	/* The size fits, its sidecar does not: the disk is full on the way. */
+	expect(pool_create(store, "q", (1U << 20) - SIZE - SIDECAR_SIZE, NULL, &info, &err),
+	       REPL_E_NOSPC, "");
+	assert_false(present("q"));
+	assert_false(present("q.repl"));
+	pool_store_free(store);
+	store = NULL;
+	assert_int_equal(umount(dir), 0);
+}
+
+static void
+space_is_written_where_it_can_not_be_reserved(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	mount_small("ramfs", NULL);
+	create("p");
+	assert_int_equal(fstatat(top(), "p", &st, 0), 0);
+	assert_int_equal(st.st_size, SIZE);
+	assert_string_equal(info.filesystem, "ramfs");
+	pool_store_free(store);
+	store = NULL;
+	assert_int_equal(umount(dir), 0);
+}
+
+static void
+limit_on_file_size_is_named(void **state)
+{
+	struct rlimit old, low;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	low = old;
+	low.rlim_cur = 4096;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+	expect(pool_create(store, "p", SIZE, NULL, &info, &err), REPL_E_LIMIT,
+	       "is 4096 bytes, the pool needs 65536");
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	create("p");
+}
+
+static void
+leftovers_go_unless_somebody_is_at_it(void **state)
+{
+	int fd;
+
+	(void)state;
+	create("eu/p");
+	put_file("eu/.tmp-0123456789abcdef", 4096);
+	put_file("eu/.tmp-0123456789abcdef.repl", 4096);
+	put_file("eu/.tmp-fedcba9876543210", 4096);
+	assert_int_equal(mkdirat(top(), "us", 0700), 0);
+	put_file("us/.tmp-0123456789abcdef", 4096);
+	fd = openat(top(), "eu/.tmp-fedcba9876543210", O_RDONLY);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	store_reopen();
+	assert_false(present("eu/.tmp-0123456789abcdef"));
+	assert_false(present("eu/.tmp-0123456789abcdef.repl"));
+	assert_true(present("eu/.tmp-fedcba9876543210"));
+	assert_false(present("us"));
+	(void)close(fd);
+	store_reopen();
+	assert_false(present("eu/.tmp-fedcba9876543210"));
+	assert_int_equal(pool_info(store, "eu/p", &info, &err), 0);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(created_pool_is_whole_and_private),
+		cmocka_unit_test_setup_teardown(created_pool_is_whole_and_private, setup_on_disk,
+						teardown),
+		T(random_uuids_differ),
+		T(bad_sizes_are_refused_and_leave_nothing),
+		T(names_that_lead_out_are_refused_everywhere),
+		T(sidecar_that_is_no_file_is_refused),
+		T(writer_is_recorded_and_fenced),
+		T(second_writer_learns_who_holds_the_pool),
+		T(removed_pool_stays_for_its_reader),
+		T(marks_last_and_an_unclean_end_is_unknown_unless_worse),
+		T(killed_writer_is_not_taken_for_up_to_date),
+		T(file_of_another_size_is_corrupt_and_names_both),
+		T(one_damaged_copy_is_told_and_mended_by_the_next_writer),
+		T(damaged_pools_are_listed_can_be_removed_and_are_never_replaced),
+		T(list_pages_in_name_order_and_hides_the_rest),
+		T(store_needs_its_directory),
+		T(full_disk_is_told_before_and_leaves_nothing),
+		T(space_is_written_where_it_can_not_be_reserved),
+		T(limit_on_file_size_is_named),
+		T(leftovers_go_unless_somebody_is_at_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
