@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <linux/magic.h>
 
+#include "filesystem.h"
 #include "probe_sysfs.h"
 
 /* What fstat, statx and fstatfs tell of the pool. */
@@ -24,6 +25,7 @@ struct probe_file {
 	bool device; /* devdax */
 	bool memory; /* tmpfs, ramfs */
 	bool dax;
+	char filesystem[FILESYSTEM_NAME_MAX];
 };
 
 struct probe_cpu {
@@ -67,45 +69,6 @@ profile_from_seen(struct profile *p, enum profile_field f, const struct probe_se
 
 /* ---- the file ---- */
 
-struct magic_row {
-	unsigned long magic;
-	const char *name;
-};
-
-static const struct magic_row magic_rows[] = {
-	{EXT4_SUPER_MAGIC, "ext4"},
-	{XFS_SUPER_MAGIC, "xfs"},
-	{BTRFS_SUPER_MAGIC, "btrfs"},
-	{TMPFS_MAGIC, "tmpfs"},
-	{RAMFS_MAGIC, "ramfs"},
-	{F2FS_SUPER_MAGIC, "f2fs"},
-	{OVERLAYFS_SUPER_MAGIC, "overlay"},
-	{NFS_SUPER_MAGIC, "nfs"},
-	{FUSE_SUPER_MAGIC, "fuse"},
-	{V9FS_MAGIC, "9p"},
-	{0x2fc12fc1, "zfs"},
-	{0xca451a4e, "bcachefs"},
-};
-
-static void
-filesystem_name(const struct probe_file *file, char *out, size_t size)
-{
-	unsigned long magic = (unsigned long)file->fs.f_type & 0xffffffffUL;
-	const char *dax = file->dax ? "-dax" : "";
-
-	if (file->device) {
-		(void)snprintf(out, size, "devdax");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(magic_rows) / sizeof(magic_rows[0]); i++) {
-		if (magic_rows[i].magic == magic) {
-			(void)snprintf(out, size, "%s%s", magic_rows[i].name, dax);
-			return;
-		}
-	}
-	(void)snprintf(out, size, "0x%lx%s", magic, dax);
-}
-
 static int
 file_look(int fd, struct probe_file *file, struct err *e)
 {
@@ -117,6 +80,7 @@ file_look(int fd, struct probe_file *file, struct err *e)
 		return err_errno(e, REPL_E_IO, errno, "probe: fstat");
 	if (fstatfs(fd, &file->fs) != 0)
 		return err_errno(e, REPL_E_IO, errno, "probe: fstatfs");
+	filesystem_name(fd, file->filesystem, sizeof(file->filesystem));
 	/* A device file lies on devtmpfs, which says it is tmpfs. */
 	file->device = S_ISCHR(file->st.st_mode);
 	magic = (unsigned long)file->fs.f_type & 0xffffffffUL;
@@ -129,7 +93,8 @@ file_look(int fd, struct probe_file *file, struct err *e)
 static void
 file_facts(const struct probe_file *file, struct probe *p)
 {
-	filesystem_name(file, p->profile.filesystem, sizeof(p->profile.filesystem));
+	(void)snprintf(p->profile.filesystem, sizeof(p->profile.filesystem), "%s",
+		       file->filesystem);
 	fact_add(p, "filesystem", "fstatfs", "%s", p->profile.filesystem);
 	if (file->device)
 		return;
