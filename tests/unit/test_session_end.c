@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A session ends on silence and on what it can't trust, and never calls a torn pool whole. */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "clock.h"
+#include "session_client.h"
+
+/* ---- ends ---- */
+
+static void
+assert_ends_with_null_id(struct client *c)
+{
+	struct json_object *o = client_answer(c), *id;
+
+	assert_non_null(o);
+	assert_true(json_object_object_get_ex(o, "id", &id));
+	assert_null(id);
+	assert_true(control_has(o, "error"));
+	json_object_put(o);
+	assert_null(client_answer(c));
+	assert_int_equal(client_join(c), REPL_E_PROTOCOL);
+}
+
+static void
+broken_framing_ends_the_session(void **state)
+{
+	static const char *const lines[] = {
+		"garbage\n",
+		"\n",
+		"[]\n",
+		"{\"a\":1} {}\n",
+		"\x16\x03\x01\x02\n",
+		"{\"a\":\n",
+		"{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":{\"a\":1}}}}}}}}}\n",
+	};
+	struct target_dir *d = *state;
+	struct client c;
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		client_hello(&c, &d->conf, "t");
+		client_send(&c, lines[i], strlen(lines[i]));
+		assert_ends_with_null_id(&c);
+	}
+}
+
+static void
+huge_line_ends_the_session(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	char *huge = malloc(CONTROL_LINE_MAX + 1);
+
+	assert_non_null(huge);
+	memset(huge, 'a', CONTROL_LINE_MAX + 1);
+	client_hello(&c, &d->conf, "t");
+	client_send(&c, huge, CONTROL_LINE_MAX + 1);
+	assert_ends_with_null_id(&c);
+	free(huge);
+}
+
+static void
+half_a_line_is_not_served(void **state)
+{
+	static const char half[] = "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"pool.remove\","
+				   "\"params\":{\"name\":\"a\"}}";
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	client_send(&c, half, strlen(half));
+	assert_int_equal(client_hangup(&c), REPL_OK);
+	assert_state(&d->conf, "a", "up-to-date");
+}
+
+static void
+unclean_end_marks_the_pool_unknown(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	make_pool(&c, "b");
+	make_pool(&c, "c");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	assert_int_equal(client_hangup(&c), REPL_E_LOST);
+	assert_state(&d->conf, "a", "unknown");
+	assert_logged(d, "end of file before pool.close, pool 'a' was open for writing");
+
+	client_hello(&c, &d->conf, "t");
+	call_ok(&c, "pool.open", "{\"name\":\"b\",\"mode\":\"write\"}");
+	client_send(&c, "}\n", 2);
+	assert_ends_with_null_id(&c);
+	assert_state(&d->conf, "b", "unknown");
+
+	client_hello(&c, &d->conf, "t");
+	call_ok(&c, "pool.open", "{\"name\":\"c\",\"mode\":\"write\"}");
+	call_ok(&c, "pool.mark", "{\"state\":\"inconsistent\"}");
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
+	assert_state(&d->conf, "c", "inconsistent"); /* worse than unknown */
+}
+
+static void
+silence_ends_the_session(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	d->conf.idle_timeout_ms = 60;
+	client_start(&c, &d->conf);
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+	assert_logged(d, "silent for 60 ms");
+
+	/* A line that never ends is silence, too. */
+	client_start(&c, &d->conf);
+	client_send(&c, "{", 1);
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+}
+
+static void
+missing_heartbeat_gives_up_the_pool(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	d->conf.heartbeat_timeout_ms = 250;
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	for (int i = 0; i < 4; i++) {
+		(void)poll(NULL, 0, 80);
+		call_ok(&c, "ping", "{}");
+	}
+	assert_null(client_answer(&c));
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+	assert_state(&d->conf, "a", "unknown");
+}
+
+/* ---- floods ---- */
+
+static void *
+flood_main(void *arg)
+{
+	static const char ping[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+	struct client *c = arg;
+
+	for (int i = 0; i < 5000; i++)
+		client_send(c, ping, sizeof(ping) - 1);
+	return NULL;
+}
+
+static void
+flood_is_answered_message_by_message(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	pthread_t thread;
+
+	client_hello(&c, &d->conf, "t");
+	assert_int_equal(pthread_create(&thread, NULL, flood_main, &c), 0);
+	for (int i = 0; i < 5000; i++) {
+		struct json_object *o = client_answer(&c);
+
+		assert_non_null(o);
+		assert_true(control_has(o, "result"));
+		json_object_put(o);
+	}
+	(void)pthread_join(thread, NULL);
+	call_ok(&c, "ping", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+static void
+peer_that_does_not_read_is_left(void **state)
+{
+	static const char ping[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"status\"}\n";
+	struct target_dir *d = *state;
+	struct client c;
+	uint64_t deadline = clock_deadline(WAIT_MS);
+
+	d->conf.heartbeat_timeout_ms = 100;
+	client_hello(&c, &d->conf, "t");
+	assert_int_equal(fcntl(c.fd, F_SETFL, O_NONBLOCK), 0);
+	while (send(c.fd, ping, sizeof(ping) - 1, MSG_NOSIGNAL) > 0 || errno == EAGAIN) {
+		assert_true(clock_left_ms(deadline) > 0);
+		(void)poll(NULL, 0, errno == EAGAIN ? 5 : 0);
+	}
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+	assert_logged(d, "has not read its answers");
+}
+
+/* ---- signals ---- */
+
+static void
+child_main(const struct conf *conf, int fd)
+{
+	sigset_t stop;
+	struct err e;
+
+	(void)sigemptyset(&stop);
+	(void)sigaddset(&stop, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &stop, NULL);
+	_exit(session_run(conf, fd, fd, &e) == REPL_E_LOST ? 7 : 1);
+}
+
+static void
+sigterm_closes_the_pool(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	int fds[2], status = 0;
+	pid_t pid;
+
+	memset(&c, 0, sizeof(c));
+	line_buf_init(&c.lines);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)close(fds[0]);
+		child_main(&d->conf, fds[1]);
+	}
+	(void)close(fds[1]);
+	c.fd = fds[0];
+	call_ok(&c, "hello", "{\"versions\":[1]}");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	assert_int_equal(kill(pid, SIGTERM), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 7);
+	(void)close(c.fd);
+	line_buf_fini(&c.lines);
+	assert_state(&d->conf, "a", "unknown");
+	assert_logged(d, "stopped by a signal");
+}
+
+int
+main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(broken_framing_ends_the_session),
+		T(huge_line_ends_the_session),
+		T(half_a_line_is_not_served),
+		T(unclean_end_marks_the_pool_unknown),
+		T(silence_ends_the_session),
+		T(missing_heartbeat_gives_up_the_pool),
+		T(flood_is_answered_message_by_message),
+		T(peer_that_does_not_read_is_left),
+		T(sigterm_closes_the_pool),
+	};
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)unsetenv("SSH_CONNECTION");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
