@@ -71,7 +71,7 @@ static inline int
 teardown(void **state)
 {
 	struct target_dir *d = *state;
-	char command[128];
+	char command[256];
 
 	log_close();
 	(void)snprintf(command, sizeof(command), "rm -rf '%s' '%s'", d->path, d->log);
