@@ -353,6 +353,13 @@ channel_auth_step(struct channel *c, int (*step)(struct channel *c, void *arg), 
 }
 
 static int
+channel_auth_none(struct channel *c, void *arg)
+{
+	(void)arg;
+	return ssh_userauth_none(c->session, NULL);
+}
+
+static int
 channel_auth_auto(struct channel *c, void *arg)
 {
 	(void)arg;
@@ -423,9 +430,16 @@ channel_authenticate(struct channel *c, const char *identity, uint64_t deadline_
 	int auth = SSH_AUTH_ERROR;
 	int rc;
 
-	if (identity)
+	/*
+	 * By the answer to this the server has told which signatures it takes;
+	 * without knowing libssh offers SHA-1 for RSA keys, and then none.
+	 */
+	rc = channel_auth_step(c, channel_auth_none, NULL, deadline_ns, &auth, e);
+	if (rc)
+		return rc;
+	if (auth == SSH_AUTH_DENIED && identity)
 		rc = channel_auth_identity(c, identity, deadline_ns, &auth, e);
-	else
+	else if (auth == SSH_AUTH_DENIED)
 		rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
 	if (rc)
 		return rc;
