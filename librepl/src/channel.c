@@ -42,6 +42,7 @@ struct channel {
 	char peer[INET6_ADDRSTRLEN + 32];
 	char complaint[STDERR_MAX]; /* the last of the remote stderr */
 	size_t complaint_len;
+	char cause[256];
 };
 
 /*
@@ -87,12 +88,25 @@ guard_leave(struct guard *g)
 	errno = saved;
 }
 
+/* Text from the other side has one line and no control characters. */
+static void
+text_tidy(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = ' ';
+}
+
+/* libssh's text may quote what the server sent. */
 static const char *
 channel_cause(struct channel *c)
 {
 	const char *text = ssh_get_error(c->session);
 
-	return text && *text ? text : "the server closed the connection";
+	(void)snprintf(c->cause, sizeof(c->cause), "%s",
+		       text && *text ? text : "the server closed the connection");
+	text_tidy(c->cause);
+	return c->cause;
 }
 
 /* Wait until libssh has something to do. */
@@ -584,9 +598,7 @@ channel_tidy_complaint(struct channel *c)
 	while (n > 0 && (c->complaint[n - 1] == '\n' || c->complaint[n - 1] == '\r'))
 		n--;
 	c->complaint[n] = '\0';
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)c->complaint[i] < 0x20 || c->complaint[i] == 0x7f)
-			c->complaint[i] = ' ';
+	text_tidy(c->complaint);
 }
 
 static int

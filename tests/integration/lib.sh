@@ -39,9 +39,18 @@ fail() {
 	exit 1
 }
 
+# gone PID: it has ended, reaped or not.
+gone() {
+	case $(ps -o stat= -p "$1") in
+	'' | Z*) return 0 ;;
+	esac
+	return 1
+}
+
 stop() {
 	kill -CONT "$1" 2>/dev/null
 	kill "$1" 2>/dev/null
+	wait_for 8 gone "$1" || kill -KILL "$1"
 	wait "$1" 2>/dev/null
 	return 0
 }
@@ -147,9 +156,6 @@ start_serve() {
 			echo "$line"
 		done
 	} >"$TMP/repld.conf"
-	if [ "$(id -u)" -eq 0 ]; then
-		touch "$TMP/serve/host_key.pub" && rm -f "$TMP/serve/host_key.pub"
-	fi
 	"$REPLD" serve --config "$TMP/repld.conf" >"$TMP/serve.log" 2>&1 &
 	SERVE_PID=$!
 	serve_ready

@@ -9,4 +9,3 @@ export CHANNEL_CAT_EXPECT_ERRORS=1
 "$CHANNEL_CAT" -i "$TMP/other_key" -k "$TMP/known_hosts" open "$target" 200 || fail "wrong key"
 "$CHANNEL_CAT" -i "$TMP/key" -k /dev/null open "$target" 200 || fail "unknown host"
 client open "$SERVE_USER@127.0.0.1:$(free_port)" 200 || fail "no server"
-client open "$SERVE_USER@no-such-host.invalid" 50 || fail "no such name"

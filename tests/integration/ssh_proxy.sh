@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A ProxyCommand of ssh's config carries a session, whose peer has then no address; one that says
+# nothing is a timeout.
+. "$(dirname "$0")/lib.sh"
+make_keys
+start_serve_with "$SERVE_WITH"
+target=$SERVE_USER@127.0.0.1:$SERVE_PORT
+home=$(getent passwd "$USER_NAME" | cut -d : -f 6)
+# The config is bound over ssh's own: libssh takes the home directory from the user database.
+[ "$(id -u)" -eq 0 ] && mkdir -p "$home/.ssh" &&
+	unshare -m mount --bind "$HOME/.ssh" "$home/.ssh" 2>/dev/null || exit 77
+cat >"$TMP/proxy.py" <<'END'
+import os, select, socket, sys
+s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+while True:
+    ready = select.select([0, s], [], [])[0]
+    if 0 in ready:
+        data = os.read(0, 65536)
+        if not data:
+            break
+        s.sendall(data)
+    if s in ready:
+        data = s.recv(65536)
+        if not data:
+            break
+        os.write(1, data)
+END
+with_config() {
+	printf 'Host *\n ProxyCommand %s\n' "$1" >"$HOME/.ssh/config"
+	shift
+	printf 'mount --bind "%s" "%s" && exec "$@"\n' "$HOME/.ssh" "$home/.ssh" >"$TMP/inside.sh"
+	unshare -m sh "$TMP/inside.sh" "$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/known_hosts" "$@"
+}
+proxy="python3 $TMP/proxy.py %h %p"
+echo hello | with_config "$proxy" cat "$target" >"$TMP/out" || fail "no session"
+grep -q '^hello$' "$TMP/out" || fail "answered $(cat "$TMP/out")"
+[ "$(with_config "$proxy" peer "$target")" = "" ] || fail "a peer address behind a proxy"
+with_config "$proxy" open "$target" 10 || fail "leak"
+expect_error timeout "$SERVE_PORT" with_config "sleep 20" -t 500 cat "$target"
+expect_error unreachable "$SERVE_PORT" with_config "false" cat "$target"
