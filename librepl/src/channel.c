@@ -90,7 +90,7 @@ guard_leave(struct guard *g)
 
 /* Text from the other side has one line and no control characters. */
 static void
-text_tidy(char *text)
+channel_tidy(char *text)
 {
 	for (; *text; text++)
 		if ((unsigned char)*text < 0x20 || *text == 0x7f)
@@ -105,7 +105,7 @@ channel_cause(struct channel *c)
 
 	(void)snprintf(c->cause, sizeof(c->cause), "%s",
 		       text && *text ? text : "the server closed the connection");
-	text_tidy(c->cause);
+	channel_tidy(c->cause);
 	return c->cause;
 }
 
@@ -598,7 +598,7 @@ channel_tidy_complaint(struct channel *c)
 	while (n > 0 && (c->complaint[n - 1] == '\n' || c->complaint[n - 1] == '\r'))
 		n--;
 	c->complaint[n] = '\0';
-	text_tidy(c->complaint);
+	channel_tidy(c->complaint);
 }
 
 static int
