@@ -411,7 +411,8 @@ channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns,
 	if (!c->passphrase_wanted)
 		return err_set(e, REPL_E_AUTH, "%s: key file '%s' is no private key", c->name,
 			       path);
-	return channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
+	rc = dial_check_agent(deadline_ns, e);
+	return rc ? rc : channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
 }
 
 static int
@@ -453,8 +454,11 @@ channel_authenticate(struct channel *c, const char *identity, uint64_t deadline_
 		return rc;
 	if (auth == SSH_AUTH_DENIED && identity)
 		rc = channel_auth_identity(c, identity, deadline_ns, &auth, e);
-	else if (auth == SSH_AUTH_DENIED)
-		rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
+	else if (auth == SSH_AUTH_DENIED) {
+		rc = dial_check_agent(deadline_ns, e);
+		if (!rc)
+			rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
+	}
 	if (rc)
 		return rc;
 	if (auth != SSH_AUTH_SUCCESS)

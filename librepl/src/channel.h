@@ -7,6 +7,10 @@
  * agent and key files, as ~/.ssh/config says. First the subsystem "repl" is
  * asked for; where the server has none, the command is executed. One thread
  * at a time uses a channel.
+ *
+ * Deadlines bound every wait for the server. Not ours to bound, as libssh waits
+ * inside: an agent that asks a person to confirm the use of a key, and what a
+ * "Match exec" of ssh's config runs.
  */
 #ifndef LIBREPL_CHANNEL_H
 #define LIBREPL_CHANNEL_H

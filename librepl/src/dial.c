@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -239,4 +240,36 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct 
 			       port);
 	return err_errno(e, REPL_E_UNREACHABLE, errnum,
 			 "%s:%u: is an SSH server running there? cannot connect", host, port);
+}
+
+int
+dial_check_agent(uint64_t deadline_ns, struct err *e)
+{
+	/* SSH_AGENTC_REQUEST_IDENTITIES with its length before it. */
+	static const unsigned char request[] = {0, 0, 0, 1, 11};
+	const char *path = getenv("SSH_AUTH_SOCK");
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct pollfd p = {.fd = -1, .events = POLLIN};
+	int n = 1;
+
+	if (!path || strlen(path) >= sizeof(a.sun_path))
+		return REPL_OK;
+	memcpy(a.sun_path, path, strlen(path));
+	p.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (p.fd < 0)
+		return REPL_OK;
+	/* EAGAIN: connections that the agent does not take have queued up. */
+	if (connect(p.fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		n = errno == EAGAIN ? 0 : 1;
+	else if (send(p.fd, request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request))
+		while ((n = poll(&p, 1, clock_left_ms(deadline_ns))) <= 0)
+			if (clock_left_ms(deadline_ns) == 0)
+				break;
+	(void)close(p.fd);
+	if (n <= 0)
+		return err_set(
+			e, REPL_E_TIMEOUT,
+			"ssh-agent at '%s' does not answer: restart it or unset SSH_AUTH_SOCK",
+			path);
+	return REPL_OK;
 }

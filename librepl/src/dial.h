@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dial - a TCP connection by a deadline.
+ * dial - a TCP connection by a deadline, and whether ssh-agent is alive.
  *
  * The resolver has no deadline of its own, so names are looked up by a helper
  * thread that is left behind when the deadline passes first.
@@ -18,5 +18,12 @@
  * REPL_E_TIMEOUT name host, port and cause.
  */
 int dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct err *e);
+
+/*
+ * libssh waits for ssh-agent without a deadline: ask it for its keys before.
+ * REPL_E_TIMEOUT if the agent at SSH_AUTH_SOCK takes a connection and does not
+ * answer by the deadline; REPL_OK in all other cases, also without an agent.
+ */
+int dial_check_agent(uint64_t deadline_ns, struct err *e);
 
 #endif

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A key with a passphrase is used through ssh-agent.
+# A key with a passphrase is used through ssh-agent; an agent that does not answer is a timeout.
 . "$(dirname "$0")/lib.sh"
 make_keys
 start_serve_with "$SERVE_WITH"
 target=$SERVE_USER@127.0.0.1:$SERVE_PORT
 
 ssh-agent -D -a "$TMP/agent" >/dev/null 2>&1 &
-PIDS="$PIDS $!"
+agent=$!
+PIDS="$PIDS $agent"
 wait_for 5 test -S "$TMP/agent" || fail "ssh-agent does not start"
 export SSH_AUTH_SOCK=$TMP/agent
 cp "$TMP/key" "$TMP/locked_key"
@@ -17,3 +18,7 @@ echo hello | "$CHANNEL_CAT" -i "$TMP/locked_key" -k "$TMP/known_hosts" cat "$tar
 	>"$TMP/out" || fail "locked identity, agent has the key"
 echo hello | "$CHANNEL_CAT" -k "$TMP/known_hosts" cat "$target" >"$TMP/out" ||
 	fail "no identity, agent has the key"
+
+kill -STOP "$agent"
+expect_error timeout "ssh-agent at '$TMP/agent'" \
+	"$CHANNEL_CAT" -t 700 -k "$TMP/known_hosts" cat "$target"
