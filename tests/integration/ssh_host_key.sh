@@ -3,6 +3,8 @@
 # also where ssh's config says not to check.
 . "$(dirname "$0")/lib.sh"
 make_keys
+# Out of the home directory, which is bound over below.
+cp "$CHANNEL_CAT" "$TMP/channel_cat" && CHANNEL_CAT=$TMP/channel_cat
 start_sshd "Subsystem repl /bin/cat"
 target=$USER_NAME@127.0.0.1:$SSHD_PORT
 print=$(ssh-keygen -l -f "$TMP/sshd_host_key.pub" | cut -d ' ' -f 2)
@@ -28,11 +30,11 @@ printf 'Host *\n StrictHostKeyChecking no\n LogLevel DEBUG3\n Port 1\n User nosu
 	>"$HOME/.ssh/config"
 # In a mount namespace: libssh takes the home directory from the user database.
 cat >"$TMP/inside.sh" <<-END
-	mount --bind "$HOME/.ssh" "$home/.ssh" || exit 1
+	mount --bind "$HOME" "$home" || exit 1
 	"$CHANNEL_CAT" -i "$TMP/key" -k "\$1" cat "$target" </dev/null
 END
-if [ "$(id -u)" -eq 0 ] && [ -d "$home" ] && mkdir -p "$home/.ssh" &&
-	unshare -m sh -c "mount --bind '$HOME/.ssh' '$home/.ssh'" 2>/dev/null; then
+if [ "$(id -u)" -eq 0 ] && [ -d "$home" ] &&
+	unshare -m sh -c "mount --bind '$HOME' '$home'" 2>/dev/null; then
 	expect_error auth "not in $TMP/empty" unshare -m sh "$TMP/inside.sh" "$TMP/empty"
 	[ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "something was printed: $(cat "$TMP/err")"
 	[ ! -s "$TMP/empty" ] || fail "the key was learnt as ssh's config says"

@@ -3,12 +3,14 @@
 # nothing is a timeout.
 . "$(dirname "$0")/lib.sh"
 make_keys
+# Out of the home directory, which is bound over below.
+cp "$CHANNEL_CAT" "$TMP/channel_cat" && CHANNEL_CAT=$TMP/channel_cat
 start_serve_with "$SERVE_WITH"
 target=$SERVE_USER@127.0.0.1:$SERVE_PORT
 home=$(getent passwd "$USER_NAME" | cut -d : -f 6)
 # The config is bound over ssh's own: libssh takes the home directory from the user database.
-[ "$(id -u)" -eq 0 ] && mkdir -p "$home/.ssh" &&
-	unshare -m mount --bind "$HOME/.ssh" "$home/.ssh" 2>/dev/null || exit 77
+[ "$(id -u)" -eq 0 ] && [ -d "$home" ] &&
+	unshare -m mount --bind "$HOME" "$home" 2>/dev/null || exit 77
 cat >"$TMP/proxy.py" <<'END'
 import os, select, socket, sys
 s = socket.create_connection((sys.argv[1], int(sys.argv[2])))
@@ -28,7 +30,7 @@ END
 with_config() {
 	printf 'Host *\n ProxyCommand %s\n' "$1" >"$HOME/.ssh/config"
 	shift
-	printf 'mount --bind "%s" "%s" && exec "$@"\n' "$HOME/.ssh" "$home/.ssh" >"$TMP/inside.sh"
+	printf 'mount --bind "%s" "%s" && exec "$@"\n' "$HOME" "$home" >"$TMP/inside.sh"
 	unshare -m sh "$TMP/inside.sh" "$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/known_hosts" "$@"
 }
 proxy="python3 $TMP/proxy.py %h %p"
