@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# All that a user or a packager looks for is installed, and where it belongs.
+# usage: test_files.sh PREFIX
+set -euo pipefail
+
+cd "$1"
+source=$(cd "$(dirname "$0")/../.." && pwd)
+bad=0
+
+fail()
+{
+	printf 'FAIL: %s\n' "$*"
+	bad=1
+}
+
+for file in include/librepl.h "$LIBDIR/librepl.so" "$LIBDIR/librepl.so.0" \
+	"$LIBDIR/librepl.so.$VERSION" "$LIBDIR/pkgconfig/librepl.pc" \
+	"$LIBDIR/cmake/librepl/librepl-config.cmake" \
+	"$LIBDIR/cmake/librepl/librepl-config-version.cmake" \
+	share/doc/librepl/LICENSE share/doc/librepl/PROTOCOL.md \
+	share/doc/librepl/examples/repld.conf.example \
+	lib/systemd/system/repld.service lib/sysusers.d/repld.conf; do
+	[ -s "$file" ] || fail "$file is absent"
+done
+for program in bin/replctl sbin/repld; do
+	[ -x "$program" ] || fail "$program is absent or cannot be run"
+done
+
+soname=$(readelf -d "$LIBDIR/librepl.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+[ "$soname" = librepl.so.0 ] || fail "SONAME is '$soname', not librepl.so.0"
+
+for page in "$source"/docs/man/*.[0-9]; do
+	[ -e "$page" ] || continue
+	name=${page##*/}
+	[ -s "share/man/man${name##*.}/$name" ] || fail "man page $name is not in its section"
+done
+[ "$(find include -type f)" = include/librepl.h ] || fail "headers beside librepl.h"
+exit $bad
