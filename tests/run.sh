@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Build and test everything, on a fresh Debian 12 machine too.
+#
+#   tests/run.sh            gcc, gcc with sanitizers, clang; all tests of the
+#                           first two but those labelled nightly
+#   tests/run.sh --quick    gcc; the tests labelled unit
+#
+# Ends with a summary and the closing lines of ctest: of the stage that failed,
+# else of the release build. The exit status is 0 only if every stage passed.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+exec </dev/null
+
+quick=false
+case "${1-}" in
+'') ;;
+--quick) quick=true ;;
+*)
+	printf 'usage: %s [--quick]\n' "$0" >&2
+	exit 2
+	;;
+esac
+
+export CTEST_OUTPUT_ON_FAILURE=1
+export ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=1:strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
+
+logs=$(mktemp -d) || exit 1
+trap 'rm -rf "$logs"' EXIT
+summary=()
+failed=false
+closing=
+
+# stage NAME COMMAND...: run it, show and keep its output, note how it went.
+stage()
+{
+	local name=$1 start=$SECONDS verdict=passed
+
+	shift
+	printf '\n=== %s\n' "$name"
+	if ! "$@" 2>&1 | tee "$logs/$name"; then
+		verdict=FAILED
+		failed=true
+	fi
+	summary+=("$(printf '%-16s %s, %d s' "$name" "$verdict" $((SECONDS - start)))")
+	[ $verdict = passed ]
+}
+
+build()
+{
+	cmake --preset "$1" -DREPL_WERROR=ON -DBUILD_TESTING=ON &&
+		cmake --build --preset "$1" -j "$(nproc)"
+}
+
+# run_tests PRESET [CTEST OPTION...]
+run_tests()
+{
+	local preset=$1
+
+	shift
+	ctest --preset "$preset" --no-tests=error "$@"
+}
+
+# check PRESET [CTEST OPTION...]: build and test; the first failure has the last word.
+check()
+{
+	local preset=$1
+
+	stage "build-$preset" build "$preset" || return
+	stage "test-$preset" run_tests "$@" && return
+	closing=${closing:-test-$preset}
+}
+
+stage packages ./packaging/install-deps.sh test || exit 1
+if $quick; then
+	check release -L '^unit$'
+else
+	check release -LE '^nightly$'
+	check asan -LE '^(nightly|bench)$'
+	stage build-clang build clang
+fi
+
+printf '\n=== summary\n'
+printf '%s\n' "${summary[@]}"
+closing=${closing:-test-release}
+if [ -f "$logs/$closing" ]; then
+	printf '\n=== %s\n' "$closing"
+	sed -n '/^[0-9]*% tests passed/,$p' "$logs/$closing"
+fi
+! $failed

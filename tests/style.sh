@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Every C file is laid out as .clang-format says.
+#
+# Versions of clang-format differ in what they make of it: 14, of Debian 12,
+# decides. Exit status 77, a skipped test, where it is not there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+case $(clang-format --version 2>/dev/null) in
+*' version 14.'*) ;;
+*)
+	printf 'skipped: no clang-format 14\n'
+	exit 77
+	;;
+esac
+
+if ! find librepl repld replctl tests -name '*.[ch]' -print0 |
+	xargs -0 clang-format --dry-run -Werror; then
+	printf 'run: find librepl repld replctl tests -name "*.[ch]" | xargs clang-format -i\n'
+	exit 1
+fi
