@@ -31,9 +31,9 @@ spin_reset(struct spin *s)
 	s->polls = 0;
 }
 
-/* Nothing happened: true to poll again, false to sleep. */
+/* Nothing happened: true to poll again, for up to limit_ns in all, false to sleep. */
 static inline bool
-spin_again(struct spin *s)
+spin_again_for(struct spin *s, uint64_t limit_ns)
 {
 	uint64_t now;
 
@@ -41,11 +41,17 @@ spin_again(struct spin *s)
 		return true;
 	now = clock_now_ns();
 	if (s->until_ns == 0)
-		s->until_ns = now + SPIN_NS;
+		s->until_ns = now + limit_ns;
 	if (now >= s->until_ns)
 		return false;
 	(void)sched_yield();
 	return true;
+}
+
+static inline bool
+spin_again(struct spin *s)
+{
+	return spin_again_for(s, SPIN_NS);
 }
 
 #endif
