@@ -50,7 +50,7 @@ stage()
 build()
 {
 	cmake --preset "$1" -DREPL_WERROR=ON -DBUILD_TESTING=ON &&
-		cmake --build --preset "$1" -j "$(nproc)"
+		cmake --build --preset "$1" -j "$(nproc)" -- -k 0
 }
 
 # run_tests PRESET [CTEST OPTION...]
