@@ -28,16 +28,16 @@ struct conf {
 	char *user;            /* user: who serve becomes when started by root */
 	char *data_address;    /* data-address; NULL = where SSH came in */
 	unsigned data_port_first, data_port_last; /* data-ports = FIRST-LAST; 0 = any */
-	unsigned lanes_max;        /* lanes-max, 1..64, 16 */
-	unsigned sessions_max;     /* sessions-max, 64 */
-	unsigned message_size_max; /* message-size-max, bytes, 64 KiB */
-	int log;                   /* log = stderr | syslog | file:PATH */
+	unsigned lanes_max;                       /* lanes-max, 1..64, 16 */
+	unsigned sessions_max;                    /* sessions-max, 64 */
+	unsigned message_size_max;                /* message-size-max, bytes, 64 KiB */
+	int log;                                  /* log = stderr | syslog | file:PATH */
 	char *log_file;
-	int log_level;             /* log-level = error | warning | info | debug, info */
+	int log_level;                 /* log-level = error | warning | info | debug, info */
 	unsigned heartbeat_ms;         /* heartbeat, 1000 */
 	unsigned heartbeat_timeout_ms; /* heartbeat-timeout, 10000 */
 	unsigned idle_timeout_ms;      /* idle-timeout, 300000 */
-	int ddio;   /* ddio = probe | on | off */
+	int ddio;                      /* ddio = probe | on | off */
 	int domain; /* persistence-domain = probe | memory_controller | cpu_cache | system */
 };
 

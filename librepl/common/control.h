@@ -14,9 +14,9 @@
 
 #include "err.h"
 
-#define CONTROL_LINE_MAX  262144
-#define CONTROL_DEPTH_MAX 8
-#define CONTROL_VERSION   1
+#define CONTROL_LINE_MAX   262144
+#define CONTROL_DEPTH_MAX  8
+#define CONTROL_VERSION    1
 #define CONTROL_METHOD_MAX 64
 
 #define CONTROL_PARSE_ERROR     (-32700)
@@ -114,8 +114,8 @@ int control_get_text(struct json_object *o, const char *name, size_t max, const 
 		     struct err *e);
 int control_get_bool(struct json_object *o, const char *name, bool *out, struct err *e);
 /* At most max elements, of any type. Belongs to o. */
-int control_get_array(struct json_object *o, const char *name, size_t max,
-		      struct json_object **out, struct err *e);
+int control_get_array(struct json_object *o, const char *name, size_t max, struct json_object **out,
+		      struct err *e);
 bool control_has(struct json_object *o, const char *name); /* there and not null */
 
 /* Hexadecimal, lower case. */

@@ -25,7 +25,7 @@ static const struct status_row status_rows[] = {
 static const struct status_row *
 status_row(int code)
 {
-	if (code > 0 || (size_t)-(long)code >= STATUS_COUNT)
+	if (code > 0 || (size_t) - (long)code >= STATUS_COUNT)
 		return NULL;
 	return &status_rows[-code];
 }

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GEN_ID_SIZE 16
-#define GEN_HISTORY 15
+#define GEN_ID_SIZE   16
+#define GEN_HISTORY   15
 #define GEN_TEXT_SIZE 37 /* UUID text and a zero byte */
 
 struct gen_id {

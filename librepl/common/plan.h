@@ -13,8 +13,8 @@
 #include "profile.h"
 
 enum plan_method {
-	PLAN_MESSAGE = 0, /* payload in the message; the target copies and flushes */
-	PLAN_GENERAL = 1, /* RMA write, then a message asks for the flush */
+	PLAN_MESSAGE = 0,   /* payload in the message; the target copies and flushes */
+	PLAN_GENERAL = 1,   /* RMA write, then a message asks for the flush */
 	PLAN_APPLIANCE = 2, /* RMA write, then an RMA read on the same lane */
 	PLAN_METHOD_COUNT
 };
@@ -27,9 +27,9 @@ enum plan_shape {
 
 /* What the session negotiated. */
 struct plan_limits {
-	size_t inline_max; /* largest payload of one message */
+	size_t inline_max;  /* largest payload of one message */
 	size_t message_max; /* up to here a message is cheaper than write + flush */
-	bool rma;          /* RMA writes may be used on this pool at all */
+	bool rma;           /* RMA writes may be used on this pool at all */
 };
 
 struct plan {

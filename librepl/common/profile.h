@@ -58,11 +58,11 @@ enum profile_field {
 #define PROFILE_SOURCE_MAX 160
 
 struct profile {
-	int value[PROFILE_F_COUNT];                        /* the enums above */
-	bool known[PROFILE_F_COUNT];                       /* false: safe default */
-	char source[PROFILE_F_COUNT][PROFILE_SOURCE_MAX];  /* "libpmem2", "repld.conf: ddio" */
-	char provider_name[32];                            /* "tcp", "verbs" */
-	char filesystem[32];                               /* "tmpfs", "ext4", "xfs-dax" */
+	int value[PROFILE_F_COUNT];                       /* the enums above */
+	bool known[PROFILE_F_COUNT];                      /* false: safe default */
+	char source[PROFILE_F_COUNT][PROFILE_SOURCE_MAX]; /* "libpmem2", "repld.conf: ddio" */
+	char provider_name[32];                           /* "tcp", "verbs" */
+	char filesystem[32];                              /* "tmpfs", "ext4", "xfs-dax" */
 };
 
 /* All fields safe, unknown, source "not probed". */

@@ -21,7 +21,7 @@ struct range {
 
 struct rangeset {
 	unsigned count;
-	uint64_t bytes; /* sum of the lengths */
+	uint64_t bytes;               /* sum of the lengths */
 	struct range r[RANGESET_MAX]; /* ascending, with a gap between neighbours */
 };
 

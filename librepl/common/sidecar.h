@@ -36,11 +36,11 @@ struct sidecar {
 	uint64_t pool_size;
 	struct generation generation;
 	enum sidecar_state state;
-	bool writer_open;       /* a writer attached and has not closed */
-	uint64_t created_s;     /* seconds since the epoch */
+	bool writer_open;   /* a writer attached and has not closed */
+	uint64_t created_s; /* seconds since the epoch */
 	uint64_t updated_s;
-	char writer[128];       /* last writer, "user@host pid 123"; printable */
-	uint32_t epoch;         /* counts writer sessions; the data path's fence */
+	char writer[128]; /* last writer, "user@host pid 123"; printable */
+	uint32_t epoch;   /* counts writer sessions; the data path's fence */
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

@@ -17,16 +17,16 @@
 
 #include "err.h"
 
-#define TARGET_USER_MAX 64
-#define TARGET_HOST_MAX 256
-#define TARGET_POOL_MAX 255 /* whole name */
+#define TARGET_USER_MAX      64
+#define TARGET_HOST_MAX      256
+#define TARGET_POOL_MAX      255 /* whole name */
 #define TARGET_COMPONENT_MAX 200 /* leaves room for suffixes of other files beside it */
-#define TARGET_TEXT_MAX (TARGET_USER_MAX + TARGET_HOST_MAX + TARGET_POOL_MAX + 16)
+#define TARGET_TEXT_MAX      (TARGET_USER_MAX + TARGET_HOST_MAX + TARGET_POOL_MAX + 16)
 
 struct target {
-	char user[TARGET_USER_MAX]; /* "" = as ssh would choose */
-	char host[TARGET_HOST_MAX]; /* without brackets */
-	unsigned port;              /* 0 = as ssh would choose */
+	char user[TARGET_USER_MAX];     /* "" = as ssh would choose */
+	char host[TARGET_HOST_MAX];     /* without brackets */
+	unsigned port;                  /* 0 = as ssh would choose */
 	char pool[TARGET_POOL_MAX + 1]; /* "" if the text names a host only */
 };
 

@@ -55,8 +55,8 @@ struct wire_entry {
 /* A COMMIT under construction in a caller's buffer. */
 struct wire_commit {
 	uint8_t *buf;
-	size_t size;           /* of buf */
-	uint32_t entry_room;   /* entries reserved in front of the payload */
+	size_t size;         /* of buf */
+	uint32_t entry_room; /* entries reserved in front of the payload */
 	uint32_t entry_count;
 	size_t payload_len;
 };

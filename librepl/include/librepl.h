@@ -192,7 +192,12 @@ REPL_API int repl_read(struct repl *r, unsigned lane, unsigned replica, void *bu
 
 enum repl_connection { REPL_CONN_CONNECTED, REPL_CONN_CONNECTING, REPL_CONN_STANDALONE };
 enum repl_replication { REPL_REPL_ESTABLISHED, REPL_REPL_RESYNCING, REPL_REPL_DEGRADED };
-enum repl_data { REPL_DATA_UP_TO_DATE, REPL_DATA_INCONSISTENT, REPL_DATA_OUTDATED, REPL_DATA_UNKNOWN };
+enum repl_data {
+	REPL_DATA_UP_TO_DATE,
+	REPL_DATA_INCONSISTENT,
+	REPL_DATA_OUTDATED,
+	REPL_DATA_UNKNOWN
+};
 
 /* Bucket i of the histogram counts drains of [2^i, 2^(i+1)) ns; the last is open. */
 #define REPL_HIST_BUCKETS 40
@@ -203,20 +208,20 @@ enum repl_data { REPL_DATA_UP_TO_DATE, REPL_DATA_INCONSISTENT, REPL_DATA_OUTDATE
  */
 struct repl_stat {
 	size_t struct_size;
-	uint64_t flush_count;    /* ranges posted */
-	uint64_t merged_count;   /* ranges that were merged into another */
-	uint64_t drain_count;    /* drains completed */
-	uint64_t message_count;  /* messages sent to this replica */
-	uint64_t write_count;    /* RMA writes to this replica */
-	uint64_t read_count;     /* RMA reads from this replica */
-	uint64_t byte_count;     /* payload bytes sent to this replica */
-	uint64_t error_count;    /* failed operations */
+	uint64_t flush_count;                   /* ranges posted */
+	uint64_t merged_count;                  /* ranges that were merged into another */
+	uint64_t drain_count;                   /* drains completed */
+	uint64_t message_count;                 /* messages sent to this replica */
+	uint64_t write_count;                   /* RMA writes to this replica */
+	uint64_t read_count;                    /* RMA reads from this replica */
+	uint64_t byte_count;                    /* payload bytes sent to this replica */
+	uint64_t error_count;                   /* failed operations */
 	uint64_t latency_ns[REPL_HIST_BUCKETS]; /* drains, by duration */
-	uint64_t degraded_count; /* drains that this replica missed */
-	int connection;          /* enum repl_connection */
-	int replication;         /* enum repl_replication */
-	int data;                /* enum repl_data */
-	char reason[256];        /* why, when not established */
+	uint64_t degraded_count;                /* drains that this replica missed */
+	int connection;                         /* enum repl_connection */
+	int replication;                        /* enum repl_replication */
+	int data;                               /* enum repl_data */
+	char reason[256];                       /* why, when not established */
 };
 
 REPL_API int repl_stat(struct repl *r, unsigned replica, struct repl_stat *st) REPL_MUST_CHECK;

@@ -51,7 +51,7 @@ lane_fail(struct lane *l, int status, const char *why)
 	if (l->status)
 		return;
 	l->status = status;
-	(void)snprintf(l->why, sizeof(l->why), "%s", why);
+	(void)snprintf(l->why, sizeof(l->why), "%.*s", (int)sizeof(l->why) - 1, why);
 	l->building = false;
 	l->phase = LANE_IDLE;
 }

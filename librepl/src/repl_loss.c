@@ -11,7 +11,7 @@
 static void
 replica_set_lost(struct replica *p, int status, const char *why)
 {
-	(void)snprintf(p->reason, sizeof(p->reason), "%s", why);
+	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why);
 	atomic_fetch_add(&p->error_count, 1);
 	atomic_store(&p->lost, status);
 }
