@@ -402,34 +402,43 @@ profile_parse_field(struct json_object *o, enum profile_field f, struct profile 
 		p->value[f] = v;
 }
 
-static int
-remote_profile_parse(struct json_object *result, struct profile *p, struct err *e)
+void
+replica_profile_parse(struct json_object *o, struct profile *p)
 {
-	struct json_object *o = NULL;
 	const char *text;
 
 	profile_init(p);
-	if (!json_object_object_get_ex(result, "profile", &o) ||
-	    !json_object_is_type(o, json_type_object))
-		return err_set(e, REPL_E_PROTOCOL, "answer of the target: no profile");
 	for (int f = 0; f < PROFILE_F_COUNT; f++)
 		profile_parse_field(o, (enum profile_field)f, p);
 	if (control_get_text(o, "provider", sizeof(p->provider_name) - 1, &text, NULL) == 0)
 		(void)snprintf(p->provider_name, sizeof(p->provider_name), "%s", text);
 	if (control_get_text(o, "filesystem", sizeof(p->filesystem) - 1, &text, NULL) == 0)
 		(void)snprintf(p->filesystem, sizeof(p->filesystem), "%s", text);
+}
+
+static int
+remote_profile_parse(struct json_object *result, struct profile *p, struct err *e)
+{
+	struct json_object *o = NULL;
+
+	if (!json_object_object_get_ex(result, "profile", &o) ||
+	    !json_object_is_type(o, json_type_object))
+		return err_set(e, REPL_E_PROTOCOL, "answer of the target: no profile");
+	replica_profile_parse(o, p);
 	return 0;
 }
 
 int
-remote_pool_open(struct remote *r, const char *name, bool write, struct err *e)
+remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, struct err *e)
 {
+	static const char *const names[] = {
+		[REMOTE_READ] = "read", [REMOTE_STABLE] = "stable", [REMOTE_WRITE] = "write"};
 	struct json_object *params = json_object_new_object(), *result = NULL;
 	uint64_t epoch;
 	int rc;
 
 	json_object_object_add(params, "name", json_object_new_string(name));
-	json_object_object_add(params, "mode", json_object_new_string(write ? "write" : "read"));
+	json_object_object_add(params, "mode", json_object_new_string(names[mode]));
 	rc = remote_call(r, "pool.open", params, &result, e);
 	if (rc)
 		return rc;

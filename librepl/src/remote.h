@@ -65,7 +65,13 @@ int remote_take(struct remote *r, int64_t id, struct json_object **result, struc
 /* The next safe step that the target gave with the last error; "" if none. */
 const char *remote_next_step(const struct remote *r);
 
-int remote_pool_open(struct remote *r, const char *name, bool write, struct err *e);
+enum remote_mode {
+	REMOTE_READ,   /* beside a writer */
+	REMOTE_STABLE, /* for reading; no writer is there, and none comes meanwhile */
+	REMOTE_WRITE,  /* the only writer */
+};
+
+int remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, struct err *e);
 int remote_pool_close(struct remote *r, struct err *e);
 int remote_pool_mark(struct remote *r, enum sidecar_state state, const struct generation *g,
 		     struct err *e);
@@ -87,5 +93,8 @@ uint32_t remote_epoch(const struct remote *r);
 
 /* Take an info object apart, hostile as it may be. */
 int replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e);
+
+/* The same for a profile object; what is missing or unknown stays at the safe default. */
+void replica_profile_parse(struct json_object *o, struct profile *p);
 
 #endif

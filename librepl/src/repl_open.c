@@ -34,13 +34,13 @@ static int
 replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct err *e)
 {
 	const char *pool = remote_target(remote)->pool;
-	int rc = remote_pool_open(remote, pool, true, e);
+	int rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
 
 	if (rc == REPL_E_NOT_FOUND && (flags & REPL_OPEN_CREATE)) {
 		err_clear(e);
 		rc = replica_create(r, remote, pool, e);
 		if (!rc)
-			rc = remote_pool_open(remote, pool, true, e);
+			rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
 	}
 	if (rc)
 		return rc;
