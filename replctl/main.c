@@ -1,10 +1,235 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replctl - the admin tool. */
+/* replctl - the admin tool: options and the table of commands. */
+#include <getopt.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+enum { OPT_SIZE = 1U, OPT_FROM = 2U, OPT_FORCE = 4U, OPT_DRY_RUN = 8U };
+
+struct command {
+	const char *name;
+	const char *args;
+	const char *help;
+	int (*run)(struct ctl *c, char **args);
+	int arg_count;
+	unsigned options; /* OPT_* that it takes beside the common ones */
+};
+
+static const struct command commands[] = {
+	{"list", "TARGET", "list the pools of a target", cmd_list, 1, 0},
+	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
+	{"remove", "TARGET/pool [--dry-run] [--force]", "remove a pool and its data", cmd_remove, 1,
+	 OPT_FORCE | OPT_DRY_RUN},
+	{"probe", "TARGET[/pool]", "show what is known of a target, and the methods", cmd_probe, 1,
+	 0},
+	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+enum { LONG_KNOWN_HOSTS = 256, LONG_FROM, LONG_JSON };
+
+static const struct option long_options[] = {
+	{"config", required_argument, NULL, 'c'},
+	{"identity", required_argument, NULL, 'i'},
+	{"known-hosts", required_argument, NULL, LONG_KNOWN_HOSTS},
+	{"json", no_argument, NULL, LONG_JSON},
+	{"force", no_argument, NULL, 'f'},
+	{"dry-run", no_argument, NULL, 'n'},
+	{"size", required_argument, NULL, 's'},
+	{"from", required_argument, NULL, LONG_FROM},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{NULL, 0, NULL, 0},
+};
+
+static const struct command *
+command_find(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+/* ---- help ---- */
+
+static void
+help_options(unsigned options)
+{
+	(void)puts("\nOptions, before or after the command:\n"
+		   "  -c, --config FILE      instead of the file that REPL_CONFIG names\n"
+		   "  -i, --identity FILE    private key\n"
+		   "      --known-hosts FILE host keys\n"
+		   "      --json             answer and errors as JSON on standard output");
+	if (options & OPT_SIZE)
+		(void)puts(
+			"  -s, --size N           bytes, or with K, M, G, T; a multiple of 4096");
+	if (options & OPT_FROM)
+		(void)puts("      --from FILE        the size of this file, then its data");
+	if (options & OPT_DRY_RUN)
+		(void)puts("  -n, --dry-run          say what would be done, change nothing");
+	if (options & OPT_FORCE)
+		(void)puts("  -f, --force            overwrite or destroy without asking");
+}
+
+static void
+help_all(void)
+{
+	(void)puts("usage: replctl COMMAND ...\n\n"
+		   "TARGET is [user@]host[:ssh-port].\n");
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		(void)printf("  %-8s %-43s %s\n", commands[i].name, commands[i].args,
+			     commands[i].help);
+	(void)printf("  %-8s %-43s %s\n", "help", "[COMMAND]", "show this, or one command");
+	help_options(OPT_FORCE | OPT_DRY_RUN);
+	(void)puts("  -V, --version");
+	(void)puts("\nExit status: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused for safety,\n"
+		   "5 degraded, 6 diverged, 7 unreachable, 8 auth, 9 timed out, 10 config.");
+}
+
+static void
+help_one(const struct command *command)
+{
+	(void)printf("usage: replctl %s %s\n\n%s\n", command->name, command->args, command->help);
+	help_options(command->options);
+}
+
+static int
+help(struct ctl *c, const char *name)
+{
+	const struct command *command;
+
+	if (!name) {
+		help_all();
+		return 0;
+	}
+	command = command_find(name);
+	if (!command)
+		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", name);
+	help_one(command);
+	return 0;
+}
+
+/* ---- options ---- */
+
+/* One option of the user's; unknown ones are told apart from ones without argument. */
+static void
+take_option(struct ctl *c, int opt, char **argv, unsigned *given)
+{
+	struct ctl_options *o = &c->options;
+
+	switch (opt) {
+	case 'c':
+		o->config = optarg;
+		break;
+	case 'i':
+		o->identity = optarg;
+		break;
+	case LONG_KNOWN_HOSTS:
+		o->known_hosts = optarg;
+		break;
+	case LONG_JSON:
+		o->json = true;
+		break;
+	case 'f':
+		o->force = true;
+		*given |= OPT_FORCE;
+		break;
+	case 'n':
+		o->dry_run = true;
+		*given |= OPT_DRY_RUN;
+		break;
+	case 's':
+		o->size = optarg;
+		*given |= OPT_SIZE;
+		break;
+	case LONG_FROM:
+		o->from = optarg;
+		*given |= OPT_FROM;
+		break;
+	case 'h':
+		o->help = true;
+		break;
+	case 'V':
+		o->version = true;
+		break;
+	default:
+		/* The first one is told, but a --json behind it counts. */
+		if (!c->err.code)
+			(void)err_set(&c->err, REPL_E_INVAL, "option '%s' %s", argv[optind - 1],
+				      opt == ':' ? "needs a value" : "is not known");
+		break;
+	}
+}
+
+static const char *
+option_name(unsigned options)
+{
+	return options & OPT_SIZE      ? "--size"
+	       : options & OPT_FROM    ? "--from"
+	       : options & OPT_DRY_RUN ? "--dry-run"
+				       : "--force";
+}
+
+static int
+check_use(struct ctl *c, const struct command *command, int arg_count, unsigned given)
+{
+	unsigned wrong = given & ~command->options;
+
+	if (!wrong && arg_count == command->arg_count)
+		return 0;
+	ctl_next(c, "replctl help %s", command->name);
+	if (wrong)
+		return err_set(&c->err, REPL_E_INVAL, "%s does not take %s", command->name,
+			       option_name(wrong));
+	return err_set(&c->err, REPL_E_INVAL, "%s takes %d argument%s, got %d: replctl %s %s",
+		       command->name, command->arg_count, command->arg_count == 1 ? "" : "s",
+		       arg_count, command->name, command->args);
+}
+
+static int
+dispatch(struct ctl *c, char **args, int count, unsigned given)
+{
+	const struct command *command;
+	int rc;
+
+	if (c->options.version) {
+		(void)puts("replctl " REPL_VERSION_TEXT);
+		return 0;
+	}
+	if (c->options.help || (count > 0 && strcmp(args[0], "help") == 0)) {
+		bool word = count > 0 && strcmp(args[0], "help") == 0;
+
+		return help(c, count > word ? args[word] : NULL);
+	}
+	if (count == 0)
+		return err_set(&c->err, REPL_E_INVAL, "no command given");
+	command = command_find(args[0]);
+	if (!command)
+		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
+	rc = check_use(c, command, count - 1, given);
+	if (!rc)
+		rc = ctl_configure(c);
+	return rc ? rc : command->run(c, args + 1);
+}
 
 int
-main(void)
+main(int argc, char **argv)
 {
-	(void)fputs("usage: replctl COMMAND ...\n", stderr);
-	return 2;
+	struct ctl c;
+	unsigned given = 0;
+	int opt, status;
+
+	memset(&c, 0, sizeof(c));
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":c:i:fns:hV", long_options, NULL)) != -1)
+		take_option(&c, opt, argv, &given);
+	if (!c.err.code)
+		(void)dispatch(&c, argv + optind, argc - optind, given);
+	status = ctl_finish(&c);
+	ctl_fini(&c);
+	return status;
 }

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl info TARGET/pool */
+#include <inttypes.h>
+#include <string.h>
+
+#include "commands.h"
+#include "control.h"
+#include "out.h"
+
+static const char *
+class_meaning(const char *name)
+{
+	if (strcmp(name, "media") == 0)
+		return "flushed to the persistence domain";
+	if (strcmp(name, "page") == 0)
+		return "synced to the device under the page cache";
+	if (strcmp(name, "memory") == 0)
+		return "survives the process, not the power";
+	return "?";
+}
+
+static void
+print_writer(struct json_object *info)
+{
+	bool open = false;
+
+	(void)control_get_bool(info, "writer_open", &open, NULL);
+	out_field("writer", "%s%s", out_member(info, "writer"), open ? " (has it open)" : "");
+}
+
+static void
+print_generation(struct json_object *info)
+{
+	struct json_object *history = NULL;
+	struct gen_id id;
+	bool nil = gen_id_parse(out_member(info, "generation"), &id) && gen_id_is_nil(&id);
+
+	out_field("generation", "%s", nil ? "none: never written" : out_member(info, "generation"));
+	if (control_get_array(info, "history", GEN_HISTORY, &history, NULL))
+		return;
+	for (size_t i = 0; i < json_object_array_length(history); i++)
+		out_field(i ? "" : "before", "%s",
+			  json_object_get_string(json_object_array_get_idx(history, i)));
+}
+
+static void
+print_info(const struct ctl *c, struct json_object *info, uint64_t size)
+{
+	char human[OUT_NUMBER_MAX], created[OUT_NUMBER_MAX], updated[OUT_NUMBER_MAX];
+
+	out_size(size, human);
+	out_time(out_member_u64(info, "created"), created);
+	out_time(out_member_u64(info, "updated"), updated);
+	out_field("pool", "%s", c->target_text);
+	out_field("size", "%s (%" PRIu64 " bytes)", human, size);
+	out_field("state", "%s", out_member(info, "state"));
+	out_field("class", "%s: %s", out_member(info, "class"),
+		  class_meaning(out_member(info, "class")));
+	out_field("filesystem", "%s", out_member(info, "filesystem"));
+	print_writer(info);
+	out_field("created", "%s", created);
+	out_field("updated", "%s", updated);
+	out_field("uuid", "%s", out_member(info, "uuid"));
+	print_generation(info);
+	out_field("metadata", "%s", out_member(info, "sidecar"));
+}
+
+int
+cmd_info(struct ctl *c, char **args)
+{
+	struct json_object *info = NULL;
+	uint64_t size;
+	int rc = ctl_target(c, args[0], CTL_POOL);
+
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc)
+		rc = ctl_pool_info(c, &info, &size);
+	if (rc) {
+		json_object_put(info);
+		return rc;
+	}
+	if (!c->options.json)
+		print_info(c, info, size);
+	ctl_answer(c, info);
+	return 0;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl remove TARGET/pool */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "confirm.h"
+#include "out.h"
+
+static int
+remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
+{
+	char question[1024], again[CTL_NEXT_MAX], human[OUT_NUMBER_MAX];
+	char *target = out_quote(c->target_text);
+
+	out_size(size, human);
+	(void)snprintf(question, sizeof(question),
+		       "Remove the pool %s (%s, %s) and its data for good?", c->target_text, human,
+		       out_member(info, "state"));
+	(void)snprintf(again, sizeof(again), "replctl info %s, then replctl remove --force %s",
+		       target ? target : "", target ? target : "");
+	free(target);
+	return confirm(c, question, again);
+}
+
+static int
+remove_pool(struct ctl *c)
+{
+	struct json_object *params = json_object_new_object();
+
+	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	return remote_call(c->remote, "pool.remove", params, NULL, &c->err);
+}
+
+static void
+remove_report(struct ctl *c, uint64_t size)
+{
+	struct json_object *answer = json_object_new_object();
+	char human[OUT_NUMBER_MAX];
+
+	out_size(size, human);
+	if (!c->options.json)
+		(void)printf("%s %s (%s)\n", c->options.dry_run ? "would remove" : "removed",
+			     c->target_text, human);
+	out_add_text(answer, "target", c->target_text);
+	out_add_u64(answer, "size", size);
+	out_add_bool(answer, "removed", !c->options.dry_run);
+	ctl_answer(c, answer);
+}
+
+int
+cmd_remove(struct ctl *c, char **args)
+{
+	struct json_object *info = NULL;
+	uint64_t size = 0;
+	int rc = ctl_target(c, args[0], CTL_POOL);
+
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc)
+		rc = ctl_pool_info(c, &info, &size);
+	if (!rc && !c->options.dry_run)
+		rc = remove_confirm(c, info, size);
+	if (!rc && !c->options.dry_run)
+		rc = remove_pool(c);
+	if (!rc)
+		remove_report(c, size);
+	json_object_put(info);
+	return rc;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl status TARGET */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "commands.h"
+#include "control.h"
+#include "out.h"
+#include "pools.h"
+
+#define SESSIONS_MAX 4096
+#define SAMPLE_NS    NS_PER_S
+
+/* The sessions that have a pool open, clean. */
+static int
+fetch_sessions(struct ctl *c, struct json_object **out)
+{
+	struct json_object *result = NULL, *list;
+	int rc = remote_call(c->remote, "status", NULL, &result, &c->err);
+
+	if (rc)
+		return rc;
+	rc = control_get_array(result, "sessions", SESSIONS_MAX, &list, &c->err);
+	if (!rc)
+		*out = json_object_new_array();
+	for (size_t i = 0; !rc && i < json_object_array_length(list); i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+
+		if (control_has(o, "pool"))
+			json_object_array_add(*out, out_clean_json(o));
+	}
+	json_object_put(result);
+	return rc;
+}
+
+static struct json_object *
+find_session(struct json_object *list, const char *id)
+{
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+
+		if (strcmp(out_member(o, "session"), id) == 0)
+			return o;
+	}
+	return NULL;
+}
+
+static void
+add_rate(struct json_object *now, struct json_object *before, const char *counter, const char *name,
+	 uint64_t ns)
+{
+	uint64_t from = out_member_u64(before, counter), to = out_member_u64(now, counter);
+
+	out_add_u64(now, name, to > from ? out_rate(to - from, ns) : 0);
+}
+
+/* Two samples, a second apart, give the rates. */
+static int
+sample_rates(struct ctl *c, struct json_object **sessions)
+{
+	const struct timespec pause = {.tv_sec = SAMPLE_NS / NS_PER_S};
+	struct json_object *before = *sessions, *now = NULL;
+	uint64_t begin_ns = clock_now_ns(), ns;
+	int rc;
+
+	(void)nanosleep(&pause, NULL);
+	rc = fetch_sessions(c, &now);
+	ns = clock_now_ns() - begin_ns;
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < json_object_array_length(now); i++) {
+		struct json_object *o = json_object_array_get_idx(now, i);
+		struct json_object *old = find_session(before, out_member(o, "session"));
+
+		/* A session that has just come has no rate yet. */
+		if (!old)
+			old = o;
+		add_rate(o, old, "commits", "commits_per_s", ns);
+		add_rate(o, old, "commit_bytes", "commit_bytes_per_s", ns);
+	}
+	json_object_put(before);
+	*sessions = now;
+	return 0;
+}
+
+static void
+print_session(struct out_table *t, struct json_object *o)
+{
+	char lanes[OUT_NUMBER_MAX], commits[OUT_NUMBER_MAX], bytes[OUT_NUMBER_MAX];
+	char per_s[OUT_NUMBER_MAX], rate[OUT_NUMBER_MAX + 2];
+
+	(void)snprintf(lanes, sizeof(lanes), "%llu",
+		       (unsigned long long)out_member_u64(o, "lanes"));
+	(void)snprintf(commits, sizeof(commits), "%llu",
+		       (unsigned long long)out_member_u64(o, "commits"));
+	(void)snprintf(per_s, sizeof(per_s), "%llu",
+		       (unsigned long long)out_member_u64(o, "commits_per_s"));
+	out_size(out_member_u64(o, "commit_bytes"), bytes);
+	out_size(out_member_u64(o, "commit_bytes_per_s"), rate);
+	(void)strcat(rate, "/s");
+	out_table_row(t, (const char *[]){out_member(o, "pool"), out_member(o, "mode"), lanes,
+					  commits, per_s, bytes, rate, out_member(o, "method"),
+					  out_member(o, "peer")});
+}
+
+static void
+print_sessions(struct json_object *sessions)
+{
+	static const char *const heads[] = {"SESSION ON", "MODE",  ">LANES", ">COMMITS", ">/S",
+					    ">BYTES",     ">RATE", "METHOD", "PEER"};
+	struct out_table t;
+
+	(void)putchar('\n');
+	if (json_object_array_length(sessions) == 0) {
+		(void)puts("no session has a pool open");
+		return;
+	}
+	out_table_init(&t, heads, 9);
+	for (size_t i = 0; i < json_object_array_length(sessions); i++)
+		print_session(&t, json_object_array_get_idx(sessions, i));
+	out_table_end(&t);
+}
+
+int
+cmd_status(struct ctl *c, char **args)
+{
+	struct json_object *pools = NULL, *sessions = NULL, *answer;
+	int rc = ctl_target(c, args[0], CTL_HOST);
+
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc)
+		rc = pools_fetch(c, &pools);
+	if (!rc)
+		rc = fetch_sessions(c, &sessions);
+	if (!rc && json_object_array_length(sessions) > 0)
+		rc = sample_rates(c, &sessions);
+	if (rc) {
+		json_object_put(pools);
+		json_object_put(sessions);
+		return rc;
+	}
+	if (!c->options.json) {
+		pools_print(pools);
+		print_sessions(sessions);
+	}
+	answer = json_object_new_object();
+	out_add_text(answer, "target", c->host_text);
+	json_object_object_add(answer, "pools", pools);
+	json_object_object_add(answer, "sessions", sessions);
+	ctl_answer(c, answer);
+	return 0;
+}

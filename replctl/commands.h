@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * commands - what main's table dispatches to, one file each.
+ *
+ * args are the command's arguments, as many as the table allows, and a NULL
+ * behind them. Returns 0 or the code of c->err.
+ */
+#ifndef REPLCTL_COMMANDS_H
+#define REPLCTL_COMMANDS_H
+
+#include "ctl.h"
+
+int cmd_info(struct ctl *c, char **args);
+int cmd_list(struct ctl *c, char **args);
+int cmd_probe(struct ctl *c, char **args);
+int cmd_remove(struct ctl *c, char **args);
+int cmd_status(struct ctl *c, char **args);
+
+#endif

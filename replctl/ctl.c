@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ctl.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "out.h"
+#include "text.h"
+
+void
+ctl_next(struct ctl *c, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (c->next[0])
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(c->next, sizeof(c->next), fmt, ap);
+	va_end(ap);
+}
+
+int
+ctl_configure(struct ctl *c)
+{
+	const struct ctl_options *o = &c->options;
+	int rc;
+
+	if (repl_config_new(&c->cfg))
+		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
+	rc = config_load(c->cfg, o->config, &c->err);
+	if (!rc && o->identity)
+		rc = config_set(c->cfg, "identity", o->identity, &c->err);
+	if (!rc && o->known_hosts)
+		rc = config_set(c->cfg, "known-hosts", o->known_hosts, &c->err);
+	return rc;
+}
+
+int
+ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
+{
+	struct target host;
+	int rc = target_parse(text, naming == CTL_POOL, &c->target, &c->err);
+
+	if (rc)
+		return rc;
+	host = c->target;
+	host.pool[0] = '\0';
+	target_format(&c->target, c->target_text, sizeof(c->target_text));
+	target_format(&host, c->host_text, sizeof(c->host_text));
+	if (naming == CTL_HOST && c->target.pool[0])
+		return err_set(&c->err, REPL_E_INVAL,
+			       "'%s' names a pool; this command takes the host only: %s", text,
+			       c->host_text);
+	return 0;
+}
+
+int
+ctl_connect(struct ctl *c)
+{
+	int rc = remote_new(c->cfg, &c->target, &c->remote, &c->err);
+
+	c->connected = rc == 0;
+	return rc;
+}
+
+/* The target says "TARGET" where the user said how it is called. */
+static void
+next_from_target(struct ctl *c)
+{
+	static const char word[] = "TARGET";
+	const char *text = remote_next_step(c->remote);
+	const char *at = strstr(text, word);
+
+	if (!text[0])
+		return;
+	if (!at)
+		ctl_next(c, "%s", text);
+	else
+		ctl_next(c, "%.*s%s%s", (int)(at - text), text, c->host_text,
+			 at + sizeof(word) - 1);
+}
+
+void
+ctl_disconnect(struct ctl *c)
+{
+	if (!c->remote)
+		return;
+	if (c->err.code)
+		next_from_target(c);
+	remote_free(c->remote, c->cfg->close_timeout_ms);
+	c->remote = NULL;
+}
+
+void
+ctl_fini(struct ctl *c)
+{
+	ctl_disconnect(c);
+	repl_config_free(c->cfg);
+	c->cfg = NULL;
+}
+
+int
+ctl_pool_info(struct ctl *c, struct json_object **info, uint64_t *size)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL;
+	int rc;
+
+	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	rc = remote_call(c->remote, "pool.info", params, &result, &c->err);
+	if (rc)
+		return rc;
+	*info = out_clean_json(result);
+	*size = 0;
+	if (control_has(*info, "size"))
+		rc = control_get_u64(*info, "size", 0, INT64_MAX, size, &c->err);
+	json_object_put(result);
+	return rc;
+}
+
+void
+ctl_answer(struct ctl *c, struct json_object *answer)
+{
+	if (c->options.json && !c->answered) {
+		out_json(answer);
+		c->answered = true;
+	}
+	json_object_put(answer);
+}
+
+/* No refusal without a way on. */
+static void
+next_by_code(struct ctl *c)
+{
+	switch (c->err.code) {
+	case REPL_E_INVAL:
+		ctl_next(c, "replctl help");
+		break;
+	case REPL_E_NOT_FOUND:
+		if (c->connected)
+			ctl_next(c, "replctl list %s", c->host_text);
+		break;
+	case REPL_E_EXISTS:
+		if (c->connected)
+			ctl_next(c, "replctl info %s", c->target_text);
+		break;
+	case REPL_E_BUSY:
+		if (c->connected)
+			ctl_next(c, "replctl status %s", c->host_text);
+		else
+			ctl_next(c, "end the other program, then repeat the command");
+		break;
+	case REPL_E_UNREACHABLE:
+		ctl_next(c, "check the host's name, and that sshd or repld serve runs there");
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+error_json(struct ctl *c, int exit_status)
+{
+	struct json_object *o = json_object_new_object(), *error = json_object_new_object();
+
+	out_add_text(error, "status", err_name(c->err.code));
+	json_object_object_add(error, "exit", json_object_new_int(exit_status));
+	out_add_text(error, "message", c->err.text);
+	if (c->next[0])
+		out_add_text(error, "next", c->next);
+	json_object_object_add(o, "error", error);
+	ctl_answer(c, o);
+}
+
+int
+ctl_finish(struct ctl *c)
+{
+	int status;
+
+	if (fflush(stdout) && !c->err.code)
+		(void)err_set(&c->err, REPL_E_IO, "writing the output failed");
+	if (!c->err.code)
+		return 0;
+	ctl_disconnect(c);
+	next_by_code(c);
+	text_clean(c->err.text);
+	text_clean(c->next);
+	status = err_exit_status(c->err.code);
+	if (c->options.json)
+		error_json(c, status);
+	(void)fprintf(stderr, "replctl: %s\n", c->err.text);
+	if (c->next[0])
+		(void)fprintf(stderr, "next: %s\n", c->next);
+	return status;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ctl - one run of the tool: what the user asked for, the target, and the
+ * error that ends it with the next safe step.
+ *
+ * Commands (commands.h) fill err and return its code; main tells the user, as
+ * text or as JSON, and makes it the exit status.
+ */
+#ifndef REPLCTL_CTL_H
+#define REPLCTL_CTL_H
+
+#include <json-c/json.h>
+
+#include "config.h"
+#include "remote.h"
+#include "target.h"
+
+#define CTL_NEXT_MAX 2048
+
+struct ctl_options {
+	const char *config, *identity, *known_hosts;
+	const char *size, *from;
+	bool json, force, dry_run, help, version;
+};
+
+struct ctl {
+	struct ctl_options options;
+	struct repl_config *cfg;
+	struct target target;
+	char target_text[TARGET_TEXT_MAX]; /* "host/pool", as given */
+	char host_text[TARGET_TEXT_MAX];   /* the same without the pool */
+	struct remote *remote;
+	struct err err;
+	char next[CTL_NEXT_MAX]; /* "" if nobody knows one */
+	bool answered;           /* the JSON answer is out */
+	bool connected;          /* the error is of the target's making, or of later */
+};
+
+/* What the target argument of a command names. */
+enum ctl_naming { CTL_HOST, CTL_POOL, CTL_EITHER };
+
+/* Read the configuration; the options win. */
+int ctl_configure(struct ctl *c);
+
+/* Check the argument; fills target and both texts. */
+int ctl_target(struct ctl *c, const char *text, enum ctl_naming naming);
+
+/* Connect to the target. */
+int ctl_connect(struct ctl *c);
+
+/* End the session; what lanes have used may go after it. Keeps the target's next step. */
+void ctl_disconnect(struct ctl *c);
+
+void ctl_fini(struct ctl *c);
+
+/* Note the next safe step, unless there is one already. */
+void ctl_next(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * pool.info of the target's pool as an object made clean for output; *size is
+ * its size, 0 where the metadata are damaged.
+ */
+int ctl_pool_info(struct ctl *c, struct json_object **info, uint64_t *size);
+
+/* Print the answer of a command (taken) with --json, else only free it. */
+void ctl_answer(struct ctl *c, struct json_object *answer);
+
+/* Tell the user what err says; returns the exit status. */
+int ctl_finish(struct ctl *c);
+
+#endif

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "out.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "text.h"
+
+#define CELL_MAX 512
+
+void
+out_size(uint64_t bytes, char out[OUT_NUMBER_MAX])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	unsigned i = 0;
+
+	/* From 1023.95 on, one decimal would say 1024.0. */
+	while (value >= 1023.95) {
+		value /= 1024;
+		i++;
+	}
+	(void)snprintf(out, OUT_NUMBER_MAX, i ? "%.1f %s" : "%.0f %s", value, units[i]);
+}
+
+void
+out_duration(uint64_t ns, char out[OUT_NUMBER_MAX])
+{
+	uint64_t s = ns / NS_PER_S;
+
+	if (s < 10)
+		(void)snprintf(out, OUT_NUMBER_MAX, "%.1f s", (double)(ns / 100000000) / 10);
+	else if (s < 60)
+		(void)snprintf(out, OUT_NUMBER_MAX, "%" PRIu64 " s", s);
+	else if (s < 3600)
+		(void)snprintf(out, OUT_NUMBER_MAX, "%" PRIu64 ":%02" PRIu64, s / 60, s % 60);
+	else
+		(void)snprintf(out, OUT_NUMBER_MAX, "%" PRIu64 ":%02" PRIu64 ":%02" PRIu64,
+			       s / 3600, s / 60 % 60, s % 60);
+}
+
+void
+out_time(uint64_t seconds, char out[OUT_NUMBER_MAX])
+{
+	time_t t = (time_t)seconds;
+	struct tm tm;
+
+	if (seconds == 0)
+		(void)snprintf(out, OUT_NUMBER_MAX, "never");
+	else if (seconds > INT32_MAX * 100ULL || !gmtime_r(&t, &tm) ||
+		 !strftime(out, OUT_NUMBER_MAX, "%Y-%m-%d %H:%M:%S UTC", &tm))
+		(void)snprintf(out, OUT_NUMBER_MAX, "?");
+}
+
+uint64_t
+out_rate(uint64_t bytes, uint64_t ns)
+{
+	return ns ? (uint64_t)((double)bytes * 1e9 / (double)ns) : 0;
+}
+
+char *
+out_quote(const char *word)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789%+,-./:=@_";
+	char *quoted, *to;
+
+	if (word[0] && word[strspn(word, plain)] == '\0')
+		return strdup(word);
+	quoted = to = malloc(strlen(word) * 4 + 3);
+	if (!quoted)
+		return NULL;
+	*to++ = '\'';
+	for (; *word; word++) {
+		if (*word == '\'') {
+			memcpy(to, "'\\''", 4);
+			to += 4;
+		} else {
+			*to++ = *word;
+		}
+	}
+	*to++ = '\'';
+	*to = '\0';
+	return quoted;
+}
+
+void
+out_field(const char *name, const char *fmt, ...)
+{
+	char value[CELL_MAX * 2];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(value, sizeof(value), fmt, ap);
+	va_end(ap);
+	text_clean(value);
+	(void)printf("%-12s %s\n", name, value);
+}
+
+/* ---- tables ---- */
+
+void
+out_table_init(struct out_table *t, const char *const *heads, unsigned columns)
+{
+	memset(t, 0, sizeof(*t));
+	t->heads = heads;
+	t->columns = columns < OUT_COLUMNS_MAX ? columns : OUT_COLUMNS_MAX;
+}
+
+void
+out_table_row(struct out_table *t, const char *const *cells)
+{
+	if (t->rows == t->room) {
+		unsigned room = t->room ? t->room * 2 : 16;
+		char **grown = reallocarray(t->cells, (size_t)room * t->columns, sizeof(*grown));
+
+		if (!grown)
+			return;
+		t->cells = grown;
+		t->room = room;
+	}
+	for (unsigned i = 0; i < t->columns; i++) {
+		char *cell = strndup(cells[i], CELL_MAX);
+
+		if (cell)
+			text_clean(cell);
+		t->cells[t->rows * t->columns + i] = cell;
+	}
+	t->rows++;
+}
+
+static const char *
+table_cell(const struct out_table *t, unsigned row, unsigned column)
+{
+	const char *cell = t->cells[row * t->columns + column];
+
+	return cell ? cell : "?";
+}
+
+static void
+table_line(const char *const *cells, const int *widths, const bool *right, unsigned columns)
+{
+	for (unsigned i = 0; i < columns; i++) {
+		const char *end = i + 1 == columns ? "\n" : "  ";
+
+		if (i + 1 == columns && !right[i])
+			(void)printf("%s%s", cells[i], end);
+		else
+			(void)printf("%*s%s", right[i] ? widths[i] : -widths[i], cells[i], end);
+	}
+}
+
+void
+out_table_end(struct out_table *t)
+{
+	const char *line[OUT_COLUMNS_MAX];
+	int widths[OUT_COLUMNS_MAX];
+	bool right[OUT_COLUMNS_MAX];
+
+	for (unsigned c = 0; c < t->columns; c++) {
+		right[c] = t->heads[c][0] == '>';
+		line[c] = t->heads[c] + right[c];
+		widths[c] = (int)strlen(line[c]);
+		for (unsigned r = 0; r < t->rows; r++) {
+			int len = (int)strlen(table_cell(t, r, c));
+
+			widths[c] = len > widths[c] ? len : widths[c];
+		}
+	}
+	table_line(line, widths, right, t->columns);
+	for (unsigned r = 0; r < t->rows; r++) {
+		for (unsigned c = 0; c < t->columns; c++)
+			line[c] = table_cell(t, r, c);
+		table_line(line, widths, right, t->columns);
+	}
+	for (unsigned i = 0; i < t->rows * t->columns; i++)
+		free(t->cells[i]);
+	free(t->cells);
+	memset(t, 0, sizeof(*t));
+}
+
+/* ---- JSON ---- */
+
+void
+out_json(struct json_object *o)
+{
+	(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
+							     JSON_C_TO_STRING_SPACED |
+							     JSON_C_TO_STRING_NOSLASHESCAPE));
+}
+
+void
+out_add_text(struct json_object *o, const char *name, const char *value)
+{
+	char *copy = strdup(value);
+
+	if (!copy)
+		return;
+	text_clean(copy);
+	(void)json_object_object_add(o, name, json_object_new_string(copy));
+	free(copy);
+}
+
+void
+out_add_u64(struct json_object *o, const char *name, uint64_t value)
+{
+	(void)json_object_object_add(o, name, json_object_new_uint64(value));
+}
+
+void
+out_add_bool(struct json_object *o, const char *name, bool value)
+{
+	(void)json_object_object_add(o, name, json_object_new_boolean(value));
+}
+
+static struct json_object *
+clean_text(struct json_object *o)
+{
+	size_t len = (size_t)json_object_get_string_len(o);
+	char *copy = strndup(json_object_get_string(o), len);
+	struct json_object *made;
+
+	if (!copy)
+		return NULL;
+	text_clean(copy);
+	made = json_object_new_string(copy);
+	free(copy);
+	return made;
+}
+
+static struct json_object *
+clean_object(struct json_object *o)
+{
+	struct json_object *made = json_object_new_object();
+
+	json_object_object_foreach(o, key, value)
+	{
+		char *name = strdup(key);
+
+		if (!name)
+			continue;
+		text_clean(name);
+		(void)json_object_object_add(made, name, out_clean_json(value));
+		free(name);
+	}
+	return made;
+}
+
+static struct json_object *
+clean_array(struct json_object *o)
+{
+	struct json_object *made = json_object_new_array();
+
+	for (size_t i = 0; i < json_object_array_length(o); i++)
+		(void)json_object_array_add(made, out_clean_json(json_object_array_get_idx(o, i)));
+	return made;
+}
+
+/* As deep as control.h lets a message be. */
+struct json_object *
+out_clean_json(struct json_object *o)
+{
+	switch (json_object_get_type(o)) {
+	case json_type_string:
+		return clean_text(o);
+	case json_type_object:
+		return clean_object(o);
+	case json_type_array:
+		return clean_array(o);
+	default:
+		return json_object_get(o);
+	}
+}
+
+const char *
+out_member(struct json_object *o, const char *name)
+{
+	struct json_object *member = NULL;
+	const char *text;
+
+	if (!json_object_object_get_ex(o, name, &member) ||
+	    !json_object_is_type(member, json_type_string))
+		return "-";
+	text = json_object_get_string(member);
+	return text[0] ? text : "-";
+}
+
+uint64_t
+out_member_u64(struct json_object *o, const char *name)
+{
+	struct json_object *member = NULL;
+	int64_t value;
+
+	if (!json_object_object_get_ex(o, name, &member) ||
+	    !json_object_is_type(member, json_type_int))
+		return 0;
+	value = json_object_get_int64(member);
+	return value > 0 ? (uint64_t)value : 0;
+}

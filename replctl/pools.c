@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pools.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control.h"
+#include "out.h"
+
+#define PAGE_POOLS_MAX 4096
+
+/* One answer of pool.list; *last is the name to go on after, NULL at the end. */
+static int
+fetch_page(struct ctl *c, const char *after, struct json_object *pools, const char **last)
+{
+	struct json_object *params = NULL, *result = NULL, *page;
+	size_t count;
+	bool more;
+	int rc;
+
+	if (after) {
+		params = json_object_new_object();
+		json_object_object_add(params, "after", json_object_new_string(after));
+	}
+	rc = remote_call(c->remote, "pool.list", params, &result, &c->err);
+	if (!rc)
+		rc = control_get_array(result, "pools", PAGE_POOLS_MAX, &page, &c->err);
+	if (!rc)
+		rc = control_get_bool(result, "more", &more, &c->err);
+	if (rc)
+		goto out;
+	count = json_object_array_length(page);
+	for (size_t i = 0; i < count; i++)
+		(void)json_object_array_add(pools,
+					    out_clean_json(json_object_array_get_idx(page, i)));
+	*last = NULL;
+	if (more && count > 0)
+		*last = out_member(
+			json_object_array_get_idx(pools, json_object_array_length(pools) - 1),
+			"name");
+	/* Names that don't rise would have us ask for ever. */
+	if (*last && after && strcmp(*last, after) <= 0)
+		rc = err_set(&c->err, REPL_E_PROTOCOL, "pool.list: names are not in order");
+out:
+	json_object_put(result);
+	return rc;
+}
+
+int
+pools_fetch(struct ctl *c, struct json_object **out)
+{
+	struct json_object *pools = json_object_new_array();
+	const char *after = NULL;
+	int rc;
+
+	do {
+		rc = fetch_page(c, after, pools, &after);
+	} while (!rc && after);
+	if (rc) {
+		json_object_put(pools);
+		return rc;
+	}
+	*out = pools;
+	return 0;
+}
+
+static void
+print_row(struct out_table *t, struct json_object *info)
+{
+	char size[OUT_NUMBER_MAX] = "-", updated[OUT_NUMBER_MAX] = "-";
+	const char *sidecar = out_member(info, "sidecar"), *state = out_member(info, "state");
+	struct json_object *open = NULL;
+	bool writer = json_object_object_get_ex(info, "writer_open", &open) &&
+		      json_object_get_boolean(open);
+
+	if (control_has(info, "size")) {
+		out_size(out_member_u64(info, "size"), size);
+		out_time(out_member_u64(info, "updated"), updated);
+	} else {
+		state = "damaged"; /* the cause is in its last column */
+	}
+	out_table_row(t, (const char *[]){out_member(info, "name"), size, state,
+					  out_member(info, "class"), updated,
+					  strcmp(sidecar, "ok") != 0 ? sidecar
+					  : writer                   ? out_member(info, "writer")
+								     : "-"});
+}
+
+void
+pools_print(struct json_object *pools)
+{
+	static const char *const heads[] = {"POOL",  ">SIZE",   "STATE",
+					    "CLASS", "UPDATED", "OPEN FOR WRITING BY"};
+	struct out_table t;
+
+	if (json_object_array_length(pools) == 0) {
+		(void)puts("no pools");
+		return;
+	}
+	out_table_init(&t, heads, 6);
+	for (size_t i = 0; i < json_object_array_length(pools); i++)
+		print_row(&t, json_object_array_get_idx(pools, i));
+	out_table_end(&t);
+}

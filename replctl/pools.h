@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pools - all pools of a target, fetched and shown. */
+#ifndef REPLCTL_POOLS_H
+#define REPLCTL_POOLS_H
+
+#include "ctl.h"
+
+/* A new array of clean info objects, in the order of their names. */
+int pools_fetch(struct ctl *c, struct json_object **out);
+
+/* As a table. */
+void pools_print(struct json_object *pools);
+
+#endif
