@@ -10,10 +10,16 @@
 
 #include "ctl.h"
 
+int cmd_create(struct ctl *c, char **args);
 int cmd_info(struct ctl *c, char **args);
 int cmd_list(struct ctl *c, char **args);
 int cmd_probe(struct ctl *c, char **args);
 int cmd_remove(struct ctl *c, char **args);
 int cmd_status(struct ctl *c, char **args);
+int cmd_sync(struct ctl *c, char **args);
+int cmd_verify(struct ctl *c, char **args);
+
+/* sync to a pool that must not be there yet. */
+int cmd_sync_new(struct ctl *c, const char *file, const char *target);
 
 #endif

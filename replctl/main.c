@@ -18,12 +18,17 @@ struct command {
 };
 
 static const struct command commands[] = {
+	{"create", "TARGET/pool --size N | --from FILE", "make a pool of zeros, or of a file",
+	 cmd_create, 1, OPT_SIZE | OPT_FROM},
 	{"list", "TARGET", "list the pools of a target", cmd_list, 1, 0},
 	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
 	{"remove", "TARGET/pool [--dry-run] [--force]", "remove a pool and its data", cmd_remove, 1,
 	 OPT_FORCE | OPT_DRY_RUN},
 	{"probe", "TARGET[/pool]", "show what is known of a target, and the methods", cmd_probe, 1,
 	 0},
+	{"sync", "FILE TARGET/pool [--dry-run] [--force]", "push what differs to a replica",
+	 cmd_sync, 2, OPT_FORCE | OPT_DRY_RUN},
+	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
 	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
 };
 

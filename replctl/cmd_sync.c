@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * replctl sync FILE TARGET/pool - push what differs.
+ *
+ * The order of records is what makes a kill at any moment harmless: the
+ * replica is marked inconsistent before its first byte changes; the new
+ * generation is recorded beside the file before the replica gets it. So the
+ * replica may be left behind, never ahead of its data.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands.h"
+#include "interrupt.h"
+#include "local.h"
+#include "out.h"
+#include "poolfile.h"
+#include "progress.h"
+#include "relation.h"
+
+struct sync {
+	struct ctl *c;
+	const char *file; /* as given */
+	struct poolfile pool;
+	struct local local;
+	bool create_only; /* the pool must not be there yet */
+	bool created;     /* by this run */
+	bool absent;      /* dry run: there is no pool */
+	bool adopted;     /* equal contents: the replica's generation was taken over */
+	struct transfer_progress sum;
+	uint64_t ns;
+	char *quoted_file, *quoted_target;
+};
+
+static const struct sidecar *
+sync_local(const struct sync *s)
+{
+	return s->local.present ? &s->local.meta : NULL;
+}
+
+static void
+next_repeat(struct sync *s)
+{
+	if (s->create_only)
+		ctl_next(s->c, "replctl sync %s %s (goes on where this ended)", s->quoted_file,
+			 s->quoted_target);
+	else
+		ctl_next(s->c, "replctl sync %s%s %s (goes on where this ended)",
+			 s->c->options.force ? "--force " : "", s->quoted_file, s->quoted_target);
+}
+
+/* ---- opening ---- */
+
+static int
+sync_open_file(struct sync *s)
+{
+	struct err *e = &s->c->err;
+	int rc = poolfile_open(&s->pool, s->file, e);
+
+	if (!rc)
+		rc = poolfile_settle(&s->pool, e);
+	if (!rc)
+		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
+	return rc;
+}
+
+static int
+sync_create(struct sync *s)
+{
+	struct ctl *c = s->c;
+	struct json_object *params = json_object_new_object();
+	char uuid[GEN_TEXT_SIZE];
+	int rc;
+
+	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	json_object_object_add(params, "size", json_object_new_uint64(s->pool.size));
+	if (s->local.present) {
+		gen_id_format(&s->local.meta.pool_uuid, uuid);
+		json_object_object_add(params, "uuid", json_object_new_string(uuid));
+	}
+	rc = remote_call(c->remote, "pool.create", params, NULL, &c->err);
+	if (rc == REPL_E_EXISTS)
+		ctl_next(c, "replctl sync %s %s", s->quoted_file, s->quoted_target);
+	if (rc)
+		return rc;
+	s->created = true;
+	if (!c->options.json)
+		(void)fprintf(stderr, "replctl: made the pool %s\n", c->target_text);
+	return 0;
+}
+
+static int
+sync_open_pool(struct sync *s)
+{
+	struct ctl *c = s->c;
+	enum remote_mode mode = c->options.dry_run ? REMOTE_READ : REMOTE_WRITE;
+	int rc = s->create_only ? sync_create(s) : 0;
+
+	if (!rc)
+		rc = remote_pool_open(c->remote, c->target.pool, mode, &c->err);
+	if (rc != REPL_E_NOT_FOUND || s->created)
+		return rc;
+	err_clear(&c->err);
+	if (c->options.dry_run) {
+		s->absent = true;
+		return 0;
+	}
+	rc = sync_create(s);
+	return rc ? rc : remote_pool_open(c->remote, c->target.pool, mode, &c->err);
+}
+
+static int
+sync_check_size(struct sync *s)
+{
+	struct ctl *c = s->c;
+	uint64_t size = remote_info(c->remote)->meta.pool_size;
+
+	if (size == s->pool.size)
+		return 0;
+	ctl_next(c, "replctl info %s, and sync to another name", s->quoted_target);
+	return err_set(&c->err, REPL_E_REFUSED, "%s has %zu bytes, the replica %s has %" PRIu64,
+		       s->file, s->pool.size, c->target_text, size);
+}
+
+static int
+sync_open(struct sync *s)
+{
+	int rc = sync_open_file(s);
+
+	if (!rc)
+		rc = ctl_connect(s->c);
+	if (!rc)
+		rc = sync_open_pool(s);
+	if (rc || s->absent)
+		return rc;
+	rc = sync_check_size(s);
+	return rc ? rc : remote_lanes_open(s->c->remote, 1, &s->c->err);
+}
+
+/* ---- may it be overwritten? ---- */
+
+static int
+stop_at_first(void *arg, const struct transfer_progress *t)
+{
+	return progress_tell(arg, t) || t->moved > 0;
+}
+
+/* REPL_E_DIFFER at the first difference. */
+static int
+sync_compare(struct sync *s)
+{
+	struct progress progress;
+	struct transfer t = {.remote = s->c->remote, .progress = stop_at_first, .arg = &progress};
+	struct transfer_progress sum;
+	int rc;
+
+	progress_begin(&progress, "compare", s->c->options.json);
+	rc = transfer_compare(&t, s->pool.mem, s->pool.size, NULL, &sum, &s->c->err);
+	(void)progress_end(&progress);
+	if (rc == REPL_E_FAILED && sum.moved > 0 && !interrupt_seen())
+		rc = err_set(&s->c->err, REPL_E_DIFFER, "contents differ");
+	return rc;
+}
+
+static int
+sync_refuse(struct sync *s, const char *why)
+{
+	const struct sidecar *local = sync_local(s);
+	bool newer = local &&
+		     gen_compare(&local->generation, &remote_info(s->c->remote)->meta.generation) ==
+			     GEN_BEHIND;
+
+	ctl_next(s->c,
+		 "replctl verify %s %s (what differs); replctl restore %s OTHER-FILE (take the "
+		 "replica's data); replctl sync --force %s %s (overwrite the replica)",
+		 s->quoted_file, s->quoted_target, s->quoted_target, s->quoted_file,
+		 s->quoted_target);
+	return err_set(&s->c->err, newer ? REPL_E_REFUSED : REPL_E_DIVERGED,
+		       "%s, and the contents differ; nothing was changed", why);
+}
+
+/* Equal contents: the file is of the replica's generation from now on. */
+static int
+sync_adopt(struct sync *s)
+{
+	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
+	struct generation chain = meta->generation;
+	int rc;
+
+	s->adopted = true;
+	s->local.meta.pool_uuid = meta->pool_uuid;
+	s->local.meta.generation = chain;
+	s->local.meta.state = SIDECAR_UP_TO_DATE;
+	rc = local_store(&s->local, &s->c->err);
+	if (!rc && meta->state != SIDECAR_UP_TO_DATE)
+		rc = remote_pool_mark(s->c->remote, SIDECAR_UP_TO_DATE, &chain, &s->c->err);
+	return rc;
+}
+
+/* ---- copying ---- */
+
+static int
+sync_push(struct sync *s)
+{
+	struct ctl *c = s->c;
+	struct progress progress;
+	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
+	int rc;
+
+	progress_begin(&progress, "sync", c->options.json);
+	rc = transfer_push(&t, s->pool.mem, s->pool.size, &s->sum, &c->err);
+	s->ns = progress_end(&progress);
+	if (!rc)
+		rc = poolfile_unchanged(&s->pool, &c->err);
+	return rc;
+}
+
+/* Record what both sides are now: the local side first. */
+static int
+sync_record(struct sync *s)
+{
+	struct ctl *c = s->c;
+	struct sidecar *meta = &s->local.meta;
+	int rc = 0;
+
+	if (s->sum.moved || gen_id_is_nil(&meta->generation.current)) {
+		struct gen_id id;
+
+		rc = local_new_id(&id, &c->err);
+		if (rc)
+			return rc;
+		gen_advance(&meta->generation, &id);
+	}
+	meta->state = SIDECAR_UP_TO_DATE;
+	rc = local_store(&s->local, &c->err);
+	if (!rc)
+		rc = remote_pool_mark(c->remote, SIDECAR_UP_TO_DATE, &meta->generation, &c->err);
+	return rc;
+}
+
+static int
+sync_copy(struct sync *s)
+{
+	struct ctl *c = s->c;
+	int rc = remote_pool_mark(c->remote, SIDECAR_INCONSISTENT, NULL, &c->err);
+
+	if (!rc)
+		rc = sync_push(s);
+	if (!rc)
+		rc = sync_record(s);
+	if (rc) {
+		next_repeat(s);
+		(void)err_prefix(&c->err, "the replica %s is inconsistent until a sync ends well",
+				 c->target_text);
+	}
+	return rc;
+}
+
+/* A file without a record begins one, under the replica's name for the pool. */
+static void
+sync_begin_local(struct sync *s)
+{
+	if (s->local.present)
+		return;
+	memset(&s->local.meta, 0, sizeof(s->local.meta));
+	s->local.meta.pool_uuid = remote_info(s->c->remote)->meta.pool_uuid;
+	s->local.meta.pool_size = s->pool.size;
+	s->local.meta.created_s = (uint64_t)time(NULL);
+}
+
+static int
+sync_decide(struct sync *s)
+{
+	const char *why;
+	int rc;
+
+	enum relation_verdict verdict =
+		relation_judge(sync_local(s), &remote_info(s->c->remote)->meta, &why);
+
+	if (verdict == RELATION_COMPARE) {
+		rc = sync_compare(s);
+		if (rc == REPL_E_DIFFER && !s->c->options.force)
+			return sync_refuse(s, why);
+		if (rc && rc != REPL_E_DIFFER)
+			return rc;
+		err_clear(&s->c->err);
+		sync_begin_local(s);
+		return rc ? sync_copy(s) : sync_adopt(s);
+	}
+	sync_begin_local(s);
+	return sync_copy(s);
+}
+
+/* ---- dry run, report ---- */
+
+static int
+sync_dry_run(struct sync *s)
+{
+	struct ctl *c = s->c;
+	struct progress progress;
+	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
+	const char *why;
+	int rc;
+
+	if (s->absent) {
+		s->sum.total = s->sum.moved = s->pool.size;
+		return 0;
+	}
+	progress_begin(&progress, "compare", c->options.json);
+	rc = transfer_compare(&t, s->pool.mem, s->pool.size, NULL, &s->sum, &c->err);
+	s->ns = progress_end(&progress);
+	if (rc && rc != REPL_E_DIFFER)
+		return rc;
+	if (rc && !c->options.force &&
+	    relation_judge(sync_local(s), &remote_info(c->remote)->meta, &why) == RELATION_COMPARE)
+		return sync_refuse(s, why);
+	err_clear(&c->err);
+	return 0;
+}
+
+static void
+sync_print(const struct sync *s)
+{
+	const struct ctl *c = s->c;
+	char moved[OUT_NUMBER_MAX], size[OUT_NUMBER_MAX], duration[OUT_NUMBER_MAX];
+	char rate[OUT_NUMBER_MAX];
+
+	out_size(s->sum.moved, moved);
+	out_size(s->pool.size, size);
+	out_size(out_rate(s->pool.size, s->ns), rate);
+	out_duration(s->ns, duration);
+	if (c->options.dry_run)
+		(void)printf("would move %s of %s%s\n", moved, size,
+			     s->absent ? " and make the pool" : "");
+	else if (s->adopted)
+		(void)printf("%s equals %s already; nothing was moved\n", c->target_text, s->file);
+	else
+		(void)printf("%s is up to date: moved %s of %s in %s (%s/s)\n", c->target_text,
+			     moved, size, duration, rate);
+}
+
+static void
+sync_report(struct sync *s)
+{
+	struct ctl *c = s->c;
+	struct json_object *answer = json_object_new_object();
+	char id[GEN_TEXT_SIZE];
+
+	if (!c->options.json)
+		sync_print(s);
+	out_add_text(answer, "file", s->pool.path);
+	out_add_text(answer, "target", c->target_text);
+	out_add_u64(answer, "size", s->pool.size);
+	out_add_u64(answer, "moved", s->sum.moved);
+	out_add_u64(answer, "duration_ms", s->ns / 1000000);
+	out_add_bool(answer, "dry_run", c->options.dry_run);
+	out_add_bool(answer, "created", s->created);
+	if (!c->options.dry_run) {
+		gen_id_format(&s->local.meta.generation.current, id);
+		out_add_text(answer, "generation", id);
+		out_add_text(answer, "state", sidecar_state_name(SIDECAR_UP_TO_DATE));
+	}
+	ctl_answer(c, answer);
+}
+
+static int
+sync_run(struct sync *s, const char *target)
+{
+	struct ctl *c = s->c;
+	int rc = ctl_target(c, target, CTL_POOL);
+
+	if (rc)
+		return rc;
+	s->quoted_file = out_quote(s->file);
+	s->quoted_target = out_quote(c->target_text);
+	if (!s->quoted_file || !s->quoted_target)
+		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
+	rc = sync_open(s);
+	interrupt_catch();
+	if (!rc)
+		rc = c->options.dry_run ? sync_dry_run(s) : sync_decide(s);
+	if (!rc)
+		sync_report(s);
+	return rc;
+}
+
+static int
+sync_start(struct ctl *c, const char *file, const char *target, bool create_only)
+{
+	struct sync s = {.c = c, .file = file, .create_only = create_only};
+	int rc;
+
+	poolfile_init(&s.pool);
+	local_init(&s.local);
+	rc = sync_run(&s, target);
+	ctl_disconnect(c); /* its lanes may still read the file */
+	local_fini(&s.local);
+	poolfile_fini(&s.pool);
+	free(s.quoted_file);
+	free(s.quoted_target);
+	return rc;
+}
+
+int
+cmd_sync(struct ctl *c, char **args)
+{
+	return sync_start(c, args[0], args[1], false);
+}
+
+int
+cmd_sync_new(struct ctl *c, const char *file, const char *target)
+{
+	return sync_start(c, file, target, true);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t seen;
+static const char *guarded;
+
+static void
+note(int sig)
+{
+	(void)sig;
+	seen = 1;
+}
+
+void
+interrupt_catch(void)
+{
+	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+
+	for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+		(void)sigaction(sigs[i], &action, NULL);
+}
+
+bool
+interrupt_seen(void)
+{
+	return seen != 0;
+}
+
+static void
+say(const char *text)
+{
+	ssize_t n = write(STDERR_FILENO, text, strlen(text));
+
+	(void)n;
+}
+
+static void
+bus_error(int sig)
+{
+	(void)sig;
+	say("\nreplctl: ");
+	say(guarded);
+	say(" became shorter, or its device failed, while it was being read\n");
+	_exit(1);
+}
+
+void
+interrupt_guard_mapping(const char *file)
+{
+	struct sigaction action = {.sa_handler = bus_error};
+
+	guarded = file;
+	(void)sigaction(SIGBUS, &action, NULL);
+}

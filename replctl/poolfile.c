@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "poolfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+
+#define POOLFILE_PAGE 4096
+
+void
+poolfile_init(struct poolfile *p)
+{
+	memset(p, 0, sizeof(*p));
+	p->fd = -1;
+}
+
+void
+poolfile_fini(struct poolfile *p)
+{
+	if (p->mem)
+		(void)munmap(p->mem, p->size);
+	if (p->fd >= 0)
+		(void)close(p->fd);
+	free(p->path);
+	poolfile_init(p);
+}
+
+static int
+poolfile_check(struct poolfile *p, struct err *e)
+{
+	if (fstat(p->fd, &p->opened))
+		return err_errno(e, REPL_E_IO, errno, "%s", p->path);
+	if (!S_ISREG(p->opened.st_mode))
+		return err_set(e, REPL_E_INVAL, "%s is not a regular file", p->path);
+	if (p->opened.st_size <= 0 || p->opened.st_size % POOLFILE_PAGE)
+		return err_set(e, REPL_E_INVAL,
+			       "%s has %lld bytes; a pool is a positive multiple of %d", p->path,
+			       (long long)p->opened.st_size, POOLFILE_PAGE);
+	return 0;
+}
+
+int
+poolfile_open(struct poolfile *p, const char *path, struct err *e)
+{
+	int rc;
+
+	p->path = realpath(path, NULL);
+	if (p->path)
+		p->fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (p->fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "%s", path);
+	rc = poolfile_check(p, e);
+	if (rc)
+		return rc;
+	p->size = (size_t)p->opened.st_size;
+	p->mem = mmap(NULL, p->size, PROT_READ, MAP_SHARED, p->fd, 0);
+	if (p->mem == MAP_FAILED) {
+		p->mem = NULL;
+		return err_errno(e, err_from_errno(errno), errno, "mapping %s", p->path);
+	}
+	interrupt_guard_mapping(p->path);
+	return 0;
+}
+
+int
+poolfile_settle(struct poolfile *p, struct err *e)
+{
+	if (flock(p->fd, LOCK_SH | LOCK_NB))
+		return err_set(e, REPL_E_BUSY, "%s is locked: a program has the pool open",
+			       p->path);
+	/* A generation must never be recorded for data that a crash can take back. */
+	if (fsync(p->fd))
+		return err_errno(e, REPL_E_IO, errno, "syncing %s", p->path);
+	return poolfile_check(p, e);
+}
+
+int
+poolfile_unchanged(const struct poolfile *p, struct err *e)
+{
+	struct stat now;
+
+	if (fstat(p->fd, &now))
+		return err_errno(e, REPL_E_IO, errno, "%s", p->path);
+	if (now.st_size == p->opened.st_size && now.st_mtim.tv_sec == p->opened.st_mtim.tv_sec &&
+	    now.st_mtim.tv_nsec == p->opened.st_mtim.tv_nsec)
+		return 0;
+	return err_set(e, REPL_E_FAILED, "%s was written to while it was being read", p->path);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* poolfile - a pool file of this machine, mapped for reading. */
+#ifndef REPLCTL_POOLFILE_H
+#define REPLCTL_POOLFILE_H
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+#include "err.h"
+
+struct poolfile {
+	char *path; /* with links resolved, so that the sidecar beside it is found */
+	int fd;
+	void *mem;
+	size_t size;
+	struct stat opened; /* as it was when it was opened */
+};
+
+void poolfile_init(struct poolfile *p);
+void poolfile_fini(struct poolfile *p);
+
+/* A regular file of a positive multiple of 4096 bytes. */
+int poolfile_open(struct poolfile *p, const char *path, struct err *e);
+
+/*
+ * For a copy that counts: no program has the pool open (PMDK locks the file),
+ * and what is read is what a crash of this machine would leave.
+ */
+int poolfile_settle(struct poolfile *p, struct err *e);
+
+/* REPL_E_FAILED if it was written to since it was opened. */
+int poolfile_unchanged(const struct poolfile *p, struct err *e);
+
+#endif
