@@ -28,6 +28,8 @@ static const struct command commands[] = {
 	 0},
 	{"sync", "FILE TARGET/pool [--dry-run] [--force]", "push what differs to a replica",
 	 cmd_sync, 2, OPT_FORCE | OPT_DRY_RUN},
+	{"restore", "TARGET/pool FILE [--dry-run] [--force]", "pull a replica into a file",
+	 cmd_restore, 2, OPT_FORCE | OPT_DRY_RUN},
 	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
 	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
 };

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * replctl restore TARGET/pool FILE - pull a replica into a file.
+ *
+ * The data go to FILE.restoring (restoring.h), which becomes FILE when it is whole and
+ * durable. The record beside the file comes last: it never speaks of data
+ * that are not there.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "commands.h"
+#include "interrupt.h"
+#include "local.h"
+#include "out.h"
+#include "progress.h"
+#include "restoring.h"
+
+struct restore {
+	struct ctl *c;
+	struct restoring temp;
+	struct local old; /* held so that nobody replicates the file that is replaced */
+	struct sidecar meta;
+	struct transfer_progress sum;
+	uint64_t ns;
+	char *quoted_file, *quoted_target;
+};
+
+static const char *
+force_option(const struct restore *r)
+{
+	return r->c->options.force ? "--force " : "";
+}
+
+static int
+restore_check_file(struct restore *r)
+{
+	struct ctl *c = r->c;
+	int rc = restoring_look(&r->temp, &c->err);
+
+	if (rc || !r->temp.replaces || c->options.force)
+		return rc;
+	ctl_next(c,
+		 "replctl verify %s %s (what differs); replctl restore --force %s %s (replace it)",
+		 r->quoted_file, r->quoted_target, r->quoted_target, r->quoted_file);
+	return err_set(&c->err, REPL_E_EXISTS, "%s exists and is not replaced", r->temp.file);
+}
+
+/* Whatever stands in the old record, only that nobody has it matters. */
+static int
+restore_lock_old(struct restore *r)
+{
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = local_open(&r->old, r->temp.file, 0, &e);
+	if (rc != REPL_E_BUSY)
+		return restoring_lock_replaced(&r->temp, &r->c->err);
+	return err_set(&r->c->err, rc, "%s", e.text);
+}
+
+static int
+restore_check_state(struct restore *r)
+{
+	struct ctl *c = r->c;
+	const char *name = sidecar_state_name(r->meta.state);
+
+	switch (r->meta.state) {
+	case SIDECAR_UP_TO_DATE:
+		return 0;
+	case SIDECAR_UNKNOWN:
+		(void)fprintf(stderr,
+			      "replctl: the last writer of %s ended without closing it; all that "
+			      "was acknowledged is there\n",
+			      c->target_text);
+		return 0;
+	default:
+		break;
+	}
+	if (c->options.force) {
+		(void)fprintf(stderr, "replctl: %s is %s, restored all the same\n", c->target_text,
+			      name);
+		return 0;
+	}
+	ctl_next(c,
+		 "restore from another replica, or finish the sync to this one; replctl restore "
+		 "--force %s %s (take it as it is)",
+		 r->quoted_target, r->quoted_file);
+	return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s: %s", c->target_text, name,
+		       r->meta.state == SIDECAR_INCONSISTENT
+			       ? "a copy into it has begun and not ended"
+			       : "it misses updates");
+}
+
+static int
+restore_open(struct restore *r)
+{
+	struct ctl *c = r->c;
+	int rc = restore_check_file(r);
+
+	if (!rc)
+		rc = restore_lock_old(r);
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc)
+		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
+	if (rc)
+		return rc;
+	r->meta = remote_info(c->remote)->meta;
+	return restore_check_state(r);
+}
+
+static int
+restore_pull(struct restore *r)
+{
+	struct ctl *c = r->c;
+	struct progress progress;
+	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
+	int rc = remote_lanes_open(c->remote, 1, &c->err);
+
+	if (rc)
+		return rc;
+	progress_begin(&progress, "restore", c->options.json);
+	rc = transfer_pull(&t, r->temp.fd, r->meta.pool_size, &r->sum, &c->err);
+	r->ns = progress_end(&progress);
+	return rc;
+}
+
+/*
+ * What the file is from now on. Of a copy that was cut off nobody knows a
+ * generation: without a record it has to be compared before it counts.
+ */
+static int
+restore_record(struct restore *r)
+{
+	struct local l;
+	int rc;
+
+	if (r->meta.state == SIDECAR_INCONSISTENT)
+		return 0;
+	local_init(&l);
+	rc = local_open(&l, r->temp.file, r->meta.pool_size, &r->c->err);
+	if (!rc) {
+		memset(&l.meta, 0, sizeof(l.meta));
+		l.meta.pool_uuid = r->meta.pool_uuid;
+		l.meta.pool_size = r->meta.pool_size;
+		l.meta.generation = r->meta.generation;
+		l.meta.state = SIDECAR_UP_TO_DATE;
+		l.meta.created_s = (uint64_t)time(NULL);
+		rc = local_store(&l, &r->c->err);
+	}
+	local_fini(&l);
+	return rc;
+}
+
+static int
+restore_copy(struct restore *r)
+{
+	struct ctl *c = r->c;
+	int rc = restoring_open(&r->temp, r->meta.pool_size, &c->err);
+
+	if (rc)
+		return rc;
+	rc = restore_pull(r);
+	if (rc) {
+		ctl_next(c, "replctl restore %s%s %s (goes on where this ended)", force_option(r),
+			 r->quoted_target, r->quoted_file);
+		return err_prefix(&c->err, "restore of %s not finished, %s is kept", r->temp.file,
+				  r->temp.path);
+	}
+	rc = restoring_finish(&r->temp, &c->err);
+	return rc ? rc : restore_record(r);
+}
+
+static void
+restore_print(const struct restore *r)
+{
+	char moved[OUT_NUMBER_MAX], size[OUT_NUMBER_MAX], duration[OUT_NUMBER_MAX];
+	char rate[OUT_NUMBER_MAX];
+
+	out_size(r->sum.moved, moved);
+	out_size(r->meta.pool_size, size);
+	out_duration(r->ns, duration);
+	out_size(out_rate(r->meta.pool_size, r->ns), rate);
+	if (r->c->options.dry_run)
+		(void)printf("would restore %s (%s, %s) to %s%s\n", r->c->target_text, size,
+			     sidecar_state_name(r->meta.state), r->temp.file,
+			     r->temp.replaces ? ", replacing it" : "");
+	else
+		(void)printf("%s is restored: moved %s of %s in %s (%s/s)\n", r->temp.file, moved,
+			     size, duration, rate);
+}
+
+static void
+restore_report(struct restore *r)
+{
+	struct ctl *c = r->c;
+	struct json_object *answer = json_object_new_object();
+	char id[GEN_TEXT_SIZE];
+
+	if (!c->options.json)
+		restore_print(r);
+	gen_id_format(&r->meta.generation.current, id);
+	out_add_text(answer, "target", c->target_text);
+	out_add_text(answer, "file", r->temp.file);
+	out_add_u64(answer, "size", r->meta.pool_size);
+	out_add_u64(answer, "moved", r->sum.moved);
+	out_add_u64(answer, "duration_ms", r->ns / 1000000);
+	out_add_bool(answer, "dry_run", c->options.dry_run);
+	out_add_bool(answer, "replaced", r->temp.replaces && !c->options.dry_run);
+	out_add_text(answer, "state", sidecar_state_name(r->meta.state));
+	out_add_text(answer, "generation", id);
+	ctl_answer(c, answer);
+}
+
+static int
+restore_run(struct restore *r, char **args)
+{
+	struct ctl *c = r->c;
+	int rc = ctl_target(c, args[0], CTL_POOL);
+
+	if (!rc)
+		rc = restoring_init(&r->temp, args[1], &c->err);
+	if (rc)
+		return rc;
+	r->quoted_file = out_quote(args[1]);
+	r->quoted_target = out_quote(c->target_text);
+	if (!r->quoted_file || !r->quoted_target)
+		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
+	rc = restore_open(r);
+	interrupt_catch();
+	if (!rc && c->options.dry_run)
+		rc = restoring_check_space(&r->temp, r->meta.pool_size, &c->err);
+	else if (!rc)
+		rc = restore_copy(r);
+	if (!rc)
+		restore_report(r);
+	return rc;
+}
+
+int
+cmd_restore(struct ctl *c, char **args)
+{
+	struct restore r = {.c = c};
+	int rc;
+
+	local_init(&r.old);
+	rc = restore_run(&r, args);
+	ctl_disconnect(c);
+	local_fini(&r.old);
+	restoring_fini(&r.temp);
+	free(r.quoted_file);
+	free(r.quoted_target);
+	return rc;
+}

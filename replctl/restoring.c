@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "restoring.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <linux/fs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "interrupt.h"
+#include "out.h"
+#include "sidecar.h"
+
+#define RESTORING_SUFFIX ".restoring"
+#define COPY_STEP        (64U << 20)
+
+int
+restoring_init(struct restoring *r, const char *file, struct err *e)
+{
+	size_t len = strlen(file);
+	char *copy;
+
+	memset(r, 0, sizeof(*r));
+	r->dirfd = r->fd = r->old_fd = -1;
+	r->file = file;
+	if (len == 0 || file[len - 1] == '/')
+		return err_set(e, REPL_E_INVAL, "'%s' is not the name of a file", file);
+	copy = strdup(file);
+	r->dir_path = copy ? strdup(dirname(copy)) : NULL;
+	free(copy);
+	if (asprintf(&r->path, "%s%s", file, RESTORING_SUFFIX) < 0)
+		r->path = NULL;
+	if (asprintf(&r->sidecar_path, "%s%s", file, SIDECAR_SUFFIX) < 0)
+		r->sidecar_path = NULL;
+	if (!r->dir_path || !r->path || !r->sidecar_path)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->dirfd = open(r->dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->dirfd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "directory %s", r->dir_path);
+	return 0;
+}
+
+static void
+close_fd(int fd)
+{
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+void
+restoring_fini(struct restoring *r)
+{
+	if (!r->file)
+		return;
+	close_fd(r->fd);
+	close_fd(r->old_fd);
+	close_fd(r->dirfd);
+	free(r->path);
+	free(r->sidecar_path);
+	free(r->dir_path);
+	memset(r, 0, sizeof(*r));
+}
+
+int
+restoring_look(struct restoring *r, struct err *e)
+{
+	if (lstat(r->file, &r->old)) {
+		if (errno == ENOENT)
+			return 0;
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->file);
+	}
+	if (!S_ISREG(r->old.st_mode))
+		return err_set(e, REPL_E_REFUSED,
+			       "%s is not a regular file and is not replaced; name another file",
+			       r->file);
+	r->replaces = true;
+	return 0;
+}
+
+int
+restoring_lock_replaced(struct restoring *r, struct err *e)
+{
+	if (!r->replaces)
+		return 0;
+	r->old_fd = open(r->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (r->old_fd < 0 || fstat(r->old_fd, &r->old))
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->file);
+	if (flock(r->old_fd, LOCK_EX | LOCK_NB))
+		return err_set(e, REPL_E_BUSY, "%s is locked: a program has the pool open",
+			       r->file);
+	return 0;
+}
+
+int
+restoring_check_space(struct restoring *r, uint64_t size, struct err *e)
+{
+	char wanted[OUT_NUMBER_MAX], available[OUT_NUMBER_MAX];
+	uint64_t have = 0, room;
+	struct statvfs fs;
+	struct stat st;
+
+	if (fstatvfs(r->dirfd, &fs))
+		return 0; /* the allocation will tell */
+	if (lstat(r->path, &st) == 0 && S_ISREG(st.st_mode))
+		have = (uint64_t)st.st_blocks * 512;
+	room = (uint64_t)fs.f_bavail * fs.f_frsize;
+	if (size <= have || size - have <= room)
+		return 0;
+	out_size(size - have, wanted);
+	out_size(room, available);
+	return err_set(e, REPL_E_NOSPC, "%s: %s (%" PRIu64 " bytes) wanted, %s (%" PRIu64 ") free",
+		       r->dir_path, wanted, size - have, available, room);
+}
+
+/* The lock is on the file that the path still names, not on one that was renamed meanwhile. */
+static int
+restoring_lock(struct restoring *r, struct stat *st, struct err *e)
+{
+	struct stat now;
+
+	if (flock(r->fd, LOCK_EX | LOCK_NB) || fstat(r->fd, st) || lstat(r->path, &now) ||
+	    now.st_ino != st->st_ino || now.st_dev != st->st_dev)
+		return err_set(e, REPL_E_BUSY, "%s is in use: another restore is at work", r->path);
+	if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_nlink != 1)
+		return err_set(e, REPL_E_REFUSED,
+			       "%s is not of an earlier restore of yours; remove it first",
+			       r->path);
+	if (fchmod(r->fd, 0600))
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
+	return 0;
+}
+
+/* Only a head start: where it fails, more comes over the network. */
+static void
+copy_replaced(const struct restoring *r, uint64_t size)
+{
+	uint64_t left = (uint64_t)r->old.st_size < size ? (uint64_t)r->old.st_size : size;
+	ssize_t n = 1;
+
+	if (ioctl(r->fd, FICLONE, r->old_fd) == 0)
+		return;
+	for (; left > 0 && n > 0 && !interrupt_seen(); left -= (uint64_t)n) {
+		n = copy_file_range(r->old_fd, NULL, r->fd, NULL,
+				    left < COPY_STEP ? left : COPY_STEP, 0);
+		if (n < 0)
+			n = 0;
+	}
+}
+
+static int
+restoring_allocate(const struct restoring *r, uint64_t size, struct err *e)
+{
+	if (ftruncate(r->fd, (off_t)size))
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
+	if (fallocate(r->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP && errno != EINTR)
+		return err_errno(e, err_from_errno(errno), errno, "%s: %" PRIu64 " bytes wanted",
+				 r->path, size);
+	return 0;
+}
+
+int
+restoring_open(struct restoring *r, uint64_t size, struct err *e)
+{
+	struct stat st;
+	int rc = restoring_check_space(r, size, e);
+
+	if (rc)
+		return rc;
+	r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (r->fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
+	rc = restoring_lock(r, &st, e);
+	if (rc)
+		return rc;
+	if (st.st_size == 0 && r->replaces)
+		copy_replaced(r, size);
+	return restoring_allocate(r, size, e);
+}
+
+static int
+rename_new(const struct restoring *r, struct err *e)
+{
+	if (renameat2(AT_FDCWD, r->path, AT_FDCWD, r->file, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno == EINVAL && link(r->path, r->file) == 0) {
+		(void)unlink(r->path);
+		return 0;
+	}
+	if (errno == EEXIST)
+		return err_set(e, REPL_E_EXISTS,
+			       "%s came while it was being restored; the restored data are in %s",
+			       r->file, r->path);
+	return err_errno(e, err_from_errno(errno), errno, "renaming %s to %s", r->path, r->file);
+}
+
+static int
+rename_over(const struct restoring *r, struct err *e)
+{
+	/* Whoever may not give files away keeps them. */
+	if (fchown(r->fd, r->old.st_uid, r->old.st_gid) == 0)
+		(void)fchmod(r->fd, r->old.st_mode & 0777);
+	if (rename(r->path, r->file))
+		return err_errno(e, err_from_errno(errno), errno, "renaming %s to %s", r->path,
+				 r->file);
+	return 0;
+}
+
+int
+restoring_finish(struct restoring *r, struct err *e)
+{
+	int rc;
+
+	if (fsync(r->fd))
+		return err_errno(e, REPL_E_IO, errno, "syncing %s", r->path);
+	if (unlink(r->sidecar_path) && errno != ENOENT)
+		return err_errno(e, err_from_errno(errno), errno, "removing %s", r->sidecar_path);
+	/* The old record must be gone for good before new data stand under its name. */
+	if (fsync(r->dirfd))
+		return err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
+	rc = r->replaces ? rename_over(r, e) : rename_new(r, e);
+	if (!rc && fsync(r->dirfd))
+		rc = err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
+	return rc;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * restoring - FILE.restoring, the file that a restore writes to.
+ *
+ * It lies beside FILE, belongs to one restore at a time, is kept when that ends early,
+ * and is taken up by the next one.
+ */
+#ifndef REPLCTL_RESTORING_H
+#define REPLCTL_RESTORING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "err.h"
+
+struct restoring {
+	const char *file; /* borrowed: what it will become */
+	char *path;
+	char *sidecar_path; /* FILE.repl */
+	char *dir_path;
+	int dirfd;
+	int fd;
+	bool replaces; /* there is a FILE */
+	int old_fd;    /* FILE, locked, if there is one */
+	struct stat old;
+};
+
+/* Opens the directory. On an error, too, restoring_fini() frees. */
+int restoring_init(struct restoring *r, const char *file, struct err *e);
+void restoring_fini(struct restoring *r);
+
+/* Is there a FILE? Refused (REPL_E_REFUSED) if it is not a regular one. */
+int restoring_look(struct restoring *r, struct err *e);
+
+/* REPL_E_BUSY if a program has the FILE that is replaced open and locked, as PMDK does. */
+int restoring_lock_replaced(struct restoring *r, struct err *e);
+
+/* REPL_E_NOSPC, with the bytes wanted and free, if a file of size bytes does not fit. */
+int restoring_check_space(struct restoring *r, uint64_t size, struct err *e);
+
+/*
+ * Open or make it, with size bytes allocated; it begins as a copy of a FILE
+ * that it replaces, so that only what differs has to come over the network.
+ * REPL_E_BUSY if another restore has it.
+ */
+int restoring_open(struct restoring *r, uint64_t size, struct err *e);
+
+/*
+ * Sync it and put it in FILE's place, with owner and mode of the one replaced.
+ * FILE.repl is removed before. A FILE that came meanwhile is REPL_E_EXISTS.
+ */
+int restoring_finish(struct restoring *r, struct err *e);
+
+#endif
