@@ -32,8 +32,9 @@ struct walk {
 	uint64_t size;
 	struct transfer_progress *sum;
 	bool compare_only;
-	uint64_t at; /* start of the segment in hand */
-	bool posted; /* a hash request for posted_at is on its way */
+	uint64_t at;       /* start of the segment in hand */
+	uint64_t heard_ns; /* when the target was last asked something */
+	bool posted;       /* a hash request for posted_at is on its way */
 	uint64_t posted_at;
 	int64_t posted_id;
 	unsigned skip, skip_left; /* segments to move unseen: stretch and rest */
@@ -82,6 +83,7 @@ hash_post(struct walk *w, uint64_t off, struct err *e)
 	rc = remote_post(w->t->remote, "pool.hash", params, &w->posted_id, e);
 	w->posted = rc == 0;
 	w->posted_at = off;
+	w->heard_ns = clock_now_ns();
 	return rc;
 }
 
@@ -202,6 +204,18 @@ walk_run(const struct walk *w, uint64_t end, uint64_t *off, uint64_t *len)
 	return true;
 }
 
+/* Where long stretches go without hashes, the target must not take it for silence. */
+static int
+walk_keep_alive(struct walk *w, struct err *e)
+{
+	uint64_t beat_ns = (uint64_t)remote_heartbeat_ms(w->t->remote) * NS_PER_MS;
+
+	if (w->posted || clock_now_ns() - w->heard_ns < beat_ns)
+		return 0;
+	w->heard_ns = clock_now_ns();
+	return remote_call(w->t->remote, "ping", NULL, NULL, e);
+}
+
 typedef int (*move_fn)(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e);
 
 /* Walk the whole range; move() for every run that differs. */
@@ -226,6 +240,8 @@ walk_all(struct walk *w, move_fn move, int (*settle)(void *mover, struct err *e)
 		w->sum->done = end;
 		if (!rc)
 			rc = transfer_tell(w->t, w->sum, e);
+		if (!rc)
+			rc = walk_keep_alive(w, e);
 	}
 	/* An answer that nobody took would be in the way of the next request. */
 	if (w->posted)
@@ -423,6 +439,9 @@ transfer_pull(const struct transfer *t, int fd, uint64_t size, struct transfer_p
 	rc = walk_all(w, pull_move, NULL, &p, e);
 	while (!rc && p.count)
 		rc = pull_finish_one(&p, e);
+	/* After a failure as well: what is in flight writes to buf, and serves the next try. */
+	while (rc && p.count && pull_finish_one(&p, NULL) == 0)
+		;
 out:
 	free(w->src.buf);
 	free(w);
