@@ -12,10 +12,6 @@ relation_judge(const struct sidecar *local, const struct sidecar *replica, const
 		*why = "nothing is known of the local file's generation";
 		return RELATION_COMPARE;
 	}
-	if (!gen_id_equal(&local->pool_uuid, &replica->pool_uuid)) {
-		*why = "the replica is of another pool";
-		return RELATION_COMPARE;
-	}
 	switch (gen_compare(&local->generation, &replica->generation)) {
 	case GEN_EQUAL:
 		*why = "same generation";
@@ -30,7 +26,9 @@ relation_judge(const struct sidecar *local, const struct sidecar *replica, const
 		*why = "local file and replica have diverged";
 		return RELATION_COMPARE;
 	default:
-		*why = "local file and replica have no generation in common";
+		*why = gen_id_equal(&local->pool_uuid, &replica->pool_uuid)
+			       ? "local file and replica have no generation in common"
+			       : "the replica is of another pool";
 		return RELATION_COMPARE;
 	}
 }

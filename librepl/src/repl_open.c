@@ -224,14 +224,18 @@ repl_adopt(struct repl *r)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		const struct sidecar *meta;
+		enum gen_relation relation;
 
 		if (!r->replicas[i].remote)
 			continue;
 		meta = &remote_info(r->replicas[i].remote)->meta;
 		if (gen_id_is_nil(&meta->generation.current))
 			continue;
-		if (r->local.present && gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid) &&
-		    gen_compare(&r->local.meta.generation, &meta->generation) != GEN_BEHIND)
+		relation = gen_compare(&r->local.meta.generation, &meta->generation);
+		if (r->local.present &&
+		    (relation == GEN_EQUAL || relation == GEN_AHEAD ||
+		     (relation != GEN_BEHIND &&
+		      gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid))))
 			continue;
 		/* Equal contents, and its chain is longer or the only one. */
 		r->local.meta.pool_uuid = meta->pool_uuid;
