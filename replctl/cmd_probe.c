@@ -55,8 +55,8 @@ print_profile(const struct profile *p)
 	struct out_table t;
 
 	out_table_init(&t, heads, 3);
-	out_table_row(&t, (const char *[]){"provider", p->provider_name, ""});
-	out_table_row(&t, (const char *[]){"filesystem", p->filesystem, ""});
+	out_table_row(&t, (const char *[]){"provider", p->provider_name, "-"});
+	out_table_row(&t, (const char *[]){"filesystem", p->filesystem, "-"});
 	for (int i = 0; i < PROFILE_F_COUNT; i++) {
 		enum profile_field f = (enum profile_field)i;
 		const char *value = profile_value_name(f, p->value[f]);
