@@ -47,7 +47,7 @@ struct data {
 	struct range *ranges;
 	size_t range_count;
 	unsigned joined, closed;
-	int failed; /* once a flush has failed nothing after it can be trusted */
+	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
 	uint64_t key;
 	uint64_t port_deadline_ns;
 	bool port_open;
@@ -234,7 +234,9 @@ commit_apply(struct data *d, struct commit *c)
 		if (en.op != WIRE_OP_FLUSH)
 			c->payload += en.len;
 		data_note_range(d, en.off, en.len);
-		atomic_fetch_add_explicit(&d->counters.commit_bytes, en.len, memory_order_relaxed);
+		atomic_fetch_add_explicit(en.op == WIRE_OP_FLUSH ? &d->counters.write_bytes
+								 : &d->counters.commit_bytes,
+					  en.len, memory_order_relaxed);
 	}
 	return true;
 }
@@ -385,6 +387,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 	if (!d)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	d->params = *p;
+	d->params.provider = d->params.address = NULL; /* the caller's */
 	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	d->lanes = calloc(p->lanes, sizeof(*d->lanes));
 	d->pending = calloc(DATA_PENDING_MAX, sizeof(*d->pending));
@@ -450,6 +453,12 @@ const uint8_t *
 data_token(const struct data *d, unsigned lane)
 {
 	return d->lanes[lane].token;
+}
+
+int
+data_failed(const struct data *d)
+{
+	return atomic_load(&d->failed);
 }
 
 const struct data_counters *

@@ -32,7 +32,10 @@ struct data_params {
 };
 
 struct data_counters {
-	_Atomic uint64_t commits, commit_bytes, flushes, errors, lanes_joined, rejected;
+	_Atomic uint64_t commits;
+	_Atomic uint64_t commit_bytes; /* carried by messages */
+	_Atomic uint64_t write_bytes;  /* written by RMA and named by FLUSH entries */
+	_Atomic uint64_t flushes, errors, lanes_joined, rejected;
 	_Atomic uint64_t last_commit_s;
 };
 
@@ -45,6 +48,12 @@ void data_free(struct data *d);
 uint16_t data_port(const struct data *d);
 uint64_t data_key(const struct data *d);
 const uint8_t *data_token(const struct data *d, unsigned lane); /* WIRE_TOKEN_SIZE */
+/*
+ * 0, or the status of the flush that failed: what was stored since may be lost
+ * although a later flush reports success, so the pool is not up to date.
+ */
+int data_failed(const struct data *d);
+
 const struct data_counters *data_get_counters(const struct data *d);
 
 #endif

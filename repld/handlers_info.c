@@ -130,7 +130,7 @@ probe_named(struct state *s, const char *name, struct probe *out, struct err *e)
 	struct pmem_map *map = NULL;
 	int rc;
 
-	rc = pool_open(s->store, name, false, s->peer, &pool, e);
+	rc = pool_open(s->store, name, POOL_READ, s->peer, &pool, e);
 	if (rc)
 		return rc;
 	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,

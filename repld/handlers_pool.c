@@ -142,17 +142,21 @@ handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 }
 
 static int
-get_mode(struct json_object *params, bool *write, struct err *e)
+get_mode(struct json_object *params, enum pool_mode *mode, struct err *e)
 {
-	const char *mode;
-	int rc = control_get_text(params, "mode", WORD_MAX, &mode, e);
+	static const char *const names[] = {
+		[POOL_READ] = "read", [POOL_STABLE] = "stable", [POOL_WRITE] = "write"};
+	const char *text;
+	int rc = control_get_text(params, "mode", WORD_MAX, &text, e);
 
 	if (rc)
 		return rc;
-	*write = strcmp(mode, "write") == 0;
-	if (!*write && strcmp(mode, "read") != 0)
-		return err_set(e, REPL_E_INVAL, "mode '%s' is neither 'read' nor 'write'", mode);
-	return REPL_OK;
+	for (int i = POOL_READ; i <= POOL_WRITE; i++) {
+		*mode = (enum pool_mode)i;
+		if (strcmp(text, names[i]) == 0)
+			return REPL_OK;
+	}
+	return err_set(e, REPL_E_INVAL, "mode '%s' is none of 'read', 'stable', 'write'", text);
 }
 
 int
@@ -160,12 +164,12 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 {
 	const struct pool_info *info;
 	const char *name;
-	bool write;
+	enum pool_mode mode;
 	int rc;
 
-	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &write, &r->err))
+	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &mode, &r->err))
 		return r->err.code;
-	rc = state_pool_open(s, name, write, &r->err);
+	rc = state_pool_open(s, name, mode, &r->err);
 	if (rc == REPL_E_NOT_FOUND)
 		(void)snprintf(r->next, sizeof(r->next), "replctl create TARGET/%s --size N", name);
 	if (rc)
@@ -238,6 +242,10 @@ handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 
 	if (get_state(params, &state, &r->err) || get_chain(params, &chain, &has_chain, &r->err))
 		return r->err.code;
+	if (state == SIDECAR_UP_TO_DATE && state_flush_failed(s))
+		return err_set(&r->err, REPL_E_IO,
+			       "pool '%s': a flush has failed, it cannot be called up to date",
+			       s->pool_name);
 	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, &r->err))
 		return r->err.code;
 	r->result = info_new(s, pool_get_info(s->pool));

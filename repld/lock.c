@@ -9,13 +9,13 @@
 
 #define RETRY_MS 5U
 
-bool
-lock_take(int fd, unsigned timeout_ms)
+static bool
+lock_wait(int fd, int kind, unsigned timeout_ms)
 {
 	const struct timespec pause = {.tv_nsec = RETRY_MS * (long)NS_PER_MS};
 	uint64_t deadline = clock_deadline(timeout_ms);
 
-	while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+	while (flock(fd, kind | LOCK_NB) != 0) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
 			return false;
 		if (clock_left_ms(deadline) == 0) {
@@ -25,6 +25,18 @@ lock_take(int fd, unsigned timeout_ms)
 		(void)nanosleep(&pause, NULL);
 	}
 	return true;
+}
+
+bool
+lock_take(int fd, unsigned timeout_ms)
+{
+	return lock_wait(fd, LOCK_EX, timeout_ms);
+}
+
+bool
+lock_take_shared(int fd, unsigned timeout_ms)
+{
+	return lock_wait(fd, LOCK_SH, timeout_ms);
 }
 
 void

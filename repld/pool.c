@@ -332,6 +332,23 @@ writer_enter(struct pool *p, const char *writer, struct err *e)
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
+/* Keep writers out; what was read before the lock was had is read again. */
+static int
+reader_enter(struct pool *p, struct err *e)
+{
+	int rc;
+
+	if (!lock_take_shared(p->files.sidecar_fd, LOCK_WRITER_MS)) {
+		if (errno == EWOULDBLOCK)
+			return pool_busy(p->files.sidecar_fd, p->info.name, e);
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", p->info.name);
+	}
+	rc = read_settled(&p->files, &p->info, e);
+	if (!rc && p->info.meta.writer_open)
+		writer_lost(&p->info.meta);
+	return rc;
+}
+
 static void
 pool_free(struct pool *p)
 {
@@ -343,9 +360,10 @@ pool_free(struct pool *p)
 }
 
 int
-pool_open(struct pool_store *s, const char *name, bool write, const char *writer, struct pool **out,
-	  struct err *e)
+pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
+	  struct pool **out, struct err *e)
 {
+	bool write = mode == POOL_WRITE;
 	struct pool *p = calloc(1, sizeof(*p));
 	int rc;
 
@@ -366,6 +384,8 @@ pool_open(struct pool_store *s, const char *name, bool write, const char *writer
 	if (rc)
 		goto out;
 	rc = write ? writer_enter(p, writer, e) : read_info(&p->files, &p->info, e);
+	if (!rc && mode == POOL_STABLE)
+		rc = reader_enter(p, e);
 	if (rc)
 		goto out;
 	*out = p;

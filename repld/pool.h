@@ -25,6 +25,13 @@ struct pool;
  * What a reader is told. When the recorded writer was killed, meta already
  * says so: not open, and unknown instead of up-to-date.
  */
+/* What a pool is opened for, and who may have it open beside. */
+enum pool_mode {
+	POOL_READ,   /* reading; a writer may be at work */
+	POOL_STABLE, /* reading; other readers only, a shared lock */
+	POOL_WRITE,  /* the exclusive lock */
+};
+
 struct pool_info {
 	char name[TARGET_POOL_MAX + 1];
 	struct sidecar meta;
@@ -61,11 +68,12 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
 	      unsigned *count, bool *more, struct err *e);
 
 /*
- * Open for reading or writing. For writing the lock is taken, writer_open is
- * recorded with writer as its text and the epoch incremented. The file's size must be
- * what the sidecar says (CORRUPT otherwise, names both).
+ * For reading beside a writer nothing is locked or recorded. POOL_STABLE is
+ * BUSY while there is a writer, and keeps writers out. For writing the lock is taken, writer_open
+ * is recorded with writer as its text and the epoch incremented. The file's size must be what the
+ * sidecar says (CORRUPT otherwise, names both).
  */
-int pool_open(struct pool_store *s, const char *name, bool write, const char *writer,
+int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
 int pool_fd(const struct pool *p);
 const char *pool_path(const struct pool *p); /* for error texts and the media variant */

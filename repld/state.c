@@ -106,14 +106,15 @@ state_join(struct state *s, const char *peer, struct err *e)
 }
 
 int
-state_pool_open(struct state *s, const char *name, bool write, struct err *e)
+state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct err *e)
 {
+	bool write = mode == POOL_WRITE;
 	enum profile_granularity granularity;
 	struct pool *pool = NULL;
 	struct pmem_map *map = NULL;
 	int rc;
 
-	rc = pool_open(s->store, name, write, s->peer, &pool, e);
+	rc = pool_open(s->store, name, mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
 	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
@@ -137,6 +138,12 @@ out:
 	return rc;
 }
 
+bool
+state_flush_failed(const struct state *s)
+{
+	return s->flush_failed || (s->data && data_failed(s->data));
+}
+
 int
 state_pool_close(struct state *s, bool clean, struct err *e)
 {
@@ -145,9 +152,10 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	state_lanes_close(s);
 	pmem_map_free(s->map);
 	s->map = NULL;
-	rc = pool_close(s->pool, clean, e);
+	rc = pool_close(s->pool, clean && !s->flush_failed, e);
 	s->pool = NULL;
 	s->write = false;
+	s->flush_failed = false;
 	s->dirty = true;
 	s->pool_name[0] = '\0';
 	return rc;
@@ -170,6 +178,7 @@ state_lanes_open(struct state *s, const struct data_params *p, struct err *e)
 void
 state_lanes_close(struct state *s)
 {
+	s->flush_failed = state_flush_failed(s);
 	data_free(s->data);
 	s->data = NULL;
 	s->lanes = 0;
@@ -208,6 +217,7 @@ entry_add_counters(const struct state *s, struct json_object *o)
 	method_text(s, method);
 	describe_add_u64(o, "commits", atomic_load(&c->commits));
 	describe_add_u64(o, "commit_bytes", atomic_load(&c->commit_bytes));
+	describe_add_u64(o, "write_bytes", atomic_load(&c->write_bytes));
 	describe_add_u64(o, "last_commit", atomic_load(&c->last_commit_s));
 	describe_add_text(o, "method", method);
 }

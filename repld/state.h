@@ -42,8 +42,9 @@ struct state {
 	struct data *data;
 	struct probe probe; /* of the open pool */
 	bool write;
-	bool bye;   /* the peer said so: end after the answer */
-	bool dirty; /* the registry entry is older than this */
+	bool flush_failed; /* since the pool was opened; lanes may be gone */
+	bool bye;          /* the peer said so: end after the answer */
+	bool dirty;        /* the registry entry is older than this */
 	unsigned lanes;
 	unsigned msg_size;
 	unsigned refusals; /* logged so far */
@@ -71,7 +72,10 @@ unsigned state_phase(const struct state *s);
  */
 int state_join(struct state *s, const char *peer, struct err *e);
 
-int state_pool_open(struct state *s, const char *name, bool write, struct err *e);
+int state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct err *e);
+
+/* A flush has failed on the open pool: it must not be called up to date. */
+bool state_flush_failed(const struct state *s);
 
 /* Closes the lanes, too. The pool is not open any more, whatever is returned. */
 int state_pool_close(struct state *s, bool clean, struct err *e);

@@ -184,7 +184,7 @@ names_that_lead_out_are_refused_everywhere(void **state)
 
 		assert_int_equal(pool_create(store, names[i], SIZE, NULL, &info, &err), want);
 		assert_int_equal(pool_info(store, names[i], &info, &err), want);
-		assert_int_equal(pool_open(store, names[i], true, "w", &p, &err), want);
+		assert_int_equal(pool_open(store, names[i], POOL_WRITE, "w", &p, &err), want);
 		assert_int_equal(pool_remove(store, names[i], &err), want);
 		assert_null(p);
 	}
@@ -214,20 +214,20 @@ writer_is_recorded_and_fenced(void **state)
 
 	(void)state;
 	create("p");
-	assert_int_equal(pool_open(store, "p", true, "ann@one pid 7", &p, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "ann@one pid 7", &p, &err), 0);
 	assert_int_equal(pool_get_info(p)->meta.epoch, 1);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_true(info.meta.writer_open);
 	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
 	assert_string_equal(info.meta.writer, "ann@one pid 7");
-	assert_int_equal(pool_open(store, "p", false, "bob", &reader, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_READ, "bob", &reader, &err), 0);
 	expect(pool_mark(reader, SIDECAR_OUTDATED, NULL, &err), REPL_E_REFUSED, "for reading");
 	assert_int_equal(pool_close(reader, true, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_false(info.meta.writer_open);
 	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
-	assert_int_equal(pool_open(store, "p", true, "bob", &p, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "bob", &p, &err), 0);
 	assert_int_equal(pool_get_info(p)->meta.epoch, 2);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(pool_close(NULL, true, &err), 0);
@@ -240,13 +240,32 @@ second_writer_learns_who_holds_the_pool(void **state)
 
 	(void)state;
 	create("p");
-	assert_int_equal(pool_open(store, "p", true, "ann@one pid 7", &p, &err), 0);
-	expect(pool_open(store, "p", true, "bob", &second, &err), REPL_E_BUSY, "ann@one pid 7");
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "ann@one pid 7", &p, &err), 0);
+	expect(pool_open(store, "p", POOL_WRITE, "bob", &second, &err), REPL_E_BUSY,
+	       "ann@one pid 7");
 	expect(pool_remove(store, "p", &err), REPL_E_BUSY, "ann@one pid 7");
 	assert_null(second);
 	assert_int_equal(pool_close(p, true, &err), 0);
-	assert_int_equal(pool_open(store, "p", true, "bob", &second, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "bob", &second, &err), 0);
 	assert_int_equal(pool_close(second, true, &err), 0);
+}
+
+static void
+stable_readers_keep_writers_out(void **state)
+{
+	struct pool *one, *two, *writer = NULL;
+
+	(void)state;
+	create("p");
+	assert_int_equal(pool_open(store, "p", POOL_STABLE, "ann", &one, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_STABLE, "bob", &two, &err), 0);
+	expect(pool_open(store, "p", POOL_WRITE, "eve", &writer, &err), REPL_E_BUSY, "in use");
+	assert_int_equal(pool_close(one, true, &err), 0);
+	expect(pool_open(store, "p", POOL_WRITE, "eve", &writer, &err), REPL_E_BUSY, "in use");
+	assert_int_equal(pool_close(two, true, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "eve", &writer, &err), 0);
+	expect(pool_open(store, "p", POOL_STABLE, "ann", &one, &err), REPL_E_BUSY, "eve");
+	assert_int_equal(pool_close(writer, true, &err), 0);
 }
 
 static void
@@ -258,7 +277,7 @@ removed_pool_stays_for_its_reader(void **state)
 	(void)state;
 	create("eu/west/p");
 	create("eu/q");
-	assert_int_equal(pool_open(store, "eu/west/p", false, NULL, &reader, &err), 0);
+	assert_int_equal(pool_open(store, "eu/west/p", POOL_READ, NULL, &reader, &err), 0);
 	assert_int_equal(pool_remove(store, "eu/west/p", &err), 0);
 	assert_int_equal(pread(pool_fd(reader), &byte, 1, SIZE - 1), 1);
 	assert_int_equal(byte, 0);
@@ -277,7 +296,7 @@ after_close(enum sidecar_state marked, bool clean)
 	struct generation g = {.current = {.b = {9}}, .history = {{.b = {8}}}};
 	struct pool *p;
 
-	assert_int_equal(pool_open(store, "p", true, "w", &p, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
 	assert_int_equal(pool_mark(p, marked, &g, &err), 0);
 	assert_int_equal(pool_get_info(p)->meta.state, marked);
 	assert_int_equal(pool_close(p, clean, &err), 0);
@@ -312,7 +331,7 @@ killed_writer_is_not_taken_for_up_to_date(void **state)
 	create("p");
 	pid = fork();
 	if (pid == 0) {
-		(void)!pool_open(store, "p", true, "victim", &p, NULL);
+		(void)!pool_open(store, "p", POOL_WRITE, "victim", &p, NULL);
 		(void)raise(SIGKILL);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -320,7 +339,7 @@ killed_writer_is_not_taken_for_up_to_date(void **state)
 	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
 	assert_false(info.meta.writer_open);
 	assert_string_equal(info.meta.writer, "victim");
-	assert_int_equal(pool_open(store, "p", true, "next", &p, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), 0);
 	assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_UNKNOWN);
 	assert_int_equal(pool_get_info(p)->meta.epoch, 2);
 	assert_int_equal(pool_close(p, true, &err), 0);
@@ -337,8 +356,8 @@ file_of_another_size_is_corrupt_and_names_both(void **state)
 	create("p");
 	for (int grown = 0; grown < 2; grown++) {
 		put_file("p", grown ? SIZE + 4096 : SIZE - 1);
-		expect(pool_open(store, "p", true, "w", &p, &err), REPL_E_CORRUPT, "65536");
-		expect(pool_open(store, "p", false, "w", &p, &err), REPL_E_CORRUPT, "65536");
+		expect(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_CORRUPT, "65536");
+		expect(pool_open(store, "p", POOL_READ, "w", &p, &err), REPL_E_CORRUPT, "65536");
 		expect(pool_info(store, "p", &info, &err), REPL_E_CORRUPT,
 		       grown ? "has 69632 bytes" : "has 65535 bytes");
 	}
@@ -358,7 +377,7 @@ one_damaged_copy_is_told_and_mended_by_the_next_writer(void **state)
 		damage("p.repl", copy == 0, copy == 1);
 		assert_int_equal(pool_info(store, "p", &info, &err), 0);
 		assert_true(info.sidecar_damaged);
-		assert_int_equal(pool_open(store, "p", true, "w", &p, &err), 0);
+		assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
 		assert_int_equal(pool_close(p, true, &err), 0);
 		assert_int_equal(pool_info(store, "p", &info, &err), 0);
 		assert_false(info.sidecar_damaged);
@@ -388,7 +407,7 @@ damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
 	assert_non_null(strstr(infos[1].damage, "has 4096 bytes"));
 	assert_string_equal(infos[2].damage, "");
 	assert_non_null(strstr(infos[3].damage, "sidecar 'lone.repl' is missing"));
-	expect(pool_open(store, "both", true, "w", &p, &err), REPL_E_CORRUPT, "copy it away");
+	expect(pool_open(store, "both", POOL_WRITE, "w", &p, &err), REPL_E_CORRUPT, "copy it away");
 	expect(pool_create(store, "both", SIZE, NULL, &info, &err), REPL_E_EXISTS, "exists");
 	expect(pool_create(store, "lone", SIZE, NULL, &info, &err), REPL_E_EXISTS, "no sidecar");
 	expect(pool_info(store, "orphan", &info, &err), REPL_E_NOT_FOUND, "not found");
@@ -555,6 +574,7 @@ main(void)
 		T(sidecar_that_is_no_file_is_refused),
 		T(writer_is_recorded_and_fenced),
 		T(second_writer_learns_who_holds_the_pool),
+		T(stable_readers_keep_writers_out),
 		T(removed_pool_stays_for_its_reader),
 		T(marks_last_and_an_unclean_end_is_unknown_unless_worse),
 		T(killed_writer_is_not_taken_for_up_to_date),
