@@ -20,6 +20,12 @@
 #define LANE_RMA_MAX 32
 #define LANE_BATCH   8
 
+/*
+ * The longest sleep with operations outstanding. The tcp provider reads ahead:
+ * what it holds in its own buffer no longer wakes the descriptor.
+ */
+#define LANE_NAP_MS 2
+
 struct fab_lane {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -384,6 +390,7 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t de
 {
 	struct pollfd pfd[REPL_TARGETS_MAX + 1];
 	nfds_t n = 0;
+	int left_ms;
 
 	for (unsigned i = 0; i < count && i < REPL_TARGETS_MAX; i++) {
 		struct fab_lane *l = lanes[i];
@@ -398,5 +405,6 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t de
 	}
 	if (wake_fd >= 0)
 		pfd[n++] = (struct pollfd){.fd = wake_fd, .events = POLLIN};
-	(void)poll(pfd, n, clock_left_ms(deadline_ns));
+	left_ms = clock_left_ms(deadline_ns);
+	(void)poll(pfd, n, left_ms < LANE_NAP_MS ? left_ms : LANE_NAP_MS);
 }

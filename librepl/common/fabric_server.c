@@ -16,8 +16,14 @@
 #include "clock.h"
 #include "wire.h"
 
-#define SERVER_BATCH    32
-#define SERVER_CM_DATA  256
+#define SERVER_BATCH   32
+#define SERVER_CM_DATA 256
+/*
+ * The tcp provider reads ahead: what it holds in its own buffer no longer wakes
+ * the descriptor. So the first sleeps after something was heard are short.
+ */
+#define SERVER_NAPS     50
+#define SERVER_NAP_MS   2
 #define SERVER_EQ_EVERY 64 /* polls between looks at the event queue when all have joined */
 
 enum server_state { LANE_FREE, LANE_ACCEPTED, LANE_JOINED, LANE_GONE };
@@ -43,6 +49,7 @@ struct fab_server {
 	size_t msg_size;
 	unsigned lane_count;
 	unsigned polls;
+	unsigned naps; /* since a message came */
 	struct server_lane *lanes;
 	struct fi_cq_msg_entry batch[SERVER_BATCH];
 	unsigned batch_at, batch_len;
@@ -387,6 +394,8 @@ server_fill_batch(struct fab_server *s, struct fab_event *ev)
 
 	s->batch_at = 0;
 	s->batch_len = n > 0 ? (unsigned)n : 0;
+	if (n > 0)
+		s->naps = 0;
 	if (n < 0 && n != -FI_EAGAIN)
 		server_cq_fault(s, ev);
 	return n > 0;
@@ -457,12 +466,18 @@ fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 		{.fd = ofi_wait_fd(fids[1]), .events = POLLIN},
 		{.fd = wake_fd, .events = POLLIN},
 	};
+	int left_ms;
 
 	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, 2) != 0)
 		return;
 	/* fi_trywait() itself may have taken a message in. */
 	if (server_fill_batch(s, &s->held) || s->held.type != FAB_NONE)
 		return;
-	(void)poll(pfd, wake_fd >= 0 ? 3 : 2, clock_left_ms(deadline_ns));
+	left_ms = clock_left_ms(deadline_ns);
+	if (s->naps < SERVER_NAPS) {
+		s->naps++;
+		left_ms = left_ms < SERVER_NAP_MS ? left_ms : SERVER_NAP_MS;
+	}
+	(void)poll(pfd, wake_fd >= 0 ? 3 : 2, left_ms);
 	s->polls = SERVER_EQ_EVERY - 1;
 }
