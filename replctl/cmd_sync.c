@@ -132,6 +132,8 @@ sync_open(struct sync *s)
 
 	if (!rc)
 		rc = ctl_connect(s->c);
+	/* From here on it matters how we end: a writer that is gone leaves doubt. */
+	interrupt_catch();
 	if (!rc)
 		rc = sync_open_pool(s);
 	if (rc || s->absent)
@@ -379,7 +381,10 @@ sync_run(struct sync *s, const char *target)
 	if (!s->quoted_file || !s->quoted_target)
 		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
 	rc = sync_open(s);
-	interrupt_catch();
+	if (!rc && interrupt_seen()) {
+		next_repeat(s);
+		rc = err_set(&c->err, REPL_E_FAILED, "interrupted before anything was copied");
+	}
 	if (!rc)
 		rc = c->options.dry_run ? sync_dry_run(s) : sync_decide(s);
 	if (!rc)
