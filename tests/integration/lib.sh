@@ -9,12 +9,19 @@
 #   start_serve [LINE] repld serve, with extra [repld] lines; $SERVE_PORT, $SERVE_PID
 #   trust PORT KEY     put the host key of that port into $TMP/known_hosts
 #   client ARG...      channel_cat with the test's key and known hosts
+#   start_target       keys, repld serve; $T is its name for replctl
+#   ctl ARG...         replctl with the test's key and known hosts
+#   ctl_start ARG...   the same in the background, output to $TMP/bg.out and .err; $CTL_PID
+#   ctl_fails N PATTERN ARG...  it exits with N and a text that matches
+#   member NAME        of the JSON object on standard input
+#   hold NAME MODE     a session with that pool open; $HOLD_PID
 #   stop PID           SIGTERM and wait; also done for all at exit
 #   fail TEXT          end the test as failed
 set -u
 
 : "${BUILD:?directory of the built programs}"
 REPLD=${REPLD:-$BUILD/repld}
+REPLCTL=${REPLCTL:-$BUILD/replctl}
 CHANNEL_CAT=${CHANNEL_CAT:-$BUILD/tests/integration/channel_cat}
 SERVE_WITH=${SERVE_WITH:-$BUILD/tests/integration/serve_with}
 PIDS=
@@ -189,4 +196,78 @@ expect_error() {
 	fi
 	grep -q "^$code: " "$TMP/err" || fail "not '$code' but: $(cat "$TMP/err")"
 	grep -Eq -- "$pattern" "$TMP/err" || fail "no '$pattern' in: $(cat "$TMP/err")"
+}
+
+start_target() {
+	make_keys
+	start_serve "$@"
+	T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+}
+
+ctl() {
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" "$@" </dev/null
+}
+
+ctl_start() {
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" "$@" \
+		</dev/null >"$TMP/bg.out" 2>"$TMP/bg.err" &
+	CTL_PID=$!
+	PIDS="$PIDS $CTL_PID"
+}
+
+# ctl_kill SECONDS ARG...: killed so long after its lanes are open, if it is still there.
+ctl_kill() {
+	delay=$1
+	shift
+	lanes=$(lanes_opened)
+	ctl_start "$@"
+	wait_for 5 more_lanes "$lanes"
+	sleep "$delay"
+	kill -KILL "$CTL_PID" 2>/dev/null
+	wait "$CTL_PID" 2>/dev/null
+}
+
+lanes_opened() {
+	grep -c "lanes open on" "$TMP/serve.log"
+}
+
+more_lanes() {
+	[ "$(lanes_opened)" -gt "$1" ] || ! kill -0 "$CTL_PID"
+}
+
+ctl_fails() {
+	due=$1
+	pattern=$2
+	shift 2
+	ctl "$@" >"$TMP/out" 2>"$TMP/err"
+	status=$?
+	[ "$status" -eq "$due" ] || fail "exit $status, not $due: replctl $*: $(cat "$TMP/err")"
+	grep -Eq -- "$pattern" "$TMP/err" || fail "no '$pattern' in: $(cat "$TMP/err")"
+}
+
+member() {
+	python3 -c 'import json, sys
+value = json.load(sys.stdin)
+for name in sys.argv[1].split("."):
+    value = value[int(name)] if isinstance(value, list) else value[name]
+print(value)' "$1"
+}
+
+# The session ends when its standard input does: at the end of the test, or by stop.
+hold() {
+	{
+		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"holder"}}'
+		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"'"$2"'"}}'
+		i=3
+		while sleep 1; do
+			echo '{"jsonrpc":"2.0","id":'"$i"',"method":"ping"}' || exit 0
+			i=$((i + 1))
+		done
+	} | (exec "$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/known_hosts" cat "$T") \
+		>"$TMP/hold.out" 2>&1 &
+	HOLD_PID=$!
+	PIDS="$PIDS $HOLD_PID"
+	wait_for 5 grep -q '"id": *2' "$TMP/hold.out" || fail "no session: $(cat "$TMP/hold.out")"
+	grep '"id": *2' "$TMP/hold.out" | grep -q '"result"' ||
+		fail "pool.open: $(cat "$TMP/hold.out")"
 }

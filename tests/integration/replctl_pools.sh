@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Pools are made, listed, shown and removed; nothing is removed without a yes.
+. "$(dirname "$0")/lib.sh"
+start_target
+
+[ "$(ctl list "$T")" = "no pools" ] || fail "an empty target"
+[ "$(ctl list --json "$T" | member pools)" = "[]" ] || fail "an empty target in JSON"
+ctl create "$T/a" --size 64K >/dev/null || fail "create"
+ctl create --size 1M "$T/eu/b.pool" >/dev/null || fail "create below a directory"
+ctl list "$T" | grep -q '^eu/b.pool  *1.0 MiB  up-to-date' || fail "list: $(ctl list "$T")"
+[ "$(ctl list --json "$T" | member pools.1.size)" = 1048576 ] || fail "size in JSON"
+ctl info "$T/a" | grep -q '^size  *64.0 KiB (65536 bytes)$' || fail "info"
+ctl info "$T/a" | grep -q 'never written' || fail "generation of a new pool"
+[ "$(ctl --json info "$T/a" | member state)" = up-to-date ] || fail "state in JSON"
+
+ctl_fails 4 "next: replctl info $T/a" create "$T/a" --size 64K
+ctl_fails 2 "not a positive multiple of 4096" create "$T/c" --size 5000
+ctl_fails 2 "not a positive multiple of 4096" create "$T/c" --size 0
+ctl_fails 1 "space|bytes" create "$T/c" --size 4096T
+ctl_fails 2 "begins with a dot" create "$T/../c" --size 64K
+ctl_fails 3 "next: replctl list $T" info "$T/c"
+ctl_fails 3 "not found" remove --force "$T/c"
+
+ctl_fails 4 "next: .*replctl remove --force $T/a" remove "$T/a"
+ctl remove --dry-run "$T/a" | grep -q "^would remove" || fail "dry run"
+ctl info "$T/a" >/dev/null || fail "a refused remove or a dry run has removed"
+hold a write
+ctl_fails 4 "next: " remove --force "$T/a"
+[ "$(ctl info "$T/a" --json | member writer_open)" = True ] || fail "writer is not told"
+stop "$HOLD_PID"
+wait_for 5 ctl remove --force "$T/a" || fail "remove"
+ctl_fails 3 "not found" info "$T/a"

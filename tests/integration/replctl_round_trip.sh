@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What was synced comes back byte for byte, and only what differs is moved.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+size=$((24 * 1024 * 1024 + 4096))
+head -c "$size" /dev/urandom >pool
+cp pool saved
+
+[ "$(ctl sync --dry-run --json pool "$T/p" | member moved)" = "$size" ] || fail "dry run"
+ctl_fails 3 "not found" info "$T/p"
+ctl sync pool "$T/p" >/dev/null || fail "first sync"
+cmp -s pool serve/pools/p || fail "the replica is not the pool"
+[ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "state"
+[ "$(ctl sync --json pool "$T/p" | member moved)" = 0 ] || fail "an equal pool moved"
+ctl verify pool "$T/p" >/dev/null || fail "equal, and verify fails"
+
+before=$(ctl info --json "$T/p" | member generation)
+printf x | dd of=pool bs=1 seek=5000000 conv=notrunc status=none
+[ "$(ctl sync --json pool "$T/p" --dry-run | member moved)" = 65536 ] || fail "dry run of a byte"
+cmp -s saved serve/pools/p || fail "a dry run has changed the replica"
+[ "$(ctl sync --json pool "$T/p" | member moved)" = 65536 ] || fail "a byte moved more than its block"
+[ "$(ctl info --json "$T/p" | member history.0)" = "$before" ] || fail "no new generation"
+cmp -s pool serve/pools/p || fail "the replica is not the changed pool"
+
+cp pool saved
+rm pool
+ctl restore "$T/p" pool --dry-run >/dev/null || fail "dry run of a restore"
+[ ! -e pool ] || fail "a dry run has restored"
+ctl restore "$T/p" pool >/dev/null || fail "restore"
+cmp -s pool saved || fail "restored data differ"
+[ ! -e pool.restoring ] || fail "the temporary file stays"
+[ "$(stat -c %a pool)" = 600 ] || fail "mode of a restored file"
+[ "$(ctl sync --json pool "$T/p" | member moved)" = 0 ] || fail "sync after restore"
+
+# A file that is there is not replaced but by force; then its likeness is made use of.
+chmod 640 pool
+ctl_fails 4 "next: .*restore --force $T/p pool" restore "$T/p" pool
+printf y | dd of=pool bs=1 seek=9000000 conv=notrunc status=none
+[ "$(ctl restore --force --json "$T/p" pool | member moved)" = 65536 ] || fail "restore moved more"
+cmp -s pool saved || fail "replaced data differ"
+[ "$(stat -c %a pool)" = 640 ] || fail "mode of a replaced file"
+
+# A pool of zeros takes the data of a file, once.
+ctl create "$T/q" --from pool >/dev/null || fail "create --from"
+cmp -s pool serve/pools/q || fail "create --from: not the file"
+ctl_fails 4 "next: replctl sync pool $T/q" create "$T/q" --from pool

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Each kind of failure has its exit status, its text and, with --json, its object.
+. "$(dirname "$0")/lib.sh"
+start_target
+
+for words in "" "nonsense" "list" "list a b" "list $T --force" "info" "info $T" "list $T/pool" \
+	"create $T/p" "create $T/p --size 4096 --from f" "sync f" "list --wrong $T" "list $T -c"; do
+	# shellcheck disable=SC2086
+	ctl_fails 2 "^next: " $words
+done
+ctl help | grep -q "^  restore " || fail "help"
+ctl help sync | grep -q -- "--dry-run" || fail "help of a command"
+[ "$(ctl restore --help)" = "$(ctl help restore)" ] || fail "--help of a command"
+ctl --version | grep -q "^replctl [0-9]" || fail "version"
+
+ctl_fails 7 "^next: " list 127.0.0.1:1
+"$REPLCTL" -i "$TMP/other_key" --known-hosts "$TMP/known_hosts" list "$T" >"$TMP/out" 2>&1
+[ $? -eq 8 ] || fail "wrong key: $(cat "$TMP/out")"
+"$REPLCTL" -i "$TMP/key" --known-hosts /dev/null list "$T" >"$TMP/out" 2>&1
+[ $? -eq 8 ] || fail "unknown host: $(cat "$TMP/out")"
+printf '[repl]\nnonsense = 1\n' >"$TMP/bad.conf"
+ctl_fails 10 "bad.conf:2: key 'nonsense'" list "$T" --config "$TMP/bad.conf"
+ctl_fails 10 "none.conf" --config "$TMP/none.conf" list "$T"
+printf '[repl]\nidentity = %s\nknown-hosts = %s\n' "$TMP/key" "$TMP/known_hosts" >"$TMP/repl.conf"
+REPL_CONFIG=$TMP/repl.conf "$REPLCTL" list "$T" >/dev/null || fail "REPL_CONFIG"
+
+ctl list "$T" --json --wrong >"$TMP/out" 2>/dev/null
+[ "$(member error.status <"$TMP/out")" = inval ] || fail "JSON of a wrong option"
+ctl info "$T/none" --json >"$TMP/out" 2>/dev/null
+[ "$(member error.exit <"$TMP/out")" = 3 ] || fail "JSON of not found"
+member error.next <"$TMP/out" | grep -q "^replctl list" || fail "next step in JSON"
+ctl create "$T/p" --size 64K --json | python3 -m json.tool >/dev/null || fail "create --json"
+for query in "list $T" "info $T/p" "probe $T" "probe $T/p" "status $T"; do
+	# shellcheck disable=SC2086
+	ctl --json $query | python3 -m json.tool >/dev/null || fail "--json $query"
+done
+ctl list "$T" >/dev/full 2>"$TMP/err" && fail "a full output is no success"
+exit 0

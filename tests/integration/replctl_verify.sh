@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# verify finds every byte that differs, on whichever side it was changed.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+head -c $((20 * 1024 * 1024)) /dev/urandom >pool
+ctl sync pool "$T/p" >/dev/null || fail "sync"
+ctl verify pool "$T/p" >out || fail "equal, and verify fails"
+grep -q "^equal" out || fail "$(cat out)"
+
+# flip FILE OFFSET...
+flip() {
+	python3 -c 'import sys
+f = open(sys.argv[1], "r+b")
+for off in map(int, sys.argv[2:]):
+    f.seek(off); b = f.read(1); f.seek(off); f.write(bytes([b[0] ^ 1]))' "$@"
+}
+
+for off in 0 64 1000000 20971519; do
+	flip serve/pools/p "$off"
+	ctl_fails 1 "differ in 1 ranges" verify pool "$T/p"
+	grep -Eq "^ *$((off / 64 * 64))  *64$" "$TMP/out" || fail "at $off: $(cat "$TMP/out")"
+	flip serve/pools/p "$off"
+done
+ctl verify --json pool "$T/p" | grep -q '"equal": true' || fail "JSON of equal"
+
+# shellcheck disable=SC2046
+flip pool $(seq 0 128 $((104 * 128)))
+ctl_fails 1 "differ in 105 ranges" verify pool "$T/p"
+grep -q "^and 5 more" "$TMP/out" || fail "$(tail -n 2 "$TMP/out")"
+ctl verify --json pool "$T/p" >out 2>err && fail "differs, and verify is content"
+[ "$(member equal <out)" = False ] || fail "JSON of differing"
+[ "$(member range_count <out)" = 105 ] || fail "count in JSON"
+head -c 4096 pool >short
+ctl_fails 1 "4096 bytes" verify short "$T/p"
