@@ -68,7 +68,6 @@ finish()
 {
 	local status=$?
 
-	trap '' INT TERM HUP
 	trap - EXIT
 	stop "$writer_pid" KILL
 	stop "$serve_pid" TERM
@@ -87,7 +86,7 @@ finish()
 	exit "$status"
 }
 trap finish EXIT
-trap 'step="interrupted: $step"; exit 130' INT TERM HUP
+trap 'trap "" INT TERM HUP; step="interrupted: $step"; exit 130' INT TERM HUP
 
 say 'Install what building takes, if it is missing'
 run './packaging/install-deps.sh build'
