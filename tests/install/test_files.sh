@@ -35,5 +35,9 @@ for page in "$source"/docs/man/*.[0-9]; do
 	name=${page##*/}
 	[ -s "share/man/man${name##*.}/$name" ] || fail "man page $name is not in its section"
 done
+for function in $(sed -n 's/^\t\(repl_[a-z0-9_]*\);$/\1/p' "$source/librepl/librepl.map"); do
+	(cd share/man && mandoc -T man "man3/$function.3") | grep "$function" >/dev/null ||
+		fail "there is no man page by the name of $function"
+done
 [ "$(find include -type f)" = include/librepl.h ] || fail "headers beside librepl.h"
 exit $bad
