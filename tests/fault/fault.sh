@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# fault.sh - lib.sh of the integration tests, and a second session that must not notice.
+#
+#   start_target [LINE]  keys and repld serve, with extra [repld] lines
+#   start_victim         another initiator, which writes records without an end
+#   check_victim         it still writes; then it is stopped, and all it was told is there
+#   hostile MODE         tests/fault/hostile on the pool "hostile"; fails if it does
+. "$(dirname "${BASH_SOURCE[0]}")/../integration/lib.sh"
+HOSTILE=${HOSTILE:-$BUILD/tests/fault/hostile}
+LEDGER=${LEDGER:-$BUILD/packaging/ledger}
+REPLCTL=${REPLCTL:-$BUILD/replctl}
+
+start_target() {
+	make_keys
+	start_serve "$@"
+	target=$SERVE_USER@127.0.0.1:$SERVE_PORT
+}
+
+ledger_on() {
+	exec "$LEDGER" write "$TMP/$1" "$target/$1" identity="$TMP/key" \
+		known-hosts="$TMP/known_hosts" on-loss=fail
+}
+
+victim_count() {
+	tail -n 1 "$TMP/victim.out"
+}
+
+start_victim() {
+	ledger_on victim.pool >"$TMP/victim.out" 2>"$TMP/victim.log" &
+	VICTIM_PID=$!
+	PIDS="$PIDS $VICTIM_PID"
+	wait_for 10 test -s "$TMP/victim.out" || fail "the other session does not start"
+}
+
+victim_wrote_more() {
+	[ "$(victim_count)" -gt "$1" ]
+}
+
+check_victim() {
+	gone "$VICTIM_PID" && fail "the other session has ended: $(cat "$TMP/victim.log")"
+	wait_for 5 victim_wrote_more "$(($(victim_count) + 10))" ||
+		fail "the other session has stopped at $(victim_count)"
+	stop "$VICTIM_PID"
+	"$LEDGER" check "$TMP/serve/pools/victim.pool" "$(victim_count)" >"$TMP/victim.check" ||
+		fail "the other session lost something: $(cat "$TMP/victim.check")"
+}
+
+hostile() {
+	timeout 40 "$HOSTILE" -i "$TMP/key" -k "$TMP/known_hosts" "$1" \
+		"$target/${2:-hostile}" >"$TMP/hostile.out" 2>&1 ||
+		fail "$1: $(cat "$TMP/hostile.out")"
+	cat "$TMP/hostile.out"
+}
+
+# no_signal_deaths: no process of the target was killed by a fault of its own.
+no_signal_deaths() {
+	if grep -E 'ended by signal|AddressSanitizer|runtime error' "$TMP/serve.log" >&2; then
+		fail "the target crashed"
+	fi
+}

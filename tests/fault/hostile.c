@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * usage: hostile -i IDENTITY -k KNOWN_HOSTS MODE TARGET/POOL
+ *
+ * Each mode checks the target's answer itself; exit status 0 when all were as
+ * docs/PROTOCOL.md demands.
+ */
+#include "hostile.h"
+
+#include <arpa/inet.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "config.h"
+#include "control.h"
+
+static const struct mode {
+	const char *name;
+	void (*run)(struct hostile *h);
+} modes[] = {
+	{"tokens", mode_tokens}, {"late", mode_late},       {"garbage", mode_garbage},
+	{"half", mode_half},     {"idle", mode_idle},       {"linger", mode_linger},
+	{"rma", mode_rma},       {"commits", mode_commits}, {"readonly", mode_readonly},
+	{"flood", mode_flood},   {"lanes", mode_lanes},
+};
+
+_Noreturn void
+hostile_fail(const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)printf("FAILED: ");
+	(void)vprintf(fmt, ap);
+	(void)printf("\n");
+	va_end(ap);
+	(void)fflush(stdout);
+	_exit(1);
+}
+
+static struct json_object *
+create_params(const char *name)
+{
+	struct json_object *params = json_object_new_object();
+
+	json_object_object_add(params, "name", json_object_new_string(name));
+	json_object_object_add(params, "size", json_object_new_int64(HOSTILE_POOL_SIZE));
+	return params;
+}
+
+void
+hostile_open(struct hostile *h, bool write)
+{
+	const struct target *t = &h->config->targets[0];
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	if (remote_new(h->config, t, &h->remote, &e))
+		hostile_fail("session: %s", e.text);
+	rc = remote_call(h->remote, "pool.create", create_params(t->pool), NULL, &e);
+	if (rc && rc != REPL_E_EXISTS)
+		hostile_fail("pool.create: %s", e.text);
+	if (remote_pool_open(h->remote, t->pool, write ? REMOTE_WRITE : REMOTE_READ, &e))
+		hostile_fail("pool.open: %s", e.text);
+	h->epoch = remote_epoch(h->remote);
+}
+
+void
+hostile_close(struct hostile *h)
+{
+	remote_free(h->remote, HOSTILE_WAIT_MS);
+	h->remote = NULL;
+}
+
+void
+hostile_ping(struct hostile *h)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (remote_call(h->remote, "ping", NULL, NULL, &e))
+		hostile_fail("ping: %s", e.text);
+}
+
+static int
+grant_parse(struct json_object *o, struct grant *g, struct err *e)
+{
+	struct json_object *tokens;
+	const char *address, *key;
+	uint64_t port = 0, depth = 0, msg_size = 0;
+
+	if (control_get_text(o, "address", sizeof(g->address) - 1, &address, e) ||
+	    control_get_text(o, "key", 16, &key, e) ||
+	    control_get_u64(o, "port", 1, 65535, &port, e) ||
+	    control_get_u64(o, "depth", 1, 64, &depth, e) ||
+	    control_get_u64(o, "msg_size", 1, WIRE_MSG_SIZE_MAX, &msg_size, e) ||
+	    control_get_u64(o, "deadline_ms", 1, INT64_MAX, &g->deadline_ms, e) ||
+	    control_get_array(o, "lanes", HOSTILE_LANES_MAX, &tokens, e))
+		return e->code;
+	(void)snprintf(g->address, sizeof(g->address), "%s", address);
+	g->key = strtoull(key, NULL, 16);
+	g->port = (uint16_t)port;
+	g->depth = (unsigned)depth;
+	g->msg_size = msg_size;
+	g->lanes = (unsigned)json_object_array_length(tokens);
+	for (unsigned i = 0; i < g->lanes; i++) {
+		const char *text = json_object_get_string(json_object_array_get_idx(tokens, i));
+
+		if (!hex_decode(text, strlen(text), g->tokens[i], WIRE_TOKEN_SIZE))
+			return err_set(e, REPL_E_PROTOCOL, "bad token '%s'", text);
+	}
+	return 0;
+}
+
+void
+hostile_grant(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL;
+	struct json_object *providers = json_object_new_array();
+	struct err e;
+
+	err_clear(&e);
+	memset(g, 0, sizeof(*g));
+	json_object_array_add(providers, json_object_new_string("tcp"));
+	json_object_object_add(params, "providers", providers);
+	json_object_object_add(params, "count", json_object_new_int((int)lanes));
+	json_object_object_add(params, "depth", json_object_new_int((int)depth));
+	json_object_object_add(params, "msg_size", json_object_new_int(16384));
+	if (remote_call(h->remote, "lanes.open", params, &result, &e) || grant_parse(result, g, &e))
+		hostile_fail("lanes.open: %s", e.text);
+	json_object_put(result);
+}
+
+void
+hostile_lanes_close(struct hostile *h)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (remote_call(h->remote, "lanes.close", NULL, NULL, &e))
+		hostile_fail("lanes.close: %s", e.text);
+}
+
+int
+hostile_connect(const struct grant *g, const uint8_t *token, unsigned depth, size_t msg_size,
+		uint64_t key, struct fab_lane **out, struct err *e)
+{
+	struct fab_params p = {.provider = "tcp",
+			       .host = g->address,
+			       .port = g->port,
+			       .depth = depth,
+			       .msg_size = msg_size,
+			       .key = key};
+	uint8_t hello[WIRE_HELLO_SIZE];
+
+	err_clear(e);
+	wire_hello_encode(hello, token);
+	return fab_lane_connect(&p, hello, sizeof(hello), clock_deadline(HOSTILE_WAIT_MS), out, e);
+}
+
+struct fab_lane *
+hostile_lane(const struct grant *g, unsigned i)
+{
+	struct fab_lane *l;
+	struct err e;
+
+	if (hostile_connect(g, g->tokens[i], g->depth, g->msg_size, g->key, &l, &e))
+		hostile_fail("lane %u: %s", i, e.text);
+	return l;
+}
+
+void
+hostile_await(struct fab_lane *l, unsigned ms, struct fab_event *ev)
+{
+	uint64_t deadline = clock_deadline(ms);
+
+	for (;;) {
+		fab_lane_poll(l, ev);
+		if (ev->type != FAB_NONE || clock_left_ms(deadline) == 0)
+			return;
+		fab_lanes_wait(&l, 1, -1, deadline);
+	}
+}
+
+void
+hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
+	       const void *data, uint32_t len)
+{
+	struct wire_entry entry = {.off = off, .len = len, .op = WIRE_OP_COPY};
+	struct wire_commit c;
+	struct fab_event ev;
+	struct wire_ack ack = {0};
+	struct err e;
+	uint8_t *buf = fab_lane_buf(l);
+
+	err_clear(&e);
+	if (!buf)
+		hostile_fail("no room for COMMIT %llu", (unsigned long long)seq);
+	wire_commit_begin(&c, buf, wire_commit_size(1, len), 1);
+	wire_commit_add(&c, &entry, data);
+	if (fab_lane_send(l, wire_commit_end(&c, seq, h->epoch), &e))
+		hostile_fail("good COMMIT: %s", e.text);
+	hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	if (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, &ack, &e) || ack.status ||
+	    ack.seq != seq)
+		hostile_fail("good COMMIT %llu: event %d, seq %llu, status %d",
+			     (unsigned long long)seq, ev.type, (unsigned long long)ack.seq,
+			     ack.status);
+	fab_lane_repost(l, ev.slot);
+}
+
+void
+hostile_read_pool(struct fab_lane *l, uint8_t *buf)
+{
+	struct fab_event ev;
+	struct err e;
+
+	err_clear(&e);
+	if (fab_lane_read(l, buf, HOSTILE_POOL_SIZE, 0, &e))
+		hostile_fail("RMA read: %s", e.text);
+	hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	if (ev.type != FAB_READ)
+		hostile_fail("RMA read: event %d %s", ev.type, ev.text);
+}
+
+int
+hostile_tcp(const struct grant *g)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(g->port)};
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || inet_pton(AF_INET, g->address, &a.sin_addr) != 1 ||
+	    connect(fd, (struct sockaddr *)&a, sizeof(a)))
+		hostile_fail("connecting to %s:%u: %m", g->address, g->port);
+	return fd;
+}
+
+void
+hostile_raise_nofile(void)
+{
+	struct rlimit r;
+
+	(void)getrlimit(RLIMIT_NOFILE, &r);
+	r.rlim_cur = r.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &r);
+}
+
+static int
+hostile_configure(struct hostile *h, int argc, char **argv)
+{
+	struct err e;
+	int opt;
+
+	err_clear(&e);
+	if (repl_config_new(&h->config))
+		return 1;
+	while ((opt = getopt(argc, argv, "i:k:")) != -1) {
+		if (opt != 'i' && opt != 'k')
+			return 2;
+		if (config_set(h->config, opt == 'i' ? "identity" : "known-hosts", optarg, &e))
+			hostile_fail("%s", e.text);
+	}
+	if (argc - optind != 2)
+		return 2;
+	h->target = argv[optind + 1];
+	if (config_add_target(h->config, h->target, &e))
+		hostile_fail("%s", e.text);
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct hostile h = {0};
+	int rc = hostile_configure(&h, argc, argv);
+
+	if (rc)
+		return rc;
+	rc = 2;
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(argv[optind], modes[i].name) == 0) {
+			modes[i].run(&h);
+			rc = 0;
+		}
+	}
+	repl_config_free(h.config);
+	return rc;
+}

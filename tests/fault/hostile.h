@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * hostile - an initiator that has a valid login and uses it badly. A mode ends
+ * by returning, or through hostile_fail() when the target did not behave.
+ */
+#ifndef TESTS_HOSTILE_H
+#define TESTS_HOSTILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "fabric.h"
+#include "remote.h"
+#include "wire.h"
+
+#define HOSTILE_POOL_SIZE (1UL << 20)
+#define HOSTILE_LANES_MAX 64U
+#define HOSTILE_WAIT_MS   5000U
+
+struct hostile {
+	const char *target;
+	struct repl_config *config;
+	struct remote *remote;
+	uint32_t epoch;
+};
+
+/* What lanes.open granted, the tokens unused. */
+struct grant {
+	char address[64];
+	uint16_t port;
+	unsigned lanes, depth;
+	size_t msg_size;
+	uint64_t key, deadline_ms;
+	uint8_t tokens[HOSTILE_LANES_MAX][WIRE_TOKEN_SIZE];
+};
+
+/* "FAILED: text" on standard output, and the end of the program. */
+_Noreturn void hostile_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* A session of its own with the pool open; the pool is made if need be. */
+void hostile_open(struct hostile *h, bool write);
+void hostile_close(struct hostile *h);
+
+void hostile_ping(struct hostile *h);
+void hostile_grant(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g);
+void hostile_lanes_close(struct hostile *h);
+
+/* Connect by token, with depth and msg_size as granted or as the caller claims. */
+int hostile_connect(const struct grant *g, const uint8_t *token, unsigned depth, size_t msg_size,
+		    uint64_t key, struct fab_lane **out, struct err *e);
+
+/* The same by the book; must succeed. */
+struct fab_lane *hostile_lane(const struct grant *g, unsigned i);
+
+/* The next event; FAB_NONE if none comes within ms. */
+void hostile_await(struct fab_lane *l, unsigned ms, struct fab_event *ev);
+
+/* A good COMMIT of one COPY; must be acknowledged. */
+void hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
+		    const void *data, uint32_t len);
+
+/* Read the whole pool by RMA; must succeed. */
+void hostile_read_pool(struct fab_lane *l, uint8_t *buf);
+
+/* Raw TCP to the data port, non-blocking in nothing. */
+int hostile_tcp(const struct grant *g);
+void hostile_raise_nofile(void);
+
+/* ---- modes ---- */
+
+void mode_tokens(struct hostile *h);
+void mode_late(struct hostile *h);
+void mode_garbage(struct hostile *h);
+void mode_half(struct hostile *h);
+void mode_idle(struct hostile *h);
+void mode_linger(struct hostile *h);
+void mode_commits(struct hostile *h);
+void mode_rma(struct hostile *h);
+void mode_readonly(struct hostile *h);
+void mode_flood(struct hostile *h);
+void mode_lanes(struct hostile *h);
+
+#endif

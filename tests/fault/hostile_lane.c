@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hostile use of a lane that was connected by the book. */
+#include "hostile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checksum.h"
+#include "clock.h"
+#include "le.h"
+
+#define FLOOD_DEPTH 250U
+#define HEADER_SUM  24U
+
+/* ---- a message and what is wrong with it ---- */
+
+/* Before the checksum is put right: the fields are at the offsets of docs/PROTOCOL.md. */
+struct damage {
+	const char *what;
+	unsigned at;    /* byte to change */
+	unsigned width; /* in bytes, 0: nothing */
+	uint64_t value;
+	size_t len;     /* of the message; 0: as it should be */
+	bool keep_sum;  /* leave the checksum wrong */
+	bool no_answer; /* not even the sequence can be read */
+};
+
+#define OFF  WIRE_HEADER_SIZE
+#define LEN  (WIRE_HEADER_SIZE + 8)
+#define OP   (WIRE_HEADER_SIZE + 12)
+#define PAD  (WIRE_HEADER_SIZE + 13)
+#define SIZE HOSTILE_POOL_SIZE
+
+static const struct damage damages[] = {
+	{.what = "wrong checksum", .at = HEADER_SUM, .width = 8, .value = 1, .keep_sum = true},
+	{.what = "flipped payload", .at = 48, .width = 1, .value = 'x', .keep_sum = true},
+	{.what = "wrong magic", .at = 0, .width = 4, .value = 7, .no_answer = true},
+	{.what = "other version", .at = 4, .width = 1, .value = 9, .no_answer = true},
+	{.what = "an ACK", .at = 5, .width = 1, .value = WIRE_ACK, .no_answer = true},
+	{.what = "unknown type", .at = 5, .width = 1, .value = 77, .no_answer = true},
+	{.what = "more entries than bytes", .at = 6, .width = 2, .value = 200},
+	{.what = "257 entries", .at = 6, .width = 2, .value = 257, .len = 32 + 257 * 16 + 8},
+	{.what = "65535 entries", .at = 6, .width = 2, .value = 65535},
+	{.what = "payload too long", .at = 16, .width = 4, .value = 9},
+	{.what = "payload of 4 GiB", .at = 16, .width = 4, .value = 0xffffffff},
+	{.what = "old epoch", .at = 20, .width = 4, .value = 0},
+	{.what = "epoch to come", .at = 20, .width = 4, .value = 0xfffffff0},
+	{.what = "offset at the end", .at = OFF, .width = 8, .value = SIZE},
+	{.what = "offset just before the end", .at = OFF, .width = 8, .value = SIZE - 7},
+	{.what = "offset that wraps", .at = OFF, .width = 8, .value = UINT64_MAX - 3},
+	{.what = "offset of 2^63", .at = OFF, .width = 8, .value = 1ULL << 63},
+	{.what = "length zero", .at = LEN, .width = 4, .value = 0},
+	{.what = "length of 4 GiB", .at = LEN, .width = 4, .value = 0xffffffff},
+	{.what = "length beyond the payload", .at = LEN, .width = 4, .value = 9},
+	{.what = "operation 0", .at = OP, .width = 1, .value = 0},
+	{.what = "operation 5", .at = OP, .width = 1, .value = 5},
+	{.what = "BARRIER with a length", .at = OP, .width = 1, .value = WIRE_OP_BARRIER},
+	{.what = "padding not zero", .at = PAD, .width = 1, .value = 1},
+	{.what = "one byte too long", .len = 57},
+	{.what = "one byte too short", .len = 55},
+	{.what = "header only", .len = 32},
+	{.what = "less than a header", .len = 31, .no_answer = true},
+	{.what = "one byte", .len = 1, .no_answer = true},
+};
+
+static void
+damage_put(uint8_t *msg, const struct damage *d)
+{
+	for (unsigned i = 0; i < d->width; i++)
+		msg[d->at + i] = (uint8_t)(d->value >> (8 * i));
+}
+
+static void
+message_sign(uint8_t *msg, size_t len)
+{
+	if (len >= WIRE_HEADER_SIZE)
+		put_le64(msg + HEADER_SUM,
+			 sum64_seeded(msg, HEADER_SUM,
+				      sum64(msg + WIRE_HEADER_SIZE, len - WIRE_HEADER_SIZE)));
+}
+
+/* A COMMIT of 8 bytes at 4096, damaged; 56 bytes if it were whole. */
+static size_t
+message_build(const struct hostile *h, uint8_t *buf, size_t size, uint64_t seq,
+	      const struct damage *d)
+{
+	struct wire_entry entry = {.off = 4096, .len = 8, .op = WIRE_OP_COPY};
+	struct wire_commit c;
+	size_t len;
+
+	memset(buf, 0, size);
+	wire_commit_begin(&c, buf, size, 1);
+	wire_commit_add(&c, &entry, "hostile!");
+	len = wire_commit_end(&c, seq, h->epoch);
+	if (d->len)
+		len = d->len;
+	damage_put(buf, d);
+	if (!d->keep_sum)
+		message_sign(buf, len);
+	return len;
+}
+
+/* An ACK with an error where one is due, then the end of the lane. */
+static void
+expect_lane_ends(struct fab_lane *l, const char *what, bool answer)
+{
+	struct fab_event ev;
+	struct wire_ack ack = {0};
+	struct err e;
+
+	hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	if (answer && (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, &ack, &e)))
+		hostile_fail("%s: no ACK but event %d %s", what, ev.type, ev.text);
+	if (answer && (ack.status >= 0 || ack.seq != 2))
+		hostile_fail("%s: ACK of %llu with status %d", what, (unsigned long long)ack.seq,
+			     ack.status);
+	if (answer)
+		hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	if (ev.type != FAB_CLOSED)
+		hostile_fail("%s: the lane goes on, event %d", what, ev.type);
+}
+
+static void
+pattern_fill(const struct hostile *h, struct fab_lane *l, uint8_t *pool)
+{
+	uint64_t seq = 1;
+
+	for (size_t i = 0; i < HOSTILE_POOL_SIZE; i++)
+		pool[i] = (uint8_t)(i * 31 + i / 4096);
+	for (size_t off = 0; off < HOSTILE_POOL_SIZE; off += 8192)
+		hostile_commit(h, l, seq++, off, pool + off, 8192);
+}
+
+static void
+pattern_check(struct fab_lane *l, const uint8_t *pool, uint8_t *seen, const char *what)
+{
+	hostile_read_pool(l, seen);
+	for (size_t i = 0; i < HOSTILE_POOL_SIZE; i++)
+		if (seen[i] != pool[i])
+			hostile_fail("%s: byte %zu of the pool has changed", what, i);
+}
+
+/*
+ * Two lanes: the first sends a good COMMIT and a bad one and ends, the second
+ * goes on and sees the pool unchanged.
+ */
+static void
+damage_try(struct hostile *h, const struct damage *d, const uint8_t *pool, uint8_t *seen)
+{
+	struct fab_lane *bad, *good;
+	struct grant g;
+	struct err e;
+	uint8_t *buf;
+
+	err_clear(&e);
+	hostile_grant(h, 2, 4, &g);
+	bad = hostile_lane(&g, 0);
+	good = hostile_lane(&g, 1);
+	hostile_commit(h, bad, 1, 0, pool, 8);
+	buf = fab_lane_buf(bad);
+	if (fab_lane_send(bad, message_build(h, buf, g.msg_size, 2, d), &e))
+		hostile_fail("%s: %s", d->what, e.text);
+	expect_lane_ends(bad, d->what, !d->no_answer);
+	hostile_commit(h, good, 1, 8, pool + 8, 8);
+	pattern_check(good, pool, seen, d->what);
+	hostile_ping(h);
+	fab_lane_free(bad);
+	fab_lane_free(good);
+	hostile_lanes_close(h);
+}
+
+static void
+pool_prepare(struct hostile *h, uint8_t **pool, uint8_t **seen)
+{
+	struct fab_lane *l;
+	struct grant g;
+
+	*pool = malloc(HOSTILE_POOL_SIZE);
+	*seen = malloc(HOSTILE_POOL_SIZE);
+	if (!*pool || !*seen)
+		hostile_fail("out of memory");
+	hostile_grant(h, 1, 4, &g);
+	l = hostile_lane(&g, 0);
+	pattern_fill(h, l, *pool);
+	fab_lane_free(l);
+	hostile_lanes_close(h);
+}
+
+/* A message longer than the granted msg_size ends the lane. */
+static void
+oversized_try(struct hostile *h, const uint8_t *pool, uint8_t *seen)
+{
+	struct wire_entry entry = {.off = 0, .len = 60000, .op = WIRE_OP_COPY};
+	struct fab_lane *bad, *good;
+	struct wire_commit c;
+	struct grant g;
+	struct err e;
+
+	hostile_grant(h, 2, 4, &g);
+	if (hostile_connect(&g, g.tokens[0], 4, 4 * g.msg_size, g.key, &bad, &e))
+		hostile_fail("oversized: %s", e.text);
+	good = hostile_lane(&g, 1);
+	wire_commit_begin(&c, fab_lane_buf(bad), 4 * g.msg_size, 1);
+	wire_commit_add(&c, &entry, seen);
+	if (fab_lane_send(bad, wire_commit_end(&c, 1, h->epoch), &e))
+		hostile_fail("oversized: %s", e.text);
+	expect_lane_ends(bad, "oversized message", false);
+	hostile_commit(h, good, 1, 0, pool, 8);
+	pattern_check(good, pool, seen, "oversized message");
+	fab_lane_free(bad);
+	fab_lane_free(good);
+	hostile_lanes_close(h);
+}
+
+/* Each bad message ends its lane and nothing else, and changes no byte. */
+void
+mode_commits(struct hostile *h)
+{
+	uint8_t *pool, *seen;
+
+	hostile_open(h, true);
+	pool_prepare(h, &pool, &seen);
+	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
+		damage_try(h, &damages[i], pool, seen);
+	oversized_try(h, pool, seen);
+	(void)printf("%zu bad messages\n", sizeof(damages) / sizeof(damages[0]) + 1);
+	free(pool);
+	free(seen);
+	hostile_close(h);
+}
+
+/* ---- RMA ---- */
+
+struct rma_try {
+	const char *what;
+	uint64_t off;
+	size_t len;
+	uint64_t key_change;
+	bool write;
+};
+
+static const struct rma_try rma_tries[] = {
+	{"write across the end", SIZE - 8, 64, 0, true},
+	{"write behind the end", SIZE, 64, 0, true},
+	{"write at a wrapping offset", UINT64_MAX - 7, 64, 0, true},
+	{"write far away", 1ULL << 46, 64, 0, true},
+	{"write before the start", (uint64_t)-4096, 64, 0, true},
+	{"write with a wrong key", 4096, 64, 1, true},
+	{"read across the end", SIZE - 8, 64, 0, false},
+	{"read at a wrapping offset", UINT64_MAX - 7, 64, 0, false},
+	{"read with a wrong key", 4096, 64, 1ULL << 63, false},
+};
+
+static void
+rma_expect_refused(struct fab_lane *l, const struct rma_try *t)
+{
+	uint8_t buf[64];
+	struct fab_event ev;
+	struct err e;
+	int rc;
+
+	memset(buf, 'r', sizeof(buf));
+	rc = t->write ? fab_lane_write(l, buf, t->len, t->off, &e)
+		      : fab_lane_read(l, buf, t->len, t->off, &e);
+	if (rc)
+		return;
+	hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	if (ev.type != FAB_CLOSED)
+		hostile_fail("%s: event %d, not refused", t->what, ev.type);
+}
+
+static void
+rma_attempt(struct hostile *h, const struct rma_try *t, const uint8_t *pool, uint8_t *seen)
+{
+	struct fab_lane *bad, *good;
+	struct grant g;
+	struct err e;
+
+	hostile_grant(h, 2, 4, &g);
+	if (hostile_connect(&g, g.tokens[0], 4, g.msg_size, g.key ^ t->key_change, &bad, &e))
+		hostile_fail("%s: %s", t->what, e.text);
+	good = hostile_lane(&g, 1);
+	rma_expect_refused(bad, t);
+	pattern_check(good, pool, seen, t->what);
+	hostile_ping(h);
+	fab_lane_free(bad);
+	fab_lane_free(good);
+	hostile_lanes_close(h);
+}
+
+/* RMA outside the pool or without its key ends the lane and changes no byte. */
+void
+mode_rma(struct hostile *h)
+{
+	uint8_t *pool, *seen;
+
+	hostile_open(h, true);
+	pool_prepare(h, &pool, &seen);
+	for (size_t i = 0; i < sizeof(rma_tries) / sizeof(rma_tries[0]); i++)
+		rma_attempt(h, &rma_tries[i], pool, seen);
+	free(pool);
+	free(seen);
+	hostile_close(h);
+}
+
+/* A pool that is open for reading is changed by neither COMMIT nor RMA. */
+void
+mode_readonly(struct hostile *h)
+{
+	static const struct damage none = {.what = "COMMIT to a pool opened for reading"};
+	static const struct rma_try write = {"RMA write to a pool opened for reading", 4096, 64, 0,
+					     true};
+	struct fab_lane *bad, *good;
+	uint8_t *pool, *seen;
+	struct grant g;
+	struct err e;
+
+	hostile_open(h, true);
+	pool_prepare(h, &pool, &seen);
+	hostile_close(h);
+	hostile_open(h, false);
+	hostile_grant(h, 3, 4, &g);
+	good = hostile_lane(&g, 0);
+	bad = hostile_lane(&g, 1);
+	if (fab_lane_send(bad, message_build(h, fab_lane_buf(bad), g.msg_size, 2, &none), &e))
+		hostile_fail("%s: %s", none.what, e.text);
+	expect_lane_ends(bad, none.what, true);
+	pattern_check(good, pool, seen, none.what);
+	fab_lane_free(bad);
+	bad = hostile_lane(&g, 2);
+	rma_expect_refused(bad, &write);
+	pattern_check(good, pool, seen, write.what);
+	hostile_ping(h);
+	fab_lane_free(bad);
+	fab_lane_free(good);
+	free(pool);
+	free(seen);
+	hostile_close(h);
+}
+
+/* ---- quantity ---- */
+
+/* COMMITs far beyond the granted depth, not one ACK taken: the rest of the session goes on. */
+void
+mode_flood(struct hostile *h)
+{
+	static const struct damage none = {.what = "flood"};
+	struct fab_lane *bad, *good;
+	struct grant g;
+	struct err e;
+	unsigned sent = 0;
+
+	hostile_open(h, true);
+	hostile_grant(h, 2, 2, &g);
+	if (hostile_connect(&g, g.tokens[0], FLOOD_DEPTH, g.msg_size, g.key, &bad, &e))
+		hostile_fail("flood: %s", e.text);
+	good = hostile_lane(&g, 1);
+	while (sent < FLOOD_DEPTH) {
+		size_t len = message_build(h, fab_lane_buf(bad), 256, sent + 1, &none);
+
+		if (fab_lane_send(bad, len, &e))
+			break;
+		sent++;
+		if (sent % 16 == 0)
+			hostile_commit(h, good, sent / 16, 0, "beside", 6);
+	}
+	(void)printf("%u COMMITs sent without taking an ACK\n", sent);
+	hostile_commit(h, good, sent / 16 + 1, 0, "after", 5);
+	hostile_ping(h);
+	fab_lane_free(bad);
+	hostile_commit(h, good, sent / 16 + 2, 0, "at last", 7);
+	fab_lane_free(good);
+	hostile_close(h);
+}
+
+/* As many lanes as are granted, up to 64 asked for: all of them work. */
+void
+mode_lanes(struct hostile *h)
+{
+	struct fab_lane *l[HOSTILE_LANES_MAX];
+	struct grant g;
+
+	hostile_open(h, true);
+	hostile_grant(h, HOSTILE_LANES_MAX, 4, &g);
+	for (unsigned i = 0; i < g.lanes; i++)
+		l[i] = hostile_lane(&g, i);
+	for (unsigned round = 1; round <= 8; round++)
+		for (unsigned i = 0; i < g.lanes; i++)
+			hostile_commit(h, l[i], round, i * 4096UL, "lane", 4);
+	(void)printf("%u lanes\n", g.lanes);
+	for (unsigned i = 0; i < g.lanes; i++)
+		fab_lane_free(l[i]);
+	hostile_close(h);
+}
