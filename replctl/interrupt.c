@@ -17,17 +17,6 @@ note(int sig)
 }
 
 void
-interrupt_reset(void)
-{
-	static const int sigs[] = {SIGINT, SIGTERM, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGFPE};
-	struct sigaction old;
-
-	for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
-		if (sigaction(sigs[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-			(void)signal(sigs[i], SIG_DFL);
-}
-
-void
 interrupt_catch(void)
 {
 	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP};

@@ -5,13 +5,6 @@
 
 #include <stdbool.h>
 
-/*
- * Signals do again what they do by default: libraries behind libfabric
- * (libinfinipath) catch them when they are loaded and call exit() from the
- * handler, which can hang for ever.
- */
-void interrupt_reset(void);
-
 /* From now on the first SIGINT, SIGTERM or SIGHUP is only noted; a second one ends the program. */
 void interrupt_catch(void);
 bool interrupt_seen(void);

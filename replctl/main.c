@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "commands.h"
-#include "interrupt.h"
 
 enum { OPT_SIZE = 1U, OPT_FROM = 2U, OPT_FORCE = 4U, OPT_DRY_RUN = 8U };
 
@@ -231,7 +230,6 @@ main(int argc, char **argv)
 	unsigned given = 0;
 	int opt, status;
 
-	interrupt_reset();
 	memset(&c, 0, sizeof(c));
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":c:i:fns:hV", long_options, NULL)) != -1)

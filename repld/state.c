@@ -49,6 +49,8 @@ state_fini(struct state *s, const char *reason)
 			    reason, name);
 	else
 		log_info("session ends: %s, pool '%s' was open for reading", reason, name);
+	fab_warm_free(s->warm);
+	s->warm = NULL;
 	registry_leave(s->registry);
 	s->registry = NULL;
 	pool_store_free(s->store);
@@ -117,6 +119,9 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct e
 	rc = pool_open(s->store, name, mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
+	/* Who opens a pool opens lanes next. */
+	if (!s->warm)
+		s->warm = fab_warm_new();
 	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
 			  write, &map, e);
 	if (rc)
@@ -164,8 +169,11 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 int
 state_lanes_open(struct state *s, const struct data_params *p, struct err *e)
 {
-	int rc = data_new(p, &s->data, e);
+	int rc;
 
+	fab_warm_free(s->warm);
+	s->warm = NULL;
+	rc = data_new(p, &s->data, e);
 	if (rc)
 		return rc;
 	s->lanes = p->lanes;

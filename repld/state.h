@@ -40,7 +40,8 @@ struct state {
 	struct pool *pool;
 	struct pmem_map *map;
 	struct data *data;
-	struct probe probe; /* of the open pool */
+	struct fab_warm *warm; /* until lanes are opened */
+	struct probe probe;    /* of the open pool */
 	bool write;
 	bool flush_failed; /* since the pool was opened; lanes may be gone */
 	bool bye;          /* the peer said so: end after the answer */

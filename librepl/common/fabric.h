@@ -116,7 +116,16 @@ void fab_server_drop(struct fab_server *s, unsigned lane);
 
 void fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns);
 
-/* "libfabric 1.17, provider tcp"; static text or NULL if the provider is absent. */
+/*
+ * libfabric's first look for providers takes a few hundred milliseconds. Begin
+ * it in a thread of its own, while SSH connects; NULL (nothing begun) is no
+ * error. Freeing waits for it.
+ */
+struct fab_warm;
+struct fab_warm *fab_warm_new(void);
+void fab_warm_free(struct fab_warm *w);
+
+/* Whether libfabric has the provider here. */
 bool fab_provider_present(const char *provider);
 
 #endif

@@ -28,6 +28,7 @@ struct remote {
 	int64_t await_id; /* of the next answer */
 	bool broken;      /* a request went wrong: the stream can't be trusted */
 	char next_step[512];
+	struct fab_warm *warm; /* until lanes are opened */
 	unsigned heartbeat_ms;
 	bool pool_open;
 	struct replica_info info;
@@ -232,6 +233,7 @@ remote_new(const struct repl_config *c, const struct target *t, struct remote **
 	}
 	r->lock_made = true;
 	o.target = &r->target;
+	r->warm = fab_warm_new();
 	rc = channel_open(&o, deadline_ns, &r->channel, e);
 	if (!rc)
 		rc = remote_hello(r, deadline_ns, e);
@@ -269,6 +271,7 @@ remote_free(struct remote *r, unsigned timeout_ms)
 		(void)remote_call_by(r, "bye", NULL, deadline_ns, NULL, NULL);
 	}
 	channel_free(r->channel);
+	fab_warm_free(r->warm);
 	line_buf_fini(&r->lines);
 	if (r->lock_made)
 		(void)pthread_mutex_destroy(&r->lock);
@@ -598,6 +601,8 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	uint8_t key[8];
 	int rc;
 
+	fab_warm_free(r->warm);
+	r->warm = NULL;
 	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
 	if (rc)
 		return rc;
