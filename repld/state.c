@@ -119,9 +119,9 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct e
 	rc = pool_open(s->store, name, mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
-	/* Who opens a pool opens lanes next. */
-	if (!s->warm)
-		s->warm = fab_warm_new();
+	/* Mapping wants the process for itself, see pmem.h. */
+	fab_warm_free(s->warm);
+	s->warm = NULL;
 	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
 			  write, &map, e);
 	if (rc)
@@ -133,6 +133,8 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct e
 	s->pool = pool;
 	s->map = map;
 	s->write = write;
+	/* Who opens a pool opens lanes next. */
+	s->warm = fab_warm_new();
 	s->dirty = true;
 	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", name);
 	return REPL_OK;

@@ -23,6 +23,11 @@ struct pmem_map;
  * Map size bytes of fd (the whole of the pool) shared; fd is not taken. With
  * write false the mapping is read-only. path is used in error texts, and by
  * the media variant to find its image at PATH.media.
+ *
+ * No other thread of the process may map memory meanwhile: on a file system
+ * that refuses MAP_SYNC in its own mmap handler, libpmem2's trial of it leaves
+ * the address range unmapped for a moment, and its second try maps over
+ * whatever has come there, to be lost when that is unmapped.
  */
 int pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
 		 struct err *e);
