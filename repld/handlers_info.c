@@ -161,6 +161,11 @@ handle_probe(struct state *s, struct json_object *params, struct reply *r)
 	if (s->pool && (!name || strcmp(name, s->pool_name) == 0)) {
 		found = s->probe;
 		rc = REPL_OK;
+	} else if (name && s->pool) {
+		/* Mapping it wants the process for itself, see pmem.h. */
+		rc = err_set(&r->err, REPL_E_BUSY,
+			     "pool '%s' is open in this session: probe '%s' after closing it",
+			     s->pool_name, name);
 	} else if (name) {
 		rc = probe_named(s, name, &found, &r->err);
 	} else {
