@@ -489,9 +489,10 @@ lanes_turn(struct lane **lanes, unsigned count, bool (*until)(const struct lane 
 	return any;
 }
 
-void
-lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
-	  uint64_t deadline_ns)
+/* Run until the deadline; stall_ns, if not 0, moves it on whenever something happens. */
+static void
+lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+	     uint64_t deadline_ns, uint64_t stall_ns)
 {
 	struct lane *waiting[REPL_TARGETS_MAX];
 	struct fab_lane *fabs[REPL_TARGETS_MAX];
@@ -505,6 +506,8 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 			return;
 		if (any) {
 			spin_reset(&spin);
+			if (stall_ns)
+				deadline_ns = clock_now_ns() + stall_ns;
 			continue;
 		}
 		if (spin_again(&spin))
@@ -517,4 +520,17 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 	}
 	for (unsigned i = 0; i < n; i++)
 		lane_fail(waiting[i], REPL_E_TIMEOUT, "the target did not answer in time");
+}
+
+void
+lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+	  uint64_t deadline_ns)
+{
+	lanes_run_by(lanes, count, until, deadline_ns, 0);
+}
+
+void
+lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns)
+{
+	lanes_run_by(&lane, 1, until, clock_now_ns() + stall_ns, stall_ns);
 }

@@ -124,6 +124,10 @@ int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 	       uint64_t deadline_ns);
 
+/* As lanes_run() for one lane that moves much: given up after stall_ns without an event. */
+void lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *),
+			   uint64_t stall_ns);
+
 /* Give the lane up with a reason, e.g. a deadline. */
 void lane_fail(struct lane *l, int status, const char *why);
 

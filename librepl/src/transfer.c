@@ -275,7 +275,9 @@ struct push {
 static int
 push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
 {
-	lanes_run(&p->lane, 1, until, step_deadline(p->t));
+	/* A slow link may take its time for a segment, a dead one may not. */
+	lane_run_while_moving(p->lane, until,
+			      (uint64_t)remote_op_timeout_ms(p->t->remote) * NS_PER_MS);
 	if (p->lane->status)
 		return err_set(e, p->lane->status, "data lane: %s", p->lane->why);
 	return 0;
