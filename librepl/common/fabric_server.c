@@ -7,11 +7,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "clock.h"
 #include "wire.h"
@@ -25,6 +27,16 @@
 #define SERVER_NAPS     50
 #define SERVER_NAP_MS   2
 #define SERVER_EQ_EVERY 64 /* polls between looks at the event queue when all have joined */
+#define SERVER_FD_MAX   4096
+#define SERVER_DEFER_S  600  /* no data port is open for longer */
+#define SERVER_REFUSALS 1024 /* requests taken off the queue when the port closes */
+
+/* A socket address as libfabric and the kernel hand it out. */
+union server_addr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
 
 enum server_state { LANE_FREE, LANE_ACCEPTED, LANE_JOINED, LANE_GONE };
 
@@ -39,8 +51,13 @@ struct server_lane {
 struct fab_server {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
-	struct fid_eq *eq;
+	struct fid_eq *eq; /* of the lanes */
 	struct ofi_queues queues;
+	/*
+	 * The port's own queue goes with it: tcp keeps connections that have asked
+	 * for nothing yet in the queue, and they point to the pep when it is gone.
+	 */
+	struct fid_eq *port_eq;
 	struct fid_pep *pep;
 	struct fid_mr *mr;
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
@@ -78,10 +95,13 @@ server_listen_at(struct fab_server *s, const struct fab_params *p, uint16_t port
 		ret = fi_eq_open(s->fabric, &eq_attr, &s->eq, NULL);
 		if (ret)
 			return ofi_err(e, err_from_errno(-ret), ret, "fi_eq_open");
+		ret = fi_eq_open(s->fabric, &eq_attr, &s->port_eq, NULL);
+		if (ret)
+			return ofi_err(e, err_from_errno(-ret), ret, "fi_eq_open");
 	}
 	ret = fi_passive_ep(s->fabric, *info, &s->pep, NULL);
 	if (!ret)
-		ret = fi_pep_bind(s->pep, &s->eq->fid, 0);
+		ret = fi_pep_bind(s->pep, &s->port_eq->fid, 0);
 	if (!ret)
 		ret = fi_listen(s->pep);
 	if (ret) {
@@ -93,16 +113,42 @@ server_listen_at(struct fab_server *s, const struct fab_params *p, uint16_t port
 	return 0;
 }
 
+static uint16_t
+server_addr_port(const union server_addr *a)
+{
+	return ntohs(a->sa.sa_family == AF_INET6 ? a->in6.sin6_port : a->in.sin_port);
+}
+
+/*
+ * tcp accepts every connection and keeps it until it says something, each at
+ * the price of a descriptor. So the kernel is to hand out only those that have
+ * said something: they are answered at once. libfabric does not tell its
+ * listening socket; it is the one that listens on our port.
+ */
+static void
+server_defer_idle(const struct fab_server *s)
+{
+	static const int seconds = SERVER_DEFER_S;
+
+	for (int fd = 0; fd < SERVER_FD_MAX; fd++) {
+		union server_addr addr;
+		socklen_t addr_len = sizeof(addr), len = sizeof(int);
+		int listens = 0;
+
+		if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) || !listens ||
+		    getsockname(fd, &addr.sa, &addr_len) || server_addr_port(&addr) != s->port)
+			continue;
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &seconds, sizeof(seconds));
+		break;
+	}
+}
+
 /* The first port of the range that is free; *info is of the listening address. */
 static int
 server_listen(struct fab_server *s, const struct fab_params *p, struct fi_info **info,
 	      struct err *e)
 {
-	union {
-		struct sockaddr sa;
-		struct sockaddr_in in;
-		struct sockaddr_in6 in6;
-	} addr;
+	union server_addr addr;
 	size_t len = sizeof(addr);
 	unsigned last = p->port_last < p->port ? p->port : p->port_last;
 	int rc = REPL_E_FAILED;
@@ -125,7 +171,8 @@ server_listen(struct fab_server *s, const struct fab_params *p, struct fi_info *
 	rc = fi_getname(&s->pep->fid, &addr, &len);
 	if (rc)
 		return ofi_err(e, REPL_E_FAILED, rc, "fi_getname");
-	s->port = ntohs(addr.sa.sa_family == AF_INET6 ? addr.in6.sin6_port : addr.in.sin_port);
+	s->port = server_addr_port(&addr);
+	server_defer_idle(s);
 	return 0;
 }
 
@@ -203,7 +250,6 @@ fab_server_free(struct fab_server *s)
 {
 	if (!s)
 		return;
-	fab_server_reject(s);
 	fab_server_close_port(s);
 	for (unsigned i = 0; i < s->lane_count; i++)
 		ofi_close(s->lanes[i].ep ? &s->lanes[i].ep->fid : NULL);
@@ -227,12 +273,32 @@ fab_server_port(const struct fab_server *s)
 	return s->port;
 }
 
+/* The next connection request; -FI_EAGAIN if there is none. */
+static ssize_t
+server_read_request(struct fab_server *s)
+{
+	struct fi_eq_err_entry fault = {0};
+	uint32_t event;
+	ssize_t n = fi_eq_read(s->port_eq, &event, &s->cm, sizeof(s->cm), 0);
+
+	if (n == -FI_EAVAIL)
+		(void)fi_eq_readerr(s->port_eq, &fault, 0);
+	if (n < (ssize_t)sizeof(s->cm.entry) || event != FI_CONNREQ)
+		return -FI_EAGAIN;
+	s->request = s->cm.entry.info;
+	return n;
+}
+
 void
 fab_server_close_port(struct fab_server *s)
 {
-	if (s->pep)
-		ofi_close(&s->pep->fid);
+	fab_server_reject(s);
+	for (unsigned i = 0; s->pep && i < SERVER_REFUSALS && server_read_request(s) > 0; i++)
+		fab_server_reject(s);
+	ofi_close(s->pep ? &s->pep->fid : NULL);
+	ofi_close(s->port_eq ? &s->port_eq->fid : NULL);
 	s->pep = NULL;
+	s->port_eq = NULL;
 }
 
 static int
@@ -305,51 +371,48 @@ server_lane_of(const struct fab_server *s, const struct fid *fid)
 	return i;
 }
 
-/* One connection event, if there is one and it means something to the caller. */
+static void
+server_poll_port(struct fab_server *s, struct fab_event *ev)
+{
+	ssize_t n;
+
+	if (!s->pep)
+		return;
+	fab_server_reject(s); /* one that was not answered */
+	n = server_read_request(s);
+	if (n < 0)
+		return;
+	ev->type = FAB_REQUEST;
+	ev->data = s->cm.entry.data;
+	ev->len = (size_t)n - sizeof(s->cm.entry);
+}
+
+/* One event of a lane's connection, if there is one and it means something to the caller. */
 static void
 server_poll_eq(struct fab_server *s, struct fab_event *ev)
 {
 	struct fi_eq_err_entry fault = {0};
+	struct fi_eq_cm_entry entry = {0};
 	uint32_t event;
-	ssize_t n;
+	ssize_t n = fi_eq_read(s->eq, &event, &entry, sizeof(entry), 0);
 
-	fab_server_reject(s); /* one that was not answered */
-	n = fi_eq_read(s->eq, &event, &s->cm, sizeof(s->cm), 0);
 	if (n == -FI_EAVAIL) {
 		(void)fi_eq_readerr(s->eq, &fault, 0);
-		ev->lane = server_lane_of(s, fault.fid);
-		if (ev->lane < s->lane_count) {
-			ev->type = FAB_CLOSED;
-			(void)snprintf(ev->text, sizeof(ev->text), "%s", fi_strerror(fault.err));
-		}
+		entry.fid = fault.fid;
+	} else if (n < 0 || (event != FI_CONNECTED && event != FI_SHUTDOWN)) {
 		return;
 	}
-	if (n < (ssize_t)sizeof(s->cm.entry))
+	ev->lane = server_lane_of(s, entry.fid);
+	if (ev->lane >= s->lane_count)
 		return;
-	switch (event) {
-	case FI_CONNREQ:
-		s->request = s->cm.entry.info;
-		ev->type = FAB_REQUEST;
-		ev->data = s->cm.entry.data;
-		ev->len = (size_t)n - sizeof(s->cm.entry);
-		break;
-	case FI_CONNECTED:
-		ev->lane = server_lane_of(s, s->cm.entry.fid);
-		if (ev->lane < s->lane_count) {
-			ev->type = FAB_JOINED;
-			s->lanes[ev->lane].state = LANE_JOINED;
-		}
-		break;
-	case FI_SHUTDOWN:
-		ev->lane = server_lane_of(s, s->cm.entry.fid);
-		if (ev->lane < s->lane_count) {
-			ev->type = FAB_CLOSED;
-			(void)snprintf(ev->text, sizeof(ev->text), "closed by the initiator");
-		}
-		break;
-	default:
-		break;
+	if (n >= 0 && event == FI_CONNECTED) {
+		ev->type = FAB_JOINED;
+		s->lanes[ev->lane].state = LANE_JOINED;
+		return;
 	}
+	ev->type = FAB_CLOSED;
+	(void)snprintf(ev->text, sizeof(ev->text), "%s",
+		       n < 0 ? fi_strerror(fault.err) : "closed by the initiator");
 }
 
 /* FAB_CLOSED is given out once for a lane, whichever queue says it first. */
@@ -414,6 +477,8 @@ fab_server_poll(struct fab_server *s, struct fab_event *ev)
 	} else if (s->batch_at == s->batch_len && !server_fill_batch(s, ev) &&
 		   ev->type == FAB_NONE && server_eq_due(s)) {
 		server_poll_eq(s, ev);
+		if (ev->type == FAB_NONE)
+			server_poll_port(s, ev);
 	}
 	if (ev->type == FAB_NONE && s->batch_at < s->batch_len) {
 		c = &s->batch[s->batch_at++];
@@ -460,15 +525,15 @@ fab_server_drop(struct fab_server *s, unsigned lane)
 void
 fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 {
-	struct fid *fids[2] = {&s->queues.tx->fid, &s->eq->fid};
-	struct pollfd pfd[3] = {
-		{.fd = ofi_wait_fd(fids[0]), .events = POLLIN},
-		{.fd = ofi_wait_fd(fids[1]), .events = POLLIN},
-		{.fd = wake_fd, .events = POLLIN},
-	};
+	struct fid *fids[3] = {&s->queues.tx->fid, &s->eq->fid,
+			       s->port_eq ? &s->port_eq->fid : NULL};
+	int fid_count = s->port_eq ? 3 : 2;
+	struct pollfd pfd[4] = {{.fd = wake_fd, .events = POLLIN}};
 	int left_ms;
 
-	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, 2) != 0)
+	for (int i = 0; i < fid_count; i++)
+		pfd[i + 1] = (struct pollfd){.fd = ofi_wait_fd(fids[i]), .events = POLLIN};
+	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, fid_count) != 0)
 		return;
 	/* fi_trywait() itself may have taken a message in. */
 	if (server_fill_batch(s, &s->held) || s->held.type != FAB_NONE)
@@ -478,6 +543,7 @@ fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 		s->naps++;
 		left_ms = left_ms < SERVER_NAP_MS ? left_ms : SERVER_NAP_MS;
 	}
-	(void)poll(pfd, wake_fd >= 0 ? 3 : 2, left_ms);
+	/* A descriptor of -1 is passed over. */
+	(void)poll(pfd, (nfds_t)fid_count + 1, left_ms);
 	s->polls = SERVER_EQ_EVERY - 1;
 }
