@@ -17,6 +17,7 @@
 
 #define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
 #define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
+#define DATA_REFUSALS    100  /* logged; who knocks for ever does not fill the log */
 
 enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
 
@@ -90,8 +91,8 @@ data_on_request(struct data *d, const struct fab_event *ev)
 		lane = data_lane_by_token(d, token);
 	if (lane >= d->params.lanes) {
 		fab_server_reject(d->server);
-		atomic_fetch_add(&d->counters.rejected, 1);
-		log_warning("data port: refused a connection without a valid token");
+		if (atomic_fetch_add(&d->counters.rejected, 1) < DATA_REFUSALS)
+			log_warning("data port: refused a connection without a valid token");
 		return;
 	}
 	d->lanes[lane].token_used = true;

@@ -58,3 +58,10 @@ no_signal_deaths() {
 		fail "the target crashed"
 	fi
 }
+
+# limit_repld LIMIT...: what start_target starts gets these limits of ulimit.
+limit_repld() {
+	printf '#!/bin/sh\nulimit %s || exit 1\nexec "%s" "$@"\n' "$*" "$BUILD/repld" >"$TMP/repld"
+	chmod 755 "$TMP/repld"
+	REPLD=$TMP/repld
+}

@@ -11,9 +11,11 @@
 
 #include "clock.h"
 
-#define IDLE_COUNT     1000U
-#define IDLE_BOUND_MS  2000U
-#define GARBAGE_ROUNDS 64U
+#define IDLE_COUNT      1000U
+#define IDLE_BOUND_MS   2000U
+#define GARBAGE_ROUNDS  64U
+#define CONNECT_HEADER  32U
+#define CONNECT_REQUEST 0
 
 static void
 expect_refused(const struct grant *g, const uint8_t *token, const char *what)
@@ -87,16 +89,20 @@ send_bytes(int fd, const void *data, size_t len)
 	(void)!send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* What fi_connect() of the tcp provider sends, with connect data of claimed bytes. */
+/*
+ * What fi_connect() of the tcp provider sends before its connect data, of which
+ * it claims so many bytes. Returns its length; the data follow in out.
+ */
 static size_t
 connect_message(uint8_t *out, uint8_t type, uint16_t claimed)
 {
 	memset(out, 0, 512);
-	out[0] = 3;
+	out[0] = 3; /* version */
 	out[1] = type;
 	out[2] = (uint8_t)(claimed >> 8);
 	out[3] = (uint8_t)claimed;
-	return 16;
+	out[CONNECT_HEADER - 8] = 1; /* byte order */
+	return CONNECT_HEADER;
 }
 
 static void
@@ -108,11 +114,11 @@ garbage_send(const struct grant *g, unsigned round, int fd)
 	for (size_t i = 0; i < sizeof(buf); i++)
 		buf[i] = (uint8_t)rand();
 	if (round % 4 == 1)
-		len = connect_message(buf, 1, 0xffff) + 300;
+		len = connect_message(buf, CONNECT_REQUEST, 0xffff) + 300;
 	else if (round % 4 == 2)
 		len = connect_message(buf, (uint8_t)round, 36) + 36;
 	else if (round % 4 == 3)
-		len = connect_message(buf, 1, 256) + 256;
+		len = connect_message(buf, CONNECT_REQUEST, 256) + 256;
 	send_bytes(fd, buf, len);
 	(void)g;
 }
@@ -159,9 +165,9 @@ mode_half(struct hostile *h)
 	hostile_open(h, true);
 	hostile_grant(h, 2, 4, &g);
 	l[0] = hostile_lane(&g, 0);
-	(void)connect_message(buf, 1, 36);
+	(void)connect_message(buf, CONNECT_REQUEST, 36);
 	for (unsigned i = 0; i < 3; i++) {
-		static const size_t lens[] = {1, 15, 30};
+		static const size_t lens[] = {1, 31, 40};
 
 		fds[i] = hostile_tcp(&g);
 		send_bytes(fds[i], buf, lens[i]);
@@ -242,7 +248,7 @@ mode_linger(struct hostile *h)
 	hostile_commit(h, l, 1, 0, "joined", 6);
 	(void)poll(NULL, 0, 100);
 	for (unsigned i = 0; i < 64; i++) {
-		send_bytes(fds[i], buf, connect_message(buf, 1, 36) + 36);
+		send_bytes(fds[i], buf, connect_message(buf, CONNECT_REQUEST, 36) + 36);
 		hostile_commit(h, l, i + 2, 0, "goes on", 7);
 		if (i % 2)
 			(void)close(fds[i]);
