@@ -137,6 +137,8 @@ serve_port() {
 # The directory that an unprivileged repld serve may write to.
 make_serve_dir() {
 	mkdir -p "$TMP/serve/pools"
+	# What an earlier one said is not for serve_ready to read.
+	rm -f "$TMP/serve.log"
 	cp "$TMP/authorized_keys" "$TMP/serve/authorized_keys"
 	[ "$(id -u)" -ne 0 ] || chown -R "$SERVE_USER" "$TMP/serve"
 }
