@@ -11,7 +11,7 @@ LEDGER=${LEDGER:-$BUILD/packaging/ledger}
 REPLCTL=${REPLCTL:-$BUILD/replctl}
 
 start_target() {
-	make_keys
+	[ -e "$TMP/key" ] || make_keys
 	start_serve "$@"
 	target=$SERVE_USER@127.0.0.1:$SERVE_PORT
 }
@@ -64,4 +64,27 @@ limit_repld() {
 	printf '#!/bin/sh\nulimit %s || exit 1\nexec "%s" "$@"\n' "$*" "$BUILD/repld" >"$TMP/repld"
 	chmod 755 "$TMP/repld"
 	REPLD=$TMP/repld
+}
+
+# raw_session: a session as it is, by OpenSSH's client, on standard input and output.
+raw_session() {
+	timeout 20 ssh -F none -i "$TMP/key" -o UserKnownHostsFile="$TMP/known_hosts" \
+		-o BatchMode=yes -p "$SERVE_PORT" -T -s "$SERVE_USER@127.0.0.1" repl
+}
+
+# request METHOD [PARAMS]: one line, with the next id.
+REQUEST_ID=0
+request() {
+	REQUEST_ID=$((REQUEST_ID + 1))
+	printf '{"jsonrpc":"2.0","id":%d,"method":"%s","params":%s}\n' "$REQUEST_ID" "$1" "${2:-{\}}"
+}
+
+hello() {
+	request hello '{"versions":[1],"peer":"hostile@test"}'
+}
+
+# expect_answer PATTERN WHAT: the last line of $TMP/out matches.
+expect_answer() {
+	tail -n 1 "$TMP/out" | grep -Eq -- "$1" ||
+		fail "$2: no '$1' in: $(tail -n 1 "$TMP/out" | head -c 2000)"
 }

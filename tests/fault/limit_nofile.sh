@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Too low a limit of open files is refused with its name, its value and the value that is needed.
+. "$(dirname "$0")/fault.sh"
+limit_repld -n 40
+start_target
+timeout 20 "$LEDGER" write "$TMP/p.pool" "$target/p.pool" identity="$TMP/key" \
+	known-hosts="$TMP/known_hosts" >"$TMP/out" 2>"$TMP/err" && fail "no error"
+grep -Eq 'RLIMIT_NOFILE\) is 40, 4 lanes need [0-9]+' "$TMP/err" ||
+	fail "not named: $(cat "$TMP/err")"
+need=$(sed -n 's/.*lanes need \([0-9]*\).*/\1/p' "$TMP/err")
+stop "$SERVE_PID"
+# With that value it works, so it is not too small a promise.
+limit_repld -n "$need"
+start_target
+start_victim
+check_victim
