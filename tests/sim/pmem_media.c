@@ -13,6 +13,8 @@
  *   REPL_MEDIA_EVICT=SEED   lines (pages) of a copy also reach the image at
  *       random and at once, as caches write back when they please: what relies
  *       on unflushed bytes being absent is found out.
+ *   REPL_MEDIA_DROP=N       every N-th range is forgotten instead of persisted:
+ *       shows that a test would notice a flush that is missing.
  */
 #include "pmem.h"
 
@@ -37,6 +39,8 @@ struct pmem_map {
 	int image; /* -1 in a read-only mapping */
 	bool evict;
 	uint64_t random; /* state of the generator, never 0 */
+	uint64_t drop;   /* every how many ranges one is dropped, 0: never */
+	uint64_t ranges; /* persisted or dropped so far */
 	char *path;      /* of the image */
 };
 
@@ -71,6 +75,14 @@ media_seed(struct pmem_map *m)
 	m->evict = text != NULL;
 	if (m->evict)
 		m->random = strtoull(text, NULL, 0) * 0x9e3779b97f4a7c15U | 1;
+}
+
+static void
+media_set_drop(struct pmem_map *m)
+{
+	const char *text = getenv("REPL_MEDIA_DROP");
+
+	m->drop = text ? strtoull(text, NULL, 0) : 0;
 }
 
 /* xorshift64 */
@@ -212,6 +224,7 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 		return err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
 	m->image = -1;
 	media_seed(m);
+	media_set_drop(m);
 	if (asprintf(&m->path, "%s.media", path) < 0) {
 		m->path = NULL;
 		rc = err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
@@ -273,8 +286,11 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 
 	if (count > 0 && m->image < 0)
 		return err_set(e, REPL_E_INVAL, "%s: mapped for reading", m->path);
-	for (size_t i = 0; i < count && rc == REPL_OK; i++)
+	for (size_t i = 0; i < count && rc == REPL_OK; i++) {
+		if (m->drop && ++m->ranges % m->drop == 0)
+			continue;
 		rc = media_write_units(m, r[i].off, r[i].len, e);
+	}
 	return rc;
 }
 

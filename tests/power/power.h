@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * power - what the load and the checker of the power-cut tests agree on: where
+ * each update lies in the pool, what its bytes are, and the journal of updates
+ * that were begun and acknowledged.
+ */
+#ifndef TESTS_POWER_H
+#define TESTS_POWER_H
+
+#include <stdint.h>
+
+#define POWER_LANES     4U
+#define POWER_LANE_SIZE (2UL << 20)
+#define POWER_POOL_SIZE (POWER_LANES * POWER_LANE_SIZE)
+
+/*
+ * Slots of a kind lie in a row. Those of a pair are used once, so that b's
+ * presence tells that a must be there; the others are written again and again.
+ */
+enum power_kind {
+	POWER_SMALL,
+	POWER_ATOMIC,
+	POWER_LARGE, /* beyond what a message carries: goes by RMA */
+	POWER_PAIR_A,
+	POWER_PAIR_B,
+	POWER_LARGE_PAIR_A,
+	POWER_LARGE_PAIR_B,
+	POWER_KINDS
+};
+
+struct power_area {
+	uint32_t off; /* in the lane's part of the pool */
+	uint32_t slot_size;
+	uint32_t slots;
+};
+
+static const struct power_area power_areas[POWER_KINDS] = {
+	[POWER_SMALL] = {0, 256, 256},
+	[POWER_ATOMIC] = {64 << 10, 8, 64},
+	[POWER_LARGE] = {128 << 10, 64 << 10, 4},
+	[POWER_PAIR_A] = {384 << 10, 256, 2048},
+	[POWER_PAIR_B] = {896 << 10, 16, 2048},
+	[POWER_LARGE_PAIR_A] = {1 << 20, 32 << 10, 24},
+	[POWER_LARGE_PAIR_B] = {1900 << 10, 16, 24},
+};
+
+/* One entry of the journal: the update seq of a slot was begun, or acknowledged. */
+struct power_entry {
+	uint8_t lane, kind, acked, zero;
+	uint32_t slot, seq;
+};
+
+static inline uint64_t
+power_slot_off(unsigned lane, unsigned kind, uint32_t slot)
+{
+	const struct power_area *a = &power_areas[kind];
+
+	return lane * POWER_LANE_SIZE + a->off + (uint64_t)slot * a->slot_size;
+}
+
+/* splitmix64 */
+static inline uint64_t
+power_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ULL;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+/* Byte i of update seq of a slot; before the first update all are zero. */
+static inline uint8_t
+power_byte(uint64_t slot_off, uint32_t seq, uint32_t i)
+{
+	if (seq == 0)
+		return 0;
+	return (uint8_t)(power_mix((slot_off + i / 8 * 8) ^ (uint64_t)seq << 40) >> i % 8 * 8);
+}
+
+#endif
