@@ -15,6 +15,7 @@ drop=${4-}
 REPLD=$BUILD/tests/sim/repld-media
 LOAD=$BUILD/tests/power/power_load
 CHECK=$BUILD/tests/power/power_check
+REPLCTL=$BUILD/replctl
 export REPL_MEDIA_GRANULARITY="$granularity"
 [ -z "$drop" ] || export REPL_MEDIA_DROP="$drop"
 
@@ -44,7 +45,17 @@ cut_once() {
 	elif [ -n "$drop" ] && [ $verdict -ne 1 ]; then
 		fail "seed $1: no loss seen though every $drop. range was not flushed"
 	fi
-	rm -f "$TMP/serve/pools/$pool"* "$TMP/local"*
+}
+
+# The machine is up again, with what its media hold: that is what a restore gives back.
+restore_check() {
+	mv "$TMP/serve/pools/p$1.media" "$TMP/serve/pools/p$1"
+	timeout 20 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" restore --force \
+		"$SERVE_USER@127.0.0.1:$SERVE_PORT/p$1" "$TMP/restored" >"$TMP/restore.log" 2>&1 ||
+		fail "seed $1: restore"
+	"$CHECK" "$TMP/journal" "$TMP/restored" >"$TMP/verdict" ||
+		fail "seed $1, restored: $(cat "$TMP/verdict")"
+	rm -f "$TMP/restored"*
 }
 
 # run FROM TO, on a server of their own.
@@ -53,6 +64,8 @@ run() {
 	seed=$1
 	while [ "$seed" -lt "$2" ]; do
 		cut_once "$seed"
+		[ -n "$drop" ] || [ "$seed" -ne "$1" ] || restore_check "$seed"
+		rm -f "$TMP/serve/pools/p$seed"* "$TMP/local"*
 		seed=$((seed + 1))
 	done
 	stop "$SERVE_PID"
