@@ -341,7 +341,22 @@ mode_readonly(struct hostile *h)
 
 /* ---- quantity ---- */
 
-/* COMMITs far beyond the granted depth, not one ACK taken: the rest of the session goes on. */
+/* As many bytes asked for as fit into the lane's queue, and not one taken. */
+static void
+flood_reads(struct fab_lane *l)
+{
+	static uint8_t never_read[HOSTILE_POOL_SIZE];
+	struct err e;
+
+	while (fab_lane_rma_room(l) > 0)
+		if (fab_lane_read(l, never_read, sizeof(never_read), 0, &e))
+			hostile_fail("flood: %s", e.text);
+}
+
+/*
+ * COMMITs far beyond the granted depth, not one ACK taken, and the socket full
+ * of answers: the rest of the session goes on.
+ */
 void
 mode_flood(struct hostile *h)
 {
@@ -356,6 +371,7 @@ mode_flood(struct hostile *h)
 	if (hostile_connect(&g, g.tokens[0], FLOOD_DEPTH, g.msg_size, g.key, &bad, &e))
 		hostile_fail("flood: %s", e.text);
 	good = hostile_lane(&g, 1);
+	flood_reads(bad);
 	while (sent < FLOOD_DEPTH) {
 		size_t len = message_build(h, fab_lane_buf(bad), 256, sent + 1, &none);
 

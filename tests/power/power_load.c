@@ -26,7 +26,7 @@
 
 #define BATCH        8U
 #define ACKS_MIN     40U
-#define ACKS_SPREAD  1500U
+#define ACKS_SPREAD  1000U
 #define DELAY_US_MAX 1500U
 #define ACKS_POLL_US 100U
 #define GIVE_UP_US   15000000U
