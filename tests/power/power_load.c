@@ -24,12 +24,14 @@
 
 #include "power.h"
 
-#define BATCH        8U
-#define ACKS_MIN     40U
-#define ACKS_SPREAD  1000U
-#define DELAY_US_MAX 1500U
-#define ACKS_POLL_US 100U
-#define GIVE_UP_US   15000000U
+#define BATCH         8U
+#define ACKS_MIN      40U
+#define ACKS_SPREAD   1000U
+#define DELAY_US_MAX  1000U
+#define ACKS_POLL_US  100U
+#define GIVE_UP_US    15000000U
+#define AWAIT_POLLS   5000U
+#define AWAIT_POLL_US 20U
 
 struct load {
 	struct repl *repl;
@@ -37,6 +39,7 @@ struct load {
 	int journal;
 	uint64_t seed;
 	_Atomic unsigned acks;
+	_Atomic unsigned pairs; /* begun */
 	_Atomic unsigned running;
 };
 
@@ -157,6 +160,7 @@ worker_pair(struct worker *w, unsigned kind_a, uint32_t *next)
 	(*next)++;
 	a_off = worker_begin(w, a);
 	b_off = worker_begin(w, b);
+	atomic_fetch_add(&w->load->pairs, 1);
 	rc = repl_persist_pair(w->load->repl, w->lane, a_off, power_areas[a.kind].slot_size, b_off,
 			       power_areas[b.kind].slot_size);
 	if (!rc) {
@@ -198,6 +202,18 @@ worker_main(void *arg)
 	return NULL;
 }
 
+/* Every other seed cuts while a pair is under way: order shows only then. */
+static void
+load_await_pair(struct load *l)
+{
+	unsigned before = atomic_load(&l->pairs);
+
+	if (l->seed % 2 == 0)
+		return;
+	for (unsigned i = 0; i < AWAIT_POLLS && atomic_load(&l->pairs) == before; i++)
+		(void)usleep(AWAIT_POLL_US);
+}
+
 /* At a moment that the seed decides. */
 static int
 load_cut(struct load *l, pid_t pid)
@@ -213,6 +229,7 @@ load_cut(struct load *l, pid_t pid)
 		}
 		(void)usleep(ACKS_POLL_US);
 	}
+	load_await_pair(l);
 	(void)usleep(delay);
 	if (kill(pid, SIGKILL)) {
 		perror("kill");

@@ -11,8 +11,10 @@
  *   REPL_MEDIA_GRANULARITY=byte|cache_line|page   what the mapping says it has;
  *       page by default. Persisting rounds to 4096 bytes for page, else to 64.
  *   REPL_MEDIA_EVICT=SEED   lines (pages) of a copy also reach the image at
- *       random and at once, as caches write back when they please: what relies
- *       on unflushed bytes being absent is found out.
+ *       random and at once, as caches write back when they please, and ranges that
+ *       are persisted together do so in any order and take their time: what relies
+ *       on unflushed bytes being absent, or on an order that nobody asked for, is
+ *       found out.
  *   REPL_MEDIA_DROP=N       every N-th range is forgotten instead of persisted:
  *       shows that a test would notice a flush that is missing.
  */
@@ -31,6 +33,7 @@
 #define MEDIA_PAGE   4096U
 #define MEDIA_CHUNK  (1U << 20)
 #define EVICT_ONE_IN 4U
+#define EVICT_NAP_US 500U
 
 struct pmem_map {
 	uint8_t *addr;
@@ -275,6 +278,26 @@ pmem_map_granularity(const struct pmem_map *m)
 	return m->granularity;
 }
 
+/* Any order and some time between: whoever cuts the power then sees a part of them. */
+static void
+media_shuffle(struct pmem_map *m, struct range *r, size_t count)
+{
+	for (size_t i = count; i > 1; i--) {
+		size_t k = media_random(m) % i;
+		struct range held = r[k];
+
+		r[k] = r[i - 1];
+		r[i - 1] = held;
+	}
+}
+
+static void
+media_nap(struct pmem_map *m)
+{
+	if (media_random(m) % EVICT_ONE_IN == 0)
+		(void)usleep((useconds_t)(media_random(m) % EVICT_NAP_US));
+}
+
 /*
  * Range by range also for page granularity: the real one syncs the whole span,
  * but nobody may rely on bytes that were not asked for.
@@ -286,7 +309,11 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 
 	if (count > 0 && m->image < 0)
 		return err_set(e, REPL_E_INVAL, "%s: mapped for reading", m->path);
+	if (m->evict)
+		media_shuffle(m, r, count);
 	for (size_t i = 0; i < count && rc == REPL_OK; i++) {
+		if (m->evict)
+			media_nap(m);
 		if (m->drop && ++m->ranges % m->drop == 0)
 			continue;
 		rc = media_write_units(m, r[i].off, r[i].len, e);
