@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# api_lib.sh - on top of lib.sh for the tests of the public API; bash.
+#
+#   start_api             api_shell in the background
+#   api WORD...           one command; sets $STATUS, $MS, $TEXT
+#   ok WORD...            the command must succeed
+#   refused STATUS PATTERN WORD...  it must fail so, with a text that matches
+#   within MS             the last command took at most that long
+#   field NAME            that field of the last stat
+#   configure TARGET...   a new configuration for these targets
+#   pool NAME             target string of a pool on repld serve
+#   sessions              the session processes of repld serve
+# Pools are of class memory where /dev/shm is usable.
+[ -w /dev/shm ] && [ -z "${API_DISK-}" ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/lib.sh"
+
+API_SHELL=$BUILD/tests/integration/api_shell
+OP_TIMEOUT=1500
+MIB=1048576
+
+start_api() {
+	coproc API { exec timeout -k 1 50 "$API_SHELL" 2>"$TMP/api.log"; }
+	API_IN=${API[1]}
+	API_OUT=${API[0]}
+	api_pid=$API_PID
+	API_CHILD=
+	PIDS="$api_pid $PIDS"
+}
+
+# The process of api_shell itself, below timeout.
+api_child() {
+	pgrep -P "$api_pid"
+}
+
+stop_api() {
+	exec {API_IN}>&-
+	wait "$api_pid" || fail "api_shell ended with status $?"
+}
+
+api() {
+	printf '%s\n' "$*" >&"$API_IN" || fail "api_shell is gone"
+	IFS=' ' read -r -t 30 -u "$API_OUT" STATUS MS TEXT || fail "no answer to '$*'"
+}
+
+ok() {
+	api "$@"
+	[ "$STATUS" = REPL_OK ] || fail "'$*': $STATUS $TEXT"
+}
+
+refused() {
+	local status=$1 pattern=$2
+
+	shift 2
+	api "$@"
+	[ "$STATUS" = "$status" ] || fail "'$*': not $status but $STATUS $TEXT"
+	[[ $TEXT =~ $pattern ]] || fail "'$*': no '$pattern' in: $TEXT"
+}
+
+within() {
+	[ "$MS" -le "$1" ] || fail "took $MS ms, not $1 at most"
+}
+
+field() {
+	local word
+
+	for word in $TEXT; do
+		case $word in
+		"$1"=*) printf '%s\n' "${word#*=}" && return ;;
+		esac
+	done
+	fail "no $1 in: $TEXT"
+}
+
+# is NAME VALUE: a field of the last stat.
+is() {
+	local value
+
+	value=$(field "$1")
+	[ "$value" = "$2" ] || fail "$1 is $value, not $2: $TEXT"
+}
+
+same() {
+	[ "$TEXT" = same ] || fail "the replica differs"
+}
+
+configure() {
+	local target
+
+	ok config
+	ok set identity "$TMP/key"
+	ok set known-hosts "$TMP/known_hosts"
+	ok set op-timeout "$OP_TIMEOUT"
+	ok set close-timeout 2000
+	for target in "$@"; do
+		ok set target "$target"
+	done
+}
+
+pool() {
+	printf '%s\n' "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1"
+}
+
+# repld serve has a process a connection, and each has a session as its child.
+sessions() {
+	local pid
+
+	for pid in $(pgrep -P "$SERVE_PID"); do
+		pgrep -P "$pid"
+	done
+}
+
+no_sessions() {
+	[ -z "$(sessions)" ]
+}
+
+equal() {
+	cmp "$1" "$2" >&2 || fail "$1 and $2 differ"
+}
