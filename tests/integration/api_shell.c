@@ -143,7 +143,8 @@ do_close(struct shell *s)
 static int
 read_compare(struct shell *s, unsigned lane, unsigned replica, size_t off, size_t len)
 {
-	uint8_t *buf = malloc(len ? len : 1);
+	/* Of a range that must be refused no byte may be written. */
+	uint8_t *buf = malloc(len && len <= s->size ? len : 1);
 	int rc = buf ? repl_read(s->r, lane, replica, buf, off, len) : REPL_E_NOMEM;
 
 	if (!rc)
