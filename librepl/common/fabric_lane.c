@@ -320,8 +320,11 @@ lane_read_fault(struct fab_lane *l, struct fid_cq *cq)
 	struct fi_cq_err_entry fault = {0};
 
 	l->closed = true;
-	if (fi_cq_readerr(cq, &fault, 0) > 0 && l->why[0] == '\0')
-		(void)snprintf(l->why, sizeof(l->why), "%s", fi_strerror(fault.err));
+	if (fi_cq_readerr(cq, &fault, 0) <= 0 || l->why[0] != '\0')
+		return;
+	/* Posted receives are cancelled when the other end goes: that is no news for people. */
+	(void)snprintf(l->why, sizeof(l->why), "%s",
+		       fault.err == FI_ECANCELED ? "closed by the target" : fi_strerror(fault.err));
 }
 
 /* Read completions from one queue into the batch. */
