@@ -52,7 +52,7 @@ refused() {
 
 	shift 2
 	api "$@"
-	[ "$STATUS" = "$status" ] || fail "'$*': not $status but $STATUS $TEXT"
+	[[ $STATUS =~ ^$status$ ]] || fail "'$*': not $status but $STATUS $TEXT"
 	[[ $TEXT =~ $pattern ]] || fail "'$*': no '$pattern' in: $TEXT"
 }
 
@@ -115,4 +115,76 @@ no_sessions() {
 
 equal() {
 	cmp "$1" "$2" >&2 || fail "$1 and $2 differ"
+}
+
+# ---- losing a target ----
+
+# hurt HOW: what happens to the one session of repld serve; undone by heal.
+hurt() {
+	hurt_pids=$(sessions)
+	[ -n "$hurt_pids" ] || fail "no session to hurt"
+	case $1 in
+	stop) kill -STOP $hurt_pids ;;
+	kill) kill -KILL $hurt_pids ;;
+	serve)
+		hurt_pids="$hurt_pids $(pgrep -P "$SERVE_PID") $SERVE_PID"
+		kill -KILL $hurt_pids
+		wait "$SERVE_PID" 2>/dev/null
+		;;
+	esac
+}
+
+heal() {
+	kill -KILL $hurt_pids 2>/dev/null
+	wait_for 5 no_sessions || fail "sessions stay"
+	kill -0 "$SERVE_PID" 2>/dev/null || start_serve
+}
+
+# Time that a call may take beyond its deadline: a busy machine's.
+LATE=400
+
+# lose_one HOW POLICY: open, hurt the target, and see what each call does.
+lose_one() {
+	configure "$(pool "$1-$2")"
+	ok set lanes 2
+	ok set on-loss "$2"
+	ok map "$TMP/$1-$2" $((4 * MIB))
+	ok open 1
+	ok put 0 $((4 * MIB)) 1
+	ok persist 0 0 $((4 * MIB))
+	hurt "$1"
+	lost_call "$2" persist 0 0 100
+	within $((OP_TIMEOUT + LATE))
+	lost_call "$2" persist 0 0 3000000
+	within 100
+	lost_call "$2" drain 1
+	within 100
+	lost_call "$2" atomic8 1 8
+	within 100
+	lost_call "$2" pair 1 0 8 8 8
+	within 100
+	refused REPL_E_LOST "replica 0 is lost" read 1 0 0 8
+	within 100
+	ok stat 0
+	is connection 2
+	is replication 2
+	is data 2
+	is error 1
+	is missed 5
+	[[ $TEXT =~ reason=.. ]] || fail "no reason: $TEXT"
+	api close
+	within $((2000 + LATE))
+	heal
+}
+
+# A call on a set whose only replica is lost: success if it may degrade.
+lost_call() {
+	local policy=$1
+
+	shift
+	if [ "$policy" = degrade ]; then
+		ok "$@"
+	else
+		refused REPL_E_LOST "replica 0 is lost: .." "$@"
+	fi
 }
