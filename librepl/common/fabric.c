@@ -36,6 +36,9 @@ ofi_info_new(const char *provider, const char *host, uint16_t port, uint64_t fla
 	int ret;
 
 	*out = NULL;
+	ret = ofi_load(e);
+	if (ret)
+		return ret;
 	if (strcmp(provider, "tcp") != 0)
 		return err_set(e, REPL_E_INVAL, "provider '%s' is not supported here; use tcp",
 			       provider);

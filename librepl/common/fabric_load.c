@@ -1,51 +1,160 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What loading libfabric brings along: undone where it touches the process,
- * done early where it takes time.
+ * libfabric, loaded when the first data lane is opened and not with the program.
+ *
+ * Debian's libfabric brings the libraries of all its providers along. Two of
+ * them (psm, psm2) sleep for 100 ms each while they are loaded, and one
+ * (libinfinipath) takes SIGINT, SIGTERM, SIGABRT, SIGSEGV, SIGBUS and SIGILL
+ * with a handler that calls exit(). So a program that is linked with libfabric
+ * starts 200 ms later and hangs or dies by signals that were none of libfabric's
+ * business, even if it never opens a lane. Loading it here makes it possible to
+ * put the dispositions back.
+ *
+ * The functions of libfabric that are no inline ones of its headers are defined
+ * below, hidden, and pass calls on.
  */
 #include "fabric_ofi.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* True if the address lies in a library that libfabric pulls in for PSM devices. */
+#define OFI_LIBRARY "libfabric.so.1"
+
+/* What a link against the library of these headers would bind to. */
+#if FI_MAJOR_VERSION != 1 || FI_MINOR_VERSION > 18
+#error "look up the versions of the symbols below in this libfabric"
+#endif
+
+/* Set once by ofi_load(), constant after. */
+static struct {
+	pthread_once_t once;
+	bool loaded;
+	char why[256];
+	__typeof__(fi_getinfo) *getinfo;
+	__typeof__(fi_freeinfo) *freeinfo;
+	__typeof__(fi_dupinfo) *dupinfo;
+	__typeof__(fi_fabric) *fabric;
+	__typeof__(fi_strerror) *strerror;
+} ofi = {.once = PTHREAD_ONCE_INIT};
+
 static bool
-is_infinipath(void *address)
+look_up(void *lib, const char *name, const char *version, void *function)
+{
+	void *p = dlvsym(lib, name, version);
+
+	/* A pointer to data and one to a function are the same to dlsym(). */
+	memcpy(function, &p, sizeof(p));
+	return p != NULL;
+}
+
+static bool
+look_up_all(void *lib)
+{
+	return look_up(lib, "fi_getinfo", "FABRIC_1.3", &ofi.getinfo) &&
+	       look_up(lib, "fi_freeinfo", "FABRIC_1.3", &ofi.freeinfo) &&
+	       look_up(lib, "fi_dupinfo", "FABRIC_1.3", &ofi.dupinfo) &&
+	       look_up(lib, "fi_fabric", "FABRIC_1.1", &ofi.fabric) &&
+	       look_up(lib, "fi_strerror", "FABRIC_1.0", &ofi.strerror);
+}
+
+/* True if the handler is one of a library that libfabric brings along. */
+static bool
+is_infinipath(const struct sigaction *sa)
 {
 	Dl_info info;
+	void *address;
 
+	memcpy(&address, &sa->sa_sigaction, sizeof(address));
 	return address && dladdr(address, &info) && info.dli_fname &&
 	       strstr(info.dli_fname, "infinipath") != NULL;
 }
 
-/*
- * Debian's libfabric is linked with libpsm_infinipath, whose constructor
- * catches SIGINT, SIGTERM, SIGSEGV and others and calls exit() in the handler:
- * a signal at the wrong moment hangs the program. Nobody asked for that: put
- * the default back, for these handlers only and before main().
- */
-__attribute__((constructor)) static void
-fabric_release_signals(void)
+/* Not what another thread of the program has set up in the meantime. */
+static void
+dispositions_put_back(const struct sigaction *old)
 {
-	static const int sigs[] = {SIGINT, SIGTERM, SIGILL, SIGABRT, SIGBUS, SIGSEGV, SIGFPE};
-	struct sigaction old;
-	void *handler;
+	struct sigaction now;
 
-	for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++) {
-		if (sigaction(sigs[i], NULL, &old))
-			continue;
-		/* Both members share their place; the cast keeps to what POSIX allows. */
-		memcpy(&handler,
-		       old.sa_flags & SA_SIGINFO ? (void *)&old.sa_sigaction
-						 : (void *)&old.sa_handler,
-		       sizeof(handler));
-		if (is_infinipath(handler))
-			(void)signal(sigs[i], SIG_DFL);
-	}
+	for (int i = 1; i < NSIG; i++)
+		if (sigaction(i, NULL, &now) == 0 && is_infinipath(&now))
+			(void)sigaction(i, &old[i], NULL);
 }
+
+/*
+ * Signals wait until the dispositions are back: for this thread, and so for
+ * the whole of a program that has no other.
+ */
+static void
+load(void)
+{
+	struct sigaction old[NSIG] = {0};
+	const char *why;
+	sigset_t all, mask;
+	void *lib;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &mask);
+	for (int i = 1; i < NSIG; i++)
+		(void)sigaction(i, NULL, &old[i]);
+	/* Never unloaded: providers leave threads and exit handlers behind. */
+	lib = dlopen(OFI_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	dispositions_put_back(old);
+	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	ofi.loaded = lib && look_up_all(lib);
+	if (ofi.loaded)
+		return;
+	why = dlerror();
+	(void)snprintf(ofi.why, sizeof(ofi.why), "%s", why ? why : "unknown");
+}
+
+int
+ofi_load(struct err *e)
+{
+	(void)pthread_once(&ofi.once, load);
+	if (ofi.loaded)
+		return 0;
+	return err_set(e, REPL_E_FAILED, "cannot load " OFI_LIBRARY ", is libfabric installed? %s",
+		       ofi.why);
+}
+
+/* ---- what the headers declare ---- */
+
+int
+fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+	   const struct fi_info *hints, struct fi_info **info)
+{
+	return ofi.getinfo(version, node, service, flags, hints, info);
+}
+
+void
+fi_freeinfo(struct fi_info *info)
+{
+	ofi.freeinfo(info);
+}
+
+struct fi_info *
+fi_dupinfo(const struct fi_info *info)
+{
+	return ofi.dupinfo(info);
+}
+
+int
+fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context)
+{
+	return ofi.fabric(attr, fabric, context);
+}
+
+const char *
+fi_strerror(int errnum)
+{
+	return ofi.strerror(errnum);
+}
+
+/* ---- done early where it takes time ---- */
 
 struct fab_warm {
 	pthread_t thread;

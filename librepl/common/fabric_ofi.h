@@ -27,6 +27,12 @@ struct ofi_op {
 };
 
 /*
+ * Load libfabric, once for all threads. Nothing of it may be called before that
+ * has succeeded; ofi_info_new() sees to it.
+ */
+int ofi_load(struct err *e);
+
+/*
  * Info for a provider and numeric address; flags FI_SOURCE to listen, 0 to
  * connect. Asks for what the protocol needs: EP_MSG, RMA by offset with keys
  * of ours, one thread a domain, progress by the caller.
