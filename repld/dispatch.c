@@ -41,6 +41,8 @@ static const struct method methods[] = {
 	{"pool.close", handle_pool_close, H | P, 0},
 	{"lanes.open", handle_lanes_open, H | P, L},
 	{"lanes.close", handle_lanes_close, H | L, 0},
+	{"bench.open", handle_bench_open, H | P, 0},
+	{"bench.close", handle_bench_close, H, 0},
 };
 
 #undef H

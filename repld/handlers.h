@@ -21,6 +21,13 @@ dispatch_handler handle_pool_hash;
 /* handlers_lanes.c */
 dispatch_handler handle_lanes_open, handle_lanes_close;
 
+/* handlers_bench.c */
+dispatch_handler handle_bench_open, handle_bench_close;
+
+/* The numeric address that data ports listen on: as configured, or where SSH came in. */
+#define HANDLERS_ADDRESS_MAX 64
+void handlers_data_address(const struct conf *c, char out[HANDLERS_ADDRESS_MAX]);
+
 /*
  * A page of pools after a name (NULL: the first) into members "pools" and
  * "more" of result.

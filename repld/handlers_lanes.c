@@ -18,7 +18,6 @@
 
 #define PROVIDERS_MAX 8
 #define PROVIDER_MAX  16
-#define ADDRESS_MAX   64
 #define ASK_MAX       (1U << 30) /* more than is ever granted */
 #define FDS_BASE      48         /* of the session itself and of libfabric */
 #define FDS_PER_LANE  4
@@ -106,20 +105,20 @@ address_is_numeric(const char *address)
 
 /* SSH_CONNECTION is "CLIENT PORT SERVER PORT": the third word is where SSH came in. */
 static bool
-address_of_ssh(char out[ADDRESS_MAX])
+address_of_ssh(char out[HANDLERS_ADDRESS_MAX])
 {
 	const char *text = getenv("SSH_CONNECTION");
 
 	return text && sscanf(text, "%*63s %*7s %63s", out) == 1 && address_is_numeric(out);
 }
 
-static void
-address_choose(const struct conf *c, char out[ADDRESS_MAX])
+void
+handlers_data_address(const struct conf *c, char out[HANDLERS_ADDRESS_MAX])
 {
 	if (c->data_address)
-		(void)snprintf(out, ADDRESS_MAX, "%s", c->data_address);
+		(void)snprintf(out, HANDLERS_ADDRESS_MAX, "%s", c->data_address);
 	else if (!address_of_ssh(out))
-		(void)snprintf(out, ADDRESS_MAX, "127.0.0.1");
+		(void)snprintf(out, HANDLERS_ADDRESS_MAX, "127.0.0.1");
 }
 
 static int
@@ -184,7 +183,7 @@ int
 handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 {
 	struct data_params p;
-	char address[ADDRESS_MAX];
+	char address[HANDLERS_ADDRESS_MAX];
 	int rc;
 
 	memset(&p, 0, sizeof(p));
@@ -193,7 +192,7 @@ handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 		(void)snprintf(r->next, sizeof(r->next), "ask for provider tcp");
 	if (rc)
 		return rc;
-	address_choose(s->conf, address);
+	handlers_data_address(s->conf, address);
 	p.address = address;
 	rc = state_lanes_open(s, &p, &r->err);
 	if (rc)

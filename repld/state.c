@@ -157,6 +157,9 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	int rc;
 
 	state_lanes_close(s);
+	/* So none is there when the next pool is mapped, see pmem.h. */
+	baseline_free(s->baseline);
+	s->baseline = NULL;
 	pmem_map_free(s->map);
 	s->map = NULL;
 	rc = pool_close(s->pool, clean && !s->flush_failed, e);

@@ -15,6 +15,7 @@
 
 #include <json-c/json.h>
 
+#include "baseline.h"
 #include "conf.h"
 #include "data.h"
 #include "err.h"
@@ -40,8 +41,9 @@ struct state {
 	struct pool *pool;
 	struct pmem_map *map;
 	struct data *data;
-	struct fab_warm *warm; /* until lanes are opened */
-	struct probe probe;    /* of the open pool */
+	struct fab_warm *warm;     /* until lanes are opened */
+	struct baseline *baseline; /* what bench.open started last, with a pool open */
+	struct probe probe;        /* of the open pool */
 	bool write;
 	bool flush_failed; /* since the pool was opened; lanes may be gone */
 	bool bye;          /* the peer said so: end after the answer */
@@ -78,7 +80,7 @@ int state_pool_open(struct state *s, const char *name, enum pool_mode mode, stru
 /* A flush has failed on the open pool: it must not be called up to date. */
 bool state_flush_failed(const struct state *s);
 
-/* Closes the lanes, too. The pool is not open any more, whatever is returned. */
+/* Closes lanes and baseline, too. The pool is not open any more, whatever is returned. */
 int state_pool_close(struct state *s, bool clean, struct err *e);
 
 /* On success the session's lanes are open; p is borrowed. */

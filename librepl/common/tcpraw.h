@@ -47,10 +47,20 @@ int tcpraw_listen(const char *address, uint16_t first, uint16_t last, int *fd, u
 		  struct err *e);
 
 /*
- * Take the first connection that brings the token and obey it to its END.
- * Connections without it, however many, don't keep the rightful one out. A
- * wrong command or the deadline ends it with an error. fd stays open.
+ * Take the first connection that brings the token; the caller closes *conn.
+ * Connections without it, however many, don't keep the rightful one out.
+ * shutdown(2) of fd by another thread ends the waiting with an error.
  */
+int tcpraw_accept(int fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadline_ns, int *conn,
+		  struct err *e);
+
+/*
+ * Obey a connection to its END. A wrong command or the deadline ends it with an
+ * error, as does shutdown(2) of conn by another thread. conn stays open.
+ */
+int tcpraw_obey(int conn, uint64_t deadline_ns, struct err *e);
+
+/* Both, one after the other. fd stays open. */
 int tcpraw_serve(int fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadline_ns,
 		 struct err *e);
 

@@ -216,9 +216,9 @@ door_wait(const struct door *d, uint64_t deadline_ns)
 	(void)poll(pfd, d->count + 1, clock_left_ms(deadline_ns));
 }
 
-/* The descriptor of the first connection that shows the token. */
-static int
-door_open(int listen_fd, const uint8_t *token, uint64_t deadline_ns, int *out, struct err *e)
+int
+tcpraw_accept(int listen_fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadline_ns,
+	      int *conn, struct err *e)
 {
 	struct door d = {.listen_fd = listen_fd};
 	int fd = -1;
@@ -238,7 +238,7 @@ door_open(int listen_fd, const uint8_t *token, uint64_t deadline_ns, int *out, s
 		if (d.guests[i].fd >= 0)
 			(void)close(d.guests[i].fd);
 	}
-	*out = fd;
+	*conn = fd;
 	return rc;
 }
 
@@ -294,19 +294,15 @@ serve_command(struct tcpraw_io *io, bool *end, struct err *e)
 }
 
 int
-tcpraw_serve(int fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadline_ns, struct err *e)
+tcpraw_obey(int conn, uint64_t deadline_ns, struct err *e)
 {
 	struct tcpraw_io io = {.fd = -1};
 	uint8_t magic[4];
 	bool end = false;
-	int conn = -1;
-	int rc = door_open(fd, token, deadline_ns, &conn, e);
+	int rc = tcpraw_io_init(&io, conn, deadline_ns, e);
 
-	if (!rc)
-		rc = tcpraw_io_init(&io, conn, deadline_ns, e);
 	if (rc)
-		goto out;
-	conn = -1;
+		return rc;
 	put_le32(magic, TCPRAW_MAGIC);
 	rc = tcpraw_send(&io, magic, sizeof(magic), e);
 	while (!rc && !end) {
@@ -314,9 +310,20 @@ tcpraw_serve(int fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadline_n
 		if (!rc)
 			rc = tcpraw_check_deadline(&io, e);
 	}
-out:
+	io.fd = -1; /* the caller's */
+	tcpraw_io_fini(&io);
+	return rc;
+}
+
+int
+tcpraw_serve(int fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadline_ns, struct err *e)
+{
+	int conn = -1;
+	int rc = tcpraw_accept(fd, token, deadline_ns, &conn, e);
+
+	if (!rc)
+		rc = tcpraw_obey(conn, deadline_ns, e);
 	if (conn >= 0)
 		(void)close(conn);
-	tcpraw_io_fini(&io);
 	return rc;
 }

@@ -17,11 +17,12 @@ static const struct row {
 	const char *method;
 	const char *allowed;
 } rows[] = {
-	{"hello", "ynnnn"},      {"ping", "nyyyy"},       {"bye", "nyyyy"},
-	{"probe", "nyyyy"},      {"status", "nyyyy"},     {"pool.create", "nynnn"},
-	{"pool.list", "nyyyy"},  {"pool.info", "nyyyy"},  {"pool.remove", "nynnn"},
-	{"pool.open", "nynnn"},  {"pool.mark", "nnnyy"},  {"pool.hash", "nnyyy"},
-	{"pool.close", "nnyyy"}, {"lanes.open", "nnyyn"}, {"lanes.close", "nnnny"},
+	{"hello", "ynnnn"},      {"ping", "nyyyy"},        {"bye", "nyyyy"},
+	{"probe", "nyyyy"},      {"status", "nyyyy"},      {"pool.create", "nynnn"},
+	{"pool.list", "nyyyy"},  {"pool.info", "nyyyy"},   {"pool.remove", "nynnn"},
+	{"pool.open", "nynnn"},  {"pool.mark", "nnnyy"},   {"pool.hash", "nnyyy"},
+	{"pool.close", "nnyyy"}, {"lanes.open", "nnyyn"},  {"lanes.close", "nnnny"},
+	{"bench.open", "nnyyy"}, {"bench.close", "nyyyy"},
 };
 
 static void
