@@ -117,7 +117,7 @@ plan_allowed(const struct profile *p, enum plan_method m, enum plan_shape shape,
 static bool
 plan_fits_message(enum plan_shape shape, size_t size, const struct plan_limits *lim)
 {
-	if (size > lim->inline_max)
+	if (size > lim->inline_max || (lim->forbid & BIT(PLAN_MESSAGE)))
 		return false;
 	return shape == PLAN_COMPOUND || size <= lim->message_max;
 }
@@ -128,7 +128,7 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 {
 	/* The one that needs no CPU of the target first. */
 	static const enum plan_method by_rma[] = {PLAN_APPLIANCE, PLAN_GENERAL};
-	const char *reason;
+	const char *reason = "no other method may be chosen";
 
 	if (shape == PLAN_ATOMIC8)
 		return (struct plan){PLAN_MESSAGE,
@@ -138,7 +138,7 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 	if (!lim->rma)
 		return (struct plan){PLAN_MESSAGE, "RMA is not to be had on this pool"};
 	for (size_t i = 0; i < sizeof(by_rma) / sizeof(by_rma[0]); i++) {
-		if (plan_allowed(p, by_rma[i], shape, &reason))
+		if (!(lim->forbid & BIT(by_rma[i])) && plan_allowed(p, by_rma[i], shape, &reason))
 			return (struct plan){by_rma[i], reason};
 	}
 	return (struct plan){PLAN_MESSAGE, reason};

@@ -30,6 +30,7 @@ struct plan_limits {
 	size_t inline_max;  /* largest payload of one message */
 	size_t message_max; /* up to here a message is cheaper than write + flush */
 	bool rma;           /* RMA writes may be used on this pool at all */
+	unsigned forbid;    /* a bit a method: not to be chosen while another is correct */
 };
 
 struct plan {

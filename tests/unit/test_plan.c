@@ -50,8 +50,10 @@ oracle_choose(const struct profile *p, enum plan_shape shape, size_t size,
 static void
 check_choices(const struct profile *p, enum plan_shape shape)
 {
-	static const struct plan_limits limits[] = {
-		{4000, 1000, true}, {4000, 1000, false}, {1000, 4000, true}, {0, 0, true}};
+	static const struct plan_limits limits[] = {{4000, 1000, true, 0},
+						    {4000, 1000, false, 0},
+						    {1000, 4000, true, 0},
+						    {0, 0, true, 0}};
 	static const size_t sizes[] = {8, 1000, 1001, 4000, 4001, 1U << 30};
 
 	for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
@@ -188,7 +190,7 @@ set_if_known(struct profile *p, enum profile_field f, int value)
 static void
 hand_picked_rows(void **state)
 {
-	const struct plan_limits lim = {65000, 8192, true};
+	const struct plan_limits lim = {65000, 8192, true, 0};
 	struct profile p;
 
 	(void)state;
@@ -208,12 +210,35 @@ hand_picked_rows(void **state)
 	}
 }
 
+/* What is measured against each other is each method at every size, not the cheapest. */
+static void
+forbidden_methods_are_passed_over(void **state)
+{
+	struct plan_limits lim = {65000, 8192, true, 0};
+	struct profile p;
+
+	(void)state;
+	profile_init(&p);
+	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_MEMORY, "test");
+	lim.forbid = 1U << PLAN_MESSAGE;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 64, &lim).method, PLAN_APPLIANCE);
+	lim.forbid |= 1U << PLAN_APPLIANCE;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 64, &lim).method, PLAN_GENERAL);
+	lim.forbid = 1U << PLAN_APPLIANCE | 1U << PLAN_GENERAL;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 1U << 20, &lim).method, PLAN_MESSAGE);
+	/* What is correct comes first. */
+	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_PAGE, "test");
+	lim.forbid = 1U << PLAN_MESSAGE | 1U << PLAN_GENERAL;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 64, &lim).method, PLAN_MESSAGE);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_combination_agrees_with_the_oracle),
 		cmocka_unit_test(hand_picked_rows),
+		cmocka_unit_test(forbidden_methods_are_passed_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
