@@ -10,6 +10,7 @@
 
 #include "ctl.h"
 
+int cmd_bench(struct ctl *c, char **args);
 int cmd_create(struct ctl *c, char **args);
 int cmd_info(struct ctl *c, char **args);
 int cmd_list(struct ctl *c, char **args);

@@ -19,8 +19,8 @@
 
 struct ctl_options {
 	const char *config, *identity, *known_hosts;
-	const char *size, *from;
-	bool json, force, dry_run, help, version;
+	const char *size, *from, *seconds;
+	bool json, quick, force, dry_run, help, version;
 };
 
 struct ctl {

@@ -6,7 +6,14 @@
 
 #include "commands.h"
 
-enum { OPT_SIZE = 1U, OPT_FROM = 2U, OPT_FORCE = 4U, OPT_DRY_RUN = 8U };
+enum {
+	OPT_SIZE = 1U,
+	OPT_FROM = 2U,
+	OPT_FORCE = 4U,
+	OPT_DRY_RUN = 8U,
+	OPT_QUICK = 16U,
+	OPT_SECONDS = 32U
+};
 
 struct command {
 	const char *name;
@@ -32,11 +39,13 @@ static const struct command commands[] = {
 	 cmd_restore, 2, OPT_FORCE | OPT_DRY_RUN},
 	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
 	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
+	{"bench", "TARGET [--quick] [--seconds N] [--size N]", "measure, beside bare TCP",
+	 cmd_bench, 1, OPT_QUICK | OPT_SECONDS | OPT_SIZE},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-enum { LONG_KNOWN_HOSTS = 256, LONG_FROM, LONG_JSON };
+enum { LONG_KNOWN_HOSTS = 256, LONG_FROM, LONG_JSON, LONG_QUICK, LONG_SECONDS };
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
@@ -47,6 +56,8 @@ static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, 'n'},
 	{"size", required_argument, NULL, 's'},
 	{"from", required_argument, NULL, LONG_FROM},
+	{"quick", no_argument, NULL, LONG_QUICK},
+	{"seconds", required_argument, NULL, LONG_SECONDS},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -76,6 +87,10 @@ help_options(unsigned options)
 			"  -s, --size N           bytes, or with K, M, G, T; a multiple of 4096");
 	if (options & OPT_FROM)
 		(void)puts("      --from FILE        the size of this file, then its data");
+	if (options & OPT_QUICK)
+		(void)puts("      --quick            fewer sizes and rounds");
+	if (options & OPT_SECONDS)
+		(void)puts("      --seconds N        how long to measure, about");
 	if (options & OPT_DRY_RUN)
 		(void)puts("  -n, --dry-run          say what would be done, change nothing");
 	if (options & OPT_FORCE)
@@ -157,6 +172,14 @@ take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 		o->from = optarg;
 		*given |= OPT_FROM;
 		break;
+	case LONG_QUICK:
+		o->quick = true;
+		*given |= OPT_QUICK;
+		break;
+	case LONG_SECONDS:
+		o->seconds = optarg;
+		*given |= OPT_SECONDS;
+		break;
 	case 'h':
 		o->help = true;
 		break;
@@ -178,6 +201,8 @@ option_name(unsigned options)
 	return options & OPT_SIZE      ? "--size"
 	       : options & OPT_FROM    ? "--from"
 	       : options & OPT_DRY_RUN ? "--dry-run"
+	       : options & OPT_QUICK   ? "--quick"
+	       : options & OPT_SECONDS ? "--seconds"
 				       : "--force";
 }
 

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What replctl bench measures: each kind of series, once. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "bench.h"
+#include "clock.h"
+#include "spin.h"
+
+#define WARM_UP       200U
+#define WARM_UP_LARGE 16U /* of 64 KiB and more */
+#define COUNT_MIN     8U
+#define STREAM_CHUNK  (256U << 10)
+#define READ_WINDOW   8U
+
+/* ---- one operation ---- */
+
+/* Run a lane's job to its end. */
+static int
+lane_finish(struct lane *l, uint64_t deadline_ns, struct err *e)
+{
+	lanes_run(&l, 1, lane_done, deadline_ns);
+	return l->status ? err_set(e, l->status, "data lane: %s", l->why) : 0;
+}
+
+static uint64_t
+op_deadline(const struct bench *b, uint64_t now_ns)
+{
+	return now_ns + (uint64_t)remote_op_timeout_ms(b->c->remote) * NS_PER_MS;
+}
+
+/* Ranges follow each other through the pool, as those of a log do, on lines of their own. */
+static uint64_t
+range_next(uint64_t *at, uint64_t room, uint64_t len)
+{
+	uint64_t off = *at;
+
+	if (off > room - len)
+		off = 0;
+	*at = off + (len + 63) / 64 * 64;
+	return off;
+}
+
+static void
+op_begin(struct bench *b, const struct bench_series *s, struct lane *l)
+{
+	uint64_t part = b->pool_size / (s->count ? s->count : 1);
+	uint64_t off = range_next(&b->at, s->kind == BENCH_PAIR ? part / 2 : part, s->size);
+
+	switch (s->kind) {
+	case BENCH_PAIR:
+		(void)lane_flush(l, off, s->size);
+		lane_begin(l, LANE_PAIR, off + part / 2, s->size);
+		break;
+	case BENCH_ATOMIC8:
+		lane_begin(l, LANE_ATOMIC8, off, 8);
+		break;
+	default:
+		for (unsigned i = 0; i < s->count; i++)
+			(void)lane_flush(l, off + i * part, s->size);
+		lane_begin(l, LANE_DRAIN, 0, 0);
+		break;
+	}
+}
+
+/* ---- latencies ---- */
+
+static int
+run_lane(struct bench *b, const struct bench_series *s, uint32_t count)
+{
+	struct lane *l = remote_lane(b->c->remote, 0);
+	uint64_t end, start = clock_now_ns();
+	int rc = 0;
+
+	for (uint32_t i = 0; !rc && i < count; i++) {
+		op_begin(b, s, l);
+		rc = lane_finish(l, op_deadline(b, start), &b->c->err);
+		end = clock_now_ns();
+		b->samples[i] = end - start < UINT32_MAX ? (uint32_t)(end - start) : UINT32_MAX;
+		start = end;
+	}
+	return rc;
+}
+
+static uint32_t
+count_of(const struct bench *b, const struct bench_series *s)
+{
+	uint64_t count;
+
+	if (!s->estimate_ns)
+		return s->size < 65536 ? WARM_UP : WARM_UP_LARGE;
+	count = b->slice_ns / s->estimate_ns;
+	if (count < COUNT_MIN)
+		return COUNT_MIN;
+	return count < BENCH_SAMPLES_MAX ? (uint32_t)count : BENCH_SAMPLES_MAX;
+}
+
+static int
+measure_latency(struct bench *b, struct bench_series *s, double out[BENCH_VALUES])
+{
+	uint32_t count = count_of(b, s);
+	int rc;
+
+	if (s->kind == BENCH_RAW_ECHO)
+		rc = tcpraw_pingpong(b->raw, s->size, count, b->samples, &b->c->err);
+	else
+		rc = run_lane(b, s, count);
+	if (rc)
+		return rc;
+	bench_sort(b->samples, count);
+	out[BENCH_P50] = bench_quantile(b->samples, count, 500);
+	out[BENCH_P99] = bench_quantile(b->samples, count, 990);
+	out[BENCH_P999] = bench_quantile(b->samples, count, 999);
+	s->estimate_ns = (uint64_t)out[BENCH_P50] + 1;
+	return 0;
+}
+
+/* ---- several lanes ---- */
+
+struct worker {
+	struct bench *b;
+	struct lane *lane;
+	unsigned size;
+	uint64_t base, at, room;
+	uint64_t done;
+	_Atomic bool *go, *stop;
+	pthread_t thread;
+	struct err err;
+};
+
+static void *
+worker_main(void *arg)
+{
+	struct worker *w = arg;
+	int rc = 0;
+
+	while (!atomic_load_explicit(w->go, memory_order_acquire))
+		(void)sched_yield();
+	while (!rc && !atomic_load_explicit(w->stop, memory_order_relaxed)) {
+		(void)lane_flush(w->lane, w->base + range_next(&w->at, w->room, w->size), w->size);
+		lane_begin(w->lane, LANE_DRAIN, 0, 0);
+		rc = lane_finish(w->lane, op_deadline(w->b, clock_now_ns()), &w->err);
+		w->done++;
+	}
+	return NULL;
+}
+
+static void
+sleep_ns(uint64_t ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S)};
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+static int
+measure_lanes(struct bench *b, const struct bench_series *s, double *rate)
+{
+	struct worker w[BENCH_LANES_MAX];
+	_Atomic bool go = false, stop = false;
+	uint64_t begin, done = 0;
+	unsigned started = 0;
+	int ret = 0;
+
+	memset(w, 0, sizeof(w));
+	for (; started < s->count && !ret; started += !ret) {
+		w[started] = (struct worker){.b = b,
+					     .lane = remote_lane(b->c->remote, started),
+					     .size = s->size,
+					     .base = b->pool_size / BENCH_LANES_MAX * started,
+					     .room = b->pool_size / BENCH_LANES_MAX,
+					     .go = &go,
+					     .stop = &stop};
+		ret = pthread_create(&w[started].thread, NULL, worker_main, &w[started]);
+	}
+	begin = clock_now_ns();
+	atomic_store_explicit(&stop, ret != 0, memory_order_relaxed);
+	atomic_store_explicit(&go, true, memory_order_release);
+	if (!ret)
+		sleep_ns(b->slice_ns);
+	atomic_store_explicit(&stop, true, memory_order_relaxed);
+	for (unsigned i = 0; i < started; i++) {
+		(void)pthread_join(w[i].thread, NULL);
+		done += w[i].done;
+		if (w[i].err.code)
+			b->c->err = w[i].err;
+	}
+	*rate = (double)done * (double)NS_PER_S / (double)(clock_now_ns() - begin);
+	if (ret)
+		return err_errno(&b->c->err, REPL_E_LIMIT, ret, "starting %u threads", s->count);
+	return b->c->err.code;
+}
+
+/* ---- streams ---- */
+
+static int
+bulk_write(struct bench *b)
+{
+	struct lane *l = remote_lane(b->c->remote, 0);
+
+	(void)lane_flush(l, 0, b->pool_size);
+	lane_begin(l, LANE_DRAIN, 0, 0);
+	return lane_finish(l, op_deadline(b, clock_now_ns()) + 30 * NS_PER_S, &b->c->err);
+}
+
+/* Wait for one read; those of a lane complete in their order. */
+static int
+read_await(struct fab_lane *fab, uint64_t deadline_ns, struct err *e)
+{
+	struct spin spin = {0};
+	struct fab_event ev;
+
+	for (;;) {
+		fab_lane_poll(fab, &ev);
+		if (ev.type == FAB_READ)
+			return 0;
+		if (ev.type == FAB_CLOSED)
+			return err_set(e, REPL_E_LOST, "data lane: %s", ev.text);
+		if (ev.type != FAB_NONE || spin_again(&spin))
+			continue;
+		if (clock_now_ns() >= deadline_ns)
+			return err_set(e, REPL_E_TIMEOUT, "the target did not send data");
+		fab_lanes_wait(&fab, 1, -1, deadline_ns);
+	}
+}
+
+static int
+bulk_read(struct bench *b)
+{
+	struct fab_lane *fab = remote_lane(b->c->remote, 0)->fab;
+	struct err *e = &b->c->err;
+	unsigned flying = 0;
+	int rc = 0;
+
+	for (uint64_t off = 0; !rc && off < b->pool_size; off += LANE_READ_MAX) {
+		uint64_t left = b->pool_size - off;
+
+		if (flying == READ_WINDOW) {
+			rc = read_await(fab, op_deadline(b, clock_now_ns()), e);
+			flying--;
+		}
+		if (!rc)
+			rc = fab_lane_read(fab, b->back + off,
+					   left < LANE_READ_MAX ? left : LANE_READ_MAX, off, e);
+		flying++;
+	}
+	for (; !rc && flying > 0; flying--)
+		rc = read_await(fab, op_deadline(b, clock_now_ns()), e);
+	return rc;
+}
+
+static int
+bulk(struct bench *b, enum bench_kind kind, uint64_t *ns)
+{
+	uint64_t begin = clock_now_ns();
+	int rc;
+
+	switch (kind) {
+	case BENCH_RAW_OUT:
+		return tcpraw_stream_out(b->raw, b->pool_size, STREAM_CHUNK, ns, &b->c->err);
+	case BENCH_RAW_IN:
+		return tcpraw_stream_in(b->raw, b->pool_size, STREAM_CHUNK, ns, &b->c->err);
+	case BENCH_WRITE:
+		rc = bulk_write(b);
+		break;
+	default:
+		rc = bulk_read(b);
+		break;
+	}
+	*ns = clock_now_ns() - begin;
+	return rc;
+}
+
+/* The whole pool, as often as the slice allows. */
+static int
+measure_bulk(struct bench *b, const struct bench_series *s, double *rate)
+{
+	uint64_t sum = 0, bytes = 0, ns = 0;
+	int rc;
+
+	do {
+		rc = bulk(b, s->kind, &ns);
+		sum += ns;
+		bytes += b->pool_size;
+	} while (!rc && sum + ns <= b->slice_ns);
+	*rate = sum ? (double)bytes * (double)NS_PER_S / (double)sum : 0;
+	return rc;
+}
+
+/* ---- a series ---- */
+
+enum plan_method
+bench_method(const struct bench *b, const struct bench_series *s)
+{
+	struct plan_limits lim = b->limits;
+
+	if (s->method != BENCH_CHOSEN)
+		lim.forbid = ~(1U << s->method);
+	return plan_choose(remote_profile(b->c->remote), PLAN_SINGLETON, s->size, &lim).method;
+}
+
+static void
+set_method(struct bench *b, const struct bench_series *s)
+{
+	for (unsigned i = 0; i < b->lanes; i++) {
+		struct lane *l = remote_lane(b->c->remote, i);
+
+		l->limits.forbid = s->method == BENCH_CHOSEN ? 0 : ~(1U << s->method);
+	}
+}
+
+int
+bench_measure(struct bench *b, struct bench_series *s, bool keep)
+{
+	double now[BENCH_VALUES] = {0};
+	int rc = bench_pulse(b);
+
+	if (rc)
+		return rc;
+	set_method(b, s);
+	if (s->kind < BENCH_LANES)
+		rc = measure_latency(b, s, now);
+	else if (s->kind == BENCH_LANES)
+		rc = measure_lanes(b, s, &now[BENCH_RATE]);
+	else
+		rc = measure_bulk(b, s, &now[BENCH_RATE]);
+	if (rc || !keep || s->rounds == BENCH_ROUNDS_MAX)
+		return rc;
+	for (unsigned v = 0; v < BENCH_VALUES; v++)
+		s->values[v][s->rounds] = now[v];
+	s->rounds++;
+	return 0;
+}
+
+double
+bench_value(const struct bench_series *s, enum bench_value v)
+{
+	return bench_median(s->values[v], s->rounds);
+}
