@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The measurements of tests/bench as Markdown.
+
+report.py RESULTS-DIR COMMAND          print the measured section
+report.py --into FILE SECTION-FILE     put it between the marks in FILE
+"""
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+
+BEGIN = "<!-- measured: begin -->"
+END = "<!-- measured: end -->"
+GIB = 2**30
+
+
+def machine():
+    cpu = "unknown"
+    with open("/proc/cpuinfo") as f:
+        for line in f:
+            if line.startswith("model name"):
+                cpu = line.split(":", 1)[1].strip()
+                break
+    fabric = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "libfabric1"],
+                            capture_output=True, text=True).stdout or "unknown"
+    return f"{cpu}, {os.cpu_count()} cores, Linux {platform.release()}, libfabric {fabric}"
+
+
+def table(heads, rows):
+    out = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    out += ["| " + " | ".join(str(c) for c in row) + " |" for row in rows]
+    return out + [""]
+
+
+def size(n):
+    for unit, factor in (("MiB", 2**20), ("KiB", 2**10)):
+        if n >= factor:
+            return f"{n // factor} {unit}"
+    return f"{n} B"
+
+
+def us(ns):
+    return f"{ns / 1000:.1f}"
+
+
+def bench(results, name):
+    with open(os.path.join(results, name + ".json")) as f:
+        b = json.load(f)
+    out = [f"### Pool of class `{b['class']}` on {b['filesystem']}, provider {b['provider']}", "",
+           f"Medians of {b['rounds']} rounds that take turns.", ""]
+    rows = []
+    for s in b["sizes"]:
+        for m in sorted(s["persist"], key=lambda m: not m["chosen"]):
+            rows.append([size(s["size"]), us(s["tcp"]["p50_ns"]), us(m["p50_ns"]),
+                         f"{m['ratio']:.2f}", us(m["p99_ns"]), us(m["p999_ns"]),
+                         f"**{m['method']}**" if m["chosen"] else m["method"]])
+    out += ["Persist of one range; the method in bold is the one that is chosen for the size.", ""]
+    out += table(["size", "TCP p50 us", "p50 us", "ratio", "p99 us", "p99.9 us", "method"], rows)
+    out += table(["operation, 64 B each", "p50 us", "p99 us", "p99.9 us", "ratio", "to"],
+                 [[o["operation"], us(o["p50_ns"]), us(o["p99_ns"]), us(o["p999_ns"]),
+                   f"{o['ratio']:.2f}", o["to"]] for o in b["operations"]])
+    out += table(["lanes, a thread each", "persists of 64 B/s", "to one lane"],
+                 [[o["lanes"], o["persists_per_s"], f"{o['ratio']:.2f}"] for o in b["lanes"]])
+    out += table([f"whole pool of {size(b['size'])}, one lane", "TCP GiB/s", "GiB/s", "ratio"],
+                 [[o["direction"], f"{o['tcp_bytes_per_s'] / GIB:.2f}",
+                   f"{o['bytes_per_s'] / GIB:.2f}", f"{o['ratio']:.2f}"] for o in b["streams"]])
+    return out
+
+
+def values(results, name):
+    all_values = {}
+    with open(os.path.join(results, name)) as f:
+        for line in f:
+            key, value = line.split()
+            all_values.setdefault(key, []).append(float(value))
+    return all_values
+
+
+def transfer(results):
+    v = values(results, "transfer")
+    m = {k: statistics.median(x) for k, x in v.items()}
+    # Others may use loopback as well: the least is nearest to the truth.
+    wire = {k: min(x) for k, x in v.items() if k.endswith("-wire")}
+    rows = []
+    for what, base, text in (("sync", "tcp-out", "sync, all differs"),
+                             ("restore", "tcp-in", "restore to a new file"),
+                             ("sync-same", None, "sync, nothing differs")):
+        rows.append([text, f"{m[base] / GIB:.2f}" if base else "-", f"{m[what] / GIB:.2f}",
+                     f"{m[what] / m[base]:.2f}" if base else "-",
+                     f"{wire[what + '-wire'] / 2**20:.1f}"])
+    return ["### Whole pools, tmpfs on both sides", "",
+            f"Medians of {len(v['sync'])} rounds.", ""] + table(
+        ["command", "TCP GiB/s", "GiB/s", "ratio", "MiB on the wire"], rows)
+
+
+def session(results):
+    v = values(results, "session")
+    m = {k: statistics.median(x) for k, x in v.items()}
+    rows = [
+        ["`ssh host true`", f"{m['ssh-true-ms']:.0f} ms"],
+        ["`replctl list`, a session from login to bye",
+         f"{m['replctl-list-ms']:.0f} ms, {m['replctl-list-ms'] / m['ssh-true-ms']:.2f} of that"],
+        ["session process, anonymous memory", f"{m['session-anon-kib'] / 1024:.1f} MiB"],
+        ["session process, files with the pool of 16 MiB",
+         f"{m['session-file-kib'] / 1024:.1f} MiB"],
+        ["idle with lanes open, CPU of the session", f"{m['idle-session-percent']:.0f} %"],
+        ["idle with lanes open, CPU of the initiator", f"{m['idle-initiator-percent']:.0f} %"],
+    ]
+    return ["### A session, through OpenSSH's sshd", ""] + table(["what", "measured"], rows)
+
+
+def report(results, command):
+    out = [f"Machine: {machine()}; both sides on it, over loopback. Command: `{command}`.", ""]
+    out += bench(results, "memory") + bench(results, "page")
+    out += transfer(results) + session(results)
+    print("\n".join(out).rstrip())
+
+
+def into(path, section_path):
+    with open(section_path) as f:
+        section = f.read()
+    with open(path) as f:
+        text = f.read()
+    begin, end = text.index(BEGIN) + len(BEGIN), text.index(END)
+    with open(path, "w") as f:
+        f.write(text[:begin] + "\n" + section + "\n" + text[end:])
+
+
+if len(sys.argv) == 4 and sys.argv[1] == "--into":
+    into(sys.argv[2], sys.argv[3])
+elif len(sys.argv) == 3:
+    report(sys.argv[1], sys.argv[2])
+else:
+    sys.exit(__doc__)

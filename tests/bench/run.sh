@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Measure this machine against itself on loopback and write the measured part
+# of docs/PERFORMANCE.md.
+#
+#   tests/bench/run.sh [--quick] [--dry-run] [BUILD-DIR]
+#
+# BUILD-DIR is build-release unless given. --quick: fewer sizes and rounds, and
+# 128 MiB instead of 1 GiB. --dry-run: print only, leave the file as it is.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+quick='' dry_run=''
+BUILD=$PWD/build-release
+for arg in "$@"; do
+	case $arg in
+	--quick) quick=--quick ;;
+	--dry-run) dry_run=yes ;;
+	-*)
+		printf 'usage: %s [--quick] [--dry-run] [BUILD-DIR]\n' "$0" >&2
+		exit 2
+		;;
+	*) BUILD=$(cd "$arg" && pwd) ;;
+	esac
+done
+export BUILD QUICK=$quick
+[ -x "$BUILD/replctl" ] || {
+	printf 'there is no %s/replctl: cmake --preset release && cmake --build --preset release\n' \
+		"$BUILD" >&2
+	exit 1
+}
+
+results=$(mktemp -d)
+trap 'rm -rf "$results"' EXIT
+export RESULTS=$results
+
+# Pools are of the class of the file system that they lie on.
+TMPDIR=/dev/shm bash tests/bench/target.sh memory
+TMPDIR=/tmp bash tests/bench/target.sh page
+TMPDIR=/dev/shm bash tests/bench/transfer.sh
+TMPDIR=/dev/shm bash tests/bench/session.sh
+
+python3 tests/bench/report.py "$results" "tests/bench/run.sh${quick:+ $quick}" >"$results/report.md"
+cat "$results/report.md"
+[ -n "$dry_run" ] || python3 tests/bench/report.py --into docs/PERFORMANCE.md "$results/report.md"
