@@ -219,15 +219,21 @@ data_note_range(struct data *d, uint64_t off, uint64_t len)
 	d->ranges[d->range_count++] = (struct range){.off = off, .len = len};
 }
 
-/* Apply c's entries up to its end or a BARRIER; true if it came to its end. */
+/*
+ * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
+ * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
+ */
 static bool
 commit_apply(struct data *d, struct commit *c)
 {
+	/* What is stored now could be durable without what the flush has lost. */
+	if (d->failed)
+		c->next_entry = c->view.entry_count;
 	while (c->next_entry < c->view.entry_count) {
 		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
 
 		if (en.op == WIRE_OP_BARRIER)
-			return c->next_entry == c->view.entry_count;
+			return true;
 		if (en.op == WIRE_OP_COPY)
 			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
 		else if (en.op == WIRE_OP_ATOMIC8)
@@ -239,7 +245,7 @@ commit_apply(struct data *d, struct commit *c)
 								 : &d->counters.commit_bytes,
 					  en.len, memory_order_relaxed);
 	}
-	return true;
+	return false;
 }
 
 static void
@@ -269,12 +275,12 @@ data_phase(struct data *d)
 
 		if (c->state != COMMIT_TAKEN || d->lanes[c->lane].waits)
 			continue;
-		if (!commit_apply(d, c)) {
+		if (commit_apply(d, c)) {
 			d->lanes[c->lane].waits = true;
 			more = true;
-		} else {
-			c->state = COMMIT_APPLIED;
 		}
+		if (c->next_entry == c->view.entry_count)
+			c->state = COMMIT_APPLIED;
 	}
 	data_flush(d);
 	for (unsigned i = 0; i < d->pending_count; i++) {
