@@ -112,12 +112,15 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 
 /* ---- building and sending COMMITs ---- */
 
+/* The entries reserved leave room for the payload of the first, at most inline_max. */
 static bool
-lane_commit_begin(struct lane *l)
+lane_commit_begin(struct lane *l, size_t payload)
 {
 	size_t ranges = (size_t)l->todo.count + l->written.count + 2;
 	size_t entries = ranges > WIRE_ENTRIES_MAX ? WIRE_ENTRIES_MAX : ranges;
-	size_t most = l->msg_size / 2 / WIRE_ENTRY_SIZE;
+	size_t half = l->msg_size / 2 / WIRE_ENTRY_SIZE;
+	size_t room = (l->msg_size - WIRE_HEADER_SIZE - payload) / WIRE_ENTRY_SIZE;
+	size_t most = half < room ? half : room;
 	uint8_t *buf;
 
 	if (l->building)
@@ -161,7 +164,7 @@ lane_entry(struct lane *l, enum wire_op op, uint64_t off, uint32_t len, const vo
 
 	if (l->building && !wire_commit_fits(&l->commit, payload))
 		lane_commit_send(l);
-	if (l->status || !lane_commit_begin(l))
+	if (l->status || !lane_commit_begin(l, payload))
 		return false;
 	wire_commit_add(&l->commit, &entry, data);
 	lane_count(&l->counters.bytes, payload);
@@ -451,6 +454,12 @@ bool
 lane_done(const struct lane *l)
 {
 	return l->status || l->phase == LANE_IDLE;
+}
+
+bool
+lane_has_room(const struct lane *l)
+{
+	return l->status || fab_lane_rma_room(l->fab) > 0;
 }
 
 int

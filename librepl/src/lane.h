@@ -112,7 +112,13 @@ bool lane_posted(const struct lane *l);
 /* Finished, in success or not (l->status). */
 bool lane_done(const struct lane *l);
 
-/* Read up to LANE_READ_MAX bytes into dst on an idle lane; step until lane_done(). */
+/* There is room for a read beside what was written early. */
+bool lane_has_room(const struct lane *l);
+
+/*
+ * Read up to LANE_READ_MAX bytes into dst on an idle lane that
+ * lane_has_room(); step until lane_done().
+ */
 int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 
 /*

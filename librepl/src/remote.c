@@ -661,6 +661,7 @@ remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t l
 	for (uint64_t at = 0; at < len; at += LANE_READ_MAX) {
 		uint64_t n = len - at < LANE_READ_MAX ? len - at : LANE_READ_MAX;
 
+		lanes_run(&l, 1, lane_has_room, deadline_ns);
 		if (lane_read(l, (uint8_t *)buf + at, off + at, n) == 0)
 			lanes_run(&l, 1, lane_done, deadline_ns);
 		if (l->status)
