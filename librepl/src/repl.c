@@ -79,6 +79,7 @@ lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), 
 	}
 	if (lost == r->replica_count)
 		return 0;
+	repl_await_recorded(r);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (atomic_load(&r->replicas[i].lost))
 			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
@@ -257,6 +258,7 @@ int
 repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len)
 {
 	uint64_t deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+	uint64_t loss_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS / 4;
 	struct err e;
 	int rc;
 
@@ -271,7 +273,9 @@ repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off
 	if (!lane_of(r, replica, lane))
 		rc = err_set(&e, REPL_E_LOST, "replica %u is lost", replica);
 	else
-		rc = remote_read(r->replicas[replica].remote, lane, buf, off, len, deadline_ns, &e);
+		rc = remote_read(r->replicas[replica].remote, lane, buf, off, len,
+				 deadline_ns - loss_ns, &e);
+	/* The others must have time to hear of it, or they would be lost as well. */
 	if (rc && lane_of(r, replica, lane))
 		repl_lose(r, replica, rc, e.text, deadline_ns);
 	lane_leave(r, lane);

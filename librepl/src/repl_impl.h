@@ -56,6 +56,12 @@ struct repl {
  */
 void repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns);
 
+/*
+ * Return when a loss that another thread has noticed is recorded: what is
+ * acknowledged before that could not be told from what the lost replica has.
+ */
+void repl_await_recorded(struct repl *r);
+
 /* Record a new generation on the local side and on all replicas that are not lost. */
 int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
 

@@ -16,21 +16,32 @@ replica_set_lost(struct replica *p, int status, const char *why)
 	atomic_store(&p->lost, status);
 }
 
-/* With r->lock held. */
-static int
-advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
+/* The share of the time left that one of count steps may take. */
+static uint64_t
+deadline_share(uint64_t deadline_ns, unsigned count)
 {
-	struct gen_id id;
-	int rc = local_new_id(&id, e);
+	uint64_t now = clock_now_ns();
 
-	if (rc)
-		return rc;
-	gen_advance(&r->generation, &id);
-	/* Ours first: if we die in between, the replicas are behind, not ahead. */
-	r->local.meta.generation = r->generation;
-	rc = local_store(&r->local, e);
-	if (rc)
-		return rc;
+	return now >= deadline_ns ? deadline_ns : now + (deadline_ns - now) / count;
+}
+
+static unsigned
+replicas_live(const struct repl *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		n += r->replicas[i].remote && !atomic_load(&r->replicas[i].lost);
+	return n;
+}
+
+/* Tell all that are not lost; true if one was lost over it. */
+static bool
+advance_replicas(struct repl *r, uint64_t deadline_ns)
+{
+	unsigned left = replicas_live(r);
+	bool any = false;
+
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct replica *p = &r->replicas[i];
 		struct err why;
@@ -38,11 +49,38 @@ advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		if (!p->remote || atomic_load(&p->lost))
 			continue;
 		err_clear(&why);
-		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation, deadline_ns,
-					&why))
+		/* One that hangs must not use up the time of those that are well. */
+		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
+					deadline_share(deadline_ns, left + 1), &why)) {
 			replica_set_lost(p, why.code, why.text);
+			any = true;
+		}
+		left--;
 	}
-	return 0;
+	return any;
+}
+
+/* With r->lock held. */
+static int
+advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
+{
+	struct gen_id id;
+	int rc;
+
+	/* One that was lost over it may have the new generation: the others need another. */
+	do {
+		rc = local_new_id(&id, e);
+		if (rc)
+			return rc;
+		gen_advance(&r->generation, &id);
+		/* Ours first: if we die in between, the replicas are behind, not ahead. */
+		r->local.meta.generation = r->generation;
+		rc = local_store(&r->local, e);
+		/* After a loss it matters more that the replicas can be told apart. */
+		if (rc && !r->ready)
+			return rc;
+	} while (advance_replicas(r, deadline_ns) && replicas_live(r));
+	return rc;
 }
 
 int
@@ -65,9 +103,16 @@ repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_
 	if (!atomic_load(&p->lost)) {
 		replica_set_lost(p, status, why);
 		/* Without a generation of its own the rest could not be told from it. */
-		if (r->ready)
+		if (r->ready && !r->stop)
 			(void)advance_locked(r, deadline_ns, NULL);
 	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+repl_await_recorded(struct repl *r)
+{
+	pthread_mutex_lock(&r->lock);
 	pthread_mutex_unlock(&r->lock);
 }
 

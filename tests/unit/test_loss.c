@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A replica that is lost never has the generation of those that go on, and
+ * takes none of them with it.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "../../librepl/src/repl_loss.c"
+
+#define REPLICAS 3U
+
+/* ---- targets that answer, refuse or hang until the deadline ---- */
+
+enum manner { ANSWERS, HANGS_AFTER, HANGS };
+
+struct remote {
+	enum manner manner;
+	struct generation generation; /* as recorded on the target */
+};
+
+static struct remote remotes[REPLICAS];
+static int store_rc;
+static uint8_t next_id;
+
+int
+remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
+		    uint64_t deadline_ns, struct err *e)
+{
+	(void)state;
+	if (clock_now_ns() >= deadline_ns)
+		return err_set(e, REPL_E_TIMEOUT, "no time");
+	if (r->manner != HANGS)
+		r->generation = *g;
+	if (r->manner == ANSWERS)
+		return 0;
+	while (clock_now_ns() < deadline_ns)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	return err_set(e, REPL_E_TIMEOUT, "hangs");
+}
+
+int
+remote_call(struct remote *r, const char *method, struct json_object *params,
+	    struct json_object **result, struct err *e)
+{
+	(void)r;
+	(void)method;
+	(void)params;
+	(void)result;
+	(void)e;
+	return 0;
+}
+
+unsigned
+remote_heartbeat_ms(const struct remote *r)
+{
+	(void)r;
+	return 1000;
+}
+
+int
+local_store(struct local *l, struct err *e)
+{
+	(void)l;
+	return store_rc ? err_set(e, store_rc, "no space") : 0;
+}
+
+int
+local_new_id(struct gen_id *id, struct err *e)
+{
+	(void)e;
+	memset(id, ++next_id, sizeof(*id));
+	return 0;
+}
+
+static struct repl *
+set_new(void)
+{
+	struct repl *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	memset(remotes, 0, sizeof(remotes));
+	store_rc = 0;
+	r->replica_count = REPLICAS;
+	for (unsigned i = 0; i < REPLICAS; i++)
+		r->replicas[i].remote = &remotes[i];
+	assert_int_equal(pthread_mutex_init(&r->lock, NULL), 0);
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+	r->ready = true;
+	return r;
+}
+
+static void
+set_free(struct repl *r)
+{
+	(void)pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static bool
+current(const struct repl *r, unsigned i)
+{
+	return gen_id_equal(&remotes[i].generation.current, &r->generation.current);
+}
+
+static void
+lost_replica_is_behind(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_false(current(r, 0));
+	assert_true(current(r, 1) && current(r, 2));
+	assert_int_equal(gen_compare(&r->generation, &remotes[0].generation), GEN_AHEAD);
+	set_free(r);
+}
+
+static void
+hanging_replica_takes_no_other_with_it(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	remotes[1].manner = HANGS;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(60));
+	assert_int_equal(atomic_load(&r->replicas[1].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 2));
+	set_free(r);
+}
+
+/* It has recorded the generation, only its answer did not come. */
+static void
+replica_lost_in_recording_is_behind(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	remotes[1].manner = HANGS_AFTER;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(60));
+	assert_int_not_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_false(current(r, 1));
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 2));
+	set_free(r);
+}
+
+static void
+full_local_disk_leaves_replicas_apart(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	store_rc = REPL_E_NOSPC;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_false(gen_id_equal(&remotes[0].generation.current, &remotes[1].generation.current));
+	assert_true(current(r, 1) && current(r, 2));
+	set_free(r);
+}
+
+static void *
+lose_first(void *arg)
+{
+	repl_lose(arg, 0, REPL_E_LOST, "gone", clock_deadline(60));
+	return NULL;
+}
+
+/* What another thread drains meanwhile is acknowledged only when the rest can be told apart. */
+static void
+acknowledgement_waits_for_the_record(void **state)
+{
+	struct repl *r = set_new();
+	pthread_t thread;
+
+	(void)state;
+	remotes[1].manner = HANGS;
+	assert_int_equal(pthread_create(&thread, NULL, lose_first, r), 0);
+	while (atomic_load(&r->replicas[0].lost) == 0)
+		(void)sched_yield();
+	repl_await_recorded(r);
+	assert_true(current(r, 2));
+	assert_false(current(r, 0));
+	(void)pthread_join(thread, NULL);
+	set_free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lost_replica_is_behind),
+		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
+		cmocka_unit_test(replica_lost_in_recording_is_behind),
+		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
+		cmocka_unit_test(acknowledgement_waits_for_the_record),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
