@@ -119,6 +119,18 @@ remote_usable(const struct remote *r, struct err *e)
 	return err_set(e, REPL_E_LOST, "control channel to %s is broken", r->target.host);
 }
 
+/* Another thread may be waiting for an answer; that one's deadline is not ours. */
+static int
+remote_lock_by(struct remote *r, uint64_t deadline_ns, struct err *e)
+{
+	struct timespec ts = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
+			      .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+
+	if (pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &ts) == 0)
+		return 0;
+	return err_set(e, REPL_E_TIMEOUT, "%s has not answered an earlier request", r->target.host);
+}
+
 static int
 remote_call_by(struct remote *r, const char *method, struct json_object *params,
 	       uint64_t deadline_ns, struct json_object **result, struct err *e)
@@ -128,7 +140,11 @@ remote_call_by(struct remote *r, const char *method, struct json_object *params,
 
 	if (result)
 		*result = NULL;
-	pthread_mutex_lock(&r->lock);
+	rc = remote_lock_by(r, deadline_ns, e);
+	if (rc) {
+		json_object_put(params);
+		return rc;
+	}
 	rc = remote_usable(r, e);
 	if (rc)
 		json_object_put(params);
