@@ -290,12 +290,10 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 	return repl_heartbeat_start(r, e);
 }
 
-/* Free all; replicas that are not lost are closed in order within timeout_ms. */
+/* Free all; replicas that are not lost are closed in order by the deadline. */
 static void
-repl_free(struct repl *r, unsigned timeout_ms)
+repl_free(struct repl *r, uint64_t end_ns)
 {
-	uint64_t end_ns = clock_deadline(timeout_ms);
-
 	if (!r)
 		return;
 	repl_heartbeat_stop(r);
@@ -344,7 +342,7 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 	if (!rc)
 		rc = repl_start(r, flags, &e);
 	if (rc) {
-		repl_free(r, REPL_GIVE_UP_MS);
+		repl_free(r, clock_deadline(REPL_GIVE_UP_MS));
 		return config_report(&e);
 	}
 	*out = r;
@@ -354,17 +352,25 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 int
 repl_close(struct repl *r)
 {
+	uint64_t end_ns, least_ns;
+	unsigned ms;
 	struct err e;
 	int rc = 0;
 
 	if (!r)
 		return 0;
 	err_clear(&e);
+	ms = r->cfg->close_timeout_ms;
+	end_ns = clock_deadline(ms);
 	repl_heartbeat_stop(r);
+	/* A heartbeat that hung on one replica leaves the others time for an end in order. */
+	least_ns = clock_deadline(ms < REPL_GIVE_UP_MS ? ms : REPL_GIVE_UP_MS);
+	if (end_ns < least_ns)
+		end_ns = least_ns;
 	if (r->local.path) {
 		r->local.meta.writer_open = false;
 		rc = local_store(&r->local, &e);
 	}
-	repl_free(r, r->cfg->close_timeout_ms);
+	repl_free(r, end_ns);
 	return rc ? config_report(&e) : 0;
 }
