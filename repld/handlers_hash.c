@@ -50,6 +50,25 @@ hash_blocks(const uint8_t *data, uint64_t size, const struct blocks *b, char *te
 	}
 }
 
+/*
+ * Equal hashes spare a writer the copying, so what they are of must be durable:
+ * an earlier session may have written it and ended before its flush.
+ */
+static int
+blocks_persist(struct state *s, const struct blocks *b, uint64_t size, struct err *e)
+{
+	uint64_t len = b->count * b->block;
+	struct range range = {.off = b->off, .len = len < size - b->off ? len : size - b->off};
+	int rc;
+
+	if (!s->write)
+		return 0;
+	rc = pmem_map_persist(s->map, &range, 1, e);
+	if (rc)
+		s->flush_failed = true;
+	return rc;
+}
+
 int
 handle_pool_hash(struct state *s, struct json_object *params, struct reply *r)
 {
@@ -57,7 +76,7 @@ handle_pool_hash(struct state *s, struct json_object *params, struct reply *r)
 	struct blocks b;
 	char *text;
 
-	if (get_blocks(params, size, &b, &r->err))
+	if (get_blocks(params, size, &b, &r->err) || blocks_persist(s, &b, size, &r->err))
 		return r->err.code;
 	text = malloc(b.count * HASH_TEXT + 1);
 	if (!text)
