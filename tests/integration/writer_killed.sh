@@ -18,6 +18,7 @@ total=0
 
 # Each time it goes on where the restored pool ends.
 for more in 1 20 100; do
+	: >"$TMP/acknowledged"
 	"$LEDGER" write "$pool" "$target" identity="$TMP/key" known-hosts="$TMP/known_hosts" \
 		>"$TMP/acknowledged" 2>"$TMP/ledger.log" &
 	pid=$!
