@@ -306,10 +306,15 @@ data_apply(struct data *d)
 
 /* ---- thread ---- */
 
-/* Take all that has arrived; false if there was nothing. */
+/*
+ * Take what has arrived; false if there was nothing. Where a flush is dear,
+ * look until nothing more comes; else answer what is at hand first, since each
+ * look costs a system call.
+ */
 static bool
 data_gather(struct data *d)
 {
+	bool groups = pmem_map_groups(d->params.map);
 	struct fab_event ev;
 	bool any = false;
 
@@ -319,6 +324,8 @@ data_gather(struct data *d)
 			break;
 		any = true;
 		data_on_event(d, &ev);
+		if (!groups && !fab_server_more(d->server))
+			break;
 	}
 	return any;
 }

@@ -76,6 +76,9 @@ unsigned fab_lane_rma_room(const struct fab_lane *l);
 /* The next event without waiting: FAB_NONE if none. Never fails: loss is FAB_CLOSED. */
 void fab_lane_poll(struct fab_lane *l, struct fab_event *ev);
 
+/* More events are at hand: the next poll costs no system call. */
+bool fab_lane_more(const struct fab_lane *l);
+
 /* Give back the receive buffer of a FAB_RECV. */
 void fab_lane_repost(struct fab_lane *l, unsigned slot);
 
@@ -105,6 +108,7 @@ int fab_server_accept(struct fab_server *s, unsigned lane, struct err *e);
 void fab_server_reject(struct fab_server *s);
 
 void fab_server_poll(struct fab_server *s, struct fab_event *ev);
+bool fab_server_more(const struct fab_server *s);
 void fab_server_repost(struct fab_server *s, unsigned lane, unsigned slot);
 
 /* Send a small message (at most FAB_REPLY_MAX bytes), copied before return. */

@@ -379,6 +379,12 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 	}
 }
 
+bool
+fab_lane_more(const struct fab_lane *l)
+{
+	return l->batch_at < l->batch_len;
+}
+
 void
 fab_lane_repost(struct fab_lane *l, unsigned slot)
 {

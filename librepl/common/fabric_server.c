@@ -493,6 +493,12 @@ fab_server_poll(struct fab_server *s, struct fab_event *ev)
 		server_closed_once(s, ev);
 }
 
+bool
+fab_server_more(const struct fab_server *s)
+{
+	return s->batch_at < s->batch_len;
+}
+
 void
 fab_server_repost(struct fab_server *s, unsigned lane, unsigned slot)
 {

@@ -242,3 +242,9 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 	memcpy(&v, src, sizeof(v));
 	__atomic_store_n((uint64_t *)(void *)(m->addr + off), v, __ATOMIC_RELEASE);
 }
+
+bool
+pmem_map_groups(const struct pmem_map *m)
+{
+	return m->durable == PMEM_SYNC;
+}

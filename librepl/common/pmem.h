@@ -46,6 +46,12 @@ enum profile_granularity pmem_map_granularity(const struct pmem_map *m);
  */
 int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
 
+/*
+ * True if persisting is dear and costs about the same for one range or many, so
+ * that waiting for more of them pays.
+ */
+bool pmem_map_groups(const struct pmem_map *m);
+
 /* Copy for the target's CPU; not durable before pmem_map_persist(). */
 void pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 

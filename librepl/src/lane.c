@@ -437,8 +437,12 @@ lane_step(struct lane *l)
 {
 	bool any = false;
 
-	while (!l->status && lane_take_event(l))
+	/* What is at hand, not what may be: looking once more costs a system call. */
+	do {
+		if (l->status || !lane_take_event(l))
+			break;
 		any = true;
+	} while (fab_lane_more(l->fab));
 	while (!l->status && lane_pump(l))
 		any = true;
 	return any;

@@ -337,3 +337,9 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 	__atomic_store_n((uint64_t *)(void *)(m->addr + off), v, __ATOMIC_RELEASE);
 	media_evict(m, off, sizeof(v));
 }
+
+bool
+pmem_map_groups(const struct pmem_map *m)
+{
+	return m->granularity == PROFILE_GRAN_PAGE;
+}

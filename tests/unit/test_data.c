@@ -54,6 +54,14 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 	return m->persist_rc ? err_set(e, m->persist_rc, "the device failed") : 0;
 }
 
+/* As for a page pool: a round takes all that has come. */
+bool
+pmem_map_groups(const struct pmem_map *m)
+{
+	(void)m;
+	return true;
+}
+
 void
 pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
@@ -139,6 +147,14 @@ fab_server_poll(struct fab_server *s, struct fab_event *ev)
 	ev->slot = s->taken;
 	ev->data = s->msg[s->taken];
 	ev->len = s->len[s->taken++];
+}
+
+/* Each poll is a look of its own. */
+bool
+fab_server_more(const struct fab_server *s)
+{
+	(void)s;
+	return false;
 }
 
 void

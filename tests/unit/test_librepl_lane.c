@@ -88,6 +88,13 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 	}
 }
 
+bool
+fab_lane_more(const struct fab_lane *l)
+{
+	(void)l;
+	return false;
+}
+
 void
 fab_lane_repost(struct fab_lane *l, unsigned slot)
 {
