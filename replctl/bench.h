@@ -26,10 +26,11 @@ enum bench_kind {
 	BENCH_RAW_ECHO, /* bare TCP, size bytes there and back */
 	BENCH_PERSIST,  /* one range of size bytes */
 	BENCH_DRAIN,    /* count ranges of size bytes, far apart, and one drain */
+	BENCH_NEAR,     /* the same, 256 bytes apart */
 	BENCH_PAIR,     /* two ranges of size bytes, one durable before the other */
 	BENCH_ATOMIC8,
 	/* From here on the value is a rate: operations or bytes a second. */
-	BENCH_LANES,   /* count lanes, a thread each, persist size bytes */
+	BENCH_LANES,   /* count lanes, a thread each, persist size bytes in a page of its own */
 	BENCH_RAW_OUT, /* bare TCP streams */
 	BENCH_RAW_IN,
 	BENCH_WRITE, /* the whole pool */

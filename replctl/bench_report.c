@@ -101,7 +101,7 @@ struct shape {
 	const struct bench_series *series, *base;
 };
 
-#define SHAPES 4
+#define SHAPES 5
 
 static void
 shapes_find(const struct bench *b, struct shape out[SHAPES])
@@ -110,11 +110,13 @@ shapes_find(const struct bench *b, struct shape out[SHAPES])
 	const struct bench_series *one = series_find(b, BENCH_G_SHAPES, BENCH_DRAIN, 1);
 
 	out[0] = (struct shape){"drain of 1 range", "tcp", one, raw};
-	out[1] = (struct shape){"drain of 16 ranges", "1 range",
+	out[1] = (struct shape){"drain of 16 ranges in a page", "1 range",
+				series_find(b, BENCH_G_SHAPES, BENCH_NEAR, BENCH_SPREAD), one};
+	out[2] = (struct shape){"drain of 16 ranges far apart", "1 range",
 				series_find(b, BENCH_G_SHAPES, BENCH_DRAIN, BENCH_SPREAD), one};
-	out[2] = (struct shape){"ordered pair", "1 range",
+	out[3] = (struct shape){"ordered pair", "1 range",
 				series_find(b, BENCH_G_SHAPES, BENCH_PAIR, 1), one};
-	out[3] = (struct shape){"atomic 8", "tcp", series_find(b, BENCH_G_SHAPES, BENCH_ATOMIC8, 1),
+	out[4] = (struct shape){"atomic 8", "tcp", series_find(b, BENCH_G_SHAPES, BENCH_ATOMIC8, 1),
 				raw};
 }
 

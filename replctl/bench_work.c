@@ -9,6 +9,9 @@
 #include "clock.h"
 #include "spin.h"
 
+#define NEAR_STEP 256U  /* between ranges that share a page */
+#define LANE_ROOM 4096U /* each lane's page, beside the others' */
+
 #define WARM_UP       200U
 #define WARM_UP_LARGE 16U /* of 64 KiB and more */
 #define COUNT_MIN     8U
@@ -46,7 +49,8 @@ range_next(uint64_t *at, uint64_t room, uint64_t len)
 static void
 op_begin(struct bench *b, const struct bench_series *s, struct lane *l)
 {
-	uint64_t part = b->pool_size / (s->count ? s->count : 1);
+	uint64_t part =
+		s->kind == BENCH_NEAR ? NEAR_STEP : b->pool_size / (s->count ? s->count : 1);
 	uint64_t off = range_next(&b->at, s->kind == BENCH_PAIR ? part / 2 : part, s->size);
 
 	switch (s->kind) {
@@ -170,8 +174,8 @@ measure_lanes(struct bench *b, const struct bench_series *s, double *rate)
 		w[started] = (struct worker){.b = b,
 					     .lane = remote_lane(b->c->remote, started),
 					     .size = s->size,
-					     .base = b->pool_size / BENCH_LANES_MAX * started,
-					     .room = b->pool_size / BENCH_LANES_MAX,
+					     .base = LANE_ROOM * started,
+					     .room = LANE_ROOM,
 					     .go = &go,
 					     .stop = &stop};
 		ret = pthread_create(&w[started].thread, NULL, worker_main, &w[started]);
