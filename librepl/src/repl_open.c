@@ -52,23 +52,26 @@ replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct 
 	return 0;
 }
 
-/* Connect, open the pool and the lanes. */
+static int
+replica_err(const struct repl *r, unsigned i, struct err *e)
+{
+	char text[TARGET_TEXT_MAX];
+
+	target_format(&r->cfg->targets[i], text, sizeof(text));
+	return err_prefix(e, "%s", text);
+}
+
+/* Open the pool and the lanes. */
 static int
 replica_attach(struct repl *r, unsigned i, unsigned flags, struct err *e)
 {
 	struct replica *p = &r->replicas[i];
-	int rc = remote_new(r->cfg, &r->cfg->targets[i], &p->remote, e);
+	int rc = replica_open_pool(r, p->remote, flags, e);
 
-	if (!rc)
-		rc = replica_open_pool(r, p->remote, flags, e);
 	if (!rc)
 		rc = remote_lanes_open(p->remote, r->cfg->lanes, e);
-	if (rc) {
-		char text[TARGET_TEXT_MAX];
-
-		target_format(&r->cfg->targets[i], text, sizeof(text));
-		return err_prefix(e, "%s", text);
-	}
+	if (rc)
+		return replica_err(r, i, e);
 	for (unsigned l = 0; l < remote_terms(p->remote)->lanes; l++)
 		lane_bind(remote_lane(p->remote, l), r->mem);
 	p->profile_text = repl_profile_text(p->remote);
@@ -141,14 +144,12 @@ status_is_absence(int status)
 	return status == REPL_E_UNREACHABLE || status == REPL_E_TIMEOUT || status == REPL_E_LOST;
 }
 
+/* By the policy: the error, or 0 to go on without the replica. */
 static int
-replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
+replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 {
 	struct replica *p = &r->replicas[i];
-	int rc = replica_attach(r, i, flags, e);
 
-	if (!rc && !(flags & REPL_OPEN_NO_COMPARE))
-		rc = replica_bring_up(r, i, e);
 	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !status_is_absence(rc))
 		return rc;
 	remote_free(p->remote, 0);
@@ -158,6 +159,27 @@ replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
 	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, e->text);
 	atomic_store(&p->lost, rc);
 	return 0;
+}
+
+static int
+replica_connect(struct repl *r, unsigned i, struct err *e)
+{
+	int rc = remote_new(r->cfg, &r->cfg->targets[i], &r->replicas[i].remote, e);
+
+	return replica_absent(r, i, rc ? replica_err(r, i, e) : 0, e);
+}
+
+static int
+replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
+{
+	int rc;
+
+	if (!r->replicas[i].remote)
+		return 0;
+	rc = replica_attach(r, i, flags, e);
+	if (!rc && !(flags & REPL_OPEN_NO_COMPARE))
+		rc = replica_bring_up(r, i, e);
+	return replica_absent(r, i, rc, e);
 }
 
 /* ---- the set ---- */
@@ -274,6 +296,9 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 {
 	int rc = repl_open_local(r, e);
 
+	/* All before any pool is open: from then on a target does not bear silence for long. */
+	for (unsigned i = 0; !rc && i < r->replica_count; i++)
+		rc = replica_connect(r, i, e);
 	for (unsigned i = 0; !rc && i < r->replica_count; i++)
 		rc = replica_start(r, i, flags, e);
 	if (!rc)
