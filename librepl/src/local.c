@@ -97,6 +97,24 @@ sync_directory(const char *path, struct err *e)
 	return rc;
 }
 
+/* One that came since local_open() belongs to somebody who has locked it. */
+static int
+local_place(const char *temp, const char *path, struct err *e)
+{
+	if (renameat2(AT_FDCWD, temp, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno == EINVAL && link(temp, path) == 0) {
+		(void)unlink(temp);
+		return 0;
+	}
+	if (errno == EEXIST)
+		return err_set(e, REPL_E_BUSY,
+			       "%s has just come: another program replicates, syncs or restores "
+			       "this pool",
+			       path);
+	return err_errno(e, err_from_errno(errno), errno, "%s", path);
+}
+
 static int
 local_create(struct local *l, struct err *e)
 {
@@ -113,8 +131,8 @@ local_create(struct local *l, struct err *e)
 	rc = local_lock(fd, l->path, e);
 	if (!rc)
 		rc = sidecar_write(fd, &l->meta, e);
-	if (!rc && rename(temp, l->path))
-		rc = err_errno(e, err_from_errno(errno), errno, "%s", l->path);
+	if (!rc)
+		rc = local_place(temp, l->path, e);
 	if (rc) {
 		(void)unlink(temp);
 		goto out;
