@@ -164,7 +164,7 @@ sync_compare(struct sync *s)
 	(void)progress_end(&progress);
 	if (rc == REPL_E_FAILED && sum.moved > 0 && !interrupt_seen())
 		rc = err_set(&s->c->err, REPL_E_DIFFER, "contents differ");
-	return rc;
+	return rc ? rc : poolfile_unchanged(&s->pool, &s->c->err);
 }
 
 static int
