@@ -62,7 +62,10 @@ void repl_lose(struct repl *r, unsigned replica, int status, const char *why, ui
  */
 void repl_await_recorded(struct repl *r);
 
-/* Record a new generation on the local side and on all replicas that are not lost. */
+/*
+ * Record a new generation on the local side and on all replicas that are not
+ * lost; REPL_E_LOST if none is left.
+ */
 int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
 
 int repl_heartbeat_start(struct repl *r, struct err *e);

@@ -90,6 +90,9 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 
 	pthread_mutex_lock(&r->lock);
 	rc = advance_locked(r, deadline_ns, e);
+	if (!rc && replicas_live(r) == 0)
+		rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
+			     r->replicas[0].reason);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }

@@ -187,6 +187,18 @@ acknowledgement_waits_for_the_record(void **state)
 	set_free(r);
 }
 
+static void
+advance_without_a_replica_is_an_error(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	for (unsigned i = 0; i < REPLICAS; i++)
+		remotes[i].manner = HANGS;
+	assert_int_equal(repl_advance(r, clock_deadline(20), NULL), REPL_E_LOST);
+	set_free(r);
+}
+
 int
 main(void)
 {
@@ -196,6 +208,7 @@ main(void)
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
 		cmocka_unit_test(acknowledgement_waits_for_the_record),
+		cmocka_unit_test(advance_without_a_replica_is_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
