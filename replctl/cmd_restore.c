@@ -75,7 +75,8 @@ restore_check_state(struct restore *r)
 	case SIDECAR_UNKNOWN:
 		(void)fprintf(stderr,
 			      "replctl: the last writer of %s ended without closing it; all that "
-			      "was acknowledged is there\n",
+			      "this replica acknowledged is there, another one may have later "
+			      "updates: compare their generations by replctl info\n",
 			      c->target_text);
 		return 0;
 	default:
