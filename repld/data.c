@@ -120,7 +120,9 @@ data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t ta
 
 	ack.service_ns = clock_now_ns() - taken_ns;
 	wire_ack_encode(buf, &ack);
-	(void)fab_server_reply(d->server, lane, buf, sizeof(buf));
+	/* An answer that is lost would be waited for: the lane ends instead. */
+	if (fab_server_reply(d->server, lane, buf, sizeof(buf)))
+		fab_server_drop(d->server, lane);
 }
 
 /* The lane broke the protocol: say so if we can, and end it. */

@@ -502,8 +502,9 @@ fab_server_more(const struct fab_server *s)
 void
 fab_server_repost(struct fab_server *s, unsigned lane, unsigned slot)
 {
-	if (s->lanes[lane].state != LANE_GONE)
-		(void)server_post_recv(s, lane, slot);
+	/* A lane that is a buffer short would stall its initiator: it ends instead. */
+	if (s->lanes[lane].state != LANE_GONE && server_post_recv(s, lane, slot))
+		fab_server_drop(s, lane);
 }
 
 int

@@ -86,9 +86,9 @@ lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), 
 	}
 	if (r->cfg->on_loss == REPL_ON_LOSS_DEGRADE)
 		return 0;
-	pthread_mutex_lock(&r->lock);
+	pthread_mutex_lock(&r->reason_lock);
 	(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", lost, r->replicas[lost].reason);
-	pthread_mutex_unlock(&r->lock);
+	pthread_mutex_unlock(&r->reason_lock);
 	return e->code;
 }
 
@@ -331,14 +331,14 @@ repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 		return config_report_set(REPL_E_INVAL, "bad replica or struct_size");
 	p = &r->replicas[replica];
 	stat_fill(r, p, &now);
-	pthread_mutex_lock(&r->lock);
+	pthread_mutex_lock(&r->reason_lock);
 	if (atomic_load(&p->lost)) {
 		now.connection = REPL_CONN_STANDALONE;
 		now.replication = REPL_REPL_DEGRADED;
 		now.data = REPL_DATA_OUTDATED;
 		(void)snprintf(now.reason, sizeof(now.reason), "%s", p->reason);
 	}
-	pthread_mutex_unlock(&r->lock);
+	pthread_mutex_unlock(&r->reason_lock);
 	size = st->struct_size < sizeof(now) ? st->struct_size : sizeof(now);
 	now.struct_size = st->struct_size;
 	memcpy(st, &now, size);

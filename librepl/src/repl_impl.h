@@ -3,7 +3,7 @@
  * repl_impl - what is behind a struct repl; shared by repl.c (persistence),
  * repl_open.c (opening and closing) and repl_loss.c (heartbeat, loss).
  *
- * Lock order: repl.lock, then a remote's own.
+ * Lock order: repl.lock, then a remote's own, then repl.reason_lock.
  */
 #ifndef LIBREPL_REPL_IMPL_H
 #define LIBREPL_REPL_IMPL_H
@@ -18,7 +18,7 @@
 struct replica {
 	struct remote *remote; /* NULL: was not there at open */
 	_Atomic int lost;      /* 0 or the status that it was lost with */
-	char reason[256];      /* guarded by repl.lock */
+	char reason[256];      /* guarded by repl.reason_lock */
 	char *profile_text;
 	_Atomic uint64_t degraded_count, error_count;
 };
@@ -38,9 +38,10 @@ struct repl {
 	unsigned lane_count;
 	struct replica replicas[REPL_TARGETS_MAX];
 	struct lane_slot *slots;
-	pthread_mutex_t lock; /* guards reasons, generation, local and the stop flag */
+	pthread_mutex_t lock; /* guards generation, local and the stop flag; held across calls */
+	pthread_mutex_t reason_lock; /* guards the reasons; never held across calls */
 	pthread_cond_t wake;
-	bool lock_made, wake_made;
+	bool lock_made, reason_lock_made, wake_made;
 	bool stop;
 	bool ready; /* opened: losses are recorded */
 	struct local local;

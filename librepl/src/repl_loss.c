@@ -9,9 +9,11 @@
 #include "repl_impl.h"
 
 static void
-replica_set_lost(struct replica *p, int status, const char *why)
+replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 {
+	pthread_mutex_lock(&r->reason_lock);
 	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why);
+	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->error_count, 1);
 	atomic_store(&p->lost, status);
 }
@@ -52,7 +54,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 		/* One that hangs must not use up the time of those that are well. */
 		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
 					deadline_share(deadline_ns, left + 1), &why)) {
-			replica_set_lost(p, why.code, why.text);
+			replica_set_lost(r, p, why.code, why.text);
 			any = true;
 		}
 		left--;
@@ -104,7 +106,7 @@ repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_
 
 	pthread_mutex_lock(&r->lock);
 	if (!atomic_load(&p->lost)) {
-		replica_set_lost(p, status, why);
+		replica_set_lost(r, p, status, why);
 		/* Without a generation of its own the rest could not be told from it. */
 		if (r->ready && !r->stop)
 			(void)advance_locked(r, deadline_ns, NULL);

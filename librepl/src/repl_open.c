@@ -211,6 +211,9 @@ repl_init_locks(struct repl *r, struct err *e)
 	if (pthread_mutex_init(&r->lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->lock_made = true;
+	if (pthread_mutex_init(&r->reason_lock, NULL))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->reason_lock_made = true;
 	if (pthread_condattr_init(&attr))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -332,6 +335,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 	local_fini(&r->local);
 	if (r->wake_made)
 		(void)pthread_cond_destroy(&r->wake);
+	if (r->reason_lock_made)
+		(void)pthread_mutex_destroy(&r->reason_lock);
 	if (r->lock_made)
 		(void)pthread_mutex_destroy(&r->lock);
 	free(r->slots);

@@ -87,6 +87,7 @@ set_new(void)
 	for (unsigned i = 0; i < REPLICAS; i++)
 		r->replicas[i].remote = &remotes[i];
 	assert_int_equal(pthread_mutex_init(&r->lock, NULL), 0);
+	assert_int_equal(pthread_mutex_init(&r->reason_lock, NULL), 0);
 	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
 	r->ready = true;
 	return r;
@@ -96,6 +97,7 @@ static void
 set_free(struct repl *r)
 {
 	(void)pthread_mutex_destroy(&r->lock);
+	(void)pthread_mutex_destroy(&r->reason_lock);
 	free(r);
 }
 
