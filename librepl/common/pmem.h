@@ -47,6 +47,13 @@ enum profile_granularity pmem_map_granularity(const struct pmem_map *m);
 int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
 
 /*
+ * A copy of the whole pool is about to come: where touching a page for the
+ * first time is dear and reading it first is not (tmpfs), do that for a bounded
+ * part. Changes nothing else.
+ */
+void pmem_map_prefault(struct pmem_map *m);
+
+/*
  * True if persisting is dear and costs about the same for one range or many, so
  * that waiting for more of them pays.
  */
