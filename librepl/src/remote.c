@@ -14,6 +14,7 @@
 
 #define REMOTE_MSG_SIZE 32768U
 #define REMOTE_DEPTH    8U
+#define LOCK_PAUSE_NS   200000L
 
 struct remote {
 	struct target target;
@@ -119,15 +120,21 @@ remote_usable(const struct remote *r, struct err *e)
 	return err_set(e, REPL_E_LOST, "control channel to %s is broken", r->target.host);
 }
 
-/* Another thread may be waiting for an answer; that one's deadline is not ours. */
+/*
+ * Another thread may be waiting for an answer; that one's deadline is not ours.
+ * Tried again and again, since gcc's thread sanitizer does not know
+ * pthread_mutex_clocklock(); a request takes longer than a pause.
+ */
 static int
 remote_lock_by(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
-	struct timespec ts = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
-			      .tv_nsec = (long)(deadline_ns % NS_PER_S)};
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
 
-	if (pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &ts) == 0)
-		return 0;
+	do {
+		if (pthread_mutex_trylock(&r->lock) == 0)
+			return 0;
+		(void)nanosleep(&pause, NULL);
+	} while (clock_now_ns() < deadline_ns);
 	return err_set(e, REPL_E_TIMEOUT, "%s has not answered an earlier request", r->target.host);
 }
 
