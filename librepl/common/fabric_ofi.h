@@ -47,10 +47,11 @@ int ofi_err(struct err *e, int code, long ret, const char *what);
 void ofi_close(struct fid *fid);
 
 /*
- * The two completion queues of an endpoint. A tcp queue with a descriptor costs
- * a write and a read on a pipe for every completion, and one without cannot be
- * slept on. So messages complete into rx, which has none, and RMA into tx,
- * whose descriptor wakes for whatever arrives on the sockets.
+ * The two completion queues of an endpoint: messages complete into rx, RMA into
+ * tx, so that polling for a message does not look at both. rx asks for no
+ * descriptor and cannot be slept on; tx has one, which wakes for whatever
+ * arrives on the sockets. (The tcp provider of libfabric 1.17 signals a queue
+ * on a pipe for every completion all the same, whatever is asked for.)
  */
 struct ofi_queues {
 	struct fid_cq *rx;
