@@ -255,9 +255,9 @@ commit_finish(struct data *d, struct commit *c)
 {
 	c->state = COMMIT_ANSWERED;
 	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
-	/* The buffer first: the answer invites the next message. */
-	fab_server_repost(d->server, c->lane, c->slot);
+	/* The answer first: the port has a buffer more than the initiator messages. */
 	data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
+	fab_server_repost(d->server, c->lane, c->slot);
 }
 
 /*

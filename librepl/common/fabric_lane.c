@@ -37,7 +37,7 @@ struct fab_lane {
 	unsigned depth;
 	uint64_t key;
 	uint8_t *send_mem; /* depth * msg_size */
-	uint8_t *recv_mem; /* depth * FAB_REPLY_MAX */
+	uint8_t *recv_mem; /* (depth + 1) * FAB_REPLY_MAX */
 	struct ofi_op *recv_op;
 	struct ofi_op rma_op[LANE_RMA_MAX];
 	uint64_t sent, answered; /* messages; their buffers are used in turn */
@@ -45,6 +45,7 @@ struct fab_lane {
 	unsigned rma_free_count;
 	struct fi_cq_msg_entry batch[LANE_BATCH];
 	unsigned batch_at, batch_len;
+	int spare; /* a receive slot to post when there is time, or -1 */
 	bool closed;
 	char why[128];
 };
@@ -64,8 +65,9 @@ static int
 lane_alloc(struct fab_lane *l)
 {
 	l->send_mem = malloc(l->depth * l->msg_size);
-	l->recv_mem = calloc(l->depth, FAB_REPLY_MAX);
-	l->recv_op = calloc(l->depth, sizeof(*l->recv_op));
+	l->recv_mem = calloc(l->depth + 1UL, FAB_REPLY_MAX);
+	l->recv_op = calloc(l->depth + 1UL, sizeof(*l->recv_op));
+	l->spare = (int)l->depth;
 	if (!l->send_mem || !l->recv_mem || !l->recv_op)
 		return -1;
 	for (unsigned i = 0; i < LANE_RMA_MAX; i++)
@@ -229,6 +231,16 @@ lane_post_failed(struct fab_lane *l, ssize_t ret, struct err *e)
 	return lane_lost(l, e);
 }
 
+static void
+lane_post_spare(struct fab_lane *l)
+{
+	int ret = l->spare < 0 ? 0 : lane_post_recv(l, (unsigned)l->spare);
+
+	l->spare = -1;
+	if (ret)
+		(void)lane_post_failed(l, ret, NULL);
+}
+
 int
 fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 {
@@ -245,7 +257,8 @@ fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 	if (ret)
 		return lane_post_failed(l, ret, e);
 	l->sent++;
-	return 0;
+	lane_post_spare(l);
+	return l->closed ? lane_lost(l, e) : 0;
 }
 
 /* Takes an operation slot for RMA; the caller has seen room. */
@@ -385,13 +398,15 @@ fab_lane_more(const struct fab_lane *l)
 	return l->batch_at < l->batch_len;
 }
 
+/*
+ * There is one slot more than messages in flight, so that a slot may wait for
+ * the next message to be on its way: what is posted then delays nobody.
+ */
 void
 fab_lane_repost(struct fab_lane *l, unsigned slot)
 {
-	int ret = lane_post_recv(l, slot);
-
-	if (ret)
-		(void)lane_post_failed(l, ret, NULL);
+	lane_post_spare(l);
+	l->spare = (int)slot;
 }
 
 void

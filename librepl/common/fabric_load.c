@@ -39,6 +39,7 @@ static struct {
 	__typeof__(fi_dupinfo) *dupinfo;
 	__typeof__(fi_fabric) *fabric;
 	__typeof__(fi_strerror) *strerror;
+	__typeof__(fi_version) *version;
 } ofi = {.once = PTHREAD_ONCE_INIT};
 
 static bool
@@ -58,7 +59,8 @@ look_up_all(void *lib)
 	       look_up(lib, "fi_freeinfo", "FABRIC_1.3", &ofi.freeinfo) &&
 	       look_up(lib, "fi_dupinfo", "FABRIC_1.3", &ofi.dupinfo) &&
 	       look_up(lib, "fi_fabric", "FABRIC_1.1", &ofi.fabric) &&
-	       look_up(lib, "fi_strerror", "FABRIC_1.0", &ofi.strerror);
+	       look_up(lib, "fi_strerror", "FABRIC_1.0", &ofi.strerror) &&
+	       look_up(lib, "fi_version", "FABRIC_1.0", &ofi.version);
 }
 
 /* True if the handler is one of a library that libfabric brings along. */
@@ -152,6 +154,12 @@ const char *
 fi_strerror(int errnum)
 {
 	return ofi.strerror(errnum);
+}
+
+uint32_t
+fi_version(void)
+{
+	return ofi.version();
 }
 
 /* ---- done early where it takes time ---- */

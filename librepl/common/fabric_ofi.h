@@ -50,8 +50,7 @@ void ofi_close(struct fid *fid);
  * The two completion queues of an endpoint: messages complete into rx, RMA into
  * tx, so that polling for a message does not look at both. rx asks for no
  * descriptor and cannot be slept on; tx has one, which wakes for whatever
- * arrives on the sockets. (The tcp provider of libfabric 1.17 signals a queue
- * on a pipe for every completion all the same, whatever is asked for.)
+ * arrives on the sockets.
  */
 struct ofi_queues {
 	struct fid_cq *rx;

@@ -62,7 +62,7 @@ struct fab_server {
 	struct fid_mr *mr;
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
 	uint16_t port;
-	unsigned depth;
+	unsigned slots; /* one more than messages in flight: an answer may go before the repost */
 	size_t msg_size;
 	unsigned lane_count;
 	unsigned polls;
@@ -187,14 +187,14 @@ server_alloc_lanes(struct fab_server *s, unsigned lanes, struct err *e)
 		struct server_lane *l = &s->lanes[i];
 
 		/* Mapped, so that buffers of lanes that stay idle cost nothing. */
-		l->recv_mem = mmap(NULL, s->depth * s->msg_size, PROT_READ | PROT_WRITE,
+		l->recv_mem = mmap(NULL, s->slots * s->msg_size, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (l->recv_mem == MAP_FAILED) {
 			l->recv_mem = NULL;
 			return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
-				       s->depth, s->msg_size);
+				       s->slots, s->msg_size);
 		}
-		l->recv_op = calloc(s->depth, sizeof(*l->recv_op));
+		l->recv_op = calloc(s->slots, sizeof(*l->recv_op));
 		if (!l->recv_op)
 			return err_set(e, REPL_E_NOMEM, "out of memory");
 	}
@@ -213,7 +213,7 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 	*out = NULL;
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	s->depth = p->depth;
+	s->slots = p->depth + 1;
 	s->msg_size = p->msg_size;
 	rc = server_alloc_lanes(s, lanes, e);
 	if (rc)
@@ -226,7 +226,7 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_domain");
 		goto out;
 	}
-	rc = ofi_queues_open(s->domain, (size_t)lanes * s->depth + SERVER_BATCH, SERVER_BATCH,
+	rc = ofi_queues_open(s->domain, (size_t)lanes * s->slots + SERVER_BATCH, SERVER_BATCH,
 			     &s->queues, e);
 	if (rc)
 		goto out;
@@ -260,7 +260,7 @@ fab_server_free(struct fab_server *s)
 	ofi_close(s->fabric ? &s->fabric->fid : NULL);
 	for (unsigned i = 0; i < s->lane_count; i++) {
 		if (s->lanes[i].recv_mem)
-			(void)munmap(s->lanes[i].recv_mem, s->depth * s->msg_size);
+			(void)munmap(s->lanes[i].recv_mem, s->slots * s->msg_size);
 		free(s->lanes[i].recv_op);
 	}
 	free(s->lanes);
@@ -333,7 +333,7 @@ fab_server_accept(struct fab_server *s, unsigned lane, struct err *e)
 		ret = ofi_queues_bind(l->ep, &s->queues);
 	if (!ret)
 		ret = fi_enable(l->ep);
-	for (unsigned i = 0; !ret && i < s->depth; i++)
+	for (unsigned i = 0; !ret && i < s->slots; i++)
 		ret = server_post_recv(s, lane, i);
 	if (!ret)
 		ret = fi_accept(l->ep, NULL, 0);
@@ -529,28 +529,32 @@ fab_server_drop(struct fab_server *s, unsigned lane)
 		(void)fi_shutdown(l->ep, 0);
 }
 
+/*
+ * Sleeps on the completion queue alone: net does not clear the descriptor of an
+ * event queue that has once had an event. What a lane's event queue has to say
+ * after it has joined, the completion queue says too: posted receives end with
+ * an error when the connection goes. The port is open for a moment only and is
+ * looked at by the clock.
+ */
 void
 fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 {
-	struct fid *fids[3] = {&s->queues.tx->fid, &s->eq->fid,
-			       s->port_eq ? &s->port_eq->fid : NULL};
-	int fid_count = s->port_eq ? 3 : 2;
-	struct pollfd pfd[4] = {{.fd = wake_fd, .events = POLLIN}};
+	struct fid *fids[1] = {&s->queues.tx->fid};
+	struct pollfd pfd[2] = {{.fd = wake_fd, .events = POLLIN},
+				{.fd = ofi_wait_fd(fids[0]), .events = POLLIN}};
 	int left_ms;
 
-	for (int i = 0; i < fid_count; i++)
-		pfd[i + 1] = (struct pollfd){.fd = ofi_wait_fd(fids[i]), .events = POLLIN};
-	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, fid_count) != 0)
+	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, 1) != 0)
 		return;
 	/* fi_trywait() itself may have taken a message in. */
 	if (server_fill_batch(s, &s->held) || s->held.type != FAB_NONE)
 		return;
 	left_ms = clock_left_ms(deadline_ns);
-	if (s->naps < SERVER_NAPS) {
+	if (s->pep || s->naps < SERVER_NAPS) {
 		s->naps++;
 		left_ms = left_ms < SERVER_NAP_MS ? left_ms : SERVER_NAP_MS;
 	}
 	/* A descriptor of -1 is passed over. */
-	(void)poll(pfd, (nfds_t)fid_count + 1, left_ms);
+	(void)poll(pfd, 2, left_ms);
 	s->polls = SERVER_EQ_EVERY - 1;
 }

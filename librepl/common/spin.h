@@ -16,7 +16,7 @@
 #include "clock.h"
 
 #define SPIN_NS         50000U /* a few round trips of a fast network */
-#define SPIN_YIELD_MASK 7U     /* give the core away every 8th poll */
+#define SPIN_YIELD_MASK 63U    /* give the core away every 64th poll, some 20 us */
 
 struct spin {
 	uint64_t until_ns;

@@ -21,9 +21,21 @@
 #include <unistd.h>
 
 #include <librepl.h>
+#include <rdma/fabric.h>
 
 #define WARM_UP   3
 #define RSS_SLACK 4096L /* KiB; the allocator's, not the library's */
+
+/*
+ * The provider net of libfabric 1.17 forgets two entries of 24 bytes for every
+ * lane, which occupy up to 48 each; no less than that is found.
+ */
+#define LANES 4
+#if FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 18
+#define PROVIDER_LOSS (LANES * 2 * 48)
+#else
+#define PROVIDER_LOSS 0
+#endif
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define HEAP_IS_MALLOC false
@@ -80,16 +92,17 @@ usage_now(void)
 	return u;
 }
 
-/* By a descriptor, a thread, or a byte each time. */
+/* By a descriptor, a thread, or a byte each time more than allowed. */
 static bool
-usage_grew(const struct usage *a, const struct usage *b, unsigned count)
+usage_grew(const struct usage *a, const struct usage *b, unsigned count, long allowed)
 {
 	(void)printf("descriptors %ld -> %ld, threads %ld -> %ld, heap %ld -> %ld, RSS %ld -> %ld "
 		     "KiB\n",
 		     a->entries[0], b->entries[0], a->entries[1], b->entries[1], a->heap, b->heap,
 		     a->rss_kib, b->rss_kib);
 	return b->entries[0] > a->entries[0] || b->entries[1] > a->entries[1] ||
-	       b->heap >= a->heap + (long)count || b->rss_kib > a->rss_kib + RSS_SLACK;
+	       b->heap >= a->heap + (long)count * (1 + allowed) ||
+	       b->rss_kib > a->rss_kib + RSS_SLACK;
 }
 
 static uint8_t *
@@ -134,7 +147,7 @@ open_missing(const struct repl_config *cfg, uint8_t *mem, size_t size)
 /* Do it count times; after the first few nothing may grow. */
 static bool
 repeat(bool (*what)(const struct repl_config *, uint8_t *, size_t), const struct repl_config *cfg,
-       uint8_t *mem, size_t size, unsigned count)
+       uint8_t *mem, size_t size, unsigned count, long allowed)
 {
 	struct usage before = {0}, after;
 	struct timespec a = {0}, b;
@@ -152,7 +165,7 @@ repeat(bool (*what)(const struct repl_config *, uint8_t *, size_t), const struct
 	(void)printf("%u times, %.1f ms each\n", count,
 		     ((double)(b.tv_sec - a.tv_sec) * 1e3 + (double)(b.tv_nsec - a.tv_nsec) / 1e6) /
 			     (count ? count : 1));
-	return !usage_grew(&before, &after, count);
+	return !usage_grew(&before, &after, count, allowed);
 }
 
 static bool
@@ -186,8 +199,9 @@ main(int argc, char **argv)
 	mem = map(argv[1], size);
 	ok = mem && repl_config_add_target(missing, argv[5]) == 0 &&
 	     options(argv + 6, cfg, missing) &&
-	     repeat(open_close, cfg, mem, size, (unsigned)strtoul(argv[3], NULL, 0)) &&
-	     repeat(open_missing, missing, mem, size, (unsigned)strtoul(argv[4], NULL, 0));
+	     repeat(open_close, cfg, mem, size, (unsigned)strtoul(argv[3], NULL, 0),
+		    PROVIDER_LOSS) &&
+	     repeat(open_missing, missing, mem, size, (unsigned)strtoul(argv[4], NULL, 0), 0);
 	repl_config_free(cfg);
 	repl_config_free(missing);
 	return ok ? 0 : 1;

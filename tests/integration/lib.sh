@@ -122,8 +122,10 @@ start_sshd() {
 			echo "$line"
 		done
 	} >"$TMP/sshd_config"
+	# Emptied here, not by the background job: an earlier sshd's words are no sign of this one.
+	: >"$TMP/sshd.log"
 	"$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$TMP/sshd_config" \
-		2>"$TMP/sshd.log" &
+		2>>"$TMP/sshd.log" &
 	SSHD_PID=$!
 	PIDS="$PIDS $SSHD_PID"
 	wait_for 5 grep -q "Server listening" "$TMP/sshd.log" || fail "sshd does not start"
