@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data.h"
+#include "data_impl.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,49 +15,7 @@
 #include "log.h"
 #include "spin.h"
 
-#define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
-#define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
-#define DATA_REFUSALS    100  /* logged; who knocks for ever does not fill the log */
-
-enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
-
-/* A COMMIT that was taken and not yet answered. */
-struct commit {
-	struct wire_commit_view view;
-	unsigned lane;
-	unsigned slot;
-	uint32_t next_entry;    /* first one not yet applied */
-	const uint8_t *payload; /* of that entry */
-	enum commit_state state;
-	uint64_t taken_ns;
-};
-
-struct data_lane {
-	uint8_t token[WIRE_TOKEN_SIZE];
-	bool token_used;
-	bool broken; /* broke the protocol: its messages are ignored */
-	bool waits;  /* stopped at a BARRIER in this round's phase */
-};
-
-struct data {
-	struct data_params params;
-	struct fab_server *server;
-	struct data_lane *lanes;
-	struct commit *pending;
-	unsigned pending_count;
-	struct range *ranges;
-	size_t range_count;
-	unsigned joined, closed;
-	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
-	uint64_t key;
-	uint64_t port_deadline_ns;
-	bool port_open;
-	int stop_fd;
-	_Atomic bool stop;
-	pthread_t thread;
-	bool thread_started;
-	struct data_counters counters;
-};
+#define DATA_REFUSALS 100 /* logged; who knocks for ever does not fill the log */
 
 /* ---- connections ---- */
 
@@ -112,7 +70,7 @@ data_close_port(struct data *d, const char *why)
 
 /* ---- messages ---- */
 
-static void
+void
 data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t taken_ns)
 {
 	uint8_t buf[WIRE_ACK_SIZE];
@@ -192,118 +150,6 @@ data_on_event(struct data *d, const struct fab_event *ev)
 	default:
 		break;
 	}
-}
-
-/* ---- applying ---- */
-
-static void
-data_flush(struct data *d)
-{
-	struct err e;
-
-	if (d->range_count == 0)
-		return;
-	err_clear(&e);
-	if (!d->failed && pmem_map_persist(d->params.map, d->ranges, d->range_count, &e)) {
-		/* A later sync may report success for pages that this one lost. */
-		log_error("flush failed, no further update is accepted: %s", e.text);
-		d->failed = e.code;
-	}
-	atomic_fetch_add(&d->counters.flushes, 1);
-	d->range_count = 0;
-}
-
-static void
-data_note_range(struct data *d, uint64_t off, uint64_t len)
-{
-	if (d->range_count == DATA_RANGES_MAX)
-		data_flush(d);
-	d->ranges[d->range_count++] = (struct range){.off = off, .len = len};
-}
-
-/*
- * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
- * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
- */
-static bool
-commit_apply(struct data *d, struct commit *c)
-{
-	/* What is stored now could be durable without what the flush has lost. */
-	if (d->failed)
-		c->next_entry = c->view.entry_count;
-	while (c->next_entry < c->view.entry_count) {
-		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
-
-		if (en.op == WIRE_OP_BARRIER)
-			return true;
-		if (en.op == WIRE_OP_COPY)
-			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
-		else if (en.op == WIRE_OP_ATOMIC8)
-			pmem_map_store8(d->params.map, en.off, c->payload);
-		if (en.op != WIRE_OP_FLUSH)
-			c->payload += en.len;
-		data_note_range(d, en.off, en.len);
-		atomic_fetch_add_explicit(en.op == WIRE_OP_FLUSH ? &d->counters.write_bytes
-								 : &d->counters.commit_bytes,
-					  en.len, memory_order_relaxed);
-	}
-	return false;
-}
-
-static void
-commit_finish(struct data *d, struct commit *c)
-{
-	c->state = COMMIT_ANSWERED;
-	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
-	/* The answer first: the port has a buffer more than the initiator messages. */
-	data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
-	fab_server_repost(d->server, c->lane, c->slot);
-}
-
-/*
- * One phase: each lane goes on through its COMMITs, in their order, up to its
- * next BARRIER; then one flush for all lanes; then those that came to their
- * end are answered. Returns true while a lane still waits behind a BARRIER.
- */
-static bool
-data_phase(struct data *d)
-{
-	bool more = false;
-
-	for (unsigned i = 0; i < d->params.lanes; i++)
-		d->lanes[i].waits = false;
-	for (unsigned i = 0; i < d->pending_count; i++) {
-		struct commit *c = &d->pending[i];
-
-		if (c->state != COMMIT_TAKEN || d->lanes[c->lane].waits)
-			continue;
-		if (commit_apply(d, c)) {
-			d->lanes[c->lane].waits = true;
-			more = true;
-		}
-		if (c->next_entry == c->view.entry_count)
-			c->state = COMMIT_APPLIED;
-	}
-	data_flush(d);
-	for (unsigned i = 0; i < d->pending_count; i++) {
-		struct commit *c = &d->pending[i];
-
-		if (c->state == COMMIT_APPLIED)
-			commit_finish(d, c);
-	}
-	return more;
-}
-
-static void
-data_apply(struct data *d)
-{
-	if (d->pending_count == 0)
-		return;
-	while (data_phase(d))
-		;
-	d->pending_count = 0;
-	atomic_store_explicit(&d->counters.last_commit_s, (uint64_t)time(NULL),
-			      memory_order_relaxed);
 }
 
 /* ---- thread ---- */

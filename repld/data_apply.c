@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a round of messages does to the pool: store, flush in groups, answer. */
+#include "data_impl.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "log.h"
+
+static void
+data_flush(struct data *d)
+{
+	struct err e;
+
+	if (d->range_count == 0)
+		return;
+	err_clear(&e);
+	if (!d->failed && pmem_map_persist(d->params.map, d->ranges, d->range_count, &e)) {
+		/* A later sync may report success for pages that this one lost. */
+		log_error("flush failed, no further update is accepted: %s", e.text);
+		d->failed = e.code;
+	}
+	atomic_fetch_add(&d->counters.flushes, 1);
+	d->range_count = 0;
+}
+
+static void
+data_note_range(struct data *d, uint64_t off, uint64_t len)
+{
+	if (d->range_count == DATA_RANGES_MAX)
+		data_flush(d);
+	d->ranges[d->range_count++] = (struct range){.off = off, .len = len};
+}
+
+/*
+ * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
+ * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
+ */
+static bool
+commit_apply(struct data *d, struct commit *c)
+{
+	/* What is stored now could be durable without what the flush has lost. */
+	if (d->failed)
+		c->next_entry = c->view.entry_count;
+	while (c->next_entry < c->view.entry_count) {
+		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
+
+		if (en.op == WIRE_OP_BARRIER)
+			return true;
+		if (en.op == WIRE_OP_COPY)
+			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
+		else if (en.op == WIRE_OP_ATOMIC8)
+			pmem_map_store8(d->params.map, en.off, c->payload);
+		if (en.op != WIRE_OP_FLUSH)
+			c->payload += en.len;
+		data_note_range(d, en.off, en.len);
+		atomic_fetch_add_explicit(en.op == WIRE_OP_FLUSH ? &d->counters.write_bytes
+								 : &d->counters.commit_bytes,
+					  en.len, memory_order_relaxed);
+	}
+	return false;
+}
+
+static void
+commit_finish(struct data *d, struct commit *c)
+{
+	c->state = COMMIT_ANSWERED;
+	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
+	/* The answer first: the port has a buffer more than the initiator messages. */
+	data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
+	fab_server_repost(d->server, c->lane, c->slot);
+}
+
+/*
+ * One phase: each lane goes on through its COMMITs, in their order, up to its
+ * next BARRIER; then one flush for all lanes; then those that came to their
+ * end are answered. Returns true while a lane still waits behind a BARRIER.
+ */
+static bool
+data_phase(struct data *d)
+{
+	bool more = false;
+
+	for (unsigned i = 0; i < d->params.lanes; i++)
+		d->lanes[i].waits = false;
+	for (unsigned i = 0; i < d->pending_count; i++) {
+		struct commit *c = &d->pending[i];
+
+		if (c->state != COMMIT_TAKEN || d->lanes[c->lane].waits)
+			continue;
+		if (commit_apply(d, c)) {
+			d->lanes[c->lane].waits = true;
+			more = true;
+		}
+		if (c->next_entry == c->view.entry_count)
+			c->state = COMMIT_APPLIED;
+	}
+	data_flush(d);
+	for (unsigned i = 0; i < d->pending_count; i++) {
+		struct commit *c = &d->pending[i];
+
+		if (c->state == COMMIT_APPLIED)
+			commit_finish(d, c);
+	}
+	return more;
+}
+
+void
+data_apply(struct data *d)
+{
+	if (d->pending_count == 0)
+		return;
+	while (data_phase(d))
+		;
+	d->pending_count = 0;
+	atomic_store_explicit(&d->counters.last_commit_s, (uint64_t)time(NULL),
+			      memory_order_relaxed);
+}

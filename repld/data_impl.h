@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * data_impl - what the two halves of the data thread share: data.c takes
+ * connections and messages and answers, data_apply.c does to the pool what a
+ * round of messages asks for.
+ */
+#ifndef REPLD_DATA_IMPL_H
+#define REPLD_DATA_IMPL_H
+
+#include <pthread.h>
+
+#include "data.h"
+
+#define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
+#define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
+
+enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
+
+/* A COMMIT that was taken and not yet answered. */
+struct commit {
+	struct wire_commit_view view;
+	unsigned lane;
+	unsigned slot;
+	uint32_t next_entry;    /* first one not yet applied */
+	const uint8_t *payload; /* of that entry */
+	enum commit_state state;
+	uint64_t taken_ns;
+};
+
+struct data_lane {
+	uint8_t token[WIRE_TOKEN_SIZE];
+	bool token_used;
+	bool broken; /* broke the protocol: its messages are ignored */
+	bool waits;  /* stopped at a BARRIER in this round's phase */
+};
+
+struct data {
+	struct data_params params;
+	struct fab_server *server;
+	struct data_lane *lanes;
+	struct commit *pending;
+	unsigned pending_count;
+	struct range *ranges;
+	size_t range_count;
+	unsigned joined, closed;
+	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
+	uint64_t key;
+	uint64_t port_deadline_ns;
+	bool port_open;
+	int stop_fd;
+	_Atomic bool stop;
+	pthread_t thread;
+	bool thread_started;
+	struct data_counters counters;
+};
+
+/* Answer a message; a lane that can't be answered ends. */
+void data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t taken_ns);
+
+/* Do what the pending COMMITs ask for, make it durable, answer them. */
+void data_apply(struct data *d);
+
+#endif
