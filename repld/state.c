@@ -202,8 +202,10 @@ state_lanes_close(struct state *s)
 static void
 method_text(const struct state *s, char out[METHOD_NAME_MAX])
 {
-	struct plan_limits lim = {
-		.inline_max = s->msg_size, .message_max = s->msg_size, .rma = true};
+	struct plan_limits lim = {.inline_max = s->msg_size,
+				  .message_max = s->msg_size,
+				  .rma = true,
+				  .can = PLAN_CAN_ALWAYS};
 	struct plan small, large;
 
 	small = plan_choose(&s->probe.profile, PLAN_SINGLETON, SIZE_SMALL, &lim);

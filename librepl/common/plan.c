@@ -34,6 +34,10 @@ static const struct rule rules[] = {
 	{BIT(PLAN_MESSAGE), ANY, ANY, ANY, ANY, ANY, ANY, true,
 	 "the target's CPU copies and flushes, which is right everywhere"},
 
+	{BIT(PLAN_COMPLETION) | BIT(PLAN_WRITE_IMM) | BIT(PLAN_WRITE_IMM_READ) | BIT(PLAN_DEPOSIT) |
+		 BIT(PLAN_DEPOSIT_COMPLETION),
+	 ANY, ANY, ANY, ANY, ANY, ANY, false, "no lane executes it yet"},
+
 	/* WRITE_atomic has no counterpart in libfabric; plain writes can tear. */
 	{ANY, BIT(PLAN_ATOMIC8), ANY, ANY, ANY, ANY, ANY, false,
 	 "an RMA write may tear: the target's CPU must store the 8 bytes"},
@@ -144,14 +148,25 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 	return (struct plan){PLAN_MESSAGE, reason};
 }
 
+static const char *const method_names[PLAN_METHOD_COUNT] = {
+	[PLAN_MESSAGE] = "message",     [PLAN_GENERAL] = "general-purpose",
+	[PLAN_APPLIANCE] = "appliance", [PLAN_COMPLETION] = "completion",
+	[PLAN_WRITE_IMM] = "write-imm", [PLAN_WRITE_IMM_READ] = "write-imm-read",
+	[PLAN_DEPOSIT] = "deposit",     [PLAN_DEPOSIT_COMPLETION] = "deposit-completion",
+};
+
 const char *
 plan_method_name(enum plan_method m)
 {
-	static const char *const names[PLAN_METHOD_COUNT] = {
-		[PLAN_MESSAGE] = "message",
-		[PLAN_GENERAL] = "general-purpose",
-		[PLAN_APPLIANCE] = "appliance",
-	};
+	return (unsigned)m < PLAN_METHOD_COUNT ? method_names[m] : "unknown";
+}
 
-	return (unsigned)m < PLAN_METHOD_COUNT ? names[m] : "unknown";
+int
+plan_method_by_name(const char *name)
+{
+	for (int m = 0; m < PLAN_METHOD_COUNT; m++) {
+		if (strcmp(method_names[m], name) == 0)
+			return m;
+	}
+	return -1;
 }

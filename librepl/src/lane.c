@@ -17,7 +17,7 @@
 struct plan_limits
 lane_limits(bool rma, size_t msg_size)
 {
-	struct plan_limits lim = {.rma = rma};
+	struct plan_limits lim = {.rma = rma, .can = PLAN_CAN_ALWAYS};
 
 	lim.inline_max = msg_size - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE;
 	lim.message_max = lim.inline_max < LANE_MESSAGE_MAX ? lim.inline_max : LANE_MESSAGE_MAX;

@@ -24,6 +24,8 @@ oracle_allowed(const struct profile *p, enum plan_method m, enum plan_shape shap
 
 	if (m == PLAN_MESSAGE)
 		return true;
+	if (m > PLAN_APPLIANCE)
+		return false;
 	if (shape == PLAN_ATOMIC8)
 		return false;
 	if (m == PLAN_GENERAL)
@@ -50,10 +52,10 @@ oracle_choose(const struct profile *p, enum plan_shape shape, size_t size,
 static void
 check_choices(const struct profile *p, enum plan_shape shape)
 {
-	static const struct plan_limits limits[] = {{4000, 1000, true, 0},
-						    {4000, 1000, false, 0},
-						    {1000, 4000, true, 0},
-						    {0, 0, true, 0}};
+	static const struct plan_limits limits[] = {{4000, 1000, true, 0, PLAN_CAN_ALWAYS},
+						    {4000, 1000, false, 0, PLAN_CAN_ALWAYS},
+						    {1000, 4000, true, 0, PLAN_CAN_ALWAYS},
+						    {0, 0, true, 0, PLAN_CAN_ALWAYS}};
 	static const size_t sizes[] = {8, 1000, 1001, 4000, 4001, 1U << 30};
 
 	for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
@@ -190,7 +192,7 @@ set_if_known(struct profile *p, enum profile_field f, int value)
 static void
 hand_picked_rows(void **state)
 {
-	const struct plan_limits lim = {65000, 8192, true, 0};
+	const struct plan_limits lim = {65000, 8192, true, 0, PLAN_CAN_ALWAYS};
 	struct profile p;
 
 	(void)state;
@@ -214,7 +216,7 @@ hand_picked_rows(void **state)
 static void
 forbidden_methods_are_passed_over(void **state)
 {
-	struct plan_limits lim = {65000, 8192, true, 0};
+	struct plan_limits lim = {65000, 8192, true, 0, PLAN_CAN_ALWAYS};
 	struct profile p;
 
 	(void)state;
