@@ -2,6 +2,7 @@
 #include "data_impl.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -83,47 +84,60 @@ data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t ta
 		fab_server_drop(d->server, lane);
 }
 
-/* The lane broke the protocol: say so if we can, and end it. */
-static void
-data_break_lane(struct data *d, const struct fab_event *ev, const struct err *e)
+void
+data_end_lane(struct data *d, unsigned lane, const uint64_t *seq, const struct err *e)
 {
-	unsigned lane = ev->lane;
-	uint64_t seq;
-
 	log_error("lane %u: %s", lane, e->text);
 	atomic_fetch_add(&d->counters.errors, 1);
 	d->lanes[lane].broken = true;
-	if (wire_commit_seq(ev->data, ev->len, &seq))
-		data_answer(d, lane, seq, e->code, clock_now_ns());
-	fab_server_repost(d->server, lane, ev->slot);
+	if (seq)
+		data_answer(d, lane, *seq, e->code, clock_now_ns());
 	fab_server_drop(d->server, lane);
+}
+
+static int
+commit_check(const struct data *d, const struct commit *c, struct err *e)
+{
+	uint64_t due = d->lanes[c->lane].seq + 1;
+
+	if (!d->params.write)
+		return err_set(e, REPL_E_REFUSED, "COMMIT to a pool opened for reading");
+	if (c->view.epoch != d->params.epoch)
+		return err_set(e, REPL_E_REFUSED, "COMMIT of epoch %" PRIu32 ", this is %" PRIu32,
+			       c->view.epoch, d->params.epoch);
+	if (c->view.seq != due)
+		return err_set(e, REPL_E_PROTOCOL, "COMMIT %" PRIu64 " where %" PRIu64 " is due",
+			       c->view.seq, due);
+	return 0;
 }
 
 static void
 data_on_message(struct data *d, const struct fab_event *ev)
 {
 	struct commit *c = &d->pending[d->pending_count];
+	struct data_lane *l = &d->lanes[ev->lane];
+	uint64_t seq;
 	struct err e;
+	int rc;
 
-	if (d->lanes[ev->lane].broken)
+	if (l->broken)
 		return;
 	err_clear(&e);
 	memset(c, 0, sizeof(*c));
 	c->taken_ns = clock_now_ns();
 	c->lane = ev->lane;
 	c->slot = ev->slot;
-	if (wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view, &e) ==
-	    0) {
-		if (!d->params.write)
-			(void)err_set(&e, REPL_E_REFUSED, "COMMIT to a pool opened for reading");
-		else if (c->view.epoch != d->params.epoch)
-			(void)err_set(&e, REPL_E_REFUSED, "COMMIT of epoch %u, this is %u",
-				      c->view.epoch, d->params.epoch);
-	}
-	if (e.code) {
-		data_break_lane(d, ev, &e);
+	rc = wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view, &e);
+	if (!rc)
+		rc = commit_check(d, c, &e);
+	if (rc) {
+		bool known = wire_commit_seq(ev->data, ev->len, &seq);
+
+		data_end_lane(d, ev->lane, known ? &seq : NULL, &e);
 		return;
 	}
+	l->seq = c->view.seq;
+	l->taken++;
 	c->payload = c->view.payload;
 	d->pending_count++;
 }
@@ -142,6 +156,9 @@ data_on_event(struct data *d, const struct fab_event *ev)
 		break;
 	case FAB_RECV:
 		data_on_message(d, ev);
+		break;
+	case FAB_IMM:
+		data_on_immediate(d, ev);
 		break;
 	case FAB_CLOSED:
 		d->closed++;
@@ -266,6 +283,8 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 			    pmem_map_size(p->map), p->write, &d->server, e);
 	if (rc)
 		goto out;
+	if (fab_server_immediates(d->server))
+		d->imm_unit = wire_imm_unit(pmem_map_size(p->map));
 	d->port_open = true;
 	d->port_deadline_ns = clock_deadline(p->join_ms);
 	rc = data_start_thread(d, e);
@@ -309,6 +328,12 @@ uint64_t
 data_key(const struct data *d)
 {
 	return d->key;
+}
+
+uint64_t
+data_imm_unit(const struct data *d)
+{
+	return d->imm_unit;
 }
 
 const uint8_t *

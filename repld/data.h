@@ -32,9 +32,9 @@ struct data_params {
 };
 
 struct data_counters {
-	_Atomic uint64_t commits;
+	_Atomic uint64_t commits;      /* immediates that were answered are counted in */
 	_Atomic uint64_t commit_bytes; /* carried by messages */
-	_Atomic uint64_t write_bytes;  /* written by RMA and named by FLUSH entries */
+	_Atomic uint64_t write_bytes;  /* written by RMA and named by FLUSH entries or immediates */
 	_Atomic uint64_t flushes, errors, lanes_joined, rejected;
 	_Atomic uint64_t last_commit_s;
 };
@@ -47,6 +47,8 @@ void data_free(struct data *d);
 
 uint16_t data_port(const struct data *d);
 uint64_t data_key(const struct data *d);
+/* What an immediate counts in, see wire.h; 0: the provider has none. */
+uint64_t data_imm_unit(const struct data *d);
 const uint8_t *data_token(const struct data *d, unsigned lane); /* WIRE_TOKEN_SIZE */
 /*
  * 0, or the status of the flush that failed: what was stored since may be lost

@@ -32,6 +32,14 @@ data_note_range(struct data *d, uint64_t off, uint64_t len)
 	d->ranges[d->range_count++] = (struct range){.off = off, .len = len};
 }
 
+/* The bytes are in place: an RMA write brought them. */
+static void
+immediate_apply(struct data *d, const struct commit *c)
+{
+	data_note_range(d, c->imm.off, c->imm.len);
+	atomic_fetch_add_explicit(&d->counters.write_bytes, c->imm.len, memory_order_relaxed);
+}
+
 /*
  * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
  * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
@@ -42,6 +50,8 @@ commit_apply(struct data *d, struct commit *c)
 	/* What is stored now could be durable without what the flush has lost. */
 	if (d->failed)
 		c->next_entry = c->view.entry_count;
+	else if (c->imm.len)
+		immediate_apply(d, c);
 	while (c->next_entry < c->view.entry_count) {
 		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
 
@@ -68,7 +78,9 @@ commit_finish(struct data *d, struct commit *c)
 	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
 	/* The answer first: the port has a buffer more than the initiator messages. */
 	data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
-	fab_server_repost(d->server, c->lane, c->slot);
+	d->lanes[c->lane].taken--;
+	if (c->imm.len == 0)
+		fab_server_repost(d->server, c->lane, c->slot);
 }
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * data_impl - what the two halves of the data thread share: data.c takes
- * connections and messages and answers, data_apply.c does to the pool what a
- * round of messages asks for.
+ * data_impl - what the parts of the data thread share: data.c takes
+ * connections and messages and answers, data_imm.c takes immediates,
+ * data_apply.c does to the pool what a round of both asks for.
  */
 #ifndef REPLD_DATA_IMPL_H
 #define REPLD_DATA_IMPL_H
@@ -16,9 +16,10 @@
 
 enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
 
-/* A COMMIT that was taken and not yet answered. */
+/* A COMMIT, or an immediate that stands for one, that was taken and not yet answered. */
 struct commit {
-	struct wire_commit_view view;
+	struct wire_commit_view view; /* of an immediate: the sequence, and no entries */
+	struct wire_imm imm;          /* len 0: this is a COMMIT */
 	unsigned lane;
 	unsigned slot;
 	uint32_t next_entry;    /* first one not yet applied */
@@ -30,8 +31,10 @@ struct commit {
 struct data_lane {
 	uint8_t token[WIRE_TOKEN_SIZE];
 	bool token_used;
-	bool broken; /* broke the protocol: its messages are ignored */
-	bool waits;  /* stopped at a BARRIER in this round's phase */
+	bool broken;    /* broke the protocol: its messages are ignored */
+	uint64_t seq;   /* of what was taken last: immediates carry none */
+	unsigned taken; /* and not yet answered */
+	bool waits;     /* stopped at a BARRIER in this round's phase */
 };
 
 struct data {
@@ -45,6 +48,7 @@ struct data {
 	unsigned joined, closed;
 	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
 	uint64_t key;
+	uint64_t imm_unit; /* 0: immediates are not to be used */
 	uint64_t port_deadline_ns;
 	bool port_open;
 	int stop_fd;
@@ -56,6 +60,12 @@ struct data {
 
 /* Answer a message; a lane that can't be answered ends. */
 void data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t taken_ns);
+
+/* The lane broke the protocol: log it, answer seq if it is not NULL, and end it. */
+void data_end_lane(struct data *d, unsigned lane, const uint64_t *seq, const struct err *e);
+
+/* An RMA write with an immediate has arrived: what it names is flushed in this round. */
+void data_on_immediate(struct data *d, const struct fab_event *ev);
 
 /* Do what the pending COMMITs ask for, make it durable, answer them. */
 void data_apply(struct data *d);

@@ -12,7 +12,7 @@ hints_fill(struct fi_info *hints)
 {
 	hints->ep_attr->type = FI_EP_MSG;
 	hints->caps = FI_MSG | FI_RMA;
-	hints->mode = FI_CONTEXT | FI_CONTEXT2;
+	hints->mode = FI_CONTEXT | FI_CONTEXT2 | FI_RX_CQ_DATA;
 	hints->addr_format = FI_FORMAT_UNSPEC;
 	/*
 	 * No FI_MR_BASIC: with it tcp hands out keys 1, 2, ...; without it our
@@ -100,14 +100,22 @@ ofi_close(struct fid *fid)
 		(void)fi_close(fid);
 }
 
+enum ofi_imm
+ofi_imm_of(const struct fi_info *info)
+{
+	if (info->mode & FI_RX_CQ_DATA)
+		return OFI_IMM_RECV;
+	return info->domain_attr->cq_data_size >= sizeof(uint64_t) ? OFI_IMM_WIDE : OFI_IMM_NONE;
+}
+
 int
 ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
 		struct err *e)
 {
 	struct fi_cq_attr rx = {
-		.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_NONE, .size = rx_size};
+		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE, .size = rx_size};
 	struct fi_cq_attr tx = {
-		.format = FI_CQ_FORMAT_MSG, .wait_obj = FI_WAIT_FD, .size = tx_size};
+		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD, .size = tx_size};
 	int ret = fi_cq_open(domain, &rx, &q->rx, NULL);
 
 	if (!ret)

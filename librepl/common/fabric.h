@@ -25,6 +25,7 @@ enum fab_event_type {
 	FAB_RECV,    /* a message: data, len, slot */
 	FAB_WRITTEN, /* an RMA write was delivered */
 	FAB_READ,    /* an RMA read has its bytes */
+	FAB_IMM,     /* server: an RMA write with an immediate has arrived: imm */
 	FAB_REQUEST, /* server: somebody wants to connect; data, len = connect data */
 	FAB_JOINED,  /* server: the lane is connected */
 	FAB_CLOSED,  /* the connection is gone; text says why */
@@ -32,10 +33,11 @@ enum fab_event_type {
 
 struct fab_event {
 	enum fab_event_type type;
-	unsigned lane; /* server: index */
+	unsigned lane; /* server: index; FAB_IMM: the number of lanes if it can't be told */
 	unsigned slot; /* FAB_RECV: to give back by *_repost() */
 	const uint8_t *data;
 	size_t len;
+	uint32_t imm;
 	char text[160];
 };
 
@@ -47,6 +49,7 @@ struct fab_params {
 	unsigned depth;       /* messages in flight */
 	size_t msg_size;      /* largest message */
 	uint64_t key;         /* RMA key */
+	unsigned lane;        /* connect: the lane's number on the server */
 };
 
 /* ---- initiator ---- */
@@ -72,6 +75,24 @@ int fab_lane_send(struct fab_lane *l, size_t len, struct err *e);
 int fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e);
 int fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
 unsigned fab_lane_rma_room(const struct fab_lane *l);
+
+/*
+ * An RMA write that shows the target 32 bits (FAB_IMM) when its bytes are in
+ * place, in order with the messages of the lane. One that the target answers
+ * takes a turn among the messages: it needs fab_lane_turn(), must not come
+ * between fab_lane_buf() and fab_lane_send(), and its FAB_WRITTEN only says
+ * that src is free again. For one without answer FAB_WRITTEN is as for
+ * fab_lane_write().
+ */
+struct fab_imm {
+	uint32_t bits;
+	bool answered;
+};
+int fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+		       const struct fab_imm *imm, struct err *e);
+
+/* Fewer than depth messages are unanswered. */
+bool fab_lane_turn(const struct fab_lane *l);
 
 /* The next event without waiting: FAB_NONE if none. Never fails: loss is FAB_CLOSED. */
 void fab_lane_poll(struct fab_lane *l, struct fab_event *ev);
@@ -99,6 +120,9 @@ int fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t
 void fab_server_free(struct fab_server *s);
 
 uint16_t fab_server_port(const struct fab_server *s);
+
+/* The provider can say which lane an immediate came from: they may be used. */
+bool fab_server_immediates(const struct fab_server *s);
 
 /* Stop listening; pending requests are dropped, lanes go on. */
 void fab_server_close_port(struct fab_server *s);

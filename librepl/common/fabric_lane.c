@@ -36,6 +36,8 @@ struct fab_lane {
 	size_t inject_size;
 	unsigned depth;
 	uint64_t key;
+	enum ofi_imm imm;
+	unsigned number;   /* of the lane, on the server */
 	uint8_t *send_mem; /* depth * msg_size */
 	uint8_t *recv_mem; /* (depth + 1) * FAB_REPLY_MAX */
 	struct ofi_op *recv_op;
@@ -43,7 +45,7 @@ struct fab_lane {
 	uint64_t sent, answered; /* messages; their buffers are used in turn */
 	unsigned rma_free[LANE_RMA_MAX];
 	unsigned rma_free_count;
-	struct fi_cq_msg_entry batch[LANE_BATCH];
+	struct fi_cq_data_entry batch[LANE_BATCH];
 	unsigned batch_at, batch_len;
 	int spare; /* a receive slot to post when there is time, or -1 */
 	bool closed;
@@ -167,6 +169,8 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->depth = p->depth;
 	l->msg_size = p->msg_size;
 	l->key = p->key;
+	l->imm = ofi_imm_of(info);
+	l->number = p->lane;
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
@@ -208,10 +212,16 @@ fab_lane_free(struct fab_lane *l)
 	free(l);
 }
 
+bool
+fab_lane_turn(const struct fab_lane *l)
+{
+	return l->sent - l->answered < l->depth;
+}
+
 uint8_t *
 fab_lane_buf(struct fab_lane *l)
 {
-	if (l->sent - l->answered >= l->depth)
+	if (!fab_lane_turn(l))
 		return NULL;
 	return l->send_mem + l->sent % l->depth * l->msg_size;
 }
@@ -279,30 +289,64 @@ fab_lane_rma_room(const struct fab_lane *l)
 	return l->rma_free_count;
 }
 
-int
-fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+/* Post a write; flags say when it is complete and whether data goes with it. */
+static int
+lane_write(struct fab_lane *l, struct fi_msg_rma *msg, const void *src, size_t len, uint64_t off,
+	   uint64_t flags, struct err *e)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)src, .iov_len = len};
 	struct fi_rma_iov rma = {.addr = off, .len = len, .key = l->key};
-	struct fi_msg_rma msg = {
-		.msg_iov = &iov, .iov_count = 1, .rma_iov = &rma, .rma_iov_count = 1};
 	ssize_t ret;
 
 	if (l->closed)
 		return lane_lost(l, e);
 	if (l->rma_free_count == 0)
 		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
-	msg.context = lane_rma_op(l, OFI_WRITE);
-	/*
-	 * Without a completion level tcp reports success for a wrong key or a
-	 * range out of bounds, and before the target's memory has the bytes.
-	 */
-	ret = fi_writemsg(l->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	msg->msg_iov = &iov;
+	msg->rma_iov = &rma;
+	msg->iov_count = msg->rma_iov_count = 1;
+	msg->context = lane_rma_op(l, OFI_WRITE);
+	ret = fi_writemsg(l->ep, msg, FI_COMPLETION | flags);
 	if (ret) {
 		l->rma_free_count++;
 		return lane_post_failed(l, ret, e);
 	}
 	return 0;
+}
+
+int
+fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+{
+	struct fi_msg_rma msg = {0};
+
+	/*
+	 * Without a completion level tcp reports success for a wrong key or a
+	 * range out of bounds, and before the target's memory has the bytes.
+	 */
+	return lane_write(l, &msg, src, len, off, FI_DELIVERY_COMPLETE, e);
+}
+
+int
+fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+		   const struct fab_imm *imm, struct err *e)
+{
+	struct fi_msg_rma msg = {.data = imm->bits};
+	/* The answer says more than delivery could, which costs tcp a message of its own. */
+	uint64_t level = imm->answered ? 0 : FI_DELIVERY_COMPLETE;
+	int rc;
+
+	if (l->imm == OFI_IMM_NONE)
+		return err_set(e, REPL_E_INVAL, "the provider knows no write with an immediate");
+	if (imm->answered && !fab_lane_turn(l))
+		return err_set(e, REPL_E_BUSY, "too many messages unanswered");
+	if (l->imm == OFI_IMM_WIDE)
+		msg.data |= (uint64_t)l->number << OFI_IMM_LANE_SHIFT;
+	rc = lane_write(l, &msg, src, len, off, FI_REMOTE_CQ_DATA | level, e);
+	if (rc == 0 && imm->answered) {
+		l->sent++; /* the buffer of this turn stays unused */
+		lane_post_spare(l);
+	}
+	return rc;
 }
 
 int
@@ -354,7 +398,7 @@ lane_fill_batch(struct fab_lane *l, struct fid_cq *cq)
 }
 
 static void
-lane_event(struct fab_lane *l, const struct fi_cq_msg_entry *c, struct fab_event *ev)
+lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_event *ev)
 {
 	struct ofi_op *op = c->op_context;
 

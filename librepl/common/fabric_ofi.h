@@ -57,6 +57,17 @@ struct ofi_queues {
 	struct fid_cq *tx; /* the one to sleep on */
 };
 
+/*
+ * Immediates. A provider either takes a posted receive for each, whose context
+ * tells the lane (verbs, mode FI_RX_CQ_DATA; 32 bits), or none: then the
+ * completion has no context, but the data has 64 bits (tcp), and the upper half
+ * carries the lane's number.
+ */
+enum ofi_imm { OFI_IMM_NONE, OFI_IMM_RECV, OFI_IMM_WIDE };
+#define OFI_IMM_LANE_SHIFT 32
+
+enum ofi_imm ofi_imm_of(const struct fi_info *info);
+
 int ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
 		    struct err *e);
 void ofi_queues_close(struct ofi_queues *q);

@@ -62,13 +62,14 @@ struct fab_server {
 	struct fid_mr *mr;
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
 	uint16_t port;
+	enum ofi_imm imm;
 	unsigned slots; /* one more than messages in flight: an answer may go before the repost */
 	size_t msg_size;
 	unsigned lane_count;
 	unsigned polls;
 	unsigned naps; /* since a message came */
 	struct server_lane *lanes;
-	struct fi_cq_msg_entry batch[SERVER_BATCH];
+	struct fi_cq_data_entry batch[SERVER_BATCH];
 	unsigned batch_at, batch_len;
 	struct fab_event held; /* a fault found on the way to sleep */
 	union {
@@ -221,6 +222,7 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 	rc = server_listen(s, p, &info, e);
 	if (rc)
 		goto out;
+	s->imm = ofi_imm_of(info);
 	rc = fi_domain(s->fabric, info, &s->domain, NULL);
 	if (rc) {
 		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_domain");
@@ -271,6 +273,12 @@ uint16_t
 fab_server_port(const struct fab_server *s)
 {
 	return s->port;
+}
+
+bool
+fab_server_immediates(const struct fab_server *s)
+{
+	return s->imm != OFI_IMM_NONE;
 }
 
 /* The next connection request; -FI_EAGAIN if there is none. */
@@ -464,11 +472,42 @@ server_fill_batch(struct fab_server *s, struct fab_event *ev)
 	return n > 0;
 }
 
+static void
+server_on_message(struct fab_server *s, const struct fi_cq_data_entry *c, struct fab_event *ev)
+{
+	const struct ofi_op *op = c->op_context;
+
+	ev->type = FAB_RECV;
+	ev->lane = op->lane;
+	ev->slot = op->slot;
+	ev->data = s->lanes[op->lane].recv_mem + (size_t)op->slot * s->msg_size;
+	ev->len = c->len;
+}
+
+/* Which lane it came from: told by the receive that it took, or by the initiator. */
+static void
+server_on_immediate(struct fab_server *s, const struct fi_cq_data_entry *c, struct fab_event *ev)
+{
+	uint64_t lane = c->data >> OFI_IMM_LANE_SHIFT;
+
+	ev->type = FAB_IMM;
+	ev->imm = (uint32_t)c->data;
+	if (s->imm == OFI_IMM_RECV) {
+		const struct ofi_op *op = c->op_context;
+
+		ev->lane = op->lane;
+		fab_server_repost(s, op->lane, op->slot);
+	} else {
+		bool known = lane < s->lane_count && s->lanes[lane].state != LANE_FREE;
+
+		ev->lane = known ? (unsigned)lane : s->lane_count;
+	}
+}
+
 void
 fab_server_poll(struct fab_server *s, struct fab_event *ev)
 {
-	const struct fi_cq_msg_entry *c;
-	const struct ofi_op *op;
+	const struct fi_cq_data_entry *c;
 
 	ev->type = FAB_NONE;
 	if (s->held.type != FAB_NONE) {
@@ -482,12 +521,10 @@ fab_server_poll(struct fab_server *s, struct fab_event *ev)
 	}
 	if (ev->type == FAB_NONE && s->batch_at < s->batch_len) {
 		c = &s->batch[s->batch_at++];
-		op = c->op_context;
-		ev->type = FAB_RECV;
-		ev->lane = op->lane;
-		ev->slot = op->slot;
-		ev->data = s->lanes[op->lane].recv_mem + (size_t)op->slot * s->msg_size;
-		ev->len = c->len;
+		if (c->flags & FI_REMOTE_WRITE)
+			server_on_immediate(s, c, ev);
+		else
+			server_on_message(s, c, ev);
 	}
 	if (ev->type == FAB_CLOSED)
 		server_closed_once(s, ev);

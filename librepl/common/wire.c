@@ -303,6 +303,74 @@ wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *
 	return 0;
 }
 
+/* ---- immediates ---- */
+
+#define IMM_ANSWER      (1U << 31)
+#define IMM_COUNT_SHIFT 20
+
+uint64_t
+wire_imm_unit(uint64_t pool_size)
+{
+	uint64_t unit = WIRE_IMM_UNIT_MIN;
+
+	while (unit < WIRE_IMM_UNIT_MAX && unit * (WIRE_IMM_FIRST_MAX + 1ULL) < pool_size)
+		unit *= 2;
+	return unit;
+}
+
+bool
+wire_imm_unit_valid(uint64_t unit)
+{
+	return unit >= WIRE_IMM_UNIT_MIN && unit <= WIRE_IMM_UNIT_MAX && (unit & (unit - 1)) == 0;
+}
+
+bool
+wire_imm_answered(uint32_t bits)
+{
+	return (bits & IMM_ANSWER) != 0;
+}
+
+uint64_t
+wire_imm_reach(uint64_t unit, uint64_t off)
+{
+	uint64_t first = off / unit;
+	uint64_t left = WIRE_IMM_FIRST_MAX + 1ULL - first;
+
+	if (first > WIRE_IMM_FIRST_MAX)
+		return 0;
+	return (left < WIRE_IMM_UNITS_MAX ? left : WIRE_IMM_UNITS_MAX) * unit - off % unit;
+}
+
+uint32_t
+wire_imm_encode(uint64_t unit, const struct wire_imm *imm)
+{
+	uint64_t first = imm->off / unit;
+	uint64_t last = (imm->off + imm->len - 1) / unit;
+
+	assert(imm->len > 0 && imm->len <= wire_imm_reach(unit, imm->off));
+	return (imm->answer ? IMM_ANSWER : 0) | (uint32_t)(last - first) << IMM_COUNT_SHIFT |
+	       (uint32_t)first;
+}
+
+int
+wire_imm_decode(uint32_t bits, uint64_t unit, uint64_t pool_size, struct wire_imm *imm,
+		struct err *e)
+{
+	uint64_t first = bits & WIRE_IMM_FIRST_MAX;
+	uint64_t last = first + (bits >> IMM_COUNT_SHIFT & (WIRE_IMM_UNITS_MAX - 1));
+	uint64_t end = (last + 1) * unit; /* below 2^20 + 2^11 units of at most 2^43 bytes */
+
+	if (last * unit >= pool_size)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "immediate 0x%08" PRIx32 ": units %" PRIu64 " to %" PRIu64
+			       " of %" PRIu64 " bytes leave the pool of %" PRIu64 " bytes",
+			       bits, first, last, unit, pool_size);
+	imm->off = first * unit;
+	imm->len = (end < pool_size ? end : pool_size) - imm->off;
+	imm->answer = wire_imm_answered(bits);
+	return 0;
+}
+
 /* ---- connect data ---- */
 
 void

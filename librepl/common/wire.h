@@ -124,6 +124,43 @@ void wire_ack_encode(uint8_t *buf, const struct wire_ack *a);
 /* Checks as wire_commit_decode() does; a status above 0 is refused. */
 int wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *e);
 
+/*
+ * The immediate of an RMA write: which units of the pool the target is to make
+ * durable, each of unit bytes. Bit 31: an ACK is wanted; bits 30 to 20: number
+ * of units less one; bits 19 to 0: the first.
+ */
+#define WIRE_IMM_UNIT_MIN  64U
+#define WIRE_IMM_UNITS_MAX 2048U        /* in one immediate */
+#define WIRE_IMM_FIRST_MAX 0xfffffU     /* units of a pool, less one */
+#define WIRE_IMM_UNIT_MAX  (1ULL << 43) /* for pools below 2^63 bytes */
+
+struct wire_imm {
+	uint64_t off, len; /* within the pool */
+	bool answer;
+};
+
+/* Whether the initiator waits for an ACK: whoever does not gets none, whatever is named. */
+bool wire_imm_answered(uint32_t bits);
+
+/* The least power of two from WIRE_IMM_UNIT_MIN on that numbers all of the pool's units. */
+uint64_t wire_imm_unit(uint64_t pool_size);
+
+/* Whether unit may come from a peer: a power of two within bounds. */
+bool wire_imm_unit_valid(uint64_t unit);
+
+/* The longest range from off on that one immediate can name; 0 if none. */
+uint64_t wire_imm_reach(uint64_t unit, uint64_t off);
+
+/* All units that the range touches; len is 1 to wire_imm_reach(). */
+uint32_t wire_imm_encode(uint64_t unit, const struct wire_imm *imm);
+
+/*
+ * The bytes named, cut at the end of the pool; REPL_E_PROTOCOL if a unit lies
+ * outside of it.
+ */
+int wire_imm_decode(uint32_t bits, uint64_t unit, uint64_t pool_size, struct wire_imm *imm,
+		    struct err *e);
+
 /* Connect data: WIRE_HELLO_SIZE bytes. Decoding is 0, REPL_E_VERSION or REPL_E_PROTOCOL. */
 void wire_hello_encode(uint8_t *buf, const uint8_t token[WIRE_TOKEN_SIZE]);
 int wire_hello_decode(const uint8_t *buf, size_t len, uint8_t token[WIRE_TOKEN_SIZE]);

@@ -28,7 +28,7 @@ static const struct mode {
 	{"tokens", mode_tokens}, {"late", mode_late},       {"garbage", mode_garbage},
 	{"half", mode_half},     {"idle", mode_idle},       {"linger", mode_linger},
 	{"rma", mode_rma},       {"commits", mode_commits}, {"readonly", mode_readonly},
-	{"flood", mode_flood},   {"lanes", mode_lanes},
+	{"flood", mode_flood},   {"lanes", mode_lanes},     {"immediates", mode_immediates},
 };
 
 _Noreturn void
@@ -102,6 +102,7 @@ grant_parse(struct json_object *o, struct grant *g, struct err *e)
 	    control_get_u64(o, "port", 1, 65535, &port, e) ||
 	    control_get_u64(o, "depth", 1, 64, &depth, e) ||
 	    control_get_u64(o, "msg_size", 1, WIRE_MSG_SIZE_MAX, &msg_size, e) ||
+	    control_get_u64(o, "imm_unit", 64, INT64_MAX, &g->imm_unit, e) ||
 	    control_get_u64(o, "deadline_ms", 1, INT64_MAX, &g->deadline_ms, e) ||
 	    control_get_array(o, "lanes", HOSTILE_LANES_MAX, &tokens, e))
 		return e->code;
@@ -162,6 +163,9 @@ hostile_connect(const struct grant *g, const uint8_t *token, unsigned depth, siz
 	uint8_t hello[WIRE_HELLO_SIZE];
 
 	err_clear(e);
+	for (unsigned i = 0; i < g->lanes; i++)
+		if (memcmp(g->tokens[i], token, WIRE_TOKEN_SIZE) == 0)
+			p.lane = i + g->lane_lie;
 	wire_hello_encode(hello, token);
 	return fab_lane_connect(&p, hello, sizeof(hello), clock_deadline(HOSTILE_WAIT_MS), out, e);
 }
@@ -191,13 +195,30 @@ hostile_await(struct fab_lane *l, unsigned ms, struct fab_event *ev)
 }
 
 void
+hostile_await_ack(struct fab_lane *l, uint64_t seq, bool good, const char *what)
+{
+	struct wire_ack ack = {0};
+	struct fab_event ev;
+	struct err e;
+
+	err_clear(&e);
+	do
+		hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	while (ev.type == FAB_WRITTEN);
+	if (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, &ack, &e) ||
+	    (ack.status == 0) != good || ack.seq != seq)
+		hostile_fail("%s %llu: event %d %s, seq %llu, status %d", what,
+			     (unsigned long long)seq, ev.type, ev.type == FAB_CLOSED ? ev.text : "",
+			     (unsigned long long)ack.seq, ack.status);
+	fab_lane_repost(l, ev.slot);
+}
+
+void
 hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
 	       const void *data, uint32_t len)
 {
 	struct wire_entry entry = {.off = off, .len = len, .op = WIRE_OP_COPY};
 	struct wire_commit c;
-	struct fab_event ev;
-	struct wire_ack ack = {0};
 	struct err e;
 	uint8_t *buf = fab_lane_buf(l);
 
@@ -208,13 +229,7 @@ hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64
 	wire_commit_add(&c, &entry, data);
 	if (fab_lane_send(l, wire_commit_end(&c, seq, h->epoch), &e))
 		hostile_fail("good COMMIT: %s", e.text);
-	hostile_await(l, HOSTILE_WAIT_MS, &ev);
-	if (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, &ack, &e) || ack.status ||
-	    ack.seq != seq)
-		hostile_fail("good COMMIT %llu: event %d, seq %llu, status %d",
-			     (unsigned long long)seq, ev.type, (unsigned long long)ack.seq,
-			     ack.status);
-	fab_lane_repost(l, ev.slot);
+	hostile_await_ack(l, seq, true, "good COMMIT");
 }
 
 void

@@ -30,7 +30,8 @@ struct grant {
 	uint16_t port;
 	unsigned lanes, depth;
 	size_t msg_size;
-	uint64_t key, deadline_ms;
+	uint64_t key, deadline_ms, imm_unit;
+	unsigned lane_lie; /* added to the number that lanes give for their own */
 	uint8_t tokens[HOSTILE_LANES_MAX][WIRE_TOKEN_SIZE];
 };
 
@@ -51,6 +52,9 @@ int hostile_connect(const struct grant *g, const uint8_t *token, unsigned depth,
 
 /* The same by the book; must succeed. */
 struct fab_lane *hostile_lane(const struct grant *g, unsigned i);
+
+/* The ACK of seq with that status must be the next event. */
+void hostile_await_ack(struct fab_lane *l, uint64_t seq, bool good, const char *what);
 
 /* The next event; FAB_NONE if none comes within ms. */
 void hostile_await(struct fab_lane *l, unsigned ms, struct fab_event *ev);
@@ -79,5 +83,6 @@ void mode_rma(struct hostile *h);
 void mode_readonly(struct hostile *h);
 void mode_flood(struct hostile *h);
 void mode_lanes(struct hostile *h);
+void mode_immediates(struct hostile *h);
 
 #endif

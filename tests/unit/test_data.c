@@ -14,7 +14,8 @@
 
 #define POOL_SIZE    8192
 #define MSG_SIZE     4096
-#define MESSAGES_MAX 4
+#define MESSAGES_MAX 8
+#define ANSWER       0x80000000U
 
 /* ---- a pool that remembers what was done to it ---- */
 
@@ -82,8 +83,11 @@ struct fab_server {
 	uint8_t msg[MESSAGES_MAX][MSG_SIZE];
 	size_t len[MESSAGES_MAX];
 	unsigned lane[MESSAGES_MAX];
+	uint32_t imm[MESSAGES_MAX]; /* of a len of 0 */
+	unsigned dropped;           /* a bit a lane */
 	unsigned count, taken;
 	int status[MESSAGES_MAX]; /* by sequence, from 1 */
+	unsigned silent;          /* what is not answered but ends a lane */
 	_Atomic unsigned answered;
 };
 
@@ -116,6 +120,13 @@ fab_server_port(const struct fab_server *s)
 	return 1;
 }
 
+bool
+fab_server_immediates(const struct fab_server *s)
+{
+	(void)s;
+	return true;
+}
+
 void
 fab_server_close_port(struct fab_server *s)
 {
@@ -144,6 +155,11 @@ fab_server_poll(struct fab_server *s, struct fab_event *ev)
 		return;
 	ev->type = FAB_RECV;
 	ev->lane = s->lane[s->taken];
+	if (s->len[s->taken] == 0) {
+		ev->type = FAB_IMM;
+		ev->imm = s->imm[s->taken++];
+		return;
+	}
 	ev->slot = s->taken;
 	ev->data = s->msg[s->taken];
 	ev->len = s->len[s->taken++];
@@ -181,8 +197,9 @@ fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t l
 void
 fab_server_drop(struct fab_server *s, unsigned lane)
 {
-	(void)s;
-	(void)lane;
+	s->dropped |= 1U << lane;
+	/* Nothing more comes of it: the test waits for no answer. */
+	atomic_fetch_add(&s->answered, s->silent);
 }
 
 void
@@ -218,9 +235,16 @@ arrive(unsigned lane, uint64_t seq, const char *entries)
 	s->len[s->count++] = wire_commit_end(&c, seq, 7);
 }
 
+static void
+arrive_imm(unsigned lane, uint32_t bits)
+{
+	fabric.lane[fabric.count] = lane;
+	fabric.imm[fabric.count++] = bits;
+}
+
 /* Let the target take all that has arrived in one round. */
 static void
-serve(struct pmem_map *pool)
+serve_as(struct pmem_map *pool, bool write)
 {
 	struct data_params p = {.provider = "tcp",
 				.address = "127.0.0.1",
@@ -228,7 +252,7 @@ serve(struct pmem_map *pool)
 				.depth = 4,
 				.msg_size = MSG_SIZE,
 				.map = pool,
-				.write = true,
+				.write = write,
 				.epoch = 7,
 				.join_ms = 60000};
 	struct data *d;
@@ -237,6 +261,12 @@ serve(struct pmem_map *pool)
 	while (atomic_load(&fabric.answered) < fabric.count)
 		(void)sched_yield();
 	data_free(d);
+}
+
+static void
+serve(struct pmem_map *pool)
+{
+	serve_as(pool, true);
 }
 
 static void
@@ -306,6 +336,113 @@ failed_flush_holds_all_that_follows(void **state)
 	assert_int_equal(fabric.status[1], REPL_E_IO);
 }
 
+static void
+immediates_share_the_flush_of_a_round(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive_imm(0, ANSWER);
+	arrive(0, 2, "a");
+	arrive_imm(0, ANSWER | 1);
+	arrive(1, 1, "x");
+	serve(&pool);
+	assert_string_equal(pool.log, "ax|");
+	assert_int_equal(fabric.status[2], 0);
+	assert_int_equal(fabric.dropped, 0);
+}
+
+static void
+immediate_waits_behind_a_barrier(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a-");
+	arrive_imm(0, ANSWER);
+	serve(&pool);
+	/* Its flush is one of its own. */
+	assert_string_equal(pool.log, "a||");
+}
+
+static void
+immediate_after_a_failed_flush_is_refused(void **state)
+{
+	struct pmem_map pool = {.log = "", .persist_rc = REPL_E_IO};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a-");
+	arrive_imm(0, ANSWER);
+	serve(&pool);
+	assert_string_equal(pool.log, "a|");
+	assert_int_equal(fabric.status[1], REPL_E_IO);
+}
+
+static void
+more_immediates_than_the_depth_end_the_lane(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	for (unsigned i = 0; i < 5; i++)
+		arrive_imm(1, ANSWER | i);
+	arrive(0, 1, "a");
+	serve(&pool);
+	assert_int_equal(fabric.dropped, 2);
+	assert_int_equal(fabric.status[4], REPL_E_PROTOCOL);
+	assert_string_equal(pool.log, "a|");
+}
+
+static void
+sequences_without_a_gap_are_asked_for(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive_imm(0, ANSWER);
+	arrive(0, 1, "a");
+	serve(&pool);
+	assert_int_equal(fabric.dropped, 1);
+	assert_string_equal(pool.log, "|");
+}
+
+static void
+immediate_to_a_pool_opened_for_reading_ends_the_lane(void **state)
+{
+	static const uint32_t bits[] = {0, ANSWER};
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct pmem_map pool = {.log = ""};
+
+		memset(&fabric, 0, sizeof(fabric));
+		arrive_imm(0, bits[i]);
+		serve_as(&pool, false);
+		assert_int_equal(fabric.dropped, 1);
+		assert_int_equal(fabric.status[0], REPL_E_REFUSED);
+		assert_string_equal(pool.log, "");
+	}
+}
+
+static void
+immediate_of_an_unknown_lane_ends_all(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	fabric.silent = 1;
+	arrive_imm(2, ANSWER);
+	serve(&pool);
+	assert_int_equal(fabric.dropped, 3);
+	assert_string_equal(pool.log, "");
+}
+
 int
 main(void)
 {
@@ -315,6 +452,13 @@ main(void)
 		cmocka_unit_test(barrier_at_the_start_holds_its_commit),
 		cmocka_unit_test(barrier_holds_no_other_lane),
 		cmocka_unit_test(failed_flush_holds_all_that_follows),
+		cmocka_unit_test(immediates_share_the_flush_of_a_round),
+		cmocka_unit_test(immediate_waits_behind_a_barrier),
+		cmocka_unit_test(immediate_after_a_failed_flush_is_refused),
+		cmocka_unit_test(more_immediates_than_the_depth_end_the_lane),
+		cmocka_unit_test(sequences_without_a_gap_are_asked_for),
+		cmocka_unit_test(immediate_to_a_pool_opened_for_reading_ends_the_lane),
+		cmocka_unit_test(immediate_of_an_unknown_lane_ends_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
