@@ -44,6 +44,16 @@ static const struct power_area power_areas[POWER_KINDS] = {
 	[POWER_LARGE_PAIR_B] = {1900 << 10, 16, 24},
 };
 
+static const char *const power_kind_names[POWER_KINDS] = {
+	[POWER_SMALL] = "small slot",
+	[POWER_ATOMIC] = "atomic slot",
+	[POWER_LARGE] = "large slot",
+	[POWER_PAIR_A] = "pair's a",
+	[POWER_PAIR_B] = "pair's b",
+	[POWER_LARGE_PAIR_A] = "large pair's a",
+	[POWER_LARGE_PAIR_B] = "large pair's b",
+};
+
 /* One entry of the journal: the update seq of a slot was begun, or acknowledged. */
 struct power_entry {
 	uint8_t lane, kind, acked, zero;

@@ -4,9 +4,10 @@
  *
  * usage: power_check JOURNAL IMAGE
  *
- * Of a slot whose update n was acknowledged and whose n+1 was begun, each byte
- * is that of n or of n+1; if none was begun after n, all are of n. Eight atomic
- * bytes are of one of the two. Of a pair no byte of b is there without all of a.
+ * A loss is told with its slot, the first byte that is not right, and the update
+ * which that byte is of. Of a slot whose update n was acknowledged and whose n+1 was begun, each
+ * byte is that of n or of n+1; if none was begun after n, all are of n. Eight atomic bytes are of
+ * one of the two. Of a pair no byte of b is there without all of a.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -29,14 +30,41 @@ static struct slot slots[POWER_LANES][POWER_KINDS][SLOTS_MAX];
 static const uint8_t *image;
 static unsigned losses, acked_count, begun_count;
 
+/* The newest update that the byte may be of, with the rest of its word; or -1. */
+static long
+update_of(uint64_t slot_off, uint32_t size, uint32_t at, uint32_t newest)
+{
+	uint32_t first = at / 8 * 8;
+	uint32_t end = first + 8 < size ? first + 8 : size;
+
+	for (long seq = (long)newest; seq >= 0; seq--) {
+		uint32_t i = first;
+
+		while (i < end && image[slot_off + i] == power_byte(slot_off, (uint32_t)seq, i))
+			i++;
+		if (i == end)
+			return seq;
+	}
+	return -1;
+}
+
 static void
-report(unsigned lane, unsigned kind, uint32_t slot, const char *what)
+report(unsigned lane, unsigned kind, uint32_t slot, uint32_t byte, const char *what)
 {
 	const struct slot *s = &slots[lane][kind][slot];
+	uint64_t off = power_slot_off(lane, kind, slot);
+	long seq;
 
-	if (losses++ < LOSSES_MAX)
-		(void)printf("lane %u kind %u slot %u (acknowledged %u, begun %u): %s\n", lane,
-			     kind, slot, s->acked, s->begun, what);
+	if (losses++ >= LOSSES_MAX)
+		return;
+	seq = update_of(off, power_areas[kind].slot_size, byte, s->begun);
+	(void)printf("lane %u, %s %u at %llu (acknowledged %u, begun %u): %s: ", lane,
+		     power_kind_names[kind], slot, (unsigned long long)off, s->acked, s->begun,
+		     what);
+	if (seq >= 0)
+		(void)printf("byte %u is of update %ld\n", byte, seq);
+	else
+		(void)printf("byte %u is of no update\n", byte);
 }
 
 static bool
@@ -78,48 +106,46 @@ journal_read(const char *path)
 	return rc;
 }
 
+/* The first byte that is of neither update; the slot's size if there is none. */
+static uint32_t
+slot_differs(unsigned lane, unsigned kind, uint32_t slot, uint32_t seq, uint32_t or_seq)
+{
+	uint64_t off = power_slot_off(lane, kind, slot);
+	uint32_t i;
+
+	for (i = 0; i < power_areas[kind].slot_size; i++)
+		if (image[off + i] != power_byte(off, seq, i) &&
+		    image[off + i] != power_byte(off, or_seq, i))
+			break;
+	return i;
+}
+
 /* All bytes are those of update seq. */
 static bool
 slot_is(unsigned lane, unsigned kind, uint32_t slot, uint32_t seq)
 {
-	uint64_t off = power_slot_off(lane, kind, slot);
-
-	for (uint32_t i = 0; i < power_areas[kind].slot_size; i++)
-		if (image[off + i] != power_byte(off, seq, i))
-			return false;
-	return true;
-}
-
-static bool
-slot_is_mixed(unsigned lane, unsigned kind, uint32_t slot)
-{
-	const struct slot *s = &slots[lane][kind][slot];
-	uint64_t off = power_slot_off(lane, kind, slot);
-
-	for (uint32_t i = 0; i < power_areas[kind].slot_size; i++)
-		if (image[off + i] != power_byte(off, s->acked, i) &&
-		    image[off + i] != power_byte(off, s->begun, i))
-			return false;
-	return true;
+	return slot_differs(lane, kind, slot, seq, seq) == power_areas[kind].slot_size;
 }
 
 static void
 slot_check(unsigned lane, unsigned kind, uint32_t slot)
 {
 	const struct slot *s = &slots[lane][kind][slot];
+	uint32_t at = slot_differs(lane, kind, slot, s->acked, s->begun);
 
-	if (!slot_is_mixed(lane, kind, slot))
-		report(lane, kind, slot, "an acknowledged update is lost");
+	if (at < power_areas[kind].slot_size)
+		report(lane, kind, slot, at, "an acknowledged update is lost");
 	else if (kind == POWER_ATOMIC && !slot_is(lane, kind, slot, s->acked) &&
 		 !slot_is(lane, kind, slot, s->begun))
-		report(lane, kind, slot, "eight atomic bytes are torn");
+		report(lane, kind, slot, 0, "eight atomic bytes are torn");
 }
 
 static void
 pair_check(unsigned lane, unsigned kind_a, uint32_t slot)
 {
 	if (!slot_is(lane, kind_a + 1, slot, 0) && !slot_is(lane, kind_a, slot, 1))
-		report(lane, kind_a + 1, slot, "b is there without a");
+		report(lane, kind_a, slot, slot_differs(lane, kind_a, slot, 1, 1),
+		       "b is there without a");
 }
 
 static const uint8_t *

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The media variant of pmem.h: the pool is the cache, PATH.media the media.
+ * The media variant of pmem.h: the pool is what everybody sees, the media are
+ * what a power cut leaves of it, see media_survival.h.
  *
  * The mapping is the pool file's, so that a killed process loses nothing of
- * it, as a killed process never does. What pmem_map_persist() was given, and
- * only that, is also copied to the image PATH.media, which begins as a copy of
- * the pool. A power cut is: kill, put the image in the pool's place, start
- * again.
+ * it, as a killed process never does. A power cut is: kill, media_cut, start again.
+ * For that there is kept beside the pool either PATH.media, an image that begins
+ * as a copy of the pool and gets only what pmem_map_persist() was given, or
+ * PATH.dirty, the record of what the CPU has stored and not flushed.
  *
+ *   REPL_MEDIA_DOMAIN=dmp|mhp|wsp and REPL_MEDIA_DDIO=on|off   the machine; the
+ *       first ones by default.
  *   REPL_MEDIA_GRANULARITY=byte|cache_line|page   what the mapping says it has;
- *       page by default. Persisting rounds to 4096 bytes for page, else to 64.
- *   REPL_MEDIA_EVICT=SEED   lines (pages) of a copy also reach the image at
- *       random and at once, as caches write back when they please, and ranges that
- *       are persisted together do so in any order and take their time: what relies
- *       on unflushed bytes being absent, or on an order that nobody asked for, is
- *       found out.
+ *       page by default. Persisting rounds to 4096 bytes for page, else to 64. With
+ *       page only the flushed survives, in all domains.
+ *   REPL_MEDIA_EVICT=SEED   lines (pages) also reach the media at random and at
+ *       once, as caches write back when they please: of a copy, and of what lies
+ *       near a range that is persisted. Ranges that are persisted together are so
+ *       in any order and take their time: what relies on unflushed bytes being
+ *       absent, or on an order that nobody asked for, is found out.
  *   REPL_MEDIA_DROP=N       every N-th range is forgotten instead of persisted:
  *       shows that a test would notice a flush that is missing.
  */
@@ -29,46 +33,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MEDIA_LINE   64U
-#define MEDIA_PAGE   4096U
+#include "media_survival.h"
+
 #define MEDIA_CHUNK  (1U << 20)
+#define EVICT_NEAR   (128U << 10)
 #define EVICT_ONE_IN 4U
 #define EVICT_NAP_US 500U
 
 struct pmem_map {
 	uint8_t *addr;
 	size_t size;
-	enum profile_granularity granularity;
-	int image; /* -1 in a read-only mapping */
+	struct media_settings set;
+	bool write;
+	int image;                 /* or -1 */
+	struct media_dirty *dirty; /* or NULL */
 	bool evict;
 	uint64_t random; /* state of the generator, never 0 */
 	uint64_t drop;   /* every how many ranges one is dropped, 0: never */
 	uint64_t ranges; /* persisted or dropped so far */
 	char *path;      /* of the image */
 };
-
-static int
-media_granularity(enum profile_granularity *g, struct err *e)
-{
-	static const char *const names[] = {
-		[PROFILE_GRAN_BYTE] = "byte",
-		[PROFILE_GRAN_CACHE_LINE] = "cache_line",
-		[PROFILE_GRAN_PAGE] = "page",
-	};
-	const char *text = getenv("REPL_MEDIA_GRANULARITY");
-
-	*g = PROFILE_GRAN_PAGE;
-	if (!text)
-		return REPL_OK;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*g = (enum profile_granularity)i;
-			return REPL_OK;
-		}
-	}
-	return err_set(e, REPL_E_CONFIG,
-		       "REPL_MEDIA_GRANULARITY is '%s': use byte, cache_line or page", text);
-}
 
 static void
 media_seed(struct pmem_map *m)
@@ -117,7 +101,7 @@ media_write(const struct pmem_map *m, uint64_t off, uint64_t len, struct err *e)
 static uint64_t
 media_unit(const struct pmem_map *m)
 {
-	return m->granularity == PROFILE_GRAN_PAGE ? MEDIA_PAGE : MEDIA_LINE;
+	return m->set.granularity == PROFILE_GRAN_PAGE ? MEDIA_PAGE : MEDIA_LINE;
 }
 
 /* The range rounded to whole units, cut by the end of the pool. */
@@ -133,12 +117,28 @@ media_write_units(const struct pmem_map *m, uint64_t off, uint64_t len, struct e
 	return media_write(m, first, end - first, e);
 }
 
+/* The range reaches the media. */
+static int
+media_reach(struct pmem_map *m, uint64_t off, uint64_t len, struct err *e)
+{
+	if (m->dirty)
+		media_dirty_clean(m->dirty, off, len);
+	return m->image < 0 ? REPL_OK : media_write_units(m, off, len, e);
+}
+
 static void
 media_evict(struct pmem_map *m, uint64_t off, uint64_t len)
 {
-	if (!m->evict || m->image < 0 || len == 0 || media_random(m) % EVICT_ONE_IN != 0)
+	if (!m->evict || len == 0 || media_random(m) % EVICT_ONE_IN != 0)
 		return;
-	(void)media_write_units(m, off + media_random(m) % len, 1, NULL);
+	(void)media_reach(m, off + media_random(m) % len, 1, NULL);
+}
+
+/* Also what no store of ours has brought: RMA, in parts. */
+static void
+media_evict_near(struct pmem_map *m, uint64_t off)
+{
+	media_evict(m, off, m->size - off < EVICT_NEAR ? m->size - off : EVICT_NEAR);
 }
 
 static bool
@@ -212,7 +212,23 @@ media_map(struct pmem_map *m, int fd, const char *path, size_t size, bool write,
 		return err_errno(e, err_from_errno(errno), errno, "map %s", path);
 	m->addr = addr;
 	m->size = size;
+	m->write = write;
 	return REPL_OK;
+}
+
+/* What lies beside the pool, as the configuration wants it. */
+static int
+media_keep(struct pmem_map *m, struct err *e)
+{
+	char record[4096];
+
+	if (m->set.survival == MEDIA_FLUSHED)
+		return media_open(m, e);
+	if (m->set.survival == MEDIA_ALL)
+		return REPL_OK;
+	(void)snprintf(record, sizeof(record), "%.*s.dirty",
+		       (int)(strlen(m->path) - strlen(".media")), m->path);
+	return media_dirty_open(record, m->size, &m->dirty, e);
 }
 
 int
@@ -233,11 +249,11 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 		rc = err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
 		goto out;
 	}
-	rc = media_granularity(&m->granularity, e);
+	rc = media_settings_read(&m->set, e);
 	if (rc == REPL_OK)
 		rc = media_map(m, fd, path, size, write, e);
 	if (rc == REPL_OK && write)
-		rc = media_open(m, e);
+		rc = media_keep(m, e);
 out:
 	if (rc != REPL_OK) {
 		pmem_map_free(m);
@@ -256,6 +272,7 @@ pmem_map_free(struct pmem_map *m)
 		(void)munmap(m->addr, m->size);
 	if (m->image >= 0)
 		(void)close(m->image);
+	media_dirty_free(m->dirty);
 	free(m->path);
 	free(m);
 }
@@ -275,7 +292,7 @@ pmem_map_size(const struct pmem_map *m)
 enum profile_granularity
 pmem_map_granularity(const struct pmem_map *m)
 {
-	return m->granularity;
+	return m->set.granularity;
 }
 
 /* Any order and some time between: whoever cuts the power then sees a part of them. */
@@ -307,7 +324,7 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 {
 	int rc = REPL_OK;
 
-	if (count > 0 && m->image < 0)
+	if (count > 0 && !m->write)
 		return err_set(e, REPL_E_INVAL, "%s: mapped for reading", m->path);
 	if (m->evict)
 		media_shuffle(m, r, count);
@@ -316,7 +333,8 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 			media_nap(m);
 		if (m->drop && ++m->ranges % m->drop == 0)
 			continue;
-		rc = media_write_units(m, r[i].off, r[i].len, e);
+		rc = media_reach(m, r[i].off, r[i].len, e);
+		media_evict_near(m, r[i].off);
 	}
 	return rc;
 }
@@ -324,6 +342,8 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 void
 pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
+	if (m->dirty)
+		media_dirty_store(m->dirty, m->addr, off, src, len);
 	memcpy(m->addr + off, src, len);
 	media_evict(m, off, len);
 }
@@ -334,6 +354,8 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 	uint64_t v;
 
 	memcpy(&v, src, sizeof(v));
+	if (m->dirty)
+		media_dirty_store(m->dirty, m->addr, off, src, sizeof(v));
 	__atomic_store_n((uint64_t *)(void *)(m->addr + off), v, __ATOMIC_RELEASE);
 	media_evict(m, off, sizeof(v));
 }
@@ -341,7 +363,7 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 bool
 pmem_map_groups(const struct pmem_map *m)
 {
-	return m->granularity == PROFILE_GRAN_PAGE;
+	return m->set.granularity == PROFILE_GRAN_PAGE;
 }
 
 void

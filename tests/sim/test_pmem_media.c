@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What was not flushed is absent from the media image, what was flushed is there. */
+/* Of what was stored a power cut leaves what the configuration says, and nothing else. */
 #include "unit.h"
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "media_survival.h"
 #include "pmem.h"
 
 #define POOL_SIZE 32768U
@@ -15,6 +16,7 @@
 struct media {
 	char path[64];
 	char image[80];
+	char record[80];
 	int fd;
 	struct pmem_map *map;
 };
@@ -45,6 +47,7 @@ setup(void **state)
 	m->fd = mkstemp(m->path);
 	assert_true(m->fd >= 0);
 	(void)snprintf(m->image, sizeof(m->image), "%s.media", m->path);
+	(void)snprintf(m->record, sizeof(m->record), "%s.dirty", m->path);
 	assert_int_equal(ftruncate(m->fd, POOL_SIZE), 0);
 	assert_int_equal(pwrite(m->fd, "old", 3, 20000), 3);
 	*state = m;
@@ -60,6 +63,7 @@ teardown(void **state)
 	(void)close(m->fd);
 	(void)unlink(m->path);
 	(void)unlink(m->image);
+	(void)unlink(m->record);
 	free(m);
 	return 0;
 }
@@ -174,6 +178,141 @@ eviction_writes_some_lines_early(void **state)
 	assert_in_range(early, 256 / 8, 256 / 2);
 }
 
+/* ---- the cut ---- */
+
+static void
+media_machine(struct media *m, const char *domain, const char *ddio, bool evict)
+{
+	assert_int_equal(setenv("REPL_MEDIA_DOMAIN", domain, 1), 0);
+	assert_int_equal(setenv("REPL_MEDIA_DDIO", ddio, 1), 0);
+	media_map(m, "cache_line", evict ? "7" : NULL);
+}
+
+static void
+media_power_cut(struct media *m, uint64_t keep)
+{
+	struct err e;
+
+	pmem_map_free(m->map);
+	m->map = NULL;
+	assert_int_equal(setenv("REPL_MEDIA_GRANULARITY", "cache_line", 1), 0);
+	if (media_cut(m->path, keep, &e) != REPL_OK)
+		fail_msg("%s", e.text);
+	assert_int_not_equal(access(m->image, F_OK), 0);
+	assert_int_not_equal(access(m->record, F_OK), 0);
+	(void)unsetenv("REPL_MEDIA_GRANULARITY");
+	(void)unsetenv("REPL_MEDIA_DOMAIN");
+	(void)unsetenv("REPL_MEDIA_DDIO");
+}
+
+/* The pool's byte: after a cut that of the media. */
+static char
+pool_byte(const struct media *m, off_t off)
+{
+	char c = '?';
+
+	assert_int_equal(pread(m->fd, &c, 1, off), 1);
+	return c;
+}
+
+/* As the NIC does it: past pmem.h. */
+static void
+nic_store(struct media *m, uint64_t off, char c)
+{
+	((volatile char *)pmem_map_addr(m->map))[off] = c;
+}
+
+static void
+each_domain_keeps_its_own(void **state)
+{
+	static const struct {
+		const char *domain, *ddio;
+		char cpu, nic;
+	} rows[] = {
+		{"dmp", "on", 0, 0},      {"dmp", "off", 0, 'n'},  {"mhp", "on", 'c', 'n'},
+		{"mhp", "off", 'c', 'n'}, {"wsp", "on", 'c', 'n'}, {"wsp", "off", 'c', 'n'},
+	};
+	struct media *m = *state;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(ftruncate(m->fd, 0), 0);
+		assert_int_equal(ftruncate(m->fd, POOL_SIZE), 0);
+		media_machine(m, rows[i].domain, rows[i].ddio, false);
+		pmem_map_copy(m->map, 100, "c", 1);
+		nic_store(m, 1000, 'n');
+		pmem_map_copy(m->map, 5000, "f", 1);
+		nic_store(m, 5100, 'f');
+		media_persist(m, 5000, 1);
+		media_persist(m, 5100, 1);
+		assert_int_equal(pool_byte(m, 100), 'c');
+		media_power_cut(m, 0);
+		assert_int_equal(pool_byte(m, 100), rows[i].cpu);
+		assert_int_equal(pool_byte(m, 1000), rows[i].nic);
+		assert_int_equal(pool_byte(m, 5000), 'f');
+		assert_int_equal(pool_byte(m, 5100), 'f');
+	}
+}
+
+/* Without DDIO: what the CPU had there goes back to what it was, the NIC's bytes stay. */
+static void
+nic_overwrites_what_is_dirty(void **state)
+{
+	struct media *m = *state;
+	uint64_t word;
+
+	media_machine(m, "dmp", "off", false);
+	nic_store(m, 64, 'a');
+	pmem_map_copy(m->map, 64, "bb", 2);
+	nic_store(m, 65, 'n');
+	pmem_map_copy(m->map, 200, "x", 1);
+	media_persist(m, 200, 1);
+	pmem_map_copy(m->map, 200, "y", 1);
+	pmem_map_copy(m->map, 200, "z", 1);
+	memset(&word, 'w', sizeof(word));
+	pmem_map_store8(m->map, 4088, &word);
+	pmem_map_copy(m->map, 4096 - 128 - 1, "123", 3); /* two lines, one flushed */
+	media_persist(m, 4096 - 128, 1);
+	media_power_cut(m, 0);
+	assert_int_equal(pool_byte(m, 64), 'a');
+	assert_int_equal(pool_byte(m, 65), 'n');
+	assert_int_equal(pool_byte(m, 200), 'x');
+	assert_int_equal(pool_byte(m, 4088), 0);
+	assert_int_equal(pool_byte(m, 4096 - 128 - 1), 0);
+	assert_int_equal(pool_byte(m, 4096 - 128), '2');
+	assert_int_equal(pool_byte(m, 4096 - 128 + 1), '3');
+}
+
+static void
+eviction_saves_some_of_the_dirty(void **state)
+{
+	struct media *m = *state;
+	unsigned kept = 0;
+
+	media_machine(m, "dmp", "off", true);
+	for (unsigned i = 0; i < 256; i++)
+		pmem_map_copy(m->map, i * 64U, "x", 1);
+	media_power_cut(m, 0);
+	for (unsigned i = 0; i < 256; i++)
+		kept += pool_byte(m, (off_t)i * 64) == 'x';
+	assert_in_range(kept, 256 / 8, 256 / 2);
+}
+
+/* The slots of a sidecar do not go by the mapping. */
+static void
+cut_keeps_the_beginning(void **state)
+{
+	static const char *const ddios[] = {"on", "off"};
+	struct media *m = *state;
+
+	for (size_t i = 0; i < 2; i++) {
+		media_machine(m, "dmp", ddios[i], false);
+		pmem_map_copy(m->map, 8191, "ab", 2);
+		media_power_cut(m, 8192);
+		assert_int_equal(pool_byte(m, 8191), 'a');
+		assert_int_equal(pool_byte(m, 8192), 0);
+	}
+}
+
 static void
 bad_settings_are_refused(void **state)
 {
@@ -185,6 +324,10 @@ bad_settings_are_refused(void **state)
 	assert_int_equal(pmem_map_new(m->fd, m->path, POOL_SIZE, true, &map, &e), REPL_E_CONFIG);
 	assert_non_null(strstr(e.text, "'sector'"));
 	(void)unsetenv("REPL_MEDIA_GRANULARITY");
+	assert_int_equal(setenv("REPL_MEDIA_DOMAIN", "adr", 1), 0);
+	assert_int_equal(pmem_map_new(m->fd, m->path, POOL_SIZE, true, &map, &e), REPL_E_CONFIG);
+	assert_non_null(strstr(e.text, "dmp, mhp, wsp"));
+	(void)unsetenv("REPL_MEDIA_DOMAIN");
 	media_map(m, NULL, NULL);
 	assert_int_equal(truncate(m->image, 4096), 0);
 	assert_int_equal(pmem_map_new(m->fd, m->path, POOL_SIZE, true, &map, &e), REPL_E_CORRUPT);
@@ -202,6 +345,10 @@ main(void)
 		MEDIA_TEST(only_synced_pages_reach_the_image),
 		MEDIA_TEST(image_outlives_the_mapping),
 		MEDIA_TEST(eviction_writes_some_lines_early),
+		MEDIA_TEST(each_domain_keeps_its_own),
+		MEDIA_TEST(nic_overwrites_what_is_dirty),
+		MEDIA_TEST(eviction_saves_some_of_the_dirty),
+		MEDIA_TEST(cut_keeps_the_beginning),
 		MEDIA_TEST(bad_settings_are_refused),
 	};
 
