@@ -43,6 +43,34 @@ print_generation(struct json_object *info)
 			  json_object_get_string(json_object_array_get_idx(history, i)));
 }
 
+/* The header that PMDK's tools would show, where it is a pool of PMDK's. */
+static void
+print_pmdk(struct json_object *info)
+{
+	struct json_object *p = NULL;
+	char created[OUT_NUMBER_MAX];
+
+	if (!json_object_object_get_ex(info, "pmdk", &p) ||
+	    !json_object_is_type(p, json_type_object))
+		return;
+	out_time(out_member_u64(p, "created"), created);
+	out_field("pmdk pool", "%s, version %" PRIu64 "%s%s", out_member(p, "type"),
+		  out_member_u64(p, "major"), out_member(p, "layout")[0] ? ", layout " : "",
+		  out_member(p, "layout"));
+	out_field("features",
+		  "incompat 0x%" PRIx64 " [%s], compat 0x%" PRIx64 ", ro_compat 0x%" PRIx64,
+		  out_member_u64(p, "incompat"), out_member(p, "features"),
+		  out_member_u64(p, "compat"), out_member_u64(p, "ro_compat"));
+	out_field("pool set uuid", "%s", out_member(p, "set_uuid"));
+	out_field("part uuid", "%s (previous %s, next %s)", out_member(p, "uuid"),
+		  out_member(p, "prev_part"), out_member(p, "next_part"));
+	out_field("replica uuids", "previous %s, next %s", out_member(p, "prev_replica"),
+		  out_member(p, "next_replica"));
+	out_field("pmdk created", "%s", created);
+	out_field("last shutdown", "%s", out_member(p, "shutdown"));
+	out_field("checksum", "%s", out_member(p, "checksum"));
+}
+
 static void
 print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 {
@@ -63,6 +91,7 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 	out_field("uuid", "%s", out_member(info, "uuid"));
 	print_generation(info);
 	out_field("metadata", "%s", out_member(info, "sidecar"));
+	print_pmdk(info);
 }
 
 int

@@ -6,16 +6,22 @@
  * durable. The record beside the file comes last: it never speaks of data
  * that are not there.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "interrupt.h"
 #include "local.h"
 #include "out.h"
+#include "pmdk.h"
 #include "progress.h"
 #include "restoring.h"
 
@@ -26,6 +32,7 @@ struct restore {
 	struct sidecar meta;
 	struct transfer_progress sum;
 	uint64_t ns;
+	bool shutdown_reset; /* the file differs from the replica by that */
 	char *quoted_file, *quoted_target;
 };
 
@@ -132,6 +139,60 @@ restore_pull(struct restore *r)
 }
 
 /*
+ * Whether PMDK would take the shutdown state, which speaks of the device that
+ * the initiator had, for a failure of the one under fd.
+ */
+static bool
+shutdown_is_foreign(const struct pmdk_header *h, int fd)
+{
+	struct statx st;
+
+	if (!h->checksum_ok)
+		return false; /* PMDK says what is wrong with it */
+	if (h->shutdown == PMDK_SHUTDOWN_BOUND)
+		return true;
+	if (h->shutdown != PMDK_SHUTDOWN_OPEN)
+		return false;
+	/* Named no device: strange only to one that counts unsafe shutdowns. */
+	return statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 && (st.stx_attributes & STATX_ATTR_DAX);
+}
+
+/*
+ * Everything in a replica is durable, whatever its program's device thinks of
+ * its own caches: a pool of PMDK's may be opened wherever it is restored to.
+ */
+static int
+restore_pmdk(struct restore *r)
+{
+	uint8_t header[PMDK_HEADER_SIZE];
+	struct pmdk_header h;
+
+	if (r->meta.pool_size < sizeof(header) ||
+	    pread(r->temp.fd, header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
+	    !pmdk_parse(header, sizeof(header), &h) || !shutdown_is_foreign(&h, r->temp.fd))
+		return 0;
+	pmdk_shutdown_reset(header);
+	if (pwrite(r->temp.fd, header, sizeof(header), 0) != (ssize_t)sizeof(header))
+		return err_errno(&r->c->err, REPL_E_IO, errno, "writing %s", r->temp.path);
+	r->shutdown_reset = true;
+	return 0;
+}
+
+/* A file that differs from its replica is ahead of it. */
+static int
+restore_advance(struct restore *r, struct generation *g)
+{
+	struct gen_id id;
+
+	if (!r->shutdown_reset)
+		return 0;
+	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
+		return err_errno(&r->c->err, REPL_E_FAILED, errno, "getrandom");
+	gen_advance(g, &id);
+	return 0;
+}
+
+/*
  * What the file is from now on. Of a copy that was cut off nobody knows a
  * generation: without a record it has to be compared before it counts.
  */
@@ -152,7 +213,9 @@ restore_record(struct restore *r)
 		l.meta.generation = r->meta.generation;
 		l.meta.state = SIDECAR_UP_TO_DATE;
 		l.meta.created_s = (uint64_t)time(NULL);
-		rc = local_store(&l, &r->c->err);
+		rc = restore_advance(r, &l.meta.generation);
+		if (!rc)
+			rc = local_store(&l, &r->c->err);
 	}
 	local_fini(&l);
 	return rc;
@@ -173,7 +236,9 @@ restore_copy(struct restore *r)
 		return err_prefix(&c->err, "restore of %s not finished, %s is kept", r->temp.file,
 				  r->temp.path);
 	}
-	rc = restoring_finish(&r->temp, &c->err);
+	rc = restore_pmdk(r);
+	if (!rc)
+		rc = restoring_finish(&r->temp, &c->err);
 	return rc ? rc : restore_record(r);
 }
 
@@ -194,6 +259,9 @@ restore_print(const struct restore *r)
 	else
 		(void)printf("%s is restored: moved %s of %s in %s (%s/s)\n", r->temp.file, moved,
 			     size, duration, rate);
+	if (r->shutdown_reset)
+		(void)printf("its PMDK shutdown state, which spoke of another device, is reset, "
+			     "and the checksum of its header is made anew\n");
 }
 
 static void
@@ -213,6 +281,7 @@ restore_report(struct restore *r)
 	out_add_u64(answer, "duration_ms", r->ns / 1000000);
 	out_add_bool(answer, "dry_run", c->options.dry_run);
 	out_add_bool(answer, "replaced", r->temp.replaces && !c->options.dry_run);
+	out_add_bool(answer, "shutdown_state_reset", r->shutdown_reset);
 	out_add_text(answer, "state", sidecar_state_name(r->meta.state));
 	out_add_text(answer, "generation", id);
 	ctl_answer(c, answer);

@@ -117,6 +117,38 @@ describe_profile(const struct profile *p)
 }
 
 struct json_object *
+describe_pmdk(const struct pmdk_header *h)
+{
+	static const char *const names[PMDK_UUID_COUNT] = {
+		[PMDK_UUID_SET] = "set_uuid",
+		[PMDK_UUID_PART] = "uuid",
+		[PMDK_UUID_PREV_PART] = "prev_part",
+		[PMDK_UUID_NEXT_PART] = "next_part",
+		[PMDK_UUID_PREV_REPLICA] = "prev_replica",
+		[PMDK_UUID_NEXT_REPLICA] = "next_replica",
+	};
+	struct json_object *o = json_object_new_object();
+	char text[PMDK_UUID_TEXT], features[128];
+
+	describe_add_text(o, "type", h->type);
+	describe_add_text(o, "layout", h->layout);
+	describe_add_u64(o, "major", h->major);
+	describe_add_u64(o, "compat", h->compat);
+	describe_add_u64(o, "incompat", h->incompat);
+	describe_add_u64(o, "ro_compat", h->ro_compat);
+	pmdk_incompat_format(h->incompat, features, sizeof(features));
+	describe_add_text(o, "features", features);
+	for (int i = 0; i < PMDK_UUID_COUNT; i++) {
+		pmdk_uuid_format(h->uuid[i], text);
+		describe_add_text(o, names[i], text);
+	}
+	describe_add_u64(o, "created", h->created_s);
+	describe_add_text(o, "shutdown", pmdk_shutdown_name(h->shutdown));
+	describe_add_text(o, "checksum", h->checksum_ok ? "ok" : "damaged");
+	return o;
+}
+
+struct json_object *
 describe_facts(const struct probe *p)
 {
 	struct json_object *list = json_object_new_array();

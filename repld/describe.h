@@ -11,6 +11,7 @@
 
 #include <json-c/json.h>
 
+#include "pmdk.h"
 #include "pool.h"
 #include "probe.h"
 
@@ -26,6 +27,7 @@ void describe_add_text(struct json_object *o, const char *name, const char *valu
  */
 struct json_object *describe_pool(const struct pool_info *info, const struct profile *profile);
 struct json_object *describe_profile(const struct profile *p);
+struct json_object *describe_pmdk(const struct pmdk_header *h);
 struct json_object *describe_facts(const struct probe *p);
 
 #endif

@@ -116,6 +116,21 @@ info_new(const struct state *s, const struct pool_info *info)
 	return describe_pool(info, open ? &s->probe.profile : NULL);
 }
 
+/* What PMDK keeps at the beginning of its pools; nothing of a pool that is none of its. */
+static void
+add_pmdk(struct state *s, const char *name, struct json_object *result)
+{
+	uint8_t head[PMDK_HEAD_SIZE];
+	struct pmdk_header h;
+	struct err e;
+	size_t len;
+
+	err_clear(&e);
+	if (pool_head(s->store, name, head, sizeof(head), &len, &e) == 0 &&
+	    pmdk_parse(head, len, &h))
+		describe_add(result, "pmdk", describe_pmdk(&h));
+}
+
 int
 handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
 {
@@ -128,6 +143,7 @@ handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
 	if (pool_info(s->store, name, &info, &r->err))
 		return r->err.code;
 	r->result = info_new(s, &info);
+	add_pmdk(s, name, r->result);
 	return REPL_OK;
 }
 

@@ -225,6 +225,26 @@ pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct
 	return rc;
 }
 
+int
+pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, size_t *len,
+	  struct err *e)
+{
+	struct pool_files f;
+	ssize_t n;
+	int rc = files_open(s, name, O_RDONLY, &f, e);
+
+	*len = 0;
+	if (rc)
+		return rc;
+	n = pread(f.fd, buf, size, 0);
+	if (n < 0)
+		rc = err_errno(e, REPL_E_IO, errno, "reading pool '%s'", name);
+	else
+		*len = (size_t)n;
+	files_close(&f);
+	return rc;
+}
+
 /* The smallest names that are greater than after: one more than asked for. */
 struct listing {
 	const char *after;

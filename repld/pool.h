@@ -53,6 +53,10 @@ int pool_create(struct pool_store *s, const char *name, uint64_t size, const str
 		struct pool_info *info, struct err *e);
 int pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct err *e);
 
+/* The first bytes of the pool, up to size; *len gets how many there are. */
+int pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, size_t *len,
+	      struct err *e);
+
 /*
  * Refused (BUSY) while a writer holds it; a reader keeps what it has open.
  * Also for a damaged pool. Directories left empty are removed.
