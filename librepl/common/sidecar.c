@@ -29,12 +29,15 @@ enum {
 	AT_WRITER = 96,
 	AT_GENERATION = 224,
 	AT_HISTORY = 240,
-	AT_REGIONS = 480,
+	AT_DIRTY_MAP = 480,
+	AT_RING_OFF = 496,
+	AT_RING_LEN = 504,
 	AT_ZERO_512 = 512,
 };
 
 #define MAGIC            "REPLSIDE"
 #define FLAG_WRITER_OPEN 1U
+#define MINOR_RING       1 /* the version that brought the receive ring */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -94,6 +97,7 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	memset(slot, 0, SIDECAR_SLOT_SIZE);
 	memcpy(slot + AT_MAGIC, MAGIC, 8);
 	put_le16(slot + AT_MAJOR, SIDECAR_VERSION);
+	put_le16(slot + AT_MINOR, s->ring_len ? MINOR_RING : 0);
 	put_le32(slot + AT_SLOT_SIZE, SIDECAR_SLOT_SIZE);
 	put_le64(slot + AT_SEQUENCE, s->sequence);
 	memcpy(slot + AT_POOL_UUID, s->pool_uuid.b, GEN_ID_SIZE);
@@ -108,6 +112,8 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(slot + AT_HISTORY + i * GEN_ID_SIZE, s->generation.history[i].b,
 		       GEN_ID_SIZE);
+	put_le64(slot + AT_RING_OFF, s->ring_off);
+	put_le64(slot + AT_RING_LEN, s->ring_len);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -138,10 +144,10 @@ check_envelope(const uint8_t *slot, struct err *e)
 	if (major != SIDECAR_VERSION || get_le32(slot + AT_SLOT_SIZE) != SIDECAR_SLOT_SIZE)
 		return err_set(e, REPL_E_CORRUPT, "format version %u with slots of %u bytes", major,
 			       get_le32(slot + AT_SLOT_SIZE));
-	if (!all_zero(slot + AT_REGIONS, AT_ZERO_512 - AT_REGIONS))
+	if (!all_zero(slot + AT_DIRTY_MAP, AT_RING_OFF - AT_DIRTY_MAP))
 		return err_set(e, REPL_E_VERSION,
-			       "has a dirty map or receive ring, which this program does not keep: "
-			       "use the newer version of librepl that made it");
+			       "has a dirty map, which this program does not keep: use the newer "
+			       "version of librepl that made it");
 	return 0;
 }
 
@@ -151,6 +157,8 @@ check_reserved(const uint8_t *slot, struct err *e)
 {
 	if (get_le16(slot + AT_MINOR) > 0)
 		return 0;
+	if (!all_zero(slot + AT_RING_OFF, AT_ZERO_512 - AT_RING_OFF))
+		return err_set(e, REPL_E_CORRUPT, "version 1.0 with a receive ring");
 	if ((get_le32(slot + AT_FLAGS) & ~FLAG_WRITER_OPEN) || !all_zero(slot + AT_ZERO_68, 4) ||
 	    !all_zero(slot + AT_ZERO_88, 8) ||
 	    !all_zero(slot + AT_ZERO_512, SIDECAR_SLOT_SIZE - AT_ZERO_512))
@@ -173,6 +181,20 @@ decode_writer(const uint8_t *in, char *writer, size_t size, struct err *e)
 }
 
 static int
+check_ring(const struct sidecar *s, struct err *e)
+{
+	if (s->ring_off == 0 && s->ring_len == 0)
+		return 0;
+	if (s->ring_len == 0 || s->ring_len > INT64_MAX || s->ring_off > INT64_MAX ||
+	    s->ring_off < SIDECAR_SIZE || s->ring_off + s->ring_len > INT64_MAX ||
+	    s->ring_off % SIDECAR_REGION_ALIGN || s->ring_len % SIDECAR_REGION_ALIGN)
+		return err_set(e, REPL_E_CORRUPT,
+			       "receive ring of %llu bytes at %llu is no region of this file",
+			       (unsigned long long)s->ring_len, (unsigned long long)s->ring_off);
+	return 0;
+}
+
+static int
 check_values(const struct sidecar *s, struct err *e)
 {
 	if (s->sequence == 0 || s->sequence > INT64_MAX)
@@ -184,7 +206,7 @@ check_values(const struct sidecar *s, struct err *e)
 			       (unsigned long long)s->pool_size, POOL_ALIGN);
 	if (s->created_s > INT64_MAX || s->updated_s > INT64_MAX)
 		return err_set(e, REPL_E_CORRUPT, "point in time is out of bounds");
-	return 0;
+	return check_ring(s, e);
 }
 
 int
@@ -211,6 +233,8 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	got.epoch = get_le32(slot + AT_EPOCH);
 	got.created_s = get_le64(slot + AT_CREATED);
 	got.updated_s = get_le64(slot + AT_UPDATED);
+	got.ring_off = get_le64(slot + AT_RING_OFF);
+	got.ring_len = get_le64(slot + AT_RING_LEN);
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

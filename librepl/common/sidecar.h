@@ -22,6 +22,9 @@
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
 
+/* Where regions may lie: multiples of this, behind the copies. */
+#define SIDECAR_REGION_ALIGN 4096
+
 /* What the pool's data is worth; on-media values. */
 enum sidecar_state {
 	SIDECAR_UP_TO_DATE = 1,
@@ -41,6 +44,11 @@ struct sidecar {
 	uint64_t updated_s;
 	char writer[128]; /* last writer, "user@host pid 123"; printable */
 	uint32_t epoch;   /* counts writer sessions; the data path's fence */
+	/*
+	 * The receive ring's region in this file; length 0: there is none. It may
+	 * hold updates that the pool lacks: who opens the pool replays it first.
+	 */
+	uint64_t ring_off, ring_len;
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

@@ -137,12 +137,12 @@ wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const void *d
 	c->payload_len += inline_len;
 }
 
-size_t
-wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+static size_t
+commit_end(struct wire_commit *c, enum wire_type type, uint64_t seq, uint32_t epoch)
 {
 	size_t len = wire_commit_size(c->entry_count, c->payload_len);
 	struct header h = {
-		.type = WIRE_COMMIT,
+		.type = type,
 		.entry_count = c->entry_count,
 		.seq = seq,
 		.payload_len = (uint32_t)c->payload_len,
@@ -157,8 +157,32 @@ wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
 	return len;
 }
 
+size_t
+wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+{
+	return commit_end(c, WIRE_COMMIT, seq, epoch);
+}
+
+size_t
+wire_deposit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+{
+	assert(c->entry_count > 0 && c->buf[WIRE_HEADER_SIZE + AT_OP] == WIRE_OP_STAMP);
+	return commit_end(c, WIRE_DEPOSIT, seq, epoch);
+}
+
 static int
-entry_check(const uint8_t *at, uint32_t i, uint64_t pool_size, struct err *e)
+stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
+{
+	if (type != WIRE_DEPOSIT || i != 0)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entry %" PRIu32 ": a stamp is the first entry of a DEPOSIT", i);
+	if (get_le64(at + AT_OFF) == 0 || get_le32(at + AT_LEN) != 0)
+		return err_set(e, REPL_E_PROTOCOL, "stamp 0, or a stamp with a length");
+	return 0;
+}
+
+static int
+entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_size, struct err *e)
 {
 	uint64_t off = get_le64(at + AT_OFF);
 	uint32_t len = get_le32(at + AT_LEN);
@@ -166,9 +190,11 @@ entry_check(const uint8_t *at, uint32_t i, uint64_t pool_size, struct err *e)
 
 	if (at[AT_ZERO] | at[AT_ZERO + 1] | at[AT_ZERO + 2])
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": reserved bytes not zero", i);
-	if (op < WIRE_OP_FLUSH || op > WIRE_OP_BARRIER)
+	if (op < WIRE_OP_FLUSH || op > WIRE_OP_STAMP)
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": unknown operation %u", i,
 			       op);
+	if (op == WIRE_OP_STAMP)
+		return stamp_check(at, i, type, e);
 	if (op == WIRE_OP_BARRIER) {
 		if (off != 0 || len != 0)
 			return err_set(e, REPL_E_PROTOCOL,
@@ -192,13 +218,14 @@ entry_check(const uint8_t *at, uint32_t i, uint64_t pool_size, struct err *e)
 
 /* 256 lengths of 32 bits do not wrap a 64-bit sum. */
 static int
-entries_check(const struct wire_commit_view *v, uint64_t pool_size, struct err *e)
+entries_check(const struct wire_commit_view *v, enum wire_type type, uint64_t pool_size,
+	      struct err *e)
 {
 	uint64_t used = 0;
 
 	for (uint32_t i = 0; i < v->entry_count; i++) {
 		const uint8_t *at = v->entries + (size_t)i * WIRE_ENTRY_SIZE;
-		int ret = entry_check(at, i, pool_size, e);
+		int ret = entry_check(at, i, type, pool_size, e);
 
 		if (ret)
 			return ret;
@@ -211,35 +238,69 @@ entries_check(const struct wire_commit_view *v, uint64_t pool_size, struct err *
 	return 0;
 }
 
-int
-wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
-		   struct err *e)
+static int
+commit_open(const uint8_t *msg, size_t len, enum wire_type type, uint64_t pool_size,
+	    struct wire_commit_view *v, struct err *e)
 {
 	struct wire_commit_view view;
 	struct header h;
 	int ret;
 
-	ret = header_open(msg, len, WIRE_COMMIT, &h, e);
+	ret = header_open(msg, len, type, &h, e);
 	if (ret)
 		return ret;
 	view.seq = h.seq;
+	view.stamp = 0;
 	view.epoch = h.epoch;
 	view.entry_count = h.entry_count;
 	view.entries = msg + WIRE_HEADER_SIZE;
 	view.payload = msg + wire_commit_size(h.entry_count, 0);
 	view.payload_len = h.payload_len;
-	ret = entries_check(&view, pool_size, e);
+	ret = entries_check(&view, type, pool_size, e);
 	if (ret)
 		return ret;
+	if (type == WIRE_DEPOSIT) {
+		if (view.entry_count == 0 || view.entries[AT_OP] != WIRE_OP_STAMP)
+			return err_set(e, REPL_E_PROTOCOL, "DEPOSIT %" PRIu64 " has no stamp",
+				       view.seq);
+		view.stamp = get_le64(view.entries + AT_OFF);
+	}
 	*v = view;
 	return 0;
+}
+
+int
+wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		   struct err *e)
+{
+	return commit_open(msg, len, WIRE_COMMIT, pool_size, v, e);
+}
+
+int
+wire_deposit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		    struct err *e)
+{
+	return commit_open(msg, len, WIRE_DEPOSIT, pool_size, v, e);
+}
+
+size_t
+wire_deposit_len(const uint8_t *mem, size_t size)
+{
+	size_t len;
+
+	if (size < WIRE_HEADER_SIZE || get_le32(mem + AT_MAGIC) != WIRE_MAGIC ||
+	    mem[AT_VERSION] != WIRE_VERSION || mem[AT_TYPE] != WIRE_DEPOSIT)
+		return 0;
+	len = wire_commit_size(get_le16(mem + AT_ENTRIES), get_le32(mem + AT_PAYLOAD));
+	return len <= size ? len : 0;
 }
 
 bool
 wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq)
 {
 	if (len < WIRE_HEADER_SIZE || get_le32(msg + AT_MAGIC) != WIRE_MAGIC ||
-	    msg[AT_VERSION] != WIRE_VERSION || msg[AT_TYPE] != WIRE_COMMIT)
+	    msg[AT_VERSION] != WIRE_VERSION ||
+	    (msg[AT_TYPE] != WIRE_COMMIT && msg[AT_TYPE] != WIRE_DEPOSIT))
 		return false;
 	*seq = get_le64(msg + AT_SEQ);
 	return true;

@@ -11,6 +11,10 @@
  * RMA write has put there before; BARRIER makes all before it durable before
  * anything after it is stored. One ACK answers each COMMIT when all of it is
  * durable. All integers are little-endian.
+ *
+ * DEPOSIT is a COMMIT for a receive ring (ring.h): its first entry is a STAMP,
+ * by which the messages of all lanes are put in order, and it is good for being
+ * applied again. Its ACK says that its place in the ring is free.
  */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
@@ -37,13 +41,14 @@
 #define WIRE_TOKEN_SIZE 32
 #define WIRE_HELLO_SIZE 36 /* connect data: version, 3 zero bytes, token */
 
-enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2 };
+enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2, WIRE_DEPOSIT = 3 };
 
 enum wire_op {
 	WIRE_OP_FLUSH = 1,
 	WIRE_OP_COPY = 2,
 	WIRE_OP_ATOMIC8 = 3,
 	WIRE_OP_BARRIER = 4,
+	WIRE_OP_STAMP = 5, /* off is the stamp; first in a DEPOSIT and nowhere else */
 };
 
 struct wire_entry {
@@ -82,9 +87,13 @@ void wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const vo
  */
 size_t wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 
-/* A received and checked COMMIT; pointers go into the received bytes. */
+/* The same as a DEPOSIT; the first entry that was added is the STAMP. */
+size_t wire_deposit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
+
+/* A received and checked COMMIT or DEPOSIT; pointers go into the received bytes. */
 struct wire_commit_view {
 	uint64_t seq;
+	uint64_t stamp; /* of a DEPOSIT, not 0 */
 	uint32_t epoch;
 	uint32_t entry_count;
 	const uint8_t *entries; /* entry_count * WIRE_ENTRY_SIZE */
@@ -103,8 +112,21 @@ int wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 		       struct wire_commit_view *v, struct err *e);
 
 /*
- * The sequence of a COMMIT that wire_commit_decode() refused, for the ACK that
- * says so. False if the message does not even begin like a COMMIT.
+ * The same for a DEPOSIT: its first entry is a STAMP above 0. Refused is what
+ * does not have the same effect when it is applied again.
+ */
+int wire_deposit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
+			struct wire_commit_view *v, struct err *e);
+
+/*
+ * The length that a DEPOSIT at the beginning of size bytes has by its header; 0
+ * if none begins there or it would not end there.
+ */
+size_t wire_deposit_len(const uint8_t *mem, size_t size);
+
+/*
+ * The sequence of a message that wire_commit_decode() or wire_deposit_decode()
+ * refused, for the ACK that says so. False if it does not even begin like one.
  */
 bool wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq);
 

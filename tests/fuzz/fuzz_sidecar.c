@@ -20,6 +20,7 @@ decode(const uint8_t *slot)
 	if (sidecar_decode(slot, &s, NULL))
 		return;
 	FUZZ_CHECK(memchr(s.writer, '\0', sizeof(s.writer)) != NULL);
+	FUZZ_CHECK(s.ring_len == 0 ? s.ring_off == 0 : s.ring_off >= SIDECAR_SIZE);
 	FUZZ_CHECK(s.state >= SIDECAR_UP_TO_DATE && s.state <= SIDECAR_UNKNOWN);
 	sidecar_encode(&s, again);
 	FUZZ_CHECK(sidecar_decode(again, &back, NULL) == 0);
@@ -58,6 +59,8 @@ fuzz_seed(unsigned i, uint8_t *buf)
 
 	if (i >= 4)
 		return 0;
+	s.ring_off = i % 2 ? SIDECAR_SIZE : 0;
+	s.ring_len = i % 2 ? 65536 : 0;
 	sidecar_encode(&s, buf);
 	return SIDECAR_SLOT_SIZE;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A COMMIT that is accepted has only ranges inside the pool, and encodes to the same bytes. */
+/*
+ * A COMMIT or DEPOSIT that is accepted has only ranges inside the pool, and encodes to the same
+ * bytes.
+ */
 #include <string.h>
 
 #include "checksum.h"
@@ -10,7 +13,7 @@
 #define POOL_SIZE (1U << 20)
 
 static size_t
-build(uint8_t *out, size_t size, const struct wire_commit_view *v)
+build(uint8_t *out, size_t size, const struct wire_commit_view *v, bool deposit)
 {
 	const uint8_t *payload = v->payload;
 	struct wire_commit c;
@@ -20,28 +23,37 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v)
 		struct wire_entry en = wire_commit_entry(v, i);
 		bool carries = en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8;
 
-		FUZZ_CHECK(en.off <= POOL_SIZE && en.len <= POOL_SIZE - en.off);
+		FUZZ_CHECK((en.op == WIRE_OP_STAMP) == (deposit && i == 0));
+		FUZZ_CHECK(en.op == WIRE_OP_STAMP ||
+			   (en.off <= POOL_SIZE && en.len <= POOL_SIZE - en.off));
 		FUZZ_CHECK(wire_commit_fits(&c, carries ? en.len : 0));
 		wire_commit_add(&c, &en, carries ? payload : NULL);
 		payload += carries ? en.len : 0;
 	}
 	FUZZ_CHECK(payload == v->payload + v->payload_len);
-	return wire_commit_end(&c, v->seq, v->epoch);
+	return deposit ? wire_deposit_end(&c, v->seq, v->epoch)
+		       : wire_commit_end(&c, v->seq, v->epoch);
 }
 
 static void
 decode(const uint8_t *msg, size_t len)
 {
 	struct wire_commit_view v;
+	bool deposit = false;
 	uint8_t *again;
 	uint64_t seq;
 
-	if (wire_commit_decode(msg, len, POOL_SIZE, &v, NULL))
-		return;
+	FUZZ_CHECK(wire_deposit_len(msg, len) <= len);
+	if (wire_commit_decode(msg, len, POOL_SIZE, &v, NULL)) {
+		deposit = true;
+		if (wire_deposit_decode(msg, len, POOL_SIZE, &v, NULL))
+			return;
+		FUZZ_CHECK(v.stamp != 0 && wire_deposit_len(msg, len) == len);
+	}
 	FUZZ_CHECK(wire_commit_seq(msg, len, &seq) && seq == v.seq);
 	again = malloc(len);
 	FUZZ_CHECK(again != NULL);
-	FUZZ_CHECK(build(again, len, &v) == len);
+	FUZZ_CHECK(build(again, len, &v, deposit) == len);
 	FUZZ_CHECK(memcmp(again, msg, len) == 0);
 	free(again);
 }
@@ -77,11 +89,18 @@ fuzz_seed(unsigned i, uint8_t *buf)
 		{.off = 8, .len = 8, .op = WIRE_OP_ATOMIC8},
 		{.off = POOL_SIZE - 200, .len = 200, .op = WIRE_OP_COPY},
 	};
+	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 6)
+	if (i > 7)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
+	if (i == 7) {
+		wire_commit_add(&c, &stamp, NULL);
+		for (unsigned k = 1; k < 5; k++)
+			wire_commit_add(&c, &entries[k], data);
+		return wire_deposit_end(&c, i + 1, 3);
+	}
 	for (unsigned k = 0; k < (i == 6 ? 5 : i < 5 ? 1 : 0); k++)
 		wire_commit_add(&c, &entries[i == 6 ? k : i], data);
 	return wire_commit_end(&c, i + 1, 3);

@@ -295,8 +295,8 @@ static const struct change changes[] = {
 	{223, 1, 'x', REPL_E_CORRUPT, "end in zeros"},
 	{480, 8, 8192, REPL_E_VERSION, "dirty map"},
 	{488, 8, 4096, REPL_E_VERSION, "dirty map"},
-	{496, 8, 8192, REPL_E_VERSION, "ring"},
-	{504, 8, 4096, REPL_E_VERSION, "ring"},
+	{496, 8, 8192, REPL_E_CORRUPT, "ring"},
+	{504, 8, 4096, REPL_E_CORRUPT, "ring"},
 	{512, 1, 1, REPL_E_CORRUPT, "reserved"},
 	{4095, 1, 1, REPL_E_CORRUPT, "reserved"},
 };
@@ -324,6 +324,76 @@ hostile_values_are_refused(void **state)
 		assert_non_null(strstr(e.text, changes[i].text));
 		assert_true(got.sequence == 77);
 	}
+}
+
+struct region {
+	uint64_t off, len;
+	int code;
+};
+
+/* Slots of version 1.1 whose receive ring lies here. */
+static const struct region regions[] = {
+	{8192, 4096, 0},
+	{4096ULL << 20, 4096ULL << 20, 0},
+	{0, 0, 0},
+	{8192, 0, REPL_E_CORRUPT},
+	{0, 4096, REPL_E_CORRUPT},
+	{4096, 4096, REPL_E_CORRUPT},
+	{8193, 4096, REPL_E_CORRUPT},
+	{8192, 4097, REPL_E_CORRUPT},
+	{INT64_MAX - 4095, 4096, REPL_E_CORRUPT},
+	{UINT64_MAX - 4095, 8192, REPL_E_CORRUPT},
+	{8192, UINT64_MAX - 4095, REPL_E_CORRUPT},
+};
+
+static void
+ring_outside_of_the_file_is_refused(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+		uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
+		struct sidecar got;
+
+		memcpy(slot, golden, sizeof(golden));
+		put_le16(slot + 10, 1);
+		put_le64(slot + 496, regions[i].off);
+		put_le64(slot + 504, regions[i].len);
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), regions[i].code);
+		if (regions[i].code)
+			continue;
+		assert_true(got.ring_off == regions[i].off);
+		assert_true(got.ring_len == regions[i].len);
+	}
+}
+
+/* The pool's other records change without it; without it the slot is what 1.0 makes. */
+static void
+ring_is_kept_until_it_is_dropped(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], plain[SIDECAR_SLOT_SIZE];
+	struct err e;
+	bool repair;
+	int fd = new_file();
+
+	(void)state;
+	s.ring_off = SIDECAR_SIZE;
+	s.ring_len = 65536;
+	assert_int_equal(sidecar_write(fd, &s, &e), 0);
+	assert_int_equal(sidecar_read(fd, &got, &repair, &e), 0);
+	got.state = SIDECAR_OUTDATED;
+	assert_int_equal(sidecar_write(fd, &got, &e), 0);
+	assert_int_equal(sidecar_read(fd, &got, &repair, &e), 0);
+	assert_true(got.ring_off == SIDECAR_SIZE && got.ring_len == 65536);
+	sidecar_encode(&got, slot);
+	assert_int_equal(get_le16(slot + 10), 1);
+	got.ring_off = got.ring_len = 0;
+	sidecar_encode(&got, slot);
+	assert_int_equal(get_le16(slot + 10), 0);
+	memset(plain, 0, sizeof(plain));
+	assert_memory_equal(slot + 480, plain, 32);
+	(void)close(fd);
 }
 
 static void
@@ -415,6 +485,8 @@ main(void)
 		cmocka_unit_test(newest_copy_wins),
 		cmocka_unit_test(sequence_goes_on_from_the_file),
 		cmocka_unit_test(hostile_values_are_refused),
+		cmocka_unit_test(ring_outside_of_the_file_is_refused),
+		cmocka_unit_test(ring_is_kept_until_it_is_dropped),
 		cmocka_unit_test(writer_text_without_end_is_refused),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(what_could_not_be_read_is_not_written),

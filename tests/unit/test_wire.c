@@ -31,6 +31,23 @@ static const uint8_t golden_commit[] = {
 	0xa3, 0xa4, 0xa5, 0xa6, 0xa7,
 };
 
+static const uint8_t golden_deposit[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x03, 0x04, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x0d, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0x80, 0xa2, 0x8e, 0x24, 0x6f, 0x5f, 0xe1, 0x22,
+	0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09,
+	0x00, 0x00, 0x00, 0x00, 0x05, 0x00, 0x00, 0x00,
+	0x89, 0x67, 0x45, 0x23, 0x01, 0x00, 0x00, 0x00,
+	0x05, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x04, 0x00, 0x00, 0x00,
+	0x08, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x08, 0x00, 0x00, 0x00, 0x03, 0x00, 0x00, 0x00,
+	0x68, 0x65, 0x6c, 0x6c, 0x6f, 0xa0, 0xa1, 0xa2,
+	0xa3, 0xa4, 0xa5, 0xa6, 0xa7,
+};
+
 static const uint8_t golden_ack[] = {
 	0x52, 0x50, 0x4c, 0x31, 0x01, 0x02, 0x00, 0x00,
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
@@ -295,7 +312,7 @@ static const struct lie commit_lies[] = {
 	{"copy becomes flush", ENTRY(1) + 12, 1, 1, "payload"},
 	{"flush becomes copy", ENTRY(0) + 12, 1, 2, "payload"},
 	{"operation 0", ENTRY(0) + 12, 1, 0, "operation 0"},
-	{"operation 5", ENTRY(0) + 12, 1, 5, "operation 5"},
+	{"operation 6", ENTRY(0) + 12, 1, 6, "operation 6"},
 	{"operation 255", ENTRY(0) + 12, 1, 255, "operation 255"},
 	{"reserved 1", ENTRY(2) + 13, 1, 1, "reserved"},
 	{"reserved 2", ENTRY(2) + 14, 1, 0x80, "reserved"},
@@ -410,6 +427,104 @@ refused_commit_leaves_the_view_and_gives_its_sequence(void **state)
 	assert_true(seq == SEQ);
 	assert_false(wire_commit_seq(msg, WIRE_HEADER_SIZE - 1, &seq));
 	assert_false(wire_commit_seq(golden_ack, sizeof(golden_ack), &seq));
+}
+
+#define STAMP 0x0908070605040302ULL
+
+static void
+deposit_has_golden_bytes(void **state)
+{
+	struct wire_entry stamp = {.off = STAMP, .op = WIRE_OP_STAMP};
+	struct wire_commit_view v;
+	struct wire_commit c;
+	uint8_t buf[1024];
+	uint64_t seq = 0;
+	struct err e;
+
+	(void)state;
+	wire_commit_begin(&c, buf, sizeof(buf), 9);
+	wire_commit_add(&c, &stamp, NULL);
+	for (size_t i = 1; i < 4; i++)
+		wire_commit_add(&c, &golden_entries[i],
+				golden_entries[i].op == WIRE_OP_COPY ? (const void *)"hello"
+								     : atomic_data);
+	assert_int_equal(wire_deposit_end(&c, SEQ, EPOCH), sizeof(golden_deposit));
+	assert_memory_equal(buf, golden_deposit, sizeof(golden_deposit));
+	assert_int_equal(
+		wire_deposit_decode(golden_deposit, sizeof(golden_deposit), POOL_SIZE, &v, &e), 0);
+	assert_true(v.stamp == STAMP && v.seq == SEQ && v.epoch == EPOCH && v.entry_count == 4);
+	assert_true(wire_commit_seq(golden_deposit, sizeof(golden_deposit), &seq) && seq == SEQ);
+	/* Neither is taken for the other. */
+	assert_int_equal(decode_exact(golden_deposit, sizeof(golden_deposit), POOL_SIZE, &e),
+			 REPL_E_PROTOCOL);
+	assert_int_equal(
+		wire_deposit_decode(golden_commit, sizeof(golden_commit), POOL_SIZE, &v, &e),
+		REPL_E_PROTOCOL);
+}
+
+static const struct lie deposit_lies[] = {
+	{"type COMMIT", 5, 1, 1, "type 1"},
+	{"no stamp", ENTRY(0) + 12, 1, WIRE_OP_BARRIER, "barrier"},
+	{"a flush for a stamp", ENTRY(0) + 12, 1, WIRE_OP_FLUSH, "length 0"},
+	{"stamp 0", ENTRY(0), 8, 0, "stamp 0"},
+	{"stamp with a length", ENTRY(0) + 8, 4, 8, "stamp"},
+	{"a second stamp", ENTRY(2) + 12, 1, WIRE_OP_STAMP, "first entry"},
+	{"range outside", ENTRY(1), 8, POOL_SIZE, "leaves the pool"},
+};
+
+static void
+sealed_lies_in_a_deposit_are_refused(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(deposit_lies) / sizeof(deposit_lies[0]); i++) {
+		uint8_t msg[sizeof(golden_deposit)];
+		struct wire_commit_view v = {.seq = 1};
+		struct err e;
+
+		memcpy(msg, golden_deposit, sizeof(msg));
+		lie_apply(msg, sizeof(msg), &deposit_lies[i]);
+		if (wire_deposit_decode(msg, sizeof(msg), POOL_SIZE, &v, &e) != REPL_E_PROTOCOL ||
+		    !strstr(e.text, deposit_lies[i].text) || v.seq != 1)
+			fail_msg("%s: '%s'", deposit_lies[i].what, e.text);
+	}
+}
+
+static void
+stamp_in_a_commit_is_refused(void **state)
+{
+	uint8_t msg[sizeof(golden_deposit)];
+	struct err e;
+
+	(void)state;
+	memcpy(msg, golden_deposit, sizeof(msg));
+	msg[5] = WIRE_COMMIT;
+	reseal(msg, sizeof(msg));
+	assert_int_equal(decode_exact(msg, sizeof(msg), POOL_SIZE, &e), REPL_E_PROTOCOL);
+	assert_non_null(strstr(e.text, "stamp"));
+}
+
+/* What a header says of a slot's message never leads out of the slot. */
+static void
+deposit_longer_than_its_slot_has_no_length(void **state)
+{
+	uint8_t slot[4096] = {0};
+
+	(void)state;
+	memcpy(slot, golden_deposit, sizeof(golden_deposit));
+	assert_int_equal(wire_deposit_len(slot, sizeof(slot)), sizeof(golden_deposit));
+	assert_int_equal(wire_deposit_len(slot, sizeof(golden_deposit)), sizeof(golden_deposit));
+	assert_int_equal(wire_deposit_len(slot, sizeof(golden_deposit) - 1), 0);
+	assert_int_equal(wire_deposit_len(slot, WIRE_HEADER_SIZE - 1), 0);
+	put_le32(slot + 16, UINT32_MAX);
+	assert_int_equal(wire_deposit_len(slot, sizeof(slot)), 0);
+	put_le32(slot + 16, 13);
+	put_le16(slot + 6, UINT16_MAX);
+	assert_int_equal(wire_deposit_len(slot, sizeof(slot)), 0);
+	put_le16(slot + 6, 4);
+	slot[5] = WIRE_COMMIT;
+	assert_int_equal(wire_deposit_len(slot, sizeof(slot)), 0);
+	memset(slot, 0, sizeof(slot));
+	assert_int_equal(wire_deposit_len(slot, sizeof(slot)), 0);
 }
 
 static void
@@ -567,6 +682,10 @@ main(void)
 		cmocka_unit_test(ack_made_of_an_entry_is_refused),
 		cmocka_unit_test(ranges_up_to_the_last_byte_are_accepted),
 		cmocka_unit_test(refused_commit_leaves_the_view_and_gives_its_sequence),
+		cmocka_unit_test(deposit_has_golden_bytes),
+		cmocka_unit_test(sealed_lies_in_a_deposit_are_refused),
+		cmocka_unit_test(stamp_in_a_commit_is_refused),
+		cmocka_unit_test(deposit_longer_than_its_slot_has_no_length),
 		cmocka_unit_test(fits_counts_entries_and_bytes),
 		cmocka_unit_test(largest_commit_goes_through),
 		cmocka_unit_test(immediate_has_golden_bits),
