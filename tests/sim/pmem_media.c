@@ -17,8 +17,9 @@
  *   REPL_MEDIA_EVICT=SEED   lines (pages) also reach the media at random and at
  *       once, as caches write back when they please: of a copy, and of what lies
  *       near a range that is persisted. Ranges that are persisted together are so
- *       in any order and take their time: what relies on unflushed bytes being
- *       absent, or on an order that nobody asked for, is found out.
+ *       in any order and take their time, as some stores do: what relies on
+ *       unflushed bytes being absent, or on an order that nobody asked for, is
+ *       found out.
  *   REPL_MEDIA_DROP=N       every N-th range is forgotten instead of persisted:
  *       shows that a test would notice a flush that is missing.
  */
@@ -35,10 +36,11 @@
 
 #include "media_survival.h"
 
-#define MEDIA_CHUNK  (1U << 20)
-#define EVICT_NEAR   (128U << 10)
-#define EVICT_ONE_IN 4U
-#define EVICT_NAP_US 500U
+#define MEDIA_CHUNK      (1U << 20)
+#define EVICT_NEAR       (128U << 10)
+#define EVICT_ONE_IN     4U
+#define EVICT_NAP_US     500U
+#define STORE_NAP_ONE_IN 32U
 
 struct pmem_map {
 	uint8_t *addr;
@@ -139,6 +141,14 @@ static void
 media_evict_near(struct pmem_map *m, uint64_t off)
 {
 	media_evict(m, off, m->size - off < EVICT_NEAR ? m->size - off : EVICT_NEAR);
+}
+
+/* Whoever cuts the power meanwhile finds what was done before this and nothing after. */
+static void
+media_nap(struct pmem_map *m, unsigned one_in)
+{
+	if (m->evict && media_random(m) % one_in == 0)
+		(void)usleep((useconds_t)(media_random(m) % EVICT_NAP_US));
 }
 
 static bool
@@ -308,13 +318,6 @@ media_shuffle(struct pmem_map *m, struct range *r, size_t count)
 	}
 }
 
-static void
-media_nap(struct pmem_map *m)
-{
-	if (media_random(m) % EVICT_ONE_IN == 0)
-		(void)usleep((useconds_t)(media_random(m) % EVICT_NAP_US));
-}
-
 /*
  * Range by range also for page granularity: the real one syncs the whole span,
  * but nobody may rely on bytes that were not asked for.
@@ -329,8 +332,7 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 	if (m->evict)
 		media_shuffle(m, r, count);
 	for (size_t i = 0; i < count && rc == REPL_OK; i++) {
-		if (m->evict)
-			media_nap(m);
+		media_nap(m, EVICT_ONE_IN);
 		if (m->drop && ++m->ranges % m->drop == 0)
 			continue;
 		rc = media_reach(m, r[i].off, r[i].len, e);
@@ -342,6 +344,7 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 void
 pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
+	media_nap(m, STORE_NAP_ONE_IN);
 	if (m->dirty)
 		media_dirty_store(m->dirty, m->addr, off, src, len);
 	memcpy(m->addr + off, src, len);
@@ -353,6 +356,7 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
 	uint64_t v;
 
+	media_nap(m, STORE_NAP_ONE_IN);
 	memcpy(&v, src, sizeof(v));
 	if (m->dirty)
 		media_dirty_store(m->dirty, m->addr, off, src, sizeof(v));
