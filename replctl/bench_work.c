@@ -302,7 +302,7 @@ bench_method(const struct bench *b, const struct bench_series *s)
 	struct plan_limits lim = b->limits;
 
 	if (s->method != BENCH_CHOSEN)
-		lim.forbid = ~(1U << s->method);
+		lim.force = PLAN_BIT(s->method);
 	return plan_choose(remote_profile(b->c->remote), PLAN_SINGLETON, s->size, &lim).method;
 }
 
@@ -312,7 +312,7 @@ set_method(struct bench *b, const struct bench_series *s)
 	for (unsigned i = 0; i < b->lanes; i++) {
 		struct lane *l = remote_lane(b->c->remote, i);
 
-		l->limits.forbid = s->method == BENCH_CHOSEN ? 0 : ~(1U << s->method);
+		l->limits.force = s->method == BENCH_CHOSEN ? b->limits.force : PLAN_BIT(s->method);
 	}
 }
 

@@ -44,7 +44,7 @@ add_size(struct bench *b, unsigned size)
 	add(b, BENCH_G_SIZES, BENCH_RAW_ECHO, size, 1, BENCH_CHOSEN);
 	for (enum plan_method m = 0; m < PLAN_METHOD_COUNT; m++) {
 		if (plan_allowed(remote_profile(b->c->remote), m, PLAN_SINGLETON, &reason) &&
-		    (m == PLAN_MESSAGE || b->limits.rma))
+		    plan_can(&b->limits, m))
 			add(b, BENCH_G_SIZES, BENCH_PERSIST, size, 1, m);
 	}
 }

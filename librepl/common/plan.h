@@ -2,15 +2,22 @@
 /*
  * plan - the cheapest method that is correct for a target.
  *
- * Pure: a function of profile, shape and size, kept as a table of rules with
- * the reason of each as text, so that a user can be told why.
+ * Pure. What is correct is derived from the rows of taxonomy.h and a few rules
+ * on top of them (plan.c), each with its reason as text, so that a user can be
+ * told why: docs/PERSISTENCE.md.
+ *
+ *   plan_judge()   is this method correct for this target?
+ *   plan_choose()  which one for this many bytes, of those the session can do?
+ *   plan_steps()   what happens, step by step, if it begins with this operation?
  */
 #ifndef COMMON_PLAN_H
 #define COMMON_PLAN_H
 
 #include <stddef.h>
 
+#include "err.h"
 #include "profile.h"
+#include "taxonomy.h"
 
 enum plan_method {
 	PLAN_MESSAGE = 0,            /* payload in the message; the target copies and flushes */
@@ -39,9 +46,10 @@ enum plan_shape {
 struct plan_limits {
 	size_t inline_max;  /* largest payload of one message */
 	size_t message_max; /* up to here a message is cheaper than write + flush */
-	bool rma;           /* RMA writes may be used on this pool at all */
-	unsigned forbid;    /* methods not to be chosen while another is correct */
+	bool rma;           /* RMA may be used on this pool at all */
 	unsigned can;       /* methods that provider and session can execute */
+	unsigned force;     /* 0, or the one method to use for all that it can carry */
+	bool ring;          /* the lanes carry DEPOSITs and nothing else */
 };
 
 struct plan {
@@ -53,14 +61,62 @@ struct plan {
 struct plan plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 			const struct plan_limits *lim);
 
-/*
- * Whether a method is correct at all for the profile and shape (ignoring
- * sizes); *reason says why or why not.
- */
+/* Whether a session can execute a method, correct or not. */
+bool plan_can(const struct plan_limits *lim, enum plan_method m);
+
+struct plan_verdict {
+	bool allowed;
+	const char *reason;             /* static text: why, or why not */
+	enum profile_field fact;        /* what a refusal rests on; PROFILE_F_COUNT: on no fact */
+	const struct taxonomy_row *row; /* the row that decides; NULL where none does */
+};
+
+/* Whether a method is correct at all for the profile and shape (ignoring sizes). */
+struct plan_verdict plan_judge(const struct profile *p, enum plan_method m, enum plan_shape shape);
+
+/* The same in short; *reason says why or why not. */
 bool plan_allowed(const struct profile *p, enum plan_method m, enum plan_shape shape,
 		  const char **reason);
 
+/*
+ * Whether a method may be asked for by name: REPL_E_REFUSED, with the fact that
+ * speaks against it, the fact's source and the next step in e, if it is not
+ * correct for the target or (lim given) the session can't execute it.
+ */
+int plan_check_method(const struct profile *p, enum plan_method m, const struct plan_limits *lim,
+		      struct err *e);
+
 const char *plan_method_name(enum plan_method m); /* "general-purpose"; "unknown" */
 int plan_method_by_name(const char *name);        /* -1 if unknown */
+
+/* ---- a method, step by step ---- */
+
+#define PLAN_STEPS_MAX (TAXONOMY_STEPS_MAX + 1) /* an atomic write takes one more */
+#define PLAN_NOTES_MAX 4
+
+struct plan_sizes {
+	size_t a, b; /* bytes; b only of a compound update */
+};
+
+struct plan_steps {
+	const struct taxonomy_row *row; /* the paper's, after the rules */
+	/* What runs up to STEP_END; STEP_FLUSH is an RMA read. */
+	enum taxonomy_step steps[PLAN_STEPS_MAX + 1];
+	enum plan_method method;           /* what carries it on a lane */
+	unsigned note_count;               /* rules that made a difference */
+	const char *notes[PLAN_NOTES_MAX]; /* static texts */
+};
+
+/*
+ * What makes the update durable on that target if it begins with op, on the
+ * fabrics of today. Where op can't be right there, a send takes its place and
+ * a note says so.
+ */
+void plan_steps(const struct profile *p, enum taxonomy_op op, enum taxonomy_update update,
+		const struct plan_sizes *sizes, struct plan_steps *out);
+
+/* The word for a step as it runs today: that of taxonomy_step_word(), "read" for a flush. */
+const char *plan_step_word(enum taxonomy_step step);
+const char *plan_step_text(enum taxonomy_step step); /* a few words of meaning */
 
 #endif

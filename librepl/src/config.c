@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conffile.h"
+#include "plan.h"
 
 #define SECTION        "repl"
 #define TIMEOUT_MS_MAX 3600000U
@@ -13,6 +14,20 @@
 static const char *const on_loss_names[] = {
 	[REPL_ON_LOSS_DEGRADE] = "degrade",
 	[REPL_ON_LOSS_FAIL] = "fail",
+	NULL,
+};
+
+/* As plan_method_name() has them. */
+static const char *const method_names[] = {
+	"auto",
+	[1 + PLAN_MESSAGE] = "message",
+	[1 + PLAN_GENERAL] = "general-purpose",
+	[1 + PLAN_APPLIANCE] = "appliance",
+	[1 + PLAN_COMPLETION] = "completion",
+	[1 + PLAN_WRITE_IMM] = "write-imm",
+	[1 + PLAN_WRITE_IMM_READ] = "write-imm-read",
+	[1 + PLAN_DEPOSIT] = "deposit",
+	[1 + PLAN_DEPOSIT_COMPLETION] = "deposit-completion",
 	NULL,
 };
 
@@ -71,6 +86,13 @@ static const struct conffile_key config_keys[] = {
 		.type = CONFFILE_CHOICE,
 		.offset = offsetof(struct repl_config, on_loss),
 		.choices = on_loss_names,
+	},
+	{
+		.section = SECTION,
+		.name = "method",
+		.type = CONFFILE_CHOICE,
+		.offset = offsetof(struct repl_config, method),
+		.choices = method_names,
 	},
 };
 

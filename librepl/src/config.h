@@ -23,6 +23,7 @@ struct repl_config {
 	unsigned close_timeout_ms;   /* 5000 */
 	unsigned resync_timeout_ms;  /* 3600000: filling or catching up in repl_open() */
 	int on_loss;                 /* enum repl_on_loss */
+	int method;                  /* 0 = auto, else 1 + enum plan_method */
 };
 
 /* As the public calls, with the error in e. Arguments are not NULL, but for path. */

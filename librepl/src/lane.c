@@ -31,6 +31,7 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->fab = s->fab;
 	l->profile = s->profile;
 	l->limits = lane_limits(s->rma, s->msg_size);
+	l->limits.force = s->force;
 	l->depth = s->depth;
 	l->msg_size = s->msg_size;
 	l->epoch = s->epoch;

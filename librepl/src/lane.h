@@ -83,6 +83,7 @@ struct lane_setup {
 	unsigned depth;
 	size_t msg_size;
 	uint32_t epoch;
+	unsigned force; /* as in struct plan_limits */
 };
 
 void lane_init(struct lane *l, const struct lane_setup *s);

@@ -31,7 +31,9 @@ struct remote {
 	char next_step[512];
 	struct fab_warm *warm; /* until lanes are opened */
 	unsigned heartbeat_ms;
+	int method; /* -1 = auto, else enum plan_method */
 	bool pool_open;
+	bool write; /* ... for writing */
 	struct replica_info info;
 	struct profile profile;
 	uint32_t epoch;
@@ -248,6 +250,7 @@ remote_new(const struct repl_config *c, const struct target *t, struct remote **
 	r->connect_timeout_ms = c->connect_timeout_ms;
 	r->op_timeout_ms = c->op_timeout_ms;
 	(void)snprintf(r->provider, sizeof(r->provider), "%s", c->provider ? c->provider : "auto");
+	r->method = c->method - 1;
 	r->next_id = r->await_id = 1;
 	line_buf_init(&r->lines);
 	if (pthread_mutex_init(&r->lock, NULL)) {
@@ -469,6 +472,7 @@ remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, stru
 	if (rc)
 		return rc;
 	r->pool_open = true;
+	r->write = mode == REMOTE_WRITE;
 	rc = replica_info_parse(result, &r->info, e);
 	if (!rc)
 		rc = control_get_u64(result, "epoch", 0, UINT32_MAX, &epoch, e);
@@ -592,6 +596,15 @@ lanes_grant_parse(struct json_object *o, unsigned asked, struct lanes_grant *g, 
 	return 0;
 }
 
+/* Of a method asked for by name: it must be right and, when the limits are known, to be had. */
+static int
+method_check(const struct remote *r, const struct plan_limits *lim, struct err *e)
+{
+	if (r->method < 0 || !r->write)
+		return 0;
+	return plan_check_method(&r->profile, (enum plan_method)r->method, lim, e);
+}
+
 static int
 lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token, unsigned i,
 	     uint64_t deadline_ns, struct err *e)
@@ -604,6 +617,8 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 				   .msg_size = r->terms.msg_size,
 				   .epoch = r->epoch};
 
+	if (r->method >= 0)
+		setup.force = PLAN_BIT(r->method);
 	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
 		return err_set(e, REPL_E_PROTOCOL, "lanes.open: token %u is no 64 hex digits", i);
 	wire_hello_encode(hello, raw);
@@ -611,7 +626,7 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 		return err_prefix(e, "lane %u", i);
 	setup.fab = r->fabs[i];
 	lane_init(&r->lanes[i], &setup);
-	return 0;
+	return method_check(r, &r->lanes[i].limits, e);
 }
 
 int
@@ -622,8 +637,10 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	struct lanes_grant g = {0};
 	struct fab_params p = {0};
 	uint8_t key[8];
-	int rc;
+	int rc = method_check(r, NULL, e);
 
+	if (rc)
+		return rc;
 	fab_warm_free(r->warm);
 	r->warm = NULL;
 	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);

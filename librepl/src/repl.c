@@ -346,12 +346,11 @@ repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 }
 
 char *
-repl_profile_text(const struct remote *remote)
+repl_profile_text(struct remote *remote)
 {
 	static const uint64_t sizes[] = {8, 64, 4096, 65536, 1048576};
-	const struct lane_terms *terms = remote_terms(remote);
 	const struct profile *profile = remote_profile(remote);
-	struct plan_limits lim = lane_limits(terms->rma, terms->msg_size);
+	const struct plan_limits *lim = &remote_lane(remote, 0)->limits;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&text, &len);
@@ -362,7 +361,7 @@ repl_profile_text(const struct remote *remote)
 	(void)profile_format(profile, facts, sizeof(facts));
 	(void)fputs(facts, f);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		struct plan plan = plan_choose(profile, PLAN_SINGLETON, sizes[i], &lim);
+		struct plan plan = plan_choose(profile, PLAN_SINGLETON, sizes[i], lim);
 
 		(void)fprintf(f, "method for %" PRIu64 " bytes = %s (%s)\n", sizes[i],
 			      plan_method_name(plan.method), plan.reason);

@@ -73,6 +73,6 @@ int repl_heartbeat_start(struct repl *r, struct err *e);
 void repl_heartbeat_stop(struct repl *r);
 
 /* The text of repl_profile(). */
-char *repl_profile_text(const struct remote *remote);
+char *repl_profile_text(struct remote *remote);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "plan.h"
 
 static char dir[] = "/tmp/test_librepl_config.XXXXXX";
 static char path[64];
@@ -64,6 +65,7 @@ check_defaults(const struct repl_config *c)
 	assert_int_equal(c->close_timeout_ms, 5000);
 	assert_int_equal(c->resync_timeout_ms, 3600000);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_DEGRADE);
+	assert_int_equal(c->method, 0);
 }
 
 static const char all_keys[] = "[repl]\n"
@@ -79,7 +81,8 @@ static const char all_keys[] = "[repl]\n"
 			       "op-timeout = 2\n"
 			       "close-timeout = 3\n"
 			       "resync-timeout = 604800000\n"
-			       "on-loss = fail\n";
+			       "on-loss = fail\n"
+			       "method = deposit-completion\n";
 
 static void
 check_all_keys(const struct repl_config *c)
@@ -100,6 +103,7 @@ check_all_keys(const struct repl_config *c)
 	assert_int_equal(c->close_timeout_ms, 3);
 	assert_int_equal(c->resync_timeout_ms, 604800000);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_FAIL);
+	assert_int_equal(c->method, 1 + PLAN_DEPOSIT_COMPLETION);
 }
 
 static void
@@ -178,7 +182,7 @@ a_refused_file_changes_nothing(void **state)
 	(void)snprintf(text, sizeof(text), "%s\nlane = 3\n", all_keys);
 	write_file(text);
 	assert_int_equal(repl_config_load(c, path), REPL_E_CONFIG);
-	(void)snprintf(want, sizeof(want), "%s:16: key 'lane': unknown; the keys are: target, ",
+	(void)snprintf(want, sizeof(want), "%s:17: key 'lane': unknown; the keys are: target, ",
 		       path);
 	assert_int_equal(strncmp(repl_errormsg(), want, strlen(want)), 0);
 	check_defaults(c);
@@ -350,10 +354,30 @@ each_thread_has_its_own_last_error(void **state)
 	repl_config_free(c);
 }
 
+static void
+every_method_may_be_named(void **state)
+{
+	struct repl_config *c = new_config();
+
+	(void)state;
+	for (int m = 0; m < PLAN_METHOD_COUNT; m++) {
+		assert_int_equal(
+			repl_config_set(c, "method", plan_method_name((enum plan_method)m)), 0);
+		assert_int_equal(c->method, 1 + m);
+	}
+	assert_int_equal(repl_config_set(c, "method", "fastest"), REPL_E_CONFIG);
+	assert_non_null(strstr(repl_errormsg(), "fastest"));
+	assert_int_equal(c->method, PLAN_METHOD_COUNT);
+	assert_int_equal(repl_config_set(c, "method", "auto"), 0);
+	assert_int_equal(c->method, 0);
+	repl_config_free(c);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_method_may_be_named),
 		cmocka_unit_test(a_new_config_has_the_defaults),
 		cmocka_unit_test(a_file_sets_every_key),
 		cmocka_unit_test(a_program_sets_every_key),

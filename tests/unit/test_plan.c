@@ -8,54 +8,100 @@
 static const char *const provider_names[] = {"tcp", "verbs", ""};
 
 #define NAMES (sizeof(provider_names) / sizeof(provider_names[0]))
+#define ALL   (PLAN_BIT(PLAN_METHOD_COUNT) - 1)
 
-/* The rules told once more, by exclusion instead of by rows. */
+#define LIMITS(inline_, message_, rma_, can_)                                                      \
+	{                                                                                          \
+		.inline_max = inline_, .message_max = message_, .rma = rma_, .can = can_           \
+	}
+
+/* What speaks for a method, by exclusion instead of by rows. */
+struct oracle {
+	bool media, memory; /* neither: page */
+	bool caches_safe;   /* in the persistence domain */
+	bool nic_safe;
+	bool ddio_off, ring;
+	bool rnic; /* known to be one */
+	bool cpu;  /* known to store through the mapping */
+	bool ib;
+};
+
+static struct oracle
+oracle_of(const struct profile *p)
+{
+	bool known = p->known[PROFILE_F_PROVIDER];
+	bool domain = p->known[PROFILE_F_DOMAIN];
+	bool class = p->known[PROFILE_F_CLASS];
+	bool verbs = strncmp(p->provider_name, "verbs", 5) == 0;
+	int provider = p->value[PROFILE_F_PROVIDER];
+
+	return (struct oracle){
+		.media = class && p->value[PROFILE_F_CLASS] == PROFILE_CLASS_MEDIA,
+		.memory = class && p->value[PROFILE_F_CLASS] == PROFILE_CLASS_MEMORY,
+		.caches_safe = domain && p->value[PROFILE_F_DOMAIN] != PROFILE_DMP,
+		.nic_safe = domain && p->value[PROFILE_F_DOMAIN] == PROFILE_WSP,
+		.ddio_off =
+			p->known[PROFILE_F_DDIO] && p->value[PROFILE_F_DDIO] == PROFILE_DDIO_OFF,
+		.ring = p->known[PROFILE_F_RQWRB] && p->value[PROFILE_F_RQWRB] == PROFILE_RQWRB_PM,
+		.rnic = known && provider != PROFILE_PROVIDER_SOFTWARE,
+		.cpu = known && provider == PROFILE_PROVIDER_SOFTWARE && !verbs,
+		.ib = known && provider == PROFILE_PROVIDER_IB,
+	};
+}
+
 static bool
 oracle_allowed(const struct profile *p, enum plan_method m, enum plan_shape shape)
 {
-	bool media = p->known[PROFILE_F_CLASS] && p->value[PROFILE_F_CLASS] == PROFILE_CLASS_MEDIA;
-	bool memory =
-		p->known[PROFILE_F_CLASS] && p->value[PROFILE_F_CLASS] == PROFILE_CLASS_MEMORY;
-	bool caches_safe = p->known[PROFILE_F_DOMAIN] && p->value[PROFILE_F_DOMAIN] != PROFILE_DMP;
-	bool ddio_off = p->known[PROFILE_F_DDIO] && p->value[PROFILE_F_DDIO] == PROFILE_DDIO_OFF;
-	bool known = p->known[PROFILE_F_PROVIDER];
-	bool rnic = known && p->value[PROFILE_F_PROVIDER] != PROFILE_PROVIDER_SOFTWARE;
-	bool cpu = known && !rnic && strncmp(p->provider_name, "verbs", 5) != 0;
+	struct oracle o = oracle_of(p);
+	bool drained = o.memory || (o.media && (o.caches_safe || (o.ddio_off && o.rnic)));
+	bool completed = (o.cpu && drained) || (o.media && o.nic_safe && o.ib);
 
 	if (m == PLAN_MESSAGE)
 		return true;
-	if (m > PLAN_APPLIANCE)
-		return false;
+	if (m == PLAN_DEPOSIT)
+		return o.ring && drained;
+	if (m == PLAN_DEPOSIT_COMPLETION)
+		return o.ring && completed;
 	if (shape == PLAN_ATOMIC8)
 		return false;
-	if (m == PLAN_GENERAL)
-		return media || memory || cpu;
-	return memory || (media && (caches_safe || (ddio_off && rnic)));
+	if (m == PLAN_GENERAL || m == PLAN_WRITE_IMM)
+		return o.media || o.memory || o.cpu;
+	return m == PLAN_COMPLETION ? completed : drained;
 }
 
-/* The cheapest by the measurements: a message, then no target CPU, then the target's flush. */
+/* By the measurements: a message, then by software the fewest messages, by RNICs no CPU. */
 static enum plan_method
 oracle_choose(const struct profile *p, enum plan_shape shape, size_t size,
 	      const struct plan_limits *lim)
 {
 	size_t small = lim->message_max < lim->inline_max ? lim->message_max : lim->inline_max;
+	bool all = lim->can == ALL;
 
 	if (shape == PLAN_COMPOUND)
 		small = lim->inline_max;
-	if (size <= small || !lim->rma)
+	if (size <= small || !lim->rma || shape == PLAN_ATOMIC8)
 		return PLAN_MESSAGE;
+	if (all && oracle_allowed(p, PLAN_COMPLETION, shape))
+		return PLAN_COMPLETION;
+	if (all && !oracle_of(p).rnic && oracle_allowed(p, PLAN_WRITE_IMM, shape))
+		return PLAN_WRITE_IMM;
 	if (oracle_allowed(p, PLAN_APPLIANCE, shape))
 		return PLAN_APPLIANCE;
-	return oracle_allowed(p, PLAN_GENERAL, shape) ? PLAN_GENERAL : PLAN_MESSAGE;
+	if (!oracle_allowed(p, PLAN_GENERAL, shape))
+		return PLAN_MESSAGE;
+	return all ? PLAN_WRITE_IMM : PLAN_GENERAL;
 }
 
 static void
 check_choices(const struct profile *p, enum plan_shape shape)
 {
-	static const struct plan_limits limits[] = {{4000, 1000, true, 0, PLAN_CAN_ALWAYS},
-						    {4000, 1000, false, 0, PLAN_CAN_ALWAYS},
-						    {1000, 4000, true, 0, PLAN_CAN_ALWAYS},
-						    {0, 0, true, 0, PLAN_CAN_ALWAYS}};
+	static const struct plan_limits limits[] = {
+		LIMITS(4000, 1000, true, PLAN_CAN_ALWAYS),
+		LIMITS(4000, 1000, false, ALL),
+		LIMITS(1000, 4000, true, PLAN_CAN_ALWAYS),
+		LIMITS(0, 0, true, PLAN_CAN_ALWAYS),
+		LIMITS(4000, 1000, true, ALL),
+	};
 	static const size_t sizes[] = {8, 1000, 1001, 4000, 4001, 1U << 30};
 
 	for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
@@ -64,8 +110,6 @@ check_choices(const struct profile *p, enum plan_shape shape)
 			size_t size = shape == PLAN_ATOMIC8 ? 8 : sizes[s];
 			enum plan_method want = oracle_choose(p, shape, size, &limits[l]);
 
-			if (shape == PLAN_ATOMIC8)
-				want = PLAN_MESSAGE;
 			if (plan.method != want)
 				fail_msg("size %zu limits %zu: %s, not %s (%s)", size, l,
 					 plan_method_name(plan.method), plan_method_name(want),
@@ -192,7 +236,7 @@ set_if_known(struct profile *p, enum profile_field f, int value)
 static void
 hand_picked_rows(void **state)
 {
-	const struct plan_limits lim = {65000, 8192, true, 0, PLAN_CAN_ALWAYS};
+	const struct plan_limits lim = LIMITS(65000, 8192, true, PLAN_CAN_ALWAYS);
 	struct profile p;
 
 	(void)state;
@@ -212,26 +256,111 @@ hand_picked_rows(void **state)
 	}
 }
 
-/* What is measured against each other is each method at every size, not the cheapest. */
-static void
-forbidden_methods_are_passed_over(void **state)
+/* ---- a method asked for by name ---- */
+
+static struct profile
+media_profile(enum profile_domain domain, enum profile_ddio ddio, enum profile_provider provider)
 {
-	struct plan_limits lim = {65000, 8192, true, 0, PLAN_CAN_ALWAYS};
 	struct profile p;
 
-	(void)state;
 	profile_init(&p);
-	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_MEMORY, "test");
-	lim.forbid = 1U << PLAN_MESSAGE;
-	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 64, &lim).method, PLAN_APPLIANCE);
-	lim.forbid |= 1U << PLAN_APPLIANCE;
-	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 64, &lim).method, PLAN_GENERAL);
-	lim.forbid = 1U << PLAN_APPLIANCE | 1U << PLAN_GENERAL;
-	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 1U << 20, &lim).method, PLAN_MESSAGE);
-	/* What is correct comes first. */
+	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_MEDIA, "test");
+	profile_set(&p, PROFILE_F_DOMAIN, (int)domain, "region0/persistence_domain");
+	profile_set(&p, PROFILE_F_DDIO, (int)ddio, "PCI");
+	profile_set(&p, PROFILE_F_RQWRB, PROFILE_RQWRB_PM, "test");
+	profile_set(&p, PROFILE_F_PROVIDER, (int)provider, "sysfs");
+	(void)strcpy(p.provider_name, provider == PROFILE_PROVIDER_SOFTWARE ? "tcp" : "verbs");
+	return p;
+}
+
+static void
+a_forced_method_is_taken_for_all_that_it_can_carry(void **state)
+{
+	struct profile p = media_profile(PROFILE_WSP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	struct plan_limits lim = LIMITS(65000, 8192, true, ALL);
+
+	(void)state;
+	for (int m = 0; m < PLAN_DEPOSIT; m++) {
+		lim.force = PLAN_BIT(m);
+		assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 8, &lim).method, m);
+		assert_int_equal(plan_choose(&p, PLAN_SINGLETON, BIG, &lim).method, m);
+		assert_int_equal(plan_choose(&p, PLAN_COMPOUND, 64, &lim).method, m);
+		assert_int_equal(plan_choose(&p, PLAN_ATOMIC8, 8, &lim).method, PLAN_MESSAGE);
+	}
+	/* What is measured against each other is each method at every size, not the cheapest. */
 	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_PAGE, "test");
-	lim.forbid = 1U << PLAN_MESSAGE | 1U << PLAN_GENERAL;
+	lim.force = PLAN_BIT(PLAN_GENERAL);
 	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 64, &lim).method, PLAN_MESSAGE);
+	/* Not correct, or not to be had: one of the two that always are, by size. */
+	p = media_profile(PROFILE_DMP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	lim.force = PLAN_BIT(PLAN_COMPLETION);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, BIG, &lim).method, PLAN_GENERAL);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 8, &lim).method, PLAN_MESSAGE);
+	lim.force = PLAN_BIT(PLAN_WRITE_IMM);
+	lim.can = PLAN_CAN_ALWAYS;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, BIG, &lim).method, PLAN_GENERAL);
+}
+
+static void
+lanes_with_a_ring_carry_deposits_only(void **state)
+{
+	struct profile p = media_profile(PROFILE_WSP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	struct plan_limits lim = LIMITS(65000, 8192, true, ALL);
+
+	(void)state;
+	assert_false(plan_can(&lim, PLAN_DEPOSIT));
+	lim.ring = true;
+	for (int s = PLAN_SINGLETON; s <= PLAN_ATOMIC8; s++) {
+		assert_int_equal(plan_choose(&p, (enum plan_shape)s, 8, &lim).method,
+				 PLAN_DEPOSIT_COMPLETION);
+		assert_int_equal(plan_choose(&p, (enum plan_shape)s, BIG, &lim).method,
+				 PLAN_DEPOSIT_COMPLETION);
+	}
+	lim.force = PLAN_BIT(PLAN_DEPOSIT);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 8, &lim).method, PLAN_DEPOSIT);
+	lim.force = 0;
+	p = media_profile(PROFILE_MHP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 8, &lim).method, PLAN_DEPOSIT);
+	for (int m = 0; m < PLAN_DEPOSIT; m++)
+		assert_false(plan_can(&lim, (enum plan_method)m));
+}
+
+static void
+a_wrong_method_is_refused_with_the_fact_and_its_source(void **state)
+{
+	struct profile p = media_profile(PROFILE_DMP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	struct plan_limits lim = LIMITS(65000, 8192, true, PLAN_CAN_ALWAYS);
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(plan_check_method(&p, PLAN_APPLIANCE, NULL, &e), REPL_E_REFUSED);
+	assert_string_equal(e.text,
+			    "method 'appliance' is not correct for this target: DDIO may leave the "
+			    "data in CPU caches, which a power cut empties (ddio = on, PCI); set "
+			    "method to auto or one of message, general-purpose, write-imm");
+	err_clear(&e);
+	assert_int_equal(plan_check_method(&p, PLAN_WRITE_IMM, &lim, &e), REPL_E_REFUSED);
+	assert_string_equal(e.text, "method 'write-imm' is not available on this provider, "
+				    "'verbs'; set method to auto or one of message, "
+				    "general-purpose");
+	assert_int_equal(plan_check_method(&p, PLAN_WRITE_IMM, NULL, &e), 0);
+	assert_int_equal(plan_check_method(&p, PLAN_GENERAL, &lim, &e), 0);
+	/* What is only assumed says so. */
+	profile_init(&p);
+	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_MEDIA, "test");
+	assert_int_equal(plan_check_method(&p, PLAN_COMPLETION, NULL, &e), REPL_E_REFUSED);
+	assert_non_null(strstr(e.text, "(persistence-domain = dmp, assumed: not probed)"));
+}
+
+static void
+names_go_both_ways(void **state)
+{
+	(void)state;
+	for (int m = 0; m < PLAN_METHOD_COUNT; m++)
+		assert_int_equal(plan_method_by_name(plan_method_name((enum plan_method)m)), m);
+	assert_int_equal(plan_method_by_name("auto"), -1);
+	assert_string_equal(plan_method_name(PLAN_METHOD_COUNT), "unknown");
 }
 
 int
@@ -240,7 +369,10 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_combination_agrees_with_the_oracle),
 		cmocka_unit_test(hand_picked_rows),
-		cmocka_unit_test(forbidden_methods_are_passed_over),
+		cmocka_unit_test(a_forced_method_is_taken_for_all_that_it_can_carry),
+		cmocka_unit_test(lanes_with_a_ring_carry_deposits_only),
+		cmocka_unit_test(a_wrong_method_is_refused_with_the_fact_and_its_source),
+		cmocka_unit_test(names_go_both_ways),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
