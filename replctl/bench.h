@@ -11,9 +11,10 @@
 #ifndef REPLCTL_BENCH_H
 #define REPLCTL_BENCH_H
 
+#include "bench_raw.h"
 #include "bench_stat.h"
 #include "ctl.h"
-#include "tcpraw.h"
+#include "scratch.h"
 
 #define BENCH_LANES_MAX   8
 #define BENCH_SERIES_MAX  64
@@ -60,12 +61,10 @@ struct bench {
 	bool quick;
 
 	/* bench_pool.c */
-	char pool[TARGET_POOL_MAX + 1];
-	bool pool_made;
+	struct scratch scratch;
 	uint8_t *mem;  /* pool_size: what is written */
 	uint8_t *back; /* what is read */
-	struct tcpraw *raw;
-	char address[64];
+	struct bench_raw raw;
 	struct plan_limits limits; /* the library's own */
 	unsigned lanes;
 	uint64_t pinged_ns;

@@ -1,48 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The temporary pool of replctl bench, and what is connected to it. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "bench.h"
 #include "clock.h"
-#include "control.h"
 #include "interrupt.h"
 
 #define PULSE_NS        NS_PER_S
-#define RAW_SECONDS_MAX 120
 #define RAW_SECONDS_MIN 20 /* beyond the time of the measurements */
-
-static int
-pool_call(struct bench *b, const char *method, uint64_t size)
-{
-	struct json_object *params = json_object_new_object();
-
-	json_object_object_add(params, "name", json_object_new_string(b->pool));
-	if (size)
-		json_object_object_add(params, "size", json_object_new_uint64(size));
-	return remote_call(b->c->remote, method, params, NULL, &b->c->err);
-}
 
 static int
 pool_make(struct bench *b)
 {
-	uint8_t salt[8];
-	char hex[2 * sizeof(salt) + 1];
-	int rc;
+	struct json_object *params;
+	struct err *e = &b->c->err;
+	const char *name = NULL;
+	int rc = scratch_init(&b->scratch, e);
 
-	if (getrandom(salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
-		return err_errno(&b->c->err, REPL_E_FAILED, errno, "getrandom");
-	hex_encode(salt, sizeof(salt), hex);
-	(void)snprintf(b->pool, sizeof(b->pool), "bench-%s", hex);
-	/* An answer that is lost leaves a pool as well. */
-	b->pool_made = true;
-	rc = pool_call(b, "pool.create", b->pool_size);
 	if (!rc)
-		rc = remote_pool_open(b->c->remote, b->pool, REMOTE_WRITE, &b->c->err);
+		rc = scratch_name(&b->scratch, "", &name, e);
+	if (rc)
+		return rc;
+	params = json_object_new_object();
+	json_object_object_add(params, "name", json_object_new_string(name));
+	json_object_object_add(params, "size", json_object_new_uint64(b->pool_size));
+	rc = remote_call(b->c->remote, "pool.create", params, NULL, e);
+	if (!rc)
+		rc = remote_pool_open(b->c->remote, name, REMOTE_WRITE, e);
 	return rc;
 }
 
@@ -84,42 +70,9 @@ lanes_make(struct bench *b)
 }
 
 static int
-raw_connect(struct bench *b, struct json_object *o, unsigned seconds)
-{
-	uint8_t token[TCPRAW_TOKEN_SIZE];
-	const char *address = NULL, *text = NULL;
-	struct err *e = &b->c->err;
-	uint64_t port = 0;
-	int rc = control_get_text(o, "address", sizeof(b->address) - 1, &address, e);
-
-	if (!rc)
-		rc = control_get_u64(o, "port", 1, UINT16_MAX, &port, e);
-	if (!rc)
-		rc = control_get_text(o, "token", 2 * sizeof(token), &text, e);
-	if (!rc && !hex_decode(text, strlen(text), token, sizeof(token)))
-		rc = err_set(e, REPL_E_PROTOCOL, "bench.open: the token is no 64 hex digits");
-	if (rc)
-		return rc;
-	(void)snprintf(b->address, sizeof(b->address), "%s", address);
-	return tcpraw_connect(address, (uint16_t)port, token, clock_deadline(seconds * 1000),
-			      &b->raw, e);
-}
-
-static int
 raw_make(struct bench *b)
 {
-	struct json_object *params = json_object_new_object(), *result = NULL;
-	unsigned seconds = b->seconds * 2 + RAW_SECONDS_MIN;
-	int rc;
-
-	if (seconds > RAW_SECONDS_MAX)
-		seconds = RAW_SECONDS_MAX;
-	json_object_object_add(params, "seconds", json_object_new_int((int)seconds));
-	rc = remote_call(b->c->remote, "bench.open", params, &result, &b->c->err);
-	if (!rc)
-		rc = raw_connect(b, result, seconds);
-	json_object_put(result);
-	return rc;
+	return bench_raw_open(&b->raw, b->c, b->seconds * 2 + RAW_SECONDS_MIN);
 }
 
 int
@@ -150,50 +103,11 @@ bench_pulse(struct bench *b)
 	return remote_call(b->c->remote, "ping", NULL, NULL, &b->c->err);
 }
 
-/* By a new session if the old one can't: its end has let go of the pool. */
-static int
-pool_remove(struct bench *b)
-{
-	struct ctl *c = b->c;
-	int rc;
-
-	if (remote_pool_close(c->remote, &c->err) == 0 && pool_call(b, "pool.remove", 0) == 0)
-		return 0;
-	ctl_disconnect(c);
-	rc = ctl_connect(c);
-	if (!rc)
-		rc = pool_call(b, "pool.remove", 0);
-	return rc == REPL_E_NOT_FOUND ? 0 : rc;
-}
-
-static void
-pool_clear(struct bench *b)
-{
-	struct ctl *c = b->c;
-	struct err first = c->err;
-
-	if (!c->remote || !b->pool_made)
-		return;
-	if (first.code && remote_next_step(c->remote)[0])
-		ctl_next(c, "%s", remote_next_step(c->remote));
-	err_clear(&c->err);
-	if (pool_remove(b)) {
-		if (!first.code)
-			(void)err_prefix(&c->err, "the temporary pool '%s' stays", b->pool);
-		c->next[0] = '\0';
-		ctl_next(c, "replctl remove --force %s/%s", c->host_text, b->pool);
-	} else {
-		err_clear(&c->err);
-	}
-	if (first.code)
-		c->err = first;
-}
-
 void
 bench_close(struct bench *b)
 {
-	tcpraw_free(b->raw);
-	pool_clear(b);
+	bench_raw_close(&b->raw);
+	scratch_clear(&b->scratch, b->c);
 	/* Before the buffers: what lanes have in flight uses them. */
 	ctl_disconnect(b->c);
 	if (b->mem)
@@ -201,7 +115,6 @@ bench_close(struct bench *b)
 	if (b->back)
 		(void)munmap(b->back, b->pool_size);
 	free(b->samples);
-	b->raw = NULL;
 	b->mem = b->back = NULL;
 	b->samples = NULL;
 }

@@ -217,7 +217,7 @@ print_head(const struct bench *b)
 	out_field("target", "%s", b->c->host_text);
 	out_field("pool", "%s, class %s, %s", size, class ? class : "?", info->filesystem);
 	out_field("lanes", "%u by %s to %s", b->lanes, remote_terms(b->c->remote)->provider,
-		  b->address);
+		  b->raw.address);
 	out_field("values", "medians of %u rounds that take turns", b->rounds);
 	(void)putchar('\n');
 }
@@ -335,7 +335,7 @@ report_json(const struct bench *b)
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 
 	out_add_text(o, "target", b->c->host_text);
-	out_add_text(o, "address", b->address);
+	out_add_text(o, "address", b->raw.address);
 	out_add_text(o, "provider", remote_terms(b->c->remote)->provider);
 	out_add_text(o, "class", class ? class : "?");
 	out_add_text(o, "filesystem", info->filesystem);

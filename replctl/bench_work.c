@@ -108,7 +108,7 @@ measure_latency(struct bench *b, struct bench_series *s, double out[BENCH_VALUES
 	int rc;
 
 	if (s->kind == BENCH_RAW_ECHO)
-		rc = tcpraw_pingpong(b->raw, s->size, count, b->samples, &b->c->err);
+		rc = tcpraw_pingpong(b->raw.tcp, s->size, count, b->samples, &b->c->err);
 	else
 		rc = run_lane(b, s, count);
 	if (rc)
@@ -264,9 +264,9 @@ bulk(struct bench *b, enum bench_kind kind, uint64_t *ns)
 
 	switch (kind) {
 	case BENCH_RAW_OUT:
-		return tcpraw_stream_out(b->raw, b->pool_size, STREAM_CHUNK, ns, &b->c->err);
+		return tcpraw_stream_out(b->raw.tcp, b->pool_size, STREAM_CHUNK, ns, &b->c->err);
 	case BENCH_RAW_IN:
-		return tcpraw_stream_in(b->raw, b->pool_size, STREAM_CHUNK, ns, &b->c->err);
+		return tcpraw_stream_in(b->raw.tcp, b->pool_size, STREAM_CHUNK, ns, &b->c->err);
 	case BENCH_WRITE:
 		rc = bulk_write(b);
 		break;

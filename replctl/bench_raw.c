@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench_raw.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "clock.h"
+#include "control.h"
+
+static int
+raw_connect(struct bench_raw *raw, struct json_object *o, unsigned seconds, struct err *e)
+{
+	uint8_t token[TCPRAW_TOKEN_SIZE];
+	const char *address = NULL, *text = NULL;
+	uint64_t port = 0;
+	int rc = control_get_text(o, "address", sizeof(raw->address) - 1, &address, e);
+
+	if (!rc)
+		rc = control_get_u64(o, "port", 1, UINT16_MAX, &port, e);
+	if (!rc)
+		rc = control_get_text(o, "token", 2 * sizeof(token), &text, e);
+	if (!rc && !hex_decode(text, strlen(text), token, sizeof(token)))
+		rc = err_set(e, REPL_E_PROTOCOL, "bench.open: the token is no 64 hex digits");
+	if (rc)
+		return rc;
+	(void)snprintf(raw->address, sizeof(raw->address), "%s", address);
+	raw->end_ns = clock_deadline(seconds * 1000);
+	return tcpraw_connect(address, (uint16_t)port, token, raw->end_ns, &raw->tcp, e);
+}
+
+int
+bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL;
+	int rc;
+
+	if (seconds > BENCH_RAW_SECONDS_MAX)
+		seconds = BENCH_RAW_SECONDS_MAX;
+	json_object_object_add(params, "seconds", json_object_new_int((int)seconds));
+	rc = remote_call(c->remote, "bench.open", params, &result, &c->err);
+	if (!rc)
+		rc = raw_connect(raw, result, seconds, &c->err);
+	json_object_put(result);
+	return rc;
+}
+
+int
+bench_raw_renew(struct bench_raw *raw, struct ctl *c, unsigned seconds)
+{
+	int rc;
+
+	if (raw->tcp && clock_now_ns() + seconds * NS_PER_S < raw->end_ns)
+		return 0;
+	bench_raw_close(raw);
+	rc = remote_call(c->remote, "bench.close", NULL, NULL, &c->err);
+	return rc ? rc : bench_raw_open(raw, c, BENCH_RAW_SECONDS_MAX);
+}
+
+void
+bench_raw_close(struct bench_raw *raw)
+{
+	tcpraw_free(raw->tcp);
+	raw->tcp = NULL;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* bench_raw - the bare TCP connection to the target that measurements are compared with. */
+#ifndef REPLCTL_BENCH_RAW_H
+#define REPLCTL_BENCH_RAW_H
+
+#include "ctl.h"
+#include "tcpraw.h"
+
+#define BENCH_RAW_SECONDS_MAX 120
+
+struct bench_raw {
+	struct tcpraw *tcp;
+	char address[64];
+	uint64_t end_ns; /* the target closes it then */
+};
+
+/* For at most that many seconds; a pool is open. */
+int bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds);
+
+/* Close it, and open it anew if less than seconds are left. */
+int bench_raw_renew(struct bench_raw *raw, struct ctl *c, unsigned seconds);
+
+void bench_raw_close(struct bench_raw *raw);
+
+#endif
