@@ -14,7 +14,9 @@
 #define GROUP_GAP    28.0
 #define WIDTH_MIN    640.0
 #define NOTE_LINE    17.0
-#define GLYPH        7.2 /* width of a character of 13 px, about */
+#define KEY          24.0
+#define KEY_GAP      20.0
+#define GLYPH        7.6 /* width of a character of 13 px, about */
 #define TEXT_MAX     512
 #define LINES_MAX    40 /* of the axis, whatever comes */
 
@@ -157,12 +159,37 @@ text_width(const char *text)
 	return text ? (double)strlen(text) * GLYPH : 0;
 }
 
-/* Wide enough for the bars and for the longest of the notes. */
+static double
+key_width(const char *label)
+{
+	return KEY + text_width(label) + KEY_GAP;
+}
+
+static double
+legend_width(const struct barplot *p)
+{
+	double width = 0;
+
+	for (unsigned s = 0; s < p->series_count; s++)
+		width += key_width(p->series[s]);
+	if (p->marks)
+		width += key_width(p->mark_label);
+	return p->line >= 0 ? width + key_width(p->line_label) : width;
+}
+
+static void
+widen(double *width, double least)
+{
+	if (*width < least)
+		*width = least;
+}
+
+/* Wide enough for the bars and for the longest of the texts. */
 static void
 frame_measure(struct frame *r)
 {
 	const struct barplot *p = r->p;
-	double longest = text_width(p->subtitle);
+	double least = WIDTH_MIN;
 
 	r->bar = BAR_MIN;
 	r->group = p->series_count * BAR_MIN + GROUP_GAP;
@@ -172,14 +199,12 @@ frame_measure(struct frame *r)
 		if (r->bar > 48)
 			r->bar = 48;
 	}
+	widen(&least, MARGIN_LEFT + text_width(p->subtitle));
+	widen(&least, MARGIN_LEFT + legend_width(p));
 	for (unsigned i = 0; i < note_count(p); i++)
-		if (text_width(p->notes[i]) > longest)
-			longest = text_width(p->notes[i]);
+		widen(&least, MARGIN_RIGHT + text_width(p->notes[i]));
 	r->width = MARGIN_LEFT + MARGIN_RIGHT + r->group * p->group_count;
-	if (r->width < longest + 2 * MARGIN_RIGHT)
-		r->width = longest + 2 * MARGIN_RIGHT;
-	if (r->width < WIDTH_MIN)
-		r->width = WIDTH_MIN;
+	widen(&r->width, least + MARGIN_RIGHT);
 	if (p->group_count)
 		r->group = (r->width - MARGIN_LEFT - MARGIN_RIGHT) / p->group_count;
 	r->height = TOP + PLOT_HEIGHT + 52 + NOTE_LINE * note_count(p);
@@ -273,23 +298,23 @@ draw_legend(const struct frame *r)
 			      "<rect x=\"%.1f\" y=\"67\" width=\"16\" height=\"12\" "
 			      "fill=\"%s\"/>\n",
 			      x, colours[s]);
-		text_at(r, x + 24, 78, "", p->series[s]);
-		x += 24 + text_width(p->series[s]) + 20;
+		text_at(r, x + KEY, 78, "", p->series[s]);
+		x += key_width(p->series[s]);
 	}
 	if (p->marks) {
 		(void)fprintf(r->f,
 			      "<line x1=\"%.1f\" y1=\"73\" x2=\"%.1f\" y2=\"73\" "
 			      "stroke=\"#000000\" stroke-width=\"2\"/>\n",
 			      x, x + 16);
-		text_at(r, x + 24, 78, "", p->mark_label);
-		x += 24 + text_width(p->mark_label) + 20;
+		text_at(r, x + KEY, 78, "", p->mark_label);
+		x += key_width(p->mark_label);
 	}
 	if (p->line >= 0) {
 		(void)fprintf(r->f,
 			      "<line x1=\"%.1f\" y1=\"73\" x2=\"%.1f\" y2=\"73\" "
 			      "stroke=\"#d00000\" stroke-width=\"2\" stroke-dasharray=\"7 4\"/>\n",
 			      x, x + 18);
-		text_at(r, x + 24, 78, "", p->line_label);
+		text_at(r, x + KEY, 78, "", p->line_label);
 	}
 }
 

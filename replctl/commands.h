@@ -15,6 +15,7 @@ int cmd_create(struct ctl *c, char **args);
 int cmd_info(struct ctl *c, char **args);
 int cmd_list(struct ctl *c, char **args);
 int cmd_probe(struct ctl *c, char **args);
+int cmd_remotelog(struct ctl *c, char **args);
 int cmd_remove(struct ctl *c, char **args);
 int cmd_restore(struct ctl *c, char **args);
 int cmd_status(struct ctl *c, char **args);

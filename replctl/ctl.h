@@ -19,7 +19,7 @@
 
 struct ctl_options {
 	const char *config, *identity, *known_hosts;
-	const char *size, *from, *seconds;
+	const char *size, *from, *seconds, *count, *plot, *tail, *method;
 	bool json, quick, force, dry_run, help, version;
 };
 

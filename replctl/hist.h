@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #define HIST_SUB_BITS 7U
-#define HIST_MAX_BITS 40U /* what is longer than 2^40 ns, 18 minutes, counts as that */
-#define HIST_BUCKETS  ((HIST_MAX_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS)
+#define HIST_MAX_BITS 40U /* what is longer than 2^40 ns, 18 minutes, shares a bucket */
+#define HIST_BUCKETS  (((HIST_MAX_BITS - HIST_SUB_BITS + 1) << HIST_SUB_BITS) + 1)
 
 /* All zero is an empty one. */
 struct hist {

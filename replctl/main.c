@@ -12,7 +12,11 @@ enum {
 	OPT_FORCE = 4U,
 	OPT_DRY_RUN = 8U,
 	OPT_QUICK = 16U,
-	OPT_SECONDS = 32U
+	OPT_SECONDS = 32U,
+	OPT_COUNT = 64U,
+	OPT_PLOT = 128U,
+	OPT_TAIL = 256U,
+	OPT_METHOD = 512U,
 };
 
 struct command {
@@ -41,11 +45,23 @@ static const struct command commands[] = {
 	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
 	{"bench", "TARGET [--quick] [--seconds N] [--size N]", "measure, beside bare TCP",
 	 cmd_bench, 1, OPT_QUICK | OPT_SECONDS | OPT_SIZE},
+	{"bench remotelog", "TARGET [--count N] [--plot FILE]", "append to a log by each method",
+	 cmd_remotelog, 1, OPT_COUNT | OPT_PLOT | OPT_TAIL | OPT_METHOD | OPT_SIZE},
 };
 
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
-enum { LONG_KNOWN_HOSTS = 256, LONG_FROM, LONG_JSON, LONG_QUICK, LONG_SECONDS };
+enum {
+	LONG_KNOWN_HOSTS = 256,
+	LONG_FROM,
+	LONG_JSON,
+	LONG_QUICK,
+	LONG_SECONDS,
+	LONG_COUNT,
+	LONG_PLOT,
+	LONG_TAIL,
+	LONG_METHOD
+};
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
@@ -58,18 +74,38 @@ static const struct option long_options[] = {
 	{"from", required_argument, NULL, LONG_FROM},
 	{"quick", no_argument, NULL, LONG_QUICK},
 	{"seconds", required_argument, NULL, LONG_SECONDS},
+	{"count", required_argument, NULL, LONG_COUNT},
+	{"plot", required_argument, NULL, LONG_PLOT},
+	{"tail", required_argument, NULL, LONG_TAIL},
+	{"method", required_argument, NULL, LONG_METHOD},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
 };
 
 static const struct command *
-command_find(const char *name)
+command_named(const char *name)
 {
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];
 	return NULL;
+}
+
+/* The command that the first two words name, else the one that the first names. */
+static const struct command *
+command_find(char **args, int count, int *words)
+{
+	const struct command *command = NULL;
+	char two[64];
+
+	*words = 2;
+	if (count > 1 && snprintf(two, sizeof(two), "%s %s", args[0], args[1]) < (int)sizeof(two))
+		command = command_named(two);
+	if (command)
+		return command;
+	*words = 1;
+	return command_named(args[0]);
 }
 
 /* ---- help ---- */
@@ -91,6 +127,15 @@ help_options(unsigned options)
 		(void)puts("      --quick            fewer sizes and rounds");
 	if (options & OPT_SECONDS)
 		(void)puts("      --seconds N        how long to measure, about");
+	if (options & OPT_COUNT)
+		(void)puts("      --count N          appends by each method; 10000000");
+	if (options & OPT_PLOT)
+		(void)puts("      --plot FILE        draw bars, as SVG");
+	if (options & OPT_TAIL)
+		(void)puts(
+			"      --tail KIND        only that kind of update: singleton, compound");
+	if (options & OPT_METHOD)
+		(void)puts("      --method NAME      only that method");
 	if (options & OPT_DRY_RUN)
 		(void)puts("  -n, --dry-run          say what would be done, change nothing");
 	if (options & OPT_FORCE)
@@ -103,9 +148,9 @@ help_all(void)
 	(void)puts("usage: replctl COMMAND ...\n\n"
 		   "TARGET is [user@]host[:ssh-port].\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		(void)printf("  %-8s %-43s %s\n", commands[i].name, commands[i].args,
+		(void)printf("  %-15s %-43s %s\n", commands[i].name, commands[i].args,
 			     commands[i].help);
-	(void)printf("  %-8s %-43s %s\n", "help", "[COMMAND]", "show this, or one command");
+	(void)printf("  %-15s %-43s %s\n", "help", "[COMMAND]", "show this, or one command");
 	help_options(OPT_FORCE | OPT_DRY_RUN);
 	(void)puts("  -V, --version");
 	(void)puts("\nExit status: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused for safety,\n"
@@ -120,17 +165,18 @@ help_one(const struct command *command)
 }
 
 static int
-help(struct ctl *c, const char *name)
+help(struct ctl *c, char **args, int count)
 {
 	const struct command *command;
+	int words;
 
-	if (!name) {
+	if (count == 0) {
 		help_all();
 		return 0;
 	}
-	command = command_find(name);
+	command = command_find(args, count, &words);
 	if (!command)
-		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", name);
+		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
 	help_one(command);
 	return 0;
 }
@@ -180,6 +226,22 @@ take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 		o->seconds = optarg;
 		*given |= OPT_SECONDS;
 		break;
+	case LONG_COUNT:
+		o->count = optarg;
+		*given |= OPT_COUNT;
+		break;
+	case LONG_PLOT:
+		o->plot = optarg;
+		*given |= OPT_PLOT;
+		break;
+	case LONG_TAIL:
+		o->tail = optarg;
+		*given |= OPT_TAIL;
+		break;
+	case LONG_METHOD:
+		o->method = optarg;
+		*given |= OPT_METHOD;
+		break;
 	case 'h':
 		o->help = true;
 		break;
@@ -203,6 +265,10 @@ option_name(unsigned options)
 	       : options & OPT_DRY_RUN ? "--dry-run"
 	       : options & OPT_QUICK   ? "--quick"
 	       : options & OPT_SECONDS ? "--seconds"
+	       : options & OPT_COUNT   ? "--count"
+	       : options & OPT_PLOT    ? "--plot"
+	       : options & OPT_TAIL    ? "--tail"
+	       : options & OPT_METHOD  ? "--method"
 				       : "--force";
 }
 
@@ -226,7 +292,7 @@ static int
 dispatch(struct ctl *c, char **args, int count, unsigned given)
 {
 	const struct command *command;
-	int rc;
+	int rc, words;
 
 	if (c->options.version) {
 		(void)puts("replctl " REPL_VERSION_TEXT);
@@ -235,17 +301,17 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
 	if (c->options.help || (count > 0 && strcmp(args[0], "help") == 0)) {
 		bool word = count > 0 && strcmp(args[0], "help") == 0;
 
-		return help(c, count > word ? args[word] : NULL);
+		return help(c, args + word, count - word);
 	}
 	if (count == 0)
 		return err_set(&c->err, REPL_E_INVAL, "no command given");
-	command = command_find(args[0]);
+	command = command_find(args, count, &words);
 	if (!command)
 		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
-	rc = check_use(c, command, count - 1, given);
+	rc = check_use(c, command, count - words, given);
 	if (!rc)
 		rc = ctl_configure(c);
-	return rc ? rc : command->run(c, args + 1);
+	return rc ? rc : command->run(c, args + words);
 }
 
 int

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sessions of replctl bench remotelog, and one append to one of their logs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "clock.h"
+#include "le.h"
+#include "remotelog.h"
+#include "remotelog_record.h"
+#include "repl_impl.h"
+
+#define HALF         (REMOTELOG_POOL_SIZE / REMOTELOG_TAILS)
+#define PAGE         4096U
+#define LINE         64U
+#define WORD         8U
+#define CONTROL_SIZE PAGE /* of the pool that the measurement's own session opens */
+#define CHECK_MS     5000U
+
+const char *
+remotelog_tail_name(enum remotelog_tail t)
+{
+	static const char *const names[REMOTELOG_TAILS] = {
+		[REMOTELOG_SINGLETON] = "singleton",
+		[REMOTELOG_COMPOUND] = "compound",
+	};
+
+	return names[t];
+}
+
+/* ---- the measurement's own session ---- */
+
+static int
+control_pool(struct remotelog *rl)
+{
+	struct json_object *params;
+	struct err *e = &rl->c->err;
+	const char *name = NULL;
+	int rc = scratch_init(&rl->scratch, e);
+
+	if (!rc)
+		rc = scratch_name(&rl->scratch, "", &name, e);
+	if (rc)
+		return rc;
+	params = json_object_new_object();
+	json_object_object_add(params, "name", json_object_new_string(name));
+	json_object_object_add(params, "size", json_object_new_uint64(CONTROL_SIZE));
+	rc = remote_call(rl->c->remote, "pool.create", params, NULL, e);
+	return rc ? rc : remote_pool_open(rl->c->remote, name, REMOTE_WRITE, e);
+}
+
+int
+remotelog_open(struct remotelog *rl)
+{
+	struct ctl *c = rl->c;
+	int rc = ctl_connect(c);
+
+	if (!rc)
+		rc = control_pool(rl);
+	/* Only for what is granted: which method would be chosen follows from that. */
+	if (!rc)
+		rc = remote_lanes_open(c->remote, 1, &c->err);
+	return rc ? rc : bench_raw_open(&rl->raw, c, BENCH_RAW_SECONDS_MAX);
+}
+
+/* ---- ways ---- */
+
+static uint64_t
+tail_size(const struct remotelog *rl, enum remotelog_tail t)
+{
+	return t == REMOTELOG_COMPOUND ? rl->size + WORD : rl->size;
+}
+
+static void
+judge(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
+{
+	static const enum plan_shape shapes[REMOTELOG_TAILS] = {
+		[REMOTELOG_SINGLETON] = PLAN_SINGLETON,
+		[REMOTELOG_COMPOUND] = PLAN_COMPOUND,
+	};
+	const struct profile *p = remote_profile(rl->c->remote);
+	struct remotelog_series *s = &w->tails[t];
+	const char *reason;
+
+	if (!plan_allowed(p, w->method, shapes[t], &reason)) {
+		s->why_not = reason;
+		return;
+	}
+	s->chosen =
+		plan_choose(p, shapes[t], tail_size(rl, t), &remote_lane(rl->c->remote, 0)->limits)
+			.method == w->method;
+}
+
+static int
+way_config(struct remotelog *rl, const struct remotelog_way *w, struct repl_config **out)
+{
+	char target[TARGET_TEXT_MAX], suffix[64];
+	struct err *e = &rl->c->err;
+	const char *pool = NULL;
+	int rc;
+
+	(void)snprintf(suffix, sizeof(suffix), "-%s", w->name);
+	rc = scratch_name(&rl->scratch, suffix, &pool, e);
+	if (!rc)
+		rc = config_copy(rl->c->cfg, out, e);
+	if (rc)
+		return rc;
+	/* The user's targets and pool are none of ours. */
+	(*out)->target_count = 0;
+	free((*out)->pool_file);
+	(*out)->pool_file = NULL;
+	if (snprintf(target, sizeof(target), "%s/%s", rl->c->host_text, pool) >=
+	    (int)sizeof(target))
+		return err_set(e, REPL_E_INVAL, "'%s' is too long", rl->c->host_text);
+	rc = config_add_target(*out, target, e);
+	if (!rc)
+		rc = config_set(*out, "lanes", "1", e);
+	if (!rc)
+		rc = config_set(*out, "on-loss", "fail", e);
+	return rc;
+}
+
+/* No other method while this one is correct. */
+static void
+way_force(struct remotelog_way *w)
+{
+	struct lane *l = remote_lane(w->r->replicas[0].remote, 0);
+
+	l->limits.forbid = ~(1U << w->method);
+}
+
+static int
+way_open(struct remotelog *rl, struct remotelog_way *w)
+{
+	struct err *e = &rl->c->err;
+	struct repl_config *cfg = NULL;
+	void *mem = mmap(NULL, REMOTELOG_POOL_SIZE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	if (mem == MAP_FAILED)
+		return err_set(e, REPL_E_NOMEM, "out of memory for %s", w->name);
+	w->mem = mem;
+	rc = way_config(rl, w, &cfg);
+	if (!rc) {
+		rc = repl_open(cfg, mem, REMOTELOG_POOL_SIZE, REPL_OPEN_CREATE, &w->r);
+		if (rc == REPL_E_REFUSED) {
+			(void)snprintf(w->refusal, sizeof(w->refusal), "%s", repl_errormsg());
+			rc = 0;
+		} else if (rc) {
+			rc = err_set(e, rc, "%s: %s", w->name, repl_errormsg());
+		} else {
+			way_force(w);
+		}
+	}
+	repl_config_free(cfg);
+	return rc;
+}
+
+/* A method is tried unless it is known to be wrong for all that is wanted of it. */
+static int
+way_try(struct remotelog *rl, struct remotelog_way *w)
+{
+	bool any = false;
+	int rc;
+
+	for (enum remotelog_tail t = 0; t < REMOTELOG_TAILS; t++) {
+		judge(rl, w, t);
+		any |= rl->wanted_tails[t] && !w->tails[t].why_not;
+	}
+	rc = any ? way_open(rl, w) : 0;
+	for (enum remotelog_tail t = 0; w->refusal[0] && t < REMOTELOG_TAILS; t++)
+		if (!w->tails[t].why_not)
+			w->tails[t].why_not = w->refusal;
+	return rc;
+}
+
+int
+remotelog_open_ways(struct remotelog *rl)
+{
+	int rc = 0;
+
+	for (enum plan_method m = 0; !rc && m < PLAN_METHOD_COUNT; m++) {
+		struct remotelog_way *w;
+
+		if (!rl->wanted_methods[m])
+			continue;
+		w = &rl->ways[rl->way_count++];
+		w->method = m;
+		w->name = plan_method_name(m);
+		rc = way_try(rl, w);
+	}
+	return rc;
+}
+
+void
+remotelog_close(struct remotelog *rl)
+{
+	for (unsigned i = 0; i < rl->way_count; i++) {
+		struct remotelog_way *w = &rl->ways[i];
+
+		(void)repl_close(w->r);
+		if (w->mem)
+			(void)munmap(w->mem, REMOTELOG_POOL_SIZE);
+		w->r = NULL;
+		w->mem = NULL;
+	}
+	bench_raw_close(&rl->raw);
+	scratch_clear(&rl->scratch, rl->c);
+	ctl_disconnect(rl->c);
+}
+
+/* ---- appending ---- */
+
+/* Records follow each other, on lines of their own, and begin anew at the end of the log. */
+static size_t
+record_off(const struct remotelog *rl, enum remotelog_tail t, uint64_t sequence)
+{
+	uint64_t stride = (rl->size + LINE - 1) / LINE * LINE;
+	uint64_t slots = (HALF - PAGE) / stride;
+
+	return (size_t)(HALF * t + PAGE + (sequence - 1) % slots * stride);
+}
+
+/* The page before the records has the pointer to their end: how many there were. */
+static size_t
+pointer_off(enum remotelog_tail t)
+{
+	return (size_t)HALF * t;
+}
+
+int
+remotelog_append(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
+{
+	uint64_t sequence = ++w->tails[t].sequence;
+	size_t off = record_off(rl, t, sequence), pointer = pointer_off(t);
+	int rc;
+
+	remotelog_record_make(w->mem + off, rl->size, sequence);
+	if (t == REMOTELOG_SINGLETON) {
+		rc = repl_persist(w->r, 0, off, rl->size);
+	} else {
+		put_le64(w->mem + pointer, sequence);
+		rc = repl_persist_pair(w->r, 0, off, rl->size, pointer, WORD);
+	}
+	return rc ? err_set(&rl->c->err, rc, "%s, %s: %s", w->name, remotelog_tail_name(t),
+			    repl_errormsg())
+		  : 0;
+}
+
+static int
+read_back(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t, bool *same)
+{
+	uint8_t record[REMOTELOG_SIZE_MAX], pointer[WORD] = {0};
+	uint64_t sequence = w->tails[t].sequence;
+	int rc = repl_read(w->r, 0, 0, record, record_off(rl, t, sequence), rl->size);
+
+	if (!rc && t == REMOTELOG_COMPOUND)
+		rc = repl_read(w->r, 0, 0, pointer, pointer_off(t), WORD);
+	if (rc)
+		return err_set(&rl->c->err, rc, "%s, reading back: %s", w->name, repl_errormsg());
+	*same = remotelog_record_check(record, rl->size, sequence) &&
+		(t != REMOTELOG_COMPOUND || get_le64(pointer) == sequence);
+	return 0;
+}
+
+/* A message may be durable in the target's receive ring a while before it is applied. */
+int
+remotelog_check(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
+{
+	uint64_t deadline = clock_deadline(CHECK_MS);
+	bool same = false;
+	int rc;
+
+	for (;;) {
+		rc = read_back(rl, w, t, &same);
+		if (rc || same)
+			return rc;
+		if (clock_now_ns() > deadline)
+			return err_set(&rl->c->err, REPL_E_DIFFER,
+				       "%s, %s: record %llu is not on the target, or damaged",
+				       w->name, remotelog_tail_name(t),
+				       (unsigned long long)w->tails[t].sequence);
+		(void)nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+	}
+}

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# replctl bench remotelog accounts for every method and leaves no pool behind, also when interrupted.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm # where most methods are correct
+. "$(dirname "$0")/lib.sh"
+start_target
+
+nothing_left() {
+	set -- "$TMP"/serve/pools/*
+	[ ! -e "$1" ] || fail "$1 is left"
+}
+
+# A method is measured, or it is told why it is not.
+ctl_fails 2 "^replctl: --method 'x' is none of message, general-purpose, appliance" \
+	bench remotelog --method x "$T"
+methods=$(sed -n "s/^replctl: --method 'x' is none of //p" "$TMP/err" | tr -d ' ')
+ctl --json bench remotelog --count 200 --plot "$TMP/bars.svg" "$T" >"$TMP/out" 2>"$TMP/err" ||
+	fail "bench remotelog: $(cat "$TMP/err")"
+python3 - "$TMP/out" "$methods" <<'PY' || fail "the answer: $(cat "$TMP/out")"
+import json, sys
+a = json.load(open(sys.argv[1]))
+told = [(s["method"], s["update"]) for s in a["series"] + a["not_run"]]
+due = [(m, u) for m in sys.argv[2].split(",") for u in ("singleton", "compound")]
+assert sorted(told) == sorted(due), told
+for s in a["series"] + [a["raw"]]:
+    assert s["count"] == 200 and 0 < s["p50_ns"] <= s["p99_ns"] and s["mean_ns"] > 0, s
+assert all(s["ratio"] > 0 for s in a["series"])
+assert all(s["reason"] for s in a["not_run"])
+for u in ("singleton", "compound"):
+    assert ("message", u) in [(s["method"], s["update"]) for s in a["series"]]
+    assert sum(s["chosen"] for s in a["series"] if s["update"] == u) == 1, u
+assert not a["interrupted"]
+PY
+python3 - "$TMP/bars.svg" "$TMP/out" <<'PY' || fail "the plot: $(cat "$TMP/bars.svg")"
+import json, sys, xml.etree.ElementTree as xml
+svg = "{http://www.w3.org/2000/svg}"
+root = xml.parse(sys.argv[1]).getroot()
+assert root.tag == svg + "svg"
+series = json.load(open(sys.argv[2]))["series"]
+texts = [t.text for t in root.iter(svg + "text")]
+assert {s["method"] for s in series} <= set(texts), texts
+# The ground, a key for each kind of update, the bars.
+assert len(list(root.iter(svg + "rect"))) == 1 + 2 + len(series)
+PY
+nothing_left
+
+ctl bench remotelog --count 50 --size 200 --method general-purpose --tail compound "$T" \
+	>"$TMP/out" 2>"$TMP/err" || fail "one series: $(cat "$TMP/err")"
+grep -q "^raw ping-pong " "$TMP/out" || fail "no raw row: $(cat "$TMP/out")"
+grep -Eq "^general-purpose .* compound +50 " "$TMP/out" || fail "no row: $(cat "$TMP/out")"
+grep -q "singleton" "$TMP/out" && fail "a row that nobody wanted: $(cat "$TMP/out")"
+nothing_left
+for words in "--tail x" "--count 0" "--count many" "--size 8" "--size 5000" "--seconds 3"; do
+	# shellcheck disable=SC2086
+	ctl_fails 2 "" bench remotelog $words "$T"
+done
+ctl_fails 3 "no-such-dir" bench remotelog --plot "$TMP/no-such-dir/f.svg" "$T"
+ctl_fails 7 "" bench remotelog --plot "$TMP/none.svg" 127.0.0.1:1
+[ ! -e "$TMP/none.svg" ] || fail "a plot of nothing"
+nothing_left
+
+running() {
+	set -- "$TMP"/serve/pools/bench-*-message
+	[ -e "$1" ]
+}
+
+# What has been measured up to an interrupt is told.
+ctl_start --json bench remotelog "$T"
+wait_for 5 running || fail "no pool"
+sleep 1
+kill -INT "$CTL_PID"
+wait "$CTL_PID" && fail "interrupted, and yet a success"
+grep -q "interrupted after [1-9]" "$TMP/bg.err" || fail "not told: $(cat "$TMP/bg.err")"
+[ "$(member interrupted <"$TMP/bg.out")" = True ] || fail "not in the JSON: $(cat "$TMP/bg.out")"
+[ "$(member series.0.count <"$TMP/bg.out")" -gt 0 ] || fail "nothing measured"
+nothing_left
+
+ctl_start bench remotelog "$T"
+wait_for 5 running || fail "no pool"
+sleep 0.5
+kill -TERM "$CTL_PID"
+wait "$CTL_PID" && fail "told to stop, and yet a success"
+nothing_left
