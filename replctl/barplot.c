@@ -10,6 +10,7 @@
 #define TOP          96.0 /* title, subtitle, legend */
 #define PLOT_HEIGHT  320.0
 #define BAR_MIN      34.0
+#define BAR_GAP      3.0
 #define GROUP_MIN    136.0 /* the longest name of a method fits */
 #define GROUP_GAP    28.0
 #define WIDTH_MIN    640.0
@@ -232,22 +233,23 @@ draw_axis(const struct frame *r)
 	text_at(r, 20, middle, turned, r->p->axis);
 }
 
+static double
+bar_left(const struct frame *r, unsigned group, unsigned series)
+{
+	return MARGIN_LEFT + r->group * group + (r->group - r->bar * r->p->series_count) / 2 +
+	       r->bar * series;
+}
+
 static void
 draw_bar(const struct frame *r, unsigned group, unsigned series)
 {
 	const struct barplot *p = r->p;
 	unsigned i = group * p->series_count + series;
-	double value = p->values[i], y = y_of(r, value);
-	double left = MARGIN_LEFT + r->group * group + (r->group - r->bar * p->series_count) / 2 +
-		      r->bar * series;
-	double right = left + r->bar - 3;
-	char number[32];
+	double y = y_of(r, p->values[i]);
+	double left = bar_left(r, group, series), right = left + r->bar - BAR_GAP;
 
-	if (value < 0) {
-		text_at(r, (left + right) / 2, TOP + PLOT_HEIGHT - 5,
-			"text-anchor=\"middle\" font-size=\"12\" fill=\"#777777\"", "none");
+	if (p->values[i] < 0)
 		return;
-	}
 	(void)fprintf(r->f,
 		      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
 		      "fill=\"%s\"/>\n",
@@ -257,21 +259,46 @@ draw_bar(const struct frame *r, unsigned group, unsigned series)
 			      "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
 			      "stroke=\"#000000\" stroke-width=\"2\"/>\n",
 			      left, y_of(r, p->marks[i]), right, y_of(r, p->marks[i]));
+}
+
+/* Above all that a bar may have at its top, and legible over a line. */
+static void
+draw_number(const struct frame *r, unsigned group, unsigned series)
+{
+	const struct barplot *p = r->p;
+	unsigned i = group * p->series_count + series;
+	double value = p->values[i], top = value;
+	double middle = bar_left(r, group, series) + (r->bar - BAR_GAP) / 2;
+	char number[32];
+
+	if (value < 0) {
+		text_at(r, middle, TOP + PLOT_HEIGHT - 5,
+			"text-anchor=\"middle\" font-size=\"12\" fill=\"#777777\"", "none");
+		return;
+	}
 	if (p->marks && p->marks[i] > value)
-		y = y_of(r, p->marks[i]);
+		top = p->marks[i];
 	(void)snprintf(number, sizeof(number), value < 100 ? "%.1f" : "%.0f", value);
-	text_at(r, (left + right) / 2, y - 5, "text-anchor=\"middle\" font-size=\"12\"", number);
+	text_at(r, middle, y_of(r, top) - 5,
+		"text-anchor=\"middle\" font-size=\"12\" stroke=\"#ffffff\" stroke-width=\"4\" "
+		"paint-order=\"stroke\"",
+		number);
 }
 
 static void
-draw_groups(const struct frame *r)
+draw_each(const struct frame *r, void (*draw)(const struct frame *, unsigned, unsigned))
 {
-	for (unsigned g = 0; g < r->p->group_count; g++) {
+	for (unsigned g = 0; g < r->p->group_count; g++)
 		for (unsigned s = 0; s < r->p->series_count; s++)
-			draw_bar(r, g, s);
+			draw(r, g, s);
+}
+
+static void
+draw_names(const struct frame *r)
+{
+	for (unsigned g = 0; g < r->p->group_count; g++)
 		text_at(r, MARGIN_LEFT + r->group * (g + 0.5), TOP + PLOT_HEIGHT + 20,
 			"text-anchor=\"middle\"", r->p->groups[g]);
-	}
 }
 
 static void
@@ -336,8 +363,10 @@ barplot_write(const struct barplot *p, FILE *f)
 	text_at(&r, MARGIN_LEFT, 52, "fill=\"#444444\"", p->subtitle);
 	draw_legend(&r);
 	draw_axis(&r);
-	draw_groups(&r);
+	draw_each(&r, draw_bar);
+	draw_names(&r);
 	draw_line(&r);
+	draw_each(&r, draw_number);
 	for (unsigned i = 0; i < note_count(p); i++)
 		text_at(&r, MARGIN_RIGHT, TOP + PLOT_HEIGHT + 48 + NOTE_LINE * i,
 			"fill=\"#444444\"", p->notes[i]);

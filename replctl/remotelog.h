@@ -34,8 +34,9 @@ enum remotelog_tail {
 
 struct remotelog_series {
 	const char *why_not; /* NULL: it runs */
-	bool chosen;         /* the library's choice where no method is forced */
-	uint64_t sequence;   /* of the record that was appended last */
+	char detour[256];
+	bool chosen;       /* the library's choice where no method is forced */
+	uint64_t sequence; /* of the record that was appended last */
 	struct hist hist;
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,6 +86,13 @@ print_measured(const struct remotelog *rl)
 	(void)puts("ratio: of the medians, to the raw ping-pong; * the library's own choice");
 }
 
+static const char *
+why_not(const struct remotelog *rl, const struct remotelog_way *w, enum remotelog_tail t)
+{
+	return series_wanted(rl, t) ? w->tails[t].why_not : NULL;
+}
+
+/* One line if no kind of update runs, for the same reason. */
 static void
 print_not_run(const struct remotelog *rl)
 {
@@ -92,16 +100,18 @@ print_not_run(const struct remotelog *rl)
 
 	for (unsigned i = 0; i < rl->way_count; i++) {
 		const struct remotelog_way *w = &rl->ways[i];
+		const char *one = why_not(rl, w, REMOTELOG_SINGLETON);
+		const char *two = why_not(rl, w, REMOTELOG_COMPOUND);
 
-		for (enum remotelog_tail t = 0; t < REMOTELOG_TAILS; t++) {
-			if (!series_wanted(rl, t) || !w->tails[t].why_not)
-				continue;
-			if (!headed)
-				(void)puts("\nnot to be run there");
-			headed = true;
-			(void)printf("  %s, %s: %s\n", w->name, remotelog_tail_name(t),
-				     w->tails[t].why_not);
-		}
+		if ((one || two) && !headed)
+			(void)puts("\nnot to be run there");
+		headed |= one || two;
+		if (one && two && strcmp(one, two) == 0)
+			(void)printf("  %s: %s\n", w->name, one);
+		else if (one)
+			(void)printf("  %s, singleton: %s\n", w->name, one);
+		if (two && !(one && strcmp(one, two) == 0))
+			(void)printf("  %s, compound: %s\n", w->name, two);
 	}
 }
 
@@ -242,8 +252,9 @@ bars_fill(const struct remotelog *rl, struct bars *b, struct barplot *p)
 		if (any)
 			b->groups[p->group_count++] = w->name;
 		if (why && notes < BARPLOT_NOTES_MAX) {
-			(void)snprintf(b->notes[notes], NOTE_MAX, "%s%s: %.150s", w->name,
-				       any ? ", in part" : " can't run there", why);
+			(void)snprintf(b->notes[notes], NOTE_MAX, "%s%s: %.*s", w->name,
+				       any ? ", in part" : " can't run there",
+				       (int)strcspn(why, ";"), why);
 			p->notes[notes] = b->notes[notes];
 			notes++;
 		}

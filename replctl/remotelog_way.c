@@ -54,8 +54,10 @@ int
 remotelog_open(struct remotelog *rl)
 {
 	struct ctl *c = rl->c;
-	int rc = ctl_connect(c);
+	int rc = config_set(c->cfg, "method", "auto", &c->err);
 
+	if (!rc)
+		rc = ctl_connect(c);
 	if (!rc)
 		rc = control_pool(rl);
 	/* Only for what is granted: which method would be chosen follows from that. */
@@ -72,13 +74,14 @@ tail_size(const struct remotelog *rl, enum remotelog_tail t)
 	return t == REMOTELOG_COMPOUND ? rl->size + WORD : rl->size;
 }
 
+static const enum plan_shape shapes[REMOTELOG_TAILS] = {
+	[REMOTELOG_SINGLETON] = PLAN_SINGLETON,
+	[REMOTELOG_COMPOUND] = PLAN_COMPOUND,
+};
+
 static void
 judge(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
 {
-	static const enum plan_shape shapes[REMOTELOG_TAILS] = {
-		[REMOTELOG_SINGLETON] = PLAN_SINGLETON,
-		[REMOTELOG_COMPOUND] = PLAN_COMPOUND,
-	};
 	const struct profile *p = remote_profile(rl->c->remote);
 	struct remotelog_series *s = &w->tails[t];
 	const char *reason;
@@ -118,16 +121,17 @@ way_config(struct remotelog *rl, const struct remotelog_way *w, struct repl_conf
 		rc = config_set(*out, "lanes", "1", e);
 	if (!rc)
 		rc = config_set(*out, "on-loss", "fail", e);
-	return rc;
+	return rc ? rc : config_set(*out, "method", w->name, e);
 }
 
-/* No other method while this one is correct. */
+/* Without the pool's name, which nobody has chosen. */
 static void
-way_force(struct remotelog_way *w)
+way_refused(const struct remotelog *rl, struct remotelog_way *w, const char *text)
 {
-	struct lane *l = remote_lane(w->r->replicas[0].remote, 0);
+	const char *name = strstr(text, rl->scratch.prefix),
+		   *end = name ? strstr(name, ": ") : NULL;
 
-	l->limits.forbid = ~(1U << w->method);
+	(void)snprintf(w->refusal, sizeof(w->refusal), "%s", end ? end + 2 : text);
 }
 
 static int
@@ -146,16 +150,30 @@ way_open(struct remotelog *rl, struct remotelog_way *w)
 	if (!rc) {
 		rc = repl_open(cfg, mem, REMOTELOG_POOL_SIZE, REPL_OPEN_CREATE, &w->r);
 		if (rc == REPL_E_REFUSED) {
-			(void)snprintf(w->refusal, sizeof(w->refusal), "%s", repl_errormsg());
+			way_refused(rl, w, repl_errormsg());
 			rc = 0;
 		} else if (rc) {
 			rc = err_set(e, rc, "%s: %s", w->name, repl_errormsg());
-		} else {
-			way_force(w);
 		}
 	}
 	repl_config_free(cfg);
 	return rc;
+}
+
+/* A method that is right may still not be able to carry this one, and another is used. */
+static void
+judge_open(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
+{
+	struct remote *remote = w->r->replicas[0].remote;
+	struct plan plan = plan_choose(remote_profile(remote), shapes[t], tail_size(rl, t),
+				       &remote_lane(remote, 0)->limits);
+	struct remotelog_series *s = &w->tails[t];
+
+	if (s->why_not || plan.method == w->method)
+		return;
+	(void)snprintf(s->detour, sizeof(s->detour), "goes by %s: %s",
+		       plan_method_name(plan.method), plan.reason);
+	s->why_not = s->detour;
 }
 
 /* A method is tried unless it is known to be wrong for all that is wanted of it. */
@@ -170,9 +188,12 @@ way_try(struct remotelog *rl, struct remotelog_way *w)
 		any |= rl->wanted_tails[t] && !w->tails[t].why_not;
 	}
 	rc = any ? way_open(rl, w) : 0;
-	for (enum remotelog_tail t = 0; w->refusal[0] && t < REMOTELOG_TAILS; t++)
-		if (!w->tails[t].why_not)
+	for (enum remotelog_tail t = 0; !rc && t < REMOTELOG_TAILS; t++) {
+		if (w->r)
+			judge_open(rl, w, t);
+		else if (!w->tails[t].why_not)
 			w->tails[t].why_not = w->refusal;
+	}
 	return rc;
 }
 
