@@ -17,7 +17,20 @@
 
 #define CTL_NEXT_MAX 2048
 
+/* Options of "plan"; all but the last choose rows. */
+enum ctl_plan_option {
+	CTL_PLAN_DOMAIN,
+	CTL_PLAN_DDIO,
+	CTL_PLAN_RQWRB,
+	CTL_PLAN_OP,
+	CTL_PLAN_UPDATE,
+	CTL_PLAN_TRANSPORT,
+	CTL_PLAN_COUNT
+};
+
 struct ctl_options {
+	const char *plan[CTL_PLAN_COUNT];
+	bool all, csv;
 	const char *config, *identity, *known_hosts;
 	const char *size, *from, *seconds, *count, *plot, *tail, *method;
 	bool json, quick, force, dry_run, help, version;

@@ -17,6 +17,7 @@ enum {
 	OPT_PLOT = 128U,
 	OPT_TAIL = 256U,
 	OPT_METHOD = 512U,
+	OPT_PLAN = 1024U, /* those of a command without target: ctl_plan_option, --all, --csv */
 };
 
 struct command {
@@ -35,6 +36,8 @@ static const struct command commands[] = {
 	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
 	{"remove", "TARGET/pool [--dry-run] [--force]", "remove a pool and its data", cmd_remove, 1,
 	 OPT_FORCE | OPT_DRY_RUN},
+	{"plan", "[--domain D ...] | --all [--csv]", "explain what makes an update durable",
+	 cmd_plan, 0, OPT_PLAN},
 	{"probe", "TARGET[/pool]", "show what is known of a target, and the methods", cmd_probe, 1,
 	 0},
 	{"sync", "FILE TARGET/pool [--dry-run] [--force]", "push what differs to a replica",
@@ -60,7 +63,10 @@ enum {
 	LONG_COUNT,
 	LONG_PLOT,
 	LONG_TAIL,
-	LONG_METHOD
+	LONG_METHOD,
+	LONG_ALL,
+	LONG_CSV,
+	LONG_PLAN, /* and those of ctl_plan_option: nothing behind it */
 };
 
 static const struct option long_options[] = {
@@ -78,6 +84,14 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, LONG_PLOT},
 	{"tail", required_argument, NULL, LONG_TAIL},
 	{"method", required_argument, NULL, LONG_METHOD},
+	{"domain", required_argument, NULL, LONG_PLAN + CTL_PLAN_DOMAIN},
+	{"ddio", required_argument, NULL, LONG_PLAN + CTL_PLAN_DDIO},
+	{"rqwrb", required_argument, NULL, LONG_PLAN + CTL_PLAN_RQWRB},
+	{"op", required_argument, NULL, LONG_PLAN + CTL_PLAN_OP},
+	{"update", required_argument, NULL, LONG_PLAN + CTL_PLAN_UPDATE},
+	{"transport", required_argument, NULL, LONG_PLAN + CTL_PLAN_TRANSPORT},
+	{"all", no_argument, NULL, LONG_ALL},
+	{"csv", no_argument, NULL, LONG_CSV},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -136,6 +150,15 @@ help_options(unsigned options)
 			"      --tail KIND        only that kind of update: singleton, compound");
 	if (options & OPT_METHOD)
 		(void)puts("      --method NAME      only that method");
+	if (options & OPT_PLAN)
+		(void)puts("      --domain D         dmp, mhp or wsp\n"
+			   "      --ddio D           on or off\n"
+			   "      --rqwrb R          dram or pm\n"
+			   "      --op O             write, writeimm or send\n"
+			   "      --update U         singleton or compound\n"
+			   "      --transport T      ib or iwarp\n"
+			   "      --all              every row\n"
+			   "      --csv              rows as comma-separated values");
 	if (options & OPT_DRY_RUN)
 		(void)puts("  -n, --dry-run          say what would be done, change nothing");
 	if (options & OPT_FORCE)
@@ -182,6 +205,18 @@ help(struct ctl *c, char **args, int count)
 }
 
 /* ---- options ---- */
+
+static void
+take_plan_option(struct ctl *c, int opt, unsigned *given)
+{
+	if (opt == LONG_ALL)
+		c->options.all = true;
+	else if (opt == LONG_CSV)
+		c->options.csv = true;
+	else
+		c->options.plan[opt - LONG_PLAN] = optarg;
+	*given |= OPT_PLAN;
+}
 
 /* One option of the user's; unknown ones are told apart from ones without argument. */
 static void
@@ -249,6 +284,10 @@ take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 		o->version = true;
 		break;
 	default:
+		if (opt >= LONG_ALL) {
+			take_plan_option(c, opt, given);
+			break;
+		}
 		/* The first one is told, but a --json behind it counts. */
 		if (!c->err.code)
 			(void)err_set(&c->err, REPL_E_INVAL, "option '%s' %s", argv[optind - 1],
@@ -269,6 +308,7 @@ option_name(unsigned options)
 	       : options & OPT_PLOT    ? "--plot"
 	       : options & OPT_TAIL    ? "--tail"
 	       : options & OPT_METHOD  ? "--method"
+	       : options & OPT_PLAN    ? "the options of plan"
 				       : "--force";
 }
 
@@ -309,7 +349,7 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
 	if (!command)
 		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
 	rc = check_use(c, command, count - words, given);
-	if (!rc)
+	if (!rc && !(command->options & OPT_PLAN))
 		rc = ctl_configure(c);
 	return rc ? rc : command->run(c, args + words);
 }
