@@ -137,8 +137,8 @@ completed(const struct program *p, const struct state *s, unsigned op)
 
 	if (o->kind != POSTED)
 		return s->done & BIT(op);
-	if (p->machine.software)
-		return reached(s, o->places, LEVEL_VISIBLE); /* delivery is asked for */
+	if (p->machine.delivery)
+		return reached(s, o->places, LEVEL_VISIBLE);
 	return p->machine.iwarp || s->arrived >= o->packet_end;
 }
 
@@ -224,7 +224,8 @@ flushed(const struct program *p, const struct state *s, const struct operation *
 
 	if (!reached(s, o->places, LEVEL_VISIBLE))
 		return false;
-	return p->machine.ddio || p->machine.software || reached(s, pm, LEVEL_MEMORY);
+	return p->machine.ddio || p->machine.software || p->machine.class != MM_MEDIA ||
+	       reached(s, pm, LEVEL_MEMORY);
 }
 
 /* A flush or atomic write: after all that came before, and some later ones pass it. */
@@ -359,6 +360,11 @@ level_survives(const struct mm_machine *m)
 static unsigned
 state_cut(const struct program *p, const struct state *s)
 {
+	static const unsigned promised[] = {
+		[MM_SINGLETON] = PLACES_A,
+		[MM_COMPOUND] = PLACES_A | PLACES_B,
+		[MM_ATOMIC8] = PLACES_B,
+	};
 	unsigned survives = level_survives(&p->machine), left = 0, faults = 0;
 
 	for (unsigned i = 0; i < PLACE_COUNT; i++) {
@@ -371,10 +377,9 @@ state_cut(const struct program *p, const struct state *s)
 		if (o->payload && !(left & BIT(PLACE_MARK)) && (left & o->places) == o->places)
 			left |= o->payload;
 	}
-	if (s->rq == p->rq_count &&
-	    ((left & PLACES_A) != PLACES_A || (p->compound && (left & PLACES_B) != PLACES_B)))
+	if (s->rq == p->rq_count && (left & promised[p->update]) != promised[p->update])
 		faults |= MM_LOST;
-	if ((left & PLACES_B) && (left & PLACES_A) != PLACES_A)
+	if (p->update == MM_COMPOUND && (left & PLACES_B) && (left & PLACES_A) != PLACES_A)
 		faults |= MM_ORDER;
 	if (p->b8 && (left & PLACES_B) && (left & PLACES_B) != PLACES_B)
 		faults |= MM_TORN;

@@ -29,6 +29,8 @@ static const char *const names[MM_STEP_COUNT] = {
 	[MM_RSP_FLUSH_B] = "rsp-flush(&b)",
 	[MM_RSP_FLUSH_AB] = "rsp-flush(a,b)",
 	[MM_ACK] = "ack",
+	[MM_SEND_B] = "send(b)",
+	[MM_RSP_COPY_B] = "rsp-copy(b)",
 	[MM_RSP_RETIRE] = "rsp-retire",
 };
 
@@ -181,6 +183,10 @@ operation_fill(struct program *p, struct operation *op, enum mm_step s, const st
 		packet_of_message(p, op, plan, s == MM_SEND_A ? 2 : 3);
 		op->payload = s == MM_SEND_A ? PLACES_A : PLACES_A | PLACES_B;
 		break;
+	case MM_SEND_B:
+		packet_of_message(p, op, plan, 1);
+		op->payload = PLACES_B;
+		break;
 	case MM_SEND_REF_A:
 	case MM_SEND_REF_B:
 		packet_of_message(p, op, plan, 1);
@@ -256,6 +262,9 @@ cpu_fill(struct program *p, const struct mm_plan *plan, size_t i)
 	case MM_RSP_COPY_A:
 		cpu_store_a(p, plan);
 		return 1;
+	case MM_RSP_COPY_B:
+		cpu_store_b(p, plan);
+		return 1;
 	case MM_RSP_COPY_AB:
 		cpu_copy_both(p, plan, flush);
 		return flush ? 2 : 1;
@@ -281,8 +290,7 @@ cpu_fill(struct program *p, const struct mm_plan *plan, size_t i)
 static bool
 is_responders(enum mm_step s)
 {
-	return s == MM_RSP_COPY_A || s == MM_RSP_COPY_AB || s == MM_RSP_FLUSH_A ||
-	       s == MM_RSP_FLUSH_B || s == MM_RSP_FLUSH_AB || s == MM_RSP_RETIRE || s == MM_ACK;
+	return (s >= MM_RSP_COPY_A && s <= MM_ACK) || s == MM_RSP_COPY_B || s == MM_RSP_RETIRE;
 }
 
 /* What the responder does about the message that was posted last. */
@@ -307,7 +315,7 @@ program_compile(struct program *p, const struct mm_machine *m, const struct mm_p
 
 	(void)memset(p, 0, sizeof(*p));
 	p->machine = *m;
-	p->compound = plan->compound;
+	p->update = plan->update;
 	p->b8 = plan->b8;
 	for (size_t i = 0; i < plan->count; i++) {
 		enum mm_step s = plan->step[i];

@@ -25,6 +25,13 @@ enum mm_domain { MM_DMP, MM_MHP, MM_WSP };
 /* What durable means: see enum profile_class. */
 enum mm_class { MM_MEDIA, MM_PAGE, MM_MEMORY };
 
+/* What is promised. */
+enum mm_update {
+	MM_SINGLETON, /* a */
+	MM_COMPOUND,  /* a, then b */
+	MM_ATOMIC8,   /* b alone, of 8 bytes: all or nothing */
+};
+
 struct mm_machine {
 	enum mm_domain domain;
 	enum mm_class class;
@@ -35,6 +42,7 @@ struct mm_machine {
 	bool relaxed;      /* posted writes may pass each other on their way to memory */
 	bool whole8;       /* the NIC writes an aligned 8-byte word in one piece */
 	bool software;     /* the NIC is the responder's CPU: it stores through its cache */
+	bool delivery;     /* a completion says that the bytes are where they belong */
 	bool kernel_blind; /* a sync does not see what the NIC has written */
 };
 
@@ -56,7 +64,10 @@ enum mm_step {
 	MM_RSP_FLUSH_B,
 	MM_RSP_FLUSH_AB,
 	MM_ACK,
-	MM_RSP_RETIRE, /* not the taxonomy's: the message is marked as applied, durably */
+	/* What the taxonomy has no words for. */
+	MM_SEND_B,
+	MM_RSP_COPY_B,
+	MM_RSP_RETIRE, /* the message is marked as applied, durably */
 	MM_STEP_COUNT
 };
 
@@ -74,7 +85,7 @@ enum mm_cpu {
 struct mm_plan {
 	enum mm_step step[MM_STEPS_MAX];
 	size_t count;
-	bool compound;
+	enum mm_update update;
 	bool b8; /* b is an aligned 8-byte word */
 	enum mm_cpu cpu;
 };

@@ -66,7 +66,7 @@ struct cpu {
 
 struct program {
 	struct mm_machine machine;
-	bool compound;
+	enum mm_update update;
 	bool b8;
 	uint8_t by_nic; /* places that the NIC writes */
 	unsigned rq_count, op_count, packet_count, cpu_count, message_lines;

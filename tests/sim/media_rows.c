@@ -66,7 +66,8 @@ plan_today(struct mm_plan *plan)
 struct mm_plan
 rows_plan(const struct rows_case *c)
 {
-	struct mm_plan plan = {.compound = c->row->key.update == TAXONOMY_COMPOUND, .b8 = c->b8};
+	bool pair = c->row->key.update == TAXONOMY_COMPOUND;
+	struct mm_plan plan = {.update = pair ? MM_COMPOUND : MM_SINGLETON, .b8 = c->b8};
 	struct taxonomy_key key = c->row->key;
 	char words[256];
 

@@ -330,8 +330,8 @@ misplaced_plans(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(misplaced) / sizeof(misplaced[0]); i++) {
-		struct mm_plan plan = {.compound = strstr(misplaced[i].words, "b)") != NULL,
-				       .b8 = true};
+		bool pair = strstr(misplaced[i].words, "b)") != NULL;
+		struct mm_plan plan = {.update = pair ? MM_COMPOUND : MM_SINGLETON, .b8 = true};
 		unsigned faults;
 
 		if ((int)misplaced[i].machine.domain != (int)domain)
