@@ -4,6 +4,7 @@
 
 report.py RESULTS-DIR COMMAND          print the measured section
 report.py --into FILE SECTION-FILE     put it between the marks in FILE
+report.py --part NAME FILE             print the section of one answer
 """
 import json
 import os
@@ -70,6 +71,76 @@ def bench(results, name):
     return out
 
 
+def chooser(path):
+    """Chosen against fastest: the median, over the rounds, of the ratio in each round."""
+    with open(path) as f:
+        c = json.load(f)
+    rows, within, slower = [], 0, []
+    for s in c["sizes"]:
+        best = min(s["methods"], key=lambda m: m["ns"])
+        worst = max(m["auto_to_it"] for m in s["methods"])
+        within += worst <= 1.1
+        if worst > 1.1:
+            slower.append(size(s["size"]))
+        rows.append([size(s["size"]), us(s["auto_ns"])] +
+                    [us(m["ns"]) + (" *" if m is best else "") for m in s["methods"]] +
+                    [f"{worst:.2f}"])
+    names = [m["method"] for m in c["sizes"][0]["methods"]]
+    out = [f"### The choice of a method, pool of class `{c['class']}`", "",
+           "Medians in us; * the fastest; the ratio is that of the choice to what is fastest "
+           "beside it, round by round.", ""]
+    out += table(["size", "chosen"] + names + ["ratio"], rows)
+    out += [f"Within 1.1 of the fastest: {within} of {len(rows)} sizes"
+            + (f"; not {', '.join(slower)}." if slower else "."), ""]
+    out += table(["bytes in all", "singleton us", "compound us", "ratio"],
+                 [[size(p["size"]) if p["size"] >= 1024 else f"{p['size']} B",
+                   us(p["singleton_ns"]), us(p["compound_ns"]), f"{p['ratio']:.2f}"]
+                  for p in c["compounds"]])
+    return out
+
+
+def hotline(path):
+    with open(path) as f:
+        h = json.load(f)
+    out = ["### A line that is flushed again and again", ""]
+    if not h["clwb"]:
+        return out + ["This processor has no CLWB: not measured.", ""]
+    out += ["Store, CLWB, SFENCE in a local loop, in DRAM.", ""]
+    return out + table(["8 bytes in", "ns", "ratio"],
+                       [["one place", f"{h['one_ns']:.1f}", "1.00"],
+                        ["ten blocks in turn, counter", f"{h['counter_ns']:.1f}",
+                         f"{h['counter_to_one']:.2f}"],
+                        ["ten blocks in turn, register", f"{h['register_ns']:.1f}",
+                         f"{h['register_to_one']:.2f}"]])
+
+
+def remotelog(path):
+    with open(path) as f:
+        r = json.load(f)
+    out = [f"### REMOTELOG, pool of class `{r['class']}` on {r['filesystem']}, "
+           f"provider {r['provider']}", "",
+           f"{r['count']} records of {r['record_size']} bytes by each method; * the library's "
+           "choice; the ratio is of the medians, to the raw ping-pong.", ""]
+
+    def row(name, update, v, ratio):
+        return [name, update] + [us(v[k]) for k in ("mean_ns", "p50_ns", "p99_ns")] + [
+            f"{ratio:.2f}"]
+    rows = [row("raw ping-pong", "-", r["raw"], 1)]
+    for s in sorted(r["series"], key=lambda s: s["update"], reverse=True):
+        rows.append(row(s["method"] + (" *" if s["chosen"] else ""), s["update"], s, s["ratio"]))
+    out += table(["method", "update", "mean us", "p50 us", "p99 us", "ratio"], rows)
+    reasons = {}
+    for s in r["not_run"]:
+        reasons.setdefault((s["method"], s["reason"].split(";")[0]), []).append(s["update"])
+    if reasons:
+        out += ["Not to be run there:", ""]
+        out += [f"- {m}, {' and '.join(u)}: {why}" for (m, why), u in reasons.items()] + [""]
+    return out
+
+
+PARTS = {"chooser": chooser, "hotline": hotline, "remotelog": remotelog}
+
+
 def values(results, name):
     all_values = {}
     with open(os.path.join(results, name)) as f:
@@ -116,6 +187,9 @@ def report(results, command):
     out = [f"Machine: {machine()}; both sides on it, over loopback. Command: `{command}`.", ""]
     out += bench(results, "memory") + bench(results, "page")
     out += transfer(results) + session(results)
+    # Measured with each side on a core of its own.
+    for name in ("chooser-memory", "chooser-page", "remotelog-memory", "remotelog-page", "hotline"):
+        out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 
 
@@ -131,6 +205,8 @@ def into(path, section_path):
 
 if len(sys.argv) == 4 and sys.argv[1] == "--into":
     into(sys.argv[2], sys.argv[3])
+elif len(sys.argv) == 4 and sys.argv[1] == "--part":
+    print("\n".join(PARTS[sys.argv[2]](sys.argv[3])))
 elif len(sys.argv) == 3:
     report(sys.argv[1], sys.argv[2])
 else:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Measure this machine against itself on loopback and write the measured part
-# of docs/PERFORMANCE.md.
+# of docs/PERFORMANCE.md, with its plot docs/remotelog.svg.
 #
 #   tests/bench/run.sh [--quick] [--dry-run] [BUILD-DIR]
 #
@@ -39,7 +39,12 @@ TMPDIR=/dev/shm bash tests/bench/target.sh memory
 TMPDIR=/tmp bash tests/bench/target.sh page
 TMPDIR=/dev/shm bash tests/bench/transfer.sh
 TMPDIR=/dev/shm bash tests/bench/session.sh
+for part in chooser remotelog hotline; do
+	bash "tests/bench/$part.sh"
+done
 
 python3 tests/bench/report.py "$results" "tests/bench/run.sh${quick:+ $quick}" >"$results/report.md"
 cat "$results/report.md"
-[ -n "$dry_run" ] || python3 tests/bench/report.py --into docs/PERFORMANCE.md "$results/report.md"
+[ -z "$dry_run" ] || exit 0
+python3 tests/bench/report.py --into docs/PERFORMANCE.md "$results/report.md"
+cp "$results/remotelog-memory.svg" docs/remotelog.svg
