@@ -17,7 +17,7 @@
 #include "scratch.h"
 
 #define BENCH_LANES_MAX   8
-#define BENCH_SERIES_MAX  64
+#define BENCH_SERIES_MAX  128
 #define BENCH_SAMPLES_MAX 200000U /* of one series in one round */
 #define BENCH_SPREAD      16U     /* ranges of the drain that is compared with a drain of one */
 
