@@ -122,6 +122,10 @@ data_on_message(struct data *d, const struct fab_event *ev)
 
 	if (l->broken)
 		return;
+	if (d->params.ring) {
+		data_on_deposit(d, ev);
+		return;
+	}
 	err_clear(&e);
 	memset(c, 0, sizeof(*c));
 	c->taken_ns = clock_now_ns();
@@ -275,15 +279,28 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 		rc = err_set(e, REPL_E_NOMEM, "no memory or descriptors for the data lanes");
 		goto out;
 	}
+	if (p->ring) {
+		d->deposits = malloc(sizeof(*d->deposits));
+		if (!d->deposits) {
+			rc = err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
+			goto out;
+		}
+		deposits_init(d->deposits, p->map);
+	}
 	rc = data_random(d, e);
 	if (rc)
 		goto out;
 	fp.key = d->key;
+	if (p->ring) {
+		fp.recv_mem = poolring_slots(p->ring);
+		fp.recv_stride = poolring_geometry(p->ring)->slot_size;
+	}
+	/* With a ring nothing may reach the pool but through it. */
 	rc = fab_server_new(&fp, p->lanes, p->rma ? pmem_map_addr(p->map) : NULL,
-			    pmem_map_size(p->map), p->write, &d->server, e);
+			    pmem_map_size(p->map), p->write && !p->ring, &d->server, e);
 	if (rc)
 		goto out;
-	if (fab_server_immediates(d->server))
+	if (fab_server_immediates(d->server) && !p->ring)
 		d->imm_unit = wire_imm_unit(pmem_map_size(p->map));
 	d->port_open = true;
 	d->port_deadline_ns = clock_deadline(p->join_ms);
@@ -312,6 +329,7 @@ data_free(struct data *d)
 	fab_server_free(d->server);
 	if (d->stop_fd >= 0)
 		(void)close(d->stop_fd);
+	free(d->deposits);
 	free(d->ranges);
 	free(d->pending);
 	free(d->lanes);

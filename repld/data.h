@@ -13,6 +13,7 @@
 #include "err.h"
 #include "fabric.h"
 #include "pmem.h"
+#include "poolring.h"
 #include "wire.h"
 
 struct data;
@@ -25,8 +26,9 @@ struct data_params {
 	unsigned depth;
 	size_t msg_size;
 	struct pmem_map *map;
-	bool write; /* pool open for writing */
-	bool rma;   /* register the pool for RMA */
+	struct poolring *ring; /* borrowed: receive buffers; NULL: none */
+	bool write;            /* pool open for writing */
+	bool rma;              /* register the pool for RMA */
 	uint32_t epoch;
 	unsigned join_ms; /* the port closes after this */
 };

@@ -122,7 +122,9 @@ data_apply(struct data *d)
 {
 	if (d->pending_count == 0)
 		return;
-	while (data_phase(d))
+	if (d->params.ring)
+		data_apply_deposits(d);
+	while (!d->params.ring && data_phase(d))
 		;
 	d->pending_count = 0;
 	atomic_store_explicit(&d->counters.last_commit_s, (uint64_t)time(NULL),

@@ -2,7 +2,8 @@
 /*
  * data_impl - what the parts of the data thread share: data.c takes
  * connections and messages and answers, data_imm.c takes immediates,
- * data_apply.c does to the pool what a round of both asks for.
+ * data_apply.c does to the pool what a round of both asks for, data_deposit.c
+ * takes and applies what comes by a receive ring.
  */
 #ifndef REPLD_DATA_IMPL_H
 #define REPLD_DATA_IMPL_H
@@ -10,6 +11,7 @@
 #include <pthread.h>
 
 #include "data.h"
+#include "deposits.h"
 
 #define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
 #define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
@@ -33,6 +35,7 @@ struct data_lane {
 	bool token_used;
 	bool broken;    /* broke the protocol: its messages are ignored */
 	uint64_t seq;   /* of what was taken last: immediates carry none */
+	uint64_t stamp; /* likewise, of DEPOSITs */
 	unsigned taken; /* and not yet answered */
 	bool waits;     /* stopped at a BARRIER in this round's phase */
 };
@@ -43,6 +46,7 @@ struct data {
 	struct data_lane *lanes;
 	struct commit *pending;
 	unsigned pending_count;
+	struct deposits *deposits; /* with a receive ring */
 	struct range *ranges;
 	size_t range_count;
 	unsigned joined, closed;
@@ -66,6 +70,10 @@ void data_end_lane(struct data *d, unsigned lane, const uint64_t *seq, const str
 
 /* An RMA write with an immediate has arrived: what it names is flushed in this round. */
 void data_on_immediate(struct data *d, const struct fab_event *ev);
+
+/* With a receive ring: a message has arrived; apply what has been taken, mark, answer. */
+void data_on_deposit(struct data *d, const struct fab_event *ev);
+void data_apply_deposits(struct data *d);
 
 /* Do what the pending COMMITs ask for, make it durable, answer them. */
 void data_apply(struct data *d);

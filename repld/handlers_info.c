@@ -130,6 +130,9 @@ probe_named(struct state *s, const char *name, struct probe *out, struct err *e)
 	struct pmem_map *map = NULL;
 	int rc;
 
+	/* Mapping wants the process for itself, see pmem.h. */
+	fab_warm_free(s->warm);
+	s->warm = NULL;
 	rc = pool_open(s->store, name, POOL_READ, s->peer, &pool, e);
 	if (rc)
 		return rc;

@@ -177,30 +177,44 @@ lanes_new(const struct data *d, const struct data_params *p)
 	describe_add_text(o, "key", key);
 	describe_add_u64(o, "imm_unit", data_imm_unit(d));
 	describe_add_u64(o, "deadline_ms", p->join_ms);
+	describe_add_bool(o, "ring", p->ring != NULL);
 	return o;
+}
+
+/* A ring must be where the profile says that receive buffers are; a page must be synced. */
+static bool
+ring_allowed(const struct state *s)
+{
+	const struct profile *p = &s->probe.profile;
+
+	return s->write && profile_get(p, PROFILE_F_RQWRB) == PROFILE_RQWRB_PM &&
+	       profile_get(p, PROFILE_F_CLASS) != PROFILE_CLASS_PAGE;
 }
 
 int
 handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 {
+	bool ring = false;
 	struct data_params p;
 	char address[HANDLERS_ADDRESS_MAX];
 	int rc;
 
 	memset(&p, 0, sizeof(p));
 	rc = get_params(s, params, &p, &r->err);
+	if (!rc && control_has(params, "ring"))
+		rc = control_get_bool(params, "ring", &ring, &r->err);
 	if (rc == REPL_E_REFUSED)
 		(void)snprintf(r->next, sizeof(r->next), "ask for provider tcp");
 	if (rc)
 		return rc;
 	handlers_data_address(s->conf, address);
 	p.address = address;
-	rc = state_lanes_open(s, &p, &r->err);
+	rc = state_lanes_open(s, &p, ring && ring_allowed(s), &r->err);
 	if (rc)
 		return rc;
 	r->result = lanes_new(s->data, &p);
-	log_info("%u lanes open on %s port %u by %s", p.lanes, address,
-		 (unsigned)data_port(s->data), p.provider);
+	log_info("%u lanes open on %s port %u by %s%s", p.lanes, address,
+		 (unsigned)data_port(s->data), p.provider, p.ring ? ", with a receive ring" : "");
 	return REPL_OK;
 }
 

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "filesystem.h"
 #include "lock.h"
+#include "log.h"
 
 /* A reader that met an update looks again so often, so far apart. */
 #define SETTLE_TRIES 5
@@ -128,6 +129,13 @@ out:
 	return rc;
 }
 
+static void
+info_init(struct pool_info *info, const char *name)
+{
+	memset(info, 0, sizeof(*info));
+	(void)snprintf(info->name, sizeof(info->name), "%s", name);
+}
+
 /* A pool that was removed, or removed and made again, between opening and locking. */
 static int
 check_present(const struct pool_files *f, const char *name, struct err *e)
@@ -201,13 +209,6 @@ read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
 		lock_drop(f->sidecar_fd);
 	}
 	return rc ? rc : check_size(f, info, e);
-}
-
-static void
-info_init(struct pool_info *info, const char *name)
-{
-	memset(info, 0, sizeof(*info));
-	(void)snprintf(info->name, sizeof(info->name), "%s", name);
 }
 
 int
@@ -327,6 +328,82 @@ writer_lock(struct pool_files *f, const char *name, struct err *e)
 	return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", name);
 }
 
+/* ---- the receive ring ---- */
+
+static char *
+sidecar_path(const char *path)
+{
+	char *text = NULL;
+
+	return asprintf(&text, "%s" SIDECAR_SUFFIX, path) < 0 ? NULL : text;
+}
+
+/* Under the writer's lock, with both files open for writing. */
+static int
+ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+{
+	char *sidecar = sidecar_path(path);
+	struct poolring *ring = NULL;
+	struct pmem_map *map = NULL;
+	uint64_t count = 0;
+	int rc = sidecar ? 0 : err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
+
+	if (!rc)
+		rc = poolring_open(f->sidecar_fd, sidecar, meta, &ring, e);
+	if (!rc)
+		rc = pmem_map_new(f->fd, path, meta->pool_size, true, &map, e);
+	if (!rc)
+		rc = poolring_replay(ring, map, &count, e);
+	poolring_free(ring);
+	pmem_map_free(map);
+	free(sidecar);
+	if (!rc)
+		rc = poolring_drop(f->sidecar_fd, meta, e);
+	if (!rc)
+		log_info("pool '%s': %llu updates of a dead writer brought in from its receive "
+			 "ring",
+			 path, (unsigned long long)count);
+	return rc;
+}
+
+static bool
+ring_seen(const struct pool_files *f)
+{
+	struct sidecar meta;
+	bool repair;
+
+	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && meta.ring_len;
+}
+
+/*
+ * For a reader, who has looked at the sidecar and may have met a ring: replay it
+ * unless its writer is alive.
+ */
+static int
+ring_recover(struct pool_store *s, const char *name, const char *path, struct err *e)
+{
+	struct pool_info info;
+	struct pool_files f;
+	bool repair;
+	int rc;
+
+	rc = files_open(s, name, O_RDWR, &f, e);
+	if (rc)
+		return rc;
+	info_init(&info, name);
+	if (lock_take(f.sidecar_fd, 0)) {
+		rc = sidecar_read(f.sidecar_fd, &info.meta, &repair, e);
+		if (!rc)
+			rc = check_size(&f, &info, e);
+		if (!rc && info.meta.ring_len)
+			rc = ring_replay(&f, path, &info.meta, e);
+		if (rc)
+			rc = err_prefix(e, "pool '%s'", name);
+	}
+	files_close(&f);
+	return rc;
+}
+
 /* Record the writer, and that the one before it did not close if that is so. */
 static int
 writer_enter(struct pool *p, const char *writer, struct err *e)
@@ -341,6 +418,10 @@ writer_enter(struct pool *p, const char *writer, struct err *e)
 	rc = check_size(&p->files, &p->info, e);
 	if (rc)
 		return rc;
+	if (meta->ring_len)
+		rc = ring_replay(&p->files, p->path, meta, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
 	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));
 	if (meta->writer_open)
 		writer_lost(meta);
@@ -364,6 +445,11 @@ reader_enter(struct pool *p, struct err *e)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", p->info.name);
 	}
 	rc = read_settled(&p->files, &p->info, e);
+	/* Left between our look for one and the lock. */
+	if (!rc && p->info.meta.ring_len)
+		rc = err_set(e, REPL_E_BUSY,
+			     "pool '%s': its writer has just gone, try again to read it",
+			     p->info.name);
 	if (!rc && p->info.meta.writer_open)
 		writer_lost(&p->info.meta);
 	return rc;
@@ -401,6 +487,8 @@ pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const cha
 	if (rc)
 		goto out;
 	rc = write ? writer_lock(&p->files, name, e) : check_present(&p->files, name, e);
+	if (!rc && !write && ring_seen(&p->files))
+		rc = ring_recover(s, name, p->path, e);
 	if (rc)
 		goto out;
 	rc = write ? writer_enter(p, writer, e) : read_info(&p->files, &p->info, e);
@@ -450,6 +538,47 @@ pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, 
 		return err_prefix(e, "pool '%s'", p->info.name);
 	p->info.meta = next;
 	return 0;
+}
+
+int
+pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **out, struct err *e)
+{
+	struct ring_geometry mine = *g;
+	char *sidecar = sidecar_path(p->path);
+	int rc;
+
+	*out = NULL;
+	mine.epoch = p->info.meta.epoch;
+	if (!sidecar)
+		rc = err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
+	else if (!p->write || p->info.meta.ring_len)
+		rc = err_set(e, REPL_E_REFUSED, "open for reading, or there is a receive ring");
+	else
+		rc = poolring_make(p->files.sidecar_fd, sidecar, &p->info.meta, &mine, out, e);
+	free(sidecar);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool failed,
+	      struct err *e)
+{
+	uint64_t count = 0;
+	int rc = 0;
+
+	if (!ring)
+		return 0;
+	if (failed)
+		rc = err_set(e, REPL_E_IO, "a flush has failed, the receive ring is kept");
+	if (!rc)
+		rc = poolring_replay(ring, map, &count, e);
+	poolring_free(ring);
+	if (!rc)
+		rc = poolring_drop(p->files.sidecar_fd, &p->info.meta, e);
+	if (!rc && count)
+		log_debug("pool '%s': %llu updates brought in from the receive ring", p->info.name,
+			  (unsigned long long)count);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
 int

@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "pmem.h"
+#include "poolring.h"
 #include "sidecar.h"
 #include "target.h"
 
@@ -76,6 +78,9 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
  * BUSY while there is a writer, and keeps writers out. For writing the lock is taken, writer_open
  * is recorded with writer as its text and the epoch incremented. The file's size must be what the
  * sidecar says (CORRUPT otherwise, names both).
+ *
+ * A receive ring that a dead writer has left is replayed first: no other thread
+ * may map memory meanwhile, see pmem.h.
  */
 int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
@@ -85,6 +90,21 @@ const struct pool_info *pool_get_info(const struct pool *p);
 
 /* Record state and, unless NULL, the chain. */
 int pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e);
+
+/*
+ * Make a receive ring of this pool, open for writing; lanes, slots and slot_size
+ * of g are given. It is mapped: see pmem.h.
+ */
+int pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **out,
+		   struct err *e);
+
+/*
+ * No lane writes to the ring any more: apply what is left in it to the pool, mapped
+ * as map, and take it away. With failed (a flush has) or on an error it stays, to
+ * be replayed when the pool is opened next. Frees ring, which may be NULL.
+ */
+int pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool failed,
+		  struct err *e);
 
 /* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
 int pool_close(struct pool *p, bool clean, struct err *e);

@@ -58,10 +58,10 @@ write_failed(int fd, uint64_t size, int errnum, struct err *e)
 }
 
 static int
-write_zeros(int fd, uint64_t size, struct err *e)
+write_zeros(int fd, uint64_t from, uint64_t size, struct err *e)
 {
 	uint8_t *zeros = calloc(1, ZEROS_SIZE);
-	uint64_t done = 0;
+	uint64_t done = from;
 	int rc = 0;
 
 	if (!zeros)
@@ -82,6 +82,12 @@ write_zeros(int fd, uint64_t size, struct err *e)
 int
 space_allocate(int fd, uint64_t size, struct err *e)
 {
+	return space_extend(fd, 0, size, e);
+}
+
+int
+space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
+{
 	int errnum = 0;
 	int rc;
 
@@ -89,12 +95,12 @@ space_allocate(int fd, uint64_t size, struct err *e)
 	if (rc)
 		return rc;
 	/* Asked first: an attempt would take the space of others until it fails. */
-	if (size > free_bytes(fd))
-		return no_space(size, free_bytes(fd), e);
+	if (size - from > free_bytes(fd))
+		return no_space(size - from, free_bytes(fd), e);
 	do {
-		errnum = fallocate(fd, 0, 0, (off_t)size) == 0 ? 0 : errno;
+		errnum = fallocate(fd, 0, (off_t)from, (off_t)(size - from)) == 0 ? 0 : errno;
 	} while (errnum == EINTR);
 	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
-		return write_zeros(fd, size, e);
+		return write_zeros(fd, from, size, e);
 	return errnum ? write_failed(fd, size, errnum, e) : 0;
 }

@@ -14,4 +14,10 @@
  */
 int space_allocate(int fd, uint64_t size, struct err *e);
 
+/*
+ * The same for a file of from bytes, which are kept: zeros that are really there
+ * up to size. After an error cut it to what it was.
+ */
+int space_extend(int fd, uint64_t from, uint64_t size, struct err *e);
+
 #endif

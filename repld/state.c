@@ -116,12 +116,12 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct e
 	struct pmem_map *map = NULL;
 	int rc;
 
+	/* Mapping wants the process for itself, see pmem.h: opening may map, too. */
+	fab_warm_free(s->warm);
+	s->warm = NULL;
 	rc = pool_open(s->store, name, mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
-	/* Mapping wants the process for itself, see pmem.h. */
-	fab_warm_free(s->warm);
-	s->warm = NULL;
 	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
 			  write, &map, e);
 	if (rc)
@@ -171,16 +171,60 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	return rc;
 }
 
+/* Where there is no room for a ring the lanes do without. */
+static void
+ring_make(struct state *s, struct data_params *p)
+{
+	struct ring_geometry g = {
+		.lanes = p->lanes,
+		.slots = FAB_SERVER_SLOTS(p->depth),
+		.slot_size = (uint32_t)((p->msg_size + RING_ALIGN - 1) / RING_ALIGN * RING_ALIGN),
+	};
+	struct err e;
+
+	err_clear(&e);
+	/* Mapping wants the process for itself, see pmem.h. */
+	baseline_free(s->baseline);
+	s->baseline = NULL;
+	if (pool_ring_make(s->pool, &g, &s->ring, &e))
+		log_warning("no receive ring: %s", e.text);
+	p->ring = s->ring;
+}
+
+static void
+ring_end(struct state *s)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (!pool_ring_end(s->pool, s->ring, s->map, s->flush_failed, &e))
+		goto out;
+	log_error("%s: it is replayed when the pool is opened next", e.text);
+	s->flush_failed = true;
+out:
+	s->ring = NULL;
+}
+
 int
-state_lanes_open(struct state *s, const struct data_params *p, struct err *e)
+state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e)
 {
 	int rc;
 
 	fab_warm_free(s->warm);
 	s->warm = NULL;
+	/* Its replay would undo what these lanes do. */
+	if (s->write && pool_get_info(s->pool)->meta.ring_len)
+		return err_set(e, REPL_E_IO,
+			       "pool '%s': a receive ring could not be taken in: close the pool "
+			       "and open it again",
+			       s->pool_name);
+	if (ring)
+		ring_make(s, p);
 	rc = data_new(p, &s->data, e);
-	if (rc)
+	if (rc) {
+		ring_end(s);
 		return rc;
+	}
 	s->lanes = p->lanes;
 	s->msg_size = (unsigned)p->msg_size;
 	s->published_commits = 0;
@@ -194,6 +238,7 @@ state_lanes_close(struct state *s)
 	s->flush_failed = state_flush_failed(s);
 	data_free(s->data);
 	s->data = NULL;
+	ring_end(s);
 	s->lanes = 0;
 	s->dirty = true;
 }

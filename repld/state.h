@@ -41,6 +41,7 @@ struct state {
 	struct pool *pool;
 	struct pmem_map *map;
 	struct data *data;
+	struct poolring *ring;     /* of the lanes; NULL: none */
 	struct fab_warm *warm;     /* until lanes are opened */
 	struct baseline *baseline; /* what bench.open started last, with a pool open */
 	struct probe probe;        /* of the open pool */
@@ -83,8 +84,11 @@ bool state_flush_failed(const struct state *s);
 /* Closes lanes and baseline, too. The pool is not open any more, whatever is returned. */
 int state_pool_close(struct state *s, bool clean, struct err *e);
 
-/* On success the session's lanes are open; p is borrowed. */
-int state_lanes_open(struct state *s, const struct data_params *p, struct err *e);
+/*
+ * On success the session's lanes are open; p is borrowed. ring: make a receive
+ * ring for them, of which p->ring then says whether it could be made.
+ */
+int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
 
 /* This session's entry for status; a new object or NULL. */

@@ -50,7 +50,17 @@ struct fab_params {
 	size_t msg_size;      /* largest message */
 	uint64_t key;         /* RMA key */
 	unsigned lane;        /* connect: the lane's number on the server */
+	/*
+	 * server: receive buffers of the caller's, borrowed, recv_stride bytes each,
+	 * FAB_SERVER_SLOTS(depth) a lane, lane by lane; NULL: its own. Those of a
+	 * lane are used in their order for as long as they are reposted in it.
+	 */
+	uint8_t *recv_mem;
+	size_t recv_stride;
 };
+
+/* Receive buffers of a lane: an answer may go before the repost of what it answers. */
+#define FAB_SERVER_SLOTS(depth) ((depth) + 1)
 
 /* ---- initiator ---- */
 

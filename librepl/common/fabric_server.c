@@ -63,8 +63,10 @@ struct fab_server {
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
 	uint16_t port;
 	enum ofi_imm imm;
-	unsigned slots; /* one more than messages in flight: an answer may go before the repost */
+	unsigned slots;
 	size_t msg_size;
+	size_t stride; /* from one receive buffer to the next */
+	bool borrowed; /* receive buffers */
 	unsigned lane_count;
 	unsigned polls;
 	unsigned naps; /* since a message came */
@@ -178,7 +180,7 @@ server_listen(struct fab_server *s, const struct fab_params *p, struct fi_info *
 }
 
 static int
-server_alloc_lanes(struct fab_server *s, unsigned lanes, struct err *e)
+server_alloc_lanes(struct fab_server *s, unsigned lanes, uint8_t *recv_mem, struct err *e)
 {
 	s->lanes = calloc(lanes, sizeof(*s->lanes));
 	if (!s->lanes)
@@ -187,13 +189,15 @@ server_alloc_lanes(struct fab_server *s, unsigned lanes, struct err *e)
 	for (unsigned i = 0; i < lanes; i++) {
 		struct server_lane *l = &s->lanes[i];
 
-		/* Mapped, so that buffers of lanes that stay idle cost nothing. */
-		l->recv_mem = mmap(NULL, s->slots * s->msg_size, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (recv_mem)
+			l->recv_mem = recv_mem + (size_t)i * s->slots * s->stride;
+		else /* Mapped, so that buffers of lanes that stay idle cost nothing. */
+			l->recv_mem = mmap(NULL, s->slots * s->stride, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (l->recv_mem == MAP_FAILED) {
 			l->recv_mem = NULL;
 			return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
-				       s->slots, s->msg_size);
+				       s->slots, s->stride);
 		}
 		l->recv_op = calloc(s->slots, sizeof(*l->recv_op));
 		if (!l->recv_op)
@@ -214,9 +218,11 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 	*out = NULL;
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	s->slots = p->depth + 1;
+	s->slots = FAB_SERVER_SLOTS(p->depth);
 	s->msg_size = p->msg_size;
-	rc = server_alloc_lanes(s, lanes, e);
+	s->borrowed = p->recv_mem != NULL;
+	s->stride = s->borrowed ? p->recv_stride : p->msg_size;
+	rc = server_alloc_lanes(s, lanes, p->recv_mem, e);
 	if (rc)
 		goto out;
 	rc = server_listen(s, p, &info, e);
@@ -261,8 +267,8 @@ fab_server_free(struct fab_server *s)
 	ofi_close(s->eq ? &s->eq->fid : NULL);
 	ofi_close(s->fabric ? &s->fabric->fid : NULL);
 	for (unsigned i = 0; i < s->lane_count; i++) {
-		if (s->lanes[i].recv_mem)
-			(void)munmap(s->lanes[i].recv_mem, s->slots * s->msg_size);
+		if (s->lanes[i].recv_mem && !s->borrowed)
+			(void)munmap(s->lanes[i].recv_mem, s->slots * s->stride);
 		free(s->lanes[i].recv_op);
 	}
 	free(s->lanes);
@@ -318,7 +324,7 @@ server_post_recv(struct fab_server *s, unsigned lane, unsigned slot)
 	op->kind = OFI_RECV;
 	op->lane = lane;
 	op->slot = slot;
-	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * s->msg_size, s->msg_size, NULL, 0,
+	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * s->stride, s->msg_size, NULL, 0,
 			    op);
 }
 
@@ -480,7 +486,7 @@ server_on_message(struct fab_server *s, const struct fi_cq_data_entry *c, struct
 	ev->type = FAB_RECV;
 	ev->lane = op->lane;
 	ev->slot = op->slot;
-	ev->data = s->lanes[op->lane].recv_mem + (size_t)op->slot * s->msg_size;
+	ev->data = s->lanes[op->lane].recv_mem + (size_t)op->slot * s->stride;
 	ev->len = c->len;
 }
 

@@ -77,6 +77,37 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 	pmem_map_copy(m, off, src, 8);
 }
 
+/* ---- no receive ring ---- */
+
+const struct ring_geometry *
+poolring_geometry(const struct poolring *r)
+{
+	(void)r;
+	return NULL;
+}
+
+uint8_t *
+poolring_slots(const struct poolring *r)
+{
+	(void)r;
+	return NULL;
+}
+
+int
+poolring_mark(struct poolring *r, uint32_t lane, uint64_t seq, struct err *e)
+{
+	(void)r;
+	(void)lane;
+	(void)seq;
+	return err_set(e, REPL_E_FAILED, "not here");
+}
+
+int
+poolring_destroy(struct poolring *r, uint32_t lane, uint32_t slot, struct err *e)
+{
+	return poolring_mark(r, lane, slot, e);
+}
+
 /* ---- a fabric on which all messages have arrived at once ---- */
 
 struct fab_server {

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * deposits - apply DEPOSITs to a pool, one after the other: what the data thread
+ * does as they arrive and what a replay does with those that it did not come to.
+ */
+#ifndef REPLD_DEPOSITS_H
+#define REPLD_DEPOSITS_H
+
+#include <stddef.h>
+
+#include "err.h"
+#include "pmem.h"
+#include "wire.h"
+
+#define DEPOSITS_RANGES_MAX 256
+
+struct deposits {
+	struct pmem_map *map;
+	struct range ranges[DEPOSITS_RANGES_MAX]; /* stored, not yet durable */
+	size_t count;
+	uint64_t bytes;   /* stored so far */
+	uint64_t flushes; /* so far */
+};
+
+void deposits_init(struct deposits *d, struct pmem_map *map);
+
+/*
+ * Store what a checked DEPOSIT says, with its barriers: what it has stored
+ * behind the last one is durable after deposits_flush(). An error is of a flush:
+ * nothing more may be applied.
+ */
+int deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err *e);
+
+int deposits_flush(struct deposits *d, struct err *e);
+
+#endif

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Updates that a killed writer has left in a pool's receive ring are in the pool when it is opened
+ * next, however; those of a living writer are left alone.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pool.h"
+#include "tempdir.h"
+
+#define SIZE (16U * 4096)
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct err err;
+
+static const struct ring_geometry geometry = {.lanes = 2, .slots = 3, .slot_size = 4096};
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, &info, &err), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+/* A COPY of 8 such letters to a cell, at the end of the pool so that a wrong size shows. */
+static void
+deposit(struct poolring *r, uint32_t lane, uint64_t seq, uint64_t stamp, char letter)
+{
+	const struct ring_geometry *g = poolring_geometry(r);
+	uint8_t *slot = poolring_slots(r) + ring_slot_off(g, lane, ring_slot_of(g, seq)) -
+			ring_slot_off(g, 0, 0);
+	struct wire_entry first = {.off = stamp, .op = WIRE_OP_STAMP};
+	struct wire_entry copy = {.off = SIZE - 8, .len = 8, .op = WIRE_OP_COPY};
+	struct wire_commit c;
+	char payload[8];
+
+	memset(payload, letter, sizeof(payload));
+	wire_commit_begin(&c, slot, g->slot_size, 2);
+	wire_commit_add(&c, &first, NULL);
+	wire_commit_add(&c, &copy, payload);
+	(void)wire_deposit_end(&c, seq, g->epoch);
+}
+
+/* A writer with a ring that holds, in order, a to d; a is marked. */
+static struct pool *
+writer(struct poolring **ring)
+{
+	struct pool *p = NULL;
+
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &p, &err), 0);
+	assert_int_equal(pool_ring_make(p, &geometry, ring, &err), 0);
+	assert_true(pool_get_info(p)->meta.ring_len == ring_size(&geometry));
+	deposit(*ring, 0, 1, 1, 'a');
+	deposit(*ring, 0, 2, 2, 'b');
+	deposit(*ring, 1, 1, 3, 'c');
+	deposit(*ring, 0, 3, 4, 'd');
+	assert_int_equal(poolring_mark(*ring, 0, 1, &err), 0);
+	return p;
+}
+
+static void
+killed_writer(void)
+{
+	struct poolring *ring;
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)writer(&ring);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_true(info.meta.ring_len > 0);
+}
+
+static int
+file_open(const char *name, int flags)
+{
+	char path[TEMPDIR_MAX + 32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, flags | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static char
+last_byte(void)
+{
+	int fd = file_open("p", O_RDONLY);
+	char c;
+
+	assert_int_equal(pread(fd, &c, 1, SIZE - 1), 1);
+	(void)close(fd);
+	return c;
+}
+
+static void
+assert_no_ring(void)
+{
+	int fd = file_open("p.repl", O_RDONLY);
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, SIDECAR_SIZE);
+	(void)close(fd);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_true(info.meta.ring_len == 0 && info.meta.ring_off == 0);
+	assert_false(info.sidecar_damaged);
+}
+
+static void
+any_way_of_opening_replays(void **state)
+{
+	static const enum pool_mode modes[] = {POOL_WRITE, POOL_STABLE, POOL_READ};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct pool *p = NULL;
+		uint32_t epoch;
+
+		killed_writer();
+		epoch = info.meta.epoch;
+		assert_int_equal(pool_open(store, "p", modes[i], "next", &p, &err), 0);
+		assert_int_equal(last_byte(), 'd');
+		assert_no_ring();
+		assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_UNKNOWN);
+		assert_int_equal(pool_get_info(p)->meta.epoch, epoch + (modes[i] == POOL_WRITE));
+		assert_int_equal(pool_close(p, true, &err), 0);
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+	}
+}
+
+/* Killed once more when all was applied and the ring still there: the same bytes. */
+static void
+what_was_replayed_may_be_replayed_again(void **state)
+{
+	struct poolring *ring;
+	uint64_t count;
+	struct pool *p;
+
+	(void)state;
+	killed_writer();
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = file_open("p", O_RDWR), sidecar = file_open("p.repl", O_RDWR);
+		struct pmem_map *map;
+
+		assert_int_equal(poolring_open(sidecar, "p.repl", &info.meta, &ring, &err), 0);
+		assert_int_equal(pmem_map_new(fd, "p", SIZE, true, &map, &err), 0);
+		assert_int_equal(poolring_replay(ring, map, &count, &err), 0);
+		assert_int_equal(count, 3);
+		poolring_free(ring);
+		pmem_map_free(map);
+		(void)close(fd);
+		(void)close(sidecar);
+		assert_int_equal(last_byte(), 'd');
+	}
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), 0);
+	assert_int_equal(last_byte(), 'd');
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+}
+
+static void
+a_reader_beside_the_writer_leaves_it_alone(void **state)
+{
+	struct poolring *ring;
+	struct pool *w = writer(&ring), *p = NULL;
+
+	(void)state;
+	assert_int_equal(pool_open(store, "p", POOL_READ, "reader", &p, &err), 0);
+	assert_int_equal(last_byte(), 0);
+	assert_true(pool_get_info(p)->meta.ring_len > 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_STABLE, "reader", &p, &err), REPL_E_BUSY);
+	assert_int_equal(pool_remove(store, "p", &err), REPL_E_BUSY);
+	poolring_free(ring);
+	assert_int_equal(pool_close(w, true, &err), 0);
+}
+
+static struct pmem_map *
+mapped(struct pool *p)
+{
+	struct pmem_map *map;
+
+	assert_int_equal(pmem_map_new(pool_fd(p), pool_path(p), SIZE, true, &map, &err), 0);
+	return map;
+}
+
+static void
+the_end_of_the_lanes_takes_it_in(void **state)
+{
+	struct poolring *ring;
+	struct pool *p = writer(&ring);
+	struct pmem_map *map = mapped(p);
+
+	(void)state;
+	assert_int_equal(pool_ring_end(p, ring, map, false, &err), 0);
+	assert_int_equal(last_byte(), 'd');
+	assert_no_ring();
+	/* The next lanes of the same session. */
+	assert_int_equal(pool_ring_make(p, &geometry, &ring, &err), 0);
+	assert_int_equal(pool_ring_end(p, ring, map, false, &err), 0);
+	assert_int_equal(last_byte(), 'd');
+	pmem_map_free(map);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+}
+
+/* A flush has failed: what is in the ring is all there is of it. */
+static void
+after_a_failure_it_stays(void **state)
+{
+	struct poolring *ring, *second;
+	struct pool *p = writer(&ring);
+	struct pmem_map *map = mapped(p);
+
+	(void)state;
+	assert_int_equal(pool_ring_end(p, ring, map, true, &err), REPL_E_IO);
+	assert_int_equal(pool_ring_make(p, &geometry, &second, &err), REPL_E_REFUSED);
+	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(last_byte(), 0);
+	assert_int_equal(pool_open(store, "p", POOL_READ, "next", &p, &err), 0);
+	assert_int_equal(last_byte(), 'd');
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+	assert_int_equal(info.meta.state, SIDECAR_OUTDATED);
+}
+
+static void
+a_ring_that_cannot_be_believed_is_told(void **state)
+{
+	struct pool *p = NULL;
+	int fd;
+
+	(void)state;
+	killed_writer();
+	fd = file_open("p.repl", O_RDWR);
+	assert_int_equal(pwrite(fd, "X", 1, SIDECAR_SIZE), 1);
+	for (int mode = POOL_READ; mode <= POOL_WRITE; mode++) {
+		assert_int_equal(pool_open(store, "p", (enum pool_mode)mode, "next", &p, &err),
+				 REPL_E_CORRUPT);
+		assert_non_null(strstr(err.text, "pool 'p'"));
+		assert_non_null(strstr(err.text, "receive ring"));
+		assert_non_null(strstr(err.text, "make the replica anew"));
+	}
+	/* Whole again, but shorter than the sidecar says. */
+	assert_int_equal(pwrite(fd, "R", 1, SIDECAR_SIZE), 1);
+	assert_int_equal(ftruncate(fd, SIDECAR_SIZE + 8192), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "ends before"));
+	(void)close(fd);
+	/* It can be removed. */
+	assert_int_equal(pool_remove(store, "p", &err), 0);
+}
+
+/* A ring of a later writer than the sidecar knows is none that belongs to it. */
+static void
+a_ring_of_the_future_is_refused(void **state)
+{
+	struct ring_geometry later = geometry;
+	uint8_t header[RING_HEADER_SIZE];
+	struct pool *p = NULL;
+	int fd;
+
+	(void)state;
+	killed_writer();
+	later.epoch = info.meta.epoch + 1;
+	ring_header_encode(&later, header);
+	fd = file_open("p.repl", O_RDWR);
+	assert_int_equal(pwrite(fd, header, sizeof(header), SIDECAR_SIZE), RING_HEADER_SIZE);
+	(void)close(fd);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "epoch"));
+}
+
+static void
+without_room_the_pool_stays_as_it_was(void **state)
+{
+	struct rlimit was, small;
+	struct poolring *ring;
+	struct pool *p = NULL;
+
+	(void)state;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &p, &err), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	small = was;
+	small.rlim_cur = SIDECAR_SIZE + 4096;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	assert_int_equal(pool_ring_make(p, &geometry, &ring, &err), REPL_E_LIMIT);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_null(ring);
+	assert_true(pool_get_info(p)->meta.ring_len == 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(any_way_of_opening_replays, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_replayed_may_be_replayed_again, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_reader_beside_the_writer_leaves_it_alone, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(the_end_of_the_lanes_takes_it_in, setup, teardown),
+		cmocka_unit_test_setup_teardown(after_a_failure_it_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_ring_that_cannot_be_believed_is_told, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_ring_of_the_future_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_room_the_pool_stays_as_it_was, setup,
+						teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
