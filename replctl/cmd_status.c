@@ -10,12 +10,24 @@
 #include "out.h"
 #include "pools.h"
 
-#define SESSIONS_MAX 4096
-#define SAMPLE_NS    NS_PER_S
+#define SESSIONS_MAX  4096
+#define OVERRIDES_MAX 64
+#define SAMPLE_NS     NS_PER_S
 
-/* The sessions that have a pool open, clean. */
+/* Texts, clean; an empty array where there are none. */
+static struct json_object *
+clean_texts(struct json_object *o, const char *name)
+{
+	struct json_object *list = NULL;
+
+	if (control_get_array(o, name, OVERRIDES_MAX, &list, NULL))
+		return json_object_new_array();
+	return out_clean_json(list);
+}
+
+/* The sessions that have a pool open, clean, and what the target's configuration states. */
 static int
-fetch_sessions(struct ctl *c, struct json_object **out)
+fetch_sessions(struct ctl *c, struct json_object **out, struct json_object **overrides)
 {
 	struct json_object *result = NULL, *list;
 	int rc = remote_call(c->remote, "status", NULL, &result, &c->err);
@@ -25,6 +37,8 @@ fetch_sessions(struct ctl *c, struct json_object **out)
 	rc = control_get_array(result, "sessions", SESSIONS_MAX, &list, &c->err);
 	if (!rc)
 		*out = json_object_new_array();
+	if (!rc && overrides)
+		*overrides = clean_texts(result, "overrides");
 	for (size_t i = 0; !rc && i < json_object_array_length(list); i++) {
 		struct json_object *o = json_object_array_get_idx(list, i);
 
@@ -66,7 +80,7 @@ sample_rates(struct ctl *c, struct json_object **sessions)
 	int rc;
 
 	(void)nanosleep(&pause, NULL);
-	rc = fetch_sessions(c, &now);
+	rc = fetch_sessions(c, &now, NULL);
 	ns = clock_now_ns() - begin_ns;
 	if (rc)
 		return rc;
@@ -123,10 +137,39 @@ print_sessions(struct json_object *sessions)
 	out_table_end(&t);
 }
 
+static const char *
+text_at(struct json_object *list, size_t i)
+{
+	const char *text = json_object_get_string(json_object_array_get_idx(list, i));
+
+	return text ? text : "-";
+}
+
+/* What was not found out but stated, and for the open pools what that is against. */
+static void
+print_overrides(struct json_object *overrides, struct json_object *sessions)
+{
+	struct json_object *list;
+
+	if (json_object_array_length(overrides) == 0)
+		return;
+	(void)puts("\nstated in the target's repld.conf, not probed:");
+	for (size_t i = 0; i < json_object_array_length(overrides); i++)
+		(void)printf("  %s\n", text_at(overrides, i));
+	for (size_t s = 0; s < json_object_array_length(sessions); s++) {
+		struct json_object *o = json_object_array_get_idx(sessions, s);
+
+		list = clean_texts(o, "overrides");
+		for (size_t i = 0; i < json_object_array_length(list); i++)
+			(void)printf("  %s: %s\n", out_member(o, "pool"), text_at(list, i));
+		json_object_put(list);
+	}
+}
+
 int
 cmd_status(struct ctl *c, char **args)
 {
-	struct json_object *pools = NULL, *sessions = NULL, *answer;
+	struct json_object *pools = NULL, *sessions = NULL, *overrides = NULL, *answer;
 	int rc = ctl_target(c, args[0], CTL_HOST);
 
 	if (!rc)
@@ -134,22 +177,25 @@ cmd_status(struct ctl *c, char **args)
 	if (!rc)
 		rc = pools_fetch(c, &pools);
 	if (!rc)
-		rc = fetch_sessions(c, &sessions);
+		rc = fetch_sessions(c, &sessions, &overrides);
 	if (!rc && json_object_array_length(sessions) > 0)
 		rc = sample_rates(c, &sessions);
 	if (rc) {
 		json_object_put(pools);
 		json_object_put(sessions);
+		json_object_put(overrides);
 		return rc;
 	}
 	if (!c->options.json) {
 		pools_print(pools);
 		print_sessions(sessions);
+		print_overrides(overrides, sessions);
 	}
 	answer = json_object_new_object();
 	out_add_text(answer, "target", c->host_text);
 	json_object_object_add(answer, "pools", pools);
 	json_object_object_add(answer, "sessions", sessions);
+	json_object_object_add(answer, "overrides", overrides);
 	ctl_answer(c, answer);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,9 +18,6 @@
 #define USER_MAX 32
 
 static const char *const level_names[] = {"error", "warning", "info", "debug", NULL};
-static const char *const ddio_names[] = {"probe", "on", "off", NULL};
-static const char *const domain_names[] = {"probe", "memory_controller", "cpu_cache", "system",
-					   NULL};
 
 static bool
 is_address(const char *text, int family)
@@ -134,6 +132,100 @@ take_log(void *obj, const char *value, struct err *e)
 	return 0;
 }
 
+/* ---- what the admin states ---- */
+
+struct stated_word {
+	const char *word;
+	int value;
+};
+
+static const struct stated_word domain_words[] = {
+	{"dmp", PROFILE_DMP},
+	{"mhp", PROFILE_MHP},
+	{"wsp", PROFILE_WSP},
+	{"memory_controller", PROFILE_DMP},
+	{"cpu_cache", PROFILE_MHP},
+	{"system", PROFILE_WSP},
+	{NULL, 0},
+};
+static const struct stated_word ddio_words[] = {
+	{"on", PROFILE_DDIO_ON}, {"off", PROFILE_DDIO_OFF}, {NULL, 0}};
+static const struct stated_word rqwrb_words[] = {
+	{"dram", PROFILE_RQWRB_DRAM}, {"pm", PROFILE_RQWRB_PM}, {NULL, 0}};
+static const struct stated_word provider_words[] = {
+	{"software", PROFILE_PROVIDER_SOFTWARE},
+	{"ib", PROFILE_PROVIDER_IB},
+	{"iwarp", PROFILE_PROVIDER_IWARP},
+	{NULL, 0},
+};
+
+/* The length of the value without " trust-me" at its end. */
+static size_t
+stated_len(const char *value, bool *trust)
+{
+	static const char suffix[] = "trust-me";
+	size_t len = strlen(value), cut = strlen(suffix);
+
+	*trust = len > cut && strcmp(value + len - cut, suffix) == 0 &&
+		 (value[len - cut - 1] == ' ' || value[len - cut - 1] == '\t');
+	if (*trust)
+		len -= cut;
+	while (len > 0 && (value[len - 1] == ' ' || value[len - 1] == '\t'))
+		len--;
+	return len;
+}
+
+static int
+take_stated(struct conf *c, enum profile_field f, const struct stated_word *words,
+	    const char *value, struct err *e)
+{
+	struct conf_stated stated = {.given = true};
+	size_t len = stated_len(value, &stated.trust);
+	char list[128] = "probe";
+
+	if (len == strlen("probe") && strncmp(value, "probe", len) == 0) {
+		if (stated.trust)
+			return err_set(e, REPL_E_CONFIG, "'probe' states nothing to be trusted");
+		c->stated[f] = (struct conf_stated){.given = false};
+		return 0;
+	}
+	for (; words->word; words++) {
+		size_t used = strlen(list);
+
+		if (strlen(words->word) == len && strncmp(value, words->word, len) == 0) {
+			stated.value = words->value;
+			c->stated[f] = stated;
+			return 0;
+		}
+		(void)snprintf(list + used, sizeof(list) - used, ", %s", words->word);
+	}
+	return err_set(e, REPL_E_CONFIG, "'%.80s' is none of %s", value, list);
+}
+
+static int
+take_domain(void *obj, const char *value, struct err *e)
+{
+	return take_stated(obj, PROFILE_F_DOMAIN, domain_words, value, e);
+}
+
+static int
+take_ddio(void *obj, const char *value, struct err *e)
+{
+	return take_stated(obj, PROFILE_F_DDIO, ddio_words, value, e);
+}
+
+static int
+take_rqwrb(void *obj, const char *value, struct err *e)
+{
+	return take_stated(obj, PROFILE_F_RQWRB, rqwrb_words, value, e);
+}
+
+static int
+take_provider(void *obj, const char *value, struct err *e)
+{
+	return take_stated(obj, PROFILE_F_PROVIDER, provider_words, value, e);
+}
+
 #define TEXT(name_, field, check_)                                                                 \
 	{                                                                                          \
 		.section = SECTION, .name = name_, .type = CONFFILE_TEXT,                          \
@@ -178,8 +270,10 @@ static const struct conffile_key conf_keys[] = {
 	UINT("heartbeat", heartbeat_ms, 10, 60000),
 	UINT("heartbeat-timeout", heartbeat_timeout_ms, 20, 600000),
 	UINT("idle-timeout", idle_timeout_ms, 20, 86400000),
-	CHOICE("ddio", ddio, ddio_names),
-	CHOICE("persistence-domain", domain, domain_names),
+	CALL("persistence-domain", take_domain),
+	CALL("ddio", take_ddio),
+	CALL("rqwrb", take_rqwrb),
+	CALL("provider-class", take_provider),
 };
 
 #define CONF_KEY_COUNT (sizeof(conf_keys) / sizeof(conf_keys[0]))

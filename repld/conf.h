@@ -3,20 +3,20 @@
 #ifndef REPLD_CONF_H
 #define REPLD_CONF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
+#include "profile.h"
 
 enum conf_log { CONF_LOG_STDERR, CONF_LOG_SYSLOG, CONF_LOG_FILE };
 enum conf_level { CONF_LEVEL_ERROR, CONF_LEVEL_WARNING, CONF_LEVEL_INFO, CONF_LEVEL_DEBUG };
 
-/* In the order of the choices in the file. */
-enum conf_ddio { CONF_DDIO_PROBE, CONF_DDIO_ON, CONF_DDIO_OFF };
-enum conf_domain {
-	CONF_DOMAIN_PROBE,
-	CONF_DOMAIN_MEMORY_CONTROLLER,
-	CONF_DOMAIN_CPU_CACHE,
-	CONF_DOMAIN_SYSTEM,
+/* The admin's word on a fact of the machine, in the place of what probe.c sees. */
+struct conf_stated {
+	bool given;
+	bool trust; /* " trust-me" stands behind it: also against evidence */
+	int value;  /* of the field's enum, see profile.h */
 };
 
 struct conf {
@@ -37,8 +37,8 @@ struct conf {
 	unsigned heartbeat_ms;         /* heartbeat, 1000 */
 	unsigned heartbeat_timeout_ms; /* heartbeat-timeout, 10000 */
 	unsigned idle_timeout_ms;      /* idle-timeout, 300000 */
-	int ddio;                      /* ddio = probe | on | off */
-	int domain; /* persistence-domain = probe | memory_controller | cpu_cache | system */
+	/* persistence-domain, ddio, rqwrb, provider-class = probe | VALUE [trust-me] */
+	struct conf_stated stated[PROFILE_F_COUNT];
 };
 
 /*

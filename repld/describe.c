@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "describe.h"
 
+#include <stdio.h>
 #include <string.h>
 
 void
@@ -114,6 +115,44 @@ describe_profile(const struct profile *p)
 	describe_add_text(o, "provider", p->provider_name);
 	describe_add_text(o, "filesystem", p->filesystem);
 	return o;
+}
+
+struct json_object *
+describe_stated(const struct conf *c)
+{
+	struct json_object *list = json_object_new_array();
+	char text[128];
+
+	for (int i = 0; list && i < PROFILE_F_COUNT; i++) {
+		const struct conf_stated *stated = &c->stated[i];
+		enum profile_field f = (enum profile_field)i;
+
+		if (!stated->given)
+			continue;
+		(void)snprintf(text, sizeof(text), "%s = %s%s", profile_field_name(f),
+			       profile_value_name(f, stated->value),
+			       stated->trust ? " trust-me" : "");
+		(void)json_object_array_add(list, json_object_new_string(text));
+	}
+	return list;
+}
+
+struct json_object *
+describe_overrides(const struct conf *c, const struct profile *p)
+{
+	struct json_object *list = json_object_new_array();
+	char text[PROFILE_SOURCE_MAX + 64];
+
+	for (int i = 0; list && i < PROFILE_F_COUNT; i++) {
+		enum profile_field f = (enum profile_field)i;
+
+		if (!c->stated[i].given)
+			continue;
+		(void)snprintf(text, sizeof(text), "%s = %s (%s)", profile_field_name(f),
+			       profile_value_name(f, profile_get(p, f)), p->source[f]);
+		(void)json_object_array_add(list, json_object_new_string(text));
+	}
+	return list;
 }
 
 struct json_object *

@@ -27,6 +27,10 @@ void describe_add_text(struct json_object *o, const char *name, const char *valu
  */
 struct json_object *describe_pool(const struct pool_info *info, const struct profile *profile);
 struct json_object *describe_profile(const struct profile *p);
+/* Texts: what the configuration states of the machine, "ddio = off trust-me". */
+struct json_object *describe_stated(const struct conf *c);
+/* Texts: what it states for this profile, "ddio = off (repld.conf: ddio, against ...)". */
+struct json_object *describe_overrides(const struct conf *c, const struct profile *p);
 struct json_object *describe_pmdk(const struct pmdk_header *h);
 struct json_object *describe_facts(const struct probe *p);
 

@@ -213,5 +213,6 @@ handle_status(struct state *s, struct json_object *params, struct reply *r)
 	sessions_refresh_own(s, sessions);
 	r->result = json_object_new_object();
 	describe_add(r->result, "sessions", sessions);
+	describe_add(r->result, "overrides", describe_stated(s->conf));
 	return handlers_add_pools(s, NULL, r->result, &r->err);
 }

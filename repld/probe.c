@@ -234,63 +234,119 @@ machine_facts(const struct probe_cpu *cpu, struct probe *p)
 
 /* ---- fields that the admin may state ---- */
 
-static void
-probe_domain_field(const struct conf *c, const struct probe_file *file, const char *sysfs,
-		   struct probe *p)
+static void __attribute__((format(printf, 3, 4)))
+seen_is(struct probe_seen *s, const char *source, const char *fmt, ...)
 {
-	static const int stated[] = {
-		[CONF_DOMAIN_MEMORY_CONTROLLER] = PROFILE_DMP,
-		[CONF_DOMAIN_CPU_CACHE] = PROFILE_MHP,
-		[CONF_DOMAIN_SYSTEM] = PROFILE_WSP,
-	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(s->text, sizeof(s->text), fmt, ap);
+	va_end(ap);
+	(void)snprintf(s->source, sizeof(s->source), "%s", source);
+}
+
+/* Not to put receive buffers into persistent memory is a choice, no claim. */
+static bool
+contradicts(enum profile_field f, int stated, const struct probe_seen *s)
+{
+	return s->known && stated != s->value &&
+	       !(f == PROFILE_F_RQWRB && stated == PROFILE_RQWRB_DRAM);
+}
+
+/* Evidence, or the admin's word in its place; against evidence only on "trust-me". */
+static int
+probe_field(const struct conf *c, enum profile_field f, const struct probe_seen *s, struct probe *p,
+	    struct err *e)
+{
+	const struct conf_stated *stated = &c->stated[f];
+	const char *name = profile_field_name(f);
+	const char *value = profile_value_name(f, stated->value);
+	char source[PROFILE_SOURCE_MAX];
+
+	if (!stated->given) {
+		profile_from_seen(&p->profile, f, s);
+		return REPL_OK;
+	}
+	(void)snprintf(source, sizeof(source), "repld.conf: %s", name);
+	if (contradicts(f, stated->value, s)) {
+		if (!stated->trust)
+			return err_set(e, REPL_E_REFUSED,
+				       "repld.conf: key '%s': %s contradicts the evidence, '%s' "
+				       "(%s): take the key out, or write '%s = %s trust-me' if the "
+				       "evidence is known to be wrong",
+				       name, value, s->text, s->source, name, value);
+		(void)snprintf(source, sizeof(source),
+			       "repld.conf: %s, against %.60s (%.40s), trust-me", name, s->source,
+			       s->text);
+	}
+	profile_set(&p->profile, f, stated->value, source);
+	return REPL_OK;
+}
+
+static int
+probe_domain_field(const struct conf *c, const struct probe_file *file, const char *sysfs,
+		   struct probe *p, struct err *e)
+{
 	struct probe_seen seen;
 
 	probe_domain(sysfs, file->device, file->device ? file->st.st_rdev : file->st.st_dev, &seen);
 	fact_add(p, "region-persistence-domain", seen.source, "%s", seen.text);
-	if (c->domain > CONF_DOMAIN_PROBE && c->domain <= CONF_DOMAIN_SYSTEM)
-		profile_set(&p->profile, PROFILE_F_DOMAIN, stated[c->domain],
-			    "repld.conf: persistence-domain");
-	else
-		profile_from_seen(&p->profile, PROFILE_F_DOMAIN, &seen);
+	return probe_field(c, PROFILE_F_DOMAIN, &seen, p, e);
 }
 
-static void
+static int
 probe_ddio_field(const struct conf *c, const struct probe_cpu *cpu, bool verbs, const char *sysfs,
-		 struct probe *p)
+		 struct probe *p, struct err *e)
 {
-	struct probe_seen seen;
+	struct probe_seen seen = {.known = false};
 
-	if (c->ddio == CONF_DDIO_ON || c->ddio == CONF_DDIO_OFF) {
-		profile_set(&p->profile, PROFILE_F_DDIO,
-			    c->ddio == CONF_DDIO_ON ? PROFILE_DDIO_ON : PROFILE_DDIO_OFF,
-			    "repld.conf: ddio");
-		return;
+	if (verbs) {
+		probe_ddio(sysfs, cpu_has_port_ddio(cpu), &seen);
+		fact_add(p, "ddio", seen.source, "%s", seen.text);
+	} else {
+		seen_is(&seen, "not an RDMA provider", "of no account");
 	}
-	if (!verbs) {
-		profile_why_unknown(&p->profile, PROFILE_F_DDIO, "of no account",
-				    "not an RDMA provider");
-		return;
-	}
-	probe_ddio(sysfs, cpu_has_port_ddio(cpu), &seen);
-	fact_add(p, "ddio", seen.source, "%s", seen.text);
-	profile_from_seen(&p->profile, PROFILE_F_DDIO, &seen);
+	return probe_field(c, PROFILE_F_DDIO, &seen, p, e);
 }
 
-static void
-probe_provider_field(const char *provider, bool verbs, const char *sysfs, struct probe *p)
+static int
+probe_provider_field(const struct conf *c, const char *provider, bool verbs, const char *sysfs,
+		     struct probe *p, struct err *e)
 {
-	struct probe_seen seen;
+	struct probe_seen seen = {.known = false};
 
 	(void)snprintf(p->profile.provider_name, sizeof(p->profile.provider_name), "%s", provider);
 	fact_add(p, "provider", "libfabric", "%s", provider);
 	if (verbs) {
 		probe_rdma(sysfs, &seen);
 		fact_add(p, "rdma-device", seen.source, "%s", seen.text);
-		profile_from_seen(&p->profile, PROFILE_F_PROVIDER, &seen);
 	} else if (strcmp(provider, "tcp") == 0) {
-		profile_set(&p->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE,
-			    "libfabric: tcp stores by the CPU");
+		seen.known = true;
+		seen.value = PROFILE_PROVIDER_SOFTWARE;
+		seen_is(&seen, "libfabric: tcp stores by the CPU", "%s", provider);
+	} else {
+		seen_is(&seen, "libfabric", "'%.40s' is not known", provider);
 	}
+	return probe_field(c, PROFILE_F_PROVIDER, &seen, p, e);
+}
+
+/* A ring of receive buffers is in a file beside the pool, and as durable as that. */
+static int
+probe_rqwrb_field(const struct conf *c, struct probe *p, struct err *e)
+{
+	const struct profile *found = &p->profile;
+	struct probe_seen seen = {.known = found->known[PROFILE_F_CLASS]};
+
+	if (!seen.known) {
+		seen_is(&seen, "repld", "no pool is mapped");
+	} else if (found->value[PROFILE_F_CLASS] == PROFILE_CLASS_PAGE) {
+		seen.value = PROFILE_RQWRB_DRAM;
+		seen_is(&seen, "repld: beside the pool is only page cache", "dram");
+	} else {
+		seen.value = PROFILE_RQWRB_PM;
+		seen_is(&seen, "repld: a receive ring can be kept beside the pool", "pm");
+	}
+	return probe_field(c, PROFILE_F_RQWRB, &seen, p, e);
 }
 
 int
@@ -311,10 +367,12 @@ probe_run(const struct conf *c, int fd, const enum profile_granularity *granular
 	machine_facts(&cpu, out);
 	file_facts(&file, out);
 	probe_class(&file, granularity, out);
-	probe_domain_field(c, &file, sysfs, out);
-	probe_provider_field(provider, verbs, sysfs, out);
-	probe_ddio_field(c, &cpu, verbs, sysfs, out);
-	profile_set(&out->profile, PROFILE_F_RQWRB, PROFILE_RQWRB_DRAM,
-		    "repld: receive buffers are its own memory");
-	return REPL_OK;
+	rc = probe_domain_field(c, &file, sysfs, out, e);
+	if (!rc)
+		rc = probe_provider_field(c, provider, verbs, sysfs, out, e);
+	if (!rc)
+		rc = probe_ddio_field(c, &cpu, verbs, sysfs, out, e);
+	if (!rc)
+		rc = probe_rqwrb_field(c, out, e);
+	return rc;
 }

@@ -31,7 +31,8 @@ struct probe {
 /*
  * fd is an open pool (or the pool directory), granularity is that of its
  * mapping, NULL if it is not mapped. provider "tcp" or "verbs". sysfs is "/sys"
- * but in tests. Fails only when fd can't be looked at.
+ * but in tests. Fails when fd can't be looked at, and with REPL_E_REFUSED when
+ * the configuration states what evidence contradicts, without "trust-me".
  */
 int probe_run(const struct conf *c, int fd, const enum profile_granularity *granularity,
 	      const char *provider, const char *sysfs, struct probe *out, struct err *e);

@@ -296,6 +296,7 @@ state_entry(const struct state *s)
 	if (s->pool) {
 		describe_add_text(o, "pool", s->pool_name);
 		describe_add_text(o, "mode", s->write ? "write" : "read");
+		describe_add(o, "overrides", describe_overrides(s->conf, &s->probe.profile));
 	}
 	describe_add_u64(o, "lanes", s->lanes);
 	if (s->data)

@@ -80,8 +80,7 @@ commented_out_keys_are_the_defaults(void **state)
 	assert_int_equal(c.heartbeat_ms, d.heartbeat_ms);
 	assert_int_equal(c.heartbeat_timeout_ms, d.heartbeat_timeout_ms);
 	assert_int_equal(c.idle_timeout_ms, d.idle_timeout_ms);
-	assert_int_equal(c.ddio, d.ddio);
-	assert_int_equal(c.domain, d.domain);
+	assert_memory_equal(c.stated, d.stated, sizeof(c.stated));
 	conf_fini(&c);
 	conf_fini(&d);
 }

@@ -360,27 +360,119 @@ ddio_registers_of_other_processors_prove_nothing(void **state)
 /* ---- the rest ---- */
 
 static void
-admin_has_the_last_word(void **state)
+state_that(struct machine *m, enum profile_field f, int value, bool trust)
+{
+	m->conf.stated[f] = (struct conf_stated){.given = true, .trust = trust, .value = value};
+}
+
+static void
+assert_source(const struct machine *m, enum profile_field f, const char *source)
+{
+	assert_string_equal(m->probe.profile.source[f], source);
+}
+
+static void
+assert_refused(struct machine *m, const char *provider, const char *text)
+{
+	enum profile_granularity g = PROFILE_GRAN_CACHE_LINE;
+	struct err e;
+
+	err_clear(&e);
+	assert_int_equal(probe_run(&m->conf, m->fd, &g, provider, m->sysfs, &m->probe, &e),
+			 REPL_E_REFUSED);
+	if (!strstr(e.text, text))
+		fail_msg("no '%s' in: %s", text, e.text);
+}
+
+static void
+the_admins_word_stands_where_nothing_is_seen(void **state)
+{
+	struct machine *m = *state;
+	const struct profile *p;
+
+	state_that(m, PROFILE_F_DDIO, PROFILE_DDIO_OFF, false);
+	state_that(m, PROFILE_F_DOMAIN, PROFILE_WSP, true);
+	state_that(m, PROFILE_F_RQWRB, PROFILE_RQWRB_PM, false);
+	state_that(m, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IWARP, false);
+	p = run_as(m, "verbs", -1);
+	assert_known(p, PROFILE_F_DDIO, PROFILE_DDIO_OFF);
+	assert_known(p, PROFILE_F_DOMAIN, PROFILE_WSP);
+	assert_known(p, PROFILE_F_RQWRB, PROFILE_RQWRB_PM);
+	assert_known(p, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IWARP);
+	assert_source(m, PROFILE_F_DDIO, "repld.conf: ddio");
+	assert_source(m, PROFILE_F_DOMAIN, "repld.conf: persistence-domain");
+	assert_source(m, PROFILE_F_RQWRB, "repld.conf: rqwrb");
+	assert_source(m, PROFILE_F_PROVIDER, "repld.conf: provider-class");
+}
+
+static void
+a_word_that_agrees_with_evidence_is_taken(void **state)
+{
+	struct machine *m = *state;
+
+	put_region(m, "cpu_cache\n");
+	state_that(m, PROFILE_F_DOMAIN, PROFILE_MHP, false);
+	state_that(m, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE, true);
+	assert_known(run_as(m, "tcp", PROFILE_GRAN_BYTE), PROFILE_F_DOMAIN, PROFILE_MHP);
+	assert_source(m, PROFILE_F_DOMAIN, "repld.conf: persistence-domain");
+	assert_source(m, PROFILE_F_PROVIDER, "repld.conf: provider-class");
+}
+
+static void
+a_word_against_evidence_is_refused_unless_trusted(void **state)
 {
 	struct machine *m = *state;
 	const struct profile *p;
 
 	put_region(m, "memory_controller\n");
-	m->conf.ddio = CONF_DDIO_OFF;
-	m->conf.domain = CONF_DOMAIN_SYSTEM;
-	p = run_as(m, "verbs", -1);
-	assert_known(p, PROFILE_F_DDIO, PROFILE_DDIO_OFF);
-	assert_string_equal(p->source[PROFILE_F_DDIO], "repld.conf: ddio");
+	state_that(m, PROFILE_F_DOMAIN, PROFILE_WSP, false);
+	assert_refused(m, "tcp",
+		       "repld.conf: key 'persistence-domain': wsp contradicts the evidence, "
+		       "'memory_controller' (");
+	assert_refused(m, "tcp", "'persistence-domain = wsp trust-me'");
+	state_that(m, PROFILE_F_DOMAIN, PROFILE_WSP, true);
+	p = run_as(m, "tcp", PROFILE_GRAN_CACHE_LINE);
 	assert_known(p, PROFILE_F_DOMAIN, PROFILE_WSP);
-	assert_string_equal(p->source[PROFILE_F_DOMAIN], "repld.conf: persistence-domain");
+	assert_non_null(
+		strstr(p->source[PROFILE_F_DOMAIN], "repld.conf: persistence-domain, against "));
+	assert_non_null(strstr(p->source[PROFILE_F_DOMAIN], "(memory_controller), trust-me"));
 	assert_string_equal(fact(m, "region-persistence-domain"), "memory_controller");
-	m->conf.ddio = CONF_DDIO_ON;
-	m->conf.domain = CONF_DOMAIN_CPU_CACHE;
-	p = run_as(m, "tcp", -1);
-	assert_known(p, PROFILE_F_DDIO, PROFILE_DDIO_ON);
-	assert_known(p, PROFILE_F_DOMAIN, PROFILE_MHP);
-	m->conf.domain = CONF_DOMAIN_MEMORY_CONTROLLER;
-	assert_known(run_as(m, "tcp", -1), PROFILE_F_DOMAIN, PROFILE_DMP);
+	state_that(m, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB, false);
+	assert_refused(m, "tcp", "key 'provider-class': ib contradicts the evidence, 'tcp'");
+	state_that(m, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB, true);
+	assert_known(run_as(m, "tcp", PROFILE_GRAN_CACHE_LINE), PROFILE_F_PROVIDER,
+		     PROFILE_PROVIDER_IB);
+}
+
+static void
+ddio_against_the_registers_is_refused(void **state)
+{
+	struct machine *m = *state;
+	uint8_t config[CONFIG_SIZE];
+
+	config_off(config);
+	put_rnic(m, "mlx5_0", PORT "/0000:17:00.0", "1: CA\n");
+	put_config(m, PORT, config, sizeof(config));
+	state_that(m, PROFILE_F_DDIO, PROFILE_DDIO_ON, false);
+	assert_refused(m, "verbs", "key 'ddio': on contradicts the evidence, 'off by PERFCTRLSTS'");
+	state_that(m, PROFILE_F_DDIO, PROFILE_DDIO_ON, true);
+	assert_known(run_as(m, "verbs", -1), PROFILE_F_DDIO, PROFILE_DDIO_ON);
+}
+
+/* A ring in the page cache is worth nothing; to have none is always allowed. */
+static void
+receive_buffers_are_as_durable_as_the_pool(void **state)
+{
+	struct machine *m = *state;
+
+	if (strcmp((run_as(m, "tcp", -1), m->probe.profile.filesystem), "tmpfs") == 0)
+		skip();
+	assert_unknown(&m->probe.profile, PROFILE_F_RQWRB);
+	assert_known(run_as(m, "tcp", PROFILE_GRAN_PAGE), PROFILE_F_RQWRB, PROFILE_RQWRB_DRAM);
+	assert_known(run_as(m, "tcp", PROFILE_GRAN_BYTE), PROFILE_F_RQWRB, PROFILE_RQWRB_PM);
+	state_that(m, PROFILE_F_RQWRB, PROFILE_RQWRB_DRAM, false);
+	assert_known(run_as(m, "tcp", PROFILE_GRAN_BYTE), PROFILE_F_RQWRB, PROFILE_RQWRB_DRAM);
+	assert_source(m, PROFILE_F_RQWRB, "repld.conf: rqwrb");
 }
 
 static void
@@ -467,7 +559,11 @@ main(void)
 		MACHINE_TEST(ddio_is_off_only_by_the_exact_bits),
 		MACHINE_TEST(ddio_must_be_off_at_every_port),
 		MACHINE_TEST(ddio_registers_of_other_processors_prove_nothing),
-		MACHINE_TEST(admin_has_the_last_word),
+		MACHINE_TEST(the_admins_word_stands_where_nothing_is_seen),
+		MACHINE_TEST(a_word_that_agrees_with_evidence_is_taken),
+		MACHINE_TEST(a_word_against_evidence_is_refused_unless_trusted),
+		MACHINE_TEST(ddio_against_the_registers_is_refused),
+		MACHINE_TEST(receive_buffers_are_as_durable_as_the_pool),
 		MACHINE_TEST(durability_class_follows_granularity),
 		MACHINE_TEST(tmpfs_is_memory),
 		MACHINE_TEST(device_file_is_not_memory),

@@ -84,8 +84,8 @@ check_defaults(const struct conf *c)
 	assert_int_equal(c->heartbeat_ms, 1000);
 	assert_int_equal(c->heartbeat_timeout_ms, 10000);
 	assert_int_equal(c->idle_timeout_ms, 300000);
-	assert_int_equal(c->ddio, 0);
-	assert_int_equal(c->domain, 0);
+	for (int f = 0; f < PROFILE_F_COUNT; f++)
+		assert_false(c->stated[f].given);
 }
 
 static void
@@ -109,6 +109,14 @@ what_is_not_given_has_its_default(void **state)
 }
 
 static void
+assert_states(const struct conf *c, enum profile_field f, int value, bool trust)
+{
+	assert_true(c->stated[f].given);
+	assert_int_equal(c->stated[f].value, value);
+	assert_int_equal(c->stated[f].trust, trust);
+}
+
+static void
 every_key_is_read(void **state)
 {
 	struct conf c;
@@ -118,7 +126,7 @@ every_key_is_read(void **state)
 	       "data-address = 192.0.2.1\ndata-ports = 7300-7399\nlanes-max = 64\n"
 	       "sessions-max = 10000\nmessage-size-max = 1MiB\nlog = file:/var/log/repld.log\n"
 	       "log-level = debug\nheartbeat = 10\nheartbeat-timeout = 20\nidle-timeout = 30\n"
-	       "ddio = off\npersistence-domain = system\n",
+	       "ddio = off\npersistence-domain = system\nrqwrb = pm\nprovider-class = iwarp\n",
 	       &c);
 	assert_string_equal(c.listen, "[::1]:7222");
 	assert_string_equal(c.host_key, "/k/host");
@@ -136,8 +144,10 @@ every_key_is_read(void **state)
 	assert_int_equal(c.heartbeat_ms, 10);
 	assert_int_equal(c.heartbeat_timeout_ms, 20);
 	assert_int_equal(c.idle_timeout_ms, 30);
-	assert_int_equal(c.ddio, 2);
-	assert_int_equal(c.domain, 3);
+	assert_states(&c, PROFILE_F_DDIO, PROFILE_DDIO_OFF, false);
+	assert_states(&c, PROFILE_F_DOMAIN, PROFILE_WSP, false);
+	assert_states(&c, PROFILE_F_RQWRB, PROFILE_RQWRB_PM, false);
+	assert_states(&c, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IWARP, false);
 	conf_fini(&c);
 }
 
@@ -154,12 +164,21 @@ forms_of_values_are_taken(void **state)
 	assert_int_equal(c.data_port_first, 7300);
 	assert_int_equal(c.data_port_last, 7300);
 	assert_int_equal(c.log, CONF_LOG_SYSLOG);
-	assert_int_equal(c.domain, 1);
-	assert_int_equal(c.ddio, 1);
+	assert_states(&c, PROFILE_F_DOMAIN, PROFILE_DMP, false);
+	assert_states(&c, PROFILE_F_DDIO, PROFILE_DDIO_ON, false);
 	conf_fini(&c);
 	accept("log = stderr\npersistence-domain = cpu_cache\nddio = probe", &c);
 	assert_int_equal(c.log, CONF_LOG_STDERR);
-	assert_int_equal(c.domain, 2);
+	assert_states(&c, PROFILE_F_DOMAIN, PROFILE_MHP, false);
+	assert_false(c.stated[PROFILE_F_DDIO].given);
+	conf_fini(&c);
+	accept("ddio = off trust-me\npersistence-domain = wsp \t trust-me\nrqwrb = dram\n"
+	       "provider-class = software",
+	       &c);
+	assert_states(&c, PROFILE_F_DDIO, PROFILE_DDIO_OFF, true);
+	assert_states(&c, PROFILE_F_DOMAIN, PROFILE_WSP, true);
+	assert_states(&c, PROFILE_F_RQWRB, PROFILE_RQWRB_DRAM, false);
+	assert_states(&c, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE, false);
 	conf_fini(&c);
 }
 
@@ -259,7 +278,14 @@ values_out_of_bounds_are_refused(void **state)
 	       ":3: key 'log-level': 'loud' is none of error, warning, info, debug");
 	refuse("ddio = maybe", ":3: key 'ddio': 'maybe' is none of probe, on, off");
 	refuse("persistence-domain = adr", ":3: key 'persistence-domain': 'adr' is none of probe, "
-					   "memory_controller, cpu_cache, system");
+					   "dmp, mhp, wsp, memory_controller, cpu_cache, system");
+	refuse("rqwrb = ring", ":3: key 'rqwrb': 'ring' is none of probe, dram, pm");
+	refuse("provider-class = roce",
+	       ":3: key 'provider-class': 'roce' is none of probe, software, ib, iwarp");
+	refuse("ddio = probe trust-me", ":3: key 'ddio': 'probe' states nothing to be trusted");
+	refuse("ddio = trust-me", ":3: key 'ddio': 'trust-me' is none of probe, on, off");
+	refuse("ddio = offtrust-me", ":3: key 'ddio': 'offtrust-me' is none of probe, on, off");
+	refuse("ddio = off trust", ":3: key 'ddio': 'off trust' is none of probe, on, off");
 	refuse("log = file", ":3: key 'log': 'file' is none of stderr, syslog, file:PATH");
 	refuse("log = file:x", ":3: key 'log': 'x' is not an absolute path, which begins with '/'");
 	refuse("host-key = k",
