@@ -12,10 +12,9 @@
 #include <string.h>
 
 #include "media_program.h"
+#include "media_visited.h"
 
-#define SLOTS_FIRST 4096U
-#define NEXT_MAX    40U
-#define NO_STATE    UINT32_MAX
+#define NEXT_MAX 40U
 
 struct state {
 	uint8_t rq;      /* steps of the requester that are over */
@@ -25,17 +24,8 @@ struct state {
 	uint8_t level[PLACE_COUNT];
 };
 
-struct visit {
-	uint64_t key;
-	uint32_t parent;
-};
-
 struct mm_explorer {
-	struct visit *visit; /* in the order of discovery */
-	uint32_t count, capacity;
-	uint32_t *slot; /* hash table of indices in visit, NO_STATE where empty */
-	uint32_t slot_count;
-	uint32_t *stack;
+	struct visited visited;
 	struct mm_stats stats;
 };
 
@@ -386,87 +376,6 @@ state_cut(const struct program *p, const struct state *s)
 	return faults;
 }
 
-static uint32_t
-slot_of(uint64_t key, uint32_t slot_count)
-{
-	return (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (slot_count - 1);
-}
-
-/* For the allocations of a test. */
-static void *
-grow(void *old, size_t count, size_t size)
-{
-	void *p = realloc(old, count * size);
-
-	if (!p)
-		abort();
-	return p;
-}
-
-static void
-slots_fill(struct mm_explorer *x)
-{
-	(void)memset(x->slot, 0xff, x->slot_count * sizeof(*x->slot));
-	for (uint32_t v = 0; v < x->count; v++) {
-		uint32_t i = slot_of(x->visit[v].key, x->slot_count);
-
-		while (x->slot[i] != NO_STATE)
-			i = (i + 1) & (x->slot_count - 1);
-		x->slot[i] = v;
-	}
-}
-
-/* At most half of the slots are in use. */
-static void
-explorer_reserve(struct mm_explorer *x)
-{
-	if (x->count < x->capacity)
-		return;
-	x->capacity = x->capacity ? x->capacity * 2 : SLOTS_FIRST / 2;
-	x->slot_count = x->capacity * 2;
-	x->visit = grow(x->visit, x->capacity, sizeof(*x->visit));
-	x->stack = grow(x->stack, x->capacity, sizeof(*x->stack));
-	x->slot = grow(x->slot, x->slot_count, sizeof(*x->slot));
-	slots_fill(x);
-}
-
-/* Empties the table without touching all of it. */
-static void
-explorer_clear(struct mm_explorer *x)
-{
-	if (x->count > x->slot_count / 16) {
-		(void)memset(x->slot, 0xff, x->slot_count * sizeof(*x->slot));
-		x->count = 0;
-	}
-	for (uint32_t v = x->count; v > 0; v--) {
-		uint32_t i = slot_of(x->visit[v - 1].key, x->slot_count);
-
-		while (x->slot[i] != v - 1)
-			i = (i + 1) & (x->slot_count - 1);
-		x->slot[i] = NO_STATE;
-	}
-	x->count = 0;
-}
-
-/* Whether it is new; then it is the last of visit. */
-static bool
-explorer_visit(struct mm_explorer *x, const struct state *s, uint32_t parent)
-{
-	uint64_t key = state_key(s);
-	uint32_t i;
-
-	explorer_reserve(x);
-	i = slot_of(key, x->slot_count);
-	while (x->slot[i] != NO_STATE) {
-		if (x->visit[x->slot[i]].key == key)
-			return false;
-		i = (i + 1) & (x->slot_count - 1);
-	}
-	x->slot[i] = x->count;
-	x->visit[x->count++] = (struct visit){key, parent};
-	return true;
-}
-
 /* One line a step: what has changed. */
 static size_t
 trace_step(const struct program *p, const struct state *from, const struct state *to, char *buf,
@@ -507,11 +416,11 @@ trace_write(const struct mm_explorer *x, const struct program *p, uint32_t last,
 	size_t len = 0, used = 0;
 
 	buf[0] = '\0';
-	for (uint32_t v = last; v != NO_STATE && len < 256; v = x->visit[v].parent)
+	for (uint32_t v = last; v != VISITED_NONE && len < 256; v = x->visited.visit[v].parent)
 		path[len++] = v;
 	for (size_t i = len; i > 1; i--) {
-		struct state from = state_of(x->visit[path[i - 1]].key);
-		struct state to = state_of(x->visit[path[i - 2]].key);
+		struct state from = state_of(x->visited.visit[path[i - 1]].key);
+		struct state to = state_of(x->visited.visit[path[i - 2]].key);
 
 		used += trace_step(p, &from, &to, buf + used, size - used);
 	}
@@ -525,16 +434,14 @@ mm_explore(struct mm_explorer *x, const struct mm_machine *m, const struct mm_pl
 	struct program p;
 	struct next next;
 	struct state first = {0};
-	uint32_t depth = 0;
 	unsigned faults = 0;
+	uint32_t at;
 
 	program_compile(&p, m, plan);
-	explorer_clear(x);
-	(void)explorer_visit(x, &first, NO_STATE);
-	x->stack[depth++] = 0;
-	while (depth > 0 && !(faults & stop)) {
-		uint32_t at = x->stack[--depth];
-		struct state s = state_of(x->visit[at].key);
+	visited_clear(&x->visited);
+	visited_add(&x->visited, state_key(&first), VISITED_NONE);
+	while (!(faults & stop) && (at = visited_next(&x->visited)) != VISITED_NONE) {
+		struct state s = state_of(x->visited.visit[at].key);
 		unsigned found = state_cut(&p, &s);
 
 		state_next(&p, &s, &next);
@@ -543,24 +450,18 @@ mm_explore(struct mm_explorer *x, const struct mm_machine *m, const struct mm_pl
 		if (trace && (found & stop))
 			trace_write(x, &p, at, trace, trace_size);
 		faults |= found;
-		for (unsigned i = 0; i < next.count; i++) {
-			if (explorer_visit(x, &next.s[i], at))
-				x->stack[depth++] = x->count - 1;
-		}
+		for (unsigned i = 0; i < next.count; i++)
+			visited_add(&x->visited, state_key(&next.s[i]), at);
 	}
 	x->stats.plans++;
-	x->stats.states += x->count;
+	x->stats.states += x->visited.count;
 	return faults;
 }
 
 struct mm_explorer *
 mm_explorer_new(void)
 {
-	struct mm_explorer *x = calloc(1, sizeof(*x));
-
-	if (x)
-		explorer_reserve(x);
-	return x;
+	return calloc(1, sizeof(struct mm_explorer));
 }
 
 void
@@ -568,9 +469,7 @@ mm_explorer_free(struct mm_explorer *x)
 {
 	if (!x)
 		return;
-	free(x->visit);
-	free(x->slot);
-	free(x->stack);
+	visited_fini(&x->visited);
 	free(x);
 }
 
