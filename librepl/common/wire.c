@@ -24,7 +24,7 @@ enum {
 enum { AT_OFF = 0, AT_LEN = 8, AT_OP = 12, AT_ZERO = 13 };
 
 /* Offsets in an ACK. */
-enum { AT_STATUS = 32, AT_ACK_ZERO = 36, AT_SERVICE = 40 };
+enum { AT_STATUS = 32, AT_ACK_ZERO = 36, AT_SERVICE = 40, AT_PLACE = 48 };
 
 struct header {
 	enum wire_type type;
@@ -117,24 +117,51 @@ wire_commit_fits(const struct wire_commit *c, size_t payload_len)
 static size_t
 payload_of_entry(uint8_t op, uint32_t len)
 {
+	if (op == WIRE_OP_APPEND)
+		return WIRE_LIMIT_SIZE + (size_t)len;
 	return op == WIRE_OP_COPY || op == WIRE_OP_ATOMIC8 ? len : 0;
+}
+
+static void
+entry_put(struct wire_commit *c, const struct wire_entry *e)
+{
+	uint8_t *at = c->buf + wire_commit_size(c->entry_count, 0);
+
+	put_le64(at + AT_OFF, e->off);
+	put_le32(at + AT_LEN, e->len);
+	put_le32(at + AT_OP, e->op); /* with the three zero bytes */
+	c->entry_count++;
+}
+
+static void
+payload_put(struct wire_commit *c, const void *data, size_t len)
+{
+	memcpy(c->buf + wire_commit_size(c->entry_room, c->payload_len), data, len);
+	c->payload_len += len;
 }
 
 void
 wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const void *data)
 {
-	uint8_t *at = c->buf + wire_commit_size(c->entry_count, 0);
 	size_t inline_len = payload_of_entry(e->op, e->len);
 
-	assert(wire_commit_fits(c, inline_len));
-	put_le64(at + AT_OFF, e->off);
-	put_le32(at + AT_LEN, e->len);
-	put_le32(at + AT_OP, e->op); /* with the three zero bytes */
-	c->entry_count++;
-	if (inline_len == 0)
-		return;
-	memcpy(c->buf + wire_commit_size(c->entry_room, c->payload_len), data, inline_len);
-	c->payload_len += inline_len;
+	assert(e->op != WIRE_OP_APPEND && wire_commit_fits(c, inline_len));
+	entry_put(c, e);
+	if (inline_len > 0)
+		payload_put(c, data, inline_len);
+}
+
+void
+wire_commit_add_append(struct wire_commit *c, const struct wire_entry *e, uint64_t limit,
+		       const void *data)
+{
+	uint8_t word[WIRE_LIMIT_SIZE];
+
+	assert(e->op == WIRE_OP_APPEND && wire_commit_fits(c, WIRE_LIMIT_SIZE + (size_t)e->len));
+	entry_put(c, e);
+	put_le64(word, limit);
+	payload_put(c, word, sizeof(word));
+	payload_put(c, data, e->len);
 }
 
 static size_t
@@ -181,6 +208,13 @@ stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
 	return 0;
 }
 
+static bool
+op_is_known(uint8_t op)
+{
+	return (op >= WIRE_OP_FLUSH && op <= WIRE_OP_STAMP) || op == WIRE_OP_APPEND ||
+	       op == WIRE_OP_REGISTER;
+}
+
 static int
 entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_size, struct err *e)
 {
@@ -190,7 +224,7 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 
 	if (at[AT_ZERO] | at[AT_ZERO + 1] | at[AT_ZERO + 2])
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": reserved bytes not zero", i);
-	if (op < WIRE_OP_FLUSH || op > WIRE_OP_STAMP)
+	if (!op_is_known(op))
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": unknown operation %u", i,
 			       op);
 	if (op == WIRE_OP_STAMP)
@@ -201,14 +235,21 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 				       "entry %" PRIu32 ": barrier with a range", i);
 		return 0;
 	}
+	if (op == WIRE_OP_REGISTER)
+		return len == 0 ? 0
+				: err_set(e, REPL_E_PROTOCOL,
+					  "entry %" PRIu32 ": registration with a length", i);
 	if (len == 0)
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": length 0", i);
+	/* The range of an APPEND is its tail word. */
+	if (op == WIRE_OP_APPEND)
+		len = 8;
 	if (off > pool_size || len > pool_size - off)
 		return err_set(e, REPL_E_PROTOCOL,
 			       "entry %" PRIu32 ": offset %" PRIu64 " length %" PRIu32
 			       " leaves the pool of %" PRIu64 " bytes",
 			       i, off, len, pool_size);
-	if (op == WIRE_OP_ATOMIC8 && (len != 8 || off % 8 != 0))
+	if ((op == WIRE_OP_ATOMIC8 || op == WIRE_OP_APPEND) && (len != 8 || off % 8 != 0))
 		return err_set(e, REPL_E_PROTOCOL,
 			       "entry %" PRIu32 ": atomic store of %" PRIu32
 			       " bytes at offset %" PRIu64 ", not 8 at a multiple of 8",
@@ -218,11 +259,12 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 
 /* 256 lengths of 32 bits do not wrap a 64-bit sum. */
 static int
-entries_check(const struct wire_commit_view *v, enum wire_type type, uint64_t pool_size,
-	      struct err *e)
+entries_check(struct wire_commit_view *v, enum wire_type type, uint64_t pool_size, struct err *e)
 {
+	bool appends = false;
 	uint64_t used = 0;
 
+	v->only_registers = v->entry_count > 0;
 	for (uint32_t i = 0; i < v->entry_count; i++) {
 		const uint8_t *at = v->entries + (size_t)i * WIRE_ENTRY_SIZE;
 		int ret = entry_check(at, i, type, pool_size, e);
@@ -230,11 +272,23 @@ entries_check(const struct wire_commit_view *v, enum wire_type type, uint64_t po
 		if (ret)
 			return ret;
 		used += payload_of_entry(at[AT_OP], get_le32(at + AT_LEN));
+		appends |= at[AT_OP] == WIRE_OP_APPEND;
+		v->only_registers &= at[AT_OP] == WIRE_OP_REGISTER;
 	}
+	/* Applied again it would take another place. */
+	if (appends && type == WIRE_DEPOSIT)
+		return err_set(e, REPL_E_PROTOCOL, "append in a DEPOSIT");
+	if (appends && v->entry_count != 1)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "append is one of %" PRIu32 " entries, not alone", v->entry_count);
 	if (used != v->payload_len)
 		return err_set(e, REPL_E_PROTOCOL,
 			       "entries take %" PRIu64 " bytes of a payload of %zu", used,
 			       v->payload_len);
+	if (appends && get_le64(v->payload) > pool_size)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "append below a limit of %" PRIu64 " in a pool of %" PRIu64 " bytes",
+			       get_le64(v->payload), pool_size);
 	return 0;
 }
 
@@ -320,20 +374,24 @@ wire_commit_entry(const struct wire_commit_view *v, uint32_t i)
 
 /* ---- ACK ---- */
 
-void
+size_t
 wire_ack_encode(uint8_t *buf, const struct wire_ack *a)
 {
+	size_t len = a->has_place ? WIRE_ACK_MAX : WIRE_ACK_SIZE;
 	struct header h = {
 		.type = WIRE_ACK,
 		.seq = a->seq,
-		.payload_len = WIRE_ACK_SIZE - WIRE_HEADER_SIZE,
+		.payload_len = (uint32_t)(len - WIRE_HEADER_SIZE),
 		.epoch = a->epoch,
 	};
 
 	put_le32(buf + AT_STATUS, (uint32_t)a->status);
 	put_le32(buf + AT_ACK_ZERO, 0);
 	put_le64(buf + AT_SERVICE, a->service_ns);
-	header_seal(buf, WIRE_ACK_SIZE, &h);
+	if (a->has_place)
+		put_le64(buf + AT_PLACE, a->place);
+	header_seal(buf, len, &h);
+	return len;
 }
 
 int
@@ -343,9 +401,9 @@ wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *
 	int32_t status;
 	int ret;
 
-	if (len != WIRE_ACK_SIZE)
-		return err_set(e, REPL_E_PROTOCOL, "acknowledgement of %zu bytes, not %u", len,
-			       (unsigned)WIRE_ACK_SIZE);
+	if (len != WIRE_ACK_SIZE && len != WIRE_ACK_MAX)
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement of %zu bytes, not %u or %u",
+			       len, (unsigned)WIRE_ACK_SIZE, (unsigned)WIRE_ACK_MAX);
 	ret = header_open(msg, len, WIRE_ACK, &h, e);
 	if (ret)
 		return ret;
@@ -355,12 +413,15 @@ wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *
 	if (get_le32(msg + AT_ACK_ZERO) != 0)
 		return err_set(e, REPL_E_PROTOCOL, "acknowledgement: reserved bytes not zero");
 	status = (int32_t)get_le32(msg + AT_STATUS);
-	if (status > 0)
-		return err_set(e, REPL_E_PROTOCOL, "acknowledgement with status %" PRId32, status);
+	if (status > 0 || (status && len == WIRE_ACK_MAX))
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement with status %" PRId32 "%s",
+			       status, status > 0 ? "" : " and a place");
 	a->seq = h.seq;
 	a->epoch = h.epoch;
 	a->status = status;
 	a->service_ns = get_le64(msg + AT_SERVICE);
+	a->has_place = len == WIRE_ACK_MAX;
+	a->place = a->has_place ? get_le64(msg + AT_PLACE) : 0;
 	return 0;
 }
 

@@ -9,12 +9,12 @@
  * COMMIT goes to the target: entries are applied in order; COPY and ATOMIC8
  * take their bytes from the payload, back to back; FLUSH names bytes that an
  * RMA write has put there before; BARRIER makes all before it durable before
- * anything after it is stored. One ACK answers each COMMIT when all of it is
- * durable. All integers are little-endian.
+ * anything after it is stored; APPEND lets the target choose the place. One ACK
+ * answers each COMMIT when all of it is durable. All integers are little-endian.
  *
  * DEPOSIT is a COMMIT for a receive ring (ring.h): its first entry is a STAMP,
  * by which the messages of all lanes are put in order, and it is good for being
- * applied again. Its ACK says that its place in the ring is free.
+ * applied again: no APPEND. Its ACK says that its place in the ring is free.
  */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
@@ -30,6 +30,8 @@
 #define WIRE_HEADER_SIZE 32
 #define WIRE_ENTRY_SIZE  16
 #define WIRE_ACK_SIZE    (WIRE_HEADER_SIZE + 16)
+#define WIRE_ACK_MAX     (WIRE_ACK_SIZE + 8) /* with a place */
+#define WIRE_LIMIT_SIZE  8                   /* in front of the bytes of an APPEND */
 #define WIRE_ENTRIES_MAX 256
 
 /* Bounds of what is negotiated in lanes.open. */
@@ -49,6 +51,8 @@ enum wire_op {
 	WIRE_OP_ATOMIC8 = 3,
 	WIRE_OP_BARRIER = 4,
 	WIRE_OP_STAMP = 5, /* off is the stamp; first in a DEPOSIT and nowhere else */
+	WIRE_OP_APPEND = 7,   /* the only entry; see wire_commit_add_append() */
+	WIRE_OP_REGISTER = 8, /* off: number of an RMA region; length 0 */
 };
 
 struct wire_entry {
@@ -82,6 +86,14 @@ bool wire_commit_fits(const struct wire_commit *c, size_t payload_len);
 void wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const void *data);
 
 /*
+ * Append an APPEND entry: off is that of the tail word, len the number of bytes
+ * that go where it points, below limit. Room for WIRE_LIMIT_SIZE + len bytes of
+ * payload must be there.
+ */
+void wire_commit_add_append(struct wire_commit *c, const struct wire_entry *e, uint64_t limit,
+			    const void *data);
+
+/*
  * Complete: moves the payload down onto the last entry if fewer entries than
  * reserved were added, fills the header. Returns the message's length.
  */
@@ -99,12 +111,14 @@ struct wire_commit_view {
 	const uint8_t *entries; /* entry_count * WIRE_ENTRY_SIZE */
 	const uint8_t *payload;
 	size_t payload_len;
+	bool only_registers; /* every entry is a REGISTER: nothing is written */
 };
 
 /*
  * Check everything about a COMMIT: magic, version, type, lengths, checksum,
  * known ops, every range inside pool_size without wrapping, ATOMIC8 of length
- * 8 and alignment 8, BARRIER of zeros, payload used up exactly. Only then is
+ * 8 and alignment 8, BARRIER of zeros, APPEND alone with a tail word and a limit
+ * inside pool_size, payload used up exactly. Only then is
  * *v filled. REPL_E_VERSION for another version, REPL_E_PROTOCOL for all else;
  * the error text names the field.
  */
@@ -138,10 +152,12 @@ struct wire_ack {
 	uint32_t epoch;
 	int32_t status;      /* enum repl_status, or a negative value of a later version */
 	uint64_t service_ns; /* from taking the message to answering it */
+	bool has_place;      /* it answers an APPEND that was done */
+	uint64_t place;      /* where the bytes went */
 };
 
-/* Writes WIRE_ACK_SIZE bytes. */
-void wire_ack_encode(uint8_t *buf, const struct wire_ack *a);
+/* Writes WIRE_ACK_SIZE bytes, or WIRE_ACK_MAX with a place; returns how many. */
+size_t wire_ack_encode(uint8_t *buf, const struct wire_ack *a);
 
 /* Checks as wire_commit_decode() does; a status above 0 is refused. */
 int wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *e);

@@ -10,13 +10,13 @@
 static void
 decode(const uint8_t *msg, size_t len)
 {
-	uint8_t again[WIRE_ACK_SIZE];
+	uint8_t again[WIRE_ACK_MAX];
 	struct wire_ack a;
 
 	if (wire_ack_decode(msg, len, &a, NULL))
 		return;
-	FUZZ_CHECK(len == WIRE_ACK_SIZE && a.status <= 0);
-	wire_ack_encode(again, &a);
+	FUZZ_CHECK(a.status <= 0 && (!a.has_place || a.status == 0));
+	FUZZ_CHECK(wire_ack_encode(again, &a) == len);
 	FUZZ_CHECK(memcmp(again, msg, len) == 0);
 }
 
@@ -37,11 +37,11 @@ decode_hello(const uint8_t *data, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t sealed[WIRE_ACK_SIZE];
+	uint8_t sealed[WIRE_ACK_MAX];
 
 	decode(data, size);
 	decode_hello(data, size);
-	if (size != WIRE_ACK_SIZE)
+	if (size != WIRE_ACK_SIZE && size != WIRE_ACK_MAX)
 		return 0;
 	memcpy(sealed, data, size);
 	put_le64(sealed + 24,
@@ -57,14 +57,13 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const struct wire_ack acks[] = {
 		{.seq = 1, .epoch = 1, .status = 0, .service_ns = 5000},
 		{.seq = UINT64_MAX, .epoch = UINT32_MAX, .status = REPL_E_PROTOCOL},
+		{.seq = 2, .epoch = 1, .service_ns = 9, .has_place = true, .place = 4096},
 	};
 	static const uint8_t token[WIRE_TOKEN_SIZE] = {0xaa, 0xbb};
 
-	if (i < 2) {
-		wire_ack_encode(buf, &acks[i]);
-		return WIRE_ACK_SIZE;
-	}
-	if (i > 2)
+	if (i < 3)
+		return wire_ack_encode(buf, &acks[i]);
+	if (i > 3)
 		return 0;
 	wire_hello_encode(buf, token);
 	return WIRE_HELLO_SIZE;

@@ -24,6 +24,20 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, bool deposit)
 		bool carries = en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8;
 
 		FUZZ_CHECK((en.op == WIRE_OP_STAMP) == (deposit && i == 0));
+		if (en.op == WIRE_OP_REGISTER) {
+			FUZZ_CHECK(en.len == 0);
+			wire_commit_add(&c, &en, NULL);
+			continue;
+		}
+		if (en.op == WIRE_OP_APPEND) {
+			FUZZ_CHECK(en.off <= POOL_SIZE - 8 && en.off % 8 == 0 && !deposit);
+			FUZZ_CHECK(v->entry_count == 1 && get_le64(payload) <= POOL_SIZE);
+			FUZZ_CHECK(wire_commit_fits(&c, WIRE_LIMIT_SIZE + (size_t)en.len));
+			wire_commit_add_append(&c, &en, get_le64(payload),
+					       payload + WIRE_LIMIT_SIZE);
+			payload += WIRE_LIMIT_SIZE + en.len;
+			continue;
+		}
 		FUZZ_CHECK(en.op == WIRE_OP_STAMP ||
 			   (en.off <= POOL_SIZE && en.len <= POOL_SIZE - en.off));
 		FUZZ_CHECK(wire_commit_fits(&c, carries ? en.len : 0));
@@ -92,7 +106,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 7)
+	if (i > 9)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
 	if (i == 7) {
@@ -101,6 +115,12 @@ fuzz_seed(unsigned i, uint8_t *buf)
 			wire_commit_add(&c, &entries[k], data);
 		return wire_deposit_end(&c, i + 1, 3);
 	}
+	if (i == 8)
+		wire_commit_add_append(
+			&c, &(struct wire_entry){.off = 64, .len = 100, .op = WIRE_OP_APPEND},
+			POOL_SIZE, data);
+	if (i == 9)
+		wire_commit_add(&c, &(struct wire_entry){.off = 3, .op = WIRE_OP_REGISTER}, NULL);
 	for (unsigned k = 0; k < (i == 6 ? 5 : i < 5 ? 1 : 0); k++)
 		wire_commit_add(&c, &entries[i == 6 ? k : i], data);
 	return wire_commit_end(&c, i + 1, 3);

@@ -72,6 +72,36 @@ static const uint8_t golden_empty[] = {
 	0xce, 0x0a, 0x3b, 0x2c, 0xca, 0xbf, 0x02, 0xc5,
 };
 
+static const uint8_t golden_append[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x01, 0x01, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x0d, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0x54, 0x72, 0x24, 0xd3, 0x66, 0x89, 0xad, 0xf6,
+	0x08, 0x20, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x05, 0x00, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x30, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x68, 0x65, 0x6c, 0x6c, 0x6f,
+};
+
+static const uint8_t golden_register[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x01, 0x01, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x00, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0xc5, 0xf2, 0x0a, 0x7e, 0x7f, 0xbd, 0x17, 0x40,
+	0x01, 0x04, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00,
+};
+
+static const uint8_t golden_place[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x02, 0x00, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x18, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0x18, 0xb5, 0xdf, 0x7e, 0x64, 0xca, 0x9c, 0x23,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
+	0x11, 0x00, 0x2f, 0x00, 0x00, 0x00, 0x00, 0x00,
+};
+
 /* clang-format on */
 
 static const uint8_t atomic_data[8] = {0xa0, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7};
@@ -663,6 +693,111 @@ immediate_unit_numbers_the_whole_pool(void **state)
 	assert_true(wire_imm_unit_valid(64) && wire_imm_unit_valid(1ULL << 43));
 	assert_false(wire_imm_unit_valid(0) || wire_imm_unit_valid(32) || wire_imm_unit_valid(96) ||
 		     wire_imm_unit_valid(1ULL << 44));
+static size_t
+build_append(uint8_t *buf, size_t size, const struct wire_entry *en, uint64_t limit)
+{
+	struct wire_commit c;
+
+	wire_commit_begin(&c, buf, size, 1);
+	wire_commit_add_append(&c, en, limit, "hello");
+	return wire_commit_end(&c, SEQ, EPOCH);
+}
+
+static void
+append_has_golden_bytes(void **state)
+{
+	struct wire_entry en = {.off = 0x2008, .len = 5, .op = WIRE_OP_APPEND};
+	uint8_t buf[sizeof(golden_append)];
+	struct wire_commit_view v;
+
+	(void)state;
+	assert_int_equal(build_append(buf, sizeof(buf), &en, 0x300000), sizeof(golden_append));
+	assert_memory_equal(buf, golden_append, sizeof(golden_append));
+	assert_int_equal(wire_commit_decode(buf, sizeof(buf), POOL_SIZE, &v, NULL), 0);
+	assert_int_equal(v.entry_count, 1);
+	assert_int_equal(wire_commit_entry(&v, 0).op, WIRE_OP_APPEND);
+	assert_int_equal(v.payload_len, WIRE_LIMIT_SIZE + 5);
+	assert_false(v.only_registers);
+}
+
+static void
+register_has_golden_bytes(void **state)
+{
+	struct wire_entry en = {.off = 0x401, .op = WIRE_OP_REGISTER};
+	uint8_t buf[sizeof(golden_register)];
+	struct wire_commit_view v;
+	struct wire_commit c;
+
+	(void)state;
+	wire_commit_begin(&c, buf, sizeof(buf), 1);
+	wire_commit_add(&c, &en, NULL);
+	assert_int_equal(wire_commit_end(&c, SEQ, EPOCH), sizeof(golden_register));
+	assert_memory_equal(buf, golden_register, sizeof(golden_register));
+	assert_int_equal(wire_commit_decode(buf, sizeof(buf), 4096, &v, NULL), 0);
+	assert_true(v.only_registers);
+}
+
+static void
+ack_with_a_place_has_golden_bytes(void **state)
+{
+	struct wire_ack a = {.seq = SEQ,
+			     .epoch = EPOCH,
+			     .service_ns = 0x0102030405060708ULL,
+			     .has_place = true,
+			     .place = 0x2f0011};
+	uint8_t buf[WIRE_ACK_MAX];
+	struct wire_ack back;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(wire_ack_encode(buf, &a), sizeof(golden_place));
+	assert_memory_equal(buf, golden_place, sizeof(golden_place));
+	assert_int_equal(wire_ack_decode(buf, sizeof(buf), &back, NULL), 0);
+	assert_true(back.has_place && back.place == a.place);
+	/* One that failed has none. */
+	put_le32(buf + 32, (uint32_t)REPL_E_NOSPC);
+	reseal(buf, sizeof(buf));
+	assert_int_equal(wire_ack_decode(buf, sizeof(buf), &back, &e), REPL_E_PROTOCOL);
+	/* Nor has the one in the place of a COMMIT that has no APPEND. */
+	assert_int_equal(wire_ack_decode(golden_ack, sizeof(golden_ack), &back, NULL), 0);
+	assert_false(back.has_place);
+}
+
+static const struct lie append_lies[] = {
+	{"append of nothing", ENTRY(0) + 8, 4, 0, "length 0"},
+	{"append of 4 GiB", ENTRY(0) + 8, 4, UINT32_MAX, "payload"},
+	{"append takes less", ENTRY(0) + 8, 4, 4, "payload"},
+	{"tail word unaligned", ENTRY(0), 8, 0x2004, "atomic"},
+	{"tail word at the end", ENTRY(0), 8, POOL_SIZE, "leaves the pool"},
+	{"tail word wraps", ENTRY(0), 8, UINT64_MAX - 7, "leaves the pool"},
+	{"limit beyond the pool", ENTRY(1), 8, POOL_SIZE + 1, "limit"},
+	{"limit at its highest", ENTRY(1), 8, UINT64_MAX, "limit"},
+	{"registration with a length", ENTRY(0) + 12, 1, 8, "registration"},
+};
+
+static void
+sealed_lies_in_an_append_are_refused(void **state)
+{
+	struct wire_entry two[] = {{.off = 0, .len = 1, .op = WIRE_OP_FLUSH},
+				   {.off = 8, .len = 5, .op = WIRE_OP_APPEND}};
+	uint8_t msg[sizeof(golden_append) + WIRE_ENTRY_SIZE];
+	struct wire_commit c;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(append_lies) / sizeof(append_lies[0]); i++) {
+		memcpy(msg, golden_append, sizeof(golden_append));
+		lie_apply(msg, sizeof(golden_append), &append_lies[i]);
+		if (decode_exact(msg, sizeof(golden_append), POOL_SIZE, &e) != REPL_E_PROTOCOL ||
+		    !strstr(e.text, append_lies[i].text))
+			fail_msg("%s: '%s'", append_lies[i].what, e.text);
+	}
+	wire_commit_begin(&c, msg, sizeof(msg), 2);
+	wire_commit_add(&c, &two[0], NULL);
+	wire_commit_add_append(&c, &two[1], 64, "hello");
+	assert_int_equal(decode_exact(msg, wire_commit_end(&c, 1, 1), POOL_SIZE, &e),
+			 REPL_E_PROTOCOL);
+	assert_non_null(strstr(e.text, "alone"));
 }
 
 int
@@ -692,6 +827,10 @@ main(void)
 		cmocka_unit_test(immediate_names_whole_units_within_the_pool),
 		cmocka_unit_test(immediate_names_no_less_than_was_written),
 		cmocka_unit_test(immediate_unit_numbers_the_whole_pool),
+		cmocka_unit_test(append_has_golden_bytes),
+		cmocka_unit_test(register_has_golden_bytes),
+		cmocka_unit_test(ack_with_a_place_has_golden_bytes),
+		cmocka_unit_test(sealed_lies_in_an_append_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
