@@ -2,6 +2,7 @@
 #include "pmem.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,6 +13,9 @@
 #include <linux/magic.h>
 
 #define PMEM_PREFAULT_MAX ((size_t)4 << 30)
+#define PMEM_ROOM_MIN     ((size_t)1 << 40)
+#define PMEM_ROOM_TIMES   16
+#define PMEM_ALIGN        ((size_t)2 << 20) /* of large pages */
 
 enum pmem_durable {
 	PMEM_FLUSH, /* lines, then a drain */
@@ -20,12 +24,16 @@ enum pmem_durable {
 };
 
 struct pmem_map {
+	struct pmem2_vm_reservation *reserved; /* NULL: there is no room to grow */
+	size_t lead;                           /* in front of the mapping, for its alignment */
 	struct pmem2_source *source;
-	struct pmem2_map *map;
+	struct pmem2_map *map; /* of the first part; later ones lie behind it */
 	pmem2_flush_fn flush;
 	pmem2_drain_fn drain;
 	uint8_t *addr;
-	size_t size;
+	_Atomic size_t size;
+	size_t room; /* size that it may grow to */
+	bool write;
 	enum profile_granularity granularity;
 	enum pmem_durable durable;
 	uint64_t page_size;
@@ -69,9 +77,9 @@ pmem_granularity(enum pmem2_granularity g)
 
 /* Any granularity will do: what libpmem2 finds decides how it is flushed. */
 static int
-pmem_config_fill(struct pmem2_config *c, size_t size, bool write)
+pmem_config_fill(struct pmem2_config *c, const struct pmem_map *m, size_t size)
 {
-	unsigned prot = PMEM2_PROT_READ | (write ? PMEM2_PROT_WRITE : 0);
+	unsigned prot = PMEM2_PROT_READ | (m->write ? PMEM2_PROT_WRITE : 0);
 	int rc;
 
 	rc = pmem2_config_set_required_store_granularity(c, PMEM2_GRANULARITY_PAGE);
@@ -81,11 +89,36 @@ pmem_config_fill(struct pmem2_config *c, size_t size, bool write)
 		rc = pmem2_config_set_length(c, size);
 	if (rc == 0)
 		rc = pmem2_config_set_protection(c, prot);
+	if (rc == 0 && m->reserved)
+		rc = pmem2_config_set_vm_reservation(c, m->reserved, m->lead);
 	return rc;
 }
 
+/* Addresses cost nothing, but a limit on them may be set: as much as is given, down to size. */
+static void
+pmem_reserve(struct pmem_map *m, size_t size)
+{
+	size_t room = size > SIZE_MAX / 2 / PMEM_ROOM_TIMES ? size : size * PMEM_ROOM_TIMES;
+	uintptr_t at;
+
+	m->room = size;
+	room = room < PMEM_ROOM_MIN ? PMEM_ROOM_MIN : room;
+	for (; room > size; room /= 2) {
+		room -= room % PMEM_ALIGN;
+		if (room <= size ||
+		    pmem2_vm_reservation_new(&m->reserved, NULL, room + PMEM_ALIGN) == 0)
+			break;
+		m->reserved = NULL;
+	}
+	if (!m->reserved)
+		return;
+	at = (uintptr_t)pmem2_vm_reservation_get_address(m->reserved);
+	m->lead = (PMEM_ALIGN - at % PMEM_ALIGN) % PMEM_ALIGN;
+	m->room = room;
+}
+
 static int
-pmem_map_open(struct pmem_map *m, int fd, size_t size, bool write)
+pmem_map_open(struct pmem_map *m, int fd, size_t size)
 {
 	struct pmem2_config *config = NULL;
 	int rc;
@@ -94,7 +127,7 @@ pmem_map_open(struct pmem_map *m, int fd, size_t size, bool write)
 	if (rc == 0)
 		rc = pmem2_config_new(&config);
 	if (rc == 0)
-		rc = pmem_config_fill(config, size, write);
+		rc = pmem_config_fill(config, m, size);
 	if (rc == 0)
 		rc = pmem2_map_new(&m->map, config, m->source);
 	(void)pmem2_config_delete(&config);
@@ -115,7 +148,11 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 		pmem_map_free(m);
 		return err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
 	}
-	rc = pmem_map_open(m, fd, size, write);
+	m->write = write;
+	m->room = size;
+	if (write)
+		pmem_reserve(m, size);
+	rc = pmem_map_open(m, fd, size);
 	if (rc != 0) {
 		rc = pmem_fail(e, rc, path);
 		pmem_map_free(m);
@@ -148,6 +185,9 @@ pmem_map_free(struct pmem_map *m)
 		(void)pmem2_map_delete(&m->map);
 	if (m->source)
 		(void)pmem2_source_delete(&m->source);
+	/* With all that was mapped behind the first part. */
+	if (m->reserved)
+		(void)pmem2_vm_reservation_delete(&m->reserved);
 	free(m->path);
 	free(m);
 }
@@ -161,7 +201,54 @@ pmem_map_addr(const struct pmem_map *m)
 size_t
 pmem_map_size(const struct pmem_map *m)
 {
-	return m->size;
+	return atomic_load_explicit(&m->size, memory_order_acquire);
+}
+
+size_t
+pmem_map_room(const struct pmem_map *m)
+{
+	return m->room;
+}
+
+/*
+ * Not by libpmem2, whose trial of MAP_SYNC would leave addresses free for a
+ * moment: what the first part was mapped with suits the next one. Only where a
+ * granularity is forced on libpmem2 it may not.
+ */
+static void *
+pmem_map_at(const struct pmem_map *m, uint8_t *at, size_t len, int fd, off_t off)
+{
+	int prot = PROT_READ | (m->write ? PROT_WRITE : 0);
+	void *p = MAP_FAILED;
+
+	if (m->granularity != PROFILE_GRAN_PAGE)
+		p = mmap(at, len, prot, MAP_SHARED_VALIDATE | MAP_SYNC | MAP_FIXED, fd, off);
+	if (m->granularity == PROFILE_GRAN_PAGE ||
+	    (p == MAP_FAILED && getenv("PMEM2_FORCE_GRANULARITY")))
+		p = mmap(at, len, prot, MAP_SHARED | MAP_FIXED, fd, off);
+	return p;
+}
+
+int
+pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e)
+{
+	size_t size = pmem_map_size(m);
+
+	if (len > m->room - size)
+		return err_set(e, REPL_E_LIMIT,
+			       "%s is mapped with %zu bytes and has addresses for %zu: open it "
+			       "anew to let it grow beyond, or raise the limit on address space",
+			       m->path, size, m->room);
+	if (pmem_map_at(m, m->addr + size, len, fd, (off_t)fd_off) == MAP_FAILED)
+		return err_errno(e, err_from_errno(errno), errno, "map %zu bytes more of %s", len,
+				 m->path);
+	return REPL_OK;
+}
+
+void
+pmem_map_set_size(struct pmem_map *m, size_t size)
+{
+	atomic_store_explicit(&m->size, size, memory_order_release);
 }
 
 enum profile_granularity
@@ -254,7 +341,8 @@ pmem_map_groups(const struct pmem_map *m)
 void
 pmem_map_prefault(struct pmem_map *m)
 {
-	size_t len = m->size < PMEM_PREFAULT_MAX ? m->size : PMEM_PREFAULT_MAX;
+	size_t size = pmem_map_size(m);
+	size_t len = size < PMEM_PREFAULT_MAX ? size : PMEM_PREFAULT_MAX;
 
 	/* 0.2 s a GiB against 0.6 s page by page; older kernels don't know it. */
 	if (m->durable == PMEM_NONE)

@@ -28,9 +28,28 @@ struct pmem_map;
  * that refuses MAP_SYNC in its own mmap handler, libpmem2's trial of it leaves
  * the address range unmapped for a moment, and its second try maps over
  * whatever has come there, to be lost when that is unmapped.
+ *
+ * A mapping for writing lies at the beginning of a reserved range of addresses,
+ * so that it can grow in place; where none can be had it can't.
  */
 int pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
 		 struct err *e);
+
+/* The size up to which the mapping can grow; its own size if it can't. */
+size_t pmem_map_room(const struct pmem_map *m);
+
+/*
+ * Map len bytes of fd (this file, or one that continues it) from fd_off on
+ * behind the mapping: nobody sees them before pmem_map_set_size(). A second call
+ * before that replaces what the first has mapped. Takes no trial as
+ * pmem_map_new() does, so other threads may map, and use what is mapped
+ * already. REPL_E_LIMIT if there is no room.
+ */
+int pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e);
+
+/* What was mapped behind belongs to the mapping from now on, for all threads. */
+void pmem_map_set_size(struct pmem_map *m, size_t size);
+
 void pmem_map_free(struct pmem_map *m);
 
 void *pmem_map_addr(const struct pmem_map *m);

@@ -27,6 +27,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@
 #include "media_survival.h"
 
 #define MEDIA_CHUNK      (1U << 20)
+#define MEDIA_ROOM       ((size_t)1 << 36)
 #define EVICT_NEAR       (128U << 10)
 #define EVICT_ONE_IN     4U
 #define EVICT_NAP_US     500U
@@ -44,7 +46,8 @@
 
 struct pmem_map {
 	uint8_t *addr;
-	size_t size;
+	_Atomic size_t size;
+	size_t room; /* addresses held, from addr on */
 	struct media_settings set;
 	bool write;
 	int image;                 /* or -1 */
@@ -202,6 +205,9 @@ media_open(struct pmem_map *m, struct err *e)
 		return media_create(m, e);
 	if (m->image < 0 || fstat(m->image, &st) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "open %s", m->path);
+	/* A growth that was not recorded. */
+	if ((uint64_t)st.st_size > m->size && ftruncate(m->image, (off_t)m->size) == 0)
+		return REPL_OK;
 	if ((uint64_t)st.st_size != m->size)
 		return err_set(e, REPL_E_CORRUPT, "%s has %lld bytes, the pool %zu: remove it",
 			       m->path, (long long)st.st_size, m->size);
@@ -217,10 +223,13 @@ media_map(struct pmem_map *m, int fd, const char *path, size_t size, bool write,
 
 	if (fstat(fd, &st) != 0 || size == 0 || (uint64_t)st.st_size < size)
 		return err_set(e, REPL_E_IO, "map %s: %zu bytes are not there", path, size);
-	addr = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
-	if (addr == MAP_FAILED)
+	m->room = size > MEDIA_ROOM ? size : MEDIA_ROOM;
+	addr = mmap(NULL, m->room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (addr != MAP_FAILED)
+		m->addr = addr;
+	if (addr == MAP_FAILED ||
+	    mmap(addr, size, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "map %s", path);
-	m->addr = addr;
 	m->size = size;
 	m->write = write;
 	return REPL_OK;
@@ -279,7 +288,7 @@ pmem_map_free(struct pmem_map *m)
 	if (!m)
 		return;
 	if (m->addr)
-		(void)munmap(m->addr, m->size);
+		(void)munmap(m->addr, m->room);
 	if (m->image >= 0)
 		(void)close(m->image);
 	media_dirty_free(m->dirty);
@@ -296,7 +305,35 @@ pmem_map_addr(const struct pmem_map *m)
 size_t
 pmem_map_size(const struct pmem_map *m)
 {
-	return m->size;
+	return atomic_load_explicit(&m->size, memory_order_acquire);
+}
+
+size_t
+pmem_map_room(const struct pmem_map *m)
+{
+	return m->room;
+}
+
+/* The new part begins as zeros, on the media too. */
+int
+pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e)
+{
+	/* The record of dirty bytes has the size that it was made with. */
+	if (len > m->room - m->size || m->dirty)
+		return err_set(e, REPL_E_LIMIT, "%s: no addresses for %zu bytes more", m->path,
+			       len);
+	if (m->image >= 0 && ftruncate(m->image, (off_t)(m->size + len)) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "size %s", m->path);
+	if (mmap(m->addr + m->size, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		 (off_t)fd_off) == MAP_FAILED)
+		return err_errno(e, err_from_errno(errno), errno, "map more of %s", m->path);
+	return REPL_OK;
+}
+
+void
+pmem_map_set_size(struct pmem_map *m, size_t size)
+{
+	atomic_store_explicit(&m->size, size, memory_order_release);
 }
 
 enum profile_granularity

@@ -144,6 +144,87 @@ huge_sparse_pool_opens_at_once(void **state)
 	(void)unlink(path);
 }
 
+/* In place: who has the address of the mapping goes on using it. */
+static void
+mapping_grows_behind_its_end(void **state)
+{
+	struct range r = {POOL_SIZE - 4096, 8192};
+	struct pmem_map *m;
+	struct err e;
+	char path[64], have[6];
+	uint8_t *addr;
+	int fd = temp_file(path, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	addr = pmem_map_addr(m);
+	assert_true(pmem_map_room(m) >= 2 * POOL_SIZE);
+	pmem_map_copy(m, POOL_SIZE - 6, "first", 6);
+	assert_int_equal(ftruncate(fd, 2 * POOL_SIZE), 0);
+	/* What was mapped behind and not taken is replaced. */
+	assert_int_equal(pmem_map_extend(m, fd, POOL_SIZE, 4096, &e), REPL_OK);
+	assert_int_equal(pmem_map_extend(m, fd, POOL_SIZE, POOL_SIZE, &e), REPL_OK);
+	assert_int_equal(pmem_map_size(m), POOL_SIZE);
+	pmem_map_set_size(m, 2 * POOL_SIZE);
+	assert_int_equal(pmem_map_size(m), 2 * POOL_SIZE);
+	assert_ptr_equal(pmem_map_addr(m), addr);
+	pmem_map_copy(m, 2 * POOL_SIZE - 6, "later", 6);
+	assert_int_equal(pmem_map_persist(m, &r, 1, &e), REPL_OK);
+	assert_string_equal((char *)addr + POOL_SIZE - 6, "first");
+	assert_int_equal(pread(fd, have, 6, 2 * POOL_SIZE - 6), 6);
+	assert_string_equal(have, "later");
+	pmem_map_free(m);
+	(void)close(fd);
+	(void)unlink(path);
+}
+
+/* A second file goes on where the first ends. */
+static void
+mapping_grows_by_another_file(void **state)
+{
+	struct pmem_map *m;
+	struct err e;
+	char path[64], path2[64], have[5];
+	int fd = temp_file(path, POOL_SIZE), fd2 = temp_file(path2, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_int_equal(pmem_map_extend(m, fd2, 4096, 4096, &e), REPL_OK);
+	pmem_map_set_size(m, POOL_SIZE + 4096);
+	pmem_map_copy(m, POOL_SIZE - 2, "seam", 4);
+	pmem_map_free(m);
+	assert_int_equal(pread(fd, have, 2, POOL_SIZE - 2), 2);
+	assert_int_equal(pread(fd2, have + 2, 2, 4096), 2);
+	assert_memory_equal(have, "seam", 4);
+	(void)close(fd);
+	(void)close(fd2);
+	(void)unlink(path);
+	(void)unlink(path2);
+}
+
+static void
+growth_beyond_the_addresses_is_refused(void **state)
+{
+	struct pmem_map *m;
+	struct err e;
+	char path[64];
+	int fd = temp_file(path, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_int_equal(pmem_map_extend(m, fd, POOL_SIZE, pmem_map_room(m), &e), REPL_E_LIMIT);
+	assert_int_equal(pmem_map_size(m), POOL_SIZE);
+	pmem_map_free(m);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, false, &m, &e), REPL_OK);
+	assert_int_equal(pmem_map_room(m), POOL_SIZE);
+	pmem_map_free(m);
+	(void)close(fd);
+	(void)unlink(path);
+}
+
 int
 main(void)
 {
@@ -153,6 +234,9 @@ main(void)
 		cmocka_unit_test(size_beyond_the_file_is_refused),
 		cmocka_unit_test(failed_sync_is_an_error_not_an_abort),
 		cmocka_unit_test(huge_sparse_pool_opens_at_once),
+		cmocka_unit_test(mapping_grows_behind_its_end),
+		cmocka_unit_test(mapping_grows_by_another_file),
+		cmocka_unit_test(growth_beyond_the_addresses_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
