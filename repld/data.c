@@ -72,16 +72,25 @@ data_close_port(struct data *d, const char *why)
 /* ---- messages ---- */
 
 void
+data_send_ack(struct data *d, unsigned lane, struct wire_ack *ack, uint64_t taken_ns)
+{
+	uint8_t buf[WIRE_ACK_MAX];
+	size_t len;
+
+	ack->epoch = d->params.epoch;
+	ack->service_ns = clock_now_ns() - taken_ns;
+	len = wire_ack_encode(buf, ack);
+	/* An answer that is lost would be waited for: the lane ends instead. */
+	if (fab_server_reply(d->server, lane, buf, len))
+		fab_server_drop(d->server, lane);
+}
+
+void
 data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t taken_ns)
 {
-	uint8_t buf[WIRE_ACK_SIZE];
-	struct wire_ack ack = {.seq = seq, .epoch = d->params.epoch, .status = status};
+	struct wire_ack ack = {.seq = seq, .status = status};
 
-	ack.service_ns = clock_now_ns() - taken_ns;
-	wire_ack_encode(buf, &ack);
-	/* An answer that is lost would be waited for: the lane ends instead. */
-	if (fab_server_reply(d->server, lane, buf, sizeof(buf)))
-		fab_server_drop(d->server, lane);
+	data_send_ack(d, lane, &ack, taken_ns);
 }
 
 void
@@ -100,7 +109,8 @@ commit_check(const struct data *d, const struct commit *c, struct err *e)
 {
 	uint64_t due = d->lanes[c->lane].seq + 1;
 
-	if (!d->params.write)
+	/* Reading needs regions, too. */
+	if (!d->params.write && !c->view.only_registers)
 		return err_set(e, REPL_E_REFUSED, "COMMIT to a pool opened for reading");
 	if (c->view.epoch != d->params.epoch)
 		return err_set(e, REPL_E_REFUSED, "COMMIT of epoch %" PRIu32 ", this is %" PRIu32,
@@ -295,9 +305,11 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 		fp.recv_mem = poolring_slots(p->ring);
 		fp.recv_stride = poolring_geometry(p->ring)->slot_size;
 	}
-	/* With a ring nothing may reach the pool but through it. */
-	rc = fab_server_new(&fp, p->lanes, p->rma ? pmem_map_addr(p->map) : NULL,
-			    pmem_map_size(p->map), p->write && !p->ring, &d->server, e);
+	rc = regions_init(&d->regions, regions_unit(pmem_map_size(p->map)), pmem_map_size(p->map),
+			  e);
+	if (rc)
+		goto out;
+	rc = fab_server_new(&fp, p->lanes, &d->server, e);
 	if (rc)
 		goto out;
 	if (fab_server_immediates(d->server) && !p->ring)
@@ -327,6 +339,7 @@ data_free(struct data *d)
 		(void)pthread_join(d->thread, NULL);
 	}
 	fab_server_free(d->server);
+	regions_fini(&d->regions);
 	if (d->stop_fd >= 0)
 		(void)close(d->stop_fd);
 	free(d->deposits);

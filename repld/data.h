@@ -28,7 +28,7 @@ struct data_params {
 	struct pmem_map *map;
 	struct poolring *ring; /* borrowed: receive buffers; NULL: none */
 	bool write;            /* pool open for writing */
-	bool rma;              /* register the pool for RMA */
+	bool rma;              /* regions of the pool may be registered for RMA */
 	uint32_t epoch;
 	unsigned join_ms; /* the port closes after this */
 };
@@ -43,6 +43,15 @@ struct data_counters {
 
 /* Opens the port, makes tokens and key, starts the thread. */
 int data_new(const struct data_params *p, struct data **out, struct err *e);
+
+/*
+ * The pool has grown: its new part may be registered. To be called before the
+ * new size is published; REPL_E_LIMIT if there are too many regions.
+ */
+int data_grow(struct data *d, uint64_t size, struct err *e);
+
+/* Where regions begin; see regions.h. */
+uint64_t data_region_unit(const struct data *d);
 
 /* Stops the thread, closes port and lanes. */
 void data_free(struct data *d);

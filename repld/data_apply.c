@@ -24,7 +24,7 @@ data_flush(struct data *d)
 	d->range_count = 0;
 }
 
-static void
+void
 data_note_range(struct data *d, uint64_t off, uint64_t len)
 {
 	if (d->range_count == DATA_RANGES_MAX)
@@ -57,6 +57,17 @@ commit_apply(struct data *d, struct commit *c)
 
 		if (en.op == WIRE_OP_BARRIER)
 			return true;
+		if (en.op == WIRE_OP_REGISTER) {
+			if (!c->status)
+				c->status = data_register(d, &en);
+			continue;
+		}
+		if (en.op == WIRE_OP_APPEND) {
+			if (!data_append(d, c, &en))
+				continue;
+			c->next_entry--;
+			return true;
+		}
 		if (en.op == WIRE_OP_COPY)
 			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
 		else if (en.op == WIRE_OP_ATOMIC8)
@@ -74,10 +85,16 @@ commit_apply(struct data *d, struct commit *c)
 static void
 commit_finish(struct data *d, struct commit *c)
 {
+	int status = d->failed ? d->failed : c->status;
+	struct wire_ack ack = {.seq = c->view.seq,
+			       .status = status,
+			       .has_place = !status && c->append == APPEND_DONE,
+			       .place = c->place};
+
 	c->state = COMMIT_ANSWERED;
 	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
 	/* The answer first: the port has a buffer more than the initiator messages. */
-	data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
+	data_send_ack(d, c->lane, &ack, c->taken_ns);
 	d->lanes[c->lane].taken--;
 	if (c->imm.len == 0)
 		fab_server_repost(d->server, c->lane, c->slot);

@@ -127,6 +127,21 @@ deposits_mark(struct data *d)
 	}
 }
 
+/* Regions that it asks for: not the pool's business, so a replay passes them over. */
+static int
+deposit_register(struct data *d, const struct commit *c)
+{
+	int status = 0;
+
+	for (uint32_t i = 0; i < c->view.entry_count && !status; i++) {
+		struct wire_entry en = wire_commit_entry(&c->view, i);
+
+		if (en.op == WIRE_OP_REGISTER)
+			status = data_register(d, &en);
+	}
+	return status;
+}
+
 void
 data_apply_deposits(struct data *d)
 {
@@ -136,7 +151,8 @@ data_apply_deposits(struct data *d)
 		const struct commit *c = &d->pending[i];
 
 		atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
-		data_answer(d, c->lane, c->view.seq, d->failed, c->taken_ns);
+		data_answer(d, c->lane, c->view.seq, d->failed ? d->failed : deposit_register(d, c),
+			    c->taken_ns);
 		/* What is not applied stays where a replay finds it. */
 		if (!d->failed)
 			fab_server_repost(d->server, c->lane, c->slot);

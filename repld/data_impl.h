@@ -12,11 +12,15 @@
 
 #include "data.h"
 #include "deposits.h"
+#include "regions.h"
 
 #define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
 #define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
 
 enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
+
+/* How far an APPEND is: its bytes are placed; its tail word is stored. */
+enum append_state { APPEND_NONE, APPEND_PLACED, APPEND_DONE };
 
 /* A COMMIT, or an immediate that stands for one, that was taken and not yet answered. */
 struct commit {
@@ -28,6 +32,9 @@ struct commit {
 	const uint8_t *payload; /* of that entry */
 	enum commit_state state;
 	uint64_t taken_ns;
+	int status; /* of an entry that could not be done; the lane goes on */
+	enum append_state append;
+	uint64_t word_off, place, tail; /* of an APPEND; tail: behind its bytes */
 };
 
 struct data_lane {
@@ -43,6 +50,7 @@ struct data_lane {
 struct data {
 	struct data_params params;
 	struct fab_server *server;
+	struct regions regions;
 	struct data_lane *lanes;
 	struct commit *pending;
 	unsigned pending_count;
@@ -65,6 +73,9 @@ struct data {
 /* Answer a message; a lane that can't be answered ends. */
 void data_answer(struct data *d, unsigned lane, uint64_t seq, int status, uint64_t taken_ns);
 
+/* The same with the rest of the ACK filled in: seq, status, place. */
+void data_send_ack(struct data *d, unsigned lane, struct wire_ack *ack, uint64_t taken_ns);
+
 /* The lane broke the protocol: log it, answer seq if it is not NULL, and end it. */
 void data_end_lane(struct data *d, unsigned lane, const uint64_t *seq, const struct err *e);
 
@@ -74,6 +85,14 @@ void data_on_immediate(struct data *d, const struct fab_event *ev);
 /* With a receive ring: a message has arrived; apply what has been taken, mark, answer. */
 void data_on_deposit(struct data *d, const struct fab_event *ev);
 void data_apply_deposits(struct data *d);
+/* A range that the next flush is to make durable. */
+void data_note_range(struct data *d, uint64_t off, uint64_t len);
+
+/* One step of an APPEND; true if the next one must wait for a flush. */
+bool data_append(struct data *d, struct commit *c, const struct wire_entry *en);
+
+/* Make a region of the pool ready for RMA; 0 or a status. */
+int data_register(struct data *d, const struct wire_entry *en);
 
 /* Do what the pending COMMITs ask for, make it durable, answer them. */
 void data_apply(struct data *d);

@@ -60,7 +60,7 @@ deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err 
 		case WIRE_OP_FLUSH:
 			rc = deposits_note(d, en.off, en.len, e);
 			break;
-		default: /* the stamp */
+		default: /* the stamp, a registration */
 			break;
 		}
 	}

@@ -175,6 +175,7 @@ lanes_new(const struct data *d, const struct data_params *p)
 	describe_add_u64(o, "depth", p->depth);
 	describe_add_bool(o, "rma", p->rma);
 	describe_add_text(o, "key", key);
+	describe_add_u64(o, "rma_region", data_region_unit(d));
 	describe_add_u64(o, "imm_unit", data_imm_unit(d));
 	describe_add_u64(o, "deadline_ms", p->join_ms);
 	describe_add_bool(o, "ring", p->ring != NULL);

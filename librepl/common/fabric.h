@@ -19,6 +19,7 @@
 
 struct fab_lane;
 struct fab_server;
+struct regions;
 
 enum fab_event_type {
 	FAB_NONE = 0,
@@ -48,8 +49,10 @@ struct fab_params {
 	uint16_t port_last;   /* server */
 	unsigned depth;       /* messages in flight */
 	size_t msg_size;      /* largest message */
-	uint64_t key;         /* RMA key */
+	uint64_t key;         /* RMA key of the first region; the others' follow */
 	unsigned lane;        /* connect: the lane's number on the server */
+	/* Connect: of the pool, borrowed; NULL: all of it is the first. */
+	const struct regions *regions;
 	/*
 	 * server: receive buffers of the caller's, borrowed, recv_stride bytes each,
 	 * FAB_SERVER_SLOTS(depth) a lane, lane by lane; NULL: its own. Those of a
@@ -79,7 +82,8 @@ uint8_t *fab_lane_buf(struct fab_lane *l);
 int fab_lane_send(struct fab_lane *l, size_t len, struct err *e);
 
 /*
- * Post an RMA write or read; FAB_WRITTEN or FAB_READ comes for each. Up to
+ * Post an RMA write or read of a range that lies in one region, which the target
+ * has registered; FAB_WRITTEN or FAB_READ comes for each. Up to
  * fab_lane_rma_room() may be outstanding.
  */
 int fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e);
@@ -121,12 +125,17 @@ void fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64
 
 /* ---- target ---- */
 
+/* Listen. Up to lanes connections are accepted. */
+int fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **out,
+		   struct err *e);
+
 /*
- * Listen, and register mem for RMA under p->key if mem is not NULL (write
- * says whether RMA writes are allowed). Up to lanes connections are accepted.
+ * Register memory for RMA under p->key + region, addressed from 0; write says
+ * whether RMA writes are allowed. A region that is registered stays so. region
+ * is below REGIONS_MAX.
  */
-int fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len,
-		   bool write, struct fab_server **out, struct err *e);
+int fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len, bool write,
+			struct err *e);
 void fab_server_free(struct fab_server *s);
 
 uint16_t fab_server_port(const struct fab_server *s);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "regions.h"
 #include "wire.h"
 
 #define LANE_RMA_MAX 32
@@ -36,6 +37,7 @@ struct fab_lane {
 	size_t inject_size;
 	unsigned depth;
 	uint64_t key;
+	const struct regions *regions; /* or NULL */
 	enum ofi_imm imm;
 	unsigned number;   /* of the lane, on the server */
 	uint8_t *send_mem; /* depth * msg_size */
@@ -171,6 +173,7 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->key = p->key;
 	l->imm = ofi_imm_of(info);
 	l->number = p->lane;
+	l->regions = p->regions;
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
@@ -289,17 +292,35 @@ fab_lane_rma_room(const struct fab_lane *l)
 	return l->rma_free_count;
 }
 
+/* Each region has a key of its own and is addressed from its beginning. */
+static int
+lane_rma_at(const struct fab_lane *l, uint64_t off, size_t len, struct fi_rma_iov *rma,
+	    struct err *e)
+{
+	unsigned i = l->regions ? regions_find(l->regions, off) : 0;
+
+	if (l->regions && (len == 0 || regions_reach(l->regions, off, len) < len))
+		return err_set(e, REPL_E_INVAL, "RMA of %zu bytes at %llu is in no region", len,
+			       (unsigned long long)off);
+	*rma = (struct fi_rma_iov){.addr = off, .len = len, .key = l->key + i};
+	if (l->regions)
+		rma->addr -= regions_get(l->regions, i).off;
+	return 0;
+}
+
 /* Post a write; flags say when it is complete and whether data goes with it. */
 static int
 lane_write(struct fab_lane *l, struct fi_msg_rma *msg, const void *src, size_t len, uint64_t off,
 	   uint64_t flags, struct err *e)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)src, .iov_len = len};
-	struct fi_rma_iov rma = {.addr = off, .len = len, .key = l->key};
+	struct fi_rma_iov rma;
 	ssize_t ret;
 
 	if (l->closed)
 		return lane_lost(l, e);
+	if (lane_rma_at(l, off, len, &rma, e))
+		return REPL_E_INVAL;
 	if (l->rma_free_count == 0)
 		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
 	msg->msg_iov = &iov;
@@ -353,13 +374,15 @@ int
 fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
 {
 	struct iovec iov = {.iov_base = dst, .iov_len = len};
-	struct fi_rma_iov rma = {.addr = off, .len = len, .key = l->key};
+	struct fi_rma_iov rma;
 	struct fi_msg_rma msg = {
 		.msg_iov = &iov, .iov_count = 1, .rma_iov = &rma, .rma_iov_count = 1};
 	ssize_t ret;
 
 	if (l->closed)
 		return lane_lost(l, e);
+	if (lane_rma_at(l, off, len, &rma, e))
+		return REPL_E_INVAL;
 	if (l->rma_free_count == 0)
 		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
 	msg.context = lane_rma_op(l, OFI_READ);

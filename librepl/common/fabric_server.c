@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "clock.h"
+#include "regions.h"
 #include "wire.h"
 
 #define SERVER_BATCH   32
@@ -59,7 +60,8 @@ struct fab_server {
 	 */
 	struct fid_eq *port_eq;
 	struct fid_pep *pep;
-	struct fid_mr *mr;
+	uint64_t key;
+	struct fid_mr **mrs;     /* REGIONS_MAX; NULL where not registered */
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
 	uint16_t port;
 	enum ofi_imm imm;
@@ -183,7 +185,8 @@ static int
 server_alloc_lanes(struct fab_server *s, unsigned lanes, uint8_t *recv_mem, struct err *e)
 {
 	s->lanes = calloc(lanes, sizeof(*s->lanes));
-	if (!s->lanes)
+	s->mrs = calloc(REGIONS_MAX, sizeof(struct fid_mr *));
+	if (!s->lanes || !s->mrs)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	s->lane_count = lanes;
 	for (unsigned i = 0; i < lanes; i++) {
@@ -207,10 +210,8 @@ server_alloc_lanes(struct fab_server *s, unsigned lanes, uint8_t *recv_mem, stru
 }
 
 int
-fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len, bool write,
-	       struct fab_server **out, struct err *e)
+fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **out, struct err *e)
 {
-	uint64_t access = FI_REMOTE_READ | (write ? FI_REMOTE_WRITE : 0);
 	struct fi_info *info = NULL;
 	struct fab_server *s = calloc(1, sizeof(*s));
 	int rc;
@@ -220,6 +221,7 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	s->slots = FAB_SERVER_SLOTS(p->depth);
 	s->msg_size = p->msg_size;
+	s->key = p->key;
 	s->borrowed = p->recv_mem != NULL;
 	s->stride = s->borrowed ? p->recv_stride : p->msg_size;
 	rc = server_alloc_lanes(s, lanes, p->recv_mem, e);
@@ -238,13 +240,6 @@ fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem
 			     &s->queues, e);
 	if (rc)
 		goto out;
-	if (mem) {
-		rc = fi_mr_reg(s->domain, mem, mem_len, access, 0, p->key, 0, &s->mr, NULL);
-		if (rc) {
-			rc = ofi_err(e, err_from_errno(-rc), rc, "registering the pool for RMA");
-			goto out;
-		}
-	}
 	*out = s;
 	s = NULL;
 out:
@@ -261,7 +256,8 @@ fab_server_free(struct fab_server *s)
 	fab_server_close_port(s);
 	for (unsigned i = 0; i < s->lane_count; i++)
 		ofi_close(s->lanes[i].ep ? &s->lanes[i].ep->fid : NULL);
-	ofi_close(s->mr ? &s->mr->fid : NULL);
+	for (unsigned i = 0; s->mrs && i < REGIONS_MAX; i++)
+		ofi_close(s->mrs[i] ? &s->mrs[i]->fid : NULL);
 	ofi_queues_close(&s->queues);
 	ofi_close(s->domain ? &s->domain->fid : NULL);
 	ofi_close(s->eq ? &s->eq->fid : NULL);
@@ -271,8 +267,22 @@ fab_server_free(struct fab_server *s)
 			(void)munmap(s->lanes[i].recv_mem, s->slots * s->stride);
 		free(s->lanes[i].recv_op);
 	}
+	free(s->mrs);
 	free(s->lanes);
 	free(s);
+}
+
+int
+fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len, bool write,
+		    struct err *e)
+{
+	uint64_t access = FI_REMOTE_READ | (write ? FI_REMOTE_WRITE : 0);
+	int ret;
+
+	if (s->mrs[region])
+		return 0;
+	ret = fi_mr_reg(s->domain, mem, len, access, 0, s->key + region, 0, &s->mrs[region], NULL);
+	return ret ? ofi_err(e, err_from_errno(-ret), ret, "registering memory for RMA") : 0;
 }
 
 uint16_t

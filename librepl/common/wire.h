@@ -50,7 +50,7 @@ enum wire_op {
 	WIRE_OP_COPY = 2,
 	WIRE_OP_ATOMIC8 = 3,
 	WIRE_OP_BARRIER = 4,
-	WIRE_OP_STAMP = 5, /* off is the stamp; first in a DEPOSIT and nowhere else */
+	WIRE_OP_STAMP = 5,    /* off is the stamp; first in a DEPOSIT and nowhere else */
 	WIRE_OP_APPEND = 7,   /* the only entry; see wire_commit_add_append() */
 	WIRE_OP_REGISTER = 8, /* off: number of an RMA region; length 0 */
 };

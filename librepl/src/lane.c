@@ -30,6 +30,7 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	memset(l, 0, sizeof(*l));
 	l->fab = s->fab;
 	l->profile = s->profile;
+	l->regions = s->regions;
 	l->limits = lane_limits(s->rma, s->msg_size);
 	l->limits.force = s->force;
 	l->depth = s->depth;
@@ -152,6 +153,10 @@ lane_pump(struct lane *l)
 			lane_phase_set(l, LANE_AWAIT);
 		}
 		break;
+	case LANE_REGISTER:
+		if (lane_region_ready(l, l->second.off))
+			lane_phase_set(l, LANE_IDLE);
+		break;
 	case LANE_AWAIT:
 		if (lane_quiet(l))
 			lane_phase_set(l, LANE_IDLE);
@@ -198,6 +203,7 @@ lane_on_ack(struct lane *l, const struct fab_event *ev)
 		lane_fail(l, REPL_E_PROTOCOL, "the target acknowledged what was not sent");
 	} else {
 		l->seq_acked = ack.seq;
+		lane_region_acked(l);
 	}
 }
 
@@ -257,6 +263,17 @@ bool
 lane_has_room(const struct lane *l)
 {
 	return l->status || fab_lane_rma_room(l->fab) > 0;
+}
+
+void
+lane_register(struct lane *l, uint64_t off)
+{
+	if (l->status)
+		return;
+	l->second = (struct range){.off = off};
+	lane_phase_set(l, LANE_REGISTER);
+	while (lane_pump(l))
+		;
 }
 
 int

@@ -18,9 +18,10 @@
 #include "fabric.h"
 #include "plan.h"
 #include "rangeset.h"
+#include "regions.h"
 #include "wire.h"
 
-#define LANE_READ_MAX (1U << 20)
+#define LANE_READ_MAX (1U << 20) /* one RMA operation */
 
 struct lane_counters {
 	_Atomic uint64_t messages, writes, reads, bytes;
@@ -39,13 +40,15 @@ enum lane_phase {
 	LANE_POST_FIRST,   /* the rest of what was flushed is being posted */
 	LANE_AWAIT_FIRST,  /* ... must be durable before the second may be posted */
 	LANE_POST_SECOND,
-	LANE_AWAIT, /* all is posted; answers are outstanding */
+	LANE_REGISTER, /* a region is being made ready for RMA */
+	LANE_AWAIT,    /* all is posted; answers are outstanding */
 };
 
 struct lane {
 	struct fab_lane *fab; /* borrowed */
 	const uint8_t *mem;   /* the application's range */
 	const struct profile *profile;
+	struct regions *regions; /* shared by the remote's lanes, or NULL */
 	struct plan_limits limits;
 	unsigned depth;
 	size_t msg_size;
@@ -69,6 +72,8 @@ struct lane {
 	bool building;
 
 	uint64_t seq_sent, seq_acked;
+	uint64_t reg_seq; /* of the COMMIT that asks for reg_region, 0: none is under way */
+	unsigned reg_region;
 	unsigned rma_outstanding;
 	uint8_t scratch[8]; /* the appliance's read goes here */
 
@@ -79,6 +84,7 @@ struct lane {
 struct lane_setup {
 	struct fab_lane *fab; /* borrowed */
 	const struct profile *profile;
+	struct regions *regions; /* borrowed; NULL: no region needs to be asked for */
 	bool rma;
 	unsigned depth;
 	size_t msg_size;
@@ -117,8 +123,17 @@ bool lane_done(const struct lane *l);
 bool lane_has_room(const struct lane *l);
 
 /*
- * Read up to LANE_READ_MAX bytes into dst on an idle lane that
- * lane_has_room(); step until lane_done().
+ * Begin to make off's region ready for RMA on an idle lane, if it is not; step
+ * until lane_done().
+ */
+void lane_register(struct lane *l, uint64_t off);
+
+/* How many of len bytes at off one RMA operation may move. */
+uint64_t lane_rma_len(const struct lane *l, uint64_t off, uint64_t len);
+
+/*
+ * Read lane_rma_len() bytes into dst on an idle lane that lane_has_room(), from a
+ * region that is ready; step until lane_done().
  */
 int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 

@@ -23,6 +23,18 @@ enum plan_method lane_method(const struct lane *l, uint64_t len);
  */
 bool lane_entry(struct lane *l, enum wire_op op, uint64_t off, uint32_t len, const void *data);
 
+/*
+ * Whether off's region is registered on the target; if not it is asked for, and
+ * the caller waits. Nothing is asked for on a lane that is lost.
+ */
+bool lane_region_ready(struct lane *l, uint64_t off);
+
+/* Whether all regions of the range are ready; asks for none. */
+bool lane_region_known(const struct lane *l, uint64_t off, uint64_t len);
+
+/* An ACK has come: the region that it was for is ready. */
+void lane_region_acked(struct lane *l);
+
 /* Send what has been built, if anything. */
 void lane_commit_send(struct lane *l);
 

@@ -4,7 +4,6 @@
 
 #include "err.h"
 
-#define LANE_RMA_CHUNK   (1U << 20) /* one RMA operation */
 #define LANE_FLUSH_CHUNK (1U << 30) /* one FLUSH entry; its length has 32 bits */
 
 /* ---- RMA ---- */
@@ -21,7 +20,7 @@ lane_write_chunk(struct lane *l, uint64_t off, uint64_t len)
 {
 	struct err e;
 
-	if (fab_lane_rma_room(l->fab) == 0)
+	if (!lane_region_ready(l, off) || fab_lane_rma_room(l->fab) == 0)
 		return false;
 	err_clear(&e);
 	if (fab_lane_write(l->fab, l->mem + off, len, off, &e)) {
@@ -40,18 +39,31 @@ chunk_len(uint64_t left, uint64_t max)
 	return left < max ? left : max;
 }
 
+/* All of a range can be written now. */
+static bool
+lane_room_for(const struct lane *l, uint64_t off, uint64_t len)
+{
+	unsigned room = fab_lane_rma_room(l->fab);
+
+	if (!lane_region_known(l, off, len))
+		return false;
+	for (uint64_t n; len > 0 && room > 0; len -= n, off += n, room--)
+		n = lane_rma_len(l, off, len);
+	return len == 0;
+}
+
 int
 lane_flush(struct lane *l, uint64_t off, uint64_t len)
 {
-	uint64_t chunks = (len + LANE_RMA_CHUNK - 1) / LANE_RMA_CHUNK;
-
 	if (l->status)
 		return 0;
 	if (l->phase != LANE_IDLE || lane_method(l, len) == PLAN_MESSAGE ||
-	    chunks > fab_lane_rma_room(l->fab) || l->written.count == RANGESET_MAX)
+	    !lane_room_for(l, off, len) || l->written.count == RANGESET_MAX)
 		return rangeset_add(&l->todo, off, len);
-	for (uint64_t at = 0; at < len && !l->status; at += LANE_RMA_CHUNK)
-		(void)lane_write_chunk(l, off + at, chunk_len(len - at, LANE_RMA_CHUNK));
+	for (uint64_t at = 0, n; at < len && !l->status; at += n) {
+		n = lane_rma_len(l, off + at, len - at);
+		(void)lane_write_chunk(l, off + at, n);
+	}
 	return rangeset_add(&l->written, off, len);
 }
 
@@ -144,9 +156,10 @@ lane_post_rma(struct lane *l, const struct range *r)
 		uint64_t end = l->asked_at + chunk_len(r->len - l->asked_at, LANE_FLUSH_CHUNK);
 
 		while (l->byte_at < end) {
-			uint64_t len = chunk_len(end - l->byte_at, LANE_RMA_CHUNK);
+			uint64_t at = r->off + l->byte_at;
+			uint64_t len = lane_rma_len(l, at, end - l->byte_at);
 
-			if (!lane_write_chunk(l, r->off + l->byte_at, len))
+			if (!lane_write_chunk(l, at, len))
 				return false;
 			l->byte_at += len;
 		}
@@ -189,7 +202,7 @@ lane_post_read(struct lane *l)
 
 	if (!l->read_due)
 		return true;
-	if (fab_lane_rma_room(l->fab) == 0)
+	if (!lane_region_ready(l, l->read_off) || fab_lane_rma_room(l->fab) == 0)
 		return false;
 	err_clear(&e);
 	if (fab_lane_read(l->fab, l->scratch, 1, l->read_off, &e)) {

@@ -38,6 +38,7 @@ struct remote {
 	struct profile profile;
 	uint32_t epoch;
 	struct lane_terms terms;
+	struct regions regions; /* of the pool as the lanes know it */
 	struct fab_lane **fabs;
 	struct lane *lanes;
 };
@@ -279,6 +280,7 @@ remote_free_lanes(struct remote *r)
 		fab_lane_free(r->fabs[i]);
 	free(r->fabs);
 	free(r->lanes);
+	regions_fini(&r->regions);
 	r->fabs = NULL;
 	r->lanes = NULL;
 }
@@ -564,7 +566,7 @@ lanes_params(const struct remote *r, unsigned count)
 
 struct lanes_grant {
 	const char *provider, *address, *key;
-	uint64_t port, msg_size, depth;
+	uint64_t port, msg_size, depth, rma_region;
 	bool rma;
 	struct json_object *tokens;
 };
@@ -588,9 +590,14 @@ lanes_grant_parse(struct json_object *o, unsigned asked, struct lanes_grant *g, 
 	if (!rc)
 		rc = control_get_text(o, "key", 16, &g->key, e);
 	if (!rc)
+		rc = control_get_u64(o, "rma_region", REGIONS_UNIT_MIN, INT64_MAX, &g->rma_region,
+				     e);
+	if (!rc)
 		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
 	if (rc)
 		return err_prefix(e, "answer of the target to lanes.open");
+	if (!regions_unit_valid(g->rma_region))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: rma_region is no power of two");
 	if (json_object_array_length(g->tokens) == 0)
 		return err_set(e, REPL_E_LIMIT, "the target granted no lane");
 	return 0;
@@ -612,6 +619,7 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 	const char *text = json_object_get_string(token);
 	uint8_t raw[WIRE_TOKEN_SIZE], hello[WIRE_HELLO_SIZE];
 	struct lane_setup setup = {.profile = &r->profile,
+				   .regions = &r->regions,
 				   .rma = r->terms.rma,
 				   .depth = r->terms.depth,
 				   .msg_size = r->terms.msg_size,
@@ -671,6 +679,8 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 		rc = err_set(e, REPL_E_NOMEM, "out of memory");
 		goto out;
 	}
+	rc = regions_init(&r->regions, g.rma_region, r->info.meta.pool_size, e);
+	p.regions = &r->regions;
 	for (unsigned i = 0; !rc && i < r->terms.lanes; i++)
 		rc = lane_connect(r, &p, json_object_array_get_idx(g.tokens, i), i, deadline_ns, e);
 out:
@@ -698,9 +708,13 @@ remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t l
 {
 	struct lane *l = &r->lanes[lane];
 
-	for (uint64_t at = 0; at < len; at += LANE_READ_MAX) {
-		uint64_t n = len - at < LANE_READ_MAX ? len - at : LANE_READ_MAX;
-
+	for (uint64_t at = 0, n; at < len; at += n) {
+		n = lane_rma_len(l, off + at, len - at);
+		if (n == 0)
+			return err_set(e, REPL_E_INVAL, "the replica has less than %llu bytes",
+				       (unsigned long long)(off + len));
+		lane_register(l, off + at);
+		lanes_run(&l, 1, lane_done, deadline_ns);
 		lanes_run(&l, 1, lane_has_room, deadline_ns);
 		if (lane_read(l, (uint8_t *)buf + at, off + at, n) == 0)
 			lanes_run(&l, 1, lane_done, deadline_ns);

@@ -394,6 +394,24 @@ pull_finish_one(struct pull *p, struct err *e)
 			  p->flight[slot].len, e);
 }
 
+/* Reads in flight come first: their ends are not for the lane to see. */
+static int
+pull_region(struct pull *p, uint64_t off, struct err *e)
+{
+	struct lane *lane = remote_lane(p->t->remote, p->t->lane);
+	int rc = 0;
+
+	if (regions_is_ready(lane->regions, regions_find(lane->regions, off)))
+		return 0;
+	while (!rc && p->count)
+		rc = pull_finish_one(p, e);
+	if (rc)
+		return rc;
+	lane_register(lane, off);
+	lanes_run(&lane, 1, lane_done, step_deadline(p->t));
+	return lane->status ? err_set(e, lane->status, "data lane: %s", lane->why) : 0;
+}
+
 static int
 pull_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e)
 {
@@ -403,13 +421,17 @@ pull_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e
 
 	(void)w;
 	while (!rc && off < end) {
-		uint64_t n = min_u64(PULL_CHUNK, end - off);
+		uint64_t n = lane_rma_len(remote_lane(p->t->remote, p->t->lane), off, end - off);
 		unsigned slot;
 
 		if (p->count == PULL_WINDOW) {
 			rc = pull_finish_one(p, e);
 			continue;
 		}
+		rc = n ? pull_region(p, off, e)
+		       : err_set(e, REPL_E_INVAL, "the replica is smaller than the local file");
+		if (rc)
+			break;
 		slot = (p->head + p->count) % PULL_WINDOW;
 		p->flight[slot].off = off;
 		p->flight[slot].len = n;

@@ -214,22 +214,72 @@ hostile_await_ack(struct fab_lane *l, uint64_t seq, bool good, const char *what)
 }
 
 void
+hostile_send(const struct hostile *h, struct fab_lane *l, struct wire_commit *c, uint64_t seq,
+	     struct wire_ack *ack)
+{
+	struct fab_event ev;
+	struct err e;
+
+	err_clear(&e);
+	if (fab_lane_send(l, wire_commit_end(c, seq, h->epoch), &e))
+		hostile_fail("good COMMIT: %s", e.text);
+	do
+		hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	while (ev.type == FAB_WRITTEN);
+	if (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, ack, &e) || ack->seq != seq)
+		hostile_fail("good COMMIT %llu: event %d, seq %llu", (unsigned long long)seq,
+			     ev.type, (unsigned long long)ack->seq);
+	fab_lane_repost(l, ev.slot);
+}
+
+static void
+register_add(struct wire_commit *c)
+{
+	struct wire_entry region = {.off = 0, .op = WIRE_OP_REGISTER};
+
+	wire_commit_add(c, &region, NULL);
+}
+
+void
+hostile_register(const struct hostile *h, struct fab_lane *l, uint64_t seq)
+{
+	struct wire_commit c;
+	struct wire_ack ack = {0};
+
+	wire_commit_begin(&c, fab_lane_buf(l), wire_commit_size(1, 0), 1);
+	register_add(&c);
+	hostile_send(h, l, &c, seq, &ack);
+	if (ack.status)
+		hostile_fail("registering: status %d", ack.status);
+}
+
+void
+hostile_register_once(const struct hostile *h, const struct grant *g)
+{
+	struct fab_lane *l = hostile_lane(g, g->lanes - 1);
+
+	hostile_register(h, l, 1);
+	fab_lane_free(l);
+}
+
+void
 hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
 	       const void *data, uint32_t len)
 {
 	struct wire_entry entry = {.off = off, .len = len, .op = WIRE_OP_COPY};
 	struct wire_commit c;
-	struct err e;
+	struct wire_ack ack = {0};
 	uint8_t *buf = fab_lane_buf(l);
 
-	err_clear(&e);
 	if (!buf)
 		hostile_fail("no room for COMMIT %llu", (unsigned long long)seq);
-	wire_commit_begin(&c, buf, wire_commit_size(1, len), 1);
+	wire_commit_begin(&c, buf, wire_commit_size(2, len), 2);
+	if (seq == 1)
+		register_add(&c);
 	wire_commit_add(&c, &entry, data);
-	if (fab_lane_send(l, wire_commit_end(&c, seq, h->epoch), &e))
-		hostile_fail("good COMMIT: %s", e.text);
-	hostile_await_ack(l, seq, true, "good COMMIT");
+	hostile_send(h, l, &c, seq, &ack);
+	if (ack.status)
+		hostile_fail("good COMMIT %llu: status %d", (unsigned long long)seq, ack.status);
 }
 
 void

@@ -59,7 +59,17 @@ void hostile_await_ack(struct fab_lane *l, uint64_t seq, bool good, const char *
 /* The next event; FAB_NONE if none comes within ms. */
 void hostile_await(struct fab_lane *l, unsigned ms, struct fab_event *ev);
 
-/* A good COMMIT of one COPY; must be acknowledged. */
+/* Send what was built and see it acknowledged. */
+void hostile_send(const struct hostile *h, struct fab_lane *l, struct wire_commit *c, uint64_t seq,
+		  struct wire_ack *ack);
+
+/* Have the pool, which is one region, registered for RMA. */
+void hostile_register(const struct hostile *h, struct fab_lane *l, uint64_t seq);
+
+/* The same by the grant's last lane, which is used up by it. */
+void hostile_register_once(const struct hostile *h, const struct grant *g);
+
+/* A good COMMIT of one COPY; must be acknowledged. The first of a lane registers as well. */
 void hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
 		    const void *data, uint32_t len);
 

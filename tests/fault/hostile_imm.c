@@ -60,7 +60,8 @@ imm_mixed(struct hostile *h)
 	struct grant g;
 	uint8_t *seen = malloc(HOSTILE_POOL_SIZE);
 
-	hostile_grant(h, 1, 4, &g);
+	hostile_grant(h, 2, 4, &g);
+	hostile_register_once(h, &g);
 	if (g.imm_unit != 64 || !seen)
 		hostile_fail("unit of %llu bytes", (unsigned long long)g.imm_unit);
 	l = hostile_lane(&g, 0);
@@ -99,7 +100,8 @@ imm_outside(struct hostile *h)
 		struct fab_lane *l[2];
 		struct grant g;
 
-		hostile_grant(h, 2, 4, &g);
+		hostile_grant(h, 3, 4, &g);
+		hostile_register_once(h, &g);
 		l[0] = hostile_lane(&g, 0);
 		l[1] = hostile_lane(&g, 1);
 		hostile_commit(h, l[1], 1, 0, "before", 6);
@@ -126,7 +128,8 @@ imm_readonly(struct hostile *h)
 		uint8_t *seen = malloc(HOSTILE_POOL_SIZE);
 		struct grant g;
 
-		hostile_grant(h, 2, 4, &g);
+		hostile_grant(h, 3, 4, &g);
+		hostile_register_once(h, &g);
 		bad = hostile_lane(&g, 0);
 		good = hostile_lane(&g, 1);
 		if (imm_write(bad, 0, "readonly", lens[i], imm_bits(0, 1)))
@@ -152,7 +155,8 @@ imm_flood(struct hostile *h)
 	struct err e;
 	unsigned sent = 0;
 
-	hostile_grant(h, 2, 2, &g);
+	hostile_grant(h, 3, 2, &g);
+	hostile_register_once(h, &g);
 	if (hostile_connect(&g, g.tokens[0], IMM_FLOOD + 2, g.msg_size, g.key, &bad, &e))
 		hostile_fail("flood: %s", e.text);
 	good = hostile_lane(&g, 1);
@@ -182,7 +186,8 @@ imm_lie(struct hostile *h)
 	struct fab_lane *l[2];
 	struct grant g;
 
-	hostile_grant(h, 2, 4, &g);
+	hostile_grant(h, 3, 4, &g);
+	hostile_register_once(h, &g);
 	l[0] = hostile_lane(&g, 0);
 	g.lane_lie = 77;
 	l[1] = hostile_lane(&g, 1);

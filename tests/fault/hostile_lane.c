@@ -281,6 +281,7 @@ rma_attempt(struct hostile *h, const struct rma_try *t, const uint8_t *pool, uin
 	if (hostile_connect(&g, g.tokens[0], 4, g.msg_size, g.key ^ t->key_change, &bad, &e))
 		hostile_fail("%s: %s", t->what, e.text);
 	good = hostile_lane(&g, 1);
+	hostile_register(h, good, 1);
 	rma_expect_refused(bad, t);
 	pattern_check(good, pool, seen, t->what);
 	hostile_ping(h);
@@ -322,6 +323,7 @@ mode_readonly(struct hostile *h)
 	hostile_open(h, false);
 	hostile_grant(h, 3, 4, &g);
 	good = hostile_lane(&g, 0);
+	hostile_register(h, good, 1);
 	bad = hostile_lane(&g, 1);
 	if (fab_lane_send(bad, message_build(h, fab_lane_buf(bad), g.msg_size, 2, &none), &e))
 		hostile_fail("%s: %s", none.what, e.text);
@@ -371,6 +373,7 @@ mode_flood(struct hostile *h)
 	if (hostile_connect(&g, g.tokens[0], FLOOD_DEPTH, g.msg_size, g.key, &bad, &e))
 		hostile_fail("flood: %s", e.text);
 	good = hostile_lane(&g, 1);
+	hostile_commit(h, good, 1, 0, "before", 6);
 	flood_reads(bad);
 	while (sent < FLOOD_DEPTH) {
 		size_t len = message_build(h, fab_lane_buf(bad), 256, sent + 1, &none);
@@ -379,13 +382,13 @@ mode_flood(struct hostile *h)
 			break;
 		sent++;
 		if (sent % 16 == 0)
-			hostile_commit(h, good, sent / 16, 0, "beside", 6);
+			hostile_commit(h, good, sent / 16 + 1, 0, "beside", 6);
 	}
 	(void)printf("%u COMMITs sent without taking an ACK\n", sent);
-	hostile_commit(h, good, sent / 16 + 1, 0, "after", 5);
+	hostile_commit(h, good, sent / 16 + 2, 0, "after", 5);
 	hostile_ping(h);
 	fab_lane_free(bad);
-	hostile_commit(h, good, sent / 16 + 2, 0, "at last", 7);
+	hostile_commit(h, good, sent / 16 + 3, 0, "at last", 7);
 	fab_lane_free(good);
 	hostile_close(h);
 }

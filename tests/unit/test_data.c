@@ -11,10 +11,12 @@
 #include <stdio.h>
 
 #include "data.h"
+#include "le.h"
 
 #define POOL_SIZE    8192
 #define MSG_SIZE     4096
 #define MESSAGES_MAX 8
+#define TAIL         1024 /* where the tail word lies */
 #define ANSWER       0x80000000U
 
 /* ---- a pool that remembers what was done to it ---- */
@@ -23,6 +25,7 @@ struct pmem_map {
 	char log[64]; /* a letter for each store, '|' for a flush */
 	size_t log_len;
 	int persist_rc;
+	_Alignas(8) uint8_t mem[POOL_SIZE];
 };
 
 static void
@@ -35,8 +38,7 @@ pool_log(struct pmem_map *m, char c)
 void *
 pmem_map_addr(const struct pmem_map *m)
 {
-	(void)m;
-	return NULL;
+	return (void *)(uintptr_t)m->mem;
 }
 
 size_t
@@ -66,15 +68,15 @@ pmem_map_groups(const struct pmem_map *m)
 void
 pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
-	(void)off;
-	(void)len;
+	memcpy(m->mem + off, src, len);
 	pool_log(m, *(const char *)src);
 }
 
 void
 pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
-	pmem_map_copy(m, off, src, 8);
+	memcpy(m->mem + off, src, 8);
+	pool_log(m, off == TAIL ? 'T' : *(const char *)src);
 }
 
 /* ---- no receive ring ---- */
@@ -118,23 +120,35 @@ struct fab_server {
 	unsigned dropped;           /* a bit a lane */
 	unsigned count, taken;
 	int status[MESSAGES_MAX]; /* by sequence, from 1 */
-	unsigned silent;          /* what is not answered but ends a lane */
+	uint64_t place[2];        /* a lane's last */
+	unsigned registered;      /* a bit a region */
+	size_t registered_len;
+	unsigned silent; /* what is not answered but ends a lane */
 	_Atomic unsigned answered;
 };
 
 static struct fab_server fabric;
 
 int
-fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len, bool write,
-	       struct fab_server **out, struct err *e)
+fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **out, struct err *e)
 {
 	(void)p;
 	(void)lanes;
-	(void)mem;
-	(void)mem_len;
-	(void)write;
 	(void)e;
 	*out = &fabric;
+	return 0;
+}
+
+int
+fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len, bool write,
+		    struct err *e)
+{
+	(void)s;
+	(void)mem;
+	(void)write;
+	(void)e;
+	s->registered |= 1U << region;
+	s->registered_len += len;
 	return 0;
 }
 
@@ -221,6 +235,8 @@ fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t l
 	assert_int_equal(wire_ack_decode(data, len, &ack, NULL), 0);
 	assert_in_range(ack.seq, 1, MESSAGES_MAX);
 	s->status[ack.seq - 1] = ack.status;
+	if (ack.has_place)
+		s->place[lane] = ack.place;
 	atomic_fetch_add(&s->answered, 1);
 	return 0;
 }
@@ -273,6 +289,39 @@ arrive_imm(unsigned lane, uint32_t bits)
 	fabric.imm[fabric.count++] = bits;
 }
 
+static void
+arrive_append(unsigned lane, uint64_t seq, uint64_t limit, uint32_t len, char letter)
+{
+	struct fab_server *s = &fabric;
+	struct wire_entry en = {.off = TAIL, .len = len, .op = WIRE_OP_APPEND};
+	struct wire_commit c;
+	char data[512];
+
+	memset(data, letter, sizeof(data));
+	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
+	wire_commit_add_append(&c, &en, limit, data);
+	s->lane[s->count] = lane;
+	s->len[s->count++] = wire_commit_end(&c, seq, 7);
+}
+
+static void
+arrive_register(uint64_t seq, uint64_t region)
+{
+	struct fab_server *s = &fabric;
+	struct wire_entry en = {.off = region, .op = WIRE_OP_REGISTER};
+	struct wire_commit c;
+
+	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
+	wire_commit_add(&c, &en, NULL);
+	s->len[s->count++] = wire_commit_end(&c, seq, 7);
+}
+
+static void
+set_tail(struct pmem_map *m, uint64_t tail)
+{
+	put_le64(m->mem + TAIL, tail);
+}
+
 /* Let the target take all that has arrived in one round. */
 static void
 serve_as(struct pmem_map *pool, bool write)
@@ -284,6 +333,7 @@ serve_as(struct pmem_map *pool, bool write)
 				.msg_size = MSG_SIZE,
 				.map = pool,
 				.write = write,
+				.rma = true,
 				.epoch = 7,
 				.join_ms = 60000};
 	struct data *d;
@@ -474,6 +524,134 @@ immediate_of_an_unknown_lane_ends_all(void **state)
 	assert_string_equal(pool.log, "");
 }
 
+/* Two flushes for both: all bytes, then both tail words. */
+static void
+append_stores_its_tail_behind_a_flush(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2000);
+	arrive_append(0, 1, 4096, 100, 'a');
+	arrive_append(1, 1, 4096, 30, 'b');
+	serve(&pool);
+	assert_string_equal(pool.log, "ab|TT|");
+	assert_int_equal(fabric.place[0], 2000);
+	assert_int_equal(fabric.place[1], 2100);
+	assert_int_equal(get_le64(pool.mem + TAIL), 2130);
+	assert_true(pool.mem[2099] == 'a' && pool.mem[2100] == 'b' && pool.mem[2130] == 0);
+}
+
+/* The second takes its place when the first has its own and has not stored its tail. */
+static void
+append_behind_a_barrier_leaves_no_gap(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2000);
+	arrive(1, 1, "x-");
+	arrive_append(1, 2, 4096, 30, 'b');
+	arrive_append(0, 1, 4096, 100, 'a');
+	serve(&pool);
+	assert_string_equal(pool.log, "xa|bT|T|");
+	assert_int_equal(fabric.place[0], 2000);
+	assert_int_equal(fabric.place[1], 2100);
+	assert_int_equal(get_le64(pool.mem + TAIL), 2130);
+}
+
+static void
+append_without_room_leaves_the_lane_alive(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 4000);
+	arrive_append(0, 1, 4096, 97, 'a');
+	arrive_append(0, 2, 4096, 96, 'b');
+	arrive_append(0, 3, 4096, 1, 'c');
+	serve(&pool);
+	assert_int_equal(fabric.status[0], REPL_E_NOSPC);
+	assert_int_equal(fabric.status[1], 0);
+	assert_int_equal(fabric.place[0], 4000);
+	assert_int_equal(fabric.status[2], REPL_E_NOSPC);
+	assert_int_equal(get_le64(pool.mem + TAIL), 4096);
+	assert_string_equal(pool.log, "b|T|");
+}
+
+/* The pool's bytes are the application's, and it may have been damaged or mean harm. */
+static void
+append_by_a_hostile_tail_word_is_refused(void **state)
+{
+	static const struct {
+		uint64_t tail;
+		int status;
+	} rows[] = {
+		{UINT64_MAX, REPL_E_CORRUPT},
+		{UINT64_MAX - 50, REPL_E_CORRUPT},
+		{POOL_SIZE + 1, REPL_E_CORRUPT},
+		{POOL_SIZE, REPL_E_NOSPC},
+		{TAIL, REPL_E_INVAL},
+		{TAIL - 63, REPL_E_INVAL},
+		{TAIL + 7, REPL_E_INVAL},
+		{TAIL - 64, 0},
+		{TAIL + 8, 0},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pmem_map pool = {.log = ""};
+
+		memset(&fabric, 0, sizeof(fabric));
+		set_tail(&pool, rows[i].tail);
+		arrive_append(0, 1, POOL_SIZE, 64, 'a');
+		serve(&pool);
+		assert_int_equal(fabric.status[0], rows[i].status);
+		assert_int_equal(get_le64(pool.mem + TAIL),
+				 rows[i].status ? rows[i].tail : rows[i].tail + 64);
+	}
+}
+
+static void
+failed_flush_gives_no_place(void **state)
+{
+	struct pmem_map pool = {.log = "", .persist_rc = REPL_E_IO};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2000);
+	arrive_append(0, 1, 4096, 100, 'a');
+	serve(&pool);
+	assert_string_equal(pool.log, "a|");
+	assert_int_equal(fabric.status[0], REPL_E_IO);
+	assert_int_equal(get_le64(pool.mem + TAIL), 2000);
+}
+
+static void
+region_is_registered_when_it_is_asked_for(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	serve(&pool);
+	assert_int_equal(fabric.registered, 0);
+	memset(&fabric, 0, sizeof(fabric));
+	arrive_register(1, 1);
+	arrive_register(2, 0);
+	arrive_register(3, UINT64_MAX);
+	serve_as(&pool, false);
+	assert_int_equal(fabric.registered, 1);
+	assert_int_equal(fabric.registered_len, POOL_SIZE);
+	assert_int_equal(fabric.status[0], REPL_E_INVAL);
+	assert_int_equal(fabric.status[1], 0);
+	assert_int_equal(fabric.status[2], REPL_E_INVAL);
+}
+
 int
 main(void)
 {
@@ -483,6 +661,12 @@ main(void)
 		cmocka_unit_test(barrier_at_the_start_holds_its_commit),
 		cmocka_unit_test(barrier_holds_no_other_lane),
 		cmocka_unit_test(failed_flush_holds_all_that_follows),
+		cmocka_unit_test(append_stores_its_tail_behind_a_flush),
+		cmocka_unit_test(append_behind_a_barrier_leaves_no_gap),
+		cmocka_unit_test(append_without_room_leaves_the_lane_alive),
+		cmocka_unit_test(append_by_a_hostile_tail_word_is_refused),
+		cmocka_unit_test(failed_flush_gives_no_place),
+		cmocka_unit_test(region_is_registered_when_it_is_asked_for),
 		cmocka_unit_test(immediates_share_the_flush_of_a_round),
 		cmocka_unit_test(immediate_waits_behind_a_barrier),
 		cmocka_unit_test(immediate_after_a_failed_flush_is_refused),

@@ -146,7 +146,7 @@ struct fab_server {
 	unsigned lane_count[LANES]; /* sent on it */
 	uint8_t *recv_mem;
 	size_t stride;
-	bool rma_write;
+	bool registered, rma_write;
 	unsigned reposted;
 	int status[MESSAGES_MAX]; /* in the order of the answers */
 	unsigned dropped[LANES];
@@ -167,16 +167,26 @@ place(const struct message *m)
 }
 
 int
-fab_server_new(const struct fab_params *p, unsigned lanes, void *mem, size_t mem_len, bool write,
-	       struct fab_server **out, struct err *e)
+fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len, bool write,
+		    struct err *e)
+{
+	(void)s;
+	(void)region;
+	(void)mem;
+	(void)len;
+	(void)e;
+	fabric.registered = true;
+	fabric.rma_write = write;
+	return 0;
+}
+
+int
+fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **out, struct err *e)
 {
 	(void)lanes;
-	(void)mem;
-	(void)mem_len;
 	(void)e;
 	fabric.recv_mem = p->recv_mem;
 	fabric.stride = p->recv_stride;
-	fabric.rma_write = write;
 	for (unsigned i = 0; i < fabric.count; i++)
 		place(&fabric.sent[i]);
 	*out = &fabric;
@@ -290,8 +300,8 @@ struct header {
 };
 
 /*
- * Entries: '-' a BARRIER; a digit and a letter: the 8 bytes of that cell of the pool become that
- * letter, by one store if it is a capital. It lies in the lane's next slot.
+ * Entries: '-' a BARRIER; '+' registers the pool; a digit and a letter: the 8 bytes of that cell of
+ * the pool become that letter, by one store if it is a capital. It lies in the lane's next slot.
  */
 static struct message *
 send_as(unsigned lane, const struct header *h, const char *entries)
@@ -307,7 +317,9 @@ send_as(unsigned lane, const struct header *h, const char *entries)
 		struct wire_entry en = {.op = WIRE_OP_BARRIER};
 		char payload[8];
 
-		if (*entries != '-') {
+		if (*entries == '+') {
+			en.op = WIRE_OP_REGISTER;
+		} else if (*entries != '-') {
 			en.off = 64U * (unsigned)(*entries++ - '0');
 			en.len = 8;
 			en.op = *entries < 'a' ? WIRE_OP_ATOMIC8 : WIRE_OP_COPY;
@@ -527,7 +539,18 @@ a_round_takes_one_flush(void **state)
 	serve(2 * LANES);
 	assert_int_equal(power.flushes, 1);
 	assert_int_equal(fabric.reposted, 2 * LANES);
-	assert_false(fabric.rma_write);
+	assert_false(fabric.registered);
+}
+
+static void
+pool_is_registered_for_reading_only(void **state)
+{
+	(void)state;
+	begin();
+	(void)send(0, "+0a");
+	serve(1);
+	assert_int_equal(fabric.status[0], 0);
+	assert_true(fabric.registered && !fabric.rma_write);
 }
 
 /* ---- bad input ---- */
@@ -641,6 +664,7 @@ main(void)
 		cmocka_unit_test(cuts_lose_nothing_and_undo_nothing),
 		cmocka_unit_test(barrier_waits_for_the_flush),
 		cmocka_unit_test(a_round_takes_one_flush),
+		cmocka_unit_test(pool_is_registered_for_reading_only),
 		cmocka_unit_test(messages_out_of_order_end_the_lane),
 		cmocka_unit_test(damaged_messages_end_the_lane),
 		cmocka_unit_test(a_message_in_another_slot_ends_the_lane),

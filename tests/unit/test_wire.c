@@ -693,6 +693,8 @@ immediate_unit_numbers_the_whole_pool(void **state)
 	assert_true(wire_imm_unit_valid(64) && wire_imm_unit_valid(1ULL << 43));
 	assert_false(wire_imm_unit_valid(0) || wire_imm_unit_valid(32) || wire_imm_unit_valid(96) ||
 		     wire_imm_unit_valid(1ULL << 44));
+}
+
 static size_t
 build_append(uint8_t *buf, size_t size, const struct wire_entry *en, uint64_t limit)
 {
