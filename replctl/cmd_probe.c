@@ -47,6 +47,43 @@ probe_methods(const struct profile *p)
 	return list;
 }
 
+/* An array of all methods: which are correct there, and why or why not. */
+static struct json_object *
+probe_correct(const struct profile *p)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (int m = 0; m < PLAN_METHOD_COUNT; m++) {
+		struct plan_verdict v = plan_judge(p, (enum plan_method)m, PLAN_COMPOUND);
+		struct json_object *o = json_object_new_object();
+
+		out_add_text(o, "method", plan_method_name((enum plan_method)m));
+		out_add_bool(o, "correct", v.allowed);
+		out_add_text(o, "reason", v.reason);
+		json_object_array_add(list, o);
+	}
+	return list;
+}
+
+static void
+print_correct(struct json_object *methods)
+{
+	static const char *const heads[] = {"METHOD", "CORRECT", "WHY"};
+	struct out_table t;
+
+	out_table_init(&t, heads, 3);
+	for (size_t i = 0; i < json_object_array_length(methods); i++) {
+		struct json_object *o = json_object_array_get_idx(methods, i);
+		bool correct = false;
+
+		(void)control_get_bool(o, "correct", &correct, NULL);
+		out_table_row(&t, (const char *[]){out_member(o, "method"), correct ? "yes" : "no",
+						   out_member(o, "reason")});
+	}
+	(void)putchar('\n');
+	out_table_end(&t);
+}
+
 static void
 print_profile(const struct profile *p)
 {
@@ -109,17 +146,20 @@ print_methods(struct json_object *methods)
 static void
 probe_report(struct ctl *c, struct json_object *found)
 {
-	struct json_object *facts = NULL, *methods;
+	struct json_object *facts = NULL, *methods, *correct;
 	struct profile profile;
 
 	replica_profile_parse(found, &profile);
 	methods = probe_methods(&profile);
+	correct = probe_correct(&profile);
 	if (!c->options.json) {
 		print_profile(&profile);
 		if (control_get_array(found, "facts", PROBE_FACTS_MAX, &facts, NULL) == 0)
 			print_facts(facts);
+		print_correct(correct);
 		print_methods(methods);
 	}
+	json_object_object_add(found, "correct", correct);
 	json_object_object_add(found, "methods", methods);
 	out_add_text(found, "target", c->target_text);
 	ctl_answer(c, json_object_get(found));

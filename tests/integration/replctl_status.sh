@@ -19,5 +19,7 @@ stop "$HOLD_PID"
 ctl probe "$T/p" >"$TMP/out" || fail "probe"
 grep -q "^durability-class  *[a-z]" "$TMP/out" || fail "$(cat "$TMP/out")"
 grep -q "^atomic 8  *8 B  message  *[a-z0-9]" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "^message  *yes  *the target" "$TMP/out" || fail "correct methods: $(cat "$TMP/out")"
+grep -q "^deposit  *[a-z]*  *[a-z]" "$TMP/out" || fail "$(cat "$TMP/out")"
 [ "$(ctl probe --json "$T" | member persistence-domain.known)" = False ] ||
 	fail "a domain that is known without persistent memory"
