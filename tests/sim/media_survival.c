@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define WORD_BITS 64U
+#define WORD_BITS  64U
+#define DIRTY_ROOM ((size_t)1 << 36) /* bytes of pool that a record has addresses for */
 
 /* One for each page of the pool, so that a pool that grows keeps its records. */
 struct media_record {
@@ -23,8 +24,9 @@ struct media_record {
 
 struct media_dirty {
 	struct media_record *records;
-	size_t len; /* of the mapping */
+	size_t len; /* of the mapping, more than the file has */
 	size_t size;
+	int fd;
 };
 
 /* ---- settings ---- */
@@ -81,33 +83,56 @@ media_settings_read(struct media_settings *s, struct err *e)
 
 /* ---- what the CPU has not flushed ---- */
 
+static size_t
+dirty_len(size_t size)
+{
+	return (size + MEDIA_PAGE - 1) / MEDIA_PAGE * sizeof(struct media_record);
+}
+
+int
+media_dirty_grow(struct media_dirty *d, size_t size, struct err *e)
+{
+	struct stat st;
+
+	if (dirty_len(size) > d->len)
+		return err_set(e, REPL_E_LIMIT, "no addresses for records of %zu bytes", size);
+	if (fstat(d->fd, &st) != 0 || ((uint64_t)st.st_size < dirty_len(size) &&
+				       ftruncate(d->fd, (off_t)dirty_len(size)) != 0))
+		return err_errno(e, REPL_E_IO, errno, "a record of %zu bytes", size);
+	d->size = size;
+	return REPL_OK;
+}
+
 int
 media_dirty_open(const char *path, size_t size, struct media_dirty **out, struct err *e)
 {
 	struct media_dirty *d = calloc(1, sizeof(*d));
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	void *p = MAP_FAILED;
-	struct stat st;
+	void *p;
+	int rc;
 
 	*out = NULL;
-	if (d && fd >= 0 && fstat(fd, &st) == 0) {
-		d->size = size;
-		d->len = (size + MEDIA_PAGE - 1) / MEDIA_PAGE * sizeof(struct media_record);
-		if ((uint64_t)st.st_size >= d->len || ftruncate(fd, (off_t)d->len) == 0)
-			p = mmap(NULL, d->len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (!d)
+		return err_set(e, REPL_E_NOMEM, "record %s: out of memory", path);
+	d->len = dirty_len(size > DIRTY_ROOM ? size : DIRTY_ROOM);
+	d->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (d->fd < 0) {
+		rc = err_errno(e, err_from_errno(errno), errno, "record %s", path);
+		goto out;
 	}
+	p = mmap(NULL, d->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->fd, 0);
 	if (p == MAP_FAILED) {
-		int code = err_errno(e, err_from_errno(errno), errno, "record %s", path);
-
-		if (fd >= 0)
-			(void)close(fd);
-		free(d);
-		return code;
+		rc = err_errno(e, err_from_errno(errno), errno, "map %s", path);
+		goto out;
 	}
-	(void)close(fd);
 	d->records = p;
-	*out = d;
-	return REPL_OK;
+	rc = media_dirty_grow(d, size, e);
+	if (rc == REPL_OK) {
+		*out = d;
+		d = NULL;
+	}
+out:
+	media_dirty_free(d);
+	return rc;
 }
 
 void
@@ -115,7 +140,10 @@ media_dirty_free(struct media_dirty *d)
 {
 	if (!d)
 		return;
-	(void)munmap(d->records, d->len);
+	if (d->records)
+		(void)munmap(d->records, d->len);
+	if (d->fd >= 0)
+		(void)close(d->fd);
 	free(d);
 }
 

@@ -59,6 +59,9 @@ struct media_dirty;
 int media_dirty_open(const char *path, size_t size, struct media_dirty **out, struct err *e);
 void media_dirty_free(struct media_dirty *d);
 
+/* The mapping has size bytes now. What is recorded stays where it is, for all threads. */
+int media_dirty_grow(struct media_dirty *d, size_t size, struct err *e);
+
 /* Before the len bytes of src are stored at mem + off. */
 void media_dirty_store(struct media_dirty *d, const uint8_t *mem, uint64_t off, const void *src,
 		       size_t len);

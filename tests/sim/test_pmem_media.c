@@ -297,6 +297,29 @@ eviction_saves_some_of_the_dirty(void **state)
 	assert_in_range(kept, 256 / 8, 256 / 2);
 }
 
+/* What was recorded before a pool grew is taken back, and so is what came after. */
+static void
+record_grows(void **state)
+{
+	struct media_dirty *d = NULL;
+	struct media *m = *state;
+	uint8_t mem[2 * 4096] = {0};
+	struct err e;
+
+	assert_int_equal(media_dirty_open(m->record, 4096, &d, &e), REPL_OK);
+	media_dirty_store(d, mem, 10, "x", 1);
+	mem[10] = 'x';
+	assert_int_equal(media_dirty_grow(d, sizeof(mem), &e), REPL_OK);
+	media_dirty_store(d, mem, 8000, "y", 1);
+	mem[8000] = 'y';
+	media_dirty_free(d);
+	assert_int_equal(media_dirty_open(m->record, sizeof(mem), &d, &e), REPL_OK);
+	media_dirty_take_back(d, mem);
+	media_dirty_free(d);
+	assert_int_equal(mem[10], 0);
+	assert_int_equal(mem[8000], 0);
+}
+
 /* The slots of a sidecar do not go by the mapping. */
 static void
 cut_keeps_the_beginning(void **state)
@@ -348,6 +371,7 @@ main(void)
 		MEDIA_TEST(each_domain_keeps_its_own),
 		MEDIA_TEST(nic_overwrites_what_is_dirty),
 		MEDIA_TEST(eviction_saves_some_of_the_dirty),
+		MEDIA_TEST(record_grows),
 		MEDIA_TEST(cut_keeps_the_beginning),
 		MEDIA_TEST(bad_settings_are_refused),
 	};
