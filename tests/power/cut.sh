@@ -49,6 +49,11 @@ conf_of() {
 	echo "ddio = $2"
 }
 
+# An RNIC is what makes a difference without DDIO.
+case $REPL_MEDIA_DDIO$said in
+*off*) export REPL_MEDIA_NIC=ib ;;
+esac
+
 conf() {
 	# A page cache has none of this.
 	[ "$REPL_MEDIA_GRANULARITY" != page ] || return 0
@@ -96,6 +101,10 @@ check() {
 	[ $verdict -le 1 ] || fail "seed $1: $(cat "$TMP/verdict")"
 }
 
+load_said() {
+	grep -q ready "$TMP/said" || gone "$load"
+}
+
 load_and_kill() {
 	rm -f "$TMP/go" "$TMP/said"
 	mkfifo "$TMP/go"
@@ -105,7 +114,8 @@ load_and_kill() {
 	timeout 30 "$LOAD" "$@" <"$TMP/go" >"$TMP/said" 2>"$TMP/load.log" &
 	load=$!
 	exec 3>"$TMP/go"
-	wait_for 15 grep -q ready "$TMP/said" || fail "seed $1: the load does not start"
+	wait_for 15 load_said || fail "seed $1: the load does not start"
+	grep -q ready "$TMP/said" || fail "seed $1: the load ends: $(cat "$TMP/load.log")"
 	session_pid >&3
 	exec 3>&-
 	wait "$load" || fail "seed $1: the load failed"
@@ -154,7 +164,7 @@ run() {
 }
 
 make_keys
-half=$((first + (count + 1) / 2))
+half=$((first + count / 2))
 run "$first" "$half"
 : "${REPL_MEDIA_EVICT:=$first}"
 export REPL_MEDIA_EVICT
