@@ -80,6 +80,20 @@ static const struct {
 	 "the NIC keeps whole packets: not relied on for the parts of a word"},
 };
 
+#define TARGETS (DOMAINS * 2U * 2U * CLASSES * NIC_COUNT)
+
+static struct target
+target_at(unsigned at)
+{
+	return (struct target){
+		.domain = (int)(at % DOMAINS),
+		.ddio = (int)(at / DOMAINS % 2),
+		.rqwrb = (int)(at / DOMAINS / 2 % 2),
+		.class = (int)(at / DOMAINS / 4 % CLASSES),
+		.nic = (enum nic)(at / DOMAINS / 4 / CLASSES),
+	};
+}
+
 static struct mm_explorer *explorer;
 static bool safe[DOMAINS][2][2][CLASSES][NIC_COUNT][PLAN_METHOD_COUNT][SHAPES];
 
@@ -105,21 +119,14 @@ static void
 explore_all(void)
 {
 	static const enum mm_update updates[SHAPES] = {MM_SINGLETON, MM_COMPOUND, MM_ATOMIC8};
-	unsigned at = 0;
 
-	for (; at < DOMAINS * 2 * 2 * CLASSES * NIC_COUNT * PLAN_METHOD_COUNT * SHAPES; at++) {
-		unsigned i = at, shape = i % SHAPES, method = (i /= SHAPES) % PLAN_METHOD_COUNT;
-		struct target t = {0};
-		struct mm_machine m;
+	for (unsigned i = 0; i < TARGETS * PLAN_METHOD_COUNT * SHAPES; i++) {
+		unsigned shape = i % SHAPES, method = i / SHAPES % PLAN_METHOD_COUNT;
+		struct target t = target_at(i / SHAPES / PLAN_METHOD_COUNT);
+		struct mm_machine m = machine_of(&t);
 		struct mm_plan plan = {.update = updates[shape], .b8 = shape == PLAN_ATOMIC8};
 		unsigned fatal = shape == PLAN_ATOMIC8 ? FATAL | MM_TORN : FATAL;
 
-		t.nic = (enum nic)((i /= PLAN_METHOD_COUNT) % NIC_COUNT);
-		t.class = (int)((i /= NIC_COUNT) % CLASSES);
-		t.rqwrb = (int)((i /= CLASSES) % 2);
-		t.ddio = (int)((i /= 2) % 2);
-		t.domain = (int)(i / 2);
-		m = machine_of(&t);
 		assert_true(mm_plan_parse(&plan, words[method][shape]));
 		safe[t.domain][t.ddio][t.rqwrb][t.class][t.nic][method][shape] =
 			!(mm_explore(explorer, &m, &plan, fatal, NULL, 0) & fatal);
@@ -151,14 +158,8 @@ may_be(const struct target *t, const int value[PROFILE_F_COUNT], bool verbs)
 static bool
 safe_for(const int value[PROFILE_F_COUNT], bool verbs, int method, int shape)
 {
-	for (unsigned at = 0; at < DOMAINS * 2 * 2 * CLASSES * NIC_COUNT; at++) {
-		struct target t = {
-			.domain = (int)(at % DOMAINS),
-			.ddio = (int)(at / DOMAINS % 2),
-			.rqwrb = (int)(at / DOMAINS / 2 % 2),
-			.class = (int)(at / DOMAINS / 4 % CLASSES),
-			.nic = (enum nic)(at / DOMAINS / 4 / CLASSES),
-		};
+	for (unsigned at = 0; at < TARGETS; at++) {
+		struct target t = target_at(at);
 
 		if (may_be(&t, value, verbs) &&
 		    !safe[t.domain][t.ddio][t.rqwrb][t.class][t.nic][method][shape])
@@ -238,6 +239,23 @@ allowed_is_safe(void **state)
 	}
 }
 
+/* Of a target about which all is known. */
+static void
+profile_of(struct profile *p, const struct target *t)
+{
+	const int value[PROFILE_F_COUNT] = {
+		[PROFILE_F_CLASS] = t->class,
+		[PROFILE_F_DOMAIN] = t->domain,
+		[PROFILE_F_DDIO] = t->ddio,
+		[PROFILE_F_RQWRB] = t->rqwrb,
+		[PROFILE_F_PROVIDER] = t->nic == NIC_IB      ? PROFILE_PROVIDER_IB
+				       : t->nic == NIC_IWARP ? PROFILE_PROVIDER_IWARP
+							     : PROFILE_PROVIDER_SOFTWARE,
+	};
+
+	profile_fill(p, value, t->nic != NIC_CPU);
+}
+
 /* ---- what plan_steps() says will run ---- */
 
 static void
@@ -248,22 +266,13 @@ steps_hold(const struct target *t, enum taxonomy_op op, enum taxonomy_update upd
 		.update = update == TAXONOMY_COMPOUND ? MM_COMPOUND : MM_SINGLETON,
 		.b8 = b8,
 	};
-	const int value[PROFILE_F_COUNT] = {
-		[PROFILE_F_CLASS] = t->class,
-		[PROFILE_F_DOMAIN] = t->domain,
-		[PROFILE_F_DDIO] = t->ddio,
-		[PROFILE_F_RQWRB] = t->rqwrb,
-		[PROFILE_F_PROVIDER] = t->nic == NIC_IB      ? PROFILE_PROVIDER_IB
-				       : t->nic == NIC_IWARP ? PROFILE_PROVIDER_IWARP
-							     : PROFILE_PROVIDER_SOFTWARE,
-	};
 	struct mm_machine m = machine_of(t);
 	struct plan_steps steps;
 	struct profile p;
 	char text[256], facts[1024], trace[TRACE_MAX];
 	unsigned faults;
 
-	profile_fill(&p, value, t->nic != NIC_CPU);
+	profile_of(&p, t);
 	plan_steps(&p, op, update, &sizes, &steps);
 	(void)taxonomy_format(steps.steps, text, sizeof(text));
 	assert_true(mm_plan_parse(&plan, text));
@@ -279,14 +288,8 @@ static void
 steps_are_safe(void **state)
 {
 	(void)state;
-	for (unsigned at = 0; at < DOMAINS * 2 * 2 * CLASSES * NIC_COUNT; at++) {
-		struct target t = {
-			.domain = (int)(at % DOMAINS),
-			.ddio = (int)(at / DOMAINS % 2),
-			.rqwrb = (int)(at / DOMAINS / 2 % 2),
-			.class = (int)(at / DOMAINS / 4 % CLASSES),
-			.nic = (enum nic)(at / DOMAINS / 4 / CLASSES),
-		};
+	for (unsigned at = 0; at < TARGETS; at++) {
+		struct target t = target_at(at);
 
 		for (int op = 0; op < TAXONOMY_OP_COUNT; op++) {
 			steps_hold(&t, (enum taxonomy_op)op, TAXONOMY_SINGLETON, true);
@@ -294,6 +297,108 @@ steps_are_safe(void **state)
 			steps_hold(&t, (enum taxonomy_op)op, TAXONOMY_COMPOUND, false);
 		}
 	}
+}
+
+/* ---- pairs of which a and b go by different methods ---- */
+
+/* Receive buffers of lanes without a ring are not replayed, wherever they are. */
+static struct mm_machine
+machine_without_ring(const struct target *t)
+{
+	struct mm_machine m = machine_of(t);
+
+	m.rqwrb_pm = false;
+	return m;
+}
+
+static bool
+allowed_for(const struct target *t, enum plan_method m, enum plan_shape shape)
+{
+	const char *reason;
+	struct profile p;
+
+	profile_of(&p, t);
+	return plan_allowed(&p, m, shape, &reason);
+}
+
+static void
+pair_holds(const struct target *t, const char *text)
+{
+	struct mm_machine m = machine_without_ring(t);
+	struct mm_plan plan = {.update = MM_COMPOUND, .b8 = true};
+	char facts[1024], trace[TRACE_MAX];
+	struct profile p;
+	unsigned faults;
+
+	assert_true(mm_plan_parse(&plan, text));
+	faults = mm_explore(explorer, &m, &plan, FATAL, trace, sizeof(trace)) & FATAL;
+	if (!faults)
+		return;
+	profile_of(&p, t);
+	(void)profile_format(&p, facts, sizeof(facts));
+	fail_msg("\"%s\": %s\n%s\n%s", text, mm_fault_name(faults), facts, trace);
+}
+
+/* The first is waited for, and then the second begun. */
+static void
+waiting_pairs_are_safe(void **state)
+{
+	char text[256];
+
+	(void)state;
+	for (unsigned at = 0; at < TARGETS; at++) {
+		struct target t = target_at(at);
+
+		for (int first = 0; first < PLAN_DEPOSIT; first++) {
+			for (int second = 0; second < PLAN_DEPOSIT; second++) {
+				if (!allowed_for(&t, (enum plan_method)first, PLAN_SINGLETON) ||
+				    !allowed_for(&t, (enum plan_method)second, PLAN_COMPOUND))
+					continue;
+				(void)snprintf(text, sizeof(text), "%s %s",
+					       words[first][PLAN_SINGLETON],
+					       words[second][PLAN_ATOMIC8]);
+				pair_holds(&t, text);
+			}
+		}
+	}
+}
+
+/*
+ * The second is a message behind a BARRIER, in the COMMIT that asks for the
+ * first or in the one after: the target's CPU keeps the order.
+ */
+static void
+barriers_are_safe(void **state)
+{
+	static const struct {
+		enum plan_method first;
+		const char *words;
+	} barriers[] = {
+		{PLAN_GENERAL, "write(a) send(b) rsp-flush(&a) rsp-copy(b) rsp-flush(&b) ack"},
+		{PLAN_WRITE_IMM, "writeimm(a) rsp-flush(&a) send(b) rsp-copy(b) rsp-flush(&b) ack"},
+	};
+
+	(void)state;
+	for (unsigned at = 0; at < TARGETS; at++) {
+		struct target t = target_at(at);
+
+		for (size_t i = 0; i < sizeof(barriers) / sizeof(barriers[0]); i++) {
+			if (allowed_for(&t, barriers[i].first, PLAN_SINGLETON))
+				pair_holds(&t, barriers[i].words);
+		}
+	}
+}
+
+/* A barrier holds nothing back that the target's CPU has no part in. */
+static void
+barriers_do_not_wait_for_reads(void **state)
+{
+	struct mm_machine m = {.domain = MM_DMP};
+	struct mm_plan plan = {.update = MM_COMPOUND, .b8 = true};
+
+	(void)state;
+	assert_true(mm_plan_parse(&plan, "write(a) flush send(b) rsp-copy(b) rsp-flush(&b) ack"));
+	assert_true(mm_explore(explorer, &m, &plan, MM_ORDER, NULL, 0) & MM_ORDER);
 }
 
 /* ---- what the target does about deposits, after they are reported ---- */
@@ -374,6 +479,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(allowed_is_safe),
 		cmocka_unit_test(steps_are_safe),
+		cmocka_unit_test(waiting_pairs_are_safe),
+		cmocka_unit_test(barriers_are_safe),
+		cmocka_unit_test(barriers_do_not_wait_for_reads),
 		cmocka_unit_test(deposits_are_applied_first),
 	};
 
