@@ -19,6 +19,9 @@ uint64_t sum64(const void *data, size_t len);
 /* The same with a seed: chains two pieces that don't lie together. */
 uint64_t sum64_seeded(const void *data, size_t len, uint64_t seed);
 
+/* sum64_seeded() of two pieces as if they lay together. */
+uint64_t sum64_split(const void *a, size_t a_len, const void *b, size_t b_len, uint64_t seed);
+
 /* The hash in canonical (big-endian) byte order. */
 void hash128(const void *data, size_t len, uint8_t out[HASH128_SIZE]);
 

@@ -24,6 +24,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -188,6 +189,73 @@ REPL_API int repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size
 /* Read from replica (0 .. repl_replicas()-1) into buf. */
 REPL_API int repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off,
 		       size_t len) REPL_MUST_CHECK;
+
+/* ---- persistent log: librepl_log(3) -------------------------------------- */
+
+struct repl_log;
+
+/* How a log knows where it ends; part of the format (LOG-FORMAT.md). */
+enum repl_log_kind {
+	REPL_LOG_CHECKSUM = 1, /* by the records' checksums: one update an append */
+	REPL_LOG_POINTER = 2,  /* by 8 bytes, written after the records */
+	REPL_LOG_COUNTER = 3,  /* by the greatest of ten such, written in turn */
+	REPL_LOG_REGISTER = 4, /* by the XOR of ten such, written in turn */
+};
+
+#define REPL_LOG_SIZE_MIN   16384U     /* of a log's area; 12288 of it are not for records */
+#define REPL_LOG_RECORD_MAX (1U << 20) /* bytes of data in a record */
+#define REPL_LOG_BATCH_MAX  1024U      /* records in a batch */
+
+/*
+ * Make a log in the size bytes at off of the open pool, both multiples of 4096;
+ * what is there is lost, but a log there is REPL_E_EXISTS. Both calls use lane 0.
+ */
+REPL_API int repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind,
+			     struct repl_log **out) REPL_MUST_CHECK;
+
+/*
+ * Open the log at off: all its records are those that were acknowledged and, of
+ * each writer, at most the one append that was under way, whole or not at all.
+ * REPL_E_NOT_FOUND, REPL_E_VERSION, REPL_E_CORRUPT. A log is open once at a time.
+ */
+REPL_API int repl_log_open(struct repl *r, size_t off, struct repl_log **out) REPL_MUST_CHECK;
+
+/* Free; before repl_close(). No other call may be in the log. NULL is allowed. */
+REPL_API void repl_log_close(struct repl_log *log);
+
+/*
+ * Append 1 to REPL_LOG_RECORD_MAX bytes; returns when they and all records
+ * before them are durable on every replica. *position, if not NULL, gets the
+ * record's. Any number of threads may append, each with a lane of its own: what
+ * has gathered goes by one of their lanes. REPL_E_NOSPC: full, nothing was
+ * done. After any other error but REPL_E_INVAL the log takes no more appends,
+ * and whether this one is there is known when the log is opened again.
+ */
+REPL_API int repl_log_append(struct repl_log *log, unsigned lane, const void *data, size_t len,
+			     uint64_t *position) REPL_MUST_CHECK;
+
+/* Append count records in a row, all of them durable on return; *first is the first one's. */
+REPL_API int repl_log_append_batch(struct repl_log *log, unsigned lane, const struct iovec *iov,
+				   size_t count, uint64_t *first) REPL_MUST_CHECK;
+
+/*
+ * Read the record at position from the local range: begin with repl_log_head()
+ * and go on with *next until REPL_E_NOT_FOUND, which is the tail or a position
+ * that was trimmed. *len gets the record's length, also with REPL_E_LIMIT when
+ * buf is too small. Any thread, at any time.
+ */
+REPL_API int repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size,
+			   size_t *len, uint64_t *next) REPL_MUST_CHECK;
+
+/*
+ * Forget the records before position, a record's or the tail: their space is
+ * made zero, on the targets in the background, and used again.
+ */
+REPL_API int repl_log_trim(struct repl_log *log, unsigned lane, uint64_t position) REPL_MUST_CHECK;
+
+/* The position of the oldest record, and the one behind the last durable record. */
+REPL_API uint64_t repl_log_head(struct repl_log *log);
+REPL_API uint64_t repl_log_tail(struct repl_log *log);
 
 /* ---- observation: librepl_stat(3) ---------------------------------------- */
 

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "logcore.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "logscan.h"
+
+void
+logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint64_t salt)
+{
+	struct logfmt_header h = {
+		.sequence = 1, .area_size = size, .salt = salt, .run = 1, .kind = kind};
+
+	memset(area, 0, LOGFMT_RING_OFF);
+	logfmt_header_encode(area, &h);
+}
+
+int
+logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, struct err *e)
+{
+	struct logcore new = {.area = area};
+	struct logscan scan;
+	int rc = logfmt_header_read(area, off, room, &new.h, &new.other, e);
+
+	if (!rc)
+		rc = logscan_run(area, &new.h, &scan, e);
+	if (rc)
+		return rc;
+	if (new.h.run == LOGFMT_RUN_MAX)
+		return err_set(e, REPL_E_LIMIT,
+			       "the log at %" PRIu64 " was opened %" PRIu32
+			       " times: copy it to a new one",
+			       off, new.h.run);
+	new.h.run++;
+	new.h.run_start = scan.tail;
+	new.base = new.h.head - new.h.head % LOGFMT_PAGE;
+	new.settled = logscan_tail_max(&new.h, new.h.head);
+	new.next = new.durable = scan.tail;
+	new.turn = logfmt_tail_turn(area, new.h.kind);
+	*c = new;
+	return 0;
+}
+
+void
+logcore_header_store(struct logcore *c, struct logfmt_header *h, uint64_t *first_off,
+		     uint64_t *second_off)
+{
+	h->sequence++;
+	*first_off = logfmt_copy_off(c->other);
+	*second_off = logfmt_copy_off(1 - c->other);
+	logfmt_header_encode(c->area + *first_off, h);
+	logfmt_header_encode(c->area + *second_off, h);
+	c->other = 0;
+}
+
+int
+logcore_room(const struct logcore *c, uint64_t size, struct err *e)
+{
+	uint64_t room = c->base + logfmt_capacity(c->h.area_size) - c->next;
+
+	if (size <= room)
+		return 0;
+	return err_set(e, REPL_E_NOSPC,
+		       "the log is full: %" PRIu64 " bytes are needed, %" PRIu64
+		       " are free: trim it with repl_log_trim()",
+		       size, room);
+}
+
+uint64_t
+logcore_place(struct logcore *c, const void *data, size_t len, uint64_t data_sum)
+{
+	uint64_t position = c->next;
+
+	logfmt_record_store(c->area, &c->h, position, data, len, data_sum);
+	c->next += logfmt_record_size(len);
+	return position;
+}
+
+void
+logcore_group_begin(struct logcore *c, struct logcore_group *g)
+{
+	assert(c->next > c->durable);
+	*g = (struct logcore_group){.from = c->durable, .to = c->next};
+	g->settle = g->to > c->settled;
+	g->settled = c->base + logfmt_capacity(c->h.area_size);
+	g->span = logfmt_span(&c->h, g->from, g->to - g->from);
+	g->tail = c->h.kind != REPL_LOG_CHECKSUM;
+	if (g->tail)
+		g->tail_off = logfmt_tail_store(c->area, c->h.kind, &c->turn, g->to);
+}
+
+void
+logcore_group_end(struct logcore *c, const struct logcore_group *g)
+{
+	c->durable = g->to;
+	if (g->settle)
+		c->settled = g->settled;
+}
