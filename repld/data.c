@@ -221,7 +221,11 @@ data_main(void *arg)
 			spin_reset(&spin);
 			continue;
 		}
+		if (data_trim_step(d, false))
+			continue;
 		if (spin_again(&spin))
+			continue;
+		if (data_trim_step(d, true))
 			continue;
 		if (d->port_open && clock_now_ns() >= d->port_deadline_ns)
 			data_close_port(d, "not all lanes were connected in time");
@@ -229,6 +233,7 @@ data_main(void *arg)
 				d->port_open ? d->port_deadline_ns : clock_deadline(60000));
 		spin_reset(&spin);
 	}
+	data_trim_end(d);
 	return NULL;
 }
 
@@ -296,6 +301,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 			goto out;
 		}
 		deposits_init(d->deposits, p->map);
+		d->deposits->trims = true;
 	}
 	rc = data_random(d, e);
 	if (rc)

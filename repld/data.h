@@ -29,6 +29,7 @@ struct data_params {
 	struct poolring *ring; /* borrowed: receive buffers; NULL: none */
 	bool write;            /* pool open for writing */
 	bool rma;              /* regions of the pool may be registered for RMA */
+	bool hole;             /* trimmed space is given back */
 	uint32_t epoch;
 	unsigned join_ms; /* the port closes after this */
 };

@@ -46,8 +46,10 @@ append_check(const struct data *d, uint64_t tail, const struct wire_entry *en, u
 static bool
 append_place(struct data *d, struct commit *c, const struct wire_entry *en)
 {
-	uint64_t tail = append_tail(d, en->off);
+	uint64_t tail;
 
+	data_trim_meet(d, en->off, sizeof(tail), false);
+	tail = append_tail(d, en->off);
 	c->status = append_check(d, tail, en, get_le64(c->payload));
 	if (c->status)
 		return false;
@@ -55,6 +57,7 @@ append_place(struct data *d, struct commit *c, const struct wire_entry *en)
 	c->word_off = en->off;
 	c->place = tail;
 	c->tail = tail + en->len;
+	data_trim_meet(d, c->place, en->len, false);
 	pmem_map_copy(d->params.map, c->place, c->payload + WIRE_LIMIT_SIZE, en->len);
 	data_note_range(d, c->place, en->len);
 	atomic_fetch_add_explicit(&d->counters.commit_bytes, en->len, memory_order_relaxed);

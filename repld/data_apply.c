@@ -7,7 +7,7 @@
 
 #include "log.h"
 
-static void
+void
 data_flush(struct data *d)
 {
 	struct err e;
@@ -40,6 +40,15 @@ immediate_apply(struct data *d, const struct commit *c)
 	atomic_fetch_add_explicit(&d->counters.write_bytes, c->imm.len, memory_order_relaxed);
 }
 
+static void
+trim_apply(struct data *d, const struct wire_entry *en)
+{
+	if (en->len == 0)
+		data_trim_finish(d);
+	else
+		data_trim_add(d, en->off, en->len);
+}
+
 /*
  * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
  * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
@@ -57,6 +66,10 @@ commit_apply(struct data *d, struct commit *c)
 
 		if (en.op == WIRE_OP_BARRIER)
 			return true;
+		if (en.op == WIRE_OP_TRIM) {
+			trim_apply(d, &en);
+			continue;
+		}
 		if (en.op == WIRE_OP_REGISTER) {
 			if (!c->status)
 				c->status = data_register(d, &en);
@@ -68,6 +81,7 @@ commit_apply(struct data *d, struct commit *c)
 			c->next_entry--;
 			return true;
 		}
+		data_trim_meet(d, en.off, en.len, en.op == WIRE_OP_FLUSH);
 		if (en.op == WIRE_OP_COPY)
 			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
 		else if (en.op == WIRE_OP_ATOMIC8)

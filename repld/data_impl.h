@@ -3,7 +3,8 @@
  * data_impl - what the parts of the data thread share: data.c takes
  * connections and messages and answers, data_imm.c takes immediates,
  * data_apply.c does to the pool what a round of both asks for, data_deposit.c
- * takes and applies what comes by a receive ring.
+ * takes and applies what comes by a receive ring, data_trim.c makes zero what
+ * was trimmed.
  */
 #ifndef REPLD_DATA_IMPL_H
 #define REPLD_DATA_IMPL_H
@@ -16,6 +17,7 @@
 
 #define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
 #define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
+#define DATA_TRIMS_MAX   64   /* trims that are put off */
 
 enum commit_state { COMMIT_TAKEN, COMMIT_APPLIED, COMMIT_ANSWERED };
 
@@ -57,6 +59,9 @@ struct data {
 	struct deposits *deposits; /* with a receive ring */
 	struct range *ranges;
 	size_t range_count;
+	struct range trims[DATA_TRIMS_MAX]; /* disjoint, to become zero in idle moments */
+	unsigned trim_count;
+	uint64_t trimmed_ns; /* when that was last gone on with */
 	unsigned joined, closed;
 	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
 	uint64_t key;
@@ -93,6 +98,28 @@ bool data_append(struct data *d, struct commit *c, const struct wire_entry *en);
 
 /* Make a region of the pool ready for RMA; 0 or a status. */
 int data_register(struct data *d, const struct wire_entry *en);
+
+/* Gather a range for the next data_flush(), which makes all of them durable. */
+void data_note_range(struct data *d, uint64_t off, uint64_t len);
+void data_flush(struct data *d);
+
+/* Put a trim off; if too many are, one of them is done at once. */
+void data_trim_add(struct data *d, uint64_t off, uint64_t len);
+
+/*
+ * A range is about to be stored to (stored false), or was by RMA: finish, or
+ * give up, what is to be trimmed in it.
+ */
+void data_trim_meet(struct data *d, uint64_t off, uint64_t len, bool stored);
+
+/* Do one piece, durably, if it is time for it: idle says that nothing else is to be done. */
+bool data_trim_step(struct data *d, bool idle);
+
+/* All that was put off is done; durable with the next flush. */
+void data_trim_finish(struct data *d);
+
+/* The lanes end: finish, but give the rest up when it takes long. */
+void data_trim_end(struct data *d);
 
 /* Do what the pending COMMITs ask for, make it durable, answer them. */
 void data_apply(struct data *d);

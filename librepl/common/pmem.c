@@ -324,6 +324,14 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 }
 
 void
+pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
+{
+	/* Not every file system has holes. */
+	if (!hole || madvise(m->addr + off, len, MADV_REMOVE) != 0)
+		memset(m->addr + off, 0, len);
+}
+
+void
 pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
 	uint64_t v;

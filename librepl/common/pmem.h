@@ -81,6 +81,12 @@ bool pmem_map_groups(const struct pmem_map *m);
 /* Copy for the target's CPU; not durable before pmem_map_persist(). */
 void pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 
+/*
+ * Make the range, of whole pages, read as zeros; with hole true its space may be
+ * given back. Not durable before pmem_map_persist().
+ */
+void pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole);
+
 /* One 8-byte store; off is a multiple of 8. */
 void pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src);
 

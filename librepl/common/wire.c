@@ -211,8 +211,18 @@ stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
 static bool
 op_is_known(uint8_t op)
 {
-	return (op >= WIRE_OP_FLUSH && op <= WIRE_OP_STAMP) || op == WIRE_OP_APPEND ||
-	       op == WIRE_OP_REGISTER;
+	return op >= WIRE_OP_FLUSH && op <= WIRE_OP_REGISTER;
+}
+
+static int
+trim_check(uint64_t off, uint32_t len, uint32_t i, struct err *e)
+{
+	if (off % WIRE_TRIM_ALIGN || len % WIRE_TRIM_ALIGN || (len == 0 && off != 0))
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entry %" PRIu32 ": trim of %" PRIu32 " bytes at offset %" PRIu64
+			       ", not of whole pages",
+			       i, len, off);
+	return 0;
 }
 
 static int
@@ -239,8 +249,14 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 		return len == 0 ? 0
 				: err_set(e, REPL_E_PROTOCOL,
 					  "entry %" PRIu32 ": registration with a length", i);
-	if (len == 0)
+	if (op == WIRE_OP_TRIM) {
+		int ret = trim_check(off, len, i, e);
+
+		if (ret)
+			return ret;
+	} else if (len == 0) {
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": length 0", i);
+	}
 	/* The range of an APPEND is its tail word. */
 	if (op == WIRE_OP_APPEND)
 		len = 8;

@@ -33,6 +33,7 @@
 #define WIRE_ACK_MAX     (WIRE_ACK_SIZE + 8) /* with a place */
 #define WIRE_LIMIT_SIZE  8                   /* in front of the bytes of an APPEND */
 #define WIRE_ENTRIES_MAX 256
+#define WIRE_TRIM_ALIGN  4096 /* of offset and length */
 
 /* Bounds of what is negotiated in lanes.open. */
 #define WIRE_MSG_SIZE_MIN 4096U
@@ -51,6 +52,7 @@ enum wire_op {
 	WIRE_OP_ATOMIC8 = 3,
 	WIRE_OP_BARRIER = 4,
 	WIRE_OP_STAMP = 5,    /* off is the stamp; first in a DEPOSIT and nowhere else */
+	WIRE_OP_TRIM = 6,     /* whole pages are to become zero, in the target's own time */
 	WIRE_OP_APPEND = 7,   /* the only entry; see wire_commit_add_append() */
 	WIRE_OP_REGISTER = 8, /* off: number of an RMA region; length 0 */
 };
@@ -117,10 +119,9 @@ struct wire_commit_view {
 /*
  * Check everything about a COMMIT: magic, version, type, lengths, checksum,
  * known ops, every range inside pool_size without wrapping, ATOMIC8 of length
- * 8 and alignment 8, BARRIER of zeros, APPEND alone with a tail word and a limit
- * inside pool_size, payload used up exactly. Only then is
- * *v filled. REPL_E_VERSION for another version, REPL_E_PROTOCOL for all else;
- * the error text names the field.
+ * 8 and alignment 8, BARRIER of zeros, TRIM of whole pages, APPEND alone with a tail word and a
+ * limit inside pool_size, payload used up exactly. Only then is *v filled. REPL_E_VERSION for
+ * another version, REPL_E_PROTOCOL for all else; the error text names the field.
  */
 int wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 		       struct wire_commit_view *v, struct err *e);

@@ -94,7 +94,7 @@ lane_second_follows(const struct lane *l)
 {
 	if (l->read_posted)
 		return false;
-	return l->kind == LANE_ATOMIC8 || lane_method(l, l->second.len) == PLAN_MESSAGE;
+	return l->kind != LANE_PAIR || lane_method(l, l->second.len) == PLAN_MESSAGE;
 }
 
 static bool
@@ -107,6 +107,8 @@ lane_post_second(struct lane *l)
 	}
 	if (l->kind == LANE_ATOMIC8)
 		return lane_entry(l, WIRE_OP_ATOMIC8, l->second.off, 8, l->mem + l->second.off);
+	if (l->kind == LANE_TRIM)
+		return lane_post_trim(l);
 	return lane_post_set(l, &l->second, 1, false) && lane_post_read(l);
 }
 

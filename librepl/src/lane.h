@@ -32,6 +32,7 @@ enum lane_kind {
 	LANE_DRAIN,   /* nothing */
 	LANE_PAIR,    /* then the range, ordered behind a barrier */
 	LANE_ATOMIC8, /* then 8 bytes in one store, ordered behind a barrier */
+	LANE_TRIM,    /* then the range is to become zero; length 0: all such are finished */
 };
 
 enum lane_phase {

@@ -44,6 +44,9 @@ void lane_commit_send(struct lane *l);
  */
 bool lane_post_set(struct lane *l, const struct range *r, unsigned count, bool written);
 
+/* The entries of a LANE_TRIM. False if it must wait or the lane is lost: call again. */
+bool lane_post_trim(struct lane *l);
+
 /* The appliance's read, if due: it pushes all writes before it into the domain. */
 bool lane_post_read(struct lane *l);
 

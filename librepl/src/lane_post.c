@@ -215,3 +215,16 @@ lane_post_read(struct lane *l)
 	lane_count(&l->counters.reads, 1);
 	return true;
 }
+
+bool
+lane_post_trim(struct lane *l)
+{
+	do {
+		uint64_t len = chunk_len(l->second.len - l->byte_at, LANE_FLUSH_CHUNK);
+
+		if (!lane_entry(l, WIRE_OP_TRIM, l->second.off + l->byte_at, (uint32_t)len, NULL))
+			return false;
+		l->byte_at += len;
+	} while (l->byte_at < l->second.len);
+	return true;
+}

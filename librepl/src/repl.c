@@ -255,6 +255,23 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 }
 
 int
+repl_trim(struct repl *r, unsigned lane, size_t off, size_t len)
+{
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = range_check(r, off, len, &e);
+	if (!rc)
+		rc = lane_enter(r, lane, &e);
+	if (rc)
+		return config_report(&e);
+	rc = lanes_drain(r, lane, LANE_TRIM, off, len, &e);
+	lane_leave(r, lane);
+	return rc ? config_report(&e) : 0;
+}
+
+int
 repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len)
 {
 	uint64_t deadline_ns = clock_deadline(r->cfg->op_timeout_ms);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * repl_impl - what is behind a struct repl; shared by repl.c (persistence),
- * repl_open.c (opening and closing) and repl_loss.c (heartbeat, loss).
+ * repl_open.c (opening and closing), repl_loss.c (heartbeat, loss) and
+ * repl_log.c (logs).
  *
  * Lock order: repl.lock, then a remote's own, then repl.reason_lock.
  */
@@ -71,6 +72,12 @@ int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
 
 int repl_heartbeat_start(struct repl *r, struct err *e);
 void repl_heartbeat_stop(struct repl *r);
+
+/*
+ * On all replicas, make the range zero in the target's own time, all of whole
+ * pages; or, with len 0, have all such ranges finished. As a public call.
+ */
+int repl_trim(struct repl *r, unsigned lane, size_t off, size_t len);
 
 /* The text of repl_profile(). */
 char *repl_profile_text(struct remote *remote);

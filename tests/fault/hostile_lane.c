@@ -24,6 +24,7 @@ struct damage {
 	size_t len;     /* of the message; 0: as it should be */
 	bool keep_sum;  /* leave the checksum wrong */
 	bool no_answer; /* not even the sequence can be read */
+	bool trim;      /* of 4096 bytes at 4096, and not a COPY */
 };
 
 #define OFF  WIRE_HEADER_SIZE
@@ -55,6 +56,18 @@ static const struct damage damages[] = {
 	{.what = "length beyond the payload", .at = LEN, .width = 4, .value = 9},
 	{.what = "operation 0", .at = OP, .width = 1, .value = 0},
 	{.what = "operation 5", .at = OP, .width = 1, .value = 5},
+	{.what = "TRIM with a payload", .at = OP, .width = 1, .value = WIRE_OP_TRIM},
+	{.what = "TRIM from within a page", .at = OFF, .width = 8, .value = 100, .trim = true},
+	{.what = "TRIM of part of a page", .at = LEN, .width = 4, .value = 4095, .trim = true},
+	{.what = "TRIM behind the end", .at = OFF, .width = 8, .value = SIZE, .trim = true},
+	{.what = "TRIM that wraps",
+	 .at = OFF,
+	 .width = 8,
+	 .value = UINT64_MAX - 4095,
+	 .trim = true},
+	{.what = "TRIM of 4 GiB", .at = LEN, .width = 4, .value = 0xfffff000, .trim = true},
+	{.what = "TRIM of nothing at an offset", .at = LEN, .width = 4, .value = 0, .trim = true},
+	{.what = "TRIM of an old epoch", .at = 20, .width = 4, .value = 0, .trim = true},
 	{.what = "BARRIER with a length", .at = OP, .width = 1, .value = WIRE_OP_BARRIER},
 	{.what = "padding not zero", .at = PAD, .width = 1, .value = 1},
 	{.what = "one byte too long", .len = 57},
@@ -89,6 +102,8 @@ message_build(const struct hostile *h, uint8_t *buf, size_t size, uint64_t seq,
 	struct wire_commit c;
 	size_t len;
 
+	if (d->trim)
+		entry = (struct wire_entry){.off = 4096, .len = 4096, .op = WIRE_OP_TRIM};
 	memset(buf, 0, size);
 	wire_commit_begin(&c, buf, size, 1);
 	wire_commit_add(&c, &entry, "hostile!");
@@ -310,6 +325,7 @@ void
 mode_readonly(struct hostile *h)
 {
 	static const struct damage none = {.what = "COMMIT to a pool opened for reading"};
+	static const struct damage trim = {.what = "TRIM of one", .trim = true};
 	static const struct rma_try write = {"RMA write to a pool opened for reading", 4096, 64, 0,
 					     true};
 	struct fab_lane *bad, *good;
@@ -321,7 +337,7 @@ mode_readonly(struct hostile *h)
 	pool_prepare(h, &pool, &seen);
 	hostile_close(h);
 	hostile_open(h, false);
-	hostile_grant(h, 3, 4, &g);
+	hostile_grant(h, 4, 4, &g);
 	good = hostile_lane(&g, 0);
 	hostile_register(h, good, 1);
 	bad = hostile_lane(&g, 1);
@@ -329,6 +345,12 @@ mode_readonly(struct hostile *h)
 		hostile_fail("%s: %s", none.what, e.text);
 	expect_lane_ends(bad, none.what, true);
 	pattern_check(good, pool, seen, none.what);
+	fab_lane_free(bad);
+	bad = hostile_lane(&g, 3);
+	if (fab_lane_send(bad, message_build(h, fab_lane_buf(bad), g.msg_size, 2, &trim), &e))
+		hostile_fail("%s: %s", trim.what, e.text);
+	expect_lane_ends(bad, trim.what, true);
+	pattern_check(good, pool, seen, trim.what);
 	fab_lane_free(bad);
 	bad = hostile_lane(&g, 2);
 	rma_expect_refused(bad, &write);

@@ -101,27 +101,28 @@ fuzz_seed(unsigned i, uint8_t *buf)
 		{.off = 100, .len = 64, .op = WIRE_OP_COPY},
 		{.op = WIRE_OP_BARRIER},
 		{.off = 8, .len = 8, .op = WIRE_OP_ATOMIC8},
+		{.off = 8192, .len = 4096, .op = WIRE_OP_TRIM},
 		{.off = POOL_SIZE - 200, .len = 200, .op = WIRE_OP_COPY},
 	};
 	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 9)
+	if (i > 10)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
-	if (i == 7) {
+	if (i == 8) {
 		wire_commit_add(&c, &stamp, NULL);
-		for (unsigned k = 1; k < 5; k++)
+		for (unsigned k = 1; k < 6; k++)
 			wire_commit_add(&c, &entries[k], data);
 		return wire_deposit_end(&c, i + 1, 3);
 	}
-	if (i == 8)
+	if (i == 9)
 		wire_commit_add_append(
 			&c, &(struct wire_entry){.off = 64, .len = 100, .op = WIRE_OP_APPEND},
 			POOL_SIZE, data);
-	if (i == 9)
+	if (i == 10)
 		wire_commit_add(&c, &(struct wire_entry){.off = 3, .op = WIRE_OP_REGISTER}, NULL);
-	for (unsigned k = 0; k < (i == 6 ? 5 : i < 5 ? 1 : 0); k++)
-		wire_commit_add(&c, &entries[i == 6 ? k : i], data);
+	for (unsigned k = 0; k < (i == 7 ? 6 : i < 6 ? 1 : 0); k++)
+		wire_commit_add(&c, &entries[i == 7 ? k : i], data);
 	return wire_commit_end(&c, i + 1, 3);
 }

@@ -389,6 +389,18 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 }
 
 void
+pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
+{
+	static const uint8_t zeros[MEDIA_PAGE];
+
+	(void)hole;
+	for (size_t n; len > 0; off += n, len -= n) {
+		n = len < sizeof(zeros) ? len : sizeof(zeros);
+		pmem_map_copy(m, off, zeros, n);
+	}
+}
+
+void
 pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
 	uint64_t v;

@@ -73,6 +73,15 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 }
 
 void
+pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
+{
+	(void)off;
+	(void)len;
+	(void)hole;
+	pool_log(m, '0');
+}
+
+void
 pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
 	memcpy(m->mem + off, src, 8);

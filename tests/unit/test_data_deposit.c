@@ -127,6 +127,13 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 }
 
 void
+pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
+{
+	(void)hole;
+	memset(m->cache + off, 0, len);
+}
+
+void
 pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
 	pmem_map_copy(m, off, src, 8);

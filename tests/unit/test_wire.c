@@ -342,7 +342,7 @@ static const struct lie commit_lies[] = {
 	{"copy becomes flush", ENTRY(1) + 12, 1, 1, "payload"},
 	{"flush becomes copy", ENTRY(0) + 12, 1, 2, "payload"},
 	{"operation 0", ENTRY(0) + 12, 1, 0, "operation 0"},
-	{"operation 6", ENTRY(0) + 12, 1, 6, "operation 6"},
+	{"operation 9", ENTRY(0) + 12, 1, 9, "operation 9"},
 	{"operation 255", ENTRY(0) + 12, 1, 255, "operation 255"},
 	{"reserved 1", ENTRY(2) + 13, 1, 1, "reserved"},
 	{"reserved 2", ENTRY(2) + 14, 1, 0x80, "reserved"},

@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Persistent logs: the public calls around logcore.
+ *
+ * Appends of several threads are grouped. The first that finds no group under
+ * way leads: it makes durable all that has been placed, by its own lane, while
+ * the others place theirs and wait; who comes next leads the next group. So
+ * records become durable in their order, one group at a time, and a group of
+ * many costs what one record does.
+ *
+ * Lock order: trim_lock, then lock. Neither is held across a call that waits
+ * for a target, but for trim_lock.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "le.h"
+#include "logcore.h"
+#include "logscan.h"
+#include "repl_impl.h"
+
+#define LOG_BUSY_NAP_US 50U
+
+struct repl_log {
+	struct repl *r;
+	size_t off; /* of the area in the pool */
+	uint8_t *area;
+	struct logfmt_header fixed; /* for what never changes of it */
+	pthread_mutex_t trim_lock;  /* one trim at a time; guards the header's bytes */
+	pthread_mutex_t lock;       /* guards what follows */
+	pthread_cond_t moved;       /* durable, leading or failed changed */
+	struct logcore core;
+	bool leading; /* a group is under way */
+	int failed;   /* 0 or why the log takes nothing more */
+	char why[256];
+};
+
+/* ---- on the wire ---- */
+
+enum step_kind { STEP_PERSIST, STEP_ATOMIC8, STEP_PAIR, STEP_TRIM };
+
+/* One call that makes something durable; offsets in the area. */
+struct step {
+	enum step_kind kind;
+	struct logfmt_span span; /* of STEP_PAIR: a, then b */
+	uint64_t tail_off;
+};
+
+static int
+step_flush(struct repl_log *log, unsigned lane, const struct logfmt_span *span)
+{
+	int rc = repl_flush(log->r, lane, log->off + span->off[0], span->len[0]);
+
+	if (!rc && span->len[1])
+		rc = repl_flush(log->r, lane, log->off + span->off[1], span->len[1]);
+	return rc;
+}
+
+static int
+step_once(struct repl_log *log, unsigned lane, const struct step *s)
+{
+	const struct logfmt_span *span = &s->span;
+	int rc;
+
+	switch (s->kind) {
+	case STEP_PERSIST:
+		if (!span->len[1])
+			return repl_persist(log->r, lane, log->off + span->off[0], span->len[0]);
+		rc = step_flush(log, lane, span);
+		return rc ? rc : repl_drain(log->r, lane);
+	case STEP_ATOMIC8:
+		rc = step_flush(log, lane, span);
+		return rc ? rc : repl_persist_atomic8(log->r, lane, log->off + s->tail_off);
+	case STEP_PAIR:
+		return repl_persist_pair(log->r, lane, log->off + span->off[0], span->len[0],
+					 log->off + span->off[1], span->len[1]);
+	case STEP_TRIM:
+		break;
+	}
+	return repl_trim(log->r, lane, span->len[0] ? log->off + span->off[0] : 0, span->len[0]);
+}
+
+/* A lane that another call is in for a moment is waited for: each step may be repeated. */
+static int
+step_run(struct repl_log *log, unsigned lane, const struct step *s)
+{
+	uint64_t deadline_ns = clock_deadline(log->r->cfg->op_timeout_ms);
+	int rc;
+
+	while ((rc = step_once(log, lane, s)) == REPL_E_BUSY && clock_now_ns() < deadline_ns)
+		(void)usleep(LOG_BUSY_NAP_US);
+	return rc;
+}
+
+static int
+trim_pages(struct repl_log *log, unsigned lane, const struct logfmt_span *span)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < 2 && !rc; i++) {
+		struct step s = {.kind = STEP_TRIM};
+
+		s.span.off[0] = span->off[i];
+		s.span.len[0] = span->len[i];
+		if (span->len[i])
+			rc = step_run(log, lane, &s);
+	}
+	return rc;
+}
+
+static int
+header_step(struct repl_log *log, unsigned lane, uint64_t first, uint64_t second)
+{
+	struct step s = {
+		.kind = STEP_PAIR,
+		.span = {.off = {first, second}, .len = {LOGFMT_HEADER_SIZE, LOGFMT_HEADER_SIZE}}};
+
+	return step_run(log, lane, &s);
+}
+
+/* ---- making and opening ---- */
+
+static struct repl_log *
+log_new(struct repl *r, size_t off)
+{
+	struct repl_log *log = calloc(1, sizeof(*log));
+
+	if (!log)
+		return NULL;
+	log->r = r;
+	log->off = off;
+	log->area = r->mem + off;
+	(void)pthread_mutex_init(&log->trim_lock, NULL);
+	(void)pthread_mutex_init(&log->lock, NULL);
+	(void)pthread_cond_init(&log->moved, NULL);
+	return log;
+}
+
+void
+repl_log_close(struct repl_log *log)
+{
+	if (!log)
+		return;
+	(void)pthread_cond_destroy(&log->moved);
+	(void)pthread_mutex_destroy(&log->lock);
+	(void)pthread_mutex_destroy(&log->trim_lock);
+	free(log);
+}
+
+/* The calls below have the thread's text set already; this says what they were for. */
+static int
+log_context(int rc, const char *what, size_t off)
+{
+	struct err e;
+
+	err_clear(&e);
+	(void)err_set(&e, rc, "%s the log at %zu: %s", what, off, repl_errormsg());
+	return config_report(&e);
+}
+
+int
+repl_log_open(struct repl *r, size_t off, struct repl_log **out)
+{
+	struct repl_log *log;
+	uint64_t first, second;
+	struct err e;
+	int rc;
+
+	if (!r || !out)
+		return config_report_set(REPL_E_INVAL, "no handle or no place for the log");
+	*out = NULL;
+	if (off >= r->size)
+		return config_report_set(REPL_E_INVAL, "the log would lie outside the pool");
+	err_clear(&e);
+	log = log_new(r, off);
+	if (!log)
+		return config_report_set(REPL_E_NOMEM, "out of memory");
+	rc = logcore_open(&log->core, log->area, off, r->size - off, &e);
+	if (rc) {
+		repl_log_close(log);
+		return config_report(&e);
+	}
+	logcore_header_store(&log->core, &log->core.h, &first, &second);
+	log->fixed = log->core.h;
+	rc = header_step(log, 0, first, second);
+	if (rc) {
+		rc = log_context(rc, "opening", off);
+		repl_log_close(log);
+		return rc;
+	}
+	*out = log;
+	return 0;
+}
+
+/* Whether a log may be made where something is already; the second header of one
+ * whose creation was cut is still zero. */
+static int
+create_check(struct repl *r, size_t off, size_t size, enum repl_log_kind kind, struct err *e)
+{
+	struct logfmt_header h;
+	const uint8_t *area = r->mem + off;
+	unsigned other;
+	int rc;
+
+	if (!logfmt_kind_name(kind))
+		return err_set(e, REPL_E_INVAL, "%d is no kind of log", (int)kind);
+	rc = logfmt_area_check(r->size, off, size, e);
+	if (rc)
+		return rc;
+	rc = logfmt_header_read(area, off, r->size - off, &h, &other, NULL);
+	if (rc == REPL_E_NOT_FOUND)
+		return 0;
+	if (rc == REPL_E_CORRUPT && get_le64(area + logfmt_copy_off(1)) == 0)
+		return 0;
+	return err_set(e, REPL_E_EXISTS,
+		       "there is a%s log at %zu: open it, or zero its first 8192 bytes",
+		       rc ? " damaged or newer" : "", off);
+}
+
+int
+repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind,
+		struct repl_log **out)
+{
+	static const uint64_t body = LOGFMT_RING_OFF - LOGFMT_PAGE;
+	struct step s = {.kind = STEP_PAIR,
+			 .span = {.off = {LOGFMT_PAGE, 0}, .len = {body, LOGFMT_PAGE}}};
+	struct repl_log *log;
+	uint64_t salt = 0;
+	struct err e;
+	int rc;
+
+	if (!r || !out)
+		return config_report_set(REPL_E_INVAL, "no handle or no place for the log");
+	*out = NULL;
+	err_clear(&e);
+	if (create_check(r, off, size, kind, &e))
+		return config_report(&e);
+	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt)) {
+		(void)err_errno(&e, REPL_E_FAILED, errno, "getrandom");
+		return config_report(&e);
+	}
+	log = log_new(r, off);
+	if (!log)
+		return config_report_set(REPL_E_NOMEM, "out of memory");
+	logcore_format(log->area, size, kind, salt ? salt : 1);
+	rc = step_run(log, 0, &s);
+	if (rc)
+		rc = log_context(rc, "making", off);
+	repl_log_close(log);
+	return rc ? rc : repl_log_open(r, off, out);
+}
+
+/* ---- appending ---- */
+
+/* Under the lock: what is said of a log that has failed. */
+static int
+log_failed(const struct repl_log *log, struct err *e)
+{
+	if (!log->failed)
+		return 0;
+	return err_set(e, log->failed, "the log at %zu takes no more: %s", log->off, log->why);
+}
+
+/* Under the lock. */
+static void
+log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
+{
+	if (log->failed)
+		return;
+	log->failed = rc;
+	(void)snprintf(log->why, sizeof(log->why),
+		       "%s at %" PRIu64 " failed (%.160s); open it again", what, position,
+		       repl_errormsg());
+}
+
+/* Under the lock, which is let go meanwhile: all that is placed becomes durable. */
+static void
+log_lead(struct repl_log *log, unsigned lane)
+{
+	static const struct step settle = {.kind = STEP_TRIM};
+	struct logcore_group g;
+	struct step s = {.kind = STEP_PERSIST};
+	int rc = 0;
+
+	logcore_group_begin(&log->core, &g);
+	log->leading = true;
+	(void)pthread_mutex_unlock(&log->lock);
+	s.span = g.span;
+	if (g.tail) {
+		s.kind = STEP_ATOMIC8;
+		s.tail_off = g.tail_off;
+	}
+	if (g.settle)
+		rc = step_run(log, lane, &settle);
+	if (!rc)
+		rc = step_run(log, lane, &s);
+	(void)pthread_mutex_lock(&log->lock);
+	log->leading = false;
+	if (rc)
+		log_fail(log, rc, "an append", g.from);
+	else
+		logcore_group_end(&log->core, &g);
+	(void)pthread_cond_broadcast(&log->moved);
+}
+
+/* Under the lock: until all before end is durable, or never will be. */
+static int
+log_await(struct repl_log *log, unsigned lane, uint64_t end, struct err *e)
+{
+	while (log->core.durable < end && !log->failed) {
+		if (log->leading)
+			(void)pthread_cond_wait(&log->moved, &log->lock);
+		else
+			log_lead(log, lane);
+	}
+	return log->core.durable >= end ? 0 : log_failed(log, e);
+}
+
+static int
+record_check(const struct repl_log *log, const void *data, size_t len, struct err *e)
+{
+	uint64_t capacity = logfmt_capacity(log->fixed.area_size);
+
+	if (!data || len == 0 || len > REPL_LOG_RECORD_MAX)
+		return err_set(e, REPL_E_INVAL, "a record of %zu bytes: 1 to %u will do", len,
+			       REPL_LOG_RECORD_MAX);
+	if (logfmt_record_size(len) > capacity)
+		return err_set(e, REPL_E_INVAL,
+			       "a record of %zu bytes does not fit a log for %" PRIu64, len,
+			       capacity);
+	return 0;
+}
+
+/* All records are placed in a row, or none. */
+static int
+records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, const uint64_t *sums,
+	       size_t count, uint64_t *position, struct err *e)
+{
+	uint64_t size = 0;
+	int rc;
+
+	for (size_t i = 0; i < count; i++)
+		size += logfmt_record_size(iov[i].iov_len);
+	(void)pthread_mutex_lock(&log->lock);
+	rc = log_failed(log, e);
+	if (!rc)
+		rc = logcore_room(&log->core, size, e);
+	if (!rc) {
+		uint64_t first = log->core.next;
+
+		for (size_t i = 0; i < count; i++)
+			(void)logcore_place(&log->core, iov[i].iov_base, iov[i].iov_len, sums[i]);
+		if (position)
+			*position = first;
+		rc = log_await(log, lane, first + size, e);
+	}
+	(void)pthread_mutex_unlock(&log->lock);
+	return rc;
+}
+
+static int
+lane_check(const struct repl_log *log, unsigned lane, struct err *e)
+{
+	if (lane >= log->r->lane_count)
+		return err_set(e, REPL_E_INVAL, "lane %u of %u", lane, log->r->lane_count);
+	return 0;
+}
+
+int
+repl_log_append(struct repl_log *log, unsigned lane, const void *data, size_t len,
+		uint64_t *position)
+{
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+	uint64_t sum;
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = lane_check(log, lane, &e);
+	if (!rc)
+		rc = record_check(log, data, len, &e);
+	if (rc)
+		return config_report(&e);
+	sum = logfmt_data_sum(&log->fixed, data, len);
+	rc = records_append(log, lane, &iov, &sum, 1, position, &e);
+	return rc ? config_report(&e) : 0;
+}
+
+int
+repl_log_append_batch(struct repl_log *log, unsigned lane, const struct iovec *iov, size_t count,
+		      uint64_t *first)
+{
+	uint64_t sums[REPL_LOG_BATCH_MAX];
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = lane_check(log, lane, &e);
+	if (!rc && (!iov || count == 0 || count > REPL_LOG_BATCH_MAX))
+		rc = err_set(&e, REPL_E_INVAL, "a batch of %zu records: 1 to %u will do", count,
+			     REPL_LOG_BATCH_MAX);
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = record_check(log, iov[i].iov_base, iov[i].iov_len, &e);
+	if (rc)
+		return config_report(&e);
+	for (size_t i = 0; i < count; i++)
+		sums[i] = logfmt_data_sum(&log->fixed, iov[i].iov_base, iov[i].iov_len);
+	rc = records_append(log, lane, iov, sums, count, first, &e);
+	return rc ? config_report(&e) : 0;
+}
+
+/* ---- reading ---- */
+
+struct log_bounds {
+	struct logfmt_header h;
+	uint64_t durable;
+};
+
+static struct log_bounds
+log_bounds(struct repl_log *log)
+{
+	struct log_bounds b;
+
+	(void)pthread_mutex_lock(&log->lock);
+	b = (struct log_bounds){.h = log->core.h, .durable = log->core.durable};
+	(void)pthread_mutex_unlock(&log->lock);
+	return b;
+}
+
+uint64_t
+repl_log_head(struct repl_log *log)
+{
+	return log_bounds(log).h.head;
+}
+
+uint64_t
+repl_log_tail(struct repl_log *log)
+{
+	return log_bounds(log).durable;
+}
+
+static int
+position_check(const struct log_bounds *b, uint64_t position, struct err *e)
+{
+	if (position < b->h.head)
+		return err_set(e, REPL_E_NOT_FOUND,
+			       "what was at %" PRIu64 " is trimmed: the log begins at %" PRIu64,
+			       position, b->h.head);
+	if (position >= b->durable)
+		return err_set(e, REPL_E_NOT_FOUND,
+			       "there is nothing at %" PRIu64 ": the log ends at %" PRIu64,
+			       position, b->durable);
+	return 0;
+}
+
+int
+repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, size_t *len,
+	      uint64_t *next)
+{
+	struct log_bounds b = log_bounds(log);
+	struct logfmt_record rec = {0};
+	bool whole;
+	struct err e;
+
+	err_clear(&e);
+	if (!len || !next || (!buf && size))
+		return config_report_set(REPL_E_INVAL, "no place for the record or its length");
+	if (position_check(&b, position, &e))
+		return config_report(&e);
+	whole = position % LOGFMT_ALIGN == 0 && logfmt_record_read(log->area, &b.h, position, &rec);
+	if (whole && rec.len <= size)
+		logfmt_copy_out(log->area, &rec.data, buf, rec.len);
+	/* It may have been trimmed while it was read. */
+	b = log_bounds(log);
+	if (position_check(&b, position, &e))
+		return config_report(&e);
+	if (!whole) {
+		(void)err_set(&e, REPL_E_INVAL, "no record begins at %" PRIu64, position);
+		return config_report(&e);
+	}
+	*len = rec.len;
+	*next = position + logfmt_record_size(rec.len);
+	if (rec.len <= size)
+		return 0;
+	(void)err_set(&e, REPL_E_LIMIT, "the record has %" PRIu32 " bytes, there is room for %zu",
+		      rec.len, size);
+	return config_report(&e);
+}
+
+/* ---- trimming ---- */
+
+static int
+trim_check(struct repl_log *log, const struct log_bounds *b, uint64_t position, struct err *e)
+{
+	struct logfmt_record rec;
+
+	if (position > b->durable)
+		return err_set(e, REPL_E_INVAL, "a trim to %" PRIu64 ": the log ends at %" PRIu64,
+			       position, b->durable);
+	if (position < b->durable &&
+	    (position % LOGFMT_ALIGN || !logfmt_record_read(log->area, &b->h, position, &rec)))
+		return err_set(e, REPL_E_INVAL, "no record begins at %" PRIu64, position);
+	return 0;
+}
+
+/* The space between the bases may be used again when it is zero here and will be there. */
+static int
+trim_space(struct repl_log *log, unsigned lane, const struct logfmt_header *h)
+{
+	uint64_t base = h->head - h->head % LOGFMT_PAGE;
+	uint64_t from = log->core.base; /* changed by trims only */
+	struct logfmt_span span;
+	int rc;
+
+	if (base == from)
+		return 0;
+	span = logfmt_span(h, from, base - from);
+	memset(log->area + span.off[0], 0, span.len[0]);
+	memset(log->area + span.off[1], 0, span.len[1]);
+	rc = trim_pages(log, lane, &span);
+	if (rc)
+		return rc;
+	(void)pthread_mutex_lock(&log->lock);
+	log->core.base = base;
+	(void)pthread_mutex_unlock(&log->lock);
+	return 0;
+}
+
+/* Under trim_lock. */
+static int
+trim_to(struct repl_log *log, unsigned lane, uint64_t position)
+{
+	struct logfmt_header h = log_bounds(log).h;
+	uint64_t first, second;
+	int rc;
+
+	h.head = position;
+	logcore_header_store(&log->core, &h, &first, &second);
+	rc = header_step(log, lane, first, second);
+	if (!rc) {
+		(void)pthread_mutex_lock(&log->lock);
+		log->core.h = h;
+		(void)pthread_mutex_unlock(&log->lock);
+		rc = trim_space(log, lane, &h);
+	}
+	if (!rc)
+		return 0;
+	(void)pthread_mutex_lock(&log->lock);
+	log_fail(log, rc, "a trim", position);
+	(void)pthread_mutex_unlock(&log->lock);
+	return log_context(rc, "trimming", log->off);
+}
+
+int
+repl_log_trim(struct repl_log *log, unsigned lane, uint64_t position)
+{
+	struct log_bounds b;
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	(void)pthread_mutex_lock(&log->trim_lock);
+	(void)pthread_mutex_lock(&log->lock);
+	rc = log_failed(log, &e);
+	(void)pthread_mutex_unlock(&log->lock);
+	b = log_bounds(log);
+	if (!rc)
+		rc = lane_check(log, lane, &e);
+	if (!rc && position > b.h.head)
+		rc = trim_check(log, &b, position, &e);
+	if (rc)
+		(void)config_report(&e);
+	else if (position > b.h.head)
+		rc = trim_to(log, lane, position);
+	(void)pthread_mutex_unlock(&log->trim_lock);
+	return rc;
+}
