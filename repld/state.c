@@ -253,6 +253,12 @@ method_text(const struct state *s, char out[METHOD_NAME_MAX])
 				  .can = PLAN_CAN_ALWAYS};
 	struct plan small, large;
 
+	/* Lanes with a ring carry nothing else. */
+	if (s->ring) {
+		(void)snprintf(out, METHOD_NAME_MAX, "%s", plan_method_name(PLAN_DEPOSIT));
+		return;
+	}
+
 	small = plan_choose(&s->probe.profile, PLAN_SINGLETON, SIZE_SMALL, &lim);
 	large = plan_choose(&s->probe.profile, PLAN_SINGLETON, SIZE_LARGE, &lim);
 	if (small.method == large.method)

@@ -28,6 +28,8 @@ by() {
 	ok profile 0
 	[[ $TEXT == *"method for 64 bytes = $method ("* ]] || fail "profile: $TEXT"
 	[[ $TEXT == *"method for 65536 bytes = $method ("* ]] || fail "profile: $TEXT"
+	# The first RMA to a region has it registered.
+	ok persist 0 4096 64
 	for size in 64 16000; do
 		counts
 		local messages=$MESSAGES writes=$WRITES reads=$READS
