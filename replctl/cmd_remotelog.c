@@ -22,12 +22,12 @@ take_method(struct remotelog *rl, const char *name, struct err *e)
 	char names[256] = "";
 	size_t used = 0;
 
-	for (enum plan_method m = 0; m < PLAN_METHOD_COUNT; m++) {
-		rl->wanted_methods[m] = !name || strcmp(name, plan_method_name(m)) == 0;
-		if (name && rl->wanted_methods[m])
+	for (unsigned i = 0; i < REMOTELOG_WAYS; i++) {
+		rl->wanted_ways[i] = !name || strcmp(name, remotelog_way_name(i)) == 0;
+		if (name && rl->wanted_ways[i])
 			return 0;
-		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", m ? ", " : "",
-					 plan_method_name(m));
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
+					 remotelog_way_name(i));
 		if (used >= sizeof(names))
 			used = sizeof(names) - 1;
 	}

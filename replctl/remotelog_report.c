@@ -18,15 +18,9 @@
 enum { P50 = 500, P99 = 990 };
 
 static bool
-series_wanted(const struct remotelog *rl, enum remotelog_tail t)
-{
-	return rl->wanted_tails[t];
-}
-
-static bool
 series_measured(const struct remotelog *rl, const struct remotelog_way *w, enum remotelog_tail t)
 {
-	return series_wanted(rl, t) && !w->tails[t].why_not && w->tails[t].hist.count;
+	return remotelog_wanted(rl, w, t) && !w->tails[t].why_not && w->tails[t].hist.count;
 }
 
 static double
@@ -89,7 +83,7 @@ print_measured(const struct remotelog *rl)
 static const char *
 why_not(const struct remotelog *rl, const struct remotelog_way *w, enum remotelog_tail t)
 {
-	return series_wanted(rl, t) ? w->tails[t].why_not : NULL;
+	return remotelog_wanted(rl, w, t) ? w->tails[t].why_not : NULL;
 }
 
 /* One line if no kind of update runs, for the same reason. */
@@ -163,7 +157,7 @@ add_series(const struct remotelog *rl, struct json_object *measured, struct json
 			const struct remotelog_series *s = &w->tails[t];
 			struct json_object *o;
 
-			if (!series_wanted(rl, t))
+			if (!remotelog_wanted(rl, w, t))
 				continue;
 			o = s->why_not ? json_object_new_object() : hist_json(&s->hist);
 			out_add_text(o, "method", w->name);
@@ -215,9 +209,9 @@ remotelog_report(struct remotelog *rl)
 /* ---- plot ---- */
 
 struct bars {
-	const char *groups[REMOTELOG_WAYS_MAX], *series[REMOTELOG_TAILS];
-	double values[REMOTELOG_WAYS_MAX * REMOTELOG_TAILS];
-	double marks[REMOTELOG_WAYS_MAX * REMOTELOG_TAILS];
+	const char *groups[REMOTELOG_WAYS], *series[REMOTELOG_TAILS];
+	double values[REMOTELOG_WAYS * REMOTELOG_TAILS];
+	double marks[REMOTELOG_WAYS * REMOTELOG_TAILS];
 	char subtitle[NOTE_MAX], line[CELL];
 	char notes[BARPLOT_NOTES_MAX][NOTE_MAX];
 };
@@ -229,7 +223,7 @@ bars_fill(const struct remotelog *rl, struct bars *b, struct barplot *p)
 	unsigned notes = 0;
 
 	for (enum remotelog_tail t = 0; t < REMOTELOG_TAILS; t++)
-		if (series_wanted(rl, t))
+		if (rl->wanted_tails[t])
 			b->series[p->series_count++] = remotelog_tail_name(t);
 	for (unsigned i = 0; i < rl->way_count; i++) {
 		const struct remotelog_way *w = &rl->ways[i];
@@ -238,7 +232,7 @@ bars_fill(const struct remotelog *rl, struct bars *b, struct barplot *p)
 		bool any = false;
 
 		for (enum remotelog_tail t = 0; t < REMOTELOG_TAILS; t++) {
-			if (!series_wanted(rl, t))
+			if (!rl->wanted_tails[t])
 				continue;
 			if (!series_measured(rl, w, t))
 				why = w->tails[t].why_not;

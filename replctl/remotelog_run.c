@@ -25,7 +25,7 @@ struct pace {
 static bool
 series_runs(const struct remotelog *rl, const struct remotelog_way *w, enum remotelog_tail t)
 {
-	return w->r && rl->wanted_tails[t] && !w->tails[t].why_not;
+	return w->r && remotelog_wanted(rl, w, t) && !w->tails[t].why_not;
 }
 
 static double

@@ -1,22 +1,44 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sessions of replctl bench remotelog, and one append to one of their logs. */
+/* The sessions of replctl bench remotelog. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "clock.h"
-#include "le.h"
 #include "remotelog.h"
-#include "remotelog_record.h"
 #include "repl_impl.h"
 
-#define HALF         (REMOTELOG_POOL_SIZE / REMOTELOG_TAILS)
 #define PAGE         4096U
-#define LINE         64U
 #define WORD         8U
 #define CONTROL_SIZE PAGE /* of the pool that the measurement's own session opens */
-#define CHECK_MS     5000U
+
+static const struct {
+	const char *name;
+	bool absent[REMOTELOG_TAILS];
+} library_logs[REMOTELOG_LOGS] = {
+	{"log", {false, false}},
+	{"log-counter", {[REMOTELOG_SINGLETON] = true}},
+	{"log-register", {[REMOTELOG_SINGLETON] = true}},
+};
+
+static bool
+is_log(const struct remotelog_way *w)
+{
+	return w->which >= PLAN_METHOD_COUNT;
+}
+
+const char *
+remotelog_way_name(unsigned which)
+{
+	return which < PLAN_METHOD_COUNT ? plan_method_name((enum plan_method)which)
+					 : library_logs[which - PLAN_METHOD_COUNT].name;
+}
+
+bool
+remotelog_wanted(const struct remotelog *rl, const struct remotelog_way *w, enum remotelog_tail t)
+{
+	return rl->wanted_tails[t] && !w->tails[t].absent;
+}
 
 const char *
 remotelog_tail_name(enum remotelog_tail t)
@@ -86,13 +108,17 @@ judge(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
 	struct remotelog_series *s = &w->tails[t];
 	const char *reason;
 
-	if (!plan_allowed(p, w->method, shapes[t], &reason)) {
+	if (is_log(w)) {
+		s->absent = library_logs[w->which - PLAN_METHOD_COUNT].absent[t];
+		return;
+	}
+	if (!plan_allowed(p, (enum plan_method)w->which, shapes[t], &reason)) {
 		s->why_not = reason;
 		return;
 	}
 	s->chosen =
 		plan_choose(p, shapes[t], tail_size(rl, t), &remote_lane(rl->c->remote, 0)->limits)
-			.method == w->method;
+			.method == (enum plan_method)w->which;
 }
 
 static int
@@ -121,7 +147,7 @@ way_config(struct remotelog *rl, const struct remotelog_way *w, struct repl_conf
 		rc = config_set(*out, "lanes", "1", e);
 	if (!rc)
 		rc = config_set(*out, "on-loss", "fail", e);
-	return rc ? rc : config_set(*out, "method", w->name, e);
+	return rc ? rc : config_set(*out, "method", is_log(w) ? "auto" : w->name, e);
 }
 
 /* Without the pool's name, which nobody has chosen. */
@@ -169,7 +195,7 @@ judge_open(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
 				       &remote_lane(remote, 0)->limits);
 	struct remotelog_series *s = &w->tails[t];
 
-	if (s->why_not || plan.method == w->method)
+	if (is_log(w) || s->why_not || plan.method == (enum plan_method)w->which)
 		return;
 	(void)snprintf(s->detour, sizeof(s->detour), "goes by %s: %s",
 		       plan_method_name(plan.method), plan.reason);
@@ -185,7 +211,7 @@ way_try(struct remotelog *rl, struct remotelog_way *w)
 
 	for (enum remotelog_tail t = 0; t < REMOTELOG_TAILS; t++) {
 		judge(rl, w, t);
-		any |= rl->wanted_tails[t] && !w->tails[t].why_not;
+		any |= remotelog_wanted(rl, w, t) && !w->tails[t].why_not;
 	}
 	rc = any ? way_open(rl, w) : 0;
 	for (enum remotelog_tail t = 0; !rc && t < REMOTELOG_TAILS; t++) {
@@ -194,7 +220,7 @@ way_try(struct remotelog *rl, struct remotelog_way *w)
 		else if (!w->tails[t].why_not)
 			w->tails[t].why_not = w->refusal;
 	}
-	return rc;
+	return !rc && w->r && is_log(w) ? remotelog_logs_make(rl, w) : rc;
 }
 
 int
@@ -202,14 +228,14 @@ remotelog_open_ways(struct remotelog *rl)
 {
 	int rc = 0;
 
-	for (enum plan_method m = 0; !rc && m < PLAN_METHOD_COUNT; m++) {
+	for (unsigned i = 0; !rc && i < REMOTELOG_WAYS; i++) {
 		struct remotelog_way *w;
 
-		if (!rl->wanted_methods[m])
+		if (!rl->wanted_ways[i])
 			continue;
 		w = &rl->ways[rl->way_count++];
-		w->method = m;
-		w->name = plan_method_name(m);
+		w->which = i;
+		w->name = remotelog_way_name(i);
 		rc = way_try(rl, w);
 	}
 	return rc;
@@ -221,6 +247,7 @@ remotelog_close(struct remotelog *rl)
 	for (unsigned i = 0; i < rl->way_count; i++) {
 		struct remotelog_way *w = &rl->ways[i];
 
+		remotelog_logs_close(w);
 		(void)repl_close(w->r);
 		if (w->mem)
 			(void)munmap(w->mem, REMOTELOG_POOL_SIZE);
@@ -230,79 +257,4 @@ remotelog_close(struct remotelog *rl)
 	bench_raw_close(&rl->raw);
 	scratch_clear(&rl->scratch, rl->c);
 	ctl_disconnect(rl->c);
-}
-
-/* ---- appending ---- */
-
-/* Records follow each other, on lines of their own, and begin anew at the end of the log. */
-static size_t
-record_off(const struct remotelog *rl, enum remotelog_tail t, uint64_t sequence)
-{
-	uint64_t stride = (rl->size + LINE - 1) / LINE * LINE;
-	uint64_t slots = (HALF - PAGE) / stride;
-
-	return (size_t)(HALF * t + PAGE + (sequence - 1) % slots * stride);
-}
-
-/* The page before the records has the pointer to their end: how many there were. */
-static size_t
-pointer_off(enum remotelog_tail t)
-{
-	return (size_t)HALF * t;
-}
-
-int
-remotelog_append(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
-{
-	uint64_t sequence = ++w->tails[t].sequence;
-	size_t off = record_off(rl, t, sequence), pointer = pointer_off(t);
-	int rc;
-
-	remotelog_record_make(w->mem + off, rl->size, sequence);
-	if (t == REMOTELOG_SINGLETON) {
-		rc = repl_persist(w->r, 0, off, rl->size);
-	} else {
-		put_le64(w->mem + pointer, sequence);
-		rc = repl_persist_pair(w->r, 0, off, rl->size, pointer, WORD);
-	}
-	return rc ? err_set(&rl->c->err, rc, "%s, %s: %s", w->name, remotelog_tail_name(t),
-			    repl_errormsg())
-		  : 0;
-}
-
-static int
-read_back(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t, bool *same)
-{
-	uint8_t record[REMOTELOG_SIZE_MAX], pointer[WORD] = {0};
-	uint64_t sequence = w->tails[t].sequence;
-	int rc = repl_read(w->r, 0, 0, record, record_off(rl, t, sequence), rl->size);
-
-	if (!rc && t == REMOTELOG_COMPOUND)
-		rc = repl_read(w->r, 0, 0, pointer, pointer_off(t), WORD);
-	if (rc)
-		return err_set(&rl->c->err, rc, "%s, reading back: %s", w->name, repl_errormsg());
-	*same = remotelog_record_check(record, rl->size, sequence) &&
-		(t != REMOTELOG_COMPOUND || get_le64(pointer) == sequence);
-	return 0;
-}
-
-/* A message may be durable in the target's receive ring a while before it is applied. */
-int
-remotelog_check(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t)
-{
-	uint64_t deadline = clock_deadline(CHECK_MS);
-	bool same = false;
-	int rc;
-
-	for (;;) {
-		rc = read_back(rl, w, t, &same);
-		if (rc || same)
-			return rc;
-		if (clock_now_ns() > deadline)
-			return err_set(&rl->c->err, REPL_E_DIFFER,
-				       "%s, %s: record %llu is not on the target, or damaged",
-				       w->name, remotelog_tail_name(t),
-				       (unsigned long long)w->tails[t].sequence);
-		(void)nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-	}
 }
