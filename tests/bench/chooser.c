@@ -70,19 +70,6 @@ print_text(const char *text)
 }
 
 static void
-print_profile(const struct way *w)
-{
-	const char *text = NULL, *class;
-	char word[32] = "?";
-
-	side_check(repl_profile(w->pool.r, 0, &text), "profile");
-	class = strstr(text, "durability-class = ");
-	if (class)
-		(void)sscanf(class, "durability-class = %31s", word);
-	(void)printf("{\"class\": \"%s\", \"methods\": [", word);
-}
-
-static void
 print_methods(const struct way *ways)
 {
 	for (size_t m = 1; m < METHODS; m++) {
@@ -168,7 +155,7 @@ main(int argc, char **argv)
 			(void)snprintf(ways[m].refusal, sizeof(ways[m].refusal), "%s",
 				       repl_errormsg());
 	}
-	print_profile(&ways[0]);
+	(void)printf("{\"class\": \"%s\", \"methods\": [", side_class(&ways[0].pool));
 	print_methods(ways);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		measure_size(ways, sizes[i], rounds, slice_ns);

@@ -138,7 +138,25 @@ def remotelog(path):
     return out
 
 
-PARTS = {"chooser": chooser, "hotline": hotline, "remotelog": remotelog}
+def log(path):
+    with open(path) as f:
+        a = json.load(f)
+    b, w = a["batches"], a["writers"]
+    out = [f"### Appends to a log, pool of class `{a['class']}`", ""]
+    rows = [[f"persist of {a['record']} B, no log", us(a["persist_ns"]), "1.00"]]
+    rows += [[f"append of {a['record']} B, kind {k['kind']}", us(k["ns"]), f"{k['ratio']:.2f}"]
+             for k in a["kinds"]]
+    out += table(["one writer", "p50 us", "ratio"], rows)
+    return out + table(
+        ["records/s, kind checksum", "", "ratio"],
+        [["single appends", f"{1e9 / b['single_ns']:.0f}", "1.00"],
+         [f"batches of {b['records']}", f"{b['records'] * 1e9 / b['batch_ns']:.0f}",
+          f"{b['records_ratio']:.2f}"],
+         ["one writer, no core of its own", f"{w['one_per_s']:.0f}", "1.00"],
+         ["four writers on four lanes", f"{w['four_per_s']:.0f}", f"{w['ratio']:.2f}"]])
+
+
+PARTS = {"chooser": chooser, "hotline": hotline, "log": log, "remotelog": remotelog}
 
 
 def values(results, name):
@@ -188,7 +206,8 @@ def report(results, command):
     out += bench(results, "memory") + bench(results, "page")
     out += transfer(results) + session(results)
     # Measured with each side on a core of its own.
-    for name in ("chooser-memory", "chooser-page", "remotelog-memory", "remotelog-page", "hotline"):
+    for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
+                 "remotelog-memory", "remotelog-page", "hotline"):
         out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 

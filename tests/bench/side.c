@@ -68,6 +68,21 @@ side_close(struct side_pool *p)
 	p->mem = NULL;
 }
 
+const char *
+side_class(const struct side_pool *p)
+{
+	static const char fact[] = "durability-class = ";
+	static char word[32];
+	const char *text = NULL, *at;
+
+	(void)snprintf(word, sizeof(word), "?");
+	side_check(repl_profile(p->r, 0, &text), "profile");
+	at = strstr(text, fact);
+	if (at)
+		(void)sscanf(at + sizeof(fact) - 1, "%31s", word);
+	return word;
+}
+
 static int
 compare(const void *a, const void *b)
 {

@@ -38,6 +38,9 @@ int side_open(struct side_pool *p, const struct side_target *t, const char *pool
 	      const char *method, unsigned lanes);
 void side_close(struct side_pool *p);
 
+/* "memory", "page", "media"; valid until the next call. */
+const char *side_class(const struct side_pool *p);
+
 struct side {
 	const char *name;
 	int (*op)(void *arg, uint64_t i); /* the i-th; 0, or what side_check() is to tell */
