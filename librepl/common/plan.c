@@ -380,9 +380,13 @@ plan_check_method(const struct profile *p, enum plan_method m, const struct plan
 	}
 	if (lim && !plan_can(lim, m))
 		return err_set(e, REPL_E_REFUSED,
-			       "method '%s' is not available on this provider, '%s'; set method to "
-			       "auto or one of %s",
-			       methods[m].name, p->provider_name, right);
+			       "method '%s' is not available on this provider, '%s'%s; set method "
+			       "to auto or one of %s",
+			       methods[m].name, p->provider_name,
+			       (DEPOSITS & PLAN_BIT(m)) && !lim->ring
+				       ? ", or the target has granted no receive ring"
+				       : "",
+			       right);
 	return 0;
 }
 
