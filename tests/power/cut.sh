@@ -71,20 +71,32 @@ power_cut() {
 }
 
 # ask LINE...: to a session of its own; each is answered by a result.
-ask() {
-	due=$(($# + 2))
+ask_anyway() {
 	i=0
 	for line in '"hello","params":{"versions":[1],"peer":"power"}' "$@" '"bye"'; do
 		i=$((i + 1))
 		echo '{"jsonrpc":"2.0","id":'"$i"',"method":'"$line"'}'
 	done | timeout 20 "$BUILD/tests/integration/channel_cat" -i "$TMP/key" \
 		-k "$TMP/known_hosts" cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/answers" 2>&1
-	[ "$(grep -c '"result"' "$TMP/answers")" -eq $due ] || fail "asked: $(cat "$TMP/answers")"
+}
+
+ask() {
+	ask_anyway "$@"
+	[ "$(grep -c '"result"' "$TMP/answers")" -eq $(($# + 2)) ] ||
+		fail "asked: $(cat "$TMP/answers")"
 }
 
 # The machine is up again: the next writer finds what the media hold, and repld sees to what is to
-# be done with it. That is durable, too.
+# be done with it. That is durable, too. The power may fail in the middle of that, at the N-th store
+# or flush: next_writer POOL [N].
 next_writer() {
+	if [ -n "${2-}" ]; then
+		echo "$2" >"$TMP/serve/pools/$1.kill"
+		chmod a+rw "$TMP/serve/pools/$1.kill"
+		ask_anyway '"pool.open","params":{"name":"'"$1"'","mode":"write"}' '"pool.close"'
+		rm -f "$TMP/serve/pools/$1.kill"
+		power_cut "$1"
+	fi
 	ask '"pool.open","params":{"name":"'"$1"'","mode":"write"}' '"pool.close"'
 	power_cut "$1"
 }
@@ -119,7 +131,7 @@ cut_once() {
 	pool=p$1
 	load_and_kill "$1"
 	power_cut "$pool"
-	[ "$rqwrb" = dram ] || next_writer "$pool"
+	[ "$rqwrb" = dram ] || next_writer "$pool" $(($1 % 61 + 1))
 	check "$1" "$TMP/serve/pools/$pool"
 	echo "$name, seed $1${REPL_MEDIA_EVICT:+, evict}${drop:+, drop $drop}:" \
 		"$(tail -n 1 "$TMP/verdict")"

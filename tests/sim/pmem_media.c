@@ -20,6 +20,9 @@
  *       in any order and take their time, as some stores do: what relies on
  *       unflushed bytes being absent, or on an order that nobody asked for, is
  *       found out.
+ *   PATH.kill, a file with a number N, taken away when the pool is mapped for
+ *       writing: the process kills itself at the N-th store or persist after that.
+ *       So a cut meets what is over in a moment, like a replay.
  *   REPL_MEDIA_DROP=N       every N-th range is forgotten instead of persisted:
  *       shows that a test would notice a flush that is missing.
  */
@@ -27,6 +30,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +60,7 @@ struct pmem_map {
 	uint64_t random; /* state of the generator, never 0 */
 	uint64_t drop;   /* every how many ranges one is dropped, 0: never */
 	uint64_t ranges; /* persisted or dropped so far */
+	uint64_t kill;   /* how many stores and persists are left to this process, 0: all */
 	char *path;      /* of the image */
 };
 
@@ -75,6 +80,30 @@ media_set_drop(struct pmem_map *m)
 	const char *text = getenv("REPL_MEDIA_DROP");
 
 	m->drop = text ? strtoull(text, NULL, 0) : 0;
+}
+
+static void
+media_set_kill(struct pmem_map *m, const char *pool)
+{
+	char path[4096];
+	unsigned n = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s.kill", pool);
+	f = fopen(path, "re");
+	if (!f)
+		return;
+	if (fscanf(f, "%u", &n) == 1)
+		m->kill = n;
+	(void)fclose(f);
+	(void)unlink(path);
+}
+
+static void
+media_live(struct pmem_map *m)
+{
+	if (m->kill > 0 && --m->kill == 0)
+		(void)raise(SIGKILL);
 }
 
 /* xorshift64 */
@@ -273,6 +302,8 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 		rc = media_map(m, fd, path, size, write, e);
 	if (rc == REPL_OK && write)
 		rc = media_keep(m, e);
+	if (rc == REPL_OK && write)
+		media_set_kill(m, path);
 out:
 	if (rc != REPL_OK) {
 		pmem_map_free(m);
@@ -318,8 +349,9 @@ pmem_map_room(const struct pmem_map *m)
 int
 pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e)
 {
-	/* The record of dirty bytes has the size that it was made with. */
-	if (len > m->room - m->size || m->dirty)
+	int rc = REPL_OK;
+
+	if (len > m->room - m->size)
 		return err_set(e, REPL_E_LIMIT, "%s: no addresses for %zu bytes more", m->path,
 			       len);
 	if (m->image >= 0 && ftruncate(m->image, (off_t)(m->size + len)) != 0)
@@ -327,7 +359,9 @@ pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct 
 	if (mmap(m->addr + m->size, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 		 (off_t)fd_off) == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "map more of %s", m->path);
-	return REPL_OK;
+	if (m->dirty)
+		rc = media_dirty_grow(m->dirty, m->size + len, e);
+	return rc;
 }
 
 void
@@ -369,6 +403,7 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 	if (m->evict)
 		media_shuffle(m, r, count);
 	for (size_t i = 0; i < count && rc == REPL_OK; i++) {
+		media_live(m);
 		media_nap(m, EVICT_ONE_IN);
 		if (m->drop && ++m->ranges % m->drop == 0)
 			continue;
@@ -381,6 +416,7 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 void
 pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
+	media_live(m);
 	media_nap(m, STORE_NAP_ONE_IN);
 	if (m->dirty)
 		media_dirty_store(m->dirty, m->addr, off, src, len);
@@ -405,6 +441,7 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 {
 	uint64_t v;
 
+	media_live(m);
 	media_nap(m, STORE_NAP_ONE_IN);
 	memcpy(&v, src, sizeof(v));
 	if (m->dirty)
