@@ -32,7 +32,10 @@ data_note_range(struct data *d, uint64_t off, uint64_t len)
 	d->ranges[d->range_count++] = (struct range){.off = off, .len = len};
 }
 
-/* The bytes are in place: an RMA write brought them. */
+/*
+ * The bytes are in place: an RMA write brought them. The units reach beyond them,
+ * so a trim there is not over: no RMA goes where one is pending.
+ */
 static void
 immediate_apply(struct data *d, const struct commit *c)
 {

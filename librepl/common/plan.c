@@ -244,6 +244,27 @@ plan_can(const struct plan_limits *lim, enum plan_method m)
 	return (lim->can & PLAN_BIT(m)) && (lim->rma || !needs_rma) && deposit == lim->ring;
 }
 
+/*
+ * Whether b stands behind a wait for a. Two messages are ordered by the target,
+ * the writes of a row that pipelines them by the lane. A wait takes the place of
+ * the atomic write, which no fabric has.
+ */
+static bool
+plan_waits(enum plan_method m, const struct taxonomy_row *row)
+{
+	if (methods[m].op == TAXONOMY_SEND)
+		return false;
+	if (methods[m].finish == PLAN_FINISH_ACK || !row)
+		return true;
+	for (const enum taxonomy_step *s = row->steps; *s != STEP_END; s++) {
+		if (*s == STEP_WRITE_B || *s == STEP_WRITEIMM_B)
+			return false;
+		if (*s == STEP_COMP || *s == STEP_ACK || *s == STEP_WRITE_ATOMIC_B)
+			return true;
+	}
+	return true;
+}
+
 /* May be taken, and is right. */
 static bool
 plan_fit(const struct profile *p, enum plan_method m, enum plan_shape shape,
@@ -254,7 +275,7 @@ plan_fit(const struct profile *p, enum plan_method m, enum plan_shape shape,
 	if (!plan_can(lim, m))
 		return false;
 	verdict = plan_judge(p, m, shape);
-	*out = (struct plan){m, verdict.reason};
+	*out = (struct plan){m, verdict.reason, plan_waits(m, verdict.row)};
 	return verdict.allowed;
 }
 
@@ -276,7 +297,7 @@ choose_deposit(const struct profile *p, enum plan_shape shape, const struct plan
 	if (!(lim->force & PLAN_BIT(PLAN_DEPOSIT)) &&
 	    plan_fit(p, PLAN_DEPOSIT_COMPLETION, shape, lim, &plan))
 		return plan;
-	return (struct plan){PLAN_DEPOSIT, "the session's lanes end in the receive ring"};
+	return (struct plan){PLAN_DEPOSIT, "the session's lanes end in the receive ring", false};
 }
 
 /*
@@ -297,15 +318,14 @@ choose_large(const struct profile *p, enum plan_shape shape, unsigned among,
 {
 	bool software = profile_get(p, PROFILE_F_PROVIDER) == PROFILE_PROVIDER_SOFTWARE;
 	const enum plan_method *by_cost = software ? by_cost_software : by_cost_rnic;
-	struct plan plan = {PLAN_MESSAGE, "no other method may be chosen"};
+	struct plan plan = {PLAN_MESSAGE, "no other method may be chosen", false};
 
 	for (size_t i = 0; i < BY_COST_COUNT; i++) {
 		if ((among & PLAN_BIT(by_cost[i])) && plan_fit(p, by_cost[i], shape, lim, &plan))
 			return plan;
 	}
 	/* The reason is that against the last one tried. */
-	plan.method = PLAN_MESSAGE;
-	return plan;
+	return (struct plan){PLAN_MESSAGE, plan.reason, false};
 }
 
 struct plan
@@ -319,7 +339,7 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 		return choose_deposit(p, shape, lim);
 	if (shape == PLAN_ATOMIC8)
 		return (struct plan){PLAN_MESSAGE,
-				     "8 bytes, all or nothing: stored by the target's CPU"};
+				     "8 bytes, all or nothing: stored by the target's CPU", false};
 	if (lim->force) {
 		for (int m = 0; m < PLAN_METHOD_COUNT; m++) {
 			if ((lim->force & PLAN_BIT(m)) &&
@@ -330,9 +350,10 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 		among = PLAN_BIT(PLAN_GENERAL);
 	}
 	if (plan_fits_message(shape, size, lim))
-		return (struct plan){PLAN_MESSAGE, "small: one message each way is the least"};
+		return (struct plan){PLAN_MESSAGE, "small: one message each way is the least",
+				     false};
 	if (!lim->rma)
-		return (struct plan){PLAN_MESSAGE, "RMA is not to be had on this pool"};
+		return (struct plan){PLAN_MESSAGE, "RMA is not to be had on this pool", false};
 	return choose_large(p, shape, among, lim);
 }
 

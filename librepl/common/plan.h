@@ -36,6 +36,9 @@ enum plan_method {
 /* Those that every lane executes; the others need something of provider or session. */
 #define PLAN_CAN_ALWAYS (PLAN_BIT(PLAN_MESSAGE) | PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE))
 
+/* Those that need writes with immediate data. */
+#define PLAN_IMMEDIATE (PLAN_BIT(PLAN_WRITE_IMM) | PLAN_BIT(PLAN_WRITE_IMM_READ))
+
 enum plan_shape {
 	PLAN_SINGLETON, /* one range or several without order */
 	PLAN_COMPOUND,  /* a durable before b */
@@ -55,6 +58,7 @@ struct plan_limits {
 struct plan {
 	enum plan_method method;
 	const char *reason; /* static text */
+	bool waits;         /* PLAN_COMPOUND: b may begin only when a is known to be durable */
 };
 
 /* The method for size payload bytes of that shape. */

@@ -291,6 +291,7 @@ struct repl_stat {
 	int replication;                        /* enum repl_replication */
 	int data;                               /* enum repl_data */
 	char reason[256];                       /* why, when not established */
+	uint64_t immediate_count;               /* of write_count: with immediate data */
 };
 
 REPL_API int repl_stat(struct repl *r, unsigned replica, struct repl_stat *st) REPL_MUST_CHECK;

@@ -33,6 +33,12 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->regions = s->regions;
 	l->limits = lane_limits(s->rma, s->msg_size);
 	l->limits.force = s->force;
+	l->imm_unit = s->imm_unit;
+	/* Lanes ask for delivery: a write that completes is in the target's memory. */
+	if (s->rma)
+		l->limits.can |= PLAN_BIT(PLAN_COMPLETION);
+	if (s->rma && s->imm_unit)
+		l->limits.can |= PLAN_IMMEDIATE;
 	l->depth = s->depth;
 	l->msg_size = s->msg_size;
 	l->epoch = s->epoch;
@@ -71,30 +77,41 @@ lane_phase_set(struct lane *l, enum lane_phase phase)
 	l->byte_at = l->asked_at = 0;
 }
 
+/* Methods by which the target's CPU makes durable what it was asked for, in its turn. */
+#define BY_CPU (PLAN_BIT(PLAN_MESSAGE) | PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_WRITE_IMM))
+
+/* What keeps the second behind the first. */
+enum lane_order {
+	ORDER_NONE,    /* there is no first, or it is durable */
+	ORDER_BARRIER, /* the target's CPU, which does both */
+	ORDER_LANE,    /* the lane: written in order is durable in order */
+	ORDER_WAIT,    /* nothing but waiting for the first's durability */
+};
+
+static enum lane_order
+lane_order(const struct lane *l)
+{
+	enum plan_method m = l->kind == LANE_PAIR ? l->second_plan.method : PLAN_MESSAGE;
+
+	if (l->kind == LANE_DRAIN || (!l->building && !l->read_due && lane_quiet(l)))
+		return ORDER_NONE;
+	/* No barrier holds RMA back, and none knows of what the CPU has no part in. */
+	if (m == PLAN_MESSAGE)
+		return l->posted_by & ~BY_CPU ? ORDER_WAIT : ORDER_BARRIER;
+	return l->posted_by == PLAN_BIT(m) && !l->second_plan.waits ? ORDER_LANE : ORDER_WAIT;
+}
+
 static bool
 lane_post_first(struct lane *l)
 {
 	if (l->phase == LANE_POST_WRITTEN) {
-		if (!lane_post_set(l, l->written.r, l->written.count, true))
+		if (!lane_post_first_set(l, &l->written, true))
 			return false;
 		lane_phase_set(l, LANE_POST_FIRST);
 	}
-	if (!lane_post_set(l, l->todo.r, l->todo.count, false) || !lane_post_read(l))
+	if (!lane_post_first_set(l, &l->todo, false))
 		return false;
-	return true;
-}
-
-/*
- * Whether the second may follow in the same message behind a BARRIER. Not if
- * it goes by RMA, which no barrier holds back, and not if the first rests on
- * the appliance's read, which the target's CPU knows nothing of.
- */
-static bool
-lane_second_follows(const struct lane *l)
-{
-	if (l->read_posted)
-		return false;
-	return l->kind != LANE_PAIR || lane_method(l, l->second.len) == PLAN_MESSAGE;
+	return lane_order(l) == ORDER_LANE || lane_post_read(l);
 }
 
 static bool
@@ -109,25 +126,26 @@ lane_post_second(struct lane *l)
 		return lane_entry(l, WIRE_OP_ATOMIC8, l->second.off, 8, l->mem + l->second.off);
 	if (l->kind == LANE_TRIM)
 		return lane_post_trim(l);
-	return lane_post_set(l, &l->second, 1, false) && lane_post_read(l);
+	return lane_post_second_range(l) && lane_post_read(l);
 }
 
 static void
 lane_first_posted(struct lane *l)
 {
-	bool any = l->building || !lane_quiet(l);
+	enum lane_order order = lane_order(l);
 
 	rangeset_clear(&l->todo);
 	rangeset_clear(&l->written);
+	l->written_by = 0;
 	if (l->kind == LANE_DRAIN) {
 		lane_commit_send(l);
 		lane_phase_set(l, LANE_AWAIT);
-	} else if (!any || lane_second_follows(l)) {
-		l->barrier_due = any;
-		lane_phase_set(l, LANE_POST_SECOND);
-	} else {
+	} else if (order == ORDER_WAIT) {
 		lane_commit_send(l);
 		lane_phase_set(l, LANE_AWAIT_FIRST);
+	} else {
+		l->barrier_due = order == ORDER_BARRIER;
+		lane_phase_set(l, LANE_POST_SECOND);
 	}
 }
 
@@ -179,7 +197,9 @@ lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 	l->second = (struct range){.off = off, .len = len};
 	l->barrier_due = false;
 	l->read_due = false;
-	l->read_posted = false;
+	l->posted_by = 0;
+	if (kind == LANE_PAIR)
+		l->second_plan = lane_plan(l, PLAN_COMPOUND, &l->second);
 	lane_phase_set(l, LANE_POST_WRITTEN);
 	while (lane_pump(l))
 		;

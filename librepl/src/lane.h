@@ -25,6 +25,7 @@
 
 struct lane_counters {
 	_Atomic uint64_t messages, writes, reads, bytes;
+	_Atomic uint64_t immediates; /* of the writes */
 };
 
 /* What a job does after everything that was flushed before. */
@@ -58,25 +59,28 @@ struct lane {
 
 	struct rangeset todo;    /* flushed, not yet posted */
 	struct rangeset written; /* posted by RMA, its durability not yet asked for */
+	unsigned written_by;     /* PLAN_BITs */
 
 	enum lane_phase phase;
 	enum lane_kind kind;
 	struct range second;
-	unsigned range_at; /* index into the set being posted */
-	uint64_t byte_at;  /* bytes of that range posted */
-	uint64_t asked_at; /* bytes of it whose durability was asked for */
-	bool barrier_due;  /* a BARRIER goes before the second */
-	bool read_due;     /* appliance: a read must follow the writes */
-	bool read_posted;  /* ... and did in this job */
+	struct plan second_plan;
+	unsigned posted_by; /* PLAN_BITs of what this job has posted */
+	unsigned range_at;  /* index into the set being posted */
+	uint64_t byte_at;   /* bytes of that range posted */
+	uint64_t asked_at;  /* bytes of it whose durability was asked for */
+	bool barrier_due;   /* a BARRIER goes before the second */
+	bool read_due;      /* a read must follow the writes */
 	uint64_t read_off;
 	struct wire_commit commit;
 	bool building;
 
-	uint64_t seq_sent, seq_acked;
+	uint64_t imm_unit;            /* what immediates count in */
+	uint64_t seq_sent, seq_acked; /* COMMITs and answered immediates */
 	uint64_t reg_seq; /* of the COMMIT that asks for reg_region, 0: none is under way */
 	unsigned reg_region;
 	unsigned rma_outstanding;
-	uint8_t scratch[8]; /* the appliance's read goes here */
+	uint8_t scratch[8]; /* reads go here */
 
 	int status; /* 0, or why the lane is lost */
 	char why[200];
@@ -87,6 +91,7 @@ struct lane_setup {
 	const struct profile *profile;
 	struct regions *regions; /* borrowed; NULL: no region needs to be asked for */
 	bool rma;
+	uint64_t imm_unit; /* 0: immediates are not to be used */
 	unsigned depth;
 	size_t msg_size;
 	uint32_t epoch;
@@ -98,7 +103,7 @@ void lane_init(struct lane *l, const struct lane_setup *s);
 /* The memory that offsets of later calls refer to; the lane is idle. */
 void lane_bind(struct lane *l, const void *mem);
 
-/* The largest payload that goes by message, for these terms. */
+/* What a lane of these terms can do, and the sizes that go by message. */
 struct plan_limits lane_limits(bool rma, size_t msg_size);
 
 /*

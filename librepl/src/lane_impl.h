@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane_impl - what the two halves of a lane share: lane.c runs jobs and takes
- * events, lane_post.c puts ranges on the wire by the method planned for each.
+ * lane_impl - what the parts of a lane share: lane.c runs jobs and takes
+ * events, lane_post.c puts ranges on the wire by the method planned for each,
+ * lane_rma.c does so for methods that write by RMA.
  */
 #ifndef LIBREPL_LANE_IMPL_H
 #define LIBREPL_LANE_IMPL_H
 
 #include "lane.h"
+
+#define LANE_FLUSH_CHUNK (1U << 30) /* one FLUSH or TRIM entry; its length has 32 bits */
 
 static inline void
 lane_count(_Atomic uint64_t *counter, uint64_t n)
@@ -14,8 +17,14 @@ lane_count(_Atomic uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* How one range of len bytes is to go. */
-enum plan_method lane_method(const struct lane *l, uint64_t len);
+static inline uint64_t
+chunk_len(uint64_t left, uint64_t max)
+{
+	return left < max ? left : max;
+}
+
+/* How a range is to go; of a pair the second is PLAN_COMPOUND. */
+struct plan lane_plan(const struct lane *l, enum plan_shape shape, const struct range *r);
 
 /*
  * Append one entry, sending a full COMMIT first; false if it must wait or the
@@ -42,12 +51,22 @@ void lane_commit_send(struct lane *l);
  * Post the ranges of a set from range_at on; written ones need only the
  * asking. False if it must wait or the lane is lost: call again.
  */
-bool lane_post_set(struct lane *l, const struct range *r, unsigned count, bool written);
+bool lane_post_first_set(struct lane *l, const struct rangeset *s, bool written);
+bool lane_post_second_range(struct lane *l);
 
 /* The entries of a LANE_TRIM. False if it must wait or the lane is lost: call again. */
 bool lane_post_trim(struct lane *l);
 
-/* The appliance's read, if due: it pushes all writes before it into the domain. */
+/*
+ * Post a range by a method of RMA from byte_at on and see to its durability
+ * from asked_at on. False as above.
+ */
+bool lane_post_rma(struct lane *l, const struct range *r, enum plan_method m);
+
+/* The read, if due: it pushes all writes before it into the domain. */
 bool lane_post_read(struct lane *l);
+
+/* How the durability of what was written early is to be asked for. */
+enum plan_method lane_written_method(const struct lane *l);
 
 #endif

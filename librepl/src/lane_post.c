@@ -1,70 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Putting ranges on the wire, each by the method that is planned for it. */
+/*
+ * Putting ranges on the wire: by whom each goes, and those that go in messages.
+ * RMA is lane_rma.c.
+ */
 #include "lane_impl.h"
 
 #include "err.h"
 
-#define LANE_FLUSH_CHUNK (1U << 30) /* one FLUSH entry; its length has 32 bits */
+/* ---- by which method ---- */
 
-/* ---- RMA ---- */
-
-enum plan_method
-lane_method(const struct lane *l, uint64_t len)
-{
-	return plan_choose(l->profile, PLAN_SINGLETON, len, &l->limits).method;
-}
-
-/* Post one chunk of a range; false if there is no room or the lane is lost. */
+/*
+ * Whether a range may go with immediates. Where they are not asked for by name
+ * only one that goes by a single immediate and is alone in its drain: several
+ * are cheaper as FLUSH entries of one COMMIT, with one flush for all of them
+ * and their writes begun early.
+ */
 static bool
-lane_write_chunk(struct lane *l, uint64_t off, uint64_t len)
+lane_by_immediate(const struct lane *l, enum plan_shape shape, const struct range *r)
 {
-	struct err e;
+	unsigned others = l->todo.count + l->written.count;
 
-	if (!lane_region_ready(l, off) || fab_lane_rma_room(l->fab) == 0)
+	/* A pool that has grown may have units that no immediate can name. */
+	if (r->off + r->len > l->imm_unit * (WIRE_IMM_FIRST_MAX + 1ULL))
 		return false;
-	err_clear(&e);
-	if (fab_lane_write(l->fab, l->mem + off, len, off, &e)) {
-		lane_fail(l, e.code, e.text);
-		return false;
-	}
-	l->rma_outstanding++;
-	lane_count(&l->counters.writes, 1);
-	lane_count(&l->counters.bytes, len);
-	return true;
+	if (l->limits.force)
+		return true;
+	/* When it is posted it is one of them. */
+	if (l->phase != LANE_IDLE && others > 0)
+		others--;
+	return r->len <= wire_imm_reach(l->imm_unit, r->off) &&
+	       (shape == PLAN_COMPOUND || others == 0);
 }
 
-static uint64_t
-chunk_len(uint64_t left, uint64_t max)
+struct plan
+lane_plan(const struct lane *l, enum plan_shape shape, const struct range *r)
 {
-	return left < max ? left : max;
-}
+	struct plan plan = plan_choose(l->profile, shape, r->len, &l->limits);
+	struct plan_limits lim = l->limits;
 
-/* All of a range can be written now. */
-static bool
-lane_room_for(const struct lane *l, uint64_t off, uint64_t len)
-{
-	unsigned room = fab_lane_rma_room(l->fab);
-
-	if (!lane_region_known(l, off, len))
-		return false;
-	for (uint64_t n; len > 0 && room > 0; len -= n, off += n, room--)
-		n = lane_rma_len(l, off, len);
-	return len == 0;
-}
-
-int
-lane_flush(struct lane *l, uint64_t off, uint64_t len)
-{
-	if (l->status)
-		return 0;
-	if (l->phase != LANE_IDLE || lane_method(l, len) == PLAN_MESSAGE ||
-	    !lane_room_for(l, off, len) || l->written.count == RANGESET_MAX)
-		return rangeset_add(&l->todo, off, len);
-	for (uint64_t at = 0, n; at < len && !l->status; at += n) {
-		n = lane_rma_len(l, off + at, len - at);
-		(void)lane_write_chunk(l, off + at, n);
-	}
-	return rangeset_add(&l->written, off, len);
+	if (!(PLAN_BIT(plan.method) & PLAN_IMMEDIATE) || lane_by_immediate(l, shape, r))
+		return plan;
+	lim.can &= ~PLAN_IMMEDIATE;
+	return plan_choose(l->profile, shape, r->len, &lim);
 }
 
 /* ---- building and sending COMMITs ---- */
@@ -146,73 +123,52 @@ lane_post_message(struct lane *l, const struct range *r)
 	return true;
 }
 
-/* Write what is not yet written of a range, and see to its durability piece by piece. */
+/* A range whose bytes have been written; what asks for its durability may be due. */
 static bool
-lane_post_rma(struct lane *l, const struct range *r)
+lane_post_written(struct lane *l, const struct range *r)
 {
-	bool appliance = lane_method(l, r->len) == PLAN_APPLIANCE;
+	enum plan_method m = lane_written_method(l);
 
-	while (l->asked_at < r->len) {
-		uint64_t end = l->asked_at + chunk_len(r->len - l->asked_at, LANE_FLUSH_CHUNK);
+	l->posted_by |= PLAN_BIT(m);
+	l->byte_at = r->len;
+	return lane_post_rma(l, r, m);
+}
 
-		while (l->byte_at < end) {
-			uint64_t at = r->off + l->byte_at;
-			uint64_t len = lane_rma_len(l, at, end - l->byte_at);
+static bool
+lane_post_range(struct lane *l, const struct range *r, enum plan_shape shape)
+{
+	enum plan_method m = lane_plan(l, shape, r).method;
 
-			if (!lane_write_chunk(l, at, len))
-				return false;
-			l->byte_at += len;
-		}
-		if (appliance) {
-			l->read_due = true;
-			l->read_off = r->off;
-		} else if (!lane_entry(l, WIRE_OP_FLUSH, r->off + l->asked_at,
-				       (uint32_t)(end - l->asked_at), NULL)) {
+	l->posted_by |= PLAN_BIT(m);
+	return m == PLAN_MESSAGE ? lane_post_message(l, r) : lane_post_rma(l, r, m);
+}
+
+static void
+lane_range_next(struct lane *l)
+{
+	l->range_at++;
+	l->byte_at = l->asked_at = 0;
+}
+
+bool
+lane_post_first_set(struct lane *l, const struct rangeset *s, bool written)
+{
+	for (; l->range_at < s->count; lane_range_next(l)) {
+		const struct range *r = &s->r[l->range_at];
+
+		if (!(written ? lane_post_written(l, r) : lane_post_range(l, r, PLAN_SINGLETON)))
 			return false;
-		}
-		l->asked_at = end;
 	}
 	return true;
 }
 
 bool
-lane_post_set(struct lane *l, const struct range *r, unsigned count, bool written)
+lane_post_second_range(struct lane *l)
 {
-	while (l->range_at < count) {
-		const struct range *one = &r[l->range_at];
-
-		if (written)
-			l->byte_at = one->len;
-		if (written || lane_method(l, one->len) != PLAN_MESSAGE) {
-			if (!lane_post_rma(l, one))
-				return false;
-		} else if (!lane_post_message(l, one)) {
+	for (; l->range_at < 1; lane_range_next(l)) {
+		if (!lane_post_range(l, &l->second, PLAN_COMPOUND))
 			return false;
-		}
-		l->range_at++;
-		l->byte_at = l->asked_at = 0;
 	}
-	return true;
-}
-
-bool
-lane_post_read(struct lane *l)
-{
-	struct err e;
-
-	if (!l->read_due)
-		return true;
-	if (!lane_region_ready(l, l->read_off) || fab_lane_rma_room(l->fab) == 0)
-		return false;
-	err_clear(&e);
-	if (fab_lane_read(l->fab, l->scratch, 1, l->read_off, &e)) {
-		lane_fail(l, e.code, e.text);
-		return false;
-	}
-	l->rma_outstanding++;
-	l->read_due = false;
-	l->read_posted = true;
-	lane_count(&l->counters.reads, 1);
 	return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "remote.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -566,13 +567,29 @@ lanes_params(const struct remote *r, unsigned count)
 
 struct lanes_grant {
 	const char *provider, *address, *key;
-	uint64_t port, msg_size, depth, rma_region;
+	uint64_t port, msg_size, depth, rma_region, imm_unit;
 	bool rma;
 	struct json_object *tokens;
 };
 
+/* A target that miscounts would flush other bytes than were written. */
 static int
-lanes_grant_parse(struct json_object *o, unsigned asked, struct lanes_grant *g, struct err *e)
+imm_unit_parse(struct json_object *o, uint64_t pool_size, uint64_t *unit, struct err *e)
+{
+	int rc = control_get_u64(o, "imm_unit", 0, WIRE_IMM_UNIT_MAX, unit, e);
+
+	if (rc || *unit == 0)
+		return rc;
+	if (!wire_imm_unit_valid(*unit) || pool_size > *unit * (WIRE_IMM_FIRST_MAX + 1ULL))
+		return err_set(e, REPL_E_PROTOCOL,
+			       "imm_unit %" PRIu64 " is no unit of a pool of %" PRIu64 " bytes",
+			       *unit, pool_size);
+	return 0;
+}
+
+static int
+lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, struct lanes_grant *g,
+		  struct err *e)
 {
 	int rc = control_get_text(o, "provider", 15, &g->provider, e);
 
@@ -592,6 +609,8 @@ lanes_grant_parse(struct json_object *o, unsigned asked, struct lanes_grant *g, 
 	if (!rc)
 		rc = control_get_u64(o, "rma_region", REGIONS_UNIT_MIN, INT64_MAX, &g->rma_region,
 				     e);
+	if (!rc)
+		rc = imm_unit_parse(o, pool_size, &g->imm_unit, e);
 	if (!rc)
 		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
 	if (rc)
@@ -613,14 +632,16 @@ method_check(const struct remote *r, const struct plan_limits *lim, struct err *
 }
 
 static int
-lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token, unsigned i,
+lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token,
 	     uint64_t deadline_ns, struct err *e)
 {
+	unsigned i = p->lane;
 	const char *text = json_object_get_string(token);
 	uint8_t raw[WIRE_TOKEN_SIZE], hello[WIRE_HELLO_SIZE];
 	struct lane_setup setup = {.profile = &r->profile,
 				   .regions = &r->regions,
 				   .rma = r->terms.rma,
+				   .imm_unit = r->terms.imm_unit,
 				   .depth = r->terms.depth,
 				   .msg_size = r->terms.msg_size,
 				   .epoch = r->epoch};
@@ -654,7 +675,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
 	if (rc)
 		return rc;
-	rc = lanes_grant_parse(result, count, &g, e);
+	rc = lanes_grant_parse(result, count, r->info.meta.pool_size, &g, e);
 	if (rc)
 		goto out;
 	if (strlen(g.key) != 16 || !hex_decode(g.key, 16, key, sizeof(key))) {
@@ -672,6 +693,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	r->terms.depth = p.depth;
 	r->terms.msg_size = p.msg_size;
 	r->terms.rma = g.rma;
+	r->terms.imm_unit = g.imm_unit;
 	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g.provider);
 	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
 	r->lanes = calloc(r->terms.lanes, sizeof(*r->lanes));
@@ -681,8 +703,10 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	}
 	rc = regions_init(&r->regions, g.rma_region, r->info.meta.pool_size, e);
 	p.regions = &r->regions;
-	for (unsigned i = 0; !rc && i < r->terms.lanes; i++)
-		rc = lane_connect(r, &p, json_object_array_get_idx(g.tokens, i), i, deadline_ns, e);
+	for (unsigned i = 0; !rc && i < r->terms.lanes; i++) {
+		p.lane = i;
+		rc = lane_connect(r, &p, json_object_array_get_idx(g.tokens, i), deadline_ns, e);
+	}
 out:
 	if (rc)
 		remote_free_lanes(r);

@@ -331,6 +331,7 @@ stat_fill(struct repl *r, struct replica *p, struct repl_stat *st)
 			st->write_count += atomic_load(&c->writes);
 			st->read_count += atomic_load(&c->reads);
 			st->byte_count += atomic_load(&c->bytes);
+			st->immediate_count += atomic_load(&c->immediates);
 		}
 	}
 	st->error_count = atomic_load(&p->error_count);

@@ -5,10 +5,10 @@ make_keys
 start_serve
 start_api
 
-# counts: messages, RMA writes and reads of the only replica.
+# counts: messages, RMA writes, reads and immediates of the only replica.
 counts() {
 	api stat 0
-	MESSAGES=$(field message) WRITES=$(field write) READS=$(field read)
+	MESSAGES=$(field message) WRITES=$(field write) READS=$(field read) IMMS=$(field immediate)
 }
 
 # with METHOD: a new set by that method.
@@ -19,7 +19,7 @@ with() {
 	ok open 1
 }
 
-# by METHOD MESSAGES WRITES READS: what a persist of 64 and of 64 KiB come to, each.
+# by METHOD MESSAGES WRITES READS IMMEDIATES: what a persist of 64 and of 64 KiB come to, each.
 by() {
 	local method=$1 size
 
@@ -32,14 +32,14 @@ by() {
 	ok persist 0 4096 64
 	for size in 64 16000; do
 		counts
-		local messages=$MESSAGES writes=$WRITES reads=$READS
+		local messages=$MESSAGES writes=$WRITES reads=$READS imms=$IMMS
 
 		ok put 4096 "$size" "$size"
 		ok persist 0 4096 "$size"
 		counts
-		[ "$((MESSAGES - messages)) $((WRITES - writes)) $((READS - reads))" = "$*" ] ||
+		[ "$((MESSAGES - messages)) $((WRITES - writes)) $((READS - reads)) $((IMMS - imms))" = "$*" ] ||
 			fail "$method, $size: $((MESSAGES - messages)) messages, $((WRITES - writes)) writes," \
-				"$((READS - reads)) reads"
+				"$((READS - reads)) reads, $((IMMS - imms)) immediates"
 		cmp -s -n "$size" -i 4096 "$TMP/p" "$TMP/serve/pools/p" || fail "$method, $size: not there"
 	done
 	# Large ranges, pairs and what it can't carry.
@@ -54,8 +54,9 @@ by() {
 	ok close
 }
 
-by message 1 0 0
-by general-purpose 1 1 0
+by message 1 0 0 0
+by general-purpose 1 1 0 0
+by write-imm 0 1 0 1
 
 # refused_open METHOD PATTERN
 refused_open() {
@@ -69,7 +70,9 @@ refused_open() {
 refused REPL_E_CONFIG "'fastest' is none of" set method fastest
 
 if [ "$(stat -f -c %T "$TMP/serve/pools")" = tmpfs ]; then
-	by appliance 0 1 1
+	by appliance 0 1 1 0
+	by completion 0 1 0 0
+	by write-imm-read 0 1 1 1
 else
 	for method in appliance completion write-imm-read deposit deposit-completion; do
 		refused_open "$method" \

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A lane posts what was flushed whatever the target granted, and never more than fits. */
+/*
+ * A lane posts what was flushed by the method that is asked for, whatever the
+ * target granted, never more than fits, and nothing of a pair's second too soon.
+ */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -11,10 +14,16 @@
 #define POOL_SIZE (8U << 20)
 #define RMA_ROOM  4U
 #define DEPTH     8U
+#define IMM_UNIT  64U
+#define LOG_MAX   400
 
 /*
  * A target that answers at once: COMMITs are checked and their entries noted.
- * RMA is complete when it is polled for.
+ * RMA is complete when it is polled for. The log has what was posted:
+ *
+ *   w write, i with an immediate to be answered, j with another, r read
+ *   (fca-) a COMMIT and its entries: FLUSH, COPY, ATOMIC8, BARRIER
+ *   | before what was posted when nothing was outstanding any more
  */
 struct fab_lane {
 	uint8_t buf[WIRE_MSG_SIZE_MAX];
@@ -22,7 +31,37 @@ struct fab_lane {
 	unsigned acks_head, acks_count;
 	unsigned rma, reads;
 	uint64_t copied; /* bytes */
+	uint64_t seq;    /* of the last COMMIT or answered immediate */
+	uint64_t named;  /* bytes, by immediates */
+	char log[LOG_MAX];
 };
+
+static void
+log_put(struct fab_lane *l, char c)
+{
+	size_t len = strlen(l->log);
+
+	if (len + 1 < sizeof(l->log))
+		l->log[len] = c;
+}
+
+static void
+log_post(struct fab_lane *l, char c)
+{
+	if (l->log[0] && l->acks_count == 0 && l->rma == 0)
+		log_put(l, '|');
+	log_put(l, c);
+}
+
+static void
+answer(struct fab_lane *l, uint64_t seq)
+{
+	struct wire_ack ack = {.seq = seq, .epoch = 1};
+
+	assert_int_equal(seq, ++l->seq);
+	assert_true(l->acks_count < DEPTH);
+	wire_ack_encode(l->ack[(l->acks_head + l->acks_count++) % DEPTH], &ack);
+}
 
 uint8_t *
 fab_lane_buf(struct fab_lane *l)
@@ -33,17 +72,29 @@ fab_lane_buf(struct fab_lane *l)
 int
 fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 {
+	static const char letters[] = "?fca-";
 	struct wire_commit_view v;
-	struct wire_ack ack;
 
+	log_post(l, '(');
 	assert_int_equal(wire_commit_decode(l->buf, len, POOL_SIZE, &v, e), 0);
 	for (uint32_t i = 0; i < v.entry_count; i++) {
 		struct wire_entry en = wire_commit_entry(&v, i);
 
 		l->copied += en.op == WIRE_OP_COPY ? en.len : 0;
+		log_put(l, letters[en.op]);
 	}
-	ack = (struct wire_ack){.seq = v.seq, .epoch = v.epoch};
-	wire_ack_encode(l->ack[(l->acks_head + l->acks_count++) % DEPTH], &ack);
+	log_put(l, ')');
+	answer(l, v.seq);
+	return 0;
+}
+
+static int
+post_rma(struct fab_lane *l, char letter, struct err *e)
+{
+	if (l->rma == RMA_ROOM)
+		return err_set(e, REPL_E_BUSY, "no room");
+	log_post(l, letter);
+	l->rma++;
 	return 0;
 }
 
@@ -53,17 +104,41 @@ fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, st
 	(void)src;
 	(void)len;
 	(void)off;
-	if (l->rma == RMA_ROOM)
-		return err_set(e, REPL_E_BUSY, "no room");
-	l->rma++;
+	return post_rma(l, 'w', e);
+}
+
+bool
+fab_lane_turn(const struct fab_lane *l)
+{
+	return l->acks_count < DEPTH;
+}
+
+int
+fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+		   const struct fab_imm *imm, struct err *e)
+{
+	struct wire_imm named;
+
+	(void)src;
+	assert_int_equal(wire_imm_decode(imm->bits, IMM_UNIT, POOL_SIZE, &named, e), 0);
+	assert_int_equal(named.answer, imm->answered);
+	assert_true(named.off <= off && off + len <= named.off + named.len);
+	l->named += named.len;
+	if (post_rma(l, imm->answered ? 'i' : 'j', e))
+		return e->code;
+	if (imm->answered)
+		answer(l, l->seq + 1);
 	return 0;
 }
 
 int
 fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
 {
+	(void)dst;
+	(void)len;
+	(void)off;
 	l->reads++;
-	return fab_lane_write(l, dst, len, off, e);
+	return post_rma(l, 'r', e);
 }
 
 unsigned
@@ -141,7 +216,8 @@ static struct bench *
 bench_new(bool rma, size_t msg_size)
 {
 	struct bench *b = calloc(1, sizeof(*b));
-	struct lane_setup setup = {.rma = rma, .depth = DEPTH, .msg_size = msg_size, .epoch = 1};
+	struct lane_setup setup = {
+		.rma = rma, .depth = DEPTH, .msg_size = msg_size, .epoch = 1, .imm_unit = IMM_UNIT};
 
 	assert_non_null(b);
 	profile_init(&b->profile);
@@ -154,13 +230,19 @@ bench_new(bool rma, size_t msg_size)
 }
 
 static void
-drain(struct bench *b)
+job(struct bench *b, enum lane_kind kind, uint64_t off, uint64_t len)
 {
-	lane_begin(&b->lane, LANE_DRAIN, 0, 0);
+	lane_begin(&b->lane, kind, off, len);
 	for (int i = 0; i < 100000 && !lane_done(&b->lane); i++)
 		(void)lane_step(&b->lane);
 	assert_true(lane_done(&b->lane));
 	assert_int_equal(b->lane.status, 0);
+}
+
+static void
+drain(struct bench *b)
+{
+	job(b, LANE_DRAIN, 0, 0);
 }
 
 /* Every size around what fits one message, for every size that may be granted. */
@@ -208,6 +290,7 @@ a_full_lane_has_room_for_a_read_after_a_wait(void **state)
 	uint8_t byte;
 
 	(void)state;
+	l->limits.force = PLAN_BIT(PLAN_GENERAL);
 	for (unsigned i = 0; i < RMA_ROOM; i++)
 		assert_int_equal(lane_flush(l, i * (1UL << 20), 65536), 0);
 	assert_false(lane_has_room(l));
@@ -220,6 +303,170 @@ a_full_lane_has_room_for_a_read_after_a_wait(void **state)
 	free(b);
 }
 
+/* ---- methods ---- */
+
+/* A target's facts, all known. */
+struct facts {
+	enum profile_domain domain;
+	enum profile_ddio ddio;
+};
+
+static const struct facts dmp = {PROFILE_DMP, PROFILE_DDIO_ON};
+static const struct facts dmp_no_ddio = {PROFILE_DMP, PROFILE_DDIO_OFF};
+static const struct facts mhp = {PROFILE_MHP, PROFILE_DDIO_ON};
+static const struct facts wsp = {PROFILE_WSP, PROFILE_DDIO_ON};
+
+/* A lane to a target of InfiniBand that is to use that method. */
+static struct bench *
+bench_forced(const struct facts *f, enum plan_method m)
+{
+	struct bench *b = bench_new(true, 32768);
+
+	profile_set(&b->profile, PROFILE_F_DOMAIN, (int)f->domain, "test");
+	profile_set(&b->profile, PROFILE_F_DDIO, (int)f->ddio, "test");
+	profile_set(&b->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB, "test");
+	b->lane.limits.force = PLAN_BIT(m);
+	b->lane.limits.can |= PLAN_BIT(m);
+	return b;
+}
+
+static const struct method_case {
+	const struct facts *facts;
+	enum plan_method method;
+	const char *one, *pair, *atomic;
+} method_cases[] = {
+	{&dmp, PLAN_MESSAGE, "(c)", "(c-c)", "(c-a)"},
+	{&dmp, PLAN_GENERAL, "w(f)", "w(f)|w(f)", "w(f-a)"},
+	{&mhp, PLAN_GENERAL, "w(f)", "w(f)|w(f)", "w(f-a)"},
+	{&dmp_no_ddio, PLAN_APPLIANCE, "wr", "wr|wr", "wr|(a)"},
+	{&mhp, PLAN_APPLIANCE, "wr", "wwr", "wr|(a)"},
+	{&wsp, PLAN_APPLIANCE, "wr", "wwr", "wr|(a)"},
+	{&wsp, PLAN_COMPLETION, "w", "ww", "w|(a)"},
+	{&dmp, PLAN_WRITE_IMM, "i", "i|i", "i(-a)"},
+	{&wsp, PLAN_WRITE_IMM, "i", "i|i", "i(-a)"},
+	{&dmp_no_ddio, PLAN_WRITE_IMM_READ, "jr", "jr|jr", "jr|(a)"},
+	{&mhp, PLAN_WRITE_IMM_READ, "jr", "jjr", "jr|(a)"},
+};
+
+static void
+every_method_posts_its_steps(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(method_cases) / sizeof(method_cases[0]); i++) {
+		const struct method_case *c = &method_cases[i];
+		struct bench *b = bench_forced(c->facts, c->method);
+
+		assert_int_equal(lane_flush(&b->lane, 4096, 100), 0);
+		drain(b);
+		assert_string_equal(b->fab.log, c->one);
+		memset(b->fab.log, 0, LOG_MAX);
+		assert_int_equal(lane_flush(&b->lane, 4096, 100), 0);
+		job(b, LANE_PAIR, 8192, 16);
+		assert_string_equal(b->fab.log, c->pair);
+		memset(b->fab.log, 0, LOG_MAX);
+		assert_int_equal(lane_flush(&b->lane, 4096, 100), 0);
+		job(b, LANE_ATOMIC8, 8192, 8);
+		assert_string_equal(b->fab.log, c->atomic);
+		free(b);
+	}
+}
+
+/* Nothing was flushed before the second: it need not wait. */
+static void
+a_second_without_a_first_waits_for_nothing(void **state)
+{
+	struct bench *b = bench_forced(&dmp, PLAN_WRITE_IMM);
+
+	(void)state;
+	job(b, LANE_PAIR, 0, 64);
+	assert_string_equal(b->fab.log, "i");
+	free(b);
+}
+
+/* Of two methods neither orders the other's writes. */
+static void
+a_second_by_another_method_waits(void **state)
+{
+	struct bench *b = bench_forced(&mhp, PLAN_APPLIANCE);
+
+	(void)state;
+	assert_int_equal(lane_flush(&b->lane, 0, 64), 0);
+	b->lane.limits.force = PLAN_BIT(PLAN_MESSAGE);
+	assert_int_equal(lane_flush(&b->lane, 4096, 64), 0);
+	b->lane.limits.force = PLAN_BIT(PLAN_APPLIANCE);
+	job(b, LANE_PAIR, 8192, 64);
+	assert_string_equal(b->fab.log, "wwwr");
+	memset(b->fab.log, 0, LOG_MAX);
+	b->lane.limits.force = PLAN_BIT(PLAN_MESSAGE);
+	assert_int_equal(lane_flush(&b->lane, 4096, 64), 0);
+	b->lane.limits.force = PLAN_BIT(PLAN_APPLIANCE);
+	assert_int_equal(lane_flush(&b->lane, 0, 64), 0);
+	b->lane.limits.force = PLAN_BIT(PLAN_MESSAGE);
+	job(b, LANE_PAIR, 8192, 64);
+	/* The read behind the write is due before the message may follow. */
+	assert_string_equal(b->fab.log, "wr(c)|(c)");
+	free(b);
+}
+
+/* A range that one immediate can't name goes by several, no more than depth unanswered. */
+static void
+a_long_range_goes_by_several_immediates(void **state)
+{
+	static const char due[] = "iiiiiiii";
+	struct bench *b = bench_forced(&dmp, PLAN_WRITE_IMM);
+
+	(void)state;
+	assert_int_equal(lane_flush(&b->lane, 100, 8U * 2048 * IMM_UNIT - 100), 0);
+	drain(b);
+	for (const char *c = b->fab.log, *d = due; *c; c++)
+		assert_true(*c == '|' || *c == *d++);
+	assert_int_equal(b->fab.named, 8U * 2048 * IMM_UNIT - IMM_UNIT);
+	assert_int_equal(b->fab.seq, 8);
+	free(b);
+}
+
+/* Where the choice is free, several ranges are asked for by one message, one by itself. */
+static void
+immediates_are_for_a_range_alone(void **state)
+{
+	struct bench *b = bench_new(true, 32768);
+
+	(void)state;
+	profile_set(&b->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE, "test");
+	assert_int_equal(lane_flush(&b->lane, 0, 65536), 0);
+	drain(b);
+	assert_string_equal(b->fab.log, "i");
+	memset(b->fab.log, 0, LOG_MAX);
+	assert_int_equal(lane_flush(&b->lane, 0, 65536), 0);
+	assert_int_equal(lane_flush(&b->lane, 1 << 20, 65536), 0);
+	drain(b);
+	assert_string_equal(b->fab.log, "ww(ff)");
+	memset(b->fab.log, 0, LOG_MAX);
+	assert_int_equal(lane_flush(&b->lane, 1, 2048 * IMM_UNIT), 0);
+	drain(b);
+	assert_string_equal(b->fab.log, "w(f)");
+	free(b);
+}
+
+/* A COMMIT in the making has its number before the immediate behind it. */
+static void
+immediates_and_messages_are_numbered_together(void **state)
+{
+	struct bench *b = bench_forced(&dmp, PLAN_WRITE_IMM);
+
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		/* Beyond what an immediate can name of this pool. */
+		b->lane.imm_unit = i % 3 ? IMM_UNIT : 0;
+		assert_int_equal(lane_flush(&b->lane, i * 4096UL, 64), 0);
+		if (i % 5 == 4)
+			drain(b);
+	}
+	b->lane.imm_unit = IMM_UNIT;
+	drain(b);
+	free(b);
+}
+
 int
 main(void)
 {
@@ -227,6 +474,12 @@ main(void)
 		cmocka_unit_test(small_messages_hold_every_range),
 		cmocka_unit_test(small_messages_hold_many_ranges),
 		cmocka_unit_test(a_full_lane_has_room_for_a_read_after_a_wait),
+		cmocka_unit_test(every_method_posts_its_steps),
+		cmocka_unit_test(a_second_without_a_first_waits_for_nothing),
+		cmocka_unit_test(a_second_by_another_method_waits),
+		cmocka_unit_test(a_long_range_goes_by_several_immediates),
+		cmocka_unit_test(immediates_are_for_a_range_alone),
+		cmocka_unit_test(immediates_and_messages_are_numbered_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
