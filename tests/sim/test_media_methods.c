@@ -389,6 +389,52 @@ barriers_are_safe(void **state)
 	}
 }
 
+/*
+ * Where plan_choose() says that b need not wait for a, writes behind one another
+ * are enough; where it says that it must, they are not.
+ */
+static void
+pairs_wait_where_they_must(void **state)
+{
+	static const struct {
+		enum plan_method method;
+		const char *words;
+	} behind[] = {
+		{PLAN_APPLIANCE, "write(a) write(b) flush comp"},
+		{PLAN_COMPLETION, "write(a) write(b) comp"},
+		{PLAN_WRITE_IMM_READ, "writeimm(a) writeimm(b) flush comp"},
+	};
+	unsigned pipelined = 0, waiting = 0;
+
+	(void)state;
+	for (unsigned at = 0; at < TARGETS * 3; at++) {
+		struct target t = target_at(at / 3);
+		enum plan_method method = behind[at % 3].method;
+		const struct plan_limits lim = {
+			.inline_max = 64, .rma = true, .can = ~0U, .force = PLAN_BIT(method)};
+		struct mm_machine m = machine_without_ring(&t);
+		struct mm_plan words_behind = {.update = MM_COMPOUND};
+		struct profile p;
+		struct plan plan;
+
+		profile_of(&p, &t);
+		plan = plan_choose(&p, PLAN_COMPOUND, 4096, &lim);
+		if (plan.method != method)
+			continue;
+		if (!plan.waits) {
+			pair_holds(&t, behind[at % 3].words);
+			pipelined++;
+			continue;
+		}
+		waiting++;
+		assert_true(mm_plan_parse(&words_behind, behind[at % 3].words));
+		if (!(mm_explore(explorer, &m, &words_behind, FATAL, NULL, 0) & FATAL))
+			fail_msg("%s waits between a and b for nothing, domain %d, ddio %d, nic %d",
+				 plan_method_name(method), t.domain, t.ddio, (int)t.nic);
+	}
+	assert_true(pipelined > 0 && waiting > 0);
+}
+
 /* A barrier holds nothing back that the target's CPU has no part in. */
 static void
 barriers_do_not_wait_for_reads(void **state)
@@ -481,6 +527,7 @@ main(void)
 		cmocka_unit_test(steps_are_safe),
 		cmocka_unit_test(waiting_pairs_are_safe),
 		cmocka_unit_test(barriers_are_safe),
+		cmocka_unit_test(pairs_wait_where_they_must),
 		cmocka_unit_test(barriers_do_not_wait_for_reads),
 		cmocka_unit_test(deposits_are_applied_first),
 	};
