@@ -26,7 +26,7 @@ static const struct {
 static struct json_object *
 probe_methods(const struct profile *p)
 {
-	struct plan_limits lim = lane_limits(true, PROBE_MSG_SIZE);
+	struct plan_limits lim = lane_limits(true, true, PROBE_MSG_SIZE);
 	struct json_object *list = json_object_new_array();
 
 	for (size_t s = 0; s < sizeof(probe_shapes) / sizeof(probe_shapes[0]); s++) {

@@ -34,7 +34,9 @@ enum plan_method {
 #define PLAN_BIT(method) (1U << (method)) /* sets of methods */
 
 /* Those that every lane executes; the others need something of provider or session. */
-#define PLAN_CAN_ALWAYS (PLAN_BIT(PLAN_MESSAGE) | PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE))
+#define PLAN_CAN_ALWAYS                                                                            \
+	(PLAN_BIT(PLAN_MESSAGE) | PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE) |              \
+	 PLAN_BIT(PLAN_COMPLETION))
 
 /* Those that need writes with immediate data. */
 #define PLAN_IMMEDIATE (PLAN_BIT(PLAN_WRITE_IMM) | PLAN_BIT(PLAN_WRITE_IMM_READ))

@@ -15,10 +15,12 @@
 #define LANE_MESSAGE_MAX 16384U
 
 struct plan_limits
-lane_limits(bool rma, size_t msg_size)
+lane_limits(bool rma, bool immediates, size_t msg_size)
 {
 	struct plan_limits lim = {.rma = rma, .can = PLAN_CAN_ALWAYS};
 
+	if (immediates)
+		lim.can |= PLAN_IMMEDIATE;
 	lim.inline_max = msg_size - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE;
 	lim.message_max = lim.inline_max < LANE_MESSAGE_MAX ? lim.inline_max : LANE_MESSAGE_MAX;
 	return lim;
@@ -31,14 +33,9 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->fab = s->fab;
 	l->profile = s->profile;
 	l->regions = s->regions;
-	l->limits = lane_limits(s->rma, s->msg_size);
+	l->limits = lane_limits(s->rma, s->imm_unit > 0, s->msg_size);
 	l->limits.force = s->force;
 	l->imm_unit = s->imm_unit;
-	/* Lanes ask for delivery: a write that completes is in the target's memory. */
-	if (s->rma)
-		l->limits.can |= PLAN_BIT(PLAN_COMPLETION);
-	if (s->rma && s->imm_unit)
-		l->limits.can |= PLAN_IMMEDIATE;
 	l->depth = s->depth;
 	l->msg_size = s->msg_size;
 	l->epoch = s->epoch;

@@ -104,7 +104,7 @@ void lane_init(struct lane *l, const struct lane_setup *s);
 void lane_bind(struct lane *l, const void *mem);
 
 /* What a lane of these terms can do, and the sizes that go by message. */
-struct plan_limits lane_limits(bool rma, size_t msg_size);
+struct plan_limits lane_limits(bool rma, bool immediates, size_t msg_size);
 
 /*
  * Note a range; large ones are written by RMA at once if there is room.

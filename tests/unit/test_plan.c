@@ -8,7 +8,9 @@
 static const char *const provider_names[] = {"tcp", "verbs", ""};
 
 #define NAMES (sizeof(provider_names) / sizeof(provider_names[0]))
-#define ALL   (PLAN_BIT(PLAN_METHOD_COUNT) - 1)
+/* Without what is only right where completions say enough. */
+#define FEW (PLAN_CAN_ALWAYS & ~PLAN_BIT(PLAN_COMPLETION))
+#define ALL (PLAN_BIT(PLAN_METHOD_COUNT) - 1)
 
 #define LIMITS(inline_, message_, rma_, can_)                                                      \
 	{                                                                                          \
@@ -96,10 +98,8 @@ static void
 check_choices(const struct profile *p, enum plan_shape shape)
 {
 	static const struct plan_limits limits[] = {
-		LIMITS(4000, 1000, true, PLAN_CAN_ALWAYS),
-		LIMITS(4000, 1000, false, ALL),
-		LIMITS(1000, 4000, true, PLAN_CAN_ALWAYS),
-		LIMITS(0, 0, true, PLAN_CAN_ALWAYS),
+		LIMITS(4000, 1000, true, FEW), LIMITS(4000, 1000, false, ALL),
+		LIMITS(1000, 4000, true, FEW), LIMITS(0, 0, true, FEW),
 		LIMITS(4000, 1000, true, ALL),
 	};
 	static const size_t sizes[] = {8, 1000, 1001, 4000, 4001, 1U << 30};
@@ -236,7 +236,7 @@ set_if_known(struct profile *p, enum profile_field f, int value)
 static void
 hand_picked_rows(void **state)
 {
-	const struct plan_limits lim = LIMITS(65000, 8192, true, PLAN_CAN_ALWAYS);
+	const struct plan_limits lim = LIMITS(65000, 8192, true, FEW);
 	struct profile p;
 
 	(void)state;
@@ -329,7 +329,7 @@ static void
 a_wrong_method_is_refused_with_the_fact_and_its_source(void **state)
 {
 	struct profile p = media_profile(PROFILE_DMP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
-	struct plan_limits lim = LIMITS(65000, 8192, true, PLAN_CAN_ALWAYS);
+	struct plan_limits lim = LIMITS(65000, 8192, true, FEW);
 	struct err e;
 
 	(void)state;
