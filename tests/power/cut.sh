@@ -2,13 +2,13 @@
 # After a power cut at any moment every acknowledged update is on the media, no pair's b is there
 # without its a, and no eight atomic bytes are torn.
 #
-# usage: cut.sh CONFIGURATION FIRST-SEED COUNT [drop]
+# usage: cut.sh CONFIGURATION FIRST-SEED COUNT [plain|evict|drop]
 #
 # CONFIGURATION is a name of the file configurations. Half of the seeds run with lines written back
-# before their time. To repeat one (add REPL_MEDIA_EVICT=SEED if its line says evict):
-#   BUILD=build-debug bash tests/power/cut.sh page SEED 1
-# The seed decides the updates and after how many acknowledgements the cut comes. The target's
-# timing it can't decide: a loss that is rare may want several tries.
+# before their time, unless plain or evict says which. Each run prints its seed; to repeat one:
+#   BUILD=build-debug bash tests/power/cut.sh page SEED 1 plain
+# The seed decides the updates, what is written back, and after how many acknowledgements the cut
+# comes. The timing of the target it can't decide: a loss that is rare may want several tries.
 #
 # With drop something is left out that the method needs, and with a configuration that repld.conf
 # lies about the method is wrong: the test passes as soon as a run shows a loss.
@@ -21,7 +21,8 @@ read -r _ REPL_MEDIA_GRANULARITY REPL_MEDIA_DOMAIN REPL_MEDIA_DDIO rqwrb nic sai
 $row
 END
 export REPL_MEDIA_GRANULARITY REPL_MEDIA_DOMAIN REPL_MEDIA_DDIO
-if [ -n "${4-}" ]; then
+mode=${4-}
+if [ "$mode" = drop ]; then
 	case $drop in
 	read) export REPL_NIC_NO_READ=1 ;;
 	*) export REPL_MEDIA_DROP="$drop" ;;
@@ -39,13 +40,14 @@ loses=no
 [ -z "$drop" ] && [ "$said" = - ] || loses=yes
 lost=0
 
-# The lines of repld.conf for DOMAIN DDIO RQWRB. No rule lets a software provider profit from DDIO
-# being off, so where it is off there is an RNIC, too: the tests' word against libfabric's.
+# The lines of repld.conf for DOMAIN DDIO RQWRB. With completions that mean no more than an RNIC's
+# there is an RNIC, and without DDIO no rule lets a software provider profit from that: the tests'
+# word against libfabric's.
 conf_of() {
 	echo "persistence-domain = $1"
 	echo "ddio = $2"
 	echo "rqwrb = $3"
-	[ "$2" = on ] || echo "provider-class = ib trust-me"
+	[ "$nic$2" = realon ] || echo "provider-class = ib trust-me"
 }
 
 conf() {
@@ -129,14 +131,15 @@ load_and_kill() {
 
 cut_once() {
 	pool=p$1
+	how=plain
+	[ -z "${REPL_MEDIA_EVICT-}" ] || how=evict
 	load_and_kill "$1"
 	power_cut "$pool"
 	[ "$rqwrb" = dram ] || next_writer "$pool" $(($1 % 61 + 1))
 	check "$1" "$TMP/serve/pools/$pool"
-	echo "$name, seed $1${REPL_MEDIA_EVICT:+, evict}${drop:+, drop $drop}:" \
-		"$(tail -n 1 "$TMP/verdict")"
+	echo "$name, seed $1 $how${drop:+, drop $drop}: $(tail -n 1 "$TMP/verdict")"
 	lost=$((lost + verdict))
-	[ $verdict -eq 0 ] || [ "$loses" = yes ] || fail "$name, seed $1: $(cat "$TMP/verdict")"
+	[ $verdict -eq 0 ] || [ "$loses" = yes ] || fail "$name, seed $1 $how: $(cat "$TMP/verdict")"
 }
 
 # What the next writer leaves, and what a restore gives back, is the same.
@@ -170,9 +173,12 @@ run() {
 }
 
 make_keys
-half=$((first + count / 2))
+case $mode in
+plain) half=$((first + count)) ;;
+evict) half=$first ;;
+*) half=$((first + count / 2)) ;;
+esac
 run "$first" "$half"
-: "${REPL_MEDIA_EVICT:=$first}"
-export REPL_MEDIA_EVICT
+export REPL_MEDIA_EVICT=1
 run "$half" "$((first + count))"
 [ "$loses" = no ] || [ $lost -gt 0 ] || fail "$name: nothing was lost in $count runs"

@@ -64,14 +64,20 @@ struct pmem_map {
 	char *path;      /* of the image */
 };
 
+/* Of each pool its own, by its name: a pool that is met again meets the same. */
 static void
-media_seed(struct pmem_map *m)
+media_seed(struct pmem_map *m, const char *path)
 {
 	const char *text = getenv("REPL_MEDIA_EVICT");
+	const char *slash = strrchr(path, '/');
 
 	m->evict = text != NULL;
-	if (m->evict)
-		m->random = strtoull(text, NULL, 0) * 0x9e3779b97f4a7c15U | 1;
+	if (!m->evict)
+		return;
+	m->random = strtoull(text, NULL, 0);
+	for (const char *c = slash ? slash + 1 : path; *c; c++)
+		m->random = (m->random ^ (uint8_t)*c) * 0x9e3779b97f4a7c15U;
+	m->random |= 1;
 }
 
 static void
@@ -290,7 +296,7 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 	if (!m)
 		return err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
 	m->image = -1;
-	media_seed(m);
+	media_seed(m, path);
 	media_set_drop(m);
 	if (asprintf(&m->path, "%s.media", path) < 0) {
 		m->path = NULL;
