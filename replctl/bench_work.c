@@ -206,7 +206,7 @@ bulk_write(struct bench *b)
 	struct lane *l = remote_lane(b->c->remote, 0);
 
 	(void)lane_flush(l, 0, b->pool_size);
-	lane_begin(l, LANE_DRAIN, 0, 0);
+	lane_begin(l, LANE_SETTLE, 0, 0);
 	return lane_finish(l, op_deadline(b, clock_now_ns()) + 30 * NS_PER_S, &b->c->err);
 }
 
@@ -237,8 +237,11 @@ bulk_read(struct bench *b)
 	struct fab_lane *fab = remote_lane(b->c->remote, 0)->fab;
 	struct err *e = &b->c->err;
 	unsigned flying = 0;
-	int rc = 0;
+	int rc;
 
+	/* Nothing else is to come by the lane. */
+	lane_begin(remote_lane(b->c->remote, 0), LANE_SETTLE, 0, 0);
+	rc = lane_finish(remote_lane(b->c->remote, 0), op_deadline(b, clock_now_ns()), e);
 	for (uint64_t off = 0; !rc && off < b->pool_size; off += LANE_READ_MAX) {
 		uint64_t left = b->pool_size - off;
 

@@ -23,8 +23,10 @@ hints_fill(struct fi_info *hints)
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
-	hints->tx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW;
-	hints->rx_attr->msg_order = FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW;
+	hints->tx_attr->msg_order =
+		FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_RAS;
+	hints->rx_attr->msg_order =
+		FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_RAS;
 }
 
 static int

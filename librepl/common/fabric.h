@@ -26,6 +26,7 @@ enum fab_event_type {
 	FAB_RECV,    /* a message: data, len, slot */
 	FAB_WRITTEN, /* an RMA write was delivered */
 	FAB_READ,    /* an RMA read has its bytes */
+	FAB_SENT,    /* a message of fab_lane_send_delivered() is in its buffer */
 	FAB_IMM,     /* server: an RMA write with an immediate has arrived: imm */
 	FAB_REQUEST, /* server: somebody wants to connect; data, len = connect data */
 	FAB_JOINED,  /* server: the lane is connected */
@@ -80,6 +81,12 @@ uint8_t *fab_lane_buf(struct fab_lane *l);
 
 /* Send the first len bytes of the buffer from fab_lane_buf(). */
 int fab_lane_send(struct fab_lane *l, size_t len, struct err *e);
+
+/*
+ * The same, and FAB_SENT comes when the message lies in the target's receive
+ * buffer: it takes one of fab_lane_rma_room() until then.
+ */
+int fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e);
 
 /*
  * Post an RMA write or read of a range that lies in one region, which the target

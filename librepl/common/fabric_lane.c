@@ -286,6 +286,29 @@ lane_rma_op(struct fab_lane *l, enum ofi_kind kind)
 	return op;
 }
 
+int
+fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e)
+{
+	uint8_t *buf = l->send_mem + l->sent % l->depth * l->msg_size;
+	struct iovec iov = {.iov_base = buf, .iov_len = len};
+	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1};
+	ssize_t ret;
+
+	if (l->closed)
+		return lane_lost(l, e);
+	if (l->rma_free_count == 0)
+		return err_set(e, REPL_E_BUSY, "too many operations outstanding");
+	msg.context = lane_rma_op(l, OFI_SEND);
+	ret = fi_sendmsg(l->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
+	if (ret) {
+		l->rma_free_count++;
+		return lane_post_failed(l, ret, e);
+	}
+	l->sent++;
+	lane_post_spare(l);
+	return l->closed ? lane_lost(l, e) : 0;
+}
+
 unsigned
 fab_lane_rma_room(const struct fab_lane *l)
 {
@@ -438,6 +461,10 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 	case OFI_READ:
 		l->rma_free[l->rma_free_count++] = op->slot;
 		ev->type = op->kind == OFI_WRITE ? FAB_WRITTEN : FAB_READ;
+		break;
+	case OFI_SEND:
+		l->rma_free[l->rma_free_count++] = op->slot;
+		ev->type = FAB_SENT;
 		break;
 	}
 }

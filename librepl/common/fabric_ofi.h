@@ -17,7 +17,7 @@
 #include "fabric.h"
 
 /* What a posted operation is, found again through its context pointer. */
-enum ofi_kind { OFI_RECV, OFI_WRITE, OFI_READ };
+enum ofi_kind { OFI_RECV, OFI_WRITE, OFI_READ, OFI_SEND };
 
 struct ofi_op {
 	struct fi_context2 context; /* first: its address is the context */

@@ -31,8 +31,6 @@ static const struct method methods[PLAN_METHOD_COUNT] = {
 	[PLAN_DEPOSIT_COMPLETION] = {"deposit-completion", TAXONOMY_SEND, PLAN_FINISH_COMP},
 };
 
-#define DEPOSITS (PLAN_BIT(PLAN_DEPOSIT) | PLAN_BIT(PLAN_DEPOSIT_COMPLETION))
-
 /* ---- the target in the taxonomy's terms ---- */
 
 static enum plan_path
@@ -239,7 +237,7 @@ bool
 plan_can(const struct plan_limits *lim, enum plan_method m)
 {
 	bool needs_rma = m != PLAN_MESSAGE && m != PLAN_DEPOSIT_COMPLETION;
-	bool deposit = (DEPOSITS & PLAN_BIT(m)) != 0;
+	bool deposit = (PLAN_DEPOSITS & PLAN_BIT(m)) != 0;
 
 	return (lim->can & PLAN_BIT(m)) && (lim->rma || !needs_rma) && deposit == lim->ring;
 }

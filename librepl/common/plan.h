@@ -41,6 +41,9 @@ enum plan_method {
 /* Those that need writes with immediate data. */
 #define PLAN_IMMEDIATE (PLAN_BIT(PLAN_WRITE_IMM) | PLAN_BIT(PLAN_WRITE_IMM_READ))
 
+/* Those that need a receive ring, and are all that goes with one. */
+#define PLAN_DEPOSITS (PLAN_BIT(PLAN_DEPOSIT) | PLAN_BIT(PLAN_DEPOSIT_COMPLETION))
+
 enum plan_shape {
 	PLAN_SINGLETON, /* one range or several without order */
 	PLAN_COMPOUND,  /* a durable before b */

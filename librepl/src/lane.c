@@ -26,6 +26,19 @@ lane_limits(bool rma, bool immediates, size_t msg_size)
 	return lim;
 }
 
+/* A DEPOSIT has an entry more, and nothing goes otherwise. */
+static void
+lane_init_ring(struct lane *l, const struct lane_setup *s)
+{
+	l->ring = l->limits.ring = true;
+	l->stamp = s->stamp;
+	l->limits.can = PLAN_DEPOSITS;
+	l->limits.inline_max -= WIRE_ENTRY_SIZE;
+	l->limits.message_max = l->limits.inline_max;
+	l->delivered = plan_choose(l->profile, PLAN_SINGLETON, 8, &l->limits).method ==
+		       PLAN_DEPOSIT_COMPLETION;
+}
+
 void
 lane_init(struct lane *l, const struct lane_setup *s)
 {
@@ -36,6 +49,8 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->limits = lane_limits(s->rma, s->imm_unit > 0, s->msg_size);
 	l->limits.force = s->force;
 	l->imm_unit = s->imm_unit;
+	if (s->stamp)
+		lane_init_ring(l, s);
 	l->depth = s->depth;
 	l->msg_size = s->msg_size;
 	l->epoch = s->epoch;
@@ -63,7 +78,16 @@ lane_fail(struct lane *l, int status, const char *why)
 static bool
 lane_quiet(const struct lane *l)
 {
-	return l->seq_sent == l->seq_acked && l->rma_outstanding == 0;
+	/* A DEPOSIT is complete when it is in the ring; its ACK frees the slot. */
+	bool acked = l->ring && l->kind != LANE_SETTLE;
+
+	return (acked || l->seq_sent == l->seq_acked) && l->rma_outstanding == 0;
+}
+
+static bool
+lane_drains(const struct lane *l)
+{
+	return l->kind == LANE_DRAIN || l->kind == LANE_SETTLE;
 }
 
 static void
@@ -90,7 +114,10 @@ lane_order(const struct lane *l)
 {
 	enum plan_method m = l->kind == LANE_PAIR ? l->second_plan.method : PLAN_MESSAGE;
 
-	if (l->kind == LANE_DRAIN || (!l->building && !l->read_due && lane_quiet(l)))
+	/* A replay takes a lane's messages in their order, and none behind a gap. */
+	if (l->ring)
+		return lane_drains(l) || !l->posted_by ? ORDER_NONE : ORDER_BARRIER;
+	if (lane_drains(l) || (!l->building && !l->read_due && lane_quiet(l)))
 		return ORDER_NONE;
 	/* No barrier holds RMA back, and none knows of what the CPU has no part in. */
 	if (m == PLAN_MESSAGE)
@@ -106,7 +133,7 @@ lane_post_first(struct lane *l)
 			return false;
 		lane_phase_set(l, LANE_POST_FIRST);
 	}
-	if (!lane_post_first_set(l, &l->todo, false))
+	if (!lane_post_first_set(l, &l->todo, false) || !lane_post_settle(l))
 		return false;
 	return lane_order(l) == ORDER_LANE || lane_post_read(l);
 }
@@ -134,7 +161,7 @@ lane_first_posted(struct lane *l)
 	rangeset_clear(&l->todo);
 	rangeset_clear(&l->written);
 	l->written_by = 0;
-	if (l->kind == LANE_DRAIN) {
+	if (lane_drains(l)) {
 		lane_commit_send(l);
 		lane_phase_set(l, LANE_AWAIT);
 	} else if (order == ORDER_WAIT) {
@@ -175,7 +202,7 @@ lane_pump(struct lane *l)
 			lane_phase_set(l, LANE_IDLE);
 		break;
 	case LANE_AWAIT:
-		if (lane_quiet(l))
+		if (lane_post_deposit_read(l) && lane_quiet(l))
 			lane_phase_set(l, LANE_IDLE);
 		break;
 	}
@@ -194,6 +221,8 @@ lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 	l->second = (struct range){.off = off, .len = len};
 	l->barrier_due = false;
 	l->read_due = false;
+	l->deposit_due = false;
+	l->settle_due = l->ring && kind == LANE_SETTLE;
 	l->posted_by = 0;
 	if (kind == LANE_PAIR)
 		l->second_plan = lane_plan(l, PLAN_COMPOUND, &l->second);
@@ -240,6 +269,7 @@ lane_take_event(struct lane *l)
 		break;
 	case FAB_WRITTEN:
 	case FAB_READ:
+	case FAB_SENT:
 		if (l->rma_outstanding > 0)
 			l->rma_outstanding--;
 		break;

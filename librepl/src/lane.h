@@ -34,6 +34,7 @@ enum lane_kind {
 	LANE_PAIR,    /* then the range, ordered behind a barrier */
 	LANE_ATOMIC8, /* then 8 bytes in one store, ordered behind a barrier */
 	LANE_TRIM,    /* then the range is to become zero; length 0: all such are finished */
+	LANE_SETTLE,  /* nothing; what was complete on any lane is in the pool, for reads too */
 };
 
 enum lane_phase {
@@ -72,6 +73,11 @@ struct lane {
 	bool barrier_due;   /* a BARRIER goes before the second */
 	bool read_due;      /* a read must follow the writes */
 	uint64_t read_off;
+	bool ring;               /* DEPOSITs only: complete before they are acknowledged */
+	bool delivered;          /* ... by their completions, else by a read behind them */
+	bool deposit_due;        /* that read */
+	bool settle_due;         /* a DEPOSIT whose ACK speaks for all lanes */
+	_Atomic uint64_t *stamp; /* of the session: the last one given out */
 	struct wire_commit commit;
 	bool building;
 
@@ -95,7 +101,8 @@ struct lane_setup {
 	unsigned depth;
 	size_t msg_size;
 	uint32_t epoch;
-	unsigned force; /* as in struct plan_limits */
+	unsigned force;          /* as in struct plan_limits */
+	_Atomic uint64_t *stamp; /* shared by the lanes of a session with a receive ring, or NULL */
 };
 
 void lane_init(struct lane *l, const struct lane_setup *s);
@@ -113,7 +120,13 @@ struct plan_limits lane_limits(bool rma, bool immediates, size_t msg_size);
  */
 int lane_flush(struct lane *l, uint64_t off, uint64_t len);
 
-/* Begin a job. off and len are for LANE_PAIR and LANE_ATOMIC8. */
+/*
+ * A lane with a receive ring is done when its DEPOSITs are in the ring; what is
+ * not acknowledged is not yet in the pool. Reads of the pool want LANE_SETTLE
+ * first, on a lane of any kind.
+ *
+ * Begin a job. off and len are for LANE_PAIR and LANE_ATOMIC8.
+ */
 void lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len);
 
 /* Do what can be done without waiting; true if something was done. */

@@ -66,6 +66,13 @@ bool lane_post_rma(struct lane *l, const struct range *r, enum plan_method m);
 /* The read, if due: it pushes all writes before it into the domain. */
 bool lane_post_read(struct lane *l);
 
+/* With a receive ring: what completes the job's DEPOSITs is posted, if any is due. False as above.
+ */
+bool lane_post_deposit_read(struct lane *l);
+
+/* With a receive ring: a DEPOSIT for a LANE_SETTLE is being built. False as above. */
+bool lane_post_settle(struct lane *l);
+
 /* How the durability of what was written early is to be asked for. */
 enum plan_method lane_written_method(const struct lane *l);
 

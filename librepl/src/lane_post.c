@@ -46,11 +46,21 @@ lane_plan(const struct lane *l, enum plan_shape shape, const struct range *r)
 
 /* ---- building and sending COMMITs ---- */
 
+/* It is taken before the bytes are: what completes from now on may be stamped higher. */
+static void
+lane_stamp(struct lane *l)
+{
+	struct wire_entry stamp = {.op = WIRE_OP_STAMP};
+
+	stamp.off = atomic_fetch_add(l->stamp, 1) + 1;
+	wire_commit_add(&l->commit, &stamp, NULL);
+}
+
 /* The entries reserved leave room for the payload of the first, at most inline_max. */
 static bool
 lane_commit_begin(struct lane *l, size_t payload)
 {
-	size_t ranges = (size_t)l->todo.count + l->written.count + 2;
+	size_t ranges = (size_t)l->todo.count + l->written.count + 2 + l->ring;
 	size_t entries = ranges > WIRE_ENTRIES_MAX ? WIRE_ENTRIES_MAX : ranges;
 	size_t half = l->msg_size / 2 / WIRE_ENTRY_SIZE;
 	size_t room = (l->msg_size - WIRE_HEADER_SIZE - payload) / WIRE_ENTRY_SIZE;
@@ -59,7 +69,8 @@ lane_commit_begin(struct lane *l, size_t payload)
 
 	if (l->building)
 		return true;
-	if (l->seq_sent - l->seq_acked >= l->depth)
+	if (l->seq_sent - l->seq_acked >= l->depth ||
+	    (l->delivered && fab_lane_rma_room(l->fab) == 0))
 		return false;
 	buf = fab_lane_buf(l->fab);
 	if (!buf)
@@ -67,6 +78,8 @@ lane_commit_begin(struct lane *l, size_t payload)
 	wire_commit_begin(&l->commit, buf, l->msg_size,
 			  (uint32_t)(entries > most ? most : entries));
 	l->building = true;
+	if (l->ring)
+		lane_stamp(l);
 	return true;
 }
 
@@ -79,13 +92,17 @@ lane_commit_send(struct lane *l)
 	if (!l->building)
 		return;
 	l->building = false;
-	len = wire_commit_end(&l->commit, l->seq_sent + 1, l->epoch);
+	len = l->ring ? wire_deposit_end(&l->commit, l->seq_sent + 1, l->epoch)
+		      : wire_commit_end(&l->commit, l->seq_sent + 1, l->epoch);
 	err_clear(&e);
-	if (fab_lane_send(l->fab, len, &e)) {
+	if (l->delivered ? fab_lane_send_delivered(l->fab, len, &e)
+			 : fab_lane_send(l->fab, len, &e)) {
 		lane_fail(l, e.code, e.text);
 		return;
 	}
 	l->seq_sent++;
+	l->rma_outstanding += l->delivered;
+	l->deposit_due = l->ring && !l->delivered;
 	lane_count(&l->counters.messages, 1);
 }
 
@@ -140,7 +157,20 @@ lane_post_range(struct lane *l, const struct range *r, enum plan_shape shape)
 	enum plan_method m = lane_plan(l, shape, r).method;
 
 	l->posted_by |= PLAN_BIT(m);
-	return m == PLAN_MESSAGE ? lane_post_message(l, r) : lane_post_rma(l, r, m);
+	if (PLAN_BIT(m) & (PLAN_BIT(PLAN_MESSAGE) | PLAN_DEPOSITS))
+		return lane_post_message(l, r);
+	return lane_post_rma(l, r, m);
+}
+
+bool
+lane_post_settle(struct lane *l)
+{
+	if (!l->settle_due)
+		return true;
+	if (l->status || !lane_commit_begin(l, 0))
+		return false;
+	l->settle_due = false;
+	return true;
 }
 
 static void

@@ -152,6 +152,20 @@ lane_post_read(struct lane *l)
 	return true;
 }
 
+/* Behind the last message: its bytes come back when the ring has that. */
+bool
+lane_post_deposit_read(struct lane *l)
+{
+	if (!l->deposit_due)
+		return true;
+	l->read_due = true;
+	l->read_off = 0;
+	if (!lane_post_read(l))
+		return false;
+	l->deposit_due = false;
+	return true;
+}
+
 /* ---- before the drain ---- */
 
 /* Of those by which ranges were written early the one that is enough for all of them. */

@@ -40,6 +40,7 @@ struct remote {
 	uint32_t epoch;
 	struct lane_terms terms;
 	struct regions regions; /* of the pool as the lanes know it */
+	_Atomic uint64_t stamp; /* of DEPOSITs: the last one given out */
 	struct fab_lane **fabs;
 	struct lane *lanes;
 };
@@ -548,6 +549,12 @@ remote_epoch(const struct remote *r)
 
 /* ---- lanes ---- */
 
+static bool
+ring_wanted(const struct remote *r)
+{
+	return r->write && r->method >= 0 && (PLAN_BIT(r->method) & PLAN_DEPOSITS);
+}
+
 static struct json_object *
 lanes_params(const struct remote *r, unsigned count)
 {
@@ -562,13 +569,15 @@ lanes_params(const struct remote *r, unsigned count)
 	else
 		json_object_array_add(providers, json_object_new_string("tcp"));
 	json_object_object_add(params, "providers", providers);
+	if (ring_wanted(r))
+		json_object_object_add(params, "ring", json_object_new_boolean(true));
 	return params;
 }
 
 struct lanes_grant {
 	const char *provider, *address, *key;
 	uint64_t port, msg_size, depth, rma_region, imm_unit;
-	bool rma;
+	bool rma, ring;
 	struct json_object *tokens;
 };
 
@@ -613,6 +622,8 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 		rc = imm_unit_parse(o, pool_size, &g->imm_unit, e);
 	if (!rc)
 		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
+	if (!rc && control_has(o, "ring"))
+		rc = control_get_bool(o, "ring", &g->ring, e);
 	if (rc)
 		return err_prefix(e, "answer of the target to lanes.open");
 	if (!regions_unit_valid(g->rma_region))
@@ -620,6 +631,21 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 	if (json_object_array_length(g->tokens) == 0)
 		return err_set(e, REPL_E_LIMIT, "the target granted no lane");
 	return 0;
+}
+
+/* A target gives what was asked for, or says why not by its profile and its log. */
+static int
+ring_check(const struct remote *r, const struct lanes_grant *g, struct err *e)
+{
+	if (g->ring == ring_wanted(r))
+		return 0;
+	if (g->ring)
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: a receive ring not asked for");
+	return err_set(
+		e, REPL_E_REFUSED,
+		"method '%s': the target has granted no receive ring, see its log: make room "
+		"in its pool directory, or set method to auto",
+		plan_method_name((enum plan_method)r->method));
 }
 
 /* Of a method asked for by name: it must be right and, when the limits are known, to be had. */
@@ -646,6 +672,8 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 				   .msg_size = r->terms.msg_size,
 				   .epoch = r->epoch};
 
+	if (r->terms.ring)
+		setup.stamp = &r->stamp;
 	if (r->method >= 0)
 		setup.force = PLAN_BIT(r->method);
 	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
@@ -676,6 +704,8 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	if (rc)
 		return rc;
 	rc = lanes_grant_parse(result, count, r->info.meta.pool_size, &g, e);
+	if (!rc)
+		rc = ring_check(r, &g, e);
 	if (rc)
 		goto out;
 	if (strlen(g.key) != 16 || !hex_decode(g.key, 16, key, sizeof(key))) {
@@ -693,6 +723,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	r->terms.depth = p.depth;
 	r->terms.msg_size = p.msg_size;
 	r->terms.rma = g.rma;
+	r->terms.ring = g.ring;
 	r->terms.imm_unit = g.imm_unit;
 	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g.provider);
 	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
@@ -732,6 +763,11 @@ remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t l
 {
 	struct lane *l = &r->lanes[lane];
 
+	/* What is complete may not be in the pool yet. */
+	if (r->terms.ring) {
+		lane_begin(l, LANE_SETTLE, 0, 0);
+		lanes_run(&l, 1, lane_done, deadline_ns);
+	}
 	for (uint64_t at = 0, n; at < len; at += n) {
 		n = lane_rma_len(l, off + at, len - at);
 		if (n == 0)

@@ -34,6 +34,7 @@ struct lane_terms {
 	unsigned depth;
 	size_t msg_size;
 	bool rma;
+	bool ring;         /* only DEPOSITs go */
 	uint64_t imm_unit; /* 0: immediates are not to be used */
 	char provider[16];
 };

@@ -286,7 +286,7 @@ push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
 static int
 push_drain(struct push *p, bool (*until)(const struct lane *), struct err *e)
 {
-	lane_begin(p->lane, LANE_DRAIN, 0, 0);
+	lane_begin(p->lane, LANE_SETTLE, 0, 0);
 	return push_run(p, until, e);
 }
 
