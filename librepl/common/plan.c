@@ -402,7 +402,7 @@ plan_check_method(const struct profile *p, enum plan_method m, const struct plan
 			       "method '%s' is not available on this provider, '%s'%s; set method "
 			       "to auto or one of %s",
 			       methods[m].name, p->provider_name,
-			       (DEPOSITS & PLAN_BIT(m)) && !lim->ring
+			       (PLAN_DEPOSITS & PLAN_BIT(m)) && !lim->ring
 				       ? ", or the target has granted no receive ring"
 				       : "",
 			       right);

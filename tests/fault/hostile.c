@@ -29,6 +29,7 @@ static const struct mode {
 	{"half", mode_half},     {"idle", mode_idle},       {"linger", mode_linger},
 	{"rma", mode_rma},       {"commits", mode_commits}, {"readonly", mode_readonly},
 	{"flood", mode_flood},   {"lanes", mode_lanes},     {"immediates", mode_immediates},
+	{"ring", mode_ring},
 };
 
 _Noreturn void
@@ -102,7 +103,7 @@ grant_parse(struct json_object *o, struct grant *g, struct err *e)
 	    control_get_u64(o, "port", 1, 65535, &port, e) ||
 	    control_get_u64(o, "depth", 1, 64, &depth, e) ||
 	    control_get_u64(o, "msg_size", 1, WIRE_MSG_SIZE_MAX, &msg_size, e) ||
-	    control_get_u64(o, "imm_unit", 64, INT64_MAX, &g->imm_unit, e) ||
+	    control_get_u64(o, "imm_unit", 0, INT64_MAX, &g->imm_unit, e) ||
 	    control_get_u64(o, "deadline_ms", 1, INT64_MAX, &g->deadline_ms, e) ||
 	    control_get_array(o, "lanes", HOSTILE_LANES_MAX, &tokens, e))
 		return e->code;
@@ -121,11 +122,12 @@ grant_parse(struct json_object *o, struct grant *g, struct err *e)
 	return 0;
 }
 
-void
-hostile_grant(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g)
+static void
+grant_ask(struct hostile *h, unsigned lanes, unsigned depth, bool ring, struct grant *g)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL;
 	struct json_object *providers = json_object_new_array();
+	bool granted = false;
 	struct err e;
 
 	err_clear(&e);
@@ -135,9 +137,24 @@ hostile_grant(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g
 	json_object_object_add(params, "count", json_object_new_int((int)lanes));
 	json_object_object_add(params, "depth", json_object_new_int((int)depth));
 	json_object_object_add(params, "msg_size", json_object_new_int(16384));
+	json_object_object_add(params, "ring", json_object_new_boolean(ring));
 	if (remote_call(h->remote, "lanes.open", params, &result, &e) || grant_parse(result, g, &e))
 		hostile_fail("lanes.open: %s", e.text);
+	if (control_get_bool(result, "ring", &granted, &e) || granted != ring)
+		hostile_fail("lanes.open: %s receive ring", granted ? "a" : "no");
 	json_object_put(result);
+}
+
+void
+hostile_grant(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g)
+{
+	grant_ask(h, lanes, depth, false, g);
+}
+
+void
+hostile_grant_ring(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g)
+{
+	grant_ask(h, lanes, depth, true, g);
 }
 
 void

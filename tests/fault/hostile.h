@@ -44,6 +44,9 @@ void hostile_close(struct hostile *h);
 
 void hostile_ping(struct hostile *h);
 void hostile_grant(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g);
+
+/* The same with a receive ring, which must be granted. */
+void hostile_grant_ring(struct hostile *h, unsigned lanes, unsigned depth, struct grant *g);
 void hostile_lanes_close(struct hostile *h);
 
 /* Connect by token, with depth and msg_size as granted or as the caller claims. */
@@ -94,5 +97,6 @@ void mode_readonly(struct hostile *h);
 void mode_flood(struct hostile *h);
 void mode_lanes(struct hostile *h);
 void mode_immediates(struct hostile *h);
+void mode_ring(struct hostile *h);
 
 #endif
