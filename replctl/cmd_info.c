@@ -85,6 +85,9 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 	out_field("class", "%s: %s", out_member(info, "class"),
 		  class_meaning(out_member(info, "class")));
 	out_field("filesystem", "%s", out_member(info, "filesystem"));
+	if (control_has(info, "ring"))
+		out_field("receive ring", "%" PRIu64 " messages not applied",
+			  out_member_u64(info, "ring"));
 	print_writer(info);
 	out_field("created", "%s", created);
 	out_field("updated", "%s", updated);

@@ -222,6 +222,8 @@ pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct
 	if (rc)
 		return rc;
 	rc = read_info(&f, info, e);
+	if (!rc && info->meta.ring_len)
+		info->ring_messages = poolring_count(f.sidecar_fd, &info->meta);
 	files_close(&f);
 	return rc;
 }

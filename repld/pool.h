@@ -37,9 +37,10 @@ enum pool_mode {
 struct pool_info {
 	char name[TARGET_POOL_MAX + 1];
 	struct sidecar meta;
-	bool sidecar_damaged; /* one copy */
-	char filesystem[32];  /* "tmpfs", "ext4", ... */
-	char damage[256];     /* list only: why meta is not valid, else "" */
+	bool sidecar_damaged;   /* one copy */
+	uint64_t ring_messages; /* in meta's receive ring and not applied; lists and infos only */
+	char filesystem[32];    /* "tmpfs", "ext4", ... */
+	char damage[256];       /* list only: why meta is not valid, else "" */
 };
 
 /* Opens the directory, removes leftovers of killed creates. */

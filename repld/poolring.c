@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -237,6 +238,42 @@ out:
 	free(d);
 	free(replay);
 	return rc;
+}
+
+/* Only what is looked at is read: the marks, and a lane's slots up to its first gap. */
+static uint64_t
+region_count(const uint8_t *region, const struct sidecar *meta)
+{
+	struct ring_replay *replay = malloc(sizeof(*replay));
+	struct ring_geometry g;
+	struct ring_message m;
+	uint64_t count = 0;
+
+	if (replay && ring_header_decode(region, meta->ring_len, &g, NULL) == 0) {
+		ring_replay_begin(replay, region, &g, meta->pool_size);
+		while (ring_replay_next(replay, &m))
+			count++;
+	}
+	free(replay);
+	return count;
+}
+
+uint64_t
+poolring_count(int sidecar_fd, const struct sidecar *meta)
+{
+	struct stat st;
+	uint64_t count;
+	void *region;
+
+	if (fstat(sidecar_fd, &st) || (uint64_t)st.st_size < meta->ring_off + meta->ring_len)
+		return 0;
+	region = mmap(NULL, meta->ring_len, PROT_READ, MAP_SHARED, sidecar_fd,
+		      (off_t)meta->ring_off);
+	if (region == MAP_FAILED)
+		return 0;
+	count = region_count(region, meta);
+	(void)munmap(region, meta->ring_len);
+	return count;
 }
 
 int

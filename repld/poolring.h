@@ -52,6 +52,13 @@ int poolring_destroy(struct poolring *r, uint32_t lane, uint32_t slot, struct er
 int poolring_replay(const struct poolring *r, struct pmem_map *pool, uint64_t *count,
 		    struct err *e);
 
+/*
+ * How many messages the ring that meta names holds and are not applied; 0 if it
+ * can't be believed. To tell people: beside a living writer it is old at once.
+ * Maps memory for a moment.
+ */
+uint64_t poolring_count(int sidecar_fd, const struct sidecar *meta);
+
 /* Take the ring away: there is nothing in it any more, and it is not mapped. */
 int poolring_drop(int sidecar_fd, struct sidecar *meta, struct err *e);
 

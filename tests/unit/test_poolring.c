@@ -96,6 +96,7 @@ killed_writer(void)
 	assert_int_equal(status, 0);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_true(info.meta.ring_len > 0);
+	assert_int_equal(info.ring_messages, 3);
 }
 
 static int
