@@ -173,10 +173,15 @@ run() {
 }
 
 make_keys
+# What is to be lost is so most easily while the target takes its time.
+[ "$loses" = no ] || export REPL_MEDIA_NAP_US=4000
 case $mode in
 plain) half=$((first + count)) ;;
 evict) half=$first ;;
-*) half=$((first + count / 2)) ;;
+*)
+	half=$((first + count / 2))
+	[ "$loses" = no ] || half=$first
+	;;
 esac
 run "$first" "$half"
 export REPL_MEDIA_EVICT=1

@@ -2,9 +2,9 @@
 /*
  * nic - completions that mean no more than a NIC's do.
  *
- * Over tcp a write that is complete is in the target's memory. That of an RNIC
+ * Over tcp a write or message that is complete is in the target's memory. That of an RNIC
  * is in the RNIC's buffers, or even, of iWARP, on its way. Put in front of
- * fabric.h by the linker (--wrap), this says that a write is complete as soon as
+ * fabric.h by the linker (--wrap), this says that it is complete as soon as
  * it has been posted; it goes on by itself, and is lost if it is on its way when
  * the target is killed. So what counts on a completion alone is found out, and
  * what waits for a read behind the write is not: reads are left as they are.
@@ -35,6 +35,7 @@ int __real_fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint6
 int __real_fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			      const struct fab_imm *imm, struct err *e);
 int __real_fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
+int __real_fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e);
 void __real_fab_lane_poll(struct fab_lane *l, struct fab_event *ev);
 bool __real_fab_lane_more(const struct fab_lane *l);
 void __real_fab_lane_free(struct fab_lane *l);
@@ -44,6 +45,7 @@ int __wrap_fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint6
 int __wrap_fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			      const struct fab_imm *imm, struct err *e);
 int __wrap_fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
+int __wrap_fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e);
 void __wrap_fab_lane_poll(struct fab_lane *l, struct fab_event *ev);
 bool __wrap_fab_lane_more(const struct fab_lane *l);
 void __wrap_fab_lane_free(struct fab_lane *l);
@@ -87,6 +89,12 @@ __wrap_fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint6
 }
 
 int
+__wrap_fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e)
+{
+	return nic_posted(nic_of(l), __real_fab_lane_send_delivered(l, len, e));
+}
+
+int
 __wrap_fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
 {
 	if (!getenv("REPL_NIC_NO_READ"))
@@ -96,7 +104,7 @@ __wrap_fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, st
 	return 0;
 }
 
-/* Who counts completions needs no other kind for a read that was not made. */
+/* Who counts completions needs no other kind for a read or a message. */
 void
 __wrap_fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
@@ -110,7 +118,7 @@ __wrap_fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 	}
 	for (;;) {
 		__real_fab_lane_poll(l, ev);
-		if (ev->type != FAB_WRITTEN || n->pending == 0)
+		if ((ev->type != FAB_WRITTEN && ev->type != FAB_SENT) || n->pending == 0)
 			return;
 		n->pending--;
 	}

@@ -20,6 +20,7 @@
  *       in any order and take their time, as some stores do: what relies on
  *       unflushed bytes being absent, or on an order that nobody asked for, is
  *       found out.
+ *   REPL_MEDIA_NAP_US=N     how much time that is at most; 500.
  *   PATH.kill, a file with a number N, taken away when the pool is mapped for
  *       writing: the process kills itself at the N-th store or persist after that.
  *       So a cut meets what is over in a moment, like a replay.
@@ -57,6 +58,7 @@ struct pmem_map {
 	int image;                 /* or -1 */
 	struct media_dirty *dirty; /* or NULL */
 	bool evict;
+	uint64_t nap_us; /* at most */
 	uint64_t random; /* state of the generator, never 0 */
 	uint64_t drop;   /* every how many ranges one is dropped, 0: never */
 	uint64_t ranges; /* persisted or dropped so far */
@@ -69,11 +71,15 @@ static void
 media_seed(struct pmem_map *m, const char *path)
 {
 	const char *text = getenv("REPL_MEDIA_EVICT");
+	const char *nap = getenv("REPL_MEDIA_NAP_US");
 	const char *slash = strrchr(path, '/');
 
 	m->evict = text != NULL;
 	if (!m->evict)
 		return;
+	m->nap_us = nap ? strtoull(nap, NULL, 0) : EVICT_NAP_US;
+	if (m->nap_us == 0)
+		m->nap_us = 1;
 	m->random = strtoull(text, NULL, 0);
 	for (const char *c = slash ? slash + 1 : path; *c; c++)
 		m->random = (m->random ^ (uint8_t)*c) * 0x9e3779b97f4a7c15U;
@@ -186,7 +192,7 @@ static void
 media_nap(struct pmem_map *m, unsigned one_in)
 {
 	if (m->evict && media_random(m) % one_in == 0)
-		(void)usleep((useconds_t)(media_random(m) % EVICT_NAP_US));
+		(void)usleep((useconds_t)(media_random(m) % m->nap_us));
 }
 
 static bool
