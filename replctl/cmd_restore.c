@@ -302,6 +302,7 @@ restore_run(struct restore *r, char **args)
 	if (!r->quoted_file || !r->quoted_target)
 		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
 	rc = restore_open(r);
+	r->temp.sparse = !rc && r->meta.sparse;
 	interrupt_catch();
 	if (!rc && c->options.dry_run)
 		rc = restoring_check_space(&r->temp, r->meta.pool_size, &c->err);

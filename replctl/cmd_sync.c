@@ -81,6 +81,8 @@ sync_create(struct sync *s)
 		gen_id_format(&s->local.meta.pool_uuid, uuid);
 		json_object_object_add(params, "uuid", json_object_new_string(uuid));
 	}
+	if (c->options.sparse)
+		json_object_object_add(params, "sparse", json_object_new_boolean(true));
 	rc = remote_call(c->remote, "pool.create", params, NULL, &c->err);
 	if (rc == REPL_E_EXISTS)
 		ctl_next(c, "replctl sync %s %s", s->quoted_file, s->quoted_target);
@@ -155,7 +157,10 @@ static int
 sync_compare(struct sync *s)
 {
 	struct progress progress;
-	struct transfer t = {.remote = s->c->remote, .progress = stop_at_first, .arg = &progress};
+	struct transfer t = {.remote = s->c->remote,
+			     .file = s->pool.path,
+			     .progress = stop_at_first,
+			     .arg = &progress};
 	struct transfer_progress sum;
 	int rc;
 
@@ -209,7 +214,10 @@ sync_push(struct sync *s)
 {
 	struct ctl *c = s->c;
 	struct progress progress;
-	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
+	struct transfer t = {.remote = c->remote,
+			     .file = s->pool.path,
+			     .progress = progress_tell,
+			     .arg = &progress};
 	int rc;
 
 	progress_begin(&progress, "sync", c->options.json);
@@ -303,7 +311,10 @@ sync_dry_run(struct sync *s)
 {
 	struct ctl *c = s->c;
 	struct progress progress;
-	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
+	struct transfer t = {.remote = c->remote,
+			     .file = s->pool.path,
+			     .progress = progress_tell,
+			     .arg = &progress};
 	const char *why;
 	int rc;
 

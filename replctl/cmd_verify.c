@@ -127,7 +127,8 @@ static int
 verify_run(struct ctl *c, const struct poolfile *p)
 {
 	struct verify v = {0};
-	struct transfer t = {.remote = c->remote, .progress = verify_tell, .arg = &v};
+	struct transfer t = {
+		.remote = c->remote, .file = p->path, .progress = verify_tell, .arg = &v};
 	struct transfer_progress sum;
 	uint64_t ns;
 	int rc;

@@ -12,6 +12,7 @@
 
 int cmd_bench(struct ctl *c, char **args);
 int cmd_create(struct ctl *c, char **args);
+int cmd_grow(struct ctl *c, char **args);
 int cmd_info(struct ctl *c, char **args);
 int cmd_list(struct ctl *c, char **args);
 int cmd_plan(struct ctl *c, char **args);

@@ -33,7 +33,7 @@ struct ctl_options {
 	bool all, csv;
 	const char *config, *identity, *known_hosts;
 	const char *size, *from, *seconds, *count, *plot, *tail, *method;
-	bool json, quick, force, dry_run, help, version;
+	bool sparse, json, quick, force, dry_run, help, version;
 };
 
 struct ctl {

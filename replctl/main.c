@@ -17,6 +17,7 @@ enum {
 	OPT_PLOT = 128U,
 	OPT_TAIL = 256U,
 	OPT_METHOD = 512U,
+	OPT_SPARSE = 2048U,
 	OPT_PLAN = 1024U, /* those of a command without target: ctl_plan_option, --all, --csv */
 };
 
@@ -31,7 +32,9 @@ struct command {
 
 static const struct command commands[] = {
 	{"create", "TARGET/pool --size N | --from FILE", "make a pool of zeros, or of a file",
-	 cmd_create, 1, OPT_SIZE | OPT_FROM},
+	 cmd_create, 1, OPT_SIZE | OPT_FROM | OPT_SPARSE},
+	{"grow", "TARGET/pool --size N", "make a pool larger that nobody writes", cmd_grow, 1,
+	 OPT_SIZE},
 	{"list", "TARGET", "list the pools of a target", cmd_list, 1, 0},
 	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
 	{"remove", "TARGET/pool [--dry-run] [--force]", "remove a pool and its data", cmd_remove, 1,
@@ -57,6 +60,7 @@ static const struct command commands[] = {
 enum {
 	LONG_KNOWN_HOSTS = 256,
 	LONG_FROM,
+	LONG_SPARSE,
 	LONG_JSON,
 	LONG_QUICK,
 	LONG_SECONDS,
@@ -78,6 +82,7 @@ static const struct option long_options[] = {
 	{"dry-run", no_argument, NULL, 'n'},
 	{"size", required_argument, NULL, 's'},
 	{"from", required_argument, NULL, LONG_FROM},
+	{"sparse", no_argument, NULL, LONG_SPARSE},
 	{"quick", no_argument, NULL, LONG_QUICK},
 	{"seconds", required_argument, NULL, LONG_SECONDS},
 	{"count", required_argument, NULL, LONG_COUNT},
@@ -137,6 +142,8 @@ help_options(unsigned options)
 			"  -s, --size N           bytes, or with K, M, G, T; a multiple of 4096");
 	if (options & OPT_FROM)
 		(void)puts("      --from FILE        the size of this file, then its data");
+	if (options & OPT_SPARSE)
+		(void)puts("      --sparse           space is taken as it is written");
 	if (options & OPT_QUICK)
 		(void)puts("      --quick            fewer sizes and rounds");
 	if (options & OPT_SECONDS)
@@ -253,6 +260,10 @@ take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 		o->from = optarg;
 		*given |= OPT_FROM;
 		break;
+	case LONG_SPARSE:
+		o->sparse = true;
+		*given |= OPT_SPARSE;
+		break;
 	case LONG_QUICK:
 		o->quick = true;
 		*given |= OPT_QUICK;
@@ -301,6 +312,7 @@ option_name(unsigned options)
 {
 	return options & OPT_SIZE      ? "--size"
 	       : options & OPT_FROM    ? "--from"
+	       : options & OPT_SPARSE  ? "--sparse"
 	       : options & OPT_DRY_RUN ? "--dry-run"
 	       : options & OPT_QUICK   ? "--quick"
 	       : options & OPT_SECONDS ? "--seconds"

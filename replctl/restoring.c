@@ -106,6 +106,8 @@ restoring_check_space(struct restoring *r, uint64_t size, struct err *e)
 	struct statvfs fs;
 	struct stat st;
 
+	if (r->sparse)
+		return 0;
 	if (fstatvfs(r->dirfd, &fs))
 		return 0; /* the allocation will tell */
 	if (lstat(r->path, &st) == 0 && S_ISREG(st.st_mode))
@@ -159,7 +161,8 @@ restoring_allocate(const struct restoring *r, uint64_t size, struct err *e)
 {
 	if (ftruncate(r->fd, (off_t)size))
 		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
-	if (fallocate(r->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP && errno != EINTR)
+	if (!r->sparse && fallocate(r->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP &&
+	    errno != EINTR)
 		return err_errno(e, err_from_errno(errno), errno, "%s: %" PRIu64 " bytes wanted",
 				 r->path, size);
 	return 0;
@@ -179,7 +182,7 @@ restoring_open(struct restoring *r, uint64_t size, struct err *e)
 	rc = restoring_lock(r, &st, e);
 	if (rc)
 		return rc;
-	if (st.st_size == 0 && r->replaces)
+	if (st.st_size == 0 && r->replaces && !r->sparse)
 		copy_replaced(r, size);
 	return restoring_allocate(r, size, e);
 }

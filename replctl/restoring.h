@@ -21,6 +21,7 @@ struct restoring {
 	char *dir_path;
 	int dirfd;
 	int fd;
+	bool sparse;   /* set by the caller: takes space as it is written */
 	bool replaces; /* there is a FILE */
 	int old_fd;    /* FILE, locked, if there is one */
 	struct stat old;
@@ -42,6 +43,7 @@ int restoring_check_space(struct restoring *r, uint64_t size, struct err *e);
 /*
  * Open or make it, with size bytes allocated; it begins as a copy of a FILE
  * that it replaces, so that only what differs has to come over the network.
+ * A sparse one is neither allocated nor begins as a copy, which would fill its holes.
  * REPL_E_BUSY if another restore has it.
  */
 int restoring_open(struct restoring *r, uint64_t size, struct err *e);

@@ -13,10 +13,10 @@ dispatch_handler handle_hello, handle_ping, handle_bye, handle_probe, handle_sta
 
 /* handlers_pool.c */
 dispatch_handler handle_pool_create, handle_pool_list, handle_pool_info, handle_pool_remove;
-dispatch_handler handle_pool_open, handle_pool_mark, handle_pool_close;
+dispatch_handler handle_pool_open, handle_pool_mark, handle_pool_grow, handle_pool_close;
 
-/* handlers_hash.c */
-dispatch_handler handle_pool_hash;
+/* handlers_hash.c, handlers_extents.c */
+dispatch_handler handle_pool_hash, handle_pool_extents;
 
 /* handlers_lanes.c */
 dispatch_handler handle_lanes_open, handle_lanes_close;

@@ -49,6 +49,13 @@ get_size(struct json_object *params, uint64_t *size, struct err *e)
 	return REPL_OK;
 }
 
+static int
+get_flag(struct json_object *params, const char *member, bool *flag, struct err *e)
+{
+	*flag = false;
+	return control_has(params, member) ? control_get_bool(params, member, flag, e) : REPL_OK;
+}
+
 int
 handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 {
@@ -57,12 +64,14 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	const char *name;
 	uint64_t size;
 	bool has_uuid = control_has(params, "uuid");
+	bool sparse = false;
 
 	if (handlers_get_name(params, &name, &r->err) || get_size(params, &size, &r->err) ||
-	    (has_uuid && get_id(params, "uuid", &uuid, &r->err)))
+	    (has_uuid && get_id(params, "uuid", &uuid, &r->err)) ||
+	    get_flag(params, "sparse", &sparse, &r->err))
 		return r->err.code;
 	memset(&info, 0, sizeof(info));
-	if (pool_create(s->store, name, size, has_uuid ? &uuid : NULL, &info, &r->err))
+	if (pool_create(s->store, name, size, has_uuid ? &uuid : NULL, sparse, &info, &r->err))
 		return r->err.code;
 	r->result = describe_pool(&info, NULL);
 	return REPL_OK;
@@ -265,8 +274,22 @@ handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, &r->err))
 		return r->err.code;
 	/* That is how a copy of the whole begins. */
-	if (state == SIDECAR_INCONSISTENT)
+	if (state == SIDECAR_INCONSISTENT && !pool_get_info(s->pool)->meta.sparse)
 		pmem_map_prefault(s->map);
+	r->result = info_new(s, pool_get_info(s->pool));
+	return REPL_OK;
+}
+
+int
+handle_pool_grow(struct state *s, struct json_object *params, struct reply *r)
+{
+	uint64_t size;
+	bool prepare;
+
+	if (get_size(params, &size, &r->err) || get_flag(params, "prepare", &prepare, &r->err) ||
+	    state_pool_grow(s, size, prepare, &r->err))
+		return r->err.code;
+	s->dirty = true;
 	r->result = info_new(s, pool_get_info(s->pool));
 	return REPL_OK;
 }

@@ -19,13 +19,6 @@
 #define SETTLE_TRIES 5
 #define SETTLE_MS    4
 
-struct pool {
-	struct pool_files files;
-	bool write;
-	char *path;
-	struct pool_info info;
-};
-
 int
 pool_store_new(const char *dir, struct pool_store **out, struct err *e)
 {
@@ -152,15 +145,23 @@ check_present(const struct pool_files *f, const char *name, struct err *e)
 static int
 check_size(const struct pool_files *f, const struct pool_info *info, struct err *e)
 {
-	if ((uint64_t)f->st.st_size == info->meta.pool_size)
+	uint64_t size = info->meta.pool_size;
+	struct stat st;
+
+	/* Looked at after the sidecar: a writer may have grown both in between. */
+	if (fstat(f->fd, &st) != 0)
+		return err_errno(e, REPL_E_IO, errno, "pool '%s'", info->name);
+	if ((uint64_t)st.st_size == size)
+		return 0;
+	/* It is about to grow, or its writer was killed over that. */
+	if ((uint64_t)st.st_size > size && pool_rest_is_zero(f->fd, size, (uint64_t)st.st_size))
 		return 0;
 	return err_set(
 		e, REPL_E_CORRUPT,
 		"pool '%s': the file has %llu bytes, its sidecar says %llu: the file was cut or "
 		"grown by another hand; copy it away, then remove the pool and make the "
 		"replica anew",
-		info->name, (unsigned long long)f->st.st_size,
-		(unsigned long long)info->meta.pool_size);
+		info->name, (unsigned long long)st.st_size, (unsigned long long)size);
 }
 
 /* Without news from its writer an up-to-date pool may have missed something. */
@@ -418,6 +419,9 @@ writer_enter(struct pool *p, const char *writer, struct err *e)
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	rc = check_size(&p->files, &p->info, e);
+	if (rc)
+		return rc;
+	rc = pool_grow_undo(p, e);
 	if (rc)
 		return rc;
 	if (meta->ring_len)

@@ -49,11 +49,11 @@ void pool_store_free(struct pool_store *s);
 int pool_store_dirfd(const struct pool_store *s);
 
 /*
- * uuid NULL: a random one. Never replaces a file: EXISTS, also for a file of
- * this name that has no sidecar. Directories in name are made, 0700.
+ * uuid NULL: a random one. All space is allocated unless sparse. Never replaces a file: EXISTS,
+ * also for a file of this name that has no sidecar. Directories in name are made, 0700.
  */
 int pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
-		struct pool_info *info, struct err *e);
+		bool sparse, struct pool_info *info, struct err *e);
 int pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct err *e);
 
 /* The first bytes of the pool, up to size; *len gets how many there are. */
@@ -78,7 +78,8 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
  * For reading beside a writer nothing is locked or recorded. POOL_STABLE is
  * BUSY while there is a writer, and keeps writers out. For writing the lock is taken, writer_open
  * is recorded with writer as its text and the epoch incremented. The file's size must be what the
- * sidecar says (CORRUPT otherwise, names both).
+ * sidecar says (CORRUPT otherwise, names both); zeros behind it are an unfinished growth, which a
+ * writer cuts off.
  *
  * A receive ring that a dead writer has left is replayed first: no other thread
  * may map memory meanwhile, see pmem.h.
@@ -106,6 +107,15 @@ int pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolrin
  */
 int pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool failed,
 		  struct err *e);
+
+/*
+ * Growing, of a pool open for writing. First the space: the file gets size bytes
+ * and is synced, nobody sees it; REPL_E_NOSPC and all else leave the pool as it was.
+ * Then the record in the sidecar. In between it can be taken back.
+ */
+int pool_grow_space(struct pool *p, uint64_t size, struct err *e);
+int pool_grow_record(struct pool *p, uint64_t size, struct err *e);
+int pool_grow_undo(struct pool *p, struct err *e);
 
 /* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
 int pool_close(struct pool *p, bool clean, struct err *e);

@@ -140,7 +140,8 @@ making_fill(struct making *m, struct sidecar *meta, struct err *e)
 {
 	int rc;
 
-	rc = space_allocate(m->fd, meta->pool_size, e);
+	rc = meta->sparse ? space_extend_sparse(m->fd, meta->pool_size, e)
+			  : space_allocate(m->fd, meta->pool_size, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", m->name);
 	if (fsync(m->fd) != 0)
@@ -233,7 +234,7 @@ new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct 
 
 int
 pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
-	    struct pool_info *info, struct err *e)
+	    bool sparse, struct pool_info *info, struct err *e)
 {
 	struct making m = {.place = {.dir = -1}, .name = name, .fd = -1, .sidecar_fd = -1};
 	struct sidecar meta;
@@ -246,6 +247,7 @@ pool_create(struct pool_store *s, const char *name, uint64_t size, const struct 
 		rc = new_meta(size, uuid, &meta, e);
 	if (rc)
 		return rc;
+	meta.sparse = sparse;
 	rc = making_begin(s, &m, e);
 	if (rc)
 		goto out;

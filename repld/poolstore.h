@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poolstore - what pool.c (open, look) and poolmake.c (create, remove) share.
+ * poolstore - what pool.c (open, look), poolmake.c (create, remove) and
+ * poolgrow.c share.
  */
 #ifndef REPLD_POOLSTORE_H
 #define REPLD_POOLSTORE_H
@@ -19,6 +20,16 @@ struct pool_files {
 	int sidecar_fd;
 	struct stat st; /* of the pool's own file */
 };
+
+struct pool {
+	struct pool_files files;
+	bool write;
+	char *path;
+	struct pool_info info;
+};
+
+/* Whether what the file has from off to size reads as zeros. */
+bool pool_rest_is_zero(int fd, uint64_t off, uint64_t size);
 
 /* Take the lock on names, with a bounded wait; REPL_E_BUSY. lock_drop(s->dirfd) ends it. */
 int pool_store_lock(struct pool_store *s, const char *name, struct err *e);

@@ -104,3 +104,13 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 		return write_zeros(fd, from, size, e);
 	return errnum ? write_failed(fd, size, errnum, e) : 0;
 }
+
+int
+space_extend_sparse(int fd, uint64_t size, struct err *e)
+{
+	int rc = check_limit(size, e);
+
+	if (!rc && ftruncate(fd, (off_t)size) != 0)
+		rc = write_failed(fd, size, errno, e);
+	return rc;
+}

@@ -20,4 +20,7 @@ int space_allocate(int fd, uint64_t size, struct err *e);
  */
 int space_extend(int fd, uint64_t from, uint64_t size, struct err *e);
 
+/* The same of zeros that take space as they are written over. */
+int space_extend_sparse(int fd, uint64_t size, struct err *e);
+
 #endif

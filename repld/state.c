@@ -145,6 +145,57 @@ out:
 	return rc;
 }
 
+static int
+grow_prepare(struct state *s, uint64_t size, struct err *e)
+{
+	uint64_t now = pmem_map_size(s->map);
+	int rc;
+
+	if (size > pmem_map_room(s->map))
+		return err_set(e, REPL_E_LIMIT,
+			       "pool '%s' has addresses for %zu bytes in this session: close it "
+			       "and open it again to let it grow to %llu",
+			       s->pool_name, pmem_map_room(s->map), (unsigned long long)size);
+	s->grown = 0;
+	rc = pool_grow_space(s->pool, size, e);
+	if (!rc)
+		rc = pmem_map_extend(s->map, pool_fd(s->pool), now, size - now, e);
+	if (rc)
+		(void)pool_grow_undo(s->pool, NULL);
+	else
+		s->grown = size;
+	return rc;
+}
+
+int
+state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e)
+{
+	uint64_t now = pmem_map_size(s->map);
+	int rc = 0;
+
+	if (size < now)
+		return err_set(e, REPL_E_INVAL, "pool '%s' has %llu bytes and can't have less",
+			       s->pool_name, (unsigned long long)now);
+	if (size == now) {
+		s->grown = 0;
+		return pool_grow_undo(s->pool, e);
+	}
+	if (s->grown != size)
+		rc = grow_prepare(s, size, e);
+	if (rc || prepare)
+		return rc;
+	if (s->data)
+		rc = data_grow(s->data, size, e);
+	if (!rc)
+		rc = pool_grow_record(s->pool, size, e);
+	if (rc)
+		return rc;
+	/* From its next message on the data thread takes ranges of the new part. */
+	pmem_map_set_size(s->map, size);
+	s->grown = 0;
+	return 0;
+}
+
 bool
 state_flush_failed(const struct state *s)
 {
@@ -162,6 +213,9 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	s->baseline = NULL;
 	pmem_map_free(s->map);
 	s->map = NULL;
+	if (s->grown)
+		(void)pool_grow_undo(s->pool, NULL);
+	s->grown = 0;
 	rc = pool_close(s->pool, clean && !s->flush_failed, e);
 	s->pool = NULL;
 	s->write = false;

@@ -43,6 +43,7 @@ struct state {
 	struct data *data;
 	struct poolring *ring;     /* of the lanes; NULL: none */
 	struct fab_warm *warm;     /* until lanes are opened */
+	uint64_t grown;            /* allocated and mapped up to here, not recorded; 0: nothing */
 	struct baseline *baseline; /* what bench.open started last, with a pool open */
 	struct probe probe;        /* of the open pool */
 	bool write;
@@ -77,6 +78,13 @@ unsigned state_phase(const struct state *s);
 int state_join(struct state *s, const char *peer, struct err *e);
 
 int state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct err *e);
+
+/*
+ * Let the pool, open for writing, grow to size bytes. With prepare only so far
+ * that growing to it can't fail for want of space; to the size that the pool has
+ * gives that up again. REPL_E_NOSPC, REPL_E_LIMIT: all is as before.
+ */
+int state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e);
 
 /* A flush has failed on the open pool: it must not be called up to date. */
 bool state_flush_failed(const struct state *s);

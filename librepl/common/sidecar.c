@@ -37,7 +37,8 @@ enum {
 
 #define MAGIC            "REPLSIDE"
 #define FLAG_WRITER_OPEN 1U
-#define MINOR_RING       1 /* the version that brought the receive ring */
+#define FLAG_SPARSE      2U
+#define MINOR_NEW        1 /* the version that brought the receive ring and sparse pools */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -97,13 +98,14 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	memset(slot, 0, SIDECAR_SLOT_SIZE);
 	memcpy(slot + AT_MAGIC, MAGIC, 8);
 	put_le16(slot + AT_MAJOR, SIDECAR_VERSION);
-	put_le16(slot + AT_MINOR, s->ring_len ? MINOR_RING : 0);
+	put_le16(slot + AT_MINOR, s->ring_len || s->sparse ? MINOR_NEW : 0);
 	put_le32(slot + AT_SLOT_SIZE, SIDECAR_SLOT_SIZE);
 	put_le64(slot + AT_SEQUENCE, s->sequence);
 	memcpy(slot + AT_POOL_UUID, s->pool_uuid.b, GEN_ID_SIZE);
 	put_le64(slot + AT_POOL_SIZE, s->pool_size);
 	put_le32(slot + AT_STATE, (uint32_t)s->state);
-	put_le32(slot + AT_FLAGS, s->writer_open ? FLAG_WRITER_OPEN : 0);
+	put_le32(slot + AT_FLAGS,
+		 (s->writer_open ? FLAG_WRITER_OPEN : 0) | (s->sparse ? FLAG_SPARSE : 0));
 	put_le32(slot + AT_EPOCH, s->epoch);
 	put_le64(slot + AT_CREATED, s->created_s);
 	put_le64(slot + AT_UPDATED, s->updated_s);
@@ -230,6 +232,7 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	memcpy(got.pool_uuid.b, slot + AT_POOL_UUID, GEN_ID_SIZE);
 	got.pool_size = get_le64(slot + AT_POOL_SIZE);
 	got.writer_open = get_le32(slot + AT_FLAGS) & FLAG_WRITER_OPEN;
+	got.sparse = get_le32(slot + AT_FLAGS) & FLAG_SPARSE;
 	got.epoch = get_le32(slot + AT_EPOCH);
 	got.created_s = get_le64(slot + AT_CREATED);
 	got.updated_s = get_le64(slot + AT_UPDATED);

@@ -49,6 +49,7 @@ struct sidecar {
 	 * hold updates that the pool lacks: who opens the pool replays it first.
 	 */
 	uint64_t ring_off, ring_len;
+	bool sparse; /* space is taken as it is written, also by growing */
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

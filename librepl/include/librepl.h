@@ -132,6 +132,7 @@ struct repl;
 
 #define REPL_OPEN_CREATE     1U /* create the pool on a target where it is absent */
 #define REPL_OPEN_NO_COMPARE 2U /* caller knows that the replicas equal the range */
+#define REPL_OPEN_SPARSE     4U /* one that is created takes space as it is written */
 
 /*
  * Open the replicas of cfg for the size bytes mapped at addr. Both must be
@@ -185,6 +186,37 @@ REPL_API int repl_persist_atomic8(struct repl *r, unsigned lane, size_t off) REP
  */
 REPL_API int repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len,
 			       size_t b_off, size_t b_len) REPL_MUST_CHECK;
+
+/*
+ * Make durable all that was flushed on any lane of the handle before the call.
+ * lane is one of them, any. Lanes on which other threads have a call under way
+ * are waited for, and calls that come meanwhile wait; REPL_E_TIMEOUT if one is
+ * not free within op-timeout.
+ */
+REPL_API int repl_commit(struct repl *r, unsigned lane) REPL_MUST_CHECK;
+
+/*
+ * Append len bytes where the tail word at tail_off, a multiple of 8, points: 8
+ * bytes, little-endian, the offset of the next free byte of an area of the pool
+ * that ends at limit. It has been made durable before its first use. On return
+ * the bytes and then the tail word are stored in the range and durable on
+ * every replica, and *off is where they are. Appends of several threads, each
+ * on a lane of its own, get places without gap or overlap; they take turns.
+ * len is at most the size of a message less 56, 32712 by default. REPL_E_NOSPC:
+ * not enough room below limit, nothing has changed. What was flushed before is
+ * not drained.
+ */
+REPL_API int repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit,
+			 const void *data, size_t len, size_t *off) REPL_MUST_CHECK;
+
+/*
+ * The range is new_size bytes now, a multiple of 4096: the caller has mapped more
+ * behind it, at the same address, of zeros. Every replica grows while its lanes
+ * stay open; other threads may go on calling. REPL_E_NOSPC, or another
+ * replica's refusal: none has grown, all is as before. What is not zero in the new
+ * part is to be flushed as any other change.
+ */
+REPL_API int repl_grow(struct repl *r, size_t new_size) REPL_MUST_CHECK;
 
 /* Read from replica (0 .. repl_replicas()-1) into buf. */
 REPL_API int repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off,

@@ -201,6 +201,10 @@ lane_pump(struct lane *l)
 		if (lane_region_ready(l, l->second.off))
 			lane_phase_set(l, LANE_IDLE);
 		break;
+	case LANE_APPEND:
+		if (lane_append_post(l))
+			lane_phase_set(l, LANE_AWAIT);
+		break;
 	case LANE_AWAIT:
 		if (lane_post_deposit_read(l) && lane_quiet(l))
 			lane_phase_set(l, LANE_IDLE);
@@ -243,12 +247,15 @@ lane_on_ack(struct lane *l, const struct fab_event *ev)
 		return;
 	}
 	fab_lane_repost(l->fab, ev->slot);
-	if (ack.status) {
+	if (!lane_append_acked(l, &ack) && ack.status) {
 		(void)err_set(&e, ack.status, "the target refused an update: %s",
 			      repl_strstatus(ack.status));
 		lane_fail(l, e.code, e.text);
 	} else if (ack.seq != l->seq_acked + 1 || ack.seq > l->seq_sent || ack.epoch != l->epoch) {
 		lane_fail(l, REPL_E_PROTOCOL, "the target acknowledged what was not sent");
+	} else if (ack.has_place != lane_append_done(l, &ack)) {
+		lane_fail(l, REPL_E_PROTOCOL,
+			  "the target told a place where none was due, or none");
 	} else {
 		l->seq_acked = ack.seq;
 		lane_region_acked(l);
@@ -321,6 +328,18 @@ lane_register(struct lane *l, uint64_t off)
 		return;
 	l->second = (struct range){.off = off};
 	lane_phase_set(l, LANE_REGISTER);
+	while (lane_pump(l))
+		;
+}
+
+void
+lane_append(struct lane *l, uint64_t word_off, uint64_t limit, const void *data, uint32_t len)
+{
+	if (l->status)
+		return;
+	l->append = (struct lane_append){
+		.word_off = word_off, .limit = limit, .data = data, .len = len};
+	lane_phase_set(l, LANE_APPEND);
 	while (lane_pump(l))
 		;
 }

@@ -44,7 +44,18 @@ enum lane_phase {
 	LANE_AWAIT_FIRST,  /* ... must be durable before the second may be posted */
 	LANE_POST_SECOND,
 	LANE_REGISTER, /* a region is being made ready for RMA */
+	LANE_APPEND,   /* an APPEND is being posted */
 	LANE_AWAIT,    /* all is posted; answers are outstanding */
+};
+
+/* An APPEND: what is asked for, and what came of it. */
+struct lane_append {
+	uint64_t word_off, limit;
+	const void *data;
+	uint32_t len;
+	uint64_t seq;   /* of its COMMIT; 0: none is under way */
+	int status;     /* why the target could not, the lane being none the worse for it */
+	uint64_t place; /* if status is 0 */
 };
 
 struct lane {
@@ -85,6 +96,7 @@ struct lane {
 	uint64_t seq_sent, seq_acked; /* COMMITs and answered immediates */
 	uint64_t reg_seq; /* of the COMMIT that asks for reg_region, 0: none is under way */
 	unsigned reg_region;
+	struct lane_append append;
 	unsigned rma_outstanding;
 	uint8_t scratch[8]; /* reads go here */
 
@@ -128,6 +140,13 @@ int lane_flush(struct lane *l, uint64_t off, uint64_t len);
  * Begin a job. off and len are for LANE_PAIR and LANE_ATOMIC8.
  */
 void lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len);
+
+/*
+ * Begin an APPEND on an idle lane: what was flushed stays as it is. When
+ * lane_done(), l->append has the result. len is at most lane_append_max().
+ */
+void lane_append(struct lane *l, uint64_t word_off, uint64_t limit, const void *data, uint32_t len);
+size_t lane_append_max(const struct lane *l);
 
 /* Do what can be done without waiting; true if something was done. */
 bool lane_step(struct lane *l);

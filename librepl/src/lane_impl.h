@@ -44,6 +44,18 @@ bool lane_region_known(const struct lane *l, uint64_t off, uint64_t len);
 /* An ACK has come: the region that it was for is ready. */
 void lane_region_acked(struct lane *l);
 
+/* Have a COMMIT under construction with room for an entry of so many bytes; else false. */
+bool lane_commit_begin(struct lane *l, size_t payload);
+
+/* Post the APPEND; false if it must wait or the lane is lost. */
+bool lane_append_post(struct lane *l);
+
+/* Whether the ACK is that of the APPEND, and its status, if it has one, does the lane no harm. */
+bool lane_append_acked(struct lane *l, const struct wire_ack *ack);
+
+/* Whether it says that the APPEND was done. */
+bool lane_append_done(const struct lane *l, const struct wire_ack *ack);
+
 /* Send what has been built, if anything. */
 void lane_commit_send(struct lane *l);
 

@@ -57,7 +57,7 @@ lane_stamp(struct lane *l)
 }
 
 /* The entries reserved leave room for the payload of the first, at most inline_max. */
-static bool
+bool
 lane_commit_begin(struct lane *l, size_t payload)
 {
 	size_t ranges = (size_t)l->todo.count + l->written.count + 2 + l->ring;

@@ -51,6 +51,9 @@ local_read(struct local *l, uint64_t size, struct err *e)
 	rc = sidecar_read(l->fd, &l->meta, &repair, e);
 	if (rc)
 		return err_prefix(e, "%s", l->path);
+	/* The program has let its file grow, and was cut off before that was recorded. */
+	if (l->meta.pool_size < size)
+		l->meta.pool_size = size;
 	if (l->meta.pool_size != size)
 		return err_set(e, REPL_E_CORRUPT,
 			       "%s is of a pool of %" PRIu64 " bytes, the pool has %" PRIu64

@@ -399,6 +399,8 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 	(void)snprintf(info->filesystem, sizeof(info->filesystem), "%s", fs);
 	(void)snprintf(info->meta.writer, sizeof(info->meta.writer), "%s", writer);
 	info->durability = profile_value_by_name(PROFILE_F_CLASS, cls);
+	if (control_has(o, "sparse"))
+		(void)control_get_bool(o, "sparse", &info->meta.sparse, NULL);
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
 	info->meta.state = (enum sidecar_state)state_by_name(state);
 	if (info->durability < 0 || (int)info->meta.state < 0 ||
@@ -518,6 +520,27 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &r->info, e);
+	json_object_put(result);
+	return rc;
+}
+
+int
+remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL;
+	int rc;
+
+	json_object_object_add(params, "size", json_object_new_int64((int64_t)size));
+	if (prepare)
+		json_object_object_add(params, "prepare", json_object_new_boolean(true));
+	rc = remote_call_by(r, "pool.grow", params, deadline_ns, &result, e);
+	if (!rc)
+		rc = replica_info_parse(result, &r->info, e);
+	if (!rc && !prepare && r->info.meta.pool_size != size)
+		rc = err_set(e, REPL_E_PROTOCOL, "pool.grow: the pool has %llu bytes, not %llu",
+			     (unsigned long long)r->info.meta.pool_size, (unsigned long long)size);
+	if (!rc && !prepare && r->regions.r)
+		rc = regions_grow(&r->regions, size, e);
 	json_object_put(result);
 	return rc;
 }

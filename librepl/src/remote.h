@@ -80,6 +80,13 @@ int remote_pool_mark(struct remote *r, enum sidecar_state state, const struct ge
 /* The same by a deadline of the caller's. */
 int remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 			uint64_t deadline_ns, struct err *e);
+/*
+ * Let the open pool grow to size bytes, or with prepare see to it that it can. To
+ * the size that it has: give that up. With lanes open they know the new part on
+ * return. By a deadline of the caller's.
+ */
+int remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns,
+		     struct err *e);
 const struct replica_info *remote_info(const struct remote *r); /* of the open pool */
 const struct profile *remote_profile(const struct remote *r);
 

@@ -4,7 +4,7 @@
  * repl_open.c (opening and closing), repl_loss.c (heartbeat, loss) and
  * repl_log.c (logs).
  *
- * Lock order: repl.lock, then a remote's own, then repl.reason_lock.
+ * Lock order: repl.grow_lock, repl.lock, then a remote's own, then repl.reason_lock.
  */
 #ifndef LIBREPL_REPL_IMPL_H
 #define LIBREPL_REPL_IMPL_H
@@ -26,7 +26,8 @@ struct replica {
 
 /* What all replicas' lanes of one index share. */
 struct lane_slot {
-	atomic_flag busy;
+	_Atomic int busy;        /* who is in: repl_lanes.c */
+	_Atomic unsigned wanted; /* by those who would borrow it */
 	_Atomic uint64_t flush_count, merged_count, drain_count;
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS];
 };
@@ -34,19 +35,22 @@ struct lane_slot {
 struct repl {
 	struct repl_config *cfg;
 	uint8_t *mem;
-	size_t size;
+	char *file; /* that is mapped at mem, if it is one */
+	_Atomic size_t size;
 	unsigned replica_count;
 	unsigned lane_count;
 	struct replica replicas[REPL_TARGETS_MAX];
 	struct lane_slot *slots;
 	pthread_mutex_t lock; /* guards generation, local and the stop flag; held across calls */
+	pthread_mutex_t grow_lock;   /* one grows at a time; held across calls */
 	pthread_mutex_t reason_lock; /* guards the reasons; never held across calls */
 	pthread_cond_t wake;
-	bool lock_made, reason_lock_made, wake_made;
+	bool lock_made, grow_lock_made, reason_lock_made, wake_made;
 	bool stop;
 	bool ready; /* opened: losses are recorded */
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
+	_Atomic bool appending;       /* an append has its turn */
 	pthread_t thread;
 	bool thread_started;
 };

@@ -18,7 +18,8 @@
 /* ---- one replica ---- */
 
 static int
-replica_create(struct repl *r, struct remote *remote, const char *pool, struct err *e)
+replica_create(struct repl *r, struct remote *remote, const char *pool, unsigned flags,
+	       struct err *e)
 {
 	struct json_object *params = json_object_new_object();
 	char uuid[GEN_TEXT_SIZE];
@@ -27,7 +28,24 @@ replica_create(struct repl *r, struct remote *remote, const char *pool, struct e
 	json_object_object_add(params, "size", json_object_new_int64((int64_t)r->size));
 	gen_id_format(&r->local.meta.pool_uuid, uuid);
 	json_object_object_add(params, "uuid", json_object_new_string(uuid));
+	if (flags & REPL_OPEN_SPARSE)
+		json_object_object_add(params, "sparse", json_object_new_boolean(true));
 	return remote_call(remote, "pool.create", params, NULL, e);
+}
+
+/* The range has grown since the replica was its copy: it follows. */
+static int
+replica_follow(struct repl *r, struct remote *remote, struct err *e)
+{
+	const struct sidecar *meta = &remote_info(remote)->meta;
+	enum gen_relation relation;
+
+	if (!r->local.present || meta->pool_size >= r->size)
+		return 0;
+	relation = gen_compare(&r->local.meta.generation, &meta->generation);
+	if (relation != GEN_EQUAL && relation != GEN_AHEAD)
+		return 0;
+	return remote_pool_grow(remote, r->size, false, clock_deadline(r->cfg->op_timeout_ms), e);
 }
 
 static int
@@ -38,10 +56,13 @@ replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct 
 
 	if (rc == REPL_E_NOT_FOUND && (flags & REPL_OPEN_CREATE)) {
 		err_clear(e);
-		rc = replica_create(r, remote, pool, e);
+		rc = replica_create(r, remote, pool, flags, e);
 		if (!rc)
 			rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
 	}
+	if (rc)
+		return rc;
+	rc = replica_follow(r, remote, e);
 	if (rc)
 		return rc;
 	if (remote_info(remote)->meta.pool_size != r->size)
@@ -120,7 +141,8 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 {
 	struct remote *remote = r->replicas[i].remote;
 	struct beat beat = {.r = r, .skip = i};
-	struct transfer t = {.remote = remote, .progress = beat_others, .arg = &beat};
+	struct transfer t = {
+		.remote = remote, .file = r->file, .progress = beat_others, .arg = &beat};
 	struct transfer_progress sum;
 	const char *why;
 	int rc;
@@ -198,7 +220,7 @@ repl_check(const struct repl_config *cfg, const void *addr, size_t size, unsigne
 			e, REPL_E_INVAL,
 			"size %zu is not a positive multiple of 4096 within the address space",
 			size);
-	if (flags & ~(REPL_OPEN_CREATE | REPL_OPEN_NO_COMPARE))
+	if (flags & ~(REPL_OPEN_CREATE | REPL_OPEN_NO_COMPARE | REPL_OPEN_SPARSE))
 		return err_set(e, REPL_E_INVAL, "unknown flags 0x%x", flags);
 	return 0;
 }
@@ -211,6 +233,9 @@ repl_init_locks(struct repl *r, struct err *e)
 	if (pthread_mutex_init(&r->lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->lock_made = true;
+	if (pthread_mutex_init(&r->grow_lock, NULL))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->grow_lock_made = true;
 	if (pthread_mutex_init(&r->reason_lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->reason_lock_made = true;
@@ -225,13 +250,11 @@ repl_init_locks(struct repl *r, struct err *e)
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
-	char *found = NULL;
 	int rc;
 
-	if (!r->cfg->pool_file)
-		found = local_find_file(r->mem, r->size);
-	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : found, r->size, e);
-	free(found);
+	/* Its holes count, also where the sidecar is that of another name. */
+	r->file = local_find_file(r->mem, r->size);
+	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (rc)
 		return rc;
 	if (!r->local.present) {
@@ -289,8 +312,6 @@ repl_count_lanes(struct repl *r, struct err *e)
 	r->slots = calloc(r->lane_count, sizeof(*r->slots));
 	if (!r->slots)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	for (unsigned i = 0; i < r->lane_count; i++)
-		atomic_flag_clear(&r->slots[i].busy);
 	return 0;
 }
 
@@ -337,9 +358,12 @@ repl_free(struct repl *r, uint64_t end_ns)
 		(void)pthread_cond_destroy(&r->wake);
 	if (r->reason_lock_made)
 		(void)pthread_mutex_destroy(&r->reason_lock);
+	if (r->grow_lock_made)
+		(void)pthread_mutex_destroy(&r->grow_lock);
 	if (r->lock_made)
 		(void)pthread_mutex_destroy(&r->lock);
 	free(r->slots);
+	free(r->file);
 	repl_config_free(r->cfg);
 	free(r);
 }

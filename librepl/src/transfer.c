@@ -2,6 +2,7 @@
 #include "transfer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "checksum.h"
 #include "clock.h"
 #include "control.h"
+#include "extents.h"
 #include "lane.h"
 #include "spin.h"
 
@@ -26,9 +28,20 @@ struct source {
 	uint8_t *buf; /* SEGMENT bytes, for fd */
 };
 
+/*
+ * Which segments are to be looked at: the others are holes on both sides.
+ * NULL: all of them.
+ */
+struct seek {
+	uint8_t *map;      /* a bit a segment */
+	struct extents at; /* of the local file */
+	int fd;            /* opened for that, or -1 */
+};
+
 struct walk {
 	const struct transfer *t;
 	struct source src;
+	struct seek seek;
 	uint64_t size;
 	struct transfer_progress *sum;
 	bool compare_only;
@@ -129,9 +142,115 @@ hash_local(struct walk *w, uint64_t len, struct err *e)
 	const uint8_t *p = w->src.mem ? w->src.mem + w->at : w->src.buf;
 	int rc = w->src.mem ? 0 : source_read(w, w->at, len, e);
 
-	for (uint64_t at = 0; !rc && at < len; at += TRANSFER_BLOCK)
-		hash128(p + at, min_u64(TRANSFER_BLOCK, len - at), w->local[at / TRANSFER_BLOCK]);
+	for (uint64_t at = 0; !rc && at < len; at += TRANSFER_BLOCK) {
+		uint64_t n = min_u64(TRANSFER_BLOCK, len - at);
+
+		/* On tmpfs already reading a hole takes memory. */
+		if (extents_hole(&w->seek.at, w->at + at, n))
+			extents_hash_zeros(n, w->local[at / TRANSFER_BLOCK]);
+		else
+			hash128(p + at, n, w->local[at / TRANSFER_BLOCK]);
+	}
 	return rc;
+}
+
+/* ---- holes ---- */
+
+static void
+seek_mark(struct walk *w, struct range data)
+{
+	uint64_t end = data.off + data.len;
+
+	for (uint64_t at = data.off - data.off % SEGMENT; at < end; at += SEGMENT)
+		w->seek.map[at / SEGMENT / 8] |= (uint8_t)(1U << at / SEGMENT % 8);
+}
+
+static int
+seek_row(struct walk *w, struct json_object *row, struct err *e)
+{
+	int64_t off = -1, len = -1;
+
+	if (json_object_is_type(row, json_type_array) && json_object_array_length(row) == 2) {
+		off = json_object_get_int64(json_object_array_get_idx(row, 0));
+		len = json_object_get_int64(json_object_array_get_idx(row, 1));
+	}
+	if (off < 0 || len <= 0 || (uint64_t)off > w->size ||
+	    (uint64_t)len > w->size - (uint64_t)off)
+		return err_set(e, REPL_E_PROTOCOL, "pool.extents: bad answer");
+	seek_mark(w, (struct range){.off = (uint64_t)off, .len = (uint64_t)len});
+	return 0;
+}
+
+/* Where the replica has data, from *off on; *off is where to go on. */
+static int
+seek_remote(struct walk *w, uint64_t *off, struct err *e)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL, *rows = NULL;
+	uint64_t next = 0;
+	int rc;
+
+	json_object_object_add(params, "off", json_object_new_int64((int64_t)*off));
+	json_object_object_add(params, "grain", json_object_new_int64(SEGMENT));
+	rc = remote_call(w->t->remote, "pool.extents", params, &result, e);
+	if (!rc)
+		rc = control_get_array(result, "extents", CONTROL_LINE_MAX, &rows, e);
+	if (!rc)
+		rc = control_get_u64(result, "next", 0, INT64_MAX, &next, e);
+	for (size_t i = 0; !rc && i < json_object_array_length(rows); i++)
+		rc = seek_row(w, json_object_array_get_idx(rows, i), e);
+	/* It could go on for ever. */
+	if (!rc && next < w->size && next < *off + SEGMENT)
+		rc = err_set(e, REPL_E_PROTOCOL, "pool.extents: does not come to its end");
+	*off = next;
+	json_object_put(result);
+	return rc;
+}
+
+/* Without a file whose holes are known there is nothing to gain. */
+static int
+seek_begin(struct walk *w, struct err *e)
+{
+	struct range data = {0};
+	int rc = 0;
+
+	if (w->src.mem && w->t->file)
+		w->seek.fd = open(w->t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	extents_init(&w->seek.at, w->src.mem ? w->seek.fd : w->src.fd, w->size);
+	data = extents_next(w->seek.at.fd, 0, w->size);
+	if (data.len == w->size)
+		return 0;
+	w->seek.map = calloc(1, w->size / SEGMENT / 8 + 1);
+	if (!w->seek.map)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	while (data.len) {
+		seek_mark(w, data);
+		data = extents_next(w->seek.at.fd, data.off + data.len, w->size);
+	}
+	for (uint64_t off = 0; !rc && off < w->size;)
+		rc = seek_remote(w, &off, e);
+	return rc;
+}
+
+static void
+seek_end(struct walk *w)
+{
+	free(w->seek.map);
+	if (w->seek.fd >= 0)
+		(void)close(w->seek.fd);
+}
+
+/* The first segment from at on that is to be looked at; the size if none is. */
+static uint64_t
+seek_segment(const struct walk *w, uint64_t at)
+{
+	while (w->seek.map && at < w->size) {
+		uint8_t bits = w->seek.map[at / SEGMENT / 8];
+
+		if (bits >> at / SEGMENT % 8 & 1)
+			break;
+		at += bits ? SEGMENT : (8 - at / SEGMENT % 8) * (uint64_t)SEGMENT;
+	}
+	return min_u64(at, w->size);
 }
 
 /*
@@ -141,7 +260,7 @@ hash_local(struct walk *w, uint64_t len, struct err *e)
 static uint64_t
 walk_next_compared(const struct walk *w)
 {
-	return w->skip_left ? w->size : w->at + SEGMENT;
+	return w->skip_left ? w->size : seek_segment(w, w->at + SEGMENT);
 }
 
 /* Fill differs[] for the segment in hand. */
@@ -223,9 +342,10 @@ static int
 walk_all(struct walk *w, move_fn move, int (*settle)(void *mover, struct err *e), void *mover,
 	 struct err *e)
 {
-	int rc = 0;
+	int rc = seek_begin(w, e);
 
-	for (w->at = 0; !rc && w->at < w->size; w->at += SEGMENT) {
+	for (w->at = seek_segment(w, 0); !rc && w->at < w->size;
+	     w->at = seek_segment(w, w->at + SEGMENT)) {
 		uint64_t end = w->at + min_u64(SEGMENT, w->size - w->at);
 		uint64_t off = w->at, len;
 
@@ -243,9 +363,12 @@ walk_all(struct walk *w, move_fn move, int (*settle)(void *mover, struct err *e)
 		if (!rc)
 			rc = walk_keep_alive(w, e);
 	}
+	if (!rc)
+		w->sum->done = w->size;
 	/* An answer that nobody took would be in the way of the next request. */
 	if (w->posted)
 		(void)remote_take(w->t->remote, w->posted_id, NULL, NULL);
+	seek_end(w);
 	return rc;
 }
 
@@ -262,6 +385,7 @@ walk_new(const struct transfer *t, uint64_t size, struct transfer_progress *sum,
 	(*out)->size = size;
 	(*out)->sum = sum;
 	(*out)->src.fd = -1;
+	(*out)->seek.fd = -1;
 	return 0;
 }
 

@@ -4,8 +4,8 @@
  *
  * Both directions compare hashes of blocks and move only blocks that differ.
  * Where nearly all differ they stop comparing for growing stretches, so that a
- * full copy is not slowed by hashing. The remote has its pool open (for
- * writing to push) and at least one lane.
+ * full copy is not slowed by hashing. What is a hole on both sides is passed over. The remote has
+ * its pool open (for writing to push) and at least one lane.
  */
 #ifndef LIBREPL_TRANSFER_H
 #define LIBREPL_TRANSFER_H
@@ -23,6 +23,7 @@ struct transfer_progress {
 struct transfer {
 	struct remote *remote;
 	unsigned lane;
+	const char *file; /* that is mapped as mem, so that its holes are known; NULL: none */
 	/* Called now and then by the calling thread; non-zero cancels (REPL_E_FAILED). */
 	int (*progress)(void *arg, const struct transfer_progress *p);
 	void *arg;

@@ -10,6 +10,14 @@
  *   close
  *   put OFF LEN SEED                  fill memory, no call of the library
  *   flush|persist LANE OFF LEN, drain LANE, atomic8 LANE OFF, pair LANE A ALEN B BLEN
+ *   tail OFF [VALUE]                  8 bytes of memory, no call of the library
+ *   append LANE TAIL LIMIT LEN SEED   TEXT is the offset
+ *   commit LANE
+ *   extend SIZE                       the file and its mapping, no call of the library
+ *   grow SIZE                         repl_grow()
+ *   load LANES END                    threads persist below END on these lanes, till
+ *   unload                            ... now: TEXT is how often, and the longest ms
+ *   appenders LANES COUNT TAIL LIMIT LEN  threads append so often; TEXT is all or an error
  *   read LANE REPLICA OFF LEN         and compare with memory: TEXT is same or differs
  *   compare REPLICA                   read all, compare
  *   stat REPLICA | profile REPLICA | lanes | replicas
@@ -31,14 +39,34 @@
 
 #include <librepl.h>
 
-#define WORDS_MAX 8
-#define READ_SIZE (4UL << 20)
+#define WORDS_MAX   8
+#define READ_SIZE   (4UL << 20)
+#define MAP_ROOM    (4UL << 30) /* to grow into */
+#define WORKERS_MAX 8
+
+/* A thread of load or of appenders. */
+struct worker {
+	struct shell *shell;
+	pthread_t thread;
+	unsigned lane;
+	size_t end;              /* load */
+	size_t tail, limit, len; /* appenders */
+	unsigned count;
+	unsigned done;
+	double worst_ms;
+	int rc;
+	char why[200];
+};
 
 struct shell {
 	struct repl_config *cfg;
 	struct repl *r;
 	uint8_t *mem;
-	size_t size;
+	size_t size, mapped; /* with what it may grow into */
+	int fd;              /* -1: anonymous */
+	struct worker workers[WORKERS_MAX];
+	unsigned worker_count;
+	atomic_bool stop;
 	char text[8192];
 };
 
@@ -75,26 +103,57 @@ say(struct shell *s, const char *text)
 
 /* ---- memory ---- */
 
+static void
+unmap(struct shell *s)
+{
+	if (s->mem)
+		(void)munmap(s->mem, s->mapped);
+	if (s->fd >= 0)
+		(void)close(s->fd);
+	s->mem = NULL;
+	s->fd = -1;
+}
+
+static int
+map_at(struct shell *s, size_t off, size_t len)
+{
+	int flags = s->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *p = mmap(s->mem + off, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, s->fd,
+		       s->fd < 0 ? 0 : (off_t)off);
+
+	return p == MAP_FAILED ? REPL_E_FAILED : 0;
+}
+
 static int
 do_map(struct shell *s, const struct words *w)
 {
 	bool anon = strcmp(w->w[0], "anon") == 0;
-	int fd = anon ? -1 : open(w->w[1], O_RDWR | O_CREAT, 0600);
 	void *p;
 
-	if (s->mem)
-		(void)munmap(s->mem, s->size);
-	s->mem = NULL;
+	unmap(s);
+	s->fd = anon ? -1 : open(w->w[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	s->size = number(w, anon ? 1 : 2);
-	if (!anon && (fd < 0 || ftruncate(fd, (off_t)s->size)))
+	if (!anon && (s->fd < 0 || ftruncate(s->fd, (off_t)s->size)))
 		return REPL_E_FAILED;
-	p = mmap(NULL, s->size, PROT_READ | PROT_WRITE,
-		 anon ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
-	if (fd >= 0)
-		(void)close(fd);
+	s->mapped = s->size + MAP_ROOM;
+	p = mmap(NULL, s->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return REPL_E_FAILED;
 	s->mem = p;
+	return map_at(s, 0, s->size);
+}
+
+static int
+do_extend(struct shell *s, const struct words *w)
+{
+	size_t before = s->size, size = number(w, 1);
+
+	if (!s->mem || s->fd < 0 || size < before || size > s->mapped ||
+	    ftruncate(s->fd, (off_t)size))
+		return REPL_E_FAILED;
+	if (map_at(s, before, size - before))
+		return REPL_E_FAILED;
+	s->size = size;
 	return 0;
 }
 
@@ -110,6 +169,18 @@ do_put(struct shell *s, const struct words *w)
 		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
 		s->mem[off + i] = (uint8_t)(x >> 56);
 	}
+	return 0;
+}
+
+/* Set a tail word, or with no value say what it is. */
+static int
+do_tail(struct shell *s, const struct words *w)
+{
+	uint64_t *word = (uint64_t *)(void *)(s->mem + number(w, 1));
+
+	if (w->count > 2)
+		*word = number(w, 2);
+	(void)snprintf(s->text, sizeof(s->text), "%" PRIu64, *word);
 	return 0;
 }
 
@@ -271,6 +342,154 @@ do_thread(struct shell *s)
 	return 0;
 }
 
+/* ---- threads at work ---- */
+
+static double
+now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void
+worker_note(struct worker *k, int rc, double begin_ms)
+{
+	double ms = now_ms() - begin_ms;
+
+	if (ms > k->worst_ms)
+		k->worst_ms = ms;
+	k->rc = rc;
+	if (rc)
+		(void)snprintf(k->why, sizeof(k->why), "%.199s", repl_errormsg());
+	else
+		k->done++;
+}
+
+/* Small ones, and some that go by RMA, each lane in its own pages. */
+static void *
+load_main(void *arg)
+{
+	struct worker *k = arg;
+	size_t part = k->end / WORKERS_MAX / 4096 * 4096;
+	uint8_t *mem = k->shell->mem + k->lane * part;
+	unsigned seed = k->lane;
+
+	while (!k->rc && !atomic_load(&k->shell->stop)) {
+		size_t len = (unsigned)rand_r(&seed) % 16 == 0 ? 65536 : 64;
+		size_t off = (unsigned)rand_r(&seed) % (part - len);
+		double begin = now_ms();
+
+		memset(mem + off, rand_r(&seed), len);
+		worker_note(k, repl_persist(k->shell->r, k->lane, k->lane * part + off, len),
+			    begin);
+	}
+	return NULL;
+}
+
+/* Each record is filled with its lane and number. */
+static void *
+append_main(void *arg)
+{
+	struct worker *k = arg;
+	uint8_t *data = malloc(k->len);
+
+	for (unsigned i = 0; data && !k->rc && i < k->count; i++) {
+		double begin = now_ms();
+		size_t off;
+
+		memset(data, (int)(k->lane * 64 + i % 64), k->len);
+		worker_note(
+			k, repl_append(k->shell->r, k->lane, k->tail, k->limit, data, k->len, &off),
+			begin);
+		if (!k->rc && memcmp(k->shell->mem + off, data, k->len) != 0)
+			k->rc = REPL_E_DIFFER;
+	}
+	free(data);
+	return NULL;
+}
+
+static int
+workers_start(struct shell *s, unsigned count, const struct worker *like, void *(*run)(void *))
+{
+	if (count > WORKERS_MAX || s->worker_count)
+		return REPL_E_INVAL;
+	atomic_store(&s->stop, false);
+	for (unsigned i = 0; i < count; i++) {
+		s->workers[i] = *like;
+		s->workers[i].shell = s;
+		s->workers[i].lane = i;
+		if (pthread_create(&s->workers[i].thread, NULL, run, &s->workers[i]))
+			return REPL_E_FAILED;
+		s->worker_count++;
+	}
+	return 0;
+}
+
+static int
+workers_end(struct shell *s)
+{
+	unsigned done = 0;
+	double worst = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->worker_count; i++) {
+		struct worker *k = &s->workers[i];
+
+		(void)pthread_join(k->thread, NULL);
+		done += k->done;
+		worst = k->worst_ms > worst ? k->worst_ms : worst;
+		if (k->rc) {
+			rc = k->rc;
+			say(s, k->why);
+		}
+	}
+	s->worker_count = 0;
+	if (!rc)
+		(void)snprintf(s->text, sizeof(s->text), "%u %.1f", done, worst);
+	return rc;
+}
+
+static int
+run_threads(struct shell *s, const struct words *w)
+{
+	struct worker like = {0};
+	int rc;
+
+	if (strcmp(w->w[0], "unload") == 0) {
+		atomic_store(&s->stop, true);
+		return workers_end(s);
+	}
+	if (strcmp(w->w[0], "load") == 0) {
+		like.end = number(w, 2);
+		return workers_start(s, (unsigned)number(w, 1), &like, load_main);
+	}
+	like.count = (unsigned)number(w, 2);
+	like.tail = number(w, 3);
+	like.limit = number(w, 4);
+	like.len = number(w, 5);
+	rc = workers_start(s, (unsigned)number(w, 1), &like, append_main);
+	return rc ? rc : workers_end(s);
+}
+
+static int
+do_append(struct shell *s, const struct words *w)
+{
+	size_t len = number(w, 4), off = 0;
+	uint8_t *data = malloc(len + 1);
+	int rc;
+
+	if (!data)
+		return REPL_E_NOMEM;
+	memset(data, (int)number(w, 5), len);
+	rc = repl_append(s->r, (unsigned)number(w, 1), number(w, 2), number(w, 3), data, len, &off);
+	if (!rc)
+		(void)snprintf(s->text, sizeof(s->text), "%zu", off);
+	free(data);
+	return rc;
+}
+
 /* ---- commands ---- */
 
 static int
@@ -292,6 +511,14 @@ run_io(struct shell *s, const struct words *w)
 	if (strcmp(c, "pair") == 0)
 		return repl_persist_pair(s->r, lane, number(w, 2), number(w, 3), number(w, 4),
 					 number(w, 5));
+	if (strcmp(c, "append") == 0)
+		return do_append(s, w);
+	if (strcmp(c, "commit") == 0)
+		return repl_commit(s->r, lane);
+	if (strcmp(c, "grow") == 0)
+		return repl_grow(s->r, number(w, 1));
+	if (strcmp(c, "load") == 0 || strcmp(c, "unload") == 0 || strcmp(c, "appenders") == 0)
+		return run_threads(s, w);
 	if (strcmp(c, "read") == 0)
 		return read_compare(s, lane, (unsigned)number(w, 2), number(w, 3), number(w, 4));
 	if (strcmp(c, "compare") == 0)
@@ -322,6 +549,10 @@ run(struct shell *s, const struct words *w)
 		return repl_config_set(s->cfg, w->w[1], w->count > 2 ? w->w[2] : "");
 	if (strcmp(c, "map") == 0 || strcmp(c, "anon") == 0)
 		return do_map(s, w);
+	if (strcmp(c, "extend") == 0)
+		return do_extend(s, w);
+	if (strcmp(c, "tail") == 0)
+		return do_tail(s, w);
 	if (strcmp(c, "put") == 0)
 		return do_put(s, w);
 	if (strcmp(c, "open") == 0)
@@ -361,7 +592,7 @@ answer(struct shell *s, char *line)
 int
 main(void)
 {
-	struct shell s = {0};
+	struct shell s = {.fd = -1};
 	char *line = NULL;
 	size_t room = 0;
 
@@ -370,7 +601,6 @@ main(void)
 	free(line);
 	(void)repl_close(s.r);
 	repl_config_free(s.cfg);
-	if (s.mem)
-		(void)munmap(s.mem, s.size);
+	unmap(&s);
 	return 0;
 }

@@ -36,6 +36,14 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 	return m->persist_rc ? err_set(e, m->persist_rc, "the device failed") : 0;
 }
 
+/* No file: all is data. */
+int
+pool_fd(const struct pool *p)
+{
+	(void)p;
+	return -1;
+}
+
 static int
 hash(struct state *s, int off, int count)
 {

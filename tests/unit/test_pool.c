@@ -66,7 +66,7 @@ top(void)
 static void
 create(const char *name)
 {
-	if (pool_create(store, name, SIZE, NULL, &info, &err))
+	if (pool_create(store, name, SIZE, NULL, false, &info, &err))
 		fail_msg("create %s: %s", name, err.text);
 }
 
@@ -85,6 +85,16 @@ put_file(const char *name, off_t size)
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, size), 0);
+	(void)close(fd);
+}
+
+static void
+put_byte(const char *name, off_t off)
+{
+	int fd = openat(top(), name, O_WRONLY);
+
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, "x", 1, off), 1);
 	(void)close(fd);
 }
 
@@ -116,7 +126,7 @@ created_pool_is_whole_and_private(void **state)
 	struct stat st;
 
 	(void)state;
-	assert_int_equal(pool_create(store, "eu/orders.pool", SIZE, &uuid, &info, &err), 0);
+	assert_int_equal(pool_create(store, "eu/orders.pool", SIZE, &uuid, false, &info, &err), 0);
 	assert_string_equal(info.name, "eu/orders.pool");
 	assert_true(gen_id_equal(&info.meta.pool_uuid, &uuid));
 	assert_true(gen_id_is_nil(&info.meta.generation.current));
@@ -133,7 +143,7 @@ created_pool_is_whole_and_private(void **state)
 	assert_int_equal(st.st_mode, S_IFREG | 0600);
 	assert_int_equal(fstatat(top(), "eu", &st, 0), 0);
 	assert_int_equal(st.st_mode, S_IFDIR | 0700);
-	expect(pool_create(store, "eu/orders.pool", SIZE, NULL, &info, &err), REPL_E_EXISTS,
+	expect(pool_create(store, "eu/orders.pool", SIZE, NULL, false, &info, &err), REPL_E_EXISTS,
 	       "already exists");
 }
 
@@ -144,7 +154,7 @@ random_uuids_differ(void **state)
 
 	(void)state;
 	create("a");
-	assert_int_equal(pool_create(store, "b", SIZE, NULL, &other, &err), 0);
+	assert_int_equal(pool_create(store, "b", SIZE, NULL, false, &other, &err), 0);
 	assert_false(gen_id_equal(&info.meta.pool_uuid, &other.meta.pool_uuid));
 	assert_int_equal(info.meta.pool_uuid.b[6] >> 4, 4);
 }
@@ -158,9 +168,10 @@ bad_sizes_are_refused_and_leave_nothing(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		(void)snprintf(text, sizeof(text), "size %llu", (unsigned long long)sizes[i]);
-		expect(pool_create(store, "n/p", sizes[i], NULL, &info, &err), REPL_E_INVAL, text);
+		expect(pool_create(store, "n/p", sizes[i], NULL, false, &info, &err), REPL_E_INVAL,
+		       text);
 	}
-	expect(pool_create(store, "n/p", 1ULL << 62, NULL, &info, &err), REPL_E_NOSPC,
+	expect(pool_create(store, "n/p", 1ULL << 62, NULL, false, &info, &err), REPL_E_NOSPC,
 	       "4611686018427387904 bytes are wanted");
 	assert_false(present("n"));
 }
@@ -182,7 +193,8 @@ names_that_lead_out_are_refused_everywhere(void **state)
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		int want = i < 5 ? REPL_E_INVAL : REPL_E_REFUSED;
 
-		assert_int_equal(pool_create(store, names[i], SIZE, NULL, &info, &err), want);
+		assert_int_equal(pool_create(store, names[i], SIZE, NULL, false, &info, &err),
+				 want);
 		assert_int_equal(pool_info(store, names[i], &info, &err), want);
 		assert_int_equal(pool_open(store, names[i], POOL_WRITE, "w", &p, &err), want);
 		assert_int_equal(pool_remove(store, names[i], &err), want);
@@ -204,7 +216,8 @@ sidecar_that_is_no_file_is_refused(void **state)
 	assert_int_equal(symlinkat("/etc/passwd", top(), "p.repl"), 0);
 	expect(pool_info(store, "p", &info, &err), REPL_E_REFUSED, "'p.repl' is a symbolic link");
 	assert_int_equal(mkfifoat(top(), "q.repl", 0600), 0);
-	expect(pool_create(store, "q", SIZE, NULL, &info, &err), REPL_E_REFUSED, "is a FIFO");
+	expect(pool_create(store, "q", SIZE, NULL, false, &info, &err), REPL_E_REFUSED,
+	       "is a FIFO");
 }
 
 static void
@@ -356,6 +369,8 @@ file_of_another_size_is_corrupt_and_names_both(void **state)
 	create("p");
 	for (int grown = 0; grown < 2; grown++) {
 		put_file("p", grown ? SIZE + 4096 : SIZE - 1);
+		if (grown)
+			put_byte("p", SIZE + 4095);
 		expect(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_CORRUPT, "65536");
 		expect(pool_open(store, "p", POOL_READ, "w", &p, &err), REPL_E_CORRUPT, "65536");
 		expect(pool_info(store, "p", &info, &err), REPL_E_CORRUPT,
@@ -408,8 +423,9 @@ damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
 	assert_string_equal(infos[2].damage, "");
 	assert_non_null(strstr(infos[3].damage, "sidecar 'lone.repl' is missing"));
 	expect(pool_open(store, "both", POOL_WRITE, "w", &p, &err), REPL_E_CORRUPT, "copy it away");
-	expect(pool_create(store, "both", SIZE, NULL, &info, &err), REPL_E_EXISTS, "exists");
-	expect(pool_create(store, "lone", SIZE, NULL, &info, &err), REPL_E_EXISTS, "no sidecar");
+	expect(pool_create(store, "both", SIZE, NULL, false, &info, &err), REPL_E_EXISTS, "exists");
+	expect(pool_create(store, "lone", SIZE, NULL, false, &info, &err), REPL_E_EXISTS,
+	       "no sidecar");
 	expect(pool_info(store, "orphan", &info, &err), REPL_E_NOT_FOUND, "not found");
 	create("orphan");
 	assert_int_equal(pool_remove(store, "both", &err), 0);
@@ -487,13 +503,13 @@ full_disk_is_told_before_and_leaves_nothing(void **state)
 {
 	(void)state;
 	mount_small("tmpfs", "size=1M");
-	expect(pool_create(store, "n/p", 4U << 20, NULL, &info, &err), REPL_E_NOSPC,
+	expect(pool_create(store, "n/p", 4U << 20, NULL, false, &info, &err), REPL_E_NOSPC,
 	       "4194304 bytes are wanted");
 	assert_non_null(strstr(err.text, "are free"));
 	assert_false(present("n"));
 	create("p");
 	/* The size fits, its sidecar does not: the disk is full on the way. */
-	expect(pool_create(store, "q", (1U << 20) - SIZE - SIDECAR_SIZE, NULL, &info, &err),
+	expect(pool_create(store, "q", (1U << 20) - SIZE - SIDECAR_SIZE, NULL, false, &info, &err),
 	       REPL_E_NOSPC, "");
 	assert_false(present("q"));
 	assert_false(present("q.repl"));
@@ -528,7 +544,7 @@ limit_on_file_size_is_named(void **state)
 	low = old;
 	low.rlim_cur = 4096;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
-	expect(pool_create(store, "p", SIZE, NULL, &info, &err), REPL_E_LIMIT,
+	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_LIMIT,
 	       "is 4096 bytes, the pool needs 65536");
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	create("p");

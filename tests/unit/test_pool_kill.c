@@ -101,7 +101,7 @@ create(struct pool_store *s)
 {
 	struct pool_info info;
 
-	return pool_create(s, NAME, SIZE, NULL, &info, NULL);
+	return pool_create(s, NAME, SIZE, NULL, false, &info, NULL);
 }
 
 static int
@@ -237,7 +237,7 @@ creators_race(void **state)
 
 			if (pool_store_new(dir, &s, &e))
 				_exit(3);
-			switch (pool_create(s, NAME, SIZE, NULL, &info, &e)) {
+			switch (pool_create(s, NAME, SIZE, NULL, false, &info, &e)) {
 			case 0:
 				_exit(0);
 			case REPL_E_EXISTS:

@@ -30,7 +30,7 @@ setup(void **state)
 	(void)state;
 	assert_int_equal(tempdir_new(dir, 0), 0);
 	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, &info, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
 	return 0;
 }
 

@@ -414,6 +414,26 @@ writer_text_without_end_is_refused(void **state)
 	assert_int_equal(strlen(got.writer), 127);
 }
 
+static void
+sparse_is_a_flag_of_version_1_1(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	s.sparse = true;
+	sidecar_encode(&s, slot);
+	assert_int_equal(slot[10], 1);
+	assert_int_equal(slot[60], 2);
+	assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	assert_true(got.sparse && !got.writer_open);
+	s.sparse = false;
+	sidecar_encode(&s, slot);
+	assert_int_equal(slot[10], 0);
+	assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	assert_false(got.sparse);
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
@@ -491,6 +511,7 @@ main(void)
 		cmocka_unit_test(versions),
 		cmocka_unit_test(what_could_not_be_read_is_not_written),
 		cmocka_unit_test(states_have_names),
+		cmocka_unit_test(sparse_is_a_flag_of_version_1_1),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * extents - where a file has data, and where only holes, which read as zeros
+ * and need not be looked at.
+ */
+#ifndef COMMON_EXTENTS_H
+#define COMMON_EXTENTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "checksum.h"
+#include "rangeset.h"
+
+/*
+ * The first run of data at or behind off, below size; length 0 if there is
+ * none. Where the file system can't tell, all is data.
+ */
+struct range extents_next(int fd, uint64_t off, uint64_t size);
+
+/* Asked for ranges in rising order, it looks at the file once a run. */
+struct extents {
+	int fd; /* borrowed; -1: all is data */
+	uint64_t size;
+	struct range data; /* the last run that was found, at or behind from */
+	uint64_t from;
+	bool known;
+};
+
+void extents_init(struct extents *x, int fd, uint64_t size);
+
+/* Whether [off, off + len), below size, is one hole. */
+bool extents_hole(struct extents *x, uint64_t off, uint64_t len);
+
+/* The hash of len zeros, at most EXTENTS_ZEROS_MAX. */
+#define EXTENTS_ZEROS_MAX (1U << 20)
+void extents_hash_zeros(uint64_t len, uint8_t hash[HASH128_SIZE]);
+
+#endif

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * repl_append: one replica chooses the place, the others and the local range get
+ * the bytes, then the tail word.
+ *
+ * Appends of a handle take turns, so the tail words of all copies are equal
+ * whenever one begins. The place that a target chooses is therefore the one
+ * that the local tail word names, whoever chooses it: when the chooser is lost
+ * without an answer the next one's is the same, and when it is lost after its
+ * answer that place is where the others get the bytes. A target that says
+ * another place has another tail word than the rest: it is given up.
+ */
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "repl_impl.h"
+#include "repl_lanes.h"
+
+#define TURN_PAUSE_NS 20000L
+
+struct append {
+	size_t tail_off;
+	uint64_t limit;
+	const void *data;
+	uint32_t len;
+	uint64_t place;
+	uint64_t begin_ns;
+	unsigned chooser; /* replica_count: nobody; the local tail word does it */
+};
+
+/* ---- turns ---- */
+
+static int
+append_enter(struct repl *r, uint64_t deadline_ns, struct err *e)
+{
+	const struct timespec pause = {.tv_nsec = TURN_PAUSE_NS};
+
+	while (atomic_exchange_explicit(&r->appending, true, memory_order_acquire)) {
+		if (clock_now_ns() >= deadline_ns)
+			return err_set(e, REPL_E_TIMEOUT, "other appends have not come to an end");
+		(void)nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+static void
+append_leave(struct repl *r)
+{
+	atomic_store_explicit(&r->appending, false, memory_order_release);
+}
+
+/* ---- the local tail word ---- */
+
+static uint64_t
+tail_load(const struct repl *r, const struct append *a)
+{
+	uint64_t v;
+
+	v = __atomic_load_n((const uint64_t *)(const void *)(r->mem + a->tail_off),
+			    __ATOMIC_ACQUIRE);
+	return le64toh(v);
+}
+
+static void
+tail_store(struct repl *r, const struct append *a, uint64_t tail)
+{
+	__atomic_store_n((uint64_t *)(void *)(r->mem + a->tail_off), htole64(tail),
+			 __ATOMIC_RELEASE);
+}
+
+static int
+append_check(const struct repl *r, const struct append *a, const size_t *off, struct err *e)
+{
+	int rc = range_check(r, a->tail_off, 8, e);
+
+	if (rc)
+		return rc;
+	if (!a->data || !off || a->len == 0)
+		return err_set(e, REPL_E_INVAL, "nothing to append, or no place for its offset");
+	if (a->tail_off % 8)
+		return err_set(e, REPL_E_INVAL, "tail word at %zu, not a multiple of 8",
+			       a->tail_off);
+	if (a->limit > atomic_load(&r->size))
+		return err_set(e, REPL_E_INVAL,
+			       "limit %llu lies beyond the pool of %zu bytes: repl_grow() it first",
+			       (unsigned long long)a->limit, atomic_load(&r->size));
+	return 0;
+}
+
+/* What the target checks, too: so most of what it would refuse needs no way there and back. */
+static int
+append_check_tail(const struct repl *r, const struct append *a, struct err *e)
+{
+	if (a->place > atomic_load(&r->size))
+		return err_set(e, REPL_E_CORRUPT,
+			       "the tail word at %zu holds %llu, the pool has %zu bytes",
+			       a->tail_off, (unsigned long long)a->place, atomic_load(&r->size));
+	if (a->place > a->limit || a->len > a->limit - a->place)
+		return err_set(e, REPL_E_NOSPC, "%u bytes at %llu go beyond the limit of %llu",
+			       a->len, (unsigned long long)a->place, (unsigned long long)a->limit);
+	if (a->place < a->tail_off + 8 && a->tail_off < a->place + a->len)
+		return err_set(e, REPL_E_INVAL,
+			       "%u bytes at %llu would lie over their tail word at %zu", a->len,
+			       (unsigned long long)a->place, a->tail_off);
+	return 0;
+}
+
+static int
+append_check_len(struct repl *r, unsigned lane, const struct append *a, struct err *e)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (l && a->len > lane_append_max(l))
+			return err_set(e, REPL_E_INVAL,
+				       "%u bytes are too many for one append, %zu are not", a->len,
+				       lane_append_max(l));
+	}
+	return 0;
+}
+
+/* ---- choosing ---- */
+
+/* Each that is left gets its share of the time, and the record of a loss one. */
+static uint64_t
+append_deadline(const struct repl *r, const struct append *a, unsigned replica)
+{
+	uint64_t end = a->begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	uint64_t now = clock_now_ns();
+
+	return now >= end ? end : now + (end - now) * 3 / 4 / (r->replica_count - replica);
+}
+
+static void
+append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned replica)
+{
+	char text[160];
+
+	lane_append(l, a->tail_off, a->limit, a->data, a->len);
+	lanes_run(&l, 1, lane_done, append_deadline(r, a, replica));
+	if (l->status || (l->append.status == 0 && l->append.place == a->place))
+		return;
+	(void)snprintf(text, sizeof(text),
+		       "its tail word at %zu is not the local one, %llu (%s): make a tail word "
+		       "durable before appending by it",
+		       a->tail_off, (unsigned long long)a->place,
+		       l->append.status ? repl_strstatus(l->append.status) : "another place");
+	lane_fail(l, REPL_E_DIFFER, text);
+}
+
+/* Until one has answered; those that did not are lost. */
+static int
+append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
+{
+	uint64_t end = a->begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+
+	a->chooser = r->replica_count;
+	for (unsigned i = 0; i < r->replica_count && a->chooser == r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (!l)
+			continue;
+		append_ask(r, l, a, i);
+		if (!l->status) {
+			a->chooser = i;
+			continue;
+		}
+		repl_lose(r, i, l->status, l->why, end);
+		if (r->cfg->on_loss == REPL_ON_LOSS_FAIL)
+			return err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, l->why);
+	}
+	return 0;
+}
+
+/* ---- the others ---- */
+
+static int
+append_spread(struct repl *r, unsigned lane, const struct append *a, struct err *e)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = i == a->chooser ? NULL : lane_of(r, i, lane);
+
+		while (l && !l->status && lane_flush(l, a->place, a->len) < 0) {
+			lane_begin(l, LANE_DRAIN, 0, 0);
+			lanes_run(&l, 1, lane_done, append_deadline(r, a, i));
+		}
+		if (l)
+			lane_begin(l, LANE_ATOMIC8, a->tail_off, 8);
+	}
+	return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
+}
+
+static int
+append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
+{
+	int rc;
+
+	a->place = tail_load(r, a);
+	rc = append_check_tail(r, a, e);
+	if (!rc)
+		rc = append_check_len(r, lane, a, e);
+	if (!rc)
+		rc = append_choose(r, lane, a, e);
+	if (rc)
+		return rc;
+	memcpy(r->mem + a->place, a->data, a->len);
+	tail_store(r, a, a->place + a->len);
+	return append_spread(r, lane, a, e);
+}
+
+int
+repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const void *data,
+	    size_t len, size_t *off)
+{
+	struct append a = {.tail_off = tail_off,
+			   .limit = limit,
+			   .data = data,
+			   .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len,
+			   .begin_ns = clock_now_ns()};
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = append_check(r, &a, off, &e);
+	if (!rc)
+		rc = lane_enter(r, lane, &e);
+	if (rc)
+		return config_report(&e);
+	rc = append_enter(r, clock_deadline(r->cfg->op_timeout_ms), &e);
+	if (!rc) {
+		rc = append_run(r, lane, &a, &e);
+		append_leave(r);
+	}
+	lane_leave(r, lane);
+	if (rc)
+		return config_report(&e);
+	*off = a.place;
+	return 0;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* repl_commit: a drain of every lane of the handle. */
+#include <string.h>
+
+#include "clock.h"
+#include "repl_impl.h"
+#include "repl_lanes.h"
+
+/* Post what was flushed on a lane that was borrowed. */
+static void
+commit_begin(struct repl *r, unsigned lane)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (l)
+			lane_begin(l, LANE_DRAIN, 0, 0);
+	}
+}
+
+static int
+commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
+{
+	struct err why;
+	int rc;
+
+	err_clear(&why);
+	rc = lanes_finish_from(r, lane, lane_done, begin_ns, &why);
+	lane_leave(r, lane);
+	atomic_fetch_add_explicit(&r->slots[lane].drain_count, 1, memory_order_relaxed);
+	if (rc && !e->code)
+		*e = why;
+	return rc;
+}
+
+/*
+ * Those that are free now are drained side by side, the others one after the
+ * other when their own calls are through: no lane is held while another is
+ * waited for.
+ */
+int
+repl_commit(struct repl *r, unsigned lane)
+{
+	uint64_t begin_ns = clock_now_ns();
+	uint64_t deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+	bool done[REPL_LANES_MAX] = {false};
+	struct err e;
+
+	err_clear(&e);
+	if (lane >= r->lane_count) {
+		(void)err_set(&e, REPL_E_INVAL, "lane %u of %u", lane, r->lane_count);
+		return config_report(&e);
+	}
+	for (unsigned i = 0; i < r->lane_count; i++) {
+		done[i] = lane_borrow(r, i, 0);
+		if (done[i])
+			commit_begin(r, i);
+	}
+	for (unsigned i = 0; i < r->lane_count; i++) {
+		if (done[i])
+			(void)commit_end(r, i, begin_ns, &e);
+	}
+	for (unsigned i = 0; i < r->lane_count && !e.code; i++) {
+		if (done[i])
+			continue;
+		if (!lane_borrow(r, i, deadline_ns)) {
+			(void)err_set(&e, REPL_E_TIMEOUT, "lane %u is in use by another thread", i);
+			break;
+		}
+		commit_begin(r, i);
+		(void)commit_end(r, i, begin_ns, &e);
+	}
+	return e.code ? config_report(&e) : 0;
+}

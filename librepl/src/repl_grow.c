@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * repl_grow: first every replica makes room, which can be taken back; when all
+ * have it they grow, and the local sidecar last.
+ */
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "repl_impl.h"
+#include "repl_lanes.h"
+
+#define GROW_PAGE 4096U
+
+/* What can't be looked at for another reason counts as readable. */
+static bool
+grow_is_mapped(const uint8_t *at)
+{
+	uint8_t byte;
+	struct iovec to = {.iov_base = &byte, .iov_len = 1};
+	struct iovec from = {.iov_base = (void *)(uintptr_t)at, .iov_len = 1};
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+}
+
+/* Of the new part the first and the last byte are looked at. */
+static int
+grow_check(const struct repl *r, size_t size, struct err *e)
+{
+	size_t now = atomic_load(&r->size);
+
+	if (size % GROW_PAGE || size > INT64_MAX || (uintptr_t)r->mem > UINTPTR_MAX - size)
+		return err_set(e, REPL_E_INVAL,
+			       "size %zu is not a multiple of 4096 within the address space", size);
+	if (size < now)
+		return err_set(e, REPL_E_INVAL, "the range has %zu bytes and can't have only %zu",
+			       now, size);
+	if (size > now && (!grow_is_mapped(r->mem + now) || !grow_is_mapped(r->mem + size - 1)))
+		return err_set(e, REPL_E_INVAL,
+			       "the new part is not mapped behind the range: map %zu bytes at %p",
+			       size - now, (void *)(r->mem + now));
+	return 0;
+}
+
+static struct remote *
+grow_remote(struct repl *r, unsigned i)
+{
+	return atomic_load(&r->replicas[i].lost) ? NULL : r->replicas[i].remote;
+}
+
+static bool
+grow_is_loss(int status)
+{
+	return status == REPL_E_LOST || status == REPL_E_TIMEOUT || status == REPL_E_UNREACHABLE ||
+	       status == REPL_E_PROTOCOL;
+}
+
+/* The replica is gone: by the policy that is an error or not. */
+static int
+grow_lose(struct repl *r, unsigned i, const struct err *why, struct err *e)
+{
+	repl_lose(r, i, why->code, why->text, clock_deadline(r->cfg->op_timeout_ms));
+	if (r->cfg->on_loss == REPL_ON_LOSS_DEGRADE)
+		return 0;
+	return err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, why->text);
+}
+
+static int
+grow_prepare(struct repl *r, size_t size, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
+		struct remote *remote = grow_remote(r, i);
+		struct err why;
+
+		err_clear(&why);
+		if (!remote || !remote_pool_grow(remote, size, true,
+						 clock_deadline(r->cfg->op_timeout_ms), &why))
+			continue;
+		rc = grow_is_loss(why.code) ? grow_lose(r, i, &why, e)
+					    : err_set(e, why.code, "replica %u: %s", i, why.text);
+	}
+	return rc;
+}
+
+static void
+grow_give_up(struct repl *r)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct remote *remote = grow_remote(r, i);
+
+		if (remote)
+			(void)remote_pool_grow(remote, atomic_load(&r->size), true,
+					       clock_deadline(r->cfg->op_timeout_ms), NULL);
+	}
+}
+
+/* All have the room: who does not grow now is of no use any more. */
+static int
+grow_replicas(struct repl *r, size_t size, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct remote *remote = grow_remote(r, i);
+		struct err why;
+
+		err_clear(&why);
+		if (!remote || !remote_pool_grow(remote, size, false,
+						 clock_deadline(r->cfg->op_timeout_ms), &why))
+			continue;
+		if (grow_lose(r, i, &why, rc ? NULL : e))
+			rc = REPL_E_LOST;
+	}
+	return rc;
+}
+
+static int
+grow_local(struct repl *r, size_t size, struct err *e)
+{
+	uint64_t before;
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	before = r->local.meta.pool_size;
+	r->local.meta.pool_size = size;
+	rc = local_store(&r->local, e);
+	if (rc)
+		r->local.meta.pool_size = before;
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+static int
+grow_run(struct repl *r, size_t size, struct err *e)
+{
+	int lost, rc = grow_prepare(r, size, e);
+
+	if (rc) {
+		grow_give_up(r);
+		return rc;
+	}
+	lost = grow_replicas(r, size, e);
+	rc = grow_local(r, size, lost ? NULL : e);
+	if (!rc)
+		atomic_store_explicit(&r->size, size, memory_order_release);
+	return lost ? lost : rc;
+}
+
+int
+repl_grow(struct repl *r, size_t new_size)
+{
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	pthread_mutex_lock(&r->grow_lock);
+	rc = grow_check(r, new_size, &e);
+	if (!rc && new_size > atomic_load(&r->size))
+		rc = grow_run(r, new_size, &e);
+	pthread_mutex_unlock(&r->grow_lock);
+	return rc ? config_report(&e) : 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "repl_lanes.h"
+
+#include <time.h>
+
+#include "clock.h"
+
+int
+range_check(const struct repl *r, size_t off, size_t len, struct err *e)
+{
+	size_t size = atomic_load_explicit(&r->size, memory_order_acquire);
+
+	if (off > size || len > size - off)
+		return err_set(e, REPL_E_INVAL,
+			       "range of %zu bytes at %zu is outside the pool of %zu bytes", len,
+			       off, size);
+	return 0;
+}
+
+enum { LANE_FREE, LANE_ENTERED, LANE_BORROWED };
+
+static bool
+lane_try(struct lane_slot *slot, int as)
+{
+	int expected = LANE_FREE;
+
+	return atomic_compare_exchange_strong_explicit(&slot->busy, &expected, as,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+static void
+lane_pause(void)
+{
+	const struct timespec pause = {.tv_nsec = 50000};
+
+	(void)nanosleep(&pause, NULL);
+}
+
+int
+lane_enter(struct repl *r, unsigned lane, struct err *e)
+{
+	uint64_t deadline_ns = 0;
+	struct lane_slot *slot;
+
+	if (lane >= r->lane_count)
+		return err_set(e, REPL_E_INVAL, "lane %u of %u", lane, r->lane_count);
+	slot = &r->slots[lane];
+	for (;;) {
+		if (atomic_load_explicit(&slot->wanted, memory_order_relaxed) == 0 &&
+		    lane_try(slot, LANE_ENTERED))
+			return 0;
+		if (atomic_load_explicit(&slot->busy, memory_order_relaxed) == LANE_ENTERED)
+			break;
+		if (deadline_ns == 0)
+			deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+		if (clock_now_ns() >= deadline_ns)
+			break;
+		lane_pause();
+	}
+	return err_set(e, REPL_E_BUSY, "lane %u is in use by another thread", lane);
+}
+
+/* Those who would enter stand back as long as the lane is wanted. */
+bool
+lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	bool got;
+
+	if (deadline_ns == 0)
+		return lane_try(slot, LANE_BORROWED);
+	atomic_fetch_add(&slot->wanted, 1);
+	while (!(got = lane_try(slot, LANE_BORROWED)) && clock_now_ns() < deadline_ns)
+		lane_pause();
+	atomic_fetch_sub(&slot->wanted, 1);
+	return got;
+}
+
+void
+lane_leave(struct repl *r, unsigned lane)
+{
+	atomic_store_explicit(&r->slots[lane].busy, LANE_FREE, memory_order_release);
+}
+
+struct lane *
+lane_of(struct repl *r, unsigned replica, unsigned lane)
+{
+	struct replica *p = &r->replicas[replica];
+
+	if (!p->remote || atomic_load_explicit(&p->lost, memory_order_acquire))
+		return NULL;
+	return remote_lane(p->remote, lane);
+}
+
+int
+lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
+		  uint64_t begin_ns, struct err *e)
+{
+	struct lane *lanes[REPL_TARGETS_MAX];
+	unsigned index[REPL_TARGETS_MAX], n = 0, lost = r->replica_count;
+	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (l) {
+			lanes[n] = l;
+			index[n++] = i;
+		} else {
+			lost = i;
+		}
+	}
+	lanes_run(lanes, n, until, begin_ns + all_ns - all_ns / 4);
+	for (unsigned i = 0; i < n; i++) {
+		if (!lanes[i]->status)
+			continue;
+		repl_lose(r, index[i], lanes[i]->status, lanes[i]->why, begin_ns + all_ns);
+		lost = index[i];
+	}
+	if (lost == r->replica_count)
+		return 0;
+	repl_await_recorded(r);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (atomic_load(&r->replicas[i].lost))
+			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
+	}
+	if (r->cfg->on_loss == REPL_ON_LOSS_DEGRADE)
+		return 0;
+	pthread_mutex_lock(&r->reason_lock);
+	(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", lost, r->replicas[lost].reason);
+	pthread_mutex_unlock(&r->reason_lock);
+	return e->code;
+}
+
+int
+lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), struct err *e)
+{
+	return lanes_finish_from(r, lane, until, clock_now_ns(), e);
+}
+
+int
+lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	int merged = 0, rc = 0;
+
+	if (len == 0)
+		return 0;
+	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		while (!rc && l && !l->status && (merged = lane_flush(l, off, len)) < 0) {
+			lane_begin(l, LANE_DRAIN, 0, 0);
+			rc = lanes_finish(r, lane, lane_done, e);
+		}
+	}
+	atomic_fetch_add_explicit(&slot->flush_count, 1, memory_order_relaxed);
+	if (merged > 0)
+		atomic_fetch_add_explicit(&slot->merged_count, (unsigned)merged,
+					  memory_order_relaxed);
+	return rc;
+}

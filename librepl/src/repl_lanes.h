@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * repl_lanes - the lanes of one index, on all replicas, as one thing: who is in
+ * them, and how a job on them ends by the policy for losses.
+ */
+#ifndef LIBREPL_REPL_LANES_H
+#define LIBREPL_REPL_LANES_H
+
+#include "repl_impl.h"
+
+int range_check(const struct repl *r, size_t off, size_t len, struct err *e);
+
+/*
+ * Enter a lane: its number is good and no other call is in it (REPL_E_BUSY). One
+ * that a call on another lane has borrowed is waited for, at most op-timeout.
+ */
+int lane_enter(struct repl *r, unsigned lane, struct err *e);
+void lane_leave(struct repl *r, unsigned lane);
+
+/*
+ * Borrow a lane that a thread of its own may be in, by the deadline: calls in
+ * it wait for lane_leave(). With deadline 0 only if it is free now.
+ */
+bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
+
+/* The lane of a replica, or NULL if that is lost. */
+struct lane *lane_of(struct repl *r, unsigned replica, unsigned lane);
+
+/*
+ * Run until() on a lane of all replicas, count those that are lost now, and
+ * answer by the policy. The last quarter of the time that op-timeout gives
+ * from begin_ns on is for recording a loss.
+ */
+int lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
+		      uint64_t begin_ns, struct err *e);
+
+/* The same from now on. */
+int lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), struct err *e);
+
+/* Note a range on all replicas' lanes; a full lane is posted first. */
+int lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poolgrow - a pool gets larger in the order of docs/POOL-FORMAT.md, section 3:
+ * space first, the sidecar last. A file that is longer than its sidecar says
+ * was on the way; what is behind is zeros, and the next writer cuts it off.
+ */
+#include "poolstore.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "extents.h"
+#include "space.h"
+
+#define CHUNK 65536
+
+static bool
+chunk_is_zero(const uint8_t *p, size_t len)
+{
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+bool
+pool_rest_is_zero(int fd, uint64_t off, uint64_t size)
+{
+	uint8_t buf[CHUNK];
+
+	while (off < size) {
+		struct range data = extents_next(fd, off, size);
+		uint64_t left = size - data.off;
+		ssize_t n;
+
+		if (data.len == 0)
+			return true;
+		n = pread(fd, buf, left < CHUNK ? left : CHUNK, (off_t)data.off);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0 || !chunk_is_zero(buf, (size_t)n))
+			return false;
+		off = data.off + (uint64_t)n;
+	}
+	return true;
+}
+
+int
+pool_grow_undo(struct pool *p, struct err *e)
+{
+	uint64_t size = p->info.meta.pool_size;
+	struct stat st;
+
+	if (fstat(p->files.fd, &st) != 0 ||
+	    ((uint64_t)st.st_size > size &&
+	     (ftruncate(p->files.fd, (off_t)size) != 0 || fsync(p->files.fd) != 0)))
+		return err_errno(e, REPL_E_IO, errno, "pool '%s': cut to its size", p->info.name);
+	return 0;
+}
+
+int
+pool_grow_space(struct pool *p, uint64_t size, struct err *e)
+{
+	int fd = p->files.fd;
+	int rc = pool_grow_undo(p, e);
+
+	if (rc)
+		return rc;
+	if (p->info.meta.sparse)
+		rc = space_extend_sparse(fd, size, e);
+	else
+		rc = space_extend(fd, p->info.meta.pool_size, size, e);
+	if (!rc && fsync(fd) != 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "sync");
+	if (!rc)
+		return 0;
+	/* An attempt may have got half way. */
+	(void)pool_grow_undo(p, NULL);
+	return err_prefix(e, "pool '%s'", p->info.name);
+}
+
+int
+pool_grow_record(struct pool *p, uint64_t size, struct err *e)
+{
+	struct sidecar next = p->info.meta;
+	int rc;
+
+	next.pool_size = size;
+	rc = sidecar_write(p->files.sidecar_fd, &next, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	p->info.meta = next;
+	return 0;
+}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# When replicas are lost in the middle of appends, the places told are those on the survivor, or by
+# the policy the call fails; without any the local range is the truth.
+. "$(dirname "$0")/api_lib.sh"
+
+# Lose the session of the pool that has this name.
+lose() {
+	local pid
+
+	for pid in $(sessions); do
+		ls -l "/proc/$pid/fd" 2>/dev/null | grep -q "/pools/$1\$" && kill -KILL "$pid" &&
+			wait_for 5 gone "$pid" && return
+	done
+	fail "no session of $1"
+}
+
+prepare() {
+	configure "$(pool "$1-a")" "$(pool "$1-b")"
+	ok set lanes 4
+	ok set on-loss "$2"
+	ok map "$TMP/$1" $((2 * MIB))
+	ok open 1
+	ok tail 64 4096
+	ok persist 0 64 8
+	ok append 0 64 $MIB 100 1
+}
+
+make_keys
+start_serve
+start_api
+
+# The chooser goes: the next one chooses, at the same place.
+prepare chooser degrade
+lose chooser-a
+ok append 0 64 $MIB 100 2
+[ "$TEXT" = 4196 ] || fail "place $TEXT"
+ok append 1 64 $MIB 100 3
+[ "$TEXT" = 4296 ] || fail "place $TEXT"
+ok stat 0
+is connection 2
+ok stat 1
+is connection 0
+ok compare 1
+same
+# And the last one: the program goes on without any.
+lose chooser-b
+ok append 0 64 $MIB 100 4
+[ "$TEXT" = 4396 ] || fail "place $TEXT"
+ok tail 64
+[ "$TEXT" = 4496 ] || fail "tail $TEXT"
+api close
+
+# The other one goes.
+prepare other degrade
+lose other-b
+ok append 0 64 $MIB 100 2
+[ "$TEXT" = 4196 ] || fail "place $TEXT"
+ok stat 1
+is connection 2
+ok compare 0
+same
+api close
+
+# Under load.
+prepare load degrade
+ok set op-timeout 3000
+{ sleep 0.3; lose load-a; } &
+ok appenders 4 1500 64 $((2 * MIB)) 100
+wait $! || fail "losing the chooser under load"
+ok compare 1
+same
+ok tail 64
+[ "$TEXT" = $((4196 + 6000 * 100)) ] || fail "tail $TEXT"
+api close
+
+prepare fail fail
+lose fail-a
+refused REPL_E_LOST "replica 0 is lost" append 0 64 $MIB 100 2
+refused REPL_E_LOST "" append 0 64 $MIB 100 2
+api close
+stop_api

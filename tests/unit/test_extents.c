@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is called a hole reads as zeros. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "extents.h"
+
+#define SIZE (1U << 20)
+
+static int
+temp_file(void)
+{
+	char path[] = "/tmp/repl-extents-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	(void)unlink(path);
+	assert_int_equal(ftruncate(fd, SIZE), 0);
+	return fd;
+}
+
+static void
+runs_of_data_are_found(void **state)
+{
+	int fd = temp_file();
+	struct range r;
+
+	(void)state;
+	assert_int_equal(extents_next(fd, 0, SIZE).len, 0);
+	assert_int_equal(pwrite(fd, "x", 1, 300000), 1);
+	r = extents_next(fd, 0, SIZE);
+	assert_true(r.off <= 300000 && r.off + r.len > 300000 && r.len < SIZE);
+	assert_int_equal(extents_next(fd, r.off + r.len, SIZE).len, 0);
+	assert_int_equal(extents_next(fd, SIZE, SIZE).len, 0);
+	assert_int_equal(extents_next(fd, 0, 100000).len, 0);
+	/* Of no file all is data. */
+	r = extents_next(-1, 4096, SIZE);
+	assert_true(r.off == 4096 && r.len == SIZE - 4096);
+	(void)close(fd);
+}
+
+static void
+holes_are_zeros(void **state)
+{
+	uint8_t *buf = malloc(SIZE), zero[HASH128_SIZE], hash[HASH128_SIZE];
+	unsigned holes = 0;
+	struct extents x;
+	int fd = temp_file();
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++)
+		assert_int_equal(pwrite(fd, "data", 4, (unsigned)rand() % (SIZE - 4)), 4);
+	assert_int_equal(pread(fd, buf, SIZE, 0), SIZE);
+	extents_init(&x, fd, SIZE);
+	extents_hash_zeros(4096, zero);
+	for (uint64_t off = 0; off < SIZE; off += 4096) {
+		hash128(buf + off, 4096, hash);
+		if (extents_hole(&x, off, 4096)) {
+			assert_memory_equal(hash, zero, sizeof(hash));
+			holes++;
+		}
+	}
+	assert_true(holes > 0);
+	/* Backwards as well. */
+	for (uint64_t off = SIZE; off > 0; off -= 4096) {
+		hash128(buf + off - 4096, 4096, hash);
+		if (extents_hole(&x, off - 4096, 4096))
+			assert_memory_equal(hash, zero, sizeof(hash));
+	}
+	extents_init(&x, -1, SIZE);
+	assert_false(extents_hole(&x, 0, 4096));
+	free(buf);
+	(void)close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(runs_of_data_are_found),
+		cmocka_unit_test(holes_are_zeros),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

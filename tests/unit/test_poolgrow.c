@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A pool that grows has its old size or its new one after a cut at any step, and zeros behind. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "pool.h"
+#include "tempdir.h"
+
+#define SIZE  (16U * 4096)
+#define LARGE (SIZE + 5U * 4096)
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct err err;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	err_clear(&err);
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static struct pool *
+open_new(bool sparse)
+{
+	struct pool *p = NULL;
+
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, sparse, &info, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	return p;
+}
+
+static struct stat
+file_stat(void)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(pool_store_dirfd(store), "p", &st, 0), 0);
+	return st;
+}
+
+static uint64_t
+recorded(void)
+{
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	return info.meta.pool_size;
+}
+
+static void
+space_is_allocated_and_the_record_comes_last(void **state)
+{
+	struct pool *p = open_new(false);
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	st = file_stat();
+	assert_true(st.st_size == LARGE && st.st_blocks * 512 >= LARGE);
+	assert_int_equal(recorded(), SIZE);
+	assert_int_equal(pool_grow_record(p, LARGE, &err), 0);
+	assert_int_equal(recorded(), LARGE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(recorded(), LARGE);
+}
+
+/* As a kill leaves it: readers see the old size, the next writer mends it. */
+static void
+growth_that_was_cut_off_is_cut_back(void **state)
+{
+	struct pool *p = open_new(false);
+
+	(void)state;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_READ, "r", &p, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.pool_size, SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(file_stat().st_size, LARGE);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(file_stat().st_size, SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+static void
+growth_is_taken_back(void **state)
+{
+	struct pool *p = open_new(false);
+
+	(void)state;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_int_equal(pool_grow_space(p, SIZE + 4096, &err), 0);
+	assert_int_equal(file_stat().st_size, SIZE + 4096);
+	assert_int_equal(pool_grow_undo(p, &err), 0);
+	assert_int_equal(file_stat().st_size, SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+/* Bytes behind a pool that are not zero are another's, whatever its sidecar says. */
+static void
+bytes_behind_the_pool_are_no_growth(void **state)
+{
+	struct pool *p = open_new(false);
+	int fd;
+
+	(void)state;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	fd = openat(pool_store_dirfd(store), "p", O_WRONLY);
+	assert_int_equal(pwrite(fd, "x", 1, LARGE - 1), 1);
+	(void)close(fd);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_CORRUPT);
+	assert_int_equal(file_stat().st_size, LARGE);
+}
+
+static void
+sparse_pool_takes_no_space(void **state)
+{
+	struct pool *p = open_new(true);
+
+	(void)state;
+	assert_true(pool_get_info(p)->meta.sparse);
+	assert_int_equal(file_stat().st_blocks, 0);
+	assert_int_equal(pool_grow_space(p, 1ULL << 40, &err), 0);
+	assert_int_equal(pool_grow_record(p, 1ULL << 40, &err), 0);
+	assert_true(file_stat().st_blocks * 512 < SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_true(recorded() == 1ULL << 40 && info.meta.sparse);
+}
+
+static void
+growth_without_room_leaves_all_as_it_was(void **state)
+{
+	struct pool *p = open_new(false);
+	struct rlimit old, limit;
+
+	(void)state;
+	assert_int_equal(pool_grow_space(p, 1ULL << 62, &err), REPL_E_NOSPC);
+	assert_non_null(strstr(err.text, "'p'"));
+	assert_int_equal(file_stat().st_size, SIZE);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){.rlim_cur = LARGE - 1, .rlim_max = old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(pool_grow_space(p, LARGE, &err), REPL_E_LIMIT);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(file_stat().st_size, SIZE);
+	assert_int_equal(recorded(), SIZE);
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+int
+main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(space_is_allocated_and_the_record_comes_last),
+		TEST(growth_that_was_cut_off_is_cut_back),
+		TEST(growth_is_taken_back),
+		TEST(bytes_behind_the_pool_are_no_growth),
+		TEST(sparse_pool_takes_no_space),
+		TEST(growth_without_room_leaves_all_as_it_was),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
