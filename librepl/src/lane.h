@@ -148,6 +148,9 @@ void lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 void lane_append(struct lane *l, uint64_t word_off, uint64_t limit, const void *data, uint32_t len);
 size_t lane_append_max(const struct lane *l);
 
+/* Not by DEPOSITs: applied again it would take another place. */
+bool lane_can_append(const struct lane *l);
+
 /* Do what can be done without waiting; true if something was done. */
 bool lane_step(struct lane *l);
 

@@ -9,6 +9,12 @@ lane_append_max(const struct lane *l)
 }
 
 bool
+lane_can_append(const struct lane *l)
+{
+	return !l->ring;
+}
+
+bool
 lane_append_post(struct lane *l)
 {
 	const struct lane_append *a = &l->append;

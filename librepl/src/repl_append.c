@@ -114,7 +114,7 @@ append_check_len(struct repl *r, unsigned lane, const struct append *a, struct e
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
-		if (l && a->len > lane_append_max(l))
+		if (l && lane_can_append(l) && a->len > lane_append_max(l))
 			return err_set(e, REPL_E_INVAL,
 				       "%u bytes are too many for one append, %zu are not", a->len,
 				       lane_append_max(l));
@@ -151,7 +151,10 @@ append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned repl
 	lane_fail(l, REPL_E_DIFFER, text);
 }
 
-/* Until one has answered; those that did not are lost. */
+/*
+ * Until one has answered; those that did not are lost. On lanes of a receive ring
+ * nobody chooses: the local tail word does.
+ */
 static int
 append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 {
@@ -161,7 +164,7 @@ append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 	for (unsigned i = 0; i < r->replica_count && a->chooser == r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
-		if (!l)
+		if (!l || !lane_can_append(l))
 			continue;
 		append_ask(r, l, a, i);
 		if (!l->status) {
