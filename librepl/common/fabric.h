@@ -91,19 +91,21 @@ int fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e);
 /*
  * Post an RMA write or read of a range that lies in one region, which the target
  * has registered; FAB_WRITTEN or FAB_READ comes for each. Up to
- * fab_lane_rma_room() may be outstanding.
+ * fab_lane_rma_room() may be outstanding. FAB_WRITTEN says that the bytes are in
+ * the target's memory; of a covered write, behind which stands something else
+ * that proves it, no more than that src is free again.
  */
 int fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e);
+int fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			   struct err *e);
 int fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
 unsigned fab_lane_rma_room(const struct fab_lane *l);
 
 /*
- * An RMA write that shows the target 32 bits (FAB_IMM) when its bytes are in
+ * A covered write that shows the target 32 bits (FAB_IMM) when its bytes are in
  * place, in order with the messages of the lane. One that the target answers
- * takes a turn among the messages: it needs fab_lane_turn(), must not come
- * between fab_lane_buf() and fab_lane_send(), and its FAB_WRITTEN only says
- * that src is free again. For one without answer FAB_WRITTEN is as for
- * fab_lane_write().
+ * takes a turn among the messages: it needs fab_lane_turn() and must not come
+ * between fab_lane_buf() and fab_lane_send().
  */
 struct fab_imm {
 	uint32_t bits;

@@ -18,8 +18,9 @@
 #include "regions.h"
 #include "wire.h"
 
-#define LANE_RMA_MAX 32
-#define LANE_BATCH   8
+#define LANE_RMA_MAX  32
+#define LANE_BATCH    8
+#define LANE_RX_EVERY 8 /* looks for RMA alone between those for messages */
 
 /*
  * The longest sleep with operations outstanding. The tcp provider reads ahead:
@@ -49,6 +50,7 @@ struct fab_lane {
 	unsigned rma_free_count;
 	struct fi_cq_data_entry batch[LANE_BATCH];
 	unsigned batch_at, batch_len;
+	unsigned looks;
 	int spare; /* a receive slot to post when there is time, or -1 */
 	bool closed;
 	char why[128];
@@ -371,12 +373,19 @@ fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, st
 }
 
 int
+fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+{
+	struct fi_msg_rma msg = {0};
+
+	/* Delivery costs tcp a message of the target's; what stands behind this says more. */
+	return lane_write(l, &msg, src, len, off, 0, e);
+}
+
+int
 fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 		   const struct fab_imm *imm, struct err *e)
 {
 	struct fi_msg_rma msg = {.data = imm->bits};
-	/* The answer says more than delivery could, which costs tcp a message of its own. */
-	uint64_t level = imm->answered ? 0 : FI_DELIVERY_COMPLETE;
 	int rc;
 
 	if (l->imm == OFI_IMM_NONE)
@@ -385,7 +394,7 @@ fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off
 		return err_set(e, REPL_E_BUSY, "too many messages unanswered");
 	if (l->imm == OFI_IMM_WIDE)
 		msg.data |= (uint64_t)l->number << OFI_IMM_LANE_SHIFT;
-	rc = lane_write(l, &msg, src, len, off, FI_REMOTE_CQ_DATA | level, e);
+	rc = lane_write(l, &msg, src, len, off, FI_REMOTE_CQ_DATA, e);
 	if (rc == 0 && imm->answered) {
 		l->sent++; /* the buffer of this turn stays unused */
 		lane_post_spare(l);
@@ -469,14 +478,30 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 	}
 }
 
+/*
+ * A look at an empty queue costs a system call, so first where something is
+ * awaited; elsewhere only that the connection is gone could be seen.
+ */
+static void
+lane_look(struct fab_lane *l)
+{
+	bool rma = l->rma_free_count < LANE_RMA_MAX;
+	bool messages = l->sent != l->answered;
+
+	if (rma && !messages) {
+		if (!lane_fill_batch(l, l->queues.tx) && ++l->looks % LANE_RX_EVERY == 0)
+			(void)lane_fill_batch(l, l->queues.rx);
+	} else if (!lane_fill_batch(l, l->queues.rx) && rma) {
+		(void)lane_fill_batch(l, l->queues.tx);
+	}
+}
+
 void
 fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
-	bool rma = l->rma_free_count < LANE_RMA_MAX;
-
 	ev->type = FAB_NONE;
-	if (l->batch_at == l->batch_len && !l->closed && !lane_fill_batch(l, l->queues.rx) && rma)
-		(void)lane_fill_batch(l, l->queues.tx);
+	if (l->batch_at == l->batch_len && !l->closed)
+		lane_look(l);
 	if (l->batch_at < l->batch_len) {
 		lane_event(l, &l->batch[l->batch_at++], ev);
 	} else if (l->closed) {

@@ -25,14 +25,16 @@ lane_write_counted(struct lane *l, uint64_t len)
 
 /* Post one chunk of a range; false if there is no room or the lane is lost. */
 static bool
-lane_write_chunk(struct lane *l, const struct range *c)
+lane_write_chunk(struct lane *l, const struct range *c, enum plan_method m)
 {
+	int (*post)(struct fab_lane *, const void *, size_t, uint64_t, struct err *) =
+		m == PLAN_COMPLETION ? fab_lane_write : fab_lane_write_covered;
 	struct err e;
 
 	if (!lane_region_ready(l, c->off) || fab_lane_rma_room(l->fab) == 0)
 		return false;
 	err_clear(&e);
-	if (fab_lane_write(l->fab, l->mem + c->off, c->len, c->off, &e)) {
+	if (post(l->fab, l->mem + c->off, c->len, c->off, &e)) {
 		lane_fail(l, e.code, e.text);
 		return false;
 	}
@@ -91,7 +93,7 @@ lane_write_piece(struct lane *l, const struct range *r, uint64_t end, enum plan_
 		bool last = l->byte_at + c.len == end;
 
 		if (!(last && by_immediate(m) ? lane_write_imm(l, &c, &piece)
-					      : lane_write_chunk(l, &c)))
+					      : lane_write_chunk(l, &c, m)))
 			return false;
 		l->byte_at += c.len;
 	}
@@ -205,7 +207,7 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 	for (uint64_t at = 0; at < len && !l->status;) {
 		struct range c = {.off = off + at, .len = lane_rma_len(l, off + at, len - at)};
 
-		(void)lane_write_chunk(l, &c);
+		(void)lane_write_chunk(l, &c, m);
 		at += c.len;
 	}
 	l->written_by |= PLAN_BIT(m);

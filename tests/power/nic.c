@@ -32,6 +32,8 @@ static pthread_mutex_t nics_lock = PTHREAD_MUTEX_INITIALIZER; /* which lane has 
 
 int __real_fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			  struct err *e);
+int __real_fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+				  struct err *e);
 int __real_fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			      const struct fab_imm *imm, struct err *e);
 int __real_fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
@@ -42,6 +44,8 @@ void __real_fab_lane_free(struct fab_lane *l);
 
 int __wrap_fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			  struct err *e);
+int __wrap_fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+				  struct err *e);
 int __wrap_fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			      const struct fab_imm *imm, struct err *e);
 int __wrap_fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
@@ -79,6 +83,13 @@ int
 __wrap_fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
 {
 	return nic_posted(nic_of(l), __real_fab_lane_write(l, src, len, off, e));
+}
+
+int
+__wrap_fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			      struct err *e)
+{
+	return nic_posted(nic_of(l), __real_fab_lane_write_covered(l, src, len, off, e));
 }
 
 int

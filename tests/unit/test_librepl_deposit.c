@@ -97,6 +97,12 @@ fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, st
 }
 
 int
+fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+{
+	return fab_lane_write(l, src, len, off, e);
+}
+
+int
 fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 		   const struct fab_imm *imm, struct err *e)
 {
