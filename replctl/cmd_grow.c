@@ -61,6 +61,5 @@ cmd_grow(struct ctl *c, char **args)
 	json_object_object_add(answer, "name", json_object_new_string(c->target.pool));
 	json_object_object_add(answer, "size", json_object_new_uint64(size));
 	ctl_answer(c, answer);
-	json_object_put(answer);
 	return 0;
 }

@@ -196,13 +196,32 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, struct err 
 	return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
 }
 
+/* Where a loss is to fail the call nothing may be stored after one. */
+static int
+append_check_lost(struct repl *r, struct err *e)
+{
+	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
+		return 0;
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (!atomic_load(&r->replicas[i].lost))
+			continue;
+		pthread_mutex_lock(&r->reason_lock);
+		(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, r->replicas[i].reason);
+		pthread_mutex_unlock(&r->reason_lock);
+		return REPL_E_LOST;
+	}
+	return 0;
+}
+
 static int
 append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 {
 	int rc;
 
 	a->place = tail_load(r, a);
-	rc = append_check_tail(r, a, e);
+	rc = append_check_lost(r, e);
+	if (!rc)
+		rc = append_check_tail(r, a, e);
 	if (!rc)
 		rc = append_check_len(r, lane, a, e);
 	if (!rc)

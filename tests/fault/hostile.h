@@ -98,5 +98,6 @@ void mode_flood(struct hostile *h);
 void mode_lanes(struct hostile *h);
 void mode_immediates(struct hostile *h);
 void mode_ring(struct hostile *h);
+void mode_appends(struct hostile *h);
 
 #endif

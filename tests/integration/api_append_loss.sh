@@ -77,5 +77,8 @@ prepare fail fail
 lose fail-a
 refused REPL_E_LOST "replica 0 is lost" append 0 64 $MIB 100 2
 refused REPL_E_LOST "" append 0 64 $MIB 100 2
+refused REPL_E_LOST "" append 1 64 $MIB 100 2
+ok tail 64
+[ "$TEXT" = 4196 ] || fail "stored after a loss: tail $TEXT"
 api close
 stop_api
