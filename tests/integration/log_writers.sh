@@ -10,7 +10,7 @@ load_start() {
 	rm -f "$TMP/go" "$TMP/said"
 	mkfifo "$TMP/go"
 	timeout -k 1 30 "$LOAD" run "$@" "$target" identity="$TMP/key" \
-		known-hosts="$TMP/known_hosts" lanes=4 <"$TMP/go" >"$TMP/said" 2>"$TMP/load.log" &
+		known-hosts="$TMP/known_hosts" lanes=4 ${METHOD:+method="$METHOD"} <"$TMP/go" >"$TMP/said" 2>"$TMP/load.log" &
 	load=$!
 	PIDS="$PIDS $load"
 	exec 3>"$TMP/go"
