@@ -303,6 +303,7 @@ method_text(const struct state *s, char out[METHOD_NAME_MAX])
 {
 	struct plan_limits lim = {.inline_max = s->msg_size,
 				  .message_max = s->msg_size,
+				  .single_max = s->msg_size,
 				  .rma = true,
 				  .can = PLAN_CAN_ALWAYS |
 					 (s->data && data_imm_unit(s->data) ? PLAN_IMMEDIATE : 0)};

@@ -286,6 +286,20 @@ plan_fits_message(enum plan_shape shape, size_t size, const struct plan_limits *
 	return shape == PLAN_COMPOUND || size <= lim->message_max;
 }
 
+/* One RMA operation and nothing behind it, for what is too large to be copied cheaply. */
+static bool
+choose_single(const struct profile *p, enum plan_shape shape, size_t size,
+	      const struct plan_limits *lim, struct plan *out)
+{
+	bool software = profile_get(p, PROFILE_F_PROVIDER) == PROFILE_PROVIDER_SOFTWARE;
+
+	if (shape != PLAN_SINGLETON || size <= lim->single_max)
+		return false;
+	return plan_fit(p, PLAN_COMPLETION, shape, lim, out) ||
+	       (software && profile_get(p, PROFILE_F_CLASS) != PROFILE_CLASS_PAGE &&
+		plan_fit(p, PLAN_WRITE_IMM, shape, lim, out));
+}
+
 /* Only DEPOSITs may go: on what comes else a replay could not rely. */
 static struct plan
 choose_deposit(const struct profile *p, enum plan_shape shape, const struct plan_limits *lim)
@@ -347,6 +361,8 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 		/* What it can't carry. */
 		among = PLAN_BIT(PLAN_GENERAL);
 	}
+	if (!lim->force && choose_single(p, shape, size, lim, &plan))
+		return plan;
 	if (plan_fits_message(shape, size, lim))
 		return (struct plan){PLAN_MESSAGE, "small: one message each way is the least",
 				     false};

@@ -13,6 +13,7 @@
  * with "replctl bench" over tcp, see docs/PERFORMANCE.md.
  */
 #define LANE_MESSAGE_MAX 16384U
+#define LANE_SINGLE_MAX  2048U /* the same against a write and no message */
 
 struct plan_limits
 lane_limits(bool rma, bool immediates, size_t msg_size)
@@ -23,6 +24,7 @@ lane_limits(bool rma, bool immediates, size_t msg_size)
 		lim.can |= PLAN_IMMEDIATE;
 	lim.inline_max = msg_size - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE;
 	lim.message_max = lim.inline_max < LANE_MESSAGE_MAX ? lim.inline_max : LANE_MESSAGE_MAX;
+	lim.single_max = lim.inline_max < LANE_SINGLE_MAX ? lim.inline_max : LANE_SINGLE_MAX;
 	return lim;
 }
 

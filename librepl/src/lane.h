@@ -133,6 +133,12 @@ struct plan_limits lane_limits(bool rma, bool immediates, size_t msg_size);
 int lane_flush(struct lane *l, uint64_t off, uint64_t len);
 
 /*
+ * The same for a range that second more bytes are to follow as a pair: nothing
+ * is written at once if both go in one message.
+ */
+int lane_flush_first(struct lane *l, uint64_t off, uint64_t len, uint64_t second);
+
+/*
  * A lane with a receive ring is done when its DEPOSITs are in the ring; what is
  * not acknowledged is not yet in the pool. Reads of the pool want LANE_SETTLE
  * first, on a lane of any kind.

@@ -183,10 +183,12 @@ lane_range_next(struct lane *l)
 bool
 lane_post_first_set(struct lane *l, const struct rangeset *s, bool written)
 {
+	enum plan_shape shape = l->kind == LANE_PAIR ? PLAN_COMPOUND : PLAN_SINGLETON;
+
 	for (; l->range_at < s->count; lane_range_next(l)) {
 		const struct range *r = &s->r[l->range_at];
 
-		if (!(written ? lane_post_written(l, r) : lane_post_range(l, r, PLAN_SINGLETON)))
+		if (!(written ? lane_post_written(l, r) : lane_post_range(l, r, shape)))
 			return false;
 	}
 	return true;

@@ -213,3 +213,12 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 	l->written_by |= PLAN_BIT(m);
 	return rangeset_add(&l->written, off, len);
 }
+
+int
+lane_flush_first(struct lane *l, uint64_t off, uint64_t len, uint64_t second)
+{
+	if (l->status || second == 0 || l->limits.force || len > l->limits.inline_max ||
+	    second > l->limits.inline_max - len)
+		return lane_flush(l, off, len);
+	return rangeset_add(&l->todo, off, len);
+}

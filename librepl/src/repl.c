@@ -52,7 +52,7 @@ repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, off, len, &e);
+	rc = lanes_flush(r, lane, off, len, 0, &e);
 	lane_leave(r, lane);
 	return rc ? config_report(&e) : 0;
 }
@@ -84,7 +84,7 @@ repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, off, len, &e);
+	rc = lanes_flush(r, lane, off, len, 0, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_DRAIN, 0, 0, &e);
 	lane_leave(r, lane);
@@ -140,7 +140,7 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, a_off, a_len, &e);
+	rc = lanes_flush(r, lane, a_off, a_len, b_len, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_PAIR, b_off, b_len, &e);
 	lane_leave(r, lane);

@@ -139,7 +139,7 @@ lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), 
 }
 
 int
-lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e)
+lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second, struct err *e)
 {
 	struct lane_slot *slot = &r->slots[lane];
 	int merged = 0, rc = 0;
@@ -149,7 +149,8 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e
 	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
-		while (!rc && l && !l->status && (merged = lane_flush(l, off, len)) < 0) {
+		while (!rc && l && !l->status &&
+		       (merged = lane_flush_first(l, off, len, second)) < 0) {
 			lane_begin(l, LANE_DRAIN, 0, 0);
 			rc = lanes_finish(r, lane, lane_done, e);
 		}

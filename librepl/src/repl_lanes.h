@@ -37,7 +37,11 @@ int lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct 
 /* The same from now on. */
 int lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), struct err *e);
 
-/* Note a range on all replicas' lanes; a full lane is posted first. */
-int lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e);
+/*
+ * Note a range on all replicas' lanes; a full lane is posted first. second:
+ * bytes that are to follow as a pair, or 0.
+ */
+int lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second,
+		struct err *e);
 
 #endif

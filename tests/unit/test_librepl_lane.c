@@ -400,6 +400,28 @@ a_second_without_a_first_waits_for_nothing(void **state)
 	free(b);
 }
 
+/* What alone would be one write is, as the first of a pair that fits, part of its message. */
+static void
+a_pair_that_fits_a_message_is_one(void **state)
+{
+	struct bench *b = bench_forced(&wsp, PLAN_COMPLETION);
+
+	(void)state;
+	b->lane.limits.force = 0;
+	assert_int_equal(lane_flush_first(&b->lane, 0, 8192, 0), 0);
+	drain(b);
+	assert_string_equal(b->fab.log, "W");
+	memset(b->fab.log, 0, LOG_MAX);
+	assert_int_equal(lane_flush_first(&b->lane, 0, 8192, 8), 0);
+	job(b, LANE_PAIR, 65536, 8);
+	assert_string_equal(b->fab.log, "(c-c)");
+	memset(b->fab.log, 0, LOG_MAX);
+	assert_int_equal(lane_flush_first(&b->lane, 0, 65536, 8), 0);
+	job(b, LANE_PAIR, 65536, 8);
+	assert_string_equal(b->fab.log, "W|(c)");
+	free(b);
+}
+
 /* Of two methods neither orders the other's writes. */
 static void
 a_second_by_another_method_waits(void **state)
@@ -493,6 +515,7 @@ main(void)
 		cmocka_unit_test(a_full_lane_has_room_for_a_read_after_a_wait),
 		cmocka_unit_test(every_method_posts_its_steps),
 		cmocka_unit_test(a_second_without_a_first_waits_for_nothing),
+		cmocka_unit_test(a_pair_that_fits_a_message_is_one),
 		cmocka_unit_test(a_second_by_another_method_waits),
 		cmocka_unit_test(a_long_range_goes_by_several_immediates),
 		cmocka_unit_test(immediates_are_for_a_range_alone),

@@ -14,7 +14,8 @@ static const char *const provider_names[] = {"tcp", "verbs", ""};
 
 #define LIMITS(inline_, message_, rma_, can_)                                                      \
 	{                                                                                          \
-		.inline_max = inline_, .message_max = message_, .rma = rma_, .can = can_           \
+		.inline_max = inline_, .message_max = message_, .single_max = message_,            \
+		.rma = rma_, .can = can_                                                           \
 	}
 
 /* What speaks for a method, by exclusion instead of by rows. */
@@ -353,6 +354,30 @@ a_wrong_method_is_refused_with_the_fact_and_its_source(void **state)
 	assert_non_null(strstr(e.text, "(persistence-domain = dmp, assumed: not probed)"));
 }
 
+/* Copies cost: from some size on one write is less than a message, two trips never are. */
+static void
+one_rma_operation_is_cheaper_than_a_message_sooner_than_two(void **state)
+{
+	struct profile p = media_profile(PROFILE_MHP, PROFILE_DDIO_ON, PROFILE_PROVIDER_SOFTWARE);
+	struct plan_limits lim = LIMITS(65000, 16384, true, ALL);
+
+	(void)state;
+	lim.single_max = 2048;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 2048, &lim).method, PLAN_MESSAGE);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 2049, &lim).method, PLAN_COMPLETION);
+	assert_int_equal(plan_choose(&p, PLAN_COMPOUND, 16384, &lim).method, PLAN_MESSAGE);
+	assert_int_equal(plan_choose(&p, PLAN_ATOMIC8, 8, &lim).method, PLAN_MESSAGE);
+	lim.can &= ~PLAN_BIT(PLAN_COMPLETION);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 2049, &lim).method, PLAN_WRITE_IMM);
+	lim.can &= ~PLAN_BIT(PLAN_WRITE_IMM);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 16384, &lim).method, PLAN_MESSAGE);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 16385, &lim).method, PLAN_APPLIANCE);
+	/* A sync dwarfs what a copy costs. */
+	lim.can = ALL;
+	profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_PAGE, "test");
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 2049, &lim).method, PLAN_MESSAGE);
+}
+
 static void
 names_go_both_ways(void **state)
 {
@@ -372,6 +397,7 @@ main(void)
 		cmocka_unit_test(a_forced_method_is_taken_for_all_that_it_can_carry),
 		cmocka_unit_test(lanes_with_a_ring_carry_deposits_only),
 		cmocka_unit_test(a_wrong_method_is_refused_with_the_fact_and_its_source),
+		cmocka_unit_test(one_rma_operation_is_cheaper_than_a_message_sooner_than_two),
 		cmocka_unit_test(names_go_both_ways),
 	};
 
