@@ -202,7 +202,7 @@ media_dirty_take_back(const struct media_dirty *d, uint8_t *mem)
 		uint64_t at = line % MEDIA_PAGE;
 		uint64_t word = r->dirty[at / WORD_BITS];
 
-		for (unsigned i = 0; word >> i != 0 && i < MEDIA_LINE; i++)
+		for (unsigned i = 0; word && i < MEDIA_LINE; i++)
 			if ((word >> i & 1) && mem[line + i] == r->stored[at + i])
 				mem[line + i] = r->before[at + i];
 	}
