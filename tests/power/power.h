@@ -11,7 +11,16 @@
 
 #define POWER_LANES     4U
 #define POWER_LANE_SIZE (2UL << 20)
-#define POWER_POOL_SIZE (POWER_LANES * POWER_LANE_SIZE)
+
+/*
+ * Behind the lanes' parts one area that all lanes append to: its tail word at
+ * the beginning, records from the next page on.
+ */
+#define POWER_TAIL_OFF    (POWER_LANES * POWER_LANE_SIZE)
+#define POWER_APPENDS_OFF (POWER_TAIL_OFF + 4096)
+#define POWER_POOL_SIZE   (POWER_TAIL_OFF + (1UL << 20))
+#define POWER_APPENDS_MAX 2048U /* of a lane */
+#define POWER_APPEND_LEN  400U  /* bytes at most */
 
 /*
  * Slots of a kind lie in a row. Those of a pair are used once, so that b's
@@ -25,7 +34,8 @@ enum power_kind {
 	POWER_PAIR_B,
 	POWER_LARGE_PAIR_A,
 	POWER_LARGE_PAIR_B,
-	POWER_KINDS
+	POWER_KINDS,
+	POWER_APPEND = POWER_KINDS, /* has no slots, see struct power_entry */
 };
 
 struct power_area {
@@ -54,7 +64,11 @@ static const char *const power_kind_names[POWER_KINDS] = {
 	[POWER_LARGE_PAIR_B] = "large pair's b",
 };
 
-/* One entry of the journal: the update seq of a slot was begun, or acknowledged. */
+/*
+ * One entry of the journal: the update seq of a slot was begun, or acknowledged.
+ * Of an append seq counts the lane's, from 1; instead of a slot there is the
+ * length where it is begun, and the place in the pool when it is acknowledged.
+ */
 struct power_entry {
 	uint8_t lane, kind, acked, zero;
 	uint32_t slot, seq;
@@ -85,6 +99,13 @@ power_byte(uint64_t slot_off, uint32_t seq, uint32_t i)
 	if (seq == 0)
 		return 0;
 	return (uint8_t)(power_mix((slot_off + i / 8 * 8) ^ (uint64_t)seq << 40) >> i % 8 * 8);
+}
+
+/* Byte i of a lane's append seq. */
+static inline uint8_t
+power_append_byte(unsigned lane, uint32_t seq, uint32_t i)
+{
+	return power_byte(POWER_APPENDS_OFF + ((uint64_t)lane << 32), seq, i);
 }
 
 #endif

@@ -9,6 +9,7 @@
  * byte is that of n or of n+1; if none was begun after n, all are of n. Eight atomic bytes are of
  * one of the two. Of a pair no byte of b is there without all of a.
  */
+#include <endian.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,6 +27,12 @@ struct slot {
 	uint32_t begun, acked;
 };
 
+struct append {
+	uint32_t off, len; /* off 0: not acknowledged */
+	bool seen;
+};
+
+static struct append appends[POWER_LANES][POWER_APPENDS_MAX]; /* by seq */
 static struct slot slots[POWER_LANES][POWER_KINDS][SLOTS_MAX];
 static const uint8_t *image;
 static unsigned losses, acked_count, begun_count;
@@ -68,10 +75,26 @@ report(unsigned lane, unsigned kind, uint32_t slot, uint32_t byte, const char *w
 }
 
 static bool
+journal_append(const struct power_entry *e)
+{
+	struct append *a = &appends[e->lane][e->seq];
+
+	if (e->acked)
+		a->off = e->slot;
+	else
+		a->len = e->slot;
+	return e->acked ? a->len > 0 : a->off == 0 && a->len <= POWER_APPEND_LEN;
+}
+
+static bool
 journal_entry(const struct power_entry *e)
 {
 	struct slot *s;
 
+	acked_count += e->acked;
+	begun_count += !e->acked;
+	if (e->kind == POWER_APPEND && e->lane < POWER_LANES && e->seq < POWER_APPENDS_MAX)
+		return journal_append(e);
 	if (e->lane >= POWER_LANES || e->kind >= POWER_KINDS ||
 	    e->slot >= power_areas[e->kind].slots)
 		return false;
@@ -80,8 +103,6 @@ journal_entry(const struct power_entry *e)
 		s->acked = e->seq;
 	else
 		s->begun = e->seq;
-	acked_count += e->acked;
-	begun_count += !e->acked;
 	return s->begun - s->acked <= 1;
 }
 
@@ -148,6 +169,58 @@ pair_check(unsigned lane, unsigned kind_a, uint32_t slot)
 		       "b is there without a");
 }
 
+/* ---- what was appended ---- */
+
+static bool
+append_is(unsigned lane, uint32_t seq, uint64_t off)
+{
+	uint32_t len = appends[lane][seq].len;
+
+	if (off + len > POWER_POOL_SIZE)
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		if (image[off + i] != power_append_byte(lane, seq, i))
+			return false;
+	return true;
+}
+
+/* The record that lies at off, so many bytes; 0 if there is none that may be there. */
+static uint32_t
+append_at(uint64_t off)
+{
+	for (unsigned lane = 0; lane < POWER_LANES; lane++)
+		for (uint32_t seq = 1; seq < POWER_APPENDS_MAX && appends[lane][seq].len; seq++) {
+			struct append *a = &appends[lane][seq];
+
+			if (a->seen || (a->off && a->off != off) || !append_is(lane, seq, off))
+				continue;
+			a->seen = true;
+			return a->len;
+		}
+	return 0;
+}
+
+static void
+appends_check(void)
+{
+	uint64_t tail, off = POWER_APPENDS_OFF;
+	uint32_t len;
+
+	memcpy(&tail, image + POWER_TAIL_OFF, sizeof(tail));
+	tail = le64toh(tail);
+	for (; off < tail && (len = append_at(off)) > 0; off += len)
+		;
+	if (off != tail && losses++ < LOSSES_MAX)
+		(void)printf("appends: no record at %llu, the tail is %llu\n",
+			     (unsigned long long)off, (unsigned long long)tail);
+	for (unsigned lane = 0; lane < POWER_LANES; lane++)
+		for (uint32_t seq = 1; seq < POWER_APPENDS_MAX; seq++)
+			if (appends[lane][seq].off && !appends[lane][seq].seen &&
+			    losses++ < LOSSES_MAX)
+				(void)printf("appends: lane %u's %u., at %u, is lost\n", lane, seq,
+					     appends[lane][seq].off);
+}
+
 static const uint8_t *
 image_map(const char *path)
 {
@@ -178,6 +251,7 @@ main(int argc, char **argv)
 				if (kind == POWER_PAIR_A || kind == POWER_LARGE_PAIR_A)
 					pair_check(lane, kind, slot);
 			}
+	appends_check();
 	(void)printf("%u begun, %u acknowledged, %u losses\n", begun_count, acked_count, losses);
 	return losses ? 1 : 0;
 }

@@ -9,6 +9,7 @@
  * process id to kill. Each update is entered in JOURNAL before it is begun and
  * when it has been acknowledged. Ends when all lanes have seen the loss.
  */
+#include <endian.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -39,7 +40,7 @@ struct load {
 	int journal;
 	uint64_t seed;
 	_Atomic unsigned acks;
-	_Atomic unsigned pairs; /* begun */
+	_Atomic unsigned ordered; /* pairs and appends begun */
 	_Atomic unsigned running;
 };
 
@@ -49,7 +50,7 @@ struct worker {
 	unsigned lane;
 	uint64_t random;
 	uint32_t seq[POWER_KINDS][2048];
-	uint32_t next_pair, next_large_pair;
+	uint32_t next_pair, next_large_pair, appends;
 };
 
 struct update {
@@ -65,20 +66,24 @@ worker_random(struct worker *w, uint32_t below)
 }
 
 static void
-worker_note(struct worker *w, struct update u, bool acked)
+worker_write(struct worker *w, const struct power_entry *e)
 {
-	struct power_entry e = {.lane = (uint8_t)w->lane,
-				.kind = (uint8_t)u.kind,
-				.acked = acked,
-				.slot = u.slot,
-				.seq = w->seq[u.kind][u.slot]};
-
-	if (write(w->load->journal, &e, sizeof(e)) != (ssize_t)sizeof(e)) {
+	if (write(w->load->journal, e, sizeof(*e)) != (ssize_t)sizeof(*e)) {
 		perror("journal");
 		_exit(3);
 	}
-	if (acked)
+	if (e->acked)
 		atomic_fetch_add(&w->load->acks, 1);
+}
+
+static void
+worker_note(struct worker *w, struct update u, bool acked)
+{
+	worker_write(w, &(struct power_entry){.lane = (uint8_t)w->lane,
+					      .kind = (uint8_t)u.kind,
+					      .acked = acked,
+					      .slot = u.slot,
+					      .seq = w->seq[u.kind][u.slot]});
 }
 
 /* The slot's next content, in the journal as begun before any byte of it is. */
@@ -160,7 +165,7 @@ worker_pair(struct worker *w, unsigned kind_a, uint32_t *next)
 	(*next)++;
 	a_off = worker_begin(w, a);
 	b_off = worker_begin(w, b);
-	atomic_fetch_add(&w->load->pairs, 1);
+	atomic_fetch_add(&w->load->ordered, 1);
 	rc = repl_persist_pair(w->load->repl, w->lane, a_off, power_areas[a.kind].slot_size, b_off,
 			       power_areas[b.kind].slot_size);
 	if (!rc) {
@@ -170,10 +175,37 @@ worker_pair(struct worker *w, unsigned kind_a, uint32_t *next)
 	return rc;
 }
 
+/* To the area that all lanes share; full: nothing. */
+static int
+worker_append(struct worker *w)
+{
+	struct power_entry e = {.lane = (uint8_t)w->lane, .kind = POWER_APPEND};
+	uint8_t record[POWER_APPEND_LEN];
+	size_t off;
+	int rc;
+
+	if (w->appends + 1 == POWER_APPENDS_MAX)
+		return 0;
+	e.seq = ++w->appends;
+	e.slot = 1 + worker_random(w, POWER_APPEND_LEN);
+	for (uint32_t i = 0; i < e.slot; i++)
+		record[i] = power_append_byte(w->lane, e.seq, i);
+	worker_write(w, &e);
+	atomic_fetch_add(&w->load->ordered, 1);
+	rc = repl_append(w->load->repl, w->lane, POWER_TAIL_OFF, POWER_POOL_SIZE, record, e.slot,
+			 &off);
+	if (!rc) {
+		e.slot = (uint32_t)off;
+		e.acked = 1;
+		worker_write(w, &e);
+	}
+	return rc == REPL_E_NOSPC ? 0 : rc;
+}
+
 static int
 worker_step(struct worker *w)
 {
-	switch (worker_random(w, 10)) {
+	switch (worker_random(w, 11)) {
 	case 0:
 		return worker_persist(w, POWER_LARGE);
 	case 1:
@@ -186,6 +218,8 @@ worker_step(struct worker *w)
 		return worker_pair(w, POWER_PAIR_A, &w->next_pair);
 	case 6:
 		return worker_pair(w, POWER_LARGE_PAIR_A, &w->next_large_pair);
+	case 7:
+		return worker_append(w);
 	default:
 		return worker_persist(w, POWER_SMALL);
 	}
@@ -202,15 +236,15 @@ worker_main(void *arg)
 	return NULL;
 }
 
-/* Every other seed cuts while a pair is under way: order shows only then. */
+/* Every other seed cuts while a pair or append is under way: order shows only then. */
 static void
-load_await_pair(struct load *l)
+load_await_order(struct load *l)
 {
-	unsigned before = atomic_load(&l->pairs);
+	unsigned before = atomic_load(&l->ordered);
 
 	if (l->seed % 2 == 0)
 		return;
-	for (unsigned i = 0; i < AWAIT_POLLS && atomic_load(&l->pairs) == before; i++)
+	for (unsigned i = 0; i < AWAIT_POLLS && atomic_load(&l->ordered) == before; i++)
 		(void)usleep(AWAIT_POLL_US);
 }
 
@@ -229,7 +263,7 @@ load_cut(struct load *l, pid_t pid)
 		}
 		(void)usleep(ACKS_POLL_US);
 	}
-	load_await_pair(l);
+	load_await_order(l);
 	(void)usleep(delay);
 	if (kill(pid, SIGKILL)) {
 		perror("kill");
@@ -306,6 +340,20 @@ load_open(struct load *l, int argc, char **argv)
 	return rc;
 }
 
+/* The area for appends is empty, durably, before anybody appends. */
+static int
+load_make_tail(struct load *l)
+{
+	uint64_t tail = htole64(POWER_APPENDS_OFF);
+	int rc;
+
+	memcpy(l->pool + POWER_TAIL_OFF, &tail, sizeof(tail));
+	rc = repl_persist(l->repl, 0, POWER_TAIL_OFF, sizeof(tail));
+	if (rc)
+		(void)fprintf(stderr, "power_load: the tail word: %s\n", repl_errormsg());
+	return rc;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -321,7 +369,7 @@ main(int argc, char **argv)
 		perror(argv[2]);
 		return 1;
 	}
-	if (load_open(&l, argc, argv))
+	if (load_open(&l, argc, argv) || load_make_tail(&l))
 		return 1;
 	rc = load_run(&l);
 	(void)repl_close(l.repl);
