@@ -28,7 +28,21 @@ enum ctl_plan_option {
 	CTL_PLAN_COUNT
 };
 
+#define CTL_RUN_MAX 64
+
+/* Options of "run", in their order. */
+struct ctl_run {
+	struct {
+		const char *text;
+		bool pool; /* else a replica */
+	} option[CTL_RUN_MAX];
+	unsigned count;
+	const char *set[CTL_RUN_MAX]; /* KEY=VALUE */
+	unsigned set_count;
+};
+
 struct ctl_options {
+	struct ctl_run run;
 	const char *plan[CTL_PLAN_COUNT];
 	bool all, csv;
 	const char *config, *identity, *known_hosts;

@@ -19,14 +19,17 @@ enum {
 	OPT_METHOD = 512U,
 	OPT_SPARSE = 2048U,
 	OPT_PLAN = 1024U, /* those of a command without target: ctl_plan_option, --all, --csv */
+	OPT_RUN = 2048U,  /* --replica, --pool, --set */
 };
+
+#define ANY_COUNT (-1)
 
 struct command {
 	const char *name;
 	const char *args;
 	const char *help;
 	int (*run)(struct ctl *c, char **args);
-	int arg_count;
+	int arg_count;    /* or ANY_COUNT: one or more */
 	unsigned options; /* OPT_* that it takes beside the common ones */
 };
 
@@ -48,6 +51,8 @@ static const struct command commands[] = {
 	{"restore", "TARGET/pool FILE [--dry-run] [--force]", "pull a replica into a file",
 	 cmd_restore, 2, OPT_FORCE | OPT_DRY_RUN},
 	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
+	{"run", "--replica TARGET/pool --pool FILE -- PROGRAM ARG...",
+	 "run a program of PMDK's, its pools replicated", cmd_run, ANY_COUNT, OPT_RUN},
 	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
 	{"bench", "TARGET [--quick] [--seconds N] [--size N]", "measure, beside bare TCP",
 	 cmd_bench, 1, OPT_QUICK | OPT_SECONDS | OPT_SIZE},
@@ -70,6 +75,9 @@ enum {
 	LONG_METHOD,
 	LONG_ALL,
 	LONG_CSV,
+	LONG_REPLICA,
+	LONG_POOL,
+	LONG_SET,
 	LONG_PLAN, /* and those of ctl_plan_option: nothing behind it */
 };
 
@@ -97,6 +105,9 @@ static const struct option long_options[] = {
 	{"transport", required_argument, NULL, LONG_PLAN + CTL_PLAN_TRANSPORT},
 	{"all", no_argument, NULL, LONG_ALL},
 	{"csv", no_argument, NULL, LONG_CSV},
+	{"replica", required_argument, NULL, LONG_REPLICA},
+	{"pool", required_argument, NULL, LONG_POOL},
+	{"set", required_argument, NULL, LONG_SET},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, 'V'},
 	{NULL, 0, NULL, 0},
@@ -166,6 +177,11 @@ help_options(unsigned options)
 			   "      --transport T      ib or iwarp\n"
 			   "      --all              every row\n"
 			   "      --csv              rows as comma-separated values");
+	if (options & OPT_RUN)
+		(void)puts("      --replica TARGET/pool  of the pool that follows, or of the last "
+			   "one\n"
+			   "      --pool FILE        a pool that the program opens or makes\n"
+			   "      --set KEY=VALUE    a key of repl.conf(5), e.g. on-loss=fail");
 	if (options & OPT_DRY_RUN)
 		(void)puts("  -n, --dry-run          say what would be done, change nothing");
 	if (options & OPT_FORCE)
@@ -223,6 +239,23 @@ take_plan_option(struct ctl *c, int opt, unsigned *given)
 	else
 		c->options.plan[opt - LONG_PLAN] = optarg;
 	*given |= OPT_PLAN;
+}
+
+/* Their order counts. */
+static void
+take_run_option(struct ctl *c, int opt)
+{
+	struct ctl_run *run = &c->options.run;
+
+	if (run->count == CTL_RUN_MAX || run->set_count == CTL_RUN_MAX) {
+		(void)err_set(&c->err, REPL_E_INVAL, "more than %d pools and replicas, or settings",
+			      CTL_RUN_MAX);
+	} else if (opt == LONG_SET) {
+		run->set[run->set_count++] = optarg;
+	} else {
+		run->option[run->count].pool = opt == LONG_POOL;
+		run->option[run->count++].text = optarg;
+	}
 }
 
 /* One option of the user's; unknown ones are told apart from ones without argument. */
@@ -288,6 +321,12 @@ take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 		o->method = optarg;
 		*given |= OPT_METHOD;
 		break;
+	case LONG_REPLICA:
+	case LONG_POOL:
+	case LONG_SET:
+		take_run_option(c, opt);
+		*given |= OPT_RUN;
+		break;
 	case 'h':
 		o->help = true;
 		break;
@@ -320,6 +359,7 @@ option_name(unsigned options)
 	       : options & OPT_PLOT    ? "--plot"
 	       : options & OPT_TAIL    ? "--tail"
 	       : options & OPT_METHOD  ? "--method"
+	       : options & OPT_RUN     ? "the options of run"
 	       : options & OPT_PLAN    ? "the options of plan"
 				       : "--force";
 }
@@ -329,12 +369,16 @@ check_use(struct ctl *c, const struct command *command, int arg_count, unsigned 
 {
 	unsigned wrong = given & ~command->options;
 
-	if (!wrong && arg_count == command->arg_count)
+	if (!wrong &&
+	    (arg_count == command->arg_count || (command->arg_count == ANY_COUNT && arg_count > 0)))
 		return 0;
 	ctl_next(c, "replctl help %s", command->name);
 	if (wrong)
 		return err_set(&c->err, REPL_E_INVAL, "%s does not take %s", command->name,
 			       option_name(wrong));
+	if (command->arg_count == ANY_COUNT)
+		return err_set(&c->err, REPL_E_INVAL, "no program is named: replctl %s %s",
+			       command->name, command->args);
 	return err_set(&c->err, REPL_E_INVAL, "%s takes %d argument%s, got %d: replctl %s %s",
 		       command->name, command->arg_count, command->arg_count == 1 ? "" : "s",
 		       arg_count, command->name, command->args);

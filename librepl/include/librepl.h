@@ -17,7 +17,8 @@
  *           is inside the same lane.
  * Deadlines. Every function returns within the deadline that the config gives
  *           for its kind of call.
- * Fork.     A handle does not survive fork(): the child must not use it.
+ * Fork.     A handle does not survive fork(): the child must not use it, and
+ *           should call repl_abandon() once.
  */
 #ifndef LIBREPL_H
 #define LIBREPL_H 1
@@ -151,6 +152,15 @@ REPL_API int repl_open(const struct repl_config *cfg, void *addr, size_t size, u
  * and op-timeout more if a heartbeat is waiting for an answer at that moment.
  */
 REPL_API int repl_close(struct repl *r);
+
+/*
+ * In the child of a fork(), of a handle of the parent's: closes the child's
+ * descriptors of the pool's lock and of the control channels, so that the
+ * parent's end is seen as such, and nothing else; the parent goes on undisturbed.
+ * The child's memory of the handle is given up. NULL is allowed. Call it at
+ * once, while the child has a single thread.
+ */
+REPL_API void repl_abandon(struct repl *r);
 
 /* Granted lanes (every target grants at least this many), >= 1. */
 REPL_API unsigned repl_lanes(const struct repl *r);

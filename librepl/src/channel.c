@@ -573,6 +573,15 @@ channel_free(struct channel *c)
 	free(c);
 }
 
+void
+channel_abandon(struct channel *c)
+{
+	socket_t fd = c->session ? ssh_get_fd(c->session) : SSH_INVALID_SOCKET;
+
+	if (fd != SSH_INVALID_SOCKET)
+		(void)close(fd);
+}
+
 /* Take what there is on the remote stderr, keep its end. */
 static void
 channel_take_stderr(struct channel *c)

@@ -36,6 +36,9 @@ int channel_open(const struct channel_options *o, uint64_t deadline_ns, struct c
 /* Closes at once; waits for nothing. NULL is allowed. */
 void channel_free(struct channel *c);
 
+/* In the child of a fork: close its descriptor; the parent's is not touched. */
+void channel_abandon(struct channel *c);
+
 /* All bytes written by the deadline, or an error (TIMEOUT, LOST). */
 int channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns,
 		  struct err *e);

@@ -29,6 +29,14 @@ local_fini(struct local *l)
 	local_init(l);
 }
 
+void
+local_abandon(struct local *l)
+{
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	l->fd = -1;
+}
+
 static int
 local_lock(int fd, const char *path, struct err *e)
 {

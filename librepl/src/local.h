@@ -23,6 +23,9 @@ struct local {
 void local_init(struct local *l);
 void local_fini(struct local *l);
 
+/* In the child of a fork: close its descriptor; the lock stays the parent's. */
+void local_abandon(struct local *l);
+
 /*
  * Open FILE.repl if it is there; size is the pool's: a larger one in the sidecar is REPL_E_CORRUPT,
  * with a smaller one the file has grown. REPL_E_BUSY if somebody else has it. pool_file NULL:

@@ -326,6 +326,13 @@ remote_op_timeout_ms(const struct remote *r)
 	return r->op_timeout_ms;
 }
 
+void
+remote_abandon(struct remote *r)
+{
+	if (r->channel)
+		channel_abandon(r->channel);
+}
+
 unsigned
 remote_heartbeat_ms(const struct remote *r)
 {

@@ -46,6 +46,9 @@ int remote_new(const struct repl_config *c, const struct target *t, struct remot
 /* Ends it: pool.close and bye if still possible within timeout_ms, then the channel. */
 void remote_free(struct remote *r, unsigned timeout_ms);
 
+/* In the child of a fork: close the descriptor of the channel and say nothing. */
+void remote_abandon(struct remote *r);
+
 /* How often the target wants to hear from us. */
 unsigned remote_heartbeat_ms(const struct remote *r);
 unsigned remote_op_timeout_ms(const struct remote *r);

@@ -428,3 +428,16 @@ repl_close(struct repl *r)
 	repl_free(r, end_ns);
 	return rc ? config_report(&e) : 0;
 }
+
+void
+repl_abandon(struct repl *r)
+{
+	if (!r)
+		return;
+	/* No lock: whoever held one is not in this process. */
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (r->replicas[i].remote)
+			remote_abandon(r->replicas[i].remote);
+	}
+	local_abandon(&r->local);
+}

@@ -15,7 +15,7 @@ fail()
 }
 
 for file in include/librepl.h "$LIBDIR/librepl.so" "$LIBDIR/librepl.so.0" \
-	"$LIBDIR/librepl.so.$VERSION" "$LIBDIR/pkgconfig/librepl.pc" \
+	"$LIBDIR/librepl.so.$VERSION" "$LIBDIR/librepl-preload.so" "$LIBDIR/pkgconfig/librepl.pc" \
 	"$LIBDIR/cmake/librepl/librepl-config.cmake" \
 	"$LIBDIR/cmake/librepl/librepl-config-version.cmake" \
 	share/doc/librepl/LICENSE share/doc/librepl/PROTOCOL.md \
@@ -26,6 +26,12 @@ done
 for program in bin/replctl sbin/repld; do
 	[ -x "$program" ] || fail "$program is absent or cannot be run"
 done
+
+# Found from where the program is, whatever the prefix.
+preload=$(./bin/replctl run --replica host/p --pool p -- sh -c 'echo $LD_PRELOAD') ||
+	fail "replctl run does not find its library"
+[ "$(readlink -f "$preload")" = "$(readlink -f "$LIBDIR/librepl-preload.so")" ] ||
+	fail "replctl run finds '$preload'"
 
 soname=$(readelf -d "$LIBDIR/librepl.so" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
 [ "$soname" = librepl.so.0 ] || fail "SONAME is '$soname', not librepl.so.0"

@@ -85,6 +85,20 @@ wait_for() {
 	done
 }
 
+# signalled SIGNAL PID: a signal is sent before it has its effect; this waits for that.
+signalled() {
+	kill "-$1" "$2" || return
+	case $1 in
+	STOP) wait_for 10 threads_are T "$2" ;;
+	KILL) wait_for 10 threads_are Z "$2" ;;
+	esac
+}
+
+# threads_are STATE PID: all threads of the process are, or it is gone.
+threads_are() {
+	! cat "/proc/$2"/task/*/stat 2>/dev/null | sed 's/^.*) \(.\).*/\1/' | grep -qv "[$1X]"
+}
+
 free_port() {
 	python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }

@@ -4,6 +4,8 @@
  * walks it to see that all of it is there.
  *
  *   pmemobj_fill fill FILE LAYOUT COUNT    add COUNT objects, print count and checksum
+ *   pmemobj_fill stream FILE LAYOUT COUNT  the same, making the pool if there is none, and
+ *                                          print the count after each transaction
  *   pmemobj_fill check FILE LAYOUT         walk all objects, print count and checksum
  */
 #include <inttypes.h>
@@ -12,11 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <libpmemobj.h>
 
-#define PER_TX   16 /* objects added by one transaction */
-#define NODE_MAX 900
+#define PER_TX    16 /* objects added by one transaction */
+#define NODE_MAX  900
+#define POOL_SIZE (8UL << 20) /* the least of libpmemobj */
 
 struct node {
 	PMEMoid next;
@@ -64,7 +68,7 @@ node_add(PMEMoid root_oid, struct root *root)
 }
 
 static int
-fill(PMEMobjpool *pop, uint64_t count)
+fill(PMEMobjpool *pop, uint64_t count, bool tell)
 {
 	PMEMoid oid = pmemobj_root(pop, sizeof(struct root));
 	struct root *root = pmemobj_direct(oid);
@@ -85,6 +89,10 @@ fill(PMEMobjpool *pop, uint64_t count)
 			end = 0;
 		}
 		TX_END
+		if (tell) {
+			(void)printf("%" PRIu64 "\n", root->count);
+			(void)fflush(stdout);
+		}
 	}
 	(void)printf("%" PRIu64 " %016" PRIx64 "\n", root->count, root->sum);
 	return end == 0;
@@ -121,21 +129,26 @@ check(PMEMobjpool *pop)
 int
 main(int argc, char **argv)
 {
-	bool filling = argc == 5 && strcmp(argv[1], "fill") == 0;
+	bool stream = argc == 5 && strcmp(argv[1], "stream") == 0;
+	bool filling = stream || (argc == 5 && strcmp(argv[1], "fill") == 0);
 	PMEMobjpool *pop;
 	int rc;
 
 	if (!filling && (argc != 4 || strcmp(argv[1], "check") != 0)) {
-		(void)fputs("usage: pmemobj_fill fill FILE LAYOUT COUNT | check FILE LAYOUT\n",
-			    stderr);
+		(void)fputs(
+			"usage: pmemobj_fill fill|stream FILE LAYOUT COUNT | check FILE LAYOUT\n",
+			stderr);
 		return 2;
 	}
-	pop = pmemobj_open(argv[2], argv[3]);
+	if (stream && access(argv[2], F_OK) != 0)
+		pop = pmemobj_create(argv[2], argv[3], POOL_SIZE, 0600);
+	else
+		pop = pmemobj_open(argv[2], argv[3]);
 	if (!pop) {
 		(void)fprintf(stderr, "%s: %s\n", argv[2], pmemobj_errormsg());
 		return 1;
 	}
-	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10)) : check(pop);
+	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream) : check(pop);
 	pmemobj_close(pop);
 	return rc;
 }

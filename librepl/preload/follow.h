@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * follow - what the interposed functions do beside the real ones.
+ *
+ * First local, then remote: what a replica has is in the local pool. Between
+ * follow_enter() and follow_leave() nothing is followed, since a real function
+ * may call others that are interposed.
+ */
+#ifndef PRELOAD_FOLLOW_H
+#define PRELOAD_FOLLOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* There is a pool to follow. */
+bool follow_any(void);
+
+void follow_enter(void);
+void follow_leave(void);
+
+void follow_flush(const void *addr, size_t len);
+void follow_drain(void);
+
+/* After a copy with flags of libpmem's or libpmem2's, which are the same. */
+void follow_copy(const void *addr, size_t len, unsigned flags);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions that the dynamic linker finds here before those of libc and
+ * libpmem: each does what the real one does, and the replicas follow.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "follow.h"
+#include "pools.h"
+#include "real.h"
+
+#define NODRAIN 1 /* PMEM_F_MEM_NODRAIN */
+#define EXPORT  __attribute__((visibility("default")))
+
+void *
+real_symbol(const char *library, const char *name)
+{
+	void *f = dlsym(RTLD_NEXT, name);
+	void *handle = f ? NULL : dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+
+	if (handle)
+		f = dlsym(handle, name);
+	return f;
+}
+
+/* ---- libc ---- */
+
+EXPORT void *
+mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	void *got = real_mmap(addr, len, prot, flags, fd, off);
+
+	if (got != MAP_FAILED && pools_any())
+		pools_mapped(got, len, prot, flags, fd, off);
+	return got;
+}
+
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off)
+	__attribute__((alias("mmap")));
+
+EXPORT int
+munmap(void *addr, size_t len)
+{
+	if (pools_any())
+		pools_unmapped(addr, len);
+	return real_munmap(addr, len);
+}
+
+EXPORT void *
+mremap(void *old, size_t old_len, size_t len, int flags, ...)
+{
+	void *wish = NULL, *got;
+	va_list ap;
+
+	if (flags & MREMAP_FIXED) {
+		va_start(ap, flags);
+		wish = va_arg(ap, void *);
+		va_end(ap);
+	}
+	got = (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
+	if (got != MAP_FAILED && pools_any())
+		pools_remapped(old, old_len, got, len);
+	return got;
+}
+
+EXPORT int
+msync(void *addr, size_t len, int flags)
+{
+	int rc = real_msync(addr, len, flags);
+
+	if (rc == 0 && (flags & MS_SYNC)) {
+		follow_flush(addr, len);
+		follow_drain();
+	}
+	return rc;
+}
+
+/* ---- libpmem ---- */
+
+/* Each has its own copy: found once, by whoever comes first. */
+#define REAL(name)                                                                                 \
+	static __typeof__(&name) real;                                                             \
+	__typeof__(&name) f = __atomic_load_n(&real, __ATOMIC_RELAXED);                            \
+	if (!f) {                                                                                  \
+		f = (__typeof__(&name))(uintptr_t)real_symbol("libpmem.so.1", #name);              \
+		__atomic_store_n(&real, f, __ATOMIC_RELAXED);                                      \
+	}
+
+void pmem_flush(const void *addr, size_t len);
+void pmem_drain(void);
+void pmem_persist(const void *addr, size_t len);
+int pmem_msync(const void *addr, size_t len);
+void pmem_deep_flush(const void *addr, size_t len);
+int pmem_deep_drain(const void *addr, size_t len);
+int pmem_deep_persist(const void *addr, size_t len);
+
+EXPORT void
+pmem_flush(const void *addr, size_t len)
+{
+	REAL(pmem_flush)
+
+	follow_enter();
+	f(addr, len);
+	follow_leave();
+	follow_flush(addr, len);
+}
+
+EXPORT void
+pmem_drain(void)
+{
+	REAL(pmem_drain)
+
+	follow_enter();
+	f();
+	follow_leave();
+	follow_drain();
+}
+
+EXPORT void
+pmem_persist(const void *addr, size_t len)
+{
+	REAL(pmem_persist)
+
+	follow_enter();
+	f(addr, len);
+	follow_leave();
+	follow_flush(addr, len);
+	follow_drain();
+}
+
+EXPORT int
+pmem_msync(const void *addr, size_t len)
+{
+	REAL(pmem_msync)
+	int rc;
+
+	follow_enter();
+	rc = f(addr, len);
+	follow_leave();
+	if (rc == 0) {
+		follow_flush(addr, len);
+		follow_drain();
+	}
+	return rc;
+}
+
+EXPORT void
+pmem_deep_flush(const void *addr, size_t len)
+{
+	REAL(pmem_deep_flush)
+
+	follow_enter();
+	f(addr, len);
+	follow_leave();
+	follow_flush(addr, len);
+}
+
+EXPORT int
+pmem_deep_drain(const void *addr, size_t len)
+{
+	REAL(pmem_deep_drain)
+	int rc;
+
+	follow_enter();
+	rc = f(addr, len);
+	follow_leave();
+	follow_drain();
+	return rc;
+}
+
+EXPORT int
+pmem_deep_persist(const void *addr, size_t len)
+{
+	REAL(pmem_deep_persist)
+	int rc;
+
+	follow_enter();
+	rc = f(addr, len);
+	follow_leave();
+	if (rc == 0) {
+		follow_flush(addr, len);
+		follow_drain();
+	}
+	return rc;
+}
+
+#define COPY_WITH_FLAGS(name, source)                                                              \
+	void *name(void *dst, source src, size_t len, unsigned flags);                             \
+	EXPORT void *name(void *dst, source src, size_t len, unsigned flags)                       \
+	{                                                                                          \
+		REAL(name)                                                                         \
+		void *got;                                                                         \
+                                                                                                   \
+		follow_enter();                                                                    \
+		got = f(dst, src, len, flags);                                                     \
+		follow_leave();                                                                    \
+		follow_copy(dst, len, flags);                                                      \
+		return got;                                                                        \
+	}
+
+#define COPY_PLAIN(name, source, flags)                                                            \
+	void *name(void *dst, source src, size_t len);                                             \
+	EXPORT void *name(void *dst, source src, size_t len)                                       \
+	{                                                                                          \
+		REAL(name)                                                                         \
+		void *got;                                                                         \
+                                                                                                   \
+		follow_enter();                                                                    \
+		got = f(dst, src, len);                                                            \
+		follow_leave();                                                                    \
+		follow_copy(dst, len, flags);                                                      \
+		return got;                                                                        \
+	}
+
+COPY_WITH_FLAGS(pmem_memmove, const void *)
+COPY_WITH_FLAGS(pmem_memcpy, const void *)
+COPY_WITH_FLAGS(pmem_memset, int)
+COPY_PLAIN(pmem_memmove_persist, const void *, 0)
+COPY_PLAIN(pmem_memcpy_persist, const void *, 0)
+COPY_PLAIN(pmem_memset_persist, int, 0)
+COPY_PLAIN(pmem_memmove_nodrain, const void *, NODRAIN)
+COPY_PLAIN(pmem_memcpy_nodrain, const void *, NODRAIN)
+COPY_PLAIN(pmem_memset_nodrain, int, NODRAIN)

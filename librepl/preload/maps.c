@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "maps.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* Fields are atomic for the readers' sake: they may read while one is changed. */
+struct map {
+	_Atomic uintptr_t at, end; /* at == end: free */
+	_Atomic uint64_t off;
+	_Atomic unsigned pool;
+	_Atomic int fd;
+};
+
+static struct map table[MAPS_MAX];
+static atomic_uint used;     /* entries from here on have never been used */
+static atomic_uint sequence; /* odd while a change is under way */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define GET(field)    atomic_load_explicit(&(field), memory_order_relaxed)
+#define PUT(field, v) atomic_store_explicit(&(field), (v), memory_order_relaxed)
+
+static void
+change_begin(void)
+{
+	PUT(sequence, GET(sequence) + 1);
+	atomic_thread_fence(memory_order_release);
+}
+
+static void
+change_end(void)
+{
+	atomic_store_explicit(&sequence, GET(sequence) + 1, memory_order_release);
+}
+
+/*
+ * A description of its own: with a duplicate the program's lock on the file
+ * would outlive its closing it.
+ */
+static int
+reopen(int fd)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static void
+set(struct map *m, uintptr_t at, uintptr_t end, uint64_t off, unsigned pool, int fd)
+{
+	PUT(m->off, off);
+	PUT(m->pool, pool);
+	PUT(m->fd, fd);
+	PUT(m->end, end);
+	PUT(m->at, at);
+}
+
+/* A free entry, or NULL. */
+static struct map *
+entry_new(void)
+{
+	unsigned n = GET(used);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (GET(table[i].at) == GET(table[i].end))
+			return &table[i];
+	}
+	if (n == MAPS_MAX)
+		return NULL;
+	PUT(used, n + 1);
+	return &table[n];
+}
+
+int
+maps_add(void *addr, size_t len, uint64_t off, unsigned pool, int fd)
+{
+	uintptr_t at = (uintptr_t)addr;
+	struct map *m;
+	int own = reopen(fd);
+
+	if (own < 0)
+		return -1;
+	(void)pthread_mutex_lock(&lock);
+	change_begin();
+	m = entry_new();
+	if (m)
+		set(m, at, at + len, off, pool, own);
+	change_end();
+	(void)pthread_mutex_unlock(&lock);
+	if (!m)
+		(void)close(own);
+	return m ? 0 : -1;
+}
+
+/* Take [at, end) out of one mapping; what is left behind it, if anything, gets an entry. */
+static void
+cut(struct map *m, uintptr_t at, uintptr_t end)
+{
+	uintptr_t from = GET(m->at), to = GET(m->end);
+	struct map *tail;
+	int fd;
+
+	if (end < to && at > from) {
+		tail = entry_new();
+		fd = tail ? reopen(GET(m->fd)) : -1;
+		if (fd >= 0)
+			set(tail, end, to, GET(m->off) + (end - from), GET(m->pool), fd);
+	}
+	if (at > from) {
+		PUT(m->end, at);
+	} else if (end < to) {
+		PUT(m->off, GET(m->off) + (end - from));
+		PUT(m->at, end);
+	} else {
+		(void)close(GET(m->fd));
+		PUT(m->at, to);
+	}
+}
+
+uint32_t
+maps_remove(void *addr, size_t len, uint32_t *left)
+{
+	uintptr_t at = (uintptr_t)addr, end = at + len;
+	struct maps_piece any;
+	uint32_t hit = 0;
+
+	*left = 0;
+	/* Most of what a process unmaps is no pool. */
+	if (GET(used) == 0 || !maps_find(at, end, &any))
+		return 0;
+	(void)pthread_mutex_lock(&lock);
+	change_begin();
+	for (unsigned i = 0; i < GET(used); i++) {
+		struct map *m = &table[i];
+
+		if (GET(m->at) == GET(m->end))
+			continue;
+		if (GET(m->at) < end && at < GET(m->end)) {
+			hit |= 1U << GET(m->pool);
+			cut(m, at > GET(m->at) ? at : GET(m->at),
+			    end < GET(m->end) ? end : GET(m->end));
+		}
+		if (GET(m->at) != GET(m->end))
+			*left |= 1U << GET(m->pool);
+	}
+	change_end();
+	(void)pthread_mutex_unlock(&lock);
+	return hit;
+}
+
+/* One look at the table; it may be in the middle of a change. */
+static bool
+look(uintptr_t at, uintptr_t end, struct maps_piece *piece)
+{
+	unsigned n = GET(used);
+	uintptr_t first = end;
+
+	for (unsigned i = 0; i < n; i++) {
+		uintptr_t from = GET(table[i].at), to = GET(table[i].end), begin;
+
+		if (from >= end || to <= at)
+			continue;
+		begin = from > at ? from : at;
+		if (begin >= first)
+			continue;
+		first = begin;
+		piece->end = to < end ? to : end;
+		piece->len = piece->end - begin;
+		piece->off = GET(table[i].off) + (begin - from);
+		piece->pool = GET(table[i].pool);
+		piece->fd = GET(table[i].fd);
+	}
+	return first < end;
+}
+
+bool
+maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece)
+{
+	unsigned before;
+	bool found;
+
+	do {
+		before = atomic_load_explicit(&sequence, memory_order_acquire);
+		found = look(at, end, piece);
+		atomic_thread_fence(memory_order_acquire);
+	} while ((before & 1) || GET(sequence) != before);
+	return found;
+}

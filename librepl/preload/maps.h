@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * maps - where pools are mapped in this process: address to pool and offset.
+ *
+ * A small table, read on each flush without a lock (a reader that met a change
+ * looks again) and changed under one.
+ */
+#ifndef PRELOAD_MAPS_H
+#define PRELOAD_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define MAPS_MAX 256
+
+/* What lies in one mapping of the range that was asked for. */
+struct maps_piece {
+	unsigned pool;
+	int fd;        /* the table's own, of the mapped file */
+	uint64_t off;  /* in the file */
+	size_t len;    /* up to the end of mapping or range */
+	uintptr_t end; /* go on from here */
+};
+
+/* -1 if the table is full or the file can't be opened once more. */
+int maps_add(void *addr, size_t len, uint64_t off, unsigned pool, int fd);
+
+/*
+ * Forget the range; mappings that reach beyond it are cut. Returns a bit for
+ * each pool that lost a mapping, *left has one for each that has any.
+ */
+uint32_t maps_remove(void *addr, size_t len, uint32_t *left);
+
+/* The first mapped piece of [at, end), or false. */
+bool maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libpmem2 gives its functions out as pointers, one set for each kind of
+ * mapping. A program gets ours instead. They bear no context, so there is a set
+ * of ours for each set of libpmem2's that is met.
+ */
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <libpmem2.h>
+
+#include "follow.h"
+#include "real.h"
+
+#define EXPORT  __attribute__((visibility("default")))
+#define LIBRARY "libpmem2.so.1"
+
+/* libpmem2 has one set a granularity, of which there are three. */
+#define KINDS_MAX 4
+
+struct kind {
+	pmem2_persist_fn persist;
+	pmem2_flush_fn flush;
+	pmem2_drain_fn drain;
+	pmem2_memmove_fn memmove;
+	pmem2_memcpy_fn memcpy;
+	pmem2_memset_fn memset;
+};
+
+static struct kind real[KINDS_MAX];
+static unsigned kinds;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both */
+
+/* ---- our sets ---- */
+
+static void
+kind_persist(const struct kind *k, const void *addr, size_t len)
+{
+	follow_enter();
+	k->persist(addr, len);
+	follow_leave();
+	follow_flush(addr, len);
+	follow_drain();
+}
+
+static void
+kind_flush(const struct kind *k, const void *addr, size_t len)
+{
+	follow_enter();
+	k->flush(addr, len);
+	follow_leave();
+	follow_flush(addr, len);
+}
+
+static void
+kind_drain(const struct kind *k)
+{
+	follow_enter();
+	k->drain();
+	follow_leave();
+	follow_drain();
+}
+
+static void *
+kind_move(pmem2_memmove_fn f, void *dst, const void *src, size_t len, unsigned flags)
+{
+	void *got;
+
+	follow_enter();
+	got = f(dst, src, len, flags);
+	follow_leave();
+	follow_copy(dst, len, flags);
+	return got;
+}
+
+static void *
+kind_set(pmem2_memset_fn f, void *dst, int c, size_t len, unsigned flags)
+{
+	void *got;
+
+	follow_enter();
+	got = f(dst, c, len, flags);
+	follow_leave();
+	follow_copy(dst, len, flags);
+	return got;
+}
+
+#define SET(i)                                                                                     \
+	static void persist_##i(const void *addr, size_t len)                                      \
+	{                                                                                          \
+		kind_persist(&real[i], addr, len);                                                 \
+	}                                                                                          \
+	static void flush_##i(const void *addr, size_t len)                                        \
+	{                                                                                          \
+		kind_flush(&real[i], addr, len);                                                   \
+	}                                                                                          \
+	static void drain_##i(void)                                                                \
+	{                                                                                          \
+		kind_drain(&real[i]);                                                              \
+	}                                                                                          \
+	static void *memmove_##i(void *dst, const void *src, size_t len, unsigned flags)           \
+	{                                                                                          \
+		return kind_move(real[i].memmove, dst, src, len, flags);                           \
+	}                                                                                          \
+	static void *memcpy_##i(void *dst, const void *src, size_t len, unsigned flags)            \
+	{                                                                                          \
+		return kind_move(real[i].memcpy, dst, src, len, flags);                            \
+	}                                                                                          \
+	static void *memset_##i(void *dst, int c, size_t len, unsigned flags)                      \
+	{                                                                                          \
+		return kind_set(real[i].memset, dst, c, len, flags);                               \
+	}
+
+SET(0)
+SET(1)
+SET(2)
+SET(3)
+
+#define NAMES(i)                                                                                   \
+	{                                                                                          \
+		persist_##i, flush_##i, drain_##i, memmove_##i, memcpy_##i, memset_##i             \
+	}
+
+static const struct kind ours[KINDS_MAX] = {NAMES(0), NAMES(1), NAMES(2), NAMES(3)};
+
+/* ---- the getters ---- */
+
+#define REAL(name) ((__typeof__(&name))(uintptr_t)real_symbol(LIBRARY, #name))
+
+static void
+kind_read(struct pmem2_map *map, struct kind *k)
+{
+	k->persist = REAL(pmem2_get_persist_fn)(map);
+	k->flush = REAL(pmem2_get_flush_fn)(map);
+	k->drain = REAL(pmem2_get_drain_fn)(map);
+	k->memmove = REAL(pmem2_get_memmove_fn)(map);
+	k->memcpy = REAL(pmem2_get_memcpy_fn)(map);
+	k->memset = REAL(pmem2_get_memset_fn)(map);
+}
+
+/* Our set for the mapping; libpmem2's own where nothing is replicated. */
+static struct kind
+kind_of(struct pmem2_map *map)
+{
+	struct kind k;
+	unsigned i;
+
+	kind_read(map, &k);
+	if (!follow_any())
+		return k;
+	(void)pthread_mutex_lock(&lock);
+	for (i = 0; i < kinds && memcmp(&real[i], &k, sizeof(k)) != 0; i++)
+		;
+	if (i == kinds && kinds < KINDS_MAX)
+		real[kinds++] = k;
+	if (i < kinds)
+		k = ours[i];
+	(void)pthread_mutex_unlock(&lock);
+	return k;
+}
+
+EXPORT pmem2_persist_fn
+pmem2_get_persist_fn(struct pmem2_map *map)
+{
+	return kind_of(map).persist;
+}
+
+EXPORT pmem2_flush_fn
+pmem2_get_flush_fn(struct pmem2_map *map)
+{
+	return kind_of(map).flush;
+}
+
+EXPORT pmem2_drain_fn
+pmem2_get_drain_fn(struct pmem2_map *map)
+{
+	return kind_of(map).drain;
+}
+
+EXPORT pmem2_memmove_fn
+pmem2_get_memmove_fn(struct pmem2_map *map)
+{
+	return kind_of(map).memmove;
+}
+
+EXPORT pmem2_memcpy_fn
+pmem2_get_memcpy_fn(struct pmem2_map *map)
+{
+	return kind_of(map).memcpy;
+}
+
+EXPORT pmem2_memset_fn
+pmem2_get_memset_fn(struct pmem2_map *map)
+{
+	return kind_of(map).memset;
+}
+
+EXPORT int
+pmem2_deep_flush(struct pmem2_map *map, void *addr, size_t len)
+{
+	int rc;
+
+	follow_enter();
+	rc = REAL(pmem2_deep_flush)(map, addr, len);
+	follow_leave();
+	if (rc == 0)
+		follow_flush(addr, len);
+	return rc;
+}

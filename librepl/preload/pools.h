@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pools - which memory of this process belongs to which replicated pool, and
+ * the replicas of each.
+ *
+ * A pool is a file named in the environment. Whatever maps it shared is noted
+ * by address; a flush anywhere in such a mapping becomes a flush at the offset
+ * in the file. The replicas are opened at a pool's first flush, for a mapping of the
+ * whole file that is ours alone, and closed with its program's last mapping.
+ * A process that flushes no pool opens no connection.
+ *
+ * All functions may be called by any thread, at any time but from a signal
+ * handler, and leave errno alone.
+ */
+#ifndef PRELOAD_POOLS_H
+#define PRELOAD_POOLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/*
+ * The pools: lines "FILE<tab>[user@]host[:port]/pool", a line for each replica.
+ * Set by replctl run; what else is needed comes from REPL_CONFIG, and from
+ * POOLS_SET, lines "key<tab>value" of repl.conf(5).
+ */
+#define POOLS_ENV "REPL_PRELOAD_POOLS"
+#define POOLS_SET "REPL_PRELOAD_SET"
+
+/* There is at least one pool: else nothing of this need be asked. */
+bool pools_any(void);
+
+void pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+void pools_unmapped(void *addr, size_t len);
+
+/* mremap(2) has moved, or changed the length of, a mapping. */
+void pools_remapped(void *old, size_t old_len, void *addr, size_t len);
+
+/* The range is on its way to the replicas, where it lies in a pool. */
+void pools_flush(const void *addr, size_t len);
+
+/* All that this thread has flushed is durable on the replicas. */
+void pools_drain(void);
+
+#endif

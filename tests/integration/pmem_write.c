@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmem_write MODE FILE - a program that knows nothing of replication makes
+ * bytes of a file of 1 MiB durable, in one of the ways that programs have:
+ *
+ *   pmem     libpmem's functions          msync    mmap(2) and msync(2)
+ *   pmem2    libpmem2's, by pointers      threads  pmem, by 12 threads
+ *   fork     pmem, then a child does after its parent has ended
+ *   other    pmem, in a file beside FILE
+ *   two      pmem, in FILE and in FILE.2
+ *   slow     pmem, a line on standard output for each persist, 200 of them
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <libpmem.h>
+#include <libpmem2.h>
+
+#define SIZE    (1UL << 20)
+#define THREADS 12
+#define WRITES  64
+
+static char *
+map(const char *path)
+{
+	int is_pmem;
+
+	return pmem_map_file(path, SIZE, PMEM_FILE_CREATE, 0600, NULL, &is_pmem);
+}
+
+/* Each function of libpmem's on a page of its own, from at on. */
+static void
+write_pmem(char *at, int salt)
+{
+	static const char text[200] = "what must not be lost";
+
+	memset(at, 'a' + salt, 100);
+	(void)pmem_msync(at, 100);
+	(void)pmem_memcpy_persist(at + 4096, text, sizeof(text));
+	(void)pmem_memmove_persist(at + 8192, text, sizeof(text));
+	(void)pmem_memset_persist(at + 12288, 'b' + salt, 3000);
+	(void)pmem_memcpy_nodrain(at + 16384, text, sizeof(text));
+	(void)pmem_memset(at + 20480, 'c' + salt, 500, PMEM_F_MEM_NODRAIN);
+	(void)pmem_memcpy(at + 24576, text, sizeof(text), PMEM_F_MEM_NOFLUSH);
+	pmem_flush(at + 24576, sizeof(text));
+	pmem_drain();
+	at[28672] = 'd';
+	(void)pmem_deep_persist(at + 28672, 1);
+}
+
+static void *
+write_thread(void *arg)
+{
+	char *at = arg;
+
+	for (int i = 0; i < WRITES; i++) {
+		memset(at + i * 512, 'A' + i, 512);
+		(void)pmem_msync(at + i * 512, 512);
+	}
+	return NULL;
+}
+
+static int
+write_threads(char *at)
+{
+	pthread_t threads[THREADS];
+
+	for (unsigned i = 0; i < THREADS; i++) {
+		if (pthread_create(&threads[i], NULL, write_thread, at + i * WRITES * 512))
+			return 1;
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		(void)pthread_join(threads[i], NULL);
+	return 0;
+}
+
+static int
+write_pmem2(const char *path)
+{
+	struct pmem2_config *cfg;
+	struct pmem2_source *src;
+	struct pmem2_map *m;
+	char text[] = "by a pointer";
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	char *at;
+
+	if (fd < 0 || ftruncate(fd, SIZE) || pmem2_config_new(&cfg) ||
+	    pmem2_config_set_required_store_granularity(cfg, PMEM2_GRANULARITY_PAGE) ||
+	    pmem2_source_from_fd(&src, fd) || pmem2_map_new(&m, cfg, src))
+		return 1;
+	at = pmem2_map_get_address(m);
+	memset(at, 'p', 300);
+	pmem2_get_persist_fn(m)(at, 300);
+	memset(at + 4096, 'q', 300);
+	pmem2_get_flush_fn(m)(at + 4096, 300);
+	pmem2_get_drain_fn(m)();
+	(void)pmem2_get_memcpy_fn(m)(at + 8192, text, sizeof(text), 0);
+	(void)pmem2_get_memmove_fn(m)(at + 12288, text, sizeof(text), PMEM2_F_MEM_NODRAIN);
+	(void)pmem2_get_memset_fn(m)(at + 16384, 'r', 5000, PMEM2_F_MEM_NODRAIN);
+	pmem2_get_drain_fn(m)();
+	return pmem2_map_delete(&m) || pmem2_source_delete(&src) || pmem2_config_delete(&cfg);
+}
+
+static int
+write_msync(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+	char *at;
+
+	if (fd < 0 || ftruncate(fd, SIZE))
+		return 1;
+	at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (at == MAP_FAILED)
+		return 1;
+	memset(at + 40960, 'm', 9000);
+	return msync(at + 40960, 9000, MS_SYNC) || munmap(at, SIZE);
+}
+
+static int
+write_fork(char *at, const char *path)
+{
+	char done[4096];
+
+	write_pmem(at, 0);
+	if (fork() != 0)
+		_exit(0);
+	/* The parent's replication ends with it; until then this process has none. */
+	for (int i = 0; i < 300; i++) {
+		(void)usleep(100000);
+		write_pmem(at + 65536, i % 20);
+	}
+	(void)snprintf(done, sizeof(done), "%s.done", path);
+	(void)close(open(done, O_CREAT | O_WRONLY, 0600));
+	return 0;
+}
+
+static int
+write_slow(char *at)
+{
+	for (int i = 0; i < 200; i++) {
+		(void)snprintf(at, 64, "%d", i);
+		(void)pmem_msync(at, 64);
+		(void)printf("%d\n", i);
+		(void)fflush(stdout);
+		(void)usleep(20000);
+	}
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	char other[4096], *at;
+	const char *mode = argc == 3 ? argv[1] : "";
+	const char *path = argc == 3 ? argv[2] : "";
+
+	if (strcmp(mode, "pmem2") == 0)
+		return write_pmem2(path);
+	if (strcmp(mode, "msync") == 0)
+		return write_msync(path);
+	(void)snprintf(other, sizeof(other), "%s.2", path);
+	at = map(strcmp(mode, "other") == 0 ? other : path);
+	if (!at)
+		return 2;
+	if (strcmp(mode, "threads") == 0)
+		return write_threads(at);
+	if (strcmp(mode, "fork") == 0)
+		return write_fork(at, path);
+	if (strcmp(mode, "slow") == 0)
+		return write_slow(at);
+	write_pmem(at, 0);
+	if (strcmp(mode, "two") == 0) {
+		char *second = map(other);
+
+		if (!second)
+			return 2;
+		write_pmem(second, 3);
+		write_pmem(at, 7);
+		(void)pmem_unmap(second, SIZE);
+	}
+	(void)pmem_unmap(at, SIZE);
+	return 0;
+}

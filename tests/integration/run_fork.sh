@@ -1,0 +1,11 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A program that goes on in a child of its own is replicated again when its parent has ended.
+. "$(dirname "$0")/run_lib.sh"
+start_target
+pool=$TMP/forked
+(run "$pool" forked "$BUILD/tests/integration/pmem_write" fork "$pool") >"$TMP/out" 2>&1 ||
+	fail "the program: $(cat "$TMP/out")"
+wait_for 40 test -e "$pool.done" || fail "the child does not end: $(cat "$TMP/out")"
+wait_for 10 pool_idle forked || fail "the child's session stays"
+ctl verify "$pool" "$T/forked" >"$TMP/verify.log" 2>&1 || fail "$(cat "$TMP/verify.log" "$TMP/out")"

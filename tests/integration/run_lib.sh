@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# For the tests of unmodified programs: replctl run on a target of the test's own.
+. "$(dirname "$0")/lib.sh"
+REPLCTL=${REPLCTL:-$BUILD/replctl}
+FILL=$BUILD/tests/integration/pmemobj_fill
+command -v pmempool >/dev/null || { echo "skipped: no pmempool (package pmdk-tools)"; exit 77; }
+
+# The sanitizers' runtime comes with the program: it is not the first library then.
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+export ASAN_OPTIONS
+
+# run POOL-FILE POOL PROGRAM ARG...: becomes the program: call it in a subshell or by "&".
+run() {
+	file=$1
+	name=$2
+	shift 2
+	exec "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run \
+		--set on-loss="${ON_LOSS:-fail}" --replica "$T/$name" --pool "$file" -- "$@"
+}
+
+# pool_idle POOL: no session has it open any more.
+pool_idle() {
+	! ctl info "$T/$1" | grep -q '^writer .*(has it open)'
+}
+
+# restore_pool POOL FILE: the local file is lost, the replica gives it back.
+restore_pool() {
+	wait_for 20 pool_idle "$1" || fail "the writer of $1 is still there"
+	rm -f "$2" "$2.repl"
+	ctl restore "$T/$1" "$2" >"$TMP/restore.log" 2>&1 || fail "restore: $(cat "$TMP/restore.log")"
+}
+
+# expect_count FILE LAYOUT LEAST: PMDK opens it, its objects are whole, and as many as that.
+expect_count() {
+	timeout 20 pmempool check "$1" >"$TMP/check.log" 2>&1 || fail "pmempool check: $(cat "$TMP/check.log")"
+	found=$(timeout 20 "$FILL" check "$1" "$2" 2>&1) || fail "its program says: $found"
+	[ "${found%% *}" -ge "$3" ] || fail "$3 objects were acknowledged, ${found%% *} are there"
+}

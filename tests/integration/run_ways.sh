@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# However an unmodified program makes bytes durable, and in however many pools, its replicas have them.
+. "$(dirname "$0")/run_lib.sh"
+WRITE=$BUILD/tests/integration/pmem_write
+start_target
+
+equal() {
+	wait_for 10 pool_idle "$2" || fail "$2 is still open"
+	ctl verify "$1" "$T/$2" >"$TMP/verify.log" 2>&1 || fail "$2: $(cat "$TMP/verify.log")"
+	tr -d '\0' <"$TMP/serve/pools/$2" | grep -q . || fail "$2 holds nothing"
+}
+
+for mode in pmem pmem2 msync threads; do
+	(run "$TMP/$mode" "$mode" "$WRITE" $mode "$TMP/$mode") >"$TMP/out" 2>&1 || fail "$mode: $(cat "$TMP/out")"
+	[ ! -s "$TMP/out" ] || fail "$mode says: $(cat "$TMP/out")"
+	equal "$TMP/$mode" "$mode"
+	# The pool exists now, and so does its replica.
+	(PMEM_IS_PMEM_FORCE=1 run "$TMP/$mode" "$mode" "$WRITE" $mode "$TMP/$mode") >"$TMP/out" 2>&1 ||
+		fail "$mode again: $(cat "$TMP/out")"
+	equal "$TMP/$mode" "$mode"
+done
+
+# Two pools, one of them with two replicas.
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --replica "$T/first" \
+	--replica "$T/first.b" --pool "$TMP/two" --replica "$T/second" --pool "$TMP/two.2" \
+	-- "$WRITE" two "$TMP/two" >"$TMP/out" 2>&1 || fail "two: $(cat "$TMP/out")"
+equal "$TMP/two" first
+equal "$TMP/two" first.b
+equal "$TMP/two.2" second

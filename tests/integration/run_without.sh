@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Without a target, or when it is lost, an unmodified program runs on; with no pool it connects to nobody.
+. "$(dirname "$0")/run_lib.sh"
+WRITE=$BUILD/tests/integration/pmem_write
+start_target
+
+# No pool is flushed: nobody hears of it.
+(run "$TMP/none" none "$WRITE" other "$TMP/none") >"$TMP/out" 2>&1 || fail "other: $(cat "$TMP/out")"
+[ ! -s "$TMP/out" ] || fail "a program without a pool hears: $(cat "$TMP/out")"
+ctl_fails 3 "not found" info "$T/none"
+
+# The target is not there: one line tells, the program does its work.
+free=$(free_port)
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/alone" \
+	--replica "nobody@127.0.0.1:$free/alone" -- "$WRITE" pmem "$TMP/alone" >"$TMP/out" 2>&1 ||
+	fail "without a target: $(cat "$TMP/out")"
+grep -q "alone: NOT REPLICATED: .*127.0.0.1" "$TMP/out" || fail "not told: $(cat "$TMP/out")"
+[ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
+
+# The target is lost while the program writes: it goes on, to its end.
+(ON_LOSS=degrade run "$TMP/lost" lost "$WRITE" slow "$TMP/lost") >"$TMP/out" 2>&1 &
+pid=$!
+wait_for 20 grep -q '^20$' "$TMP/out" || fail "does not begin: $(cat "$TMP/out")"
+session=$(sed -n 's/.*repld\[\([0-9]*\)\].* lanes open on .*/\1/p' "$TMP/serve.log" | tail -n 1)
+signalled KILL "$session"
+wait_for 30 grep -q '^199$' "$TMP/out" || fail "stopped: $(tail -n 3 "$TMP/out")"
+wait "$pid" || fail "the program ended with $?"
+grep -q "lost: REPLICA .* LOST: " "$TMP/out" || fail "the loss is not told: $(head -c 2000 "$TMP/out")"
+
+# What can't be followed is refused before it runs.
+printf 'int main(void) { return 0; }\n' >"$TMP/s.c"
+if gcc -static -o "$TMP/static" "$TMP/s.c" 2>/dev/null; then
+	ctl_fails 4 "statically linked" run --replica "$T/s" --pool "$TMP/s" -- "$TMP/static"
+fi
+cp /bin/true "$TMP/setuid"
+chmod u+s "$TMP/setuid"
+ctl_fails 4 "another user's rights" run --replica "$T/s" --pool "$TMP/s" -- "$TMP/setuid"
+ctl_fails 2 "has no replica" run --pool "$TMP/s" -- true
+ctl_fails 2 "no --pool" run --replica "$T/s" -- true
+ctl_fails 2 "names no pool" run --replica host --pool "$TMP/s" -- true
+ctl_fails 3 "no program 'no-such-program'" run --replica "$T/s" --pool "$TMP/s" -- no-such-program
+ctl_fails 3 "pool '/no/such/dir/p'" run --replica "$T/s" --pool /no/such/dir/p -- true
+ctl_fails 10 "lanes" run --set lanes=0 --replica "$T/s" --pool "$TMP/s" -- true
