@@ -2,7 +2,12 @@
 #include "api.h"
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LIBRARY "librepl.so.0"
 
 struct api api;
 
@@ -26,6 +31,25 @@ keep_openssl(void)
 		(void)init(INIT_NO_ATEXIT, NULL);
 }
 
+/*
+ * Beside this library, else where the system has its libraries. Not by a run
+ * path: whoever interposes dlopen(3), as sanitizers do, is the caller then.
+ */
+static void *
+open_library(void)
+{
+	char path[PATH_MAX];
+	Dl_info self;
+	const char *slash;
+	void *library = NULL;
+
+	if (dladdr(&api, &self) && (slash = strrchr(self.dli_fname, '/')) != NULL &&
+	    snprintf(path, sizeof(path), "%.*s/" LIBRARY, (int)(slash - self.dli_fname),
+		     self.dli_fname) < (int)sizeof(path))
+		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+}
+
 const char *
 api_load(void)
 {
@@ -34,8 +58,7 @@ api_load(void)
 	if (library)
 		return NULL;
 	keep_openssl();
-	/* Found beside this library, by the run path, or where the system has its libraries. */
-	library = dlopen("librepl.so.0", RTLD_NOW | RTLD_LOCAL);
+	library = open_library();
 	if (!library)
 		return dlerror();
 #define API_LOAD(name)                                                                             \
