@@ -82,4 +82,25 @@ for replicas in 1 2; do
 	same
 	ok close
 done
+
+# On lanes of a receive ring the local tail word chooses.
+if [ "$(stat -f -c %T "$TMP")" = tmpfs ]; then
+	configure "$(pool ring)"
+	ok set lanes 4
+	ok set method deposit
+	ok map "$TMP/ring" $((2 * MIB))
+	ok open 1
+	ok tail 64 4096
+	ok persist 0 64 8
+	ok appenders 4 100 64 $LIMIT 200
+	records 200 100 "$TMP/ring" || fail "records by deposits"
+	ok extend $((3 * MIB))
+	ok grow $((3 * MIB))
+	ok put $((2 * MIB)) $MIB 3
+	ok persist 1 $((2 * MIB)) $MIB
+	ok compare 0
+	same
+	ok close
+	equal "$TMP/ring" "$TMP/serve/pools/ring"
+fi
 stop_api
