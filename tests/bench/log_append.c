@@ -191,7 +191,8 @@ main(int argc, char **argv)
 	if (rounds == 0 || rounds > SIDE_ROUNDS_MAX)
 		return 2;
 	memset(record, 0x5a, sizeof(record));
-	(void)side_open(&pool, &target, "log", (size_t)KINDS * AREA + PLAIN, "auto", WRITERS);
+	(void)side_open(&pool, &target, "log", (size_t)KINDS * AREA + PLAIN,
+			&(struct side_options){.lanes = WRITERS});
 	for (unsigned k = 0; k < KINDS; k++)
 		side_check(repl_log_create(pool.r, (size_t)k * AREA, AREA,
 					   (enum repl_log_kind)(REPL_LOG_CHECKSUM + k), &logs[k]),

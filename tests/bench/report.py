@@ -37,7 +37,7 @@ def table(heads, rows):
 
 
 def size(n):
-    for unit, factor in (("MiB", 2**20), ("KiB", 2**10)):
+    for unit, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if n >= factor:
             return f"{n // factor} {unit}"
     return f"{n} B"
@@ -92,9 +92,10 @@ def chooser(path):
     out += table(["size", "chosen"] + names + ["ratio"], rows)
     out += [f"Within 1.1 of the fastest: {within} of {len(rows)} sizes"
             + (f"; not {', '.join(slower)}." if slower else "."), ""]
-    out += table(["bytes in all", "singleton us", "compound us", "ratio"],
-                 [[size(p["size"]) if p["size"] >= 1024 else f"{p['size']} B",
-                   us(p["singleton_ns"]), us(p["compound_ns"]), f"{p['ratio']:.2f}"]
+    out += table(["bytes in all", "singleton us", "singleton as a message us", "compound us",
+                  "to the singleton", "to the message"],
+                 [[size(p["size"]), us(p["singleton_ns"]), us(p["message_ns"]),
+                   us(p["compound_ns"]), f"{p['ratio']:.2f}", f"{p['message_ratio']:.2f}"]
                   for p in c["compounds"]])
     return out
 
@@ -156,7 +157,24 @@ def log(path):
          ["four writers on four lanes", f"{w['four_per_s']:.0f}", f"{w['ratio']:.2f}"]])
 
 
-PARTS = {"chooser": chooser, "hotline": hotline, "log": log, "remotelog": remotelog}
+def growth(path):
+    with open(path) as f:
+        a = json.load(f)
+    o, g, kib = a["open"], a["grow"], a["kib"]
+    return [f"### Large and growing pools, class `{a['class']}`", ""] + table(
+        ["what", "measured"],
+        [[f"open a sparse pool of {size(o['size'])}, from login on", f"{o['huge_ms']:.0f} ms"],
+         ["the same with 4 MiB",
+          f"{o['small_ms']:.0f} ms, {o['huge_ms'] / o['small_ms']:.2f} of that"],
+         ["memory that the session has locked or pinned", f"{kib['VmLck'] + kib['VmPin']} KiB"],
+         ["memory that it has at all", f"{kib['VmRSS'] / 1024:.1f} MiB"],
+         [f"grow by {size(g['bytes'])} while four lanes persist", f"{g['ms']:.0f} ms"],
+         ["longest persist meanwhile", f"{g['growing_longest_us'] / 1000:.1f} ms"],
+         ["longest in as long a time without growth",
+          f"{g['quiet_longest_us'] / 1000:.1f} ms"]])
+
+
+PARTS = {"chooser": chooser, "growth": growth, "hotline": hotline, "log": log, "remotelog": remotelog}
 
 
 def values(results, name):
@@ -207,7 +225,7 @@ def report(results, command):
     out += transfer(results) + session(results)
     # Measured with each side on a core of its own.
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
-                 "remotelog-memory", "remotelog-page", "hotline"):
+                 "growth-memory", "growth-page", "remotelog-memory", "remotelog-page", "hotline"):
         out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 

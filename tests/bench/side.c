@@ -28,31 +28,43 @@ side_check(int rc, const char *what)
 	exit(1);
 }
 
-int
-side_open(struct side_pool *p, const struct side_target *t, const char *pool, size_t size,
-	  const char *method, unsigned lanes)
+static struct repl_config *
+config(const struct side_target *t, const char *pool, const struct side_options *o)
 {
 	struct repl_config *cfg = NULL;
 	char text[600];
-	int rc;
 
-	p->size = size;
-	p->mem = mmap(NULL, size, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p->mem == MAP_FAILED) {
-		perror("mmap");
-		exit(1);
-	}
 	(void)snprintf(text, sizeof(text), "%s/%s", t->host, pool);
 	side_check(repl_config_new(&cfg), "config");
 	side_check(repl_config_add_target(cfg, text), "target");
 	side_check(repl_config_set(cfg, "identity", t->identity), "identity");
 	side_check(repl_config_set(cfg, "known-hosts", t->known_hosts), "known-hosts");
 	side_check(repl_config_set(cfg, "on-loss", "fail"), "on-loss");
-	side_check(repl_config_set(cfg, "method", method), "method");
-	(void)snprintf(text, sizeof(text), "%u", lanes);
+	side_check(repl_config_set(cfg, "op-timeout", "60000"), "op-timeout");
+	side_check(repl_config_set(cfg, "method", o->method ? o->method : "auto"), "method");
+	(void)snprintf(text, sizeof(text), "%u", o->lanes ? o->lanes : 1);
 	side_check(repl_config_set(cfg, "lanes", text), "lanes");
-	rc = repl_open(cfg, p->mem, size, REPL_OPEN_CREATE, &p->r);
+	return cfg;
+}
+
+int
+side_open(struct side_pool *p, const struct side_target *t, const char *pool, size_t size,
+	  const struct side_options *o)
+{
+	struct repl_config *cfg = config(t, pool, o);
+	int rc;
+
+	p->r = NULL;
+	p->size = size;
+	p->room = o->room > size ? o->room : size;
+	p->mem = mmap(NULL, p->room, PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->mem == MAP_FAILED) {
+		perror("mmap");
+		exit(1);
+	}
+	rc = repl_open(cfg, p->mem, size,
+		       REPL_OPEN_CREATE | (o->no_compare ? REPL_OPEN_NO_COMPARE : 0), &p->r);
 	repl_config_free(cfg);
 	if (rc != REPL_E_REFUSED)
 		side_check(rc, pool);
@@ -63,7 +75,7 @@ void
 side_close(struct side_pool *p)
 {
 	side_check(repl_close(p->r), "close");
-	(void)munmap(p->mem, p->size);
+	(void)munmap(p->mem, p->room);
 	p->r = NULL;
 	p->mem = NULL;
 }

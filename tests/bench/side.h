@@ -27,15 +27,22 @@ struct side_target {
 struct side_pool {
 	struct repl *r;
 	uint8_t *mem;
-	size_t size;
+	size_t size, room; /* room: bytes mapped, at least size */
+};
+
+struct side_options {
+	const char *method; /* as in repl.conf; NULL: auto */
+	unsigned lanes;     /* 0: 1 */
+	size_t room;        /* mapped, if more than the size */
+	bool no_compare;    /* REPL_OPEN_NO_COMPARE */
 };
 
 /*
- * Open; makes the pool. method as in repl.conf. Returns REPL_E_REFUSED where
- * that method can't be had, else 0; anything else ends the program.
+ * Open; makes the pool if it is not there. Returns REPL_E_REFUSED where the
+ * method can't be had, else 0; anything else ends the program.
  */
 int side_open(struct side_pool *p, const struct side_target *t, const char *pool, size_t size,
-	      const char *method, unsigned lanes);
+	      const struct side_options *o);
 void side_close(struct side_pool *p);
 
 /* "memory", "page", "media"; valid until the next call. */
