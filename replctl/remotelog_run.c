@@ -154,7 +154,7 @@ check_all(struct remotelog *rl)
 
 	for (unsigned i = 0; !rc && i < rl->way_count; i++)
 		for (enum remotelog_tail t = 0; !rc && t < REMOTELOG_TAILS; t++)
-			if (series_runs(rl, &rl->ways[i], t))
+			if (series_runs(rl, &rl->ways[i], t) && rl->ways[i].tails[t].sequence > 0)
 				rc = remotelog_check(rl, &rl->ways[i], t);
 	return rc;
 }
@@ -163,8 +163,11 @@ int
 remotelog_run(struct remotelog *rl)
 {
 	struct pace p = {.terminal = isatty(STDERR_FILENO)};
-	int rc = round_all(rl, &p, WARM_UP, false);
+	int rc = 0;
 
+	rl->interrupted = interrupt_seen();
+	if (!rl->interrupted)
+		rc = round_all(rl, &p, WARM_UP, false);
 	p.begin_ns = p.pinged_ns = p.shown_ns = clock_now_ns();
 	while (!rc && rl->done < rl->count && !rl->interrupted) {
 		uint32_t n = slice_count(rl, &p);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "interrupt.h"
 #include "remotelog.h"
 #include "repl_impl.h"
 
@@ -228,11 +229,15 @@ remotelog_open_ways(struct remotelog *rl)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; !rc && i < REMOTELOG_WAYS; i++) {
+	for (unsigned i = 0; !rc && i < REMOTELOG_WAYS && !interrupt_seen(); i++) {
 		struct remotelog_way *w;
 
 		if (!rl->wanted_ways[i])
 			continue;
+		/* All the logins may take longer than the target bears silence. */
+		rc = remote_call(rl->c->remote, "ping", NULL, NULL, &rl->c->err);
+		if (rc)
+			return rc;
 		w = &rl->ways[rl->way_count++];
 		w->which = i;
 		w->name = remotelog_way_name(i);
