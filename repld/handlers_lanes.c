@@ -141,6 +141,7 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	p->map = s->map;
 	p->write = s->write;
 	p->rma = true;
+	p->hole = pool_get_info(s->pool)->meta.sparse;
 	p->epoch = pool_get_info(s->pool)->meta.epoch;
 	p->join_ms = c->heartbeat_timeout_ms;
 	return REPL_OK;

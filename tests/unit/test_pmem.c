@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "pmem.h"
@@ -225,6 +226,36 @@ growth_beyond_the_addresses_is_refused(void **state)
 	(void)unlink(path);
 }
 
+/* Zeros either way; a hole gives the space back where the file system has holes. */
+static void
+zeroed_range_reads_as_zeros(void **state)
+{
+	(void)state;
+	for (unsigned hole = 0; hole < 2; hole++) {
+		struct pmem_map *m;
+		char path[64], page[4096];
+		int fd = temp_file(path, POOL_SIZE);
+		struct stat before, after;
+		const char *mem;
+
+		memset(page, 'x', sizeof(page));
+		for (off_t off = 0; off < (off_t)POOL_SIZE; off += (off_t)sizeof(page))
+			assert_int_equal(pwrite(fd, page, sizeof(page), off), sizeof(page));
+		assert_int_equal(fstat(fd, &before), 0);
+		assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, NULL), REPL_OK);
+		pmem_map_zero(m, 8192, 16384, hole);
+		mem = pmem_map_addr(m);
+		for (unsigned i = 0; i < POOL_SIZE; i++)
+			assert_int_equal(mem[i], i >= 8192 && i < 24576 ? 0 : 'x');
+		assert_int_equal(fstat(fd, &after), 0);
+		assert_true(after.st_size == before.st_size);
+		assert_true(hole || after.st_blocks >= before.st_blocks);
+		pmem_map_free(m);
+		(void)close(fd);
+		(void)unlink(path);
+	}
+}
+
 int
 main(void)
 {
@@ -237,6 +268,7 @@ main(void)
 		cmocka_unit_test(mapping_grows_behind_its_end),
 		cmocka_unit_test(mapping_grows_by_another_file),
 		cmocka_unit_test(growth_beyond_the_addresses_is_refused),
+		cmocka_unit_test(zeroed_range_reads_as_zeros),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
