@@ -130,6 +130,8 @@ def remotelog(path):
     for s in sorted(r["series"], key=lambda s: s["update"], reverse=True):
         rows.append(row(s["method"] + (" *" if s["chosen"] else ""), s["update"], s, s["ratio"]))
     out += table(["method", "update", "mean us", "p50 us", "p99 us", "ratio"], rows)
+    if r["class"] == "memory":
+        out += ["![Bars of the means, with the medians as marks](remotelog.svg)", ""]
     reasons = {}
     for s in r["not_run"]:
         reasons.setdefault((s["method"], s["reason"].split(";")[0]), []).append(s["update"])
