@@ -62,7 +62,7 @@ run_tests()
 	shift
 	# Deadlines are tested by the clock, which a busy machine can spoil: what
 	# fails is run once more, and both runs are shown.
-	ctest --preset "$preset" --no-tests=error --repeat until-pass:2 "$@"
+	ctest --preset "$preset" --no-tests=error --repeat until-pass:2 -j "$(nproc)" "$@"
 }
 
 # check PRESET [CTEST OPTION...]: build and test; the first failure has the last word.
