@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "control.h"
+
 void
 describe_add(struct json_object *o, const char *name, struct json_object *value)
 {
@@ -64,6 +66,24 @@ class_by_filesystem(const char *filesystem)
 	return PROFILE_CLASS_PAGE;
 }
 
+static void
+add_set(struct json_object *o, const struct pool_info *info)
+{
+	char hex[2 * PMDK_ATTR_SIZE + 1];
+
+	if (!info->parts)
+		return;
+	describe_add_u64(o, "header", info->header);
+	if (!info->header)
+		return;
+	if (info->header_damage[0]) {
+		describe_add_text(o, "header_damage", info->header_damage);
+		return;
+	}
+	hex_encode(info->attr, PMDK_ATTR_SIZE, hex);
+	describe_add_text(o, "attr", hex);
+}
+
 struct json_object *
 describe_pool(const struct pool_info *info, const struct profile *profile)
 {
@@ -90,6 +110,7 @@ describe_pool(const struct pool_info *info, const struct profile *profile)
 	describe_add_u64(o, "updated", m->updated_s);
 	describe_add_text(o, "class", profile_value_name(PROFILE_F_CLASS, class));
 	describe_add_text(o, "sidecar", info->sidecar_damaged ? "one copy damaged" : "ok");
+	add_set(o, info);
 	if (m->ring_len)
 		describe_add_u64(o, "ring", info->ring_messages);
 	return o;

@@ -38,6 +38,7 @@ static const struct method methods[] = {
 	{"pool.open", handle_pool_open, H, P},
 	{"pool.mark", handle_pool_mark, H | P | W, 0},
 	{"pool.grow", handle_pool_grow, H | P | W, 0},
+	{"pool.attr", handle_pool_attr, H | P | W, 0},
 	{"pool.hash", handle_pool_hash, H | P, 0},
 	{"pool.extents", handle_pool_extents, H | P, 0},
 	{"pool.close", handle_pool_close, H | P, 0},

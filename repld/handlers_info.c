@@ -136,8 +136,7 @@ probe_named(struct state *s, const char *name, struct probe *out, struct err *e)
 	rc = pool_open(s->store, name, POOL_READ, s->peer, &pool, e);
 	if (rc)
 		return rc;
-	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
-			  false, &map, e);
+	rc = pool_map(pool, false, &map, e);
 	if (rc)
 		goto out;
 	granularity = pmem_map_granularity(map);

@@ -8,6 +8,7 @@
 
 #include "control.h"
 #include "describe.h"
+#include "poolset.h"
 #include "target.h"
 
 #define BLOCK_SIZE    4096
@@ -56,6 +57,20 @@ get_flag(struct json_object *params, const char *member, bool *flag, struct err 
 	return control_has(params, member) ? control_get_bool(params, member, flag, e) : REPL_OK;
 }
 
+static int
+get_attr(struct json_object *params, uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
+{
+	const char *text;
+	int rc = control_get_text(params, "attr", 2 * PMDK_ATTR_SIZE, &text, e);
+
+	if (rc)
+		return rc;
+	if (!hex_decode(text, strlen(text), attr, PMDK_ATTR_SIZE))
+		return err_set(e, REPL_E_INVAL, "member 'attr' is not %d bytes in hex",
+			       PMDK_ATTR_SIZE);
+	return REPL_OK;
+}
+
 int
 handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 {
@@ -63,16 +78,33 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	struct gen_id uuid;
 	const char *name;
 	uint64_t size;
-	bool has_uuid = control_has(params, "uuid");
+	bool has_uuid = control_has(params, "uuid"), has_attr = control_has(params, "attr"), set;
 	bool sparse = false;
+	uint8_t attr[PMDK_ATTR_SIZE];
+	int rc;
 
 	if (handlers_get_name(params, &name, &r->err) || get_size(params, &size, &r->err) ||
 	    (has_uuid && get_id(params, "uuid", &uuid, &r->err)) ||
-	    get_flag(params, "sparse", &sparse, &r->err))
+	    get_flag(params, "sparse", &sparse, &r->err) ||
+	    (has_attr && get_attr(params, attr, &r->err)) ||
+	    pool_set_is(s->store, name, &set, &r->err))
 		return r->err.code;
 	memset(&info, 0, sizeof(info));
-	if (pool_create(s->store, name, size, has_uuid ? &uuid : NULL, sparse, &info, &r->err))
-		return r->err.code;
+	if (set && sparse)
+		rc = err_set(&r->err, REPL_E_INVAL, "pool set '%s': parts are not sparse", name);
+	else if (set)
+		rc = pool_set_create(s->store, name, size, has_uuid ? &uuid : NULL,
+				     has_attr ? attr : NULL, &info, &r->err);
+	else if (has_attr)
+		rc = err_set(&r->err, REPL_E_NOT_FOUND,
+			     "pool set file '%s': not found, or its first line is "
+			     "not " POOLSET_SIGNATURE,
+			     name);
+	else
+		rc = pool_create(s->store, name, size, has_uuid ? &uuid : NULL, sparse, &info,
+				 &r->err);
+	if (rc)
+		return rc;
 	r->result = describe_pool(&info, NULL);
 	return REPL_OK;
 }
@@ -140,6 +172,26 @@ add_pmdk(struct state *s, const char *name, struct json_object *result)
 		describe_add(result, "pmdk", describe_pmdk(&h));
 }
 
+static void
+add_part(void *ctx, const char *name, uint64_t size)
+{
+	struct json_object *o = json_object_new_object();
+
+	describe_add_text(o, "name", name);
+	describe_add_u64(o, "size", size);
+	(void)json_object_array_add(ctx, o);
+}
+
+static int
+add_parts(struct state *s, const char *name, struct json_object *result, struct err *e)
+{
+	struct json_object *list = json_object_new_array();
+	int rc = pool_set_parts(s->store, name, add_part, list, e);
+
+	describe_add(result, "parts", list);
+	return rc;
+}
+
 int
 handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
 {
@@ -153,7 +205,7 @@ handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
 		return r->err.code;
 	r->result = info_new(s, &info);
 	add_pmdk(s, name, r->result);
-	return REPL_OK;
+	return info.parts ? add_parts(s, name, r->result, &r->err) : REPL_OK;
 }
 
 int
@@ -161,8 +213,18 @@ handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 {
 	const char *name;
 
-	if (handlers_get_name(params, &name, &r->err))
+	bool set, with_set, force;
+
+	if (handlers_get_name(params, &name, &r->err) ||
+	    get_flag(params, "set", &with_set, &r->err) ||
+	    get_flag(params, "force", &force, &r->err) ||
+	    pool_set_is(s->store, name, &set, &r->err))
 		return r->err.code;
+	if (set)
+		return pool_set_remove(s->store, name,
+				       (with_set ? POOL_REMOVE_SET : 0) |
+					       (force ? POOL_REMOVE_FORCE : 0),
+				       &r->err);
 	return pool_remove(s->store, name, &r->err);
 }
 
@@ -290,6 +352,17 @@ handle_pool_grow(struct state *s, struct json_object *params, struct reply *r)
 	    state_pool_grow(s, size, prepare, &r->err))
 		return r->err.code;
 	s->dirty = true;
+	r->result = info_new(s, pool_get_info(s->pool));
+	return REPL_OK;
+}
+
+int
+handle_pool_attr(struct state *s, struct json_object *params, struct reply *r)
+{
+	uint8_t attr[PMDK_ATTR_SIZE];
+
+	if (get_attr(params, attr, &r->err) || pool_set_attr(s->pool, attr, &r->err))
+		return r->err.code;
 	r->result = info_new(s, pool_get_info(s->pool));
 	return REPL_OK;
 }

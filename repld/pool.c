@@ -91,7 +91,34 @@ files_close(struct pool_files *f)
 	}
 	if (f->fd >= 0)
 		(void)close(f->fd);
+	poolparts_free(f->parts);
+	f->parts = NULL;
 	f->fd = f->sidecar_fd = -1;
+}
+
+/* Take the parts of the set that set_fd is; the sidecar is open. */
+static int
+files_open_set(struct pool_store *s, const char *name, int set_fd, int flags, struct pool_files *f,
+	       struct err *e)
+{
+	struct sidecar meta;
+	bool repair;
+	int rc;
+
+	/* Being made or removed, or left so by a kill: there is no pool. */
+	if (sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && meta.created_s == 0)
+		return err_set(e, REPL_E_NOT_FOUND,
+			       "pool '%s': not found: its set file is there, its parts are not",
+			       name);
+	rc = poolparts_read(s->dirfd, s->dir, set_fd, name, &f->parts, e);
+	if (!rc)
+		rc = poolparts_open(f->parts, s->dirfd, name, flags, e);
+	if (rc)
+		return rc;
+	f->fd = fcntl(f->parts->part[0].fd, F_DUPFD_CLOEXEC, 0);
+	if (f->fd < 0 || fstat(f->fd, &f->st) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s'", name);
+	return 0;
 }
 
 static int
@@ -99,23 +126,34 @@ files_open(struct pool_store *s, const char *name, int flags, struct pool_files 
 {
 	struct pool_place place;
 	struct stat st;
-	int rc;
+	int set_fd, rc;
 
 	f->fd = f->sidecar_fd = -1;
+	f->parts = NULL;
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (rc)
 		return rc;
-	rc = pool_file_open(&place, place.leaf, name, flags, &f->fd, &f->st, e);
+	rc = pool_set_peek(&place, name, &set_fd, e);
+	if (!rc && set_fd < 0)
+		rc = pool_file_open(&place, place.leaf, name, flags, &f->fd, &f->st, e);
 	if (rc)
 		goto out;
 	rc = pool_file_open(&place, place.sidecar, name, flags, &f->sidecar_fd, &st, e);
-	if (rc == REPL_E_NOT_FOUND)
+	if (!rc && set_fd >= 0)
+		rc = files_open_set(s, name, set_fd, flags, f, e);
+	else if (rc == REPL_E_NOT_FOUND && set_fd >= 0)
+		rc = err_set(e, REPL_E_NOT_FOUND,
+			     "pool '%s': not found: its set file is there, its parts are not",
+			     name);
+	else if (rc == REPL_E_NOT_FOUND)
 		rc = err_set(
 			e, REPL_E_CORRUPT,
 			"pool '%s': its sidecar '%s' is missing; the pool's own file is not "
 			"touched: copy it away, then remove the pool and make the replica anew",
 			name, place.sidecar);
 out:
+	if (set_fd >= 0)
+		(void)close(set_fd);
 	if (rc)
 		files_close(f);
 	pool_place_close(&place);
@@ -127,6 +165,21 @@ info_init(struct pool_info *info, const char *name)
 {
 	memset(info, 0, sizeof(*info));
 	(void)snprintf(info->name, sizeof(info->name), "%s", name);
+}
+
+/* What a set's headers say, for whoever asks for the pool. */
+static void
+info_add_set(const struct pool_files *f, struct pool_info *info)
+{
+	struct err e;
+
+	if (!f->parts)
+		return;
+	err_clear(&e);
+	info->parts = f->parts->count;
+	info->header = f->parts->headers == POOLSET_NONE ? 0 : POOLSET_HEADER;
+	if (info->header && poolparts_attr_get(f->parts, info->attr, &e))
+		(void)snprintf(info->header_damage, sizeof(info->header_damage), "%.255s", e.text);
 }
 
 /* A pool that was removed, or removed and made again, between opening and locking. */
@@ -151,7 +204,13 @@ check_size(const struct pool_files *f, const struct pool_info *info, struct err 
 	/* Looked at after the sidecar: a writer may have grown both in between. */
 	if (fstat(f->fd, &st) != 0)
 		return err_errno(e, REPL_E_IO, errno, "pool '%s'", info->name);
-	if ((uint64_t)st.st_size == size)
+	if (f->parts && size > f->parts->size)
+		return err_set(e, REPL_E_CORRUPT,
+			       "pool '%s': its parts hold %llu bytes, its sidecar says %llu: the "
+			       "set file is not the one that the pool was made by",
+			       info->name, (unsigned long long)f->parts->size,
+			       (unsigned long long)size);
+	if (f->parts || (uint64_t)st.st_size == size)
 		return 0;
 	/* It is about to grow, or its writer was killed over that. */
 	if ((uint64_t)st.st_size > size && pool_rest_is_zero(f->fd, size, (uint64_t)st.st_size))
@@ -225,6 +284,8 @@ pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct
 	rc = read_info(&f, info, e);
 	if (!rc && info->meta.ring_len)
 		info->ring_messages = poolring_count(f.sidecar_fd, &info->meta);
+	if (!rc)
+		info_add_set(&f, info);
 	files_close(&f);
 	return rc;
 }
@@ -283,6 +344,7 @@ pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsi
 	  unsigned *count, bool *more, struct err *e)
 {
 	struct listing l = {.after = after, .room = max + 1};
+	char set[TARGET_POOL_MAX + 1];
 	struct err why;
 	int rc;
 
@@ -298,6 +360,8 @@ pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsi
 		err_clear(&why);
 		/* Removed since the walk: it is not in the list. */
 		if (pool_info(s, l.names[i], info, &why) == REPL_E_NOT_FOUND)
+			continue;
+		if (why.code && pool_part_of(s, l.names[i], set))
 			continue;
 		(void)snprintf(info->damage, sizeof(info->damage), "%.255s", why.text);
 		(*count)++;
@@ -341,6 +405,15 @@ sidecar_path(const char *path)
 	return asprintf(&text, "%s" SIDECAR_SUFFIX, path) < 0 ? NULL : text;
 }
 
+static int
+files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
+	  struct pmem_map **out, struct err *e)
+{
+	if (f->parts)
+		return poolparts_map(f->parts, path, size, write, out, e);
+	return pmem_map_new(f->fd, path, size, write, out, e);
+}
+
 /* Under the writer's lock, with both files open for writing. */
 static int
 ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
@@ -354,7 +427,7 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 	if (!rc)
 		rc = poolring_open(f->sidecar_fd, sidecar, meta, &ring, e);
 	if (!rc)
-		rc = pmem_map_new(f->fd, path, meta->pool_size, true, &map, e);
+		rc = files_map(f, path, meta->pool_size, true, &map, e);
 	if (!rc)
 		rc = poolring_replay(ring, map, &count, e);
 	poolring_free(ring);
@@ -484,6 +557,7 @@ pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const cha
 	p->write = write;
 	info_init(&p->info, name);
 	p->files.fd = p->files.sidecar_fd = -1;
+	p->files.parts = NULL;
 	if (asprintf(&p->path, "%s/%s", s->dir, name) < 0) {
 		p->path = NULL;
 		rc = err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
@@ -502,6 +576,7 @@ pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const cha
 		rc = reader_enter(p, e);
 	if (rc)
 		goto out;
+	info_add_set(&p->files, &p->info);
 	*out = p;
 	p = NULL;
 out:
@@ -513,6 +588,33 @@ int
 pool_fd(const struct pool *p)
 {
 	return p->files.fd;
+}
+
+int
+pool_map(const struct pool *p, bool write, struct pmem_map **out, struct err *e)
+{
+	return files_map(&p->files, p->path, p->info.meta.pool_size, write, out, e);
+}
+
+int
+pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
+{
+	int rc;
+
+	if (!p->write)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' is open for reading: open it for writing", p->info.name);
+	if (!p->info.header)
+		return err_set(e, REPL_E_INVAL,
+			       "pool '%s' has no headers to keep attributes in: it is no pool set, "
+			       "or one with OPTION NOHDRS",
+			       p->info.name);
+	rc = poolparts_attr_set(p->files.parts, attr, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	memcpy(p->info.attr, attr, PMDK_ATTR_SIZE);
+	p->info.header_damage[0] = '\0';
+	return 0;
 }
 
 const char *

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "pmdk.h"
 #include "pmem.h"
 #include "poolring.h"
 #include "sidecar.h"
@@ -41,6 +42,10 @@ struct pool_info {
 	uint64_t ring_messages; /* in meta's receive ring and not applied; lists and infos only */
 	char filesystem[32];    /* "tmpfs", "ext4", ... */
 	char damage[256];       /* list only: why meta is not valid, else "" */
+	unsigned parts;         /* of a pool set; 0: the pool is one file */
+	unsigned header;        /* bytes of a set in front of the pool's first: 0 or 4096 */
+	uint8_t attr[PMDK_ATTR_SIZE]; /* what the set's headers say, if header and not damaged */
+	char header_damage[256];      /* why attr is not valid, else "" */
 };
 
 /* Opens the directory, removes leftovers of killed creates. */
@@ -55,6 +60,29 @@ int pool_store_dirfd(const struct pool_store *s);
 int pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
 		bool sparse, struct pool_info *info, struct err *e);
 int pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct err *e);
+
+/* Whether name is a pool set file's; false also if there is nothing. */
+int pool_set_is(struct pool_store *s, const char *name, bool *is, struct err *e);
+
+/*
+ * Make the pool of a set file: its parts, whose headers hold attr (NULL or all zero
+ * for OPTION NOHDRS), and the sidecar beside the set file. size: of the pool,
+ * without headers; at most what the parts can hold. All or nothing.
+ */
+int pool_set_create(struct pool_store *s, const char *name, uint64_t size,
+		    const struct gen_id *uuid, const uint8_t *attr, struct pool_info *info,
+		    struct err *e);
+
+#define POOL_REMOVE_SET   1U /* the set file as well */
+#define POOL_REMOVE_FORCE 2U /* also parts without a sidecar; nothing there is no error */
+
+/* Remove the parts and the sidecar of a set, as pool_remove(). */
+int pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e);
+
+/* Visit the parts of a set in order: none if the pool is no set. */
+typedef void pool_part_visit(void *ctx, const char *name, uint64_t size);
+int pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, void *ctx,
+		   struct err *e);
 
 /* The first bytes of the pool, up to size; *len gets how many there are. */
 int pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, size_t *len,
@@ -87,6 +115,12 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
 int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
 int pool_fd(const struct pool *p);
+
+/* Map it whole, see pmem.h. */
+int pool_map(const struct pool *p, bool write, struct pmem_map **out, struct err *e);
+
+/* Replace the attributes in the headers of a set that is open for writing. */
+int pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e);
 const char *pool_path(const struct pool *p); /* for error texts and the media variant */
 const struct pool_info *pool_get_info(const struct pool *p);
 

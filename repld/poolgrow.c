@@ -50,6 +50,9 @@ pool_grow_undo(struct pool *p, struct err *e)
 	uint64_t size = p->info.meta.pool_size;
 	struct stat st;
 
+	/* Parts have the sizes that the set file says. */
+	if (p->files.parts)
+		return 0;
 	if (fstat(p->files.fd, &st) != 0 ||
 	    ((uint64_t)st.st_size > size &&
 	     (ftruncate(p->files.fd, (off_t)size) != 0 || fsync(p->files.fd) != 0)))
@@ -65,6 +68,11 @@ pool_grow_space(struct pool *p, uint64_t size, struct err *e)
 
 	if (rc)
 		return rc;
+	if (p->files.parts)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' lies in the parts of a set, which do not grow: add to "
+			       "its set file and make it anew",
+			       p->info.name);
 	if (p->info.meta.sparse)
 		rc = space_extend_sparse(fd, size, e);
 	else

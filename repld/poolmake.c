@@ -18,16 +18,14 @@
 #include "lock.h"
 #include "space.h"
 
-#define TEMP_PREFIX ".tmp-"
-#define TEMP_MAX    32
-#define SIZE_ALIGN  4096U
+#define SIZE_ALIGN 4096U
 
 /* A pool under way: two temporary files, locked so that others leave them alone. */
 struct making {
 	struct pool_place place;
 	const char *name;
-	char temp[TEMP_MAX];
-	char temp_sidecar[TEMP_MAX];
+	char temp[POOL_TEMP_MAX];
+	char temp_sidecar[POOL_TEMP_MAX];
 	int fd;
 	int sidecar_fd;
 };
@@ -118,9 +116,9 @@ making_begin(struct pool_store *s, struct making *m, struct err *e)
 	if (rc)
 		return rc;
 	hex_encode(random, sizeof(random), hex);
-	(void)snprintf(m->temp, sizeof(m->temp), TEMP_PREFIX "%s", hex);
-	(void)snprintf(m->temp_sidecar, sizeof(m->temp_sidecar), TEMP_PREFIX "%s" SIDECAR_SUFFIX,
-		       hex);
+	(void)snprintf(m->temp, sizeof(m->temp), POOL_TEMP_PREFIX "%s", hex);
+	(void)snprintf(m->temp_sidecar, sizeof(m->temp_sidecar),
+		       POOL_TEMP_PREFIX "%s" SIDECAR_SUFFIX, hex);
 	rc = pool_store_lock(s, m->name, e);
 	if (rc)
 		return rc;
@@ -155,9 +153,8 @@ making_fill(struct making *m, struct sidecar *meta, struct err *e)
 	return 0;
 }
 
-/* Rename without replacing; by a second link where the file system can't. */
-static int
-rename_new(int dir, const char *from, const char *to)
+int
+pool_rename_new(int dir, const char *from, const char *to)
 {
 	if (renameat2(dir, from, dir, to, RENAME_NOREPLACE) == 0)
 		return 0;
@@ -181,7 +178,7 @@ making_publish(struct making *m, struct err *e)
 	if (renameat(p->dir, m->temp_sidecar, p->dir, p->sidecar) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
 	rc = sync_dir(p, m->name, e);
-	if (!rc && rename_new(p->dir, m->temp, p->leaf) != 0)
+	if (!rc && pool_rename_new(p->dir, m->temp, p->leaf) != 0)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
 	if (rc) {
 		(void)unlinkat(p->dir, p->sidecar, 0);
@@ -212,8 +209,8 @@ making_end(struct pool_store *s, struct making *m)
 	}
 }
 
-static int
-new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e)
+int
+pool_new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e)
 {
 	int rc = 0;
 
@@ -244,7 +241,7 @@ pool_create(struct pool_store *s, const char *name, uint64_t size, const struct 
 	if (!rc)
 		rc = check_new_size(name, size, e);
 	if (!rc)
-		rc = new_meta(size, uuid, &meta, e);
+		rc = pool_new_meta(size, uuid, &meta, e);
 	if (rc)
 		return rc;
 	meta.sparse = sparse;
@@ -275,8 +272,9 @@ unlink_file(const struct pool_place *p, const char *leaf, const char *name, stru
 
 /* Under the lock on names. A pool without a sidecar, and the reverse, can be removed too. */
 static int
-remove_files(const struct pool_place *p, const char *name, struct err *e)
+remove_files(struct pool_store *s, const struct pool_place *p, const char *name, struct err *e)
 {
+	char set[TARGET_POOL_MAX + 1];
 	bool pool, sidecar;
 	struct stat st;
 	int fd = -1;
@@ -289,6 +287,9 @@ remove_files(const struct pool_place *p, const char *name, struct err *e)
 		return rc;
 	if (!pool && !sidecar)
 		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
+	if (!sidecar && pool_part_of(s, name, set))
+		return err_set(e, REPL_E_REFUSED,
+			       "'%s' is a part of pool set '%s': remove that pool", name, set);
 	if (sidecar) {
 		rc = pool_file_open(p, p->sidecar, name, O_RDONLY, &fd, &st, e);
 		if (rc)
@@ -311,14 +312,19 @@ int
 pool_remove(struct pool_store *s, const char *name, struct err *e)
 {
 	struct pool_place place;
+	bool is_set;
 	int rc;
 
-	rc = pool_store_lock(s, name, e);
+	rc = pool_set_is(s, name, &is_set, e);
+	if (!rc && is_set)
+		return pool_set_remove(s, name, 0, e);
+	if (!rc)
+		rc = pool_store_lock(s, name, e);
 	if (rc)
 		return rc;
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (!rc) {
-		rc = remove_files(&place, name, e);
+		rc = remove_files(s, &place, name, e);
 		pool_place_close(&place);
 	}
 	if (!rc)
@@ -332,7 +338,7 @@ clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 {
 	int fd;
 
-	if (strncmp(leaf, TEMP_PREFIX, strlen(TEMP_PREFIX)) != 0)
+	if (strncmp(leaf, POOL_TEMP_PREFIX, strlen(POOL_TEMP_PREFIX)) != 0)
 		return 0;
 	fd = path_open(dir, leaf, O_RDONLY, 0);
 	if (fd < 0)

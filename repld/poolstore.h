@@ -7,18 +7,24 @@
 #define REPLD_POOLSTORE_H
 
 #include "pool.h"
+#include "poolparts.h"
 #include "poolpath.h"
+
+/* Names of files that a creation has not come to an end with. */
+#define POOL_TEMP_PREFIX ".tmp-"
+#define POOL_TEMP_MAX    32
 
 struct pool_store {
 	int dirfd; /* its lock guards names: making, removing, cleaning up */
 	char *dir;
 };
 
-/* The two files of a pool, open. */
+/* The files of a pool, open. */
 struct pool_files {
-	int fd;
+	int fd; /* the pool's own file, or the first part of a set */
 	int sidecar_fd;
-	struct stat st; /* of the pool's own file */
+	struct stat st;          /* of the pool's own file */
+	struct poolparts *parts; /* of a set, open; NULL: the pool is one file */
 };
 
 struct pool {
@@ -30,6 +36,21 @@ struct pool {
 
 /* Whether what the file has from off to size reads as zeros. */
 bool pool_rest_is_zero(int fd, uint64_t off, uint64_t size);
+
+/*
+ * Whether the file at a place is a pool set's: small, begins as one, and is not a
+ * pool of that very content. If so *fd is open for reading, else -1.
+ */
+int pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct err *e);
+
+/* Whether name is a part of one of the sets in the store; set gets that one's name. */
+bool pool_part_of(struct pool_store *s, const char *name, char set[TARGET_POOL_MAX + 1]);
+
+/* Rename without replacing; by a second link where the file system can't. As renameat(2). */
+int pool_rename_new(int dir, const char *from, const char *to);
+
+/* The sidecar of a pool that is new: up to date, all zeros. uuid NULL: a random one. */
+int pool_new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e);
 
 /* Take the lock on names, with a bounded wait; REPL_E_BUSY. lock_drop(s->dirfd) ends it. */
 int pool_store_lock(struct pool_store *s, const char *name, struct err *e);

@@ -122,8 +122,7 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct e
 	rc = pool_open(s->store, name, mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
-	rc = pmem_map_new(pool_fd(pool), pool_path(pool), pool_get_info(pool)->meta.pool_size,
-			  write, &map, e);
+	rc = pool_map(pool, write, &map, e);
 	if (rc)
 		goto out;
 	granularity = pmem_map_granularity(map);

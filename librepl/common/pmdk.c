@@ -16,9 +16,20 @@ enum {
 	AT_RO_COMPAT = 20,
 	AT_UUID = 24,
 	AT_CREATED = 120,
+	AT_ARCH = 128,
 	AT_HALF = 2048, /* end of what CKSUM_2K spans */
 	AT_SHUTDOWN = 4024,
 	AT_CHECKSUM = 4088,
+};
+
+/* Offsets in the attributes; up to the features they are the header's. */
+enum {
+	ATTR_INCOMPAT = AT_INCOMPAT,
+	ATTR_SET = 24,
+	ATTR_UUID = 40,
+	ATTR_NEXT = 56,
+	ATTR_PREV = 72,
+	ATTR_ARCH = 88,
 };
 
 /* Offsets in the shutdown state. */
@@ -148,6 +159,63 @@ pmdk_shutdown_reset(uint8_t header[PMDK_HEADER_SIZE])
 	memset(sds, 0, SDS_SIZE);
 	put_le64(sds + SDS_CHECKSUM, shutdown_sum(sds));
 	put_le64(header + AT_CHECKSUM, header_sum(header));
+}
+
+bool
+pmdk_attr_none(const uint8_t attr[PMDK_ATTR_SIZE])
+{
+	static const uint8_t zero[PMDK_ATTR_SIZE];
+
+	return memcmp(attr, zero, sizeof(zero)) == 0;
+}
+
+uint32_t
+pmdk_attr_incompat(const uint8_t attr[PMDK_ATTR_SIZE])
+{
+	return get_le32(attr + ATTR_INCOMPAT);
+}
+
+const uint8_t *
+pmdk_attr_uuid(const uint8_t attr[PMDK_ATTR_SIZE])
+{
+	return attr + ATTR_UUID;
+}
+
+static uint8_t *
+header_uuid(uint8_t *header, enum pmdk_uuid which)
+{
+	return header + AT_UUID + (size_t)which * PMDK_UUID_SIZE;
+}
+
+void
+pmdk_header_make(const uint8_t attr[PMDK_ATTR_SIZE], const struct pmdk_part *part,
+		 uint8_t header[PMDK_HEADER_SIZE])
+{
+	memset(header, 0, PMDK_HEADER_SIZE);
+	memcpy(header, attr, AT_UUID);
+	memcpy(header_uuid(header, PMDK_UUID_SET), attr + ATTR_SET, PMDK_UUID_SIZE);
+	memcpy(header_uuid(header, PMDK_UUID_PART), part->uuid, PMDK_UUID_SIZE);
+	memcpy(header_uuid(header, PMDK_UUID_PREV_PART), part->prev, PMDK_UUID_SIZE);
+	memcpy(header_uuid(header, PMDK_UUID_NEXT_PART), part->next, PMDK_UUID_SIZE);
+	memcpy(header_uuid(header, PMDK_UUID_PREV_REPLICA), attr + ATTR_PREV, PMDK_UUID_SIZE);
+	memcpy(header_uuid(header, PMDK_UUID_NEXT_REPLICA), attr + ATTR_NEXT, PMDK_UUID_SIZE);
+	put_le64(header + AT_CREATED, part->created_s);
+	memcpy(header + AT_ARCH, attr + ATTR_ARCH, PMDK_ATTR_SIZE - ATTR_ARCH);
+	pmdk_shutdown_reset(header);
+}
+
+bool
+pmdk_header_attr(const uint8_t header[PMDK_HEADER_SIZE], uint8_t attr[PMDK_ATTR_SIZE])
+{
+	const uint8_t *uuid = header + AT_UUID;
+
+	memcpy(attr, header, AT_UUID);
+	memcpy(attr + ATTR_SET, uuid + PMDK_UUID_SET * PMDK_UUID_SIZE, PMDK_UUID_SIZE);
+	memcpy(attr + ATTR_UUID, uuid + PMDK_UUID_PART * PMDK_UUID_SIZE, PMDK_UUID_SIZE);
+	memcpy(attr + ATTR_PREV, uuid + PMDK_UUID_PREV_REPLICA * PMDK_UUID_SIZE, PMDK_UUID_SIZE);
+	memcpy(attr + ATTR_NEXT, uuid + PMDK_UUID_NEXT_REPLICA * PMDK_UUID_SIZE, PMDK_UUID_SIZE);
+	memcpy(attr + ATTR_ARCH, header + AT_ARCH, PMDK_ATTR_SIZE - ATTR_ARCH);
+	return header_sum(header) == get_le64(header + AT_CHECKSUM);
 }
 
 const char *

@@ -68,6 +68,36 @@ bool pmdk_parse(const uint8_t *head, size_t len, struct pmdk_header *h);
  */
 void pmdk_shutdown_reset(uint8_t header[PMDK_HEADER_SIZE]);
 
+/*
+ * What an initiator of librpmem's wants kept of its pool, as one row of bytes:
+ * signature 8, major, compat, incompat, ro_compat 4 each (little-endian), then
+ * the UUIDs of the set, of this replica, of the next and of the previous one,
+ * and 16 bytes that the header holds as its architecture flags.
+ */
+#define PMDK_ATTR_SIZE 104
+
+/* What else is in a part's header; the replica's own UUID is that of part 0. */
+struct pmdk_part {
+	uint8_t uuid[PMDK_UUID_SIZE], prev[PMDK_UUID_SIZE], next[PMDK_UUID_SIZE];
+	uint64_t created_s;
+};
+
+/* All zero: there are none. */
+bool pmdk_attr_none(const uint8_t attr[PMDK_ATTR_SIZE]);
+
+/* Features of the attributes, enum pmdk_incompat. */
+uint32_t pmdk_attr_incompat(const uint8_t attr[PMDK_ATTR_SIZE]);
+
+/* The replica's own UUID in them: where PMDK_UUID_SIZE bytes are. */
+const uint8_t *pmdk_attr_uuid(const uint8_t attr[PMDK_ATTR_SIZE]);
+
+/* The header of a part, whole, as of a pool that was closed in order. */
+void pmdk_header_make(const uint8_t attr[PMDK_ATTR_SIZE], const struct pmdk_part *part,
+		      uint8_t header[PMDK_HEADER_SIZE]);
+
+/* The attributes in the header of the first part. False if its checksum does not match. */
+bool pmdk_header_attr(const uint8_t header[PMDK_HEADER_SIZE], uint8_t attr[PMDK_ATTR_SIZE]);
+
 const char *pmdk_shutdown_name(enum pmdk_shutdown s); /* "clean", ... */
 
 /* Names of the set bits, "SINGLEHDR, CKSUM_2K"; what has no name as a number. */

@@ -77,7 +77,7 @@ pmem_granularity(enum pmem2_granularity g)
 
 /* Any granularity will do: what libpmem2 finds decides how it is flushed. */
 static int
-pmem_config_fill(struct pmem2_config *c, const struct pmem_map *m, size_t size)
+pmem_config_fill(struct pmem2_config *c, const struct pmem_map *m, size_t off, size_t size)
 {
 	unsigned prot = PMEM2_PROT_READ | (m->write ? PMEM2_PROT_WRITE : 0);
 	int rc;
@@ -87,6 +87,8 @@ pmem_config_fill(struct pmem2_config *c, const struct pmem_map *m, size_t size)
 		rc = pmem2_config_set_sharing(c, PMEM2_SHARED);
 	if (rc == 0)
 		rc = pmem2_config_set_length(c, size);
+	if (rc == 0)
+		rc = pmem2_config_set_offset(c, off);
 	if (rc == 0)
 		rc = pmem2_config_set_protection(c, prot);
 	if (rc == 0 && m->reserved)
@@ -118,7 +120,7 @@ pmem_reserve(struct pmem_map *m, size_t size)
 }
 
 static int
-pmem_map_open(struct pmem_map *m, int fd, size_t size)
+pmem_map_open(struct pmem_map *m, int fd, size_t off, size_t size)
 {
 	struct pmem2_config *config = NULL;
 	int rc;
@@ -127,7 +129,7 @@ pmem_map_open(struct pmem_map *m, int fd, size_t size)
 	if (rc == 0)
 		rc = pmem2_config_new(&config);
 	if (rc == 0)
-		rc = pmem_config_fill(config, m, size);
+		rc = pmem_config_fill(config, m, off, size);
 	if (rc == 0)
 		rc = pmem2_map_new(&m->map, config, m->source);
 	(void)pmem2_config_delete(&config);
@@ -137,6 +139,13 @@ pmem_map_open(struct pmem_map *m, int fd, size_t size)
 int
 pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
 	     struct err *e)
+{
+	return pmem_map_new_at(fd, path, 0, size, size, write, out, e);
+}
+
+int
+pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t total, bool write,
+		struct pmem_map **out, struct err *e)
 {
 	struct pmem_map *m = calloc(1, sizeof(*m));
 	int rc;
@@ -150,11 +159,16 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 	}
 	m->write = write;
 	m->room = size;
-	if (write)
-		pmem_reserve(m, size);
-	rc = pmem_map_open(m, fd, size);
-	if (rc != 0) {
+	if (write || total > size)
+		pmem_reserve(m, total);
+	if (!m->reserved)
+		m->room = size;
+	if (m->room < total)
+		rc = err_set(e, REPL_E_LIMIT, "map %s: no addresses for %zu bytes in a row", path,
+			     total);
+	else if ((rc = pmem_map_open(m, fd, fd_off, size)) != 0)
 		rc = pmem_fail(e, rc, path);
+	if (rc != 0) {
 		pmem_map_free(m);
 		return rc;
 	}

@@ -35,6 +35,14 @@ struct pmem_map;
 int pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
 		 struct err *e);
 
+/*
+ * The same for the size bytes from fd_off, a multiple of the page size, on: the
+ * first piece of total bytes, for which there are addresses also if the mapping
+ * is read-only. REPL_E_LIMIT if they can't be had.
+ */
+int pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t total,
+		    bool write, struct pmem_map **out, struct err *e);
+
 /* The size up to which the mapping can grow; its own size if it can't. */
 size_t pmem_map_room(const struct pmem_map *m);
 

@@ -376,6 +376,16 @@ pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct 
 	return rc;
 }
 
+/* Only whole files have an image. */
+int
+pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t total, bool write,
+		struct pmem_map **out, struct err *e)
+{
+	if (fd_off || total != size)
+		return err_set(e, REPL_E_REFUSED, "map %s: the media build keeps no parts", path);
+	return pmem_map_new(fd, path, size, write, out, e);
+}
+
 void
 pmem_map_set_size(struct pmem_map *m, size_t size)
 {

@@ -144,6 +144,65 @@ test_reset(void **state)
 	assert_false(h.checksum_ok);
 }
 
+/* The attributes that pmempool hands to rpmem_create() for the pool of the golden header. */
+static const uint8_t golden_attr[PMDK_ATTR_SIZE] = {
+	0x50, 0x4d, 0x45, 0x4d, 0x4f, 0x42, 0x4a, 0x00, 0x06, 0x00, 0x00, 0x00, 0x01, 0x00, 0x00,
+	0x00, 0x06, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x83, 0x82, 0x82, 0x08, 0x98, 0xed,
+	0x74, 0x48, 0x8a, 0x47, 0xf9, 0x4c, 0xc7, 0xf3, 0xb1, 0x0c, 0x6c, 0x12, 0x93, 0x2c, 0x42,
+	0x66, 0x41, 0x41, 0x98, 0x0e, 0x7b, 0xf6, 0xff, 0xbd, 0xff, 0x75, 0x6c, 0x12, 0x93, 0x2c,
+	0x42, 0x66, 0x41, 0x41, 0x98, 0x0e, 0x7b, 0xf6, 0xff, 0xbd, 0xff, 0x75, 0x6c, 0x12, 0x93,
+	0x2c, 0x42, 0x66, 0x41, 0x41, 0x98, 0x0e, 0x7b, 0xf6, 0xff, 0xbd, 0xff, 0x75, 0x10, 0x73,
+	0x77, 0x37, 0xf7, 0x07, 0x00, 0x00, 0x02, 0x01, 0x00, 0x00, 0x00, 0x00, 0x3e, 0x00,
+};
+
+static void
+test_header_of_attributes(void **state)
+{
+	uint8_t header[PMDK_HEADER_SIZE], head[PMDK_HEAD_SIZE], attr[PMDK_ATTR_SIZE];
+	struct pmdk_part part = {.created_s = 0x6b02176f};
+
+	(void)state;
+	golden_head(head);
+	memcpy(part.uuid, pmdk_attr_uuid(golden_attr), PMDK_UUID_SIZE);
+	memcpy(part.prev, part.uuid, PMDK_UUID_SIZE);
+	memcpy(part.next, part.uuid, PMDK_UUID_SIZE);
+	pmdk_header_make(golden_attr, &part, header);
+	assert_memory_equal(header, head, PMDK_HEADER_SIZE);
+	assert_true(pmdk_header_attr(head, attr));
+	assert_memory_equal(attr, golden_attr, PMDK_ATTR_SIZE);
+	assert_int_equal(pmdk_attr_incompat(attr), PMDK_CKSUM_2K | PMDK_SDS);
+	head[25] ^= 1;
+	assert_false(pmdk_header_attr(head, attr));
+	memset(attr, 0, sizeof(attr));
+	assert_true(pmdk_attr_none(attr) && !pmdk_attr_none(golden_attr));
+}
+
+/* Each attribute has a place of its own, which the golden ones with their equal UUIDs don't show.
+ */
+static void
+test_attributes_come_back(void **state)
+{
+	uint8_t header[PMDK_HEADER_SIZE], attr[PMDK_ATTR_SIZE], back[PMDK_ATTR_SIZE];
+	struct pmdk_part part = {.created_s = 1};
+	struct pmdk_header h;
+
+	(void)state;
+	memcpy(attr, golden_attr, sizeof(attr));
+	for (size_t i = 24; i < sizeof(attr); i++)
+		attr[i] = (uint8_t)i;
+	memcpy(part.uuid, pmdk_attr_uuid(attr), PMDK_UUID_SIZE);
+	memset(part.prev, 0xaa, PMDK_UUID_SIZE);
+	memset(part.next, 0xbb, PMDK_UUID_SIZE);
+	pmdk_header_make(attr, &part, header);
+	assert_true(pmdk_header_attr(header, back));
+	assert_memory_equal(back, attr, sizeof(attr));
+	assert_true(pmdk_parse(header, sizeof(header), &h));
+	assert_int_equal(h.uuid[PMDK_UUID_PREV_PART][0], 0xaa);
+	assert_int_equal(h.uuid[PMDK_UUID_NEXT_PART][0], 0xbb);
+	assert_int_equal(h.uuid[PMDK_UUID_NEXT_REPLICA][0], 56);
+	assert_int_equal(h.uuid[PMDK_UUID_PREV_REPLICA][0], 72);
+}
+
 int
 main(void)
 {
@@ -152,6 +211,8 @@ main(void)
 		cmocka_unit_test(test_every_flipped_byte_is_seen),
 		cmocka_unit_test(test_other_bytes_are_no_pool),
 		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_header_of_attributes),
+		cmocka_unit_test(test_attributes_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poolset_make - pools in the parts of a set come into being and go: the order of
+ * docs/POOL-FORMAT.md, section 4. The sidecar says with "made" whether there is a
+ * pool: 0 while its parts get their names and while they lose them.
+ */
+#include "poolstore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lock.h"
+
+#define SIZE_ALIGN 4096U
+/* Of the pool of a set: more than a set file may have, which tells the two apart. */
+#define SIZE_MIN 131072U
+
+int
+pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct err *e)
+{
+	struct sidecar meta;
+	struct stat st, sidecar_st;
+	int sidecar = -1;
+	bool repair, plain = false;
+	int rc;
+
+	*fd = -1;
+	if (fstatat(place->dir, place->leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    !S_ISREG(st.st_mode) || st.st_size > POOLSET_FILE_MAX)
+		return 0;
+	rc = pool_file_open(place, place->leaf, name, O_RDONLY, fd, &st, e);
+	if (rc)
+		return rc;
+	/* A small pool of just that content: its sidecar knows its size. */
+	if (poolparts_begins(*fd, &st) && pool_file_open(place, place->sidecar, name, O_RDONLY,
+							 &sidecar, &sidecar_st, NULL) == 0) {
+		plain = sidecar_read(sidecar, &meta, &repair, NULL) == 0 &&
+			meta.pool_size <= POOLSET_FILE_MAX;
+		(void)close(sidecar);
+	}
+	if (plain || !poolparts_begins(*fd, &st)) {
+		(void)close(*fd);
+		*fd = -1;
+	}
+	return 0;
+}
+
+int
+pool_set_is(struct pool_store *s, const char *name, bool *is, struct err *e)
+{
+	struct pool_place place;
+	int fd = -1, rc;
+
+	*is = false;
+	rc = pool_place_open(s->dirfd, name, false, &place, e);
+	if (rc == REPL_E_NOT_FOUND) {
+		err_clear(e);
+		return 0;
+	}
+	if (rc)
+		return rc;
+	rc = pool_set_peek(&place, name, &fd, e);
+	*is = fd >= 0;
+	if (fd >= 0)
+		(void)close(fd);
+	pool_place_close(&place);
+	return rc;
+}
+
+/* ---- looking ---- */
+
+struct part_search {
+	struct pool_store *s;
+	const char *part;
+	char *set;
+};
+
+/* Any file that begins as a set's counts, whatever it is otherwise. */
+static int
+part_search_visit(void *ctx, int dir, const char *leaf, const char *name)
+{
+	struct part_search *q = ctx;
+	struct poolparts *p = NULL;
+	struct stat st;
+	int found = 0, fd;
+
+	if (pool_name_check(name, NULL) || fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    st.st_size > POOLSET_FILE_MAX)
+		return 0;
+	fd = path_open(dir, leaf, O_RDONLY, 0);
+	if (fd < 0)
+		return 0;
+	if (poolparts_begins(fd, &st) &&
+	    poolparts_read(q->s->dirfd, q->s->dir, fd, name, &p, NULL) == 0) {
+		for (unsigned i = 0; i < p->count; i++)
+			found |= strcmp(p->part[i].name, q->part) == 0;
+		poolparts_free(p);
+	}
+	(void)close(fd);
+	if (found)
+		(void)snprintf(q->set, TARGET_POOL_MAX + 1, "%.*s", TARGET_POOL_MAX, name);
+	return found;
+}
+
+bool
+pool_part_of(struct pool_store *s, const char *name, char set[TARGET_POOL_MAX + 1])
+{
+	struct part_search q = {.s = s, .part = name, .set = set};
+
+	set[0] = '\0';
+	return pool_walk(s->dirfd, part_search_visit, &q, NULL) == 1;
+}
+
+/* The set at a place, none of its parts open. */
+static int
+set_read(struct pool_store *s, const struct pool_place *place, const char *name,
+	 struct poolparts **out, struct err *e)
+{
+	int fd, rc = pool_set_peek(place, name, &fd, e);
+
+	if (rc)
+		return rc;
+	if (fd < 0)
+		return err_set(e, REPL_E_NOT_FOUND, "pool set '%s': not found", name);
+	rc = poolparts_read(s->dirfd, s->dir, fd, name, out, e);
+	(void)close(fd);
+	return rc;
+}
+
+int
+pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, void *ctx,
+	       struct err *e)
+{
+	struct poolparts *p = NULL;
+	struct pool_place place;
+	int rc = pool_place_open(s->dirfd, name, false, &place, e);
+
+	if (rc)
+		return rc;
+	rc = set_read(s, &place, name, &p, e);
+	for (unsigned i = 0; !rc && i < p->count; i++)
+		visit(ctx, p->part[i].name, p->part[i].file_size);
+	poolparts_free(p);
+	pool_place_close(&place);
+	if (rc == REPL_E_NOT_FOUND)
+		err_clear(e);
+	return rc == REPL_E_NOT_FOUND ? 0 : rc;
+}
+
+/* ---- making ---- */
+
+struct set_making {
+	struct pool_store *s;
+	const char *name;
+	struct pool_place place;
+	struct poolparts *parts;
+	struct poolparts_made *made;
+	struct sidecar meta;
+	int sidecar_fd;
+	bool published; /* a beginning of it, which is to be taken back */
+};
+
+static int
+sync_place(const struct pool_place *place, const char *name, struct err *e)
+{
+	if (fsync(place->dir) == 0)
+		return 0;
+	return err_errno(e, REPL_E_IO, errno, "pool set '%s': sync of its directory", name);
+}
+
+/*
+ * Under the lock on names: what a killed creation or removal has left of this set
+ * is removed; a pool that is there, or a sidecar that says nothing, is EXISTS.
+ */
+static int
+set_clear(struct pool_store *s, const struct pool_place *place, const char *name,
+	  const struct poolparts *parts, struct err *e)
+{
+	struct sidecar meta;
+	struct stat st;
+	bool repair;
+	int fd = -1, rc;
+
+	rc = pool_file_open(place, place->sidecar, name, O_RDWR, &fd, &st, e);
+	if (rc == REPL_E_NOT_FOUND) {
+		err_clear(e);
+		return 0;
+	}
+	if (rc)
+		return rc;
+	if (sidecar_read(fd, &meta, &repair, NULL) != 0)
+		rc = err_set(e, REPL_E_EXISTS,
+			     "pool set '%s': there is a sidecar, which is damaged: remove the pool "
+			     "first",
+			     name);
+	else if (meta.created_s != 0 || !lock_take(fd, 0))
+		rc = err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
+	if (!rc)
+		rc = poolparts_remove(parts, s->dirfd, name, e);
+	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "pool set '%s': remove '%s'", name,
+			       place->sidecar);
+	(void)close(fd);
+	return rc;
+}
+
+static int
+set_begin(struct set_making *m, struct err *e)
+{
+	int rc = pool_place_open(m->s->dirfd, m->name, false, &m->place, e);
+
+	if (!rc)
+		rc = set_read(m->s, &m->place, m->name, &m->parts, e);
+	if (!rc && m->meta.pool_size > m->parts->size)
+		rc = err_set(e, REPL_E_INVAL,
+			     "pool set '%s': its parts hold %llu bytes without their headers, %llu "
+			     "are needed: make them larger in the set file",
+			     m->name, (unsigned long long)m->parts->size,
+			     (unsigned long long)m->meta.pool_size);
+	if (!rc)
+		rc = set_clear(m->s, &m->place, m->name, m->parts, e);
+	if (!rc)
+		rc = poolparts_absent(m->parts, m->s->dirfd, m->name, e);
+	if (!rc)
+		rc = poolparts_make(m->parts, m->s->dirfd, m->name, &m->made, e);
+	return rc;
+}
+
+/* Under the lock on names. */
+static int
+set_publish(struct set_making *m, struct err *e)
+{
+	uint64_t made_s = m->meta.created_s;
+	int rc = poolparts_absent(m->parts, m->s->dirfd, m->name, e);
+
+	if (rc)
+		return rc;
+	m->sidecar_fd = path_open(m->place.dir, m->place.sidecar, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (m->sidecar_fd < 0 && errno == EEXIST)
+		return err_set(e, REPL_E_EXISTS, "pool '%s': already exists", m->name);
+	if (m->sidecar_fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool set '%s': make its sidecar",
+				 m->name);
+	m->published = true;
+	m->meta.created_s = 0;
+	rc = sidecar_write(m->sidecar_fd, &m->meta, e);
+	if (!rc)
+		rc = sync_place(&m->place, m->name, e);
+	if (!rc)
+		rc = poolparts_publish(m->made, e);
+	m->meta.created_s = made_s;
+	if (!rc)
+		rc = sidecar_write(m->sidecar_fd, &m->meta, e);
+	if (!rc)
+		m->published = false;
+	return rc;
+}
+
+static void
+set_end(struct set_making *m)
+{
+	/* It failed in between: the parts have lost their names again. */
+	if (m->published) {
+		(void)poolparts_remove(m->parts, m->s->dirfd, m->name, NULL);
+		(void)unlinkat(m->place.dir, m->place.sidecar, 0);
+	}
+	if (m->sidecar_fd >= 0)
+		(void)close(m->sidecar_fd);
+}
+
+int
+pool_set_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
+		const uint8_t *attr, struct pool_info *info, struct err *e)
+{
+	struct set_making m = {.s = s, .name = name, .place = {.dir = -1}, .sidecar_fd = -1};
+	int rc;
+
+	if (size == 0 || size % SIZE_ALIGN || size > INT64_MAX)
+		return err_set(e, REPL_E_INVAL,
+			       "pool '%s': size %llu is not a positive multiple of %u below 2^63",
+			       name, (unsigned long long)size, SIZE_ALIGN);
+	rc = pool_new_meta(size < SIZE_MIN ? SIZE_MIN : size, uuid, &m.meta, e);
+	if (!rc)
+		rc = pool_store_lock(s, name, e);
+	if (rc)
+		return rc;
+	rc = set_begin(&m, e);
+	lock_drop(s->dirfd);
+	if (!rc)
+		rc = poolparts_fill(m.made, attr, e);
+	if (!rc && (rc = pool_store_lock(s, name, e)) == 0) {
+		rc = set_publish(&m, e);
+		set_end(&m);
+		lock_drop(s->dirfd);
+	}
+	poolparts_made_free(m.made);
+	poolparts_free(m.parts);
+	pool_place_close(&m.place);
+	return rc ? rc : pool_info(s, name, info, e);
+}
+
+/* ---- removing ---- */
+
+/* The mark that there is no pool any more, then its parts, then the sidecar. */
+static int
+set_remove_made(struct pool_store *s, const struct pool_place *place, const char *name,
+		const struct poolparts *parts, int fd, struct err *e)
+{
+	struct sidecar meta;
+	bool repair;
+	int rc = 0;
+
+	if (sidecar_read(fd, &meta, &repair, NULL) == 0) {
+		meta.created_s = 0;
+		rc = sidecar_write(fd, &meta, e);
+	}
+	if (!rc)
+		rc = poolparts_remove(parts, s->dirfd, name, e);
+	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0 && errno != ENOENT)
+		rc = err_errno(e, err_from_errno(errno), errno, "pool set '%s': remove '%s'", name,
+			       place->sidecar);
+	return rc ? rc : sync_place(place, name, e);
+}
+
+static int
+set_remove(struct pool_store *s, const struct pool_place *place, const char *name, unsigned flags,
+	   struct err *e)
+{
+	struct poolparts *parts = NULL;
+	struct stat st;
+	int fd = -1, rc;
+
+	rc = set_read(s, place, name, &parts, e);
+	if (rc)
+		return rc;
+	rc = pool_file_open(place, place->sidecar, name, O_RDWR, &fd, &st, e);
+	if (rc == REPL_E_NOT_FOUND && flags) {
+		err_clear(e);
+		rc = flags & POOL_REMOVE_FORCE ? poolparts_remove(parts, s->dirfd, name, e) : 0;
+	} else if (!rc) {
+		rc = lock_take(fd, LOCK_WRITER_MS) ? set_remove_made(s, place, name, parts, fd, e)
+						   : pool_busy(fd, name, e);
+		(void)close(fd);
+	}
+	if (!rc && (flags & POOL_REMOVE_SET)) {
+		if (unlinkat(place->dir, place->leaf, 0) != 0)
+			rc = err_errno(e, err_from_errno(errno), errno, "remove set file '%s'",
+				       name);
+		else
+			rc = sync_place(place, name, e);
+	}
+	poolparts_free(parts);
+	return rc;
+}
+
+int
+pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e)
+{
+	struct pool_place place;
+	int rc = pool_store_lock(s, name, e);
+
+	if (rc)
+		return rc;
+	rc = pool_place_open(s->dirfd, name, false, &place, e);
+	if (!rc) {
+		rc = set_remove(s, &place, name, flags, e);
+		pool_place_close(&place);
+	}
+	lock_drop(s->dirfd);
+	return rc;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The pool of a set file is made of all its parts or of none, opened as one range, and goes whole.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "pool.h"
+#include "tempdir.h"
+
+#define MB ((uint64_t)1 << 20)
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct err err;
+static uint8_t attr[PMDK_ATTR_SIZE];
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	memset(attr, 7, sizeof(attr));
+	memcpy(attr, "PMEMOBJ", 8);
+	memset(attr + 8, 0, 16);
+	attr[8] = 6;
+	attr[16] = PMDK_CKSUM_2K | PMDK_SDS;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static const char *
+path_of(const char *name)
+{
+	static char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void
+write_set(const char *name, const char *lines)
+{
+	FILE *f = fopen(path_of(name), "w");
+
+	assert_non_null(f);
+	(void)fprintf(f, "PMEMPOOLSET\n%s", lines);
+	assert_int_equal(fclose(f), 0);
+}
+
+static bool
+there(const char *name)
+{
+	return access(path_of(name), F_OK) == 0;
+}
+
+static int
+create(const char *name, uint64_t size)
+{
+	err_clear(&err);
+	memset(&info, 0, sizeof(info));
+	return pool_set_create(store, name, size, NULL, attr, &info, &err);
+}
+
+static void
+refused(const char *lines, int code, const char *why)
+{
+	write_set("s", lines);
+	assert_int_equal(create("s", MB), code);
+	if (!strstr(err.text, why))
+		fail_msg("'%s' in place of '%s'", err.text, why);
+	assert_false(there("s.repl"));
+	assert_false(there("p"));
+}
+
+static void
+test_made_opened_removed(void **state)
+{
+	char lines[256];
+	struct pool *pool = NULL;
+	struct pmem_map *map = NULL;
+	uint8_t got[8], *data;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	(void)snprintf(lines, sizeof(lines), "4M %s/a/p0\n2M a/p1\n", dir);
+	write_set("s", lines);
+	assert_int_equal(create("s", 6 * MB - 2 * 4096), 0);
+	assert_true(info.meta.pool_size == 6 * MB - 2 * 4096);
+	assert_int_equal(info.parts, 2);
+	assert_int_equal(info.header, 4096);
+	assert_memory_equal(info.attr, attr, sizeof(attr));
+	assert_int_equal(stat(path_of("a/p1"), &st), 0);
+	assert_true(st.st_size == 2 << 20 && (st.st_mode & 07777) == 0600);
+	assert_int_equal(create("s", MB), REPL_E_EXISTS);
+
+	/* One range over both, without the headers. */
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), 0);
+	assert_int_equal(pool_map(pool, true, &map, &err), 0);
+	assert_true(pmem_map_size(map) == 6 * MB - 2 * 4096);
+	data = pmem_map_addr(map);
+	memcpy(data + 4 * MB - 4096 - 4, "endbegin", 8);
+	attr[90] = 0x55;
+	assert_int_equal(pool_set_attr(pool, attr, &err), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	fd = open(path_of("a/p1"), O_RDONLY);
+	assert_int_equal(pread(fd, got, 5, 4096), 5);
+	assert_memory_equal(got, "egin", 4);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_memory_equal(info.attr, attr, sizeof(attr));
+
+	/* A part is no pool, and can't be removed by itself. */
+	assert_int_equal(pool_remove(store, "a/p0", &err), REPL_E_REFUSED);
+	assert_int_equal(pool_remove(store, "s", &err), 0);
+	assert_true(there("s") && !there("s.repl") && !there("a"));
+	assert_int_equal(pool_remove(store, "s", &err), REPL_E_NOT_FOUND);
+	assert_int_equal(pool_set_remove(store, "s", POOL_REMOVE_SET, &err), 0);
+	assert_false(there("s"));
+}
+
+static void
+test_listed_without_its_parts(void **state)
+{
+	struct pool_info infos[4];
+	unsigned count;
+	bool more;
+
+	(void)state;
+	write_set("s", "2M p\n");
+	assert_int_equal(pool_list(store, NULL, infos, 4, &count, &more, &err), 0);
+	assert_int_equal(count, 0);
+	assert_int_equal(create("s", MB), 0);
+	assert_int_equal(pool_list(store, NULL, infos, 4, &count, &more, &err), 0);
+	assert_int_equal(count, 1);
+	assert_string_equal(infos[0].name, "s");
+	assert_string_equal(infos[0].damage, "");
+}
+
+static void
+test_refused(void **state)
+{
+	(void)state;
+	refused("2M p\n2M ../q\n", REPL_E_INVAL, "line 3");
+	refused("2M p\n2M /etc/q\n", REPL_E_REFUSED, "is not beneath the pool directory");
+	refused("2M p\n2M .hidden\n", REPL_E_INVAL, "line 3");
+	refused("2M p\n2M q.repl\n", REPL_E_INVAL, "line 3");
+	refused("2M p\n2M p\n", REPL_E_INVAL, "is there already");
+	refused("2M p\n2M s\n", REPL_E_INVAL, "is there already");
+	refused("2M p\n1M q\n", REPL_E_INVAL, "line 3: a part of 1048576 bytes");
+	refused("OPTION NOHDRS\n2M p\n", REPL_E_INVAL, "OPTION NOHDRS leaves no place");
+	refused("OPTION SINGLEHDR\n2M p\n", REPL_E_INVAL, "OPTION SINGLEHDR stands in");
+	write_set("s", "2M p\n");
+	assert_int_equal(create("s", 2 * MB), REPL_E_INVAL);
+	assert_non_null(strstr(err.text, "its parts hold"));
+	/* A part that is there is nobody's to replace; a link leads nowhere. */
+	write_set("q", "x");
+	refused("2M p\n2M q\n", REPL_E_EXISTS, "there is a regular file");
+	assert_int_equal(symlink("/etc", path_of("out")), 0);
+	refused("2M p\n2M out/q\n", REPL_E_REFUSED, "symbolic link");
+	refused("2M p\n999999999M r\n", REPL_E_NOSPC, "part 'r'");
+}
+
+static void
+test_damage_is_told(void **state)
+{
+	struct pool *pool = NULL;
+	int fd;
+
+	(void)state;
+	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(create("s", 3 * MB), 0);
+	fd = open(path_of("q"), O_RDWR);
+	assert_int_equal(pwrite(fd, "x", 1, 30), 1);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_non_null(strstr(info.header_damage, "part 'q' is damaged"));
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "'q' has 4096 bytes, the set file says 2097152"));
+	assert_int_equal(unlink(path_of("q")), 0);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "'q' is missing"));
+	/* The set file is not the one any more. */
+	write_set("s", "2M p\n");
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "is not the one"));
+	assert_int_equal(pool_set_remove(store, "s", POOL_REMOVE_SET, &err), 0);
+}
+
+/* What a kill between two renames leaves is no pool, and no obstacle. */
+static void
+test_half_made(void **state)
+{
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)state;
+	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(create("s", 3 * MB), 0);
+	assert_int_equal(unlink(path_of("q")), 0);
+	fd = open(path_of("s.repl"), O_RDWR);
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.created_s = 0;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), REPL_E_NOT_FOUND);
+	assert_int_equal(create("s", 3 * MB), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+}
+
+/* A pool that an initiator has filled with the text of a set file stays a pool. */
+static void
+test_content_is_no_set(void **state)
+{
+	bool is;
+	int fd;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "x", 4096, NULL, false, &info, &err), 0);
+	fd = open(path_of("x"), O_RDWR);
+	assert_int_equal(pwrite(fd, "PMEMPOOLSET\n2M victim\n", 22, 0), 22);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_set_is(store, "x", &is, &err), 0);
+	assert_false(is);
+	assert_int_equal(pool_info(store, "x", &info, &err), 0);
+	assert_int_equal(info.parts, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_made_opened_removed),
+		TEST(test_listed_without_its_parts),
+		TEST(test_refused),
+		TEST(test_damage_is_told),
+		TEST(test_half_made),
+		TEST(test_content_is_no_set),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
