@@ -368,6 +368,35 @@ history_parse(struct json_object *o, struct generation *g, struct err *e)
 	return 0;
 }
 
+/* What a pool set has beyond the rest; nothing of it is there for other pools. */
+static int
+set_parse(struct json_object *o, struct replica_info *info, struct err *e)
+{
+	const char *text;
+	uint64_t header;
+
+	if (!control_has(o, "header"))
+		return 0;
+	if (control_get_u64(o, "header", 0, PMDK_HEADER_SIZE, &header, e) ||
+	    (header && header != PMDK_HEADER_SIZE))
+		return err_set(e, REPL_E_PROTOCOL, "member 'header' is neither 0 nor %d",
+			       PMDK_HEADER_SIZE);
+	info->header = (unsigned)header;
+	if (control_has(o, "attr")) {
+		if (control_get_text(o, "attr", 2 * PMDK_ATTR_SIZE, &text, e) ||
+		    !hex_decode(text, strlen(text), info->attr, PMDK_ATTR_SIZE))
+			return err_set(e, REPL_E_PROTOCOL, "member 'attr' is not %d bytes in hex",
+				       PMDK_ATTR_SIZE);
+		info->has_attr = true;
+	}
+	if (control_has(o, "header_damage")) {
+		if (control_get_text(o, "header_damage", sizeof(info->header_damage) - 1, &text, e))
+			return e->code;
+		(void)snprintf(info->header_damage, sizeof(info->header_damage), "%s", text);
+	}
+	return 0;
+}
+
 int
 replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e)
 {
@@ -400,6 +429,8 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 		rc = control_get_u64(o, "updated", 0, INT64_MAX, &info->meta.updated_s, e);
 	if (!rc)
 		rc = history_parse(o, &info->meta.generation, e);
+	if (!rc)
+		rc = set_parse(o, info, e);
 	if (rc)
 		return err_prefix(e, "answer of the target");
 	(void)snprintf(info->name, sizeof(info->name), "%s", name);

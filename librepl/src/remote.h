@@ -14,6 +14,7 @@
 #include "generation.h"
 #include "lane.h"
 #include "plan.h"
+#include "pmdk.h"
 #include "profile.h"
 #include "sidecar.h"
 
@@ -26,6 +27,11 @@ struct replica_info {
 	int durability; /* enum profile_class */
 	char filesystem[32];
 	bool sidecar_damaged;
+	/* Of a pool set: what is in front of the pool, and what that says. */
+	unsigned header; /* bytes, 0 or 4096 */
+	bool has_attr;
+	uint8_t attr[PMDK_ATTR_SIZE];
+	char header_damage[256]; /* why there is none, though a header */
 };
 
 /* What lanes.open granted, and the profile that the plan is made from. */

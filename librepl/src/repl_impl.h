@@ -32,8 +32,19 @@ struct lane_slot {
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS];
 };
 
+/* Of a handle on a pool set: repl_set.h. */
+struct repl_set {
+	bool create;  /* make the pool, which is not there yet */
+	bool created; /* done so */
+	bool has_attr;
+	uint8_t attr[PMDK_ATTR_SIZE]; /* to create with, or as found */
+	unsigned header;              /* bytes of the caller's range in front of the pool's */
+	_Atomic bool begun;           /* it may be written to */
+};
+
 struct repl {
 	struct repl_config *cfg;
+	struct repl_set *set; /* NULL: none */
 	uint8_t *mem;
 	char *file; /* that is mapped at mem, if it is one */
 	_Atomic size_t size;
@@ -73,6 +84,19 @@ void repl_await_recorded(struct repl *r);
  * lost; REPL_E_LOST if none is left.
  */
 int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
+
+/*
+ * Open cfg's replicas, as repl_open(); takes cfg and set, whatever is returned. With
+ * a set nothing is kept on the local side, and nothing is compared or copied.
+ */
+int repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t size,
+		   unsigned flags, struct repl **out, struct err *e);
+
+/* The step of opening that a set has of its own: its pool, not its lanes. repl_set.c */
+int repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e);
+
+/* Take back what a failed opening has created. */
+void repl_set_undo(struct repl *r, struct remote *remote);
 
 int repl_heartbeat_start(struct repl *r, struct err *e);
 void repl_heartbeat_stop(struct repl *r);

@@ -52,8 +52,11 @@ static int
 replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct err *e)
 {
 	const char *pool = remote_target(remote)->pool;
-	int rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
+	int rc;
 
+	if (r->set)
+		return repl_set_open_pool(r, remote, e);
+	rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
 	if (rc == REPL_E_NOT_FOUND && (flags & REPL_OPEN_CREATE)) {
 		err_clear(e);
 		rc = replica_create(r, remote, pool, flags, e);
@@ -201,6 +204,8 @@ replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
 	rc = replica_attach(r, i, flags, e);
 	if (!rc && !(flags & REPL_OPEN_NO_COMPARE))
 		rc = replica_bring_up(r, i, e);
+	if (rc && r->set)
+		repl_set_undo(r, r->replicas[i].remote);
 	return replica_absent(r, i, rc, e);
 }
 
@@ -318,7 +323,7 @@ repl_count_lanes(struct repl *r, struct err *e)
 static int
 repl_start(struct repl *r, unsigned flags, struct err *e)
 {
-	int rc = repl_open_local(r, e);
+	int rc = r->set ? 0 : repl_open_local(r, e);
 
 	/* All before any pool is open: from then on a target does not bear silence for long. */
 	for (unsigned i = 0; !rc && i < r->replica_count; i++)
@@ -329,10 +334,12 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 		rc = repl_count_lanes(r, e);
 	if (rc)
 		return rc;
-	repl_adopt(r);
-	r->local.meta.writer_open = true;
-	r->local.meta.state = SIDECAR_UP_TO_DATE;
-	rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+	if (!r->set) {
+		repl_adopt(r);
+		r->local.meta.writer_open = true;
+		r->local.meta.state = SIDECAR_UP_TO_DATE;
+		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+	}
 	if (rc)
 		return rc;
 	r->ready = true;
@@ -365,13 +372,43 @@ repl_free(struct repl *r, uint64_t end_ns)
 	free(r->slots);
 	free(r->file);
 	repl_config_free(r->cfg);
+	free(r->set);
 	free(r);
+}
+
+int
+repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t size,
+	       unsigned flags, struct repl **out, struct err *e)
+{
+	struct repl *r = calloc(1, sizeof(*r));
+	int rc;
+
+	if (!r) {
+		repl_config_free(cfg);
+		free(set);
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	local_init(&r->local);
+	r->mem = addr;
+	r->size = size;
+	r->cfg = cfg;
+	r->set = set;
+	r->replica_count = r->cfg->target_count;
+	rc = repl_init_locks(r, e);
+	if (!rc)
+		rc = repl_start(r, flags, e);
+	if (rc) {
+		repl_free(r, clock_deadline(REPL_GIVE_UP_MS));
+		return rc;
+	}
+	*out = r;
+	return 0;
 }
 
 int
 repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags, struct repl **out)
 {
-	struct repl *r = NULL;
+	struct repl_config *mine = NULL;
 	struct err e;
 	int rc;
 
@@ -380,27 +417,11 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 		return config_report_set(REPL_E_INVAL, "no place for the handle");
 	*out = NULL;
 	rc = repl_check(cfg, addr, size, flags, &e);
-	if (rc)
-		return config_report(&e);
-	r = calloc(1, sizeof(*r));
-	if (!r)
-		return config_report_set(REPL_E_NOMEM, "out of memory");
-	local_init(&r->local);
-	r->mem = addr;
-	r->size = size;
-	rc = config_copy(cfg, &r->cfg, &e);
-	if (!rc) {
-		r->replica_count = r->cfg->target_count;
-		rc = repl_init_locks(r, &e);
-	}
 	if (!rc)
-		rc = repl_start(r, flags, &e);
-	if (rc) {
-		repl_free(r, clock_deadline(REPL_GIVE_UP_MS));
-		return config_report(&e);
-	}
-	*out = r;
-	return 0;
+		rc = config_copy(cfg, &mine, &e);
+	if (!rc)
+		rc = repl_open_with(mine, NULL, addr, size, flags, out, &e);
+	return rc ? config_report(&e) : 0;
 }
 
 int

@@ -15,7 +15,7 @@ fail()
 }
 
 for file in include/librepl.h "$LIBDIR/librepl.so" "$LIBDIR/librepl.so.0" \
-	"$LIBDIR/librepl.so.$VERSION" "$LIBDIR/librepl-preload.so" "$LIBDIR/pkgconfig/librepl.pc" \
+	"$LIBDIR/librepl.so.$VERSION" "$LIBDIR/librpmem.so.1" "$LIBDIR/librepl-preload.so" "$LIBDIR/pkgconfig/librepl.pc" \
 	"$LIBDIR/cmake/librepl/librepl-config.cmake" \
 	"$LIBDIR/cmake/librepl/librepl-config-version.cmake" \
 	share/doc/librepl/LICENSE share/doc/librepl/PROTOCOL.md \
@@ -41,7 +41,7 @@ for page in "$source"/docs/man/*.[0-9]; do
 	name=${page##*/}
 	[ -s "share/man/man${name##*.}/$name" ] || fail "man page $name is not in its section"
 done
-for function in $(sed -n 's/^\t\(repl_[a-z0-9_]*\);$/\1/p' "$source/librepl/librepl.map"); do
+for function in $(sed -n '/PRIVATE/,/^}/d; s/^\t\(repl_[a-z0-9_]*\);$/\1/p' "$source/librepl/librepl.map"); do
 	(cd share/man && mandoc -T man "man3/$function.3") | grep "$function" >/dev/null ||
 		fail "there is no man page by the name of $function"
 done

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "repl_set.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "control.h"
+#include "repl_impl.h"
+#include "transfer.h"
+
+#define SET_PAGE     4096U
+#define SET_CLOSE_MS 1000U
+
+/* ---- opening ---- */
+
+/* cfg with that target in place of its own. */
+static int
+set_config(const struct repl_config *cfg, const char *target, struct repl_config **out,
+	   struct err *e)
+{
+	int rc = config_copy(cfg, out, e);
+
+	if (rc)
+		return rc;
+	(*out)->target_count = 0;
+	rc = config_add_target(*out, target, e);
+	if (rc) {
+		repl_config_free(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+static int
+set_create(struct repl *r, struct remote *remote, struct err *e)
+{
+	struct json_object *params = json_object_new_object();
+	unsigned header = r->set->has_attr ? PMDK_HEADER_SIZE : 0;
+	char hex[2 * PMDK_ATTR_SIZE + 1];
+	int rc;
+
+	json_object_object_add(params, "name", json_object_new_string(remote_target(remote)->pool));
+	json_object_object_add(params, "size", json_object_new_int64((int64_t)(r->size - header)));
+	hex_encode(r->set->attr, PMDK_ATTR_SIZE, hex);
+	json_object_object_add(params, "attr", json_object_new_string(hex));
+	rc = remote_call(remote, "pool.create", params, NULL, e);
+	r->set->created = rc == 0;
+	return rc;
+}
+
+/* The caller's range becomes what the pool is of it. */
+static int
+set_take_info(struct repl *r, const struct replica_info *info, struct err *e)
+{
+	if (info->header_damage[0])
+		return err_set(e, REPL_E_CORRUPT, "%s", info->header_damage);
+	if (r->size <= info->header || r->size - info->header > info->meta.pool_size)
+		return err_set(e, REPL_E_INVAL,
+			       "pool set '%s' on the target has room for %" PRIu64
+			       " bytes with its header, the local pool has %zu",
+			       info->name, info->meta.pool_size + info->header, (size_t)r->size);
+	r->set->header = info->header;
+	r->set->has_attr = info->has_attr;
+	memcpy(r->set->attr, info->attr, PMDK_ATTR_SIZE);
+	r->mem += info->header;
+	r->size -= info->header;
+	return 0;
+}
+
+int
+repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e)
+{
+	int rc = r->set->create ? set_create(r, remote, e) : 0;
+
+	if (!rc)
+		rc = remote_pool_open(remote, remote_target(remote)->pool, REMOTE_WRITE, e);
+	return rc ? rc : set_take_info(r, remote_info(remote), e);
+}
+
+void
+repl_set_undo(struct repl *r, struct remote *remote)
+{
+	struct json_object *params;
+
+	if (!r->set->created)
+		return;
+	params = json_object_new_object();
+	json_object_object_add(params, "name", json_object_new_string(remote_target(remote)->pool));
+	(void)remote_pool_close(remote, NULL);
+	(void)remote_call(remote, "pool.remove", params, NULL, NULL);
+}
+
+static int
+set_open(const struct repl_config *cfg, const char *target, void *addr, size_t size,
+	 const struct repl_set *how, struct repl **out, struct err *e)
+{
+	struct repl_set *set;
+	struct repl_config *mine;
+	int rc;
+
+	if (!addr || (uintptr_t)addr % SET_PAGE || size == 0 || size % SET_PAGE || size > INT64_MAX)
+		return err_set(e, REPL_E_INVAL,
+			       "address %p or size %zu is not a positive multiple of %u", addr,
+			       size, SET_PAGE);
+	if (how->create && how->has_attr && size <= PMDK_HEADER_SIZE)
+		return err_set(e, REPL_E_INVAL, "size %zu leaves nothing behind the header", size);
+	rc = set_config(cfg, target, &mine, e);
+	if (rc)
+		return rc;
+	set = malloc(sizeof(*set));
+	if (!set) {
+		repl_config_free(mine);
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	*set = *how;
+	return repl_open_with(mine, set, addr, size, REPL_OPEN_NO_COMPARE, out, e);
+}
+
+int
+repl_set_create(const struct repl_config *cfg, const char *target, void *addr, size_t size,
+		const uint8_t *attr, struct repl **out)
+{
+	struct repl_set how = {.create = true};
+	struct err e;
+
+	err_clear(&e);
+	*out = NULL;
+	if (attr && !pmdk_attr_none(attr)) {
+		how.has_attr = true;
+		memcpy(how.attr, attr, PMDK_ATTR_SIZE);
+	}
+	return set_open(cfg, target, addr, size, &how, out, &e) ? config_report(&e) : 0;
+}
+
+int
+repl_set_open(const struct repl_config *cfg, const char *target, void *addr, size_t size,
+	      uint8_t attr[PMDK_ATTR_SIZE], bool *has_attr, struct repl **out)
+{
+	const struct repl_set how = {.create = false};
+	struct err e;
+
+	err_clear(&e);
+	*out = NULL;
+	if (set_open(cfg, target, addr, size, &how, out, &e))
+		return config_report(&e);
+	*has_attr = (*out)->set->has_attr;
+	memcpy(attr, (*out)->set->attr, PMDK_ATTR_SIZE);
+	return 0;
+}
+
+unsigned
+repl_set_header(const struct repl *r)
+{
+	return r->set->header;
+}
+
+/* ---- attributes ---- */
+
+int
+repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
+{
+	struct json_object *params = json_object_new_object();
+	char hex[2 * PMDK_ATTR_SIZE + 1];
+	struct err e;
+
+	err_clear(&e);
+	hex_encode(attr, PMDK_ATTR_SIZE, hex);
+	json_object_object_add(params, "attr", json_object_new_string(hex));
+	if (remote_call(r->replicas[0].remote, "pool.attr", params, NULL, &e))
+		return config_report(&e);
+	memcpy(r->set->attr, attr, PMDK_ATTR_SIZE);
+	return 0;
+}
+
+/* ---- before the first write ---- */
+
+/* No heartbeat meanwhile: requests are on their way, and they keep the session alive. */
+static int
+set_catch_up(struct repl *r, struct remote *remote, struct err *e)
+{
+	struct transfer t = {.remote = remote,
+			     .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
+	struct transfer_progress sum;
+	struct err why;
+	int rc;
+
+	err_clear(&why);
+	repl_heartbeat_stop(r);
+	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
+	if (!rc)
+		rc = transfer_push(&t, r->mem, r->size, &sum, e);
+	r->stop = false;
+	if (repl_heartbeat_start(r, &why) && !rc) {
+		*e = why;
+		rc = why.code;
+	}
+	return rc;
+}
+
+/* Under grow_lock. */
+static int
+set_begin(struct repl *r, struct err *e)
+{
+	struct remote *remote = r->replicas[0].remote;
+	const struct sidecar *meta = &remote_info(remote)->meta;
+	int rc = 0;
+
+	/* A part of the pool can't say anything for the whole. */
+	if (atomic_load(&r->replicas[0].lost) || r->size != meta->pool_size)
+		return 0;
+	r->generation = meta->generation;
+	if (meta->state != SIDECAR_UP_TO_DATE)
+		rc = set_catch_up(r, remote, e);
+	if (!rc)
+		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+	return rc;
+}
+
+int
+repl_set_begin(struct repl *r)
+{
+	struct err e;
+	int rc = 0;
+
+	if (atomic_load_explicit(&r->set->begun, memory_order_acquire))
+		return 0;
+	err_clear(&e);
+	pthread_mutex_lock(&r->grow_lock);
+	if (!atomic_load(&r->set->begun)) {
+		rc = set_begin(r, &e);
+		if (rc)
+			repl_lose(r, 0, rc, e.text, clock_deadline(r->cfg->op_timeout_ms));
+		atomic_store_explicit(&r->set->begun, true, memory_order_release);
+	}
+	pthread_mutex_unlock(&r->grow_lock);
+	return rc && r->cfg->on_loss == REPL_ON_LOSS_FAIL ? config_report(&e) : 0;
+}
+
+int
+repl_set_readable(struct repl *r)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (remote_info(r->replicas[0].remote)->meta.state != SIDECAR_INCONSISTENT ||
+	    atomic_load(&r->set->begun))
+		return 0;
+	(void)err_set(&e, REPL_E_REFUSED,
+		      "a copy into pool set '%s' was begun and not finished: it can't be read; a "
+		      "program that writes to the pool finishes it",
+		      remote_info(r->replicas[0].remote)->name);
+	return config_report(&e);
+}
+
+/* ---- removing ---- */
+
+int
+repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set, bool force)
+{
+	struct json_object *params;
+	struct repl_config *mine;
+	struct remote *remote = NULL;
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = set_config(cfg, target, &mine, &e);
+	if (rc)
+		return config_report(&e);
+	rc = remote_new(mine, &mine->targets[0], &remote, &e);
+	if (!rc) {
+		params = json_object_new_object();
+		json_object_object_add(params, "name",
+				       json_object_new_string(mine->targets[0].pool));
+		json_object_object_add(params, "set", json_object_new_boolean(with_set));
+		json_object_object_add(params, "force", json_object_new_boolean(force));
+		rc = remote_call(remote, "pool.remove", params, NULL, &e);
+		if (rc == REPL_E_NOT_FOUND && force)
+			rc = 0;
+	}
+	if (remote)
+		remote_free(remote, SET_CLOSE_MS);
+	if (rc)
+		(void)err_prefix(&e, "%s", target);
+	repl_config_free(mine);
+	return rc ? config_report(&e) : 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * repl_set - a handle on a pool set of the target's, for librpmem.so.1 alone. The
+ * symbols have a version of their own, LIBREPL_PRIVATE, and no promise on them.
+ *
+ * The caller's range begins with the header of its own first part, if the set has
+ * headers; the pool of the target begins behind it. Nothing is written beside
+ * the caller's files. What the replica is worth is told by its state on the
+ * target alone: up to date is one whose last writer has closed in order, and
+ * nothing was lost on the way there. Any other is made equal to the caller's
+ * range before the first write, and not before, so that it can be read first.
+ */
+#ifndef LIBREPL_REPL_SET_H
+#define LIBREPL_REPL_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "librepl.h"
+#include "pmdk.h"
+
+/*
+ * Make the pool of set file target's pool and open it. attr NULL: the set has
+ * OPTION NOHDRS. Of cfg all but its targets counts. After an error there is no pool.
+ */
+REPL_API int repl_set_create(const struct repl_config *cfg, const char *target, void *addr,
+			     size_t size, const uint8_t *attr, struct repl **out) REPL_MUST_CHECK;
+
+/*
+ * Open one that is there; size may be smaller than its own. *has_attr: attr was
+ * found in its header. A damaged header is REPL_E_CORRUPT.
+ */
+REPL_API int repl_set_open(const struct repl_config *cfg, const char *target, void *addr,
+			   size_t size, uint8_t attr[PMDK_ATTR_SIZE], bool *has_attr,
+			   struct repl **out) REPL_MUST_CHECK;
+
+/* Bytes of the caller's range that are not the pool's: 0 or 4096. Offsets count behind them. */
+REPL_API unsigned repl_set_header(const struct repl *r);
+
+/* Replace the attributes. */
+REPL_API int repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE]) REPL_MUST_CHECK;
+
+/*
+ * Before the first write: see above. Cheap from the second time on. Any thread;
+ * others wait until it is done. A replica that is lost over it counts as lost.
+ */
+REPL_API int repl_set_begin(struct repl *r) REPL_MUST_CHECK;
+
+/* REPL_E_REFUSED if what the replica holds is a copy that was not finished. */
+REPL_API int repl_set_readable(struct repl *r) REPL_MUST_CHECK;
+
+/*
+ * Remove the pool. with_set: its set file as well; force: as far as it is there.
+ */
+REPL_API int repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set,
+			     bool force) REPL_MUST_CHECK;
+
+#endif
