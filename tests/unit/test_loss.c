@@ -127,7 +127,7 @@ hanging_replica_takes_no_other_with_it(void **state)
 
 	(void)state;
 	remotes[1].manner = HANGS;
-	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(60));
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(900));
 	assert_int_equal(atomic_load(&r->replicas[1].lost), REPL_E_TIMEOUT);
 	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
 	assert_true(current(r, 2));
@@ -142,7 +142,7 @@ replica_lost_in_recording_is_behind(void **state)
 
 	(void)state;
 	remotes[1].manner = HANGS_AFTER;
-	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(60));
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(900));
 	assert_int_not_equal(atomic_load(&r->replicas[1].lost), 0);
 	assert_false(current(r, 1));
 	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
@@ -166,7 +166,7 @@ full_local_disk_leaves_replicas_apart(void **state)
 static void *
 lose_first(void *arg)
 {
-	repl_lose(arg, 0, REPL_E_LOST, "gone", clock_deadline(60));
+	repl_lose(arg, 0, REPL_E_LOST, "gone", clock_deadline(900));
 	return NULL;
 }
 
@@ -197,7 +197,7 @@ advance_without_a_replica_is_an_error(void **state)
 	(void)state;
 	for (unsigned i = 0; i < REPLICAS; i++)
 		remotes[i].manner = HANGS;
-	assert_int_equal(repl_advance(r, clock_deadline(20), NULL), REPL_E_LOST);
+	assert_int_equal(repl_advance(r, clock_deadline(60), NULL), REPL_E_LOST);
 	set_free(r);
 }
 
