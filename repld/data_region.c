@@ -15,7 +15,8 @@ data_register(struct data *d, const struct wire_entry *en)
 	struct err e;
 
 	err_clear(&e);
-	if (r.len == 0 || !d->params.rma)
+	/* Of a growth that is not recorded no byte may be written. */
+	if (r.len == 0 || !d->params.rma || r.off + r.len > pmem_map_size(d->params.map))
 		return REPL_E_INVAL;
 	if (fab_server_register(d->server, (unsigned)en->off, pool + r.off, r.len, write, &e))
 		log_error("region %u: %s", (unsigned)en->off, e.text);

@@ -145,11 +145,15 @@ int pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, b
 /*
  * Growing, of a pool open for writing. First the space: the file gets size bytes
  * and is synced, nobody sees it; REPL_E_NOSPC and all else leave the pool as it was.
- * Then the record in the sidecar. In between it can be taken back.
+ * Then the record in the sidecar. In between it can be taken back. When the record has
+ * failed all that can be done is recording that very size again: the rest is refused, REPL_E_IO.
  */
 int pool_grow_space(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_record(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_undo(struct pool *p, struct err *e);
+
+/* A sync of the above has failed: what the pool was written may be lost, as after a flush. */
+bool pool_sync_failed(const struct pool *p);
 
 /* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
 int pool_close(struct pool *p, bool clean, struct err *e);

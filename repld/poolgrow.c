@@ -44,6 +44,27 @@ pool_rest_is_zero(int fd, uint64_t off, uint64_t size)
 	return true;
 }
 
+/* It may have been for what others have written, and the kernel tells it once. */
+static int
+grow_sync(struct pool *p, struct err *e)
+{
+	int errnum;
+
+	if (fsync(p->files.fd) == 0)
+		return 0;
+	errnum = errno;
+	p->sync_failed = true;
+	return err_errno(e, err_from_errno(errnum), errnum,
+			 "sync; no further update is accepted: close the pool and see to its "
+			 "device");
+}
+
+bool
+pool_sync_failed(const struct pool *p)
+{
+	return p->sync_failed;
+}
+
 int
 pool_grow_undo(struct pool *p, struct err *e)
 {
@@ -53,11 +74,18 @@ pool_grow_undo(struct pool *p, struct err *e)
 	/* Parts have the sizes that the set file says. */
 	if (p->files.parts)
 		return 0;
-	if (fstat(p->files.fd, &st) != 0 ||
-	    ((uint64_t)st.st_size > size &&
-	     (ftruncate(p->files.fd, (off_t)size) != 0 || fsync(p->files.fd) != 0)))
+	if (p->in_doubt)
+		return err_set(e, REPL_E_IO,
+			       "pool '%s': its sidecar could not be updated and may tell a larger "
+			       "size than %llu bytes: close the pool and open it again",
+			       p->info.name, (unsigned long long)size);
+	if (fstat(p->files.fd, &st) != 0)
+		return err_errno(e, REPL_E_IO, errno, "pool '%s'", p->info.name);
+	if ((uint64_t)st.st_size <= size)
+		return 0;
+	if (ftruncate(p->files.fd, (off_t)size) != 0)
 		return err_errno(e, REPL_E_IO, errno, "pool '%s': cut to its size", p->info.name);
-	return 0;
+	return grow_sync(p, e) ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
 int
@@ -77,8 +105,8 @@ pool_grow_space(struct pool *p, uint64_t size, struct err *e)
 		rc = space_extend_sparse(fd, size, e);
 	else
 		rc = space_extend(fd, p->info.meta.pool_size, size, e);
-	if (!rc && fsync(fd) != 0)
-		rc = err_errno(e, err_from_errno(errno), errno, "sync");
+	if (!rc)
+		rc = grow_sync(p, e);
 	if (!rc)
 		return 0;
 	/* An attempt may have got half way. */
@@ -94,6 +122,7 @@ pool_grow_record(struct pool *p, uint64_t size, struct err *e)
 
 	next.pool_size = size;
 	rc = sidecar_write(p->files.sidecar_fd, &next, e);
+	p->in_doubt = rc != 0;
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	p->info.meta = next;

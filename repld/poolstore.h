@@ -30,6 +30,8 @@ struct pool_files {
 struct pool {
 	struct pool_files files;
 	bool write;
+	bool sync_failed; /* of the pool's own file */
+	bool in_doubt;    /* copies of the sidecar may tell two sizes */
 	char *path;
 	struct pool_info info;
 };

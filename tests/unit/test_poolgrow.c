@@ -167,6 +167,41 @@ growth_without_room_leaves_all_as_it_was(void **state)
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
+/*
+ * One copy of the sidecar says the new size, the other one could not be written: which of
+ * them a reader believes after a cut is open, so the file keeps what both need.
+ */
+static void
+growth_that_is_half_recorded_is_not_cut_back(void **state)
+{
+	struct pool *p = open_new(false);
+	struct rlimit old, limit;
+
+	(void)state;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = (struct rlimit){.rlim_cur = SIDECAR_SLOT_SIZE, .rlim_max = old.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_not_equal(pool_grow_record(p, LARGE, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(recorded(), LARGE);
+
+	assert_int_equal(pool_grow_undo(p, &err), REPL_E_IO);
+	assert_non_null(strstr(err.text, "'p'"));
+	assert_int_equal(pool_grow_space(p, 2 * LARGE, &err), REPL_E_IO);
+	assert_int_equal(file_stat().st_size, LARGE);
+	assert_int_equal(recorded(), LARGE);
+
+	/* Written whole it is what it says. */
+	assert_int_equal(pool_grow_record(p, LARGE, &err), 0);
+	assert_int_equal(pool_grow_space(p, 2 * LARGE, &err), 0);
+	assert_int_equal(pool_grow_undo(p, &err), 0);
+	assert_int_equal(file_stat().st_size, LARGE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(recorded(), LARGE);
+}
+
 int
 main(void)
 {
@@ -178,6 +213,7 @@ main(void)
 		TEST(bytes_behind_the_pool_are_no_growth),
 		TEST(sparse_pool_takes_no_space),
 		TEST(growth_without_room_leaves_all_as_it_was),
+		TEST(growth_that_is_half_recorded_is_not_cut_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
