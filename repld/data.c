@@ -333,17 +333,24 @@ out:
 }
 
 void
-data_free(struct data *d)
+data_stop(struct data *d)
 {
 	uint64_t one = 1;
 
+	if (!d || !d->thread_started)
+		return;
+	atomic_store(&d->stop, true);
+	(void)!write(d->stop_fd, &one, sizeof(one));
+	(void)pthread_join(d->thread, NULL);
+	d->thread_started = false;
+}
+
+void
+data_free(struct data *d)
+{
 	if (!d)
 		return;
-	if (d->thread_started) {
-		atomic_store(&d->stop, true);
-		(void)!write(d->stop_fd, &one, sizeof(one));
-		(void)pthread_join(d->thread, NULL);
-	}
+	data_stop(d);
 	fab_server_free(d->server);
 	regions_fini(&d->regions);
 	if (d->stop_fd >= 0)
@@ -383,6 +390,14 @@ int
 data_failed(const struct data *d)
 {
 	return atomic_load(&d->failed);
+}
+
+void
+data_fail(struct data *d, int status)
+{
+	int none = 0;
+
+	(void)atomic_compare_exchange_strong(&d->failed, &none, status);
 }
 
 const struct data_counters *

@@ -54,6 +54,9 @@ int data_grow(struct data *d, uint64_t size, struct err *e);
 /* Where regions begin; see regions.h. */
 uint64_t data_region_unit(const struct data *d);
 
+/* Stops the thread: no update is taken any more, and data_failed() stays what it is. */
+void data_stop(struct data *d);
+
 /* Stops the thread, closes port and lanes. */
 void data_free(struct data *d);
 
@@ -67,6 +70,12 @@ const uint8_t *data_token(const struct data *d, unsigned lane); /* WIRE_TOKEN_SI
  * although a later flush reports success, so the pool is not up to date.
  */
 int data_failed(const struct data *d);
+
+/*
+ * Another thread's sync of the pool's file has failed. The kernel tells that
+ * once, so this thread's next flush would report success for what was lost.
+ */
+void data_fail(struct data *d, int status);
 
 const struct data_counters *data_get_counters(const struct data *d);
 

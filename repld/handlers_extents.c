@@ -58,7 +58,7 @@ extents_settle(struct state *s, uint64_t off, struct err *e)
 {
 	if (!s->write || off != 0 || fdatasync(pool_fd(s->pool)) == 0)
 		return 0;
-	s->flush_failed = true;
+	state_flush_lost(s);
 	return err_errno(e, REPL_E_IO, errno, "pool '%s': sync", s->pool_name);
 }
 

@@ -74,7 +74,7 @@ blocks_persist(struct state *s, const struct blocks *b, uint64_t size, struct er
 		return 0;
 	rc = pmem_map_persist(s->map, &range, 1, e);
 	if (rc)
-		s->flush_failed = true;
+		state_flush_lost(s);
 	return rc;
 }
 

@@ -166,8 +166,8 @@ grow_prepare(struct state *s, uint64_t size, struct err *e)
 	return rc;
 }
 
-int
-state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e)
+static int
+grow(struct state *s, uint64_t size, bool prepare, struct err *e)
 {
 	uint64_t now = pmem_map_size(s->map);
 	int rc = 0;
@@ -195,10 +195,28 @@ state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e)
 	return 0;
 }
 
+int
+state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e)
+{
+	int rc = grow(s, size, prepare, e);
+
+	if (pool_sync_failed(s->pool))
+		state_flush_lost(s);
+	return rc;
+}
+
 bool
 state_flush_failed(const struct state *s)
 {
 	return s->flush_failed || (s->data && data_failed(s->data));
+}
+
+void
+state_flush_lost(struct state *s)
+{
+	s->flush_failed = true;
+	if (s->data)
+		data_fail(s->data, REPL_E_IO);
 }
 
 int
@@ -288,6 +306,8 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 void
 state_lanes_close(struct state *s)
 {
+	/* The last round may be the one that fails. */
+	data_stop(s->data);
 	s->flush_failed = state_flush_failed(s);
 	data_free(s->data);
 	s->data = NULL;

@@ -89,6 +89,9 @@ int state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e)
 /* A flush has failed on the open pool: it must not be called up to date. */
 bool state_flush_failed(const struct state *s);
 
+/* One has failed here: from now on the lanes take no update either. */
+void state_flush_lost(struct state *s);
+
 /* Closes lanes and baseline, too. The pool is not open any more, whatever is returned. */
 int state_pool_close(struct state *s, bool clean, struct err *e);
 

@@ -134,6 +134,7 @@ struct fab_server {
 	size_t registered_len;
 	unsigned silent; /* what is not answered but ends a lane */
 	_Atomic unsigned answered;
+	_Atomic bool open; /* from now on what has arrived is seen */
 };
 
 static struct fab_server fabric;
@@ -205,7 +206,7 @@ void
 fab_server_poll(struct fab_server *s, struct fab_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
-	if (s->taken == s->count)
+	if (!atomic_load(&s->open) || s->taken == s->count)
 		return;
 	ev->type = FAB_RECV;
 	ev->lane = s->lane[s->taken];
@@ -331,6 +332,10 @@ set_tail(struct pmem_map *m, uint64_t tail)
 	put_le64(m->mem + TAIL, tail);
 }
 
+/* What the session's own thread does before the messages are seen. */
+static int others_sync;
+static uint64_t grow_to;
+
 /* Let the target take all that has arrived in one round. */
 static void
 serve_as(struct pmem_map *pool, bool write)
@@ -348,6 +353,11 @@ serve_as(struct pmem_map *pool, bool write)
 	struct data *d;
 
 	assert_int_equal(data_new(&p, &d, NULL), 0);
+	if (others_sync)
+		data_fail(d, others_sync);
+	if (grow_to)
+		assert_int_equal(data_grow(d, grow_to, NULL), 0);
+	atomic_store(&fabric.open, true);
 	while (atomic_load(&fabric.answered) < fabric.count)
 		(void)sched_yield();
 	data_free(d);
@@ -424,6 +434,37 @@ failed_flush_holds_all_that_follows(void **state)
 	assert_string_equal(pool.log, "a|");
 	assert_int_equal(fabric.status[0], REPL_E_IO);
 	assert_int_equal(fabric.status[1], REPL_E_IO);
+}
+
+static void
+failed_sync_of_another_thread_holds_all_that_follows(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	others_sync = REPL_E_IO;
+	serve(&pool);
+	others_sync = 0;
+	assert_string_equal(pool.log, "");
+	assert_int_equal(fabric.status[0], REPL_E_IO);
+}
+
+/* Its size may still turn out not to be recorded. */
+static void
+region_of_a_growth_that_is_under_way_is_refused(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive_register(1, 1);
+	grow_to = 2UL * POOL_SIZE;
+	serve(&pool);
+	grow_to = 0;
+	assert_int_equal(fabric.status[0], REPL_E_INVAL);
+	assert_int_equal(fabric.registered, 0);
 }
 
 static void
@@ -670,6 +711,8 @@ main(void)
 		cmocka_unit_test(barrier_at_the_start_holds_its_commit),
 		cmocka_unit_test(barrier_holds_no_other_lane),
 		cmocka_unit_test(failed_flush_holds_all_that_follows),
+		cmocka_unit_test(failed_sync_of_another_thread_holds_all_that_follows),
+		cmocka_unit_test(region_of_a_growth_that_is_under_way_is_refused),
 		cmocka_unit_test(append_stores_its_tail_behind_a_flush),
 		cmocka_unit_test(append_behind_a_barrier_leaves_no_gap),
 		cmocka_unit_test(append_without_room_leaves_the_lane_alive),

@@ -44,6 +44,12 @@ pool_fd(const struct pool *p)
 	return -1;
 }
 
+void
+state_flush_lost(struct state *s)
+{
+	s->flush_failed = true;
+}
+
 static int
 hash(struct state *s, int off, int count)
 {
