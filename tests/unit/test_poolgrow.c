@@ -2,10 +2,13 @@
 /* A pool that grows has its old size or its new one after a cut at any step, and zeros behind. */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "pool.h"
 #include "tempdir.h"
@@ -17,6 +20,18 @@ static char dir[TEMPDIR_MAX];
 static struct pool_store *store;
 static struct pool_info info;
 static struct err err;
+
+/* A device that fails, instead of libc's. */
+static int sync_errno;
+
+int
+fsync(int fd)
+{
+	if (!sync_errno)
+		return (int)syscall(SYS_fsync, fd);
+	errno = sync_errno;
+	return -1;
+}
 
 static int
 setup(void **state)
@@ -202,6 +217,23 @@ growth_that_is_half_recorded_is_not_cut_back(void **state)
 	assert_int_equal(recorded(), LARGE);
 }
 
+static void
+failed_sync_is_not_forgotten(void **state)
+{
+	struct pool *p = open_new(false);
+
+	(void)state;
+	assert_false(pool_sync_failed(p));
+	sync_errno = EIO;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), REPL_E_IO);
+	sync_errno = 0;
+	assert_int_equal(file_stat().st_size, SIZE);
+	assert_true(pool_sync_failed(p));
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_true(pool_sync_failed(p));
+	assert_int_equal(pool_close(p, false, &err), 0);
+}
+
 int
 main(void)
 {
@@ -214,6 +246,7 @@ main(void)
 		TEST(sparse_pool_takes_no_space),
 		TEST(growth_without_room_leaves_all_as_it_was),
 		TEST(growth_that_is_half_recorded_is_not_cut_back),
+		TEST(failed_sync_is_not_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
