@@ -457,6 +457,12 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 {
 	struct ofi_op *op = c->op_context;
 
+	/* An RMA write of the target's, even of nothing: it belongs to no operation of ours. */
+	if (!op || (c->flags & FI_REMOTE_WRITE)) {
+		l->closed = true;
+		(void)snprintf(l->why, sizeof(l->why), "the target sent an immediate");
+		return;
+	}
 	switch (op->kind) {
 	case OFI_RECV:
 		if (l->answered < l->sent)

@@ -22,8 +22,9 @@ struct remote {
 	unsigned connect_timeout_ms;
 	unsigned op_timeout_ms;
 	char provider[16];
-	pthread_mutex_t lock; /* guards the channel and everything up to next_step */
-	bool lock_made;
+	pthread_mutex_t lock;      /* guards the channel and everything up to next_step */
+	pthread_mutex_t info_lock; /* guards info; never held across requests */
+	bool lock_made, info_lock_made;
 	struct channel *channel;
 	struct line_buf lines;
 	int64_t next_id;  /* of the next request */
@@ -261,6 +262,11 @@ remote_new(const struct repl_config *c, const struct target *t, struct remote **
 		goto out;
 	}
 	r->lock_made = true;
+	if (pthread_mutex_init(&r->info_lock, NULL)) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory");
+		goto out;
+	}
+	r->info_lock_made = true;
 	o.target = &r->target;
 	r->warm = fab_warm_new();
 	rc = channel_open(&o, deadline_ns, &r->channel, e);
@@ -303,6 +309,8 @@ remote_free(struct remote *r, unsigned timeout_ms)
 	channel_free(r->channel);
 	fab_warm_free(r->warm);
 	line_buf_fini(&r->lines);
+	if (r->info_lock_made)
+		(void)pthread_mutex_destroy(&r->info_lock);
 	if (r->lock_made)
 		(void)pthread_mutex_destroy(&r->lock);
 	free(r);
@@ -536,11 +544,21 @@ remote_pool_close(struct remote *r, struct err *e)
 	return remote_call(r, "pool.close", NULL, NULL, e);
 }
 
+/* What other calls may find: never half of it, nor another call's answer. */
+static void
+remote_info_set(struct remote *r, const struct replica_info *info)
+{
+	pthread_mutex_lock(&r->info_lock);
+	r->info = *info;
+	pthread_mutex_unlock(&r->info_lock);
+}
+
 int
 remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 		    uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *history, *result = NULL;
+	struct replica_info info;
 	char text[GEN_TEXT_SIZE];
 	int rc;
 
@@ -557,7 +575,9 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 	}
 	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
 	if (!rc)
-		rc = replica_info_parse(result, &r->info, e);
+		rc = replica_info_parse(result, &info, e);
+	if (!rc)
+		remote_info_set(r, &info);
 	json_object_put(result);
 	return rc;
 }
@@ -566,6 +586,7 @@ int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL;
+	struct replica_info info;
 	int rc;
 
 	json_object_object_add(params, "size", json_object_new_int64((int64_t)size));
@@ -573,10 +594,12 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 		json_object_object_add(params, "prepare", json_object_new_boolean(true));
 	rc = remote_call_by(r, "pool.grow", params, deadline_ns, &result, e);
 	if (!rc)
-		rc = replica_info_parse(result, &r->info, e);
-	if (!rc && !prepare && r->info.meta.pool_size != size)
+		rc = replica_info_parse(result, &info, e);
+	if (!rc && !prepare && info.meta.pool_size != size)
 		rc = err_set(e, REPL_E_PROTOCOL, "pool.grow: the pool has %llu bytes, not %llu",
-			     (unsigned long long)r->info.meta.pool_size, (unsigned long long)size);
+			     (unsigned long long)info.meta.pool_size, (unsigned long long)size);
+	if (!rc)
+		remote_info_set(r, &info);
 	if (!rc && !prepare && r->regions.r)
 		rc = regions_grow(&r->regions, size, e);
 	json_object_put(result);

@@ -240,8 +240,7 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 	struct append a = {.tail_off = tail_off,
 			   .limit = limit,
 			   .data = data,
-			   .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len,
-			   .begin_ns = clock_now_ns()};
+			   .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len};
 	struct err e;
 	int rc;
 
@@ -253,6 +252,8 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 		return config_report(&e);
 	rc = append_enter(r, clock_deadline(r->cfg->op_timeout_ms), &e);
 	if (!rc) {
+		/* The wait for others says nothing of the target. */
+		a.begin_ns = clock_now_ns();
 		rc = append_run(r, lane, &a, &e);
 		append_leave(r);
 	}

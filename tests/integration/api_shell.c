@@ -21,6 +21,7 @@
  *   read LANE REPLICA OFF LEN         and compare with memory: TEXT is same or differs
  *   compare REPLICA                   read all, compare
  *   stat REPLICA | profile REPLICA | lanes | replicas
+ *   behind LANE REPLICA               commit while another thread reads REPLICA by LANE
  *   busy LANE                         calls from two threads at once in one lane
  *   thread                            the error text of another thread
  */
@@ -316,6 +317,40 @@ do_busy(struct shell *s, const struct words *w)
 	return 0;
 }
 
+struct reader {
+	struct shell *s;
+	unsigned lane, replica;
+};
+
+static void *
+reader_main(void *arg)
+{
+	const struct reader *k = arg;
+	uint8_t byte;
+
+	(void)!repl_read(k->s->r, k->lane, k->replica, &byte, 0, 1);
+	return NULL;
+}
+
+/* The reader is inside the lane when a call there is refused. */
+static int
+do_behind(struct shell *s, const struct words *w)
+{
+	struct reader k = {s, (unsigned)number(w, 1), (unsigned)number(w, 2)};
+	pthread_t t;
+	int rc;
+
+	if (pthread_create(&t, NULL, reader_main, &k))
+		return REPL_E_FAILED;
+	for (int i = 0; i < 10000 && repl_flush(s->r, k.lane, 0, 0) != REPL_E_BUSY; i++)
+		(void)usleep(100);
+	rc = repl_commit(s->r, 0);
+	if (rc)
+		say(s, repl_errormsg());
+	(void)pthread_join(t, NULL);
+	return rc;
+}
+
 static void *
 thread_main(void *arg)
 {
@@ -529,6 +564,8 @@ run_io(struct shell *s, const struct words *w)
 		return do_profile(s, w);
 	if (strcmp(c, "busy") == 0)
 		return do_busy(s, w);
+	if (strcmp(c, "behind") == 0)
+		return do_behind(s, w);
 	if (strcmp(c, "lanes") == 0 || strcmp(c, "replicas") == 0) {
 		(void)snprintf(s->text, sizeof(s->text), "%u",
 			       *c == 'l' ? repl_lanes(s->r) : repl_replicas(s->r));
