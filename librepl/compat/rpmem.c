@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "rpmem.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,6 +91,33 @@ arguments_check(const void *addr, size_t size, const unsigned *nlanes)
 	return 0;
 }
 
+/*
+ * pmempool sync, of whose replicas a whole one is there, makes a damaged one anew. It
+ * removes that first by running rpmemd on the target, which is not there: so what
+ * this thread has found damaged is removed here, for libpmempool and nobody else.
+ */
+static _Thread_local char damaged[TARGET_MAX];
+
+static bool
+is_pmempool(const void *caller)
+{
+	Dl_info info;
+
+	return dladdr(caller, &info) && info.dli_fname && strstr(info.dli_fname, "libpmempool.so");
+}
+
+static void
+remove_damaged(const char *text)
+{
+	struct repl_config *cfg = environment_config(1);
+	int rc = cfg ? repl_set_remove(cfg, text, false, true) : -1;
+
+	repl_config_free(cfg);
+	report_log(REPORT_WARNING, "%s: was damaged, is made anew%s", text,
+		   rc ? ", but could not be removed" : "");
+	damaged[0] = '\0';
+}
+
 /* What create and open share; attr in or out, *has likewise. */
 static RPMEMpool *
 pool_start(const char *target, const char *set, void *addr, size_t size, unsigned *nlanes,
@@ -116,11 +144,12 @@ pool_start(const char *target, const char *set, void *addr, size_t size, unsigne
 	repl_config_free(cfg);
 	environment_warning(warning);
 	if (rc) {
-		char what[TARGET_MAX + ENVIRONMENT_WARNING_MAX + 16];
+		char what[ENVIRONMENT_WARNING_MAX + 16];
 
-		(void)snprintf(what, sizeof(what), "%s %s%s", create ? "create" : "open", text,
-			       warning);
+		(void)snprintf(what, sizeof(what), "%s%s", create ? "create" : "open", warning);
 		(void)report_repl(rc, what);
+		if (rc == REPL_E_CORRUPT)
+			(void)snprintf(damaged, sizeof(damaged), "%s", text);
 		free(p);
 		return NULL;
 	}
@@ -142,11 +171,15 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 {
 	static const uint8_t zero[PMDK_ATTR_SIZE];
 	uint8_t attr[PMDK_ATTR_SIZE] = {0};
+	char text[TARGET_MAX];
 	bool has;
 
 	if (create_attr)
 		attr_encode(create_attr, attr);
 	has = memcmp(attr, zero, sizeof(zero)) != 0;
+	if (damaged[0] && is_pmempool(__builtin_return_address(0)) &&
+	    target_text(target, pool_set_name, text) == 0 && strcmp(text, damaged) == 0)
+		remove_damaged(text);
 	return pool_start(target, pool_set_name, pool_addr, pool_size, nlanes, true, attr, &has);
 }
 
@@ -177,6 +210,17 @@ rpmem_set_attr(RPMEMpool *rpp, const struct rpmem_pool_attr *attr)
 	return rc ? report_repl(rc, rpp->target) : 0;
 }
 
+/* By the policy nobody else has been told. */
+static void
+log_loss(const RPMEMpool *p)
+{
+	struct repl_stat st = {.struct_size = sizeof(st)};
+
+	if (repl_stat(p->r, 0, &st) == 0 && st.replication == REPL_REPL_DEGRADED)
+		report_log(REPORT_WARNING, "%s: lost, %llu drains went without it: %s", p->target,
+			   (unsigned long long)st.degraded_count, st.reason);
+}
+
 int
 rpmem_close(RPMEMpool *rpp)
 {
@@ -184,6 +228,7 @@ rpmem_close(RPMEMpool *rpp)
 
 	if (!rpp)
 		return report_set(EINVAL, "no pool is given");
+	log_loss(rpp);
 	report_log(REPORT_INFO, "%s: closed", rpp->target);
 	rc = repl_close(rpp->r);
 	free(rpp);
@@ -193,7 +238,7 @@ rpmem_close(RPMEMpool *rpp)
 int
 rpmem_remove(const char *target, const char *pool_set, int flags)
 {
-	char text[TARGET_MAX], warning[ENVIRONMENT_WARNING_MAX], what[TARGET_MAX * 2];
+	char text[TARGET_MAX], warning[ENVIRONMENT_WARNING_MAX], what[ENVIRONMENT_WARNING_MAX + 16];
 	struct repl_config *cfg;
 	int rc;
 
