@@ -56,7 +56,9 @@ telling_add(struct telling *t, struct range data, uint64_t grain, uint64_t size)
 static int
 extents_settle(struct state *s, uint64_t off, struct err *e)
 {
-	if (!s->write || off != 0 || fdatasync(pool_fd(s->pool)) == 0)
+	int fd = pool_extents_fd(s->pool);
+
+	if (!s->write || off != 0 || fd < 0 || fdatasync(fd) == 0)
 		return 0;
 	state_flush_lost(s);
 	return err_errno(e, REPL_E_IO, errno, "pool '%s': sync", s->pool_name);
@@ -86,7 +88,7 @@ handle_pool_extents(struct state *s, struct json_object *params, struct reply *r
 		return err_set(&r->err, REPL_E_NOMEM, "out of memory");
 	}
 	for (unsigned i = 0; off < size && i < LOOKS_MAX && t.count < ROWS_MAX; i++) {
-		struct range data = extents_next(pool_fd(s->pool), off, size);
+		struct range data = extents_next(pool_extents_fd(s->pool), off, size);
 
 		if (data.len)
 			telling_add(&t, data, grain, size);

@@ -46,7 +46,7 @@ hash_blocks(const struct state *s, uint64_t size, const struct blocks *b, char *
 	uint64_t off = b->off;
 	struct extents x;
 
-	extents_init(&x, pool_fd(s->pool), size);
+	extents_init(&x, pool_extents_fd(s->pool), size);
 
 	for (uint64_t i = 0; i < b->count; i++, off += b->block) {
 		uint64_t len = size - off < b->block ? size - off : b->block;

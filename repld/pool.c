@@ -591,6 +591,12 @@ pool_fd(const struct pool *p)
 }
 
 int
+pool_extents_fd(const struct pool *p)
+{
+	return p->files.parts ? -1 : p->files.fd;
+}
+
+int
 pool_map(const struct pool *p, bool write, struct pmem_map **out, struct err *e)
 {
 	return files_map(&p->files, p->path, p->info.meta.pool_size, write, out, e);

@@ -114,7 +114,10 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
  */
 int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
-int pool_fd(const struct pool *p);
+int pool_fd(const struct pool *p); /* of a set that of its first part: for its file system */
+
+/* The file whose holes are those of the pool, for extents.h; -1 if there is none such. */
+int pool_extents_fd(const struct pool *p);
 
 /* Map it whole, see pmem.h. */
 int pool_map(const struct pool *p, bool write, struct pmem_map **out, struct err *e);

@@ -38,7 +38,7 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 
 /* No file: all is data. */
 int
-pool_fd(const struct pool *p)
+pool_extents_fd(const struct pool *p)
 {
 	(void)p;
 	return -1;

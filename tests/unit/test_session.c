@@ -455,6 +455,48 @@ lanes_that_cannot_be_are_refused(void **state)
 	assert_int_equal(client_hangup(&c), REPL_OK);
 }
 
+/* The holes of a set's first part say nothing about the pool. */
+static void
+all_of_a_set_is_data(void **state)
+{
+	struct target_dir *d = *state;
+	struct json_object *o, *rows;
+	char path[128], want[2 * HASH128_SIZE + 1];
+	uint8_t block[4096], hash[HASH128_SIZE];
+	const char *text;
+	struct client c;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "%s/s", d->path);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	(void)fputs("PMEMPOOLSET\nOPTION NOHDRS\n2M p0\n2M p1\n", f);
+	assert_int_equal(fclose(f), 0);
+	client_hello(&c, &d->conf, "t");
+	call_ok(&c, "pool.create", "{\"name\":\"s\",\"size\":4194304}");
+	(void)snprintf(path, sizeof(path), "%s/p1", d->path);
+	f = fopen(path, "r+");
+	assert_non_null(f);
+	memset(block, 'x', sizeof(block));
+	assert_int_equal(fwrite(block, sizeof(block), 1, f), 1);
+	assert_int_equal(fclose(f), 0);
+	hash128(block, sizeof(block), hash);
+	hex_encode(hash, sizeof(hash), want);
+
+	call_ok(&c, "pool.open", "{\"name\":\"s\",\"mode\":\"write\"}");
+	o = call(&c, REPL_OK, "pool.hash", "{\"off\":2097152,\"block\":4096,\"count\":1}", NULL);
+	assert_int_equal(control_get_text(o, "hashes", 4096, &text, NULL), 0);
+	assert_string_equal(text, want);
+	json_object_put(o);
+	o = call(&c, REPL_OK, "pool.extents", "{\"off\":0,\"grain\":4096}", NULL);
+	assert_int_equal(control_get_array(o, "extents", 16, &rows, NULL), 0);
+	assert_string_equal(json_object_to_json_string_ext(rows, JSON_C_TO_STRING_PLAIN),
+			    "[[0,4194304]]");
+	json_object_put(o);
+	call_ok(&c, "pool.close", "{}");
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
 int
 main(void)
 {
@@ -466,6 +508,7 @@ main(void)
 		T(unknown_method_is_told),
 		T(wrong_params_are_named),
 		T(wrong_hash_and_mark_are_refused),
+		T(all_of_a_set_is_data),
 		T(invalid_request_keeps_the_session),
 		T(pool_lives_from_create_to_remove),
 		T(second_writer_learns_who_holds),
