@@ -8,7 +8,7 @@ ledger_on still.pool >"$TMP/still.out" 2>"$TMP/still.err" &
 still_pid=$!
 PIDS="$PIDS $still_pid"
 wait_for 10 test -s "$TMP/still.out" || fail "the ledger does not start"
-kill -STOP "$still_pid"
+signalled STOP "$still_pid"
 take_over() {
 	{ hello && request pool.open '{"name":"still.pool","mode":"write"}' && request pool.close; } |
 		raw_session >"$TMP/out"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/fault.sh"
 start_target
 start_victim
-kill -KILL "$SERVE_PID"
+signalled KILL "$SERVE_PID"
 wait_for 5 gone "$SERVE_PID" || fail "repld serve lives"
 wait_for 5 victim_wrote_more "$(($(victim_count) + 10))" || fail "the session has ended"
 expect_error unreachable "127\.0\.0\.1:$SERVE_PORT" client cat "$target"

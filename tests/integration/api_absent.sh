@@ -40,7 +40,7 @@ refused REPL_E_AUTH "$SERVE_USER" open 1
 # An SSH server that is stopped: by the connect timeout.
 configure "$(pool p)"
 ok set connect-timeout 1000
-kill -STOP "$SERVE_PID"
+signalled STOP "$SERVE_PID"
 refused REPL_E_TIMEOUT "127.0.0.1" open 1
 within $((1000 + LATE))
 kill -CONT "$SERVE_PID"

@@ -19,7 +19,7 @@ done
 for pid in $(sessions); do
 	ls -l "/proc/$pid/fd" 2>/dev/null | grep -q '/pools/q$' && break
 done
-kill -STOP "$pid"
+signalled STOP "$pid"
 ok behind 1 1
 ok stat 1
 is connection 2

@@ -124,11 +124,11 @@ hurt() {
 	hurt_pids=$(sessions)
 	[ -n "$hurt_pids" ] || fail "no session to hurt"
 	case $1 in
-	stop) kill -STOP $hurt_pids ;;
-	kill) kill -KILL $hurt_pids ;;
+	stop) signalled STOP $hurt_pids ;;
+	kill) signalled KILL $hurt_pids ;;
 	serve)
 		hurt_pids="$hurt_pids $(pgrep -P "$SERVE_PID") $SERVE_PID"
-		kill -KILL $hurt_pids
+		signalled KILL $hurt_pids
 		wait "$SERVE_PID" 2>/dev/null
 		;;
 	esac
@@ -141,7 +141,7 @@ heal() {
 }
 
 # Time that a call may take beyond its deadline: a busy machine's.
-LATE=400
+LATE=1000
 
 # lose_one HOW POLICY: open, hurt the target, and see what each call does.
 lose_one() {

@@ -85,13 +85,17 @@ wait_for() {
 	done
 }
 
-# signalled SIGNAL PID: a signal is sent before it has its effect; this waits for that.
+# signalled SIGNAL PID...: a signal is sent before it has its effect; this waits for that.
 signalled() {
-	kill "-$1" "$2" || return
-	case $1 in
-	STOP) wait_for 10 threads_are T "$2" ;;
-	KILL) wait_for 10 threads_are Z "$2" ;;
-	esac
+	signal=$1
+	shift
+	kill "-$signal" "$@" || return
+	for signalled in "$@"; do
+		case $signal in
+		STOP) wait_for 10 threads_are T "$signalled" ;;
+		KILL) wait_for 10 threads_are Z "$signalled" ;;
+		esac
+	done
 }
 
 # threads_are STATE PID: all threads of the process are, or it is gone.

@@ -19,6 +19,6 @@ echo hello | "$CHANNEL_CAT" -i "$TMP/locked_key" -k "$TMP/known_hosts" cat "$tar
 echo hello | "$CHANNEL_CAT" -k "$TMP/known_hosts" cat "$target" >"$TMP/out" ||
 	fail "no identity, agent has the key"
 
-kill -STOP "$agent"
+signalled STOP "$agent"
 expect_error timeout "ssh-agent at '$TMP/agent'" \
 	"$CHANNEL_CAT" -t 700 -k "$TMP/known_hosts" cat "$target"

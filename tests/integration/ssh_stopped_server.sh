@@ -19,7 +19,7 @@ begin() {
 }
 
 begin stopped
-kill -STOP "$server_pid"
+signalled STOP "$server_pid"
 began=$(date +%s%N)
 echo hello >&3
 wait "$client_pid" && fail "no error from a stopped server"
@@ -30,7 +30,7 @@ grep -q "^timeout: " "$TMP/stopped.err" || fail "not a timeout: $(cat "$TMP/stop
 [ "$took" -le 3000 ] || fail "took $took ms, not 1000"
 
 begin killed
-kill -KILL "$server_pid"
+signalled KILL "$server_pid"
 echo hello >&3
 wait "$client_pid" && fail "no error from a killed server"
 exec 3>&-
