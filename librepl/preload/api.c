@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +51,8 @@ open_library(void)
 	return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
-const char *
-api_load(void)
+static const char *
+load(void)
 {
 	static void *library;
 
@@ -70,4 +71,17 @@ api_load(void)
 	API_TABLE(API_LOAD)
 #undef API_LOAD
 	return NULL;
+}
+
+const char *
+api_load(void)
+{
+	/* Of two pools the first flushes may come at once. */
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	const char *why;
+
+	(void)pthread_mutex_lock(&lock);
+	why = load();
+	(void)pthread_mutex_unlock(&lock);
+	return why;
 }

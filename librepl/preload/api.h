@@ -23,7 +23,9 @@
 	X(repl_replicas)                                                                           \
 	X(repl_stat)                                                                               \
 	X(repl_flush)                                                                              \
-	X(repl_drain)
+	X(repl_drain)                                                                              \
+	X(repl_commit)                                                                             \
+	X(repl_grow)
 
 struct api {
 #define API_MEMBER(name) __typeof__(&name) name;
@@ -33,7 +35,7 @@ struct api {
 
 extern struct api api;
 
-/* NULL, or why librepl can't be used. Callers exclude one another. */
+/* NULL, or why librepl can't be used. */
 const char *api_load(void);
 
 #endif

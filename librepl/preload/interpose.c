@@ -21,9 +21,10 @@ void *
 real_symbol(const char *library, const char *name)
 {
 	void *f = dlsym(RTLD_NEXT, name);
-	void *handle = f ? NULL : dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+	/* Never given back: what is found stays where it is. */
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
 
-	if (handle)
+	if (!f && handle)
 		f = dlsym(handle, name);
 	return f;
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "maps.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <unistd.h>
 
 /* Fields are atomic for the readers' sake: they may read while one is changed. */
 struct map {
 	_Atomic uintptr_t at, end; /* at == end: free */
 	_Atomic uint64_t off;
 	_Atomic unsigned pool;
-	_Atomic int fd;
 };
 
 static struct map table[MAPS_MAX];
@@ -36,25 +32,11 @@ change_end(void)
 	atomic_store_explicit(&sequence, GET(sequence) + 1, memory_order_release);
 }
 
-/*
- * A description of its own: with a duplicate the program's lock on the file
- * would outlive its closing it.
- */
-static int
-reopen(int fd)
-{
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDWR | O_CLOEXEC);
-}
-
 static void
-set(struct map *m, uintptr_t at, uintptr_t end, uint64_t off, unsigned pool, int fd)
+set(struct map *m, uintptr_t at, uintptr_t end, uint64_t off, unsigned pool)
 {
 	PUT(m->off, off);
 	PUT(m->pool, pool);
-	PUT(m->fd, fd);
 	PUT(m->end, end);
 	PUT(m->at, at);
 }
@@ -76,59 +58,81 @@ entry_new(void)
 }
 
 int
-maps_add(void *addr, size_t len, uint64_t off, unsigned pool, int fd)
+maps_add(void *addr, size_t len, uint64_t off, unsigned pool)
 {
 	uintptr_t at = (uintptr_t)addr;
 	struct map *m;
-	int own = reopen(fd);
 
-	if (own < 0)
-		return -1;
 	(void)pthread_mutex_lock(&lock);
 	change_begin();
 	m = entry_new();
 	if (m)
-		set(m, at, at + len, off, pool, own);
+		set(m, at, at + len, off, pool);
 	change_end();
 	(void)pthread_mutex_unlock(&lock);
-	if (!m)
-		(void)close(own);
 	return m ? 0 : -1;
 }
 
 /* Take [at, end) out of one mapping; what is left behind it, if anything, gets an entry. */
-static void
+static int
 cut(struct map *m, uintptr_t at, uintptr_t end)
 {
 	uintptr_t from = GET(m->at), to = GET(m->end);
-	struct map *tail;
-	int fd;
+	struct map *tail = NULL;
 
 	if (end < to && at > from) {
 		tail = entry_new();
-		fd = tail ? reopen(GET(m->fd)) : -1;
-		if (fd >= 0)
-			set(tail, end, to, GET(m->off) + (end - from), GET(m->pool), fd);
+		if (tail)
+			set(tail, end, to, GET(m->off) + (end - from), GET(m->pool));
 	}
 	if (at > from) {
 		PUT(m->end, at);
-	} else if (end < to) {
-		PUT(m->off, GET(m->off) + (end - from));
-		PUT(m->at, end);
-	} else {
-		(void)close(GET(m->fd));
-		PUT(m->at, to);
+		return end < to && !tail ? -1 : 0;
 	}
+	if (end < to)
+		PUT(m->off, GET(m->off) + (end - from));
+	PUT(m->at, end < to ? end : to);
+	return 0;
+}
+
+bool
+maps_forget(unsigned pool)
+{
+	bool any = false;
+
+	(void)pthread_mutex_lock(&lock);
+	change_begin();
+	for (unsigned i = 0; i < GET(used); i++) {
+		if (GET(table[i].at) == GET(table[i].end) || GET(table[i].pool) != pool)
+			continue;
+		PUT(table[i].at, GET(table[i].end));
+		any = true;
+	}
+	change_end();
+	(void)pthread_mutex_unlock(&lock);
+	return any;
+}
+
+void
+maps_fork_begin(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+void
+maps_fork_end(void)
+{
+	(void)pthread_mutex_unlock(&lock);
 }
 
 uint32_t
-maps_remove(void *addr, size_t len, uint32_t *left)
+maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
 {
 	uintptr_t at = (uintptr_t)addr, end = at + len;
 	struct maps_piece any;
 	uint32_t hit = 0;
 
-	*left = 0;
+	*left = *cut_off = 0;
 	/* Most of what a process unmaps is no pool. */
 	if (GET(used) == 0 || !maps_find(at, end, &any))
 		return 0;
@@ -141,8 +145,9 @@ maps_remove(void *addr, size_t len, uint32_t *left)
 			continue;
 		if (GET(m->at) < end && at < GET(m->end)) {
 			hit |= 1U << GET(m->pool);
-			cut(m, at > GET(m->at) ? at : GET(m->at),
-			    end < GET(m->end) ? end : GET(m->end));
+			if (cut(m, at > GET(m->at) ? at : GET(m->at),
+				end < GET(m->end) ? end : GET(m->end)))
+				*cut_off |= 1U << GET(m->pool);
 		}
 		if (GET(m->at) != GET(m->end))
 			*left |= 1U << GET(m->pool);
@@ -172,7 +177,6 @@ look(uintptr_t at, uintptr_t end, struct maps_piece *piece)
 		piece->len = piece->end - begin;
 		piece->off = GET(table[i].off) + (begin - from);
 		piece->pool = GET(table[i].pool);
-		piece->fd = GET(table[i].fd);
 	}
 	return first < end;
 }

@@ -17,22 +17,29 @@
 /* What lies in one mapping of the range that was asked for. */
 struct maps_piece {
 	unsigned pool;
-	int fd;        /* the table's own, of the mapped file */
 	uint64_t off;  /* in the file */
 	size_t len;    /* up to the end of mapping or range */
 	uintptr_t end; /* go on from here */
 };
 
-/* -1 if the table is full or the file can't be opened once more. */
-int maps_add(void *addr, size_t len, uint64_t off, unsigned pool, int fd);
+/* -1 if the table is full. */
+int maps_add(void *addr, size_t len, uint64_t off, unsigned pool);
 
 /*
  * Forget the range; mappings that reach beyond it are cut. Returns a bit for
- * each pool that lost a mapping, *left has one for each that has any.
+ * each pool that lost a mapping; *left has one for each that has any, *cut_off for
+ * each of which the table had no place for what is left behind the range.
  */
-uint32_t maps_remove(void *addr, size_t len, uint32_t *left);
+uint32_t maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off);
+
+/* Forget all mappings of a pool; whether there were any. */
+bool maps_forget(unsigned pool);
 
 /* The first mapped piece of [at, end), or false. */
 bool maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece);
+
+/* Around fork(2), in the parent and, the second one, in the child. */
+void maps_fork_begin(void);
+void maps_fork_end(void);
 
 #endif

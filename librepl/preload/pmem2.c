@@ -126,7 +126,42 @@ static const struct kind ours[KINDS_MAX] = {NAMES(0), NAMES(1), NAMES(2), NAMES(
 
 /* ---- the getters ---- */
 
-#define REAL(name) ((__typeof__(&name))(uintptr_t)real_symbol(LIBRARY, #name))
+/* Looked up once, by whoever comes first. */
+#define REAL(name) ((__typeof__(&name))(uintptr_t)real_once(&name##_real, #name))
+
+static void *pmem2_get_persist_fn_real, *pmem2_get_flush_fn_real, *pmem2_get_drain_fn_real;
+static void *pmem2_get_memmove_fn_real, *pmem2_get_memcpy_fn_real, *pmem2_get_memset_fn_real;
+static void *pmem2_deep_flush_real;
+
+static void *
+real_once(void **where, const char *name)
+{
+	void *f = __atomic_load_n(where, __ATOMIC_RELAXED);
+
+	if (!f) {
+		f = real_symbol(LIBRARY, name);
+		__atomic_store_n(where, f, __ATOMIC_RELAXED);
+	}
+	return f;
+}
+
+static void
+kinds_fork_begin(void)
+{
+	(void)pthread_mutex_lock(&lock);
+}
+
+static void
+kinds_fork_end(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void
+kinds_init(void)
+{
+	(void)pthread_atfork(kinds_fork_begin, kinds_fork_end, kinds_fork_end);
+}
 
 static void
 kind_read(struct pmem2_map *map, struct kind *k)

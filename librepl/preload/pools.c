@@ -2,6 +2,7 @@
 #include "pools.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -17,39 +18,15 @@
 
 #include "api.h"
 #include "maps.h"
-#include "real.h"
+#include "pools_impl.h"
 
-#define POOLS_MAX    32 /* a bit each in a thread's mask */
 #define LOOK_NS      500000000ULL
-#define RETRY_NS     1000000000ULL
+#define FORK_WAIT_S  10
 #define PAGE         4096U
 #define REPORT_LINES 100
 
-enum pool_state {
-	POOL_CLOSED,
-	POOL_OPEN,
-	POOL_OFF, /* not replicated until it is mapped anew, or the retry time */
-};
-
-/* Lock order: a pool's lock, then its lanes'. */
-struct pool {
-	char *path;
-	const char *targets[REPL_TARGETS_MAX];
-	unsigned target_count;
-	pthread_rwlock_t lock; /* guards what follows; held for reading in a call */
-	enum pool_state state;
-	struct repl *r;
-	uint8_t *view; /* the whole file, what the replicas are made equal to */
-	size_t size;
-	unsigned lanes;
-	uint64_t retry_ns;
-	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
-	_Atomic uint32_t told_lost; /* a bit each: that is said once */
-	pthread_mutex_t lane_locks[REPL_LANES_MAX];
-};
-
-static struct pool pools[POOLS_MAX];
-static unsigned pool_count;
+struct pool pools[POOLS_MAX];
+unsigned pool_count;
 static atomic_uint reports, threads;
 static atomic_bool ready;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
@@ -57,14 +34,31 @@ static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 static __thread uint32_t flushed __attribute__((tls_model("initial-exec"))); /* bit a pool */
 static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 
-__attribute__((format(printf, 1, 2))) static void
+static int
+pool_of_file(int fd, struct stat *file)
+{
+	struct stat named;
+
+	if (fstat(fd, file) || !S_ISREG(file->st_mode))
+		return -1;
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (stat(pools[i].path, &named) == 0 && named.st_ino == file->st_ino &&
+		    named.st_dev == file->st_dev)
+			return (int)i;
+	}
+	return -1;
+}
+
+void
 report(const char *format, ...)
 {
 	char line[1024];
 	va_list ap;
+	struct stat st;
 	int n, m;
 
-	if (atomic_fetch_add(&reports, 1) >= REPORT_LINES)
+	/* In a daemon that number may be anything, a pool's too. */
+	if (atomic_fetch_add(&reports, 1) >= REPORT_LINES || pool_of_file(STDERR_FILENO, &st) >= 0)
 		return;
 	n = snprintf(line, sizeof(line), "librepl-preload[%d]: ", (int)getpid());
 	va_start(ap, format);
@@ -79,7 +73,7 @@ report(const char *format, ...)
 	(void)!write(STDERR_FILENO, line, (size_t)n);
 }
 
-static uint64_t
+uint64_t
 now_ns(void)
 {
 	struct timespec t;
@@ -88,7 +82,42 @@ now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
+/* What is around any work on a pool: a thread does not end in it, and errno stays. */
+struct calm {
+	int saved_errno, cancel;
+};
+
+static struct calm
+calm_begin(void)
+{
+	struct calm c = {.saved_errno = errno};
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
+	return c;
+}
+
+static void
+calm_end(struct calm c)
+{
+	(void)pthread_setcancelstate(c.cancel, NULL);
+	errno = c.saved_errno;
+}
+
 /* ---- what the environment names ---- */
+
+static void
+pool_locks_init(struct pool *p)
+{
+	pthread_rwlockattr_t a;
+
+	/* Who opens, closes or forks gets its turn among threads that persist all the time. */
+	(void)pthread_rwlockattr_init(&a);
+	(void)pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	(void)pthread_rwlock_init(&p->lock, &a);
+	(void)pthread_rwlockattr_destroy(&a);
+	for (unsigned i = 0; i < REPL_LANES_MAX; i++)
+		(void)pthread_mutex_init(&p->lane_locks[i], NULL);
+}
 
 static struct pool *
 pool_named(const char *path)
@@ -109,9 +138,7 @@ pool_named(const char *path)
 		report("%s: out of memory, not replicated", path);
 		return NULL;
 	}
-	(void)pthread_rwlock_init(&p->lock, NULL);
-	for (unsigned i = 0; i < REPL_LANES_MAX; i++)
-		(void)pthread_mutex_init(&p->lane_locks[i], NULL);
+	pool_locks_init(p);
 	pool_count++;
 	return p;
 }
@@ -128,17 +155,7 @@ take_pool_line(char *key, char *value, void *arg)
 		p->targets[p->target_count++] = strdup(value);
 }
 
-static void
-take_set_line(char *key, char *value, void *arg)
-{
-	struct repl_config *cfg = arg;
-
-	if (api.repl_config_set(cfg, key, value))
-		report("%s", api.repl_errormsg());
-}
-
-/* Call take() for each line "key<tab>value" of an environment variable. */
-static void
+void
 take_lines(const char *name, void (*take)(char *, char *, void *), void *arg)
 {
 	const char *text = getenv(name);
@@ -165,34 +182,41 @@ take_lines(const char *name, void (*take)(char *, char *, void *), void *arg)
 static void
 fork_prepare(void)
 {
+	struct timespec end;
+
+	/* A signal handler that forks may have interrupted one that holds a lock. */
+	(void)clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += FORK_WAIT_S;
 	for (unsigned i = 0; i < pool_count; i++)
-		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		pools[i].fork_locked = pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
+	maps_fork_begin();
 }
 
 static void
 fork_parent(void)
 {
-	for (unsigned i = 0; i < pool_count; i++)
-		(void)pthread_rwlock_unlock(&pools[i].lock);
+	maps_fork_end();
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (pools[i].fork_locked)
+			(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
 }
 
 /* The handle stays the parent's. The child opens its own when the parent has let go. */
 static void
 fork_child(void)
 {
+	maps_fork_end();
 	flushed = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		(void)pthread_rwlock_init(&p->lock, NULL);
-		for (unsigned k = 0; k < REPL_LANES_MAX; k++)
-			(void)pthread_mutex_init(&p->lane_locks[k], NULL);
-		if (p->state == POOL_OPEN) {
+		pool_locks_init(p);
+		if (p->state == POOL_OPEN)
 			api.repl_abandon(p->r);
-			(void)real_munmap(p->view, p->size);
-		}
 		p->r = NULL;
 		p->state = POOL_CLOSED;
+		p->retry_ns = 0;
 	}
 }
 
@@ -214,129 +238,7 @@ pools_any(void)
 	return atomic_load_explicit(&ready, memory_order_acquire) && pool_count > 0;
 }
 
-/* ---- opening and closing ---- */
-
-static void
-pool_close_locked(struct pool *p)
-{
-	if (p->state == POOL_OPEN) {
-		if (api.repl_close(p->r))
-			report("%s: closing: %s", p->path, api.repl_errormsg());
-		(void)real_munmap(p->view, p->size);
-		p->r = NULL;
-	}
-	p->state = POOL_CLOSED;
-}
-
-/* The program's own wish is to stop when a replica is lost. */
-static void
-pool_failed(const struct pool *p, int rc, const char *what)
-{
-	report("%s: %s: %s", p->path, what, api.repl_errormsg());
-	if (rc == REPL_E_LOST)
-		abort();
-}
-
-static int
-view_map(struct pool *p, int fd)
-{
-	struct stat st;
-	void *addr;
-
-	if (fstat(fd, &st) || st.st_size <= 0 || st.st_size % PAGE) {
-		report("%s: its size of %lld bytes is not a multiple of %u: not replicated",
-		       p->path, (long long)st.st_size, PAGE);
-		return -1;
-	}
-	addr = real_mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (addr == MAP_FAILED) {
-		report("%s: mapping it: %s: not replicated", p->path, strerror(errno));
-		return -1;
-	}
-	p->view = addr;
-	p->size = (size_t)st.st_size;
-	return 0;
-}
-
-/* 0, or a status whose text has been taken by why. */
-static int
-pool_open_replicas(struct pool *p, char *why, size_t size)
-{
-	struct repl_config *cfg = NULL;
-	int rc = api.repl_config_new(&cfg);
-
-	if (!rc)
-		rc = api.repl_config_load(cfg, NULL);
-	for (unsigned i = 0; !rc && i < p->target_count; i++)
-		rc = api.repl_config_add_target(cfg, p->targets[i]);
-	if (!rc) {
-		take_lines(POOLS_SET, take_set_line, cfg);
-		rc = api.repl_open(cfg, p->view, p->size, REPL_OPEN_CREATE, &p->r);
-	}
-	if (rc)
-		(void)snprintf(why, size, "%s", api.repl_errormsg());
-	api.repl_config_free(cfg);
-	return rc;
-}
-
-static void
-pool_open_locked(struct pool *p, int fd)
-{
-	bool again = p->retry_ns != 0;
-	char why[512];
-	const char *missing;
-
-	p->state = POOL_OFF;
-	p->retry_ns = UINT64_MAX;
-	missing = api_load();
-	if (missing) {
-		report("%s: NOT REPLICATED: %s", p->path, missing);
-		return;
-	}
-	if (view_map(p, fd))
-		return;
-	if (pool_open_replicas(p, why, sizeof(why))) {
-		(void)real_munmap(p->view, p->size);
-		p->retry_ns = now_ns() + RETRY_NS;
-		if (!again)
-			report("%s: NOT REPLICATED: %s", p->path, why);
-		return;
-	}
-	if (again)
-		report("%s: is replicated now", p->path);
-	p->retry_ns = 0;
-	p->lanes = api.repl_lanes(p->r);
-	atomic_store(&p->look_ns, 0);
-	atomic_store(&p->told_lost, 0);
-	p->state = POOL_OPEN;
-}
-
-/* Open the pool if that is due. The file is the one that is mapped, whatever its path names now. */
-static void
-pool_ready(struct pool *p, int fd)
-{
-	(void)pthread_rwlock_wrlock(&p->lock);
-	if (p->state == POOL_CLOSED || (p->state == POOL_OFF && now_ns() >= p->retry_ns))
-		pool_open_locked(p, fd);
-	(void)pthread_rwlock_unlock(&p->lock);
-}
-
 /* ---- mappings ---- */
-
-static int
-pool_of_file(int fd)
-{
-	struct stat file, named;
-
-	if (fstat(fd, &file) || !S_ISREG(file.st_mode))
-		return -1;
-	for (unsigned i = 0; i < pool_count; i++) {
-		if (stat(pools[i].path, &named) == 0 && named.st_ino == file.st_ino &&
-		    named.st_dev == file.st_dev)
-			return (int)i;
-	}
-	return -1;
-}
 
 /*
  * A program that ends without unmapping closes its pools all the same. Not as a
@@ -353,66 +255,126 @@ pools_end(void)
 	}
 }
 
-static void
+void
 register_end(void)
 {
 	(void)atexit(pools_end);
 }
 
+/* What is mapped is the pool's file, or has taken that one's place by its name. */
+static void
+pool_take_file(struct pool *p, int fd, const struct stat *st)
+{
+	bool other;
+
+	(void)pthread_rwlock_wrlock(&p->lock);
+	other = p->dev != st->st_dev || p->ino != st->st_ino;
+	if (other) {
+		if (maps_forget((unsigned)(p - pools)))
+			report("%s is another file now: the one before, still mapped, is NOT "
+			       "REPLICATED any more",
+			       p->path);
+		pool_close_locked(p);
+		p->retry_ns = 0;
+		view_unmap(p);
+	}
+	p->dev = st->st_dev;
+	p->ino = st->st_ino;
+	p->file_size = (size_t)st->st_size;
+	if (!p->view && view_map(p, fd))
+		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
+	(void)pthread_rwlock_unlock(&p->lock);
+}
+
+/* Whether this mapping is, or can become by mprotect(2), one to write to a file by. */
+static bool
+may_write(int prot, int flags, int fd)
+{
+	if (fd < 0 || (flags & MAP_ANONYMOUS) || (flags & MAP_TYPE) == MAP_PRIVATE)
+		return false;
+	return (prot & PROT_WRITE) || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+static size_t
+whole_pages(size_t len)
+{
+	return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
 void
 pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
-	int saved = errno, pool = -1;
+	struct calm calm = calm_begin();
+	struct stat st;
+	int pool = -1;
 
 	/* What was there before is gone, whatever comes. */
 	if (flags & MAP_FIXED)
 		pools_unmapped(addr, len);
-	if (fd >= 0 && (prot & PROT_WRITE) && (flags & MAP_TYPE) != MAP_PRIVATE)
-		pool = pool_of_file(fd);
+	if (may_write(prot, flags, fd))
+		pool = pool_of_file(fd, &st);
 	if (pool >= 0) {
 		(void)pthread_once(&end_once, register_end);
-		if (maps_add(addr, len, (uint64_t)off, (unsigned)pool, fd))
-			report("%s: too many mappings, not replicated", pools[pool].path);
+		pool_take_file(&pools[pool], fd, &st);
+		if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)pool))
+			report("%s: more than %d mappings: this one is NOT REPLICATED",
+			       pools[pool].path, MAPS_MAX);
 	}
-	errno = saved;
+	calm_end(calm);
 }
 
 void
 pools_remapped(void *old, size_t old_len, void *addr, size_t len)
 {
+	struct calm calm = calm_begin();
 	struct maps_piece piece;
-	int saved = errno;
+	bool followed = maps_find((uintptr_t)old, (uintptr_t)old + 1, &piece);
+	int rc = 0;
 
-	if (maps_find((uintptr_t)old, (uintptr_t)old + 1, &piece)) {
-		/* The new one first: a pool that keeps a mapping is not closed. */
-		if (addr != old)
-			(void)maps_add(addr, len, piece.off, piece.pool, piece.fd);
-		else if (len > old_len)
-			(void)maps_add((uint8_t *)addr + old_len, len - old_len,
-				       piece.off + old_len, piece.pool, piece.fd);
-		if (addr != old)
-			pools_unmapped(old, old_len);
-		else if (len < old_len)
-			pools_unmapped((uint8_t *)addr + len, old_len - len);
+	old_len = whole_pages(old_len);
+	len = whole_pages(len);
+	/* The new one first: a pool that keeps a mapping is not closed. */
+	if (addr != old) {
+		pools_unmapped(addr, len);
+		if (followed)
+			rc = maps_add(addr, len, piece.off, piece.pool);
+		pools_unmapped(old, old_len);
+	} else if (followed && len > old_len) {
+		rc = maps_add((uint8_t *)addr + old_len, len - old_len, piece.off + old_len,
+			      piece.pool);
+	} else if (followed && len < old_len) {
+		pools_unmapped((uint8_t *)addr + len, old_len - len);
 	}
-	errno = saved;
+	if (rc)
+		report("%s: more than %d mappings: one is NOT REPLICATED", pools[piece.pool].path,
+		       MAPS_MAX);
+	calm_end(calm);
 }
 
 void
 pools_unmapped(void *addr, size_t len)
 {
-	int saved = errno;
-	uint32_t left, gone = maps_remove(addr, len, &left);
+	struct calm calm;
+	uint32_t left, cut_off, gone;
 
+	/* Of no effect then. */
+	if ((uintptr_t)addr % PAGE || len == 0)
+		return;
+	calm = calm_begin();
+	gone = maps_remove(addr, whole_pages(len), &left, &cut_off);
 	for (unsigned i = 0; i < pool_count; i++) {
+		if (cut_off & 1U << i)
+			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
+			       MAPS_MAX);
 		if (!(gone & ~left & 1U << i))
 			continue;
 		(void)pthread_rwlock_wrlock(&pools[i].lock);
 		pool_close_locked(&pools[i]);
 		pools[i].retry_ns = 0;
+		view_unmap(&pools[i]);
 		(void)pthread_rwlock_unlock(&pools[i].lock);
 	}
-	errno = saved;
+	calm_end(calm);
 }
 
 /* ---- persistence ---- */
@@ -425,37 +387,42 @@ lane_of_thread(const struct pool *p)
 	return (thread_number - 1) % p->lanes;
 }
 
-static void
+/* Whether the range was known to be of the pool. */
+static bool
 pool_flush(struct pool *p, uint64_t off, size_t len)
 {
 	unsigned lane;
+	bool within = true;
 	int rc = 0;
 
 	(void)pthread_rwlock_rdlock(&p->lock);
 	if (p->state == POOL_OPEN) {
 		lane = lane_of_thread(p);
-		if (off < p->size && len <= p->size - off) {
+		within = off < p->size && len <= p->size - off;
+		if (within) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
 			rc = api.repl_flush(p->r, lane, off, len);
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
-		} else {
-			report("%s: bytes %llu to %llu lie behind the size of %zu that it was "
-			       "opened with: NOT REPLICATED",
-			       p->path, (unsigned long long)off, (unsigned long long)off + len,
-			       p->size);
 		}
 		flushed |= 1U << (p - pools);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (rc)
 		pool_failed(p, rc, "flush");
+	return within;
 }
 
-static bool
-pool_due(const struct pool *p)
+static void
+piece_flush(struct pool *p, uint64_t off, size_t len)
 {
-	/* A look without the lock: what is missed is seen at the next flush. */
-	return p->state != POOL_OPEN;
+	if (pool_due(p))
+		pool_ready(p);
+	if (pool_flush(p, off, len))
+		return;
+	pool_grow(p, off + len);
+	if (!pool_flush(p, off, len))
+		report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED", p->path,
+		       (unsigned long long)off, (unsigned long long)off + len, p->size);
 }
 
 void
@@ -463,17 +430,16 @@ pools_flush(const void *addr, size_t len)
 {
 	uintptr_t at = (uintptr_t)addr, end = at + len;
 	struct maps_piece piece;
-	int saved = errno;
+	struct calm calm;
 
-	while (at < end && maps_find(at, end, &piece)) {
-		struct pool *p = &pools[piece.pool];
-
-		if (pool_due(p))
-			pool_ready(p, piece.fd);
-		pool_flush(p, piece.off, piece.len);
+	if (!maps_find(at, end, &piece))
+		return;
+	calm = calm_begin();
+	do {
+		piece_flush(&pools[piece.pool], piece.off, piece.len);
 		at = piece.end;
-	}
-	errno = saved;
+	} while (at < end && maps_find(at, end, &piece));
+	calm_end(calm);
 }
 
 /* Degraded operation is silent by itself: whoever runs the program is told, once a replica. */
@@ -518,15 +484,15 @@ void
 pools_drain(void)
 {
 	uint32_t todo = flushed;
-	int saved;
+	struct calm calm;
 
 	if (todo == 0)
 		return;
-	saved = errno;
+	calm = calm_begin();
 	flushed = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (todo & 1U << i)
 			pool_drain(&pools[i]);
 	}
-	errno = saved;
+	calm_end(calm);
 }

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening, closing and growing the replicas of a pool, and our own view of its file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api.h"
+#include "pools_impl.h"
+#include "real.h"
+
+#define RETRY_NS    1000000000ULL
+#define RETRY_SHARE 20U /* at most a part of this of the time is spent on trying again */
+#define PAGE        4096U
+#define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
+#define GROWTH_STEP (16U << 20)
+
+static pthread_once_t open_once = PTHREAD_ONCE_INIT;
+
+static void
+take_set_line(char *key, char *value, void *arg)
+{
+	struct repl_config *cfg = arg;
+
+	if (api.repl_config_set(cfg, key, value))
+		report("%s", api.repl_errormsg());
+}
+
+void
+pool_close_locked(struct pool *p)
+{
+	struct repl *r = p->r;
+	int was = p->state;
+
+	p->state = POOL_CLOSED;
+	p->r = NULL;
+	if (was != POOL_OPEN)
+		return;
+	/* Of what was flushed some may not have been drained, or by threads that do so later. */
+	if (api.repl_commit(r, 0))
+		report("%s: closing: %s", p->path, api.repl_errormsg());
+	if (api.repl_close(r))
+		report("%s: closing: %s", p->path, api.repl_errormsg());
+}
+
+void
+pool_failed(const struct pool *p, int rc, const char *what)
+{
+	report("%s: %s: %s", p->path, what, api.repl_errormsg());
+	if (rc == REPL_E_LOST)
+		abort();
+}
+
+/*
+ * A description of its own: with a duplicate, the program's lock on the file would
+ * outlive its closing it. No descriptor is kept: the program may close any.
+ */
+int
+view_map(struct pool *p, int fd)
+{
+	size_t size = p->file_size > 0 ? p->file_size : PAGE;
+	char path[32];
+	void *addr;
+	int own;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	own = open(path, O_RDONLY | O_CLOEXEC);
+	p->room = size + GROWTH_ROOM;
+	addr = real_mmap(NULL, p->room, PROT_READ, MAP_SHARED, own < 0 ? fd : own, 0);
+	if (addr == MAP_FAILED) {
+		p->room = size;
+		addr = real_mmap(NULL, size, PROT_READ, MAP_SHARED, own < 0 ? fd : own, 0);
+	}
+	if (own >= 0)
+		(void)close(own);
+	p->view = addr == MAP_FAILED ? NULL : addr;
+	return p->view ? 0 : -1;
+}
+
+void
+view_unmap(struct pool *p)
+{
+	if (p->view)
+		(void)real_munmap(p->view, p->room);
+	p->view = NULL;
+}
+
+/* The mapped file by its path, or -1 if that names another one by now. */
+static int
+file_open(struct pool *p)
+{
+	int fd = open(p->path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino) {
+		p->file_size = (size_t)st.st_size;
+		return fd;
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* Look at the file's size; the view covers it. */
+static int
+view_ready(struct pool *p)
+{
+	int fd = file_open(p), rc = 0;
+
+	if (fd >= 0 && (!p->view || p->room < p->file_size)) {
+		view_unmap(p);
+		rc = view_map(p, fd);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	if (rc || !p->view) {
+		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
+		return -1;
+	}
+	if (p->file_size > 0 && p->file_size % PAGE == 0 && p->file_size <= p->room)
+		return 0;
+	report("%s: its size of %zu bytes is not a multiple of %u: NOT REPLICATED", p->path,
+	       p->file_size, PAGE);
+	return -1;
+}
+
+/* 0, or a status whose text has been taken by why. */
+static int
+pool_open_replicas(struct pool *p, char *why, size_t size)
+{
+	struct repl_config *cfg = NULL;
+	int rc = api.repl_config_new(&cfg);
+
+	if (!rc)
+		rc = api.repl_config_load(cfg, NULL);
+	for (unsigned i = 0; !rc && i < p->target_count; i++)
+		rc = api.repl_config_add_target(cfg, p->targets[i]);
+	if (!rc) {
+		take_lines(POOLS_SET, take_set_line, cfg);
+		rc = api.repl_open(cfg, p->view, p->file_size, REPL_OPEN_CREATE, &p->r);
+	}
+	if (rc)
+		(void)snprintf(why, size, "%s", api.repl_errormsg());
+	api.repl_config_free(cfg);
+	return rc;
+}
+
+static void
+pool_open_locked(struct pool *p)
+{
+	bool again = p->retry_ns != 0;
+	uint64_t begin = now_ns(), took;
+	char why[512];
+	const char *missing;
+
+	p->state = POOL_OFF;
+	p->retry_ns = UINT64_MAX;
+	missing = api_load();
+	if (missing) {
+		report("%s: NOT REPLICATED: %s", p->path, missing);
+		return;
+	}
+	if (view_ready(p))
+		return;
+	if (pool_open_replicas(p, why, sizeof(why))) {
+		took = (now_ns() - begin) * RETRY_SHARE;
+		p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
+		if (!again)
+			report("%s: NOT REPLICATED: %s", p->path, why);
+		return;
+	}
+	if (again)
+		report("%s: is replicated now", p->path);
+	p->retry_ns = 0;
+	p->size = p->file_size;
+	p->lanes = api.repl_lanes(p->r);
+	atomic_store(&p->look_ns, 0);
+	atomic_store(&p->told_lost, 0);
+	p->state = POOL_OPEN;
+	/* Once more: before the handlers of the libraries that have come with it. */
+	(void)pthread_once(&open_once, register_end);
+}
+
+bool
+pool_due(struct pool *p)
+{
+	int state = atomic_load_explicit(&p->state, memory_order_relaxed);
+
+	return state == POOL_CLOSED || (state == POOL_OFF && now_ns() >= p->retry_ns);
+}
+
+/* Open the pool if that is due. */
+void
+pool_ready(struct pool *p)
+{
+	(void)pthread_rwlock_wrlock(&p->lock);
+	if (pool_due(p))
+		pool_open_locked(p);
+	(void)pthread_rwlock_unlock(&p->lock);
+}
+
+/* The new part may have been written by other ways than those that are followed. */
+static int
+grow_fill(struct pool *p, int fd, size_t from, size_t to)
+{
+	off_t at = lseek(fd, (off_t)from, SEEK_DATA);
+	int rc = 0;
+
+	if (at < 0)
+		return errno == ENXIO ? 0 : -1;
+	while (!rc && at >= 0 && (size_t)at < to) {
+		off_t end = lseek(fd, at, SEEK_HOLE);
+		size_t len = (end < 0 || (size_t)end > to ? to : (size_t)end) - (size_t)at;
+
+		if (len > GROWTH_STEP)
+			len = GROWTH_STEP;
+		rc = api.repl_flush(p->r, 0, (size_t)at, len);
+		if (!rc)
+			rc = api.repl_drain(p->r, 0);
+		at = lseek(fd, at + (off_t)len, SEEK_DATA);
+	}
+	return rc;
+}
+
+/* The file has become longer: so do the replicas, else the pool is opened anew. */
+void
+pool_grow(struct pool *p, uint64_t end)
+{
+	size_t before;
+	int fd, rc = -1;
+
+	(void)pthread_rwlock_wrlock(&p->lock);
+	before = p->size;
+	fd = p->state == POOL_OPEN && end > before ? file_open(p) : -1;
+	if (fd >= 0 && p->file_size >= end && p->file_size % PAGE == 0) {
+		if (p->file_size <= p->room)
+			rc = api.repl_grow(p->r, p->file_size);
+		if (!rc)
+			rc = grow_fill(p, fd, before, p->file_size);
+		if (rc) {
+			pool_close_locked(p);
+			pool_open_locked(p);
+		} else {
+			p->size = p->file_size;
+		}
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	(void)pthread_rwlock_unlock(&p->lock);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What pools.c, which follows the program, and pool_open.c, which has to do with the
+ * replicas and the file, know of a pool in common.
+ */
+#ifndef PRELOAD_POOLS_IMPL_H
+#define PRELOAD_POOLS_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <librepl.h>
+
+#include "pools.h"
+
+#define POOLS_MAX 32 /* a bit each in a thread's mask */
+
+enum pool_state {
+	POOL_CLOSED,
+	POOL_OPEN,
+	POOL_OFF, /* not replicated until it is mapped anew, or the retry time */
+};
+
+/* Lock order: a pool's lock, then its lanes'. */
+struct pool {
+	char *path;
+	const char *targets[REPL_TARGETS_MAX];
+	unsigned target_count;
+	pthread_rwlock_t lock; /* guards what follows; held for reading in a call */
+	bool fork_locked;
+	_Atomic int state; /* changed under the lock */
+	_Atomic uint64_t retry_ns;
+	struct repl *r;
+	dev_t dev; /* the file that is mapped, whatever its path names now */
+	ino_t ino;
+	uint8_t *view; /* the whole file, what the replicas are made equal to; with the first
+			  mapping */
+	size_t room;   /* of the view, may be more than the file has */
+	size_t file_size, size; /* when it was mapped last; what the replicas have */
+	unsigned lanes;
+	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
+	_Atomic uint32_t told_lost; /* a bit each: that is said once */
+	pthread_mutex_t lane_locks[REPL_LANES_MAX];
+};
+
+extern struct pool pools[POOLS_MAX];
+extern unsigned pool_count;
+
+__attribute__((format(printf, 1, 2))) void report(const char *format, ...);
+uint64_t now_ns(void);
+
+/* Call take() for each line "key<tab>value" of an environment variable. */
+void take_lines(const char *name, void (*take)(char *, char *, void *), void *arg);
+
+/* The pools are closed at exit, before what has been registered for it up to now. */
+void register_end(void);
+
+/* ---- pool_open.c; "locked": for writing ---- */
+
+/* fd is the pool's file; its dev, ino and file_size are known. */
+int view_map(struct pool *p, int fd);
+void view_unmap(struct pool *p);
+
+void pool_close_locked(struct pool *p);
+
+/* A cheap look, without the lock; if so, pool_ready(). */
+bool pool_due(struct pool *p);
+void pool_ready(struct pool *p);
+
+/* The program has written up to end, which is more than the replicas have. */
+void pool_grow(struct pool *p, uint64_t end);
+
+/* The program's own wish is to stop when a replica is lost. */
+void pool_failed(const struct pool *p, int rc, const char *what);
+
+#endif

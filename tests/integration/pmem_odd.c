@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pmem_odd MODE FILE - what programs do to their mappings beside using them;
+ * each mode leaves bytes in FILE that were made durable.
+ *
+ *   grow      the file gets longer, and is mapped at its end
+ *   recreate  the file is deleted and made anew while it stays mapped
+ *   part      a mapping of an odd length is taken back, its address is used for another file
+ *   protect   mapped for reading, then made writable
+ *   fixed     the pool is mapped over a mapping of another file, and moved
+ *   daemon    a child closes all descriptors before it writes
+ *   nodrain   flushed but not drained before the mapping is taken back
+ *   forks     threads persist without a pause while others map, and one forks
+ *   cancel    a thread is cancelled while it persists
+ *   stderr    the pool is the file on standard error's descriptor
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <libpmem.h>
+
+#define SIZE    (1UL << 20)
+#define PAGE    4096UL
+#define WRITERS 6
+#define FORKS   20
+
+static void
+check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	perror(what);
+	exit(2);
+}
+
+static char *
+map_fd(int fd, size_t off, size_t len, int prot)
+{
+	char *at = mmap(NULL, len, prot, MAP_SHARED, fd, (off_t)off);
+
+	check(at != MAP_FAILED, "mmap");
+	return at;
+}
+
+static int
+file_new(const char *path, size_t size)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+	check(fd >= 0 && ftruncate(fd, (off_t)size) == 0, path);
+	return fd;
+}
+
+static void
+put(char *at, int c, size_t len)
+{
+	memset(at, c, len);
+	(void)pmem_msync(at, len);
+}
+
+static void
+grow(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), *more;
+
+	put(at, 'a', 100);
+	for (size_t size = SIZE; size < 8 * SIZE; size += SIZE) {
+		check(ftruncate(fd, (off_t)(size + SIZE)) == 0, "ftruncate");
+		check(pwrite(fd, "by a call", 9, (off_t)(size + 3 * PAGE)) == 9, "pwrite");
+		more = map_fd(fd, size, SIZE, PROT_READ | PROT_WRITE);
+		put(more + SIZE - 300, 'b', 300);
+		put(at + size / SIZE * PAGE, 'c', 100);
+	}
+}
+
+static void
+recreate(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), *fresh;
+
+	put(at, 'o', PAGE);
+	check(unlink(path) == 0, "unlink");
+	fd = file_new(path, 2 * SIZE);
+	fresh = map_fd(fd, 0, 2 * SIZE, PROT_READ | PROT_WRITE);
+	put(at + PAGE, 'o', PAGE);
+	put(fresh + 2 * PAGE, 'n', PAGE);
+	put(fresh + SIZE + PAGE, 'n', PAGE);
+	put(at + 3 * PAGE, 'o', PAGE);
+	(void)munmap(at, SIZE);
+	put(fresh + 4 * PAGE, 'n', PAGE);
+}
+
+static void
+part(const char *path)
+{
+	char other[4096], *at, *again;
+	int fd = file_new(path, SIZE), fd2;
+
+	(void)snprintf(other, sizeof(other), "%s.other", path);
+	fd2 = file_new(other, SIZE);
+	at = map_fd(fd, 0, 5 * PAGE, PROT_READ | PROT_WRITE);
+	put(at, 'p', PAGE);
+	/* In vain: its address is odd. */
+	check(munmap(at + 1, PAGE) != 0, "munmap");
+	put(at + PAGE, 'q', PAGE);
+	/* All five pages. */
+	check(munmap(at, 4 * PAGE + 1) == 0, "munmap");
+	again = mmap(at, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd2,
+		     0);
+	check(again == at, "mmap");
+	put(again + 4 * PAGE, 'x', PAGE);
+}
+
+static void
+protect(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ);
+
+	check(mprotect(at, SIZE, PROT_READ | PROT_WRITE) == 0, "mprotect");
+	put(at + PAGE, 'w', PAGE);
+}
+
+static void
+fixed(const char *path)
+{
+	char other[4096], *at, *moved;
+	int fd = file_new(path, SIZE);
+
+	(void)snprintf(other, sizeof(other), "%s.other", path);
+	at = map_fd(file_new(other, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	check(mmap(at, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) == at, "mmap");
+	put(at + PAGE, 'f', PAGE);
+	moved = map_fd(fd, SIZE / 2, SIZE / 2, PROT_READ | PROT_WRITE);
+	/* Where a mapping of the pool's second half was is its first half now. */
+	moved = mremap(at, SIZE / 2, SIZE / 2, MREMAP_MAYMOVE | MREMAP_FIXED, moved);
+	check(moved != MAP_FAILED, "mremap");
+	put(moved + 3 * PAGE, 'm', PAGE);
+	put(at + SIZE / 2, 'h', PAGE);
+}
+
+static void
+daemon_child(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child = fork();
+	int other, status;
+
+	check(child >= 0, "fork");
+	if (child != 0) {
+		check(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+		return;
+	}
+	for (int fd = 3; fd < 1024; fd++)
+		(void)close(fd);
+	/* Their numbers get used for others. */
+	for (int i = 0; i < 20; i++) {
+		other = open("/dev/zero", O_RDWR);
+		check(other >= 0, "/dev/zero");
+	}
+	put(at + PAGE, 'd', PAGE);
+	exit(0);
+}
+
+static void
+nodrain(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'n', 10);
+	for (size_t i = 1; i < 100; i++)
+		(void)pmem_memset_nodrain(at + i * PAGE, (int)i, 1000);
+	check(munmap(at, SIZE) == 0, "munmap");
+}
+
+static atomic_bool stop;
+
+static void *
+persist_on(void *arg)
+{
+	char *at = arg;
+
+	for (unsigned i = 0; !atomic_load(&stop); i++) {
+		*at = (char)('a' + i % 26);
+		pmem_persist(at, 1);
+	}
+	return NULL;
+}
+
+static void *
+map_on(void *arg)
+{
+	const char *path = arg;
+	int fd = open(path, O_RDWR);
+
+	while (!atomic_load(&stop)) {
+		char *at = map_fd(fd, 0, PAGE, PROT_READ | PROT_WRITE);
+
+		pmem_persist(at + 100, 1);
+		(void)munmap(at, PAGE);
+	}
+	return NULL;
+}
+
+static void
+forks(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t writer[WRITERS], mapper;
+	int status;
+
+	for (int i = 0; i < WRITERS; i++)
+		check(!pthread_create(&writer[i], NULL, persist_on, at + (i + 1) * 64), "thread");
+	check(!pthread_create(&mapper, NULL, map_on, (void *)(uintptr_t)path), "thread");
+	for (int i = 0; i < FORKS; i++) {
+		pid_t child = fork();
+
+		check(child >= 0, "fork");
+		if (child == 0) {
+			/* Another file of the child's own. */
+			void *anon = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+			pmem_persist(anon, 1);
+			(void)munmap(anon, PAGE);
+			(void)munmap(at, SIZE);
+			_exit(0);
+		}
+		check(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < WRITERS; i++)
+		(void)pthread_join(writer[i], NULL);
+	(void)pthread_join(mapper, NULL);
+}
+
+static void
+cancel(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t t;
+
+	for (int i = 0; i < 50; i++) {
+		check(!pthread_create(&t, NULL, persist_on, at), "thread");
+		(void)usleep(1000);
+		(void)pthread_cancel(t);
+		atomic_store(&stop, true);
+		(void)pthread_join(t, NULL);
+		atomic_store(&stop, false);
+	}
+	put(at + PAGE, 'c', 10);
+}
+
+static void
+on_stderr(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at;
+
+	check(dup2(fd, STDERR_FILENO) >= 0, "dup2");
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at + PAGE, 'e', 10);
+}
+
+int
+main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(const char *);
+	} modes[] = {{"grow", grow},       {"recreate", recreate}, {"part", part},
+		     {"protect", protect}, {"fixed", fixed},       {"daemon", daemon_child},
+		     {"nodrain", nodrain}, {"forks", forks},       {"cancel", cancel},
+		     {"stderr", on_stderr}};
+
+	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(modes[i].name, argv[1]) == 0) {
+			modes[i].run(argv[2]);
+			return 0;
+		}
+	}
+	return 2;
+}
