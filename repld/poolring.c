@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "deposits.h"
+#include "le.h"
 #include "space.h"
 
 #define SLOT_HEAD 64U /* what is zeroed of a slot: more than any magic needs */
@@ -240,39 +240,54 @@ out:
 	return rc;
 }
 
-/* Only what is looked at is read: the marks, and a lane's slots up to its first gap. */
-static uint64_t
-region_count(const uint8_t *region, const struct sidecar *meta)
+static bool
+region_read(int sidecar_fd, const struct sidecar *meta, uint64_t off, void *buf, size_t len)
 {
-	struct ring_replay *replay = malloc(sizeof(*replay));
-	struct ring_geometry g;
-	struct ring_message m;
-	uint64_t count = 0;
+	ssize_t n = pread(sidecar_fd, buf, len, (off_t)(meta->ring_off + off));
 
-	if (replay && ring_header_decode(region, meta->ring_len, &g, NULL) == 0) {
-		ring_replay_begin(replay, region, &g, meta->pool_size);
-		while (ring_replay_next(replay, &m))
-			count++;
+	return n >= 0 && (size_t)n == len;
+}
+
+/* A lane's messages behind its mark, up to its first gap. Only what is there in whole is read. */
+static uint64_t
+lane_count(int sidecar_fd, const struct sidecar *meta, const struct ring_geometry *g, uint32_t lane,
+	   uint8_t *slot)
+{
+	struct wire_commit_view v = {.stamp = 0};
+	uint8_t mark[8];
+	uint64_t from, seq;
+
+	if (!region_read(sidecar_fd, meta, ring_mark_off(lane), mark, sizeof(mark)))
+		return 0;
+	from = get_le64(mark);
+	for (seq = from; seq < UINT64_MAX; seq++) {
+		uint64_t off = ring_slot_off(g, lane, ring_slot_of(g, seq + 1));
+		size_t len;
+
+		if (!region_read(sidecar_fd, meta, off, slot, WIRE_HEADER_SIZE))
+			break;
+		len = wire_deposit_len(slot, g->slot_size);
+		if (len == 0 || !region_read(sidecar_fd, meta, off, slot, len) ||
+		    !ring_slot_holds(slot, g, meta->pool_size, seq + 1, v.stamp, &v))
+			break;
 	}
-	free(replay);
-	return count;
+	return seq - from;
 }
 
 uint64_t
 poolring_count(int sidecar_fd, const struct sidecar *meta)
 {
-	struct stat st;
-	uint64_t count;
-	void *region;
+	uint8_t *buf = malloc(WIRE_MSG_SIZE_MAX);
+	struct ring_geometry g;
+	uint64_t count = 0;
 
-	if (fstat(sidecar_fd, &st) || (uint64_t)st.st_size < meta->ring_off + meta->ring_len)
-		return 0;
-	region = mmap(NULL, meta->ring_len, PROT_READ, MAP_SHARED, sidecar_fd,
-		      (off_t)meta->ring_off);
-	if (region == MAP_FAILED)
-		return 0;
-	count = region_count(region, meta);
-	(void)munmap(region, meta->ring_len);
+	/* Not mapped: a living writer may cut the file, which would end this process. */
+	if (buf && region_read(sidecar_fd, meta, 0, buf, RING_HEADER_SIZE) &&
+	    ring_header_decode(buf, meta->ring_len, &g, NULL) == 0) {
+		for (uint32_t i = 0; i < g.lanes; i++)
+			count += lane_count(sidecar_fd, meta, &g, i, buf);
+	}
+	free(buf);
 	return count;
 }
 

@@ -55,7 +55,6 @@ int poolring_replay(const struct poolring *r, struct pmem_map *pool, uint64_t *c
 /*
  * How many messages the ring that meta names holds and are not applied; 0 if it
  * can't be believed. To tell people: beside a living writer it is old at once.
- * Maps memory for a moment.
  */
 uint64_t poolring_count(int sidecar_fd, const struct sidecar *meta);
 

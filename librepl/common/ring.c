@@ -151,6 +151,16 @@ ring_mark(const uint8_t *region, uint32_t lane)
 
 /* ---- replay ---- */
 
+bool
+ring_slot_holds(const uint8_t *slot, const struct ring_geometry *g, uint64_t pool_size,
+		uint64_t seq, uint64_t stamp, struct wire_commit_view *v)
+{
+	size_t len = wire_deposit_len(slot, g->slot_size);
+
+	return len > 0 && wire_deposit_decode(slot, len, pool_size, v, NULL) == 0 &&
+	       v->seq == seq && v->epoch == g->epoch && v->stamp > stamp;
+}
+
 /*
  * Whatever is in the slot, it is the lane's next message or the lane ends here:
  * what lies behind a gap may be later than what was lost in the gap.
@@ -161,12 +171,9 @@ replay_look(struct ring_replay *r, uint32_t lane)
 	const struct ring_geometry *g = &r->geometry;
 	uint64_t seq = r->lanes[lane].seq + 1;
 	const uint8_t *slot = r->region + ring_slot_off(g, lane, ring_slot_of(g, seq));
-	struct wire_commit_view *v = &r->lanes[lane].next;
-	size_t len = wire_deposit_len(slot, g->slot_size);
 
-	r->lanes[lane].there =
-		len > 0 && wire_deposit_decode(slot, len, r->pool_size, v, NULL) == 0 &&
-		v->seq == seq && v->epoch == g->epoch && v->stamp > r->lanes[lane].stamp;
+	r->lanes[lane].there = ring_slot_holds(slot, g, r->pool_size, seq, r->lanes[lane].stamp,
+					       &r->lanes[lane].next);
 }
 
 void

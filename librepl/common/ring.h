@@ -65,6 +65,13 @@ int ring_header_decode(const uint8_t header[RING_HEADER_SIZE], uint64_t region_s
 void ring_mark_encode(uint64_t seq, uint8_t word[8]);
 uint64_t ring_mark(const uint8_t *region, uint32_t lane);
 
+/*
+ * Whether a slot, of g->slot_size bytes, holds a lane's message number seq in whole; stamp is
+ * that of the one before. Only then *v is filled, which points into the slot.
+ */
+bool ring_slot_holds(const uint8_t *slot, const struct ring_geometry *g, uint64_t pool_size,
+		     uint64_t seq, uint64_t stamp, struct wire_commit_view *v);
+
 /* One message to apply. */
 struct ring_message {
 	uint32_t lane;

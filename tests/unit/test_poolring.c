@@ -327,6 +327,34 @@ without_room_the_pool_stays_as_it_was(void **state)
 	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
 }
 
+/* Who only asks is not ended when the file that it looks at is cut. */
+static void
+looking_at_a_ring_that_is_taken_away_harms_nobody(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct pmem_map *map = NULL;
+		struct poolring *ring;
+		struct pool *p = writer(&ring);
+		int rc = pool_map(p, true, &map, &err);
+
+		for (int i = 0; i < 300 && !rc; i++) {
+			rc = pool_ring_end(p, ring, map, false, &err);
+			if (!rc)
+				rc = pool_ring_make(p, &geometry, &ring, &err);
+			deposit(ring, 0, 1, 1, 'a');
+		}
+		_exit(rc != 0);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		(void)pool_info(store, "p", &info, &err);
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
@@ -341,6 +369,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_ring_that_cannot_be_believed_is_told, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_ring_of_the_future_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(looking_at_a_ring_that_is_taken_away_harms_nobody,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(without_room_the_pool_stays_as_it_was, setup,
 						teardown),
 	};
