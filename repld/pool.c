@@ -19,6 +19,8 @@
 #define SETTLE_TRIES 5
 #define SETTLE_MS    4
 
+#define GROWN_TRIES 100 /* each time the pool must have grown again */
+
 int
 pool_store_new(const char *dir, struct pool_store **out, struct err *e)
 {
@@ -256,19 +258,47 @@ read_settled(const struct pool_files *f, struct pool_info *info, struct err *e)
  * at once more under the lock, since it may have closed in between.
  */
 static int
-read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
+read_meta(const struct pool_files *f, struct pool_info *info, struct err *e)
 {
-	int rc;
+	int rc = read_settled(f, info, e);
 
-	filesystem_name(f->fd, info->filesystem, sizeof(info->filesystem));
-	rc = read_settled(f, info, e);
 	if (!rc && info->meta.writer_open && flock(f->sidecar_fd, LOCK_SH | LOCK_NB) == 0) {
 		rc = read_settled(f, info, e);
 		if (!rc && info->meta.writer_open)
 			writer_lost(&info->meta);
 		lock_drop(f->sidecar_fd);
 	}
-	return rc ? rc : check_size(f, info, e);
+	return rc;
+}
+
+static bool
+size_has_changed(const struct pool_files *f, const struct pool_info *info)
+{
+	struct sidecar now;
+	bool repair;
+
+	return sidecar_read(f->sidecar_fd, &now, &repair, NULL) == 0 &&
+	       now.pool_size != info->meta.pool_size;
+}
+
+static int
+read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
+{
+	int rc = 0;
+
+	filesystem_name(f->fd, info->filesystem, sizeof(info->filesystem));
+	for (int i = 0; i < GROWN_TRIES; i++) {
+		rc = read_meta(f, info, e);
+		if (rc)
+			break;
+		rc = check_size(f, info, e);
+		/* Its writer may have let it grow, and written there, between the two. */
+		if (rc != REPL_E_CORRUPT || !size_has_changed(f, info))
+			break;
+	}
+	if (!rc)
+		err_clear(e);
+	return rc;
 }
 
 int

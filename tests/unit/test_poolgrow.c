@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "pool.h"
@@ -234,6 +235,34 @@ failed_sync_is_not_forgotten(void **state)
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
+/* Between a reader's looks at the sidecar and at the file both may have changed. */
+static void
+reader_beside_a_growing_writer_finds_no_damage(void **state)
+{
+	struct pool *p = NULL;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0 && pool_open(store, "p", POOL_WRITE, "w", &p, &err))
+		_exit(1);
+	for (uint64_t size = SIZE; pid == 0; size += 4096) {
+		if (size == SIZE + 2000UL * 4096)
+			_exit(0);
+		if (pool_grow_space(p, size + 4096, &err) ||
+		    pool_grow_record(p, size + 4096, &err) ||
+		    pwrite(pool_fd(p), "x", 1, (off_t)size) != 1)
+			_exit(1);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		if (pool_info(store, "p", &info, &err))
+			fail_msg("%s", err.text);
+	assert_int_equal(status, 0);
+}
+
 int
 main(void)
 {
@@ -247,6 +276,7 @@ main(void)
 		TEST(growth_without_room_leaves_all_as_it_was),
 		TEST(growth_that_is_half_recorded_is_not_cut_back),
 		TEST(failed_sync_is_not_forgotten),
+		TEST(reader_beside_a_growing_writer_finds_no_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
