@@ -62,6 +62,7 @@ struct repl {
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
 	_Atomic bool appending;       /* an append has its turn */
+	_Atomic bool log_failed;      /* a log of the handle has: replicas may lack its bytes */
 	pthread_t thread;
 	bool thread_started;
 };

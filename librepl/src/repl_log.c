@@ -26,7 +26,8 @@
 #include "logscan.h"
 #include "repl_impl.h"
 
-#define LOG_BUSY_NAP_US 50U
+#define LOG_BUSY_NAP_US  50U
+#define LOG_RESEND_PIECE (16UL << 20)
 
 struct repl_log {
 	struct repl *r;
@@ -97,6 +98,41 @@ step_run(struct repl_log *log, unsigned lane, const struct step *s)
 	while ((rc = step_once(log, lane, s)) == REPL_E_BUSY && clock_now_ns() < deadline_ns)
 		(void)usleep(LOG_BUSY_NAP_US);
 	return rc;
+}
+
+/*
+ * Trims that a log on this handle has begun are finished: where one is pending
+ * nothing may be written.
+ */
+static int
+log_settle(struct repl_log *log, unsigned lane)
+{
+	static const struct step settle = {.kind = STEP_TRIM};
+
+	return step_run(log, lane, &settle);
+}
+
+static int
+log_persist(struct repl_log *log, uint64_t off, uint64_t len)
+{
+	struct step s = {.kind = STEP_PERSIST, .span = {.off = {off, 0}, .len = {len, 0}}};
+
+	return step_run(log, 0, &s);
+}
+
+/* What a log that failed has left here: its records, then its tail. */
+static int
+log_resend(struct repl_log *log)
+{
+	uint64_t size = log->core.h.area_size;
+	int rc = 0;
+
+	if (!atomic_load(&log->r->log_failed))
+		return 0;
+	for (uint64_t at = LOGFMT_RING_OFF; !rc && at < size; at += LOG_RESEND_PIECE)
+		rc = log_persist(log, at,
+				 size - at < LOG_RESEND_PIECE ? size - at : LOG_RESEND_PIECE);
+	return rc ? rc : log_persist(log, LOGFMT_TAIL_OFF, LOGFMT_TAIL_SIZE);
 }
 
 static int
@@ -187,9 +223,14 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 		repl_log_close(log);
 		return config_report(&e);
 	}
-	logcore_header_store(&log->core, &log->core.h, &first, &second);
-	log->fixed = log->core.h;
-	rc = header_step(log, 0, first, second);
+	rc = log_settle(log, 0);
+	if (!rc)
+		rc = log_resend(log);
+	if (!rc) {
+		logcore_header_store(&log->core, &log->core.h, &first, &second);
+		log->fixed = log->core.h;
+		rc = header_step(log, 0, first, second);
+	}
 	if (rc) {
 		rc = log_context(rc, "opening", off);
 		repl_log_close(log);
@@ -249,10 +290,15 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 	log = log_new(r, off);
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
-	logcore_format(log->area, size, kind, salt ? salt : 1);
-	rc = step_run(log, 0, &s);
-	if (rc)
+	rc = log_settle(log, 0);
+	if (!rc) {
+		logcore_format(log->area, size, kind, salt ? salt : 1);
+		rc = step_run(log, 0, &s);
+	}
+	if (rc) {
+		atomic_store(&r->log_failed, true);
 		rc = log_context(rc, "making", off);
+	}
 	repl_log_close(log);
 	return rc ? rc : repl_log_open(r, off, out);
 }
@@ -274,6 +320,7 @@ log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 {
 	if (log->failed)
 		return;
+	atomic_store(&log->r->log_failed, true);
 	log->failed = rc;
 	(void)snprintf(log->why, sizeof(log->why),
 		       "%s at %" PRIu64 " failed (%.160s); open it again", what, position,
@@ -284,7 +331,6 @@ log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 static void
 log_lead(struct repl_log *log, unsigned lane)
 {
-	static const struct step settle = {.kind = STEP_TRIM};
 	struct logcore_group g;
 	struct step s = {.kind = STEP_PERSIST};
 	int rc = 0;
@@ -298,7 +344,7 @@ log_lead(struct repl_log *log, unsigned lane)
 		s.tail_off = g.tail_off;
 	}
 	if (g.settle)
-		rc = step_run(log, lane, &settle);
+		rc = log_settle(log, lane);
 	if (!rc)
 		rc = step_run(log, lane, &s);
 	(void)pthread_mutex_lock(&log->lock);

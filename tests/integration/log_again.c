@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * log_again - open a log again on the same handle.
+ *
+ * usage: log_again trim|busy FILE TARGET [KEY=VALUE ...]
+ *
+ * trim: behind a large trim, which the target has only noted, the log is opened again and
+ * appended to where the trim was. busy: an append fails since its lane is in use all the
+ * time, the log is opened again and keeps what it finds. FILE and the replica must be
+ * equal after it; busy says how many records there are.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <librepl.h>
+
+#define MIB       (1UL << 20)
+#define POOL_SIZE (160 * MIB)
+#define LOG_SIZE  (96 * MIB)
+#define RECORD    (MIB - 64)
+#define OTHER_OFF LOG_SIZE /* what is not of the log */
+
+struct again {
+	struct repl *repl;
+	struct repl_log *log;
+	uint8_t *pool;
+	uint8_t *data;
+	atomic_bool begun, stop;
+};
+
+static int
+set_options(struct repl_config *cfg, char **options, int count)
+{
+	for (int i = 0; i < count; i++) {
+		char *value = strchr(options[i], '=');
+
+		if (!value)
+			return REPL_E_INVAL;
+		*value++ = '\0';
+		if (repl_config_set(cfg, options[i], value))
+			return REPL_E_INVAL;
+	}
+	return 0;
+}
+
+static int
+start(struct again *a, const char *file, const char *target, char **options, int count)
+{
+	struct repl_config *cfg = NULL;
+	int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc;
+
+	if (fd < 0 || ftruncate(fd, (off_t)POOL_SIZE))
+		return REPL_E_FAILED;
+	a->pool = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	(void)close(fd);
+	a->data = malloc(RECORD);
+	if (a->pool == MAP_FAILED || !a->data)
+		return REPL_E_FAILED;
+	rc = repl_config_new(&cfg);
+	if (!rc)
+		rc = repl_config_add_target(cfg, target);
+	if (!rc)
+		rc = set_options(cfg, options, count);
+	if (!rc)
+		rc = repl_open(cfg, a->pool, POOL_SIZE, REPL_OPEN_CREATE, &a->repl);
+	repl_config_free(cfg);
+	if (!rc)
+		rc = repl_log_create(a->repl, 0, LOG_SIZE, REPL_LOG_CHECKSUM, &a->log);
+	return rc;
+}
+
+/* Until the log is full. */
+static int
+fill(struct again *a, unsigned *count)
+{
+	int rc;
+
+	memset(a->data, 0x5a, RECORD);
+	for (*count = 0; !(rc = repl_log_append(a->log, 0, a->data, RECORD, NULL)); ++*count)
+		;
+	return rc == REPL_E_NOSPC ? 0 : rc;
+}
+
+/* The tail is in the middle of the ring: what is zeroed last is written first. */
+static int
+do_trim(struct again *a)
+{
+	unsigned count;
+	int rc = fill(a, &count);
+
+	for (unsigned i = 0; !rc && i < count / 2; i++) {
+		uint64_t at = repl_log_head(a->log), next;
+		size_t len;
+
+		rc = repl_log_read(a->log, at, a->data, RECORD, &len, &next);
+		if (!rc)
+			rc = repl_log_trim(a->log, 0, next);
+	}
+	if (!rc)
+		rc = fill(a, &count);
+	if (!rc)
+		rc = repl_log_trim(a->log, 0, repl_log_tail(a->log));
+	repl_log_close(a->log);
+	a->log = NULL;
+	if (!rc)
+		rc = repl_log_open(a->repl, 0, &a->log);
+	for (unsigned i = 0; !rc && i < 8; i++)
+		rc = repl_log_append(a->log, 0, a->data, RECORD, NULL);
+	return rc;
+}
+
+static void *
+occupy(void *arg)
+{
+	struct again *a = arg;
+
+	while (!atomic_load(&a->stop)) {
+		(void)!repl_persist(a->repl, 1, OTHER_OFF, POOL_SIZE - OTHER_OFF);
+		atomic_store(&a->begun, true);
+	}
+	return NULL;
+}
+
+static int
+do_busy(struct again *a)
+{
+	unsigned count = 0;
+	pthread_t t;
+	int rc = repl_log_append(a->log, 0, "first", 5, NULL);
+	size_t len;
+
+	if (rc || pthread_create(&t, NULL, occupy, a))
+		return rc ? rc : REPL_E_FAILED;
+	while (!atomic_load(&a->begun))
+		(void)usleep(1000);
+	rc = repl_log_append(a->log, 1, "second", 6, NULL);
+	atomic_store(&a->stop, true);
+	(void)pthread_join(t, NULL);
+	(void)printf("append: %d\n", rc);
+	repl_log_close(a->log);
+	a->log = NULL;
+	rc = repl_log_open(a->repl, 0, &a->log);
+	for (uint64_t at = rc ? 0 : repl_log_head(a->log); !rc; count++)
+		rc = repl_log_read(a->log, at, a->data, RECORD, &len, &at);
+	(void)printf("records: %u\n", count - 1);
+	return rc == REPL_E_NOT_FOUND ? 0 : rc;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct again a = {0};
+	int rc;
+
+	if (argc < 4)
+		return 2;
+	rc = start(&a, argv[2], argv[3], argv + 4, argc - 4);
+	if (!rc)
+		rc = strcmp(argv[1], "trim") == 0 ? do_trim(&a) : do_busy(&a);
+	if (rc)
+		(void)fprintf(stderr, "log_again: %s\n", repl_errormsg());
+	repl_log_close(a.log);
+	(void)repl_close(a.repl);
+	free(a.data);
+	return rc ? 1 : 0;
+}
