@@ -63,7 +63,7 @@ deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err 
 		case WIRE_OP_TRIM:
 			if (!d->trims || en.len == 0)
 				break;
-			pmem_map_zero(d->map, en.off, en.len, false);
+			pmem_map_zero(d->map, en.off, en.len, d->hole);
 			rc = deposits_note(d, en.off, en.len, e);
 			break;
 		default: /* the stamp, a registration */

@@ -17,6 +17,7 @@
 struct deposits {
 	struct pmem_map *map;
 	bool trims; /* make zero what TRIM names; a replay need not, so it does not */
+	bool hole;  /* and give its space back */
 	struct range ranges[DEPOSITS_RANGES_MAX]; /* stored, not yet durable */
 	size_t count;
 	uint64_t bytes;   /* stored so far */

@@ -340,9 +340,12 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 void
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
-	/* Not every file system has holes. */
-	if (!hole || madvise(m->addr + off, len, MADV_REMOVE) != 0)
-		memset(m->addr + off, 0, len);
+	uint8_t *at = m->addr + off;
+
+	/* Not every file system has holes. One is not durable by flushing lines. */
+	if (!hole || madvise(at, len, MADV_REMOVE) != 0 ||
+	    (m->durable == PMEM_FLUSH && msync(at, len, MS_SYNC) != 0))
+		memset(at, 0, len);
 }
 
 void
