@@ -44,6 +44,26 @@ print_generation(struct json_object *info)
 }
 
 /* The header that PMDK's tools would show, where it is a pool of PMDK's. */
+/* Of a pool set: the files that the pool lies in. */
+static void
+print_parts(struct json_object *info)
+{
+	struct json_object *list = NULL;
+	char size[OUT_NUMBER_MAX];
+
+	if (!json_object_object_get_ex(info, "parts", &list) ||
+	    !json_object_is_type(list, json_type_array))
+		return;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *part = json_object_array_get_idx(list, i);
+
+		out_size(out_member_u64(part, "size"), size);
+		out_field("part", "%s, %s", out_member(part, "name"), size);
+	}
+	if (json_object_object_get_ex(info, "header_damage", NULL))
+		out_field("part headers", "%s", out_member(info, "header_damage"));
+}
+
 static void
 print_pmdk(struct json_object *info)
 {
@@ -94,6 +114,7 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 	out_field("uuid", "%s", out_member(info, "uuid"));
 	print_generation(info);
 	out_field("metadata", "%s", out_member(info, "sidecar"));
+	print_parts(info);
 	print_pmdk(info);
 }
 

@@ -116,6 +116,8 @@ restore_open(struct restore *r)
 		rc = ctl_connect(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
+	if (!rc)
+		rc = remote_refuse_headers(c->remote, &c->err);
 	if (rc)
 		return rc;
 	r->meta = remote_info(c->remote)->meta;

@@ -140,7 +140,9 @@ sync_open(struct sync *s)
 		rc = sync_open_pool(s);
 	if (rc || s->absent)
 		return rc;
-	rc = sync_check_size(s);
+	rc = remote_refuse_headers(s->c->remote, &s->c->err);
+	if (!rc)
+		rc = sync_check_size(s);
 	return rc ? rc : remote_lanes_open(s->c->remote, 1, &s->c->err);
 }
 

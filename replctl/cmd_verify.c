@@ -110,6 +110,8 @@ verify_open(struct ctl *c, const struct poolfile *p)
 
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err);
+	if (!rc)
+		rc = remote_refuse_headers(c->remote, &c->err);
 	if (rc)
 		return rc;
 	info = remote_info(c->remote);

@@ -619,6 +619,18 @@ remote_info(const struct remote *r)
 	return &r->info;
 }
 
+int
+remote_refuse_headers(const struct remote *r, struct err *e)
+{
+	if (!r->info.header)
+		return 0;
+	return err_set(
+		e, REPL_E_REFUSED,
+		"pool '%s' lies in a pool set whose parts have headers of PMDK's: use pmempool "
+		"with a set file that has 'REPLICA HOST %s', see librpmem(7)",
+		r->info.name, r->info.name);
+}
+
 const struct profile *
 remote_profile(const struct remote *r)
 {

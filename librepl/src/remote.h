@@ -97,6 +97,12 @@ int remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct
 int remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns,
 		     struct err *e);
 const struct replica_info *remote_info(const struct remote *r); /* of the open pool */
+
+/*
+ * REPL_E_REFUSED if the open pool is that of a set whose parts have headers, which
+ * are no part of its bytes: only librpmem's users know what to do with it.
+ */
+int remote_refuse_headers(const struct remote *r, struct err *e);
 const struct profile *remote_profile(const struct remote *r);
 
 /* Opens and connects count lanes (or what is granted). */

@@ -63,6 +63,8 @@ replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct 
 		if (!rc)
 			rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
 	}
+	if (!rc)
+		rc = remote_refuse_headers(remote, e);
 	if (rc)
 		return rc;
 	rc = replica_follow(r, remote, e);

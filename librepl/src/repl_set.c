@@ -7,7 +7,7 @@
 
 #include "clock.h"
 #include "control.h"
-#include "repl_impl.h"
+#include "repl_lanes.h"
 #include "transfer.h"
 
 #define SET_PAGE     4096U
@@ -211,8 +211,14 @@ set_begin(struct repl *r, struct err *e)
 	if (atomic_load(&r->replicas[0].lost) || r->size != meta->pool_size)
 		return 0;
 	r->generation = meta->generation;
-	if (meta->state != SIDECAR_UP_TO_DATE)
+	/* The copy goes by lane 0, in which somebody may be reading. */
+	if (meta->state != SIDECAR_UP_TO_DATE &&
+	    !lane_borrow(r, 0, clock_deadline(r->cfg->op_timeout_ms)))
+		return err_set(e, REPL_E_BUSY, "lane 0 is in use by another thread");
+	if (meta->state != SIDECAR_UP_TO_DATE) {
 		rc = set_catch_up(r, remote, e);
+		lane_leave(r, 0);
+	}
 	if (!rc)
 		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
 	return rc;

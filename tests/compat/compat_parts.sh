@@ -40,6 +40,10 @@ try() {
 		info p1
 		[ "$(uuid "UUID")" = "$next" ] || fail "p1 is not the part behind p0: $next"
 	fi
+	ctl info "$T/rem.set" | grep -q "^part  *many/p1, " || fail "$(ctl info "$T/rem.set")"
+	ctl_fails 4 "headers of PMDK" restore "$T/rem.set" "$TMP/restored"
+	ctl_fails 4 "headers of PMDK" verify "$TMP/part0" "$T/rem.set"
+	ctl_fails 4 "headers of PMDK" sync "$TMP/part0" "$T/rem.set"
 	lose_and_sync "$filled"
 	pmdk pmempool rm -f "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
 	[ ! -e "$POOLS/many" ] || fail "left: $(ls -A "$POOLS/many")"
