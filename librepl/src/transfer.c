@@ -226,8 +226,11 @@ seek_begin(struct walk *w, struct err *e)
 		seek_mark(w, data);
 		data = extents_next(w->seek.at.fd, data.off + data.len, w->size);
 	}
-	for (uint64_t off = 0; !rc && off < w->size;)
+	for (uint64_t off = 0; !rc && off < w->size;) {
 		rc = seek_remote(w, &off, e);
+		if (!rc)
+			rc = transfer_tell(w->t, w->sum, e);
+	}
 	return rc;
 }
 
@@ -500,10 +503,9 @@ pull_finish_one(struct pull *p, struct err *e)
 		fab_lane_poll(p->fab, &ev);
 		if (ev.type == FAB_READ)
 			break;
-		if (ev.type == FAB_RECV) {
-			fab_lane_repost(p->fab, ev.slot);
-			continue;
-		}
+		/* One after the other would keep the deadline away. */
+		if (ev.type == FAB_RECV)
+			return err_set(e, REPL_E_PROTOCOL, "data lane: a message not asked for");
 		if (ev.type != FAB_NONE)
 			return err_set(e, REPL_E_LOST, "data lane: %s", ev.text);
 		if (spin_again(&spin))
