@@ -17,12 +17,13 @@ enum {
 	OPT_PLOT = 128U,
 	OPT_TAIL = 256U,
 	OPT_METHOD = 512U,
-	OPT_SPARSE = 2048U,
 	OPT_PLAN = 1024U, /* those of a command without target: ctl_plan_option, --all, --csv */
-	OPT_RUN = 2048U,  /* --replica, --pool, --set */
+	OPT_SPARSE = 2048U,
+	OPT_RUN = 4096U, /* --replica, --pool, --set */
 };
 
-#define ANY_COUNT (-1)
+#define ANY_COUNT  (-1)
+#define ARGS_WIDTH 43 /* of the arguments in the list of commands */
 
 struct command {
 	const char *name;
@@ -36,7 +37,7 @@ struct command {
 static const struct command commands[] = {
 	{"create", "TARGET/pool --size N | --from FILE", "make a pool of zeros, or of a file",
 	 cmd_create, 1, OPT_SIZE | OPT_FROM | OPT_SPARSE},
-	{"grow", "TARGET/pool --size N", "make a pool larger that nobody writes", cmd_grow, 1,
+	{"grow", "TARGET/pool --size N", "grow a pool that nobody writes to", cmd_grow, 1,
 	 OPT_SIZE},
 	{"list", "TARGET", "list the pools of a target", cmd_list, 1, 0},
 	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
@@ -140,52 +141,61 @@ command_find(char **args, int count, int *words)
 
 /* ---- help ---- */
 
+/* What options say of themselves: one without a bit is for all commands. */
+static const struct option_help {
+	unsigned bit;
+	const char *option;
+	const char *help;
+} option_helps[] = {
+	{0, "-c, --config FILE", "instead of the file that REPL_CONFIG names"},
+	{0, "-i, --identity FILE", "private key"},
+	{0, "    --known-hosts FILE", "host keys"},
+	{0, "    --json", "answer and errors as JSON on standard output"},
+	{OPT_SIZE, "-s, --size N", "bytes, or with K, M, G, T; a multiple of 4096"},
+	{OPT_FROM, "    --from FILE", "the size of this file, then its data"},
+	{OPT_SPARSE, "    --sparse", "space is taken as it is written"},
+	{OPT_QUICK, "    --quick", "fewer sizes and rounds"},
+	{OPT_SECONDS, "    --seconds N", "how long to measure, about"},
+	{OPT_COUNT, "    --count N", "appends by each method; 10000000"},
+	{OPT_PLOT, "    --plot FILE", "draw bars, as SVG"},
+	{OPT_TAIL, "    --tail KIND", "only that kind of update: singleton, compound"},
+	{OPT_METHOD, "    --method NAME", "only that method"},
+	{OPT_PLAN, "    --domain D", "dmp, mhp or wsp"},
+	{OPT_PLAN, "    --ddio D", "on or off"},
+	{OPT_PLAN, "    --rqwrb R", "dram or pm"},
+	{OPT_PLAN, "    --op O", "write, writeimm or send"},
+	{OPT_PLAN, "    --update U", "singleton or compound"},
+	{OPT_PLAN, "    --transport T", "ib or iwarp"},
+	{OPT_PLAN, "    --all", "every row"},
+	{OPT_PLAN, "    --csv", "rows as comma-separated values"},
+	{OPT_RUN, "    --replica TARGET/pool", "of the pool that follows, or of the last one"},
+	{OPT_RUN, "    --pool FILE", "a pool that the program opens or makes"},
+	{OPT_RUN, "    --set KEY=VALUE", "a key of repl.conf(5), e.g. on-loss=fail"},
+	{OPT_DRY_RUN, "-n, --dry-run", "say what would be done, change nothing"},
+	{OPT_FORCE, "-f, --force", "overwrite or destroy without asking"},
+};
+
 static void
 help_options(unsigned options)
 {
-	(void)puts("\nOptions, before or after the command:\n"
-		   "  -c, --config FILE      instead of the file that REPL_CONFIG names\n"
-		   "  -i, --identity FILE    private key\n"
-		   "      --known-hosts FILE host keys\n"
-		   "      --json             answer and errors as JSON on standard output");
-	if (options & OPT_SIZE)
-		(void)puts(
-			"  -s, --size N           bytes, or with K, M, G, T; a multiple of 4096");
-	if (options & OPT_FROM)
-		(void)puts("      --from FILE        the size of this file, then its data");
-	if (options & OPT_SPARSE)
-		(void)puts("      --sparse           space is taken as it is written");
-	if (options & OPT_QUICK)
-		(void)puts("      --quick            fewer sizes and rounds");
-	if (options & OPT_SECONDS)
-		(void)puts("      --seconds N        how long to measure, about");
-	if (options & OPT_COUNT)
-		(void)puts("      --count N          appends by each method; 10000000");
-	if (options & OPT_PLOT)
-		(void)puts("      --plot FILE        draw bars, as SVG");
-	if (options & OPT_TAIL)
-		(void)puts(
-			"      --tail KIND        only that kind of update: singleton, compound");
-	if (options & OPT_METHOD)
-		(void)puts("      --method NAME      only that method");
-	if (options & OPT_PLAN)
-		(void)puts("      --domain D         dmp, mhp or wsp\n"
-			   "      --ddio D           on or off\n"
-			   "      --rqwrb R          dram or pm\n"
-			   "      --op O             write, writeimm or send\n"
-			   "      --update U         singleton or compound\n"
-			   "      --transport T      ib or iwarp\n"
-			   "      --all              every row\n"
-			   "      --csv              rows as comma-separated values");
-	if (options & OPT_RUN)
-		(void)puts("      --replica TARGET/pool  of the pool that follows, or of the last "
-			   "one\n"
-			   "      --pool FILE        a pool that the program opens or makes\n"
-			   "      --set KEY=VALUE    a key of repl.conf(5), e.g. on-loss=fail");
-	if (options & OPT_DRY_RUN)
-		(void)puts("  -n, --dry-run          say what would be done, change nothing");
-	if (options & OPT_FORCE)
-		(void)puts("  -f, --force            overwrite or destroy without asking");
+	(void)puts("\nOptions, before or after the command:");
+	for (size_t i = 0; i < sizeof(option_helps) / sizeof(option_helps[0]); i++) {
+		const struct option_help *o = &option_helps[i];
+
+		if (!o->bit || (options & o->bit))
+			(void)printf("  %-25s %s\n", o->option, o->help);
+	}
+}
+
+/* One line, or two where the arguments would move the text out of its column. */
+static void
+help_line(const char *name, const char *args, const char *text)
+{
+	if (strlen(args) > ARGS_WIDTH) {
+		(void)printf("  %-15s %s\n", name, args);
+		name = args = "";
+	}
+	(void)printf("  %-15s %-*s %s\n", name, ARGS_WIDTH, args, text);
 }
 
 static void
@@ -194,11 +204,10 @@ help_all(void)
 	(void)puts("usage: replctl COMMAND ...\n\n"
 		   "TARGET is [user@]host[:ssh-port].\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		(void)printf("  %-15s %-43s %s\n", commands[i].name, commands[i].args,
-			     commands[i].help);
-	(void)printf("  %-15s %-43s %s\n", "help", "[COMMAND]", "show this, or one command");
+		help_line(commands[i].name, commands[i].args, commands[i].help);
+	help_line("help", "[COMMAND]", "show this, or one command and its options");
 	help_options(OPT_FORCE | OPT_DRY_RUN);
-	(void)puts("  -V, --version");
+	(void)printf("  %-25s %s\n", "-V, --version", "print the version");
 	(void)puts("\nExit status: 0 ok, 1 failed, 2 usage, 3 not found, 4 refused for safety,\n"
 		   "5 degraded, 6 diverged, 7 unreachable, 8 auth, 9 timed out, 10 config.");
 }

@@ -4,11 +4,16 @@
 start_target
 
 for words in "" "nonsense" "list" "list a b" "list $T --force" "info" "info $T" "list $T/pool" \
-	"create $T/p" "create $T/p --size 4096 --from f" "sync f" "list --wrong $T" "list $T -c"; do
+	"create $T/p" "create $T/p --size 4096 --from f" "create $T/p --size 4096 --pool f" \
+	"run --sparse --replica $T/p --pool f -- true" "sync f" "list --wrong $T" "list $T -c"; do
 	# shellcheck disable=SC2086
 	ctl_fails 2 "^next: " $words
 done
 ctl help | grep -q "^  restore " || fail "help"
+ctl help | grep '^  [a-z]' >"$TMP/out"
+grep -v '^.\{61\} [^ ]' "$TMP/out" | grep -v '^  run  *--replica' &&
+	fail "a text of the help is out of its column"
+ctl help run | grep -q -- "--sparse" && fail "help of a command has an option of another one"
 ctl help sync | grep -q -- "--dry-run" || fail "help of a command"
 [ "$(ctl restore --help)" = "$(ctl help restore)" ] || fail "--help of a command"
 ctl --version | grep -q "^replctl [0-9]" || fail "version"
