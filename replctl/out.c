@@ -99,7 +99,7 @@ out_field(const char *name, const char *fmt, ...)
 	(void)vsnprintf(value, sizeof(value), fmt, ap);
 	va_end(ap);
 	text_clean(value);
-	(void)printf("%-12s %s\n", name, value);
+	(void)printf("%-14s %s\n", name, value);
 }
 
 /* ---- tables ---- */

@@ -207,12 +207,23 @@ remote_take(struct remote *r, int64_t id, struct json_object **result, struct er
 
 /* ---- opening ---- */
 
+/* By name as far as that is known without asking a name service, which knows no deadline. */
+static const char *
+peer_user(void)
+{
+	const char *user = getenv("USER");
+
+	if (!user)
+		user = getenv("LOGNAME");
+	return user ? user : geteuid() == 0 ? "root" : "?";
+}
+
 static int
 remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *versions, *result = NULL;
 	char host[64] = "", peer[160];
-	const char *user = getenv("USER");
+	const char *user = peer_user();
 	uint64_t version, heartbeat;
 	int rc;
 
@@ -222,8 +233,7 @@ remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 	json_object_object_add(params, "software",
 			       json_object_new_string("librepl " REPL_VERSION_TEXT));
 	(void)gethostname(host, sizeof(host) - 1);
-	(void)snprintf(peer, sizeof(peer), "%.48s@%s pid %ld", user ? user : "?", host,
-		       (long)getpid());
+	(void)snprintf(peer, sizeof(peer), "%.48s@%s pid %ld", user, host, (long)getpid());
 	json_object_object_add(params, "peer", json_object_new_string(peer));
 	rc = remote_call_by(r, "hello", params, deadline_ns, &result, e);
 	if (rc)

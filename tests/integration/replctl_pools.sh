@@ -10,6 +10,10 @@ ctl create --size 1M "$T/eu/b.pool" >/dev/null || fail "create below a directory
 ctl list "$T" | grep -q '^eu/b.pool  *1.0 MiB  up-to-date' || fail "list: $(ctl list "$T")"
 [ "$(ctl list --json "$T" | member pools.1.size)" = 1048576 ] || fail "size in JSON"
 ctl info "$T/a" | grep -q '^size  *64.0 KiB (65536 bytes)$' || fail "info"
+ctl info "$T/a" | grep -q sparse && fail "info of a pool that has its space"
+ctl create "$T/s" --size 1M --sparse >/dev/null || fail "create --sparse"
+ctl info "$T/s" | grep -q '^size .*, sparse' || fail "info of a sparse pool"
+ctl remove --force "$T/s" >/dev/null || fail "remove of a sparse pool"
 ctl info "$T/a" | grep -q 'never written' || fail "generation of a new pool"
 [ "$(ctl --json info "$T/a" | member state)" = up-to-date ] || fail "state in JSON"
 
