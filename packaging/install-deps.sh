@@ -17,7 +17,7 @@ test_packages=(
 	libcmocka-dev
 	clang clang-format g++ binutils mandoc strace
 	openssh-server iproute2 procps
-	pmdk-tools libpmemobj-dev
+	pmdk-tools libpmemobj-dev libpmemlog-dev libpmemblk-dev fio
 )
 
 die()
