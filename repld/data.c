@@ -303,6 +303,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 		deposits_init(d->deposits, p->map);
 		d->deposits->trims = true;
 		d->deposits->hole = p->hole;
+		d->deposits->stop = &d->stop;
 	}
 	rc = data_random(d, e);
 	if (rc)

@@ -44,12 +44,12 @@ immediate_apply(struct data *d, const struct commit *c)
 }
 
 static void
-trim_apply(struct data *d, const struct wire_entry *en)
+trim_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 {
-	if (en->len == 0)
-		data_trim_finish(d);
-	else
+	if (en->len > 0)
 		data_trim_add(d, en->off, en->len);
+	else if (!data_trim_finish(d) && !c->status)
+		c->status = REPL_E_LOST;
 }
 
 /*
@@ -70,7 +70,7 @@ commit_apply(struct data *d, struct commit *c)
 		if (en.op == WIRE_OP_BARRIER)
 			return true;
 		if (en.op == WIRE_OP_TRIM) {
-			trim_apply(d, &en);
+			trim_apply(d, c, &en);
 			continue;
 		}
 		if (en.op == WIRE_OP_REGISTER) {

@@ -115,8 +115,8 @@ void data_trim_meet(struct data *d, uint64_t off, uint64_t len, bool stored);
 /* Do one piece, durably, if it is time for it: idle says that nothing else is to be done. */
 bool data_trim_step(struct data *d, bool idle);
 
-/* All that was put off is done; durable with the next flush. */
-void data_trim_finish(struct data *d);
+/* All that was put off is done; durable with the next flush. False if the lanes ended first. */
+bool data_trim_finish(struct data *d);
 
 /* The lanes end: finish, but give the rest up when it takes long. */
 void data_trim_end(struct data *d);

@@ -13,7 +13,8 @@
 #define TRIM_PIECE      (64U << 10) /* 10 us of a core */
 #define TRIM_PIECE_SYNC (1U << 20)  /* where a flush is dear */
 #define TRIM_PIECE_HOLE (64U << 20)
-#define TRIM_PAUSE_NS   NS_PER_MS /* between pieces while updates come */
+#define TRIM_PIECE_STOP (64U << 20) /* where nothing else is done meanwhile: looks at stop */
+#define TRIM_PAUSE_NS   NS_PER_MS   /* between pieces while updates come */
 #define TRIM_END_NS     NS_PER_S
 
 static size_t
@@ -24,12 +25,35 @@ trim_piece(const struct data *d)
 	return pmem_map_groups(d->params.map) ? TRIM_PIECE_SYNC : TRIM_PIECE;
 }
 
-/* Zero a part of a trim; its caller takes it out of the list. */
 static void
-trim_zero(struct data *d, uint64_t off, uint64_t len)
+trim_zero_piece(struct data *d, uint64_t off, uint64_t len)
 {
 	pmem_map_zero(d->params.map, off, len, d->params.hole);
 	data_note_range(d, off, len);
+}
+
+static bool
+trim_given_up(const struct data *d)
+{
+	return atomic_load_explicit(&d->stop, memory_order_relaxed) || d->failed;
+}
+
+/*
+ * Zero a part of a trim at once; its caller takes it out of the list. When the
+ * lanes end the rest is given up: their end must not wait for terabytes.
+ */
+static void
+trim_zero(struct data *d, uint64_t off, uint64_t len)
+{
+	while (len > 0 && !trim_given_up(d)) {
+		uint64_t piece = len < TRIM_PIECE_STOP ? len : TRIM_PIECE_STOP;
+
+		trim_zero_piece(d, off, piece);
+		off += piece;
+		len -= piece;
+		if (len > 0)
+			data_flush(d);
+	}
 }
 
 static void
@@ -124,7 +148,7 @@ data_trim_step(struct data *d, bool idle)
 		return false;
 	r = &d->trims[d->trim_count - 1];
 	len = r->len < trim_piece(d) ? r->len : trim_piece(d);
-	trim_zero(d, r->off, len);
+	trim_zero_piece(d, r->off, len);
 	data_flush(d);
 	r->off += len;
 	r->len -= len;
@@ -134,7 +158,7 @@ data_trim_step(struct data *d, bool idle)
 	return true;
 }
 
-void
+bool
 data_trim_finish(struct data *d)
 {
 	while (d->trim_count > 0) {
@@ -142,6 +166,7 @@ data_trim_finish(struct data *d)
 
 		trim_zero(d, r->off, r->len);
 	}
+	return !trim_given_up(d);
 }
 
 void

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#define DEPOSITS_TRIM_PIECE (64U << 20)
+
 void
 deposits_init(struct deposits *d, struct pmem_map *map)
 {
@@ -29,6 +31,23 @@ deposits_note(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 	int rc = d->count == DEPOSITS_RANGES_MAX ? deposits_flush(d, e) : REPL_OK;
 
 	d->ranges[d->count++] = (struct range){.off = off, .len = len};
+	return rc;
+}
+
+/* In pieces, so that the end of the lanes need not wait for gigabytes. */
+static int
+deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
+{
+	int rc = REPL_OK;
+
+	while (len > 0 && !rc && !(d->stop && atomic_load(d->stop))) {
+		uint64_t piece = len < DEPOSITS_TRIM_PIECE ? len : DEPOSITS_TRIM_PIECE;
+
+		pmem_map_zero(d->map, off, piece, d->hole);
+		rc = deposits_note(d, off, piece, e);
+		off += piece;
+		len -= piece;
+	}
 	return rc;
 }
 
@@ -61,10 +80,8 @@ deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err 
 			rc = deposits_note(d, en.off, en.len, e);
 			break;
 		case WIRE_OP_TRIM:
-			if (!d->trims || en.len == 0)
-				break;
-			pmem_map_zero(d->map, en.off, en.len, d->hole);
-			rc = deposits_note(d, en.off, en.len, e);
+			if (d->trims)
+				rc = deposits_trim(d, en.off, en.len, e);
 			break;
 		default: /* the stamp, a registration */
 			break;

@@ -6,6 +6,7 @@
 #ifndef REPLD_DEPOSITS_H
 #define REPLD_DEPOSITS_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "err.h"
@@ -16,8 +17,9 @@
 
 struct deposits {
 	struct pmem_map *map;
-	bool trims; /* make zero what TRIM names; a replay need not, so it does not */
-	bool hole;  /* and give its space back */
+	bool trims;               /* make zero what TRIM names; a replay need not, so it does not */
+	bool hole;                /* and give its space back */
+	const _Atomic bool *stop; /* NULL, or: once true what is to be trimmed is given up */
 	struct range ranges[DEPOSITS_RANGES_MAX]; /* stored, not yet durable */
 	size_t count;
 	uint64_t bytes;   /* stored so far */

@@ -16,6 +16,7 @@
 static struct pmem_map *map;
 static char dir[TEMPDIR_MAX];
 static int fd;
+static _Atomic bool stopped;
 
 static int
 setup(void **state)
@@ -67,6 +68,7 @@ trim(bool trims, bool hole)
 	deposits_init(&d, map);
 	d.trims = trims;
 	d.hole = hole;
+	d.stop = &stopped;
 	wire_commit_begin(&c, msg, sizeof(msg), 2);
 	wire_commit_add(&c, &stamp, NULL);
 	wire_commit_add(&c, &en, NULL);
@@ -88,6 +90,16 @@ trim_of_a_pool_with_holes_takes_no_space(void **state)
 }
 
 static void
+lanes_that_end_wait_for_no_trim(void **state)
+{
+	(void)state;
+	stopped = true;
+	trim(true, false);
+	stopped = false;
+	assert_int_equal(*(const char *)pmem_map_addr(map), 'x');
+}
+
+static void
 replay_passes_it_over(void **state)
 {
 	(void)state;
@@ -101,6 +113,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(trim_of_a_pool_with_holes_takes_no_space, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(lanes_that_end_wait_for_no_trim, setup, teardown),
 		cmocka_unit_test_setup_teardown(replay_passes_it_over, setup, teardown),
 	};
 

@@ -238,6 +238,23 @@ the_end_finishes(void **state)
 	assert_int_equal(d->trim_count, 0);
 }
 
+/* Who has trimmed terabytes and gone must not keep the pool. */
+static void
+lanes_that_end_wait_for_no_trim(void **state)
+{
+	struct data *d = fresh();
+
+	(void)state;
+	add(d, 0, 128);
+	d->stop = true;
+	assert_false(data_trim_finish(d));
+	assert_pages(pool.mem, 0, PAGES, 'x');
+	d->stop = false;
+	add(d, 0, 128);
+	assert_true(data_trim_finish(d));
+	assert_pages(pool.mem, 0, 128, 0);
+}
+
 static void
 a_failed_device_ends_it(void **state)
 {
@@ -399,6 +416,7 @@ main(void)
 		cmocka_unit_test(what_was_written_by_rma_stays),
 		cmocka_unit_test(too_many_are_done_at_once),
 		cmocka_unit_test(the_end_finishes),
+		cmocka_unit_test(lanes_that_end_wait_for_no_trim),
 		cmocka_unit_test(a_failed_device_ends_it),
 		cmocka_unit_test(has_golden_bytes),
 		cmocka_unit_test(sealed_lies_are_refused),
