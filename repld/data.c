@@ -188,7 +188,8 @@ data_on_event(struct data *d, const struct fab_event *ev)
 /*
  * Take what has arrived; false if there was nothing. Where a flush is dear,
  * look until nothing more comes; else answer what is at hand first, since each
- * look costs a system call.
+ * look costs a system call. Strangers' requests and immediates that want no
+ * answer may come without end.
  */
 static bool
 data_gather(struct data *d)
@@ -197,7 +198,7 @@ data_gather(struct data *d)
 	struct fab_event ev;
 	bool any = false;
 
-	while (d->pending_count < DATA_PENDING_MAX) {
+	for (unsigned i = 0; i < DATA_EVENTS_MAX && d->pending_count < DATA_PENDING_MAX; i++) {
 		fab_server_poll(d->server, &ev);
 		if (ev.type == FAB_NONE)
 			break;

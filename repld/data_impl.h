@@ -16,6 +16,7 @@
 #include "regions.h"
 
 #define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
+#define DATA_EVENTS_MAX  1024 /* looked at for one round */
 #define DATA_RANGES_MAX  4096 /* ranges gathered for one flush */
 #define DATA_TRIMS_MAX   64   /* trims that are put off */
 

@@ -135,6 +135,7 @@ struct fab_server {
 	unsigned silent; /* what is not answered but ends a lane */
 	_Atomic unsigned answered;
 	_Atomic bool open; /* from now on what has arrived is seen */
+	bool endless;      /* immediates that want no answer */
 };
 
 static struct fab_server fabric;
@@ -206,6 +207,8 @@ void
 fab_server_poll(struct fab_server *s, struct fab_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
+	if (s->endless && s->taken == s->count)
+		ev->type = FAB_IMM;
 	if (!atomic_load(&s->open) || s->taken == s->count)
 		return;
 	ev->type = FAB_RECV;
@@ -702,6 +705,20 @@ region_is_registered_when_it_is_asked_for(void **state)
 	assert_int_equal(fabric.status[2], REPL_E_INVAL);
 }
 
+/* What comes without end delays no answer for ever, nor the end of the lanes. */
+static void
+flood_of_events_is_left_in_between(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	fabric.endless = true;
+	arrive(0, 1, "a");
+	serve(&pool);
+	assert_int_equal(fabric.status[0], 0);
+}
+
 int
 main(void)
 {
@@ -726,6 +743,7 @@ main(void)
 		cmocka_unit_test(sequences_without_a_gap_are_asked_for),
 		cmocka_unit_test(immediate_to_a_pool_opened_for_reading_ends_the_lane),
 		cmocka_unit_test(immediate_of_an_unknown_lane_ends_all),
+		cmocka_unit_test(flood_of_events_is_left_in_between),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
