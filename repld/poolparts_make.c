@@ -131,13 +131,15 @@ poolparts_made_free(struct poolparts_made *m)
 		return;
 	for (unsigned i = 0; i < m->parts->count; i++) {
 		struct part_made *made = &m->part[i];
+		bool begun = made->place.dir >= 0 && i >= m->published;
 
 		if (made->temp[0])
 			(void)unlinkat(made->place.dir, made->temp, 0);
 		if (m->parts->part[i].fd >= 0)
 			lock_drop(m->parts->part[i].fd);
 		pool_place_close(&made->place);
-		if (made->temp[0] && lock_take(m->dirfd, LOCK_NAMES_MS)) {
+		/* Directories that were made for it, too. */
+		if (begun && lock_take(m->dirfd, LOCK_NAMES_MS)) {
 			pool_place_prune(m->dirfd, m->parts->part[i].name);
 			lock_drop(m->dirfd);
 		}

@@ -362,6 +362,12 @@ rpmem_read(RPMEMpool *rpp, void *buff, size_t offset, size_t length, unsigned la
 	if (!buff && length)
 		return report_set(EINVAL, "no place to read to");
 	rc = repl_set_readable(rpp->r);
+	/* libpmemobj reads at open what it has itself; only pmempool reads to copy it. */
+	if (rc && !is_pmempool(__builtin_return_address(0))) {
+		rc = repl_set_begin(rpp->r);
+		if (!rc)
+			rc = repl_set_readable(rpp->r);
+	}
 	offset -= rpp->header;
 	for (size_t n; !rc && length > 0; at += n, offset += n, length -= n) {
 		n = length < PIECE ? length : PIECE;

@@ -40,6 +40,7 @@ struct repl_set {
 	uint8_t attr[PMDK_ATTR_SIZE]; /* to create with, or as found */
 	unsigned header;              /* bytes of the caller's range in front of the pool's */
 	_Atomic bool begun;           /* it may be written to */
+	_Atomic bool unfinished;      /* it holds a copy that was begun and not finished */
 };
 
 struct repl {

@@ -63,6 +63,7 @@ set_take_info(struct repl *r, const struct replica_info *info, struct err *e)
 			       info->name, info->meta.pool_size + info->header, (size_t)r->size);
 	r->set->header = info->header;
 	r->set->has_attr = info->has_attr;
+	atomic_store(&r->set->unfinished, info->meta.state == SIDECAR_INCONSISTENT);
 	memcpy(r->set->attr, info->attr, PMDK_ATTR_SIZE);
 	r->mem += info->header;
 	r->size -= info->header;
@@ -221,6 +222,8 @@ set_begin(struct repl *r, struct err *e)
 	}
 	if (!rc)
 		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+	if (!rc)
+		atomic_store(&r->set->unfinished, false);
 	return rc;
 }
 
@@ -250,8 +253,7 @@ repl_set_readable(struct repl *r)
 	struct err e;
 
 	err_clear(&e);
-	if (remote_info(r->replicas[0].remote)->meta.state != SIDECAR_INCONSISTENT ||
-	    atomic_load(&r->set->begun))
+	if (!atomic_load(&r->set->unfinished))
 		return 0;
 	(void)err_set(&e, REPL_E_REFUSED,
 		      "a copy into pool set '%s' was begun and not finished: it can't be read; a "
