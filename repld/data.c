@@ -217,6 +217,8 @@ data_main(void *arg)
 	struct spin spin = {0};
 
 	while (!atomic_load_explicit(&d->stop, memory_order_relaxed)) {
+		if (d->port_open && clock_now_ns() >= d->port_deadline_ns)
+			data_close_port(d, "not all lanes were connected in time");
 		if (data_gather(d)) {
 			data_apply(d);
 			spin_reset(&spin);
@@ -228,8 +230,6 @@ data_main(void *arg)
 			continue;
 		if (data_trim_step(d, true))
 			continue;
-		if (d->port_open && clock_now_ns() >= d->port_deadline_ns)
-			data_close_port(d, "not all lanes were connected in time");
 		fab_server_wait(d->server, d->stop_fd,
 				d->port_open ? d->port_deadline_ns : clock_deadline(60000));
 		spin_reset(&spin);
