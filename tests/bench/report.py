@@ -176,7 +176,22 @@ def growth(path):
           f"{g['quiet_longest_us'] / 1000:.1f} ms"]])
 
 
-PARTS = {"chooser": chooser, "growth": growth, "hotline": hotline, "log": log, "remotelog": remotelog}
+def pmdk(path):
+    with open(path) as f:
+        a = json.load(f)
+    out = [f"### Programs of PMDK's, class `{a['class']}`", "",
+           "A transaction of libpmemobj allocates an object of 128 B and frees one; by the API it "
+           "is a pair of an object and a count.", ""]
+    out += table(["transactions", "us", "a second", "ratio"],
+                 [[t["name"], us(t["ns"]), f"{1e9 / t['ns']:.0f}", f"{t['ratio']:.2f}"]
+                  for t in a["transactions"]])
+    return out + table(["by `replctl run`", "us", "of", "us", "ratio"],
+                       [[o["name"], f"{o['ns'] / 1000:.2f}", o["to"], f"{o['to_ns'] / 1000:.2f}",
+                         f"{o['ratio']:.2f}"] for o in a["operations"]])
+
+
+PARTS = {"chooser": chooser, "growth": growth, "hotline": hotline, "log": log, "pmdk": pmdk,
+         "remotelog": remotelog}
 
 
 def values(results, name):
@@ -227,7 +242,8 @@ def report(results, command):
     out += transfer(results) + session(results)
     # Measured with each side on a core of its own.
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
-                 "growth-memory", "growth-page", "remotelog-memory", "remotelog-page", "hotline"):
+                 "growth-memory", "growth-page", "remotelog-memory", "remotelog-page", "hotline",
+                 "pmdk-memory", "pmdk-page"):
         out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 

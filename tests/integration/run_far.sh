@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A target that stops answering holds an unmodified program up for no longer than its deadlines say.
+. "$(dirname "$0")/run_lib.sh"
+WRITE=$BUILD/tests/integration/pmem_write
+start_target
+
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set op-timeout=500 \
+	--set close-timeout=500 --replica "$T/far" --pool "$TMP/far" -- "$FILL" \
+	stream "$TMP/far" far 200000 >"$TMP/out" 2>"$TMP/err" &
+pid=$!
+PIDS="$PIDS $pid"
+wait_for 30 grep -q '^100$\|^[1-9][0-9][0-9]' "$TMP/out" || fail "does not begin: $(cat "$TMP/err")"
+session=$(sed -n 's/.*repld\[\([0-9]*\)\].* lanes open on .*/\1/p' "$TMP/serve.log" | tail -n 1)
+signalled STOP "$session"
+PIDS="$PIDS $session"
+wait_for 30 grep -q "far: REPLICA .* LOST: " "$TMP/err" || fail "no loss is told: $(cat "$TMP/err")"
+lines=$(wc -l <"$TMP/out")
+more() {
+	[ "$(wc -l <"$TMP/out")" -gt $((lines + 20)) ]
+}
+wait_for 30 more || fail "the program stands still: $(cat "$TMP/err")"
+kill "$pid"
+wait "$pid" 2>/dev/null
+timeout 20 pmempool check "$TMP/far" >"$TMP/check.log" 2>&1 || fail "the local pool: $(cat "$TMP/check.log")"
+
+# What the replica has is what was there when it was lost; PMDK opens it, its pool being open then.
+signalled KILL "$session"
+restore_pool far "$TMP/far"
+expect_count "$TMP/far" far 16
+
+# With such a target silent from the start it ends too, and its file is written.
+signalled STOP "$SERVE_PID"
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set op-timeout=500 \
+	--set connect-timeout=1000 --replica "$T/silent" --pool "$TMP/silent" -- \
+	timeout 40 "$WRITE" pmem "$TMP/silent" >"$TMP/out" 2>&1 || fail "silent: $(cat "$TMP/out")"
+signalled CONT "$SERVE_PID"
+grep -q "silent: NOT REPLICATED: " "$TMP/out" || fail "not told: $(cat "$TMP/out")"
+tr -d '\0' <"$TMP/silent" | grep -q . || fail "nothing is written"
