@@ -230,6 +230,34 @@ set_begin(struct set_making *m, struct err *e)
 	return rc;
 }
 
+/* Whole when it gets its name, so that it says at any moment what there is. */
+static int
+set_publish_sidecar(struct set_making *m, struct err *e)
+{
+	static const char temp[] = POOL_TEMP_PREFIX "set" SIDECAR_SUFFIX;
+	int rc;
+
+	m->meta.created_s = 0;
+	/* One that a kill has left: nobody else is here. */
+	(void)unlinkat(m->place.dir, temp, 0);
+	m->sidecar_fd = path_open(m->place.dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (m->sidecar_fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool set '%s': make its sidecar",
+				 m->name);
+	rc = sidecar_write(m->sidecar_fd, &m->meta, e);
+	if (!rc && fsync(m->sidecar_fd) != 0)
+		rc = err_errno(e, REPL_E_IO, errno, "pool set '%s': sync its sidecar", m->name);
+	if (!rc && pool_rename_new(m->place.dir, temp, m->place.sidecar) == 0)
+		m->published = true;
+	else if (!rc && errno == EEXIST)
+		rc = err_set(e, REPL_E_EXISTS, "pool '%s': already exists", m->name);
+	else if (!rc)
+		rc = err_errno(e, err_from_errno(errno), errno, "pool set '%s': rename", m->name);
+	if (rc)
+		(void)unlinkat(m->place.dir, temp, 0);
+	return rc ? rc : sync_place(&m->place, m->name, e);
+}
+
 /* Under the lock on names. */
 static int
 set_publish(struct set_making *m, struct err *e)
@@ -239,17 +267,7 @@ set_publish(struct set_making *m, struct err *e)
 
 	if (rc)
 		return rc;
-	m->sidecar_fd = path_open(m->place.dir, m->place.sidecar, O_RDWR | O_CREAT | O_EXCL, 0600);
-	if (m->sidecar_fd < 0 && errno == EEXIST)
-		return err_set(e, REPL_E_EXISTS, "pool '%s': already exists", m->name);
-	if (m->sidecar_fd < 0)
-		return err_errno(e, err_from_errno(errno), errno, "pool set '%s': make its sidecar",
-				 m->name);
-	m->published = true;
-	m->meta.created_s = 0;
-	rc = sidecar_write(m->sidecar_fd, &m->meta, e);
-	if (!rc)
-		rc = sync_place(&m->place, m->name, e);
+	rc = set_publish_sidecar(m, e);
 	if (!rc)
 		rc = poolparts_publish(m->made, e);
 	m->meta.created_s = made_s;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -220,6 +221,109 @@ killed_remove(void **state)
 	assert_true(n > 5);
 }
 
+/* ---- the same of a pool in the parts of a set ---- */
+
+#define SET "eu/s"
+
+static void
+set_dir_new(void)
+{
+	char path[TEMPDIR_MAX + 16];
+	FILE *f;
+
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(path, sizeof(path), "%s/eu", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/" SET, dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_true(fputs("PMEMPOOLSET\n2M us/p0\n2M eu/p1\n", f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static int
+create_set(struct pool_store *s)
+{
+	uint8_t attr[PMDK_ATTR_SIZE] = "PMEMOBJ";
+	struct pool_info info;
+
+	return pool_set_create(s, SET, SIZE, NULL, attr, &info, NULL);
+}
+
+static int
+destroy_set(struct pool_store *s)
+{
+	return pool_set_remove(s, SET, 0, NULL);
+}
+
+/* Whole, or no pool; what is then left is not listed and has no temporary name. */
+static bool
+set_whole_or_none(struct pool_store *s)
+{
+	struct pool_info infos[4];
+	struct err e;
+	unsigned count;
+	bool more;
+
+	err_clear(&e);
+	assert_int_equal(pool_list(s, NULL, infos, 4, &count, &more, &e), 0);
+	file_count = 0;
+	assert_int_equal(nftw(dir, count_file, 16, FTW_PHYS), 0);
+	assert_true(count <= 1);
+	if (!count) {
+		assert_true(file_count <= 4);
+		assert_int_equal(pool_info(s, SET, &infos[0], &e), REPL_E_NOT_FOUND);
+		return false;
+	}
+	assert_string_equal(infos[0].name, SET);
+	assert_string_equal(infos[0].damage, "");
+	assert_string_equal(infos[0].header_damage, "");
+	assert_int_equal(infos[0].parts, 2);
+	assert_int_equal(file_count, 4);
+	return true;
+}
+
+static void
+killed_set(int (*prepare)(struct pool_store *), int (*work)(struct pool_store *), int least)
+{
+	bool lived = false;
+	int n;
+
+	for (n = 0; !lived; n++) {
+		struct pool_store *s;
+
+		set_dir_new();
+		assert_int_equal(pool_store_new(dir, &s, NULL), 0);
+		if (prepare)
+			assert_int_equal(prepare(s), 0);
+		pool_store_free(s);
+		lived = do_and_die(work, n);
+		assert_int_equal(pool_store_new(dir, &s, NULL), 0);
+		if (set_whole_or_none(s))
+			assert_int_equal(destroy_set(s), 0);
+		assert_int_equal(create_set(s), 0);
+		assert_true(set_whole_or_none(s));
+		assert_int_equal(destroy_set(s), 0);
+		pool_store_free(s);
+		tempdir_free(dir);
+	}
+	assert_true(n > least);
+}
+
+static void
+killed_create_set(void **state)
+{
+	(void)state;
+	killed_set(NULL, create_set, 20);
+}
+
+static void
+killed_remove_set(void **state)
+{
+	(void)state;
+	killed_set(create_set, destroy_set, 8);
+}
+
 /* Many processes make one pool at once: one wins, the others are told. */
 static void
 creators_race(void **state)
@@ -265,8 +369,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(killed_create),
-		cmocka_unit_test(killed_remove),
+		cmocka_unit_test(killed_create),     cmocka_unit_test(killed_remove),
+		cmocka_unit_test(killed_create_set), cmocka_unit_test(killed_remove_set),
 		cmocka_unit_test(creators_race),
 	};
 
