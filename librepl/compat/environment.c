@@ -2,7 +2,7 @@
 #include "environment.h"
 
 #include <errno.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +52,35 @@ set_lanes(struct repl_config *cfg, unsigned lanes)
 	return repl_config_set(cfg, "lanes", value);
 }
 
-/* The commands of RPMEM_CMD, separated by '|', are for one handle after the other. */
-static int
-set_command(struct repl_config *cfg)
+/*
+ * The commands of RPMEM_CMD, separated by '|', are for the replicas in the order
+ * of the pool set file. All that is known here is in which order they are named first.
+ */
+#define SEEN_MAX 16
+
+static struct {
+	pthread_mutex_t lock; /* guards the rest */
+	unsigned count;
+	char *target[SEEN_MAX];
+} seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static unsigned
+target_index(const char *target)
 {
-	static _Atomic unsigned turn;
+	unsigned i = 0;
+
+	(void)pthread_mutex_lock(&seen.lock);
+	while (i < seen.count && strcmp(seen.target[i], target) != 0)
+		i++;
+	if (i == seen.count && i < SEEN_MAX && (seen.target[i] = strdup(target)) != NULL)
+		seen.count++;
+	(void)pthread_mutex_unlock(&seen.lock);
+	return i;
+}
+
+static int
+set_command(struct repl_config *cfg, const char *target)
+{
 	const char *text = secure_getenv("RPMEM_CMD"), *at = text;
 	unsigned count = 1, mine;
 	char *command;
@@ -66,7 +90,7 @@ set_command(struct repl_config *cfg)
 		return 0;
 	for (; *at; at++)
 		count += *at == '|';
-	mine = atomic_fetch_add(&turn, 1) % count;
+	mine = target_index(target) % count;
 	for (at = text; mine > 0; mine--)
 		at = strchr(at, '|') + 1;
 	command = strndup(at, strcspn(at, "|"));
@@ -77,8 +101,17 @@ set_command(struct repl_config *cfg)
 	return rc;
 }
 
+/* What was remembered goes with the library. */
+__attribute__((destructor)) static void
+forget_targets(void)
+{
+	for (unsigned i = 0; i < seen.count; i++)
+		free(seen.target[i]);
+	seen.count = 0;
+}
+
 struct repl_config *
-environment_config(unsigned lanes)
+environment_config(unsigned lanes, const char *target)
 {
 	struct repl_config *cfg = NULL;
 	int rc;
@@ -89,7 +122,7 @@ environment_config(unsigned lanes)
 	if (!rc)
 		rc = set_lanes(cfg, lanes);
 	if (!rc)
-		rc = set_command(cfg);
+		rc = set_command(cfg, target);
 	/* -1 is one that has been reported. */
 	if (rc && rc != -1)
 		(void)report_repl(rc, "librpmem's configuration");

@@ -13,11 +13,11 @@
 #define ENVIRONMENT_WARNING_MAX 256
 
 /*
- * The configuration for one handle. lanes: wished; the least of that, of what
+ * The configuration for one handle on "TARGET/SET". lanes: wished; the least of that, of what
  * librepl has and of RPMEM_MAX_NLANES is taken. After an error, which is reported,
  * NULL.
  */
-struct repl_config *environment_config(unsigned lanes);
+struct repl_config *environment_config(unsigned lanes, const char *target);
 
 /* "" or " (not used here: RPMEM_SSH, ...)", for the end of a text. */
 void environment_warning(char out[ENVIRONMENT_WARNING_MAX]);

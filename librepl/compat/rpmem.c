@@ -109,7 +109,7 @@ is_pmempool(const void *caller)
 static void
 remove_damaged(const char *text)
 {
-	struct repl_config *cfg = environment_config(1);
+	struct repl_config *cfg = environment_config(1, text);
 	int rc = cfg ? repl_set_remove(cfg, text, false, true) : -1;
 
 	repl_config_free(cfg);
@@ -130,7 +130,7 @@ pool_start(const char *target, const char *set, void *addr, size_t size, unsigne
 
 	if (target_text(target, set, text) || arguments_check(addr, size, nlanes))
 		return NULL;
-	cfg = environment_config(*nlanes);
+	cfg = environment_config(*nlanes, text);
 	p = calloc(1, sizeof(*p));
 	if (!cfg || !p) {
 		repl_config_free(cfg);
@@ -246,7 +246,7 @@ rpmem_remove(const char *target, const char *pool_set, int flags)
 		return report_set(EINVAL, "unknown flags 0x%x", (unsigned)flags);
 	if (target_text(target, pool_set, text))
 		return -1;
-	cfg = environment_config(1);
+	cfg = environment_config(1, text);
 	if (!cfg)
 		return -1;
 	rc = repl_set_remove(cfg, text, flags & RPMEM_REMOVE_POOL_SET, flags & RPMEM_REMOVE_FORCE);
