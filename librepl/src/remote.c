@@ -713,10 +713,10 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 	if (!rc)
 		rc = control_get_u64(o, "port", 1, 65535, &g->port, e);
 	if (!rc)
-		rc = control_get_u64(o, "msg_size", WIRE_MSG_SIZE_MIN, WIRE_MSG_SIZE_MAX,
+		rc = control_get_u64(o, "msg_size", WIRE_MSG_SIZE_MIN, REMOTE_MSG_SIZE,
 				     &g->msg_size, e);
 	if (!rc)
-		rc = control_get_u64(o, "depth", WIRE_DEPTH_MIN, WIRE_DEPTH_MAX, &g->depth, e);
+		rc = control_get_u64(o, "depth", WIRE_DEPTH_MIN, REMOTE_DEPTH, &g->depth, e);
 	if (!rc)
 		rc = control_get_bool(o, "rma", &g->rma, e);
 	if (!rc)

@@ -237,15 +237,16 @@ int
 repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const void *data,
 	    size_t len, size_t *off)
 {
-	struct append a = {.tail_off = tail_off,
-			   .limit = limit,
-			   .data = data,
-			   .len = len > UINT32_MAX ? UINT32_MAX : (uint32_t)len};
+	struct append a = {
+		.tail_off = tail_off, .limit = limit, .data = data, .len = (uint32_t)len};
 	struct err e;
 	int rc;
 
 	err_clear(&e);
 	rc = append_check(r, &a, off, &e);
+	/* Where no replica is left nobody else would mind. */
+	if (!rc && len > UINT32_MAX)
+		rc = err_set(&e, REPL_E_INVAL, "%zu bytes are too many for one append", len);
 	if (!rc)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
