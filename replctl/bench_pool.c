@@ -8,8 +8,7 @@
 #include "clock.h"
 #include "interrupt.h"
 
-#define PULSE_NS        NS_PER_S
-#define RAW_SECONDS_MIN 20 /* beyond the time of the measurements */
+#define PULSE_NS NS_PER_S
 
 static int
 pool_make(struct bench *b)
@@ -72,7 +71,7 @@ lanes_make(struct bench *b)
 static int
 raw_make(struct bench *b)
 {
-	return bench_raw_open(&b->raw, b->c, b->seconds * 2 + RAW_SECONDS_MIN);
+	return bench_raw_open(&b->raw, b->c, BENCH_RAW_SECONDS_MAX);
 }
 
 int
