@@ -186,8 +186,11 @@ static int
 add_parts(struct state *s, const char *name, struct json_object *result, struct err *e)
 {
 	struct json_object *list = json_object_new_array();
-	int rc = pool_set_parts(s->store, name, add_part, list, e);
+	int rc;
 
+	if (!list)
+		return err_set(e, REPL_E_NOMEM, "no memory for a list of parts");
+	rc = pool_set_parts(s->store, name, add_part, list, e);
 	describe_add(result, "parts", list);
 	return rc;
 }

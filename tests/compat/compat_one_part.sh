@@ -31,5 +31,6 @@ pmdk pmempool transform "$TMP/alone.set" "$TMP/local.set" >"$TMP/out" 2>&1 ||
 	fail "transform, add: $(cat "$TMP/out")"
 lose_and_sync "$more"
 
+[ "$(echo "$TMP"/part0*)" = "$TMP/part0" ] || fail "beside the part: $(echo "$TMP"/part0*)"
 pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
 [ "$(ls -A "$POOLS")" = "$(printf '.repld\nrem.set')" ] || fail "left: $(ls -A "$POOLS")"
