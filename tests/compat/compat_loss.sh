@@ -10,7 +10,7 @@ fill 20 >/dev/null
 
 # The whole of the daemon, by SIGKILL, while the program writes.
 REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
-	"$FILL" stream "$TMP/local.set" test 3000 >"$TMP/stream" 2>"$TMP/err" </dev/null &
+	"$FILL" stream "$TMP/local.set" test 1200 >"$TMP/stream" 2>"$TMP/err" </dev/null &
 pid=$!
 PIDS="$PIDS $pid"
 wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
