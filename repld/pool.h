@@ -155,6 +155,13 @@ int pool_grow_space(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_record(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_undo(struct pool *p, struct err *e);
 
+/*
+ * Drop what is cached of the pool's file and not mapped, as far as the kernel does. What a failed
+ * sync has lost stays in the cache, clean: the next session would hash it, find it equal to the
+ * initiator's and call it durable.
+ */
+void pool_forget(const struct pool *p);
+
 /* A sync of the above has failed: what the pool was written may be lost, as after a flush. */
 bool pool_sync_failed(const struct pool *p);
 

@@ -7,6 +7,7 @@
 #include "poolstore.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -63,6 +64,16 @@ bool
 pool_sync_failed(const struct pool *p)
 {
 	return p->sync_failed;
+}
+
+void
+pool_forget(const struct pool *p)
+{
+	const struct poolparts *parts = p->files.parts;
+
+	for (unsigned i = 0; parts && i < parts->count; i++)
+		(void)posix_fadvise(parts->part[i].fd, 0, 0, POSIX_FADV_DONTNEED);
+	(void)posix_fadvise(p->files.fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 int

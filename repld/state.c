@@ -230,9 +230,13 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	s->baseline = NULL;
 	pmem_map_free(s->map);
 	s->map = NULL;
-	if (s->grown)
+	if (s->grown) {
 		(void)pool_grow_undo(s->pool, NULL);
+		s->flush_failed |= pool_sync_failed(s->pool);
+	}
 	s->grown = 0;
+	if (s->flush_failed)
+		pool_forget(s->pool);
 	rc = pool_close(s->pool, clean && !s->flush_failed, e);
 	s->pool = NULL;
 	s->write = false;

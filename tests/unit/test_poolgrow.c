@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -235,6 +236,36 @@ failed_sync_is_not_forgotten(void **state)
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
+/* On disk: what is in memory only has no other place. */
+static void
+lost_pages_are_not_met_again(void **state)
+{
+	struct pool_store *on_disk;
+	char place[TEMPDIR_MAX];
+	struct pool *p = NULL;
+	unsigned char resident = 0;
+	void *mem;
+
+	(void)state;
+	assert_int_equal(tempdir_new(place, 1), 0);
+	assert_int_equal(pool_store_new(place, &on_disk, &err), 0);
+	assert_int_equal(pool_create(on_disk, "p", SIZE, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_open(on_disk, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(pwrite(pool_fd(p), "x", 1, 0), 1);
+	assert_int_equal(fdatasync(pool_fd(p)), 0);
+	pool_forget(p);
+	mem = mmap(NULL, 4096, PROT_READ, MAP_SHARED, pool_fd(p), 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	assert_int_equal(mincore(mem, 4096, &resident), 0);
+	if (strcmp(pool_get_info(p)->filesystem, "ext4") == 0)
+		assert_int_equal(resident & 1, 0);
+	assert_int_equal(*(const char *)mem, 'x');
+	(void)munmap(mem, 4096);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	pool_store_free(on_disk);
+	tempdir_free(place);
+}
+
 /* Between a reader's looks at the sidecar and at the file both may have changed. */
 static void
 reader_beside_a_growing_writer_finds_no_damage(void **state)
@@ -276,6 +307,7 @@ main(void)
 		TEST(growth_without_room_leaves_all_as_it_was),
 		TEST(growth_that_is_half_recorded_is_not_cut_back),
 		TEST(failed_sync_is_not_forgotten),
+		TEST(lost_pages_are_not_met_again),
 		TEST(reader_beside_a_growing_writer_finds_no_damage),
 	};
 
