@@ -7,6 +7,8 @@
 
 #include "logscan.h"
 
+#define LOGCORE_NUMBER_MAX (1ULL << 62) /* at open; readers take up to 2^63 */
+
 void
 logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint64_t salt)
 {
@@ -33,6 +35,12 @@ logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, stru
 			       "the log at %" PRIu64 " was opened %" PRIu32
 			       " times: copy it to a new one",
 			       off, new.h.run);
+	/* No use leads there, and what is written must be read again. */
+	if (new.h.sequence > LOGCORE_NUMBER_MAX || scan.tail > LOGCORE_NUMBER_MAX)
+		return err_set(e, REPL_E_LIMIT,
+			       "the log at %" PRIu64 " has sequence %" PRIu64 " and tail %" PRIu64
+			       ", near the end of the numbers: copy it to a new one",
+			       off, new.h.sequence, scan.tail);
 	new.h.run++;
 	new.h.run_start = scan.tail;
 	new.base = new.h.head - new.h.head % LOGFMT_PAGE;

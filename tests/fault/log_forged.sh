@@ -41,4 +41,5 @@ forged "record at 0 is damaged" 48 8 12345
 forged "record at [0-9]* is damaged" 64 8 0x7fffffffffffffc0
 forged "tail is said to be at 0" 40 4 2
 forged "was opened 4294967295 times" 72 4 4294967295
+forged "near the end of the numbers" 24 8 0x7fffffffffffffff
 no_signal_deaths
