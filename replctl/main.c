@@ -416,7 +416,13 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
 	rc = check_use(c, command, count - words, given);
 	if (!rc && !(command->options & OPT_PLAN))
 		rc = ctl_configure(c);
-	return rc ? rc : command->run(c, args + words);
+	if (!rc)
+		rc = command->run(c, args + words);
+	if (rc == REPL_E_INVAL) {
+		ctl_disconnect(c); /* what the target advises comes first */
+		ctl_next(c, "replctl help %s", command->name);
+	}
+	return rc;
 }
 
 int

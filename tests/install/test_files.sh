@@ -19,7 +19,7 @@ for file in include/librepl.h "$LIBDIR/librepl.so" "$LIBDIR/librepl.so.0" \
 	"$LIBDIR/cmake/librepl/librepl-config.cmake" \
 	"$LIBDIR/cmake/librepl/librepl-config-version.cmake" \
 	share/doc/librepl/LICENSE share/doc/librepl/PROTOCOL.md \
-	share/doc/librepl/examples/repld.conf.example \
+	share/doc/librepl/examples/repld.conf.example share/doc/librepl/examples/journal.c \
 	lib/systemd/system/repld.service lib/sysusers.d/repld.conf; do
 	[ -s "$file" ] || fail "$file is absent"
 done

@@ -9,6 +9,7 @@ for words in "" "nonsense" "list" "list a b" "list $T --force" "info" "info $T" 
 	# shellcheck disable=SC2086
 	ctl_fails 2 "^next: " $words
 done
+ctl_fails 2 "^next: replctl help create" create "$T/p" --size 5000
 ctl help | grep -q "^  restore " || fail "help"
 ctl help | grep '^  [a-z]' >"$TMP/out"
 grep -v '^.\{61\} [^ ]' "$TMP/out" | grep -v '^  run  *--replica' &&
