@@ -82,6 +82,9 @@ now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
 }
 
+/* In a signal handler that has interrupted such work: the locks are this thread's own. */
+static __thread unsigned busy __attribute__((tls_model("initial-exec")));
+
 /* What is around any work on a pool: a thread does not end in it, and errno stays. */
 struct calm {
 	int saved_errno, cancel;
@@ -92,6 +95,7 @@ calm_begin(void)
 {
 	struct calm c = {.saved_errno = errno};
 
+	busy++;
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &c.cancel);
 	return c;
 }
@@ -99,6 +103,7 @@ calm_begin(void)
 static void
 calm_end(struct calm c)
 {
+	busy--;
 	(void)pthread_setcancelstate(c.cancel, NULL);
 	errno = c.saved_errno;
 }
@@ -184,11 +189,12 @@ fork_prepare(void)
 {
 	struct timespec end;
 
-	/* A signal handler that forks may have interrupted one that holds a lock. */
+	/* No longer than that: the child is to run in any case. */
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += FORK_WAIT_S;
 	for (unsigned i = 0; i < pool_count; i++)
-		pools[i].fork_locked = pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
+		pools[i].fork_locked =
+			busy == 0 && pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
 	maps_fork_begin();
 }
 
@@ -248,6 +254,8 @@ pools_any(void)
 static void
 pools_end(void)
 {
+	if (busy > 0)
+		return;
 	for (unsigned i = 0; i < pool_count; i++) {
 		(void)pthread_rwlock_wrlock(&pools[i].lock);
 		pool_close_locked(&pools[i]);
@@ -301,17 +309,45 @@ whole_pages(size_t len)
 	return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
+/* The range is unmapped; a pool with no mapping left is closed, if it may be. */
+static void
+range_gone(void *addr, size_t len, bool may_close)
+{
+	struct calm calm;
+	uint32_t left, cut_off, gone;
+
+	/* Of no effect then. */
+	if ((uintptr_t)addr % PAGE || len == 0)
+		return;
+	calm = calm_begin();
+	gone = maps_remove(addr, whole_pages(len), &left, &cut_off);
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (cut_off & 1U << i)
+			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
+			       MAPS_MAX);
+		if (!(gone & ~left & 1U << i) || !may_close)
+			continue;
+		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		pool_close_locked(&pools[i]);
+		pools[i].retry_ns = 0;
+		view_unmap(&pools[i]);
+		(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+	calm_end(calm);
+}
+
 void
 pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
+	bool may = busy == 0;
 	struct calm calm = calm_begin();
 	struct stat st;
 	int pool = -1;
 
 	/* What was there before is gone, whatever comes. */
 	if (flags & MAP_FIXED)
-		pools_unmapped(addr, len);
-	if (may_write(prot, flags, fd))
+		range_gone(addr, len, may);
+	if (may && may_write(prot, flags, fd))
 		pool = pool_of_file(fd, &st);
 	if (pool >= 0) {
 		(void)pthread_once(&end_once, register_end);
@@ -326,6 +362,7 @@ pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 void
 pools_remapped(void *old, size_t old_len, void *addr, size_t len)
 {
+	bool may = busy == 0;
 	struct calm calm = calm_begin();
 	struct maps_piece piece;
 	bool followed = maps_find((uintptr_t)old, (uintptr_t)old + 1, &piece);
@@ -335,15 +372,15 @@ pools_remapped(void *old, size_t old_len, void *addr, size_t len)
 	len = whole_pages(len);
 	/* The new one first: a pool that keeps a mapping is not closed. */
 	if (addr != old) {
-		pools_unmapped(addr, len);
+		range_gone(addr, len, may);
 		if (followed)
 			rc = maps_add(addr, len, piece.off, piece.pool);
-		pools_unmapped(old, old_len);
+		range_gone(old, old_len, may);
 	} else if (followed && len > old_len) {
 		rc = maps_add((uint8_t *)addr + old_len, len - old_len, piece.off + old_len,
 			      piece.pool);
 	} else if (followed && len < old_len) {
-		pools_unmapped((uint8_t *)addr + len, old_len - len);
+		range_gone((uint8_t *)addr + len, old_len - len, may);
 	}
 	if (rc)
 		report("%s: more than %d mappings: one is NOT REPLICATED", pools[piece.pool].path,
@@ -354,27 +391,7 @@ pools_remapped(void *old, size_t old_len, void *addr, size_t len)
 void
 pools_unmapped(void *addr, size_t len)
 {
-	struct calm calm;
-	uint32_t left, cut_off, gone;
-
-	/* Of no effect then. */
-	if ((uintptr_t)addr % PAGE || len == 0)
-		return;
-	calm = calm_begin();
-	gone = maps_remove(addr, whole_pages(len), &left, &cut_off);
-	for (unsigned i = 0; i < pool_count; i++) {
-		if (cut_off & 1U << i)
-			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
-			       MAPS_MAX);
-		if (!(gone & ~left & 1U << i))
-			continue;
-		(void)pthread_rwlock_wrlock(&pools[i].lock);
-		pool_close_locked(&pools[i]);
-		pools[i].retry_ns = 0;
-		view_unmap(&pools[i]);
-		(void)pthread_rwlock_unlock(&pools[i].lock);
-	}
-	calm_end(calm);
+	range_gone(addr, len, busy == 0);
 }
 
 /* ---- persistence ---- */
@@ -434,6 +451,11 @@ pools_flush(const void *addr, size_t len)
 
 	if (!maps_find(at, end, &piece))
 		return;
+	if (busy > 0) {
+		report("%s: flushed by a signal handler amid another flush: NOT REPLICATED",
+		       pools[piece.pool].path);
+		return;
+	}
 	calm = calm_begin();
 	do {
 		piece_flush(&pools[piece.pool], piece.off, piece.len);
@@ -486,7 +508,7 @@ pools_drain(void)
 	uint32_t todo = flushed;
 	struct calm calm;
 
-	if (todo == 0)
+	if (todo == 0 || busy > 0)
 		return;
 	calm = calm_begin();
 	flushed = 0;

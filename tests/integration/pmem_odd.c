@@ -12,10 +12,12 @@
  *   nodrain   flushed but not drained before the mapping is taken back
  *   forks     threads persist without a pause while others map, and one forks
  *   cancel    a thread is cancelled while it persists
+ *   exit      exits in a signal handler, in the middle of a persist
  *   stderr    the pool is the file on standard error's descriptor
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -262,6 +264,24 @@ cancel(const char *path)
 }
 
 static void
+on_alarm(int sig)
+{
+	(void)sig;
+	exit(0);
+}
+
+static void
+exit_amid(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'x', 10);
+	(void)signal(SIGALRM, on_alarm);
+	(void)ualarm(50000, 0);
+	(void)persist_on(at);
+}
+
+static void
 on_stderr(const char *path)
 {
 	int fd = file_new(path, SIZE);
@@ -278,10 +298,10 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(const char *);
-	} modes[] = {{"grow", grow},       {"recreate", recreate}, {"part", part},
-		     {"protect", protect}, {"fixed", fixed},       {"daemon", daemon_child},
-		     {"nodrain", nodrain}, {"forks", forks},       {"cancel", cancel},
-		     {"stderr", on_stderr}};
+	} modes[] = {{"grow", grow},        {"recreate", recreate}, {"part", part},
+		     {"protect", protect},  {"fixed", fixed},       {"daemon", daemon_child},
+		     {"nodrain", nodrain},  {"forks", forks},       {"cancel", cancel},
+		     {"stderr", on_stderr}, {"exit", exit_amid}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
