@@ -204,6 +204,15 @@ is_dynamic(int fd)
 	return false;
 }
 
+static bool
+is_other_class(int fd)
+{
+	unsigned char ident[EI_NIDENT];
+
+	return pread(fd, ident, sizeof(ident), 0) == (ssize_t)sizeof(ident) &&
+	       memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] != ELFCLASS64;
+}
+
 static int
 check_program(const char *path, struct err *e)
 {
@@ -223,6 +232,12 @@ check_program(const char *path, struct err *e)
 			     "loads no library for it that its caller names, so its pools can't be "
 			     "replicated this way",
 			     path);
+	else if (is_other_class(fd))
+		rc = err_set(
+			e, REPL_E_REFUSED,
+			"%s is a program of 32 bits: the library that follows what it does has "
+			"64",
+			path);
 	else if (!is_dynamic(fd))
 		rc = err_set(e, REPL_E_REFUSED,
 			     "%s is statically linked: no library can follow what it does; link it "
@@ -247,8 +262,17 @@ find_preload(char path[PATH_MAX], struct err *e)
 
 		if (snprintf(path, PATH_MAX, "%.*s%s%s", dir, self, places[i], PRELOAD_NAME) <
 			    PATH_MAX &&
-		    access(path, R_OK) == 0)
+		    access(path, R_OK) == 0) {
+			/* The dynamic linker would leave it out, and the program run all the same.
+			 */
+			if (strpbrk(path, " :"))
+				return err_set(
+					e, REPL_E_REFUSED,
+					"LD_PRELOAD can't name '%s' with its space or colon: "
+					"install it elsewhere",
+					path);
 			return 0;
+		}
 	}
 	return err_set(e, REPL_E_NOT_FOUND, "%s is not there: install the library's package", path);
 }

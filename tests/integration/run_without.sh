@@ -33,6 +33,13 @@ printf 'int main(void) { return 0; }\n' >"$TMP/s.c"
 if gcc -static -o "$TMP/static" "$TMP/s.c" 2>/dev/null; then
 	ctl_fails 4 "statically linked" run --replica "$T/s" --pool "$TMP/s" -- "$TMP/static"
 fi
+printf '\177ELF\001\001\001\0\0\0\0\0\0\0\0\0' >"$TMP/small"
+chmod +x "$TMP/small"
+ctl_fails 4 "of 32 bits" run --replica "$T/s" --pool "$TMP/s" -- "$TMP/small"
+mkdir "$TMP/a place"
+cp "$REPLCTL" "$BUILD/librepl-preload.so" "$TMP/a place"
+LD_LIBRARY_PATH=$BUILD REPLCTL="$TMP/a place/replctl" \
+	ctl_fails 4 "space or colon" run --replica "$T/s" --pool "$TMP/s" -- true
 cp /bin/true "$TMP/setuid"
 chmod u+s "$TMP/setuid"
 ctl_fails 4 "another user's rights" run --replica "$T/s" --pool "$TMP/s" -- "$TMP/setuid"
