@@ -56,10 +56,12 @@ tell(uint64_t n)
 static uint64_t
 last_told(void)
 {
-	uint64_t n = 0, last = 0;
+	uint64_t last = 0;
+	char line[32];
 
-	while (scanf("%" SCNu64, &n) == 1)
-		last = n;
+	/* A word says that it begins anew. */
+	while (fgets(line, sizeof(line), stdin))
+		last = strtoull(line, NULL, 10);
 	return last;
 }
 
@@ -99,7 +101,7 @@ record_look(const void *buf, size_t len, void *arg)
 static void
 log_write(const char *path)
 {
-	PMEMlogpool *log = pmemlog_create(path, 8 * PMEMLOG_MIN_POOL, 0600);
+	PMEMlogpool *log = pmemlog_create(path, PMEMLOG_MIN_POOL, 0600);
 	uint64_t record[RECORDS], count = 0;
 
 	if (!log)
@@ -109,9 +111,10 @@ log_write(const char *path)
 	for (;;) {
 		record_make(record, ++count);
 		if (pmemlog_append(log, record, record_words(count) * sizeof(*record))) {
+			(void)printf("rewinding\n");
+			(void)fflush(stdout);
 			pmemlog_rewind(log);
 			count = 0;
-			(void)printf("rewound\n");
 		} else {
 			tell(count);
 		}

@@ -28,7 +28,10 @@ write_on() {
 # What is restored to the file; what the program had acknowledged, and the file it left.
 check() {
 	case $program in
-	pmemobj) expect_count "$1" killed "$(tail -n 1 "$2")" ;;
+	pmemobj)
+		count=$(tail -n 1 "$2")
+		expect_count "$1" killed "${count:-0}"
+		;;
 	fio)
 		# A block may be torn, the one that was being written; what was never written is zeros.
 		blocks_differ "$1" "$3" 1
@@ -82,7 +85,8 @@ while [ $i -lt "${KILLS:-10}" ]; do
 	wait "$pid" 2>/dev/null
 	! grep -q "REPLICATED\|LOST" "$TMP/run.log" || fail "$(cat "$TMP/run.log")"
 	# A line that is not ended was not acknowledged.
-	tr '\r' '\n' <"$TMP/counts" | sed '$d' >"$TMP/acknowledged"
+	cp "$TMP/counts" "$TMP/acknowledged"
+	[ -z "$(tail -c 1 "$TMP/acknowledged")" ] || sed -i '$d' "$TMP/acknowledged"
 	cp "$pool" "$TMP/left"
 	restore_pool killed "$pool"
 	check "$pool" "$TMP/acknowledged" "$TMP/left"
