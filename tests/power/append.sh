@@ -6,14 +6,14 @@
 #
 # Four lanes append records of one byte's value each; after a number of records that the seed decides
 # the session is killed and the media take the pool's place. Odd seeds run with lines written back
-# before their time. With drop every 20th range is not flushed: passes as soon as that shows.
+# before their time. With drop every fifth range is not flushed: passes as soon as that shows.
 . "$(dirname "$0")/../integration/lib.sh"
 REPL_MEDIA_GRANULARITY=$1
 export REPL_MEDIA_GRANULARITY
 first=$2
 count=$3
 drop=${4-}
-[ -z "$drop" ] || export REPL_MEDIA_DROP=20
+[ -z "$drop" ] || export REPL_MEDIA_DROP=5
 REPLD=$BUILD/tests/sim/repld-media
 CUT=$BUILD/tests/sim/media_cut
 lost=0
