@@ -6,6 +6,7 @@
  *   pmemobj_fill fill FILE LAYOUT COUNT    add COUNT objects, print count and checksum
  *   pmemobj_fill stream FILE LAYOUT COUNT  the same, making the pool if there is none, and
  *                                          print the count after each transaction
+ *   pmemobj_fill steps FILE LAYOUT COUNT   the same by a transaction an object, in a larger pool
  *   pmemobj_fill check FILE LAYOUT         walk all objects, print count and checksum
  */
 #include <inttypes.h>
@@ -68,7 +69,7 @@ node_add(PMEMoid root_oid, struct root *root)
 }
 
 static int
-fill(PMEMobjpool *pop, uint64_t count, bool tell)
+fill(PMEMobjpool *pop, uint64_t count, bool tell, int per_tx)
 {
 	PMEMoid oid = pmemobj_root(pop, sizeof(struct root));
 	struct root *root = pmemobj_direct(oid);
@@ -80,7 +81,7 @@ fill(PMEMobjpool *pop, uint64_t count, bool tell)
 	while (root->count < end) {
 		TX_BEGIN(pop)
 		{
-			for (int i = 0; i < PER_TX && root->count < end; i++)
+			for (int i = 0; i < per_tx && root->count < end; i++)
 				node_add(oid, root);
 		}
 		TX_ONABORT
@@ -129,26 +130,28 @@ check(PMEMobjpool *pop)
 int
 main(int argc, char **argv)
 {
-	bool stream = argc == 5 && strcmp(argv[1], "stream") == 0;
+	bool steps = argc == 5 && strcmp(argv[1], "steps") == 0;
+	bool stream = steps || (argc == 5 && strcmp(argv[1], "stream") == 0);
 	bool filling = stream || (argc == 5 && strcmp(argv[1], "fill") == 0);
 	PMEMobjpool *pop;
 	int rc;
 
 	if (!filling && (argc != 4 || strcmp(argv[1], "check") != 0)) {
-		(void)fputs(
-			"usage: pmemobj_fill fill|stream FILE LAYOUT COUNT | check FILE LAYOUT\n",
-			stderr);
+		(void)fputs("usage: pmemobj_fill fill|stream|steps FILE LAYOUT COUNT | check FILE "
+			    "LAYOUT\n",
+			    stderr);
 		return 2;
 	}
 	if (stream && access(argv[2], F_OK) != 0)
-		pop = pmemobj_create(argv[2], argv[3], POOL_SIZE, 0600);
+		pop = pmemobj_create(argv[2], argv[3], steps ? 8 * POOL_SIZE : POOL_SIZE, 0600);
 	else
 		pop = pmemobj_open(argv[2], argv[3]);
 	if (!pop) {
 		(void)fprintf(stderr, "%s: %s\n", argv[2], pmemobj_errormsg());
 		return 1;
 	}
-	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream) : check(pop);
+	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream, steps ? 1 : PER_TX)
+		     : check(pop);
 	pmemobj_close(pop);
 	return rc;
 }

@@ -17,7 +17,7 @@ pool=$TMP/pool
 # write_on: becomes the program, which writes until it is killed; a line for each thing that is durable.
 write_on() {
 	case $program in
-	pmemobj) run "$pool" killed "$FILL" stream "$pool" killed 100000 ;;
+	pmemobj) run "$pool" killed "$FILL" steps "$pool" killed 100000 ;;
 	fio) run "$pool" killed fio --name=killed --ioengine=libpmem --filename="$pool" --size=4M \
 		--bs=4k --rw=randwrite --sync=1 --thread --time_based --runtime=60 --verify=crc32c \
 		--do_verify=0 --randrepeat=0 --eta=always --eta-interval=250ms ;;
@@ -76,6 +76,11 @@ sign='[0-9]'
 i=0
 while [ $i -lt "${KILLS:-10}" ]; do
 	i=$((i + 1))
+	# Before it is full.
+	if [ $((i % 10)) -eq 0 ]; then
+		rm -f "$pool"*
+		ctl remove --force "$T/killed" >/dev/null || fail "removing the pool"
+	fi
 	: >"$TMP/counts"
 	write_on >"$TMP/counts" 2>"$TMP/run.log" &
 	pid=$!
