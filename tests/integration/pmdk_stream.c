@@ -195,7 +195,7 @@ pmem2_write(const char *path)
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
 	struct pmem2_config *cfg;
 	struct pmem2_source *src;
-	struct pmem2_map *map;
+	struct pmem2_map *map = NULL;
 	uint64_t record[32];
 	struct ring *ring;
 

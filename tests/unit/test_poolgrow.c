@@ -267,10 +267,27 @@ lost_pages_are_not_met_again(void **state)
 }
 
 /* Between a reader's looks at the sidecar and at the file both may have changed. */
+/* In a child: grows the pool 2,000 times; its exit status is 0 if all went well. */
+static void
+grow_on(void)
+{
+	struct pool *p = NULL;
+	uint64_t size = SIZE;
+
+	if (pool_open(store, "p", POOL_WRITE, "w", &p, &err))
+		_exit(1);
+	for (unsigned i = 0; i < 2000; i++, size += 4096) {
+		if (pool_grow_space(p, size + 4096, &err) ||
+		    pool_grow_record(p, size + 4096, &err) ||
+		    pwrite(pool_fd(p), "x", 1, (off_t)size) != 1)
+			_exit(1);
+	}
+	_exit(0);
+}
+
 static void
 reader_beside_a_growing_writer_finds_no_damage(void **state)
 {
-	struct pool *p = NULL;
 	int status;
 	pid_t pid;
 
@@ -278,16 +295,8 @@ reader_beside_a_growing_writer_finds_no_damage(void **state)
 	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
 	pid = fork();
 	assert_true(pid >= 0);
-	if (pid == 0 && pool_open(store, "p", POOL_WRITE, "w", &p, &err))
-		_exit(1);
-	for (uint64_t size = SIZE; pid == 0; size += 4096) {
-		if (size == SIZE + 2000UL * 4096)
-			_exit(0);
-		if (pool_grow_space(p, size + 4096, &err) ||
-		    pool_grow_record(p, size + 4096, &err) ||
-		    pwrite(pool_fd(p), "x", 1, (off_t)size) != 1)
-			_exit(1);
-	}
+	if (pid == 0)
+		grow_on();
 	while (waitpid(pid, &status, WNOHANG) == 0)
 		if (pool_info(store, "p", &info, &err))
 			fail_msg("%s", err.text);
