@@ -18,7 +18,7 @@ session_pid() {
 
 # kill_under_load SEED METHOD: from four lanes, at a moment that the seed decides.
 kill_under_load() {
-	rm -f "$TMP/go"
+	rm -f "$TMP/go" "$TMP/said"
 	mkfifo "$TMP/go"
 	timeout 30 "$LOAD" "$1" "$TMP/local" "$TMP/journal" "$(pool "p$1")" identity="$TMP/key" \
 		known-hosts="$TMP/known_hosts" lanes=4 method="$2" \
