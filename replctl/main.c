@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl - the admin tool: options and the table of commands. */
 #include <getopt.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -267,91 +268,66 @@ take_run_option(struct ctl *c, int opt)
 	}
 }
 
+/* Options that only fill a member: where, whether with a value, and the bit that is given. */
+static const struct plain_option {
+	int opt;
+	size_t member; /* offset in struct ctl_options */
+	bool value;    /* the member is a text, else a flag */
+	unsigned given;
+} plain_options[] = {
+	{'c', offsetof(struct ctl_options, config), true, 0},
+	{'i', offsetof(struct ctl_options, identity), true, 0},
+	{LONG_KNOWN_HOSTS, offsetof(struct ctl_options, known_hosts), true, 0},
+	{LONG_JSON, offsetof(struct ctl_options, json), false, 0},
+	{'f', offsetof(struct ctl_options, force), false, OPT_FORCE},
+	{'n', offsetof(struct ctl_options, dry_run), false, OPT_DRY_RUN},
+	{'s', offsetof(struct ctl_options, size), true, OPT_SIZE},
+	{LONG_FROM, offsetof(struct ctl_options, from), true, OPT_FROM},
+	{LONG_SPARSE, offsetof(struct ctl_options, sparse), false, OPT_SPARSE},
+	{LONG_QUICK, offsetof(struct ctl_options, quick), false, OPT_QUICK},
+	{LONG_SECONDS, offsetof(struct ctl_options, seconds), true, OPT_SECONDS},
+	{LONG_COUNT, offsetof(struct ctl_options, count), true, OPT_COUNT},
+	{LONG_PLOT, offsetof(struct ctl_options, plot), true, OPT_PLOT},
+	{LONG_TAIL, offsetof(struct ctl_options, tail), true, OPT_TAIL},
+	{LONG_METHOD, offsetof(struct ctl_options, method), true, OPT_METHOD},
+	{'h', offsetof(struct ctl_options, help), false, 0},
+	{'V', offsetof(struct ctl_options, version), false, 0},
+};
+
+static bool
+take_plain_option(struct ctl *c, int opt, unsigned *given)
+{
+	for (size_t i = 0; i < sizeof(plain_options) / sizeof(plain_options[0]); i++) {
+		const struct plain_option *p = &plain_options[i];
+		char *member = (char *)&c->options + p->member;
+
+		if (p->opt != opt)
+			continue;
+		if (p->value)
+			*(const char **)(void *)member = optarg;
+		else
+			*(bool *)(void *)member = true;
+		*given |= p->given;
+		return true;
+	}
+	return false;
+}
+
 /* One option of the user's; unknown ones are told apart from ones without argument. */
 static void
 take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 {
-	struct ctl_options *o = &c->options;
-
-	switch (opt) {
-	case 'c':
-		o->config = optarg;
-		break;
-	case 'i':
-		o->identity = optarg;
-		break;
-	case LONG_KNOWN_HOSTS:
-		o->known_hosts = optarg;
-		break;
-	case LONG_JSON:
-		o->json = true;
-		break;
-	case 'f':
-		o->force = true;
-		*given |= OPT_FORCE;
-		break;
-	case 'n':
-		o->dry_run = true;
-		*given |= OPT_DRY_RUN;
-		break;
-	case 's':
-		o->size = optarg;
-		*given |= OPT_SIZE;
-		break;
-	case LONG_FROM:
-		o->from = optarg;
-		*given |= OPT_FROM;
-		break;
-	case LONG_SPARSE:
-		o->sparse = true;
-		*given |= OPT_SPARSE;
-		break;
-	case LONG_QUICK:
-		o->quick = true;
-		*given |= OPT_QUICK;
-		break;
-	case LONG_SECONDS:
-		o->seconds = optarg;
-		*given |= OPT_SECONDS;
-		break;
-	case LONG_COUNT:
-		o->count = optarg;
-		*given |= OPT_COUNT;
-		break;
-	case LONG_PLOT:
-		o->plot = optarg;
-		*given |= OPT_PLOT;
-		break;
-	case LONG_TAIL:
-		o->tail = optarg;
-		*given |= OPT_TAIL;
-		break;
-	case LONG_METHOD:
-		o->method = optarg;
-		*given |= OPT_METHOD;
-		break;
-	case LONG_REPLICA:
-	case LONG_POOL:
-	case LONG_SET:
+	if (take_plain_option(c, opt, given))
+		return;
+	if (opt == LONG_REPLICA || opt == LONG_POOL || opt == LONG_SET) {
 		take_run_option(c, opt);
 		*given |= OPT_RUN;
-		break;
-	case 'h':
-		o->help = true;
-		break;
-	case 'V':
-		o->version = true;
-		break;
-	default:
-		if (opt >= LONG_ALL) {
-			take_plan_option(c, opt, given);
-			break;
-		}
+	} else if (opt >= LONG_ALL) {
+		take_plan_option(c, opt, given);
+	} else if (!c->err.code) {
 		/* The first one is told, but a --json behind it counts. */
-		if (!c->err.code)
-			(void)err_set(&c->err, REPL_E_INVAL, "option '%s' %s", argv[optind - 1],
-				      opt == ':' ? "needs a value" : "is not known");
-		break;
+		(void)err_set(&c->err, REPL_E_INVAL, "option '%s' %s", argv[optind - 1],
+			      opt == ':' ? "needs a value" : "is not known");
 	}
 }
 
