@@ -25,20 +25,26 @@ enum {
 	AT_ZERO_68 = 68,
 	AT_CREATED = 72,
 	AT_UPDATED = 80,
-	AT_ZERO_88 = 88,
+	AT_POSITION = 88,
 	AT_WRITER = 96,
 	AT_GENERATION = 224,
 	AT_HISTORY = 240,
-	AT_DIRTY_MAP = 480,
+	AT_DIRTY_OFF = 480,
+	AT_DIRTY_LEN = 488,
 	AT_RING_OFF = 496,
 	AT_RING_LEN = 504,
-	AT_ZERO_512 = 512,
+	AT_JOURNAL_OFF = 512,
+	AT_JOURNAL_LEN = 520,
+	AT_ZERO_528 = 528,
 };
 
 #define MAGIC            "REPLSIDE"
 #define FLAG_WRITER_OPEN 1U
 #define FLAG_SPARSE      2U
-#define MINOR_NEW        1 /* the version that brought the receive ring and sparse pools */
+#define FLAG_PRIMARY     4U
+#define FLAG_COMMITTED   8U
+#define MINOR_RING       1 /* brought the receive ring and sparse pools */
+#define MINOR_DIRTY      2 /* brought the dirty map and the position */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -92,20 +98,41 @@ slot_sum(const uint8_t *slot)
 	return sum64(copy, sizeof(copy));
 }
 
+/*
+ * The oldest version whose programs do no harm to a pool like this: those of
+ * version 1 would serve one with a journal as it is, and let a fenced writer in.
+ */
+static void
+encode_version(const struct sidecar *s, uint8_t *slot)
+{
+	bool two = s->journal_len || s->primary;
+	unsigned minor = s->ring_len || s->sparse ? MINOR_RING : 0;
+
+	if (s->dirty_len || s->position)
+		minor = MINOR_DIRTY;
+	put_le16(slot + AT_MAJOR, two ? 2 : 1);
+	put_le16(slot + AT_MINOR, (uint16_t)(two ? 0 : minor));
+}
+
+static uint32_t
+encode_flags(const struct sidecar *s)
+{
+	return (s->writer_open ? FLAG_WRITER_OPEN : 0) | (s->sparse ? FLAG_SPARSE : 0) |
+	       (s->primary ? FLAG_PRIMARY : 0) | (s->journal_committed ? FLAG_COMMITTED : 0);
+}
+
 void
 sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 {
 	memset(slot, 0, SIDECAR_SLOT_SIZE);
 	memcpy(slot + AT_MAGIC, MAGIC, 8);
-	put_le16(slot + AT_MAJOR, SIDECAR_VERSION);
-	put_le16(slot + AT_MINOR, s->ring_len || s->sparse ? MINOR_NEW : 0);
+	encode_version(s, slot);
 	put_le32(slot + AT_SLOT_SIZE, SIDECAR_SLOT_SIZE);
 	put_le64(slot + AT_SEQUENCE, s->sequence);
 	memcpy(slot + AT_POOL_UUID, s->pool_uuid.b, GEN_ID_SIZE);
 	put_le64(slot + AT_POOL_SIZE, s->pool_size);
 	put_le32(slot + AT_STATE, (uint32_t)s->state);
-	put_le32(slot + AT_FLAGS,
-		 (s->writer_open ? FLAG_WRITER_OPEN : 0) | (s->sparse ? FLAG_SPARSE : 0));
+	put_le32(slot + AT_FLAGS, encode_flags(s));
 	put_le32(slot + AT_EPOCH, s->epoch);
 	put_le64(slot + AT_CREATED, s->created_s);
 	put_le64(slot + AT_UPDATED, s->updated_s);
@@ -114,8 +141,13 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(slot + AT_HISTORY + i * GEN_ID_SIZE, s->generation.history[i].b,
 		       GEN_ID_SIZE);
+	put_le64(slot + AT_POSITION, s->position);
+	put_le64(slot + AT_DIRTY_OFF, s->dirty_off);
+	put_le64(slot + AT_DIRTY_LEN, s->dirty_len);
 	put_le64(slot + AT_RING_OFF, s->ring_off);
 	put_le64(slot + AT_RING_LEN, s->ring_len);
+	put_le64(slot + AT_JOURNAL_OFF, s->journal_off);
+	put_le64(slot + AT_JOURNAL_LEN, s->journal_len);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -143,27 +175,35 @@ check_envelope(const uint8_t *slot, struct err *e)
 			       "format version %u, this program knows up to %d: use the newer "
 			       "version of librepl that made it",
 			       major, SIDECAR_VERSION);
-	if (major != SIDECAR_VERSION || get_le32(slot + AT_SLOT_SIZE) != SIDECAR_SLOT_SIZE)
+	if (major == 0 || get_le32(slot + AT_SLOT_SIZE) != SIDECAR_SLOT_SIZE)
 		return err_set(e, REPL_E_CORRUPT, "format version %u with slots of %u bytes", major,
 			       get_le32(slot + AT_SLOT_SIZE));
-	if (!all_zero(slot + AT_DIRTY_MAP, AT_RING_OFF - AT_DIRTY_MAP))
-		return err_set(e, REPL_E_VERSION,
-			       "has a dirty map, which this program does not keep: use the newer "
-			       "version of librepl that made it");
 	return 0;
 }
 
-/* A newer minor version may use what is reserved here. */
+/* What the slot's version does not know is zero; a newer minor one may use it. */
 static int
 check_reserved(const uint8_t *slot, struct err *e)
 {
-	if (get_le16(slot + AT_MINOR) > 0)
-		return 0;
-	if (!all_zero(slot + AT_RING_OFF, AT_ZERO_512 - AT_RING_OFF))
+	unsigned major = get_le16(slot + AT_MAJOR), minor = get_le16(slot + AT_MINOR);
+	uint32_t known = FLAG_WRITER_OPEN | FLAG_SPARSE | FLAG_PRIMARY | FLAG_COMMITTED;
+
+	if (major == 1)
+		known = FLAG_WRITER_OPEN | (minor >= MINOR_RING ? FLAG_SPARSE : 0);
+	if (major == 1 && minor < MINOR_DIRTY &&
+	    !all_zero(slot + AT_DIRTY_OFF, AT_RING_OFF - AT_DIRTY_OFF))
+		return err_set(e, REPL_E_CORRUPT, "version 1.%u with a dirty map", minor);
+	if (major == 1 && minor < MINOR_RING &&
+	    !all_zero(slot + AT_RING_OFF, AT_JOURNAL_OFF - AT_RING_OFF))
 		return err_set(e, REPL_E_CORRUPT, "version 1.0 with a receive ring");
-	if ((get_le32(slot + AT_FLAGS) & ~FLAG_WRITER_OPEN) || !all_zero(slot + AT_ZERO_68, 4) ||
-	    !all_zero(slot + AT_ZERO_88, 8) ||
-	    !all_zero(slot + AT_ZERO_512, SIDECAR_SLOT_SIZE - AT_ZERO_512))
+	if (major == 1 && (!all_zero(slot + AT_JOURNAL_OFF, AT_ZERO_528 - AT_JOURNAL_OFF) ||
+			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
+		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
+	if ((major == 2 ? minor > 0 : minor > MINOR_DIRTY))
+		return 0;
+	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
+	    (major == 1 && minor < MINOR_DIRTY && !all_zero(slot + AT_POSITION, 8)) ||
+	    !all_zero(slot + AT_ZERO_528, SIDECAR_SLOT_SIZE - AT_ZERO_528))
 		return err_set(e, REPL_E_CORRUPT, "reserved bytes are not zero");
 	return 0;
 }
@@ -183,16 +223,41 @@ decode_writer(const uint8_t *in, char *writer, size_t size, struct err *e)
 }
 
 static int
-check_ring(const struct sidecar *s, struct err *e)
+check_region(const char *name, uint64_t off, uint64_t len, struct err *e)
 {
-	if (s->ring_off == 0 && s->ring_len == 0)
+	if (off == 0 && len == 0)
 		return 0;
-	if (s->ring_len == 0 || s->ring_len > INT64_MAX || s->ring_off > INT64_MAX ||
-	    s->ring_off < SIDECAR_SIZE || s->ring_off + s->ring_len > INT64_MAX ||
-	    s->ring_off % SIDECAR_REGION_ALIGN || s->ring_len % SIDECAR_REGION_ALIGN)
+	if (len == 0 || len > INT64_MAX || off > INT64_MAX || off < SIDECAR_SIZE ||
+	    off + len > INT64_MAX || off % SIDECAR_REGION_ALIGN || len % SIDECAR_REGION_ALIGN)
 		return err_set(e, REPL_E_CORRUPT,
-			       "receive ring of %llu bytes at %llu is no region of this file",
-			       (unsigned long long)s->ring_len, (unsigned long long)s->ring_off);
+			       "%s of %llu bytes at %llu is no region of this file", name,
+			       (unsigned long long)len, (unsigned long long)off);
+	return 0;
+}
+
+static bool
+regions_overlap(uint64_t a_off, uint64_t a_len, uint64_t b_off, uint64_t b_len)
+{
+	return a_len && b_len && a_off < b_off + b_len && b_off < a_off + a_len;
+}
+
+static int
+check_regions(const struct sidecar *s, struct err *e)
+{
+	int rc = check_region("receive ring", s->ring_off, s->ring_len, e);
+
+	if (!rc)
+		rc = check_region("dirty map", s->dirty_off, s->dirty_len, e);
+	if (!rc)
+		rc = check_region("journal", s->journal_off, s->journal_len, e);
+	if (rc)
+		return rc;
+	if (regions_overlap(s->ring_off, s->ring_len, s->dirty_off, s->dirty_len) ||
+	    regions_overlap(s->ring_off, s->ring_len, s->journal_off, s->journal_len) ||
+	    regions_overlap(s->dirty_off, s->dirty_len, s->journal_off, s->journal_len))
+		return err_set(e, REPL_E_CORRUPT, "regions overlap");
+	if (s->journal_committed && s->journal_len == 0)
+		return err_set(e, REPL_E_CORRUPT, "a journal is committed, but there is none");
 	return 0;
 }
 
@@ -206,9 +271,11 @@ check_values(const struct sidecar *s, struct err *e)
 		return err_set(e, REPL_E_CORRUPT,
 			       "pool size %llu is not a positive multiple of %u below 2^63",
 			       (unsigned long long)s->pool_size, POOL_ALIGN);
+	if (s->position > INT64_MAX)
+		return err_set(e, REPL_E_CORRUPT, "position is out of bounds");
 	if (s->created_s > INT64_MAX || s->updated_s > INT64_MAX)
 		return err_set(e, REPL_E_CORRUPT, "point in time is out of bounds");
-	return check_ring(s, e);
+	return check_regions(s, e);
 }
 
 int
@@ -236,8 +303,15 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	got.epoch = get_le32(slot + AT_EPOCH);
 	got.created_s = get_le64(slot + AT_CREATED);
 	got.updated_s = get_le64(slot + AT_UPDATED);
+	got.primary = get_le32(slot + AT_FLAGS) & FLAG_PRIMARY;
+	got.position = get_le64(slot + AT_POSITION);
+	got.dirty_off = get_le64(slot + AT_DIRTY_OFF);
+	got.dirty_len = get_le64(slot + AT_DIRTY_LEN);
 	got.ring_off = get_le64(slot + AT_RING_OFF);
 	got.ring_len = get_le64(slot + AT_RING_LEN);
+	got.journal_off = get_le64(slot + AT_JOURNAL_OFF);
+	got.journal_len = get_le64(slot + AT_JOURNAL_LEN);
+	got.journal_committed = get_le32(slot + AT_FLAGS) & FLAG_COMMITTED;
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

@@ -18,7 +18,7 @@
 #include "generation.h"
 
 #define SIDECAR_SUFFIX    ".repl"
-#define SIDECAR_VERSION   1
+#define SIDECAR_VERSION   2 /* the highest major version that is understood */
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
 
@@ -50,6 +50,19 @@ struct sidecar {
 	 */
 	uint64_t ring_off, ring_len;
 	bool sparse; /* space is taken as it is written, also by growing */
+	/*
+	 * The dirty map's region, on the initiator's side: what replicas have missed.
+	 * Only its pages' own checksums speak for what is in it.
+	 */
+	uint64_t dirty_off, dirty_len;
+	/*
+	 * The resync journal's region, on the target's side. Committed: it holds what
+	 * the pool may hold in part: who opens the pool applies it first.
+	 */
+	uint64_t journal_off, journal_len;
+	bool journal_committed;
+	bool primary;      /* promoted: this pool is no replica until it is demoted */
+	uint64_t position; /* the last drain that is known to be here, in its generation; 0: none */
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

@@ -272,7 +272,7 @@ struct change {
 /* Whole slots with one value that no honest program writes. */
 static const struct change changes[] = {
 	{8, 2, 0, REPL_E_CORRUPT, "version 0"},
-	{8, 2, 2, REPL_E_VERSION, "version 2"},
+	{8, 2, 3, REPL_E_VERSION, "version 3"},
 	{8, 2, 0xffff, REPL_E_VERSION, "version 65535"},
 	{12, 4, 8192, REPL_E_CORRUPT, "8192"},
 	{24, 8, 0, REPL_E_CORRUPT, "sequence"},
@@ -293,11 +293,13 @@ static const struct change changes[] = {
 	{98, 1, 0xff, REPL_E_CORRUPT, "byte 0xff"},
 	{96, 1, 0, REPL_E_CORRUPT, "end in zeros"},
 	{223, 1, 'x', REPL_E_CORRUPT, "end in zeros"},
-	{480, 8, 8192, REPL_E_VERSION, "dirty map"},
-	{488, 8, 4096, REPL_E_VERSION, "dirty map"},
+	{480, 8, 8192, REPL_E_CORRUPT, "dirty map"},
+	{488, 8, 4096, REPL_E_CORRUPT, "dirty map"},
 	{496, 8, 8192, REPL_E_CORRUPT, "ring"},
 	{504, 8, 4096, REPL_E_CORRUPT, "ring"},
-	{512, 1, 1, REPL_E_CORRUPT, "reserved"},
+	{512, 8, 8192, REPL_E_CORRUPT, "journal"},
+	{520, 8, 4096, REPL_E_CORRUPT, "journal"},
+	{528, 1, 1, REPL_E_CORRUPT, "reserved"},
 	{4095, 1, 1, REPL_E_CORRUPT, "reserved"},
 };
 
@@ -438,8 +440,8 @@ sparse_is_a_flag_of_version_1_1(void **state)
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 1, 0, ""}, used = {600, 2, 1, 0, ""};
-	static const struct change major = {8, 2, 2, 0, ""};
+	static const struct change minor = {10, 2, 3, 0, ""}, used = {600, 2, 1, 0, ""};
+	static const struct change major = {8, 2, 3, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
 	struct err e;
@@ -461,6 +463,63 @@ versions(void **state)
 		assert_int_equal(sidecar_write(fd, &s, &e), REPL_E_VERSION);
 		(void)close(fd);
 	}
+}
+
+/* What a program of version 1 must not touch is of version 2, and of 1 again without it. */
+static void
+what_old_programs_would_break_is_version_2(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	s.dirty_off = SIDECAR_SIZE;
+	s.dirty_len = 8192;
+	s.position = 77;
+	sidecar_encode(&s, slot);
+	assert_int_equal(get_le16(slot + 8), 1);
+	assert_int_equal(get_le16(slot + 10), 2);
+	assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	assert_true(got.dirty_off == s.dirty_off && got.dirty_len == 8192 && got.position == 77);
+	s.journal_off = SIDECAR_SIZE + 8192;
+	s.journal_len = 4096;
+	s.journal_committed = true;
+	s.primary = true;
+	sidecar_encode(&s, slot);
+	assert_int_equal(get_le16(slot + 8), 2);
+	assert_int_equal(get_le16(slot + 10), 0);
+	assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	assert_true(got.journal_off == s.journal_off && got.journal_len == 4096);
+	assert_true(got.journal_committed && got.primary && got.dirty_len == 8192);
+	s.primary = s.journal_committed = false;
+	s.journal_len = s.journal_off = 0;
+	sidecar_encode(&s, slot);
+	assert_int_equal(get_le16(slot + 8), 1);
+}
+
+static void
+regions_that_overlap_are_refused(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+	struct err e;
+
+	(void)state;
+	s.dirty_off = SIDECAR_SIZE;
+	s.dirty_len = 8192;
+	s.journal_off = SIDECAR_SIZE + 4096;
+	s.journal_len = 8192;
+	sidecar_encode(&s, slot);
+	assert_int_equal(sidecar_decode(slot, &got, &e), REPL_E_CORRUPT);
+	assert_non_null(strstr(e.text, "overlap"));
+	s.journal_off = s.journal_len = 0;
+	s.journal_committed = true;
+	sidecar_encode(&s, slot);
+	put_le16(slot + 8, 2);
+	put_le16(slot + 10, 0);
+	seal(slot);
+	assert_int_equal(sidecar_decode(slot, &got, &e), REPL_E_CORRUPT);
+	assert_non_null(strstr(e.text, "committed"));
 }
 
 static void
@@ -509,6 +568,8 @@ main(void)
 		cmocka_unit_test(ring_is_kept_until_it_is_dropped),
 		cmocka_unit_test(writer_text_without_end_is_refused),
 		cmocka_unit_test(versions),
+		cmocka_unit_test(what_old_programs_would_break_is_version_2),
+		cmocka_unit_test(regions_that_overlap_are_refused),
 		cmocka_unit_test(what_could_not_be_read_is_not_written),
 		cmocka_unit_test(states_have_names),
 		cmocka_unit_test(sparse_is_a_flag_of_version_1_1),
