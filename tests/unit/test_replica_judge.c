@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A replica is overwritten only if it is proven older; a map is believed only about what it is of.
+ */
+#include "unit.h"
+
+#include "replica_judge.h"
+
+static struct gen_id
+id(uint8_t n)
+{
+	struct gen_id g = {{0}};
+
+	g.b[0] = n;
+	return g;
+}
+
+static struct sidecar
+meta(uint8_t uuid, uint8_t current, uint8_t before, uint8_t first)
+{
+	struct sidecar s = {.pool_uuid = id(uuid), .state = SIDECAR_UP_TO_DATE};
+
+	s.generation.current = id(current);
+	s.generation.history[0] = id(before);
+	s.generation.history[1] = id(first);
+	return s;
+}
+
+/* base 0: no map. */
+static struct judgement
+judge(const struct sidecar *local, struct sidecar replica, uint8_t base, bool trusted,
+      uint64_t dirty)
+{
+	struct gen_id of = id(base);
+	struct judge_input in = {.local = local,
+				 .replica = &replica,
+				 .base = base ? &of : NULL,
+				 .trusted = trusted,
+				 .dirty_bytes = dirty};
+	struct judgement out;
+
+	replica_judge(&in, &out);
+	assert_non_null(out.why);
+	assert_non_null(out.next);
+	assert_int_equal(out.verdict == JUDGE_REFUSE, out.next[0] != '\0');
+	return out;
+}
+
+#define assert_judged(j, v, r)                                                                     \
+	do {                                                                                       \
+		struct judgement got = (j);                                                        \
+                                                                                                   \
+		assert_int_equal(got.verdict, v);                                                  \
+		assert_int_equal(got.reason, r);                                                   \
+	} while (0)
+
+static void
+a_map_is_believed_about_its_own_base_only(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1);
+
+	(void)state;
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 2, true, 4096), JUDGE_DELTA, JUDGE_BEHIND);
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 1, true, 4096), JUDGE_HASHES, JUDGE_BEHIND);
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 2, false, 4096), JUDGE_HASHES, JUDGE_BEHIND);
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	assert_judged(judge(&local, meta(9, 3, 2, 1), 3, true, 4096), JUDGE_DELTA, JUDGE_SAME);
+	assert_judged(judge(&local, meta(9, 3, 2, 1), 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
+	assert_judged(judge(&local, meta(9, 3, 2, 1), 3, true, 0), JUDGE_UP_TO_DATE, JUDGE_SAME);
+}
+
+static void
+what_is_behind_is_never_called_up_to_date(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1), replica = meta(9, 3, 2, 1);
+
+	(void)state;
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 2, true, 0), JUDGE_DELTA, JUDGE_BEHIND);
+	replica.state = SIDECAR_OUTDATED;
+	assert_judged(judge(&local, replica, 3, true, 0), JUDGE_DELTA, JUDGE_SAME);
+	replica.state = SIDECAR_UNKNOWN;
+	assert_judged(judge(&local, replica, 3, true, 0), JUDGE_DELTA, JUDGE_SAME);
+}
+
+static void
+an_inconsistent_one_is_compared_as_a_whole(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1), replica = meta(9, 2, 1, 0);
+
+	(void)state;
+	replica.state = SIDECAR_INCONSISTENT;
+	assert_judged(judge(&local, replica, 2, true, 4096), JUDGE_HASHES, JUDGE_INCONSISTENT);
+}
+
+static void
+refuses_what_has_something_of_its_own(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1), promoted = meta(9, 2, 1, 0);
+
+	(void)state;
+	assert_judged(judge(&local, meta(9, 4, 3, 2), 3, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	assert_judged(judge(&local, meta(9, 5, 2, 1), 2, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
+	assert_judged(judge(&local, meta(9, 7, 6, 0), 2, true, 0), JUDGE_REFUSE, JUDGE_NO_COMMON);
+	assert_judged(judge(&local, meta(8, 7, 6, 0), 2, true, 0), JUDGE_REFUSE, JUDGE_OTHER_POOL);
+	assert_judged(judge(NULL, meta(9, 3, 2, 1), 0, true, 0), JUDGE_REFUSE, JUDGE_LOCAL_UNKNOWN);
+	promoted.primary = true;
+	assert_judged(judge(&local, promoted, 2, true, 0), JUDGE_REFUSE, JUDGE_PROMOTED);
+	promoted.generation.current = id(0);
+	assert_judged(judge(&local, promoted, 2, true, 0), JUDGE_REFUSE, JUDGE_PROMOTED);
+}
+
+static void
+one_never_written_gets_all(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1);
+
+	(void)state;
+	assert_judged(judge(&local, meta(9, 0, 0, 0), 0, true, 0), JUDGE_FULL, JUDGE_NEVER_WRITTEN);
+	assert_judged(judge(NULL, meta(8, 0, 0, 0), 0, false, 0), JUDGE_FULL, JUDGE_NEVER_WRITTEN);
+}
+
+/* After more than GEN_HISTORY losses of others the chain has forgotten an absent replica. */
+static void
+an_absent_replica_is_known_by_its_map(void **state)
+{
+	struct sidecar local = meta(9, 1, 0, 0), replica = meta(9, 1, 0, 0);
+	struct generation shown;
+
+	(void)state;
+	for (uint8_t n = 2; n < 2 + GEN_HISTORY + 5; n++) {
+		struct gen_id next = id(n);
+
+		gen_advance(&local.generation, &next);
+	}
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NO_COMMON);
+	assert_judged(judge(&local, replica, 1, true, 4096), JUDGE_DELTA, JUDGE_BEHIND);
+	assert_judged(judge(&local, replica, 1, false, 4096), JUDGE_HASHES, JUDGE_BEHIND);
+
+	/* If it went on meanwhile the map does not speak of it. */
+	assert_judged(judge(&local, meta(9, 77, 1, 0), 1, true, 4096), JUDGE_REFUSE,
+		      JUDGE_NO_COMMON);
+
+	/* A target that compares by itself sees it as the initiator does. */
+	shown = judge_present(&local.generation, &replica.generation.current);
+	assert_int_equal(gen_compare(&shown, &replica.generation), GEN_AHEAD);
+	shown = judge_present(&local.generation, NULL);
+	assert_memory_equal(&shown, &local.generation, sizeof(shown));
+	shown = judge_present(&local.generation, &local.generation.history[3]);
+	assert_memory_equal(&shown, &local.generation, sizeof(shown));
+}
+
+static void
+reasons_have_names(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < JUDGE_REASON_COUNT; i++)
+		assert_string_not_equal(judge_reason_name((enum judge_reason)i), "unknown");
+	assert_string_equal(judge_reason_name(JUDGE_REASON_COUNT), "unknown");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_map_is_believed_about_its_own_base_only),
+		cmocka_unit_test(what_is_behind_is_never_called_up_to_date),
+		cmocka_unit_test(an_inconsistent_one_is_compared_as_a_whole),
+		cmocka_unit_test(refuses_what_has_something_of_its_own),
+		cmocka_unit_test(one_never_written_gets_all),
+		cmocka_unit_test(an_absent_replica_is_known_by_its_map),
+		cmocka_unit_test(reasons_have_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
