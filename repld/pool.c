@@ -83,8 +83,8 @@ pool_store_lock(struct pool_store *s, const char *name, struct err *e)
 	return err_errno(e, err_from_errno(errno), errno, "lock of '%s'", s->dir);
 }
 
-static void
-files_close(struct pool_files *f)
+void
+pool_files_close(struct pool_files *f)
 {
 	/* The lock ends here even if a child has inherited the descriptor. */
 	if (f->sidecar_fd >= 0) {
@@ -123,8 +123,9 @@ files_open_set(struct pool_store *s, const char *name, int set_fd, int flags, st
 	return 0;
 }
 
-static int
-files_open(struct pool_store *s, const char *name, int flags, struct pool_files *f, struct err *e)
+int
+pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_files *f,
+		struct err *e)
 {
 	struct pool_place place;
 	struct stat st;
@@ -157,21 +158,21 @@ out:
 	if (set_fd >= 0)
 		(void)close(set_fd);
 	if (rc)
-		files_close(f);
+		pool_files_close(f);
 	pool_place_close(&place);
 	return rc;
 }
 
-static void
-info_init(struct pool_info *info, const char *name)
+void
+pool_info_init(struct pool_info *info, const char *name)
 {
 	memset(info, 0, sizeof(*info));
 	(void)snprintf(info->name, sizeof(info->name), "%s", name);
 }
 
 /* What a set's headers say, for whoever asks for the pool. */
-static void
-info_add_set(const struct pool_files *f, struct pool_info *info)
+void
+pool_info_add_set(const struct pool_files *f, struct pool_info *info)
 {
 	struct err e;
 
@@ -185,8 +186,8 @@ info_add_set(const struct pool_files *f, struct pool_info *info)
 }
 
 /* A pool that was removed, or removed and made again, between opening and locking. */
-static int
-check_present(const struct pool_files *f, const char *name, struct err *e)
+int
+pool_check_present(const struct pool_files *f, const char *name, struct err *e)
 {
 	struct stat pool, sidecar;
 
@@ -197,8 +198,8 @@ check_present(const struct pool_files *f, const char *name, struct err *e)
 	return 0;
 }
 
-static int
-check_size(const struct pool_files *f, const struct pool_info *info, struct err *e)
+int
+pool_check_size(const struct pool_files *f, const struct pool_info *info, struct err *e)
 {
 	uint64_t size = info->meta.pool_size;
 	struct stat st;
@@ -226,8 +227,8 @@ check_size(const struct pool_files *f, const struct pool_info *info, struct err 
 }
 
 /* Without news from its writer an up-to-date pool may have missed something. */
-static void
-writer_lost(struct sidecar *meta)
+void
+pool_writer_lost(struct sidecar *meta)
 {
 	if (meta->state == SIDECAR_UP_TO_DATE)
 		meta->state = SIDECAR_UNKNOWN;
@@ -238,8 +239,8 @@ writer_lost(struct sidecar *meta)
  * Read beside a writer: its update shows as a damaged or older copy for a
  * moment, so what does not last is no damage.
  */
-static int
-read_settled(const struct pool_files *f, struct pool_info *info, struct err *e)
+int
+pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err *e)
 {
 	const struct timespec pause = {.tv_nsec = SETTLE_MS * (long)NS_PER_MS};
 	int rc;
@@ -260,12 +261,12 @@ read_settled(const struct pool_files *f, struct pool_info *info, struct err *e)
 static int
 read_meta(const struct pool_files *f, struct pool_info *info, struct err *e)
 {
-	int rc = read_settled(f, info, e);
+	int rc = pool_read_settled(f, info, e);
 
 	if (!rc && info->meta.writer_open && flock(f->sidecar_fd, LOCK_SH | LOCK_NB) == 0) {
-		rc = read_settled(f, info, e);
+		rc = pool_read_settled(f, info, e);
 		if (!rc && info->meta.writer_open)
-			writer_lost(&info->meta);
+			pool_writer_lost(&info->meta);
 		lock_drop(f->sidecar_fd);
 	}
 	return rc;
@@ -281,8 +282,8 @@ size_has_changed(const struct pool_files *f, const struct pool_info *info)
 	       now.pool_size != info->meta.pool_size;
 }
 
-static int
-read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
+int
+pool_read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
 {
 	int rc = 0;
 
@@ -291,7 +292,7 @@ read_info(const struct pool_files *f, struct pool_info *info, struct err *e)
 		rc = read_meta(f, info, e);
 		if (rc)
 			break;
-		rc = check_size(f, info, e);
+		rc = pool_check_size(f, info, e);
 		/* Its writer may have let it grow, and written there, between the two. */
 		if (rc != REPL_E_CORRUPT || !size_has_changed(f, info))
 			break;
@@ -307,16 +308,16 @@ pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct
 	struct pool_files f;
 	int rc;
 
-	info_init(info, name);
-	rc = files_open(s, name, O_RDONLY, &f, e);
+	pool_info_init(info, name);
+	rc = pool_files_open(s, name, O_RDONLY, &f, e);
 	if (rc)
 		return rc;
-	rc = read_info(&f, info, e);
+	rc = pool_read_info(&f, info, e);
 	if (!rc && info->meta.ring_len)
 		info->ring_messages = poolring_count(f.sidecar_fd, &info->meta);
 	if (!rc)
-		info_add_set(&f, info);
-	files_close(&f);
+		pool_info_add_set(&f, info);
+	pool_files_close(&f);
 	return rc;
 }
 
@@ -326,7 +327,7 @@ pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, siz
 {
 	struct pool_files f;
 	ssize_t n;
-	int rc = files_open(s, name, O_RDONLY, &f, e);
+	int rc = pool_files_open(s, name, O_RDONLY, &f, e);
 
 	*len = 0;
 	if (rc)
@@ -336,7 +337,7 @@ pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, siz
 		rc = err_errno(e, REPL_E_IO, errno, "reading pool '%s'", name);
 	else
 		*len = (size_t)n;
-	files_close(&f);
+	pool_files_close(&f);
 	return rc;
 }
 
@@ -398,348 +399,5 @@ pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsi
 	}
 	*more = !rc && l.count > max;
 	free(l.names);
-	return rc;
-}
-
-int
-pool_busy(int sidecar_fd, const char *name, struct err *e)
-{
-	struct sidecar meta;
-	bool repair;
-
-	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) == 0 && meta.writer_open &&
-	    meta.writer[0])
-		return err_set(e, REPL_E_BUSY, "pool '%s' is open for writing by %s", name,
-			       meta.writer);
-	return err_set(e, REPL_E_BUSY,
-		       "pool '%s' is in use by another session: see 'replctl status'", name);
-}
-
-static int
-writer_lock(struct pool_files *f, const char *name, struct err *e)
-{
-	if (lock_take(f->sidecar_fd, LOCK_WRITER_MS))
-		return check_present(f, name, e);
-	if (errno == EWOULDBLOCK)
-		return pool_busy(f->sidecar_fd, name, e);
-	return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", name);
-}
-
-/* ---- the receive ring ---- */
-
-static char *
-sidecar_path(const char *path)
-{
-	char *text = NULL;
-
-	return asprintf(&text, "%s" SIDECAR_SUFFIX, path) < 0 ? NULL : text;
-}
-
-static int
-files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
-	  struct pmem_map **out, struct err *e)
-{
-	if (f->parts)
-		return poolparts_map(f->parts, path, size, write, out, e);
-	return pmem_map_new(f->fd, path, size, write, out, e);
-}
-
-/* Under the writer's lock, with both files open for writing. */
-static int
-ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
-{
-	char *sidecar = sidecar_path(path);
-	struct poolring *ring = NULL;
-	struct pmem_map *map = NULL;
-	uint64_t count = 0;
-	int rc = sidecar ? 0 : err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
-
-	if (!rc)
-		rc = poolring_open(f->sidecar_fd, sidecar, meta, &ring, e);
-	if (!rc)
-		rc = files_map(f, path, meta->pool_size, true, &map, e);
-	if (!rc)
-		rc = poolring_replay(ring, map, &count, e);
-	poolring_free(ring);
-	pmem_map_free(map);
-	free(sidecar);
-	if (!rc)
-		rc = poolring_drop(f->sidecar_fd, meta, e);
-	if (!rc)
-		log_info("pool '%s': %llu updates of a dead writer brought in from its receive "
-			 "ring",
-			 path, (unsigned long long)count);
-	return rc;
-}
-
-static bool
-ring_seen(const struct pool_files *f)
-{
-	struct sidecar meta;
-	bool repair;
-
-	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && meta.ring_len;
-}
-
-/*
- * For a reader, who has looked at the sidecar and may have met a ring: replay it
- * unless its writer is alive.
- */
-static int
-ring_recover(struct pool_store *s, const char *name, const char *path, struct err *e)
-{
-	struct pool_info info;
-	struct pool_files f;
-	bool repair;
-	int rc;
-
-	rc = files_open(s, name, O_RDWR, &f, e);
-	if (rc)
-		return rc;
-	info_init(&info, name);
-	if (lock_take(f.sidecar_fd, 0)) {
-		rc = sidecar_read(f.sidecar_fd, &info.meta, &repair, e);
-		if (!rc)
-			rc = check_size(&f, &info, e);
-		if (!rc && info.meta.ring_len)
-			rc = ring_replay(&f, path, &info.meta, e);
-		if (rc)
-			rc = err_prefix(e, "pool '%s'", name);
-	}
-	files_close(&f);
-	return rc;
-}
-
-/* Record the writer, and that the one before it did not close if that is so. */
-static int
-writer_enter(struct pool *p, const char *writer, struct err *e)
-{
-	struct sidecar *meta = &p->info.meta;
-	bool repair;
-	int rc;
-
-	rc = sidecar_read(p->files.sidecar_fd, meta, &repair, e);
-	if (rc)
-		return err_prefix(e, "pool '%s'", p->info.name);
-	rc = check_size(&p->files, &p->info, e);
-	if (rc)
-		return rc;
-	rc = pool_grow_undo(p, e);
-	if (rc)
-		return rc;
-	if (meta->ring_len)
-		rc = ring_replay(&p->files, p->path, meta, e);
-	if (rc)
-		return err_prefix(e, "pool '%s'", p->info.name);
-	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));
-	if (meta->writer_open)
-		writer_lost(meta);
-	meta->writer_open = true;
-	memset(meta->writer, 0, sizeof(meta->writer));
-	(void)snprintf(meta->writer, sizeof(meta->writer), "%s", writer ? writer : "");
-	meta->epoch++;
-	rc = sidecar_write(p->files.sidecar_fd, meta, e);
-	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
-}
-
-/* Keep writers out; what was read before the lock was had is read again. */
-static int
-reader_enter(struct pool *p, struct err *e)
-{
-	int rc;
-
-	if (!lock_take_shared(p->files.sidecar_fd, LOCK_WRITER_MS)) {
-		if (errno == EWOULDBLOCK)
-			return pool_busy(p->files.sidecar_fd, p->info.name, e);
-		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", p->info.name);
-	}
-	rc = read_settled(&p->files, &p->info, e);
-	/* Left between our look for one and the lock. */
-	if (!rc && p->info.meta.ring_len)
-		rc = err_set(e, REPL_E_BUSY,
-			     "pool '%s': its writer has just gone, try again to read it",
-			     p->info.name);
-	if (!rc && p->info.meta.writer_open)
-		writer_lost(&p->info.meta);
-	return rc;
-}
-
-static void
-pool_free(struct pool *p)
-{
-	if (!p)
-		return;
-	files_close(&p->files);
-	free(p->path);
-	free(p);
-}
-
-int
-pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
-	  struct pool **out, struct err *e)
-{
-	bool write = mode == POOL_WRITE;
-	struct pool *p = calloc(1, sizeof(*p));
-	int rc;
-
-	if (!p)
-		return err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
-	p->write = write;
-	info_init(&p->info, name);
-	p->files.fd = p->files.sidecar_fd = -1;
-	p->files.parts = NULL;
-	if (asprintf(&p->path, "%s/%s", s->dir, name) < 0) {
-		p->path = NULL;
-		rc = err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
-		goto out;
-	}
-	rc = files_open(s, name, write ? O_RDWR : O_RDONLY, &p->files, e);
-	if (rc)
-		goto out;
-	rc = write ? writer_lock(&p->files, name, e) : check_present(&p->files, name, e);
-	if (!rc && !write && ring_seen(&p->files))
-		rc = ring_recover(s, name, p->path, e);
-	if (rc)
-		goto out;
-	rc = write ? writer_enter(p, writer, e) : read_info(&p->files, &p->info, e);
-	if (!rc && mode == POOL_STABLE)
-		rc = reader_enter(p, e);
-	if (rc)
-		goto out;
-	info_add_set(&p->files, &p->info);
-	*out = p;
-	p = NULL;
-out:
-	pool_free(p);
-	return rc;
-}
-
-int
-pool_fd(const struct pool *p)
-{
-	return p->files.fd;
-}
-
-int
-pool_extents_fd(const struct pool *p)
-{
-	return p->files.parts ? -1 : p->files.fd;
-}
-
-int
-pool_map(const struct pool *p, bool write, struct pmem_map **out, struct err *e)
-{
-	return files_map(&p->files, p->path, p->info.meta.pool_size, write, out, e);
-}
-
-int
-pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
-{
-	int rc;
-
-	if (!p->write)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s' is open for reading: open it for writing", p->info.name);
-	if (!p->info.header)
-		return err_set(e, REPL_E_INVAL,
-			       "pool '%s' has no headers to keep attributes in: it is no pool set, "
-			       "or one with OPTION NOHDRS",
-			       p->info.name);
-	rc = poolparts_attr_set(p->files.parts, attr, e);
-	if (rc)
-		return err_prefix(e, "pool '%s'", p->info.name);
-	memcpy(p->info.attr, attr, PMDK_ATTR_SIZE);
-	p->info.header_damage[0] = '\0';
-	return 0;
-}
-
-const char *
-pool_path(const struct pool *p)
-{
-	return p->path;
-}
-
-const struct pool_info *
-pool_get_info(const struct pool *p)
-{
-	return &p->info;
-}
-
-int
-pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e)
-{
-	struct sidecar next = p->info.meta;
-	int rc;
-
-	if (!p->write)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s' is open for reading: open it for writing", p->info.name);
-	next.state = state;
-	if (g)
-		next.generation = *g;
-	rc = sidecar_write(p->files.sidecar_fd, &next, e);
-	if (rc)
-		return err_prefix(e, "pool '%s'", p->info.name);
-	p->info.meta = next;
-	return 0;
-}
-
-int
-pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **out, struct err *e)
-{
-	struct ring_geometry mine = *g;
-	char *sidecar = sidecar_path(p->path);
-	int rc;
-
-	*out = NULL;
-	mine.epoch = p->info.meta.epoch;
-	if (!sidecar)
-		rc = err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
-	else if (!p->write || p->info.meta.ring_len)
-		rc = err_set(e, REPL_E_REFUSED, "open for reading, or there is a receive ring");
-	else
-		rc = poolring_make(p->files.sidecar_fd, sidecar, &p->info.meta, &mine, out, e);
-	free(sidecar);
-	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
-}
-
-int
-pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool failed,
-	      struct err *e)
-{
-	uint64_t count = 0;
-	int rc = 0;
-
-	if (!ring)
-		return 0;
-	if (failed)
-		rc = err_set(e, REPL_E_IO, "a flush has failed, the receive ring is kept");
-	if (!rc)
-		rc = poolring_replay(ring, map, &count, e);
-	poolring_free(ring);
-	if (!rc)
-		rc = poolring_drop(p->files.sidecar_fd, &p->info.meta, e);
-	if (!rc && count)
-		log_debug("pool '%s': %llu updates brought in from the receive ring", p->info.name,
-			  (unsigned long long)count);
-	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
-}
-
-int
-pool_close(struct pool *p, bool clean, struct err *e)
-{
-	int rc = 0;
-
-	if (!p)
-		return 0;
-	if (p->write) {
-		if (!clean)
-			writer_lost(&p->info.meta);
-		p->info.meta.writer_open = false;
-		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
-		if (rc)
-			rc = err_prefix(e, "pool '%s': close", p->info.name);
-	}
-	pool_free(p);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poolstore - what pool.c (open, look), poolmake.c (create, remove) and
+ * poolstore - what pool.c (look), poolopen.c (open), poolmake.c (create, remove) and
  * poolgrow.c share.
  */
 #ifndef REPLD_POOLSTORE_H
@@ -35,6 +35,27 @@ struct pool {
 	char *path;
 	struct pool_info info;
 };
+
+/* Open the files of a pool; flags are O_RDONLY or O_RDWR. */
+int pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_files *f,
+		    struct err *e);
+void pool_files_close(struct pool_files *f); /* and drop the lock */
+
+/* REPL_E_NOT_FOUND if they were removed since they were opened. */
+int pool_check_present(const struct pool_files *f, const char *name, struct err *e);
+
+/* REPL_E_CORRUPT if the file's size is not what info says. */
+int pool_check_size(const struct pool_files *f, const struct pool_info *info, struct err *e);
+
+void pool_info_init(struct pool_info *info, const char *name);
+void pool_info_add_set(const struct pool_files *f, struct pool_info *info);
+
+/* What a reader is told beside a writer; the second with size and file system. */
+int pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err *e);
+int pool_read_info(const struct pool_files *f, struct pool_info *info, struct err *e);
+
+/* The writer went away without a word. */
+void pool_writer_lost(struct sidecar *meta);
 
 /* Whether what the file has from off to size reads as zeros. */
 bool pool_rest_is_zero(int fd, uint64_t off, uint64_t size);
