@@ -109,6 +109,11 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 	out_field("class", "%s: %s", out_member(info, "class"),
 		  class_meaning(out_member(info, "class")));
 	out_field("filesystem", "%s", out_member(info, "filesystem"));
+	if (control_has(info, "position"))
+		out_field("position",
+			  "%" PRIu64 ": of replicas of one generation the one with the "
+			  "highest has the most",
+			  out_member_u64(info, "position"));
 	if (control_has(info, "ring"))
 		out_field("receive ring", "%" PRIu64 " messages not applied",
 			  out_member_u64(info, "ring"));

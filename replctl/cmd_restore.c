@@ -70,6 +70,26 @@ restore_lock_old(struct restore *r)
 	return err_set(&r->c->err, rc, "%s", e.text);
 }
 
+/* Which of several replicas is the best is for people to say: they are not asked from here. */
+static void
+restore_tell_unknown(const struct restore *r)
+{
+	char id[GEN_TEXT_SIZE];
+
+	(void)fprintf(stderr,
+		      "replctl: the last writer of %s ended without closing it; all that "
+		      "this replica acknowledged is there, another one may have later "
+		      "updates: compare their generations by replctl info\n",
+		      r->c->target_text);
+	if (!r->meta.position)
+		return;
+	gen_id_format(&r->meta.generation.current, id);
+	(void)fprintf(stderr,
+		      "replctl: it holds the drains up to position %" PRIu64 " of generation %s: a "
+		      "replica of that generation with a higher position has more\n",
+		      r->meta.position, id);
+}
+
 static int
 restore_check_state(struct restore *r)
 {
@@ -80,11 +100,7 @@ restore_check_state(struct restore *r)
 	case SIDECAR_UP_TO_DATE:
 		return 0;
 	case SIDECAR_UNKNOWN:
-		(void)fprintf(stderr,
-			      "replctl: the last writer of %s ended without closing it; all that "
-			      "this replica acknowledged is there, another one may have later "
-			      "updates: compare their generations by replctl info\n",
-			      c->target_text);
+		restore_tell_unknown(r);
 		return 0;
 	default:
 		break;
@@ -286,6 +302,8 @@ restore_report(struct restore *r)
 	out_add_bool(answer, "shutdown_state_reset", r->shutdown_reset);
 	out_add_text(answer, "state", sidecar_state_name(r->meta.state));
 	out_add_text(answer, "generation", id);
+	if (r->meta.position)
+		out_add_u64(answer, "position", r->meta.position);
 	ctl_answer(c, answer);
 }
 

@@ -122,6 +122,12 @@ verify_open(struct ctl *c, const struct poolfile *p)
 	if (info->meta.writer_open)
 		(void)fprintf(stderr, "replctl: a program writes to the replica: what it is just "
 				      "changing may be listed\n");
+	else if (info->meta.state == SIDECAR_UNKNOWN && info->meta.position)
+		(void)fprintf(
+			stderr,
+			"replctl: the replica's writer ended without closing it; it holds the "
+			"drains up to position %" PRIu64 "\n",
+			info->meta.position);
 	return remote_lanes_open(c->remote, 1, &c->err);
 }
 

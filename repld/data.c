@@ -395,6 +395,12 @@ data_failed(const struct data *d)
 	return atomic_load(&d->failed);
 }
 
+uint64_t
+data_position(const struct data *d)
+{
+	return d->position;
+}
+
 void
 data_fail(struct data *d, int status)
 {

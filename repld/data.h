@@ -71,6 +71,9 @@ const uint8_t *data_token(const struct data *d, unsigned lane); /* WIRE_TOKEN_SI
  */
 int data_failed(const struct data *d);
 
+/* The highest POSITION whose drain is durable in the pool; 0: none came. Of a stopped thread. */
+uint64_t data_position(const struct data *d);
+
 /*
  * Another thread's sync of the pool's file has failed. The kernel tells that
  * once, so this thread's next flush would report success for what was lost.

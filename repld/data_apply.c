@@ -69,6 +69,11 @@ commit_apply(struct data *d, struct commit *c)
 
 		if (en.op == WIRE_OP_BARRIER)
 			return true;
+		if (en.op == WIRE_OP_POSITION) {
+			if (en.off > d->position_next)
+				d->position_next = en.off;
+			continue;
+		}
 		if (en.op == WIRE_OP_TRIM) {
 			trim_apply(d, c, &en);
 			continue;
@@ -142,6 +147,8 @@ data_phase(struct data *d)
 			c->state = COMMIT_APPLIED;
 	}
 	data_flush(d);
+	if (!d->failed)
+		d->position = d->position_next;
 	for (unsigned i = 0; i < d->pending_count; i++) {
 		struct commit *c = &d->pending[i];
 

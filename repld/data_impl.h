@@ -62,7 +62,9 @@ struct data {
 	size_t range_count;
 	struct range trims[DATA_TRIMS_MAX]; /* disjoint, to become zero in idle moments */
 	unsigned trim_count;
-	uint64_t trimmed_ns; /* when that was last gone on with */
+	uint64_t trimmed_ns;    /* when that was last gone on with */
+	uint64_t position;      /* the highest POSITION that is durable */
+	uint64_t position_next; /* ... that was met, its drain in front of it not yet flushed */
 	unsigned joined, closed;
 	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
 	uint64_t key;

@@ -111,6 +111,8 @@ describe_pool(const struct pool_info *info, const struct profile *profile)
 	describe_add_text(o, "class", profile_value_name(PROFILE_F_CLASS, class));
 	describe_add_text(o, "sidecar", info->sidecar_damaged ? "one copy damaged" : "ok");
 	add_set(o, info);
+	if (m->position)
+		describe_add_u64(o, "position", m->position);
 	if (m->ring_len)
 		describe_add_u64(o, "ring", info->ring_messages);
 	return o;

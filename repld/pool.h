@@ -127,8 +127,14 @@ int pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err
 const char *pool_path(const struct pool *p); /* for error texts and the media variant */
 const struct pool_info *pool_get_info(const struct pool *p);
 
-/* Record state and, unless NULL, the chain. */
+/* Record state and, unless NULL, the chain: no position is known in a new generation. */
 int pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e);
+
+/*
+ * The drain that the pool, open for writing, holds all of: recorded with its next update, at
+ * the latest by pool_close(), clean or not. 0 and less than is known change nothing.
+ */
+void pool_position(struct pool *p, uint64_t position);
 
 /*
  * Make a receive ring of this pool, open for writing; lanes, slots and slot_size

@@ -287,13 +287,22 @@ pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, 
 		return err_set(e, REPL_E_REFUSED,
 			       "pool '%s' is open for reading: open it for writing", p->info.name);
 	next.state = state;
-	if (g)
+	if (g) {
 		next.generation = *g;
+		next.position = 0;
+	}
 	rc = sidecar_write(p->files.sidecar_fd, &next, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	p->info.meta = next;
 	return 0;
+}
+
+void
+pool_position(struct pool *p, uint64_t position)
+{
+	if (p->write && position > p->info.meta.position)
+		p->info.meta.position = position;
 }
 
 int

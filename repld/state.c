@@ -313,6 +313,8 @@ state_lanes_close(struct state *s)
 	/* The last round may be the one that fails. */
 	data_stop(s->data);
 	s->flush_failed = state_flush_failed(s);
+	if (s->data)
+		pool_position(s->pool, data_position(s->data));
 	data_free(s->data);
 	s->data = NULL;
 	ring_end(s);

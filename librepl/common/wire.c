@@ -211,7 +211,7 @@ stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
 static bool
 op_is_known(uint8_t op)
 {
-	return op >= WIRE_OP_FLUSH && op <= WIRE_OP_REGISTER;
+	return op >= WIRE_OP_FLUSH && op <= WIRE_OP_POSITION;
 }
 
 static int
@@ -222,6 +222,19 @@ trim_check(uint64_t off, uint32_t len, uint32_t i, struct err *e)
 			       "entry %" PRIu32 ": trim of %" PRIu32 " bytes at offset %" PRIu64
 			       ", not of whole pages",
 			       i, len, off);
+	return 0;
+}
+
+/* It is recorded in a sidecar, whose numbers are below 2^63. */
+static int
+position_check(uint64_t off, uint32_t len, uint32_t i, enum wire_type type, struct err *e)
+{
+	if (off == 0 || off > INT64_MAX || len != 0)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entry %" PRIu32 ": position %" PRIu64 " with length %" PRIu32, i,
+			       off, len);
+	if (type == WIRE_DEPOSIT)
+		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": position in a DEPOSIT", i);
 	return 0;
 }
 
@@ -249,6 +262,8 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 		return len == 0 ? 0
 				: err_set(e, REPL_E_PROTOCOL,
 					  "entry %" PRIu32 ": registration with a length", i);
+	if (op == WIRE_OP_POSITION)
+		return position_check(off, len, i, type, e);
 	if (op == WIRE_OP_TRIM) {
 		int ret = trim_check(off, len, i, e);
 

@@ -55,6 +55,7 @@ enum wire_op {
 	WIRE_OP_TRIM = 6,     /* whole pages are to become zero, in the target's own time */
 	WIRE_OP_APPEND = 7,   /* the only entry; see wire_commit_add_append() */
 	WIRE_OP_REGISTER = 8, /* off: number of an RMA region; length 0 */
+	WIRE_OP_POSITION = 9, /* off: number of the drain that ends here, not 0; length 0 */
 };
 
 struct wire_entry {
@@ -120,8 +121,9 @@ struct wire_commit_view {
  * Check everything about a COMMIT: magic, version, type, lengths, checksum,
  * known ops, every range inside pool_size without wrapping, ATOMIC8 of length
  * 8 and alignment 8, BARRIER of zeros, TRIM of whole pages, APPEND alone with a tail word and a
- * limit inside pool_size, payload used up exactly. Only then is *v filled. REPL_E_VERSION for
- * another version, REPL_E_PROTOCOL for all else; the error text names the field.
+ * limit inside pool_size, POSITION above 0 and below 2^63, payload used up exactly. Only then is *v
+ * filled. REPL_E_VERSION for another version, REPL_E_PROTOCOL for all else; the error text names
+ * the field.
  */
 int wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 		       struct wire_commit_view *v, struct err *e);

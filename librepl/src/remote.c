@@ -457,6 +457,8 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 	info->durability = profile_value_by_name(PROFILE_F_CLASS, cls);
 	if (control_has(o, "sparse"))
 		(void)control_get_bool(o, "sparse", &info->meta.sparse, NULL);
+	if (control_has(o, "position"))
+		(void)control_get_u64(o, "position", 0, INT64_MAX, &info->meta.position, NULL);
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
 	info->meta.state = (enum sidecar_state)state_by_name(state);
 	if (info->durability < 0 || (int)info->meta.state < 0 ||

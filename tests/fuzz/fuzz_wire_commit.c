@@ -24,7 +24,9 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, bool deposit)
 		bool carries = en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8;
 
 		FUZZ_CHECK((en.op == WIRE_OP_STAMP) == (deposit && i == 0));
-		if (en.op == WIRE_OP_REGISTER) {
+		if (en.op == WIRE_OP_POSITION)
+			FUZZ_CHECK(en.off > 0 && en.off <= INT64_MAX && !deposit);
+		if (en.op == WIRE_OP_REGISTER || en.op == WIRE_OP_POSITION) {
 			FUZZ_CHECK(en.len == 0);
 			wire_commit_add(&c, &en, NULL);
 			continue;
@@ -107,7 +109,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 10)
+	if (i > 11)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
 	if (i == 8) {
@@ -122,6 +124,8 @@ fuzz_seed(unsigned i, uint8_t *buf)
 			POOL_SIZE, data);
 	if (i == 10)
 		wire_commit_add(&c, &(struct wire_entry){.off = 3, .op = WIRE_OP_REGISTER}, NULL);
+	if (i == 11)
+		wire_commit_add(&c, &(struct wire_entry){.off = 8, .op = WIRE_OP_POSITION}, NULL);
 	for (unsigned k = 0; k < (i == 7 ? 6 : i < 6 ? 1 : 0); k++)
 		wire_commit_add(&c, &entries[i == 7 ? k : i], data);
 	return wire_commit_end(&c, i + 1, 3);

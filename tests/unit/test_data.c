@@ -330,6 +330,20 @@ arrive_register(uint64_t seq, uint64_t region)
 	s->len[s->count++] = wire_commit_end(&c, seq, 7);
 }
 
+/* A drain: a COPY, its POSITION, a BARRIER. */
+static void
+arrive_drain(uint64_t seq, char letter, uint64_t position)
+{
+	struct fab_server *s = &fabric;
+	struct wire_commit c;
+
+	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 3);
+	wire_commit_add(&c, &(struct wire_entry){.len = 1, .op = WIRE_OP_COPY}, &letter);
+	wire_commit_add(&c, &(struct wire_entry){.off = position, .op = WIRE_OP_POSITION}, NULL);
+	wire_commit_add(&c, &(struct wire_entry){.op = WIRE_OP_BARRIER}, NULL);
+	s->len[s->count++] = wire_commit_end(&c, seq, 7);
+}
+
 static void
 set_tail(struct pmem_map *m, uint64_t tail)
 {
@@ -339,6 +353,7 @@ set_tail(struct pmem_map *m, uint64_t tail)
 /* What the session's own thread does before the messages are seen. */
 static int others_sync;
 static uint64_t grow_to;
+static uint64_t position; /* known at the end */
 
 /* Let the target take all that has arrived in one round. */
 static void
@@ -366,6 +381,8 @@ serve_as(struct pmem_map *pool, bool write)
 		(void)sched_yield();
 	while (fabric.endless && !atomic_load(&fabric.port_closed))
 		(void)sched_yield();
+	data_stop(d);
+	position = data_position(d);
 	data_free(d);
 }
 
@@ -708,6 +725,34 @@ region_is_registered_when_it_is_asked_for(void **state)
 	assert_int_equal(fabric.status[2], REPL_E_INVAL);
 }
 
+static void
+position_is_the_highest_that_is_durable(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive_drain(1, 'a', 5);
+	arrive_drain(2, 'b', 7);
+	arrive_drain(3, 'c', 6);
+	serve(&pool);
+	assert_string_equal(pool.log, "a|b|c|");
+	assert_int_equal(position, 7);
+}
+
+static void
+failed_flush_gives_no_position(void **state)
+{
+	struct pmem_map pool = {.log = "", .persist_rc = REPL_E_IO};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive_drain(1, 'a', 5);
+	serve(&pool);
+	assert_int_equal(fabric.status[0], REPL_E_IO);
+	assert_int_equal(position, 0);
+}
+
 /* What comes without end delays no answer for ever, nor the end of the port and the lanes. */
 static void
 flood_of_events_is_left_in_between(void **state)
@@ -738,6 +783,8 @@ main(void)
 		cmocka_unit_test(append_without_room_leaves_the_lane_alive),
 		cmocka_unit_test(append_by_a_hostile_tail_word_is_refused),
 		cmocka_unit_test(failed_flush_gives_no_place),
+		cmocka_unit_test(position_is_the_highest_that_is_durable),
+		cmocka_unit_test(failed_flush_gives_no_position),
 		cmocka_unit_test(region_is_registered_when_it_is_asked_for),
 		cmocka_unit_test(immediates_share_the_flush_of_a_round),
 		cmocka_unit_test(immediate_waits_behind_a_barrier),

@@ -333,6 +333,29 @@ marks_last_and_an_unclean_end_is_unknown_unless_worse(void **state)
 	}
 }
 
+/* Positions count within a generation; one that is recorded survives an end in disorder. */
+static void
+position_is_recorded_at_any_end_and_not_in_a_new_generation(void **state)
+{
+	struct generation g = {.current = {.b = {9}}};
+	struct pool *p;
+
+	(void)state;
+	create("p");
+	for (int clean = 0; clean < 2; clean++) {
+		assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &g, &err), 0);
+		assert_true(pool_get_info(p)->meta.position == 0);
+		pool_position(p, 41 + (unsigned)clean);
+		pool_position(p, 40);
+		pool_position(p, 0);
+		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, NULL, &err), 0);
+		assert_int_equal(pool_close(p, clean, &err), 0);
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		assert_true(info.meta.position == 41 + (unsigned)clean);
+	}
+}
+
 static void
 killed_writer_is_not_taken_for_up_to_date(void **state)
 {
@@ -593,6 +616,7 @@ main(void)
 		T(stable_readers_keep_writers_out),
 		T(removed_pool_stays_for_its_reader),
 		T(marks_last_and_an_unclean_end_is_unknown_unless_worse),
+		T(position_is_recorded_at_any_end_and_not_in_a_new_generation),
 		T(killed_writer_is_not_taken_for_up_to_date),
 		T(file_of_another_size_is_corrupt_and_names_both),
 		T(one_damaged_copy_is_told_and_mended_by_the_next_writer),

@@ -92,6 +92,15 @@ static const uint8_t golden_register[] = {
 	0x00, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00,
 };
 
+static const uint8_t golden_position[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x01, 0x01, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x00, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0x24, 0x7d, 0x47, 0x1d, 0x10, 0x57, 0x24, 0x6e,
+	0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
+	0x00, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00,
+};
+
 static const uint8_t golden_place[] = {
 	0x52, 0x50, 0x4c, 0x31, 0x01, 0x02, 0x00, 0x00,
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
@@ -342,7 +351,7 @@ static const struct lie commit_lies[] = {
 	{"copy becomes flush", ENTRY(1) + 12, 1, 1, "payload"},
 	{"flush becomes copy", ENTRY(0) + 12, 1, 2, "payload"},
 	{"operation 0", ENTRY(0) + 12, 1, 0, "operation 0"},
-	{"operation 9", ENTRY(0) + 12, 1, 9, "operation 9"},
+	{"operation 10", ENTRY(0) + 12, 1, 10, "operation 10"},
 	{"operation 255", ENTRY(0) + 12, 1, 255, "operation 255"},
 	{"reserved 1", ENTRY(2) + 13, 1, 1, "reserved"},
 	{"reserved 2", ENTRY(2) + 14, 1, 0x80, "reserved"},
@@ -739,6 +748,59 @@ register_has_golden_bytes(void **state)
 	assert_true(v.only_registers);
 }
 
+static size_t
+build_position(uint8_t *buf, size_t size, uint64_t position, uint32_t len)
+{
+	struct wire_entry en = {.off = position, .len = len, .op = WIRE_OP_POSITION};
+	struct wire_commit c;
+
+	wire_commit_begin(&c, buf, size, 1);
+	wire_commit_add(&c, &en, NULL);
+	return wire_commit_end(&c, SEQ, EPOCH);
+}
+
+static void
+position_has_golden_bytes(void **state)
+{
+	uint8_t buf[sizeof(golden_position)];
+	struct wire_commit_view v;
+
+	(void)state;
+	assert_int_equal(build_position(buf, sizeof(buf), 0x0102030405060708ULL, 0),
+			 sizeof(golden_position));
+	assert_memory_equal(buf, golden_position, sizeof(golden_position));
+	/* It is no range: the pool's size has no say. */
+	assert_int_equal(wire_commit_decode(buf, sizeof(buf), 4096, &v, NULL), 0);
+	assert_true(wire_commit_entry(&v, 0).off == 0x0102030405060708ULL);
+	assert_false(v.only_registers);
+}
+
+static void
+position_that_no_record_can_hold_is_refused(void **state)
+{
+	static const struct wire_entry stamp = {.off = 1, .op = WIRE_OP_STAMP};
+	static const struct wire_entry position = {.off = 1, .op = WIRE_OP_POSITION};
+	uint8_t buf[WIRE_HEADER_SIZE + 2 * WIRE_ENTRY_SIZE];
+	struct wire_commit_view v;
+	struct wire_commit c;
+	size_t len;
+
+	(void)state;
+	len = build_position(buf, sizeof(buf), 0, 0);
+	assert_int_equal(wire_commit_decode(buf, len, 4096, &v, NULL), REPL_E_PROTOCOL);
+	len = build_position(buf, sizeof(buf), 1ULL << 63, 0);
+	assert_int_equal(wire_commit_decode(buf, len, 4096, &v, NULL), REPL_E_PROTOCOL);
+	len = build_position(buf, sizeof(buf), 1, 8);
+	assert_int_equal(wire_commit_decode(buf, len, 4096, &v, NULL), REPL_E_PROTOCOL);
+	len = build_position(buf, sizeof(buf), INT64_MAX, 0);
+	assert_int_equal(wire_commit_decode(buf, len, 4096, &v, NULL), 0);
+	wire_commit_begin(&c, buf, sizeof(buf), 2);
+	wire_commit_add(&c, &stamp, NULL);
+	wire_commit_add(&c, &position, NULL);
+	len = wire_deposit_end(&c, SEQ, EPOCH);
+	assert_int_equal(wire_deposit_decode(buf, len, 4096, &v, NULL), REPL_E_PROTOCOL);
+}
+
 static void
 ack_with_a_place_has_golden_bytes(void **state)
 {
@@ -831,6 +893,8 @@ main(void)
 		cmocka_unit_test(immediate_unit_numbers_the_whole_pool),
 		cmocka_unit_test(append_has_golden_bytes),
 		cmocka_unit_test(register_has_golden_bytes),
+		cmocka_unit_test(position_has_golden_bytes),
+		cmocka_unit_test(position_that_no_record_can_hold_is_refused),
 		cmocka_unit_test(ack_with_a_place_has_golden_bytes),
 		cmocka_unit_test(sealed_lies_in_an_append_are_refused),
 	};
