@@ -7,53 +7,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "checksum.h"
 #include "clock.h"
-#include "control.h"
-#include "extents.h"
+#include "hashwalk.h"
+#include "holes.h"
 #include "lane.h"
+#include "push.h"
 #include "spin.h"
 
-#define SEGMENT        (16U << 20) /* compared, then moved, as one step */
-#define SEGMENT_BLOCKS (SEGMENT / TRANSFER_BLOCK)
-#define SKIP_MAX       32U /* segments moved without comparing while all differ */
-#define PULL_WINDOW    8U  /* reads in flight */
-#define PULL_CHUNK     (1U << 20)
-#define DIFFER_GRAIN   64U
+#define PULL_WINDOW  8U /* reads in flight */
+#define PULL_CHUNK   (1U << 20)
+#define DIFFER_GRAIN 64U
 
-/* The local side: memory, or a file that is read as it is needed. */
-struct source {
-	const uint8_t *mem;
-	int fd;
-	uint8_t *buf; /* SEGMENT bytes, for fd */
-};
-
-/*
- * Which segments are to be looked at: the others are holes on both sides.
- * NULL: all of them.
- */
-struct seek {
-	uint8_t *map;      /* a bit a segment */
-	struct extents at; /* of the local file */
-	int fd;            /* opened for that, or -1 */
-};
+_Static_assert(TRANSFER_BLOCK *HASHWALK_BLOCKS == HOLES_SEGMENT, "a piece is a segment");
 
 struct walk {
 	const struct transfer *t;
-	struct source src;
-	struct seek seek;
-	uint64_t size;
+	struct hashwalk hash;
+	struct holes holes;
+	int file; /* opened for its holes, or -1 */
 	struct transfer_progress *sum;
-	bool compare_only;
-	uint64_t at;       /* start of the segment in hand */
-	uint64_t heard_ns; /* when the target was last asked something */
-	bool posted;       /* a hash request for posted_at is on its way */
-	uint64_t posted_at;
-	int64_t posted_id;
-	unsigned skip, skip_left; /* segments to move unseen: stretch and rest */
-	uint8_t local[SEGMENT_BLOCKS][HASH128_SIZE];
-	uint8_t remote[SEGMENT_BLOCKS][HASH128_SIZE];
-	bool differs[SEGMENT_BLOCKS];
+	int (*move)(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e);
+	int (*settle)(void *mover, struct err *e);
+	void *mover;
 };
 
 static uint64_t
@@ -70,392 +45,124 @@ step_deadline(const struct transfer *t)
 	return t->deadline_ns ? min_u64(own, t->deadline_ns) : own;
 }
 
+/* ---- walking ---- */
+
 static int
-transfer_tell(const struct transfer *t, const struct transfer_progress *p, struct err *e)
+walk_tell(void *arg, struct err *e)
 {
+	const struct walk *w = arg;
+	const struct transfer *t = w->t;
+
 	if (t->deadline_ns && clock_now_ns() >= t->deadline_ns)
 		return err_set(e, REPL_E_TIMEOUT, "copying the pool took longer than allowed");
-	if (t->progress && t->progress(t->arg, p))
+	if (t->progress && t->progress(t->arg, w->sum))
 		return err_set(e, REPL_E_FAILED, "interrupted");
 	return 0;
 }
 
-/* ---- hashes ---- */
-
-static int
-hash_post(struct walk *w, uint64_t off, struct err *e)
-{
-	struct json_object *params = json_object_new_object();
-	uint64_t len = min_u64(SEGMENT, w->size - off);
-	uint64_t count = (len + TRANSFER_BLOCK - 1) / TRANSFER_BLOCK;
-	int rc;
-
-	json_object_object_add(params, "off", json_object_new_int64((int64_t)off));
-	json_object_object_add(params, "block", json_object_new_int64(TRANSFER_BLOCK));
-	json_object_object_add(params, "count", json_object_new_int64((int64_t)count));
-	rc = remote_post(w->t->remote, "pool.hash", params, &w->posted_id, e);
-	w->posted = rc == 0;
-	w->posted_at = off;
-	w->heard_ns = clock_now_ns();
-	return rc;
-}
-
-static int
-hash_take(struct walk *w, unsigned blocks, struct err *e)
-{
-	struct json_object *result = NULL;
-	const char *text;
-	int rc = remote_take(w->t->remote, w->posted_id, &result, e);
-
-	w->posted = false;
-	if (!rc)
-		rc = control_get_text(result, "hashes", CONTROL_LINE_MAX, &text, e);
-	if (!rc && (strlen(text) != (size_t)blocks * HASH128_SIZE * 2 ||
-		    !hex_decode(text, strlen(text), w->remote[0], (size_t)blocks * HASH128_SIZE)))
-		rc = err_set(e, REPL_E_PROTOCOL, "pool.hash: bad answer");
-	json_object_put(result);
-	return rc;
-}
-
-static int
-source_read(const struct walk *w, uint64_t off, uint64_t len, struct err *e)
-{
-	uint64_t done = 0;
-	ssize_t n;
-
-	while (done < len) {
-		n = pread(w->src.fd, w->src.buf + done, len - done, (off_t)(off + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(e, REPL_E_IO, errno, "reading the local file");
-		if (n == 0)
-			return err_set(e, REPL_E_IO, "the local file became shorter");
-		done += (uint64_t)n;
-	}
-	return 0;
-}
-
-static int
-hash_local(struct walk *w, uint64_t len, struct err *e)
-{
-	const uint8_t *p = w->src.mem ? w->src.mem + w->at : w->src.buf;
-	int rc = w->src.mem ? 0 : source_read(w, w->at, len, e);
-
-	for (uint64_t at = 0; !rc && at < len; at += TRANSFER_BLOCK) {
-		uint64_t n = min_u64(TRANSFER_BLOCK, len - at);
-
-		/* On tmpfs already reading a hole takes memory. */
-		if (extents_hole(&w->seek.at, w->at + at, n))
-			extents_hash_zeros(n, w->local[at / TRANSFER_BLOCK]);
-		else
-			hash128(p + at, n, w->local[at / TRANSFER_BLOCK]);
-	}
-	return rc;
-}
-
-/* ---- holes ---- */
-
-static void
-seek_mark(struct walk *w, struct range data)
-{
-	uint64_t end = data.off + data.len;
-
-	for (uint64_t at = data.off - data.off % SEGMENT; at < end; at += SEGMENT)
-		w->seek.map[at / SEGMENT / 8] |= (uint8_t)(1U << at / SEGMENT % 8);
-}
-
-static int
-seek_row(struct walk *w, struct json_object *row, struct err *e)
-{
-	int64_t off = -1, len = -1;
-
-	if (json_object_is_type(row, json_type_array) && json_object_array_length(row) == 2) {
-		off = json_object_get_int64(json_object_array_get_idx(row, 0));
-		len = json_object_get_int64(json_object_array_get_idx(row, 1));
-	}
-	if (off < 0 || len <= 0 || (uint64_t)off > w->size ||
-	    (uint64_t)len > w->size - (uint64_t)off)
-		return err_set(e, REPL_E_PROTOCOL, "pool.extents: bad answer");
-	seek_mark(w, (struct range){.off = (uint64_t)off, .len = (uint64_t)len});
-	return 0;
-}
-
-/* Where the replica has data, from *off on; *off is where to go on. */
-static int
-seek_remote(struct walk *w, uint64_t *off, struct err *e)
-{
-	struct json_object *params = json_object_new_object(), *result = NULL, *rows = NULL;
-	uint64_t next = 0;
-	int rc;
-
-	json_object_object_add(params, "off", json_object_new_int64((int64_t)*off));
-	json_object_object_add(params, "grain", json_object_new_int64(SEGMENT));
-	rc = remote_call(w->t->remote, "pool.extents", params, &result, e);
-	if (!rc)
-		rc = control_get_array(result, "extents", CONTROL_LINE_MAX, &rows, e);
-	if (!rc)
-		rc = control_get_u64(result, "next", 0, INT64_MAX, &next, e);
-	for (size_t i = 0; !rc && i < json_object_array_length(rows); i++)
-		rc = seek_row(w, json_object_array_get_idx(rows, i), e);
-	/* It could go on for ever. */
-	if (!rc && next < w->size && next < *off + SEGMENT)
-		rc = err_set(e, REPL_E_PROTOCOL, "pool.extents: does not come to its end");
-	*off = next;
-	json_object_put(result);
-	return rc;
-}
-
-/* Without a file whose holes are known there is nothing to gain. */
-static int
-seek_begin(struct walk *w, struct err *e)
-{
-	struct range data = {0};
-	int rc = 0;
-
-	if (w->src.mem && w->t->file)
-		w->seek.fd = open(w->t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	extents_init(&w->seek.at, w->src.mem ? w->seek.fd : w->src.fd, w->size);
-	data = extents_next(w->seek.at.fd, 0, w->size);
-	if (data.len == w->size)
-		return 0;
-	w->seek.map = calloc(1, w->size / SEGMENT / 8 + 1);
-	if (!w->seek.map)
-		return err_set(e, REPL_E_NOMEM, "out of memory");
-	while (data.len) {
-		seek_mark(w, data);
-		data = extents_next(w->seek.at.fd, data.off + data.len, w->size);
-	}
-	for (uint64_t off = 0; !rc && off < w->size;) {
-		rc = seek_remote(w, &off, e);
-		if (!rc)
-			rc = transfer_tell(w->t, w->sum, e);
-	}
-	return rc;
-}
-
-static void
-seek_end(struct walk *w)
-{
-	free(w->seek.map);
-	if (w->seek.fd >= 0)
-		(void)close(w->seek.fd);
-}
-
-/* The first segment from at on that is to be looked at; the size if none is. */
-static uint64_t
-seek_segment(const struct walk *w, uint64_t at)
-{
-	while (w->seek.map && at < w->size) {
-		uint8_t bits = w->seek.map[at / SEGMENT / 8];
-
-		if (bits >> at / SEGMENT % 8 & 1)
-			break;
-		at += bits ? SEGMENT : (8 - at / SEGMENT % 8) * (uint64_t)SEGMENT;
-	}
-	return min_u64(at, w->size);
-}
-
-/*
- * The next segment that must be compared after the one in hand; the size if
- * none. Its request goes out early, so that both sides hash at the same time.
- */
-static uint64_t
-walk_next_compared(const struct walk *w)
-{
-	return w->skip_left ? w->size : seek_segment(w, w->at + SEGMENT);
-}
-
-/* Fill differs[] for the segment in hand. */
-static int
-walk_compare(struct walk *w, uint64_t len, struct err *e)
-{
-	unsigned blocks = (unsigned)((len + TRANSFER_BLOCK - 1) / TRANSFER_BLOCK);
-	unsigned count = 0;
-	int rc = 0;
-
-	if (!w->posted)
-		rc = hash_post(w, w->at, e);
-	if (!rc)
-		rc = hash_local(w, len, e);
-	if (!rc)
-		rc = hash_take(w, blocks, e);
-	if (rc)
-		return rc;
-	for (unsigned i = 0; i < blocks; i++) {
-		w->differs[i] = memcmp(w->local[i], w->remote[i], HASH128_SIZE) != 0;
-		count += w->differs[i];
-	}
-	/* All differ: believe it for a while, for twice as long each time. */
-	if (!w->compare_only && count == blocks)
-		w->skip = w->skip == 0 ? 1 : w->skip < SKIP_MAX ? w->skip * 2 : SKIP_MAX;
-	else
-		w->skip = 0;
-	w->skip_left = w->skip;
-	if (walk_next_compared(w) < w->size)
-		rc = hash_post(w, walk_next_compared(w), e);
-	return rc;
-}
-
-/* Decide what of the segment in hand must move. */
-static int
-walk_segment(struct walk *w, uint64_t len, struct err *e)
-{
-	if (w->skip_left == 0)
-		return walk_compare(w, len, e);
-	w->skip_left--;
-	memset(w->differs, 1, sizeof(w->differs));
-	return 0;
-}
-
-/* The next run of differing blocks from *off on, below end; false if none. */
 static bool
-walk_run(const struct walk *w, uint64_t end, uint64_t *off, uint64_t *len)
+walk_next(void *arg, uint64_t off, uint64_t max, struct range *piece)
 {
-	uint64_t at = *off, from;
+	const struct walk *w = arg;
 
-	while (at < end && !w->differs[(at - w->at) / TRANSFER_BLOCK])
-		at += TRANSFER_BLOCK;
-	if (at >= end)
-		return false;
-	from = at;
-	while (at < end && w->differs[(at - w->at) / TRANSFER_BLOCK])
-		at += TRANSFER_BLOCK;
-	*off = from;
-	*len = min_u64(at, end) - from;
-	return true;
+	piece->off = holes_next(&w->holes, off);
+	piece->len = min_u64(max, w->hash.size - piece->off);
+	return piece->len > 0;
 }
 
-/* Where long stretches go without hashes, the target must not take it for silence. */
 static int
-walk_keep_alive(struct walk *w, struct err *e)
+walk_differ(void *arg, uint64_t off, uint64_t len, struct err *e)
 {
-	uint64_t beat_ns = (uint64_t)remote_heartbeat_ms(w->t->remote) * NS_PER_MS;
+	struct walk *w = arg;
+	int rc = w->move(w, w->mover, off, len, e);
 
-	if (w->posted || clock_now_ns() - w->heard_ns < beat_ns)
-		return 0;
-	w->heard_ns = clock_now_ns();
-	return remote_call(w->t->remote, "ping", NULL, NULL, e);
+	w->sum->moved += len;
+	return rc;
 }
 
-typedef int (*move_fn)(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e);
+static int
+walk_passed(void *arg, const struct range *piece, struct err *e)
+{
+	struct walk *w = arg;
+	int rc = w->settle ? w->settle(w->mover, e) : 0;
+
+	w->sum->done = piece->off + piece->len;
+	return rc ? rc : walk_tell(w, e);
+}
 
 /* Walk the whole range; move() for every run that differs. */
 static int
-walk_all(struct walk *w, move_fn move, int (*settle)(void *mover, struct err *e), void *mover,
-	 struct err *e)
+walk_all(struct walk *w, struct err *e)
 {
-	int rc = seek_begin(w, e);
+	int rc;
 
-	for (w->at = seek_segment(w, 0); !rc && w->at < w->size;
-	     w->at = seek_segment(w, w->at + SEGMENT)) {
-		uint64_t end = w->at + min_u64(SEGMENT, w->size - w->at);
-		uint64_t off = w->at, len;
-
-		rc = walk_segment(w, end - w->at, e);
-		while (!rc && walk_run(w, end, &off, &len)) {
-			rc = move(w, mover, off, len, e);
-			w->sum->moved += len;
-			off += len;
-		}
-		if (!rc && settle)
-			rc = settle(mover, e);
-		w->sum->done = end;
-		if (!rc)
-			rc = transfer_tell(w->t, w->sum, e);
-		if (!rc)
-			rc = walk_keep_alive(w, e);
-	}
+	if (w->hash.mem && w->t->file)
+		w->file = open(w->t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	w->hash.holes_fd = w->hash.mem ? w->file : w->hash.fd;
+	rc = holes_find(&w->holes, w->t->remote, w->hash.holes_fd, w->hash.size, e);
 	if (!rc)
-		w->sum->done = w->size;
-	/* An answer that nobody took would be in the way of the next request. */
-	if (w->posted)
-		(void)remote_take(w->t->remote, w->posted_id, NULL, NULL);
-	seek_end(w);
+		rc = hashwalk_run(&w->hash, e);
+	if (!rc)
+		w->sum->done = w->hash.size;
+	holes_fini(&w->holes);
+	if (w->file >= 0)
+		(void)close(w->file);
 	return rc;
 }
 
-static int
-walk_new(const struct transfer *t, uint64_t size, struct transfer_progress *sum, struct walk **out,
-	 struct err *e)
+static void
+walk_init(struct walk *w, const struct transfer *t, uint64_t size, struct transfer_progress *sum)
 {
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
-		return err_set(e, REPL_E_NOMEM, "out of memory");
 	memset(sum, 0, sizeof(*sum));
 	sum->total = size;
-	(*out)->t = t;
-	(*out)->size = size;
-	(*out)->sum = sum;
-	(*out)->src.fd = -1;
-	(*out)->seek.fd = -1;
-	return 0;
+	*w = (struct walk){
+		.t = t,
+		.hash = {.remote = t->remote,
+			 .fd = -1,
+			 .size = size,
+			 .block = TRANSFER_BLOCK,
+			 .next = walk_next,
+			 .differ = walk_differ,
+			 .passed = walk_passed},
+		.holes = {.tell = walk_tell},
+		.file = -1,
+		.sum = sum,
+	};
+	w->hash.arg = w->holes.arg = w;
 }
 
 /* ---- push ---- */
 
-struct push {
-	const struct transfer *t;
-	struct lane *lane;
-};
-
-static int
-push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
-{
-	/* A slow link may take its time for a segment, a dead one may not. */
-	lane_run_while_moving(p->lane, until,
-			      (uint64_t)remote_op_timeout_ms(p->t->remote) * NS_PER_MS);
-	if (p->lane->status)
-		return err_set(e, p->lane->status, "data lane: %s", p->lane->why);
-	return 0;
-}
-
-static int
-push_drain(struct push *p, bool (*until)(const struct lane *), struct err *e)
-{
-	lane_begin(p->lane, LANE_SETTLE, 0, 0);
-	return push_run(p, until, e);
-}
-
 static int
 push_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e)
 {
-	struct push *p = mover;
-	int rc = push_run(p, lane_done, e);
-
 	(void)w;
-	while (!rc && lane_flush(p->lane, off, len) < 0)
-		rc = push_drain(p, lane_done, e);
-	return rc;
+	return push_range(mover, off, len, e);
 }
 
 /* A segment is on its way: go on with the next while the target flushes it. */
 static int
-push_settle(void *mover, struct err *e)
+push_passed(void *mover, struct err *e)
 {
-	struct push *p = mover;
-	int rc = push_run(p, lane_done, e);
-
-	return rc ? rc : push_drain(p, lane_posted, e);
+	return push_post(mover, e);
 }
 
 int
 transfer_push(const struct transfer *t, const void *mem, uint64_t size,
 	      struct transfer_progress *sum, struct err *e)
 {
-	struct push p = {.t = t, .lane = remote_lane(t->remote, t->lane)};
-	struct walk *w = NULL;
-	int rc = walk_new(t, size, sum, &w, e);
+	struct push p;
+	struct walk w;
+	int rc;
 
-	if (rc)
-		return rc;
-	w->src.mem = mem;
-	lane_bind(p.lane, mem);
-	rc = walk_all(w, push_move, push_settle, &p, e);
-	if (!rc)
-		rc = push_run(&p, lane_done, e);
-	free(w);
-	return rc;
+	walk_init(&w, t, size, sum);
+	push_begin(&p, t->remote, t->lane, mem);
+	w.hash.mem = mem;
+	w.move = push_move;
+	w.settle = push_passed;
+	w.mover = &p;
+	rc = walk_all(&w, e);
+	return rc ? rc : push_settle(&p, e);
 }
 
 /* ---- pull ---- */
@@ -574,27 +281,22 @@ transfer_pull(const struct transfer *t, int fd, uint64_t size, struct transfer_p
 	      struct err *e)
 {
 	struct pull p = {.t = t, .fab = remote_lane(t->remote, t->lane)->fab, .fd = fd};
-	struct walk *w = NULL;
-	int rc = walk_new(t, size, sum, &w, e);
+	struct walk w;
+	int rc;
 
-	if (rc)
-		return rc;
-	w->src.fd = fd;
-	w->src.buf = malloc(SEGMENT);
+	walk_init(&w, t, size, sum);
+	w.hash.fd = fd;
+	w.move = pull_move;
+	w.mover = &p;
 	p.buf = malloc((size_t)PULL_WINDOW * PULL_CHUNK);
-	if (!w->src.buf || !p.buf) {
-		rc = err_set(e, REPL_E_NOMEM, "out of memory");
-		goto out;
-	}
-	rc = walk_all(w, pull_move, NULL, &p, e);
+	if (!p.buf)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	rc = walk_all(&w, e);
 	while (!rc && p.count)
 		rc = pull_finish_one(&p, e);
 	/* After a failure as well: what is in flight writes to buf, and serves the next try. */
 	while (rc && p.count && pull_finish_one(&p, NULL) == 0)
 		;
-out:
-	free(w->src.buf);
-	free(w);
 	free(p.buf);
 	return rc;
 }
@@ -654,18 +356,18 @@ transfer_compare(const struct transfer *t, const void *mem, uint64_t size,
 		 struct transfer_progress *sum, struct err *e)
 {
 	struct differ d = {.t = t, .mem = mem, .tell = differ};
-	struct walk *w = NULL;
-	int rc = walk_new(t, size, sum, &w, e);
+	struct walk w;
+	int rc;
 
-	if (rc)
-		return rc;
-	w->src.mem = mem;
-	w->compare_only = true;
+	walk_init(&w, t, size, sum);
+	w.hash.mem = mem;
+	w.hash.exact = true;
+	w.move = differ_move;
+	w.mover = &d;
 	d.block = malloc(TRANSFER_BLOCK);
 	if (!d.block)
-		rc = err_set(e, REPL_E_NOMEM, "out of memory");
-	if (!rc)
-		rc = walk_all(w, differ_move, NULL, &d, e);
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	rc = walk_all(&w, e);
 	if (d.len && d.tell)
 		d.tell(t->arg, d.off, d.len);
 	/* Beside a writer a block may differ by its hash and be equal when it is read. */
@@ -673,6 +375,5 @@ transfer_compare(const struct transfer *t, const void *mem, uint64_t size,
 		rc = err_set(e, REPL_E_DIFFER, "local data and replica differ in %llu bytes",
 			     (unsigned long long)d.found);
 	free(d.block);
-	free(w);
 	return rc;
 }

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "hashwalk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "checksum.h"
+#include "clock.h"
+#include "control.h"
+#include "extents.h"
+
+#define PIECES        64U /* asked for ahead */
+#define SKIP_PIECES   32U /* the longest stretch that is not compared, in whole pieces */
+#define ANSWER_DIGITS (HASHWALK_BLOCKS * HASH128_SIZE * 2)
+
+/* A piece whose hashes the target was asked for. */
+struct asked {
+	struct range piece;
+	int64_t id;
+	bool taken; /* its answer is here */
+	uint8_t hash[HASHWALK_BLOCKS][HASH128_SIZE];
+};
+
+struct hashwalk_queue {
+	struct asked ring[PIECES];
+	unsigned head, count;
+	unsigned blocks;   /* of all that are asked for */
+	uint64_t next_off; /* where the next piece is looked for */
+	bool ended;        /* there is none */
+	uint64_t heard_ns; /* when the target was last asked something */
+	uint64_t skip;     /* the stretch to call different unseen ... */
+	uint64_t skip_left;
+	struct extents holes;
+	uint8_t *buf; /* a piece of the file, where there is no memory */
+	uint8_t local[HASHWALK_BLOCKS][HASH128_SIZE];
+	bool differs[HASHWALK_BLOCKS];
+};
+
+static uint64_t
+piece_max(const struct hashwalk *w)
+{
+	return (uint64_t)w->block * HASHWALK_BLOCKS;
+}
+
+static unsigned
+block_count(const struct hashwalk *w, uint64_t len)
+{
+	return (unsigned)((len + w->block - 1) / w->block);
+}
+
+/* ---- the target's hashes ---- */
+
+static int
+ask(struct hashwalk *w, const struct range *piece, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	struct asked *a = &q->ring[(q->head + q->count) % PIECES];
+	struct json_object *params = json_object_new_object();
+	unsigned blocks = block_count(w, piece->len);
+	int rc;
+
+	json_object_object_add(params, "off", json_object_new_int64((int64_t)piece->off));
+	json_object_object_add(params, "block", json_object_new_int64(w->block));
+	json_object_object_add(params, "count", json_object_new_int64(blocks));
+	rc = remote_post(w->remote, "pool.hash", params, &a->id, e);
+	if (rc)
+		return rc;
+	a->piece = *piece;
+	a->taken = false;
+	q->count++;
+	q->blocks += blocks;
+	q->heard_ns = clock_now_ns();
+	return 0;
+}
+
+static int
+answer_take(struct hashwalk *w, struct asked *a, struct err *e)
+{
+	size_t bytes = (size_t)block_count(w, a->piece.len) * HASH128_SIZE;
+	struct json_object *result = NULL;
+	const char *text;
+	int rc;
+
+	if (a->taken)
+		return 0;
+	a->taken = true;
+	rc = remote_take(w->remote, a->id, &result, e);
+	if (!rc)
+		rc = control_get_text(result, "hashes", ANSWER_DIGITS, &text, e);
+	if (!rc &&
+	    (strlen(text) != bytes * 2 || !hex_decode(text, strlen(text), a->hash[0], bytes)))
+		rc = err_set(e, REPL_E_PROTOCOL, "pool.hash: bad answer");
+	json_object_put(result);
+	return rc;
+}
+
+/* An answer that nobody took would be in the way of the next request. */
+static int
+answers_settle(struct hashwalk *w, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	int rc = 0;
+
+	for (unsigned i = 0; i < q->count; i++) {
+		int one = answer_take(w, &q->ring[(q->head + i) % PIECES], rc ? NULL : e);
+
+		rc = rc ? rc : one;
+	}
+	return rc;
+}
+
+int
+hashwalk_keep_alive(struct hashwalk *w, bool settle, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	uint64_t beat_ns = (uint64_t)remote_heartbeat_ms(w->remote) * NS_PER_MS;
+	bool due = clock_now_ns() - q->heard_ns >= beat_ns;
+	int rc = 0;
+
+	if (due || settle)
+		rc = answers_settle(w, e);
+	if (!due || rc)
+		return rc;
+	q->heard_ns = clock_now_ns();
+	return remote_call(w->remote, "ping", NULL, NULL, e);
+}
+
+/* ---- the local side ---- */
+
+static int
+file_read(const struct hashwalk *w, const struct range *piece, struct err *e)
+{
+	uint64_t done = 0;
+	ssize_t n;
+
+	while (done < piece->len) {
+		n = pread(w->fd, w->queue->buf + done, piece->len - done,
+			  (off_t)(piece->off + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(e, REPL_E_IO, errno, "reading the local file");
+		if (n == 0)
+			return err_set(e, REPL_E_IO, "the local file became shorter");
+		done += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int
+hash_local(struct hashwalk *w, const struct range *piece, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	const uint8_t *p = w->mem ? w->mem + piece->off : q->buf;
+	int rc = w->mem ? 0 : file_read(w, piece, e);
+
+	for (uint64_t at = 0; !rc && at < piece->len; at += w->block) {
+		uint64_t n = piece->len - at < w->block ? piece->len - at : w->block;
+
+		/* On tmpfs already reading a hole takes memory. */
+		if (extents_hole(&q->holes, piece->off + at, n))
+			extents_hash_zeros(n, q->local[at / w->block]);
+		else
+			hash128(p + at, n, q->local[at / w->block]);
+	}
+	return rc;
+}
+
+/* ---- the walk ---- */
+
+/* All differ: believe it for a while, for twice as long each time. */
+static void
+skip_set(struct hashwalk *w, bool all, uint64_t len)
+{
+	struct hashwalk_queue *q = w->queue;
+	uint64_t most = piece_max(w) * SKIP_PIECES;
+
+	if (w->exact || !all)
+		q->skip = 0;
+	else
+		q->skip = q->skip == 0 ? len : q->skip < most / 2 ? q->skip * 2 : most;
+	q->skip_left = q->skip;
+}
+
+/* Fill differs[] for a piece whose hashes were asked for. */
+static int
+compare(struct hashwalk *w, struct asked *a, struct err *e)
+{
+	unsigned blocks = block_count(w, a->piece.len), count = 0;
+	struct hashwalk_queue *q = w->queue;
+	int rc = hash_local(w, &a->piece, e);
+
+	if (!rc)
+		rc = answer_take(w, a, e);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < blocks; i++) {
+		q->differs[i] = memcmp(q->local[i], a->hash[i], HASH128_SIZE) != 0;
+		count += q->differs[i];
+	}
+	skip_set(w, count == blocks, a->piece.len);
+	return 0;
+}
+
+static int
+tell(struct hashwalk *w, const struct range *piece, struct err *e)
+{
+	unsigned blocks = block_count(w, piece->len), i = 0, from;
+	uint64_t off, end;
+	int rc = 0;
+
+	while (!rc && i < blocks) {
+		if (!w->queue->differs[i]) {
+			i++;
+			continue;
+		}
+		for (from = i; i < blocks && w->queue->differs[i]; i++)
+			;
+		off = (uint64_t)from * w->block;
+		end = (uint64_t)i * w->block < piece->len ? (uint64_t)i * w->block : piece->len;
+		rc = w->differ(w->arg, piece->off + off, end - off, e);
+	}
+	return !rc && w->passed ? w->passed(w->arg, piece, e) : rc;
+}
+
+static bool
+next_piece(struct hashwalk *w, struct range *piece)
+{
+	struct hashwalk_queue *q = w->queue;
+
+	if (!q->ended)
+		q->ended = q->next_off >= w->size ||
+			   !w->next(w->arg, q->next_off, piece_max(w), piece);
+	if (!q->ended)
+		q->next_off = piece->off + piece->len;
+	return !q->ended;
+}
+
+/* Ask ahead: one large piece, or many small ones. */
+static int
+ask_ahead(struct hashwalk *w, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	struct range piece;
+	int rc = 0;
+
+	while (!rc && !q->skip_left && q->count < PIECES && q->blocks < HASHWALK_BLOCKS &&
+	       next_piece(w, &piece))
+		rc = ask(w, &piece, e);
+	return rc;
+}
+
+/* The oldest piece that was asked for. Ahead is asked before it is told: both sides work. */
+static int
+step_asked(struct hashwalk *w, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	struct asked *a = &q->ring[q->head];
+	struct range piece = a->piece;
+	int rc = compare(w, a, e);
+
+	if (rc)
+		return rc;
+	q->head = (q->head + 1) % PIECES;
+	q->count--;
+	q->blocks -= block_count(w, piece.len);
+	rc = ask_ahead(w, e);
+	return rc ? rc : tell(w, &piece, e);
+}
+
+static int
+step_skipped(struct hashwalk *w, const struct range *piece, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	int rc;
+
+	q->skip_left -= piece->len < q->skip_left ? piece->len : q->skip_left;
+	memset(q->differs, 1, sizeof(q->differs));
+	rc = tell(w, piece, e);
+	return rc ? rc : hashwalk_keep_alive(w, false, e);
+}
+
+static int
+walk(struct hashwalk *w, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	struct range piece;
+	int rc = 0;
+
+	while (!rc) {
+		rc = ask_ahead(w, e);
+		if (!rc && q->count)
+			rc = step_asked(w, e);
+		else if (!rc && q->skip_left && next_piece(w, &piece))
+			rc = step_skipped(w, &piece, e);
+		else
+			break;
+	}
+	return rc;
+}
+
+int
+hashwalk_run(struct hashwalk *w, struct err *e)
+{
+	int rc;
+
+	w->queue = calloc(1, sizeof(*w->queue));
+	if (w->queue && !w->mem)
+		w->queue->buf = malloc(piece_max(w));
+	if (!w->queue || (!w->mem && !w->queue->buf)) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory");
+		goto out;
+	}
+	w->queue->heard_ns = clock_now_ns();
+	extents_init(&w->queue->holes, w->holes_fd, w->size);
+	rc = walk(w, e);
+	(void)answers_settle(w, NULL);
+out:
+	if (w->queue)
+		free(w->queue->buf);
+	free(w->queue);
+	w->queue = NULL;
+	return rc;
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "holes.h"
+
+#include <stdlib.h>
+
+#include "control.h"
+#include "extents.h"
+
+static void
+holes_mark(struct holes *h, struct range data)
+{
+	uint64_t end = data.off + data.len;
+
+	for (uint64_t at = data.off - data.off % HOLES_SEGMENT; at < end; at += HOLES_SEGMENT)
+		h->map[at / HOLES_SEGMENT / 8] |= (uint8_t)(1U << at / HOLES_SEGMENT % 8);
+}
+
+static int
+holes_row(struct holes *h, struct json_object *row, struct err *e)
+{
+	int64_t off = -1, len = -1;
+
+	if (json_object_is_type(row, json_type_array) && json_object_array_length(row) == 2) {
+		off = json_object_get_int64(json_object_array_get_idx(row, 0));
+		len = json_object_get_int64(json_object_array_get_idx(row, 1));
+	}
+	if (off < 0 || len <= 0 || (uint64_t)off > h->size ||
+	    (uint64_t)len > h->size - (uint64_t)off)
+		return err_set(e, REPL_E_PROTOCOL, "pool.extents: bad answer");
+	holes_mark(h, (struct range){.off = (uint64_t)off, .len = (uint64_t)len});
+	return 0;
+}
+
+/* Where the replica has data, from *off on; *off is where to go on. */
+static int
+holes_remote(struct holes *h, struct remote *remote, uint64_t *off, struct err *e)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL, *rows = NULL;
+	uint64_t next = 0;
+	int rc;
+
+	json_object_object_add(params, "off", json_object_new_int64((int64_t)*off));
+	json_object_object_add(params, "grain", json_object_new_int64(HOLES_SEGMENT));
+	rc = remote_call(remote, "pool.extents", params, &result, e);
+	if (!rc)
+		rc = control_get_array(result, "extents", CONTROL_LINE_MAX, &rows, e);
+	if (!rc)
+		rc = control_get_u64(result, "next", 0, INT64_MAX, &next, e);
+	for (size_t i = 0; !rc && i < json_object_array_length(rows); i++)
+		rc = holes_row(h, json_object_array_get_idx(rows, i), e);
+	/* It could go on for ever. */
+	if (!rc && next < h->size && next < *off + HOLES_SEGMENT)
+		rc = err_set(e, REPL_E_PROTOCOL, "pool.extents: does not come to its end");
+	*off = next;
+	json_object_put(result);
+	return rc;
+}
+
+int
+holes_find(struct holes *h, struct remote *remote, int fd, uint64_t size, struct err *e)
+{
+	struct range data = extents_next(fd, 0, size);
+	int rc = 0;
+
+	h->map = NULL;
+	h->size = size;
+	if (data.len == size)
+		return 0;
+	h->map = calloc(1, size / HOLES_SEGMENT / 8 + 1);
+	if (!h->map)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	while (data.len) {
+		holes_mark(h, data);
+		data = extents_next(fd, data.off + data.len, size);
+	}
+	for (uint64_t off = 0; !rc && off < size;) {
+		rc = holes_remote(h, remote, &off, e);
+		if (!rc && h->tell)
+			rc = h->tell(h->arg, e);
+	}
+	return rc;
+}
+
+void
+holes_fini(struct holes *h)
+{
+	free(h->map);
+	h->map = NULL;
+}
+
+uint64_t
+holes_next(const struct holes *h, uint64_t off)
+{
+	uint64_t at = off;
+
+	while (h->map && at < h->size) {
+		uint8_t bits = h->map[at / HOLES_SEGMENT / 8];
+
+		if (bits >> at / HOLES_SEGMENT % 8 & 1)
+			break;
+		at += bits ? HOLES_SEGMENT : (8 - at / HOLES_SEGMENT % 8) * (uint64_t)HOLES_SEGMENT;
+	}
+	return at < h->size ? at : h->size;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "push.h"
+
+#include "clock.h"
+
+void
+push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem)
+{
+	p->lane = remote_lane(remote, lane);
+	p->stall_ns = (uint64_t)remote_op_timeout_ms(remote) * NS_PER_MS;
+	lane_bind(p->lane, mem);
+}
+
+static int
+push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
+{
+	lane_run_while_moving(p->lane, until, p->stall_ns);
+	if (p->lane->status)
+		return err_set(e, p->lane->status, "data lane: %s", p->lane->why);
+	return 0;
+}
+
+static int
+push_drain(struct push *p, bool (*until)(const struct lane *), struct err *e)
+{
+	lane_begin(p->lane, LANE_SETTLE, 0, 0);
+	return push_run(p, until, e);
+}
+
+int
+push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
+{
+	int rc = push_run(p, lane_done, e);
+
+	while (!rc && lane_flush(p->lane, off, len) < 0)
+		rc = push_drain(p, lane_done, e);
+	return rc;
+}
+
+int
+push_post(struct push *p, struct err *e)
+{
+	int rc = push_run(p, lane_done, e);
+
+	return rc ? rc : push_drain(p, lane_posted, e);
+}
+
+int
+push_settle(struct push *p, struct err *e)
+{
+	int rc = push_post(p, e);
+
+	return rc ? rc : push_run(p, lane_done, e);
+}

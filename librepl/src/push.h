@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * push - write ranges of the local memory to the replica by one lane, as many as
+ * there are, without a deadline of the whole: a slow link may take its time, a
+ * dead one may not.
+ */
+#ifndef LIBREPL_PUSH_H
+#define LIBREPL_PUSH_H
+
+#include "remote.h"
+
+struct push {
+	struct lane *lane;
+	uint64_t stall_ns;
+};
+
+void push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem);
+
+/* Note a range; it may be read until the next settle has ended. */
+int push_range(struct push *p, uint64_t off, uint64_t len, struct err *e);
+
+/* Have all that was noted on its way; the target makes it durable meanwhile. */
+int push_post(struct push *p, struct err *e);
+
+/* All that was noted is durable. */
+int push_settle(struct push *p, struct err *e);
+
+#endif
