@@ -10,10 +10,25 @@
 #define SECTION        "repl"
 #define TIMEOUT_MS_MAX 3600000U
 #define RESYNC_MS_MAX  604800000U /* a week */
+#define LAG_BYTES_MIN  65536U
+#define LAG_BYTES_MAX  (1U << 30)
 
 static const char *const on_loss_names[] = {
 	[REPL_ON_LOSS_DEGRADE] = "degrade",
 	[REPL_ON_LOSS_FAIL] = "fail",
+	NULL,
+};
+
+static const char *const ack_names[] = {
+	[CONFIG_ACK_ALL] = "all",
+	[CONFIG_ACK_QUORUM] = "quorum",
+	[CONFIG_ACK_ANY] = "any",
+	NULL,
+};
+
+static const char *const on_lag_names[] = {
+	[CONFIG_ON_LAG_SLOW] = "slow",
+	[CONFIG_ON_LAG_DEGRADE] = "degrade",
 	NULL,
 };
 
@@ -57,6 +72,12 @@ take_target(void *obj, const char *value, struct err *e)
 	return config_add_target(obj, value, e);
 }
 
+static int
+take_async_target(void *obj, const char *value, struct err *e)
+{
+	return config_add_async_target(obj, value, e);
+}
+
 #define TEXT(name_, field, check_)                                                                 \
 	{                                                                                          \
 		.section = SECTION, .name = name_, .type = CONFFILE_TEXT,                          \
@@ -68,8 +89,18 @@ take_target(void *obj, const char *value, struct err *e)
 		.offset = offsetof(struct repl_config, field), .min = 1, .max = max_               \
 	}
 
+#define CHOICE(name_, field, choices_)                                                             \
+	{                                                                                          \
+		.section = SECTION, .name = name_, .type = CONFFILE_CHOICE,                        \
+		.offset = offsetof(struct repl_config, field), .choices = choices_                 \
+	}
+
 static const struct conffile_key config_keys[] = {
 	{.section = SECTION, .name = "target", .type = CONFFILE_LIST, .take = take_target},
+	{.section = SECTION,
+	 .name = "async-target",
+	 .type = CONFFILE_LIST,
+	 .take = take_async_target},
 	TEXT("identity", identity, NULL),
 	TEXT("known-hosts", known_hosts, NULL),
 	TEXT("provider", provider, check_provider),
@@ -87,6 +118,17 @@ static const struct conffile_key config_keys[] = {
 		.offset = offsetof(struct repl_config, on_loss),
 		.choices = on_loss_names,
 	},
+	CHOICE("ack", ack, ack_names),
+	CHOICE("on-lag", on_lag, on_lag_names),
+	{
+		.section = SECTION,
+		.name = "async-lag-bytes",
+		.type = CONFFILE_SIZE,
+		.offset = offsetof(struct repl_config, async_lag_bytes),
+		.min = LAG_BYTES_MIN,
+		.max = LAG_BYTES_MAX,
+	},
+	UINT("async-lag-time", async_lag_ms, TIMEOUT_MS_MAX),
 	{
 		.section = SECTION,
 		.name = "method",
@@ -121,6 +163,34 @@ config_add_target(struct repl_config *c, const char *target, struct err *e)
 			       target, REPL_TARGETS_MAX);
 	c->targets[c->target_count++] = t;
 	return 0;
+}
+
+int
+config_add_async_target(struct repl_config *c, const char *target, struct err *e)
+{
+	int rc = config_add_target(c, target, e);
+
+	if (!rc)
+		c->async[c->target_count - 1] = true;
+	return rc;
+}
+
+bool
+config_queued(const struct repl_config *c, unsigned target)
+{
+	return c->ack != CONFIG_ACK_ALL || c->async[target];
+}
+
+unsigned
+config_needed(const struct repl_config *c)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < c->target_count; i++)
+		n += !c->async[i];
+	if (c->ack == CONFIG_ACK_QUORUM)
+		return n ? n / 2 + 1 : 0;
+	return c->ack == CONFIG_ACK_ANY && n ? 1 : n;
 }
 
 int
@@ -195,6 +265,8 @@ repl_config_new(struct repl_config **cfg)
 		.close_timeout_ms = 5000,
 		.resync_timeout_ms = 3600000,
 		.on_loss = REPL_ON_LOSS_DEGRADE,
+		.async_lag_bytes = 64U << 20,
+		.async_lag_ms = 5000,
 	};
 	struct err e = {.code = REPL_OK};
 

@@ -3,14 +3,23 @@
 #ifndef LIBREPL_CONFIG_H
 #define LIBREPL_CONFIG_H
 
+#include <stdbool.h>
+
 #include "err.h"
 #include "librepl.h"
 #include "target.h"
 
 #define CONFIG_COMMAND_MAX 255 /* length of command */
 
+/* How many replicas that are no asynchronous ones a drain waits for. */
+enum config_ack { CONFIG_ACK_ALL, CONFIG_ACK_QUORUM, CONFIG_ACK_ANY };
+
+/* What happens to a queued replica that lags by as much as it may. */
+enum config_on_lag { CONFIG_ON_LAG_SLOW, CONFIG_ON_LAG_DEGRADE };
+
 struct repl_config {
 	struct target targets[REPL_TARGETS_MAX];
+	bool async[REPL_TARGETS_MAX]; /* no drain waits for this target */
 	unsigned target_count;
 	char *identity;    /* private key file; NULL = as ssh would choose */
 	char *known_hosts; /* NULL = as ssh would choose */
@@ -23,6 +32,10 @@ struct repl_config {
 	unsigned close_timeout_ms;   /* 5000 */
 	unsigned resync_timeout_ms;  /* 3600000: filling or catching up in repl_open() */
 	int on_loss;                 /* enum repl_on_loss */
+	int ack;                     /* enum config_ack */
+	int on_lag;                  /* enum config_on_lag */
+	unsigned async_lag_bytes;    /* 64 MiB */
+	unsigned async_lag_ms;       /* 5000 */
 	int method;                  /* 0 = auto, else 1 + enum plan_method */
 };
 
@@ -30,7 +43,14 @@ struct repl_config {
 int config_load(struct repl_config *c, const char *path, struct err *e);
 int config_set(struct repl_config *c, const char *key, const char *value, struct err *e);
 int config_add_target(struct repl_config *c, const char *target, struct err *e);
+int config_add_async_target(struct repl_config *c, const char *target, struct err *e);
 int config_copy(const struct repl_config *c, struct repl_config **out, struct err *e);
+
+/* Whether drains go to this target by a queue (ship.h), not by the caller's own lane. */
+bool config_queued(const struct repl_config *c, unsigned target);
+
+/* How many of the targets that are not asynchronous must have a drain before it returns. */
+unsigned config_needed(const struct repl_config *c);
 
 /* Store e as the calling thread's repl_errormsg() and return its code. */
 int config_report(const struct err *e);

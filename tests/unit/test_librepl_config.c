@@ -66,11 +66,20 @@ check_defaults(const struct repl_config *c)
 	assert_int_equal(c->resync_timeout_ms, 3600000);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_DEGRADE);
 	assert_int_equal(c->method, 0);
+	assert_int_equal(c->ack, CONFIG_ACK_ALL);
+	assert_int_equal(c->on_lag, CONFIG_ON_LAG_SLOW);
+	assert_int_equal(c->async_lag_bytes, 64U << 20);
+	assert_int_equal(c->async_lag_ms, 5000);
 }
 
 static const char all_keys[] = "[repl]\n"
 			       "target = a/p\n"
 			       "target = ops@b:2222/eu/p\n"
+			       "async-target = far/p\n"
+			       "ack = quorum\n"
+			       "on-lag = degrade\n"
+			       "async-lag-bytes = 128M\n"
+			       "async-lag-time = 4\n"
 			       "identity = /k/id\n"
 			       "known-hosts = /k/hosts\n"
 			       "provider = verbs\n"
@@ -87,7 +96,13 @@ static const char all_keys[] = "[repl]\n"
 static void
 check_all_keys(const struct repl_config *c)
 {
-	assert_int_equal(c->target_count, 2);
+	assert_int_equal(c->target_count, 3);
+	assert_string_equal(c->targets[2].host, "far");
+	assert_true(!c->async[0] && !c->async[1] && c->async[2]);
+	assert_int_equal(c->ack, CONFIG_ACK_QUORUM);
+	assert_int_equal(c->on_lag, CONFIG_ON_LAG_DEGRADE);
+	assert_int_equal(c->async_lag_bytes, 128U << 20);
+	assert_int_equal(c->async_lag_ms, 4);
 	assert_string_equal(c->targets[0].host, "a");
 	assert_string_equal(c->targets[1].user, "ops");
 	assert_int_equal(c->targets[1].port, 2222);
@@ -115,6 +130,33 @@ a_new_config_has_the_defaults(void **state)
 	check_defaults(c);
 	repl_config_free(c);
 	repl_config_free(NULL);
+}
+
+/* More than half of those that count; asynchronous ones don't. */
+static void
+needed_replicas_are_counted_without_asynchronous_ones(void **state)
+{
+	static const unsigned quorum[] = {0, 1, 2, 2, 3, 3};
+	char text[8];
+
+	(void)state;
+	for (unsigned n = 0; n <= 5; n++) {
+		struct repl_config *c = new_config();
+
+		for (unsigned i = 0; i < n; i++) {
+			(void)snprintf(text, sizeof(text), "h%u/p", i);
+			assert_int_equal(config_add_target(c, text, NULL), 0);
+		}
+		assert_int_equal(config_add_async_target(c, "far/p", NULL), 0);
+		assert_int_equal(config_needed(c), n);
+		assert_true(config_queued(c, n) && (n == 0 || !config_queued(c, 0)));
+		c->ack = CONFIG_ACK_QUORUM;
+		assert_int_equal(config_needed(c), quorum[n]);
+		assert_true(config_queued(c, 0));
+		c->ack = CONFIG_ACK_ANY;
+		assert_int_equal(config_needed(c), n ? 1 : 0);
+		repl_config_free(c);
+	}
 }
 
 static void
@@ -379,6 +421,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_method_may_be_named),
 		cmocka_unit_test(a_new_config_has_the_defaults),
+		cmocka_unit_test(needed_replicas_are_counted_without_asynchronous_ones),
 		cmocka_unit_test(a_file_sets_every_key),
 		cmocka_unit_test(a_program_sets_every_key),
 		cmocka_unit_test(the_environment_names_a_file),

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ship - replicas that a drain does not drive by the caller's own lanes: all of
+ * them with ack = quorum and any, the asynchronous ones with ack = all.
+ *
+ * A drain copies what was flushed into shipments (shipqueue.h), puts them behind
+ * what is there for all queued replicas and waits until as many of them as
+ * the policy asks for have acknowledged. A thread a replica sends them.
+ *
+ * Why a queued replica is at any moment a prefix of what was drained:
+ * - There is one list for all replicas. A shipment gets its place in it, and its
+ *   bytes, under one lock: what is copied later is newer and lies behind, also
+ *   where threads drain ranges that overlap.
+ * - Each shipper sends the list from its front on one lane; COMMITs of a lane
+ *   are applied in their order, and a BARRIER behind each shipment has its bytes
+ *   on the media before anything of the next is stored.
+ * - A replica that is given up gets nothing more; it comes back by a resync that
+ *   ends in a moment of its own, under a hold, with an empty queue.
+ * The shipment that is just being applied may be there in part, as a drain that
+ * was cut off. POSITION says on the target which shipments are whole.
+ *
+ * A lost replica's queue becomes dirty marks before repl_lose() returns: ship_lost().
+ *
+ * Locks: ship's own is the innermost; none of these calls may be made with it, and it is never
+ * held while something of a remote is waited for.
+ */
+#ifndef LIBREPL_SHIP_H
+#define LIBREPL_SHIP_H
+
+#include "lane.h"
+#include "repl_impl.h"
+
+struct ship;
+struct shipment;
+
+/*
+ * For the handle's queued replicas, if it has any (else *out is NULL): threads for all,
+ * the remotes that are there attached. No drain has begun.
+ */
+int ship_new(struct repl *r, struct ship **out, struct err *e);
+
+/* All that is queued is given up; ship_finish() first. Nobody drains any more. */
+void ship_free(struct ship *s);
+
+/* Whether the replica is served from here; s may be NULL. */
+bool ship_serves(const struct ship *s, unsigned replica);
+
+/*
+ * Put the set's ranges, then the job's own range behind them (LANE_DRAIN: none),
+ * into the queue. *out: what to await, or NULL if there was nothing to do. With no room
+ * in the queue of a replica it is waited for or given up, by on-lag; by the deadline.
+ */
+int ship_post(struct ship *s, const struct rangeset *flushed, enum lane_kind kind, uint64_t off,
+	      uint64_t len, uint64_t deadline_ns, struct shipment **out, struct err *e);
+
+/*
+ * Takes m (NULL: returns at once). Returns when enough replicas have it; those that
+ * are waited for and don't answer by the deadline are lost, recorded by lose_ns. *few: fewer
+ * than the policy asks for are left, and those have it.
+ */
+void ship_await(struct ship *s, struct shipment *m, uint64_t deadline_ns, uint64_t lose_ns,
+		bool *few);
+
+/* ---- for those who lose and bring back replicas ---- */
+
+/*
+ * The replica is lost: nothing more is sent, and what it may lack is marked in its dirty map.
+ * Any thread, also again; does not wait.
+ */
+void ship_lost(struct ship *s, unsigned replica);
+
+/*
+ * No thread of ours uses its remote any more: it may be freed. After ship_lost(); false if not by
+ * the deadline.
+ */
+bool ship_leave(struct ship *s, unsigned replica, uint64_t deadline_ns);
+
+/* Under a hold: remote, equal to the range and with its lane open, is to be served. */
+void ship_install(struct ship *s, unsigned replica, struct remote *remote);
+
+/*
+ * Lane 0 of a queued replica for a reader, by the deadline: what was sent is answered, nothing is
+ * sent until ship_lane_return(). NULL: lost, or not in time. One at a time.
+ */
+struct lane *ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns);
+void ship_lane_return(struct ship *s, unsigned replica);
+
+/*
+ * All replicas have all, or those that have not by the deadline are lost, recorded by
+ * lose_ns. Nobody drains any more.
+ */
+void ship_finish(struct ship *s, uint64_t deadline_ns, uint64_t lose_ns);
+
+/* What a replica lacks of what was drained: bytes, and since when. Any thread. */
+void ship_lag(struct ship *s, unsigned replica, uint64_t *bytes, uint64_t *ms);
+
+#endif

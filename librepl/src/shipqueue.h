@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shipqueue - what was drained and queued replicas have yet to acknowledge, in
+ * one order.
+ *
+ * Pure: no I/O, clock or thread; the owner (ship.c) has the lock. A shipment is
+ * what one drain, or a slice of it, changes, with its bytes. All shipments of a
+ * handle form one list; each replica has a view of it: how far it was sent, how
+ * far it was acknowledged. So no two replicas can see another order. A shipment
+ * lives as long as a view has it before it, or somebody else refers to it.
+ */
+#ifndef LIBREPL_SHIPQUEUE_H
+#define LIBREPL_SHIPQUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "librepl.h"
+
+/* What one costs beside its bytes, for the bound of a lag: empty ones are not free. */
+#define SHIPMENT_OVERHEAD 256U
+
+struct ship_piece {
+	uint64_t off, len;
+	size_t at;  /* of its bytes in data; of a COPY and an ATOMIC8 */
+	uint8_t op; /* enum wire_op: COPY, ATOMIC8 or TRIM */
+};
+
+struct shipment {
+	struct shipment *next; /* the list's */
+	unsigned refs;         /* views that have it before them, and others */
+	uint64_t number;       /* its place in the order, from 1: POSITION */
+	uint64_t queued_ns;
+	uint32_t wanted, acked;         /* bits of replicas: it went to them, they have it */
+	uint64_t seq[REPL_TARGETS_MAX]; /* the shipper's: of the message with its end */
+	unsigned piece_count, piece_room;
+	size_t bytes, room; /* of data */
+	uint8_t *data;
+	struct ship_piece pieces[];
+};
+
+/* For so many pieces and bytes; the caller has the only reference. NULL: no memory. */
+struct shipment *shipment_new(unsigned pieces, size_t bytes);
+
+/* Add a range with its bytes, or (src NULL) without any. There must be room. */
+void shipment_add(struct shipment *s, uint8_t op, uint64_t off, uint64_t len, const void *src);
+
+/* What it counts for in a lag. */
+uint64_t shipment_weight(const struct shipment *s);
+
+struct shipview {
+	bool open;
+	struct shipment *unsent, *unacked; /* NULL: all is sent, acknowledged */
+	uint64_t weight;                   /* of what is not acknowledged */
+};
+
+struct shipqueue {
+	struct shipment *tail; /* the last one if it still lives */
+	uint64_t last;         /* number given last */
+	struct shipview view[REPL_TARGETS_MAX];
+};
+
+/* The replica gets what is appended from now on. */
+void shipqueue_open(struct shipqueue *q, unsigned replica);
+
+/*
+ * The last in order, for all open views. The caller's reference stays its own.
+ */
+void shipqueue_append(struct shipqueue *q, struct shipment *s, uint64_t now_ns);
+
+/* The next one to be sent was. */
+void shipqueue_sent(struct shipqueue *q, unsigned replica);
+
+/* The oldest one that was sent and not acknowledged is now. */
+void shipqueue_acked(struct shipqueue *q, unsigned replica);
+
+/* Drop the reference. */
+void shipqueue_unref(struct shipqueue *q, struct shipment *s);
+
+/*
+ * The replica gets nothing any more. What it has not acknowledged is told to
+ * dropped(), range by range, if that is not NULL: it may have it or not.
+ */
+void shipqueue_close(struct shipqueue *q, unsigned replica,
+		     void (*dropped)(void *arg, uint64_t off, uint64_t len), void *arg);
+
+/* How old the oldest is that the replica has not acknowledged; 0: it has all. */
+uint64_t shipqueue_lag_ns(const struct shipqueue *q, unsigned replica, uint64_t now_ns);
+
+#endif
