@@ -310,6 +310,46 @@ enum repl_data {
 	REPL_DATA_UNKNOWN
 };
 
+/*
+ * Why a replica is not connected, established and up to date: replctl(1) lists what
+ * they mean and what helps. Values are part of the ABI and are never reused.
+ */
+enum repl_reason {
+	REPL_REASON_NONE = 0,
+	REPL_REASON_CONNECTING = 1,
+	REPL_REASON_UNREACHABLE = 2,
+	REPL_REASON_LOGIN_REFUSED = 3,
+	REPL_REASON_HOST_KEY = 4,
+	REPL_REASON_TIMED_OUT = 5,
+	REPL_REASON_CONNECTION_LOST = 6,
+	REPL_REASON_NOT_ANSWERING = 7,
+	REPL_REASON_PROTOCOL = 8,
+	REPL_REASON_VERSION = 9,
+	REPL_REASON_TARGET_IO = 10,
+	REPL_REASON_TARGET_FULL = 11,
+	REPL_REASON_TARGET_LIMIT = 12,
+	REPL_REASON_POOL_MISSING = 13,
+	REPL_REASON_OTHER_WRITER = 14,
+	REPL_REASON_PROMOTED = 15,
+	REPL_REASON_BEHIND = 16,
+	REPL_REASON_DIVERGED = 17,
+	REPL_REASON_UNRELATED = 18,
+	REPL_REASON_SIZE = 19,
+	REPL_REASON_DAMAGED = 20,
+	REPL_REASON_REFUSED = 21,
+	REPL_REASON_PAUSED = 22,
+	REPL_REASON_LAG = 23,
+	REPL_REASON_RESYNCING = 24,
+	REPL_REASON_INCONSISTENT = 25,
+	REPL_REASON_OUTDATED = 26,
+	REPL_REASON_WRITER_GONE = 27,
+	REPL_REASON_CONFIG = 28,
+	REPL_REASON_LOCAL = 29,
+	REPL_REASON_FAILED = 30,
+};
+
+#define REPL_REASON_COUNT 31 /* grows with later versions */
+
 /* Bucket i of the histogram counts drains of [2^i, 2^(i+1)) ns; the last is open. */
 #define REPL_HIST_BUCKETS 40
 
@@ -334,6 +374,17 @@ struct repl_stat {
 	int data;                               /* enum repl_data */
 	char reason[256];                       /* why, when not established */
 	uint64_t immediate_count;               /* of write_count: with immediate data */
+	int reason_code;                        /* enum repl_reason: the kind of reason */
+	int paused;                             /* 1: by an administrator */
+	uint64_t lag_bytes;       /* acknowledged, and on their way to an async replica */
+	uint64_t lag_ms;          /* how long the oldest of them has been */
+	uint64_t dirty_bytes;     /* that the replica misses, in units of the dirty map */
+	uint64_t resync_total;    /* bytes to look at in the resync under way; 0: none is */
+	uint64_t resync_done;     /* of them, looked at */
+	uint64_t resync_moved;    /* bytes of them that were sent */
+	uint64_t resync_rate;     /* bytes of resync_done a second, of late */
+	uint64_t resync_eta_ms;   /* until it is up to date, at that rate; 0: not known */
+	uint64_t reconnect_count; /* times that it was lost and came back */
 };
 
 REPL_API int repl_stat(struct repl *r, unsigned replica, struct repl_stat *st) REPL_MUST_CHECK;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "reason.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
@@ -231,6 +232,16 @@ stat_fill(struct repl *r, struct replica *p, struct repl_stat *st)
 	st->degraded_count = atomic_load(&p->degraded_count);
 }
 
+/* With reason_lock held. */
+static enum repl_reason
+lost_reason(const struct replica *p)
+{
+	struct err e = {.code = atomic_load(&p->lost)};
+
+	(void)snprintf(e.text, sizeof(e.text), "%s", p->reason);
+	return reason_of_error(&e, p->remote ? REASON_USE : REASON_CONNECT);
+}
+
 int
 repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 {
@@ -248,6 +259,7 @@ repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 		now.replication = REPL_REPL_DEGRADED;
 		now.data = REPL_DATA_OUTDATED;
 		(void)snprintf(now.reason, sizeof(now.reason), "%s", p->reason);
+		now.reason_code = lost_reason(p);
 	}
 	pthread_mutex_unlock(&r->reason_lock);
 	size = st->struct_size < sizeof(now) ? st->struct_size : sizeof(now);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * reason - why a replica is not what it should be, and what helps: the one table
+ * that repl_stat(), the status socket, replctl and docs/RELIABILITY.md tell from.
+ *
+ * Pure. The codes are enum repl_reason of librepl.h.
+ */
+#ifndef COMMON_REASON_H
+#define COMMON_REASON_H
+
+#include <stddef.h>
+
+#include "err.h"
+#include "replica_judge.h"
+
+/*
+ * X(code, name, what it means, next safe command). In the last FILE stands for the
+ * local pool file, TARGET for the target and TARGET/POOL for the replica.
+ */
+#define REASON_TABLE(X)                                                                            \
+	X(NONE, "none", "the replica has everything that was acknowledged",                        \
+	  "nothing needs to be done")                                                              \
+	X(CONNECTING, "connecting", "the target is being reached",                                 \
+	  "replctl wait FILE --for up-to-date --timeout 60")                                       \
+	X(UNREACHABLE, "unreachable",                                                              \
+	  "the target's machine, or the SSH server on it, is not "                                 \
+	  "there; it is tried again by itself",                                                    \
+	  "check the host's name, and that sshd or repld serve runs there; then replctl list "     \
+	  "TARGET")                                                                                \
+	X(LOGIN_REFUSED, "login-refused", "the target refused the login",                          \
+	  "add this user's public key to the target's authorized_keys; then replctl list TARGET")  \
+	X(HOST_KEY, "host-key", "the target's host key is unknown, or another one than it was",    \
+	  "compare the fingerprint with the target's own before it is put into known_hosts; "      \
+	  "then replctl list TARGET")                                                              \
+	X(TIMED_OUT, "timed-out",                                                                  \
+	  "the target was reached and did not answer by the deadline; "                            \
+	  "it is tried again by itself",                                                           \
+	  "replctl list TARGET; if that works and is slow, raise connect-timeout")                 \
+	X(CONNECTION_LOST, "connection-lost", "the connection ended; it is made again by itself",  \
+	  "replctl status TARGET, and look at the target's log if it stays so")                    \
+	X(NOT_ANSWERING, "not-answering",                                                          \
+	  "the target stopped answering on an open connection; "                                   \
+	  "it is tried again by itself",                                                           \
+	  "replctl status TARGET; look at the network and at the load of the target")              \
+	X(PROTOCOL, "protocol", "the target said what makes no sense here",                        \
+	  "look at the target's log; replctl probe TARGET/POOL")                                   \
+	X(VERSION, "version", "the versions of librepl and repld have nothing in common",          \
+	  "install versions of librepl and repld that speak a common protocol")                    \
+	X(TARGET_IO, "target-io", "reading or writing the replica's media failed",                 \
+	  "look at the target's kernel log, then replctl info TARGET/POOL")                        \
+	X(TARGET_FULL, "target-full", "there is no space left on the target",                      \
+	  "make room in the target's pool directory; replctl list TARGET")                         \
+	X(TARGET_LIMIT, "target-limit", "a limit on the target is too low",                        \
+	  "raise the limit that the message names, in the target's repld.conf or limits.conf")     \
+	X(POOL_MISSING, "pool-missing", "the target has no such pool",                             \
+	  "replctl list TARGET; to fill a new one: replctl sync FILE TARGET/POOL")                 \
+	X(OTHER_WRITER, "other-writer", "another program writes to the replica",                   \
+	  "replctl status TARGET; end the other writer")                                           \
+	X(PROMOTED, "promoted", "the pool there was promoted and is a primary, no replica",        \
+	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL")  \
+	X(BEHIND, "behind", "the local data are older than the replica's",                         \
+	  "to take the replica's data: replctl restore TARGET/POOL FILE")                          \
+	X(DIVERGED, "diverged", "both sides went on from a common past: one of them must lose",    \
+	  "replctl verify FILE TARGET/POOL, then replctl resolve --dry-run --discard replica "     \
+	  "FILE TARGET/POOL")                                                                      \
+	X(UNRELATED, "unrelated", "the pool there has nothing in common with the local data",      \
+	  "replctl info TARGET/POOL; choose another name, or replctl sync --dry-run FILE "         \
+	  "TARGET/POOL")                                                                           \
+	X(SIZE, "size", "the pool there has another size than the local data",                     \
+	  "replctl info TARGET/POOL; a smaller one grows by replctl grow TARGET/POOL --size N")    \
+	X(DAMAGED, "damaged", "the replica's metadata can't be believed",                          \
+	  "replctl info TARGET/POOL; keep the file until a good copy is known")                    \
+	X(REFUSED, "refused", "the target refused, for safety",                                    \
+	  "replctl info TARGET/POOL, and do what the message says")                                \
+	X(PAUSED, "paused", "an administrator has paused it", "replctl resume FILE TARGET/POOL")   \
+	X(LAG, "lag", "it fell behind by more than the bound of the configuration",                \
+	  "replctl status FILE; a faster link, a greater async-lag-bytes, or on-lag = slow")       \
+	X(RESYNCING, "resyncing", "what it has missed is being copied",                            \
+	  "replctl wait FILE --for up-to-date --timeout 600")                                      \
+	X(INCONSISTENT, "inconsistent",                                                            \
+	  "a copy into it was begun and has not ended: it is "                                     \
+	  "no image of any moment",                                                                \
+	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
+	X(OUTDATED, "outdated", "it misses updates that were acknowledged without it",             \
+	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
+	X(WRITER_GONE, "writer-gone",                                                              \
+	  "its writer ended without closing it: it holds all that "                                \
+	  "was acknowledged, and perhaps more",                                                    \
+	  "start the program again, or replctl restore TARGET/POOL FILE")                          \
+	X(CONFIG, "config", "the configuration is wrong, here or on the target",                   \
+	  "correct what the message names; replctl list TARGET")                                   \
+	X(LOCAL, "local", "memory, a descriptor or a file on this machine is wanting",             \
+	  "do what the message says, then replctl status FILE")                                    \
+	X(FAILED, "failed", "something else failed; the message says what",                        \
+	  "do what the message says, then replctl status FILE")
+
+/* When something failed. */
+enum reason_phase {
+	REASON_CONNECT, /* reaching and logging in */
+	REASON_OPEN,    /* opening the pool, judging, lanes */
+	REASON_USE,     /* updates and heartbeats of an open one */
+	REASON_RESYNC,
+};
+
+/* By what an error says. Never REPL_REASON_NONE for one that is an error. */
+enum repl_reason reason_of_error(const struct err *e, enum reason_phase phase);
+
+/* Why the judge refuses; REPL_REASON_NONE for what it does not refuse. */
+enum repl_reason reason_of_judge(enum judge_reason reason);
+
+/* What a sidecar tells alone, of a pool that nobody writes to. */
+enum repl_reason reason_of_sidecar(const struct sidecar *s);
+
+/* Of an unknown code as of REPL_REASON_FAILED; never NULL. */
+const char *reason_name(int reason);
+const char *reason_meaning(int reason);
+const char *reason_next(int reason); /* with its placeholders */
+
+/* REPL_REASON_FAILED for an unknown name. */
+enum repl_reason reason_by_name(const char *name);
+
+/* What the placeholders of a next step become; NULL or "" leaves one as it is. */
+struct reason_names {
+	const char *file, *target, *replica;
+};
+
+/* reason_next() with the names in place, cut off at size. */
+void reason_next_for(int reason, const struct reason_names *names, char *out, size_t size);
+
+#endif

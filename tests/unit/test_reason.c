@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each reason has a name of its own, a meaning and a next step; what fails finds the right one; the
+ * table of docs/RELIABILITY.md is this one. */
+#include "unit.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "reason.h"
+
+static void
+all_rows_are_whole(void **state)
+{
+	(void)state;
+	for (int i = 0; i < REPL_REASON_COUNT; i++) {
+		assert_true(reason_name(i)[0] != '\0');
+		assert_true(strlen(reason_meaning(i)) > 5);
+		assert_true(strlen(reason_next(i)) > 5);
+		/* Also tells two rows of one name apart. */
+		assert_int_equal(reason_by_name(reason_name(i)), i);
+		for (const char *c = reason_name(i); *c; c++)
+			assert_true(islower((unsigned char)*c) || *c == '-');
+	}
+	assert_string_equal(reason_name(-1), "failed");
+	assert_string_equal(reason_name(REPL_REASON_COUNT), "failed");
+	assert_int_equal(reason_by_name("no such"), REPL_REASON_FAILED);
+}
+
+static enum repl_reason
+of(int code, const char *text, enum reason_phase phase)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (code)
+		(void)err_set(&e, code, "%s", text);
+	return reason_of_error(&e, phase);
+}
+
+static void
+errors_find_theirs(void **state)
+{
+	(void)state;
+	assert_int_equal(of(REPL_E_UNREACHABLE, "", REASON_CONNECT), REPL_REASON_UNREACHABLE);
+	assert_int_equal(of(REPL_E_TIMEOUT, "", REASON_CONNECT), REPL_REASON_TIMED_OUT);
+	assert_int_equal(of(REPL_E_TIMEOUT, "", REASON_USE), REPL_REASON_NOT_ANSWERING);
+	assert_int_equal(of(REPL_E_AUTH, "a: the host key SHA256:x is not in f", REASON_CONNECT),
+			 REPL_REASON_HOST_KEY);
+	assert_int_equal(of(REPL_E_AUTH, "a: key file 'x'", REASON_CONNECT),
+			 REPL_REASON_LOGIN_REFUSED);
+	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_OPEN), REPL_REASON_POOL_MISSING);
+	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_CONNECT), REPL_REASON_LOCAL);
+	assert_int_equal(of(REPL_E_NOSPC, "", REASON_RESYNC), REPL_REASON_TARGET_FULL);
+	assert_int_equal(of(REPL_E_IO, "", REASON_USE), REPL_REASON_TARGET_IO);
+	assert_int_equal(of(REPL_E_LOST, "", REASON_USE), REPL_REASON_CONNECTION_LOST);
+	assert_int_equal(of(REPL_OK, "", REASON_USE), REPL_REASON_NONE);
+	/* No status is taken for a replica that is well. */
+	for (int code = -1; code >= REPL_E_DIFFER; code--)
+		for (int phase = REASON_CONNECT; phase <= REASON_RESYNC; phase++)
+			assert_int_not_equal(of(code, "x", (enum reason_phase)phase),
+					     REPL_REASON_NONE);
+}
+
+static void
+judge_and_sidecar(void **state)
+{
+	struct sidecar s = {.state = SIDECAR_UP_TO_DATE};
+
+	(void)state;
+	assert_int_equal(reason_of_judge(JUDGE_NEWER), REPL_REASON_BEHIND);
+	assert_int_equal(reason_of_judge(JUDGE_OTHER_POOL), REPL_REASON_UNRELATED);
+	assert_int_equal(reason_of_judge(JUDGE_SAME), REPL_REASON_NONE);
+	assert_int_equal(reason_of_sidecar(&s), REPL_REASON_NONE);
+	s.state = SIDECAR_UNKNOWN;
+	assert_int_equal(reason_of_sidecar(&s), REPL_REASON_WRITER_GONE);
+	s.state = SIDECAR_INCONSISTENT;
+	assert_int_equal(reason_of_sidecar(&s), REPL_REASON_INCONSISTENT);
+	s.primary = true;
+	assert_int_equal(reason_of_sidecar(&s), REPL_REASON_PROMOTED);
+}
+
+static void
+names_take_their_places(void **state)
+{
+	struct reason_names names = {.file = "/p/a", .target = "h", .replica = "h/a"};
+	char out[256], small[8];
+
+	(void)state;
+	reason_next_for(REPL_REASON_BEHIND, &names, out, sizeof(out));
+	assert_string_equal(out, "to take the replica's data: replctl restore h/a /p/a");
+	names.file = NULL;
+	reason_next_for(REPL_REASON_PAUSED, &names, out, sizeof(out));
+	assert_string_equal(out, "replctl resume FILE h/a");
+	reason_next_for(REPL_REASON_PAUSED, &names, small, sizeof(small));
+	assert_string_equal(small, "replctl");
+}
+
+static void
+document_has_the_table(void **state)
+{
+	FILE *f = fopen(REPL_SOURCE_DIR "/docs/RELIABILITY.md", "r");
+	static char text[1 << 18], row[2048];
+	size_t len;
+
+	(void)state;
+	assert_non_null(f);
+	len = fread(text, 1, sizeof(text) - 1, f);
+	(void)fclose(f);
+	text[len] = '\0';
+	for (int i = 0; i < REPL_REASON_COUNT; i++) {
+		(void)snprintf(row, sizeof(row), "| `%s` | %s | %s |\n", reason_name(i),
+			       reason_meaning(i), reason_next(i));
+		if (!strstr(text, row))
+			print_message("docs/RELIABILITY.md lacks: %s", row);
+		assert_non_null(strstr(text, row));
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_rows_are_whole),     cmocka_unit_test(errors_find_theirs),
+		cmocka_unit_test(judge_and_sidecar),      cmocka_unit_test(names_take_their_places),
+		cmocka_unit_test(document_has_the_table),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
