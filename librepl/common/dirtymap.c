@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "dirtymap.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define WORD_BITS 64U
+
+struct dirtymap {
+	uint64_t pool_size;
+	uint64_t blocks;
+	uint64_t words;
+	unsigned shift;
+	_Atomic uint64_t set; /* bits that are set */
+	_Atomic uint64_t *word;
+};
+
+static uint64_t
+blocks_of(uint64_t pool_size, unsigned shift)
+{
+	return (pool_size >> shift) + ((pool_size & ((1ULL << shift) - 1)) ? 1 : 0);
+}
+
+static uint64_t
+words_of(uint64_t blocks)
+{
+	return blocks / WORD_BITS + (blocks % WORD_BITS ? 1 : 0);
+}
+
+int
+dirtymap_new(uint64_t pool_size, unsigned shift, struct dirtymap **out, struct err *e)
+{
+	struct dirtymap *m = calloc(1, sizeof(*m));
+
+	assert(pool_size && shift >= DIRTYMAP_SHIFT_MIN && shift <= DIRTYMAP_SHIFT_MAX);
+	if (m) {
+		m->pool_size = pool_size;
+		m->shift = shift;
+		m->blocks = blocks_of(pool_size, shift);
+		m->words = words_of(m->blocks);
+		m->word = calloc(m->words, sizeof(*m->word));
+	}
+	if (!m || !m->word) {
+		dirtymap_free(m);
+		return err_set(e, REPL_E_NOMEM, "no memory for a dirty map of %llu bytes",
+			       (unsigned long long)(words_of(blocks_of(pool_size, shift)) * 8));
+	}
+	*out = m;
+	return 0;
+}
+
+void
+dirtymap_free(struct dirtymap *m)
+{
+	if (!m)
+		return;
+	free(m->word);
+	free(m);
+}
+
+/* The bits of word w that stand for blocks. */
+static uint64_t
+word_mask(const struct dirtymap *m, uint64_t w)
+{
+	uint64_t left = m->blocks - w * WORD_BITS;
+
+	return left >= WORD_BITS ? ~0ULL : (1ULL << left) - 1;
+}
+
+static bool
+word_or(struct dirtymap *m, uint64_t w, uint64_t bits)
+{
+	uint64_t had;
+
+	/* A hot block is set already, mostly: no write to what other threads read. */
+	if ((atomic_load(&m->word[w]) & bits) == bits)
+		return false;
+	had = atomic_fetch_or(&m->word[w], bits);
+	atomic_fetch_add(&m->set, (uint64_t)__builtin_popcountll(bits & ~had));
+	return (bits & ~had) != 0;
+}
+
+/* Bits from to to, both included, of one word. */
+static uint64_t
+bits_between(unsigned from, unsigned to)
+{
+	return (~0ULL << from) & (~0ULL >> (WORD_BITS - 1 - to));
+}
+
+bool
+dirtymap_set(struct dirtymap *m, uint64_t off, uint64_t len)
+{
+	uint64_t first, last;
+	bool any = false;
+
+	if (len == 0 || off >= m->pool_size)
+		return false;
+	if (len > m->pool_size - off)
+		len = m->pool_size - off;
+	first = off >> m->shift;
+	last = (off + len - 1) >> m->shift;
+	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++) {
+		unsigned from = w == first / WORD_BITS ? (unsigned)(first % WORD_BITS) : 0;
+		unsigned to = w == last / WORD_BITS ? (unsigned)(last % WORD_BITS) : WORD_BITS - 1;
+
+		any |= word_or(m, w, bits_between(from, to));
+	}
+	return any;
+}
+
+void
+dirtymap_set_all(struct dirtymap *m)
+{
+	(void)dirtymap_set(m, 0, m->pool_size);
+}
+
+void
+dirtymap_clear(struct dirtymap *m)
+{
+	for (uint64_t w = 0; w < m->words; w++)
+		atomic_store_explicit(&m->word[w], 0, memory_order_relaxed);
+	atomic_store(&m->set, 0);
+}
+
+/* The first block at or behind from whose bit is set, or is clear; m->blocks if none. */
+static uint64_t
+block_find(const struct dirtymap *m, uint64_t from, bool set)
+{
+	for (uint64_t w = from / WORD_BITS; w < m->words; w++) {
+		uint64_t bits = atomic_load(&m->word[w]);
+
+		if (!set)
+			bits = ~bits;
+		if (w == from / WORD_BITS)
+			bits &= ~0ULL << (from % WORD_BITS);
+		bits &= word_mask(m, w);
+		if (bits)
+			return w * WORD_BITS + (unsigned)__builtin_ctzll(bits);
+	}
+	return m->blocks;
+}
+
+bool
+dirtymap_next(const struct dirtymap *m, uint64_t from, uint64_t max_len, struct range *run)
+{
+	uint64_t first, end;
+
+	if (from >= m->pool_size || max_len == 0 || atomic_load(&m->set) == 0)
+		return false;
+	first = block_find(m, from >> m->shift, true);
+	if (first == m->blocks)
+		return false;
+	run->off = first << m->shift;
+	if (run->off < from)
+		run->off = from;
+	/* Not farther than is asked for: a run may be the whole pool. */
+	end = first;
+	do
+		end++;
+	while (end < m->blocks && (end << m->shift) - run->off < max_len &&
+	       (atomic_load(&m->word[end / WORD_BITS]) >> (end % WORD_BITS) & 1));
+	end = end == m->blocks ? m->pool_size : end << m->shift;
+	run->len = end - run->off < max_len ? end - run->off : max_len;
+	return true;
+}
+
+uint64_t
+dirtymap_bytes(const struct dirtymap *m)
+{
+	uint64_t bytes = atomic_load(&m->set) << m->shift;
+	uint64_t last = m->blocks - 1;
+
+	if (atomic_load(&m->word[last / WORD_BITS]) >> (last % WORD_BITS) & 1)
+		bytes -= (m->blocks << m->shift) - m->pool_size;
+	return bytes < m->pool_size ? bytes : m->pool_size;
+}
+
+void
+dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src)
+{
+	assert(dst->shift == src->shift && dst->blocks >= src->blocks);
+	for (uint64_t w = 0; w < src->words; w++) {
+		uint64_t bits = atomic_load(&src->word[w]);
+
+		if (bits)
+			(void)word_or(dst, w, bits);
+	}
+}
+
+int
+dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e)
+{
+	uint64_t blocks = blocks_of(pool_size, m->shift), words = words_of(blocks);
+	_Atomic uint64_t *word;
+
+	assert(pool_size >= m->pool_size);
+	if (words > m->words) {
+		word = realloc(m->word, words * sizeof(*word));
+		if (!word)
+			return err_set(e, REPL_E_NOMEM, "no memory for a dirty map of %llu bytes",
+				       (unsigned long long)(words * 8));
+		for (uint64_t w = m->words; w < words; w++)
+			atomic_init(&word[w], 0);
+		m->word = word;
+	}
+	m->words = words;
+	m->blocks = blocks;
+	m->pool_size = pool_size;
+	return 0;
+}
+
+unsigned
+dirtymap_shift(const struct dirtymap *m)
+{
+	return m->shift;
+}
+
+uint64_t
+dirtymap_memory(const struct dirtymap *m)
+{
+	return m->words * sizeof(*m->word);
+}
+
+/* ---- pages ---- */
+
+uint64_t
+dirtymap_pages_of(uint64_t pool_size, unsigned shift)
+{
+	uint64_t words = words_of(blocks_of(pool_size, shift));
+
+	return (words + DIRTYMAP_PAGE_WORDS - 1) / DIRTYMAP_PAGE_WORDS;
+}
+
+unsigned
+dirtymap_pages(const struct dirtymap *m)
+{
+	return (unsigned)dirtymap_pages_of(m->pool_size, m->shift);
+}
+
+unsigned
+dirtymap_page_at(const struct dirtymap *m, uint64_t off)
+{
+	return (unsigned)((off >> m->shift) / ((uint64_t)DIRTYMAP_PAGE_WORDS * WORD_BITS));
+}
+
+/* The words of a page: from its first one, so many. */
+static uint64_t
+page_words(const struct dirtymap *m, unsigned page, uint64_t *first)
+{
+	*first = (uint64_t)page * DIRTYMAP_PAGE_WORDS;
+	if (*first >= m->words)
+		return 0;
+	return m->words - *first < DIRTYMAP_PAGE_WORDS ? m->words - *first : DIRTYMAP_PAGE_WORDS;
+}
+
+void
+dirtymap_page_get(const struct dirtymap *m, unsigned page, uint64_t words[DIRTYMAP_PAGE_WORDS])
+{
+	uint64_t first, count = page_words(m, page, &first);
+
+	for (uint64_t w = 0; w < count; w++)
+		words[w] |= atomic_load(&m->word[first + w]);
+}
+
+void
+dirtymap_page_set(struct dirtymap *m, unsigned page, const uint64_t words[DIRTYMAP_PAGE_WORDS])
+{
+	uint64_t first, count = page_words(m, page, &first);
+
+	for (uint64_t w = 0; w < count; w++) {
+		uint64_t bits = words[w] & word_mask(m, first + w);
+
+		if (bits)
+			(void)word_or(m, first + w, bits);
+	}
+}
+
+void
+dirtymap_page_set_all(struct dirtymap *m, unsigned page)
+{
+	uint64_t first, count = page_words(m, page, &first);
+
+	for (uint64_t w = 0; w < count; w++)
+		(void)word_or(m, first + w, word_mask(m, first + w));
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dirty - what the replicas of a handle that are away have missed, kept in
+ * memory and in a region of the local sidecar: POOL-FORMAT.md, 1.6.
+ *
+ * A replica is *tracked* from the moment at which it is lost until it has
+ * everything again. What is tracked is relative to a *base*, the generation
+ * that the replica has: the map holds all blocks in which it may differ from the
+ * local pool. Marking is in memory; a thread writes back behind it. What would be
+ * lost by that in a crash the activity log covers, with after-crash = dirty-map:
+ * it knows, on media, the parts of the pool that were written to lately.
+ *
+ * No error of the region ever fails a call: dirty_media_ok() tells of it, the
+ * region is made untrusted, and memory goes on.
+ *
+ * "Under r->lock" below: the call may write the local sidecar, so that nobody
+ * else may be at it; at opening and closing nobody is.
+ */
+#ifndef LIBREPL_DIRTY_H
+#define LIBREPL_DIRTY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "config.h"
+#include "dirtymap.h"
+#include "generation.h"
+#include "local.h"
+
+struct dirty;
+
+enum dirty_trust {
+	DIRTY_NONE,      /* the replica is not tracked */
+	DIRTY_TRUSTED,   /* the map holds all that it lacks */
+	DIRTY_UNTRUSTED, /* only a comparison can tell */
+};
+
+/*
+ * Read what the local sidecar holds; l may have no path, and is borrowed for as
+ * long as d lives. crashed: the sidecar says that a writer is open, so that the
+ * one before us did not close. REPL_E_NOMEM, REPL_E_LIMIT.
+ */
+int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, bool crashed,
+	       struct dirty **out, struct err *e);
+
+/*
+ * Once the local sidecar is on media (the first generation is recorded) and
+ * before the program may write: makes the region if after-crash = dirty-map.
+ * Until then, and without it, a crash is followed by a comparison. Under r->lock.
+ */
+void dirty_start(struct dirty *d);
+
+/*
+ * Writes what is left; with nothing tracked the region goes. Before the sidecar
+ * says that its writer has closed. Under r->lock. NULL is allowed.
+ */
+void dirty_close(struct dirty *d);
+
+/*
+ * From now on what replica misses is marked; base is the generation that it has.
+ * At the moment of the call it lacks nothing but what is marked already. Goes on
+ * with the map that is there, and as much trust as that has, if that is of the
+ * same base; if it is of another one its marks stay and it becomes untrusted,
+ * until dirty_rebase(). After a crash that only a comparison can mend a new map
+ * begins untrusted. Under r->lock. REPL_E_NOMEM: nothing is tracked.
+ */
+int dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base);
+
+/*
+ * What is marked now is all that a replica of generation base lacks: a comparison
+ * of everything has ended, or the replica has got a new generation. The map is
+ * trusted from now on. Under r->lock; the replica is tracked.
+ */
+void dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base);
+
+/* It has everything: the map goes, on media too. Under r->lock, or under a hold. */
+void dirty_untrack(struct dirty *d, unsigned replica);
+bool dirty_tracked(const struct dirty *d, unsigned replica);
+
+/* Does the map hold all that a replica of generation replica_current lacks? */
+enum dirty_trust dirty_found(const struct dirty *d, unsigned replica,
+			     const struct gen_id *replica_current);
+
+/* No I/O, any thread. Nothing happens if the replica is not tracked. */
+void dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len);
+void dirty_mark_all(struct dirty *d, unsigned replica);
+
+/*
+ * The activity log, any thread; may sync, mostly it is a look at a bit. Call it
+ * for each range of a drain before anything of it is sent, and again, before the
+ * drain returns, if dirty_mark() was called for it: the bit must be there when
+ * something is acknowledged, and stays for ten seconds without a call. Does
+ * nothing with after-crash = compare.
+ */
+void dirty_active(struct dirty *d, uint64_t off, uint64_t len);
+
+/*
+ * The current marks become the batch, and new ones go to an empty map. The batch
+ * is the caller's to read until dirty_batch_end(). NULL if there is no memory, or
+ * the replica is not tracked; one batch of a replica at a time.
+ */
+struct dirtymap *dirty_batch_begin(struct dirty *d, unsigned replica);
+
+/* done: its blocks are on the replica's media, their bits go; else they are merged back. */
+void dirty_batch_end(struct dirty *d, unsigned replica, bool done);
+
+/* Of the marks and the batch, a block of both counted twice. 0 if not tracked. */
+uint64_t dirty_bytes(const struct dirty *d, unsigned replica);
+
+/* Bytes of a block. */
+unsigned dirty_grain(const struct dirty *d);
+
+/* The pool has pool_size bytes now; no batch may be open. Under r->lock. */
+int dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e);
+
+/* Whether what is on media can be trusted; *why (if not NULL) lives as long as d. */
+bool dirty_media_ok(const struct dirty *d, const char **why);
+
+/* Bytes of memory that the maps of so many replicas would take: at most pool/32768, rounded up. */
+uint64_t dirty_memory(uint64_t pool_size, unsigned replicas);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A dirty map holds every byte that was marked, and of the others only those of the same blocks. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "dirtymap.h"
+
+#define SHIFT  12U
+#define BLOCK  4096ULL
+#define BLOCKS 700ULL
+#define SIZE   (BLOCKS * BLOCK)
+
+static uint64_t
+rng_next(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x;
+}
+
+static struct dirtymap *
+map_new(uint64_t size, unsigned shift)
+{
+	struct dirtymap *m = NULL;
+
+	assert_int_equal(dirtymap_new(size, shift, &m, NULL), 0);
+	return m;
+}
+
+/* All runs of the map are the runs of the model, whatever they are cut to. */
+static void
+assert_same(const struct dirtymap *m, const uint8_t *model, uint64_t max_len)
+{
+	uint8_t have[BLOCKS] = {0};
+	uint64_t dirty = 0, at = 0;
+	struct range run;
+
+	while (dirtymap_next(m, at, max_len, &run)) {
+		assert_true(run.len > 0 && run.len <= max_len && run.off >= at);
+		assert_true(run.off + run.len <= SIZE);
+		for (uint64_t b = run.off / BLOCK; b <= (run.off + run.len - 1) / BLOCK; b++)
+			have[b] = 1;
+		at = run.off + run.len;
+	}
+	assert_memory_equal(have, model, BLOCKS);
+	for (uint64_t b = 0; b < BLOCKS; b++)
+		dirty += model[b] ? BLOCK : 0;
+	assert_int_equal(dirtymap_bytes(m), dirty);
+}
+
+static void
+holds_what_was_set(void **state)
+{
+	uint64_t seed = 88172645463325252ULL;
+
+	(void)state;
+	for (unsigned round = 0; round < 50; round++) {
+		struct dirtymap *m = map_new(SIZE, SHIFT);
+		uint8_t model[BLOCKS] = {0};
+
+		for (unsigned i = 0; i < 20; i++) {
+			uint64_t off = rng_next(&seed) % SIZE;
+			uint64_t len = 1 + rng_next(&seed) % (i % 5 ? 3 * BLOCK : 200 * BLOCK);
+			uint64_t end = off + len < SIZE ? off + len : SIZE;
+
+			(void)dirtymap_set(m, off, len);
+			for (uint64_t b = off / BLOCK; b <= (end - 1) / BLOCK; b++)
+				model[b] = 1;
+			assert_false(dirtymap_set(m, off, len));
+		}
+		assert_same(m, model, 1 + rng_next(&seed) % (64 * BLOCK));
+		assert_same(m, model, UINT64_MAX);
+		dirtymap_clear(m);
+		memset(model, 0, sizeof(model));
+		assert_same(m, model, UINT64_MAX);
+		dirtymap_free(m);
+	}
+}
+
+static void
+runs_begin_and_end_where_they_must(void **state)
+{
+	struct dirtymap *m = map_new(SIZE, SHIFT);
+	struct range run;
+
+	(void)state;
+	assert_false(dirtymap_next(m, 0, UINT64_MAX, &run));
+	assert_true(dirtymap_set(m, 3 * BLOCK - 1, 2));
+	assert_true(dirtymap_next(m, 0, UINT64_MAX, &run));
+	assert_int_equal(run.off, 2 * BLOCK);
+	assert_int_equal(run.len, 2 * BLOCK);
+	assert_true(dirtymap_next(m, 3 * BLOCK + 5, UINT64_MAX, &run));
+	assert_int_equal(run.off, 3 * BLOCK + 5);
+	assert_int_equal(run.len, BLOCK - 5);
+	assert_false(dirtymap_next(m, 4 * BLOCK, UINT64_MAX, &run));
+	assert_false(dirtymap_set(m, 5 * BLOCK, 0));
+	assert_false(dirtymap_set(m, SIZE, 1));
+	assert_true(dirtymap_set(m, SIZE - 1, UINT64_MAX));
+	assert_int_equal(dirtymap_bytes(m), 3 * BLOCK);
+	dirtymap_free(m);
+}
+
+/* The last block of a pool whose size is no multiple of a block. */
+static void
+last_block_is_cut(void **state)
+{
+	struct dirtymap *m = map_new(5 * 4096, 13);
+	struct range run;
+
+	(void)state;
+	dirtymap_set_all(m);
+	assert_int_equal(dirtymap_bytes(m), 5 * 4096);
+	assert_true(dirtymap_next(m, 0, UINT64_MAX, &run));
+	assert_int_equal(run.off, 0);
+	assert_int_equal(run.len, 5 * 4096);
+	dirtymap_clear(m);
+	assert_true(dirtymap_set(m, 4 * 4096, 1));
+	assert_int_equal(dirtymap_bytes(m), 4096);
+	assert_int_equal(dirtymap_grow(m, 8 * 4096, NULL), 0);
+	assert_int_equal(dirtymap_bytes(m), 8192);
+	dirtymap_free(m);
+}
+
+static void
+merge_and_grow_keep_all(void **state)
+{
+	struct dirtymap *a = map_new(SIZE, SHIFT), *b = map_new(SIZE, SHIFT);
+	uint8_t model[BLOCKS] = {0};
+	struct range run;
+
+	(void)state;
+	(void)dirtymap_set(a, 0, BLOCK);
+	(void)dirtymap_set(b, 0, 2 * BLOCK);
+	(void)dirtymap_set(b, 699 * BLOCK, 1);
+	dirtymap_merge(a, b);
+	model[0] = model[1] = model[699] = 1;
+	assert_same(a, model, UINT64_MAX);
+	assert_int_equal(dirtymap_grow(a, 100 * SIZE, NULL), 0);
+	assert_int_equal(dirtymap_bytes(a), 3 * BLOCK);
+	assert_false(dirtymap_next(a, SIZE, UINT64_MAX, &run));
+	assert_true(dirtymap_set(a, 100 * SIZE - 1, 1));
+	assert_true(dirtymap_next(a, SIZE, UINT64_MAX, &run));
+	assert_int_equal(run.off, 100 * SIZE - BLOCK);
+	dirtymap_free(a);
+	dirtymap_free(b);
+}
+
+/* Pages carry the bits to another map, and never one behind the pool's end. */
+static void
+pages_round_trip(void **state)
+{
+	uint64_t size = 3 * DIRTYMAP_PAGE_WORDS * 64 * BLOCK - 17 * BLOCK;
+	struct dirtymap *a = map_new(size, SHIFT), *b = map_new(size, SHIFT);
+	uint64_t seed = 99, words[DIRTYMAP_PAGE_WORDS];
+	struct range x, y;
+	uint64_t at = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 300; i++)
+		(void)dirtymap_set(a, rng_next(&seed) % size, 1 + rng_next(&seed) % (9 * BLOCK));
+	assert_int_equal(dirtymap_pages(a), 3);
+	assert_int_equal(dirtymap_page_at(a, size - 1), 2);
+	for (unsigned p = 0; p < 3; p++) {
+		memset(words, 0, sizeof(words));
+		dirtymap_page_get(a, p, words);
+		dirtymap_page_set(b, p, words);
+	}
+	assert_int_equal(dirtymap_bytes(a), dirtymap_bytes(b));
+	while (dirtymap_next(a, at, UINT64_MAX, &x)) {
+		assert_true(dirtymap_next(b, at, UINT64_MAX, &y));
+		assert_int_equal(x.off, y.off);
+		assert_int_equal(x.len, y.len);
+		at = x.off + x.len;
+	}
+	dirtymap_clear(b);
+	memset(words, 0xff, sizeof(words));
+	dirtymap_page_set(b, 2, words);
+	assert_int_equal(dirtymap_bytes(b), size - 2 * DIRTYMAP_PAGE_WORDS * 64 * BLOCK);
+	dirtymap_page_set_all(b, 0);
+	dirtymap_page_set_all(b, 1);
+	assert_int_equal(dirtymap_bytes(b), size);
+	dirtymap_page_set_all(b, 3);
+	dirtymap_free(a);
+	dirtymap_free(b);
+}
+
+#define THREADS 4
+
+struct setter {
+	struct dirtymap *m;
+	uint64_t seed;
+};
+
+static void *
+setter_main(void *arg)
+{
+	struct setter *s = arg;
+
+	for (unsigned i = 0; i < 20000; i++)
+		(void)dirtymap_set(s->m, rng_next(&s->seed) % SIZE, 1);
+	return NULL;
+}
+
+static void
+threads_lose_nothing(void **state)
+{
+	struct dirtymap *m = map_new(SIZE, SHIFT);
+	struct setter s[THREADS];
+	uint8_t model[BLOCKS] = {0};
+	pthread_t t[THREADS];
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++) {
+		uint64_t seed = 1000 + i;
+
+		s[i] = (struct setter){.m = m, .seed = seed};
+		assert_int_equal(pthread_create(&t[i], NULL, setter_main, &s[i]), 0);
+		for (unsigned k = 0; k < 20000; k++)
+			model[rng_next(&seed) % SIZE / BLOCK] = 1;
+	}
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(t[i], NULL), 0);
+	assert_same(m, model, UINT64_MAX);
+	dirtymap_free(m);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(holds_what_was_set),
+		cmocka_unit_test(runs_begin_and_end_where_they_must),
+		cmocka_unit_test(last_block_is_cut),
+		cmocka_unit_test(merge_and_grow_keep_all),
+		cmocka_unit_test(pages_round_trip),
+		cmocka_unit_test(threads_lose_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
