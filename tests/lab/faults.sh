@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# faults.sh - what befalls the replicas in the lab, a function each; sourced by lab.sh.
+#
+# A fault is a function fault_NAME of one run: the load is started and ended in it. fault_setup
+# makes what it needs before the targets start.
+
+fault_setup() {
+	declare -F "fault_${1//-/_}" >/dev/null || return 1
+	case $1 in
+	link-* | late-* | lossy | reordered | doubled | flapping) link_start 0 && link_start 1 ;;
+	disk-full-target) small_disk "$TMP/t0/pools" 20m ;;
+	disk-full-initiator)
+		small_disk "$TMP/here" 17m
+		HERE=$TMP/here
+		;;
+	clock-jumped)
+		echo 0 >"$TMP/clock"
+		chmod a+r "$TMP/clock"
+		export LAB_CLOCK=$TMP/clock
+		LAB_PRELOAD="env LD_PRELOAD=$BUILD/tests/lab/lab_clock.so"
+		;;
+	esac
+	return 0
+}
+
+fault_run() {
+	LOAD_KEYS=
+	"fault_${1//-/_}"
+}
+
+# The load runs, the fault comes and goes, all is well again, the load ends in order.
+around() {
+	load_start 1
+	pause 100 900
+	"$@"
+	check_well
+	pause 50 300
+	load_stop
+	check_equal
+}
+
+# Which of the targets.
+victim() {
+	random 2
+	VICTIM=$RANDOM_VALUE
+}
+
+# ---- signals ----
+
+hurt_session_killed() {
+	# shellcheck disable=SC2046
+	kill -KILL $(session_pids "$VICTIM")
+}
+
+hurt_target_killed() {
+	target_kill "$VICTIM"
+	pause 100 2000
+	target_start "$VICTIM"
+}
+
+hurt_target_stopped() {
+	local pids
+
+	pids=$(session_pids "$VICTIM")
+	# shellcheck disable=SC2086
+	kill -STOP $pids
+	pause 500 5000
+	# shellcheck disable=SC2086
+	kill -CONT $pids 2>/dev/null
+}
+
+hurt_initiator_stopped() {
+	kill -STOP "$load"
+	random 6000
+	STOPPED_MS=$((1000 + RANDOM_VALUE))
+	sleep $((STOPPED_MS / 1000))
+	kill -CONT "$load"
+}
+
+fault_session_killed() {
+	victim
+	around hurt_session_killed
+}
+
+fault_target_killed() {
+	victim
+	around hurt_target_killed
+}
+
+fault_target_stopped() {
+	victim
+	around hurt_target_stopped
+}
+
+fault_initiator_stopped() {
+	around hurt_initiator_stopped
+}
+
+# The program is killed; what is left is looked at; it goes on.
+fault_initiator_killed() {
+	load_start 1
+	pause 50 1500
+	load_kill
+	check_left
+	load_start 0
+	check_well
+	pause 50 300
+	load_stop
+	check_equal
+}
+
+# ... and while one replica is on its way back.
+fault_initiator_killed_in_resync() {
+	victim
+	load_start 1
+	pause 100 300
+	hurt_session_killed
+	pause 1 700
+	load_kill
+	check_left
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+fault_both_killed() {
+	load_start 1
+	pause 100 1500
+	kill -KILL "$load"
+	target_kill 0
+	target_kill 1
+	exec 6>&-
+	wait "$load_waiter" 2>/dev/null
+	target_start 0
+	target_start 1
+	check_left
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+# ---- the link ----
+
+hurt_link() {
+	link "$VICTIM" "$@"
+	pause 500 4000
+	link "$VICTIM" both clear
+}
+
+fault_link_down() {
+	victim
+	around hurt_link both drop
+}
+
+fault_link_in_dropped() {
+	victim
+	around hurt_link in drop
+}
+
+fault_link_out_dropped() {
+	victim
+	around hurt_link out drop
+}
+
+fault_flapping() {
+	victim
+	around hurt_flapping
+}
+
+hurt_flapping() {
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		link "$VICTIM" both drop
+		sleep 0.2
+		link "$VICTIM" both clear
+		sleep 0.2
+	done
+}
+
+fault_late_500() {
+	victim
+	around hurt_link both delay 500
+}
+
+fault_lossy() {
+	victim
+	around hurt_link both loss 5
+}
+
+fault_reordered() {
+	victim
+	around hurt_link both reorder 20
+}
+
+fault_doubled() {
+	victim
+	around hurt_link both double 30
+}
+
+# ---- kills, every 50 ms, of who resyncs ----
+
+# A replica is behind by all that is written meanwhile, and comes back slowly.
+fall_behind() {
+	LOAD_KEYS="resync-rate=$((4 << 20))"
+	victim
+	load_start 1
+	pause 100 300
+	target_kill "$VICTIM"
+	pause 300 1000
+	target_start "$VICTIM"
+}
+
+fault_resync_target_killed() {
+	fall_behind
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		sleep 0.05
+		# shellcheck disable=SC2046
+		kill -KILL $(session_pids "$VICTIM") 2>/dev/null
+	done
+	check_well
+	load_stop
+	check_equal
+}
+
+fault_resync_initiator_killed() {
+	fall_behind
+	for _ in 1 2 3 4 5 6; do
+		sleep 0.05
+		load_kill
+		check_left
+		load_start 0
+	done
+	check_well
+	load_stop
+	check_equal
+}
+
+# A restore that is killed again and again ends with the pool, and nothing before is called one.
+fault_restore_killed() {
+	local tries=0
+
+	load_start 1
+	pause 300 600
+	load_kill
+	rm -f "$LOCAL".repl*
+	while :; do
+		timeout 60 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" \
+			restore "$(target_text 0)" "$TMP/restored" >"$TMP/restore.log" 2>&1 &
+		restore=$!
+		tries=$((tries + 1))
+		[ $tries -lt 10 ] || break
+		sleep 0.05
+		kill -KILL $restore 2>/dev/null && wait $restore 2>/dev/null
+		[ -e "$TMP/restored" ] && break
+	done
+	[ -e "$TMP/restored" ] || wait $restore || fail "$WHAT: restore: $(cat "$TMP/restore.log")"
+	check_image "$TMP/restored" acked
+	cmp "$TMP/restored" "$TMP/t0/pools/$POOL" || fail "$WHAT: the restored file differs"
+	rm -f "$TMP"/restored*
+}
+
+# ---- full disks ----
+
+# A disk of a few MiB more than the pools need, under PATH.
+small_disk() {
+	mkdir -p "$1"
+	mount -t tmpfs -o "size=$2,mode=0777" tmpfs "$1" 2>/dev/null || exit 77
+	MOUNTS="${MOUNTS-} $1"
+}
+
+fill_disk() {
+	dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null
+	dd if=/dev/zero of="$1/filler2" bs=4k 2>/dev/null
+}
+
+fault_disk_full_target() {
+	load_start 1
+	pause 100 300
+	VICTIM=0
+	fill_disk "$TMP/t0/pools"
+	hurt_session_killed
+	pause 200 500
+	hurt_target_killed
+	check_well
+	load_stop
+	check_equal
+	rm -f "$TMP"/t0/pools/filler*
+}
+
+fault_disk_full_initiator() {
+	load_start 1
+	pause 100 300
+	fill_disk "$TMP/here"
+	victim
+	hurt_target_killed
+	check_well
+	victim
+	hurt_session_killed
+	pause 0 500
+	load_kill
+	check_left
+	rm -f "$TMP"/here/filler*
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+# ---- bytes that change on a disk ----
+
+# flip FILE OFFSET
+flip() {
+	python3 - "$1" "$2" <<'END' || fail "$WHAT: flip $*"
+import sys
+with open(sys.argv[1], "r+b") as f:
+    f.seek(int(sys.argv[2]))
+    byte = f.read(1)
+    f.seek(int(sys.argv[2]))
+    f.write(bytes([byte[0] ^ 0x10]))
+END
+}
+
+# One copy of a sidecar, here or there.
+fault_sidecar_copy_flipped() {
+	load_start 1
+	pause 100 500
+	load_kill
+	check_left
+	random 8192
+	at=$RANDOM_VALUE
+	random 3
+	case $RANDOM_VALUE in
+	0) flip "$LOCAL.repl" "$at" ;;
+	*) flip "$TMP/t$((RANDOM_VALUE - 1))/pools/$POOL.repl" "$at" ;;
+	esac
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+# What is known of a replica that is away: it is copied too much rather than too little.
+fault_dirty_map_flipped() {
+	LOAD_KEYS="after-crash=dirty-map"
+	victim
+	load_start 1
+	pause 100 300
+	target_kill "$VICTIM"
+	pause 1500 1000
+	random 2
+	if [ "$RANDOM_VALUE" -eq 0 ]; then
+		load_stop
+	else
+		load_kill
+	fi
+	size=$(stat -c %s "$LOCAL.repl")
+	[ "$size" -gt 8192 ] || fail "$WHAT: there is no dirty map"
+	random $((size - 8192))
+	flip "$LOCAL.repl" $((8192 + RANDOM_VALUE))
+	target_start "$VICTIM"
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+# What the target has staged.
+fault_journal_flipped() {
+	fall_behind
+	for _ in 1 2 3 4 5 6; do
+		sleep 0.03
+		# shellcheck disable=SC2046
+		kill -STOP $(session_pids "$VICTIM") 2>/dev/null
+		size=$(stat -c %s "$TMP/t$VICTIM/pools/$POOL.repl")
+		if [ "$size" -gt 8192 ]; then
+			random $((size - 8192))
+			flip "$TMP/t$VICTIM/pools/$POOL.repl" $((8192 + RANDOM_VALUE))
+		fi
+		# shellcheck disable=SC2046
+		kill -KILL $(session_pids "$VICTIM") 2>/dev/null
+	done
+	check_well
+	load_stop
+	check_equal
+}
+
+# ---- time ----
+
+fault_clock_jumped() {
+	load_start 1
+	pause 100 300
+	echo 86400 >"$TMP/clock"
+	pause 500 1000
+	victim
+	hurt_session_killed
+	check_well
+	echo -86400 >"$TMP/clock"
+	pause 500 1000
+	victim
+	hurt_target_killed
+	check_well
+	load_stop
+	check_equal
+	echo 0 >"$TMP/clock"
+}

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The fault lab: four lanes write to two replicas while something befalls them, at a random moment.
+#
+# usage: lab.sh FAULT RUNS [FIRST-SEED]
+#
+# What holds after each run, whatever the fault:
+#   - every call has returned by its deadline (I5)
+#   - a replica that is not labelled inconsistent is a beginning of what was drained (I2), one that
+#     calls itself up to date after an orderly end has all that was acknowledged (I3), and while
+#     anything is acknowledged at least one place has it (I1)
+#   - when the fault is over the program's replicas are up to date again by themselves, and after
+#     an orderly end equal to the local pool
+# The seed decides the moments. It is printed; to repeat a run: lab.sh FAULT 1 SEED.
+# With LAB_RESULTS a line "FAULT RUNS" is added to that file.
+[ -w /dev/shm ] && [ -z "${LAB_DISK-}" ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/../integration/lib.sh"
+. "$(dirname "$0")/faults.sh"
+FAULT=${1:?fault}
+RUNS=${2:-1}
+SEED=${3:-${LAB_SEED:-$RANDOM}}
+LOAD=$BUILD/tests/lab/lab_load
+CHECK=$BUILD/tests/lab/lab_check
+LINK=$BUILD/tests/lab/lab_link
+OP_TIMEOUT=2000
+# What a busy machine may add to a deadline.
+SLACK=1500
+
+# random BELOW: the seed's next number.
+random() {
+	RANDOM_STATE=$(((RANDOM_STATE * 1103515245 + 12345) % 2147483648))
+	RANDOM_VALUE=$((RANDOM_STATE / 65536 % $1))
+}
+
+# pause LEAST SPREAD: so many ms.
+pause() {
+	random "$2"
+	sleep "$((($1 + RANDOM_VALUE) / 1000)).$(printf '%03d' $((($1 + RANDOM_VALUE) % 1000)))"
+}
+
+# ---- two targets, each in a place of its own ----
+
+# target_start I: repld serve of target I, on its own link if there is one.
+target_start() {
+	local dir=$TMP/t$1 run=
+
+	mkdir -p "$dir/pools"
+	cp "$TMP/authorized_keys" "$dir/authorized_keys"
+	[ "$(id -u)" -ne 0 ] || chown -R "$SERVE_USER" "$dir"
+	{
+		echo "[repld]"
+		echo "pool-dir = $dir/pools"
+		echo "listen = ${ADDRESS[$1]}:${PORT[$1]}"
+		echo "host-key = $dir/host_key"
+		echo "authorized-keys = $dir/authorized_keys"
+		[ "$(id -u)" -ne 0 ] || echo "user = $SERVE_USER"
+		[ -z "${TARGET_LINES-}" ] || printf '%s\n' "$TARGET_LINES"
+	} >"$dir/repld.conf"
+	rm -f "$TMP/t$1.log.now"
+	[ -z "${NETNS[$1]}" ] || run="ip netns exec ${NETNS[$1]}"
+	$run ${LAB_PRELOAD-} "${REPLD_OF[$1]:-$REPLD}" serve --config "$dir/repld.conf" >"$TMP/t$1.log.now" 2>&1 &
+	SERVE[$1]=$!
+	PIDS="$PIDS ${SERVE[$1]}"
+	wait_for 10 grep -q "listening on" "$TMP/t$1.log.now" || {
+		cat "$TMP/t$1.log.now" >&2
+		fail "target $1 does not start"
+	}
+	[ "${PORT[$1]}" -ne 0 ] && return
+	PORT[$1]=$(sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' "$TMP/t$1.log.now" | tail -n 1)
+	ssh-keygen -y -f "$dir/host_key" >"$dir/host_key.pub" || fail "host key of target $1"
+	echo "[${ADDRESS[$1]}]:${PORT[$1]} $(cut -d ' ' -f 1,2 "$dir/host_key.pub")" \
+		>>"$TMP/known_hosts"
+}
+
+# The processes of target I: server, its connections, their sessions.
+target_pids() {
+	local connection
+
+	for connection in $(pgrep -P "${SERVE[$1]}"); do
+		pgrep -P "$connection"
+		echo "$connection"
+	done
+	echo "${SERVE[$1]}"
+}
+
+session_pids() {
+	local connection
+
+	for connection in $(pgrep -P "${SERVE[$1]}"); do
+		pgrep -P "$connection"
+	done
+}
+
+target_kill() {
+	local pids
+
+	pids=$(target_pids "$1")
+	# shellcheck disable=SC2086
+	kill -KILL $pids 2>/dev/null
+	wait "${SERVE[$1]}" 2>/dev/null
+	for pid in $pids; do
+		wait_for 10 gone "$pid" || fail "process $pid of target $1 stays"
+	done
+}
+
+# link_start I: namespace and link of target I.
+link_start() {
+	NETNS[$1]=repl-lab-$$-$1
+	ADDRESS[$1]=10.$(($$ % 200 + 20)).$(($$ / 200 % 250)).$((4 * $1 + 2))
+	ip netns add "${NETNS[$1]}" 2>/dev/null || exit 77
+	mkfifo "$TMP/link$1"
+	"$LINK" "rl$$-$1" "${NETNS[$1]}" "$SEED" <"$TMP/link$1" >"$TMP/link$1.said" &
+	PIDS="$PIDS $!"
+	eval "exec $((7 + $1))>\"\$TMP/link$1\""
+	wait_for 10 grep -q up "$TMP/link$1.said" || exit 77
+	ip addr add "${ADDRESS[$1]%.*}.$((4 * $1 + 1))/30" dev "rl$$-$1" || exit 77
+	ip link set "rl$$-$1" up || exit 77
+	ip -n "${NETNS[$1]}" addr add "${ADDRESS[$1]}/30" dev far || exit 77
+	ip -n "${NETNS[$1]}" link set far up && ip -n "${NETNS[$1]}" link set lo up || exit 77
+}
+
+# link I WAY WHAT [NUMBER]
+link() {
+	echo "${*:2}" >&$((7 + $1))
+}
+
+lab_cleanup() {
+	local status=$?
+
+	ip netns del "${NETNS[0]}" 2>/dev/null
+	ip netns del "${NETNS[1]}" 2>/dev/null
+	# Gone at once, also while processes that are stopped next hold files there.
+	for mount in ${MOUNTS-}; do
+		umount -l "$mount"
+	done
+	(exit $status)
+	cleanup
+}
+
+# ---- the load ----
+
+target_text() {
+	echo "$SERVE_USER@${ADDRESS[$1]}:${PORT[$1]}/$POOL"
+}
+
+# load_start CREATE [KEY=VALUE...]: it is open when this returns.
+load_start() {
+	rm -f "$TMP/say" "$TMP/said"
+	mkfifo "$TMP/say"
+	timeout -k 1 170 ${LAB_PRELOAD-} "$LOAD" "$LOCAL" "$TMP/journal" "$1" "${LOAD_PAUSE_US:-300}" \
+		"$(target_text 0)" "$(target_text 1)" identity="$TMP/key" \
+		known-hosts="$TMP/known_hosts" op-timeout="$OP_TIMEOUT" close-timeout=5000 \
+		connect-timeout=5000 "${@:2}" ${LOAD_KEYS-} <"$TMP/say" \
+		>"$TMP/said" 2>"$TMP/load.log" &
+	load_waiter=$!
+	exec 6>"$TMP/say"
+	wait_for 40 load_ready || fail "$WHAT: the load does not start"
+	grep -q ready "$TMP/said" || fail "$WHAT: the load ends: $(cat "$TMP/load.log")"
+	load=$(pgrep -P "$load_waiter")
+}
+
+load_ready() {
+	grep -q ready "$TMP/said" || gone "$load_waiter"
+}
+
+load_is_well() {
+	: >"$TMP/said"
+	echo well >&6
+	wait_for 10 grep -q well "$TMP/said" && grep -q "well yes" "$TMP/said"
+}
+
+load_stop() {
+	echo stop >&6
+	exec 6>&-
+	wait "$load_waiter" || fail "$WHAT: the load ended with $?: $(cat "$TMP/load.log")"
+}
+
+load_kill() {
+	kill -KILL "$load"
+	exec 6>&-
+	wait "$load_waiter" 2>/dev/null
+}
+
+# ---- what must hold ----
+
+# state I: of the pool on target I, by its own word.
+state() {
+	timeout 30 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" --json info \
+		"$(target_text "$1")" 2>"$TMP/info.log" | member state
+}
+
+check_calls() {
+	local worst
+
+	worst=$(sed -n 's/.*worst call \([0-9]*\) ms.*/\1/p' "$TMP/verdict" | tail -n 1)
+	[ "$worst" -le $((OP_TIMEOUT + SLACK + ${STOPPED_MS:-0})) ] ||
+		fail "$WHAT: a call took $worst ms of $OP_TIMEOUT"
+}
+
+# check_image IMAGE acked|any
+check_image() {
+	"$CHECK" "$TMP/journal" "$1" "$2" >"$TMP/verdict" ||
+		fail "$WHAT: $1 ($2): $(cat "$TMP/verdict")"
+}
+
+# The program has ended in order, with all replicas up to date.
+check_equal() {
+	for i in 0 1; do
+		[ "$(state $i)" = up-to-date ] || fail "$WHAT: target $i is $(state $i)"
+		cmp "$LOCAL" "$TMP/t$i/pools/$POOL" || fail "$WHAT: target $i differs"
+		check_image "$TMP/t$i/pools/$POOL" acked
+		check_calls
+	done
+	[ "$(sed -n 's/.* \([0-9]*\) errors.*/\1/p' "$TMP/verdict")" -le "${ERRORS_MAX:-0}" ] ||
+		fail "$WHAT: calls failed: $(cat "$TMP/verdict")"
+}
+
+# The program has died: each replica is a beginning or says that it is none, and somebody has all.
+check_left() {
+	local whole=0 now
+
+	for i in 0 1; do
+		now=$(state $i)
+		STATES="$STATES $now"
+		[ "$now" = inconsistent ] && continue
+		case $now in
+		up-to-date | unknown | outdated) ;;
+		*) fail "$WHAT: target $i is '$now': $(cat "$TMP/info.log")" ;;
+		esac
+		check_image "$TMP/t$i/pools/$POOL" any
+		"$CHECK" "$TMP/journal" "$TMP/t$i/pools/$POOL" acked >/dev/null && whole=$((whole + 1))
+	done
+	[ $whole -gt 0 ] || fail "$WHAT: no replica has all that was acknowledged:$STATES"
+	check_image "$LOCAL" any
+}
+
+# All is well again by itself.
+check_well() {
+	wait_for "${WELL_S:-30}" load_is_well || {
+		echo >&6
+		sleep 0.5
+		fail "$WHAT: not well again: $(cat "$TMP/said")"
+	}
+}
+
+# ---- run ----
+
+declare -a NETNS=('' '') ADDRESS=(127.0.0.1 127.0.0.1) PORT=(0 0) SERVE REPLD_OF
+RANDOM_STATE=$SEED
+make_keys
+trap lab_cleanup EXIT
+fault_setup "$FAULT" || fail "no fault '$FAULT'"
+target_start 0
+target_start 1
+for ((run = 0; run < RUNS; run++)); do
+	RANDOM_STATE=$((SEED + run))
+	POOL=p$((SEED + run))
+	LOCAL=${HERE:-$TMP}/$POOL
+	WHAT="$FAULT, seed $((SEED + run))"
+	STATES=
+	rm -f "$TMP/journal"
+	fault_run "$FAULT"
+	echo "$WHAT: held:$STATES $(tail -n 1 "$TMP/verdict")"
+	rm -f "$LOCAL"* "$TMP"/t?/pools/"$POOL"*
+done
+[ -z "${LAB_RESULTS-}" ] || echo "$FAULT $RUNS" >>"$LAB_RESULTS"
