@@ -197,6 +197,12 @@ wire_deposit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
 	return commit_end(c, WIRE_DEPOSIT, seq, epoch);
 }
 
+size_t
+wire_stage_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+{
+	return commit_end(c, WIRE_STAGE, seq, epoch);
+}
+
 static int
 stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
 {
@@ -249,6 +255,9 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": reserved bytes not zero", i);
 	if (!op_is_known(op))
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": unknown operation %u", i,
+			       op);
+	if (type == WIRE_STAGE && op != WIRE_OP_COPY)
+		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": operation %u in a STAGE", i,
 			       op);
 	if (op == WIRE_OP_STAMP)
 		return stamp_check(at, i, type, e);
@@ -344,6 +353,8 @@ commit_open(const uint8_t *msg, size_t len, enum wire_type type, uint64_t pool_s
 	ret = entries_check(&view, type, pool_size, e);
 	if (ret)
 		return ret;
+	if (type == WIRE_STAGE && view.entry_count == 0)
+		return err_set(e, REPL_E_PROTOCOL, "STAGE %" PRIu64 " of nothing", view.seq);
 	if (type == WIRE_DEPOSIT) {
 		if (view.entry_count == 0 || view.entries[AT_OP] != WIRE_OP_STAMP)
 			return err_set(e, REPL_E_PROTOCOL, "DEPOSIT %" PRIu64 " has no stamp",
@@ -368,6 +379,37 @@ wire_deposit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct w
 	return commit_open(msg, len, WIRE_DEPOSIT, pool_size, v, e);
 }
 
+int
+wire_stage_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		  struct err *e)
+{
+	return commit_open(msg, len, WIRE_STAGE, pool_size, v, e);
+}
+
+bool
+wire_stage_is(const uint8_t *msg, size_t len)
+{
+	return len >= WIRE_HEADER_SIZE && get_le32(msg + AT_MAGIC) == WIRE_MAGIC &&
+	       msg[AT_VERSION] == WIRE_VERSION && msg[AT_TYPE] == WIRE_STAGE;
+}
+
+size_t
+wire_stage_len(const uint8_t *mem, size_t size, size_t max)
+{
+	size_t len;
+
+	if (!wire_stage_is(mem, size))
+		return 0;
+	len = wire_commit_size(get_le16(mem + AT_ENTRIES), get_le32(mem + AT_PAYLOAD));
+	return len <= max ? len : 0;
+}
+
+uint64_t
+wire_stage_chain(uint64_t chain, const uint8_t *msg)
+{
+	return sum64_seeded(msg, WIRE_HEADER_SIZE, chain);
+}
+
 size_t
 wire_deposit_len(const uint8_t *mem, size_t size)
 {
@@ -385,7 +427,8 @@ wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq)
 {
 	if (len < WIRE_HEADER_SIZE || get_le32(msg + AT_MAGIC) != WIRE_MAGIC ||
 	    msg[AT_VERSION] != WIRE_VERSION ||
-	    (msg[AT_TYPE] != WIRE_COMMIT && msg[AT_TYPE] != WIRE_DEPOSIT))
+	    (msg[AT_TYPE] != WIRE_COMMIT && msg[AT_TYPE] != WIRE_DEPOSIT &&
+	     msg[AT_TYPE] != WIRE_STAGE))
 		return false;
 	*seq = get_le64(msg + AT_SEQ);
 	return true;

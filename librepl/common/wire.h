@@ -15,6 +15,9 @@
  * DEPOSIT is a COMMIT for a receive ring (ring.h): its first entry is a STAMP,
  * by which the messages of all lanes are put in order, and it is good for being
  * applied again: no APPEND. Its ACK says that its place in the ring is free.
+ *
+ * STAGE is a COMMIT of nothing but COPY entries that goes to the resync journal:
+ * its ACK says that it is there. The journal holds the messages as they came.
  */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
@@ -44,7 +47,7 @@
 #define WIRE_TOKEN_SIZE 32
 #define WIRE_HELLO_SIZE 36 /* connect data: version, 3 zero bytes, token */
 
-enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2, WIRE_DEPOSIT = 3 };
+enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2, WIRE_DEPOSIT = 3, WIRE_STAGE = 4 };
 
 enum wire_op {
 	WIRE_OP_FLUSH = 1,
@@ -105,6 +108,9 @@ size_t wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 /* The same as a DEPOSIT; the first entry that was added is the STAMP. */
 size_t wire_deposit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 
+/* The same as a STAGE; only COPY entries, at least one, were added. */
+size_t wire_stage_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
+
 /* A received and checked COMMIT or DEPOSIT; pointers go into the received bytes. */
 struct wire_commit_view {
 	uint64_t seq;
@@ -141,8 +147,24 @@ int wire_deposit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
  */
 size_t wire_deposit_len(const uint8_t *mem, size_t size);
 
+/* The same for a STAGE: at least one entry, all of them COPY. */
+int wire_stage_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
+		      struct wire_commit_view *v, struct err *e);
+
+/* Whether it begins like a STAGE, of whatever length. */
+bool wire_stage_is(const uint8_t *msg, size_t len);
+
+/* As wire_deposit_len() of a STAGE; size may be that of the header only: 0 if above max. */
+size_t wire_stage_len(const uint8_t *mem, size_t size, size_t max);
+
 /*
- * The sequence of a message that wire_commit_decode() or wire_deposit_decode()
+ * A value over the STAGEs so far, in their order: each header holds the checksum
+ * of its whole message.
+ */
+uint64_t wire_stage_chain(uint64_t chain, const uint8_t *msg);
+
+/*
+ * The sequence of a message that one of the above decoders
  * refused, for the ACK that says so. False if it does not even begin like one.
  */
 bool wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq);

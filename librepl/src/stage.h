@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * stage - the initiator's side of the resync journal: docs/PROTOCOL.md, 2.6.
+ *
+ * What a replica lacks is staged into a journal beside its pool and comes into
+ * the pool all at once or not at all. The calls are those of the control
+ * channel; struct stage posts the bytes on one lane of the session, whose lanes
+ * have no receive ring.
+ */
+#ifndef LIBREPL_STAGE_H
+#define LIBREPL_STAGE_H
+
+#include <stdint.h>
+
+#include "err.h"
+#include "generation.h"
+#include "remote.h"
+#include "sidecar.h"
+
+/*
+ * Have a journal that takes bytes bytes of the pool, in ranges of 4 KiB or more;
+ * again to let it grow. REPL_E_REFUSED, REPL_E_LIMIT, REPL_E_NOSPC or, from a target that knows
+ * none, REPL_E_PROTOCOL: there is no journal, or it is as large as before.
+ */
+int remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e);
+
+/*
+ * What was staged and settled will come into the pool whatever happens, and with it
+ * the state and, unless g is NULL, the chain. On an error it may or may not.
+ */
+int remote_journal_commit(struct remote *r, enum sidecar_state state, const struct generation *g,
+			  struct err *e);
+
+/* Bring about max bytes of it in, durably; when *done is *total the journal is gone. */
+int remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *total,
+			 struct err *e);
+
+/* Forget one that is not committed; none is no error. */
+int remote_journal_drop(struct remote *r, struct err *e);
+
+struct stage;
+
+/* On an idle lane that nobody else uses until stage_end(); mem is the pool's first byte. */
+int stage_begin(struct remote *r, unsigned lane, const void *mem, struct stage **out,
+		struct err *e);
+
+/*
+ * Copies at once into messages; waits only for room, and gives the lane up when the
+ * target has not moved for the op timeout.
+ */
+int stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e);
+
+/* Send what is left and wait until all is acknowledged. */
+int stage_settle(struct stage *s, struct err *e);
+
+/* Without stage_settle() some may not have been sent. NULL is allowed. */
+void stage_end(struct stage *s);
+
+#endif
