@@ -13,6 +13,14 @@ fault_setup() {
 		small_disk "$TMP/here" 17m
 		HERE=$TMP/here
 		;;
+	old-target)
+		skew_setup
+		REPLD_OF[0]=$OLD/repld
+		;;
+	old-initiator | upgrade-and-back)
+		skew_setup
+		export LD_LIBRARY_PATH=$OLD
+		;;
 	clock-jumped)
 		echo 0 >"$TMP/clock"
 		chmod a+r "$TMP/clock"
@@ -403,4 +411,119 @@ fault_clock_jumped() {
 	load_stop
 	check_equal
 	echo 0 >"$TMP/clock"
+}
+
+# ---- more than one who writes ----
+
+# open_fails: the load that is started now is refused.
+load_is_refused() {
+	timeout -k 1 60 "$LOAD" "$1" "$TMP/journal2" "$2" 300 "$(target_text 0)" "$(target_text 1)" \
+		identity="$TMP/key" known-hosts="$TMP/known_hosts" </dev/null >"$TMP/said2" \
+		2>"$TMP/load2.log"
+	grep -q ready "$TMP/said2" && fail "$WHAT: a second writer came in"
+	return 0
+}
+
+# Two programs want the same new pool: one gets it, and the other changes nothing.
+fault_two_initiators() {
+	timeout -k 1 60 "$LOAD" "$TMP/other" "$TMP/journal2" 1 300 "$(target_text 0)" \
+		"$(target_text 1)" identity="$TMP/key" known-hosts="$TMP/known_hosts" \
+		</dev/null >"$TMP/said2" 2>"$TMP/load2.log" &
+	other=$!
+	rm -f "$TMP/say" "$TMP/said"
+	pause 0 120
+	mkfifo "$TMP/say"
+	timeout -k 1 170 "$LOAD" "$LOCAL" "$TMP/journal" 1 300 "$(target_text 0)" \
+		"$(target_text 1)" identity="$TMP/key" known-hosts="$TMP/known_hosts" \
+		<"$TMP/say" >"$TMP/said" 2>"$TMP/load.log" &
+	load_waiter=$!
+	exec 6>"$TMP/say"
+	wait $other
+	wait_for 40 load_ready || fail "$WHAT: neither ready nor refused"
+	if grep -q ready "$TMP/said"; then
+		pause 50 300
+		load_stop
+		check_equal
+		grep -q ready "$TMP/said2" && fail "$WHAT: both came in"
+	else
+		exec 6>&-
+		grep -q ready "$TMP/said2" || fail "$WHAT: neither came in: $(cat "$TMP/load.log")"
+		mv "$TMP/other" "$LOCAL"
+		mv "$TMP/journal2" "$TMP/journal"
+		check_left
+	fi
+	rm -f "$TMP"/other* "$TMP/journal2"
+}
+
+# The pool is restored elsewhere and written to; the old program comes back.
+fault_both_sides_written() {
+	load_start 1
+	pause 100 500
+	load_kill
+	timeout 60 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" restore \
+		"$(target_text 0)" "$TMP/there" >"$TMP/restore.log" 2>&1 ||
+		fail "$WHAT: restore: $(cat "$TMP/restore.log")"
+	cp "$TMP/journal" "$TMP/journal.old"
+	old=$LOCAL
+	LOCAL=$TMP/there
+	load_start 0
+	pause 100 500
+	load_stop
+	check_equal
+	load_is_refused "$old" 0
+	grep -Eq "newer|diverged|behind" "$TMP/load2.log" ||
+		fail "$WHAT: not told why: $(cat "$TMP/load2.log")"
+	check_equal
+	rm -f "$TMP"/there* "$TMP/journal.old" "$old"*
+}
+
+# ---- the version before this one, on either side ----
+
+skew_setup() {
+	OLD=$(bash "$(dirname "$0")/old.sh" "$BUILD") || exit 77
+}
+
+fault_old_target() {
+	VICTIM=0
+	load_start 1
+	pause 100 500
+	hurt_session_killed
+	check_well
+	hurt_target_killed
+	check_well
+	load_stop
+	check_equal
+}
+
+fault_old_initiator() {
+	load_start 1
+	pause 100 500
+	load_kill
+	check_left
+	load_start 0
+	pause 100 300
+	load_stop
+	check_equal
+}
+
+# A new program goes on with what an old one has left, and the other way round.
+fault_upgrade_and_back() {
+	lib=$LD_LIBRARY_PATH
+	load_start 1
+	pause 100 500
+	load_stop
+	check_equal
+	unset LD_LIBRARY_PATH
+	load_start 0
+	victim
+	pause 100 300
+	hurt_session_killed
+	check_well
+	load_stop
+	check_equal
+	export LD_LIBRARY_PATH="$lib"
+	load_start 0
+	pause 100 500
+	load_stop
+	check_equal
 }

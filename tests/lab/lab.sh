@@ -233,8 +233,9 @@ check_left() {
 	check_image "$LOCAL" any
 }
 
-# All is well again by itself.
+# All is well again by itself. What has just happened is noticed with the next update.
 check_well() {
+	sleep 0.3
 	wait_for "${WELL_S:-30}" load_is_well || {
 		echo >&6
 		sleep 0.5
