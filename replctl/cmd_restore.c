@@ -156,40 +156,24 @@ restore_pull(struct restore *r)
 	return rc;
 }
 
-/*
- * Whether PMDK would take the shutdown state, which speaks of the device that
- * the initiator had, for a failure of the one under fd.
- */
 static bool
-shutdown_is_foreign(const struct pmdk_header *h, int fd)
+file_is_dax(int fd)
 {
 	struct statx st;
 
-	if (!h->checksum_ok)
-		return false; /* PMDK says what is wrong with it */
-	if (h->shutdown == PMDK_SHUTDOWN_BOUND)
-		return true;
-	if (h->shutdown != PMDK_SHUTDOWN_OPEN)
-		return false;
-	/* Named no device: strange only to one that counts unsafe shutdowns. */
 	return statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 && (st.stx_attributes & STATX_ATTR_DAX);
 }
 
-/*
- * Everything in a replica is durable, whatever its program's device thinks of
- * its own caches: a pool of PMDK's may be opened wherever it is restored to.
- */
+/* A pool of PMDK's may be opened wherever it is restored to. */
 static int
 restore_pmdk(struct restore *r)
 {
 	uint8_t header[PMDK_HEADER_SIZE];
-	struct pmdk_header h;
 
 	if (r->meta.pool_size < sizeof(header) ||
 	    pread(r->temp.fd, header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    !pmdk_parse(header, sizeof(header), &h) || !shutdown_is_foreign(&h, r->temp.fd))
+	    !pmdk_shutdown_settle(header, file_is_dax(r->temp.fd)))
 		return 0;
-	pmdk_shutdown_reset(header);
 	if (pwrite(r->temp.fd, header, sizeof(header), 0) != (ssize_t)sizeof(header))
 		return err_errno(&r->c->err, REPL_E_IO, errno, "writing %s", r->temp.path);
 	r->shutdown_reset = true;

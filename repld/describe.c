@@ -100,6 +100,8 @@ describe_pool(const struct pool_info *info, const struct profile *profile)
 	}
 	describe_add_u64(o, "size", m->pool_size);
 	describe_add_bool(o, "sparse", m->sparse);
+	if (m->primary)
+		describe_add_bool(o, "primary", true);
 	add_id(o, "uuid", &m->pool_uuid);
 	describe_add_text(o, "state", sidecar_state_name(m->state));
 	add_id(o, "generation", &m->generation.current);

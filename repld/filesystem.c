@@ -40,12 +40,19 @@ magic_name(unsigned long magic)
 	return NULL;
 }
 
+bool
+filesystem_is_dax(int fd)
+{
+	struct statx stx;
+
+	return statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0 && (stx.stx_attributes & STATX_ATTR_DAX);
+}
+
 void
 filesystem_name(int fd, char *out, size_t size)
 {
 	const char *name, *dax = "";
 	struct statfs fs;
-	struct statx stx;
 	struct stat st;
 	unsigned long magic;
 
@@ -58,7 +65,7 @@ filesystem_name(int fd, char *out, size_t size)
 		(void)snprintf(out, size, "devdax");
 		return;
 	}
-	if (statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0 && (stx.stx_attributes & STATX_ATTR_DAX))
+	if (filesystem_is_dax(fd))
 		dax = "-dax";
 	magic = (unsigned long)fs.f_type & 0xffffffffUL;
 	name = magic_name(magic);

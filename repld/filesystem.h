@@ -3,11 +3,15 @@
 #ifndef REPLD_FILESYSTEM_H
 #define REPLD_FILESYSTEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define FILESYSTEM_NAME_MAX 32
 
 /* "ext4", "tmpfs", "xfs-dax", "devdax", ...; the magic number for an unknown one. */
 void filesystem_name(int fd, char *out, size_t size);
+
+/* Its pages are those of the device itself. */
+bool filesystem_is_dax(int fd);
 
 #endif

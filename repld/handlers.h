@@ -14,7 +14,7 @@ dispatch_handler handle_hello, handle_ping, handle_bye, handle_probe, handle_sta
 /* handlers_pool.c */
 dispatch_handler handle_pool_create, handle_pool_list, handle_pool_info, handle_pool_remove;
 dispatch_handler handle_pool_open, handle_pool_mark, handle_pool_grow, handle_pool_attr;
-dispatch_handler handle_pool_close;
+dispatch_handler handle_pool_close, handle_pool_promote, handle_pool_demote;
 
 /* handlers_hash.c, handlers_extents.c */
 dispatch_handler handle_pool_hash, handle_pool_extents;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* pool.create, list, info, remove, open, mark, close. */
+/* pool.create, list, info, remove, open, mark, close, promote, demote. */
 #include "handlers.h"
 
 #include <stdio.h>
@@ -249,44 +249,6 @@ get_mode(struct json_object *params, enum pool_mode *mode, struct err *e)
 	return err_set(e, REPL_E_INVAL, "mode '%s' is none of 'read', 'stable', 'write'", text);
 }
 
-int
-handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
-{
-	const struct pool_info *info;
-	const char *name;
-	enum pool_mode mode;
-	int rc;
-
-	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &mode, &r->err))
-		return r->err.code;
-	rc = state_pool_open(s, name, mode, &r->err);
-	if (rc == REPL_E_NOT_FOUND)
-		(void)snprintf(r->next, sizeof(r->next), "replctl create TARGET/%s --size N", name);
-	if (rc)
-		return rc;
-	info = pool_get_info(s->pool);
-	r->result = info_new(s, info);
-	describe_add_u64(r->result, "epoch", info->meta.epoch);
-	describe_add(r->result, "profile", describe_profile(&s->probe.profile));
-	return REPL_OK;
-}
-
-static int
-get_state(struct json_object *params, enum sidecar_state *state, struct err *e)
-{
-	const char *name;
-	int rc = control_get_text(params, "state", WORD_MAX, &name, e);
-
-	if (rc)
-		return rc;
-	for (int i = SIDECAR_UP_TO_DATE; i <= SIDECAR_UNKNOWN; i++) {
-		*state = (enum sidecar_state)i;
-		if (strcmp(sidecar_state_name(*state), name) == 0)
-			return REPL_OK;
-	}
-	return err_set(e, REPL_E_INVAL, "state '%s' is not known", name);
-}
-
 static int
 get_history(struct json_object *params, struct generation *g, struct err *e)
 {
@@ -321,6 +283,70 @@ get_chain(struct json_object *params, struct generation *g, bool *given, struct 
 	if (rc == REPL_OK && control_has(params, "history"))
 		rc = get_history(params, g, e);
 	return rc;
+}
+
+/* Who is refused for what the data are gets a next step of its own. */
+static void
+refused_next(struct state *s, const char *name, int rc, struct reply *r)
+{
+	struct pool_info info;
+
+	if (rc == REPL_E_DIVERGED)
+		(void)snprintf(r->next, sizeof(r->next),
+			       "replctl resolve --dry-run --discard local FILE TARGET/%s (what "
+			       "would be lost)",
+			       name);
+	else if (rc == REPL_E_NOT_FOUND)
+		(void)snprintf(r->next, sizeof(r->next), "replctl create TARGET/%s --size N", name);
+	else if (rc == REPL_E_REFUSED && pool_info(s->store, name, &info, NULL) == 0 &&
+		 info.meta.primary)
+		(void)snprintf(
+			r->next, sizeof(r->next),
+			"replctl info TARGET/%s; replctl demote TARGET/%s (when its own program "
+			"has ended)",
+			name, name);
+}
+
+int
+handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
+{
+	const struct pool_info *info;
+	struct generation chain;
+	const char *name;
+	enum pool_mode mode;
+	bool has_chain, force;
+	int rc;
+
+	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &mode, &r->err) ||
+	    get_chain(params, &chain, &has_chain, &r->err) ||
+	    get_flag(params, "force", &force, &r->err))
+		return r->err.code;
+	rc = state_pool_open(s, name, mode, has_chain ? &chain : NULL, force, &r->err);
+	if (rc) {
+		refused_next(s, name, rc, r);
+		return rc;
+	}
+	info = pool_get_info(s->pool);
+	r->result = info_new(s, info);
+	describe_add_u64(r->result, "epoch", info->meta.epoch);
+	describe_add(r->result, "profile", describe_profile(&s->probe.profile));
+	return REPL_OK;
+}
+
+static int
+get_state(struct json_object *params, enum sidecar_state *state, struct err *e)
+{
+	const char *name;
+	int rc = control_get_text(params, "state", WORD_MAX, &name, e);
+
+	if (rc)
+		return rc;
+	for (int i = SIDECAR_UP_TO_DATE; i <= SIDECAR_UNKNOWN; i++) {
+		*state = (enum sidecar_state)i;
+		if (strcmp(sidecar_state_name(*state), name) == 0)
+			return REPL_OK;
+	}
+	return err_set(e, REPL_E_INVAL, "state '%s' is not known", name);
 }
 
 int
@@ -375,4 +401,44 @@ handle_pool_close(struct state *s, struct json_object *params, struct reply *r)
 {
 	(void)params;
 	return state_pool_close(s, true, &r->err);
+}
+
+int
+handle_pool_promote(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct pool_info info;
+	const char *name;
+	bool force;
+	int rc;
+
+	if (handlers_get_name(params, &name, &r->err) || get_flag(params, "force", &force, &r->err))
+		return r->err.code;
+	memset(&info, 0, sizeof(info));
+	state_quiet(s);
+	rc = pool_promote(s->store, name, s->peer, force, &info, &r->err);
+	if (rc == REPL_E_BUSY || rc == REPL_E_REFUSED)
+		(void)snprintf(r->next, sizeof(r->next),
+			       "replctl info TARGET/%s; replctl promote --force TARGET/%s (all the "
+			       "same: its writer is ended first)",
+			       name, name);
+	if (rc)
+		return rc;
+	r->result = info_new(s, &info);
+	return REPL_OK;
+}
+
+int
+handle_pool_demote(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct pool_info info;
+	const char *name;
+
+	if (handlers_get_name(params, &name, &r->err))
+		return r->err.code;
+	memset(&info, 0, sizeof(info));
+	state_quiet(s);
+	if (pool_demote(s->store, name, s->peer, &info, &r->err))
+		return r->err.code;
+	r->result = info_new(s, &info);
+	return REPL_OK;
 }

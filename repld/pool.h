@@ -114,6 +114,26 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
  */
 int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
+
+/* Who opens for writing, and by what right. */
+struct pool_claim {
+	const char *writer;             /* text for people */
+	const struct generation *chain; /* of its own data; NULL: it has told none */
+	bool force;                     /* whatever the chains say */
+	bool primary;                   /* a primary, too: for poolprimary.c */
+};
+
+/*
+ * Pure: may somebody with this claim write to a pool of which meta is known? REPL_E_REFUSED for a
+ * primary. REPL_E_DIVERGED where the pool has been written and the writer's chain neither
+ * equals nor descends from the pool's: what the pool has that the writer lacks would be lost.
+ */
+int pool_judge(const struct sidecar *meta, const char *name, const struct pool_claim *claim,
+	       struct err *e);
+
+/* pool_open() for writing; who is judged and refused changes nothing. */
+int pool_open_by(struct pool_store *s, const char *name, const struct pool_claim *claim,
+		 struct pool **out, struct err *e);
 int pool_fd(const struct pool *p); /* of a set that of its first part: for its file system */
 
 /* The file whose holes are those of the pool, for extents.h; -1 if there is none such. */
@@ -170,6 +190,22 @@ void pool_forget(const struct pool *p);
 
 /* A sync of the above has failed: what the pool was written may be lost, as after a flush. */
 bool pool_sync_failed(const struct pool *p);
+
+/*
+ * Make the pool a primary: a new generation, no replica any more, PMDK's shutdown state that of
+ * a pool closed in order. by names who wants it. REPL_E_BUSY beside a writer, REPL_E_REFUSED if
+ * the pool misses updates or was never written. With force neither is in the way: the
+ * writer's session is ended first (takeover.h). On one that is a primary already nothing happens.
+ *
+ * Killed at any moment, the pool is what it was, or of a generation of its own and not yet a
+ * primary, or a primary; it can be repeated. May map memory, as pool_open() for writing.
+ */
+int pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
+		 struct pool_info *info, struct err *e);
+
+/* A primary becomes a replica again, as it is. REPL_E_BUSY while its program has it. */
+int pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_info *info,
+		struct err *e);
 
 /* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
 int pool_close(struct pool *p, bool clean, struct err *e);

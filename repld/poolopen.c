@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "filesystem.h"
 #include "lock.h"
@@ -19,8 +20,14 @@ pool_busy(int sidecar_fd, const char *name, struct err *e)
 	struct sidecar meta;
 	bool repair;
 
-	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) == 0 && meta.writer_open &&
-	    meta.writer[0])
+	bool known = sidecar_read(sidecar_fd, &meta, &repair, NULL) == 0;
+
+	if (known && meta.primary)
+		return err_set(e, REPL_E_BUSY,
+			       "pool '%s' is a primary and in use on this machine by its own "
+			       "program, or by one that reads it: end that first",
+			       name);
+	if (known && meta.writer_open && meta.writer[0])
 		return err_set(e, REPL_E_BUSY, "pool '%s' is open for writing by %s", name,
 			       meta.writer);
 	return err_set(e, REPL_E_BUSY,
@@ -122,9 +129,27 @@ ring_recover(struct pool_store *s, const char *name, const char *path, struct er
 	return rc;
 }
 
+/* What a primary's program has kept of its own replicas says nothing of what is written now. */
+static int
+dirty_drop(struct pool *p, struct err *e)
+{
+	struct sidecar next = p->info.meta;
+	int rc;
+
+	next.dirty_off = next.dirty_len = 0;
+	rc = sidecar_write(p->files.sidecar_fd, &next, e);
+	if (rc)
+		return rc;
+	p->info.meta = next;
+	/* Only space. */
+	if (!next.ring_len && !next.journal_len)
+		(void)!ftruncate(p->files.sidecar_fd, SIDECAR_SIZE);
+	return 0;
+}
+
 /* Record the writer, and that the one before it did not close if that is so. */
 static int
-writer_enter(struct pool *p, const char *writer, struct err *e)
+writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 {
 	struct sidecar *meta = &p->info.meta;
 	bool repair;
@@ -134,6 +159,8 @@ writer_enter(struct pool *p, const char *writer, struct err *e)
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	rc = pool_check_size(&p->files, &p->info, e);
+	if (!rc)
+		rc = pool_judge(meta, p->info.name, claim, e);
 	if (rc)
 		return rc;
 	rc = pool_grow_undo(p, e);
@@ -141,6 +168,8 @@ writer_enter(struct pool *p, const char *writer, struct err *e)
 		return rc;
 	if (meta->ring_len)
 		rc = ring_replay(&p->files, p->path, meta, e);
+	if (!rc && meta->dirty_len)
+		rc = dirty_drop(p, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));
@@ -148,7 +177,8 @@ writer_enter(struct pool *p, const char *writer, struct err *e)
 		pool_writer_lost(meta);
 	meta->writer_open = true;
 	memset(meta->writer, 0, sizeof(meta->writer));
-	(void)snprintf(meta->writer, sizeof(meta->writer), "%s", writer ? writer : "");
+	(void)snprintf(meta->writer, sizeof(meta->writer), "%s",
+		       claim->writer ? claim->writer : "");
 	meta->epoch++;
 	rc = sidecar_write(p->files.sidecar_fd, meta, e);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
@@ -186,9 +216,48 @@ pool_free(struct pool *p)
 	free(p);
 }
 
-int
-pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
-	  struct pool **out, struct err *e)
+/* The lock of a primary may be its own program's: what it is comes before who has it. */
+static int
+writer_look(const struct pool_files *f, const char *name, const struct pool_claim *claim,
+	    struct err *e)
+{
+	struct sidecar meta;
+	bool repair;
+
+	if (sidecar_read(f->sidecar_fd, &meta, &repair, NULL) || !meta.primary)
+		return 0;
+	return pool_judge(&meta, name, claim, e);
+}
+
+static int
+open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
+{
+	const char *name = p->info.name;
+	int rc = writer_look(&p->files, name, claim, e);
+
+	if (!rc)
+		rc = writer_lock(&p->files, name, e);
+	return rc ? rc : writer_enter(p, claim, e);
+}
+
+static int
+open_read(struct pool_store *s, struct pool *p, bool stable, struct err *e)
+{
+	const char *name = p->info.name;
+	int rc = pool_check_present(&p->files, name, e);
+
+	if (!rc && ring_seen(&p->files))
+		rc = ring_recover(s, name, p->path, e);
+	if (!rc)
+		rc = pool_read_info(&p->files, &p->info, e);
+	if (!rc && stable)
+		rc = reader_enter(p, e);
+	return rc;
+}
+
+static int
+open_mode(struct pool_store *s, const char *name, enum pool_mode mode,
+	  const struct pool_claim *claim, struct pool **out, struct err *e)
 {
 	bool write = mode == POOL_WRITE;
 	struct pool *p = calloc(1, sizeof(*p));
@@ -206,16 +275,8 @@ pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const cha
 		goto out;
 	}
 	rc = pool_files_open(s, name, write ? O_RDWR : O_RDONLY, &p->files, e);
-	if (rc)
-		goto out;
-	rc = write ? writer_lock(&p->files, name, e) : pool_check_present(&p->files, name, e);
-	if (!rc && !write && ring_seen(&p->files))
-		rc = ring_recover(s, name, p->path, e);
-	if (rc)
-		goto out;
-	rc = write ? writer_enter(p, writer, e) : pool_read_info(&p->files, &p->info, e);
-	if (!rc && mode == POOL_STABLE)
-		rc = reader_enter(p, e);
+	if (!rc)
+		rc = write ? open_write(p, claim, e) : open_read(s, p, mode == POOL_STABLE, e);
 	if (rc)
 		goto out;
 	pool_info_add_set(&p->files, &p->info);
@@ -224,6 +285,22 @@ pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const cha
 out:
 	pool_free(p);
 	return rc;
+}
+
+int
+pool_open_by(struct pool_store *s, const char *name, const struct pool_claim *claim,
+	     struct pool **out, struct err *e)
+{
+	return open_mode(s, name, POOL_WRITE, claim, out, e);
+}
+
+int
+pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
+	  struct pool **out, struct err *e)
+{
+	const struct pool_claim claim = {.writer = writer};
+
+	return open_mode(s, name, mode, &claim, out, e);
 }
 
 int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poolstore - what pool.c (look), poolopen.c (open), poolmake.c (create, remove) and
- * poolgrow.c share.
+ * poolstore - what pool.c (look), poolopen.c (open), poolmake.c (create, remove),
+ * poolgrow.c and poolprimary.c share.
  */
 #ifndef REPLD_POOLSTORE_H
 #define REPLD_POOLSTORE_H

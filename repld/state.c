@@ -107,9 +107,18 @@ state_join(struct state *s, const char *peer, struct err *e)
 	return REPL_OK;
 }
 
-int
-state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct err *e)
+void
+state_quiet(struct state *s)
 {
+	fab_warm_free(s->warm);
+	s->warm = NULL;
+}
+
+int
+state_pool_open(struct state *s, const char *name, enum pool_mode mode,
+		const struct generation *chain, bool force, struct err *e)
+{
+	const struct pool_claim claim = {.writer = s->peer, .chain = chain, .force = force};
 	bool write = mode == POOL_WRITE;
 	enum profile_granularity granularity;
 	struct pool *pool = NULL;
@@ -117,9 +126,9 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct e
 	int rc;
 
 	/* Mapping wants the process for itself, see pmem.h: opening may map, too. */
-	fab_warm_free(s->warm);
-	s->warm = NULL;
-	rc = pool_open(s->store, name, mode, s->peer, &pool, e);
+	state_quiet(s);
+	rc = write ? pool_open_by(s->store, name, &claim, &pool, e)
+		   : pool_open(s->store, name, mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
 	rc = pool_map(pool, write, &map, e);

@@ -77,7 +77,13 @@ unsigned state_phase(const struct state *s);
  */
 int state_join(struct state *s, const char *peer, struct err *e);
 
-int state_pool_open(struct state *s, const char *name, enum pool_mode mode, struct err *e);
+/* For writing: under this chain of the peer's own data unless it is NULL; force: unjudged. */
+int state_pool_open(struct state *s, const char *name, enum pool_mode mode,
+		    const struct generation *chain, bool force, struct err *e);
+
+/* No pool is open, and nothing of the session uses memory that mapping would disturb, see pmem.h.
+ */
+void state_quiet(struct state *s);
 
 /*
  * Let the pool, open for writing, grow to size bytes. With prepare only so far

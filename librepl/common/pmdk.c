@@ -162,6 +162,21 @@ pmdk_shutdown_reset(uint8_t header[PMDK_HEADER_SIZE])
 }
 
 bool
+pmdk_shutdown_settle(uint8_t header[PMDK_HEADER_SIZE], bool dax)
+{
+	struct pmdk_header h;
+
+	/* With a wrong checksum PMDK says what is wrong. */
+	if (!pmdk_parse(header, PMDK_HEADER_SIZE, &h) || !h.checksum_ok)
+		return false;
+	/* Where no device is named, it is strange only to one that counts. */
+	if (h.shutdown != PMDK_SHUTDOWN_BOUND && (h.shutdown != PMDK_SHUTDOWN_OPEN || !dax))
+		return false;
+	pmdk_shutdown_reset(header);
+	return true;
+}
+
+bool
 pmdk_attr_none(const uint8_t attr[PMDK_ATTR_SIZE])
 {
 	static const uint8_t zero[PMDK_ATTR_SIZE];

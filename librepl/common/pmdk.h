@@ -69,6 +69,15 @@ bool pmdk_parse(const uint8_t *head, size_t len, struct pmdk_header *h);
 void pmdk_shutdown_reset(uint8_t header[PMDK_HEADER_SIZE]);
 
 /*
+ * Everything in a replica is durable, whatever its program's device thought of its own caches:
+ * an image that comes to another device may be opened there. Resets the shutdown state where
+ * PMDK would take it for a failure of that device, true if so; nothing of what is no pool of
+ * PMDK's or has a checksum that does not match. dax: the device is one whose unsafe shutdowns
+ * PMDK counts.
+ */
+bool pmdk_shutdown_settle(uint8_t header[PMDK_HEADER_SIZE], bool dax);
+
+/*
  * What an initiator of librpmem's wants kept of its pool, as one row of bytes:
  * signature 8, major, compat, incompat, ro_compat 4 each (little-endian), then
  * the UUIDs of the set, of this replica, of the next and of the previous one,

@@ -459,6 +459,8 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 		(void)control_get_bool(o, "sparse", &info->meta.sparse, NULL);
 	if (control_has(o, "position"))
 		(void)control_get_u64(o, "position", 0, INT64_MAX, &info->meta.position, NULL);
+	if (control_has(o, "primary"))
+		(void)control_get_bool(o, "primary", &info->meta.primary, NULL);
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
 	info->meta.state = (enum sidecar_state)state_by_name(state);
 	if (info->durability < 0 || (int)info->meta.state < 0 ||
@@ -521,16 +523,31 @@ remote_profile_parse(struct json_object *result, struct profile *p, struct err *
 	return 0;
 }
 
-int
-remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, struct err *e)
+static void
+params_add_chain(struct json_object *params, const struct generation *g)
+{
+	struct json_object *history = json_object_new_array();
+	char text[GEN_TEXT_SIZE];
+
+	gen_id_format(&g->current, text);
+	json_object_object_add(params, "generation", json_object_new_string(text));
+	for (unsigned i = 0; i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
+		gen_id_format(&g->history[i], text);
+		json_object_array_add(history, json_object_new_string(text));
+	}
+	json_object_object_add(params, "history", history);
+}
+
+/* params is taken. */
+static int
+pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mode, struct err *e)
 {
 	static const char *const names[] = {
 		[REMOTE_READ] = "read", [REMOTE_STABLE] = "stable", [REMOTE_WRITE] = "write"};
-	struct json_object *params = json_object_new_object(), *result = NULL;
+	struct json_object *result = NULL;
 	uint64_t epoch;
 	int rc;
 
-	json_object_object_add(params, "name", json_object_new_string(name));
 	json_object_object_add(params, "mode", json_object_new_string(names[mode]));
 	rc = remote_call(r, "pool.open", params, &result, e);
 	if (rc)
@@ -546,6 +563,29 @@ remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, stru
 		r->epoch = (uint32_t)epoch;
 	json_object_put(result);
 	return rc;
+}
+
+int
+remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, struct err *e)
+{
+	struct json_object *params = json_object_new_object();
+
+	json_object_object_add(params, "name", json_object_new_string(name));
+	return pool_open_with(r, params, mode, e);
+}
+
+int
+remote_pool_open_as(struct remote *r, const char *name, const struct generation *chain, bool force,
+		    struct err *e)
+{
+	struct json_object *params = json_object_new_object();
+
+	json_object_object_add(params, "name", json_object_new_string(name));
+	if (chain && !gen_id_is_nil(&chain->current))
+		params_add_chain(params, chain);
+	if (force)
+		json_object_object_add(params, "force", json_object_new_boolean(true));
+	return pool_open_with(r, params, REMOTE_WRITE, e);
 }
 
 int
@@ -569,22 +609,13 @@ int
 remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 		    uint64_t deadline_ns, struct err *e)
 {
-	struct json_object *params = json_object_new_object(), *history, *result = NULL;
+	struct json_object *params = json_object_new_object(), *result = NULL;
 	struct replica_info info;
-	char text[GEN_TEXT_SIZE];
 	int rc;
 
 	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
-	if (g) {
-		gen_id_format(&g->current, text);
-		json_object_object_add(params, "generation", json_object_new_string(text));
-		history = json_object_new_array();
-		for (unsigned i = 0; i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
-			gen_id_format(&g->history[i], text);
-			json_object_array_add(history, json_object_new_string(text));
-		}
-		json_object_object_add(params, "history", history);
-	}
+	if (g)
+		params_add_chain(params, g);
 	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);

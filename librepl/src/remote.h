@@ -83,6 +83,15 @@ enum remote_mode {
 };
 
 int remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, struct err *e);
+
+/*
+ * The same for writing, under the chain of the caller's own data, by which the target judges:
+ * REPL_E_DIVERGED where it would have to give up what the caller lacks, unless force;
+ * REPL_E_REFUSED for a primary. chain may be NULL or nil: nothing is known, and the caller has to
+ * judge.
+ */
+int remote_pool_open_as(struct remote *r, const char *name, const struct generation *chain,
+			bool force, struct err *e);
 int remote_pool_close(struct remote *r, struct err *e);
 int remote_pool_mark(struct remote *r, enum sidecar_state state, const struct generation *g,
 		     struct err *e);

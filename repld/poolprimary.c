@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may write to a pool: the judgement of a writer's chain, and a replica that
+ * becomes the primary and back.
+ *
+ * A promotion records the new generation before it touches a byte of the pool and the primary
+ * flag last. So a pool that differs from its old primary, if only by PMDK's shutdown
+ * state, is never of the same generation: a delta would leave that difference there for ever.
+ */
+#include "poolstore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "filesystem.h"
+#include "log.h"
+#include "takeover.h"
+
+/* Bounds of a promotion that ends sessions, also against one that reconnects at once. */
+#define FORCE_MS  8000U
+#define SETTLE_MS 1000U /* a lock of nobody's session: of a reader that looks, for a moment */
+
+int
+pool_judge(const struct sidecar *meta, const char *name, const struct pool_claim *claim,
+	   struct err *e)
+{
+	enum gen_relation relation;
+
+	if (meta->primary && !claim->primary)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' was %s; it is the primary now and takes no replication",
+			       name, meta->writer[0] ? meta->writer : "promoted");
+	if (claim->force || !claim->chain || gen_id_is_nil(&meta->generation.current))
+		return 0;
+	relation = gen_compare(claim->chain, &meta->generation);
+	if (relation == GEN_EQUAL || relation == GEN_AHEAD)
+		return 0;
+	return err_set(
+		e, REPL_E_DIVERGED, "pool '%s': %s", name,
+		relation == GEN_BEHIND
+			? "the replica is newer than the data of who wants to write: it was "
+			  "promoted or written by another since"
+		: relation == GEN_DIVERGED
+			? "the replica and the data of who wants to write have diverged: both "
+			  "were written since they were the same"
+			: "the replica and the data of who wants to write have no generation "
+			  "in common");
+}
+
+/* "promoted 2026-11-22T02:45:00Z by PEER" */
+static void
+meta_sign(struct sidecar *meta, const char *what, const char *by)
+{
+	char when[32] = "";
+	time_t now = time(NULL);
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	memset(meta->writer, 0, sizeof(meta->writer));
+	(void)snprintf(meta->writer, sizeof(meta->writer), "%s %s by %s", what, when, by);
+}
+
+/* ---- promote ---- */
+
+static int
+promote_check(const struct sidecar *meta, const char *name, bool force, struct err *e)
+{
+	if (force)
+		return 0;
+	if (gen_id_is_nil(&meta->generation.current))
+		return err_set(e, REPL_E_REFUSED, "pool '%s' has never been written", name);
+	if (meta->state == SIDECAR_UP_TO_DATE || meta->state == SIDECAR_UNKNOWN)
+		return 0;
+	return err_set(e, REPL_E_REFUSED, "pool '%s' is %s: %s", name,
+		       sidecar_state_name(meta->state),
+		       meta->state == SIDECAR_OUTDATED
+			       ? "it is known to miss updates that were acknowledged"
+			       : "a copy into it has begun and not ended");
+}
+
+/* With force each turn ends one session that has the lock. */
+static int
+promote_open(struct pool_store *s, const char *name, const struct pool_claim *claim,
+	     struct pool **out, struct err *e)
+{
+	uint64_t end = clock_deadline(FORCE_MS), settled = clock_deadline(SETTLE_MS);
+	int rc;
+
+	while ((rc = pool_open_by(s, name, claim, out, e)) == REPL_E_BUSY && claim->force &&
+	       clock_left_ms(end) > 0) {
+		struct err why;
+
+		err_clear(&why);
+		rc = takeover_end_writer(s, name, &why);
+		if (rc == REPL_E_NOT_FOUND && clock_left_ms(settled) > 0)
+			continue;
+		if (rc)
+			return err_set(e, rc == REPL_E_NOT_FOUND ? REPL_E_BUSY : rc, "%s",
+				       why.text);
+		err_clear(e);
+	}
+	return rc;
+}
+
+/* What a device that the initiator had said of itself is none of this machine's business. */
+static int
+promote_header(struct pool *p, struct err *e)
+{
+	struct range whole = {.off = 0, .len = PMDK_HEADER_SIZE};
+	uint8_t header[PMDK_HEADER_SIZE];
+	struct pmem_map *map = NULL;
+	int rc;
+
+	rc = pool_map(p, true, &map, e);
+	if (rc)
+		return rc;
+	memcpy(header, pmem_map_addr(map), sizeof(header));
+	(void)pmdk_shutdown_settle(header, filesystem_is_dax(pool_fd(p)));
+	pmem_map_copy(map, 0, header, sizeof(header));
+	rc = pmem_map_persist(map, &whole, 1, e);
+	pmem_map_free(map);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+/* Whether PMDK's state of the pool has to be made anew. */
+static bool
+header_is_foreign(struct pool *p)
+{
+	uint8_t header[PMDK_HEADER_SIZE];
+
+	return p->info.meta.pool_size >= sizeof(header) &&
+	       pread(p->files.fd, header, sizeof(header), p->info.header) ==
+		       (ssize_t)sizeof(header) &&
+	       pmdk_shutdown_settle(header, filesystem_is_dax(p->files.fd));
+}
+
+static int
+meta_record(struct pool *p, const struct sidecar *next, struct err *e)
+{
+	struct sidecar meta = *next;
+	int rc = sidecar_write(p->files.sidecar_fd, &meta, e);
+
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	p->info.meta = meta;
+	return 0;
+}
+
+static int
+promote_record(struct pool *p, const char *by, struct err *e)
+{
+	struct sidecar next = p->info.meta;
+	struct gen_id id;
+	int rc;
+
+	if (getrandom(id.b, sizeof(id.b), 0) != (ssize_t)sizeof(id.b))
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	/* As of any random UUID (version 4); it keeps it from being nil, too. */
+	id.b[6] = (uint8_t)((id.b[6] & 0x0f) | 0x40);
+	id.b[8] = (uint8_t)((id.b[8] & 0x3f) | 0x80);
+	gen_advance(&next.generation, &id);
+	next.position = 0;
+	if (header_is_foreign(p)) {
+		rc = meta_record(p, &next, e);
+		if (!rc)
+			rc = promote_header(p, e);
+		if (rc)
+			return rc;
+		next = p->info.meta;
+	}
+	/* What it holds is the pool from now on. */
+	if (next.state == SIDECAR_UNKNOWN)
+		next.state = SIDECAR_UP_TO_DATE;
+	next.primary = true;
+	next.writer_open = false;
+	meta_sign(&next, "promoted", by);
+	return meta_record(p, &next, e);
+}
+
+int
+pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
+	     struct pool_info *info, struct err *e)
+{
+	const struct pool_claim claim = {.writer = by, .force = force, .primary = true};
+	struct pool *p = NULL;
+	struct err closing;
+	int rc = pool_info(s, name, info, e);
+
+	if (rc || info->meta.primary)
+		return rc;
+	rc = promote_check(&info->meta, name, force, e);
+	if (!rc)
+		rc = promote_open(s, name, &claim, &p, e);
+	if (rc)
+		return rc;
+	/* Looked at without the lock before: another's promotion may have come between. */
+	if (!p->info.meta.primary)
+		rc = promote_check(&p->info.meta, name, force, e);
+	if (!rc && !p->info.meta.primary)
+		rc = promote_record(p, by, e);
+	*info = p->info;
+	if (!rc)
+		log_warning("pool '%s' is the primary now: %s", name, info->meta.writer);
+	err_clear(&closing);
+	if (pool_close(p, true, &closing) && !rc) {
+		*e = closing;
+		rc = closing.code;
+	}
+	return rc;
+}
+
+/* ---- demote ---- */
+
+int
+pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_info *info,
+	    struct err *e)
+{
+	const struct pool_claim claim = {.force = true, .primary = true};
+	struct sidecar next;
+	struct pool *p = NULL;
+	int rc = pool_info(s, name, info, e);
+
+	if (rc || !info->meta.primary)
+		return rc;
+	rc = pool_open_by(s, name, &claim, &p, e);
+	if (rc)
+		return rc;
+	next = p->info.meta;
+	next.primary = false;
+	next.writer_open = false;
+	meta_sign(&next, "demoted", by);
+	rc = meta_record(p, &next, e);
+	*info = p->info;
+	if (!rc)
+		log_warning("pool '%s' is a replica again: %s", name, info->meta.writer);
+	(void)pool_close(p, true, NULL);
+	return rc;
+}

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who may write to a pool is judged by the chains; a promotion fences whoever wrote before, a
+ * refused writer changes nothing, and a demotion gives the pool back as it is.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+
+#include "le.h"
+#include "pool.h"
+#include "registry.h"
+#include "tempdir.h"
+
+#define SIZE (16U * 4096)
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct err err;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	err_clear(&err);
+	if (tempdir_new(dir, 0) || pool_store_new(dir, &store, &err))
+		return -1;
+	return pool_create(store, "p", SIZE, NULL, false, &info, &err);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static void
+expect(int rc, int code, const char *text)
+{
+	if (rc != code || !strstr(err.text, text))
+		fail_msg("%d, '%s': not %d with '%s'", rc, err.text, code, text);
+}
+
+/* A chain of small numbers, the newest first; 0 ends it. */
+static struct generation
+chain(unsigned current, unsigned before, unsigned first)
+{
+	struct generation g;
+
+	memset(&g, 0, sizeof(g));
+	g.current.b[0] = (uint8_t)current;
+	g.history[0].b[0] = (uint8_t)before;
+	g.history[1].b[0] = (uint8_t)first;
+	return g;
+}
+
+/* The pool gets this chain and state, as a writer that closes in order leaves it. */
+static void
+put(enum sidecar_state mark, const struct generation *g)
+{
+	const struct pool_claim claim = {.writer = "w", .force = true};
+	struct pool *p;
+
+	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
+	assert_int_equal(pool_mark(p, mark, g, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+static size_t
+sidecar_bytes(uint8_t out[SIDECAR_SIZE])
+{
+	int fd = openat(pool_store_dirfd(store), "p.repl", O_RDONLY);
+	ssize_t n = fd < 0 ? -1 : pread(fd, out, SIDECAR_SIZE, 0);
+
+	assert_true(n > 0);
+	(void)close(fd);
+	return (size_t)n;
+}
+
+/* Opens under a claim; what is refused must not have changed a byte of the sidecar. */
+static int
+try_open(const struct generation *g, bool force)
+{
+	const struct pool_claim claim = {.writer = "w", .chain = g, .force = force};
+	uint8_t before[SIDECAR_SIZE] = {0}, after[SIDECAR_SIZE] = {0};
+	struct pool *p = NULL;
+	int rc;
+
+	(void)sidecar_bytes(before);
+	rc = pool_open_by(store, "p", &claim, &p, &err);
+	if (rc) {
+		(void)sidecar_bytes(after);
+		assert_memory_equal(before, after, sizeof(before));
+		return rc;
+	}
+	assert_int_equal(pool_close(p, true, &err), 0);
+	return 0;
+}
+
+/* ---- judging ---- */
+
+static void
+every_relation_has_its_verdict(void **state)
+{
+	const struct {
+		struct generation ours, pool;
+		int rc;
+	} rows[] = {
+		{chain(1, 0, 0), chain(0, 0, 0), 0},               /* never written */
+		{chain(2, 1, 0), chain(2, 1, 0), 0},               /* equal */
+		{chain(3, 2, 1), chain(2, 1, 0), 0},               /* ahead */
+		{chain(3, 2, 1), chain(1, 0, 0), 0},               /* ahead by two */
+		{chain(2, 1, 0), chain(3, 2, 1), REPL_E_DIVERGED}, /* behind */
+		{chain(3, 1, 0), chain(2, 1, 0), REPL_E_DIVERGED}, /* diverged */
+		{chain(9, 8, 0), chain(2, 1, 0), REPL_E_DIVERGED}, /* unrelated */
+		{chain(2, 3, 0), chain(3, 2, 0), REPL_E_DIVERGED}, /* each the other's: a lie */
+		{chain(0, 0, 0), chain(2, 1, 0), REPL_E_DIVERGED}, /* nothing, said as a chain */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		put(SIDECAR_UP_TO_DATE, &rows[i].pool);
+		if (try_open(&rows[i].ours, false) != rows[i].rc)
+			fail_msg("row %zu: not %d: %s", i, rows[i].rc, err.text);
+		put(SIDECAR_UP_TO_DATE, &rows[i].pool);
+		assert_int_equal(try_open(&rows[i].ours, true), 0);
+		assert_int_equal(try_open(NULL, false), 0);
+	}
+}
+
+static void
+a_primary_takes_no_writer_whatever_it_says(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_promote(store, "p", "root@b pid 7", false, &info, &err), 0);
+	g = info.meta.generation;
+	expect(try_open(&g, false), REPL_E_REFUSED, "by root@b pid 7; it is the primary now");
+	expect(try_open(&g, true), REPL_E_REFUSED, "was promoted 20");
+	expect(try_open(NULL, false), REPL_E_REFUSED, "takes no replication");
+}
+
+static void
+a_primary_in_use_in_place_is_told_as_a_primary(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	int fd;
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_promote(store, "p", "x", false, &info, &err), 0);
+	/* As its own program has it: librepl locks the sidecar. */
+	fd = openat(pool_store_dirfd(store), "p.repl", O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	expect(try_open(&g, false), REPL_E_REFUSED, "promoted");
+	expect(pool_demote(store, "p", "x", &info, &err), REPL_E_BUSY, "its own program");
+	/* Nothing to promote, and nobody to end. */
+	assert_int_equal(pool_promote(store, "p", "x", true, &info, &err), 0);
+	(void)close(fd);
+	assert_int_equal(pool_demote(store, "p", "x", &info, &err), 0);
+}
+
+/* ---- promote and demote ---- */
+
+static void
+a_promotion_is_a_generation_of_its_own(void **state)
+{
+	struct generation g = chain(2, 1, 0), before;
+	uint8_t bytes[SIDECAR_SIZE];
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_promote(store, "p", "root@b", false, &info, &err), 0);
+	assert_true(info.meta.primary && !info.meta.writer_open);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_AHEAD);
+	assert_true(gen_id_equal(&info.meta.generation.history[0], &g.current));
+	/* What a daemon that knows of no primaries refuses as too new. */
+	(void)sidecar_bytes(bytes);
+	assert_int_equal(get_le16(bytes + 8), 2);
+	assert_int_equal(get_le16(bytes + SIDECAR_SLOT_SIZE + 8), 2);
+	/* Again: nothing. */
+	before = info.meta.generation;
+	assert_int_equal(pool_promote(store, "p", "other", true, &info, &err), 0);
+	assert_int_equal(gen_compare(&info.meta.generation, &before), GEN_EQUAL);
+	assert_non_null(strstr(info.meta.writer, "by root@b"));
+}
+
+static void
+a_demotion_keeps_all_but_the_flag(void **state)
+{
+	struct generation g = chain(2, 1, 0), promoted;
+	uint8_t bytes[SIDECAR_SIZE];
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	promoted = info.meta.generation;
+	assert_int_equal(pool_demote(store, "p", "op@c", &info, &err), 0);
+	assert_false(info.meta.primary || info.meta.writer_open);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+	assert_memory_equal(&info.meta.generation, &promoted, sizeof(promoted));
+	assert_non_null(strstr(info.meta.writer, "demoted 20"));
+	(void)sidecar_bytes(bytes);
+	assert_int_equal(get_le16(bytes + 8), 1);
+	/* The fenced one is still fenced, by its chain. */
+	expect(try_open(&g, false), REPL_E_DIVERGED, "newer");
+	assert_int_equal(try_open(&promoted, false), 0);
+	assert_int_equal(pool_demote(store, "p", "op", &info, &err), 0);
+	assert_null(strstr(info.meta.writer, "demoted"));
+}
+
+static void
+what_misses_updates_is_promoted_by_force_only(void **state)
+{
+	const struct {
+		enum sidecar_state mark;
+		const char *text; /* NULL: it may be promoted */
+	} rows[] = {
+		{SIDECAR_UP_TO_DATE, NULL},
+		{SIDECAR_UNKNOWN, NULL},
+		{SIDECAR_OUTDATED, "miss updates"},
+		{SIDECAR_INCONSISTENT, "begun and not ended"},
+	};
+	struct generation g = chain(2, 1, 0), nil = chain(0, 0, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		put(rows[i].mark, &g);
+		if (rows[i].text)
+			expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED,
+			       rows[i].text);
+		err_clear(&err);
+		assert_int_equal(pool_promote(store, "p", "b", rows[i].text, &info, &err), 0);
+		assert_true(info.meta.primary);
+		assert_int_equal(info.meta.state, rows[i].text ? rows[i].mark : SIDECAR_UP_TO_DATE);
+		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	}
+	put(SIDECAR_UP_TO_DATE, &nil);
+	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED, "never");
+	expect(pool_promote(store, "none", "b", true, &info, &err), REPL_E_NOT_FOUND, "none");
+	expect(pool_demote(store, "none", "b", &info, &err), REPL_E_NOT_FOUND, "none");
+}
+
+/* What a program's own replicas have missed is none of the next writer's. */
+static void
+a_dirty_map_goes_with_the_primary(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	fd = openat(pool_store_dirfd(store), "p.repl", O_RDWR);
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.dirty_off = SIDECAR_SIZE;
+	meta.dirty_len = 4096;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	assert_int_equal(ftruncate(fd, SIDECAR_SIZE + 4096), 0);
+	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	assert_true(meta.dirty_len == 0 && meta.dirty_off == 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), SIDECAR_SIZE);
+	(void)close(fd);
+}
+
+/* ---- PMDK ---- */
+
+#define AT_SDS 4024
+
+static void
+put_header(bool bound)
+{
+	struct pmdk_part part = {.created_s = 1};
+	uint8_t attr[PMDK_ATTR_SIZE] = "PMEMOBJ", header[PMDK_HEADER_SIZE];
+	int fd;
+
+	attr[8] = 6;
+	attr[16] = PMDK_CKSUM_2K | PMDK_SDS;
+	pmdk_header_make(attr, &part, header);
+	if (bound) {
+		/* As test_pmdk binds it. */
+		put_le64(header + AT_SDS, 1);
+		header[AT_SDS + 16] = 1;
+		put_le32(header + AT_SDS + 56, 2);
+		put_le32(header + AT_SDS + 60, 16 + 12);
+	}
+	fd = openat(pool_store_dirfd(store), "p", O_WRONLY);
+	assert_int_equal(pwrite(fd, header, sizeof(header), 0), sizeof(header));
+	(void)close(fd);
+}
+
+static enum pmdk_shutdown
+shutdown_now(void)
+{
+	uint8_t head[PMDK_HEAD_SIZE];
+	struct pmdk_header h;
+	size_t len;
+
+	assert_int_equal(pool_head(store, "p", head, sizeof(head), &len, &err), 0);
+	assert_true(pmdk_parse(head, len, &h) && h.checksum_ok);
+	return h.shutdown;
+}
+
+static void
+a_foreign_shutdown_state_is_reset(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	put_header(true);
+	assert_int_equal(shutdown_now(), PMDK_SHUTDOWN_BOUND);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	assert_int_equal(shutdown_now(), PMDK_SHUTDOWN_CLEAN);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_AHEAD);
+	/* What its own program has left there since is its own business. */
+	put_header(true);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	assert_int_equal(shutdown_now(), PMDK_SHUTDOWN_BOUND);
+}
+
+/* ---- taking over ---- */
+
+enum { REGISTERED = 1, STOPPED = 2, DEAF = 4, OTHER_POOL = 8 };
+
+/* A process that has a pool open for writing, as a session has. */
+static pid_t
+writer_start(unsigned how)
+{
+	const char *pool = how & OTHER_POOL ? "q" : "p";
+	struct registry *r = NULL;
+	struct pool_store *mine;
+	struct json_object *o;
+	struct pool *p;
+	int ready[2];
+	sigset_t term;
+	pid_t pid;
+	char c;
+
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid > 0) {
+		(void)close(ready[1]);
+		assert_int_equal(read(ready[0], &c, 1), 1);
+		(void)close(ready[0]);
+		return pid;
+	}
+	(void)alarm(60);
+	(void)sigemptyset(&term);
+	(void)sigaddset(&term, SIGTERM);
+	if (how & DEAF)
+		(void)sigprocmask(SIG_BLOCK, &term, NULL);
+	if (pool_store_new(dir, &mine, NULL) || pool_open(mine, pool, POOL_WRITE, "w", &p, NULL))
+		_exit(1);
+	if (how & REGISTERED) {
+		o = json_object_new_object();
+		(void)json_object_object_add(o, "pid", json_object_new_int64(getpid()));
+		if (registry_join(pool_store_dirfd(mine), 8, &r, NULL) ||
+		    registry_update(r, o, NULL))
+			_exit(1);
+	}
+	(void)!write(ready[1], "x", 1);
+	if (how & STOPPED)
+		(void)raise(SIGSTOP);
+	for (;;)
+		(void)pause();
+}
+
+/* The signal that a process has died of, 0: it is alive. */
+static int
+died_of(pid_t pid)
+{
+	int status = 0;
+	pid_t got = waitpid(pid, &status, WNOHANG);
+
+	return got == pid && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void
+writer_end(pid_t pid)
+{
+	(void)kill(pid, SIGKILL);
+	(void)waitpid(pid, NULL, 0);
+}
+
+static void
+force_ends_the_writer_whatever_it_does(void **state)
+{
+	static const struct {
+		unsigned how;
+		int signal;
+	} rows[] = {
+		{REGISTERED, SIGTERM},
+		{REGISTERED | DEAF, SIGKILL},
+		{REGISTERED | STOPPED, SIGKILL},
+	};
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		pid_t pid;
+
+		put(SIDECAR_UP_TO_DATE, &g);
+		pid = writer_start(rows[i].how);
+		expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_BUSY,
+		       "open for writing by w");
+		assert_int_equal(died_of(pid), 0);
+		err_clear(&err);
+		assert_int_equal(pool_promote(store, "p", "b", true, &info, &err), 0);
+		assert_true(info.meta.primary);
+		/* It is dead already, not about to be. */
+		assert_int_equal(died_of(pid), rows[i].signal);
+		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	}
+}
+
+static void
+nobody_else_is_ended(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	pid_t stranger, other;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "q", SIZE, NULL, false, &info, &err), 0);
+	put(SIDECAR_UP_TO_DATE, &g);
+	stranger = writer_start(0);
+	other = writer_start(REGISTERED | OTHER_POOL);
+	expect(pool_promote(store, "p", "b", true, &info, &err), REPL_E_BUSY,
+	       "by no session of repld");
+	assert_int_equal(died_of(stranger), 0);
+	assert_int_equal(died_of(other), 0);
+	writer_end(stranger);
+	assert_int_equal(pool_promote(store, "p", "b", true, &info, &err), 0);
+	assert_int_equal(died_of(other), 0);
+	writer_end(other);
+}
+
+/* A restore may go on: who reads is no writer. */
+static void
+a_reader_is_not_ended(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	struct pool *p;
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_open(store, "p", POOL_STABLE, "r", &p, &err), 0);
+	expect(pool_promote(store, "p", "b", true, &info, &err), REPL_E_BUSY, "restore");
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(every_relation_has_its_verdict, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_primary_takes_no_writer_whatever_it_says, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_primary_in_use_in_place_is_told_as_a_primary,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_promotion_is_a_generation_of_its_own, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_demotion_keeps_all_but_the_flag, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_misses_updates_is_promoted_by_force_only,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_dirty_map_goes_with_the_primary, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_foreign_shutdown_state_is_reset, setup, teardown),
+		cmocka_unit_test_setup_teardown(force_ends_the_writer_whatever_it_does, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_reader_is_not_ended, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
