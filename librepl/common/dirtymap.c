@@ -165,6 +165,49 @@ dirtymap_next(const struct dirtymap *m, uint64_t from, uint64_t max_len, struct 
 	return true;
 }
 
+/* Blocks [first, end), all of them set in m. */
+static void
+blocks_move(struct dirtymap *m, struct dirtymap *to, uint64_t first, uint64_t end)
+{
+	uint64_t last = end - 1;
+
+	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++) {
+		unsigned from = w == first / WORD_BITS ? (unsigned)(first % WORD_BITS) : 0;
+		unsigned upto =
+			w == last / WORD_BITS ? (unsigned)(last % WORD_BITS) : WORD_BITS - 1;
+		uint64_t bits = bits_between(from, upto), had;
+
+		(void)word_or(to, w, bits);
+		had = atomic_fetch_and(&m->word[w], ~bits);
+		atomic_fetch_sub(&m->set, (uint64_t)__builtin_popcountll(had & bits));
+	}
+}
+
+bool
+dirtymap_take(struct dirtymap *m, struct dirtymap *to, uint64_t from, uint64_t end,
+	      uint64_t max_len, struct range *run)
+{
+	uint64_t below = end >= m->pool_size ? m->blocks : end >> m->shift;
+	uint64_t first, next;
+
+	assert(m->shift == to->shift && max_len >> m->shift);
+	if (below > to->blocks)
+		below = to->blocks;
+	first = block_find(m, from >> m->shift, true);
+	if (first >= below)
+		return false;
+	if (below - first > max_len >> m->shift)
+		below = first + (max_len >> m->shift);
+	for (next = first + 1; next < below; next++) {
+		if (!(atomic_load(&m->word[next / WORD_BITS]) >> (next % WORD_BITS) & 1))
+			break;
+	}
+	blocks_move(m, to, first, next);
+	run->off = first << m->shift;
+	run->len = (next == m->blocks ? m->pool_size : next << m->shift) - run->off;
+	return true;
+}
+
 uint64_t
 dirtymap_bytes(const struct dirtymap *m)
 {

@@ -43,6 +43,16 @@ void dirtymap_clear(struct dirtymap *m);
  */
 bool dirtymap_next(const struct dirtymap *m, uint64_t from, uint64_t max_len, struct range *run);
 
+/*
+ * Move the first run of dirty blocks at or behind from, whole ones that end at or
+ * below end, from m to a map of the same shift; from is a block's beginning,
+ * max_len at least a block. Others may be setting in m: what is set after the
+ * move stays, and whoever's bit is moved is seen by the caller. A block is at no
+ * moment in neither: who looks at both looks at m first.
+ */
+bool dirtymap_take(struct dirtymap *m, struct dirtymap *to, uint64_t from, uint64_t end,
+		   uint64_t max_len, struct range *run);
+
 /* Bytes of dirty blocks, the last one cut at the pool's end. From a counter. */
 uint64_t dirtymap_bytes(const struct dirtymap *m);
 

@@ -101,6 +101,19 @@ void dirty_active(struct dirty *d, uint64_t off, uint64_t len);
  */
 struct dirtymap *dirty_batch_begin(struct dirty *d, unsigned replica);
 
+/*
+ * Move the first run of marks at or behind from into the batch, which it opens
+ * where there is none: whole blocks, that end at or below end or with the pool, at
+ * most max_len bytes (1 MiB is always enough for one). What is marked while it is
+ * taken is either seen in memory by the caller or still marked. *run is valid if
+ * there is one; false also for want of memory (*e). from is a block's beginning.
+ */
+bool dirty_take(struct dirty *d, unsigned replica, uint64_t from, uint64_t end, uint64_t max_len,
+		struct range *run, struct err *e);
+
+/* Bytes of the marks without the batch. */
+uint64_t dirty_marked(const struct dirty *d, unsigned replica);
+
 /* done: its blocks are on the replica's media, their bits go; else they are merged back. */
 void dirty_batch_end(struct dirty *d, unsigned replica, bool done);
 
