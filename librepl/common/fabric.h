@@ -11,6 +11,7 @@
 #ifndef COMMON_FABRIC_H
 #define COMMON_FABRIC_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,14 +45,15 @@ struct fab_event {
 };
 
 struct fab_params {
-	const char *provider; /* "tcp", "verbs" */
-	const char *host;     /* numeric address */
-	uint16_t port;        /* connect; server: first of the range, 0 = any */
-	uint16_t port_last;   /* server */
-	unsigned depth;       /* messages in flight */
-	size_t msg_size;      /* largest message */
-	uint64_t key;         /* RMA key of the first region; the others' follow */
-	unsigned lane;        /* connect: the lane's number on the server */
+	const char *provider;      /* "tcp", "verbs" */
+	const char *host;          /* numeric address */
+	uint16_t port;             /* connect; server: first of the range, 0 = any */
+	uint16_t port_last;        /* server */
+	unsigned depth;            /* messages in flight */
+	size_t msg_size;           /* largest message */
+	uint64_t key;              /* RMA key of the first region; the others' follow */
+	unsigned lane;             /* connect: the lane's number on the server */
+	const _Atomic int *cancel; /* connect: not NULL and not 0: no more waiting for the answer */
 	/* Connect: of the pool, borrowed; NULL: all of it is the first. */
 	const struct regions *regions;
 	/*

@@ -28,6 +28,8 @@
  */
 #define LANE_NAP_MS 2
 
+#define LANE_CONNECT_LOOK_MS 100 /* at whether connecting was cancelled */
+
 struct fab_lane {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -123,6 +125,7 @@ lane_await_connected(struct fab_lane *l, const struct fab_params *p, uint64_t de
 	struct fid *fids[1] = {&l->eq->fid};
 	uint32_t event;
 	ssize_t n;
+	int left;
 
 	for (;;) {
 		n = fi_eq_read(l->eq, &event, &entry, sizeof(entry), 0);
@@ -148,8 +151,14 @@ lane_await_connected(struct fab_lane *l, const struct fab_params *p, uint64_t de
 				       "data port %s:%u did not answer; is it reachable, or set "
 				       "data-address and data-ports in repld.conf",
 				       p->host, (unsigned)p->port);
+		left = clock_left_ms(deadline_ns);
+		if (p->cancel && atomic_load(p->cancel))
+			return err_set(e, REPL_E_LOST, "data port %s:%u: given up connecting",
+				       p->host, (unsigned)p->port);
+		if (p->cancel && left > LANE_CONNECT_LOOK_MS)
+			left = LANE_CONNECT_LOOK_MS;
 		if (fi_trywait(l->fabric, fids, 1) == 0)
-			(void)poll(&pfd, 1, clock_left_ms(deadline_ns));
+			(void)poll(&pfd, 1, left);
 	}
 }
 

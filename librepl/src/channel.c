@@ -30,6 +30,8 @@
 #define WRITE_CHUNK  32768U
 
 struct channel {
+	const _Atomic int *cancel; /* or NULL */
+	_Atomic int *told_fd;      /* or NULL */
 	int fd; /* TCP; libssh uses it and leaves it open. -1 with a proxy command */
 	ssh_session session;
 	ssh_channel stream;
@@ -115,7 +117,12 @@ channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct e
 {
 	struct pollfd p = {.fd = ssh_get_fd(c->session), .events = POLLIN};
 	int left = clock_left_ms(deadline_ns);
+	int status = dial_cancelled(c->cancel);
 
+	if (status)
+		return err_set(e, status, "%s: given up waiting for %s", c->name, what);
+	if (c->cancel && left > CHANNEL_LOOK_MS)
+		left = CHANNEL_LOOK_MS;
 	if (left == 0)
 		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", c->name, what);
 	if (ssh_get_poll_flags(c->session) & SSH_WRITE_PENDING)
@@ -272,9 +279,11 @@ channel_dial(struct channel *c, uint64_t deadline_ns, struct err *e)
 	if (proxy[0])
 		return REPL_OK;
 	(void)ssh_options_get_port(c->session, &port);
-	rc = dial_tcp(c->host, port, deadline_ns, &c->fd, e);
+	rc = dial_tcp(c->host, port, deadline_ns, c->cancel, &c->fd, e);
 	if (rc)
 		return rc;
+	if (c->told_fd)
+		atomic_store(c->told_fd, c->fd);
 	channel_note_peer(c);
 	return channel_set(c, SSH_OPTIONS_FD, &c->fd, e);
 }
@@ -411,7 +420,7 @@ channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns,
 	if (!c->passphrase_wanted)
 		return err_set(e, REPL_E_AUTH, "%s: key file '%s' is no private key", c->name,
 			       path);
-	rc = dial_check_agent(deadline_ns, e);
+	rc = dial_check_agent(deadline_ns, c->cancel, e);
 	return rc ? rc : channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
 }
 
@@ -455,7 +464,7 @@ channel_authenticate(struct channel *c, const char *identity, uint64_t deadline_
 	if (auth == SSH_AUTH_DENIED && identity)
 		rc = channel_auth_identity(c, identity, deadline_ns, &auth, e);
 	else if (auth == SSH_AUTH_DENIED) {
-		rc = dial_check_agent(deadline_ns, e);
+		rc = dial_check_agent(deadline_ns, c->cancel, e);
 		if (!rc)
 			rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
 	}
@@ -531,6 +540,8 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	if (!c)
 		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
 	c->fd = -1;
+	c->cancel = o->cancel;
+	c->told_fd = o->fd;
 	guard_enter(&g);
 	c->session = ssh_new();
 	if (!c->session) {
@@ -556,6 +567,15 @@ out:
 }
 
 void
+channel_detach(struct channel *c)
+{
+	if (c->told_fd)
+		atomic_store(c->told_fd, -1);
+	c->told_fd = NULL;
+	c->cancel = NULL;
+}
+
+void
 channel_free(struct channel *c)
 {
 	struct guard g;
@@ -567,6 +587,8 @@ channel_free(struct channel *c)
 	if (c->session)
 		ssh_disconnect(c->session);
 	ssh_free(c->session);
+	/* Told no more before the number may be another file's. */
+	channel_detach(c);
 	if (c->fd >= 0)
 		(void)close(c->fd);
 	guard_leave(&g);

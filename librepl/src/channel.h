@@ -15,6 +15,7 @@
 #ifndef LIBREPL_CHANNEL_H
 #define LIBREPL_CHANNEL_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,10 +29,21 @@ struct channel_options {
 	const char *identity;    /* or NULL */
 	const char *known_hosts; /* or NULL */
 	const char *command;     /* "repld session" */
+	/*
+	 * Borrowed, or NULL. When *cancel is not 0 any more waits end with that
+	 * status within CHANNEL_LOOK_MS.
+	 */
+	const _Atomic int *cancel;
+	_Atomic int *fd; /* borrowed, or NULL: the TCP descriptor while there is one, else -1 */
 };
+
+#define CHANNEL_LOOK_MS 100
 
 int channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
 		 struct err *e);
+
+/* From now on nobody cancels, and the descriptor is told to nobody; no call is under way. */
+void channel_detach(struct channel *c);
 
 /* Closes at once; waits for nothing. NULL is allowed. */
 void channel_free(struct channel *c);

@@ -116,20 +116,34 @@ lookup_start(struct lookup *l)
 	return rc;
 }
 
+/* Milliseconds to wait until the deadline or the next look at cancel; 0: no more. */
+static int
+dial_left_ms(uint64_t deadline_ns, const _Atomic int *cancel)
+{
+	int left = clock_left_ms(deadline_ns);
+
+	if (dial_cancelled(cancel))
+		return 0;
+	return cancel && left > DIAL_LOOK_MS ? DIAL_LOOK_MS : left;
+}
+
 /* True if the answer is there; false leaves l to the thread. */
 static bool
-lookup_wait(struct lookup *l, uint64_t deadline_ns)
+lookup_wait(struct lookup *l, uint64_t deadline_ns, const _Atomic int *cancel)
 {
-	struct timespec ts = {
-		.tv_sec = (time_t)(deadline_ns / NS_PER_S),
-		.tv_nsec = (long)(deadline_ns % NS_PER_S),
-	};
 	bool done;
-	int rc = 0;
+	int left;
 
 	(void)pthread_mutex_lock(&l->lock);
-	while (!l->done && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&l->ready, &l->lock, &ts);
+	while (!l->done && (left = dial_left_ms(deadline_ns, cancel)) > 0) {
+		uint64_t until_ns = clock_deadline((unsigned)left);
+		struct timespec ts = {
+			.tv_sec = (time_t)(until_ns / NS_PER_S),
+			.tv_nsec = (long)(until_ns % NS_PER_S),
+		};
+
+		(void)pthread_cond_timedwait(&l->ready, &l->lock, &ts);
+	}
 	done = l->done;
 	l->abandoned = !done;
 	(void)pthread_mutex_unlock(&l->lock);
@@ -138,8 +152,8 @@ lookup_wait(struct lookup *l, uint64_t deadline_ns)
 
 /* On success *out holds the addresses, to be freed with lookup_free(). */
 static int
-lookup_run(const char *host, unsigned port, uint64_t deadline_ns, struct lookup **out,
-	   struct err *e)
+lookup_run(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic int *cancel,
+	   struct lookup **out, struct err *e)
 {
 	struct lookup *l = NULL;
 	int rc = lookup_new(host, port, &l, e);
@@ -152,7 +166,7 @@ lookup_run(const char *host, unsigned port, uint64_t deadline_ns, struct lookup 
 			lookup_free(l);
 			return err_errno(e, REPL_E_LIMIT, rc, "no thread to look up '%s'", host);
 		}
-		if (!lookup_wait(l, deadline_ns))
+		if (!lookup_wait(l, deadline_ns, cancel))
 			return err_set(e, REPL_E_TIMEOUT,
 				       "%s:%u: no answer from the resolver by the deadline", host,
 				       port);
@@ -169,14 +183,14 @@ lookup_run(const char *host, unsigned port, uint64_t deadline_ns, struct lookup 
 
 /* Wait for a connect in progress; 0 or an errno. */
 static int
-dial_finish(int fd, uint64_t deadline_ns)
+dial_finish(int fd, uint64_t deadline_ns, const _Atomic int *cancel)
 {
 	struct pollfd p = {.fd = fd, .events = POLLOUT};
 	int errnum = 0;
 	socklen_t len = sizeof(errnum);
 
 	for (;;) {
-		int left = clock_left_ms(deadline_ns);
+		int left = dial_left_ms(deadline_ns, cancel);
 		int n = poll(&p, 1, left);
 
 		if (n > 0)
@@ -192,7 +206,7 @@ dial_finish(int fd, uint64_t deadline_ns)
 }
 
 static int
-dial_address(const struct addrinfo *a, uint64_t deadline_ns, int *out)
+dial_address(const struct addrinfo *a, uint64_t deadline_ns, const _Atomic int *cancel, int *out)
 {
 	int fd =
 		socket(a->ai_family, a->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, a->ai_protocol);
@@ -202,7 +216,7 @@ dial_address(const struct addrinfo *a, uint64_t deadline_ns, int *out)
 	if (fd < 0)
 		return errno;
 	if (connect(fd, a->ai_addr, a->ai_addrlen) < 0)
-		errnum = errno == EINPROGRESS ? dial_finish(fd, deadline_ns) : errno;
+		errnum = errno == EINPROGRESS ? dial_finish(fd, deadline_ns, cancel) : errno;
 	if (errnum) {
 		(void)close(fd);
 		return errnum;
@@ -213,27 +227,31 @@ dial_address(const struct addrinfo *a, uint64_t deadline_ns, int *out)
 }
 
 int
-dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct err *e)
+dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic int *cancel, int *fd,
+	 struct err *e)
 {
 	struct lookup *l = NULL;
 	uint64_t left = 0;
 	int errnum = EADDRNOTAVAIL;
-	int rc = lookup_run(host, port, deadline_ns, &l, e);
+	int rc = lookup_run(host, port, deadline_ns, cancel, &l, e);
 
 	if (rc)
 		return rc;
 	for (const struct addrinfo *a = l->list; a; a = a->ai_next)
 		left++;
-	for (const struct addrinfo *a = l->list; a && errnum; a = a->ai_next, left--) {
+	for (const struct addrinfo *a = l->list; a && errnum && !dial_cancelled(cancel);
+	     a = a->ai_next, left--) {
 		/* A silent address must not eat the time of those after it. */
 		uint64_t now = clock_now_ns();
 		uint64_t share = deadline_ns > now ? (deadline_ns - now) / left : 0;
 
-		errnum = dial_address(a, now + share, fd);
+		errnum = dial_address(a, now + share, cancel, fd);
 	}
 	lookup_free(l);
 	if (errnum == 0)
 		return REPL_OK;
+	if (dial_cancelled(cancel))
+		return err_set(e, dial_cancelled(cancel), "%s:%u: given up connecting", host, port);
 	if (errnum == ETIMEDOUT)
 		return err_set(e, REPL_E_TIMEOUT,
 			       "%s:%u: no answer to the TCP connection by the deadline", host,
@@ -243,7 +261,7 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct 
 }
 
 int
-dial_check_agent(uint64_t deadline_ns, struct err *e)
+dial_check_agent(uint64_t deadline_ns, const _Atomic int *cancel, struct err *e)
 {
 	/* SSH_AGENTC_REQUEST_IDENTITIES with its length before it. */
 	static const unsigned char request[] = {0, 0, 0, 1, 11};
@@ -262,8 +280,8 @@ dial_check_agent(uint64_t deadline_ns, struct err *e)
 	if (connect(p.fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		n = errno == EAGAIN ? 0 : 1;
 	else if (send(p.fd, request, sizeof(request), MSG_NOSIGNAL) == (ssize_t)sizeof(request))
-		while ((n = poll(&p, 1, clock_left_ms(deadline_ns))) <= 0)
-			if (clock_left_ms(deadline_ns) == 0)
+		while ((n = poll(&p, 1, dial_left_ms(deadline_ns, cancel))) <= 0)
+			if (dial_left_ms(deadline_ns, cancel) == 0)
 				break;
 	(void)close(p.fd);
 	if (n <= 0)

@@ -8,22 +8,35 @@
 #ifndef LIBREPL_DIAL_H
 #define LIBREPL_DIAL_H
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "err.h"
 
+/* How often waits look whether they are cancelled. */
+#define DIAL_LOOK_MS 100
+
+/* The status that *cancel gives waits an end with, or 0; cancel may be NULL. */
+static inline int
+dial_cancelled(const _Atomic int *cancel)
+{
+	return cancel ? atomic_load(cancel) : 0;
+}
+
 /*
  * Connect to host:port, trying its addresses in the resolver's order. The
  * descriptor is non-blocking and closed on exec. REPL_E_UNREACHABLE or
- * REPL_E_TIMEOUT name host, port and cause.
+ * REPL_E_TIMEOUT name host, port and cause. Cancelled: that status.
  */
-int dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, int *fd, struct err *e);
+int dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic int *cancel,
+	     int *fd, struct err *e);
 
 /*
  * libssh waits for ssh-agent without a deadline: ask it for its keys before.
  * REPL_E_TIMEOUT if the agent at SSH_AUTH_SOCK takes a connection and does not
  * answer by the deadline; REPL_OK in all other cases, also without an agent.
  */
-int dial_check_agent(uint64_t deadline_ns, struct err *e);
+int dial_check_agent(uint64_t deadline_ns, const _Atomic int *cancel, struct err *e);
 
 #endif
