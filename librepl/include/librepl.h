@@ -99,7 +99,8 @@ struct repl_config;
 /* What happens to a call in flight, and to later ones, when a replica is lost. */
 enum repl_on_loss {
 	REPL_ON_LOSS_DEGRADE = 0, /* go on without it; repl_stat() shows it; default */
-	REPL_ON_LOSS_FAIL = 1,    /* REPL_E_LOST from this call on */
+	REPL_ON_LOSS_FAIL = 1,    /* REPL_E_LOST until it is back */
+	REPL_ON_LOSS_BLOCK = 2,   /* wait for it, at most block-timeout: then REPL_E_LOST */
 };
 
 /* A new object with the defaults of repl.conf(5). Free with repl_config_free(). */

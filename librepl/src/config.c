@@ -12,10 +12,12 @@
 #define RESYNC_MS_MAX  604800000U /* a week */
 #define LAG_BYTES_MIN  65536U
 #define LAG_BYTES_MAX  (1U << 30)
+#define RATE_MIN       65536U
 
 static const char *const on_loss_names[] = {
 	[REPL_ON_LOSS_DEGRADE] = "degrade",
 	[REPL_ON_LOSS_FAIL] = "fail",
+	[REPL_ON_LOSS_BLOCK] = "block",
 	NULL,
 };
 
@@ -78,6 +80,22 @@ take_async_target(void *obj, const char *value, struct err *e)
 	return config_add_async_target(obj, value, e);
 }
 
+/* "auto", or bytes a second. */
+static int
+take_rate(void *obj, const char *value, struct err *e)
+{
+	struct repl_config *c = obj;
+	uint64_t rate = 0;
+
+	if (strcmp(value, "auto") != 0 && (parse_size(value, &rate) || rate < RATE_MIN))
+		return err_set(e, REPL_E_CONFIG,
+			       "'%.80s' is neither auto nor a number of bytes a second of at least "
+			       "64K",
+			       value);
+	c->resync_rate = rate;
+	return 0;
+}
+
 #define TEXT(name_, field, check_)                                                                 \
 	{                                                                                          \
 		.section = SECTION, .name = name_, .type = CONFFILE_TEXT,                          \
@@ -111,6 +129,12 @@ static const struct conffile_key config_keys[] = {
 	UINT("op-timeout", op_timeout_ms, TIMEOUT_MS_MAX),
 	UINT("close-timeout", close_timeout_ms, TIMEOUT_MS_MAX),
 	UINT("resync-timeout", resync_timeout_ms, RESYNC_MS_MAX),
+	UINT("heartbeat-interval", heartbeat_interval_ms, TIMEOUT_MS_MAX),
+	UINT("heartbeat-timeout", heartbeat_timeout_ms, TIMEOUT_MS_MAX),
+	UINT("reconnect-min", reconnect_min_ms, TIMEOUT_MS_MAX),
+	UINT("reconnect-max", reconnect_max_ms, TIMEOUT_MS_MAX),
+	UINT("block-timeout", block_timeout_ms, TIMEOUT_MS_MAX),
+	{.section = SECTION, .name = "resync-rate", .type = CONFFILE_CALL, .take = take_rate},
 	{
 		.section = SECTION,
 		.name = "on-loss",
@@ -264,6 +288,11 @@ repl_config_new(struct repl_config **cfg)
 		.op_timeout_ms = 5000,
 		.close_timeout_ms = 5000,
 		.resync_timeout_ms = 3600000,
+		.heartbeat_interval_ms = 500,
+		.heartbeat_timeout_ms = 1500,
+		.reconnect_min_ms = 200,
+		.reconnect_max_ms = 30000,
+		.block_timeout_ms = 60000,
 		.on_loss = REPL_ON_LOSS_DEGRADE,
 		.async_lag_bytes = 64U << 20,
 		.async_lag_ms = 5000,

@@ -27,16 +27,22 @@ struct repl_config {
 	char *command;     /* remote command when there is no subsystem: "repld session" */
 	char *pool_file;   /* file behind the mapped range; NULL = found from the mapping */
 	unsigned lanes;    /* wished, 1..64, 4 */
-	unsigned connect_timeout_ms; /* 10000: one target's SSH, hello, open, lanes */
-	unsigned op_timeout_ms;      /* 5000: flush, drain, persist, read, requests */
-	unsigned close_timeout_ms;   /* 5000 */
-	unsigned resync_timeout_ms;  /* 3600000: filling or catching up in repl_open() */
-	int on_loss;                 /* enum repl_on_loss */
-	int ack;                     /* enum config_ack */
-	int on_lag;                  /* enum config_on_lag */
-	unsigned async_lag_bytes;    /* 64 MiB */
-	unsigned async_lag_ms;       /* 5000 */
-	int method;                  /* 0 = auto, else 1 + enum plan_method */
+	unsigned connect_timeout_ms;    /* 10000: one target's SSH, hello, open, lanes */
+	unsigned op_timeout_ms;         /* 5000: flush, drain, persist, read, requests */
+	unsigned close_timeout_ms;      /* 5000 */
+	unsigned resync_timeout_ms;     /* 3600000: filling or catching up in repl_open() */
+	unsigned heartbeat_interval_ms; /* 500 */
+	unsigned heartbeat_timeout_ms;  /* 1500: silence after which a replica is lost */
+	unsigned reconnect_min_ms;      /* 200: between two attempts to get one back, ... */
+	unsigned reconnect_max_ms;      /* 30000: ... doubled up to this */
+	unsigned block_timeout_ms;      /* 60000: of a call, with on-loss = block */
+	uint64_t resync_rate;           /* bytes a second, 0 = auto */
+	int on_loss;                    /* enum repl_on_loss */
+	int ack;                        /* enum config_ack */
+	int on_lag;                     /* enum config_on_lag */
+	unsigned async_lag_bytes;       /* 64 MiB */
+	unsigned async_lag_ms;          /* 5000 */
+	int method;                     /* 0 = auto, else 1 + enum plan_method */
 };
 
 /* As the public calls, with the error in e. Arguments are not NULL, but for path. */

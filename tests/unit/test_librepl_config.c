@@ -64,6 +64,12 @@ check_defaults(const struct repl_config *c)
 	assert_int_equal(c->op_timeout_ms, 5000);
 	assert_int_equal(c->close_timeout_ms, 5000);
 	assert_int_equal(c->resync_timeout_ms, 3600000);
+	assert_int_equal(c->heartbeat_interval_ms, 500);
+	assert_int_equal(c->heartbeat_timeout_ms, 1500);
+	assert_int_equal(c->reconnect_min_ms, 200);
+	assert_int_equal(c->reconnect_max_ms, 30000);
+	assert_int_equal(c->block_timeout_ms, 60000);
+	assert_int_equal(c->resync_rate, 0);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_DEGRADE);
 	assert_int_equal(c->method, 0);
 	assert_int_equal(c->ack, CONFIG_ACK_ALL);
@@ -90,6 +96,12 @@ static const char all_keys[] = "[repl]\n"
 			       "op-timeout = 2\n"
 			       "close-timeout = 3\n"
 			       "resync-timeout = 604800000\n"
+			       "heartbeat-interval = 5\n"
+			       "heartbeat-timeout = 6\n"
+			       "reconnect-min = 7\n"
+			       "reconnect-max = 8\n"
+			       "block-timeout = 9\n"
+			       "resync-rate = 10M\n"
 			       "on-loss = fail\n"
 			       "method = deposit-completion\n";
 
@@ -117,6 +129,12 @@ check_all_keys(const struct repl_config *c)
 	assert_int_equal(c->op_timeout_ms, 2);
 	assert_int_equal(c->close_timeout_ms, 3);
 	assert_int_equal(c->resync_timeout_ms, 604800000);
+	assert_int_equal(c->heartbeat_interval_ms, 5);
+	assert_int_equal(c->heartbeat_timeout_ms, 6);
+	assert_int_equal(c->reconnect_min_ms, 7);
+	assert_int_equal(c->reconnect_max_ms, 8);
+	assert_int_equal(c->block_timeout_ms, 9);
+	assert_int_equal(c->resync_rate, 10U << 20);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_FAIL);
 	assert_int_equal(c->method, 1 + PLAN_DEPOSIT_COMPLETION);
 }
@@ -255,7 +273,10 @@ bad_values_are_refused(void **state)
 		 "key 'connect-timeout': '3600001' is not a whole number from 1 to 3600000"},
 		{"resync-timeout", "604800001",
 		 "key 'resync-timeout': '604800001' is not a whole number from 1 to 604800000"},
-		{"on-loss", "abort", "key 'on-loss': 'abort' is none of degrade, fail"},
+		{"on-loss", "abort", "key 'on-loss': 'abort' is none of degrade, fail, block"},
+		{"resync-rate", "63K",
+		 "key 'resync-rate': '63K' is neither auto nor a number of bytes a second of at "
+		 "least 64K"},
 		{"provider", "sockets", "key 'provider': 'sockets' is none of auto, tcp, verbs"},
 		{"identity", "", "key 'identity': has no value"},
 		{"command", "a\nb", "key 'command': value has the control character 0x0a"},
