@@ -60,7 +60,7 @@ ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
 int
 ctl_connect(struct ctl *c)
 {
-	int rc = remote_new(c->cfg, &c->target, &c->remote, &c->err);
+	int rc = remote_new(c->cfg, &c->target, NULL, &c->remote, &c->err);
 
 	c->connected = rc == 0;
 	return rc;

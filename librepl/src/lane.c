@@ -65,6 +65,12 @@ lane_bind(struct lane *l, const void *mem)
 }
 
 void
+lane_watch(struct lane *l, const _Atomic int *gone)
+{
+	l->gone = gone;
+}
+
+void
 lane_fail(struct lane *l, int status, const char *why)
 {
 	if (l->status)
@@ -284,8 +290,9 @@ lane_take_event(struct lane *l)
 		break;
 	default:
 		lane_fail(l, REPL_E_LOST, ev.text);
-		break;
+		return true;
 	}
+	lane_count(&l->counters.events, 1);
 	return true;
 }
 
@@ -382,6 +389,22 @@ lanes_turn(struct lane **lanes, unsigned count, bool (*until)(const struct lane 
 	return any;
 }
 
+/* Those that somebody has given up meanwhile need no waiting for; true if there was one. */
+static bool
+lanes_look(struct lane **lanes, unsigned count)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < count; i++) {
+		int gone = lanes[i]->gone ? atomic_load(lanes[i]->gone) : 0;
+
+		if (gone)
+			lane_fail(lanes[i], gone, "the replica was given up meanwhile");
+		any |= gone != 0;
+	}
+	return any;
+}
+
 /* Run until the deadline; stall_ns, if not 0, moves it on whenever something happens. */
 static void
 lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
@@ -393,6 +416,7 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 	unsigned n;
 
 	for (;;) {
+		uint64_t now_ns;
 		bool any = lanes_turn(lanes, count, until, waiting, &n);
 
 		if (n == 0)
@@ -405,11 +429,15 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 		}
 		if (spin_again(&spin))
 			continue;
-		if (clock_now_ns() >= deadline_ns)
+		if (lanes_look(waiting, n))
+			continue;
+		now_ns = clock_now_ns();
+		if (now_ns >= deadline_ns)
 			break;
 		for (unsigned i = 0; i < n; i++)
 			fabs[i] = waiting[i]->fab;
-		fab_lanes_wait(fabs, n, -1, deadline_ns);
+		now_ns += LANE_LOOK_MS * NS_PER_MS;
+		fab_lanes_wait(fabs, n, -1, now_ns < deadline_ns ? now_ns : deadline_ns);
 	}
 	for (unsigned i = 0; i < n; i++)
 		lane_fail(waiting[i], REPL_E_TIMEOUT, "the target did not answer in time");

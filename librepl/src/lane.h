@@ -22,10 +22,12 @@
 #include "wire.h"
 
 #define LANE_READ_MAX (1U << 20) /* one RMA operation */
+#define LANE_LOOK_MS  100U       /* waits look this often whether the lane is given up */
 
 struct lane_counters {
 	_Atomic uint64_t messages, writes, reads, bytes;
 	_Atomic uint64_t immediates; /* of the writes */
+	_Atomic uint64_t events;     /* signs of life */
 };
 
 /* What a job does after everything that was flushed before. */
@@ -100,7 +102,8 @@ struct lane {
 	unsigned rma_outstanding;
 	uint8_t scratch[8]; /* reads go here */
 
-	int status; /* 0, or why the lane is lost */
+	const _Atomic int *gone; /* borrowed, or NULL: see lane_watch() */
+	int status;              /* 0, or why the lane is lost */
 	char why[200];
 };
 
@@ -121,6 +124,12 @@ void lane_init(struct lane *l, const struct lane_setup *s);
 
 /* The memory that offsets of later calls refer to; the lane is idle. */
 void lane_bind(struct lane *l, const void *mem);
+
+/*
+ * When *gone is not 0 any more it is the status that waiting on the lane ends with,
+ * within LANE_LOOK_MS. NULL: nobody says so.
+ */
+void lane_watch(struct lane *l, const _Atomic int *gone);
 
 /* What a lane of these terms can do, and the sizes that go by message. */
 struct plan_limits lane_limits(bool rma, bool immediates, size_t msg_size);

@@ -16,6 +16,7 @@
 #define REMOTE_MSG_SIZE 32768U
 #define REMOTE_DEPTH    8U
 #define LOCK_PAUSE_NS   200000L
+#define PING_LOOK_MS    100U
 
 struct remote {
 	struct target target;
@@ -29,6 +30,7 @@ struct remote {
 	struct line_buf lines;
 	int64_t next_id;  /* of the next request */
 	int64_t await_id; /* of the next answer */
+	int64_t ping_id;  /* of a ping whose answer nobody has waited for to the end, or 0 */
 	bool broken;      /* a request went wrong: the stream can't be trusted */
 	char next_step[512];
 	struct fab_warm *warm; /* until lanes are opened */
@@ -44,6 +46,7 @@ struct remote {
 	_Atomic uint64_t stamp; /* of DEPOSITs: the last one given out */
 	struct fab_lane **fabs;
 	struct lane *lanes;
+	const _Atomic int *cancel; /* of the hooks */
 };
 
 /* ---- requests ---- */
@@ -91,21 +94,16 @@ remote_read_object(struct remote *r, uint64_t deadline_ns, struct json_object **
 	return control_parse(line, len, out, e);
 }
 
+/* Answer id, which is the next one. A deadline that passes leaves the stream as it was. */
 static int
-remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_object **result,
-	       struct err *e)
+remote_answer(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_object **result,
+	      struct err *e)
 {
 	struct json_object *answer = NULL, *value = NULL;
-	int rc;
+	int rc = remote_read_object(r, deadline_ns, &answer, e);
 
-	r->next_step[0] = '\0';
-	if (id != r->await_id)
-		return err_set(e, REPL_E_INVAL, "answers are taken in the order of the requests");
-	rc = remote_read_object(r, deadline_ns, &answer, e);
-	if (rc) {
-		r->broken = true;
+	if (rc)
 		return rc;
-	}
 	r->await_id++;
 	rc = control_answer_check(answer, id, &value, r->next_step, sizeof(r->next_step), e);
 	if (rc == REPL_E_PROTOCOL)
@@ -115,6 +113,29 @@ remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_o
 		*result = value;
 	else
 		json_object_put(value);
+	return rc;
+}
+
+static int
+remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_object **result,
+	       struct err *e)
+{
+	int64_t before = r->await_id;
+	int rc = 0;
+
+	r->next_step[0] = '\0';
+	if (r->ping_id && r->ping_id == r->await_id && id == r->ping_id + 1) {
+		rc = remote_answer(r, r->ping_id, deadline_ns, NULL, e);
+		r->ping_id = 0;
+		before++;
+	}
+	if (!rc && id != r->await_id)
+		return err_set(e, REPL_E_INVAL, "answers are taken in the order of the requests");
+	if (!rc)
+		rc = remote_answer(r, id, deadline_ns, result, e);
+	/* What comes later would be taken for the answer to another request. */
+	if (rc && r->await_id == before)
+		r->broken = true;
 	return rc;
 }
 
@@ -205,6 +226,66 @@ remote_take(struct remote *r, int64_t id, struct json_object **result, struct er
 	return rc;
 }
 
+/* ---- signs of life ---- */
+
+static uint64_t
+remote_heard(const struct remote *r)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; r->lanes && i < r->terms.lanes; i++)
+		n += atomic_load_explicit(&r->lanes[i].counters.events, memory_order_relaxed);
+	return n;
+}
+
+static int
+ping_await(struct remote *r, unsigned timeout_ms, const _Atomic int *cancel, struct err *e)
+{
+	uint64_t heard = remote_heard(r), deadline_ns = clock_deadline(timeout_ms);
+
+	for (;;) {
+		uint64_t look_ns = clock_deadline(PING_LOOK_MS);
+		int rc = remote_answer(r, r->ping_id, look_ns < deadline_ns ? look_ns : deadline_ns,
+				       NULL, e);
+
+		if (rc != REPL_E_TIMEOUT || r->await_id > r->ping_id) {
+			r->ping_id = 0;
+			r->broken |= rc != 0;
+			return rc;
+		}
+		if (cancel && atomic_load(cancel))
+			return 0;
+		if (remote_heard(r) != heard) {
+			heard = remote_heard(r);
+			deadline_ns = clock_deadline(timeout_ms);
+		}
+		if (clock_now_ns() >= deadline_ns)
+			return err_set(e, REPL_E_TIMEOUT, "%s has been silent for %u ms: timed out",
+				       r->target.host, timeout_ms);
+	}
+}
+
+int
+remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
+	    const _Atomic int *cancel, struct err *e)
+{
+	int rc;
+
+	if (pthread_mutex_trylock(&r->lock)) {
+		json_object_put(params);
+		return 0;
+	}
+	rc = remote_usable(r, e);
+	if (rc || r->ping_id)
+		json_object_put(params);
+	else
+		rc = remote_send(r, "ping", params, clock_deadline(timeout_ms), &r->ping_id, e);
+	if (!rc)
+		rc = ping_await(r, timeout_ms, cancel, e);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
 /* ---- opening ---- */
 
 /* By name as far as that is known without asking a name service, which knows no deadline. */
@@ -248,7 +329,8 @@ remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 }
 
 int
-remote_new(const struct repl_config *c, const struct target *t, struct remote **out, struct err *e)
+remote_new(const struct repl_config *c, const struct target *t, const struct remote_hooks *hooks,
+	   struct remote **out, struct err *e)
 {
 	struct channel_options o = {.identity = c->identity,
 				    .known_hosts = c->known_hosts,
@@ -277,6 +359,10 @@ remote_new(const struct repl_config *c, const struct target *t, struct remote **
 		goto out;
 	}
 	r->info_lock_made = true;
+	if (hooks) {
+		r->cancel = o.cancel = hooks->cancel;
+		o.fd = hooks->fd;
+	}
 	o.target = &r->target;
 	r->warm = fab_warm_new();
 	rc = channel_open(&o, deadline_ns, &r->channel, e);
@@ -324,6 +410,19 @@ remote_free(struct remote *r, unsigned timeout_ms)
 	if (r->lock_made)
 		(void)pthread_mutex_destroy(&r->lock);
 	free(r);
+}
+
+void
+remote_detach(struct remote *r)
+{
+	r->cancel = NULL;
+	channel_detach(r->channel);
+}
+
+void
+remote_set_op_timeout(struct remote *r, unsigned ms)
+{
+	r->op_timeout_ms = ms;
 }
 
 const struct target *
@@ -854,6 +953,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	for (unsigned i = 0; i < 8; i++)
 		p.key = p.key << 8 | key[i];
 	p.provider = g.provider;
+	p.cancel = r->cancel;
 	p.host = g.address;
 	p.port = (uint16_t)g.port;
 	p.depth = (unsigned)g.depth;
@@ -894,6 +994,29 @@ struct lane *
 remote_lane(struct remote *r, unsigned i)
 {
 	return &r->lanes[i];
+}
+
+void
+remote_bind(struct remote *r, const void *mem, const _Atomic int *gone)
+{
+	for (unsigned i = 0; i < r->terms.lanes; i++) {
+		lane_bind(&r->lanes[i], mem);
+		lane_watch(&r->lanes[i], gone);
+	}
+}
+
+void
+remote_traffic_add(struct remote *r, struct remote_traffic *sum)
+{
+	for (unsigned i = 0; r->lanes && i < r->terms.lanes; i++) {
+		struct lane_counters *c = &r->lanes[i].counters;
+
+		sum->messages += atomic_load(&c->messages);
+		sum->writes += atomic_load(&c->writes);
+		sum->reads += atomic_load(&c->reads);
+		sum->bytes += atomic_load(&c->bytes);
+		sum->immediates += atomic_load(&c->immediates);
+	}
 }
 
 int

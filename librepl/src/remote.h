@@ -45,9 +45,29 @@ struct lane_terms {
 	char provider[16];
 };
 
-/* SSH, hello. The config's timeouts are kept; it need not outlive the call. */
-int remote_new(const struct repl_config *c, const struct target *t, struct remote **out,
-	       struct err *e);
+/* What a thread that is told to stop, and the child of a fork, need of a remote. */
+struct remote_hooks {
+	const _Atomic int *cancel; /* or NULL: not 0 ends waits with that status in 0.1 s */
+	_Atomic int *fd; /* or NULL: the channel's descriptor while there is one, else -1 */
+};
+
+/*
+ * SSH, hello. The config's timeouts are kept; it need not outlive the call. hooks,
+ * which may be NULL, holds for all calls until remote_detach().
+ */
+int remote_new(const struct repl_config *c, const struct target *t,
+	       const struct remote_hooks *hooks, struct remote **out, struct err *e);
+
+/* No more hooks. No call is under way. */
+void remote_detach(struct remote *r);
+
+/* Of calls from now on, in place of the config's. */
+void remote_set_op_timeout(struct remote *r, unsigned ms);
+
+/*
+ * All lanes: the memory that offsets refer to; and lane_watch(). They are idle.
+ */
+void remote_bind(struct remote *r, const void *mem, const _Atomic int *gone);
 
 /* Ends it: pool.close and bye if still possible within timeout_ms, then the channel. */
 void remote_free(struct remote *r, unsigned timeout_ms);
@@ -72,6 +92,14 @@ int remote_call(struct remote *r, const char *method, struct json_object *params
 int remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
 		struct err *e);
 int remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e);
+
+/*
+ * Ask for a sign of life; params, which may be NULL, is taken. REPL_E_TIMEOUT if for
+ * timeout_ms there was none, neither here nor on a lane. 0 also when another thread's
+ * request is under way, which finds out itself, and when *cancel is not 0 any more.
+ */
+int remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
+		const _Atomic int *cancel, struct err *e);
 
 /* The next safe step that the target gave with the last error; "" if none. */
 const char *remote_next_step(const struct remote *r);
@@ -123,6 +151,14 @@ struct lane *remote_lane(struct remote *r, unsigned i);
 int remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
 		uint64_t deadline_ns, struct err *e);
 uint32_t remote_epoch(const struct remote *r);
+
+/* What went over a remote's lanes. */
+struct remote_traffic {
+	uint64_t messages, writes, reads, bytes, immediates;
+};
+
+/* Add up; any thread, as long as the remote is there. */
+void remote_traffic_add(struct remote *r, struct remote_traffic *sum);
 
 /* Take an info object apart, hostile as it may be. */
 int replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e);

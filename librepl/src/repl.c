@@ -10,35 +10,6 @@
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
-static unsigned
-latency_bucket(uint64_t ns)
-{
-	unsigned b = ns ? 63U - (unsigned)__builtin_clzll(ns) : 0;
-
-	return b < REPL_HIST_BUCKETS ? b : REPL_HIST_BUCKETS - 1;
-}
-
-static int
-lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size_t len,
-	    struct err *e)
-{
-	struct lane_slot *slot = &r->slots[lane];
-	uint64_t begin_ns = clock_now_ns();
-	int rc;
-
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct lane *l = lane_of(r, i, lane);
-
-		if (l)
-			lane_begin(l, kind, off, len);
-	}
-	rc = lanes_finish(r, lane, lane_done, e);
-	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(clock_now_ns() - begin_ns)], 1,
-				  memory_order_relaxed);
-	return rc;
-}
-
 /* ---- public ---- */
 
 int
@@ -69,8 +40,7 @@ repl_drain(struct repl *r, unsigned lane)
 	if (rc)
 		return config_report(&e);
 	rc = lanes_drain(r, lane, LANE_DRAIN, 0, 0, &e);
-	lane_leave(r, lane);
-	return rc ? config_report(&e) : 0;
+	return lane_answer(r, lane, rc, &e);
 }
 
 int
@@ -88,8 +58,7 @@ repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 	rc = lanes_flush(r, lane, off, len, 0, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_DRAIN, 0, 0, &e);
-	lane_leave(r, lane);
-	return rc ? config_report(&e) : 0;
+	return lane_answer(r, lane, rc, &e);
 }
 
 int
@@ -107,8 +76,7 @@ repl_persist_atomic8(struct repl *r, unsigned lane, size_t off)
 	if (rc)
 		return config_report(&e);
 	rc = lanes_drain(r, lane, LANE_ATOMIC8, off, 8, &e);
-	lane_leave(r, lane);
-	return rc ? config_report(&e) : 0;
+	return lane_answer(r, lane, rc, &e);
 }
 
 static int
@@ -144,8 +112,7 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 	rc = lanes_flush(r, lane, a_off, a_len, b_len, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_PAIR, b_off, b_len, &e);
-	lane_leave(r, lane);
-	return rc ? config_report(&e) : 0;
+	return lane_answer(r, lane, rc, &e);
 }
 
 int
@@ -161,8 +128,7 @@ repl_trim(struct repl *r, unsigned lane, size_t off, size_t len)
 	if (rc)
 		return config_report(&e);
 	rc = lanes_drain(r, lane, LANE_TRIM, off, len, &e);
-	lane_leave(r, lane);
-	return rc ? config_report(&e) : 0;
+	return lane_answer(r, lane, rc, &e);
 }
 
 int
@@ -207,9 +173,37 @@ repl_replicas(const struct repl *r)
 
 /* ---- observation ---- */
 
-static void
-stat_fill(struct repl *r, struct replica *p, struct repl_stat *st)
+void
+repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *out)
 {
+	struct replica *p = &r->replicas[replica];
+
+	memset(out, 0, sizeof(*out));
+	pthread_mutex_lock(&r->reason_lock);
+	out->lost = atomic_load(&p->lost);
+	out->connection = atomic_load(&p->connection);
+	out->replication = atomic_load(&p->replication);
+	out->data = atomic_load(&p->data);
+	out->traffic = p->traffic;
+	if (p->remote)
+		remote_traffic_add(p->remote, &out->traffic);
+	if (out->replication != REPL_REPL_ESTABLISHED) {
+		out->why = atomic_load(&p->why);
+		memcpy(out->reason, p->reason, sizeof(out->reason));
+		memcpy(out->trouble, p->trouble, sizeof(out->trouble));
+	}
+	pthread_mutex_unlock(&r->reason_lock);
+	out->paused = atomic_load(&p->paused);
+	out->error_count = atomic_load(&p->error_count);
+	out->degraded_count = atomic_load(&p->degraded_count);
+	out->reconnect_count = atomic_load(&p->reconnect_count);
+}
+
+static void
+stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
+{
+	struct replica_snapshot now;
+
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		struct lane_slot *s = &r->slots[i];
 
@@ -218,50 +212,30 @@ stat_fill(struct repl *r, struct replica *p, struct repl_stat *st)
 		st->drain_count += atomic_load(&s->drain_count);
 		for (unsigned b = 0; b < REPL_HIST_BUCKETS; b++)
 			st->latency_ns[b] += atomic_load(&s->latency_ns[b]);
-		if (p->remote) {
-			struct lane_counters *c = &remote_lane(p->remote, i)->counters;
-
-			st->message_count += atomic_load(&c->messages);
-			st->write_count += atomic_load(&c->writes);
-			st->read_count += atomic_load(&c->reads);
-			st->byte_count += atomic_load(&c->bytes);
-			st->immediate_count += atomic_load(&c->immediates);
-		}
 	}
-	st->error_count = atomic_load(&p->error_count);
-	st->degraded_count = atomic_load(&p->degraded_count);
-}
-
-/* With reason_lock held. */
-static enum repl_reason
-lost_reason(const struct replica *p)
-{
-	struct err e = {.code = atomic_load(&p->lost)};
-
-	(void)snprintf(e.text, sizeof(e.text), "%s", p->reason);
-	return reason_of_error(&e, p->remote ? REASON_USE : REASON_CONNECT);
+	repl_snapshot(r, replica, &now);
+	st->message_count = now.traffic.messages;
+	st->write_count = now.traffic.writes;
+	st->read_count = now.traffic.reads;
+	st->byte_count = now.traffic.bytes;
+	st->immediate_count = now.traffic.immediates;
+	st->error_count = now.error_count;
+	st->degraded_count = now.degraded_count;
+	st->connection = now.connection;
+	st->replication = now.replication;
+	st->data = now.data;
+	memcpy(st->reason, now.reason, sizeof(st->reason));
 }
 
 int
 repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 {
 	struct repl_stat now = {0};
-	struct replica *p;
 	size_t size;
 
 	if (!st || st->struct_size < sizeof(size_t) || replica >= r->replica_count)
 		return config_report_set(REPL_E_INVAL, "bad replica or struct_size");
-	p = &r->replicas[replica];
-	stat_fill(r, p, &now);
-	pthread_mutex_lock(&r->reason_lock);
-	if (atomic_load(&p->lost)) {
-		now.connection = REPL_CONN_STANDALONE;
-		now.replication = REPL_REPL_DEGRADED;
-		now.data = REPL_DATA_OUTDATED;
-		(void)snprintf(now.reason, sizeof(now.reason), "%s", p->reason);
-		now.reason_code = lost_reason(p);
-	}
-	pthread_mutex_unlock(&r->reason_lock);
+	stat_fill(r, replica, &now);
 	size = st->struct_size < sizeof(now) ? st->struct_size : sizeof(now);
 	now.struct_size = st->struct_size;
 	memcpy(st, &now, size);
@@ -299,10 +273,15 @@ repl_profile_text(struct remote *remote)
 int
 repl_profile(struct repl *r, unsigned replica, const char **text)
 {
+	const struct profile_note *note;
+
 	if (replica >= r->replica_count || !text)
 		return config_report_set(REPL_E_INVAL, "bad replica");
-	if (!r->replicas[replica].profile_text)
-		return config_report_set(REPL_E_LOST, "the replica was not reachable at open");
-	*text = r->replicas[replica].profile_text;
+	pthread_mutex_lock(&r->reason_lock);
+	note = r->replicas[replica].profiles;
+	pthread_mutex_unlock(&r->reason_lock);
+	if (!note)
+		return config_report_set(REPL_E_LOST, "the replica has not been reachable yet");
+	*text = note->text;
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
@@ -216,6 +217,7 @@ append_check_lost(struct repl *r, struct err *e)
 static int
 append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 {
+	struct range stored[2];
 	int rc;
 
 	a->place = tail_load(r, a);
@@ -224,13 +226,20 @@ append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 		rc = append_check_tail(r, a, e);
 	if (!rc)
 		rc = append_check_len(r, lane, a, e);
-	if (!rc)
-		rc = append_choose(r, lane, a, e);
 	if (rc)
 		return rc;
-	memcpy(r->mem + a->place, a->data, a->len);
-	tail_store(r, a, a->place + a->len);
-	return append_spread(r, lane, a, e);
+	stored[0] = (struct range){.off = a->place, .len = a->len};
+	stored[1] = (struct range){.off = a->tail_off, .len = 8};
+	pending_active(r, lane, stored, 2);
+	rc = append_choose(r, lane, a, e);
+	if (!rc) {
+		memcpy(r->mem + a->place, a->data, a->len);
+		tail_store(r, a, a->place + a->len);
+		rc = append_spread(r, lane, a, e);
+	}
+	/* Also one that was lost as it chose, with nothing stored here, may have the bytes. */
+	pending_settle_only(r, stored, 2);
+	return rc;
 }
 
 int
@@ -258,9 +267,8 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 		rc = append_run(r, lane, &a, &e);
 		append_leave(r);
 	}
-	lane_leave(r, lane);
-	if (rc)
-		return config_report(&e);
-	*off = a.place;
-	return 0;
+	rc = lane_answer(r, lane, rc, &e);
+	if (!rc)
+		*off = a.place;
+	return rc;
 }

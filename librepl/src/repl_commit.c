@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
@@ -10,6 +11,7 @@
 static void
 commit_begin(struct repl *r, unsigned lane)
 {
+	pending_active(r, lane, NULL, 0);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
@@ -26,6 +28,7 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 
 	err_clear(&why);
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, &why);
+	pending_settle(r, lane, NULL, 0);
 	lane_leave(r, lane);
 	atomic_fetch_add_explicit(&r->slots[lane].drain_count, 1, memory_order_relaxed);
 	if (rc && !e->code)
@@ -71,5 +74,7 @@ repl_commit(struct repl *r, unsigned lane)
 		/* The wait for the lane says nothing of the target. */
 		(void)commit_end(r, i, clock_now_ns(), &e);
 	}
+	if (!e.code && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
+		(void)repl_await_back(r, &e);
 	return e.code ? config_report(&e) : 0;
 }

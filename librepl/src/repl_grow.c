@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "dirty.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
@@ -61,7 +62,7 @@ static int
 grow_lose(struct repl *r, unsigned i, const struct err *why, struct err *e)
 {
 	repl_lose(r, i, why->code, why->text, clock_deadline(r->cfg->op_timeout_ms));
-	if (r->cfg->on_loss == REPL_ON_LOSS_DEGRADE)
+	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
 	return err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, why->text);
 }
@@ -134,10 +135,26 @@ grow_local(struct repl *r, size_t size, struct err *e)
 }
 
 static int
+grow_dirty(struct repl *r, size_t size, struct err *e)
+{
+	int rc;
+
+	if (!r->dirty)
+		return 0;
+	pthread_mutex_lock(&r->lock);
+	rc = dirty_grow(r->dirty, size, e);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+static int
 grow_run(struct repl *r, size_t size, struct err *e)
 {
-	int lost, rc = grow_prepare(r, size, e);
+	int lost, rc = grow_dirty(r, size, e);
 
+	if (rc)
+		return rc;
+	rc = grow_prepare(r, size, e);
 	if (rc) {
 		grow_give_up(r);
 		return rc;
@@ -156,10 +173,15 @@ repl_grow(struct repl *r, size_t new_size)
 	int rc;
 
 	err_clear(&e);
+	/* First: a resync may wait for the lock. */
+	rc = repl_resync_suspend(r, &e);
+	if (rc)
+		return config_report(&e);
 	pthread_mutex_lock(&r->grow_lock);
 	rc = grow_check(r, new_size, &e);
 	if (!rc && new_size > atomic_load(&r->size))
 		rc = grow_run(r, new_size, &e);
 	pthread_mutex_unlock(&r->grow_lock);
+	repl_resync_resume(r);
 	return rc ? config_report(&e) : 0;
 }

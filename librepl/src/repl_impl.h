@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * repl_impl - what is behind a struct repl; shared by repl.c (persistence),
- * repl_open.c (opening and closing), repl_loss.c (heartbeat, loss) and
- * repl_log.c (logs).
+ * repl_open.c (opening and closing), repl_loss.c (recording losses), keeper.c (getting
+ * replicas back), hold.c and repl_log.c (logs).
  *
- * Lock order: repl.grow_lock, repl.lock, then a remote's own, then repl.reason_lock.
+ * Lock order: repl.grow_lock, the lanes in the order of their numbers, repl.lock, then a
+ * remote's own, then repl.reason_lock, repl.wake_lock. A lane is waited for with nothing
+ * held but grow_lock and, by a hold, the lanes before it.
+ *
+ * Who may follow replica.remote: a thread that is in a lane, as long as lost is 0 when it
+ * looks; one that holds grow_lock and lock, or one of both where the other's absence
+ * is of no matter (it is changed with both held, and reason_lock); and the
+ * replica's keeper, which is the only one to change it.
  */
 #ifndef LIBREPL_REPL_IMPL_H
 #define LIBREPL_REPL_IMPL_H
@@ -16,12 +23,33 @@
 #include "local.h"
 #include "remote.h"
 
+struct keeper;
+struct dirty;
+
+/* What a target was found to be at some time; newest first, each one different. */
+struct profile_note {
+	struct profile_note *next;
+	char *text;
+};
+
 struct replica {
-	struct remote *remote; /* NULL: was not there at open */
-	_Atomic int lost;      /* 0 or the status that it was lost with */
-	char reason[256];      /* guarded by repl.reason_lock */
-	char *profile_text;
+	struct remote *remote; /* installed, or lost and not yet taken away; NULL: none */
+	_Atomic int lost;      /* 0: installed; else the status that it was lost with */
+	_Atomic int connection, replication, data; /* enum repl_connection, ... */
 	_Atomic uint64_t degraded_count, error_count;
+	_Atomic uint64_t install_count;   /* how often it came (back) */
+	_Atomic uint64_t reconnect_count; /* ... after it was established once */
+	_Atomic int why;                  /* enum repl_reason, why it is not established */
+	_Atomic bool paused;              /* the operator wants it so */
+	struct keeper *keeper;            /* from the opening to the closing */
+	/* Guarded by repl.reason_lock. */
+	char reason[256];              /* why it is not established */
+	char trouble[256];             /* why the last try to get it back failed; "" */
+	struct remote_traffic traffic; /* of the remotes that are gone */
+	struct profile_note *profiles;
+	/* Guarded by repl.lock. */
+	struct gen_id has; /* the generation that it has confirmed last; nil: none known */
+	bool gap;          /* its dirty map does not tell all that it lacks */
 };
 
 /* What all replicas' lanes of one index share. */
@@ -30,6 +58,8 @@ struct lane_slot {
 	_Atomic unsigned wanted; /* by those who would borrow it */
 	_Atomic uint64_t flush_count, merged_count, drain_count;
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS];
+	struct rangeset pending; /* pending.h: whoever is in the lane */
+	struct rangeset trims;
 };
 
 /* Of a handle on a pool set: repl_set.h. */
@@ -53,25 +83,30 @@ struct repl {
 	unsigned lane_count;
 	struct replica replicas[REPL_TARGETS_MAX];
 	struct lane_slot *slots;
-	pthread_mutex_t lock; /* guards generation, local and the stop flag; held across calls */
-	pthread_mutex_t grow_lock;   /* one grows at a time; held across calls */
-	pthread_mutex_t reason_lock; /* guards the reasons; never held across calls */
-	pthread_cond_t wake;
-	bool lock_made, grow_lock_made, reason_lock_made, wake_made;
-	bool stop;
-	bool ready; /* opened: losses are recorded */
+	pthread_mutex_t lock;        /* guards generation, local and losing; held across calls */
+	pthread_mutex_t grow_lock;   /* one grows or holds at a time; held across calls */
+	pthread_mutex_t reason_lock; /* guards what replicas say; never held across calls */
+	pthread_mutex_t wake_lock;   /* goes with wake; never held across calls */
+	pthread_cond_t wake;         /* a loss, an install, a wish: keepers and calls that block */
+	unsigned resyncing;          /* keepers in a resync; guarded by wake_lock */
+	bool growing;                /* ... or who wants none of them; guarded by wake_lock */
+	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made;
+	_Atomic bool stop;             /* keepers end */
+	bool ready;                    /* opened: losses are recorded; guarded by lock */
+	bool known;                    /* at the opening the local sidecar told a generation */
+	unsigned flags;                /* of repl_open() */
+	_Atomic(_Atomic int *) holder; /* the flag of who has the hold, or NULL: hold.h */
+	struct dirty *dirty;           /* NULL with a set */
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
 	_Atomic bool appending;       /* an append has its turn */
 	_Atomic bool log_failed;      /* a log of the handle has: replicas may lack its bytes */
-	pthread_t thread;
-	bool thread_started;
 };
 
 /*
- * Mark a replica lost and record on the others, before anything more is
- * acknowledged, that it is behind: a new generation that it does not have. By
- * the deadline; those that cannot be told are lost as well.
+ * Mark a replica lost, begin its dirty map and record on the others, before anything
+ * more is acknowledged, that it is behind: a new generation that it does not have. By
+ * the deadline; those that cannot be told are lost as well. Their keepers go on.
  */
 void repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns);
 
@@ -100,8 +135,49 @@ int repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e);
 /* Take back what a failed opening has created. */
 void repl_set_undo(struct repl *r, struct remote *remote);
 
-int repl_heartbeat_start(struct repl *r, struct err *e);
-void repl_heartbeat_stop(struct repl *r);
+/* Under r->lock: the same step alone, for a replica that may have a generation of ours. */
+int repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e);
+
+/*
+ * With on-loss = block: until each replica that is lost now is back or was so
+ * meanwhile, at most block-timeout; then REPL_E_LOST.
+ */
+int repl_await_back(struct repl *r, struct err *e);
+
+/*
+ * A resync and repl_grow() exclude each other: false if one is under way or wanted;
+ * and the other way round, which cuts resyncs short and waits for their ends.
+ */
+bool repl_resync_begin(struct repl *r);
+void repl_resync_end(struct repl *r);
+int repl_resync_suspend(struct repl *r, struct err *e);
+void repl_resync_resume(struct repl *r);
+
+/*
+ * From now on writes go to this remote, which is equal: of opening, or under r->lock
+ * and a hold. Takes it.
+ */
+void repl_install(struct repl *r, unsigned replica, struct remote *remote);
+
+/* Wake keepers and calls that block: something has changed. */
+void repl_wake(struct repl *r);
+
+/* Of opening, for the keeper that gets a replica back: repl_open.c. */
+int repl_open_pool(struct repl *r, struct remote *remote, struct err *e);
+
+/* What can be said of a replica at a moment; any thread. */
+struct replica_snapshot {
+	int connection, replication, data;
+	int lost; /* 0, or the status that it was lost with */
+	int why;  /* enum repl_reason */
+	bool paused;
+	uint64_t error_count, degraded_count, reconnect_count;
+	struct remote_traffic traffic; /* since the opening */
+	char reason[256];              /* "" when established */
+	char trouble[256];             /* of the last try to get it back, "" */
+};
+
+void repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *out);
 
 /*
  * On all replicas, make the range zero in the target's own time, all of whole

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include "clock.h"
+#include "hold.h"
+#include "pending.h"
 
 int
 range_check(const struct repl *r, size_t off, size_t len, struct err *e)
@@ -39,7 +41,7 @@ lane_pause(void)
 int
 lane_enter(struct repl *r, unsigned lane, struct err *e)
 {
-	uint64_t deadline_ns = 0;
+	uint64_t deadline_ns = 0, hurry_ns = 0;
 	struct lane_slot *slot;
 
 	if (lane >= r->lane_count)
@@ -51,10 +53,14 @@ lane_enter(struct repl *r, unsigned lane, struct err *e)
 			return 0;
 		if (atomic_load_explicit(&slot->busy, memory_order_relaxed) == LANE_ENTERED)
 			break;
-		if (deadline_ns == 0)
+		if (deadline_ns == 0) {
 			deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+			hurry_ns = clock_deadline(r->cfg->op_timeout_ms / 2);
+		}
 		if (clock_now_ns() >= deadline_ns)
 			break;
+		if (clock_now_ns() >= hurry_ns)
+			hold_hurry(r);
 		lane_pause();
 	}
 	return err_set(e, REPL_E_BUSY, "lane %u is in use by another thread", lane);
@@ -87,7 +93,8 @@ lane_of(struct repl *r, unsigned replica, unsigned lane)
 {
 	struct replica *p = &r->replicas[replica];
 
-	if (!p->remote || atomic_load_explicit(&p->lost, memory_order_acquire))
+	/* In this order: the remote of a lost one may be taken away. */
+	if (atomic_load_explicit(&p->lost, memory_order_acquire))
 		return NULL;
 	return remote_lane(p->remote, lane);
 }
@@ -124,7 +131,8 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 		if (atomic_load(&r->replicas[i].lost))
 			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
 	}
-	if (r->cfg->on_loss == REPL_ON_LOSS_DEGRADE)
+	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
+	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
 	pthread_mutex_lock(&r->reason_lock);
 	(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", lost, r->replicas[lost].reason);
@@ -138,6 +146,68 @@ lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), 
 	return lanes_finish_from(r, lane, until, clock_now_ns(), e);
 }
 
+static unsigned
+latency_bucket(uint64_t ns)
+{
+	unsigned b = ns ? 63U - (unsigned)__builtin_clzll(ns) : 0;
+
+	return b < REPL_HIST_BUCKETS ? b : REPL_HIST_BUCKETS - 1;
+}
+
+/* With what is acknowledged by it noted for those that are lost. */
+static int
+lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also,
+		struct err *e)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	int rc;
+
+	pending_active(r, lane, also, 1);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (l)
+			lane_begin(l, kind, also->off, also->len);
+	}
+	rc = lanes_finish(r, lane, lane_done, e);
+	if (kind == LANE_TRIM)
+		pending_trim(slot, also->off, also->len);
+	pending_settle(r, lane, also, 1);
+	if (kind == LANE_TRIM && also->len == 0 && !rc)
+		pending_trimmed(slot);
+	return rc;
+}
+
+int
+lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size_t len,
+	    struct err *e)
+{
+	const struct range also = {.off = off, .len = len};
+	struct lane_slot *slot = &r->slots[lane];
+	uint64_t begin_ns = clock_now_ns();
+	int rc = lanes_drain_now(r, lane, kind, &also, e);
+
+	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(clock_now_ns() - begin_ns)], 1,
+				  memory_order_relaxed);
+	return rc;
+}
+
+/* No room to note more: what is noted is drained. */
+static int
+lanes_note(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e)
+{
+	static const struct range none = {0};
+	struct lane_slot *slot = &r->slots[lane];
+	int rc;
+
+	if (pending_note(slot, off, len))
+		return 0;
+	rc = lanes_drain_now(r, lane, LANE_DRAIN, &none, e);
+	(void)pending_note(slot, off, len);
+	return rc;
+}
+
 int
 lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second, struct err *e)
 {
@@ -146,6 +216,7 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 
 	if (len == 0)
 		return 0;
+	rc = lanes_note(r, lane, off, len, e);
 	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
@@ -160,4 +231,13 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 		atomic_fetch_add_explicit(&slot->merged_count, (unsigned)merged,
 					  memory_order_relaxed);
 	return rc;
+}
+
+int
+lane_answer(struct repl *r, unsigned lane, int rc, struct err *e)
+{
+	lane_leave(r, lane);
+	if (!rc && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
+		rc = repl_await_back(r, e);
+	return rc ? config_report(e) : 0;
 }

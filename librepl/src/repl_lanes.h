@@ -44,4 +44,17 @@ int lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane 
 int lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second,
 		struct err *e);
 
+/*
+ * Make durable what was flushed on a lane, and for other kinds the range off, len
+ * behind it; and note both for replicas that are lost.
+ */
+int lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size_t len,
+		struct err *e);
+
+/*
+ * The end of a public call that acknowledges: leave the lane and, by the policy, wait
+ * until those that are lost are back. rc is the call's; returns it, reported.
+ */
+int lane_answer(struct repl *r, unsigned lane, int rc, struct err *e);
+
 #endif

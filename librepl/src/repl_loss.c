@@ -1,21 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Losing a replica, and the heartbeat that notices it when nothing is written. */
+/* Recording the loss of a replica, and waiting until it is back. */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
+#include "dirty.h"
+#include "reason.h"
 #include "repl_impl.h"
 
 static void
 replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 {
+	struct err e;
+
+	err_clear(&e);
+	(void)err_set(&e, status, "%s", why);
 	pthread_mutex_lock(&r->reason_lock);
 	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why);
 	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->error_count, 1);
+	atomic_store(&p->replication, REPL_REPL_DEGRADED);
+	/* Of a set nothing tells what a replica lacks: it stays lost. */
+	atomic_store(&p->connection, r->set ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
+	atomic_store(&p->why, (int)reason_of_error(&e, REASON_USE));
+	atomic_store(&p->data, REPL_DATA_OUTDATED);
+	/* Before calls see the loss: they mark what they acknowledge without it. */
+	if (r->dirty && dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has))
+		p->gap = true;
 	atomic_store(&p->lost, status);
+	repl_wake(r);
 }
 
 /* The share of the time left that one of count steps may take. */
@@ -27,13 +41,19 @@ deadline_share(uint64_t deadline_ns, unsigned count)
 	return now >= deadline_ns ? deadline_ns : now + (deadline_ns - now) / count;
 }
 
+static bool
+replica_is_live(const struct replica *p)
+{
+	return atomic_load(&p->lost) == 0;
+}
+
 static unsigned
 replicas_live(const struct repl *r)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < r->replica_count; i++)
-		n += r->replicas[i].remote && !atomic_load(&r->replicas[i].lost);
+		n += replica_is_live(&r->replicas[i]);
 	return n;
 }
 
@@ -48,7 +68,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 		struct replica *p = &r->replicas[i];
 		struct err why;
 
-		if (!p->remote || atomic_load(&p->lost))
+		if (!replica_is_live(p))
 			continue;
 		err_clear(&why);
 		/* One that hangs must not use up the time of those that are well. */
@@ -56,15 +76,16 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 					deadline_share(deadline_ns, left + 1), &why)) {
 			replica_set_lost(r, p, why.code, why.text);
 			any = true;
+		} else {
+			p->has = r->generation.current;
 		}
 		left--;
 	}
 	return any;
 }
 
-/* With r->lock held. */
-static int
-advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
+int
+repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 {
 	struct gen_id id;
 	int rc;
@@ -88,13 +109,18 @@ advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 int
 repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 {
+	unsigned before;
 	int rc;
 
 	pthread_mutex_lock(&r->lock);
-	rc = advance_locked(r, deadline_ns, e);
-	if (!rc && replicas_live(r) == 0)
+	before = replicas_live(r);
+	rc = repl_advance_locked(r, deadline_ns, e);
+	if (!rc && before && replicas_live(r) == 0) {
+		pthread_mutex_lock(&r->reason_lock);
 		rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
 			     r->replicas[0].reason);
+		pthread_mutex_unlock(&r->reason_lock);
+	}
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }
@@ -105,11 +131,11 @@ repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_
 	struct replica *p = &r->replicas[replica];
 
 	pthread_mutex_lock(&r->lock);
-	if (!atomic_load(&p->lost)) {
+	if (replica_is_live(p)) {
 		replica_set_lost(r, p, status, why);
 		/* Without a generation of its own the rest could not be told from it. */
-		if (r->ready && !r->stop)
-			(void)advance_locked(r, deadline_ns, NULL);
+		if (r->ready && !atomic_load(&r->stop))
+			(void)repl_advance_locked(r, deadline_ns, NULL);
 	}
 	pthread_mutex_unlock(&r->lock);
 }
@@ -121,84 +147,55 @@ repl_await_recorded(struct repl *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* ---- heartbeat ---- */
+/* ---- waiting ---- */
 
+void
+repl_wake(struct repl *r)
+{
+	pthread_mutex_lock(&r->wake_lock);
+	(void)pthread_cond_broadcast(&r->wake);
+	pthread_mutex_unlock(&r->wake_lock);
+}
+
+/* The first of those that were lost and have not come back since, or replica_count. */
 static unsigned
-heartbeat_interval_ms(const struct repl *r)
+awaited(const struct repl *r, uint32_t lost, const uint64_t *installs)
 {
-	unsigned ms = 3600000;
-
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (r->replicas[i].remote && remote_heartbeat_ms(r->replicas[i].remote) < ms)
-			ms = remote_heartbeat_ms(r->replicas[i].remote);
+		const struct replica *p = &r->replicas[i];
+
+		if ((lost >> i & 1) && !replica_is_live(p) &&
+		    atomic_load(&p->install_count) == installs[i])
+			return i;
 	}
-	return ms;
-}
-
-/* Sleep until the next beat; false when it is time to stop. */
-static bool
-heartbeat_sleep(struct repl *r, unsigned ms)
-{
-	uint64_t at = clock_deadline(ms);
-	struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
-	bool stop;
-
-	pthread_mutex_lock(&r->lock);
-	while (!r->stop && pthread_cond_timedwait(&r->wake, &r->lock, &ts) != ETIMEDOUT)
-		;
-	stop = r->stop;
-	pthread_mutex_unlock(&r->lock);
-	return !stop;
-}
-
-static void *
-heartbeat_main(void *arg)
-{
-	struct repl *r = arg;
-	unsigned ms = heartbeat_interval_ms(r);
-
-	while (heartbeat_sleep(r, ms)) {
-		for (unsigned i = 0; i < r->replica_count; i++) {
-			struct replica *p = &r->replicas[i];
-			struct err e;
-
-			if (!p->remote || atomic_load(&p->lost))
-				continue;
-			err_clear(&e);
-			if (remote_call(p->remote, "ping", NULL, NULL, &e))
-				repl_lose(r, i, e.code, e.text,
-					  clock_deadline(r->cfg->op_timeout_ms));
-		}
-	}
-	return NULL;
+	return r->replica_count;
 }
 
 int
-repl_heartbeat_start(struct repl *r, struct err *e)
+repl_await_back(struct repl *r, struct err *e)
 {
-	sigset_t all, old;
-	int ret;
+	uint64_t at = clock_deadline(r->cfg->block_timeout_ms), installs[REPL_TARGETS_MAX];
+	struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+	unsigned who = r->replica_count;
+	uint32_t lost = 0;
 
-	/* The application's signals are the application's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&r->thread, NULL, heartbeat_main, r);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (ret)
-		return err_errno(e, REPL_E_LIMIT, ret, "starting the heartbeat thread");
-	r->thread_started = true;
-	return 0;
-}
-
-void
-repl_heartbeat_stop(struct repl *r)
-{
-	if (!r->thread_started)
-		return;
-	pthread_mutex_lock(&r->lock);
-	r->stop = true;
-	(void)pthread_cond_signal(&r->wake);
-	pthread_mutex_unlock(&r->lock);
-	(void)pthread_join(r->thread, NULL);
-	r->thread_started = false;
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		installs[i] = atomic_load(&r->replicas[i].install_count);
+		lost |= (uint32_t)!replica_is_live(&r->replicas[i]) << i;
+	}
+	if (lost == 0)
+		return 0;
+	pthread_mutex_lock(&r->wake_lock);
+	while ((who = awaited(r, lost, installs)) < r->replica_count &&
+	       pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts) != ETIMEDOUT)
+		;
+	who = awaited(r, lost, installs);
+	pthread_mutex_unlock(&r->wake_lock);
+	if (who == r->replica_count)
+		return 0;
+	pthread_mutex_lock(&r->reason_lock);
+	(void)err_set(e, REPL_E_LOST, "replica %u is lost and was not back within %u ms: %s", who,
+		      r->cfg->block_timeout_ms, r->replicas[who].reason);
+	pthread_mutex_unlock(&r->reason_lock);
+	return REPL_E_LOST;
 }

@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "dirty.h"
+#include "keeper.h"
+#include "pending.h"
+#include "reason.h"
 #include "relation.h"
 #include "repl_impl.h"
 #include "transfer.h"
@@ -39,17 +43,21 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 {
 	const struct sidecar *meta = &remote_info(remote)->meta;
 	enum gen_relation relation;
+	bool known;
 
-	if (!r->local.present || meta->pool_size >= r->size)
-		return 0;
+	pthread_mutex_lock(&r->lock);
+	known = r->local.present || r->ready;
 	relation = gen_compare(&r->local.meta.generation, &meta->generation);
+	pthread_mutex_unlock(&r->lock);
+	if (!known || meta->pool_size >= r->size)
+		return 0;
 	if (relation != GEN_EQUAL && relation != GEN_AHEAD)
 		return 0;
 	return remote_pool_grow(remote, r->size, false, clock_deadline(r->cfg->op_timeout_ms), e);
 }
 
-static int
-replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct err *e)
+int
+repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 {
 	const char *pool = remote_target(remote)->pool;
 	int rc;
@@ -57,9 +65,9 @@ replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct 
 	if (r->set)
 		return repl_set_open_pool(r, remote, e);
 	rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
-	if (rc == REPL_E_NOT_FOUND && (flags & REPL_OPEN_CREATE)) {
+	if (rc == REPL_E_NOT_FOUND && (r->flags & REPL_OPEN_CREATE)) {
 		err_clear(e);
-		rc = replica_create(r, remote, pool, flags, e);
+		rc = replica_create(r, remote, pool, r->flags, e);
 		if (!rc)
 			rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
 	}
@@ -74,7 +82,7 @@ replica_open_pool(struct repl *r, struct remote *remote, unsigned flags, struct 
 		return err_set(e, REPL_E_INVAL,
 			       "pool '%s' on the target has %" PRIu64
 			       " bytes, the local range has %zu; they must be equal",
-			       pool, remote_info(remote)->meta.pool_size, r->size);
+			       pool, remote_info(remote)->meta.pool_size, (size_t)r->size);
 	return 0;
 }
 
@@ -89,19 +97,17 @@ replica_err(const struct repl *r, unsigned i, struct err *e)
 
 /* Open the pool and the lanes. */
 static int
-replica_attach(struct repl *r, unsigned i, unsigned flags, struct err *e)
+replica_attach(struct repl *r, unsigned i, struct err *e)
 {
-	struct replica *p = &r->replicas[i];
-	int rc = replica_open_pool(r, p->remote, flags, e);
+	struct remote *remote = r->replicas[i].remote;
+	int rc = repl_open_pool(r, remote, e);
 
 	if (!rc)
-		rc = remote_lanes_open(p->remote, r->cfg->lanes, e);
+		rc = remote_lanes_open(remote, r->cfg->lanes, e);
 	if (rc)
 		return replica_err(r, i, e);
-	for (unsigned l = 0; l < remote_terms(p->remote)->lanes; l++)
-		lane_bind(remote_lane(p->remote, l), r->mem);
-	p->profile_text = repl_profile_text(p->remote);
-	return p->profile_text ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
+	repl_install(r, i, remote);
+	return 0;
 }
 
 /* Keep the other sessions alive while one is being filled. */
@@ -171,7 +177,7 @@ status_is_absence(int status)
 	return status == REPL_E_UNREACHABLE || status == REPL_E_TIMEOUT || status == REPL_E_LOST;
 }
 
-/* By the policy: the error, or 0 to go on without the replica. */
+/* By the policy: the error, or 0 to go on without the replica; its keeper will try. */
 static int
 replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 {
@@ -181,9 +187,11 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 		return rc;
 	remote_free(p->remote, 0);
 	p->remote = NULL;
-	free(p->profile_text);
-	p->profile_text = NULL;
 	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, e->text);
+	atomic_store(&p->why, (int)reason_of_error(e, REASON_CONNECT));
+	atomic_store(&p->connection, r->set ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
+	atomic_store(&p->replication, REPL_REPL_DEGRADED);
+	atomic_store(&p->data, REPL_DATA_OUTDATED);
 	atomic_store(&p->lost, rc);
 	return 0;
 }
@@ -191,7 +199,7 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 static int
 replica_connect(struct repl *r, unsigned i, struct err *e)
 {
-	int rc = remote_new(r->cfg, &r->cfg->targets[i], &r->replicas[i].remote, e);
+	int rc = remote_new(r->cfg, &r->cfg->targets[i], NULL, &r->replicas[i].remote, e);
 
 	return replica_absent(r, i, rc ? replica_err(r, i, e) : 0, e);
 }
@@ -203,9 +211,11 @@ replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
 
 	if (!r->replicas[i].remote)
 		return 0;
-	rc = replica_attach(r, i, flags, e);
+	rc = replica_attach(r, i, e);
 	if (!rc && !(flags & REPL_OPEN_NO_COMPARE))
 		rc = replica_bring_up(r, i, e);
+	if (!rc && r->dirty)
+		dirty_untrack(r->dirty, i);
 	if (rc && r->set)
 		repl_set_undo(r, r->replicas[i].remote);
 	return replica_absent(r, i, rc, e);
@@ -246,6 +256,9 @@ repl_init_locks(struct repl *r, struct err *e)
 	if (pthread_mutex_init(&r->reason_lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->reason_lock_made = true;
+	if (pthread_mutex_init(&r->wake_lock, NULL))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->wake_lock_made = true;
 	if (pthread_condattr_init(&attr))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -270,7 +283,30 @@ repl_open_local(struct repl *r, struct err *e)
 		r->local.meta.pool_size = r->size;
 		r->local.meta.created_s = (uint64_t)time(NULL);
 	}
-	return rc;
+	if (rc)
+		return rc;
+	r->known = r->local.present;
+	return dirty_open(&r->local, r->cfg, r->size, r->known && r->local.meta.writer_open,
+			  &r->dirty, e);
+}
+
+/*
+ * What one that is away misses from now on. What it missed before is told by the map
+ * of a former run; without one only a comparison can tell.
+ */
+static int
+repl_track_absent(struct repl *r, struct err *e)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct replica *p = &r->replicas[i];
+
+		if (atomic_load(&p->lost) == 0 || dirty_tracked(r->dirty, i))
+			continue;
+		p->gap = true;
+		if (dirty_track(r->dirty, i, &r->generation.current))
+			return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+	}
+	return 0;
 }
 
 /* The chain that the next generation is put on: ours, or that of what equals us. */
@@ -313,7 +349,8 @@ repl_count_lanes(struct repl *r, struct err *e)
 		if (remote_terms(r->replicas[i].remote)->lanes < r->lane_count)
 			r->lane_count = remote_terms(r->replicas[i].remote)->lanes;
 	}
-	if (present == 0)
+	/* Of a pool that was never replicated nobody has seen that its targets are right. */
+	if (present == 0 && !r->known)
 		return err_set(e, atomic_load(&r->replicas[0].lost), "no replica is reachable: %s",
 			       r->replicas[0].reason);
 	r->slots = calloc(r->lane_count, sizeof(*r->slots));
@@ -338,14 +375,34 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 		return rc;
 	if (!r->set) {
 		repl_adopt(r);
+		rc = repl_track_absent(r, e);
 		r->local.meta.writer_open = true;
 		r->local.meta.state = SIDECAR_UP_TO_DATE;
-		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+		if (!rc)
+			rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+		if (!rc)
+			dirty_start(r->dirty);
 	}
 	if (rc)
 		return rc;
 	r->ready = true;
-	return repl_heartbeat_start(r, e);
+	return keepers_start(r, e);
+}
+
+static void
+replica_free(struct replica *p, uint64_t end_ns)
+{
+	bool live = !atomic_load(&p->lost);
+
+	remote_free(p->remote, live ? (unsigned)clock_left_ms(end_ns) : 0);
+	free(p->keeper);
+	while (p->profiles) {
+		struct profile_note *note = p->profiles;
+
+		p->profiles = note->next;
+		free(note->text);
+		free(note);
+	}
 }
 
 /* Free all; replicas that are not lost are closed in order by the deadline. */
@@ -354,17 +411,15 @@ repl_free(struct repl *r, uint64_t end_ns)
 {
 	if (!r)
 		return;
-	repl_heartbeat_stop(r);
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct replica *p = &r->replicas[i];
-		bool live = !atomic_load(&p->lost);
-
-		remote_free(p->remote, live ? (unsigned)clock_left_ms(end_ns) : 0);
-		free(p->profile_text);
-	}
+	keepers_stop(r);
+	for (unsigned i = 0; i < r->replica_count; i++)
+		replica_free(&r->replicas[i], end_ns);
+	dirty_close(r->dirty);
 	local_fini(&r->local);
 	if (r->wake_made)
 		(void)pthread_cond_destroy(&r->wake);
+	if (r->wake_lock_made)
+		(void)pthread_mutex_destroy(&r->wake_lock);
 	if (r->reason_lock_made)
 		(void)pthread_mutex_destroy(&r->reason_lock);
 	if (r->grow_lock_made)
@@ -395,6 +450,7 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 	r->size = size;
 	r->cfg = cfg;
 	r->set = set;
+	r->flags = flags;
 	r->replica_count = r->cfg->target_count;
 	rc = repl_init_locks(r, e);
 	if (!rc)
@@ -439,11 +495,16 @@ repl_close(struct repl *r)
 	err_clear(&e);
 	ms = r->cfg->close_timeout_ms;
 	end_ns = clock_deadline(ms);
-	repl_heartbeat_stop(r);
-	/* A heartbeat that hung on one replica leaves the others time for an end in order. */
+	keepers_stop(r);
+	/* A keeper that hung on one replica leaves the others time for an end in order. */
 	least_ns = clock_deadline(ms < REPL_GIVE_UP_MS ? ms : REPL_GIVE_UP_MS);
 	if (end_ns < least_ns)
 		end_ns = least_ns;
+	/* What was flushed and not drained the lost ones lack. */
+	for (unsigned i = 0; i < r->lane_count; i++)
+		pending_settle(r, i, NULL, 0);
+	dirty_close(r->dirty);
+	r->dirty = NULL;
 	if (r->local.path) {
 		r->local.meta.writer_open = false;
 		rc = local_store(&r->local, &e);
@@ -462,5 +523,6 @@ repl_abandon(struct repl *r)
 		if (r->replicas[i].remote)
 			remote_abandon(r->replicas[i].remote);
 	}
+	keepers_abandon(r);
 	local_abandon(&r->local);
 }

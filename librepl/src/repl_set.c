@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "keeper.h"
 #include "repl_lanes.h"
 #include "transfer.h"
 
@@ -177,7 +178,7 @@ repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 
 /* ---- before the first write ---- */
 
-/* No heartbeat meanwhile: requests are on their way, and they keep the session alive. */
+/* No keeper meanwhile: requests are on their way, and they keep the session alive. */
 static int
 set_catch_up(struct repl *r, struct remote *remote, struct err *e)
 {
@@ -188,12 +189,11 @@ set_catch_up(struct repl *r, struct remote *remote, struct err *e)
 	int rc;
 
 	err_clear(&why);
-	repl_heartbeat_stop(r);
+	keepers_stop(r);
 	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
 	if (!rc)
 		rc = transfer_push(&t, r->mem, r->size, &sum, e);
-	r->stop = false;
-	if (repl_heartbeat_start(r, &why) && !rc) {
+	if (keepers_start(r, &why) && !rc) {
 		*e = why;
 		rc = why.code;
 	}
@@ -277,7 +277,7 @@ repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set
 	rc = set_config(cfg, target, &mine, &e);
 	if (rc)
 		return config_report(&e);
-	rc = remote_new(mine, &mine->targets[0], &remote, &e);
+	rc = remote_new(mine, &mine->targets[0], NULL, &remote, &e);
 	if (!rc) {
 		params = json_object_new_object();
 		json_object_object_add(params, "name",

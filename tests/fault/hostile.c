@@ -64,7 +64,7 @@ hostile_open(struct hostile *h, bool write)
 	int rc;
 
 	err_clear(&e);
-	if (remote_new(h->config, t, &h->remote, &e))
+	if (remote_new(h->config, t, NULL, &h->remote, &e))
 		hostile_fail("session: %s", e.text);
 	rc = remote_call(h->remote, "pool.create", create_params(t->pool), NULL, &e);
 	if (rc && rc != REPL_E_EXISTS)

@@ -18,6 +18,7 @@ prepare() {
 	configure "$(pool "$1-a")" "$(pool "$1-b")"
 	ok set lanes 4
 	ok set on-loss "$2"
+	stay_lost
 	ok map "$TMP/$1" $((2 * MIB))
 	ok open 1
 	ok tail 64 4096
@@ -37,7 +38,7 @@ ok append 0 64 $MIB 100 2
 ok append 1 64 $MIB 100 3
 [ "$TEXT" = 4296 ] || fail "place $TEXT"
 ok stat 0
-is connection 2
+is connection 1
 ok stat 1
 is connection 0
 ok compare 1
@@ -56,7 +57,7 @@ lose other-b
 ok append 0 64 $MIB 100 2
 [ "$TEXT" = 4196 ] || fail "place $TEXT"
 ok stat 1
-is connection 2
+is connection 1
 ok compare 0
 same
 api close

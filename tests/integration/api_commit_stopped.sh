@@ -10,6 +10,7 @@ start_api
 configure "$(pool p)" "$(pool q)"
 ok set lanes 2
 ok set on-loss degrade
+stay_lost
 ok map "$TMP/local" $((2 * MIB))
 ok open 1
 ok put $MIB $MIB 4
@@ -22,7 +23,7 @@ done
 signalled STOP "$pid"
 ok behind 1 1
 ok stat 1
-is connection 2
+is connection 1
 ok stat 0
 is connection 0
 ok read 0 0 $((MIB + 4096)) 2000

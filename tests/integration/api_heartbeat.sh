@@ -13,6 +13,7 @@ degraded() {
 for how in kill stop; do
 	configure "$(pool $how)"
 	ok set lanes 1
+	stay_lost
 	ok anon $MIB
 	ok open 1
 	ok put 0 $MIB 1

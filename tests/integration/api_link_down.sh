@@ -28,6 +28,7 @@ for policy in degrade fail; do
 	configure "$SERVE_USER@$net.2:$SERVE_PORT/$policy"
 	ok set lanes 2
 	ok set on-loss $policy
+	stay_lost
 	ok set connect-timeout 1000
 	ok map "$TMP/$policy" $MIB
 	ok open 1

@@ -25,6 +25,7 @@ history() {
 start_api
 configure "$(pool p)" "$far"
 ok set lanes 1
+stay_lost
 ok map "$TMP/p" $MIB
 ok put 0 $MIB 1
 ok open 1
@@ -56,6 +57,7 @@ equal "$TMP/p" "$TMP/elsewhere/p"
 # What is proven behind the file catches up.
 configure "$(pool p)" "$far"
 ok set lanes 1
+stay_lost
 ok open 0
 ok compare 0
 same
@@ -73,6 +75,7 @@ heal
 cp "$TMP/serve/pools/p" "$TMP/old"
 configure "$(pool p)"
 ok set lanes 1
+stay_lost
 ok map "$TMP/old" $MIB
 ok open 0
 ok put 0 64 5

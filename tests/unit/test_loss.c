@@ -41,23 +41,15 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 	return err_set(e, REPL_E_TIMEOUT, "hangs");
 }
 
-int
-remote_call(struct remote *r, const char *method, struct json_object *params,
-	    struct json_object **result, struct err *e)
-{
-	(void)r;
-	(void)method;
-	(void)params;
-	(void)result;
-	(void)e;
-	return 0;
-}
+/* What the map of each was begun with. */
+static struct gen_id base[REPLICAS];
 
-unsigned
-remote_heartbeat_ms(const struct remote *r)
+int
+dirty_track(struct dirty *d, unsigned replica, const struct gen_id *id)
 {
-	(void)r;
-	return 1000;
+	(void)d;
+	base[replica] = *id;
+	return 0;
 }
 
 int
@@ -82,12 +74,16 @@ set_new(void)
 
 	assert_non_null(r);
 	memset(remotes, 0, sizeof(remotes));
+	memset(base, 0, sizeof(base));
+	r->dirty = (void *)r; /* there is one */
 	store_rc = 0;
 	r->replica_count = REPLICAS;
 	for (unsigned i = 0; i < REPLICAS; i++)
 		r->replicas[i].remote = &remotes[i];
 	assert_int_equal(pthread_mutex_init(&r->lock, NULL), 0);
 	assert_int_equal(pthread_mutex_init(&r->reason_lock, NULL), 0);
+	assert_int_equal(pthread_mutex_init(&r->wake_lock, NULL), 0);
+	assert_int_equal(pthread_cond_init(&r->wake, NULL), 0);
 	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
 	r->ready = true;
 	return r;
@@ -98,6 +94,8 @@ set_free(struct repl *r)
 {
 	(void)pthread_mutex_destroy(&r->lock);
 	(void)pthread_mutex_destroy(&r->reason_lock);
+	(void)pthread_mutex_destroy(&r->wake_lock);
+	(void)pthread_cond_destroy(&r->wake);
 	free(r);
 }
 
@@ -117,6 +115,8 @@ lost_replica_is_behind(void **state)
 	assert_false(current(r, 0));
 	assert_true(current(r, 1) && current(r, 2));
 	assert_int_equal(gen_compare(&r->generation, &remotes[0].generation), GEN_AHEAD);
+	assert_true(gen_id_equal(&base[0], &remotes[0].generation.current));
+	assert_true(gen_id_is_nil(&base[1]));
 	set_free(r);
 }
 

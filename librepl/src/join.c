@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Getting a replica back and taking a lost one's remote away: what its keeper does. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "clock.h"
+#include "dirty.h"
+#include "hold.h"
+#include "keeper_impl.h"
+#include "reason.h"
+#include "repl_lanes.h"
+
+#define JOIN_LOOK_MS 50U
+
+/* ---- connecting ---- */
+
+static struct fsm_event
+join_failed(struct keeper *k, enum reason_phase phase, const struct err *e)
+{
+	atomic_store(&k->p->why, (int)reason_of_error(e, phase));
+	return (struct fsm_event){.kind = FSM_FAILED, .status = e->code};
+}
+
+/* What the pool and the dirty map say of each other. */
+static void
+join_judge(struct keeper *k, struct judgement *out)
+{
+	const struct sidecar *meta = &remote_info(k->joining)->meta;
+	struct judge_input in = {.replica = meta};
+	struct sidecar mine;
+
+	pthread_mutex_lock(&k->r->lock);
+	mine = k->r->local.meta;
+	mine.generation = k->r->generation;
+	in.local = &mine;
+	if (!k->p->gap &&
+	    dirty_found(k->r->dirty, k->replica, &meta->generation.current) == DIRTY_TRUSTED) {
+		in.base = &meta->generation.current;
+		in.trusted = true;
+		in.dirty_bytes = dirty_bytes(k->r->dirty, k->replica);
+	}
+	pthread_mutex_unlock(&k->r->lock);
+	replica_judge(&in, out);
+}
+
+static struct fsm_event
+join_refused(struct keeper *k, const struct judgement *j, struct err *e)
+{
+	char text[TARGET_TEXT_MAX];
+
+	target_format(&k->r->cfg->targets[k->replica], text, sizeof(text));
+	(void)err_set(e, REPL_E_DIVERGED, "%s: %s; nothing was changed. Next: %s", text, j->why,
+		      j->next);
+	atomic_store(&k->p->why, (int)reason_of_judge(j->reason));
+	return (struct fsm_event){
+		.kind = FSM_REFUSED, .status = REPL_E_DIVERGED, .reason = (int)j->reason};
+}
+
+static int
+join_lanes(struct keeper *k, struct err *e)
+{
+	int rc = remote_lanes_open(k->joining, k->r->lane_count, e);
+
+	if (!rc && remote_terms(k->joining)->lanes < k->r->lane_count)
+		rc = err_set(e, REPL_E_LIMIT, "the target grants %u lanes, %u are in use",
+			     remote_terms(k->joining)->lanes, k->r->lane_count);
+	if (!rc)
+		remote_bind(k->joining, k->r->mem, &k->cancel);
+	return rc;
+}
+
+struct fsm_event
+keeper_connect(struct keeper *k, struct err *e)
+{
+	const struct remote_hooks hooks = {.cancel = &k->cancel, .fd = &k->fd};
+	struct judgement j = {0};
+
+	if (remote_new(k->r->cfg, &k->r->cfg->targets[k->replica], &hooks, &k->joining, e))
+		return join_failed(k, REASON_CONNECT, e);
+	if (repl_open_pool(k->r, k->joining, e))
+		return join_failed(k, REASON_OPEN, e);
+	join_judge(k, &j);
+	if (j.verdict == JUDGE_REFUSE)
+		return join_refused(k, &j, e);
+	if (join_lanes(k, e))
+		return join_failed(k, REASON_OPEN, e);
+	return (struct fsm_event){.kind = FSM_CONNECTED, .verdict = j.verdict};
+}
+
+/* ---- the handle, as a resync sees it ---- */
+
+static int
+host_hold(void *arg, uint64_t deadline_ns, struct err *e)
+{
+	struct keeper *k = arg;
+	int rc = hold_take(k->r, k->replica, deadline_ns, &k->cancel, e);
+
+	k->holding = rc == 0;
+	return rc;
+}
+
+void
+keeper_release(struct keeper *k)
+{
+	k->holding = false;
+	hold_release(k->r);
+}
+
+static void
+host_release(void *arg)
+{
+	keeper_release(arg);
+}
+
+static bool
+host_cancelled(void *arg)
+{
+	struct keeper *k = arg;
+	bool torn = remote_info(k->joining)->meta.state == SIDECAR_INCONSISTENT;
+
+	atomic_store(&k->p->data, torn ? REPL_DATA_INCONSISTENT : REPL_DATA_OUTDATED);
+	return atomic_load(&k->cancel) != 0;
+}
+
+/* The median of the drains since the last look; within its bucket as if they were spread evenly. */
+static uint64_t
+host_foreground_ns(void *arg)
+{
+	struct keeper *k = arg;
+	uint64_t fresh[REPL_HIST_BUCKETS], total = 0, below = 0;
+
+	for (unsigned b = 0; b < REPL_HIST_BUCKETS; b++) {
+		uint64_t now = 0;
+
+		for (unsigned i = 0; i < k->r->lane_count; i++)
+			now += atomic_load_explicit(&k->r->slots[i].latency_ns[b],
+						    memory_order_relaxed);
+		fresh[b] = now - k->latency_seen[b];
+		k->latency_seen[b] = now;
+		total += fresh[b];
+	}
+	for (unsigned b = 0; b < REPL_HIST_BUCKETS && total; b++) {
+		if (below + fresh[b] > total / 2)
+			return (1ULL << b) + (1ULL << b) * (total / 2 - below) / fresh[b];
+		below += fresh[b];
+	}
+	return 0;
+}
+
+static uint64_t
+host_size(void *arg)
+{
+	struct keeper *k = arg;
+
+	return atomic_load(&k->r->size);
+}
+
+static const struct generation *
+host_chain(void *arg)
+{
+	struct keeper *k = arg;
+
+	pthread_mutex_lock(&k->r->lock);
+	k->told = k->r->generation;
+	pthread_mutex_unlock(&k->r->lock);
+	return &k->told;
+}
+
+/* ---- resync ---- */
+
+static enum resync_what
+resync_what_of(enum judge_verdict v)
+{
+	return v == JUDGE_FULL ? RESYNC_FULL : v == JUDGE_HASHES ? RESYNC_HASHES : RESYNC_DELTA;
+}
+
+/* What it lacks must be noted from here on, whatever was before. */
+static int
+resync_track(struct keeper *k, struct err *e)
+{
+	const struct gen_id *has = &remote_info(k->joining)->meta.generation.current;
+	int rc = 0;
+
+	pthread_mutex_lock(&k->r->lock);
+	if (!dirty_tracked(k->r->dirty, k->replica)) {
+		k->p->gap = true;
+		if (dirty_track(k->r->dirty, k->replica, has))
+			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+	}
+	k->p->has = *has;
+	pthread_mutex_unlock(&k->r->lock);
+	return rc;
+}
+
+/* The replica may have been told the chain: the others get another one. */
+static void
+resync_doubt(struct keeper *k)
+{
+	pthread_mutex_lock(&k->r->lock);
+	(void)repl_advance_locked(k->r, clock_deadline(k->r->cfg->op_timeout_ms / 4), NULL);
+	pthread_mutex_unlock(&k->r->lock);
+	if (k->holding)
+		keeper_release(k);
+}
+
+struct fsm_event
+keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
+{
+	struct resync s = {
+		.remote = k->joining,
+		.mem = k->r->mem,
+		.file = k->r->file,
+		.dirty = k->r->dirty,
+		.replica = k->replica,
+		.host = {.arg = k,
+			 .hold = host_hold,
+			 .release = host_release,
+			 .cancelled = host_cancelled,
+			 .foreground_ns = host_foreground_ns,
+			 .size = host_size},
+		.progress = &k->progress,
+		.rate = k->r->cfg->resync_rate,
+	};
+	int rc = resync_track(k, e);
+
+	atomic_store(&k->p->why, REPL_REASON_RESYNCING);
+	if (!rc && !repl_resync_begin(k->r))
+		rc = err_set(e, REPL_E_BUSY, "repl_grow() is under way");
+	else if (!rc && remote_info(k->joining)->meta.pool_size != atomic_load(&k->r->size)) {
+		repl_resync_end(k->r);
+		rc = err_set(e, REPL_E_BUSY, "the pool has grown meanwhile");
+	}
+	if (!rc) {
+		rc = resync_run(&s, resync_what_of(what), host_chain, e);
+		repl_resync_end(k->r);
+	}
+	if (!rc)
+		return (struct fsm_event){.kind = FSM_RESYNCED};
+	if (s.in_doubt)
+		resync_doubt(k);
+	return join_failed(k, REASON_RESYNC, e);
+}
+
+/* ---- installing ---- */
+
+/* Under reason_lock. A text that is there already is not kept twice. */
+static void
+install_profile(struct replica *p, char *text)
+{
+	struct profile_note *note;
+
+	if (!text || (p->profiles && strcmp(p->profiles->text, text) == 0)) {
+		free(text);
+		return;
+	}
+	note = malloc(sizeof(*note));
+	if (!note) {
+		free(text);
+		return;
+	}
+	*note = (struct profile_note){.next = p->profiles, .text = text};
+	p->profiles = note;
+}
+
+void
+repl_install(struct repl *r, unsigned replica, struct remote *remote)
+{
+	struct replica *p = &r->replicas[replica];
+	char *text = repl_profile_text(remote);
+
+	remote_bind(remote, r->mem, &p->lost);
+	pthread_mutex_lock(&r->reason_lock);
+	p->remote = remote;
+	p->reason[0] = p->trouble[0] = '\0';
+	install_profile(p, text);
+	pthread_mutex_unlock(&r->reason_lock);
+	atomic_store(&p->why, REPL_REASON_NONE);
+	atomic_store(&p->data, REPL_DATA_UP_TO_DATE);
+	atomic_store(&p->connection, REPL_CONN_CONNECTED);
+	atomic_store(&p->replication, REPL_REPL_ESTABLISHED);
+	atomic_fetch_add(&p->install_count, 1);
+	atomic_store(&p->lost, 0);
+}
+
+/* Another one may have been lost since it was told the chain: it must have what the rest has. */
+static int
+install_generation(struct keeper *k, struct err *e)
+{
+	struct repl *r = k->r;
+
+	if (gen_id_equal(&k->told.current, &r->generation.current))
+		return 0;
+	return remote_pool_mark_by(k->joining, SIDECAR_UP_TO_DATE, &r->generation,
+				   clock_deadline(r->cfg->op_timeout_ms / 4), e);
+}
+
+int
+keeper_install(struct keeper *k, struct err *e)
+{
+	struct repl *r = k->r;
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	rc = install_generation(k, e);
+	if (!rc) {
+		remote_detach(k->joining);
+		k->p->has = r->generation.current;
+		k->p->gap = false;
+		dirty_untrack(r->dirty, k->replica);
+		repl_install(r, k->replica, k->joining);
+		k->joining = NULL;
+	} else {
+		/* What it was told is no lie, but the others must go on without it. */
+		(void)repl_advance_locked(r, clock_deadline(r->cfg->op_timeout_ms / 4), NULL);
+	}
+	pthread_mutex_unlock(&r->lock);
+	keeper_release(k);
+	repl_wake(r);
+	return rc;
+}
+
+/* ---- retiring ---- */
+
+/* Whoever was in a lane when the replica was lost has left it. */
+static bool
+retire_lanes(struct keeper *k)
+{
+	for (unsigned i = 0; i < k->r->lane_count; i++) {
+		while (!lane_borrow(k->r, i, clock_deadline(JOIN_LOOK_MS)))
+			if (atomic_load(&k->r->stop))
+				return false;
+		lane_leave(k->r, i);
+	}
+	return true;
+}
+
+static bool
+retire_lock(struct repl *r)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+
+	while (pthread_mutex_trylock(&r->grow_lock)) {
+		if (atomic_load(&r->stop))
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
+	pthread_mutex_lock(&r->lock);
+	return true;
+}
+
+/* At the end of the handle who closes it frees it all. */
+void
+keeper_retire(struct keeper *k)
+{
+	struct repl *r = k->r;
+	struct remote *remote = k->p->remote;
+
+	if (!remote || !retire_lanes(k) || !retire_lock(r))
+		return;
+	pthread_mutex_lock(&r->reason_lock);
+	k->p->remote = NULL;
+	remote_traffic_add(remote, &k->p->traffic);
+	pthread_mutex_unlock(&r->reason_lock);
+	pthread_mutex_unlock(&r->lock);
+	pthread_mutex_unlock(&r->grow_lock);
+	remote_free(remote, 0);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "keeper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "keeper_impl.h"
+#include "replica_fsm.h"
+#include "resync.h"
+
+#define KEEPER_CLOSE_MS 1000U /* for an end in order of a session that nobody wants */
+
+/* ---- what can be seen ---- */
+
+static void
+keeper_publish(struct keeper *k)
+{
+	static const struct {
+		int connection, replication;
+	} seen[] = {
+		[FSM_CONNECTING] = {REPL_CONN_CONNECTING, REPL_REPL_DEGRADED},
+		[FSM_BACKOFF] = {REPL_CONN_CONNECTING, REPL_REPL_DEGRADED},
+		[FSM_RESYNCING] = {REPL_CONN_CONNECTED, REPL_REPL_RESYNCING},
+		[FSM_ESTABLISHED] = {REPL_CONN_CONNECTED, REPL_REPL_ESTABLISHED},
+		[FSM_PAUSED] = {REPL_CONN_STANDALONE, REPL_REPL_DEGRADED},
+		[FSM_STANDALONE] = {REPL_CONN_STANDALONE, REPL_REPL_DEGRADED},
+		[FSM_ENDED] = {REPL_CONN_STANDALONE, REPL_REPL_DEGRADED},
+	};
+	enum fsm_state state = k->fsm.state;
+
+	/* Established is told by the install; a loss since then must not be hidden by it. */
+	if (state == FSM_ESTABLISHED || state == FSM_ENDED)
+		return;
+	atomic_store(&k->p->connection, seen[state].connection);
+	atomic_store(&k->p->replication, seen[state].replication);
+}
+
+static void
+keeper_say(struct keeper *k, char *where, size_t size, const char *why)
+{
+	pthread_mutex_lock(&k->r->reason_lock);
+	(void)snprintf(where, size, "%.*s", (int)size - 1, why);
+	pthread_mutex_unlock(&k->r->reason_lock);
+}
+
+/* ---- wishes ---- */
+
+static bool
+keeper_asked(const struct keeper *k)
+{
+	bool paused = k->fsm.state == FSM_PAUSED;
+
+	return atomic_load(&k->r->stop) || atomic_load(&k->p->paused) != paused ||
+	       atomic_load(&k->retry);
+}
+
+static struct fsm_event
+keeper_wish(struct keeper *k)
+{
+	struct fsm_event ev = {.kind = FSM_TIMER};
+
+	if (atomic_load(&k->r->stop)) {
+		ev.kind = FSM_STOP;
+	} else if (atomic_load(&k->p->paused) && k->fsm.state != FSM_PAUSED) {
+		ev.kind = FSM_PAUSE;
+		keeper_say(k, k->p->reason, sizeof(k->p->reason), "paused by the operator");
+	} else if (atomic_exchange(&k->retry, false) || k->fsm.state == FSM_PAUSED) {
+		ev.kind = atomic_load(&k->p->paused) ? FSM_TIMER : FSM_RESUME;
+	}
+	return ev;
+}
+
+/* What cut an action short was for that one; a stop is for all. */
+static void
+keeper_calm(struct keeper *k)
+{
+	atomic_store(&k->cancel, 0);
+	if (atomic_load(&k->r->stop))
+		atomic_store(&k->cancel, REPL_E_LOST);
+}
+
+/* Sleep until at_ns, a wish, or in state ESTABLISHED a loss. */
+static void
+keeper_sleep(struct keeper *k, uint64_t at_ns)
+{
+	struct timespec ts = {.tv_sec = (time_t)(at_ns / NS_PER_S),
+			      .tv_nsec = (long)(at_ns % NS_PER_S)};
+	bool standing = k->fsm.state == FSM_ESTABLISHED;
+	int rc = 0;
+
+	pthread_mutex_lock(&k->r->wake_lock);
+	while (!keeper_asked(k) && !(standing && atomic_load(&k->p->lost)) && rc != ETIMEDOUT) {
+		if (at_ns == UINT64_MAX)
+			rc = pthread_cond_wait(&k->r->wake, &k->r->wake_lock);
+		else
+			rc = pthread_cond_timedwait(&k->r->wake, &k->r->wake_lock, &ts);
+	}
+	pthread_mutex_unlock(&k->r->wake_lock);
+}
+
+static struct fsm_event
+keeper_wait(struct keeper *k, uint64_t until_ns)
+{
+	keeper_sleep(k, until_ns);
+	return keeper_wish(k);
+}
+
+/* ---- established ---- */
+
+static struct fsm_event
+keeper_lost(struct keeper *k)
+{
+	return (struct fsm_event){.kind = FSM_LOST, .status = atomic_load(&k->p->lost)};
+}
+
+/* Ping until it is lost or something else is asked for. */
+static struct fsm_event
+keeper_watch(struct keeper *k)
+{
+	const struct repl_config *c = k->r->cfg;
+	unsigned ms = remote_heartbeat_ms(k->p->remote);
+	struct err e;
+
+	if (ms > c->heartbeat_interval_ms)
+		ms = c->heartbeat_interval_ms;
+	for (;;) {
+		keeper_sleep(k, clock_deadline(ms));
+		if (atomic_load(&k->p->lost))
+			return keeper_lost(k);
+		if (keeper_asked(k))
+			return keeper_wish(k);
+		keeper_calm(k);
+		err_clear(&e);
+		if (remote_ping(k->p->remote, NULL, c->heartbeat_timeout_ms, &k->cancel, &e))
+			repl_lose(k->r, k->replica, e.code, e.text,
+				  clock_deadline(c->op_timeout_ms));
+	}
+}
+
+/* ---- leaving ---- */
+
+static void
+keeper_disconnect(struct keeper *k, enum fsm_event_kind why)
+{
+	bool polite = why == FSM_REFUSED || why == FSM_PAUSE;
+
+	if (k->holding)
+		keeper_release(k);
+	if (k->joining) {
+		if (polite)
+			remote_detach(k->joining);
+		remote_free(k->joining, polite ? KEEPER_CLOSE_MS : 0);
+		k->joining = NULL;
+	}
+	/* At the end those that are installed are closed by who ends it. */
+	if (why == FSM_STOP || k->r->set)
+		return;
+	if (!atomic_load(&k->p->lost))
+		repl_lose(k->r, k->replica, REPL_E_LOST, "paused by the operator",
+			  clock_deadline(k->r->cfg->op_timeout_ms));
+	keeper_retire(k);
+}
+
+/* ---- the thread ---- */
+
+static struct fsm_event
+keeper_failed(struct keeper *k, struct fsm_event ev, const struct err *e)
+{
+	if (ev.kind == FSM_FAILED)
+		keeper_say(k, k->p->trouble, sizeof(k->p->trouble), e->text);
+	if (ev.kind == FSM_REFUSED)
+		keeper_say(k, k->p->reason, sizeof(k->p->reason), e->text);
+	return ev;
+}
+
+static struct fsm_event
+keeper_do(struct keeper *k, const struct fsm_action *a)
+{
+	struct err e;
+
+	err_clear(&e);
+	keeper_calm(k);
+	switch (a->kind) {
+	case FSM_DO_CONNECT:
+		return keeper_failed(k, keeper_connect(k, &e), &e);
+	case FSM_DO_RESYNC:
+		return keeper_failed(k, keeper_resync(k, a->what, &e), &e);
+	case FSM_DO_INSTALL:
+		if (keeper_install(k, &e))
+			return keeper_failed(
+				k, (struct fsm_event){.kind = FSM_LOST, .status = e.code}, &e);
+		atomic_store(&k->p->reconnect_count, k->fsm.reconnect_count);
+		return keeper_watch(k);
+	case FSM_DO_WAIT:
+		return keeper_wait(k, a->until_ns);
+	default:
+		break;
+	}
+	return k->fsm.state == FSM_ESTABLISHED ? keeper_watch(k) : keeper_wait(k, UINT64_MAX);
+}
+
+static uint64_t
+keeper_random(void)
+{
+	uint64_t v = 0;
+
+	/* It spreads tries in time; nothing else rests on it. */
+	if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != (ssize_t)sizeof(v))
+		v = clock_now_ns() * 0x9e3779b97f4a7c15ULL;
+	return v;
+}
+
+static void *
+keeper_main(void *arg)
+{
+	struct keeper *k = arg;
+	struct fsm_event ev = {.kind = atomic_load(&k->p->lost) ? FSM_START : FSM_ADOPT};
+
+	/* A loss that was noticed before this thread was there is one of a replica that stood. */
+	if (k->p->remote)
+		ev.kind = FSM_ADOPT;
+	for (;;) {
+		struct fsm_action a = fsm_step(&k->fsm, &ev, clock_now_ns(), keeper_random());
+
+		if (a.disconnect)
+			keeper_disconnect(k, ev.kind);
+		if (a.changed)
+			keeper_publish(k);
+		if (a.kind == FSM_DO_END || (k->r->set && a.disconnect))
+			return NULL;
+		ev = keeper_do(k, &a);
+	}
+}
+
+/* ---- all of them ---- */
+
+static int
+keeper_start(struct repl *r, unsigned i, struct err *e)
+{
+	struct keeper *k = r->replicas[i].keeper;
+	int ret;
+
+	if (!k)
+		k = calloc(1, sizeof(*k));
+	if (!k)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	r->replicas[i].keeper = k;
+	k->r = r;
+	k->replica = i;
+	k->p = &r->replicas[i];
+	atomic_store(&k->fd, -1);
+	keeper_calm(k);
+	fsm_init(&k->fsm, (uint64_t)r->cfg->reconnect_min_ms * NS_PER_MS,
+		 (uint64_t)r->cfg->reconnect_max_ms * NS_PER_MS, clock_now_ns());
+	ret = pthread_create(&k->thread, NULL, keeper_main, k);
+	if (ret)
+		return err_errno(e, REPL_E_LIMIT, ret, "starting the thread of a replica");
+	k->started = true;
+	return 0;
+}
+
+int
+keepers_start(struct repl *r, struct err *e)
+{
+	sigset_t all, old;
+	int rc = 0;
+
+	atomic_store(&r->stop, false);
+	/* The application's signals are the application's. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (unsigned i = 0; !rc && i < r->replica_count; i++)
+		rc = keeper_start(r, i, e);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+void
+keepers_stop(struct repl *r)
+{
+	atomic_store(&r->stop, true);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (r->replicas[i].keeper)
+			atomic_store(&r->replicas[i].keeper->cancel, REPL_E_LOST);
+	}
+	if (r->wake_made)
+		repl_wake(r);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct keeper *k = r->replicas[i].keeper;
+
+		if (k && k->started)
+			(void)pthread_join(k->thread, NULL);
+		if (k)
+			k->started = false;
+	}
+}
+
+void
+keepers_abandon(struct repl *r)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct keeper *k = r->replicas[i].keeper;
+		int fd = k ? atomic_load(&k->fd) : -1;
+
+		if (fd >= 0)
+			(void)close(fd);
+	}
+}
+
+/* Cut short what is under way. */
+static void
+keeper_cut(struct keeper *k)
+{
+	int calm = 0;
+
+	(void)atomic_compare_exchange_strong(&k->cancel, &calm, REPL_E_FAILED);
+}
+
+/* ---- beside repl_grow() ---- */
+
+bool
+repl_resync_begin(struct repl *r)
+{
+	bool free;
+
+	pthread_mutex_lock(&r->wake_lock);
+	free = !r->growing;
+	r->resyncing += free;
+	pthread_mutex_unlock(&r->wake_lock);
+	return free;
+}
+
+void
+repl_resync_end(struct repl *r)
+{
+	pthread_mutex_lock(&r->wake_lock);
+	r->resyncing--;
+	(void)pthread_cond_broadcast(&r->wake);
+	pthread_mutex_unlock(&r->wake_lock);
+}
+
+int
+repl_resync_suspend(struct repl *r, struct err *e)
+{
+	uint64_t at = clock_deadline(r->cfg->op_timeout_ms);
+	struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+	int rc = 0;
+
+	pthread_mutex_lock(&r->wake_lock);
+	while (r->growing && rc != ETIMEDOUT)
+		rc = pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
+	if (!r->growing) {
+		r->growing = true;
+		for (unsigned i = 0; r->resyncing && i < r->replica_count; i++)
+			keeper_cut(r->replicas[i].keeper);
+		while (r->resyncing && rc != ETIMEDOUT)
+			rc = pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
+		r->growing = r->resyncing == 0;
+		rc = r->growing ? 0 : ETIMEDOUT;
+	}
+	pthread_mutex_unlock(&r->wake_lock);
+	return rc ? err_set(e, REPL_E_TIMEOUT, "a resync has not come to an end") : 0;
+}
+
+void
+repl_resync_resume(struct repl *r)
+{
+	pthread_mutex_lock(&r->wake_lock);
+	r->growing = false;
+	(void)pthread_cond_broadcast(&r->wake);
+	pthread_mutex_unlock(&r->wake_lock);
+}
+
+/* ---- the operator ---- */
+
+void
+keeper_pause(struct repl *r, unsigned replica)
+{
+	atomic_store(&r->replicas[replica].paused, true);
+	keeper_cut(r->replicas[replica].keeper);
+	repl_wake(r);
+}
+
+void
+keeper_resume(struct repl *r, unsigned replica)
+{
+	struct keeper *k = r->replicas[replica].keeper;
+
+	atomic_store(&r->replicas[replica].paused, false);
+	atomic_store(&k->retry, true);
+	repl_wake(r);
+}
+
+const struct resync_progress *
+keeper_progress(const struct repl *r, unsigned replica)
+{
+	return &r->replicas[replica].keeper->progress;
+}

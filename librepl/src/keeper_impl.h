@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * keeper_impl - what the parts of a keeper share: keeper.c is the thread and its
+ * decisions, join.c gets a replica back and takes a lost one away.
+ */
+#ifndef LIBREPL_KEEPER_IMPL_H
+#define LIBREPL_KEEPER_IMPL_H
+
+#include "keeper.h"
+#include "replica_fsm.h"
+
+struct keeper {
+	struct repl *r;
+	struct replica *p;
+	unsigned replica;
+	pthread_t thread;
+	bool started;
+	struct replica_fsm fsm;
+	struct remote *joining; /* being brought up, not installed */
+	bool holding;
+	struct generation told; /* what the replica was last asked to record */
+	_Atomic int cancel;     /* not 0: what it does ends with that status */
+	_Atomic int fd;         /* of joining's channel, or -1 */
+	_Atomic bool retry;     /* the operator wants a try now */
+	struct resync_progress progress;
+	uint64_t latency_seen[REPL_HIST_BUCKETS]; /* drains, as looked at last */
+};
+
+/* Open a session and judge the replica; joining is left for the caller also after a failure. */
+struct fsm_event keeper_connect(struct keeper *k, struct err *e);
+
+/* Make joining equal; RESYNCED with the hold held. */
+struct fsm_event keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e);
+
+/* Under the hold, which it releases: writes go to joining from now on. */
+int keeper_install(struct keeper *k, struct err *e);
+
+void keeper_release(struct keeper *k);
+
+/* Free the remote of a lost replica when nobody can be in it any more. */
+void keeper_retire(struct keeper *k);
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pending.h"
+
+#include "dirty.h"
+
+bool
+pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
+{
+	return rangeset_add(&slot->pending, off, len) >= 0;
+}
+
+/* One range over all is more than was trimmed, and will do. */
+void
+pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len)
+{
+	struct rangeset *s = &slot->trims;
+	uint64_t end;
+
+	if (len == 0 || rangeset_add(s, off, len) >= 0)
+		return;
+	end = s->r[s->count - 1].off + s->r[s->count - 1].len;
+	if (off + len > end)
+		end = off + len;
+	if (s->r[0].off < off)
+		off = s->r[0].off;
+	rangeset_clear(s);
+	(void)rangeset_add(s, off, end - off);
+}
+
+void
+pending_trimmed(struct lane_slot *slot)
+{
+	rangeset_clear(&slot->trims);
+}
+
+/*
+ * A bit for each that is lost. With one that another thread loses at this moment
+ * its map begins before the lock is free; what is acknowledged until then it has.
+ */
+static uint32_t
+lost_mask(struct repl *r)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		mask |= (uint32_t)(atomic_load(&r->replicas[i].lost) != 0) << i;
+	if (mask == 0)
+		return 0;
+	pthread_mutex_lock(&r->lock);
+	mask = 0;
+	for (unsigned i = 0; i < r->replica_count; i++)
+		mask |= (uint32_t)(atomic_load(&r->replicas[i].lost) != 0) << i;
+	pthread_mutex_unlock(&r->lock);
+	return mask;
+}
+
+static void
+mark(struct repl *r, uint32_t mask, const struct range *range, unsigned count)
+{
+	for (unsigned n = 0; mask && n < count; n++) {
+		if (range[n].len == 0)
+			continue;
+		for (unsigned i = 0; i < r->replica_count; i++)
+			if (mask >> i & 1)
+				dirty_mark(r->dirty, i, range[n].off, range[n].len);
+		dirty_active(r->dirty, range[n].off, range[n].len);
+	}
+}
+
+static void
+active(struct repl *r, const struct range *range, unsigned count)
+{
+	for (unsigned n = 0; n < count; n++)
+		if (range[n].len)
+			dirty_active(r->dirty, range[n].off, range[n].len);
+}
+
+void
+pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+{
+	if (!r->dirty)
+		return;
+	active(r, r->slots[lane].pending.r, r->slots[lane].pending.count);
+	active(r, also, count);
+}
+
+void
+pending_settle_only(struct repl *r, const struct range *also, unsigned count)
+{
+	if (r->dirty)
+		mark(r, lost_mask(r), also, count);
+}
+
+void
+pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+{
+	struct lane_slot *slot = &r->slots[lane];
+
+	if (r->dirty) {
+		uint32_t mask = lost_mask(r);
+
+		mark(r, mask, slot->pending.r, slot->pending.count);
+		mark(r, mask, slot->trims.r, slot->trims.count);
+		mark(r, mask, also, count);
+	}
+	rangeset_clear(&slot->pending);
+}
+
+void
+pending_mark(struct repl *r, unsigned lane, unsigned replica)
+{
+	struct lane_slot *slot = &r->slots[lane];
+
+	if (!r->dirty)
+		return;
+	mark(r, UINT32_C(1) << replica, slot->pending.r, slot->pending.count);
+	mark(r, UINT32_C(1) << replica, slot->trims.r, slot->trims.count);
+}

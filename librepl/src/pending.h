@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pending - what each lane has flushed since its last drain: what a replica lacks
+ * that is not installed when the drain ends.
+ *
+ * Of a lane's slot only the thread that is in the lane, or that has borrowed it,
+ * touches it. A drain that is about to be acknowledged settles: what was pending,
+ * and what the call itself made durable beyond that, is marked in the dirty map of
+ * every replica that is lost at that moment. One that is lost later has it.
+ */
+#ifndef LIBREPL_PENDING_H
+#define LIBREPL_PENDING_H
+
+#include "repl_impl.h"
+
+/* Note a range that was flushed; false if there is no room: drain, and note it again. */
+bool pending_note(struct lane_slot *slot, uint64_t off, uint64_t len);
+
+/* Note one that targets are making zero in their own time; until pending_trimmed(). */
+void pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len);
+void pending_trimmed(struct lane_slot *slot);
+
+/* Before a drain sends: what is pending, and also, is entered in the activity log. */
+void pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count);
+
+/*
+ * Before a call that drained a lane of all replicas returns, in success or not: mark
+ * all that is pending there and count ranges of also for who is lost; then nothing is
+ * pending any more.
+ */
+void pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count);
+
+/* The same for ranges alone: what is pending stays so. */
+void pending_settle_only(struct repl *r, const struct range *also, unsigned count);
+
+/* Mark for one replica what is pending on a lane, which the caller has borrowed. */
+void pending_mark(struct repl *r, unsigned lane, unsigned replica);
+
+#endif
