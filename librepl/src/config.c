@@ -34,6 +34,12 @@ static const char *const on_lag_names[] = {
 	NULL,
 };
 
+static const char *const after_crash_names[] = {
+	[CONFIG_CRASH_COMPARE] = "compare",
+	[CONFIG_CRASH_DIRTY_MAP] = "dirty-map",
+	NULL,
+};
+
 /* As plan_method_name() has them. */
 static const char *const method_names[] = {
 	"auto",
@@ -153,6 +159,13 @@ static const struct conffile_key config_keys[] = {
 		.max = LAG_BYTES_MAX,
 	},
 	UINT("async-lag-time", async_lag_ms, TIMEOUT_MS_MAX),
+	{
+		.section = SECTION,
+		.name = "after-crash",
+		.type = CONFFILE_CHOICE,
+		.offset = offsetof(struct repl_config, after_crash),
+		.choices = after_crash_names,
+	},
 	{
 		.section = SECTION,
 		.name = "method",

@@ -17,6 +17,12 @@ enum config_ack { CONFIG_ACK_ALL, CONFIG_ACK_QUORUM, CONFIG_ACK_ANY };
 /* What happens to a queued replica that lags by as much as it may. */
 enum config_on_lag { CONFIG_ON_LAG_SLOW, CONFIG_ON_LAG_DEGRADE };
 
+/* What tells what replicas lack after the program, or the machine, died. */
+enum config_crash {
+	CONFIG_CRASH_COMPARE,
+	CONFIG_CRASH_DIRTY_MAP,
+};
+
 struct repl_config {
 	struct target targets[REPL_TARGETS_MAX];
 	bool async[REPL_TARGETS_MAX]; /* no drain waits for this target */
@@ -38,6 +44,7 @@ struct repl_config {
 	unsigned block_timeout_ms;      /* 60000: of a call, with on-loss = block */
 	uint64_t resync_rate;           /* bytes a second, 0 = auto */
 	int on_loss;                    /* enum repl_on_loss */
+	int after_crash;                /* enum config_crash */
 	int ack;                        /* enum config_ack */
 	int on_lag;                     /* enum config_on_lag */
 	unsigned async_lag_bytes;       /* 64 MiB */

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
 
 /*
  * The grain keeps all maps of all replicas, two of each, below 1/32768 of the
@@ -30,16 +32,36 @@ dirty_memory(uint64_t pool_size, unsigned replicas)
 static int
 locks_init(struct dirty *d, struct err *e)
 {
-	pthread_rwlockattr_t attr;
+	pthread_rwlockattr_t rw;
+	pthread_condattr_t mono;
 	int ret;
 
-	if (pthread_rwlockattr_init(&attr))
-		return err_set(e, REPL_E_NOMEM, "out of memory");
+	if (activity_init(&d->activity, e))
+		return REPL_E_NOMEM;
+	(void)pthread_mutex_init(&d->io_lock, NULL);
+	(void)pthread_mutex_init(&d->header_lock, NULL);
+	(void)pthread_mutex_init(&d->stop_lock, NULL);
+	(void)pthread_condattr_init(&mono);
+	(void)pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+	ret = pthread_cond_init(&d->wake, &mono);
+	(void)pthread_condattr_destroy(&mono);
+	(void)pthread_rwlockattr_init(&rw);
 	/* Who exchanges the maps must not wait for a moment in which nobody marks. */
-	(void)pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	ret = pthread_rwlock_init(&d->maps_lock, &attr);
-	(void)pthread_rwlockattr_destroy(&attr);
+	(void)pthread_rwlockattr_setkind_np(&rw, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	ret |= pthread_rwlock_init(&d->maps_lock, &rw);
+	(void)pthread_rwlockattr_destroy(&rw);
 	return ret ? err_set(e, REPL_E_NOMEM, "out of memory") : 0;
+}
+
+static void
+locks_fini(struct dirty *d)
+{
+	(void)pthread_rwlock_destroy(&d->maps_lock);
+	(void)pthread_cond_destroy(&d->wake);
+	(void)pthread_mutex_destroy(&d->stop_lock);
+	(void)pthread_mutex_destroy(&d->header_lock);
+	(void)pthread_mutex_destroy(&d->io_lock);
+	activity_fini(&d->activity);
 }
 
 int
@@ -55,21 +77,72 @@ dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, boo
 	d->count = c->target_count;
 	d->shift = grain_shift(d->count);
 	d->pool_size = pool_size;
-	for (unsigned i = 0; i < d->count; i++)
-		d->track[i].suspect = crashed;
+	d->keep = l->path && c->after_crash == CONFIG_CRASH_DIRTY_MAP;
+	d->found = l->meta.generation.current;
+	atomic_store(&d->activity.shift, dirtypage_extent_shift(pool_size));
+	/* A drain that takes its time must find its extents still there at its end. */
+	d->activity.idle_rounds = DIRTY_IDLE_ROUNDS + c->op_timeout_ms / 1000;
+	for (unsigned i = 0; i < d->count; i++) {
+		char text[TARGET_TEXT_MAX];
+
+		target_format(&c->targets[i], text, sizeof(text));
+		hash128(text, strlen(text), d->name[i]);
+	}
 	rc = locks_init(d, e);
 	if (rc) {
 		free(d);
 		return rc;
 	}
+	region_load(d, crashed);
 	*out = d;
 	return 0;
+}
+
+static int
+region_make(struct dirty *d, struct err *e)
+{
+	int rc;
+
+	activity_suspend(d);
+	activity_grow(d, d->pool_size);
+	rc = region_rebuild(d, e);
+	activity_resume(d, !rc);
+	return rc;
 }
 
 void
 dirty_start(struct dirty *d)
 {
-	(void)d;
+	struct err e;
+
+	err_clear(&e);
+	d->begun = true;
+	if (!d->keep)
+		return;
+	pthread_mutex_lock(&d->io_lock);
+	if (region_make(d, &e) || dirty_thread_start(d, &e))
+		region_fail(d, &e);
+	pthread_mutex_unlock(&d->io_lock);
+}
+
+static bool
+any_tracked(const struct dirty *d)
+{
+	for (unsigned i = 0; i < d->count; i++) {
+		if (atomic_load(&d->track[i].tracked))
+			return true;
+	}
+	return false;
+}
+
+/* A writer that has closed leaves a region that is right, or none. */
+static void
+region_close(struct dirty *d)
+{
+	/* It may have come back, and what is wrong with it is not written again. */
+	atomic_store(&d->broken, false);
+	if (!any_tracked(d) || region_rebuild(d, NULL))
+		(void)region_drop(d, NULL);
 }
 
 static void
@@ -77,7 +150,9 @@ track_free(struct track *t)
 {
 	dirtymap_free(t->current);
 	dirtymap_free(t->batch);
+	free(t->changed);
 	t->current = t->batch = NULL;
+	t->changed = NULL;
 }
 
 void
@@ -85,25 +160,44 @@ dirty_close(struct dirty *d)
 {
 	if (!d)
 		return;
+	dirty_thread_stop(d);
+	/* Where opening has failed the sidecar is as it was. */
+	if (d->local->path && d->local->fd >= 0 && d->begun)
+		region_close(d);
 	for (unsigned i = 0; i < d->count; i++)
 		track_free(&d->track[i]);
-	(void)pthread_rwlock_destroy(&d->maps_lock);
+	locks_fini(d);
 	free(d);
 }
 
 /* ---- which replicas ---- */
 
-static int
-track_begin(struct dirty *d, struct track *t, struct err *e)
+static uint64_t
+changed_words(uint64_t pool_size, unsigned shift)
 {
+	return (dirtymap_pages_of(pool_size, shift) + 63) / 64;
+}
+
+int
+dirty_track_new(struct dirty *d, unsigned replica, struct err *e)
+{
+	struct track *t = &d->track[replica];
+	_Atomic uint64_t *changed;
 	struct dirtymap *m = NULL;
 	int rc = dirtymap_new(d->pool_size, d->shift, &m, e);
 
 	if (rc)
 		return rc;
+	changed = calloc(changed_words(d->pool_size, d->shift), sizeof(*changed));
+	if (!changed) {
+		dirtymap_free(m);
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
 	pthread_rwlock_wrlock(&d->maps_lock);
 	t->current = m;
+	t->changed = changed;
 	t->untrusted = t->suspect;
+	t->epoch++;
 	atomic_store(&t->tracked, true);
 	pthread_rwlock_unlock(&d->maps_lock);
 	return 0;
@@ -113,20 +207,24 @@ int
 dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 {
 	struct track *t = &d->track[replica];
-	int rc;
+	bool found;
+	struct err e;
 
 	assert(replica < d->count);
-	if (atomic_load(&t->tracked)) {
-		if (!gen_id_equal(&t->base, base)) {
-			t->base = *base;
-			t->untrusted = true;
-		}
-		return 0;
-	}
-	rc = track_begin(d, t, NULL);
-	if (!rc)
+	err_clear(&e);
+	found = atomic_load(&t->tracked);
+	if (!found && dirty_track_new(d, replica, &e))
+		return e.code;
+	pthread_rwlock_wrlock(&d->maps_lock);
+	if (!found)
+		t->base = base ? *base : d->found;
+	else if (base && !gen_id_equal(&t->base, base)) {
 		t->base = *base;
-	return rc;
+		t->untrusted = true;
+	}
+	pthread_rwlock_unlock(&d->maps_lock);
+	atomic_store(&d->header_changed, true);
+	return 0;
 }
 
 void
@@ -135,8 +233,11 @@ dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 	struct track *t = &d->track[replica];
 
 	assert(replica < d->count && atomic_load(&t->tracked));
+	pthread_rwlock_wrlock(&d->maps_lock);
 	t->base = *base;
 	t->suspect = t->untrusted = false;
+	pthread_rwlock_unlock(&d->maps_lock);
+	atomic_store(&d->header_changed, true);
 }
 
 void
@@ -150,6 +251,7 @@ dirty_untrack(struct dirty *d, unsigned replica)
 	track_free(t);
 	t->suspect = t->untrusted = false;
 	pthread_rwlock_unlock(&d->maps_lock);
+	atomic_store(&d->header_changed, true);
 }
 
 bool
@@ -159,20 +261,40 @@ dirty_tracked(const struct dirty *d, unsigned replica)
 	return atomic_load(&d->track[replica].tracked);
 }
 
+/* The lock is no part of what is looked at. */
+static pthread_rwlock_t *
+lock_of(const struct dirty *d)
+{
+	return &((struct dirty *)(uintptr_t)d)->maps_lock;
+}
+
 enum dirty_trust
 dirty_found(const struct dirty *d, unsigned replica, const struct gen_id *replica_current)
 {
 	const struct track *t = &d->track[replica];
+	enum dirty_trust trust = DIRTY_TRUSTED;
 
 	assert(replica < d->count);
+	pthread_rwlock_rdlock(lock_of(d));
 	if (!atomic_load(&t->tracked))
-		return DIRTY_NONE;
-	if (t->untrusted || gen_id_is_nil(&t->base) || !gen_id_equal(&t->base, replica_current))
-		return DIRTY_UNTRUSTED;
-	return DIRTY_TRUSTED;
+		trust = DIRTY_NONE;
+	else if (t->untrusted || gen_id_is_nil(&t->base) ||
+		 !gen_id_equal(&t->base, replica_current))
+		trust = DIRTY_UNTRUSTED;
+	pthread_rwlock_unlock(lock_of(d));
+	return trust;
 }
 
 /* ---- marks ---- */
+
+static void
+page_change(struct track *t, uint64_t page)
+{
+	uint64_t bit = 1ULL << (page % 64);
+
+	if (!(atomic_load(&t->changed[page / 64]) & bit))
+		(void)atomic_fetch_or(&t->changed[page / 64], bit);
+}
 
 void
 dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)
@@ -180,11 +302,16 @@ dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)
 	struct track *t = &d->track[replica];
 
 	assert(replica < d->count);
-	if (!atomic_load(&t->tracked))
+	if (!atomic_load(&t->tracked) || len == 0)
 		return;
 	pthread_rwlock_rdlock(&d->maps_lock);
-	if (t->current)
-		(void)dirtymap_set(t->current, off, len);
+	if (t->current && off < d->pool_size && dirtymap_set(t->current, off, len)) {
+		uint64_t end = len < d->pool_size - off ? off + len : d->pool_size;
+
+		for (uint64_t p = dirtymap_page_at(t->current, off);
+		     p <= dirtymap_page_at(t->current, end - 1); p++)
+			page_change(t, p);
+	}
 	pthread_rwlock_unlock(&d->maps_lock);
 }
 
@@ -192,14 +319,6 @@ void
 dirty_mark_all(struct dirty *d, unsigned replica)
 {
 	dirty_mark(d, replica, 0, UINT64_MAX);
-}
-
-void
-dirty_active(struct dirty *d, uint64_t off, uint64_t len)
-{
-	(void)d;
-	(void)off;
-	(void)len;
 }
 
 struct dirtymap *
@@ -230,6 +349,8 @@ dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 	t->batch = NULL;
 	if (batch && !done)
 		dirtymap_merge(t->current, batch);
+	for (unsigned p = 0; batch && done && p < dirtymap_pages(batch); p++)
+		page_change(t, p);
 	pthread_rwlock_unlock(&d->maps_lock);
 	dirtymap_free(batch);
 }
@@ -237,18 +358,16 @@ dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 uint64_t
 dirty_bytes(const struct dirty *d, unsigned replica)
 {
-	/* The lock is no part of what is looked at. */
-	struct dirty *mine = (struct dirty *)(uintptr_t)d;
 	const struct track *t = &d->track[replica];
 	uint64_t bytes = 0;
 
 	assert(replica < d->count);
-	pthread_rwlock_rdlock(&mine->maps_lock);
+	pthread_rwlock_rdlock(lock_of(d));
 	if (t->current)
 		bytes += dirtymap_bytes(t->current);
 	if (t->batch)
 		bytes += dirtymap_bytes(t->batch);
-	pthread_rwlock_unlock(&mine->maps_lock);
+	pthread_rwlock_unlock(lock_of(d));
 	return bytes;
 }
 
@@ -258,27 +377,53 @@ dirty_grain(const struct dirty *d)
 	return 1U << d->shift;
 }
 
+/* ---- growth ---- */
+
+static int
+track_grow(struct track *t, uint64_t old_words, uint64_t words, uint64_t pool_size, struct err *e)
+{
+	_Atomic uint64_t *changed;
+
+	if (!t->current)
+		return 0;
+	changed = realloc(t->changed, words * sizeof(*changed));
+	if (!changed)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	for (uint64_t w = old_words; w < words; w++)
+		atomic_init(&changed[w], 0);
+	t->changed = changed;
+	return dirtymap_grow(t->current, pool_size, e);
+}
+
 int
 dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 {
+	uint64_t words = changed_words(pool_size, d->shift);
+	struct err why;
 	int rc = 0;
 
+	err_clear(&why);
+	pthread_mutex_lock(&d->io_lock);
 	pthread_rwlock_wrlock(&d->maps_lock);
 	for (unsigned i = 0; i < d->count && !rc; i++) {
-		if (d->track[i].current)
-			rc = dirtymap_grow(d->track[i].current, pool_size, e);
+		rc = track_grow(&d->track[i], changed_words(d->pool_size, d->shift), words,
+				pool_size, e);
 	}
 	if (!rc)
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);
+	if (!rc && d->region.off && region_make(d, &why))
+		region_fail(d, &why);
+	pthread_mutex_unlock(&d->io_lock);
 	return rc;
 }
 
 bool
 dirty_media_ok(const struct dirty *d, const char **why)
 {
-	(void)d;
+	bool broken = atomic_load(&d->broken);
+
 	if (why)
-		*why = "";
-	return true;
+		*why = broken ? d->why : "";
+	return !broken;
 }

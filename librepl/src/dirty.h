@@ -45,8 +45,8 @@ int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size,
 
 /*
  * Once the local sidecar is on media (the first generation is recorded) and
- * before the program may write: makes the region if after-crash = dirty-map.
- * Until then, and without it, a crash is followed by a comparison. Under r->lock.
+ * before the program may write, with any after-crash: makes the region if that is
+ * dirty-map. Without it dirty_close() leaves the sidecar as it is. Under r->lock.
  */
 void dirty_start(struct dirty *d);
 
@@ -57,8 +57,10 @@ void dirty_start(struct dirty *d);
 void dirty_close(struct dirty *d);
 
 /*
- * From now on what replica misses is marked; base is the generation that it has.
- * At the moment of the call it lacks nothing but what is marked already. Goes on
+ * From now on what replica misses is marked; base is the generation that it has,
+ * NULL if it was not there to be asked: the one that is known of it, or that the
+ * local side was opened with. At the moment of the call a replica of that
+ * generation lacks nothing but what is marked already. Goes on
  * with the map that is there, and as much trust as that has, if that is of the
  * same base; if it is of another one its marks stay and it becomes untrusted,
  * until dirty_rebase(). After a crash that only a comparison can mend a new map
@@ -73,7 +75,10 @@ int dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base);
  */
 void dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base);
 
-/* It has everything: the map goes, on media too. Under r->lock, or under a hold. */
+/*
+ * It has everything: the map goes, on media too. Also for one that opening has
+ * found equal: what a crash has left uncertain is certain now. No I/O.
+ */
 void dirty_untrack(struct dirty *d, unsigned replica);
 bool dirty_tracked(const struct dirty *d, unsigned replica);
 
@@ -123,7 +128,7 @@ uint64_t dirty_bytes(const struct dirty *d, unsigned replica);
 /* Bytes of a block. */
 unsigned dirty_grain(const struct dirty *d);
 
-/* The pool has pool_size bytes now; no batch may be open. Under r->lock. */
+/* The pool has pool_size bytes now; a batch that is open keeps its size. Under r->lock. */
 int dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e);
 
 /* Whether what is on media can be trusted; *why (if not NULL) lives as long as d. */

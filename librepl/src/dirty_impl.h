@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* dirty_impl - what is behind a struct dirty, for dirty.c and its tests. */
+/*
+ * dirty_impl - what is behind a struct dirty; shared by dirty.c (the maps),
+ * dirty_region.c (the region in the local sidecar), dirty_activity.c (the
+ * activity log) and dirty_thread.c (writing back).
+ *
+ * Lock order: io_lock, activity.lock, header_lock, maps_lock.
+ */
 #ifndef LIBREPL_DIRTY_IMPL_H
 #define LIBREPL_DIRTY_IMPL_H
 
@@ -7,14 +13,36 @@
 #include <stdatomic.h>
 
 #include "dirty.h"
+#include "dirtypage.h"
 
-/* One replica's. */
+#define DIRTY_IDLE_ROUNDS 10U /* of a second: then an extent is no longer active */
+
+/* One replica's; guarded by maps_lock but for what is atomic. */
 struct track {
 	_Atomic bool tracked;
 	bool suspect;   /* since a crash only a comparison tells what it lacks */
 	bool untrusted; /* the map may lack blocks */
 	struct gen_id base;
+	uint64_t epoch;                   /* of the region's: counts maps */
 	struct dirtymap *current, *batch; /* NULL: none */
+	_Atomic uint64_t *changed;        /* a bit a page: not on media as it is */
+};
+
+/*
+ * An extent is *wanted* from the first write to it on, and *on* when that is on
+ * media. Who finds it on need not look farther.
+ */
+struct activity {
+	pthread_mutex_t lock; /* guards want, syncing and age */
+	pthread_cond_t synced;
+	bool armed;   /* there is a region, and what is written to it counts */
+	bool syncing; /* somebody writes, without the lock */
+	uint64_t want[DIRTYPAGE_EXTENT_WORDS];
+	_Atomic uint64_t on[DIRTYPAGE_EXTENT_WORDS];
+	_Atomic uint64_t used[DIRTYPAGE_EXTENT_WORDS]; /* since the last round */
+	uint16_t age[DIRTYPAGE_EXTENTS];               /* rounds without a use */
+	_Atomic uint32_t shift;
+	unsigned idle_rounds;
 };
 
 struct dirty {
@@ -22,12 +50,91 @@ struct dirty {
 	unsigned count; /* of replicas */
 	unsigned shift; /* of all maps */
 	uint64_t pool_size;
-	/*
-	 * Shared to mark, exclusive to exchange the maps or to let them grow. Takes
-	 * no other lock within.
-	 */
+	bool begun;          /* dirty_start() was called: the sidecar is ours to write */
+	bool keep;           /* after-crash = dirty-map: the region is kept while we run */
+	struct gen_id found; /* the local generation as it was found */
+	uint8_t name[REPL_TARGETS_MAX][HASH128_SIZE];
+	/* Shared to mark, exclusive to exchange the maps or to let them grow. */
 	pthread_rwlock_t maps_lock;
 	struct track track[REPL_TARGETS_MAX];
+	struct activity activity;
+	pthread_mutex_t io_lock;     /* guards the region's place; held over its I/O */
+	pthread_mutex_t header_lock; /* one writes the header at a time */
+	_Atomic bool header_changed;
+	struct {
+		uint64_t off; /* 0: there is none of ours */
+		struct gen_id pool;
+		struct dirtypage_header layout; /* what the pages' places follow from */
+	} region;
+	_Atomic bool broken; /* media can't be trusted */
+	bool broken_told;    /* and say so; guarded by header_lock */
+	char why[256];       /* written once, before broken */
+	pthread_t thread;
+	pthread_mutex_t stop_lock;
+	pthread_cond_t wake;
+	bool started, stop;
 };
+
+/* dirty.c: begin a replica's map; the caller sets base and trust. */
+int dirty_track_new(struct dirty *d, unsigned replica, struct err *e);
+
+/* dirty_region.c */
+
+/* What the sidecar's region holds. An error of it is no error: replicas are suspect then. */
+void region_load(struct dirty *d, bool crashed);
+
+/*
+ * A new region with all that there is now, in place of the one that the sidecar
+ * has; the activity log is not in use meanwhile. Under r->lock and io_lock.
+ */
+int region_rebuild(struct dirty *d, struct err *e);
+
+/* The sidecar's region goes, if there is one. Under r->lock and io_lock. */
+int region_drop(struct dirty *d, struct err *e);
+
+/* A page of the region, by its number. */
+int region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE],
+		 struct err *e);
+int region_sync(struct dirty *d, struct err *e);
+
+/* The header as things are now, and a sync. */
+int region_write_header(struct dirty *d, struct err *e);
+
+/* All pages that have changed, not synced. With io_lock held. *any: there were some. */
+int region_write_maps(struct dirty *d, bool *any, struct err *e);
+
+/* Nothing on media counts any more, and media are told. */
+void region_fail(struct dirty *d, const struct err *why);
+
+/* Where in a sidecar a region of len bytes has room. */
+uint64_t region_place(const struct sidecar *meta, uint64_t len);
+
+/* dirty_activity.c */
+int activity_init(struct activity *a, struct err *e);
+void activity_fini(struct activity *a);
+
+/* All who write stop, until activity_resume(). on: what is wanted is on media now. */
+void activity_suspend(struct dirty *d);
+void activity_resume(struct dirty *d, bool on);
+
+/* What is wanted, into a new region. Suspended. */
+int activity_format(struct dirty *d, struct err *e);
+
+/* The pool has grown: extents may be larger. Suspended. */
+void activity_grow(struct dirty *d, uint64_t pool_size);
+
+/*
+ * Extents that have been idle are taken off in two steps: after the first one
+ * nobody relies on them; the maps are written and synced in between.
+ */
+bool activity_retire_begin(struct dirty *d, uint64_t idle[DIRTYPAGE_EXTENT_WORDS]);
+void activity_retire_end(struct dirty *d, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS]);
+
+/* dirty_thread.c */
+
+/* What the thread does each second. */
+void dirty_round(struct dirty *d);
+int dirty_thread_start(struct dirty *d, struct err *e);
+void dirty_thread_stop(struct dirty *d);
 
 #endif

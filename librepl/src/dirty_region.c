@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The region of the local sidecar: reading what was left in it, making it anew,
+ * and its pages.
+ *
+ * A region is never changed in its layout: a new one is written beside it, then
+ * the sidecar names that one.
+ */
+#include "dirty_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- pages ---- */
+
+int
+region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE], struct err *e)
+{
+	uint64_t off = d->region.off + index * DIRTYPAGE_SIZE;
+	size_t done = 0;
+
+	while (done < DIRTYPAGE_SIZE) {
+		ssize_t n = pwrite(d->local->fd, page + done, DIRTYPAGE_SIZE - done,
+				   (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_errno(e, err_from_errno(n < 0 ? errno : EIO),
+					 n < 0 ? errno : EIO, "%s: writing the dirty map",
+					 d->local->path);
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+int
+region_sync(struct dirty *d, struct err *e)
+{
+	if (fdatasync(d->local->fd))
+		return err_errno(e, REPL_E_IO, errno, "%s: syncing the dirty map", d->local->path);
+	return 0;
+}
+
+static int
+page_read(const struct dirty *d, uint64_t index, uint8_t page[DIRTYPAGE_SIZE], struct err *e)
+{
+	uint64_t off = d->local->meta.dirty_off + index * DIRTYPAGE_SIZE;
+	size_t done = 0;
+
+	while (done < DIRTYPAGE_SIZE) {
+		ssize_t n = pread(d->local->fd, page + done, DIRTYPAGE_SIZE - done,
+				  (off_t)(off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_set(e, REPL_E_CORRUPT, "%s: the dirty map can't be read",
+				       d->local->path);
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+/* Things as they are now; in the layout of the region. */
+static void
+header_fill(struct dirty *d, struct dirtypage_header *h)
+{
+	*h = d->region.layout;
+	h->activity = d->keep;
+	h->broken = atomic_load(&d->broken);
+	pthread_rwlock_rdlock(&d->maps_lock);
+	for (unsigned i = 0; i < d->count; i++) {
+		const struct track *t = &d->track[i];
+
+		h->slot[i] = (struct dirtypage_slot){
+			.tracked = atomic_load(&t->tracked),
+			.untrusted = t->untrusted || t->suspect,
+			.base = t->base,
+			.epoch = t->epoch,
+		};
+		memcpy(h->slot[i].name, d->name[i], HASH128_SIZE);
+	}
+	pthread_rwlock_unlock(&d->maps_lock);
+}
+
+/* With header_lock held, or where nobody else can be at it. */
+static int
+header_write(struct dirty *d, struct err *e)
+{
+	struct dirtypage_header h;
+	uint8_t page[DIRTYPAGE_SIZE];
+
+	header_fill(d, &h);
+	dirtypage_header_encode(&h, &d->region.pool, page);
+	return region_write(d, 0, page, e);
+}
+
+int
+region_write_header(struct dirty *d, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&d->header_lock);
+	rc = header_write(d, e);
+	if (!rc)
+		rc = region_sync(d, e);
+	if (!rc && atomic_load(&d->broken))
+		d->broken_told = true;
+	pthread_mutex_unlock(&d->header_lock);
+	return rc;
+}
+
+void
+region_fail(struct dirty *d, const struct err *why)
+{
+	pthread_mutex_lock(&d->header_lock);
+	if (!atomic_load(&d->broken)) {
+		(void)snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1, why->text);
+		atomic_store(&d->broken, true);
+	}
+	pthread_mutex_unlock(&d->header_lock);
+	/* If this fails too the thread tries again. */
+	if (d->region.off)
+		(void)region_write_header(d, NULL);
+}
+
+/* ---- bits ---- */
+
+static int
+map_write(struct dirty *d, unsigned replica, unsigned page, struct err *e)
+{
+	struct track *t = &d->track[replica];
+	uint64_t words[DIRTYMAP_PAGE_WORDS] = {0};
+	uint8_t bytes[DIRTYPAGE_SIZE];
+	uint64_t epoch, index;
+
+	pthread_rwlock_rdlock(&d->maps_lock);
+	if (t->current)
+		dirtymap_page_get(t->current, page, words);
+	if (t->batch)
+		dirtymap_page_get(t->batch, page, words);
+	epoch = t->epoch;
+	pthread_rwlock_unlock(&d->maps_lock);
+	index = dirtypage_index(&d->region.layout, replica, page);
+	dirtypage_map_encode(words, &d->region.pool, index, epoch, bytes);
+	return region_write(d, index, bytes, e);
+}
+
+/* The next 64 pages' marks, which are taken off: what comes from now on is written again. */
+static uint64_t
+changed_take(struct dirty *d, unsigned replica, unsigned word)
+{
+	struct track *t = &d->track[replica];
+	uint64_t bits = 0;
+
+	pthread_rwlock_rdlock(&d->maps_lock);
+	if (t->changed && atomic_load(&t->changed[word]))
+		bits = atomic_exchange(&t->changed[word], 0);
+	pthread_rwlock_unlock(&d->maps_lock);
+	return bits;
+}
+
+int
+region_write_maps(struct dirty *d, bool *any, struct err *e)
+{
+	uint64_t pages = dirtymap_pages_of(d->region.layout.pool_size, d->shift);
+	int rc = 0;
+
+	*any = false;
+	for (unsigned i = 0; i < d->count; i++) {
+		for (unsigned w = 0; w < (pages + 63) / 64 && !rc; w++) {
+			uint64_t bits = changed_take(d, i, w);
+
+			for (; bits && !rc; bits &= bits - 1) {
+				rc = map_write(d, i, w * 64 + (unsigned)__builtin_ctzll(bits), e);
+				*any = true;
+			}
+		}
+	}
+	return rc;
+}
+
+/* ---- making and dropping ---- */
+
+uint64_t
+region_place(const struct sidecar *meta, uint64_t len)
+{
+	const struct range taken[] = {
+		{meta->ring_off, meta->ring_len},
+		{meta->dirty_off, meta->dirty_len},
+		{meta->journal_off, meta->journal_len},
+	};
+	const unsigned count = sizeof(taken) / sizeof(taken[0]);
+	uint64_t at = SIDECAR_SIZE;
+
+	for (unsigned i = 0; i < count; i++) {
+		const struct range *r = &taken[i];
+
+		if (r->len && at < r->off + r->len && r->off < at + len) {
+			at = r->off + r->len;
+			i = UINT32_MAX; /* from the first one again */
+		}
+	}
+	return at;
+}
+
+static uint64_t
+sidecar_end(const struct sidecar *meta)
+{
+	uint64_t end = SIDECAR_SIZE;
+
+	if (meta->ring_len && meta->ring_off + meta->ring_len > end)
+		end = meta->ring_off + meta->ring_len;
+	if (meta->dirty_len && meta->dirty_off + meta->dirty_len > end)
+		end = meta->dirty_off + meta->dirty_len;
+	if (meta->journal_len && meta->journal_off + meta->journal_len > end)
+		end = meta->journal_off + meta->journal_len;
+	return end;
+}
+
+/* Give back the space of a region that the sidecar no longer names. Only space: it may fail. */
+static void
+space_release(struct dirty *d, uint64_t off, uint64_t len)
+{
+	if (len)
+		(void)fallocate(d->local->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				(off_t)off, (off_t)len);
+	(void)!ftruncate(d->local->fd, (off_t)sidecar_end(&d->local->meta));
+}
+
+/* Let the sidecar name another region, or none. */
+static int
+region_name(struct dirty *d, uint64_t off, uint64_t len, struct err *e)
+{
+	struct sidecar *meta = &d->local->meta;
+	uint64_t old_off = meta->dirty_off, old_len = meta->dirty_len;
+	int rc;
+
+	meta->dirty_off = off;
+	meta->dirty_len = len;
+	rc = local_store(d->local, e);
+	if (rc) {
+		/* One copy may name it: its space stays. */
+		meta->dirty_off = old_off;
+		meta->dirty_len = old_len;
+		return rc;
+	}
+	space_release(d, old_off, old_len);
+	return 0;
+}
+
+static int
+region_write_all(struct dirty *d, struct err *e)
+{
+	uint64_t pages = dirtymap_pages_of(d->region.layout.pool_size, d->shift);
+	int rc = 0;
+
+	for (unsigned i = 0; i < d->count && !rc; i++) {
+		for (unsigned p = 0; p < pages && !rc; p++) {
+			if (p % 64 == 0)
+				(void)changed_take(d, i, p / 64);
+			rc = map_write(d, i, p, e);
+		}
+	}
+	if (!rc)
+		rc = activity_format(d, e);
+	if (!rc)
+		rc = header_write(d, e);
+	return rc ? rc : region_sync(d, e);
+}
+
+static int
+space_take(struct dirty *d, uint64_t off, uint64_t len, struct err *e)
+{
+	int ret = posix_fallocate(d->local->fd, (off_t)off, (off_t)len);
+
+	if (ret)
+		return err_errno(e, err_from_errno(ret), ret,
+				 "%s: %" PRIu64 " bytes for the dirty map", d->local->path, len);
+	return 0;
+}
+
+int
+region_rebuild(struct dirty *d, struct err *e)
+{
+	struct dirtypage_header layout = {
+		.count = d->count,
+		.shift = d->shift,
+		.extent_shift = atomic_load(&d->activity.shift),
+		.pool_size = d->pool_size,
+	};
+	uint64_t len = dirtypage_region_len(&layout), off, old_off = d->region.off;
+	struct dirtypage_header old = d->region.layout;
+	struct gen_id old_pool = d->region.pool;
+	int rc;
+
+	off = region_place(&d->local->meta, len);
+	rc = space_take(d, off, len, e);
+	if (!rc) {
+		d->region.off = off;
+		d->region.layout = layout;
+		d->region.pool = d->local->meta.pool_uuid;
+		rc = region_write_all(d, e);
+	}
+	if (!rc)
+		rc = region_name(d, off, len, e);
+	if (rc) {
+		/* What is told of it is told where the sidecar looks. */
+		d->region.off = old_off;
+		d->region.layout = old;
+		d->region.pool = old_pool;
+	}
+	return rc;
+}
+
+int
+region_drop(struct dirty *d, struct err *e)
+{
+	int rc = d->local->meta.dirty_len ? region_name(d, 0, 0, e) : 0;
+
+	if (!rc)
+		d->region.off = 0;
+	return rc;
+}
+
+/* ---- reading ---- */
+
+/* A replica's map as it was left, in the blocks of then. All of a damaged page's are dirty. */
+static void
+map_read(const struct dirty *d, const struct dirtypage_header *h, unsigned slot, struct dirtymap *m)
+{
+	const struct gen_id *pool = &d->local->meta.pool_uuid;
+	uint64_t words[DIRTYMAP_PAGE_WORDS], epoch;
+	uint8_t page[DIRTYPAGE_SIZE];
+
+	for (unsigned p = 0; p < dirtymap_pages(m); p++) {
+		uint64_t index = dirtypage_index(h, slot, p);
+
+		if (page_read(d, index, page, NULL) ||
+		    !dirtypage_map_decode(page, pool, index, &epoch, words) ||
+		    epoch > h->slot[slot].epoch)
+			dirtymap_page_set_all(m, p);
+		else if (epoch == h->slot[slot].epoch)
+			dirtymap_page_set(m, p, words);
+		/* One of an earlier map: nothing of this one was in it yet. */
+	}
+}
+
+static void
+runs_mark(struct dirty *d, unsigned replica, const struct dirtymap *m)
+{
+	struct range run;
+
+	for (uint64_t at = 0; dirtymap_next(m, at, UINT64_MAX, &run); at = run.off + run.len)
+		dirty_mark(d, replica, run.off, run.len);
+}
+
+/* Take a slot's map over. Without memory for it there is none, and nothing to trust. */
+static void
+slot_load(struct dirty *d, const struct dirtypage_header *h, unsigned slot, unsigned replica)
+{
+	struct track *t = &d->track[replica];
+	struct dirtymap *m = NULL;
+
+	if (dirtymap_new(h->pool_size, h->shift, &m, NULL) || dirty_track_new(d, replica, NULL)) {
+		dirtymap_free(m);
+		t->suspect = true;
+		return;
+	}
+	t->base = h->slot[slot].base;
+	t->untrusted = t->suspect || h->slot[slot].untrusted;
+	map_read(d, h, slot, m);
+	runs_mark(d, replica, m);
+	dirtymap_free(m);
+	/* Grown by the program, and cut off before that was recorded. */
+	dirty_mark(d, replica, h->pool_size, UINT64_MAX);
+}
+
+static void
+slots_load(struct dirty *d, const struct dirtypage_header *h)
+{
+	for (unsigned i = 0; i < d->count; i++) {
+		for (unsigned s = 0; s < h->count; s++) {
+			if (h->slot[s].tracked && !dirty_tracked(d, i) &&
+			    memcmp(h->slot[s].name, d->name[i], HASH128_SIZE) == 0)
+				slot_load(d, h, s, i);
+		}
+	}
+}
+
+static bool
+activity_read(const struct dirty *d, uint64_t words[DIRTYPAGE_EXTENT_WORDS])
+{
+	uint8_t page[DIRTYPAGE_SIZE];
+
+	return !page_read(d, DIRTYPAGE_ACTIVITY, page, NULL) &&
+	       dirtypage_activity_decode(page, &d->local->meta.pool_uuid, words);
+}
+
+/* What was being written when the program died may be there, and lacking in any replica. */
+static void
+activity_mark(struct dirty *d, const struct dirtypage_header *h,
+	      const uint64_t words[DIRTYPAGE_EXTENT_WORDS])
+{
+	for (unsigned i = 0; i < d->count; i++) {
+		struct track *t = &d->track[i];
+
+		if (!dirty_tracked(d, i)) {
+			if (dirty_track_new(d, i, NULL)) {
+				t->suspect = true;
+				continue;
+			}
+			t->base = d->found;
+		}
+		for (uint64_t x = 0; x < DIRTYPAGE_EXTENTS; x++) {
+			if (words[x / 64] >> (x % 64) & 1)
+				dirty_mark(d, i, x << h->extent_shift, 1ULL << h->extent_shift);
+		}
+		dirty_mark(d, i, h->pool_size, UINT64_MAX);
+	}
+}
+
+static bool
+header_read(const struct dirty *d, struct dirtypage_header *h)
+{
+	const struct sidecar *meta = &d->local->meta;
+	uint8_t page[DIRTYPAGE_SIZE];
+
+	return meta->dirty_len && !page_read(d, 0, page, NULL) &&
+	       !dirtypage_header_decode(page, &meta->pool_uuid, meta->dirty_len, h, NULL) &&
+	       !h->broken && h->pool_size <= d->pool_size;
+}
+
+void
+region_load(struct dirty *d, bool crashed)
+{
+	uint64_t words[DIRTYPAGE_EXTENT_WORDS];
+	struct dirtypage_header h;
+	bool whole = header_read(d, &h);
+	bool covered = crashed && whole && d->keep && h.activity && activity_read(d, words);
+	bool suspect = (crashed && !covered) || (d->local->meta.dirty_len && !whole);
+
+	for (unsigned i = 0; i < d->count; i++)
+		d->track[i].suspect = suspect;
+	if (whole)
+		slots_load(d, &h);
+	if (covered)
+		activity_mark(d, &h, words);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Writing the maps back, behind the program, once a second. */
+#include "dirty_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "clock.h"
+
+#define ROUND_MS 1000U
+
+/* What has changed, synced. */
+static int
+maps_flush(struct dirty *d, struct err *e)
+{
+	bool header = atomic_exchange(&d->header_changed, false), any;
+	int rc = region_write_maps(d, &any, e);
+
+	if (!rc && header)
+		rc = region_write_header(d, e);
+	else if (!rc && any)
+		rc = region_sync(d, e);
+	return rc;
+}
+
+void
+dirty_round(struct dirty *d)
+{
+	uint64_t idle[DIRTYPAGE_EXTENT_WORDS];
+	bool any, told;
+	struct err e;
+
+	err_clear(&e);
+	pthread_mutex_lock(&d->io_lock);
+	pthread_mutex_lock(&d->header_lock);
+	told = d->broken_told;
+	pthread_mutex_unlock(&d->header_lock);
+	if (atomic_load(&d->broken)) {
+		if (d->region.off && !told)
+			(void)region_write_header(d, NULL);
+	} else if (d->region.off) {
+		any = activity_retire_begin(d, idle);
+		if (maps_flush(d, &e))
+			region_fail(d, &e);
+		else if (any)
+			activity_retire_end(d, idle);
+	}
+	pthread_mutex_unlock(&d->io_lock);
+}
+
+static bool
+thread_sleep(struct dirty *d)
+{
+	uint64_t at = clock_deadline(ROUND_MS);
+	struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+	bool stop;
+
+	pthread_mutex_lock(&d->stop_lock);
+	while (!d->stop && pthread_cond_timedwait(&d->wake, &d->stop_lock, &ts) != ETIMEDOUT)
+		;
+	stop = d->stop;
+	pthread_mutex_unlock(&d->stop_lock);
+	return !stop;
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct dirty *d = arg;
+
+	while (thread_sleep(d))
+		dirty_round(d);
+	return NULL;
+}
+
+int
+dirty_thread_start(struct dirty *d, struct err *e)
+{
+	sigset_t all, old;
+	int ret;
+
+	/* The application's signals are the application's. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&d->thread, NULL, thread_main, d);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		return err_errno(e, REPL_E_LIMIT, ret, "starting the thread of the dirty map");
+	d->started = true;
+	return 0;
+}
+
+void
+dirty_thread_stop(struct dirty *d)
+{
+	if (!d->started)
+		return;
+	pthread_mutex_lock(&d->stop_lock);
+	d->stop = true;
+	(void)pthread_cond_signal(&d->wake);
+	pthread_mutex_unlock(&d->stop_lock);
+	(void)pthread_join(d->thread, NULL);
+	d->started = false;
+}
