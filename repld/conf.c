@@ -106,6 +106,21 @@ refuse:
 }
 
 static int
+take_journal_max(void *obj, const char *value, struct err *e)
+{
+	struct conf *c = obj;
+	uint64_t bytes;
+
+	if (strcmp(value, "auto") == 0)
+		return 0;
+	if (parse_size(value, &bytes) || bytes < WIRE_MSG_SIZE_MAX || bytes > INT64_MAX)
+		return err_set(e, REPL_E_CONFIG, "'%s' is neither auto nor a size from 1M on",
+			       value);
+	c->journal_max = bytes;
+	return 0;
+}
+
+static int
 take_log(void *obj, const char *value, struct err *e)
 {
 	static const char prefix[] = "file:";
@@ -265,6 +280,7 @@ static const struct conffile_key conf_keys[] = {
 		.min = WIRE_MSG_SIZE_MIN,
 		.max = WIRE_MSG_SIZE_MAX,
 	},
+	CALL("journal-max", take_journal_max),
 	CALL("log", take_log),
 	CHOICE("log-level", log_level, level_names),
 	UINT("heartbeat", heartbeat_ms, 10, 60000),

@@ -31,6 +31,7 @@ struct conf {
 	unsigned lanes_max;                       /* lanes-max, 1..64, 16 */
 	unsigned sessions_max;                    /* sessions-max, 64 */
 	unsigned message_size_max;                /* message-size-max, bytes, 64 KiB */
+	uint64_t journal_max;                     /* journal-max, bytes; 0 = auto */
 	int log;                                  /* log = stderr | syslog | file:PATH */
 	char *log_file;
 	int log_level;                 /* log-level = error | warning | info | debug, info */

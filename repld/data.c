@@ -109,6 +109,10 @@ commit_check(const struct data *d, const struct commit *c, struct err *e)
 {
 	uint64_t due = d->lanes[c->lane].seq + 1;
 
+	if (c->stage && !data_staging(d))
+		return err_set(e, REPL_E_PROTOCOL, "STAGE without a journal");
+	if (!c->stage && data_staging(d) && !c->view.only_registers)
+		return err_set(e, REPL_E_PROTOCOL, "COMMIT while a journal is open");
 	/* Reading needs regions, too. */
 	if (!d->params.write && !c->view.only_registers)
 		return err_set(e, REPL_E_REFUSED, "COMMIT to a pool opened for reading");
@@ -141,7 +145,11 @@ data_on_message(struct data *d, const struct fab_event *ev)
 	c->taken_ns = clock_now_ns();
 	c->lane = ev->lane;
 	c->slot = ev->slot;
-	rc = wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view, &e);
+	if (wire_stage_is(ev->data, ev->len))
+		rc = data_take_stage(d, ev, c, &e);
+	else
+		rc = wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view,
+					&e);
 	if (!rc)
 		rc = commit_check(d, c, &e);
 	if (rc) {

@@ -13,6 +13,7 @@
 #include "err.h"
 #include "fabric.h"
 #include "pmem.h"
+#include "pooljournal.h"
 #include "poolring.h"
 #include "wire.h"
 
@@ -26,10 +27,11 @@ struct data_params {
 	unsigned depth;
 	size_t msg_size;
 	struct pmem_map *map;
-	struct poolring *ring; /* borrowed: receive buffers; NULL: none */
-	bool write;            /* pool open for writing */
-	bool rma;              /* regions of the pool may be registered for RMA */
-	bool hole;             /* trimmed space is given back */
+	struct pooljournal *journal; /* borrowed; NULL: none can be begun */
+	struct poolring *ring;       /* borrowed: receive buffers; NULL: none */
+	bool write;                  /* pool open for writing */
+	bool rma;                    /* regions of the pool may be registered for RMA */
+	bool hole;                   /* trimmed space is given back */
 	uint32_t epoch;
 	unsigned join_ms; /* the port closes after this */
 };

@@ -64,6 +64,8 @@ commit_apply(struct data *d, struct commit *c)
 		c->next_entry = c->view.entry_count;
 	else if (c->imm.len)
 		immediate_apply(d, c);
+	else if (c->stage)
+		data_stage_apply(d, c);
 	while (c->next_entry < c->view.entry_count) {
 		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
 

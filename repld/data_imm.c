@@ -33,6 +33,8 @@ immediate_check(const struct data *d, const struct data_lane *l, uint32_t bits,
 		return err_set(e, REPL_E_REFUSED, "immediate to a pool opened for reading");
 	if (d->imm_unit == 0)
 		return err_set(e, REPL_E_PROTOCOL, "immediate where none may be used");
+	if (data_staging(d))
+		return err_set(e, REPL_E_PROTOCOL, "immediate while a journal is open");
 	/* COMMITs beyond the depth find no buffer; these need none. */
 	if (l->taken >= d->params.depth)
 		return err_set(e, REPL_E_PROTOCOL, "immediate with %u updates in flight, depth %u",

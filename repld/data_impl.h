@@ -4,7 +4,7 @@
  * connections and messages and answers, data_imm.c takes immediates,
  * data_apply.c does to the pool what a round of both asks for, data_deposit.c
  * takes and applies what comes by a receive ring, data_trim.c makes zero what
- * was trimmed.
+ * was trimmed, data_stage.c adds to the resync journal.
  */
 #ifndef REPLD_DATA_IMPL_H
 #define REPLD_DATA_IMPL_H
@@ -27,6 +27,8 @@ enum append_state { APPEND_NONE, APPEND_PLACED, APPEND_DONE };
 
 /* A COMMIT, or an immediate that stands for one, that was taken and not yet answered. */
 struct commit {
+	const uint8_t *stage; /* a STAGE, whole; NULL: it is something else */
+	size_t stage_len;
 	struct wire_commit_view view; /* of an immediate: the sequence, and no entries */
 	struct wire_imm imm;          /* len 0: this is a COMMIT */
 	unsigned lane;
@@ -93,6 +95,14 @@ void data_on_immediate(struct data *d, const struct fab_event *ev);
 /* With a receive ring: a message has arrived; apply what has been taken, mark, answer. */
 void data_on_deposit(struct data *d, const struct fab_event *ev);
 void data_apply_deposits(struct data *d);
+
+/* A STAGE has arrived: check it; then add it to the journal, where c->status says how that went. */
+int data_take_stage(struct data *d, const struct fab_event *ev, struct commit *c, struct err *e);
+void data_stage_apply(struct data *d, struct commit *c);
+
+/* Only STAGEs may be sent now: what they bring must not come over, or under, anything else. */
+bool data_staging(const struct data *d);
+
 /* A range that the next flush is to make durable. */
 void data_note_range(struct data *d, uint64_t off, uint64_t len);
 

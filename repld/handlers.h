@@ -19,6 +19,10 @@ dispatch_handler handle_pool_close, handle_pool_promote, handle_pool_demote;
 /* handlers_hash.c, handlers_extents.c */
 dispatch_handler handle_pool_hash, handle_pool_extents;
 
+/* handlers_journal.c */
+dispatch_handler handle_journal_begin, handle_journal_commit, handle_journal_apply;
+dispatch_handler handle_journal_drop;
+
 /* handlers_lanes.c */
 dispatch_handler handle_lanes_open, handle_lanes_close;
 
@@ -34,6 +38,11 @@ void handlers_data_address(const struct conf *c, char out[HANDLERS_ADDRESS_MAX])
  * "more" of result.
  */
 int handlers_add_pools(struct state *s, const char *after, struct json_object *result,
+		       struct err *e);
+
+/* The required member "state"; "generation" and "history", the chain as a whole, if *given. */
+int handlers_get_state(struct json_object *params, enum sidecar_state *state, struct err *e);
+int handlers_get_chain(struct json_object *params, struct generation *g, bool *given,
 		       struct err *e);
 
 /* The required member "name", checked to be a pool name. */

@@ -139,6 +139,7 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	p->port_first = (uint16_t)c->data_port_first;
 	p->port_last = (uint16_t)c->data_port_last;
 	p->map = s->map;
+	p->journal = s->write ? pool_journal(s->pool) : NULL;
 	p->write = s->write;
 	p->rma = true;
 	p->hole = pool_get_info(s->pool)->meta.sparse;

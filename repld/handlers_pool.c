@@ -267,9 +267,8 @@ get_history(struct json_object *params, struct generation *g, struct err *e)
 	return REPL_OK;
 }
 
-/* The chain is replaced as a whole or left alone. */
-static int
-get_chain(struct json_object *params, struct generation *g, bool *given, struct err *e)
+int
+handlers_get_chain(struct json_object *params, struct generation *g, bool *given, struct err *e)
 {
 	int rc;
 
@@ -318,7 +317,7 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 	int rc;
 
 	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &mode, &r->err) ||
-	    get_chain(params, &chain, &has_chain, &r->err) ||
+	    handlers_get_chain(params, &chain, &has_chain, &r->err) ||
 	    get_flag(params, "force", &force, &r->err))
 		return r->err.code;
 	rc = state_pool_open(s, name, mode, has_chain ? &chain : NULL, force, &r->err);
@@ -333,8 +332,8 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 	return REPL_OK;
 }
 
-static int
-get_state(struct json_object *params, enum sidecar_state *state, struct err *e)
+int
+handlers_get_state(struct json_object *params, enum sidecar_state *state, struct err *e)
 {
 	const char *name;
 	int rc = control_get_text(params, "state", WORD_MAX, &name, e);
@@ -356,7 +355,8 @@ handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 	struct generation chain;
 	bool has_chain;
 
-	if (get_state(params, &state, &r->err) || get_chain(params, &chain, &has_chain, &r->err))
+	if (handlers_get_state(params, &state, &r->err) ||
+	    handlers_get_chain(params, &chain, &has_chain, &r->err))
 		return r->err.code;
 	if (state == SIDECAR_UP_TO_DATE && state_flush_failed(s))
 		return err_set(&r->err, REPL_E_IO,

@@ -17,6 +17,7 @@
 #include "err.h"
 #include "pmdk.h"
 #include "pmem.h"
+#include "pooljournal.h"
 #include "poolring.h"
 #include "sidecar.h"
 #include "target.h"
@@ -109,8 +110,8 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
  * sidecar says (CORRUPT otherwise, names both); zeros behind it are an unfinished growth, which a
  * writer cuts off.
  *
- * A receive ring that a dead writer has left is replayed first: no other thread
- * may map memory meanwhile, see pmem.h.
+ * A committed journal that a dead writer has left is brought in first, then its receive ring is
+ * replayed: no other thread may map memory meanwhile, see pmem.h.
  */
 int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
@@ -170,6 +171,26 @@ int pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolrin
  */
 int pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool failed,
 		  struct err *e);
+
+/*
+ * The resync journal of a pool open for writing, see pooljournal.h. pool_journal() lives as long
+ * as the pool is open, for the data thread.
+ */
+struct pooljournal *pool_journal(const struct pool *p);
+int pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e);
+int pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
+			struct err *e);
+/* REPL_E_CORRUPT: the journal is gone, and the pool inconsistent. */
+int pool_journal_apply(struct pool *p, struct pmem_map *map, uint64_t max,
+		       struct journal_progress *done, struct err *e);
+int pool_journal_drop(struct pool *p, struct err *e);
+
+/*
+ * No lane writes to it any more: a committed journal comes into the pool, mapped as map, another
+ * one is dropped. With failed (a flush has) or on an error it is left to whoever opens the pool
+ * next.
+ */
+int pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct err *e);
 
 /*
  * Growing, of a pool open for writing. First the space: the file gets size bytes

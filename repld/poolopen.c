@@ -54,9 +54,9 @@ sidecar_path(const char *path)
 	return asprintf(&text, "%s" SIDECAR_SUFFIX, path) < 0 ? NULL : text;
 }
 
-static int
-files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
-	  struct pmem_map **out, struct err *e)
+int
+pool_files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
+	       struct pmem_map **out, struct err *e)
 {
 	if (f->parts)
 		return poolparts_map(f->parts, path, size, write, out, e);
@@ -76,7 +76,7 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 	if (!rc)
 		rc = poolring_open(f->sidecar_fd, sidecar, meta, &ring, e);
 	if (!rc)
-		rc = files_map(f, path, meta->pool_size, true, &map, e);
+		rc = pool_files_map(f, path, meta->pool_size, true, &map, e);
 	if (!rc)
 		rc = poolring_replay(ring, map, &count, e);
 	poolring_free(ring);
@@ -92,20 +92,26 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 }
 
 static bool
-ring_seen(const struct pool_files *f)
+recovery_due(const struct sidecar *meta)
+{
+	return meta->ring_len || meta->journal_len;
+}
+
+static bool
+recovery_seen(const struct pool_files *f)
 {
 	struct sidecar meta;
 	bool repair;
 
-	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && meta.ring_len;
+	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && recovery_due(&meta);
 }
 
 /*
- * For a reader, who has looked at the sidecar and may have met a ring: replay it
- * unless its writer is alive.
+ * For a reader, who has looked at the sidecar and may have met a journal or a ring:
+ * bring it in unless its writer is alive.
  */
 static int
-ring_recover(struct pool_store *s, const char *name, const char *path, struct err *e)
+reader_recover(struct pool_store *s, const char *name, const char *path, struct err *e)
 {
 	struct pool_info info;
 	struct pool_files f;
@@ -120,6 +126,8 @@ ring_recover(struct pool_store *s, const char *name, const char *path, struct er
 		rc = sidecar_read(f.sidecar_fd, &info.meta, &repair, e);
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
+		if (!rc)
+			rc = pool_journal_recover(&f, path, &info.meta, e);
 		if (!rc && info.meta.ring_len)
 			rc = ring_replay(&f, path, &info.meta, e);
 		if (rc)
@@ -166,7 +174,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	rc = pool_grow_undo(p, e);
 	if (rc)
 		return rc;
-	if (meta->ring_len)
+	rc = pool_journal_recover(&p->files, p->path, meta, e);
+	if (!rc && meta->ring_len)
 		rc = ring_replay(&p->files, p->path, meta, e);
 	if (!rc && meta->dirty_len)
 		rc = dirty_drop(p, e);
@@ -197,7 +206,7 @@ reader_enter(struct pool *p, struct err *e)
 	}
 	rc = pool_read_settled(&p->files, &p->info, e);
 	/* Left between our look for one and the lock. */
-	if (!rc && p->info.meta.ring_len)
+	if (!rc && recovery_due(&p->info.meta))
 		rc = err_set(e, REPL_E_BUSY,
 			     "pool '%s': its writer has just gone, try again to read it",
 			     p->info.name);
@@ -211,6 +220,7 @@ pool_free(struct pool *p)
 {
 	if (!p)
 		return;
+	pooljournal_free(p->journal);
 	pool_files_close(&p->files);
 	free(p->path);
 	free(p);
@@ -236,6 +246,8 @@ open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
 	int rc = writer_look(&p->files, name, claim, e);
 
 	if (!rc)
+		rc = pooljournal_new(p->files.sidecar_fd, &p->journal, e);
+	if (!rc)
 		rc = writer_lock(&p->files, name, e);
 	return rc ? rc : writer_enter(p, claim, e);
 }
@@ -246,8 +258,8 @@ open_read(struct pool_store *s, struct pool *p, bool stable, struct err *e)
 	const char *name = p->info.name;
 	int rc = pool_check_present(&p->files, name, e);
 
-	if (!rc && ring_seen(&p->files))
-		rc = ring_recover(s, name, p->path, e);
+	if (!rc && recovery_seen(&p->files))
+		rc = reader_recover(s, name, p->path, e);
 	if (!rc)
 		rc = pool_read_info(&p->files, &p->info, e);
 	if (!rc && stable)
@@ -318,7 +330,7 @@ pool_extents_fd(const struct pool *p)
 int
 pool_map(const struct pool *p, bool write, struct pmem_map **out, struct err *e)
 {
-	return files_map(&p->files, p->path, p->info.meta.pool_size, write, out, e);
+	return pool_files_map(&p->files, p->path, p->info.meta.pool_size, write, out, e);
 }
 
 int
@@ -393,8 +405,9 @@ pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **
 	mine.epoch = p->info.meta.epoch;
 	if (!sidecar)
 		rc = err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
-	else if (!p->write || p->info.meta.ring_len)
-		rc = err_set(e, REPL_E_REFUSED, "open for reading, or there is a receive ring");
+	else if (!p->write || recovery_due(&p->info.meta))
+		rc = err_set(e, REPL_E_REFUSED,
+			     "open for reading, or there is a receive ring or a journal");
 	else
 		rc = poolring_make(p->files.sidecar_fd, sidecar, &p->info.meta, &mine, out, e);
 	free(sidecar);

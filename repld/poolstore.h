@@ -33,6 +33,7 @@ struct pool {
 	bool sync_failed; /* of the pool's own file */
 	bool in_doubt;    /* copies of the sidecar may tell two sizes */
 	char *path;
+	struct pooljournal *journal; /* of a pool open for writing; that it exists says nothing */
 	struct pool_info info;
 };
 
@@ -49,6 +50,17 @@ int pool_check_size(const struct pool_files *f, const struct pool_info *info, st
 
 void pool_info_init(struct pool_info *info, const char *name);
 void pool_info_add_set(const struct pool_files *f, struct pool_info *info);
+
+/* Map the pool of these files whole, see pmem.h. */
+int pool_files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
+		   struct pmem_map **out, struct err *e);
+
+/*
+ * Under the writer's lock, with both files open for writing: bring in or drop the journal that a
+ * dead writer has left. One that can't be believed leaves the pool inconsistent, which is no error.
+ */
+int pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta,
+			 struct err *e);
 
 /* What a reader is told beside a writer; the second with size and file system. */
 int pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err *e);

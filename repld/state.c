@@ -228,12 +228,25 @@ state_flush_lost(struct state *s)
 		data_fail(s->data, REPL_E_IO);
 }
 
+static void
+journal_end(struct state *s)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (!pool_journal_end(s->pool, s->map, s->flush_failed, &e))
+		return;
+	log_error("%s: it is seen to when the pool is opened next", e.text);
+	s->flush_failed = true;
+}
+
 int
 state_pool_close(struct state *s, bool clean, struct err *e)
 {
 	int rc;
 
 	state_lanes_close(s);
+	journal_end(s);
 	/* So none is there when the next pool is mapped, see pmem.h. */
 	baseline_free(s->baseline);
 	s->baseline = NULL;

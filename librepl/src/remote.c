@@ -622,8 +622,8 @@ remote_profile_parse(struct json_object *result, struct profile *p, struct err *
 	return 0;
 }
 
-static void
-params_add_chain(struct json_object *params, const struct generation *g)
+void
+remote_params_add_chain(struct json_object *params, const struct generation *g)
 {
 	struct json_object *history = json_object_new_array();
 	char text[GEN_TEXT_SIZE];
@@ -681,7 +681,7 @@ remote_pool_open_as(struct remote *r, const char *name, const struct generation 
 
 	json_object_object_add(params, "name", json_object_new_string(name));
 	if (chain && !gen_id_is_nil(&chain->current))
-		params_add_chain(params, chain);
+		remote_params_add_chain(params, chain);
 	if (force)
 		json_object_object_add(params, "force", json_object_new_boolean(true));
 	return pool_open_with(r, params, REMOTE_WRITE, e);
@@ -714,7 +714,7 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 
 	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
 	if (g)
-		params_add_chain(params, g);
+		remote_params_add_chain(params, g);
 	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);

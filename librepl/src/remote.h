@@ -160,6 +160,9 @@ struct remote_traffic {
 /* Add up; any thread, as long as the remote is there. */
 void remote_traffic_add(struct remote *r, struct remote_traffic *sum);
 
+/* Members "generation" and "history" of a request. */
+void remote_params_add_chain(struct json_object *params, const struct generation *g);
+
 /* Take an info object apart, hostile as it may be. */
 int replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e);
 

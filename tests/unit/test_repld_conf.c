@@ -124,7 +124,8 @@ every_key_is_read(void **state)
 	(void)state;
 	accept("listen = [::1]:7222\nhost-key = /k/host\nauthorized-keys = /k/auth\nuser = repl\n"
 	       "data-address = 192.0.2.1\ndata-ports = 7300-7399\nlanes-max = 64\n"
-	       "sessions-max = 10000\nmessage-size-max = 1MiB\nlog = file:/var/log/repld.log\n"
+	       "sessions-max = 10000\nmessage-size-max = 1MiB\njournal-max = 2G\nlog = "
+	       "file:/var/log/repld.log\n"
 	       "log-level = debug\nheartbeat = 10\nheartbeat-timeout = 20\nidle-timeout = 30\n"
 	       "ddio = off\npersistence-domain = system\nrqwrb = pm\nprovider-class = iwarp\n",
 	       &c);
@@ -138,6 +139,7 @@ every_key_is_read(void **state)
 	assert_int_equal(c.lanes_max, 64);
 	assert_int_equal(c.sessions_max, 10000);
 	assert_int_equal(c.message_size_max, 1048576);
+	assert_true(c.journal_max == 2ULL << 30);
 	assert_int_equal(c.log, CONF_LOG_FILE);
 	assert_string_equal(c.log_file, "/var/log/repld.log");
 	assert_int_equal(c.log_level, CONF_LEVEL_DEBUG);
@@ -269,6 +271,8 @@ values_out_of_bounds_are_refused(void **state)
 	refuse("message-size-max = 4095",
 	       ":3: key 'message-size-max': '4095' is not a size from 4096 to 1048576 bytes, "
 	       "such as 65536 or 64K");
+	refuse("journal-max = 4K",
+	       ":3: key 'journal-max': '4K' is neither auto nor a size from 1M on");
 	refuse("heartbeat = 9", ":3: key 'heartbeat': '9' is not a whole number from 10 to 60000");
 	refuse("heartbeat-timeout = 600001", ":3: key 'heartbeat-timeout': '600001' is not a whole "
 					     "number from 20 to 600000");

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* journal.begin, journal.commit, journal.apply, journal.drop. */
+#include "handlers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "control.h"
+#include "describe.h"
+#include "log.h"
+
+#define AUTO_MIN   (1ULL << 30) /* journal-max = auto: that, or */
+#define AUTO_SHARE 8            /* this share of the pool if it is more */
+
+static uint64_t
+journal_max(const struct state *s)
+{
+	uint64_t share = pmem_map_size(s->map) / AUTO_SHARE;
+
+	if (s->conf->journal_max)
+		return s->conf->journal_max;
+	return share > AUTO_MIN ? share : AUTO_MIN;
+}
+
+static int
+flush_check(const struct state *s, struct err *e)
+{
+	if (!state_flush_failed(s))
+		return 0;
+	return err_set(e, REPL_E_IO, "pool '%s': a flush has failed, no update is accepted",
+		       s->pool_name);
+}
+
+int
+handle_journal_begin(struct state *s, struct json_object *params, struct reply *r)
+{
+	uint64_t bytes;
+
+	if (control_get_u64(params, "bytes", 0, INT64_MAX, &bytes, &r->err) ||
+	    flush_check(s, &r->err))
+		return r->err.code;
+	if (bytes > journal_max(s)) {
+		(void)snprintf(r->next, sizeof(r->next),
+			       "raise journal-max in the target's repld.conf");
+		return err_set(&r->err, REPL_E_REFUSED,
+			       "pool '%s': a journal of %" PRIu64 " bytes, journal-max is %" PRIu64,
+			       s->pool_name, bytes, journal_max(s));
+	}
+	return pool_journal_begin(s->pool, bytes, &r->err);
+}
+
+int
+handle_journal_commit(struct state *s, struct json_object *params, struct reply *r)
+{
+	enum sidecar_state state;
+	struct generation chain;
+	bool has_chain;
+
+	if (handlers_get_state(params, &state, &r->err) ||
+	    handlers_get_chain(params, &chain, &has_chain, &r->err) || flush_check(s, &r->err))
+		return r->err.code;
+	return pool_journal_commit(s->pool, state, has_chain ? &chain : NULL, &r->err);
+}
+
+int
+handle_journal_apply(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct journal_progress p;
+	uint64_t max;
+	int rc;
+
+	if (control_get_u64(params, "max", 1, INT64_MAX, &max, &r->err) || flush_check(s, &r->err))
+		return r->err.code;
+	rc = pool_journal_apply(s->pool, s->map, max, &p, &r->err);
+	/* The kernel tells it once, so the lanes' next flush would report success. */
+	if (rc == REPL_E_IO)
+		state_flush_lost(s);
+	if (rc)
+		return rc;
+	r->result = json_object_new_object();
+	describe_add_u64(r->result, "done", p.done);
+	describe_add_u64(r->result, "total", p.total);
+	return REPL_OK;
+}
+
+int
+handle_journal_drop(struct state *s, struct json_object *params, struct reply *r)
+{
+	(void)params;
+	return pool_journal_drop(s->pool, &r->err);
+}

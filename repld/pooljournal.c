@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pooljournal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "space.h"
+#include "wire.h"
+
+#define BUFFER_SIZE                                                                                \
+	(2 * WIRE_MSG_SIZE_MAX) /* of an apply: a whole message, and reads stay large              \
+				 */
+#define RANGES_MAX 4096
+
+enum phase {
+	PHASE_NONE,
+	PHASE_FILLING,
+	PHASE_COMMITTED,
+	PHASE_DOUBT, /* the sidecar's copies may tell different things, or the journal is no good */
+};
+
+struct pooljournal {
+	int fd;
+	_Atomic int phase;
+	pthread_mutex_t lock;     /* guards what append changes, and room */
+	uint64_t off;             /* of the region in the sidecar's file */
+	uint64_t room;            /* for messages */
+	int failed;               /* why no message is taken any more */
+	struct journal_commit is; /* what is in it; state and chain once it is committed */
+	struct journal_commit done;
+	uint8_t *buf; /* while it is applied */
+	struct range *ranges;
+	size_t range_count;
+};
+
+int
+pooljournal_new(int sidecar_fd, struct pooljournal **out, struct err *e)
+{
+	struct pooljournal *j = calloc(1, sizeof(*j));
+
+	*out = j;
+	if (!j)
+		return err_set(e, REPL_E_NOMEM, "no memory for a journal");
+	j->fd = sidecar_fd;
+	(void)pthread_mutex_init(&j->lock, NULL);
+	return 0;
+}
+
+static void
+journal_forget(struct pooljournal *j)
+{
+	atomic_store(&j->phase, PHASE_NONE);
+	free(j->buf);
+	free(j->ranges);
+	j->buf = NULL;
+	j->ranges = NULL;
+}
+
+void
+pooljournal_free(struct pooljournal *j)
+{
+	if (!j)
+		return;
+	journal_forget(j);
+	(void)pthread_mutex_destroy(&j->lock);
+	free(j);
+}
+
+bool
+pooljournal_is_open(const struct pooljournal *j)
+{
+	return j && atomic_load_explicit(&j->phase, memory_order_relaxed) != PHASE_NONE;
+}
+
+/* ---- the file ---- */
+
+static int
+file_write(int fd, const uint8_t *p, size_t len, uint64_t off, struct err *e)
+{
+	while (len > 0) {
+		ssize_t n = pwrite(fd, p, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_errno(e, n < 0 ? err_from_errno(errno) : REPL_E_IO, errno,
+					 "journal: write");
+		p += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* What can't be read is as little to be believed as what was changed. */
+static int
+file_read(int fd, uint8_t *p, size_t len, uint64_t off, struct err *e)
+{
+	while (len > 0) {
+		ssize_t n = pread(fd, p, len, (off_t)off);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(e, REPL_E_CORRUPT, errno, "journal: read");
+		if (n == 0)
+			return err_set(e, REPL_E_CORRUPT, "journal: the file ends before it does");
+		p += n;
+		off += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int
+file_sync(int fd, struct err *e)
+{
+	return fdatasync(fd) ? err_errno(e, REPL_E_IO, errno, "journal: sync") : 0;
+}
+
+/* ---- begin ---- */
+
+static int
+journal_format(struct pooljournal *j, const struct sidecar *meta, struct err *e)
+{
+	struct journal_header h = {.epoch = meta->epoch, .pool_uuid = meta->pool_uuid};
+	uint8_t page[JOURNAL_PAGE];
+	int rc;
+
+	journal_header_encode(&h, page);
+	rc = file_write(j->fd, page, sizeof(page), j->off, e);
+	return rc ? rc : file_sync(j->fd, e);
+}
+
+static uint64_t
+region_end(uint64_t off, uint64_t len)
+{
+	return len ? off + len : SIDECAR_SIZE;
+}
+
+static int
+journal_name(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
+{
+	struct sidecar next = *meta;
+	int rc;
+
+	next.journal_off = j->off;
+	next.journal_len = len;
+	rc = sidecar_write(j->fd, &next, e);
+	if (rc)
+		return rc;
+	*meta = next;
+	return 0;
+}
+
+static int
+journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
+{
+	int rc;
+
+	j->off = region_end(meta->dirty_off, meta->dirty_len);
+	/* What an earlier region may have left. */
+	if (ftruncate(j->fd, (off_t)j->off))
+		return err_errno(e, err_from_errno(errno), errno, "journal: cut");
+	rc = space_extend(j->fd, j->off, j->off + len, e);
+	if (!rc)
+		rc = journal_format(j, meta, e);
+	if (rc) {
+		(void)!ftruncate(j->fd, (off_t)j->off);
+		return rc;
+	}
+	rc = journal_name(j, meta, len, e);
+	if (rc)
+		return rc;
+	memset(&j->is, 0, sizeof(j->is));
+	j->is.epoch = meta->epoch;
+	j->failed = 0;
+	j->room = len - JOURNAL_DATA;
+	atomic_store(&j->phase, PHASE_FILLING);
+	return 0;
+}
+
+/* The data thread may be writing below the old end meanwhile. */
+static int
+journal_grow(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
+{
+	uint64_t end = meta->journal_off + meta->journal_len;
+	int rc;
+
+	rc = space_extend(j->fd, end, j->off + len, e);
+	if (rc) {
+		(void)!ftruncate(j->fd, (off_t)end);
+		return rc;
+	}
+	rc = journal_name(j, meta, len, e);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&j->lock);
+	j->room = len - JOURNAL_DATA;
+	pthread_mutex_unlock(&j->lock);
+	return 0;
+}
+
+int
+pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, struct err *e)
+{
+	int phase = atomic_load(&j->phase);
+	uint64_t len;
+
+	if (phase != PHASE_NONE && phase != PHASE_FILLING)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "the journal is committed: journal.apply to its end first");
+	if (bytes > INT64_MAX / 2)
+		return err_set(e, REPL_E_INVAL, "journal of %" PRIu64 " bytes", bytes);
+	len = JOURNAL_DATA + (bytes + JOURNAL_PAGE - 1) / JOURNAL_PAGE * JOURNAL_PAGE;
+	if (phase == PHASE_NONE)
+		return journal_make(j, meta, len, e);
+	return len <= meta->journal_len ? 0 : journal_grow(j, meta, len, e);
+}
+
+/* ---- append ---- */
+
+static int
+append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err *e)
+{
+	if (atomic_load(&j->phase) != PHASE_FILLING)
+		return err_set(e, REPL_E_PROTOCOL, "STAGE when no journal takes any");
+	if (j->failed)
+		return err_set(e, j->failed, "STAGE to a journal that has failed");
+	if (len > j->room - j->is.bytes)
+		j->failed = err_set(e, REPL_E_NOSPC,
+				    "STAGE of %zu bytes, the journal has room for %" PRIu64, len,
+				    j->room - j->is.bytes);
+	else
+		j->failed = file_write(j->fd, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
+	if (j->failed)
+		return j->failed;
+	j->is.chain = wire_stage_chain(j->is.chain, msg);
+	j->is.bytes += len;
+	j->is.count++;
+	return 0;
+}
+
+int
+pooljournal_append(struct pooljournal *j, const uint8_t *msg, size_t len, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&j->lock);
+	rc = append_locked(j, msg, len, e);
+	pthread_mutex_unlock(&j->lock);
+	return rc;
+}
+
+/* ---- commit ---- */
+
+/* From here on nothing is added. */
+static int
+journal_seal(struct pooljournal *j, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&j->lock);
+	if (atomic_load(&j->phase) != PHASE_FILLING)
+		rc = err_set(e, REPL_E_PROTOCOL, "no journal was begun, or it is committed");
+	else if (j->failed)
+		rc = err_set(e, j->failed, "the journal lacks what could not be added to it");
+	else
+		atomic_store(&j->phase, PHASE_DOUBT);
+	pthread_mutex_unlock(&j->lock);
+	return rc;
+}
+
+int
+pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_state state,
+		   const struct generation *g, struct err *e)
+{
+	struct sidecar next = *meta;
+	uint8_t page[JOURNAL_PAGE];
+	int rc = journal_seal(j, e);
+
+	if (rc)
+		return rc;
+	j->is.state = state;
+	j->is.has_generation = g != NULL;
+	if (g)
+		j->is.generation = *g;
+	journal_commit_encode(&j->is, page);
+	rc = file_write(j->fd, page, sizeof(page), j->off + JOURNAL_PAGE, e);
+	/* Pages and messages in one: only the sidecar says that they count. */
+	if (!rc)
+		rc = file_sync(j->fd, e);
+	next.journal_committed = true;
+	if (!rc)
+		rc = sidecar_write(j->fd, &next, e);
+	if (rc)
+		return rc;
+	*meta = next;
+	memset(&j->done, 0, sizeof(j->done));
+	atomic_store(&j->phase, PHASE_COMMITTED);
+	return 0;
+}
+
+/* ---- apply ---- */
+
+static int
+apply_flush(struct pooljournal *j, struct pmem_map *map, struct err *e)
+{
+	size_t count = j->range_count;
+
+	j->range_count = 0;
+	if (count == 0 || pmem_map_persist(map, j->ranges, count, e) == 0)
+		return 0;
+	return err_set(e, REPL_E_IO, "journal: what it brings in could not be made durable");
+}
+
+static int
+apply_message(struct pooljournal *j, struct pmem_map *map, const uint8_t *msg, size_t len,
+	      struct err *e)
+{
+	struct wire_commit_view v;
+	const uint8_t *from;
+
+	if (wire_stage_decode(msg, len, pmem_map_size(map), &v, e))
+		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is damaged",
+			       j->done.count + 1);
+	if (v.epoch != j->is.epoch)
+		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is of epoch %u",
+			       j->done.count + 1, v.epoch);
+	from = v.payload;
+	for (uint32_t i = 0; i < v.entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(&v, i);
+
+		if (j->range_count == RANGES_MAX && apply_flush(j, map, e))
+			return e ? e->code : REPL_E_IO;
+		pmem_map_copy(map, en.off, from, en.len);
+		j->ranges[j->range_count++] = (struct range){.off = en.off, .len = en.len};
+		from += en.len;
+	}
+	j->done.chain = wire_stage_chain(j->done.chain, msg);
+	j->done.bytes += len;
+	j->done.count++;
+	return 0;
+}
+
+/* One read of the file, and all whole messages in it. */
+static int
+apply_some(struct pooljournal *j, struct pmem_map *map, uint64_t max, struct err *e)
+{
+	uint64_t left = j->is.bytes - j->done.bytes;
+	size_t have = left < BUFFER_SIZE ? (size_t)left : BUFFER_SIZE;
+	size_t at = 0;
+	int rc;
+
+	if (max < have)
+		have = max > WIRE_MSG_SIZE_MAX    ? (size_t)max
+		       : left < WIRE_MSG_SIZE_MAX ? (size_t)left
+						  : WIRE_MSG_SIZE_MAX;
+	rc = file_read(j->fd, j->buf, have, j->off + JOURNAL_DATA + j->done.bytes, e);
+	while (!rc && at < have && at < max) {
+		size_t len = wire_stage_len(j->buf + at, have - at, WIRE_MSG_SIZE_MAX);
+
+		if (len == 0 && (have - at >= WIRE_HEADER_SIZE || have == left))
+			return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is none",
+				       j->done.count + 1);
+		if (len == 0 || len > have - at)
+			break;
+		rc = apply_message(j, map, j->buf + at, len, e);
+		at += len;
+	}
+	/* A whole message would have fitted. */
+	if (!rc && at == 0)
+		rc = err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " does not end",
+			     j->done.count + 1);
+	return rc;
+}
+
+/* The region's name goes, with whatever else *next says. */
+static int
+journal_unname(struct pooljournal *j, struct sidecar *meta, struct sidecar *next, struct err *e)
+{
+	uint64_t dirty = region_end(next->dirty_off, next->dirty_len);
+	uint64_t ring = region_end(next->ring_off, next->ring_len);
+	int rc;
+
+	next->journal_off = next->journal_len = 0;
+	next->journal_committed = false;
+	rc = sidecar_write(j->fd, next, e);
+	if (rc)
+		return rc;
+	*meta = *next;
+	journal_forget(j);
+	/* Only space: the next region cuts it as well. */
+	(void)!ftruncate(j->fd, (off_t)(dirty > ring ? dirty : ring));
+	return 0;
+}
+
+static int
+apply_end(struct pooljournal *j, struct sidecar *meta, struct err *e)
+{
+	struct sidecar next = *meta;
+
+	if (j->done.count != j->is.count || j->done.chain != j->is.chain)
+		return err_set(e, REPL_E_CORRUPT,
+			       "journal: %" PRIu64 " messages, and they are not the %" PRIu64
+			       " that were committed",
+			       j->done.count, j->is.count);
+	next.state = j->is.state;
+	if (j->is.has_generation) {
+		next.generation = j->is.generation;
+		next.position = 0;
+	}
+	return journal_unname(j, meta, &next, e);
+}
+
+static int
+apply_prepare(struct pooljournal *j, struct err *e)
+{
+	if (!j->buf)
+		j->buf = malloc(BUFFER_SIZE);
+	if (!j->ranges)
+		j->ranges = calloc(RANGES_MAX, sizeof(*j->ranges));
+	if (!j->buf || !j->ranges)
+		return err_set(e, REPL_E_NOMEM, "no memory to apply a journal");
+	j->range_count = 0;
+	return 0;
+}
+
+int
+pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *map, uint64_t max,
+		  struct journal_progress *p, struct err *e)
+{
+	uint64_t from = j->done.bytes;
+	int rc;
+
+	p->done = p->total = j->is.bytes;
+	if (atomic_load(&j->phase) != PHASE_COMMITTED)
+		return err_set(e, REPL_E_PROTOCOL, "no journal is committed");
+	rc = apply_prepare(j, e);
+	if (rc)
+		return rc;
+	while (!rc && j->done.bytes < j->is.bytes && j->done.bytes - from < max)
+		rc = apply_some(j, map, max - (j->done.bytes - from), e);
+	if (!rc)
+		rc = apply_flush(j, map, e);
+	p->done = j->done.bytes;
+	if (rc || j->done.bytes < j->is.bytes)
+		return rc;
+	return apply_end(j, meta, e);
+}
+
+/* ---- its end ---- */
+
+int
+pooljournal_drop(struct pooljournal *j, struct sidecar *meta, struct err *e)
+{
+	struct sidecar next = *meta;
+
+	if (meta->journal_len == 0)
+		return 0;
+	if (atomic_load(&j->phase) == PHASE_COMMITTED)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "the journal is committed: journal.apply to its end");
+	/* A message may be on its way into it. */
+	pthread_mutex_lock(&j->lock);
+	atomic_store(&j->phase, PHASE_DOUBT);
+	pthread_mutex_unlock(&j->lock);
+	return journal_unname(j, meta, &next, e);
+}
+
+int
+pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e)
+{
+	struct sidecar next = *meta;
+
+	next.state = SIDECAR_INCONSISTENT;
+	return journal_unname(j, meta, &next, e);
+}
+
+static int
+load_pages(struct pooljournal *j, const struct sidecar *meta, struct err *e)
+{
+	struct journal_header h;
+	uint8_t page[JOURNAL_PAGE];
+	int rc;
+
+	rc = file_read(j->fd, page, sizeof(page), j->off, e);
+	if (!rc)
+		rc = journal_header_decode(page, &h, e);
+	if (!rc)
+		rc = file_read(j->fd, page, sizeof(page), j->off + JOURNAL_PAGE, e);
+	if (!rc)
+		rc = journal_commit_decode(page, &j->is, e);
+	if (rc)
+		return rc;
+	if (memcmp(&h.pool_uuid, &meta->pool_uuid, sizeof(h.pool_uuid)) != 0 ||
+	    h.epoch != j->is.epoch || h.epoch > meta->epoch)
+		return err_set(e, REPL_E_CORRUPT, "journal: it is not this pool's");
+	if (meta->journal_len < JOURNAL_DATA || j->is.bytes > meta->journal_len - JOURNAL_DATA)
+		return err_set(e, REPL_E_CORRUPT,
+			       "journal: %" PRIu64 " bytes in a region of "
+			       "%" PRIu64,
+			       j->is.bytes, meta->journal_len);
+	return 0;
+}
+
+int
+pooljournal_load(struct pooljournal *j, const struct sidecar *meta, struct err *e)
+{
+	int rc;
+
+	j->off = meta->journal_off;
+	if (!meta->journal_committed)
+		return 0;
+	rc = load_pages(j, meta, e);
+	if (rc)
+		return rc;
+	memset(&j->done, 0, sizeof(j->done));
+	atomic_store(&j->phase, PHASE_COMMITTED);
+	return 0;
+}

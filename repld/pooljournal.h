@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pooljournal - a pool's resync journal on media: made, filled, committed,
+ * applied and taken away, in the order of docs/POOL-FORMAT.md, section 1.7. Its
+ * pages are journalfmt.h's business, its messages wire.h's, who may do it and
+ * when is poolredo.c's.
+ *
+ * Nothing is mapped: what is in the file is read and written by calls, so a
+ * journal may be begun while lanes are open. One thread uses a journal, but for
+ * pooljournal_append() and pooljournal_is_open(), which the data thread calls.
+ */
+#ifndef REPLD_POOLJOURNAL_H
+#define REPLD_POOLJOURNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "journalfmt.h"
+#include "pmem.h"
+#include "sidecar.h"
+
+struct pooljournal;
+
+/* One that is not there yet; sidecar_fd is borrowed. */
+int pooljournal_new(int sidecar_fd, struct pooljournal **out, struct err *e);
+void pooljournal_free(struct pooljournal *j);
+
+/* It was begun and is not gone: no update but by it. */
+bool pooljournal_is_open(const struct pooljournal *j);
+
+/*
+ * Have room for bytes of messages, all of it allocated; what is there stays. On an error it is as
+ * before. *meta is updated as the file is, here and below.
+ */
+int pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, struct err *e);
+
+/*
+ * Add a whole STAGE that wire_stage_decode() accepted. It is in the file on return, and not
+ * durable. REPL_E_NOSPC if there is no room: from an error on nothing is taken any more, since what
+ * comes may have been meant to lie over what is missing.
+ */
+int pooljournal_append(struct pooljournal *j, const uint8_t *msg, size_t len, struct err *e);
+
+/*
+ * Durable on return, and to be applied whatever happens. After an error it depends on what media
+ * hold: nothing is to be done with it but to close the pool.
+ */
+int pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_state state,
+		       const struct generation *g, struct err *e);
+
+struct journal_progress {
+	uint64_t done, total; /* bytes of messages */
+};
+
+/*
+ * Bring about max bytes, at least one message, into the pool, durably. When all of it is there the
+ * sidecar is updated and the journal is gone: done is total. REPL_E_CORRUPT if it can't be
+ * believed, which is to be followed by pooljournal_spoil(). REPL_E_IO if something was not made
+ * durable: a later flush proves nothing on it.
+ */
+int pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *map,
+		      uint64_t max, struct journal_progress *p, struct err *e);
+
+/* Take it away without applying it; the first also marks the pool inconsistent. */
+int pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e);
+int pooljournal_drop(struct pooljournal *j, struct sidecar *meta, struct err *e);
+
+/*
+ * What a dead writer has left, named by *meta. Committed: ready for pooljournal_apply() from its
+ * beginning; else only for pooljournal_drop(). REPL_E_CORRUPT: only pooljournal_spoil().
+ */
+int pooljournal_load(struct pooljournal *j, const struct sidecar *meta, struct err *e);
+
+#endif

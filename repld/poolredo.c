@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poolredo - the resync journal of an open pool, and what is done with one that
+ * a writer has left: a committed one is brought in, another one is dropped.
+ */
+#include "poolstore.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "log.h"
+
+struct pooljournal *
+pool_journal(const struct pool *p)
+{
+	return p->journal;
+}
+
+int
+pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e)
+{
+	const struct sidecar *meta = &p->info.meta;
+	int rc;
+
+	if (p->files.parts)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' lies in the parts of a set, which has no journal",
+			       p->info.name);
+	if (meta->ring_len)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' has a receive ring: no journal beside it", p->info.name);
+	rc = pooljournal_begin(p->journal, &p->info.meta, bytes, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
+		    struct err *e)
+{
+	int rc = pooljournal_commit(p->journal, &p->info.meta, state, g, e);
+
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+/* It can't be believed, and the pool may hold some of it. */
+static int
+journal_spoil(struct pooljournal *j, struct sidecar *meta, const char *name, const struct err *why)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (pooljournal_spoil(j, meta, &e)) {
+		log_error("pool '%s': %s; and it could not be marked inconsistent: %s", name,
+			  why->text, e.text);
+		return REPL_E_IO;
+	}
+	log_error("pool '%s': %s: the pool may hold a part of it and is now inconsistent; sync it "
+		  "again from its primary",
+		  name, why->text);
+	return 0;
+}
+
+int
+pool_journal_apply(struct pool *p, struct pmem_map *map, uint64_t max,
+		   struct journal_progress *done, struct err *e)
+{
+	int rc = pooljournal_apply(p->journal, &p->info.meta, map, max, done, e);
+
+	if (rc == REPL_E_CORRUPT)
+		(void)journal_spoil(p->journal, &p->info.meta, p->info.name, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_journal_drop(struct pool *p, struct err *e)
+{
+	int rc = pooljournal_drop(p->journal, &p->info.meta, e);
+
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct err *e)
+{
+	struct sidecar *meta = &p->info.meta;
+	struct journal_progress done;
+	int rc;
+
+	if (!p->write || meta->journal_len == 0)
+		return 0;
+	if (!meta->journal_committed)
+		return pool_journal_drop(p, e);
+	if (failed)
+		return err_set(e, REPL_E_IO, "pool '%s': a flush has failed, the journal is kept",
+			       p->info.name);
+	rc = pool_journal_apply(p, map, UINT64_MAX, &done, e);
+	if (!rc)
+		log_info("pool '%s': %" PRIu64 " bytes of a committed journal brought in",
+			 p->info.name, done.total);
+	/* The pool says what it is. */
+	return rc == REPL_E_CORRUPT ? 0 : rc;
+}
+
+static int
+journal_redo(struct pool_files *f, const char *path, struct sidecar *meta, struct pooljournal *j,
+	     struct err *e)
+{
+	struct journal_progress done = {0};
+	struct pmem_map *map = NULL;
+	int rc;
+
+	rc = pooljournal_load(j, meta, e);
+	if (!rc && !meta->journal_committed) {
+		log_info("pool '%s': a dead writer's journal, not committed, is dropped", path);
+		return pooljournal_drop(j, meta, e);
+	}
+	if (!rc)
+		rc = pool_files_map(f, path, meta->pool_size, true, &map, e);
+	if (!rc)
+		rc = pooljournal_apply(j, meta, map, UINT64_MAX, &done, e);
+	pmem_map_free(map);
+	if (rc == REPL_E_CORRUPT)
+		return journal_spoil(j, meta, path, e);
+	if (!rc)
+		log_info("pool '%s': %" PRIu64 " bytes of a dead writer's committed journal "
+			 "brought in",
+			 path, done.total);
+	return rc;
+}
+
+int
+pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+{
+	struct pooljournal *j = NULL;
+	int rc;
+
+	if (meta->journal_len == 0)
+		return 0;
+	rc = pooljournal_new(f->sidecar_fd, &j, e);
+	if (!rc)
+		rc = journal_redo(f, path, meta, j, e);
+	pooljournal_free(j);
+	return rc;
+}

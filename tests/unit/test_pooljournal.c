@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A journal comes into its pool all at once or not at all: after a power cut at any point, whatever
+ * of the unsynced writes it keeps, the pool is as before with its state, or as staged with the
+ * state and chain of the commit. A committed one that can't be believed leaves the pool
+ * inconsistent.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "pool.h"
+#include "tempdir.h"
+#include "wire.h"
+
+#define PAGE     4096U
+#define PAGES    16U
+#define SIZE     (PAGES * PAGE)
+#define MESSAGES 6U
+#define FILE_MAX (64U * PAGE)
+#define OPS_MAX  200U
+#define SHAPES   12U
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct err err;
+static uint64_t seed = 1;
+
+static const struct generation chain = {.current = {{7, 7, 7}}, .history = {{{1, 2, 3}}}};
+
+/* ---- what is done to the sidecar, in front of the library's own ---- */
+
+enum op_type { OP_WRITE, OP_SYNC, OP_SIZE, OP_POOL_SYNC };
+
+struct op {
+	enum op_type type;
+	uint64_t off, len; /* OP_SIZE: off is the size */
+	uint8_t *data;
+};
+
+static struct op ops[OPS_MAX];
+static unsigned op_count;
+static int recorded = -1; /* the sidecar's descriptor */
+
+ssize_t pwrite(int fd, const void *buf, size_t len, off_t off);
+int fdatasync(int fd);
+int fsync(int fd);
+int ftruncate(int fd, off_t size);
+int fallocate(int fd, int mode, off_t off, off_t len);
+int msync(void *addr, size_t len, int flags);
+
+static void
+note(enum op_type type, const void *data, uint64_t off, uint64_t len)
+{
+	struct op *o = &ops[op_count++];
+
+	assert_true(op_count < OPS_MAX);
+	*o = (struct op){.type = type, .off = off, .len = len};
+	if (data) {
+		o->data = malloc(len);
+		assert_non_null(o->data);
+		memcpy(o->data, data, len);
+	}
+}
+
+ssize_t
+pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	if (fd == recorded)
+		note(OP_WRITE, buf, (uint64_t)off, len);
+	return syscall(SYS_pwrite64, fd, buf, len, off);
+}
+
+int
+fdatasync(int fd)
+{
+	if (fd == recorded)
+		note(OP_SYNC, NULL, 0, 0);
+	return 0;
+}
+
+int
+fsync(int fd)
+{
+	return fdatasync(fd);
+}
+
+int
+ftruncate(int fd, off_t size)
+{
+	if (fd == recorded)
+		note(OP_SIZE, NULL, (uint64_t)size, 0);
+	return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	if (fd == recorded)
+		note(OP_SIZE, NULL, (uint64_t)(off + len), 0);
+	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+int
+msync(void *addr, size_t len, int flags)
+{
+	if (recorded >= 0)
+		note(OP_POOL_SYNC, NULL, 0, 0);
+	return (int)syscall(SYS_msync, addr, len, flags);
+}
+
+static void
+ops_clear(void)
+{
+	for (unsigned i = 0; i < op_count; i++)
+		free(ops[i].data);
+	memset(ops, 0, sizeof(ops));
+	op_count = 0;
+}
+
+static uint32_t
+draw(uint32_t below)
+{
+	seed = seed * 6364136223846793005U + 1442695040888963407U;
+	return (uint32_t)(seed >> 33) % below;
+}
+
+/* ---- pools ---- */
+
+static int
+setup_at(int on_disk)
+{
+	assert_int_equal(tempdir_new(dir, on_disk), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return setup_at(0);
+}
+
+/* Where the pool has to be synced. */
+static int
+setup_disk(void **state)
+{
+	(void)state;
+	return setup_at(1);
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	recorded = -1;
+	ops_clear();
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static int
+file_open(const char *name)
+{
+	char path[TEMPDIR_MAX + 32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static size_t
+file_get(const char *name, uint8_t *buf, size_t size)
+{
+	int fd = file_open(name);
+	ssize_t n = pread(fd, buf, size, 0);
+
+	assert_true(n >= 0);
+	(void)close(fd);
+	return (size_t)n;
+}
+
+static void
+file_put(const char *name, const uint8_t *buf, size_t len)
+{
+	int fd = file_open(name);
+
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(pwrite(fd, buf, len, 0), len);
+	(void)close(fd);
+}
+
+static struct pool *
+writer(void)
+{
+	struct pool *p = NULL;
+
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &p, &err), 0);
+	return p;
+}
+
+/* Page n holds n and the letter: 'o' before, 'n' as staged. */
+static void
+page_fill(uint8_t *page, unsigned n, char letter)
+{
+	memset(page, letter, PAGE);
+	page[0] = (uint8_t)n;
+}
+
+static void
+pool_image(uint8_t image[SIZE], char letter)
+{
+	for (unsigned n = 0; n < PAGES; n++)
+		page_fill(image + (size_t)n * PAGE, n, letter);
+}
+
+/* Two pages a message; all of the pool from 2 to 13, so that the rest stays old. */
+static size_t
+message(uint8_t *msg, unsigned i, uint32_t epoch)
+{
+	struct wire_commit c;
+	uint8_t page[PAGE];
+
+	wire_commit_begin(&c, msg, 3 * PAGE, 2);
+	for (unsigned k = 0; k < 2; k++) {
+		unsigned n = 2 + 2 * i + k;
+		struct wire_entry en = {.off = n * PAGE, .len = PAGE, .op = WIRE_OP_COPY};
+
+		page_fill(page, n, 'n');
+		wire_commit_add(&c, &en, page);
+	}
+	return wire_stage_end(&c, i + 1, epoch);
+}
+
+static void
+stage_all(struct pool *p)
+{
+	uint8_t msg[3 * PAGE];
+
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		size_t len = message(msg, i, pool_get_info(p)->meta.epoch);
+
+		/* Grows on the way. */
+		assert_int_equal(pool_journal_begin(p, (i / 2 + 1) * 2 * len, &err), 0);
+		assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
+	}
+}
+
+static void
+expected(uint8_t image[SIZE], bool all)
+{
+	pool_image(image, 'o');
+	for (unsigned n = 2; all && n < 2 + 2 * MESSAGES; n++)
+		page_fill(image + (size_t)n * PAGE, n, 'n');
+}
+
+/* Open as the next writer: 1 it is as staged, 0 as before; anything else fails. */
+static int
+seen(void)
+{
+	uint8_t want[SIZE], have[SIZE];
+	const struct sidecar *m;
+	struct pool *p = writer();
+	bool all;
+
+	m = &pool_get_info(p)->meta;
+	assert_int_equal(m->journal_len, 0);
+	assert_false(m->journal_committed);
+	all = m->state == SIDECAR_OUTDATED;
+	if (all)
+		assert_memory_equal(&m->generation, &chain, sizeof(chain));
+	else
+		assert_int_equal(m->state, SIDECAR_UNKNOWN);
+	assert_int_equal(file_get("p", have, SIZE), SIZE);
+	expected(want, all);
+	assert_memory_equal(have, want, SIZE);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	return all;
+}
+
+static void
+pool_old(void)
+{
+	uint8_t image[SIZE];
+
+	pool_image(image, 'o');
+	file_put("p", image, SIZE);
+}
+
+static void
+apply_all(struct pool *p, uint64_t max)
+{
+	struct journal_progress done = {.total = 1};
+	struct pmem_map *map = NULL;
+
+	assert_int_equal(pool_map(p, true, &map, &err), 0);
+	while (done.done < done.total)
+		assert_int_equal(pool_journal_apply(p, map, max, &done, &err), 0);
+	pmem_map_free(map);
+}
+
+/* ---- tests ---- */
+
+static void
+test_comes_in_by_pieces(void **state)
+{
+	struct pool *p;
+	uint8_t have[SIZE], want[SIZE];
+
+	(void)state;
+	pool_old();
+	p = writer();
+	stage_all(p);
+	assert_true(pooljournal_is_open(pool_journal(p)));
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_drop(p, &err), REPL_E_PROTOCOL);
+	assert_int_equal(pool_journal_begin(p, 1, &err), REPL_E_PROTOCOL);
+	apply_all(p, 1);
+	assert_false(pooljournal_is_open(pool_journal(p)));
+	assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_OUTDATED);
+	assert_int_equal(pool_get_info(p)->meta.journal_len, 0);
+	(void)file_get("p", have, SIZE);
+	expected(want, true);
+	assert_memory_equal(have, want, SIZE);
+	/* And again, in the same session. */
+	stage_all(p);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(seen(), 1);
+}
+
+/* What does not fit is refused, and all behind it: it may have to lie over that. */
+static void
+test_overfull(void **state)
+{
+	uint8_t msg[3 * PAGE];
+	struct pool *p;
+	size_t len;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	len = message(msg, 0, pool_get_info(p)->meta.epoch);
+	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), REPL_E_PROTOCOL);
+	assert_int_equal(pool_journal_begin(p, len, &err), 0);
+	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
+	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), REPL_E_NOSPC);
+	assert_int_equal(pool_journal_begin(p, 4 * len, &err), 0);
+	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), REPL_E_NOSPC);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), REPL_E_NOSPC);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(seen(), 0);
+}
+
+/* The writer is gone after its commit, having applied a part. */
+static void
+leave_committed(unsigned pieces)
+{
+	struct journal_progress done;
+	struct pmem_map *map = NULL;
+	uint8_t image[FILE_MAX];
+	struct pool *p;
+	size_t len;
+
+	pool_old();
+	p = writer();
+	stage_all(p);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_map(p, true, &map, &err), 0);
+	for (unsigned i = 0; i < pieces; i++)
+		assert_int_equal(pool_journal_apply(p, map, 1, &done, &err), 0);
+	pmem_map_free(map);
+	/* Its close changes the file: put it back. */
+	len = file_get("p.repl", image, sizeof(image));
+	assert_int_equal(pool_close(p, false, &err), 0);
+	file_put("p.repl", image, len);
+}
+
+static void
+test_redone_for_a_reader(void **state)
+{
+	uint8_t have[SIZE], want[SIZE];
+	struct pool *p = NULL;
+
+	(void)state;
+	leave_committed(0);
+	assert_int_equal(pool_open(store, "p", POOL_READ, "reader", &p, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.journal_len, 0);
+	(void)file_get("p", have, SIZE);
+	expected(want, true);
+	assert_memory_equal(have, want, SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(seen(), 1);
+}
+
+/* A bit of the journal flips: then it is all there or the pool says that it is not. */
+static void
+test_flipped_bits(void **state)
+{
+	uint8_t image[FILE_MAX], have[SIZE], want[SIZE];
+	unsigned inconsistent = 0;
+	size_t len;
+
+	(void)state;
+	leave_committed(0);
+	len = file_get("p.repl", image, sizeof(image));
+	expected(want, true);
+	for (unsigned i = 0; i < 300; i++) {
+		size_t at = SIDECAR_SIZE + draw((uint32_t)(len - SIDECAR_SIZE));
+		struct pool *p;
+
+		image[at] ^= (uint8_t)(1U << draw(8));
+		file_put("p.repl", image, len);
+		p = writer();
+		assert_int_equal(pool_get_info(p)->meta.journal_len, 0);
+		if (pool_get_info(p)->meta.state == SIDECAR_INCONSISTENT) {
+			inconsistent++;
+		} else {
+			assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_OUTDATED);
+			(void)file_get("p", have, SIZE);
+			assert_memory_equal(have, want, SIZE);
+		}
+		assert_int_equal(pool_close(p, true, &err), 0);
+		/* The one bit only. */
+		leave_committed(0);
+		assert_int_equal(file_get("p.repl", image, sizeof(image)), len);
+	}
+	assert_true(inconsistent > 150);
+}
+
+/* A message that is whole and of another moment in the place of one: the chain tells. */
+static void
+test_message_exchanged(void **state)
+{
+	uint8_t image[FILE_MAX], msg[3 * PAGE];
+	struct pool *p;
+	size_t len, one;
+
+	(void)state;
+	leave_committed(0);
+	len = file_get("p.repl", image, sizeof(image));
+	p = writer();
+	one = message(msg, 1, pool_get_info(p)->meta.epoch - 1);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	pool_old();
+	memcpy(image + SIDECAR_SIZE + JOURNAL_DATA, msg, one);
+	file_put("p.repl", image, len);
+	p = writer();
+	assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_INCONSISTENT);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+static void
+test_file_cut(void **state)
+{
+	uint8_t image[FILE_MAX];
+	struct pool *p;
+	size_t len;
+
+	(void)state;
+	leave_committed(2);
+	len = file_get("p.repl", image, sizeof(image));
+	file_put("p.repl", image, len - 3 * PAGE);
+	p = writer();
+	assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_INCONSISTENT);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+/* ---- power cuts ---- */
+
+struct disk {
+	uint8_t file[FILE_MAX];
+	size_t len;
+};
+
+static void
+disk_op(struct disk *d, const struct op *o, uint64_t skip, uint64_t keep)
+{
+	if (o->type == OP_SIZE) {
+		if (o->off > d->len)
+			memset(d->file + d->len, 0, o->off - d->len);
+		d->len = o->off;
+	} else if (o->type == OP_WRITE) {
+		assert_true(o->off + o->len <= FILE_MAX);
+		memcpy(d->file + o->off + skip, o->data + skip, keep);
+		if (o->off + o->len > d->len)
+			d->len = o->off + o->len;
+	}
+}
+
+/*
+ * The disk after a cut behind `cut` operations: what was synced, and of the rest any part: a
+ * write whole, not at all, or a part of it. Sizes are kept in their order.
+ */
+static void
+disk_cut(struct disk *d, unsigned cut, unsigned shape)
+{
+	unsigned synced = 0;
+
+	for (unsigned i = 0; i < cut; i++)
+		if (ops[i].type == OP_SYNC)
+			synced = i;
+	for (unsigned i = 0; i < cut; i++) {
+		uint64_t skip = 0, keep = ops[i].len;
+
+		if (ops[i].type == OP_WRITE && i > synced && shape > 0) {
+			unsigned fate = shape == 1 ? 0 : draw(4);
+
+			if (fate == 0)
+				continue;
+			if (fate == 1)
+				keep = draw((uint32_t)ops[i].len);
+			if (fate == 2) {
+				skip = draw((uint32_t)ops[i].len);
+				keep -= skip;
+			}
+		}
+		disk_op(d, &ops[i], skip, keep);
+	}
+}
+
+/* The pool: as before until the apply begins, then any mix of pages until they are synced. */
+static void
+pool_cut(unsigned cut, unsigned begun)
+{
+	uint8_t image[SIZE], want[SIZE];
+	bool synced = false;
+
+	for (unsigned i = begun; i < cut; i++)
+		synced |= ops[i].type == OP_POOL_SYNC;
+	expected(image, false);
+	expected(want, true);
+	for (unsigned n = 0; n < PAGES && cut >= begun; n++)
+		if (synced || draw(2))
+			memcpy(image + (size_t)n * PAGE, want + (size_t)n * PAGE, PAGE);
+	file_put("p", image, SIZE);
+}
+
+/* That of the open pool. */
+static int
+sidecar_descriptor(void)
+{
+	char link[64], path[512], want[TEMPDIR_MAX + 32];
+
+	(void)snprintf(want, sizeof(want), "%s/p.repl", dir);
+	for (int fd = 3; fd < 64; fd++) {
+		ssize_t n;
+
+		(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		n = readlink(link, path, sizeof(path) - 1);
+		if (n > 0) {
+			path[n] = 0;
+			if (strcmp(path, want) == 0)
+				return fd;
+		}
+	}
+	fail_msg("the sidecar is not open");
+	return -1;
+}
+
+static void
+test_power_cuts(void **state)
+{
+	static struct disk before, d;
+	unsigned begun, news = 0, olds = 0, olds_begun = 0;
+	struct pool *p;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	before.len = file_get("p.repl", before.file, FILE_MAX);
+	recorded = sidecar_descriptor();
+	stage_all(p);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	begun = op_count;
+	apply_all(p, UINT64_MAX);
+	recorded = -1;
+	assert_int_equal(pool_close(p, true, &err), 0);
+	for (unsigned cut = 0; cut <= op_count; cut++) {
+		for (unsigned shape = 0; shape < SHAPES; shape++) {
+			d = before;
+			disk_cut(&d, cut, shape);
+			pool_cut(cut, begun);
+			file_put("p.repl", d.file, d.len);
+			if (seen())
+				news++;
+			else
+				olds++;
+			/* Committed is committed. */
+			assert_true(cut < begun || olds == olds_begun);
+			if (cut < begun)
+				olds_begun = olds;
+		}
+	}
+	assert_true(news > 0 && olds > 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_flipped_bits, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_message_exchanged, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_file_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_power_cuts, setup_disk, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
