@@ -21,6 +21,7 @@ int cmd_remotelog(struct ctl *c, char **args);
 int cmd_remove(struct ctl *c, char **args);
 int cmd_restore(struct ctl *c, char **args);
 int cmd_run(struct ctl *c, char **args);
+int cmd_selftest(struct ctl *c, char **args);
 int cmd_status(struct ctl *c, char **args);
 int cmd_sync(struct ctl *c, char **args);
 int cmd_verify(struct ctl *c, char **args);

@@ -46,7 +46,7 @@ struct ctl_options {
 	const char *plan[CTL_PLAN_COUNT];
 	bool all, csv;
 	const char *config, *identity, *known_hosts;
-	const char *size, *from, *seconds, *count, *plot, *tail, *method;
+	const char *size, *from, *seconds, *count, *plot, *tail, *method, *seed;
 	bool sparse, json, quick, force, dry_run, help, version;
 };
 

@@ -20,7 +20,8 @@ enum {
 	OPT_METHOD = 512U,
 	OPT_PLAN = 1024U, /* those of a command without target: ctl_plan_option, --all, --csv */
 	OPT_SPARSE = 2048U,
-	OPT_RUN = 4096U, /* --replica, --pool, --set */
+	OPT_RUN = 4096U,     /* --replica, --pool, --set */
+	OPT_SEED = 1048576U, /* of a command that needs no configuration */
 };
 
 #define ANY_COUNT  (-1)
@@ -55,6 +56,8 @@ static const struct command commands[] = {
 	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
 	{"run", "--replica TARGET/pool --pool FILE -- PROGRAM ARG...",
 	 "run a program of PMDK's, its pools replicated", cmd_run, ANY_COUNT, OPT_RUN},
+	{"selftest", "[--seed N] [--seconds N]", "lose machines, simulated, and check what holds",
+	 cmd_selftest, 0, OPT_SEED | OPT_SECONDS},
 	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
 	{"bench", "TARGET [--quick] [--seconds N] [--size N]", "measure, beside bare TCP",
 	 cmd_bench, 1, OPT_QUICK | OPT_SECONDS | OPT_SIZE},
@@ -75,6 +78,7 @@ enum {
 	LONG_PLOT,
 	LONG_TAIL,
 	LONG_METHOD,
+	LONG_SEED,
 	LONG_ALL,
 	LONG_CSV,
 	LONG_REPLICA,
@@ -99,6 +103,7 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, LONG_PLOT},
 	{"tail", required_argument, NULL, LONG_TAIL},
 	{"method", required_argument, NULL, LONG_METHOD},
+	{"seed", required_argument, NULL, LONG_SEED},
 	{"domain", required_argument, NULL, LONG_PLAN + CTL_PLAN_DOMAIN},
 	{"ddio", required_argument, NULL, LONG_PLAN + CTL_PLAN_DDIO},
 	{"rqwrb", required_argument, NULL, LONG_PLAN + CTL_PLAN_RQWRB},
@@ -156,11 +161,12 @@ static const struct option_help {
 	{OPT_FROM, "    --from FILE", "the size of this file, then its data"},
 	{OPT_SPARSE, "    --sparse", "space is taken as it is written"},
 	{OPT_QUICK, "    --quick", "fewer sizes and rounds"},
-	{OPT_SECONDS, "    --seconds N", "how long to measure, about"},
+	{OPT_SECONDS, "    --seconds N", "how long to work, about"},
 	{OPT_COUNT, "    --count N", "appends by each method; 10000000"},
 	{OPT_PLOT, "    --plot FILE", "draw bars, as SVG"},
 	{OPT_TAIL, "    --tail KIND", "only that kind of update: singleton, compound"},
 	{OPT_METHOD, "    --method NAME", "only that method"},
+	{OPT_SEED, "    --seed N", "one run, this one; with --seconds the first of many"},
 	{OPT_PLAN, "    --domain D", "dmp, mhp or wsp"},
 	{OPT_PLAN, "    --ddio D", "on or off"},
 	{OPT_PLAN, "    --rqwrb R", "dram or pm"},
@@ -290,6 +296,7 @@ static const struct plain_option {
 	{LONG_PLOT, offsetof(struct ctl_options, plot), true, OPT_PLOT},
 	{LONG_TAIL, offsetof(struct ctl_options, tail), true, OPT_TAIL},
 	{LONG_METHOD, offsetof(struct ctl_options, method), true, OPT_METHOD},
+	{LONG_SEED, offsetof(struct ctl_options, seed), true, OPT_SEED},
 	{'h', offsetof(struct ctl_options, help), false, 0},
 	{'V', offsetof(struct ctl_options, version), false, 0},
 };
@@ -344,6 +351,7 @@ option_name(unsigned options)
 	       : options & OPT_PLOT    ? "--plot"
 	       : options & OPT_TAIL    ? "--tail"
 	       : options & OPT_METHOD  ? "--method"
+	       : options & OPT_SEED    ? "--seed"
 	       : options & OPT_RUN     ? "the options of run"
 	       : options & OPT_PLAN    ? "the options of plan"
 				       : "--force";
@@ -390,7 +398,7 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
 	if (!command)
 		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
 	rc = check_use(c, command, count - words, given);
-	if (!rc && !(command->options & OPT_PLAN))
+	if (!rc && !(command->options & (OPT_PLAN | OPT_SEED)))
 		rc = ctl_configure(c);
 	if (!rc)
 		rc = command->run(c, args + words);

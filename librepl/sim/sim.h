@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sim - losing machines, in memory: a set of nodes with an application, its
+ * keepers and the targets, driven by a seed, and what must hold after each step.
+ *
+ * What decides is the real code: replica_fsm, backoff, replica_judge, generation,
+ * sidecar's slots. What it works on is modelled: a block holds the number of the
+ * write that it got last, in memory and on media; the network delays, cuts and
+ * reorders; a power cut keeps what was durable and any part of the rest. The same
+ * configuration gives the same run. docs/RELIABILITY.md says what is checked.
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_EVENTS_MAX 96
+#define SIM_TEXT_MAX   512
+
+/* Rules that are broken on purpose: each of them must be found out. */
+#define SIM_MUTATION_TABLE(X)                                                                      \
+	X(NONE, "none")                                                                            \
+	X(NO_ADVANCE, "no new generation when a replica is lost")                                  \
+	X(NO_ADVANCE_IN_DOUBT, "none when a resync fails after its last word was sent")            \
+	X(ACK_UNRECORDED, "acknowledge before the new generation is recorded")                     \
+	X(APPLY_UNCOMMITTED, "recovery applies a journal without its commit record")               \
+	X(DROP_COMMITTED, "recovery drops a committed journal")                                    \
+	X(CLEAR_EARLY, "clear dirty bits before the journal's commit")                             \
+	X(INSTALL_NO_HOLD, "install a replica without a hold")                                     \
+	X(EARLY_UP_TO_DATE, "mark up-to-date before the last byte")                                \
+	X(NO_INCONSISTENT, "copy directly without marking inconsistent first")                     \
+	X(ACCEPT_OLDER, "let an older or diverged generation write")                               \
+	X(NO_FENCE, "the target heeds a session that was ended")                                   \
+	X(ACK_EARLY, "acknowledge what is not durable yet")                                        \
+	X(NO_MARK, "do not note what a lost replica misses")                                       \
+	X(TRUST_AFTER_CRASH, "believe the dirty map on media after a crash")                       \
+	X(STALE_LABEL, "install with a generation that was left meanwhile")                        \
+	X(OUTDATED_OLD_LABEL, "keep the old generation in the middle of a resync")                 \
+	X(PROMOTE_OUTDATED, "promote an outdated replica as a descendant of what it misses")       \
+	X(KEEP_MAP, "keep a former primary's dirty map while another writes")                      \
+	X(NO_SYNC_AT_OPEN, "believe at opening that what is read is durable")                      \
+	X(NO_DEADLINE, "wait for a lost replica without end")
+
+enum sim_mutation {
+#define SIM_MUTATION_ENUM(name, text) SIM_##name,
+	SIM_MUTATION_TABLE(SIM_MUTATION_ENUM)
+#undef SIM_MUTATION_ENUM
+		SIM_MUTATION_COUNT
+};
+
+const char *sim_mutation_text(enum sim_mutation m);
+
+struct sim_config {
+	uint64_t seed;
+	enum sim_mutation mutation;
+};
+
+/* One thing that is done to the nodes, at its time. */
+struct sim_event {
+	uint64_t at_ns;
+	uint8_t kind;
+	uint8_t node, other;
+	uint32_t random;
+};
+
+struct sim_stats {
+	uint64_t steps, writes, acks, losses, resyncs, refused, power_cuts, promotions;
+};
+
+struct sim_result {
+	bool failed;
+	char reason[SIM_TEXT_MAX]; /* which invariant, where, when */
+	size_t event_count;        /* of the run, or of the shortest one that fails */
+	struct sim_event events[SIM_EVENTS_MAX];
+	struct sim_stats stats; /* of the run itself, not of the shortening */
+};
+
+/* Run a seed; a run that fails is shortened to as few events as fail for the same invariant. */
+void sim_run(const struct sim_config *config, struct sim_result *result);
+
+/* "12.345 s  power cut of node 1"; returns out. */
+const char *sim_event_text(const struct sim_event *event, char *out, size_t size);
+
+/*
+ * The rules of generations, exhaustively: every sequence of up to depth events on
+ * nodes copies (2 or 3), against what was really written. no_advance breaks the
+ * rules on purpose: a loss makes no new generation.
+ */
+struct chains_result {
+	bool failed;
+	char reason[SIM_TEXT_MAX];
+	uint64_t sequences, states, relations; /* tried, told apart, compared */
+	uint64_t by_relation[5];               /* by enum gen_relation */
+};
+
+void chains_explore(unsigned nodes, unsigned depth, bool no_advance, struct chains_result *result);
+
+#endif

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The initiator: the application's calls, what a loss records, and holds. */
+#include <string.h>
+
+#include "librepl.h"
+#include "sim_impl.h"
+
+#define CALLS_MAX 8U
+
+/* ---- opening and closing ---- */
+
+static void
+app_open_keeper(struct sim *s, unsigned n, unsigned k, bool crashed)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_keeper *keeper = &node->app.keeper[k];
+	bool believed = !crashed || sim_broken(s, SIM_TRUST_AFTER_CRASH);
+
+	memset(keeper, 0, sizeof(*keeper));
+	if (node->map[k].tracked) {
+		keeper->tracked = true;
+		keeper->base = node->map[k].base;
+		keeper->trusted = believed;
+		keeper->dirty = node->map[k].bits;
+	}
+	fsm_init(&keeper->fsm, 200 * SIM_MS, 30000 * SIM_MS, s->now);
+}
+
+bool
+app_start(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_app *app = &node->app;
+	struct sidecar meta;
+	struct gen_id id;
+	bool crashed;
+
+	if (!node->up || app->running || node->session || !(node->home || node->meta.primary))
+		return false;
+	/* Who has recovered it since has cleared the flag and left the state. */
+	crashed = node->meta.writer_open || node->meta.state != SIDECAR_UP_TO_DATE;
+	if (node->journal.open)
+		target_recover(s, n);
+	/* Half a copy, or one known to be old, is nobody's to go on with. */
+	if (node->meta.state == SIDECAR_INCONSISTENT || node->meta.state == SIDECAR_OUTDATED ||
+	    node->journal.open)
+		return false;
+	check_disown(s, n);
+	memset(app, 0, sizeof(*app));
+	app->hold = app->hold_wanted = -1;
+	app->chain = node->meta.generation;
+	sim_new_id(s, &id);
+	gen_advance(&app->chain, &id);
+	meta = node->meta;
+	meta.generation = app->chain;
+	meta.writer_open = true;
+	meta.state = SIDECAR_UP_TO_DATE;
+	if (!media_sidecar(s, n, &meta))
+		return false;
+	app->running = true;
+	for (unsigned k = 0; k < s->nodes; k++) {
+		static const struct fsm_event start = {.kind = FSM_START};
+
+		app_open_keeper(s, n, k, crashed);
+		if (k != n)
+			keeper_event(s, n, k, &start);
+	}
+	return true;
+}
+
+/* The process is gone; its file is as it was mapped. */
+void
+app_kill(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (!app->running)
+		return;
+	app->running = false;
+	/* The kernel closes its connections, if the machine lives. */
+	for (unsigned k = 0; s->node[n].up && k < s->nodes; k++) {
+		struct sim_msg m = {.kind = SIM_FIN};
+
+		if (app->keeper[k].session)
+			keeper_send(s, n, k, &m);
+	}
+}
+
+static void
+app_keep_map(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_keeper *keeper = &node->app.keeper[k];
+
+	node->map[k].tracked = keeper->tracked && keeper->trusted && !keeper->installed;
+	node->map[k].bits = keeper->dirty | keeper->batch;
+	node->map[k].base = keeper->base;
+}
+
+/* In order, between calls. */
+void
+app_close(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_app *app = &node->app;
+	struct sidecar meta;
+
+	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
+		return;
+	for (unsigned l = 0; l < SIM_LANES; l++) {
+		if (app->lane[l].pending)
+			return; /* not drained */
+	}
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct sim_msg m = {.kind = SIM_CLOSE};
+
+		if (k == n)
+			continue;
+		app_keep_map(s, n, k);
+		m.kind = app->keeper[k].installed ? SIM_CLOSE : SIM_FIN;
+		if (app->keeper[k].session)
+			keeper_send(s, n, k, &m);
+	}
+	app->running = false;
+	/* A program that ends in order has flushed what it has stored; docs/RELIABILITY.md. */
+	target_sync(s, n);
+	meta = node->meta;
+	meta.generation = app->chain; /* an earlier update may have failed */
+	meta.writer_open = false;
+	(void)media_sidecar(s, n, &meta);
+}
+
+/* ---- calls ---- */
+
+bool
+app_lanes_idle(const struct sim *s, unsigned n)
+{
+	for (unsigned l = 0; l < SIM_LANES; l++)
+		if (s->node[n].app.lane[l].draining)
+			return false;
+	return true;
+}
+
+static void
+lane_post(struct sim *s, unsigned n, unsigned l, unsigned block)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct sim_msg m = {.kind = SIM_COMMIT, .channel = l + 1, .count = 1};
+
+		if (!app->keeper[k].installed)
+			continue;
+		m.block[0] = (uint8_t)block;
+		m.version[0] = s->node[n].mem[block];
+		app->keeper[k].outstanding[l]++;
+		s->op[m.version[0]].posted |= 1U << k;
+		keeper_send(s, n, k, &m);
+	}
+}
+
+/* A store, made durable here and posted to the installed replicas. */
+static void
+lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_lane *lane = &node->app.lane[l];
+
+	if (s->ops == SIM_OPS || lane->count == SIM_PENDING)
+		return;
+	s->ops++;
+	s->op[s->ops] =
+		(struct sim_op){.node = n, .block = block, .start = s->now, .ack = SIM_NEVER};
+	(void)media_store(s, n, block, s->ops, 0);
+	s->stats.writes++;
+	if (!flush)
+		return;
+	node->disk[block] = node->mem[block];
+	lane->op[lane->count++] = s->ops;
+	lane->pending |= 1U << block;
+	lane_post(s, n, l, block);
+}
+
+static void
+lane_begin(struct sim *s, unsigned n, unsigned l, uint32_t random)
+{
+	struct sim_lane *lane = &s->node[n].app.lane[l];
+	unsigned count = 1 + random % 3;
+
+	/* A lane writes blocks of its own: what several threads write at once is undefined. */
+	for (unsigned i = 0; i < count; i++) {
+		unsigned block = (random >> (8 + 4 * i)) % (SIM_BLOCKS / SIM_LANES);
+
+		lane_flush(s, n, l, block * SIM_LANES + l, i == 0 || !(random >> 20 & 3));
+	}
+	/* Sometimes the drain is a later call's. */
+	if (random >> 24 & 3 || lane->count + 3 > SIM_PENDING) {
+		lane->draining = true;
+		lane->since = s->now;
+	}
+}
+
+void
+app_write(struct sim *s, unsigned n, uint32_t random)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_lane *lane = &app->lane[random >> 28 & (SIM_LANES - 1)];
+
+	if (!app->running || lane->queued == CALLS_MAX)
+		return;
+	if (!lane->queued)
+		lane->queued_since = s->now;
+	lane->call[lane->queued++] = random;
+	app_progress(s, n);
+}
+
+static bool
+lane_answered(const struct sim *s, unsigned n, unsigned l)
+{
+	const struct sim_app *app = &s->node[n].app;
+
+	for (unsigned k = 0; k < s->nodes; k++)
+		if (app->keeper[k].installed && app->keeper[k].outstanding[l])
+			return false;
+	return true;
+}
+
+static void
+lane_end(struct sim *s, unsigned n, unsigned l)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_lane *lane = &app->lane[l];
+
+	for (unsigned k = 0; k < s->nodes; k++) {
+		if (k != n && !app->keeper[k].installed && !sim_broken(s, SIM_NO_MARK))
+			app->keeper[k].dirty |= lane->pending;
+	}
+	for (unsigned i = 0; i < lane->count; i++) {
+		struct sim_op *op = &s->op[lane->op[i]];
+
+		op->ack = s->now;
+		op->gen = gen_number(&app->chain.current);
+		s->stats.acks++;
+		check_acknowledged(s, n, op, lane->op[i]);
+	}
+	lane->count = 0;
+	lane->pending = 0;
+	lane->draining = false;
+	s->changed = true;
+}
+
+/* ---- a loss ---- */
+
+static void
+advance_begin(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_app *app = &node->app;
+	struct sidecar meta = node->meta;
+	struct gen_id id;
+
+	sim_new_id(s, &id);
+	gen_advance(&app->chain, &id);
+	meta.generation = app->chain;
+	/* If it fails the replicas are ahead of us, and that is told at the next opening. */
+	(void)media_sidecar(s, n, &meta);
+	app->advancing = true;
+	app->again = false;
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct sim_keeper *keeper = &app->keeper[k];
+		struct sim_msg m = {
+			.kind = SIM_MARK, .state = SIDECAR_UP_TO_DATE, .has_chain = true};
+
+		keeper->advance_rpc = 0;
+		if (!keeper->installed)
+			continue;
+		m.chain = app->chain;
+		keeper_send(s, n, k, &m);
+		keeper->advance_rpc = m.rpc;
+	}
+}
+
+void
+app_lose(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_keeper *keeper = &app->keeper[k];
+
+	keeper->installed = false;
+	keeper->tracked = keeper->trusted = true;
+	keeper->base = keeper->label;
+	keeper->dirty = keeper->batch = 0;
+	keeper->advance_rpc = 0;
+	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
+	s->stats.losses++;
+	if (!sim_broken(s, SIM_NO_ADVANCE))
+		app_advance(s, n);
+}
+
+void
+app_advance(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (!app->running)
+		return;
+	if (app->advancing)
+		app->again = true;
+	else
+		advance_begin(s, n);
+}
+
+static void
+advance_progress(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (!app->advancing)
+		return;
+	for (unsigned k = 0; k < s->nodes; k++)
+		if (app->keeper[k].installed && app->keeper[k].advance_rpc)
+			return;
+	/* One that was lost over it may have the new one: the others need another. */
+	if (app->again)
+		advance_begin(s, n);
+	else
+		app->advancing = false;
+}
+
+/* ---- going on ---- */
+
+static void
+lane_progress(struct sim *s, unsigned n, unsigned l)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_lane *lane = &app->lane[l];
+
+	if (lane->draining && lane_answered(s, n, l) &&
+	    (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))
+		lane_end(s, n, l);
+	/* New calls wait for a hold, also for one that is wanted: else it would never come. */
+	while (!lane->draining && lane->queued && app->hold < 0 && app->hold_wanted < 0) {
+		uint32_t random = lane->call[0];
+
+		memmove(lane->call, lane->call + 1, --lane->queued * sizeof(lane->call[0]));
+		lane->queued_since = s->now;
+		lane_begin(s, n, l, random);
+	}
+}
+
+void
+app_progress(struct sim *s, unsigned n)
+{
+	if (!s->node[n].app.running)
+		return;
+	advance_progress(s, n);
+	for (unsigned l = 0; l < SIM_LANES; l++)
+		lane_progress(s, n, l);
+}
+
+void
+app_tick(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (!app->running)
+		return;
+	for (unsigned k = 0; k < s->nodes; k++) {
+		if (k != n)
+			keeper_tick(s, n, k);
+	}
+	app_progress(s, n);
+	for (unsigned l = 0; l < SIM_LANES; l++) {
+		const struct sim_lane *lane = &app->lane[l];
+
+		if (lane->draining && s->now - lane->since > 2 * SIM_OP_TIMEOUT)
+			sim_fail(s, "I5: a drain on node %u has not returned by its deadline", n);
+		if (!lane->draining && lane->queued &&
+		    s->now - lane->queued_since > 2 * SIM_OP_TIMEOUT)
+			sim_fail(s, "I5: a call on node %u waits for its lane past its deadline",
+				 n);
+	}
+}

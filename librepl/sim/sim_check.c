@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The invariants of docs/RELIABILITY.md, against what was really written.
+ *
+ * What a chain says is taken at its word: a copy whose chain names a generation
+ * holds everything that was acknowledged in it. That is what one relies on who
+ * judges two copies by their chains, or promotes one.
+ */
+#include <string.h>
+
+#include "sim_impl.h"
+
+struct view {
+	uint32_t content[SIM_BLOCKS];
+	struct sidecar label;
+	bool named[SIM_GENERATIONS];
+	uint32_t current;
+	uint64_t newest; /* start of the last write that is in it */
+};
+
+uint32_t
+gen_number(const struct gen_id *id)
+{
+	uint64_t n;
+
+	memcpy(&n, id->b, sizeof(n));
+	return n < SIM_GENERATIONS ? (uint32_t)n : 0;
+}
+
+/* ---- what a copy is worth: with what recovery is bound to do ---- */
+
+static void
+node_content(const struct sim_node *node, bool durable, uint32_t out[SIM_BLOCKS])
+{
+	const struct sim_journal *j = &node->journal;
+
+	memcpy(out, durable ? node->disk : node->mem, sizeof(node->disk));
+	for (unsigned i = 0; j->committed && i < j->count; i++)
+		out[j->block[i]] = j->version[i];
+}
+
+static void
+view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
+{
+	const struct sim_node *node = &s->node[n];
+
+	memset(v, 0, sizeof(*v));
+	node_content(node, durable, v->content);
+	v->label = node->meta;
+	if (node->journal.committed) {
+		v->label.state = node->journal.state;
+		if (node->journal.has_chain)
+			v->label.generation = node->journal.chain;
+	}
+	v->current = gen_number(&v->label.generation.current);
+	v->named[v->current] = true;
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		v->named[gen_number(&v->label.generation.history[i])] = true;
+	v->named[0] = false;
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		if (s->op[v->content[b]].start > v->newest)
+			v->newest = s->op[v->content[b]].start;
+	}
+}
+
+/* ---- rules ---- */
+
+/* Of an outdated copy the current generation is there up to some moment only (I2). */
+static bool
+must_hold(const struct view *v, const struct sim_op *op)
+{
+	if (op->ack == SIM_NEVER || !v->named[op->gen])
+		return false;
+	if (v->label.state != SIDECAR_OUTDATED || op->gen != v->current)
+		return true;
+	return op->ack < v->newest;
+}
+
+static void
+check_holds(struct sim *s, unsigned n, const struct view *v)
+{
+	for (uint32_t i = 1; i <= s->ops; i++) {
+		const struct sim_op *op = &s->op[i];
+
+		if (!must_hold(v, op) || v->content[op->block] >= i)
+			continue;
+		sim_fail(s,
+			 "%s: node %u is %s in generation %u and lacks write %u of block %u "
+			 "(it has %u), acknowledged in generation %u by node %u",
+			 v->label.state == SIDECAR_OUTDATED ? "I2" : "I3", n,
+			 sidecar_state_name(v->label.state), v->current, i, op->block,
+			 v->content[op->block], op->gen, op->node);
+		return;
+	}
+}
+
+/* Nothing in it of a history that is not its own. */
+static void
+check_unmixed(struct sim *s, unsigned n, const struct view *v)
+{
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		const struct sim_op *op = &s->op[v->content[b]];
+
+		if (!v->content[b] || op->ack == SIM_NEVER || op->disowned || op->node == n ||
+		    op->posted >> n & 1 || v->named[op->gen])
+			continue;
+		sim_fail(s,
+			 "I2: node %u is %s in generation %u and has write %u of block %u, which "
+			 "was made in generation %u",
+			 n, sidecar_state_name(v->label.state), v->current, v->content[b], b,
+			 op->gen);
+		return;
+	}
+}
+
+void
+check_all(struct sim *s)
+{
+	for (unsigned n = 0; n < s->nodes && !s->failed; n++) {
+		for (unsigned durable = 0; durable < 2 && !s->failed; durable++) {
+			struct view v;
+
+			view_make(s, n, durable, &v);
+			if (v.label.state == SIDECAR_INCONSISTENT || !v.current)
+				continue;
+			check_holds(s, n, &v);
+			check_unmixed(s, n, &v);
+		}
+	}
+}
+
+/* I1: on the media of every replica that counts, under a name that says so. */
+void
+check_acknowledged(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version)
+{
+	const struct sim_app *app = &s->node[n].app;
+
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct view v;
+
+		if (!app->keeper[k].installed || app->keeper[k].session <= s->node[k].discarded)
+			continue;
+		view_make(s, k, true, &v);
+		if (v.content[op->block] < version)
+			sim_fail(s,
+				 "I1: write %u of block %u was acknowledged by node %u and is not "
+				 "on the media of node %u, which has %u",
+				 version, op->block, n, k, v.content[op->block]);
+		else if (!v.named[op->gen])
+			sim_fail(s,
+				 "I1: write %u was acknowledged in generation %u, node %u has it "
+				 "and "
+				 "is recorded in generation %u",
+				 version, op->gen, k, v.current);
+	}
+}
+
+void
+check_disown(struct sim *s, unsigned n)
+{
+	struct view v;
+
+	view_make(s, n, false, &v);
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		struct sim_op *op = &s->op[v.content[b]];
+
+		if (op->ack == SIM_NEVER || !v.named[op->gen])
+			op->disowned = true;
+	}
+}
+
+static void
+check_established(struct sim *s, unsigned n, unsigned k)
+{
+	const struct sim_app *app = &s->node[n].app;
+	uint32_t pending = 0;
+	struct view v;
+
+	for (unsigned l = 0; l < SIM_LANES; l++)
+		pending |= app->lane[l].pending;
+	view_make(s, k, true, &v);
+	if (v.label.state != SIDECAR_UP_TO_DATE)
+		sim_fail(s, "I3: node %u is established on node %u and recorded as %s", k, n,
+			 sidecar_state_name(v.label.state));
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		uint32_t here = s->node[n].mem[b];
+
+		/* A store that was never flushed may be here alone. */
+		if (!(pending >> b & 1) && s->op[here].ack != SIM_NEVER && v.content[b] != here)
+			sim_fail(s, "I2: node %u is established and block %u is %u, on node %u %u",
+				 k, b, v.content[b], n, here);
+	}
+}
+
+/* Everything is well again for long: every replica is back, or waits for a person. */
+void
+check_settled(struct sim *s)
+{
+	for (unsigned n = 0; n < s->nodes; n++) {
+		for (unsigned k = 0; k < s->nodes && s->node[n].app.running; k++) {
+			const struct sim_node *other = &s->node[k];
+			enum fsm_state state = s->node[n].app.keeper[k].fsm.state;
+
+			if (k == n || state == FSM_STANDALONE || state == FSM_PAUSED)
+				continue;
+			if (state == FSM_ESTABLISHED)
+				check_established(s, n, k);
+			else if (!other->app.running &&
+				 !(other->session && other->session_from != n))
+				sim_fail(s, "node %u has not come back to node %u: %s", k, n,
+					 fsm_state_name(state));
+		}
+	}
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sim_impl - the state of a simulation, shared by its parts: sim_net.c (time and
+ * messages), sim_target.c, sim_app.c (the application's calls, losses, holds),
+ * sim_keeper.c, sim_script.c (what happens to it), sim_check.c, sim_run.c.
+ */
+#ifndef SIM_IMPL_H
+#define SIM_IMPL_H
+
+#include "generation.h"
+#include "replica_fsm.h"
+#include "replica_judge.h"
+#include "sidecar.h"
+#include "sim.h"
+
+#define SIM_NODES       4U
+#define SIM_BLOCKS      12U
+#define SIM_LANES       2U
+#define SIM_MESSAGES    512U
+#define SIM_OPS         2048U
+#define SIM_PENDING     16U
+#define SIM_JOURNAL     64U
+#define SIM_BATCH       3U /* blocks in a message */
+#define SIM_GENERATIONS 1024U
+#define SIM_ALL         ((1U << SIM_BLOCKS) - 1)
+#define SIM_NEVER       UINT64_MAX
+
+#define SIM_MS              1000000ULL
+#define SIM_TICK            (50 * SIM_MS)
+#define SIM_HEARTBEAT       (500 * SIM_MS)
+#define SIM_SILENCE         (1500 * SIM_MS) /* a dead link, to the initiator */
+#define SIM_TARGET_PATIENCE (4000 * SIM_MS)
+#define SIM_OP_TIMEOUT      (5000 * SIM_MS)
+
+/* A write of one block; its number is its place, from 1, and grows with time. */
+struct sim_op {
+	unsigned node, block;
+	uint64_t start, ack; /* SIM_NEVER: not acknowledged */
+	uint32_t gen;        /* of the acknowledgement, as gen_number() */
+	uint32_t posted;     /* bits of nodes that it was sent to before it was acknowledged */
+	bool disowned;       /* somebody went on from a copy that has it beside its history */
+};
+
+enum sim_kind {
+	SIM_OPEN,
+	SIM_COMMIT,
+	SIM_PING,
+	SIM_HASH,
+	SIM_JBEGIN,
+	SIM_STAGE,
+	SIM_JCOMMIT,
+	SIM_JAPPLY,
+	SIM_MARK,
+	SIM_PUSH,
+	SIM_CLOSE,
+	SIM_FIN,     /* the initiator's end is closed */
+	SIM_PERSIST, /* the target's own: what a COMMIT stored becomes durable now */
+	SIM_REPLY,
+	SIM_RESET, /* the target's end is not there */
+};
+
+struct sim_msg {
+	uint64_t at, order, session, rpc;
+	unsigned from, to;
+	unsigned channel;       /* 0: control, else lane + 1 */
+	enum sim_kind kind, of; /* of a reply: what it answers */
+	int rc;
+	bool last; /* JAPPLY: all is applied */
+	unsigned count;
+	uint8_t block[SIM_BATCH];
+	uint32_t version[SIM_BATCH];
+	uint32_t content[SIM_BLOCKS];
+	enum sidecar_state state;
+	bool has_chain;
+	struct generation chain;
+	struct sidecar meta;
+};
+
+struct sim_journal {
+	bool open, committed;
+	unsigned count, applied;
+	uint8_t block[SIM_JOURNAL];
+	uint32_t version[SIM_JOURNAL];
+	enum sidecar_state state;
+	bool has_chain;
+	struct generation chain;
+};
+
+enum sim_phase {
+	PHASE_IDLE,
+	PHASE_OPEN,
+	PHASE_HASH,
+	PHASE_JBEGIN,
+	PHASE_STAGE,
+	PHASE_HOLD,
+	PHASE_STAGE_HELD,
+	PHASE_JCOMMIT,
+	PHASE_JAPPLY,
+	PHASE_MARK_INCONSISTENT,
+	PHASE_PUSH,
+	PHASE_PUSH_HELD,
+	PHASE_MARK_FINAL,
+	PHASE_INSTALLED,
+};
+
+/* The keeper of one replica, on the initiator's node. */
+struct sim_keeper {
+	struct replica_fsm fsm;
+	enum sim_phase phase;
+	uint64_t session, rpc, heard, ping_at, timer;
+	uint64_t hold_since, held_since; /* wanted, had */
+	bool installed;
+	struct gen_id label; /* that the replica has, as far as is known */
+	/* what it misses: bits of blocks */
+	uint32_t dirty, batch, todo;
+	bool tracked, trusted;
+	struct gen_id base;
+	bool direct, marked, final;
+	bool in_doubt; /* it was told that it is up-to-date, and may have heard it */
+	unsigned rounds;
+	struct gen_id committed; /* by the last JCOMMIT or MARK of the resync */
+	uint64_t advance_rpc;
+	unsigned outstanding[SIM_LANES];
+};
+
+struct sim_lane {
+	bool draining;
+	uint64_t since;
+	uint32_t pending; /* blocks flushed since the last drain */
+	unsigned count;
+	uint32_t op[SIM_PENDING];
+	unsigned queued; /* calls that wait to begin, oldest first */
+	uint64_t queued_since;
+	uint32_t call[8];
+};
+
+struct sim_app {
+	bool running, advancing, again;
+	struct generation chain;
+	struct sim_lane lane[SIM_LANES];
+	struct sim_keeper keeper[SIM_NODES];
+	int hold_wanted, hold; /* a keeper, -1: nobody */
+};
+
+struct sim_node {
+	bool up, home;
+	uint32_t mem[SIM_BLOCKS], disk[SIM_BLOCKS];
+	struct sidecar meta;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+	struct sim_journal journal;
+	uint64_t session, session_heard; /* of the one writer; 0: none */
+	unsigned session_from;
+	unsigned sidecar_fails, journal_fails;
+	/* dirty maps on media, by replica */
+	struct {
+		bool tracked;
+		uint32_t bits;
+		struct gen_id base;
+	} map[SIM_NODES];
+	struct sim_app app;
+	/* what is so, whatever the code believes */
+	uint64_t fence;     /* sessions up to this one were ended by a promotion */
+	uint64_t discarded; /* an operator has thrown away what sessions up to this one wrote */
+	bool is_primary;
+};
+
+struct sim {
+	struct sim_config config;
+	uint64_t now, order, sessions, rpcs, ids, draws;
+	unsigned nodes, ops;
+	bool target_checks; /* an older target leaves the judging to the initiator */
+	uint64_t slow_until;
+	bool cut[SIM_NODES][SIM_NODES];
+	uint64_t last_at[SIM_NODES][SIM_NODES][SIM_LANES + 1];
+	struct sim_node node[SIM_NODES];
+	struct sim_op op[SIM_OPS + 1];
+	struct sim_msg msg[SIM_MESSAGES];
+	unsigned msg_count;
+	bool changed, failed;
+	char reason[SIM_TEXT_MAX];
+	struct sim_stats stats;
+};
+
+enum sim_event_kind {
+	EV_WRITE,
+	EV_CUT,
+	EV_CUT_ALL,
+	EV_HEAL,
+	EV_SLOW,
+	EV_KILL_APP,
+	EV_KILL_TARGET,
+	EV_POWER,
+	EV_BOOT,
+	EV_START,
+	EV_CLOSE,
+	EV_PROMOTE,
+	EV_PROMOTE_FORCE,
+	EV_DEMOTE,
+	EV_PAUSE,
+	EV_RESUME,
+	EV_RESOLVE_LOCAL,
+	EV_RESOLVE_REPLICA,
+	EV_SIDECAR_FAILS,
+	EV_JOURNAL_FAILS,
+	EV_COUNT,
+};
+
+static inline bool
+sim_broken(const struct sim *s, enum sim_mutation m)
+{
+	return s->config.mutation == m;
+}
+
+/* sim_net.c */
+uint64_t sim_mix(uint64_t x);
+uint64_t sim_random(struct sim *s);
+void sim_fail(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sim_new_id(struct sim *s, struct gen_id *id);
+void net_send(struct sim *s, const struct sim_msg *m);
+void net_self(struct sim *s, const struct sim_msg *m, uint64_t delay_ns);
+uint64_t net_next(const struct sim *s); /* when the next message comes; SIM_NEVER */
+bool net_take(struct sim *s, struct sim_msg *m);
+void net_forget(struct sim *s, unsigned node); /* the machine is off: what it had sent to itself */
+
+/* sim_target.c */
+bool media_store(struct sim *s, unsigned n, unsigned block, uint32_t version, uint64_t session);
+bool media_sidecar(struct sim *s, unsigned n, const struct sidecar *meta);
+void target_take(struct sim *s, const struct sim_msg *m);
+void target_tick(struct sim *s, unsigned n);
+void target_end(struct sim *s, unsigned n, bool clean);
+void target_recover(struct sim *s, unsigned n);
+void target_sync(struct sim *s, unsigned n);
+
+/* sim_app.c */
+bool app_start(struct sim *s, unsigned n);
+void app_kill(struct sim *s, unsigned n);
+void app_close(struct sim *s, unsigned n);
+void app_write(struct sim *s, unsigned n, uint32_t random);
+void app_tick(struct sim *s, unsigned n);
+void app_lose(struct sim *s, unsigned n, unsigned k);
+void app_advance(struct sim *s, unsigned n);  /* no acknowledgement before it is recorded */
+void app_progress(struct sim *s, unsigned n); /* drains and the advance go on if they can */
+bool app_lanes_idle(const struct sim *s, unsigned n);
+
+/* sim_keeper.c */
+void keeper_event(struct sim *s, unsigned n, unsigned k, const struct fsm_event *event);
+void keeper_take(struct sim *s, const struct sim_msg *m);
+void keeper_tick(struct sim *s, unsigned n, unsigned k);
+void keeper_send(struct sim *s, unsigned n, unsigned k, struct sim_msg *m);
+
+/* sim_script.c */
+size_t script_make(uint64_t seed, unsigned nodes, struct sim_event *events);
+void script_do(struct sim *s, const struct sim_event *e);
+
+/* sim_check.c */
+void check_acknowledged(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version);
+void check_all(struct sim *s);
+void check_settled(struct sim *s);
+uint32_t gen_number(const struct gen_id *id);
+void check_disown(struct sim *s, unsigned n); /* who goes on from this copy takes it as it is */
+
+#endif

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A keeper: does what replica_fsm says, and the rounds of a resync. */
+#include <string.h>
+
+#include "librepl.h"
+#include "sim_impl.h"
+
+static struct sim_keeper *
+keeper_of(struct sim *s, unsigned n, unsigned k)
+{
+	return &s->node[n].app.keeper[k];
+}
+
+void
+keeper_send(struct sim *s, unsigned n, unsigned k, struct sim_msg *m)
+{
+	m->from = n;
+	m->to = k;
+	m->session = keeper_of(s, n, k)->session;
+	m->rpc = ++s->rpcs;
+	net_send(s, m);
+}
+
+/* A step of the script: its answer is waited for. */
+static void
+keeper_call(struct sim *s, unsigned n, unsigned k, enum sim_phase phase, struct sim_msg *m)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	keeper->phase = phase;
+	keeper_send(s, n, k, m);
+	keeper->rpc = m->rpc;
+}
+
+/* ---- what the machine says ---- */
+
+static void
+hold_release(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (app->hold == (int)k)
+		app->hold = -1;
+	if (app->hold_wanted == (int)k)
+		app->hold_wanted = -1;
+}
+
+static void
+keeper_disconnect(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_FIN};
+
+	if (keeper->session)
+		keeper_send(s, n, k, &m);
+	keeper->session = keeper->rpc = 0;
+	keeper->phase = PHASE_IDLE;
+	keeper->dirty |= keeper->batch;
+	keeper->batch = keeper->todo = 0;
+	/* It may be recorded as up-to-date by now: as a loss, before anything is acknowledged. */
+	if (keeper->in_doubt && !keeper->installed && !sim_broken(s, SIM_NO_ADVANCE_IN_DOUBT))
+		app_advance(s, n);
+	keeper->in_doubt = false;
+	hold_release(s, n, k);
+	if (keeper->installed)
+		app_lose(s, n, k);
+}
+
+static void
+keeper_connect(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_OPEN};
+
+	keeper->session = ++s->sessions;
+	keeper->heard = keeper->ping_at = s->now;
+	m.chain = judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->base : NULL);
+	keeper_call(s, n, k, PHASE_OPEN, &m);
+}
+
+static void
+keeper_mark(struct sim *s, unsigned n, unsigned k, enum sidecar_state state, enum sim_phase phase)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_MARK, .state = state};
+
+	if (state == SIDECAR_UP_TO_DATE) {
+		m.has_chain = true;
+		m.chain = s->node[n].app.chain;
+		keeper->committed = m.chain.current;
+		keeper->in_doubt = true;
+	}
+	keeper_call(s, n, k, phase, &m);
+}
+
+/* A round: what is dirty now becomes the batch. */
+static void
+resync_round(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_JBEGIN};
+
+	keeper->rounds++;
+	keeper->batch |= keeper->dirty;
+	keeper->dirty = 0;
+	keeper->todo = keeper->batch;
+	if (!keeper->direct) {
+		keeper_call(s, n, k, PHASE_JBEGIN, &m);
+	} else if (!keeper->marked && !sim_broken(s, SIM_NO_INCONSISTENT)) {
+		keeper->marked = true;
+		keeper_mark(s, n, k, SIDECAR_INCONSISTENT, PHASE_MARK_INCONSISTENT);
+	} else {
+		m.kind = SIM_PUSH;
+		keeper_call(s, n, k, PHASE_PUSH, &m);
+	}
+}
+
+static void
+resync_begin(struct sim *s, unsigned n, unsigned k, enum judge_verdict what)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_HASH};
+
+	s->stats.resyncs++;
+	keeper->rounds = 0;
+	keeper->marked = keeper->final = false;
+	keeper->direct = what == JUDGE_FULL || sim_random(s) % 3 == 0;
+	if (what == JUDGE_FULL)
+		keeper->dirty = SIM_ALL;
+	if (what == JUDGE_HASHES)
+		keeper_call(s, n, k, PHASE_HASH, &m);
+	else
+		resync_round(s, n, k);
+}
+
+static void
+keeper_install(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	keeper->installed = true;
+	keeper->phase = PHASE_INSTALLED;
+	keeper->tracked = false;
+	keeper->dirty = keeper->batch = 0;
+	keeper->label = keeper->committed;
+	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
+	hold_release(s, n, k);
+}
+
+void
+keeper_event(struct sim *s, unsigned n, unsigned k, const struct fsm_event *event)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct fsm_action action = fsm_step(&keeper->fsm, event, s->now, sim_random(s));
+
+	if (action.disconnect)
+		keeper_disconnect(s, n, k);
+	keeper->timer = action.kind == FSM_DO_WAIT ? action.until_ns : SIM_NEVER;
+	if (action.kind == FSM_DO_CONNECT)
+		keeper_connect(s, n, k);
+	else if (action.kind == FSM_DO_RESYNC)
+		resync_begin(s, n, k, action.what);
+	else if (action.kind == FSM_DO_INSTALL)
+		keeper_install(s, n, k);
+	else if (keeper->fsm.state == FSM_STANDALONE && action.changed)
+		s->stats.refused++;
+}
+
+static void
+keeper_trouble(struct sim *s, unsigned n, unsigned k, enum fsm_event_kind kind, int status)
+{
+	struct fsm_event event = {.kind = kind, .status = status};
+
+	keeper_event(s, n, k, &event);
+}
+
+/* ---- the steps of a resync ---- */
+
+static void
+resync_stage(struct sim *s, unsigned n, unsigned k, enum sim_kind kind, enum sim_phase phase)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = kind};
+
+	for (unsigned b = 0; b < SIM_BLOCKS && m.count < SIM_BATCH; b++) {
+		if (!(keeper->todo >> b & 1))
+			continue;
+		keeper->todo &= ~(1U << b);
+		m.block[m.count] = (uint8_t)b;
+		m.version[m.count++] = s->node[n].mem[b];
+		if (s->op[s->node[n].mem[b]].ack == SIM_NEVER)
+			s->op[s->node[n].mem[b]].posted |= 1U << k;
+	}
+	keeper_call(s, n, k, phase, &m);
+}
+
+static void
+resync_commit(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_JCOMMIT, .state = SIDECAR_OUTDATED, .has_chain = true};
+
+	keeper->final = keeper->rounds > 2 || sim_random(s) % 2;
+	keeper->in_doubt = keeper->final;
+	if (keeper->final)
+		m.state = SIDECAR_UP_TO_DATE;
+	else if (sim_broken(s, SIM_OUTDATED_OLD_LABEL))
+		m.has_chain = false;
+	if (sim_broken(s, SIM_CLEAR_EARLY))
+		keeper->batch = 0;
+	m.chain = s->node[n].app.chain;
+	keeper->committed = m.has_chain ? m.chain.current : keeper->base;
+	keeper_call(s, n, k, PHASE_JCOMMIT, &m);
+}
+
+/* The hold is ours: what was flushed and not drained goes along. */
+static void
+resync_held(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_keeper *keeper = &app->keeper[k];
+
+	if (!sim_broken(s, SIM_INSTALL_NO_HOLD)) {
+		for (unsigned l = 0; l < SIM_LANES; l++)
+			keeper->dirty |= app->lane[l].pending;
+	}
+	keeper->batch |= keeper->dirty;
+	keeper->todo = keeper->dirty;
+	keeper->dirty = 0;
+	if (keeper->direct && sim_broken(s, SIM_EARLY_UP_TO_DATE))
+		keeper_mark(s, n, k, SIDECAR_UP_TO_DATE, PHASE_MARK_INCONSISTENT);
+	else if (keeper->direct)
+		resync_stage(s, n, k, SIM_PUSH, PHASE_PUSH_HELD);
+	else
+		resync_stage(s, n, k, SIM_STAGE, PHASE_STAGE_HELD);
+}
+
+static void
+hold_try(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (sim_broken(s, SIM_INSTALL_NO_HOLD)) {
+		resync_held(s, n, k);
+		return;
+	}
+	if (app->hold < 0 && app->hold_wanted < 0)
+		app->hold_wanted = (int)k;
+	if (app->hold_wanted != (int)k || !app_lanes_idle(s, n))
+		return;
+	app->hold_wanted = -1;
+	app->hold = (int)k;
+	app->keeper[k].held_since = s->now;
+	resync_held(s, n, k);
+}
+
+static void
+hold_begin(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	keeper->phase = PHASE_HOLD;
+	keeper->hold_since = s->now;
+	hold_try(s, n, k);
+}
+
+static void
+resync_finish(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	static const struct fsm_event done = {.kind = FSM_RESYNCED};
+
+	/* Another replica was lost meanwhile: what is installed has the generation of now. */
+	if (!gen_id_equal(&keeper->committed, &s->node[n].app.chain.current) &&
+	    !sim_broken(s, SIM_STALE_LABEL))
+		keeper_mark(s, n, k, SIDECAR_UP_TO_DATE, PHASE_MARK_FINAL);
+	else
+		keeper_event(s, n, k, &done);
+}
+
+/* ---- answers ---- */
+
+static void
+keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_keeper *keeper = &node->app.keeper[k];
+	struct sidecar local = node->meta;
+	struct judge_input in = {.local = &local,
+				 .replica = &m->meta,
+				 .base = keeper->tracked ? &keeper->base : NULL,
+				 .trusted = keeper->trusted,
+				 .dirty_bytes = keeper->dirty};
+	struct fsm_event event = {.kind = FSM_CONNECTED};
+	struct judgement out;
+
+	local.generation = node->app.chain;
+	replica_judge(&in, &out);
+	event.verdict = out.verdict;
+	event.reason = (int)out.reason;
+	if (out.verdict == JUDGE_REFUSE && sim_broken(s, SIM_ACCEPT_OLDER))
+		event.verdict = JUDGE_HASHES;
+	if (!keeper->tracked) {
+		keeper->tracked = true;
+		keeper->trusted = false;
+		keeper->base = m->meta.generation.current;
+	}
+	keeper->label = m->meta.generation.current;
+	keeper_event(s, n, k, &event);
+}
+
+static void
+keeper_compared(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		if (m->content[b] != s->node[n].mem[b])
+			keeper->dirty |= 1U << b;
+	}
+	keeper->trusted = true;
+	keeper->base = keeper->label;
+	resync_round(s, n, k);
+}
+
+static void
+keeper_applied(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg more = {.kind = SIM_JAPPLY};
+
+	if (!m->last) {
+		keeper_call(s, n, k, PHASE_JAPPLY, &more);
+		return;
+	}
+	keeper->batch = 0;
+	if (keeper->final)
+		resync_finish(s, n, k);
+	else
+		resync_round(s, n, k);
+}
+
+static void
+keeper_committed(struct sim *s, unsigned n, unsigned k)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg m = {.kind = SIM_JAPPLY};
+
+	keeper->label = keeper->base = keeper->committed;
+	if (!keeper->final)
+		hold_release(s, n, k);
+	keeper_call(s, n, k, PHASE_JAPPLY, &m);
+}
+
+static void
+keeper_advanced(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	if (m->rc) {
+		keeper_trouble(s, n, k, FSM_LOST, m->rc);
+		return;
+	}
+	keeper->advance_rpc = 0;
+	keeper->label = s->node[n].app.chain.current;
+}
+
+/* The answer to the step that the script waits for. */
+static void
+keeper_answer(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	switch (keeper->phase) {
+	case PHASE_OPEN:
+		keeper_opened(s, n, k, m);
+		break;
+	case PHASE_HASH:
+		keeper_compared(s, n, k, m);
+		break;
+	case PHASE_JBEGIN:
+	case PHASE_STAGE:
+		if (keeper->todo)
+			resync_stage(s, n, k, SIM_STAGE, PHASE_STAGE);
+		else
+			hold_begin(s, n, k);
+		break;
+	case PHASE_STAGE_HELD:
+		if (keeper->todo)
+			resync_stage(s, n, k, SIM_STAGE, PHASE_STAGE_HELD);
+		else
+			resync_commit(s, n, k);
+		break;
+	case PHASE_JCOMMIT:
+		keeper_committed(s, n, k);
+		break;
+	case PHASE_JAPPLY:
+		keeper_applied(s, n, k, m);
+		break;
+	case PHASE_PUSH:
+		if (keeper->todo)
+			resync_stage(s, n, k, SIM_PUSH, PHASE_PUSH);
+		else
+			hold_begin(s, n, k);
+		break;
+	case PHASE_MARK_INCONSISTENT: /* of EARLY_UP_TO_DATE, too: the hold tells */
+		resync_stage(s, n, k, SIM_PUSH,
+			     s->node[n].app.hold == (int)k ? PHASE_PUSH_HELD : PHASE_PUSH);
+		break;
+	case PHASE_PUSH_HELD:
+		if (keeper->todo)
+			resync_stage(s, n, k, SIM_PUSH, PHASE_PUSH_HELD);
+		else
+			keeper_mark(s, n, k, SIDECAR_UP_TO_DATE, PHASE_MARK_FINAL);
+		break;
+	case PHASE_MARK_FINAL:
+		keeper->label = keeper->committed;
+		resync_finish(s, n, k);
+		break;
+	default:
+		break;
+	}
+}
+
+static enum fsm_event_kind
+trouble_kind(const struct sim_keeper *keeper, int rc)
+{
+	if (rc == REPL_E_REFUSED || rc == REPL_E_DIVERGED)
+		return FSM_REFUSED;
+	return keeper->installed ? FSM_LOST : FSM_FAILED;
+}
+
+void
+keeper_take(struct sim *s, const struct sim_msg *m)
+{
+	unsigned n = m->to, k = m->from;
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	if (!s->node[n].up || !s->node[n].app.running || keeper->session != m->session)
+		return;
+	keeper->heard = s->now;
+	if (m->kind == SIM_RESET) {
+		keeper_trouble(s, n, k, keeper->installed ? FSM_LOST : FSM_FAILED, REPL_E_LOST);
+	} else if (keeper->advance_rpc && m->rpc == keeper->advance_rpc) {
+		keeper_advanced(s, n, k, m);
+	} else if (m->rc) {
+		keeper_trouble(s, n, k, trouble_kind(keeper, m->rc), m->rc);
+	} else if (m->of == SIM_COMMIT) {
+		keeper->outstanding[m->channel - 1]--;
+	} else if (keeper->rpc && m->rpc == keeper->rpc) {
+		keeper->rpc = 0;
+		keeper_answer(s, n, k, m);
+	}
+	app_progress(s, n);
+}
+
+void
+keeper_tick(struct sim *s, unsigned n, unsigned k)
+{
+	static const struct fsm_event timer = {.kind = FSM_TIMER};
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+	struct sim_msg ping = {.kind = SIM_PING};
+
+	if (s->now >= keeper->timer)
+		keeper_event(s, n, k, &timer);
+	if (!keeper->session)
+		return;
+	if (!sim_broken(s, SIM_NO_DEADLINE) && s->now - keeper->heard > SIM_SILENCE) {
+		keeper_trouble(s, n, k, keeper->installed ? FSM_LOST : FSM_FAILED, REPL_E_TIMEOUT);
+		return;
+	}
+	if (keeper->phase != PHASE_OPEN && s->now >= keeper->ping_at) {
+		keeper->ping_at = s->now + SIM_HEARTBEAT;
+		keeper_send(s, n, k, &ping);
+	}
+	if (keeper->phase == PHASE_HOLD && s->now - keeper->hold_since <= SIM_OP_TIMEOUT)
+		hold_try(s, n, k);
+	/* Calls wait for as long as the hold is held: that is bounded as well. */
+	else if (keeper->phase == PHASE_HOLD ||
+		 (s->node[n].app.hold == (int)k && s->now - keeper->held_since > SIM_OP_TIMEOUT))
+		keeper_trouble(s, n, k, FSM_FAILED, REPL_E_TIMEOUT);
+}

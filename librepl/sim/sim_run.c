@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A run from a seed, and the shortest list of events that fails as it did. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_impl.h"
+
+#define SETTLE_NS (120000 * SIM_MS)
+
+const char *
+sim_mutation_text(enum sim_mutation m)
+{
+	static const char *const texts[] = {
+#define SIM_MUTATION_TEXT(name, text) [SIM_##name] = (text),
+		SIM_MUTATION_TABLE(SIM_MUTATION_TEXT)
+#undef SIM_MUTATION_TEXT
+	};
+
+	return (unsigned)m < SIM_MUTATION_COUNT ? texts[m] : "unknown";
+}
+
+static void
+sim_begin(struct sim *s, const struct sim_config *config)
+{
+	memset(s, 0, sizeof(*s));
+	s->config = *config;
+	s->nodes = 2 + (unsigned)(sim_mix(config->seed) % 3);
+	s->target_checks = sim_mix(config->seed ^ 2) & 1;
+	for (unsigned n = 0; n < s->nodes; n++) {
+		struct sidecar meta = {.pool_size = SIM_BLOCKS * 4096, .state = SIDECAR_UP_TO_DATE};
+
+		s->node[n].up = true;
+		s->node[n].home = n == 0;
+		meta.pool_uuid.b[0] = 1;
+		(void)media_sidecar(s, n, &meta);
+	}
+	(void)app_start(s, 0);
+}
+
+static void
+sim_tick(struct sim *s)
+{
+	for (unsigned n = 0; n < s->nodes; n++) {
+		if (!s->node[n].up)
+			continue;
+		target_tick(s, n);
+		app_tick(s, n);
+	}
+}
+
+static void
+sim_until(struct sim *s, uint64_t end)
+{
+	while (!s->failed) {
+		uint64_t tick = (s->now / SIM_TICK + 1) * SIM_TICK;
+		uint64_t next = net_next(s);
+		struct sim_msg m;
+
+		if (next > tick)
+			next = tick;
+		if (next >= end)
+			break;
+		s->now = next;
+		if (net_take(s, &m)) {
+			if (m.kind == SIM_REPLY || m.kind == SIM_RESET)
+				keeper_take(s, &m);
+			else
+				target_take(s, &m);
+		} else if (s->now == tick) {
+			sim_tick(s);
+		}
+		s->stats.steps++;
+		if (s->changed)
+			check_all(s);
+		s->changed = false;
+	}
+	s->now = end;
+}
+
+/* All faults end, and what stands still is started or resumed. */
+static void
+sim_settle(struct sim *s)
+{
+	unsigned first = 0;
+	bool any = false;
+
+	script_do(s, &(struct sim_event){.kind = EV_HEAL});
+	script_do(s, &(struct sim_event){.kind = EV_BOOT});
+	s->slow_until = 0;
+	for (unsigned n = 0; n < s->nodes; n++) {
+		s->node[n].sidecar_fails = s->node[n].journal_fails = 0;
+		any |= s->node[n].app.running;
+		if (s->node[n].is_primary)
+			first = n;
+	}
+	if (!any)
+		(void)app_start(s, first);
+	sim_until(s, s->now + SETTLE_NS);
+	if (!s->failed)
+		check_settled(s);
+}
+
+static bool
+sim_play(struct sim *s, const struct sim_config *config, const struct sim_event *events,
+	 size_t count)
+{
+	sim_begin(s, config);
+	for (size_t i = 0; i < count && !s->failed; i++) {
+		sim_until(s, events[i].at_ns);
+		if (!s->failed)
+			script_do(s, &events[i]);
+		if (!s->failed)
+			check_all(s);
+	}
+	if (!s->failed)
+		sim_settle(s);
+	return s->failed;
+}
+
+/* ---- the shortest run ---- */
+
+/* Fails as it did: the same invariant, by the first word of the reason. */
+static bool
+fails_alike(struct sim *s, const struct sim_config *config, const struct sim_event *events,
+	    size_t count, const char *reason)
+{
+	size_t word = strcspn(reason, " ");
+
+	return sim_play(s, config, events, count) && strncmp(s->reason, reason, word) == 0 &&
+	       strcspn(s->reason, " ") == word;
+}
+
+/* Delta debugging: leave out ever smaller pieces for as long as it still fails. */
+static void
+sim_shorten(struct sim *s, const struct sim_config *config, struct sim_result *result)
+{
+	struct sim_event left[SIM_EVENTS_MAX];
+	size_t piece = result->event_count / 2;
+
+	while (piece) {
+		bool less = false;
+
+		for (size_t at = 0; at < result->event_count;) {
+			size_t n =
+				result->event_count - at < piece ? result->event_count - at : piece;
+
+			memcpy(left, result->events, at * sizeof(left[0]));
+			memcpy(left + at, result->events + at + n,
+			       (result->event_count - at - n) * sizeof(left[0]));
+			if (fails_alike(s, config, left, result->event_count - n, result->reason)) {
+				result->event_count -= n;
+				memcpy(result->events, left, result->event_count * sizeof(left[0]));
+				memcpy(result->reason, s->reason, sizeof(s->reason));
+				less = true;
+			} else {
+				at += n;
+			}
+		}
+		if (!less)
+			piece /= 2;
+	}
+}
+
+void
+sim_run(const struct sim_config *config, struct sim_result *result)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	memset(result, 0, sizeof(*result));
+	if (!s) {
+		result->failed = true;
+		(void)snprintf(result->reason, sizeof(result->reason), "out of memory");
+		return;
+	}
+	result->event_count = script_make(config->seed, 2 + (unsigned)(sim_mix(config->seed) % 3),
+					  result->events);
+	result->failed = sim_play(s, config, result->events, result->event_count);
+	result->stats = s->stats;
+	if (result->failed) {
+		memcpy(result->reason, s->reason, sizeof(s->reason));
+		sim_shorten(s, config, result);
+	}
+	free(s);
+}

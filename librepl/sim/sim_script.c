@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What happens to the nodes: writes, faults, and what operators do. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim_impl.h"
+
+#define SCRIPT_SPAN (24000 * SIM_MS)
+
+static const struct event_row {
+	const char *text;
+	unsigned weight;
+} event_rows[EV_COUNT] = {
+	[EV_WRITE] = {"the program on node %u writes", 60},
+	[EV_CUT] = {"the link between nodes %u and %u is cut", 5},
+	[EV_CUT_ALL] = {"node %u is cut off", 3},
+	[EV_HEAL] = {"all links are whole again", 6},
+	[EV_SLOW] = {"the network is slow for 2 s", 2},
+	[EV_KILL_APP] = {"the program on node %u is killed", 2},
+	[EV_KILL_TARGET] = {"the session process on node %u is killed", 5},
+	[EV_POWER] = {"power cut of node %u", 4},
+	[EV_BOOT] = {"all machines that are off boot", 6},
+	[EV_START] = {"the program on node %u is started", 5},
+	[EV_CLOSE] = {"the program on node %u ends in order", 4},
+	[EV_PROMOTE] = {"promote node %u", 2},
+	[EV_PROMOTE_FORCE] = {"promote --force node %u", 2},
+	[EV_DEMOTE] = {"demote node %u", 2},
+	[EV_PAUSE] = {"pause, on node %u, of node %u", 2},
+	[EV_RESUME] = {"resume, on node %u, of node %u", 4},
+	[EV_RESOLVE_LOCAL] = {"resolve on node %u: discard local for node %u", 2},
+	[EV_RESOLVE_REPLICA] = {"resolve on node %u: discard the replica on node %u", 2},
+	[EV_SIDECAR_FAILS] = {"the next sidecar write of node %u fails", 3},
+	[EV_JOURNAL_FAILS] = {"the next journal write of node %u fails", 4},
+};
+
+const char *
+sim_event_text(const struct sim_event *event, char *out, size_t size)
+{
+	int n = snprintf(out, size, "%7.3f s  ", (double)event->at_ns / 1e9);
+
+	if (n > 0 && (size_t)n < size && event->kind < EV_COUNT) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+		(void)snprintf(out + n, size - (size_t)n, event_rows[event->kind].text, event->node,
+			       event->other);
+#pragma GCC diagnostic pop
+	}
+	return out;
+}
+
+static unsigned
+pick_kind(uint64_t random)
+{
+	unsigned total = 0, kind = 0;
+
+	for (unsigned i = 0; i < EV_COUNT; i++)
+		total += event_rows[i].weight;
+	for (random %= total; random >= event_rows[kind].weight; kind++)
+		random -= event_rows[kind].weight;
+	return kind;
+}
+
+size_t
+script_make(uint64_t seed, unsigned nodes, struct sim_event *events)
+{
+	size_t count = 24 + sim_mix(seed ^ 1) % (SIM_EVENTS_MAX - 24);
+	uint64_t at = 100 * SIM_MS;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t random = sim_mix(seed ^ sim_mix(1000 + i));
+		struct sim_event *e = &events[i];
+
+		/* In bursts: some things only meet when they come at about one time. */
+		at += random & 1 ? random % (30 * SIM_MS) : random % (2 * SCRIPT_SPAN / count);
+		e->at_ns = at;
+		e->kind = (uint8_t)pick_kind(random >> 8 & 0xffff);
+		e->node = (uint8_t)((random >> 24 & 0xff) % nodes);
+		/* Most of what programs do is done by the first one. */
+		if (e->kind == EV_WRITE || e->kind == EV_PAUSE || e->kind == EV_RESUME)
+			e->node = random >> 32 & 1 ? 0 : e->node;
+		e->other = (uint8_t)((e->node + 1 + (random >> 34 & 0xff) % (nodes - 1)) % nodes);
+		e->random = (uint32_t)sim_mix(random);
+	}
+	return count;
+}
+
+/* ---- faults ---- */
+
+static void
+script_power(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+
+	if (!node->up)
+		return;
+	s->stats.power_cuts++;
+	node->up = false;
+	node->session = 0;
+	net_forget(s, n);
+	app_kill(s, n);
+	/* Of what was not durable any part may have come to the media. */
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		if (sim_random(s) & 1)
+			node->disk[b] = node->mem[b];
+		node->mem[b] = node->disk[b];
+	}
+	if (!node->journal.committed && node->journal.count)
+		node->journal.count = (unsigned)(sim_random(s) % (node->journal.count + 1));
+	node->sidecar_fails = node->journal_fails = 0;
+	s->changed = true;
+}
+
+/* The process only: the next one finds its pages, and its open journal. */
+static void
+script_kill_target(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_msg reset = {.kind = SIM_RESET, .from = n};
+
+	if (!node->up || !node->session)
+		return;
+	reset.to = node->session_from;
+	reset.session = node->session;
+	node->session = 0;
+	net_forget(s, n);
+	net_send(s, &reset);
+}
+
+static void
+script_cut(struct sim *s, unsigned a, unsigned b, bool cut)
+{
+	s->cut[a][b] = s->cut[b][a] = cut && a != b;
+}
+
+/* ---- operators ---- */
+
+static bool
+nobody_writes(const struct sim *s, unsigned n)
+{
+	return s->node[n].up && !s->node[n].app.running && !s->node[n].session;
+}
+
+static void
+script_promote(struct sim *s, unsigned n, bool force)
+{
+	struct sim_node *node = &s->node[n];
+	struct sidecar meta;
+	struct gen_id id;
+
+	if (!node->up || node->app.running || node->meta.primary || (node->session && !force))
+		return;
+	if (node->session)
+		script_kill_target(s, n);
+	target_recover(s, n);
+	target_sync(s, n);
+	meta = node->meta;
+	if (node->journal.open || gen_id_is_nil(&meta.generation.current) ||
+	    meta.state == SIDECAR_INCONSISTENT || (meta.state == SIDECAR_OUTDATED && !force))
+		return;
+	sim_new_id(s, &id);
+	/* It misses some of the generation that it names: it is no descendant of that. */
+	if (meta.state == SIDECAR_OUTDATED && !sim_broken(s, SIM_PROMOTE_OUTDATED))
+		meta.generation.current = id;
+	else
+		gen_advance(&meta.generation, &id);
+	meta.state = SIDECAR_UP_TO_DATE;
+	meta.primary = true;
+	meta.epoch++;
+	if (!media_sidecar(s, n, &meta))
+		return;
+	/* That its last writer crashed is forgotten now: its maps must not outlive that. */
+	if (!sim_broken(s, SIM_KEEP_MAP))
+		memset(node->map, 0, sizeof(node->map));
+	check_disown(s, n);
+	node->is_primary = true;
+	node->fence = s->sessions;
+	s->stats.promotions++;
+}
+
+static void
+script_demote(struct sim *s, unsigned n)
+{
+	struct sidecar meta = s->node[n].meta;
+
+	if (!nobody_writes(s, n) || !meta.primary)
+		return;
+	meta.primary = false;
+	if (media_sidecar(s, n, &meta))
+		s->node[n].is_primary = false;
+}
+
+/* to becomes a copy of from; only where neither is the other's ancestor by mere loss of time. */
+static void
+script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_local)
+{
+	unsigned from = discard_local ? replica : local, to = discard_local ? local : replica;
+	struct sidecar meta;
+	enum gen_relation relation;
+
+	if (!nobody_writes(s, local) || !nobody_writes(s, replica) || s->cut[local][replica])
+		return;
+	target_recover(s, local);
+	target_recover(s, replica);
+	relation = gen_compare(&s->node[local].meta.generation, &s->node[replica].meta.generation);
+	if (relation == GEN_EQUAL || relation == GEN_AHEAD || s->node[to].meta.primary ||
+	    s->node[from].meta.state == SIDECAR_INCONSISTENT || s->node[from].journal.open ||
+	    s->node[to].journal.open)
+		return;
+	check_disown(s, from);
+	s->node[to].discarded = s->sessions;
+	meta = s->node[to].meta;
+	meta.state = SIDECAR_INCONSISTENT;
+	if (!media_sidecar(s, to, &meta))
+		return;
+	memset(s->node[to].map, 0, sizeof(s->node[to].map));
+	memcpy(s->node[to].mem, s->node[from].mem, sizeof(s->node[to].mem));
+	target_sync(s, to);
+	meta.state = s->node[from].meta.state;
+	meta.generation = s->node[from].meta.generation;
+	(void)media_sidecar(s, to, &meta);
+}
+
+static void
+script_keeper(struct sim *s, const struct sim_event *e, enum fsm_event_kind kind)
+{
+	struct fsm_event event = {.kind = kind};
+
+	if (s->node[e->node].app.running && e->node != e->other)
+		keeper_event(s, e->node, e->other, &event);
+	app_progress(s, e->node);
+}
+
+static void
+script_operator(struct sim *s, const struct sim_event *e)
+{
+	switch (e->kind) {
+	case EV_START:
+		(void)app_start(s, e->node);
+		break;
+	case EV_CLOSE:
+		app_close(s, e->node);
+		break;
+	case EV_PROMOTE:
+	case EV_PROMOTE_FORCE:
+		script_promote(s, e->node, e->kind == EV_PROMOTE_FORCE);
+		break;
+	case EV_DEMOTE:
+		script_demote(s, e->node);
+		break;
+	case EV_PAUSE:
+	case EV_RESUME:
+		script_keeper(s, e, e->kind == EV_PAUSE ? FSM_PAUSE : FSM_RESUME);
+		break;
+	case EV_RESOLVE_LOCAL:
+	case EV_RESOLVE_REPLICA:
+		script_resolve(s, e->node, e->other, e->kind == EV_RESOLVE_LOCAL);
+		break;
+	default:
+		break;
+	}
+}
+
+void
+script_do(struct sim *s, const struct sim_event *e)
+{
+	switch (e->kind) {
+	case EV_WRITE:
+		app_write(s, e->node, e->random);
+		break;
+	case EV_CUT:
+		script_cut(s, e->node, e->other, true);
+		break;
+	case EV_CUT_ALL:
+	case EV_HEAL:
+		for (unsigned a = 0; a < s->nodes; a++)
+			for (unsigned b = 0; b < s->nodes; b++)
+				if (e->kind == EV_HEAL || a == e->node)
+					script_cut(s, a, b, e->kind == EV_CUT_ALL);
+		break;
+	case EV_SLOW:
+		s->slow_until = s->now + 2000 * SIM_MS;
+		break;
+	case EV_KILL_APP:
+		app_kill(s, e->node);
+		break;
+	case EV_KILL_TARGET:
+		script_kill_target(s, e->node);
+		break;
+	case EV_POWER:
+		script_power(s, e->node);
+		break;
+	case EV_BOOT:
+		for (unsigned n = 0; n < s->nodes; n++)
+			s->node[n].up = true;
+		break;
+	case EV_SIDECAR_FAILS:
+		s->node[e->node].sidecar_fails = 1;
+		break;
+	case EV_JOURNAL_FAILS:
+		s->node[e->node].journal_fails = 1;
+		break;
+	default:
+		script_operator(s, e);
+	}
+}

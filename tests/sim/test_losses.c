@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Losing machines costs nothing that was acknowledged; and a rule that is broken is found out. */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim.h"
+
+#define SEEDS       3000
+#define SEEDS_BOUND 20000 /* within which every broken rule is found */
+
+static void
+tell(const struct sim_result *result)
+{
+	char text[SIM_TEXT_MAX];
+
+	(void)fprintf(stderr, "%s\n", result->reason);
+	for (size_t i = 0; i < result->event_count; i++)
+		(void)fprintf(stderr, "  %s\n",
+			      sim_event_text(&result->events[i], text, sizeof(text)));
+}
+
+static void
+nothing_acknowledged_is_lost(void **state)
+{
+	static struct sim_result result;
+	struct sim_stats sum = {0};
+
+	(void)state;
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct sim_config config = {.seed = seed};
+
+		sim_run(&config, &result);
+		if (result.failed) {
+			tell(&result);
+			fail_msg("seed %u", (unsigned)seed);
+		}
+		sum.acks += result.stats.acks;
+		sum.losses += result.stats.losses;
+		sum.resyncs += result.stats.resyncs;
+		sum.refused += result.stats.refused;
+		sum.promotions += result.stats.promotions;
+		sum.power_cuts += result.stats.power_cuts;
+	}
+	/* It is about something: each of these happens in about every run. */
+	assert_true(sum.acks > SEEDS && sum.losses > SEEDS / 4 && sum.resyncs > SEEDS / 2);
+	assert_true(sum.refused > SEEDS / 10 && sum.promotions > SEEDS / 10 &&
+		    sum.power_cuts > SEEDS / 4);
+}
+
+static void
+every_broken_rule_is_found_out(void **state)
+{
+	static struct sim_result result;
+
+	(void)state;
+	for (int m = SIM_NONE + 1; m < SIM_MUTATION_COUNT; m++) {
+		struct sim_config config = {.mutation = (enum sim_mutation)m};
+
+		result.failed = false;
+		while (!result.failed && config.seed < SEEDS_BOUND) {
+			config.seed++;
+			sim_run(&config, &result);
+		}
+		if (!result.failed)
+			fail_msg("not found in %d seeds: %s", SEEDS_BOUND,
+				 sim_mutation_text(config.mutation));
+		(void)printf("seed %5u, %2u events: %s\n", (unsigned)config.seed,
+			     (unsigned)result.event_count, sim_mutation_text(config.mutation));
+	}
+}
+
+static void
+a_seed_repeats(void **state)
+{
+	static struct sim_result a, b;
+	struct sim_config config = {.seed = 4711, .mutation = SIM_NO_MARK};
+
+	(void)state;
+	sim_run(&config, &a);
+	sim_run(&config, &b);
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+/* What fails is told by as few events as still fail. */
+static void
+a_failure_is_told_shortly(void **state)
+{
+	static struct sim_result result;
+	struct sim_config config = {.mutation = SIM_NO_ADVANCE};
+	unsigned shortest = SIM_EVENTS_MAX;
+
+	(void)state;
+	for (config.seed = 1; config.seed <= 50; config.seed++) {
+		sim_run(&config, &result);
+		if (result.failed && result.event_count < shortest)
+			shortest = (unsigned)result.event_count;
+	}
+	assert_in_range(shortest, 1, 4);
+}
+
+static void
+chains_tell_who_is_newer(void **state)
+{
+	struct chains_result result;
+
+	(void)state;
+	for (unsigned nodes = 2; nodes <= 3; nodes++) {
+		chains_explore(nodes, nodes == 2 ? 8 : 6, false, &result);
+		if (result.failed)
+			fail_msg("%s", result.reason);
+		assert_true(result.states > 10000);
+		for (unsigned r = 0; r < 4; r++)
+			assert_true(result.by_relation[r] > 1000);
+		(void)printf("%u copies: %u sequences, %u states, %u relations\n", nodes,
+			     (unsigned)result.sequences, (unsigned)result.states,
+			     (unsigned)result.relations);
+		chains_explore(nodes, 4, true, &result);
+		assert_true(result.failed);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_acknowledged_is_lost),
+		cmocka_unit_test(every_broken_rule_is_found_out),
+		cmocka_unit_test(a_seed_repeats),
+		cmocka_unit_test(a_failure_is_told_shortly),
+		cmocka_unit_test(chains_tell_who_is_newer),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
