@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Of two that open a pool which has no record yet, one gets it and the other is told. */
+/*
+ * Of two that open a pool which has no record yet, one gets it and the other is
+ * told; a record that names updates which the pool may lack is refused.
+ */
 #include "unit.h"
 
 #include <stdlib.h>
@@ -44,11 +47,49 @@ second_record_replaces_none(void **state)
 	tempdir_free(dir);
 }
 
+/* A region of a target's: only that target can bring in what is in it. */
+static void
+what_a_target_left_is_refused(void **state)
+{
+	static const char *const words[] = {"receive ring", "resync journal"};
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8];
+	struct local l;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	for (unsigned i = 0; i < 2; i++) {
+		local_init(&l);
+		if (i == 0)
+			begin(&l, file);
+		else
+			assert_int_equal(local_open(&l, file, 4096, NULL), 0);
+		l.meta.ring_off = i == 0 ? SIDECAR_SIZE : 0;
+		l.meta.ring_len = i == 0 ? 4096 : 0;
+		l.meta.journal_off = i == 1 ? SIDECAR_SIZE : 0;
+		l.meta.journal_len = i == 1 ? 4096 : 0;
+		assert_int_equal(local_store(&l, NULL), 0);
+		local_fini(&l);
+		err_clear(&e);
+		assert_int_equal(local_open(&l, file, 4096, &e), REPL_E_REFUSED);
+		assert_non_null(strstr(e.text, words[i]));
+		assert_non_null(strstr(e.text, "replctl probe"));
+		assert_false(l.present);
+		/* As its target would. */
+		l.meta.ring_off = l.meta.ring_len = l.meta.journal_off = l.meta.journal_len = 0;
+		assert_int_equal(sidecar_write(l.fd, &l.meta, NULL), 0);
+		local_fini(&l);
+	}
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(second_record_replaces_none),
+		cmocka_unit_test(what_a_target_left_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
