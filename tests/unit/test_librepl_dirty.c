@@ -3,7 +3,13 @@
  */
 #include "unit.h"
 
-#include "dirty.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dirty_impl.h"
+#include "tempdir.h"
 
 #define MIB (1ULL << 20)
 
@@ -121,6 +127,362 @@ memory_is_bounded(void **state)
 	}
 }
 
+/* ---- on media ---- */
+
+#define POOL (1024 * MIB) /* three pages a replica with two of them */
+
+static char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], sidecar[TEMPDIR_MAX + 16];
+static struct repl_config config;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	(void)snprintf(sidecar, sizeof(sidecar), "%s.repl", file);
+	memset(&config, 0, sizeof(config));
+	config.target_count = 2;
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+		(void)snprintf(config.targets[i].host, sizeof(config.targets[i].host), "h%u", i);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	tempdir_free(dir);
+	return 0;
+}
+
+/* As opening and closing a handle have it, or without the closing. */
+static struct dirty *
+handle_open(struct local *l)
+{
+	struct dirty *d = NULL;
+	bool crashed;
+
+	local_init(l);
+	assert_int_equal(local_open(l, file, POOL, NULL), 0);
+	if (!l->present) {
+		assert_int_equal(local_new_id(&l->meta.pool_uuid, NULL), 0);
+		l->meta.pool_size = POOL;
+		l->meta.generation.current = gen_a;
+	}
+	crashed = l->meta.writer_open;
+	assert_int_equal(dirty_open(l, &config, POOL, crashed, &d, NULL), 0);
+	l->meta.state = SIDECAR_UP_TO_DATE;
+	l->meta.writer_open = true;
+	assert_int_equal(local_store(l, NULL), 0);
+	dirty_start(d);
+	assert_true(dirty_media_ok(d, NULL));
+	return d;
+}
+
+static void
+handle_close(struct local *l, struct dirty *d)
+{
+	dirty_close(d);
+	l->meta.writer_open = false;
+	assert_int_equal(local_store(l, NULL), 0);
+	local_fini(l);
+}
+
+/* The file stays as it is, as if the program had been killed. */
+static void
+handle_kill(struct local *l, struct dirty *d)
+{
+	dirty_thread_stop(d);
+	d->begun = false;
+	dirty_close(d);
+	local_fini(l);
+}
+
+static uint64_t
+sidecar_length(void)
+{
+	struct stat st;
+
+	assert_int_equal(stat(sidecar, &st), 0);
+	return (uint64_t)st.st_size;
+}
+
+static bool
+has(struct dirty *d, unsigned replica, uint64_t off)
+{
+	struct range run;
+
+	return d->track[replica].current &&
+	       dirtymap_next(d->track[replica].current, off, 1, &run) && run.off == off;
+}
+
+static void
+what_is_closed_comes_back(void **state)
+{
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	dirty_mark(d, 1, 0, 1);
+	dirty_mark(d, 1, POOL - 1, 1);
+	assert_int_equal(dirty_track(d, 0, NULL), 0);
+	handle_close(&l, d);
+	assert_int_equal(sidecar_length(), SIDECAR_SIZE + (2 + 2 * 3) * 4096);
+	for (unsigned i = 0; i < 3; i++) {
+		d = handle_open(&l);
+		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
+		assert_int_equal(dirty_bytes(d, 0), 0);
+		assert_int_equal(dirty_bytes(d, 1), 2 * dirty_grain(d));
+		assert_true(has(d, 1, 0) && has(d, 1, POOL - 1));
+		/* Not there to be asked: what is known of it stays. */
+		assert_int_equal(dirty_track(d, 1, NULL), 0);
+		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+		handle_close(&l, d);
+	}
+	d = handle_open(&l);
+	dirty_untrack(d, 0);
+	dirty_untrack(d, 1);
+	handle_close(&l, d);
+	/* Nothing is tracked: a sidecar of version 1.0 again. */
+	assert_int_equal(sidecar_length(), SIDECAR_SIZE);
+	d = handle_open(&l);
+	assert_int_equal(l.meta.dirty_len, 0);
+	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_NONE);
+	handle_close(&l, d);
+}
+
+/* Killed, with after-crash = compare: what was found is only a comparison's beginning. */
+static void
+after_a_crash_all_is_compared(void **state)
+{
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	handle_close(&l, d);
+	d = handle_open(&l);
+	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+	handle_kill(&l, d);
+	for (unsigned i = 0; i < 2; i++) {
+		d = handle_open(&l);
+		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_UNTRUSTED);
+		assert_int_equal(dirty_track(d, 0, NULL), 0);
+		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+		/* Also when it was closed in order in between: nothing was compared. */
+		handle_close(&l, d);
+	}
+	d = handle_open(&l);
+	dirty_rebase(d, 1, &gen_b);
+	handle_close(&l, d);
+	d = handle_open(&l);
+	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+	handle_close(&l, d);
+}
+
+static void
+after_a_crash_the_log_tells(void **state)
+{
+	struct local l;
+	struct dirty *d;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_open(&l);
+	dirty_active(d, 100 * MIB, 1);
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	/* The extent, and no more; of the generation that all had. */
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(dirty_found(d, i, &gen_a), DIRTY_TRUSTED);
+		assert_int_equal(dirty_bytes(d, i), 4 * MIB);
+		assert_true(has(d, i, 100 * MIB));
+	}
+	dirty_untrack(d, 0);
+	assert_int_equal(dirty_track(d, 0, &gen_b), 0);
+	dirty_round(d);
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	/* What the first map of it held is of another time. */
+	assert_int_equal(dirty_bytes(d, 0), 0);
+	assert_int_equal(dirty_found(d, 0, &gen_b), DIRTY_TRUSTED);
+	assert_int_equal(dirty_bytes(d, 1), 4 * MIB);
+	handle_close(&l, d);
+	/* The one that is killed keeps no log: the next one can't rely on it. */
+	config.after_crash = CONFIG_CRASH_COMPARE;
+	d = handle_open(&l);
+	handle_close(&l, d);
+	d = handle_open(&l);
+	handle_kill(&l, d);
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_open(&l);
+	assert_int_equal(dirty_found(d, 1, &gen_a), DIRTY_UNTRUSTED);
+	handle_close(&l, d);
+}
+
+static void
+file_flip(uint64_t off)
+{
+	FILE *f = fopen(sidecar, "r+");
+	int c;
+
+	assert_non_null(f);
+	assert_int_equal(fseek(f, (long)off, SEEK_SET), 0);
+	c = fgetc(f);
+	assert_int_equal(fseek(f, (long)off, SEEK_SET), 0);
+	assert_true(fputc(c ^ 4, f) != EOF);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* One bit of any page: its blocks are dirty, or all is compared. Flipped back it counts again. */
+static void
+a_damaged_page_is_all_dirty(void **state)
+{
+	uint64_t off, page_bytes, len;
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	page_bytes = 32640ULL * dirty_grain(d);
+	off = 0;
+	handle_close(&l, d);
+	for (unsigned page = 0; page < 8; page++) {
+		local_init(&l);
+		assert_int_equal(local_open(&l, file, POOL, NULL), 0);
+		off = l.meta.dirty_off;
+		len = l.meta.dirty_len;
+		local_fini(&l);
+		assert_int_equal(len, 8 * 4096);
+		file_flip(off + page * 4096ULL + 300 * page);
+		d = NULL;
+		local_init(&l);
+		assert_int_equal(local_open(&l, file, POOL, NULL), 0);
+		assert_int_equal(dirty_open(&l, &config, POOL, false, &d, NULL), 0);
+		if (page == 0) {
+			assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_NONE);
+			assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+			assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+		}
+		for (unsigned r = 0; page >= 2 && r < 2; r++) {
+			uint64_t from = (page - 2) % 3 * page_bytes;
+			uint64_t all = POOL - from < page_bytes ? POOL - from : page_bytes;
+
+			assert_int_equal(dirty_bytes(d, r), r == (page - 2) / 3 ? all : 0);
+			assert_int_equal(dirty_found(d, r, r ? &gen_b : &gen_a), DIRTY_TRUSTED);
+		}
+		/* Not begun: the file stays as it is. */
+		dirty_close(d);
+		local_fini(&l);
+		file_flip(off + page * 4096ULL + 300 * page);
+	}
+}
+
+/* A damaged log counts after a crash only, and then all is compared. */
+static void
+a_damaged_log_is_not_believed(void **state)
+{
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_open(&l);
+	dirty_active(d, 0, 1);
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	dirty_round(d);
+	file_flip(l.meta.dirty_off + 4096 + 16);
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+	assert_int_equal(dirty_found(d, 1, &gen_a), DIRTY_NONE);
+	handle_close(&l, d);
+}
+
+/* Targets have come, gone and changed places; blocks have another size. */
+static void
+maps_follow_their_targets(void **state)
+{
+	struct local l;
+	struct dirty *d = handle_open(&l);
+	struct target first = config.targets[0];
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	dirty_mark(d, 0, 5 * MIB, MIB);
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	handle_close(&l, d);
+	config.targets[0] = config.targets[9];
+	config.targets[4] = first;
+	config.target_count = 5;
+	d = handle_open(&l);
+	assert_int_equal(dirty_grain(d), 8 * 8192);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_NONE);
+	assert_int_equal(dirty_found(d, 4, &gen_a), DIRTY_TRUSTED);
+	assert_int_equal(dirty_bytes(d, 4), MIB);
+	assert_true(has(d, 4, 5 * MIB));
+	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+	handle_close(&l, d);
+}
+
+/* What is taken into a batch is on media until its end, and goes then. */
+static void
+a_batch_is_on_media_until_it_is_done(void **state)
+{
+	struct dirtymap *batch;
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_open(&l);
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	dirty_mark(d, 0, 0, 1);
+	dirty_round(d);
+	batch = dirty_batch_begin(d, 0);
+	assert_non_null(batch);
+	dirty_mark(d, 0, 64 * MIB, 1);
+	dirty_round(d);
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	assert_true(has(d, 0, 0) && has(d, 0, 64 * MIB));
+	batch = dirty_batch_begin(d, 0);
+	assert_non_null(batch);
+	dirty_batch_end(d, 0, true);
+	dirty_mark(d, 0, 8 * MIB, 1);
+	dirty_round(d);
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	assert_true(has(d, 0, 8 * MIB) && !has(d, 0, 0) && !has(d, 0, 64 * MIB));
+	handle_close(&l, d);
+}
+
+/* Regions never lie on one another, whatever a sidecar has. */
+static void
+a_region_has_its_own_place(void **state)
+{
+	struct sidecar m = {.ring_off = 0};
+
+	(void)state;
+	assert_int_equal(region_place(&m, 4096), SIDECAR_SIZE);
+	m.ring_off = SIDECAR_SIZE;
+	m.ring_len = 65536;
+	assert_int_equal(region_place(&m, 4096), SIDECAR_SIZE + 65536);
+	m.ring_off += 8192;
+	assert_int_equal(region_place(&m, 8192), SIDECAR_SIZE);
+	assert_int_equal(region_place(&m, 12288), SIDECAR_SIZE + 8192 + 65536);
+	m.dirty_off = SIDECAR_SIZE + 8192 + 65536;
+	m.dirty_len = 4096;
+	m.journal_off = m.dirty_off + 8192;
+	m.journal_len = 4096;
+	assert_int_equal(region_place(&m, 12288), m.journal_off + 4096);
+}
+
 int
 main(void)
 {
@@ -129,6 +491,15 @@ main(void)
 		cmocka_unit_test(a_map_begun_after_a_crash_is_not_trusted),
 		cmocka_unit_test(a_batch_comes_back_or_goes),
 		cmocka_unit_test(memory_is_bounded),
+		cmocka_unit_test(a_region_has_its_own_place),
+		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
+		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_page_is_all_dirty, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_damaged_log_is_not_believed, setup, teardown),
+		cmocka_unit_test_setup_teardown(maps_follow_their_targets, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_batch_is_on_media_until_it_is_done, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
