@@ -53,6 +53,50 @@ reason_by_name(const char *name)
 	return REPL_REASON_FAILED;
 }
 
+/* ---- axes ---- */
+
+#define AXIS_VALUES 4
+
+static const struct {
+	const char *key, *names[AXIS_VALUES];
+} axes[REASON_AXIS_COUNT] = {
+	[REASON_CONNECTION] = {"connection",
+			       {[REPL_CONN_CONNECTED] = "connected",
+				[REPL_CONN_CONNECTING] = "connecting",
+				[REPL_CONN_STANDALONE] = "standalone"}},
+	[REASON_REPLICATION] = {"replication",
+				{[REPL_REPL_ESTABLISHED] = "established",
+				 [REPL_REPL_RESYNCING] = "resyncing",
+				 [REPL_REPL_DEGRADED] = "degraded"}},
+	/* As sidecar_state_name() has them. */
+	[REASON_DATA] = {"data",
+			 {[REPL_DATA_UP_TO_DATE] = "up-to-date",
+			  [REPL_DATA_INCONSISTENT] = "inconsistent",
+			  [REPL_DATA_OUTDATED] = "outdated",
+			  [REPL_DATA_UNKNOWN] = "unknown"}},
+};
+
+const char *
+reason_axis_key(enum reason_axis axis)
+{
+	return axes[axis].key;
+}
+
+const char *
+reason_axis_name(enum reason_axis axis, int value)
+{
+	return value < 0 || value >= AXIS_VALUES ? NULL : axes[axis].names[value];
+}
+
+int
+reason_axis_value(enum reason_axis axis, const char *name)
+{
+	for (int i = 0; i < AXIS_VALUES; i++)
+		if (axes[axis].names[i] && strcmp(axes[axis].names[i], name) == 0)
+			return i;
+	return -1;
+}
+
 /* ---- from what is known elsewhere ---- */
 
 /* What means the same in all phases. */

@@ -119,6 +119,13 @@ const char *reason_next(int reason); /* with its placeholders */
 /* REPL_REASON_FAILED for an unknown name. */
 enum repl_reason reason_by_name(const char *name);
 
+/* The three axes of a replica's state: enum repl_connection, repl_replication, repl_data. */
+enum reason_axis { REASON_CONNECTION, REASON_REPLICATION, REASON_DATA, REASON_AXIS_COUNT };
+
+const char *reason_axis_key(enum reason_axis axis);             /* "connection" */
+const char *reason_axis_name(enum reason_axis axis, int value); /* "connected"; NULL: no value */
+int reason_axis_value(enum reason_axis axis, const char *name); /* -1: no name */
+
 /* What the placeholders of a next step become; NULL or "" leaves one as it is. */
 struct reason_names {
 	const char *file, *target, *replica;

@@ -75,6 +75,14 @@ check_command(const char *value, struct err *e)
 }
 
 static int
+check_status_socket(const char *value, struct err *e)
+{
+	if (strcmp(value, "auto") == 0 || strcmp(value, "none") == 0)
+		return 0;
+	return conffile_check_absolute(value, e);
+}
+
+static int
 take_target(void *obj, const char *value, struct err *e)
 {
 	return config_add_target(obj, value, e);
@@ -130,6 +138,8 @@ static const struct conffile_key config_keys[] = {
 	TEXT("provider", provider, check_provider),
 	TEXT("command", command, check_command),
 	TEXT("pool-file", pool_file, NULL),
+	TEXT("status-socket", status_socket, check_status_socket),
+	TEXT("metrics-file", metrics_file, conffile_check_absolute),
 	UINT("lanes", lanes, REPL_LANES_MAX),
 	UINT("connect-timeout", connect_timeout_ms, TIMEOUT_MS_MAX),
 	UINT("op-timeout", op_timeout_ms, TIMEOUT_MS_MAX),

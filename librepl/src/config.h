@@ -27,12 +27,14 @@ struct repl_config {
 	struct target targets[REPL_TARGETS_MAX];
 	bool async[REPL_TARGETS_MAX]; /* no drain waits for this target */
 	unsigned target_count;
-	char *identity;    /* private key file; NULL = as ssh would choose */
-	char *known_hosts; /* NULL = as ssh would choose */
-	char *provider;    /* "auto", "tcp", "verbs" */
-	char *command;     /* remote command when there is no subsystem: "repld session" */
-	char *pool_file;   /* file behind the mapped range; NULL = found from the mapping */
-	unsigned lanes;    /* wished, 1..64, 4 */
+	char *identity;      /* private key file; NULL = as ssh would choose */
+	char *known_hosts;   /* NULL = as ssh would choose */
+	char *provider;      /* "auto", "tcp", "verbs" */
+	char *command;       /* remote command when there is no subsystem: "repld session" */
+	char *pool_file;     /* file behind the mapped range; NULL = found from the mapping */
+	char *status_socket; /* "auto", "none" or a path; NULL = auto */
+	char *metrics_file;  /* NULL = none */
+	unsigned lanes;      /* wished, 1..64, 4 */
 	unsigned connect_timeout_ms;    /* 10000: one target's SSH, hello, open, lanes */
 	unsigned op_timeout_ms;         /* 5000: flush, drain, persist, read, requests */
 	unsigned close_timeout_ms;      /* 5000 */

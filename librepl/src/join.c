@@ -11,6 +11,7 @@
 #include "keeper_impl.h"
 #include "reason.h"
 #include "repl_lanes.h"
+#include "statusd.h"
 
 #define JOIN_LOOK_MS 50U
 
@@ -19,7 +20,9 @@
 static struct fsm_event
 join_failed(struct keeper *k, enum reason_phase phase, const struct err *e)
 {
-	atomic_store(&k->p->why, (int)reason_of_error(e, phase));
+	/* What a pause has cut short says nothing of the target. */
+	atomic_store(&k->p->why, atomic_load(&k->p->paused) ? REPL_REASON_PAUSED
+							    : (int)reason_of_error(e, phase));
 	return (struct fsm_event){.kind = FSM_FAILED, .status = e->code};
 }
 
@@ -275,13 +278,14 @@ repl_install(struct repl *r, unsigned replica, struct remote *remote)
 	p->remote = remote;
 	p->reason[0] = p->trouble[0] = '\0';
 	install_profile(p, text);
-	pthread_mutex_unlock(&r->reason_lock);
 	atomic_store(&p->why, REPL_REASON_NONE);
 	atomic_store(&p->data, REPL_DATA_UP_TO_DATE);
 	atomic_store(&p->connection, REPL_CONN_CONNECTED);
 	atomic_store(&p->replication, REPL_REPL_ESTABLISHED);
+	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->install_count, 1);
 	atomic_store(&p->lost, 0);
+	statusd_changed(r->statusd, replica);
 }
 
 /* Another one may have been lost since it was told the chain: it must have what the rest has. */

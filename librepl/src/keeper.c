@@ -13,6 +13,8 @@
 #include "keeper_impl.h"
 #include "replica_fsm.h"
 #include "resync.h"
+#include "statusd.h"
+#include "statusdoc.h"
 
 #define KEEPER_CLOSE_MS 1000U /* for an end in order of a session that nobody wants */
 
@@ -37,8 +39,16 @@ keeper_publish(struct keeper *k)
 	/* Established is told by the install; a loss since then must not be hidden by it. */
 	if (state == FSM_ESTABLISHED || state == FSM_ENDED)
 		return;
+	pthread_mutex_lock(&k->r->reason_lock);
 	atomic_store(&k->p->connection, seen[state].connection);
 	atomic_store(&k->p->replication, seen[state].replication);
+	if (state == FSM_RESYNCING)
+		atomic_store(&k->p->why, REPL_REASON_RESYNCING);
+	else if (state == FSM_PAUSED)
+		atomic_store(&k->p->why, REPL_REASON_PAUSED);
+	else if (atomic_load(&k->p->why) == REPL_REASON_PAUSED)
+		atomic_store(&k->p->why, REPL_REASON_CONNECTING);
+	pthread_mutex_unlock(&k->r->reason_lock);
 }
 
 static void
@@ -119,6 +129,18 @@ keeper_lost(struct keeper *k)
 	return (struct fsm_event){.kind = FSM_LOST, .status = atomic_load(&k->p->lost)};
 }
 
+/* What the target shows of us to others. */
+static struct json_object *
+keeper_report(const struct keeper *k)
+{
+	struct json_object *params = json_object_new_object();
+	struct repl_stat st = {.struct_size = sizeof(st)};
+
+	if (!repl_stat(k->r, k->replica, &st))
+		json_object_object_add(params, "report", statusdoc_report(&st));
+	return params;
+}
+
 /* Ping until it is lost or something else is asked for. */
 static struct fsm_event
 keeper_watch(struct keeper *k)
@@ -137,7 +159,8 @@ keeper_watch(struct keeper *k)
 			return keeper_wish(k);
 		keeper_calm(k);
 		err_clear(&e);
-		if (remote_ping(k->p->remote, NULL, c->heartbeat_timeout_ms, &k->cancel, &e))
+		if (remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel,
+				&e))
 			repl_lose(k->r, k->replica, e.code, e.text,
 				  clock_deadline(c->op_timeout_ms));
 	}
@@ -232,6 +255,8 @@ keeper_main(void *arg)
 			keeper_disconnect(k, ev.kind);
 		if (a.changed)
 			keeper_publish(k);
+		/* Also without: the reason may be another one. */
+		statusd_changed(k->r->statusd, k->replica);
 		if (a.kind == FSM_DO_END || (k->r->set && a.disconnect))
 			return NULL;
 		ev = keeper_do(k, &a);

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "clock.h"
-#include "reason.h"
+#include "dirty.h"
+#include "keeper.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
@@ -200,6 +201,16 @@ repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *out)
 }
 
 static void
+stat_fill_resync(const struct resync_progress *p, struct repl_stat *st)
+{
+	st->resync_total = atomic_load(&p->total);
+	st->resync_done = atomic_load(&p->done);
+	st->resync_moved = atomic_load(&p->moved);
+	st->resync_rate = atomic_load(&p->rate);
+	st->resync_eta_ms = atomic_load(&p->eta_ms);
+}
+
+static void
 stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 {
 	struct replica_snapshot now;
@@ -210,6 +221,7 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 		st->flush_count += atomic_load(&s->flush_count);
 		st->merged_count += atomic_load(&s->merged_count);
 		st->drain_count += atomic_load(&s->drain_count);
+		st->latency_sum_ns += atomic_load(&s->latency_sum_ns);
 		for (unsigned b = 0; b < REPL_HIST_BUCKETS; b++)
 			st->latency_ns[b] += atomic_load(&s->latency_ns[b]);
 	}
@@ -225,6 +237,13 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 	st->replication = now.replication;
 	st->data = now.data;
 	memcpy(st->reason, now.reason, sizeof(st->reason));
+	st->reason_code = now.why;
+	st->paused = now.paused;
+	st->reconnect_count = now.reconnect_count;
+	if (st->replication != REPL_REPL_ESTABLISHED && r->dirty)
+		st->dirty_bytes = dirty_bytes(r->dirty, replica);
+	if (st->replication == REPL_REPL_RESYNCING)
+		stat_fill_resync(keeper_progress(r, replica), st);
 }
 
 int

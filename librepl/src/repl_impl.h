@@ -57,7 +57,7 @@ struct lane_slot {
 	_Atomic int busy;        /* who is in: repl_lanes.c */
 	_Atomic unsigned wanted; /* by those who would borrow it */
 	_Atomic uint64_t flush_count, merged_count, drain_count;
-	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS];
+	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS], latency_sum_ns;
 	struct rangeset pending; /* pending.h: whoever is in the lane */
 	struct rangeset trims;
 };
@@ -101,6 +101,7 @@ struct repl {
 	struct generation generation; /* of the set, as recorded last */
 	_Atomic bool appending;       /* an append has its turn */
 	_Atomic bool log_failed;      /* a log of the handle has: replicas may lack its bytes */
+	struct statusd *statusd;      /* NULL: nobody is told */
 };
 
 /*

@@ -184,12 +184,13 @@ lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size
 {
 	const struct range also = {.off = off, .len = len};
 	struct lane_slot *slot = &r->slots[lane];
-	uint64_t begin_ns = clock_now_ns();
+	uint64_t begin_ns = clock_now_ns(), ns;
 	int rc = lanes_drain_now(r, lane, kind, &also, e);
 
 	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(clock_now_ns() - begin_ns)], 1,
-				  memory_order_relaxed);
+	ns = clock_now_ns() - begin_ns;
+	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(ns)], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&slot->latency_sum_ns, ns, memory_order_relaxed);
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #include "dirty.h"
 #include "reason.h"
 #include "repl_impl.h"
+#include "statusd.h"
 
 static void
 replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
@@ -18,18 +19,21 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	(void)err_set(&e, status, "%s", why);
 	pthread_mutex_lock(&r->reason_lock);
 	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why);
-	pthread_mutex_unlock(&r->reason_lock);
-	atomic_fetch_add(&p->error_count, 1);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
 	/* Of a set nothing tells what a replica lacks: it stays lost. */
-	atomic_store(&p->connection, r->set ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
-	atomic_store(&p->why, (int)reason_of_error(&e, REASON_USE));
+	atomic_store(&p->connection, r->set || atomic_load(&p->paused) ? REPL_CONN_STANDALONE
+								       : REPL_CONN_CONNECTING);
+	atomic_store(&p->why, atomic_load(&p->paused) ? REPL_REASON_PAUSED
+						      : (int)reason_of_error(&e, REASON_USE));
 	atomic_store(&p->data, REPL_DATA_OUTDATED);
+	pthread_mutex_unlock(&r->reason_lock);
+	atomic_fetch_add(&p->error_count, 1);
 	/* Before calls see the loss: they mark what they acknowledge without it. */
 	if (r->dirty && dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has))
 		p->gap = true;
 	atomic_store(&p->lost, status);
 	repl_wake(r);
+	statusd_changed(r->statusd, (unsigned)(p - r->replicas));
 }
 
 /* The share of the time left that one of count steps may take. */

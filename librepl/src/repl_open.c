@@ -14,6 +14,7 @@
 #include "reason.h"
 #include "relation.h"
 #include "repl_impl.h"
+#include "statusd.h"
 #include "transfer.h"
 
 #define REPL_PAGE       4096U
@@ -386,7 +387,11 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 	if (rc)
 		return rc;
 	r->ready = true;
-	return keepers_start(r, e);
+	/* Keepers tell it of changes, and who asks it may want something of a keeper. */
+	rc = statusd_new(r, &r->statusd, e);
+	if (!rc)
+		rc = keepers_start(r, e);
+	return rc ? rc : statusd_start(r->statusd, e);
 }
 
 static void
@@ -412,6 +417,7 @@ repl_free(struct repl *r, uint64_t end_ns)
 	if (!r)
 		return;
 	keepers_stop(r);
+	statusd_stop(r->statusd);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		replica_free(&r->replicas[i], end_ns);
 	dirty_close(r->dirty);
@@ -524,5 +530,6 @@ repl_abandon(struct repl *r)
 			remote_abandon(r->replicas[i].remote);
 	}
 	keepers_abandon(r);
+	statusd_abandon(r->statusd);
 	local_abandon(&r->local);
 }

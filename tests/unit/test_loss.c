@@ -52,6 +52,13 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *id)
 	return 0;
 }
 
+void
+statusd_changed(struct statusd *s, unsigned replica)
+{
+	(void)s;
+	(void)replica;
+}
+
 int
 local_store(struct local *l, struct err *e)
 {

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "statusd.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "statusd_impl.h"
+
+#define METRICS_MS     5000
+#define PROGRESS_MS    1000
+#define IDLE_MS        10000 /* of a client that follows nothing */
+#define ACCEPT_WAIT_MS 1000  /* after a lack of descriptors */
+
+/* ---- what happened, on its way to the thread ---- */
+
+static void
+state_of(const struct repl_stat *st, struct statusd_state *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->connection = st->connection;
+	out->replication = st->replication;
+	out->data = st->data;
+	out->reason = st->reason_code;
+	out->paused = st->paused;
+}
+
+static void
+wake(const struct statusd *s)
+{
+	uint64_t one = 1;
+	ssize_t n = write(s->event_fd, &one, sizeof(one));
+
+	(void)n; /* full: it is awake anyway */
+}
+
+void
+statusd_changed(struct statusd *s, unsigned replica)
+{
+	struct repl_stat st = {.struct_size = sizeof(st)};
+	struct statusd_event *v;
+	struct statusd_state now;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (repl_stat(s->repl, replica, &st))
+		goto out;
+	state_of(&st, &now);
+	if (memcmp(&now, &s->last[replica], sizeof(now)) == 0)
+		goto out;
+	s->last[replica] = now;
+	if (s->event_end - s->event_begin == STATUSD_EVENTS)
+		s->event_begin++; /* the thread has no time; the numbers show the gap */
+	v = &s->events[s->event_end++ % STATUSD_EVENTS];
+	v->replica = replica;
+	v->stat = st;
+	(void)clock_gettime(CLOCK_REALTIME, &v->at);
+	wake(s);
+out:
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The oldest event that was not sent; false: there is none. */
+static bool
+event_take(struct statusd *s, struct statusd_event *out, uint64_t *number)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	found = s->event_begin != s->event_end;
+	if (found) {
+		*number = s->event_begin + 1;
+		*out = s->events[s->event_begin++ % STATUSD_EVENTS];
+	}
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+static bool
+followed(const struct statusd *s)
+{
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		if (s->clients[i].fd >= 0 && s->clients[i].follows)
+			return true;
+	return false;
+}
+
+static void
+tell_followers(struct statusd *s, const char *kind, uint64_t number, const struct timespec *at,
+	       unsigned replica)
+{
+	struct json_object *o = statusreq_event(&s->doc, kind, number, at, replica);
+	size_t len;
+	char *line = o ? control_line(o, &len) : NULL;
+
+	json_object_put(o);
+	for (unsigned i = 0; line && i < STATUSD_CLIENTS_MAX; i++)
+		if (s->clients[i].fd >= 0 && s->clients[i].follows)
+			statusclient_send(&s->clients[i], line, len);
+	free(line);
+}
+
+void
+statusd_send_events(struct statusd *s)
+{
+	struct statusd_event v;
+	uint64_t number;
+
+	while (event_take(s, &v, &number)) {
+		s->doc.stat[v.replica] = v.stat;
+		tell_followers(s, "state", number, &v.at, v.replica);
+	}
+}
+
+static void
+send_progress(struct statusd *s)
+{
+	struct timespec now;
+
+	statusd_snapshot(s);
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	for (unsigned i = 0; i < s->doc.replica_count; i++)
+		if (s->doc.stat[i].replication == REPL_REPL_RESYNCING)
+			tell_followers(s, "progress", 0, &now, i);
+}
+
+/* ---- the thread ---- */
+
+void
+statusd_snapshot(struct statusd *s)
+{
+	s->doc.size = atomic_load(&s->repl->size);
+	for (unsigned i = 0; i < s->doc.replica_count; i++) {
+		s->doc.stat[i].struct_size = sizeof(s->doc.stat[i]);
+		(void)!repl_stat(s->repl, i, &s->doc.stat[i]);
+	}
+}
+
+static void
+metrics_write(struct statusd *s)
+{
+	size_t len;
+	char *text;
+	FILE *f;
+	bool whole;
+
+	statusd_snapshot(s);
+	text = statusdoc_metrics(&s->doc, &len);
+	f = text ? fopen(s->metrics_temp, "we") : NULL;
+	if (f) {
+		whole = fwrite(text, 1, len, f) == len;
+		whole &= fclose(f) == 0;
+		/* A reader finds a whole file or none. */
+		if (!whole || rename(s->metrics_temp, s->metrics_path))
+			(void)unlink(s->metrics_temp);
+	}
+	free(text);
+}
+
+static void
+accept_one(struct statusd *s)
+{
+	int fd = accept4(s->sock.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0) {
+		if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+			s->accept_ns = clock_deadline(ACCEPT_WAIT_MS);
+		return;
+	}
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++) {
+		struct statusclient *c = &s->clients[i];
+
+		if (c->fd < 0) {
+			statusclient_begin(c, fd, clock_deadline(IDLE_MS));
+			return;
+		}
+	}
+	(void)close(fd);
+}
+
+static void
+serve_client(struct statusd *s, struct statusclient *c, short revents)
+{
+	const char *line;
+	size_t len;
+
+	if (revents & (POLLIN | POLLHUP | POLLERR))
+		statusclient_receive(c);
+	while (c->fd >= 0 && (line = statusclient_line(c, &len)) != NULL) {
+		c->idle_ns = clock_deadline(IDLE_MS);
+		statusreq_serve(s, c, line, len);
+	}
+	if (c->fd >= 0 && (revents & POLLOUT))
+		statusclient_flush(c);
+	if (c->fd >= 0 && !c->follows && clock_now_ns() >= c->idle_ns)
+		statusclient_end(c);
+}
+
+/* What is due by the clock; returns when the next is. */
+static uint64_t
+do_timed(struct statusd *s)
+{
+	uint64_t now = clock_now_ns(), next = UINT64_MAX;
+
+	if (s->metrics_path) {
+		if (now >= s->metrics_ns) {
+			metrics_write(s);
+			s->metrics_ns = clock_deadline(METRICS_MS);
+		}
+		next = s->metrics_ns;
+	}
+	if (followed(s)) {
+		if (now >= s->progress_ns) {
+			send_progress(s);
+			s->progress_ns = clock_deadline(PROGRESS_MS);
+		}
+		if (s->progress_ns < next)
+			next = s->progress_ns;
+	}
+	statusd_send_events(s);
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		if (s->clients[i].fd >= 0 && !s->clients[i].follows && s->clients[i].idle_ns < next)
+			next = s->clients[i].idle_ns;
+	if (s->accept_ns > now && s->accept_ns < next)
+		next = s->accept_ns;
+	return next;
+}
+
+static void
+wait_and_serve(struct statusd *s, uint64_t until_ns)
+{
+	struct pollfd p[2 + STATUSD_CLIENTS_MAX];
+	uint64_t count;
+	ssize_t n;
+
+	p[0] = (struct pollfd){.fd = s->event_fd, .events = POLLIN};
+	p[1] = (struct pollfd){.fd = clock_now_ns() < s->accept_ns ? -1 : s->sock.fd,
+			       .events = POLLIN};
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		p[2 + i] = (struct pollfd){
+			.fd = s->clients[i].fd,
+			.events = (short)(POLLIN | (s->clients[i].out_len ? POLLOUT : 0))};
+	if (poll(p, sizeof(p) / sizeof(p[0]),
+		 until_ns == UINT64_MAX ? -1 : clock_left_ms(until_ns)) < 0)
+		return;
+	if (p[0].revents) {
+		n = read(s->event_fd, &count, sizeof(count));
+		(void)n;
+	}
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		if (s->clients[i].fd >= 0)
+			serve_client(s, &s->clients[i], p[2 + i].revents);
+	if (p[1].revents)
+		accept_one(s);
+}
+
+static void *
+statusd_main(void *arg)
+{
+	struct statusd *s = arg;
+
+	while (!atomic_load(&s->stop))
+		wait_and_serve(s, do_timed(s));
+	return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static void
+statusd_free(struct statusd *s)
+{
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		statusclient_end(&s->clients[i]);
+	statussock_close(&s->sock);
+	if (s->metrics_path)
+		(void)unlink(s->metrics_path);
+	if (s->event_fd >= 0)
+		(void)close(s->event_fd);
+	if (s->lock_made)
+		(void)pthread_mutex_destroy(&s->lock);
+	free(s->pool);
+	free(s->metrics_path);
+	free(s->metrics_temp);
+	free(s);
+}
+
+static int
+socket_start(struct statusd *s, const struct repl *r, struct err *e)
+{
+	const char *wish = r->cfg->status_socket;
+	bool automatic = !wish || strcmp(wish, "auto") == 0;
+	char *path = NULL;
+	int rc;
+
+	if (wish && strcmp(wish, "none") == 0)
+		return 0;
+	if (!automatic)
+		return statussock_open(&s->sock, wish, e);
+	if (!s->pool[0] || !r->local.path)
+		return 0;
+	if (asprintf(&path, "%s" STATUSSOCK_SUFFIX, s->pool) < 0)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	/* Nobody asked for it: a directory without room for it is no reason to fail. */
+	rc = statussock_open(&s->sock, path, NULL);
+	(void)rc;
+	free(path);
+	return 0;
+}
+
+static int
+metrics_start(struct statusd *s, const struct repl *r, struct err *e)
+{
+	if (!r->cfg->metrics_file)
+		return 0;
+	s->metrics_path = strdup(r->cfg->metrics_file);
+	if (!s->metrics_path ||
+	    asprintf(&s->metrics_temp, "%s.%ld.tmp", s->metrics_path, (long)getpid()) < 0) {
+		s->metrics_temp = NULL;
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	}
+	return 0;
+}
+
+static void
+doc_init(struct statusd *s, const struct repl *r)
+{
+	s->doc.pool = s->pool;
+	s->doc.lanes = r->lane_count;
+	s->doc.replica_count = r->replica_count;
+	s->doc.begin_s = (uint64_t)time(NULL);
+	for (unsigned i = 0; i < r->replica_count; i++)
+		target_format(&r->cfg->targets[i], s->doc.replica[i], sizeof(s->doc.replica[i]));
+	statusd_snapshot(s);
+	for (unsigned i = 0; i < r->replica_count; i++)
+		state_of(&s->doc.stat[i], &s->last[i]);
+}
+
+int
+statusd_start(struct statusd *s, struct err *e)
+{
+	sigset_t all, old;
+	int ret;
+
+	if (!s)
+		return 0;
+	/* The application's signals are the application's. */
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&s->thread, NULL, statusd_main, s);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	s->started = ret == 0;
+	return ret ? err_errno(e, REPL_E_LIMIT, ret, "starting the status thread") : 0;
+}
+
+static int
+statusd_init(struct statusd *s, struct repl *r, struct err *e)
+{
+	const char *file = r->cfg->pool_file ? r->cfg->pool_file : r->file;
+
+	s->repl = r;
+	s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->pool = strdup(file ? file : "");
+	s->lock_made = pthread_mutex_init(&s->lock, NULL) == 0;
+	if (s->event_fd < 0)
+		return err_errno(e, REPL_E_LIMIT, errno, "eventfd");
+	if (!s->pool || !s->lock_made)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	doc_init(s, r);
+	return 0;
+}
+
+int
+statusd_new(struct repl *r, struct statusd **out, struct err *e)
+{
+	struct statusd *s = calloc(1, sizeof(*s));
+	int rc;
+
+	*out = NULL;
+	if (!s)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		s->clients[i].fd = -1;
+	statussock_init(&s->sock);
+	rc = statusd_init(s, r, e);
+	if (!rc)
+		rc = socket_start(s, r, e);
+	if (!rc)
+		rc = metrics_start(s, r, e);
+	if (!rc && s->sock.fd < 0 && !s->metrics_path) {
+		statusd_free(s); /* nobody to tell */
+		return 0;
+	}
+	if (rc)
+		statusd_free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void
+statusd_stop(struct statusd *s)
+{
+	if (!s)
+		return;
+	atomic_store(&s->stop, true);
+	wake(s);
+	if (s->started)
+		(void)pthread_join(s->thread, NULL);
+	statusd_free(s);
+}
+
+void
+statusd_abandon(struct statusd *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		if (s->clients[i].fd >= 0)
+			(void)close(s->clients[i].fd);
+	statussock_abandon(&s->sock);
+	(void)close(s->event_fd);
+}

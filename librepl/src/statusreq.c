@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The requests of the status socket: docs/PROTOCOL.md, The status socket. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "keeper.h"
+#include "statusd_impl.h"
+
+#define TIME_MAX 40
+
+static void
+add(struct json_object *o, const char *name, struct json_object *value)
+{
+	if (!o || !value || json_object_object_add(o, name, value))
+		json_object_put(value);
+}
+
+static void
+time_format(const struct timespec *at, char out[TIME_MAX])
+{
+	struct tm tm;
+	size_t n = 0;
+
+	if (gmtime_r(&at->tv_sec, &tm))
+		n = strftime(out, TIME_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+	(void)snprintf(out + n, TIME_MAX - n, ".%03ldZ", at->tv_nsec / 1000000 % 1000);
+}
+
+struct json_object *
+statusreq_event(const struct statusdoc *d, const char *kind, uint64_t number,
+		const struct timespec *at, unsigned replica)
+{
+	struct json_object *o = json_object_new_object();
+	struct json_object *params = statusdoc_replica(d, replica);
+	char text[TIME_MAX];
+
+	time_format(at, text);
+	add(params, "event", json_object_new_string(kind));
+	add(params, "time", json_object_new_string(text));
+	if (number)
+		add(params, "number", json_object_new_int64((int64_t)number));
+	add(o, "jsonrpc", json_object_new_string("2.0"));
+	add(o, "method", json_object_new_string("event"));
+	add(o, "params", params);
+	return o;
+}
+
+/* ---- methods ---- */
+
+static int
+do_status(struct statusd *s, struct statusclient *c, struct json_object *params,
+	  struct json_object **result, struct err *e)
+{
+	(void)c;
+	(void)params;
+	(void)e;
+	statusd_snapshot(s);
+	*result = statusdoc_json(&s->doc);
+	return 0;
+}
+
+static int
+do_events(struct statusd *s, struct statusclient *c, struct json_object *params,
+	  struct json_object **result, struct err *e)
+{
+	/* What came before the snapshot is not for this one, what comes after it is. */
+	for (unsigned i = 0; i < s->doc.replica_count; i++)
+		statusd_changed(s, i);
+	statusd_send_events(s);
+	c->follows = true;
+	return do_status(s, c, params, result, e);
+}
+
+static int
+do_metrics(struct statusd *s, struct statusclient *c, struct json_object *params,
+	   struct json_object **result, struct err *e)
+{
+	size_t len;
+	char *text;
+
+	(void)c;
+	(void)params;
+	statusd_snapshot(s);
+	text = statusdoc_metrics(&s->doc, &len);
+	if (!text)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	*result = json_object_new_object();
+	add(*result, "text", json_object_new_string(text));
+	free(text);
+	return 0;
+}
+
+/* The replica that params name; without a name all of them. */
+static int
+do_pausing(struct statusd *s, struct json_object *params, bool pause, struct json_object **result,
+	   struct err *e)
+{
+	const char *name = NULL;
+	bool found = false;
+
+	if (control_has(params, "replica") &&
+	    control_get_text(params, "replica", TARGET_TEXT_MAX, &name, e))
+		return e->code;
+	for (unsigned i = 0; i < s->doc.replica_count; i++) {
+		if (name && strcmp(name, s->doc.replica[i]) != 0)
+			continue;
+		found = true;
+		if (pause)
+			keeper_pause(s->repl, i);
+		else
+			keeper_resume(s->repl, i);
+	}
+	if (!found)
+		return err_set(e, REPL_E_NOT_FOUND, "no replica is called '%.200s'", name);
+	statusd_snapshot(s);
+	*result = statusdoc_json(&s->doc);
+	return 0;
+}
+
+static int
+do_pause(struct statusd *s, struct statusclient *c, struct json_object *params,
+	 struct json_object **result, struct err *e)
+{
+	(void)c;
+	return do_pausing(s, params, true, result, e);
+}
+
+static int
+do_resume(struct statusd *s, struct statusclient *c, struct json_object *params,
+	  struct json_object **result, struct err *e)
+{
+	(void)c;
+	return do_pausing(s, params, false, result, e);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct statusd *s, struct statusclient *c, struct json_object *params,
+		   struct json_object **result, struct err *e);
+} methods[] = {
+	{"status", do_status}, {"events", do_events}, {"metrics", do_metrics},
+	{"pause", do_pause},   {"resume", do_resume},
+};
+
+static struct json_object *
+run(struct statusd *s, struct statusclient *c, const struct control_request *q)
+{
+	struct json_object *result = NULL;
+	struct err e;
+
+	err_clear(&e);
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		if (strcmp(methods[i].name, q->method) != 0)
+			continue;
+		if (methods[i].run(s, c, q->params, &result, &e))
+			return control_error_new(q->id, 0, &e, NULL);
+		return control_result_new(q->id, result);
+	}
+	(void)err_set(&e, REPL_E_PROTOCOL, "method '%.64s' is not known", q->method);
+	return control_error_new(q->id, CONTROL_NO_METHOD, &e,
+				 "docs/PROTOCOL.md lists the methods of this version");
+}
+
+void
+statusreq_serve(struct statusd *s, struct statusclient *c, const char *line, size_t len)
+{
+	struct control_request q = {NULL, NULL, NULL};
+	struct json_object *obj = NULL, *answer;
+	struct err e;
+	char *text;
+	int code;
+
+	err_clear(&e);
+	if (control_parse(line, len, &obj, &e)) {
+		/* What follows such a line can't be told from it. */
+		statusclient_end(c);
+		return;
+	}
+	code = control_request_check(obj, &q, &e);
+	answer = code ? control_error_new(q.id, code, &e, NULL) : q.id ? run(s, c, &q) : NULL;
+	text = answer ? control_line(answer, &len) : NULL;
+	if (text)
+		statusclient_send(c, text, len);
+	free(text);
+	json_object_put(answer);
+	json_object_put(obj);
+}
