@@ -1,13 +1,376 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resync - see resync.h. */
-#include "resync.h"
+/* The rounds of a resync: what goes by the journal, what directly, and which one is the last. */
+#include "resync_impl.h"
+
+#include <string.h>
+
+#include "clock.h"
+
+/*
+ * How long the application may be held. At first a few milliseconds; where it
+ * writes as fast as rounds go, longer from round to round, so that it ends, but
+ * never so long that calls would miss their deadlines.
+ */
+#define HOLD_NS         4000000ULL
+#define HOLD_FIRST      (1ULL << 20) /* bytes that are few before anything was measured */
+#define PATIENT_PASSES  3U
+#define APPLY_NS        20000000ULL /* one call's work, so that cancelling is soon seen */
+#define APPLY_BYTES_MIN (256ULL << 10)
+
+enum outcome {
+	ROUND_MORE,   /* what has become dirty meanwhile needs another */
+	ROUND_LAST,   /* the replica has everything, under a hold */
+	ROUND_DIRECT, /* the target keeps no journal of this */
+};
+
+struct rounds {
+	struct resync_run run;
+	const struct generation *(*chain)(void *arg);
+	bool refine;      /* the map is coarse, and the replica not empty */
+	unsigned passes;  /* of all rounds */
+	uint64_t hold_ns; /* that is thought acceptable now */
+};
+
+/* ---- the hold ---- */
+
+static int
+hold(struct resync_run *r, struct err *e)
+{
+	const struct resync_host *h = &r->s->host;
+	int rc = 0;
+
+	if (h->hold)
+		rc = h->hold(h->arg, clock_deadline(remote_op_timeout_ms(r->s->remote)), e);
+	r->held = rc == 0;
+	return rc;
+}
+
+static void
+release(struct resync_run *r)
+{
+	const struct resync_host *h = &r->s->host;
+
+	if (r->held && h->hold)
+		h->release(h->arg);
+	r->held = false;
+}
+
+/* One more pass has left something behind. */
+static void
+hold_longer(struct rounds *o)
+{
+	uint64_t most_ns = (uint64_t)remote_op_timeout_ms(o->run.s->remote) * NS_PER_MS / 4;
+
+	if (++o->passes <= PATIENT_PASSES)
+		return;
+	o->hold_ns = o->hold_ns < most_ns / 2 ? o->hold_ns * 2 : most_ns;
+}
+
+/* Whether what is left, and then applied bytes, take no longer than a hold may. */
+static bool
+is_little(const struct rounds *o, uint64_t left, uint64_t applied)
+{
+	const struct resync_run *r = &o->run;
+
+	if (!r->s->host.hold)
+		return true;
+	if (o->hold_ns == HOLD_NS && left > HOLD_FIRST)
+		return false;
+	return pace_ns(&r->copying, left) + pace_ns(&r->applying, applied) <= o->hold_ns;
+}
+
+/* Under a hold: the pool has not grown since the round began, nor become dirty behind that. */
+static bool
+is_whole(const struct resync_run *r)
+{
+	const struct resync_host *h = &r->s->host;
+
+	return resync_left(r) == 0 && (!h->size || h->size(h->arg) == r->size);
+}
+
+static int
+chain_get(const struct rounds *o, const struct generation **chain, struct err *e)
+{
+	*chain = o->chain(o->run.s->host.arg);
+	return *chain ? 0 : err_set(e, REPL_E_FAILED, "the new generation is not recorded");
+}
+
+/* ---- by the journal ---- */
+
+/* A full journal or none is no reason to leave the replica behind. */
+static bool
+is_refusal(int rc)
+{
+	return rc == REPL_E_REFUSED || rc == REPL_E_LIMIT || rc == REPL_E_NOSPC;
+}
+
+static int
+journal_apply(struct rounds *o, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	uint64_t done = 0, total = 1, max = APPLY_BYTES_MIN;
+	int rc = 0;
+
+	while (!rc && done < total) {
+		uint64_t before = done, begin_ns = clock_now_ns(), ns;
+
+		rc = remote_journal_apply(r->s->remote, max, &done, &total, e);
+		ns = clock_now_ns() - begin_ns;
+		if (rc)
+			break;
+		if (done <= before && done < total)
+			return err_set(e, REPL_E_PROTOCOL,
+				       "journal.apply: does not come to its end");
+		pace_add(&r->applying, done - before, ns);
+		if (ns < APPLY_NS / 2)
+			max *= 2;
+		else if (ns > APPLY_NS && max > APPLY_BYTES_MIN)
+			max /= 2;
+		r->heard_ns = clock_now_ns();
+		if (done < total && !r->held)
+			rc = resync_breathe(r, e);
+		if (!rc && done < total)
+			rc = resync_yield(r, 0, e);
+	}
+	return rc;
+}
+
+/* Passes until little is left, then the rest with the application held. */
+static int
+journal_fill(struct rounds *o, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	int rc;
+
+	/* A pass of a round that has staged a block can't compare it with the pool any more. */
+	r->refine = o->refine;
+	do {
+		rc = resync_pass(r, e);
+		r->refine = false;
+		if (!rc && r->s->host.hold)
+			hold_longer(o);
+	} while (!rc && !is_little(o, resync_left(r), 0));
+	if (!rc)
+		rc = hold(r, e);
+	return rc ? rc : resync_pass(r, e);
+}
+
+static int
+journal_commit(struct rounds *o, bool last, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	const struct generation *chain = NULL;
+	int rc = last ? chain_get(o, &chain, e) : 0;
+
+	if (rc)
+		return rc;
+	r->s->in_doubt = last;
+	rc = remote_journal_commit(r->s->remote, last ? SIDECAR_UP_TO_DATE : SIDECAR_OUTDATED,
+				   chain, e);
+	if (!rc && !last)
+		release(r);
+	return rc ? rc : journal_apply(o, e);
+}
+
+/* Forget what was staged. What is under way would come between later requests. */
+static int
+journal_forget(struct resync_run *r, struct err *e)
+{
+	release(r);
+	if (r->stage)
+		(void)stage_settle(r->stage, NULL);
+	return remote_journal_drop(r->s->remote, e);
+}
+
+/* Without what has grown since it would be no prefix: *whole is false. */
+static int
+journal_stage(struct rounds *o, bool *whole, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	struct resync *s = r->s;
+	int rc, dropped;
+
+	r->staged = 0;
+	r->reserved = resync_left(r) + RESYNC_CHUNK;
+	rc = remote_journal_begin(s->remote, r->reserved, e);
+	if (!rc)
+		rc = stage_begin(s->remote, s->lane, s->mem, &r->stage, e);
+	if (!rc)
+		rc = journal_fill(o, e);
+	*whole = !rc && is_whole(r);
+	if (!*whole && (!rc || is_refusal(rc))) {
+		dropped = journal_forget(r, e);
+		rc = dropped ? dropped : rc;
+	}
+	stage_end(r->stage);
+	r->stage = NULL;
+	return rc;
+}
+
+static int
+journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	bool whole = false, last = false;
+	int rc = journal_stage(o, &whole, e);
+
+	*outcome = ROUND_MORE;
+	if (whole) {
+		last = is_little(o, 0, r->staged);
+		rc = journal_commit(o, last, e);
+	}
+	dirty_batch_end(r->s->dirty, r->s->replica, rc == 0 && whole);
+	if (rc && !whole && is_refusal(rc)) {
+		*outcome = ROUND_DIRECT;
+		rc = 0;
+	} else if (last) {
+		*outcome = ROUND_LAST;
+	}
+	return rc;
+}
+
+/* ---- directly ---- */
+
+static int
+direct_mark(struct resync_run *r, struct err *e)
+{
+	int rc = 0;
+
+	if (!r->marked)
+		rc = remote_pool_mark(r->s->remote, SIDECAR_INCONSISTENT, NULL, e);
+	r->marked = r->marked || rc == 0;
+	return rc;
+}
+
+static int
+direct_finish(struct rounds *o, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	const struct generation *chain = NULL;
+	int rc = chain_get(o, &chain, e);
+
+	if (rc)
+		return rc;
+	r->s->in_doubt = true;
+	return remote_pool_mark(r->s->remote, SIDECAR_UP_TO_DATE, chain, e);
+}
+
+static int
+direct_round(struct rounds *o, enum outcome *outcome, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	struct resync *s = r->s;
+	bool last = false;
+	int rc;
+
+	push_begin(&r->push, s->remote, s->lane, s->mem);
+	r->staged = 0;
+	/* Nothing is marked for the sake of a lane that is gone. */
+	rc = push_settle(&r->push, e);
+	if (!rc)
+		rc = direct_mark(r, e);
+	if (!rc && is_little(o, resync_left(r), 0))
+		rc = hold(r, e);
+	/* With the application held comparing would be one more wait. */
+	r->refine = o->refine && (!r->held || !s->host.hold);
+	if (!rc)
+		rc = resync_pass(r, e);
+	if (!rc && r->held)
+		last = is_whole(r);
+	if (!rc && last)
+		rc = direct_finish(o, e);
+	dirty_batch_end(s->dirty, s->replica, rc == 0);
+	*outcome = last ? ROUND_LAST : ROUND_MORE;
+	if (!rc && !last) {
+		release(r);
+		hold_longer(o);
+	}
+	return rc;
+}
+
+/* ---- all of it ---- */
+
+/* The pool may have grown while the replica was away, or since the last round. */
+static int
+grow(struct resync_run *r, struct err *e)
+{
+	const struct resync_host *h = &r->s->host;
+	struct remote *remote = r->s->remote;
+
+	r->size = remote_info(remote)->meta.pool_size;
+	if (!h->size || h->size(h->arg) <= r->size)
+		return 0;
+	r->size = h->size(h->arg);
+	return remote_pool_grow(remote, r->size, false,
+				clock_deadline(remote_op_timeout_ms(remote)), e);
+}
+
+static int
+round_run(struct rounds *o, enum outcome *outcome, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	int rc = grow(r, e);
+
+	atomic_fetch_add(&r->s->progress->rounds, 1);
+	if (!rc)
+		rc = resync_breathe(r, e);
+	if (rc)
+		return rc;
+	rc = r->direct ? direct_round(o, outcome, e) : journal_round(o, outcome, e);
+	if (!rc && *outcome == ROUND_DIRECT) {
+		err_clear(e);
+		r->direct = true;
+	}
+	return rc;
+}
+
+static void
+rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
+{
+	const struct replica_info *info = remote_info(s->remote);
+	const struct resync_host *h = &s->host;
+	struct resync_run *r = &o->run;
+	uint64_t now_ns = clock_now_ns();
+
+	s->in_doubt = false;
+	r->s = s;
+	r->marked = info->meta.state == SIDECAR_INCONSISTENT;
+	/* There is nothing to protect in a replica that is no prefix of anything. */
+	r->direct = s->no_journal || r->marked || what == RESYNC_FULL ||
+		    gen_id_is_nil(&info->meta.generation.current);
+	r->heard_ns = r->ticked_ns = now_ns;
+	o->refine = what != RESYNC_FULL && dirty_grain(s->dirty) > RESYNC_FINE;
+	o->hold_ns = HOLD_NS;
+	throttle_init(&r->throttle, s->rate, h->foreground_ns ? h->foreground_ns(h->arg) : 0,
+		      now_ns);
+	atomic_store(&s->progress->total, resync_left(r));
+	atomic_store(&s->progress->done, 0);
+	atomic_store(&s->progress->moved, 0);
+	atomic_store(&s->progress->rate, 0);
+	atomic_store(&s->progress->eta_ms, 0);
+	atomic_store(&s->progress->rounds, 0);
+}
 
 int
 resync_run(struct resync *s, enum resync_what what, const struct generation *(*chain)(void *arg),
 	   struct err *e)
 {
-	(void)what;
-	(void)chain;
-	s->in_doubt = false;
-	return err_set(e, REPL_E_FAILED, "no resync yet");
+	struct rounds o = {.chain = chain};
+	enum outcome outcome = ROUND_MORE;
+	int rc;
+
+	/* One that was interrupted may have left anything in the holes. */
+	if (what == RESYNC_FULL && remote_info(s->remote)->meta.state == SIDECAR_INCONSISTENT)
+		what = RESYNC_HASHES;
+	rounds_begin(&o, s, what);
+	rc = grow(&o.run, e);
+	if (!rc && what != RESYNC_DELTA)
+		rc = resync_scan(&o.run, what, e);
+	while (!rc && outcome != ROUND_LAST)
+		rc = round_run(&o, &outcome, e);
+	if (rc && !s->in_doubt)
+		release(&o.run);
+	if (!rc)
+		s->in_doubt = false;
+	return rc;
 }

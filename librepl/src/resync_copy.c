@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Copying what is marked: taking, comparing, moving, and the looks at the world in between. */
+#include "resync_impl.h"
+
+#include <time.h>
+
+#include "clock.h"
+
+#define SLICE_NS 20000000ULL  /* of a wait, between two looks */
+#define TICK_NS  250000000ULL /* of the rate */
+
+void
+pace_add(struct pace *p, uint64_t bytes, uint64_t ns)
+{
+	/* The last megabytes count: half of what was before is forgotten. */
+	if (p->bytes > (64U << 20)) {
+		p->bytes /= 2;
+		p->ns /= 2;
+	}
+	p->bytes += bytes;
+	p->ns += ns;
+}
+
+uint64_t
+pace_ns(const struct pace *p, uint64_t bytes)
+{
+	/* Nothing measured: 256 MiB a second. */
+	if (p->bytes < RESYNC_FINE || p->ns == 0)
+		return bytes * 4;
+	return (uint64_t)((double)bytes * (double)p->ns / (double)p->bytes);
+}
+
+uint64_t
+resync_left(const struct resync_run *r)
+{
+	return dirty_marked(r->s->dirty, r->s->replica);
+}
+
+static void
+progress_tick(struct resync_run *r, uint64_t now_ns)
+{
+	struct resync_progress *p = r->s->progress;
+	uint64_t done = atomic_load(&p->done), left = resync_left(r), rate;
+	double new_rate;
+
+	/* What the application marks anew is to be dealt with, too. */
+	if (atomic_load(&p->total) < done + left)
+		atomic_store(&p->total, done + left);
+	if (now_ns - r->ticked_ns < TICK_NS)
+		return;
+	rate = atomic_load(&p->rate);
+	new_rate = (double)(done - r->ticked_done) * 1e9 / (double)(now_ns - r->ticked_ns);
+	rate = rate ? (rate * 3 + (uint64_t)new_rate) / 4 : (uint64_t)new_rate;
+	atomic_store(&p->rate, rate);
+	left = atomic_load(&p->total) - done;
+	atomic_store(&p->eta_ms, rate ? (uint64_t)((double)left * 1e3 / (double)rate) : 0);
+	r->ticked_ns = now_ns;
+	r->ticked_done = done;
+}
+
+static int
+keep_alive(struct resync_run *r, uint64_t now_ns, struct err *e)
+{
+	uint64_t beat_ns = (uint64_t)remote_heartbeat_ms(r->s->remote) * NS_PER_MS;
+
+	if (r->walk)
+		return hashwalk_keep_alive(r->walk, false, e);
+	if (now_ns - r->heard_ns < beat_ns)
+		return 0;
+	r->heard_ns = now_ns;
+	return remote_call(r->s->remote, "ping", NULL, NULL, e);
+}
+
+int
+resync_breathe(struct resync_run *r, struct err *e)
+{
+	const struct resync_host *h = &r->s->host;
+	uint64_t now_ns = clock_now_ns();
+
+	if (h->cancelled && h->cancelled(h->arg))
+		return err_set(e, REPL_E_FAILED, "the resync was interrupted");
+	progress_tick(r, now_ns);
+	return keep_alive(r, now_ns, e);
+}
+
+/* Under a hold the application waits: every byte goes at once. */
+int
+resync_yield(struct resync_run *r, uint64_t bytes, struct err *e)
+{
+	const struct resync_host *h = &r->s->host;
+	int rc = 0;
+
+	while (!rc && !r->held) {
+		uint64_t now_ns = clock_now_ns(), wait_ns;
+
+		if (throttle_due(&r->throttle, now_ns))
+			throttle_interval(&r->throttle,
+					  h->foreground_ns ? h->foreground_ns(h->arg) : 0, now_ns);
+		wait_ns = throttle_wait_ns(&r->throttle, now_ns);
+		if (wait_ns == 0)
+			break;
+		wait_ns = wait_ns < SLICE_NS ? wait_ns : SLICE_NS;
+		(void)nanosleep(&(struct timespec){.tv_nsec = (long)wait_ns}, NULL);
+		r->waited_ns += clock_now_ns() - now_ns;
+		rc = resync_breathe(r, e);
+	}
+	throttle_moved(&r->throttle, bytes, clock_now_ns());
+	return rc;
+}
+
+/* Room in the journal for so many more bytes, and for what is known to follow. */
+static int
+reserve(struct resync_run *r, uint64_t len, struct err *e)
+{
+	uint64_t bytes = r->staged + len;
+	int rc = 0;
+
+	if (bytes <= r->reserved)
+		return 0;
+	/* Asked for seldom: an eighth more than is needed now. */
+	bytes += resync_left(r) + bytes / 8;
+	if (r->walk)
+		rc = hashwalk_keep_alive(r->walk, true, e);
+	if (!rc)
+		rc = remote_journal_begin(r->s->remote, bytes, e);
+	if (!rc)
+		r->reserved = bytes;
+	return rc;
+}
+
+static int
+move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
+{
+	uint64_t end = off + len, n;
+	int rc = 0;
+
+	for (; !rc && off < end; off += n) {
+		n = end - off < RESYNC_CHUNK ? end - off : RESYNC_CHUNK;
+		rc = resync_breathe(r, e);
+		if (!rc)
+			rc = resync_yield(r, n, e);
+		if (!rc && !r->direct)
+			rc = reserve(r, n, e);
+		if (!rc)
+			rc = r->direct ? push_range(&r->push, off, n, e)
+				       : stage_range(r->stage, off, n, e);
+		if (rc)
+			break;
+		r->staged += n;
+		atomic_fetch_add(&r->s->progress->moved, n);
+	}
+	return rc;
+}
+
+static int
+settle(struct resync_run *r, struct err *e)
+{
+	return r->direct ? push_settle(&r->push, e) : stage_settle(r->stage, e);
+}
+
+/* ---- a pass ---- */
+
+struct pass {
+	struct resync_run *r;
+	struct err err; /* of what the walk asks for */
+};
+
+static bool
+pass_next(void *arg, uint64_t off, uint64_t max, struct range *piece)
+{
+	struct pass *p = arg;
+	struct resync_run *r = p->r;
+
+	return !p->err.code &&
+	       dirty_take(r->s->dirty, r->s->replica, off, r->size, max, piece, &p->err);
+}
+
+static int
+pass_differ(void *arg, uint64_t off, uint64_t len, struct err *e)
+{
+	struct pass *p = arg;
+
+	return move(p->r, off, len, e);
+}
+
+static int
+pass_passed(void *arg, const struct range *piece, struct err *e)
+{
+	struct pass *p = arg;
+
+	atomic_fetch_add(&p->r->s->progress->done, piece->len);
+	return resync_breathe(p->r, e);
+}
+
+static int
+pass_refined(struct pass *p, struct err *e)
+{
+	struct resync_run *r = p->r;
+	struct hashwalk w = {.remote = r->s->remote,
+			     .mem = r->s->mem,
+			     .fd = -1,
+			     .holes_fd = -1,
+			     .size = r->size,
+			     .block = RESYNC_FINE,
+			     .arg = p,
+			     .next = pass_next,
+			     .differ = pass_differ,
+			     .passed = pass_passed};
+	int rc;
+
+	r->walk = &w;
+	rc = hashwalk_run(&w, e);
+	r->walk = NULL;
+	r->heard_ns = clock_now_ns();
+	return rc;
+}
+
+static int
+pass_plain(struct pass *p, struct err *e)
+{
+	struct range piece = {0};
+	uint64_t off = 0;
+	int rc = 0;
+
+	while (!rc && pass_next(p, off, RESYNC_TAKE, &piece)) {
+		rc = move(p->r, piece.off, piece.len, e);
+		if (!rc)
+			rc = pass_passed(p, &piece, e);
+		off = piece.off + piece.len;
+	}
+	return rc;
+}
+
+int
+resync_pass(struct resync_run *r, struct err *e)
+{
+	struct pass p = {.r = r};
+	uint64_t begin_ns = clock_now_ns(), before = r->staged;
+	int rc;
+
+	r->waited_ns = 0;
+	rc = r->refine ? pass_refined(&p, e) : pass_plain(&p, e);
+	if (!rc && p.err.code)
+		rc = err_set(e, p.err.code, "%s", p.err.text);
+	if (!rc)
+		rc = settle(r, e);
+	if (!rc)
+		pace_add(&r->copying, r->staged - before, clock_now_ns() - begin_ns - r->waited_ns);
+	return rc;
+}

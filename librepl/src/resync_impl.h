@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * resync_impl - what a run of resync.c consists of: resync_scan.c marks what is
+ * to be copied, resync_copy.c copies what is marked, resync.c decides on rounds.
+ */
+#ifndef LIBREPL_RESYNC_IMPL_H
+#define LIBREPL_RESYNC_IMPL_H
+
+#include "dirty.h"
+#include "hashwalk.h"
+#include "push.h"
+#include "resync.h"
+#include "resync_throttle.h"
+#include "stage.h"
+
+#define RESYNC_FINE  4096U        /* what is coarser in the map is refined to this */
+#define RESYNC_CHUNK (256U << 10) /* moved between two looks at the world */
+#define RESYNC_TAKE  (1U << 20)   /* taken from the map at once; a grain fits */
+
+/* How long something takes for so many bytes, as last measured. */
+struct pace {
+	uint64_t bytes, ns;
+};
+
+struct resync_run {
+	struct resync *s;
+	uint64_t size; /* of both sides, for this round */
+	bool refine;   /* in this pass blocks are compared before they are copied */
+	bool held;     /* nobody writes */
+	bool direct;   /* no journal: ranges are written to the pool */
+	bool marked;   /* the replica is recorded as inconsistent */
+	struct throttle throttle;
+	struct hashwalk *walk; /* under way: it has the control channel */
+	struct stage *stage;
+	struct push push;
+	uint64_t reserved, staged; /* bytes of the journal: asked for, used */
+	struct pace copying, applying;
+	uint64_t waited_ns; /* by the throttle, in this pass */
+	uint64_t heard_ns;  /* when the target was last asked something */
+	uint64_t ticked_ns; /* when the rate was last looked at */
+	uint64_t ticked_done;
+};
+
+/* ---- resync_copy.c ---- */
+
+/* Cancellation, signs of life, progress; between any two steps. */
+int resync_breathe(struct resync_run *r, struct err *e);
+
+/* Let the foreground have its turn before so many bytes. */
+int resync_yield(struct resync_run *r, uint64_t bytes, struct err *e);
+
+/*
+ * Copy all that is marked below r->size, into the journal or the pool, and have it
+ * there: staged, or durable. What is marked meanwhile behind the cursor is left.
+ */
+int resync_pass(struct resync_run *r, struct err *e);
+
+uint64_t resync_left(const struct resync_run *r);
+void pace_add(struct pace *p, uint64_t bytes, uint64_t ns);
+uint64_t pace_ns(const struct pace *p, uint64_t bytes);
+
+/* ---- resync_scan.c ---- */
+
+/* Mark all, and take back what is equal (HASHES) or a hole (FULL). */
+int resync_scan(struct resync_run *r, enum resync_what what, struct err *e);
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What is to be copied, found without the map's help. First all is marked, so
+ * that whoever interrupts leaves a map that tells at least what is missing; all
+ * that is a batch, which goes when the part of it that counts has been marked
+ * anew. What the application marks meanwhile is marked beside it.
+ */
+#include "resync_impl.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "extents.h"
+#include "holes.h"
+
+/* A piece is a segment. */
+#define SCAN_BLOCK (HOLES_SEGMENT / HASHWALK_BLOCKS)
+
+struct scan {
+	struct resync_run *r;
+	struct holes holes;
+};
+
+static void
+scan_mark(struct scan *c, uint64_t off, uint64_t len)
+{
+	dirty_mark(c->r->s->dirty, c->r->s->replica, off, len);
+}
+
+/* What is equal is done; what is not is still to be done. */
+static void
+scan_progress(struct scan *c, uint64_t upto)
+{
+	struct resync_progress *p = c->r->s->progress;
+	uint64_t left = resync_left(c->r) + c->r->size - upto;
+
+	atomic_store(&p->done, left < c->r->size ? c->r->size - left : 0);
+}
+
+static int
+scan_tell(void *arg, struct err *e)
+{
+	struct scan *c = arg;
+
+	return resync_breathe(c->r, e);
+}
+
+static bool
+scan_next(void *arg, uint64_t off, uint64_t max, struct range *piece)
+{
+	struct scan *c = arg;
+
+	piece->off = holes_next(&c->holes, off);
+	piece->len = c->r->size - piece->off;
+	if (piece->len > max)
+		piece->len = max;
+	return piece->len > 0;
+}
+
+static int
+scan_differ(void *arg, uint64_t off, uint64_t len, struct err *e)
+{
+	(void)e;
+	scan_mark(arg, off, len);
+	return 0;
+}
+
+static int
+scan_passed(void *arg, const struct range *piece, struct err *e)
+{
+	struct scan *c = arg;
+	int rc;
+
+	scan_progress(c, piece->off + piece->len);
+	rc = resync_breathe(c->r, e);
+	/* Hashes cost the application's memory, not its link: no bytes are counted. */
+	return rc ? rc : resync_yield(c->r, 0, e);
+}
+
+static int
+scan_hashes(struct scan *c, int fd, struct err *e)
+{
+	struct resync_run *r = c->r;
+	struct hashwalk w = {.remote = r->s->remote,
+			     .mem = r->s->mem,
+			     .fd = -1,
+			     .holes_fd = fd,
+			     .size = r->size,
+			     .block = SCAN_BLOCK,
+			     .arg = c,
+			     .next = scan_next,
+			     .differ = scan_differ,
+			     .passed = scan_passed};
+	int rc;
+
+	c->holes.tell = scan_tell;
+	c->holes.arg = c;
+	rc = holes_find(&c->holes, r->s->remote, fd, r->size, e);
+	r->heard_ns = clock_now_ns();
+	if (!rc) {
+		r->walk = &w;
+		rc = hashwalk_run(&w, e);
+		r->walk = NULL;
+		r->heard_ns = clock_now_ns();
+	}
+	holes_fini(&c->holes);
+	return rc;
+}
+
+/* A replica that was never written reads as zeros: so do holes. */
+static int
+scan_data(struct scan *c, int fd, struct err *e)
+{
+	struct range data = extents_next(fd, 0, c->r->size);
+	int rc = 0;
+
+	while (!rc && data.len) {
+		scan_mark(c, data.off, data.len);
+		scan_progress(c, data.off + data.len);
+		rc = resync_breathe(c->r, e);
+		data = extents_next(fd, data.off + data.len, c->r->size);
+	}
+	return rc;
+}
+
+int
+resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
+{
+	struct scan c = {.r = r};
+	struct resync *s = r->s;
+	int fd, rc;
+
+	atomic_store(&s->progress->total, r->size);
+	dirty_mark_all(s->dirty, s->replica);
+	if (!dirty_batch_begin(s->dirty, s->replica))
+		return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+	/* Only now, so that a hole that is written from here on is marked again. */
+	fd = s->file ? open(s->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	rc = what == RESYNC_FULL ? scan_data(&c, fd, e) : scan_hashes(&c, fd, e);
+	if (!rc)
+		scan_progress(&c, r->size);
+	/* The pool may have grown since the round began: what is behind is not looked at. */
+	dirty_mark(s->dirty, s->replica, r->size, UINT64_MAX - r->size);
+	dirty_batch_end(s->dirty, s->replica, rc == 0);
+	if (fd >= 0)
+		(void)close(fd);
+	return rc;
+}

@@ -1,0 +1,924 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whenever a resync is cut off, by either side's death, the replica is what the
+ * pool was at some hold, or it says that it is inconsistent; it says up-to-date
+ * of the current generation only if it has all that was drained; and however
+ * often it is cut off, it ends with all of it.
+ *
+ * A program stores, flushes and drains between any two steps of a resync against
+ * a target in memory. All comes from a seed: test_resync SEED [COUNT [STORES]]
+ * repeats one, with no more than so many stores; a seed that fails is tried with
+ * fewer and fewer.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clock.h"
+
+/* Time is the model's. */
+static uint64_t model_now_ns;
+#define clock_now_ns()      (model_now_ns)
+#define clock_deadline(ms)  (model_now_ns + (uint64_t)(ms)*1000000ULL)
+#define nanosleep(ts, rest) (model_now_ns += (uint64_t)(ts)->tv_nsec, 0)
+
+#include "../../librepl/src/hashwalk.c"
+#include "../../librepl/src/holes.c"
+#include "../../librepl/src/resync_throttle.c"
+#include "../../librepl/src/resync_scan.c"
+#include "../../librepl/src/resync_copy.c"
+#include "../../librepl/src/resync.c"
+
+#define BLOCK     4096U
+#define BLOCKS    96U /* at most */
+#define VALUES    4U  /* that a block may have: few, so that they come back */
+#define ENTRIES   4096U
+#define ANSWERS   128U
+#define STEPS_MAX 200000U
+
+/* ---- the world ---- */
+
+/* What each block may be in a copy of one moment: a bit a value. */
+struct moment {
+	uint8_t allowed[BLOCKS];
+};
+
+struct entry {
+	uint64_t off, len;
+	uint8_t value[RESYNC_CHUNK / BLOCK];
+};
+
+struct remote {
+	bool lost;
+	uint8_t value[BLOCKS];
+	struct replica_info info;
+	bool journal, committed;
+	uint64_t room, used, applied;
+	struct entry *entry;
+	unsigned entries, apply_at;
+	enum sidecar_state commit_state;
+	bool commit_chain;
+	struct generation commit_generation;
+	struct range flight[ENTRIES]; /* pushed, not settled */
+	unsigned flights;
+	struct {
+		int64_t id;
+		char text[BLOCKS * HASH128_SIZE * 2 + 1];
+	} answer[ANSWERS];
+	unsigned answer_head, answer_count;
+	int64_t id;
+};
+
+static struct world {
+	uint64_t seed, random;
+	const char *wrong; /* what does not hold, the first */
+	unsigned steps, cut_at;
+	uint64_t stores, stores_max;
+	/* The program's side. */
+	int fd;
+	uint8_t *mem;
+	_Atomic uint64_t size;
+	uint8_t value[BLOCKS]; /* what is in mem: to read a hole is to fill it */
+	bool flushed[BLOCKS];  /* and not drained */
+	uint8_t loose[BLOCKS]; /* what it has been since it was last flushed, that included */
+	bool busy;             /* stores between the steps */
+	bool held, cancel;
+	bool refuse_journal;
+	unsigned slow; /* nanoseconds a byte */
+	struct generation generation;
+	/* dirty */
+	unsigned shift;
+	struct dirtymap *current, *batch;
+	/* What the replica may be when it says that it is consistent. */
+	struct moment base, at_hold;
+	struct remote target;
+} w;
+
+static uint64_t
+rnd(uint64_t below)
+{
+	w.random = w.random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (w.random >> 33) % below;
+}
+
+static void
+wrong(const char *what)
+{
+	if (!w.wrong)
+		w.wrong = what;
+}
+
+static unsigned
+blocks(void)
+{
+	return (unsigned)(w.size / BLOCK);
+}
+
+/* ---- the program ---- */
+
+static void
+store(unsigned b)
+{
+	unsigned value = (unsigned)rnd(VALUES);
+
+	memset(w.mem + (size_t)b * BLOCK, (int)value, BLOCK);
+	w.value[b] = (uint8_t)value;
+	w.loose[b] |= (uint8_t)(1U << value);
+}
+
+static void
+flush(unsigned b)
+{
+	w.flushed[b] = true;
+	w.loose[b] = (uint8_t)(1U << w.value[b]);
+}
+
+/* The end of a drain: what was flushed is marked. What a drain says was flushed, as it is now. */
+static void
+drain(void)
+{
+	for (unsigned b = 0; b < blocks(); b++) {
+		if (w.flushed[b])
+			(void)dirtymap_set(w.current, (uint64_t)b * BLOCK, BLOCK);
+		w.flushed[b] = false;
+	}
+}
+
+static void
+pool_grow(void)
+{
+	w.size += BLOCK * (1 + rnd(6));
+	if (w.size > BLOCKS * BLOCK)
+		w.size = BLOCKS * BLOCK;
+	(void)dirtymap_grow(w.current, w.size, NULL);
+}
+
+static void
+program(void)
+{
+	if (!w.busy || w.held)
+		return;
+	for (uint64_t n = rnd(4); n > 0 && w.stores < w.stores_max; n--) {
+		unsigned b = (unsigned)rnd(blocks());
+
+		w.stores++;
+		store(b);
+		if (rnd(4))
+			flush(b);
+		if (rnd(3) == 0)
+			drain();
+		if (rnd(100) == 0)
+			pool_grow();
+	}
+}
+
+/* What a copy of this moment may be. */
+static void
+moment_now(struct moment *m)
+{
+	for (unsigned b = 0; b < BLOCKS; b++)
+		m->allowed[b] = w.loose[b];
+}
+
+static bool
+is_moment(const struct remote *t, const struct moment *m)
+{
+	for (unsigned b = 0; b < t->info.meta.pool_size / BLOCK; b++) {
+		if (!(m->allowed[b] >> t->value[b] & 1))
+			return false;
+	}
+	return true;
+}
+
+/* A step of the resync: the program goes on beside it, time passes, the line may be cut. */
+static bool
+step(struct remote *t)
+{
+	model_now_ns += 1000;
+	program();
+	if (++w.steps == w.cut_at || w.steps > STEPS_MAX) {
+		if (w.steps > STEPS_MAX)
+			wrong("it does not end");
+		t->lost = true;
+	}
+	if (rnd(2000) == 0)
+		w.cancel = true;
+	return !t->lost;
+}
+
+static int
+lost(struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "cut");
+}
+
+/* The request that was cut off may have come through or not. */
+static bool
+comes_through(struct remote *t)
+{
+	bool before = !t->lost;
+
+	return step(t) || (before && rnd(2));
+}
+
+/* ---- dirty ---- */
+
+void
+dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)
+{
+	(void)d;
+	(void)replica;
+	(void)dirtymap_set(w.current, off, len);
+}
+
+void
+dirty_mark_all(struct dirty *d, unsigned replica)
+{
+	dirty_mark(d, replica, 0, UINT64_MAX);
+}
+
+struct dirtymap *
+dirty_batch_begin(struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+	if (w.batch)
+		wrong("two batches");
+	w.batch = w.current;
+	(void)dirtymap_new(w.size, w.shift, &w.current, NULL);
+	return w.batch;
+}
+
+bool
+dirty_take(struct dirty *d, unsigned replica, uint64_t from, uint64_t end, uint64_t max_len,
+	   struct range *run, struct err *e)
+{
+	(void)d;
+	(void)replica;
+	(void)e;
+	if (!w.batch)
+		(void)dirtymap_new(w.size, w.shift, &w.batch, NULL);
+	return dirtymap_take(w.current, w.batch, from, end, max_len, run);
+}
+
+void
+dirty_batch_end(struct dirty *d, unsigned replica, bool done)
+{
+	(void)d;
+	(void)replica;
+	if (w.batch && !done)
+		dirtymap_merge(w.current, w.batch);
+	dirtymap_free(w.batch);
+	w.batch = NULL;
+}
+
+uint64_t
+dirty_marked(const struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+	return dirtymap_bytes(w.current);
+}
+
+unsigned
+dirty_grain(const struct dirty *d)
+{
+	(void)d;
+	return 1U << w.shift;
+}
+
+/* ---- the target ---- */
+
+unsigned
+remote_heartbeat_ms(const struct remote *r)
+{
+	(void)r;
+	return 5;
+}
+
+unsigned
+remote_op_timeout_ms(const struct remote *r)
+{
+	(void)r;
+	return 4000;
+}
+
+const struct replica_info *
+remote_info(const struct remote *r)
+{
+	return &r->info;
+}
+
+static void
+hash_text(const struct remote *t, uint64_t off, uint64_t block, uint64_t count, char *text)
+{
+	uint8_t *bytes = malloc(block), hash[HASH128_SIZE];
+	uint64_t size = t->info.meta.pool_size;
+
+	for (uint64_t i = 0; i < count; i++, off += block) {
+		uint64_t len = size - off < block ? size - off : block;
+
+		for (uint64_t at = 0; at < len; at += BLOCK)
+			memset(bytes + at, t->value[(off + at) / BLOCK], BLOCK);
+		hash128(bytes, len, hash);
+		hex_encode(hash, sizeof(hash), text + i * HASH128_SIZE * 2);
+	}
+	free(bytes);
+}
+
+int
+remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
+	    struct err *e)
+{
+	unsigned slot = (r->answer_head + r->answer_count) % ANSWERS;
+	uint64_t off = 0, block = 1, count = 0;
+
+	(void)method;
+	(void)control_get_u64(params, "off", 0, INT64_MAX, &off, NULL);
+	(void)control_get_u64(params, "block", 0, INT64_MAX, &block, NULL);
+	(void)control_get_u64(params, "count", 0, INT64_MAX, &count, NULL);
+	json_object_put(params);
+	if (!step(r))
+		return lost(e);
+	if (off + (count - 1) * block >= r->info.meta.pool_size)
+		wrong("hashes from outside of the pool");
+	hash_text(r, off, block, count, r->answer[slot].text);
+	*id = r->answer[slot].id = ++r->id;
+	r->answer_count++;
+	return 0;
+}
+
+int
+remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e)
+{
+	if (!step(r))
+		return lost(e);
+	if (r->answer_count == 0 || r->answer[r->answer_head].id != id)
+		wrong("answers are taken out of order");
+	if (result) {
+		*result = json_object_new_object();
+		json_object_object_add(*result, "hashes",
+				       json_object_new_string(r->answer[r->answer_head].text));
+	}
+	r->answer_head = (r->answer_head + 1) % ANSWERS;
+	r->answer_count--;
+	return 0;
+}
+
+int
+remote_call(struct remote *r, const char *method, struct json_object *params,
+	    struct json_object **result, struct err *e)
+{
+	json_object_put(params);
+	if (!step(r))
+		return lost(e);
+	if (r->answer_count)
+		wrong("a request among answers that were not taken");
+	if (strcmp(method, "pool.extents") == 0) {
+		struct json_object *row = json_object_new_array(), *rows = json_object_new_array();
+
+		json_object_array_add(row, json_object_new_int64(0));
+		json_object_array_add(row, json_object_new_int64((int64_t)r->info.meta.pool_size));
+		json_object_array_add(rows, row);
+		*result = json_object_new_object();
+		json_object_object_add(*result, "extents", rows);
+		json_object_object_add(*result, "next",
+				       json_object_new_int64((int64_t)r->info.meta.pool_size));
+	}
+	return 0;
+}
+
+int
+remote_pool_mark(struct remote *r, enum sidecar_state state, const struct generation *g,
+		 struct err *e)
+{
+	bool through = comes_through(r);
+
+	if (r->answer_count || r->flights)
+		wrong("a mark among what is not settled");
+	if (through) {
+		if (state == SIDECAR_UP_TO_DATE)
+			w.base = w.at_hold;
+		r->info.meta.state = state;
+		if (g)
+			r->info.meta.generation = *g;
+	}
+	return r->lost ? lost(e) : 0;
+}
+
+int
+remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
+{
+	(void)prepare;
+	(void)deadline_ns;
+	if (r->journal && !r->lost)
+		wrong("the pool grows under a journal");
+	if (comes_through(r))
+		r->info.meta.pool_size = size;
+	return r->lost ? lost(e) : 0;
+}
+
+static void
+copy_now(struct remote *t, const struct range *range)
+{
+	for (uint64_t at = range->off; at < range->off + range->len; at += BLOCK)
+		t->value[at / BLOCK] = w.mem[at];
+}
+
+void
+push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem)
+{
+	(void)p;
+	(void)remote;
+	(void)lane;
+	(void)mem;
+}
+
+int
+push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
+{
+	struct remote *t = &w.target;
+	struct range range = {.off = off, .len = len};
+
+	(void)p;
+	model_now_ns += len * w.slow;
+	if (!step(t))
+		return lost(e);
+	if (t->info.meta.state != SIDECAR_INCONSISTENT)
+		wrong("a direct write to a replica that is not marked inconsistent");
+	if (off + len > t->info.meta.pool_size || t->flights == ENTRIES)
+		wrong("a write outside of the pool");
+	else if (rnd(2))
+		copy_now(t, &range);
+	else
+		t->flight[t->flights++] = range;
+	return 0;
+}
+
+int
+push_post(struct push *p, struct err *e)
+{
+	(void)p;
+	return step(&w.target) ? 0 : lost(e);
+}
+
+int
+push_settle(struct push *p, struct err *e)
+{
+	struct remote *t = &w.target;
+
+	(void)p;
+	if (!step(t))
+		return lost(e);
+	for (unsigned i = 0; i < t->flights; i++)
+		copy_now(t, &t->flight[i]);
+	t->flights = 0;
+	return 0;
+}
+
+int
+remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
+{
+	if (!comes_through(r))
+		return lost(e);
+	if (r->answer_count)
+		wrong("journal.begin among answers that were not taken");
+	if (r->info.meta.state == SIDECAR_INCONSISTENT)
+		wrong("a journal for an inconsistent replica");
+	if (w.refuse_journal && (rnd(3) == 0 || r->journal))
+		return err_set(e, REPL_E_NOSPC, "full");
+	if (r->committed)
+		wrong("a journal begun over one that is committed");
+	if (!r->journal) {
+		r->entries = r->apply_at = 0;
+		r->used = r->applied = 0;
+	}
+	r->journal = true;
+	r->room = bytes;
+	return r->lost ? lost(e) : 0;
+}
+
+static struct stage {
+	unsigned sent;
+} the_stage;
+
+int
+stage_begin(struct remote *r, unsigned lane, const void *mem, struct stage **out, struct err *e)
+{
+	(void)lane;
+	(void)mem;
+	*out = NULL;
+	if (!step(r))
+		return lost(e);
+	*out = &the_stage;
+	return 0;
+}
+
+int
+stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
+{
+	struct remote *t = &w.target;
+	struct entry *n = &t->entry[t->entries];
+
+	(void)s;
+	model_now_ns += len * w.slow;
+	if (!step(t))
+		return lost(e);
+	if (!t->journal || t->committed || t->used + len > t->room || t->entries == ENTRIES - 1 ||
+	    off + len > t->info.meta.pool_size) {
+		wrong("staged without room for it");
+		return lost(e);
+	}
+	*n = (struct entry){.off = off, .len = len};
+	for (uint64_t at = 0; at < len; at += BLOCK)
+		n->value[at / BLOCK] = w.mem[off + at];
+	t->entries++;
+	t->used += len;
+	return 0;
+}
+
+int
+stage_settle(struct stage *s, struct err *e)
+{
+	(void)s;
+	return step(&w.target) ? 0 : lost(e);
+}
+
+void
+stage_end(struct stage *s)
+{
+	(void)s;
+}
+
+static void
+entry_apply(struct remote *t, const struct entry *n)
+{
+	for (uint64_t at = 0; at < n->len; at += BLOCK)
+		t->value[(n->off + at) / BLOCK] = n->value[at / BLOCK];
+}
+
+static void
+journal_end(struct remote *t)
+{
+	t->journal = t->committed = false;
+	t->info.meta.state = t->commit_state;
+	if (t->commit_chain)
+		t->info.meta.generation = t->commit_generation;
+	/* From now on it is this. */
+	w.base = w.at_hold;
+}
+
+int
+remote_journal_commit(struct remote *r, enum sidecar_state state, const struct generation *g,
+		      struct err *e)
+{
+	bool through;
+
+	if (!w.held && w.busy)
+		wrong("a commit while the program writes");
+	through = comes_through(r);
+	if (through && r->journal) {
+		r->committed = true;
+		r->commit_state = state;
+		r->commit_chain = g != NULL;
+		if (g)
+			r->commit_generation = *g;
+	}
+	return r->lost ? lost(e) : 0;
+}
+
+int
+remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *total, struct err *e)
+{
+	uint64_t some = 0;
+
+	*total = r->used;
+	*done = r->applied;
+	if (!r->committed)
+		wrong("a journal applied that is not committed");
+	if (!comes_through(r))
+		return lost(e);
+	while (r->apply_at < r->entries && (some == 0 || some < max / 8)) {
+		entry_apply(r, &r->entry[r->apply_at]);
+		some += r->entry[r->apply_at++].len;
+	}
+	model_now_ns += some * w.slow / 2;
+	r->applied += some;
+	*done = r->applied;
+	if (r->apply_at == r->entries)
+		journal_end(r);
+	return r->lost ? lost(e) : 0;
+}
+
+int
+remote_journal_drop(struct remote *r, struct err *e)
+{
+	if (comes_through(r) && !r->committed)
+		r->journal = false;
+	return r->lost ? lost(e) : 0;
+}
+
+/* The session is over: what the target does at its end or when the pool is opened next. */
+static void
+target_recover(struct remote *t)
+{
+	for (unsigned i = 0; i < t->flights; i++) {
+		if (rnd(2))
+			copy_now(t, &t->flight[i]);
+	}
+	t->flights = 0;
+	t->answer_count = 0;
+	if (t->committed) {
+		for (unsigned i = 0; i < t->entries; i++)
+			entry_apply(t, &t->entry[i]);
+		journal_end(t);
+	}
+	t->journal = t->lost = false;
+}
+
+/* ---- the host ---- */
+
+static int
+host_hold(void *arg, uint64_t deadline_ns, struct err *e)
+{
+	(void)arg;
+	(void)deadline_ns;
+	if (w.held)
+		wrong("a hold within a hold");
+	if (rnd(50) == 0)
+		return err_set(e, REPL_E_TIMEOUT, "busy");
+	drain();
+	w.held = true;
+	moment_now(&w.at_hold);
+	return 0;
+}
+
+static void
+host_release(void *arg)
+{
+	(void)arg;
+	if (!w.held)
+		wrong("released what is not held");
+	w.held = false;
+}
+
+static bool
+host_cancelled(void *arg)
+{
+	(void)arg;
+	return w.cancel;
+}
+
+static uint64_t
+host_size(void *arg)
+{
+	(void)arg;
+	return w.size;
+}
+
+static const struct generation *
+host_chain(void *arg)
+{
+	(void)arg;
+	if (!w.held && w.busy)
+		wrong("the chain is asked for without a hold");
+	return &w.generation;
+}
+
+/* ---- a world, and its judges ---- */
+
+static void
+id_random(struct gen_id *id)
+{
+	for (unsigned i = 0; i < GEN_ID_SIZE; i++)
+		id->b[i] = (uint8_t)(rnd(255) + 1);
+}
+
+static void
+advance(void)
+{
+	struct gen_id id;
+
+	id_random(&id);
+	gen_advance(&w.generation, &id);
+}
+
+static void
+world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
+{
+	static const enum sidecar_state states[] = {SIDECAR_UP_TO_DATE, SIDECAR_OUTDATED,
+						    SIDECAR_UNKNOWN, SIDECAR_INCONSISTENT};
+	struct remote *t = &w.target;
+	struct entry *entry = t->entry;
+	uint8_t *mem = w.mem;
+	int fd = w.fd;
+
+	memset(&w, 0, sizeof(w));
+	w.seed = w.random = seed;
+	w.mem = mem;
+	w.fd = fd;
+	t->entry = entry;
+	w.stores_max = stores_max;
+	(void)rnd(2);
+	w.busy = rnd(8) != 0;
+	w.refuse_journal = rnd(5) == 0;
+	w.slow = (unsigned)(rnd(3) * rnd(3) * 50);
+	w.shift = 12 + (unsigned)rnd(3);
+	w.size = BLOCK * (1 + rnd(BLOCKS));
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(ftruncate(fd, BLOCKS * BLOCK), 0);
+	for (unsigned b = 0; b < BLOCKS; b++)
+		w.loose[b] = 1;
+	assert_int_equal(dirtymap_new(w.size, w.shift, &w.current, NULL), 0);
+	for (unsigned b = 0; b < blocks(); b++) {
+		if (rnd(2)) {
+			store(b);
+			flush(b);
+		}
+	}
+	advance();
+	*what = (enum resync_what)rnd(3);
+	t->info.meta.pool_size = w.size;
+	t->info.meta.state = states[rnd(4)];
+	if (*what == RESYNC_FULL)
+		t->info.meta.state = rnd(2) ? SIDECAR_UP_TO_DATE : SIDECAR_INCONSISTENT;
+	else
+		t->info.meta.generation = w.generation;
+	for (unsigned b = 0; b < blocks(); b++) {
+		if (*what == RESYNC_FULL && t->info.meta.state != SIDECAR_INCONSISTENT)
+			continue;
+		t->value[b] = w.value[b];
+		/* Of one that a copy was begun into the map tells what is missing. */
+		if (t->info.meta.state == SIDECAR_INCONSISTENT && rnd(4) == 0) {
+			t->value[b] = (uint8_t)rnd(VALUES);
+			(void)dirtymap_set(w.current, (uint64_t)b * BLOCK, BLOCK);
+		}
+		/* Of one that was compared nothing is known. */
+		if (*what == RESYNC_HASHES && rnd(3) == 0)
+			t->value[b] = (uint8_t)rnd(VALUES);
+	}
+	memset(w.flushed, 0, sizeof(w.flushed));
+	for (unsigned b = 0; b < BLOCKS; b++)
+		w.base.allowed[b] = (uint8_t)(1U << t->value[b]);
+	/* It was lost here: from now on what is drained is marked. */
+	advance();
+	if (w.busy)
+		for (unsigned i = 0; i < 20; i++)
+			program();
+	else
+		for (uint64_t n = rnd(40); n > 0; n--) {
+			unsigned b = (unsigned)rnd(blocks());
+
+			store(b);
+			flush(b);
+			drain();
+		}
+}
+
+static void
+judge_cut(void)
+{
+	const struct remote *t = &w.target;
+	struct moment now;
+
+	moment_now(&now);
+	for (unsigned b = 0; b < blocks(); b++) {
+		/* Flushed and not drained: the last drained value may be as good. */
+		if (w.flushed[b])
+			now.allowed[b] = 0xff;
+	}
+	if (t->info.meta.state != SIDECAR_INCONSISTENT && !is_moment(t, &w.base))
+		wrong("a replica that is no prefix says that it is one");
+	if (t->info.meta.state == SIDECAR_UP_TO_DATE &&
+	    gen_id_equal(&t->info.meta.generation.current, &w.generation.current) &&
+	    (!is_moment(t, &now) || t->info.meta.pool_size != w.size))
+		wrong("a replica that lacks updates says that it is up to date");
+}
+
+static void
+judge_end(void)
+{
+	const struct remote *t = &w.target;
+	struct moment now;
+
+	moment_now(&now);
+	if (w.busy && !w.held)
+		wrong("done without a hold");
+	if (t->info.meta.state != SIDECAR_UP_TO_DATE ||
+	    !gen_id_equal(&t->info.meta.generation.current, &w.generation.current))
+		wrong("done and not recorded");
+	if (t->info.meta.pool_size != w.size || !is_moment(t, &now))
+		wrong("done and not equal");
+	if (w.batch || t->journal)
+		wrong("done, and something is left over");
+}
+
+static void
+failed_run(const struct resync *s)
+{
+	if (s->in_doubt && w.busy && !w.held)
+		wrong("in doubt without a hold");
+	if (!s->in_doubt && w.held)
+		wrong("failed and held");
+	if (s->in_doubt)
+		advance();
+	w.held = false;
+	if (w.batch)
+		wrong("failed, and the batch is not merged back");
+	w.cancel = false;
+	for (unsigned i = 0; i < 5; i++)
+		program();
+	target_recover(&w.target);
+	judge_cut();
+}
+
+static const char *
+world_run(uint64_t seed, uint64_t stores_max)
+{
+	struct resync_progress progress = {0};
+	char file[32];
+	struct resync s;
+	enum resync_what what;
+	struct err e;
+	int rc;
+
+	world_begin(seed, stores_max, &what);
+	(void)snprintf(file, sizeof(file), "/proc/self/fd/%d", w.fd);
+	s = (struct resync){.remote = &w.target,
+			    .mem = w.mem,
+			    .file = rnd(2) ? file : NULL,
+			    .progress = &progress,
+			    .no_journal = rnd(8) == 0,
+			    .host = {.hold = w.busy ? host_hold : NULL,
+				     .release = host_release,
+				     .cancelled = host_cancelled,
+				     .size = host_size}};
+	for (unsigned tries = 0; !w.wrong; tries++) {
+		w.steps = 0;
+		w.cut_at = tries < 6 && rnd(4) ? 1 + (unsigned)rnd(tries % 2 ? 40 : 400) : 0;
+		if (!w.busy)
+			moment_now(&w.at_hold);
+		err_clear(&e);
+		rc = resync_run(&s, what, host_chain, &e);
+		if (!rc)
+			break;
+		failed_run(&s);
+		/* Its map can be trusted now, and comparing again is no fault. */
+		if (what == RESYNC_FULL && w.target.info.meta.state != SIDECAR_INCONSISTENT &&
+		    gen_id_is_nil(&w.target.info.meta.generation.current))
+			what = RESYNC_FULL;
+		else
+			what = rnd(2) ? RESYNC_DELTA : RESYNC_HASHES;
+	}
+	if (!w.wrong)
+		judge_end();
+	dirtymap_free(w.current);
+	dirtymap_free(w.batch);
+	return w.wrong;
+}
+
+static uint64_t first_seed = 1, seed_count = 3000, most_stores = 100000;
+
+static void
+cut_anywhere(void **state)
+{
+	(void)state;
+	for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
+		const char *what = world_run(seed, most_stores), *less;
+		uint64_t stores = w.stores;
+
+		if (!what)
+			continue;
+		/* The fewest stores that show it. */
+		while (stores > 0 && (less = world_run(seed, stores - 1)))
+			what = less, stores = w.stores < stores ? w.stores : stores - 1;
+		fail_msg("%s: test_resync %llu 1 %llu", what, (unsigned long long)seed,
+			 (unsigned long long)stores);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere)};
+	int ret;
+
+	if (argc > 1) {
+		first_seed = strtoull(argv[1], NULL, 10);
+		seed_count = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+		most_stores = argc > 3 ? strtoull(argv[3], NULL, 10) : most_stores;
+	}
+	(void)printf("seeds %llu to %llu\n", (unsigned long long)first_seed,
+		     (unsigned long long)(first_seed + seed_count - 1));
+	w.fd = memfd_create("pool", MFD_CLOEXEC);
+	assert_true(w.fd >= 0 && ftruncate(w.fd, BLOCKS * BLOCK) == 0);
+	w.mem = mmap(NULL, BLOCKS * BLOCK, PROT_READ | PROT_WRITE, MAP_SHARED, w.fd, 0);
+	w.target.entry = calloc(ENTRIES, sizeof(struct entry));
+	assert_true(w.mem != MAP_FAILED && w.target.entry);
+	ret = cmocka_run_group_tests(tests, NULL, NULL);
+	free(w.target.entry);
+	return ret;
+}
