@@ -155,6 +155,22 @@ dirty_drop(struct pool *p, struct err *e)
 	return 0;
 }
 
+/*
+ * What a killed process has stored reads like what is durable, and a comparison would
+ * leave it as it is.
+ */
+static int
+writer_settle(const struct pool *p, struct err *e)
+{
+	const struct poolparts *parts = p->files.parts;
+
+	for (unsigned i = 0; parts && i < parts->count; i++)
+		if (fsync(parts->part[i].fd) != 0)
+			return err_errno(e, REPL_E_IO, errno, "sync of part '%s'",
+					 parts->part[i].name);
+	return fsync(p->files.fd) == 0 ? 0 : err_errno(e, REPL_E_IO, errno, "sync");
+}
+
 /* Record the writer, and that the one before it did not close if that is so. */
 static int
 writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
@@ -179,6 +195,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = ring_replay(&p->files, p->path, meta, e);
 	if (!rc && meta->dirty_len)
 		rc = dirty_drop(p, e);
+	if (!rc)
+		rc = writer_settle(p, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));

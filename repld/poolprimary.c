@@ -166,7 +166,14 @@ promote_record(struct pool *p, const char *by, struct err *e)
 	/* As of any random UUID (version 4); it keeps it from being nil, too. */
 	id.b[6] = (uint8_t)((id.b[6] & 0x0f) | 0x40);
 	id.b[8] = (uint8_t)((id.b[8] & 0x3f) | 0x80);
-	gen_advance(&next.generation, &id);
+	/*
+	 * Who descends from a generation has all that was acknowledged in it. This one
+	 * may not: its old writer, who has, must find that the two have diverged.
+	 */
+	if (next.state == SIDECAR_OUTDATED || next.state == SIDECAR_INCONSISTENT)
+		gen_replace(&next.generation, &id);
+	else
+		gen_advance(&next.generation, &id);
 	next.position = 0;
 	if (header_is_foreign(p)) {
 		rc = meta_record(p, &next, e);

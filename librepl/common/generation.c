@@ -27,6 +27,12 @@ gen_advance(struct generation *g, const struct gen_id *id)
 	g->current = *id;
 }
 
+void
+gen_replace(struct generation *g, const struct gen_id *id)
+{
+	g->current = *id;
+}
+
 /* The nil identifier is nobody's ancestor. */
 static bool
 history_has(const struct generation *g, const struct gen_id *id)

@@ -40,6 +40,12 @@ bool gen_id_equal(const struct gen_id *a, const struct gen_id *b);
 /* id becomes current, the old current (unless nil) the newest history entry. */
 void gen_advance(struct generation *g, const struct gen_id *id);
 
+/*
+ * id takes the place of the current identifier, which does not become an ancestor:
+ * for data that is not all of the generation that it was recorded in.
+ */
+void gen_replace(struct generation *g, const struct gen_id *id);
+
 /* A nil current is behind everything that is not nil; two nil ones are equal. */
 enum gen_relation gen_compare(const struct generation *ours, const struct generation *theirs);
 

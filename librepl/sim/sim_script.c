@@ -160,7 +160,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 	sim_new_id(s, &id);
 	/* It misses some of the generation that it names: it is no descendant of that. */
 	if (meta.state == SIDECAR_OUTDATED && !sim_broken(s, SIM_PROMOTE_OUTDATED))
-		meta.generation.current = id;
+		gen_replace(&meta.generation, &id);
 	else
 		gen_advance(&meta.generation, &id);
 	meta.state = SIDECAR_UP_TO_DATE;

@@ -152,6 +152,22 @@ only_the_exact_form_parses(void **state)
 	assert_memory_equal(&id, &before, sizeof(id));
 }
 
+/* Data that lacks something of its generation does not descend from it. */
+static void
+a_replaced_one_is_no_ancestor(void **state)
+{
+	struct generation whole = {0}, part;
+	struct gen_id first = {{1}}, second = {{2}}, third = {{3}};
+
+	(void)state;
+	gen_advance(&whole, &first);
+	gen_advance(&whole, &second);
+	part = whole;
+	gen_replace(&part, &third);
+	assert_int_equal(gen_compare(&whole, &part), GEN_DIVERGED);
+	assert_int_equal(gen_compare(&part, &whole), GEN_DIVERGED);
+}
+
 static void
 relations_have_names(void **state)
 {
@@ -170,6 +186,7 @@ main(void)
 		cmocka_unit_test(advance_from_nil_keeps_no_nil_in_the_history),
 		cmocka_unit_test(text_form_maps_back),
 		cmocka_unit_test(only_the_exact_form_parses),
+		cmocka_unit_test(a_replaced_one_is_no_ancestor),
 		cmocka_unit_test(relations_have_names),
 	};
 

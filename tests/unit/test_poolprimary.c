@@ -9,7 +9,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "le.h"
 #include "pool.h"
@@ -22,6 +25,19 @@ static char dir[TEMPDIR_MAX];
 static struct pool_store *store;
 static struct pool_info info;
 static struct err err;
+
+static unsigned pool_syncs; /* of files of the pool's size */
+
+/* In the C library's place. */
+int
+fsync(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size == SIZE)
+		pool_syncs++;
+	return (int)syscall(SYS_fsync, fd);
+}
 
 static int
 setup(void **state)
@@ -244,6 +260,9 @@ what_misses_updates_is_promoted_by_force_only(void **state)
 		err_clear(&err);
 		assert_int_equal(pool_promote(store, "p", "b", rows[i].text, &info, &err), 0);
 		assert_true(info.meta.primary);
+		/* Its writer has what it lacks: neither is the other's descendant. */
+		assert_int_equal(gen_compare(&g, &info.meta.generation),
+				 rows[i].text ? GEN_DIVERGED : GEN_BEHIND);
 		assert_int_equal(info.meta.state, rows[i].text ? rows[i].mark : SIDECAR_UP_TO_DATE);
 		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
 	}
@@ -251,6 +270,19 @@ what_misses_updates_is_promoted_by_force_only(void **state)
 	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED, "never");
 	expect(pool_promote(store, "none", "b", true, &info, &err), REPL_E_NOT_FOUND, "none");
 	expect(pool_demote(store, "none", "b", &info, &err), REPL_E_NOT_FOUND, "none");
+}
+
+static void
+a_writer_finds_all_of_it_durable(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	unsigned before;
+
+	(void)state;
+	put(SIDECAR_UNKNOWN, &g);
+	before = pool_syncs;
+	assert_int_equal(try_open(&g, false), 0);
+	assert_true(pool_syncs > before);
 }
 
 /* What a program's own replicas have missed is none of the next writer's. */
@@ -479,6 +511,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_demotion_keeps_all_but_the_flag, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_misses_updates_is_promoted_by_force_only,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_writer_finds_all_of_it_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_dirty_map_goes_with_the_primary, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_foreign_shutdown_state_is_reset, setup, teardown),
 		cmocka_unit_test_setup_teardown(force_ends_the_writer_whatever_it_does, setup,
