@@ -324,6 +324,25 @@ after_a_crash_the_log_tells(void **state)
 	handle_close(&l, d);
 }
 
+/* Grown by its program, which was cut off before that was recorded: the new part is dirty. */
+static void
+a_larger_pool_is_dirty_behind_the_old_end(void **state)
+{
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	dirty_mark(d, 0, MIB, 1);
+	handle_close(&l, d);
+	local_init(&l);
+	assert_int_equal(local_open(&l, file, POOL + 10 * MIB, NULL), 0);
+	assert_int_equal(dirty_open(&l, &config, POOL + 10 * MIB, false, &d, NULL), 0);
+	assert_int_equal(dirty_bytes(d, 0), dirty_grain(d) + 10 * MIB);
+	assert_true(has(d, 0, POOL));
+	handle_kill(&l, d);
+}
+
 static void
 file_flip(uint64_t off)
 {
@@ -462,6 +481,64 @@ a_batch_is_on_media_until_it_is_done(void **state)
 	handle_close(&l, d);
 }
 
+/* ---- threads ---- */
+
+#define THREADS 3U
+
+static _Atomic bool threads_stop;
+
+static void *
+writer_main(void *arg)
+{
+	struct dirty *d = arg;
+	uint64_t x = (uint64_t)(uintptr_t)&x | 1;
+
+	while (!atomic_load(&threads_stop)) {
+		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+		dirty_active(d, (x >> 20) % POOL, 4096);
+		dirty_mark(d, 0, (x >> 20) % POOL, 4096);
+		dirty_active(d, (x >> 20) % POOL, 4096);
+	}
+	return NULL;
+}
+
+/* All that goes on beside writers: rounds, batches, growth, a replica that comes and goes. */
+static void
+threads_go_on_beside_each_other(void **state)
+{
+	pthread_t t[THREADS];
+	struct local l;
+	struct dirty *d;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	config.op_timeout_ms = 1;
+	d = handle_open(&l);
+	d->activity.idle_rounds = 1;
+	atomic_store(&threads_stop, false);
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, writer_main, d), 0);
+	for (unsigned i = 0; i < 400; i++) {
+		dirty_round(d);
+		if (dirty_batch_begin(d, 0))
+			dirty_batch_end(d, 0, i % 2);
+		if (i % 100 == 99) {
+			l.meta.pool_size += 8 * POOL;
+			assert_int_equal(dirty_grow(d, l.meta.pool_size, NULL), 0);
+		}
+		if (i % 4 == 3) {
+			dirty_untrack(d, 0);
+			assert_int_equal(dirty_track(d, 0, &gen_b), 0);
+		}
+	}
+	atomic_store(&threads_stop, true);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(t[i], NULL), 0);
+	assert_true(dirty_media_ok(d, NULL));
+	handle_close(&l, d);
+}
+
 /* Regions never lie on one another, whatever a sidecar has. */
 static void
 a_region_has_its_own_place(void **state)
@@ -492,9 +569,12 @@ main(void)
 		cmocka_unit_test(a_batch_comes_back_or_goes),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(a_region_has_its_own_place),
+		cmocka_unit_test_setup_teardown(threads_go_on_beside_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_larger_pool_is_dirty_behind_the_old_end, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_page_is_all_dirty, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_log_is_not_believed, setup, teardown),
 		cmocka_unit_test_setup_teardown(maps_follow_their_targets, setup, teardown),

@@ -413,9 +413,15 @@ growing_loses_no_mark(void **state)
 	assert_int_equal(dirty_track(d, 0, &gen_base), 0);
 	for (unsigned i = 0; i < 4; i++)
 		drain(d, place(i), 16384, 1);
+	/* Under way while it grows: extents have another size at its end. */
+	dirty_active(d, place(7), 16384);
+	(void)trace_add(OP_SENT, 0, place(7), 16384);
 	before = trace.count;
 	l.meta.pool_size = GROWN;
 	assert_int_equal(dirty_grow(d, GROWN, NULL), 0);
+	dirty_active(d, place(8), 1);
+	dirty_round(d);
+	(void)trace_add(OP_GONE, REPLICAS, place(7), 16384);
 	assert_true(dirty_media_ok(d, NULL) && trace.count > before);
 	drain(d, place(5), 16384, 1);
 	drain(d, GROWN - 16384, 16384, 1);
