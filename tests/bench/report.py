@@ -176,6 +176,19 @@ def growth(path):
           f"{g['quiet_longest_us'] / 1000:.1f} ms"]])
 
 
+def dirty(path):
+    with open(path) as f:
+        d = json.load(f)
+    return [f"### The dirty map, class `{d['class']}`", "",
+            "Persists of 64 B all over a pool of 256 MiB in a file; the ratio is of persists with "
+            "`after-crash = dirty-map` to those with `compare`.", ""] + table(
+        ["persist", "compare us", "dirty-map us", "ratio"],
+        [["with a replica", f"{d['compare_ns'] / 1000:.2f}", f"{d['map_ns'] / 1000:.2f}",
+          f"{d['ratio']:.3f}"],
+         ["marked only, the replica is lost", f"{d['lost_compare_ns'] / 1000:.2f}",
+          f"{d['lost_map_ns'] / 1000:.2f}", f"{d['lost_ratio']:.3f}"]])
+
+
 def pmdk(path):
     with open(path) as f:
         a = json.load(f)
@@ -190,8 +203,8 @@ def pmdk(path):
                          f"{o['ratio']:.2f}"] for o in a["operations"]])
 
 
-PARTS = {"chooser": chooser, "growth": growth, "hotline": hotline, "log": log, "pmdk": pmdk,
-         "remotelog": remotelog}
+PARTS = {"chooser": chooser, "dirty": dirty, "growth": growth, "hotline": hotline, "log": log,
+         "pmdk": pmdk, "remotelog": remotelog}
 
 
 def values(results, name):
@@ -242,8 +255,8 @@ def report(results, command):
     out += transfer(results) + session(results)
     # Measured with each side on a core of its own.
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
-                 "growth-memory", "growth-page", "remotelog-memory", "remotelog-page", "hotline",
-                 "pmdk-memory", "pmdk-page"):
+                 "dirty-memory", "dirty-page", "growth-memory", "growth-page", "remotelog-memory",
+                 "remotelog-page", "hotline", "pmdk-memory", "pmdk-page"):
         out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "side.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define NS_PER_S 1000000000ULL
 #define WARM_UP  16U
@@ -39,12 +41,32 @@ config(const struct side_target *t, const char *pool, const struct side_options 
 	side_check(repl_config_add_target(cfg, text), "target");
 	side_check(repl_config_set(cfg, "identity", t->identity), "identity");
 	side_check(repl_config_set(cfg, "known-hosts", t->known_hosts), "known-hosts");
-	side_check(repl_config_set(cfg, "on-loss", "fail"), "on-loss");
+	side_check(repl_config_set(cfg, "on-loss", o->on_loss ? o->on_loss : "fail"), "on-loss");
+	if (o->after_crash)
+		side_check(repl_config_set(cfg, "after-crash", o->after_crash), "after-crash");
 	side_check(repl_config_set(cfg, "op-timeout", "60000"), "op-timeout");
 	side_check(repl_config_set(cfg, "method", o->method ? o->method : "auto"), "method");
 	(void)snprintf(text, sizeof(text), "%u", o->lanes ? o->lanes : 1);
 	side_check(repl_config_set(cfg, "lanes", text), "lanes");
 	return cfg;
+}
+
+static void *
+map(const struct side_pool *p, const char *file)
+{
+	int flags = file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	int fd = file ? open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	void *mem = MAP_FAILED;
+
+	if (!file || (fd >= 0 && posix_fallocate(fd, 0, (off_t)p->room) == 0))
+		mem = mmap(NULL, p->room, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (mem == MAP_FAILED) {
+		perror(file ? file : "mmap");
+		exit(1);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return mem;
 }
 
 int
@@ -57,12 +79,7 @@ side_open(struct side_pool *p, const struct side_target *t, const char *pool, si
 	p->r = NULL;
 	p->size = size;
 	p->room = o->room > size ? o->room : size;
-	p->mem = mmap(NULL, p->room, PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p->mem == MAP_FAILED) {
-		perror("mmap");
-		exit(1);
-	}
+	p->mem = map(p, o->file);
 	rc = repl_open(cfg, p->mem, size,
 		       REPL_OPEN_CREATE | (o->no_compare ? REPL_OPEN_NO_COMPARE : 0), &p->r);
 	repl_config_free(cfg);

@@ -23,7 +23,7 @@ struct side_target {
 	const char *identity, *known_hosts;
 };
 
-/* A session on a pool of its own, of anonymous memory. */
+/* A session on a pool of its own, of anonymous memory or in a file. */
 struct side_pool {
 	struct repl *r;
 	uint8_t *mem;
@@ -31,10 +31,12 @@ struct side_pool {
 };
 
 struct side_options {
-	const char *method; /* as in repl.conf; NULL: auto */
-	unsigned lanes;     /* 0: 1 */
-	size_t room;        /* mapped, if more than the size */
-	bool no_compare;    /* REPL_OPEN_NO_COMPARE */
+	const char *method;                /* as in repl.conf; NULL: auto */
+	unsigned lanes;                    /* 0: 1 */
+	size_t room;                       /* mapped, if more than the size */
+	bool no_compare;                   /* REPL_OPEN_NO_COMPARE */
+	const char *file;                  /* of the pool, which is made; NULL: anonymous memory */
+	const char *after_crash, *on_loss; /* as in repl.conf; NULL: compare, fail */
 };
 
 /*
