@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A target that is killed while a journal is filled, committed or applied, has the pool of before or that
+# of after when it is opened next; after, if the commit was answered.
+# usage: journal_killed.sh [SEED [KILLS]]
+. "$(dirname "$0")/fault.sh"
+SEED=${1:-$$}
+KILLS=${2:-12}
+STAGE_LOAD=$BUILD/tests/fault/stage_load
+POOL=$TMP/serve/pools/p
+SIZE=$((8 << 20))
+RANDOM=$SEED
+echo "seed $SEED"
+start_target
+
+load() {
+	mode=$1
+	shift
+	timeout 60 "$STAGE_LOAD" -i "$TMP/key" -k "$TMP/known_hosts" "$mode" "$target/p" "$@"
+}
+
+# The number in the last line that begins with the word, 0 if there is none.
+last() {
+	sed -n "s/^$1 //p" "$TMP/load.out" | tail -n 1 | grep . || echo 0
+}
+
+# The daemon's child has the connection, the child of that one the session.
+session_pid() {
+	connection=$(ps -o pid= --ppid "$SERVE_PID" | tail -n 1 | tr -d ' ')
+	[ -z "$connection" ] || ps -o pid= --ppid "$connection" | tail -n 1 | tr -d ' '
+}
+
+begun() {
+	[ "$(last began)" -ge "$1" ]
+}
+
+round=0
+inside=0
+for kill in $(seq "$KILLS"); do
+	: >"$TMP/load.out"
+	load rounds "$SIZE" 100000 $((SEED + kill)) $((round + 1)) >"$TMP/load.out" 2>"$TMP/load.log" &
+	pid=$!
+	PIDS="$PIDS $pid"
+	wait_for 20 begun $((round + 1 + RANDOM % 3)) || fail "no round begins"
+	victim=$(session_pid)
+	[ -n "$victim" ] || fail "no session's process"
+	# Anywhere in a round, which takes a few ten milliseconds.
+	sleep "0.0$((RANDOM % 50 + 10))"
+	signalled KILL "$victim"
+	wait "$pid" || fail "the initiator: $(cat "$TMP/load.log")"
+	committed=$(last committed)
+	[ "$committed" -ge "$round" ] || committed=$round
+	[ "$(last began)" -gt "$committed" ] || inside=$((inside + 1))
+	load check "$POOL" "$committed" >"$TMP/check.out" 2>&1 ||
+		fail "kill $kill, round $committed committed: $(cat "$TMP/check.out")"
+	round=$(sed -n 's/^round //p' "$TMP/check.out")
+	[ "$round" -le "$(last began)" ] || fail "round $round was not begun"
+done
+echo "$KILLS kills, $inside behind a commit, $round rounds"
+! grep -E 'inconsistent|AddressSanitizer|runtime error' "$TMP/serve.log" || fail "a journal was damaged"
