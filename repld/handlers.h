@@ -23,6 +23,9 @@ dispatch_handler handle_pool_hash, handle_pool_extents;
 dispatch_handler handle_journal_begin, handle_journal_commit, handle_journal_apply;
 dispatch_handler handle_journal_drop;
 
+/* The largest journal that the open pool may have; 0: none. */
+uint64_t handlers_journal_max(const struct state *s);
+
 /* handlers_lanes.c */
 dispatch_handler handle_lanes_open, handle_lanes_close;
 

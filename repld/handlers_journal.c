@@ -12,11 +12,13 @@
 #define AUTO_MIN   (1ULL << 30) /* journal-max = auto: that, or */
 #define AUTO_SHARE 8            /* this share of the pool if it is more */
 
-static uint64_t
-journal_max(const struct state *s)
+uint64_t
+handlers_journal_max(const struct state *s)
 {
 	uint64_t share = pmem_map_size(s->map) / AUTO_SHARE;
 
+	if (!s->write || pool_get_info(s->pool)->parts)
+		return 0;
 	if (s->conf->journal_max)
 		return s->conf->journal_max;
 	return share > AUTO_MIN ? share : AUTO_MIN;
@@ -35,18 +37,25 @@ int
 handle_journal_begin(struct state *s, struct json_object *params, struct reply *r)
 {
 	uint64_t bytes;
+	bool begun;
 
 	if (control_get_u64(params, "bytes", 0, INT64_MAX, &bytes, &r->err) ||
 	    flush_check(s, &r->err))
 		return r->err.code;
-	if (bytes > journal_max(s)) {
+	if (bytes > handlers_journal_max(s) && !pool_get_info(s->pool)->parts) {
 		(void)snprintf(r->next, sizeof(r->next),
 			       "raise journal-max in the target's repld.conf");
 		return err_set(&r->err, REPL_E_REFUSED,
 			       "pool '%s': a journal of %" PRIu64 " bytes, journal-max is %" PRIu64,
-			       s->pool_name, bytes, journal_max(s));
+			       s->pool_name, bytes, handlers_journal_max(s));
 	}
-	return pool_journal_begin(s->pool, bytes, &r->err);
+	begun = pooljournal_is_open(pool_journal(s->pool));
+	if (pool_journal_begin(s->pool, bytes, &r->err))
+		return r->err.code;
+	/* Most of the pool will be written: better now than when the initiator holds its lanes. */
+	if (!begun && bytes >= pmem_map_size(s->map) / 4 && !pool_get_info(s->pool)->meta.sparse)
+		pmem_map_prefault(s->map);
+	return REPL_OK;
 }
 
 int

@@ -37,7 +37,8 @@ struct remote {
 	unsigned heartbeat_ms;
 	int method; /* -1 = auto, else enum plan_method */
 	bool pool_open;
-	bool write; /* ... for writing */
+	bool write;           /* ... for writing */
+	uint64_t journal_max; /* 0: the target keeps no journal of it */
 	struct replica_info info;
 	struct profile profile;
 	uint32_t epoch;
@@ -622,6 +623,12 @@ remote_profile_parse(struct json_object *result, struct profile *p, struct err *
 	return 0;
 }
 
+uint64_t
+remote_journal_max(const struct remote *r)
+{
+	return r->journal_max;
+}
+
 void
 remote_params_add_chain(struct json_object *params, const struct generation *g)
 {
@@ -658,6 +665,10 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 		rc = control_get_u64(result, "epoch", 0, UINT32_MAX, &epoch, e);
 	if (!rc)
 		rc = remote_profile_parse(result, &r->profile, e);
+	/* Targets of before know of none, and a request that they don't know ends the session. */
+	r->journal_max = 0;
+	if (!rc && control_has(result, "journal_max"))
+		rc = control_get_u64(result, "journal_max", 0, INT64_MAX, &r->journal_max, e);
 	if (!rc)
 		r->epoch = (uint32_t)epoch;
 	json_object_put(result);

@@ -160,6 +160,9 @@ struct remote_traffic {
 /* Add up; any thread, as long as the remote is there. */
 void remote_traffic_add(struct remote *r, struct remote_traffic *sum);
 
+/* The bytes of messages that the open pool's journal may have; 0: it has none. */
+uint64_t remote_journal_max(const struct remote *r);
+
 /* Members "generation" and "history" of a request. */
 void remote_params_add_chain(struct json_object *params, const struct generation *g);
 

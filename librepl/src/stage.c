@@ -22,10 +22,14 @@ struct stage {
 int
 remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 {
-	struct json_object *params = json_object_new_object();
+	struct json_object *params;
 	/* A range of a page is cut once at most: two entries, and a header for a message of one. */
 	uint64_t with = bytes + bytes / 64 + WIRE_MSG_SIZE_MIN;
 
+	if (remote_journal_max(r) == 0)
+		return err_set(e, REPL_E_REFUSED, "pool '%s': the target keeps no journal of it",
+			       remote_info(r)->name);
+	params = json_object_new_object();
 	json_object_object_add(params, "bytes", json_object_new_int64((int64_t)with));
 	return remote_call(r, "journal.begin", params, NULL, e);
 }

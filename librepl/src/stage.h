@@ -18,9 +18,9 @@
 #include "sidecar.h"
 
 /*
- * Have a journal that takes bytes bytes of the pool, in ranges of 4 KiB or more;
- * again to let it grow. REPL_E_REFUSED, REPL_E_LIMIT, REPL_E_NOSPC or, from a target that knows
- * none, REPL_E_PROTOCOL: there is no journal, or it is as large as before.
+ * Have a journal that takes bytes bytes of the pool, in ranges of 4 KiB or more; again to let it
+ * grow. REPL_E_REFUSED, also of a target that knows none, REPL_E_LIMIT or REPL_E_NOSPC: there is no
+ * journal, or it is as large as before.
  */
 int remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e);
 

@@ -29,7 +29,7 @@ static const struct mode {
 	{"half", mode_half},     {"idle", mode_idle},       {"linger", mode_linger},
 	{"rma", mode_rma},       {"commits", mode_commits}, {"readonly", mode_readonly},
 	{"flood", mode_flood},   {"lanes", mode_lanes},     {"immediates", mode_immediates},
-	{"ring", mode_ring},     {"appends", mode_appends},
+	{"ring", mode_ring},     {"appends", mode_appends}, {"stages", mode_stages},
 };
 
 _Noreturn void

@@ -99,5 +99,6 @@ void mode_lanes(struct hostile *h);
 void mode_immediates(struct hostile *h);
 void mode_ring(struct hostile *h);
 void mode_appends(struct hostile *h);
+void mode_stages(struct hostile *h);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A COMMIT or DEPOSIT that is accepted has only ranges inside the pool, and encodes to the same
- * bytes.
+ * A COMMIT, DEPOSIT or STAGE that is accepted has only ranges inside the pool, and encodes to the
+ * same bytes.
  */
 #include <string.h>
 
@@ -13,8 +13,9 @@
 #define POOL_SIZE (1U << 20)
 
 static size_t
-build(uint8_t *out, size_t size, const struct wire_commit_view *v, bool deposit)
+build(uint8_t *out, size_t size, const struct wire_commit_view *v, enum wire_type type)
 {
+	bool deposit = type == WIRE_DEPOSIT;
 	const uint8_t *payload = v->payload;
 	struct wire_commit c;
 
@@ -23,6 +24,7 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, bool deposit)
 		struct wire_entry en = wire_commit_entry(v, i);
 		bool carries = en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8;
 
+		FUZZ_CHECK(type != WIRE_STAGE || (en.op == WIRE_OP_COPY && en.len > 0));
 		FUZZ_CHECK((en.op == WIRE_OP_STAMP) == (deposit && i == 0));
 		if (en.op == WIRE_OP_POSITION)
 			FUZZ_CHECK(en.off > 0 && en.off <= INT64_MAX && !deposit);
@@ -47,6 +49,8 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, bool deposit)
 		payload += carries ? en.len : 0;
 	}
 	FUZZ_CHECK(payload == v->payload + v->payload_len);
+	if (type == WIRE_STAGE)
+		return wire_stage_end(&c, v->seq, v->epoch);
 	return deposit ? wire_deposit_end(&c, v->seq, v->epoch)
 		       : wire_commit_end(&c, v->seq, v->epoch);
 }
@@ -55,13 +59,17 @@ static void
 decode(const uint8_t *msg, size_t len)
 {
 	struct wire_commit_view v;
-	bool deposit = false;
+	enum wire_type type = WIRE_COMMIT;
 	uint8_t *again;
 	uint64_t seq;
 
 	FUZZ_CHECK(wire_deposit_len(msg, len) <= len);
-	if (wire_commit_decode(msg, len, POOL_SIZE, &v, NULL)) {
-		deposit = true;
+	FUZZ_CHECK(wire_stage_len(msg, len, len) <= len);
+	if (!wire_stage_decode(msg, len, POOL_SIZE, &v, NULL)) {
+		type = WIRE_STAGE;
+		FUZZ_CHECK(v.entry_count > 0 && wire_stage_len(msg, len, len) == len);
+	} else if (wire_commit_decode(msg, len, POOL_SIZE, &v, NULL)) {
+		type = WIRE_DEPOSIT;
 		if (wire_deposit_decode(msg, len, POOL_SIZE, &v, NULL))
 			return;
 		FUZZ_CHECK(v.stamp != 0 && wire_deposit_len(msg, len) == len);
@@ -69,7 +77,7 @@ decode(const uint8_t *msg, size_t len)
 	FUZZ_CHECK(wire_commit_seq(msg, len, &seq) && seq == v.seq);
 	again = malloc(len);
 	FUZZ_CHECK(again != NULL);
-	FUZZ_CHECK(build(again, len, &v, deposit) == len);
+	FUZZ_CHECK(build(again, len, &v, type) == len);
 	FUZZ_CHECK(memcmp(again, msg, len) == 0);
 	free(again);
 }
@@ -109,7 +117,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 11)
+	if (i > 12)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
 	if (i == 8) {
@@ -117,6 +125,11 @@ fuzz_seed(unsigned i, uint8_t *buf)
 		for (unsigned k = 1; k < 6; k++)
 			wire_commit_add(&c, &entries[k], data);
 		return wire_deposit_end(&c, i + 1, 3);
+	}
+	if (i == 12) {
+		wire_commit_add(&c, &entries[1], data);
+		wire_commit_add(&c, &entries[5], data);
+		return wire_stage_end(&c, i + 1, 3);
 	}
 	if (i == 9)
 		wire_commit_add_append(

@@ -101,6 +101,18 @@ static const uint8_t golden_position[] = {
 	0x00, 0x00, 0x00, 0x00, 0x09, 0x00, 0x00, 0x00,
 };
 
+static const uint8_t golden_stage[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x04, 0x02, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x08, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0x66, 0x35, 0x87, 0xa0, 0xc7, 0x25, 0xd2, 0x24,
+	0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x05, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
+	0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x03, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00,
+	'h', 'e', 'l', 'l', 'o', 'y', 'o', 'u',
+};
+
 static const uint8_t golden_place[] = {
 	0x52, 0x50, 0x4c, 0x31, 0x01, 0x02, 0x00, 0x00,
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
@@ -775,6 +787,80 @@ position_has_golden_bytes(void **state)
 	assert_false(v.only_registers);
 }
 
+static size_t
+build_stage(uint8_t *buf, size_t size, uint32_t room)
+{
+	struct wire_entry first = {.off = 4096, .len = 5, .op = WIRE_OP_COPY};
+	struct wire_entry second = {.off = 7, .len = 3, .op = WIRE_OP_COPY};
+	struct wire_commit c;
+
+	wire_commit_begin(&c, buf, size, room);
+	wire_commit_add(&c, &first, "hello");
+	wire_commit_add(&c, &second, "you");
+	return wire_stage_end(&c, SEQ, EPOCH);
+}
+
+static void
+stage_has_golden_bytes(void **state)
+{
+	uint8_t buf[200];
+	struct wire_commit_view v;
+	uint64_t seq;
+
+	(void)state;
+	for (uint32_t room = 2; room < 5; room++) {
+		assert_int_equal(build_stage(buf, sizeof(buf), room), sizeof(golden_stage));
+		assert_memory_equal(buf, golden_stage, sizeof(golden_stage));
+	}
+	assert_int_equal(wire_stage_decode(buf, sizeof(golden_stage), 8192, &v, NULL), 0);
+	assert_int_equal(v.entry_count, 2);
+	assert_true(v.seq == SEQ && v.epoch == EPOCH && v.payload_len == 8);
+	assert_true(wire_commit_seq(buf, sizeof(golden_stage), &seq) && seq == SEQ);
+	assert_true(wire_stage_is(buf, WIRE_HEADER_SIZE) && !wire_stage_is(buf, 31));
+	assert_int_equal(wire_stage_len(buf, WIRE_HEADER_SIZE, 4096), sizeof(golden_stage));
+	assert_int_equal(wire_stage_len(buf, WIRE_HEADER_SIZE, sizeof(golden_stage) - 1), 0);
+	/* Neither is taken for the other. */
+	assert_int_equal(wire_commit_decode(buf, sizeof(golden_stage), 8192, &v, NULL),
+			 REPL_E_PROTOCOL);
+	assert_int_equal(
+		wire_stage_decode(golden_commit, sizeof(golden_commit), POOL_SIZE, &v, NULL),
+		REPL_E_PROTOCOL);
+	/* The chain tells messages and their order. */
+	assert_true(wire_stage_chain(0, golden_stage) != wire_stage_chain(1, golden_stage));
+	assert_true(wire_stage_chain(0, golden_stage) != wire_stage_chain(0, golden_commit));
+}
+
+static void
+stage_of_anything_but_copies_is_refused(void **state)
+{
+	static const struct wire_entry others[] = {
+		{.off = 64, .len = 8, .op = WIRE_OP_FLUSH},
+		{.op = WIRE_OP_BARRIER},
+		{.off = 1, .op = WIRE_OP_STAMP},
+		{.off = 4096, .len = 4096, .op = WIRE_OP_TRIM},
+		{.op = WIRE_OP_REGISTER},
+		{.off = 1, .op = WIRE_OP_POSITION},
+		{.off = 8, .len = 8, .op = WIRE_OP_ATOMIC8},
+	};
+	uint8_t buf[200];
+	struct wire_commit_view v;
+	struct wire_commit c;
+	size_t len;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		wire_commit_begin(&c, buf, sizeof(buf), 1);
+		wire_commit_add(&c, &others[i], atomic_data);
+		len = wire_stage_end(&c, SEQ, EPOCH);
+		assert_int_equal(wire_stage_decode(buf, len, 8192, &v, NULL), REPL_E_PROTOCOL);
+	}
+	wire_commit_begin(&c, buf, sizeof(buf), 1);
+	len = wire_stage_end(&c, SEQ, EPOCH);
+	assert_int_equal(wire_stage_decode(buf, len, 8192, &v, NULL), REPL_E_PROTOCOL);
+	len = build_stage(buf, sizeof(buf), 2);
+	assert_int_equal(wire_stage_decode(buf, len, 4096, &v, NULL), REPL_E_PROTOCOL);
+}
+
 static void
 position_that_no_record_can_hold_is_refused(void **state)
 {
@@ -893,6 +979,8 @@ main(void)
 		cmocka_unit_test(immediate_unit_numbers_the_whole_pool),
 		cmocka_unit_test(append_has_golden_bytes),
 		cmocka_unit_test(register_has_golden_bytes),
+		cmocka_unit_test(stage_has_golden_bytes),
+		cmocka_unit_test(stage_of_anything_but_copies_is_refused),
 		cmocka_unit_test(position_has_golden_bytes),
 		cmocka_unit_test(position_that_no_record_can_hold_is_refused),
 		cmocka_unit_test(ack_with_a_place_has_golden_bytes),
