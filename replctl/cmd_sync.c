@@ -2,10 +2,10 @@
 /*
  * replctl sync FILE TARGET/pool - push what differs.
  *
- * The order of records is what makes a kill at any moment harmless: the
- * replica is marked inconsistent before its first byte changes; the new
- * generation is recorded beside the file before the replica gets it. So the
- * replica may be left behind, never ahead of its data.
+ * The order of records is what makes a kill at any moment harmless: the bytes
+ * go to the target's journal, or the replica is marked inconsistent before its
+ * first byte changes; the new generation is recorded beside the file before the
+ * replica gets it. So the replica may be left behind, never ahead of its data.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 #include "out.h"
 #include "poolfile.h"
 #include "progress.h"
+#include "pushing.h"
 #include "relation.h"
 
 struct sync {
@@ -211,63 +212,53 @@ sync_adopt(struct sync *s)
 
 /* ---- copying ---- */
 
-static int
-sync_push(struct sync *s)
+/* Record what both sides are about to be: the local side first. */
+static const struct generation *
+sync_chain(void *arg, uint64_t moved, struct err *e)
 {
-	struct ctl *c = s->c;
-	struct progress progress;
-	struct transfer t = {.remote = c->remote,
-			     .file = s->pool.path,
-			     .progress = progress_tell,
-			     .arg = &progress};
-	int rc;
-
-	progress_begin(&progress, "sync", c->options.json);
-	rc = transfer_push(&t, s->pool.mem, s->pool.size, &s->sum, &c->err);
-	s->ns = progress_end(&progress);
-	if (!rc)
-		rc = poolfile_unchanged(&s->pool, &c->err);
-	return rc;
-}
-
-/* Record what both sides are now: the local side first. */
-static int
-sync_record(struct sync *s)
-{
-	struct ctl *c = s->c;
+	struct sync *s = arg;
 	struct sidecar *meta = &s->local.meta;
-	int rc = 0;
+	struct gen_id id;
+	int rc = poolfile_unchanged(&s->pool, e);
 
-	if (s->sum.moved || gen_id_is_nil(&meta->generation.current)) {
-		struct gen_id id;
-
-		rc = local_new_id(&id, &c->err);
-		if (rc)
-			return rc;
-		gen_advance(&meta->generation, &id);
+	if (!rc && (moved || gen_id_is_nil(&meta->generation.current))) {
+		rc = local_new_id(&id, e);
+		if (!rc)
+			gen_advance(&meta->generation, &id);
 	}
 	meta->state = SIDECAR_UP_TO_DATE;
-	rc = local_store(&s->local, &c->err);
 	if (!rc)
-		rc = remote_pool_mark(c->remote, SIDECAR_UP_TO_DATE, &meta->generation, &c->err);
-	return rc;
+		rc = local_store(&s->local, e);
+	return rc ? NULL : &meta->generation;
 }
 
 static int
 sync_copy(struct sync *s)
 {
 	struct ctl *c = s->c;
-	int rc = remote_pool_mark(c->remote, SIDECAR_INCONSISTENT, NULL, &c->err);
+	struct progress progress;
+	struct pushing p = {.remote = c->remote,
+			    .mem = s->pool.mem,
+			    .size = s->pool.size,
+			    .file = s->pool.path,
+			    .progress = &progress,
+			    .chain = sync_chain,
+			    .arg = s};
+	int rc;
 
+	progress_begin(&progress, "sync", c->options.json);
+	rc = pushing_run(&p, &c->err);
+	s->ns = progress_end(&progress);
+	s->sum = p.sum;
 	if (!rc)
-		rc = sync_push(s);
-	if (!rc)
-		rc = sync_record(s);
-	if (rc) {
-		next_repeat(s);
+		return 0;
+	next_repeat(s);
+	if (remote_info(c->remote)->meta.state == SIDECAR_INCONSISTENT)
 		(void)err_prefix(&c->err, "the replica %s is inconsistent until a sync ends well",
 				 c->target_text);
-	}
+	else
+		(void)err_prefix(&c->err, "the replica %s is as it was, or as it should be",
+				 c->target_text);
 	return rc;
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A sync killed at any moment leaves no false "up-to-date", and the next one goes on.
+# A replica that had been whole stays so: it has the old data or the new.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -25,6 +26,28 @@ done
 ctl sync pool "$T/p" >/dev/null || fail "the sync after the kills"
 cmp -s pool serve/pools/p || fail "not equal after all"
 [ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "state"
+
+cp pool old
+head -c $((160 * 1024 * 1024)) /dev/urandom >pool
+both=
+for delay in 0.02 0.05 0.1 0.15 0.2 0.3 0.4 0.6; do
+	ctl_kill "$delay" sync pool "$T/p"
+	wait_for 10 nobody_writes || fail "the session stays"
+	[ "$(ctl info --json "$T/p" | member state)" != inconsistent ] || fail "torn by a kill"
+	if cmp -s old serve/pools/p; then
+		both="$both old"
+	else
+		cmp -s pool serve/pools/p || fail "a replica of which a part is new"
+		both="$both new"
+		cp pool old
+		head -c $((160 * 1024 * 1024)) /dev/urandom >pool
+	fi
+done
+case $both in
+*old*) ;;
+*) fail "no kill came before the commit" ;;
+esac
+ctl sync pool "$T/p" >/dev/null || fail "the sync after the kills of a whole replica"
 
 # An interrupt is told, with the way on. How long a sync takes is the machine's affair.
 status=0

@@ -19,7 +19,7 @@ before=$(ctl info --json "$T/p" | member generation)
 printf x | dd of=pool bs=1 seek=5000000 conv=notrunc status=none
 [ "$(ctl sync --json pool "$T/p" --dry-run | member moved)" = 65536 ] || fail "dry run of a byte"
 cmp -s saved serve/pools/p || fail "a dry run has changed the replica"
-[ "$(ctl sync --json pool "$T/p" | member moved)" = 65536 ] || fail "a byte moved more than its block"
+[ "$(ctl sync --json pool "$T/p" | member moved)" = 4096 ] || fail "a byte moved more than its page"
 [ "$(ctl info --json "$T/p" | member history.0)" = "$before" ] || fail "no new generation"
 cmp -s pool serve/pools/p || fail "the replica is not the changed pool"
 
