@@ -241,6 +241,16 @@ dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 }
 
 void
+dirty_doubt(struct dirty *d, unsigned replica)
+{
+	assert(replica < d->count);
+	pthread_rwlock_wrlock(&d->maps_lock);
+	d->track[replica].untrusted = true;
+	pthread_rwlock_unlock(&d->maps_lock);
+	atomic_store(&d->header_changed, true);
+}
+
+void
 dirty_untrack(struct dirty *d, unsigned replica)
 {
 	struct track *t = &d->track[replica];
@@ -403,6 +413,9 @@ dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 	int rc = 0;
 
 	err_clear(&why);
+	/* A growth that has failed elsewhere is tried again, perhaps a smaller one. */
+	if (pool_size <= d->pool_size)
+		return 0;
 	pthread_mutex_lock(&d->io_lock);
 	pthread_rwlock_wrlock(&d->maps_lock);
 	for (unsigned i = 0; i < d->count && !rc; i++) {

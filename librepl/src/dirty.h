@@ -69,6 +69,13 @@ void dirty_close(struct dirty *d);
 int dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base);
 
 /*
+ * The map of a tracked replica may lack blocks, for all that it says: it is
+ * untrusted, here and after another opening, until dirty_rebase() or
+ * dirty_untrack(). Under r->lock.
+ */
+void dirty_doubt(struct dirty *d, unsigned replica);
+
+/*
  * What is marked now is all that a replica of generation base lacks: a comparison
  * of everything has ended, or the replica has got a new generation. The map is
  * trusted from now on. Under r->lock; the replica is tracked.

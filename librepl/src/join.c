@@ -191,6 +191,8 @@ resync_track(struct keeper *k, struct err *e)
 		k->p->gap = true;
 		if (dirty_track(k->r->dirty, k->replica, has))
 			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+		else
+			dirty_doubt(k->r->dirty, k->replica);
 	}
 	k->p->has = *has;
 	pthread_mutex_unlock(&k->r->lock);

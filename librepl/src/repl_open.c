@@ -306,6 +306,9 @@ repl_track_absent(struct repl *r, struct err *e)
 		p->gap = true;
 		if (dirty_track(r->dirty, i, &r->generation.current))
 			return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+		/* Without a record of ours another one's generation is only borrowed. */
+		if (!r->known)
+			dirty_doubt(r->dirty, i);
 	}
 	return 0;
 }

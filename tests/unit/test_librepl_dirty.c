@@ -106,6 +106,11 @@ a_batch_comes_back_or_goes(void **state)
 	assert_int_equal(dirty_bytes(d, 0), 64 * MIB);
 	dirty_mark(d, 0, 127 * MIB, MIB);
 	assert_int_equal(dirty_bytes(d, 0), 65 * MIB);
+	/* Tried again by less, after it has failed elsewhere. */
+	assert_int_equal(dirty_grow(d, 96 * MIB, NULL), 0);
+	assert_int_equal(dirty_bytes(d, 0), 65 * MIB);
+	dirty_doubt(d, 0);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
 	dirty_close(d);
 	local_fini(&l);
 }
@@ -243,6 +248,11 @@ what_is_closed_comes_back(void **state)
 		handle_close(&l, d);
 	}
 	d = handle_open(&l);
+	dirty_doubt(d, 1);
+	handle_close(&l, d);
+	d = handle_open(&l);
+	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_UNTRUSTED);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
 	dirty_untrack(d, 0);
 	dirty_untrack(d, 1);
 	handle_close(&l, d);
