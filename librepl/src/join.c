@@ -78,10 +78,14 @@ struct fsm_event
 keeper_connect(struct keeper *k, struct err *e)
 {
 	const struct remote_hooks hooks = {.cancel = &k->cancel, .fd = &k->fd};
+	const struct repl_config *c = k->r->cfg;
 	struct judgement j = {0};
 
-	if (remote_new(k->r->cfg, &k->r->cfg->targets[k->replica], &hooks, &k->joining, e))
+	if (remote_new(c, &c->targets[k->replica], &hooks, &k->joining, e))
 		return join_failed(k, REASON_CONNECT, e);
+	/* No call of the program's waits for these requests. */
+	if (c->connect_timeout_ms > c->op_timeout_ms)
+		remote_set_op_timeout(k->joining, c->connect_timeout_ms);
 	if (repl_open_pool(k->r, k->joining, e))
 		return join_failed(k, REASON_OPEN, e);
 	join_judge(k, &j);
@@ -89,6 +93,7 @@ keeper_connect(struct keeper *k, struct err *e)
 		return join_refused(k, &j, e);
 	if (join_lanes(k, e))
 		return join_failed(k, REASON_OPEN, e);
+	remote_set_op_timeout(k->joining, c->op_timeout_ms);
 	return (struct fsm_event){.kind = FSM_CONNECTED, .verdict = j.verdict};
 }
 

@@ -5,11 +5,6 @@ make_keys
 start_serve "heartbeat = 200"
 start_api
 
-degraded() {
-	api stat 0
-	[ "$(field replication)" = 2 ]
-}
-
 for how in kill stop; do
 	configure "$(pool $how)"
 	ok set lanes 1
@@ -19,9 +14,9 @@ for how in kill stop; do
 	ok put 0 $MIB 1
 	ok persist 0 0 $MIB
 	sleep 1
-	! degraded || fail "degraded before anything happened: $TEXT"
+	! degraded 0 || fail "degraded before anything happened: $TEXT"
 	hurt $how
-	wait_for 4 degraded || fail "a target ($how) is not missed: $TEXT"
+	wait_for 4 degraded 0 || fail "a target ($how) is not missed: $TEXT"
 	ok persist 0 0 64
 	within 100
 	ok close

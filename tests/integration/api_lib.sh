@@ -145,6 +145,31 @@ heal() {
 	kill -0 "$SERVE_PID" 2>/dev/null || start_serve
 }
 
+# heal_at PORT: the daemon is there again, under its old address.
+heal_at() {
+	kill -KILL $hurt_pids 2>/dev/null
+	SERVE_AT=$1
+	start_serve
+	SERVE_AT=
+}
+
+# degraded REPLICA, established REPLICA: by its stat, for wait_for.
+degraded() {
+	api stat "$1"
+	[ "$(field replication)" = 2 ]
+}
+
+established() {
+	api stat "$1"
+	[ "$(field replication)" = 0 ]
+}
+
+# A call succeeds now.
+works() {
+	api persist 0 0 64
+	[ "$STATUS" = REPL_OK ]
+}
+
 # Time that a call may take beyond its deadline: a busy machine's.
 LATE=1000
 

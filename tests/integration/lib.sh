@@ -177,7 +177,7 @@ start_serve() {
 	{
 		echo "[repld]"
 		echo "pool-dir = $TMP/serve/pools"
-		echo "listen = ${SERVE_ADDRESS:-127.0.0.1}:0"
+		echo "listen = ${SERVE_ADDRESS:-127.0.0.1}:${SERVE_AT:-0}"
 		echo "host-key = $TMP/serve/host_key"
 		echo "authorized-keys = $TMP/serve/authorized_keys"
 		[ "$(id -u)" -ne 0 ] || echo "user = $SERVE_USER"
