@@ -232,6 +232,7 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 			 .size = host_size},
 		.progress = &k->progress,
 		.rate = k->r->cfg->resync_rate,
+		.no_journal = k->no_journal,
 	};
 	int rc = resync_track(k, e);
 
@@ -250,6 +251,9 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 		return (struct fsm_event){.kind = FSM_RESYNCED};
 	if (s.in_doubt)
 		resync_doubt(k);
+	/* A target of an earlier version: the next try does without. */
+	if (e->code == REPL_E_PROTOCOL && strstr(e->text, "method 'journal."))
+		k->no_journal = true;
 	return join_failed(k, REASON_RESYNC, e);
 }
 
