@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A target that is killed while a journal is filled, committed or applied, has the pool of before or that
 # of after when it is opened next; after, if the commit was answered.
-# usage: journal_killed.sh [SEED [KILLS]]
+# usage: journal_killed.sh [SEED [KILLS [media]]]
+# With media the machine stops, too: of the pool only what was flushed is left.
 . "$(dirname "$0")/fault.sh"
 SEED=${1:-$$}
 KILLS=${2:-12}
 STAGE_LOAD=$BUILD/tests/fault/stage_load
 POOL=$TMP/serve/pools/p
 SIZE=$((8 << 20))
+MEDIA=${3-}
 RANDOM=$SEED
+if [ -n "$MEDIA" ]; then
+	REPLD=$BUILD/tests/sim/repld-media
+	export REPL_MEDIA_GRANULARITY=page REPL_MEDIA_DOMAIN=dmp REPL_MEDIA_DDIO=on
+fi
 echo "seed $SEED"
 start_target
 
@@ -50,6 +56,7 @@ for kill in $(seq "$KILLS"); do
 	committed=$(last committed)
 	[ "$committed" -ge "$round" ] || committed=$round
 	[ "$(last began)" -gt "$committed" ] || inside=$((inside + 1))
+	[ -z "$MEDIA" ] || "$BUILD/tests/sim/media_cut" "$POOL" 2>"$TMP/cut.log" || fail "the cut"
 	load check "$POOL" "$committed" >"$TMP/check.out" 2>&1 ||
 		fail "kill $kill, round $committed committed: $(cat "$TMP/check.out")"
 	round=$(sed -n 's/^round //p' "$TMP/check.out")
