@@ -203,8 +203,33 @@ def pmdk(path):
                          f"{o['ratio']:.2f}"] for o in a["operations"]])
 
 
+def resync(path):
+    with open(path) as f:
+        a = json.load(f)
+
+    def m(key):
+        return statistics.median(r[key] for r in a["rounds"])
+    f = a["front"]
+    return [f"### Resync, class `{a['class']}`", "",
+            f"A pool of {size(a['size'])}; medians of {len(a['rounds'])} rounds.", ""] + table(
+        ["what", "measured", "ratio"],
+        [["1 % scattered blocks of 4 KiB, bytes moved", f"{m('moved') / 2**20:.1f} MiB",
+          f"{100 * m('moved') / a['size']:.2f} % of the pool"],
+         ["the same, on the wire with all else", f"{m('wire') / 2**20:.1f} MiB",
+          f"{100 * m('wire') / a['size']:.2f} % of the pool"],
+         ["the same, time", f"{m('ns') / 1e6:.0f} ms", "-"],
+         ["bare TCP stream", f"{a['tcp'] / GIB:.2f} GiB/s", "1.00"],
+         ["all of it, by the journal", f"{m('journal') / GIB:.2f} GiB/s",
+          f"{m('journal') / a['tcp']:.2f}"],
+         ["all of it, directly", f"{m('direct') / GIB:.2f} GiB/s", f"{m('direct') / a['tcp']:.2f}"],
+         ["persist of 4 KiB to another pool there, alone", f"{us(f['alone_ns'])} us", "1.00"],
+         ["the same beside a resync by the journal", f"{us(f['beside_ns'])} us",
+          f"{f['beside_ns'] / f['alone_ns']:.2f}"],
+         ["that resync", f"{f['bytes_per_s'] / GIB:.2f} GiB/s", f"{f['bytes_per_s'] / a['tcp']:.2f}"]])
+
+
 PARTS = {"chooser": chooser, "dirty": dirty, "growth": growth, "hotline": hotline, "log": log,
-         "pmdk": pmdk, "remotelog": remotelog}
+         "pmdk": pmdk, "remotelog": remotelog, "resync": resync}
 
 
 def values(results, name):
@@ -256,7 +281,8 @@ def report(results, command):
     # Measured with each side on a core of its own.
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
                  "dirty-memory", "dirty-page", "growth-memory", "growth-page", "remotelog-memory",
-                 "remotelog-page", "hotline", "pmdk-memory", "pmdk-page"):
+                 "remotelog-page", "hotline", "pmdk-memory", "pmdk-page", "resync-memory",
+                 "resync-page"):
         out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 
