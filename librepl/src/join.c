@@ -11,6 +11,7 @@
 #include "keeper_impl.h"
 #include "reason.h"
 #include "repl_lanes.h"
+#include "ship.h"
 #include "statusd.h"
 
 #define JOIN_LOOK_MS 50U
@@ -66,7 +67,8 @@ join_lanes(struct keeper *k, struct err *e)
 {
 	int rc = remote_lanes_open(k->joining, k->r->lane_count, e);
 
-	if (!rc && remote_terms(k->joining)->lanes < k->r->lane_count)
+	if (!rc && !ship_queues(k->r, k->replica) &&
+	    remote_terms(k->joining)->lanes < k->r->lane_count)
 		rc = err_set(e, REPL_E_LIMIT, "the target grants %u lanes, %u are in use",
 			     remote_terms(k->joining)->lanes, k->r->lane_count);
 	if (!rc)
@@ -86,6 +88,8 @@ keeper_connect(struct keeper *k, struct err *e)
 	/* No call of the program's waits for these requests. */
 	if (c->connect_timeout_ms > c->op_timeout_ms)
 		remote_set_op_timeout(k->joining, c->connect_timeout_ms);
+	if (ship_queues(k->r, k->replica))
+		remote_queue(k->joining);
 	if (repl_open_pool(k->r, k->joining, e))
 		return join_failed(k, REASON_OPEN, e);
 	join_judge(k, &j);
@@ -295,6 +299,7 @@ repl_install(struct repl *r, unsigned replica, struct remote *remote)
 	atomic_store(&p->replication, REPL_REPL_ESTABLISHED);
 	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->install_count, 1);
+	ship_install(r->ship, replica, remote);
 	atomic_store(&p->lost, 0);
 	statusd_changed(r->statusd, replica);
 }
@@ -348,6 +353,9 @@ retire_lanes(struct keeper *k)
 				return false;
 		lane_leave(k->r, i);
 	}
+	while (!ship_leave(k->r->ship, k->replica, clock_deadline(JOIN_LOOK_MS)))
+		if (atomic_load(&k->r->stop))
+			return false;
 	return true;
 }
 

@@ -93,6 +93,7 @@ struct lane {
 	_Atomic uint64_t *stamp; /* of the session: the last one given out */
 	struct wire_commit commit;
 	bool building;
+	unsigned entries_due; /* of shipments, that a COMMIT is to have room for */
 
 	uint64_t imm_unit;            /* what immediates count in */
 	uint64_t seq_sent, seq_acked; /* COMMITs and answered immediates */

@@ -60,7 +60,7 @@ lane_stamp(struct lane *l)
 bool
 lane_commit_begin(struct lane *l, size_t payload)
 {
-	size_t ranges = (size_t)l->todo.count + l->written.count + 2 + l->ring;
+	size_t ranges = (size_t)l->todo.count + l->written.count + 2 + l->ring + l->entries_due;
 	size_t entries = ranges > WIRE_ENTRIES_MAX ? WIRE_ENTRIES_MAX : ranges;
 	size_t half = l->msg_size / 2 / WIRE_ENTRY_SIZE;
 	size_t room = (l->msg_size - WIRE_HEADER_SIZE - payload) / WIRE_ENTRY_SIZE;

@@ -15,6 +15,8 @@
 
 #define REMOTE_MSG_SIZE 32768U
 #define REMOTE_DEPTH    8U
+#define QUEUE_MSG_SIZE  131072U /* of the lane of a queue; with the depth, 8 MiB in flight */
+#define QUEUE_DEPTH     WIRE_DEPTH_MAX
 #define LOCK_PAUSE_NS   200000L
 #define PING_LOOK_MS    100U
 
@@ -39,6 +41,7 @@ struct remote {
 	bool pool_open;
 	bool write;           /* ... for writing */
 	uint64_t journal_max; /* 0: the target keeps no journal of it */
+	bool queued;
 	struct replica_info info;
 	struct profile profile;
 	uint32_t epoch;
@@ -804,6 +807,31 @@ ring_wanted(const struct remote *r)
 	return r->write && r->method >= 0 && (PLAN_BIT(r->method) & PLAN_DEPOSITS);
 }
 
+static unsigned
+remote_msg_size(const struct remote *r)
+{
+	return r->queued ? QUEUE_MSG_SIZE : REMOTE_MSG_SIZE;
+}
+
+static unsigned
+remote_depth(const struct remote *r)
+{
+	return r->queued ? QUEUE_DEPTH : REMOTE_DEPTH;
+}
+
+void
+remote_queue(struct remote *r)
+{
+	r->queued = true;
+	r->method = -1;
+}
+
+bool
+remote_queued(const struct remote *r)
+{
+	return r->queued;
+}
+
 static struct json_object *
 lanes_params(const struct remote *r, unsigned count)
 {
@@ -811,8 +839,8 @@ lanes_params(const struct remote *r, unsigned count)
 	struct json_object *providers = json_object_new_array();
 
 	json_object_object_add(params, "count", json_object_new_int((int)count));
-	json_object_object_add(params, "msg_size", json_object_new_int((int)REMOTE_MSG_SIZE));
-	json_object_object_add(params, "depth", json_object_new_int((int)REMOTE_DEPTH));
+	json_object_object_add(params, "msg_size", json_object_new_int((int)remote_msg_size(r)));
+	json_object_object_add(params, "depth", json_object_new_int((int)remote_depth(r)));
 	if (strcmp(r->provider, "auto") != 0)
 		json_object_array_add(providers, json_object_new_string(r->provider));
 	else
@@ -825,7 +853,8 @@ lanes_params(const struct remote *r, unsigned count)
 
 struct lanes_grant {
 	const char *provider, *address, *key;
-	uint64_t port, msg_size, depth, rma_region, imm_unit;
+	uint64_t port, rma_region, imm_unit;
+	uint64_t msg_size, depth; /* asked for, then granted */
 	bool rma, ring;
 	struct json_object *tokens;
 };
@@ -856,10 +885,10 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 	if (!rc)
 		rc = control_get_u64(o, "port", 1, 65535, &g->port, e);
 	if (!rc)
-		rc = control_get_u64(o, "msg_size", WIRE_MSG_SIZE_MIN, REMOTE_MSG_SIZE,
-				     &g->msg_size, e);
+		rc = control_get_u64(o, "msg_size", WIRE_MSG_SIZE_MIN, g->msg_size, &g->msg_size,
+				     e);
 	if (!rc)
-		rc = control_get_u64(o, "depth", WIRE_DEPTH_MIN, REMOTE_DEPTH, &g->depth, e);
+		rc = control_get_u64(o, "depth", WIRE_DEPTH_MIN, g->depth, &g->depth, e);
 	if (!rc)
 		rc = control_get_bool(o, "rma", &g->rma, e);
 	if (!rc)
@@ -940,7 +969,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 {
 	uint64_t deadline_ns = clock_deadline(r->connect_timeout_ms);
 	struct json_object *result = NULL;
-	struct lanes_grant g = {0};
+	struct lanes_grant g = {.msg_size = remote_msg_size(r), .depth = remote_depth(r)};
 	struct fab_params p = {0};
 	uint8_t key[8];
 	int rc = method_check(r, NULL, e);
@@ -949,6 +978,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 		return rc;
 	fab_warm_free(r->warm);
 	r->warm = NULL;
+	count = r->queued ? 1 : count;
 	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
 	if (rc)
 		return rc;

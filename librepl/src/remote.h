@@ -144,6 +144,12 @@ const struct profile *remote_profile(const struct remote *r);
 
 /* Opens and connects count lanes (or what is granted). */
 int remote_lanes_open(struct remote *r, unsigned count, struct err *e);
+/*
+ * Before lanes are opened: there will be one, without a receive ring, for a shipper (ship.h), with
+ * so much room that a long way does not hold it up. By messages, whatever method is configured.
+ */
+void remote_queue(struct remote *r);
+bool remote_queued(const struct remote *r);
 const struct lane_terms *remote_terms(const struct remote *r);
 struct lane *remote_lane(struct remote *r, unsigned i);
 

@@ -10,6 +10,7 @@
 #include "keeper.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
+#include "ship.h"
 
 /* ---- public ---- */
 
@@ -132,6 +133,24 @@ repl_trim(struct repl *r, unsigned lane, size_t off, size_t len)
 	return lane_answer(r, lane, rc, &e);
 }
 
+/* The replica's own lane; with a queue that is one for all. */
+static int
+replica_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len,
+	     uint64_t deadline_ns, struct err *e)
+{
+	struct remote *remote = r->replicas[replica].remote;
+	int rc;
+
+	if (!ship_serves(r->ship, replica))
+		return remote_read(remote, lane, buf, off, len, deadline_ns, e);
+	if (!ship_lane_borrow(r->ship, replica, deadline_ns))
+		return err_set(e, REPL_E_LOST, "replica %u is lost, or its queue does not empty",
+			       replica);
+	rc = remote_read(remote, 0, buf, off, len, deadline_ns, e);
+	ship_lane_return(r->ship, replica);
+	return rc;
+}
+
 int
 repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len)
 {
@@ -148,13 +167,12 @@ repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	if (!lane_of(r, replica, lane))
+	if (atomic_load(&r->replicas[replica].lost))
 		rc = err_set(&e, REPL_E_LOST, "replica %u is lost", replica);
 	else
-		rc = remote_read(r->replicas[replica].remote, lane, buf, off, len,
-				 deadline_ns - loss_ns, &e);
+		rc = replica_read(r, lane, replica, buf, off, len, deadline_ns - loss_ns, &e);
 	/* The others must have time to hear of it, or they would be lost as well. */
-	if (rc && lane_of(r, replica, lane))
+	if (rc && !atomic_load(&r->replicas[replica].lost))
 		repl_lose(r, replica, rc, e.text, deadline_ns);
 	lane_leave(r, lane);
 	return rc ? config_report(&e) : 0;

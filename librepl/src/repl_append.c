@@ -19,6 +19,7 @@
 #include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
+#include "ship.h"
 
 #define TURN_PAUSE_NS 20000L
 
@@ -184,6 +185,9 @@ append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 static int
 append_spread(struct repl *r, unsigned lane, const struct append *a, struct err *e)
 {
+	const struct range tail = {.off = a->tail_off, .len = 8};
+	struct rangeset bytes;
+
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = i == a->chooser ? NULL : lane_of(r, i, lane);
 
@@ -194,6 +198,10 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, struct err 
 		if (l)
 			lane_begin(l, LANE_ATOMIC8, a->tail_off, 8);
 	}
+	/* In the place of queued replicas nobody chooses. */
+	rangeset_clear(&bytes);
+	(void)rangeset_add(&bytes, a->place, a->len);
+	lanes_due(r, lane, LANE_ATOMIC8, &bytes, &tail);
 	return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
 }
 
@@ -204,14 +212,14 @@ append_check_lost(struct repl *r, struct err *e)
 	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (!atomic_load(&r->replicas[i].lost))
+		if (!atomic_load(&r->replicas[i].lost) || ship_serves(r->ship, i))
 			continue;
 		pthread_mutex_lock(&r->reason_lock);
 		(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, r->replicas[i].reason);
 		pthread_mutex_unlock(&r->reason_lock);
 		return REPL_E_LOST;
 	}
-	return 0;
+	return ship_enough(r->ship) ? 0 : ship_few(r->ship, e);
 }
 
 static int

@@ -9,8 +9,10 @@
 
 /* Post what was flushed on a lane that was borrowed. */
 static void
-commit_begin(struct repl *r, unsigned lane)
+commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
 {
+	static const struct range none = {0};
+
 	pending_active(r, lane, NULL, 0);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
@@ -18,6 +20,10 @@ commit_begin(struct repl *r, unsigned lane)
 		if (l)
 			lane_begin(l, LANE_DRAIN, 0, 0);
 	}
+	lanes_due(r, lane, LANE_DRAIN, &r->slots[lane].pending, &none);
+	/* What fails here fails again at the end. */
+	if (r->cfg->ack != CONFIG_ACK_ALL)
+		(void)lanes_ship(r, lane, begin_ns, NULL);
 }
 
 static int
@@ -57,7 +63,7 @@ repl_commit(struct repl *r, unsigned lane)
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		done[i] = lane_borrow(r, i, 0);
 		if (done[i])
-			commit_begin(r, i);
+			commit_begin(r, i, begin_ns);
 	}
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
@@ -70,9 +76,10 @@ repl_commit(struct repl *r, unsigned lane)
 			(void)err_set(&e, REPL_E_TIMEOUT, "lane %u is in use by another thread", i);
 			break;
 		}
-		commit_begin(r, i);
 		/* The wait for the lane says nothing of the target. */
-		(void)commit_end(r, i, clock_now_ns(), &e);
+		begin_ns = clock_now_ns();
+		commit_begin(r, i, begin_ns);
+		(void)commit_end(r, i, begin_ns, &e);
 	}
 	if (!e.code && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
 		(void)repl_await_back(r, &e);

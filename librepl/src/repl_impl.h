@@ -25,6 +25,8 @@
 
 struct keeper;
 struct dirty;
+struct ship;
+struct shipment;
 
 /* What a target was found to be at some time; newest first, each one different. */
 struct profile_note {
@@ -60,6 +62,12 @@ struct lane_slot {
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS], latency_sum_ns;
 	struct rangeset pending; /* pending.h: whoever is in the lane */
 	struct rangeset trims;
+	/* A job that queued replicas (ship.h) are to get, and do not have in their queue yet. */
+	bool ship_due;
+	enum lane_kind ship_kind;
+	const struct rangeset *ship_first;
+	struct range ship_second;
+	struct shipment *shipped; /* one that they have, to be awaited */
 };
 
 /* Of a handle on a pool set: repl_set.h. */
@@ -83,6 +91,7 @@ struct repl {
 	unsigned lane_count;
 	struct replica replicas[REPL_TARGETS_MAX];
 	struct lane_slot *slots;
+	struct ship *ship;           /* NULL: no replica is queued */
 	pthread_mutex_t lock;        /* guards generation, local and losing; held across calls */
 	pthread_mutex_t grow_lock;   /* one grows or holds at a time; held across calls */
 	pthread_mutex_t reason_lock; /* guards what replicas say; never held across calls */
@@ -94,6 +103,7 @@ struct repl {
 	_Atomic bool stop;             /* keepers end */
 	bool ready;                    /* opened: losses are recorded; guarded by lock */
 	bool known;                    /* at the opening the local sidecar told a generation */
+	bool crashed;                  /* ... and that its last writer had not closed */
 	unsigned flags;                /* of repl_open() */
 	_Atomic(_Atomic int *) holder; /* the flag of who has the hold, or NULL: hold.h */
 	struct dirty *dirty;           /* NULL with a set */

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "hold.h"
 #include "pending.h"
+#include "ship.h"
 
 int
 range_check(const struct repl *r, size_t off, size_t len, struct err *e)
@@ -94,9 +95,84 @@ lane_of(struct repl *r, unsigned replica, unsigned lane)
 	struct replica *p = &r->replicas[replica];
 
 	/* In this order: the remote of a lost one may be taken away. */
-	if (atomic_load_explicit(&p->lost, memory_order_acquire))
+	if (atomic_load_explicit(&p->lost, memory_order_acquire) || ship_serves(r->ship, replica))
 		return NULL;
 	return remote_lane(p->remote, lane);
+}
+
+void
+lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct rangeset *first,
+	  const struct range *second)
+{
+	struct lane_slot *slot = &r->slots[lane];
+
+	slot->ship_due = r->ship != NULL;
+	slot->ship_kind = kind;
+	slot->ship_first = first;
+	slot->ship_second = *second;
+}
+
+int
+lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	int rc = 0;
+
+	if (slot->ship_due)
+		rc = ship_post(r->ship, slot->ship_first, slot->ship_kind, &slot->ship_second,
+			       begin_ns, &slot->shipped, e);
+	slot->ship_due &= rc != 0;
+	return rc;
+}
+
+/*
+ * Last, so that a queued replica's lag takes nothing from the time that the others'
+ * answers have.
+ */
+static int
+lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns, bool *few, struct err *e)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	struct shipment *m;
+	int rc;
+
+	*few = false;
+	if (!r->ship)
+		return 0;
+	rc = lanes_ship(r, lane, begin_ns, e);
+	m = slot->shipped;
+	slot->shipped = NULL;
+	slot->ship_due = false;
+	*few = m ? !ship_await(r->ship, m, begin_ns) : !ship_enough(r->ship);
+	return rc;
+}
+
+/* A loss is recorded before the call returns, also of a replica that it did not need. */
+static void
+lanes_count_lost(struct repl *r)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (!atomic_load(&r->replicas[i].lost))
+			continue;
+		if (!any)
+			repl_await_recorded(r);
+		any = true;
+		atomic_fetch_add(&r->replicas[i].degraded_count, 1);
+	}
+}
+
+/* lost: one that is, or replica_count if only too few of the queued ones are left. */
+static int
+lanes_report_lost(struct repl *r, unsigned lost, struct err *e)
+{
+	if (lost == r->replica_count)
+		return ship_few(r->ship, e);
+	pthread_mutex_lock(&r->reason_lock);
+	(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", lost, r->replicas[lost].reason);
+	pthread_mutex_unlock(&r->reason_lock);
+	return e->code;
 }
 
 int
@@ -106,6 +182,8 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	struct lane *lanes[REPL_TARGETS_MAX];
 	unsigned index[REPL_TARGETS_MAX], n = 0, lost = r->replica_count;
 	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	bool few;
+	int rc;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
@@ -113,7 +191,7 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 		if (l) {
 			lanes[n] = l;
 			index[n++] = i;
-		} else {
+		} else if (!ship_serves(r->ship, i)) {
 			lost = i;
 		}
 	}
@@ -124,20 +202,14 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 		repl_lose(r, index[i], lanes[i]->status, lanes[i]->why, begin_ns + all_ns);
 		lost = index[i];
 	}
-	if (lost == r->replica_count)
-		return 0;
-	repl_await_recorded(r);
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (atomic_load(&r->replicas[i].lost))
-			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
-	}
+	rc = lanes_await_shipped(r, lane, begin_ns, &few, e);
+	if (rc)
+		return rc;
+	lanes_count_lost(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
-	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
+	if ((lost == r->replica_count && !few) || r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
-	pthread_mutex_lock(&r->reason_lock);
-	(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", lost, r->replicas[lost].reason);
-	pthread_mutex_unlock(&r->reason_lock);
-	return e->code;
+	return lanes_report_lost(r, lost, e);
 }
 
 int
@@ -169,6 +241,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 		if (l)
 			lane_begin(l, kind, also->off, also->len);
 	}
+	lanes_due(r, lane, kind, &slot->pending, also);
 	rc = lanes_finish(r, lane, lane_done, e);
 	if (kind == LANE_TRIM)
 		pending_trim(slot, also->off, also->len);

@@ -23,8 +23,17 @@ void lane_leave(struct repl *r, unsigned lane);
  */
 bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
 
-/* The lane of a replica, or NULL if that is lost. */
+/* The lane of a replica, or NULL if that is lost or gets its updates by a queue. */
 struct lane *lane_of(struct repl *r, unsigned replica, unsigned lane);
+
+/*
+ * A job has begun on a lane: the ranges of first, which stay as they are until it is
+ * finished, then kind's. lanes_finish() puts it into the queues; lanes_ship() before, where
+ * jobs of several lanes are to overlap.
+ */
+void lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct rangeset *first,
+	       const struct range *second);
+int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e);
 
 /*
  * Run until() on a lane of all replicas, count those that are lost now, and

@@ -8,6 +8,7 @@
 #include "dirty.h"
 #include "reason.h"
 #include "repl_impl.h"
+#include "ship.h"
 #include "statusd.h"
 
 static void
@@ -32,6 +33,7 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	if (r->dirty && dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has))
 		p->gap = true;
 	atomic_store(&p->lost, status);
+	ship_lost(r->ship, (unsigned)(p - r->replicas));
 	repl_wake(r);
 	statusd_changed(r->statusd, (unsigned)(p - r->replicas));
 }
@@ -168,6 +170,9 @@ awaited(const struct repl *r, uint32_t lost, const uint64_t *installs)
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		const struct replica *p = &r->replicas[i];
 
+		/* Of those in queues the set need not have all. */
+		if (ship_serves(r->ship, i) && ship_enough(r->ship))
+			continue;
 		if ((lost >> i & 1) && !replica_is_live(p) &&
 		    atomic_load(&p->install_count) == installs[i])
 			return i;

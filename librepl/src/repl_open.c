@@ -14,6 +14,7 @@
 #include "reason.h"
 #include "relation.h"
 #include "repl_impl.h"
+#include "ship.h"
 #include "statusd.h"
 #include "transfer.h"
 
@@ -202,6 +203,9 @@ replica_connect(struct repl *r, unsigned i, struct err *e)
 {
 	int rc = remote_new(r->cfg, &r->cfg->targets[i], NULL, &r->replicas[i].remote, e);
 
+	if (!rc && ship_queues(r, i))
+		remote_queue(r->replicas[i].remote);
+
 	return replica_absent(r, i, rc ? replica_err(r, i, e) : 0, e);
 }
 
@@ -287,8 +291,8 @@ repl_open_local(struct repl *r, struct err *e)
 	if (rc)
 		return rc;
 	r->known = r->local.present;
-	return dirty_open(&r->local, r->cfg, r->size, r->known && r->local.meta.writer_open,
-			  &r->dirty, e);
+	r->crashed = r->known && r->local.meta.writer_open;
+	return dirty_open(&r->local, r->cfg, r->size, r->crashed, &r->dirty, e);
 }
 
 /*
@@ -301,6 +305,8 @@ repl_track_absent(struct repl *r, struct err *e)
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct replica *p = &r->replicas[i];
 
+		/* What was in a queue at a crash is older than what the activity log tells. */
+		p->gap |= r->crashed && ship_queues(r, i);
 		if (atomic_load(&p->lost) == 0 || dirty_tracked(r->dirty, i))
 			continue;
 		p->gap = true;
@@ -350,7 +356,8 @@ repl_count_lanes(struct repl *r, struct err *e)
 		if (!r->replicas[i].remote)
 			continue;
 		present++;
-		if (remote_terms(r->replicas[i].remote)->lanes < r->lane_count)
+		if (!ship_queues(r, i) &&
+		    remote_terms(r->replicas[i].remote)->lanes < r->lane_count)
 			r->lane_count = remote_terms(r->replicas[i].remote)->lanes;
 	}
 	/* Of a pool that was never replicated nobody has seen that its targets are right. */
@@ -389,6 +396,9 @@ repl_start(struct repl *r, unsigned flags, struct err *e)
 	}
 	if (rc)
 		return rc;
+	rc = ship_new(r, &r->ship, e);
+	if (rc)
+		return rc;
 	r->ready = true;
 	/* Keepers tell it of changes, and who asks it may want something of a keeper. */
 	rc = statusd_new(r, &r->statusd, e);
@@ -421,6 +431,7 @@ repl_free(struct repl *r, uint64_t end_ns)
 		return;
 	keepers_stop(r);
 	statusd_stop(r->statusd);
+	ship_free(r->ship);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		replica_free(&r->replicas[i], end_ns);
 	dirty_close(r->dirty);
@@ -504,7 +515,10 @@ repl_close(struct repl *r)
 	err_clear(&e);
 	ms = r->cfg->close_timeout_ms;
 	end_ns = clock_deadline(ms);
+	/* The last quarter is for telling the others of one that has not got all. */
+	ship_finish(r->ship, end_ns - (uint64_t)ms * NS_PER_MS / 4, end_ns);
 	keepers_stop(r);
+	ship_stop(r->ship);
 	/* A keeper that hung on one replica leaves the others time for an end in order. */
 	least_ns = clock_deadline(ms < REPL_GIVE_UP_MS ? ms : REPL_GIVE_UP_MS);
 	if (end_ns < least_ns)

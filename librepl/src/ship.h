@@ -39,8 +39,14 @@ struct shipment;
  */
 int ship_new(struct repl *r, struct ship **out, struct err *e);
 
-/* All that is queued is given up; ship_finish() first. Nobody drains any more. */
+/* End the threads. Nobody drains any more; ship_finish() first. */
+void ship_stop(struct ship *s);
+
+/* All that is queued is given up. */
 void ship_free(struct ship *s);
+
+/* Whether the handle's configuration has this replica served by a queue. */
+bool ship_queues(const struct repl *r, unsigned replica);
 
 /* Whether the replica is served from here; s may be NULL. */
 bool ship_serves(const struct ship *s, unsigned replica);
@@ -48,18 +54,24 @@ bool ship_serves(const struct ship *s, unsigned replica);
 /*
  * Put the set's ranges, then the job's own range behind them (LANE_DRAIN: none),
  * into the queue. *out: what to await, or NULL if there was nothing to do. With no room
- * in the queue of a replica it is waited for or given up, by on-lag; by the deadline.
+ * in the queue of a replica it is waited for or given up, by on-lag, within three
+ * quarters of op-timeout from begin_ns on; the last is for recording a loss.
  */
-int ship_post(struct ship *s, const struct rangeset *flushed, enum lane_kind kind, uint64_t off,
-	      uint64_t len, uint64_t deadline_ns, struct shipment **out, struct err *e);
+int ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
+	      const struct range *second, uint64_t begin_ns, struct shipment **out, struct err *e);
 
 /*
- * Takes m (NULL: returns at once). Returns when enough replicas have it; those that
- * are waited for and don't answer by the deadline are lost, recorded by lose_ns. *few: fewer
- * than the policy asks for are left, and those have it.
+ * Takes m. Returns when as many replicas have it as the policy asks for; with the same time as
+ * above those that don't answer are lost. True if there are enough: else all that are
+ * left have it.
  */
-void ship_await(struct ship *s, struct shipment *m, uint64_t deadline_ns, uint64_t lose_ns,
-		bool *few);
+bool ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns);
+
+/* As many are there as a drain needs; of no ship, too. */
+bool ship_enough(struct ship *s);
+
+/* REPL_E_LOST: that they are not. */
+int ship_few(struct ship *s, struct err *e);
 
 /* ---- for those who lose and bring back replicas ---- */
 

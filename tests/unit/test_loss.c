@@ -25,6 +25,28 @@ static struct remote remotes[REPLICAS];
 static int store_rc;
 static uint8_t next_id;
 
+void
+ship_lost(struct ship *s, unsigned replica)
+{
+	(void)s;
+	(void)replica;
+}
+
+bool
+ship_serves(const struct ship *s, unsigned replica)
+{
+	(void)s;
+	(void)replica;
+	return false;
+}
+
+bool
+ship_enough(struct ship *s)
+{
+	(void)s;
+	return true;
+}
+
 int
 remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 		    uint64_t deadline_ns, struct err *e)

@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "ship.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "dirty.h"
+#include "ship_impl.h"
+
+/* A slice of a large drain: the next can be copied while one is on its way. */
+#define SLICE_MAX  (1U << 20)
+#define LOOK_AGAIN (100 * NS_PER_MS) /* a lag's age comes without an event */
+
+/* ---- deadlines ---- */
+
+static uint64_t
+op_ns(const struct ship *s)
+{
+	return (uint64_t)s->r->cfg->op_timeout_ms * NS_PER_MS;
+}
+
+static uint64_t
+wait_end(const struct ship *s, uint64_t begin_ns)
+{
+	return begin_ns + op_ns(s) - op_ns(s) / 4;
+}
+
+/* Sleep until something has moved, a moment or the deadline. With the lock. */
+static void
+ship_sleep(struct ship *s, uint64_t deadline_ns)
+{
+	uint64_t at = clock_now_ns() + LOOK_AGAIN;
+	struct timespec ts;
+
+	if (at > deadline_ns)
+		at = deadline_ns;
+	ts = (struct timespec){.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+	(void)pthread_cond_timedwait(&s->moved, &s->lock, &ts);
+}
+
+/* ---- who is there ---- */
+
+/* A set's replica is for librpmem.so.1, which has one and waits for it. */
+bool
+ship_queues(const struct repl *r, unsigned replica)
+{
+	return !r->set && config_queued(r->cfg, replica);
+}
+
+bool
+ship_serves(const struct ship *s, unsigned replica)
+{
+	return s && s->served & 1U << replica;
+}
+
+/* Those that are sent to. With the lock. */
+static uint32_t
+ship_live(const struct ship *s)
+{
+	uint32_t live = 0;
+
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+		live |= s->q.view[i].open && !atomic_load(&s->r->replicas[i].lost) ? 1U << i : 0;
+	return live;
+}
+
+static unsigned
+count(uint32_t bits)
+{
+	return (unsigned)__builtin_popcount(bits);
+}
+
+/* Without the lock. */
+static void
+ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
+{
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
+		if (replicas & 1U << i)
+			repl_lose(s->r, i, REPL_E_TIMEOUT, why, end_ns);
+	}
+}
+
+/* ---- room ---- */
+
+/* Replicas that lag by more than a part of what they may. With the lock. */
+static uint32_t
+ship_lagging(const struct ship *s, unsigned part, uint64_t now_ns)
+{
+	const struct repl_config *c = s->r->cfg;
+	uint32_t late = 0;
+
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
+		if (s->q.view[i].weight > c->async_lag_bytes / part ||
+		    shipqueue_lag_ns(&s->q, i, now_ns) > c->async_lag_ms * NS_PER_MS / part)
+			late |= 1U << i;
+	}
+	return late;
+}
+
+/*
+ * Whether those that a drain needs are well ahead of the bound. Only then one that has
+ * come to it is a laggard: a drain of much brings all there.
+ */
+static bool
+ship_flows(const struct ship *s, uint64_t now_ns)
+{
+	uint32_t sync = s->sync & ship_live(s);
+	unsigned need = s->needed < count(sync) ? s->needed : count(sync);
+
+	return count(sync & ~ship_lagging(s, 2, now_ns)) >= need;
+}
+
+/* Wait until there is room for one more, or nobody without; the lock is given up meanwhile. */
+static void
+ship_room(struct ship *s, uint64_t begin_ns)
+{
+	bool degrade = s->r->cfg->on_lag == CONFIG_ON_LAG_DEGRADE;
+	uint64_t end_ns = wait_end(s, begin_ns);
+
+	for (;;) {
+		uint64_t now = clock_now_ns();
+		uint32_t late = ship_lagging(s, 1, now);
+		bool flows = !degrade || ship_flows(s, now);
+
+		if ((!late && flows) || (now >= end_ns && !late))
+			return;
+		if (late && ((degrade && flows) || now >= end_ns)) {
+			pthread_mutex_unlock(&s->lock);
+			ship_lose(s, late, "it lags by more than async-lag-bytes or async-lag-time",
+				  begin_ns + op_ns(s));
+			pthread_mutex_lock(&s->lock);
+			continue;
+		}
+		ship_sleep(s, end_ns);
+	}
+}
+
+/* ---- posting ---- */
+
+static unsigned
+slice_max(const struct ship *s)
+{
+	unsigned part = s->r->cfg->async_lag_bytes / 4;
+
+	return part < SLICE_MAX ? part : SLICE_MAX;
+}
+
+/* What of count ranges from a place on goes in one slice. */
+struct slice {
+	const struct range *r;
+	unsigned count;
+	uint64_t skip; /* of the first */
+	unsigned pieces;
+	size_t bytes;
+};
+
+/* Call piece() for each range of the slice; move the slice on behind it. */
+static void
+slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *mem)
+{
+	unsigned pieces = 0;
+	size_t bytes = 0;
+
+	while (sl->count && bytes < max) {
+		uint64_t len = sl->r->len - sl->skip, off = sl->r->off + sl->skip;
+
+		if (len > max - bytes)
+			len = max - bytes;
+		if (fill)
+			shipment_add(fill, WIRE_OP_COPY, off, len, mem + off);
+		pieces++;
+		bytes += len;
+		sl->skip += len;
+		if (sl->skip == sl->r->len) {
+			sl->skip = 0;
+			sl->r++;
+			sl->count--;
+		}
+	}
+	sl->pieces = pieces;
+	sl->bytes = bytes;
+}
+
+/* With the lock; *last is the one to await. */
+static void
+ship_append(struct ship *s, struct shipment *m, struct shipment **last)
+{
+	shipqueue_append(&s->q, m, clock_now_ns());
+	if (*last)
+		shipqueue_unref(&s->q, *last);
+	*last = m;
+	shippers_wake(s);
+}
+
+static int
+post_ranges(struct ship *s, const struct range *r, unsigned n, uint64_t begin_ns,
+	    struct shipment **last, struct err *e)
+{
+	struct slice rest = {.r = r, .count = n};
+	size_t max = slice_max(s);
+
+	while (rest.count) {
+		struct slice measure = rest;
+		struct shipment *m;
+
+		slice_walk(&measure, max, NULL, NULL);
+		m = shipment_new(measure.pieces, measure.bytes);
+		if (!m)
+			return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
+		pthread_mutex_lock(&s->lock);
+		ship_room(s, begin_ns);
+		/* With the lock: what lies behind in the list is never older. */
+		slice_walk(&rest, max, m, s->r->mem);
+		ship_append(s, m, last);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return 0;
+}
+
+/* One that is not made of ranges: 8 bytes in one store, or a trim. */
+static int
+post_single(struct ship *s, enum lane_kind kind, const struct range *range, uint64_t begin_ns,
+	    struct shipment **last, struct err *e)
+{
+	struct shipment *m = shipment_new(1, 8);
+	uint64_t word;
+
+	if (!m)
+		return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
+	pthread_mutex_lock(&s->lock);
+	ship_room(s, begin_ns);
+	if (kind == LANE_ATOMIC8) {
+		word = __atomic_load_n((const uint64_t *)(const void *)(s->r->mem + range->off),
+				       __ATOMIC_ACQUIRE);
+		shipment_add(m, WIRE_OP_ATOMIC8, range->off, 8, &word);
+	} else {
+		shipment_add(m, WIRE_OP_TRIM, range->off, range->len, NULL);
+	}
+	ship_append(s, m, last);
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int
+ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
+	  const struct range *second, uint64_t begin_ns, struct shipment **out, struct err *e)
+{
+	int rc = post_ranges(s, first->r, first->count, begin_ns, out, e);
+
+	if (!rc && kind == LANE_PAIR)
+		rc = post_ranges(s, second, 1, begin_ns, out, e);
+	else if (!rc && (kind == LANE_ATOMIC8 || kind == LANE_TRIM))
+		rc = post_single(s, kind, second, begin_ns, out, e);
+	return rc;
+}
+
+/* ---- waiting ---- */
+
+/* With the lock. Bits of those that are still waited for: none if enough have it. */
+static uint32_t
+await_left(const struct ship *s, const struct shipment *m, bool *enough)
+{
+	uint32_t left = m->wanted & ~m->acked & s->sync & ship_live(s);
+
+	*enough = count(m->acked & s->sync) >= s->needed;
+	return *enough ? 0 : left;
+}
+
+bool
+ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
+{
+	uint64_t end_ns = wait_end(s, begin_ns);
+	uint32_t left = 0;
+	bool enough;
+
+	pthread_mutex_lock(&s->lock);
+	while ((left = await_left(s, m, &enough)) && clock_now_ns() < end_ns)
+		ship_sleep(s, end_ns);
+	shipqueue_unref(&s->q, m);
+	pthread_mutex_unlock(&s->lock);
+	if (left)
+		ship_lose(s, left, "the target did not acknowledge in time", begin_ns + op_ns(s));
+	return enough;
+}
+
+bool
+ship_enough(struct ship *s)
+{
+	bool enough;
+
+	if (!s)
+		return true;
+	pthread_mutex_lock(&s->lock);
+	enough = count(s->sync & ship_live(s)) >= s->needed;
+	pthread_mutex_unlock(&s->lock);
+	return enough;
+}
+
+int
+ship_few(struct ship *s, struct err *e)
+{
+	unsigned live;
+
+	pthread_mutex_lock(&s->lock);
+	live = count(s->sync & ship_live(s));
+	pthread_mutex_unlock(&s->lock);
+	return err_set(e, REPL_E_LOST,
+		       "%u of %u replicas are left, a drain needs %u: repl_stat() tells why", live,
+		       count(s->sync), s->needed);
+}
+
+void
+ship_finish(struct ship *s, uint64_t deadline_ns, uint64_t lose_ns)
+{
+	uint32_t left;
+
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		left = 0;
+		for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+			left |= s->q.view[i].unacked ? 1U << i : 0;
+		if (!left || clock_now_ns() >= deadline_ns)
+			break;
+		ship_sleep(s, deadline_ns);
+	}
+	pthread_mutex_unlock(&s->lock);
+	ship_lose(s, left, "it did not get all that was drained before the end", lose_ns);
+}
+
+/* ---- losing and bringing back ---- */
+
+static void
+mark_dropped(void *arg, uint64_t off, uint64_t len)
+{
+	const struct shipper *p = arg;
+
+	if (p->ship->r->dirty)
+		dirty_mark(p->ship->r->dirty, p->replica, off, len);
+}
+
+void
+ship_lost(struct ship *s, unsigned replica)
+{
+	if (!ship_serves(s, replica))
+		return;
+	pthread_mutex_lock(&s->lock);
+	shipqueue_close(&s->q, replica, mark_dropped, &s->shipper[replica]);
+	pthread_cond_broadcast(&s->moved);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool
+ship_leave(struct ship *s, unsigned replica, uint64_t deadline_ns)
+{
+	struct shipper *p;
+	bool out;
+
+	if (!ship_serves(s, replica))
+		return true;
+	p = &s->shipper[replica];
+	pthread_mutex_lock(&s->lock);
+	while ((p->inside || p->lent) && clock_now_ns() < deadline_ns)
+		ship_sleep(s, deadline_ns);
+	out = !p->inside && !p->lent;
+	if (out)
+		p->remote = NULL;
+	pthread_mutex_unlock(&s->lock);
+	return out;
+}
+
+void
+ship_install(struct ship *s, unsigned replica, struct remote *remote)
+{
+	struct shipper *p;
+	struct shipment *empty;
+
+	if (!ship_serves(s, replica))
+		return;
+	p = &s->shipper[replica];
+	/* It has all: without a POSITION one with less would be called better. */
+	empty = shipment_new(0, 0);
+	pthread_mutex_lock(&s->lock);
+	assert(!p->inside && !s->q.view[replica].open);
+	p->remote = remote;
+	p->at = (struct ship_at){0};
+	shipqueue_open(&s->q, replica);
+	if (empty) {
+		shipqueue_append(&s->q, empty, clock_now_ns());
+		shipqueue_unref(&s->q, empty);
+		shippers_wake(s);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+struct lane *
+ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns)
+{
+	struct shipper *p = &s->shipper[replica];
+	struct lane *l = NULL;
+
+	pthread_mutex_lock(&s->lock);
+	p->wanted++;
+	while (s->q.view[replica].open && (p->inside || p->lent) && clock_now_ns() < deadline_ns)
+		ship_sleep(s, deadline_ns);
+	if (s->q.view[replica].open && !p->inside && !p->lent) {
+		p->lent = true;
+		l = remote_lane(p->remote, 0);
+	}
+	p->wanted--;
+	shippers_wake(s);
+	pthread_mutex_unlock(&s->lock);
+	return l;
+}
+
+void
+ship_lane_return(struct ship *s, unsigned replica)
+{
+	pthread_mutex_lock(&s->lock);
+	s->shipper[replica].lent = false;
+	pthread_cond_broadcast(&s->moved);
+	shippers_wake(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
+ship_lag(struct ship *s, unsigned replica, uint64_t *bytes, uint64_t *ms)
+{
+	*bytes = *ms = 0;
+	if (!ship_serves(s, replica))
+		return;
+	pthread_mutex_lock(&s->lock);
+	*bytes = s->q.view[replica].weight;
+	*ms = shipqueue_lag_ns(&s->q, replica, clock_now_ns()) / NS_PER_MS;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- construction ---- */
+
+static int
+ship_init(struct ship *s, struct err *e)
+{
+	pthread_condattr_t attr;
+
+	if (pthread_mutex_init(&s->lock, NULL))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	s->lock_made = true;
+	if (pthread_condattr_init(&attr))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	s->moved_made = pthread_cond_init(&s->moved, &attr) == 0;
+	(void)pthread_condattr_destroy(&attr);
+	return s->moved_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
+}
+
+int
+ship_new(struct repl *r, struct ship **out, struct err *e)
+{
+	uint32_t queued = 0;
+	struct ship *s;
+	int rc;
+
+	*out = NULL;
+	for (unsigned i = 0; i < r->replica_count; i++)
+		queued |= ship_queues(r, i) ? 1U << i : 0;
+	if (!queued)
+		return 0;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	s->r = r;
+	s->served = queued;
+	if (r->cfg->ack != CONFIG_ACK_ALL) {
+		s->needed = config_needed(r->cfg);
+		for (unsigned i = 0; i < r->replica_count; i++)
+			s->sync |= r->cfg->async[i] ? 0 : 1U << i;
+	}
+	rc = ship_init(s, e);
+	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
+		struct replica *p = &r->replicas[i];
+
+		if (!ship_serves(s, i))
+			continue;
+		if (p->remote && !atomic_load(&p->lost)) {
+			s->shipper[i].remote = p->remote;
+			shipqueue_open(&s->q, i);
+		}
+		rc = shipper_start(s, i, e);
+	}
+	if (rc)
+		ship_free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void
+ship_stop(struct ship *s)
+{
+	if (s && s->lock_made && s->moved_made)
+		shippers_stop(s);
+}
+
+void
+ship_free(struct ship *s)
+{
+	if (!s)
+		return;
+	ship_stop(s);
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+		shipqueue_close(&s->q, i, NULL, NULL);
+	if (s->moved_made)
+		(void)pthread_cond_destroy(&s->moved);
+	if (s->lock_made)
+		(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
