@@ -78,7 +78,8 @@ void dirty_doubt(struct dirty *d, unsigned replica);
 /*
  * What is marked now is all that a replica of generation base lacks: a comparison
  * of everything has ended, or the replica has got a new generation. The map is
- * trusted from now on. Under r->lock; the replica is tracked.
+ * trusted from now on. Under r->lock, or by the thread that resyncs it; the replica is
+ * tracked.
  */
 void dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base);
 

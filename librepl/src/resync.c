@@ -160,15 +160,21 @@ journal_commit(struct rounds *o, bool last, struct err *e)
 {
 	struct resync_run *r = &o->run;
 	const struct generation *chain = NULL;
-	int rc = last ? chain_get(o, &chain, e) : 0;
+	int rc = chain_get(o, &chain, e);
 
 	if (rc)
 		return rc;
+	/*
+	 * Outdated, too, is of our generation: under its old one another initiator's map of
+	 * it would seem to tell all that it lacks.
+	 */
 	r->s->in_doubt = last;
 	rc = remote_journal_commit(r->s->remote, last ? SIDECAR_UP_TO_DATE : SIDECAR_OUTDATED,
 				   chain, e);
-	if (!rc && !last)
+	if (!rc && !last) {
+		dirty_rebase(r->s->dirty, r->s->replica, &chain->current);
 		release(r);
+	}
 	return rc ? rc : journal_apply(o, e);
 }
 

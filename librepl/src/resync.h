@@ -78,8 +78,9 @@ struct resync {
 /*
  * On success the hold is STILL HELD (where there is one), the replica equals the
  * range and is recorded as up-to-date with *chain(arg), which is asked for under
- * the hold; the caller installs it and releases. On failure there is no hold but as in_doubt
- * says, and the dirty map describes what is missing. REPL_E_FAILED: cancelled.
+ * the hold; the caller installs it and releases. In between, as outdated, it gets the
+ * chain of that moment as well, which is asked for under a hold. On failure there is no hold but as
+ * in_doubt says, and the dirty map describes what is missing. REPL_E_FAILED: cancelled.
  *
  * With HASHES and FULL the whole map is marked first and cleared as it proves
  * equal: a run that was interrupted leaves a map that can be trusted.

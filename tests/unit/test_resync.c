@@ -265,6 +265,16 @@ dirty_take(struct dirty *d, unsigned replica, uint64_t from, uint64_t end, uint6
 }
 
 void
+dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
+{
+	(void)d;
+	(void)replica;
+	if (!w.target.committed || !w.held ||
+	    !gen_id_equal(base, &w.target.commit_generation.current))
+		wrong("a map with a base that the replica does not have");
+}
+
+void
 dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 {
 	(void)d;
@@ -579,6 +589,8 @@ remote_journal_commit(struct remote *r, enum sidecar_state state, const struct g
 
 	if (!w.held && w.busy)
 		wrong("a commit while the program writes");
+	if (!g)
+		wrong("a commit under a generation that the replica has left");
 	through = comes_through(r);
 	if (through && r->journal) {
 		r->committed = true;
