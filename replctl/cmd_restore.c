@@ -180,17 +180,24 @@ restore_pmdk(struct restore *r)
 	return 0;
 }
 
-/* A file that differs from its replica is ahead of it. */
+/*
+ * A file that differs from its replica is ahead of it. One of an outdated replica is not
+ * all of that generation, and must not pass for it with those that are.
+ */
 static int
 restore_advance(struct restore *r, struct generation *g)
 {
+	bool part = r->meta.state == SIDECAR_OUTDATED;
 	struct gen_id id;
 
-	if (!r->shutdown_reset)
+	if (!r->shutdown_reset && !part)
 		return 0;
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
 		return err_errno(&r->c->err, REPL_E_FAILED, errno, "getrandom");
-	gen_advance(g, &id);
+	if (part)
+		gen_replace(g, &id);
+	else
+		gen_advance(g, &id);
 	return 0;
 }
 
