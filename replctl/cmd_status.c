@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* replctl status TARGET */
+/* replctl status and events of a target. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "ask.h"
 #include "clock.h"
 #include "commands.h"
 #include "control.h"
+#include "interrupt.h"
 #include "out.h"
 #include "pools.h"
+#include "watch.h"
 
 #define SESSIONS_MAX  4096
 #define OVERRIDES_MAX 64
@@ -137,6 +140,21 @@ print_sessions(struct json_object *sessions)
 	out_table_end(&t);
 }
 
+/* What the programs that write say of their replicas here. */
+static void
+print_reports(struct json_object *sessions)
+{
+	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
+		struct json_object *o = json_object_array_get_idx(sessions, i), *report = NULL;
+
+		if (!json_object_object_get_ex(o, "report", &report))
+			continue;
+		(void)printf("\n%s, as its writer says: %s, %s, %s (%s)\n", out_member(o, "pool"),
+			     out_member(report, "connection"), out_member(report, "replication"),
+			     out_member(report, "data"), out_member(report, "reason"));
+	}
+}
+
 static const char *
 text_at(struct json_object *list, size_t i)
 {
@@ -166,16 +184,12 @@ print_overrides(struct json_object *overrides, struct json_object *sessions)
 	}
 }
 
-int
-cmd_status(struct ctl *c, char **args)
+static int
+status_once(struct ctl *c, struct json_object **out)
 {
 	struct json_object *pools = NULL, *sessions = NULL, *overrides = NULL, *answer;
-	int rc = ctl_target(c, args[0], CTL_HOST);
+	int rc = pools_fetch(c, &pools);
 
-	if (!rc)
-		rc = ctl_connect(c);
-	if (!rc)
-		rc = pools_fetch(c, &pools);
 	if (!rc)
 		rc = fetch_sessions(c, &sessions, &overrides);
 	if (!rc && json_object_array_length(sessions) > 0)
@@ -186,16 +200,174 @@ cmd_status(struct ctl *c, char **args)
 		json_object_put(overrides);
 		return rc;
 	}
-	if (!c->options.json) {
-		pools_print(pools);
-		print_sessions(sessions);
-		print_overrides(overrides, sessions);
-	}
 	answer = json_object_new_object();
 	out_add_text(answer, "target", c->host_text);
 	json_object_object_add(answer, "pools", pools);
 	json_object_object_add(answer, "sessions", sessions);
 	json_object_object_add(answer, "overrides", overrides);
+	*out = answer;
+	return 0;
+}
+
+static void
+status_print(struct json_object *answer)
+{
+	struct json_object *pools = NULL, *sessions = NULL, *overrides = NULL;
+
+	(void)json_object_object_get_ex(answer, "pools", &pools);
+	(void)json_object_object_get_ex(answer, "sessions", &sessions);
+	(void)json_object_object_get_ex(answer, "overrides", &overrides);
+	pools_print(pools);
+	print_sessions(sessions);
+	print_reports(sessions);
+	print_overrides(overrides, sessions);
+}
+
+/* Each answer below the one before; a terminal is cleared when the next one is there. */
+static int
+status_watch(struct ctl *c)
+{
+	bool terminal = watch_on_terminal();
+	int rc = 0;
+
+	interrupt_catch();
+	do {
+		struct json_object *answer = NULL;
+
+		rc = status_once(c, &answer);
+		if (rc)
+			return interrupt_seen() ? (err_clear(&c->err), 0) : rc;
+		if (terminal && !c->options.json)
+			(void)fputs("\033[H\033[2J", stdout);
+		if (c->options.json)
+			(void)puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
+		else
+			status_print(answer);
+		(void)fflush(stdout);
+		json_object_put(answer);
+	} while (watch_wait());
+	c->answered = true;
+	return rc;
+}
+
+int
+cmd_status(struct ctl *c, char **args)
+{
+	struct json_object *answer = NULL;
+	int rc;
+
+	if (ask_is_file(args[0]))
+		return cmd_status_file(c, args[0]);
+	rc = ctl_target(c, args[0], CTL_HOST);
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc && c->options.watch)
+		return status_watch(c);
+	if (!rc)
+		rc = status_once(c, &answer);
+	if (rc)
+		return rc;
+	if (!c->options.json)
+		status_print(answer);
 	ctl_answer(c, answer);
 	return 0;
+}
+
+/* ---- events of a target: what differs from one look to the next ---- */
+
+static void
+event_line(const struct ctl *c, struct json_object *o, const char *name)
+{
+	struct json_object *report = NULL;
+	char now[OUT_NUMBER_MAX];
+
+	if (c->options.json) {
+		(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+		return;
+	}
+	out_time((uint64_t)time(NULL), now);
+	(void)printf("%s %s %s, writer %s%s", now, name, out_member(o, "state"),
+		     out_member(o, "writer"), out_member_bool(o, "writer_open") ? " (open)" : "");
+	if (json_object_object_get_ex(o, "report", &report))
+		(void)printf(": %s %s %s (%s)", out_member(report, "connection"),
+			     out_member(report, "replication"), out_member(report, "data"),
+			     out_member(report, "reason"));
+	(void)putchar('\n');
+}
+
+/* What counts as a change of a pool, from its own state and its writer's report. */
+static struct json_object *
+pool_event(struct json_object *pool, struct json_object *sessions)
+{
+	static const char *const axes[] = {"connection", "replication", "data", "reason"};
+	struct json_object *o = json_object_new_object(), *report = NULL, *few;
+
+	out_add_text(o, "pool", out_member(pool, "name"));
+	out_add_text(o, "state", out_member(pool, "state"));
+	out_add_text(o, "writer", out_member(pool, "writer"));
+	out_add_bool(o, "writer_open", out_member_bool(pool, "writer_open"));
+	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
+		struct json_object *s = json_object_array_get_idx(sessions, i);
+
+		if (strcmp(out_member(s, "pool"), out_member(pool, "name")) != 0 ||
+		    !json_object_object_get_ex(s, "report", &report))
+			continue;
+		few = json_object_new_object();
+		for (size_t a = 0; a < sizeof(axes) / sizeof(axes[0]); a++)
+			out_add_text(few, axes[a], out_member(report, axes[a]));
+		(void)json_object_object_add(o, "report", few);
+	}
+	return o;
+}
+
+/* Print what is new in a look at all pools; known holds what was told, by name. */
+static int
+events_look(struct ctl *c, struct json_object *known)
+{
+	struct json_object *pools = NULL, *sessions = NULL, *old = NULL;
+	int rc = pools_fetch(c, &pools);
+
+	if (!rc)
+		rc = fetch_sessions(c, &sessions, NULL);
+	for (size_t i = 0; !rc && i < json_object_array_length(pools); i++) {
+		struct json_object *pool = json_object_array_get_idx(pools, i);
+		struct json_object *o = pool_event(pool, sessions);
+		const char *name = out_member(pool, "name");
+
+		old = NULL;
+		(void)json_object_object_get_ex(known, name, &old);
+		if (!old || !json_object_equal(old, o)) {
+			event_line(c, o, name);
+			(void)json_object_object_add(known, name, o);
+		} else {
+			json_object_put(o);
+		}
+	}
+	(void)fflush(stdout);
+	json_object_put(pools);
+	json_object_put(sessions);
+	return rc;
+}
+
+int
+cmd_events(struct ctl *c, char **args)
+{
+	struct json_object *known;
+	int rc;
+
+	if (ask_is_file(args[0]))
+		return cmd_events_file(c, args[0]);
+	rc = ctl_target(c, args[0], CTL_HOST);
+	if (!rc)
+		rc = ctl_connect(c);
+	if (rc)
+		return rc;
+	known = json_object_new_object();
+	interrupt_catch();
+	do {
+		rc = events_look(c, known);
+	} while (!rc && watch_wait());
+	json_object_put(known);
+	c->answered = true;
+	return rc;
 }

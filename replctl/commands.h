@@ -25,6 +25,16 @@ int cmd_selftest(struct ctl *c, char **args);
 int cmd_status(struct ctl *c, char **args);
 int cmd_sync(struct ctl *c, char **args);
 int cmd_verify(struct ctl *c, char **args);
+int cmd_events(struct ctl *c, char **args);
+int cmd_metrics(struct ctl *c, char **args);
+int cmd_pause(struct ctl *c, char **args);
+int cmd_resume(struct ctl *c, char **args);
+int cmd_wait(struct ctl *c, char **args);
+int cmd_why(struct ctl *c, char **args);
+
+/* status and events of a local pool. */
+int cmd_status_file(struct ctl *c, const char *file);
+int cmd_events_file(struct ctl *c, const char *file);
 
 /* sync to a pool that must not be there yet. */
 int cmd_sync_new(struct ctl *c, const char *file, const char *target);

@@ -46,8 +46,8 @@ struct ctl_options {
 	const char *plan[CTL_PLAN_COUNT];
 	bool all, csv;
 	const char *config, *identity, *known_hosts;
-	const char *size, *from, *seconds, *count, *plot, *tail, *method, *seed;
-	bool sparse, json, quick, force, dry_run, help, version;
+	const char *size, *from, *seconds, *count, *plot, *tail, *method, *until, *timeout, *seed;
+	bool sparse, json, quick, force, dry_run, watch, help, version;
 };
 
 struct ctl {

@@ -20,12 +20,16 @@ enum {
 	OPT_METHOD = 512U,
 	OPT_PLAN = 1024U, /* those of a command without target: ctl_plan_option, --all, --csv */
 	OPT_SPARSE = 2048U,
-	OPT_RUN = 4096U,     /* --replica, --pool, --set */
+	OPT_RUN = 4096U, /* --replica, --pool, --set */
+	OPT_WATCH = 65536U,
+	OPT_MORE = 262144U,  /* no option: one more argument is allowed */
+	OPT_WAIT = 131072U,  /* --for, --timeout */
 	OPT_SEED = 1048576U, /* of a command that needs no configuration */
 };
 
-#define ANY_COUNT  (-1)
-#define ARGS_WIDTH 43 /* of the arguments in the list of commands */
+#define ANY_COUNT   (-1)
+#define TEXT_COLUMN 32 /* of what commands do, in their list */
+#define HELP_WIDTH  79
 
 struct command {
 	const char *name;
@@ -47,8 +51,7 @@ static const struct command commands[] = {
 	 OPT_FORCE | OPT_DRY_RUN},
 	{"plan", "[--domain D ...] | --all [--csv]", "explain what makes an update durable",
 	 cmd_plan, 0, OPT_PLAN},
-	{"probe", "TARGET[/pool]", "show what is known of a target, and the methods", cmd_probe, 1,
-	 0},
+	{"probe", "TARGET[/pool]", "show what is known of a target", cmd_probe, 1, 0},
 	{"sync", "FILE TARGET/pool [--dry-run] [--force]", "push what differs to a replica",
 	 cmd_sync, 2, OPT_FORCE | OPT_DRY_RUN},
 	{"restore", "TARGET/pool FILE [--dry-run] [--force]", "pull a replica into a file",
@@ -56,9 +59,18 @@ static const struct command commands[] = {
 	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
 	{"run", "--replica TARGET/pool --pool FILE -- PROGRAM ARG...",
 	 "run a program of PMDK's, its pools replicated", cmd_run, ANY_COUNT, OPT_RUN},
-	{"selftest", "[--seed N] [--seconds N]", "lose machines, simulated, and check what holds",
+	{"selftest", "[--seed N] [--seconds N]", "lose simulated machines, check what holds",
 	 cmd_selftest, 0, OPT_SEED | OPT_SECONDS},
-	{"status", "TARGET", "show sessions, pools and throughput", cmd_status, 1, 0},
+	{"status", "FILE | TARGET [--watch]", "show replicas, or sessions and pools", cmd_status, 1,
+	 OPT_WATCH},
+	{"events", "FILE | TARGET", "show each change as it comes", cmd_events, 1, 0},
+	{"why", "FILE | TARGET/pool", "tell the reason for a state, and what helps", cmd_why, 1, 0},
+	{"pause", "FILE [TARGET/pool]", "go on without a replica until it is resumed", cmd_pause, 1,
+	 OPT_MORE},
+	{"resume", "FILE [TARGET/pool]", "get it back, or try at once", cmd_resume, 1, OPT_MORE},
+	{"wait", "FILE [--for STATE] [--timeout S]", "until all replicas are up to date", cmd_wait,
+	 1, OPT_WAIT},
+	{"metrics", "FILE", "print the metrics for Prometheus", cmd_metrics, 1, 0},
 	{"bench", "TARGET [--quick] [--seconds N] [--size N]", "measure, beside bare TCP",
 	 cmd_bench, 1, OPT_QUICK | OPT_SECONDS | OPT_SIZE},
 	{"bench remotelog", "TARGET [--count N] [--plot FILE]", "append to a log by each method",
@@ -78,6 +90,9 @@ enum {
 	LONG_PLOT,
 	LONG_TAIL,
 	LONG_METHOD,
+	LONG_WATCH,
+	LONG_FOR,
+	LONG_TIMEOUT,
 	LONG_SEED,
 	LONG_ALL,
 	LONG_CSV,
@@ -103,6 +118,9 @@ static const struct option long_options[] = {
 	{"plot", required_argument, NULL, LONG_PLOT},
 	{"tail", required_argument, NULL, LONG_TAIL},
 	{"method", required_argument, NULL, LONG_METHOD},
+	{"watch", no_argument, NULL, LONG_WATCH},
+	{"for", required_argument, NULL, LONG_FOR},
+	{"timeout", required_argument, NULL, LONG_TIMEOUT},
 	{"seed", required_argument, NULL, LONG_SEED},
 	{"domain", required_argument, NULL, LONG_PLAN + CTL_PLAN_DOMAIN},
 	{"ddio", required_argument, NULL, LONG_PLAN + CTL_PLAN_DDIO},
@@ -178,6 +196,9 @@ static const struct option_help {
 	{OPT_RUN, "    --replica TARGET/pool", "of the pool that follows, or of the last one"},
 	{OPT_RUN, "    --pool FILE", "a pool that the program opens or makes"},
 	{OPT_RUN, "    --set KEY=VALUE", "a key of repl.conf(5), e.g. on-loss=fail"},
+	{OPT_WATCH, "    --watch", "again each second, until Ctrl-C"},
+	{OPT_WAIT, "    --for STATE", "up-to-date (unless given), established, ..."},
+	{OPT_WAIT, "    --timeout S", "seconds, then exit status 9; 60"},
 	{OPT_DRY_RUN, "-n, --dry-run", "say what would be done, change nothing"},
 	{OPT_FORCE, "-f, --force", "overwrite or destroy without asking"},
 };
@@ -194,15 +215,20 @@ help_options(unsigned options)
 	}
 }
 
-/* One line, or two where the arguments would move the text out of its column. */
+/* One line, or two where the text would not stand in its column or leave the screen. */
 static void
 help_line(const char *name, const char *args, const char *text)
 {
-	if (strlen(args) > ARGS_WIDTH) {
-		(void)printf("  %-15s %s\n", name, args);
-		name = args = "";
+	int column = printf("  %s %s", name, args);
+
+	if (column + 2 > TEXT_COLUMN || TEXT_COLUMN + strlen(text) > HELP_WIDTH) {
+		(void)putchar('\n');
+		column = 0;
 	}
-	(void)printf("  %-15s %-*s %s\n", name, ARGS_WIDTH, args, text);
+	if (TEXT_COLUMN + strlen(text) > HELP_WIDTH)
+		(void)printf("      %s\n", text);
+	else
+		(void)printf("%*s%s\n", TEXT_COLUMN - column, "", text);
 }
 
 static void
@@ -296,6 +322,9 @@ static const struct plain_option {
 	{LONG_PLOT, offsetof(struct ctl_options, plot), true, OPT_PLOT},
 	{LONG_TAIL, offsetof(struct ctl_options, tail), true, OPT_TAIL},
 	{LONG_METHOD, offsetof(struct ctl_options, method), true, OPT_METHOD},
+	{LONG_WATCH, offsetof(struct ctl_options, watch), false, OPT_WATCH},
+	{LONG_FOR, offsetof(struct ctl_options, until), true, OPT_WAIT},
+	{LONG_TIMEOUT, offsetof(struct ctl_options, timeout), true, OPT_WAIT},
 	{LONG_SEED, offsetof(struct ctl_options, seed), true, OPT_SEED},
 	{'h', offsetof(struct ctl_options, help), false, 0},
 	{'V', offsetof(struct ctl_options, version), false, 0},
@@ -352,6 +381,8 @@ option_name(unsigned options)
 	       : options & OPT_TAIL    ? "--tail"
 	       : options & OPT_METHOD  ? "--method"
 	       : options & OPT_SEED    ? "--seed"
+	       : options & OPT_WATCH   ? "--watch"
+	       : options & OPT_WAIT    ? "the options of wait"
 	       : options & OPT_RUN     ? "the options of run"
 	       : options & OPT_PLAN    ? "the options of plan"
 				       : "--force";
@@ -362,8 +393,9 @@ check_use(struct ctl *c, const struct command *command, int arg_count, unsigned 
 {
 	unsigned wrong = given & ~command->options;
 
-	if (!wrong &&
-	    (arg_count == command->arg_count || (command->arg_count == ANY_COUNT && arg_count > 0)))
+	if (!wrong && ((arg_count >= command->arg_count &&
+			arg_count <= command->arg_count + !!(command->options & OPT_MORE)) ||
+		       (command->arg_count == ANY_COUNT && arg_count > 0)))
 		return 0;
 	ctl_next(c, "replctl help %s", command->name);
 	if (wrong)

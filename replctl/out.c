@@ -302,3 +302,11 @@ out_member_u64(struct json_object *o, const char *name)
 	value = json_object_get_int64(member);
 	return value > 0 ? (uint64_t)value : 0;
 }
+
+bool
+out_member_bool(struct json_object *o, const char *name)
+{
+	struct json_object *member = NULL;
+
+	return json_object_object_get_ex(o, name, &member) && json_object_get_boolean(member);
+}

@@ -55,6 +55,7 @@ void out_add_bool(struct json_object *o, const char *name, bool value);
 
 /* Members for display, of an object that is clean already: what is missing is "-" or 0. */
 const char *out_member(struct json_object *o, const char *name);
+bool out_member_bool(struct json_object *o, const char *name);
 uint64_t out_member_u64(struct json_object *o, const char *name);
 
 #endif

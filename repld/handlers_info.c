@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "describe.h"
+#include "report.h"
 #include "wire.h"
 
 #define VERSIONS_MAX  16
@@ -106,9 +107,12 @@ handle_hello(struct state *s, struct json_object *params, struct reply *r)
 int
 handle_ping(struct state *s, struct json_object *params, struct reply *r)
 {
-	(void)s;
-	(void)params;
+	struct json_object *report = NULL;
+
 	(void)r;
+	/* A heartbeat is never refused for what it carries. */
+	if (json_object_object_get_ex(params, "report", &report))
+		state_report(s, report_check(report));
 	return REPL_OK;
 }
 

@@ -53,6 +53,8 @@ state_fini(struct state *s, const char *reason)
 	s->warm = NULL;
 	registry_leave(s->registry);
 	s->registry = NULL;
+	json_object_put(s->report);
+	s->report = NULL;
 	pool_store_free(s->store);
 	s->store = NULL;
 }
@@ -247,6 +249,8 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 
 	state_lanes_close(s);
 	journal_end(s);
+	json_object_put(s->report);
+	s->report = NULL;
 	/* So none is there when the next pool is mapped, see pmem.h. */
 	baseline_free(s->baseline);
 	s->baseline = NULL;
@@ -408,9 +412,25 @@ state_entry(const struct state *s)
 		describe_add(o, "overrides", describe_overrides(s->conf, &s->probe.profile));
 	}
 	describe_add_u64(o, "lanes", s->lanes);
+	if (s->pool && s->report)
+		describe_add(o, "report", json_object_get(s->report));
 	if (s->data)
 		entry_add_counters(s, o);
 	return o;
+}
+
+void
+state_report(struct state *s, struct json_object *report)
+{
+	if (!report)
+		return;
+	if (json_object_equal(report, s->report)) {
+		json_object_put(report);
+		return;
+	}
+	json_object_put(s->report);
+	s->report = report;
+	s->dirty = true;
 }
 
 uint64_t

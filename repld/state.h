@@ -56,6 +56,7 @@ struct state {
 	time_t since;
 	uint64_t published_ns;
 	uint64_t published_commits;
+	struct json_object *report; /* what the peer says of its replica here; NULL: nothing */
 	char id[32];
 	char peer[STATE_PEER_MAX];           /* printable */
 	char pool_name[TARGET_POOL_MAX + 1]; /* "" if none is open */
@@ -107,6 +108,9 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
  */
 int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
+
+/* Take what the peer says of its replica; NULL changes nothing. */
+void state_report(struct state *s, struct json_object *report);
 
 /* This session's entry for status; a new object or NULL. */
 struct json_object *state_entry(const struct state *s);

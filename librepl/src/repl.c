@@ -254,7 +254,9 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 	st->connection = now.connection;
 	st->replication = now.replication;
 	st->data = now.data;
-	memcpy(st->reason, now.reason, sizeof(st->reason));
+	/* The last try to get it back tells more than how it went away. */
+	memcpy(st->reason, now.trouble[0] && !now.paused ? now.trouble : now.reason,
+	       sizeof(st->reason));
 	st->reason_code = now.why;
 	st->paused = now.paused;
 	st->reconnect_count = now.reconnect_count;

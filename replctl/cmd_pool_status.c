@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl status, events, pause, resume, wait and metrics of a local pool FILE. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ask.h"
+#include "clock.h"
+#include "commands.h"
+#include "conffile.h"
+#include "interrupt.h"
+#include "out.h"
+#include "reason.h"
+#include "show.h"
+#include "watch.h"
+
+#define WAIT_LOOK_MS 100
+#define WAIT_MAX_S   604800U
+#define EVENT_MS     1000
+
+static int
+open_file(struct ctl *c, struct ask *a, const char *file)
+{
+	int rc;
+
+	ask_init(a);
+	if (!ask_is_file(file))
+		return err_set(&c->err, REPL_E_INVAL,
+			       "'%s' is no pool file: its path begins with '/' or '.'", file);
+	rc = ask_open(a, file, &c->err);
+	if (rc == REPL_E_NOT_FOUND)
+		ctl_next(c, "replctl why %s", file);
+	return rc;
+}
+
+/* One line each, for those who read by a pipe. */
+static void
+print_compact(struct json_object *o)
+{
+	(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
+							     JSON_C_TO_STRING_NOSLASHESCAPE));
+	(void)fflush(stdout);
+}
+
+/* ---- status ---- */
+
+static void
+status_lines(struct json_object *status)
+{
+	struct json_object *list = show_replicas(status);
+
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		show_line(stdout, json_object_array_get_idx(list, i));
+	(void)fflush(stdout);
+}
+
+static void
+status_draw(struct json_object *status, double rate)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	if (!f)
+		return;
+	show_status(f, status, rate);
+	if (fclose(f) == 0)
+		watch_draw(text);
+	free(text);
+}
+
+static int
+status_watch(struct ctl *c, struct ask *a)
+{
+	uint64_t before = 0, drains;
+	bool terminal = watch_on_terminal(), first = true;
+
+	interrupt_catch();
+	do {
+		struct json_object *status = NULL;
+
+		if (ask_call(a, "status", NULL, &status, &c->err))
+			return c->err.code;
+		drains = out_member_u64(status, "drains");
+		if (c->options.json)
+			print_compact(status);
+		else if (terminal)
+			status_draw(status, first ? -1 : (double)(drains - before));
+		else
+			status_lines(status);
+		before = drains;
+		first = false;
+		json_object_put(status);
+	} while (watch_wait());
+	c->answered = true;
+	return 0;
+}
+
+int
+cmd_status_file(struct ctl *c, const char *file)
+{
+	struct json_object *status = NULL;
+	struct ask a;
+	int rc = open_file(c, &a, file);
+
+	if (!rc && c->options.watch)
+		rc = status_watch(c, &a);
+	else if (!rc)
+		rc = ask_call(&a, "status", NULL, &status, &c->err);
+	if (!rc && status) {
+		if (!c->options.json)
+			show_status(stdout, status, -1);
+		ctl_answer(c, status);
+	}
+	ask_fini(&a);
+	return rc;
+}
+
+/* ---- events ---- */
+
+static void
+event_print(const struct ctl *c, struct json_object *o)
+{
+	if (c->options.json)
+		print_compact(o);
+	else
+		show_line(stdout, o);
+	(void)fflush(stdout);
+}
+
+int
+cmd_events_file(struct ctl *c, const char *file)
+{
+	struct json_object *o = NULL;
+	struct ask a;
+	int rc = open_file(c, &a, file);
+
+	if (!rc)
+		rc = ask_call(&a, "events", NULL, &o, &c->err);
+	if (!rc) {
+		interrupt_catch();
+		if (c->options.json)
+			print_compact(o);
+		else
+			status_lines(o);
+		json_object_put(o);
+	}
+	while (!rc && !interrupt_seen()) {
+		rc = ask_event(&a, EVENT_MS, &o, &c->err);
+		if (o)
+			event_print(c, o);
+		json_object_put(o);
+	}
+	/* A program that ends in order is no failure of who followed it. */
+	if (rc == REPL_E_LOST) {
+		err_clear(&c->err);
+		rc = 0;
+	}
+	ask_fini(&a);
+	return rc;
+}
+
+/* ---- pause, resume ---- */
+
+static int
+pausing(struct ctl *c, char **args, const char *method)
+{
+	struct json_object *params = json_object_new_object(), *status = NULL;
+	struct ask a;
+	int rc = open_file(c, &a, args[0]);
+
+	if (!rc && args[1])
+		(void)json_object_object_add(params, "replica", json_object_new_string(args[1]));
+	if (rc)
+		json_object_put(params);
+	else
+		rc = ask_call(&a, method, params, &status, &c->err);
+	if (!rc) {
+		if (!c->options.json)
+			status_lines(status);
+		ctl_answer(c, status);
+	} else if (args[1]) {
+		ctl_next(c, "replctl status %s", args[0]);
+	}
+	ask_fini(&a);
+	return rc;
+}
+
+int
+cmd_pause(struct ctl *c, char **args)
+{
+	return pausing(c, args, "pause");
+}
+
+int
+cmd_resume(struct ctl *c, char **args)
+{
+	return pausing(c, args, "resume");
+}
+
+/* ---- wait ---- */
+
+static bool
+replica_is(struct json_object *o, const char *state)
+{
+	for (int a = 0; a < REASON_AXIS_COUNT; a++)
+		if (strcmp(out_member(o, reason_axis_key((enum reason_axis)a)), state) == 0)
+			return strcmp(state, "up-to-date") != 0 ||
+			       strcmp(out_member(o, "replication"), "established") == 0;
+	return false;
+}
+
+static bool
+all_are(struct json_object *status, const char *state)
+{
+	struct json_object *list = show_replicas(status);
+	size_t count = json_object_array_length(list);
+
+	for (size_t i = 0; i < count; i++)
+		if (!replica_is(json_object_array_get_idx(list, i), state))
+			return false;
+	return count > 0;
+}
+
+static int
+wait_options(struct ctl *c, const char **state, unsigned *timeout_s)
+{
+	bool known = false;
+
+	*state = c->options.until ? c->options.until : "up-to-date";
+	for (int a = 0; a < REASON_AXIS_COUNT; a++)
+		known |= reason_axis_value((enum reason_axis)a, *state) >= 0;
+	if (!known)
+		return err_set(&c->err, REPL_E_INVAL,
+			       "'%s' is no state: up-to-date, established, connected, ...", *state);
+	*timeout_s = 60;
+	if (c->options.timeout && parse_uint(c->options.timeout, WAIT_MAX_S, timeout_s))
+		return err_set(&c->err, REPL_E_INVAL, "--timeout %s: seconds, at most %u",
+			       c->options.timeout, WAIT_MAX_S);
+	return 0;
+}
+
+int
+cmd_wait(struct ctl *c, char **args)
+{
+	const struct timespec pause = {.tv_nsec = WAIT_LOOK_MS * 1000000L};
+	struct json_object *status = NULL;
+	const char *state;
+	unsigned timeout_s;
+	uint64_t deadline_ns;
+	struct ask a;
+	int rc;
+
+	ask_init(&a);
+	rc = wait_options(c, &state, &timeout_s);
+	deadline_ns = clock_deadline(timeout_s * 1000);
+	if (!rc)
+		rc = open_file(c, &a, args[0]);
+	while (!rc) {
+		rc = ask_call(&a, "status", NULL, &status, &c->err);
+		if (!rc && all_are(status, state))
+			break;
+		if (!rc && clock_now_ns() >= deadline_ns) {
+			if (!c->options.json)
+				status_lines(status);
+			ctl_next(c, "replctl why %s", args[0]);
+			rc = err_set(&c->err, REPL_E_TIMEOUT, "not all replicas are %s after %u s",
+				     state, timeout_s);
+			break;
+		}
+		json_object_put(status);
+		status = NULL;
+		(void)nanosleep(&pause, NULL);
+	}
+	if (rc)
+		json_object_put(status);
+	else
+		ctl_answer(c, status);
+	ask_fini(&a);
+	return rc;
+}
+
+/* ---- metrics ---- */
+
+int
+cmd_metrics(struct ctl *c, char **args)
+{
+	struct json_object *o = NULL, *text = NULL;
+	struct ask a;
+	int rc = open_file(c, &a, args[0]);
+
+	if (!rc)
+		rc = ask_raw(&a, "metrics", NULL, &o, &c->err);
+	if (!rc && json_object_object_get_ex(o, "text", &text) &&
+	    json_object_is_type(text, json_type_string))
+		(void)fputs(json_object_get_string(text), stdout);
+	json_object_put(o);
+	ask_fini(&a);
+	return rc;
+}

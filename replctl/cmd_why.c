@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl why FILE | TARGET/pool: the reason, what it is told from, and what helps. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ask.h"
+#include "commands.h"
+#include "out.h"
+#include "reason.h"
+#include "show.h"
+
+#define SESSIONS_MAX 4096
+#define NEXT_MAX     2048
+
+/* What is found out, as it is told. */
+struct why {
+	int reason;
+	const char *file;
+	char next[NEXT_MAX];
+	struct json_object *evidence; /* of texts */
+};
+
+static void evidence_add(struct why *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+evidence_add(struct why *w, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	(void)json_object_array_add(w->evidence, json_object_new_string(text));
+}
+
+static void
+why_answer(struct ctl *c, struct why *w, const char *name)
+{
+	struct json_object *o = json_object_new_object();
+	const struct reason_names names = {
+		.file = w->file, .target = c->host_text, .replica = c->target_text};
+
+	if (!w->next[0])
+		reason_next_for(w->reason, &names, w->next, sizeof(w->next));
+	if (!c->options.json) {
+		show_field(stdout, "what", "%s", name);
+		show_field(stdout, "reason", "%s: %s", reason_name(w->reason),
+			   reason_meaning(w->reason));
+		for (size_t i = 0; i < json_object_array_length(w->evidence); i++)
+			show_field(
+				stdout, i ? "" : "evidence", "%s",
+				json_object_get_string(json_object_array_get_idx(w->evidence, i)));
+		show_field(stdout, "next", "%s", w->next);
+	}
+	out_add_text(o, "what", name);
+	out_add_text(o, "reason", reason_name(w->reason));
+	out_add_text(o, "meaning", reason_meaning(w->reason));
+	json_object_object_add(o, "evidence", json_object_get(w->evidence));
+	out_add_text(o, "next", w->next);
+	ctl_answer(c, o);
+}
+
+/* ---- a local pool ---- */
+
+/* No program has it open: what its sidecar says. */
+static int
+why_closed(struct ctl *c, const char *file)
+{
+	struct why w = {.file = file, .evidence = json_object_new_array()};
+	char *path = NULL, id[GEN_TEXT_SIZE], when[OUT_NUMBER_MAX];
+	struct sidecar s;
+	bool repair = false;
+	int fd = -1, rc = 0;
+
+	if (asprintf(&path, "%s" SIDECAR_SUFFIX, file) >= 0)
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	evidence_add(&w, "no program answers at %s.repl-sock", file);
+	if (fd < 0 && errno == ENOENT) {
+		evidence_add(&w, "there is no %s: nothing was ever replicated from here", path);
+		w.reason = REPL_REASON_FAILED;
+		(void)snprintf(w.next, sizeof(w.next), "replctl sync --dry-run %s TARGET/POOL",
+			       file);
+	} else if (fd < 0) {
+		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", path ? path : file);
+	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
+		evidence_add(&w, "%s: %s", path, c->err.text);
+		err_clear(&c->err);
+		w.reason = REPL_REASON_DAMAGED;
+	} else {
+		gen_id_format(&s.generation.current, id);
+		out_time(s.updated_s, when);
+		evidence_add(&w, "%s: generation %s, last changed %s", path, id, when);
+		w.reason = s.writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
+		evidence_add(&w,
+			     s.writer_open
+				     ? "the program that replicates it has ended without closing "
+				       "it, or runs with status-socket = none"
+				     : "the program has closed it in order");
+		if (s.dirty_len)
+			evidence_add(&w, "it remembers what a replica misses");
+		(void)snprintf(w.next, sizeof(w.next), "%s",
+			       s.writer_open ? "start the program again: it compares and brings "
+					       "its replicas up"
+					     : "replctl verify FILE TARGET/POOL");
+	}
+	if (!rc)
+		why_answer(c, &w, file);
+	json_object_put(w.evidence);
+	if (fd >= 0)
+		(void)close(fd);
+	free(path);
+	return rc;
+}
+
+static int
+why_file(struct ctl *c, const char *file)
+{
+	struct json_object *status = NULL, *list;
+	struct ask a;
+	int rc;
+
+	ask_init(&a);
+	rc = ask_open(&a, file, &c->err);
+	if (rc == REPL_E_NOT_FOUND && access(file, F_OK) == 0) {
+		err_clear(&c->err);
+		ask_fini(&a);
+		return why_closed(c, file);
+	}
+	if (!rc)
+		rc = ask_call(&a, "status", NULL, &status, &c->err);
+	if (!rc && !c->options.json) {
+		list = show_replicas(status);
+		for (size_t i = 0; i < json_object_array_length(list); i++) {
+			if (i)
+				(void)putchar('\n');
+			show_replica(stdout, json_object_array_get_idx(list, i));
+		}
+	}
+	if (!rc)
+		ctl_answer(c, status);
+	ask_fini(&a);
+	return rc;
+}
+
+/* ---- a replica, by its target ---- */
+
+static enum sidecar_state
+state_named(const char *name)
+{
+	for (int s = SIDECAR_UP_TO_DATE; s <= SIDECAR_UNKNOWN; s++)
+		if (strcmp(name, sidecar_state_name((enum sidecar_state)s)) == 0)
+			return (enum sidecar_state)s;
+	return SIDECAR_UNKNOWN;
+}
+
+/* The session that has the pool open for writing; borrowed from sessions, NULL: none. */
+static struct json_object *
+find_writer(struct json_object *sessions, const char *pool)
+{
+	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
+		struct json_object *o = json_object_array_get_idx(sessions, i);
+
+		if (strcmp(out_member(o, "pool"), pool) == 0 &&
+		    strcmp(out_member(o, "mode"), "write") == 0)
+			return o;
+	}
+	return NULL;
+}
+
+static void
+judge_writer(struct why *w, struct json_object *writer)
+{
+	struct json_object *report = NULL;
+
+	evidence_add(w, "open for writing by %s, session %s", out_member(writer, "peer"),
+		     out_member(writer, "session"));
+	if (!json_object_object_get_ex(writer, "report", &report)) {
+		w->reason = REPL_REASON_OTHER_WRITER;
+		return;
+	}
+	w->reason = reason_by_name(out_member(report, "reason"));
+	evidence_add(w, "it says: %s, %s, %s", out_member(report, "connection"),
+		     out_member(report, "replication"), out_member(report, "data"));
+}
+
+static void
+judge_info(struct why *w, struct json_object *info, struct json_object *writer)
+{
+	struct sidecar s = {.state = state_named(out_member(info, "state"))};
+	char when[OUT_NUMBER_MAX];
+
+	if (!control_has(info, "size")) {
+		w->reason = REPL_REASON_DAMAGED;
+		evidence_add(w, "its metadata: %s", out_member(info, "sidecar"));
+		return;
+	}
+	(void)control_get_bool(info, "writer_open", &s.writer_open, NULL);
+	(void)control_get_bool(info, "primary", &s.primary, NULL);
+	out_time(out_member_u64(info, "updated"), when);
+	evidence_add(w, "its metadata say %s, last changed %s", out_member(info, "state"), when);
+	evidence_add(w, "generation %s", out_member(info, "generation"));
+	if (strcmp(out_member(info, "sidecar"), "ok") != 0)
+		evidence_add(w, "metadata: %s", out_member(info, "sidecar"));
+	if (control_has(info, "journal"))
+		evidence_add(w, "a resync's journal is there: %s", out_member(info, "journal"));
+	if (s.primary)
+		evidence_add(w, "it was promoted to a primary");
+	w->reason = reason_of_sidecar(&s);
+	if (writer) {
+		judge_writer(w, writer);
+		return;
+	}
+	evidence_add(w, "nobody has it open for writing; last writer: %s",
+		     out_member(info, "writer"));
+	if (s.writer_open)
+		evidence_add(w, "that writer has not closed it");
+}
+
+static int
+why_target(struct ctl *c, const char *arg)
+{
+	struct why w = {.evidence = json_object_new_array()};
+	struct json_object *info = NULL, *result = NULL, *clean = NULL, *sessions = NULL;
+	uint64_t size;
+	int rc = ctl_target(c, arg, CTL_POOL);
+
+	if (!rc && ctl_connect(c)) {
+		w.reason = (int)reason_of_error(&c->err, REASON_CONNECT);
+		evidence_add(&w, "%s", c->err.text);
+		err_clear(&c->err);
+		goto out;
+	}
+	if (!rc && ctl_pool_info(c, &info, &size)) {
+		w.reason = (int)reason_of_error(&c->err, REASON_OPEN);
+		evidence_add(&w, "%s", c->err.text);
+		err_clear(&c->err);
+		goto out;
+	}
+	if (!rc)
+		rc = remote_call(c->remote, "status", NULL, &result, &c->err);
+	if (!rc)
+		clean = out_clean_json(result);
+	if (!rc)
+		rc = control_get_array(clean, "sessions", SESSIONS_MAX, &sessions, &c->err);
+	if (!rc)
+		judge_info(&w, info, find_writer(sessions, c->target.pool));
+out:
+	if (!rc)
+		why_answer(c, &w, c->target_text);
+	json_object_put(w.evidence);
+	json_object_put(info);
+	json_object_put(result);
+	json_object_put(clean);
+	return rc;
+}
+
+int
+cmd_why(struct ctl *c, char **args)
+{
+	return ask_is_file(args[0]) ? why_file(c, args[0]) : why_target(c, args[0]);
+}
