@@ -272,6 +272,22 @@ repl_init_locks(struct repl *r, struct err *e)
 	return r->wake_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
 }
 
+/* As a replica it was left half way: nobody's to go on with, unless somebody has promoted it. */
+static int
+local_check_state(const struct local *l, struct err *e)
+{
+	const struct sidecar *m = &l->meta;
+
+	if (!l->present || m->primary ||
+	    (m->state != SIDECAR_INCONSISTENT && m->state != SIDECAR_OUTDATED))
+		return 0;
+	return err_set(e, REPL_E_REFUSED,
+		       "the local file is %s: as a replica it was not brought up to date; take an "
+		       "up-to-date copy (replctl restore), or, if there is none, replctl promote "
+		       "--force where it is",
+		       sidecar_state_name(m->state));
+}
+
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
@@ -280,6 +296,8 @@ repl_open_local(struct repl *r, struct err *e)
 	/* Its holes count, also where the sidecar is that of another name. */
 	r->file = local_find_file(r->mem, r->size);
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
+	if (!rc)
+		rc = local_check_state(&r->local, e);
 	if (rc)
 		return rc;
 	if (!r->local.present) {
@@ -291,7 +309,9 @@ repl_open_local(struct repl *r, struct err *e)
 	if (rc)
 		return rc;
 	r->known = r->local.present;
-	r->crashed = r->known && r->local.meta.writer_open;
+	/* Who has recovered it since, as a replica's, has cleared the flag and left the state. */
+	r->crashed = r->known &&
+		     (r->local.meta.writer_open || r->local.meta.state != SIDECAR_UP_TO_DATE);
 	return dirty_open(&r->local, r->cfg, r->size, r->crashed, &r->dirty, e);
 }
 

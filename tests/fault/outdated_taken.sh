@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# An outdated copy is taken by force only, and passes for no generation that others have whole; no program goes on with it.
+. "$(dirname "$0")/fault.sh"
+start_target
+T=$target
+cd "$TMP" || exit 1
+head -c 1048576 /dev/urandom >file
+ctl sync file "$T/p" >/dev/null || fail "sync"
+{
+	hello
+	request pool.open '{"name":"p","mode":"write"}'
+	request pool.mark '{"state":"outdated"}'
+	request pool.close
+	request bye
+} | raw_session >out || fail "the session failed"
+[ "$(ctl info --json "$T/p" | member state)" = outdated ] || fail "not outdated: $(cat out)"
+
+chain() { # of a sidecar: the current identifier, or the history
+	dd if="$1" bs=1 skip="$2" count="$3" status=none
+}
+ctl_fails 4 "it misses updates" restore "$T/p" taken
+ctl restore --force "$T/p" taken >/dev/null 2>&1 || fail "restore --force"
+cmp -s file taken || fail "the data differ"
+cmp -s <(chain taken.repl 224 16) <(chain serve/pools/p.repl 224 16) &&
+	fail "a part passes for the generation"
+cmp -s <(chain taken.repl 240 240) <(chain serve/pools/p.repl 240 240) ||
+	fail "the ancestors are not kept"
+
+# In place, as a program's own: refused before anything is asked of a target.
+cp serve/pools/p own
+cp serve/pools/p.repl own.repl
+timeout 20 "$LEDGER" write "$TMP/own" "$T/q" identity="$TMP/key" \
+	known-hosts="$TMP/known_hosts" >own.out 2>&1 && fail "a program goes on with it"
+grep -q "the local file is outdated" own.out || fail "no reason: $(cat own.out)"
+ctl_fails 3 "not found" info "$T/q"
