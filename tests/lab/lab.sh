@@ -149,7 +149,7 @@ load_start() {
 	timeout -k 1 170 ${LAB_PRELOAD-} "$LOAD" "$LOCAL" "$TMP/journal" "$1" "${LOAD_PAUSE_US:-300}" \
 		"$(target_text 0)" "$(target_text 1)" identity="$TMP/key" \
 		known-hosts="$TMP/known_hosts" op-timeout="$OP_TIMEOUT" close-timeout=5000 \
-		connect-timeout=5000 "${@:2}" ${LOAD_KEYS-} <"$TMP/say" \
+		connect-timeout=5000 reconnect-max=1000 "${@:2}" ${LOAD_KEYS-} <"$TMP/say" \
 		>"$TMP/said" 2>"$TMP/load.log" &
 	load_waiter=$!
 	exec 6>"$TMP/say"
