@@ -20,6 +20,7 @@ fault_setup() {
 	old-initiator | upgrade-and-back)
 		skew_setup
 		export LD_LIBRARY_PATH=$OLD
+		RECONNECT=()
 		;;
 	clock-jumped)
 		echo 0 >"$TMP/clock"

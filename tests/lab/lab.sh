@@ -149,7 +149,7 @@ load_start() {
 	timeout -k 1 170 ${LAB_PRELOAD-} "$LOAD" "$LOCAL" "$TMP/journal" "$1" "${LOAD_PAUSE_US:-300}" \
 		"$(target_text 0)" "$(target_text 1)" identity="$TMP/key" \
 		known-hosts="$TMP/known_hosts" op-timeout="$OP_TIMEOUT" close-timeout=5000 \
-		connect-timeout=5000 reconnect-max=1000 "${@:2}" ${LOAD_KEYS-} <"$TMP/say" \
+		connect-timeout=5000 "${RECONNECT[@]}" "${@:2}" ${LOAD_KEYS-} <"$TMP/say" \
 		>"$TMP/said" 2>"$TMP/load.log" &
 	load_waiter=$!
 	exec 6>"$TMP/say"
@@ -247,6 +247,7 @@ check_well() {
 
 declare -a NETNS=('' '') ADDRESS=(127.0.0.1 127.0.0.1) PORT=(0 0) SERVE REPLD_OF
 RANDOM_STATE=$SEED
+RECONNECT=(reconnect-max=1000)
 make_keys
 trap lab_cleanup EXIT
 fault_setup "$FAULT" || fail "no fault '$FAULT'"

@@ -153,7 +153,8 @@ map_file(const char *path, size_t size)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	void *mem;
 
-	if (fd < 0 || ftruncate(fd, (off_t)size))
+	/* Allocated: a disk that is full is not the program's own trouble. */
+	if (fd < 0 || posix_fallocate(fd, 0, (off_t)size))
 		die(path);
 	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mem == MAP_FAILED)
