@@ -239,7 +239,7 @@ check_well() {
 	wait_for "${WELL_S:-30}" load_is_well || {
 		echo >&6
 		sleep 0.5
-		fail "$WHAT: not well again: $(cat "$TMP/said")"
+		fail "$WHAT: not well again: $(cat "$TMP/said" "$TMP"/t?.log.now)"
 	}
 }
 
