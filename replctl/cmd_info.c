@@ -96,15 +96,19 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 {
 	char human[OUT_NUMBER_MAX], created[OUT_NUMBER_MAX], updated[OUT_NUMBER_MAX];
 
-	bool sparse = false;
+	bool sparse = false, primary = false;
 
 	out_size(size, human);
+	if (control_has(info, "primary"))
+		(void)control_get_bool(info, "primary", &primary, NULL);
 	(void)control_get_bool(info, "sparse", &sparse, NULL);
 	out_time(out_member_u64(info, "created"), created);
 	out_time(out_member_u64(info, "updated"), updated);
 	out_field("pool", "%s", c->target_text);
 	out_field("size", "%s (%" PRIu64 " bytes)%s", human, size,
 		  sparse ? ", sparse: space is taken as it is written" : "");
+	out_field("role", "%s",
+		  primary ? "primary: used in place, takes no replication" : "replica");
 	out_field("state", "%s", out_member(info, "state"));
 	out_field("class", "%s: %s", out_member(info, "class"),
 		  class_meaning(out_member(info, "class")));

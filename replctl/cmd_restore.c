@@ -32,7 +32,8 @@ struct restore {
 	struct sidecar meta;
 	struct transfer_progress sum;
 	uint64_t ns;
-	bool shutdown_reset; /* the file differs from the replica by that */
+	struct resolved *resolved; /* NULL: of a command of its own */
+	bool shutdown_reset;       /* the file differs from the replica by that */
 	char *quoted_file, *quoted_target;
 };
 
@@ -137,7 +138,8 @@ restore_open(struct restore *r)
 	if (rc)
 		return rc;
 	r->meta = remote_info(c->remote)->meta;
-	return restore_check_state(r);
+	rc = resolved_check(c, r->resolved, &r->meta, &r->temp.old);
+	return rc ? rc : restore_check_state(r);
 }
 
 static int
@@ -225,6 +227,8 @@ restore_record(struct restore *r)
 		rc = restore_advance(r, &l.meta.generation);
 		if (!rc)
 			rc = local_store(&l, &r->c->err);
+		if (r->resolved)
+			r->resolved->outcome = l.meta.generation;
 	}
 	local_fini(&l);
 	return rc;
@@ -319,15 +323,17 @@ restore_run(struct restore *r, char **args)
 		rc = restoring_check_space(&r->temp, r->meta.pool_size, &c->err);
 	else if (!rc)
 		rc = restore_copy(r);
-	if (!rc)
+	if (!rc && r->resolved)
+		r->resolved->moved = r->sum.moved;
+	else if (!rc)
 		restore_report(r);
 	return rc;
 }
 
-int
-cmd_restore(struct ctl *c, char **args)
+static int
+restore_start(struct ctl *c, char **args, struct resolved *resolved)
 {
-	struct restore r = {.c = c};
+	struct restore r = {.c = c, .resolved = resolved};
 	int rc;
 
 	local_init(&r.old);
@@ -337,5 +343,24 @@ cmd_restore(struct ctl *c, char **args)
 	restoring_fini(&r.temp);
 	free(r.quoted_file);
 	free(r.quoted_target);
+	return rc;
+}
+
+int
+cmd_restore(struct ctl *c, char **args)
+{
+	return restore_start(c, args, NULL);
+}
+
+int
+cmd_restore_resolved(struct ctl *c, const char *file, struct resolved *r)
+{
+	char target[sizeof(c->target_text)], *path = strdup(file);
+	char *args[] = {target, path};
+	int rc;
+
+	memcpy(target, c->target_text, sizeof(target));
+	rc = path ? restore_start(c, args, r) : err_set(&c->err, REPL_E_NOMEM, "out of memory");
+	free(path);
 	return rc;
 }

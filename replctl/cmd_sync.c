@@ -30,7 +30,9 @@ struct sync {
 	bool create_only; /* the pool must not be there yet */
 	bool created;     /* by this run */
 	bool absent;      /* dry run: there is no pool */
-	bool adopted;     /* equal contents: the replica's generation was taken over */
+	bool refused;     /* by the target: open for reading, until contents have proved equal */
+	struct resolved *resolved; /* NULL: of a command of its own */
+	bool adopted;              /* equal contents: the replica's generation was taken over */
 	struct transfer_progress sum;
 	uint64_t ns;
 	char *quoted_file, *quoted_target;
@@ -95,15 +97,33 @@ sync_create(struct sync *s)
 	return 0;
 }
 
+/* Under the file's chain; who is refused for that may still look. */
+static int
+sync_open_mode(struct sync *s)
+{
+	const struct generation *chain = s->local.present ? &s->local.meta.generation : NULL;
+	struct ctl *c = s->c;
+	const char *pool = c->target.pool;
+	int rc;
+
+	if (c->options.dry_run)
+		return remote_pool_open(c->remote, pool, REMOTE_READ, &c->err);
+	rc = remote_pool_open_as(c->remote, pool, chain, c->options.force, &c->err);
+	if (rc != REPL_E_DIVERGED)
+		return rc;
+	err_clear(&c->err);
+	s->refused = true;
+	return remote_pool_open(c->remote, pool, REMOTE_STABLE, &c->err);
+}
+
 static int
 sync_open_pool(struct sync *s)
 {
 	struct ctl *c = s->c;
-	enum remote_mode mode = c->options.dry_run ? REMOTE_READ : REMOTE_WRITE;
 	int rc = s->create_only ? sync_create(s) : 0;
 
 	if (!rc)
-		rc = remote_pool_open(c->remote, c->target.pool, mode, &c->err);
+		rc = sync_open_mode(s);
 	if (rc != REPL_E_NOT_FOUND || s->created)
 		return rc;
 	err_clear(&c->err);
@@ -112,7 +132,7 @@ sync_open_pool(struct sync *s)
 		return 0;
 	}
 	rc = sync_create(s);
-	return rc ? rc : remote_pool_open(c->remote, c->target.pool, mode, &c->err);
+	return rc ? rc : sync_open_mode(s);
 }
 
 static int
@@ -144,6 +164,9 @@ sync_open(struct sync *s)
 	rc = remote_refuse_headers(s->c->remote, &s->c->err);
 	if (!rc)
 		rc = sync_check_size(s);
+	if (!rc)
+		rc = resolved_check(s->c, s->resolved, &remote_info(s->c->remote)->meta,
+				    &s->pool.opened);
 	return rc ? rc : remote_lanes_open(s->c->remote, 1, &s->c->err);
 }
 
@@ -221,7 +244,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct gen_id id;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	if (!rc && (moved || gen_id_is_nil(&meta->generation.current))) {
+	if (!rc && (moved || s->resolved || gen_id_is_nil(&meta->generation.current))) {
 		rc = local_new_id(&id, e);
 		if (!rc)
 			gen_advance(&meta->generation, &id);
@@ -274,22 +297,45 @@ sync_begin_local(struct sync *s)
 	s->local.meta.created_s = (uint64_t)time(NULL);
 }
 
+/* Contents have proved equal: write after all. */
+static int
+sync_reopen(struct sync *s)
+{
+	struct generation seen = remote_info(s->c->remote)->meta.generation;
+	struct err *e = &s->c->err;
+	int rc = remote_pool_close(s->c->remote, e);
+
+	if (!rc)
+		rc = remote_pool_open_as(s->c->remote, s->c->target.pool, NULL, true, e);
+	if (!rc && gen_compare(&seen, &remote_info(s->c->remote)->meta.generation) != GEN_EQUAL)
+		rc = err_set(e, REPL_E_DIVERGED, "%s was written by another meanwhile",
+			     s->c->target_text);
+	return rc ? rc : remote_lanes_open(s->c->remote, 1, e);
+}
+
 static int
 sync_decide(struct sync *s)
 {
+	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
 	const char *why;
 	int rc;
 
-	enum relation_verdict verdict =
-		relation_judge(sync_local(s), &remote_info(s->c->remote)->meta, &why);
+	enum relation_verdict verdict = relation_judge(sync_local(s), meta, &why);
 
-	if (verdict == RELATION_COMPARE) {
+	if (s->resolved)
+		return sync_copy(s);
+	if (verdict == RELATION_COMPARE || s->refused) {
 		rc = sync_compare(s);
 		if (rc == REPL_E_DIFFER && !s->c->options.force)
 			return sync_refuse(s, why);
 		if (rc && rc != REPL_E_DIFFER)
 			return rc;
 		err_clear(&s->c->err);
+		if (s->refused && sync_reopen(s))
+			return s->c->err.code;
+		/* Of contents that a copy was cut off in, its chain says nothing. */
+		if (s->local.present && meta->state == SIDECAR_INCONSISTENT)
+			rc = REPL_E_DIFFER;
 		sync_begin_local(s);
 		return rc ? sync_copy(s) : sync_adopt(s);
 	}
@@ -391,15 +437,20 @@ sync_run(struct sync *s, const char *target)
 	}
 	if (!rc)
 		rc = c->options.dry_run ? sync_dry_run(s) : sync_decide(s);
-	if (!rc)
+	if (!rc && s->resolved) {
+		s->resolved->moved = s->sum.moved;
+		s->resolved->outcome = s->local.meta.generation;
+	} else if (!rc) {
 		sync_report(s);
+	}
 	return rc;
 }
 
 static int
-sync_start(struct ctl *c, const char *file, const char *target, bool create_only)
+sync_start(struct ctl *c, const char *file, const char *target, bool create_only,
+	   struct resolved *resolved)
 {
-	struct sync s = {.c = c, .file = file, .create_only = create_only};
+	struct sync s = {.c = c, .file = file, .create_only = create_only, .resolved = resolved};
 	int rc;
 
 	poolfile_init(&s.pool);
@@ -416,11 +467,20 @@ sync_start(struct ctl *c, const char *file, const char *target, bool create_only
 int
 cmd_sync(struct ctl *c, char **args)
 {
-	return sync_start(c, args[0], args[1], false);
+	return sync_start(c, args[0], args[1], false, NULL);
 }
 
 int
 cmd_sync_new(struct ctl *c, const char *file, const char *target)
 {
-	return sync_start(c, file, target, true);
+	return sync_start(c, file, target, true, NULL);
+}
+
+int
+cmd_sync_resolved(struct ctl *c, const char *file, struct resolved *r)
+{
+	char target[sizeof(c->target_text)];
+
+	memcpy(target, c->target_text, sizeof(target));
+	return sync_start(c, file, target, false, r);
 }

@@ -8,17 +8,22 @@
 #ifndef REPLCTL_COMMANDS_H
 #define REPLCTL_COMMANDS_H
 
+#include <sys/stat.h>
+
 #include "ctl.h"
 
 int cmd_bench(struct ctl *c, char **args);
 int cmd_create(struct ctl *c, char **args);
+int cmd_demote(struct ctl *c, char **args);
 int cmd_grow(struct ctl *c, char **args);
 int cmd_info(struct ctl *c, char **args);
 int cmd_list(struct ctl *c, char **args);
 int cmd_plan(struct ctl *c, char **args);
 int cmd_probe(struct ctl *c, char **args);
+int cmd_promote(struct ctl *c, char **args);
 int cmd_remotelog(struct ctl *c, char **args);
 int cmd_remove(struct ctl *c, char **args);
+int cmd_resolve(struct ctl *c, char **args);
 int cmd_restore(struct ctl *c, char **args);
 int cmd_run(struct ctl *c, char **args);
 int cmd_selftest(struct ctl *c, char **args);
@@ -38,5 +43,21 @@ int cmd_events_file(struct ctl *c, const char *file);
 
 /* sync to a pool that must not be there yet. */
 int cmd_sync_new(struct ctl *c, const char *file, const char *target);
+
+/* What an operator has seen before deciding; REPL_E_REFUSED if it is not so any more. */
+struct resolved {
+	struct sidecar replica;
+	struct stat file;
+	uint64_t moved;            /* out: bytes */
+	struct generation outcome; /* out: of the file */
+};
+
+/* replica and file are what is found now; r NULL: nothing was seen before. */
+int resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *replica,
+		   const struct stat *file);
+
+/* Replace the file by the replica, or the replica by the file, whatever the chains say. */
+int cmd_restore_resolved(struct ctl *c, const char *file, struct resolved *r);
+int cmd_sync_resolved(struct ctl *c, const char *file, struct resolved *r);
 
 #endif

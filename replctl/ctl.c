@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claim.h"
 #include "control.h"
 #include "out.h"
 #include "text.h"
@@ -66,30 +67,17 @@ ctl_connect(struct ctl *c)
 	return rc;
 }
 
-/* The target says "TARGET" where the user said how it is called. */
-static void
-next_from_target(struct ctl *c)
-{
-	static const char word[] = "TARGET";
-	const char *text = remote_next_step(c->remote);
-	const char *at = strstr(text, word);
-
-	if (!text[0])
-		return;
-	if (!at)
-		ctl_next(c, "%s", text);
-	else
-		ctl_next(c, "%.*s%s%s", (int)(at - text), text, c->host_text,
-			 at + sizeof(word) - 1);
-}
-
 void
 ctl_disconnect(struct ctl *c)
 {
 	if (!c->remote)
 		return;
-	if (c->err.code)
-		next_from_target(c);
+	if (c->err.code && remote_next_step(c->remote)[0]) {
+		char next[CTL_NEXT_MAX];
+
+		claim_next(c->remote, next, sizeof(next));
+		ctl_next(c, "%s", next);
+	}
 	remote_free(c->remote, c->cfg->close_timeout_ms);
 	c->remote = NULL;
 }

@@ -46,7 +46,8 @@ struct ctl_options {
 	const char *plan[CTL_PLAN_COUNT];
 	bool all, csv;
 	const char *config, *identity, *known_hosts;
-	const char *size, *from, *seconds, *count, *plot, *tail, *method, *until, *timeout, *seed;
+	const char *size, *from, *seconds, *count, *plot, *tail, *method, *until, *timeout, *seed,
+		*discard;
 	bool sparse, json, quick, force, dry_run, watch, help, version;
 };
 

@@ -25,6 +25,7 @@ enum {
 	OPT_MORE = 262144U,  /* no option: one more argument is allowed */
 	OPT_WAIT = 131072U,  /* --for, --timeout */
 	OPT_SEED = 1048576U, /* of a command that needs no configuration */
+	OPT_DISCARD = 2097152U,
 };
 
 #define ANY_COUNT   (-1)
@@ -49,6 +50,9 @@ static const struct command commands[] = {
 	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
 	{"remove", "TARGET/pool [--dry-run] [--force]", "remove a pool and its data", cmd_remove, 1,
 	 OPT_FORCE | OPT_DRY_RUN},
+	{"promote", "TARGET/pool [--force]", "make a replica the primary, in place", cmd_promote, 1,
+	 OPT_FORCE},
+	{"demote", "TARGET/pool", "make a primary a replica again", cmd_demote, 1, 0},
 	{"plan", "[--domain D ...] | --all [--csv]", "explain what makes an update durable",
 	 cmd_plan, 0, OPT_PLAN},
 	{"probe", "TARGET[/pool]", "show what is known of a target", cmd_probe, 1, 0},
@@ -56,6 +60,9 @@ static const struct command commands[] = {
 	 cmd_sync, 2, OPT_FORCE | OPT_DRY_RUN},
 	{"restore", "TARGET/pool FILE [--dry-run] [--force]", "pull a replica into a file",
 	 cmd_restore, 2, OPT_FORCE | OPT_DRY_RUN},
+	{"resolve", "--discard local|replica FILE TARGET/pool",
+	 "give one side up where both went on", cmd_resolve, 2,
+	 OPT_DISCARD | OPT_FORCE | OPT_DRY_RUN},
 	{"verify", "FILE TARGET/pool", "list the ranges that differ", cmd_verify, 2, 0},
 	{"run", "--replica TARGET/pool --pool FILE -- PROGRAM ARG...",
 	 "run a program of PMDK's, its pools replicated", cmd_run, ANY_COUNT, OPT_RUN},
@@ -94,6 +101,7 @@ enum {
 	LONG_FOR,
 	LONG_TIMEOUT,
 	LONG_SEED,
+	LONG_DISCARD,
 	LONG_ALL,
 	LONG_CSV,
 	LONG_REPLICA,
@@ -128,6 +136,7 @@ static const struct option long_options[] = {
 	{"op", required_argument, NULL, LONG_PLAN + CTL_PLAN_OP},
 	{"update", required_argument, NULL, LONG_PLAN + CTL_PLAN_UPDATE},
 	{"transport", required_argument, NULL, LONG_PLAN + CTL_PLAN_TRANSPORT},
+	{"discard", required_argument, NULL, LONG_DISCARD},
 	{"all", no_argument, NULL, LONG_ALL},
 	{"csv", no_argument, NULL, LONG_CSV},
 	{"replica", required_argument, NULL, LONG_REPLICA},
@@ -199,6 +208,7 @@ static const struct option_help {
 	{OPT_WATCH, "    --watch", "again each second, until Ctrl-C"},
 	{OPT_WAIT, "    --for STATE", "up-to-date (unless given), established, ..."},
 	{OPT_WAIT, "    --timeout S", "seconds, then exit status 9; 60"},
+	{OPT_DISCARD, "    --discard SIDE", "local (FILE's data) or replica"},
 	{OPT_DRY_RUN, "-n, --dry-run", "say what would be done, change nothing"},
 	{OPT_FORCE, "-f, --force", "overwrite or destroy without asking"},
 };
@@ -326,6 +336,7 @@ static const struct plain_option {
 	{LONG_FOR, offsetof(struct ctl_options, until), true, OPT_WAIT},
 	{LONG_TIMEOUT, offsetof(struct ctl_options, timeout), true, OPT_WAIT},
 	{LONG_SEED, offsetof(struct ctl_options, seed), true, OPT_SEED},
+	{LONG_DISCARD, offsetof(struct ctl_options, discard), true, OPT_DISCARD},
 	{'h', offsetof(struct ctl_options, help), false, 0},
 	{'V', offsetof(struct ctl_options, version), false, 0},
 };
@@ -383,6 +394,7 @@ option_name(unsigned options)
 	       : options & OPT_SEED    ? "--seed"
 	       : options & OPT_WATCH   ? "--watch"
 	       : options & OPT_WAIT    ? "the options of wait"
+	       : options & OPT_DISCARD ? "--discard"
 	       : options & OPT_RUN     ? "the options of run"
 	       : options & OPT_PLAN    ? "the options of plan"
 				       : "--force";

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "takeover.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -20,57 +21,67 @@
 #define TERM_MS 2000
 #define KILL_MS 2000
 
-#define FDINFO_MAX 4096
-
-/* A file that the kernel makes up: whole in one read, or not what is looked for. */
+/*
+ * One line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF": the exclusive lock of
+ * that process on that file? A file system with subvolumes shows another minor there
+ * than stat(2) does; all locks of a session are within one pool directory.
+ */
 static bool
-fdinfo_has_lock(int proc, const char *number)
+line_is(const char *line, pid_t pid, const struct stat *file)
 {
-	char path[sizeof("fdinfo/") + NAME_MAX], text[FDINFO_MAX];
-	char *line, *save = NULL;
-	ssize_t len;
-	int fd;
+	unsigned dev_major, dev_minor;
+	unsigned long ino;
+	char mode[8];
+	long owner;
 
-	(void)snprintf(path, sizeof(path), "fdinfo/%s", number);
-	fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
+	if (sscanf(line, "%*u: FLOCK ADVISORY %7s %ld %x:%x:%lu", mode, &owner, &dev_major,
+		   &dev_minor, &ino) != 5)
 		return false;
-	len = read(fd, text, sizeof(text) - 1);
-	(void)close(fd);
-	if (len <= 0)
-		return false;
-	text[len] = '\0';
-	/* "lock:   1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF" */
-	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
-		if (strncmp(line, "lock:", 5) == 0 && strstr(line, " FLOCK ") &&
-		    strstr(line, " WRITE "))
-			return true;
-	return false;
+	return strcmp(mode, "WRITE") == 0 && owner == (long)pid && ino == file->st_ino &&
+	       dev_major == major(file->st_dev) &&
+	       (dev_minor == minor(file->st_dev) || dev_major == 0);
 }
 
-/* Whether one of the descriptors of the process holds the exclusive lock on that file. */
 static bool
-holds_lock(int proc, const struct stat *file)
+holds_lock(pid_t pid, const struct stat *file)
 {
-	int fd = openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	FILE *f = fopen("/proc/locks", "re");
+	char *line = NULL;
+	size_t room = 0;
 	bool holds = false;
-	struct dirent *d;
-	struct stat st;
 
-	if (!dir) {
-		if (fd >= 0)
-			(void)close(fd);
+	if (!f)
 		return false;
-	}
-	while (!holds && (d = readdir(dir)) != NULL) {
-		if (d->d_name[0] == '.' || fstatat(dirfd(dir), d->d_name, &st, 0) != 0 ||
-		    st.st_dev != file->st_dev || st.st_ino != file->st_ino)
-			continue;
-		holds = fdinfo_has_lock(proc, d->d_name);
-	}
-	(void)closedir(dir);
+	while (!holds && getline(&line, &room, f) > 0)
+		holds = line_is(line, pid, file);
+	free(line);
+	(void)fclose(f);
 	return holds;
+}
+
+/* The owner of /proc/PID tells nothing: sessions are not dumpable. */
+static bool
+is_of_this_user(pid_t pid)
+{
+	char path[32], *line = NULL;
+	unsigned real, effective;
+	bool is = false;
+	size_t room = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%ld/status", (long)pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (getline(&line, &room, f) > 0) {
+		if (sscanf(line, "Uid: %u %u", &real, &effective) != 2)
+			continue;
+		is = real == geteuid() && effective == geteuid();
+		break;
+	}
+	free(line);
+	(void)fclose(f);
+	return is;
 }
 
 static bool
@@ -88,23 +99,14 @@ pidfd_gone(int pidfd, int timeout_ms)
 static int
 holder_open(pid_t pid, const struct stat *file)
 {
-	char path[32];
-	struct stat st;
-	bool is;
-	int proc, pidfd;
+	int pidfd;
 
 	if (pid <= 1 || pid == getpid())
 		return -1;
 	pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0)
 		return -1;
-	(void)snprintf(path, sizeof(path), "/proc/%ld", (long)pid);
-	proc = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	is = proc >= 0 && fstat(proc, &st) == 0 && st.st_uid == geteuid() &&
-	     holds_lock(proc, file) && !pidfd_gone(pidfd, 0);
-	if (proc >= 0)
-		(void)close(proc);
-	if (is)
+	if (is_of_this_user(pid) && holds_lock(pid, file) && !pidfd_gone(pidfd, 0))
 		return pidfd;
 	(void)close(pidfd);
 	return -1;

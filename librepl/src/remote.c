@@ -169,7 +169,7 @@ remote_lock_by(struct remote *r, uint64_t deadline_ns, struct err *e)
 	return err_set(e, REPL_E_TIMEOUT, "%s has not answered an earlier request", r->target.host);
 }
 
-static int
+int
 remote_call_by(struct remote *r, const char *method, struct json_object *params,
 	       uint64_t deadline_ns, struct json_object **result, struct err *e)
 {

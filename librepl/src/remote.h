@@ -85,6 +85,10 @@ const struct target *remote_target(const struct remote *r);
 int remote_call(struct remote *r, const char *method, struct json_object *params,
 		struct json_object **result, struct err *e);
 
+/* The same by a deadline of the caller's. */
+int remote_call_by(struct remote *r, const char *method, struct json_object *params,
+		   uint64_t deadline_ns, struct json_object **result, struct err *e);
+
 /*
  * The same in two steps, so that several requests are on their way: answers
  * are taken in the order of the posts. No other thread may call meanwhile.

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "clock.h"
 #include "dirty.h"
 #include "keeper.h"
@@ -58,6 +59,59 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 	return remote_pool_grow(remote, r->size, false, clock_deadline(r->cfg->op_timeout_ms), e);
 }
 
+/* What the target says of a refusal, and what helps, in names of this side. */
+static int
+replica_refused(const struct remote *remote, struct err *e)
+{
+	char next[512], text[sizeof(e->text)];
+
+	claim_next(remote, next, sizeof(next));
+	if (!next[0])
+		return e->code;
+	(void)snprintf(text, sizeof(text), "%s", e->text);
+	return err_set(e, e->code, "%s; nothing was changed; next: %s", text, next);
+}
+
+/*
+ * Open for writing under our chain. Refused for that, and of equal contents all the
+ * same, it is opened as if it were ours; not once the program is at work, which would have to
+ * stop for the comparison.
+ */
+static int
+replica_claim(struct repl *r, struct remote *remote, struct err *e)
+{
+	const struct transfer t = {.remote = remote,
+				   .file = r->file,
+				   .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
+	const char *pool = remote_target(remote)->pool;
+	struct generation chain;
+	struct err why;
+	bool ready;
+	int rc;
+
+	memset(&chain, 0, sizeof(chain));
+	pthread_mutex_lock(&r->lock);
+	ready = r->ready;
+	if (ready)
+		chain = r->generation;
+	else if (r->local.present)
+		chain = r->local.meta.generation;
+	pthread_mutex_unlock(&r->lock);
+	rc = remote_pool_open_as(remote, pool, &chain, false, e);
+	if (rc == REPL_E_REFUSED)
+		return replica_refused(remote, e);
+	if (rc != REPL_E_DIVERGED)
+		return rc;
+	rc = replica_refused(remote, e);
+	if (ready || (r->flags & REPL_OPEN_NO_COMPARE))
+		return rc;
+	err_clear(&why);
+	rc = claim_equal(&t, pool, r->mem, r->size, &why);
+	if (rc != REPL_E_DIFFER)
+		*e = why;
+	return e->code;
+}
+
 int
 repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 {
@@ -66,7 +120,7 @@ repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 
 	if (r->set)
 		return repl_set_open_pool(r, remote, e);
-	rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
+	rc = replica_claim(r, remote, e);
 	if (rc == REPL_E_NOT_FOUND && (r->flags & REPL_OPEN_CREATE)) {
 		err_clear(e);
 		rc = replica_create(r, remote, pool, r->flags, e);
@@ -350,7 +404,9 @@ repl_adopt(struct repl *r)
 		if (!r->replicas[i].remote)
 			continue;
 		meta = &remote_info(r->replicas[i].remote)->meta;
-		if (gen_id_is_nil(&meta->generation.current))
+		/* Of contents that a copy was cut off in, its chain says nothing. */
+		if (gen_id_is_nil(&meta->generation.current) ||
+		    (r->local.present && meta->state == SIDECAR_INCONSISTENT))
 			continue;
 		relation = gen_compare(&r->local.meta.generation, &meta->generation);
 		if (r->local.present &&

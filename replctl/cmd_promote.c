@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl promote TARGET/pool, replctl demote TARGET/pool */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "clock.h"
+#include "commands.h"
+#include "out.h"
+
+/* Longer than the target takes to end a writer that does not want to. */
+#define PROMOTE_MS 20000U
+
+static int
+primary_call(struct ctl *c, const char *method, struct json_object **info)
+{
+	struct json_object *params = json_object_new_object(), *result = NULL;
+	int rc;
+
+	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	if (c->options.force)
+		json_object_object_add(params, "force", json_object_new_boolean(true));
+	rc = remote_call_by(c->remote, method, params, clock_deadline(PROMOTE_MS), &result,
+			    &c->err);
+	if (rc)
+		return rc;
+	*info = out_clean_json(result);
+	json_object_put(result);
+	return 0;
+}
+
+static int
+primary_run(struct ctl *c, const char *target, const char *method, const char *done)
+{
+	struct json_object *info = NULL;
+	int rc = ctl_target(c, target, CTL_POOL);
+
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc)
+		rc = primary_call(c, method, &info);
+	if (rc)
+		return rc;
+	if (!c->options.json)
+		(void)printf("%s %s, generation %s\n", c->target_text, done,
+			     out_member(info, "generation"));
+	ctl_answer(c, info);
+	return 0;
+}
+
+int
+cmd_promote(struct ctl *c, char **args)
+{
+	return primary_run(
+		c, args[0], "pool.promote",
+		"is the primary: nobody replicates to it, its program may use it in place");
+}
+
+int
+cmd_demote(struct ctl *c, char **args)
+{
+	return primary_run(c, args[0], "pool.demote", "is a replica");
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * replctl resolve --discard local|replica FILE TARGET/pool - after both sides went on.
+ *
+ * First it is looked, in a session of its own, at what would be lost; then the user decides;
+ * then sync's or restore's machinery does it, if all is still as it was seen. What is
+ * discarded never becomes an ancestor: the file's chain gets a new generation that does not
+ * have it, or the file takes the replica's.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "confirm.h"
+#include "interrupt.h"
+#include "local.h"
+#include "out.h"
+#include "poolfile.h"
+#include "progress.h"
+
+#define RANGES_TOLD 16
+#define RANGES_JSON 1000
+
+struct resolve {
+	struct ctl *c;
+	const char *file;
+	bool local_goes; /* else the replica's */
+	struct poolfile pool;
+	struct local local;
+	enum gen_relation relation;
+	struct resolved seen;
+	uint64_t bytes, ranges; /* that differ */
+	struct json_object *list;
+	struct progress progress;
+	char *quoted_file, *quoted_target;
+};
+
+int
+resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *replica,
+	       const struct stat *file)
+{
+	if (!r)
+		return 0;
+	if (memcmp(&r->replica.generation, &replica->generation, sizeof(replica->generation)) ==
+		    0 &&
+	    r->replica.primary == replica->primary && r->replica.pool_size == replica->pool_size &&
+	    r->file.st_ino == file->st_ino && r->file.st_size == file->st_size &&
+	    r->file.st_mtim.tv_sec == file->st_mtim.tv_sec &&
+	    r->file.st_mtim.tv_nsec == file->st_mtim.tv_nsec)
+		return 0;
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "file or replica have changed since they were looked at; nothing was "
+		       "changed, look again");
+}
+
+/* ---- look ---- */
+
+static void
+note_range(void *arg, uint64_t off, uint64_t len)
+{
+	struct resolve *r = arg;
+	struct json_object *pair;
+
+	r->bytes += len;
+	if (r->ranges++ >= RANGES_JSON)
+		return;
+	pair = json_object_new_array();
+	json_object_array_add(pair, json_object_new_uint64(off));
+	json_object_array_add(pair, json_object_new_uint64(len));
+	json_object_array_add(r->list, pair);
+}
+
+/* Only what can't be brought together by itself, of one pool, is resolved. */
+static int
+look_relation(struct resolve *r)
+{
+	const struct sidecar *replica = &r->seen.replica;
+	struct ctl *c = r->c;
+
+	if (!r->local.present) {
+		ctl_next(c, "replctl verify %s %s (what differs)", r->quoted_file,
+			 r->quoted_target);
+		return err_set(&c->err, REPL_E_REFUSED, "nothing is known of %s: there is no %s%s",
+			       r->file, r->file, SIDECAR_SUFFIX);
+	}
+	r->relation = gen_compare(&r->local.meta.generation, &replica->generation);
+	if (r->relation == GEN_EQUAL || r->relation == GEN_AHEAD) {
+		ctl_next(c, "replctl sync %s %s", r->quoted_file, r->quoted_target);
+		return err_set(&c->err, REPL_E_REFUSED, "there is nothing to resolve: %s",
+			       r->relation == GEN_EQUAL ? "both are of the same generation"
+							: "the replica is only behind");
+	}
+	if (!gen_id_equal(&r->local.meta.pool_uuid, &replica->pool_uuid))
+		return err_set(&c->err, REPL_E_REFUSED, "%s is a replica of another pool",
+			       c->target_text);
+	return 0;
+}
+
+static int
+look_state(struct resolve *r)
+{
+	const struct sidecar *replica = &r->seen.replica;
+	struct ctl *c = r->c;
+
+	if (!r->local_goes && replica->primary) {
+		ctl_next(c, "replctl demote %s", r->quoted_target);
+		return err_set(
+			&c->err, REPL_E_REFUSED,
+			"%s is the primary (%s): its data are not discarded before it is demoted",
+			c->target_text, replica->writer);
+	}
+	if (r->local_goes && (replica->state == SIDECAR_INCONSISTENT ||
+			      (replica->state == SIDECAR_OUTDATED && !c->options.force)))
+		return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s", c->target_text,
+			       sidecar_state_name(replica->state));
+	if (replica->pool_size == r->pool.size)
+		return 0;
+	ctl_next(c, "replctl restore %s OTHER-FILE, or replctl sync %s to another name",
+		 r->quoted_target, r->quoted_file);
+	return err_set(&c->err, REPL_E_REFUSED, "%s has %zu bytes, the replica %" PRIu64, r->file,
+		       r->pool.size, replica->pool_size);
+}
+
+static int
+look_tell(void *arg, const struct transfer_progress *t)
+{
+	struct resolve *r = arg;
+
+	return progress_tell(&r->progress, t);
+}
+
+static int
+look_compare(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	struct transfer t = {
+		.remote = c->remote, .file = r->pool.path, .progress = look_tell, .arg = r};
+	struct transfer_progress sum;
+	int rc = remote_lanes_open(c->remote, 1, &c->err);
+
+	if (rc)
+		return rc;
+	progress_begin(&r->progress, "compare", c->options.json);
+	rc = transfer_compare(&t, r->pool.mem, r->pool.size, note_range, &sum, &c->err);
+	(void)progress_end(&r->progress);
+	if (rc != REPL_E_DIFFER)
+		return rc;
+	err_clear(&c->err);
+	return 0;
+}
+
+static int
+look(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	int rc = poolfile_open(&r->pool, r->file, &c->err);
+
+	if (!rc)
+		rc = poolfile_settle(&r->pool, &c->err);
+	if (!rc)
+		rc = local_open(&r->local, r->pool.path, r->pool.size, &c->err);
+	if (!rc)
+		rc = ctl_connect(c);
+	if (!rc)
+		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
+	if (!rc)
+		rc = remote_refuse_headers(c->remote, &c->err);
+	if (rc)
+		return rc;
+	r->seen.replica = remote_info(c->remote)->meta;
+	r->seen.file = r->pool.opened;
+	rc = look_relation(r);
+	if (!rc)
+		rc = look_state(r);
+	if (!rc)
+		rc = look_compare(r);
+	return rc ? rc : poolfile_unchanged(&r->pool, &c->err);
+}
+
+/* ---- tell ---- */
+
+static void
+tell(const struct resolve *r)
+{
+	const struct ctl *c = r->c;
+	const char *loser = r->local_goes ? r->file : c->target_text;
+	char human[OUT_NUMBER_MAX];
+	FILE *to = c->options.json || !c->options.dry_run ? stderr : stdout;
+
+	out_size(r->bytes, human);
+	(void)fprintf(to,
+		      "%s and %s: %s; last writer of the replica: %s\n"
+		      "%s in %" PRIu64 " ranges differ; there %s would lose what it has:\n",
+		      r->file, c->target_text,
+		      r->relation == GEN_BEHIND     ? "the replica is newer"
+		      : r->relation == GEN_DIVERGED ? "both went on since they were the same"
+						    : "they have no generation in common",
+		      r->seen.replica.writer, human, r->ranges, loser);
+	for (size_t i = 0; i < json_object_array_length(r->list) && i < RANGES_TOLD; i++) {
+		struct json_object *pair = json_object_array_get_idx(r->list, i);
+
+		(void)fprintf(to, "  offset %" PRId64 ", %" PRId64 " bytes\n",
+			      json_object_get_int64(json_object_array_get_idx(pair, 0)),
+			      json_object_get_int64(json_object_array_get_idx(pair, 1)));
+	}
+	if (r->ranges > RANGES_TOLD)
+		(void)fprintf(to, "  and %" PRIu64 " more: replctl verify %s %s\n",
+			      r->ranges - RANGES_TOLD, r->quoted_file, r->quoted_target);
+}
+
+static int
+ask(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	char question[1024], again[CTL_NEXT_MAX], human[OUT_NUMBER_MAX];
+	const char *what = r->local_goes ? "local" : "replica";
+
+	out_size(r->bytes, human);
+	(void)snprintf(question, sizeof(question), "Discard %s of %s for good?", human,
+		       r->local_goes ? r->file : c->target_text);
+	(void)snprintf(
+		again, sizeof(again),
+		"replctl resolve --dry-run --discard %s %s %s, then the same with --force in "
+		"place of --dry-run",
+		what, r->quoted_file, r->quoted_target);
+	return confirm(c, question, again);
+}
+
+static void
+report(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	struct json_object *answer = json_object_new_object();
+	char id[GEN_TEXT_SIZE], moved[OUT_NUMBER_MAX];
+
+	out_size(r->seen.moved, moved);
+	if (!c->options.json && !c->options.dry_run)
+		(void)printf("%s and %s agree: moved %s\n", r->file, c->target_text, moved);
+	out_add_text(answer, "file", r->file);
+	out_add_text(answer, "target", c->target_text);
+	out_add_text(answer, "discard", r->local_goes ? "local" : "replica");
+	out_add_text(answer, "relation", gen_relation_name(r->relation));
+	out_add_u64(answer, "lost", r->bytes);
+	out_add_u64(answer, "range_count", r->ranges);
+	json_object_object_add(answer, "ranges", json_object_get(r->list));
+	out_add_bool(answer, "dry_run", c->options.dry_run);
+	if (!c->options.dry_run) {
+		gen_id_format(&r->seen.outcome.current, id);
+		out_add_u64(answer, "moved", r->seen.moved);
+		out_add_text(answer, "generation", id);
+	}
+	ctl_answer(c, answer);
+}
+
+/* ---- do ---- */
+
+static int
+decide(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	int rc = look(r);
+
+	/* Nothing is held while a person thinks; what has changed by then is seen. */
+	ctl_disconnect(c);
+	local_fini(&r->local);
+	poolfile_fini(&r->pool);
+	if (rc)
+		return rc;
+	tell(r);
+	if (c->options.dry_run)
+		return 0;
+	rc = ask(r);
+	if (rc)
+		return rc;
+	c->options.force = true;
+	return r->local_goes ? cmd_restore_resolved(c, r->file, &r->seen)
+			     : cmd_sync_resolved(c, r->file, &r->seen);
+}
+
+static int
+resolve_run(struct resolve *r, const char *target)
+{
+	struct ctl *c = r->c;
+	const char *what = c->options.discard ? c->options.discard : "";
+	int rc;
+
+	r->local_goes = strcmp(what, "local") == 0;
+	if (!r->local_goes && strcmp(what, "replica") != 0)
+		return err_set(&c->err, REPL_E_INVAL,
+			       "resolve takes --discard local or --discard replica: whose data are "
+			       "given up where they differ");
+	rc = ctl_target(c, target, CTL_POOL);
+	if (rc)
+		return rc;
+	r->list = json_object_new_array();
+	r->quoted_file = out_quote(r->file);
+	r->quoted_target = out_quote(c->target_text);
+	if (!r->list || !r->quoted_file || !r->quoted_target)
+		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
+	rc = decide(r);
+	if (!rc)
+		report(r);
+	return rc;
+}
+
+int
+cmd_resolve(struct ctl *c, char **args)
+{
+	struct resolve r = {.c = c, .file = args[0]};
+	int rc;
+
+	poolfile_init(&r.pool);
+	local_init(&r.local);
+	rc = resolve_run(&r, args[1]);
+	json_object_put(r.list);
+	free(r.quoted_file);
+	free(r.quoted_target);
+	return rc;
+}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What diverged is never merged by itself: resolve says what goes, gives up one side, and a third replica is judged rightly.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+P=serve/pools
+
+# change FILE OFFSET
+change() {
+	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+gen() {
+	ctl info --json "$T/$1" | member generation
+}
+
+# diverge: pool and replica p went on from the same generation; q has the file's history, r the replica's.
+diverge() {
+	rm -f pool pool.repl other other.repl
+	for name in p q r; do
+		ctl remove --force "$T/$name" >/dev/null 2>&1
+	done
+	head -c 1048576 /dev/urandom >pool
+	chmod 640 pool
+	ctl sync pool "$T/p" >/dev/null || fail "sync"
+	ctl restore "$T/p" other >/dev/null || fail "restore"
+	change other 5000
+	change other 700000
+	ctl sync other "$T/p" >/dev/null || fail "the other one goes on"
+	ctl sync other "$T/r" >/dev/null || fail "a third one of the same history"
+	change pool 9000
+	ctl sync pool "$T/q" >/dev/null || fail "the file goes on"
+	cp $P/p saved
+	cp pool saved.pool
+}
+
+# Neither before it is decided, nor by looking, does a byte change.
+diverge
+ctl_fails 6 "diverged" sync pool "$T/p"
+ctl resolve --dry-run --discard replica pool "$T/p" >out 2>err || fail "dry run: $(cat err)"
+grep -q "both went on" out && grep -q "in 3 ranges" out && grep -q "offset 4992, 64 bytes" out ||
+	fail "told: $(cat out)"
+[ "$(ctl resolve --json --dry-run --discard local pool "$T/p" 2>err | member range_count)" = 3 ] ||
+	fail "JSON: $(cat err)"
+ctl_fails 4 "no terminal to confirm" resolve --discard replica pool "$T/p"
+grep -q "next: replctl resolve --dry-run" err || fail "$(cat err)"
+cmp -s saved $P/p && cmp -s saved.pool pool || fail "looking has changed something"
+
+# The replica's part goes.
+lost=$(gen p)
+ctl resolve --json --force --discard replica pool "$T/p" >out 2>err || fail "$(cat err)"
+cmp -s saved.pool pool && cmp -s pool $P/p || fail "not the file's data"
+[ "$(gen p)" = "$(member generation <out)" ] || fail "generations differ: $(cat out)"
+[ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "state"
+ctl info --json "$T/p" | member history | grep -q "$lost" && fail "what was discarded is an ancestor"
+ctl sync pool "$T/q" >/dev/null || fail "the third one of the file's history follows"
+ctl_fails 6 "diverged" sync pool "$T/r"
+ctl_fails 4 "nothing to resolve.*same generation" resolve --force --discard local pool "$T/p"
+
+# The file's part goes; mode and history are as they should be.
+diverge
+ctl resolve --force --discard local pool "$T/p" >out 2>err || fail "$(cat err)"
+cmp -s saved pool && cmp -s saved $P/p || fail "not the replica's data"
+[ "$(stat -c %a pool)" = 640 ] || fail "mode"
+ctl sync --json pool "$T/p" >out || fail "sync after it"
+[ "$(member moved <out)" = 0 ] || fail "they differ: $(cat out)"
+ctl sync pool "$T/r" >/dev/null || fail "the third one of the replica's history"
+ctl_fails 6 "diverged" sync pool "$T/q"
+
+# Only behind: the replica was written through another file.
+diverge
+rm pool pool.repl
+ctl restore "$T/p" pool >/dev/null || fail "restore"
+change other 30000
+ctl sync other "$T/p" >/dev/null || fail "sync of the newer"
+newer=$(gen p)
+change pool 12345
+ctl_fails 4 "newer" sync pool "$T/p"
+ctl resolve --force --discard replica pool "$T/p" >/dev/null 2>err || fail "$(cat err)"
+cmp -s pool $P/p || fail "not the file's data"
+ctl info --json "$T/p" | member history | grep -q "$newer" && fail "an ancestor by mistake"
+ctl_fails 6 "diverged" sync other "$T/p"
+
+# What it is not for.
+ctl_fails 2 "--discard local or --discard replica" resolve pool "$T/p"
+ctl_fails 2 "--discard" resolve --discard both pool "$T/p"
+change pool 50
+ctl sync pool "$T/p" >/dev/null || fail "sync"
+ctl create "$T/s" --size 1M >/dev/null || fail "create"
+ctl_fails 4 "only behind" resolve --force --discard local pool "$T/s"
+head -c 1048576 /dev/urandom >stranger
+ctl_fails 4 "nothing is known" resolve --force --discard local stranger "$T/p"
+ctl sync stranger "$T/s" >/dev/null || fail "sync"
+ctl_fails 4 "another pool" resolve --force --discard local pool "$T/s"
+
+# A kill in the middle leaves what can be resolved again, never two that seem equal.
+for delay in 0 0.05 0.2; do
+	diverge
+	ctl_kill "$delay" resolve --force --discard replica pool "$T/p"
+	settled() {
+		[ "$(ctl info --json "$T/p" | member writer_open)" = False ]
+	}
+	wait_for 10 settled || fail "the session stays"
+	cmp -s pool saved.pool || fail "a discard of the replica has changed the file"
+	cmp -s pool $P/p || [ "$(ctl info --json "$T/p" | member state)" = inconsistent ] ||
+		cmp -s saved $P/p || fail "a mixture that is not told"
+	ctl resolve --force --discard replica pool "$T/p" >/dev/null 2>err ||
+		grep -q "nothing to resolve" err || fail "again: $(cat err)"
+	cmp -s pool $P/p || fail "not resolved by the second one"
+	ctl_fails 6 "diverged" sync pool "$T/r"
+done
