@@ -65,7 +65,7 @@ join_refused(struct keeper *k, const struct judgement *j, struct err *e)
 static int
 join_lanes(struct keeper *k, struct err *e)
 {
-	int rc = remote_lanes_open(k->joining, k->r->lane_count, e);
+	int rc = remote_lanes_open_bare(k->joining, k->r->lane_count, e);
 
 	if (!rc && !ship_queues(k->r, k->replica) &&
 	    remote_terms(k->joining)->lanes < k->r->lane_count)
@@ -323,7 +323,9 @@ keeper_install(struct keeper *k, struct err *e)
 	int rc;
 
 	pthread_mutex_lock(&r->lock);
-	rc = install_generation(k, e);
+	rc = remote_lanes_reopen(k->joining, r->lane_count, e);
+	if (!rc)
+		rc = install_generation(k, e);
 	if (!rc) {
 		remote_detach(k->joining);
 		k->p->has = r->generation.current;

@@ -37,7 +37,8 @@ struct remote {
 	char next_step[512];
 	struct fab_warm *warm; /* until lanes are opened */
 	unsigned heartbeat_ms;
-	int method; /* -1 = auto, else enum plan_method */
+	int method;        /* -1 = auto, else enum plan_method */
+	bool without_ring; /* the method is not for these lanes, if it takes a ring */
 	bool pool_open;
 	bool write;           /* ... for writing */
 	uint64_t journal_max; /* 0: the target keeps no journal of it */
@@ -50,7 +51,8 @@ struct remote {
 	_Atomic uint64_t stamp; /* of DEPOSITs: the last one given out */
 	struct fab_lane **fabs;
 	struct lane *lanes;
-	const _Atomic int *cancel; /* of the hooks */
+	const _Atomic int *cancel;    /* of the hooks */
+	struct remote_traffic before; /* of lanes that were closed */
 };
 
 /* ---- requests ---- */
@@ -804,7 +806,8 @@ remote_epoch(const struct remote *r)
 static bool
 ring_wanted(const struct remote *r)
 {
-	return r->write && r->method >= 0 && (PLAN_BIT(r->method) & PLAN_DEPOSITS);
+	return r->write && r->method >= 0 && (PLAN_BIT(r->method) & PLAN_DEPOSITS) &&
+	       !r->without_ring;
 }
 
 static unsigned
@@ -926,11 +929,18 @@ ring_check(const struct remote *r, const struct lanes_grant *g, struct err *e)
 		plan_method_name((enum plan_method)r->method));
 }
 
+/* One is asked for by name, and holds for the lanes that are being opened. */
+static bool
+method_holds(const struct remote *r)
+{
+	return r->method >= 0 && !(r->without_ring && (PLAN_BIT(r->method) & PLAN_DEPOSITS));
+}
+
 /* Of a method asked for by name: it must be right and, when the limits are known, to be had. */
 static int
 method_check(const struct remote *r, const struct plan_limits *lim, struct err *e)
 {
-	if (r->method < 0 || !r->write)
+	if (!method_holds(r) || !r->write)
 		return 0;
 	return plan_check_method(&r->profile, (enum plan_method)r->method, lim, e);
 }
@@ -952,7 +962,7 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 
 	if (r->terms.ring)
 		setup.stamp = &r->stamp;
-	if (r->method >= 0)
+	if (method_holds(r))
 		setup.force = PLAN_BIT(r->method);
 	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
 		return err_set(e, REPL_E_PROTOCOL, "lanes.open: token %u is no 64 hex digits", i);
@@ -1025,6 +1035,36 @@ out:
 	return rc;
 }
 
+int
+remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
+{
+	r->without_ring = true;
+	return remote_lanes_open(r, count, e);
+}
+
+int
+remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
+{
+	struct remote_traffic sum = {0};
+	int rc;
+
+	if (!r->without_ring)
+		return 0;
+	r->without_ring = false;
+	if (!ring_wanted(r))
+		return 0;
+	remote_traffic_add(r, &sum);
+	r->before = sum;
+	remote_free_lanes(r);
+	rc = remote_call(r, "lanes.close", NULL, NULL, e);
+	if (!rc)
+		rc = remote_lanes_open(r, count, e);
+	if (!rc && r->terms.lanes < count)
+		rc = err_set(e, REPL_E_LIMIT, "the target grants %u lanes, %u are in use",
+			     r->terms.lanes, count);
+	return rc;
+}
+
 const struct lane_terms *
 remote_terms(const struct remote *r)
 {
@@ -1049,6 +1089,11 @@ remote_bind(struct remote *r, const void *mem, const _Atomic int *gone)
 void
 remote_traffic_add(struct remote *r, struct remote_traffic *sum)
 {
+	sum->messages += r->before.messages;
+	sum->writes += r->before.writes;
+	sum->reads += r->before.reads;
+	sum->bytes += r->before.bytes;
+	sum->immediates += r->before.immediates;
 	for (unsigned i = 0; r->lanes && i < r->terms.lanes; i++) {
 		struct lane_counters *c = &r->lanes[i].counters;
 

@@ -154,6 +154,13 @@ int remote_lanes_open(struct remote *r, unsigned count, struct err *e);
  */
 void remote_queue(struct remote *r);
 bool remote_queued(const struct remote *r);
+
+/*
+ * The same without a receive ring, whatever the method: for a resync. And then: lanes as
+ * the method wants them, count of them, in place of those. All are idle.
+ */
+int remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e);
+int remote_lanes_reopen(struct remote *r, unsigned count, struct err *e);
 const struct lane_terms *remote_terms(const struct remote *r);
 struct lane *remote_lane(struct remote *r, unsigned i);
 
