@@ -11,8 +11,8 @@
 #include "control.h"
 #include "extents.h"
 
-#define PIECES        64U /* asked for ahead */
-#define SKIP_PIECES   32U /* the longest stretch that is not compared, in whole pieces */
+#define PIECES        128U /* asked for ahead */
+#define SKIP_PIECES   32U  /* the longest stretch that is not compared, in whole pieces */
 #define ANSWER_DIGITS (HASHWALK_BLOCKS * HASH128_SIZE * 2)
 
 /* A piece whose hashes the target was asked for. */
@@ -246,6 +246,9 @@ ask_ahead(struct hashwalk *w, struct err *e)
 	struct range piece;
 	int rc = 0;
 
+	/* Small ones in bursts: each question by itself would wake everybody on the way. */
+	if (q->count > PIECES / 2)
+		return 0;
 	while (!rc && !q->skip_left && q->count < PIECES && q->blocks < HASHWALK_BLOCKS &&
 	       next_piece(w, &piece))
 		rc = ask(w, &piece, e);

@@ -36,7 +36,7 @@ static uint64_t model_now_ns;
 #define BLOCKS    96U /* at most */
 #define VALUES    4U  /* that a block may have: few, so that they come back */
 #define ENTRIES   4096U
-#define ANSWERS   128U
+#define ANSWERS   160U
 #define STEPS_MAX 200000U
 
 /* ---- the world ---- */
