@@ -228,8 +228,18 @@ def resync(path):
          ["that resync", f"{f['bytes_per_s'] / GIB:.2f} GiB/s", f"{f['bytes_per_s'] / a['tcp']:.2f}"]])
 
 
+def queue(path):
+    with open(path) as f:
+        a = json.load(f)
+    return [f"### Three replicas, class `{a['class']}`", "",
+            "Persists, with all of a set's targets and the program on the same cores; the ratio is "
+            "to one replica.", ""] + table(
+        ["persist of", "replicas, ack", "us", "ratio"],
+        [[size(w["len"]), w["name"], us(w["ns"]), f"{w['ratio']:.2f}"] for w in a["ways"]])
+
+
 PARTS = {"chooser": chooser, "dirty": dirty, "growth": growth, "hotline": hotline, "log": log,
-         "pmdk": pmdk, "remotelog": remotelog, "resync": resync}
+         "pmdk": pmdk, "queue": queue, "remotelog": remotelog, "resync": resync}
 
 
 def values(results, name):
@@ -282,7 +292,7 @@ def report(results, command):
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
                  "dirty-memory", "dirty-page", "growth-memory", "growth-page", "remotelog-memory",
                  "remotelog-page", "hotline", "pmdk-memory", "pmdk-page", "resync-memory",
-                 "resync-page"):
+                 "resync-page", "queue-memory", "queue-page"):
         out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
     print("\n".join(out).rstrip())
 

@@ -39,7 +39,7 @@ TMPDIR=/dev/shm bash tests/bench/target.sh memory
 TMPDIR=/tmp bash tests/bench/target.sh page
 TMPDIR=/dev/shm bash tests/bench/transfer.sh
 TMPDIR=/dev/shm bash tests/bench/session.sh
-for part in chooser log dirty growth remotelog hotline pmdk resync; do
+for part in chooser log dirty growth remotelog hotline pmdk resync queue; do
 	bash "tests/bench/$part.sh"
 done
 
