@@ -260,6 +260,7 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 	st->reason_code = now.why;
 	st->paused = now.paused;
 	st->reconnect_count = now.reconnect_count;
+	ship_lag(r->ship, replica, &st->lag_bytes, &st->lag_ms);
 	if (st->replication != REPL_REPL_ESTABLISHED && r->dirty)
 		st->dirty_bytes = dirty_bytes(r->dirty, replica);
 	if (st->replication == REPL_REPL_RESYNCING)
