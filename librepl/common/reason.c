@@ -132,6 +132,9 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 
 	switch (e->code) {
 	case REPL_E_TIMEOUT:
+		/* The words of ship.c: by status a bound is like a silence. */
+		if (strstr(e->text, "async-lag"))
+			return REPL_REASON_LAG;
 		return open ? REPL_REASON_NOT_ANSWERING : REPL_REASON_TIMED_OUT;
 	case REPL_E_AUTH:
 		/* The words of channel.c: a login and a host key have one status. */

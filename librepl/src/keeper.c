@@ -46,8 +46,10 @@ keeper_publish(struct keeper *k)
 		atomic_store(&k->p->why, REPL_REASON_RESYNCING);
 	else if (state == FSM_PAUSED)
 		atomic_store(&k->p->why, REPL_REASON_PAUSED);
-	else if (atomic_load(&k->p->why) == REPL_REASON_PAUSED)
+	if (state != FSM_PAUSED && atomic_load(&k->p->why) == REPL_REASON_PAUSED) {
 		atomic_store(&k->p->why, REPL_REASON_CONNECTING);
+		(void)snprintf(k->p->reason, sizeof(k->p->reason), "resumed by the operator");
+	}
 	pthread_mutex_unlock(&k->r->reason_lock);
 }
 

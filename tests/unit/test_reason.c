@@ -49,6 +49,8 @@ errors_find_theirs(void **state)
 			 REPL_REASON_HOST_KEY);
 	assert_int_equal(of(REPL_E_AUTH, "a: key file 'x'", REASON_CONNECT),
 			 REPL_REASON_LOGIN_REFUSED);
+	assert_int_equal(of(REPL_E_TIMEOUT, "it lags by more than async-lag-bytes", REASON_USE),
+			 REPL_REASON_LAG);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_OPEN), REPL_REASON_POOL_MISSING);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_CONNECT), REPL_REASON_LOCAL);
 	assert_int_equal(of(REPL_E_NOSPC, "", REASON_RESYNC), REPL_REASON_TARGET_FULL);
