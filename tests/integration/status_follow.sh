@@ -9,6 +9,8 @@ R=$(pool a)
 T=${R%/a}
 configure "$R"
 ok set reconnect-max 400
+# None of this is about deadlines: a slow machine is no loss.
+ok set op-timeout 10000
 ok map "$FILE" $((8 * MIB))
 ok open 1
 ok put 0 $((8 * MIB)) 1
