@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# An asynchronous replica that takes nothing any more is given up at the bound of its lag, after a drain has waited for it by its deadline or at once, and misses nothing when it is back.
+# A replica that takes nothing any more is given up at the bound of its lag, after a drain has waited for it by its deadline or at once, or by a close, which never calls it up to date, and misses nothing when it is back.
 . "$(dirname "$0")/api_lib.sh"
 OP_TIMEOUT=4000
 make_keys
@@ -53,6 +53,35 @@ lag() {
 	equal "$TMP/p-$1" "$TMP/serve/pools/$1-a"
 	equal "$TMP/p-$1" "$TMP/serve/pools/$1-b"
 }
+# A close does not wait longer than it may, and one that has not got all is not up to date.
+close_over_laggard() {
+	configure "$(pool close-a)" "$(pool close-b)" "$(pool close-c)"
+	ok set ack quorum
+	ok set heartbeat-timeout 30000
+	ok map "$TMP/p-close" $((4 * MIB))
+	ok put 0 $((4 * MIB)) 1
+	ok open 1
+	pid=$(session_of close-c) || fail "no session of close-c"
+	signalled STOP "$pid"
+	ok put 0 100000 2
+	ok persist 0 0 100000
+	ok close
+	within $((2000 + LATE))
+	kill -KILL "$pid"
+	wait_for 10 no_sessions || fail "sessions stay"
+	for name in a b c; do
+		ctl info "$(pool "close-$name")" >"$TMP/info-$name"
+	done
+	grep -q "^state *up-to-date" "$TMP/info-a" && grep -q "^state *up-to-date" "$TMP/info-b" ||
+		fail "$(cat "$TMP/info-a" "$TMP/info-b")"
+	grep -q "^state *up-to-date" "$TMP/info-c" && fail "$(cat "$TMP/info-c")"
+	[ "$(grep "^generation" "$TMP/info-c")" != "$(grep "^generation" "$TMP/info-a")" ] ||
+		fail "it has the generation of those that have more: $(cat "$TMP/info-c")"
+	ok open 0
+	ok close
+	equal "$TMP/p-close" "$TMP/serve/pools/close-c"
+}
+close_over_laggard
 lag degrade 2500
 lag slow $((OP_TIMEOUT + LATE))
 stop_api
