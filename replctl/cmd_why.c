@@ -184,7 +184,7 @@ judge_writer(struct why *w, struct json_object *writer)
 		w->reason = REPL_REASON_OTHER_WRITER;
 		return;
 	}
-	w->reason = reason_by_name(out_member(report, "reason"));
+	w->reason = (int)reason_by_name(out_member(report, "reason"));
 	evidence_add(w, "it says: %s, %s, %s", out_member(report, "connection"),
 		     out_member(report, "replication"), out_member(report, "data"));
 }
@@ -211,7 +211,7 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 		evidence_add(w, "a resync's journal is there: %s", out_member(info, "journal"));
 	if (s.primary)
 		evidence_add(w, "it was promoted to a primary");
-	w->reason = reason_of_sidecar(&s);
+	w->reason = (int)reason_of_sidecar(&s);
 	if (writer) {
 		judge_writer(w, writer);
 		return;

@@ -35,7 +35,7 @@ report_check(struct json_object *report)
 	}
 	/* One that only later versions know is told as "failed". */
 	if (control_get_text(report, "reason", WORD_MAX, &text, NULL) == 0)
-		describe_add_text(o, "reason", reason_name(reason_by_name(text)));
+		describe_add_text(o, "reason", reason_name((int)reason_by_name(text)));
 	if (control_get_bool(report, "paused", &paused, NULL) == 0)
 		describe_add_bool(o, "paused", paused);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
