@@ -150,7 +150,7 @@ REPL_API int repl_open(const struct repl_config *cfg, void *addr, size_t size, u
 /*
  * Close and free, whatever is returned; NULL is allowed. What was flushed and
  * not drained may or may not reach the replicas. Takes at most close-timeout,
- * and op-timeout more if a heartbeat is waiting for an answer at that moment.
+ * and op-timeout more if the loss of a replica is being recorded at that moment.
  */
 REPL_API int repl_close(struct repl *r);
 

@@ -379,9 +379,13 @@ repl_track_absent(struct repl *r, struct err *e)
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct replica *p = &r->replicas[i];
 
+		if (atomic_load(&p->lost) == 0)
+			continue;
 		/* What was in a queue at a crash is older than what the activity log tells. */
 		p->gap |= r->crashed && ship_queues(r, i);
-		if (atomic_load(&p->lost) == 0 || dirty_tracked(r->dirty, i))
+		/* What wrote to the file between two openings is in no map. */
+		p->gap |= r->cfg->after_crash == CONFIG_CRASH_COMPARE;
+		if (dirty_tracked(r->dirty, i))
 			continue;
 		p->gap = true;
 		if (dirty_track(r->dirty, i, &r->generation.current))
