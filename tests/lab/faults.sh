@@ -13,6 +13,10 @@ fault_setup() {
 		small_disk "$TMP/here" 17m
 		HERE=$TMP/here
 		;;
+	power-cut*)
+		REPLD=$BUILD/tests/sim/repld-media
+		export REPL_MEDIA_GRANULARITY=page REPL_MEDIA_DOMAIN=dmp REPL_MEDIA_DDIO=on
+		;;
 	old-target)
 		skew_setup
 		REPLD_OF[0]=$OLD/repld
@@ -525,6 +529,57 @@ fault_upgrade_and_back() {
 	export LD_LIBRARY_PATH="$lib"
 	load_start 0
 	pause 100 500
+	load_stop
+	check_equal
+}
+
+# ---- power cuts: of what a target held only what was flushed is left ----
+
+# target_cut I: the machine stops; nothing is left of the pool but what the media hold.
+target_cut() {
+	target_kill "$1"
+	"$BUILD/tests/sim/media_cut" "$TMP/t$1/pools/$POOL" 2>"$TMP/cut.log" ||
+		fail "$WHAT: the cut of target $1: $(cat "$TMP/cut.log")"
+}
+
+hurt_power() {
+	target_cut "$VICTIM"
+	pause 50 1000
+	target_start "$VICTIM"
+}
+
+fault_power_cut() {
+	victim
+	around hurt_power
+}
+
+# The program dies with both targets, and each of these holds what it promised.
+fault_power_cut_all() {
+	load_start 1
+	pause 100 1500
+	kill -KILL "$load"
+	target_cut 0
+	target_cut 1
+	exec 6>&-
+	wait "$load_waiter" 2>/dev/null
+	target_start 0
+	target_start 1
+	check_left
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+# ... and again and again while a replica comes back.
+fault_power_cut_in_resync() {
+	fall_behind
+	for _ in 1 2 3 4 5; do
+		pause 20 300
+		target_cut "$VICTIM"
+		target_start "$VICTIM"
+	done
+	check_well
 	load_stop
 	check_equal
 }
