@@ -96,7 +96,10 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 	struct gen_id id;
 	int rc;
 
-	/* One that was lost over it may have the new generation: the others need another. */
+	/*
+	 * One that was lost over it may have the new generation: the others need another. So
+	 * do we, also when none is left: what we go on with it lacks.
+	 */
 	do {
 		rc = local_new_id(&id, e);
 		if (rc)
@@ -108,7 +111,7 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		/* After a loss it matters more that the replicas can be told apart. */
 		if (rc && !r->ready)
 			return rc;
-	} while (advance_replicas(r, deadline_ns) && replicas_live(r));
+	} while (advance_replicas(r, deadline_ns));
 	return rc;
 }
 

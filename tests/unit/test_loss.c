@@ -179,6 +179,22 @@ replica_lost_in_recording_is_behind(void **state)
 	set_free(r);
 }
 
+/* With nobody left to go on with the program does: what it writes they lack. */
+static void
+last_replicas_lost_in_recording_are_behind(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	remotes[1].manner = remotes[2].manner = HANGS_AFTER;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(900));
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		assert_int_not_equal(atomic_load(&r->replicas[i].lost), 0);
+		assert_int_equal(gen_compare(&r->generation, &remotes[i].generation), GEN_AHEAD);
+	}
+	set_free(r);
+}
+
 static void
 full_local_disk_leaves_replicas_apart(void **state)
 {
@@ -237,6 +253,7 @@ main(void)
 		cmocka_unit_test(lost_replica_is_behind),
 		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
+		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
 		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
 		cmocka_unit_test(acknowledgement_waits_for_the_record),
 		cmocka_unit_test(advance_without_a_replica_is_an_error),
