@@ -125,26 +125,37 @@ lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 	return rc;
 }
 
+/* They can't be given what this call acknowledges: their maps are to have it. */
+static void
+lanes_lose_queued(struct repl *r, int status, const char *why, uint64_t end_ns)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (ship_serves(r->ship, i))
+			repl_lose(r, i, status, why, end_ns);
+	}
+}
+
 /*
  * Last, so that a queued replica's lag takes nothing from the time that the others'
- * answers have.
+ * answers have. False: too few have it.
  */
-static int
-lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns, bool *few, struct err *e)
+static bool
+lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns)
 {
 	struct lane_slot *slot = &r->slots[lane];
+	uint64_t end_ns = begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
 	struct shipment *m;
-	int rc;
+	struct err e;
 
-	*few = false;
 	if (!r->ship)
-		return 0;
-	rc = lanes_ship(r, lane, begin_ns, e);
+		return true;
+	err_clear(&e);
+	if (lanes_ship(r, lane, begin_ns, &e))
+		lanes_lose_queued(r, e.code, e.text, end_ns);
 	m = slot->shipped;
 	slot->shipped = NULL;
 	slot->ship_due = false;
-	*few = m ? !ship_await(r->ship, m, begin_ns) : !ship_enough(r->ship);
-	return rc;
+	return m ? ship_await(r->ship, m, begin_ns) : ship_enough(r->ship);
 }
 
 /* A loss is recorded before the call returns, also of a replica that it did not need. */
@@ -182,8 +193,7 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	struct lane *lanes[REPL_TARGETS_MAX];
 	unsigned index[REPL_TARGETS_MAX], n = 0, lost = r->replica_count;
 	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
-	bool few;
-	int rc;
+	bool enough;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
@@ -202,12 +212,10 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 		repl_lose(r, index[i], lanes[i]->status, lanes[i]->why, begin_ns + all_ns);
 		lost = index[i];
 	}
-	rc = lanes_await_shipped(r, lane, begin_ns, &few, e);
-	if (rc)
-		return rc;
+	enough = lanes_await_shipped(r, lane, begin_ns);
 	lanes_count_lost(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
-	if ((lost == r->replica_count && !few) || r->cfg->on_loss != REPL_ON_LOSS_FAIL)
+	if ((lost == r->replica_count && enough) || r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
 	return lanes_report_lost(r, lost, e);
 }
@@ -292,9 +300,10 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 		return 0;
 	rc = lanes_note(r, lane, off, len, e);
 	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
-		struct lane *l = lane_of(r, i, lane);
+		struct lane *l;
 
-		while (!rc && l && !l->status &&
+		/* Looked up again: nothing moves on the lane of one that was given up meanwhile. */
+		while (!rc && (l = lane_of(r, i, lane)) != NULL && !l->status &&
 		       (merged = lane_flush_first(l, off, len, second)) < 0) {
 			lane_begin(l, LANE_DRAIN, 0, 0);
 			rc = lanes_finish(r, lane, lane_done, e);

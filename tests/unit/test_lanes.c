@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A call comes to its end whatever is noticed of a replica while it is in a lane, and what a
+ * queued replica could not be given is not acknowledged as if it had it.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+
+#include "../../librepl/src/repl_lanes.c"
+
+#define TURNS_MAX 1000U
+
+static struct repl_config cfg;
+static struct lane lane0;
+static unsigned turns;
+static int post_rc;
+static bool settled_lost;
+
+/* ---- what is beside lanes ---- */
+
+struct lane *
+remote_lane(struct remote *r, unsigned index)
+{
+	(void)r;
+	(void)index;
+	return &lane0;
+}
+
+/* Full, since nothing moves on it; at that moment a keeper notices that the target is gone. */
+int
+lane_flush_first(struct lane *l, uint64_t off, uint64_t len, uint64_t second)
+{
+	struct repl *r = (struct repl *)(uintptr_t)l->mem;
+
+	(void)off;
+	(void)len;
+	(void)second;
+	atomic_store(&r->replicas[0].lost, REPL_E_TIMEOUT);
+	assert_true(++turns < TURNS_MAX);
+	return -1;
+}
+
+void
+lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
+{
+	(void)l;
+	(void)kind;
+	(void)off;
+	(void)len;
+}
+
+bool
+lane_done(const struct lane *l)
+{
+	return l->status != 0;
+}
+
+void
+lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+	  uint64_t deadline_ns)
+{
+	(void)until;
+	(void)deadline_ns;
+	for (unsigned i = 0; i < count; i++)
+		lanes[i]->status = REPL_E_TIMEOUT;
+}
+
+void
+repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns)
+{
+	(void)why;
+	(void)deadline_ns;
+	atomic_store(&r->replicas[replica].lost, status);
+}
+
+void
+repl_await_recorded(struct repl *r)
+{
+	(void)r;
+}
+
+int
+repl_await_back(struct repl *r, struct err *e)
+{
+	(void)r;
+	(void)e;
+	return 0;
+}
+
+int
+config_report(const struct err *e)
+{
+	return e->code;
+}
+
+void
+hold_hurry(struct repl *r)
+{
+	(void)r;
+}
+
+bool
+pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
+{
+	return rangeset_add(&slot->pending, off, len) >= 0;
+}
+
+void
+pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len)
+{
+	(void)slot;
+	(void)off;
+	(void)len;
+}
+
+void
+pending_trimmed(struct lane_slot *slot)
+{
+	(void)slot;
+}
+
+void
+pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+{
+	(void)r;
+	(void)lane;
+	(void)also;
+	(void)count;
+}
+
+void
+pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+{
+	(void)also;
+	(void)count;
+	settled_lost = atomic_load(&r->replicas[0].lost) != 0;
+	rangeset_clear(&r->slots[lane].pending);
+}
+
+bool
+ship_serves(const struct ship *s, unsigned replica)
+{
+	(void)replica;
+	return s != NULL;
+}
+
+int
+ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
+	  const struct range *second, uint64_t begin_ns, struct shipment **out, struct err *e)
+{
+	(void)s;
+	(void)first;
+	(void)kind;
+	(void)second;
+	(void)begin_ns;
+	(void)out;
+	return post_rc ? err_set(e, post_rc, "no memory for what replicas are to get") : 0;
+}
+
+bool
+ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
+{
+	(void)s;
+	(void)m;
+	(void)begin_ns;
+	return true;
+}
+
+bool
+ship_enough(struct ship *s)
+{
+	(void)s;
+	return true;
+}
+
+int
+ship_few(struct ship *s, struct err *e)
+{
+	(void)s;
+	return err_set(e, REPL_E_LOST, "too few");
+}
+
+/* ---- the tests ---- */
+
+static struct repl *
+handle_new(void)
+{
+	struct repl *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	cfg.op_timeout_ms = 200;
+	cfg.on_loss = REPL_ON_LOSS_DEGRADE;
+	r->cfg = &cfg;
+	r->size = 1 << 20;
+	r->replica_count = r->lane_count = 1;
+	r->slots = calloc(1, sizeof(*r->slots));
+	assert_non_null(r->slots);
+	memset(&lane0, 0, sizeof(lane0));
+	lane0.mem = (const uint8_t *)r;
+	turns = 0;
+	post_rc = 0;
+	settled_lost = false;
+	return r;
+}
+
+static void
+handle_free(struct repl *r)
+{
+	free(r->slots);
+	free(r);
+}
+
+static void
+flush_ends_when_its_replica_is_given_up(void **state)
+{
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(lanes_flush(r, 0, 4096, 4096, 0, &e), 0);
+	assert_int_equal(r->slots[0].pending.count, 1);
+	handle_free(r);
+}
+
+/* The second drain has nothing to post: what the first could not must be in the map. */
+static void
+what_finds_no_memory_in_the_queue_is_marked(void **state)
+{
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	r->ship = (struct ship *)(void *)r; /* there is one */
+	post_rc = REPL_E_NOMEM;
+	assert_int_equal(lanes_flush(r, 0, 4096, 4096, 0, &e), 0);
+	assert_int_equal(lanes_drain(r, 0, LANE_DRAIN, 0, 0, &e), 0);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_NOMEM);
+	assert_true(settled_lost);
+	assert_int_equal(r->slots[0].pending.count, 0);
+	handle_free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flush_ends_when_its_replica_is_given_up),
+		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
