@@ -161,10 +161,11 @@ keeper_watch(struct keeper *k)
 			return keeper_wish(k);
 		keeper_calm(k);
 		err_clear(&e);
+		/* Calls wait until it is recorded, and some of their time is over. */
 		if (remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel,
 				&e))
 			repl_lose(k->r, k->replica, e.code, e.text,
-				  clock_deadline(c->op_timeout_ms));
+				  clock_deadline(c->op_timeout_ms / 2));
 	}
 }
 

@@ -510,6 +510,7 @@ repl_free(struct repl *r, uint64_t end_ns)
 	if (!r)
 		return;
 	keepers_stop(r);
+	ship_stop(r->ship);
 	statusd_stop(r->statusd);
 	ship_free(r->ship);
 	for (unsigned i = 0; i < r->replica_count; i++)
@@ -599,6 +600,9 @@ repl_close(struct repl *r)
 	ship_finish(r->ship, end_ns - (uint64_t)ms * NS_PER_MS / 4, end_ns);
 	keepers_stop(r);
 	ship_stop(r->ship);
+	/* It looks at the dirty maps, for whoever asks. */
+	statusd_stop(r->statusd);
+	r->statusd = NULL;
 	/* A keeper that hung on one replica leaves the others time for an end in order. */
 	least_ns = clock_deadline(ms < REPL_GIVE_UP_MS ? ms : REPL_GIVE_UP_MS);
 	if (end_ns < least_ns)
