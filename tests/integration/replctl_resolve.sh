@@ -14,12 +14,23 @@ gen() {
 	ctl info --json "$T/$1" | member generation
 }
 
-# diverge: pool and replica p went on from the same generation; q has the file's history, r the replica's.
-diverge() {
-	rm -f pool pool.repl other other.repl
-	for name in p q r; do
-		ctl remove --force "$T/$name" >/dev/null 2>&1
+# settled: no session of the target is left, and what it had to write is written.
+settled() {
+	for pid in $(pgrep -P "$SERVE_PID"); do
+		[ -z "$(pgrep -P "$pid")" ] || return 1
 	done
+}
+
+# diverge: pool and replica p went on from the same generation; q has the file's history, r the replica's.
+# Made once by commands, later put back as it was.
+diverge() {
+	wait_for 10 settled || fail "a session stays"
+	rm -f pool pool.repl other other.repl
+	if [ -d begin ]; then
+		rm -f $P/*
+		cp -a begin/. $P && cp -a files/. . || fail "cannot put back"
+		return
+	fi
 	head -c 1048576 /dev/urandom >pool
 	chmod 640 pool
 	ctl sync pool "$T/p" >/dev/null || fail "sync"
@@ -32,6 +43,10 @@ diverge() {
 	ctl sync pool "$T/q" >/dev/null || fail "the file goes on"
 	cp $P/p saved
 	cp pool saved.pool
+	wait_for 10 settled || fail "a session stays"
+	cp -a $P begin
+	mkdir files
+	cp -a pool pool.repl other other.repl files
 }
 
 # Neither before it is decided, nor by looking, does a byte change.
@@ -97,9 +112,6 @@ ctl_fails 4 "another pool" resolve --force --discard local pool "$T/s"
 for delay in 0 0.05 0.2; do
 	diverge
 	ctl_kill "$delay" resolve --force --discard replica pool "$T/p"
-	settled() {
-		[ "$(ctl info --json "$T/p" | member writer_open)" = False ]
-	}
 	wait_for 10 settled || fail "the session stays"
 	cmp -s pool saved.pool || fail "a discard of the replica has changed the file"
 	cmp -s pool $P/p || [ "$(ctl info --json "$T/p" | member state)" = inconsistent ] ||
