@@ -631,6 +631,7 @@ repl_abandon(struct repl *r)
 			remote_abandon(r->replicas[i].remote);
 	}
 	keepers_abandon(r);
+	ship_abandon(r->ship);
 	statusd_abandon(r->statusd);
 	local_abandon(&r->local);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "dirty.h"
@@ -254,6 +255,13 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 		rc = post_ranges(s, second, 1, begin_ns, out, e);
 	else if (!rc && (kind == LANE_ATOMIC8 || kind == LANE_TRIM))
 		rc = post_single(s, kind, second, begin_ns, out, e);
+	/* Who has the part has not got the whole. */
+	if (rc && *out) {
+		pthread_mutex_lock(&s->lock);
+		shipqueue_unref(&s->q, *out);
+		pthread_mutex_unlock(&s->lock);
+		*out = NULL;
+	}
 	return rc;
 }
 
@@ -518,4 +526,13 @@ ship_free(struct ship *s)
 	if (s->lock_made)
 		(void)pthread_mutex_destroy(&s->lock);
 	free(s);
+}
+
+void
+ship_abandon(struct ship *s)
+{
+	for (unsigned i = 0; s && i < REPL_TARGETS_MAX; i++) {
+		if (s->shipper[i].started)
+			(void)close(s->shipper[i].wake_fd);
+	}
 }

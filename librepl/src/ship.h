@@ -45,6 +45,9 @@ void ship_stop(struct ship *s);
 /* All that is queued is given up. */
 void ship_free(struct ship *s);
 
+/* In the child of a fork: close the child's descriptors. NULL is allowed. */
+void ship_abandon(struct ship *s);
+
 /* Whether the handle's configuration has this replica served by a queue. */
 bool ship_queues(const struct repl *r, unsigned replica);
 
@@ -56,6 +59,7 @@ bool ship_serves(const struct ship *s, unsigned replica);
  * into the queue. *out: what to await, or NULL if there was nothing to do. With no room
  * in the queue of a replica it is waited for or given up, by on-lag, within three
  * quarters of op-timeout from begin_ns on; the last is for recording a loss.
+ * REPL_E_NOMEM: a part may be queued, and there is nothing to await.
  */
 int ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	      const struct range *second, uint64_t begin_ns, struct shipment **out, struct err *e);

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whatever the threads that drain, the queues' threads, losses and returns do, and in
+ * whatever order: a queued replica has got one prefix of what was drained, a drain that
+ * returned is on as many as it needed, and what a lost one lacks is marked.
+ *
+ * Lanes and the recording of losses are played here; by the seed a lane takes an
+ * entry, or a part of it, answers or breaks. SHIP_SEED=N begins with another one.
+ */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "clock.h"
+#include "lane_ship.h"
+#include "ship.h"
+
+#define REPLICAS 4U /* the last is asynchronous */
+#define NEEDED   2U /* of the other three */
+#define THREADS  3U
+#define DRAINS   150U
+#define POOL     (16U << 10)
+#define SEEDS    8U
+#define DEPTH    4U /* of a lane */
+
+struct fake {
+	struct lane lane; /* first: remote_lane() gives it */
+	uint64_t random;
+	uint8_t image[POOL];
+	uint64_t number;        /* of the last shipment that came whole; 0: none since it is back */
+	uint64_t sent[DEPTH];   /* numbers by their seq */
+	_Atomic uint64_t acked; /* the last number that was acknowledged */
+	bool dirty[POOL / 8];   /* guarded by marks */
+	unsigned slowness;
+	unsigned breaks; /* how often it may */
+};
+
+static struct repl *r;
+static struct fake *targets;
+static pthread_mutex_t losing = PTHREAD_MUTEX_INITIALIZER, marks = PTHREAD_MUTEX_INITIALIZER;
+static pthread_rwlock_t hold = PTHREAD_RWLOCK_INITIALIZER;
+static _Atomic unsigned losses, failures;
+static _Atomic int allocations_left = -1; /* below 0: without end */
+
+static uint64_t
+draw(uint64_t *state, uint64_t below)
+{
+	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (*state >> 33) % below;
+}
+
+/* ---- what is played ---- */
+
+void __wrap_repl_lose(struct repl *repl, unsigned replica, int status, const char *why,
+		      uint64_t deadline_ns);
+struct lane *__wrap_remote_lane(struct remote *remote, unsigned lane);
+bool __wrap_lane_step(struct lane *l);
+bool __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct ship_at *at);
+void __wrap_lane_ship_send(struct lane *l);
+void __wrap_fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd,
+			   uint64_t deadline_ns);
+void __wrap_dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len);
+struct shipment *__real_shipment_new(unsigned pieces, size_t bytes);
+struct shipment *__wrap_shipment_new(unsigned pieces, size_t bytes);
+
+void
+__wrap_repl_lose(struct repl *repl, unsigned replica, int status, const char *why,
+		 uint64_t deadline_ns)
+{
+	(void)why;
+	(void)deadline_ns;
+	pthread_mutex_lock(&losing);
+	if (!atomic_load(&repl->replicas[replica].lost)) {
+		atomic_store(&repl->replicas[replica].lost, status);
+		ship_lost(repl->ship, replica);
+		losses++;
+	}
+	pthread_mutex_unlock(&losing);
+}
+
+struct lane *
+__wrap_remote_lane(struct remote *remote, unsigned lane)
+{
+	assert_int_equal(lane, 0);
+	return (struct lane *)(void *)remote;
+}
+
+bool
+__wrap_lane_step(struct lane *l)
+{
+	struct fake *t = (struct fake *)(void *)l;
+
+	if (t->breaks && draw(&t->random, 400) == 0) {
+		t->breaks--;
+		l->status = REPL_E_LOST;
+		return true;
+	}
+	if (l->seq_acked == l->seq_sent || draw(&t->random, t->slowness))
+		return false;
+	l->seq_acked += 1 + draw(&t->random, l->seq_sent - l->seq_acked);
+	atomic_store(&t->acked, t->sent[l->seq_acked % DEPTH]);
+	return true;
+}
+
+static void
+fake_store(struct fake *t, const struct shipment *s, const struct ship_piece *p, uint64_t from,
+	   uint64_t to)
+{
+	memcpy(t->image + p->off + from, s->data + p->at + from, to - from);
+}
+
+/* With parts of an entry on their way when there is no room for more, as over the wire. */
+bool
+__wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct ship_at *at)
+{
+	struct fake *t = (struct fake *)(void *)l;
+
+	if (l->seq_sent - l->seq_acked >= DEPTH)
+		return false;
+	for (; at->piece < s->piece_count; at->piece++, at->done = 0) {
+		const struct ship_piece *p = &s->pieces[at->piece];
+
+		if (draw(&t->random, 5) == 0 && at->done < p->len / 2) {
+			fake_store(t, s, p, at->done, p->len / 2);
+			at->done = p->len / 2;
+			return false;
+		}
+		fake_store(t, s, p, at->done, p->len);
+	}
+	/* Each once, none left out, in the order of the list. */
+	if (t->number && s->number != t->number + 1)
+		failures++;
+	t->number = s->number;
+	s->seq[replica] = ++l->seq_sent;
+	t->sent[l->seq_sent % DEPTH] = s->number;
+	*at = (struct ship_at){0};
+	return true;
+}
+
+void
+__wrap_lane_ship_send(struct lane *l)
+{
+	(void)l;
+}
+
+void
+__wrap_fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
+{
+	const struct timespec moment = {.tv_nsec = 20000};
+
+	(void)lanes;
+	(void)count;
+	(void)wake_fd;
+	(void)deadline_ns;
+	(void)nanosleep(&moment, NULL);
+}
+
+void
+__wrap_dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)
+{
+	(void)d;
+	pthread_mutex_lock(&marks);
+	memset(targets[replica].dirty + off / 8, true, (off + len + 7) / 8 - off / 8);
+	pthread_mutex_unlock(&marks);
+}
+
+struct shipment *
+__wrap_shipment_new(unsigned pieces, size_t bytes)
+{
+	if (atomic_load(&allocations_left) == 0)
+		return NULL;
+	if (atomic_load(&allocations_left) > 0)
+		atomic_fetch_sub(&allocations_left, 1);
+	return __real_shipment_new(pieces, bytes);
+}
+
+/* ---- a handle ---- */
+
+static void
+fake_connect(struct fake *t)
+{
+	memset(&t->lane, 0, sizeof(t->lane));
+	t->number = 0;
+	atomic_store(&t->acked, 0);
+	memset(t->dirty, 0, sizeof(t->dirty));
+}
+
+static void
+begin(uint64_t seed, unsigned breaks)
+{
+	struct err e;
+	char name[32];
+
+	err_clear(&e);
+	r = calloc(1, sizeof(*r));
+	targets = calloc(REPLICAS, sizeof(*targets));
+	assert_non_null(r);
+	assert_non_null(targets);
+	r->mem = calloc(1, POOL);
+	assert_non_null(r->mem);
+	assert_int_equal(repl_config_new(&r->cfg), 0);
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		(void)snprintf(name, sizeof(name), "u@h/p%u", i);
+		assert_int_equal(i + 1 < REPLICAS ? config_add_target(r->cfg, name, &e)
+						  : config_add_async_target(r->cfg, name, &e),
+				 0);
+		r->replicas[i].remote = (struct remote *)(void *)&targets[i];
+		targets[i].random = seed * 100 + i;
+		targets[i].breaks = breaks;
+		targets[i].slowness = 1 + 6 * i;
+	}
+	r->replica_count = REPLICAS;
+	r->cfg->ack = CONFIG_ACK_QUORUM;
+	r->cfg->async_lag_bytes = 8U << 10;
+	/* Only looked at for being there. */
+	r->dirty = (struct dirty *)(void *)targets;
+	losses = failures = 0;
+	assert_int_equal(ship_new(r, &r->ship, &e), 0);
+}
+
+static void
+end(void)
+{
+	ship_free(r->ship);
+	repl_config_free(r->cfg);
+	free(r->mem);
+	free(r);
+	free(targets);
+}
+
+/* As pending_settle(). */
+static void
+settle(uint64_t off, uint64_t len)
+{
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		if (!atomic_load(&r->replicas[i].lost))
+			continue;
+		/* A loss that another thread records comes first. */
+		pthread_mutex_lock(&losing);
+		pthread_mutex_unlock(&losing);
+		__wrap_dirty_mark(r->dirty, i, off, len);
+	}
+}
+
+/* How many of those that count have acknowledged all up to that number. */
+static unsigned
+holders(uint64_t number)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i + 1 < REPLICAS; i++)
+		n += atomic_load(&targets[i].acked) >= number;
+	return n;
+}
+
+struct drainer {
+	pthread_t thread;
+	uint64_t random;
+	unsigned index;
+	uint64_t enough, few;
+};
+
+/* Ranges overlap those of the other threads; words are stored whole. */
+static void
+drain(struct drainer *d, uint64_t value)
+{
+	uint64_t off = draw(&d->random, POOL / 8 - 400) * 8, len = (1 + draw(&d->random, 400)) * 8;
+	const struct range second = {.off = draw(&d->random, POOL / 8) * 8, .len = 8};
+	uint64_t begin_ns = clock_now_ns(), number;
+	bool pair = draw(&d->random, 3) == 0;
+	struct shipment *m = NULL;
+	struct rangeset set;
+	struct err e;
+	int rc;
+
+	for (uint64_t w = off; w < off + len; w += 8)
+		__atomic_store_n((uint64_t *)(void *)(r->mem + w), value, __ATOMIC_RELAXED);
+	rangeset_clear(&set);
+	(void)rangeset_add(&set, off, len);
+	if (pair)
+		__atomic_store_n((uint64_t *)(void *)(r->mem + second.off), value,
+				 __ATOMIC_RELAXED);
+	err_clear(&e);
+	rc = ship_post(r->ship, &set, pair ? LANE_ATOMIC8 : LANE_DRAIN, &second, begin_ns, &m, &e);
+	/* As lanes_await_shipped(), when what is queued has come to all. */
+	if (rc)
+		ship_finish(r->ship, clock_deadline(10000), 0);
+	for (unsigned i = 0; rc && i < REPLICAS; i++)
+		__wrap_repl_lose(r, i, rc, e.text, begin_ns);
+	number = m ? m->number : UINT64_MAX;
+	if (m && ship_await(r->ship, m, begin_ns)) {
+		d->enough++;
+		if (holders(number) < NEEDED)
+			failures++;
+	} else {
+		d->few++;
+	}
+	settle(off, len);
+	if (pair)
+		settle(second.off, second.len);
+}
+
+static void *
+drainer_main(void *arg)
+{
+	struct drainer *d = arg;
+
+	for (unsigned i = 0; i < DRAINS; i++) {
+		pthread_rwlock_rdlock(&hold);
+		drain(d, (uint64_t)d->index << 32 | i);
+		pthread_rwlock_unlock(&hold);
+	}
+	return NULL;
+}
+
+/* What the lost one lacks is marked: copied, it is equal. With nobody draining. */
+static void
+bring_back(unsigned replica)
+{
+	struct fake *t = &targets[replica];
+
+	assert_true(ship_leave(r->ship, replica, clock_deadline(10000)));
+	for (size_t b = 0; b < POOL / 8; b++)
+		if (t->dirty[b])
+			memcpy(t->image + b * 8, r->mem + b * 8, 8);
+	if (memcmp(t->image, r->mem, POOL) != 0)
+		failures++;
+	fake_connect(t);
+	ship_install(r->ship, replica, (struct remote *)(void *)t);
+	atomic_store(&r->replicas[replica].lost, 0);
+}
+
+static bool
+all_done(const _Atomic unsigned *running)
+{
+	const struct timespec moment = {.tv_nsec = 500000};
+
+	(void)nanosleep(&moment, NULL);
+	return atomic_load(running) == 0;
+}
+
+struct crew {
+	struct drainer d[THREADS];
+	_Atomic unsigned running;
+	pthread_t keeper;
+};
+
+static void *
+keeper_main(void *arg)
+{
+	struct crew *c = arg;
+
+	while (!all_done(&c->running)) {
+		for (unsigned i = 0; i < REPLICAS; i++) {
+			if (!atomic_load(&r->replicas[i].lost))
+				continue;
+			pthread_rwlock_wrlock(&hold);
+			bring_back(i);
+			pthread_rwlock_unlock(&hold);
+		}
+	}
+	return NULL;
+}
+
+static void
+play(uint64_t seed, unsigned breaks)
+{
+	struct crew c = {.running = 1};
+	uint64_t enough = 0, few = 0;
+
+	begin(seed, breaks);
+	for (unsigned i = 0; i < THREADS; i++) {
+		c.d[i] = (struct drainer){.random = seed * 1000 + i, .index = i};
+		assert_int_equal(pthread_create(&c.d[i].thread, NULL, drainer_main, &c.d[i]), 0);
+	}
+	assert_int_equal(pthread_create(&c.keeper, NULL, keeper_main, &c), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		(void)pthread_join(c.d[i].thread, NULL);
+		enough += c.d[i].enough;
+		few += c.d[i].few;
+	}
+	atomic_store(&c.running, 0);
+	(void)pthread_join(c.keeper, NULL);
+	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+	ship_stop(r->ship);
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		if (!atomic_load(&r->replicas[i].lost) &&
+		    memcmp(targets[i].image, r->mem, POOL) != 0)
+			fail_msg("seed %llu: replica %u is not equal at the end",
+				 (unsigned long long)seed, i);
+		if (atomic_load(&r->replicas[i].lost))
+			bring_back(i);
+	}
+	if (failures)
+		fail_msg("seed %llu: %u times not as it must be", (unsigned long long)seed,
+			 atomic_load(&failures));
+	assert_int_equal(enough + few, THREADS * DRAINS);
+	if (!breaks)
+		assert_int_equal(few + losses, 0);
+	end();
+}
+
+static uint64_t
+first_seed(void)
+{
+	const char *text = getenv("SHIP_SEED");
+
+	return text ? strtoull(text, NULL, 0) : 1;
+}
+
+static void
+prefixes(void **state)
+{
+	(void)state;
+	for (uint64_t seed = first_seed(), n = 0; n < SEEDS; n++)
+		play(seed + n, 0);
+}
+
+static void
+prefixes_with_losses(void **state)
+{
+	unsigned any = 0;
+
+	(void)state;
+	for (uint64_t seed = first_seed(), n = 0; n < SEEDS; n++) {
+		play(seed + n, 3);
+		any += losses;
+	}
+	assert_true(any > 0);
+}
+
+/* Else a later drain would return, and nothing would tell what the replicas lack. */
+static void
+without_memory_all_are_lost_and_marked(void **state)
+{
+	(void)state;
+	/* Also in the middle of a drain, of which a part is queued. */
+	for (int left = 0; left < 6; left++) {
+		struct drainer d = {.random = 7};
+
+		begin(1, 0);
+		atomic_store(&allocations_left, left);
+		for (unsigned i = 0; i < 20 && !losses; i++)
+			drain(&d, i + 1);
+		atomic_store(&allocations_left, -1);
+		assert_int_equal(losses, REPLICAS);
+		assert_false(ship_enough(r->ship));
+		assert_int_equal(d.few, 1);
+		for (unsigned i = 0; i < REPLICAS; i++)
+			bring_back(i);
+		assert_int_equal(failures, 0);
+		end();
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(prefixes),
+		cmocka_unit_test(prefixes_with_losses),
+		cmocka_unit_test(without_memory_all_are_lost_and_marked),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
