@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "ask.h"
 #include "clock.h"
@@ -17,20 +18,33 @@
 #define WAIT_LOOK_MS 100
 #define WAIT_MAX_S   604800U
 #define EVENT_MS     1000
+#define SETTLE_MS    5000
 
+static const struct timespec look_again = {.tv_nsec = WAIT_LOOK_MS * 1000000L};
+
+/* A program that is being started is waited for until the deadline; 0: not at all. */
 static int
-open_file(struct ctl *c, struct ask *a, const char *file)
+open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 {
 	int rc;
 
 	ask_init(a);
-	if (!ask_is_file(file))
-		return err_set(&c->err, REPL_E_INVAL,
-			       "'%s' is no pool file: its path begins with '/' or '.'", file);
-	rc = ask_open(a, file, &c->err);
-	if (rc == REPL_E_NOT_FOUND)
+	while ((rc = ask_open(a, file, &c->err)) == REPL_E_NOT_FOUND && access(file, F_OK) == 0 &&
+	       clock_now_ns() < deadline_ns) {
+		err_clear(&c->err);
+		(void)nanosleep(&look_again, NULL);
+	}
+	if (rc == REPL_E_NOT_FOUND && access(file, F_OK) == 0)
 		ctl_next(c, "replctl why %s", file);
+	else if (rc == REPL_E_NOT_FOUND)
+		ctl_next(c, "name the local pool file that the program maps");
 	return rc;
+}
+
+static int
+open_file(struct ctl *c, struct ask *a, const char *file)
+{
+	return open_by(c, a, file, 0);
 }
 
 /* One line each, for those who read by a pipe. */
@@ -40,6 +54,22 @@ print_compact(struct json_object *o)
 	(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
 							     JSON_C_TO_STRING_NOSLASHESCAPE));
 	(void)fflush(stdout);
+}
+
+/* Have all replicas this reason, or the one of that name? */
+static bool
+all_have(struct json_object *status, const char *reason, const char *replica)
+{
+	struct json_object *list = show_replicas(status);
+
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *o = json_object_array_get_idx(list, i);
+
+		if ((!replica || strcmp(out_member(o, "replica"), replica) == 0) &&
+		    strcmp(out_member(o, "reason"), reason) != 0)
+			return false;
+	}
+	return true;
 }
 
 /* ---- status ---- */
@@ -108,6 +138,7 @@ cmd_status_file(struct ctl *c, const char *file)
 	else if (!rc)
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
 	if (!rc && status) {
+		c->degraded = !all_have(status, "none", NULL);
 		if (!c->options.json)
 			show_status(stdout, status, -1);
 		ctl_answer(c, status);
@@ -162,6 +193,22 @@ cmd_events_file(struct ctl *c, const char *file)
 
 /* ---- pause, resume ---- */
 
+/* The answer is given at once; what is shown is the state when it has come about. */
+static int
+pause_settle(struct ask *a, const char *replica, struct json_object **status, struct err *e)
+{
+	uint64_t deadline_ns = clock_deadline(SETTLE_MS);
+	int rc = 0;
+
+	while (!rc && !all_have(*status, "paused", replica) && clock_now_ns() < deadline_ns) {
+		(void)nanosleep(&look_again, NULL);
+		json_object_put(*status);
+		*status = NULL;
+		rc = ask_call(a, "status", NULL, status, e);
+	}
+	return rc;
+}
+
 static int
 pausing(struct ctl *c, char **args, const char *method)
 {
@@ -175,6 +222,8 @@ pausing(struct ctl *c, char **args, const char *method)
 		json_object_put(params);
 	else
 		rc = ask_call(&a, method, params, &status, &c->err);
+	if (!rc && strcmp(method, "pause") == 0)
+		rc = pause_settle(&a, args[1], &status, &c->err);
 	if (!rc) {
 		if (!c->options.json)
 			status_lines(status);
@@ -231,8 +280,12 @@ wait_options(struct ctl *c, const char **state, unsigned *timeout_s)
 	for (int a = 0; a < REASON_AXIS_COUNT; a++)
 		known |= reason_axis_value((enum reason_axis)a, *state) >= 0;
 	if (!known)
-		return err_set(&c->err, REPL_E_INVAL,
-			       "'%s' is no state: up-to-date, established, connected, ...", *state);
+		return err_set(
+			&c->err, REPL_E_INVAL,
+			"'%s' is no state of a replica, which are connected, connecting, "
+			"standalone, established, resyncing, degraded, up-to-date, outdated, "
+			"inconsistent and unknown",
+			*state);
 	*timeout_s = 60;
 	if (c->options.timeout && parse_uint(c->options.timeout, WAIT_MAX_S, timeout_s))
 		return err_set(&c->err, REPL_E_INVAL, "--timeout %s: seconds, at most %u",
@@ -243,7 +296,6 @@ wait_options(struct ctl *c, const char **state, unsigned *timeout_s)
 int
 cmd_wait(struct ctl *c, char **args)
 {
-	const struct timespec pause = {.tv_nsec = WAIT_LOOK_MS * 1000000L};
 	struct json_object *status = NULL;
 	const char *state;
 	unsigned timeout_s;
@@ -255,7 +307,7 @@ cmd_wait(struct ctl *c, char **args)
 	rc = wait_options(c, &state, &timeout_s);
 	deadline_ns = clock_deadline(timeout_s * 1000);
 	if (!rc)
-		rc = open_file(c, &a, args[0]);
+		rc = open_by(c, &a, args[0], deadline_ns);
 	while (!rc) {
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
 		if (!rc && all_are(status, state))
@@ -270,7 +322,7 @@ cmd_wait(struct ctl *c, char **args)
 		}
 		json_object_put(status);
 		status = NULL;
-		(void)nanosleep(&pause, NULL);
+		(void)nanosleep(&look_again, NULL);
 	}
 	if (rc)
 		json_object_put(status);
@@ -292,8 +344,11 @@ cmd_metrics(struct ctl *c, char **args)
 	if (!rc)
 		rc = ask_raw(&a, "metrics", NULL, &o, &c->err);
 	if (!rc && json_object_object_get_ex(o, "text", &text) &&
-	    json_object_is_type(text, json_type_string))
-		(void)fputs(json_object_get_string(text), stdout);
+	    json_object_is_type(text, json_type_string)) {
+		if (!c->options.json)
+			(void)fputs(json_object_get_string(text), stdout);
+		ctl_answer(c, json_object_get(o));
+	}
 	json_object_put(o);
 	ask_fini(&a);
 	return rc;

@@ -144,14 +144,20 @@ print_sessions(struct json_object *sessions)
 static void
 print_reports(struct json_object *sessions)
 {
+	const char *reason;
+
 	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
 		struct json_object *o = json_object_array_get_idx(sessions, i), *report = NULL;
 
 		if (!json_object_object_get_ex(o, "report", &report))
 			continue;
-		(void)printf("\n%s, as its writer says: %s, %s, %s (%s)\n", out_member(o, "pool"),
+		reason = out_member(report, "reason");
+		(void)printf("\n%s, as its writer says: %s, %s, %s", out_member(o, "pool"),
 			     out_member(report, "connection"), out_member(report, "replication"),
-			     out_member(report, "data"), out_member(report, "reason"));
+			     out_member(report, "data"));
+		if (strcmp(reason, "none") != 0)
+			(void)printf(" (%s)", reason);
+		(void)putchar('\n');
 	}
 }
 

@@ -263,5 +263,7 @@ out:
 int
 cmd_why(struct ctl *c, char **args)
 {
-	return ask_is_file(args[0]) ? why_file(c, args[0]) : why_target(c, args[0]);
+	/* A replica's name has a slash. */
+	return ask_is_file(args[0]) || !strchr(args[0], '/') ? why_file(c, args[0])
+							     : why_target(c, args[0]);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "claim.h"
 #include "control.h"
@@ -141,6 +142,8 @@ next_by_code(struct ctl *c)
 			ctl_next(c, "end the other program, then repeat the command");
 		break;
 	case REPL_E_UNREACHABLE:
+		if (access(c->host_text, F_OK) == 0)
+			ctl_next(c, "if the file of this name is meant: ./%s", c->host_text);
 		ctl_next(c, "check the host's name, and that sshd or repld serve runs there");
 		break;
 	default:
@@ -170,7 +173,7 @@ ctl_finish(struct ctl *c)
 	if (fflush(stdout) && !c->err.code)
 		(void)err_set(&c->err, REPL_E_IO, "writing the output failed");
 	if (!c->err.code)
-		return 0;
+		return c->degraded ? err_exit_status(REPL_E_DEGRADED) : 0;
 	ctl_disconnect(c);
 	next_by_code(c);
 	text_clean(c->err.text);

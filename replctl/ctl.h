@@ -58,6 +58,7 @@ struct ctl {
 	char target_text[TARGET_TEXT_MAX]; /* "host/pool", as given */
 	char host_text[TARGET_TEXT_MAX];   /* the same without the pool */
 	struct remote *remote;
+	bool degraded; /* answered, and what it tells is not well: that is the exit status */
 	struct err err;
 	char next[CTL_NEXT_MAX]; /* "" if nobody knows one */
 	bool answered;           /* the JSON answer is out */

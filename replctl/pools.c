@@ -72,6 +72,8 @@ print_row(struct out_table *t, struct json_object *info)
 	struct json_object *open = NULL;
 	bool writer = json_object_object_get_ex(info, "writer_open", &open) &&
 		      json_object_get_boolean(open);
+	bool primary =
+		json_object_object_get_ex(info, "primary", &open) && json_object_get_boolean(open);
 
 	if (control_has(info, "size")) {
 		out_size(out_member_u64(info, "size"), size);
@@ -83,6 +85,7 @@ print_row(struct out_table *t, struct json_object *info)
 					  out_member(info, "class"), updated,
 					  strcmp(sidecar, "ok") != 0 ? sidecar
 					  : writer                   ? out_member(info, "writer")
+					  : primary                  ? "- (it is a primary)"
 								     : "-"});
 }
 

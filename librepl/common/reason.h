@@ -54,8 +54,11 @@
 	  "raise the limit that the message names, in the target's repld.conf or limits.conf")     \
 	X(POOL_MISSING, "pool-missing", "the target has no such pool",                             \
 	  "replctl list TARGET; to fill a new one: replctl sync FILE TARGET/POOL")                 \
-	X(OTHER_WRITER, "other-writer", "another program writes to the replica",                   \
-	  "replctl status TARGET; end the other writer")                                           \
+	X(OTHER_WRITER, "other-writer",                                                            \
+	  "another session writes to the replica: another program's, or the last one of this "     \
+	  "program, which the target has not ended yet; it is tried again by itself",              \
+	  "if it stays so for more than 30 s: replctl status TARGET, and end the writer that is "  \
+	  "not this program")                                                                      \
 	X(PROMOTED, "promoted", "the pool there was promoted and is a primary, no replica",        \
 	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL")  \
 	X(BEHIND, "behind", "the local data are older than the replica's",                         \
@@ -84,9 +87,10 @@
 	X(OUTDATED, "outdated", "it misses updates that were acknowledged without it",             \
 	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
 	X(WRITER_GONE, "writer-gone",                                                              \
-	  "its writer ended without closing it: it holds all that "                                \
-	  "was acknowledged, and perhaps more",                                                    \
-	  "start the program again, or replctl restore TARGET/POOL FILE")                          \
+	  "its writer ended without closing it: it holds all that was acknowledged until then, "   \
+	  "and perhaps more; another copy may have gone on without it",                            \
+	  "if the program still runs: replctl why FILE; else start it again, or replctl restore "  \
+	  "TARGET/POOL FILE")                                                                      \
 	X(CONFIG, "config", "the configuration is wrong, here or on the target",                   \
 	  "correct what the message names; replctl list TARGET")                                   \
 	X(LOCAL, "local", "memory, a descriptor or a file on this machine is wanting",             \

@@ -27,6 +27,7 @@ grep -q "^state  *connected, established, up-to-date$" "$TMP/out" || fail "$(cat
 ctl status --json "$FILE" | member replicas.0.reason | grep -qx none || fail "json"
 ctl wait "$FILE" --for up-to-date --timeout 0 >/dev/null || fail "wait"
 ctl metrics "$FILE" | grep -q 'repl_replica_connection{.*state="connected"} 1' || fail "metrics"
+ctl metrics --json "$FILE" | python3 -m json.tool >/dev/null || fail "metrics --json"
 reported() {
 	ctl status "$T" >"$TMP/out" && grep -q "as its writer says: connected, established" "$TMP/out"
 }
@@ -73,11 +74,16 @@ is connection 0
 
 # Paused: no writes go there, until it is resumed.
 ctl_fails 3 "no replica is called" pause "$FILE" nobody@nowhere/a
-ctl pause "$FILE" "$R" >/dev/null || fail "pause"
+ctl pause "$FILE" "$R" >"$TMP/out" || fail "pause"
+grep -q "(paused)" "$TMP/out" || fail "the state from before the pause: $(cat "$TMP/out")"
 paused() {
 	ctl status --json "$FILE" | member replicas.0.reason | grep -qx paused
 }
 wait_for 5 paused || fail "$(ctl status "$FILE")"
+ctl status "$FILE" >/dev/null
+[ $? -eq 5 ] || fail "the status of a degraded replica is no success"
+(cd "$(dirname "$FILE")" && ctl why "$(basename "$FILE")" >"$TMP/out") || fail "a name without a slash"
+grep -q "^reason  *paused:" "$TMP/out" || fail "$(cat "$TMP/out")"
 ok put 4096 100 3
 ok persist 0 4096 100
 ctl why "$FILE" | grep -q "replctl resume $FILE" || fail "$(ctl why "$FILE")"
@@ -139,6 +145,7 @@ for due in ["connected established up-to-date", "connecting degraded outdated \\
 END
 # Afterwards, from the records alone.
 ctl_fails 3 "no program has the pool open" status "$FILE"
+ctl_fails 3 "next: name the local pool file" status "$FILE.not"
 ctl why "$FILE" >"$TMP/out" || fail "why of a closed pool"
 grep -q "closed it in order" "$TMP/out" || fail "$(cat "$TMP/out")"
 ctl why "$R" >"$TMP/out" || fail "why of an idle replica"
