@@ -18,6 +18,12 @@
 				 */
 #define RANGES_MAX 4096
 
+/*
+ * Of what is staged no more than this waits to be synced: the commit, for which the
+ * initiator's program stands still, has only the rest of it to wait for.
+ */
+#define UNSYNCED_MAX (16U << 20)
+
 enum phase {
 	PHASE_NONE,
 	PHASE_FILLING,
@@ -31,6 +37,7 @@ struct pooljournal {
 	pthread_mutex_t lock;     /* guards what append changes, and room */
 	uint64_t off;             /* of the region in the sidecar's file */
 	uint64_t room;            /* for messages */
+	uint64_t unsynced;        /* bytes of messages since the last sync */
 	int failed;               /* why no message is taken any more */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct journal_commit done;
@@ -239,6 +246,10 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 				    j->room - j->is.bytes);
 	else
 		j->failed = file_write(j->fd, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
+	if (!j->failed && (j->unsynced += len) >= UNSYNCED_MAX) {
+		j->failed = file_sync(j->fd, e);
+		j->unsynced = 0;
+	}
 	if (j->failed)
 		return j->failed;
 	j->is.chain = wire_stage_chain(j->is.chain, msg);
