@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # The whole way once, on one machine and over loopback: a program keeps its
-# pool on a target, dies while it writes, its pool is lost, and comes back.
+# pool on a target, which is lost and comes back; the program dies while it
+# writes, its pool is lost, and comes back.
 #
 #   packaging/quickstart.sh
 #
@@ -62,6 +63,17 @@ stop()
 	[ -n "$1" ] || return 0
 	kill -"$2" "$1" 2>/dev/null || true
 	wait "$1" 2>/dev/null || true
+}
+
+# Of a process and all below it.
+tree()
+{
+	local child
+
+	printf '%s ' "$1"
+	for child in $(<"/proc/$1/task/$1/children"); do
+		tree "$child"
+	done
 }
 
 finish()
@@ -127,9 +139,13 @@ run 'cp key.pub target/authorized_keys'
 } >repld.conf
 show repld.conf
 [ "$(id -u)" -ne 0 ] || run "chown -R $user target"
-run 'repld serve --config repld.conf 2>repld.log &'
-serve_pid=$!
-wait_for 10 grep -q 'listening on' repld.log || die 'repld serve did not start'
+serve()
+{
+	run 'repld serve --config repld.conf 2>repld.log &'
+	serve_pid=$!
+	wait_for 10 grep -q 'listening on' repld.log || die 'repld serve did not start'
+}
+serve
 port=$(sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' repld.log | tail -n 1)
 
 say 'The program must know the key of the target before it connects'
@@ -149,6 +165,35 @@ enough()
 wait_for 5 enough 500 || wait_for 20 enough 1 ||
 	die 'no update of the program was acknowledged'
 run "replctl status ${target%/*}"
+
+say 'The target dies: the program goes on, and what the target misses is noted'
+{
+	run "kill -KILL $(tree "$serve_pid")"
+	wait "$serve_pid"
+} 2>/dev/null || true
+serve_pid=
+degraded()
+{
+	local status=0
+
+	replctl status ./ledger.pool >status.txt 2>&1 || status=$?
+	[ "$status" -eq 5 ]
+}
+wait_for 10 degraded || die 'replctl status does not tell that the target is lost'
+goes_on()
+{
+	wait_for 20 enough $(($(wc -l <acknowledged) + 100)) || die 'the program does not go on'
+}
+goes_on
+run 'replctl why ./ledger.pool'
+
+say 'The target is there again, at the same port: it gets what it has missed'
+sed -i "s/^listen = .*/listen = 127.0.0.1:$port/" repld.conf
+serve
+run 'replctl resume ./ledger.pool'
+run 'replctl wait ./ledger.pool --timeout 60' || die 'the replica did not come back'
+goes_on
+run 'replctl status ./ledger.pool'
 
 say 'The machine dies: SIGKILL while the program writes, and the local pool is gone'
 kill -0 "$writer_pid" 2>/dev/null || die 'the program ended before it was killed'
