@@ -56,9 +56,9 @@ print_compact(struct json_object *o)
 	(void)fflush(stdout);
 }
 
-/* Have all replicas this reason, or the one of that name? */
+/* Has any replica, or the one of that name, this reason; or with has false another one? */
 static bool
-all_have(struct json_object *status, const char *reason, const char *replica)
+any_has(struct json_object *status, const char *replica, const char *reason, bool has)
 {
 	struct json_object *list = show_replicas(status);
 
@@ -66,10 +66,10 @@ all_have(struct json_object *status, const char *reason, const char *replica)
 		struct json_object *o = json_object_array_get_idx(list, i);
 
 		if ((!replica || strcmp(out_member(o, "replica"), replica) == 0) &&
-		    strcmp(out_member(o, "reason"), reason) != 0)
-			return false;
+		    (strcmp(out_member(o, "reason"), reason) == 0) == has)
+			return true;
 	}
-	return true;
+	return false;
 }
 
 /* ---- status ---- */
@@ -138,7 +138,7 @@ cmd_status_file(struct ctl *c, const char *file)
 	else if (!rc)
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
 	if (!rc && status) {
-		c->degraded = !all_have(status, "none", NULL);
+		c->degraded = any_has(status, NULL, "none", false);
 		if (!c->options.json)
 			show_status(stdout, status, -1);
 		ctl_answer(c, status);
@@ -195,12 +195,14 @@ cmd_events_file(struct ctl *c, const char *file)
 
 /* The answer is given at once; what is shown is the state when it has come about. */
 static int
-pause_settle(struct ask *a, const char *replica, struct json_object **status, struct err *e)
+pause_settle(struct ask *a, const char *replica, bool paused, struct json_object **status,
+	     struct err *e)
 {
 	uint64_t deadline_ns = clock_deadline(SETTLE_MS);
 	int rc = 0;
 
-	while (!rc && !all_have(*status, "paused", replica) && clock_now_ns() < deadline_ns) {
+	while (!rc && any_has(*status, replica, "paused", !paused) &&
+	       clock_now_ns() < deadline_ns) {
 		(void)nanosleep(&look_again, NULL);
 		json_object_put(*status);
 		*status = NULL;
@@ -222,8 +224,8 @@ pausing(struct ctl *c, char **args, const char *method)
 		json_object_put(params);
 	else
 		rc = ask_call(&a, method, params, &status, &c->err);
-	if (!rc && strcmp(method, "pause") == 0)
-		rc = pause_settle(&a, args[1], &status, &c->err);
+	if (!rc)
+		rc = pause_settle(&a, args[1], strcmp(method, "pause") == 0, &status, &c->err);
 	if (!rc) {
 		if (!c->options.json)
 			status_lines(status);

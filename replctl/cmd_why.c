@@ -105,9 +105,10 @@ why_closed(struct ctl *c, const char *file)
 		if (s.dirty_len)
 			evidence_add(&w, "it remembers what a replica misses");
 		(void)snprintf(w.next, sizeof(w.next), "%s",
-			       s.writer_open ? "start the program again: it compares and brings "
-					       "its replicas up"
-					     : "replctl verify FILE TARGET/POOL");
+			       s.writer_open
+				       ? "start the program again: it compares and brings "
+					 "its replicas up; where it is refused its message says why"
+				       : "replctl verify FILE TARGET/POOL");
 	}
 	if (!rc)
 		why_answer(c, &w, file);

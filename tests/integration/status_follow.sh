@@ -88,7 +88,8 @@ ok put 4096 100 3
 ok persist 0 4096 100
 ctl why "$FILE" | grep -q "replctl resume $FILE" || fail "$(ctl why "$FILE")"
 [ "$(ctl status --json "$FILE" | member replicas.0.dirty_bytes)" -gt 0 ] || fail "nothing is dirty"
-ctl resume "$FILE" >/dev/null || fail "resume"
+ctl resume "$FILE" >"$TMP/out" || fail "resume"
+grep -q "(paused)" "$TMP/out" && fail "the state from before: $(cat "$TMP/out")"
 ctl wait "$FILE" --timeout 20 >/dev/null || fail "not resumed: $(ctl why "$FILE")"
 ok compare 0
 same
