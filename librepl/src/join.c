@@ -85,9 +85,7 @@ keeper_connect(struct keeper *k, struct err *e)
 
 	if (remote_new(c, &c->targets[k->replica], &hooks, &k->joining, e))
 		return join_failed(k, REASON_CONNECT, e);
-	/* No call of the program's waits for these requests. */
-	if (c->connect_timeout_ms > c->op_timeout_ms)
-		remote_set_op_timeout(k->joining, c->connect_timeout_ms);
+	remote_set_op_timeout(k->joining, repl_connect_ms(c));
 	if (ship_queues(k->r, k->replica))
 		remote_queue(k->joining);
 	if (repl_open_pool(k->r, k->joining, e))

@@ -174,6 +174,7 @@ void repl_install(struct repl *r, unsigned replica, struct remote *remote);
 void repl_wake(struct repl *r);
 
 /* Of opening, for the keeper that gets a replica back: repl_open.c. */
+unsigned repl_connect_ms(const struct repl_config *c); /* for a request before all lanes are open */
 int repl_open_pool(struct repl *r, struct remote *remote, struct err *e);
 
 /* What can be said of a replica at a moment; any thread. */

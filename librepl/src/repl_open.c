@@ -112,6 +112,13 @@ replica_claim(struct repl *r, struct remote *remote, struct err *e)
 	return e->code;
 }
 
+/* A short op-timeout is about the program's calls, none of which waits before the replica is there. */
+unsigned
+repl_connect_ms(const struct repl_config *c)
+{
+	return c->connect_timeout_ms > c->op_timeout_ms ? c->connect_timeout_ms : c->op_timeout_ms;
+}
+
 int
 repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 {
@@ -156,10 +163,13 @@ static int
 replica_attach(struct repl *r, unsigned i, struct err *e)
 {
 	struct remote *remote = r->replicas[i].remote;
-	int rc = repl_open_pool(r, remote, e);
+	int rc;
 
+	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
+	rc = repl_open_pool(r, remote, e);
 	if (!rc)
 		rc = remote_lanes_open(remote, r->cfg->lanes, e);
+	remote_set_op_timeout(remote, r->cfg->op_timeout_ms);
 	if (rc)
 		return replica_err(r, i, e);
 	repl_install(r, i, remote);

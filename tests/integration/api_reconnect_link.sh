@@ -9,7 +9,7 @@ configure "$FAR/p"
 ok set lanes 2
 ok set op-timeout 5000
 ok set reconnect-max 500
-ok set connect-timeout 2000
+ok set connect-timeout 5000
 ok map "$TMP/p" $((8 * MIB))
 ok open 1
 ok put 0 $((8 * MIB)) 1
