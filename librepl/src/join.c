@@ -15,6 +15,7 @@
 #include "statusd.h"
 
 #define JOIN_LOOK_MS 50U
+#define PROFILES_MAX 16U
 
 /* ---- connecting ---- */
 
@@ -261,18 +262,26 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 
 /* ---- installing ---- */
 
-/* Under reason_lock. A text that is there already is not kept twice. */
+/*
+ * Under reason_lock. The newest is the first; one that is there already is not kept twice. None
+ * is freed before the end, since who asked for it may read it: a target that tells something
+ * else each time it comes back is not listened to for ever.
+ */
 static void
 install_profile(struct replica *p, char *text)
 {
-	struct profile_note *note;
+	struct profile_note **at = &p->profiles, *note;
+	unsigned count = 0;
 
-	if (!text || (p->profiles && strcmp(p->profiles->text, text) == 0)) {
-		free(text);
-		return;
+	for (; text && *at && strcmp((*at)->text, text) != 0; at = &(*at)->next)
+		count++;
+	note = *at;
+	if (note && text) {
+		*at = note->next;
+		note->next = p->profiles;
+		p->profiles = note;
 	}
-	note = malloc(sizeof(*note));
-	if (!note) {
+	if (!text || note || count >= PROFILES_MAX || !(note = malloc(sizeof(*note)))) {
 		free(text);
 		return;
 	}
