@@ -112,7 +112,7 @@ replica_claim(struct repl *r, struct remote *remote, struct err *e)
 	return e->code;
 }
 
-/* A short op-timeout is about the program's calls, none of which waits before the replica is there. */
+/* A short op-timeout is about the program's calls, none of which waits for this replica yet. */
 unsigned
 repl_connect_ms(const struct repl_config *c)
 {

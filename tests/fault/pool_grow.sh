@@ -31,22 +31,31 @@ ctl_fails 3 "not found" grow "$T/absent" --size 2M
 [ "$(size_of p)" = 2097152 ] || fail "size $(size_of p)"
 
 # Beside a writer it is refused; and what that one has prepared goes with it.
+touch "$TMP/writing"
+: >"$TMP/raw"
 {
 	hello
 	request pool.open '{"name":"p","mode":"write"}'
 	request pool.grow '{"size":3145728,"prepare":true}'
-	sleep 8
-} | raw_session >"$TMP/raw" &
+	while [ -e "$TMP/writing" ]; do
+		sleep 0.1
+	done
+} | raw_session >>"$TMP/raw" &
 raw=$!
-wait_for 5 test "$(wc -l <"$TMP/raw")" -ge 3
-wait_for 5 grep -q '"id": *3' "$TMP/raw" || fail "no answer: $(cat "$TMP/raw")"
+wait_for 20 grep -q '"id": *3' "$TMP/raw" || fail "no answer: $(cat "$TMP/raw")"
 ctl_fails 4 "open for writing" grow "$T/p" --size 3M
 [ "$(size_of p)" = 3145728 ] || fail "prepared: $(size_of p)"
 ctl --json info "$T/p" >"$TMP/info"
 [ "$(member size <"$TMP/info")" = 2097152 ] || fail "info: $(cat "$TMP/info")"
-session=$(pgrep -P "$(pgrep -P "$SERVE_PID" | head -n 1)")
+# That of the info may still be ending.
+one_session() {
+	session=$(for pid in $(pgrep -P "$SERVE_PID"); do pgrep -P "$pid"; done)
+	[ "$(echo "$session" | wc -w)" -eq 1 ]
+}
+wait_for 10 one_session || fail "sessions: $session"
 kill -KILL $session
 wait_for 5 gone "$session"
+rm "$TMP/writing"
 kill "$raw" 2>/dev/null
 wait "$raw" 2>/dev/null
 [ "$(size_of p)" = 3145728 ] || fail "killed: $(size_of p)"
