@@ -8,6 +8,14 @@ fault_setup() {
 	declare -F "fault_${1//-/_}" >/dev/null || return 1
 	case $1 in
 	link-* | late-* | lossy | reordered | doubled | flapping) link_start 0 && link_start 1 ;;
+	quorum-*)
+		TARGETS="0 1 2"
+		THIRD=target=
+		;;
+	async-*)
+		TARGETS="0 1 2"
+		THIRD=async-target=
+		;;
 	disk-full-target) small_disk "$TMP/t0/pools" 20m ;;
 	disk-full-initiator)
 		small_disk "$TMP/here" 17m
@@ -152,6 +160,52 @@ fault_both_killed() {
 	check_well
 	load_stop
 	check_equal
+}
+
+# ---- three replicas, not all of which a drain waits for ----
+
+fault_quorum_target_killed() {
+	LOAD_KEYS="ack=quorum"
+	random 3
+	VICTIM=$RANDOM_VALUE
+	around hurt_target_killed
+}
+
+fault_quorum_target_stopped() {
+	LOAD_KEYS="ack=quorum"
+	random 3
+	VICTIM=$RANDOM_VALUE
+	around hurt_target_stopped
+}
+
+# With two stopped nothing is acknowledged. What two have has its place in one order, so that the
+# same two have all before it.
+fault_quorum_initiator_killed() {
+	local pids
+
+	LOAD_KEYS="ack=quorum"
+	WHOLE_LEAST=2
+	random 3
+	load_start 1
+	pause 50 1000
+	pids="$(session_pids $(((RANDOM_VALUE + 1) % 3))) $(session_pids $(((RANDOM_VALUE + 2) % 3)))"
+	# shellcheck disable=SC2086
+	kill -STOP $pids
+	pause 50 300
+	load_kill
+	# shellcheck disable=SC2086
+	kill -CONT $pids
+	check_left
+	load_start 0
+	check_well
+	pause 50 300
+	load_stop
+	check_equal
+}
+
+fault_async_target_killed() {
+	VICTIM=2
+	around hurt_target_killed
 }
 
 # ---- the link ----
