@@ -32,7 +32,7 @@ killed() {
 		printf '%s\n' "$@"
 	} >"$TMP/repl.conf"
 	rm -f "$TMP/load.out"
-	count=$((RANDOM % 3000 + 1))
+	count=$((RANDOM % 1500 + 1))
 	REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/queue_load" "$TMP/p-$name" $count \
 		>"$TMP/load.out" 2>"$TMP/load.log" &
 	load=$!
@@ -73,7 +73,7 @@ compare_positions() {
 	echo "$name, $count rounds: $1 position $a sum $first, $2 position $b sum $sum"
 }
 
-for round in 1 2 3; do
+for round in $(seq "${ROUNDS:-2}"); do
 	killed quorum "target = $(pool q-a)" "target = $(pool q-b)" "target = $(pool q-c)" \
 		"ack = quorum"
 	compare_positions q-a q-b
