@@ -190,14 +190,18 @@ tell(const struct resolve *r)
 	FILE *to = c->options.json || !c->options.dry_run ? stderr : stdout;
 
 	out_size(r->bytes, human);
-	(void)fprintf(to,
-		      "%s and %s: %s; last writer of the replica: %s\n"
-		      "%s in %" PRIu64 " ranges differ; there %s would lose what it has:\n",
-		      r->file, c->target_text,
+	(void)fprintf(to, "%s and %s: %s; last writer of the replica: %s\n", r->file,
+		      c->target_text,
 		      r->relation == GEN_BEHIND     ? "the replica is newer"
 		      : r->relation == GEN_DIVERGED ? "both went on since they were the same"
 						    : "they have no generation in common",
-		      r->seen.replica.writer, human, r->ranges, loser);
+		      r->seen.replica.writer);
+	if (r->ranges)
+		(void)fprintf(to,
+			      "%s in %" PRIu64 " ranges differ; there %s would lose what it has:\n",
+			      human, r->ranges, loser);
+	else
+		(void)fprintf(to, "their data do not differ; nothing would be lost\n");
 	for (size_t i = 0; i < json_object_array_length(r->list) && i < RANGES_TOLD; i++) {
 		struct json_object *pair = json_object_array_get_idx(r->list, i);
 

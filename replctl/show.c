@@ -43,12 +43,12 @@ show_field(FILE *f, const char *name, const char *fmt, ...)
 }
 
 static bool
-is_paused(struct json_object *o)
+is(struct json_object *o, const char *name)
 {
-	bool paused = false;
+	bool value = false;
 
-	(void)control_get_bool(o, "paused", &paused, NULL);
-	return paused;
+	(void)control_get_bool(o, name, &value, NULL);
+	return value;
 }
 
 static unsigned
@@ -88,9 +88,9 @@ show_replica(FILE *f, struct json_object *o)
 	char size[OUT_NUMBER_MAX];
 
 	show_field(f, "replica", "%s", out_member(o, "replica"));
-	show_field(f, "state", "%s, %s, %s%s", out_member(o, "connection"),
+	show_field(f, "state", "%s, %s, %s%s%s", out_member(o, "connection"),
 		   out_member(o, "replication"), out_member(o, "data"),
-		   is_paused(o) ? ", paused" : "");
+		   is(o, "async") ? ", asynchronous" : "", is(o, "paused") ? ", paused" : "");
 	if (!well)
 		show_field(f, "reason", "%s: %s", reason, out_member(o, "meaning"));
 	if (!well && strcmp(out_member(o, "message"), "-") != 0)

@@ -337,8 +337,10 @@ doc_init(struct statusd *s, const struct repl *r)
 	s->doc.lanes = r->lane_count;
 	s->doc.replica_count = r->replica_count;
 	s->doc.begin_s = (uint64_t)time(NULL);
-	for (unsigned i = 0; i < r->replica_count; i++)
+	for (unsigned i = 0; i < r->replica_count; i++) {
 		target_format(&r->cfg->targets[i], s->doc.replica[i], sizeof(s->doc.replica[i]));
+		s->doc.async[i] = r->cfg->async[i];
+	}
 	statusd_snapshot(s);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		state_of(&s->doc.stat[i], &s->last[i]);

@@ -99,6 +99,7 @@ statusdoc_replica(const struct statusdoc *d, unsigned replica)
 	if (slash)
 		*slash = '\0';
 	add_text(o, "replica", d->replica[replica]);
+	add(o, "async", json_object_new_boolean(d->async[replica]));
 	add_axes(o, st, NUMBER_COUNT);
 	add_text(o, "message", st->reason);
 	if (st->reason_code != REPL_REASON_NONE) {

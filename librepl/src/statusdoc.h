@@ -8,6 +8,7 @@
 #ifndef LIBREPL_STATUSDOC_H
 #define LIBREPL_STATUSDOC_H
 
+#include <stdbool.h>
 #include <json-c/json.h>
 
 #include "librepl.h"
@@ -19,6 +20,7 @@ struct statusdoc {
 	unsigned lanes, replica_count;
 	uint64_t begin_s; /* when the handle was opened, seconds since the epoch */
 	char replica[REPL_TARGETS_MAX][TARGET_TEXT_MAX];
+	bool async[REPL_TARGETS_MAX]; /* no drain waits for it */
 	struct repl_stat stat[REPL_TARGETS_MAX];
 };
 

@@ -31,6 +31,8 @@ lag() {
 	ok map "$TMP/p-$1" $((4 * MIB))
 	ok put 0 $((4 * MIB)) 1
 	ok open 1
+	ctl status "$TMP/p-$1" >"$TMP/out" || fail "status"
+	[ "$(grep -c "up-to-date, asynchronous$" "$TMP/out")" = 1 ] || fail "$(cat "$TMP/out")"
 	pid=$(session_of "$1-b") || fail "no session of $1-b"
 	signalled STOP "$pid"
 	worst=0
