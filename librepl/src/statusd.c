@@ -148,21 +148,27 @@ statusd_snapshot(struct statusd *s)
 static void
 metrics_write(struct statusd *s)
 {
+	struct err e;
 	size_t len;
 	char *text;
 	FILE *f;
 	bool whole;
 
+	err_clear(&e);
 	statusd_snapshot(s);
 	text = statusdoc_metrics(&s->doc, &len);
+	errno = 0;
 	f = text ? fopen(s->metrics_temp, "we") : NULL;
-	if (f) {
-		whole = fwrite(text, 1, len, f) == len;
+	whole = f && fwrite(text, 1, len, f) == len;
+	if (f)
 		whole &= fclose(f) == 0;
-		/* A reader finds a whole file or none. */
-		if (!whole || rename(s->metrics_temp, s->metrics_path))
+	/* A reader finds a whole file or none. */
+	if (!whole || rename(s->metrics_temp, s->metrics_path)) {
+		(void)err_errno(&e, REPL_E_FAILED, errno, "%s", s->metrics_path);
+		if (f)
 			(void)unlink(s->metrics_temp);
 	}
+	(void)snprintf(s->doc.metrics_error, sizeof(s->doc.metrics_error), "%s", e.text);
 	free(text);
 }
 

@@ -122,6 +122,8 @@ statusdoc_json(const struct statusdoc *d)
 	add_u64(o, "lanes", d->lanes);
 	add_u64(o, "flushes", d->stat[0].flush_count);
 	add_u64(o, "drains", d->stat[0].drain_count);
+	if (d->metrics_error[0])
+		add_text(o, "metrics_error", d->metrics_error);
 	for (unsigned i = 0; list && i < d->replica_count; i++)
 		(void)json_object_array_add(list, statusdoc_replica(d, i));
 	add(o, "replicas", list);

@@ -18,7 +18,8 @@ struct statusdoc {
 	const char *pool; /* the local file's path; "" if there is none */
 	uint64_t size;
 	unsigned lanes, replica_count;
-	uint64_t begin_s; /* when the handle was opened, seconds since the epoch */
+	char metrics_error[1024]; /* why the metrics file was not written, "" */
+	uint64_t begin_s;         /* when the handle was opened, seconds since the epoch */
 	char replica[REPL_TARGETS_MAX][TARGET_TEXT_MAX];
 	bool async[REPL_TARGETS_MAX]; /* no drain waits for it */
 	struct repl_stat stat[REPL_TARGETS_MAX];

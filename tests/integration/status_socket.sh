@@ -109,6 +109,15 @@ wait_for 10 grep -q "^repl_flushes_total{pool=\".*/pool\"} [0-9]" "$TMP/metrics"
 ok close
 [ ! -e "$SOCK" ] && [ ! -e "$TMP/metrics" ] || fail "something stays: $(ls "$TMP")"
 
+# One that can't be written shows.
+ok set metrics-file "$TMP/nowhere/metrics"
+ok open 1
+unwritten() {
+	ctl status --json "$FILE" | member metrics_error | grep -q "nowhere/metrics: No such file"
+}
+wait_for 10 unwritten || fail "$(ctl status --json "$FILE")"
+ok close
+
 # A file in the place is not removed, and for "auto" it is no reason to fail.
 echo precious >"$SOCK"
 ok open 1
