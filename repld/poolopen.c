@@ -171,6 +171,18 @@ writer_settle(const struct pool *p, struct err *e)
 	return fsync(p->files.fd) == 0 ? 0 : err_errno(e, REPL_E_IO, errno, "sync");
 }
 
+/* The pool as the writer before has left it. */
+static int
+writer_recover(struct pool *p, struct err *e)
+{
+	struct sidecar *meta = &p->info.meta;
+	int rc = pool_journal_recover(&p->files, p->path, meta, e);
+
+	if (!rc && meta->ring_len)
+		rc = ring_replay(&p->files, p->path, meta, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
 /* Record the writer, and that the one before it did not close if that is so. */
 static int
 writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
@@ -185,15 +197,16 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	rc = pool_check_size(&p->files, &p->info, e);
 	if (!rc)
 		rc = pool_judge(meta, p->info.name, claim, e);
+	if (!rc)
+		rc = pool_grow_undo(p, e);
+	if (!rc)
+		rc = writer_recover(p, e);
+	/* A journal that was brought in has made it of another generation. */
+	if (!rc)
+		rc = pool_judge(meta, p->info.name, claim, e);
 	if (rc)
 		return rc;
-	rc = pool_grow_undo(p, e);
-	if (rc)
-		return rc;
-	rc = pool_journal_recover(&p->files, p->path, meta, e);
-	if (!rc && meta->ring_len)
-		rc = ring_replay(&p->files, p->path, meta, e);
-	if (!rc && meta->dirty_len)
+	if (meta->dirty_len)
 		rc = dirty_drop(p, e);
 	if (!rc)
 		rc = writer_settle(p, e);

@@ -336,6 +336,28 @@ test_little_is_left_to_sync(void **state)
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
+/* It is ahead of what the pool was, and not of what the journal makes of it. */
+static void
+test_a_writer_is_judged_by_what_the_journal_brings(void **state)
+{
+	const struct generation before = {.current = {{5}}},
+				mine = {.current = {{6}}, .history = {{{5}}}};
+	const struct pool_claim claim = {.writer = "stranger", .chain = &mine};
+	struct pool *p, *q = NULL;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &before, &err), 0);
+	stage_all(p);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	/* Without any end that brings it in. */
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(pool_open_by(store, "p", &claim, &q, &err), REPL_E_DIVERGED);
+	assert_null(q);
+	assert_int_equal(seen(), 1);
+}
+
 static void
 test_comes_in_by_pieces(void **state)
 {
@@ -636,6 +658,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_little_is_left_to_sync, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_writer_is_judged_by_what_the_journal_brings,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
