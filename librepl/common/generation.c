@@ -17,14 +17,45 @@ gen_id_equal(const struct gen_id *a, const struct gen_id *b)
 	return memcmp(a->b, b->b, GEN_ID_SIZE) == 0;
 }
 
+static bool
+ids_have(const struct gen_id *ids, unsigned count, const struct gen_id *id)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (gen_id_equal(&ids[i], id))
+			return true;
+	return false;
+}
+
+/* The place that a new entry is made room in: unused, or the oldest that nobody wants. */
+static unsigned
+history_last(const struct generation *g, const struct gen_id *keep, unsigned count)
+{
+	unsigned i = GEN_HISTORY - 1;
+
+	while (i > 0 && !gen_id_is_nil(&g->history[i]) && ids_have(keep, count, &g->history[i]))
+		i--;
+	/* All are wanted: the first place has not been looked at. */
+	if (i == 0 && ids_have(keep, count, &g->history[0]))
+		return GEN_HISTORY - 1;
+	return i;
+}
+
 void
-gen_advance(struct generation *g, const struct gen_id *id)
+gen_advance_keeping(struct generation *g, const struct gen_id *id, const struct gen_id *keep,
+		    unsigned count)
 {
 	if (!gen_id_is_nil(&g->current)) {
-		memmove(&g->history[1], &g->history[0], sizeof(g->history) - sizeof(g->history[0]));
+		memmove(&g->history[1], &g->history[0],
+			history_last(g, keep, count) * sizeof(g->history[0]));
 		g->history[0] = g->current;
 	}
 	g->current = *id;
+}
+
+void
+gen_advance(struct generation *g, const struct gen_id *id)
+{
+	gen_advance_keeping(g, id, NULL, 0);
 }
 
 void

@@ -41,6 +41,14 @@ bool gen_id_equal(const struct gen_id *a, const struct gen_id *b);
 void gen_advance(struct generation *g, const struct gen_id *id);
 
 /*
+ * The same, but a full history drops the oldest entry that is none of keep, count of
+ * them, and only where there is no such one the oldest of all. A chain with gaps is
+ * no lie: it only knows fewer of its ancestors.
+ */
+void gen_advance_keeping(struct generation *g, const struct gen_id *id, const struct gen_id *keep,
+			 unsigned count);
+
+/*
  * id takes the place of the current identifier, which does not become an ancestor:
  * for data that is not all of the generation that it was recorded in.
  */

@@ -18,15 +18,16 @@
 
 struct copy {
 	struct generation chain;
-	uint32_t has; /* acknowledged writes, a bit each */
-	bool runs;    /* its program does */
+	struct generation whole; /* the same where nothing is ever dropped from a history */
+	uint32_t has;            /* acknowledged writes, a bit each */
+	bool runs;               /* its program does */
 	bool home, primary;
 	bool crashed;
 };
 
 struct chains {
 	unsigned nodes, ids, writes;
-	bool no_advance; /* broken on purpose: a loss makes no generation */
+	enum chains_rule rule;
 	struct copy copy[COPIES_MAX];
 	bool cut[COPIES_MAX][COPIES_MAX];
 	bool installed[COPIES_MAX][COPIES_MAX]; /* [initiator][replica] */
@@ -81,15 +82,49 @@ new_id(struct chains *c)
 	return id;
 }
 
+static bool
+is_current(const struct chains *c, const struct gen_id *id)
+{
+	for (unsigned b = 0; b < c->nodes; b++)
+		if (gen_id_equal(&c->copy[b].chain.current, id))
+			return true;
+	return false;
+}
+
+/* As the fullest history does: only what some copy has is kept. */
+static void
+thin(struct chains *c, unsigned a, const struct gen_id *was)
+{
+	struct generation *g = &c->copy[a].chain, all = *g;
+	unsigned n = 0;
+
+	memset(g->history, 0, sizeof(g->history));
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		if (!gen_id_is_nil(&all.history[i]) &&
+		    (is_current(c, &all.history[i]) || gen_id_equal(&all.history[i], was)) &&
+		    c->rule != CHAINS_FORGET_ALL)
+			g->history[n++] = all.history[i];
+}
+
+static void
+chain_take(struct chains *c, unsigned to, unsigned from)
+{
+	c->copy[to].chain = c->copy[from].chain;
+	c->copy[to].whole = c->copy[from].whole;
+}
+
 static void
 advance(struct chains *c, unsigned a)
 {
-	struct gen_id id = new_id(c);
+	struct gen_id id = new_id(c), was = c->copy[a].chain.current;
 
 	gen_advance(&c->copy[a].chain, &id);
+	gen_advance(&c->copy[a].whole, &id);
+	if (c->rule == CHAINS_FORGET || c->rule == CHAINS_FORGET_ALL)
+		thin(c, a, &was);
 	for (unsigned b = 0; b < c->nodes; b++)
 		if (c->installed[a][b])
-			c->copy[b].chain = c->copy[a].chain;
+			chain_take(c, b, a);
 }
 
 static bool
@@ -107,7 +142,7 @@ lose(struct chains *c, unsigned a, unsigned b)
 	if (!c->installed[a][b])
 		return false;
 	c->installed[a][b] = false;
-	if (!c->no_advance)
+	if (c->rule != CHAINS_NO_ADVANCE)
 		advance(c, a);
 	return true;
 }
@@ -170,7 +205,7 @@ reconnect(struct chains *c, unsigned a, unsigned b, bool in_doubt)
 	replica_judge(&in, &out);
 	if (out.verdict == JUDGE_REFUSE)
 		return false;
-	c->copy[b].chain = c->copy[a].chain;
+	chain_take(c, b, a);
 	c->copy[b].has = c->copy[a].has;
 	c->installed[a][b] = !in_doubt;
 	if (in_doubt)
@@ -188,7 +223,7 @@ resolve(struct chains *c, unsigned a, unsigned b, bool discard_local)
 	    is_replica(c, b) || c->copy[to].primary || relation == GEN_EQUAL ||
 	    relation == GEN_AHEAD)
 		return false;
-	c->copy[to].chain = c->copy[from].chain;
+	chain_take(c, to, from);
 	c->copy[to].has = c->copy[from].has;
 	return true;
 }
@@ -256,6 +291,15 @@ relation_is_right(enum gen_relation relation, uint32_t ours, uint32_t theirs)
 	return true; /* then nothing is overwritten: that is safe whatever they have */
 }
 
+/* With gaps in the histories ancestors are known all the same; others may look like strangers. */
+static bool
+relation_is_whole(enum gen_relation relation, const struct copy *a, const struct copy *b)
+{
+	enum gen_relation whole = gen_compare(&a->whole, &b->whole);
+
+	return relation == whole || (whole == GEN_DIVERGED && relation == GEN_UNRELATED);
+}
+
 static void
 path_text(const struct explore *x, char *out, size_t size)
 {
@@ -282,7 +326,8 @@ chains_check(struct explore *x, const struct chains *c)
 			relation = gen_compare(&c->copy[a].chain, &c->copy[b].chain);
 			x->result->relations++;
 			x->result->by_relation[relation]++;
-			if (relation_is_right(relation, c->copy[a].has, c->copy[b].has))
+			if (relation_is_right(relation, c->copy[a].has, c->copy[b].has) &&
+			    relation_is_whole(relation, &c->copy[a], &c->copy[b]))
 				continue;
 			path_text(x, path, sizeof(path));
 			x->result->failed = true;
@@ -352,7 +397,7 @@ chains_from(struct explore *x, const struct chains *c, unsigned left)
 }
 
 void
-chains_explore(unsigned nodes, unsigned depth, bool no_advance, struct chains_result *result)
+chains_explore(unsigned nodes, unsigned depth, enum chains_rule rule, struct chains_result *result)
 {
 	struct explore x = {.result = result};
 	struct chains c;
@@ -368,7 +413,7 @@ chains_explore(unsigned nodes, unsigned depth, bool no_advance, struct chains_re
 		return;
 	}
 	c.nodes = nodes;
-	c.no_advance = no_advance;
+	c.rule = rule;
 	c.copy[0].home = c.copy[0].runs = true;
 	for (unsigned b = 1; b < nodes; b++)
 		c.installed[0][b] = true;

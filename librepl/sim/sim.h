@@ -85,8 +85,7 @@ const char *sim_event_text(const struct sim_event *event, char *out, size_t size
 
 /*
  * The rules of generations, exhaustively: every sequence of up to depth events on
- * nodes copies (2 or 3), against what was really written. no_advance breaks the
- * rules on purpose: a loss makes no new generation.
+ * nodes copies (2 or 3), against what was really written, and against chains without gaps.
  */
 struct chains_result {
 	bool failed;
@@ -95,6 +94,14 @@ struct chains_result {
 	uint64_t by_relation[5];               /* by enum gen_relation */
 };
 
-void chains_explore(unsigned nodes, unsigned depth, bool no_advance, struct chains_result *result);
+enum chains_rule {
+	CHAINS_AS_BUILT,
+	CHAINS_FORGET,     /* a history keeps only what some copy has, as one that is full may */
+	CHAINS_NO_ADVANCE, /* broken on purpose: a loss makes no generation */
+	CHAINS_FORGET_ALL, /* broken on purpose: nothing is kept */
+};
+
+void chains_explore(unsigned nodes, unsigned depth, enum chains_rule rule,
+		    struct chains_result *result);
 
 #endif

@@ -295,6 +295,20 @@ dirty_found(const struct dirty *d, unsigned replica, const struct gen_id *replic
 	return trust;
 }
 
+bool
+dirty_base(const struct dirty *d, unsigned replica, struct gen_id *base)
+{
+	const struct track *t = &d->track[replica];
+	bool tracked;
+
+	assert(replica < d->count);
+	pthread_rwlock_rdlock(lock_of(d));
+	tracked = atomic_load(&t->tracked);
+	*base = t->base;
+	pthread_rwlock_unlock(lock_of(d));
+	return tracked;
+}
+
 /* ---- marks ---- */
 
 static void

@@ -94,6 +94,9 @@ bool dirty_tracked(const struct dirty *d, unsigned replica);
 enum dirty_trust dirty_found(const struct dirty *d, unsigned replica,
 			     const struct gen_id *replica_current);
 
+/* What its map is relative to; false if it is not tracked. */
+bool dirty_base(const struct dirty *d, unsigned replica, struct gen_id *base);
+
 /* No I/O, any thread. Nothing happens if the replica is not tracked. */
 void dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len);
 void dirty_mark_all(struct dirty *d, unsigned replica);

@@ -212,6 +212,7 @@ static void
 resync_doubt(struct keeper *k)
 {
 	pthread_mutex_lock(&k->r->lock);
+	k->p->told = k->told.current;
 	(void)repl_advance_locked(k->r, clock_deadline(k->r->cfg->op_timeout_ms / 4), NULL);
 	pthread_mutex_unlock(&k->r->lock);
 	if (k->holding)
@@ -342,6 +343,7 @@ keeper_install(struct keeper *k, struct err *e)
 		k->joining = NULL;
 	} else {
 		/* What it was told is no lie, but the others must go on without it. */
+		k->p->told = r->generation.current;
 		(void)repl_advance_locked(r, clock_deadline(r->cfg->op_timeout_ms / 4), NULL);
 	}
 	pthread_mutex_unlock(&r->lock);

@@ -63,6 +63,23 @@ replicas_live(const struct repl *r)
 	return n;
 }
 
+/* What those that are away, or are lost now, may come back with must stay in our chain. */
+static unsigned
+bases_kept(const struct repl *r, struct gen_id *keep)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		const struct replica *p = &r->replicas[i];
+
+		if (r->dirty && dirty_base(r->dirty, i, &keep[n]))
+			n++;
+		keep[n++] = p->has;
+		keep[n++] = p->told;
+	}
+	return n;
+}
+
 /* Tell all that are not lost; true if one was lost over it. */
 static bool
 advance_replicas(struct repl *r, uint64_t deadline_ns)
@@ -80,6 +97,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 		/* One that hangs must not use up the time of those that are well. */
 		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
 					deadline_share(deadline_ns, left + 1), &why)) {
+			p->told = r->generation.current;
 			replica_set_lost(r, p, why.code, why.text);
 			any = true;
 		} else {
@@ -93,7 +111,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 int
 repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 {
-	struct gen_id id;
+	struct gen_id keep[3 * REPL_TARGETS_MAX], id;
 	int rc;
 
 	/*
@@ -104,7 +122,7 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		rc = local_new_id(&id, e);
 		if (rc)
 			return rc;
-		gen_advance(&r->generation, &id);
+		gen_advance_keeping(&r->generation, &id, keep, bases_kept(r, keep));
 		/* Ours first: if we die in between, the replicas are behind, not ahead. */
 		r->local.meta.generation = r->generation;
 		rc = local_store(&r->local, e);

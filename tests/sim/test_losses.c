@@ -101,22 +101,43 @@ a_failure_is_told_shortly(void **state)
 }
 
 static void
+chains_tell(unsigned nodes, unsigned depth, enum chains_rule rule)
+{
+	struct chains_result result;
+
+	chains_explore(nodes, depth, rule, &result);
+	if (result.failed)
+		fail_msg("%s", result.reason);
+	assert_true(result.states > 10000);
+	for (unsigned r = 0; r < 4; r++)
+		assert_true(result.by_relation[r] > 1000);
+	(void)printf("%u copies: %u sequences, %u states, %u relations\n", nodes,
+		     (unsigned)result.sequences, (unsigned)result.states,
+		     (unsigned)result.relations);
+}
+
+static void
 chains_tell_who_is_newer(void **state)
 {
 	struct chains_result result;
 
 	(void)state;
 	for (unsigned nodes = 2; nodes <= 3; nodes++) {
-		chains_explore(nodes, nodes == 2 ? 8 : 6, false, &result);
-		if (result.failed)
-			fail_msg("%s", result.reason);
-		assert_true(result.states > 10000);
-		for (unsigned r = 0; r < 4; r++)
-			assert_true(result.by_relation[r] > 1000);
-		(void)printf("%u copies: %u sequences, %u states, %u relations\n", nodes,
-			     (unsigned)result.sequences, (unsigned)result.states,
-			     (unsigned)result.relations);
-		chains_explore(nodes, 4, true, &result);
+		chains_tell(nodes, nodes == 2 ? 8 : 6, CHAINS_AS_BUILT);
+		chains_explore(nodes, 4, CHAINS_NO_ADVANCE, &result);
+		assert_true(result.failed);
+	}
+}
+
+static void
+chains_with_gaps_tell_the_same(void **state)
+{
+	struct chains_result result;
+
+	(void)state;
+	for (unsigned nodes = 2; nodes <= 3; nodes++) {
+		chains_tell(nodes, nodes == 2 ? 8 : 6, CHAINS_FORGET);
+		chains_explore(nodes, 4, CHAINS_FORGET_ALL, &result);
 		assert_true(result.failed);
 	}
 }
@@ -130,6 +151,7 @@ main(void)
 		cmocka_unit_test(a_seed_repeats),
 		cmocka_unit_test(a_failure_is_told_shortly),
 		cmocka_unit_test(chains_tell_who_is_newer),
+		cmocka_unit_test(chains_with_gaps_tell_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,6 +54,49 @@ opposite(enum gen_relation r)
 	return r == GEN_BEHIND ? GEN_AHEAD : r;
 }
 
+/* However often a chain goes on, whom it knows by a kept identifier it knows for ever. */
+static void
+what_is_kept_is_not_forgotten(void **state)
+{
+	const struct gen_id keep[] = {id_of(3), id_of(9), {{0}}, id_of(7)};
+	struct generation g = {0}, old[60] = {0};
+
+	(void)state;
+	for (unsigned n = 1; n < 60; n++) {
+		struct gen_id id = id_of(n);
+
+		gen_advance_keeping(&g, &id, keep, 4);
+		old[n] = g;
+		for (unsigned i = 1; i < n; i++) {
+			bool kept = i == 3 || i == 7 || i == 9;
+			enum gen_relation r = gen_compare(&g, &old[i]);
+
+			/* The newest are known, too, and nobody is taken for what it is not. */
+			if (kept || n - i <= GEN_HISTORY - 3)
+				assert_int_equal(r, GEN_AHEAD);
+			assert_int_not_equal(r, GEN_BEHIND);
+			assert_int_not_equal(r, GEN_EQUAL);
+			assert_int_equal(gen_compare(&old[i], &g), opposite(r));
+		}
+	}
+}
+
+static void
+more_to_keep_than_there_is_room_for_drops_the_oldest(void **state)
+{
+	struct generation g = {0}, plain = {0};
+	struct gen_id keep[GEN_HISTORY + 5];
+
+	(void)state;
+	for (unsigned i = 0; i < GEN_HISTORY + 5; i++)
+		keep[i] = id_of(i + 1);
+	for (unsigned i = 0; i < GEN_HISTORY + 5; i++) {
+		gen_advance_keeping(&g, &keep[i], keep, GEN_HISTORY + 5);
+		gen_advance(&plain, &keep[i]);
+		assert_memory_equal(&g, &plain, sizeof(g));
+	}
+}
+
 /* Every split of up to 18 shared writes and 18 of each side's own. */
 static void
 every_small_pair_of_chains(void **state)
@@ -181,6 +224,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_is_kept_is_not_forgotten),
+		cmocka_unit_test(more_to_keep_than_there_is_room_for_drops_the_oldest),
 		cmocka_unit_test(every_small_pair_of_chains),
 		cmocka_unit_test(hostile_chains_are_antisymmetric_and_never_ahead_without_proof),
 		cmocka_unit_test(advance_from_nil_keeps_no_nil_in_the_history),

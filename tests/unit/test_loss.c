@@ -74,6 +74,14 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *id)
 	return 0;
 }
 
+bool
+dirty_base(const struct dirty *d, unsigned replica, struct gen_id *id)
+{
+	(void)d;
+	*id = base[replica];
+	return !gen_id_is_nil(id);
+}
+
 void
 statusd_changed(struct statusd *s, unsigned replica)
 {
@@ -208,6 +216,29 @@ full_local_disk_leaves_replicas_apart(void **state)
 	set_free(r);
 }
 
+/* One that comes and goes must not push another's generation out of the history. */
+static void
+flapping_replica_makes_no_stranger_of_an_absent_one(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	repl_lose(r, 1, REPL_E_LOST, "gone", clock_deadline(1000));
+	/* Which of the two it has is not known: neither may be forgotten. */
+	remotes[2].manner = HANGS_AFTER;
+	assert_int_equal(repl_advance(r, clock_deadline(100), NULL), 0);
+	for (unsigned i = 0; i < 40; i++) {
+		repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+		assert_int_equal(gen_compare(&r->generation, &remotes[1].generation), GEN_AHEAD);
+		assert_int_equal(gen_compare(&r->generation, &remotes[2].generation), GEN_AHEAD);
+		assert_int_equal(gen_compare(&r->generation, &remotes[0].generation), GEN_AHEAD);
+		atomic_store(&r->replicas[0].lost, 0);
+		remotes[0].generation = r->generation;
+		r->replicas[0].has = r->generation.current;
+	}
+	set_free(r);
+}
+
 static void *
 lose_first(void *arg)
 {
@@ -251,6 +282,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lost_replica_is_behind),
+		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
 		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
