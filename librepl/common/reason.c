@@ -140,6 +140,11 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 		/* The words of channel.c: a login and a host key have one status. */
 		return strstr(e->text, "host key") ? REPL_REASON_HOST_KEY
 						   : REPL_REASON_LOGIN_REFUSED;
+	case REPL_E_REFUSED:
+		/* The words of the target's pool_judge(). */
+		if (phase == REASON_OPEN && strstr(e->text, "it is the primary now"))
+			return REPL_REASON_PROMOTED;
+		break;
 	case REPL_E_INVAL:
 		if (phase != REASON_OPEN)
 			return REPL_REASON_FAILED;

@@ -28,6 +28,17 @@ join_failed(struct keeper *k, enum reason_phase phase, const struct err *e)
 	return (struct fsm_event){.kind = FSM_FAILED, .status = e->code};
 }
 
+/* What a target refuses it refuses until a person has decided. */
+static struct fsm_event
+join_open_failed(struct keeper *k, const struct err *e)
+{
+	struct fsm_event ev = join_failed(k, REASON_OPEN, e);
+
+	if (e->code == REPL_E_REFUSED || e->code == REPL_E_DIVERGED)
+		ev.kind = FSM_REFUSED;
+	return ev;
+}
+
 /* What the pool and the dirty map say of each other. */
 static void
 join_judge(struct keeper *k, struct judgement *out)
@@ -90,7 +101,7 @@ keeper_connect(struct keeper *k, struct err *e)
 	if (ship_queues(k->r, k->replica))
 		remote_queue(k->joining);
 	if (repl_open_pool(k->r, k->joining, e))
-		return join_failed(k, REASON_OPEN, e);
+		return join_open_failed(k, e);
 	join_judge(k, &j);
 	if (j.verdict == JUDGE_REFUSE)
 		return join_refused(k, &j, e);

@@ -53,6 +53,9 @@ errors_find_theirs(void **state)
 			 REPL_REASON_LAG);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_OPEN), REPL_REASON_POOL_MISSING);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_CONNECT), REPL_REASON_LOCAL);
+	assert_int_equal(of(REPL_E_REFUSED, "was promoted; it is the primary now", REASON_OPEN),
+			 REPL_REASON_PROMOTED);
+	assert_int_equal(of(REPL_E_REFUSED, "no regular file", REASON_OPEN), REPL_REASON_REFUSED);
 	assert_int_equal(of(REPL_E_NOSPC, "", REASON_RESYNC), REPL_REASON_TARGET_FULL);
 	assert_int_equal(of(REPL_E_IO, "", REASON_USE), REPL_REASON_TARGET_IO);
 	assert_int_equal(of(REPL_E_LOST, "", REASON_USE), REPL_REASON_CONNECTION_LOST);
