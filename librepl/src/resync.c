@@ -248,8 +248,9 @@ direct_mark(struct resync_run *r, struct err *e)
 	return rc;
 }
 
+/* Nothing is left to copy, and the application is held. */
 static int
-direct_finish(struct rounds *o, struct err *e)
+mark_up_to_date(struct rounds *o, struct err *e)
 {
 	struct resync_run *r = &o->run;
 	const struct generation *chain = NULL;
@@ -284,13 +285,35 @@ direct_round(struct rounds *o, enum outcome *outcome, struct err *e)
 	if (!rc && r->held)
 		last = is_whole(r);
 	if (!rc && last)
-		rc = direct_finish(o, e);
+		rc = mark_up_to_date(o, e);
 	dirty_batch_end(s->dirty, s->replica, rc == 0);
 	*outcome = last ? ROUND_LAST : ROUND_MORE;
 	if (!rc && !last) {
 		release(r);
 		hold_longer(o);
 	}
+	return rc;
+}
+
+/* ---- with nothing to copy ---- */
+
+/* A journal of nothing would cost three requests, and as many syncs of the target's sidecar. */
+static int
+empty_round(struct rounds *o, enum outcome *outcome, struct err *e)
+{
+	struct resync_run *r = &o->run;
+	int rc = hold(r, e);
+
+	*outcome = ROUND_MORE;
+	if (rc)
+		return rc;
+	/* What was flushed meanwhile is marked by the hold. */
+	if (!is_whole(r)) {
+		release(r);
+		return 0;
+	}
+	rc = mark_up_to_date(o, e);
+	*outcome = ROUND_LAST;
 	return rc;
 }
 
@@ -322,6 +345,8 @@ round_run(struct rounds *o, enum outcome *outcome, struct err *e)
 		rc = resync_breathe(r, e);
 	if (rc)
 		return rc;
+	if (resync_left(r) == 0 && !r->direct)
+		return empty_round(o, outcome, e);
 	rc = r->direct ? direct_round(o, outcome, e) : journal_round(o, outcome, e);
 	if (!rc && *outcome == ROUND_DIRECT) {
 		err_clear(e);
