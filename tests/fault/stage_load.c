@@ -130,22 +130,19 @@ static int
 run_rounds(struct load *l, uint64_t first, uint64_t count)
 {
 	struct err e;
-	int rc;
+	int rc = 0;
 
 	err_clear(&e);
 	l->mem = malloc(l->size);
 	if (!l->mem || session(l, REMOTE_WRITE, &e) || remote_lanes_open(l->remote, 1, &e))
 		return load_fail("open", &e);
-	for (uint64_t n = first; n < first + count; n++) {
+	for (uint64_t n = first; !rc && n < first + count; n++)
 		rc = round_run(l, n, &e);
-		if (rc == REPL_E_LOST || rc == REPL_E_TIMEOUT) {
-			(void)printf("lost\n");
-			return 0;
-		}
-		if (rc)
-			return load_fail("round", &e);
-	}
-	remote_free(l->remote, 5000);
+	if (rc == REPL_E_LOST || rc == REPL_E_TIMEOUT)
+		(void)printf("lost\n");
+	else if (rc)
+		return load_fail("round", &e);
+	remote_free(l->remote, rc ? 0 : 5000);
 	return 0;
 }
 
@@ -242,7 +239,7 @@ main(int argc, char **argv)
 {
 	struct load l = {.seed = 1};
 	struct err e;
-	int option;
+	int option, rc = 2;
 
 	err_clear(&e);
 	if (repl_config_new(&l.config))
@@ -255,12 +252,15 @@ main(int argc, char **argv)
 	argv += optind;
 	l.name = l.config->targets[0].pool;
 	l.size = number(argv, 2);
-	if (strcmp(argv[0], "check") == 0)
-		return run_check(&l, argv[2], number(argv, 3));
-	if (strcmp(argv[0], "speed") == 0)
-		return run_speed(&l);
-	if (argc - optind < 6)
-		return 2;
-	l.seed = (uint32_t)number(argv, 4);
-	return run_rounds(&l, number(argv, 5), number(argv, 3));
+	if (strcmp(argv[0], "check") == 0) {
+		rc = run_check(&l, argv[2], number(argv, 3));
+	} else if (strcmp(argv[0], "speed") == 0) {
+		rc = run_speed(&l);
+	} else if (argc - optind >= 6) {
+		l.seed = (uint32_t)number(argv, 4);
+		rc = run_rounds(&l, number(argv, 5), number(argv, 3));
+	}
+	free(l.mem);
+	repl_config_free(l.config);
+	return rc;
 }

@@ -7,7 +7,8 @@
  *
  * CREATE is 0 or 1. The pool's own content tells where each lane goes on: what
  * is found is taken for drained, as a program does after a crash. Says "ready"
- * when open; reads from standard input: "stop" ends the updates and closes,
+ * when open; reads from standard input: "stop" ends the updates and closes, "well"
+ * tells whether updates go on and all replicas are up to date,
  * "stat" prints a line for each replica. What it has come to is in JOURNAL.
  */
 #include <errno.h>
@@ -25,6 +26,9 @@
 #include <librepl.h>
 
 #include "lab.h"
+
+/* What a look at the updates may wait for them. */
+#define WELL_MOVE_US 5000000U
 
 struct lab {
 	struct repl *repl;
@@ -199,10 +203,36 @@ print_stat(struct repl *r)
 	(void)fflush(stdout);
 }
 
+/*
+ * Two more updates of each lane: the second one begins after this call. A replica
+ * that has gone without a word is lost by then, if nothing has noticed it before.
+ */
+static bool
+all_move(const struct lab *lab)
+{
+	const struct timespec look = {.tv_nsec = 5000000};
+	uint64_t due[LAB_LANES], end_us = now_us() + WELL_MOVE_US;
+
+	for (unsigned i = 0; i < LAB_LANES; i++)
+		due[i] = lab->journal->lane[i].acked + 2;
+	for (unsigned i = 0; i < LAB_LANES; i++) {
+		while (lab->journal->lane[i].acked < due[i]) {
+			if (now_us() > end_us)
+				return false;
+			(void)nanosleep(&look, NULL);
+		}
+	}
+	return true;
+}
+
 /* All replicas are as they should be. */
 static bool
-all_well(struct repl *r)
+all_well(const struct lab *lab)
 {
+	struct repl *r = lab->repl;
+
+	if (!all_move(lab))
+		return false;
 	for (unsigned i = 0; i < repl_replicas(r); i++) {
 		struct repl_stat st = {.struct_size = sizeof(st)};
 
@@ -222,7 +252,7 @@ obey(struct lab *lab)
 		if (strcmp(line, "stop\n") == 0)
 			return;
 		if (strcmp(line, "well\n") == 0) {
-			(void)puts(all_well(lab->repl) ? "well yes" : "well no");
+			(void)puts(all_well(lab) ? "well yes" : "well no");
 			(void)fflush(stdout);
 		} else {
 			print_stat(lab->repl);
