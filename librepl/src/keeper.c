@@ -160,6 +160,7 @@ keeper_watch(struct keeper *k)
 		if (keeper_asked(k))
 			return keeper_wish(k);
 		keeper_calm(k);
+		repl_label(k->r, k->replica, clock_deadline(c->heartbeat_timeout_ms));
 		err_clear(&e);
 		/* Calls wait until it is recorded, and some of their time is over. */
 		if (remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel,

@@ -43,7 +43,8 @@ struct replica {
 	_Atomic uint64_t reconnect_count; /* ... after it was established once */
 	_Atomic int why;                  /* enum repl_reason, why it is not established */
 	_Atomic bool paused;              /* the operator wants it so */
-	struct keeper *keeper;            /* from the opening to the closing */
+	_Atomic uint64_t behind; /* labelled outdated until it has this drain; 0: it is not */
+	struct keeper *keeper;   /* from the opening to the closing */
 	/* Guarded by repl.reason_lock. */
 	char reason[256];              /* why it is not established */
 	char trouble[256];             /* why the last try to get it back failed; "" */
@@ -121,6 +122,12 @@ struct repl {
  * the deadline; those that cannot be told are lost as well. Their keepers go on.
  */
 void repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns);
+
+/*
+ * A laggard that was told a generation before it had all of the one before is
+ * labelled up to date when it has. By the deadline; else it is lost.
+ */
+void repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns);
 
 /*
  * Return when a loss that another thread has noticed is recorded: what is

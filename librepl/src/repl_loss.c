@@ -32,6 +32,7 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	/* Before calls see the loss: they mark what they acknowledge without it. */
 	if (r->dirty && dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has))
 		p->gap = true;
+	atomic_store(&p->behind, 0);
 	atomic_store(&p->lost, status);
 	ship_lost(r->ship, (unsigned)(p - r->replicas));
 	repl_wake(r);
@@ -80,6 +81,20 @@ bases_kept(const struct repl *r, struct gen_id *keep)
 	return n;
 }
 
+/*
+ * A chain says that all of its generations is there. Who has not all of the last
+ * one yet, a laggard, gets the new one as what misses updates: else it would look
+ * newer than one that was lost with them.
+ */
+static enum sidecar_state
+replica_label(struct repl *r, unsigned replica)
+{
+	uint64_t behind = ship_behind(r->ship, replica);
+
+	atomic_store(&r->replicas[replica].behind, behind);
+	return behind ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
+}
+
 /* Tell all that are not lost; true if one was lost over it. */
 static bool
 advance_replicas(struct repl *r, uint64_t deadline_ns)
@@ -95,7 +110,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 			continue;
 		err_clear(&why);
 		/* One that hangs must not use up the time of those that are well. */
-		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
+		if (remote_pool_mark_by(p->remote, replica_label(r, i), &r->generation,
 					deadline_share(deadline_ns, left + 1), &why)) {
 			p->told = r->generation.current;
 			replica_set_lost(r, p, why.code, why.text);
@@ -164,6 +179,27 @@ repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_
 		if (r->ready && !atomic_load(&r->stop))
 			(void)repl_advance_locked(r, deadline_ns, NULL);
 	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void
+repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
+{
+	struct replica *p = &r->replicas[replica];
+	struct err why;
+
+	if (atomic_load(&p->behind) == 0 || !ship_has(r->ship, replica, atomic_load(&p->behind)))
+		return;
+	err_clear(&why);
+	pthread_mutex_lock(&r->lock);
+	if (replica_is_live(p) && ship_has(r->ship, replica, atomic_load(&p->behind))) {
+		atomic_store(&p->behind, 0);
+		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation, deadline_ns,
+					&why))
+			replica_set_lost(r, p, why.code, why.text);
+	}
+	if (why.code && r->ready && !atomic_load(&r->stop))
+		(void)repl_advance_locked(r, deadline_ns, NULL);
 	pthread_mutex_unlock(&r->lock);
 }
 

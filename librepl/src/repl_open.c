@@ -609,6 +609,8 @@ repl_close(struct repl *r)
 	/* The last quarter is for telling the others of one that has not got all. */
 	ship_finish(r->ship, end_ns - (uint64_t)ms * NS_PER_MS / 4, end_ns);
 	keepers_stop(r);
+	for (unsigned i = 0; i < r->replica_count; i++)
+		repl_label(r, i, end_ns);
 	ship_stop(r->ship);
 	/* It looks at the dirty maps, for whoever asks. */
 	statusd_stop(r->statusd);

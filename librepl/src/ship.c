@@ -447,6 +447,34 @@ ship_lag(struct ship *s, unsigned replica, uint64_t *bytes, uint64_t *ms)
 	pthread_mutex_unlock(&s->lock);
 }
 
+uint64_t
+ship_behind(struct ship *s, unsigned replica)
+{
+	uint64_t number;
+
+	if (!ship_serves(s, replica))
+		return 0;
+	pthread_mutex_lock(&s->lock);
+	number = s->q.view[replica].unacked ? s->q.last : 0;
+	pthread_mutex_unlock(&s->lock);
+	return number;
+}
+
+bool
+ship_has(struct ship *s, unsigned replica, uint64_t number)
+{
+	const struct shipment *oldest;
+	bool has;
+
+	if (!ship_serves(s, replica))
+		return true;
+	pthread_mutex_lock(&s->lock);
+	oldest = s->q.view[replica].unacked;
+	has = !oldest || oldest->number > number;
+	pthread_mutex_unlock(&s->lock);
+	return has;
+}
+
 /* ---- construction ---- */
 
 static int

@@ -79,6 +79,12 @@ int ship_few(struct ship *s, struct err *e);
 
 /* ---- for those who lose and bring back replicas ---- */
 
+/* The last drain queued, by number, if the replica lacks any; 0: it has all, or has no queue. */
+uint64_t ship_behind(struct ship *s, unsigned replica);
+
+/* It has all up to that drain. */
+bool ship_has(struct ship *s, unsigned replica, uint64_t number);
+
 /*
  * The replica is lost: nothing more is sent, and what it may lack is marked in its dirty map.
  * Any thread, also again; does not wait.

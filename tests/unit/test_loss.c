@@ -19,6 +19,7 @@ enum manner { ANSWERS, HANGS_AFTER, HANGS };
 struct remote {
 	enum manner manner;
 	struct generation generation; /* as recorded on the target */
+	enum sidecar_state state;
 };
 
 static struct remote remotes[REPLICAS];
@@ -40,6 +41,23 @@ ship_serves(const struct ship *s, unsigned replica)
 	return false;
 }
 
+/* What each has of the drains queued, and how many there are; both 0: no queue. */
+static uint64_t drains_had[3], drains;
+
+uint64_t
+ship_behind(struct ship *s, unsigned replica)
+{
+	(void)s;
+	return drains_had[replica] < drains ? drains : 0;
+}
+
+bool
+ship_has(struct ship *s, unsigned replica, uint64_t number)
+{
+	(void)s;
+	return drains_had[replica] >= number;
+}
+
 bool
 ship_enough(struct ship *s)
 {
@@ -51,7 +69,7 @@ int
 remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 		    uint64_t deadline_ns, struct err *e)
 {
-	(void)state;
+	r->state = state;
 	if (clock_now_ns() >= deadline_ns)
 		return err_set(e, REPL_E_TIMEOUT, "no time");
 	if (r->manner != HANGS)
@@ -171,6 +189,34 @@ hanging_replica_takes_no_other_with_it(void **state)
 	set_free(r);
 }
 
+/*
+ * Replica 2 lags when 0 is lost: what 0 may have and 2 has not is no reason to
+ * call 2 newer. It is up to date when it has come so far.
+ */
+static void
+laggard_is_not_newer_than_a_lost_one(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	drains = 7;
+	drains_had[0] = drains_had[1] = 7;
+	drains_had[2] = 5;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_true(current(r, 1) && current(r, 2));
+	assert_int_equal(remotes[1].state, SIDECAR_UP_TO_DATE);
+	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	drains = 9;
+	repl_label(r, 2, clock_deadline(1000));
+	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	drains_had[2] = 7;
+	repl_label(r, 2, clock_deadline(1000));
+	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
+	assert_true(current(r, 2));
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
 /* It has recorded the generation, only its answer did not come. */
 static void
 replica_lost_in_recording_is_behind(void **state)
@@ -284,6 +330,7 @@ main(void)
 		cmocka_unit_test(lost_replica_is_behind),
 		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
 		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
+		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
 		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
