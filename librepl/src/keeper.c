@@ -201,8 +201,11 @@ keeper_failed(struct keeper *k, struct fsm_event ev, const struct err *e)
 {
 	if (ev.kind == FSM_FAILED)
 		keeper_say(k, k->p->trouble, sizeof(k->p->trouble), e->text);
-	if (ev.kind == FSM_REFUSED)
+	if (ev.kind == FSM_REFUSED) {
+		/* An older trouble, on the way there, would hide it. */
+		keeper_say(k, k->p->trouble, sizeof(k->p->trouble), "");
 		keeper_say(k, k->p->reason, sizeof(k->p->reason), e->text);
+	}
 	return ev;
 }
 
