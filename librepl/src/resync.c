@@ -394,6 +394,9 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 	if (what == RESYNC_FULL && remote_info(s->remote)->meta.state == SIDECAR_INCONSISTENT)
 		what = RESYNC_HASHES;
 	rounds_begin(&o, s, what);
+	/* First of all: however early it is cut off, the map is then no smaller than what lacks. */
+	if (what != RESYNC_DELTA)
+		dirty_mark_all(s->dirty, s->replica);
 	rc = grow(&o.run, e);
 	if (!rc && what != RESYNC_DELTA)
 		rc = resync_scan(&o.run, what, e);

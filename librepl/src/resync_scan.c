@@ -132,7 +132,6 @@ resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 	int fd, rc;
 
 	atomic_store(&s->progress->total, r->size);
-	dirty_mark_all(s->dirty, s->replica);
 	if (!dirty_batch_begin(s->dirty, s->replica))
 		return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
 	/* Only now, so that a hole that is written from here on is marked again. */

@@ -871,6 +871,9 @@ world_run(uint64_t seed, uint64_t stores_max)
 	for (unsigned tries = 0; !w.wrong; tries++) {
 		w.steps = 0;
 		w.cut_at = tries < 6 && rnd(4) ? 1 + (unsigned)rnd(tries % 2 ? 40 : 400) : 0;
+		/* Before it has begun with anything. */
+		if (tries == 0 && rnd(8) == 0)
+			w.cut_at = 1;
 		if (!w.busy)
 			moment_now(&w.at_hold);
 		err_clear(&e);
