@@ -10,6 +10,7 @@
 #   configure TARGET...   a new configuration for these targets
 #   pool NAME             target string of a pool on repld serve
 #   sessions              the session processes of repld serve
+#   session_of POOL       the one of them that has the pool open
 # Pools are of class memory where /dev/shm is usable.
 [ -w /dev/shm ] && [ -z "${API_DISK-}" ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/lib.sh"
@@ -109,6 +110,16 @@ sessions() {
 	for pid in $(pgrep -P "$SERVE_PID"); do
 		pgrep -P "$pid"
 	done
+}
+
+# session_of POOL: the one that has it open.
+session_of() {
+	local pid
+
+	for pid in $(sessions); do
+		grep -q "/$1$" "/proc/$pid/maps" && echo "$pid" && return
+	done
+	return 1
 }
 
 no_sessions() {

@@ -6,15 +6,6 @@ make_keys
 start_serve
 start_api
 
-session_of() {
-	local pid
-
-	for pid in $(sessions); do
-		grep -q "/$1$" "/proc/$pid/maps" && echo "$pid" && return
-	done
-	return 1
-}
-
 is_back() {
 	ok stat 1
 	[ "$(field replication)" = 0 ]

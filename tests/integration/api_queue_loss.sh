@@ -6,16 +6,6 @@ make_keys
 start_serve
 start_api
 
-# The session that has the pool open.
-session_of() {
-	local pid
-
-	for pid in $(sessions); do
-		grep -q "/$1$" "/proc/$pid/maps" && echo "$pid" && return
-	done
-	return 1
-}
-
 state_is() {
 	ok stat "$1"
 	[ "$(field replication)" = "$2" ]

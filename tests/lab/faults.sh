@@ -145,12 +145,13 @@ fault_initiator_killed_in_resync() {
 	check_equal
 }
 
-fault_both_killed() {
+# both_die HOW: the program and both targets go, HOW for these.
+both_die() {
 	load_start 1
 	pause 100 1500
 	kill -KILL "$load"
-	target_kill 0
-	target_kill 1
+	"$1" 0
+	"$1" 1
 	exec 6>&-
 	wait "$load_waiter" 2>/dev/null
 	target_start 0
@@ -160,6 +161,10 @@ fault_both_killed() {
 	check_well
 	load_stop
 	check_equal
+}
+
+fault_both_killed() {
+	both_die target_kill
 }
 
 # ---- three replicas, not all of which a drain waits for ----
@@ -609,20 +614,7 @@ fault_power_cut() {
 
 # The program dies with both targets, and each of these holds what it promised.
 fault_power_cut_all() {
-	load_start 1
-	pause 100 1500
-	kill -KILL "$load"
-	target_cut 0
-	target_cut 1
-	exec 6>&-
-	wait "$load_waiter" 2>/dev/null
-	target_start 0
-	target_start 1
-	check_left
-	load_start 0
-	check_well
-	load_stop
-	check_equal
+	both_die target_cut
 }
 
 # ... and again and again while a replica comes back.
