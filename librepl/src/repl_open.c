@@ -14,6 +14,7 @@
 #include "pending.h"
 #include "reason.h"
 #include "relation.h"
+#include "repl_each.h"
 #include "repl_impl.h"
 #include "ship.h"
 #include "statusd.h"
@@ -176,27 +177,13 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 	return 0;
 }
 
-/* Keep the other sessions alive while one is being filled. */
-struct beat {
-	struct repl *r;
-	unsigned skip;
-	uint64_t next_ns;
-};
-
 static int
-beat_others(void *arg, const struct transfer_progress *progress)
+bring_up_cut(void *arg, const struct transfer_progress *progress)
 {
-	struct beat *b = arg;
+	const struct repl *r = arg;
 
 	(void)progress;
-	if (clock_now_ns() < b->next_ns)
-		return 0;
-	for (unsigned i = 0; i < b->r->replica_count; i++) {
-		if (i != b->skip && b->r->replicas[i].remote)
-			(void)remote_call(b->r->replicas[i].remote, "ping", NULL, NULL, NULL);
-	}
-	b->next_ns = clock_deadline(1000);
-	return 0;
+	return atomic_load(&r->cut);
 }
 
 static int
@@ -217,9 +204,7 @@ static int
 replica_bring_up(struct repl *r, unsigned i, struct err *e)
 {
 	struct remote *remote = r->replicas[i].remote;
-	struct beat beat = {.r = r, .skip = i};
-	struct transfer t = {
-		.remote = remote, .file = r->file, .progress = beat_others, .arg = &beat};
+	struct transfer t = {.remote = remote, .file = r->file, .progress = bring_up_cut, .arg = r};
 	struct transfer_progress sum;
 	const char *why;
 	int rc;
@@ -228,12 +213,14 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 	if (relation_judge(r->local.present ? &r->local.meta : NULL, &remote_info(remote)->meta,
 			   &why) == RELATION_COMPARE) {
 		rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
-		return rc == REPL_E_DIFFER ? replica_refuse(r, i, why, e) : rc;
+		if (rc == REPL_E_DIFFER)
+			return replica_refuse(r, i, why, e);
+	} else {
+		rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
+		if (!rc)
+			rc = transfer_push(&t, r->mem, r->size, &sum, e);
 	}
-	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
-	if (!rc)
-		rc = transfer_push(&t, r->mem, r->size, &sum, e);
-	return rc;
+	return rc ? replica_err(r, i, e) : 0;
 }
 
 /* A target that is not there is no reason to stay away for the others. */
@@ -262,32 +249,64 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 	return 0;
 }
 
+/* ---- the steps of opening: repl_each() ---- */
+
 static int
-replica_connect(struct repl *r, unsigned i, struct err *e)
+step_connect(struct repl *r, unsigned i, struct err *e)
 {
-	int rc = remote_new(r->cfg, &r->cfg->targets[i], NULL, &r->replicas[i].remote, e);
+	const struct remote_hooks hooks = {.cancel = &r->cut};
+	int rc = remote_new(r->cfg, &r->cfg->targets[i], &hooks, &r->replicas[i].remote, e);
 
 	if (!rc && ship_queues(r, i))
 		remote_queue(r->replicas[i].remote);
-
 	return replica_absent(r, i, rc ? replica_err(r, i, e) : 0, e);
 }
 
 static int
-replica_start(struct repl *r, unsigned i, unsigned flags, struct err *e)
+step_attach(struct repl *r, unsigned i, struct err *e)
 {
-	int rc;
+	int rc = r->replicas[i].remote ? replica_attach(r, i, e) : 0;
 
-	if (!r->replicas[i].remote)
-		return 0;
-	rc = replica_attach(r, i, e);
-	if (!rc && !(flags & REPL_OPEN_NO_COMPARE))
-		rc = replica_bring_up(r, i, e);
-	if (!rc && r->dirty)
-		dirty_untrack(r->dirty, i);
 	if (rc && r->set)
 		repl_set_undo(r, r->replicas[i].remote);
 	return replica_absent(r, i, rc, e);
+}
+
+static int
+step_bring_up(struct repl *r, unsigned i, struct err *e)
+{
+	int rc = 0;
+
+	if (!r->replicas[i].remote)
+		return 0;
+	if (!(r->flags & REPL_OPEN_NO_COMPARE))
+		rc = replica_bring_up(r, i, e);
+	if (!rc && r->dirty)
+		dirty_untrack(r->dirty, i);
+	return replica_absent(r, i, rc, e);
+}
+
+/*
+ * Each on all before the next on any: from the opening of a pool on a target does not bear
+ * silence for long, and what one target refuses is known before another's data change.
+ */
+static int
+repl_reach(struct repl *r, struct err *e)
+{
+	static const struct each_step steps[] = {
+		{.run = step_connect, .per_host = EACH_LOGINS_MAX},
+		{.run = step_attach},
+		{.run = step_bring_up},
+	};
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++)
+		rc = repl_each(r, &steps[i], e);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (r->replicas[i].remote)
+			remote_detach(r->replicas[i].remote);
+	}
+	return rc;
 }
 
 /* ---- the set ---- */
@@ -461,15 +480,12 @@ repl_count_lanes(struct repl *r, struct err *e)
 }
 
 static int
-repl_start(struct repl *r, unsigned flags, struct err *e)
+repl_start(struct repl *r, struct err *e)
 {
 	int rc = r->set ? 0 : repl_open_local(r, e);
 
-	/* All before any pool is open: from then on a target does not bear silence for long. */
-	for (unsigned i = 0; !rc && i < r->replica_count; i++)
-		rc = replica_connect(r, i, e);
-	for (unsigned i = 0; !rc && i < r->replica_count; i++)
-		rc = replica_start(r, i, flags, e);
+	if (!rc)
+		rc = repl_reach(r, e);
 	if (!rc)
 		rc = repl_count_lanes(r, e);
 	if (rc)
@@ -565,7 +581,7 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 	r->replica_count = r->cfg->target_count;
 	rc = repl_init_locks(r, e);
 	if (!rc)
-		rc = repl_start(r, flags, e);
+		rc = repl_start(r, e);
 	if (rc) {
 		repl_free(r, clock_deadline(REPL_GIVE_UP_MS));
 		return rc;

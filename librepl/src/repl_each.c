@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "repl_each.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "clock.h"
+
+#define PING_EVERY_MS 1000U
+
+struct each;
+
+struct each_one {
+	struct each *all;
+	unsigned replica;
+	pthread_t thread;
+	bool done; /* guarded by the lock */
+};
+
+struct each {
+	struct repl *r;
+	const struct each_step *step;
+	struct each_one one[REPL_TARGETS_MAX];
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t moved; /* one is done */
+	unsigned left;        /* not done yet */
+	int rc;               /* the first failure */
+	struct err *e;
+	/* Not 0 when none is left: ends pings. */
+	_Atomic int over;
+};
+
+static bool
+same_server(const struct target *a, const struct target *b)
+{
+	return strcmp(a->host, b->host) == 0 && a->port == b->port;
+}
+
+/* The one whose end leaves this one a place at its server; NULL: there is one. */
+static const struct each_one *
+each_before(const struct each *all, unsigned replica)
+{
+	const struct target *t = all->r->cfg->targets;
+	unsigned same = 0;
+
+	for (unsigned i = replica; all->step->per_host && i > 0; i--) {
+		if (same_server(&t[i - 1], &t[replica]) && ++same == all->step->per_host)
+			return &all->one[i - 1];
+	}
+	return NULL;
+}
+
+static void
+each_done(struct each *all, struct each_one *one, int rc, const struct err *e)
+{
+	int calm = 0;
+
+	pthread_mutex_lock(&all->lock);
+	if (rc && !all->rc) {
+		all->rc = rc;
+		*all->e = *e;
+		(void)atomic_compare_exchange_strong(&all->r->cut, &calm, REPL_E_LOST);
+	}
+	one->done = true;
+	if (--all->left == 0)
+		atomic_store(&all->over, REPL_E_LOST);
+	(void)pthread_cond_broadcast(&all->moved);
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* Until all are done. What is lost meanwhile is noticed when it is used. */
+static void
+each_stay(struct each *all, const struct each_one *one)
+{
+	struct remote *remote = all->r->replicas[one->replica].remote;
+	unsigned timeout_ms = all->r->cfg->heartbeat_timeout_ms;
+
+	pthread_mutex_lock(&all->lock);
+	while (all->left) {
+		uint64_t at = clock_deadline(PING_EVERY_MS);
+		struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S),
+				      .tv_nsec = (long)(at % NS_PER_S)};
+
+		while (all->left && clock_now_ns() < at)
+			(void)pthread_cond_timedwait(&all->moved, &all->lock, &ts);
+		if (!all->left || !remote)
+			continue;
+		pthread_mutex_unlock(&all->lock);
+		(void)remote_ping(remote, NULL, timeout_ms, &all->over, NULL);
+		pthread_mutex_lock(&all->lock);
+	}
+	pthread_mutex_unlock(&all->lock);
+}
+
+static void *
+each_main(void *arg)
+{
+	struct each_one *one = arg;
+	struct each *all = one->all;
+	const struct each_one *before = each_before(all, one->replica);
+	struct err e;
+	int rc;
+
+	pthread_mutex_lock(&all->lock);
+	while (before && !before->done)
+		(void)pthread_cond_wait(&all->moved, &all->lock);
+	pthread_mutex_unlock(&all->lock);
+	err_clear(&e);
+	rc = all->step->run(all->r, one->replica, &e);
+	each_done(all, one, rc, &e);
+	each_stay(all, one);
+	return NULL;
+}
+
+static int
+each_init(struct each *all, struct err *e)
+{
+	pthread_condattr_t attr;
+	int ret;
+
+	if (pthread_mutex_init(&all->lock, NULL))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	ret = pthread_condattr_init(&attr);
+	if (!ret) {
+		(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		ret = pthread_cond_init(&all->moved, &attr);
+		(void)pthread_condattr_destroy(&attr);
+	}
+	if (!ret)
+		return 0;
+	(void)pthread_mutex_destroy(&all->lock);
+	return err_set(e, REPL_E_NOMEM, "out of memory");
+}
+
+/* Start all; those that can't be have failed. */
+static void
+each_start(struct each *all, bool *started)
+{
+	sigset_t every, old;
+	struct err e;
+
+	/* The application's signals are the application's. */
+	(void)sigfillset(&every);
+	(void)pthread_sigmask(SIG_SETMASK, &every, &old);
+	for (unsigned i = 0; i < all->r->replica_count; i++) {
+		struct each_one *one = &all->one[i];
+		int ret = pthread_create(&one->thread, NULL, each_main, one);
+
+		started[i] = ret == 0;
+		if (started[i])
+			continue;
+		err_clear(&e);
+		each_done(all, one,
+			  err_errno(&e, REPL_E_LIMIT, ret,
+				    "starting the thread that opens a replica"),
+			  &e);
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+int
+repl_each(struct repl *r, const struct each_step *step, struct err *e)
+{
+	struct each all = {.r = r, .step = step, .left = r->replica_count, .e = e};
+	bool started[REPL_TARGETS_MAX];
+	int rc;
+
+	if (r->replica_count == 1)
+		return step->run(r, 0, e);
+	rc = each_init(&all, e);
+	if (rc)
+		return rc;
+	for (unsigned i = 0; i < r->replica_count; i++)
+		all.one[i] = (struct each_one){.all = &all, .replica = i};
+	each_start(&all, started);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (started[i])
+			(void)pthread_join(all.one[i].thread, NULL);
+	}
+	(void)pthread_cond_destroy(&all.moved);
+	(void)pthread_mutex_destroy(&all.lock);
+	return all.rc;
+}
