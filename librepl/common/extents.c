@@ -5,24 +5,31 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The first byte of data at or behind off, below size; size if there is none. */
+static uint64_t
+next_data(int fd, uint64_t off, uint64_t size)
+{
+	off_t data;
+
+	if (off >= size)
+		return size;
+	data = fd < 0 ? -1 : lseek(fd, (off_t)off, SEEK_DATA);
+	if (data < 0)
+		return fd >= 0 && errno == ENXIO ? size : off;
+	return (uint64_t)data < size ? (uint64_t)data : size;
+}
+
 struct range
 extents_next(int fd, uint64_t off, uint64_t size)
 {
-	struct range all = {.off = off, .len = off < size ? size - off : 0};
-	struct range none = {0};
-	off_t data, hole;
+	struct range r = {.off = next_data(fd, off, size)};
+	off_t hole;
 
-	if (off >= size)
-		return none;
-	data = fd < 0 ? -1 : lseek(fd, (off_t)off, SEEK_DATA);
-	if (data < 0)
-		return fd >= 0 && errno == ENXIO ? none : all;
-	if ((uint64_t)data >= size)
-		return none;
-	hole = lseek(fd, data, SEEK_HOLE);
-	all.off = (uint64_t)data;
-	all.len = (hole > data && (uint64_t)hole < size ? (uint64_t)hole : size) - all.off;
-	return all;
+	if (r.off >= size)
+		return (struct range){0};
+	hole = fd < 0 ? -1 : lseek(fd, (off_t)r.off, SEEK_HOLE);
+	r.len = (hole > (off_t)r.off && (uint64_t)hole < size ? (uint64_t)hole : size) - r.off;
+	return r;
 }
 
 void
@@ -36,16 +43,13 @@ extents_init(struct extents *x, int fd, uint64_t size)
 bool
 extents_hole(struct extents *x, uint64_t off, uint64_t len)
 {
-	bool passed = x->data.len && off >= x->data.off + x->data.len;
-
 	if (x->fd < 0)
 		return false;
-	if (!x->known || off < x->from || passed) {
-		x->data = extents_next(x->fd, off, x->size);
+	if (off < x->from || off >= x->data) {
 		x->from = off;
-		x->known = true;
+		x->data = next_data(x->fd, off, x->size);
 	}
-	return x->data.len == 0 || off + len <= x->data.off;
+	return off + len <= x->data;
 }
 
 void

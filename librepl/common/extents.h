@@ -18,13 +18,15 @@
  */
 struct range extents_next(int fd, uint64_t off, uint64_t size);
 
-/* Asked for ranges in rising order, it looks at the file once a run. */
+/*
+ * Asked for ranges in rising order, it looks at the file once a hole, and once a
+ * range where there are data: looking for their end takes the kernel time in
+ * proportion to what lies between, and who asks for little would pay for all.
+ */
 struct extents {
 	int fd; /* borrowed; -1: all is data */
 	uint64_t size;
-	struct range data; /* the last run that was found, at or behind from */
-	uint64_t from;
-	bool known;
+	uint64_t from, data; /* nothing but a hole is between them */
 };
 
 void extents_init(struct extents *x, int fd, uint64_t size);
