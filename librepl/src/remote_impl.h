@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * remote_impl - what the parts of a remote share: remote.c has the control
+ * channel and the pool, remote_lanes.c the lanes, remote_info.c takes apart
+ * what a target tells.
+ */
+#ifndef LIBREPL_REMOTE_IMPL_H
+#define LIBREPL_REMOTE_IMPL_H
+
+#include <pthread.h>
+
+#include "channel.h"
+#include "control.h"
+#include "remote.h"
+
+struct remote {
+	struct target target;
+	unsigned connect_timeout_ms;
+	unsigned op_timeout_ms;
+	char provider[16];
+	pthread_mutex_t lock;      /* guards the channel and everything up to next_step */
+	pthread_mutex_t info_lock; /* guards info; never held across requests */
+	bool lock_made, info_lock_made;
+	struct channel *channel;
+	struct line_buf lines;
+	int64_t next_id;  /* of the next request */
+	int64_t await_id; /* of the next answer */
+	int64_t ping_id;  /* of a ping whose answer nobody has waited for to the end, or 0 */
+	bool broken;      /* a request went wrong: the stream can't be trusted */
+	char next_step[512];
+	struct fab_warm *warm; /* until lanes are opened */
+	unsigned heartbeat_ms;
+	int method;        /* -1 = auto, else enum plan_method */
+	bool without_ring; /* the method is not for these lanes, if it takes a ring */
+	bool pool_open;
+	bool write;           /* ... for writing */
+	uint64_t journal_max; /* 0: the target keeps no journal of it */
+	bool queued;
+	struct replica_info info;
+	struct profile profile;
+	uint32_t epoch;
+	struct lane_terms terms;
+	struct regions regions; /* of the pool as the lanes know it */
+	_Atomic uint64_t stamp; /* of DEPOSITs: the last one given out */
+	struct fab_lane **fabs;
+	struct lane *lanes;
+	const _Atomic int *cancel;    /* of the hooks */
+	struct remote_traffic before; /* of lanes that were closed */
+};
+
+/* Close them; the target is not told. */
+void remote_free_lanes(struct remote *r);
+
+#endif

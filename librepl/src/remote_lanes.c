@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The lanes of a remote: what is asked for, what is granted, connecting, reading. */
+#include "remote_impl.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "wire.h"
+
+#define REMOTE_MSG_SIZE 32768U
+#define REMOTE_DEPTH    8U
+#define QUEUE_MSG_SIZE  131072U /* of the lane of a queue; with the depth, 8 MiB in flight */
+#define QUEUE_DEPTH     WIRE_DEPTH_MAX
+
+void
+remote_free_lanes(struct remote *r)
+{
+	for (unsigned i = 0; r->fabs && i < r->terms.lanes; i++)
+		fab_lane_free(r->fabs[i]);
+	free(r->fabs);
+	free(r->lanes);
+	regions_fini(&r->regions);
+	r->fabs = NULL;
+	r->lanes = NULL;
+}
+
+static bool
+ring_wanted(const struct remote *r)
+{
+	return r->write && r->method >= 0 && (PLAN_BIT(r->method) & PLAN_DEPOSITS) &&
+	       !r->without_ring;
+}
+
+static unsigned
+remote_msg_size(const struct remote *r)
+{
+	return r->queued ? QUEUE_MSG_SIZE : REMOTE_MSG_SIZE;
+}
+
+static unsigned
+remote_depth(const struct remote *r)
+{
+	return r->queued ? QUEUE_DEPTH : REMOTE_DEPTH;
+}
+
+void
+remote_queue(struct remote *r)
+{
+	r->queued = true;
+	r->method = -1;
+}
+
+bool
+remote_queued(const struct remote *r)
+{
+	return r->queued;
+}
+
+static struct json_object *
+lanes_params(const struct remote *r, unsigned count)
+{
+	struct json_object *params = json_object_new_object();
+	struct json_object *providers = json_object_new_array();
+
+	json_object_object_add(params, "count", json_object_new_int((int)count));
+	json_object_object_add(params, "msg_size", json_object_new_int((int)remote_msg_size(r)));
+	json_object_object_add(params, "depth", json_object_new_int((int)remote_depth(r)));
+	if (strcmp(r->provider, "auto") != 0)
+		json_object_array_add(providers, json_object_new_string(r->provider));
+	else
+		json_object_array_add(providers, json_object_new_string("tcp"));
+	json_object_object_add(params, "providers", providers);
+	if (ring_wanted(r))
+		json_object_object_add(params, "ring", json_object_new_boolean(true));
+	return params;
+}
+
+struct lanes_grant {
+	const char *provider, *address, *key;
+	uint64_t port, rma_region, imm_unit;
+	uint64_t msg_size, depth; /* asked for, then granted */
+	bool rma, ring;
+	struct json_object *tokens;
+};
+
+/* A target that miscounts would flush other bytes than were written. */
+static int
+imm_unit_parse(struct json_object *o, uint64_t pool_size, uint64_t *unit, struct err *e)
+{
+	int rc = control_get_u64(o, "imm_unit", 0, WIRE_IMM_UNIT_MAX, unit, e);
+
+	if (rc || *unit == 0)
+		return rc;
+	if (!wire_imm_unit_valid(*unit) || pool_size > *unit * (WIRE_IMM_FIRST_MAX + 1ULL))
+		return err_set(e, REPL_E_PROTOCOL,
+			       "imm_unit %" PRIu64 " is no unit of a pool of %" PRIu64 " bytes",
+			       *unit, pool_size);
+	return 0;
+}
+
+static int
+lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, struct lanes_grant *g,
+		  struct err *e)
+{
+	int rc = control_get_text(o, "provider", 15, &g->provider, e);
+
+	if (!rc)
+		rc = control_get_text(o, "address", 63, &g->address, e);
+	if (!rc)
+		rc = control_get_u64(o, "port", 1, 65535, &g->port, e);
+	if (!rc)
+		rc = control_get_u64(o, "msg_size", WIRE_MSG_SIZE_MIN, g->msg_size, &g->msg_size,
+				     e);
+	if (!rc)
+		rc = control_get_u64(o, "depth", WIRE_DEPTH_MIN, g->depth, &g->depth, e);
+	if (!rc)
+		rc = control_get_bool(o, "rma", &g->rma, e);
+	if (!rc)
+		rc = control_get_text(o, "key", 16, &g->key, e);
+	if (!rc)
+		rc = control_get_u64(o, "rma_region", REGIONS_UNIT_MIN, INT64_MAX, &g->rma_region,
+				     e);
+	if (!rc)
+		rc = imm_unit_parse(o, pool_size, &g->imm_unit, e);
+	if (!rc)
+		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
+	if (!rc && control_has(o, "ring"))
+		rc = control_get_bool(o, "ring", &g->ring, e);
+	if (rc)
+		return err_prefix(e, "answer of the target to lanes.open");
+	if (!regions_unit_valid(g->rma_region))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: rma_region is no power of two");
+	if (json_object_array_length(g->tokens) == 0)
+		return err_set(e, REPL_E_LIMIT, "the target granted no lane");
+	return 0;
+}
+
+/* A target gives what was asked for, or says why not by its profile and its log. */
+static int
+ring_check(const struct remote *r, const struct lanes_grant *g, struct err *e)
+{
+	if (g->ring == ring_wanted(r))
+		return 0;
+	if (g->ring)
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: a receive ring not asked for");
+	return err_set(
+		e, REPL_E_REFUSED,
+		"method '%s': the target has granted no receive ring, see its log: make room "
+		"in its pool directory, or set method to auto",
+		plan_method_name((enum plan_method)r->method));
+}
+
+/* One is asked for by name, and holds for the lanes that are being opened. */
+static bool
+method_holds(const struct remote *r)
+{
+	return r->method >= 0 && !(r->without_ring && (PLAN_BIT(r->method) & PLAN_DEPOSITS));
+}
+
+/* Of a method asked for by name: it must be right and, when the limits are known, to be had. */
+static int
+method_check(const struct remote *r, const struct plan_limits *lim, struct err *e)
+{
+	if (!method_holds(r) || !r->write)
+		return 0;
+	return plan_check_method(&r->profile, (enum plan_method)r->method, lim, e);
+}
+
+static int
+lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token,
+	     uint64_t deadline_ns, struct err *e)
+{
+	unsigned i = p->lane;
+	const char *text = json_object_get_string(token);
+	uint8_t raw[WIRE_TOKEN_SIZE], hello[WIRE_HELLO_SIZE];
+	struct lane_setup setup = {.profile = &r->profile,
+				   .regions = &r->regions,
+				   .rma = r->terms.rma,
+				   .imm_unit = r->terms.imm_unit,
+				   .depth = r->terms.depth,
+				   .msg_size = r->terms.msg_size,
+				   .epoch = r->epoch};
+
+	if (r->terms.ring)
+		setup.stamp = &r->stamp;
+	if (method_holds(r))
+		setup.force = PLAN_BIT(r->method);
+	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: token %u is no 64 hex digits", i);
+	wire_hello_encode(hello, raw);
+	if (fab_lane_connect(p, hello, sizeof(hello), deadline_ns, &r->fabs[i], e))
+		return err_prefix(e, "lane %u", i);
+	setup.fab = r->fabs[i];
+	lane_init(&r->lanes[i], &setup);
+	return method_check(r, &r->lanes[i].limits, e);
+}
+
+int
+remote_lanes_open(struct remote *r, unsigned count, struct err *e)
+{
+	uint64_t deadline_ns = clock_deadline(r->connect_timeout_ms);
+	struct json_object *result = NULL;
+	struct lanes_grant g = {.msg_size = remote_msg_size(r), .depth = remote_depth(r)};
+	struct fab_params p = {0};
+	uint8_t key[8];
+	int rc = method_check(r, NULL, e);
+
+	if (rc)
+		return rc;
+	fab_warm_free(r->warm);
+	r->warm = NULL;
+	count = r->queued ? 1 : count;
+	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
+	if (rc)
+		return rc;
+	rc = lanes_grant_parse(result, count, r->info.meta.pool_size, &g, e);
+	if (!rc)
+		rc = ring_check(r, &g, e);
+	if (rc)
+		goto out;
+	if (strlen(g.key) != 16 || !hex_decode(g.key, 16, key, sizeof(key))) {
+		rc = err_set(e, REPL_E_PROTOCOL, "lanes.open: key is no 16 hex digits");
+		goto out;
+	}
+	for (unsigned i = 0; i < 8; i++)
+		p.key = p.key << 8 | key[i];
+	p.provider = g.provider;
+	p.cancel = r->cancel;
+	p.host = g.address;
+	p.port = (uint16_t)g.port;
+	p.depth = (unsigned)g.depth;
+	p.msg_size = g.msg_size;
+	r->terms.lanes = (unsigned)json_object_array_length(g.tokens);
+	r->terms.depth = p.depth;
+	r->terms.msg_size = p.msg_size;
+	r->terms.rma = g.rma;
+	r->terms.ring = g.ring;
+	r->terms.imm_unit = g.imm_unit;
+	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g.provider);
+	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
+	r->lanes = calloc(r->terms.lanes, sizeof(*r->lanes));
+	if (!r->fabs || !r->lanes) {
+		rc = err_set(e, REPL_E_NOMEM, "out of memory");
+		goto out;
+	}
+	rc = regions_init(&r->regions, g.rma_region, r->info.meta.pool_size, e);
+	p.regions = &r->regions;
+	for (unsigned i = 0; !rc && i < r->terms.lanes; i++) {
+		p.lane = i;
+		rc = lane_connect(r, &p, json_object_array_get_idx(g.tokens, i), deadline_ns, e);
+	}
+out:
+	if (rc)
+		remote_free_lanes(r);
+	json_object_put(result);
+	return rc;
+}
+
+int
+remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
+{
+	r->without_ring = true;
+	return remote_lanes_open(r, count, e);
+}
+
+int
+remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
+{
+	struct remote_traffic sum = {0};
+	int rc;
+
+	if (!r->without_ring)
+		return 0;
+	r->without_ring = false;
+	if (!ring_wanted(r))
+		return 0;
+	remote_traffic_add(r, &sum);
+	r->before = sum;
+	remote_free_lanes(r);
+	rc = remote_call(r, "lanes.close", NULL, NULL, e);
+	if (!rc)
+		rc = remote_lanes_open(r, count, e);
+	if (!rc && r->terms.lanes < count)
+		rc = err_set(e, REPL_E_LIMIT, "the target grants %u lanes, %u are in use",
+			     r->terms.lanes, count);
+	return rc;
+}
+
+const struct lane_terms *
+remote_terms(const struct remote *r)
+{
+	return &r->terms;
+}
+
+struct lane *
+remote_lane(struct remote *r, unsigned i)
+{
+	return &r->lanes[i];
+}
+
+void
+remote_bind(struct remote *r, const void *mem, const _Atomic int *gone)
+{
+	for (unsigned i = 0; i < r->terms.lanes; i++) {
+		lane_bind(&r->lanes[i], mem);
+		lane_watch(&r->lanes[i], gone);
+	}
+}
+
+void
+remote_traffic_add(struct remote *r, struct remote_traffic *sum)
+{
+	sum->messages += r->before.messages;
+	sum->writes += r->before.writes;
+	sum->reads += r->before.reads;
+	sum->bytes += r->before.bytes;
+	sum->immediates += r->before.immediates;
+	for (unsigned i = 0; r->lanes && i < r->terms.lanes; i++) {
+		struct lane_counters *c = &r->lanes[i].counters;
+
+		sum->messages += atomic_load(&c->messages);
+		sum->writes += atomic_load(&c->writes);
+		sum->reads += atomic_load(&c->reads);
+		sum->bytes += atomic_load(&c->bytes);
+		sum->immediates += atomic_load(&c->immediates);
+	}
+}
+
+int
+remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
+	    uint64_t deadline_ns, struct err *e)
+{
+	struct lane *l = &r->lanes[lane];
+
+	/* What is complete may not be in the pool yet. */
+	if (r->terms.ring) {
+		lane_begin(l, LANE_SETTLE, 0, 0);
+		lanes_run(&l, 1, lane_done, deadline_ns);
+	}
+	for (uint64_t at = 0, n; at < len; at += n) {
+		n = lane_rma_len(l, off + at, len - at);
+		if (n == 0)
+			return err_set(e, REPL_E_INVAL, "the replica has less than %llu bytes",
+				       (unsigned long long)(off + len));
+		lane_register(l, off + at);
+		lanes_run(&l, 1, lane_done, deadline_ns);
+		lanes_run(&l, 1, lane_has_room, deadline_ns);
+		if (lane_read(l, (uint8_t *)buf + at, off + at, n) == 0)
+			lanes_run(&l, 1, lane_done, deadline_ns);
+		if (l->status)
+			return err_set(e, l->status, "data lane %u: %s", lane, l->why);
+	}
+	return 0;
+}
