@@ -3,7 +3,8 @@
 # Install the Debian 12 packages that the project needs and that are missing.
 #
 #   packaging/install-deps.sh build    what compiling and running take
-#   packaging/install-deps.sh test     that and what the tests take
+#   packaging/install-deps.sh vm       what the tests that run in a guest take
+#   packaging/install-deps.sh test     all that and what the other tests take
 #
 # Asks for rights only when something is missing. Exit status 0 when all is there.
 set -euo pipefail
@@ -19,6 +20,13 @@ test_packages=(
 	openssh-server iproute2 procps
 	pmdk-tools libpmemobj-dev libpmemlog-dev libpmemblk-dev fio
 )
+# A guest is a PC, whose kernel and file tree are this machine's kind.
+vm_packages=(
+	qemu-system-x86 busybox-static kmod cpio xz-utils python3
+	ndctl rdma-core ibverbs-utils ibverbs-providers rdmacm-utils libfabric-bin
+	iproute2 e2fsprogs xfsprogs
+)
+[ "$(uname -m)" = x86_64 ] || vm_packages=()
 
 die()
 {
@@ -53,9 +61,10 @@ apt_install()
 
 case "${1-}" in
 build) wanted=("${build_packages[@]}") ;;
-test) wanted=("${build_packages[@]}" "${test_packages[@]}") ;;
+vm) wanted=("${vm_packages[@]}") ;;
+test) wanted=("${build_packages[@]}" "${test_packages[@]}" "${vm_packages[@]}") ;;
 *)
-	printf 'usage: %s build|test\n' "$0" >&2
+	printf 'usage: %s build|vm|test\n' "$0" >&2
 	exit 2
 	;;
 esac
