@@ -5,6 +5,12 @@
  * Polling alone starves the other side where cores are few, sleeping alone
  * doubles the latency: so poll for a bounded time after the last event, giving
  * the core away now and then, and sleep after it. An idle waiter costs nothing.
+ *
+ * Where more threads poll than there are cores, one that keeps its core for long
+ * keeps it from the one that it waits for. That is seen by how long giving it away
+ * takes, and for a while from then on it is given away at each poll. Threads that
+ * compute take it for a whole slice of the scheduler's: they are not given it any
+ * sooner than without.
  */
 #ifndef COMMON_SPIN_H
 #define COMMON_SPIN_H
@@ -18,9 +24,14 @@
 #define SPIN_NS         50000U /* a few round trips of a fast network */
 #define SPIN_YIELD_MASK 63U    /* give the core away every 64th poll, some 20 us */
 
+#define SPIN_SHARED_NS    1500U   /* giving it away takes longer: another one has polled */
+#define SPIN_COMPUTED_NS  200000U /* ... and as long as that: another one has computed */
+#define SPIN_SHARED_WAITS 256U
+
 struct spin {
 	uint64_t until_ns;
 	unsigned polls;
+	unsigned shared; /* waits for which the core is given away at each poll */
 };
 
 /* Something happened: poll for another while. */
@@ -29,15 +40,16 @@ spin_reset(struct spin *s)
 {
 	s->until_ns = 0;
 	s->polls = 0;
+	s->shared -= s->shared > 0;
 }
 
 /* Nothing happened: true to poll again, for up to limit_ns in all, false to sleep. */
 static inline bool
 spin_again_for(struct spin *s, uint64_t limit_ns)
 {
-	uint64_t now;
+	uint64_t now, away;
 
-	if ((++s->polls & SPIN_YIELD_MASK) != 0)
+	if (s->shared == 0 && (++s->polls & SPIN_YIELD_MASK) != 0)
 		return true;
 	now = clock_now_ns();
 	if (s->until_ns == 0)
@@ -45,6 +57,11 @@ spin_again_for(struct spin *s, uint64_t limit_ns)
 	if (now >= s->until_ns)
 		return false;
 	(void)sched_yield();
+	away = clock_now_ns() - now;
+	if (away >= SPIN_COMPUTED_NS)
+		s->shared = 0;
+	else if (away >= SPIN_SHARED_NS)
+		s->shared = SPIN_SHARED_WAITS;
 	return true;
 }
 

@@ -115,11 +115,11 @@ tcpraw_check_deadline(const struct tcpraw_io *io, struct err *e)
 
 /* Nothing to do on the socket now: poll again, or sleep until there may be. */
 static int
-io_wait(struct tcpraw_io *io, short events, struct spin *s, struct err *e)
+io_wait(struct tcpraw_io *io, short events, struct err *e)
 {
 	struct pollfd pfd = {.fd = io->fd, .events = events};
 
-	if (io->spin_us > 0 && spin_again_for(s, (uint64_t)io->spin_us * 1000))
+	if (io->spin_us > 0 && spin_again_for(&io->spin, (uint64_t)io->spin_us * 1000))
 		return 0;
 	if (tcpraw_check_deadline(io, e))
 		return REPL_E_TIMEOUT;
@@ -132,22 +132,21 @@ int
 tcpraw_recv(struct tcpraw_io *io, void *buf, size_t len, struct err *e)
 {
 	uint8_t *p = buf;
-	struct spin s;
 	ssize_t n;
 	int rc = 0;
 
-	spin_reset(&s);
+	spin_reset(&io->spin);
 	while (!rc && len > 0) {
 		n = recv(io->fd, p, len, 0);
 		if (n > 0) {
 			p += n;
 			len -= (size_t)n;
-			spin_reset(&s);
+			spin_reset(&io->spin);
 			rc = len > 0 ? tcpraw_check_deadline(io, e) : 0;
 		} else if (n == 0) {
 			rc = err_set(e, REPL_E_LOST, "baseline: the peer closed the connection");
 		} else if (errno == EAGAIN) {
-			rc = io_wait(io, POLLIN, &s, e);
+			rc = io_wait(io, POLLIN, e);
 		} else if (errno != EINTR) {
 			rc = err_errno(e, REPL_E_LOST, errno, "baseline: recv");
 		}
@@ -159,20 +158,19 @@ int
 tcpraw_send(struct tcpraw_io *io, const void *buf, size_t len, struct err *e)
 {
 	const uint8_t *p = buf;
-	struct spin s;
 	ssize_t n;
 	int rc = 0;
 
-	spin_reset(&s);
+	spin_reset(&io->spin);
 	while (!rc && len > 0) {
 		n = send(io->fd, p, len, MSG_NOSIGNAL);
 		if (n >= 0) {
 			p += n;
 			len -= (size_t)n;
-			spin_reset(&s);
+			spin_reset(&io->spin);
 			rc = len > 0 ? tcpraw_check_deadline(io, e) : 0;
 		} else if (errno == EAGAIN) {
-			rc = io_wait(io, POLLOUT, &s, e);
+			rc = io_wait(io, POLLOUT, e);
 		} else if (errno != EINTR) {
 			rc = err_errno(e, REPL_E_LOST, errno, "baseline: send");
 		}

@@ -8,11 +8,13 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "spin.h"
 #include "tcpraw.h"
 
 struct tcpraw_io {
 	int fd;
 	unsigned spin_us;
+	struct spin spin;
 	uint64_t deadline_ns;
 	uint8_t *buf; /* TCPRAW_SIZE_MAX bytes */
 };

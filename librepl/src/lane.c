@@ -412,9 +412,11 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 {
 	struct lane *waiting[REPL_TARGETS_MAX];
 	struct fab_lane *fabs[REPL_TARGETS_MAX];
-	struct spin spin = {0};
+	/* Whether cores are scarce is known from earlier calls. */
+	static _Thread_local struct spin spin;
 	unsigned n;
 
+	spin_reset(&spin);
 	for (;;) {
 		uint64_t now_ns;
 		bool any = lanes_turn(lanes, count, until, waiting, &n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * queue - a persist to three replicas, with each way of waiting for them, against one
- * to one replica, side by side. Prints one JSON object.
+ * to one replica, and bare TCP to as many servers, side by side. Prints one JSON object.
  *
  * usage: queue HOST IDENTITY KNOWN-HOSTS ROUNDS SLICE-MS
  */
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "raw_many.h"
 #include "side.h"
 
 #define SIZE (64UL << 20)
@@ -25,6 +26,16 @@ static const struct way {
 	{"one and one asynchronous", "all", 1, 1},
 };
 #define WAYS (sizeof(ways) / sizeof(ways[0]))
+
+/* Bare TCP to as many as are waited for: what it costs beside that is ours. */
+static const struct bare {
+	const char *name;
+	unsigned servers, way;
+} bares[] = {
+	{"bare TCP to one", 1, 0},
+	{"bare TCP to three", 3, 1},
+};
+#define BARES (sizeof(bares) / sizeof(bares[0]))
 
 static const size_t lens[] = {64, 4096, 65536};
 static size_t len;
@@ -69,43 +80,68 @@ open_way(struct side_pool *p, const struct side_target *t, unsigned way)
 }
 
 static void
-measure(struct side_pool *pools, unsigned rounds, uint64_t slice_ns)
+print(const struct side *s, const struct side *to, unsigned rounds)
 {
-	struct side side[WAYS], *sides[WAYS];
+	(void)printf("{\"len\": %zu, \"name\": \"%s\", \"ns\": %.1f, \"ratio\": %.3f", len, s->name,
+		     side_ns(s, rounds), side_ratio(s, to, rounds));
+}
+
+static void
+measure(struct side_pool *pools, struct raw_many **raw, unsigned rounds, uint64_t slice_ns)
+{
+	struct side side[WAYS + BARES], *sides[WAYS + BARES];
 
 	memset(side, 0, sizeof(side));
-	for (unsigned w = 0; w < WAYS; w++) {
-		side[w].name = ways[w].name;
-		side[w].op = persist;
-		side[w].arg = &pools[w];
-		sides[w] = &side[w];
+	for (unsigned i = 0; i < WAYS + BARES; i++) {
+		sides[i] = &side[i];
+		if (i < WAYS) {
+			side[i].name = ways[i].name;
+			side[i].op = persist;
+			side[i].arg = &pools[i];
+			continue;
+		}
+		side[i].name = bares[i - WAYS].name;
+		side[i].op = raw_many_trip;
+		side[i].arg = raw[i - WAYS];
+		raw_many_size(raw[i - WAYS], (uint32_t)len);
 	}
-	side_measure(sides, WAYS, rounds, slice_ns, false);
-	for (unsigned w = 0; w < WAYS; w++)
-		(void)printf("%s{\"len\": %zu, \"name\": \"%s\", \"ns\": %.1f, \"ratio\": %.3f}",
-			     w || len != lens[0] ? ", " : "", len, ways[w].name,
-			     side_ns(&side[w], rounds), side_ratio(&side[w], &side[0], rounds));
+	side_measure(sides, WAYS + BARES, rounds, slice_ns, false);
+	for (unsigned i = 0; i < WAYS + BARES; i++) {
+		(void)printf("%s", i || len != lens[0] ? ", " : "");
+		print(&side[i], &side[0], rounds);
+		for (unsigned b = 0; b < BARES; b++) {
+			if (bares[b].way == i)
+				(void)printf(", \"to_bare\": %.3f",
+					     side_ratio(&side[i], &side[WAYS + b], rounds));
+		}
+		(void)printf("}");
+	}
 }
 
 int
 main(int argc, char **argv)
 {
 	unsigned rounds = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
+	struct raw_many *raw[BARES];
 	struct side_pool pools[WAYS];
 	struct side_target t;
 
 	if (argc != 6 || rounds == 0 || rounds > SIDE_ROUNDS_MAX)
 		return 2;
 	t = (struct side_target){.host = argv[1], .identity = argv[2], .known_hosts = argv[3]};
+	for (unsigned b = 0; b < BARES; b++)
+		raw[b] = raw_many_new(bares[b].servers);
 	for (unsigned w = 0; w < WAYS; w++)
 		open_way(&pools[w], &t, w);
 	(void)printf("{\"class\": \"%s\", \"ways\": [", side_class(&pools[0]));
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		len = lens[i];
-		measure(pools, rounds, (uint64_t)atoi(argv[5]) * 1000000U);
+		measure(pools, raw, rounds, (uint64_t)atoi(argv[5]) * 1000000U);
 	}
 	(void)printf("]}\n");
 	for (unsigned w = 0; w < WAYS; w++)
 		side_close(&pools[w]);
+	for (unsigned b = 0; b < BARES; b++)
+		raw_many_free(raw[b]);
 	return 0;
 }

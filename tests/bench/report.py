@@ -233,9 +233,11 @@ def queue(path):
         a = json.load(f)
     return [f"### Three replicas, class `{a['class']}`", "",
             "Persists, with all of a set's targets and the program on the same cores; the ratio is "
-            "to one replica.", ""] + table(
-        ["persist of", "replicas, ack", "us", "ratio"],
-        [[size(w["len"]), w["name"], us(w["ns"]), f"{w['ratio']:.2f}"] for w in a["ways"]])
+            "to one replica. Bare TCP sends as much to as many servers at once and waits for 48 bytes "
+            "from each, in the same way.", ""] + table(
+        ["persist of", "replicas, ack", "us", "ratio", "to bare TCP"],
+        [[size(w["len"]), w["name"], us(w["ns"]), f"{w['ratio']:.2f}",
+          f"{w['to_bare']:.2f}" if "to_bare" in w else "-"] for w in a["ways"]])
 
 
 PARTS = {"chooser": chooser, "dirty": dirty, "growth": growth, "hotline": hotline, "log": log,

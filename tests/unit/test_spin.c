@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A waiter polls for a bounded time, and gives its core away at each poll while others poll for it.
+ */
+#include "unit.h"
+
+#include "spin.h"
+
+#define LONG_NS 10000000000ULL
+
+static uint64_t away_ns; /* what giving the core away takes */
+static unsigned yields;
+
+/* In the place of libc's. */
+int
+sched_yield(void)
+{
+	uint64_t end = clock_now_ns() + away_ns;
+
+	yields++;
+	while (away_ns && clock_now_ns() < end)
+		;
+	return 0;
+}
+
+/* Poll so often; how often the core was given away. */
+static unsigned
+poll_for(struct spin *s, unsigned polls)
+{
+	yields = 0;
+	for (unsigned i = 0; i < polls; i++)
+		assert_true(spin_again_for(s, LONG_NS));
+	return yields;
+}
+
+static void
+alone_it_keeps_its_core(void **state)
+{
+	struct spin s = {0};
+
+	(void)state;
+	away_ns = 0;
+	assert_int_equal(poll_for(&s, 640), 10);
+	assert_int_equal(s.shared, 0);
+}
+
+static void
+beside_others_that_poll_it_gives_it_away(void **state)
+{
+	struct spin s = {0};
+
+	(void)state;
+	away_ns = 10000;
+	assert_int_equal(poll_for(&s, 64), 1);
+	assert_int_equal(s.shared, SPIN_SHARED_WAITS);
+	away_ns = 0;
+	assert_int_equal(poll_for(&s, 10), 10);
+	/* Each wait brings the end of that nearer. */
+	for (unsigned i = 0; i < SPIN_SHARED_WAITS; i++)
+		spin_reset(&s);
+	assert_int_equal(s.shared, 0);
+	assert_int_equal(poll_for(&s, 63), 0);
+	spin_reset(&s);
+	assert_int_equal(s.shared, 0);
+}
+
+static void
+beside_others_that_compute_it_does_not(void **state)
+{
+	struct spin s = {.shared = 5};
+
+	(void)state;
+	away_ns = 2 * SPIN_COMPUTED_NS;
+	assert_int_equal(poll_for(&s, 1), 1);
+	assert_int_equal(s.shared, 0);
+	assert_int_equal(poll_for(&s, 64), 1);
+	assert_int_equal(s.shared, 0);
+}
+
+static void
+it_ends(void **state)
+{
+	struct spin s = {.shared = 1};
+	uint64_t begin = clock_now_ns();
+
+	(void)state;
+	away_ns = 0;
+	while (spin_again_for(&s, 1000000))
+		;
+	assert_true(clock_now_ns() - begin >= 1000000);
+	spin_reset(&s);
+	begin = clock_now_ns();
+	while (spin_again_for(&s, 1000000))
+		;
+	assert_true(clock_now_ns() - begin >= 1000000);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alone_it_keeps_its_core),
+		cmocka_unit_test(beside_others_that_poll_it_gives_it_away),
+		cmocka_unit_test(beside_others_that_compute_it_does_not),
+		cmocka_unit_test(it_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
