@@ -2,6 +2,7 @@
 #include "pooljournal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -17,12 +18,14 @@
 	(2 * WIRE_MSG_SIZE_MAX) /* of an apply: a whole message, and reads stay large              \
 				 */
 #define RANGES_MAX 4096
+#define FLUSH      (64U << 20) /* of the pool at once: each sync costs a while of its own */
+#define TIDY       (64U << 20) /* of space given back at once: a hundredth of a second */
 
 /*
- * Of what is staged no more than this waits to be synced: the commit, for which the
- * initiator's program stands still, has only the rest of it to wait for.
+ * Of what is staged no more than twice this is still on its way to media: the commit,
+ * for which the initiator's program stands still, has only the rest of it to wait for.
  */
-#define UNSYNCED_MAX (16U << 20)
+#define WRITEBACK (16U << 20)
 
 enum phase {
 	PHASE_NONE,
@@ -34,16 +37,18 @@ enum phase {
 struct pooljournal {
 	int fd;
 	_Atomic int phase;
-	pthread_mutex_t lock;     /* guards what append changes, and room */
-	uint64_t off;             /* of the region in the sidecar's file */
-	uint64_t room;            /* for messages */
-	uint64_t unsynced;        /* bytes of messages since the last sync */
-	int failed;               /* why no message is taken any more */
+	pthread_mutex_t lock; /* guards what append changes, and room */
+	uint64_t off;         /* of the region in the sidecar's file */
+	uint64_t room;        /* for messages */
+	uint64_t writing;     /* of the messages' bytes those before it are on their way to media */
+	int failed;           /* why no message is taken any more */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct journal_commit done;
-	uint8_t *buf; /* while it is applied */
-	struct range *ranges;
+	uint8_t *buf;         /* while it is applied */
+	struct range *ranges; /* that are not yet durable */
 	size_t range_count;
+	uint64_t unflushed; /* bytes of these */
+	bool untidy;        /* the file may be longer than its regions */
 };
 
 int
@@ -55,6 +60,7 @@ pooljournal_new(int sidecar_fd, struct pooljournal **out, struct err *e)
 	if (!j)
 		return err_set(e, REPL_E_NOMEM, "no memory for a journal");
 	j->fd = sidecar_fd;
+	j->untidy = true; /* by a writer that was killed */
 	(void)pthread_mutex_init(&j->lock, NULL);
 	return 0;
 }
@@ -67,6 +73,8 @@ journal_forget(struct pooljournal *j)
 	free(j->ranges);
 	j->buf = NULL;
 	j->ranges = NULL;
+	j->range_count = 0;
+	j->unflushed = 0;
 }
 
 void
@@ -125,6 +133,25 @@ file_read(int fd, uint8_t *p, size_t len, uint64_t off, struct err *e)
 	return 0;
 }
 
+/*
+ * Send what was written to media, without waiting but for what was sent before. It proves
+ * nothing: that is the sync's part, which has little left to do.
+ */
+static int
+file_writeback(int fd, uint64_t off, uint64_t len, uint64_t before, struct err *e)
+{
+	const unsigned wait =
+		SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+
+	/* Not every file system knows it; an error of the device is one. */
+	if (sync_file_range(fd, (off_t)off, (off_t)len, SYNC_FILE_RANGE_WRITE) == 0 &&
+	    (before == 0 || sync_file_range(fd, (off_t)(off - before), (off_t)before, wait) == 0))
+		return 0;
+	if (errno == EINVAL || errno == ENOSYS || errno == ESPIPE)
+		return 0;
+	return err_errno(e, REPL_E_IO, errno, "journal: writing it back");
+}
+
 static int
 file_sync(int fd, struct err *e)
 {
@@ -172,10 +199,10 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	int rc;
 
 	j->off = region_end(meta->dirty_off, meta->dirty_len);
-	/* What an earlier region may have left. */
-	if (ftruncate(j->fd, (off_t)j->off))
-		return err_errno(e, err_from_errno(errno), errno, "journal: cut");
-	rc = space_extend(j->fd, j->off, j->off + len, e);
+	/* Over what an earlier one has left, unless that is in the way. */
+	rc = space_extend_free(j->fd, j->off, j->off + len, e);
+	if (rc == REPL_E_NOSPC && ftruncate(j->fd, (off_t)j->off) == 0)
+		rc = space_extend_free(j->fd, j->off, j->off + len, e);
 	if (!rc)
 		rc = journal_format(j, meta, e);
 	if (rc) {
@@ -188,6 +215,7 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	memset(&j->is, 0, sizeof(j->is));
 	j->is.epoch = meta->epoch;
 	j->failed = 0;
+	j->writing = 0;
 	j->room = len - JOURNAL_DATA;
 	atomic_store(&j->phase, PHASE_FILLING);
 	return 0;
@@ -200,7 +228,7 @@ journal_grow(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	uint64_t end = meta->journal_off + meta->journal_len;
 	int rc;
 
-	rc = space_extend(j->fd, end, j->off + len, e);
+	rc = space_extend_free(j->fd, end, j->off + len, e);
 	if (rc) {
 		(void)!ftruncate(j->fd, (off_t)end);
 		return rc;
@@ -246,16 +274,18 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 				    j->room - j->is.bytes);
 	else
 		j->failed = file_write(j->fd, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
-	if (!j->failed && (j->unsynced += len) >= UNSYNCED_MAX) {
-		j->failed = file_sync(j->fd, e);
-		j->unsynced = 0;
-	}
 	if (j->failed)
 		return j->failed;
 	j->is.chain = wire_stage_chain(j->is.chain, msg);
 	j->is.bytes += len;
 	j->is.count++;
-	return 0;
+	if (j->is.bytes - j->writing < WRITEBACK)
+		return 0;
+	j->failed =
+		file_writeback(j->fd, j->off + JOURNAL_DATA + j->writing, j->is.bytes - j->writing,
+			       j->writing < WRITEBACK ? j->writing : WRITEBACK, e);
+	j->writing = j->is.bytes;
+	return j->failed;
 }
 
 int
@@ -326,6 +356,7 @@ apply_flush(struct pooljournal *j, struct pmem_map *map, struct err *e)
 	size_t count = j->range_count;
 
 	j->range_count = 0;
+	j->unflushed = 0;
 	if (count == 0 || pmem_map_persist(map, j->ranges, count, e) == 0)
 		return 0;
 	return err_set(e, REPL_E_IO, "journal: what it brings in could not be made durable");
@@ -352,6 +383,7 @@ apply_message(struct pooljournal *j, struct pmem_map *map, const uint8_t *msg, s
 			return e ? e->code : REPL_E_IO;
 		pmem_map_copy(map, en.off, from, en.len);
 		j->ranges[j->range_count++] = (struct range){.off = en.off, .len = en.len};
+		j->unflushed += en.len;
 		from += en.len;
 	}
 	j->done.chain = wire_stage_chain(j->done.chain, msg);
@@ -392,12 +424,10 @@ apply_some(struct pooljournal *j, struct pmem_map *map, uint64_t max, struct err
 	return rc;
 }
 
-/* The region's name goes, with whatever else *next says. */
+/* The region's name goes, with whatever else *next says; its space is given back later. */
 static int
 journal_unname(struct pooljournal *j, struct sidecar *meta, struct sidecar *next, struct err *e)
 {
-	uint64_t dirty = region_end(next->dirty_off, next->dirty_len);
-	uint64_t ring = region_end(next->ring_off, next->ring_len);
 	int rc;
 
 	next->journal_off = next->journal_len = 0;
@@ -407,8 +437,7 @@ journal_unname(struct pooljournal *j, struct sidecar *meta, struct sidecar *next
 		return rc;
 	*meta = *next;
 	journal_forget(j);
-	/* Only space: the next region cuts it as well. */
-	(void)!ftruncate(j->fd, (off_t)(dirty > ring ? dirty : ring));
+	j->untidy = true;
 	return 0;
 }
 
@@ -439,7 +468,6 @@ apply_prepare(struct pooljournal *j, struct err *e)
 		j->ranges = calloc(RANGES_MAX, sizeof(*j->ranges));
 	if (!j->buf || !j->ranges)
 		return err_set(e, REPL_E_NOMEM, "no memory to apply a journal");
-	j->range_count = 0;
 	return 0;
 }
 
@@ -456,14 +484,16 @@ pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *
 	rc = apply_prepare(j, e);
 	if (rc)
 		return rc;
-	while (!rc && j->done.bytes < j->is.bytes && j->done.bytes - from < max)
+	while (!rc && j->done.bytes < j->is.bytes && j->done.bytes - from < max) {
 		rc = apply_some(j, map, max - (j->done.bytes - from), e);
-	if (!rc)
-		rc = apply_flush(j, map, e);
+		if (!rc && j->unflushed >= FLUSH)
+			rc = apply_flush(j, map, e);
+	}
 	p->done = j->done.bytes;
 	if (rc || j->done.bytes < j->is.bytes)
 		return rc;
-	return apply_end(j, meta, e);
+	rc = apply_flush(j, map, e);
+	return rc ? rc : apply_end(j, meta, e);
 }
 
 /* ---- its end ---- */
@@ -492,6 +522,26 @@ pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e)
 
 	next.state = SIDECAR_INCONSISTENT;
 	return journal_unname(j, meta, &next, e);
+}
+
+bool
+pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta)
+{
+	uint64_t dirty = region_end(meta->dirty_off, meta->dirty_len);
+	uint64_t ring = region_end(meta->ring_off, meta->ring_len);
+	uint64_t end = dirty > ring ? dirty : ring;
+	struct stat st;
+
+	if (!j->untidy || meta->journal_len || fstat(j->fd, &st))
+		return false;
+	j->untidy = (uint64_t)st.st_size > end;
+	if (!j->untidy)
+		return false;
+	if ((uint64_t)st.st_size - end > TIDY)
+		end = (uint64_t)st.st_size - TIDY;
+	/* Only space: what makes the next region cuts it as well. */
+	j->untidy = ftruncate(j->fd, (off_t)end) == 0;
+	return true;
 }
 
 static int

@@ -31,8 +31,8 @@ void pooljournal_free(struct pooljournal *j);
 bool pooljournal_is_open(const struct pooljournal *j);
 
 /*
- * Have room for bytes of messages, all of it allocated; what is there stays. On an error it is as
- * before. *meta is updated as the file is, here and below.
+ * Have room for bytes of messages; what is there stays. The space must be free now and is taken as
+ * it is used. On an error it is as before. *meta is updated as the file is, here and below.
  */
 int pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, struct err *e);
 
@@ -55,7 +55,7 @@ struct journal_progress {
 };
 
 /*
- * Bring about max bytes, at least one message, into the pool, durably. When all of it is there the
+ * Bring about max bytes, at least one message, into the pool. When all of it is there, durably, the
  * sidecar is updated and the journal is gone: done is total. REPL_E_CORRUPT if it can't be
  * believed, which is to be followed by pooljournal_spoil(). REPL_E_IO if something was not made
  * durable: a later flush proves nothing on it.
@@ -66,6 +66,13 @@ int pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_m
 /* Take it away without applying it; the first also marks the pool inconsistent. */
 int pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e);
 int pooljournal_drop(struct pooljournal *j, struct sidecar *meta, struct err *e);
+
+/*
+ * Give back some of the space that a journal has left; true if there was any. Not beside anything
+ * else that makes a region of the sidecar. Giving back a GiB takes a tenth of a second and more,
+ * for which nobody who waits for the journal should have to wait.
+ */
+bool pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta);
 
 /*
  * What a dead writer has left, named by *meta. Committed: ready for pooljournal_apply() from its

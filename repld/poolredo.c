@@ -79,6 +79,12 @@ pool_journal_drop(struct pool *p, struct err *e)
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
+bool
+pool_journal_tidy(struct pool *p)
+{
+	return p->write && p->journal && pooljournal_tidy(p->journal, &p->info.meta);
+}
+
 int
 pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct err *e)
 {
@@ -139,6 +145,8 @@ pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *met
 	rc = pooljournal_new(f->sidecar_fd, &j, e);
 	if (!rc)
 		rc = journal_redo(f, path, meta, j, e);
+	while (!rc && pooljournal_tidy(j, meta))
+		;
 	pooljournal_free(j);
 	return rc;
 }

@@ -217,9 +217,12 @@ turn(struct session *s, struct err *e)
 			      {.fd = s->stop_fd, .events = POLLIN}};
 	uint64_t publish = state_publish_at(&s->state);
 	uint64_t silence = silence_deadline(s);
+	int n = poll(p, 2, 0);
 	int rc = REPL_OK;
 
-	if (poll(p, 2, clock_left_ms(publish < silence ? publish : silence)) < 0 && errno != EINTR)
+	if (n == 0 && !state_tidy(&s->state))
+		n = poll(p, 2, clock_left_ms(publish < silence ? publish : silence));
+	if (n < 0 && errno != EINTR)
 		return err_errno(e, REPL_E_IO, errno, "poll");
 	if (p[1].revents)
 		return err_set(e, REPL_E_LOST, "stopped by a signal");

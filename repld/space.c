@@ -106,6 +106,14 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 }
 
 int
+space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e)
+{
+	if (size - from > free_bytes(fd))
+		return no_space(size - from, free_bytes(fd), e);
+	return space_extend_sparse(fd, size, e);
+}
+
+int
 space_extend_sparse(int fd, uint64_t size, struct err *e)
 {
 	int rc = check_limit(size, e);

@@ -20,6 +20,9 @@ int space_allocate(int fd, uint64_t size, struct err *e);
  */
 int space_extend(int fd, uint64_t from, uint64_t size, struct err *e);
 
+/* The same where so much space is free, which is taken as it is written to. */
+int space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e);
+
 /* The same of zeros that take space as they are written over. */
 int space_extend_sparse(int fd, uint64_t size, struct err *e);
 

@@ -242,6 +242,12 @@ journal_end(struct state *s)
 	s->flush_failed = true;
 }
 
+bool
+state_tidy(struct state *s)
+{
+	return s->pool && pool_journal_tidy(s->pool);
+}
+
 int
 state_pool_close(struct state *s, bool clean, struct err *e)
 {

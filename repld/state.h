@@ -118,6 +118,9 @@ struct json_object *state_entry(const struct state *s);
 /* Bring the registry up to date, at most once a second. Failures are logged. */
 void state_publish(struct state *s);
 
+/* Do some of what can wait until nothing else is to be done; true if there was anything. */
+bool state_tidy(struct state *s);
+
 /* When state_publish() has work, as a deadline; UINT64_MAX if it has none. */
 uint64_t state_publish_at(const struct state *s);
 

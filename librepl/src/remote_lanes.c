@@ -10,7 +10,8 @@
 #include "clock.h"
 #include "wire.h"
 
-#define REMOTE_MSG_SIZE 32768U
+#define REMOTE_MSG_SIZE 131072U /* a resync by the journal takes less by larger messages */
+#define RING_MSG_SIZE   32768U  /* its buffers are media */
 #define REMOTE_DEPTH    8U
 #define QUEUE_MSG_SIZE  131072U /* of the lane of a queue; with the depth, 8 MiB in flight */
 #define QUEUE_DEPTH     WIRE_DEPTH_MAX
@@ -37,7 +38,7 @@ ring_wanted(const struct remote *r)
 static unsigned
 remote_msg_size(const struct remote *r)
 {
-	return r->queued ? QUEUE_MSG_SIZE : REMOTE_MSG_SIZE;
+	return r->queued ? QUEUE_MSG_SIZE : ring_wanted(r) ? RING_MSG_SIZE : REMOTE_MSG_SIZE;
 }
 
 static unsigned
