@@ -24,6 +24,20 @@ ask_is_file(const char *arg)
 	return arg[0] == '/' || arg[0] == '.';
 }
 
+char *
+ask_word(const char *file)
+{
+	char *path = NULL, *word;
+
+	if (ask_is_file(file))
+		return out_quote(file);
+	if (asprintf(&path, "./%s", file) < 0)
+		return NULL;
+	word = out_quote(path);
+	free(path);
+	return word;
+}
+
 void
 ask_init(struct ask *a)
 {

@@ -17,6 +17,9 @@ struct ask {
 /* An argument that names a local pool file, not a target: it begins with '/' or '.'. */
 bool ask_is_file(const char *arg);
 
+/* The file as a word of a shell that ask_is_file() knows; a new string or NULL. */
+char *ask_word(const char *file);
+
 void ask_init(struct ask *a);
 void ask_fini(struct ask *a);
 

@@ -35,7 +35,7 @@ open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 		(void)nanosleep(&look_again, NULL);
 	}
 	if (rc == REPL_E_NOT_FOUND && access(file, F_OK) == 0)
-		ctl_next(c, "replctl why %s", file);
+		ctl_next_file(c, "replctl why", file);
 	else if (rc == REPL_E_NOT_FOUND)
 		ctl_next(c, "name the local pool file that the program maps");
 	return rc;
@@ -231,7 +231,7 @@ pausing(struct ctl *c, char **args, const char *method)
 			status_lines(status);
 		ctl_answer(c, status);
 	} else if (args[1]) {
-		ctl_next(c, "replctl status %s", args[0]);
+		ctl_next_file(c, "replctl status", args[0]);
 	}
 	ask_fini(&a);
 	return rc;
@@ -317,7 +317,7 @@ cmd_wait(struct ctl *c, char **args)
 		if (!rc && clock_now_ns() >= deadline_ns) {
 			if (!c->options.json)
 				status_lines(status);
-			ctl_next(c, "replctl why %s", args[0]);
+			ctl_next_file(c, "replctl why", args[0]);
 			rc = err_set(&c->err, REPL_E_TIMEOUT, "not all replicas are %s after %u s",
 				     state, timeout_s);
 			break;

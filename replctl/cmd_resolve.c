@@ -315,6 +315,7 @@ cmd_resolve(struct ctl *c, char **args)
 	struct resolve r = {.c = c, .file = args[0]};
 	int rc;
 
+	c->file = args[0];
 	poolfile_init(&r.pool);
 	local_init(&r.local);
 	rc = resolve_run(&r, args[1]);

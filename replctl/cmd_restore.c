@@ -349,6 +349,7 @@ restore_start(struct ctl *c, char **args, struct resolved *resolved)
 int
 cmd_restore(struct ctl *c, char **args)
 {
+	c->file = args[1];
 	return restore_start(c, args, NULL);
 }
 

@@ -467,12 +467,14 @@ sync_start(struct ctl *c, const char *file, const char *target, bool create_only
 int
 cmd_sync(struct ctl *c, char **args)
 {
+	c->file = args[0];
 	return sync_start(c, args[0], args[1], false, NULL);
 }
 
 int
 cmd_sync_new(struct ctl *c, const char *file, const char *target)
 {
+	c->file = file;
 	return sync_start(c, file, target, true, NULL);
 }
 

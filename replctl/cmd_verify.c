@@ -159,6 +159,7 @@ cmd_verify(struct ctl *c, char **args)
 	struct poolfile p;
 	int rc;
 
+	c->file = args[0];
 	poolfile_init(&p);
 	rc = ctl_target(c, args[1], CTL_POOL);
 	if (!rc)

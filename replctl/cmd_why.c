@@ -73,7 +73,8 @@ static int
 why_closed(struct ctl *c, const char *file)
 {
 	struct why w = {.file = file, .evidence = json_object_new_array()};
-	char *path = NULL, id[GEN_TEXT_SIZE], when[OUT_NUMBER_MAX];
+	char *path = NULL, *word = out_quote(file);
+	char id[GEN_TEXT_SIZE], when[OUT_NUMBER_MAX];
 	struct sidecar s;
 	bool repair = false;
 	int fd = -1, rc = 0;
@@ -85,7 +86,7 @@ why_closed(struct ctl *c, const char *file)
 		evidence_add(&w, "there is no %s: nothing was ever replicated from here", path);
 		w.reason = REPL_REASON_FAILED;
 		(void)snprintf(w.next, sizeof(w.next), "replctl sync --dry-run %s TARGET/POOL",
-			       file);
+			       word ? word : "FILE");
 	} else if (fd < 0) {
 		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", path ? path : file);
 	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
@@ -104,11 +105,15 @@ why_closed(struct ctl *c, const char *file)
 				     : "the program has closed it in order");
 		if (s.dirty_len)
 			evidence_add(&w, "it remembers what a replica misses");
-		(void)snprintf(w.next, sizeof(w.next), "%s",
-			       s.writer_open
-				       ? "start the program again: it compares and brings "
-					 "its replicas up; where it is refused its message says why"
-				       : "replctl verify FILE TARGET/POOL");
+		if (s.writer_open)
+			(void)snprintf(
+				w.next, sizeof(w.next),
+				"start the program again: it "
+				"compares and brings its replicas up; where it is refused its "
+				"message says why");
+		else
+			(void)snprintf(w.next, sizeof(w.next), "replctl verify %s TARGET/POOL",
+				       word ? word : "FILE");
 	}
 	if (!rc)
 		why_answer(c, &w, file);
@@ -116,7 +121,21 @@ why_closed(struct ctl *c, const char *file)
 	if (fd >= 0)
 		(void)close(fd);
 	free(path);
+	free(word);
 	return rc;
+}
+
+/* Neither a file nor a replica: perhaps a target was meant. */
+static void
+why_nothing(struct ctl *c, const char *arg)
+{
+	char *word = out_quote(arg);
+
+	ctl_next(c,
+		 "name a local pool file, or a replica as TARGET/pool; of a target: "
+		 "replctl status %s",
+		 word ? word : "TARGET");
+	free(word);
 }
 
 static int
@@ -133,6 +152,8 @@ why_file(struct ctl *c, const char *file)
 		ask_fini(&a);
 		return why_closed(c, file);
 	}
+	if (rc == REPL_E_NOT_FOUND)
+		why_nothing(c, file);
 	if (!rc)
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
 	if (!rc && !c->options.json) {

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "claim.h"
 #include "control.h"
 #include "out.h"
+#include "reason.h"
 #include "text.h"
 
 void
@@ -22,6 +24,15 @@ ctl_next(struct ctl *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(c->next, sizeof(c->next), fmt, ap);
 	va_end(ap);
+}
+
+void
+ctl_next_file(struct ctl *c, const char *command, const char *file)
+{
+	char *word = ask_word(file);
+
+	ctl_next(c, "%s %s", command, word ? word : "FILE");
+	free(word);
 }
 
 int
@@ -119,6 +130,47 @@ ctl_answer(struct ctl *c, struct json_object *answer)
 	json_object_put(answer);
 }
 
+static void
+next_by_reason(struct ctl *c)
+{
+	const struct reason_names names = {.target = c->host_text, .replica = c->target_text};
+	char text[CTL_NEXT_MAX];
+
+	if (!c->host_text[0])
+		return;
+	reason_next_for((int)reason_of_error(&c->err, c->connected ? REASON_OPEN : REASON_CONNECT),
+			&names, text, sizeof(text));
+	ctl_next(c, "%s", text);
+}
+
+/* "COMMAND WORD", of the target's making only. */
+static void
+next_of_target(struct ctl *c, const char *command, const char *word)
+{
+	char *quoted = c->connected ? out_quote(word) : NULL;
+
+	if (quoted)
+		ctl_next(c, "%s %s", command, quoted);
+	free(quoted);
+}
+
+static void
+next_unreachable(struct ctl *c)
+{
+	if (access(c->host_text, F_OK) == 0)
+		ctl_next_file(c, "if the file of this name is meant:", c->host_text);
+	next_by_reason(c);
+}
+
+static void
+next_auth(struct ctl *c)
+{
+	if (c->cfg && c->cfg->identity && access(c->cfg->identity, R_OK) != 0)
+		ctl_next(c, "name a private key that can be read, with --identity or the key "
+			    "'identity'");
+	next_by_reason(c);
+}
+
 /* No refusal without a way on. */
 static void
 next_by_code(struct ctl *c)
@@ -128,23 +180,40 @@ next_by_code(struct ctl *c)
 		ctl_next(c, "replctl help");
 		break;
 	case REPL_E_NOT_FOUND:
-		if (c->connected)
-			ctl_next(c, "replctl list %s", c->host_text);
+		next_of_target(c, "replctl list", c->host_text);
+		ctl_next(c, "correct the path, then repeat the command");
 		break;
 	case REPL_E_EXISTS:
-		if (c->connected)
-			ctl_next(c, "replctl info %s", c->target_text);
+	case REPL_E_REFUSED:
+	case REPL_E_DIVERGED:
+	case REPL_E_DIFFER:
+		if (c->target.pool[0])
+			next_of_target(c, "replctl info", c->target_text);
 		break;
 	case REPL_E_BUSY:
-		if (c->connected)
-			ctl_next(c, "replctl status %s", c->host_text);
-		else
-			ctl_next(c, "end the other program, then repeat the command");
+		next_of_target(c, "replctl status", c->host_text);
+		if (c->file)
+			ctl_next_file(c, "replctl status", c->file);
+		ctl_next(c, "end the other program, then repeat the command");
+		break;
+	case REPL_E_CORRUPT:
+		if (c->file)
+			ctl_next_file(c, "replctl why", c->file);
+		break;
+	case REPL_E_CONFIG:
+		ctl_next(c, "correct what the message names: man 5 repl.conf");
 		break;
 	case REPL_E_UNREACHABLE:
-		if (access(c->host_text, F_OK) == 0)
-			ctl_next(c, "if the file of this name is meant: ./%s", c->host_text);
-		ctl_next(c, "check the host's name, and that sshd or repld serve runs there");
+		next_unreachable(c);
+		break;
+	case REPL_E_AUTH:
+		next_auth(c);
+		break;
+	case REPL_E_TIMEOUT:
+	case REPL_E_LOST:
+	case REPL_E_PROTOCOL:
+	case REPL_E_VERSION:
+		next_by_reason(c);
 		break;
 	default:
 		break;

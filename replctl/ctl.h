@@ -57,6 +57,7 @@ struct ctl {
 	struct target target;
 	char target_text[TARGET_TEXT_MAX]; /* "host/pool", as given */
 	char host_text[TARGET_TEXT_MAX];   /* the same without the pool */
+	const char *file;                  /* the local pool, as given; NULL: none is named */
 	struct remote *remote;
 	bool degraded; /* answered, and what it tells is not well: that is the exit status */
 	struct err err;
@@ -84,6 +85,9 @@ void ctl_fini(struct ctl *c);
 
 /* Note the next safe step, unless there is one already. */
 void ctl_next(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* "COMMAND FILE", with the file as status knows it. */
+void ctl_next_file(struct ctl *c, const char *command, const char *file);
 
 /*
  * pool.info of the target's pool as an object made clean for output; *size is

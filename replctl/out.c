@@ -66,26 +66,11 @@ out_rate(uint64_t bytes, uint64_t ns)
 char *
 out_quote(const char *word)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789%+,-./:=@_";
-	char *quoted, *to;
+	size_t size = strlen(word) * 4 + 3;
+	char *quoted = malloc(size);
 
-	if (word[0] && word[strspn(word, plain)] == '\0')
-		return strdup(word);
-	quoted = to = malloc(strlen(word) * 4 + 3);
-	if (!quoted)
-		return NULL;
-	*to++ = '\'';
-	for (; *word; word++) {
-		if (*word == '\'') {
-			memcpy(to, "'\\''", 4);
-			to += 4;
-		} else {
-			*to++ = *word;
-		}
-	}
-	*to++ = '\'';
-	*to = '\0';
+	if (quoted)
+		(void)text_quote(word, quoted, size);
 	return quoted;
 }
 

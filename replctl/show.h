@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * show - the state of a handle's replicas as people read it, from the objects of the
- * status socket. Lines are at most SHOW_WIDTH wide, but for words that are longer.
+ * status socket. Lines are as wide as the terminal, but for words that are longer; where
+ * there is none a field is one line.
  */
 #ifndef REPLCTL_SHOW_H
 #define REPLCTL_SHOW_H
 
 #include <stdio.h>
 #include <json-c/json.h>
-
-#define SHOW_WIDTH 79
 
 /* "name      value", with what does not fit on lines of its own below the value. */
 void show_field(FILE *f, const char *name, const char *fmt, ...)

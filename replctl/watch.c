@@ -30,6 +30,10 @@ watch_draw(const char *text)
 		w = (struct winsize){.ws_row = 24, .ws_col = 80};
 	(void)fputs("\033[H", stdout);
 	while (*text && ++row < w.ws_row) {
+		if (row + 1 == w.ws_row && strchr(text, '\n') && strchr(text, '\n')[1]) {
+			(void)printf("... more, in a higher window\033[K\n");
+			break;
+		}
 		size_t len = strcspn(text, "\n");
 		size_t shown = len < w.ws_col ? len : (size_t)w.ws_col - 1;
 

@@ -8,6 +8,7 @@
 #include "handlers.h"
 #include "log.h"
 #include "target.h"
+#include "text.h"
 
 /* A peer that is refused for ever does not fill the log. */
 #define REFUSALS_LOGGED 100
@@ -157,21 +158,42 @@ params_name(struct json_object *params)
 	return pool_name_check(name, NULL) ? NULL : name;
 }
 
-static void
-next_by_status(int code, struct json_object *params, char *next, size_t size)
+void
+dispatch_next(struct reply *r, const char *text, const char *name)
 {
-	static const char pool[] = "POOL";
-	const char *text = "look at the target's log", *name = params_name(params), *at;
+	static const char word[] = "TARGET/POOL";
+	char whole[TARGET_TEXT_MAX], quoted[TARGET_TEXT_MAX * 4];
+	const char *from = text, *at;
+	size_t used = 0, len, more;
+
+	(void)snprintf(whole, sizeof(whole), "TARGET/%s", name ? name : "POOL");
+	(void)text_quote(whole, quoted, sizeof(quoted));
+	while (*from) {
+		at = strstr(from, word);
+		len = at ? (size_t)(at - from) : strlen(from);
+		more = at ? strlen(quoted) : 0;
+		if (used + len + more >= sizeof(r->next)) {
+			/* Half a command is none. */
+			(void)snprintf(r->next, sizeof(r->next), "%s", text);
+			return;
+		}
+		memcpy(r->next + used, from, len);
+		memcpy(r->next + used + len, quoted, more);
+		used += len + more;
+		from += len + (at ? sizeof(word) - 1 : 0);
+	}
+	r->next[used] = '\0';
+}
+
+static void
+next_by_status(int code, struct json_object *params, struct reply *r)
+{
+	const char *text = "look at the target's log";
 
 	for (size_t i = 0; i < sizeof(next_rows) / sizeof(next_rows[0]); i++)
 		if (next_rows[i].code == code)
 			text = next_rows[i].text;
-	at = name ? strstr(text, pool) : NULL;
-	if (at)
-		(void)snprintf(next, size, "%.*s%s%s", (int)(at - text), text, name,
-			       at + sizeof(pool) - 1);
-	else
-		(void)snprintf(next, size, "%s", text);
+	dispatch_next(r, text, params_name(params));
 }
 
 static void
@@ -208,7 +230,7 @@ method_run(struct state *s, const struct method *m, const struct control_request
 		json_object_put(r.result);
 		log_refusal(s, m->name, &r.err);
 		if (!r.next[0])
-			next_by_status(rc, params, r.next, sizeof(r.next));
+			next_by_status(rc, params, &r);
 		answer = answer_refused(q->id, rc == REPL_E_INVAL ? CONTROL_INVALID_PARAMS : 0,
 					&r.err, r.next);
 	}

@@ -20,6 +20,9 @@ struct reply {
 	char next[512]; /* "": by the table of dispatch.c */
 };
 
+/* Set next: text with "TARGET/POOL" become that pool's name as a word of a shell; NULL: none. */
+void dispatch_next(struct reply *r, const char *text, const char *name);
+
 /* params is never NULL. Returns 0 or the code in r->err. */
 typedef int dispatch_handler(struct state *s, struct json_object *params, struct reply *r);
 

@@ -286,24 +286,23 @@ handlers_get_chain(struct json_object *params, struct generation *g, bool *given
 
 /* Who is refused for what the data are gets a next step of its own. */
 static void
-refused_next(struct state *s, const char *name, int rc, struct reply *r)
+refused_next(struct state *s, const char *name, enum pool_mode mode, int rc, struct reply *r)
 {
 	struct pool_info info;
 
 	if (rc == REPL_E_DIVERGED)
-		(void)snprintf(r->next, sizeof(r->next),
-			       "replctl resolve --dry-run --discard local FILE TARGET/%s (what "
-			       "would be lost)",
-			       name);
-	else if (rc == REPL_E_NOT_FOUND)
-		(void)snprintf(r->next, sizeof(r->next), "replctl create TARGET/%s --size N", name);
+		dispatch_next(r,
+			      "replctl resolve --dry-run --discard local FILE TARGET/POOL (what "
+			      "would be lost)",
+			      name);
+	else if (rc == REPL_E_NOT_FOUND && mode == POOL_WRITE)
+		dispatch_next(r, "replctl create TARGET/POOL --size N", name);
 	else if (rc == REPL_E_REFUSED && pool_info(s->store, name, &info, NULL) == 0 &&
 		 info.meta.primary)
-		(void)snprintf(
-			r->next, sizeof(r->next),
-			"replctl info TARGET/%s; replctl demote TARGET/%s (when its own program "
-			"has ended)",
-			name, name);
+		dispatch_next(r,
+			      "replctl info TARGET/POOL; replctl demote TARGET/POOL (when its own "
+			      "program has ended)",
+			      name);
 }
 
 int
@@ -322,7 +321,7 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 		return r->err.code;
 	rc = state_pool_open(s, name, mode, has_chain ? &chain : NULL, force, &r->err);
 	if (rc) {
-		refused_next(s, name, rc, r);
+		refused_next(s, name, mode, rc, r);
 		return rc;
 	}
 	info = pool_get_info(s->pool);
@@ -417,11 +416,16 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 	memset(&info, 0, sizeof(info));
 	state_quiet(s);
 	rc = pool_promote(s->store, name, s->peer, force, &info, &r->err);
-	if (rc == REPL_E_BUSY || rc == REPL_E_REFUSED)
-		(void)snprintf(r->next, sizeof(r->next),
-			       "replctl info TARGET/%s; replctl promote --force TARGET/%s (all the "
-			       "same: its writer is ended first)",
-			       name, name);
+	if (rc == REPL_E_BUSY)
+		dispatch_next(r,
+			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (all "
+			      "the same: its writer is ended first)",
+			      name);
+	else if (rc == REPL_E_REFUSED)
+		dispatch_next(r,
+			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (as "
+			      "it is)",
+			      name);
 	if (rc)
 		return rc;
 	r->result = info_new(s, &info);

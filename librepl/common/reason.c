@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "text.h"
+
 static const struct reason_row {
 	const char *name, *meaning, *next;
 } rows[] = {
@@ -230,7 +232,8 @@ reason_next_for(int reason, const struct reason_names *names, char *out, size_t 
 		size_t len = placeholder(text, names, &value);
 
 		if (len) {
-			(void)snprintf(out + at, size - at, "%s", value);
+			if (!text_quote(value, out + at, size - at))
+				break;
 			at += strlen(out + at);
 			text += len;
 		} else {

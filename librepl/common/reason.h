@@ -33,9 +33,9 @@
 	  "compare the fingerprint with the target's own before it is put into known_hosts; "      \
 	  "then replctl list TARGET")                                                              \
 	X(TIMED_OUT, "timed-out",                                                                  \
-	  "the target was reached and did not answer by the deadline; "                            \
-	  "it is tried again by itself",                                                           \
-	  "replctl list TARGET; if that works and is slow, raise connect-timeout")                 \
+	  "the target did not answer by the deadline; it is tried again by itself",                \
+	  "replctl list TARGET; if that works and is slow, raise connect-timeout; if not, look "   \
+	  "at the network between")                                                                \
 	X(CONNECTION_LOST, "connection-lost", "the connection ended; it is made again by itself",  \
 	  "replctl status TARGET, and look at the target's log if it stays so")                    \
 	X(NOT_ANSWERING, "not-answering",                                                          \
@@ -64,8 +64,8 @@
 	X(BEHIND, "behind", "the local data are older than the replica's",                         \
 	  "to take the replica's data: replctl restore TARGET/POOL FILE")                          \
 	X(DIVERGED, "diverged", "both sides went on from a common past: one of them must lose",    \
-	  "replctl verify FILE TARGET/POOL, then replctl resolve --dry-run --discard replica "     \
-	  "FILE TARGET/POOL")                                                                      \
+	  "replctl verify FILE TARGET/POOL; when the program that has FILE open has ended: "       \
+	  "replctl resolve --dry-run --discard replica FILE TARGET/POOL")                          \
 	X(UNRELATED, "unrelated", "the pool there has nothing in common with the local data",      \
 	  "replctl info TARGET/POOL; choose another name, or replctl sync --dry-run FILE "         \
 	  "TARGET/POOL")                                                                           \
@@ -135,7 +135,7 @@ struct reason_names {
 	const char *file, *target, *replica;
 };
 
-/* reason_next() with the names in place, cut off at size. */
+/* reason_next() with the names in place as words of a shell, cut off at size. */
 void reason_next_for(int reason, const struct reason_names *names, char *out, size_t size);
 
 #endif

@@ -81,3 +81,33 @@ text_clean(char *s)
 		left -= step;
 	}
 }
+
+/* A part of the output; size counts down to what is left of it. */
+static bool
+put(char **out, size_t *size, const char *s, size_t len)
+{
+	if (len >= *size)
+		return false;
+	memcpy(*out, s, len);
+	(*out)[len] = '\0';
+	*out += len;
+	*size -= len;
+	return true;
+}
+
+bool
+text_quote(const char *word, char *out, size_t size)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789%+,-./:=@_";
+	const char *quote = word[0] && word[strspn(word, plain)] == '\0' ? "" : "'";
+	char *to = out;
+	bool room = size > 0, fits = put(&to, &size, quote, strlen(quote));
+
+	for (; fits && *word; word++)
+		fits = *word == '\'' ? put(&to, &size, "'\\''", 4) : put(&to, &size, word, 1);
+	fits = fits && put(&to, &size, quote, strlen(quote));
+	if (!fits && room)
+		out[0] = '\0';
+	return fits;
+}

@@ -19,4 +19,7 @@ bool text_is_clean(const char *s, size_t len);
 /* Replace each byte that keeps the string from being clean by '?'. */
 void text_clean(char *s);
 
+/* word as one word of a shell command, quoted where that is needed; false and "": no room. */
+bool text_quote(const char *word, char *out, size_t size);
+
 #endif

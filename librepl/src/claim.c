@@ -45,6 +45,17 @@ claim_equal(const struct transfer *t, const char *pool, const void *mem, uint64_
 	return rc;
 }
 
+/* The word where it stands for the target, not in the name of a pool. */
+static const char *
+find_target(const char *text, const char *word)
+{
+	const char *at = strstr(text, word);
+
+	while (at && at > text && at[-1] != ' ' && at[-1] != '\'')
+		at = strstr(at + 1, word);
+	return at;
+}
+
 void
 claim_next(const struct remote *r, char *out, size_t size)
 {
@@ -58,7 +69,7 @@ claim_next(const struct remote *r, char *out, size_t size)
 	target_format(&host, name, sizeof(name));
 	out[0] = '\0';
 	while (*text && used < size) {
-		at = strstr(text, word);
+		at = find_target(text, word);
 		(void)snprintf(out + used, size - used, "%.*s%s",
 			       (int)(at ? at - text : (long)strlen(text)), text, at ? name : "");
 		used += strlen(out + used);

@@ -28,20 +28,19 @@ join_failed(struct keeper *k, enum reason_phase phase, const struct err *e)
 	return (struct fsm_event){.kind = FSM_FAILED, .status = e->code};
 }
 
-/* What a target refuses it refuses until a person has decided: it is told what by. */
+/* What a target refuses it refuses until a person has decided: it is told what by, and what
+ * helps is in the text already. */
 static struct fsm_event
 join_open_failed(struct keeper *k, struct err *e)
 {
 	struct fsm_event ev = join_failed(k, REASON_OPEN, e);
-	const char *next = remote_next_step(k->joining);
 	char text[TARGET_TEXT_MAX];
 	struct err why = *e;
 
 	if (why.code != REPL_E_REFUSED && why.code != REPL_E_DIVERGED)
 		return ev;
 	target_format(&k->r->cfg->targets[k->replica], text, sizeof(text));
-	(void)err_set(e, why.code, "%s: %s; nothing was changed.%s%s", text, why.text,
-		      next[0] ? " Next: " : "", next);
+	(void)err_set(e, why.code, "%s: %s", text, why.text);
 	ev.kind = FSM_REFUSED;
 	return ev;
 }

@@ -57,7 +57,11 @@ static void
 keeper_say(struct keeper *k, char *where, size_t size, const char *why)
 {
 	pthread_mutex_lock(&k->r->reason_lock);
-	(void)snprintf(where, size, "%.*s", (int)size - 1, why);
+	/* What is cut off shows it. */
+	if (strlen(why) < size)
+		(void)snprintf(where, size, "%s", why);
+	else
+		(void)snprintf(where, size, "%.*s...", (int)size - 4, why);
 	pthread_mutex_unlock(&k->r->reason_lock);
 }
 

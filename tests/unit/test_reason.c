@@ -94,6 +94,10 @@ names_take_their_places(void **state)
 	(void)state;
 	reason_next_for(REPL_REASON_BEHIND, &names, out, sizeof(out));
 	assert_string_equal(out, "to take the replica's data: replctl restore h/a /p/a");
+	names.replica = "h/it's a";
+	reason_next_for(REPL_REASON_BEHIND, &names, out, sizeof(out));
+	assert_string_equal(out, "to take the replica's data: replctl restore 'h/it'\\''s a' /p/a");
+	names.replica = "h/a";
 	names.file = NULL;
 	reason_next_for(REPL_REASON_PAUSED, &names, out, sizeof(out));
 	assert_string_equal(out, "replctl resume FILE h/a");

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What a refusal names as the next step can be typed as it stands, also where names need quotes.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+start_api
+cd "$TMP" || exit 1
+R=$(pool "it's")
+T=${R%/*}
+configure "$R"
+ok map "$TMP/it's" $((1 * MIB))
+ok open 1
+ok put 0 $((1 * MIB)) 1
+ok persist 0 0 $((1 * MIB))
+
+replctl() {
+	ctl "$@"
+}
+
+# typed DUE TEXT: the first command of the text ends with that status.
+typed() {
+	local command=${2#*replctl }
+
+	command=${command%%;*}
+	command=${command%% (*}
+	(eval "replctl $command") >"$TMP/typed" 2>&1
+	[ $? -eq "$1" ] || fail "'replctl $command' of '$2': $(cat "$TMP/typed")"
+}
+
+# next_step DUE PATTERN DUE-OF-NEXT ARG...: refused, and the first next step works.
+next_step() {
+	local due=$1 pattern=$2 then=$3
+
+	shift 3
+	ctl_fails "$due" "^next: $pattern" "$@"
+	typed "$then" "$(sed -n 's/^next: //p' "$TMP/err")"
+}
+
+# A program has it open.
+next_step 3 "replctl status '\./it'" 0 pause "it's" "$T/other"
+next_step 9 "replctl why '\./it'" 0 wait "it's" --for standalone --timeout 0
+next_step 4 "replctl status '\./it'" 0 sync "it's" "$R"
+next_step 4 "replctl status '\./it'" 0 resolve --discard replica "it's" "$R"
+next_step 4 "replctl status $T" 0 remove -f "$R"
+next_step 4 "replctl info '$T/it'.*--force '$T/it'.*writer is ended" 0 promote "$R"
+
+# The target is there, the pool is not; or what was meant is something else.
+next_step 3 "replctl list $T" 0 restore "$T/none" copy
+next_step 3 "replctl list $T" 0 info "$T/none"
+next_step 3 ".*replctl status $T" 0 why "$T"
+ctl_fails 3 "^next: " sync none "$R"
+ctl_fails 8 "^next: .*--identity" list "$T" --identity none
+ctl_fails 8 "^next: .*replctl list $T" list "$T" --known-hosts /dev/null
+ctl_fails 10 "^next: " list "$T" --config none
+ctl create "$T/new" --size 64K >/dev/null || fail "create"
+next_step 4 "replctl info $T/new; replctl promote --force $T/new \(as it is\)" 0 promote "$T/new"
+
+# What a promoted replica is told to be, by the program and by the target.
+ctl promote --force "$R" >/dev/null || fail "promote --force"
+promoted() {
+	[ "$(ctl status --json "./it's" | member replicas.0.reason)" = promoted ]
+}
+wait_for 10 promoted || fail "the program is not told of it: $(ctl status "./it's")"
+for what in "./it's" "$R"; do
+	ctl why "$what" >"$TMP/out" || fail "why $what"
+	typed 0 "$(sed -n 's/^next *//p' "$TMP/out")"
+	grep -q "^next .*replctl demote '$T/it'" "$TMP/out" || fail "not quoted: $(cat "$TMP/out")"
+done
+
+# The way back that RECOVERY.md has for one that was promoted by mistake.
+ctl remove -f "$R" >/dev/null || fail "remove"
+ctl resume "./it's" "$R" >/dev/null || fail "resume"
+ctl wait "./it's" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "./it's")"
+
+# Nobody has it open.
+ok close
+next_step 3 "replctl why '\./it'" 0 status "./it's"
+next_step 4 "replctl verify '\./it'" 0 restore "$R" "./it's"
