@@ -64,6 +64,18 @@ gen_replace(struct generation *g, const struct gen_id *id)
 	g->current = *id;
 }
 
+void
+gen_forget_since(struct generation *g, const struct gen_id *since)
+{
+	unsigned n = 0;
+
+	while (n < GEN_HISTORY && !gen_id_equal(&g->history[n], since))
+		n++;
+	n = n < GEN_HISTORY ? n + 1 : n;
+	memmove(&g->history[0], &g->history[n], (GEN_HISTORY - n) * sizeof(g->history[0]));
+	memset(&g->history[GEN_HISTORY - n], 0, n * sizeof(g->history[0]));
+}
+
 /* The nil identifier is nobody's ancestor. */
 static bool
 history_has(const struct generation *g, const struct gen_id *id)

@@ -54,6 +54,12 @@ void gen_advance_keeping(struct generation *g, const struct gen_id *id, const st
  */
 void gen_replace(struct generation *g, const struct gen_id *id);
 
+/*
+ * The ancestors from since on, the newest included, go, for data that may lack some of each of
+ * them; all if since is none of them.
+ */
+void gen_forget_since(struct generation *g, const struct gen_id *since);
+
 /* A nil current is behind everything that is not nil; two nil ones are equal. */
 enum gen_relation gen_compare(const struct generation *ours, const struct generation *theirs);
 

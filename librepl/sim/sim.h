@@ -4,10 +4,10 @@
  * keepers and the targets, driven by a seed, and what must hold after each step.
  *
  * What decides is the real code: replica_fsm, backoff, replica_judge, generation,
- * sidecar's slots. What it works on is modelled: a block holds the number of the
- * write that it got last, in memory and on media; the network delays, cuts and
- * reorders; a power cut keeps what was durable and any part of the rest. The same
- * configuration gives the same run. docs/RELIABILITY.md says what is checked.
+ * shipqueue, ackpolicy, sidecar's slots. What it works on is modelled: a block holds the number of
+ * the write that it got last, in memory and on media; the network delays, cuts and reorders; a
+ * power cut keeps what was durable and any part of the rest. The same configuration gives the same
+ * run. docs/RELIABILITY.md says what is checked.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -41,7 +41,14 @@
 	X(PROMOTE_OUTDATED, "promote an outdated replica as a descendant of what it misses")       \
 	X(KEEP_MAP, "keep a former primary's dirty map while another writes")                      \
 	X(NO_SYNC_AT_OPEN, "believe at opening that what is read is durable")                      \
-	X(NO_DEADLINE, "wait for a lost replica without end")
+	X(NO_DEADLINE, "wait for a lost replica without end")                                      \
+	X(QUEUE_FEW, "acknowledge what one replica less than needed has")                          \
+	X(QUEUE_COUNT_LAGGARD, "count a laggard before it is labelled up to date")                 \
+	X(QUEUE_NO_BARRIER, "apply what is queued without a barrier behind each drain")            \
+	X(QUEUE_NO_MARK, "forget what was queued for a replica that is lost")                      \
+	X(LAGGARD_UP_TO_DATE, "tell a laggard the new generation as if it had all of the old one") \
+	X(LAGGARD_NAMES, "leave in a laggard's chain what it lacks some of")                       \
+	X(POSITION_KEPT, "keep the position that was recorded in another generation")
 
 enum sim_mutation {
 #define SIM_MUTATION_ENUM(name, text) SIM_##name,

@@ -5,7 +5,8 @@
 #include "librepl.h"
 #include "sim_impl.h"
 
-#define CALLS_MAX 8U
+#define CALLS_MAX     8U
+#define CLOSE_TIMEOUT (3000 * SIM_MS)
 
 /* ---- opening and closing ---- */
 
@@ -45,9 +46,11 @@ app_start(struct sim *s, unsigned n)
 	if (node->meta.state == SIDECAR_INCONSISTENT || node->meta.state == SIDECAR_OUTDATED ||
 	    node->journal.open)
 		return false;
+	check_forsake(s, n);
 	check_disown(s, n);
 	memset(app, 0, sizeof(*app));
 	app->hold = app->hold_wanted = -1;
+	queued_begin(s, n);
 	app->chain = node->meta.generation;
 	sim_new_id(s, &id);
 	gen_advance(&app->chain, &id);
@@ -77,6 +80,7 @@ app_kill(struct sim *s, unsigned n)
 	if (!app->running)
 		return;
 	app->running = false;
+	queued_end(s, n);
 	/* The kernel closes its connections, if the machine lives. */
 	for (unsigned k = 0; s->node[n].up && k < s->nodes; k++) {
 		struct sim_msg m = {.kind = SIM_FIN};
@@ -97,20 +101,29 @@ app_keep_map(struct sim *s, unsigned n, unsigned k)
 	node->map[k].base = keeper->base;
 }
 
-/* In order, between calls. */
-void
-app_close(struct sim *s, unsigned n)
+bool
+app_quiet(const struct sim *s, unsigned n)
+{
+	const struct sim_app *app = &s->node[n].app;
+
+	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
+		return false;
+	for (unsigned l = 0; l < SIM_LANES; l++) {
+		if (app->lane[l].pending)
+			return false; /* not drained */
+	}
+	return true;
+}
+
+/* In order, between calls, when what is queued has come to all, or those are lost that it has not.
+ */
+static void
+app_closed(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
 	struct sidecar meta;
 
-	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
-		return;
-	for (unsigned l = 0; l < SIM_LANES; l++) {
-		if (app->lane[l].pending)
-			return; /* not drained */
-	}
 	for (unsigned k = 0; k < s->nodes; k++) {
 		struct sim_msg m = {.kind = SIM_CLOSE};
 
@@ -122,12 +135,42 @@ app_close(struct sim *s, unsigned n)
 			keeper_send(s, n, k, &m);
 	}
 	app->running = false;
+	queued_end(s, n);
 	/* A program that ends in order has flushed what it has stored; docs/RELIABILITY.md. */
 	target_sync(s, n);
 	meta = node->meta;
 	meta.generation = app->chain; /* an earlier update may have failed */
 	meta.writer_open = false;
 	(void)media_sidecar(s, n, &meta);
+}
+
+static void
+closing_progress(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+	bool labelled = true;
+
+	if (!app->closing)
+		return;
+	for (unsigned k = 0; k < s->nodes; k++)
+		labelled &= !app->keeper[k].installed || !app->keeper[k].behind;
+	if (s->now - app->closing > CLOSE_TIMEOUT)
+		queued_lose_late(s, n);
+	/* A label that does not come in time stays as it is: it tells less than there is. */
+	if (app_quiet(s, n) && queued_empty(s, n) &&
+	    (labelled || s->now - app->closing > CLOSE_TIMEOUT))
+		app_closed(s, n);
+}
+
+void
+app_close(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (!app_quiet(s, n) || app->closing)
+		return;
+	app->closing = s->now;
+	closing_progress(s, n);
 }
 
 /* ---- calls ---- */
@@ -149,7 +192,7 @@ lane_post(struct sim *s, unsigned n, unsigned l, unsigned block)
 	for (unsigned k = 0; k < s->nodes; k++) {
 		struct sim_msg m = {.kind = SIM_COMMIT, .channel = l + 1, .count = 1};
 
-		if (!app->keeper[k].installed)
+		if (!app->keeper[k].installed || queued_serves(s, n, k))
 			continue;
 		m.block[0] = (uint8_t)block;
 		m.version[0] = s->node[n].mem[block];
@@ -197,6 +240,7 @@ lane_begin(struct sim *s, unsigned n, unsigned l, uint32_t random)
 	if (random >> 24 & 3 || lane->count + 3 > SIM_PENDING) {
 		lane->draining = true;
 		lane->since = s->now;
+		lane->unposted = lane->pending;
 	}
 }
 
@@ -206,7 +250,7 @@ app_write(struct sim *s, unsigned n, uint32_t random)
 	struct sim_app *app = &s->node[n].app;
 	struct sim_lane *lane = &app->lane[random >> 28 & (SIM_LANES - 1)];
 
-	if (!app->running || lane->queued == CALLS_MAX)
+	if (!app->running || app->closing || lane->queued == CALLS_MAX)
 		return;
 	if (!lane->queued)
 		lane->queued_since = s->now;
@@ -215,14 +259,15 @@ app_write(struct sim *s, unsigned n, uint32_t random)
 }
 
 static bool
-lane_answered(const struct sim *s, unsigned n, unsigned l)
+lane_answered(struct sim *s, unsigned n, unsigned l)
 {
 	const struct sim_app *app = &s->node[n].app;
 
 	for (unsigned k = 0; k < s->nodes; k++)
 		if (app->keeper[k].installed && app->keeper[k].outstanding[l])
 			return false;
-	return true;
+	/* Last, so that what is queued is nothing that the others lack. */
+	return queued_through(s, n, l);
 }
 
 static void
@@ -239,7 +284,9 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 		struct sim_op *op = &s->op[lane->op[i]];
 
 		op->ack = s->now;
+		op->queued = app->policy.served;
 		op->gen = gen_number(&app->chain.current);
+		op->forsaken = op->queued && s->forked[op->gen];
 		s->stats.acks++;
 		check_acknowledged(s, n, op, lane->op[i]);
 	}
@@ -275,6 +322,7 @@ advance_begin(struct sim *s, unsigned n)
 		if (!keeper->installed)
 			continue;
 		m.chain = app->chain;
+		queued_tell(s, n, k, &m);
 		keeper_send(s, n, k, &m);
 		keeper->advance_rpc = m.rpc;
 	}
@@ -292,6 +340,7 @@ app_lose(struct sim *s, unsigned n, unsigned k)
 	keeper->dirty = keeper->batch = 0;
 	keeper->advance_rpc = 0;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
+	queued_lost(s, n, k);
 	s->stats.losses++;
 	if (!sim_broken(s, SIM_NO_ADVANCE))
 		app_advance(s, n);
@@ -321,10 +370,13 @@ advance_progress(struct sim *s, unsigned n)
 		if (app->keeper[k].installed && app->keeper[k].advance_rpc)
 			return;
 	/* One that was lost over it may have the new one: the others need another. */
-	if (app->again)
+	if (app->again) {
 		advance_begin(s, n);
-	else
-		app->advancing = false;
+		return;
+	}
+	app->advancing = false;
+	for (unsigned k = 0; k < s->nodes; k++)
+		queued_label(s, n, k);
 }
 
 /* ---- going on ---- */
@@ -356,6 +408,7 @@ app_progress(struct sim *s, unsigned n)
 	advance_progress(s, n);
 	for (unsigned l = 0; l < SIM_LANES; l++)
 		lane_progress(s, n, l);
+	closing_progress(s, n);
 }
 
 void
@@ -370,6 +423,8 @@ app_tick(struct sim *s, unsigned n)
 			keeper_tick(s, n, k);
 	}
 	app_progress(s, n);
+	if (!app->running)
+		return;
 	for (unsigned l = 0; l < SIM_LANES; l++) {
 		const struct sim_lane *lane = &app->lane[l];
 

@@ -65,15 +65,20 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 
 /* ---- rules ---- */
 
-/* Of an outdated copy the current generation is there up to some moment only (I2). */
+/*
+ * Of an outdated copy the current generation is there up to some moment only (I2), and so it is
+ * of a queued one.
+ */
 static bool
-must_hold(const struct view *v, const struct sim_op *op)
+must_hold(const struct view *v, unsigned n, const struct sim_op *op)
 {
-	if (op->ack == SIM_NEVER || !v->named[op->gen])
+	if (op->ack == SIM_NEVER || op->forsaken || !v->named[op->gen])
 		return false;
-	if (v->label.state != SIDECAR_OUTDATED || op->gen != v->current)
+	if (op->gen != v->current)
 		return true;
-	return op->ack < v->newest;
+	if (v->label.state == SIDECAR_OUTDATED || op->queued >> n & 1)
+		return op->ack < v->newest;
+	return true;
 }
 
 static void
@@ -82,7 +87,7 @@ check_holds(struct sim *s, unsigned n, const struct view *v)
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		const struct sim_op *op = &s->op[i];
 
-		if (!must_hold(v, op) || v->content[op->block] >= i)
+		if (!must_hold(v, n, op) || v->content[op->block] >= i)
 			continue;
 		sim_fail(s,
 			 "%s: node %u is %s in generation %u and lacks write %u of block %u "
@@ -113,32 +118,143 @@ check_unmixed(struct sim *s, unsigned n, const struct view *v)
 	}
 }
 
-void
-check_all(struct sim *s)
+static uint64_t
+position_of(const struct sim_node *node)
 {
-	for (unsigned n = 0; n < s->nodes && !s->failed; n++) {
-		for (unsigned durable = 0; durable < 2 && !s->failed; durable++) {
-			struct view v;
+	/* Its session ends, and records it, when the program is gone. */
+	return node->session && node->position > node->meta.position ? node->position
+								     : node->meta.position;
+}
 
-			view_make(s, n, durable, &v);
-			if (v.label.state == SIDECAR_INCONSISTENT || !v.current)
-				continue;
-			check_holds(s, n, &v);
-			check_unmixed(s, n, &v);
-		}
+/* By RECOVERY.md; false also where nothing tells. */
+static bool
+is_better(const struct sim *s, const struct view *v, unsigned a, unsigned b)
+{
+	bool old = v[a].label.state == SIDECAR_OUTDATED,
+	     other = v[b].label.state == SIDECAR_OUTDATED;
+	uint64_t here = position_of(&s->node[a]), there = position_of(&s->node[b]);
+
+	if (v[a].current != v[b].current && (v[a].named[v[b].current] || v[b].named[v[a].current]))
+		return v[a].named[v[b].current];
+	if (old != other)
+		return !old;
+	return v[a].current == v[b].current && there && here >= there;
+}
+
+/*
+ * What somebody chooses who has only the replicas of node n's program, all of them. The number of
+ * nodes: it can't be told.
+ */
+static unsigned
+best_copy(const struct sim *s, unsigned n, const struct view *v)
+{
+	for (unsigned a = 0; a < s->nodes; a++) {
+		bool best = a != n && v[a].current && v[a].label.state != SIDECAR_INCONSISTENT;
+
+		for (unsigned b = 0; b < s->nodes && best; b++)
+			best = b == a || b == n || !v[b].current ||
+			       v[b].label.state == SIDECAR_INCONSISTENT || is_better(s, v, a, b);
+		if (best)
+			return a;
+	}
+	return s->nodes;
+}
+
+/* I8 */
+static void
+check_best(struct sim *s, unsigned n, const struct view *v)
+{
+	unsigned best = best_copy(s, n, v);
+	uint32_t torn = 0;
+
+	/* None, or somebody has gone on from it. */
+	if (best == s->nodes || !v[n].named[v[best].current])
+		return;
+	/* A copy into it is under way, and too many others were away when that began. */
+	for (unsigned k = 0; k < s->nodes; k++)
+		torn |= v[k].label.state == SIDECAR_INCONSISTENT ? 1U << k : 0;
+	for (uint32_t i = 1; i <= s->ops; i++) {
+		const struct sim_op *op = &s->op[i];
+
+		if (op->node != n || !op->held || op->forsaken || op->held & torn ||
+		    v[best].content[op->block] >= i)
+			continue;
+		sim_fail(s,
+			 "I8: of the replicas of node %u's program node %u looks best, in "
+			 "generation %u, and lacks write %u of block %u (it has %u), acknowledged "
+			 "in generation %u",
+			 n, best, v[best].current, i, op->block, v[best].content[op->block],
+			 op->gen);
+		return;
 	}
 }
 
-/* I1: on the media of every replica that counts, under a name that says so. */
+static void
+check_view(struct sim *s, unsigned n, const struct view *v)
+{
+	if (v->label.state == SIDECAR_INCONSISTENT || !v->current)
+		return;
+	check_holds(s, n, v);
+	check_unmixed(s, n, v);
+}
+
 void
-check_acknowledged(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version)
+check_all(struct sim *s)
+{
+	struct view durable[SIM_NODES], live;
+
+	for (unsigned n = 0; n < s->nodes && !s->failed; n++) {
+		view_make(s, n, false, &live);
+		check_view(s, n, &live);
+		view_make(s, n, true, &durable[n]);
+		check_view(s, n, &durable[n]);
+	}
+	for (unsigned n = 0; n < s->nodes && !s->failed && s->held; n++)
+		check_best(s, n, durable);
+}
+
+/* I1 of queued ones: as many as the policy asks for have it, or all that are left. */
+static void
+check_needed(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
 {
 	const struct sim_app *app = &s->node[n].app;
+	uint32_t lacks = 0;
 
 	for (unsigned k = 0; k < s->nodes; k++) {
 		struct view v;
 
-		if (!app->keeper[k].installed || app->keeper[k].session <= s->node[k].discarded)
+		if (!app->keeper[k].installed || !(app->policy.sync >> k & 1))
+			continue;
+		view_make(s, k, true, &v);
+		if (v.content[op->block] >= version)
+			op->held |= 1U << k;
+		else if (app->keeper[k].session > s->node[k].discarded)
+			lacks |= 1U << k;
+	}
+	s->held |= op->held != 0;
+	if ((unsigned)__builtin_popcount(op->held) >= app->policy.needed)
+		return;
+	op->held = 0;
+	if (lacks)
+		sim_fail(s,
+			 "I1: write %u of block %u was acknowledged by node %u with fewer replicas "
+			 "than needed, and node %u lacks it",
+			 version, op->block, n, (unsigned)__builtin_ctz(lacks));
+}
+
+/* I1: on the media of every replica that counts, under a name that says so. */
+void
+check_acknowledged(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
+{
+	const struct sim_app *app = &s->node[n].app;
+
+	check_needed(s, n, op, version);
+
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct view v;
+
+		if (!app->keeper[k].installed || app->keeper[k].session <= s->node[k].discarded ||
+		    queued_serves(s, n, k))
 			continue;
 		view_make(s, k, true, &v);
 		if (v.content[op->block] < version)
@@ -152,6 +268,38 @@ check_acknowledged(struct sim *s, unsigned n, const struct sim_op *op, uint32_t 
 				 "and "
 				 "is recorded in generation %u",
 				 version, op->gen, k, v.current);
+	}
+}
+
+void
+check_forsake(struct sim *s, unsigned n)
+{
+	struct view v;
+
+	view_make(s, n, false, &v);
+	s->forked[v.current] = true;
+	for (uint32_t i = 1; i <= s->ops; i++) {
+		struct sim_op *op = &s->op[i];
+
+		if (op->ack != SIM_NEVER && op->queued >> n & 1 && op->gen == v.current &&
+		    v.content[op->block] < i)
+			op->forsaken = true;
+	}
+}
+
+/* An operator has this copy overwritten by that one. */
+void
+check_discard(struct sim *s, unsigned from, unsigned to)
+{
+	struct view kept, gone;
+
+	view_make(s, from, false, &kept);
+	view_make(s, to, false, &gone);
+	for (uint32_t i = 1; i <= s->ops; i++) {
+		struct sim_op *op = &s->op[i];
+
+		if (gone.content[op->block] >= i && kept.content[op->block] < i)
+			op->forsaken |= op->queued != 0;
 	}
 }
 

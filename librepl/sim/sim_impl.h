@@ -2,11 +2,13 @@
 /*
  * sim_impl - the state of a simulation, shared by its parts: sim_net.c (time and
  * messages), sim_target.c, sim_app.c (the application's calls, losses, holds),
- * sim_keeper.c, sim_script.c (what happens to it), sim_check.c, sim_run.c.
+ * sim_queued.c (queued replicas), sim_keeper.c, sim_script.c (what happens to it), sim_check.c,
+ * sim_run.c.
  */
 #ifndef SIM_IMPL_H
 #define SIM_IMPL_H
 
+#include "ackpolicy.h"
 #include "generation.h"
 #include "replica_fsm.h"
 #include "replica_judge.h"
@@ -39,11 +41,15 @@ struct sim_op {
 	uint32_t gen;        /* of the acknowledgement, as gen_number() */
 	uint32_t posted;     /* bits of nodes that it was sent to before it was acknowledged */
 	bool disowned;       /* somebody went on from a copy that has it beside its history */
+	uint32_t queued;     /* nodes that it went to by a queue */
+	uint32_t held;       /* nodes that its drain has waited for, if they were enough */
+	bool forsaken;       /* an operator went on from a replica that lagged */
 };
 
 enum sim_kind {
 	SIM_OPEN,
 	SIM_COMMIT,
+	SIM_SHIP, /* of a queue: a BARRIER is behind it, and POSITION in front of that */
 	SIM_PING,
 	SIM_HASH,
 	SIM_JBEGIN,
@@ -65,7 +71,8 @@ struct sim_msg {
 	unsigned channel;       /* 0: control, else lane + 1 */
 	enum sim_kind kind, of; /* of a reply: what it answers */
 	int rc;
-	bool last; /* JAPPLY: all is applied */
+	bool last;       /* JAPPLY: all is applied */
+	uint64_t number; /* SHIP */
 	unsigned count;
 	uint8_t block[SIM_BATCH];
 	uint32_t version[SIM_BATCH];
@@ -119,8 +126,12 @@ struct sim_keeper {
 	bool in_doubt; /* it was told that it is up-to-date, and may have heard it */
 	unsigned rounds;
 	struct gen_id committed; /* by the last JCOMMIT or MARK of the resync */
-	uint64_t advance_rpc;
+	uint64_t advance_rpc, label_rpc;
 	unsigned outstanding[SIM_LANES];
+	/* of a queued one */
+	uint64_t behind; /* labelled outdated until it has this */
+	struct gen_id whole;
+	unsigned in_flight;
 };
 
 struct sim_lane {
@@ -129,7 +140,9 @@ struct sim_lane {
 	uint32_t pending; /* blocks flushed since the last drain */
 	unsigned count;
 	uint32_t op[SIM_PENDING];
-	unsigned queued; /* calls that wait to begin, oldest first */
+	uint32_t unposted;        /* of a drain: not in the queue yet */
+	struct shipment *shipped; /* to be awaited */
+	unsigned queued;          /* calls that wait to begin, oldest first */
 	uint64_t queued_since;
 	uint32_t call[8];
 };
@@ -140,6 +153,9 @@ struct sim_app {
 	struct sim_lane lane[SIM_LANES];
 	struct sim_keeper keeper[SIM_NODES];
 	int hold_wanted, hold; /* a keeper, -1: nobody */
+	uint64_t closing;      /* since when it waits for queues to empty; 0: it doesn't */
+	struct ackpolicy policy;
+	struct shipqueue q;
 };
 
 struct sim_node {
@@ -150,6 +166,8 @@ struct sim_node {
 	struct sim_journal journal;
 	uint64_t session, session_heard; /* of the one writer; 0: none */
 	unsigned session_from;
+	uint64_t position, position_next; /* of the session: on media, stored */
+	uint32_t unsynced;                /* blocks of the last shipment */
 	unsigned sidecar_fails, journal_fails;
 	/* dirty maps on media, by replica */
 	struct {
@@ -168,14 +186,19 @@ struct sim {
 	struct sim_config config;
 	uint64_t now, order, sessions, rpcs, ids, draws;
 	unsigned nodes, ops;
+	enum ack_kind ack;
+	uint32_t async;
+	bool lag_degrade;
 	bool target_checks; /* an older target leaves the judging to the initiator */
-	uint64_t slow_until;
+	uint64_t slow_until, node_slow_until[SIM_NODES];
 	bool cut[SIM_NODES][SIM_NODES];
 	uint64_t last_at[SIM_NODES][SIM_NODES][SIM_LANES + 1];
 	struct sim_node node[SIM_NODES];
 	struct sim_op op[SIM_OPS + 1];
+	bool forked[SIM_GENERATIONS]; /* somebody went on from a copy of this one */
 	struct sim_msg msg[SIM_MESSAGES];
 	unsigned msg_count;
+	bool held; /* something was by enough queued ones */
 	bool changed, failed;
 	char reason[SIM_TEXT_MAX];
 	struct sim_stats stats;
@@ -187,6 +210,7 @@ enum sim_event_kind {
 	EV_CUT_ALL,
 	EV_HEAL,
 	EV_SLOW,
+	EV_SLOW_NODE,
 	EV_KILL_APP,
 	EV_KILL_TARGET,
 	EV_POWER,
@@ -240,23 +264,41 @@ void app_tick(struct sim *s, unsigned n);
 void app_lose(struct sim *s, unsigned n, unsigned k);
 void app_advance(struct sim *s, unsigned n);  /* no acknowledgement before it is recorded */
 void app_progress(struct sim *s, unsigned n); /* drains and the advance go on if they can */
+bool app_quiet(const struct sim *s, unsigned n);
 bool app_lanes_idle(const struct sim *s, unsigned n);
+
+/* sim_queued.c */
+void queued_begin(struct sim *s, unsigned n);
+void queued_end(struct sim *s, unsigned n);
+bool queued_serves(const struct sim *s, unsigned n, unsigned k);
+bool queued_through(struct sim *s, unsigned n, unsigned l); /* this lane's drain may return */
+void queued_acked(struct sim *s, unsigned n, unsigned k, uint64_t number);
+void queued_lost(struct sim *s, unsigned n, unsigned k);
+void queued_install(struct sim *s, unsigned n, unsigned k);
+bool queued_empty(const struct sim *s, unsigned n);
+void queued_lose_late(struct sim *s, unsigned n); /* those that have not all */
+void queued_tell(struct sim *s, unsigned n, unsigned k,
+		 struct sim_msg *mark);                   /* a new generation */
+void queued_label(struct sim *s, unsigned n, unsigned k); /* a laggard that is none any more */
 
 /* sim_keeper.c */
 void keeper_event(struct sim *s, unsigned n, unsigned k, const struct fsm_event *event);
 void keeper_take(struct sim *s, const struct sim_msg *m);
 void keeper_tick(struct sim *s, unsigned n, unsigned k);
 void keeper_send(struct sim *s, unsigned n, unsigned k, struct sim_msg *m);
+void keeper_lose(struct sim *s, unsigned n, unsigned k); /* it does not answer in time */
 
 /* sim_script.c */
 size_t script_make(uint64_t seed, unsigned nodes, struct sim_event *events);
 void script_do(struct sim *s, const struct sim_event *e);
 
 /* sim_check.c */
-void check_acknowledged(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version);
+void check_acknowledged(struct sim *s, unsigned n, struct sim_op *op, uint32_t version);
 void check_all(struct sim *s);
 void check_settled(struct sim *s);
 uint32_t gen_number(const struct gen_id *id);
 void check_disown(struct sim *s, unsigned n); /* who goes on from this copy takes it as it is */
+void check_discard(struct sim *s, unsigned from, unsigned to);
+void check_forsake(struct sim *s, unsigned n); /* ... also one that lagged in its generation */
 
 #endif

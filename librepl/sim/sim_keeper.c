@@ -144,6 +144,7 @@ keeper_install(struct sim *s, unsigned n, unsigned k)
 	keeper->dirty = keeper->batch = 0;
 	keeper->label = keeper->committed;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
+	queued_install(s, n, k);
 	hold_release(s, n, k);
 }
 
@@ -363,6 +364,27 @@ keeper_advanced(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 	}
 	keeper->advance_rpc = 0;
 	keeper->label = s->node[n].app.chain.current;
+	if (!keeper->behind)
+		keeper->whole = keeper->label;
+}
+
+static void
+keeper_labelled(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	if (m->rc) {
+		keeper_trouble(s, n, k, FSM_LOST, m->rc);
+		return;
+	}
+	keeper->label_rpc = keeper->behind = 0;
+	keeper->whole = s->node[n].app.chain.current;
+}
+
+void
+keeper_lose(struct sim *s, unsigned n, unsigned k)
+{
+	keeper_trouble(s, n, k, FSM_LOST, REPL_E_TIMEOUT);
 }
 
 /* The answer to the step that the script waits for. */
@@ -443,8 +465,12 @@ keeper_take(struct sim *s, const struct sim_msg *m)
 		keeper_trouble(s, n, k, keeper->installed ? FSM_LOST : FSM_FAILED, REPL_E_LOST);
 	} else if (keeper->advance_rpc && m->rpc == keeper->advance_rpc) {
 		keeper_advanced(s, n, k, m);
+	} else if (keeper->label_rpc && m->rpc == keeper->label_rpc) {
+		keeper_labelled(s, n, k, m);
 	} else if (m->rc) {
 		keeper_trouble(s, n, k, trouble_kind(keeper, m->rc), m->rc);
+	} else if (m->of == SIM_SHIP) {
+		queued_acked(s, n, k, m->number);
 	} else if (m->of == SIM_COMMIT) {
 		keeper->outstanding[m->channel - 1]--;
 	} else if (keeper->rpc && m->rpc == keeper->rpc) {

@@ -66,7 +66,8 @@ net_send(struct sim *s, const struct sim_msg *m)
 	uint64_t delay = 200000 + sim_random(s) % (8 * SIM_MS);
 	uint64_t *last = &s->last_at[m->from][m->to][m->channel];
 
-	if (s->now < s->slow_until)
+	if (s->now < s->slow_until || s->now < s->node_slow_until[m->from] ||
+	    s->now < s->node_slow_until[m->to])
 		delay += sim_random(s) % (900 * SIM_MS);
 	*last = s->now + delay > *last ? s->now + delay : *last + 1;
 	net_queue(s, m, *last);

@@ -20,6 +20,30 @@ sim_mutation_text(enum sim_mutation m)
 	return (unsigned)m < SIM_MUTATION_COUNT ? texts[m] : "unknown";
 }
 
+/* Half of the runs are of the plain one. */
+static void
+sim_policy(struct sim *s, uint64_t random)
+{
+	static const enum ack_kind acks[] = {ACK_ALL, ACK_QUORUM, ACK_QUORUM, ACK_ANY};
+
+	if (random & 1)
+		return;
+	s->ack = acks[random >> 1 & 3];
+	s->lag_degrade = random >> 3 & 1;
+	/* Seldom all of them. */
+	s->async = (uint32_t)(random >> 8 & random >> 16);
+	if (s->ack == ACK_ALL)
+		s->async |= 1U << (random >> 24) % s->nodes;
+}
+
+static void
+sim_end(struct sim *s)
+{
+	for (unsigned n = 0; n < s->nodes; n++)
+		if (s->node[n].app.running)
+			queued_end(s, n);
+}
+
 static void
 sim_begin(struct sim *s, const struct sim_config *config)
 {
@@ -27,6 +51,7 @@ sim_begin(struct sim *s, const struct sim_config *config)
 	s->config = *config;
 	s->nodes = 2 + (unsigned)(sim_mix(config->seed) % 3);
 	s->target_checks = sim_mix(config->seed ^ 2) & 1;
+	sim_policy(s, sim_mix(config->seed ^ 3));
 	for (unsigned n = 0; n < s->nodes; n++) {
 		struct sidecar meta = {.pool_size = SIM_BLOCKS * 4096, .state = SIDECAR_UP_TO_DATE};
 
@@ -88,6 +113,7 @@ sim_settle(struct sim *s)
 	script_do(s, &(struct sim_event){.kind = EV_HEAL});
 	script_do(s, &(struct sim_event){.kind = EV_BOOT});
 	s->slow_until = 0;
+	memset(s->node_slow_until, 0, sizeof(s->node_slow_until));
 	for (unsigned n = 0; n < s->nodes; n++) {
 		s->node[n].sidecar_fails = s->node[n].journal_fails = 0;
 		any |= s->node[n].app.running;
@@ -115,6 +141,7 @@ sim_play(struct sim *s, const struct sim_config *config, const struct sim_event 
 	}
 	if (!s->failed)
 		sim_settle(s);
+	sim_end(s);
 	return s->failed;
 }
 

@@ -16,6 +16,7 @@ static const struct event_row {
 	[EV_CUT_ALL] = {"node %u is cut off", 3},
 	[EV_HEAL] = {"all links are whole again", 6},
 	[EV_SLOW] = {"the network is slow for 2 s", 2},
+	[EV_SLOW_NODE] = {"the links of node %u are slow for 3 s", 6},
 	[EV_KILL_APP] = {"the program on node %u is killed", 2},
 	[EV_KILL_TARGET] = {"the session process on node %u is killed", 5},
 	[EV_POWER] = {"power cut of node %u", 4},
@@ -157,6 +158,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 	if (node->journal.open || gen_id_is_nil(&meta.generation.current) ||
 	    meta.state == SIDECAR_INCONSISTENT || (meta.state == SIDECAR_OUTDATED && !force))
 		return;
+	check_forsake(s, n);
 	sim_new_id(s, &id);
 	/* It misses some of the generation that it names: it is no descendant of that. */
 	if (meta.state == SIDECAR_OUTDATED && !sim_broken(s, SIM_PROMOTE_OUTDATED))
@@ -165,6 +167,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 		gen_advance(&meta.generation, &id);
 	meta.state = SIDECAR_UP_TO_DATE;
 	meta.primary = true;
+	meta.position = 0;
 	meta.epoch++;
 	if (!media_sidecar(s, n, &meta))
 		return;
@@ -206,6 +209,8 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 	    s->node[from].meta.state == SIDECAR_INCONSISTENT || s->node[from].journal.open ||
 	    s->node[to].journal.open)
 		return;
+	check_discard(s, from, to);
+	check_forsake(s, from);
 	check_disown(s, from);
 	s->node[to].discarded = s->sessions;
 	meta = s->node[to].meta;
@@ -216,6 +221,7 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 	memcpy(s->node[to].mem, s->node[from].mem, sizeof(s->node[to].mem));
 	target_sync(s, to);
 	meta.state = s->node[from].meta.state;
+	meta.position = 0;
 	meta.generation = s->node[from].meta.generation;
 	(void)media_sidecar(s, to, &meta);
 }
@@ -279,6 +285,9 @@ script_do(struct sim *s, const struct sim_event *e)
 		break;
 	case EV_SLOW:
 		s->slow_until = s->now + 2000 * SIM_MS;
+		break;
+	case EV_SLOW_NODE:
+		s->node_slow_until[e->node] = s->now + 3000 * SIM_MS;
 		break;
 	case EV_KILL_APP:
 		app_kill(s, e->node);

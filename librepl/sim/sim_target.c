@@ -70,8 +70,10 @@ journal_finish(struct sim *s, unsigned n)
 
 	target_sync(s, n);
 	meta.state = node->journal.state;
-	if (node->journal.has_chain)
+	if (node->journal.has_chain) {
 		meta.generation = node->journal.chain;
+		meta.position = 0;
+	}
 	if (!media_sidecar(s, n, &meta))
 		return false;
 	memset(&node->journal, 0, sizeof(node->journal));
@@ -122,6 +124,9 @@ target_end(struct sim *s, unsigned n, bool clean)
 		return;
 	node->session = 0;
 	net_forget(s, n);
+	/* Written with what is written next of the sidecar, or not at all. */
+	if (node->position > meta.position)
+		node->meta.position = meta.position = node->position;
 	if (clean && !node->journal.open) {
 		meta.writer_open = false;
 		(void)media_sidecar(s, n, &meta);
@@ -142,6 +147,7 @@ target_reply(struct sim *s, const struct sim_msg *m, int rc, struct sim_msg *rep
 	reply->rpc = m->rpc;
 	reply->of = m->kind;
 	reply->kind = SIM_REPLY;
+	reply->number = m->number;
 	reply->rc = rc;
 	net_send(s, reply);
 }
@@ -176,6 +182,8 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 		memset(node->map, 0, sizeof(node->map));
 	node->session = m->session;
 	node->session_from = m->from;
+	node->position = node->position_next = 0;
+	node->unsynced = 0;
 	return 0;
 }
 
@@ -190,12 +198,31 @@ target_store(struct sim *s, const struct sim_msg *m)
 	return 0;
 }
 
+/* What lies in front of a BARRIER is durable before anything behind it is stored. */
+static void
+target_barrier(struct sim *s, const struct sim_msg *m)
+{
+	struct sim_node *node = &s->node[m->to];
+
+	for (unsigned b = 0; b < SIM_BLOCKS && !sim_broken(s, SIM_QUEUE_NO_BARRIER); b++)
+		if (node->unsynced >> b & 1)
+			node->disk[b] = node->mem[b];
+	node->position = node->position_next;
+	node->position_next = m->number;
+	node->unsynced = 0;
+	for (unsigned i = 0; i < m->count; i++)
+		node->unsynced |= 1U << m->block[i];
+}
+
 static void
 target_commit(struct sim *s, const struct sim_msg *m)
 {
 	struct sim_msg later = *m, reply = {0};
-	int rc = target_store(s, m);
+	int rc;
 
+	if (m->kind == SIM_SHIP)
+		target_barrier(s, m);
+	rc = target_store(s, m);
 	if (rc || sim_broken(s, SIM_ACK_EARLY)) {
 		target_reply(s, m, rc, &reply);
 		if (rc)
@@ -215,6 +242,8 @@ target_persist(struct sim *s, const struct sim_msg *m)
 	/* What a flush makes durable is what is there now. */
 	for (unsigned i = 0; i < m->count; i++)
 		node->disk[m->block[i]] = node->mem[m->block[i]];
+	if (m->of == SIM_SHIP && m->number > node->position)
+		node->position = m->number;
 	s->changed = true;
 	asked.kind = m->of;
 	if (!sim_broken(s, SIM_ACK_EARLY))
@@ -281,8 +310,10 @@ target_mark(struct sim *s, const struct sim_msg *m)
 	struct sidecar meta = s->node[m->to].meta;
 
 	meta.state = m->state;
-	if (m->has_chain)
+	if (m->has_chain) {
 		meta.generation = m->chain;
+		meta.position = sim_broken(s, SIM_POSITION_KEPT) ? meta.position : 0;
+	}
 	return media_sidecar(s, m->to, &meta) ? 0 : REPL_E_IO;
 }
 
@@ -344,7 +375,7 @@ target_take(struct sim *s, const struct sim_msg *m)
 		target_end(s, m->to, m->kind == SIM_CLOSE);
 	else if (m->kind == SIM_PERSIST)
 		target_persist(s, m);
-	else if (m->kind == SIM_COMMIT || m->kind == SIM_PUSH)
+	else if (m->kind == SIM_COMMIT || m->kind == SIM_PUSH || m->kind == SIM_SHIP)
 		target_commit(s, m);
 	else if (m->kind == SIM_OPEN)
 		target_reply(s, m, target_open(s, m, &reply), &reply);

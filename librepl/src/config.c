@@ -22,9 +22,9 @@ static const char *const on_loss_names[] = {
 };
 
 static const char *const ack_names[] = {
-	[CONFIG_ACK_ALL] = "all",
-	[CONFIG_ACK_QUORUM] = "quorum",
-	[CONFIG_ACK_ANY] = "any",
+	[ACK_ALL] = "all",
+	[ACK_QUORUM] = "quorum",
+	[ACK_ANY] = "any",
 	NULL,
 };
 
@@ -225,7 +225,7 @@ config_add_async_target(struct repl_config *c, const char *target, struct err *e
 bool
 config_queued(const struct repl_config *c, unsigned target)
 {
-	return c->ack != CONFIG_ACK_ALL || c->async[target];
+	return c->ack != ACK_ALL || c->async[target];
 }
 
 unsigned
@@ -235,9 +235,7 @@ config_needed(const struct repl_config *c)
 
 	for (unsigned i = 0; i < c->target_count; i++)
 		n += !c->async[i];
-	if (c->ack == CONFIG_ACK_QUORUM)
-		return n ? n / 2 + 1 : 0;
-	return c->ack == CONFIG_ACK_ANY && n ? 1 : n;
+	return ack_needed((enum ack_kind)c->ack, n);
 }
 
 int

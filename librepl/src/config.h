@@ -5,14 +5,12 @@
 
 #include <stdbool.h>
 
+#include "ackpolicy.h"
 #include "err.h"
 #include "librepl.h"
 #include "target.h"
 
 #define CONFIG_COMMAND_MAX 255 /* length of command */
-
-/* How many replicas that are no asynchronous ones a drain waits for. */
-enum config_ack { CONFIG_ACK_ALL, CONFIG_ACK_QUORUM, CONFIG_ACK_ANY };
 
 /* What happens to a queued replica that lags by as much as it may. */
 enum config_on_lag { CONFIG_ON_LAG_SLOW, CONFIG_ON_LAG_DEGRADE };
@@ -47,11 +45,11 @@ struct repl_config {
 	uint64_t resync_rate;           /* bytes a second, 0 = auto */
 	int on_loss;                    /* enum repl_on_loss */
 	int after_crash;                /* enum config_crash */
-	int ack;                        /* enum config_ack */
-	int on_lag;                     /* enum config_on_lag */
-	unsigned async_lag_bytes;       /* 64 MiB */
-	unsigned async_lag_ms;          /* 5000 */
-	int method;                     /* 0 = auto, else 1 + enum plan_method */
+	int ack;    /* enum ack_kind: how many of those that are not async a drain waits for */
+	int on_lag; /* enum config_on_lag */
+	unsigned async_lag_bytes; /* 64 MiB */
+	unsigned async_lag_ms;    /* 5000 */
+	int method;               /* 0 = auto, else 1 + enum plan_method */
 };
 
 /* As the public calls, with the error in e. Arguments are not NULL, but for path. */

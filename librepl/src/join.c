@@ -353,7 +353,7 @@ keeper_install(struct keeper *k, struct err *e)
 		rc = install_generation(k, e);
 	if (!rc) {
 		remote_detach(k->joining);
-		k->p->has = r->generation.current;
+		k->p->has = k->p->whole = r->generation.current;
 		k->p->gap = false;
 		dirty_untrack(r->dirty, k->replica);
 		repl_install(r, k->replica, k->joining);

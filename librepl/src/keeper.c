@@ -13,6 +13,7 @@
 #include "keeper_impl.h"
 #include "replica_fsm.h"
 #include "resync.h"
+#include "ship.h"
 #include "statusd.h"
 #include "statusdoc.h"
 
@@ -101,7 +102,14 @@ keeper_calm(struct keeper *k)
 		atomic_store(&k->cancel, REPL_E_LOST);
 }
 
-/* Sleep until at_ns, a wish, or in state ESTABLISHED a loss. */
+/* What an established replica's keeper has to see to. */
+static bool
+keeper_needed(const struct keeper *k)
+{
+	return atomic_load(&k->p->lost) || ship_caught_up(k->r->ship, k->replica);
+}
+
+/* Sleep until at_ns, a wish, or in state ESTABLISHED a loss or a laggard that is none any more. */
 static void
 keeper_sleep(struct keeper *k, uint64_t at_ns)
 {
@@ -111,7 +119,7 @@ keeper_sleep(struct keeper *k, uint64_t at_ns)
 	int rc = 0;
 
 	pthread_mutex_lock(&k->r->wake_lock);
-	while (!keeper_asked(k) && !(standing && atomic_load(&k->p->lost)) && rc != ETIMEDOUT) {
+	while (!keeper_asked(k) && !(standing && keeper_needed(k)) && rc != ETIMEDOUT) {
 		if (at_ns == UINT64_MAX)
 			rc = pthread_cond_wait(&k->r->wake, &k->r->wake_lock);
 		else

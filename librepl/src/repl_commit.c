@@ -22,7 +22,7 @@ commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
 	}
 	lanes_due(r, lane, LANE_DRAIN, &r->slots[lane].pending, &none);
 	/* What fails here fails again at the end. */
-	if (r->cfg->ack != CONFIG_ACK_ALL)
+	if (r->cfg->ack != ACK_ALL)
 		(void)lanes_ship(r, lane, begin_ns, NULL);
 }
 

@@ -51,9 +51,10 @@ struct replica {
 	struct remote_traffic traffic; /* of the remotes that are gone */
 	struct profile_note *profiles;
 	/* Guarded by repl.lock. */
-	struct gen_id has;  /* the generation that it has confirmed last; nil: none known */
-	struct gen_id told; /* one that it was told and has not confirmed; nil: none */
-	bool gap;           /* its dirty map does not tell all that it lacks */
+	struct gen_id has;   /* the generation that it has confirmed last; nil: none known */
+	struct gen_id told;  /* one that it was told and has not confirmed; nil: none */
+	struct gen_id whole; /* the last one of which it had all that was acknowledged */
+	bool gap;            /* its dirty map does not tell all that it lacks */
 };
 
 /* What all replicas' lanes of one index share. */

@@ -32,9 +32,10 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	/* Before calls see the loss: they mark what they acknowledge without it. */
 	if (r->dirty && dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has))
 		p->gap = true;
-	atomic_store(&p->behind, 0);
 	atomic_store(&p->lost, status);
 	ship_lost(r->ship, (unsigned)(p - r->replicas));
+	/* Only now: no drain counts it any more. */
+	atomic_store(&p->behind, 0);
 	repl_wake(r);
 	statusd_changed(r->statusd, (unsigned)(p - r->replicas));
 }
@@ -84,15 +85,26 @@ bases_kept(const struct repl *r, struct gen_id *keep)
 /*
  * A chain says that all of its generations is there. Who has not all of the last
  * one yet, a laggard, gets the new one as what misses updates: else it would look
- * newer than one that was lost with them.
+ * newer than one that was lost with them. What no drain has returned for is nobody's
+ * yet: most have some of that before them, and are none the worse. Nor does its chain
+ * name what it has not all of: by force it may be promoted.
  */
-static enum sidecar_state
-replica_label(struct repl *r, unsigned replica)
+static int
+replica_tell(struct repl *r, unsigned replica, uint64_t deadline_ns, struct err *e)
 {
-	uint64_t behind = ship_behind(r->ship, replica);
+	struct replica *p = &r->replicas[replica];
+	enum sidecar_state state = SIDECAR_UP_TO_DATE;
+	struct generation chain = r->generation;
+	int rc;
 
-	atomic_store(&r->replicas[replica].behind, behind);
-	return behind ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
+	if (ship_behind(r->ship, replica)) {
+		state = SIDECAR_OUTDATED;
+		gen_forget_since(&chain, &p->whole);
+	}
+	rc = remote_pool_mark_by(p->remote, state, &chain, deadline_ns, e);
+	if (!rc && state == SIDECAR_UP_TO_DATE)
+		p->whole = chain.current;
+	return rc;
 }
 
 /* Tell all that are not lost; true if one was lost over it. */
@@ -110,8 +122,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 			continue;
 		err_clear(&why);
 		/* One that hangs must not use up the time of those that are well. */
-		if (remote_pool_mark_by(p->remote, replica_label(r, i), &r->generation,
-					deadline_share(deadline_ns, left + 1), &why)) {
+		if (replica_tell(r, i, deadline_share(deadline_ns, left + 1), &why)) {
 			p->told = r->generation.current;
 			replica_set_lost(r, p, why.code, why.text);
 			any = true;
@@ -188,15 +199,18 @@ repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
 	struct replica *p = &r->replicas[replica];
 	struct err why;
 
-	if (atomic_load(&p->behind) == 0 || !ship_has(r->ship, replica, atomic_load(&p->behind)))
+	if (!ship_caught_up(r->ship, replica))
 		return;
 	err_clear(&why);
 	pthread_mutex_lock(&r->lock);
-	if (replica_is_live(p) && ship_has(r->ship, replica, atomic_load(&p->behind))) {
-		atomic_store(&p->behind, 0);
+	if (replica_is_live(p) && ship_caught_up(r->ship, replica)) {
 		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation, deadline_ns,
-					&why))
+					&why)) {
 			replica_set_lost(r, p, why.code, why.text);
+		} else {
+			p->whole = r->generation.current;
+			ship_labelled(r->ship, replica);
+		}
 	}
 	if (why.code && r->ready && !atomic_load(&r->stop))
 		(void)repl_advance_locked(r, deadline_ns, NULL);
@@ -220,21 +234,20 @@ repl_wake(struct repl *r)
 	pthread_mutex_unlock(&r->wake_lock);
 }
 
-/* The first of those that were lost and have not come back since, or replica_count. */
+/* The first of those that were lost and that the call waits for still, or replica_count. */
 static unsigned
 awaited(const struct repl *r, uint32_t lost, const uint64_t *installs)
 {
+	uint32_t live = 0, back = 0;
+
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		const struct replica *p = &r->replicas[i];
 
-		/* Of those in queues the set need not have all. */
-		if (ship_serves(r->ship, i) && ship_enough(r->ship))
-			continue;
-		if ((lost >> i & 1) && !replica_is_live(p) &&
-		    atomic_load(&p->install_count) == installs[i])
-			return i;
+		live |= (uint32_t)replica_is_live(p) << i;
+		back |= (uint32_t)(atomic_load(&p->install_count) != installs[i]) << i;
 	}
-	return r->replica_count;
+	lost = ship_awaited(r->ship, lost, live, back);
+	return lost ? (unsigned)__builtin_ctz(lost) : r->replica_count;
 }
 
 int

@@ -54,7 +54,7 @@ ship_queues(const struct repl *r, unsigned replica)
 bool
 ship_serves(const struct ship *s, unsigned replica)
 {
-	return s && s->served & 1U << replica;
+	return s && s->policy.served & 1U << replica;
 }
 
 /* Those that are sent to. With the lock. */
@@ -86,56 +86,28 @@ ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
 
 /* ---- room ---- */
 
-/* Replicas that lag by more than a part of what they may. With the lock. */
-static uint32_t
-ship_lagging(const struct ship *s, unsigned part, uint64_t now_ns)
-{
-	const struct repl_config *c = s->r->cfg;
-	uint32_t late = 0;
-
-	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
-		if (s->q.view[i].weight > c->async_lag_bytes / part ||
-		    shipqueue_lag_ns(&s->q, i, now_ns) > c->async_lag_ms * NS_PER_MS / part)
-			late |= 1U << i;
-	}
-	return late;
-}
-
-/*
- * Whether those that a drain needs are well ahead of the bound. Only then one that has
- * come to it is a laggard: a drain of much brings all there.
- */
-static bool
-ship_flows(const struct ship *s, uint64_t now_ns)
-{
-	uint32_t sync = s->sync & ship_live(s);
-	unsigned need = s->needed < count(sync) ? s->needed : count(sync);
-
-	return count(sync & ~ship_lagging(s, 2, now_ns)) >= need;
-}
-
 /* Wait until there is room for one more, or nobody without; the lock is given up meanwhile. */
 static void
 ship_room(struct ship *s, uint64_t begin_ns)
 {
-	bool degrade = s->r->cfg->on_lag == CONFIG_ON_LAG_DEGRADE;
 	uint64_t end_ns = wait_end(s, begin_ns);
 
 	for (;;) {
 		uint64_t now = clock_now_ns();
-		uint32_t late = ship_lagging(s, 1, now);
-		bool flows = !degrade || ship_flows(s, now);
+		uint32_t late;
 
-		if ((!late && flows) || (now >= end_ns && !late))
+		switch (ack_room(&s->policy, &s->q, ship_live(s), now, now >= end_ns, &late)) {
+		case ACK_ROOM_THERE:
 			return;
-		if (late && ((degrade && flows) || now >= end_ns)) {
+		case ACK_ROOM_LOSE:
 			pthread_mutex_unlock(&s->lock);
 			ship_lose(s, late, "it lags by more than async-lag-bytes or async-lag-time",
 				  begin_ns + op_ns(s));
 			pthread_mutex_lock(&s->lock);
-			continue;
+			break;
+		default:
+			ship_sleep(s, end_ns);
 		}
-		ship_sleep(s, end_ns);
 	}
 }
 
@@ -267,14 +239,15 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 
 /* ---- waiting ---- */
 
-/* With the lock. Bits of those that are still waited for: none if enough have it. */
+/* With the lock. */
 static uint32_t
-await_left(const struct ship *s, const struct shipment *m, bool *enough)
+ship_laggards(const struct ship *s)
 {
-	uint32_t left = m->wanted & ~m->acked & s->sync & ship_live(s);
+	uint32_t bits = 0;
 
-	*enough = count(m->acked & s->sync) >= s->needed;
-	return *enough ? 0 : left;
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+		bits |= atomic_load(&s->r->replicas[i].behind) ? 1U << i : 0;
+	return bits;
 }
 
 bool
@@ -285,8 +258,11 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
 	bool enough;
 
 	pthread_mutex_lock(&s->lock);
-	while ((left = await_left(s, m, &enough)) && clock_now_ns() < end_ns)
+	while ((left = ack_left(&s->policy, m, ship_live(s), ship_laggards(s), &enough)) &&
+	       clock_now_ns() < end_ns)
 		ship_sleep(s, end_ns);
+	/* With the lock, before anybody is lost: who lacks it is a laggard from now on. */
+	shipqueue_through(&s->q, m->number);
 	shipqueue_unref(&s->q, m);
 	pthread_mutex_unlock(&s->lock);
 	if (left)
@@ -302,7 +278,7 @@ ship_enough(struct ship *s)
 	if (!s)
 		return true;
 	pthread_mutex_lock(&s->lock);
-	enough = count(s->sync & ship_live(s)) >= s->needed;
+	enough = count(s->policy.sync & ship_live(s)) >= s->policy.needed;
 	pthread_mutex_unlock(&s->lock);
 	return enough;
 }
@@ -313,11 +289,11 @@ ship_few(struct ship *s, struct err *e)
 	unsigned live;
 
 	pthread_mutex_lock(&s->lock);
-	live = count(s->sync & ship_live(s));
+	live = count(s->policy.sync & ship_live(s));
 	pthread_mutex_unlock(&s->lock);
 	return err_set(e, REPL_E_LOST,
 		       "%u of %u replicas are left, a drain needs %u: repl_stat() tells why", live,
-		       count(s->sync), s->needed);
+		       count(s->policy.sync), s->policy.needed);
 }
 
 void
@@ -454,25 +430,44 @@ ship_behind(struct ship *s, unsigned replica)
 
 	if (!ship_serves(s, replica))
 		return 0;
+	/* With the lock: no drain counts it between our look and the note of it. */
 	pthread_mutex_lock(&s->lock);
-	number = s->q.view[replica].unacked ? s->q.last : 0;
+	number = shipqueue_behind(&s->q, replica);
+	atomic_store(&s->r->replicas[replica].behind, number);
 	pthread_mutex_unlock(&s->lock);
 	return number;
 }
 
 bool
-ship_has(struct ship *s, unsigned replica, uint64_t number)
+ship_caught_up(struct ship *s, unsigned replica)
 {
-	const struct shipment *oldest;
+	uint64_t number;
 	bool has;
 
 	if (!ship_serves(s, replica))
-		return true;
+		return false;
 	pthread_mutex_lock(&s->lock);
-	oldest = s->q.view[replica].unacked;
-	has = !oldest || oldest->number > number;
+	number = atomic_load(&s->r->replicas[replica].behind);
+	has = number && shipqueue_has(&s->q, replica, number);
 	pthread_mutex_unlock(&s->lock);
 	return has;
+}
+
+void
+ship_labelled(struct ship *s, unsigned replica)
+{
+	pthread_mutex_lock(&s->lock);
+	atomic_store(&s->r->replicas[replica].behind, 0);
+	pthread_cond_broadcast(&s->moved);
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t
+ship_awaited(struct ship *s, uint32_t lost, uint32_t live, uint32_t back)
+{
+	static const struct ackpolicy none = {0};
+
+	return ack_awaited(s ? &s->policy : &none, lost, live, back);
 }
 
 /* ---- construction ---- */
@@ -509,11 +504,14 @@ ship_new(struct repl *r, struct ship **out, struct err *e)
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	s->r = r;
-	s->served = queued;
-	if (r->cfg->ack != CONFIG_ACK_ALL) {
-		s->needed = config_needed(r->cfg);
+	s->policy = (struct ackpolicy){.served = queued,
+				       .degrade = r->cfg->on_lag == CONFIG_ON_LAG_DEGRADE,
+				       .lag_bytes = r->cfg->async_lag_bytes,
+				       .lag_ns = r->cfg->async_lag_ms * NS_PER_MS};
+	if (r->cfg->ack != ACK_ALL) {
+		s->policy.needed = config_needed(r->cfg);
 		for (unsigned i = 0; i < r->replica_count; i++)
-			s->sync |= r->cfg->async[i] ? 0 : 1U << i;
+			s->policy.sync |= r->cfg->async[i] ? 0 : 1U << i;
 	}
 	rc = ship_init(s, e);
 	for (unsigned i = 0; !rc && i < r->replica_count; i++) {

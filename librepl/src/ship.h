@@ -79,11 +79,20 @@ int ship_few(struct ship *s, struct err *e);
 
 /* ---- for those who lose and bring back replicas ---- */
 
-/* The last drain queued, by number, if the replica lacks any; 0: it has all, or has no queue. */
+/*
+ * The last acknowledged drain, by number, if the replica lacks any of those; 0: it has all, or has
+ * no queue. Noted as replica.behind: until ship_labelled() no drain counts what it acknowledges.
+ */
 uint64_t ship_behind(struct ship *s, unsigned replica);
 
-/* It has all up to that drain. */
-bool ship_has(struct ship *s, unsigned replica, uint64_t number);
+/* It was behind and has all up to that drain: repl_label() is due. */
+bool ship_caught_up(struct ship *s, unsigned replica);
+
+/* It is labelled up to date. */
+void ship_labelled(struct ship *s, unsigned replica);
+
+/* ack_awaited(); s may be NULL. */
+uint32_t ship_awaited(struct ship *s, uint32_t lost, uint32_t live, uint32_t back);
 
 /*
  * The replica is lost: nothing more is sent, and what it may lack is marked in its dirty map.

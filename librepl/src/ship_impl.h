@@ -6,6 +6,7 @@
 #ifndef LIBREPL_SHIP_IMPL_H
 #define LIBREPL_SHIP_IMPL_H
 
+#include "ackpolicy.h"
 #include "lane_ship.h"
 #include "ship.h"
 #include "shipqueue.h"
@@ -28,10 +29,9 @@ struct shipper {
 
 struct ship {
 	struct repl *r;
-	uint32_t served, sync; /* replicas: served from here; of these waited for by drains */
-	unsigned needed;       /* of sync */
-	pthread_mutex_t lock;  /* guards what follows */
-	pthread_cond_t moved;  /* something was acknowledged, closed or left */
+	struct ackpolicy policy;
+	pthread_mutex_t lock; /* guards what follows */
+	pthread_cond_t moved; /* something was acknowledged, closed or left */
 	bool lock_made, moved_made;
 	bool stop;
 	struct shipqueue q;

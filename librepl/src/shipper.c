@@ -116,6 +116,7 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	struct ship *s = p->ship;
 	struct shipview *v = &s->q.view[p->replica];
 	bool any = false, more;
+	uint64_t behind;
 
 	pthread_mutex_lock(&s->lock);
 	while (v->unacked && v->unacked != v->unsent &&
@@ -126,7 +127,12 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	if (any)
 		pthread_cond_broadcast(&s->moved);
 	more = v->open && v->unacked && !s->stop && !(p->wanted && lane_ship_quiet(l));
+	behind = atomic_load(&s->r->replicas[p->replica].behind);
+	any &= behind && shipqueue_has(&s->q, p->replica, behind);
 	pthread_mutex_unlock(&s->lock);
+	/* Its keeper labels it, and drains wait for that. */
+	if (any)
+		repl_wake(s->r);
 	return more;
 }
 

@@ -72,7 +72,7 @@ check_defaults(const struct repl_config *c)
 	assert_int_equal(c->resync_rate, 0);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_DEGRADE);
 	assert_int_equal(c->method, 0);
-	assert_int_equal(c->ack, CONFIG_ACK_ALL);
+	assert_int_equal(c->ack, ACK_ALL);
 	assert_int_equal(c->on_lag, CONFIG_ON_LAG_SLOW);
 	assert_int_equal(c->async_lag_bytes, 64U << 20);
 	assert_int_equal(c->async_lag_ms, 5000);
@@ -111,7 +111,7 @@ check_all_keys(const struct repl_config *c)
 	assert_int_equal(c->target_count, 3);
 	assert_string_equal(c->targets[2].host, "far");
 	assert_true(!c->async[0] && !c->async[1] && c->async[2]);
-	assert_int_equal(c->ack, CONFIG_ACK_QUORUM);
+	assert_int_equal(c->ack, ACK_QUORUM);
 	assert_int_equal(c->on_lag, CONFIG_ON_LAG_DEGRADE);
 	assert_int_equal(c->async_lag_bytes, 128U << 20);
 	assert_int_equal(c->async_lag_ms, 4);
@@ -168,10 +168,10 @@ needed_replicas_are_counted_without_asynchronous_ones(void **state)
 		assert_int_equal(config_add_async_target(c, "far/p", NULL), 0);
 		assert_int_equal(config_needed(c), n);
 		assert_true(config_queued(c, n) && (n == 0 || !config_queued(c, 0)));
-		c->ack = CONFIG_ACK_QUORUM;
+		c->ack = ACK_QUORUM;
 		assert_int_equal(config_needed(c), quorum[n]);
 		assert_true(config_queued(c, 0));
-		c->ack = CONFIG_ACK_ANY;
+		c->ack = ACK_ANY;
 		assert_int_equal(config_needed(c), n ? 1 : 0);
 		repl_config_free(c);
 	}

@@ -214,7 +214,7 @@ begin(uint64_t seed, unsigned breaks)
 		targets[i].slowness = 1 + 6 * i;
 	}
 	r->replica_count = REPLICAS;
-	r->cfg->ack = CONFIG_ACK_QUORUM;
+	r->cfg->ack = ACK_QUORUM;
 	r->cfg->async_lag_bytes = 8U << 10;
 	/* Only looked at for being there. */
 	r->dirty = (struct dirty *)(void *)targets;

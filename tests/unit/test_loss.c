@@ -41,28 +41,41 @@ ship_serves(const struct ship *s, unsigned replica)
 	return false;
 }
 
-/* What each has of the drains queued, and how many there are; both 0: no queue. */
+/* What each has of the drains acknowledged, and how many there are; both 0: no queue. */
 static uint64_t drains_had[3], drains;
+static struct repl *handle;
 
 uint64_t
 ship_behind(struct ship *s, unsigned replica)
 {
+	uint64_t behind = drains_had[replica] < drains ? drains : 0;
+
 	(void)s;
-	return drains_had[replica] < drains ? drains : 0;
+	atomic_store(&handle->replicas[replica].behind, behind);
+	return behind;
 }
 
 bool
-ship_has(struct ship *s, unsigned replica, uint64_t number)
+ship_caught_up(struct ship *s, unsigned replica)
 {
+	uint64_t behind = atomic_load(&handle->replicas[replica].behind);
+
 	(void)s;
-	return drains_had[replica] >= number;
+	return behind && drains_had[replica] >= behind;
 }
 
-bool
-ship_enough(struct ship *s)
+void
+ship_labelled(struct ship *s, unsigned replica)
 {
 	(void)s;
-	return true;
+	atomic_store(&handle->replicas[replica].behind, 0);
+}
+
+uint32_t
+ship_awaited(struct ship *s, uint32_t lost, uint32_t live, uint32_t back)
+{
+	(void)s;
+	return lost & ~live & ~back;
 }
 
 int
@@ -128,6 +141,7 @@ set_new(void)
 	struct repl *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
+	handle = r;
 	memset(remotes, 0, sizeof(remotes));
 	memset(base, 0, sizeof(base));
 	r->dirty = (void *)r; /* there is one */
@@ -197,15 +211,29 @@ static void
 laggard_is_not_newer_than_a_lost_one(void **state)
 {
 	struct repl *r = set_new();
+	struct generation whole;
 
 	(void)state;
 	drains = 7;
-	drains_had[0] = drains_had[1] = 7;
+	drains_had[0] = drains_had[1] = drains_had[2] = 7;
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+	whole = r->generation;
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
 	drains_had[2] = 5;
 	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
 	assert_true(current(r, 1) && current(r, 2));
 	assert_int_equal(remotes[1].state, SIDECAR_UP_TO_DATE);
 	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	/* Of the generation before it lacks something, of the one before that nothing. */
+	assert_true(gen_id_equal(&remotes[2].generation.history[0], &whole.current));
+	assert_int_equal(gen_compare(&r->generation, &remotes[2].generation), GEN_EQUAL);
+	assert_int_not_equal(gen_compare(&remotes[2].generation, &remotes[0].generation),
+			     GEN_AHEAD);
+	/* Another loss before it has caught up: it lacks some of two generations. */
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	assert_true(gen_id_equal(&remotes[2].generation.history[0], &whole.current));
+	/* What was acknowledged since is of the generation that it has now. */
 	drains = 9;
 	repl_label(r, 2, clock_deadline(1000));
 	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
@@ -213,6 +241,7 @@ laggard_is_not_newer_than_a_lost_one(void **state)
 	repl_label(r, 2, clock_deadline(1000));
 	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
 	assert_true(current(r, 2));
+	assert_int_equal(gen_compare(&remotes[2].generation, &remotes[0].generation), GEN_AHEAD);
 	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
 	set_free(r);
 }

@@ -129,6 +129,27 @@ shipqueue_close(struct shipqueue *q, unsigned replica,
 	*v = (struct shipview){.open = false};
 }
 
+void
+shipqueue_through(struct shipqueue *q, uint64_t number)
+{
+	if (number > q->through)
+		q->through = number;
+}
+
+uint64_t
+shipqueue_behind(const struct shipqueue *q, unsigned replica)
+{
+	return shipqueue_has(q, replica, q->through) ? 0 : q->through;
+}
+
+bool
+shipqueue_has(const struct shipqueue *q, unsigned replica, uint64_t number)
+{
+	const struct shipment *oldest = q->view[replica].unacked;
+
+	return !oldest || oldest->number > number;
+}
+
 uint64_t
 shipqueue_lag_ns(const struct shipqueue *q, unsigned replica, uint64_t now_ns)
 {

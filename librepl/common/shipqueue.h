@@ -59,6 +59,7 @@ struct shipview {
 struct shipqueue {
 	struct shipment *tail; /* the last one if it still lives */
 	uint64_t last;         /* number given last */
+	uint64_t through;      /* of the last one that was acknowledged */
 	struct shipview view[REPL_TARGETS_MAX];
 };
 
@@ -85,6 +86,15 @@ void shipqueue_unref(struct shipqueue *q, struct shipment *s);
  */
 void shipqueue_close(struct shipqueue *q, unsigned replica,
 		     void (*dropped)(void *arg, uint64_t off, uint64_t len), void *arg);
+
+/* The drain that ends with this shipment returns: it is acknowledged, and all before it. */
+void shipqueue_through(struct shipqueue *q, uint64_t number);
+
+/* The last acknowledged shipment if the replica lacks any of those; 0: it has all of them. */
+uint64_t shipqueue_behind(const struct shipqueue *q, unsigned replica);
+
+/* It has all up to that number. */
+bool shipqueue_has(const struct shipqueue *q, unsigned replica, uint64_t number);
 
 /* How old the oldest is that the replica has not acknowledged; 0: it has all. */
 uint64_t shipqueue_lag_ns(const struct shipqueue *q, unsigned replica, uint64_t now_ns);
