@@ -30,8 +30,9 @@
 #define WRITE_CHUNK  32768U
 
 struct channel {
-	const _Atomic int *cancel; /* or NULL */
-	_Atomic int *told_fd;      /* or NULL */
+	const _Atomic int *cancel;     /* or NULL */
+	const _Atomic uint64_t *until; /* or NULL */
+	_Atomic int *told_fd;          /* or NULL */
 	int fd; /* TCP; libssh uses it and leaves it open. -1 with a proxy command */
 	ssh_session session;
 	ssh_channel stream;
@@ -116,12 +117,13 @@ static int
 channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct err *e)
 {
 	struct pollfd p = {.fd = ssh_get_fd(c->session), .events = POLLIN};
-	int left = clock_left_ms(deadline_ns);
+	uint64_t until = c->until ? atomic_load(c->until) : 0;
+	int left = clock_left_ms(until && until < deadline_ns ? until : deadline_ns);
 	int status = dial_cancelled(c->cancel);
 
 	if (status)
 		return err_set(e, status, "%s: given up waiting for %s", c->name, what);
-	if (c->cancel && left > CHANNEL_LOOK_MS)
+	if ((c->cancel || c->until) && left > CHANNEL_LOOK_MS)
 		left = CHANNEL_LOOK_MS;
 	if (left == 0)
 		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", c->name, what);
@@ -564,6 +566,12 @@ out:
 	else
 		*out = c;
 	return rc;
+}
+
+void
+channel_bound(struct channel *c, const _Atomic uint64_t *until)
+{
+	c->until = until;
 }
 
 void

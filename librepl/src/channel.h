@@ -42,6 +42,9 @@ struct channel_options {
 int channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
 		 struct err *e);
 
+/* Waits end by *until too, once that is not 0, within CHANNEL_LOOK_MS; borrowed. NULL: no more. */
+void channel_bound(struct channel *c, const _Atomic uint64_t *until);
+
 /* From now on nobody cancels, and the descriptor is told to nobody; no call is under way. */
 void channel_detach(struct channel *c);
 

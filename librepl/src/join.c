@@ -103,6 +103,7 @@ keeper_connect(struct keeper *k, struct err *e)
 
 	if (remote_new(c, &c->targets[k->replica], &hooks, &k->joining, e))
 		return join_failed(k, REASON_CONNECT, e);
+	remote_bound(k->joining, &k->r->until_ns);
 	remote_set_op_timeout(k->joining, repl_connect_ms(c));
 	if (ship_queues(k->r, k->replica))
 		remote_queue(k->joining);

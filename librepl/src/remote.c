@@ -115,15 +115,18 @@ remote_usable(const struct remote *r, struct err *e)
  * pthread_mutex_clocklock(); a request takes longer than a pause.
  */
 static int
-remote_lock_by(struct remote *r, uint64_t deadline_ns, struct err *e)
+remote_lock_by(struct remote *r, uint64_t deadline_ns, const _Atomic uint64_t *until, struct err *e)
 {
 	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	uint64_t now, end;
 
 	do {
 		if (pthread_mutex_trylock(&r->lock) == 0)
 			return 0;
 		(void)nanosleep(&pause, NULL);
-	} while (clock_now_ns() < deadline_ns);
+		now = clock_now_ns();
+		end = until ? atomic_load(until) : 0;
+	} while (now < deadline_ns && (!end || now < end));
 	return err_set(e, REPL_E_TIMEOUT, "%s has not answered an earlier request", r->target.host);
 }
 
@@ -131,16 +134,19 @@ int
 remote_call_by(struct remote *r, const char *method, struct json_object *params,
 	       uint64_t deadline_ns, struct json_object **result, struct err *e)
 {
+	/* Who asks for something behind that moment knows of it. */
+	const _Atomic uint64_t *until = r->until && atomic_load(r->until) == 0 ? r->until : NULL;
 	int64_t id;
 	int rc;
 
 	if (result)
 		*result = NULL;
-	rc = remote_lock_by(r, deadline_ns, e);
+	rc = remote_lock_by(r, deadline_ns, until, e);
 	if (rc) {
 		json_object_put(params);
 		return rc;
 	}
+	channel_bound(r->channel, until);
 	rc = remote_usable(r, e);
 	if (rc)
 		json_object_put(params);
@@ -148,6 +154,7 @@ remote_call_by(struct remote *r, const char *method, struct json_object *params,
 		rc = remote_send(r, method, params, deadline_ns, &id, e);
 	if (!rc)
 		rc = remote_receive(r, id, deadline_ns, result, e);
+	channel_bound(r->channel, NULL);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }
@@ -360,6 +367,12 @@ remote_free(struct remote *r, unsigned timeout_ms)
 	if (r->lock_made)
 		(void)pthread_mutex_destroy(&r->lock);
 	free(r);
+}
+
+void
+remote_bound(struct remote *r, const _Atomic uint64_t *until)
+{
+	r->until = until;
 }
 
 void

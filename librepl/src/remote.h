@@ -58,6 +58,12 @@ struct remote_hooks {
 int remote_new(const struct repl_config *c, const struct target *t,
 	       const struct remote_hooks *hooks, struct remote **out, struct err *e);
 
+/*
+ * remote_call_by() is cut short at *until if that was 0 when it was called and is not any more;
+ * borrowed. No call is under way.
+ */
+void remote_bound(struct remote *r, const _Atomic uint64_t *until);
+
 /* No more hooks. No call is under way. */
 void remote_detach(struct remote *r);
 

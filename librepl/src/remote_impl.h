@@ -44,8 +44,9 @@ struct remote {
 	_Atomic uint64_t stamp; /* of DEPOSITs: the last one given out */
 	struct fab_lane **fabs;
 	struct lane *lanes;
-	const _Atomic int *cancel;    /* of the hooks */
-	struct remote_traffic before; /* of lanes that were closed */
+	const _Atomic int *cancel;     /* of the hooks */
+	const _Atomic uint64_t *until; /* of remote_bound(), or NULL */
+	struct remote_traffic before;  /* of lanes that were closed */
 };
 
 /* Close them; the target is not told. */

@@ -102,6 +102,8 @@ struct repl {
 	pthread_cond_t wake;         /* a loss, an install, a wish: keepers and calls that block */
 	unsigned resyncing;          /* keepers in a resync; guarded by wake_lock */
 	bool growing;                /* ... or who wants none of them; guarded by wake_lock */
+	_Atomic uint64_t until_ns;   /* of closing: cuts requests from before it short; 0: none */
+	_Atomic uint64_t closing_ns; /* ... the deadline of those that record losses; 0: none */
 	_Atomic int cut;             /* not 0: opening has failed, what is under way ends */
 	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made;
 	_Atomic bool stop;             /* keepers end */

@@ -40,6 +40,15 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	statusd_changed(r->statusd, (unsigned)(p - r->replicas));
 }
 
+/* Closing the handle gives it less time. */
+static uint64_t
+deadline_closing(const struct repl *r, uint64_t deadline_ns)
+{
+	uint64_t closing_ns = atomic_load(&r->closing_ns);
+
+	return closing_ns && closing_ns < deadline_ns ? closing_ns : deadline_ns;
+}
+
 /* The share of the time left that one of count steps may take. */
 static uint64_t
 deadline_share(uint64_t deadline_ns, unsigned count)
@@ -122,7 +131,8 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 			continue;
 		err_clear(&why);
 		/* One that hangs must not use up the time of those that are well. */
-		if (replica_tell(r, i, deadline_share(deadline_ns, left + 1), &why)) {
+		if (replica_tell(r, i, deadline_share(deadline_closing(r, deadline_ns), left + 1),
+				 &why)) {
 			p->told = r->generation.current;
 			replica_set_lost(r, p, why.code, why.text);
 			any = true;

@@ -257,6 +257,8 @@ step_connect(struct repl *r, unsigned i, struct err *e)
 	const struct remote_hooks hooks = {.cancel = &r->cut};
 	int rc = remote_new(r->cfg, &r->cfg->targets[i], &hooks, &r->replicas[i].remote, e);
 
+	if (!rc)
+		remote_bound(r->replicas[i].remote, &r->until_ns);
 	if (!rc && ship_queues(r, i))
 		remote_queue(r->replicas[i].remote);
 	return replica_absent(r, i, rc ? replica_err(r, i, e) : 0, e);
@@ -612,29 +614,29 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 int
 repl_close(struct repl *r)
 {
-	uint64_t end_ns, least_ns;
-	unsigned ms;
+	uint64_t end_ns, eighth_ns;
 	struct err e;
 	int rc = 0;
 
 	if (!r)
 		return 0;
 	err_clear(&e);
-	ms = r->cfg->close_timeout_ms;
-	end_ns = clock_deadline(ms);
-	/* The last quarter is for telling the others of one that has not got all. */
-	ship_finish(r->ship, end_ns - (uint64_t)ms * NS_PER_MS / 4, end_ns);
+	end_ns = clock_deadline(r->cfg->close_timeout_ms);
+	eighth_ns = (uint64_t)r->cfg->close_timeout_ms * NS_PER_MS / 8;
+	/*
+	 * The last quarter is for telling the others of one that has not got all, and its last
+	 * half for an end in order of those that are well, whatever hangs.
+	 */
+	atomic_store(&r->closing_ns, end_ns - eighth_ns);
+	atomic_store(&r->until_ns, end_ns - 2 * eighth_ns);
+	ship_finish(r->ship, end_ns - 2 * eighth_ns, end_ns - eighth_ns);
 	keepers_stop(r);
 	for (unsigned i = 0; i < r->replica_count; i++)
-		repl_label(r, i, end_ns);
+		repl_label(r, i, end_ns - eighth_ns);
 	ship_stop(r->ship);
 	/* It looks at the dirty maps, for whoever asks. */
 	statusd_stop(r->statusd);
 	r->statusd = NULL;
-	/* A keeper that hung on one replica leaves the others time for an end in order. */
-	least_ns = clock_deadline(ms < REPL_GIVE_UP_MS ? ms : REPL_GIVE_UP_MS);
-	if (end_ns < least_ns)
-		end_ns = least_ns;
 	/* What was flushed and not drained the lost ones lack. */
 	for (unsigned i = 0; i < r->lane_count; i++)
 		pending_settle(r, i, NULL, 0);
