@@ -184,9 +184,14 @@ serve_check_conf(const struct conf *c, struct err *e)
 		missing = "host-key";
 	else if (!c->authorized_keys)
 		missing = "authorized-keys";
+	if (missing && !c->path)
+		return err_set(e, REPL_E_CONFIG,
+			       "there is no configuration: make /etc/repld.conf, or name a file by "
+			       "--config; 'repld serve' needs its key '%s'",
+			       missing);
 	if (missing)
 		return err_set(e, REPL_E_CONFIG, "%s: key '%s' is missing, 'repld serve' needs it",
-			       c->path ? c->path : "configuration", missing);
+			       c->path, missing);
 	return REPL_OK;
 }
 
