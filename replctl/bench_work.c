@@ -234,15 +234,20 @@ read_await(struct fab_lane *fab, uint64_t deadline_ns, struct err *e)
 static int
 bulk_read(struct bench *b)
 {
-	struct fab_lane *fab = remote_lane(b->c->remote, 0)->fab;
+	struct lane *lane = remote_lane(b->c->remote, 0);
+	struct fab_lane *fab = lane->fab;
 	struct err *e = &b->c->err;
+	uint64_t most = lane->rma_max;
 	unsigned flying = 0;
 	int rc;
 
+	if (lane->window)
+		return remote_read(b->c->remote, 0, b->back, 0, b->pool_size,
+				   op_deadline(b, clock_now_ns()), e);
 	/* Nothing else is to come by the lane. */
 	lane_begin(remote_lane(b->c->remote, 0), LANE_SETTLE, 0, 0);
 	rc = lane_finish(remote_lane(b->c->remote, 0), op_deadline(b, clock_now_ns()), e);
-	for (uint64_t off = 0; !rc && off < b->pool_size; off += LANE_READ_MAX) {
+	for (uint64_t off = 0; !rc && off < b->pool_size; off += most) {
 		uint64_t left = b->pool_size - off;
 
 		if (flying == READ_WINDOW) {
@@ -250,8 +255,7 @@ bulk_read(struct bench *b)
 			flying--;
 		}
 		if (!rc)
-			rc = fab_lane_read(fab, b->back + off,
-					   left < LANE_READ_MAX ? left : LANE_READ_MAX, off, e);
+			rc = fab_lane_read(fab, b->back + off, left < most ? left : most, off, e);
 		flying++;
 	}
 	for (; !rc && flying > 0; flying--)

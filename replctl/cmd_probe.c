@@ -175,10 +175,10 @@ cmd_probe(struct ctl *c, char **args)
 		rc = ctl_connect(c);
 	if (rc)
 		return rc;
-	if (c->target.pool[0]) {
-		params = json_object_new_object();
+	params = json_object_new_object();
+	remote_params_add_providers(params, c->remote);
+	if (c->target.pool[0])
 		json_object_object_add(params, "name", json_object_new_string(c->target.pool));
-	}
 	rc = remote_call(c->remote, "probe", params, &result, &c->err);
 	if (rc)
 		return rc;

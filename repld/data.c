@@ -111,10 +111,10 @@ commit_check(const struct data *d, const struct commit *c, struct err *e)
 
 	if (c->stage && !data_staging(d))
 		return err_set(e, REPL_E_PROTOCOL, "STAGE without a journal");
-	if (!c->stage && data_staging(d) && !c->view.only_registers)
+	if (!c->stage && data_staging(d) && !c->view.only_reads)
 		return err_set(e, REPL_E_PROTOCOL, "COMMIT while a journal is open");
 	/* Reading needs regions, too. */
-	if (!d->params.write && !c->view.only_registers)
+	if (!d->params.write && !c->view.only_reads)
 		return err_set(e, REPL_E_REFUSED, "COMMIT to a pool opened for reading");
 	if (c->view.epoch != d->params.epoch)
 		return err_set(e, REPL_E_REFUSED, "COMMIT of epoch %" PRIu32 ", this is %" PRIu32,
@@ -286,7 +286,8 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 				.port = p->port_first,
 				.port_last = p->port_last,
 				.depth = p->depth,
-				.msg_size = p->msg_size};
+				.msg_size = p->msg_size,
+				.window = p->rma ? 0 : WIRE_FETCH_MAX};
 	struct data *d = calloc(1, sizeof(*d));
 	int rc;
 
@@ -327,9 +328,12 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 	if (rc)
 		goto out;
 	rc = fab_server_new(&fp, p->lanes, &d->server, e);
+	/* Its regions are registered one by one: better a text now than a lane that ends. */
+	if (!rc && p->rma)
+		rc = fab_server_can_pin(d->server, pmem_map_size(p->map), e);
 	if (rc)
 		goto out;
-	if (fab_server_immediates(d->server) && !p->ring)
+	if (fab_server_immediates(d->server) && !p->ring && p->rma)
 		d->imm_unit = wire_imm_unit(pmem_map_size(p->map));
 	d->port_open = true;
 	d->port_deadline_ns = clock_deadline(p->join_ms);

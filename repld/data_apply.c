@@ -82,7 +82,11 @@ commit_apply(struct data *d, struct commit *c)
 		}
 		if (en.op == WIRE_OP_REGISTER) {
 			if (!c->status)
-				c->status = data_register(d, &en);
+				c->status = data_register(d, c, &en);
+			continue;
+		}
+		if (en.op == WIRE_OP_FETCH) {
+			c->status = data_fetch(d, c, &en);
 			continue;
 		}
 		if (en.op == WIRE_OP_APPEND) {
@@ -113,7 +117,10 @@ commit_finish(struct data *d, struct commit *c)
 	struct wire_ack ack = {.seq = c->view.seq,
 			       .status = status,
 			       .has_place = !status && c->append == APPEND_DONE,
-			       .place = c->place};
+			       .place = c->place,
+			       .has_key = !status && c->has_key,
+			       .addr = c->at.addr,
+			       .key = c->at.key};
 
 	c->state = COMMIT_ANSWERED;
 	atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);

@@ -129,7 +129,7 @@ deposits_mark(struct data *d)
 
 /* Regions that it asks for: not the pool's business, so a replay passes them over. */
 static int
-deposit_register(struct data *d, const struct commit *c)
+deposit_register(struct data *d, struct commit *c)
 {
 	int status = 0;
 
@@ -137,7 +137,7 @@ deposit_register(struct data *d, const struct commit *c)
 		struct wire_entry en = wire_commit_entry(&c->view, i);
 
 		if (en.op == WIRE_OP_REGISTER)
-			status = data_register(d, &en);
+			status = data_register(d, c, &en);
 	}
 	return status;
 }
@@ -148,11 +148,15 @@ data_apply_deposits(struct data *d)
 	deposits_store(d);
 	deposits_mark(d);
 	for (unsigned i = 0; i < d->pending_count; i++) {
-		const struct commit *c = &d->pending[i];
+		struct commit *c = &d->pending[i];
+		struct wire_ack ack = {.seq = c->view.seq};
 
 		atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
-		data_answer(d, c->lane, c->view.seq, d->failed ? d->failed : deposit_register(d, c),
-			    c->taken_ns);
+		ack.status = d->failed ? d->failed : deposit_register(d, c);
+		ack.has_key = !ack.status && c->has_key;
+		ack.addr = c->at.addr;
+		ack.key = c->at.key;
+		data_send_ack(d, c->lane, &ack, c->taken_ns);
 		/* What is not applied stays where a replay finds it. */
 		if (!d->failed)
 			fab_server_repost(d->server, c->lane, c->slot);

@@ -40,6 +40,8 @@ struct commit {
 	int status; /* of an entry that could not be done; the lane goes on */
 	enum append_state append;
 	uint64_t word_off, place, tail; /* of an APPEND; tail: behind its bytes */
+	bool has_key;                   /* it made memory reachable; the answer says where */
+	struct regions_place at;
 };
 
 struct data_lane {
@@ -109,8 +111,11 @@ void data_note_range(struct data *d, uint64_t off, uint64_t len);
 /* One step of an APPEND; true if the next one must wait for a flush. */
 bool data_append(struct data *d, struct commit *c, const struct wire_entry *en);
 
-/* Make a region of the pool ready for RMA; 0 or a status. */
-int data_register(struct data *d, const struct wire_entry *en);
+/* Make a region of the pool ready for RMA; 0 or a status. c learns its place, if it has one. */
+int data_register(struct data *d, struct commit *c, const struct wire_entry *en);
+
+/* Copy a range into the lane's window, where the initiator reads it; 0 or a status. */
+int data_fetch(struct data *d, struct commit *c, const struct wire_entry *en);
 
 /* Gather a range for the next data_flush(), which makes all of them durable. */
 void data_note_range(struct data *d, uint64_t off, uint64_t len);

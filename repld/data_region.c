@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* REGISTER, and growth as the data thread sees it: nothing is registered before it is asked for. */
+/*
+ * What an initiator may reach by RMA: regions, by REGISTER, none before it is
+ * asked for; or, where the RNIC can't have the pool, a window, by FETCH. And
+ * growth as the data thread sees it.
+ */
 #include "data_impl.h"
+
+#include <string.h>
 
 #include "log.h"
 
 int
-data_register(struct data *d, const struct wire_entry *en)
+data_register(struct data *d, struct commit *c, const struct wire_entry *en)
 {
 	struct range r =
 		regions_get(&d->regions, en->off < REGIONS_MAX ? (unsigned)en->off : REGIONS_MAX);
@@ -20,7 +26,23 @@ data_register(struct data *d, const struct wire_entry *en)
 		return REPL_E_INVAL;
 	if (fab_server_register(d->server, (unsigned)en->off, pool + r.off, r.len, write, &e))
 		log_error("region %u: %s", (unsigned)en->off, e.text);
+	else
+		c->has_key = fab_server_place(d->server, (unsigned)en->off, &c->at);
 	return e.code;
+}
+
+/* What went before on the lane is in memory, if not yet durable: so it is read. */
+int
+data_fetch(struct data *d, struct commit *c, const struct wire_entry *en)
+{
+	const uint8_t *pool = pmem_map_addr(d->params.map);
+	uint8_t *window;
+
+	if (!fab_server_window(d->server, c->lane, &window, &c->at))
+		return REPL_E_INVAL;
+	memcpy(window, pool + en->off, en->len);
+	c->has_key = true;
+	return 0;
 }
 
 int

@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "describe.h"
+#include "provider.h"
 #include "report.h"
 #include "wire.h"
 
@@ -127,9 +128,10 @@ handle_bye(struct state *s, struct json_object *params, struct reply *r)
 
 /* Probe a pool that this session has not open; it is mapped for reading only. */
 static int
-probe_named(struct state *s, const char *name, struct probe *out, struct err *e)
+probe_named(struct state *s, const char *name, const char *provider, struct probe *out,
+	    struct err *e)
 {
-	enum profile_granularity granularity;
+	char address[HANDLERS_ADDRESS_MAX];
 	struct pool *pool = NULL;
 	struct pmem_map *map = NULL;
 	int rc;
@@ -143,8 +145,8 @@ probe_named(struct state *s, const char *name, struct probe *out, struct err *e)
 	rc = pool_map(pool, false, &map, e);
 	if (rc)
 		goto out;
-	granularity = pmem_map_granularity(map);
-	rc = probe_run(s->conf, pool_fd(pool), &granularity, "tcp", "/sys", out, e);
+	handlers_data_address(s->conf, address);
+	rc = provider_probe(s->conf, pool_fd(pool), map, false, provider, address, out, e);
 out:
 	pmem_map_free(map);
 	(void)pool_close(pool, true, NULL);
@@ -154,13 +156,20 @@ out:
 int
 handle_probe(struct state *s, struct json_object *params, struct reply *r)
 {
+	char address[HANDLERS_ADDRESS_MAX];
+	const char *name = NULL, *provider = "tcp";
 	struct probe found;
-	const char *name = NULL;
 	int rc;
 
 	memset(&found, 0, sizeof(found));
 	if (control_has(params, "name")) {
 		rc = handlers_get_name(params, &name, &r->err);
+		if (rc)
+			return rc;
+	}
+	handlers_data_address(s->conf, address);
+	if (control_has(params, "providers")) {
+		rc = provider_choose(params, address, &provider, &r->err);
 		if (rc)
 			return rc;
 	}
@@ -173,10 +182,10 @@ handle_probe(struct state *s, struct json_object *params, struct reply *r)
 			     "pool '%s' is open in this session: probe '%s' after closing it",
 			     s->pool_name, name);
 	} else if (name) {
-		rc = probe_named(s, name, &found, &r->err);
+		rc = probe_named(s, name, provider, &found, &r->err);
 	} else {
-		rc = probe_run(s->conf, pool_store_dirfd(s->store), NULL, "tcp", "/sys", &found,
-			       &r->err);
+		rc = provider_probe(s->conf, pool_store_dirfd(s->store), NULL, false, provider,
+				    address, &found, &r->err);
 	}
 	if (rc)
 		return rc;

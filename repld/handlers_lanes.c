@@ -14,54 +14,12 @@
 #include "describe.h"
 #include "fabric.h"
 #include "log.h"
+#include "provider.h"
 #include "wire.h"
 
-#define PROVIDERS_MAX 8
-#define PROVIDER_MAX  16
-#define ASK_MAX       (1U << 30) /* more than is ever granted */
-#define FDS_BASE      48         /* of the session itself and of libfabric */
-#define FDS_PER_LANE  4
-
-/* What can be used here, most wanted first is the initiator's choice. */
-static const char *const providers_known[] = {"tcp"};
-
-static const char *
-provider_usable(const char *name)
-{
-	for (size_t i = 0; i < sizeof(providers_known) / sizeof(providers_known[0]); i++)
-		if (strcmp(name, providers_known[i]) == 0 && fab_provider_present(name))
-			return providers_known[i];
-	return NULL;
-}
-
-/* The first of the initiator's wishes that is usable. */
-static int
-get_provider(struct json_object *params, const char **provider, struct err *e)
-{
-	struct json_object *list;
-	char asked[PROVIDERS_MAX * (PROVIDER_MAX + 2) + 1] = "";
-	size_t used = 0;
-	int rc;
-
-	rc = control_get_array(params, "providers", PROVIDERS_MAX, &list, e);
-	if (rc)
-		return rc;
-	for (size_t i = 0; i < json_object_array_length(list); i++) {
-		struct json_object *name = json_object_array_get_idx(list, i);
-
-		if (!json_object_is_type(name, json_type_string))
-			return err_set(e, REPL_E_INVAL, "member 'providers' holds more than texts");
-		*provider = provider_usable(json_object_get_string(name));
-		if (*provider)
-			return REPL_OK;
-		used += (size_t)snprintf(asked + used, sizeof(asked) - used, "%s%.*s",
-					 used ? ", " : "", PROVIDER_MAX,
-					 json_object_get_string(name));
-	}
-	return err_set(e, REPL_E_REFUSED,
-		       "no provider that was asked for (%s) can be used here, only tcp%s", asked,
-		       fab_provider_present("tcp") ? "" : ", and libfabric has no tcp");
-}
+#define ASK_MAX      (1U << 30) /* more than is ever granted */
+#define FDS_BASE     48         /* of the session itself and of libfabric */
+#define FDS_PER_LANE 4
 
 static int
 get_granted(struct json_object *params, const char *name, unsigned min, unsigned max,
@@ -133,7 +91,7 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	if (get_granted(params, "count", 1, lanes_max, &p->lanes, e) ||
 	    get_granted(params, "msg_size", WIRE_MSG_SIZE_MIN, size_max, &msg_size, e) ||
 	    get_granted(params, "depth", WIRE_DEPTH_MIN, WIRE_DEPTH_MAX, &p->depth, e) ||
-	    get_provider(params, &p->provider, e) || limits_check(p->lanes, e))
+	    provider_choose(params, p->address, &p->provider, e) || limits_check(p->lanes, e))
 		return e->code;
 	p->msg_size = msg_size;
 	p->port_first = (uint16_t)c->data_port_first;
@@ -141,7 +99,6 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	p->map = s->map;
 	p->journal = s->write ? pool_journal(s->pool) : NULL;
 	p->write = s->write;
-	p->rma = true;
 	p->hole = pool_get_info(s->pool)->meta.sparse;
 	p->epoch = pool_get_info(s->pool)->meta.epoch;
 	p->join_ms = c->heartbeat_timeout_ms;
@@ -163,7 +120,7 @@ tokens_new(const struct data *d, unsigned lanes)
 }
 
 static struct json_object *
-lanes_new(const struct data *d, const struct data_params *p)
+lanes_new(const struct data *d, const struct data_params *p, const struct profile *profile)
 {
 	struct json_object *o = json_object_new_object();
 	char key[17];
@@ -181,6 +138,7 @@ lanes_new(const struct data *d, const struct data_params *p)
 	describe_add_u64(o, "imm_unit", data_imm_unit(d));
 	describe_add_u64(o, "deadline_ms", p->join_ms);
 	describe_add_bool(o, "ring", p->ring != NULL);
+	describe_add(o, "profile", describe_profile(profile));
 	return o;
 }
 
@@ -191,6 +149,7 @@ ring_allowed(const struct state *s)
 	const struct profile *p = &s->probe.profile;
 
 	return s->write && profile_get(p, PROFILE_F_RQWRB) == PROFILE_RQWRB_PM &&
+	       profile_get(p, PROFILE_F_RMA) == PROFILE_RMA_YES &&
 	       profile_get(p, PROFILE_F_CLASS) != PROFILE_CLASS_PAGE;
 }
 
@@ -203,21 +162,27 @@ handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 	int rc;
 
 	memset(&p, 0, sizeof(p));
+	handlers_data_address(s->conf, address);
+	p.address = address;
 	rc = get_params(s, params, &p, &r->err);
 	if (!rc && control_has(params, "ring"))
 		rc = control_get_bool(params, "ring", &ring, &r->err);
 	if (rc == REPL_E_REFUSED)
 		(void)snprintf(r->next, sizeof(r->next), "ask for provider tcp");
+	/* What holds of the pool depends on who writes into it. */
+	if (!rc)
+		rc = provider_probe(s->conf, pool_fd(s->pool), s->map, s->write, p.provider,
+				    address, &s->probe, &r->err);
 	if (rc)
 		return rc;
-	handlers_data_address(s->conf, address);
-	p.address = address;
+	p.rma = profile_get(&s->probe.profile, PROFILE_F_RMA) == PROFILE_RMA_YES;
 	rc = state_lanes_open(s, &p, ring && ring_allowed(s), &r->err);
 	if (rc)
 		return rc;
-	r->result = lanes_new(s->data, &p);
-	log_info("%u lanes open on %s port %u by %s%s", p.lanes, address,
-		 (unsigned)data_port(s->data), p.provider, p.ring ? ", with a receive ring" : "");
+	r->result = lanes_new(s->data, &p, &s->probe.profile);
+	log_info("%u lanes open on %s port %u by %s%s%s", p.lanes, address,
+		 (unsigned)data_port(s->data), p.provider, p.rma ? "" : ", messages only",
+		 p.ring ? ", with a receive ring" : "");
 	return REPL_OK;
 }
 

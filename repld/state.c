@@ -10,6 +10,7 @@
 #include "describe.h"
 #include "log.h"
 #include "plan.h"
+#include "provider.h"
 
 #define PUBLISH_NS      NS_PER_S
 #define SIZE_SMALL      64
@@ -122,7 +123,6 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode,
 {
 	const struct pool_claim claim = {.writer = s->peer, .chain = chain, .force = force};
 	bool write = mode == POOL_WRITE;
-	enum profile_granularity granularity;
 	struct pool *pool = NULL;
 	struct pmem_map *map = NULL;
 	int rc;
@@ -136,8 +136,8 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode,
 	rc = pool_map(pool, write, &map, e);
 	if (rc)
 		goto out;
-	granularity = pmem_map_granularity(map);
-	rc = probe_run(s->conf, pool_fd(pool), &granularity, "tcp", "/sys", &s->probe, e);
+	/* Of the lanes to come nothing is known yet. */
+	rc = provider_probe(s->conf, pool_fd(pool), map, write, "tcp", "", &s->probe, e);
 	if (rc)
 		goto out;
 	s->pool = pool;
@@ -333,6 +333,7 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 		return rc;
 	}
 	s->lanes = p->lanes;
+	s->rma = p->rma;
 	s->msg_size = (unsigned)p->msg_size;
 	s->published_commits = 0;
 	s->dirty = true;
@@ -361,7 +362,7 @@ method_text(const struct state *s, char out[METHOD_NAME_MAX])
 	struct plan_limits lim = {.inline_max = s->msg_size,
 				  .message_max = s->msg_size,
 				  .single_max = s->msg_size,
-				  .rma = true,
+				  .rma = s->rma,
 				  .can = PLAN_CAN_ALWAYS |
 					 (s->data && data_imm_unit(s->data) ? PLAN_IMMEDIATE : 0)};
 	struct plan small, large;
@@ -399,6 +400,7 @@ entry_add_counters(const struct state *s, struct json_object *o)
 	describe_add_u64(o, "write_bytes", atomic_load(&c->write_bytes));
 	describe_add_u64(o, "last_commit", atomic_load(&c->last_commit_s));
 	describe_add_text(o, "method", method);
+	describe_add_text(o, "provider", s->probe.profile.provider_name);
 }
 
 struct json_object *

@@ -47,6 +47,7 @@ struct state {
 	struct baseline *baseline; /* what bench.open started last, with a pool open */
 	struct probe probe;        /* of the open pool */
 	bool write;
+	bool rma;          /* the lanes reach the pool by RMA */
 	bool flush_failed; /* since the pool was opened; lanes may be gone */
 	bool bye;          /* the peer said so: end after the answer */
 	bool dirty;        /* the registry entry is older than this */

@@ -4,8 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #define OFI_API FI_VERSION(1, 17)
+
+/* One lane, and what drivers pin for their queues. */
+#define MEMLOCK_LEAST (8U << 20)
 
 static void
 hints_fill(struct fi_info *hints)
@@ -29,6 +33,21 @@ hints_fill(struct fi_info *hints)
 		FI_ORDER_WAW | FI_ORDER_SAW | FI_ORDER_SAS | FI_ORDER_RAW | FI_ORDER_RAS;
 }
 
+/*
+ * The RNIC's own rules. Lanes of different threads share the device below the
+ * domains, and verbs is safe for that only if it is asked for.
+ */
+static void
+hints_fill_verbs(struct fi_info *hints)
+{
+	hints->domain_attr->mr_mode =
+		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->control_progress = FI_PROGRESS_UNSPEC;
+	hints->domain_attr->data_progress = FI_PROGRESS_UNSPEC;
+	hints->tx_attr->inject_size = FAB_REPLY_MAX;
+}
+
 static int
 info_get(const char *name, const char *host, const char *service, uint64_t flags,
 	 struct fi_info **out)
@@ -39,6 +58,8 @@ info_get(const char *name, const char *host, const char *service, uint64_t flags
 	if (!hints)
 		return -FI_ENOMEM;
 	hints_fill(hints);
+	if (strcmp(name, "verbs") == 0)
+		hints_fill_verbs(hints);
 	hints->fabric_attr->prov_name = strdup(name);
 	ret = hints->fabric_attr->prov_name
 		      ? fi_getinfo(OFI_API, host, service, flags | FI_NUMERICHOST, hints, out)
@@ -63,30 +84,63 @@ info_get_tcp(const char *host, const char *service, uint64_t flags, struct fi_in
 	return info_get("tcp", host, service, flags, out);
 }
 
+/* No provider is what libfabric says, too, when it could not open the device. */
+static int
+no_verbs(const char *host, struct err *e)
+{
+	struct rlimit lock;
+
+	if (!fab_rdma_present())
+		return err_set(e, REPL_E_UNREACHABLE, "provider verbs: no RDMA device is here");
+	if (getrlimit(RLIMIT_MEMLOCK, &lock) || lock.rlim_cur >= MEMLOCK_LEAST)
+		return err_set(e, REPL_E_UNREACHABLE,
+			       "provider verbs: no RDMA device that can be used has or reaches "
+			       "address %s",
+			       host);
+	return err_set(e, REPL_E_LIMIT,
+		       "provider verbs: the RDMA device can't be opened; the limit of locked "
+		       "memory (RLIMIT_MEMLOCK) is %llu KiB, at least %u KiB are needed: raise "
+		       "memlock in limits.conf or LimitMEMLOCK of the service",
+		       (unsigned long long)lock.rlim_cur / 1024, MEMLOCK_LEAST / 1024);
+}
+
 int
 ofi_info_new(const char *provider, const char *host, uint16_t port, uint64_t flags,
 	     struct fi_info **out, struct err *e)
 {
+	bool verbs = strcmp(provider, "verbs") == 0;
 	char service[8];
 	int ret;
 
 	*out = NULL;
+	if (!verbs && strcmp(provider, "tcp") != 0)
+		return err_set(e, REPL_E_INVAL,
+			       "provider '%s' is not supported here; use tcp or verbs", provider);
+	/* Looked at before libfabric is loaded for nothing. */
+	if (verbs && !fab_rdma_present())
+		return no_verbs(host, e);
 	ret = ofi_load(e);
 	if (ret)
 		return ret;
-	if (strcmp(provider, "tcp") != 0)
-		return err_set(e, REPL_E_INVAL, "provider '%s' is not supported here; use tcp",
-			       provider);
 	(void)snprintf(service, sizeof(service), "%u", (unsigned)port);
-	ret = info_get_tcp(host, service, flags, out);
+	ret = verbs ? info_get("verbs", host, service, flags, out)
+		    : info_get_tcp(host, service, flags, out);
 	if (ret == -FI_ENOMEM)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
+	if (ret == -FI_ENODATA && verbs)
+		return no_verbs(host, e);
 	if (ret == -FI_ENODATA)
 		return err_set(e, REPL_E_UNREACHABLE,
 			       "libfabric has no provider '%s' for address %s", provider, host);
 	if (ret)
 		return ofi_err(e, REPL_E_UNREACHABLE, ret, host);
 	return 0;
+}
+
+bool
+ofi_is_rdma(const struct fi_info *info)
+{
+	return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0;
 }
 
 int
@@ -114,8 +168,9 @@ int
 ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
 		struct err *e)
 {
-	struct fi_cq_attr rx = {
-		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_NONE, .size = rx_size};
+	struct fi_cq_attr rx = {.format = FI_CQ_FORMAT_DATA,
+				.wait_obj = q->rdma ? FI_WAIT_FD : FI_WAIT_NONE,
+				.size = rx_size};
 	struct fi_cq_attr tx = {
 		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD, .size = tx_size};
 	int ret = fi_cq_open(domain, &rx, &q->rx, NULL);
@@ -152,11 +207,42 @@ ofi_wait_fd(struct fid *fid)
 }
 
 bool
-fab_provider_present(const char *provider)
+ofi_queues_wait(struct fid_fabric *fabric, const struct ofi_queues *q, struct fid_eq *eq, bool tx,
+		struct pollfd *pfd, nfds_t *n)
+{
+	struct fid *fids[2];
+	int count = 0;
+
+	if (q->rdma)
+		fids[count++] = &q->rx->fid;
+	if (tx || !q->rdma)
+		fids[count++] = &q->tx->fid;
+	if (fi_trywait(fabric, fids, count) != 0)
+		return false;
+	for (int i = 0; i < count; i++)
+		pfd[(*n)++] = (struct pollfd){.fd = ofi_wait_fd(fids[i]), .events = POLLIN};
+	if (q->rdma)
+		pfd[(*n)++] = (struct pollfd){.fd = ofi_wait_fd(&eq->fid), .events = POLLIN};
+	return true;
+}
+
+const char *
+ofi_fault_text(struct fid_cq *cq, const struct fi_cq_err_entry *fault)
+{
+	const char *text = NULL;
+
+	/* Of an RNIC the provider's number says more than "input/output error". */
+	if (fault->err == FI_EIO && fault->prov_errno > 0)
+		text = fi_cq_strerror(cq, fault->prov_errno, fault->err_data, NULL, 0);
+	return text ? text : fi_strerror(fault->err);
+}
+
+bool
+fab_provider_at(const char *provider, const char *host, struct err *e)
 {
 	struct fi_info *info = NULL;
 
-	if (ofi_info_new(provider, "127.0.0.1", 0, FI_SOURCE, &info, NULL))
+	if (ofi_info_new(provider, host, 0, FI_SOURCE, &info, e))
 		return false;
 	fi_freeinfo(info);
 	return true;

@@ -21,6 +21,7 @@
 struct fab_lane;
 struct fab_server;
 struct regions;
+struct regions_place;
 
 enum fab_event_type {
 	FAB_NONE = 0,
@@ -63,10 +64,14 @@ struct fab_params {
 	 */
 	uint8_t *recv_mem;
 	size_t recv_stride;
+	size_t window; /* server, with an RNIC: bytes a lane, for reads without regions; 0: none */
 };
 
 /* Receive buffers of a lane: an answer may go before the repost of what it answers. */
 #define FAB_SERVER_SLOTS(depth) ((depth) + 1)
+
+/* ... and more where immediates use them up: so many that want no answer are on their way. */
+#define FAB_IMM_LOOSE 32U
 
 /* ---- initiator ---- */
 
@@ -102,6 +107,15 @@ int fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint
 			   struct err *e);
 int fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
 unsigned fab_lane_rma_room(const struct fab_lane *l);
+
+/* The most bytes of one operation. With an RNIC they go through bounce buffers. */
+size_t fab_lane_rma_max(const struct fab_lane *l);
+#define FAB_RMA_MAX     (1U << 20)
+#define FAB_BOUNCE_SIZE 65536U
+
+/* With an RNIC: read from the window that the target has told (FAB_READ). */
+int fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct regions_place *at,
+			 struct err *e);
 
 /*
  * A covered write that shows the target 32 bits (FAB_IMM) when its bytes are in
@@ -175,6 +189,18 @@ void fab_server_drop(struct fab_server *s, unsigned lane);
 void fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns);
 
 /*
+ * Where a region that is registered, and the window of a lane, lie for the other
+ * side. False with a provider whose keys are ours: there regions are addressed
+ * from 0.
+ */
+bool fab_server_place(const struct fab_server *s, unsigned region, struct regions_place *out);
+/* So many bytes more may be registered: REPL_E_LIMIT says what is in the way. */
+int fab_server_can_pin(const struct fab_server *s, uint64_t len, struct err *e);
+
+bool fab_server_window(struct fab_server *s, unsigned lane, uint8_t **mem,
+		       struct regions_place *out);
+
+/*
  * libfabric's first look for providers takes a few hundred milliseconds. Begin
  * it in a thread of its own, while SSH connects; NULL (nothing begun) is no
  * error. Freeing waits for it.
@@ -183,7 +209,17 @@ struct fab_warm;
 struct fab_warm *fab_warm_new(void);
 void fab_warm_free(struct fab_warm *w);
 
-/* Whether libfabric has the provider here. */
-bool fab_provider_present(const char *provider);
+/* Whether libfabric has the provider at a numeric address of this machine; *e says why not. */
+bool fab_provider_at(const char *provider, const char *host, struct err *e);
+
+/* Whether there is an RDMA device at all; costs a look into /sys. */
+bool fab_rdma_present(void);
+
+/*
+ * Whether memory can be registered for RMA with the provider that listens at host:
+ * an error says why not. Costs opening the device.
+ */
+int fab_mem_probe(const char *provider, const char *host, void *mem, size_t len, bool write,
+		  struct err *e);
 
 #endif

@@ -19,6 +19,7 @@
 #include "wire.h"
 
 #define LANE_RMA_MAX  32
+#define LANE_RMA_RDMA 16 /* with an RNIC, whose operations each have a bounce buffer */
 #define LANE_BATCH    8
 #define LANE_RX_EVERY 8 /* looks for RMA alone between those for messages */
 
@@ -29,6 +30,9 @@
 #define LANE_NAP_MS 2
 
 #define LANE_CONNECT_LOOK_MS 100 /* at whether connecting was cancelled */
+
+#define LANE_SPARE_TX 16  /* done, and not yet seen to be */
+#define LANE_EQ_EVERY 256 /* looks between those at the event queue, with an RNIC */
 
 struct fab_lane {
 	struct fid_fabric *fabric;
@@ -42,17 +46,28 @@ struct fab_lane {
 	uint64_t key;
 	const struct regions *regions; /* or NULL */
 	enum ofi_imm imm;
-	unsigned number;   /* of the lane, on the server */
+	unsigned number; /* of the lane, on the server */
+	bool rdma;       /* an RNIC: it reaches mem and nothing else here */
+	uint8_t *mem;
+	size_t mem_len;
+	struct fid_mr *mr; /* of mem, or NULL */
+	void *desc;
 	uint8_t *send_mem; /* depth * msg_size */
 	uint8_t *recv_mem; /* (depth + 1) * FAB_REPLY_MAX */
+	uint8_t *bounce;   /* rma_count * FAB_BOUNCE_SIZE, or NULL */
 	struct ofi_op *recv_op;
 	struct ofi_op rma_op[LANE_RMA_MAX];
+	struct lane_dst {
+		void *dst; /* of a read through a bounce buffer */
+		size_t len;
+	} rma_dst[LANE_RMA_MAX];
+	unsigned rma_count;      /* operations at once */
 	uint64_t sent, answered; /* messages; their buffers are used in turn */
 	unsigned rma_free[LANE_RMA_MAX];
 	unsigned rma_free_count;
 	struct fi_cq_data_entry batch[LANE_BATCH];
 	unsigned batch_at, batch_len;
-	unsigned looks;
+	unsigned looks, eq_looks;
 	int spare; /* a receive slot to post when there is time, or -1 */
 	bool closed;
 	char why[128];
@@ -65,22 +80,52 @@ lane_post_recv(struct fab_lane *l, unsigned slot)
 
 	op->kind = OFI_RECV;
 	op->slot = slot;
-	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * FAB_REPLY_MAX, FAB_REPLY_MAX, NULL,
-			    0, op);
+	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * FAB_REPLY_MAX, FAB_REPLY_MAX,
+			    l->desc, 0, op);
 }
 
 static int
 lane_alloc(struct fab_lane *l)
 {
-	l->send_mem = malloc(l->depth * l->msg_size);
-	l->recv_mem = calloc(l->depth + 1UL, FAB_REPLY_MAX);
+	size_t send_len = l->depth * l->msg_size, recv_len = (l->depth + 1UL) * FAB_REPLY_MAX;
+
+	l->rma_count = l->rdma ? LANE_RMA_RDMA : LANE_RMA_MAX;
+	l->mem_len = send_len + recv_len + (l->rdma ? l->rma_count * FAB_BOUNCE_SIZE : 0);
+	l->mem = ofi_mem_new(l->mem_len);
 	l->recv_op = calloc(l->depth + 1UL, sizeof(*l->recv_op));
 	l->spare = (int)l->depth;
-	if (!l->send_mem || !l->recv_mem || !l->recv_op)
+	if (!l->mem || !l->recv_op)
 		return -1;
-	for (unsigned i = 0; i < LANE_RMA_MAX; i++)
-		l->rma_free[l->rma_free_count++] = LANE_RMA_MAX - 1 - i;
+	l->send_mem = l->mem;
+	l->recv_mem = l->mem + send_len;
+	l->bounce = l->rdma ? l->recv_mem + recv_len : NULL;
+	for (unsigned i = 0; i < l->rma_count; i++)
+		l->rma_free[l->rma_free_count++] = l->rma_count - 1 - i;
 	return 0;
+}
+
+/* Sizes of the queues as the lane uses them: a provider's defaults may be smaller. */
+static void
+lane_size_queues(const struct fab_lane *l, struct fi_info *info)
+{
+	if (!l->rdma)
+		return;
+	info->tx_attr->size = l->depth + l->rma_count + LANE_SPARE_TX;
+	info->rx_attr->size = l->depth + 1UL;
+}
+
+static int
+lane_register_mem(struct fab_lane *l, struct err *e)
+{
+	int rc;
+
+	if (!l->rdma)
+		return 0;
+	rc = ofi_mem_register(l->domain, l->mem, l->mem_len, FI_SEND | FI_RECV | FI_READ | FI_WRITE,
+			      &l->mr, e);
+	if (!rc)
+		l->desc = fi_mr_desc(l->mr);
+	return rc;
 }
 
 static int
@@ -98,9 +143,14 @@ lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
 	ret = fi_domain(l->fabric, info, &l->domain, NULL);
 	if (ret)
 		return ofi_err(e, err_from_errno(-ret), ret, "fi_domain");
-	ret = ofi_queues_open(l->domain, l->depth + 8UL, LANE_RMA_MAX + 8UL, &l->queues, e);
+	l->queues.rdma = l->rdma;
+	ret = ofi_queues_open(l->domain, l->depth + 8UL, l->depth + l->rma_count + LANE_SPARE_TX,
+			      &l->queues, e);
+	if (!ret)
+		ret = lane_register_mem(l, e);
 	if (ret)
 		return ret;
+	lane_size_queues(l, info);
 	ret = fi_endpoint(l->domain, info, &l->ep, NULL);
 	if (ret)
 		return ofi_err(e, err_from_errno(-ret), ret, "fi_endpoint");
@@ -185,6 +235,7 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->imm = ofi_imm_of(info);
 	l->number = p->lane;
 	l->regions = p->regions;
+	l->rdma = ofi_is_rdma(info);
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
@@ -216,12 +267,12 @@ fab_lane_free(struct fab_lane *l)
 	if (!l)
 		return;
 	ofi_close(l->ep ? &l->ep->fid : NULL);
+	ofi_close(l->mr ? &l->mr->fid : NULL);
 	ofi_queues_close(&l->queues);
 	ofi_close(l->domain ? &l->domain->fid : NULL);
 	ofi_close(l->eq ? &l->eq->fid : NULL);
 	ofi_close(l->fabric ? &l->fabric->fid : NULL);
-	free(l->send_mem);
-	free(l->recv_mem);
+	ofi_mem_free(l->mem, l->mem_len);
 	free(l->recv_op);
 	free(l);
 }
@@ -277,7 +328,7 @@ fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 	if (len <= l->inject_size)
 		ret = fi_inject(l->ep, buf, len, 0);
 	else
-		ret = fi_send(l->ep, buf, len, NULL, 0, NULL);
+		ret = fi_send(l->ep, buf, len, l->desc, 0, NULL);
 	if (ret)
 		return lane_post_failed(l, ret, e);
 	l->sent++;
@@ -302,7 +353,7 @@ fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e)
 {
 	uint8_t *buf = l->send_mem + l->sent % l->depth * l->msg_size;
 	struct iovec iov = {.iov_base = buf, .iov_len = len};
-	struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1};
+	struct fi_msg msg = {.msg_iov = &iov, .desc = &l->desc, .iov_count = 1};
 	ssize_t ret;
 
 	if (l->closed)
@@ -326,12 +377,16 @@ fab_lane_rma_room(const struct fab_lane *l)
 	return l->rma_free_count;
 }
 
-/* Each region has a key of its own and is addressed from its beginning. */
+/*
+ * Each region has a key of its own and is addressed from its beginning; with an
+ * RNIC by the place that the target has told.
+ */
 static int
 lane_rma_at(const struct fab_lane *l, uint64_t off, size_t len, struct fi_rma_iov *rma,
 	    struct err *e)
 {
 	unsigned i = l->regions ? regions_find(l->regions, off) : 0;
+	struct regions_place place;
 
 	if (l->regions && (len == 0 || regions_reach(l->regions, off, len) < len))
 		return err_set(e, REPL_E_INVAL, "RMA of %zu bytes at %llu is in no region", len,
@@ -339,7 +394,39 @@ lane_rma_at(const struct fab_lane *l, uint64_t off, size_t len, struct fi_rma_io
 	*rma = (struct fi_rma_iov){.addr = off, .len = len, .key = l->key + i};
 	if (l->regions)
 		rma->addr -= regions_get(l->regions, i).off;
+	if (!l->rdma)
+		return 0;
+	if (!l->regions || !regions_place(l->regions, i, &place))
+		return err_set(e, REPL_E_INVAL, "RMA at %llu: the target has told no place for it",
+			       (unsigned long long)off);
+	rma->addr += place.addr;
+	rma->key = place.key;
 	return 0;
+}
+
+static int
+lane_rma_room(struct fab_lane *l, size_t len, struct err *e)
+{
+	if (l->closed)
+		return lane_lost(l, e);
+	if (l->rma_free_count == 0)
+		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
+	if (len > fab_lane_rma_max(l))
+		return err_set(e, REPL_E_INVAL, "RMA of %zu bytes, at most %zu go at once", len,
+			       fab_lane_rma_max(l));
+	return 0;
+}
+
+size_t
+fab_lane_rma_max(const struct fab_lane *l)
+{
+	return l->rdma ? FAB_BOUNCE_SIZE : FAB_RMA_MAX;
+}
+
+static uint8_t *
+lane_bounce(struct fab_lane *l, const struct ofi_op *op)
+{
+	return l->bounce + (size_t)op->slot * FAB_BOUNCE_SIZE;
 }
 
 /* Post a write; flags say when it is complete and whether data goes with it. */
@@ -349,18 +436,23 @@ lane_write(struct fab_lane *l, struct fi_msg_rma *msg, const void *src, size_t l
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)src, .iov_len = len};
 	struct fi_rma_iov rma;
+	struct ofi_op *op;
 	ssize_t ret;
+	int rc = lane_rma_room(l, len, e);
 
-	if (l->closed)
-		return lane_lost(l, e);
-	if (lane_rma_at(l, off, len, &rma, e))
-		return REPL_E_INVAL;
-	if (l->rma_free_count == 0)
-		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
+	if (!rc)
+		rc = lane_rma_at(l, off, len, &rma, e);
+	if (rc)
+		return rc;
+	op = lane_rma_op(l, OFI_WRITE);
+	/* The application's memory is not pinned: it may be remapped, punched or forked. */
+	if (l->rdma)
+		iov.iov_base = memcpy(lane_bounce(l, op), src, len);
 	msg->msg_iov = &iov;
+	msg->desc = &l->desc;
 	msg->rma_iov = &rma;
 	msg->iov_count = msg->rma_iov_count = 1;
-	msg->context = lane_rma_op(l, OFI_WRITE);
+	msg->context = op;
 	ret = fi_writemsg(l->ep, msg, FI_COMPLETION | flags);
 	if (ret) {
 		l->rma_free_count++;
@@ -376,9 +468,10 @@ fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, st
 
 	/*
 	 * Without a completion level tcp reports success for a wrong key or a
-	 * range out of bounds, and before the target's memory has the bytes.
+	 * range out of bounds, and before the target's memory has the bytes. An
+	 * RNIC has no such level: verbs would ignore it.
 	 */
-	return lane_write(l, &msg, src, len, off, FI_DELIVERY_COMPLETE, e);
+	return lane_write(l, &msg, src, len, off, l->rdma ? 0 : FI_DELIVERY_COMPLETE, e);
 }
 
 int
@@ -411,28 +504,47 @@ fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off
 	return rc;
 }
 
-int
-fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
+/* Post a read of what rma says. */
+static int
+lane_read_at(struct fab_lane *l, void *dst, const struct fi_rma_iov *rma, struct err *e)
 {
-	struct iovec iov = {.iov_base = dst, .iov_len = len};
-	struct fi_rma_iov rma;
-	struct fi_msg_rma msg = {
-		.msg_iov = &iov, .iov_count = 1, .rma_iov = &rma, .rma_iov_count = 1};
-	ssize_t ret;
+	struct ofi_op *op = lane_rma_op(l, OFI_READ);
+	struct iovec iov = {.iov_base = l->rdma ? lane_bounce(l, op) : dst, .iov_len = rma->len};
+	struct fi_msg_rma msg = {.msg_iov = &iov,
+				 .desc = &l->desc,
+				 .iov_count = 1,
+				 .rma_iov = rma,
+				 .rma_iov_count = 1,
+				 .context = op};
+	ssize_t ret = fi_readmsg(l->ep, &msg, FI_COMPLETION);
 
-	if (l->closed)
-		return lane_lost(l, e);
-	if (lane_rma_at(l, off, len, &rma, e))
-		return REPL_E_INVAL;
-	if (l->rma_free_count == 0)
-		return err_set(e, REPL_E_BUSY, "too many RMA operations outstanding");
-	msg.context = lane_rma_op(l, OFI_READ);
-	ret = fi_readmsg(l->ep, &msg, FI_COMPLETION);
 	if (ret) {
 		l->rma_free_count++;
 		return lane_post_failed(l, ret, e);
 	}
+	l->rma_dst[op->slot] = (struct lane_dst){.dst = dst, .len = rma->len};
 	return 0;
+}
+
+int
+fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
+{
+	struct fi_rma_iov rma;
+	int rc = lane_rma_room(l, len, e);
+
+	if (!rc)
+		rc = lane_rma_at(l, off, len, &rma, e);
+	return rc ? rc : lane_read_at(l, dst, &rma, e);
+}
+
+int
+fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct regions_place *at,
+		     struct err *e)
+{
+	struct fi_rma_iov rma = {.addr = at->addr, .len = len, .key = at->key};
+	int rc = lane_rma_room(l, len, e);
+
+	return rc ? rc : lane_read_at(l, dst, &rma, e);
 }
 
 static void
@@ -445,7 +557,28 @@ lane_read_fault(struct fab_lane *l, struct fid_cq *cq)
 		return;
 	/* Posted receives are cancelled when the other end goes: that is no news for people. */
 	(void)snprintf(l->why, sizeof(l->why), "%s",
-		       fault.err == FI_ECANCELED ? "closed by the target" : fi_strerror(fault.err));
+		       fault.err == FI_ECANCELED ? "closed by the target"
+						 : ofi_fault_text(cq, &fault));
+}
+
+/* With an RNIC that a peer has gone is told by the event queue alone. */
+static void
+lane_read_eq(struct fab_lane *l)
+{
+	struct fi_eq_err_entry fault = {0};
+	struct fi_eq_cm_entry entry;
+	uint32_t event = 0;
+	ssize_t n = fi_eq_read(l->eq, &event, &entry, sizeof(entry), 0);
+
+	if (n == -FI_EAGAIN || (n >= 0 && event != FI_SHUTDOWN))
+		return;
+	if (n == -FI_EAVAIL)
+		(void)fi_eq_readerr(l->eq, &fault, 0);
+	l->closed = true;
+	if (l->why[0] == '\0')
+		(void)snprintf(l->why, sizeof(l->why), "%s",
+			       n >= 0 ? "closed by the target"
+				      : fi_strerror(fault.err ? fault.err : (int)-n));
 }
 
 /* Read completions from one queue into the batch. */
@@ -483,6 +616,9 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 		break;
 	case OFI_WRITE:
 	case OFI_READ:
+		if (op->kind == OFI_READ && l->rdma)
+			memcpy(l->rma_dst[op->slot].dst, lane_bounce(l, op),
+			       l->rma_dst[op->slot].len);
 		l->rma_free[l->rma_free_count++] = op->slot;
 		ev->type = op->kind == OFI_WRITE ? FAB_WRITTEN : FAB_READ;
 		break;
@@ -500,9 +636,11 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 static void
 lane_look(struct fab_lane *l)
 {
-	bool rma = l->rma_free_count < LANE_RMA_MAX;
+	bool rma = l->rma_free_count < l->rma_count;
 	bool messages = l->sent != l->answered;
 
+	if (l->rdma && ++l->eq_looks % LANE_EQ_EVERY == 0)
+		lane_read_eq(l);
 	if (rma && !messages) {
 		if (!lane_fill_batch(l, l->queues.tx) && ++l->looks % LANE_RX_EVERY == 0)
 			(void)lane_fill_batch(l, l->queues.rx);
@@ -546,20 +684,21 @@ fab_lane_repost(struct fab_lane *l, unsigned slot)
 void
 fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
 {
-	struct pollfd pfd[REPL_TARGETS_MAX + 1];
+	struct pollfd pfd[REPL_TARGETS_MAX * OFI_WAIT_FDS + 1];
 	nfds_t n = 0;
 	int left_ms;
 
 	for (unsigned i = 0; i < count && i < REPL_TARGETS_MAX; i++) {
 		struct fab_lane *l = lanes[i];
-		struct fid *fids[1] = {&l->queues.tx->fid};
 
-		if (l->closed || l->batch_at != l->batch_len || fi_trywait(l->fabric, fids, 1) != 0)
+		if (l->closed || l->batch_at != l->batch_len ||
+		    !ofi_queues_wait(l->fabric, &l->queues, l->eq, l->rma_free_count < l->rma_count,
+				     pfd, &n))
 			return;
-		/* fi_trywait() itself may have taken a message in. */
+		/* Getting ready may itself have taken a message in. */
 		if (lane_fill_batch(l, l->queues.rx) || l->closed)
 			return;
-		pfd[n++] = (struct pollfd){.fd = ofi_wait_fd(fids[0]), .events = POLLIN};
+		l->eq_looks = LANE_EQ_EVERY - 1;
 	}
 	if (wake_fd >= 0)
 		pfd[n++] = (struct pollfd){.fd = wake_fd, .events = POLLIN};

@@ -171,7 +171,7 @@ struct fab_warm {
 static void *
 warm_main(void *arg)
 {
-	(void)fab_provider_present("tcp");
+	(void)fab_provider_at("tcp", "127.0.0.1", NULL);
 	return arg;
 }
 

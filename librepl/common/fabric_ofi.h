@@ -6,6 +6,8 @@
 #ifndef COMMON_FABRIC_OFI_H
 #define COMMON_FABRIC_OFI_H
 
+#include <poll.h>
+
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -34,8 +36,8 @@ int ofi_load(struct err *e);
 
 /*
  * Info for a provider and numeric address; flags FI_SOURCE to listen, 0 to
- * connect. Asks for what the protocol needs: EP_MSG, RMA by offset with keys
- * of ours, one thread a domain, progress by the caller.
+ * connect. Asks for what the protocol needs: EP_MSG, one thread a domain, and
+ * of tcp RMA by offset with keys of ours and progress by the caller.
  */
 int ofi_info_new(const char *provider, const char *host, uint16_t port, uint64_t flags,
 		 struct fi_info **out, struct err *e);
@@ -47,15 +49,42 @@ int ofi_err(struct err *e, int code, long ret, const char *what);
 void ofi_close(struct fid *fid);
 
 /*
+ * An RNIC moves the bytes (verbs): memory on both sides is registered, keys are
+ * the provider's and remote addresses virtual. Else (tcp) neither.
+ */
+bool ofi_is_rdma(const struct fi_info *info);
+
+/*
+ * Register with an RNIC. REPL_E_LIMIT with a text that has the numbers where the
+ * limit of locked memory is in the way.
+ */
+int ofi_mem_register(struct fid_domain *domain, void *mem, size_t len, uint64_t access,
+		     struct fid_mr **out, struct err *e);
+
+/* REPL_E_LIMIT if the limit of locked memory does not leave room for len bytes more. */
+int ofi_mem_limit(uint64_t len, struct err *e);
+
+/*
+ * Pages of their own, zeroed, that take no memory until they are used; NULL if
+ * there are none. Freed only after the domain that they were registered with:
+ * libfabric may keep a registration until then.
+ */
+uint8_t *ofi_mem_new(size_t len);
+void ofi_mem_free(uint8_t *mem, size_t len);
+
+/*
  * The two completion queues of an endpoint: messages complete into rx, RMA into
- * tx, so that polling for a message does not look at both. rx asks for no
+ * tx, so that polling for a message does not look at both. Of tcp rx asks for no
  * descriptor and cannot be slept on; tx has one, which wakes for whatever
- * arrives on the sockets.
+ * arrives on the sockets. With an RNIC each has its own.
  */
 struct ofi_queues {
 	struct fid_cq *rx;
-	struct fid_cq *tx; /* the one to sleep on */
+	struct fid_cq *tx;
+	bool rdma;
 };
+
+#define OFI_WAIT_FDS 3 /* that ofi_queues_wait() fills in at most */
 
 /*
  * Immediates. A provider either takes a posted receive for each, whose context
@@ -68,10 +97,23 @@ enum ofi_imm { OFI_IMM_NONE, OFI_IMM_RECV, OFI_IMM_WIDE };
 
 enum ofi_imm ofi_imm_of(const struct fi_info *info);
 
+/* With q->rdma set. */
 int ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
 		    struct err *e);
 void ofi_queues_close(struct ofi_queues *q);
 int ofi_queues_bind(struct fid_ep *ep, const struct ofi_queues *q);
+
+/*
+ * Get ready to sleep: false if something may be there already, else *n
+ * descriptors are added to pfd. With an RNIC that of the event queue is among
+ * them: a peer that goes away is told nowhere else; and that of tx only if it is
+ * asked for, since everything that is sent would wake it.
+ */
+bool ofi_queues_wait(struct fid_fabric *fabric, const struct ofi_queues *q, struct fid_eq *eq,
+		     bool tx, struct pollfd *pfd, nfds_t *n);
+
+/* What a completion that failed means, for people. */
+const char *ofi_fault_text(struct fid_cq *cq, const struct fi_cq_err_entry *fault);
 
 /* The descriptor behind a wait object, or -1. */
 int ofi_wait_fd(struct fid *fid);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "clock.h"
@@ -29,6 +28,7 @@
 #define SERVER_NAP_MS   2
 #define SERVER_EQ_EVERY 64 /* polls between looks at the event queue when all have joined */
 #define SERVER_FD_MAX   4096
+#define SERVER_SPARE_TX 16
 #define SERVER_DEFER_S  600  /* no data port is open for longer */
 #define SERVER_REFUSALS 1024 /* requests taken off the queue when the port closes */
 
@@ -45,7 +45,6 @@ struct server_lane {
 	struct fid_ep *ep;
 	enum server_state state;
 	bool closed_told;
-	uint8_t *recv_mem;
 	struct ofi_op *recv_op;
 };
 
@@ -62,13 +61,23 @@ struct fab_server {
 	struct fid_pep *pep;
 	uint64_t key;
 	struct fid_mr **mrs;     /* REGIONS_MAX; NULL where not registered */
+	uint64_t *mr_addr;       /* ... where they begin */
 	struct fi_info *request; /* of the FAB_REQUEST given out last */
 	uint16_t port;
 	enum ofi_imm imm;
+	bool rdma;
+	unsigned depth;
 	unsigned slots;
 	size_t msg_size;
-	size_t stride; /* from one receive buffer to the next */
-	bool borrowed; /* receive buffers */
+	size_t stride;     /* from one receive buffer to the next */
+	uint8_t *recv_mem; /* slots * stride a lane */
+	bool borrowed;     /* ... of the caller's */
+	struct fid_mr *recv_mr;
+	void *recv_desc;
+	uint8_t *window_mem; /* window bytes a lane, or NULL */
+	size_t window;
+	struct fid_mr *window_mr;
+	unsigned replies;
 	unsigned lane_count;
 	unsigned polls;
 	unsigned naps; /* since a message came */
@@ -177,36 +186,65 @@ server_listen(struct fab_server *s, const struct fab_params *p, struct fi_info *
 	if (rc)
 		return ofi_err(e, REPL_E_FAILED, rc, "fi_getname");
 	s->port = server_addr_port(&addr);
-	server_defer_idle(s);
+	s->rdma = ofi_is_rdma(*info);
+	if (!s->rdma)
+		server_defer_idle(s);
 	return 0;
 }
 
 static int
-server_alloc_lanes(struct fab_server *s, unsigned lanes, uint8_t *recv_mem, struct err *e)
+server_alloc_lanes(struct fab_server *s, unsigned lanes, const struct fab_params *p, struct err *e)
 {
+	size_t recv_len = (size_t)lanes * s->slots * s->stride;
+
 	s->lanes = calloc(lanes, sizeof(*s->lanes));
 	s->mrs = calloc(REGIONS_MAX, sizeof(struct fid_mr *));
-	if (!s->lanes || !s->mrs)
+	s->mr_addr = calloc(REGIONS_MAX, sizeof(*s->mr_addr));
+	if (!s->lanes || !s->mrs || !s->mr_addr)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	s->lane_count = lanes;
+	/* Buffers of lanes that stay idle cost nothing, but where they are pinned. */
+	s->recv_mem = s->borrowed ? p->recv_mem : ofi_mem_new(recv_len);
+	if (!s->recv_mem)
+		return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
+			       lanes * s->slots, s->stride);
+	s->window = s->rdma ? p->window : 0;
+	if (s->window) {
+		s->window_mem = ofi_mem_new(lanes * s->window);
+		if (!s->window_mem)
+			return err_set(e, REPL_E_NOMEM, "out of memory for %u windows", lanes);
+	}
 	for (unsigned i = 0; i < lanes; i++) {
-		struct server_lane *l = &s->lanes[i];
-
-		if (recv_mem)
-			l->recv_mem = recv_mem + (size_t)i * s->slots * s->stride;
-		else /* Mapped, so that buffers of lanes that stay idle cost nothing. */
-			l->recv_mem = mmap(NULL, s->slots * s->stride, PROT_READ | PROT_WRITE,
-					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (l->recv_mem == MAP_FAILED) {
-			l->recv_mem = NULL;
-			return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
-				       s->slots, s->stride);
-		}
-		l->recv_op = calloc(s->slots, sizeof(*l->recv_op));
-		if (!l->recv_op)
+		s->lanes[i].recv_op = calloc(s->slots, sizeof(struct ofi_op));
+		if (!s->lanes[i].recv_op)
 			return err_set(e, REPL_E_NOMEM, "out of memory");
 	}
 	return 0;
+}
+
+/* What an RNIC is to reach must be registered; so must not be too much for the limits. */
+static int
+server_register_mem(struct fab_server *s, struct err *e)
+{
+	int rc;
+
+	if (!s->rdma)
+		return 0;
+	rc = ofi_mem_register(s->domain, s->recv_mem, (size_t)s->lane_count * s->slots * s->stride,
+			      FI_RECV, &s->recv_mr, e);
+	if (!rc)
+		s->recv_desc = fi_mr_desc(s->recv_mr);
+	if (!rc && s->window_mem)
+		rc = ofi_mem_register(s->domain, s->window_mem, s->lane_count * s->window,
+				      FI_REMOTE_READ, &s->window_mr, e);
+	return rc;
+}
+
+/* Sizes of a lane's queues: answers on their way, and buffers. */
+static size_t
+server_tx_size(const struct fab_server *s)
+{
+	return 2UL * s->depth + SERVER_SPARE_TX;
 }
 
 int
@@ -219,25 +257,32 @@ fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **o
 	*out = NULL;
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	s->slots = FAB_SERVER_SLOTS(p->depth);
+	s->depth = p->depth;
 	s->msg_size = p->msg_size;
 	s->key = p->key;
 	s->borrowed = p->recv_mem != NULL;
 	s->stride = s->borrowed ? p->recv_stride : p->msg_size;
-	rc = server_alloc_lanes(s, lanes, p->recv_mem, e);
-	if (rc)
-		goto out;
 	rc = server_listen(s, p, &info, e);
 	if (rc)
 		goto out;
 	s->imm = ofi_imm_of(info);
+	s->slots = FAB_SERVER_SLOTS(p->depth);
+	/* Each immediate uses one up; on a ring there are none. */
+	if (s->imm == OFI_IMM_RECV && !s->borrowed)
+		s->slots += FAB_IMM_LOOSE;
+	rc = server_alloc_lanes(s, lanes, p, e);
+	if (rc)
+		goto out;
 	rc = fi_domain(s->fabric, info, &s->domain, NULL);
 	if (rc) {
 		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_domain");
 		goto out;
 	}
-	rc = ofi_queues_open(s->domain, (size_t)lanes * s->slots + SERVER_BATCH, SERVER_BATCH,
-			     &s->queues, e);
+	s->queues.rdma = s->rdma;
+	rc = ofi_queues_open(s->domain, (size_t)lanes * s->slots + SERVER_BATCH,
+			     s->rdma ? lanes * server_tx_size(s) : SERVER_BATCH, &s->queues, e);
+	if (!rc)
+		rc = server_register_mem(s, e);
 	if (rc)
 		goto out;
 	*out = s;
@@ -258,16 +303,19 @@ fab_server_free(struct fab_server *s)
 		ofi_close(s->lanes[i].ep ? &s->lanes[i].ep->fid : NULL);
 	for (unsigned i = 0; s->mrs && i < REGIONS_MAX; i++)
 		ofi_close(s->mrs[i] ? &s->mrs[i]->fid : NULL);
+	ofi_close(s->recv_mr ? &s->recv_mr->fid : NULL);
+	ofi_close(s->window_mr ? &s->window_mr->fid : NULL);
 	ofi_queues_close(&s->queues);
 	ofi_close(s->domain ? &s->domain->fid : NULL);
 	ofi_close(s->eq ? &s->eq->fid : NULL);
 	ofi_close(s->fabric ? &s->fabric->fid : NULL);
-	for (unsigned i = 0; i < s->lane_count; i++) {
-		if (s->lanes[i].recv_mem && !s->borrowed)
-			(void)munmap(s->lanes[i].recv_mem, s->slots * s->stride);
+	for (unsigned i = 0; i < s->lane_count; i++)
 		free(s->lanes[i].recv_op);
-	}
+	if (!s->borrowed)
+		ofi_mem_free(s->recv_mem, (size_t)s->lane_count * s->slots * s->stride);
+	ofi_mem_free(s->window_mem, s->lane_count * s->window);
 	free(s->mrs);
+	free(s->mr_addr);
 	free(s->lanes);
 	free(s);
 }
@@ -281,8 +329,37 @@ fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len
 
 	if (s->mrs[region])
 		return 0;
+	s->mr_addr[region] = (uintptr_t)mem;
+	if (s->rdma)
+		return ofi_mem_register(s->domain, mem, len, access, &s->mrs[region], e);
 	ret = fi_mr_reg(s->domain, mem, len, access, 0, s->key + region, 0, &s->mrs[region], NULL);
 	return ret ? ofi_err(e, err_from_errno(-ret), ret, "registering memory for RMA") : 0;
+}
+
+int
+fab_server_can_pin(const struct fab_server *s, uint64_t len, struct err *e)
+{
+	return s->rdma ? ofi_mem_limit(len, e) : 0;
+}
+
+/* Virtual addresses: a region's is where it was registered from. */
+bool
+fab_server_place(const struct fab_server *s, unsigned region, struct regions_place *out)
+{
+	if (!s->rdma || !s->mrs[region])
+		return false;
+	*out = (struct regions_place){.addr = s->mr_addr[region], .key = fi_mr_key(s->mrs[region])};
+	return true;
+}
+
+bool
+fab_server_window(struct fab_server *s, unsigned lane, uint8_t **mem, struct regions_place *out)
+{
+	if (!s->window_mr)
+		return false;
+	*mem = s->window_mem + lane * s->window;
+	*out = (struct regions_place){.addr = (uintptr_t)*mem, .key = fi_mr_key(s->window_mr)};
+	return true;
 }
 
 uint16_t
@@ -325,6 +402,12 @@ fab_server_close_port(struct fab_server *s)
 	s->port_eq = NULL;
 }
 
+static uint8_t *
+server_slot(const struct fab_server *s, unsigned lane, unsigned slot)
+{
+	return s->recv_mem + ((size_t)lane * s->slots + slot) * s->stride;
+}
+
 static int
 server_post_recv(struct fab_server *s, unsigned lane, unsigned slot)
 {
@@ -334,8 +417,7 @@ server_post_recv(struct fab_server *s, unsigned lane, unsigned slot)
 	op->kind = OFI_RECV;
 	op->lane = lane;
 	op->slot = slot;
-	return (int)fi_recv(l->ep, l->recv_mem + (size_t)slot * s->stride, s->msg_size, NULL, 0,
-			    op);
+	return (int)fi_recv(l->ep, server_slot(s, lane, slot), s->msg_size, s->recv_desc, 0, op);
 }
 
 int
@@ -349,6 +431,11 @@ fab_server_accept(struct fab_server *s, unsigned lane, struct err *e)
 	if (l->state != LANE_FREE) {
 		fab_server_reject(s);
 		return err_set(e, REPL_E_BUSY, "lane %u is connected", lane);
+	}
+	if (s->rdma) {
+		s->request->tx_attr->size = server_tx_size(s);
+		s->request->tx_attr->inject_size = FAB_REPLY_MAX;
+		s->request->rx_attr->size = s->slots;
 	}
 	ret = fi_endpoint(s->domain, s->request, &l->ep, NULL);
 	if (!ret)
@@ -464,7 +551,7 @@ server_cq_fault(struct fab_server *s, struct fab_event *ev)
 	op = fault.op_context;
 	ev->type = FAB_CLOSED;
 	ev->lane = op->lane;
-	(void)snprintf(ev->text, sizeof(ev->text), "%s", fi_strerror(fault.err));
+	(void)snprintf(ev->text, sizeof(ev->text), "%s", ofi_fault_text(s->queues.rx, &fault));
 }
 
 static bool
@@ -496,7 +583,7 @@ server_on_message(struct fab_server *s, const struct fi_cq_data_entry *c, struct
 	ev->type = FAB_RECV;
 	ev->lane = op->lane;
 	ev->slot = op->slot;
-	ev->data = s->lanes[op->lane].recv_mem + (size_t)op->slot * s->stride;
+	ev->data = server_slot(s, op->lane, op->slot);
 	ev->len = c->len;
 }
 
@@ -564,10 +651,14 @@ int
 fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t len)
 {
 	struct server_lane *l = &s->lanes[lane];
+	struct fi_cq_data_entry done;
 	ssize_t ret;
 
 	if (l->state == LANE_GONE || !l->ep)
 		return REPL_E_LOST;
+	/* With an RNIC answers that have left are seen by looking for them. */
+	if (s->rdma && ++s->replies % SERVER_SPARE_TX == 0)
+		(void)fi_cq_read(s->queues.tx, &done, 1);
 	/* Answers never outnumber what the initiator has in flight, so there is room. */
 	ret = fi_inject(l->ep, data, len, 0);
 	return ret ? REPL_E_LOST : 0;
@@ -583,23 +674,23 @@ fab_server_drop(struct fab_server *s, unsigned lane)
 }
 
 /*
- * Sleeps on the completion queue alone: net does not clear the descriptor of an
- * event queue that has once had an event. What a lane's event queue has to say
- * after it has joined, the completion queue says too: posted receives end with
- * an error when the connection goes. The port is open for a moment only and is
- * looked at by the clock.
+ * With tcp sleeps on the completion queue alone: net does not clear the
+ * descriptor of an event queue that has once had an event. What a lane's event
+ * queue has to say after it has joined, the completion queue says too: posted
+ * receives end with an error when the connection goes. The port is open for a
+ * moment only and is looked at by the clock.
  */
 void
 fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 {
-	struct fid *fids[1] = {&s->queues.tx->fid};
-	struct pollfd pfd[2] = {{.fd = wake_fd, .events = POLLIN},
-				{.fd = ofi_wait_fd(fids[0]), .events = POLLIN}};
+	struct pollfd pfd[1 + OFI_WAIT_FDS] = {{.fd = wake_fd, .events = POLLIN}};
+	nfds_t n = 1;
 	int left_ms;
 
-	if (s->batch_at != s->batch_len || fi_trywait(s->fabric, fids, 1) != 0)
+	if (s->batch_at != s->batch_len ||
+	    !ofi_queues_wait(s->fabric, &s->queues, s->eq, false, pfd, &n))
 		return;
-	/* fi_trywait() itself may have taken a message in. */
+	/* Getting ready may itself have taken a message in. */
 	if (server_fill_batch(s, &s->held) || s->held.type != FAB_NONE)
 		return;
 	left_ms = clock_left_ms(deadline_ns);
@@ -608,6 +699,6 @@ fab_server_wait(struct fab_server *s, int wake_fd, uint64_t deadline_ns)
 		left_ms = left_ms < SERVER_NAP_MS ? left_ms : SERVER_NAP_MS;
 	}
 	/* A descriptor of -1 is passed over. */
-	(void)poll(pfd, 2, left_ms);
+	(void)poll(pfd, n, left_ms);
 	s->polls = SERVER_EQ_EVERY - 1;
 }

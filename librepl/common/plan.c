@@ -205,6 +205,10 @@ plan_judge(const struct profile *p, enum plan_method method, enum plan_shape sha
 	if (shape == PLAN_ATOMIC8 && m->op != TAXONOMY_SEND)
 		return plan_no("an RMA write may tear: the target's CPU must store the 8 bytes",
 			       PROFILE_F_COUNT);
+	/* Neither the pool nor a ring beside it. */
+	if (method != PLAN_MESSAGE && profile_get(p, PROFILE_F_RMA) == PROFILE_RMA_NO)
+		return plan_no("the RNIC can't have the pool's memory: only messages get there",
+			       PROFILE_F_RMA);
 	if (v.class == PROFILE_CLASS_PAGE)
 		return judge_page(&v, m);
 	v.key.op = m->op;

@@ -30,6 +30,8 @@ static const struct field_row field_rows[PROFILE_F_COUNT] = {
 				PROFILE_PROVIDER_SOFTWARE,
 				3,
 				{"software", "ib", "iwarp"}},
+	/* The safe value is that of targets that don't tell: they know tcp only. */
+	[PROFILE_F_RMA] = {"rma", PROFILE_RMA_YES, 2, {"yes", "no"}},
 };
 
 void
@@ -119,7 +121,10 @@ profile_format(const struct profile *p, char *buf, size_t size)
 {
 	struct out o = {buf, size, 0};
 
-	out_add(&o, "provider = %s\n", p->provider_name[0] ? p->provider_name : "none");
+	out_add(&o, "provider = %s", p->provider_name[0] ? p->provider_name : "none");
+	if (p->provider_why[0])
+		out_add(&o, " (%s)", p->provider_why);
+	out_add(&o, "\n");
 	out_add(&o, "filesystem = %s\n", p->filesystem[0] ? p->filesystem : "unknown");
 	for (int f = 0; f < PROFILE_F_COUNT; f++) {
 		out_add(&o, "%s = %s (%s%s)\n", field_rows[f].name,

@@ -31,6 +31,9 @@ enum profile_provider {
 	PROFILE_PROVIDER_IWARP = 2,
 };
 
+/* Whether the provider can reach the pool's own memory: an RNIC must have it registered. */
+enum profile_rma { PROFILE_RMA_YES = 0, PROFILE_RMA_NO = 1 };
+
 /* What "durable" means for this pool. */
 enum profile_class {
 	PROFILE_CLASS_MEDIA = 0,  /* flushed to the persistence domain */
@@ -52,6 +55,7 @@ enum profile_field {
 	PROFILE_F_DDIO,
 	PROFILE_F_RQWRB,
 	PROFILE_F_PROVIDER,
+	PROFILE_F_RMA,
 	PROFILE_F_COUNT
 };
 
@@ -62,6 +66,7 @@ struct profile {
 	bool known[PROFILE_F_COUNT];                      /* false: safe default */
 	char source[PROFILE_F_COUNT][PROFILE_SOURCE_MAX]; /* "libpmem2", "repld.conf: ddio" */
 	char provider_name[32];                           /* "tcp", "verbs" */
+	char provider_why[200];                           /* why not the one preferred, or "" */
 	char filesystem[32];                              /* "tmpfs", "ext4", "xfs-dax" */
 };
 

@@ -32,7 +32,8 @@ regions_init(struct regions *g, uint64_t unit, uint64_t size, struct err *e)
 	/* Zeroed by the kernel: what is not used takes no memory. */
 	g->r = calloc(REGIONS_MAX, sizeof(*g->r));
 	g->ready = calloc(READY_WORDS, sizeof(*g->ready));
-	if (!g->r || !g->ready)
+	g->place = calloc(REGIONS_MAX, 2 * sizeof(*g->place));
+	if (!g->r || !g->ready || !g->place)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	rc = regions_grow(g, size, e);
 	g->aligned = atomic_load(&g->count);
@@ -44,6 +45,8 @@ regions_fini(struct regions *g)
 {
 	free(g->r);
 	free(g->ready);
+	free(g->place);
+	g->place = NULL;
 	g->r = NULL;
 	g->ready = NULL;
 	atomic_store(&g->count, 0);
@@ -123,12 +126,40 @@ bool
 regions_is_ready(const struct regions *g, unsigned i)
 {
 	return i < REGIONS_MAX &&
-	       (atomic_load_explicit(&g->ready[i / 64], memory_order_relaxed) >> i % 64 & 1);
+	       (atomic_load_explicit(&g->ready[i / 64], memory_order_acquire) >> i % 64 & 1);
 }
 
 void
 regions_set_ready(struct regions *g, unsigned i)
 {
 	if (i < REGIONS_MAX)
-		atomic_fetch_or_explicit(&g->ready[i / 64], 1ULL << i % 64, memory_order_relaxed);
+		atomic_fetch_or_explicit(&g->ready[i / 64], 1ULL << i % 64, memory_order_release);
+}
+
+/* Two lanes may hear of the same region at once: they hear the same. */
+int
+regions_tell(struct regions *g, unsigned i, const struct regions_place *p, struct err *e)
+{
+	struct range r = regions_get(g, i);
+	struct regions_place before;
+
+	if (r.len == 0 || p->addr > UINT64_MAX - r.len)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "the target told no possible place for region %u", i);
+	if (regions_place(g, i, &before) && (before.addr != p->addr || before.key != p->key))
+		return err_set(e, REPL_E_PROTOCOL, "the target told two places for region %u", i);
+	atomic_store_explicit(&g->place[2UL * i], p->addr, memory_order_relaxed);
+	atomic_store_explicit(&g->place[2UL * i + 1], p->key, memory_order_relaxed);
+	regions_set_ready(g, i);
+	return 0;
+}
+
+bool
+regions_place(const struct regions *g, unsigned i, struct regions_place *out)
+{
+	if (!regions_is_ready(g, i))
+		return false;
+	out->addr = atomic_load_explicit(&g->place[2UL * i], memory_order_relaxed);
+	out->key = atomic_load_explicit(&g->place[2UL * i + 1], memory_order_relaxed);
+	return true;
 }

@@ -24,12 +24,18 @@
 #define REGIONS_UNIT_MIN (1ULL << 20)
 #define REGIONS_UNIT     (1ULL << 30) /* what a target takes, unless there would be too many */
 
+/* Of registered memory: its remote address and key, where the provider chooses them. */
+struct regions_place {
+	uint64_t addr, key;
+};
+
 struct regions {
 	uint64_t unit;
 	unsigned aligned; /* so many, at the beginning, begin at multiples of the unit */
 	_Atomic unsigned count;
 	struct range *r;         /* REGIONS_MAX */
 	_Atomic uint64_t *ready; /* a bit a region: regions_set_ready() */
+	_Atomic uint64_t *place; /* two a region, address and key: regions_tell() */
 };
 
 /* A power of two for a pool of size bytes that is meant to grow. */
@@ -56,5 +62,14 @@ uint64_t regions_reach(const struct regions *g, uint64_t off, uint64_t max);
 /* A mark for the user's own purpose. */
 bool regions_is_ready(const struct regions *g, unsigned i);
 void regions_set_ready(struct regions *g, unsigned i);
+
+/*
+ * The place of a region, told once: it is ready then. REPL_E_PROTOCOL if it
+ * would wrap, or was told otherwise before.
+ */
+int regions_tell(struct regions *g, unsigned i, const struct regions_place *p, struct err *e);
+
+/* False if none was told. */
+bool regions_place(const struct regions *g, unsigned i, struct regions_place *out);
 
 #endif

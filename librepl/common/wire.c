@@ -24,7 +24,14 @@ enum {
 enum { AT_OFF = 0, AT_LEN = 8, AT_OP = 12, AT_ZERO = 13 };
 
 /* Offsets in an ACK. */
-enum { AT_STATUS = 32, AT_ACK_ZERO = 36, AT_SERVICE = 40, AT_PLACE = 48 };
+enum {
+	AT_STATUS = 32,
+	AT_ACK_ZERO = 36,
+	AT_SERVICE = 40,
+	AT_PLACE = 48,
+	AT_ADDR = 48,
+	AT_KEY = 56
+};
 
 struct header {
 	enum wire_type type;
@@ -217,7 +224,7 @@ stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
 static bool
 op_is_known(uint8_t op)
 {
-	return op >= WIRE_OP_FLUSH && op <= WIRE_OP_POSITION;
+	return op >= WIRE_OP_FLUSH && op <= WIRE_OP_FETCH;
 }
 
 static int
@@ -281,6 +288,10 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 	} else if (len == 0) {
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": length 0", i);
 	}
+	if (op == WIRE_OP_FETCH && len > WIRE_FETCH_MAX)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "entry %" PRIu32 ": fetch of %" PRIu32 " bytes, at most %u", i, len,
+			       (unsigned)WIRE_FETCH_MAX);
 	/* The range of an APPEND is its tail word. */
 	if (op == WIRE_OP_APPEND)
 		len = 8;
@@ -301,10 +312,10 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 static int
 entries_check(struct wire_commit_view *v, enum wire_type type, uint64_t pool_size, struct err *e)
 {
-	bool appends = false;
+	bool appends = false, fetches = false;
 	uint64_t used = 0;
 
-	v->only_registers = v->entry_count > 0;
+	v->only_reads = v->entry_count > 0;
 	for (uint32_t i = 0; i < v->entry_count; i++) {
 		const uint8_t *at = v->entries + (size_t)i * WIRE_ENTRY_SIZE;
 		int ret = entry_check(at, i, type, pool_size, e);
@@ -313,14 +324,15 @@ entries_check(struct wire_commit_view *v, enum wire_type type, uint64_t pool_siz
 			return ret;
 		used += payload_of_entry(at[AT_OP], get_le32(at + AT_LEN));
 		appends |= at[AT_OP] == WIRE_OP_APPEND;
-		v->only_registers &= at[AT_OP] == WIRE_OP_REGISTER;
+		v->only_reads &= at[AT_OP] == WIRE_OP_REGISTER || at[AT_OP] == WIRE_OP_FETCH;
+		fetches |= at[AT_OP] == WIRE_OP_FETCH;
 	}
 	/* Applied again it would take another place. */
-	if (appends && type == WIRE_DEPOSIT)
-		return err_set(e, REPL_E_PROTOCOL, "append in a DEPOSIT");
-	if (appends && v->entry_count != 1)
-		return err_set(e, REPL_E_PROTOCOL,
-			       "append is one of %" PRIu32 " entries, not alone", v->entry_count);
+	if ((appends || fetches) && type == WIRE_DEPOSIT)
+		return err_set(e, REPL_E_PROTOCOL, "%s in a DEPOSIT", appends ? "append" : "fetch");
+	if ((appends || fetches) && v->entry_count != 1)
+		return err_set(e, REPL_E_PROTOCOL, "%s is one of %" PRIu32 " entries, not alone",
+			       appends ? "append" : "fetch", v->entry_count);
 	if (used != v->payload_len)
 		return err_set(e, REPL_E_PROTOCOL,
 			       "entries take %" PRIu64 " bytes of a payload of %zu", used,
@@ -451,7 +463,7 @@ wire_commit_entry(const struct wire_commit_view *v, uint32_t i)
 size_t
 wire_ack_encode(uint8_t *buf, const struct wire_ack *a)
 {
-	size_t len = a->has_place ? WIRE_ACK_MAX : WIRE_ACK_SIZE;
+	size_t len = a->has_key ? WIRE_ACK_MAX : a->has_place ? WIRE_ACK_PLACE : WIRE_ACK_SIZE;
 	struct header h = {
 		.type = WIRE_ACK,
 		.seq = a->seq,
@@ -464,6 +476,10 @@ wire_ack_encode(uint8_t *buf, const struct wire_ack *a)
 	put_le64(buf + AT_SERVICE, a->service_ns);
 	if (a->has_place)
 		put_le64(buf + AT_PLACE, a->place);
+	if (a->has_key) {
+		put_le64(buf + AT_ADDR, a->addr);
+		put_le64(buf + AT_KEY, a->key);
+	}
 	header_seal(buf, len, &h);
 	return len;
 }
@@ -475,9 +491,10 @@ wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *
 	int32_t status;
 	int ret;
 
-	if (len != WIRE_ACK_SIZE && len != WIRE_ACK_MAX)
-		return err_set(e, REPL_E_PROTOCOL, "acknowledgement of %zu bytes, not %u or %u",
-			       len, (unsigned)WIRE_ACK_SIZE, (unsigned)WIRE_ACK_MAX);
+	if (len != WIRE_ACK_SIZE && len != WIRE_ACK_PLACE && len != WIRE_ACK_MAX)
+		return err_set(e, REPL_E_PROTOCOL, "acknowledgement of %zu bytes, not %u, %u or %u",
+			       len, (unsigned)WIRE_ACK_SIZE, (unsigned)WIRE_ACK_PLACE,
+			       (unsigned)WIRE_ACK_MAX);
 	ret = header_open(msg, len, WIRE_ACK, &h, e);
 	if (ret)
 		return ret;
@@ -487,15 +504,18 @@ wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *
 	if (get_le32(msg + AT_ACK_ZERO) != 0)
 		return err_set(e, REPL_E_PROTOCOL, "acknowledgement: reserved bytes not zero");
 	status = (int32_t)get_le32(msg + AT_STATUS);
-	if (status > 0 || (status && len == WIRE_ACK_MAX))
+	if (status > 0 || (status && len != WIRE_ACK_SIZE))
 		return err_set(e, REPL_E_PROTOCOL, "acknowledgement with status %" PRId32 "%s",
 			       status, status > 0 ? "" : " and a place");
 	a->seq = h.seq;
 	a->epoch = h.epoch;
 	a->status = status;
 	a->service_ns = get_le64(msg + AT_SERVICE);
-	a->has_place = len == WIRE_ACK_MAX;
+	a->has_place = len == WIRE_ACK_PLACE;
 	a->place = a->has_place ? get_le64(msg + AT_PLACE) : 0;
+	a->has_key = len == WIRE_ACK_MAX;
+	a->addr = a->has_key ? get_le64(msg + AT_ADDR) : 0;
+	a->key = a->has_key ? get_le64(msg + AT_KEY) : 0;
 	return 0;
 }
 

@@ -33,10 +33,12 @@
 #define WIRE_HEADER_SIZE 32
 #define WIRE_ENTRY_SIZE  16
 #define WIRE_ACK_SIZE    (WIRE_HEADER_SIZE + 16)
-#define WIRE_ACK_MAX     (WIRE_ACK_SIZE + 8) /* with a place */
-#define WIRE_LIMIT_SIZE  8                   /* in front of the bytes of an APPEND */
+#define WIRE_ACK_PLACE   (WIRE_ACK_SIZE + 8)  /* of an APPEND */
+#define WIRE_ACK_MAX     (WIRE_ACK_SIZE + 16) /* of what makes memory reachable by an RNIC */
+#define WIRE_LIMIT_SIZE  8                    /* in front of the bytes of an APPEND */
 #define WIRE_ENTRIES_MAX 256
-#define WIRE_TRIM_ALIGN  4096 /* of offset and length */
+#define WIRE_TRIM_ALIGN  4096  /* of offset and length */
+#define WIRE_FETCH_MAX   65536 /* bytes of one FETCH: the size of a lane's window */
 
 /* Bounds of what is negotiated in lanes.open. */
 #define WIRE_MSG_SIZE_MIN 4096U
@@ -59,6 +61,7 @@ enum wire_op {
 	WIRE_OP_APPEND = 7,   /* the only entry; see wire_commit_add_append() */
 	WIRE_OP_REGISTER = 8, /* off: number of an RMA region; length 0 */
 	WIRE_OP_POSITION = 9, /* off: number of the drain that ends here, not 0; length 0 */
+	WIRE_OP_FETCH = 10,   /* the only entry: the range is to be copied into the lane's window */
 };
 
 struct wire_entry {
@@ -120,7 +123,7 @@ struct wire_commit_view {
 	const uint8_t *entries; /* entry_count * WIRE_ENTRY_SIZE */
 	const uint8_t *payload;
 	size_t payload_len;
-	bool only_registers; /* every entry is a REGISTER: nothing is written */
+	bool only_reads; /* every entry is a REGISTER or a FETCH: nothing is written */
 };
 
 /*
@@ -179,9 +182,12 @@ struct wire_ack {
 	uint64_t service_ns; /* from taking the message to answering it */
 	bool has_place;      /* it answers an APPEND that was done */
 	uint64_t place;      /* where the bytes went */
+	/* It answers a REGISTER or a FETCH where the provider chooses keys and addresses. */
+	bool has_key;
+	uint64_t addr, key;
 };
 
-/* Writes WIRE_ACK_SIZE bytes, or WIRE_ACK_MAX with a place; returns how many. */
+/* Writes WIRE_ACK_SIZE bytes, or more with a place or a key, never both; returns how many. */
 size_t wire_ack_encode(uint8_t *buf, const struct wire_ack *a);
 
 /* Checks as wire_commit_decode() does; a status above 0 is refused. */

@@ -51,6 +51,9 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->limits = lane_limits(s->rma, s->imm_unit > 0, s->msg_size);
 	l->limits.force = s->force;
 	l->imm_unit = s->imm_unit;
+	l->keyed = s->keyed;
+	l->window = s->keyed && !s->rma;
+	l->rma_max = s->rma_max ? s->rma_max : LANE_READ_MAX;
 	if (s->stamp)
 		lane_init_ring(l, s);
 	l->depth = s->depth;
@@ -209,6 +212,10 @@ lane_pump(struct lane *l)
 		if (lane_region_ready(l, l->second.off))
 			lane_phase_set(l, LANE_IDLE);
 		break;
+	case LANE_FETCH:
+		if (lane_fetch_post(l))
+			lane_phase_set(l, LANE_AWAIT);
+		break;
 	case LANE_APPEND:
 		if (lane_append_post(l))
 			lane_phase_set(l, LANE_AWAIT);
@@ -264,9 +271,11 @@ lane_on_ack(struct lane *l, const struct fab_event *ev)
 	} else if (ack.has_place != lane_append_done(l, &ack)) {
 		lane_fail(l, REPL_E_PROTOCOL,
 			  "the target told a place where none was due, or none");
+	} else if (ack.has_key != lane_key_due(l, &ack)) {
+		lane_fail(l, REPL_E_PROTOCOL, "the target told a key where none was due, or none");
 	} else {
 		l->seq_acked = ack.seq;
-		lane_region_acked(l);
+		lane_region_acked(l, &ack);
 	}
 }
 
@@ -360,6 +369,13 @@ lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len)
 
 	if (l->status)
 		return l->status;
+	if (l->window) {
+		l->fetch = (struct lane_fetch){.dst = dst, .off = off, .len = (uint32_t)len};
+		lane_phase_set(l, LANE_FETCH);
+		while (lane_pump(l))
+			;
+		return l->status;
+	}
 	err_clear(&e);
 	if (fab_lane_read(l->fab, dst, len, off, &e)) {
 		lane_fail(l, e.code, e.text);

@@ -46,6 +46,7 @@ enum lane_phase {
 	LANE_AWAIT_FIRST,  /* ... must be durable before the second may be posted */
 	LANE_POST_SECOND,
 	LANE_REGISTER, /* a region is being made ready for RMA */
+	LANE_FETCH,    /* a range is being copied into the lane's window */
 	LANE_APPEND,   /* an APPEND is being posted */
 	LANE_AWAIT,    /* all is posted; answers are outstanding */
 };
@@ -58,6 +59,15 @@ struct lane_append {
 	uint64_t seq;   /* of its COMMIT; 0: none is under way */
 	int status;     /* why the target could not, the lane being none the worse for it */
 	uint64_t place; /* if status is 0 */
+};
+
+/* A read where the RNIC can't have the pool: by way of the target's window. */
+struct lane_fetch {
+	void *dst;
+	uint64_t off;
+	uint32_t len;
+	uint64_t seq;               /* of its COMMIT; 0: none is under way */
+	struct regions_place place; /* of the window, when that is acknowledged */
 };
 
 struct lane {
@@ -100,6 +110,10 @@ struct lane {
 	uint64_t reg_seq; /* of the COMMIT that asks for reg_region, 0: none is under way */
 	unsigned reg_region;
 	struct lane_append append;
+	bool keyed;  /* the target tells where what is registered lies */
+	bool window; /* the pool is out of RMA's reach: reads go by fetch */
+	struct lane_fetch fetch;
+	size_t rma_max; /* bytes of one RMA operation */
 	unsigned rma_outstanding;
 	uint8_t scratch[8]; /* reads go here */
 
@@ -113,6 +127,8 @@ struct lane_setup {
 	const struct profile *profile;
 	struct regions *regions; /* borrowed; NULL: no region needs to be asked for */
 	bool rma;
+	bool keyed;        /* keys and addresses are the target's to tell (PROTOCOL.md, 2.3) */
+	size_t rma_max;    /* bytes of one RMA operation; 0: LANE_READ_MAX */
 	uint64_t imm_unit; /* 0: immediates are not to be used */
 	unsigned depth;
 	size_t msg_size;
@@ -190,7 +206,7 @@ uint64_t lane_rma_len(const struct lane *l, uint64_t off, uint64_t len);
 
 /*
  * Read lane_rma_len() bytes into dst on an idle lane that lane_has_room(), from a
- * region that is ready; step until lane_done().
+ * region that is ready or by the window; step until lane_done().
  */
 int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 

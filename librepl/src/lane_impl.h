@@ -41,8 +41,14 @@ bool lane_region_ready(struct lane *l, uint64_t off);
 /* Whether all regions of the range are ready; asks for none. */
 bool lane_region_known(const struct lane *l, uint64_t off, uint64_t len);
 
-/* An ACK has come: the region that it was for is ready. */
-void lane_region_acked(struct lane *l);
+/* Whether the ACK is to tell where memory lies. */
+bool lane_key_due(const struct lane *l, const struct wire_ack *ack);
+
+/* An ACK has come: the region that it was for is ready, or the window filled. */
+void lane_region_acked(struct lane *l, const struct wire_ack *ack);
+
+/* Ask for the fetch, and read the window when it is filled; true when that is posted. */
+bool lane_fetch_post(struct lane *l);
 
 /* Have a COMMIT under construction with room for an entry of so many bytes; else false. */
 bool lane_commit_begin(struct lane *l, size_t payload);

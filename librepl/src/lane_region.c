@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The target registers regions of the pool for RMA when the first lane is about to use them. */
+/*
+ * What can be reached by RMA: the target registers regions of the pool when the
+ * first lane is about to use them. Where it can't, it copies what is to be read
+ * into a window.
+ */
 #include "lane_impl.h"
+
+#include "err.h"
 
 uint64_t
 lane_rma_len(const struct lane *l, uint64_t off, uint64_t len)
 {
-	uint64_t max = len < LANE_READ_MAX ? len : LANE_READ_MAX;
+	uint64_t max = len < l->rma_max ? len : l->rma_max;
 
 	return l->regions ? regions_reach(l->regions, off, max) : max;
 }
@@ -34,7 +40,7 @@ lane_region_ready(struct lane *l, uint64_t off)
 {
 	unsigned i;
 
-	if (!l->regions)
+	if (!l->regions || l->window)
 		return true;
 	i = regions_find(l->regions, off);
 	if (regions_is_ready(l->regions, i))
@@ -47,11 +53,52 @@ lane_region_ready(struct lane *l, uint64_t off)
 	return false;
 }
 
-void
-lane_region_acked(struct lane *l)
+bool
+lane_key_due(const struct lane *l, const struct wire_ack *ack)
 {
-	if (l->reg_seq == 0 || l->seq_acked < l->reg_seq)
+	return l->keyed && ack->status == 0 && (ack->seq == l->reg_seq || ack->seq == l->fetch.seq);
+}
+
+void
+lane_region_acked(struct lane *l, const struct wire_ack *ack)
+{
+	struct regions_place place = {.addr = ack->addr, .key = ack->key};
+	struct err e;
+
+	if (l->fetch.seq && ack->seq == l->fetch.seq)
+		l->fetch.place = place;
+	if (l->reg_seq == 0 || ack->seq != l->reg_seq)
 		return;
-	regions_set_ready(l->regions, l->reg_region);
+	err_clear(&e);
+	if (!l->keyed)
+		regions_set_ready(l->regions, l->reg_region);
+	else if (regions_tell(l->regions, l->reg_region, &place, &e))
+		lane_fail(l, e.code, e.text);
 	l->reg_seq = 0;
+}
+
+bool
+lane_fetch_post(struct lane *l)
+{
+	struct lane_fetch *f = &l->fetch;
+	struct err e;
+
+	if (f->seq == 0) {
+		if (l->status || !lane_entry(l, WIRE_OP_FETCH, f->off, f->len, NULL))
+			return false;
+		lane_commit_send(l);
+		f->seq = l->seq_sent;
+		return false;
+	}
+	if (l->status || l->seq_acked < f->seq || fab_lane_rma_room(l->fab) == 0)
+		return false;
+	err_clear(&e);
+	f->seq = 0;
+	if (fab_lane_read_window(l->fab, f->dst, f->len, &f->place, &e)) {
+		lane_fail(l, e.code, e.text);
+		return false;
+	}
+	l->rma_outstanding++;
+	lane_count(&l->counters.reads, 1);
+	return true;
 }

@@ -43,6 +43,7 @@ struct lane_terms {
 	bool ring;         /* only DEPOSITs go */
 	uint64_t imm_unit; /* 0: immediates are not to be used */
 	char provider[16];
+	char why[200]; /* not the provider preferred, or "" */
 };
 
 /* What a thread that is told to stop, and the child of a fork, need of a remote. */
@@ -152,8 +153,14 @@ const struct replica_info *remote_info(const struct remote *r); /* of the open p
 int remote_refuse_headers(const struct remote *r, struct err *e);
 const struct profile *remote_profile(const struct remote *r);
 
-/* Opens and connects count lanes (or what is granted). */
+/*
+ * Opens and connects count lanes (or what is granted). With provider auto by
+ * verbs where both sides have it; if that fails by tcp, and the terms say why.
+ */
 int remote_lanes_open(struct remote *r, unsigned count, struct err *e);
+
+/* The member "providers" of a request: those of this side, in the order of preference. */
+void remote_params_add_providers(struct json_object *params, const struct remote *r);
 /*
  * Before lanes are opened: there will be one, without a receive ring, for a shipper (ship.h), with
  * so much room that a long way does not hold it up. By messages, whatever method is configured.

@@ -17,7 +17,8 @@ struct remote {
 	struct target target;
 	unsigned connect_timeout_ms;
 	unsigned op_timeout_ms;
-	char provider[16];
+	char provider[16];         /* as configured */
+	char why[200];             /* verbs was given up for this session, or "" */
 	pthread_mutex_t lock;      /* guards the channel and everything up to next_step */
 	pthread_mutex_t info_lock; /* guards info; never held across requests */
 	bool lock_made, info_lock_made;

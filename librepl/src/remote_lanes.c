@@ -60,20 +60,36 @@ remote_queued(const struct remote *r)
 	return r->queued;
 }
 
-static struct json_object *
-lanes_params(const struct remote *r, unsigned count)
+/* Both are offered, and may be fallen back from; once that was done it holds for the session. */
+static bool
+verbs_offered(const struct remote *r)
 {
-	struct json_object *params = json_object_new_object();
+	return strcmp(r->provider, "auto") == 0 && r->why[0] == '\0' && fab_rdma_present();
+}
+
+void
+remote_params_add_providers(struct json_object *params, const struct remote *r)
+{
 	struct json_object *providers = json_object_new_array();
 
-	json_object_object_add(params, "count", json_object_new_int((int)count));
-	json_object_object_add(params, "msg_size", json_object_new_int((int)remote_msg_size(r)));
-	json_object_object_add(params, "depth", json_object_new_int((int)remote_depth(r)));
+	if (verbs_offered(r))
+		json_object_array_add(providers, json_object_new_string("verbs"));
 	if (strcmp(r->provider, "auto") != 0)
 		json_object_array_add(providers, json_object_new_string(r->provider));
 	else
 		json_object_array_add(providers, json_object_new_string("tcp"));
 	json_object_object_add(params, "providers", providers);
+}
+
+static struct json_object *
+lanes_params(const struct remote *r, unsigned count)
+{
+	struct json_object *params = json_object_new_object();
+
+	json_object_object_add(params, "count", json_object_new_int((int)count));
+	json_object_object_add(params, "msg_size", json_object_new_int((int)remote_msg_size(r)));
+	json_object_object_add(params, "depth", json_object_new_int((int)remote_depth(r)));
+	remote_params_add_providers(params, r);
 	if (ring_wanted(r))
 		json_object_object_add(params, "ring", json_object_new_boolean(true));
 	return params;
@@ -180,6 +196,7 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 	struct lane_setup setup = {.profile = &r->profile,
 				   .regions = &r->regions,
 				   .rma = r->terms.rma,
+				   .keyed = strcmp(p->provider, "verbs") == 0,
 				   .imm_unit = r->terms.imm_unit,
 				   .depth = r->terms.depth,
 				   .msg_size = r->terms.msg_size,
@@ -195,69 +212,134 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 	if (fab_lane_connect(p, hello, sizeof(hello), deadline_ns, &r->fabs[i], e))
 		return err_prefix(e, "lane %u", i);
 	setup.fab = r->fabs[i];
+	setup.rma_max = fab_lane_rma_max(r->fabs[i]);
 	lane_init(&r->lanes[i], &setup);
 	return method_check(r, &r->lanes[i].limits, e);
+}
+
+static int
+key_parse(const char *text, uint64_t *key, struct err *e)
+{
+	uint8_t raw[8];
+
+	if (strlen(text) != 2 * sizeof(raw) || !hex_decode(text, strlen(text), raw, sizeof(raw)))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: key is no 16 hex digits");
+	*key = 0;
+	for (unsigned i = 0; i < sizeof(raw); i++)
+		*key = *key << 8 | raw[i];
+	return 0;
+}
+
+/* It was one of those that were asked for, and the profile is that of the pool by it. */
+static int
+provider_take(struct remote *r, struct json_object *result, const struct lanes_grant *g,
+	      struct err *e)
+{
+	bool verbs = strcmp(g->provider, "verbs") == 0;
+	struct json_object *o = NULL;
+
+	if (strcmp(g->provider, r->provider) != 0 &&
+	    (strcmp(r->provider, "auto") != 0 || (verbs && !verbs_offered(r))))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: provider '%s' was not asked for",
+			       g->provider);
+	if (json_object_object_get_ex(result, "profile", &o) &&
+	    json_object_is_type(o, json_type_object))
+		replica_profile_parse(o, &r->profile);
+	else if (verbs)
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: no profile");
+	(void)snprintf(r->profile.provider_why, sizeof(r->profile.provider_why), "%s", r->why);
+	return 0;
+}
+
+static void
+terms_take(struct remote *r, const struct lanes_grant *g)
+{
+	r->terms = (struct lane_terms){.lanes = (unsigned)json_object_array_length(g->tokens),
+				       .depth = (unsigned)g->depth,
+				       .msg_size = g->msg_size,
+				       .rma = g->rma,
+				       .ring = g->ring,
+				       .imm_unit = g->imm_unit};
+	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g->provider);
+	(void)snprintf(r->terms.why, sizeof(r->terms.why), "%s", r->why);
+}
+
+static int
+lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_ns, struct err *e)
+{
+	struct fab_params p = {.provider = g->provider,
+			       .cancel = r->cancel,
+			       .host = g->address,
+			       .port = (uint16_t)g->port,
+			       .depth = (unsigned)g->depth,
+			       .msg_size = g->msg_size,
+			       .regions = &r->regions};
+	int rc = key_parse(g->key, &p.key, e);
+
+	if (rc)
+		return rc;
+	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
+	r->lanes = calloc(r->terms.lanes, sizeof(*r->lanes));
+	if (!r->fabs || !r->lanes)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	rc = regions_init(&r->regions, g->rma_region, r->info.meta.pool_size, e);
+	for (unsigned i = 0; !rc && i < r->terms.lanes; i++) {
+		p.lane = i;
+		rc = lane_connect(r, &p, json_object_array_get_idx(g->tokens, i), deadline_ns, e);
+	}
+	return rc;
+}
+
+/* Ask and connect once. *open: the target has them open, whatever came of it. */
+static int
+lanes_try(struct remote *r, unsigned count, uint64_t deadline_ns, bool *open, struct err *e)
+{
+	struct lanes_grant g = {.msg_size = remote_msg_size(r), .depth = remote_depth(r)};
+	struct json_object *result = NULL;
+	int rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
+
+	*open = rc == 0;
+	if (rc)
+		return rc;
+	rc = lanes_grant_parse(result, count, r->info.meta.pool_size, &g, e);
+	if (!rc)
+		rc = ring_check(r, &g, e);
+	if (!rc)
+		rc = provider_take(r, result, &g, e);
+	if (!rc) {
+		terms_take(r, &g);
+		rc = lanes_connect(r, &g, deadline_ns, e);
+	}
+	if (rc)
+		remote_free_lanes(r);
+	json_object_put(result);
+	return rc;
 }
 
 int
 remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 {
 	uint64_t deadline_ns = clock_deadline(r->connect_timeout_ms);
-	struct json_object *result = NULL;
-	struct lanes_grant g = {.msg_size = remote_msg_size(r), .depth = remote_depth(r)};
-	struct fab_params p = {0};
-	uint8_t key[8];
-	int rc = method_check(r, NULL, e);
+	bool verbs = verbs_offered(r), open;
+	struct err why;
+	int rc;
 
+	/* By another provider other methods may be right. */
+	rc = strcmp(r->provider, "tcp") == 0 || !fab_rdma_present() ? method_check(r, NULL, e) : 0;
 	if (rc)
 		return rc;
 	fab_warm_free(r->warm);
 	r->warm = NULL;
 	count = r->queued ? 1 : count;
-	rc = remote_call(r, "lanes.open", lanes_params(r, count), &result, e);
-	if (rc)
-		return rc;
-	rc = lanes_grant_parse(result, count, r->info.meta.pool_size, &g, e);
-	if (!rc)
-		rc = ring_check(r, &g, e);
-	if (rc)
-		goto out;
-	if (strlen(g.key) != 16 || !hex_decode(g.key, 16, key, sizeof(key))) {
-		rc = err_set(e, REPL_E_PROTOCOL, "lanes.open: key is no 16 hex digits");
-		goto out;
-	}
-	for (unsigned i = 0; i < 8; i++)
-		p.key = p.key << 8 | key[i];
-	p.provider = g.provider;
-	p.cancel = r->cancel;
-	p.host = g.address;
-	p.port = (uint16_t)g.port;
-	p.depth = (unsigned)g.depth;
-	p.msg_size = g.msg_size;
-	r->terms.lanes = (unsigned)json_object_array_length(g.tokens);
-	r->terms.depth = p.depth;
-	r->terms.msg_size = p.msg_size;
-	r->terms.rma = g.rma;
-	r->terms.ring = g.ring;
-	r->terms.imm_unit = g.imm_unit;
-	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g.provider);
-	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
-	r->lanes = calloc(r->terms.lanes, sizeof(*r->lanes));
-	if (!r->fabs || !r->lanes) {
-		rc = err_set(e, REPL_E_NOMEM, "out of memory");
-		goto out;
-	}
-	rc = regions_init(&r->regions, g.rma_region, r->info.meta.pool_size, e);
-	p.regions = &r->regions;
-	for (unsigned i = 0; !rc && i < r->terms.lanes; i++) {
-		p.lane = i;
-		rc = lane_connect(r, &p, json_object_array_get_idx(g.tokens, i), deadline_ns, e);
-	}
-out:
-	if (rc)
-		remote_free_lanes(r);
-	json_object_put(result);
-	return rc;
+	err_clear(&why);
+	if (!verbs)
+		return lanes_try(r, count, deadline_ns, &open, e);
+	rc = lanes_try(r, count, clock_deadline(r->connect_timeout_ms / 2), &open, &why);
+	if (rc == 0)
+		return 0;
+	(void)snprintf(r->why, sizeof(r->why), "not verbs: %.180s", why.text);
+	rc = open ? remote_call(r, "lanes.close", NULL, NULL, e) : 0;
+	return rc ? rc : lanes_try(r, count, deadline_ns, &open, e);
 }
 
 int

@@ -227,6 +227,21 @@ pull_finish_one(struct pull *p, struct err *e)
 			  p->flight[slot].len, e);
 }
 
+/* Where the pool is out of RMA's reach: one after the other. */
+static int
+pull_window(struct pull *p, uint64_t off, uint64_t len, struct err *e)
+{
+	int rc = 0;
+
+	for (uint64_t n; !rc && len > 0; off += n, len -= n) {
+		n = min_u64(len, PULL_CHUNK);
+		rc = remote_read(p->t->remote, p->t->lane, p->buf, off, n, step_deadline(p->t), e);
+		if (!rc)
+			rc = pull_write(p, p->buf, off, n, e);
+	}
+	return rc;
+}
+
 /* Reads in flight come first: their ends are not for the lane to see. */
 static int
 pull_region(struct pull *p, uint64_t off, struct err *e)
@@ -253,6 +268,8 @@ pull_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e
 	int rc = 0;
 
 	(void)w;
+	if (remote_lane(p->t->remote, p->t->lane)->window)
+		return pull_window(p, off, len, e);
 	while (!rc && off < end) {
 		uint64_t n = lane_rma_len(remote_lane(p->t->remote, p->t->lane), off, end - off);
 		unsigned slot;

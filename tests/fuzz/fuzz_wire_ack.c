@@ -41,7 +41,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	decode(data, size);
 	decode_hello(data, size);
-	if (size != WIRE_ACK_SIZE && size != WIRE_ACK_MAX)
+	if (size != WIRE_ACK_SIZE && size != WIRE_ACK_PLACE && size != WIRE_ACK_MAX)
 		return 0;
 	memcpy(sealed, data, size);
 	put_le64(sealed + 24,
@@ -58,6 +58,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 		{.seq = 1, .epoch = 1, .status = 0, .service_ns = 5000},
 		{.seq = UINT64_MAX, .epoch = UINT32_MAX, .status = REPL_E_PROTOCOL},
 		{.seq = 2, .epoch = 1, .service_ns = 9, .has_place = true, .place = 4096},
+		{.seq = 3, .epoch = 1, .has_key = true, .addr = 1ULL << 46, .key = 0x1234},
 	};
 	static const uint8_t token[WIRE_TOKEN_SIZE] = {0xaa, 0xbb};
 

@@ -151,6 +151,34 @@ fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **o
 	return 0;
 }
 
+bool
+fab_server_place(const struct fab_server *s, unsigned region, struct regions_place *out)
+{
+	(void)s;
+	(void)region;
+	(void)out;
+	return false;
+}
+
+int
+fab_server_can_pin(const struct fab_server *s, uint64_t len, struct err *e)
+{
+	(void)s;
+	(void)len;
+	(void)e;
+	return 0;
+}
+
+bool
+fab_server_window(struct fab_server *s, unsigned lane, uint8_t **mem, struct regions_place *out)
+{
+	(void)s;
+	(void)lane;
+	(void)mem;
+	(void)out;
+	return false;
+}
+
 int
 fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len, bool write,
 		    struct err *e)

@@ -173,6 +173,34 @@ place(const struct message *m)
 	memcpy(ring_media + (slot - ring_cache), m->bytes, m->len);
 }
 
+bool
+fab_server_place(const struct fab_server *s, unsigned region, struct regions_place *out)
+{
+	(void)s;
+	(void)region;
+	(void)out;
+	return false;
+}
+
+int
+fab_server_can_pin(const struct fab_server *s, uint64_t len, struct err *e)
+{
+	(void)s;
+	(void)len;
+	(void)e;
+	return 0;
+}
+
+bool
+fab_server_window(struct fab_server *s, unsigned lane, uint8_t **mem, struct regions_place *out)
+{
+	(void)s;
+	(void)lane;
+	(void)mem;
+	(void)out;
+	return false;
+}
+
 int
 fab_server_register(struct fab_server *s, unsigned region, void *mem, size_t len, bool write,
 		    struct err *e)

@@ -123,6 +123,21 @@ fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct er
 	return 0;
 }
 
+int
+fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct regions_place *at,
+		     struct err *e)
+{
+	(void)at;
+	return fab_lane_read(l, dst, len, 0, e);
+}
+
+size_t
+fab_lane_rma_max(const struct fab_lane *l)
+{
+	(void)l;
+	return FAB_RMA_MAX;
+}
+
 unsigned
 fab_lane_rma_room(const struct fab_lane *l)
 {

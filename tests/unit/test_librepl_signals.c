@@ -24,7 +24,7 @@ look_for_changes(void)
 	(void)signal(SIGINT, SIG_IGN);
 	for (int sig = 1; sig < 32; sig++)
 		(void)sigaction(sig, NULL, &before[sig]);
-	(void)fab_provider_present("tcp");
+	(void)fab_provider_at("tcp", "127.0.0.1", NULL);
 	for (int sig = 1; sig < 32; sig++) {
 		(void)sigaction(sig, NULL, &now);
 		if (sig != SIGKILL && sig != SIGSTOP && now.sa_handler != before[sig].sa_handler)

@@ -113,6 +113,17 @@ static const uint8_t golden_stage[] = {
 	'h', 'e', 'l', 'l', 'o', 'y', 'o', 'u',
 };
 
+static const uint8_t golden_key[] = {
+	0x52, 0x50, 0x4c, 0x31, 0x01, 0x02, 0x00, 0x00,
+	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
+	0x20, 0x00, 0x00, 0x00, 0x07, 0x00, 0xfe, 0xca,
+	0xac, 0x27, 0x56, 0x83, 0x54, 0x80, 0xcb, 0x79,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+	0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
+	0x00, 0x60, 0x45, 0x23, 0x01, 0x7f, 0x00, 0x00,
+	0x1b, 0x0a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+};
+
 static const uint8_t golden_place[] = {
 	0x52, 0x50, 0x4c, 0x31, 0x01, 0x02, 0x00, 0x00,
 	0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,
@@ -363,7 +374,7 @@ static const struct lie commit_lies[] = {
 	{"copy becomes flush", ENTRY(1) + 12, 1, 1, "payload"},
 	{"flush becomes copy", ENTRY(0) + 12, 1, 2, "payload"},
 	{"operation 0", ENTRY(0) + 12, 1, 0, "operation 0"},
-	{"operation 10", ENTRY(0) + 12, 1, 10, "operation 10"},
+	{"operation 11", ENTRY(0) + 12, 1, 11, "operation 11"},
 	{"operation 255", ENTRY(0) + 12, 1, 255, "operation 255"},
 	{"reserved 1", ENTRY(2) + 13, 1, 1, "reserved"},
 	{"reserved 2", ENTRY(2) + 14, 1, 0x80, "reserved"},
@@ -740,7 +751,7 @@ append_has_golden_bytes(void **state)
 	assert_int_equal(v.entry_count, 1);
 	assert_int_equal(wire_commit_entry(&v, 0).op, WIRE_OP_APPEND);
 	assert_int_equal(v.payload_len, WIRE_LIMIT_SIZE + 5);
-	assert_false(v.only_registers);
+	assert_false(v.only_reads);
 }
 
 static void
@@ -757,7 +768,7 @@ register_has_golden_bytes(void **state)
 	assert_int_equal(wire_commit_end(&c, SEQ, EPOCH), sizeof(golden_register));
 	assert_memory_equal(buf, golden_register, sizeof(golden_register));
 	assert_int_equal(wire_commit_decode(buf, sizeof(buf), 4096, &v, NULL), 0);
-	assert_true(v.only_registers);
+	assert_true(v.only_reads);
 }
 
 static size_t
@@ -784,7 +795,7 @@ position_has_golden_bytes(void **state)
 	/* It is no range: the pool's size has no say. */
 	assert_int_equal(wire_commit_decode(buf, sizeof(buf), 4096, &v, NULL), 0);
 	assert_true(wire_commit_entry(&v, 0).off == 0x0102030405060708ULL);
-	assert_false(v.only_registers);
+	assert_false(v.only_reads);
 }
 
 static size_t
@@ -895,7 +906,7 @@ ack_with_a_place_has_golden_bytes(void **state)
 			     .service_ns = 0x0102030405060708ULL,
 			     .has_place = true,
 			     .place = 0x2f0011};
-	uint8_t buf[WIRE_ACK_MAX];
+	uint8_t buf[WIRE_ACK_PLACE];
 	struct wire_ack back;
 	struct err e;
 
@@ -911,6 +922,77 @@ ack_with_a_place_has_golden_bytes(void **state)
 	/* Nor has the one in the place of a COMMIT that has no APPEND. */
 	assert_int_equal(wire_ack_decode(golden_ack, sizeof(golden_ack), &back, NULL), 0);
 	assert_false(back.has_place);
+}
+
+static void
+ack_with_a_key_has_golden_bytes(void **state)
+{
+	struct wire_ack a = {.seq = SEQ,
+			     .epoch = EPOCH,
+			     .service_ns = 0x0102030405060708ULL,
+			     .has_key = true,
+			     .addr = 0x00007f0123456000ULL,
+			     .key = 0x0000000000000a1bULL};
+	uint8_t buf[WIRE_ACK_MAX];
+	struct wire_ack back;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(wire_ack_encode(buf, &a), sizeof(golden_key));
+	assert_memory_equal(buf, golden_key, sizeof(golden_key));
+	assert_int_equal(wire_ack_decode(buf, sizeof(buf), &back, NULL), 0);
+	assert_true(back.has_key && !back.has_place && back.addr == a.addr && back.key == a.key);
+	/* One that failed has none. */
+	put_le32(buf + 32, (uint32_t)REPL_E_LIMIT);
+	reseal(buf, sizeof(buf));
+	assert_int_equal(wire_ack_decode(buf, sizeof(buf), &back, &e), REPL_E_PROTOCOL);
+}
+
+static void
+fetch_is_alone_and_of_bounded_length(void **state)
+{
+	static const struct {
+		uint64_t off;
+		uint32_t len;
+		bool fine;
+	} rows[] = {
+		{0, 1, true},           {POOL_SIZE - 8, 8, true},
+		{0, 0, false},          {POOL_SIZE - 8, 9, false},
+		{UINT64_MAX, 2, false}, {0, WIRE_FETCH_MAX + 1, false},
+	};
+	static const struct wire_entry flush = {.len = 8, .op = WIRE_OP_FLUSH};
+	static const struct wire_entry stamp = {.off = 1, .op = WIRE_OP_STAMP};
+	struct wire_entry fetch = {.op = WIRE_OP_FETCH};
+	uint8_t buf[WIRE_HEADER_SIZE + 2 * WIRE_ENTRY_SIZE];
+	struct wire_commit_view v;
+	struct wire_commit c;
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		fetch.off = rows[i].off;
+		fetch.len = rows[i].len;
+		wire_commit_begin(&c, buf, sizeof(buf), 1);
+		wire_commit_add(&c, &fetch, NULL);
+		assert_int_equal(
+			wire_commit_decode(buf, wire_commit_end(&c, SEQ, EPOCH), POOL_SIZE, &v, &e),
+			rows[i].fine ? 0 : REPL_E_PROTOCOL);
+		assert_true(!rows[i].fine || v.only_reads);
+	}
+	fetch = (struct wire_entry){.len = 8, .op = WIRE_OP_FETCH};
+	wire_commit_begin(&c, buf, sizeof(buf), 2);
+	wire_commit_add(&c, &flush, NULL);
+	wire_commit_add(&c, &fetch, NULL);
+	assert_int_equal(
+		wire_commit_decode(buf, wire_commit_end(&c, SEQ, EPOCH), POOL_SIZE, &v, &e),
+		REPL_E_PROTOCOL);
+	assert_non_null(strstr(e.text, "alone"));
+	wire_commit_begin(&c, buf, sizeof(buf), 2);
+	wire_commit_add(&c, &stamp, NULL);
+	wire_commit_add(&c, &fetch, NULL);
+	assert_int_equal(
+		wire_deposit_decode(buf, wire_deposit_end(&c, SEQ, EPOCH), POOL_SIZE, &v, &e),
+		REPL_E_PROTOCOL);
 }
 
 static const struct lie append_lies[] = {
@@ -984,6 +1066,8 @@ main(void)
 		cmocka_unit_test(position_has_golden_bytes),
 		cmocka_unit_test(position_that_no_record_can_hold_is_refused),
 		cmocka_unit_test(ack_with_a_place_has_golden_bytes),
+		cmocka_unit_test(ack_with_a_key_has_golden_bytes),
+		cmocka_unit_test(fetch_is_alone_and_of_bounded_length),
 		cmocka_unit_test(sealed_lies_in_an_append_are_refused),
 	};
 

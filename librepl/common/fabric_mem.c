@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory that an RNIC may reach: registered, which pins it. Where that fails
+ * the text says which limit is in the way.
+ */
+#include "fabric_ofi.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#define RDMA_DEVICES "/sys/class/infiniband"
+
+bool
+fab_rdma_present(void)
+{
+	DIR *dir = opendir(RDMA_DEVICES);
+	struct dirent *entry;
+	bool any = false;
+
+	while (dir && !any && (entry = readdir(dir)))
+		any = entry->d_name[0] != '.';
+	if (dir)
+		(void)closedir(dir);
+	return any;
+}
+
+struct pins {
+	unsigned long long kib; /* pinned so far; the limit holds for all of it */
+	bool free;              /* the process may go beyond the limit: CAP_IPC_LOCK */
+};
+
+#define CAP_IPC_LOCK_BIT 14
+
+static void
+pins_look(struct pins *p)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long caps = 0;
+	char line[128];
+
+	*p = (struct pins){0};
+	while (f && fgets(line, sizeof(line), f)) {
+		(void)sscanf(line, "VmPin: %llu", &p->kib);
+		(void)sscanf(line, "CapEff: %llx", &caps);
+	}
+	if (f)
+		(void)fclose(f);
+	p->free = (caps >> CAP_IPC_LOCK_BIT & 1) != 0;
+}
+
+int
+ofi_mem_limit(uint64_t len, struct err *e)
+{
+	unsigned long long need = len / 1024;
+	struct rlimit have;
+	struct pins pins;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &have) || have.rlim_cur == RLIM_INFINITY)
+		return 0;
+	pins_look(&pins);
+	need += pins.kib;
+	if (pins.free || have.rlim_cur / 1024 >= need)
+		return 0;
+	return err_set(e, REPL_E_LIMIT,
+		       "the limit of locked memory (RLIMIT_MEMLOCK) is %llu KiB, RDMA needs %llu "
+		       "KiB: raise memlock in limits.conf or LimitMEMLOCK of the service, or use "
+		       "provider tcp",
+		       (unsigned long long)have.rlim_cur / 1024, need);
+}
+
+static int
+mem_error(int ret, size_t len, struct err *e)
+{
+	int rc = ret == -FI_ENOMEM ? ofi_mem_limit(len, e) : 0;
+
+	return rc ? rc
+		  : err_set(e, err_from_errno(-ret), "registering %zu KiB with the RNIC: %s",
+			    len / 1024, fi_strerror(-ret));
+}
+
+int
+ofi_mem_register(struct fid_domain *domain, void *mem, size_t len, uint64_t access,
+		 struct fid_mr **out, struct err *e)
+{
+	int ret = fi_mr_reg(domain, mem, len, access, 0, 0, 0, out, NULL);
+
+	return ret ? mem_error(ret, len, e) : 0;
+}
+
+uint8_t *
+ofi_mem_new(size_t len)
+{
+	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+void
+ofi_mem_free(uint8_t *mem, size_t len)
+{
+	if (mem)
+		(void)munmap(mem, len);
+}
+
+/* ---- may a pool be registered? ---- */
+
+int
+fab_mem_probe(const char *provider, const char *host, void *mem, size_t len, bool write,
+	      struct err *e)
+{
+	uint64_t access = FI_REMOTE_READ | (write ? FI_REMOTE_WRITE : 0);
+	struct fid_fabric *fabric = NULL;
+	struct fid_domain *domain = NULL;
+	struct fi_info *info = NULL;
+	struct fid_mr *mr = NULL;
+	int rc = ofi_info_new(provider, host, 0, FI_SOURCE, &info, e);
+
+	if (rc)
+		return rc;
+	rc = fi_fabric(info->fabric_attr, &fabric, NULL);
+	if (!rc)
+		rc = fi_domain(fabric, info, &domain, NULL);
+	if (rc)
+		rc = ofi_err(e, err_from_errno(-rc), rc, "opening the RDMA device");
+	else if (ofi_is_rdma(info))
+		rc = ofi_mem_register(domain, mem, len, access, &mr, e);
+	ofi_close(mr ? &mr->fid : NULL);
+	ofi_close(domain ? &domain->fid : NULL);
+	ofi_close(fabric ? &fabric->fid : NULL);
+	fi_freeinfo(info);
+	return rc;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "provider.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "control.h"
+#include "fabric.h"
+
+#define PROVIDERS_MAX 8
+#define PROVIDER_MAX  16
+#define PAGE          4096U
+
+/* What can be used here; which is wanted most is the initiator's choice. */
+static const char *const providers_known[] = {"tcp", "verbs"};
+
+static const char *
+provider_usable(const char *name, const char *address, struct err *why)
+{
+	for (size_t i = 0; i < sizeof(providers_known) / sizeof(providers_known[0]); i++) {
+		if (strcmp(name, providers_known[i]) != 0)
+			continue;
+		return fab_provider_at(name, address, why) ? providers_known[i] : NULL;
+	}
+	(void)err_set(why, REPL_E_REFUSED, "%.*s: not known here", PROVIDER_MAX, name);
+	return NULL;
+}
+
+int
+provider_choose(struct json_object *params, const char *address, const char **provider,
+		struct err *e)
+{
+	struct json_object *list;
+	struct err why;
+	int rc;
+
+	err_clear(&why);
+	rc = control_get_array(params, "providers", PROVIDERS_MAX, &list, e);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < json_object_array_length(list); i++) {
+		struct json_object *name = json_object_array_get_idx(list, i);
+
+		if (!json_object_is_type(name, json_type_string))
+			return err_set(e, REPL_E_INVAL, "member 'providers' holds more than texts");
+		err_clear(&why);
+		*provider = provider_usable(json_object_get_string(name), address, &why);
+		if (*provider)
+			return REPL_OK;
+	}
+	return err_set(e, why.code == REPL_E_LIMIT ? REPL_E_LIMIT : REPL_E_REFUSED,
+		       "no provider that was asked for can be used here, at address %s: %s",
+		       address, why.code ? why.text : "none was asked for");
+}
+
+/* ---- may the pool be registered? ---- */
+
+static void
+rma_is(struct probe *p, enum profile_rma value, const char *source)
+{
+	profile_set(&p->profile, PROFILE_F_RMA, (int)value, source);
+}
+
+static void
+probe_rma(struct pmem_map *map, bool write, const char *provider, const char *address,
+	  struct probe *out)
+{
+	char text[PROFILE_SOURCE_MAX];
+	struct err e;
+
+	err_clear(&e);
+	if (strcmp(provider, "verbs") != 0) {
+		rma_is(out, PROFILE_RMA_YES, "libfabric: tcp stores by the CPU");
+	} else if (profile_get(&out->profile, PROFILE_F_CLASS) == PROFILE_CLASS_PAGE) {
+		rma_is(out, PROFILE_RMA_NO,
+		       "page cache: a sync does not see what an RNIC writes into it");
+	} else if (!map) {
+		(void)snprintf(out->profile.source[PROFILE_F_RMA], PROFILE_SOURCE_MAX,
+			       "no pool is mapped");
+	} else if (fab_mem_probe(provider, address, pmem_map_addr(map), PAGE, write, &e)) {
+		(void)snprintf(text, sizeof(text), "tried: %.140s", e.text);
+		rma_is(out, PROFILE_RMA_NO, text);
+	} else {
+		rma_is(out, PROFILE_RMA_YES, "tried: a page of the pool was registered");
+	}
+}
+
+int
+provider_probe(const struct conf *c, int fd, struct pmem_map *map, bool write, const char *provider,
+	       const char *address, struct probe *out, struct err *e)
+{
+	enum profile_granularity granularity = map ? pmem_map_granularity(map) : PROFILE_GRAN_PAGE;
+	int rc = probe_run(c, fd, map ? &granularity : NULL, provider, "/sys", out, e);
+
+	if (!rc)
+		probe_rma(map, write, provider, address, out);
+	return rc;
+}
