@@ -210,22 +210,29 @@ def resync(path):
     def m(key):
         return statistics.median(r[key] for r in a["rounds"])
     f = a["front"]
+    tcp, file = a["tcp"], a["tcp_file"]
+
+    def both(rate):
+        return [f"{rate / GIB:.2f} GiB/s", f"{rate / tcp:.2f}", f"{rate / file:.2f}"]
     return [f"### Resync, class `{a['class']}`", "",
-            f"A pool of {size(a['size'])}; medians of {len(a['rounds'])} rounds.", ""] + table(
+            f"A pool of {size(a['size'])}; medians of {len(a['rounds'])} rounds. The stream of a "
+            "buffer goes between two that stay in the cache, that of a file from the pool's file "
+            "into another one, and syncs it.", ""] + table(
         ["what", "measured", "ratio"],
         [["1 % scattered blocks of 4 KiB, bytes moved", f"{m('moved') / 2**20:.1f} MiB",
           f"{100 * m('moved') / a['size']:.2f} % of the pool"],
          ["the same, on the wire with all else", f"{m('wire') / 2**20:.1f} MiB",
           f"{100 * m('wire') / a['size']:.2f} % of the pool"],
          ["the same, time", f"{m('ns') / 1e6:.0f} ms", "-"],
-         ["bare TCP stream", f"{a['tcp'] / GIB:.2f} GiB/s", "1.00"],
-         ["all of it, by the journal", f"{m('journal') / GIB:.2f} GiB/s",
-          f"{m('journal') / a['tcp']:.2f}"],
-         ["all of it, directly", f"{m('direct') / GIB:.2f} GiB/s", f"{m('direct') / a['tcp']:.2f}"],
          ["persist of 4 KiB to another pool there, alone", f"{us(f['alone_ns'])} us", "1.00"],
          ["the same beside a resync by the journal", f"{us(f['beside_ns'])} us",
-          f"{f['beside_ns'] / f['alone_ns']:.2f}"],
-         ["that resync", f"{f['bytes_per_s'] / GIB:.2f} GiB/s", f"{f['bytes_per_s'] / a['tcp']:.2f}"]])
+          f"{f['beside_ns'] / f['alone_ns']:.2f}"]]) + table(
+        ["rate", "measured", "to TCP, a buffer", "to TCP, a file"],
+        [["bare TCP, a buffer"] + both(tcp),
+         ["bare TCP, a file"] + both(file),
+         ["all of it, by the journal"] + both(m("journal")),
+         ["all of it, directly"] + both(m("direct")),
+         ["all of it, by the journal beside those persists"] + both(f["bytes_per_s"])])
 
 
 def queue(path):
@@ -259,15 +266,18 @@ def transfer(results):
     # Others may use loopback as well: the least is nearest to the truth.
     wire = {k: min(x) for k, x in v.items() if k.endswith("-wire")}
     rows = []
-    for what, base, text in (("sync", "tcp-out", "sync, all differs"),
-                             ("restore", "tcp-in", "restore to a new file"),
-                             ("sync-same", None, "sync, nothing differs")):
-        rows.append([text, f"{m[base] / GIB:.2f}" if base else "-", f"{m[what] / GIB:.2f}",
+    for what, base, file, text in (("sync", "tcp-out", "file-again", "sync, all differs"),
+                                   ("restore", "tcp-in", "file-new", "restore to a new file"),
+                                   ("sync-same", None, None, "sync, nothing differs")):
+        rows.append([text, f"{m[base] / GIB:.2f}" if base else "-",
+                     f"{m[file] / GIB:.2f}" if file else "-", f"{m[what] / GIB:.2f}",
                      f"{m[what] / m[base]:.2f}" if base else "-",
+                     f"{m[what] / m[file]:.2f}" if file else "-",
                      f"{wire[what + '-wire'] / 2**20:.1f}"])
     return ["### Whole pools, tmpfs on both sides", "",
             f"Medians of {len(v['sync'])} rounds.", ""] + table(
-        ["command", "TCP GiB/s", "GiB/s", "ratio", "MiB on the wire"], rows)
+        ["command", "TCP GiB/s, a buffer", "TCP GiB/s, a file", "GiB/s", "to the buffer",
+         "to the file", "MiB on the wire"], rows)
 
 
 def session(results):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # transfer.sh - sync and restore between two places of one tmpfs, taking turns
-# with a bare TCP stream of the same size. Lines "WHAT VALUE" go to
+# with bare TCP streams of the same size: between buffers that stay in the cache, and of
+# the same file into another one, new or not. Lines "WHAT VALUE" go to
 # $RESULTS/transfer: bytes a second, and bytes on the wire. Used by run.sh.
 . "$(dirname "$0")/../integration/lib.sh"
 
@@ -42,6 +43,10 @@ round() {
 	"$BUILD/tests/bench/tcp_baseline" 127.0.0.1 100 "$mib" | awk '/^stream/ {
 		sub(",", "", $6); print "tcp-out", $6 * 2 ^ 30; print "tcp-in", $9 * 2 ^ 30 }'
 	fill
+	rm -f "$TMP/copy"
+	"$BUILD/tests/bench/tcp_file" "$TMP/file" "$TMP/copy" | awk '/^file/ {
+		sub(",", "", $6); print "file-new", $6 * 2 ^ 30; print "file-again", $9 * 2 ^ 30 }'
+	rm -f "$TMP/copy"
 	timed sync sync --force "$TMP/file" "$pool"
 	timed sync-same sync --force "$TMP/file" "$pool"
 	rm -f "$TMP/back" "$TMP"/back.*
