@@ -285,12 +285,14 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 
 		op->ack = s->now;
 		op->queued = app->policy.served;
+		op->held = lane->holders;
 		op->gen = gen_number(&app->chain.current);
 		op->forsaken = op->queued && s->forked[op->gen];
 		s->stats.acks++;
 		check_acknowledged(s, n, op, lane->op[i]);
 	}
 	lane->count = 0;
+	lane->holders = 0;
 	lane->pending = 0;
 	lane->draining = false;
 	s->changed = true;

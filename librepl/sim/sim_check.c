@@ -176,7 +176,7 @@ check_best(struct sim *s, unsigned n, const struct view *v)
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		const struct sim_op *op = &s->op[i];
 
-		if (op->node != n || !op->held || op->forsaken || op->held & torn ||
+		if (op->node != n || op->forsaken || !(op->held & ~torn) ||
 		    v[best].content[op->block] >= i)
 			continue;
 		sim_fail(s,
@@ -219,6 +219,7 @@ check_needed(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
 {
 	const struct sim_app *app = &s->node[n].app;
 	uint32_t lacks = 0;
+	unsigned has = 0;
 
 	for (unsigned k = 0; k < s->nodes; k++) {
 		struct view v;
@@ -227,15 +228,12 @@ check_needed(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
 			continue;
 		view_make(s, k, true, &v);
 		if (v.content[op->block] >= version)
-			op->held |= 1U << k;
+			has++;
 		else if (app->keeper[k].session > s->node[k].discarded)
 			lacks |= 1U << k;
 	}
 	s->held |= op->held != 0;
-	if ((unsigned)__builtin_popcount(op->held) >= app->policy.needed)
-		return;
-	op->held = 0;
-	if (lacks)
+	if (has < app->policy.needed && lacks)
 		sim_fail(s,
 			 "I1: write %u of block %u was acknowledged by node %u with fewer replicas "
 			 "than needed, and node %u lacks it",

@@ -142,6 +142,7 @@ struct sim_lane {
 	uint32_t op[SIM_PENDING];
 	uint32_t unposted;        /* of a drain: not in the queue yet */
 	struct shipment *shipped; /* to be awaited */
+	uint32_t holders;         /* of it, if they were enough */
 	unsigned queued;          /* calls that wait to begin, oldest first */
 	uint64_t queued_since;
 	uint32_t call[8];
@@ -275,6 +276,7 @@ bool queued_through(struct sim *s, unsigned n, unsigned l); /* this lane's drain
 void queued_acked(struct sim *s, unsigned n, unsigned k, uint64_t number);
 void queued_lost(struct sim *s, unsigned n, unsigned k);
 void queued_install(struct sim *s, unsigned n, unsigned k);
+bool queued_settling(const struct sim *s, unsigned n); /* some have to catch up first */
 bool queued_empty(const struct sim *s, unsigned n);
 void queued_lose_late(struct sim *s, unsigned n); /* those that have not all */
 void queued_tell(struct sim *s, unsigned n, unsigned k,

@@ -115,12 +115,20 @@ resync_round(struct sim *s, unsigned n, unsigned k)
 	}
 }
 
+static void keeper_trouble(struct sim *s, unsigned n, unsigned k, enum fsm_event_kind kind,
+			   int status);
+
 static void
 resync_begin(struct sim *s, unsigned n, unsigned k, enum judge_verdict what)
 {
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_HASH};
 
+	/* What it holds may be nowhere else that looks as good. */
+	if (queued_settling(s, n)) {
+		keeper_trouble(s, n, k, FSM_FAILED, REPL_E_BUSY);
+		return;
+	}
 	s->stats.resyncs++;
 	keeper->rounds = 0;
 	keeper->marked = keeper->final = false;

@@ -175,6 +175,9 @@ queued_through(struct sim *s, unsigned n, unsigned l)
 	left = ack_left(&app->policy, lane->shipped, live, queued_laggards(s, n), &enough);
 	if (left && s->now - lane->since < PATIENCE)
 		return false;
+	if (enough)
+		lane->holders = ack_holders(&app->policy, lane->shipped, queued_live(s, n),
+					    queued_laggards(s, n));
 	shipqueue_through(&app->q, lane->shipped->number);
 	shipqueue_unref(&app->q, lane->shipped);
 	lane->shipped = NULL;
@@ -244,6 +247,17 @@ queued_install(struct sim *s, unsigned n, unsigned k)
 		return;
 	queued_append(s, n, empty);
 	shipqueue_unref(&app->q, empty);
+}
+
+bool
+queued_settling(const struct sim *s, unsigned n)
+{
+	const struct ackpolicy *p = &s->node[n].app.policy;
+
+	for (unsigned k = 0; k < s->nodes; k++)
+		if (p->sync & BIT(k) && s->node[n].app.keeper[k].behind)
+			return true;
+	return false;
 }
 
 bool

@@ -259,6 +259,8 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 	int rc = resync_track(k, e);
 
 	atomic_store(&k->p->why, REPL_REASON_RESYNCING);
+	if (!rc && ship_settling(k->r->ship))
+		rc = err_set(e, REPL_E_BUSY, "other replicas have to catch up first");
 	if (!rc && !repl_resync_begin(k->r))
 		rc = err_set(e, REPL_E_BUSY, "repl_grow() is under way");
 	else if (!rc && remote_info(k->joining)->meta.pool_size != atomic_load(&k->r->size)) {

@@ -453,6 +453,19 @@ ship_caught_up(struct ship *s, unsigned replica)
 	return has;
 }
 
+bool
+ship_settling(struct ship *s)
+{
+	bool settling;
+
+	if (!s)
+		return false;
+	pthread_mutex_lock(&s->lock);
+	settling = (ship_laggards(s) & s->policy.sync) != 0;
+	pthread_mutex_unlock(&s->lock);
+	return settling;
+}
+
 void
 ship_labelled(struct ship *s, unsigned replica)
 {

@@ -88,6 +88,12 @@ uint64_t ship_behind(struct ship *s, unsigned replica);
 /* It was behind and has all up to that drain: repl_label() is due. */
 bool ship_caught_up(struct ship *s, unsigned replica);
 
+/*
+ * A replica that drains wait for has to catch up: meanwhile one that is lost may be the best copy
+ * there is, and nothing is copied into it.
+ */
+bool ship_settling(struct ship *s);
+
 /* It is labelled up to date. */
 void ship_labelled(struct ship *s, unsigned replica);
 

@@ -404,6 +404,22 @@ play(uint64_t seed, unsigned breaks)
 	end();
 }
 
+/* Into a lost one nothing is copied before those that drains wait for are labelled. */
+static void
+laggard_settles(void **state)
+{
+	(void)state;
+	begin(1, 0);
+	assert_false(ship_settling(r->ship));
+	atomic_store(&r->replicas[REPLICAS - 1].behind, 1);
+	assert_false(ship_settling(r->ship));
+	atomic_store(&r->replicas[0].behind, 1);
+	assert_true(ship_settling(r->ship));
+	ship_labelled(r->ship, 0);
+	assert_false(ship_settling(r->ship));
+	end();
+}
+
 static uint64_t
 first_seed(void)
 {
@@ -461,6 +477,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(laggard_settles),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(prefixes_with_losses),
 		cmocka_unit_test(without_memory_all_are_lost_and_marked),
