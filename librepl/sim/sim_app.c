@@ -389,8 +389,9 @@ lane_progress(struct sim *s, unsigned n, unsigned l)
 	struct sim_app *app = &s->node[n].app;
 	struct sim_lane *lane = &app->lane[l];
 
-	if (lane->draining && lane_answered(s, n, l) &&
-	    (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))
+	/* In this order: who counts may be lost over the record. */
+	if (lane->draining && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)) &&
+	    lane_answered(s, n, l) && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))
 		lane_end(s, n, l);
 	/* New calls wait for a hold, also for one that is wanted: else it would never come. */
 	while (!lane->draining && lane->queued && app->hold < 0 && app->hold_wanted < 0) {

@@ -250,17 +250,39 @@ ship_laggards(const struct ship *s)
 	return bits;
 }
 
+static uint32_t
+lost_mask(const struct repl *r)
+{
+	uint32_t mask = 0;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		mask |= atomic_load(&r->replicas[i].lost) ? 1U << i : 0;
+	return mask;
+}
+
 bool
 ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
 {
 	uint64_t end_ns = wait_end(s, begin_ns);
-	uint32_t left = 0;
+	uint32_t left = 0, lost, recorded = 0;
 	bool enough;
 
 	pthread_mutex_lock(&s->lock);
-	while ((left = ack_left(&s->policy, m, ship_live(s), ship_laggards(s), &enough)) &&
-	       clock_now_ns() < end_ns)
-		ship_sleep(s, end_ns);
+	for (;;) {
+		left = ack_left(&s->policy, m, ship_live(s), ship_laggards(s), &enough);
+		lost = lost_mask(s->r);
+		if (left && clock_now_ns() < end_ns) {
+			ship_sleep(s, end_ns);
+			continue;
+		}
+		if (lost == recorded)
+			break;
+		/* Who counts may be lost over the record, or be a laggard by it. */
+		pthread_mutex_unlock(&s->lock);
+		repl_await_recorded(s->r);
+		pthread_mutex_lock(&s->lock);
+		recorded = lost;
+	}
 	/* With the lock, before anybody is lost: who lacks it is a laggard from now on. */
 	shipqueue_through(&s->q, m->number);
 	shipqueue_unref(&s->q, m);

@@ -420,6 +420,52 @@ laggard_settles(void **state)
 	end();
 }
 
+static void *
+drain_once(void *arg)
+{
+	static const struct range second = {0};
+	uint64_t begin_ns = clock_now_ns();
+	struct shipment *m = NULL;
+	struct rangeset set;
+	bool *enough = arg;
+	struct err e;
+
+	err_clear(&e);
+	rangeset_clear(&set);
+	(void)rangeset_add(&set, 0, 8);
+	if (ship_post(r->ship, &set, LANE_DRAIN, &second, begin_ns, &m, &e) || !m)
+		return NULL;
+	*enough = ship_await(r->ship, m, begin_ns);
+	return NULL;
+}
+
+/* Who is lost while another's loss is recorded has acknowledged in vain: it is of an older
+ * generation. */
+static void
+record_comes_before_the_count(void **state)
+{
+	bool enough = true;
+	pthread_t thread;
+
+	(void)state;
+	begin(2, 0);
+	pthread_mutex_lock(&r->lock);
+	atomic_store(&r->replicas[REPLICAS - 1].lost, REPL_E_LOST);
+	ship_lost(r->ship, REPLICAS - 1);
+	assert_int_equal(pthread_create(&thread, NULL, drain_once, &enough), 0);
+	while (holders(1) < REPLICAS - 1)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	(void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+	for (unsigned i = 0; i + 1 < REPLICAS; i++) {
+		atomic_store(&r->replicas[i].lost, REPL_E_LOST);
+		ship_lost(r->ship, i);
+	}
+	pthread_mutex_unlock(&r->lock);
+	(void)pthread_join(thread, NULL);
+	assert_false(enough);
+	end();
+}
+
 static uint64_t
 first_seed(void)
 {
@@ -478,6 +524,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(laggard_settles),
+		cmocka_unit_test(record_comes_before_the_count),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(prefixes_with_losses),
 		cmocka_unit_test(without_memory_all_are_lost_and_marked),
