@@ -109,8 +109,8 @@ app_quiet(const struct sim *s, unsigned n)
 	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
 		return false;
 	for (unsigned l = 0; l < SIM_LANES; l++) {
-		if (app->lane[l].pending)
-			return false; /* not drained */
+		if (app->lane[l].pending || app->lane[l].queued)
+			return false; /* not drained, not begun */
 	}
 	return true;
 }
