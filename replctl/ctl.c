@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "ctl.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,8 +184,11 @@ next_by_code(struct ctl *c)
 		next_of_target(c, "replctl list", c->host_text);
 		ctl_next(c, "correct the path, then repeat the command");
 		break;
-	case REPL_E_EXISTS:
 	case REPL_E_REFUSED:
+		if (!c->connected && strstr(c->err.text, strerror(EACCES)))
+			ctl_next(c, "repeat the command as the user whose file it is");
+		/* fall through */
+	case REPL_E_EXISTS:
 	case REPL_E_DIVERGED:
 	case REPL_E_DIFFER:
 		if (c->target.pool[0])
@@ -201,6 +205,8 @@ next_by_code(struct ctl *c)
 			ctl_next_file(c, "replctl why", c->file);
 		break;
 	case REPL_E_CONFIG:
+		if (c->host_text[0])
+			next_by_reason(c);
 		ctl_next(c, "correct what the message names: man 5 repl.conf");
 		break;
 	case REPL_E_UNREACHABLE:

@@ -670,10 +670,14 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 	channel_tidy_complaint(c);
 	if (status == 127)
 		return err_set(
-			e, REPL_E_LOST,
+			e, REPL_E_CONFIG,
 			"%s: remote command failed with exit status 127%s%s: install repld on "
 			"%s, or name its path with 'command'",
 			c->name, c->complaint[0] ? ": " : "", c->complaint, c->host);
+	/* repld(8): its configuration is wrong, and stays so until somebody mends it. */
+	if (status == 10)
+		return err_set(e, REPL_E_CONFIG, "%s: it refuses to start: %s", c->name,
+			       c->complaint);
 	if (status > 0)
 		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
 			       c->name, status, c->complaint[0] ? ": " : "", c->complaint);

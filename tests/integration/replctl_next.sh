@@ -52,6 +52,16 @@ ctl_fails 3 "^next: " sync none "$R"
 ctl_fails 8 "^next: .*--identity" list "$T" --identity none
 ctl_fails 8 "^next: .*replctl list $T" list "$T" --known-hosts /dev/null
 ctl_fails 10 "^next: " list "$T" --config none
+mkdir -m 700 locked && : >locked/file
+if [ "$(id -u)" -ne 0 ]; then
+	chmod 0 locked
+	ctl_fails 4 "^next: .*as the user" status "$TMP/locked/file"
+	chmod 700 locked
+elif setpriv --reuid "$SERVE_USER" --clear-groups "$REPLCTL" --version >/dev/null 2>&1; then
+	setpriv --reuid "$SERVE_USER" --clear-groups "$REPLCTL" status "$TMP/locked/file" 2>"$TMP/err"
+	[ $? -eq 4 ] || fail "a file of another user: $(cat "$TMP/err")"
+	grep -q "^next: .*as the user" "$TMP/err" || fail "no next step: $(cat "$TMP/err")"
+fi
 ctl create "$T/new" --size 64K >/dev/null || fail "create"
 next_step 4 "replctl info $T/new; replctl promote --force $T/new \(as it is\)" 0 promote "$T/new"
 

@@ -3,6 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 make_keys
 start_sshd
+printf '[repld]\npool-dir = %s/none\n' "$TMP" >"$TMP/wrong.conf"
 target=$USER_NAME@127.0.0.1:$SSHD_PORT
 expect() {
 	pattern=$1
@@ -12,10 +13,12 @@ expect() {
 	fi
 	grep -Eq -- "$pattern" "$TMP/err" || fail "no '$pattern' in: $(cat "$TMP/err")"
 }
-expect "^lost: .*no-such-repld.*not found.*install repld on 127\.0\.0\.1" \
+expect "^config: .*no-such-repld.*not found.*install repld on 127\.0\.0\.1" \
 	-c "no-such-repld session" cat "$target"
 expect "^lost: .*exit status 3: the disk is gone" \
 	-c "echo the disk is gone >&2; exit 3" cat "$target"
+expect "^config: .*it refuses to start: .*key 'pool-dir'" \
+	-c "'$REPLD' session --config $TMP/wrong.conf" cat "$target"
 expect "^lost: .*session ended$" -c true cat "$target"
 # What a hostile host says stays one line of printable text.
 expect "^lost: .*exit status 1: .{100,}" \
@@ -25,4 +28,4 @@ LC_ALL=C grep -q "$(printf '\033')" "$TMP/err" && fail "control characters came 
 stop "$SSHD_PID"
 
 start_sshd "ForceCommand exit 127"
-expect "^lost: .*exit status 127.*install repld" cat "$USER_NAME@127.0.0.1:$SSHD_PORT"
+expect "^config: .*exit status 127.*install repld" cat "$USER_NAME@127.0.0.1:$SSHD_PORT"
