@@ -44,7 +44,10 @@ bool
 filesystem_is_dax(int fd)
 {
 	struct statx stx;
+	struct stat st;
 
+	if (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode))
+		return true;
 	return statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0 && (stx.stx_attributes & STATX_ATTR_DAX);
 }
 

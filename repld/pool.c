@@ -14,6 +14,7 @@
 #include "filesystem.h"
 #include "lock.h"
 #include "log.h"
+#include "pooldevice.h"
 
 /* A reader that met an update looks again so often, so far apart. */
 #define SETTLE_TRIES 5
@@ -129,6 +130,7 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 {
 	struct pool_place place;
 	struct stat st;
+	bool device;
 	int set_fd, rc;
 
 	f->fd = f->sidecar_fd = -1;
@@ -136,8 +138,11 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (rc)
 		return rc;
+	device = pooldevice_is(place.dir, place.leaf);
 	rc = pool_set_peek(&place, name, &set_fd, e);
-	if (!rc && set_fd < 0)
+	if (!rc && device)
+		rc = pooldevice_open(place.dir, place.leaf, name, flags, false, &f->fd, &f->st, e);
+	else if (!rc && set_fd < 0)
 		rc = pool_file_open(&place, place.leaf, name, flags, &f->fd, &f->st, e);
 	if (rc)
 		goto out;
@@ -147,6 +152,10 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 	else if (rc == REPL_E_NOT_FOUND && set_fd >= 0)
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s': not found: its set file is there, its parts are not",
+			     name);
+	else if (rc == REPL_E_NOT_FOUND && device)
+		rc = err_set(e, REPL_E_NOT_FOUND,
+			     "pool '%s': not found: its device is there, no pool was made on it",
 			     name);
 	else if (rc == REPL_E_NOT_FOUND)
 		rc = err_set(
@@ -213,6 +222,8 @@ pool_check_size(const struct pool_files *f, const struct pool_info *info, struct
 			       "set file is not the one that the pool was made by",
 			       info->name, (unsigned long long)f->parts->size,
 			       (unsigned long long)size);
+	if (pooldevice_is_open(&st))
+		return pooldevice_check(&st, info->name, size, e);
 	if (f->parts || (uint64_t)st.st_size == size)
 		return 0;
 	/* It is about to grow, or its writer was killed over that. */
@@ -332,7 +343,10 @@ pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, siz
 	*len = 0;
 	if (rc)
 		return rc;
-	n = pread(f.fd, buf, size, 0);
+	if (pooldevice_is_open(&f.st) && pooldevice_head(f.fd, name, buf, size))
+		n = (ssize_t)size;
+	else
+		n = pread(f.fd, buf, size, 0);
 	if (n < 0)
 		rc = err_errno(e, REPL_E_IO, errno, "reading pool '%s'", name);
 	else

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "extents.h"
+#include "pooldevice.h"
 #include "space.h"
 
 #define CHUNK 65536
@@ -83,7 +84,7 @@ pool_grow_undo(struct pool *p, struct err *e)
 	struct stat st;
 
 	/* Parts have the sizes that the set file says. */
-	if (p->files.parts)
+	if (p->files.parts || pooldevice_is_open(&p->files.st))
 		return 0;
 	if (p->in_doubt)
 		return err_set(e, REPL_E_IO,
@@ -111,6 +112,11 @@ pool_grow_space(struct pool *p, uint64_t size, struct err *e)
 		return err_set(e, REPL_E_REFUSED,
 			       "pool '%s' lies in the parts of a set, which do not grow: add to "
 			       "its set file and make it anew",
+			       p->info.name);
+	if (pooldevice_is_open(&p->files.st))
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s' lies on a device, where pools do not grow: make it anew "
+			       "in the size that it is to have",
 			       p->info.name);
 	if (p->info.meta.sparse)
 		rc = space_extend_sparse(fd, size, e);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -16,6 +17,7 @@
 
 #include "control.h"
 #include "lock.h"
+#include "pooldevice.h"
 #include "space.h"
 
 #define SIZE_ALIGN 4096U
@@ -28,6 +30,7 @@ struct making {
 	char temp_sidecar[POOL_TEMP_MAX];
 	int fd;
 	int sidecar_fd;
+	bool device; /* nothing is made but the sidecar */
 };
 
 static int
@@ -56,7 +59,7 @@ sync_dir(const struct pool_place *p, const char *name, struct err *e)
 	return 0;
 }
 
-/* Whether there is a regular file; what is of another kind is refused. */
+/* Whether there is a regular file, or a device; what is of another kind is refused. */
 static int
 look(const struct pool_place *p, const char *leaf, const char *name, bool *present, struct err *e)
 {
@@ -65,7 +68,7 @@ look(const struct pool_place *p, const char *leaf, const char *name, bool *prese
 	*present = fstatat(p->dir, leaf, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!*present && errno != ENOENT)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': '%s'", name, leaf);
-	if (*present && !S_ISREG(st.st_mode))
+	if (*present && !S_ISREG(st.st_mode) && !pooldevice_is(p->dir, leaf))
 		return err_set(e, REPL_E_REFUSED, "pool '%s': '%s' is %s, not a regular file", name,
 			       leaf, file_kind(st.st_mode));
 	return 0;
@@ -84,6 +87,8 @@ check_absent(const struct pool_place *p, const char *name, struct err *e)
 		return rc;
 	if (sidecar)
 		return err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
+	if (pooldevice_is(p->dir, p->leaf))
+		return 0;
 	return err_set(
 		e, REPL_E_EXISTS,
 		"pool '%s': there is a file of this name that has no sidecar: move it away or "
@@ -101,6 +106,49 @@ temp_open(struct making *m, const char *temp, int *fd, struct err *e)
 	if (!lock_take(*fd, 0))
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", m->name);
 	return 0;
+}
+
+struct device_search {
+	const char *name; /* of the pool that is made */
+	dev_t number;
+	char other[TARGET_POOL_MAX + 1];
+};
+
+/* Another link to the same device that has a sidecar is another pool. */
+static int
+device_search_visit(void *ctx, int dir, const char *leaf, const char *name)
+{
+	struct device_search *q = ctx;
+	char sidecar[NAME_MAX + sizeof(SIDECAR_SUFFIX)];
+	struct stat st;
+
+	if (strcmp(name, q->name) == 0 || !pooldevice_is(dir, leaf) ||
+	    fstatat(dir, leaf, &st, 0) != 0 || st.st_rdev != q->number)
+		return 0;
+	(void)snprintf(sidecar, sizeof(sidecar), "%s" SIDECAR_SUFFIX, leaf);
+	if (fstatat(dir, sidecar, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return 0;
+	(void)snprintf(q->other, sizeof(q->other), "%s", name);
+	return 1;
+}
+
+static int
+device_begin(struct pool_store *s, struct making *m, struct err *e)
+{
+	struct device_search q = {.name = m->name};
+	struct stat st;
+	int rc;
+
+	m->temp[0] = '\0';
+	rc = pooldevice_open(m->place.dir, m->place.leaf, m->name, O_RDWR, true, &m->fd, &st, e);
+	if (rc)
+		return rc;
+	q.number = st.st_rdev;
+	rc = pool_walk(s->dirfd, device_search_visit, &q, e);
+	if (rc == 1)
+		return err_set(e, REPL_E_EXISTS, "pool '%s': its device holds pool '%s'", m->name,
+			       q.other);
+	return rc;
 }
 
 /* Under the lock on names, so that nobody takes the new files for leftovers before they are locked.
@@ -127,23 +175,52 @@ making_begin(struct pool_store *s, struct making *m, struct err *e)
 		rc = check_absent(&m->place, m->name, e);
 	if (!rc)
 		rc = temp_open(m, m->temp_sidecar, &m->sidecar_fd, e);
-	if (!rc)
+	m->device = !rc && pooldevice_is(m->place.dir, m->place.leaf);
+	if (m->device)
+		rc = device_begin(s, m, e);
+	else if (!rc)
 		rc = temp_open(m, m->temp, &m->fd, e);
 	lock_drop(s->dirfd);
 	return rc;
 }
 
 static int
-making_fill(struct making *m, struct sidecar *meta, struct err *e)
+device_fill(struct making *m, const struct sidecar *meta, struct err *e)
+{
+	struct stat st;
+	int rc;
+
+	if (meta->sparse)
+		return err_set(e, REPL_E_INVAL, "a pool on a device can't be sparse");
+	if (fstat(m->fd, &st) != 0)
+		return err_errno(e, REPL_E_IO, errno, "fstat");
+	rc = pooldevice_check(&st, m->name, meta->pool_size, e);
+	return rc ? rc : pooldevice_zero(m->fd, m->name, meta->pool_size, e);
+}
+
+static int
+making_fill_pool(struct making *m, struct sidecar *meta, struct err *e)
 {
 	int rc;
 
+	if (m->device)
+		return device_fill(m, meta, e);
 	rc = meta->sparse ? space_extend_sparse(m->fd, meta->pool_size, e)
 			  : space_allocate(m->fd, meta->pool_size, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", m->name);
 	if (fsync(m->fd) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': sync", m->name);
+	return 0;
+}
+
+static int
+making_fill(struct making *m, struct sidecar *meta, struct err *e)
+{
+	int rc = making_fill_pool(m, meta, e);
+
+	if (rc)
+		return rc;
 	rc = sidecar_write(m->sidecar_fd, meta, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", m->name);
@@ -178,7 +255,7 @@ making_publish(struct making *m, struct err *e)
 	if (renameat(p->dir, m->temp_sidecar, p->dir, p->sidecar) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
 	rc = sync_dir(p, m->name, e);
-	if (!rc && pool_rename_new(p->dir, m->temp, p->leaf) != 0)
+	if (!rc && !m->device && pool_rename_new(p->dir, m->temp, p->leaf) != 0)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
 	if (rc) {
 		(void)unlinkat(p->dir, p->sidecar, 0);
@@ -285,7 +362,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		rc = look(p, p->sidecar, name, &sidecar, e);
 	if (rc)
 		return rc;
-	if (!pool && !sidecar)
+	if (!sidecar && (!pool || pooldevice_is(p->dir, p->leaf)))
 		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
 	if (!sidecar && pool_part_of(s, name, set))
 		return err_set(e, REPL_E_REFUSED,
@@ -299,7 +376,9 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			goto out;
 		}
 	}
-	rc = unlink_file(p, p->leaf, name, e);
+	/* The link to a device is its administrator's. */
+	if (!pooldevice_is(p->dir, p->leaf))
+		rc = unlink_file(p, p->leaf, name, e);
 	if (!rc)
 		rc = unlink_file(p, p->sidecar, name, e);
 out:

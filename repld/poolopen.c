@@ -13,6 +13,7 @@
 #include "filesystem.h"
 #include "lock.h"
 #include "log.h"
+#include "pooldevice.h"
 
 int
 pool_busy(int sidecar_fd, const char *name, struct err *e)
@@ -164,6 +165,9 @@ writer_settle(const struct pool *p, struct err *e)
 {
 	const struct poolparts *parts = p->files.parts;
 
+	/* Nobody but us knows which lines of a device are dirty. */
+	if (pooldevice_is_open(&p->files.st))
+		return pooldevice_settle(p->files.fd, p->path, p->info.meta.pool_size, e);
 	for (unsigned i = 0; parts && i < parts->count; i++)
 		if (fsync(parts->part[i].fd) != 0)
 			return err_errno(e, REPL_E_IO, errno, "sync of part '%s'",
@@ -355,7 +359,7 @@ pool_fd(const struct pool *p)
 int
 pool_extents_fd(const struct pool *p)
 {
-	return p->files.parts ? -1 : p->files.fd;
+	return p->files.parts || pooldevice_is_open(&p->files.st) ? -1 : p->files.fd;
 }
 
 int

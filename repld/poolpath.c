@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "pooldevice.h"
+
 #define OPEN_FLAGS (O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
 #define DIR_FLAGS  (O_RDONLY | O_DIRECTORY)
 #define EAGAIN_MAX 16
@@ -289,7 +291,7 @@ walk_entry(struct walk *w, int dir, const char *leaf, struct err *e)
 	if (leaf_len > NAME_MAX || fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 0;
 	memcpy(w->name + len, leaf, leaf_len + 1);
-	if (S_ISREG(st.st_mode))
+	if (S_ISREG(st.st_mode) || pooldevice_is(dir, leaf))
 		return w->visit(w->ctx, dir, leaf, w->name);
 	/* No pool's name goes through a hidden directory, or one so deep. */
 	if (!S_ISDIR(st.st_mode) || leaf[0] == '.' || len + leaf_len >= TARGET_POOL_MAX)

@@ -3,7 +3,8 @@
  * poolpath - from a pool's name to files beneath the pool directory, and back.
  *
  * The only place that resolves names. No symbolic link is followed anywhere
- * below the pool directory, and nothing above it can be reached.
+ * below the pool directory, and nothing above it can be reached, but for the
+ * devices of pooldevice.h.
  */
 #ifndef REPLD_POOLPATH_H
 #define REPLD_POOLPATH_H
@@ -55,9 +56,9 @@ const char *file_kind(mode_t mode);
 typedef int pool_visit(void *ctx, int dir, const char *leaf, const char *name);
 
 /*
- * Visit every regular file beneath dirfd, in no order. Hidden directories are
- * left out, links not followed, directories that can't be opened passed over.
- * Ends with the first visit that does not return 0 and returns that.
+ * Visit every regular file and link to a device-DAX device beneath dirfd, in no
+ * order. Hidden directories are left out, other links not followed, directories that can't be
+ * opened passed over. Ends with the first visit that does not return 0 and returns that.
  */
 int pool_walk(int dirfd, pool_visit *visit, void *ctx, struct err *e);
 

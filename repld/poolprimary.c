@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "filesystem.h"
 #include "log.h"
+#include "pooldevice.h"
 #include "takeover.h"
 
 /* Bounds of a promotion that ends sessions, also against one that reconnects at once. */
@@ -136,10 +137,14 @@ header_is_foreign(struct pool *p)
 {
 	uint8_t header[PMDK_HEADER_SIZE];
 
-	return p->info.meta.pool_size >= sizeof(header) &&
-	       pread(p->files.fd, header, sizeof(header), p->info.header) ==
-		       (ssize_t)sizeof(header) &&
-	       pmdk_shutdown_settle(header, filesystem_is_dax(p->files.fd));
+	if (p->info.meta.pool_size < sizeof(header))
+		return false;
+	if (pooldevice_is_open(&p->files.st)
+		    ? !pooldevice_head(p->files.fd, p->path, header, sizeof(header))
+		    : pread(p->files.fd, header, sizeof(header), p->info.header) !=
+			      (ssize_t)sizeof(header))
+		return false;
+	return pmdk_shutdown_settle(header, filesystem_is_dax(p->files.fd));
 }
 
 static int

@@ -332,13 +332,17 @@ probe_provider_field(const struct conf *c, const char *provider, bool verbs, con
 
 /* A ring of receive buffers is in a file beside the pool, and as durable as that. */
 static int
-probe_rqwrb_field(const struct conf *c, struct probe *p, struct err *e)
+probe_rqwrb_field(const struct conf *c, const struct probe_file *file, struct probe *p,
+		  struct err *e)
 {
 	const struct profile *found = &p->profile;
 	struct probe_seen seen = {.known = found->known[PROFILE_F_CLASS]};
 
 	if (!seen.known) {
 		seen_is(&seen, "repld", "no pool is mapped");
+	} else if (file->device) {
+		seen.value = PROFILE_RQWRB_DRAM;
+		seen_is(&seen, "repld: the pool's sidecar is not on its device", "dram");
 	} else if (found->value[PROFILE_F_CLASS] == PROFILE_CLASS_PAGE) {
 		seen.value = PROFILE_RQWRB_DRAM;
 		seen_is(&seen, "repld: beside the pool is only page cache", "dram");
@@ -373,6 +377,6 @@ probe_run(const struct conf *c, int fd, const enum profile_granularity *granular
 	if (!rc)
 		rc = probe_ddio_field(c, &cpu, verbs, sysfs, out, e);
 	if (!rc)
-		rc = probe_rqwrb_field(c, out, e);
+		rc = probe_rqwrb_field(c, &file, out, e);
 	return rc;
 }

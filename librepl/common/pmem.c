@@ -49,6 +49,14 @@ pmem_fail(struct err *e, int rc, const char *path)
 	return err_set(e, code, "map %s: libpmem2: %s", path, pmem2_errormsg());
 }
 
+static bool
+pmem_is_device(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode);
+}
+
 /* A device file lies on devtmpfs, which has the magic of tmpfs. */
 static bool
 pmem_in_memory(int fd)
@@ -123,9 +131,15 @@ static int
 pmem_map_open(struct pmem_map *m, int fd, size_t off, size_t size)
 {
 	struct pmem2_config *config = NULL;
+	size_t align;
 	int rc;
 
 	rc = pmem2_source_from_fd(&m->source, fd);
+	/* A device is mapped in whole units of its own. */
+	if (rc == 0)
+		rc = pmem2_source_alignment(m->source, &align);
+	if (rc == 0 && pmem_is_device(fd))
+		size += (align - size % align) % align;
 	if (rc == 0)
 		rc = pmem2_config_new(&config);
 	if (rc == 0)
