@@ -2,10 +2,12 @@
 /* replctl why FILE | TARGET/pool: the reason, what it is told from, and what helps. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ask.h"
@@ -68,6 +70,23 @@ why_answer(struct ctl *c, struct why *w, const char *name)
 
 /* ---- a local pool ---- */
 
+/* A file that is smaller than the record beside it says: no growth explains that. */
+static void
+judge_size(struct why *w, const char *word, uint64_t recorded)
+{
+	struct stat st;
+
+	if (stat(w->file, &st) || st.st_size < 0 || (uint64_t)st.st_size >= recorded)
+		return;
+	w->reason = REPL_REASON_DAMAGED;
+	evidence_add(w, "the record is of a pool of %" PRIu64 " bytes, the file has %lld", recorded,
+		     (long long)st.st_size);
+	(void)snprintf(w->next, sizeof(w->next),
+		       "if the pool was made anew: rm %s" SIDECAR_SUFFIX
+		       "; if it was cut off: replctl restore --dry-run --force TARGET/POOL %s",
+		       word, word);
+}
+
 /* No program has it open: what its sidecar says. */
 static int
 why_closed(struct ctl *c, const char *file)
@@ -105,13 +124,14 @@ why_closed(struct ctl *c, const char *file)
 				     : "the program has closed it in order");
 		if (s.dirty_len)
 			evidence_add(&w, "it remembers what a replica misses");
-		if (s.writer_open)
+		judge_size(&w, word ? word : "FILE", s.pool_size);
+		if (!w.next[0] && s.writer_open)
 			(void)snprintf(
 				w.next, sizeof(w.next),
 				"start the program again: it "
 				"compares and brings its replicas up; where it is refused its "
 				"message says why");
-		else
+		else if (!w.next[0])
 			(void)snprintf(w.next, sizeof(w.next), "replctl verify %s TARGET/POOL",
 				       word ? word : "FILE");
 	}

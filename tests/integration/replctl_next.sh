@@ -85,4 +85,9 @@ ctl wait "./it's" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "
 # Nobody has it open.
 ok close
 next_step 3 "replctl why '\./it'" 0 status "./it's"
-next_step 4 "replctl verify '\./it'" 0 restore "$R" "./it's"
+truncate -s 64K "it's"
+ctl why "it's" >"$TMP/out" || fail "why of a file that was cut off"
+grep -q "^next .*rm 'it'.*'\.repl.*restore --dry-run --force TARGET/POOL 'it'" "$TMP/out" || fail "$(cat "$TMP/out")"
+next_step 1 "replctl why '\./it'" 0 sync "it's" "$R"
+truncate -s "$MIB" "it's"
+next_step 4 "replctl verify '\./it'" 1 restore "$R" "./it's"
