@@ -2,7 +2,10 @@
 /*
  * power_check - whether what is left after a power cut keeps every promise.
  *
- * usage: power_check JOURNAL IMAGE
+ * usage: power_check JOURNAL IMAGE [IMAGE ...]
+ *
+ * Of several images each keeps the order of updates, and more than half have each that was
+ * acknowledged.
  *
  * A loss is told with its slot, the first byte that is not right, and the update
  * which that byte is of. Of a slot whose update n was acknowledged and whose n+1 was begun, each
@@ -29,12 +32,16 @@ struct slot {
 
 struct append {
 	uint32_t off, len; /* off 0: not acknowledged */
-	bool seen;
+	bool seen;         /* in the image that is looked at */
+	unsigned held;     /* images that have it */
 };
 
 static struct append appends[POWER_LANES][POWER_APPENDS_MAX]; /* by seq */
 static struct slot slots[POWER_LANES][POWER_KINDS][SLOTS_MAX];
-static const uint8_t *image;
+#define IMAGES_MAX 3
+
+static const uint8_t *images[IMAGES_MAX], *image;
+static unsigned image_count;
 static unsigned losses, acked_count, begun_count;
 
 /* The newest update that the byte may be of, with the rest of its word; or -1. */
@@ -152,13 +159,21 @@ static void
 slot_check(unsigned lane, unsigned kind, uint32_t slot)
 {
 	const struct slot *s = &slots[lane][kind][slot];
-	uint32_t at = slot_differs(lane, kind, slot, s->acked, s->begun);
+	uint32_t size = power_areas[kind].slot_size, at, lost_at = size;
+	unsigned held = 0;
 
-	if (at < power_areas[kind].slot_size)
-		report(lane, kind, slot, at, "an acknowledged update is lost");
-	else if (kind == POWER_ATOMIC && !slot_is(lane, kind, slot, s->acked) &&
-		 !slot_is(lane, kind, slot, s->begun))
-		report(lane, kind, slot, 0, "eight atomic bytes are torn");
+	for (unsigned i = 0; i < image_count; i++) {
+		image = images[i];
+		at = slot_differs(lane, kind, slot, s->acked, s->begun);
+		held += at == size;
+		lost_at = at < size ? at : lost_at;
+		/* One that was cut off earlier has an earlier update. */
+		if (kind == POWER_ATOMIC &&
+		    update_of(power_slot_off(lane, kind, slot), size, 0, s->begun) < 0)
+			report(lane, kind, slot, 0, "eight atomic bytes are torn");
+	}
+	if (held <= image_count / 2)
+		report(lane, kind, slot, lost_at, "an acknowledged update is lost");
 }
 
 static void
@@ -167,6 +182,15 @@ pair_check(unsigned lane, unsigned kind_a, uint32_t slot)
 	if (!slot_is(lane, kind_a + 1, slot, 0) && !slot_is(lane, kind_a, slot, 1))
 		report(lane, kind_a, slot, slot_differs(lane, kind_a, slot, 1, 1),
 		       "b is there without a");
+}
+
+static void
+pairs_check(unsigned lane, unsigned kind_a, uint32_t slot)
+{
+	for (unsigned i = 0; i < image_count; i++) {
+		image = images[i];
+		pair_check(lane, kind_a, slot);
+	}
 }
 
 /* ---- what was appended ---- */
@@ -206,6 +230,9 @@ appends_check(void)
 	uint64_t tail, off = POWER_APPENDS_OFF;
 	uint32_t len;
 
+	for (unsigned lane = 0; lane < POWER_LANES; lane++)
+		for (uint32_t seq = 1; seq < POWER_APPENDS_MAX; seq++)
+			appends[lane][seq].seen = false;
 	memcpy(&tail, image + POWER_TAIL_OFF, sizeof(tail));
 	tail = le64toh(tail);
 	for (; off < tail && (len = append_at(off)) > 0; off += len)
@@ -215,7 +242,15 @@ appends_check(void)
 			     (unsigned long long)off, (unsigned long long)tail);
 	for (unsigned lane = 0; lane < POWER_LANES; lane++)
 		for (uint32_t seq = 1; seq < POWER_APPENDS_MAX; seq++)
-			if (appends[lane][seq].off && !appends[lane][seq].seen &&
+			appends[lane][seq].held += appends[lane][seq].seen;
+}
+
+static void
+appends_count(void)
+{
+	for (unsigned lane = 0; lane < POWER_LANES; lane++)
+		for (uint32_t seq = 1; seq < POWER_APPENDS_MAX; seq++)
+			if (appends[lane][seq].off && appends[lane][seq].held <= image_count / 2 &&
 			    losses++ < LOSSES_MAX)
 				(void)printf("appends: lane %u's %u., at %u, is lost\n", lane, seq,
 					     appends[lane][seq].off);
@@ -237,21 +272,27 @@ image_map(const char *path)
 int
 main(int argc, char **argv)
 {
-	if (argc != 3 || journal_read(argv[1]))
+	if (argc < 3 || argc > 2 + IMAGES_MAX || journal_read(argv[1]))
 		return 2;
-	image = image_map(argv[2]);
-	if (!image) {
-		(void)printf("%s: no image of %lu bytes\n", argv[2], POWER_POOL_SIZE);
-		return 2;
+	for (int i = 2; i < argc; i++) {
+		images[image_count] = image_map(argv[i]);
+		if (!images[image_count++]) {
+			(void)printf("%s: no image of %lu bytes\n", argv[i], POWER_POOL_SIZE);
+			return 2;
+		}
 	}
 	for (unsigned lane = 0; lane < POWER_LANES; lane++)
 		for (unsigned kind = 0; kind < POWER_KINDS; kind++)
 			for (uint32_t slot = 0; slot < power_areas[kind].slots; slot++) {
 				slot_check(lane, kind, slot);
 				if (kind == POWER_PAIR_A || kind == POWER_LARGE_PAIR_A)
-					pair_check(lane, kind, slot);
+					pairs_check(lane, kind, slot);
 			}
-	appends_check();
+	for (unsigned i = 0; i < image_count; i++) {
+		image = images[i];
+		appends_check();
+	}
+	appends_count();
 	(void)printf("%u begun, %u acknowledged, %u losses\n", begun_count, acked_count, losses);
 	return losses ? 1 : 0;
 }

@@ -5,9 +5,11 @@
  *
  * usage: power_load SEED FILE JOURNAL TARGET [KEY=VALUE ...]
  *
- * Says "ready" when the replica is open, then reads from standard input the
- * process id to kill. Each update is entered in JOURNAL before it is begun and
- * when it has been acknowledged. Ends when all lanes have seen the loss.
+ * Says "ready" when the replicas are open, then reads from standard input the
+ * process ids to kill: one, or those of three sessions, of which two are killed one after
+ * the other under load, every third seed both at once, and the third when no lane goes on.
+ * Each update is entered in JOURNAL before it is begun and when it has been acknowledged.
+ * Ends when all lanes have seen the loss.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -248,11 +250,10 @@ load_await_order(struct load *l)
 		(void)usleep(AWAIT_POLL_US);
 }
 
-/* At a moment that the seed decides. */
+/* When there have been so many acknowledgements in all, and a moment later. */
 static int
-load_cut(struct load *l, pid_t pid)
+load_cut_at(struct load *l, pid_t pid, unsigned acks)
 {
-	unsigned acks = ACKS_MIN + (unsigned)(power_mix(l->seed) % ACKS_SPREAD);
 	unsigned delay = (unsigned)(power_mix(l->seed + 1) % DELAY_US_MAX);
 
 	for (unsigned us = 0; atomic_load(&l->acks) < acks; us += ACKS_POLL_US) {
@@ -272,17 +273,38 @@ load_cut(struct load *l, pid_t pid)
 	return 0;
 }
 
+/* At a moment that the seed decides. */
+static int
+load_cut(struct load *l, pid_t pid)
+{
+	return load_cut_at(l, pid, ACKS_MIN + (unsigned)(power_mix(l->seed) % ACKS_SPREAD));
+}
+
+/* Another one, while the load goes on without the first. */
+static int
+load_cut_again(struct load *l, pid_t pid)
+{
+	unsigned more = (unsigned)(power_mix(l->seed + 2) % ACKS_SPREAD);
+
+	if (l->seed % 3 == 0)
+		more = 0;
+	return load_cut_at(l, pid, atomic_load(&l->acks) + more);
+}
+
 static int
 load_run(struct load *l)
 {
 	struct worker *workers = calloc(POWER_LANES, sizeof(*workers));
-	char line[32];
+	char line[64], *at = line;
+	pid_t pid[3] = {0};
 	int rc = 1;
 
 	(void)printf("ready\n");
 	(void)fflush(stdout);
 	if (!workers || !fgets(line, sizeof(line), stdin))
 		return 1;
+	for (unsigned i = 0; i < 3; i++)
+		pid[i] = (pid_t)strtol(at, &at, 10);
 	atomic_store(&l->running, POWER_LANES);
 	for (unsigned i = 0; i < POWER_LANES; i++) {
 		workers[i].load = l;
@@ -291,11 +313,17 @@ load_run(struct load *l)
 		if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]))
 			_exit(3);
 	}
-	rc = load_cut(l, (pid_t)strtol(line, NULL, 10));
+	rc = load_cut(l, pid[0]);
+	if (!rc && pid[1])
+		rc = load_cut_again(l, pid[1]);
 	if (rc)
 		_exit(rc);
 	for (unsigned i = 0; i < POWER_LANES; i++)
 		(void)pthread_join(workers[i].thread, NULL);
+	if (pid[2] && kill(pid[2], SIGKILL)) {
+		perror("kill");
+		return 1;
+	}
 	free(workers);
 	(void)printf("%u acknowledged\n", atomic_load(&l->acks));
 	return 0;
