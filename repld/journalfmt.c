@@ -4,16 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "checksum.h"
 #include "le.h"
+#include "regionpage.h"
 
 #define VERSION         1
 #define HEADER_MAGIC    "REPLJRNL"
 #define COMMIT_MAGIC    "REPLJCMT"
 #define FLAG_GENERATION 1U
-
-/* Both pages begin alike. */
-enum { AT_MAGIC = 0, AT_VERSION = 8, AT_FLAGS = 10, AT_EPOCH = 12, AT_SUM = 16 };
 
 enum { AT_UUID = 24, AT_HEADER_END = 40 };
 
@@ -28,58 +25,26 @@ enum {
 	AT_COMMIT_END = AT_HISTORY + GEN_HISTORY * GEN_ID_SIZE,
 };
 
-static uint64_t
-page_sum(const uint8_t *page)
-{
-	uint64_t rest = sum64(page + AT_SUM + 8, JOURNAL_PAGE - AT_SUM - 8);
-
-	return sum64_seeded(page, AT_SUM, rest);
-}
-
-static void
-page_begin(uint8_t *page, const char *magic, uint32_t epoch)
-{
-	memset(page, 0, JOURNAL_PAGE);
-	memcpy(page + AT_MAGIC, magic, 8);
-	put_le16(page + AT_VERSION, VERSION);
-	put_le32(page + AT_EPOCH, epoch);
-}
-
-static int
-page_open(const uint8_t *page, const char *magic, size_t end, uint16_t flags, struct err *e)
-{
-	if (memcmp(page + AT_MAGIC, magic, 8) != 0)
-		return err_set(e, REPL_E_CORRUPT, "journal: no magic bytes '%s'", magic);
-	if (get_le64(page + AT_SUM) != page_sum(page))
-		return err_set(e, REPL_E_CORRUPT, "journal: page '%s' has a wrong checksum", magic);
-	if (get_le16(page + AT_VERSION) != VERSION)
-		return err_set(e, REPL_E_VERSION, "journal: version %u, not %d",
-			       get_le16(page + AT_VERSION), VERSION);
-	if (get_le16(page + AT_FLAGS) & ~flags)
-		return err_set(e, REPL_E_CORRUPT, "journal: flags 0x%x are not known",
-			       get_le16(page + AT_FLAGS));
-	for (size_t i = end; i < JOURNAL_PAGE; i++)
-		if (page[i])
-			return err_set(e, REPL_E_CORRUPT, "journal: reserved bytes are not zero");
-	return 0;
-}
+static const struct region_page header_page = {"journal", HEADER_MAGIC, VERSION, 0, AT_HEADER_END};
+static const struct region_page commit_page = {"journal", COMMIT_MAGIC, VERSION, FLAG_GENERATION,
+					       AT_COMMIT_END};
 
 void
 journal_header_encode(const struct journal_header *h, uint8_t page[JOURNAL_PAGE])
 {
-	page_begin(page, HEADER_MAGIC, h->epoch);
+	region_page_begin(page, HEADER_MAGIC, VERSION, h->epoch);
 	memcpy(page + AT_UUID, h->pool_uuid.b, GEN_ID_SIZE);
-	put_le64(page + AT_SUM, page_sum(page));
+	region_page_seal(page);
 }
 
 int
 journal_header_decode(const uint8_t page[JOURNAL_PAGE], struct journal_header *h, struct err *e)
 {
-	int rc = page_open(page, HEADER_MAGIC, AT_HEADER_END, 0, e);
+	int rc = region_page_open(page, &header_page, e);
 
 	if (rc)
 		return rc;
-	h->epoch = get_le32(page + AT_EPOCH);
+	h->epoch = region_page_epoch(page);
 	memcpy(h->pool_uuid.b, page + AT_UUID, GEN_ID_SIZE);
 	return 0;
 }
@@ -87,8 +52,8 @@ journal_header_decode(const uint8_t page[JOURNAL_PAGE], struct journal_header *h
 void
 journal_commit_encode(const struct journal_commit *c, uint8_t page[JOURNAL_PAGE])
 {
-	page_begin(page, COMMIT_MAGIC, c->epoch);
-	put_le16(page + AT_FLAGS, c->has_generation ? FLAG_GENERATION : 0);
+	region_page_begin(page, COMMIT_MAGIC, VERSION, c->epoch);
+	region_page_set_flags(page, c->has_generation ? FLAG_GENERATION : 0);
 	put_le32(page + AT_STATE, (uint32_t)c->state);
 	put_le64(page + AT_COUNT, c->count);
 	put_le64(page + AT_BYTES, c->bytes);
@@ -99,7 +64,7 @@ journal_commit_encode(const struct journal_commit *c, uint8_t page[JOURNAL_PAGE]
 			memcpy(page + AT_HISTORY + (size_t)i * GEN_ID_SIZE,
 			       c->generation.history[i].b, GEN_ID_SIZE);
 	}
-	put_le64(page + AT_SUM, page_sum(page));
+	region_page_seal(page);
 }
 
 int
@@ -107,18 +72,18 @@ journal_commit_decode(const uint8_t page[JOURNAL_PAGE], struct journal_commit *c
 {
 	struct journal_commit got = {0};
 	uint32_t state = get_le32(page + AT_STATE);
-	int rc = page_open(page, COMMIT_MAGIC, AT_COMMIT_END, FLAG_GENERATION, e);
+	int rc = region_page_open(page, &commit_page, e);
 
 	if (rc)
 		return rc;
 	if (state < SIDECAR_UP_TO_DATE || state > SIDECAR_UNKNOWN || get_le32(page + AT_ZERO))
 		return err_set(e, REPL_E_CORRUPT, "journal: state %" PRIu32 " is not known", state);
-	got.epoch = get_le32(page + AT_EPOCH);
+	got.epoch = region_page_epoch(page);
 	got.state = (enum sidecar_state)state;
 	got.count = get_le64(page + AT_COUNT);
 	got.bytes = get_le64(page + AT_BYTES);
 	got.chain = get_le64(page + AT_CHAIN);
-	got.has_generation = get_le16(page + AT_FLAGS) & FLAG_GENERATION;
+	got.has_generation = region_page_flags(page) & FLAG_GENERATION;
 	memcpy(got.generation.current.b, page + AT_CURRENT, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, page + AT_HISTORY + (size_t)i * GEN_ID_SIZE,

@@ -11,9 +11,10 @@
 
 #include "err.h"
 #include "generation.h"
+#include "regionpage.h"
 #include "sidecar.h"
 
-#define JOURNAL_PAGE 4096U
+#define JOURNAL_PAGE REGION_PAGE
 #define JOURNAL_DATA (2 * JOURNAL_PAGE) /* where the messages begin */
 
 struct journal_header {

@@ -35,7 +35,9 @@ enum {
 	AT_RING_LEN = 504,
 	AT_JOURNAL_OFF = 512,
 	AT_JOURNAL_LEN = 520,
-	AT_ZERO_528 = 528,
+	AT_LOG_OFF = 528,
+	AT_LOG_LEN = 536,
+	AT_ZERO_544 = 544,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -100,18 +102,19 @@ slot_sum(const uint8_t *slot)
 
 /*
  * The oldest version whose programs do no harm to a pool like this: those of
- * version 1 would serve one with a journal as it is, and let a fenced writer in.
+ * version 1 would serve one with a journal as it is, and let a fenced writer in;
+ * those of version 2 would serve one with a round log without what is in that.
  */
 static void
 encode_version(const struct sidecar *s, uint8_t *slot)
 {
-	bool two = s->journal_len || s->primary;
+	unsigned major = s->log_len ? 3 : s->journal_len || s->primary ? 2 : 1;
 	unsigned minor = s->ring_len || s->sparse ? MINOR_RING : 0;
 
 	if (s->dirty_len || s->position)
 		minor = MINOR_DIRTY;
-	put_le16(slot + AT_MAJOR, two ? 2 : 1);
-	put_le16(slot + AT_MINOR, (uint16_t)(two ? 0 : minor));
+	put_le16(slot + AT_MAJOR, (uint16_t)major);
+	put_le16(slot + AT_MINOR, (uint16_t)(major > 1 ? 0 : minor));
 }
 
 static uint32_t
@@ -148,6 +151,8 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	put_le64(slot + AT_RING_LEN, s->ring_len);
 	put_le64(slot + AT_JOURNAL_OFF, s->journal_off);
 	put_le64(slot + AT_JOURNAL_LEN, s->journal_len);
+	put_le64(slot + AT_LOG_OFF, s->log_off);
+	put_le64(slot + AT_LOG_LEN, s->log_len);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -196,14 +201,17 @@ check_reserved(const uint8_t *slot, struct err *e)
 	if (major == 1 && minor < MINOR_RING &&
 	    !all_zero(slot + AT_RING_OFF, AT_JOURNAL_OFF - AT_RING_OFF))
 		return err_set(e, REPL_E_CORRUPT, "version 1.0 with a receive ring");
-	if (major == 1 && (!all_zero(slot + AT_JOURNAL_OFF, AT_ZERO_528 - AT_JOURNAL_OFF) ||
+	if (major == 1 && (!all_zero(slot + AT_JOURNAL_OFF, AT_LOG_OFF - AT_JOURNAL_OFF) ||
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
-	if ((major == 2 ? minor > 0 : minor > MINOR_DIRTY))
+	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ZERO_544 - AT_LOG_OFF) &&
+	    minor <= (major == 2 ? 0 : MINOR_DIRTY))
+		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
+	if ((major >= 2 ? minor > 0 : minor > MINOR_DIRTY))
 		return 0;
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
 	    (major == 1 && minor < MINOR_DIRTY && !all_zero(slot + AT_POSITION, 8)) ||
-	    !all_zero(slot + AT_ZERO_528, SIDECAR_SLOT_SIZE - AT_ZERO_528))
+	    !all_zero(slot + AT_ZERO_544, SIDECAR_SLOT_SIZE - AT_ZERO_544))
 		return err_set(e, REPL_E_CORRUPT, "reserved bytes are not zero");
 	return 0;
 }
@@ -235,27 +243,36 @@ check_region(const char *name, uint64_t off, uint64_t len, struct err *e)
 	return 0;
 }
 
+struct region {
+	const char *name;
+	uint64_t off, len;
+};
+
 static bool
-regions_overlap(uint64_t a_off, uint64_t a_len, uint64_t b_off, uint64_t b_len)
+regions_overlap(const struct region *a, const struct region *b)
 {
-	return a_len && b_len && a_off < b_off + b_len && b_off < a_off + a_len;
+	return a->len && b->len && a->off < b->off + b->len && b->off < a->off + a->len;
 }
 
 static int
 check_regions(const struct sidecar *s, struct err *e)
 {
-	int rc = check_region("receive ring", s->ring_off, s->ring_len, e);
+	const struct region regions[] = {
+		{"receive ring", s->ring_off, s->ring_len},
+		{"dirty map", s->dirty_off, s->dirty_len},
+		{"journal", s->journal_off, s->journal_len},
+		{"round log", s->log_off, s->log_len},
+	};
 
-	if (!rc)
-		rc = check_region("dirty map", s->dirty_off, s->dirty_len, e);
-	if (!rc)
-		rc = check_region("journal", s->journal_off, s->journal_len, e);
-	if (rc)
-		return rc;
-	if (regions_overlap(s->ring_off, s->ring_len, s->dirty_off, s->dirty_len) ||
-	    regions_overlap(s->ring_off, s->ring_len, s->journal_off, s->journal_len) ||
-	    regions_overlap(s->dirty_off, s->dirty_len, s->journal_off, s->journal_len))
-		return err_set(e, REPL_E_CORRUPT, "regions overlap");
+	for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+		int rc = check_region(regions[i].name, regions[i].off, regions[i].len, e);
+
+		if (rc)
+			return rc;
+		for (size_t k = 0; k < i; k++)
+			if (regions_overlap(&regions[i], &regions[k]))
+				return err_set(e, REPL_E_CORRUPT, "regions overlap");
+	}
 	if (s->journal_committed && s->journal_len == 0)
 		return err_set(e, REPL_E_CORRUPT, "a journal is committed, but there is none");
 	return 0;
@@ -312,6 +329,11 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	got.journal_off = get_le64(slot + AT_JOURNAL_OFF);
 	got.journal_len = get_le64(slot + AT_JOURNAL_LEN);
 	got.journal_committed = get_le32(slot + AT_FLAGS) & FLAG_COMMITTED;
+	/* Of a minor version that is not known they may mean anything. */
+	if (get_le16(slot + AT_MAJOR) >= 3) {
+		got.log_off = get_le64(slot + AT_LOG_OFF);
+		got.log_len = get_le64(slot + AT_LOG_LEN);
+	}
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

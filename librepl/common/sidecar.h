@@ -18,7 +18,7 @@
 #include "generation.h"
 
 #define SIDECAR_SUFFIX    ".repl"
-#define SIDECAR_VERSION   2 /* the highest major version that is understood */
+#define SIDECAR_VERSION   3 /* the highest major version that is understood */
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
 
@@ -63,6 +63,11 @@ struct sidecar {
 	bool journal_committed;
 	bool primary;      /* promoted: this pool is no replica until it is demoted */
 	uint64_t position; /* the last drain that is known to be here, in its generation; 0: none */
+	/*
+	 * The round log's region, on the target's side. It may hold updates that the
+	 * pool lacks: who opens the pool replays it first.
+	 */
+	uint64_t log_off, log_len;
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

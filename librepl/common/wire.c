@@ -422,16 +422,35 @@ wire_stage_chain(uint64_t chain, const uint8_t *msg)
 	return sum64_seeded(msg, WIRE_HEADER_SIZE, chain);
 }
 
-size_t
-wire_deposit_len(const uint8_t *mem, size_t size)
+static size_t
+message_len(const uint8_t *mem, size_t size, enum wire_type type)
 {
 	size_t len;
 
 	if (size < WIRE_HEADER_SIZE || get_le32(mem + AT_MAGIC) != WIRE_MAGIC ||
-	    mem[AT_VERSION] != WIRE_VERSION || mem[AT_TYPE] != WIRE_DEPOSIT)
+	    mem[AT_VERSION] != WIRE_VERSION || mem[AT_TYPE] != type)
 		return 0;
 	len = wire_commit_size(get_le16(mem + AT_ENTRIES), get_le32(mem + AT_PAYLOAD));
 	return len <= size ? len : 0;
+}
+
+size_t
+wire_deposit_len(const uint8_t *mem, size_t size)
+{
+	return message_len(mem, size, WIRE_DEPOSIT);
+}
+
+size_t
+wire_commit_len(const uint8_t *mem, size_t size)
+{
+	return message_len(mem, size, WIRE_COMMIT);
+}
+
+const uint8_t *
+wire_commit_message(const struct wire_commit_view *v, size_t *len)
+{
+	*len = wire_commit_size(v->entry_count, v->payload_len);
+	return v->entries - WIRE_HEADER_SIZE;
 }
 
 bool

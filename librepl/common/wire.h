@@ -157,14 +157,20 @@ int wire_stage_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 /* Whether it begins like a STAGE, of whatever length. */
 bool wire_stage_is(const uint8_t *msg, size_t len);
 
+/* The same of a COMMIT. */
+size_t wire_commit_len(const uint8_t *mem, size_t size);
+
 /* As wire_deposit_len() of a STAGE; size may be that of the header only: 0 if above max. */
 size_t wire_stage_len(const uint8_t *mem, size_t size, size_t max);
 
 /*
- * A value over the STAGEs so far, in their order: each header holds the checksum
+ * A value over the messages so far, in their order: each header holds the checksum
  * of its whole message.
  */
 uint64_t wire_stage_chain(uint64_t chain, const uint8_t *msg);
+
+/* The first byte of the message that a view is of, which has this many. */
+const uint8_t *wire_commit_message(const struct wire_commit_view *v, size_t *len);
 
 /*
  * The sequence of a message that one of the above decoders

@@ -195,6 +195,7 @@ region_place(const struct sidecar *meta, uint64_t len)
 		{meta->ring_off, meta->ring_len},
 		{meta->dirty_off, meta->dirty_len},
 		{meta->journal_off, meta->journal_len},
+		{meta->log_off, meta->log_len},
 	};
 	const unsigned count = sizeof(taken) / sizeof(taken[0]);
 	uint64_t at = SIDECAR_SIZE;
@@ -221,6 +222,8 @@ sidecar_end(const struct sidecar *meta)
 		end = meta->dirty_off + meta->dirty_len;
 	if (meta->journal_len && meta->journal_off + meta->journal_len > end)
 		end = meta->journal_off + meta->journal_len;
+	if (meta->log_len && meta->log_off + meta->log_len > end)
+		end = meta->log_off + meta->log_len;
 	return end;
 }
 

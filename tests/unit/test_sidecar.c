@@ -272,7 +272,7 @@ struct change {
 /* Whole slots with one value that no honest program writes. */
 static const struct change changes[] = {
 	{8, 2, 0, REPL_E_CORRUPT, "version 0"},
-	{8, 2, 3, REPL_E_VERSION, "version 3"},
+	{8, 2, 4, REPL_E_VERSION, "version 4"},
 	{8, 2, 0xffff, REPL_E_VERSION, "version 65535"},
 	{12, 4, 8192, REPL_E_CORRUPT, "8192"},
 	{24, 8, 0, REPL_E_CORRUPT, "sequence"},
@@ -299,7 +299,9 @@ static const struct change changes[] = {
 	{504, 8, 4096, REPL_E_CORRUPT, "ring"},
 	{512, 8, 8192, REPL_E_CORRUPT, "journal"},
 	{520, 8, 4096, REPL_E_CORRUPT, "journal"},
-	{528, 1, 1, REPL_E_CORRUPT, "reserved"},
+	{528, 8, 8192, REPL_E_CORRUPT, "round log"},
+	{536, 8, 4096, REPL_E_CORRUPT, "round log"},
+	{544, 1, 1, REPL_E_CORRUPT, "reserved"},
 	{4095, 1, 1, REPL_E_CORRUPT, "reserved"},
 };
 
@@ -441,7 +443,7 @@ static void
 versions(void **state)
 {
 	static const struct change minor = {10, 2, 3, 0, ""}, used = {600, 2, 1, 0, ""};
-	static const struct change major = {8, 2, 3, 0, ""};
+	static const struct change major = {8, 2, 4, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
 	struct err e;
@@ -463,6 +465,36 @@ versions(void **state)
 		assert_int_equal(sidecar_write(fd, &s, &e), REPL_E_VERSION);
 		(void)close(fd);
 	}
+}
+
+/* Who does not know the round log would serve the pool without what is in it. */
+static void
+round_log_is_version_3(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE] = {0};
+
+	(void)state;
+	s.log_off = 0x2000;
+	s.log_len = 0x101000;
+	sidecar_encode(&s, slot);
+	memcpy(want, golden, sizeof(golden));
+	want[8] = 3;
+	want[529] = 0x20;
+	want[537] = 0x10;
+	want[538] = 0x10;
+	seal(want);
+	assert_memory_equal(slot, want, sizeof(want));
+	assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	assert_same(&got, &s);
+	assert_true(got.log_off == s.log_off && got.log_len == s.log_len);
+	s.journal_off = 0x102000;
+	s.journal_len = 4096;
+	sidecar_encode(&s, slot);
+	assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+	s.log_off = s.log_len = 0;
+	sidecar_encode(&s, slot);
+	assert_int_equal(get_le16(slot + 8), 2);
 }
 
 /* What a program of version 1 must not touch is of version 2, and of 1 again without it. */
@@ -568,6 +600,7 @@ main(void)
 		cmocka_unit_test(ring_is_kept_until_it_is_dropped),
 		cmocka_unit_test(writer_text_without_end_is_refused),
 		cmocka_unit_test(versions),
+		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
 		cmocka_unit_test(regions_that_overlap_are_refused),
 		cmocka_unit_test(what_could_not_be_read_is_not_written),
