@@ -19,6 +19,7 @@
 #include "pmem.h"
 #include "pooljournal.h"
 #include "poolring.h"
+#include "roundlog.h"
 #include "sidecar.h"
 #include "target.h"
 
@@ -171,6 +172,19 @@ int pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolrin
  */
 int pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool failed,
 		  struct err *e);
+
+/*
+ * Make a round log of this pool, open for writing and mapped as map, for lanes to come:
+ * see roundlog.h. It is mapped: see pmem.h.
+ */
+int pool_log_make(struct pool *p, struct pmem_map *map, struct roundlog **out, struct err *e);
+
+/*
+ * No lane writes to the log any more: what it brings becomes durable in the pool, and it is taken
+ * away. With failed (a flush has) or on an error it stays, to be replayed when the pool is
+ * opened next. Frees log, which may be NULL.
+ */
+int pool_log_end(struct pool *p, struct roundlog *log, bool failed, struct err *e);
 
 /*
  * The resync journal of a pool open for writing, see pooljournal.h. pool_journal() lives as long

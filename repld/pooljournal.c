@@ -178,6 +178,19 @@ region_end(uint64_t off, uint64_t len)
 	return len ? off + len : SIDECAR_SIZE;
 }
 
+/* Behind all other regions. */
+static uint64_t
+other_end(const struct sidecar *meta)
+{
+	uint64_t dirty = region_end(meta->dirty_off, meta->dirty_len);
+	uint64_t ring = region_end(meta->ring_off, meta->ring_len);
+	uint64_t log = region_end(meta->log_off, meta->log_len);
+
+	if (ring > dirty)
+		dirty = ring;
+	return log > dirty ? log : dirty;
+}
+
 static int
 journal_name(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
 {
@@ -198,7 +211,7 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 {
 	int rc;
 
-	j->off = region_end(meta->dirty_off, meta->dirty_len);
+	j->off = other_end(meta);
 	/* Over what an earlier one has left, unless that is in the way. */
 	rc = space_extend_free(j->fd, j->off, j->off + len, e);
 	if (rc == REPL_E_NOSPC && ftruncate(j->fd, (off_t)j->off) == 0)
@@ -527,9 +540,7 @@ pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e)
 bool
 pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta)
 {
-	uint64_t dirty = region_end(meta->dirty_off, meta->dirty_len);
-	uint64_t ring = region_end(meta->ring_off, meta->ring_len);
-	uint64_t end = dirty > ring ? dirty : ring;
+	uint64_t end = other_end(meta);
 	struct stat st;
 
 	if (!j->untidy || meta->journal_len || fstat(j->fd, &st))

@@ -47,8 +47,8 @@ writer_lock(struct pool_files *f, const char *name, struct err *e)
 
 /* ---- the receive ring ---- */
 
-static char *
-sidecar_path(const char *path)
+char *
+pool_sidecar_path(const char *path)
 {
 	char *text = NULL;
 
@@ -68,7 +68,7 @@ pool_files_map(const struct pool_files *f, const char *path, uint64_t size, bool
 static int
 ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
 {
-	char *sidecar = sidecar_path(path);
+	char *sidecar = pool_sidecar_path(path);
 	struct poolring *ring = NULL;
 	struct pmem_map *map = NULL;
 	uint64_t count = 0;
@@ -92,10 +92,26 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 	return rc;
 }
 
+/*
+ * What a dead writer has left. A journal is committed when the log has been settled, so what
+ * is in the log is older.
+ */
+static int
+files_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+{
+	int rc = pool_log_recover(f, path, meta, e);
+
+	if (!rc)
+		rc = pool_journal_recover(f, path, meta, e);
+	if (!rc && meta->ring_len)
+		rc = ring_replay(f, path, meta, e);
+	return rc;
+}
+
 static bool
 recovery_due(const struct sidecar *meta)
 {
-	return meta->ring_len || meta->journal_len;
+	return meta->ring_len || meta->journal_len || meta->log_len;
 }
 
 static bool
@@ -108,8 +124,8 @@ recovery_seen(const struct pool_files *f)
 }
 
 /*
- * For a reader, who has looked at the sidecar and may have met a journal or a ring:
- * bring it in unless its writer is alive.
+ * For a reader, who has looked at the sidecar and may have met a journal, a ring or a
+ * round log: bring it in unless its writer is alive.
  */
 static int
 reader_recover(struct pool_store *s, const char *name, const char *path, struct err *e)
@@ -128,9 +144,7 @@ reader_recover(struct pool_store *s, const char *name, const char *path, struct 
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
 		if (!rc)
-			rc = pool_journal_recover(&f, path, &info.meta, e);
-		if (!rc && info.meta.ring_len)
-			rc = ring_replay(&f, path, &info.meta, e);
+			rc = files_recover(&f, path, &info.meta, e);
 		if (rc)
 			rc = err_prefix(e, "pool '%s'", name);
 	}
@@ -179,11 +193,8 @@ writer_settle(const struct pool *p, struct err *e)
 static int
 writer_recover(struct pool *p, struct err *e)
 {
-	struct sidecar *meta = &p->info.meta;
-	int rc = pool_journal_recover(&p->files, p->path, meta, e);
+	int rc = files_recover(&p->files, p->path, &p->info.meta, e);
 
-	if (!rc && meta->ring_len)
-		rc = ring_replay(&p->files, p->path, meta, e);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
@@ -433,7 +444,7 @@ int
 pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **out, struct err *e)
 {
 	struct ring_geometry mine = *g;
-	char *sidecar = sidecar_path(p->path);
+	char *sidecar = pool_sidecar_path(p->path);
 	int rc;
 
 	*out = NULL;

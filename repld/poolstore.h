@@ -62,6 +62,12 @@ int pool_files_map(const struct pool_files *f, const char *path, uint64_t size, 
 int pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta,
 			 struct err *e);
 
+/* The same of a round log. */
+int pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e);
+
+/* Of the sidecar beside a pool at path; to be freed, NULL: no memory. */
+char *pool_sidecar_path(const char *path);
+
 /* What a reader is told beside a writer; the second with size and file system. */
 int pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err *e);
 int pool_read_info(const struct pool_files *f, struct pool_info *info, struct err *e);

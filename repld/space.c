@@ -114,6 +114,14 @@ space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e)
 }
 
 int
+space_fill(int fd, uint64_t from, uint64_t size, struct err *e)
+{
+	int rc = space_extend(fd, from, size, e);
+
+	return rc ? rc : write_zeros(fd, from, size, e);
+}
+
+int
 space_extend_sparse(int fd, uint64_t size, struct err *e)
 {
 	int rc = check_limit(size, e);

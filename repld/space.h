@@ -23,6 +23,9 @@ int space_extend(int fd, uint64_t from, uint64_t size, struct err *e);
 /* The same where so much space is free, which is taken as it is written to. */
 int space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e);
 
+/* The same, and all of them are written, so that to write over them changes no metadata. */
+int space_fill(int fd, uint64_t from, uint64_t size, struct err *e);
+
 /* The same of zeros that take space as they are written over. */
 int space_extend_sparse(int fd, uint64_t size, struct err *e);
 

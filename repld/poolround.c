@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * poolround - the round log of an open pool, and what is done with one that a
+ * writer has left.
+ */
+#include "poolstore.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "log.h"
+
+int
+pool_log_make(struct pool *p, struct pmem_map *map, struct roundlog **out, struct err *e)
+{
+	const struct sidecar *meta = &p->info.meta;
+	char *path = pool_sidecar_path(p->path);
+	int rc;
+
+	*out = NULL;
+	if (!path)
+		rc = err_set(e, REPL_E_NOMEM, "no memory for a round log");
+	else if (!p->write || meta->ring_len || meta->journal_len || meta->dirty_len ||
+		 meta->log_len)
+		rc = err_set(e, REPL_E_REFUSED,
+			     "open for reading, or there is a receive ring, a journal or a log");
+	else
+		rc = roundlog_make(p->files.sidecar_fd, path, &p->info.meta, map, out, e);
+	free(path);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_log_end(struct pool *p, struct roundlog *log, bool failed, struct err *e)
+{
+	struct sidecar *meta = &p->info.meta;
+	int rc = 0;
+
+	if (!log)
+		return 0;
+	if (failed)
+		rc = err_set(e, REPL_E_IO, "a flush has failed, the round log is kept");
+	if (failed)
+		(void)roundlog_end(log, false, NULL);
+	else
+		rc = roundlog_end(log, true, e);
+	if (!rc)
+		rc = roundlog_drop(p->files.sidecar_fd, meta, meta->state, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+/* Pages of what is missing may be in the pool or not, in any order. */
+static enum sidecar_state
+damaged(const char *path, const char *why)
+{
+	log_error("pool '%s': %s: updates that were acknowledged may be missing, the pool is now "
+		  "inconsistent; sync it again from its primary",
+		  path, why);
+	return SIDECAR_INCONSISTENT;
+}
+
+int
+pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+{
+	struct roundlog_replayed done = {0};
+	enum sidecar_state state = meta->state;
+	struct pmem_map *map = NULL;
+	int rc;
+
+	if (meta->log_len == 0)
+		return 0;
+	rc = pool_files_map(f, path, meta->pool_size, true, &map, e);
+	if (!rc)
+		rc = roundlog_replay(f->sidecar_fd, meta, map, &done, e);
+	pmem_map_free(map);
+	if (rc == REPL_E_CORRUPT)
+		state = damaged(path, e ? e->text : "the round log is damaged");
+	else if (done.damaged)
+		state = damaged(path, "a frame of the round log is damaged");
+	if (rc && rc != REPL_E_CORRUPT)
+		return rc;
+	rc = roundlog_drop(f->sidecar_fd, meta, state, e);
+	if (!rc && done.messages > 0)
+		log_info("pool '%s': %" PRIu64 " messages of a dead writer's round log brought in",
+			 path, done.messages);
+	return rc;
+}

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "roundlog.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "space.h"
+
+#define IDLE_NS    NS_PER_S
+#define LOOK_BACK  8U          /* ranges: what is stored again and again is noted once */
+#define RESERVED   ROUND_BLOCK /* of each half, for a frame without messages */
+#define HALF_COUNT 2U
+
+struct half {
+	struct range *ranges; /* that its frames bring and that are not synced in the pool */
+	size_t count;
+	uint64_t last; /* sequence of its last frame; 0: none */
+};
+
+struct roundlog {
+	pthread_mutex_t lock; /* guards all of it but what is said to be the thread's */
+	pthread_cond_t changed;
+	struct pmem_map *map; /* of the sidecar up to the log's end */
+	struct pmem_map *pool;
+	int fd; /* the map's own, so that the kernel tells it each error */
+	uint64_t off;
+	struct round_header header;
+	unsigned now;          /* the half that takes frames */
+	uint64_t at;           /* where the next one begins in it */
+	uint64_t seq;          /* of the last one */
+	uint64_t from;         /* frames below bring nothing that the pool's media lack */
+	uint64_t from_durable; /* the same, as the last frame says */
+	struct half half[HALF_COUNT];
+	bool retiring; /* the other half is the thread's */
+	bool stop;
+	int failed;
+	struct range *retired; /* the thread's */
+	pthread_t thread;
+	bool thread_started;
+};
+
+/* ---- frames; with the lock ---- */
+
+static int
+log_fail(struct roundlog *l, int rc, const struct err *e)
+{
+	if (rc && !l->failed) {
+		if (e)
+			log_error("round log: %s", e->text);
+		l->failed = rc;
+	}
+	return rc;
+}
+
+static uint64_t
+frame_off(const struct roundlog *l, uint64_t at)
+{
+	return l->off + REGION_PAGE + l->now * l->header.half + at;
+}
+
+/* The frame's messages are in place; its head makes it one. */
+static int
+frame_end(struct roundlog *l, struct round_frame *f, struct err *e)
+{
+	uint64_t len = ROUND_HEAD_SIZE + (uint64_t)f->bytes;
+	struct range r = {.off = frame_off(l, l->at), .len = len};
+	uint8_t head[ROUND_HEAD_SIZE];
+	int rc;
+
+	f->seq = l->seq + 1;
+	f->from = l->from;
+	round_head_encode(f, l->header.key, head);
+	pmem_map_copy(l->map, r.off, head, sizeof(head));
+	rc = pmem_map_persist(l->map, &r, 1, e);
+	if (rc)
+		return log_fail(l, rc, e);
+	l->seq = f->seq;
+	l->from_durable = f->from;
+	l->half[l->now].last = f->seq;
+	l->at += (len + ROUND_BLOCK - 1) / ROUND_BLOCK * ROUND_BLOCK;
+	return 0;
+}
+
+static int
+frame_empty(struct roundlog *l, struct err *e)
+{
+	struct round_frame f = {0};
+
+	return frame_end(l, &f, e);
+}
+
+static void
+retiring_wait(struct roundlog *l)
+{
+	while (l->retiring && !l->failed)
+		(void)pthread_cond_wait(&l->changed, &l->lock);
+}
+
+/* Frames go to the other half, and the thread gets this one. */
+static int
+half_switch(struct roundlog *l, struct err *e)
+{
+	unsigned other = !l->now;
+	int rc = 0;
+
+	retiring_wait(l);
+	if (l->failed)
+		return err_set(e, l->failed, "what the round log brings could not be synced");
+	/* What is written over must not count, whatever of the next frame gets to the media. */
+	if (l->half[other].last >= l->from_durable)
+		rc = frame_empty(l, e);
+	if (rc)
+		return rc;
+	l->now = other;
+	l->at = 0;
+	l->half[other].last = 0;
+	l->retiring = true;
+	(void)pthread_cond_broadcast(&l->changed);
+	return 0;
+}
+
+static int
+frame_room(struct roundlog *l, uint64_t len, size_t ranges, struct err *e)
+{
+	if (l->failed)
+		return err_set(e, l->failed, "what the round log brings could not be synced");
+	if (len <= l->header.half - RESERVED && l->at <= l->header.half - RESERVED - len &&
+	    ranges <= ROUNDLOG_RANGES_MAX - l->half[l->now].count)
+		return 0;
+	return half_switch(l, e);
+}
+
+static bool
+range_holds(const struct range *r, const struct range *in)
+{
+	return in->off >= r->off && in->off + in->len <= r->off + r->len;
+}
+
+static void
+range_note(struct half *h, const struct range *r)
+{
+	size_t from = h->count > LOOK_BACK ? h->count - LOOK_BACK : 0;
+
+	for (size_t i = from; i < h->count; i++)
+		if (range_holds(&h->ranges[i], r))
+			return;
+	h->ranges[h->count++] = *r;
+}
+
+static void
+message_note(struct half *h, const struct wire_commit_view *v)
+{
+	for (uint32_t i = 0; i < v->entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(v, i);
+		struct range r = {.off = en.off, .len = en.len};
+
+		if (en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8)
+			range_note(h, &r);
+	}
+}
+
+static int
+write_locked(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count,
+	     struct err *e)
+{
+	struct round_frame f = {.count = count};
+	uint64_t at, len = ROUND_HEAD_SIZE;
+	size_t ranges = 0;
+	int rc;
+
+	for (unsigned i = 0; i < count; i++) {
+		len += wire_commit_size(messages[i]->entry_count, messages[i]->payload_len);
+		ranges += messages[i]->entry_count;
+	}
+	rc = frame_room(l, len, ranges, e);
+	if (rc)
+		return rc;
+	at = frame_off(l, l->at) + ROUND_HEAD_SIZE;
+	for (unsigned i = 0; i < count; i++) {
+		size_t size;
+		const uint8_t *msg = wire_commit_message(messages[i], &size);
+
+		pmem_map_copy(l->map, at, msg, size);
+		f.chain = wire_stage_chain(f.chain, msg);
+		at += size;
+	}
+	f.bytes = (uint32_t)(len - ROUND_HEAD_SIZE);
+	rc = frame_end(l, &f, e);
+	if (!rc && l->half[l->now].count == 0)
+		(void)pthread_cond_broadcast(&l->changed); /* the thread waits for the first one */
+	for (unsigned i = 0; i < count && !rc; i++)
+		message_note(&l->half[l->now], messages[i]);
+	return rc;
+}
+
+int
+roundlog_write(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count,
+	       struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&l->lock);
+	rc = write_locked(l, messages, count, e);
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+/* ---- what frames bring becomes durable in the pool; with the lock ---- */
+
+static int
+half_sync(struct roundlog *l, struct err *e)
+{
+	struct half *h = &l->half[l->now];
+	int rc;
+
+	retiring_wait(l);
+	if (l->failed)
+		return err_set(e, l->failed, "what the round log brings could not be synced");
+	rc = pmem_map_persist(l->pool, h->ranges, h->count, e);
+	if (rc)
+		return log_fail(l, rc, e);
+	h->count = 0;
+	l->from = l->seq + 1;
+	return 0;
+}
+
+static int
+settle_locked(struct roundlog *l, struct err *e)
+{
+	int rc;
+
+	if (l->half[l->now].count == 0 && !l->retiring && l->from_durable == l->from)
+		return 0;
+	rc = half_sync(l, e);
+	return rc || l->from_durable == l->from ? rc : frame_empty(l, e);
+}
+
+int
+roundlog_settle(struct roundlog *l, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&l->lock);
+	rc = settle_locked(l, e);
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+static bool
+half_meets(const struct half *h, const struct range *r)
+{
+	for (size_t i = 0; i < h->count; i++)
+		if (r->off < h->ranges[i].off + h->ranges[i].len &&
+		    h->ranges[i].off < r->off + r->len)
+			return true;
+	return false;
+}
+
+int
+roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *e)
+{
+	bool meets = false;
+	int rc = 0;
+
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < count && !meets; i++)
+		meets = half_meets(&l->half[0], &r[i]) || half_meets(&l->half[1], &r[i]);
+	if (meets)
+		rc = settle_locked(l, e);
+	pthread_mutex_unlock(&l->lock);
+	if (!rc)
+		rc = pmem_map_persist(l->pool, r, count, e);
+	if (rc)
+		return rc;
+	/* The kernel tells an error once, and the thread may be who was told. */
+	pthread_mutex_lock(&l->lock);
+	retiring_wait(l);
+	if (l->failed)
+		rc = err_set(e, l->failed, "what the round log brings could not be synced");
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+/* ---- the thread ---- */
+
+static void
+half_retire(struct roundlog *l)
+{
+	struct half *h = &l->half[!l->now];
+	size_t count = h->count;
+	struct err e;
+	int rc;
+
+	memcpy(l->retired, h->ranges, count * sizeof(*h->ranges));
+	err_clear(&e);
+	pthread_mutex_unlock(&l->lock);
+	rc = pmem_map_persist(l->pool, l->retired, count, &e);
+	pthread_mutex_lock(&l->lock);
+	if (!log_fail(l, rc, &e)) {
+		h->count = 0;
+		if (l->from <= h->last)
+			l->from = h->last + 1;
+	}
+	l->retiring = false;
+	(void)pthread_cond_broadcast(&l->changed);
+}
+
+/* True if frames have come and then none for a while. */
+static bool
+idle_wait(struct roundlog *l)
+{
+	uint64_t until = clock_now_ns() + IDLE_NS;
+	struct timespec ts = {.tv_sec = (time_t)(until / NS_PER_S),
+			      .tv_nsec = (long)(until % NS_PER_S)};
+	uint64_t seq = l->seq;
+
+	if (l->half[l->now].count == 0) {
+		(void)pthread_cond_wait(&l->changed, &l->lock);
+		return false;
+	}
+	return pthread_cond_timedwait(&l->changed, &l->lock, &ts) == ETIMEDOUT && seq == l->seq;
+}
+
+static void *
+retire_main(void *arg)
+{
+	struct roundlog *l = arg;
+	struct err e;
+
+	err_clear(&e);
+	pthread_mutex_lock(&l->lock);
+	while (!l->stop) {
+		if (l->retiring && !l->failed)
+			half_retire(l);
+		else if (idle_wait(l) && !l->stop && !l->failed)
+			(void)half_switch(l, &e);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+static int
+thread_start(struct roundlog *l, struct err *e)
+{
+	sigset_t all, old;
+	int ret;
+
+	(void)sigfillset(&all);
+	/* A fault in a mapping must reach the handler, so it stays unblocked. */
+	(void)sigdelset(&all, SIGBUS);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	ret = pthread_create(&l->thread, NULL, retire_main, l);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (ret)
+		return err_errno(e, REPL_E_LIMIT, ret, "starting the round log's thread");
+	l->thread_started = true;
+	return 0;
+}
+
+/* ---- making and ending ---- */
+
+static void
+log_free(struct roundlog *l)
+{
+	if (!l)
+		return;
+	if (l->thread_started) {
+		pthread_mutex_lock(&l->lock);
+		l->stop = true;
+		(void)pthread_cond_broadcast(&l->changed);
+		pthread_mutex_unlock(&l->lock);
+		(void)pthread_join(l->thread, NULL);
+	}
+	pmem_map_free(l->map);
+	if (l->fd >= 0)
+		(void)close(l->fd);
+	free(l->half[0].ranges);
+	free(l->half[1].ranges);
+	free(l->retired);
+	(void)pthread_cond_destroy(&l->changed);
+	(void)pthread_mutex_destroy(&l->lock);
+	free(l);
+}
+
+static int
+log_new(struct roundlog **out, struct err *e)
+{
+	struct roundlog *l = calloc(1, sizeof(*l));
+	pthread_condattr_t attr;
+
+	*out = NULL;
+	if (!l)
+		return err_set(e, REPL_E_NOMEM, "no memory for a round log");
+	l->fd = -1;
+	(void)pthread_mutex_init(&l->lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&l->changed, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	l->half[0].ranges = calloc(ROUNDLOG_RANGES_MAX, sizeof(struct range));
+	l->half[1].ranges = calloc(ROUNDLOG_RANGES_MAX, sizeof(struct range));
+	l->retired = calloc(ROUNDLOG_RANGES_MAX, sizeof(struct range));
+	if (!l->half[0].ranges || !l->half[1].ranges || !l->retired) {
+		log_free(l);
+		return err_set(e, REPL_E_NOMEM, "no memory for a round log");
+	}
+	*out = l;
+	return 0;
+}
+
+/* An open file description of its own: each is told an error of the device once. */
+static int
+file_again(int fd, struct err *e)
+{
+	char name[64];
+	int again;
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	again = open(name, O_RDWR | O_CLOEXEC);
+	if (again < 0)
+		return err_errno(e, err_from_errno(errno), errno, "%s", name);
+	return again;
+}
+
+/* Space alone is not enough: what was never written costs a sync more to write. */
+static int
+log_allocate(struct roundlog *l, int fd, uint64_t len, struct err *e)
+{
+	int rc;
+
+	/* What an earlier region may have left. */
+	if (ftruncate(fd, (off_t)l->off))
+		return err_errno(e, err_from_errno(errno), errno, "cut");
+	rc = space_fill(fd, l->off, l->off + len, e);
+	if (rc)
+		return rc;
+	if (fdatasync(fd))
+		return err_errno(e, REPL_E_IO, errno, "sync");
+	/* In the page cache it lies in large pieces, which are synced as a whole. */
+	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+	return 0;
+}
+
+/* Reading from the disk is over before the first frame comes. */
+static void
+log_touch(const struct roundlog *l, uint64_t len)
+{
+	const volatile uint8_t *mem = pmem_map_addr(l->map);
+
+	for (uint64_t at = 0; at < len; at += ROUND_BLOCK)
+		(void)mem[l->off + at];
+}
+
+static int
+log_format(struct roundlog *l, const struct sidecar *meta, uint64_t len, struct err *e)
+{
+	struct range r = {.off = l->off, .len = REGION_PAGE};
+	uint8_t page[REGION_PAGE];
+
+	l->header.epoch = meta->epoch;
+	l->header.pool_uuid = meta->pool_uuid;
+	if (getrandom(&l->header.key, sizeof(l->header.key), 0) != (ssize_t)sizeof(l->header.key))
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	log_touch(l, len);
+	round_header_encode(&l->header, page);
+	pmem_map_copy(l->map, l->off, page, sizeof(page));
+	return pmem_map_persist(l->map, &r, 1, e);
+}
+
+static int
+log_name(struct roundlog *l, int fd, struct sidecar *meta, uint64_t len, struct err *e)
+{
+	struct sidecar next = *meta;
+	int rc;
+
+	next.log_off = l->off;
+	next.log_len = len;
+	rc = sidecar_write(fd, &next, e);
+	if (!rc)
+		*meta = next;
+	return rc;
+}
+
+int
+roundlog_make(int sidecar_fd, const char *path, struct sidecar *meta, struct pmem_map *pool,
+	      struct roundlog **out, struct err *e)
+{
+	struct roundlog *l = NULL;
+	uint64_t len;
+	int rc = log_new(&l, e);
+
+	*out = NULL;
+	if (rc)
+		return rc;
+	l->pool = pool;
+	l->off = SIDECAR_SIZE;
+	l->seq = 0;
+	l->from = l->from_durable = 1;
+	l->header.half = round_half_for(pmem_map_size(pool));
+	len = round_size(l->header.half);
+	rc = log_allocate(l, sidecar_fd, len, e);
+	if (rc)
+		goto out;
+	l->fd = file_again(sidecar_fd, e);
+	rc = l->fd < 0 ? l->fd : pmem_map_new(l->fd, path, l->off + len, true, &l->map, e);
+	if (!rc)
+		rc = log_format(l, meta, len, e);
+	if (!rc)
+		rc = thread_start(l, e);
+	if (rc)
+		goto out;
+	rc = log_name(l, sidecar_fd, meta, len, e);
+	if (rc) {
+		/* One copy may name it: it has to stay. */
+		log_free(l);
+		return rc;
+	}
+	*out = l;
+	return 0;
+out:
+	log_free(l);
+	(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+	return rc;
+}
+
+int
+roundlog_end(struct roundlog *l, bool sync, struct err *e)
+{
+	int rc = 0;
+
+	if (!l)
+		return 0;
+	pthread_mutex_lock(&l->lock);
+	if (sync)
+		rc = half_sync(l, e);
+	pthread_mutex_unlock(&l->lock);
+	log_free(l);
+	return rc;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * roundlog - the round log of a page pool that a writer has open: docs/POOL-FORMAT.md,
+ * section 1.8. The data thread writes frames, a thread of its own syncs what they
+ * bring in the pool, half by half, so that no update waits for that unless the disk
+ * can't keep up.
+ *
+ * Making maps memory: see pmem.h. All but making and ending may be called by any thread.
+ */
+#ifndef REPLD_ROUNDLOG_H
+#define REPLD_ROUNDLOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "pmem.h"
+#include "roundfmt.h"
+#include "sidecar.h"
+
+#define ROUNDLOG_RANGES_MAX 8192U /* of a half; of one frame half of it */
+
+struct roundlog;
+
+/*
+ * Make a log in the sidecar, an open file that has none; meta is what the sidecar
+ * says and will say. pool is what frames are for. On an error the sidecar is as it was.
+ */
+int roundlog_make(int sidecar_fd, const char *path, struct sidecar *meta, struct pmem_map *pool,
+		  struct roundlog **out, struct err *e);
+
+/*
+ * Make count messages durable as one frame, of which round_takes() is true; with head and ranges
+ * they fit in one. What they bring is to be stored in the pool after that. An error is
+ * that of a sync, here or of an earlier frame's ranges: no update may be taken any more.
+ */
+int roundlog_write(struct roundlog *l, const struct wire_commit_view *const *messages,
+		   unsigned count, struct err *e);
+
+/*
+ * Make ranges of the pool durable that came by another way; first what frames bring, if they
+ * bring any of it, so that no replay brings back what is older. r is changed as
+ * by pmem_map_persist().
+ */
+int roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *e);
+
+/* All that frames bring is durable in the pool, and none of them is replayed. */
+int roundlog_settle(struct roundlog *l, struct err *e);
+
+/*
+ * No frame comes any more: with sync all that they bring becomes durable in the pool. Frees l,
+ * which may be NULL; the log stays on media.
+ */
+int roundlog_end(struct roundlog *l, bool sync, struct err *e);
+
+/* What a dead writer has left, named by meta. */
+struct roundlog_replayed {
+	uint64_t messages;
+	bool damaged; /* updates are missing that may have been acknowledged */
+};
+
+/*
+ * Bring into the pool what is there, durably. REPL_E_CORRUPT: the log can't be believed at all.
+ * Nothing is taken away.
+ */
+int roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *pool,
+		    struct roundlog_replayed *done, struct err *e);
+
+/* Take the log away, and record state: of a pool that holds what was in it. */
+int roundlog_drop(int sidecar_fd, struct sidecar *meta, enum sidecar_state state, struct err *e);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A round log that a dead writer has left: what it brings, and its end. */
+#include "roundlog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "deposits.h"
+
+static int
+region_read(int fd, const struct sidecar *meta, uint8_t *to, struct err *e)
+{
+	uint64_t done = 0;
+
+	while (done < meta->log_len) {
+		ssize_t n =
+			pread(fd, to + done, meta->log_len - done, (off_t)(meta->log_off + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_errno(e, REPL_E_CORRUPT, errno, "round log: read");
+		if (n == 0)
+			return err_set(e, REPL_E_CORRUPT, "round log: the file ends before it");
+		done += (uint64_t)n;
+	}
+	return 0;
+}
+
+static int
+region_open(int fd, const struct sidecar *meta, uint8_t **region, struct round_header *h,
+	    struct err *e)
+{
+	int rc;
+
+	if (meta->log_len > round_size(ROUND_HALF_MAX) ||
+	    meta->log_len < round_size(ROUND_HALF_MIN))
+		return err_set(e, REPL_E_CORRUPT, "round log: a region of %llu bytes",
+			       (unsigned long long)meta->log_len);
+	*region = malloc(meta->log_len);
+	if (!*region)
+		return err_set(e, REPL_E_NOMEM, "no memory to replay a round log");
+	rc = region_read(fd, meta, *region, e);
+	if (!rc)
+		rc = round_header_decode(*region, meta->log_len, h, e);
+	if (!rc && (memcmp(&h->pool_uuid, &meta->pool_uuid, sizeof(h->pool_uuid)) != 0 ||
+		    h->epoch > meta->epoch))
+		rc = err_set(e, REPL_E_CORRUPT, "round log: it is not this pool's");
+	return rc;
+}
+
+int
+roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *pool,
+		struct roundlog_replayed *done, struct err *e)
+{
+	struct round_replay *r = malloc(sizeof(*r));
+	struct deposits *d = malloc(sizeof(*d));
+	struct wire_commit_view v;
+	struct round_header h;
+	uint8_t *region = NULL;
+	int rc;
+
+	memset(done, 0, sizeof(*done));
+	if (!r || !d)
+		rc = err_set(e, REPL_E_NOMEM, "no memory to replay a round log");
+	else
+		rc = region_open(sidecar_fd, meta, &region, &h, e);
+	if (rc)
+		goto out;
+	deposits_init(d, pool);
+	round_replay_begin(r, region, &h, pmem_map_size(pool));
+	while (!rc && round_replay_next(r, &v)) {
+		rc = deposits_apply(d, &v, e);
+		done->messages++;
+	}
+	if (!rc)
+		rc = deposits_flush(d, e);
+	done->damaged = r->damaged;
+out:
+	free(region);
+	free(d);
+	free(r);
+	return rc;
+}
+
+int
+roundlog_drop(int sidecar_fd, struct sidecar *meta, enum sidecar_state state, struct err *e)
+{
+	struct sidecar next = *meta;
+	int rc;
+
+	next.log_off = next.log_len = 0;
+	next.state = state;
+	rc = sidecar_write(sidecar_fd, &next, e);
+	if (rc)
+		return rc;
+	*meta = next;
+	/* Only space: the next region cuts it as well. */
+	if (!next.ring_len && !next.dirty_len && !next.journal_len)
+		(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+	return 0;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What frames of a round log bring is in the pool when it is opened next, also if its process was
+ * killed and pages were lost, and never comes over what was made durable later by another way.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pool.h"
+#include "tempdir.h"
+
+#define SIZE  (64U * 4096)
+#define EPOCH (pool_get_info(pool)->meta.epoch)
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct pool *pool;
+static struct pmem_map *map;
+static struct roundlog *rlog;
+static struct err err;
+
+static int
+setup(void **state)
+{
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static void
+writer_opens(void)
+{
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &pool, &err), 0);
+	assert_int_equal(pool_map(pool, true, &map, &err), 0);
+	assert_int_equal(pool_log_make(pool, map, &rlog, &err), 0);
+	assert_int_equal(pool_get_info(pool)->meta.log_len, round_size(ROUND_HALF_MIN));
+}
+
+static void
+writer_closes(void)
+{
+	assert_int_equal(pool_log_end(pool, rlog, false, &err), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+}
+
+/* A frame of a COPY of len such letters; the pool does not get it. */
+static void
+frame(uint64_t off, uint32_t len, char letter)
+{
+	static uint8_t buf[ROUND_FRAME_MAX], data[ROUND_FRAME_MAX];
+	struct wire_entry copy = {.off = off, .len = len, .op = WIRE_OP_COPY};
+	const struct wire_commit_view *messages[1];
+	struct wire_commit_view v;
+	struct wire_commit c;
+	size_t size;
+
+	memset(data, letter, len);
+	wire_commit_begin(&c, buf, sizeof(buf), 1);
+	wire_commit_add(&c, &copy, data);
+	size = wire_commit_end(&c, 1, EPOCH);
+	assert_int_equal(wire_commit_decode(buf, size, SIZE, &v, &err), 0);
+	messages[0] = &v;
+	assert_int_equal(roundlog_write(rlog, messages, 1, &err), 0);
+}
+
+/* The same, and stored, as the data thread does. */
+static void
+update(uint64_t off, uint32_t len, char letter)
+{
+	frame(off, len, letter);
+	memset((uint8_t *)pmem_map_addr(map) + off, letter, len);
+}
+
+/* What came by another way: it is in the mapping. */
+static void
+direct(uint64_t off, uint32_t len, char letter)
+{
+	struct range r = {.off = off, .len = len};
+
+	memset((uint8_t *)pmem_map_addr(map) + off, letter, len);
+	assert_int_equal(roundlog_persist(rlog, &r, 1, &err), 0);
+}
+
+/* A process that does this and is killed. */
+static void
+killed(void (*work)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		writer_opens();
+		work();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_true(info.meta.log_len > 0);
+}
+
+static int
+file_open(const char *name)
+{
+	char path[TEMPDIR_MAX + 32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+/* The machine went down: pages that were not synced are as they were. */
+static void
+pages_are_lost(uint64_t off, uint64_t len)
+{
+	int fd = file_open("p");
+
+	for (uint64_t i = 0; i < len; i++)
+		assert_int_equal(pwrite(fd, "-", 1, (off_t)(off + i)), 1);
+	(void)close(fd);
+}
+
+static char
+byte_at(uint64_t off)
+{
+	int fd = file_open("p");
+	char c;
+
+	assert_int_equal(pread(fd, &c, 1, (off_t)off), 1);
+	(void)close(fd);
+	return c;
+}
+
+static void
+opened(enum pool_mode mode, enum sidecar_state want)
+{
+	int fd = file_open("p.repl");
+	struct stat st;
+
+	assert_int_equal(pool_open(store, "p", mode, "next", &pool, &err), 0);
+	assert_int_equal(pool_get_info(pool)->meta.log_len, 0);
+	assert_int_equal(pool_get_info(pool)->meta.state, want);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, SIDECAR_SIZE);
+	(void)close(fd);
+}
+
+static void
+some_updates(void)
+{
+	update(0, 100, 'a');
+	update(50, 100, 'b');
+	update(SIZE - 8, 8, 'c');
+}
+
+static void
+any_way_of_opening_replays(void **state)
+{
+	static const enum pool_mode modes[] = {POOL_WRITE, POOL_STABLE, POOL_READ};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		killed(some_updates);
+		pages_are_lost(0, 4096);
+		pages_are_lost(SIZE - 4096, 4096);
+		opened(modes[i], SIDECAR_UNKNOWN);
+		assert_int_equal(byte_at(49), 'a');
+		assert_int_equal(byte_at(50), 'b');
+		assert_int_equal(byte_at(149), 'b');
+		assert_int_equal(byte_at(150), '-');
+		assert_int_equal(byte_at(SIZE - 1), 'c');
+		pages_are_lost(0, SIZE);
+	}
+}
+
+static void
+log_is_gone_after_a_close_in_order(void **state)
+{
+	(void)state;
+	writer_opens();
+	some_updates();
+	writer_closes();
+	pages_are_lost(0, 4096);
+	opened(POOL_WRITE, SIDECAR_UP_TO_DATE);
+	assert_int_equal(byte_at(0), '-');
+}
+
+static void
+then_directly(void)
+{
+	update(0, 100, 'a');
+	update(8192, 8, 'x');
+	direct(99, 1, 'D');
+}
+
+static void
+what_was_synced_later_by_another_way_stays(void **state)
+{
+	(void)state;
+	killed(then_directly);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(98), 'a');
+	assert_int_equal(byte_at(99), 'D');
+	assert_int_equal(byte_at(8192), 'x');
+}
+
+static void
+elsewhere_directly(void)
+{
+	update(0, 100, 'a');
+	direct(100, 1, 'D');
+}
+
+static void
+what_was_synced_elsewhere_settles_nothing(void **state)
+{
+	(void)state;
+	killed(elsewhere_directly);
+	pages_are_lost(0, 100);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'a');
+	assert_int_equal(byte_at(100), 'D');
+}
+
+static void
+settle_and_go_on(void)
+{
+	update(0, 100, 'a');
+	assert_int_equal(roundlog_settle(rlog, &err), 0);
+	assert_int_equal(roundlog_settle(rlog, &err), 0);
+	memset((uint8_t *)pmem_map_addr(map), 'J', 100);
+	update(200, 1, 'b');
+}
+
+static void
+what_is_settled_is_not_replayed(void **state)
+{
+	(void)state;
+	killed(settle_and_go_on);
+	pages_are_lost(200, 1);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'J');
+	assert_int_equal(byte_at(200), 'b');
+}
+
+/* Both halves are used again several times. */
+static void
+many_updates(void)
+{
+	for (unsigned i = 0; i < 2000; i++)
+		update(i % 60 * 4096, 3000 + i % 3 * 500, (char)('A' + i % 26));
+}
+
+static void
+halves_take_turns(void **state)
+{
+	(void)state;
+	killed(many_updates);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	for (unsigned i = 1940; i < 2000; i++)
+		assert_int_equal(byte_at(i % 60 * 4096), 'A' + i % 26);
+	/* Large ones. */
+	writer_opens();
+	for (unsigned i = 0; i < 20; i++)
+		update(0, ROUND_FRAME_MAX - 200, (char)('a' + i));
+	writer_closes();
+	assert_int_equal(byte_at(0), 't');
+}
+
+static void
+one_update_and_some_time(void)
+{
+	update(0, 100, 'a');
+	(void)usleep(1500000);
+	memset((uint8_t *)pmem_map_addr(map), 'x', 100);
+	update(4096, 1, 'b');
+	update(8192, 1, 'c');
+}
+
+/* Idle, the log is retired: the next frames say so. */
+static void
+idle_log_is_retired(void **state)
+{
+	(void)state;
+	killed(one_update_and_some_time);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'x');
+	assert_int_equal(byte_at(8192), 'c');
+}
+
+static void
+flip(uint64_t off)
+{
+	int fd = file_open("p.repl");
+	uint8_t c;
+
+	assert_int_equal(pread(fd, &c, 1, (off_t)off), 1);
+	c ^= 4;
+	assert_int_equal(pwrite(fd, &c, 1, (off_t)off), 1);
+	(void)close(fd);
+}
+
+/* Three frames of a block each behind the header's. */
+static void
+damage_makes_the_pool_inconsistent(void **state)
+{
+	(void)state;
+	killed(some_updates);
+	pages_are_lost(0, 4096);
+	flip(SIDECAR_SIZE + REGION_PAGE + ROUND_BLOCK + 60);
+	opened(POOL_WRITE, SIDECAR_INCONSISTENT);
+	assert_int_equal(byte_at(0), 'a');
+	assert_int_equal(byte_at(99), 'a');
+}
+
+static void
+torn_last_frame_is_dropped(void **state)
+{
+	(void)state;
+	killed(some_updates);
+	pages_are_lost(SIZE - 4096, 4096);
+	flip(SIDECAR_SIZE + REGION_PAGE + 2 * ROUND_BLOCK + 60);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(SIZE - 1), '-');
+	assert_int_equal(byte_at(50), 'b');
+}
+
+static void
+log_without_its_header_or_end_makes_the_pool_inconsistent(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		int fd;
+
+		killed(some_updates);
+		fd = file_open("p.repl");
+		if (i == 0)
+			flip(SIDECAR_SIZE + 30);
+		else
+			assert_int_equal(ftruncate(fd, SIDECAR_SIZE + 100000), 0);
+		(void)close(fd);
+		opened(POOL_WRITE, SIDECAR_INCONSISTENT);
+	}
+}
+
+static void
+failed_log_stays(void **state)
+{
+	(void)state;
+	writer_opens();
+	update(0, 100, 'a');
+	assert_int_equal(pool_log_end(pool, rlog, true, &err), REPL_E_IO);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, false, &err), 0);
+	pages_are_lost(0, 100);
+	opened(POOL_READ, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'a');
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(any_way_of_opening_replays),
+		T(log_is_gone_after_a_close_in_order),
+		T(what_was_synced_later_by_another_way_stays),
+		T(what_was_synced_elsewhere_settles_nothing),
+		T(what_is_settled_is_not_replayed),
+		T(halves_take_turns),
+		T(idle_log_is_retired),
+		T(damage_makes_the_pool_inconsistent),
+		T(torn_last_frame_is_dropped),
+		T(log_without_its_header_or_end_makes_the_pool_inconsistent),
+		T(failed_log_stays),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
