@@ -18,6 +18,13 @@
 
 #define DATA_REFUSALS 100 /* logged; who knocks for ever does not fill the log */
 
+/*
+ * Where a flush is dear: a lane that was answered so lately is about to send again, and is waited
+ * for so long. A flush takes about 100 us.
+ */
+#define DATA_LATELY_NS (300 * NS_PER_MS / 1000)
+#define DATA_GATHER_NS (40 * NS_PER_MS / 1000)
+
 /* ---- connections ---- */
 
 /* Compares all tokens in full, so that time says nothing about any of them. */
@@ -193,6 +200,25 @@ data_on_event(struct data *d, const struct fab_event *ev)
 
 /* ---- thread ---- */
 
+/* Whether lanes that are not waiting for an answer should be waited for. */
+static bool
+data_awaits(const struct data *d)
+{
+	uint64_t now = clock_now_ns();
+
+	if (d->pending_count == 0 || d->pending_count == DATA_PENDING_MAX ||
+	    now - d->pending[0].taken_ns >= DATA_GATHER_NS)
+		return false;
+	for (unsigned i = 0; i < d->params.lanes; i++) {
+		const struct data_lane *l = &d->lanes[i];
+
+		if (l->taken == 0 && !l->broken && l->answered_ns > 0 &&
+		    now - l->answered_ns < DATA_LATELY_NS)
+			return true;
+	}
+	return false;
+}
+
 /*
  * Take what has arrived; false if there was nothing. Where a flush is dear,
  * look until nothing more comes; else answer what is at hand first, since each
@@ -206,10 +232,13 @@ data_gather(struct data *d)
 	struct fab_event ev;
 	bool any = false;
 
-	for (unsigned i = 0; i < DATA_EVENTS_MAX && d->pending_count < DATA_PENDING_MAX; i++) {
+	for (unsigned i = 0; i < DATA_EVENTS_MAX && d->pending_count < DATA_PENDING_MAX;) {
 		fab_server_poll(d->server, &ev);
+		if (ev.type == FAB_NONE && groups && data_awaits(d))
+			continue;
 		if (ev.type == FAB_NONE)
 			break;
+		i++;
 		any = true;
 		data_on_event(d, &ev);
 		if (!groups && !fab_server_more(d->server))
@@ -315,6 +344,13 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 		d->deposits->hole = p->hole;
 		d->deposits->stop = &d->stop;
 	}
+	if (p->log) {
+		d->scratch = malloc(ROUND_FRAME_MAX);
+		if (!d->scratch) {
+			rc = err_set(e, REPL_E_NOMEM, "no memory for a round log's appends");
+			goto out;
+		}
+	}
 	rc = data_random(d, e);
 	if (rc)
 		goto out;
@@ -370,6 +406,7 @@ data_free(struct data *d)
 	regions_fini(&d->regions);
 	if (d->stop_fd >= 0)
 		(void)close(d->stop_fd);
+	free(d->scratch);
 	free(d->deposits);
 	free(d->ranges);
 	free(d->pending);

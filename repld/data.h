@@ -15,6 +15,7 @@
 #include "pmem.h"
 #include "pooljournal.h"
 #include "poolring.h"
+#include "roundlog.h"
 #include "wire.h"
 
 struct data;
@@ -29,9 +30,10 @@ struct data_params {
 	struct pmem_map *map;
 	struct pooljournal *journal; /* borrowed; NULL: none can be begun */
 	struct poolring *ring;       /* borrowed: receive buffers; NULL: none */
-	bool write;                  /* pool open for writing */
-	bool rma;                    /* regions of the pool may be registered for RMA */
-	bool hole;                   /* trimmed space is given back */
+	struct roundlog *log; /* borrowed: makes messages durable; NULL: the pool's syncs do */
+	bool write;           /* pool open for writing */
+	bool rma;             /* regions of the pool may be registered for RMA */
+	bool hole;            /* trimmed space is given back */
 	uint32_t epoch;
 	unsigned join_ms; /* the port closes after this */
 };

@@ -43,13 +43,11 @@ append_check(const struct data *d, uint64_t tail, const struct wire_entry *en, u
 	return 0;
 }
 
-static bool
-append_place(struct data *d, struct commit *c, const struct wire_entry *en)
+bool
+data_append_choose(struct data *d, struct commit *c, const struct wire_entry *en)
 {
-	uint64_t tail;
+	uint64_t tail = append_tail(d, en->off);
 
-	data_trim_meet(d, en->off, sizeof(tail), false);
-	tail = append_tail(d, en->off);
 	c->status = append_check(d, tail, en, get_le64(c->payload));
 	if (c->status)
 		return false;
@@ -57,23 +55,48 @@ append_place(struct data *d, struct commit *c, const struct wire_entry *en)
 	c->word_off = en->off;
 	c->place = tail;
 	c->tail = tail + en->len;
+	return true;
+}
+
+static void
+append_bytes(struct data *d, struct commit *c, const struct wire_entry *en)
+{
 	data_trim_meet(d, c->place, en->len, false);
 	pmem_map_copy(d->params.map, c->place, c->payload + WIRE_LIMIT_SIZE, en->len);
-	data_note_range(d, c->place, en->len);
+	if (!c->logged)
+		data_note_range(d, c->place, en->len);
 	atomic_fetch_add_explicit(&d->counters.commit_bytes, en->len, memory_order_relaxed);
-	return true;
+}
+
+static void
+append_word(struct data *d, struct commit *c)
+{
+	uint8_t word[8];
+
+	put_le64(word, c->tail);
+	pmem_map_store8(d->params.map, c->word_off, word);
+	if (!c->logged)
+		data_note_range(d, c->word_off, sizeof(word));
+	c->append = APPEND_DONE;
+}
+
+void
+data_append_store(struct data *d, struct commit *c, const struct wire_entry *en)
+{
+	append_bytes(d, c, en);
+	append_word(d, c);
 }
 
 bool
 data_append(struct data *d, struct commit *c, const struct wire_entry *en)
 {
-	uint8_t word[8];
-
-	if (c->append == APPEND_NONE)
-		return append_place(d, c, en);
-	put_le64(word, c->tail);
-	pmem_map_store8(d->params.map, c->word_off, word);
-	data_note_range(d, c->word_off, sizeof(word));
-	c->append = APPEND_DONE;
-	return false;
+	if (c->append == APPEND_PLACED) {
+		append_word(d, c);
+		return false;
+	}
+	data_trim_meet(d, en->off, sizeof(uint64_t), false);
+	if (!data_append_choose(d, c, en))
+		return false;
+	append_bytes(d, c, en);
+	return true;
 }

@@ -5,7 +5,16 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "log.h"
+
+static int
+ranges_persist(struct data *d, struct err *e)
+{
+	if (d->params.log)
+		return roundlog_persist(d->params.log, d->ranges, d->range_count, e);
+	return pmem_map_persist(d->params.map, d->ranges, d->range_count, e);
+}
 
 void
 data_flush(struct data *d)
@@ -15,7 +24,7 @@ data_flush(struct data *d)
 	if (d->range_count == 0)
 		return;
 	err_clear(&e);
-	if (!d->failed && pmem_map_persist(d->params.map, d->ranges, d->range_count, &e)) {
+	if (!d->failed && ranges_persist(d, &e)) {
 		/* A later sync may report success for pages that this one lost. */
 		log_error("flush failed, no further update is accepted: %s", e.text);
 		d->failed = e.code;
@@ -52,12 +61,25 @@ trim_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 		c->status = REPL_E_LOST;
 }
 
-/*
- * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
- * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
- */
-static bool
-commit_apply(struct data *d, struct commit *c)
+static void
+store_apply(struct data *d, struct commit *c, const struct wire_entry *en)
+{
+	data_trim_meet(d, en->off, en->len, en->op == WIRE_OP_FLUSH);
+	if (en->op == WIRE_OP_COPY)
+		pmem_map_copy(d->params.map, en->off, c->payload, en->len);
+	else if (en->op == WIRE_OP_ATOMIC8)
+		pmem_map_store8(d->params.map, en->off, c->payload);
+	if (en->op != WIRE_OP_FLUSH)
+		c->payload += en->len;
+	if (!c->logged)
+		data_note_range(d, en->off, en->len);
+	atomic_fetch_add_explicit(en->op == WIRE_OP_FLUSH ? &d->counters.write_bytes
+							  : &d->counters.commit_bytes,
+				  en->len, memory_order_relaxed);
+}
+
+bool
+data_commit_apply(struct data *d, struct commit *c)
 {
 	/* What is stored now could be durable without what the flush has lost. */
 	if (d->failed)
@@ -90,28 +112,22 @@ commit_apply(struct data *d, struct commit *c)
 			continue;
 		}
 		if (en.op == WIRE_OP_APPEND) {
+			if (c->logged) {
+				data_append_store(d, c, &en);
+				continue;
+			}
 			if (!data_append(d, c, &en))
 				continue;
 			c->next_entry--;
 			return true;
 		}
-		data_trim_meet(d, en.off, en.len, en.op == WIRE_OP_FLUSH);
-		if (en.op == WIRE_OP_COPY)
-			pmem_map_copy(d->params.map, en.off, c->payload, en.len);
-		else if (en.op == WIRE_OP_ATOMIC8)
-			pmem_map_store8(d->params.map, en.off, c->payload);
-		if (en.op != WIRE_OP_FLUSH)
-			c->payload += en.len;
-		data_note_range(d, en.off, en.len);
-		atomic_fetch_add_explicit(en.op == WIRE_OP_FLUSH ? &d->counters.write_bytes
-								 : &d->counters.commit_bytes,
-					  en.len, memory_order_relaxed);
+		store_apply(d, c, &en);
 	}
 	return false;
 }
 
-static void
-commit_finish(struct data *d, struct commit *c)
+void
+data_commit_finish(struct data *d, struct commit *c)
 {
 	int status = d->failed ? d->failed : c->status;
 	struct wire_ack ack = {.seq = c->view.seq,
@@ -127,6 +143,7 @@ commit_finish(struct data *d, struct commit *c)
 	/* The answer first: the port has a buffer more than the initiator messages. */
 	data_send_ack(d, c->lane, &ack, c->taken_ns);
 	d->lanes[c->lane].taken--;
+	d->lanes[c->lane].answered_ns = clock_now_ns();
 	if (c->imm.len == 0)
 		fab_server_repost(d->server, c->lane, c->slot);
 }
@@ -148,7 +165,7 @@ data_phase(struct data *d)
 
 		if (c->state != COMMIT_TAKEN || d->lanes[c->lane].waits)
 			continue;
-		if (commit_apply(d, c)) {
+		if (data_commit_apply(d, c)) {
 			d->lanes[c->lane].waits = true;
 			more = true;
 		}
@@ -162,7 +179,7 @@ data_phase(struct data *d)
 		struct commit *c = &d->pending[i];
 
 		if (c->state == COMMIT_APPLIED)
-			commit_finish(d, c);
+			data_commit_finish(d, c);
 	}
 	return more;
 }
@@ -174,6 +191,8 @@ data_apply(struct data *d)
 		return;
 	if (d->params.ring)
 		data_apply_deposits(d);
+	if (d->params.log)
+		data_log_round(d);
 	while (!d->params.ring && data_phase(d))
 		;
 	d->pending_count = 0;

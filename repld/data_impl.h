@@ -2,7 +2,8 @@
 /*
  * data_impl - what the parts of the data thread share: data.c takes
  * connections and messages and answers, data_imm.c takes immediates,
- * data_apply.c does to the pool what a round of both asks for, data_deposit.c
+ * data_apply.c does to the pool what a round of both asks for, data_log.c what
+ * goes by the round log, data_deposit.c
  * takes and applies what comes by a receive ring, data_trim.c makes zero what
  * was trimmed, data_stage.c adds to the resync journal.
  */
@@ -42,16 +43,20 @@ struct commit {
 	uint64_t word_off, place, tail; /* of an APPEND; tail: behind its bytes */
 	bool has_key;                   /* it made memory reachable; the answer says where */
 	struct regions_place at;
+	bool logged;                    /* it is durable in the round log, before it is applied */
+	struct wire_commit_view record; /* what of it is in the log */
 };
 
 struct data_lane {
 	uint8_t token[WIRE_TOKEN_SIZE];
 	bool token_used;
-	bool broken;    /* broke the protocol: its messages are ignored */
-	uint64_t seq;   /* of what was taken last: immediates carry none */
-	uint64_t stamp; /* likewise, of DEPOSITs */
-	unsigned taken; /* and not yet answered */
-	bool waits;     /* stopped at a BARRIER in this round's phase */
+	bool broken;          /* broke the protocol: its messages are ignored */
+	uint64_t seq;         /* of what was taken last: immediates carry none */
+	uint64_t stamp;       /* likewise, of DEPOSITs */
+	unsigned taken;       /* and not yet answered */
+	uint64_t answered_ns; /* when it was answered last */
+	bool waits;           /* stopped at a BARRIER in this round's phase */
+	bool stores;          /* something other than an APPEND of it goes into this frame */
 };
 
 struct data {
@@ -62,6 +67,7 @@ struct data {
 	struct commit *pending;
 	unsigned pending_count;
 	struct deposits *deposits; /* with a receive ring */
+	uint8_t *scratch;          /* with a round log: APPENDs as it takes them, ROUND_FRAME_MAX */
 	struct range *ranges;
 	size_t range_count;
 	struct range trims[DATA_TRIMS_MAX]; /* disjoint, to become zero in idle moments */
@@ -108,6 +114,12 @@ bool data_staging(const struct data *d);
 /* A range that the next flush is to make durable. */
 void data_note_range(struct data *d, uint64_t off, uint64_t len);
 
+/* Choose the place of an APPEND; false if it can't be done, with c->status. */
+bool data_append_choose(struct data *d, struct commit *c, const struct wire_entry *en);
+
+/* Store one whose place is chosen, and that is durable in the round log. */
+void data_append_store(struct data *d, struct commit *c, const struct wire_entry *en);
+
 /* One step of an APPEND; true if the next one must wait for a flush. */
 bool data_append(struct data *d, struct commit *c, const struct wire_entry *en);
 
@@ -120,6 +132,24 @@ int data_fetch(struct data *d, struct commit *c, const struct wire_entry *en);
 /* Gather a range for the next data_flush(), which makes all of them durable. */
 void data_note_range(struct data *d, uint64_t off, uint64_t len);
 void data_flush(struct data *d);
+
+/*
+ * Apply c's entries up to its end or a BARRIER; true if it stopped at one, be
+ * that the last entry: a BARRIER holds the lane's next COMMIT back as well.
+ */
+bool data_commit_apply(struct data *d, struct commit *c);
+
+/* All of c is durable, or c->status or d->failed says why not: answer it. */
+void data_commit_finish(struct data *d, struct commit *c);
+
+/*
+ * Of the pending COMMITs make durable in the round log, apply and answer those that it can take,
+ * of each lane up to the first that it can't. The others are as they were.
+ */
+void data_log_round(struct data *d);
+
+/* Whether something is to be trimmed in the pages of a range. */
+bool data_trim_meets(const struct data *d, uint64_t off, uint64_t len);
 
 /* Put a trim off; if too many are, one of them is done at once. */
 void data_trim_add(struct data *d, uint64_t off, uint64_t len);

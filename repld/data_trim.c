@@ -136,6 +136,19 @@ data_trim_meet(struct data *d, uint64_t off, uint64_t len, bool stored)
 }
 
 bool
+data_trim_meets(const struct data *d, uint64_t off, uint64_t len)
+{
+	uint64_t from = off - off % WIRE_TRIM_ALIGN;
+	uint64_t end = off + len;
+
+	end += (WIRE_TRIM_ALIGN - end % WIRE_TRIM_ALIGN) % WIRE_TRIM_ALIGN;
+	for (unsigned i = 0; i < d->trim_count; i++)
+		if (d->trims[i].off < end && from < range_end(&d->trims[i]))
+			return true;
+	return false;
+}
+
+bool
 data_trim_step(struct data *d, bool idle)
 {
 	struct range *r;

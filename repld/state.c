@@ -312,6 +312,46 @@ out:
 	s->ring = NULL;
 }
 
+/* Where syncs are dear. Without room for a log the lanes do without. */
+static void
+log_make(struct state *s, struct data_params *p)
+{
+	struct err e;
+
+	if (!s->write || s->ring || !pmem_map_groups(s->map))
+		return;
+	err_clear(&e);
+	/* Mapping wants the process for itself, see pmem.h. */
+	baseline_free(s->baseline);
+	s->baseline = NULL;
+	if (pool_log_make(s->pool, s->map, &s->log, &e))
+		log_warning("no round log, so each update waits for syncs of the pool: %s", e.text);
+	p->log = s->log;
+}
+
+static void
+log_end(struct state *s)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (pool_log_end(s->pool, s->log, s->flush_failed, &e)) {
+		log_error("%s: it is replayed when the pool is opened next", e.text);
+		s->flush_failed = true;
+	}
+	s->log = NULL;
+}
+
+int
+state_log_settle(struct state *s, struct err *e)
+{
+	int rc = s->log ? roundlog_settle(s->log, e) : 0;
+
+	if (rc)
+		state_flush_lost(s);
+	return rc;
+}
+
 int
 state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e)
 {
@@ -320,16 +360,21 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 	fab_warm_free(s->warm);
 	s->warm = NULL;
 	/* Its replay would undo what these lanes do. */
-	if (s->write && pool_get_info(s->pool)->meta.ring_len)
+	if (s->write &&
+	    (pool_get_info(s->pool)->meta.ring_len || pool_get_info(s->pool)->meta.log_len))
 		return err_set(e, REPL_E_IO,
-			       "pool '%s': a receive ring could not be taken in: close the pool "
-			       "and open it again",
-			       s->pool_name);
+			       "pool '%s': a %s could not be taken in: close the pool and open it "
+			       "again",
+			       s->pool_name,
+			       pool_get_info(s->pool)->meta.ring_len ? "receive ring"
+								     : "round log");
 	if (ring)
 		ring_make(s, p);
+	log_make(s, p);
 	rc = data_new(p, &s->data, e);
 	if (rc) {
 		ring_end(s);
+		log_end(s);
 		return rc;
 	}
 	s->lanes = p->lanes;
@@ -351,6 +396,7 @@ state_lanes_close(struct state *s)
 	data_free(s->data);
 	s->data = NULL;
 	ring_end(s);
+	log_end(s);
 	s->lanes = 0;
 	s->dirty = true;
 }

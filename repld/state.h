@@ -42,6 +42,7 @@ struct state {
 	struct pmem_map *map;
 	struct data *data;
 	struct poolring *ring;     /* of the lanes; NULL: none */
+	struct roundlog *log;      /* of the lanes; NULL: none */
 	struct fab_warm *warm;     /* until lanes are opened */
 	uint64_t grown;            /* allocated and mapped up to here, not recorded; 0: nothing */
 	struct baseline *baseline; /* what bench.open started last, with a pool open */
@@ -109,6 +110,9 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
  */
 int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
+
+/* What the lanes' round log brings is durable in the pool, before something else comes over it. */
+int state_log_settle(struct state *s, struct err *e);
 
 /* Take what the peer says of its replica; NULL changes nothing. */
 void state_report(struct state *s, struct json_object *report);

@@ -597,7 +597,8 @@ fault_upgrade_and_back() {
 # target_cut I: the machine stops; nothing is left of the pool but what the media hold.
 target_cut() {
 	target_kill "$1"
-	"$BUILD/tests/sim/media_cut" "$TMP/t$1/pools/$POOL" 2>"$TMP/cut.log" ||
+	"$BUILD/tests/sim/media_cut" "$TMP/t$1/pools/$POOL" 2>"$TMP/cut.log" &&
+		"$BUILD/tests/sim/media_cut" "$TMP/t$1/pools/$POOL.repl" 8192 2>>"$TMP/cut.log" ||
 		fail "$WHAT: the cut of target $1: $(cat "$TMP/cut.log")"
 }
 

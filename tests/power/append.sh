@@ -16,6 +16,7 @@ drop=${4-}
 [ -z "$drop" ] || export REPL_MEDIA_DROP=5
 REPLD=$BUILD/tests/sim/repld-media
 CUT=$BUILD/tests/sim/media_cut
+SIDECAR_SLOTS=8192
 lost=0
 
 tail_past() {
@@ -55,6 +56,12 @@ sys.exit(0 if good else 1)
 EOF
 }
 
+power_cut() {
+	"$CUT" "$TMP/serve/pools/$1" 2>"$TMP/cut.log" &&
+		"$CUT" "$TMP/serve/pools/$1.repl" $SIDECAR_SLOTS 2>>"$TMP/cut.log" ||
+		fail "the cut: $(cat "$TMP/cut.log")"
+}
+
 cut_once() {
 	rm -f "$TMP/local"*
 	commands "$1" | timeout 30 "$BUILD/tests/integration/api_shell" >"$TMP/said" 2>&1 &
@@ -63,7 +70,11 @@ cut_once() {
 	wait_for 15 tail_past $((4096 + 200 * (20 + $1 * 37 % 400))) || fail "seed $1: no appends"
 	kill -KILL "$(session_pid)"
 	wait "$load"
-	"$CUT" "$TMP/serve/pools/p$1" 2>"$TMP/cut.log" || fail "the cut: $(cat "$TMP/cut.log")"
+	power_cut "p$1"
+	# The machine is up again: what is in a round log comes into the pool, durably.
+	ctl probe "$SERVE_USER@127.0.0.1:$SERVE_PORT/p$1" >"$TMP/probe.log" 2>&1 ||
+		fail "seed $1: probe"
+	power_cut "p$1"
 	check "$TMP/serve/pools/p$1" >"$TMP/verdict" && good=yes || good=no
 	echo "append $REPL_MEDIA_GRANULARITY, seed $1${drop:+, drop}: $(tail -n 1 "$TMP/verdict")"
 	rm -f "$TMP/serve/pools/p$1"*

@@ -135,7 +135,10 @@ cut_once() {
 	[ -z "${REPL_MEDIA_EVICT-}" ] || how=evict
 	load_and_kill "$1"
 	power_cut "$pool"
-	[ "$rqwrb" = dram ] || next_writer "$pool" $(($1 % 61 + 1))
+	# A ring, or the round log of a page cache.
+	[ "$rqwrb$REPL_MEDIA_GRANULARITY" = dramcache_line ] ||
+		[ "$rqwrb$REPL_MEDIA_GRANULARITY" = drambyte ] ||
+		next_writer "$pool" $(($1 % 61 + 1))
 	check "$1" "$TMP/serve/pools/$pool"
 	echo "$name, seed $1 $how${drop:+, drop $drop}: $(tail -n 1 "$TMP/verdict")"
 	lost=$((lost + verdict))

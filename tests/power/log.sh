@@ -17,6 +17,7 @@ export REPL_MEDIA_GRANULARITY="$2"
 REPLD=$BUILD/tests/sim/repld-media
 CUT=$BUILD/tests/sim/media_cut
 LOAD=$BUILD/tests/integration/log_load
+SIDECAR_SLOTS=8192
 lost=0
 
 session_pid() {
@@ -43,7 +44,9 @@ load_and_kill() {
 
 # The machine is up again with what its media hold, and the writers restore that.
 check() {
-	"$CUT" "$TMP/serve/pools/log$1" 2>"$TMP/cut.log" || fail "the cut"
+	"$CUT" "$TMP/serve/pools/log$1" 2>"$TMP/cut.log" &&
+		"$CUT" "$TMP/serve/pools/log$1.repl" $SIDECAR_SLOTS 2>>"$TMP/cut.log" ||
+		fail "the cut"
 	rm -f "$TMP"/local*
 	ctl restore --force "$T/log$1" "$TMP/local" >"$TMP/restore.log" 2>&1 || fail "restore"
 	env -u REPL_MEDIA_DROP timeout 20 "$LOAD" check "$TMP/local" "$TMP/journal" "$T/log$1" \

@@ -88,6 +88,46 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 	pool_log(m, off == TAIL ? 'T' : *(const char *)src);
 }
 
+/* ---- a round log, of which the pool remembers what it got ---- */
+
+struct roundlog {
+	struct pmem_map *pool;
+	int rc;
+	unsigned messages;
+	struct wire_entry entries[8]; /* of the last frame */
+};
+
+static struct roundlog round_log;
+
+/* A frame: 'L' and the number of its messages. */
+int
+roundlog_write(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count,
+	       struct err *e)
+{
+	unsigned n = 0;
+
+	pool_log(l->pool, 'L');
+	pool_log(l->pool, (char)('0' + count));
+	for (unsigned i = 0; i < count; i++) {
+		struct wire_commit_view v;
+		size_t len;
+		const uint8_t *msg = wire_commit_message(messages[i], &len);
+
+		assert_int_equal(wire_commit_decode(msg, len, POOL_SIZE, &v, e), 0);
+		assert_true(round_takes(&v));
+		for (uint32_t k = 0; k < v.entry_count && n < 8; k++)
+			l->entries[n++] = wire_commit_entry(&v, k);
+	}
+	l->messages += count;
+	return l->rc ? err_set(e, l->rc, "the device failed") : 0;
+}
+
+int
+roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *e)
+{
+	return pmem_map_persist(l->pool, r, count, e);
+}
+
 /* ---- no receive ring ---- */
 
 const struct ring_geometry *
@@ -399,6 +439,8 @@ serve_as(struct pmem_map *pool, bool write)
 				.join_ms = fabric.endless ? 1 : 60000};
 	struct data *d;
 
+	if (round_log.pool)
+		p.log = &round_log;
 	assert_int_equal(data_new(&p, &d, NULL), 0);
 	if (others_sync)
 		data_fail(d, others_sync);
@@ -418,6 +460,110 @@ static void
 serve(struct pmem_map *pool)
 {
 	serve_as(pool, true);
+}
+
+/* The same with a round log. */
+static void
+serve_logged(struct pmem_map *pool, int rc)
+{
+	round_log = (struct roundlog){.pool = pool, .rc = rc};
+	serve(pool);
+	round_log.pool = NULL;
+}
+
+static void
+log_takes_all_lanes_in_one_frame_before_anything_is_stored(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a-b");
+	arrive(0, 2, "-c");
+	arrive(1, 1, "x");
+	arrive_drain(3, 'd', 9);
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L4abcxd");
+	assert_int_equal(fabric.status[0] | fabric.status[1] | fabric.status[2], 0);
+	assert_int_equal(position, 9);
+}
+
+static void
+log_leaves_what_comes_by_rdma_and_all_behind_it(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	arrive_imm(0, ANSWER);
+	arrive(0, 3, "b");
+	arrive(1, 1, "x");
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L2axb|");
+}
+
+static void
+log_that_fails_stores_nothing(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	arrive(1, 1, "x");
+	serve_logged(&pool, REPL_E_IO);
+	assert_string_equal(pool.log, "L2");
+	assert_int_equal(fabric.status[0], REPL_E_IO);
+}
+
+/* Its bytes and the tail word, in one frame with the append behind it. */
+static void
+log_holds_an_append_as_what_it_came_to(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2048);
+	arrive_append(0, 1, 4096, 100, 'a');
+	arrive_append(1, 1, 4096, 50, 'x');
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L2aTxT");
+	assert_true(fabric.place[0] == 2048 && fabric.place[1] == 2148);
+	assert_int_equal(get_le64(pool.mem + TAIL), 2198);
+	assert_true(round_log.entries[0].off == 2048 && round_log.entries[0].len == 100);
+	assert_true(round_log.entries[1].off == TAIL && round_log.entries[1].op == WIRE_OP_ATOMIC8);
+	assert_true(round_log.entries[2].off == 2148 && round_log.entries[2].len == 50);
+}
+
+/* The place follows from a word that is stored only after the frame. */
+static void
+log_has_no_append_in_the_frame_of_its_lanes_stores(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2048);
+	arrive(0, 1, "a");
+	arrive_append(0, 2, 4096, 100, 'b');
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L1aL1bT");
+}
+
+static void
+log_leaves_an_append_that_does_not_fit(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2048);
+	arrive_append(0, 1, 2100, 100, 'a');
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "");
+	assert_int_equal(fabric.status[0], REPL_E_NOSPC);
 }
 
 static void
@@ -799,6 +945,12 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(log_takes_all_lanes_in_one_frame_before_anything_is_stored),
+		cmocka_unit_test(log_leaves_what_comes_by_rdma_and_all_behind_it),
+		cmocka_unit_test(log_that_fails_stores_nothing),
+		cmocka_unit_test(log_holds_an_append_as_what_it_came_to),
+		cmocka_unit_test(log_has_no_append_in_the_frame_of_its_lanes_stores),
+		cmocka_unit_test(log_leaves_an_append_that_does_not_fit),
 		cmocka_unit_test(barrier_inside_a_commit),
 		cmocka_unit_test(barrier_at_the_end_holds_the_next_commit),
 		cmocka_unit_test(barrier_at_the_start_holds_its_commit),
