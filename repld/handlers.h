@@ -16,7 +16,8 @@ dispatch_handler handle_pool_create, handle_pool_list, handle_pool_info, handle_
 dispatch_handler handle_pool_open, handle_pool_mark, handle_pool_grow, handle_pool_attr;
 dispatch_handler handle_pool_close, handle_pool_promote, handle_pool_demote;
 
-/* handlers_hash.c, handlers_extents.c */
+/* handlers_hash.c, handlers_extents.c; ranges of one pool.hash */
+#define HANDLERS_HASH_RANGES 256
 dispatch_handler handle_pool_hash, handle_pool_extents;
 
 /* handlers_journal.c */

@@ -14,49 +14,108 @@
 #define COUNT_MAX 4096
 #define HASH_TEXT (2 * (size_t)HASH128_SIZE)
 
+/* Consecutive blocks of one request; the last one may be cut by the end of the pool. */
 struct blocks {
-	uint64_t off, block, count;
+	uint64_t off, count;
+};
+
+struct hashing {
+	uint64_t size; /* of the pool */
+	uint64_t block;
+	uint64_t count; /* of all blocks */
+	size_t ranges;
+	struct blocks range[HANDLERS_HASH_RANGES];
+	struct range bytes[HANDLERS_HASH_RANGES];
 };
 
 static int
-get_blocks(struct json_object *params, uint64_t size, struct blocks *b, struct err *e)
+add_blocks(struct hashing *h, uint64_t off, uint64_t count, struct err *e)
 {
-	if (control_get_u64(params, "off", 0, INT64_MAX, &b->off, e) ||
-	    control_get_u64(params, "block", BLOCK_MIN, BLOCK_MAX, &b->block, e) ||
-	    control_get_u64(params, "count", 1, COUNT_MAX, &b->count, e))
-		return REPL_E_INVAL;
-	if (b->off % BLOCK_MIN || b->block % BLOCK_MIN)
-		return err_set(e, REPL_E_INVAL, "off %llu or block %llu is not a multiple of %d",
-			       (unsigned long long)b->off, (unsigned long long)b->block, BLOCK_MIN);
+	uint64_t left = off < h->size ? h->size - off : 0;
+
+	if (off % BLOCK_MIN)
+		return err_set(e, REPL_E_INVAL, "off %llu is not a multiple of %d",
+			       (unsigned long long)off, BLOCK_MIN);
+	if (count < 1 || count > COUNT_MAX - h->count)
+		return err_set(e, REPL_E_INVAL, "a request has 1 to %d blocks", COUNT_MAX);
 	/* The last block begins inside the pool; nothing here can wrap. */
-	if (b->off >= size || (b->count - 1) * b->block >= size - b->off)
+	if (left == 0 || (count - 1) * h->block >= left)
 		return err_set(e, REPL_E_INVAL,
 			       "%llu blocks of %llu bytes from %llu are not in the pool of %llu",
-			       (unsigned long long)b->count, (unsigned long long)b->block,
-			       (unsigned long long)b->off, (unsigned long long)size);
+			       (unsigned long long)count, (unsigned long long)h->block,
+			       (unsigned long long)off, (unsigned long long)h->size);
+	h->range[h->ranges] = (struct blocks){.off = off, .count = count};
+	h->bytes[h->ranges] = (struct range){
+		.off = off, .len = count * h->block < left ? count * h->block : left};
+	h->ranges++;
+	h->count += count;
 	return REPL_OK;
 }
 
+/* An element of ranges: [offset, number of blocks]. */
+static int
+add_row(struct hashing *h, struct json_object *row, struct err *e)
+{
+	int64_t off = -1, count = -1;
+
+	if (json_object_is_type(row, json_type_array) && json_object_array_length(row) == 2 &&
+	    json_object_is_type(json_object_array_get_idx(row, 0), json_type_int) &&
+	    json_object_is_type(json_object_array_get_idx(row, 1), json_type_int)) {
+		off = json_object_get_int64(json_object_array_get_idx(row, 0));
+		count = json_object_get_int64(json_object_array_get_idx(row, 1));
+	}
+	if (off < 0 || count < 0)
+		return err_set(e, REPL_E_INVAL, "ranges: not pairs of an offset and a number");
+	return add_blocks(h, (uint64_t)off, (uint64_t)count, e);
+}
+
+static int
+get_hashing(struct json_object *params, struct hashing *h, struct err *e)
+{
+	struct json_object *rows = NULL;
+	uint64_t off, count;
+	int rc = control_get_u64(params, "block", BLOCK_MIN, BLOCK_MAX, &h->block, e);
+
+	if (!rc && h->block % BLOCK_MIN)
+		rc = err_set(e, REPL_E_INVAL, "block %llu is not a multiple of %d",
+			     (unsigned long long)h->block, BLOCK_MIN);
+	if (rc)
+		return REPL_E_INVAL;
+	if (!control_has(params, "ranges")) {
+		if (control_get_u64(params, "off", 0, INT64_MAX, &off, e) ||
+		    control_get_u64(params, "count", 1, COUNT_MAX, &count, e))
+			return REPL_E_INVAL;
+		return add_blocks(h, off, count, e);
+	}
+	if (control_get_array(params, "ranges", HANDLERS_HASH_RANGES, &rows, e))
+		return REPL_E_INVAL;
+	for (size_t i = 0; !rc && i < json_object_array_length(rows); i++)
+		rc = add_row(h, json_object_array_get_idx(rows, i), e);
+	if (!rc && h->ranges == 0)
+		rc = err_set(e, REPL_E_INVAL, "ranges: there is none");
+	return rc;
+}
+
 /* A hole is not touched: on tmpfs already reading it takes memory. */
-static void
-hash_blocks(const struct state *s, uint64_t size, const struct blocks *b, char *text)
+static char *
+hash_blocks(const struct state *s, const struct hashing *h, struct extents *x,
+	    const struct blocks *b, char *text)
 {
 	const uint8_t *data = pmem_map_addr(s->map);
 	uint8_t hash[HASH128_SIZE];
 	uint64_t off = b->off;
-	struct extents x;
 
-	extents_init(&x, pool_extents_fd(s->pool), size);
+	for (uint64_t i = 0; i < b->count; i++, off += h->block) {
+		uint64_t len = h->size - off < h->block ? h->size - off : h->block;
 
-	for (uint64_t i = 0; i < b->count; i++, off += b->block) {
-		uint64_t len = size - off < b->block ? size - off : b->block;
-
-		if (extents_hole(&x, off, len))
+		if (extents_hole(x, off, len))
 			extents_hash_zeros(len, hash);
 		else
 			hash128(data + off, len, hash);
-		hex_encode(hash, sizeof(hash), text + i * HASH_TEXT);
+		hex_encode(hash, sizeof(hash), text);
+		text += HASH_TEXT;
 	}
+	return text;
 }
 
 /*
@@ -64,15 +123,13 @@ hash_blocks(const struct state *s, uint64_t size, const struct blocks *b, char *
  * an earlier session may have written it and ended before its flush.
  */
 static int
-blocks_persist(struct state *s, const struct blocks *b, uint64_t size, struct err *e)
+blocks_persist(struct state *s, struct hashing *h, struct err *e)
 {
-	uint64_t len = b->count * b->block;
-	struct range range = {.off = b->off, .len = len < size - b->off ? len : size - b->off};
 	int rc;
 
 	if (!s->write)
 		return 0;
-	rc = pmem_map_persist(s->map, &range, 1, e);
+	rc = pmem_map_persist(s->map, h->bytes, h->ranges, e);
 	if (rc)
 		state_flush_lost(s);
 	return rc;
@@ -81,17 +138,19 @@ blocks_persist(struct state *s, const struct blocks *b, uint64_t size, struct er
 int
 handle_pool_hash(struct state *s, struct json_object *params, struct reply *r)
 {
-	uint64_t size = pmem_map_size(s->map);
-	struct blocks b;
-	char *text;
+	struct hashing h = {.size = pmem_map_size(s->map)};
+	struct extents x;
+	char *text, *at;
 
-	if (get_blocks(params, size, &b, &r->err) || blocks_persist(s, &b, size, &r->err))
+	if (get_hashing(params, &h, &r->err) || blocks_persist(s, &h, &r->err))
 		return r->err.code;
-	text = malloc(b.count * HASH_TEXT + 1);
+	text = at = malloc(h.count * HASH_TEXT + 1);
 	if (!text)
 		return err_set(&r->err, REPL_E_NOMEM, "no memory for %llu hashes",
-			       (unsigned long long)b.count);
-	hash_blocks(s, size, &b, text);
+			       (unsigned long long)h.count);
+	extents_init(&x, pool_extents_fd(s->pool), h.size);
+	for (size_t i = 0; i < h.ranges; i++)
+		at = hash_blocks(s, &h, &x, &h.range[i], at);
 	r->result = json_object_new_object();
 	describe_add_text(r->result, "hashes", text);
 	free(text);

@@ -11,14 +11,16 @@
 #include "control.h"
 #include "extents.h"
 
-#define PIECES        128U /* asked for ahead */
-#define SKIP_PIECES   32U  /* the longest stretch that is not compared, in whole pieces */
-#define ANSWER_DIGITS (HASHWALK_BLOCKS * HASH128_SIZE * 2)
+#define PIECES      256U /* asked for ahead */
+#define SKIP_PIECES 32U  /* the longest stretch that is not compared, in whole pieces */
+/* A request ends with the piece that goes beyond a full one. */
+#define ANSWER_BLOCKS (2 * HASHWALK_BLOCKS)
+#define ANSWER_DIGITS (ANSWER_BLOCKS * HASH128_SIZE * 2)
 
-/* A piece whose hashes the target was asked for. */
+/* A piece whose hashes the target was asked for; those of one request stand together. */
 struct asked {
 	struct range piece;
-	int64_t id;
+	int64_t id; /* of the request */
 	bool taken; /* its answer is here */
 	uint8_t hash[HASHWALK_BLOCKS][HASH128_SIZE];
 };
@@ -52,46 +54,101 @@ block_count(const struct hashwalk *w, uint64_t len)
 
 /* ---- the target's hashes ---- */
 
-static int
-ask(struct hashwalk *w, const struct range *piece, struct err *e)
+static struct asked *
+asked_at(struct hashwalk_queue *q, unsigned i)
 {
-	struct hashwalk_queue *q = w->queue;
-	struct asked *a = &q->ring[(q->head + q->count) % PIECES];
-	struct json_object *params = json_object_new_object();
-	unsigned blocks = block_count(w, piece->len);
-	int rc;
-
-	json_object_object_add(params, "off", json_object_new_int64((int64_t)piece->off));
-	json_object_object_add(params, "block", json_object_new_int64(w->block));
-	json_object_object_add(params, "count", json_object_new_int64(blocks));
-	rc = remote_post(w->remote, "pool.hash", params, &a->id, e);
-	if (rc)
-		return rc;
-	a->piece = *piece;
-	a->taken = false;
-	q->count++;
-	q->blocks += blocks;
-	q->heard_ns = clock_now_ns();
-	return 0;
+	return &q->ring[(q->head + i) % PIECES];
 }
 
-static int
-answer_take(struct hashwalk *w, struct asked *a, struct err *e)
+/* Put a piece behind those that were asked for: it is going to be. */
+static void
+queue_piece(struct hashwalk *w, const struct range *piece)
 {
-	size_t bytes = (size_t)block_count(w, a->piece.len) * HASH128_SIZE;
-	struct json_object *result = NULL;
-	const char *text;
+	struct hashwalk_queue *q = w->queue;
+	struct asked *a = asked_at(q, q->count++);
+
+	a->piece = *piece;
+	a->taken = false;
+	q->blocks += block_count(w, piece->len);
+}
+
+static struct json_object *
+ranges_new(struct hashwalk *w, unsigned from)
+{
+	struct json_object *rows = json_object_new_array();
+
+	for (unsigned i = from; i < w->queue->count; i++) {
+		const struct range *piece = &asked_at(w->queue, i)->piece;
+		unsigned blocks = block_count(w, piece->len);
+		struct json_object *row = json_object_new_array();
+
+		json_object_array_add(row, json_object_new_int64((int64_t)piece->off));
+		json_object_array_add(row, json_object_new_int64(blocks));
+		json_object_array_add(rows, row);
+	}
+	return rows;
+}
+
+/* One request for the pieces that were put in the queue from from on. */
+static int
+ask(struct hashwalk *w, unsigned from, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	struct json_object *params = json_object_new_object();
+	const struct range *piece = &asked_at(q, from)->piece;
+	int64_t id = 0;
 	int rc;
 
-	if (a->taken)
+	json_object_object_add(params, "block", json_object_new_int64(w->block));
+	if (q->count - from > 1) {
+		json_object_object_add(params, "ranges", ranges_new(w, from));
+	} else {
+		unsigned blocks = block_count(w, piece->len);
+
+		json_object_object_add(params, "off", json_object_new_int64((int64_t)piece->off));
+		json_object_object_add(params, "count", json_object_new_int64(blocks));
+	}
+	rc = remote_post(w->remote, "pool.hash", params, &id, e);
+	/* What was not asked for has no answer. */
+	for (unsigned i = from; i < q->count; i++) {
+		asked_at(q, i)->id = id;
+		asked_at(q, i)->taken = rc != 0;
+	}
+	q->heard_ns = clock_now_ns();
+	return rc;
+}
+
+/* Of the i-th piece, which is the first of its request, and of the others in that. */
+static int
+answer_take(struct hashwalk *w, unsigned i, struct err *e)
+{
+	struct hashwalk_queue *q = w->queue;
+	int64_t id = asked_at(q, i)->id;
+	struct json_object *result = NULL;
+	const char *text;
+	size_t bytes = 0;
+	unsigned end;
+	int rc;
+
+	if (asked_at(q, i)->taken)
 		return 0;
-	a->taken = true;
-	rc = remote_take(w->remote, a->id, &result, e);
+	for (end = i; end < q->count && asked_at(q, end)->id == id; end++) {
+		asked_at(q, end)->taken = true;
+		bytes += (size_t)block_count(w, asked_at(q, end)->piece.len) * HASH128_SIZE;
+	}
+	rc = remote_take(w->remote, id, &result, e);
 	if (!rc)
 		rc = control_get_text(result, "hashes", ANSWER_DIGITS, &text, e);
-	if (!rc &&
-	    (strlen(text) != bytes * 2 || !hex_decode(text, strlen(text), a->hash[0], bytes)))
+	if (!rc && strlen(text) != bytes * 2)
 		rc = err_set(e, REPL_E_PROTOCOL, "pool.hash: bad answer");
+	for (; !rc && i < end; i++) {
+		struct asked *a = asked_at(q, i);
+
+		bytes = (size_t)block_count(w, a->piece.len) * HASH128_SIZE;
+		if (!hex_decode(text, bytes * 2, a->hash[0], bytes))
+			rc = err_set(e, REPL_E_PROTOCOL, "pool.hash: bad answer");
+		text += bytes * 2;
+	}
 	json_object_put(result);
 	return rc;
 }
@@ -104,7 +161,7 @@ answers_settle(struct hashwalk *w, struct err *e)
 	int rc = 0;
 
 	for (unsigned i = 0; i < q->count; i++) {
-		int one = answer_take(w, &q->ring[(q->head + i) % PIECES], rc ? NULL : e);
+		int one = answer_take(w, i, rc ? NULL : e);
 
 		rc = rc ? rc : one;
 	}
@@ -184,16 +241,17 @@ skip_set(struct hashwalk *w, bool all, uint64_t len)
 	q->skip_left = q->skip;
 }
 
-/* Fill differs[] for a piece whose hashes were asked for. */
+/* Fill differs[] for the oldest piece whose hashes were asked for. */
 static int
-compare(struct hashwalk *w, struct asked *a, struct err *e)
+compare(struct hashwalk *w, struct err *e)
 {
-	unsigned blocks = block_count(w, a->piece.len), count = 0;
 	struct hashwalk_queue *q = w->queue;
+	struct asked *a = asked_at(q, 0);
+	unsigned blocks = block_count(w, a->piece.len), count = 0;
 	int rc = hash_local(w, &a->piece, e);
 
 	if (!rc)
-		rc = answer_take(w, a, e);
+		rc = answer_take(w, 0, e);
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < blocks; i++) {
@@ -238,21 +296,28 @@ next_piece(struct hashwalk *w, struct range *piece)
 	return !q->ended;
 }
 
-/* Ask ahead: one large piece, or many small ones. */
+/* Ask ahead: one large piece, or many small ones, as many in a request as the target takes. */
 static int
 ask_ahead(struct hashwalk *w, struct err *e)
 {
 	struct hashwalk_queue *q = w->queue;
+	uint64_t most = remote_hash_ranges(w->remote);
 	struct range piece;
+	unsigned from = q->count;
 	int rc = 0;
 
 	/* Small ones in bursts: each question by itself would wake everybody on the way. */
 	if (q->count > PIECES / 2)
 		return 0;
 	while (!rc && !q->skip_left && q->count < PIECES && q->blocks < HASHWALK_BLOCKS &&
-	       next_piece(w, &piece))
-		rc = ask(w, &piece, e);
-	return rc;
+	       next_piece(w, &piece)) {
+		queue_piece(w, &piece);
+		if (q->count - from < most)
+			continue;
+		rc = ask(w, from, e);
+		from = q->count;
+	}
+	return rc || from == q->count ? rc : ask(w, from, e);
 }
 
 /* The oldest piece that was asked for. Ahead is asked before it is told: both sides work. */
@@ -260,9 +325,8 @@ static int
 step_asked(struct hashwalk *w, struct err *e)
 {
 	struct hashwalk_queue *q = w->queue;
-	struct asked *a = &q->ring[q->head];
-	struct range piece = a->piece;
-	int rc = compare(w, a, e);
+	struct range piece = asked_at(q, 0)->piece;
+	int rc = compare(w, e);
 
 	if (rc)
 		return rc;

@@ -434,6 +434,12 @@ remote_profile_parse(struct json_object *result, struct profile *p, struct err *
 }
 
 uint64_t
+remote_hash_ranges(const struct remote *r)
+{
+	return r->hash_ranges;
+}
+
+uint64_t
 remote_journal_max(const struct remote *r)
 {
 	return r->journal_max;
@@ -479,6 +485,9 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	r->journal_max = 0;
 	if (!rc && control_has(result, "journal_max"))
 		rc = control_get_u64(result, "journal_max", 0, INT64_MAX, &r->journal_max, e);
+	r->hash_ranges = 0;
+	if (!rc && control_has(result, "hash_ranges"))
+		rc = control_get_u64(result, "hash_ranges", 0, INT64_MAX, &r->hash_ranges, e);
 	if (!rc)
 		r->epoch = (uint32_t)epoch;
 	json_object_put(result);

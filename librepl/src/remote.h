@@ -190,6 +190,9 @@ struct remote_traffic {
 /* Add up; any thread, as long as the remote is there. */
 void remote_traffic_add(struct remote *r, struct remote_traffic *sum);
 
+/* The ranges that one pool.hash of the open pool may ask for; 0: it knows of no list of them. */
+uint64_t remote_hash_ranges(const struct remote *r);
+
 /* The bytes of messages that the open pool's journal may have; 0: it has none. */
 uint64_t remote_journal_max(const struct remote *r);
 

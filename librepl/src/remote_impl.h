@@ -36,6 +36,7 @@ struct remote {
 	bool pool_open;
 	bool write;           /* ... for writing */
 	uint64_t journal_max; /* 0: the target keeps no journal of it */
+	uint64_t hash_ranges; /* of one pool.hash; 0: the target knows of none */
 	bool queued;
 	struct replica_info info;
 	struct profile profile;

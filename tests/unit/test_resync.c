@@ -36,7 +36,7 @@ static uint64_t model_now_ns;
 #define BLOCKS    96U /* at most */
 #define VALUES    4U  /* that a block may have: few, so that they come back */
 #define ENTRIES   4096U
-#define ANSWERS   160U
+#define ANSWERS   320U
 #define STEPS_MAX 200000U
 
 /* ---- the world ---- */
@@ -322,6 +322,16 @@ remote_info(const struct remote *r)
 	return &r->info;
 }
 
+/* A target of before, one that takes few, one that takes many. */
+uint64_t
+remote_hash_ranges(const struct remote *r)
+{
+	static const uint64_t most[] = {0, 1, 3, 256};
+
+	(void)r;
+	return most[w.seed % 4];
+}
+
 static void
 hash_text(const struct remote *t, uint64_t off, uint64_t block, uint64_t count, char *text)
 {
@@ -339,23 +349,56 @@ hash_text(const struct remote *t, uint64_t off, uint64_t block, uint64_t count, 
 	free(bytes);
 }
 
+static char *
+hash_some(const struct remote *r, uint64_t off, uint64_t block, uint64_t count, char *text)
+{
+	const size_t digits = HASH128_SIZE * 2;
+
+	if (count == 0 || off + (count - 1) * block >= r->info.meta.pool_size)
+		wrong("hashes from outside of the pool");
+	else
+		hash_text(r, off, block, count, text);
+	return text + count * digits;
+}
+
+static void
+hashes_answer(const struct remote *r, struct json_object *params, char *text)
+{
+	uint64_t off = 0, block = 1, count = 0;
+	struct json_object *rows = NULL;
+
+	(void)control_get_u64(params, "block", 0, INT64_MAX, &block, NULL);
+	if (!control_has(params, "ranges")) {
+		(void)control_get_u64(params, "off", 0, INT64_MAX, &off, NULL);
+		(void)control_get_u64(params, "count", 0, INT64_MAX, &count, NULL);
+		(void)hash_some(r, off, block, count, text);
+		return;
+	}
+	(void)control_get_array(params, "ranges", CONTROL_LINE_MAX, &rows, NULL);
+	if (json_object_array_length(rows) > remote_hash_ranges(r))
+		wrong("more ranges than the target takes");
+	for (size_t i = 0; i < json_object_array_length(rows); i++) {
+		struct json_object *row = json_object_array_get_idx(rows, i);
+
+		off = (uint64_t)json_object_get_int64(json_object_array_get_idx(row, 0));
+		count = (uint64_t)json_object_get_int64(json_object_array_get_idx(row, 1));
+		text = hash_some(r, off, block, count, text);
+	}
+}
+
 int
 remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
 	    struct err *e)
 {
 	unsigned slot = (r->answer_head + r->answer_count) % ANSWERS;
-	uint64_t off = 0, block = 1, count = 0;
+	bool alive = step(r);
 
 	(void)method;
-	(void)control_get_u64(params, "off", 0, INT64_MAX, &off, NULL);
-	(void)control_get_u64(params, "block", 0, INT64_MAX, &block, NULL);
-	(void)control_get_u64(params, "count", 0, INT64_MAX, &count, NULL);
+	if (alive)
+		hashes_answer(r, params, r->answer[slot].text);
 	json_object_put(params);
-	if (!step(r))
+	if (!alive)
 		return lost(e);
-	if (off + (count - 1) * block >= r->info.meta.pool_size)
-		wrong("hashes from outside of the pool");
-	hash_text(r, off, block, count, r->answer[slot].text);
 	*id = r->answer[slot].id = ++r->id;
 	r->answer_count++;
 	return 0;

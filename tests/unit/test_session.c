@@ -144,6 +144,16 @@ wrong_hash_and_mark_are_refused(void **state)
 		"{\"off\":0,\"block\":5000,\"count\":1}",
 		"{\"off\":9223372036854771712,\"block\":1048576,\"count\":4096}",
 		"{\"off\":0,\"block\":1048576,\"count\":2}",
+		"{\"block\":4096,\"ranges\":[]}",
+		"{\"block\":4096,\"ranges\":[[0]]}",
+		"{\"block\":4096,\"ranges\":[0,1]}",
+		"{\"block\":4096,\"ranges\":[[0,1],[0,\"1\"]]}",
+		"{\"block\":4096,\"ranges\":[[0,1],[-4096,1]]}",
+		"{\"block\":4096,\"ranges\":[[0,1],[65536,1]]}",
+		"{\"block\":4096,\"ranges\":[[0,1],[1,1]]}",
+		"{\"block\":4096,\"ranges\":[[0,0]]}",
+		"{\"block\":4096,\"ranges\":[[0,9223372036854775807],[0,1]]}",
+		"{\"off\":0,\"count\":1,\"block\":4096,\"ranges\":5}",
 	};
 	static const char *const marks[] = {
 		"{}",
@@ -215,6 +225,15 @@ hash_of_zeros(struct client *c)
 	hash128(zeros, 4096, hash);
 	hex_encode(hash, sizeof(hash), want);
 	assert_memory_equal(text + (size_t)7 * 2 * HASH128_SIZE, want, 2 * HASH128_SIZE);
+	json_object_put(o);
+	/* The same as a list: backwards, and the last one cut. */
+	o = call(c, REPL_OK, "pool.hash", "{\"block\":8192,\"ranges\":[[61440,1],[0,2]]}", NULL);
+	assert_int_equal(control_get_text(o, "hashes", 4096, &text, NULL), 0);
+	assert_int_equal(strlen(text), 3 * 2 * HASH128_SIZE);
+	assert_memory_equal(text, want, 2 * HASH128_SIZE);
+	hash128(zeros, 8192, hash);
+	hex_encode(hash, sizeof(hash), want);
+	assert_memory_equal(text + 2 * (size_t)HASH128_SIZE, want, 2 * HASH128_SIZE);
 	json_object_put(o);
 }
 
