@@ -37,7 +37,8 @@ enum {
 	AT_JOURNAL_LEN = 520,
 	AT_LOG_OFF = 528,
 	AT_LOG_LEN = 536,
-	AT_ZERO_544 = 544,
+	AT_ATTR = 544,
+	AT_ZERO_648 = 648,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -47,6 +48,8 @@ enum {
 #define FLAG_COMMITTED   8U
 #define MINOR_RING       1 /* brought the receive ring and sparse pools */
 #define MINOR_DIRTY      2 /* brought the dirty map and the position */
+#define MINOR_ATTR       3 /* brought attributes of a pool set */
+#define MINOR_TWO_ATTR   1 /* the same, of major versions 2 and 3 */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -81,6 +84,15 @@ is_printable(uint8_t c)
 	return c >= 0x20 && c < 0x7f;
 }
 
+static bool
+all_zero(const uint8_t *p, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (p[i])
+			return false;
+	return true;
+}
+
 static void
 encode_writer(const char writer[sizeof(((struct sidecar *)0)->writer)], uint8_t *out)
 {
@@ -109,12 +121,17 @@ static void
 encode_version(const struct sidecar *s, uint8_t *slot)
 {
 	unsigned major = s->log_len ? 3 : s->journal_len || s->primary ? 2 : 1;
+	bool attr = !all_zero(s->attr, sizeof(s->attr));
 	unsigned minor = s->ring_len || s->sparse ? MINOR_RING : 0;
 
 	if (s->dirty_len || s->position)
 		minor = MINOR_DIRTY;
+	if (attr)
+		minor = MINOR_ATTR;
+	if (major > 1)
+		minor = attr ? MINOR_TWO_ATTR : 0;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
-	put_le16(slot + AT_MINOR, (uint16_t)(major > 1 ? 0 : minor));
+	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
 
 static uint32_t
@@ -153,16 +170,8 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	put_le64(slot + AT_JOURNAL_LEN, s->journal_len);
 	put_le64(slot + AT_LOG_OFF, s->log_off);
 	put_le64(slot + AT_LOG_LEN, s->log_len);
+	memcpy(slot + AT_ATTR, s->attr, sizeof(s->attr));
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
-}
-
-static bool
-all_zero(const uint8_t *p, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (p[i])
-			return false;
-	return true;
 }
 
 /* Magic, checksum and version stand where they are in every version. */
@@ -186,12 +195,20 @@ check_envelope(const uint8_t *slot, struct err *e)
 	return 0;
 }
 
+static bool
+has_attr(const uint8_t *slot)
+{
+	return get_le16(slot + AT_MINOR) >=
+	       (get_le16(slot + AT_MAJOR) == 1 ? MINOR_ATTR : MINOR_TWO_ATTR);
+}
+
 /* What the slot's version does not know is zero; a newer minor one may use it. */
 static int
 check_reserved(const uint8_t *slot, struct err *e)
 {
 	unsigned major = get_le16(slot + AT_MAJOR), minor = get_le16(slot + AT_MINOR);
 	uint32_t known = FLAG_WRITER_OPEN | FLAG_SPARSE | FLAG_PRIMARY | FLAG_COMMITTED;
+	size_t zero;
 
 	if (major == 1)
 		known = FLAG_WRITER_OPEN | (minor >= MINOR_RING ? FLAG_SPARSE : 0);
@@ -204,14 +221,15 @@ check_reserved(const uint8_t *slot, struct err *e)
 	if (major == 1 && (!all_zero(slot + AT_JOURNAL_OFF, AT_LOG_OFF - AT_JOURNAL_OFF) ||
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
-	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ZERO_544 - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? 0 : MINOR_DIRTY))
+	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
+	    minor <= (major == 2 ? MINOR_TWO_ATTR : MINOR_ATTR))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if ((major >= 2 ? minor > 0 : minor > MINOR_DIRTY))
+	if ((major >= 2 ? minor > MINOR_TWO_ATTR : minor > MINOR_ATTR))
 		return 0;
+	zero = has_attr(slot) ? AT_ZERO_648 : AT_ATTR;
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
 	    (major == 1 && minor < MINOR_DIRTY && !all_zero(slot + AT_POSITION, 8)) ||
-	    !all_zero(slot + AT_ZERO_544, SIDECAR_SLOT_SIZE - AT_ZERO_544))
+	    !all_zero(slot + zero, SIDECAR_SLOT_SIZE - zero))
 		return err_set(e, REPL_E_CORRUPT, "reserved bytes are not zero");
 	return 0;
 }
@@ -334,6 +352,8 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 		got.log_off = get_le64(slot + AT_LOG_OFF);
 		got.log_len = get_le64(slot + AT_LOG_LEN);
 	}
+	if (has_attr(slot))
+		memcpy(got.attr, slot + AT_ATTR, sizeof(got.attr));
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

@@ -21,6 +21,7 @@
 #define SIDECAR_VERSION   3 /* the highest major version that is understood */
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
+#define SIDECAR_ATTR_SIZE 104
 
 /* Where regions may lie: multiples of this, behind the copies. */
 #define SIDECAR_REGION_ALIGN 4096
@@ -61,7 +62,9 @@ struct sidecar {
 	 */
 	uint64_t journal_off, journal_len;
 	bool journal_committed;
-	bool primary;      /* promoted: this pool is no replica until it is demoted */
+	bool primary; /* promoted: this pool is no replica until it is demoted */
+	/* What the initiator of a pool set wants kept, pmdk.h; all zero: it is in the headers. */
+	uint8_t attr[SIDECAR_ATTR_SIZE];
 	uint64_t position; /* the last drain that is known to be here, in its generation; 0: none */
 	/*
 	 * The round log's region, on the target's side. It may hold updates that the

@@ -438,11 +438,42 @@ sparse_is_a_flag_of_version_1_1(void **state)
 	assert_false(got.sparse);
 }
 
+/* What a set's initiator wants kept is there in versions 1.3, 2.1, 3.1. */
+static void
+attributes_have_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (int primary = 0; primary < 2; primary++) {
+		s.primary = primary;
+		memset(s.attr, 0, sizeof(s.attr));
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[10], 0);
+		memset(s.attr, 'a', sizeof(s.attr));
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[8], 1 + primary);
+		assert_int_equal(slot[10], primary ? 1 : 3);
+		assert_int_equal(slot[544] + slot[647], 2 * 'a');
+		assert_int_equal(slot[543] | slot[648], 0);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_memory_equal(got.attr, s.attr, sizeof(s.attr));
+		slot[10] = primary ? 0 : 2;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		slot[10] = primary ? 1 : 3;
+		slot[648] = 1;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+	}
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 3, 0, ""}, used = {600, 2, 1, 0, ""};
+	static const struct change minor = {10, 2, 4, 0, ""}, used = {700, 2, 1, 0, ""};
 	static const struct change major = {8, 2, 4, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
@@ -599,6 +630,7 @@ main(void)
 		cmocka_unit_test(ring_outside_of_the_file_is_refused),
 		cmocka_unit_test(ring_is_kept_until_it_is_dropped),
 		cmocka_unit_test(writer_text_without_end_is_refused),
+		cmocka_unit_test(attributes_have_a_version),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
