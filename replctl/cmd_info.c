@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl info TARGET/pool */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
@@ -43,7 +44,6 @@ print_generation(struct json_object *info)
 			  json_object_get_string(json_object_array_get_idx(history, i)));
 }
 
-/* The header that PMDK's tools would show, where it is a pool of PMDK's. */
 /* Of a pool set: the files that the pool lies in. */
 static void
 print_parts(struct json_object *info)
@@ -56,14 +56,21 @@ print_parts(struct json_object *info)
 		return;
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		struct json_object *part = json_object_array_get_idx(list, i);
+		char where[32] = "";
+		uint64_t replica;
 
 		out_size(out_member_u64(part, "size"), size);
-		out_field("part", "%s, %s", out_member(part, "name"), size);
+		replica = out_member_u64(part, "replica");
+		if (replica)
+			(void)snprintf(where, sizeof(where), ", local replica %u",
+				       (unsigned)replica);
+		out_field("part", "%s, %s%s", out_member(part, "name"), size, where);
 	}
 	if (json_object_object_get_ex(info, "header_damage", NULL))
 		out_field("part headers", "%s", out_member(info, "header_damage"));
 }
 
+/* The header that PMDK's tools would show, where it is a pool of PMDK's. */
 static void
 print_pmdk(struct json_object *info)
 {

@@ -17,12 +17,17 @@ data_register(struct data *d, struct commit *c, const struct wire_entry *en)
 		regions_get(&d->regions, en->off < REGIONS_MAX ? (unsigned)en->off : REGIONS_MAX);
 	uint8_t *pool = pmem_map_addr(d->params.map);
 	/* With a ring nothing may reach the pool but through it. */
-	bool write = d->params.write && !d->params.ring;
+	bool write = d->params.write && d->params.rma && !d->params.ring;
+	struct regions_place place;
+	uint8_t *window;
 	struct err e;
 
 	err_clear(&e);
 	/* Of a growth that is not recorded no byte may be written. */
-	if (r.len == 0 || !d->params.rma || r.off + r.len > pmem_map_size(d->params.map))
+	if (r.len == 0 || r.off + r.len > pmem_map_size(d->params.map))
+		return REPL_E_INVAL;
+	/* Without RMA updates a lane reads through its window, if it has one. */
+	if (!d->params.rma && fab_server_window(d->server, c->lane, &window, &place))
 		return REPL_E_INVAL;
 	if (fab_server_register(d->server, (unsigned)en->off, pool + r.off, r.len, write, &e))
 		log_error("region %u: %s", (unsigned)en->off, e.text);

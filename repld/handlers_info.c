@@ -146,7 +146,8 @@ probe_named(struct state *s, const char *name, const char *provider, struct prob
 	if (rc)
 		goto out;
 	handlers_data_address(s->conf, address);
-	rc = provider_probe(s->conf, pool_fd(pool), map, false, provider, address, out, e);
+	rc = provider_probe(s->conf, pool_fd(pool), map, false, pool_get_info(pool)->replicas > 0,
+			    provider, address, out, e);
 out:
 	pmem_map_free(map);
 	(void)pool_close(pool, true, NULL);
@@ -184,8 +185,8 @@ handle_probe(struct state *s, struct json_object *params, struct reply *r)
 	} else if (name) {
 		rc = probe_named(s, name, provider, &found, &r->err);
 	} else {
-		rc = provider_probe(s->conf, pool_store_dirfd(s->store), NULL, false, provider,
-				    address, &found, &r->err);
+		rc = provider_probe(s->conf, pool_store_dirfd(s->store), NULL, false, false,
+				    provider, address, &found, &r->err);
 	}
 	if (rc)
 		return rc;

@@ -171,8 +171,9 @@ handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 		(void)snprintf(r->next, sizeof(r->next), "ask for provider tcp");
 	/* What holds of the pool depends on who writes into it. */
 	if (!rc)
-		rc = provider_probe(s->conf, pool_fd(s->pool), s->map, s->write, p.provider,
-				    address, &s->probe, &r->err);
+		rc = provider_probe(s->conf, pool_fd(s->pool), s->map, s->write,
+				    pool_get_info(s->pool)->replicas > 0, p.provider, address,
+				    &s->probe, &r->err);
 	if (rc)
 		return rc;
 	p.rma = profile_get(&s->probe.profile, PROFILE_F_RMA) == PROFILE_RMA_YES;

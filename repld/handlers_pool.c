@@ -173,12 +173,14 @@ add_pmdk(struct state *s, const char *name, struct json_object *result)
 }
 
 static void
-add_part(void *ctx, const char *name, uint64_t size)
+add_part(void *ctx, const char *name, uint64_t size, unsigned replica)
 {
 	struct json_object *o = json_object_new_object();
 
 	describe_add_text(o, "name", name);
 	describe_add_u64(o, "size", size);
+	if (replica)
+		describe_add_u64(o, "replica", replica);
 	(void)json_object_array_add(ctx, o);
 }
 

@@ -105,17 +105,28 @@ files_open_set(struct pool_store *s, const char *name, int set_fd, int flags, st
 	       struct err *e)
 {
 	struct sidecar meta;
-	bool repair;
+	bool repair, known, kept;
 	int rc;
 
 	/* Being made or removed, or left so by a kill: there is no pool. */
-	if (sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && meta.created_s == 0)
+	known = sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0;
+	if (known && meta.created_s == 0)
 		return err_set(e, REPL_E_NOT_FOUND,
 			       "pool '%s': not found: its set file is there, its parts are not",
 			       name);
 	rc = poolparts_read(s->dirfd, s->dir, set_fd, name, &f->parts, e);
-	if (!rc)
-		rc = poolparts_open(f->parts, s->dirfd, name, flags, e);
+	kept = known && !pmdk_attr_none(meta.attr);
+	if (!rc && known && f->parts->linked && !kept)
+		rc = err_set(
+			e, REPL_E_CORRUPT,
+			"pool '%s': its set file has REPLICA sections or directories and had none "
+			"when the pool was made: take them out, or make the pool anew",
+			name);
+	if (!rc) {
+		/* Also of a set file that has lost its last REPLICA. */
+		f->parts->linked |= kept;
+		rc = poolparts_open(f->parts, name, flags, e);
+	}
 	if (rc)
 		return rc;
 	f->fd = fcntl(f->parts->part[0].fd, F_DUPFD_CLOEXEC, 0);
@@ -135,6 +146,7 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 
 	f->fd = f->sidecar_fd = -1;
 	f->parts = NULL;
+	f->write = (flags & O_ACCMODE) != O_RDONLY;
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (rc)
 		return rc;
@@ -190,7 +202,9 @@ pool_info_add_set(const struct pool_files *f, struct pool_info *info)
 	err_clear(&e);
 	info->parts = f->parts->count;
 	info->header = f->parts->headers == POOLSET_NONE ? 0 : POOLSET_HEADER;
-	if (info->header && poolparts_attr_get(f->parts, info->attr, &e))
+	for (const struct poolparts *r = f->parts->next; r; r = r->next)
+		info->replicas++;
+	if (info->header && poolparts_attr_get(f->parts, info->meta.attr, info->attr, &e))
 		(void)snprintf(info->header_damage, sizeof(info->header_damage), "%.255s", e.text);
 }
 
@@ -207,6 +221,13 @@ pool_check_present(const struct pool_files *f, const char *name, struct err *e)
 	return 0;
 }
 
+/* A reader has not opened the local replicas, which may be shorter for a moment. */
+static uint64_t
+held(const struct pool_files *f)
+{
+	return f->write ? poolparts_held(f->parts) : f->parts->size;
+}
+
 int
 pool_check_size(const struct pool_files *f, const struct pool_info *info, struct err *e)
 {
@@ -216,12 +237,13 @@ pool_check_size(const struct pool_files *f, const struct pool_info *info, struct
 	/* Looked at after the sidecar: a writer may have grown both in between. */
 	if (fstat(f->fd, &st) != 0)
 		return err_errno(e, REPL_E_IO, errno, "pool '%s'", info->name);
-	if (f->parts && size > f->parts->size)
+	if (f->parts && size > held(f) && !f->write)
+		(void)poolparts_follow(f->parts, info->name, NULL);
+	if (f->parts && size > held(f))
 		return err_set(e, REPL_E_CORRUPT,
 			       "pool '%s': its parts hold %llu bytes, its sidecar says %llu: the "
 			       "set file is not the one that the pool was made by",
-			       info->name, (unsigned long long)f->parts->size,
-			       (unsigned long long)size);
+			       info->name, (unsigned long long)held(f), (unsigned long long)size);
 	if (pooldevice_is_open(&st))
 		return pooldevice_check(&st, info->name, size, e);
 	if (f->parts || (uint64_t)st.st_size == size)

@@ -45,6 +45,7 @@ struct pool_info {
 	char filesystem[32];    /* "tmpfs", "ext4", ... */
 	char damage[256];       /* list only: why meta is not valid, else "" */
 	unsigned parts;         /* of a pool set; 0: the pool is one file */
+	unsigned replicas;      /* local ones of a pool set, beside itself */
 	unsigned header;        /* bytes of a set in front of the pool's first: 0 or 4096 */
 	uint8_t attr[PMDK_ATTR_SIZE]; /* what the set's headers say, if header and not damaged */
 	char header_damage[256];      /* why attr is not valid, else "" */
@@ -81,8 +82,8 @@ int pool_set_create(struct pool_store *s, const char *name, uint64_t size,
 /* Remove the parts and the sidecar of a set, as pool_remove(). */
 int pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e);
 
-/* Visit the parts of a set in order: none if the pool is no set. */
-typedef void pool_part_visit(void *ctx, const char *name, uint64_t size);
+/* Visit the parts of a set in order: none if the pool is no set. replica 0: of the pool itself. */
+typedef void pool_part_visit(void *ctx, const char *name, uint64_t size, unsigned replica);
 int pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, void *ctx,
 		   struct err *e);
 
@@ -218,6 +219,9 @@ int pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct e
 int pool_grow_space(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_record(struct pool *p, uint64_t size, struct err *e);
 int pool_grow_undo(struct pool *p, struct err *e);
+
+/* Map what the space is for behind the end of map, as pmem_map_extend(). */
+int pool_map_extend(const struct pool *p, struct pmem_map *map, uint64_t size, struct err *e);
 
 /*
  * Drop what is cached of the pool's file and not mapped, as far as the kernel does. What a failed

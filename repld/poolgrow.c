@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "extents.h"
+#include "lock.h"
 #include "pooldevice.h"
 #include "space.h"
 
@@ -70,10 +71,9 @@ pool_sync_failed(const struct pool *p)
 void
 pool_forget(const struct pool *p)
 {
-	const struct poolparts *parts = p->files.parts;
-
-	for (unsigned i = 0; parts && i < parts->count; i++)
-		(void)posix_fadvise(parts->part[i].fd, 0, 0, POSIX_FADV_DONTNEED);
+	for (const struct poolparts *r = p->files.parts; r; r = r->next)
+		for (unsigned i = 0; i < r->count; i++)
+			(void)posix_fadvise(r->part[i].fd, 0, 0, POSIX_FADV_DONTNEED);
 	(void)posix_fadvise(p->files.fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
@@ -83,14 +83,16 @@ pool_grow_undo(struct pool *p, struct err *e)
 	uint64_t size = p->info.meta.pool_size;
 	struct stat st;
 
-	/* Parts have the sizes that the set file says. */
-	if (p->files.parts || pooldevice_is_open(&p->files.st))
+	if (pooldevice_is_open(&p->files.st))
 		return 0;
 	if (p->in_doubt)
 		return err_set(e, REPL_E_IO,
 			       "pool '%s': its sidecar could not be updated and may tell a larger "
 			       "size than %llu bytes: close the pool and open it again",
 			       p->info.name, (unsigned long long)size);
+	/* Files have the sizes that the set file says. */
+	if (p->files.parts)
+		return poolparts_cut(p->files.parts, p->info.name, size, e);
 	if (fstat(p->files.fd, &st) != 0)
 		return err_errno(e, REPL_E_IO, errno, "pool '%s'", p->info.name);
 	if ((uint64_t)st.st_size <= size)
@@ -98,6 +100,84 @@ pool_grow_undo(struct pool *p, struct err *e)
 	if (ftruncate(p->files.fd, (off_t)size) != 0)
 		return err_errno(e, REPL_E_IO, errno, "pool '%s': cut to its size", p->info.name);
 	return grow_sync(p, e) ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+/* What is made already and not used is zero, or somebody's hand was at work. */
+static int
+parts_rest_check(const struct pool *p, struct err *e)
+{
+	for (const struct poolparts *r = p->files.parts; r; r = r->next) {
+		uint64_t begin = 0, size = p->info.meta.pool_size;
+
+		for (unsigned i = 0; i < r->count; begin += r->part[i++].len) {
+			const struct poolpart *part = &r->part[i];
+			uint64_t from = size > begin ? size - begin : 0;
+
+			if (from < part->len &&
+			    !pool_rest_is_zero(part->fd, part->off + from, part->off + part->len))
+				return err_set(e, REPL_E_CORRUPT,
+					       "pool '%s': part '%s' is not zero behind the pool's "
+					       "end: another hand was at work",
+					       p->info.name, part->name);
+		}
+	}
+	return 0;
+}
+
+/* All sections get their new files, or none does. */
+static int
+parts_make(struct pool *p, struct err *e)
+{
+	struct poolparts *parts = p->files.parts;
+	struct poolparts_made *made = NULL;
+	int rc = pool_store_lock(p->store, p->info.name, e);
+
+	if (rc)
+		return rc;
+	rc = poolparts_make(parts, p->info.name, &made, e);
+	lock_drop(p->store->dirfd);
+	if (!rc)
+		rc = poolparts_fill(made, e);
+	if (!rc)
+		rc = poolparts_sync(made, e);
+	if (!rc && (rc = pool_store_lock(p->store, p->info.name, e)) == 0) {
+		rc = poolparts_publish(made, e);
+		lock_drop(p->store->dirfd);
+	}
+	poolparts_made_free(made);
+	return rc;
+}
+
+static int
+parts_grow(struct pool *p, uint64_t size, struct err *e)
+{
+	struct poolparts *parts = p->files.parts;
+	int rc;
+
+	if (size > poolparts_held(parts) && parts->dir_count == 0)
+		return err_set(
+			e, REPL_E_REFUSED,
+			"pool '%s' lies in the files of a set, which hold %llu bytes and do "
+			"not grow: a set of directories does, or add to its set file and make "
+			"it anew",
+			p->info.name, (unsigned long long)poolparts_held(parts));
+	rc = parts_rest_check(p, e);
+	if (!rc)
+		rc = poolparts_plan(parts, size, e);
+	if (!rc && parts->dir_count)
+		rc = parts_make(p, e);
+	poolparts_unplan(parts);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_map_extend(const struct pool *p, struct pmem_map *map, uint64_t size, struct err *e)
+{
+	uint64_t now = pmem_map_size(map);
+
+	if (p->files.parts)
+		return poolparts_extend(p->files.parts, map, size, e);
+	return pmem_map_extend(map, now, p->files.fd, now, size - now, e);
 }
 
 int
@@ -109,10 +189,7 @@ pool_grow_space(struct pool *p, uint64_t size, struct err *e)
 	if (rc)
 		return rc;
 	if (p->files.parts)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s' lies in the parts of a set, which do not grow: add to "
-			       "its set file and make it anew",
-			       p->info.name);
+		return parts_grow(p, size, e);
 	if (pooldevice_is_open(&p->files.st))
 		return err_set(e, REPL_E_REFUSED,
 			       "pool '%s' lies on a device, where pools do not grow: make it anew "

@@ -177,16 +177,46 @@ dirty_drop(struct pool *p, struct err *e)
 static int
 writer_settle(const struct pool *p, struct err *e)
 {
-	const struct poolparts *parts = p->files.parts;
-
 	/* Nobody but us knows which lines of a device are dirty. */
 	if (pooldevice_is_open(&p->files.st))
 		return pooldevice_settle(p->files.fd, p->path, p->info.meta.pool_size, e);
-	for (unsigned i = 0; parts && i < parts->count; i++)
-		if (fsync(parts->part[i].fd) != 0)
-			return err_errno(e, REPL_E_IO, errno, "sync of part '%s'",
-					 parts->part[i].name);
+	for (const struct poolparts *r = p->files.parts; r; r = r->next)
+		for (unsigned i = 0; i < r->count; i++)
+			if (fsync(r->part[i].fd) != 0)
+				return err_errno(e, REPL_E_IO, errno, "sync of part '%s'",
+						 r->part[i].name);
 	return fsync(p->files.fd) == 0 ? 0 : err_errno(e, REPL_E_IO, errno, "sync");
+}
+
+/*
+ * Local replicas follow the pool with each flush, so they are equal to it whenever their writer has
+ * closed in order. Behind any other, and behind a program of this machine's that had the
+ * pool as a primary, all is compared, and the pool counts.
+ */
+static int
+copies_settle(struct pool *p, struct err *e)
+{
+	const struct sidecar *meta = &p->info.meta;
+	struct poolparts *parts = p->files.parts;
+	bool same = !meta->writer_open && !meta->primary;
+	struct pmem_map *map = NULL;
+	uint64_t differed = 0;
+	int rc = 0;
+
+	if (!parts || !(parts->linked || parts->next))
+		return 0;
+	if (parts->linked)
+		rc = poolparts_attr_mend(parts, meta->attr, &same, e);
+	if (!rc && !same && parts->next)
+		rc = pool_files_map(&p->files, p->path, meta->pool_size, true, &map, e);
+	if (!rc && map)
+		rc = pmem_map_settle_copies(map, &differed, e);
+	pmem_map_free(map);
+	if (!rc && differed)
+		log_warning("pool '%s': its local replicas differed from it in %llu bytes and have "
+			    "been made equal",
+			    p->info.name, (unsigned long long)differed);
+	return rc;
 }
 
 /* The pool as the writer before has left it. */
@@ -225,6 +255,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = dirty_drop(p, e);
 	if (!rc)
 		rc = writer_settle(p, e);
+	if (!rc)
+		rc = copies_settle(p, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));
@@ -323,6 +355,7 @@ open_mode(struct pool_store *s, const char *name, enum pool_mode mode,
 
 	if (!p)
 		return err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
+	p->store = s;
 	p->write = write;
 	pool_info_init(&p->info, name);
 	p->files.fd = p->files.sidecar_fd = -1;
@@ -393,6 +426,14 @@ pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
 			       "or one with OPTION NOHDRS",
 			       p->info.name);
 	rc = poolparts_attr_set(p->files.parts, attr, e);
+	if (!rc && p->files.parts->linked) {
+		struct sidecar next = p->info.meta;
+
+		memcpy(next.attr, attr, sizeof(next.attr));
+		rc = sidecar_write(p->files.sidecar_fd, &next, e);
+		if (!rc)
+			p->info.meta = next;
+	}
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	memcpy(p->info.attr, attr, PMDK_ATTR_SIZE);
@@ -492,7 +533,8 @@ pool_close(struct pool *p, bool clean, struct err *e)
 	if (p->write) {
 		if (!clean)
 			pool_writer_lost(&p->info.meta);
-		p->info.meta.writer_open = false;
+		/* That its local replicas may differ is not forgotten: as if it had been killed. */
+		p->info.meta.writer_open = !clean && p->files.parts && p->files.parts->next;
 		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
 		if (rc)
 			rc = err_prefix(e, "pool '%s': close", p->info.name);

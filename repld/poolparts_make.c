@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of a pool set come into being, and the headers that PMDK's tools read. */
+/* The parts of a pool set come into being. */
 #include "poolparts.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -18,23 +17,25 @@
 #include "space.h"
 
 struct part_made {
+	struct poolpart *part; /* borrowed; its fd is set */
+	bool named;            /* the directory is an administrator's: it stays */
 	struct pool_place place;
 	char temp[POOL_TEMP_MAX]; /* "" when it has its name, or is not made */
 };
 
 struct poolparts_made {
-	struct poolparts *parts; /* borrowed; their fd are set */
+	struct poolparts *parts; /* borrowed */
 	const char *name;
 	int dirfd;
-	unsigned published;
-	struct part_made part[POOLSET_PARTS_MAX];
+	unsigned count, published;
+	struct part_made *part;
 };
 
 static int
 part_make(struct poolparts_made *m, unsigned i, struct err *e)
 {
 	struct part_made *made = &m->part[i];
-	struct poolpart *part = &m->parts->part[i];
+	struct poolpart *part = made->part;
 	uint8_t random[8];
 	char hex[sizeof(random) * 2 + 1];
 	int rc = pool_place_open(m->dirfd, part->name, true, &made->place, e);
@@ -55,11 +56,18 @@ part_make(struct poolparts_made *m, unsigned i, struct err *e)
 	return 0;
 }
 
+/* Of directories those that are there are kept. */
+static unsigned
+first_to_make(const struct poolparts *p)
+{
+	return p->dir_count ? p->there : 0;
+}
+
 int
-poolparts_make(struct poolparts *p, int dirfd, const char *name, struct poolparts_made **out,
-	       struct err *e)
+poolparts_make(struct poolparts *p, const char *name, struct poolparts_made **out, struct err *e)
 {
 	struct poolparts_made *m = calloc(1, sizeof(*m));
+	unsigned count = 0;
 	int rc = 0;
 
 	*out = m;
@@ -67,33 +75,47 @@ poolparts_make(struct poolparts *p, int dirfd, const char *name, struct poolpart
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	m->parts = p;
 	m->name = name;
-	m->dirfd = dirfd;
-	for (unsigned i = 0; i < p->count; i++)
-		m->part[i].place.dir = -1;
-	for (unsigned i = 0; !rc && i < p->count; i++)
+	m->dirfd = p->dirfd;
+	for (const struct poolparts *r = p; r; r = r->next)
+		count += r->count - first_to_make(r);
+	m->part = calloc(count ? count : 1, sizeof(m->part[0]));
+	if (!m->part)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	for (struct poolparts *r = p; r; r = r->next)
+		for (unsigned i = first_to_make(r); i < r->count; i++) {
+			struct part_made *made = &m->part[m->count++];
+
+			made->part = &r->part[i];
+			made->named = r->dir_count > 0;
+			made->place.dir = -1;
+		}
+	for (unsigned i = 0; !rc && i < m->count; i++)
 		rc = part_make(m, i, e);
 	return rc ? err_prefix(e, "pool set '%s'", name) : 0;
 }
 
 int
-poolparts_fill(struct poolparts_made *m, const uint8_t *attr, struct err *e)
+poolparts_fill(struct poolparts_made *m, struct err *e)
 {
-	struct poolparts *p = m->parts;
-	int rc = poolparts_attr_check(p, attr, e);
+	for (unsigned i = 0; i < m->count; i++) {
+		struct poolpart *part = m->part[i].part;
 
-	for (unsigned i = 0; !rc && i < p->count; i++) {
-		rc = space_allocate(p->part[i].fd, p->part[i].file_size, e);
-		if (rc)
-			rc = err_prefix(e, "part '%s'", p->part[i].name);
+		if (space_allocate(part->fd, part->file_size, e))
+			return err_prefix(e, "pool set '%s': part '%s'", m->name, part->name);
 	}
-	if (!rc && p->headers != POOLSET_NONE)
-		rc = poolparts_attr_set(p, attr, e);
-	for (unsigned i = 0; !rc && i < p->count; i++) {
-		if (fsync(p->part[i].fd) != 0)
-			rc = err_errno(e, err_from_errno(errno), errno, "sync part '%s'",
-				       p->part[i].name);
+	return 0;
+}
+
+int
+poolparts_sync(struct poolparts_made *m, struct err *e)
+{
+	for (unsigned i = 0; i < m->count; i++) {
+		if (fsync(m->part[i].part->fd) != 0)
+			return err_errno(e, err_from_errno(errno), errno,
+					 "pool set '%s': sync part '%s'", m->name,
+					 m->part[i].part->name);
 	}
-	return rc ? err_prefix(e, "pool set '%s'", m->name) : 0;
+	return 0;
 }
 
 static int
@@ -103,12 +125,12 @@ part_publish(struct poolparts_made *m, unsigned i, struct err *e)
 
 	if (pool_rename_new(made->place.dir, made->temp, made->place.leaf) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "rename part '%s'",
-				 m->parts->part[i].name);
+				 made->part->name);
 	made->temp[0] = '\0';
 	m->published = i + 1;
 	if (fsync(made->place.dir) != 0)
 		return err_errno(e, REPL_E_IO, errno, "sync the directory of part '%s'",
-				 m->parts->part[i].name);
+				 made->part->name);
 	return 0;
 }
 
@@ -117,10 +139,15 @@ poolparts_publish(struct poolparts_made *m, struct err *e)
 {
 	int rc = 0;
 
-	for (unsigned i = 0; !rc && i < m->parts->count; i++)
+	for (unsigned i = 0; !rc && i < m->count; i++)
 		rc = part_publish(m, i, e);
-	for (unsigned i = 0; rc && i < m->published; i++)
-		(void)unlinkat(m->part[i].place.dir, m->part[i].place.leaf, 0);
+	/* The last one first: what is left by a kill has no gap. */
+	for (unsigned i = m->published; rc && i > 0; i--)
+		(void)unlinkat(m->part[i - 1].place.dir, m->part[i - 1].place.leaf, 0);
+	for (struct poolparts *r = m->parts; !rc && r; r = r->next) {
+		for (; r->dir_count && r->there < r->count; r->there++)
+			r->size += r->part[r->there].len;
+	}
 	return rc ? err_prefix(e, "pool set '%s'", m->name) : 0;
 }
 
@@ -129,136 +156,21 @@ poolparts_made_free(struct poolparts_made *m)
 {
 	if (!m)
 		return;
-	for (unsigned i = 0; i < m->parts->count; i++) {
+	for (unsigned i = 0; i < m->count; i++) {
 		struct part_made *made = &m->part[i];
-		bool begun = made->place.dir >= 0 && i >= m->published;
+		bool begun = made->place.dir >= 0 && i >= m->published && !made->named;
 
 		if (made->temp[0])
 			(void)unlinkat(made->place.dir, made->temp, 0);
-		if (m->parts->part[i].fd >= 0)
-			lock_drop(m->parts->part[i].fd);
+		if (made->part->fd >= 0)
+			lock_drop(made->part->fd);
 		pool_place_close(&made->place);
 		/* Directories that were made for it, too. */
 		if (begun && lock_take(m->dirfd, LOCK_NAMES_MS)) {
-			pool_place_prune(m->dirfd, m->parts->part[i].name);
+			pool_place_prune(m->dirfd, made->part->name);
 			lock_drop(m->dirfd);
 		}
 	}
+	free(m->part);
 	free(m);
-}
-
-/* ---- headers ---- */
-
-static unsigned
-header_count(const struct poolparts *p)
-{
-	if (p->headers == POOLSET_NONE)
-		return 0;
-	return p->headers == POOLSET_SINGLE ? 1 : p->count;
-}
-
-int
-poolparts_attr_check(const struct poolparts *p, const uint8_t *attr, struct err *e)
-{
-	bool none = !attr || pmdk_attr_none(attr);
-	bool single;
-
-	if (none && p->headers == POOLSET_NONE)
-		return 0;
-	if (none)
-		return err_set(e, REPL_E_INVAL,
-			       "its parts have headers, for which attributes must be given; a "
-			       "set without them has OPTION NOHDRS");
-	single = pmdk_attr_incompat(attr) & PMDK_SINGLEHDR;
-	if (p->headers == POOLSET_NONE)
-		return err_set(e, REPL_E_INVAL,
-			       "OPTION NOHDRS leaves no place for attributes: the initiator's set "
-			       "has headers");
-	if (single != (p->headers == POOLSET_SINGLE))
-		return err_set(e, REPL_E_INVAL,
-			       "OPTION SINGLEHDR stands in the set file of %s only: both sides "
-			       "need the same options",
-			       single ? "the initiator" : "the target");
-	return 0;
-}
-
-static int
-header_read(const struct poolpart *part, uint8_t header[PMDK_HEADER_SIZE], struct err *e)
-{
-	ssize_t n = pread(part->fd, header, PMDK_HEADER_SIZE, 0);
-
-	if (n == PMDK_HEADER_SIZE)
-		return 0;
-	return err_errno(e, REPL_E_IO, n < 0 ? errno : EIO, "the header of part '%s'", part->name);
-}
-
-static int
-header_write(const struct poolpart *part, const uint8_t header[PMDK_HEADER_SIZE], struct err *e)
-{
-	ssize_t n = pwrite(part->fd, header, PMDK_HEADER_SIZE, 0);
-
-	if (n == PMDK_HEADER_SIZE && fsync(part->fd) == 0)
-		return 0;
-	return err_errno(e, REPL_E_IO, errno, "the header of part '%s'", part->name);
-}
-
-int
-poolparts_attr_get(const struct poolparts *p, uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
-{
-	uint8_t header[PMDK_HEADER_SIZE], other[PMDK_ATTR_SIZE];
-	int rc = 0;
-
-	for (unsigned i = 0; !rc && i < header_count(p); i++) {
-		rc = header_read(&p->part[i], header, e);
-		if (!rc && !pmdk_header_attr(header, i ? other : attr))
-			rc = err_set(e, REPL_E_CORRUPT,
-				     "the header of part '%s' is damaged: 'pmempool sync' on the "
-				     "initiator makes the replica anew",
-				     p->part[i].name);
-		/* The signature, version and features; and the set's UUID behind them. */
-		if (!rc && i && memcmp(attr, other, 40) != 0)
-			rc = err_set(e, REPL_E_CORRUPT,
-				     "the headers of parts '%s' and '%s' are not of one pool",
-				     p->part[0].name, p->part[i].name);
-	}
-	return rc;
-}
-
-/* Random UUIDs for the parts behind the first, whose is the replica's. */
-static int
-uuids_make(const struct poolparts *p, const uint8_t *attr, uint8_t (*uuid)[PMDK_UUID_SIZE],
-	   struct err *e)
-{
-	size_t len = (p->count - 1) * (size_t)PMDK_UUID_SIZE;
-
-	memcpy(uuid[0], pmdk_attr_uuid(attr), PMDK_UUID_SIZE);
-	if (len && getrandom(uuid[1], len, 0) != (ssize_t)len)
-		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
-	for (unsigned i = 1; i < p->count; i++) {
-		uuid[i][7] = (uint8_t)((uuid[i][7] & 0x0f) | 0x40);
-		uuid[i][8] = (uint8_t)((uuid[i][8] & 0x3f) | 0x80);
-	}
-	return 0;
-}
-
-int
-poolparts_attr_set(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
-{
-	uint8_t uuid[POOLSET_PARTS_MAX][PMDK_UUID_SIZE], header[PMDK_HEADER_SIZE];
-	/* PMDK links the headers: with one alone it is its own neighbour. */
-	unsigned n = header_count(p);
-	struct pmdk_part part = {.created_s = (uint64_t)time(NULL)};
-	int rc = poolparts_attr_check(p, attr, e);
-
-	if (!rc && n > 0)
-		rc = uuids_make(p, attr, uuid, e);
-	/* The first one last: until then the headers are seen not to belong together. */
-	for (unsigned i = n; !rc && i > 0; i--) {
-		memcpy(part.uuid, uuid[i - 1], PMDK_UUID_SIZE);
-		memcpy(part.prev, uuid[(i - 1 + n - 1) % n], PMDK_UUID_SIZE);
-		memcpy(part.next, uuid[i % n], PMDK_UUID_SIZE);
-		pmdk_header_make(attr, &part, header);
-		rc = header_write(&p->part[i - 1], header, e);
-	}
-	return rc;
 }

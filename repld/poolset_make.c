@@ -96,8 +96,9 @@ part_search_visit(void *ctx, int dir, const char *leaf, const char *name)
 		return 0;
 	if (poolparts_begins(fd, &st) &&
 	    poolparts_read(q->s->dirfd, q->s->dir, fd, name, &p, NULL) == 0) {
-		for (unsigned i = 0; i < p->count; i++)
-			found |= strcmp(p->part[i].name, q->part) == 0;
+		for (const struct poolparts *r = p; r; r = r->next)
+			for (unsigned i = 0; i < r->count; i++)
+				found |= strcmp(r->part[i].name, q->part) == 0;
 		poolparts_free(p);
 	}
 	(void)close(fd);
@@ -142,8 +143,9 @@ pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, v
 	if (rc)
 		return rc;
 	rc = set_read(s, &place, name, &p, e);
-	for (unsigned i = 0; !rc && i < p->count; i++)
-		visit(ctx, p->part[i].name, p->part[i].file_size);
+	for (const struct poolparts *r = p; !rc && r; r = r->next)
+		for (unsigned i = 0; i < r->count; i++)
+			visit(ctx, r->part[i].name, r->part[i].file_size, r->replica);
 	poolparts_free(p);
 	pool_place_close(&place);
 	if (rc == REPL_E_NOT_FOUND)
@@ -177,8 +179,8 @@ sync_place(const struct pool_place *place, const char *name, struct err *e)
  * is removed; a pool that is there, or a sidecar that says nothing, is EXISTS.
  */
 static int
-set_clear(struct pool_store *s, const struct pool_place *place, const char *name,
-	  const struct poolparts *parts, struct err *e)
+set_clear(const struct pool_place *place, const char *name, const struct poolparts *parts,
+	  struct err *e)
 {
 	struct sidecar meta;
 	struct stat st;
@@ -200,7 +202,7 @@ set_clear(struct pool_store *s, const struct pool_place *place, const char *name
 	else if (meta.created_s != 0 || !lock_take(fd, 0))
 		rc = err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
 	if (!rc)
-		rc = poolparts_remove(parts, s->dirfd, name, e);
+		rc = poolparts_remove(parts, name, e);
 	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool set '%s': remove '%s'", name,
 			       place->sidecar);
@@ -215,18 +217,25 @@ set_begin(struct set_making *m, struct err *e)
 
 	if (!rc)
 		rc = set_read(m->s, &m->place, m->name, &m->parts, e);
-	if (!rc && m->meta.pool_size > m->parts->size)
+	if (!rc && m->meta.pool_size > poolparts_room(m->parts))
 		rc = err_set(e, REPL_E_INVAL,
 			     "pool set '%s': its parts hold %llu bytes without their headers, %llu "
 			     "are needed: make them larger in the set file",
-			     m->name, (unsigned long long)m->parts->size,
+			     m->name, (unsigned long long)poolparts_room(m->parts),
 			     (unsigned long long)m->meta.pool_size);
 	if (!rc)
-		rc = set_clear(m->s, &m->place, m->name, m->parts, e);
+		rc = set_clear(&m->place, m->name, m->parts, e);
+	/* What was cleared may have been in directories. */
+	poolparts_free(m->parts);
+	m->parts = NULL;
 	if (!rc)
-		rc = poolparts_absent(m->parts, m->s->dirfd, m->name, e);
+		rc = set_read(m->s, &m->place, m->name, &m->parts, e);
 	if (!rc)
-		rc = poolparts_make(m->parts, m->s->dirfd, m->name, &m->made, e);
+		rc = poolparts_absent(m->parts, m->name, e);
+	if (!rc && (rc = poolparts_plan(m->parts, m->meta.pool_size, e)) != 0)
+		rc = err_prefix(e, "pool set '%s'", m->name);
+	if (!rc)
+		rc = poolparts_make(m->parts, m->name, &m->made, e);
 	return rc;
 }
 
@@ -263,7 +272,7 @@ static int
 set_publish(struct set_making *m, struct err *e)
 {
 	uint64_t made_s = m->meta.created_s;
-	int rc = poolparts_absent(m->parts, m->s->dirfd, m->name, e);
+	int rc = poolparts_absent(m->parts, m->name, e);
 
 	if (rc)
 		return rc;
@@ -283,11 +292,27 @@ set_end(struct set_making *m)
 {
 	/* It failed in between: the parts have lost their names again. */
 	if (m->published) {
-		(void)poolparts_remove(m->parts, m->s->dirfd, m->name, NULL);
+		(void)poolparts_remove(m->parts, m->name, NULL);
 		(void)unlinkat(m->place.dir, m->place.sidecar, 0);
 	}
 	if (m->sidecar_fd >= 0)
 		(void)close(m->sidecar_fd);
+}
+
+static int
+set_fill(struct set_making *m, const uint8_t *attr, struct err *e)
+{
+	_Static_assert(SIDECAR_ATTR_SIZE == PMDK_ATTR_SIZE, "attributes fit into a sidecar");
+	int rc = poolparts_attr_check(m->parts, attr, e);
+
+	if (rc)
+		return err_prefix(e, "pool set '%s'", m->name);
+	rc = poolparts_fill(m->made, e);
+	if (!rc && m->parts->headers != POOLSET_NONE)
+		rc = poolparts_attr_set(m->parts, attr, e);
+	if (!rc && m->parts->linked)
+		memcpy(m->meta.attr, attr, sizeof(m->meta.attr));
+	return rc ? rc : poolparts_sync(m->made, e);
 }
 
 int
@@ -309,7 +334,7 @@ pool_set_create(struct pool_store *s, const char *name, uint64_t size, const str
 	rc = set_begin(&m, e);
 	lock_drop(s->dirfd);
 	if (!rc)
-		rc = poolparts_fill(m.made, attr, e);
+		rc = set_fill(&m, attr, e);
 	if (!rc && (rc = pool_store_lock(s, name, e)) == 0) {
 		rc = set_publish(&m, e);
 		set_end(&m);
@@ -325,8 +350,8 @@ pool_set_create(struct pool_store *s, const char *name, uint64_t size, const str
 
 /* The mark that there is no pool any more, then its parts, then the sidecar. */
 static int
-set_remove_made(struct pool_store *s, const struct pool_place *place, const char *name,
-		const struct poolparts *parts, int fd, struct err *e)
+set_remove_made(const struct pool_place *place, const char *name, const struct poolparts *parts,
+		int fd, struct err *e)
 {
 	struct sidecar meta;
 	bool repair;
@@ -337,7 +362,7 @@ set_remove_made(struct pool_store *s, const struct pool_place *place, const char
 		rc = sidecar_write(fd, &meta, e);
 	}
 	if (!rc)
-		rc = poolparts_remove(parts, s->dirfd, name, e);
+		rc = poolparts_remove(parts, name, e);
 	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0 && errno != ENOENT)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool set '%s': remove '%s'", name,
 			       place->sidecar);
@@ -358,9 +383,9 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 	rc = pool_file_open(place, place->sidecar, name, O_RDWR, &fd, &st, e);
 	if (rc == REPL_E_NOT_FOUND && flags) {
 		err_clear(e);
-		rc = flags & POOL_REMOVE_FORCE ? poolparts_remove(parts, s->dirfd, name, e) : 0;
+		rc = flags & POOL_REMOVE_FORCE ? poolparts_remove(parts, name, e) : 0;
 	} else if (!rc) {
-		rc = lock_take(fd, LOCK_WRITER_MS) ? set_remove_made(s, place, name, parts, fd, e)
+		rc = lock_take(fd, LOCK_WRITER_MS) ? set_remove_made(place, name, parts, fd, e)
 						   : pool_busy(fd, name, e);
 		(void)close(fd);
 	}

@@ -25,9 +25,11 @@ struct pool_files {
 	int sidecar_fd;
 	struct stat st;          /* of the pool's own file */
 	struct poolparts *parts; /* of a set, open; NULL: the pool is one file */
+	bool write;              /* open for writing */
 };
 
 struct pool {
+	struct pool_store *store; /* borrowed */
 	struct pool_files files;
 	bool write;
 	bool sync_failed; /* of the pool's own file */

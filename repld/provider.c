@@ -62,14 +62,17 @@ rma_is(struct probe *p, enum profile_rma value, const char *source)
 }
 
 static void
-probe_rma(struct pmem_map *map, bool write, const char *provider, const char *address,
+probe_rma(struct pmem_map *map, bool write, bool copied, const char *provider, const char *address,
 	  struct probe *out)
 {
 	char text[PROFILE_SOURCE_MAX];
 	struct err e;
 
 	err_clear(&e);
-	if (strcmp(provider, "verbs") != 0) {
+	if (copied) {
+		rma_is(out, PROFILE_RMA_NO,
+		       "local replicas: the target's CPU stores into each, nothing else does");
+	} else if (strcmp(provider, "verbs") != 0) {
 		rma_is(out, PROFILE_RMA_YES, "libfabric: tcp stores by the CPU");
 	} else if (profile_get(&out->profile, PROFILE_F_CLASS) == PROFILE_CLASS_PAGE) {
 		rma_is(out, PROFILE_RMA_NO,
@@ -86,13 +89,13 @@ probe_rma(struct pmem_map *map, bool write, const char *provider, const char *ad
 }
 
 int
-provider_probe(const struct conf *c, int fd, struct pmem_map *map, bool write, const char *provider,
-	       const char *address, struct probe *out, struct err *e)
+provider_probe(const struct conf *c, int fd, struct pmem_map *map, bool write, bool copied,
+	       const char *provider, const char *address, struct probe *out, struct err *e)
 {
 	enum profile_granularity granularity = map ? pmem_map_granularity(map) : PROFILE_GRAN_PAGE;
 	int rc = probe_run(c, fd, map ? &granularity : NULL, provider, "/sys", out, e);
 
 	if (!rc)
-		probe_rma(map, write, provider, address, out);
+		probe_rma(map, write, copied, provider, address, out);
 	return rc;
 }

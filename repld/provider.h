@@ -21,9 +21,10 @@ int provider_choose(struct json_object *params, const char *address, const char 
 
 /*
  * probe_run() for a provider of provider_choose() and a pool, mapped for writing
- * or for reading, or NULL; with an RNIC it is tried whether that can be registered.
+ * or for reading, or NULL; copied: it has local replicas. With an RNIC it is tried whether
+ * that can be registered.
  */
-int provider_probe(const struct conf *c, int fd, struct pmem_map *map, bool write,
+int provider_probe(const struct conf *c, int fd, struct pmem_map *map, bool write, bool copied,
 		   const char *provider, const char *address, struct probe *out, struct err *e);
 
 #endif

@@ -137,7 +137,8 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode,
 	if (rc)
 		goto out;
 	/* Of the lanes to come nothing is known yet. */
-	rc = provider_probe(s->conf, pool_fd(pool), map, write, "tcp", "", &s->probe, e);
+	rc = provider_probe(s->conf, pool_fd(pool), map, write, pool_get_info(pool)->replicas > 0,
+			    "tcp", "", &s->probe, e);
 	if (rc)
 		goto out;
 	s->pool = pool;
@@ -158,7 +159,6 @@ out:
 static int
 grow_prepare(struct state *s, uint64_t size, struct err *e)
 {
-	uint64_t now = pmem_map_size(s->map);
 	int rc;
 
 	if (size > pmem_map_room(s->map))
@@ -169,7 +169,7 @@ grow_prepare(struct state *s, uint64_t size, struct err *e)
 	s->grown = 0;
 	rc = pool_grow_space(s->pool, size, e);
 	if (!rc)
-		rc = pmem_map_extend(s->map, pool_fd(s->pool), now, size - now, e);
+		rc = pool_map_extend(s->pool, s->map, size, e);
 	if (rc)
 		(void)pool_grow_undo(s->pool, NULL);
 	else
@@ -318,7 +318,9 @@ log_make(struct state *s, struct data_params *p)
 {
 	struct err e;
 
-	if (!s->write || s->ring || !pmem_map_groups(s->map))
+	/* What is in a log is not yet in local replicas. */
+	if (!s->write || s->ring || !pmem_map_groups(s->map) ||
+	    pool_get_info(s->pool)->replicas > 0)
 		return;
 	err_clear(&e);
 	/* Mapping wants the process for itself, see pmem.h. */

@@ -196,6 +196,14 @@ pmdk_attr_uuid(const uint8_t attr[PMDK_ATTR_SIZE])
 	return attr + ATTR_UUID;
 }
 
+void
+pmdk_attr_link(uint8_t attr[PMDK_ATTR_SIZE], const uint8_t prev[PMDK_UUID_SIZE],
+	       const uint8_t next[PMDK_UUID_SIZE])
+{
+	memcpy(attr + ATTR_PREV, prev, PMDK_UUID_SIZE);
+	memcpy(attr + ATTR_NEXT, next, PMDK_UUID_SIZE);
+}
+
 static uint8_t *
 header_uuid(uint8_t *header, enum pmdk_uuid which)
 {

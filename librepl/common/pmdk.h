@@ -100,6 +100,10 @@ uint32_t pmdk_attr_incompat(const uint8_t attr[PMDK_ATTR_SIZE]);
 /* The replica's own UUID in them: where PMDK_UUID_SIZE bytes are. */
 const uint8_t *pmdk_attr_uuid(const uint8_t attr[PMDK_ATTR_SIZE]);
 
+/* Replace the UUIDs of the previous and the next replica in them. */
+void pmdk_attr_link(uint8_t attr[PMDK_ATTR_SIZE], const uint8_t prev[PMDK_UUID_SIZE],
+		    const uint8_t next[PMDK_UUID_SIZE]);
+
 /* The header of a part, whole, as of a pool that was closed in order. */
 void pmdk_header_make(const uint8_t attr[PMDK_ATTR_SIZE], const struct pmdk_part *part,
 		      uint8_t header[PMDK_HEADER_SIZE]);

@@ -2,6 +2,7 @@
 #include "pmem.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #define PMEM_ROOM_MIN     ((size_t)1 << 40)
 #define PMEM_ROOM_TIMES   16
 #define PMEM_ALIGN        ((size_t)2 << 20) /* of large pages */
+#define PMEM_SETTLE       ((size_t)64 << 10)
 
 enum pmem_durable {
 	PMEM_FLUSH, /* lines, then a drain */
@@ -38,6 +40,8 @@ struct pmem_map {
 	enum pmem_durable durable;
 	uint64_t page_size;
 	char *path;
+	struct pmem_map *copy;     /* gets what is made durable here; the next one is its own's */
+	pthread_mutex_t copy_lock; /* of what is stored to copies */
 };
 
 /* libpmem2 returns its own codes below PMEM2_E_UNKNOWN, and -errno. */
@@ -165,8 +169,10 @@ pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t t
 	int rc;
 
 	*out = NULL;
-	if (m)
+	if (m) {
+		(void)pthread_mutex_init(&m->copy_lock, NULL);
 		m->path = strdup(path);
+	}
 	if (!m || !m->path) {
 		pmem_map_free(m);
 		return err_set(e, REPL_E_NOMEM, "map %s: out of memory", path);
@@ -209,6 +215,8 @@ pmem_map_free(struct pmem_map *m)
 {
 	if (!m)
 		return;
+	pmem_map_free(m->copy);
+	(void)pthread_mutex_destroy(&m->copy_lock);
 	if (m->map)
 		(void)pmem2_map_delete(&m->map);
 	if (m->source)
@@ -235,7 +243,11 @@ pmem_map_size(const struct pmem_map *m)
 size_t
 pmem_map_room(const struct pmem_map *m)
 {
-	return m->room;
+	size_t room = m->room;
+
+	for (m = m->copy; m; m = m->copy)
+		room = m->room < room ? m->room : room;
+	return room;
 }
 
 /*
@@ -258,16 +270,14 @@ pmem_map_at(const struct pmem_map *m, uint8_t *at, size_t len, int fd, off_t off
 }
 
 int
-pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e)
+pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t len, struct err *e)
 {
-	size_t size = pmem_map_size(m);
-
-	if (len > m->room - size)
+	if (at > m->room || len > m->room - at)
 		return err_set(e, REPL_E_LIMIT,
 			       "%s is mapped with %zu bytes and has addresses for %zu: open it "
 			       "anew to let it grow beyond, or raise the limit on address space",
-			       m->path, size, m->room);
-	if (pmem_map_at(m, m->addr + size, len, fd, (off_t)fd_off) == MAP_FAILED)
+			       m->path, pmem_map_size(m), m->room);
+	if (pmem_map_at(m, m->addr + at, len, fd, (off_t)fd_off) == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "map %zu bytes more of %s", len,
 				 m->path);
 	return REPL_OK;
@@ -276,6 +286,9 @@ pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct 
 void
 pmem_map_set_size(struct pmem_map *m, size_t size)
 {
+	/* Who sees the size may make durable what lies below it. */
+	if (m->copy)
+		pmem_map_set_size(m->copy, size);
 	atomic_store_explicit(&m->size, size, memory_order_release);
 }
 
@@ -312,11 +325,9 @@ pmem_sync_span(struct pmem_map *m, const struct range *r, size_t count, struct e
 			 (unsigned long long)(end - first), (unsigned long long)first);
 }
 
-int
-pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e)
+static int
+pmem_persist_own(struct pmem_map *m, struct range *r, size_t count, struct err *e)
 {
-	if (count == 0)
-		return REPL_OK;
 	if (m->durable == PMEM_SYNC)
 		return pmem_sync_span(m, r, count, e);
 	if (m->durable == PMEM_FLUSH) {
@@ -326,6 +337,107 @@ pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *
 		m->drain();
 	}
 	return REPL_OK;
+}
+
+/* ---- copies ---- */
+
+/* What is one store in a pool, 8 aligned bytes, is one in its copies, whatever is around it. */
+static void
+copy_range(const struct pmem_map *m, struct pmem_map *to, const struct range *r)
+{
+	uint64_t off = r->off, end = r->off + r->len;
+
+	for (; off < end && off % 8; off++)
+		to->addr[off] = m->addr[off];
+	for (; off + 8 <= end; off += 8) {
+		const uint64_t *from = (const uint64_t *)(const void *)(m->addr + off);
+
+		__atomic_store_n((uint64_t *)(void *)(to->addr + off),
+				 __atomic_load_n(from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	}
+	for (; off < end; off++)
+		to->addr[off] = m->addr[off];
+}
+
+/*
+ * Under the lock: of two threads that make the same bytes durable the one that has read older ones
+ * must not store them last.
+ */
+static int
+persist_copies(struct pmem_map *m, struct range *r, size_t count, struct err *e)
+{
+	int rc = REPL_OK;
+
+	(void)pthread_mutex_lock(&m->copy_lock);
+	for (struct pmem_map *to = m->copy; !rc && to; to = to->copy) {
+		for (size_t i = 0; i < count; i++)
+			copy_range(m, to, &r[i]);
+		rc = pmem_persist_own(to, r, count, e);
+		if (rc)
+			rc = err_prefix(e, "local replica");
+	}
+	(void)pthread_mutex_unlock(&m->copy_lock);
+	return rc;
+}
+
+int
+pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e)
+{
+	int rc = REPL_OK;
+
+	if (count > 0)
+		rc = pmem_persist_own(m, r, count, e);
+	return rc || !m->copy || count == 0 ? rc : persist_copies(m, r, count, e);
+}
+
+int
+pmem_map_add_copy(struct pmem_map *m, struct pmem_map *copy, struct err *e)
+{
+	struct pmem_map **at = &m->copy;
+
+	if (pmem_map_size(copy) != pmem_map_size(m) || !copy->write || !m->write) {
+		pmem_map_free(copy);
+		return err_set(e, REPL_E_INVAL, "%s: a copy of another size, or to be read only",
+			       m->path);
+	}
+	while (*at)
+		at = &(*at)->copy;
+	*at = copy;
+	return 0;
+}
+
+struct pmem_map *
+pmem_map_copy_of(const struct pmem_map *m)
+{
+	return m->copy;
+}
+
+int
+pmem_map_settle_copies(struct pmem_map *m, uint64_t *differed, struct err *e)
+{
+	size_t size = pmem_map_size(m);
+	int rc = 0;
+
+	*differed = 0;
+	for (struct pmem_map *to = m->copy; !rc && to; to = to->copy) {
+		struct range whole = {.off = 0, .len = size};
+		uint64_t before = *differed;
+
+		for (uint64_t off = 0; !rc && off < size; off += PMEM_SETTLE) {
+			size_t len = size - off < PMEM_SETTLE ? (size_t)(size - off) : PMEM_SETTLE;
+			struct range r = {.off = off, .len = len};
+
+			if (memcmp(m->addr + off, to->addr + off, len) == 0)
+				continue;
+			*differed += len;
+			copy_range(m, to, &r);
+			if (to->durable != PMEM_SYNC)
+				rc = pmem_persist_own(to, &r, 1, e);
+		}
+		if (!rc && to->durable == PMEM_SYNC && *differed > before)
+			rc = pmem_persist_own(to, &whole, 1, e);
+	}
+	return rc ? err_prefix(e, "local replica") : 0;
 }
 
 /*
@@ -374,7 +486,11 @@ pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src)
 bool
 pmem_map_groups(const struct pmem_map *m)
 {
-	return m->durable == PMEM_SYNC;
+	bool sync = m->durable == PMEM_SYNC;
+
+	for (m = m->copy; m; m = m->copy)
+		sync |= m->durable == PMEM_SYNC;
+	return sync;
 }
 
 void

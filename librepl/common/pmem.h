@@ -47,13 +47,28 @@ int pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size
 size_t pmem_map_room(const struct pmem_map *m);
 
 /*
- * Map len bytes of fd (this file, or one that continues it) from fd_off on
- * behind the mapping: nobody sees them before pmem_map_set_size(). A second call
- * before that replaces what the first has mapped. Takes no trial as
- * pmem_map_new() does, so other threads may map, and use what is mapped
- * already. REPL_E_LIMIT if there is no room.
+ * Map len bytes of fd (this file, or one that continues it) from fd_off on at offset
+ * at, which is the mapping's end or lies behind it: nobody sees them before
+ * pmem_map_set_size(). A second call before that replaces what the first has mapped.
+ * Takes no trial as pmem_map_new() does, so other threads may map, and use what is
+ * mapped already. REPL_E_LIMIT if there is no room.
  */
-int pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e);
+int pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t len,
+		    struct err *e);
+
+/*
+ * From now on what pmem_map_persist() makes durable in m is copied to copy as well, and durable
+ * there before it returns: the bytes that m holds at that moment, each aligned 8 of them by one
+ * store. copy is of m's size and follows pmem_map_set_size(); it is taken, also after an error.
+ * Before the first use of m.
+ */
+int pmem_map_add_copy(struct pmem_map *m, struct pmem_map *copy, struct err *e);
+
+/* The copy that was added first, and of a copy the next one; NULL: none. */
+struct pmem_map *pmem_map_copy_of(const struct pmem_map *m);
+
+/* Make all copies equal to m, durably; *differed gets the bytes of the blocks that were not. */
+int pmem_map_settle_copies(struct pmem_map *m, uint64_t *differed, struct err *e);
 
 /* What was mapped behind belongs to the mapping from now on, for all threads. */
 void pmem_map_set_size(struct pmem_map *m, size_t size);

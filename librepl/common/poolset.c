@@ -75,9 +75,6 @@ option_line(struct line *l, struct poolset *s, struct err *e)
 	(void)word_next(l, word, sizeof(word));
 	if (s->headers != POOLSET_EACH)
 		return err_set(e, REPL_E_INVAL, "line %u: a second OPTION", l->number);
-	if (s->count > 0)
-		return err_set(e, REPL_E_INVAL, "line %u: OPTION stands before the parts",
-			       l->number);
 	if (strcmp(word, "SINGLEHDR") == 0)
 		s->headers = POOLSET_SINGLE;
 	else if (strcmp(word, "NOHDRS") == 0)
@@ -92,11 +89,10 @@ option_line(struct line *l, struct poolset *s, struct err *e)
 static int
 part_size(const struct line *l, const char *word, uint64_t *size, struct err *e)
 {
+	/* The size of the device that the path must be. */
+	*size = 0;
 	if (strcmp(word, "AUTO") == 0)
-		return err_set(e, REPL_E_INVAL,
-			       "line %u: AUTO is for devices, which a target does not put into "
-			       "sets: give a size and a file",
-			       l->number);
+		return 0;
 	if (parse_size(word, size))
 		return err_set(e, REPL_E_INVAL,
 			       "line %u: '%s' is no size: '64M', '1G', '16MiB', or bytes",
@@ -125,18 +121,50 @@ part_line(struct line *l, const char *word, struct poolset *s, struct err *e)
 	if (total > INT64_MAX - size)
 		return err_set(e, REPL_E_INVAL, "line %u: the sizes add up to more than 2^63",
 			       l->number);
+	if (s->replicas == 0)
+		s->replicas = 1;
 	p = &s->parts[s->count++];
 	p->line = l->number;
 	p->size = size;
+	p->replica = s->replicas - 1;
+	if (s->count > 1 && p[-1].replica == p->replica)
+		p->index = p[-1].index + 1;
 	if (!word_next(l, p->path, sizeof(p->path)))
 		return err_set(e, REPL_E_INVAL,
 			       "line %u: a size without a path of 1 to %u bytes behind it",
 			       l->number, POOLSET_PATH_MAX);
-	if (p->path[strlen(p->path) - 1] == '/')
-		return err_set(e, REPL_E_INVAL,
-			       "line %u: '%.64s' is a directory: a target takes files as parts",
-			       l->number, p->path);
+	for (size_t n = strlen(p->path); n > 0 && p->path[n - 1] == '/'; n--)
+		p->path[n - 1] = '\0';
+	if (!p->path[0])
+		return err_set(e, REPL_E_INVAL, "line %u: '/' is no part", l->number);
 	return line_end(l, e);
+}
+
+/* Whether the last section has a part. */
+static bool
+section_begun(const struct poolset *s)
+{
+	return s->count > 0 && s->parts[s->count - 1].replica == s->replicas - 1;
+}
+
+static int
+replica_line(struct line *l, struct poolset *s, struct err *e)
+{
+	skip(l, span(l, true));
+	if (l->len > 0)
+		return err_set(e, REPL_E_INVAL,
+			       "line %u: a replica has no replicas on other machines: name them "
+			       "all in the initiator's set file, here only local ones, 'REPLICA' "
+			       "alone on its line",
+			       l->number);
+	if (!section_begun(s))
+		return err_set(e, REPL_E_INVAL, "line %u: REPLICA without a part in front of it",
+			       l->number);
+	if (s->replicas == POOLSET_REPLICAS_MAX)
+		return err_set(e, REPL_E_INVAL, "line %u: more than %u replicas", l->number,
+			       POOLSET_REPLICAS_MAX - 1);
+	s->replicas++;
+	return 0;
 }
 
 static int
@@ -153,10 +181,7 @@ line_parse(struct line *l, struct poolset *s, struct err *e)
 	if (strcmp(word, "OPTION") == 0)
 		return option_line(l, s, e);
 	if (strcmp(word, "REPLICA") == 0)
-		return err_set(e, REPL_E_INVAL,
-			       "line %u: a REPLICA of a replica is not kept by a target: name all "
-			       "replicas in the initiator's set file",
-			       l->number);
+		return replica_line(l, s, e);
 	return part_line(l, word, s, e);
 }
 
@@ -201,30 +226,22 @@ poolset_parse(const char *text, size_t len, struct poolset *out, struct err *e)
 		l.at = nl ? nl + 1 : end;
 	}
 	if (!rc && out->count == 0)
-		rc = err_set(e, REPL_E_INVAL, "no part: a line 'SIZE PATH' is missing");
+		return err_set(e, REPL_E_INVAL, "no part: a line 'SIZE PATH' is missing");
+	if (!rc && !section_begun(out))
+		rc = err_set(e, REPL_E_INVAL, "the last REPLICA has no part");
 	return rc;
 }
 
 uint64_t
-poolset_part_off(const struct poolset *s, unsigned i)
+poolset_part_off(enum poolset_headers headers, unsigned index)
 {
-	if (s->headers == POOLSET_NONE || (s->headers == POOLSET_SINGLE && i > 0))
+	if (headers == POOLSET_NONE || (headers == POOLSET_SINGLE && index > 0))
 		return 0;
 	return POOLSET_HEADER;
 }
 
 uint64_t
-poolset_part_len(const struct poolset *s, unsigned i)
+poolset_part_len(enum poolset_headers headers, unsigned index, uint64_t size)
 {
-	return s->parts[i].size / PAGE * PAGE - poolset_part_off(s, i);
-}
-
-uint64_t
-poolset_size(const struct poolset *s)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < s->count; i++)
-		sum += poolset_part_len(s, i);
-	return sum;
+	return size / PAGE * PAGE - poolset_part_off(headers, index);
 }

@@ -16,11 +16,27 @@ no_create() {
 }
 
 no_create "line 2: '16' is no size|line 2: a part of 16 bytes" "16 rem.part"
-no_create "line 3: OPTION stands before the parts" "16M rem.part" "OPTION NOHDRS"
 no_create "its parts hold 8384512 bytes" "8M rem.part"
 no_create "line 2: .*'/etc/part' is not beneath the pool directory" "16M /etc/part"
 no_create "line 2: .*component '..' begins with a dot" "16M ../part"
-no_create "line 3: a REPLICA of a replica" "16M rem.part" "REPLICA" "16M other"
+no_create "line 3: a replica has no replicas on other machines" "16M rem.part" "REPLICA host other"
+no_create "line 3: OPTION .NOHDR. is neither" "16M rem.part" "OPTION NOHDR"
+no_create "line 2: AUTO is for device DAX, .*'rem.part' is not there" "AUTO rem.part"
+no_create "line 4: 'rem.part' is there already" "16M rem.part" REPLICA "16M rem.part"
+mkdir "$POOLS/d"
+no_create_in() {
+	pattern=$1
+	shift
+	target_set rem.set "$@"
+	pmdk_fails "$pattern" pmempool create obj --layout=test "$TMP/local.set"
+	rm -f "$TMP/part0"
+}
+no_create_in "line 2: AUTO is for device DAX, .*'d' is a directory" "AUTO d"
+no_create_in "'d' is a directory: a set of those needs OPTION SINGLEHDR" "16M d"
+no_create_in "line 3: 'p' is no directory: directories and files can't be mixed" "16M d" "16M p"
+no_create_in "line 3: 'd' is a directory: directories and files can't be mixed" "16M p" "16M d"
+no_create_in "can't be mixed in a set: all sections" "OPTION SINGLEHDR" "16M d" REPLICA "16M p"
+rmdir "$POOLS/d"
 no_create "OPTION NOHDRS leaves no place for attributes" "OPTION NOHDRS" "16M rem.part"
 no_create "OPTION SINGLEHDR stands in the set file of the target only" "OPTION SINGLEHDR" "16M rem.part"
 rm "$POOLS/rem.set"
@@ -46,9 +62,20 @@ pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/
 filled=$(walk) || exit 1
 lose_and_sync "$filled"
 
-# A replica of another pool is not taken for this one's.
+# A replica of another pool is not taken for this one's, and not mended from it. Its text is libpmemobj's, which
+# compares what the target gives back.
 cp "$TMP/part0" "$TMP/mine"
 pmdk pmempool rm "$TMP/local.set" >/dev/null 2>&1 || fail "rm"
 make_pool
 cp "$TMP/mine" "$TMP/part0"
-pmdk_fails "." "$FILL" check "$TMP/local.set" test
+pmdk_fails "local.set: wrong replica UUID" "$FILL" check "$TMP/local.set" test
+pmdk_fails "inconsistent poolset uuids between replicas 0 and 1" pmempool sync "$TMP/local.set"
+
+# Nor one of another layout or size.
+pmdk pmempool rm "$TMP/local.set" >/dev/null 2>&1 || fail "rm"
+make_pool
+pmdk_fails 'wrong layout ."other".' "$FILL" check "$TMP/local.set" other
+printf 'PMEMPOOLSET\n20M %s\nREPLICA %s rem.set\n' "$TMP/part0" "$T" >"$TMP/local.set"
+truncate -s 20M "$TMP/part0"
+pmdk_fails "has room for 16777216 bytes with its header, the local pool has 20971520" \
+	"$FILL" check "$TMP/local.set" test

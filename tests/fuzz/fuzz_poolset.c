@@ -22,13 +22,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	FUZZ_CHECK(set.count > 0 && set.count <= POOLSET_PARTS_MAX);
 	for (unsigned i = 0; i < set.count; i++) {
-		FUZZ_CHECK(set.parts[i].size >= POOLSET_PART_MIN);
+		FUZZ_CHECK(set.parts[i].size == 0 || set.parts[i].size >= POOLSET_PART_MIN);
+		FUZZ_CHECK(set.parts[i].replica < set.replicas && set.parts[i].index <= i);
 		FUZZ_CHECK(set.parts[i].path[0]);
 		FUZZ_CHECK(strnlen(set.parts[i].path, sizeof(set.parts[i].path)) <=
 			   POOLSET_PATH_MAX);
 		sum += set.parts[i].size;
 	}
-	FUZZ_CHECK(sum <= INT64_MAX && poolset_size(&set) <= sum);
+	FUZZ_CHECK(sum <= INT64_MAX && set.replicas <= POOLSET_REPLICAS_MAX);
 	return 0;
 }
 
@@ -38,7 +39,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const char *const texts[] = {
 		"PMEMPOOLSET\n16M a/part\n",           "4M a\n4MiB /pools/b\n# end\n",
 		"OPTION SINGLEHDR\n2M a\n2097153 b\n", "OPTION NOHDRS\n1T a\nREPLICA host set\n",
-		"AUTO /dev/dax0.0\n8M dir/\n",
+		"AUTO /dev/dax0.0\n8M dir/\n",         "4M a\nREPLICA\n4M b\nOPTION NOHDRS\n",
 	};
 
 	if (i >= sizeof(texts) / sizeof(texts[0]))

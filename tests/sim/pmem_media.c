@@ -359,11 +359,11 @@ pmem_map_room(const struct pmem_map *m)
 
 /* The new part begins as zeros, on the media too. */
 int
-pmem_map_extend(struct pmem_map *m, int fd, uint64_t fd_off, size_t len, struct err *e)
+pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t len, struct err *e)
 {
 	int rc = REPL_OK;
 
-	if (len > m->room - m->size)
+	if (at != m->size || len > m->room - m->size)
 		return err_set(e, REPL_E_LIMIT, "%s: no addresses for %zu bytes more", m->path,
 			       len);
 	if (m->image >= 0 && ftruncate(m->image, (off_t)(m->size + len)) != 0)
@@ -384,6 +384,30 @@ pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t t
 	if (fd_off || total != size)
 		return err_set(e, REPL_E_REFUSED, "map %s: the media build keeps no parts", path);
 	return pmem_map_new(fd, path, size, write, out, e);
+}
+
+int
+pmem_map_add_copy(struct pmem_map *m, struct pmem_map *copy, struct err *e)
+{
+	pmem_map_free(copy);
+	return err_set(e, REPL_E_REFUSED, "map %s: the media build keeps no local replicas",
+		       m->path);
+}
+
+struct pmem_map *
+pmem_map_copy_of(const struct pmem_map *m)
+{
+	(void)m;
+	return NULL;
+}
+
+int
+pmem_map_settle_copies(struct pmem_map *m, uint64_t *differed, struct err *e)
+{
+	(void)m;
+	(void)e;
+	*differed = 0;
+	return 0;
 }
 
 void

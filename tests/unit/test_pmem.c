@@ -164,8 +164,8 @@ mapping_grows_behind_its_end(void **state)
 	pmem_map_copy(m, POOL_SIZE - 6, "first", 6);
 	assert_int_equal(ftruncate(fd, 2 * POOL_SIZE), 0);
 	/* What was mapped behind and not taken is replaced. */
-	assert_int_equal(pmem_map_extend(m, fd, POOL_SIZE, 4096, &e), REPL_OK);
-	assert_int_equal(pmem_map_extend(m, fd, POOL_SIZE, POOL_SIZE, &e), REPL_OK);
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE, fd, POOL_SIZE, 4096, &e), REPL_OK);
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE, fd, POOL_SIZE, POOL_SIZE, &e), REPL_OK);
 	assert_int_equal(pmem_map_size(m), POOL_SIZE);
 	pmem_map_set_size(m, 2 * POOL_SIZE);
 	assert_int_equal(pmem_map_size(m), 2 * POOL_SIZE);
@@ -192,7 +192,7 @@ mapping_grows_by_another_file(void **state)
 	(void)state;
 	err_clear(&e);
 	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
-	assert_int_equal(pmem_map_extend(m, fd2, 4096, 4096, &e), REPL_OK);
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE, fd2, 4096, 4096, &e), REPL_OK);
 	pmem_map_set_size(m, POOL_SIZE + 4096);
 	pmem_map_copy(m, POOL_SIZE - 2, "seam", 4);
 	pmem_map_free(m);
@@ -203,6 +203,63 @@ mapping_grows_by_another_file(void **state)
 	(void)close(fd2);
 	(void)unlink(path);
 	(void)unlink(path2);
+}
+
+/* A copy gets what is made durable and nothing else, in the part that comes by growth, too. */
+static void
+copies_follow(void **state)
+{
+	struct range r[2] = {{.off = 101, .len = 30}, {.off = 4096, .len = 16}};
+	struct range late = {.off = POOL_SIZE, .len = 4};
+	struct pmem_map *m, *copies[2];
+	uint64_t differed;
+	struct err e;
+	char path[64], paths[2][64];
+	int fd = temp_file(path, 2 * POOL_SIZE), fds[2];
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = temp_file(paths[i], 2 * POOL_SIZE);
+		assert_int_equal(pmem_map_new(fds[i], paths[i], POOL_SIZE, true, &copies[i], &e),
+				 REPL_OK);
+		assert_int_equal(pmem_map_add_copy(m, copies[i], &e), 0);
+	}
+	assert_ptr_equal(pmem_map_copy_of(m), copies[0]);
+	assert_ptr_equal(pmem_map_copy_of(copies[0]), copies[1]);
+	pmem_map_copy(m, 90, "not to be copied, nor to be left out here", 41);
+	pmem_map_copy(m, 4096, "another", 8);
+	assert_int_equal(pmem_map_persist(m, r, 2, &e), REPL_OK);
+	for (int i = 0; i < 2; i++) {
+		const char *at = pmem_map_addr(copies[i]);
+
+		assert_memory_equal(at + 101, (char *)pmem_map_addr(m) + 101, 30);
+		assert_int_equal(at[100] | at[131], 0);
+		assert_string_equal(at + 4096, "another");
+	}
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE, fd, POOL_SIZE, POOL_SIZE, &e), REPL_OK);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(
+			pmem_map_extend(copies[i], POOL_SIZE, fds[i], POOL_SIZE, POOL_SIZE, &e),
+			REPL_OK);
+	pmem_map_set_size(m, 2 * POOL_SIZE);
+	assert_int_equal(pmem_map_size(copies[1]), 2 * POOL_SIZE);
+	pmem_map_copy(m, POOL_SIZE, "late", 4);
+	assert_int_equal(pmem_map_persist(m, &late, 1, &e), REPL_OK);
+	assert_memory_equal((char *)pmem_map_addr(copies[1]) + POOL_SIZE, "late", 4);
+	assert_int_equal(pmem_map_settle_copies(m, &differed, &e), 0);
+	assert_true(differed > 0);
+	assert_memory_equal(pmem_map_addr(copies[1]), pmem_map_addr(m), 2 * POOL_SIZE);
+	assert_int_equal(pmem_map_settle_copies(m, &differed, &e), 0);
+	assert_true(differed == 0);
+	pmem_map_free(m);
+	for (int i = 0; i < 2; i++) {
+		(void)close(fds[i]);
+		(void)unlink(paths[i]);
+	}
+	(void)close(fd);
+	(void)unlink(path);
 }
 
 static void
@@ -216,7 +273,8 @@ growth_beyond_the_addresses_is_refused(void **state)
 	(void)state;
 	err_clear(&e);
 	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
-	assert_int_equal(pmem_map_extend(m, fd, POOL_SIZE, pmem_map_room(m), &e), REPL_E_LIMIT);
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE, fd, POOL_SIZE, pmem_map_room(m), &e),
+			 REPL_E_LIMIT);
 	assert_int_equal(pmem_map_size(m), POOL_SIZE);
 	pmem_map_free(m);
 	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, false, &m, &e), REPL_OK);
@@ -267,6 +325,7 @@ main(void)
 		cmocka_unit_test(huge_sparse_pool_opens_at_once),
 		cmocka_unit_test(mapping_grows_behind_its_end),
 		cmocka_unit_test(mapping_grows_by_another_file),
+		cmocka_unit_test(copies_follow),
 		cmocka_unit_test(growth_beyond_the_addresses_is_refused),
 		cmocka_unit_test(zeroed_range_reads_as_zeros),
 	};

@@ -16,6 +16,7 @@ static struct pool_store *store;
 static struct pool_info info;
 static struct err err;
 static uint8_t attr[PMDK_ATTR_SIZE];
+static char lines_at[8];
 
 static int
 setup(void **state)
@@ -83,6 +84,7 @@ refused(const char *lines, int code, const char *why)
 		fail_msg("'%s' in place of '%s'", err.text, why);
 	assert_false(there("s.repl"));
 	assert_false(there("p"));
+	assert_false(there("d/000000.pmem"));
 }
 
 static void
@@ -224,6 +226,204 @@ test_half_made(void **state)
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
 }
 
+static void
+make_dir(const char *name)
+{
+	assert_int_equal(mkdir(path_of(name), 0700), 0);
+}
+
+static struct pool *
+open_write(void)
+{
+	struct pool *pool = NULL;
+
+	err_clear(&err);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), 0);
+	return pool;
+}
+
+static void
+grown(struct pool *pool, struct pmem_map *map, uint64_t size)
+{
+	assert_int_equal(pool_grow_space(pool, size, &err), 0);
+	assert_int_equal(pool_map_extend(pool, map, size, &err), 0);
+	assert_int_equal(pool_grow_record(pool, size, &err), 0);
+	pmem_map_set_size(map, size);
+}
+
+/* The files that a pool needs are made, in turn, and taken back when their growth was not finished.
+ */
+static void
+test_directories(void **state)
+{
+	struct pmem_map *map = NULL;
+	struct pool *pool;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	attr[16] |= PMDK_SINGLEHDR;
+	make_dir("d");
+	make_dir("e");
+	write_set("s", "OPTION SINGLEHDR\n8M d/\n8M e\n");
+	assert_int_equal(create("s", 16 * MB), REPL_E_INVAL);
+	assert_non_null(strstr(err.text, "its parts hold 16773120 bytes"));
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	assert_true(there("d/000000.pmem") && !there("e/000001.pmem"));
+	assert_int_equal(stat(path_of("d/000000.pmem"), &st), 0);
+	assert_true(st.st_size == 4 << 20);
+	pool = open_write();
+	assert_int_equal(pool_map(pool, true, &map, &err), 0);
+	grown(pool, map, 6 * MB);
+	assert_int_equal(stat(path_of("e/000001.pmem"), &st), 0);
+	assert_true(st.st_size == 12 << 20);
+	memcpy((char *)pmem_map_addr(map) + 4 * MB - 4096 - 4, "seam", 5);
+	memcpy((char *)pmem_map_addr(map) + 4 * MB - 4096, "more", 5);
+	grown(pool, map, 7 * MB);
+	pmem_map_free(map);
+	assert_int_equal(pool_grow_space(pool, 17 * MB, &err), REPL_E_REFUSED);
+	assert_non_null(strstr(err.text, "are given 16777216 bytes"));
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	fd = open(path_of("e/000001.pmem"), O_RDWR);
+	assert_int_equal(pread(fd, lines_at, 4, 0), 4);
+	assert_memory_equal(lines_at, "more", 4);
+
+	/* The reservation may be raised; a growth that is not recorded is taken back. */
+	write_set("s", "OPTION SINGLEHDR\n8M d\n10M e\n");
+	pool = open_write();
+	assert_int_equal(pool_grow_space(pool, 17 * MB, &err), 0);
+	assert_true(there("d/000002.pmem"));
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_true(info.meta.pool_size == 7 * MB);
+	pool = open_write();
+	assert_false(there("d/000002.pmem"));
+	/* Unless somebody has written there. */
+	assert_int_equal(pwrite(fd, "x", 1, 4 << 20), 1);
+	assert_int_equal(pool_grow_space(pool, 8 * MB, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "'e/000001.pmem' is not zero behind the pool's end"));
+	assert_int_equal(pwrite(fd, "", 1, 4 << 20), 1);
+	assert_int_equal(pool_grow_space(pool, 17 * MB, &err), 0);
+	assert_int_equal(close(fd), 0);
+	fd = open(path_of("d/000002.pmem"), O_RDWR);
+	assert_int_equal(pwrite(fd, "x", 1, 4096), 1);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "'d/000002.pmem' is not zero"));
+	assert_int_equal(pool_remove(store, "d/000002.pmem", &err), REPL_E_REFUSED);
+	assert_int_equal(pool_set_remove(store, "s", 0, &err), 0);
+	assert_true(there("d") && !there("d/000000.pmem") && !there("e/000001.pmem"));
+}
+
+static void
+test_directories_refused(void **state)
+{
+	(void)state;
+	make_dir("d");
+	refused("4M d\n", REPL_E_INVAL,
+		"'d' is a directory: a set of those needs OPTION SINGLEHDR");
+	attr[16] |= PMDK_SINGLEHDR;
+	refused("OPTION SINGLEHDR\n4M d\n4M p\n", REPL_E_INVAL, "line 4: 'p' is no directory");
+	refused("OPTION SINGLEHDR\n4M d\n4M d\n", REPL_E_INVAL, "line 4: 'd' is there already");
+	refused("OPTION SINGLEHDR\nAUTO d\n", REPL_E_INVAL, "line 3: AUTO is for device DAX");
+	write_set("d/000007.pmem", "");
+	assert_int_equal(truncate(path_of("d/000007.pmem"), 4 << 20), 0);
+	refused("OPTION SINGLEHDR\n4M d\n", REPL_E_EXISTS, "hold 'd/000007.pmem'");
+}
+
+static void
+read_part(const char *name, off_t off, char *buf, size_t len)
+{
+	int fd = open(path_of(name), O_RDONLY);
+
+	assert_int_equal(pread(fd, buf, len, off), (ssize_t)len);
+	assert_int_equal(close(fd), 0);
+}
+
+static void
+move(const char *from, const char *to)
+{
+	char path[512];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, from);
+	assert_int_equal(rename(path, path_of(to)), 0);
+}
+
+/* What is durable in the pool is so in its local replica, and what may not be is made so at the
+ * next open. */
+static void
+test_local_replica(void **state)
+{
+	struct range r = {.off = 2 * MB - 4096 - 2, .len = 4};
+	struct pmem_map *map = NULL;
+	struct pool *pool;
+	uint8_t want[PMDK_ATTR_SIZE];
+	char got[4];
+	int fd;
+
+	(void)state;
+	write_set("s", "4M p\nREPLICA\n2M a\n3M b\n");
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	assert_int_equal(info.replicas, 1);
+	assert_memory_equal(info.attr, attr, sizeof(attr));
+	pool = open_write();
+	assert_int_equal(pool_map(pool, true, &map, &err), 0);
+	pmem_map_copy(map, r.off, "seam", 4);
+	assert_int_equal(pmem_map_persist(map, &r, 1, &err), 0);
+	read_part("b", 4096, got, 2);
+	assert_memory_equal(got, "am", 2);
+	/* Attributes are what they were given as, also those that headers here do not have. */
+	memcpy(want, attr, sizeof(want));
+	want[60] ^= 0xff;
+	assert_int_equal(pool_set_attr(pool, want, &err), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_memory_equal(info.attr, want, sizeof(want));
+
+	/* Closed in order: what is there is believed. Else it is compared. */
+	fd = open(path_of("b"), O_RDWR);
+	assert_int_equal(pwrite(fd, "else", 4, 8192), 4);
+	pool = open_write();
+	read_part("b", 8192, got, 4);
+	assert_memory_equal(got, "else", 4);
+	assert_int_equal(pool_close(pool, false, &err), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+	pool = open_write();
+	read_part("b", 8192, got, 4);
+	assert_memory_equal(got, "\0\0\0", 4);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+
+	/* A damaged header of the replica is mended, another pool's is left alone, a lost file
+	 * told. */
+	assert_int_equal(pwrite(fd, "x", 1, 30), 1);
+	assert_int_equal(pwrite(fd, "else", 4, 8192), 4);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	read_part("b", 8192, got, 4);
+	assert_memory_equal(got, "\0\0\0", 4);
+	assert_int_equal(close(fd), 0);
+	move("b", "away");
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "local replica 1, which 'pmempool sync'"));
+	/* Which keeps nobody from reading. */
+	assert_int_equal(pool_open(store, "s", POOL_STABLE, "r", &pool, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	move("away", "b");
+
+	/* A set file that lost its REPLICA has the pool; one that got it later has none. */
+	write_set("s", "4M p\n");
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_memory_equal(info.attr, want, sizeof(want));
+	assert_int_equal(pool_remove(store, "s", &err), 0);
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	write_set("s", "4M p\nREPLICA\n4M q\n");
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "had none when the pool was made"));
+}
+
 /* A pool that an initiator has filled with the text of a set file stays a pool. */
 static void
 test_content_is_no_set(void **state)
@@ -253,6 +453,9 @@ main(void)
 		TEST(test_refused),
 		TEST(test_damage_is_told),
 		TEST(test_half_made),
+		TEST(test_directories),
+		TEST(test_directories_refused),
+		TEST(test_local_replica),
 		TEST(test_content_is_no_set),
 	};
 

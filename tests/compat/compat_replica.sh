@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A local replica on the target has what the pool has, whatever is killed; PMDK's tools read and mend the set there.
+. "$(dirname "$0")/compat_lib.sh"
+start_compat
+
+# tool COMMAND...: pmempool on the target's set, without the initiator's library.
+tool() {
+	target_run pmempool "$@" "$POOLS/rem.set" >"$TMP/out" 2>&1 || fail "$*: $(cat "$TMP/out")"
+	# Root's test has a target that is not root's, who would run it.
+	[ "$(id -u)" != 0 ] || chown --reference="$POOLS/rem.set.repl" "$POOLS/p" "$POOLS/a" "$POOLS/b"
+}
+
+# The pool's bytes, behind the header, of the parts named.
+bytes() {
+	for part in "$@"; do
+		tail -c +4097 "$POOLS/$part"
+	done | head -c 16773120 | sha256sum
+}
+
+same() {
+	[ "$(bytes p)" = "$(bytes a b)" ] || fail "$1: the local replica differs"
+}
+
+target_set rem.set "16M $POOLS/p" REPLICA "9M $POOLS/a" "8M $POOLS/b"
+local_set rem.set
+make_pool
+filled=$(fill 200) || exit 1
+same "filled"
+tool info
+tool check
+ctl info "$T/rem.set" | grep -q "^part  *a, .*local replica 1" || fail "$(ctl info "$T/rem.set")"
+lose_and_sync "$filled"
+
+# A target that is killed while the program writes: what was told is in both.
+REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
+	"$FILL" stream "$TMP/local.set" test 1000 >"$TMP/stream" 2>"$TMP/err" </dev/null &
+pid=$!
+PIDS="$PIDS $pid"
+wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+for child in $(pgrep -P "$SERVE_PID"); do
+	for grandchild in $(pgrep -P "$child"); do
+		kill -KILL "$grandchild"
+	done
+done
+wait "$pid" || fail "the program ended with $?: $(cat "$TMP/err")"
+# What differs after that, if only by another hand, is made equal to the pool before anything is written.
+printf 'other' | dd of="$POOLS/b" bs=1 seek=5000000 conv=notrunc 2>/dev/null
+filled=$(fill 20) || exit 1
+same "after a kill"
+grep -q "its local replicas differed from it" "$TMP/serve.log" || fail "no word of it"
+tool check
+
+# A part of the replica that is lost is said, and PMDK makes it anew.
+rm "$POOLS/b"
+pmdk_fails "local replica 1, which 'pmempool sync' of the set file makes anew: .*'b' is missing" \
+	"$FILL" check "$TMP/local.set" test
+tool sync
+filled=$(fill 20) || exit 1
+same "after sync"
+tool check
+
+# So with the pool's own part.
+rm "$POOLS/p"
+tool sync
+found=$(walk) || exit 1
+[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+filled=$(fill 20) || exit 1
+same "after sync of the pool"
+tool check
+lose_and_sync "$filled"
+
+# It goes on alone, by the same set file.
+rm "$TMP/part0"
+ctl promote "$T/rem.set" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
+found=$(target_run "$FILL" check "$POOLS/rem.set" test) || fail "the set does not open"
+[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+ctl demote "$T/rem.set" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
+lose_and_sync_again() {
+	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+	found=$(walk) || exit 1
+	[ "$found" = "$1" ] || fail "'$found' in place of '$1'"
+}
+lose_and_sync_again "$filled"
+
+pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
+[ "$(ls -A "$POOLS")" = "$(printf '.repld\nrem.set')" ] || fail "left: $(ls -A "$POOLS")"
