@@ -94,7 +94,10 @@ arguments_check(const void *addr, size_t size, const unsigned *nlanes)
 /*
  * pmempool sync, of whose replicas a whole one is there, makes a damaged one anew. It
  * removes that first by running rpmemd on the target, which is not there: so what
- * this thread has found damaged is removed here, for libpmempool and nobody else.
+ * this thread has found damaged is removed here, for libpmempool and nobody else. The
+ * arguments are those of libpmemobj's own calls, so only the caller tells the two apart. A caller
+ * that can't be told, for example behind a wrapper, is nobody: nothing is removed, and the error
+ * says what is damaged.
  */
 static _Thread_local char damaged[TARGET_MAX];
 

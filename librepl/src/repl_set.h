@@ -3,6 +3,12 @@
  * repl_set - a handle on a pool set of the target's, for librpmem.so.1 alone. The
  * symbols have a version of their own, LIBREPL_PRIVATE, and no promise on them.
  *
+ * They are not in librepl.h: each is a need of the old interface that the public one refuses on
+ * purpose. Headers and attributes are PMDK's and mean nothing to other pools; a handle that opens
+ * without judging or copying, so that it can be read first, gives up what repl_open() promises; and
+ * a removal takes the set file too. A public call for any of them would be one more way to lose
+ * data for everybody else. Both libraries come from one build and are installed together.
+ *
  * The caller's range begins with the header of its own first part, if the set has
  * headers; the pool of the target begins behind it. Nothing is written beside
  * the caller's files. What the replica is worth is told by its state on the
