@@ -101,7 +101,13 @@ ship_room(struct ship *s, uint64_t begin_ns)
 			return;
 		case ACK_ROOM_LOSE:
 			pthread_mutex_unlock(&s->lock);
-			ship_lose(s, late, "it lags by more than async-lag-bytes or async-lag-time",
+			ship_lose(s, late,
+				  now < end_ns
+					  ? "it lags by more than async-lag-bytes or "
+					    "async-lag-time"
+					  : "it lags by more than async-lag-bytes or "
+					    "async-lag-time, and a drain has waited for it; if "
+					    "drains are large, raise op-timeout",
 				  begin_ns + op_ns(s));
 			pthread_mutex_lock(&s->lock);
 			break;
