@@ -541,13 +541,21 @@ bool
 pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta)
 {
 	uint64_t end = other_end(meta);
+	struct sidecar is;
 	struct stat st;
+	bool repair;
 
 	if (!j->untidy || meta->journal_len || fstat(j->fd, &st))
 		return false;
 	j->untidy = (uint64_t)st.st_size > end;
 	if (!j->untidy)
 		return false;
+	/* An update that failed may have named a region all the same. */
+	if (sidecar_read(j->fd, &is, &repair, NULL) || repair || is.journal_len ||
+	    other_end(&is) != end) {
+		j->untidy = false;
+		return false;
+	}
 	if ((uint64_t)st.st_size - end > TIDY)
 		end = (uint64_t)st.st_size - TIDY;
 	/* Only space: what makes the next region cuts it as well. */

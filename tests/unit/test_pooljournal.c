@@ -438,7 +438,13 @@ test_its_space_is_given_back(void **state)
 	/* Of a writer that was killed. */
 	fd = file_open("p.repl");
 	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	/* A copy that is in doubt may name it. */
+	p = writer();
+	assert_int_equal(pwrite(fd, "damage", 6, 4096 + 32), 6);
 	(void)close(fd);
+	assert_false(pool_journal_tidy(p));
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(sidecar_size(), 1 << 20);
 	p = writer();
 	while (pool_journal_tidy(p))
 		;
