@@ -36,6 +36,7 @@ enum phase {
 
 struct pooljournal {
 	int fd;
+	bool sparse; /* the pool, while it is applied */
 	_Atomic int phase;
 	pthread_mutex_t lock; /* guards what append changes, and room */
 	uint64_t off;         /* of the region in the sidecar's file */
@@ -394,6 +395,12 @@ apply_message(struct pooljournal *j, struct pmem_map *map, const uint8_t *msg, s
 
 		if (j->range_count == RANGES_MAX && apply_flush(j, map, e))
 			return e ? e->code : REPL_E_IO;
+		/* Asked for space a pool says no; touched it would end us, at each opening anew. */
+		if (j->sparse && !pmem_map_back(map, en.off, en.len))
+			return err_set(e, REPL_E_NOSPC,
+				       "journal: no space is left for %u bytes at %" PRIu64
+				       " of a sparse pool: make room, then open it again",
+				       en.len, en.off);
 		pmem_map_copy(map, en.off, from, en.len);
 		j->ranges[j->range_count++] = (struct range){.off = en.off, .len = en.len};
 		j->unflushed += en.len;
@@ -497,6 +504,7 @@ pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *
 	rc = apply_prepare(j, e);
 	if (rc)
 		return rc;
+	j->sparse = meta->sparse;
 	while (!rc && j->done.bytes < j->is.bytes && j->done.bytes - from < max) {
 		rc = apply_some(j, map, max - (j->done.bytes - from), e);
 		if (!rc && j->unflushed >= FLUSH)

@@ -493,6 +493,16 @@ pmem_map_groups(const struct pmem_map *m)
 	return sync;
 }
 
+bool
+pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
+{
+	uint64_t from = off - off % 4096, end = off + len;
+
+	/* Older kernels (before 5.14) don't know it. */
+	return len == 0 || madvise(m->addr + from, end - from, MADV_POPULATE_WRITE) == 0 ||
+	       errno != EFAULT;
+}
+
 void
 pmem_map_prefault(struct pmem_map *m)
 {

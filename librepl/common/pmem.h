@@ -96,6 +96,12 @@ int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct e
 void pmem_map_prefault(struct pmem_map *m);
 
 /*
+ * Take the space behind holes of the range, which storing there would need: false if there is none,
+ * and storing would be a SIGBUS. True also where that can't be asked for.
+ */
+bool pmem_map_back(struct pmem_map *m, uint64_t off, size_t len);
+
+/*
  * True if persisting is dear and costs about the same for one range or many, so
  * that waiting for more of them pays.
  */

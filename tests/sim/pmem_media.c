@@ -502,6 +502,15 @@ pmem_map_groups(const struct pmem_map *m)
 	return m->set.granularity == PROFILE_GRAN_PAGE;
 }
 
+bool
+pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
+{
+	(void)m;
+	(void)off;
+	(void)len;
+	return true;
+}
+
 void
 pmem_map_prefault(struct pmem_map *m)
 {

@@ -7,6 +7,7 @@
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,6 +130,20 @@ sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 	if (flags & SYNC_FILE_RANGE_WAIT_AFTER)
 		unsynced -= (uint64_t)len;
 	return 0;
+}
+
+static bool disk_full;
+
+int madvise(void *addr, size_t len, int advice);
+
+int
+madvise(void *addr, size_t len, int advice)
+{
+	if (disk_full && advice == MADV_POPULATE_WRITE) {
+		errno = EFAULT;
+		return -1;
+	}
+	return (int)syscall(SYS_madvise, addr, len, advice);
 }
 
 static void
@@ -518,6 +533,38 @@ test_redone_for_a_reader(void **state)
 	assert_int_equal(seen(), 1);
 }
 
+/* Where a hole has to be filled and the disk is full: told, and brought in when there is room. */
+static void
+test_full_disk_under_a_sparse_pool(void **state)
+{
+	uint8_t have[SIZE], want[SIZE];
+	struct pool *p = NULL;
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)state;
+	leave_committed(0);
+	fd = file_open("p.repl");
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.sparse = true;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	(void)close(fd);
+	disk_full = true;
+	for (enum pool_mode mode = POOL_READ; mode <= POOL_WRITE; mode++) {
+		err_clear(&err);
+		assert_int_equal(pool_open(store, "p", mode, "x", &p, &err), REPL_E_NOSPC);
+		assert_non_null(strstr(err.text, "make room"));
+	}
+	disk_full = false;
+	err_clear(&err);
+	assert_int_equal(pool_open(store, "p", POOL_READ, "x", &p, &err), 0);
+	(void)file_get("p", have, SIZE);
+	expected(want, true);
+	assert_memory_equal(have, want, SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
 /* A bit of the journal flips: then it is all there or the pool says that it is not. */
 static void
 test_flipped_bits(void **state)
@@ -731,6 +778,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_full_disk_under_a_sparse_pool, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_flipped_bits, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_message_exchanged, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_file_cut, setup, teardown),
