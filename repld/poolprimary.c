@@ -160,17 +160,25 @@ meta_record(struct pool *p, const struct sidecar *next, struct err *e)
 }
 
 static int
+id_new(struct gen_id *id, struct err *e)
+{
+	if (getrandom(id->b, sizeof(id->b), 0) != (ssize_t)sizeof(id->b))
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	/* As of any random UUID (version 4); it keeps it from being nil, too. */
+	id->b[6] = (uint8_t)((id->b[6] & 0x0f) | 0x40);
+	id->b[8] = (uint8_t)((id->b[8] & 0x3f) | 0x80);
+	return 0;
+}
+
+static int
 promote_record(struct pool *p, const char *by, struct err *e)
 {
 	struct sidecar next = p->info.meta;
 	struct gen_id id;
-	int rc;
+	int rc = id_new(&id, e);
 
-	if (getrandom(id.b, sizeof(id.b), 0) != (ssize_t)sizeof(id.b))
-		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
-	/* As of any random UUID (version 4); it keeps it from being nil, too. */
-	id.b[6] = (uint8_t)((id.b[6] & 0x0f) | 0x40);
-	id.b[8] = (uint8_t)((id.b[8] & 0x3f) | 0x80);
+	if (rc)
+		return rc;
 	/*
 	 * Who descends from a generation has all that was acknowledged in it. This one
 	 * may not: its old writer, who has, must find that the two have diverged.
@@ -238,6 +246,7 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	const struct pool_claim claim = {.force = true, .primary = true};
 	struct sidecar next;
 	struct pool *p = NULL;
+	struct gen_id id;
 	int rc = pool_info(s, name, info, e);
 
 	if (rc || !info->meta.primary)
@@ -248,8 +257,17 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	next = p->info.meta;
 	next.primary = false;
 	next.writer_open = false;
+	next.position = 0;
 	meta_sign(&next, "demoted", by);
-	rc = meta_record(p, &next, e);
+	rc = id_new(&id, e);
+	/*
+	 * A program that knows nothing of generations may have written to it since it was last
+	 * copied: that copy would be called the same, and its next resync would undo the writes.
+	 */
+	if (!rc)
+		gen_advance(&next.generation, &id);
+	if (!rc)
+		rc = meta_record(p, &next, e);
 	*info = p->info;
 	if (!rc)
 		log_warning("pool '%s' is a replica again: %s", name, info->meta.writer);

@@ -184,10 +184,14 @@ static void
 script_demote(struct sim *s, unsigned n)
 {
 	struct sidecar meta = s->node[n].meta;
+	struct gen_id id;
 
 	if (!nobody_writes(s, n) || !meta.primary)
 		return;
 	meta.primary = false;
+	meta.position = 0;
+	sim_new_id(s, &id);
+	gen_advance(&meta.generation, &id);
 	if (media_sidecar(s, n, &meta))
 		s->node[n].is_primary = false;
 }

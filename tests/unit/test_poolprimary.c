@@ -226,7 +226,10 @@ a_demotion_keeps_all_but_the_flag(void **state)
 	assert_int_equal(pool_demote(store, "p", "op@c", &info, &err), 0);
 	assert_false(info.meta.primary || info.meta.writer_open);
 	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
-	assert_memory_equal(&info.meta.generation, &promoted, sizeof(promoted));
+	/* Who has copied the primary before may lack what its program wrote since. */
+	assert_int_equal(gen_compare(&info.meta.generation, &promoted), GEN_AHEAD);
+	expect(try_open(&promoted, false), REPL_E_DIVERGED, "newer");
+	promoted = info.meta.generation;
 	assert_non_null(strstr(info.meta.writer, "demoted 20"));
 	(void)sidecar_bytes(bytes);
 	assert_int_equal(get_le16(bytes + 8), 1);
