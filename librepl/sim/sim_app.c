@@ -7,6 +7,7 @@
 
 #define CALLS_MAX     8U
 #define CLOSE_TIMEOUT (3000 * SIM_MS)
+#define BLOCK_TIMEOUT (8000 * SIM_MS)
 
 /* ---- opening and closing ---- */
 
@@ -109,7 +110,7 @@ app_quiet(const struct sim *s, unsigned n)
 	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
 		return false;
 	for (unsigned l = 0; l < SIM_LANES; l++) {
-		if (app->lane[l].pending || app->lane[l].queued)
+		if (app->lane[l].pending || app->lane[l].queued || app->lane[l].blocked)
 			return false; /* not drained, not begun */
 	}
 	return true;
@@ -270,6 +271,60 @@ lane_answered(struct sim *s, unsigned n, unsigned l)
 	return queued_through(s, n, l);
 }
 
+static uint32_t
+lane_lost(const struct sim *s, unsigned n)
+{
+	uint32_t lost = 0;
+
+	for (unsigned k = 0; k < s->nodes; k++)
+		lost |= k != n && !s->node[n].app.keeper[k].installed ? 1U << k : 0;
+	return lost;
+}
+
+/* The call returns; what it has drained is acknowledged if it says so. */
+static void
+lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_lane *lane = &app->lane[l];
+
+	for (unsigned i = 0; acknowledge && i < lane->count; i++) {
+		struct sim_op *op = &s->op[lane->op[i]];
+
+		op->ack = s->now;
+		op->queued = app->policy.served;
+		op->held = lane->holders;
+		op->gen = gen_number(&app->chain.current);
+		op->forsaken = op->queued && s->forked[op->gen];
+		s->stats.acks++;
+		check_acknowledged(s, n, op, lane->op[i]);
+		if (lane->blocked)
+			check_blocked(s, n, op, lane->op[i], lane->lost & ~app->policy.served);
+	}
+	if (lane->blocked)
+		lane->queued_since = s->now;
+	lane->count = 0;
+	lane->holders = 0;
+	lane->blocked = false;
+	s->changed = true;
+}
+
+static void
+lane_unblock(struct sim *s, unsigned n, unsigned l)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_lane *lane = &app->lane[l];
+	uint32_t live = ~lane_lost(s, n);
+	bool back = ack_awaited(&app->policy, lane->lost, live, lane->back) == 0;
+
+	if (sim_broken(s, SIM_BLOCK_FIRST))
+		back |= lane->back != 0;
+	if (back && !app->advancing)
+		lane_return(s, n, l, true);
+	else if (s->now - lane->blocked_since > BLOCK_TIMEOUT)
+		lane_return(s, n, l, false);
+}
+
 static void
 lane_end(struct sim *s, unsigned n, unsigned l)
 {
@@ -280,22 +335,18 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 		if (k != n && !app->keeper[k].installed && !sim_broken(s, SIM_NO_MARK))
 			app->keeper[k].dirty |= lane->pending;
 	}
-	for (unsigned i = 0; i < lane->count; i++) {
-		struct sim_op *op = &s->op[lane->op[i]];
-
-		op->ack = s->now;
-		op->queued = app->policy.served;
-		op->held = lane->holders;
-		op->gen = gen_number(&app->chain.current);
-		op->forsaken = op->queued && s->forked[op->gen];
-		s->stats.acks++;
-		check_acknowledged(s, n, op, lane->op[i]);
-	}
-	lane->count = 0;
-	lane->holders = 0;
 	lane->pending = 0;
 	lane->draining = false;
-	s->changed = true;
+	lane->lost = lane_lost(s, n);
+	lane->back = 0;
+	if (s->on_loss == REPL_ON_LOSS_BLOCK && lane->lost) {
+		lane->blocked = true;
+		lane->blocked_since = s->now;
+		lane_unblock(s, n, l);
+		return;
+	}
+	/* The error says that the update is here, and on those that are left. */
+	lane_return(s, n, l, s->on_loss != REPL_ON_LOSS_FAIL || !lane->lost);
 }
 
 /* ---- a loss ---- */
@@ -394,7 +445,10 @@ lane_progress(struct sim *s, unsigned n, unsigned l)
 	    lane_answered(s, n, l) && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))
 		lane_end(s, n, l);
 	/* New calls wait for a hold, also for one that is wanted: else it would never come. */
-	while (!lane->draining && lane->queued && app->hold < 0 && app->hold_wanted < 0) {
+	if (lane->blocked)
+		lane_unblock(s, n, l);
+	while (!lane->draining && !lane->blocked && lane->queued && app->hold < 0 &&
+	       app->hold_wanted < 0) {
 		uint32_t random = lane->call[0];
 
 		memmove(lane->call, lane->call + 1, --lane->queued * sizeof(lane->call[0]));
@@ -433,7 +487,7 @@ app_tick(struct sim *s, unsigned n)
 
 		if (lane->draining && s->now - lane->since > 2 * SIM_OP_TIMEOUT)
 			sim_fail(s, "I5: a drain on node %u has not returned by its deadline", n);
-		if (!lane->draining && lane->queued &&
+		if (!lane->draining && !lane->blocked && lane->queued &&
 		    s->now - lane->queued_since > 2 * SIM_OP_TIMEOUT)
 			sim_fail(s, "I5: a call on node %u waits for its lane past its deadline",
 				 n);

@@ -285,6 +285,24 @@ check_forsake(struct sim *s, unsigned n)
 	}
 }
 
+/* on-loss = block: those that were lost have it, since they were back. */
+void
+check_blocked(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version, uint32_t lost)
+{
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct view v;
+
+		if (!(lost >> k & 1) || s->node[k].discarded || s->node[k].fence)
+			continue;
+		view_make(s, k, true, &v);
+		if (v.content[op->block] < version)
+			sim_fail(s,
+				 "I1: a call on node %u returned that waited for node %u, which "
+				 "lacks write %u of block %u",
+				 n, k, version, op->block);
+	}
+}
+
 /* An operator has this copy overwritten by that one. */
 void
 check_discard(struct sim *s, unsigned from, unsigned to)

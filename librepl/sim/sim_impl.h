@@ -143,7 +143,11 @@ struct sim_lane {
 	uint32_t unposted;        /* of a drain: not in the queue yet */
 	struct shipment *shipped; /* to be awaited */
 	uint32_t holders;         /* of it, if they were enough */
-	unsigned queued;          /* calls that wait to begin, oldest first */
+	/* a call that has left the lane and waits, with on-loss = block, for who was lost */
+	bool blocked;
+	uint64_t blocked_since;
+	uint32_t lost, back;
+	unsigned queued; /* calls that wait to begin, oldest first */
 	uint64_t queued_since;
 	uint32_t call[8];
 };
@@ -190,6 +194,7 @@ struct sim {
 	enum ack_kind ack;
 	uint32_t async;
 	bool lag_degrade;
+	int on_loss;        /* enum repl_on_loss */
 	bool target_checks; /* an older target leaves the judging to the initiator */
 	uint64_t slow_until, node_slow_until[SIM_NODES];
 	bool cut[SIM_NODES][SIM_NODES];
@@ -300,6 +305,8 @@ void check_all(struct sim *s);
 void check_settled(struct sim *s);
 uint32_t gen_number(const struct gen_id *id);
 void check_disown(struct sim *s, unsigned n); /* who goes on from this copy takes it as it is */
+void check_blocked(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version,
+		   uint32_t lost);
 void check_discard(struct sim *s, unsigned from, unsigned to);
 void check_forsake(struct sim *s, unsigned n); /* ... also one that lagged in its generation */
 

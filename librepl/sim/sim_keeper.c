@@ -153,6 +153,8 @@ keeper_install(struct sim *s, unsigned n, unsigned k)
 	keeper->label = keeper->committed;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
 	queued_install(s, n, k);
+	for (unsigned l = 0; l < SIM_LANES; l++)
+		s->node[n].app.lane[l].back |= UINT32_C(1) << k;
 	hold_release(s, n, k);
 }
 

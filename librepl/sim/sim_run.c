@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "librepl.h"
 #include "sim_impl.h"
 
 #define SETTLE_NS (120000 * SIM_MS)
@@ -26,6 +27,10 @@ sim_policy(struct sim *s, uint64_t random)
 {
 	static const enum ack_kind acks[] = {ACK_ALL, ACK_QUORUM, ACK_QUORUM, ACK_ANY};
 
+	static const int losses[] = {REPL_ON_LOSS_DEGRADE, REPL_ON_LOSS_DEGRADE, REPL_ON_LOSS_FAIL,
+				     REPL_ON_LOSS_BLOCK};
+
+	s->on_loss = losses[random >> 40 & 3];
 	if (random & 1)
 		return;
 	s->ack = acks[random >> 1 & 3];
