@@ -7,6 +7,7 @@
 # CONFIGURATION is a name of the file configurations. Half of the seeds run with lines written back
 # before their time, unless plain or evict says which. Each run prints its seed; to repeat one:
 #   BUILD=build-debug bash tests/power/cut.sh page SEED 1 plain
+# POWER_KEYS are more keys for the load, as where deadlines are to be longer.
 # The seed decides the updates, what is written back, and after how many acknowledgements the cut
 # comes. The timing of the target it can't decide: a loss that is rare may want several tries.
 #
@@ -119,7 +120,9 @@ load_and_kill() {
 	set --  "$1" "$TMP/local" "$TMP/journal" "$SERVE_USER@127.0.0.1:$SERVE_PORT/p$1" \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" lanes=4
 	[ "$method" = auto ] || set -- "$@" method="$method"
-	timeout 30 "$LOAD" "$@" <"$TMP/go" >"$TMP/said" 2>"$TMP/load.log" &
+	# shellcheck disable=SC2086
+	set -- "$@" ${POWER_KEYS-}
+	timeout 60 "$LOAD" "$@" <"$TMP/go" >"$TMP/said" 2>"$TMP/load.log" &
 	load=$!
 	exec 3>"$TMP/go"
 	wait_for 15 load_said || fail "seed $1: the load does not start"

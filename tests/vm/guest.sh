@@ -15,7 +15,7 @@ show its output; power off. About 4 seconds.
   --timeout S           end the guest after so many seconds (120)
   --mem MB, --cpus N    its size (1024, 1: one is as fast as two)
   --pmem FILE[:SIZE]    an NVDIMM whose content is FILE, made if it is not there
-                        (256M); several make /dev/pmem0 or regions 0, 1, ...
+                        (256M); which region is which: guest_lib.sh
   --persistence WHAT    what the platform says of them: mem-ctrl (ADR), cpu
                         (eADR) or none (nothing)
   --disk FILE[:SIZE]    a virtio disk, likewise (256M): /dev/vda, ...
@@ -26,8 +26,8 @@ show its output; power off. About 4 seconds.
   --pidfile FILE        the process id of QEMU: to kill it is to cut the power
   --console FILE        keep the kernel's messages
 
-In the guest modprobe loads the guest's own modules. tests/vm/guest_lib.sh has
-functions for scripts that run there.
+/dev/shm and /run are the guest's own. In the guest modprobe loads the
+guest's own modules. tests/vm/guest_lib.sh has functions for scripts that run there.
 
 Exit status: COMMAND's own; 124 the time limit; 125 the guest ended before
 COMMAND did (a panic, or QEMU was killed); 77 no guest can be had here, with the

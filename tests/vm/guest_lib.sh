@@ -1,36 +1,51 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # guest_lib.sh - for scripts that run in a guest of guest.sh; sourced by bash.
 #
-#   nvdimms              load what NVDIMMs take; each region has its raw namespace then
-#   namespace N MODE     region N becomes one namespace of MODE fsdax, /dev/pmemN, or devdax; the
-#                        name of the device is in $DEVICE
+#   nvdimms              load what NVDIMMs take
+#   region N             the one of the N-th --pmem, from 0, is region $REGION; as fsdax it is $DEVICE
+#   namespace N MODE     make that fsdax or devdax, which destroys what it holds; it is $DEVICE
 #   fs DEVICE DIR TYPE [OPTION]  make and mount a file system
-#   fail TEXT            end the script as failed
+#   fail TEXT            end the script as failed; that of lib.sh, if that was sourced before
 
-fail()
-{
-	printf 'FAILED: %s\n' "$*" >&2
-	exit 1
-}
+if ! declare -F fail >/dev/null; then
+	fail()
+	{
+		printf 'FAILED: %s\n' "$*" >&2
+		exit 1
+	}
+fi
 
 nvdimms()
 {
-	modprobe -a nfit nd_pmem device_dax || fail "no modules for NVDIMMs"
+	# A hook of ndctl's misses keys that nobody has made.
+	modprobe -a nfit nd_pmem device_dax 2>/run/modprobe || fail "NVDIMMs: $(cat /run/modprobe)"
 	[ -e /sys/bus/nd/devices/region0 ] || fail "there is no NVDIMM"
+}
+
+# QEMU lists NVDIMMs in an order of its own; their handles count from 1.
+region()
+{
+	local nmem
+
+	for REGION in /sys/bus/nd/devices/region*; do
+		IFS=, read -r nmem _ <"$REGION/mapping0"
+		[ $(($(cat "/sys/bus/nd/devices/$nmem/nfit/handle"))) -ne $(($1 + 1)) ] || break
+		REGION=
+	done
+	[ -n "$REGION" ] || fail "there is no NVDIMM $1"
+	REGION=${REGION##*/region}
+	DEVICE=/dev/pmem$REGION
 }
 
 namespace()
 {
 	local name
 
-	ndctl create-namespace -f -e "namespace$1.0" -m "$2" -M mem >"/run/namespace$1" 2>&1 ||
-		fail "region $1: $(cat "/run/namespace$1")"
-	case $2 in
-	devdax) name=$(sed -n 's/.*"chardev":"\([^"]*\)".*/\1/p' "/run/namespace$1") ;;
-	*) name=$(sed -n 's/.*"blockdev":"\([^"]*\)".*/\1/p' "/run/namespace$1") ;;
-	esac
-	[ -n "$name" ] || fail "region $1 has no device: $(cat "/run/namespace$1")"
-	DEVICE=/dev/$name
+	region "$1"
+	ndctl create-namespace -f -e "namespace$REGION.0" -m "$2" -M mem >/run/ndctl 2>&1 ||
+		fail "NVDIMM $1: $(cat /run/ndctl)"
+	[ "$2" != devdax ] || DEVICE=/dev/$(sed -n 's/.*"chardev":"\([^"]*\)".*/\1/p' /run/ndctl)
+	[ -e "$DEVICE" ] || fail "NVDIMM $1 has no device: $(cat /run/ndctl)"
 }
 
 fs()
