@@ -146,7 +146,8 @@ device_begin(struct pool_store *s, struct making *m, struct err *e)
 	q.number = st.st_rdev;
 	rc = pool_walk(s->dirfd, device_search_visit, &q, e);
 	if (rc == 1)
-		return err_set(e, REPL_E_EXISTS, "pool '%s': its device holds pool '%s'", m->name,
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s': its device holds pool '%s': remove that first", m->name,
 			       q.other);
 	return rc;
 }

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# In a guest of cells.sh: what repld finds of each kind of pool is what the file cells says, each
+# method that is correct keeps the replica equal, one that is not is refused.
+#
+# usage: cells_guest.sh PLATFORM RESULTS
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../integration/lib.sh"
+. "$here/guest_lib.sh"
+platform=$1
+results=$2
+pools=$TMP/serve/pools
+# What libfabric asks of it takes longer in emulation than all else.
+mount --bind /dev/null /proc/kallsyms
+
+# Emulation is slow, and a loss of time is not what is looked for.
+printf '[repl]\nconnect-timeout = 60000\nop-timeout = 30000\nheartbeat-timeout = 20000\n' \
+	>"$TMP/repl.conf"
+export REPL_CONFIG=$TMP/repl.conf
+
+make_pools() {
+	mkdir -p "$pools"
+	nvdimms
+	namespace 0 fsdax
+	fs "$DEVICE" "$pools/ext4-dax" ext4 dax
+	namespace 1 fsdax
+	fs "$DEVICE" "$pools/xfs-dax" xfs dax
+	namespace 2 fsdax
+	fs "$DEVICE" "$pools/ext4-nodax" ext4 dax=never
+	fs /dev/vda "$pools/ext4-disk" ext4
+	mkdir -p "$pools/tmpfs" "$pools/devdax"
+	mount -t tmpfs tmpfs "$pools/tmpfs"
+	namespace 3 devdax
+	chown "$SERVE_USER" "$DEVICE"
+	ln -s "$DEVICE" "$pools/devdax/pool"
+}
+
+# profile FILE: "filesystem granularity class domain rqwrb small large methods" of a probe's JSON.
+profile() {
+	python3 - "$1" <<'END'
+import json, sys
+p = json.load(open(sys.argv[1]))
+def value(name):
+    return p[name]["value"] + ("" if p[name]["known"] else "?")
+def chosen(size):
+    return next(m["method"] for m in p["methods"]
+                if m["operation"] == "ranges" and m["size"] == size)
+assert value("provider-class") == "software" and p["provider"] == "tcp"
+# No adapter: whether there is DDIO is not known and of no account.
+assert value("ddio") == "on?", p["ddio"]
+# Each fact that was found says where.
+for name in "granularity", "durability-class", "persistence-domain", "rqwrb":
+    assert p[name]["source"], name
+source = p["persistence-domain"]["source"]
+assert "?" in value("persistence-domain") or "/persistence_domain" in source, source
+print(p["filesystem"], value("granularity"), value("durability-class"),
+      value("persistence-domain"), value("rqwrb"), chosen(64), chosen(65536),
+      ",".join(m["method"] for m in p["correct"] if m["correct"]))
+END
+}
+
+# load METHOD: updates of all kinds by it.
+load() {
+	timeout 60 "$BUILD/tests/integration/api_random" "$TMP/local" $((8 << 20)) 7 2 0.3 \
+		identity="$TMP/key" known-hosts="$TMP/known_hosts" connect-timeout=60000 \
+		op-timeout=30000 heartbeat-timeout=20000 method="$1" target="$T/$kind/pool" \
+		>"$TMP/load.log" 2>&1
+}
+
+# cell KIND FILESYSTEM GRANULARITY CLASS DOMAIN RQWRB SMALL LARGE METHODS RUN
+cell() {
+	kind=$1
+	rm -f "$TMP"/local*
+	due="$2 $3 $4 $5 $6 $7 $8 $9"
+	methods=",$9,"
+	small=$7
+	large=$8
+	run=${10}
+	ctl create "$T/$kind/pool" --size 8M >"$TMP/create.log" 2>&1 ||
+		fail "$platform $kind: create: $(cat "$TMP/create.log")"
+	ctl probe "$T/$kind/pool" --json >"$TMP/probe.json" || fail "$platform $kind: probe"
+	found=$(profile "$TMP/probe.json") || fail "$platform $kind: $(cat "$TMP/probe.json")"
+	[ "$found" = "$due" ] || fail "$platform $kind: found '$found', not '$due'"
+	load auto || fail "$platform $kind: auto"
+	done=
+	if [ "$run" = + ]; then
+		for method in $(echo "$9" | tr , ' '); do
+			load "$method" || fail "$platform $kind: $method"
+			done="$done${done:+, }$method"
+		done
+		case $methods in
+		*,appliance,*) ;;
+		*)
+			! load appliance || fail "$platform $kind: 'appliance' is not refused"
+			grep -q "method" "$TMP/load.log" || fail "$platform $kind: the refusal"
+			;;
+		esac
+	fi
+	ctl verify "$TMP/local" "$T/$kind/pool" >"$TMP/verify.log" 2>&1 ||
+		fail "$platform $kind: the replica differs"
+	ctl remove --force "$T/$kind/pool" >"$TMP/remove.log" 2>&1 || fail "$platform $kind: remove"
+	printf '%s, %s\t%s\n' "$kind" "$platform" \
+		"$small to $large${done:+; also $done}" >>"$results"
+	echo "$platform $kind: $found"
+}
+
+# What is peculiar to devices.
+devdax_rules() {
+	pool=$T/devdax/pool
+	ctl_fails 1 "needed, its device has" create "$pool" --size 1G
+	ctl create "$pool" --size 8M >/dev/null || fail "devdax: create"
+	ln -s "$(readlink "$pools/devdax/pool")" "$pools/devdax/second"
+	ctl_fails 4 "holds pool 'devdax/pool'" create "$T/devdax/second" --size 8M
+	ctl list "$T" | grep -q "devdax/pool" || fail "devdax: list"
+	! ctl list "$T" | grep -q "devdax/second" || fail "devdax: a device without a pool is listed"
+	ctl_fails 4 "pools do not grow" grow "$pool" --size 16M
+	ln -s /dev/null "$pools/devdax/null"
+	ctl_fails 4 "symbolic link" create "$T/devdax/null" --size 8M
+
+	# The pool comes back as it was after its writer was killed; a new one is zeros.
+	kind=devdax
+	rm -f "$TMP"/local*
+	load auto || fail "devdax: load"
+	hold devdax/pool write
+	for connection in $(pgrep -P "$SERVE_PID"); do
+		kill -KILL $(pgrep -P "$connection")
+	done
+	wait_for 30 gone "$HOLD_PID"
+	ctl restore "$pool" "$TMP/restored" >"$TMP/restore.log" 2>&1 || fail "devdax: restore"
+	cmp "$TMP/local" "$TMP/restored" || fail "devdax: the restored pool differs"
+	printf 'others' | dd of="$TMP/local" bs=1 seek=5000000 conv=notrunc 2>/dev/null
+	ctl sync --force "$TMP/local" "$pool" >"$TMP/sync.log" 2>&1 || fail "devdax: sync"
+	ctl verify "$TMP/local" "$pool" >"$TMP/verify.log" 2>&1 || fail "devdax: not in sync"
+	ctl promote "$pool" >"$TMP/promote.log" 2>&1 || fail "devdax: promote"
+	ctl demote "$pool" >"$TMP/demote.log" 2>&1 || fail "devdax: demote"
+	ctl remove --force "$pool" >/dev/null || fail "devdax: remove"
+	[ -L "$pools/devdax/pool" ] || fail "devdax: the link is gone"
+	ctl create "$pool" --size 8M >/dev/null || fail "devdax: create again"
+	ctl restore --force "$pool" "$TMP/zeros" >"$TMP/restore.log" 2>&1 || fail "devdax: zeros"
+	cmp -n $((8 << 20)) "$TMP/zeros" /dev/zero || fail "devdax: a new pool is not all zeros"
+	ctl remove --force "$pool" >/dev/null || fail "devdax: remove again"
+	rm "$pools/devdax/second" "$pools/devdax/null"
+}
+
+make_pools
+make_keys
+start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+while read -r where line; do
+	[ "$where" = "$platform" ] || continue
+	# shellcheck disable=SC2086
+	cell $line
+done <"$here/cells"
+[ "$platform" != mem-ctrl ] || devdax_rules
+stop "$SERVE_PID"
+umount "$pools"/ext4-* "$pools/xfs-dax" "$pools/tmpfs"
