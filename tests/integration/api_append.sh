@@ -69,7 +69,7 @@ for replicas in 1 2; do
 	refused REPL_E_INVAL "multiple of 8" append 0 60 $LIMIT 1 1
 	refused REPL_E_INVAL "outside the pool" append 0 $((2 * MIB)) $LIMIT 1 1
 	refused REPL_E_INVAL "nothing to append" append 0 64 $LIMIT 0 1
-	refused REPL_E_INVAL "too many for one append" append 0 64 $((2 * MIB)) 40000 1
+	refused REPL_E_INVAL "too many for one append" append 0 64 $((2 * MIB)) 200000 1
 	ok tail 64 60
 	ok persist 0 64 8
 	refused REPL_E_INVAL "over their tail word" append 0 64 $LIMIT 5 1
