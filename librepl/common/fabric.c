@@ -116,8 +116,11 @@ ofi_info_new(const char *provider, const char *host, uint16_t port, uint64_t fla
 	if (!verbs && strcmp(provider, "tcp") != 0)
 		return err_set(e, REPL_E_INVAL,
 			       "provider '%s' is not supported here; use tcp or verbs", provider);
-	/* Looked at before libfabric is loaded for nothing. */
-	if (verbs && !fab_rdma_present())
+	/*
+	 * Looked at before libfabric is loaded for nothing. A loopback address would
+	 * be taken for that of any device, and then nobody can connect to it.
+	 */
+	if (verbs && (!fab_rdma_present() || strncmp(host, "127.", 4) == 0 || !strcmp(host, "::1")))
 		return no_verbs(host, e);
 	ret = ofi_load(e);
 	if (ret)

@@ -5,6 +5,7 @@
 #   region N             the one of the N-th --pmem, from 0, is region $REGION; as fsdax it is $DEVICE
 #   namespace N MODE     make that fsdax or devdax, which destroys what it holds; it is $DEVICE
 #   fs DEVICE DIR TYPE [OPTION]  make and mount a file system
+#   rxe ADDRESS          an RDMA device in software at that address
 #   fail TEXT            end the script as failed; that of lib.sh, if that was sourced before
 
 if ! declare -F fail >/dev/null; then
@@ -59,4 +60,13 @@ fs()
 	esac >"/run/mkfs" 2>&1 || fail "mkfs of $1: $(cat /run/mkfs)"
 	mkdir -p "$2"
 	mount -t "$3" -o "${4:-defaults}" "$1" "$2" || fail "mount of $1 at $2"
+}
+
+# rxe ADDRESS: RDMA in software over a link that leads nowhere, dummy0; the device is rxe0.
+rxe()
+{
+	modprobe -a dummy rdma_rxe rdma_ucm || fail "no modules for RDMA"
+	ip link show dummy0 >/dev/null 2>&1 || ip link add dummy0 type dummy
+	ip addr add "$1/24" dev dummy0 && ip link set dummy0 mtu 4200 up &&
+		rdma link add rxe0 type rxe netdev dummy0 || fail "no rxe0"
 }
