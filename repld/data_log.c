@@ -161,6 +161,7 @@ frame_apply(struct data *d, const struct frame *f)
 		while (c->next_entry < c->view.entry_count)
 			(void)data_commit_apply(d, c);
 	}
+	roundlog_stored(d->params.log, f->messages, f->count);
 	d->position = d->position_next;
 	for (unsigned i = 0; i < f->count; i++)
 		data_commit_finish(d, f->commits[i]);

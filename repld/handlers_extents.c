@@ -52,13 +52,17 @@ telling_add(struct telling *t, struct range data, uint64_t grain, uint64_t size)
 	t->row = (struct range){.off = from, .len = end - from};
 }
 
-/* What a hole hides must not come back after a power cut. */
+/* What a hole hides must not come back after a power cut, nor from a round log. */
 static int
 extents_settle(struct state *s, uint64_t off, struct err *e)
 {
 	int fd = pool_extents_fd(s->pool);
 
-	if (!s->write || off != 0 || fd < 0 || fdatasync(fd) == 0)
+	if (!s->write || off != 0 || fd < 0)
+		return 0;
+	if (state_log_settle(s, e))
+		return e->code;
+	if (fdatasync(fd) == 0)
 		return 0;
 	state_flush_lost(s);
 	return err_errno(e, REPL_E_IO, errno, "pool '%s': sync", s->pool_name);

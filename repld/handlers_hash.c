@@ -121,18 +121,12 @@ hash_blocks(const struct state *s, const struct hashing *h, struct extents *x,
 /*
  * Equal hashes spare a writer the copying, so what they are of must be durable:
  * an earlier session may have written it and ended before its flush.
+ * Nor may a round log bring back what was there before.
  */
 static int
 blocks_persist(struct state *s, struct hashing *h, struct err *e)
 {
-	int rc;
-
-	if (!s->write)
-		return 0;
-	rc = pmem_map_persist(s->map, h->bytes, h->ranges, e);
-	if (rc)
-		state_flush_lost(s);
-	return rc;
+	return s->write ? state_persist(s, h->bytes, h->ranges, e) : 0;
 }
 
 int

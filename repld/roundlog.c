@@ -17,12 +17,12 @@
 #include "space.h"
 
 #define IDLE_NS    NS_PER_S
-#define LOOK_BACK  8U          /* ranges: what is stored again and again is noted once */
-#define RESERVED   ROUND_BLOCK /* of each half, for a frame without messages */
+#define LOOK_BACK  8U                /* ranges: what is stored again and again is noted once */
+#define RESERVED   (2 * ROUND_BLOCK) /* of each half: see half_sync() */
 #define HALF_COUNT 2U
 
 struct half {
-	struct range *ranges; /* that its frames bring and that are not synced in the pool */
+	struct range *ranges; /* stored, that its frames bring, and not synced in the pool */
 	size_t count;
 	uint64_t last; /* sequence of its last frame; 0: none */
 };
@@ -40,8 +40,10 @@ struct roundlog {
 	uint64_t seq;          /* of the last one */
 	uint64_t from;         /* frames below bring nothing that the pool's media lack */
 	uint64_t from_durable; /* the same, as the last frame says */
+	uint64_t storing;      /* the last frame with messages, while they are not stored; or 0 */
 	struct half half[HALF_COUNT];
 	bool retiring; /* the other half is the thread's */
+	bool syncing;  /* somebody syncs in the pool without the lock */
 	bool stop;
 	int failed;
 	struct range *retired; /* the thread's */
@@ -106,16 +108,49 @@ retiring_wait(struct roundlog *l)
 		(void)pthread_cond_wait(&l->changed, &l->lock);
 }
 
+static int
+failed_check(const struct roundlog *l, struct err *e)
+{
+	if (!l->failed)
+		return 0;
+	return err_set(e, l->failed, "what the round log brings could not be synced");
+}
+
+/*
+ * Sync in the pool, without the lock. One at a time: the kernel tells an error once, and
+ * by what that sync has lost no frame may stop counting.
+ */
+static int
+pool_sync(struct roundlog *l, struct range *r, size_t count, struct err *e)
+{
+	int rc;
+
+	while (l->syncing && !l->failed)
+		(void)pthread_cond_wait(&l->changed, &l->lock);
+	rc = failed_check(l, e);
+	if (rc)
+		return rc;
+	l->syncing = true;
+	pthread_mutex_unlock(&l->lock);
+	rc = pmem_map_persist(l->pool, r, count, e);
+	pthread_mutex_lock(&l->lock);
+	l->syncing = false;
+	(void)pthread_cond_broadcast(&l->changed);
+	return log_fail(l, rc, e);
+}
+
 /* Frames go to the other half, and the thread gets this one. */
 static int
 half_switch(struct roundlog *l, struct err *e)
 {
-	unsigned other = !l->now;
-	int rc = 0;
+	unsigned other;
+	int rc;
 
 	retiring_wait(l);
-	if (l->failed)
-		return err_set(e, l->failed, "what the round log brings could not be synced");
+	rc = failed_check(l, e);
+	if (rc)
+		return rc;
+	other = !l->now;
 	/* What is written over must not count, whatever of the next frame gets to the media. */
 	if (l->half[other].last >= l->from_durable)
 		rc = frame_empty(l, e);
@@ -132,8 +167,10 @@ half_switch(struct roundlog *l, struct err *e)
 static int
 frame_room(struct roundlog *l, uint64_t len, size_t ranges, struct err *e)
 {
-	if (l->failed)
-		return err_set(e, l->failed, "what the round log brings could not be synced");
+	int rc = failed_check(l, e);
+
+	if (rc)
+		return rc;
 	if (len <= l->header.half - RESERVED && l->at <= l->header.half - RESERVED - len &&
 	    ranges <= ROUNDLOG_RANGES_MAX - l->half[l->now].count)
 		return 0;
@@ -196,10 +233,8 @@ write_locked(struct roundlog *l, const struct wire_commit_view *const *messages,
 	}
 	f.bytes = (uint32_t)(len - ROUND_HEAD_SIZE);
 	rc = frame_end(l, &f, e);
-	if (!rc && l->half[l->now].count == 0)
-		(void)pthread_cond_broadcast(&l->changed); /* the thread waits for the first one */
-	for (unsigned i = 0; i < count && !rc; i++)
-		message_note(&l->half[l->now], messages[i]);
+	if (!rc)
+		l->storing = f.seq;
 	return rc;
 }
 
@@ -215,22 +250,41 @@ roundlog_write(struct roundlog *l, const struct wire_commit_view *const *message
 	return rc;
 }
 
+void
+roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count)
+{
+	pthread_mutex_lock(&l->lock);
+	if (l->half[l->now].count == 0)
+		(void)pthread_cond_broadcast(&l->changed); /* the thread waits for the first one */
+	for (unsigned i = 0; i < count; i++)
+		message_note(&l->half[l->now], messages[i]);
+	l->storing = 0;
+	pthread_mutex_unlock(&l->lock);
+}
+
 /* ---- what frames bring becomes durable in the pool; with the lock ---- */
 
+/*
+ * A frame that is not stored yet goes on to count. So a half's last frame with messages may be
+ * followed by two without: one from while it was stored, and one from later.
+ */
 static int
 half_sync(struct roundlog *l, struct err *e)
 {
-	struct half *h = &l->half[l->now];
+	struct half *h;
 	int rc;
 
-	retiring_wait(l);
-	if (l->failed)
-		return err_set(e, l->failed, "what the round log brings could not be synced");
+	while ((l->retiring || l->syncing) && !l->failed)
+		(void)pthread_cond_wait(&l->changed, &l->lock);
+	rc = failed_check(l, e);
+	if (rc)
+		return rc;
+	h = &l->half[l->now];
 	rc = pmem_map_persist(l->pool, h->ranges, h->count, e);
 	if (rc)
 		return log_fail(l, rc, e);
 	h->count = 0;
-	l->from = l->seq + 1;
+	l->from = l->storing ? l->storing : l->seq + 1;
 	return 0;
 }
 
@@ -277,18 +331,19 @@ roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *
 		meets = half_meets(&l->half[0], &r[i]) || half_meets(&l->half[1], &r[i]);
 	if (meets)
 		rc = settle_locked(l, e);
-	pthread_mutex_unlock(&l->lock);
 	if (!rc)
-		rc = pmem_map_persist(l->pool, r, count, e);
-	if (rc)
-		return rc;
-	/* The kernel tells an error once, and the thread may be who was told. */
-	pthread_mutex_lock(&l->lock);
-	retiring_wait(l);
-	if (l->failed)
-		rc = err_set(e, l->failed, "what the round log brings could not be synced");
+		rc = pool_sync(l, r, count, e);
 	pthread_mutex_unlock(&l->lock);
 	return rc;
+}
+
+void
+roundlog_fail(struct roundlog *l)
+{
+	pthread_mutex_lock(&l->lock);
+	(void)log_fail(l, REPL_E_IO, NULL);
+	(void)pthread_cond_broadcast(&l->changed);
+	pthread_mutex_unlock(&l->lock);
 }
 
 /* ---- the thread ---- */
@@ -303,10 +358,8 @@ half_retire(struct roundlog *l)
 
 	memcpy(l->retired, h->ranges, count * sizeof(*h->ranges));
 	err_clear(&e);
-	pthread_mutex_unlock(&l->lock);
-	rc = pmem_map_persist(l->pool, l->retired, count, &e);
-	pthread_mutex_lock(&l->lock);
-	if (!log_fail(l, rc, &e)) {
+	rc = pool_sync(l, l->retired, count, &e);
+	if (!rc) {
 		h->count = 0;
 		if (l->from <= h->last)
 			l->from = h->last + 1;
@@ -328,7 +381,8 @@ idle_wait(struct roundlog *l)
 		(void)pthread_cond_wait(&l->changed, &l->lock);
 		return false;
 	}
-	return pthread_cond_timedwait(&l->changed, &l->lock, &ts) == ETIMEDOUT && seq == l->seq;
+	return pthread_cond_timedwait(&l->changed, &l->lock, &ts) == ETIMEDOUT && seq == l->seq &&
+	       !l->storing && !l->retiring;
 }
 
 static void *

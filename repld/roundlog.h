@@ -37,12 +37,19 @@ int roundlog_make(int sidecar_fd, const char *path, struct sidecar *meta, struct
 int roundlog_write(struct roundlog *l, const struct wire_commit_view *const *messages,
 		   unsigned count, struct err *e);
 
+/* What the last frame's messages bring is stored in the pool: to be called before the next one. */
+void roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *messages,
+		     unsigned count);
+
 /*
  * Make ranges of the pool durable that came by another way; first what frames bring, if they
  * bring any of it, so that no replay brings back what is older. r is changed as
  * by pmem_map_persist().
  */
 int roundlog_persist(struct roundlog *l, struct range *r, size_t count, struct err *e);
+
+/* A sync of the pool has failed elsewhere: all frames that still count go on to. */
+void roundlog_fail(struct roundlog *l);
 
 /* All that frames bring is durable in the pool, and none of them is replayed. */
 int roundlog_settle(struct roundlog *l, struct err *e);

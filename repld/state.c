@@ -226,6 +226,8 @@ void
 state_flush_lost(struct state *s)
 {
 	s->flush_failed = true;
+	if (s->log)
+		roundlog_fail(s->log);
 	if (s->data)
 		data_fail(s->data, REPL_E_IO);
 }
@@ -342,6 +344,17 @@ log_end(struct state *s)
 		s->flush_failed = true;
 	}
 	s->log = NULL;
+}
+
+int
+state_persist(struct state *s, struct range *r, size_t count, struct err *e)
+{
+	int rc = s->log ? roundlog_persist(s->log, r, count, e)
+			: pmem_map_persist(s->map, r, count, e);
+
+	if (rc)
+		state_flush_lost(s);
+	return rc;
 }
 
 int

@@ -111,6 +111,9 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
 int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
 
+/* Make ranges of the pool durable, so that no round log brings back what was there. */
+int state_persist(struct state *s, struct range *r, size_t count, struct err *e);
+
 /* What the lanes' round log brings is durable in the pool, before something else comes over it. */
 int state_log_settle(struct state *s, struct err *e);
 

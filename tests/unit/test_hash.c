@@ -28,12 +28,15 @@ pmem_map_size(const struct pmem_map *m)
 }
 
 int
-pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e)
+state_persist(struct state *s, struct range *r, size_t count, struct err *e)
 {
 	assert_int_equal(count, 1);
-	m->durable = r[0];
-	m->persists++;
-	return m->persist_rc ? err_set(e, m->persist_rc, "the device failed") : 0;
+	s->map->durable = r[0];
+	s->map->persists++;
+	if (!s->map->persist_rc)
+		return 0;
+	s->flush_failed = true;
+	return err_set(e, s->map->persist_rc, "the device failed");
 }
 
 /* No file: all is data. */
@@ -42,12 +45,6 @@ pool_extents_fd(const struct pool *p)
 {
 	(void)p;
 	return -1;
-}
-
-void
-state_flush_lost(struct state *s)
-{
-	s->flush_failed = true;
 }
 
 static int

@@ -63,14 +63,15 @@ writer_closes(void)
 	assert_int_equal(pool_close(pool, true, &err), 0);
 }
 
+static struct wire_commit_view view; /* of the last frame's message */
+static const struct wire_commit_view *const messages[] = {&view};
+
 /* A frame of a COPY of len such letters; the pool does not get it. */
-static void
+static int
 frame(uint64_t off, uint32_t len, char letter)
 {
 	static uint8_t buf[ROUND_FRAME_MAX], data[ROUND_FRAME_MAX];
 	struct wire_entry copy = {.off = off, .len = len, .op = WIRE_OP_COPY};
-	const struct wire_commit_view *messages[1];
-	struct wire_commit_view v;
 	struct wire_commit c;
 	size_t size;
 
@@ -78,17 +79,23 @@ frame(uint64_t off, uint32_t len, char letter)
 	wire_commit_begin(&c, buf, sizeof(buf), 1);
 	wire_commit_add(&c, &copy, data);
 	size = wire_commit_end(&c, 1, EPOCH);
-	assert_int_equal(wire_commit_decode(buf, size, SIZE, &v, &err), 0);
-	messages[0] = &v;
-	assert_int_equal(roundlog_write(rlog, messages, 1, &err), 0);
+	assert_int_equal(wire_commit_decode(buf, size, SIZE, &view, &err), 0);
+	return roundlog_write(rlog, messages, 1, &err);
+}
+
+static void
+frame_store(uint64_t off, uint32_t len, char letter)
+{
+	memset((uint8_t *)pmem_map_addr(map) + off, letter, len);
+	roundlog_stored(rlog, messages, 1);
 }
 
 /* The same, and stored, as the data thread does. */
 static void
 update(uint64_t off, uint32_t len, char letter)
 {
-	frame(off, len, letter);
-	memset((uint8_t *)pmem_map_addr(map) + off, letter, len);
+	assert_int_equal(frame(off, len, letter), 0);
+	frame_store(off, len, letter);
 }
 
 /* What came by another way: it is in the mapping. */
@@ -267,6 +274,59 @@ what_is_settled_is_not_replayed(void **state)
 	assert_int_equal(byte_at(200), 'b');
 }
 
+/* Settled while a frame is not stored, and again when the half has no room but for that. */
+static void
+settle_before_what_is_stored(void)
+{
+	for (unsigned i = 0; i < 300; i++) {
+		for (unsigned k = 0; k < 1 + i % 3; k++)
+			update(4096, 1, 'u');
+		assert_int_equal(frame(0, 100, 'a'), 0);
+		assert_int_equal(roundlog_settle(rlog, &err), 0);
+		assert_int_equal(roundlog_settle(rlog, &err), 0);
+		frame_store(0, 100, 'a');
+		assert_int_equal(roundlog_settle(rlog, &err), 0);
+	}
+	update(8192, 1, 'x');
+	assert_int_equal(frame(100, 100, 'b'), 0);
+	assert_int_equal(roundlog_settle(rlog, &err), 0);
+	frame_store(100, 100, 'b');
+}
+
+static void
+what_is_stored_after_a_settling_is_replayed(void **state)
+{
+	(void)state;
+	killed(settle_before_what_is_stored);
+	pages_are_lost(100, 100);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(99), 'a');
+	assert_int_equal(byte_at(100), 'b');
+	assert_int_equal(byte_at(8192), 'x');
+}
+
+static void
+sit_between_a_frame_and_its_storing(void)
+{
+	update(8192, 1, 'x');
+	assert_int_equal(frame(0, 100, 'a'), 0);
+	(void)usleep(2500000);
+	frame_store(0, 100, 'a');
+	assert_int_equal(frame(4096, 1, 'b'), 0);
+}
+
+/* As when the machine stood still there: to be idle is something else. */
+static void
+frame_that_is_not_stored_is_not_retired(void **state)
+{
+	(void)state;
+	killed(sit_between_a_frame_and_its_storing);
+	pages_are_lost(0, 100);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'a');
+	assert_int_equal(byte_at(4096), 'b');
+}
+
 /* Both halves are used again several times. */
 static void
 many_updates(void)
@@ -391,6 +451,8 @@ main(void)
 		T(what_was_synced_later_by_another_way_stays),
 		T(what_was_synced_elsewhere_settles_nothing),
 		T(what_is_settled_is_not_replayed),
+		T(what_is_stored_after_a_settling_is_replayed),
+		T(frame_that_is_not_stored_is_not_retired),
 		T(halves_take_turns),
 		T(idle_log_is_retired),
 		T(damage_makes_the_pool_inconsistent),

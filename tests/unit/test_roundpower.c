@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The power is cut in a sync of a frame, each in turn: of the pool and of the log there is what was
+ * synced before, and of that frame the first page. What was acknowledged is there.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pool.h"
+#include "tempdir.h"
+
+#define SIZE    (64U * 4096)
+#define LOG_END (SIDECAR_SIZE + REGION_PAGE + 2 * ROUND_HALF_MIN)
+#define LARGE   200000U /* a half has room for two of them */
+#define UPDATES 9U
+#define NEVER   UINT32_MAX
+#define SLOW_US 20000U /* a sync of the pool: the log is faster */
+
+int __real_pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
+int __wrap_pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
+
+static char dir[TEMPDIR_MAX];
+static struct pool_store *store;
+static struct pool_info info;
+static struct pool *pool;
+static struct pmem_map *map;
+static struct roundlog *rlog;
+static struct err err;
+
+static uint8_t pool_media[SIZE], log_media[LOG_END];
+static bool watching, pool_fails;
+static unsigned syncs, cut_at; /* of the log, while it is watched */
+static char *acked;            /* shared: letter of the last update that was acknowledged */
+
+static int
+file_open(const char *name)
+{
+	char path[TEMPDIR_MAX + 32];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void
+power_cut(const struct pmem_map *log, const struct range *r)
+{
+	const uint8_t *mem = pmem_map_addr(log);
+	int fd = file_open("p");
+
+	memcpy(log_media + r->off, mem + r->off, r->len < ROUND_BLOCK ? 100 : ROUND_BLOCK);
+	assert_int_equal(pwrite(fd, pool_media, SIZE, 0), SIZE);
+	(void)close(fd);
+	fd = file_open("p.repl");
+	assert_int_equal(pwrite(fd, log_media + SIDECAR_SIZE, LOG_END - SIDECAR_SIZE, SIDECAR_SIZE),
+			 LOG_END - SIDECAR_SIZE);
+	_exit(0);
+}
+
+int
+__wrap_pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e)
+{
+	bool is_log = m != map;
+	uint8_t *media = is_log ? log_media : pool_media;
+	const uint8_t *mem = pmem_map_addr(m);
+
+	if (!watching)
+		return __real_pmem_map_persist(m, r, count, e);
+	if (!is_log && pool_fails) {
+		pool_fails = false;
+		return err_set(e, REPL_E_IO, "the device failed");
+	}
+	if (is_log && syncs++ == cut_at)
+		power_cut(m, r);
+	if (!is_log)
+		(void)usleep(SLOW_US);
+	for (size_t i = 0; i < count; i++)
+		memcpy(media + r[i].off, mem + r[i].off, r[i].len);
+	return 0;
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	watching = pool_fails = false;
+	syncs = 0;
+	cut_at = NEVER;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	(void)state;
+	watching = false;
+	pool_store_free(store);
+	store = NULL;
+	tempdir_free(dir);
+	return 0;
+}
+
+static void
+writer_opens(void)
+{
+	int fd;
+
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &pool, &err), 0);
+	assert_int_equal(pool_map(pool, true, &map, &err), 0);
+	assert_int_equal(pool_log_make(pool, map, &rlog, &err), 0);
+	fd = file_open("p.repl");
+	assert_int_equal(pread(fd, log_media, LOG_END, 0), LOG_END);
+	(void)close(fd);
+	memcpy(pool_media, pmem_map_addr(map), SIZE);
+	watching = true;
+}
+
+static int
+update(uint32_t len, char letter)
+{
+	static uint8_t buf[ROUND_FRAME_MAX], data[ROUND_FRAME_MAX];
+	struct wire_entry copy = {.off = 0, .len = len, .op = WIRE_OP_COPY};
+	const struct wire_commit_view *messages[1];
+	struct wire_commit_view v;
+	struct wire_commit c;
+	size_t size;
+	int rc;
+
+	memset(data, letter, len);
+	wire_commit_begin(&c, buf, sizeof(buf), 1);
+	wire_commit_add(&c, &copy, data);
+	size = wire_commit_end(&c, 1, pool_get_info(pool)->meta.epoch);
+	assert_int_equal(wire_commit_decode(buf, size, SIZE, &v, &err), 0);
+	messages[0] = &v;
+	rc = roundlog_write(rlog, messages, 1, &err);
+	if (rc)
+		return rc;
+	memset(pmem_map_addr(map), letter, len);
+	roundlog_stored(rlog, messages, 1);
+	return 0;
+}
+
+static void
+updates(void)
+{
+	writer_opens();
+	for (unsigned i = 0; i < UPDATES; i++) {
+		char letter = (char)('a' + i);
+
+		assert_int_equal(update(LARGE, letter), 0);
+		*acked = letter;
+	}
+}
+
+/* False if there was none to cut any more. */
+static bool
+cut_one(unsigned at)
+{
+	pid_t pid;
+	int status;
+
+	*acked = 0;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		cut_at = at;
+		updates();
+		_exit(1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status) == 0;
+}
+
+static void
+acknowledged_is_there(void)
+{
+	struct pmem_map *is;
+	const char *mem;
+
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &pool, &err), 0);
+	assert_int_equal(pool_get_info(pool)->meta.state, SIDECAR_UNKNOWN);
+	assert_int_equal(pool_map(pool, false, &is, &err), 0);
+	mem = pmem_map_addr(is);
+	for (unsigned i = 0; i < LARGE && *acked; i++)
+		assert_int_equal(mem[i], *acked);
+	pmem_map_free(is);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+}
+
+static void
+cut_in_any_sync_loses_nothing(void **state)
+{
+	unsigned at = 0;
+
+	(void)state;
+	acked = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(acked != MAP_FAILED);
+	while (cut_one(at)) {
+		acknowledged_is_there();
+		at++;
+	}
+	/* More than the updates: halves were used again, and that was said before. */
+	assert_true(at > UPDATES);
+	(void)munmap(acked, 4096);
+}
+
+/* The kernel tells it once, to whoever syncs next: the log must not believe the sync after that. */
+static void
+no_frame_comes_behind_a_sync_that_failed(void **state)
+{
+	struct range r = {.off = 8192, .len = 1};
+
+	(void)state;
+	writer_opens();
+	assert_int_equal(update(100, 'a'), 0);
+	pool_fails = true;
+	assert_int_equal(roundlog_persist(rlog, &r, 1, &err), REPL_E_IO);
+	assert_int_equal(roundlog_settle(rlog, &err), REPL_E_IO);
+	assert_int_equal(update(100, 'b'), REPL_E_IO);
+	assert_int_equal(pool_log_end(pool, rlog, false, &err), REPL_E_IO);
+	watching = false;
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, false, &err), 0);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_true(info.meta.log_len > 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(cut_in_any_sync_loses_nothing),
+		T(no_frame_comes_behind_a_sync_that_failed),
+#undef T
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
