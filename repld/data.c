@@ -307,6 +307,16 @@ data_start_thread(struct data *d, struct err *e)
 	return 0;
 }
 
+/*
+ * An RNIC goes on with the pages that it has registered, and what is given back gets
+ * others: what it wrote after that would be in no pool.
+ */
+static bool
+data_may_give_back(const struct data_params *p)
+{
+	return p->hole && !(p->rma && strcmp(p->provider, "verbs") == 0);
+}
+
 int
 data_new(const struct data_params *p, struct data **out, struct err *e)
 {
@@ -324,6 +334,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 	if (!d)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	d->params = *p;
+	d->params.hole = data_may_give_back(p);
 	d->params.provider = d->params.address = NULL; /* the caller's */
 	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	d->lanes = calloc(p->lanes, sizeof(*d->lanes));
@@ -341,7 +352,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 		}
 		deposits_init(d->deposits, p->map);
 		d->deposits->trims = true;
-		d->deposits->hole = p->hole;
+		d->deposits->hole = d->params.hole;
 		d->deposits->stop = &d->stop;
 	}
 	if (p->log) {

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data.h"
+#include "data_impl.h"
 #include "deposits.h"
 #include "le.h"
 
@@ -445,6 +445,41 @@ serve(unsigned answers)
 	assert_int_equal(atomic_load(&fabric.answered), answers);
 }
 
+/* Whether trims give space back, by lanes and by the ring, of a pool that may. */
+static bool
+gives_back(const char *provider, bool rma)
+{
+	struct data_params p = {.provider = provider,
+				.address = "127.0.0.1",
+				.lanes = LANES,
+				.depth = DEPTH,
+				.msg_size = MSG_SIZE,
+				.map = &pool,
+				.hole = true,
+				.rma = rma,
+				.join_ms = 60000};
+	struct data *d;
+	bool hole;
+
+	memset(&fabric, 0, sizeof(fabric));
+	p.ring = ring_new();
+	assert_int_equal(data_new(&p, &d, NULL), 0);
+	hole = d->params.hole;
+	assert_int_equal(d->deposits->hole, hole);
+	data_free(d);
+	poolring_free(p.ring);
+	return hole;
+}
+
+static void
+no_space_is_given_back_that_an_rnic_has_registered(void **state)
+{
+	(void)state;
+	assert_true(gives_back("tcp", true));
+	assert_true(gives_back("verbs", false));
+	assert_false(gives_back("verbs", true));
+}
+
 /* ---- replay ---- */
 
 /* Apply the first most messages of what a ring holds. */
@@ -713,6 +748,7 @@ main(void)
 		cmocka_unit_test(damaged_messages_end_the_lane),
 		cmocka_unit_test(a_message_in_another_slot_ends_the_lane),
 		cmocka_unit_test(a_failed_flush_leaves_all_in_the_ring),
+		cmocka_unit_test(no_space_is_given_back_that_an_rnic_has_registered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
