@@ -30,6 +30,21 @@ load_said() {
 	grep -q ready "$TMP/said" || gone "$load"
 }
 
+# Nothing is left of a pool but what the media hold of it.
+power_cut() {
+	"$BUILD/tests/sim/media_cut" "$TMP/serve/pools/$1" 2>"$TMP/cut.log" &&
+		"$BUILD/tests/sim/media_cut" "$TMP/serve/pools/$1.repl" $SIDECAR_SLOTS \
+			2>>"$TMP/cut.log" || fail "the cut of $1: $(cat "$TMP/cut.log")"
+}
+
+# The round log of a page cache is brought in by who opens the pool, durably.
+opened() {
+	timeout 20 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" probe \
+		"$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" >"$TMP/probe.log" 2>&1 ||
+		fail "opening $1: $(cat "$TMP/probe.log")"
+	power_cut "$1"
+}
+
 cut_once() {
 	rm -f "$TMP/go" "$TMP/said"
 	mkfifo "$TMP/go"
@@ -54,9 +69,8 @@ cut_once() {
 	exec 3>&-
 	wait "$load" || fail "seed $1: the load failed: $(cat "$TMP/load.log")"
 	for pool in a b c; do
-		"$BUILD/tests/sim/media_cut" "$TMP/serve/pools/$pool" 2>"$TMP/cut.log" &&
-			"$BUILD/tests/sim/media_cut" "$TMP/serve/pools/$pool.repl" $SIDECAR_SLOTS \
-				2>>"$TMP/cut.log" || fail "the cut of $pool: $(cat "$TMP/cut.log")"
+		power_cut "$pool"
+		[ "$REPL_MEDIA_GRANULARITY" != page ] || opened "$pool"
 	done
 	"$BUILD/tests/power/power_check" "$TMP/journal" "$TMP"/serve/pools/[abc] >"$TMP/verdict"
 	verdict=$?
