@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "deposits.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #define DEPOSITS_TRIM_PIECE (64U << 20)
@@ -51,6 +52,23 @@ deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 	return rc;
 }
 
+static int
+deposits_store(struct deposits *d, const struct wire_entry *en, const uint8_t *payload,
+	       struct err *e)
+{
+	if (d->back && !pmem_map_back(d->map, en->off, en->len))
+		return err_set(e, REPL_E_NOSPC,
+			       "no space is left for %u acknowledged bytes at %" PRIu64
+			       " of a sparse pool: make room, then open it again",
+			       en->len, en->off);
+	if (en->op == WIRE_OP_ATOMIC8)
+		pmem_map_store8(d->map, en->off, payload);
+	else
+		pmem_map_copy(d->map, en->off, payload, en->len);
+	d->bytes += en->len;
+	return deposits_note(d, en->off, en->len, e);
+}
+
 int
 deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err *e)
 {
@@ -65,16 +83,9 @@ deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err 
 			rc = deposits_flush(d, e);
 			break;
 		case WIRE_OP_COPY:
-			pmem_map_copy(d->map, en.off, payload, en.len);
-			payload += en.len;
-			d->bytes += en.len;
-			rc = deposits_note(d, en.off, en.len, e);
-			break;
 		case WIRE_OP_ATOMIC8:
-			pmem_map_store8(d->map, en.off, payload);
+			rc = deposits_store(d, &en, payload, e);
 			payload += en.len;
-			d->bytes += en.len;
-			rc = deposits_note(d, en.off, en.len, e);
 			break;
 		case WIRE_OP_FLUSH:
 			rc = deposits_note(d, en.off, en.len, e);

@@ -19,6 +19,7 @@ struct deposits {
 	struct pmem_map *map;
 	bool trims;               /* make zero what TRIM names; a replay need not, so it does not */
 	bool hole;                /* and give its space back */
+	bool back;                /* take space first: where a disk is full storing is a SIGBUS */
 	const _Atomic bool *stop; /* NULL, or: once true what is to be trimmed is given up */
 	struct range ranges[DEPOSITS_RANGES_MAX]; /* stored, not yet durable */
 	size_t count;
@@ -30,8 +31,8 @@ void deposits_init(struct deposits *d, struct pmem_map *map);
 
 /*
  * Store what a checked DEPOSIT says, with its barriers: what it has stored
- * behind the last one is durable after deposits_flush(). An error is of a flush:
- * nothing more may be applied.
+ * behind the last one is durable after deposits_flush(). An error is of a flush
+ * or, with back, REPL_E_NOSPC: nothing more may be applied.
  */
 int deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err *e);
 

@@ -70,6 +70,7 @@ roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *poo
 	if (rc)
 		goto out;
 	deposits_init(d, pool);
+	d->back = meta->sparse;
 	round_replay_begin(r, region, &h, pmem_map_size(pool));
 	while (!rc && round_replay_next(r, &v)) {
 		rc = deposits_apply(d, &v, e);

@@ -5,10 +5,13 @@
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,6 +185,53 @@ some_updates(void)
 	update(0, 100, 'a');
 	update(50, 100, 'b');
 	update(SIZE - 8, 8, 'c');
+}
+
+static bool disk_full;
+
+int madvise(void *addr, size_t len, int advice);
+
+int
+madvise(void *addr, size_t len, int advice)
+{
+	if (disk_full && advice == MADV_POPULATE_WRITE) {
+		errno = EFAULT;
+		return -1;
+	}
+	return (int)syscall(SYS_madvise, addr, len, advice);
+}
+
+/* Where a hole has to be filled and the disk is full: told, and brought in when there is room. */
+static void
+full_disk_under_a_sparse_pool_keeps_the_log(void **state)
+{
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)state;
+	killed(some_updates);
+	pages_are_lost(0, 4096);
+	fd = file_open("p.repl");
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.sparse = true;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	disk_full = true;
+	for (enum pool_mode mode = POOL_READ; mode <= POOL_WRITE; mode++) {
+		err_clear(&err);
+		assert_int_equal(pool_open(store, "p", mode, "x", &pool, &err), REPL_E_NOSPC);
+		assert_non_null(strstr(err.text, "make room"));
+	}
+	disk_full = false;
+	err_clear(&err);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(49), 'a');
+	assert_int_equal(byte_at(50), 'b');
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.sparse = false;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	(void)close(fd);
+	pages_are_lost(0, SIZE);
 }
 
 static void
@@ -446,6 +496,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(full_disk_under_a_sparse_pool_keeps_the_log),
 		T(any_way_of_opening_replays),
 		T(log_is_gone_after_a_close_in_order),
 		T(what_was_synced_later_by_another_way_stays),
