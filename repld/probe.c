@@ -317,6 +317,10 @@ probe_provider_field(const struct conf *c, const char *provider, bool verbs, con
 
 	(void)snprintf(p->profile.provider_name, sizeof(p->profile.provider_name), "%s", provider);
 	fact_add(p, "provider", "libfabric", "%s", provider);
+	fact_add(p, "native-flush",
+		 verbs ? "no libfabric offers RDMA FLUSH to programs: a read is used"
+		       : "the provider has none",
+		 "no");
 	if (verbs) {
 		probe_rdma(sysfs, &seen);
 		fact_add(p, "rdma-device", seen.source, "%s", seen.text);

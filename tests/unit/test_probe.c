@@ -528,9 +528,10 @@ device_file_is_not_memory(void **state)
 static void
 this_machine_can_be_probed(void **state)
 {
-	static const char *const names[] = {
-		"kernel",       "cpu-vendor", "cpu-model",  "page-size",         "memlock-limit",
-		"nofile-limit", "filesystem", "free-space", "store-granularity", "provider"};
+	static const char *const names[] = {"kernel",     "cpu-vendor",    "cpu-model",
+					    "page-size",  "memlock-limit", "nofile-limit",
+					    "filesystem", "free-space",    "store-granularity",
+					    "provider",   "native-flush"};
 	struct machine *m = *state;
 	struct err e;
 
