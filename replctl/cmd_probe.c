@@ -6,7 +6,7 @@
 #include "control.h"
 #include "out.h"
 
-#define PROBE_MSG_SIZE  32768U /* what the library asks for */
+#define PROBE_MSG_SIZE  131072U /* what the library asks for */
 #define PROBE_FACTS_MAX 256
 
 static const uint64_t probe_sizes[] = {8, 64, 4096, 65536, 1048576};
