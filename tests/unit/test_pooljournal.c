@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "full_disk.h"
 #include "pool.h"
 #include "tempdir.h"
 #include "wire.h"
@@ -130,20 +131,6 @@ sync_file_range(int fd, off_t off, off_t len, unsigned flags)
 	if (flags & SYNC_FILE_RANGE_WAIT_AFTER)
 		unsynced -= (uint64_t)len;
 	return 0;
-}
-
-static bool disk_full;
-
-int madvise(void *addr, size_t len, int advice);
-
-int
-madvise(void *addr, size_t len, int advice)
-{
-	if (disk_full && advice == MADV_POPULATE_WRITE) {
-		errno = EFAULT;
-		return -1;
-	}
-	return (int)syscall(SYS_madvise, addr, len, advice);
 }
 
 static void

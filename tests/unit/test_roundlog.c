@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "full_disk.h"
 #include "pool.h"
 #include "tempdir.h"
 
@@ -185,20 +186,6 @@ some_updates(void)
 	update(0, 100, 'a');
 	update(50, 100, 'b');
 	update(SIZE - 8, 8, 'c');
-}
-
-static bool disk_full;
-
-int madvise(void *addr, size_t len, int advice);
-
-int
-madvise(void *addr, size_t len, int advice)
-{
-	if (disk_full && advice == MADV_POPULATE_WRITE) {
-		errno = EFAULT;
-		return -1;
-	}
-	return (int)syscall(SYS_madvise, addr, len, advice);
 }
 
 /* Where a hole has to be filled and the disk is full: told, and brought in when there is room. */
