@@ -307,7 +307,7 @@ ask_ahead(struct hashwalk *w, struct err *e)
 	int rc = 0;
 
 	/* Small ones in bursts: each question by itself would wake everybody on the way. */
-	if (q->count > PIECES / 2)
+	if (q->count > PIECES / 2 || q->blocks > HASHWALK_BLOCKS / 2)
 		return 0;
 	while (!rc && !q->skip_left && q->count < PIECES && q->blocks < HASHWALK_BLOCKS &&
 	       next_piece(w, &piece)) {

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Of many small pieces the target is asked in few requests, all the way to the end. */
+#include "unit.h"
+
+#include "../../librepl/src/hashwalk.c"
+
+#define BLOCK  4096U
+#define PIECE  (2 * BLOCK)
+#define STRIDE (8 * BLOCK)
+#define COUNT  2000U
+#define RANGES 256U
+
+static uint8_t *mem;
+static unsigned requests, differing;
+static unsigned asked_for[2 * COUNT]; /* ranges of the request of that number */
+static int64_t taken;
+
+unsigned
+remote_heartbeat_ms(const struct remote *r)
+{
+	(void)r;
+	return 1000;
+}
+
+uint64_t
+remote_hash_ranges(const struct remote *r)
+{
+	(void)r;
+	return RANGES;
+}
+
+int
+remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
+	    struct err *e)
+{
+	struct json_object *rows = NULL;
+
+	(void)r;
+	(void)method;
+	(void)e;
+	asked_for[requests] = json_object_object_get_ex(params, "ranges", &rows)
+				      ? (unsigned)json_object_array_length(rows)
+				      : 1;
+	json_object_put(params);
+	*id = ++requests;
+	return 0;
+}
+
+/* Every second block is not what it is here. */
+int
+remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e)
+{
+	static char text[RANGES * 2 * HASH128_SIZE * 2 + 1];
+	const size_t digits = HASH128_SIZE * 2;
+	uint8_t hash[HASH128_SIZE];
+
+	(void)r;
+	(void)e;
+	assert_int_equal(id, ++taken);
+	hash128(mem, BLOCK, hash);
+	for (unsigned i = 0; i < 2 * asked_for[id - 1]; i++) {
+		hex_encode(hash, sizeof(hash), text + i * digits);
+		if (i % 2)
+			text[i * digits] = text[i * digits] == '0' ? '1' : '0';
+	}
+	*result = json_object_new_object();
+	json_object_object_add(*result, "hashes", json_object_new_string(text));
+	return 0;
+}
+
+int
+remote_call(struct remote *r, const char *method, struct json_object *params,
+	    struct json_object **result, struct err *e)
+{
+	(void)r;
+	(void)method;
+	(void)result;
+	(void)e;
+	json_object_put(params);
+	return 0;
+}
+
+static bool
+next_small(void *arg, uint64_t off, uint64_t max, struct range *piece)
+{
+	(void)arg;
+	(void)max;
+	piece->off = (off + STRIDE - 1) / STRIDE * STRIDE;
+	piece->len = PIECE;
+	return piece->off < (uint64_t)COUNT * STRIDE;
+}
+
+static int
+differ(void *arg, uint64_t off, uint64_t len, struct err *e)
+{
+	(void)arg;
+	(void)e;
+	assert_int_equal(off % STRIDE, BLOCK);
+	assert_int_equal(len, BLOCK);
+	differing++;
+	return 0;
+}
+
+static void
+test_small_pieces_go_in_bursts(void **state)
+{
+	struct hashwalk w = {.fd = -1,
+			     .holes_fd = -1,
+			     .size = (uint64_t)COUNT * STRIDE,
+			     .block = BLOCK,
+			     .next = next_small,
+			     .differ = differ};
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	mem = calloc(COUNT, STRIDE);
+	assert_non_null(mem);
+	w.mem = mem;
+	assert_int_equal(hashwalk_run(&w, &e), 0);
+	assert_int_equal(differing, COUNT);
+	assert_int_equal(taken, requests);
+	assert_in_range(requests, COUNT / RANGES, COUNT / 32);
+	free(mem);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_small_pieces_go_in_bursts)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
