@@ -203,6 +203,9 @@ int pool_journal_drop(struct pool *p, struct err *e);
 /* Do some of what can wait until nothing else is to be done; true if there was anything. */
 bool pool_journal_tidy(struct pool *p);
 
+/* When there is something to be done, by the clock; UINT64_MAX: nothing. */
+uint64_t pool_journal_tidy_at(const struct pool *p);
+
 /*
  * No lane writes to it any more: a committed journal comes into the pool, mapped as map, another
  * one is dropped. With failed (a flush has) or on an error it is left to whoever opens the pool

@@ -11,15 +11,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "space.h"
 #include "wire.h"
 
-#define BUFFER_SIZE                                                                                \
-	(2 * WIRE_MSG_SIZE_MAX) /* of an apply: a whole message, and reads stay large              \
-				 */
+#define READ       (512U << 10) /* of an apply: what is copied next is still in the cache */
 #define RANGES_MAX 4096
 #define FLUSH      (64U << 20) /* of the pool at once: each sync costs a while of its own */
 #define TIDY       (64U << 20) /* of space given back at once: a hundredth of a second */
+
+/*
+ * The space of one that is gone is kept for a while: the next round of a resync writes over it,
+ * and memory that is there costs a fraction of memory that has to be had.
+ */
+#define KEEP_NS (5 * NS_PER_S)
 
 /*
  * Of what is staged no more than twice this is still on its way to media: the commit,
@@ -50,6 +55,7 @@ struct pooljournal {
 	size_t range_count;
 	uint64_t unflushed; /* bytes of these */
 	bool untidy;        /* the file may be longer than its regions */
+	uint64_t ended_ns;  /* when it last became so by a journal's end */
 };
 
 int
@@ -207,16 +213,31 @@ journal_name(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	return 0;
 }
 
+/* Over what an earlier one has left: its blocks are at hand, and the file gets no shorter. */
+static int
+journal_space(const struct pooljournal *j, uint64_t len, struct err *e)
+{
+	struct stat st;
+	uint64_t taken;
+	int rc;
+
+	if (fstat(j->fd, &st))
+		return err_errno(e, REPL_E_IO, errno, "journal: the sidecar's length");
+	taken = (uint64_t)st.st_blocks * 512;
+	taken = taken > j->off ? taken - j->off : 0;
+	rc = taken < len ? space_is_free(j->fd, len - taken, e) : 0;
+	if (!rc && (uint64_t)st.st_size < j->off + len)
+		rc = space_extend_sparse(j->fd, j->off + len, e);
+	return rc;
+}
+
 static int
 journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
 {
 	int rc;
 
 	j->off = other_end(meta);
-	/* Over what an earlier one has left, unless that is in the way. */
-	rc = space_extend_free(j->fd, j->off, j->off + len, e);
-	if (rc == REPL_E_NOSPC && ftruncate(j->fd, (off_t)j->off) == 0)
-		rc = space_extend_free(j->fd, j->off, j->off + len, e);
+	rc = journal_space(j, len, e);
 	if (!rc)
 		rc = journal_format(j, meta, e);
 	if (rc) {
@@ -412,34 +433,50 @@ apply_message(struct pooljournal *j, struct pmem_map *map, const uint8_t *msg, s
 	return 0;
 }
 
-/* One read of the file, and all whole messages in it. */
+/* The length of the next message by its header, which says that it ends within the journal. */
+static int
+apply_next(struct pooljournal *j, size_t *len, struct err *e)
+{
+	uint64_t left = j->is.bytes - j->done.bytes;
+	int rc;
+
+	*len = 0;
+	if (left < WIRE_HEADER_SIZE)
+		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " does not end",
+			       j->done.count + 1);
+	rc = file_read(j->fd, j->buf, WIRE_HEADER_SIZE, j->off + JOURNAL_DATA + j->done.bytes, e);
+	if (rc)
+		return rc;
+	*len = wire_stage_len(j->buf, WIRE_HEADER_SIZE, WIRE_MSG_SIZE_MAX);
+	if (*len == 0 || *len > left)
+		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is none",
+			       j->done.count + 1);
+	return 0;
+}
+
+/* One read of the file, and all whole messages in it: at least one. */
 static int
 apply_some(struct pooljournal *j, struct pmem_map *map, uint64_t max, struct err *e)
 {
 	uint64_t left = j->is.bytes - j->done.bytes;
-	size_t have = left < BUFFER_SIZE ? (size_t)left : BUFFER_SIZE;
-	size_t at = 0;
-	int rc;
+	size_t have = max < READ ? (size_t)max : READ, at = 0, len;
+	int rc = apply_next(j, &len, e);
 
-	if (max < have)
-		have = max > WIRE_MSG_SIZE_MAX    ? (size_t)max
-		       : left < WIRE_MSG_SIZE_MAX ? (size_t)left
-						  : WIRE_MSG_SIZE_MAX;
+	if (rc)
+		return rc;
+	have = have < len ? len : have;
+	have = left < have ? (size_t)left : have;
 	rc = file_read(j->fd, j->buf, have, j->off + JOURNAL_DATA + j->done.bytes, e);
-	while (!rc && at < have && at < max) {
-		size_t len = wire_stage_len(j->buf + at, have - at, WIRE_MSG_SIZE_MAX);
-
-		if (len == 0 && (have - at >= WIRE_HEADER_SIZE || have == left))
-			return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is none",
-				       j->done.count + 1);
+	while (!rc && at < have) {
+		len = wire_stage_len(j->buf + at, have - at, WIRE_MSG_SIZE_MAX);
 		if (len == 0 || len > have - at)
 			break;
 		rc = apply_message(j, map, j->buf + at, len, e);
 		at += len;
 	}
-	/* A whole message would have fitted. */
+	/* It was one when its length was read. */
 	if (!rc && at == 0)
-		rc = err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " does not end",
+		rc = err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " changes",
 			     j->done.count + 1);
 	return rc;
 }
@@ -458,6 +495,7 @@ journal_unname(struct pooljournal *j, struct sidecar *meta, struct sidecar *next
 	*meta = *next;
 	journal_forget(j);
 	j->untidy = true;
+	j->ended_ns = clock_now_ns();
 	return 0;
 }
 
@@ -483,7 +521,7 @@ static int
 apply_prepare(struct pooljournal *j, struct err *e)
 {
 	if (!j->buf)
-		j->buf = malloc(BUFFER_SIZE);
+		j->buf = malloc(WIRE_MSG_SIZE_MAX);
 	if (!j->ranges)
 		j->ranges = calloc(RANGES_MAX, sizeof(*j->ranges));
 	if (!j->buf || !j->ranges)
@@ -543,6 +581,14 @@ pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e)
 
 	next.state = SIDECAR_INCONSISTENT;
 	return journal_unname(j, meta, &next, e);
+}
+
+uint64_t
+pooljournal_tidy_at(const struct pooljournal *j, const struct sidecar *meta)
+{
+	if (!j->untidy || meta->journal_len)
+		return UINT64_MAX;
+	return j->ended_ns ? j->ended_ns + KEEP_NS : 0;
 }
 
 bool

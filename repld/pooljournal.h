@@ -75,6 +75,12 @@ int pooljournal_drop(struct pooljournal *j, struct sidecar *meta, struct err *e)
 bool pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta);
 
 /*
+ * When that is to be begun, by the clock: a while after a journal's end, since the next one writes
+ * over what it has left. UINT64_MAX: there is nothing.
+ */
+uint64_t pooljournal_tidy_at(const struct pooljournal *j, const struct sidecar *meta);
+
+/*
  * What a dead writer has left, named by *meta. Committed: ready for pooljournal_apply() from its
  * beginning; else only for pooljournal_drop(). REPL_E_CORRUPT: only pooljournal_spoil().
  */

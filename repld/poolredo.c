@@ -85,6 +85,12 @@ pool_journal_tidy(struct pool *p)
 	return p->write && p->journal && pooljournal_tidy(p->journal, &p->info.meta);
 }
 
+uint64_t
+pool_journal_tidy_at(const struct pool *p)
+{
+	return p->write && p->journal ? pooljournal_tidy_at(p->journal, &p->info.meta) : UINT64_MAX;
+}
+
 int
 pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct err *e)
 {

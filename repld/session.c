@@ -209,19 +209,32 @@ check_silence(const struct session *s, struct err *e)
 		       silence_limit_ms(s));
 }
 
+/* Wait for something to serve; when it is time, do what can be put off meanwhile. */
+static int
+turn_wait(struct session *s, struct pollfd *p, nfds_t count)
+{
+	uint64_t until = silence_deadline(s);
+	uint64_t publish = state_publish_at(&s->state);
+	uint64_t tidy = state_tidy_at(&s->state);
+	int n = poll(p, count, 0);
+
+	if (n != 0 || (clock_now_ns() >= tidy && state_tidy(&s->state)))
+		return n;
+	/* What tidying has found to be nothing is nothing from now on. */
+	tidy = state_tidy_at(&s->state);
+	until = publish < until ? publish : until;
+	return poll(p, count, clock_left_ms(tidy < until ? tidy : until));
+}
+
 /* One turn of the loop: wait, serve what has come, keep the times. */
 static int
 turn(struct session *s, struct err *e)
 {
 	struct pollfd p[2] = {{.fd = s->in, .events = POLLIN},
 			      {.fd = s->stop_fd, .events = POLLIN}};
-	uint64_t publish = state_publish_at(&s->state);
-	uint64_t silence = silence_deadline(s);
-	int n = poll(p, 2, 0);
+	int n = turn_wait(s, p, 2);
 	int rc = REPL_OK;
 
-	if (n == 0 && !state_tidy(&s->state))
-		n = poll(p, 2, clock_left_ms(publish < silence ? publish : silence));
 	if (n < 0 && errno != EINTR)
 		return err_errno(e, REPL_E_IO, errno, "poll");
 	if (p[1].revents)

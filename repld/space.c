@@ -106,11 +106,19 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 }
 
 int
+space_is_free(int fd, uint64_t bytes, struct err *e)
+{
+	uint64_t have = free_bytes(fd);
+
+	return bytes > have ? no_space(bytes, have, e) : 0;
+}
+
+int
 space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e)
 {
-	if (size - from > free_bytes(fd))
-		return no_space(size - from, free_bytes(fd), e);
-	return space_extend_sparse(fd, size, e);
+	int rc = space_is_free(fd, size - from, e);
+
+	return rc ? rc : space_extend_sparse(fd, size, e);
 }
 
 int

@@ -29,4 +29,7 @@ int space_fill(int fd, uint64_t from, uint64_t size, struct err *e);
 /* The same of zeros that take space as they are written over. */
 int space_extend_sparse(int fd, uint64_t size, struct err *e);
 
+/* REPL_E_NOSPC if less than that is free; takes nothing. */
+int space_is_free(int fd, uint64_t bytes, struct err *e);
+
 #endif

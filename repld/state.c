@@ -250,6 +250,12 @@ state_tidy(struct state *s)
 	return s->pool && pool_journal_tidy(s->pool);
 }
 
+uint64_t
+state_tidy_at(const struct state *s)
+{
+	return s->pool ? pool_journal_tidy_at(s->pool) : UINT64_MAX;
+}
+
 int
 state_pool_close(struct state *s, bool clean, struct err *e)
 {

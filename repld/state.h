@@ -129,6 +129,9 @@ void state_publish(struct state *s);
 /* Do some of what can wait until nothing else is to be done; true if there was anything. */
 bool state_tidy(struct state *s);
 
+/* When it is time for that, by the clock; UINT64_MAX: there is nothing. */
+uint64_t state_tidy_at(const struct state *s);
+
 /* When state_publish() has work, as a deadline; UINT64_MAX if it has none. */
 uint64_t state_publish_at(const struct state *s);
 

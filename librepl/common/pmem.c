@@ -39,6 +39,7 @@ struct pmem_map {
 	enum profile_granularity granularity;
 	enum pmem_durable durable;
 	uint64_t page_size;
+	bool prefaulted;
 	char *path;
 	struct pmem_map *copy;     /* gets what is made durable here; the next one is its own's */
 	pthread_mutex_t copy_lock; /* of what is stored to copies */
@@ -509,7 +510,11 @@ pmem_map_prefault(struct pmem_map *m)
 	size_t size = pmem_map_size(m);
 	size_t len = size < PMEM_PREFAULT_MAX ? size : PMEM_PREFAULT_MAX;
 
-	/* 0.2 s a GiB against 0.6 s page by page; older kernels don't know it. */
-	if (m->durable == PMEM_NONE)
+	/*
+	 * 0.2 s a GiB against 0.6 s page by page; older kernels don't know it. Once: pages of
+	 * memory stay mapped, and to look at them all again takes a tenth of a second.
+	 */
+	if (m->durable == PMEM_NONE && !m->prefaulted)
 		(void)madvise(m->addr, len, MADV_POPULATE_READ);
+	m->prefaulted = true;
 }

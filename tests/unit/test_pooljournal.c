@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "full_disk.h"
 #include "pool.h"
 #include "tempdir.h"
@@ -411,6 +412,34 @@ sidecar_size(void)
 	return (uint64_t)st.st_size;
 }
 
+/* The next one, if only smaller, is written over it: it costs much to have it anew. */
+static void
+test_its_space_is_kept_a_while(void **state)
+{
+	uint64_t size, now_ns = clock_now_ns();
+	struct pool *p;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	assert_true(pool_journal_tidy_at(p) <= now_ns);
+	assert_false(pool_journal_tidy(p));
+	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
+	stage_all(p);
+	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	size = sidecar_size();
+	assert_in_range(pool_journal_tidy_at(p), now_ns + NS_PER_S, now_ns + 60 * NS_PER_S);
+	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
+	assert_int_equal(sidecar_size(), size);
+	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
+	stage_all(p);
+	assert_int_equal(sidecar_size(), size);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(seen(), 1);
+}
+
 /* Not that of one that is open, and not by who has found the pool busy. */
 static void
 test_its_space_is_given_back(void **state)
@@ -762,6 +791,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_a_writer_is_judged_by_what_the_journal_brings,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_its_space_is_kept_a_while, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
