@@ -4,6 +4,9 @@
 #include <string.h>
 #define XXH_STATIC_LINKING_ONLY /* for the size of a state */
 #include <xxhash.h>
+#ifdef REPL_XXH_DISPATCH
+#include <xxh_x86dispatch.h> /* the same functions, by what the CPU has */
+#endif
 
 uint64_t
 sum64(const void *data, size_t len)
