@@ -12,13 +12,11 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "poolapply.h"
 #include "space.h"
 #include "wire.h"
 
-#define READ       (512U << 10) /* of an apply: what is copied next is still in the cache */
-#define RANGES_MAX 4096
-#define FLUSH      (64U << 20) /* of the pool at once: each sync costs a while of its own */
-#define TIDY       (64U << 20) /* of space given back at once: a hundredth of a second */
+#define TIDY (64U << 20) /* of space given back at once: a hundredth of a second */
 
 /*
  * The space of one that is gone is kept for a while: the next round of a resync writes over it,
@@ -41,7 +39,6 @@ enum phase {
 
 struct pooljournal {
 	int fd;
-	bool sparse; /* the pool, while it is applied */
 	_Atomic int phase;
 	pthread_mutex_t lock; /* guards what append changes, and room */
 	uint64_t off;         /* of the region in the sidecar's file */
@@ -49,13 +46,9 @@ struct pooljournal {
 	uint64_t writing;     /* of the messages' bytes those before it are on their way to media */
 	int failed;           /* why no message is taken any more */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
-	struct journal_commit done;
-	uint8_t *buf;         /* while it is applied */
-	struct range *ranges; /* that are not yet durable */
-	size_t range_count;
-	uint64_t unflushed; /* bytes of these */
-	bool untidy;        /* the file may be longer than its regions */
-	uint64_t ended_ns;  /* when it last became so by a journal's end */
+	struct poolapply *apply;  /* from its first call to its last */
+	bool untidy;              /* the file may be longer than its regions */
+	uint64_t ended_ns;        /* when it last became so by a journal's end */
 };
 
 int
@@ -76,12 +69,8 @@ static void
 journal_forget(struct pooljournal *j)
 {
 	atomic_store(&j->phase, PHASE_NONE);
-	free(j->buf);
-	free(j->ranges);
-	j->buf = NULL;
-	j->ranges = NULL;
-	j->range_count = 0;
-	j->unflushed = 0;
+	poolapply_free(j->apply);
+	j->apply = NULL;
 }
 
 void
@@ -113,26 +102,6 @@ file_write(int fd, const uint8_t *p, size_t len, uint64_t off, struct err *e)
 		if (n <= 0)
 			return err_errno(e, n < 0 ? err_from_errno(errno) : REPL_E_IO, errno,
 					 "journal: write");
-		p += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-/* What can't be read is as little to be believed as what was changed. */
-static int
-file_read(int fd, uint8_t *p, size_t len, uint64_t off, struct err *e)
-{
-	while (len > 0) {
-		ssize_t n = pread(fd, p, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(e, REPL_E_CORRUPT, errno, "journal: read");
-		if (n == 0)
-			return err_set(e, REPL_E_CORRUPT, "journal: the file ends before it does");
 		p += n;
 		off += (uint64_t)n;
 		len -= (size_t)n;
@@ -378,108 +347,11 @@ pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_sta
 	if (rc)
 		return rc;
 	*meta = next;
-	memset(&j->done, 0, sizeof(j->done));
 	atomic_store(&j->phase, PHASE_COMMITTED);
 	return 0;
 }
 
 /* ---- apply ---- */
-
-static int
-apply_flush(struct pooljournal *j, struct pmem_map *map, struct err *e)
-{
-	size_t count = j->range_count;
-
-	j->range_count = 0;
-	j->unflushed = 0;
-	if (count == 0 || pmem_map_persist(map, j->ranges, count, e) == 0)
-		return 0;
-	return err_set(e, REPL_E_IO, "journal: what it brings in could not be made durable");
-}
-
-static int
-apply_message(struct pooljournal *j, struct pmem_map *map, const uint8_t *msg, size_t len,
-	      struct err *e)
-{
-	struct wire_commit_view v;
-	const uint8_t *from;
-
-	if (wire_stage_decode(msg, len, pmem_map_size(map), &v, e))
-		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is damaged",
-			       j->done.count + 1);
-	if (v.epoch != j->is.epoch)
-		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is of epoch %u",
-			       j->done.count + 1, v.epoch);
-	from = v.payload;
-	for (uint32_t i = 0; i < v.entry_count; i++) {
-		struct wire_entry en = wire_commit_entry(&v, i);
-
-		if (j->range_count == RANGES_MAX && apply_flush(j, map, e))
-			return e ? e->code : REPL_E_IO;
-		/* Asked for space a pool says no; touched it would end us, at each opening anew. */
-		if (j->sparse && !pmem_map_back(map, en.off, en.len))
-			return err_set(e, REPL_E_NOSPC,
-				       "journal: no space is left for %u bytes at %" PRIu64
-				       " of a sparse pool: make room, then open it again",
-				       en.len, en.off);
-		pmem_map_copy(map, en.off, from, en.len);
-		j->ranges[j->range_count++] = (struct range){.off = en.off, .len = en.len};
-		j->unflushed += en.len;
-		from += en.len;
-	}
-	j->done.chain = wire_stage_chain(j->done.chain, msg);
-	j->done.bytes += len;
-	j->done.count++;
-	return 0;
-}
-
-/* The length of the next message by its header, which says that it ends within the journal. */
-static int
-apply_next(struct pooljournal *j, size_t *len, struct err *e)
-{
-	uint64_t left = j->is.bytes - j->done.bytes;
-	int rc;
-
-	*len = 0;
-	if (left < WIRE_HEADER_SIZE)
-		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " does not end",
-			       j->done.count + 1);
-	rc = file_read(j->fd, j->buf, WIRE_HEADER_SIZE, j->off + JOURNAL_DATA + j->done.bytes, e);
-	if (rc)
-		return rc;
-	*len = wire_stage_len(j->buf, WIRE_HEADER_SIZE, WIRE_MSG_SIZE_MAX);
-	if (*len == 0 || *len > left)
-		return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " is none",
-			       j->done.count + 1);
-	return 0;
-}
-
-/* One read of the file, and all whole messages in it: at least one. */
-static int
-apply_some(struct pooljournal *j, struct pmem_map *map, uint64_t max, struct err *e)
-{
-	uint64_t left = j->is.bytes - j->done.bytes;
-	size_t have = max < READ ? (size_t)max : READ, at = 0, len;
-	int rc = apply_next(j, &len, e);
-
-	if (rc)
-		return rc;
-	have = have < len ? len : have;
-	have = left < have ? (size_t)left : have;
-	rc = file_read(j->fd, j->buf, have, j->off + JOURNAL_DATA + j->done.bytes, e);
-	while (!rc && at < have) {
-		len = wire_stage_len(j->buf + at, have - at, WIRE_MSG_SIZE_MAX);
-		if (len == 0 || len > have - at)
-			break;
-		rc = apply_message(j, map, j->buf + at, len, e);
-		at += len;
-	}
-	/* It was one when its length was read. */
-	if (!rc && at == 0)
-		rc = err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " changes",
-			     j->done.count + 1);
-	return rc;
-}
 
 /* The region's name goes, with whatever else *next says; its space is given back later. */
 static int
@@ -504,11 +376,6 @@ apply_end(struct pooljournal *j, struct sidecar *meta, struct err *e)
 {
 	struct sidecar next = *meta;
 
-	if (j->done.count != j->is.count || j->done.chain != j->is.chain)
-		return err_set(e, REPL_E_CORRUPT,
-			       "journal: %" PRIu64 " messages, and they are not the %" PRIu64
-			       " that were committed",
-			       j->done.count, j->is.count);
 	next.state = j->is.state;
 	if (j->is.has_generation) {
 		next.generation = j->is.generation;
@@ -517,42 +384,24 @@ apply_end(struct pooljournal *j, struct sidecar *meta, struct err *e)
 	return journal_unname(j, meta, &next, e);
 }
 
-static int
-apply_prepare(struct pooljournal *j, struct err *e)
-{
-	if (!j->buf)
-		j->buf = malloc(WIRE_MSG_SIZE_MAX);
-	if (!j->ranges)
-		j->ranges = calloc(RANGES_MAX, sizeof(*j->ranges));
-	if (!j->buf || !j->ranges)
-		return err_set(e, REPL_E_NOMEM, "no memory to apply a journal");
-	return 0;
-}
-
 int
 pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *map, uint64_t max,
 		  struct journal_progress *p, struct err *e)
 {
-	uint64_t from = j->done.bytes;
-	int rc;
+	int rc = 0;
 
 	p->done = p->total = j->is.bytes;
 	if (atomic_load(&j->phase) != PHASE_COMMITTED)
 		return err_set(e, REPL_E_PROTOCOL, "no journal is committed");
-	rc = apply_prepare(j, e);
+	if (!j->apply)
+		rc = poolapply_new(j->fd, j->off + JOURNAL_DATA, &j->is, meta->sparse, &j->apply,
+				   e);
+	if (!rc)
+		rc = poolapply_run(j->apply, map, max, e);
 	if (rc)
 		return rc;
-	j->sparse = meta->sparse;
-	while (!rc && j->done.bytes < j->is.bytes && j->done.bytes - from < max) {
-		rc = apply_some(j, map, max - (j->done.bytes - from), e);
-		if (!rc && j->unflushed >= FLUSH)
-			rc = apply_flush(j, map, e);
-	}
-	p->done = j->done.bytes;
-	if (rc || j->done.bytes < j->is.bytes)
-		return rc;
-	rc = apply_flush(j, map, e);
-	return rc ? rc : apply_end(j, meta, e);
+	p->done = poolapply_done(j->apply);
+	return p->done < p->total ? 0 : apply_end(j, meta, e);
 }
 
 /* ---- its end ---- */
@@ -624,11 +473,11 @@ load_pages(struct pooljournal *j, const struct sidecar *meta, struct err *e)
 	uint8_t page[JOURNAL_PAGE];
 	int rc;
 
-	rc = file_read(j->fd, page, sizeof(page), j->off, e);
+	rc = poolapply_read(j->fd, page, sizeof(page), j->off, e);
 	if (!rc)
 		rc = journal_header_decode(page, &h, e);
 	if (!rc)
-		rc = file_read(j->fd, page, sizeof(page), j->off + JOURNAL_PAGE, e);
+		rc = poolapply_read(j->fd, page, sizeof(page), j->off + JOURNAL_PAGE, e);
 	if (!rc)
 		rc = journal_commit_decode(page, &j->is, e);
 	if (rc)
@@ -655,7 +504,6 @@ pooljournal_load(struct pooljournal *j, const struct sidecar *meta, struct err *
 	rc = load_pages(j, meta, e);
 	if (rc)
 		return rc;
-	memset(&j->done, 0, sizeof(j->done));
 	atomic_store(&j->phase, PHASE_COMMITTED);
 	return 0;
 }

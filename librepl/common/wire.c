@@ -416,6 +416,16 @@ wire_stage_len(const uint8_t *mem, size_t size, size_t max)
 	return len <= max ? len : 0;
 }
 
+bool
+wire_stage_peek(const uint8_t *msg, size_t size, struct wire_commit_view *v)
+{
+	if (!wire_stage_is(msg, size))
+		return false;
+	*v = (struct wire_commit_view){.entry_count = get_le16(msg + AT_ENTRIES),
+				       .entries = msg + WIRE_HEADER_SIZE};
+	return v->entry_count <= WIRE_ENTRIES_MAX && wire_commit_size(v->entry_count, 0) <= size;
+}
+
 uint64_t
 wire_stage_chain(uint64_t chain, const uint8_t *msg)
 {

@@ -164,6 +164,12 @@ size_t wire_commit_len(const uint8_t *mem, size_t size);
 size_t wire_stage_len(const uint8_t *mem, size_t size, size_t max);
 
 /*
+ * The entries of a STAGE of which size bytes are at hand, for wire_commit_entry(): nothing of
+ * them is checked. False if it is none, or they are not all there.
+ */
+bool wire_stage_peek(const uint8_t *msg, size_t size, struct wire_commit_view *v);
+
+/*
  * A value over the messages so far, in their order: each header holds the checksum
  * of its whole message.
  */

@@ -14,7 +14,7 @@
 #define HOLD_NS         4000000ULL
 #define HOLD_FIRST      (1ULL << 20) /* bytes that are few before anything was measured */
 #define PATIENT_PASSES  3U
-#define APPLY_NS        20000000ULL /* one call's work, so that cancelling is soon seen */
+#define APPLY_NS        50000000ULL /* one call's work, so that cancelling is soon seen */
 #define APPLY_BYTES_MIN (4ULL << 20)
 
 enum outcome {

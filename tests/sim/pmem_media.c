@@ -58,12 +58,13 @@ struct pmem_map {
 	int image;                 /* or -1 */
 	struct media_dirty *dirty; /* or NULL */
 	bool evict;
-	uint64_t nap_us; /* at most */
-	uint64_t random; /* state of the generator, never 0 */
-	uint64_t drop;   /* every how many ranges one is dropped, 0: never */
-	uint64_t ranges; /* persisted or dropped so far */
-	uint64_t kill;   /* how many stores and persists are left to this process, 0: all */
-	char *path;      /* of the image */
+	uint64_t nap_us;         /* at most */
+	_Atomic uint64_t random; /* state of the generator, never 0 */
+	uint64_t drop;           /* every how many ranges one is dropped, 0: never */
+	_Atomic uint64_t ranges; /* persisted or dropped so far */
+	uint64_t kill;           /* after so many stores and persists the process is, 0: never */
+	_Atomic uint64_t lived;  /* stores and persists */
+	char *path;              /* of the image */
 };
 
 /* Of each pool its own, by its name: a pool that is met again meets the same. */
@@ -114,7 +115,7 @@ media_set_kill(struct pmem_map *m, const char *pool)
 static void
 media_live(struct pmem_map *m)
 {
-	if (m->kill > 0 && --m->kill == 0)
+	if (m->kill > 0 && atomic_fetch_add(&m->lived, 1) + 1 == m->kill)
 		(void)raise(SIGKILL);
 }
 
@@ -122,10 +123,14 @@ media_live(struct pmem_map *m)
 static uint64_t
 media_random(struct pmem_map *m)
 {
-	m->random ^= m->random << 13;
-	m->random ^= m->random >> 7;
-	m->random ^= m->random << 17;
-	return m->random;
+	uint64_t was = atomic_load(&m->random), is;
+
+	do {
+		is = was ^ was << 13;
+		is ^= is >> 7;
+		is ^= is << 17;
+	} while (!atomic_compare_exchange_weak(&m->random, &was, is));
+	return is;
 }
 
 static int
