@@ -1,14 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Losing machines costs nothing that was acknowledged; and a rule that is broken is found out. */
+/* Losing machines costs nothing that was acknowledged; and a rule that is broken is found out.
+ *
+ *   test_losses [whole]   whole: the search for a broken rule begins at the first seed
+ */
 #include "unit.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim.h"
 
 #define SEEDS       3000
 #define SEEDS_BOUND 20000 /* within which every broken rule is found */
+
+static bool whole;
+
+/*
+ * Where the search begins for a rule whose first seed is far: a little before
+ * that seed, as the simulator is now. Where it no longer is that one the search
+ * takes longer, and finds as much.
+ */
+static const uint64_t far_seeds[SIM_MUTATION_COUNT] = {
+	[SIM_PROMOTE_OUTDATED] = 5380,    [SIM_KEEP_MAP] = 13070,     [SIM_QUEUE_FEW] = 14200,
+	[SIM_QUEUE_COUNT_LAGGARD] = 5290, [SIM_POSITION_KEPT] = 1690,
+};
 
 static void
 tell(const struct sim_result *result)
@@ -56,10 +72,11 @@ every_broken_rule_is_found_out(void **state)
 
 	(void)state;
 	for (int m = SIM_NONE + 1; m < SIM_MUTATION_COUNT; m++) {
-		struct sim_config config = {.mutation = (enum sim_mutation)m};
+		uint64_t start = whole ? 0 : far_seeds[m];
+		struct sim_config config = {.seed = start, .mutation = (enum sim_mutation)m};
 
 		result.failed = false;
-		while (!result.failed && config.seed < SEEDS_BOUND) {
+		while (!result.failed && config.seed < start + SEEDS_BOUND) {
 			config.seed++;
 			sim_run(&config, &result);
 		}
@@ -143,7 +160,7 @@ chains_with_gaps_tell_the_same(void **state)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nothing_acknowledged_is_lost),
@@ -154,5 +171,6 @@ main(void)
 		cmocka_unit_test(chains_with_gaps_tell_the_same),
 	};
 
+	whole = argc > 1 && strcmp(argv[1], "whole") == 0;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
