@@ -31,8 +31,18 @@
 
 #define LANE_CONNECT_LOOK_MS 100 /* at whether connecting was cancelled */
 
-#define LANE_SPARE_TX 16  /* done, and not yet seen to be */
+#define LANE_SPARE_TX 16                              /* done, and not yet seen to be */
+#define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
 #define LANE_EQ_EVERY 256 /* looks between those at the event queue, with an RNIC */
+
+/* A message or RMA as it is given to the provider. */
+struct lane_post {
+	enum ofi_kind kind;
+	struct ofi_op *op; /* NULL: no completion is asked for */
+	struct iovec iov;
+	struct fi_rma_iov rma;
+	uint64_t data, flags;
+};
 
 struct fab_lane {
 	struct fid_fabric *fabric;
@@ -68,6 +78,8 @@ struct fab_lane {
 	struct fi_cq_data_entry batch[LANE_BATCH];
 	unsigned batch_at, batch_len;
 	unsigned looks, eq_looks;
+	struct lane_post held[LANE_HELD_MAX]; /* a ring: the provider's queue was full */
+	unsigned held_at, held_count;
 	int spare; /* a receive slot to post when there is time, or -1 */
 	bool closed;
 	char why[128];
@@ -316,24 +328,89 @@ lane_post_spare(struct fab_lane *l)
 		(void)lane_post_failed(l, ret, NULL);
 }
 
-int
-fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
+static ssize_t
+lane_post_try(struct fab_lane *l, const struct lane_post *p)
 {
-	uint8_t *buf = l->send_mem + l->sent % l->depth * l->msg_size;
-	ssize_t ret;
+	struct fi_msg msg = {
+		.msg_iov = &p->iov, .desc = &l->desc, .iov_count = 1, .context = p->op};
+	struct fi_msg_rma rma = {.msg_iov = &p->iov,
+				 .desc = &l->desc,
+				 .iov_count = 1,
+				 .rma_iov = &p->rma,
+				 .rma_iov_count = 1,
+				 .data = p->data,
+				 .context = p->op};
 
-	if (l->closed)
-		return lane_lost(l, e);
-	/* No completion is asked for: the answer says that the buffer is free. */
-	if (len <= l->inject_size)
-		ret = fi_inject(l->ep, buf, len, 0);
-	else
-		ret = fi_send(l->ep, buf, len, l->desc, 0, NULL);
-	if (ret)
-		return lane_post_failed(l, ret, e);
+	switch (p->kind) {
+	case OFI_WRITE:
+		return fi_writemsg(l->ep, &rma, p->flags);
+	case OFI_READ:
+		return fi_readmsg(l->ep, &rma, p->flags);
+	default:
+		break;
+	}
+	if (p->op)
+		return fi_sendmsg(l->ep, &msg, p->flags);
+	if (p->iov.iov_len <= l->inject_size)
+		return fi_inject(l->ep, p->iov.iov_base, p->iov.iov_len, 0);
+	return fi_send(l->ep, p->iov.iov_base, p->iov.iov_len, l->desc, 0, NULL);
+}
+
+/*
+ * Give it to the provider. While the provider's queue is full it is held, and what comes
+ * after it too, in order; fab_lane_poll() tries again. There is always room: a message
+ * has a turn and RMA an operation.
+ */
+static int
+lane_post(struct fab_lane *l, const struct lane_post *p, struct err *e)
+{
+	ssize_t ret = l->held_count > 0 ? -FI_EAGAIN : lane_post_try(l, p);
+
+	if (ret == -FI_EAGAIN && l->held_count < LANE_HELD_MAX) {
+		l->held[(l->held_at + l->held_count++) % LANE_HELD_MAX] = *p;
+		return 0;
+	}
+	return ret ? lane_post_failed(l, ret, e) : 0;
+}
+
+static void
+lane_post_held(struct fab_lane *l)
+{
+	while (l->held_count > 0 && !l->closed) {
+		ssize_t ret = lane_post_try(l, &l->held[l->held_at]);
+
+		if (ret == -FI_EAGAIN)
+			return;
+		if (ret)
+			(void)lane_post_failed(l, ret, NULL);
+		l->held_at = (l->held_at + 1) % LANE_HELD_MAX;
+		l->held_count--;
+	}
+}
+
+/* One message is sent: the turn is taken. */
+static int
+lane_send(struct fab_lane *l, struct ofi_op *op, size_t len, struct err *e)
+{
+	struct lane_post p = {
+		.kind = OFI_SEND,
+		.op = op,
+		.iov = {.iov_base = l->send_mem + l->sent % l->depth * l->msg_size, .iov_len = len},
+		.flags = op ? FI_COMPLETION | FI_DELIVERY_COMPLETE : 0};
+	int rc = lane_post(l, &p, e);
+
+	if (rc)
+		return rc;
 	l->sent++;
 	lane_post_spare(l);
 	return l->closed ? lane_lost(l, e) : 0;
+}
+
+int
+fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
+{
+	/* No completion is asked for: the answer says that the buffer is free. */
+	return l->closed ? lane_lost(l, e) : lane_send(l, NULL, len, e);
 }
 
 /* Takes an operation slot for RMA; the caller has seen room. */
@@ -351,24 +428,11 @@ lane_rma_op(struct fab_lane *l, enum ofi_kind kind)
 int
 fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e)
 {
-	uint8_t *buf = l->send_mem + l->sent % l->depth * l->msg_size;
-	struct iovec iov = {.iov_base = buf, .iov_len = len};
-	struct fi_msg msg = {.msg_iov = &iov, .desc = &l->desc, .iov_count = 1};
-	ssize_t ret;
-
 	if (l->closed)
 		return lane_lost(l, e);
 	if (l->rma_free_count == 0)
 		return err_set(e, REPL_E_BUSY, "too many operations outstanding");
-	msg.context = lane_rma_op(l, OFI_SEND);
-	ret = fi_sendmsg(l->ep, &msg, FI_COMPLETION | FI_DELIVERY_COMPLETE);
-	if (ret) {
-		l->rma_free_count++;
-		return lane_post_failed(l, ret, e);
-	}
-	l->sent++;
-	lane_post_spare(l);
-	return l->closed ? lane_lost(l, e) : 0;
+	return lane_send(l, lane_rma_op(l, OFI_SEND), len, e);
 }
 
 unsigned
@@ -431,63 +495,47 @@ lane_bounce(struct fab_lane *l, const struct ofi_op *op)
 
 /* Post a write; flags say when it is complete and whether data goes with it. */
 static int
-lane_write(struct fab_lane *l, struct fi_msg_rma *msg, const void *src, size_t len, uint64_t off,
+lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, uint64_t data,
 	   uint64_t flags, struct err *e)
 {
-	struct iovec iov = {.iov_base = (void *)(uintptr_t)src, .iov_len = len};
-	struct fi_rma_iov rma;
-	struct ofi_op *op;
-	ssize_t ret;
+	struct lane_post p = {.kind = OFI_WRITE, .data = data, .flags = FI_COMPLETION | flags};
 	int rc = lane_rma_room(l, len, e);
 
 	if (!rc)
-		rc = lane_rma_at(l, off, len, &rma, e);
+		rc = lane_rma_at(l, off, len, &p.rma, e);
 	if (rc)
 		return rc;
-	op = lane_rma_op(l, OFI_WRITE);
+	p.op = lane_rma_op(l, OFI_WRITE);
+	p.iov = (struct iovec){.iov_base = (void *)(uintptr_t)src, .iov_len = len};
 	/* The application's memory is not pinned: it may be remapped, punched or forked. */
 	if (l->rdma)
-		iov.iov_base = memcpy(lane_bounce(l, op), src, len);
-	msg->msg_iov = &iov;
-	msg->desc = &l->desc;
-	msg->rma_iov = &rma;
-	msg->iov_count = msg->rma_iov_count = 1;
-	msg->context = op;
-	ret = fi_writemsg(l->ep, msg, FI_COMPLETION | flags);
-	if (ret) {
-		l->rma_free_count++;
-		return lane_post_failed(l, ret, e);
-	}
-	return 0;
+		p.iov.iov_base = memcpy(lane_bounce(l, p.op), src, len);
+	return lane_post(l, &p, e);
 }
 
 int
 fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
 {
-	struct fi_msg_rma msg = {0};
-
 	/*
 	 * Without a completion level tcp reports success for a wrong key or a
 	 * range out of bounds, and before the target's memory has the bytes. An
 	 * RNIC has no such level: verbs would ignore it.
 	 */
-	return lane_write(l, &msg, src, len, off, l->rdma ? 0 : FI_DELIVERY_COMPLETE, e);
+	return lane_write(l, src, len, off, 0, l->rdma ? 0 : FI_DELIVERY_COMPLETE, e);
 }
 
 int
 fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
 {
-	struct fi_msg_rma msg = {0};
-
 	/* Delivery costs tcp a message of the target's; what stands behind this says more. */
-	return lane_write(l, &msg, src, len, off, 0, e);
+	return lane_write(l, src, len, off, 0, 0, e);
 }
 
 int
 fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 		   const struct fab_imm *imm, struct err *e)
 {
-	struct fi_msg_rma msg = {.data = imm->bits};
+	uint64_t data = imm->bits;
 	int rc;
 
 	if (l->imm == OFI_IMM_NONE)
@@ -495,8 +543,8 @@ fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off
 	if (imm->answered && !fab_lane_turn(l))
 		return err_set(e, REPL_E_BUSY, "too many messages unanswered");
 	if (l->imm == OFI_IMM_WIDE)
-		msg.data |= (uint64_t)l->number << OFI_IMM_LANE_SHIFT;
-	rc = lane_write(l, &msg, src, len, off, FI_REMOTE_CQ_DATA, e);
+		data |= (uint64_t)l->number << OFI_IMM_LANE_SHIFT;
+	rc = lane_write(l, src, len, off, data, FI_REMOTE_CQ_DATA, e);
 	if (rc == 0 && imm->answered) {
 		l->sent++; /* the buffer of this turn stays unused */
 		lane_post_spare(l);
@@ -509,21 +557,15 @@ static int
 lane_read_at(struct fab_lane *l, void *dst, const struct fi_rma_iov *rma, struct err *e)
 {
 	struct ofi_op *op = lane_rma_op(l, OFI_READ);
-	struct iovec iov = {.iov_base = l->rdma ? lane_bounce(l, op) : dst, .iov_len = rma->len};
-	struct fi_msg_rma msg = {.msg_iov = &iov,
-				 .desc = &l->desc,
-				 .iov_count = 1,
-				 .rma_iov = rma,
-				 .rma_iov_count = 1,
-				 .context = op};
-	ssize_t ret = fi_readmsg(l->ep, &msg, FI_COMPLETION);
+	struct lane_post p = {
+		.kind = OFI_READ,
+		.op = op,
+		.iov = {.iov_base = l->rdma ? lane_bounce(l, op) : dst, .iov_len = rma->len},
+		.rma = *rma,
+		.flags = FI_COMPLETION};
 
-	if (ret) {
-		l->rma_free_count++;
-		return lane_post_failed(l, ret, e);
-	}
 	l->rma_dst[op->slot] = (struct lane_dst){.dst = dst, .len = rma->len};
-	return 0;
+	return lane_post(l, &p, e);
 }
 
 int
@@ -629,6 +671,13 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 	}
 }
 
+/* RMA completes there, and what is done there makes room for what is held. */
+static bool
+lane_tx_awaited(const struct fab_lane *l)
+{
+	return l->rma_free_count < l->rma_count || l->held_count > 0;
+}
+
 /*
  * A look at an empty queue costs a system call, so first where something is
  * awaited; elsewhere only that the connection is gone could be seen.
@@ -636,7 +685,7 @@ lane_event(struct fab_lane *l, const struct fi_cq_data_entry *c, struct fab_even
 static void
 lane_look(struct fab_lane *l)
 {
-	bool rma = l->rma_free_count < l->rma_count;
+	bool rma = lane_tx_awaited(l);
 	bool messages = l->sent != l->answered;
 
 	if (l->rdma && ++l->eq_looks % LANE_EQ_EVERY == 0)
@@ -655,6 +704,8 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 	ev->type = FAB_NONE;
 	if (l->batch_at == l->batch_len && !l->closed)
 		lane_look(l);
+	if (l->held_count > 0)
+		lane_post_held(l);
 	if (l->batch_at < l->batch_len) {
 		lane_event(l, &l->batch[l->batch_at++], ev);
 	} else if (l->closed) {
@@ -692,8 +743,7 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t de
 		struct fab_lane *l = lanes[i];
 
 		if (l->closed || l->batch_at != l->batch_len ||
-		    !ofi_queues_wait(l->fabric, &l->queues, l->eq, l->rma_free_count < l->rma_count,
-				     pfd, &n))
+		    !ofi_queues_wait(l->fabric, &l->queues, l->eq, lane_tx_awaited(l), pfd, &n))
 			return;
 		/* Getting ready may itself have taken a message in. */
 		if (lane_fill_batch(l, l->queues.rx) || l->closed)

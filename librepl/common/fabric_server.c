@@ -29,6 +29,7 @@
 #define SERVER_EQ_EVERY 64 /* polls between looks at the event queue when all have joined */
 #define SERVER_FD_MAX   4096
 #define SERVER_SPARE_TX 16
+#define SERVER_TX_TRIES 1000 /* looks for answers that have left when there is room for none */
 #define SERVER_DEFER_S  600  /* no data port is open for longer */
 #define SERVER_REFUSALS 1024 /* requests taken off the queue when the port closes */
 
@@ -671,8 +672,13 @@ fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t l
 		return REPL_E_LOST;
 	if (s->rdma && ++s->replies % SERVER_SPARE_TX == 0)
 		server_take_sent(s);
-	/* Answers never outnumber what the initiator has in flight, so there is room. */
+	/* Answers never outnumber what the initiator has in flight, so there is room when they are
+	 * seen to have left. */
 	ret = fi_inject(l->ep, data, len, 0);
+	for (unsigned i = 0; ret == -FI_EAGAIN && i < SERVER_TX_TRIES; i++) {
+		server_take_sent(s);
+		ret = fi_inject(l->ep, data, len, 0);
+	}
 	return ret ? REPL_E_LOST : 0;
 }
 

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A lane whose provider has no room for a while keeps what it is given: all of it goes out, in
+ * order, when there is room again, and one that closes meanwhile says so.
+ */
+#include "unit.h"
+
+#include <pthread.h>
+
+#include "clock.h"
+
+#include "../../librepl/common/fabric_lane.c"
+
+#define WAIT_MS 20000U
+#define DEPTH   8U
+#define SIZE    4096U
+#define REGION  (1U << 20)
+
+/* Each message is answered by its first 8 bytes; one that begins with an x ends the lane. */
+struct echo {
+	struct fab_server *s;
+	uint8_t *mem;
+	char order[DEPTH + 1]; /* first letters, in the order of arrival */
+	unsigned count;
+	uint8_t seen; /* of mem, when the last message came */
+};
+
+static void
+echo_message(struct echo *t, const struct fab_event *ev)
+{
+	if (t->count < DEPTH)
+		t->order[t->count++] = (char)ev->data[0];
+	t->seen = t->mem[SIZE];
+	if (ev->data[0] == 'x') {
+		fab_server_drop(t->s, ev->lane);
+		return;
+	}
+	assert_int_equal(fab_server_reply(t->s, ev->lane, ev->data, 8), 0);
+	fab_server_repost(t->s, ev->lane, ev->slot);
+}
+
+static void *
+echo_main(void *arg)
+{
+	uint64_t deadline_ns = clock_deadline(WAIT_MS);
+	struct echo *t = arg;
+	struct fab_event ev = {0};
+
+	while (ev.type != FAB_CLOSED && clock_now_ns() < deadline_ns) {
+		fab_server_poll(t->s, &ev);
+		if (ev.type == FAB_REQUEST)
+			(void)fab_server_accept(t->s, 0, NULL);
+		else if (ev.type == FAB_RECV)
+			echo_message(t, &ev);
+		else if (ev.type == FAB_NONE)
+			fab_server_wait(t->s, -1, deadline_ns);
+	}
+	return NULL;
+}
+
+/* ---- a provider without room ---- */
+
+static bool full;
+static unsigned refusals;
+static struct fi_ops_msg *real_msg;
+static struct fi_ops_rma *real_rma;
+
+static bool
+no_room(void)
+{
+	refusals += full;
+	return full;
+}
+
+static ssize_t
+inject_or_not(struct fid_ep *ep, const void *buf, size_t len, fi_addr_t to)
+{
+	return no_room() ? -FI_EAGAIN : real_msg->inject(ep, buf, len, to);
+}
+
+static ssize_t
+send_or_not(struct fid_ep *ep, const void *buf, size_t len, void *desc, fi_addr_t to, void *context)
+{
+	return no_room() ? -FI_EAGAIN : real_msg->send(ep, buf, len, desc, to, context);
+}
+
+static ssize_t
+write_or_not(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return no_room() ? -FI_EAGAIN : real_rma->writemsg(ep, msg, flags);
+}
+
+static ssize_t
+read_or_not(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
+{
+	return no_room() ? -FI_EAGAIN : real_rma->readmsg(ep, msg, flags);
+}
+
+struct fixture {
+	struct echo t;
+	struct fab_lane *l;
+	pthread_t thread;
+	struct fi_ops_msg msg;
+	struct fi_ops_rma rma;
+};
+
+static void
+begin(struct fixture *f)
+{
+	struct fab_params p = {.provider = "tcp",
+			       .host = "127.0.0.1",
+			       .depth = DEPTH,
+			       .msg_size = SIZE,
+			       .key = 0x1122334455667788};
+	static const uint8_t hello[WIRE_HELLO_SIZE] = {WIRE_VERSION};
+
+	memset(f, 0, sizeof(*f));
+	full = false;
+	refusals = 0;
+	f->t.mem = calloc(1, REGION);
+	assert_non_null(f->t.mem);
+	assert_int_equal(fab_server_new(&p, 1, &f->t.s, NULL), 0);
+	assert_int_equal(fab_server_register(f->t.s, 0, f->t.mem, REGION, true, NULL), 0);
+	assert_int_equal(pthread_create(&f->thread, NULL, echo_main, &f->t), 0);
+	p.port = fab_server_port(f->t.s);
+	assert_int_equal(
+		fab_lane_connect(&p, hello, sizeof(hello), clock_deadline(WAIT_MS), &f->l, NULL),
+		0);
+	real_msg = f->l->ep->msg;
+	real_rma = f->l->ep->rma;
+	f->msg = *real_msg;
+	f->msg.inject = inject_or_not;
+	f->msg.send = send_or_not;
+	f->rma = *real_rma;
+	f->rma.writemsg = write_or_not;
+	f->rma.readmsg = read_or_not;
+	f->l->ep->msg = &f->msg;
+	f->l->ep->rma = &f->rma;
+}
+
+static void
+end(struct fixture *f)
+{
+	f->l->ep->msg = real_msg;
+	f->l->ep->rma = real_rma;
+	fab_lane_free(f->l);
+	(void)pthread_join(f->thread, NULL);
+	fab_server_free(f->t.s);
+	free(f->t.mem);
+}
+
+/* Look until there is an event. */
+static void
+await(struct fab_lane *l, struct fab_event *ev)
+{
+	uint64_t deadline_ns = clock_deadline(WAIT_MS);
+
+	for (;;) {
+		fab_lane_poll(l, ev);
+		if (ev->type != FAB_NONE || clock_now_ns() >= deadline_ns)
+			return;
+		fab_lanes_wait(&l, 1, -1, deadline_ns);
+	}
+}
+
+/* A message of len bytes that begins with the letter. */
+static void
+say(struct fab_lane *l, char letter, size_t len)
+{
+	uint8_t *buf = fab_lane_buf(l);
+
+	assert_non_null(buf);
+	memset(buf, letter, len);
+	assert_int_equal(fab_lane_send(l, len, NULL), 0);
+}
+
+static void
+what_finds_no_room_goes_later_and_in_order(void **state)
+{
+	uint8_t src[64], dst[64] = {0};
+	struct fixture f;
+	struct fab_event ev;
+	unsigned answers = 0, written = 0, read = 0;
+
+	(void)state;
+	begin(&f);
+	memset(src, 'w', sizeof(src));
+	full = true;
+	say(f.l, 'a', 64);
+	say(f.l, 'b', SIZE);
+	assert_int_equal(fab_lane_write(f.l, src, sizeof(src), SIZE, NULL), 0);
+	assert_int_equal(fab_lane_read(f.l, dst, sizeof(dst), SIZE, NULL), 0);
+	say(f.l, 'c', 64);
+	for (unsigned i = 0; i < 100; i++) {
+		fab_lane_poll(f.l, &ev);
+		assert_int_equal(ev.type, FAB_NONE);
+	}
+	/* What comes behind is not tried before the first is out. */
+	assert_int_equal(refusals, 101);
+	assert_int_equal(f.l->held_count, 5);
+	full = false;
+	while (answers < 3 || written < 1 || read < 1) {
+		await(f.l, &ev);
+		answers += ev.type == FAB_RECV;
+		written += ev.type == FAB_WRITTEN;
+		read += ev.type == FAB_READ;
+		assert_true(ev.type == FAB_RECV || ev.type == FAB_WRITTEN || ev.type == FAB_READ);
+		if (ev.type == FAB_RECV)
+			fab_lane_repost(f.l, ev.slot);
+	}
+	assert_string_equal(f.t.order, "abc");
+	assert_int_equal(f.t.seen, 'w');
+	assert_memory_equal(dst, src, sizeof(dst));
+	assert_int_equal(f.l->held_count, 0);
+	assert_int_equal(fab_lane_rma_room(f.l), f.l->rma_count);
+	end(&f);
+}
+
+/* As much as a lane may have under way, for as long as it takes. */
+static void
+all_that_may_be_under_way_is_kept(void **state)
+{
+	static uint8_t src[LANE_RMA_MAX];
+	struct fixture f;
+	struct fab_event ev;
+	unsigned events = 0, room;
+
+	(void)state;
+	begin(&f);
+	full = true;
+	room = fab_lane_rma_room(f.l);
+	for (unsigned i = 0; i < room; i++)
+		assert_int_equal(fab_lane_write(f.l, &src[i], 1, i, NULL), 0);
+	assert_int_equal(fab_lane_rma_room(f.l), 0);
+	for (unsigned i = 0; i < DEPTH; i++)
+		say(f.l, (char)('a' + i), 64);
+	assert_null(fab_lane_buf(f.l));
+	for (unsigned i = 0; i < 10; i++)
+		fab_lanes_wait(&f.l, 1, -1, clock_deadline(1));
+	full = false;
+	while (events < room + DEPTH) {
+		await(f.l, &ev);
+		assert_true(ev.type == FAB_RECV || ev.type == FAB_WRITTEN);
+		if (ev.type == FAB_RECV)
+			fab_lane_repost(f.l, ev.slot);
+		events++;
+	}
+	assert_memory_equal(f.t.order, "abcdefgh", DEPTH);
+	end(&f);
+}
+
+static void
+a_lane_that_closes_meanwhile_says_so(void **state)
+{
+	struct fixture f;
+	struct fab_event ev;
+
+	(void)state;
+	begin(&f);
+	say(f.l, 'x', 64);
+	full = true;
+	say(f.l, 'b', 64);
+	await(f.l, &ev);
+	assert_int_equal(ev.type, FAB_CLOSED);
+	assert_int_equal(fab_lane_send(f.l, 64, NULL), REPL_E_LOST);
+	end(&f);
+}
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_finds_no_room_goes_later_and_in_order),
+		cmocka_unit_test(all_that_may_be_under_way_is_kept),
+		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
