@@ -2,11 +2,10 @@
 /*
  * Persistent logs: the public calls around logcore.
  *
- * Appends of several threads are grouped. The first that finds no group under
- * way leads: it makes durable all that has been placed, by its own lane, while
- * the others place theirs and wait; who comes next leads the next group. So
- * records become durable in their order, one group at a time, and a group of
- * many costs what one record does.
+ * Appends of several threads are grouped. One at a time leads (logturn): it makes
+ * durable all that has been placed, by its own lane, while the others place theirs
+ * and wait. So records become durable in their order, one group at a time, and a
+ * group of many costs what one record does.
  *
  * Lock order: trim_lock, then lock. Neither is held across a call that waits
  * for a target, but for trim_lock.
@@ -24,6 +23,7 @@
 #include "le.h"
 #include "logcore.h"
 #include "logscan.h"
+#include "logturn.h"
 #include "repl_impl.h"
 
 #define LOG_BUSY_NAP_US  50U
@@ -36,10 +36,9 @@ struct repl_log {
 	struct logfmt_header fixed; /* for what never changes of it */
 	pthread_mutex_t trim_lock;  /* one trim at a time; guards the header's bytes */
 	pthread_mutex_t lock;       /* guards what follows */
-	pthread_cond_t moved;       /* durable, leading or failed changed */
+	struct logturn turn;
 	struct logcore core;
-	bool leading; /* a group is under way */
-	int failed;   /* 0 or why the log takes nothing more */
+	int failed; /* 0 or why the log takes nothing more */
 	char why[256];
 };
 
@@ -175,7 +174,7 @@ log_new(struct repl *r, size_t off)
 	log->area = r->mem + off;
 	(void)pthread_mutex_init(&log->trim_lock, NULL);
 	(void)pthread_mutex_init(&log->lock, NULL);
-	(void)pthread_cond_init(&log->moved, NULL);
+	logturn_init(&log->turn);
 	return log;
 }
 
@@ -184,7 +183,6 @@ repl_log_close(struct repl_log *log)
 {
 	if (!log)
 		return;
-	(void)pthread_cond_destroy(&log->moved);
 	(void)pthread_mutex_destroy(&log->lock);
 	(void)pthread_mutex_destroy(&log->trim_lock);
 	free(log);
@@ -328,15 +326,14 @@ log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 }
 
 /* Under the lock, which is let go meanwhile: all that is placed becomes durable. */
-static void
-log_lead(struct repl_log *log, unsigned lane)
+static int
+log_group(struct repl_log *log, unsigned lane)
 {
 	struct logcore_group g;
 	struct step s = {.kind = STEP_PERSIST};
 	int rc = 0;
 
 	logcore_group_begin(&log->core, &g);
-	log->leading = true;
 	(void)pthread_mutex_unlock(&log->lock);
 	s.span = g.span;
 	if (g.tail) {
@@ -348,25 +345,31 @@ log_lead(struct repl_log *log, unsigned lane)
 	if (!rc)
 		rc = step_run(log, lane, &s);
 	(void)pthread_mutex_lock(&log->lock);
-	log->leading = false;
 	if (rc)
 		log_fail(log, rc, "an append", g.from);
 	else
 		logcore_group_end(&log->core, &g);
-	(void)pthread_cond_broadcast(&log->moved);
+	return rc;
 }
 
-/* Under the lock: until all before end is durable, or never will be. */
+/* Under the lock, which is let go: until all before end is durable, or never will be. */
 static int
 log_await(struct repl_log *log, unsigned lane, uint64_t end, struct err *e)
 {
-	while (log->core.durable < end && !log->failed) {
-		if (log->leading)
-			(void)pthread_cond_wait(&log->moved, &log->lock);
-		else
-			log_lead(log, lane);
+	enum logturn_role role = logturn_await(&log->turn, &log->lock, end);
+	int rc = 0;
+
+	if (role == LOGTURN_LEAD) {
+		rc = log_failed(log, e);
+		if (!rc && log_group(log, lane))
+			rc = log_failed(log, e);
+		logturn_end(&log->turn, &log->lock, log->core.durable, log->failed != 0);
+	} else if (role == LOGTURN_FAILED) {
+		(void)pthread_mutex_lock(&log->lock);
+		rc = log_failed(log, e);
+		(void)pthread_mutex_unlock(&log->lock);
 	}
-	return log->core.durable >= end ? 0 : log_failed(log, e);
+	return rc;
 }
 
 static int
@@ -405,7 +408,7 @@ records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, con
 			(void)logcore_place(&log->core, iov[i].iov_base, iov[i].iov_len, sums[i]);
 		if (position)
 			*position = first;
-		rc = log_await(log, lane, first + size, e);
+		return log_await(log, lane, first + size, e);
 	}
 	(void)pthread_mutex_unlock(&log->lock);
 	return rc;
