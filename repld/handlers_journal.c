@@ -53,8 +53,8 @@ handle_journal_begin(struct state *s, struct json_object *params, struct reply *
 	if (pool_journal_begin(s->pool, bytes, &r->err))
 		return r->err.code;
 	/* Most of the pool will be written: better now than when the initiator holds its lanes. */
-	if (!begun && bytes >= pmem_map_size(s->map) / 4 && !pool_get_info(s->pool)->meta.sparse)
-		pmem_map_prefault(s->map);
+	if (!begun && bytes >= pmem_map_size(s->map) / 4)
+		state_prefault(s);
 	return REPL_OK;
 }
 

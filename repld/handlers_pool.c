@@ -368,8 +368,8 @@ handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, &r->err))
 		return r->err.code;
 	/* That is how a copy of the whole begins. */
-	if (state == SIDECAR_INCONSISTENT && !pool_get_info(s->pool)->meta.sparse)
-		pmem_map_prefault(s->map);
+	if (state == SIDECAR_INCONSISTENT)
+		state_prefault(s);
 	r->result = info_new(s, pool_get_info(s->pool));
 	return REPL_OK;
 }

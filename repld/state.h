@@ -21,6 +21,7 @@
 #include "err.h"
 #include "pmem.h"
 #include "pool.h"
+#include "prefault.h"
 #include "probe.h"
 #include "registry.h"
 
@@ -44,6 +45,7 @@ struct state {
 	struct poolring *ring;     /* of the lanes; NULL: none */
 	struct roundlog *log;      /* of the lanes; NULL: none */
 	struct fab_warm *warm;     /* until lanes are opened */
+	struct prefault prefault;  /* of map */
 	uint64_t grown;            /* allocated and mapped up to here, not recorded; 0: nothing */
 	struct baseline *baseline; /* what bench.open started last, with a pool open */
 	struct probe probe;        /* of the open pool */
@@ -110,6 +112,9 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
  */
 int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
+
+/* Most of the pool is about to be written: make its pages ready beside that. */
+void state_prefault(struct state *s);
 
 /* Make ranges of the pool durable, so that no round log brings back what was there. */
 int state_persist(struct state *s, struct range *r, size_t count, struct err *e);

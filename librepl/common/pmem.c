@@ -13,11 +13,12 @@
 #include <libpmem2.h>
 #include <linux/magic.h>
 
-#define PMEM_PREFAULT_MAX ((size_t)4 << 30)
-#define PMEM_ROOM_MIN     ((size_t)1 << 40)
-#define PMEM_ROOM_TIMES   16
-#define PMEM_ALIGN        ((size_t)2 << 20) /* of large pages */
-#define PMEM_SETTLE       ((size_t)64 << 10)
+#define PMEM_PREFAULT_MAX  ((size_t)4 << 30)
+#define PMEM_PREFAULT_STEP ((size_t)4 << 20)
+#define PMEM_ROOM_MIN      ((size_t)1 << 40)
+#define PMEM_ROOM_TIMES    16
+#define PMEM_ALIGN         ((size_t)2 << 20) /* of large pages */
+#define PMEM_SETTLE        ((size_t)64 << 10)
 
 enum pmem_durable {
 	PMEM_FLUSH, /* lines, then a drain */
@@ -39,7 +40,6 @@ struct pmem_map {
 	enum profile_granularity granularity;
 	enum pmem_durable durable;
 	uint64_t page_size;
-	bool prefaulted;
 	char *path;
 	struct pmem_map *copy;     /* gets what is made durable here; the next one is its own's */
 	pthread_mutex_t copy_lock; /* of what is stored to copies */
@@ -504,17 +504,17 @@ pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
 	       errno != EFAULT;
 }
 
-void
-pmem_map_prefault(struct pmem_map *m)
+size_t
+pmem_map_prefault(struct pmem_map *m, size_t off)
 {
 	size_t size = pmem_map_size(m);
-	size_t len = size < PMEM_PREFAULT_MAX ? size : PMEM_PREFAULT_MAX;
+	size_t end = size < PMEM_PREFAULT_MAX ? size : PMEM_PREFAULT_MAX;
+	size_t len = off < end ? end - off : 0;
 
-	/*
-	 * 0.2 s a GiB against 0.6 s page by page; older kernels don't know it. Once: pages of
-	 * memory stay mapped, and to look at them all again takes a tenth of a second.
-	 */
-	if (m->durable == PMEM_NONE && !m->prefaulted)
-		(void)madvise(m->addr, len, MADV_POPULATE_READ);
-	m->prefaulted = true;
+	if (len > PMEM_PREFAULT_STEP)
+		len = PMEM_PREFAULT_STEP;
+	/* 0.1 s a GiB against 0.7 s page by page; older kernels don't know it. */
+	if (len == 0 || m->durable != PMEM_NONE || madvise(m->addr + off, len, MADV_POPULATE_READ))
+		return size;
+	return off + len;
 }

@@ -516,8 +516,9 @@ pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
 	return true;
 }
 
-void
-pmem_map_prefault(struct pmem_map *m)
+size_t
+pmem_map_prefault(struct pmem_map *m, size_t off)
 {
-	(void)m;
+	(void)off;
+	return pmem_map_size(m);
 }
