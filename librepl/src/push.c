@@ -3,11 +3,15 @@
 
 #include "clock.h"
 
+#define CHUNK     (1U << 20)
+#define NOTED_MAX (16U << 20)
+
 void
 push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem)
 {
 	p->lane = remote_lane(remote, lane);
 	p->stall_ns = (uint64_t)remote_op_timeout_ms(remote) * NS_PER_MS;
+	p->noted = 0;
 	lane_bind(p->lane, mem);
 }
 
@@ -28,21 +32,40 @@ push_drain(struct push *p, bool (*until)(const struct lane *), struct err *e)
 }
 
 int
-push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
-{
-	int rc = push_run(p, lane_done, e);
-
-	while (!rc && lane_flush(p->lane, off, len) < 0)
-		rc = push_drain(p, lane_done, e);
-	return rc;
-}
-
-int
 push_post(struct push *p, struct err *e)
 {
 	int rc = push_run(p, lane_done, e);
 
+	p->noted = 0;
 	return rc ? rc : push_drain(p, lane_posted, e);
+}
+
+/* What could not be written at once waits in the lane: not for all of the copy. */
+static int
+push_note(struct push *p, uint64_t off, uint64_t len, struct err *e)
+{
+	int rc = push_run(p, lane_done, e);
+
+	if (!rc)
+		rc = push_run(p, lane_has_room, e);
+	while (!rc && lane_flush(p->lane, off, len) < 0)
+		rc = push_drain(p, lane_done, e);
+	if (rc || p->lane->todo.count == 0)
+		return rc;
+	p->noted += len;
+	return p->noted < NOTED_MAX ? 0 : push_post(p, e);
+}
+
+int
+push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
+{
+	int rc = 0;
+
+	for (uint64_t n; !rc && len > 0; off += n, len -= n) {
+		n = len < CHUNK ? len : CHUNK;
+		rc = push_note(p, off, n, e);
+	}
+	return rc;
 }
 
 int

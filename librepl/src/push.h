@@ -12,11 +12,15 @@
 struct push {
 	struct lane *lane;
 	uint64_t stall_ns;
+	uint64_t noted; /* bytes that the lane has not begun to write */
 };
 
 void push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem);
 
-/* Note a range; it may be read until the next settle has ended. */
+/*
+ * Note a range; it may be read until the next settle has ended. Waits while as much is
+ * on its way as the lane takes, so that whoever copies a pool comes back now and then.
+ */
 int push_range(struct push *p, uint64_t off, uint64_t len, struct err *e);
 
 /* Have all that was noted on its way; the target makes it durable meanwhile. */
