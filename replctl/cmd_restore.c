@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "commands.h"
 #include "interrupt.h"
 #include "local.h"
@@ -154,7 +155,7 @@ restore_pull(struct restore *r)
 		return rc;
 	progress_begin(&progress, "restore", c->options.json);
 	rc = transfer_pull(&t, r->temp.fd, r->meta.pool_size, &r->sum, &c->err);
-	r->ns = progress_end(&progress);
+	(void)progress_end(&progress);
 	return rc;
 }
 
@@ -237,12 +238,15 @@ restore_record(struct restore *r)
 static int
 restore_copy(struct restore *r)
 {
+	uint64_t begin_ns = clock_now_ns();
 	struct ctl *c = r->c;
 	int rc = restoring_open(&r->temp, r->meta.pool_size, &c->err);
 
 	if (rc)
 		return rc;
 	rc = restore_pull(r);
+	if (!rc)
+		rc = restoring_allocate(&r->temp, &c->err);
 	if (rc) {
 		ctl_next(c, "replctl restore %s%s %s (goes on where this ended)", force_option(r),
 			 r->quoted_target, r->quoted_file);
@@ -252,6 +256,7 @@ restore_copy(struct restore *r)
 	rc = restore_pmdk(r);
 	if (!rc)
 		rc = restoring_finish(&r->temp, &c->err);
+	r->ns = clock_now_ns() - begin_ns;
 	return rc ? rc : restore_record(r);
 }
 

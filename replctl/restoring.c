@@ -156,18 +156,6 @@ copy_replaced(const struct restoring *r, uint64_t size)
 	}
 }
 
-static int
-restoring_allocate(const struct restoring *r, uint64_t size, struct err *e)
-{
-	if (ftruncate(r->fd, (off_t)size))
-		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
-	if (!r->sparse && fallocate(r->fd, 0, 0, (off_t)size) && errno != EOPNOTSUPP &&
-	    errno != EINTR)
-		return err_errno(e, err_from_errno(errno), errno, "%s: %" PRIu64 " bytes wanted",
-				 r->path, size);
-	return 0;
-}
-
 int
 restoring_open(struct restoring *r, uint64_t size, struct err *e)
 {
@@ -184,7 +172,22 @@ restoring_open(struct restoring *r, uint64_t size, struct err *e)
 		return rc;
 	if (st.st_size == 0 && r->replaces && !r->sparse)
 		copy_replaced(r, size);
-	return restoring_allocate(r, size, e);
+	/* Space comes with the data: taken before them it would be one more walk over all pages. */
+	r->size = size;
+	if (ftruncate(r->fd, (off_t)size))
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
+	return 0;
+}
+
+int
+restoring_allocate(const struct restoring *r, struct err *e)
+{
+	if (r->sparse || fallocate(r->fd, 0, 0, (off_t)r->size) == 0 || errno == EOPNOTSUPP)
+		return 0;
+	if (errno == EINTR)
+		return err_set(e, REPL_E_FAILED, "interrupted");
+	return err_errno(e, err_from_errno(errno), errno, "%s: %" PRIu64 " bytes wanted", r->path,
+			 r->size);
 }
 
 static int

@@ -21,6 +21,7 @@ struct restoring {
 	char *dir_path;
 	int dirfd;
 	int fd;
+	uint64_t size; /* of it, when it is open */
 	bool sparse;   /* set by the caller: takes space as it is written */
 	bool replaces; /* there is a FILE */
 	int old_fd;    /* FILE, locked, if there is one */
@@ -41,12 +42,18 @@ int restoring_lock_replaced(struct restoring *r, struct err *e);
 int restoring_check_space(struct restoring *r, uint64_t size, struct err *e);
 
 /*
- * Open or make it, with size bytes allocated; it begins as a copy of a FILE
+ * Open or make it, of size bytes; it begins as a copy of a FILE
  * that it replaces, so that only what differs has to come over the network.
- * A sparse one is neither allocated nor begins as a copy, which would fill its holes.
+ * A sparse one does not begin as a copy, which would fill its holes.
  * REPL_E_BUSY if another restore has it.
  */
 int restoring_open(struct restoring *r, uint64_t size, struct err *e);
+
+/*
+ * Give the parts that nobody wrote to their space, unless it is to be sparse: who maps
+ * the file would learn of a full disk by SIGBUS.
+ */
+int restoring_allocate(const struct restoring *r, struct err *e);
 
 /*
  * Sync it and put it in FILE's place, with owner and mode of the one replaced.

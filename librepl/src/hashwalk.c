@@ -12,7 +12,8 @@
 #include "extents.h"
 
 #define PIECES      256U /* asked for ahead */
-#define SKIP_PIECES 32U  /* the longest stretch that is not compared, in whole pieces */
+#define SKIP_FACTOR 4U   /* by which a stretch that is not compared grows */
+#define SKIP_PIECES 32U  /* the longest one, in whole pieces */
 /* A request ends with the piece that goes beyond a full one. */
 #define ANSWER_BLOCKS (2 * HASHWALK_BLOCKS)
 #define ANSWER_DIGITS (ANSWER_BLOCKS * HASH128_SIZE * 2)
@@ -227,7 +228,7 @@ hash_local(struct hashwalk *w, const struct range *piece, struct err *e)
 
 /* ---- the walk ---- */
 
-/* All differ: believe it for a while, for twice as long each time. */
+/* All differ: believe it for a while, for longer each time. */
 static void
 skip_set(struct hashwalk *w, bool all, uint64_t len)
 {
@@ -237,7 +238,9 @@ skip_set(struct hashwalk *w, bool all, uint64_t len)
 	if (w->exact || !all)
 		q->skip = 0;
 	else
-		q->skip = q->skip == 0 ? len : q->skip < most / 2 ? q->skip * 2 : most;
+		q->skip = (q->skip ? q->skip : len) * SKIP_FACTOR;
+	if (q->skip > most)
+		q->skip = most;
 	q->skip_left = q->skip;
 }
 

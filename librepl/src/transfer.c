@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transfer.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +10,9 @@
 #include "hashwalk.h"
 #include "holes.h"
 #include "lane.h"
+#include "pull.h"
 #include "push.h"
-#include "spin.h"
 
-#define PULL_WINDOW  8U /* reads in flight */
-#define PULL_CHUNK   (1U << 20)
 #define DIFFER_GRAIN 64U
 
 _Static_assert(TRANSFER_BLOCK *HASHWALK_BLOCKS == HOLES_SEGMENT, "a piece is a segment");
@@ -167,154 +164,32 @@ transfer_push(const struct transfer *t, const void *mem, uint64_t size,
 
 /* ---- pull ---- */
 
-struct pull {
-	const struct transfer *t;
-	struct fab_lane *fab;
-	int fd;
-	uint8_t *buf; /* PULL_WINDOW chunks */
-	struct {
-		uint64_t off, len;
-	} flight[PULL_WINDOW];
-	unsigned head, count; /* oldest in flight; how many */
-};
-
-static int
-pull_write(const struct pull *p, const uint8_t *data, uint64_t off, uint64_t len, struct err *e)
-{
-	uint64_t done = 0;
-	ssize_t n;
-
-	while (done < len) {
-		n = pwrite(p->fd, data + done, len - done, (off_t)(off + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_errno(e, err_from_errno(errno), errno,
-					 "writing %llu bytes to the local file",
-					 (unsigned long long)len);
-		done += (uint64_t)n;
-	}
-	return 0;
-}
-
-/* Wait for the oldest read and write it out: reads of a lane complete in their order. */
-static int
-pull_finish_one(struct pull *p, struct err *e)
-{
-	uint64_t deadline_ns = step_deadline(p->t);
-	struct spin spin = {0};
-	struct fab_event ev;
-	unsigned slot = p->head;
-
-	for (;;) {
-		fab_lane_poll(p->fab, &ev);
-		if (ev.type == FAB_READ)
-			break;
-		/* One after the other would keep the deadline away. */
-		if (ev.type == FAB_RECV)
-			return err_set(e, REPL_E_PROTOCOL, "data lane: a message not asked for");
-		if (ev.type != FAB_NONE)
-			return err_set(e, REPL_E_LOST, "data lane: %s", ev.text);
-		if (spin_again(&spin))
-			continue;
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(e, REPL_E_TIMEOUT, "the target did not send data");
-		fab_lanes_wait(&p->fab, 1, -1, deadline_ns);
-	}
-	p->head = (p->head + 1) % PULL_WINDOW;
-	p->count--;
-	return pull_write(p, p->buf + (size_t)slot * PULL_CHUNK, p->flight[slot].off,
-			  p->flight[slot].len, e);
-}
-
-/* Where the pool is out of RMA's reach: one after the other. */
-static int
-pull_window(struct pull *p, uint64_t off, uint64_t len, struct err *e)
-{
-	int rc = 0;
-
-	for (uint64_t n; !rc && len > 0; off += n, len -= n) {
-		n = min_u64(len, PULL_CHUNK);
-		rc = remote_read(p->t->remote, p->t->lane, p->buf, off, n, step_deadline(p->t), e);
-		if (!rc)
-			rc = pull_write(p, p->buf, off, n, e);
-	}
-	return rc;
-}
-
-/* Reads in flight come first: their ends are not for the lane to see. */
-static int
-pull_region(struct pull *p, uint64_t off, struct err *e)
-{
-	struct lane *lane = remote_lane(p->t->remote, p->t->lane);
-	int rc = 0;
-
-	if (regions_is_ready(lane->regions, regions_find(lane->regions, off)))
-		return 0;
-	while (!rc && p->count)
-		rc = pull_finish_one(p, e);
-	if (rc)
-		return rc;
-	lane_register(lane, off);
-	lanes_run(&lane, 1, lane_done, step_deadline(p->t));
-	return lane->status ? err_set(e, lane->status, "data lane: %s", lane->why) : 0;
-}
-
 static int
 pull_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e)
 {
-	struct pull *p = mover;
-	uint64_t end = off + len;
-	int rc = 0;
-
 	(void)w;
-	if (remote_lane(p->t->remote, p->t->lane)->window)
-		return pull_window(p, off, len, e);
-	while (!rc && off < end) {
-		uint64_t n = lane_rma_len(remote_lane(p->t->remote, p->t->lane), off, end - off);
-		unsigned slot;
-
-		if (p->count == PULL_WINDOW) {
-			rc = pull_finish_one(p, e);
-			continue;
-		}
-		rc = n ? pull_region(p, off, e)
-		       : err_set(e, REPL_E_INVAL, "the replica is smaller than the local file");
-		if (rc)
-			break;
-		slot = (p->head + p->count) % PULL_WINDOW;
-		p->flight[slot].off = off;
-		p->flight[slot].len = n;
-		rc = fab_lane_read(p->fab, p->buf + (size_t)slot * PULL_CHUNK, n, off, e);
-		if (!rc)
-			p->count++;
-		off += n;
-	}
-	return rc;
+	return pull_range(mover, off, len, e);
 }
 
 int
 transfer_pull(const struct transfer *t, int fd, uint64_t size, struct transfer_progress *sum,
 	      struct err *e)
 {
-	struct pull p = {.t = t, .fab = remote_lane(t->remote, t->lane)->fab, .fd = fd};
+	struct pull *p;
 	struct walk w;
 	int rc;
 
 	walk_init(&w, t, size, sum);
+	rc = pull_begin(t->remote, t->lane, fd, t->deadline_ns, &p, e);
+	if (rc)
+		return rc;
 	w.hash.fd = fd;
 	w.move = pull_move;
-	w.mover = &p;
-	p.buf = malloc((size_t)PULL_WINDOW * PULL_CHUNK);
-	if (!p.buf)
-		return err_set(e, REPL_E_NOMEM, "out of memory");
+	w.mover = p;
 	rc = walk_all(&w, e);
-	while (!rc && p.count)
-		rc = pull_finish_one(&p, e);
-	/* After a failure as well: what is in flight writes to buf, and serves the next try. */
-	while (rc && p.count && pull_finish_one(&p, NULL) == 0)
-		;
-	free(p.buf);
+	if (!rc)
+		rc = pull_settle(p, e);
+	pull_end(p);
 	return rc;
 }
 

@@ -41,6 +41,12 @@ printf y | dd of=pool bs=1 seek=9000000 conv=notrunc status=none
 cmp -s pool saved || fail "replaced data differ"
 [ "$(stat -c %a pool)" = 640 ] || fail "mode of a replaced file"
 
+# What is a hole on the target takes its space here, as it has it there.
+ctl create "$T/empty" --size 8M >/dev/null || fail "create"
+[ "$(ctl restore --json "$T/empty" empty | member moved)" = 0 ] || fail "holes were moved"
+[ "$(stat -c '%b * %B >= %s' empty | sed 's/^/echo $((/; s/$/))/' | sh)" = 1 ] ||
+	fail "a restored file has holes: $(stat -c '%b of %s' empty)"
+
 # A pool of zeros takes the data of a file, once.
 ctl create "$T/q" --from pool >/dev/null || fail "create --from"
 cmp -s pool serve/pools/q || fail "create --from: not the file"

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pull - ranges of the replica into a local file, by one lane. The calling thread
+ * reads them from the target while one more writes them to the file: the network
+ * does not stand still for the file, which has pages to find and to make.
+ */
+#ifndef LIBREPL_PULL_H
+#define LIBREPL_PULL_H
+
+#include "remote.h"
+
+struct pull;
+
+/* Reads end by deadline_ns at the latest, 0: each has the op timeout. fd is borrowed. */
+int pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns,
+	       struct pull **out, struct err *e);
+
+/* Have a range read and written; waits only for room. Ranges do not overlap. */
+int pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e);
+
+/* All of it is in the file; what cannot be written any more is told here at the latest. */
+int pull_settle(struct pull *p, struct err *e);
+
+/* After a failure as well: what has come is written, it serves the next try. NULL is allowed. */
+void pull_end(struct pull *p);
+
+#endif

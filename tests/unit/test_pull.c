@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is read of a replica comes to its place in the file, or the caller is told. */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "../../librepl/src/pull.c"
+
+#define POOL (40ULL << 20)
+
+static struct lane lane;
+static struct {
+	uint8_t *dst;
+	uint64_t off, len;
+} flight[SLOTS];
+static unsigned head, count;
+static unsigned left; /* reads until the connection is lost */
+
+static uint8_t
+byte_at(uint64_t off)
+{
+	return (uint8_t)((off / 4096 * 14 + off % 251 * 2) | 1);
+}
+
+static void
+fill(uint8_t *dst, uint64_t off, uint64_t len)
+{
+	for (uint64_t i = 0; i < len; i++)
+		dst[i] = byte_at(off + i);
+}
+
+struct lane *
+remote_lane(struct remote *r, unsigned i)
+{
+	(void)r;
+	(void)i;
+	return &lane;
+}
+
+unsigned
+remote_op_timeout_ms(const struct remote *r)
+{
+	(void)r;
+	return 10000;
+}
+
+int
+remote_read(struct remote *r, unsigned i, void *buf, uint64_t off, uint64_t len,
+	    uint64_t deadline_ns, struct err *e)
+{
+	(void)r;
+	(void)i;
+	(void)deadline_ns;
+	if (left == 0)
+		return err_set(e, REPL_E_LOST, "gone");
+	left--;
+	fill(buf, off, len);
+	return 0;
+}
+
+/* A pool of 40 MiB, of which a read has no more than 300,000 bytes. */
+uint64_t
+lane_rma_len(const struct lane *l, uint64_t off, uint64_t len)
+{
+	uint64_t most = off < POOL ? POOL - off : 0;
+
+	(void)l;
+	most = most < 300000 ? most : 300000;
+	return len < most ? len : most;
+}
+
+void
+lane_register(struct lane *l, uint64_t off)
+{
+	(void)off;
+	assert_int_equal(count, 0);
+	regions_set_ready(l->regions, 0);
+}
+
+bool
+lane_done(const struct lane *l)
+{
+	(void)l;
+	return true;
+}
+
+void
+lanes_run(struct lane **lanes, unsigned n, bool (*until)(const struct lane *), uint64_t deadline_ns)
+{
+	(void)lanes;
+	(void)n;
+	(void)until;
+	(void)deadline_ns;
+}
+
+int
+fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
+{
+	unsigned i = (head + count) % SLOTS;
+
+	(void)l;
+	(void)e;
+	assert_in_range(count, 0, SLOTS - 1);
+	flight[i].dst = dst;
+	flight[i].off = off;
+	flight[i].len = len;
+	count++;
+	return 0;
+}
+
+void
+fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
+{
+	(void)l;
+	ev->type = FAB_CLOSED;
+	ev->text[0] = '\0';
+	if (left == 0)
+		return;
+	assert_int_not_equal(count, 0);
+	left--;
+	fill(flight[head].dst, flight[head].off, flight[head].len);
+	head = (head + 1) % SLOTS;
+	count--;
+	ev->type = FAB_READ;
+}
+
+void
+fab_lanes_wait(struct fab_lane **lanes, unsigned n, int wake_fd, uint64_t deadline_ns)
+{
+	(void)lanes;
+	(void)n;
+	(void)wake_fd;
+	(void)deadline_ns;
+	fail();
+}
+
+static void
+begin(unsigned reads, bool window)
+{
+	static struct regions regions;
+
+	head = count = 0;
+	left = reads;
+	memset(&lane, 0, sizeof(lane));
+	regions_fini(&regions);
+	assert_int_equal(regions_init(&regions, 1U << 30, POOL, NULL), 0);
+	lane.regions = &regions;
+	lane.window = window;
+}
+
+static int
+file_new(void)
+{
+	FILE *f = tmpfile();
+	int fd;
+
+	assert_non_null(f);
+	fd = dup(fileno(f));
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(ftruncate(fd, (off_t)POOL), 0);
+	return fd;
+}
+
+/* Bytes of the range that came, none of which is a zero; the others are. */
+static uint64_t
+arrived(int fd, uint64_t off, uint64_t len)
+{
+	uint8_t *buf = malloc(len);
+	uint64_t sum = 0;
+
+	assert_non_null(buf);
+	assert_int_equal(pread(fd, buf, len, (off_t)off), len);
+	for (uint64_t i = 0; i < len; i++) {
+		if (buf[i] == 0)
+			continue;
+		if (buf[i] != byte_at(off + i))
+			fail_msg("byte %llu", (unsigned long long)(off + i));
+		sum++;
+	}
+	free(buf);
+	return sum;
+}
+
+static void
+check_all(bool window)
+{
+	struct pull *p;
+	struct err e;
+	int fd = file_new();
+
+	begin(1000, window);
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_range(p, 4096, 20 << 20, &e), 0);
+	assert_int_equal(pull_range(p, 30 << 20, 4096, &e), 0);
+	assert_int_equal(pull_range(p, POOL - 5000, 5000, &e), 0);
+	assert_int_equal(pull_settle(p, &e), 0);
+	assert_int_equal(arrived(fd, 0, POOL), (20 << 20) + 4096 + 5000);
+	assert_int_equal(arrived(fd, 4096, 20 << 20), 20 << 20);
+	assert_int_equal(arrived(fd, 30 << 20, 4096), 4096);
+	assert_int_equal(arrived(fd, POOL - 5000, 5000), 5000);
+	pull_end(p);
+	(void)close(fd);
+}
+
+static void
+test_all_comes_to_its_place(void **state)
+{
+	(void)state;
+	check_all(false);
+	check_all(true);
+}
+
+static void
+test_a_full_disk_is_told(void **state)
+{
+	int fd = open("/dev/full", O_RDWR | O_CLOEXEC);
+	struct pull *p;
+	struct err e;
+	int rc;
+
+	(void)state;
+	assert_true(fd >= 0);
+	begin(1000, false);
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	/* Of one chunk only the settling can tell. */
+	assert_int_equal(pull_range(p, 0, 4096, &e), 0);
+	assert_int_equal(pull_settle(p, &e), REPL_E_NOSPC);
+	pull_end(p);
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	rc = pull_range(p, 0, POOL, &e);
+	assert_int_equal(rc, REPL_E_NOSPC);
+	assert_non_null(strstr(e.text, "to the local file"));
+	pull_end(p);
+	(void)close(fd);
+}
+
+static void
+test_what_came_before_a_loss_is_kept(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(20, false);
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_range(p, 0, POOL, &e), REPL_E_LOST);
+	pull_end(p);
+	assert_int_equal(arrived(fd, 0, 20 * 300000), 20 * 300000);
+	assert_int_equal(arrived(fd, 0, POOL), 20 * 300000);
+	(void)close(fd);
+}
+
+static void
+test_a_smaller_replica_is_told(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(1000, false);
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_range(p, POOL - 4096, 8192, &e), REPL_E_INVAL);
+	pull_end(p);
+	(void)close(fd);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_all_comes_to_its_place),
+		cmocka_unit_test(test_a_full_disk_is_told),
+		cmocka_unit_test(test_what_came_before_a_loss_is_kept),
+		cmocka_unit_test(test_a_smaller_replica_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
