@@ -269,15 +269,18 @@ def transfer(results):
     for what, base, file, text in (("sync", "tcp-out", "file-again", "sync, all differs"),
                                    ("restore", "tcp-in", "file-new", "restore to a new file"),
                                    ("sync-same", None, None, "sync, nothing differs")):
-        rows.append([text, f"{m[base] / GIB:.2f}" if base else "-",
-                     f"{m[file] / GIB:.2f}" if file else "-", f"{m[what] / GIB:.2f}",
+        rows.append([text, f"{m[what] / GIB:.2f}", f"{m[base] / GIB:.2f}" if base else "-",
+                     f"{m[file] / GIB:.2f}" if file else "-",
                      f"{m[what] / m[base]:.2f}" if base else "-",
                      f"{m[what] / m[file]:.2f}" if file else "-",
                      f"{wire[what + '-wire'] / 2**20:.1f}"])
     return ["### Whole pools, tmpfs on both sides", "",
-            f"Medians of {len(v['sync'])} rounds.", ""] + table(
-        ["command", "TCP GiB/s, a buffer", "TCP GiB/s, a file", "GiB/s", "to the buffer",
-         "to the file", "MiB on the wire"], rows)
+            f"Medians of {len(v['sync'])} rounds. Buffers: a bare stream between two that stay in the cache. "
+            "Files: a bare stream of the same file, for sync into one that is there and mapped, its pages "
+            "touched before; for restore by write(2) into a new one. A command's time is all of it, "
+            "with the durability at its end.", ""] + table(
+        ["command", "GiB/s", "bare, buffers GiB/s", "bare, files GiB/s", "command to buffers",
+         "command to files", "MiB on the wire"], rows)
 
 
 def session(results):

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tcp_file - a bare TCP stream of a file: from one file's mapping straight into
- * another one's, which is synced at the end. tcp_baseline's stream goes between
- * two small buffers that stay in the cache; this one moves what a copy of a pool
- * has to move, and nothing else.
+ * tcp_file - a bare TCP stream of a file: from one file's mapping into another
+ * file, which is synced at the end. tcp_baseline's stream goes between two small buffers
+ * that stay in the cache; this one moves what a copy of a pool has to move, and nothing else.
  *
  * usage: tcp_file FROM TO
  *
- * TO is made: once into a new file, then, the median of three, over it.
+ * TO is made: once into a new file by pwrite(2), which finds it pages for less than a mapping
+ * does; then, the median of three, over it by a mapping whose pages were touched before.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -27,6 +27,7 @@
 
 #define TIMEOUT_MS 120000
 #define CHUNK      (1U << 20)
+#define BUFFER     (256U << 10) /* stays in the cache */
 #define TIMES      4U
 #define GIB        1073741824.0
 
@@ -50,17 +51,44 @@ check_errno(int failed, const char *what)
 	exit(1);
 }
 
+static void
+receive_new(struct tcpraw_io *io, int fd, size_t size)
+{
+	static uint8_t buf[BUFFER];
+
+	for (size_t at = 0, n; at < size; at += n) {
+		n = size - at < BUFFER ? size - at : BUFFER;
+		check(tcpraw_recv(io, buf, n, &err), "receiving");
+		check_errno(pwrite(fd, buf, n, (off_t)at) != (ssize_t)n, "write");
+	}
+}
+
+static void
+receive_again(struct tcpraw_io *io, uint8_t *to, size_t size)
+{
+	for (size_t at = 0, n; at < size; at += n) {
+		n = size - at < CHUNK ? size - at : CHUNK;
+		check(tcpraw_recv(io, to + at, n, &err), "receiving");
+	}
+}
+
 /* The target: all of it into the file, durable, then one byte says so. */
 static void
-receive(struct tcpraw_io *io, int fd, uint8_t *to, size_t size)
+receive(struct tcpraw_io *io, int fd, size_t size)
 {
+	uint8_t answer = 0, *to = NULL;
+
 	for (unsigned i = 0; i < TIMES; i++) {
-		for (size_t at = 0, n; at < size; at += n) {
-			n = size - at < CHUNK ? size - at : CHUNK;
-			check(tcpraw_recv(io, to + at, n, &err), "receiving");
-		}
+		if (i == 0)
+			receive_new(io, fd, size);
+		else
+			receive_again(io, to, size);
 		check_errno(fdatasync(fd), "sync");
-		check(tcpraw_send(io, to, 1, &err), "answering");
+		check(tcpraw_send(io, &answer, 1, &err), "answering");
+		if (i > 0)
+			continue;
+		to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+		check_errno(to == MAP_FAILED, "mmap");
 	}
 }
 
@@ -123,7 +151,7 @@ int
 main(int argc, char **argv)
 {
 	struct tcpraw_io io = {.fd = -1};
-	uint8_t *from, *to;
+	uint8_t *from;
 	struct stat st;
 	int in, out, fds[2], status;
 	size_t size;
@@ -144,9 +172,7 @@ main(int argc, char **argv)
 	check(tcpraw_io_init(&io, fds[pid == 0], clock_deadline(TIMEOUT_MS), &err), "socket");
 	(void)close(fds[pid != 0]);
 	if (pid == 0) {
-		to = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0);
-		check_errno(to == MAP_FAILED, "mmap");
-		receive(&io, out, to, size);
+		receive(&io, out, size);
 		_exit(0);
 	}
 	from = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_POPULATE, in, 0);
