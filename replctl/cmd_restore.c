@@ -274,6 +274,9 @@ restore_print(const struct restore *r)
 		(void)printf("would restore %s (%s, %s) to %s%s\n", r->c->target_text, size,
 			     sidecar_state_name(r->meta.state), r->temp.file,
 			     r->temp.replaces ? ", replacing it" : "");
+	else if (r->sum.moved == 0)
+		(void)printf("%s is restored: nothing had to be moved, in %s\n", r->temp.file,
+			     duration);
 	else
 		(void)printf("%s is restored: moved %s of %s in %s (%s/s)\n", r->temp.file, moved,
 			     size, duration, rate);

@@ -373,6 +373,21 @@ sync_dry_run(struct sync *s)
 	return 0;
 }
 
+/* Of a pool that is mostly holes hardly anything is looked at: only data have a speed. */
+static void
+sync_print_equal(const struct sync *s)
+{
+	char data[OUT_NUMBER_MAX], duration[OUT_NUMBER_MAX], rate[OUT_NUMBER_MAX];
+	uint64_t bytes = poolfile_data(&s->pool);
+
+	out_size(bytes, data);
+	out_size(out_rate(bytes, s->ns), rate);
+	out_duration(s->ns, duration);
+	(void)printf("%s is up to date: nothing differed, nothing was moved; %s of data compared "
+		     "in %s (%s/s)\n",
+		     s->c->target_text, data, duration, rate);
+}
+
 static void
 sync_print(const struct sync *s)
 {
@@ -389,6 +404,8 @@ sync_print(const struct sync *s)
 			     s->absent ? " and make the pool" : "");
 	else if (s->adopted)
 		(void)printf("%s equals %s already; nothing was moved\n", c->target_text, s->file);
+	else if (s->sum.moved == 0)
+		sync_print_equal(s);
 	else
 		(void)printf("%s is up to date: moved %s of %s in %s (%s/s)\n", c->target_text,
 			     moved, size, duration, rate);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "extents.h"
 #include "interrupt.h"
 
 #define POOLFILE_PAGE 4096
@@ -78,6 +79,17 @@ poolfile_settle(struct poolfile *p, struct err *e)
 	if (fsync(p->fd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", p->path);
 	return poolfile_check(p, e);
+}
+
+uint64_t
+poolfile_data(const struct poolfile *p)
+{
+	struct range data = extents_next(p->fd, 0, p->size);
+	uint64_t sum = 0;
+
+	for (; data.len; data = extents_next(p->fd, data.off + data.len, p->size))
+		sum += data.len;
+	return sum;
 }
 
 int

@@ -4,6 +4,7 @@
 #define REPLCTL_POOLFILE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 
 #include "err.h"
@@ -27,6 +28,9 @@ int poolfile_open(struct poolfile *p, const char *path, struct err *e);
  * and what is read is what a crash of this machine would leave.
  */
 int poolfile_settle(struct poolfile *p, struct err *e);
+
+/* Bytes of it that are no holes. */
+uint64_t poolfile_data(const struct poolfile *p);
 
 /* REPL_E_FAILED if it was written to since it was opened. */
 int poolfile_unchanged(const struct poolfile *p, struct err *e);

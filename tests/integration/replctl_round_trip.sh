@@ -13,6 +13,11 @@ ctl sync pool "$T/p" >/dev/null || fail "first sync"
 cmp -s pool serve/pools/p || fail "the replica is not the pool"
 [ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "state"
 [ "$(ctl sync --json pool "$T/p" | member moved)" = 0 ] || fail "an equal pool moved"
+ctl sync pool "$T/p" | grep -q 'nothing differed, nothing was moved; 24.0 MiB of data compared in' ||
+	fail "what is told of an equal pool"
+truncate -s 64M holes
+ctl sync holes "$T/holes" | grep -q 'nothing differed.*; 0 B of data compared.*(0 B/s)' ||
+	fail "what is told of holes"
 ctl verify pool "$T/p" >/dev/null || fail "equal, and verify fails"
 
 before=$(ctl info --json "$T/p" | member generation)
