@@ -148,9 +148,7 @@ probe_named(struct state *s, const char *name, const char *provider, struct prob
 	handlers_data_address(s->conf, address);
 	rc = provider_probe(s->conf, pool_fd(pool), map, false, pool_get_info(pool)->replicas > 0,
 			    provider, address, out, e);
-	/* A shared mapping for reading alone can't be pinned, which says nothing of a writer's. */
-	if (!rc && profile_get(&out->profile, PROFILE_F_CLASS) == PROFILE_CLASS_MEMORY &&
-	    profile_get(&out->profile, PROFILE_F_RMA) == PROFILE_RMA_NO) {
+	if (!rc && out->rma_untried) {
 		out->profile.known[PROFILE_F_RMA] = false;
 		out->profile.value[PROFILE_F_RMA] = PROFILE_RMA_YES;
 		(void)snprintf(out->profile.source[PROFILE_F_RMA], PROFILE_SOURCE_MAX,

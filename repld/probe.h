@@ -24,6 +24,8 @@ struct probe_fact {
 
 struct probe {
 	struct profile profile;
+	/* rma is "no" for a mapping for reading alone, which can't be pinned; a writer's may be. */
+	bool rma_untried;
 	unsigned fact_count;
 	struct probe_fact facts[PROBE_FACTS_MAX];
 };

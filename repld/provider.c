@@ -67,8 +67,10 @@ probe_rma(struct pmem_map *map, bool write, bool copied, const char *provider, c
 {
 	char text[PROFILE_SOURCE_MAX];
 	struct err e;
+	int rc;
 
 	err_clear(&e);
+	out->rma_untried = false;
 	if (copied) {
 		rma_is(out, PROFILE_RMA_NO,
 		       "local replicas: the target's CPU stores into each, nothing else does");
@@ -80,11 +82,12 @@ probe_rma(struct pmem_map *map, bool write, bool copied, const char *provider, c
 	} else if (!map) {
 		(void)snprintf(out->profile.source[PROFILE_F_RMA], PROFILE_SOURCE_MAX,
 			       "no pool is mapped");
-	} else if (fab_mem_probe(provider, address, pmem_map_addr(map), PAGE, write, &e)) {
-		(void)snprintf(text, sizeof(text), "tried: %.140s", e.text);
-		rma_is(out, PROFILE_RMA_NO, text);
 	} else {
-		rma_is(out, PROFILE_RMA_YES, "tried: a page of the pool was registered");
+		rc = fab_mem_probe(provider, address, pmem_map_addr(map), PAGE, write, &e);
+		(void)snprintf(text, sizeof(text), "tried: %.140s",
+			       rc ? e.text : "a page of the pool was registered");
+		rma_is(out, rc ? PROFILE_RMA_NO : PROFILE_RMA_YES, text);
+		out->rma_untried = rc == REPL_E_REFUSED && !write;
 	}
 }
 

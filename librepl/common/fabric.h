@@ -217,7 +217,9 @@ bool fab_rdma_present(void);
 
 /*
  * Whether memory can be registered for RMA with the provider that listens at host:
- * an error says why not. Costs opening the device.
+ * an error says why not. REPL_E_REFUSED if the kernel pins no such mapping: one that
+ * is shared and for reading alone, which says nothing of one for writing. Costs
+ * opening the device.
  */
 int fab_mem_probe(const char *provider, const char *host, void *mem, size_t len, bool write,
 		  struct err *e);

@@ -75,10 +75,11 @@ static int
 mem_error(int ret, size_t len, struct err *e)
 {
 	int rc = ret == -FI_ENOMEM ? ofi_mem_limit(len, e) : 0;
+	int code = ret == -FI_EFAULT ? REPL_E_REFUSED : err_from_errno(-ret);
 
 	return rc ? rc
-		  : err_set(e, err_from_errno(-ret), "registering %zu KiB with the RNIC: %s",
-			    len / 1024, fi_strerror(-ret));
+		  : err_set(e, code, "registering %zu KiB with the RNIC: %s", len / 1024,
+			    fi_strerror(-ret));
 }
 
 int
