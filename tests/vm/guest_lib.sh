@@ -5,7 +5,8 @@
 #   region N             the one of the N-th --pmem, from 0, is region $REGION; as fsdax it is $DEVICE
 #   namespace N MODE     make that fsdax or devdax, which destroys what it holds; it is $DEVICE
 #   fs DEVICE DIR TYPE [OPTION]  make and mount a file system
-#   rxe ADDRESS          an RDMA device in software at that address
+#   rxe ADDRESS [LINK]   an RDMA device in software, rxe0, at that address: over that link, or over one that
+#                        leads nowhere
 #   fail TEXT            end the script as failed; that of lib.sh, if that was sourced before
 
 if ! declare -F fail >/dev/null; then
@@ -62,11 +63,14 @@ fs()
 	mount -t "$3" -o "${4:-defaults}" "$1" "$2" || fail "mount of $1 at $2"
 }
 
-# rxe ADDRESS: RDMA in software over a link that leads nowhere, dummy0; the device is rxe0.
 rxe()
 {
+	local link=${2:-dummy0}
+
 	modprobe -a dummy rdma_rxe rdma_ucm || fail "no modules for RDMA"
-	ip link show dummy0 >/dev/null 2>&1 || ip link add dummy0 type dummy
-	ip addr add "$1/24" dev dummy0 && ip link set dummy0 mtu 4200 up &&
-		rdma link add rxe0 type rxe netdev dummy0 || fail "no rxe0"
+	[ "$link" != dummy0 ] || ip link add dummy0 mtu 4200 type dummy || fail "no $link"
+	ip addr add "$1/24" dev "$link" && ip link set "$link" up &&
+		rdma link add rxe0 type rxe netdev "$link" || fail "no rxe0"
+	# For RDMA a target pins receive buffers, and the pool.
+	ulimit -l unlimited
 }

@@ -12,7 +12,6 @@ trap 'rm -rf "$TMP"' EXIT
 "$here/guest.sh" --timeout 380 --pmem "$TMP/pmem:256M" -- env BUILD="$BUILD" bash -c '
 	here=$1
 	. "$here/guest_lib.sh"
-	mount --bind /dev/null /proc/kallsyms
 	nvdimms
 	namespace 0 fsdax
 	fs $DEVICE /mnt/fsdax ext4 dax

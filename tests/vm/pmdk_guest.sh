@@ -9,8 +9,6 @@ FILL=$BUILD/tests/integration/pmemobj_fill
 ADDRESS=10.9.0.1
 pools=$TMP/serve/pools
 local=/mnt/local
-# What libfabric asks of it takes longer in emulation than all else.
-mount --bind /dev/null /proc/kallsyms
 
 media() {
 	nvdimms
@@ -22,14 +20,6 @@ media() {
 	namespace 2 devdax
 	chown "$SERVE_USER" "$DEVICE"
 	ln -s "$DEVICE" "$pools/devdax/pool"
-}
-
-# An RDMA device in software over a link that leads nowhere.
-rdma_device() {
-	modprobe -a dummy rdma_rxe rdma_ucm || fail "no modules for RDMA"
-	ip link add dummy0 type dummy && ip addr add "$ADDRESS/24" dev dummy0 &&
-		ip link set dummy0 mtu 4200 up && rdma link add rxe0 type rxe netdev dummy0 ||
-		fail "no rxe0"
 }
 
 # provider NAME: of everything from now on. Emulation is slow, and a loss of time is not looked for.
@@ -156,11 +146,9 @@ pmdk() {
 	LD_LIBRARY_PATH=$BUILD timeout -k 5 60 "$@" >"$TMP/pmdk.log" 2>&1 </dev/null
 }
 
-# For RDMA the target pins receive buffers, and the pool.
-ulimit -l unlimited
 export RPMEM_LOG_FILE=$TMP/rpmem.log RPMEM_LOG_LEVEL=1
 media
-rdma_device
+rxe $ADDRESS
 make_keys
 start_serve "data-address = $ADDRESS"
 T=$SERVE_USER@127.0.0.1:$SERVE_PORT
