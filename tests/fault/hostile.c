@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * usage: hostile -i IDENTITY -k KNOWN_HOSTS MODE TARGET/POOL
+ * usage: hostile -i IDENTITY -k KNOWN_HOSTS [-p PROVIDER] MODE TARGET/POOL
  *
  * Each mode checks the target's answer itself; exit status 0 when all were as
  * docs/PROTOCOL.md demands.
@@ -30,6 +30,7 @@ static const struct mode {
 	{"rma", mode_rma},       {"commits", mode_commits}, {"readonly", mode_readonly},
 	{"flood", mode_flood},   {"lanes", mode_lanes},     {"immediates", mode_immediates},
 	{"ring", mode_ring},     {"appends", mode_appends}, {"stages", mode_stages},
+	{"window", mode_window},
 };
 
 _Noreturn void
@@ -79,6 +80,7 @@ hostile_close(struct hostile *h)
 {
 	remote_free(h->remote, HOSTILE_WAIT_MS);
 	h->remote = NULL;
+	regions_fini(&h->regions);
 }
 
 void
@@ -132,7 +134,13 @@ grant_ask(struct hostile *h, unsigned lanes, unsigned depth, bool ring, struct g
 
 	err_clear(&e);
 	memset(g, 0, sizeof(*g));
-	json_object_array_add(providers, json_object_new_string("tcp"));
+	g->provider = h->provider;
+	regions_fini(&h->regions);
+	if (regions_init(&h->regions, HOSTILE_POOL_SIZE, HOSTILE_POOL_SIZE, &e))
+		hostile_fail("%s", e.text);
+	/* By verbs keys and addresses are the RNIC's. */
+	g->regions = strcmp(h->provider, "verbs") == 0 ? &h->regions : NULL;
+	json_object_array_add(providers, json_object_new_string(h->provider));
 	json_object_object_add(params, "providers", providers);
 	json_object_object_add(params, "count", json_object_new_int((int)lanes));
 	json_object_object_add(params, "depth", json_object_new_int((int)depth));
@@ -171,7 +179,8 @@ int
 hostile_connect(const struct grant *g, const uint8_t *token, unsigned depth, size_t msg_size,
 		uint64_t key, struct fab_lane **out, struct err *e)
 {
-	struct fab_params p = {.provider = "tcp",
+	struct fab_params p = {.provider = g->provider,
+			       .regions = g->regions,
 			       .host = g->address,
 			       .port = g->port,
 			       .depth = depth,
@@ -231,7 +240,7 @@ hostile_await_ack(struct fab_lane *l, uint64_t seq, bool good, const char *what)
 }
 
 void
-hostile_send(const struct hostile *h, struct fab_lane *l, struct wire_commit *c, uint64_t seq,
+hostile_send(struct hostile *h, struct fab_lane *l, struct wire_commit *c, uint64_t seq,
 	     struct wire_ack *ack)
 {
 	struct fab_event ev;
@@ -246,6 +255,10 @@ hostile_send(const struct hostile *h, struct fab_lane *l, struct wire_commit *c,
 	if (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, ack, &e) || ack->seq != seq)
 		hostile_fail("good COMMIT %llu: event %d, seq %llu", (unsigned long long)seq,
 			     ev.type, (unsigned long long)ack->seq);
+	if (ack->has_key &&
+	    regions_tell(&h->regions, 0,
+			 &(struct regions_place){.addr = ack->addr, .key = ack->key}, &e))
+		hostile_fail("good COMMIT %llu: %s", (unsigned long long)seq, e.text);
 	fab_lane_repost(l, ev.slot);
 }
 
@@ -258,7 +271,7 @@ register_add(struct wire_commit *c)
 }
 
 void
-hostile_register(const struct hostile *h, struct fab_lane *l, uint64_t seq)
+hostile_register(struct hostile *h, struct fab_lane *l, uint64_t seq)
 {
 	struct wire_commit c;
 	struct wire_ack ack = {0};
@@ -271,7 +284,7 @@ hostile_register(const struct hostile *h, struct fab_lane *l, uint64_t seq)
 }
 
 void
-hostile_register_once(const struct hostile *h, const struct grant *g)
+hostile_register_once(struct hostile *h, const struct grant *g)
 {
 	struct fab_lane *l = hostile_lane(g, g->lanes - 1);
 
@@ -280,8 +293,8 @@ hostile_register_once(const struct hostile *h, const struct grant *g)
 }
 
 void
-hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
-	       const void *data, uint32_t len)
+hostile_commit(struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off, const void *data,
+	       uint32_t len)
 {
 	struct wire_entry entry = {.off = off, .len = len, .op = WIRE_OP_COPY};
 	struct wire_commit c;
@@ -302,15 +315,19 @@ hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64
 void
 hostile_read_pool(struct fab_lane *l, uint8_t *buf)
 {
+	size_t most =
+		fab_lane_rma_max(l) < HOSTILE_POOL_SIZE ? fab_lane_rma_max(l) : HOSTILE_POOL_SIZE;
 	struct fab_event ev;
 	struct err e;
 
 	err_clear(&e);
-	if (fab_lane_read(l, buf, HOSTILE_POOL_SIZE, 0, &e))
-		hostile_fail("RMA read: %s", e.text);
-	hostile_await(l, HOSTILE_WAIT_MS, &ev);
-	if (ev.type != FAB_READ)
-		hostile_fail("RMA read: event %d %s", ev.type, ev.text);
+	for (size_t off = 0; off < HOSTILE_POOL_SIZE; off += most) {
+		if (fab_lane_read(l, buf + off, most, off, &e))
+			hostile_fail("RMA read: %s", e.text);
+		hostile_await(l, HOSTILE_WAIT_MS, &ev);
+		if (ev.type != FAB_READ)
+			hostile_fail("RMA read: event %d %s", ev.type, ev.text);
+	}
 }
 
 int
@@ -344,10 +361,13 @@ hostile_configure(struct hostile *h, int argc, char **argv)
 	err_clear(&e);
 	if (repl_config_new(&h->config))
 		return 1;
-	while ((opt = getopt(argc, argv, "i:k:")) != -1) {
-		if (opt != 'i' && opt != 'k')
+	h->provider = "tcp";
+	while ((opt = getopt(argc, argv, "i:k:p:")) != -1) {
+		if (opt == '?')
 			return 2;
-		if (config_set(h->config, opt == 'i' ? "identity" : "known-hosts", optarg, &e))
+		if (opt == 'p')
+			h->provider = optarg;
+		else if (config_set(h->config, opt == 'i' ? "identity" : "known-hosts", optarg, &e))
 			hostile_fail("%s", e.text);
 	}
 	if (argc - optind != 2)

@@ -10,18 +10,20 @@
 #include <stdint.h>
 
 #include "fabric.h"
+#include "regions.h"
 #include "remote.h"
 #include "wire.h"
 
 #define HOSTILE_POOL_SIZE (1UL << 20)
 #define HOSTILE_LANES_MAX 64U
-#define HOSTILE_WAIT_MS   5000U
+#define HOSTILE_WAIT_MS   20000U
 
 struct hostile {
-	const char *target;
+	const char *target, *provider;
 	struct repl_config *config;
 	struct remote *remote;
 	uint32_t epoch;
+	struct regions regions; /* by verbs: where the pool is, as REGISTER has told */
 };
 
 /* What lanes.open granted, the tokens unused. */
@@ -31,7 +33,9 @@ struct grant {
 	unsigned lanes, depth;
 	size_t msg_size;
 	uint64_t key, deadline_ms, imm_unit;
-	unsigned lane_lie; /* added to the number that lanes give for their own */
+	const char *provider;
+	const struct regions *regions; /* that lanes go by; NULL: keys are ours */
+	unsigned lane_lie;             /* added to the number that lanes give for their own */
 	uint8_t tokens[HOSTILE_LANES_MAX][WIRE_TOKEN_SIZE];
 };
 
@@ -63,17 +67,17 @@ void hostile_await_ack(struct fab_lane *l, uint64_t seq, bool good, const char *
 void hostile_await(struct fab_lane *l, unsigned ms, struct fab_event *ev);
 
 /* Send what was built and see it acknowledged. */
-void hostile_send(const struct hostile *h, struct fab_lane *l, struct wire_commit *c, uint64_t seq,
+void hostile_send(struct hostile *h, struct fab_lane *l, struct wire_commit *c, uint64_t seq,
 		  struct wire_ack *ack);
 
 /* Have the pool, which is one region, registered for RMA. */
-void hostile_register(const struct hostile *h, struct fab_lane *l, uint64_t seq);
+void hostile_register(struct hostile *h, struct fab_lane *l, uint64_t seq);
 
 /* The same by the grant's last lane, which is used up by it. */
-void hostile_register_once(const struct hostile *h, const struct grant *g);
+void hostile_register_once(struct hostile *h, const struct grant *g);
 
 /* A good COMMIT of one COPY; must be acknowledged. The first of a lane registers as well. */
-void hostile_commit(const struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
+void hostile_commit(struct hostile *h, struct fab_lane *l, uint64_t seq, uint64_t off,
 		    const void *data, uint32_t len);
 
 /* Read the whole pool by RMA; must succeed. */
@@ -100,5 +104,6 @@ void mode_immediates(struct hostile *h);
 void mode_ring(struct hostile *h);
 void mode_appends(struct hostile *h);
 void mode_stages(struct hostile *h);
+void mode_window(struct hostile *h);
 
 #endif

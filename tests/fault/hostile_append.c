@@ -47,7 +47,7 @@ append_build(struct wire_commit *c, struct fab_lane *l, uint64_t limit)
 
 /* Two COMMITs of the lane: the tail word, and the append. */
 static void
-append_try(const struct hostile *h, struct fab_lane *l, uint64_t *seq, const struct append_try *t)
+append_try(struct hostile *h, struct fab_lane *l, uint64_t *seq, const struct append_try *t)
 {
 	struct wire_ack ack = {0};
 	struct wire_commit c;
@@ -73,7 +73,7 @@ append_try(const struct hostile *h, struct fab_lane *l, uint64_t *seq, const str
 
 /* Regions that are not there, with a number of any size: refused, and the lane goes on. */
 static void
-register_try(const struct hostile *h, struct fab_lane *l, uint64_t *seq)
+register_try(struct hostile *h, struct fab_lane *l, uint64_t *seq)
 {
 	static const uint64_t bad[] = {1, 16383, 16384, 1ULL << 32, 1ULL << 63, UINT64_MAX};
 

@@ -137,7 +137,7 @@ expect_lane_ends(struct fab_lane *l, const char *what, bool answer)
 }
 
 static void
-pattern_fill(const struct hostile *h, struct fab_lane *l, uint8_t *pool)
+pattern_fill(struct hostile *h, struct fab_lane *l, uint8_t *pool)
 {
 	uint64_t seq = 1;
 
@@ -264,20 +264,45 @@ static const struct rma_try rma_tries[] = {
 	{"write with a wrong key", 4096, 64, 1, true},
 	{"read across the end", SIZE - 8, 64, 0, false},
 	{"read at a wrapping offset", UINT64_MAX - 7, 64, 0, false},
-	{"read with a wrong key", 4096, 64, 1ULL << 63, false},
+	{"read with a wrong key", 4096, 64, 1ULL << 63 | 1U << 8, false},
 };
 
+/*
+ * Lanes of the grant go by a lie from now on: the pool is elsewhere, with another
+ * key. With a key of ours that is said when the lane is connected.
+ */
 static void
-rma_expect_refused(struct fab_lane *l, const struct rma_try *t)
+rma_lie(struct hostile *h, const struct rma_try *t, struct grant *g, struct regions *lie)
 {
+	struct regions_place place;
+	struct err e;
+
+	if (!g->regions)
+		return;
+	if (!regions_place(&h->regions, 0, &place))
+		hostile_fail("%s: the pool is not registered", t->what);
+	place.addr += t->off;
+	place.key ^= t->key_change;
+	if (regions_init(lie, HOSTILE_POOL_SIZE, HOSTILE_POOL_SIZE, &e) ||
+	    regions_tell(lie, 0, &place, &e))
+		hostile_fail("%s: %s", t->what, e.text);
+	g->regions = lie;
+}
+
+static void
+rma_expect_refused(struct fab_lane *l, const struct rma_try *t, bool lied)
+{
+	uint64_t off = lied ? 0 : t->off;
 	uint8_t buf[64];
 	struct fab_event ev;
 	struct err e;
 	int rc;
 
 	memset(buf, 'r', sizeof(buf));
-	rc = t->write ? fab_lane_write(l, buf, t->len, t->off, &e)
-		      : fab_lane_read(l, buf, t->len, t->off, &e);
+	rc = t->write ? fab_lane_write(l, buf, t->len, off, &e)
+		      : fab_lane_read(l, buf, t->len, off, &e);
+	if (rc && lied)
+		hostile_fail("%s: %s", t->what, e.text);
 	if (rc)
 		return;
 	hostile_await(l, HOSTILE_WAIT_MS, &ev);
@@ -289,20 +314,23 @@ static void
 rma_attempt(struct hostile *h, const struct rma_try *t, const uint8_t *pool, uint8_t *seen)
 {
 	struct fab_lane *bad, *good;
+	struct regions lie = {0};
 	struct grant g;
 	struct err e;
 
 	hostile_grant(h, 2, 4, &g);
-	if (hostile_connect(&g, g.tokens[0], 4, g.msg_size, g.key ^ t->key_change, &bad, &e))
-		hostile_fail("%s: %s", t->what, e.text);
 	good = hostile_lane(&g, 1);
 	hostile_register(h, good, 1);
-	rma_expect_refused(bad, t);
+	rma_lie(h, t, &g, &lie);
+	if (hostile_connect(&g, g.tokens[0], 4, g.msg_size, g.key ^ t->key_change, &bad, &e))
+		hostile_fail("%s: %s", t->what, e.text);
+	rma_expect_refused(bad, t, g.regions != NULL);
 	pattern_check(good, pool, seen, t->what);
 	hostile_ping(h);
 	fab_lane_free(bad);
 	fab_lane_free(good);
 	hostile_lanes_close(h);
+	regions_fini(&lie);
 }
 
 /* RMA outside the pool or without its key ends the lane and changes no byte. */
@@ -328,6 +356,7 @@ mode_readonly(struct hostile *h)
 	static const struct damage trim = {.what = "TRIM of one", .trim = true};
 	static const struct rma_try write = {"RMA write to a pool opened for reading", 4096, 64, 0,
 					     true};
+	struct regions lie = {0};
 	struct fab_lane *bad, *good;
 	uint8_t *pool, *seen;
 	struct grant g;
@@ -341,22 +370,97 @@ mode_readonly(struct hostile *h)
 	good = hostile_lane(&g, 0);
 	hostile_register(h, good, 1);
 	bad = hostile_lane(&g, 1);
+	hostile_register(h, bad, 1);
 	if (fab_lane_send(bad, message_build(h, fab_lane_buf(bad), g.msg_size, 2, &none), &e))
 		hostile_fail("%s: %s", none.what, e.text);
 	expect_lane_ends(bad, none.what, true);
 	pattern_check(good, pool, seen, none.what);
 	fab_lane_free(bad);
 	bad = hostile_lane(&g, 3);
+	hostile_register(h, bad, 1);
 	if (fab_lane_send(bad, message_build(h, fab_lane_buf(bad), g.msg_size, 2, &trim), &e))
 		hostile_fail("%s: %s", trim.what, e.text);
 	expect_lane_ends(bad, trim.what, true);
 	pattern_check(good, pool, seen, trim.what);
 	fab_lane_free(bad);
+	rma_lie(h, &write, &g, &lie);
 	bad = hostile_lane(&g, 2);
-	rma_expect_refused(bad, &write);
+	rma_expect_refused(bad, &write, g.regions != NULL);
 	pattern_check(good, pool, seen, write.what);
 	hostile_ping(h);
 	fab_lane_free(bad);
+	fab_lane_free(good);
+	regions_fini(&lie);
+	free(pool);
+	free(seen);
+	hostile_close(h);
+}
+
+/* The window has the first bytes of the pool; the lane's regions lead there. */
+static void
+window_check(struct hostile *h, struct fab_lane *l, uint64_t seq, const uint8_t *pool)
+{
+	struct wire_entry first = {.off = 0, .len = 64, .op = WIRE_OP_FETCH};
+	struct wire_ack ack = {0};
+	struct wire_commit c;
+	struct fab_event ev;
+	uint8_t seen[64];
+	struct err e;
+
+	/* Each lane has a window of its own. */
+	regions_fini(&h->regions);
+	if (regions_init(&h->regions, HOSTILE_POOL_SIZE, HOSTILE_POOL_SIZE, &e))
+		hostile_fail("%s", e.text);
+	wire_commit_begin(&c, fab_lane_buf(l), wire_commit_size(1, 0), 1);
+	wire_commit_add(&c, &first, NULL);
+	hostile_send(h, l, &c, seq, &ack);
+	if (ack.status || fab_lane_read(l, seen, sizeof(seen), 0, &e))
+		hostile_fail("FETCH %llu: status %d", (unsigned long long)seq, ack.status);
+	hostile_await(l, HOSTILE_WAIT_MS, &ev);
+	if (ev.type != FAB_READ || memcmp(seen, pool, sizeof(seen)) != 0)
+		hostile_fail("FETCH %llu: event %d, or other bytes", (unsigned long long)seq,
+			     ev.type);
+}
+
+/*
+ * By verbs a pool that is open for reading is read by windows: no RMA write goes
+ * there, and no COMMIT changes the pool.
+ */
+void
+mode_window(struct hostile *h)
+{
+	static const struct damage none = {.what = "COMMIT to a pool opened for reading"};
+	static const struct rma_try write = {"RMA write to a window", 0, 64, 0, true};
+	struct fab_lane *good, *bad;
+	uint8_t *pool, *seen;
+	struct grant g;
+	struct err e;
+
+	hostile_open(h, true);
+	pool_prepare(h, &pool, &seen);
+	hostile_close(h);
+	hostile_open(h, false);
+	hostile_grant(h, 3, 4, &g);
+	good = hostile_lane(&g, 0);
+	window_check(h, good, 1, pool);
+	bad = hostile_lane(&g, 1);
+	rma_expect_refused(bad, &write, true);
+	fab_lane_free(bad);
+	window_check(h, good, 2, pool);
+	bad = hostile_lane(&g, 2);
+	window_check(h, bad, 1, pool);
+	if (fab_lane_send(bad, message_build(h, fab_lane_buf(bad), g.msg_size, 2, &none), &e))
+		hostile_fail("%s: %s", none.what, e.text);
+	expect_lane_ends(bad, none.what, true);
+	fab_lane_free(bad);
+	window_check(h, good, 3, pool);
+	fab_lane_free(good);
+	hostile_close(h);
+	hostile_open(h, true);
+	hostile_grant(h, 1, 4, &g);
+	good = hostile_lane(&g, 0);
+	hostile_register(h, good, 1);
+	pattern_check(good, pool, seen, none.what);
 	fab_lane_free(good);
 	free(pool);
 	free(seen);
@@ -370,10 +474,12 @@ static void
 flood_reads(struct fab_lane *l)
 {
 	static uint8_t never_read[HOSTILE_POOL_SIZE];
+	size_t most = fab_lane_rma_max(l);
 	struct err e;
 
 	while (fab_lane_rma_room(l) > 0)
-		if (fab_lane_read(l, never_read, sizeof(never_read), 0, &e))
+		if (fab_lane_read(l, never_read,
+				  most < sizeof(never_read) ? most : sizeof(never_read), 0, &e))
 			hostile_fail("flood: %s", e.text);
 }
 

@@ -13,7 +13,7 @@
 #   session_of POOL       the one of them that has the pool open
 # Pools are of class memory where /dev/shm is usable.
 [ -w /dev/shm ] && [ -z "${API_DISK-}" ] && export TMPDIR=/dev/shm
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # An api_shell that has ended is told by api(), not by SIGPIPE; children have their own.
 trap : PIPE
@@ -42,7 +42,7 @@ stop_api() {
 
 api() {
 	printf '%s\n' "$*" >&"$API_IN" || fail "api_shell is gone"
-	IFS=' ' read -r -t 30 -u "$API_OUT" STATUS MS TEXT || fail "no answer to '$*'"
+	IFS=' ' read -r -t "${API_WAIT:-30}" -u "$API_OUT" STATUS MS TEXT || fail "no answer to '$*'"
 }
 
 ok() {
@@ -185,6 +185,8 @@ works() {
 
 # Time that a call may take beyond its deadline: a busy machine's.
 LATE=1000
+# ... and one that has nothing to wait for.
+PROMPT=100
 
 # lose_one HOW POLICY: open, hurt the target, and see what each call does.
 lose_one() {
@@ -200,15 +202,15 @@ lose_one() {
 	lost_call "$2" persist 0 0 100
 	within $((OP_TIMEOUT + LATE))
 	lost_call "$2" persist 0 0 3000000
-	within 100
+	within $PROMPT
 	lost_call "$2" drain 1
-	within 100
+	within $PROMPT
 	lost_call "$2" atomic8 1 8
-	within 100
+	within $PROMPT
 	lost_call "$2" pair 1 0 8 8 8
-	within 100
+	within $PROMPT
 	refused REPL_E_LOST "replica 0 is lost" read 1 0 0 8
-	within 100
+	within $PROMPT
 	ok stat 0
 	is connection 1
 	is replication 2
