@@ -3,6 +3,8 @@
 # On guests with ADR, eADR and neither: repld knows each kind of pool for what it is, takes the
 # right method, keeps replicas equal by every correct one and refuses the others. What works is what
 # docs/PLATFORMS.md says; with --write it is written there.
+#
+# usage: cells.sh PROVIDER [--write]
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # Devices in memory: what a guest syncs need not wait for a disk.
@@ -10,6 +12,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 TMP=$(mktemp -d "${TMPDIR:-/tmp}/guest-test.XXXXXX") || exit 1
 trap 'rm -rf "$TMP"' EXIT
 : "${BUILD:?directory of the built programs}"
+provider=${1:?provider}
+shift
 # run PLATFORM, into a directory of its own
 run()
 {
@@ -19,10 +23,10 @@ run()
 	"$here/guest.sh" --timeout 800 --persistence "$1" --bind "$dir/shared" \
 		--pmem "$dir/0:64M" --pmem "$dir/1:400M" --pmem "$dir/2:64M" --pmem "$dir/3:64M" \
 		--disk "$dir/disk:64M" -- env BUILD="$BUILD" \
-		bash "$here/cells_guest.sh" "$1" "$dir/shared/results" >"$dir/out" 2>&1
+		bash "$here/cells_guest.sh" "$provider" "$1" "$dir/shared/results" >"$dir/out" 2>&1
 }
 
-platforms="mem-ctrl cpu none"
+platforms=$(awk -v by="$provider" '$1 == by && !seen[$2]++ { print $2 }' "$here/cells")
 declare -A pid
 for platform in $platforms; do
 	run $platform &
@@ -36,4 +40,4 @@ done
 [ $status -eq 0 ] || exit $status
 for platform in $platforms; do
 	cat "$TMP/$platform/shared/results"
-done | python3 "$here/platforms.py" tcp "$@"
+done | python3 "$here/platforms.py" "$provider" "$@"

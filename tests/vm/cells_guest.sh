@@ -2,19 +2,19 @@
 # In a guest of cells.sh: what repld finds of each kind of pool is what the file cells says, each
 # method that is correct keeps the replica equal, one that is not is refused.
 #
-# usage: cells_guest.sh PLATFORM RESULTS
+# usage: cells_guest.sh PROVIDER PLATFORM RESULTS
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../integration/lib.sh"
 . "$here/guest_lib.sh"
-platform=$1
-results=$2
+provider=$1
+platform=$2
+results=$3
+address=10.9.0.1
 pools=$TMP/serve/pools
-# What libfabric asks of it takes longer in emulation than all else.
-mount --bind /dev/null /proc/kallsyms
 
 # Emulation is slow, and a loss of time is not what is looked for.
-printf '[repl]\nconnect-timeout = 60000\nop-timeout = 30000\nheartbeat-timeout = 20000\n' \
-	>"$TMP/repl.conf"
+printf '%s\n' '[repl]' "provider = $provider" "connect-timeout = 60000" "op-timeout = 30000" \
+	"heartbeat-timeout = 20000" >"$TMP/repl.conf"
 export REPL_CONFIG=$TMP/repl.conf
 
 make_pools() {
@@ -34,9 +34,9 @@ make_pools() {
 	ln -s "$DEVICE" "$pools/devdax/pool"
 }
 
-# profile FILE: "filesystem granularity class domain rqwrb small large methods" of a probe's JSON.
+# profile FILE: "filesystem granularity class domain rqwrb rma small large methods" of a probe's JSON.
 profile() {
-	python3 - "$1" <<'END'
+	python3 - "$1" "$provider" <<'END'
 import json, sys
 p = json.load(open(sys.argv[1]))
 def value(name):
@@ -44,8 +44,8 @@ def value(name):
 def chosen(size):
     return next(m["method"] for m in p["methods"]
                 if m["operation"] == "ranges" and m["size"] == size)
-assert value("provider-class") == "software" and p["provider"] == "tcp"
-# No adapter: whether there is DDIO is not known and of no account.
+assert value("provider-class") == "software" and p["provider"] == sys.argv[2]
+# No adapter but one in software: whether there is DDIO is not known and of no account.
 assert value("ddio") == "on?", p["ddio"]
 # Each fact that was found says where.
 for name in "granularity", "durability-class", "persistence-domain", "rqwrb":
@@ -53,7 +53,7 @@ for name in "granularity", "durability-class", "persistence-domain", "rqwrb":
 source = p["persistence-domain"]["source"]
 assert "?" in value("persistence-domain") or "/persistence_domain" in source, source
 print(p["filesystem"], value("granularity"), value("durability-class"),
-      value("persistence-domain"), value("rqwrb"), chosen(64), chosen(65536),
+      value("persistence-domain"), value("rqwrb"), value("rma"), chosen(64), chosen(65536),
       ",".join(m["method"] for m in p["correct"] if m["correct"]))
 END
 }
@@ -62,28 +62,34 @@ END
 load() {
 	timeout 60 "$BUILD/tests/integration/api_random" "$TMP/local" $((8 << 20)) 7 2 0.3 \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" connect-timeout=60000 \
-		op-timeout=30000 heartbeat-timeout=20000 method="$1" target="$T/$kind/pool" \
+		op-timeout=30000 heartbeat-timeout=20000 provider="$provider" method="$1" target="$T/$kind/pool" \
 		>"$TMP/load.log" 2>&1
 }
 
-# cell KIND FILESYSTEM GRANULARITY CLASS DOMAIN RQWRB SMALL LARGE METHODS RUN
+# evidence FACT: where it is known from.
+evidence() {
+	python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]]["source"])' "$TMP/probe.json" "$1"
+}
+
+# cell KIND FILESYSTEM GRANULARITY CLASS DOMAIN RQWRB RMA SMALL LARGE METHODS RUN
 cell() {
 	kind=$1
 	rm -f "$TMP"/local*
-	due="$2 $3 $4 $5 $6 $7 $8 $9"
-	methods=",$9,"
-	small=$7
-	large=$8
-	run=${10}
+	due="$2 $3 $4 $5 $6 $7 $8 $9 ${10}"
+	small=$8
+	large=$9
+	methods=",${10},"
+	run=${11}
 	ctl create "$T/$kind/pool" --size 8M >"$TMP/create.log" 2>&1 ||
 		fail "$platform $kind: create: $(cat "$TMP/create.log")"
 	ctl probe "$T/$kind/pool" --json >"$TMP/probe.json" || fail "$platform $kind: probe"
 	found=$(profile "$TMP/probe.json") || fail "$platform $kind: $(cat "$TMP/probe.json")"
-	[ "$found" = "$due" ] || fail "$platform $kind: found '$found', not '$due'"
+	[ "$found" = "$due" ] ||
+		fail "$platform $kind: found '$found', not '$due'; rma: $(evidence rma)"
 	load auto || fail "$platform $kind: auto"
 	done=
 	if [ "$run" = + ]; then
-		for method in $(echo "$9" | tr , ' '); do
+		for method in $(echo "${10}" | tr , ' '); do
 			load "$method" || fail "$platform $kind: $method"
 			done="$done${done:+, }$method"
 		done
@@ -98,8 +104,9 @@ cell() {
 	ctl verify "$TMP/local" "$T/$kind/pool" >"$TMP/verify.log" 2>&1 ||
 		fail "$platform $kind: the replica differs"
 	ctl remove --force "$T/$kind/pool" >"$TMP/remove.log" 2>&1 || fail "$platform $kind: remove"
-	printf '%s, %s\t%s\n' "$kind" "$platform" \
-		"$small to $large${done:+; also $done}" >>"$results"
+	what="$small to $large${done:+; also $done}"
+	[ "$7" != no ] || what="messages only: $(evidence rma)"
+	printf '%s, %s\t%s\n' "$kind" "$platform" "$what" >>"$results"
 	echo "$platform $kind: $found"
 }
 
@@ -143,13 +150,14 @@ devdax_rules() {
 
 make_pools
 make_keys
-start_serve
+[ "$provider" = tcp ] || rxe $address
+if [ "$provider" = tcp ]; then start_serve; else start_serve "data-address = $address"; fi
 T=$SERVE_USER@127.0.0.1:$SERVE_PORT
-while read -r where line; do
-	[ "$where" = "$platform" ] || continue
+while read -r by where line; do
+	[ "$by $where" = "$provider $platform" ] || continue
 	# shellcheck disable=SC2086
 	cell $line
 done <"$here/cells"
-[ "$platform" != mem-ctrl ] || devdax_rules
+[ "$provider $platform" != "tcp mem-ctrl" ] || devdax_rules
 stop "$SERVE_PID"
 umount "$pools"/ext4-* "$pools/xfs-dax" "$pools/tmpfs"

@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# In a guest with rxe0: what verbs_*.sh ask for by name, one cell after the other.
-. "$(dirname "$0")/../vm/guest_lib.sh"
-. "$(dirname "$0")/api_lib.sh"
+# In a guest of verbs.sh, initiator and target on one RDMA device in software: what is asked for by name,
+# one cell after the other. What pools lie on and by which methods is cells.sh's business.
+#
+#   auto      verbs where it can be had, else tcp, and why is told
+#   memlock   too low a limit of locked memory on either side is told with the numbers
+#   hostile   tokens, RMA and floods of an initiator that means harm, as tests/fault has them by tcp
+#   sessions  16 sessions at once, two lanes each
+#   kill      either side is stopped or killed
+#   fork      a child of the program changes nothing of what its parent sends
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/guest_lib.sh"
+. "$here/../integration/api_lib.sh"
 
 # Emulated, beside other tests, everything takes its time; cells about deadlines set their own.
 OP_TIMEOUT=30000
 CONNECT_TIMEOUT=60000
+HEARTBEAT_TIMEOUT=20000
+API_WAIT=90
 RXE=10.9.0.1
 API_RANDOM=$BUILD/tests/integration/api_random
 PROVIDER=verbs
@@ -16,13 +27,14 @@ configure()
 	plain_configure "$@"
 	ok set provider $PROVIDER
 	ok set connect-timeout $CONNECT_TIMEOUT
+	ok set heartbeat-timeout $HEARTBEAT_TIMEOUT
 }
 
 # target [LINE...]: repld serve on the RDMA device's address.
 target()
 {
 	[ -e "$TMP/key" ] || make_keys
-	start_serve "data-address = $RXE" "log-level = debug" "$@"
+	start_serve "data-address = $RXE" "log-level = debug" "heartbeat-timeout = 60000" "$@"
 }
 
 end_target()
@@ -39,109 +51,15 @@ opened()
 	[[ $line =~ $1 ]] || fail "no '$1' in: $line"
 }
 
-# random METHOD POOL [THREADS]: single ranges and pairs, from some lanes, compared after each call.
+# random METHOD POOL: single ranges and pairs from three lanes, compared after each call.
 random()
 {
-	local peek=("peek=$TMP/serve/pools/$2")
-
-	# What is complete lies in the ring, and in the file only later.
-	[ "$1" != deposit ] || peek=()
-	timeout 120 "$API_RANDOM" "$TMP/$2" $((4 * MIB)) "${SEED:-7}" "${3:-3}" 1 \
-		identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=$OP_TIMEOUT connect-timeout=$CONNECT_TIMEOUT \
-		provider=$PROVIDER method="$1" target="$(pool "$2")" \
-		"${peek[@]}" || fail "$1 on $2"
+	timeout 120 "$API_RANDOM" "$TMP/$2" $((4 * MIB)) "${SEED:-7}" 3 1 \
+		identity="$TMP/key" known-hosts="$TMP/known_hosts" op-timeout=$OP_TIMEOUT \
+		connect-timeout=$CONNECT_TIMEOUT heartbeat-timeout=$HEARTBEAT_TIMEOUT \
+		provider=$PROVIDER method="$1" target="$(pool "$2")" peek="$TMP/serve/pools/$2" ||
+		fail "$1 on $2"
 	equal "$TMP/$2" "$TMP/serve/pools/$2"
-}
-
-verbs_ctl()
-{
-	printf '[repl]\nprovider = %s\nop-timeout = 30000\nconnect-timeout = 30000\n' "$PROVIDER" >"$TMP/ctl.conf"
-	ctl --config "$TMP/ctl.conf" "$@"
-}
-
-# refused_method METHOD PATTERN: not correct for the pool.
-refused_method()
-{
-	start_api
-	configure "$(pool refused)"
-	ok set method "$1"
-	ok map "$TMP/refused" $MIB
-	refused REPL_E_REFUSED "$2" open 1
-	stop_api
-}
-
-# A pool in memory: by each method, by RDMA.
-cell_methods()
-{
-	local method
-
-	target
-	for method in message general-purpose write-imm appliance write-imm-read auto \
-		deposit; do
-		echo "$method over verbs"
-		random "$method" "$method"
-		opened "by verbs(, with|$)"
-		[ "$method" != deposit ] || opened "receive ring"
-	done
-	refused_method completion "not correct for this target"
-	verbs_ctl probe "$(pool auto)" >"$TMP/probe" || fail "probe"
-	cat "$TMP/probe"
-	grep -Eq '^rma +yes +assumed: it is tried' "$TMP/probe" || fail "rma is not told"
-	grep -Eq '^provider-class +software' "$TMP/probe" || fail "rxe is no RNIC"
-	end_target
-}
-
-# on FILESYSTEM PATTERN: messages only; reading by the window.
-messages_only()
-{
-	local file
-
-	random auto auto
-	opened "by verbs, messages only"
-	random message message
-	refused_method general-purpose "rma = no"
-	verbs_ctl probe "$(pool auto)" >"$TMP/probe" || fail "probe"
-	cat "$TMP/probe"
-	grep -Eq "^rma +no +$1" "$TMP/probe" || fail "no evidence against rma"
-	verbs_ctl verify "$TMP/auto" "$(pool auto)" || fail "verify"
-	printf other | dd of="$TMP/auto" bs=1 seek=70000 conv=notrunc 2>/dev/null
-	verbs_ctl verify "$TMP/auto" "$(pool auto)" && fail "verify finds no difference"
-	verbs_ctl restore --force "$(pool auto)" "$TMP/restored" || fail "restore"
-	equal "$TMP/restored" "$TMP/serve/pools/auto"
-	grep -q "FETCH" "$TMP/serve.log" && fail "a fetch failed"
-	return 0
-}
-
-# A file system with a page cache; only its pools are on it.
-pools_on()
-{
-	[ -e "$TMP/key" ] || make_keys
-	mkdir -p "$TMP/serve/pools"
-	mount --bind "$1" "$TMP/serve/pools" || fail "bind mount"
-}
-
-cell_page()
-{
-	truncate -s 200M /run/disk && modprobe loop && losetup /dev/loop0 /run/disk ||
-		fail "no disk"
-	fs /dev/loop0 /mnt ext4
-	pools_on /mnt
-	target
-	messages_only "page cache"
-	end_target
-	umount "$TMP/serve/pools"
-}
-
-cell_fsdax()
-{
-	nvdimms
-	namespace 0 fsdax
-	fs "$DEVICE" /mnt2 ext4 dax
-	pools_on /mnt2
-	target
-	messages_only "tried: .*not supported"
-	end_target
-	umount "$TMP/serve/pools"
 }
 
 # auto: verbs where it can be had; else tcp, and why is told.
@@ -203,85 +121,63 @@ cell_memlock()
 	end_target
 }
 
+cell_hostile()
+{
+	local mode
+
+	target
+	for mode in tokens rma window flood; do
+		timeout 120 "$BUILD/tests/fault/hostile" -i "$TMP/key" -k "$TMP/known_hosts" -p verbs \
+			$mode "$(pool $mode)" >"$TMP/out" 2>&1 || fail "$mode: $(cat "$TMP/out")"
+		cat "$TMP/out"
+	done
+	! grep "ended by signal" "$TMP/serve.log" || fail "the target crashed"
+	end_target
+}
+
 cell_sessions()
 {
-	local i pids=
+	local i targets=()
 
 	target
 	for i in $(seq 16); do
-		timeout 120 "$API_RANDOM" "$TMP/s$i" $MIB "$i" 1 1 identity="$TMP/key" \
-			known-hosts="$TMP/known_hosts" op-timeout=60000 connect-timeout=60000 \
-			provider=verbs target="$(pool "s$i")" >"$TMP/s$i.out" 2>&1 &
-		pids="$pids $!"
+		targets+=("$(pool "s$i")")
 	done
-	for i in $pids; do
-		wait "$i" || fail "a session: $(cat "$TMP"/s*.out)"
-	done
-	[ "$(grep -c "lanes open on .* by verbs" "$TMP/serve.log")" -eq 16 ] || fail "not 16 sessions"
-	for i in $(seq 16); do
-		equal "$TMP/s$i" "$TMP/serve/pools/s$i"
-	done
-	end_target
-}
-
-# The link goes down without a word: each call is back by its deadline; and up again: the replica comes back.
-cell_link()
-{
-	OP_TIMEOUT=2000
-	LATE=3000
-	target
 	start_api
-	configure "$(pool link)"
+	configure "${targets[@]}"
 	ok set lanes 2
-	ok set reconnect-max 1000
-	ok set connect-timeout 4000
-	ok map "$TMP/link" $MIB
-	ok open 1
+	ok map "$TMP/pool" $MIB
 	ok put 0 $MIB 1
-	ok persist 0 0 $MIB
-	opened "by verbs"
-	ip link set dummy0 down
-	ok persist 0 0 100
-	echo "noticed after $MS ms"
-	within $((OP_TIMEOUT + LATE))
+	ok open 1
+	[ "$(sessions | wc -l)" -eq 16 ] || fail "$(sessions | wc -l) sessions"
 	ok put 0 $MIB 2
-	ok persist 1 0 $MIB
-	within 200
-	ok stat 0
-	is replication 2
-	ip link set dummy0 up
-	wait_for 25 established 0 || fail "not back: $TEXT"
-	ok put 0 $MIB 3
-	ok persist 0 0 $MIB
-	equal "$TMP/link" "$TMP/serve/pools/link"
-	ip link set dummy0 down
-	api close
-	echo "closed after $MS ms: $STATUS"
-	within $((2000 + LATE))
-	ip link set dummy0 up
+	ok persist 0 0 $((MIB / 2))
+	ok persist 1 $((MIB / 2)) $((MIB / 2))
+	for i in $(seq 0 15); do
+		established "$i" || fail "replica $i is lost: $TEXT"
+	done
+	ok close
 	stop_api
+	[ "$(grep -c "2 lanes open on .* by verbs" "$TMP/serve.log")" -eq 16 ] || fail "not all by verbs"
+	for i in $(seq 16); do
+		equal "$TMP/pool" "$TMP/serve/pools/s$i"
+	done
 	end_target
 }
 
-# Killing either side.
 cell_kill()
 {
 	local how
 
-	OP_TIMEOUT=2000
-	LATE=3000
+	OP_TIMEOUT=8000
+	LATE=5000
+	PROMPT=2000
 	target
 	start_api
-	configure_plain=$(declare -f configure)
-	eval "plain_${configure_plain}"
-	configure()
-	{
-		plain_configure "$@"
-		}
 	for how in kill stop; do
 		lose_one $how degrade
-		lose_one $how fail
 	done
+	lose_one kill fail
 	configure "$(pool back)"
 	ok set reconnect-max 1000
 	ok map "$TMP/back" $MIB
@@ -291,12 +187,11 @@ cell_kill()
 	hurt kill
 	ok put 0 $MIB 2
 	ok persist 0 0 $MIB
-	wait_for 25 established 0 || fail "not back: $TEXT"
+	wait_for 60 established 0 || fail "not back: $TEXT"
 	opened "by verbs"
-	equal "$TMP/back" "$TMP/serve/pools/back"
-	echo "the program is killed"
+	wait_for 20 cmp -s "$TMP/back" "$TMP/serve/pools/back" || fail "the replica differs"
 	kill -KILL "$(api_child)"
-	wait_for 20 no_sessions || fail "the session stays"
+	wait_for 60 no_sessions || fail "the session stays"
 	start_api
 	configure "$(pool back)"
 	ok map "$TMP/back" $MIB
@@ -304,6 +199,19 @@ cell_kill()
 	opened "by verbs"
 	ok close
 	stop_api
+	end_target
+}
+
+cell_fork()
+{
+	target
+	printf '%s\n' '[repl]' "identity = $TMP/key" "known-hosts = $TMP/known_hosts" "provider = verbs" \
+		"connect-timeout = $CONNECT_TIMEOUT" "op-timeout = $OP_TIMEOUT" \
+		"heartbeat-timeout = $HEARTBEAT_TIMEOUT" "lanes = 1" "target = $(pool forked)" >"$TMP/repl.conf"
+	REPL_CONFIG=$TMP/repl.conf timeout 120 "$BUILD/tests/integration/fork_parent" "$TMP/forked" \
+		>"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+	opened "by verbs"
+	equal "$TMP/forked" "$TMP/serve/pools/forked"
 	end_target
 }
 

@@ -1,0 +1,8 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# In a guest with an RDMA device in software: see verbs_guest.sh.
+#
+# usage: verbs.sh CELL...
+here=$(cd "$(dirname "$0")" && pwd)
+exec "$here/guest.sh" --mem 1500 --timeout 400 -- \
+	env BUILD="${BUILD:?directory of the built programs}" bash "$here/verbs_guest.sh" "$@"
