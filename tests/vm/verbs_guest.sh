@@ -121,17 +121,26 @@ cell_memlock()
 	end_target
 }
 
+hostile()
+{
+	timeout 120 "$BUILD/tests/fault/hostile" -i "$TMP/key" -k "$TMP/known_hosts" -p verbs \
+		"$1" "$(pool "$1")" >"$TMP/out" 2>&1 || fail "$1: $(cat "$TMP/out")"
+	cat "$TMP/out"
+	! grep "ended by signal" "$TMP/serve.log" || fail "the target crashed"
+}
+
 cell_hostile()
 {
 	local mode
 
 	target
 	for mode in tokens rma window flood; do
-		timeout 120 "$BUILD/tests/fault/hostile" -i "$TMP/key" -k "$TMP/known_hosts" -p verbs \
-			$mode "$(pool $mode)" >"$TMP/out" 2>&1 || fail "$mode: $(cat "$TMP/out")"
-		cat "$TMP/out"
+		hostile $mode
 	done
-	! grep "ended by signal" "$TMP/serve.log" || fail "the target crashed"
+	end_target
+	# The data port closes after that time.
+	start_serve "data-address = $RXE" "heartbeat-timeout = 8000"
+	hostile late
 	end_target
 }
 
