@@ -12,7 +12,7 @@
 
 #define SLOTS  16U
 #define FLIGHT (SLOTS / 2) /* reads at once: the others' slots are the writer's */
-#define CHUNK  (512U << 10)
+#define CHUNK  (1U << 20)
 
 /* A chunk goes through three hands: asked for, here, written. */
 struct pull {
