@@ -111,14 +111,23 @@ region_make(struct dirty *d, struct err *e)
 }
 
 void
+dirty_begin(struct dirty *d)
+{
+	if (!d->keep)
+		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
+}
+
+void
 dirty_start(struct dirty *d)
 {
 	struct err e;
 
 	err_clear(&e);
 	d->begun = true;
-	if (!d->keep)
+	if (!d->keep) {
+		region_trim(d);
 		return;
+	}
 	pthread_mutex_lock(&d->io_lock);
 	if (region_make(d, &e) || dirty_thread_start(d, &e))
 		region_fail(d, &e);
@@ -141,6 +150,9 @@ region_close(struct dirty *d)
 {
 	/* It may have come back, and what is wrong with it is not written again. */
 	atomic_store(&d->broken, false);
+	/* Its activity log is no writer's any more: of what one writes that comes later it says
+	 * nothing. */
+	d->keep = false;
 	if (!any_tracked(d) || region_rebuild(d, NULL))
 		(void)region_drop(d, NULL);
 }

@@ -44,6 +44,12 @@ int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size,
 	       struct dirty **out, struct err *e);
 
 /*
+ * Before the local sidecar is stored that says that a writer is open: without dirty-map it names no
+ * region any more, since none is kept up. No I/O. Under r->lock.
+ */
+void dirty_begin(struct dirty *d);
+
+/*
  * Once the local sidecar is on media (the first generation is recorded) and
  * before the program may write, with any after-crash: makes the region if that is
  * dirty-map. Without it dirty_close() leaves the sidecar as it is. Under r->lock.

@@ -92,6 +92,9 @@ int region_rebuild(struct dirty *d, struct err *e);
 /* The sidecar's region goes, if there is one. Under r->lock and io_lock. */
 int region_drop(struct dirty *d, struct err *e);
 
+/* Give back the space behind what the sidecar names. */
+void region_trim(struct dirty *d);
+
 /* A page of the region, by its number. */
 int region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE],
 		 struct err *e);

@@ -227,14 +227,22 @@ sidecar_end(const struct sidecar *meta)
 	return end;
 }
 
-/* Give back the space of a region that the sidecar no longer names. Only space: it may fail. */
+/* Only space: it may fail. */
+void
+region_trim(struct dirty *d)
+{
+	if (d->local->path && d->local->fd >= 0)
+		(void)!ftruncate(d->local->fd, (off_t)sidecar_end(&d->local->meta));
+}
+
+/* Give back the space of a region that the sidecar no longer names. */
 static void
 space_release(struct dirty *d, uint64_t off, uint64_t len)
 {
 	if (len)
 		(void)fallocate(d->local->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 				(off_t)off, (off_t)len);
-	(void)!ftruncate(d->local->fd, (off_t)sidecar_end(&d->local->meta));
+	region_trim(d);
 }
 
 /* Let the sidecar name another region, or none. */

@@ -276,7 +276,7 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 	if (s.in_doubt)
 		resync_doubt(k);
 	/* A target of an earlier version: the next try does without. */
-	if (e->code == REPL_E_PROTOCOL && strstr(e->text, "method 'journal."))
+	if (resync_lacks_journal(e))
 		k->no_journal = true;
 	return join_failed(k, REASON_RESYNC, e);
 }

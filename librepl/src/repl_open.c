@@ -13,9 +13,10 @@
 #include "keeper.h"
 #include "pending.h"
 #include "reason.h"
-#include "relation.h"
 #include "repl_each.h"
 #include "repl_impl.h"
+#include "replica_judge.h"
+#include "resync.h"
 #include "ship.h"
 #include "statusd.h"
 #include "transfer.h"
@@ -159,6 +160,36 @@ replica_err(const struct repl *r, unsigned i, struct err *e)
 	return err_prefix(e, "%s", text);
 }
 
+/*
+ * Whether a dirty map may say what a replica lacks. With compare something else may have written to
+ * the file between two openings. What was in a queue at a crash is older than what the
+ * activity log tells; and a generation that is not of a record of ours is only borrowed.
+ */
+static bool
+map_counts(const struct repl *r, unsigned i)
+{
+	return r->known && r->cfg->after_crash == CONFIG_CRASH_DIRTY_MAP &&
+	       !(r->crashed && ship_queues(r, i));
+}
+
+static struct judgement
+replica_judged(const struct repl *r, unsigned i)
+{
+	const struct sidecar *meta = &remote_info(r->replicas[i].remote)->meta;
+	struct judge_input in = {.local = r->local.present ? &r->local.meta : NULL,
+				 .replica = meta};
+	struct judgement j;
+
+	if (r->dirty && map_counts(r, i) &&
+	    dirty_found(r->dirty, i, &meta->generation.current) == DIRTY_TRUSTED) {
+		in.base = &meta->generation.current;
+		in.trusted = true;
+		in.dirty_bytes = dirty_bytes(r->dirty, i);
+	}
+	replica_judge(&in, &j);
+	return j;
+}
+
 /* Open the pool and the lanes. */
 static int
 replica_attach(struct repl *r, unsigned i, struct err *e)
@@ -168,12 +199,16 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 
 	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
 	rc = repl_open_pool(r, remote, e);
-	if (!rc)
+	/* The delta goes by lanes that have no receive ring. */
+	if (!rc && !(r->flags & REPL_OPEN_NO_COMPARE) &&
+	    replica_judged(r, i).verdict == JUDGE_DELTA)
+		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);
+	else if (!rc)
 		rc = remote_lanes_open(remote, r->cfg->lanes, e);
 	remote_set_op_timeout(remote, r->cfg->op_timeout_ms);
 	if (rc)
 		return replica_err(r, i, e);
-	repl_install(r, i, remote);
+	remote_bind(remote, r->mem, &r->replicas[i].lost);
 	return 0;
 }
 
@@ -199,27 +234,97 @@ replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
 		text, why, text, text);
 }
 
-/* Make the replica equal to the range, if that is allowed. */
+/* What the dirty map says, while nobody writes. */
+struct delta {
+	struct repl *r;
+	uint64_t deadline_ns;
+};
+
+static bool
+delta_cancelled(void *arg)
+{
+	const struct delta *d = arg;
+
+	return atomic_load(&d->r->cut) || clock_now_ns() >= d->deadline_ns;
+}
+
+/* What is recorded as the local pool's is what the replica is made equal to. */
+static const struct generation *
+delta_chain(void *arg)
+{
+	const struct delta *d = arg;
+
+	return &d->r->local.meta.generation;
+}
+
 static int
-replica_bring_up(struct repl *r, unsigned i, struct err *e)
+replica_bring_delta(struct repl *r, unsigned i, struct err *e)
+{
+	struct replica *p = &r->replicas[i];
+	struct delta d = {.r = r, .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
+	struct resync_progress progress = {0};
+	struct resync s = {.remote = p->remote,
+			   .mem = r->mem,
+			   .file = r->file,
+			   .dirty = r->dirty,
+			   .replica = i,
+			   .host = {.arg = &d, .cancelled = delta_cancelled},
+			   .progress = &progress};
+	unsigned lanes = remote_terms(p->remote)->lanes;
+	int rc;
+
+	rc = resync_run(&s, RESYNC_DELTA, delta_chain, e);
+	if (rc && resync_lacks_journal(e)) {
+		err_clear(e);
+		s.no_journal = true;
+		rc = resync_run(&s, RESYNC_DELTA, delta_chain, e);
+	}
+	/* It may have heard of this generation: that must stay in our chain. */
+	if (rc)
+		p->told = r->local.meta.generation.current;
+	if (rc == REPL_E_FAILED && !atomic_load(&r->cut))
+		rc = err_set(e, REPL_E_TIMEOUT, "not brought up to date within %u ms",
+			     r->cfg->resync_timeout_ms);
+	if (!rc)
+		rc = remote_lanes_reopen(p->remote, lanes, e);
+	if (!rc)
+		remote_bind(p->remote, r->mem, &p->lost);
+	return rc;
+}
+
+/* By a comparison of all. */
+static int
+replica_bring_all(struct repl *r, unsigned i, const struct judgement *j, struct err *e)
 {
 	struct remote *remote = r->replicas[i].remote;
 	struct transfer t = {.remote = remote, .file = r->file, .progress = bring_up_cut, .arg = r};
 	struct transfer_progress sum;
-	const char *why;
 	int rc;
 
 	t.deadline_ns = clock_deadline(r->cfg->resync_timeout_ms);
-	if (relation_judge(r->local.present ? &r->local.meta : NULL, &remote_info(remote)->meta,
-			   &why) == RELATION_COMPARE) {
+	if (j->verdict == JUDGE_REFUSE) {
 		rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
 		if (rc == REPL_E_DIFFER)
-			return replica_refuse(r, i, why, e);
+			return replica_refuse(r, i, j->why, e);
 	} else {
 		rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
 		if (!rc)
 			rc = transfer_push(&t, r->mem, r->size, &sum, e);
 	}
+	return rc;
+}
+
+/* Make the replica equal to the range, if that is allowed. */
+static int
+replica_bring_up(struct repl *r, unsigned i, struct err *e)
+{
+	struct judgement j = replica_judged(r, i);
+	int rc = 0;
+
+	if (j.verdict == JUDGE_DELTA)
+		rc = replica_bring_delta(r, i, e);
+	else if (j.verdict != JUDGE_UP_TO_DATE)
+		rc = replica_bring_all(r, i, &j, e);
 	return rc ? replica_err(r, i, e) : 0;
 }
 
@@ -285,6 +390,8 @@ step_bring_up(struct repl *r, unsigned i, struct err *e)
 		rc = replica_bring_up(r, i, e);
 	if (!rc && r->dirty)
 		dirty_untrack(r->dirty, i);
+	if (!rc)
+		repl_install(r, i, r->replicas[i].remote);
 	return replica_absent(r, i, rc, e);
 }
 
@@ -412,17 +519,11 @@ repl_track_absent(struct repl *r, struct err *e)
 
 		if (atomic_load(&p->lost) == 0)
 			continue;
-		/* What was in a queue at a crash is older than what the activity log tells. */
-		p->gap |= r->crashed && ship_queues(r, i);
-		/* What wrote to the file between two openings is in no map. */
-		p->gap |= r->cfg->after_crash == CONFIG_CRASH_COMPARE;
-		if (dirty_tracked(r->dirty, i))
-			continue;
-		p->gap = true;
-		if (dirty_track(r->dirty, i, &r->generation.current))
+		p->gap |= !map_counts(r, i) || !dirty_tracked(r->dirty, i);
+		if (!dirty_tracked(r->dirty, i) && dirty_track(r->dirty, i, &r->generation.current))
 			return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
-		/* Without a record of ours another one's generation is only borrowed. */
-		if (!r->known)
+		/* Whoever opens it next would believe what we do not. */
+		if (p->gap)
 			dirty_doubt(r->dirty, i);
 	}
 	return 0;
@@ -497,6 +598,7 @@ repl_start(struct repl *r, struct err *e)
 		rc = repl_track_absent(r, e);
 		r->local.meta.writer_open = true;
 		r->local.meta.state = SIDECAR_UP_TO_DATE;
+		dirty_begin(r->dirty);
 		if (!rc)
 			rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
 		if (!rc)
@@ -611,6 +713,25 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 	return rc ? config_report(&e) : 0;
 }
 
+/*
+ * With dirty-map what a replica lacks that is well is noted too, so that the next opening need not
+ * compare: what was flushed and not drained. Of a log that has failed nobody knows.
+ */
+static void
+maps_complete(struct repl *r)
+{
+	if (r->set || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP || atomic_load(&r->log_failed))
+		return;
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct replica *p = &r->replicas[i];
+
+		if (atomic_load(&p->lost) || dirty_track(r->dirty, i, &p->has))
+			continue;
+		for (unsigned lane = 0; lane < r->lane_count; lane++)
+			pending_mark(r, lane, i);
+	}
+}
+
 int
 repl_close(struct repl *r)
 {
@@ -637,6 +758,7 @@ repl_close(struct repl *r)
 	/* It looks at the dirty maps, for whoever asks. */
 	statusd_stop(r->statusd);
 	r->statusd = NULL;
+	maps_complete(r);
 	/* What was flushed and not drained the lost ones lack. */
 	for (unsigned i = 0; i < r->lane_count; i++)
 		pending_settle(r, i, NULL, 0);

@@ -382,6 +382,12 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	atomic_store(&s->progress->rounds, 0);
 }
 
+bool
+resync_lacks_journal(const struct err *e)
+{
+	return e->code == REPL_E_PROTOCOL && strstr(e->text, "method 'journal.");
+}
+
 int
 resync_run(struct resync *s, enum resync_what what, const struct generation *(*chain)(void *arg),
 	   struct err *e)

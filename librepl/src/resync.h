@@ -88,4 +88,8 @@ struct resync {
 int resync_run(struct resync *s, enum resync_what what,
 	       const struct generation *(*chain)(void *arg), struct err *e);
 
+/* A run has failed since the target, of an earlier version, knows no journal: try with no_journal.
+ */
+bool resync_lacks_journal(const struct err *e);
+
 #endif

@@ -130,6 +130,25 @@ fault_initiator_killed() {
 	check_equal
 }
 
+# ... and gets only what the dirty maps tell, be a replica lost or not.
+fault_initiator_killed_dirty_map() {
+	LOAD_KEYS="after-crash=dirty-map"
+	victim
+	load_start 1
+	for lost in '' 1 1; do
+		pause 50 1500
+		[ -z "$lost" ] || hurt_session_killed
+		[ -z "$lost" ] || pause 1 1500
+		load_kill
+		check_left
+		load_start 0
+	done
+	check_well
+	pause 50 300
+	load_stop
+	check_equal
+}
+
 # ... and while one replica is on its way back.
 fault_initiator_killed_in_resync() {
 	victim

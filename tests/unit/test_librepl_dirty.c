@@ -179,6 +179,7 @@ handle_open(struct local *l)
 	assert_int_equal(dirty_open(l, &config, POOL, crashed, &d, NULL), 0);
 	l->meta.state = SIDECAR_UP_TO_DATE;
 	l->meta.writer_open = true;
+	dirty_begin(d);
 	assert_int_equal(local_store(l, NULL), 0);
 	dirty_start(d);
 	assert_true(dirty_media_ok(d, NULL));
@@ -279,6 +280,8 @@ after_a_crash_all_is_compared(void **state)
 	handle_kill(&l, d);
 	for (unsigned i = 0; i < 2; i++) {
 		d = handle_open(&l);
+		assert_int_not_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+		assert_int_equal(dirty_track(d, 1, &gen_b), 0);
 		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_UNTRUSTED);
 		assert_int_equal(dirty_track(d, 0, NULL), 0);
 		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
@@ -330,8 +333,55 @@ after_a_crash_the_log_tells(void **state)
 	handle_kill(&l, d);
 	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
 	d = handle_open(&l);
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
 	assert_int_equal(dirty_found(d, 1, &gen_a), DIRTY_UNTRUSTED);
 	handle_close(&l, d);
+}
+
+/* Of what a later writer does, that keeps no log, the one that it finds says nothing. */
+static void
+a_log_is_its_own_writers(void **state)
+{
+	struct local l;
+	struct dirty *d;
+
+	(void)state;
+	for (unsigned closed = 0; closed < 2; closed++) {
+		config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+		d = handle_open(&l);
+		dirty_active(d, 100 * MIB, 1);
+		assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+		dirty_rebase(d, 1, &gen_b);
+		dirty_round(d);
+		if (closed)
+			handle_close(&l, d);
+		else
+			handle_kill(&l, d);
+		config.after_crash = CONFIG_CRASH_COMPARE;
+		d = handle_open(&l);
+		assert_int_equal(l.meta.dirty_len, 0);
+		assert_int_equal(sidecar_length(), SIDECAR_SIZE);
+		handle_kill(&l, d);
+		config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+		d = handle_open(&l);
+		assert_int_not_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
+		assert_int_equal(dirty_track(d, 0, NULL), 0);
+		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+		dirty_rebase(d, 0, &gen_a);
+		dirty_untrack(d, 1);
+		handle_close(&l, d);
+	}
+	/* Nor does the one of a writer that has closed, whoever is killed next. */
+	d = handle_open(&l);
+	dirty_active(d, 100 * MIB, 1);
+	handle_close(&l, d);
+	l.meta.writer_open = true;
+	local_init(&l);
+	assert_int_equal(local_open(&l, file, POOL, NULL), 0);
+	assert_int_equal(dirty_open(&l, &config, POOL, true, &d, NULL), 0);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+	dirty_close(d);
+	local_fini(&l);
 }
 
 /* Grown by its program, which was cut off before that was recorded: the new part is dirty. */
@@ -582,6 +632,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(threads_go_on_beside_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_log_is_its_own_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_larger_pool_is_dirty_behind_the_old_end, setup,
 						teardown),
