@@ -3,8 +3,10 @@
  * hold - a moment in which no call is inside a handle: all lanes are borrowed and the
  * size stays as it is.
  *
- * Calls that come meanwhile wait. When one of them has waited for half of op-timeout
- * the holder is told to hurry: the flag that it came with becomes REPL_E_TIMEOUT,
+ * It has its turn as calls have theirs: those that are inside when it comes are awaited, for as
+ * long as a drain may take, and those that come meanwhile wait. The holder is told to hurry
+ * when it has held for a quarter of op-timeout and a call has waited for half of it, or one
+ * for seven eighths of it: the flag that it came with becomes REPL_E_TIMEOUT,
  * which ends its waits, so that no call fails because a target is slow.
  */
 #ifndef LIBREPL_HOLD_H
@@ -13,7 +15,7 @@
 #include "repl_impl.h"
 
 /*
- * Take the hold by the deadline, at most a quarter of op-timeout from now, and mark in the
+ * Take the hold by the deadline, at most three quarters of op-timeout from now, and mark in the
  * dirty map of the replica what is pending on the lanes. *flag not 0 gives up with that
  * status; it is the caller's until the release. REPL_E_TIMEOUT: calls were in the way.
  */
@@ -22,7 +24,7 @@ int hold_take(struct repl *r, unsigned replica, uint64_t deadline_ns, _Atomic in
 
 void hold_release(struct repl *r);
 
-/* Somebody has waited for long: whoever has the hold should end it. */
-void hold_hurry(struct repl *r);
+/* A call has waited for so long for who has the hold, or is about to have it. */
+void hold_waited(struct repl *r, uint64_t waited_ns);
 
 #endif

@@ -13,15 +13,12 @@
 #include <endian.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "clock.h"
 #include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 #include "ship.h"
-
-#define TURN_PAUSE_NS 20000L
 
 struct append {
 	size_t tail_off;
@@ -32,27 +29,6 @@ struct append {
 	uint64_t begin_ns;
 	unsigned chooser; /* replica_count: nobody; the local tail word does it */
 };
-
-/* ---- turns ---- */
-
-static int
-append_enter(struct repl *r, uint64_t deadline_ns, struct err *e)
-{
-	const struct timespec pause = {.tv_nsec = TURN_PAUSE_NS};
-
-	while (atomic_exchange_explicit(&r->appending, true, memory_order_acquire)) {
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(e, REPL_E_TIMEOUT, "other appends have not come to an end");
-		(void)nanosleep(&pause, NULL);
-	}
-	return 0;
-}
-
-static void
-append_leave(struct repl *r)
-{
-	atomic_store_explicit(&r->appending, false, memory_order_release);
-}
 
 /* ---- the local tail word ---- */
 
@@ -268,12 +244,13 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = append_enter(r, clock_deadline(r->cfg->op_timeout_ms), &e);
+	if (!turns_enter(&r->appends, clock_deadline(r->cfg->op_timeout_ms)))
+		rc = err_set(&e, REPL_E_TIMEOUT, "other appends have not come to an end");
 	if (!rc) {
 		/* The wait for others says nothing of the target. */
 		a.begin_ns = clock_now_ns();
 		rc = append_run(r, lane, &a, &e);
-		append_leave(r);
+		turns_leave(&r->appends);
 	}
 	rc = lane_answer(r, lane, rc, &e);
 	if (!rc)

@@ -22,6 +22,7 @@
 #include "config.h"
 #include "local.h"
 #include "remote.h"
+#include "turns.h"
 
 struct keeper;
 struct dirty;
@@ -105,17 +106,18 @@ struct repl {
 	_Atomic uint64_t until_ns;   /* of closing: cuts requests from before it short; 0: none */
 	_Atomic uint64_t closing_ns; /* ... the deadline of those that record losses; 0: none */
 	_Atomic int cut;             /* not 0: opening has failed, what is under way ends */
-	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made;
+	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made, appends_made;
 	_Atomic bool stop;             /* keepers end */
 	bool ready;                    /* opened: losses are recorded; guarded by lock */
 	bool known;                    /* at the opening the local sidecar told a generation */
 	bool crashed;                  /* ... and that its last writer had not closed */
 	unsigned flags;                /* of repl_open() */
 	_Atomic(_Atomic int *) holder; /* the flag of who has the hold, or NULL: hold.h */
+	_Atomic uint64_t held_ns;      /* ... since when, or 0: it is about to */
 	struct dirty *dirty;           /* NULL with a set */
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
-	_Atomic bool appending;       /* an append has its turn */
+	struct turns appends;         /* one at a time */
 	_Atomic bool log_failed;      /* a log of the handle has: replicas may lack its bytes */
 	struct statusd *statusd;      /* NULL: nobody is told */
 };

@@ -42,7 +42,7 @@ lane_pause(void)
 int
 lane_enter(struct repl *r, unsigned lane, struct err *e)
 {
-	uint64_t deadline_ns = 0, hurry_ns = 0;
+	uint64_t begin_ns = 0, waited_ns;
 	struct lane_slot *slot;
 
 	if (lane >= r->lane_count)
@@ -54,20 +54,26 @@ lane_enter(struct repl *r, unsigned lane, struct err *e)
 			return 0;
 		if (atomic_load_explicit(&slot->busy, memory_order_relaxed) == LANE_ENTERED)
 			break;
-		if (deadline_ns == 0) {
-			deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
-			hurry_ns = clock_deadline(r->cfg->op_timeout_ms / 2);
-		}
-		if (clock_now_ns() >= deadline_ns)
+		if (begin_ns == 0)
+			begin_ns = clock_now_ns();
+		waited_ns = clock_now_ns() - begin_ns;
+		if (waited_ns >= (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
 			break;
-		if (clock_now_ns() >= hurry_ns)
-			hold_hurry(r);
+		hold_waited(r, waited_ns);
 		lane_pause();
 	}
 	return err_set(e, REPL_E_BUSY, "lane %u is in use by another thread", lane);
 }
 
-/* Those who would enter stand back as long as the lane is wanted. */
+void
+lane_want(struct repl *r, unsigned lane, bool wanted)
+{
+	if (wanted)
+		(void)atomic_fetch_add(&r->slots[lane].wanted, 1);
+	else
+		(void)atomic_fetch_sub(&r->slots[lane].wanted, 1);
+}
+
 bool
 lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
 {
@@ -75,11 +81,11 @@ lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
 	bool got;
 
 	if (deadline_ns == 0)
-		return lane_try(slot, LANE_BORROWED);
-	atomic_fetch_add(&slot->wanted, 1);
+		return atomic_load(&slot->wanted) == 0 && lane_try(slot, LANE_BORROWED);
+	lane_want(r, lane, true);
 	while (!(got = lane_try(slot, LANE_BORROWED)) && clock_now_ns() < deadline_ns)
 		lane_pause();
-	atomic_fetch_sub(&slot->wanted, 1);
+	lane_want(r, lane, false);
 	return got;
 }
 

@@ -19,9 +19,12 @@ void lane_leave(struct repl *r, unsigned lane);
 
 /*
  * Borrow a lane that a thread of its own may be in, by the deadline: calls in
- * it wait for lane_leave(). With deadline 0 only if it is free now.
+ * it wait for lane_leave(). With deadline 0 only if it is free now, and nobody else waits for it.
  */
 bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
+
+/* As long as it is wanted calls that would enter it wait; once for each time that it was. */
+void lane_want(struct repl *r, unsigned lane, bool wanted);
 
 /* The lane of a replica, or NULL if that is lost or gets its updates by a queue. */
 struct lane *lane_of(struct repl *r, unsigned replica, unsigned lane);

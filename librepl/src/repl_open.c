@@ -456,6 +456,9 @@ repl_init_locks(struct repl *r, struct err *e)
 	if (pthread_mutex_init(&r->wake_lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->wake_lock_made = true;
+	r->appends_made = turns_init(&r->appends) == 0;
+	if (!r->appends_made)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
 	if (pthread_condattr_init(&attr))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -649,6 +652,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 	local_fini(&r->local);
 	if (r->wake_made)
 		(void)pthread_cond_destroy(&r->wake);
+	if (r->appends_made)
+		turns_fini(&r->appends);
 	if (r->wake_lock_made)
 		(void)pthread_mutex_destroy(&r->wake_lock);
 	if (r->reason_lock_made)

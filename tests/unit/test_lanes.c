@@ -95,9 +95,10 @@ config_report(const struct err *e)
 }
 
 void
-hold_hurry(struct repl *r)
+hold_waited(struct repl *r, uint64_t waited_ns)
 {
 	(void)r;
+	(void)waited_ns;
 }
 
 bool

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "turns.h"
+
+#include <time.h>
+
+#include "clock.h"
+
+#define TURN_PAUSE_NS 20000L
+#define TURN_FAIR_NS  NS_PER_MS
+
+/* On the stack of who waits. */
+struct turn {
+	struct turn *prev, *next;
+	uint64_t since_ns;
+};
+
+int
+turns_init(struct turns *t)
+{
+	*t = (struct turns){0};
+	return pthread_mutex_init(&t->lock, NULL);
+}
+
+void
+turns_fini(struct turns *t)
+{
+	(void)pthread_mutex_destroy(&t->lock);
+}
+
+static void
+turn_join(struct turns *t, struct turn *me)
+{
+	me->prev = t->last;
+	me->next = NULL;
+	*(t->last ? &t->last->next : &t->first) = me;
+	t->last = me;
+}
+
+static void
+turn_quit(struct turns *t, struct turn *me)
+{
+	*(me->prev ? &me->prev->next : &t->first) = me->next;
+	*(me->next ? &me->next->prev : &t->last) = me->prev;
+}
+
+static bool
+turn_take(struct turns *t, const struct turn *me, uint64_t now_ns)
+{
+	if (t->taken || (t->first && t->first != me && now_ns >= t->first->since_ns + TURN_FAIR_NS))
+		return false;
+	t->taken = true;
+	return true;
+}
+
+bool
+turns_enter(struct turns *t, uint64_t deadline_ns)
+{
+	const struct timespec pause = {.tv_nsec = TURN_PAUSE_NS};
+	struct turn me = {.since_ns = clock_now_ns()};
+	uint64_t now_ns = me.since_ns;
+	bool got;
+
+	pthread_mutex_lock(&t->lock);
+	got = turn_take(t, NULL, now_ns);
+	if (!got)
+		turn_join(t, &me);
+	pthread_mutex_unlock(&t->lock);
+	if (got)
+		return true;
+	do {
+		(void)nanosleep(&pause, NULL);
+		now_ns = clock_now_ns();
+		pthread_mutex_lock(&t->lock);
+		got = turn_take(t, &me, now_ns);
+		if (got || now_ns >= deadline_ns)
+			turn_quit(t, &me);
+		pthread_mutex_unlock(&t->lock);
+	} while (!got && now_ns < deadline_ns);
+	return got;
+}
+
+void
+turns_leave(struct turns *t)
+{
+	pthread_mutex_lock(&t->lock);
+	t->taken = false;
+	pthread_mutex_unlock(&t->lock);
+}
