@@ -157,6 +157,9 @@ add_settings(struct ctl *c, struct text *lines)
 		}
 		free(key);
 	}
+	/* What is in the file, too: who follows the program ends it by that. */
+	if (c->cfg->on_loss == REPL_ON_LOSS_FAIL)
+		text_add(lines, "on-loss\t", "fail\n", "");
 	return rc;
 }
 

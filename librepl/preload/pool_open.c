@@ -21,11 +21,16 @@
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
+/* on-loss = fail: of the command line and its configuration, replctl tells it in any case. */
+static bool fail_by_policy;
+
 static void
 take_set_line(char *key, char *value, void *arg)
 {
 	struct repl_config *cfg = arg;
 
+	if (strcmp(key, "on-loss") == 0)
+		fail_by_policy = strcmp(value, "fail") == 0;
 	if (api.repl_config_set(cfg, key, value))
 		report("%s", api.repl_errormsg());
 }
@@ -128,6 +133,17 @@ view_ready(struct pool *p)
 	return -1;
 }
 
+/*
+ * That a program can't be followed from the beginning is no better than that its replica is lost.
+ * But for a child of a fork, while its parent has the pool: its own replicas come when that lets
+ * go.
+ */
+static bool
+pool_must_end(const struct pool *p, int rc)
+{
+	return fail_by_policy && !(rc == REPL_E_BUSY && p->forked);
+}
+
 /* 0, or a status whose text has been taken by why. */
 static int
 pool_open_replicas(struct pool *p, char *why, size_t size)
@@ -156,6 +172,7 @@ pool_open_locked(struct pool *p)
 	uint64_t begin = now_ns(), took;
 	char why[512];
 	const char *missing;
+	int rc;
 
 	p->state = POOL_OFF;
 	p->retry_ns = UINT64_MAX;
@@ -166,13 +183,17 @@ pool_open_locked(struct pool *p)
 	}
 	if (view_ready(p))
 		return;
-	if (pool_open_replicas(p, why, sizeof(why))) {
+	rc = pool_open_replicas(p, why, sizeof(why));
+	if (rc) {
 		took = (now_ns() - begin) * RETRY_SHARE;
 		p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
-		if (!again)
+		if (!again || pool_must_end(p, rc))
 			report("%s: NOT REPLICATED: %s", p->path, why);
+		if (pool_must_end(p, rc))
+			abort();
 		return;
 	}
+	p->forked = false;
 	if (again)
 		report("%s: is replicated now", p->path);
 	p->retry_ns = 0;

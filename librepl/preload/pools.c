@@ -223,6 +223,7 @@ fork_child(void)
 		p->r = NULL;
 		p->state = POOL_CLOSED;
 		p->retry_ns = 0;
+		p->forked = true;
 	}
 }
 

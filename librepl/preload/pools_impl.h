@@ -31,6 +31,7 @@ struct pool {
 	unsigned target_count;
 	pthread_rwlock_t lock; /* guards what follows; held for reading in a call */
 	bool fork_locked;
+	bool forked;       /* it may be the parent's still */
 	_Atomic int state; /* changed under the lock */
 	_Atomic uint64_t retry_ns;
 	struct repl *r;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Without a target, or when it is lost, an unmodified program runs on; with no pool it connects to nobody.
+# Without a target, or when it is lost, an unmodified program runs on, or is ended with on-loss = fail; with no pool
+# it connects to nobody.
 . "$(dirname "$0")/run_lib.sh"
 WRITE=$BUILD/tests/integration/pmem_write
 start_target
@@ -18,6 +19,18 @@ free=$(free_port)
 grep -q "alone: NOT REPLICATED: .*127.0.0.1" "$TMP/out" || fail "not told: $(cat "$TMP/out")"
 [ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
 
+# ... and with on-loss = fail does none that is not replicated, whatever the reason and wherever that is said.
+stopped() {
+	local status=0
+
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" "$@" -- "$WRITE" pmem "$TMP/alone" \
+		>"$TMP/out" 2>&1 || status=$?
+	[ $status -eq 134 ] || fail "$*: ends with $status: $(cat "$TMP/out")"
+	grep -q "alone: NOT REPLICATED: " "$TMP/out" || fail "$*: not told: $(cat "$TMP/out")"
+}
+stopped run --set on-loss=fail --pool "$TMP/alone" --replica "nobody@127.0.0.1:$free/alone"
+printf '[repl]\non-loss = fail\n' >"$TMP/fail.conf"
+stopped --config "$TMP/fail.conf" run --pool "$TMP/alone" --replica "nobody@127.0.0.1:$free/alone"
 # The target is lost while the program writes: it goes on, to its end.
 (ON_LOSS=degrade run "$TMP/lost" lost "$WRITE" slow "$TMP/lost") >"$TMP/out" 2>&1 &
 pid=$!
@@ -49,3 +62,12 @@ ctl_fails 2 "names no pool" run --replica host --pool "$TMP/s" -- true
 ctl_fails 3 "no program 'no-such-program'" run --replica "$T/s" --pool "$TMP/s" -- no-such-program
 ctl_fails 3 "pool '/no/such/dir/p'" run --replica "$T/s" --pool /no/such/dir/p -- true
 ctl_fails 10 "lanes" run --set lanes=0 --replica "$T/s" --pool "$TMP/s" -- true
+
+# Lanes are refused, since the only port for them is the first daemon's.
+taken=$SERVE_PORT
+start_serve "data-ports = $taken"
+stopped run --set on-loss=fail --pool "$TMP/alone" --replica "$SERVE_USER@127.0.0.1:$SERVE_PORT/alone"
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/alone" \
+	--replica "$SERVE_USER@127.0.0.1:$SERVE_PORT/alone" -- "$WRITE" pmem "$TMP/alone" >"$TMP/out" 2>&1 ||
+	fail "by default: $(cat "$TMP/out")"
+grep -q "alone: NOT REPLICATED: .*data port" "$TMP/out" || fail "not told why: $(cat "$TMP/out")"
