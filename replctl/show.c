@@ -95,6 +95,18 @@ show_resync(FILE *f, struct json_object *o)
 		   eta_ms ? left : "?");
 }
 
+/* Of an earlier version, or before its first lanes, there is none. */
+static void
+show_provider(FILE *f, struct json_object *o)
+{
+	const char *provider = out_member(o, "provider"), *why = out_member(o, "provider_why");
+
+	if (strcmp(provider, "-") != 0 && strcmp(why, "-") != 0)
+		show_field(f, "provider", "%s (%s)", provider, why);
+	else if (strcmp(provider, "-") != 0)
+		show_field(f, "provider", "%s", provider);
+}
+
 void
 show_replica(FILE *f, struct json_object *o)
 {
@@ -111,6 +123,7 @@ show_replica(FILE *f, struct json_object *o)
 		show_field(f, "reason", "%s: %s", reason, out_member(o, "meaning"));
 	if (!well && strcmp(out_member(o, "message"), "-") != 0)
 		show_field(f, "message", "%s", out_member(o, "message"));
+	show_provider(f, o);
 	out_size(lag, size);
 	if (lag)
 		show_field(f, "lag", "%s, %" PRIu64 " ms", size, out_member_u64(o, "lag_ms"));

@@ -387,6 +387,8 @@ struct repl_stat {
 	uint64_t resync_eta_ms;   /* until it is up to date, at that rate; 0: not known */
 	uint64_t reconnect_count; /* times that it was lost and came back */
 	uint64_t latency_sum_ns;  /* of all drains in latency_ns */
+	char provider[16];        /* libfabric's, that its lanes go by; "" before the first ones */
+	char provider_why[200];   /* with provider = auto: why it is not the preferred one; or "" */
 };
 
 REPL_API int repl_stat(struct repl *r, unsigned replica, struct repl_stat *st) REPL_MUST_CHECK;

@@ -321,6 +321,8 @@ repl_install(struct repl *r, unsigned replica, struct remote *remote)
 	p->remote = remote;
 	p->reason[0] = p->trouble[0] = '\0';
 	install_profile(p, text);
+	(void)snprintf(p->provider, sizeof(p->provider), "%s", remote_terms(remote)->provider);
+	(void)snprintf(p->provider_why, sizeof(p->provider_why), "%s", remote_terms(remote)->why);
 	atomic_store(&p->why, REPL_REASON_NONE);
 	atomic_store(&p->data, REPL_DATA_UP_TO_DATE);
 	atomic_store(&p->connection, REPL_CONN_CONNECTED);

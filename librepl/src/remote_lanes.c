@@ -251,6 +251,16 @@ provider_take(struct remote *r, struct json_object *result, const struct lanes_g
 	return 0;
 }
 
+/* Of provider auto: what keeps its lanes from the one preferred. */
+static const char *
+provider_why(const struct remote *r, const struct lanes_grant *g)
+{
+	if (strcmp(r->provider, "auto") != 0 || strcmp(g->provider, "verbs") == 0 || r->why[0])
+		return r->why;
+	return fab_rdma_present() ? "not verbs: the target has no RDMA device at its data-address"
+				  : "not verbs: this machine has no RDMA device";
+}
+
 static void
 terms_take(struct remote *r, const struct lanes_grant *g)
 {
@@ -261,7 +271,7 @@ terms_take(struct remote *r, const struct lanes_grant *g)
 				       .ring = g->ring,
 				       .imm_unit = g->imm_unit};
 	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g->provider);
-	(void)snprintf(r->terms.why, sizeof(r->terms.why), "%s", r->why);
+	(void)snprintf(r->terms.why, sizeof(r->terms.why), "%s", provider_why(r, g));
 }
 
 static int

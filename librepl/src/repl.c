@@ -204,6 +204,8 @@ repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *out)
 	out->replication = atomic_load(&p->replication);
 	out->data = atomic_load(&p->data);
 	out->traffic = p->traffic;
+	memcpy(out->provider, p->provider, sizeof(out->provider));
+	memcpy(out->provider_why, p->provider_why, sizeof(out->provider_why));
 	if (p->remote)
 		remote_traffic_add(p->remote, &out->traffic);
 	if (out->replication != REPL_REPL_ESTABLISHED) {
@@ -260,6 +262,8 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 	st->reason_code = now.why;
 	st->paused = now.paused;
 	st->reconnect_count = now.reconnect_count;
+	memcpy(st->provider, now.provider, sizeof(st->provider));
+	memcpy(st->provider_why, now.provider_why, sizeof(st->provider_why));
 	ship_lag(r->ship, replica, &st->lag_bytes, &st->lag_ms);
 	if (st->replication != REPL_REPL_ESTABLISHED && r->dirty)
 		st->dirty_bytes = dirty_bytes(r->dirty, replica);

@@ -51,6 +51,8 @@ struct replica {
 	char trouble[256];             /* why the last try to get it back failed; "" */
 	struct remote_traffic traffic; /* of the remotes that are gone */
 	struct profile_note *profiles;
+	char provider[16];      /* of the lanes that were installed last; "" */
+	char provider_why[200]; /* not the one preferred, or "" */
 	/* Guarded by repl.lock. */
 	struct gen_id has;   /* the generation that it has confirmed last; nil: none known */
 	struct gen_id told;  /* one that it was told and has not confirmed; nil: none */
@@ -201,6 +203,7 @@ struct replica_snapshot {
 	struct remote_traffic traffic; /* since the opening */
 	char reason[256];              /* "" when established */
 	char trouble[256];             /* of the last try to get it back, "" */
+	char provider[16], provider_why[200];
 };
 
 void repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *out);

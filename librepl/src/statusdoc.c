@@ -101,6 +101,8 @@ statusdoc_replica(const struct statusdoc *d, unsigned replica)
 	add_text(o, "replica", d->replica[replica]);
 	add(o, "async", json_object_new_boolean(d->async[replica]));
 	add_axes(o, st, NUMBER_COUNT);
+	add_text(o, "provider", st->provider);
+	add_text(o, "provider_why", st->provider_why);
 	add_text(o, "message", st->reason);
 	if (st->reason_code != REPL_REASON_NONE) {
 		reason_next_for(st->reason_code, &names, next, sizeof(next));

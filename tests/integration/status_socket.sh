@@ -47,6 +47,7 @@ status = ask(s, b"status")["result"]
 replica = status["replicas"][0]
 assert replica["connection"] == "connected", replica
 assert replica["data"] == "up-to-date" and replica["reason"] == "none", replica
+assert replica["provider"] == "tcp" and replica["provider_why"].startswith("not verbs: "), replica
 assert status["pool"].endswith("/pool") and status["drains"] >= 1, status
 assert "repl_drain_duration_seconds_count" in ask(s, b"metrics")["result"]["text"]
 assert ask(s, b"nonsense")["error"]["code"] == -32601
