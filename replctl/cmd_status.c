@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl status and events of a target. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -28,9 +29,15 @@ clean_texts(struct json_object *o, const char *name)
 	return out_clean_json(list);
 }
 
-/* The sessions that have a pool open, clean, and what the target's configuration states. */
+/* Of the whole target, beside its sessions. */
+struct target_says {
+	struct json_object *overrides; /* what its configuration states */
+	uint64_t untold;               /* sessions that could not say what they are */
+};
+
+/* The sessions that have a pool open, clean. */
 static int
-fetch_sessions(struct ctl *c, struct json_object **out, struct json_object **overrides)
+fetch_sessions(struct ctl *c, struct json_object **out, struct target_says *says)
 {
 	struct json_object *result = NULL, *list;
 	int rc = remote_call(c->remote, "status", NULL, &result, &c->err);
@@ -40,8 +47,10 @@ fetch_sessions(struct ctl *c, struct json_object **out, struct json_object **ove
 	rc = control_get_array(result, "sessions", SESSIONS_MAX, &list, &c->err);
 	if (!rc)
 		*out = json_object_new_array();
-	if (!rc && overrides)
-		*overrides = clean_texts(result, "overrides");
+	if (!rc && says) {
+		says->overrides = clean_texts(result, "overrides");
+		says->untold = out_member_u64(result, "sessions_untold");
+	}
 	for (size_t i = 0; !rc && i < json_object_array_length(list); i++) {
 		struct json_object *o = json_object_array_get_idx(list, i);
 
@@ -118,15 +127,19 @@ print_session(struct out_table *t, struct json_object *o)
 	out_size(out_member_u64(o, "commit_bytes_per_s"), rate);
 	(void)strcat(rate, "/s");
 	out_table_row(t, (const char *[]){out_member(o, "pool"), out_member(o, "mode"), lanes,
-					  commits, per_s, bytes, rate, out_member(o, "method"),
-					  out_member(o, "peer")});
+					  commits, per_s, bytes, rate});
+	/* Below it: beside it a terminal of 80 columns has no room. */
+	if (strcmp(out_member(o, "method"), "-") == 0)
+		out_table_note(t, "by %s", out_member(o, "peer"));
+	else
+		out_table_note(t, "by %s; %s", out_member(o, "peer"), out_member(o, "method"));
 }
 
 static void
 print_sessions(struct json_object *sessions)
 {
-	static const char *const heads[] = {"SESSION ON", "MODE",  ">LANES", ">COMMITS", ">/S",
-					    ">BYTES",     ">RATE", "METHOD", "PEER"};
+	static const char *const heads[] = {"SESSION ON", "MODE",   ">LANES", ">COMMITS",
+					    ">/S",        ">BYTES", ">RATE"};
 	struct out_table t;
 
 	(void)putchar('\n');
@@ -134,10 +147,20 @@ print_sessions(struct json_object *sessions)
 		(void)puts("no session has a pool open");
 		return;
 	}
-	out_table_init(&t, heads, 9);
+	out_table_init(&t, heads, 7);
 	for (size_t i = 0; i < json_object_array_length(sessions); i++)
 		print_session(&t, json_object_array_get_idx(sessions, i));
 	out_table_end(&t);
+}
+
+static void
+print_untold(uint64_t count)
+{
+	if (count)
+		(void)printf("and %" PRIu64
+			     " more that the target could not write down: the disk of "
+			     "its pool\ndirectory is full\n",
+			     count);
 }
 
 /* What the programs that write say of their replicas here. */
@@ -193,24 +216,27 @@ print_overrides(struct json_object *overrides, struct json_object *sessions)
 static int
 status_once(struct ctl *c, struct json_object **out)
 {
-	struct json_object *pools = NULL, *sessions = NULL, *overrides = NULL, *answer;
+	struct json_object *pools = NULL, *sessions = NULL, *answer;
+	struct target_says says = {0};
 	int rc = pools_fetch(c, &pools);
 
 	if (!rc)
-		rc = fetch_sessions(c, &sessions, &overrides);
+		rc = fetch_sessions(c, &sessions, &says);
 	if (!rc && json_object_array_length(sessions) > 0)
 		rc = sample_rates(c, &sessions);
 	if (rc) {
 		json_object_put(pools);
 		json_object_put(sessions);
-		json_object_put(overrides);
+		json_object_put(says.overrides);
 		return rc;
 	}
 	answer = json_object_new_object();
 	out_add_text(answer, "target", c->host_text);
 	json_object_object_add(answer, "pools", pools);
 	json_object_object_add(answer, "sessions", sessions);
-	json_object_object_add(answer, "overrides", overrides);
+	if (says.untold)
+		out_add_u64(answer, "sessions_untold", says.untold);
+	json_object_object_add(answer, "overrides", says.overrides);
 	*out = answer;
 	return 0;
 }
@@ -225,6 +251,7 @@ status_print(struct json_object *answer)
 	(void)json_object_object_get_ex(answer, "overrides", &overrides);
 	pools_print(pools);
 	print_sessions(sessions);
+	print_untold(out_member_u64(answer, "sessions_untold"));
 	print_reports(sessions);
 	print_overrides(overrides, sessions);
 }

@@ -97,12 +97,19 @@ out_table_init(struct out_table *t, const char *const *heads, unsigned columns)
 	t->columns = columns < OUT_COLUMNS_MAX ? columns : OUT_COLUMNS_MAX;
 }
 
+static char **
+table_at(const struct out_table *t, unsigned row, unsigned column)
+{
+	return &t->cells[(size_t)row * (t->columns + 1) + column];
+}
+
 void
 out_table_row(struct out_table *t, const char *const *cells)
 {
 	if (t->rows == t->room) {
 		unsigned room = t->room ? t->room * 2 : 16;
-		char **grown = reallocarray(t->cells, (size_t)room * t->columns, sizeof(*grown));
+		char **grown =
+			reallocarray(t->cells, (size_t)room * (t->columns + 1), sizeof(*grown));
 
 		if (!grown)
 			return;
@@ -114,15 +121,33 @@ out_table_row(struct out_table *t, const char *const *cells)
 
 		if (cell)
 			text_clean(cell);
-		t->cells[t->rows * t->columns + i] = cell;
+		*table_at(t, t->rows, i) = cell;
 	}
+	*table_at(t, t->rows, t->columns) = NULL;
 	t->rows++;
+}
+
+void
+out_table_note(struct out_table *t, const char *fmt, ...)
+{
+	char **note = t->rows ? table_at(t, t->rows - 1, t->columns) : NULL;
+	char text[CELL_MAX];
+	va_list ap;
+
+	if (!note)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	text_clean(text);
+	free(*note);
+	*note = strdup(text);
 }
 
 static const char *
 table_cell(const struct out_table *t, unsigned row, unsigned column)
 {
-	const char *cell = t->cells[row * t->columns + column];
+	const char *cell = *table_at(t, row, column);
 
 	return cell ? cell : "?";
 }
@@ -162,8 +187,10 @@ out_table_end(struct out_table *t)
 		for (unsigned c = 0; c < t->columns; c++)
 			line[c] = table_cell(t, r, c);
 		table_line(line, widths, right, t->columns);
+		if (*table_at(t, r, t->columns))
+			(void)printf("    %s\n", *table_at(t, r, t->columns));
 	}
-	for (unsigned i = 0; i < t->rows * t->columns; i++)
+	for (unsigned i = 0; i < t->rows * (t->columns + 1); i++)
 		free(t->cells[i]);
 	free(t->cells);
 	memset(t, 0, sizeof(*t));

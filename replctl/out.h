@@ -33,13 +33,16 @@ void out_field(const char *name, const char *fmt, ...) __attribute__((format(pri
 struct out_table {
 	unsigned columns;
 	const char *const *heads;
-	char **cells;
+	char **cells; /* of each row so many as there are columns, and its note or NULL */
 	unsigned rows, room;
 };
 
 /* heads must outlive the table. A head that begins with '>' is aligned right. */
 void out_table_init(struct out_table *t, const char *const *heads, unsigned columns);
 void out_table_row(struct out_table *t, const char *const *cells);
+/* A line of its own below the row that was added last, for what would make it too long. */
+void out_table_note(struct out_table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Prints and frees. */
 void out_table_end(struct out_table *t);
 

@@ -79,28 +79,30 @@ print_row(struct out_table *t, struct json_object *info)
 		out_size(out_member_u64(info, "size"), size);
 		out_time(out_member_u64(info, "updated"), updated);
 	} else {
-		state = "damaged"; /* the cause is in its last column */
+		state = "damaged"; /* the cause is below */
 	}
 	out_table_row(t, (const char *[]){out_member(info, "name"), size, state,
-					  out_member(info, "class"), updated,
-					  strcmp(sidecar, "ok") != 0 ? sidecar
-					  : writer                   ? out_member(info, "writer")
-					  : primary                  ? "- (it is a primary)"
-								     : "-"});
+					  out_member(info, "class"), updated});
+	/* Below it: beside it a terminal of 80 columns has no room. */
+	if (strcmp(sidecar, "ok") != 0)
+		out_table_note(t, "%s", sidecar);
+	else if (writer)
+		out_table_note(t, "open for writing by %s", out_member(info, "writer"));
+	else if (primary)
+		out_table_note(t, "a primary");
 }
 
 void
 pools_print(struct json_object *pools)
 {
-	static const char *const heads[] = {"POOL",  ">SIZE",   "STATE",
-					    "CLASS", "UPDATED", "OPEN FOR WRITING BY"};
+	static const char *const heads[] = {"POOL", ">SIZE", "STATE", "CLASS", "UPDATED"};
 	struct out_table t;
 
 	if (json_object_array_length(pools) == 0) {
 		(void)puts("no pools");
 		return;
 	}
-	out_table_init(&t, heads, 6);
+	out_table_init(&t, heads, 5);
 	for (size_t i = 0; i < json_object_array_length(pools); i++)
 		print_row(&t, json_object_array_get_idx(pools, i));
 	out_table_end(&t);

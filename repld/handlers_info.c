@@ -223,15 +223,18 @@ int
 handle_status(struct state *s, struct json_object *params, struct reply *r)
 {
 	struct json_object *sessions = NULL;
+	unsigned untold;
 	int rc;
 
 	(void)params;
-	rc = registry_list(pool_store_dirfd(s->store), &sessions, &r->err);
+	rc = registry_list(pool_store_dirfd(s->store), &sessions, &untold, &r->err);
 	if (rc)
 		return rc;
 	sessions_refresh_own(s, sessions);
 	r->result = json_object_new_object();
 	describe_add(r->result, "sessions", sessions);
+	if (untold)
+		describe_add_u64(r->result, "sessions_untold", untold);
 	describe_add(r->result, "overrides", describe_stated(s->conf));
 	return handlers_add_pools(s, NULL, r->result, &r->err);
 }

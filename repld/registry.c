@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "control.h"
@@ -21,10 +22,12 @@
 #define BASE_MAX     64
 #define FILE_MAX     (BASE_MAX + 8)
 #define ENTRY_MAX    16384U
+#define ENTRY_LATE_S 3 /* then a session has told what it is, if it can */
 
 /*
  * A session's files are BASE.lock, held locked for its life, BASE.json, its
- * entry, and BASE.tmp, the next one. The lock of the directory is held while
+ * entry, and BASE.tmp, the next one: both of ENTRY_MAX bytes, with zeros behind the entry, they are
+ * exchanged. The lock of the directory is held while
  * a lock file is made or probed, so that none is seen before it is locked.
  */
 struct registry {
@@ -81,7 +84,7 @@ entry_read(int dir, const char *base)
 	if (!text)
 		goto out;
 	len = read(fd, text, ENTRY_MAX);
-	if (len > 0 && control_parse(text, (size_t)len, &o, NULL) != 0)
+	if (len > 0 && control_parse(text, strnlen(text, (size_t)len), &o, NULL) != 0)
 		o = NULL;
 out:
 	free(text);
@@ -117,9 +120,21 @@ base_of(const char *name, char base[BASE_MAX])
 	return true;
 }
 
-/* Under the directory's lock: count the live sessions, gather entries, remove the dead ones'. */
+static bool
+is_late(int dir, const char *lock_name)
+{
+	struct stat st;
+
+	return fstatat(dir, lock_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       time(NULL) >= st.st_mtime + ENTRY_LATE_S;
+}
+
+/*
+ * Under the directory's lock: count the live sessions, gather entries and count those who should
+ * have one by now, remove the dead ones'.
+ */
 static int
-scan(int registry, unsigned *alive, struct json_object *entries, struct err *e)
+scan(int registry, unsigned *alive, struct json_object *entries, unsigned *untold, struct err *e)
 {
 	int fd = path_open(registry, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -145,6 +160,8 @@ scan(int registry, unsigned *alive, struct json_object *entries, struct err *e)
 		}
 		(*alive)++;
 		o = entries ? entry_read(registry, base) : NULL;
+		if (!o && untold && is_late(registry, d->d_name))
+			(*untold)++;
 		if (o && json_object_array_add(entries, o) != 0)
 			json_object_put(o);
 	}
@@ -169,6 +186,25 @@ make_lock_file(struct registry *r, struct err *e)
 	return 0;
 }
 
+/* Without the space there is nothing that would only seem to be an entry. */
+static void
+reserve(const struct registry *r)
+{
+	static const char *const suffixes[] = {".json", ".tmp"};
+	char name[FILE_MAX];
+
+	for (unsigned i = 0; i < 2; i++) {
+		int fd;
+
+		file_name(name, r->base, suffixes[i]);
+		fd = path_open(r->dir, name, O_WRONLY | O_CREAT, 0600);
+		if (fd < 0 || posix_fallocate(fd, 0, ENTRY_MAX) != 0)
+			(void)unlinkat(r->dir, name, 0);
+		if (fd >= 0)
+			(void)close(fd);
+	}
+}
+
 /* Under the directory's lock, so that the limit is exact. */
 static int
 enter(struct registry *r, unsigned sessions_max, struct err *e)
@@ -176,7 +212,7 @@ enter(struct registry *r, unsigned sessions_max, struct err *e)
 	unsigned alive;
 	int rc;
 
-	rc = scan(r->dir, &alive, NULL, e);
+	rc = scan(r->dir, &alive, NULL, NULL, e);
 	if (rc)
 		return rc;
 	if (alive >= sessions_max)
@@ -185,7 +221,10 @@ enter(struct registry *r, unsigned sessions_max, struct err *e)
 			"%u sessions are open and sessions-max is %u: wait for one to end or "
 			"raise sessions-max in repld.conf",
 			alive, sessions_max);
-	return make_lock_file(r, e);
+	rc = make_lock_file(r, e);
+	if (!rc)
+		reserve(r);
+	return rc;
 }
 
 static int
@@ -260,10 +299,19 @@ write_all(int fd, const char *text, size_t len)
 	return true;
 }
 
+/* Where files can't be exchanged, or there is no other, the next entry needs space anew. */
+static int
+entry_replace(int dir, const char *temp, const char *name)
+{
+	return renameat2(dir, temp, dir, name, RENAME_EXCHANGE) == 0
+		       ? 0
+		       : renameat(dir, temp, dir, name);
+}
+
 int
 registry_update(struct registry *r, struct json_object *o, struct err *e)
 {
-	char temp[FILE_MAX], name[FILE_MAX];
+	char temp[FILE_MAX], name[FILE_MAX], entry[ENTRY_MAX] = {0};
 	const char *text;
 	size_t len;
 	int rc = 0;
@@ -277,24 +325,28 @@ registry_update(struct registry *r, struct json_object *o, struct err *e)
 			       len, ENTRY_MAX);
 	file_name(temp, r->base, ".tmp");
 	file_name(name, r->base, ".json");
-	fd = path_open(r->dir, temp, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	memcpy(entry, text, len);
+	/* In its place: what is truncated gives its space back. */
+	fd = path_open(r->dir, temp, O_WRONLY | O_CREAT, 0600);
 	if (fd < 0)
 		return err_errno(e, err_from_errno(errno), errno, "session's entry '%s'", temp);
 	/* Not synced: after a power cut there is no session to tell of. */
-	if (!write_all(fd, text, len) || renameat(r->dir, temp, r->dir, name) != 0)
+	if (!write_all(fd, entry, ENTRY_MAX) || entry_replace(r->dir, temp, name) != 0)
 		rc = err_errno(e, err_from_errno(errno), errno, "session's entry '%s'", name);
 	(void)close(fd);
 	return rc;
 }
 
 int
-registry_list(int pool_dirfd, struct json_object **out, struct err *e)
+registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct err *e)
 {
 	struct json_object *entries = json_object_new_array();
 	unsigned alive;
 	int dir = -1;
 	int rc = 0;
 
+	if (untold)
+		*untold = 0;
 	if (!entries)
 		return err_set(e, REPL_E_NOMEM, "no memory for the list of sessions");
 	rc = dir_open(pool_dirfd, &dir, e);
@@ -308,7 +360,7 @@ registry_list(int pool_dirfd, struct json_object **out, struct err *e)
 		rc = dir_lock(dir, e);
 	if (rc)
 		goto out;
-	rc = scan(dir, &alive, entries, e);
+	rc = scan(dir, &alive, entries, untold, e);
 	lock_drop(dir);
 out:
 	if (dir >= 0)

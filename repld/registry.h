@@ -4,7 +4,9 @@
  *
  * Each session keeps one small JSON file POOLDIR/.repld/PID-RANDOM.json, made
  * by rename and locked (flock) through a companion for the session's life; a
- * file whose lock can be had belongs to a dead session and is removed.
+ * file whose lock can be had belongs to a dead session and is removed. Space for it is
+ * reserved when the session begins, so that a disk that fills up later does not keep it
+ * from being told of.
  */
 #ifndef REPLD_REGISTRY_H
 #define REPLD_REGISTRY_H
@@ -22,7 +24,10 @@ void registry_leave(struct registry *r);
 /* Replace this session's entry; o is borrowed. */
 int registry_update(struct registry *r, struct json_object *o, struct err *e);
 
-/* A new array of all live sessions' entries. */
-int registry_list(int pool_dirfd, struct json_object **out, struct err *e);
+/*
+ * A new array of all live sessions' entries. *untold (or NULL): how many others have been there
+ * for seconds without one: there is no space for it.
+ */
+int registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct err *e);
 
 #endif

@@ -118,7 +118,7 @@ holder_find(int pool_dirfd, const struct stat *file, pid_t *pid, int *pidfd, str
 {
 	struct json_object *entries = NULL;
 	uint64_t value;
-	int rc = registry_list(pool_dirfd, &entries, e);
+	int rc = registry_list(pool_dirfd, &entries, NULL, e);
 
 	*pidfd = -1;
 	if (rc)

@@ -7,7 +7,7 @@ ctl status "$T" | grep -q "^no session" || fail "an idle target: $(ctl status "$
 hold p write
 # Sessions tell of themselves once a second.
 session_seen() {
-	ctl status "$T" >"$TMP/out" && grep -q "^p  *write .* holder" "$TMP/out"
+	ctl status "$T" >"$TMP/out" && grep -A1 "^p  *write " "$TMP/out" | grep -q "^    by holder"
 }
 wait_for 3 session_seen || fail "$(cat "$TMP/out")"
 ctl status --json "$T" >"$TMP/out" || fail "status --json"

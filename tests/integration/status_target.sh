@@ -52,6 +52,14 @@ unspoken() {
 }
 wait_for 10 unspoken || fail "$(cat "$TMP/text.out")"
 
+# A terminal of 80 columns is wide enough.
+ctl status "$T" >"$TMP/out"
+grep -Eq "^b +1.0 MiB +up-to-date +[a-z]+ +20[0-9: -]* UTC$" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -Eq "^    open for writing by .* pid [0-9]+$" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -Eq "^b +write( +[0-9.]+){4} (B|KiB) +[0-9.]+ B/s$" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -Eq "^    by .* pid [0-9]+; message" "$TMP/out" || fail "$(cat "$TMP/out")"
+[ "$(awk '{ if (length > n) n = length } END { print n }' "$TMP/out")" -le 80 ] || fail "$(cat "$TMP/out")"
+
 # Rates: what goes on, as often as it is looked at.
 events_start watch status "$T" --watch
 watch=$WATCH

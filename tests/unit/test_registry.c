@@ -2,21 +2,51 @@
 /* The registry tells of live sessions only, and holds their number to the limit. */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "registry.h"
 #include "tempdir.h"
 
 static char dir[TEMPDIR_MAX];
 static int pools;
+static unsigned untold; /* of the last list */
+static bool disk_full;  /* nothing gets space that it has not */
+
+/* In the place of libc's. */
+int
+posix_fallocate(int fd, off_t off, off_t len)
+{
+	if (disk_full)
+		return ENOSPC;
+	return fallocate(fd, 0, off, len) == 0 ? 0 : errno;
+}
+
+ssize_t
+write(int fd, const void *buf, size_t len)
+{
+	off_t at = disk_full ? lseek(fd, 0, SEEK_CUR) : -1;
+	struct stat st;
+
+	if (at >= 0 && fstat(fd, &st) == 0 && at + (off_t)len > st.st_blocks * 512) {
+		errno = ENOSPC;
+		return -1;
+	}
+	return (ssize_t)syscall(SYS_write, fd, buf, len);
+}
 
 static int
 setup(void **state)
 {
 	(void)state;
+	disk_full = false;
 	assert_int_equal(tempdir_new(dir, 0), 0);
 	pools = open(dir, O_RDONLY | O_DIRECTORY);
 	return pools < 0;
@@ -50,7 +80,7 @@ listed(void)
 	struct err e;
 	int sum = 0;
 
-	assert_int_equal(registry_list(pools, &list, &e), 0);
+	assert_int_equal(registry_list(pools, &list, &untold, &e), 0);
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		assert_true(json_object_object_get_ex(json_object_array_get_idx(list, i), "n", &n));
 		sum += 1000 + json_object_get_int(n);
@@ -142,13 +172,13 @@ dead_sessions_are_removed(void **state)
 
 	(void)state;
 	kill_a_session();
-	assert_int_equal(file_count(), 2);
+	assert_int_equal(file_count(), 3);
 	assert_int_equal(registry_join(pools, 1, &a, &e), 0);
 	put_entry(a, 5);
-	assert_int_equal(file_count(), 2);
+	assert_int_equal(file_count(), 3);
 	kill_a_session();
 	assert_int_equal(listed(), 1005);
-	assert_int_equal(file_count(), 2);
+	assert_int_equal(file_count(), 3);
 	registry_leave(a);
 }
 
@@ -213,6 +243,53 @@ too_large_an_entry_is_refused(void **state)
 	registry_leave(a);
 }
 
+/* A session keeps telling of itself, and one that can't is counted, though not at once. */
+static void
+a_full_disk_hides_no_session(void **state)
+{
+	const struct timespec past[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	struct registry *a = NULL, *b = NULL;
+	struct json_object *o = json_object_new_object();
+	char command[2 * TEMPDIR_MAX], name[NAME_MAX + 1];
+	struct err e;
+	FILE *f;
+
+	(void)state;
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	disk_full = true;
+	for (int n = 1; n <= 4; n++) {
+		put_entry(a, n);
+		assert_int_equal(listed(), 1000 + n);
+	}
+	assert_int_equal(untold, 0);
+	assert_int_equal(registry_join(pools, 4, &b, &e), 0);
+	assert_int_equal(json_object_object_add(o, "n", json_object_new_int(9)), 0);
+	err_clear(&e);
+	assert_int_equal(registry_update(b, o, &e), REPL_E_NOSPC);
+	assert_int_equal(listed(), 1004);
+	assert_int_equal(untold, 0);
+	(void)snprintf(command, sizeof(command), "cd %s/.repld && ls -t *.lock", dir);
+	f = popen(command, "r");
+	assert_non_null(f);
+	while (fscanf(f, "%255s", name) == 1) {
+		char path[NAME_MAX + 16];
+
+		(void)snprintf(path, sizeof(path), ".repld/%s", name);
+		assert_int_equal(utimensat(pools, path, past, 0), 0);
+	}
+	(void)pclose(f);
+	assert_int_equal(listed(), 1004);
+	assert_int_equal(untold, 1);
+	disk_full = false;
+	assert_int_equal(registry_update(b, o, &e), 0);
+	assert_int_equal(listed(), 2013);
+	assert_int_equal(untold, 0);
+	json_object_put(o);
+	registry_leave(a);
+	registry_leave(b);
+	assert_int_equal(file_count(), 0);
+}
+
 int
 main(void)
 {
@@ -222,6 +299,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(dead_sessions_are_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(garbage_is_no_entry, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_large_an_entry_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_disk_hides_no_session, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
