@@ -209,6 +209,7 @@ dirty_track_new(struct dirty *d, unsigned replica, struct err *e)
 	t->current = m;
 	t->changed = changed;
 	t->untrusted = t->suspect;
+	t->compared = 0;
 	t->epoch++;
 	atomic_store(&t->tracked, true);
 	pthread_rwlock_unlock(&d->maps_lock);
@@ -248,6 +249,7 @@ dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 	pthread_rwlock_wrlock(&d->maps_lock);
 	t->base = *base;
 	t->suspect = t->untrusted = false;
+	t->compared = 0;
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
 }
@@ -258,6 +260,7 @@ dirty_doubt(struct dirty *d, unsigned replica)
 	assert(replica < d->count);
 	pthread_rwlock_wrlock(&d->maps_lock);
 	d->track[replica].untrusted = true;
+	d->track[replica].compared = 0;
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
 }
@@ -389,6 +392,43 @@ dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 		page_change(t, p);
 	pthread_rwlock_unlock(&d->maps_lock);
 	dirtymap_free(batch);
+}
+
+void
+dirty_batch_compared(struct dirty *d, unsigned replica, const struct gen_id *of, uint64_t upto,
+		     bool whole)
+{
+	struct track *t = &d->track[replica];
+	struct dirtymap *batch;
+	struct range run;
+
+	assert(replica < d->count);
+	pthread_rwlock_wrlock(&d->maps_lock);
+	batch = t->batch;
+	t->batch = NULL;
+	for (uint64_t at = upto; batch && !whole && dirtymap_next(batch, at, UINT64_MAX, &run);
+	     at = run.off + run.len)
+		(void)dirtymap_set(t->current, run.off, run.len);
+	for (unsigned p = 0; batch && p < dirtymap_pages(batch); p++)
+		page_change(t, p);
+	t->compared_of = *of;
+	t->compared = upto;
+	pthread_rwlock_unlock(&d->maps_lock);
+	dirtymap_free(batch);
+}
+
+uint64_t
+dirty_compared(const struct dirty *d, unsigned replica, const struct gen_id *of)
+{
+	const struct track *t = &d->track[replica];
+	uint64_t upto = 0;
+
+	assert(replica < d->count);
+	pthread_rwlock_rdlock(lock_of(d));
+	if (atomic_load(&t->tracked) && !gen_id_is_nil(of) && gen_id_equal(&t->compared_of, of))
+		upto = t->compared;
+	pthread_rwlock_unlock(lock_of(d));
+	return upto;
 }
 
 uint64_t

@@ -117,6 +117,13 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
 void dirty_active(struct dirty *d, uint64_t off, uint64_t len);
 
 /*
+ * lag_ms(arg) tells since when something that was drained is on its way to a replica, 0 if nothing
+ * is: the activity log keeps what may be. lag_ms NULL: nothing is ever; returns when nobody is
+ * in it. Without locks of the caller's.
+ */
+void dirty_watch_lag(struct dirty *d, uint64_t (*lag_ms)(void *arg), void *arg);
+
+/*
  * The current marks become the batch, and new ones go to an empty map. The batch
  * is the caller's to read until dirty_batch_end(). NULL if there is no memory, or
  * the replica is not tracked; one batch of a replica at a time.
@@ -138,6 +145,18 @@ uint64_t dirty_marked(const struct dirty *d, unsigned replica);
 
 /* done: its blocks are on the replica's media, their bits go; else they are merged back. */
 void dirty_batch_end(struct dirty *d, unsigned replica, bool done);
+
+/*
+ * The end of one that a comparison of everything was working on: what lies below upto, a block's
+ * beginning, is compared, and marked anew where it differs; the rest is merged back, or has been
+ * as well. How far it came is remembered, in memory, as long as the map is continued, for a
+ * replica of that generation.
+ */
+void dirty_batch_compared(struct dirty *d, unsigned replica, const struct gen_id *of, uint64_t upto,
+			  bool whole);
+
+/* How far; 0: from the beginning. */
+uint64_t dirty_compared(const struct dirty *d, unsigned replica, const struct gen_id *of);
 
 /* Of the marks and the batch, a block of both counted twice. 0 if not tracked. */
 uint64_t dirty_bytes(const struct dirty *d, unsigned replica);

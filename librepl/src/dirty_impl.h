@@ -16,6 +16,9 @@
 #include "dirtypage.h"
 
 #define DIRTY_IDLE_ROUNDS 10U /* of a second: then an extent is no longer active */
+/* What is younger on its way is in no extent that is idle for so long: with that of a drain's time.
+ */
+#define DIRTY_LAG_MS ((DIRTY_IDLE_ROUNDS - 1) * 1000U)
 
 /* One replica's; guarded by maps_lock but for what is atomic. */
 struct track {
@@ -23,6 +26,9 @@ struct track {
 	bool suspect;   /* since a crash only a comparison tells what it lacks */
 	bool untrusted; /* the map may lack blocks */
 	struct gen_id base;
+	struct gen_id
+		compared_of; /* a replica of this generation lacks below compared what is marked */
+	uint64_t compared;
 	uint64_t epoch;                   /* of the region's: counts maps */
 	struct dirtymap *current, *batch; /* NULL: none */
 	_Atomic uint64_t *changed;        /* a bit a page: not on media as it is */
@@ -61,6 +67,8 @@ struct dirty {
 	pthread_mutex_t io_lock;     /* guards the region's place; held over its I/O */
 	pthread_mutex_t header_lock; /* one writes the header at a time */
 	_Atomic bool header_changed;
+	uint64_t (*lag_ms)(void *arg); /* guarded by io_lock, as lag_arg */
+	void *lag_arg;
 	struct {
 		uint64_t off; /* 0: there is none of ours */
 		struct gen_id pool;

@@ -24,6 +24,23 @@ maps_flush(struct dirty *d, struct err *e)
 }
 
 void
+dirty_watch_lag(struct dirty *d, uint64_t (*lag_ms)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&d->io_lock);
+	d->lag_ms = lag_ms;
+	d->lag_arg = arg;
+	pthread_mutex_unlock(&d->io_lock);
+}
+
+/* What is on its way to a replica is in no map: no extent goes as long as some of it may be in it.
+ */
+static bool
+queues_are_young(const struct dirty *d)
+{
+	return !d->lag_ms || d->lag_ms(d->lag_arg) < DIRTY_LAG_MS;
+}
+
+void
 dirty_round(struct dirty *d)
 {
 	uint64_t idle[DIRTYPAGE_EXTENT_WORDS];
@@ -39,7 +56,7 @@ dirty_round(struct dirty *d)
 		if (d->region.off && !told)
 			(void)region_write_header(d, NULL);
 	} else if (d->region.off) {
-		any = activity_retire_begin(d, idle);
+		any = queues_are_young(d) && activity_retire_begin(d, idle);
 		if (maps_flush(d, &e))
 			region_fail(d, &e);
 		else if (any)

@@ -57,8 +57,7 @@ join_judge(struct keeper *k, struct judgement *out)
 	mine = k->r->local.meta;
 	mine.generation = k->r->generation;
 	in.local = &mine;
-	if (!k->p->gap &&
-	    dirty_found(k->r->dirty, k->replica, &meta->generation.current) == DIRTY_TRUSTED) {
+	if (dirty_found(k->r->dirty, k->replica, &meta->generation.current) == DIRTY_TRUSTED) {
 		in.base = &meta->generation.current;
 		in.trusted = true;
 		in.dirty_bytes = dirty_bytes(k->r->dirty, k->replica);
@@ -214,7 +213,6 @@ resync_track(struct keeper *k, struct err *e)
 
 	pthread_mutex_lock(&k->r->lock);
 	if (!dirty_tracked(k->r->dirty, k->replica)) {
-		k->p->gap = true;
 		if (dirty_track(k->r->dirty, k->replica, has))
 			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
 		else
@@ -359,7 +357,6 @@ keeper_install(struct keeper *k, struct err *e)
 	if (!rc) {
 		remote_detach(k->joining);
 		k->p->has = k->p->whole = r->generation.current;
-		k->p->gap = false;
 		dirty_untrack(r->dirty, k->replica);
 		repl_install(r, k->replica, k->joining);
 		k->joining = NULL;

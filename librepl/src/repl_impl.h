@@ -57,7 +57,6 @@ struct replica {
 	struct gen_id has;   /* the generation that it has confirmed last; nil: none known */
 	struct gen_id told;  /* one that it was told and has not confirmed; nil: none */
 	struct gen_id whole; /* the last one of which it had all that was acknowledged */
-	bool gap;            /* its dirty map does not tell all that it lacks */
 };
 
 /* What all replicas' lanes of one index share. */
@@ -112,7 +111,6 @@ struct repl {
 	_Atomic bool stop;             /* keepers end */
 	bool ready;                    /* opened: losses are recorded; guarded by lock */
 	bool known;                    /* at the opening the local sidecar told a generation */
-	bool crashed;                  /* ... and that its last writer had not closed */
 	unsigned flags;                /* of repl_open() */
 	_Atomic(_Atomic int *) holder; /* the flag of who has the hold, or NULL: hold.h */
 	_Atomic uint64_t held_ns;      /* ... since when, or 0: it is about to */

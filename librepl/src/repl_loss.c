@@ -30,8 +30,8 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->error_count, 1);
 	/* Before calls see the loss: they mark what they acknowledge without it. */
-	if (r->dirty && dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has))
-		p->gap = true;
+	if (r->dirty)
+		(void)dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has);
 	atomic_store(&p->lost, status);
 	ship_lost(r->ship, (unsigned)(p - r->replicas));
 	/* Only now: no drain counts it any more. */

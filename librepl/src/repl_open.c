@@ -161,15 +161,13 @@ replica_err(const struct repl *r, unsigned i, struct err *e)
 }
 
 /*
- * Whether a dirty map may say what a replica lacks. With compare something else may have written to
- * the file between two openings. What was in a queue at a crash is older than what the
- * activity log tells; and a generation that is not of a record of ours is only borrowed.
+ * Whether dirty maps may say what replicas lack. With compare something else may have written to
+ * the file between two openings; and a generation that is not of a record of ours is only borrowed.
  */
 static bool
-map_counts(const struct repl *r, unsigned i)
+maps_count(const struct repl *r)
 {
-	return r->known && r->cfg->after_crash == CONFIG_CRASH_DIRTY_MAP &&
-	       !(r->crashed && ship_queues(r, i));
+	return r->known && r->cfg->after_crash == CONFIG_CRASH_DIRTY_MAP;
 }
 
 static struct judgement
@@ -180,7 +178,7 @@ replica_judged(const struct repl *r, unsigned i)
 				 .replica = meta};
 	struct judgement j;
 
-	if (r->dirty && map_counts(r, i) &&
+	if (r->dirty && maps_count(r) &&
 	    dirty_found(r->dirty, i, &meta->generation.current) == DIRTY_TRUSTED) {
 		in.base = &meta->generation.current;
 		in.trusted = true;
@@ -486,6 +484,7 @@ local_check_state(const struct local *l, struct err *e)
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
+	bool crashed;
 	int rc;
 
 	/* Its holes count, also where the sidecar is that of another name. */
@@ -505,9 +504,9 @@ repl_open_local(struct repl *r, struct err *e)
 		return rc;
 	r->known = r->local.present;
 	/* Who has recovered it since, as a replica's, has cleared the flag and left the state. */
-	r->crashed = r->known &&
-		     (r->local.meta.writer_open || r->local.meta.state != SIDECAR_UP_TO_DATE);
-	return dirty_open(&r->local, r->cfg, r->size, r->crashed, &r->dirty, e);
+	crashed = r->known &&
+		  (r->local.meta.writer_open || r->local.meta.state != SIDECAR_UP_TO_DATE);
+	return dirty_open(&r->local, r->cfg, r->size, crashed, &r->dirty, e);
 }
 
 /*
@@ -518,15 +517,15 @@ static int
 repl_track_absent(struct repl *r, struct err *e)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct replica *p = &r->replicas[i];
+		bool counts;
 
-		if (atomic_load(&p->lost) == 0)
+		if (atomic_load(&r->replicas[i].lost) == 0)
 			continue;
-		p->gap |= !map_counts(r, i) || !dirty_tracked(r->dirty, i);
+		counts = maps_count(r) && dirty_tracked(r->dirty, i);
 		if (!dirty_tracked(r->dirty, i) && dirty_track(r->dirty, i, &r->generation.current))
 			return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
-		/* Whoever opens it next would believe what we do not. */
-		if (p->gap)
+		/* On media as well: whoever opens it next would believe what we do not. */
+		if (!counts)
 			dirty_doubt(r->dirty, i);
 	}
 	return 0;
@@ -585,6 +584,12 @@ repl_count_lanes(struct repl *r, struct err *e)
 	return 0;
 }
 
+static uint64_t
+queue_lag_ms(void *ship)
+{
+	return ship_oldest_ms(ship);
+}
+
 static int
 repl_start(struct repl *r, struct err *e)
 {
@@ -612,6 +617,8 @@ repl_start(struct repl *r, struct err *e)
 	rc = ship_new(r, &r->ship, e);
 	if (rc)
 		return rc;
+	if (r->ship && r->dirty)
+		dirty_watch_lag(r->dirty, queue_lag_ms, r->ship);
 	r->ready = true;
 	/* Keepers tell it of changes, and who asks it may want something of a keeper. */
 	rc = statusd_new(r, &r->statusd, e);
@@ -645,6 +652,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 	keepers_stop(r);
 	ship_stop(r->ship);
 	statusd_stop(r->statusd);
+	if (r->dirty)
+		dirty_watch_lag(r->dirty, NULL, NULL);
 	ship_free(r->ship);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		replica_free(&r->replicas[i], end_ns);

@@ -382,6 +382,18 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	atomic_store(&s->progress->rounds, 0);
 }
 
+/* Where a comparison that was interrupted goes on: a replica that others may have written to has
+ * none. */
+static uint64_t
+resync_compared(const struct resync *s, enum resync_what what)
+{
+	const struct sidecar *meta = &remote_info(s->remote)->meta;
+
+	if (what != RESYNC_HASHES || meta->state == SIDECAR_INCONSISTENT)
+		return 0;
+	return dirty_compared(s->dirty, s->replica, &meta->generation.current);
+}
+
 bool
 resync_lacks_journal(const struct err *e)
 {
@@ -401,8 +413,10 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 		what = RESYNC_HASHES;
 	rounds_begin(&o, s, what);
 	/* First of all: however early it is cut off, the map is then no smaller than what lacks. */
-	if (what != RESYNC_DELTA)
-		dirty_mark_all(s->dirty, s->replica);
+	if (what != RESYNC_DELTA) {
+		o.run.from = resync_compared(s, what);
+		dirty_mark(s->dirty, s->replica, o.run.from, UINT64_MAX - o.run.from);
+	}
 	rc = grow(&o.run, e);
 	if (!rc && what != RESYNC_DELTA)
 		rc = resync_scan(&o.run, what, e);

@@ -83,7 +83,9 @@ struct resync {
  * in_doubt says, and the dirty map describes what is missing. REPL_E_FAILED: cancelled.
  *
  * With HASHES and FULL the whole map is marked first and cleared as it proves
- * equal: a run that was interrupted leaves a map that can be trusted.
+ * equal: a run that was interrupted leaves a map that can be trusted. With HASHES the next run,
+ * if the replica is still of the same generation and consistent, and the map was kept, goes
+ * on where that one was.
  */
 int resync_run(struct resync *s, enum resync_what what,
 	       const struct generation *(*chain)(void *arg), struct err *e);

@@ -29,6 +29,7 @@ struct resync_run {
 	bool held;     /* nobody writes */
 	bool direct;   /* no journal: ranges are written to the pool */
 	bool marked;   /* the replica is recorded as inconsistent */
+	uint64_t from; /* what lies before it an earlier run has compared */
 	struct throttle throttle;
 	struct hashwalk *walk; /* under way: it has the control channel */
 	struct stage *stage;
@@ -61,7 +62,7 @@ uint64_t pace_ns(const struct pace *p, uint64_t bytes);
 
 /* ---- resync_scan.c ---- */
 
-/* Mark all, and take back what is equal (HASHES) or a hole (FULL). */
+/* Take back of what is marked from r->from on what is equal (HASHES) or a hole (FULL). */
 int resync_scan(struct resync_run *r, enum resync_what what, struct err *e);
 
 #endif

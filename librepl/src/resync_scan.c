@@ -2,7 +2,7 @@
 /*
  * What is to be copied, found without the map's help. First all is marked, so
  * that whoever interrupts leaves a map that tells at least what is missing; all
- * that is a batch, which goes when the part of it that counts has been marked
+ * that is a batch, which goes as far as the part of it that counts has been marked
  * anew. What the application marks meanwhile is marked beside it.
  */
 #include "resync_impl.h"
@@ -19,6 +19,7 @@
 
 struct scan {
 	struct resync_run *r;
+	uint64_t upto; /* it has come to */
 	struct holes holes;
 };
 
@@ -51,7 +52,7 @@ scan_next(void *arg, uint64_t off, uint64_t max, struct range *piece)
 {
 	struct scan *c = arg;
 
-	piece->off = holes_next(&c->holes, off);
+	piece->off = holes_next(&c->holes, off > c->r->from ? off : c->r->from);
 	piece->len = c->r->size - piece->off;
 	if (piece->len > max)
 		piece->len = max;
@@ -72,7 +73,8 @@ scan_passed(void *arg, const struct range *piece, struct err *e)
 	struct scan *c = arg;
 	int rc;
 
-	scan_progress(c, piece->off + piece->len);
+	c->upto = piece->off + piece->len;
+	scan_progress(c, c->upto);
 	rc = resync_breathe(c->r, e);
 	/* Hashes cost the application's memory, not its link: no bytes are counted. */
 	return rc ? rc : resync_yield(c->r, 0, e);
@@ -124,16 +126,34 @@ scan_data(struct scan *c, int fd, struct err *e)
 	return rc;
 }
 
+/* However it ends: what is compared need not be compared again. */
+static void
+scan_settle(const struct scan *c, bool whole)
+{
+	const struct resync *s = c->r->s;
+	uint64_t upto = whole ? c->r->size : c->upto;
+
+	/* Whole segments, so of whole blocks. */
+	dirty_batch_compared(s->dirty, s->replica, &remote_info(s->remote)->meta.generation.current,
+			     upto - upto % HOLES_SEGMENT, whole);
+}
+
 int
 resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 {
-	struct scan c = {.r = r};
+	struct scan c = {.r = r, .upto = r->from};
 	struct resync *s = r->s;
+	struct range run;
+	struct err why;
 	int fd, rc;
 
 	atomic_store(&s->progress->total, r->size);
-	if (!dirty_batch_begin(s->dirty, s->replica))
-		return err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+	err_clear(&why);
+	for (uint64_t at = r->from;
+	     dirty_take(s->dirty, s->replica, at, UINT64_MAX, UINT64_MAX, &run, &why);)
+		at = run.off + run.len;
+	if (why.code)
+		return err_set(e, why.code, "%s", why.text);
 	/* Only now, so that a hole that is written from here on is marked again. */
 	fd = s->file ? open(s->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	rc = what == RESYNC_FULL ? scan_data(&c, fd, e) : scan_hashes(&c, fd, e);
@@ -141,7 +161,10 @@ resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 		scan_progress(&c, r->size);
 	/* The pool may have grown since the round began: what is behind is not looked at. */
 	dirty_mark(s->dirty, s->replica, r->size, UINT64_MAX - r->size);
-	dirty_batch_end(s->dirty, s->replica, rc == 0);
+	if (what == RESYNC_HASHES)
+		scan_settle(&c, rc == 0);
+	else
+		dirty_batch_end(s->dirty, s->replica, rc == 0);
 	if (fd >= 0)
 		(void)close(fd);
 	return rc;

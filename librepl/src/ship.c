@@ -452,6 +452,18 @@ ship_lag(struct ship *s, unsigned replica, uint64_t *bytes, uint64_t *ms)
 }
 
 uint64_t
+ship_oldest_ms(struct ship *s)
+{
+	uint64_t oldest = 0, bytes, ms;
+
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
+		ship_lag(s, i, &bytes, &ms);
+		oldest = ms > oldest ? ms : oldest;
+	}
+	return oldest;
+}
+
+uint64_t
 ship_behind(struct ship *s, unsigned replica)
 {
 	uint64_t number;

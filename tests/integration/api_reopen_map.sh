@@ -58,13 +58,19 @@ opening() {
 	sleep "$delay"
 }
 
-killed() {
+# killed_with PID...: the program, and then those.
+killed_with() {
 	signalled KILL $(api_child)
+	kill -KILL "$@" 2>/dev/null
 	wait "$api_pid" 2>/dev/null
 	exec {API_IN}>&-
 	wait_for 10 no_sessions || fail "sessions stay"
 	start_api
 	ok map "$TMP/p" $size
+}
+
+killed() {
+	killed_with
 }
 
 # On media it is known that the second replica is lost, and since which generation: POOL-FORMAT.md, 1.6.
@@ -163,6 +169,28 @@ ok open 0
 both_established
 both_equal
 ok close
+
+# Of three of which two must have a drain one is stopped: what it has not got is in the log of the killed program.
+set_up
+ok set target "$(pool c)"
+ok set ack quorum
+ok open 1
+pid=$(session_of c) || fail "no session of c"
+signalled STOP "$pid"
+for at in 3 9 27; do
+	ok put $((at * MIB)) 70000 "$at"
+	ok persist 0 $((at * MIB)) 70000
+done
+killed_with "$pid"
+lie c
+set_up
+ok set target "$(pool c)"
+ok set ack quorum
+ok open 0
+ok close
+found c lie
+equal "$TMP/p" "$TMP/serve/pools/c"
+both_equal
 
 # Without its map, or with one that is of another writer's time, it is compared.
 set_up

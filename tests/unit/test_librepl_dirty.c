@@ -509,6 +509,79 @@ maps_follow_their_targets(void **state)
 	handle_close(&l, d);
 }
 
+static uint64_t lag_ms;
+
+static uint64_t
+lag_now(void *arg)
+{
+	assert_ptr_equal(arg, &lag_ms);
+	return lag_ms;
+}
+
+/* An extent is idle, and what was written there last a queued replica has not got. */
+static void
+what_is_on_its_way_is_in_the_log(void **state)
+{
+	static const struct {
+		uint64_t lag_ms, found;
+	} cases[] = {{9000, 4 * MIB}, {8999, 0}, {0, 0}, {3600000, 4 * MIB}};
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	for (unsigned i = 0; i < 4; i++) {
+		d = handle_open(&l);
+		dirty_untrack(d, 0);
+		dirty_untrack(d, 1);
+		dirty_watch_lag(d, lag_now, &lag_ms);
+		lag_ms = cases[i].lag_ms;
+		dirty_active(d, 100 * MIB, 1);
+		for (unsigned round = 0; round < 40; round++)
+			dirty_round(d);
+		handle_kill(&l, d);
+		d = handle_open(&l);
+		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
+		assert_int_equal(dirty_bytes(d, 0), cases[i].found);
+		handle_close(&l, d);
+	}
+}
+
+/* What is compared of a replica need not be again, as long as its generation is the same. */
+static void
+a_comparison_goes_on_where_it_was(void **state)
+{
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	assert_int_equal(dirty_compared(d, 0, &gen_a), 0);
+	for (unsigned whole = 0; whole < 2; whole++) {
+		dirty_mark_all(d, 0);
+		assert_non_null(dirty_batch_begin(d, 0));
+		dirty_mark(d, 0, MIB, 1);
+		dirty_batch_compared(d, 0, &gen_b, 64 * MIB, whole);
+		assert_true(has(d, 0, MIB) && !has(d, 0, 2 * MIB));
+		assert_int_equal(has(d, 0, 64 * MIB), !whole);
+		assert_int_equal(has(d, 0, POOL - 1), !whole);
+		assert_int_equal(dirty_compared(d, 0, &gen_b), 64 * MIB);
+		assert_int_equal(dirty_compared(d, 0, &gen_a), 0);
+	}
+	dirty_doubt(d, 0);
+	assert_int_equal(dirty_compared(d, 0, &gen_b), 0);
+	dirty_mark_all(d, 0);
+	assert_non_null(dirty_batch_begin(d, 0));
+	dirty_batch_compared(d, 0, &gen_b, 64 * MIB, false);
+	assert_int_equal(dirty_track(d, 0, &gen_b), 0);
+	assert_int_equal(dirty_compared(d, 0, &gen_b), 64 * MIB);
+	dirty_untrack(d, 0);
+	assert_int_equal(dirty_compared(d, 0, &gen_b), 0);
+	assert_int_equal(dirty_track(d, 0, &gen_b), 0);
+	assert_int_equal(dirty_compared(d, 0, &gen_b), 0);
+	handle_close(&l, d);
+}
+
 /* What is taken into a batch is on media until its end, and goes then. */
 static void
 a_batch_is_on_media_until_it_is_done(void **state)
@@ -633,6 +706,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_log_is_its_own_writers, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_comparison_goes_on_where_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_larger_pool_is_dirty_behind_the_old_end, setup,
 						teardown),

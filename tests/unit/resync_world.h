@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* resync_world - a program and a target in memory, for test_resync.c, whose seed moves them. */
+#ifndef TESTS_RESYNC_WORLD_H
+#define TESTS_RESYNC_WORLD_H
+
+#define BLOCKS    96U /* at most */
+#define VALUES    4U  /* that a block may have: few, so that they come back */
+#define ENTRIES   4096U
+#define ANSWERS   320U
+#define STEPS_MAX 200000U
+
+/* ---- the world ---- */
+
+/* What each block may be in a copy of one moment: a bit a value. */
+struct moment {
+	uint8_t allowed[BLOCKS];
+};
+
+struct entry {
+	uint64_t off, len;
+	uint8_t value[RESYNC_CHUNK / BLOCK];
+};
+
+struct remote {
+	bool lost;
+	uint8_t value[BLOCKS];
+	struct replica_info info;
+	bool journal, committed;
+	uint64_t room, used, applied;
+	struct entry *entry;
+	unsigned entries, apply_at;
+	enum sidecar_state commit_state;
+	bool commit_chain;
+	struct generation commit_generation;
+	struct range flight[ENTRIES]; /* pushed, not settled */
+	unsigned flights;
+	struct {
+		int64_t id;
+		char text[BLOCKS * HASH128_SIZE * 2 + 1];
+	} answer[ANSWERS];
+	unsigned answer_head, answer_count;
+	int64_t id;
+};
+
+static struct world {
+	uint64_t seed, random;
+	const char *wrong; /* what does not hold, the first */
+	unsigned steps, cut_at;
+	uint64_t stores, stores_max;
+	/* The program's side. */
+	int fd;
+	uint8_t *mem;
+	_Atomic uint64_t size;
+	uint8_t value[BLOCKS]; /* what is in mem: to read a hole is to fill it */
+	bool flushed[BLOCKS];  /* and not drained */
+	uint8_t loose[BLOCKS]; /* what it has been since it was last flushed, that included */
+	bool busy;             /* stores between the steps */
+	bool held, cancel;
+	bool refuse_journal;
+	unsigned slow; /* nanoseconds a byte */
+	struct generation generation;
+	/* dirty */
+	unsigned shift;
+	struct dirtymap *current, *batch;
+	struct gen_id compared_of;
+	uint64_t compared;
+	uint64_t skipped; /* bytes that were not compared again */
+	/* What the replica may be when it says that it is consistent. */
+	struct moment base, at_hold;
+	struct remote target;
+} w;
+
+static uint64_t
+rnd(uint64_t below)
+{
+	w.random = w.random * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (w.random >> 33) % below;
+}
+
+static void
+wrong(const char *what)
+{
+	if (!w.wrong)
+		w.wrong = what;
+}
+
+static unsigned
+blocks(void)
+{
+	return (unsigned)(w.size / BLOCK);
+}
+
+/* ---- the program ---- */
+
+static void
+store(unsigned b)
+{
+	unsigned value = (unsigned)rnd(VALUES);
+
+	memset(w.mem + (size_t)b * BLOCK, (int)value, BLOCK);
+	w.value[b] = (uint8_t)value;
+	w.loose[b] |= (uint8_t)(1U << value);
+}
+
+static void
+flush(unsigned b)
+{
+	w.flushed[b] = true;
+	w.loose[b] = (uint8_t)(1U << w.value[b]);
+}
+
+/* The end of a drain: what was flushed is marked. What a drain says was flushed, as it is now. */
+static void
+drain(void)
+{
+	for (unsigned b = 0; b < blocks(); b++) {
+		if (w.flushed[b])
+			(void)dirtymap_set(w.current, (uint64_t)b * BLOCK, BLOCK);
+		w.flushed[b] = false;
+	}
+}
+
+static void
+pool_grow(void)
+{
+	w.size += BLOCK * (1 + rnd(6));
+	if (w.size > BLOCKS * BLOCK)
+		w.size = BLOCKS * BLOCK;
+	(void)dirtymap_grow(w.current, w.size, NULL);
+}
+
+static void
+program(void)
+{
+	if (!w.busy || w.held)
+		return;
+	for (uint64_t n = rnd(4); n > 0 && w.stores < w.stores_max; n--) {
+		unsigned b = (unsigned)rnd(blocks());
+
+		w.stores++;
+		store(b);
+		if (rnd(4))
+			flush(b);
+		if (rnd(3) == 0)
+			drain();
+		if (rnd(100) == 0)
+			pool_grow();
+	}
+}
+
+/* What a copy of this moment may be. */
+static void
+moment_now(struct moment *m)
+{
+	for (unsigned b = 0; b < BLOCKS; b++)
+		m->allowed[b] = w.loose[b];
+}
+
+static bool
+is_moment(const struct remote *t, const struct moment *m)
+{
+	for (unsigned b = 0; b < t->info.meta.pool_size / BLOCK; b++) {
+		if (!(m->allowed[b] >> t->value[b] & 1))
+			return false;
+	}
+	return true;
+}
+
+/* A step of the resync: the program goes on beside it, time passes, the line may be cut. */
+static bool
+step(struct remote *t)
+{
+	model_now_ns += 1000;
+	program();
+	if (++w.steps == w.cut_at || w.steps > STEPS_MAX) {
+		if (w.steps > STEPS_MAX)
+			wrong("it does not end");
+		t->lost = true;
+	}
+	if (rnd(2000) == 0)
+		w.cancel = true;
+	return !t->lost;
+}
+
+static int
+lost(struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "cut");
+}
+
+/* The request that was cut off may have come through or not. */
+static bool
+comes_through(struct remote *t)
+{
+	bool before = !t->lost;
+
+	return step(t) || (before && rnd(2));
+}
+
+#endif
