@@ -32,7 +32,8 @@ struct restore {
 	struct local old; /* held so that nobody replicates the file that is replaced */
 	struct sidecar meta;
 	struct transfer_progress sum;
-	uint64_t ns;
+	uint64_t begin_ns;         /* of the copy: the lanes are open */
+	uint64_t ns;               /* until it is durable */
 	struct resolved *resolved; /* NULL: of a command of its own */
 	bool shutdown_reset;       /* the file differs from the replica by that */
 	char *quoted_file, *quoted_target;
@@ -153,6 +154,7 @@ restore_pull(struct restore *r)
 
 	if (rc)
 		return rc;
+	r->begin_ns = clock_now_ns();
 	progress_begin(&progress, "restore", c->options.json);
 	rc = transfer_pull(&t, r->temp.fd, r->meta.pool_size, &r->sum, &c->err);
 	(void)progress_end(&progress);
@@ -238,7 +240,6 @@ restore_record(struct restore *r)
 static int
 restore_copy(struct restore *r)
 {
-	uint64_t begin_ns = clock_now_ns();
 	struct ctl *c = r->c;
 	int rc = restoring_open(&r->temp, r->meta.pool_size, &c->err);
 
@@ -256,7 +257,7 @@ restore_copy(struct restore *r)
 	rc = restore_pmdk(r);
 	if (!rc)
 		rc = restoring_finish(&r->temp, &c->err);
-	r->ns = clock_now_ns() - begin_ns;
+	r->ns = clock_now_ns() - r->begin_ns;
 	return rc ? rc : restore_record(r);
 }
 
