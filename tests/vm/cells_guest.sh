@@ -60,7 +60,7 @@ END
 
 # load METHOD: updates of all kinds by it.
 load() {
-	timeout 60 "$BUILD/tests/integration/api_random" "$TMP/local" $((8 << 20)) 7 2 0.3 \
+	timeout 240 "$BUILD/tests/integration/api_random" "$TMP/local" $((8 << 20)) 7 2 0.3 \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" connect-timeout=60000 \
 		op-timeout=30000 heartbeat-timeout=20000 provider="$provider" method="$1" target="$T/$kind/pool" \
 		>"$TMP/load.log" 2>&1
