@@ -21,6 +21,14 @@
 #define RESERVED   (2 * ROUND_BLOCK) /* of each half: see half_sync() */
 #define HALF_COUNT 2U
 
+/*
+ * The thread syncs in the pool piece by piece, of so many pages, since a frame's write waits for
+ * what the device is busy with; larger ones where the log fills faster, or somebody waits for the
+ * end of it.
+ */
+#define PIECE_PAGES       16U
+#define PIECE_PAGES_LARGE 128U
+
 struct half {
 	struct range *ranges; /* stored, that its frames bring, and not synced in the pool */
 	size_t count;
@@ -42,10 +50,12 @@ struct roundlog {
 	uint64_t from_durable; /* the same, as the last frame says */
 	uint64_t storing;      /* the last frame with messages, while they are not stored; or 0 */
 	struct half half[HALF_COUNT];
-	bool retiring; /* the other half is the thread's */
-	bool syncing;  /* somebody syncs in the pool without the lock */
+	bool retiring;        /* the other half is the thread's */
+	bool hurry;           /* ... and is waited for */
+	uint64_t turn, turns; /* of syncs in the pool without the lock: whose it is, asked for */
 	bool stop;
 	int failed;
+	uint8_t *frame;        /* that is written next: ROUND_FRAME_MAX bytes */
 	struct range *retired; /* the thread's */
 	pthread_t thread;
 	bool thread_started;
@@ -70,26 +80,28 @@ frame_off(const struct roundlog *l, uint64_t at)
 	return l->off + REGION_PAGE + l->now * l->header.half + at;
 }
 
-/* The frame's messages are in place; its head makes it one. */
+/*
+ * Behind the head come the frame's messages already. Whole blocks are written, so that
+ * none has to be read first.
+ */
 static int
 frame_end(struct roundlog *l, struct round_frame *f, struct err *e)
 {
-	uint64_t len = ROUND_HEAD_SIZE + (uint64_t)f->bytes;
-	struct range r = {.off = frame_off(l, l->at), .len = len};
-	uint8_t head[ROUND_HEAD_SIZE];
+	size_t len = ROUND_HEAD_SIZE + (size_t)f->bytes;
+	size_t blocks = (len + ROUND_BLOCK - 1) / ROUND_BLOCK * ROUND_BLOCK;
 	int rc;
 
 	f->seq = l->seq + 1;
 	f->from = l->from;
-	round_head_encode(f, l->header.key, head);
-	pmem_map_copy(l->map, r.off, head, sizeof(head));
-	rc = pmem_map_persist(l->map, &r, 1, e);
+	round_head_encode(f, l->header.key, l->frame);
+	memset(l->frame + len, 0, blocks - len);
+	rc = pmem_map_write(l->map, frame_off(l, l->at), l->frame, blocks, e);
 	if (rc)
 		return log_fail(l, rc, e);
 	l->seq = f->seq;
 	l->from_durable = f->from;
 	l->half[l->now].last = f->seq;
-	l->at += (len + ROUND_BLOCK - 1) / ROUND_BLOCK * ROUND_BLOCK;
+	l->at += blocks;
 	return 0;
 }
 
@@ -104,8 +116,10 @@ frame_empty(struct roundlog *l, struct err *e)
 static void
 retiring_wait(struct roundlog *l)
 {
-	while (l->retiring && !l->failed)
+	while (l->retiring && !l->failed) {
+		l->hurry = true;
 		(void)pthread_cond_wait(&l->changed, &l->lock);
+	}
 }
 
 static int
@@ -117,24 +131,24 @@ failed_check(const struct roundlog *l, struct err *e)
 }
 
 /*
- * Sync in the pool, without the lock. One at a time: the kernel tells an error once, and
- * by what that sync has lost no frame may stop counting.
+ * Sync in the pool, without the lock. One at a time, in the order in which they come: the kernel
+ * tells an error once, and by what that sync has lost no frame may stop counting.
  */
 static int
 pool_sync(struct roundlog *l, struct range *r, size_t count, struct err *e)
 {
+	uint64_t turn = l->turns++;
 	int rc;
 
-	while (l->syncing && !l->failed)
+	while (l->turn != turn && !l->failed)
 		(void)pthread_cond_wait(&l->changed, &l->lock);
 	rc = failed_check(l, e);
 	if (rc)
 		return rc;
-	l->syncing = true;
 	pthread_mutex_unlock(&l->lock);
 	rc = pmem_map_persist(l->pool, r, count, e);
 	pthread_mutex_lock(&l->lock);
-	l->syncing = false;
+	l->turn++;
 	(void)pthread_cond_broadcast(&l->changed);
 	return log_fail(l, rc, e);
 }
@@ -165,7 +179,7 @@ half_switch(struct roundlog *l, struct err *e)
 }
 
 static int
-frame_room(struct roundlog *l, uint64_t len, size_t ranges, struct err *e)
+frame_room(struct roundlog *l, size_t len, size_t ranges, struct err *e)
 {
 	int rc = failed_check(l, e);
 
@@ -211,8 +225,7 @@ write_locked(struct roundlog *l, const struct wire_commit_view *const *messages,
 	     struct err *e)
 {
 	struct round_frame f = {.count = count};
-	uint64_t at, len = ROUND_HEAD_SIZE;
-	size_t ranges = 0;
+	size_t len = ROUND_HEAD_SIZE, ranges = 0;
 	int rc;
 
 	for (unsigned i = 0; i < count; i++) {
@@ -222,14 +235,14 @@ write_locked(struct roundlog *l, const struct wire_commit_view *const *messages,
 	rc = frame_room(l, len, ranges, e);
 	if (rc)
 		return rc;
-	at = frame_off(l, l->at) + ROUND_HEAD_SIZE;
+	len = ROUND_HEAD_SIZE;
 	for (unsigned i = 0; i < count; i++) {
 		size_t size;
 		const uint8_t *msg = wire_commit_message(messages[i], &size);
 
-		pmem_map_copy(l->map, at, msg, size);
+		memcpy(l->frame + len, msg, size);
 		f.chain = wire_stage_chain(f.chain, msg);
-		at += size;
+		len += size;
 	}
 	f.bytes = (uint32_t)(len - ROUND_HEAD_SIZE);
 	rc = frame_end(l, &f, e);
@@ -274,8 +287,10 @@ half_sync(struct roundlog *l, struct err *e)
 	struct half *h;
 	int rc;
 
-	while ((l->retiring || l->syncing) && !l->failed)
+	while ((l->retiring || l->turn != l->turns) && !l->failed) {
+		l->hurry |= l->retiring;
 		(void)pthread_cond_wait(&l->changed, &l->lock);
+	}
 	rc = failed_check(l, e);
 	if (rc)
 		return rc;
@@ -348,23 +363,75 @@ roundlog_fail(struct roundlog *l)
 
 /* ---- the thread ---- */
 
+static int
+range_compare(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return (x->off > y->off) - (x->off < y->off);
+}
+
+/* Whether the half that takes frames fills faster than the other one is synced. */
+static bool
+retire_lags(const struct roundlog *l, size_t done, size_t count)
+{
+	const struct half *h = &l->half[l->now];
+
+	return l->hurry || done * l->header.half < l->at * count ||
+	       done * (size_t)ROUNDLOG_RANGES_MAX < h->count * count;
+}
+
+/* How many of the ranges, which are in order, lie in so many pages; one at least. */
+static size_t
+piece_count(const struct range *r, size_t count, unsigned pages)
+{
+	uint64_t next = 0, taken = 0; /* the page behind those that are taken, and their number */
+	size_t i = 0;
+
+	for (; i < count; i++) {
+		uint64_t first = r[i].off / ROUND_BLOCK;
+		uint64_t end = (r[i].off + r[i].len + ROUND_BLOCK - 1) / ROUND_BLOCK;
+
+		if (first < next)
+			first = next;
+		if (end <= next)
+			continue;
+		taken += end - first;
+		next = end;
+		if (i > 0 && taken > pages)
+			break;
+	}
+	return i;
+}
+
+/* Frames are written between the pieces. */
 static void
 half_retire(struct roundlog *l)
 {
 	struct half *h = &l->half[!l->now];
-	size_t count = h->count;
+	size_t count = h->count, done = 0;
 	struct err e;
-	int rc;
+	int rc = 0;
 
 	memcpy(l->retired, h->ranges, count * sizeof(*h->ranges));
+	qsort(l->retired, count, sizeof(*l->retired), range_compare);
 	err_clear(&e);
-	rc = pool_sync(l, l->retired, count, &e);
-	if (!rc) {
+	while (!rc && done < count && !l->stop) {
+		unsigned pages = retire_lags(l, done, count) ? PIECE_PAGES_LARGE : PIECE_PAGES;
+		size_t n = piece_count(l->retired + done, count - done, pages);
+
+		rc = pool_sync(l, l->retired + done, n, &e);
+		done += n;
+	}
+	if (!rc && done == count) {
 		h->count = 0;
 		if (l->from <= h->last)
 			l->from = h->last + 1;
+		/* Damage of the last frame looks like a torn one: it must not count. */
+		if (l->from == l->seq + 1)
+			rc = frame_empty(l, &e);
 	}
-	l->retiring = false;
+	l->retiring = l->hurry = false;
 	(void)pthread_cond_broadcast(&l->changed);
 }
 
@@ -441,6 +508,7 @@ log_free(struct roundlog *l)
 	free(l->half[0].ranges);
 	free(l->half[1].ranges);
 	free(l->retired);
+	free(l->frame);
 	(void)pthread_cond_destroy(&l->changed);
 	(void)pthread_mutex_destroy(&l->lock);
 	free(l);
@@ -464,7 +532,8 @@ log_new(struct roundlog **out, struct err *e)
 	l->half[0].ranges = calloc(ROUNDLOG_RANGES_MAX, sizeof(struct range));
 	l->half[1].ranges = calloc(ROUNDLOG_RANGES_MAX, sizeof(struct range));
 	l->retired = calloc(ROUNDLOG_RANGES_MAX, sizeof(struct range));
-	if (!l->half[0].ranges || !l->half[1].ranges || !l->retired) {
+	l->frame = aligned_alloc(ROUND_BLOCK, ROUND_FRAME_MAX);
+	if (!l->half[0].ranges || !l->half[1].ranges || !l->retired || !l->frame) {
 		log_free(l);
 		return err_set(e, REPL_E_NOMEM, "no memory for a round log");
 	}
@@ -472,7 +541,10 @@ log_new(struct roundlog **out, struct err *e)
 	return 0;
 }
 
-/* An open file description of its own: each is told an error of the device once. */
+/*
+ * An open file description of its own: each is told an error of the device once. Past the page
+ * cache, where the file system lets us: frames are whole blocks, and nobody reads them.
+ */
 static int
 file_again(int fd, struct err *e)
 {
@@ -480,7 +552,9 @@ file_again(int fd, struct err *e)
 	int again;
 
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	again = open(name, O_RDWR | O_CLOEXEC);
+	again = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
+	if (again < 0 && errno == EINVAL)
+		again = open(name, O_RDWR | O_CLOEXEC);
 	if (again < 0)
 		return err_errno(e, err_from_errno(errno), errno, "%s", name);
 	return again;
@@ -500,35 +574,26 @@ log_allocate(struct roundlog *l, int fd, uint64_t len, struct err *e)
 		return rc;
 	if (fdatasync(fd))
 		return err_errno(e, REPL_E_IO, errno, "sync");
-	/* In the page cache it lies in large pieces, which are synced as a whole. */
+	/* Pages in the cache would have to be thrown out by the frames, one by one. */
 	(void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 	return 0;
 }
 
-/* Reading from the disk is over before the first frame comes. */
-static void
-log_touch(const struct roundlog *l, uint64_t len)
-{
-	const volatile uint8_t *mem = pmem_map_addr(l->map);
-
-	for (uint64_t at = 0; at < len; at += ROUND_BLOCK)
-		(void)mem[l->off + at];
-}
-
 static int
-log_format(struct roundlog *l, const struct sidecar *meta, uint64_t len, struct err *e)
+log_format(struct roundlog *l, const struct sidecar *meta, struct err *e)
 {
-	struct range r = {.off = l->off, .len = REGION_PAGE};
-	uint8_t page[REGION_PAGE];
+	int rc;
 
 	l->header.epoch = meta->epoch;
 	l->header.pool_uuid = meta->pool_uuid;
 	if (getrandom(&l->header.key, sizeof(l->header.key), 0) != (ssize_t)sizeof(l->header.key))
 		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
-	log_touch(l, len);
-	round_header_encode(&l->header, page);
-	pmem_map_copy(l->map, l->off, page, sizeof(page));
-	return pmem_map_persist(l->map, &r, 1, e);
+	round_header_encode(&l->header, l->frame);
+	rc = pmem_map_write(l->map, l->off, l->frame, REGION_PAGE, e);
+	/* A device of larger blocks. */
+	if (rc && fcntl(l->fd, F_SETFL, 0) == 0)
+		rc = pmem_map_write(l->map, l->off, l->frame, REGION_PAGE, e);
+	return rc;
 }
 
 static int
@@ -568,7 +633,7 @@ roundlog_make(int sidecar_fd, const char *path, struct sidecar *meta, struct pme
 	l->fd = file_again(sidecar_fd, e);
 	rc = l->fd < 0 ? l->fd : pmem_map_new(l->fd, path, l->off + len, true, &l->map, e);
 	if (!rc)
-		rc = log_format(l, meta, len, e);
+		rc = log_format(l, meta, e);
 	if (!rc)
 		rc = thread_start(l, e);
 	if (rc)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <libpmem2.h>
@@ -462,6 +463,39 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	if (m->durable == PMEM_NONE)
 		pmem_touch(m, off, len);
 	memcpy(m->addr + off, src, len);
+}
+
+/* Synced as data: times of the file alone are no reason to commit a journal. */
+static int
+file_write(int fd, const char *path, uint64_t off, const uint8_t *src, size_t len, struct err *e)
+{
+	while (len > 0) {
+		struct iovec iov = {.iov_base = (void *)(uintptr_t)src, .iov_len = len};
+		ssize_t n = pwritev2(fd, &iov, 1, (off_t)off, RWF_DSYNC);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return err_errno(e, REPL_E_IO, n < 0 ? errno : ENOSPC,
+					 "write %s, %zu bytes at %llu", path, len,
+					 (unsigned long long)off);
+		off += (uint64_t)n;
+		src += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e)
+{
+	struct range r = {.off = off, .len = len};
+	int fd;
+
+	if (m->durable == PMEM_SYNC && !m->copy && pmem2_source_get_fd(m->source, &fd) == 0)
+		return file_write(fd, m->path, off, src, len, e);
+	pmem_map_copy(m, off, src, len);
+	return pmem_map_persist(m, &r, 1, e);
 }
 
 void

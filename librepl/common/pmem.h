@@ -112,6 +112,13 @@ bool pmem_map_groups(const struct pmem_map *m);
 void pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 
 /*
+ * Copy, durably: of a mapping of a whole file. Where pages are synced this is one write to the
+ * file, which leaves no page to be protected and faulted in again. After an error nothing
+ * is known of the range.
+ */
+int pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e);
+
+/*
  * Make the range, of whole pages, read as zeros; with hole true its space may be
  * given back. Not durable before pmem_map_persist().
  */

@@ -135,6 +135,15 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	memcpy(m->cache + off, src, len);
 }
 
+int
+pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e)
+{
+	struct range r = {.off = off, .len = len};
+
+	pmem_map_copy(m, off, src, len);
+	return pmem_map_persist(m, &r, 1, e);
+}
+
 void
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {

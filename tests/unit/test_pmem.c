@@ -4,9 +4,11 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +121,37 @@ failed_sync_is_an_error_not_an_abort(void **state)
 		assert_int_equal(e.code, REPL_E_IO);
 		assert_non_null(strstr(e.text, path));
 	}
+	pmem_map_free(m);
+	(void)close(fd);
+	(void)unlink(path);
+}
+
+static void
+written_through_is_in_the_mapping_or_an_error(void **state)
+{
+	struct rlimit was, low;
+	struct pmem_map *m;
+	struct err e;
+	char path[64];
+	int fd = temp_file(path, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_int_equal(pmem_map_write(m, 4090, "hello world", 11, &e), REPL_OK);
+	assert_memory_equal((char *)pmem_map_addr(m) + 4090, "hello world", 11);
+	/* Stands for a disk that is full. */
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	low = (struct rlimit){.rlim_cur = 8192, .rlim_max = was.rlim_max};
+	assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+	if (pmem_map_write(m, 8188, "hello world", 11, &e) == REPL_OK) {
+		print_message("/tmp is memory: stored, not written\n");
+	} else {
+		assert_int_equal(e.code, REPL_E_IO);
+		assert_non_null(strstr(e.text, path));
+	}
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
 	pmem_map_free(m);
 	(void)close(fd);
 	(void)unlink(path);
@@ -322,6 +355,7 @@ main(void)
 		cmocka_unit_test(read_only_descriptor_maps_for_reading_only),
 		cmocka_unit_test(size_beyond_the_file_is_refused),
 		cmocka_unit_test(failed_sync_is_an_error_not_an_abort),
+		cmocka_unit_test(written_through_is_in_the_mapping_or_an_error),
 		cmocka_unit_test(huge_sparse_pool_opens_at_once),
 		cmocka_unit_test(mapping_grows_behind_its_end),
 		cmocka_unit_test(mapping_grows_by_another_file),

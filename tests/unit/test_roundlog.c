@@ -421,6 +421,25 @@ flip(uint64_t off)
 	(void)close(fd);
 }
 
+static void
+two_updates_and_some_time(void)
+{
+	update(0, 100, 'a');
+	update(0, 100, 'b');
+	(void)usleep(1500000);
+}
+
+/* What it brings is durable in the pool by then, and so is that. */
+static void
+last_frame_of_an_idle_log_may_be_damaged(void **state)
+{
+	(void)state;
+	killed(two_updates_and_some_time);
+	flip(SIDECAR_SIZE + REGION_PAGE + ROUND_BLOCK + 60);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'b');
+}
+
 /* Three frames of a block each behind the header's. */
 static void
 damage_makes_the_pool_inconsistent(void **state)
@@ -493,6 +512,7 @@ main(void)
 		T(frame_that_is_not_stored_is_not_retired),
 		T(halves_take_turns),
 		T(idle_log_is_retired),
+		T(last_frame_of_an_idle_log_may_be_damaged),
 		T(damage_makes_the_pool_inconsistent),
 		T(torn_last_frame_is_dropped),
 		T(log_without_its_header_or_end_makes_the_pool_inconsistent),

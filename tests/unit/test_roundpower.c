@@ -15,15 +15,20 @@
 #include "pool.h"
 #include "tempdir.h"
 
-#define SIZE    (64U * 4096)
-#define LOG_END (SIDECAR_SIZE + REGION_PAGE + 2 * ROUND_HALF_MIN)
-#define LARGE   200000U /* a half has room for two of them */
-#define UPDATES 9U
-#define NEVER   UINT32_MAX
-#define SLOW_US 20000U /* a sync of the pool: the log is faster */
+#define SIZE      (64U * 4096)
+#define LOG_END   (SIDECAR_SIZE + REGION_PAGE + 2 * ROUND_HALF_MIN)
+#define LARGE     200000U /* a half has room for two of them */
+#define UPDATES   9U
+#define SCATTERED 60U /* pages */
+#define NEVER     UINT32_MAX
+#define SLOW_US   20000U /* a sync of the pool: the log is faster */
 
 int __real_pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
 int __wrap_pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
+int __real_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len,
+			  struct err *e);
+int __wrap_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len,
+			  struct err *e);
 
 static char dir[TEMPDIR_MAX];
 static struct pool_store *store;
@@ -35,8 +40,9 @@ static struct err err;
 
 static uint8_t pool_media[SIZE], log_media[LOG_END];
 static bool watching, pool_fails;
-static unsigned syncs, cut_at; /* of the log, while it is watched */
-static char *acked;            /* shared: letter of the last update that was acknowledged */
+static _Atomic unsigned pool_pages, pool_pages_max; /* synced, in all and at once */
+static unsigned syncs, cut_at;                      /* of the log, while it is watched */
+static char *acked; /* shared: letter of the last update that was acknowledged */
 
 static int
 file_open(const char *name)
@@ -51,12 +57,11 @@ file_open(const char *name)
 }
 
 static void
-power_cut(const struct pmem_map *log, const struct range *r)
+power_cut(uint64_t off, const void *src, size_t len)
 {
-	const uint8_t *mem = pmem_map_addr(log);
 	int fd = file_open("p");
 
-	memcpy(log_media + r->off, mem + r->off, r->len < ROUND_BLOCK ? 100 : ROUND_BLOCK);
+	memcpy(log_media + off, src, len == ROUND_BLOCK ? 100 : ROUND_BLOCK);
 	assert_int_equal(pwrite(fd, pool_media, SIZE, 0), SIZE);
 	(void)close(fd);
 	fd = file_open("p.repl");
@@ -65,25 +70,48 @@ power_cut(const struct pmem_map *log, const struct range *r)
 	_exit(0);
 }
 
+static void
+pages_count(const struct range *r, size_t count)
+{
+	bool there[SIZE / ROUND_BLOCK] = {false};
+	unsigned pages = 0;
+
+	for (size_t i = 0; i < count; i++)
+		there[r[i].off / ROUND_BLOCK] = true;
+	for (size_t i = 0; i < SIZE / ROUND_BLOCK; i++)
+		pages += there[i];
+	if (pages > pool_pages_max)
+		pool_pages_max = pages;
+	pool_pages += pages;
+}
+
 int
 __wrap_pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e)
 {
-	bool is_log = m != map;
-	uint8_t *media = is_log ? log_media : pool_media;
 	const uint8_t *mem = pmem_map_addr(m);
 
 	if (!watching)
 		return __real_pmem_map_persist(m, r, count, e);
-	if (!is_log && pool_fails) {
+	assert_ptr_equal(m, map);
+	if (pool_fails) {
 		pool_fails = false;
 		return err_set(e, REPL_E_IO, "the device failed");
 	}
-	if (is_log && syncs++ == cut_at)
-		power_cut(m, r);
-	if (!is_log)
-		(void)usleep(SLOW_US);
+	(void)usleep(SLOW_US);
 	for (size_t i = 0; i < count; i++)
-		memcpy(media + r[i].off, mem + r[i].off, r[i].len);
+		memcpy(pool_media + r[i].off, mem + r[i].off, r[i].len);
+	pages_count(r, count);
+	return 0;
+}
+
+int
+__wrap_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e)
+{
+	if (!watching)
+		return __real_pmem_map_write(m, off, src, len, e);
+	if (syncs++ == cut_at)
+		power_cut(off, src, len);
+	memcpy(log_media + off, src, len);
 	return 0;
 }
 
@@ -93,6 +121,8 @@ setup(void **state)
 	(void)state;
 	watching = pool_fails = false;
 	syncs = 0;
+	pool_pages = 0;
+	pool_pages_max = 0;
 	cut_at = NEVER;
 	assert_int_equal(tempdir_new(dir, 0), 0);
 	assert_int_equal(pool_store_new(dir, &store, &err), 0);
@@ -127,10 +157,10 @@ writer_opens(void)
 }
 
 static int
-update(uint32_t len, char letter)
+update_at(uint64_t off, uint32_t len, char letter)
 {
 	static uint8_t buf[ROUND_FRAME_MAX], data[ROUND_FRAME_MAX];
-	struct wire_entry copy = {.off = 0, .len = len, .op = WIRE_OP_COPY};
+	struct wire_entry copy = {.off = off, .len = len, .op = WIRE_OP_COPY};
 	const struct wire_commit_view *messages[1];
 	struct wire_commit_view v;
 	struct wire_commit c;
@@ -146,9 +176,15 @@ update(uint32_t len, char letter)
 	rc = roundlog_write(rlog, messages, 1, &err);
 	if (rc)
 		return rc;
-	memset(pmem_map_addr(map), letter, len);
+	memset((uint8_t *)pmem_map_addr(map) + off, letter, len);
 	roundlog_stored(rlog, messages, 1);
 	return 0;
+}
+
+static int
+update(uint32_t len, char letter)
+{
+	return update_at(0, len, letter);
 }
 
 static void
@@ -216,6 +252,26 @@ cut_in_any_sync_loses_nothing(void **state)
 	(void)munmap(acked, 4096);
 }
 
+/* While the device is busy with many pages, frames wait. */
+static void
+log_is_retired_piece_by_piece(void **state)
+{
+	(void)state;
+	writer_opens();
+	for (unsigned i = 0; i < SCATTERED; i++)
+		assert_int_equal(update_at(i * 7 % SCATTERED * ROUND_BLOCK, 100, 'a'), 0);
+	for (unsigned i = 0; i < 1000 && pool_pages < SCATTERED; i++)
+		(void)usleep(10000);
+	assert_int_equal(pool_pages, SCATTERED);
+	assert_true(pool_pages_max <= SCATTERED / 2);
+	for (unsigned i = 0; i < SCATTERED; i++)
+		assert_int_equal(pool_media[i * ROUND_BLOCK], 'a');
+	watching = false;
+	assert_int_equal(pool_log_end(pool, rlog, false, &err), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+}
+
 /* The kernel tells it once, to whoever syncs next: the log must not believe the sync after that. */
 static void
 no_frame_comes_behind_a_sync_that_failed(void **state)
@@ -243,6 +299,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		T(cut_in_any_sync_loses_nothing),
+		T(log_is_retired_piece_by_piece),
 		T(no_frame_comes_behind_a_sync_that_failed),
 #undef T
 	};
