@@ -22,7 +22,7 @@
  * The space of one that is gone is kept for a while: the next round of a resync writes over it,
  * and memory that is there costs a fraction of memory that has to be had.
  */
-#define KEEP_NS (5 * NS_PER_S)
+#define KEEP_NS (2 * NS_PER_S)
 
 /*
  * Of what is staged no more than twice this is still on its way to media: the commit,
@@ -448,9 +448,9 @@ pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta)
 	struct stat st;
 	bool repair;
 
-	if (!j->untidy || meta->journal_len || fstat(j->fd, &st))
+	if (!j->untidy || meta->journal_len)
 		return false;
-	j->untidy = (uint64_t)st.st_size > end;
+	j->untidy = fstat(j->fd, &st) == 0 && (uint64_t)st.st_size > end;
 	if (!j->untidy)
 		return false;
 	/* An update that failed may have named a region all the same. */

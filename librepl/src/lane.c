@@ -421,12 +421,14 @@ lanes_look(struct lane **lanes, unsigned count)
 	return any;
 }
 
-/* Run until the deadline; stall_ns, if not 0, moves it on whenever something happens. */
-static void
+/*
+ * Run until the deadline; stall_ns, if not 0, moves it on whenever something happens. *waiting
+ * gets those that have not come so far by then; how many.
+ */
+static unsigned
 lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
-	     uint64_t deadline_ns, uint64_t stall_ns)
+	     uint64_t deadline_ns, uint64_t stall_ns, struct lane **waiting)
 {
-	struct lane *waiting[REPL_TARGETS_MAX];
 	struct fab_lane *fabs[REPL_TARGETS_MAX];
 	/* Whether cores are scarce is known from earlier calls. */
 	static _Thread_local struct spin spin;
@@ -438,7 +440,7 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 		bool any = lanes_turn(lanes, count, until, waiting, &n);
 
 		if (n == 0)
-			return;
+			return 0;
 		if (any) {
 			spin_reset(&spin);
 			if (stall_ns)
@@ -451,12 +453,17 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 			continue;
 		now_ns = clock_now_ns();
 		if (now_ns >= deadline_ns)
-			break;
+			return n;
 		for (unsigned i = 0; i < n; i++)
 			fabs[i] = waiting[i]->fab;
 		now_ns += LANE_LOOK_MS * NS_PER_MS;
 		fab_lanes_wait(fabs, n, -1, now_ns < deadline_ns ? now_ns : deadline_ns);
 	}
+}
+
+static void
+lanes_give_up(struct lane **waiting, unsigned n)
+{
 	for (unsigned i = 0; i < n; i++)
 		lane_fail(waiting[i], REPL_E_TIMEOUT, "the target did not answer in time");
 }
@@ -465,11 +472,24 @@ void
 lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 	  uint64_t deadline_ns)
 {
-	lanes_run_by(lanes, count, until, deadline_ns, 0);
+	struct lane *waiting[REPL_TARGETS_MAX];
+
+	lanes_give_up(waiting, lanes_run_by(lanes, count, until, deadline_ns, 0, waiting));
 }
 
 void
 lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns)
 {
-	lanes_run_by(&lane, 1, until, clock_now_ns() + stall_ns, stall_ns);
+	struct lane *waiting[1];
+	uint64_t deadline_ns = clock_now_ns() + stall_ns;
+
+	lanes_give_up(waiting, lanes_run_by(&lane, 1, until, deadline_ns, stall_ns, waiting));
+}
+
+bool
+lane_run_for_now(struct lane *lane, bool (*until)(const struct lane *), uint64_t deadline_ns)
+{
+	struct lane *waiting[1];
+
+	return lanes_run_by(&lane, 1, until, deadline_ns, 0, waiting) == 0;
 }

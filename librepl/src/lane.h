@@ -223,6 +223,12 @@ void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct l
 void lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *),
 			   uint64_t stall_ns);
 
+/*
+ * As lanes_run() for one lane that nobody gives up yet: true if it has come so far by the deadline,
+ * or is lost. Whoever moves much can do something else now and then.
+ */
+bool lane_run_for_now(struct lane *lane, bool (*until)(const struct lane *), uint64_t deadline_ns);
+
 /* Give the lane up with a reason, e.g. a deadline. */
 void lane_fail(struct lane *l, int status, const char *why);
 

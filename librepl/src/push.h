@@ -12,7 +12,10 @@
 struct push {
 	struct lane *lane;
 	uint64_t stall_ns;
-	uint64_t noted; /* bytes that the lane has not begun to write */
+	uint64_t noted;    /* bytes that the lane has not begun to write */
+	bool settling;     /* by push_settle_some(): its drain was begun */
+	uint64_t events;   /* that the lane had had by then, */
+	uint64_t still_ns; /* when it was last known to move; 0: not looked at */
 };
 
 void push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem);
@@ -28,5 +31,11 @@ int push_post(struct push *p, struct err *e);
 
 /* All that was noted is durable. */
 int push_settle(struct push *p, struct err *e);
+
+/*
+ * The same a while at a time, for about ns, to be repeated until *done: the target's end of the
+ * control channel is to hear something in between.
+ */
+int push_settle_some(struct push *p, uint64_t ns, bool *done, struct err *e);
 
 #endif

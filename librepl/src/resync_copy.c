@@ -152,10 +152,21 @@ move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 	return rc;
 }
 
+/* Megabytes on a slow link: a target that heard nothing meanwhile would end the session. */
 static int
 settle(struct resync_run *r, struct err *e)
 {
-	return r->direct ? push_settle(&r->push, e) : stage_settle(r->stage, e);
+	bool done = false;
+	int rc = 0;
+
+	if (!r->direct)
+		return stage_settle(r->stage, e);
+	while (!rc && !done) {
+		rc = push_settle_some(&r->push, SLICE_NS, &done, e);
+		if (!rc && !done)
+			rc = resync_breathe(r, e);
+	}
+	return rc;
 }
 
 /* ---- a pass ---- */

@@ -9,6 +9,9 @@
 #define ANSWERS   320U
 #define STEPS_MAX 200000U
 
+/* Some heartbeats, and what a slow target takes for one chunk. */
+#define SILENCE_NS 130000000ULL
+
 /* ---- the world ---- */
 
 /* What each block may be in a copy of one moment: a bit a value. */
@@ -34,6 +37,8 @@ struct remote {
 	struct generation commit_generation;
 	struct range flight[ENTRIES]; /* pushed, not settled */
 	unsigned flights;
+	unsigned settling; /* how often it will be asked yet */
+	uint64_t heard_ns; /* when it was last asked something */
 	struct {
 		int64_t id;
 		char text[BLOCKS * HASH128_SIZE * 2 + 1];
@@ -182,6 +187,15 @@ step(struct remote *t)
 	return !t->lost;
 }
 
+/* Who moves bytes must not forget the control channel over it. */
+static void
+bytes_move(struct remote *t, uint64_t ns)
+{
+	model_now_ns += ns;
+	if (model_now_ns - t->heard_ns > SILENCE_NS)
+		wrong("the target has heard nothing for long");
+}
+
 static int
 lost(struct err *e)
 {
@@ -194,6 +208,7 @@ comes_through(struct remote *t)
 {
 	bool before = !t->lost;
 
+	t->heard_ns = model_now_ns;
 	return step(t) || (before && rnd(2));
 }
 

@@ -5,6 +5,11 @@
  */
 #include "unit.h"
 
+/* Time is the test's. */
+#include "clock.h"
+static uint64_t test_now_ns = NS_PER_S;
+#define clock_now_ns() (test_now_ns)
+
 #include "../../librepl/src/push.c"
 
 #define MIB  (1ULL << 20)
@@ -83,6 +88,37 @@ lane_run_while_moving(struct lane *l, bool (*until)(const struct lane *), uint64
 	}
 }
 
+static bool still; /* the link has gone, and nobody says so */
+
+/* A step of the lane's, which takes all of the time that it is given. */
+bool
+lane_run_for_now(struct lane *l, bool (*until)(const struct lane *), uint64_t deadline_ns)
+{
+	if (until(l))
+		return true;
+	assert_true(deadline_ns >= test_now_ns);
+	test_now_ns = deadline_ns;
+	if (still)
+		return false;
+	atomic_fetch_add(&l->counters.events, 1);
+	if (l->phase == LANE_POST_FIRST) {
+		l->phase = LANE_AWAIT;
+		l->todo.count = 0;
+		noted = 0;
+	} else {
+		l->phase = LANE_IDLE;
+	}
+	return until(l);
+}
+
+void
+lane_fail(struct lane *l, int status, const char *why)
+{
+	(void)why;
+	l->status = status;
+	l->phase = LANE_IDLE;
+}
+
 int
 lane_flush(struct lane *l, uint64_t off, uint64_t len)
 {
@@ -136,10 +172,68 @@ test_messages_do_not_pile_up(void **state)
 	assert_in_range(most, MIB, 16 * MIB);
 }
 
+static void
+some_begin(struct push *p, struct err *e)
+{
+	err_clear(e);
+	rma = still = false;
+	room = 2;
+	noted = next = sum = 0;
+	memset(&lane, 0, sizeof(lane));
+	push_begin(p, NULL, 0, NULL);
+	assert_int_equal(push_range(p, 0, MIB, e), 0);
+}
+
+/* Twice, since a push goes on after it has settled. */
+static void
+test_settling_comes_back_in_between(void **state)
+{
+	unsigned waits = 0;
+	struct push p;
+	struct err e;
+
+	(void)state;
+	some_begin(&p, &e);
+	for (unsigned times = 0; times < 2; times++) {
+		for (bool done = false; !done; waits++) {
+			uint64_t begin_ns = test_now_ns;
+
+			assert_int_equal(push_settle_some(&p, NS_PER_MS, &done, &e), 0);
+			assert_in_range(test_now_ns - begin_ns, 0, 2 * NS_PER_MS);
+			assert_true(!done || (noted == 0 && lane.phase == LANE_IDLE));
+		}
+		assert_int_equal(push_range(&p, next, MIB, &e), 0);
+	}
+	assert_in_range(waits, 4, 8);
+}
+
+/* Not before it has stood still for the op timeout, however long it took until then. */
+static void
+test_what_stands_still_is_given_up(void **state)
+{
+	bool done = false;
+	uint64_t begin_ns;
+	struct push p;
+	struct err e;
+	int rc = 0;
+
+	(void)state;
+	some_begin(&p, &e);
+	assert_int_equal(push_settle_some(&p, 5 * NS_PER_S, &done, &e), 0);
+	assert_false(done);
+	still = true;
+	for (begin_ns = test_now_ns; !rc && !done;)
+		rc = push_settle_some(&p, 100 * NS_PER_MS, &done, &e);
+	assert_int_equal(rc, REPL_E_TIMEOUT);
+	assert_in_range(test_now_ns - begin_ns, NS_PER_S, 2 * NS_PER_S);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_settling_comes_back_in_between),
+		cmocka_unit_test(test_what_stands_still_is_given_up),
 		cmocka_unit_test(test_writes_go_as_there_is_room),
 		cmocka_unit_test(test_messages_do_not_pile_up),
 	};

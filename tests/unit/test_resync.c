@@ -242,6 +242,7 @@ remote_post(struct remote *r, const char *method, struct json_object *params, in
 	bool alive = step(r);
 
 	(void)method;
+	r->heard_ns = model_now_ns;
 	if (alive)
 		hashes_answer(r, params, r->answer[slot].text);
 	json_object_put(params);
@@ -276,6 +277,7 @@ remote_call(struct remote *r, const char *method, struct json_object *params,
 	json_object_put(params);
 	if (!step(r))
 		return lost(e);
+	r->heard_ns = model_now_ns;
 	if (r->answer_count)
 		wrong("a request among answers that were not taken");
 	if (strcmp(method, "pool.extents") == 0) {
@@ -345,7 +347,7 @@ push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
 	struct range range = {.off = off, .len = len};
 
 	(void)p;
-	model_now_ns += len * w.slow;
+	bytes_move(t, len * w.slow);
 	if (!step(t))
 		return lost(e);
 	if (t->info.meta.state != SIDECAR_INCONSISTENT)
@@ -378,6 +380,22 @@ push_settle(struct push *p, struct err *e)
 		copy_now(t, &t->flight[i]);
 	t->flights = 0;
 	return 0;
+}
+
+int
+push_settle_some(struct push *p, uint64_t ns, bool *done, struct err *e)
+{
+	struct remote *t = &w.target;
+
+	if (t->settling == 0)
+		t->settling = 1 + (unsigned)rnd(w.slow ? 12 : 2);
+	*done = --t->settling == 0;
+	if (*done)
+		return push_settle(p, e);
+	bytes_move(t, ns);
+	if (t->flights > 0 && rnd(2))
+		copy_now(t, &t->flight[rnd(t->flights)]);
+	return step(t) ? 0 : lost(e);
 }
 
 int
@@ -425,7 +443,7 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 	struct entry *n = &t->entry[t->entries];
 
 	(void)s;
-	model_now_ns += len * w.slow;
+	bytes_move(t, len * w.slow);
 	if (!step(t))
 		return lost(e);
 	if (!t->journal || t->committed || t->used + len > t->room || t->entries == ENTRIES - 1 ||
@@ -532,8 +550,9 @@ target_recover(struct remote *t)
 		if (rnd(2))
 			copy_now(t, &t->flight[i]);
 	}
-	t->flights = 0;
+	t->flights = t->settling = 0;
 	t->answer_count = 0;
+	t->heard_ns = model_now_ns;
 	if (t->committed) {
 		for (unsigned i = 0; i < t->entries; i++)
 			entry_apply(t, &t->entry[i]);
@@ -624,6 +643,7 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	w.mem = mem;
 	w.fd = fd;
 	t->entry = entry;
+	t->heard_ns = model_now_ns;
 	w.stores_max = stores_max;
 	(void)rnd(2);
 	w.busy = rnd(8) != 0;
