@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "conffile.h"
+#include "spin.h"
 #include "wire.h"
 
 #define SECTION  "repld"
@@ -272,6 +273,7 @@ static const struct conffile_key conf_keys[] = {
 	CALL("data-ports", take_data_ports),
 	UINT("lanes-max", lanes_max, 1, REPL_LANES_MAX),
 	UINT("sessions-max", sessions_max, 1, 10000),
+	UINT("busy-poll", busy_poll_us, 0, SPIN_US_MAX),
 	{
 		.section = SECTION,
 		.name = "message-size-max",
@@ -347,6 +349,7 @@ conf_read(const char *path, struct conf *c, struct err *e)
 	*c = (struct conf){
 		.lanes_max = 16,
 		.sessions_max = 64,
+		.busy_poll_us = SPIN_NS / 1000,
 		.message_size_max = 65536,
 		.log = CONF_LOG_STDERR,
 		.log_level = CONF_LEVEL_INFO,

@@ -30,6 +30,7 @@ struct conf {
 	unsigned data_port_first, data_port_last; /* data-ports = FIRST-LAST; 0 = any */
 	unsigned lanes_max;                       /* lanes-max, 1..64, 16 */
 	unsigned sessions_max;                    /* sessions-max, 64 */
+	unsigned busy_poll_us;                    /* busy-poll, microseconds, 50 */
 	unsigned message_size_max;                /* message-size-max, bytes, 64 KiB */
 	uint64_t journal_max;                     /* journal-max, bytes; 0 = auto */
 	int log;                                  /* log = stderr | syslog | file:PATH */

@@ -263,7 +263,7 @@ data_main(void *arg)
 		}
 		if (data_trim_step(d, false))
 			continue;
-		if (spin_again(&spin))
+		if (spin_again_for(&spin, d->params.busy_poll_ns))
 			continue;
 		if (data_trim_step(d, true))
 			continue;

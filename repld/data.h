@@ -35,7 +35,8 @@ struct data_params {
 	bool rma;             /* regions of the pool may be registered for RMA */
 	bool hole;            /* trimmed space is given back */
 	uint32_t epoch;
-	unsigned join_ms; /* the port closes after this */
+	unsigned join_ms;      /* the port closes after this */
+	uint64_t busy_poll_ns; /* the thread polls for so long after the last event */
 };
 
 struct data_counters {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spin - how long a waiter polls before it sleeps.
+ * spin - how long a waiter polls before it sleeps: SPIN_NS, or what busy-poll of
+ * repl.conf(5) and repld.conf(5) says.
  *
  * Polling alone starves the other side where cores are few, sleeping alone
  * doubles the latency: so poll for a bounded time after the last event, giving
@@ -22,6 +23,7 @@
 #include "clock.h"
 
 #define SPIN_NS         50000U /* a few round trips of a fast network */
+#define SPIN_US_MAX     1000U  /* of busy-poll */
 #define SPIN_YIELD_MASK 63U    /* give the core away every 64th poll, some 20 us */
 
 #define SPIN_SHARED_NS    1500U   /* giving it away takes longer: another one has polled */
@@ -43,12 +45,14 @@ spin_reset(struct spin *s)
 	s->shared -= s->shared > 0;
 }
 
-/* Nothing happened: true to poll again, for up to limit_ns in all, false to sleep. */
+/* Nothing happened: true to poll again, for up to limit_ns in all (0: not once), false to sleep. */
 static inline bool
 spin_again_for(struct spin *s, uint64_t limit_ns)
 {
 	uint64_t now, away;
 
+	if (limit_ns == 0)
+		return false;
 	if (s->shared == 0 && (++s->polls & SPIN_YIELD_MASK) != 0)
 		return true;
 	now = clock_now_ns();

@@ -6,6 +6,7 @@
 
 #include "conffile.h"
 #include "plan.h"
+#include "spin.h"
 
 #define SECTION        "repl"
 #define TIMEOUT_MS_MAX 3600000U
@@ -150,6 +151,13 @@ static const struct conffile_key config_keys[] = {
 	UINT("reconnect-min", reconnect_min_ms, TIMEOUT_MS_MAX),
 	UINT("reconnect-max", reconnect_max_ms, TIMEOUT_MS_MAX),
 	UINT("block-timeout", block_timeout_ms, TIMEOUT_MS_MAX),
+	{
+		.section = SECTION,
+		.name = "busy-poll",
+		.type = CONFFILE_UINT,
+		.offset = offsetof(struct repl_config, busy_poll_us),
+		.max = SPIN_US_MAX,
+	},
 	{.section = SECTION, .name = "resync-rate", .type = CONFFILE_CALL, .take = take_rate},
 	{
 		.section = SECTION,
@@ -314,6 +322,7 @@ repl_config_new(struct repl_config **cfg)
 		.reconnect_min_ms = 200,
 		.reconnect_max_ms = 30000,
 		.block_timeout_ms = 60000,
+		.busy_poll_us = SPIN_NS / 1000,
 		.on_loss = REPL_ON_LOSS_DEGRADE,
 		.async_lag_bytes = 64U << 20,
 		.async_lag_ms = 5000,

@@ -42,6 +42,7 @@ struct repl_config {
 	unsigned reconnect_min_ms;      /* 200: between two attempts to get one back, ... */
 	unsigned reconnect_max_ms;      /* 30000: ... doubled up to this */
 	unsigned block_timeout_ms;      /* 60000: of a call, with on-loss = block */
+	unsigned busy_poll_us;          /* 50: a wait polls for so long before it sleeps */
 	uint64_t resync_rate;           /* bytes a second, 0 = auto */
 	int on_loss;                    /* enum repl_on_loss */
 	int after_crash;                /* enum config_crash */

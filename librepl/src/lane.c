@@ -59,6 +59,7 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->depth = s->depth;
 	l->msg_size = s->msg_size;
 	l->epoch = s->epoch;
+	l->busy_poll_ns = s->busy_poll_ns;
 }
 
 void
@@ -447,7 +448,7 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 				deadline_ns = clock_now_ns() + stall_ns;
 			continue;
 		}
-		if (spin_again(&spin))
+		if (spin_again_for(&spin, waiting[0]->busy_poll_ns))
 			continue;
 		if (lanes_look(waiting, n))
 			continue;

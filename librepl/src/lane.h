@@ -115,7 +115,8 @@ struct lane {
 	struct lane_fetch fetch;
 	size_t rma_max; /* bytes of one RMA operation */
 	unsigned rma_outstanding;
-	uint8_t scratch[8]; /* reads go here */
+	uint64_t busy_poll_ns; /* how long waits poll before they sleep */
+	uint8_t scratch[8];    /* reads go here */
 
 	const _Atomic int *gone; /* borrowed, or NULL: see lane_watch() */
 	int status;              /* 0, or why the lane is lost */
@@ -135,6 +136,7 @@ struct lane_setup {
 	uint32_t epoch;
 	unsigned force;          /* as in struct plan_limits */
 	_Atomic uint64_t *stamp; /* shared by the lanes of a session with a receive ring, or NULL */
+	uint64_t busy_poll_ns;   /* waits poll for so long before they sleep */
 };
 
 void lane_init(struct lane *l, const struct lane_setup *s);

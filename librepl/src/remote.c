@@ -314,6 +314,7 @@ remote_new(const struct repl_config *c, const struct target *t, const struct rem
 	r->target = *t;
 	r->connect_timeout_ms = c->connect_timeout_ms;
 	r->op_timeout_ms = c->op_timeout_ms;
+	r->busy_poll_ns = (uint64_t)c->busy_poll_us * 1000;
 	(void)snprintf(r->provider, sizeof(r->provider), "%s", c->provider ? c->provider : "auto");
 	r->method = c->method - 1;
 	r->next_id = r->await_id = 1;

@@ -200,7 +200,8 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 				   .imm_unit = r->terms.imm_unit,
 				   .depth = r->terms.depth,
 				   .msg_size = r->terms.msg_size,
-				   .epoch = r->epoch};
+				   .epoch = r->epoch,
+				   .busy_poll_ns = r->busy_poll_ns};
 
 	if (r->terms.ring)
 		setup.stamp = &r->stamp;

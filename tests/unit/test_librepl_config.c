@@ -69,6 +69,7 @@ check_defaults(const struct repl_config *c)
 	assert_int_equal(c->reconnect_min_ms, 200);
 	assert_int_equal(c->reconnect_max_ms, 30000);
 	assert_int_equal(c->block_timeout_ms, 60000);
+	assert_int_equal(c->busy_poll_us, 50);
 	assert_int_equal(c->resync_rate, 0);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_DEGRADE);
 	assert_int_equal(c->method, 0);
@@ -101,6 +102,7 @@ static const char all_keys[] = "[repl]\n"
 			       "reconnect-min = 7\n"
 			       "reconnect-max = 8\n"
 			       "block-timeout = 9\n"
+			       "busy-poll = 0\n"
 			       "resync-rate = 10M\n"
 			       "on-loss = fail\n"
 			       "method = deposit-completion\n";
@@ -134,6 +136,7 @@ check_all_keys(const struct repl_config *c)
 	assert_int_equal(c->reconnect_min_ms, 7);
 	assert_int_equal(c->reconnect_max_ms, 8);
 	assert_int_equal(c->block_timeout_ms, 9);
+	assert_int_equal(c->busy_poll_us, 0);
 	assert_int_equal(c->resync_rate, 10U << 20);
 	assert_int_equal(c->on_loss, REPL_ON_LOSS_FAIL);
 	assert_int_equal(c->method, 1 + PLAN_DEPOSIT_COMPLETION);
@@ -267,6 +270,8 @@ bad_values_are_refused(void **state)
 		{"lanes", "65", "key 'lanes': '65' is not a whole number from 1 to 64"},
 		{"op-timeout", "0",
 		 "key 'op-timeout': '0' is not a whole number from 1 to 3600000"},
+		{"busy-poll", "1001",
+		 "key 'busy-poll': '1001' is not a whole number from 0 to 1000"},
 		{"close-timeout", "1s",
 		 "key 'close-timeout': '1s' is not a whole number from 1 to 3600000"},
 		{"connect-timeout", "3600001",

@@ -78,6 +78,7 @@ check_defaults(const struct conf *c)
 	assert_int_equal(c->data_port_last, 0);
 	assert_int_equal(c->lanes_max, 16);
 	assert_int_equal(c->sessions_max, 64);
+	assert_int_equal(c->busy_poll_us, 50);
 	assert_int_equal(c->message_size_max, 65536);
 	assert_int_equal(c->log, CONF_LOG_STDERR);
 	assert_int_equal(c->log_level, CONF_LEVEL_INFO);
@@ -124,7 +125,8 @@ every_key_is_read(void **state)
 	(void)state;
 	accept("listen = [::1]:7222\nhost-key = /k/host\nauthorized-keys = /k/auth\nuser = repl\n"
 	       "data-address = 192.0.2.1\ndata-ports = 7300-7399\nlanes-max = 64\n"
-	       "sessions-max = 10000\nmessage-size-max = 1MiB\njournal-max = 2G\nlog = "
+	       "sessions-max = 10000\nbusy-poll = 0\nmessage-size-max = 1MiB\njournal-max = "
+	       "2G\nlog = "
 	       "file:/var/log/repld.log\n"
 	       "log-level = debug\nheartbeat = 10\nheartbeat-timeout = 20\nidle-timeout = 30\n"
 	       "ddio = off\npersistence-domain = system\nrqwrb = pm\nprovider-class = iwarp\n",
@@ -138,6 +140,7 @@ every_key_is_read(void **state)
 	assert_int_equal(c.data_port_last, 7399);
 	assert_int_equal(c.lanes_max, 64);
 	assert_int_equal(c.sessions_max, 10000);
+	assert_int_equal(c.busy_poll_us, 0);
 	assert_int_equal(c.message_size_max, 1048576);
 	assert_true(c.journal_max == 2ULL << 30);
 	assert_int_equal(c.log, CONF_LOG_FILE);
@@ -268,6 +271,8 @@ values_out_of_bounds_are_refused(void **state)
 	refuse("lanes-max = 0", ":3: key 'lanes-max': '0' is not a whole number from 1 to 64");
 	refuse("sessions-max = 10001",
 	       ":3: key 'sessions-max': '10001' is not a whole number from 1 to 10000");
+	refuse("busy-poll = 1001",
+	       ":3: key 'busy-poll': '1001' is not a whole number from 0 to 1000");
 	refuse("message-size-max = 4095",
 	       ":3: key 'message-size-max': '4095' is not a size from 4096 to 1048576 bytes, "
 	       "such as 65536 or 64K");

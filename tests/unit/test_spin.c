@@ -94,6 +94,19 @@ it_ends(void **state)
 	assert_true(clock_now_ns() - begin >= 1000000);
 }
 
+static void
+without_time_it_sleeps_at_once(void **state)
+{
+	struct spin s = {0};
+
+	(void)state;
+	away_ns = yields = 0;
+	assert_false(spin_again_for(&s, 0));
+	s.shared = 5;
+	assert_false(spin_again_for(&s, 0));
+	assert_int_equal(yields, 0);
+}
+
 int
 main(void)
 {
@@ -102,6 +115,7 @@ main(void)
 		cmocka_unit_test(beside_others_that_poll_it_gives_it_away),
 		cmocka_unit_test(beside_others_that_compute_it_does_not),
 		cmocka_unit_test(it_ends),
+		cmocka_unit_test(without_time_it_sleeps_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
