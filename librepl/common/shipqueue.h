@@ -34,7 +34,7 @@ struct shipment {
 	uint64_t number;       /* its place in the order, from 1: POSITION */
 	uint64_t queued_ns;
 	uint32_t wanted, acked;         /* bits of replicas: it went to them, they have it */
-	uint64_t seq[REPL_TARGETS_MAX]; /* the shipper's: of the message with its end */
+	uint64_t seq[REPL_TARGETS_MAX]; /* the lane's: of the message with its end */
 	unsigned piece_count, piece_room;
 	size_t bytes, room; /* of data */
 	uint8_t *data;

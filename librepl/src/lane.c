@@ -15,6 +15,8 @@
 #define LANE_MESSAGE_MAX 16384U
 #define LANE_SINGLE_MAX  2048U /* the same against a write and no message */
 
+#define LANE_SENT_MAX 8192U /* that the system surely takes at once */
+
 struct plan_limits
 lane_limits(bool rma, bool immediates, size_t msg_size)
 {
@@ -276,6 +278,8 @@ lane_on_ack(struct lane *l, const struct fab_event *ev)
 		lane_fail(l, REPL_E_PROTOCOL, "the target told a key where none was due, or none");
 	} else {
 		l->seq_acked = ack.seq;
+		if (l->seq_acked == l->seq_sent)
+			l->unanswered = 0;
 		lane_region_acked(l, &ack);
 	}
 }
@@ -326,6 +330,13 @@ bool
 lane_posted(const struct lane *l)
 {
 	return l->status || l->phase == LANE_IDLE || l->phase == LANE_AWAIT;
+}
+
+bool
+lane_only_answers(const struct lane *l)
+{
+	return (l->phase == LANE_AWAIT || l->phase == LANE_IDLE) && !l->building &&
+	       !l->deposit_due && l->rma_outstanding == 0 && l->unanswered <= LANE_SENT_MAX;
 }
 
 bool
@@ -423,6 +434,26 @@ lanes_look(struct lane **lanes, unsigned count)
 }
 
 /*
+ * Sleep until the deadline or an event that matters. All must come to their end, so where nothing
+ * but answers is awaited the last one that was begun is enough to sleep on: the others' are there
+ * when it wakes us, and each would have cost a wake-up. Should one of them be lost it is
+ * seen by the next look, in a moment.
+ */
+static void
+lanes_sleep(struct lane **waiting, unsigned n, uint64_t deadline_ns)
+{
+	struct fab_lane *fabs[REPL_TARGETS_MAX];
+	unsigned first = n - 1;
+
+	for (unsigned i = 0; i < n; i++) {
+		fabs[i] = waiting[i]->fab;
+		if (!lane_only_answers(waiting[i]))
+			first = 0;
+	}
+	fab_lanes_wait(fabs + first, n - first, -1, deadline_ns);
+}
+
+/*
  * Run until the deadline; stall_ns, if not 0, moves it on whenever something happens. *waiting
  * gets those that have not come so far by then; how many.
  */
@@ -430,7 +461,6 @@ static unsigned
 lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 	     uint64_t deadline_ns, uint64_t stall_ns, struct lane **waiting)
 {
-	struct fab_lane *fabs[REPL_TARGETS_MAX];
 	/* Whether cores are scarce is known from earlier calls. */
 	static _Thread_local struct spin spin;
 	unsigned n;
@@ -455,10 +485,8 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 		now_ns = clock_now_ns();
 		if (now_ns >= deadline_ns)
 			return n;
-		for (unsigned i = 0; i < n; i++)
-			fabs[i] = waiting[i]->fab;
 		now_ns += LANE_LOOK_MS * NS_PER_MS;
-		fab_lanes_wait(fabs, n, -1, now_ns < deadline_ns ? now_ns : deadline_ns);
+		lanes_sleep(waiting, n, now_ns < deadline_ns ? now_ns : deadline_ns);
 	}
 }
 

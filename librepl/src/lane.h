@@ -107,6 +107,7 @@ struct lane {
 
 	uint64_t imm_unit;            /* what immediates count in */
 	uint64_t seq_sent, seq_acked; /* COMMITs and answered immediates */
+	size_t unanswered;            /* bytes of COMMITs since all were answered */
 	uint64_t reg_seq; /* of the COMMIT that asks for reg_region, 0: none is under way */
 	unsigned reg_region;
 	struct lane_append append;
@@ -135,8 +136,8 @@ struct lane_setup {
 	size_t msg_size;
 	uint32_t epoch;
 	unsigned force;          /* as in struct plan_limits */
-	_Atomic uint64_t *stamp; /* shared by the lanes of a session with a receive ring, or NULL */
 	uint64_t busy_poll_ns;   /* waits poll for so long before they sleep */
+	_Atomic uint64_t *stamp; /* shared by the lanes of a session with a receive ring, or NULL */
 };
 
 void lane_init(struct lane *l, const struct lane_setup *s);
@@ -190,6 +191,12 @@ bool lane_step(struct lane *l);
 
 /* All of the job is on its way: its memory is still in use. */
 bool lane_posted(const struct lane *l);
+
+/*
+ * Nothing is left to do but to take the answers: all has been handed to the
+ * system, and nobody need look at the lane meanwhile for it to move.
+ */
+bool lane_only_answers(const struct lane *l);
 
 /* Finished, in success or not (l->status). */
 bool lane_done(const struct lane *l);

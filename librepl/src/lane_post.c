@@ -101,6 +101,7 @@ lane_commit_send(struct lane *l)
 		return;
 	}
 	l->seq_sent++;
+	l->unanswered += len;
 	l->rma_outstanding += l->delivered;
 	l->deposit_due = l->ring && !l->delivered;
 	lane_count(&l->counters.messages, 1);

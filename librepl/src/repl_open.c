@@ -654,9 +654,9 @@ repl_free(struct repl *r, uint64_t end_ns)
 	statusd_stop(r->statusd);
 	if (r->dirty)
 		dirty_watch_lag(r->dirty, NULL, NULL);
-	ship_free(r->ship);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		replica_free(&r->replicas[i], end_ns);
+	ship_free(r->ship);
 	dirty_close(r->dirty);
 	local_fini(&r->local);
 	if (r->wake_made)

@@ -2,9 +2,11 @@
 #include "ship.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -12,8 +14,7 @@
 #include "ship_impl.h"
 
 /* A slice of a large drain: the next can be copied while one is on its way. */
-#define SLICE_MAX  (1U << 20)
-#define LOOK_AGAIN (100 * NS_PER_MS) /* a lag's age comes without an event */
+#define SLICE_MAX (1U << 20)
 
 /* ---- deadlines ---- */
 
@@ -27,19 +28,6 @@ static uint64_t
 wait_end(const struct ship *s, uint64_t begin_ns)
 {
 	return begin_ns + op_ns(s) - op_ns(s) / 4;
-}
-
-/* Sleep until something has moved, a moment or the deadline. With the lock. */
-static void
-ship_sleep(struct ship *s, uint64_t deadline_ns)
-{
-	uint64_t at = clock_now_ns() + LOOK_AGAIN;
-	struct timespec ts;
-
-	if (at > deadline_ns)
-		at = deadline_ns;
-	ts = (struct timespec){.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
-	(void)pthread_cond_timedwait(&s->moved, &s->lock, &ts);
 }
 
 /* ---- who is there ---- */
@@ -90,7 +78,9 @@ ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
 static void
 ship_room(struct ship *s, uint64_t begin_ns)
 {
+	const struct ship_want all = {.replicas = s->policy.served};
 	uint64_t end_ns = wait_end(s, begin_ns);
+	bool drives = false;
 
 	for (;;) {
 		uint64_t now = clock_now_ns();
@@ -98,8 +88,10 @@ ship_room(struct ship *s, uint64_t begin_ns)
 
 		switch (ack_room(&s->policy, &s->q, ship_live(s), now, now >= end_ns, &late)) {
 		case ACK_ROOM_THERE:
+			ship_wait_end(s, &drives);
 			return;
 		case ACK_ROOM_LOSE:
+			ship_wait_end(s, &drives);
 			pthread_mutex_unlock(&s->lock);
 			ship_lose(s, late,
 				  now < end_ns
@@ -112,7 +104,7 @@ ship_room(struct ship *s, uint64_t begin_ns)
 			pthread_mutex_lock(&s->lock);
 			break;
 		default:
-			ship_sleep(s, end_ns);
+			ship_wait(s, &drives, &all, end_ns);
 		}
 	}
 }
@@ -163,6 +155,17 @@ slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *m
 	sl->bytes = bytes;
 }
 
+/* Something was queued. With the lock. */
+static void
+ship_arm(struct ship *s)
+{
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
+		if (s->q.view[i].open)
+			shipper_arm(&s->shipper[i]);
+	}
+	ship_queued(s);
+}
+
 /* With the lock; *last is the one to await. */
 static void
 ship_append(struct ship *s, struct shipment *m, struct shipment **last)
@@ -171,7 +174,7 @@ ship_append(struct ship *s, struct shipment *m, struct shipment **last)
 	if (*last)
 		shipqueue_unref(&s->q, *last);
 	*last = m;
-	shippers_wake(s);
+	ship_arm(s);
 }
 
 static int
@@ -266,21 +269,34 @@ lost_mask(const struct repl *r)
 	return mask;
 }
 
+/* With the lock: those left have not enough. */
+static void
+ship_await_some(struct ship *s, bool *drives, const struct shipment *m, uint32_t left,
+		uint64_t end_ns)
+{
+	uint32_t has = ack_holders(&s->policy, m, ship_live(s), ship_laggards(s));
+	unsigned missing = s->policy.needed - count(has), some = count(left);
+	const struct ship_want want = {.replicas = left, .count = missing < some ? missing : some};
+
+	ship_wait(s, drives, &want, end_ns);
+}
+
 bool
 ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
 {
 	uint64_t end_ns = wait_end(s, begin_ns);
 	uint32_t left = 0, lost, recorded = 0;
-	bool enough;
+	bool enough, drives = false;
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
 		left = ack_left(&s->policy, m, ship_live(s), ship_laggards(s), &enough);
 		lost = lost_mask(s->r);
 		if (left && clock_now_ns() < end_ns) {
-			ship_sleep(s, end_ns);
+			ship_await_some(s, &drives, m, left, end_ns);
 			continue;
 		}
+		ship_wait_end(s, &drives);
 		if (lost == recorded)
 			break;
 		/* Who counts may be lost over the record, or be a laggard by it. */
@@ -327,10 +343,13 @@ ship_few(struct ship *s, struct err *e)
 void
 ship_finish(struct ship *s, uint64_t deadline_ns, uint64_t lose_ns)
 {
+	struct ship_want all = {0};
+	bool drives = false;
 	uint32_t left;
 
 	if (!s)
 		return;
+	all.replicas = s->policy.served;
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
 		left = 0;
@@ -338,8 +357,9 @@ ship_finish(struct ship *s, uint64_t deadline_ns, uint64_t lose_ns)
 			left |= s->q.view[i].unacked ? 1U << i : 0;
 		if (!left || clock_now_ns() >= deadline_ns)
 			break;
-		ship_sleep(s, deadline_ns);
+		ship_wait(s, &drives, &all, deadline_ns);
 	}
+	ship_wait_end(s, &drives);
 	pthread_mutex_unlock(&s->lock);
 	ship_lose(s, left, "it did not get all that was drained before the end", lose_ns);
 }
@@ -362,7 +382,8 @@ ship_lost(struct ship *s, unsigned replica)
 		return;
 	pthread_mutex_lock(&s->lock);
 	shipqueue_close(&s->q, replica, mark_dropped, &s->shipper[replica]);
-	pthread_cond_broadcast(&s->moved);
+	s->shipper[replica].broken = false;
+	ship_changed(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -400,31 +421,43 @@ ship_install(struct ship *s, unsigned replica, struct remote *remote)
 	assert(!p->inside && !s->q.view[replica].open);
 	p->remote = remote;
 	p->at = (struct ship_at){0};
+	p->begun = false;
+	shipper_drop_writes(p);
 	shipqueue_open(&s->q, replica);
 	if (empty) {
 		shipqueue_append(&s->q, empty, clock_now_ns());
 		shipqueue_unref(&s->q, empty);
-		shippers_wake(s);
+		ship_arm(s);
 	}
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* With the lock: nobody is in its lane, and nothing is on its way there. */
+static bool
+shipper_rests(const struct shipper *p)
+{
+	return !p->inside && !p->lent && lane_ship_quiet(remote_lane(p->remote, 0));
 }
 
 struct lane *
 ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns)
 {
+	const struct ship_want want = {.replicas = 1U << replica};
 	struct shipper *p = &s->shipper[replica];
 	struct lane *l = NULL;
+	bool drives = false;
 
 	pthread_mutex_lock(&s->lock);
 	p->wanted++;
-	while (s->q.view[replica].open && (p->inside || p->lent) && clock_now_ns() < deadline_ns)
-		ship_sleep(s, deadline_ns);
-	if (s->q.view[replica].open && !p->inside && !p->lent) {
+	while (s->q.view[replica].open && !shipper_rests(p) && clock_now_ns() < deadline_ns)
+		ship_wait(s, &drives, &want, deadline_ns);
+	ship_wait_end(s, &drives);
+	if (s->q.view[replica].open && shipper_rests(p)) {
 		p->lent = true;
 		l = remote_lane(p->remote, 0);
 	}
 	p->wanted--;
-	shippers_wake(s);
+	ship_arm(s);
 	pthread_mutex_unlock(&s->lock);
 	return l;
 }
@@ -434,8 +467,8 @@ ship_lane_return(struct ship *s, unsigned replica)
 {
 	pthread_mutex_lock(&s->lock);
 	s->shipper[replica].lent = false;
-	pthread_cond_broadcast(&s->moved);
-	shippers_wake(s);
+	ship_changed(s);
+	ship_arm(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -511,7 +544,7 @@ ship_labelled(struct ship *s, unsigned replica)
 {
 	pthread_mutex_lock(&s->lock);
 	atomic_store(&s->r->replicas[replica].behind, 0);
-	pthread_cond_broadcast(&s->moved);
+	ship_changed(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -530,6 +563,9 @@ ship_init(struct ship *s, struct err *e)
 {
 	pthread_condattr_t attr;
 
+	s->driver_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->driver_fd < 0)
+		return err_errno(e, REPL_E_LIMIT, errno, "eventfd");
 	if (pthread_mutex_init(&s->lock, NULL))
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	s->lock_made = true;
@@ -557,10 +593,12 @@ ship_new(struct repl *r, struct ship **out, struct err *e)
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	s->r = r;
+	s->driver_fd = -1;
 	s->policy = (struct ackpolicy){.served = queued,
 				       .degrade = r->cfg->on_lag == CONFIG_ON_LAG_DEGRADE,
 				       .lag_bytes = r->cfg->async_lag_bytes,
 				       .lag_ns = r->cfg->async_lag_ms * NS_PER_MS};
+	s->tick_ns = s->policy.lag_ns / 4 < SHIP_TICK_NS ? s->policy.lag_ns / 4 : SHIP_TICK_NS;
 	if (r->cfg->ack != ACK_ALL) {
 		s->policy.needed = config_needed(r->cfg);
 		for (unsigned i = 0; i < r->replica_count; i++)
@@ -598,20 +636,27 @@ ship_free(struct ship *s)
 	if (!s)
 		return;
 	ship_stop(s);
-	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		shipqueue_close(&s->q, i, NULL, NULL);
+		shipper_drop_writes(&s->shipper[i]);
+	}
 	if (s->moved_made)
 		(void)pthread_cond_destroy(&s->moved);
 	if (s->lock_made)
 		(void)pthread_mutex_destroy(&s->lock);
+	if (s->driver_fd >= 0)
+		(void)close(s->driver_fd);
 	free(s);
 }
 
 void
 ship_abandon(struct ship *s)
 {
-	for (unsigned i = 0; s && i < REPL_TARGETS_MAX; i++) {
+	if (!s)
+		return;
+	(void)close(s->driver_fd);
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		if (s->shipper[i].started)
-			(void)close(s->shipper[i].wake_fd);
+			(void)close(s->shipper[i].timer_fd);
 	}
 }

@@ -5,15 +5,17 @@
  *
  * A drain copies what was flushed into shipments (shipqueue.h), puts them behind
  * what is there for all queued replicas and waits until as many of them as
- * the policy asks for have acknowledged. A thread a replica sends them.
+ * the policy asks for have acknowledged. Calls that wait send them, a thread a replica
+ * what no call waits for: ship_impl.h.
  *
  * Why a queued replica is at any moment a prefix of what was drained:
  * - There is one list for all replicas. A shipment gets its place in it, and its
  *   bytes, under one lock: what is copied later is newer and lies behind, also
  *   where threads drain ranges that overlap.
- * - Each shipper sends the list from its front on one lane; COMMITs of a lane
- *   are applied in their order, and a BARRIER behind each shipment has its bytes
- *   on the media before anything of the next is stored.
+ * - A replica gets the list from its front on one lane, by one thread at a time; COMMITs of
+ *   a lane are applied in their order, and a BARRIER behind each shipment has its bytes
+ *   on the media before anything of the next is stored. What goes by RMA is stored at once,
+ *   so it begins when all before it is acknowledged.
  * - A replica that is given up gets nothing more; it comes back by a resync that
  *   ends in a moment of its own, under a hold, with an empty queue.
  * The shipment that is just being applied may be there in part, as a drain that
@@ -22,7 +24,8 @@
  * A lost replica's queue becomes dirty marks before repl_lose() returns: ship_lost().
  *
  * Locks: ship's own is the innermost; none of these calls may be made with it, and it is never
- * held while something of a remote is waited for.
+ * held while something of a remote is waited for. A call that waits may own lanes meanwhile: it
+ * gives them back before it waits for anything else.
  */
 #ifndef LIBREPL_SHIP_H
 #define LIBREPL_SHIP_H
@@ -42,7 +45,7 @@ int ship_new(struct repl *r, struct ship **out, struct err *e);
 /* End the threads. Nobody drains any more; ship_finish() first. */
 void ship_stop(struct ship *s);
 
-/* All that is queued is given up. */
+/* All that is queued is given up. After the lanes: RMA may read it until they are gone. */
 void ship_free(struct ship *s);
 
 /* In the child of a fork: close the child's descriptors. NULL is allowed. */

@@ -1,47 +1,112 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ship_impl - what the parts of ship share: ship.c is the drains' side of the queue,
- * shipper.c has the threads that send from it.
+ * shipper.c moves it on, one replica at a time, and has the threads, ship_drive.c is the calls
+ * that wait and move it themselves meanwhile.
+ *
+ * Whose turn it is: a lane has one owner at a time (shipper.inside), who sends from
+ * the front of the list and takes answers. A call that waits is the owner for as long as
+ * it waits; what it leaves behind lies until a thread's timer, at most SHIP_TICK_NS, and
+ * goes on by that thread or by the next call, whoever comes first. So a thread is never
+ * woken by a drain, and one that lags costs its drains nothing but the sending.
  */
 #ifndef LIBREPL_SHIP_IMPL_H
 #define LIBREPL_SHIP_IMPL_H
 
 #include "ackpolicy.h"
+#include "clock.h"
 #include "lane_ship.h"
 #include "ship.h"
 #include "shipqueue.h"
+
+#define SHIP_TICK_NS NS_PER_MS /* or a quarter of async-lag-time */
 
 struct shipper {
 	struct ship *ship;
 	unsigned replica;
 	pthread_t thread;
 	bool started;
-	int wake_fd;
+	int timer_fd; /* the thread sleeps on it */
 	/* guarded by the lock */
+	bool armed;            /* the timer is set, or the thread is awake */
 	struct remote *remote; /* whose lane 0 is used; NULL: none */
-	bool inside;           /* the thread uses it */
-	bool lent;             /* a reader does */
+	bool inside;           /* somebody owns the lane: the thread, or a call that waits */
+	bool broken;           /* the lane is lost, the replica not yet: for the thread to do */
+	bool lent;             /* a reader has the lane */
 	unsigned wanted;       /* by readers */
-	bool sleeping;         /* the thread looks at wake_fd */
-	/* the thread's, or of who installs */
+	/* the owner's, or of who installs */
 	struct ship_at at;
+	bool at_end; /* all that was queued was sent, and more may be */
+	struct shipment
+		*writes; /* the last one that went by RMA, which may read it still, or NULL */
+	bool begun;      /* something is on its way ... */
+	uint64_t end_ns; /* ... and by then there must be a sign of life */
 };
 
 struct ship {
 	struct repl *r;
 	struct ackpolicy policy;
+	uint64_t tick_ns;
 	pthread_mutex_t lock; /* guards what follows */
-	pthread_cond_t moved; /* something was acknowledged, closed or left */
+	pthread_cond_t moved; /* changes; of calls that wait and don't drive */
 	bool lock_made, moved_made;
 	bool stop;
+	uint64_t changes;      /* something was acknowledged, closed or left */
+	bool driven;           /* a call drives */
+	bool driver_sleeps;    /* ... and looks at driver_fd */
+	uint32_t driver_lanes; /* ... and owns these: changed by itself */
+	int driver_fd;
 	struct shipqueue q;
 	struct shipper shipper[REPL_TARGETS_MAX];
 };
 
-/* With the lock: there is something to do for them. */
-void shippers_wake(struct ship *s);
+/* ---- shipper.c; with the lock ---- */
+
+/* What lies is looked at in a moment, or now. */
+void shipper_arm(struct shipper *p);
+void shipper_hurry(struct shipper *p);
+
+/* What went by RMA is not read any more. */
+void shipper_drop_writes(struct shipper *p);
+
+/* Own its lane, if there is something to do and nobody does. */
+bool shipper_claim(struct shipper *p);
+void shipper_release(struct shipper *p);
+
+/* ---- shipper.c; without the lock ---- */
+
+/*
+ * Of the owner: send what there is room for, unless it is spared that, take what was answered.
+ * *more: there is something to wait for, else it is to be released. True if something has moved.
+ */
+bool shipper_turn(struct shipper *p, bool spared, bool *more);
 
 int shipper_start(struct ship *s, unsigned replica, struct err *e);
 void shippers_stop(struct ship *s);
+
+/* ---- ship_drive.c; with the lock ---- */
+
+/* Those that wait are to look again. */
+void ship_changed(struct ship *s);
+
+/* Something was queued: a driver that sleeps is to send it. */
+void ship_queued(struct ship *s);
+
+/*
+ * Wait until something has changed that matters to who waits for some of those replicas, a
+ * moment or the deadline; the lock is given up meanwhile. A call that finds nobody doing so
+ * moves their lanes on until ship_wait_end(), with *drives, false at first, set. Before
+ * anything else is waited for that is due.
+ */
+struct ship_want {
+	uint32_t replicas;
+	unsigned count; /* so many of them must answer; 0: each answer matters */
+};
+
+void ship_wait(struct ship *s, bool *drives, const struct ship_want *want, uint64_t deadline_ns);
+void ship_wait_end(struct ship *s, bool *drives);
+
+/* The same for who only waits. */
+void ship_sleep(struct ship *s, uint64_t deadline_ns);
 
 #endif

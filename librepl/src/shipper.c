@@ -1,81 +1,101 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The threads of ship.h: each sends what is queued for its replica, in order, as many
- * messages on their way as the lane takes, and tells those that wait what has arrived.
+ * One queued replica: sending from the list in its order, as many messages on their way
+ * as the lane takes, and telling what has arrived. A thread each does so, in
+ * moments, for what no call waits for.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "ship_impl.h"
 
-#define IDLE_MS 60000 /* whatever happens wakes us */
-#define BUSY_MS 100   /* a loss and a reader are looked for as often */
+#define PATIENT_MAX (2U << 20)      /* bytes of a queue */
+#define PATIENT_NS  (5 * NS_PER_MS) /* age of what is on its way */
 
-void
-shippers_wake(struct ship *s)
+static void
+shipper_set(struct shipper *p, uint64_t ns)
 {
-	const uint64_t one = 1;
+	const struct itimerspec at = {.it_value.tv_nsec = (long)ns};
 
-	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
-		struct shipper *p = &s->shipper[i];
-
-		if (!p->sleeping)
-			continue;
-		p->sleeping = false;
-		(void)!write(p->wake_fd, &one, sizeof(one));
-	}
+	p->armed = true;
+	(void)timerfd_settime(p->timer_fd, 0, &at, NULL);
 }
 
-/* With the lock. */
+void
+shipper_arm(struct shipper *p)
+{
+	if (!p->armed)
+		shipper_set(p, p->ship->tick_ns);
+}
+
+void
+shipper_hurry(struct shipper *p)
+{
+	shipper_set(p, 1);
+}
+
+/* With the lock, and nobody inside. */
 static bool
 shipper_has_work(const struct shipper *p)
 {
 	const struct shipview *v = &p->ship->q.view[p->replica];
 
-	return p->remote && v->open && v->unacked && !p->wanted && !p->lent;
+	if (!p->remote || !v->open || !v->unacked || p->lent || p->broken)
+		return false;
+	return !p->wanted || !lane_ship_quiet(remote_lane(p->remote, 0));
 }
 
-/* Wait for work; then the thread is inside. False: it is time to end. */
-static bool
-shipper_enter(struct shipper *p)
+bool
+shipper_claim(struct shipper *p)
 {
-	struct ship *s = p->ship;
-	struct pollfd pfd = {.fd = p->wake_fd, .events = POLLIN};
-	uint64_t n;
-	bool stop;
-
-	pthread_mutex_lock(&s->lock);
-	while (!s->stop && !shipper_has_work(p)) {
-		p->sleeping = true;
-		pthread_mutex_unlock(&s->lock);
-		(void)poll(&pfd, 1, IDLE_MS);
-		(void)!read(p->wake_fd, &n, sizeof(n));
-		pthread_mutex_lock(&s->lock);
-		p->sleeping = false;
-	}
-	stop = s->stop;
-	p->inside = !stop;
-	pthread_mutex_unlock(&s->lock);
-	return !stop;
+	if (p->inside || !shipper_has_work(p))
+		return false;
+	p->inside = true;
+	if (!p->begun)
+		p->end_ns = clock_deadline(p->ship->r->cfg->op_timeout_ms);
+	p->begun = true;
+	return true;
 }
 
-static void
-shipper_leave(struct shipper *p)
+void
+shipper_release(struct shipper *p)
 {
-	pthread_mutex_lock(&p->ship->lock);
 	p->inside = false;
-	pthread_cond_broadcast(&p->ship->moved);
-	pthread_mutex_unlock(&p->ship->lock);
+	if (p->broken)
+		shipper_hurry(p);
+	else if (shipper_has_work(p))
+		shipper_arm(p);
+	(void)pthread_cond_broadcast(&p->ship->moved);
+}
+
+void
+shipper_drop_writes(struct shipper *p)
+{
+	if (p->writes)
+		shipqueue_unref(&p->ship->q, p->writes);
+	p->writes = NULL;
+}
+
+/*
+ * Where much is queued, or answers take long, it is the distance that does it: then what is on its
+ * way must be more than one shipment.
+ */
+static bool
+shipper_patient(const struct shipper *p)
+{
+	const struct shipqueue *q = &p->ship->q;
+
+	return q->view[p->replica].weight <= PATIENT_MAX &&
+	       shipqueue_lag_ns(q, p->replica, clock_now_ns()) <= PATIENT_NS;
 }
 
 /* The next one to send, with a reference: the queue may be closed meanwhile. */
 static struct shipment *
-shipper_next(struct shipper *p)
+shipper_next(struct shipper *p, const struct lane *l)
 {
 	struct ship *s = p->ship;
 	struct shipview *v = &s->q.view[p->replica];
@@ -83,33 +103,41 @@ shipper_next(struct shipper *p)
 
 	pthread_mutex_lock(&s->lock);
 	m = v->open && !p->wanted ? v->unsent : NULL;
+	if (m && lane_ship_pays_to_wait(l, m, &p->at) && shipper_patient(p)) {
+		p->at_end = false;
+		m = NULL;
+	}
 	if (m)
 		m->refs++;
 	pthread_mutex_unlock(&s->lock);
 	return m;
 }
 
-/* Send what there is room for; true if it has come to the end of the queue. */
-static bool
+/* Send what there is room for. */
+static void
 shipper_send(struct shipper *p, struct lane *l)
 {
 	struct ship *s = p->ship;
 	struct shipment *m;
-	bool whole = true;
 
-	while (whole && (m = shipper_next(p))) {
-		whole = lane_ship(l, m, p->replica, &p->at);
+	p->at_end = true;
+	while (p->at_end && (m = shipper_next(p, l))) {
+		p->at_end = lane_ship(l, m, p->replica, &p->at);
 		pthread_mutex_lock(&s->lock);
-		if (whole && s->q.view[p->replica].open)
+		if (p->at.writes && p->writes != m) {
+			shipper_drop_writes(p);
+			p->writes = m;
+			m->refs++;
+		}
+		if (p->at_end && s->q.view[p->replica].open)
 			shipqueue_sent(&s->q, p->replica);
 		shipqueue_unref(&s->q, m);
 		pthread_mutex_unlock(&s->lock);
 	}
 	lane_ship_send(l);
-	return whole;
 }
 
-/* What was acknowledged; true while there is something to do. */
+/* What was acknowledged; true while there is something to wait for. */
 static bool
 shipper_retire(struct shipper *p, const struct lane *l)
 {
@@ -121,12 +149,17 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	pthread_mutex_lock(&s->lock);
 	while (v->unacked && v->unacked != v->unsent &&
 	       v->unacked->seq[p->replica] <= l->seq_acked) {
+		if (v->unacked == p->writes)
+			shipper_drop_writes(p);
 		shipqueue_acked(&s->q, p->replica);
 		any = true;
 	}
 	if (any)
-		pthread_cond_broadcast(&s->moved);
-	more = v->open && v->unacked && !s->stop && !(p->wanted && lane_ship_quiet(l));
+		ship_changed(s);
+	p->broken = l->status && v->open;
+	p->begun = v->unacked != NULL;
+	more = v->open && v->unacked && !s->stop && !p->broken &&
+	       !(p->wanted && lane_ship_quiet(l));
 	behind = atomic_load(&s->r->replicas[p->replica].behind);
 	any &= behind && shipqueue_has(&s->q, p->replica, behind);
 	pthread_mutex_unlock(&s->lock);
@@ -136,62 +169,85 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	return more;
 }
 
-/* Until an answer comes or, with the queue's end reached, more is queued. */
-static void
-shipper_sleep(struct shipper *p, struct lane *l, bool at_end)
+bool
+shipper_turn(struct shipper *p, bool spared, bool *more)
 {
-	struct ship *s = p->ship;
-	uint64_t n;
-	bool more;
+	struct lane *l = remote_lane(p->remote, 0);
+	unsigned ms = p->ship->r->cfg->op_timeout_ms;
+	bool moved = false;
 
-	pthread_mutex_lock(&s->lock);
-	more = at_end && s->q.view[p->replica].unsent && !p->wanted;
-	p->sleeping = at_end && !more;
-	pthread_mutex_unlock(&s->lock);
-	if (more)
-		return;
-	fab_lanes_wait(&l->fab, 1, p->wake_fd, clock_deadline(BUSY_MS));
-	(void)!read(p->wake_fd, &n, sizeof(n));
-	pthread_mutex_lock(&s->lock);
-	p->sleeping = false;
-	pthread_mutex_unlock(&s->lock);
+	/* That a write is done is seen by looking, and the next one waits for it. */
+	if (l->rma_outstanding)
+		moved = lane_step(l);
+	p->at_end = false;
+	if (!spared)
+		shipper_send(p, l);
+	moved |= lane_step(l);
+	if (moved)
+		p->end_ns = clock_deadline(ms);
+	else if (!l->status && clock_now_ns() >= p->end_ns)
+		lane_fail(l, REPL_E_TIMEOUT, "the target did not answer in time");
+	*more = shipper_retire(p, l);
+	return moved;
 }
 
-/* Until there is nothing more to do, or the replica is lost. */
+/* ---- the threads ---- */
+
+/* With the lock, which is given up meanwhile. */
 static void
-shipper_run(struct shipper *p)
+shipper_move_on(struct shipper *p)
 {
-	struct repl *r = p->ship->r;
-	struct lane *l = remote_lane(p->remote, 0);
-	uint64_t end_ns = clock_deadline(r->cfg->op_timeout_ms);
+	struct ship *s = p->ship;
+	bool more;
 
-	for (;;) {
-		bool at_end = shipper_send(p, l);
+	while (shipper_claim(p)) {
+		bool moved;
 
-		if (lane_step(l))
-			end_ns = clock_deadline(r->cfg->op_timeout_ms);
-		if (!l->status && clock_now_ns() >= end_ns)
-			lane_fail(l, REPL_E_TIMEOUT, "the target did not answer in time");
-		if (l->status) {
-			repl_lose(r, p->replica, l->status, l->why,
-				  clock_deadline(r->cfg->op_timeout_ms));
-			return;
-		}
-		if (!shipper_retire(p, l))
-			return;
-		shipper_sleep(p, l, at_end);
+		pthread_mutex_unlock(&s->lock);
+		moved = shipper_turn(p, false, &more);
+		pthread_mutex_lock(&s->lock);
+		shipper_release(p);
+		if (!moved)
+			break;
 	}
+}
+
+/* The same, for a lane that is lost. Nobody else enters it. */
+static void
+shipper_lose(struct shipper *p)
+{
+	struct ship *s = p->ship;
+	struct repl *r = s->r;
+	struct lane *l = remote_lane(p->remote, 0);
+
+	p->inside = true;
+	pthread_mutex_unlock(&s->lock);
+	repl_lose(r, p->replica, l->status, l->why, clock_deadline(r->cfg->op_timeout_ms));
+	pthread_mutex_lock(&s->lock);
+	shipper_release(p);
 }
 
 static void *
 shipper_main(void *arg)
 {
 	struct shipper *p = arg;
+	struct ship *s = p->ship;
+	uint64_t n;
 
-	while (shipper_enter(p)) {
-		shipper_run(p);
-		shipper_leave(p);
+	pthread_mutex_lock(&s->lock);
+	while (!s->stop) {
+		p->armed = true;
+		shipper_move_on(p);
+		if (p->broken && !p->inside)
+			shipper_lose(p);
+		p->armed = false;
+		if (!s->stop && (p->inside || shipper_has_work(p)))
+			shipper_arm(p);
+		pthread_mutex_unlock(&s->lock);
+		(void)!read(p->timer_fd, &n, sizeof(n));
+		pthread_mutex_lock(&s->lock);
 	}
+	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
 
@@ -204,16 +260,16 @@ shipper_start(struct ship *s, unsigned replica, struct err *e)
 
 	p->ship = s;
 	p->replica = replica;
-	p->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (p->wake_fd < 0)
-		return err_errno(e, REPL_E_LIMIT, errno, "eventfd");
+	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (p->timer_fd < 0)
+		return err_errno(e, REPL_E_LIMIT, errno, "timerfd_create");
 	/* The application's signals are the application's. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	ret = pthread_create(&p->thread, NULL, shipper_main, p);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret) {
-		(void)close(p->wake_fd);
+		(void)close(p->timer_fd);
 		return err_errno(e, REPL_E_LIMIT, ret, "starting a shipper's thread");
 	}
 	p->started = true;
@@ -225,13 +281,16 @@ shippers_stop(struct ship *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->stop = true;
-	shippers_wake(s);
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
+		if (s->shipper[i].started)
+			shipper_hurry(&s->shipper[i]);
+	}
 	pthread_mutex_unlock(&s->lock);
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		if (!s->shipper[i].started)
 			continue;
 		(void)pthread_join(s->shipper[i].thread, NULL);
-		(void)close(s->shipper[i].wake_fd);
+		(void)close(s->shipper[i].timer_fd);
 		s->shipper[i].started = false;
 	}
 }

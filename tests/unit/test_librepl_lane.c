@@ -7,7 +7,9 @@
 
 #include <stdlib.h>
 
+#include "clock.h"
 #include "lane.h"
+#include "lane_ship.h"
 #include "profile.h"
 #include "remote.h"
 
@@ -22,7 +24,7 @@
  * RMA is complete when it is polled for. The log has what was posted:
  *
  *   W write, w covered write, i with an immediate to be answered, j with another, r read
- *   (fca-) a COMMIT and its entries: FLUSH, COPY, ATOMIC8, BARRIER
+ *   (fca-n) a COMMIT and its entries: FLUSH, COPY, ATOMIC8, BARRIER, POSITION
  *   | before what was posted when nothing was outstanding any more
  */
 struct fab_lane {
@@ -33,8 +35,13 @@ struct fab_lane {
 	uint64_t copied; /* bytes */
 	uint64_t seq;    /* of the last COMMIT or answered immediate */
 	uint64_t named;  /* bytes, by immediates */
+	bool silent;     /* until somebody sleeps on it */
 	char log[LOG_MAX];
 };
+
+static unsigned polls;
+static unsigned slept_on;        /* lanes, the last time */
+static struct fab_lane *earlier; /* one that has answered when somebody wakes, or NULL */
 
 static void
 log_put(struct fab_lane *l, char c)
@@ -72,7 +79,7 @@ fab_lane_buf(struct fab_lane *l)
 int
 fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 {
-	static const char letters[] = "?fca-";
+	static const char letters[] = "?fca-????n?";
 	struct wire_commit_view v;
 
 	log_post(l, '(');
@@ -183,6 +190,9 @@ void
 fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
+	polls++;
+	if (l->silent)
+		return;
 	if (l->acks_count) {
 		ev->type = FAB_RECV;
 		ev->data = l->ack[l->acks_head];
@@ -212,10 +222,13 @@ fab_lane_repost(struct fab_lane *l, unsigned slot)
 void
 fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
 {
-	(void)lanes;
-	(void)count;
 	(void)wake_fd;
 	(void)deadline_ns;
+	slept_on = count;
+	for (unsigned i = 0; i < count; i++)
+		lanes[i]->silent = false;
+	if (earlier)
+		earlier->silent = false;
 }
 
 /* Not called here, but they belong to what is replaced. */
@@ -521,6 +534,169 @@ immediates_and_messages_are_numbered_together(void **state)
 	free(b);
 }
 
+/* ---- several lanes ---- */
+
+static unsigned
+sleep_of_three(uint64_t len)
+{
+	struct bench *b[3];
+	struct lane *lanes[3];
+
+	for (unsigned i = 0; i < 3; i++) {
+		b[i] = bench_new(true, 32768);
+		b[i]->fab.silent = i > 0;
+		lanes[i] = &b[i]->lane;
+		assert_int_equal(lane_flush(lanes[i], 0, len), 0);
+		lane_begin(lanes[i], LANE_DRAIN, 0, 0);
+	}
+	lanes_run(lanes, 3, lane_done, clock_deadline(10000));
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(lanes[i]->status, 0);
+		free(b[i]);
+	}
+	return slept_on;
+}
+
+/* ... and one that may have to be moved on is never left alone. */
+static void
+answers_of_all_cost_one_sleep(void **state)
+{
+	struct bench *b[2];
+	struct lane *lanes[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		b[i] = bench_new(false, 32768);
+		lanes[i] = &b[i]->lane;
+		assert_int_equal(lane_flush(lanes[i], 0, 64), 0);
+		lane_begin(lanes[i], LANE_DRAIN, 0, 0);
+		assert_true(lane_only_answers(lanes[i]));
+	}
+	b[0]->fab.silent = b[1]->fab.silent = true;
+	earlier = &b[0]->fab;
+	slept_on = 0;
+	lanes_run(lanes, 2, lane_done, clock_deadline(10000));
+	earlier = NULL;
+	assert_int_equal(slept_on, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(lanes[i]->status, 0);
+		assert_true(lane_done(lanes[i]));
+		free(b[i]);
+	}
+	assert_int_equal(sleep_of_three(65536), 2);
+	assert_int_equal(sleep_of_three(16000), 2);
+}
+
+/* How often a lane is looked at that does not answer before somebody sleeps on it. */
+static unsigned
+polls_before_sleep(uint64_t busy_poll_ns)
+{
+	struct bench *b = bench_new(false, 32768);
+	struct lane *l = &b->lane;
+
+	l->busy_poll_ns = busy_poll_ns;
+	assert_int_equal(lane_flush(l, 0, 64), 0);
+	lane_begin(l, LANE_DRAIN, 0, 0);
+	b->fab.silent = true;
+	polls = 0;
+	lanes_run(&l, 1, lane_done, clock_deadline(10000));
+	assert_int_equal(l->status, 0);
+	free(b);
+	return polls;
+}
+
+static void
+busy_poll_is_how_long_it_polls(void **state)
+{
+	(void)state;
+	assert_in_range(polls_before_sleep(0), 1, 4);
+	assert_true(polls_before_sleep(1000000) >= 64);
+}
+
+/* ---- shipments ---- */
+
+static struct shipment *
+ship(struct bench *b, uint64_t off, size_t len, struct ship_at *at)
+{
+	static uint64_t number;
+	struct shipment *s = shipment_new(1, len);
+
+	assert_non_null(s);
+	shipment_add(s, WIRE_OP_COPY, off, len, b->mem + off);
+	s->number = ++number;
+	assert_true(lane_ship(&b->lane, s, 0, at));
+	lane_ship_send(&b->lane);
+	return s;
+}
+
+static void
+answers(struct bench *b)
+{
+	while (!lane_ship_quiet(&b->lane))
+		(void)lane_step(&b->lane);
+	assert_int_equal(b->lane.status, 0);
+	memset(b->fab.log, 0, LOG_MAX);
+}
+
+/* Its bytes may be in the pool before the BARRIER of what is on its way. */
+static void
+shipments_go_by_rma_behind_nothing(void **state)
+{
+	struct bench *b = bench_new(true, 32768);
+	struct ship_at at = {0};
+
+	(void)state;
+	free(ship(b, 0, 65536, &at));
+	assert_string_equal(b->fab.log, "w(fn-)");
+	assert_true(at.writes);
+	/* Unanswered. */
+	free(ship(b, 0, 40000, &at));
+	assert_string_equal(b->fab.log, "w(fn-)(c)(cn-)");
+	assert_false(at.writes);
+	answers(b);
+	free(ship(b, 0, 64, &at));
+	assert_string_equal(b->fab.log, "(cn-)");
+	assert_false(at.writes);
+	answers(b);
+	free(ship(b, 0, 65536, &at));
+	assert_string_equal(b->fab.log, "w(fn-)");
+	answers(b);
+	free(b);
+	b = bench_new(false, 32768);
+	free(ship(b, 0, 40000, &at));
+	assert_string_equal(b->fab.log, "(c)(cn-)");
+	free(b);
+}
+
+static void
+shipments_wait_for_rma_where_it_may_be(void **state)
+{
+	struct bench *b = bench_new(true, 32768);
+	struct shipment *large = shipment_new(1, 65536), *small = shipment_new(1, 64);
+	struct ship_at at = {0};
+
+	(void)state;
+	assert_non_null(large);
+	assert_non_null(small);
+	shipment_add(large, WIRE_OP_COPY, 0, 65536, b->mem);
+	shipment_add(small, WIRE_OP_COPY, 0, 64, b->mem);
+	assert_false(lane_ship_pays_to_wait(&b->lane, large, &at));
+	free(ship(b, 0, 64, &at));
+	assert_true(lane_ship_pays_to_wait(&b->lane, large, &at));
+	assert_false(lane_ship_pays_to_wait(&b->lane, small, &at));
+	at.begun = true;
+	assert_false(lane_ship_pays_to_wait(&b->lane, large, &at));
+	at.begun = false;
+	answers(b);
+	assert_false(lane_ship_pays_to_wait(&b->lane, large, &at));
+	b->lane.limits.rma = false;
+	free(ship(b, 0, 64, &at));
+	assert_false(lane_ship_pays_to_wait(&b->lane, large, &at));
+	free(large);
+	free(small);
+	free(b);
+}
+
 int
 main(void)
 {
@@ -535,6 +711,10 @@ main(void)
 		cmocka_unit_test(a_long_range_goes_by_several_immediates),
 		cmocka_unit_test(immediates_are_for_a_range_alone),
 		cmocka_unit_test(immediates_and_messages_are_numbered_together),
+		cmocka_unit_test(answers_of_all_cost_one_sleep),
+		cmocka_unit_test(busy_poll_is_how_long_it_polls),
+		cmocka_unit_test(shipments_go_by_rma_behind_nothing),
+		cmocka_unit_test(shipments_wait_for_rma_where_it_may_be),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

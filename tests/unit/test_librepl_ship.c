@@ -25,18 +25,23 @@
 #define DRAINS   150U
 #define POOL     (16U << 10)
 #define SEEDS    8U
-#define DEPTH    4U /* of a lane */
+#define DEPTH    4U  /* of a lane */
+#define FEW      20U /* small drains, for which there is room */
 
 struct fake {
 	struct lane lane; /* first: remote_lane() gives it */
 	uint64_t random;
 	uint8_t image[POOL];
-	uint64_t number;        /* of the last shipment that came whole; 0: none since it is back */
+	_Atomic uint64_t
+		number;         /* of the last shipment that came whole; 0: none since it is back */
 	uint64_t sent[DEPTH];   /* numbers by their seq */
 	_Atomic uint64_t acked; /* the last number that was acknowledged */
 	bool dirty[POOL / 8];   /* guarded by marks */
 	unsigned slowness;
-	unsigned breaks; /* how often it may */
+	unsigned breaks;          /* how often it may */
+	bool large;               /* shipments would rather go by RMA */
+	_Atomic bool mute;        /* it does not answer */
+	_Atomic unsigned by_call; /* how often a call, and no thread of ours, put something on it */
 };
 
 static struct repl *r;
@@ -45,6 +50,7 @@ static pthread_mutex_t losing = PTHREAD_MUTEX_INITIALIZER, marks = PTHREAD_MUTEX
 static pthread_rwlock_t hold = PTHREAD_RWLOCK_INITIALIZER;
 static _Atomic unsigned losses, failures;
 static _Atomic int allocations_left = -1; /* below 0: without end */
+static _Thread_local bool calls;          /* this thread is a program's */
 
 static uint64_t
 draw(uint64_t *state, uint64_t below)
@@ -60,6 +66,8 @@ void __wrap_repl_lose(struct repl *repl, unsigned replica, int status, const cha
 struct lane *__wrap_remote_lane(struct remote *remote, unsigned lane);
 bool __wrap_lane_step(struct lane *l);
 bool __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct ship_at *at);
+bool __wrap_lane_ship_pays_to_wait(const struct lane *l, const struct shipment *s,
+				   const struct ship_at *at);
 void __wrap_lane_ship_send(struct lane *l);
 void __wrap_fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd,
 			   uint64_t deadline_ns);
@@ -99,7 +107,7 @@ __wrap_lane_step(struct lane *l)
 		l->status = REPL_E_LOST;
 		return true;
 	}
-	if (l->seq_acked == l->seq_sent || draw(&t->random, t->slowness))
+	if (l->seq_acked == l->seq_sent || atomic_load(&t->mute) || draw(&t->random, t->slowness))
 		return false;
 	l->seq_acked += 1 + draw(&t->random, l->seq_sent - l->seq_acked);
 	atomic_store(&t->acked, t->sent[l->seq_acked % DEPTH]);
@@ -119,6 +127,7 @@ __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct sh
 {
 	struct fake *t = (struct fake *)(void *)l;
 
+	t->by_call += calls;
 	if (l->seq_sent - l->seq_acked >= DEPTH)
 		return false;
 	for (; at->piece < s->piece_count; at->piece++, at->done = 0) {
@@ -139,6 +148,15 @@ __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct sh
 	t->sent[l->seq_sent % DEPTH] = s->number;
 	*at = (struct ship_at){0};
 	return true;
+}
+
+bool
+__wrap_lane_ship_pays_to_wait(const struct lane *l, const struct shipment *s,
+			      const struct ship_at *at)
+{
+	(void)s;
+	(void)at;
+	return ((const struct fake *)(const void *)l)->large && !lane_ship_quiet(l);
 }
 
 void
@@ -466,6 +484,82 @@ record_comes_before_the_count(void **state)
 	end();
 }
 
+/* No thread of ours need be woken for a drain, and none answers for it. */
+static void
+drain_moves_its_lanes_itself(void **state)
+{
+	bool enough = false;
+
+	(void)state;
+	begin(3, 0);
+	calls = true;
+	for (unsigned i = 0; i < FEW; i++) {
+		(void)drain_once(&enough);
+		assert_true(enough);
+	}
+	calls = false;
+	for (unsigned i = 0; i < NEEDED; i++)
+		assert_true(targets[i].by_call > 0);
+	/* Nobody waits for the asynchronous one. */
+	assert_int_equal(targets[REPLICAS - 1].by_call, 0);
+	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+	assert_int_equal(losses, 0);
+	end();
+}
+
+/* What it gets goes at once when it has answered: two others are prompt. */
+static void
+laggard_costs_no_message_a_drain(void **state)
+{
+	struct fake *late;
+	bool enough = false;
+
+	(void)state;
+	begin(4, 0);
+	late = &targets[2];
+	targets[0].slowness = targets[1].slowness = late->slowness = 1;
+	atomic_store(&late->mute, true);
+	calls = true;
+	for (unsigned i = 0; i < FEW; i++) {
+		(void)drain_once(&enough);
+		assert_true(enough);
+	}
+	calls = false;
+	/* The first went to all, and a thread that was slow may have made another one late. */
+	assert_true(late->by_call < FEW / 2);
+	atomic_store(&late->mute, false);
+	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+	assert_int_equal(losses, 0);
+	assert_true(atomic_load(&late->acked) >= FEW);
+	end();
+}
+
+/* A replica far away gets more than one large shipment in the time that an answer takes. */
+static void
+late_answers_hold_nothing_back(void **state)
+{
+	struct fake *far;
+	bool enough = false;
+
+	(void)state;
+	begin(5, 0);
+	far = &targets[2];
+	targets[0].slowness = targets[1].slowness = far->slowness = 1;
+	far->large = true;
+	atomic_store(&far->mute, true);
+	for (unsigned i = 0; i < DEPTH; i++) {
+		(void)drain_once(&enough);
+		assert_true(enough);
+	}
+	for (unsigned i = 0; i < 1000 && atomic_load(&far->number) < DEPTH; i++)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	assert_int_equal(far->number, DEPTH);
+	atomic_store(&far->mute, false);
+	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+	assert_int_equal(losses, 0);
+	end();
+}
+
 static uint64_t
 first_seed(void)
 {
@@ -525,6 +619,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(laggard_settles),
 		cmocka_unit_test(record_comes_before_the_count),
+		cmocka_unit_test(drain_moves_its_lanes_itself),
+		cmocka_unit_test(laggard_costs_no_message_a_drain),
+		cmocka_unit_test(late_answers_hold_nothing_back),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(prefixes_with_losses),
 		cmocka_unit_test(without_memory_all_are_lost_and_marked),
