@@ -3,7 +3,9 @@
  * queue - a persist to three replicas, with each way of waiting for them, against one
  * to one replica, and bare TCP to as many servers, side by side. Prints one JSON object.
  *
- * usage: queue HOST IDENTITY KNOWN-HOSTS ROUNDS SLICE-MS
+ * usage: queue HOST IDENTITY KNOWN-HOSTS ROUNDS SLICE-MS BUSY-POLL
+ *
+ * BUSY-POLL is that of both sides: the target's configuration has it, too.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +63,7 @@ add(struct repl_config *cfg, const char *key, const struct side_target *t, unsig
 }
 
 static void
-open_way(struct side_pool *p, const struct side_target *t, unsigned way)
+open_way(struct side_pool *p, const struct side_target *t, unsigned way, const char *busy_poll)
 {
 	struct repl_config *cfg = NULL;
 
@@ -73,6 +75,7 @@ open_way(struct side_pool *p, const struct side_target *t, unsigned way)
 	side_check(repl_config_set(cfg, "identity", t->identity), "identity");
 	side_check(repl_config_set(cfg, "known-hosts", t->known_hosts), "known-hosts");
 	side_check(repl_config_set(cfg, "ack", ways[way].ack), "ack");
+	side_check(repl_config_set(cfg, "busy-poll", busy_poll), "busy-poll");
 	for (unsigned i = 0; i < ways[way].sync + ways[way].async; i++)
 		add(cfg, i < ways[way].sync ? "target" : "async-target", t, way, i);
 	side_check(repl_open(cfg, p->mem, SIZE, REPL_OPEN_CREATE, &p->r), ways[way].name);
@@ -126,14 +129,15 @@ main(int argc, char **argv)
 	struct side_pool pools[WAYS];
 	struct side_target t;
 
-	if (argc != 6 || rounds == 0 || rounds > SIDE_ROUNDS_MAX)
+	if (argc != 7 || rounds == 0 || rounds > SIDE_ROUNDS_MAX)
 		return 2;
 	t = (struct side_target){.host = argv[1], .identity = argv[2], .known_hosts = argv[3]};
 	for (unsigned b = 0; b < BARES; b++)
-		raw[b] = raw_many_new(bares[b].servers);
+		raw[b] = raw_many_new(bares[b].servers, (unsigned)atoi(argv[6]));
 	for (unsigned w = 0; w < WAYS; w++)
-		open_way(&pools[w], &t, w);
-	(void)printf("{\"class\": \"%s\", \"ways\": [", side_class(&pools[0]));
+		open_way(&pools[w], &t, w, argv[6]);
+	(void)printf("{\"class\": \"%s\", \"busy_poll_us\": %s, \"ways\": [", side_class(&pools[0]),
+		     argv[6]);
 	for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		len = lens[i];
 		measure(pools, raw, rounds, (uint64_t)atoi(argv[5]) * 1000000U);

@@ -21,6 +21,7 @@
 
 struct raw_many {
 	unsigned count;
+	uint64_t busy_poll_ns;
 	uint32_t size;
 	int fd[RAW_MANY_MAX];
 	pid_t pid[RAW_MANY_MAX];
@@ -88,7 +89,7 @@ receive(int fd, void *buf, size_t len)
 
 /* The first four bytes of a message say how long it is. */
 static void
-serve(int fd)
+serve(int fd, uint64_t busy_poll_ns)
 {
 	static uint8_t buf[SIZE_MAX_BYTES];
 	struct spin spin = {0};
@@ -99,7 +100,7 @@ serve(int fd)
 		size_t n = receive(fd, buf + have, sizeof(buf) - have);
 
 		if (!n) {
-			if (spin_again(&spin))
+			if (spin_again_for(&spin, busy_poll_ns))
 				continue;
 			wait_for(&fd, 1, POLLIN);
 			spin_reset(&spin);
@@ -116,7 +117,7 @@ serve(int fd)
 }
 
 struct raw_many *
-raw_many_new(unsigned count)
+raw_many_new(unsigned count, unsigned busy_poll_us)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct sockaddr *sa = (struct sockaddr *)(void *)&at;
@@ -128,6 +129,7 @@ raw_many_new(unsigned count)
 	    getsockname(listener, sa, &len))
 		die("listen");
 	m->count = count;
+	m->busy_poll_ns = (uint64_t)busy_poll_us * 1000;
 	for (unsigned i = 0; i < count; i++) {
 		m->pid[i] = fork();
 		if (m->pid[i] == 0) {
@@ -137,7 +139,7 @@ raw_many_new(unsigned count)
 			for (unsigned k = 0; k < i; k++)
 				(void)close(m->fd[k]);
 			set_up(fd);
-			serve(fd);
+			serve(fd, m->busy_poll_ns);
 		}
 		m->fd[i] = socket(AF_INET, SOCK_STREAM, 0);
 		if (m->pid[i] < 0 || m->fd[i] < 0 || connect(m->fd[i], sa, len))
@@ -196,7 +198,7 @@ raw_many_trip(void *arg, uint64_t i)
 		}
 		if (any)
 			spin_reset(&m->spin);
-		else if (!spin_again(&m->spin))
+		else if (!spin_again_for(&m->spin, m->busy_poll_ns))
 			wait_for(waiting, n, POLLIN);
 	}
 	return 0;

@@ -12,8 +12,11 @@
 
 struct raw_many;
 
-/* Servers in processes of their own, on loopback; before the program starts a thread. */
-struct raw_many *raw_many_new(unsigned count);
+/*
+ * Servers in processes of their own, on loopback; before the program starts a thread.
+ * Both sides poll for busy_poll_us before they sleep.
+ */
+struct raw_many *raw_many_new(unsigned count, unsigned busy_poll_us);
 void raw_many_free(struct raw_many *m);
 
 /* What follows sends so many bytes to each, and waits for 48 from each. At most 64 KiB. */

@@ -238,13 +238,19 @@ def resync(path):
 def queue(path):
     with open(path) as f:
         a = json.load(f)
-    return [f"### Three replicas, class `{a['class']}`", "",
-            "Persists, with all of a set's targets and the program on the same cores; the ratio is "
-            "to one replica. Bare TCP sends as much to as many servers at once and waits for 48 bytes "
-            "from each, in the same way.", ""] + table(
-        ["persist of", "replicas, ack", "us", "ratio", "to bare TCP"],
-        [[size(w["len"]), w["name"], us(w["ns"]), f"{w['ratio']:.2f}",
-          f"{w['to_bare']:.2f}" if "to_bare" in w else "-"] for w in a["ways"]])
+    lines = [f"### Three replicas, class `{a[0]['class']}`", "",
+             "Persists, with all of a set's targets and the program on the same cores; the ratio is "
+             "to one replica. Bare TCP sends as much to as many servers at once and waits for 48 bytes "
+             "from each, in the same way.", ""]
+    for run in a:
+        poll = run["busy_poll_us"]
+        lines += [f"Waits poll for {poll} us before they sleep:" if poll else
+                  "Waits sleep at once (`busy-poll = 0` on both sides):", ""]
+        lines += table(
+            ["persist of", "replicas, ack", "us", "ratio", "to bare TCP"],
+            [[size(w["len"]), w["name"], us(w["ns"]), f"{w['ratio']:.2f}",
+              f"{w['to_bare']:.2f}" if "to_bare" in w else "-"] for w in run["ways"]])
+    return lines
 
 
 PARTS = {"chooser": chooser, "dirty": dirty, "growth": growth, "hotline": hotline, "log": log,
