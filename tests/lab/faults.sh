@@ -136,6 +136,8 @@ fault_initiator_killed_dirty_map() {
 	victim
 	load_start 1
 	for lost in '' 1 1; do
+		# The other replica must be there to hold what is acknowledged while the victim is lost.
+		[ -z "$lost" ] || check_well
 		pause 50 1500
 		[ -z "$lost" ] || hurt_session_killed
 		[ -z "$lost" ] || pause 1 1500
