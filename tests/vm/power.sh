@@ -68,7 +68,13 @@ boot() {
 	guest=$!
 	PIDS="$PIDS $guest"
 	wait_for 120 guest_up
-	[ -e "$shared/up" ] || fail "the guest does not come up"
+	[ -e "$shared/up" ] && return
+	gone "$guest" && wait "$guest"
+	if [ $? -eq 77 ]; then
+		cat "$TMP/guest.log"
+		exit 77
+	fi
+	fail "the guest does not come up"
 }
 
 load_said() {
