@@ -179,6 +179,13 @@ lane_written_method(const struct lane *l)
 	return l->written_by & PLAN_BIT(PLAN_APPLIANCE) ? PLAN_APPLIANCE : PLAN_COMPLETION;
 }
 
+/* Whether others may be flushed that it goes in one message with. */
+static bool
+lane_may_join(const struct lane *l, uint64_t len)
+{
+	return !l->limits.force && len <= LANE_SEVERAL_MAX;
+}
+
 /* All of a range can be written now. */
 static bool
 lane_room_for(const struct lane *l, uint64_t off, uint64_t len)
@@ -201,8 +208,8 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 	if (l->status)
 		return 0;
 	m = lane_plan(l, PLAN_SINGLETON, &r).method;
-	if (l->phase != LANE_IDLE || !(PLAN_BIT(m) & EARLY) || !lane_room_for(l, off, len) ||
-	    l->written.count == RANGESET_MAX)
+	if (l->phase != LANE_IDLE || !(PLAN_BIT(m) & EARLY) || lane_may_join(l, len) ||
+	    !lane_room_for(l, off, len) || l->written.count == RANGESET_MAX)
 		return rangeset_add(&l->todo, off, len);
 	for (uint64_t at = 0; at < len && !l->status;) {
 		struct range c = {.off = off + at, .len = lane_rma_len(l, off + at, len - at)};

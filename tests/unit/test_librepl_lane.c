@@ -450,6 +450,52 @@ a_pair_that_fits_a_message_is_one(void **state)
 	free(b);
 }
 
+/* What small ranges of a job go by where the choice is free. */
+static void
+check_small(struct bench *b, unsigned count, uint64_t len, enum lane_kind kind, const char *log)
+{
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(lane_flush(&b->lane, i * 65536UL, len), 0);
+	assert_string_equal(b->fab.log, "");
+	job(b, kind, POOL_SIZE - 8, kind == LANE_DRAIN ? 0 : 8);
+	assert_string_equal(b->fab.log, log);
+	memset(b->fab.log, 0, LOG_MAX);
+}
+
+/* One write is for a range alone: others, and what is ordered behind it, share its message. */
+static void
+a_small_range_is_a_write_if_it_is_alone(void **state)
+{
+	struct bench *b = bench_forced(&wsp, PLAN_COMPLETION);
+
+	(void)state;
+	b->lane.limits.force = 0;
+	check_small(b, 1, 128, LANE_DRAIN, "(c)");
+	check_small(b, 1, 129, LANE_DRAIN, "W");
+	check_small(b, 1, 2048, LANE_DRAIN, "W");
+	check_small(b, 2, 2048, LANE_DRAIN, "(cc)");
+	check_small(b, 1, 2048, LANE_ATOMIC8, "(c-a)");
+	assert_int_equal(lane_flush(&b->lane, 0, 2049), 0);
+	assert_string_equal(b->fab.log, "W");
+	drain(b);
+	free(b);
+}
+
+/* The target would flush all of a unit for what is a part of it. */
+static void
+an_immediate_has_units_no_longer_than_the_range(void **state)
+{
+	struct bench *b = bench_new(true, 32768);
+
+	(void)state;
+	profile_set(&b->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE, "test");
+	b->lane.imm_unit = 8 * IMM_UNIT;
+	check_small(b, 1, 8 * IMM_UNIT - 1, LANE_DRAIN, "(c)");
+	b->lane.imm_unit = IMM_UNIT;
+	check_small(b, 1, 8 * IMM_UNIT - 1, LANE_DRAIN, "i");
+	free(b);
+}
+
 /* Of two methods neither orders the other's writes. */
 static void
 a_second_by_another_method_waits(void **state)
@@ -707,6 +753,8 @@ main(void)
 		cmocka_unit_test(every_method_posts_its_steps),
 		cmocka_unit_test(a_second_without_a_first_waits_for_nothing),
 		cmocka_unit_test(a_pair_that_fits_a_message_is_one),
+		cmocka_unit_test(a_small_range_is_a_write_if_it_is_alone),
+		cmocka_unit_test(an_immediate_has_units_no_longer_than_the_range),
 		cmocka_unit_test(a_second_by_another_method_waits),
 		cmocka_unit_test(a_long_range_goes_by_several_immediates),
 		cmocka_unit_test(immediates_are_for_a_range_alone),
