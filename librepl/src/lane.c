@@ -51,6 +51,8 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->profile = s->profile;
 	l->regions = s->regions;
 	l->limits = lane_limits(s->rma, s->imm_unit > 0, s->msg_size);
+	if (fab_lane_commits(s->fab))
+		l->limits.can |= PLAN_COMMITTED;
 	l->limits.force = s->force;
 	l->imm_unit = s->imm_unit;
 	l->keyed = s->keyed;

@@ -131,6 +131,23 @@ fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t
 	return post_rma(l, 'w', e);
 }
 
+int
+fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			 struct err *e)
+{
+	(void)src;
+	(void)len;
+	(void)off;
+	return post_rma(l, 'n', e);
+}
+
+bool
+fab_lane_commits(const struct fab_lane *l)
+{
+	(void)l;
+	return false;
+}
+
 bool
 fab_lane_turn(const struct fab_lane *l)
 {
@@ -370,6 +387,7 @@ bench_forced(const struct facts *f, enum plan_method m)
 	profile_set(&b->profile, PROFILE_F_DOMAIN, (int)f->domain, "test");
 	profile_set(&b->profile, PROFILE_F_DDIO, (int)f->ddio, "test");
 	profile_set(&b->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB, "test");
+	profile_set(&b->profile, PROFILE_F_FLUSH, PROFILE_FLUSH_YES, "test");
 	b->lane.limits.force = PLAN_BIT(m);
 	b->lane.limits.can |= PLAN_BIT(m);
 	return b;
@@ -387,6 +405,8 @@ static const struct method_case {
 	{&mhp, PLAN_APPLIANCE, "wr", "wwr", "wr|(a)"},
 	{&wsp, PLAN_APPLIANCE, "wr", "wwr", "wr|(a)"},
 	{&wsp, PLAN_COMPLETION, "W", "WW", "W|(a)"},
+	{&dmp_no_ddio, PLAN_NATIVE_FLUSH, "n", "n|n", "n|(a)"},
+	{&mhp, PLAN_NATIVE_FLUSH, "n", "nn", "n|(a)"},
 	{&dmp, PLAN_WRITE_IMM, "i", "i|i", "i(-a)"},
 	{&wsp, PLAN_WRITE_IMM, "i", "i|i", "i(-a)"},
 	{&dmp_no_ddio, PLAN_WRITE_IMM_READ, "jr", "jr|jr", "jr|(a)"},
