@@ -5,6 +5,8 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -13,6 +15,13 @@
 #define SLOTS  16U
 #define FLIGHT (SLOTS / 2) /* reads at once: the others' slots are the writer's */
 #define CHUNK  (1U << 20)
+
+/*
+ * What is written at once, and where it ends: a huge page that a write fills need not be
+ * cleared before, which is half of what making it costs.
+ */
+#define WRITE       (2U << 20)
+#define WRITE_SLOTS 4U /* at most; fewer than FLIGHT, so that nobody waits for the writer to */
 
 /* A chunk goes through three hands: asked for, here, written. */
 struct pull {
@@ -23,12 +32,11 @@ struct pull {
 	uint64_t deadline_ns;
 	uint8_t *buf; /* SLOTS chunks */
 	struct range slot[SLOTS];
-	uint64_t asked; /* chunks; the calling thread's */
 
 	pthread_t writer;
-	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t moved; /* any of it has changed */
-	uint64_t here, written;
+	pthread_mutex_t lock;          /* guards all below */
+	pthread_cond_t moved;          /* any of it has changed */
+	uint64_t asked, here, written; /* chunks; the first two only the calling thread changes */
 	bool stop;
 	struct err err; /* of the writer */
 };
@@ -49,51 +57,113 @@ slot_buf(const struct pull *p, uint64_t chunk)
 
 /* ---- the writer ---- */
 
-static int
-file_write(int fd, const uint8_t *data, const struct range *r, struct err *e)
+/* Chunks that follow each other in the file, from the oldest on that is not written. */
+struct run {
+	struct range r;
+	struct iovec iov[WRITE_SLOTS];
+	unsigned count;
+};
+
+static void
+run_add(struct run *run, uint8_t *data, const struct range *r)
 {
-	uint64_t done = 0;
+	if (run->count == 0)
+		run->r = (struct range){.off = r->off};
+	run->iov[run->count++] = (struct iovec){.iov_base = data, .iov_len = r->len};
+	run->r.len += r->len;
+}
+
+static bool
+run_goes_on(const struct run *run, const struct range *next)
+{
+	uint64_t end = run->r.off + run->r.len;
+
+	return run->count == 0 ||
+	       (run->count < WRITE_SLOTS && end % WRITE != 0 && next->off == end);
+}
+
+/* What is left of it after so many bytes. */
+static void
+run_shorten(struct run *run, size_t bytes)
+{
+	unsigned gone = 0;
+
+	run->r.off += bytes;
+	run->r.len -= bytes;
+	for (; gone < run->count && bytes >= run->iov[gone].iov_len; gone++)
+		bytes -= run->iov[gone].iov_len;
+	run->count -= gone;
+	memmove(run->iov, run->iov + gone, run->count * sizeof(run->iov[0]));
+	if (run->count == 0)
+		return;
+	run->iov[0].iov_base = (uint8_t *)run->iov[0].iov_base + bytes;
+	run->iov[0].iov_len -= bytes;
+}
+
+static int
+file_write(int fd, struct run *run, struct err *e)
+{
+	unsigned long long wanted = run->r.len;
 	ssize_t n;
 
-	while (done < r->len) {
-		n = pwrite(fd, data + done, r->len - done, (off_t)(r->off + done));
+	while (run->count > 0) {
+		n = pwritev(fd, run->iov, (int)run->count, (off_t)run->r.off);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return err_errno(e, err_from_errno(errno), errno,
-					 "writing %llu bytes to the local file",
-					 (unsigned long long)r->len);
-		done += (uint64_t)n;
+					 "writing %llu bytes to the local file", wanted);
+		run_shorten(run, (size_t)n);
 	}
 	return 0;
+}
+
+/* The chunk is not here yet, and worth waiting for: the first one, or asked for and the next. */
+static bool
+writer_waits(const struct pull *p, const struct run *run, uint64_t chunk)
+{
+	if (chunk < p->here || p->stop)
+		return false;
+	return run->count == 0 || (chunk < p->asked && run_goes_on(run, &p->slot[chunk % SLOTS]));
+}
+
+/* The next run; false: there is none and none will come. */
+static bool
+writer_next(struct pull *p, struct run *run)
+{
+	run->count = 0;
+	for (uint64_t chunk = p->written;; chunk++) {
+		const struct range *r = &p->slot[chunk % SLOTS];
+
+		while (writer_waits(p, run, chunk))
+			(void)pthread_cond_wait(&p->moved, &p->lock);
+		if (chunk == p->here || !run_goes_on(run, r))
+			return run->count > 0;
+		run_add(run, slot_buf(p, chunk), r);
+	}
 }
 
 static void *
 writer_main(void *arg)
 {
 	struct pull *p = arg;
+	struct run run;
 
 	pthread_mutex_lock(&p->lock);
-	for (;;) {
-		struct range r;
+	while (writer_next(p, &run)) {
+		unsigned count = run.count;
 		struct err e;
-		int rc;
+		int rc = p->err.code;
 
-		while (p->written == p->here && !p->stop)
-			(void)pthread_cond_wait(&p->moved, &p->lock);
-		if (p->written == p->here)
-			break;
-		r = p->slot[p->written % SLOTS];
-		rc = p->err.code;
 		pthread_mutex_unlock(&p->lock);
 		err_clear(&e);
 		/* Behind a failure nothing is written, and everybody gets on. */
 		if (!rc)
-			rc = file_write(p->fd, slot_buf(p, p->written), &r, &e);
+			rc = file_write(p->fd, &run, &e);
 		pthread_mutex_lock(&p->lock);
 		if (rc && !p->err.code)
 			p->err = e;
-		p->written++;
+		p->written += count;
 		(void)pthread_cond_signal(&p->moved);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -221,7 +291,9 @@ chunk_ask(struct pull *p, const struct range *r, struct err *e)
 	if (rc)
 		return rc;
 	p->slot[p->asked % SLOTS] = *r;
+	pthread_mutex_lock(&p->lock);
 	p->asked++;
+	pthread_mutex_unlock(&p->lock);
 	if (p->lane->window)
 		writer_give(p);
 	return 0;
@@ -244,7 +316,7 @@ pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e)
 	int rc = 0;
 
 	while (!rc && len > 0) {
-		uint64_t most = len < CHUNK ? len : CHUNK;
+		uint64_t room = CHUNK - off % CHUNK, most = len < room ? len : room;
 		struct range r = {.off = off, .len = most};
 
 		if (!p->lane->window)

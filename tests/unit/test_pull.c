@@ -5,7 +5,13 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <sys/uio.h>
+
+static ssize_t file_pwritev(int fd, const struct iovec *iov, int n, off_t off);
+
+#define pwritev file_pwritev
 #include "../../librepl/src/pull.c"
+#undef pwritev
 
 #define POOL (40ULL << 20)
 
@@ -15,7 +21,12 @@ static struct {
 	uint64_t off, len;
 } flight[SLOTS];
 static unsigned head, count;
-static unsigned left; /* reads until the connection is lost */
+static unsigned left;          /* reads until the connection is lost */
+static uint64_t read_max;      /* bytes of one */
+static uint64_t write_max;     /* bytes that a write takes at once */
+static unsigned write_count;   /* of them, */
+static unsigned write_cut;     /* those that end within WRITE */
+static unsigned write_min_len; /* the shortest of the others */
 
 static uint8_t
 byte_at(uint64_t off)
@@ -59,14 +70,36 @@ remote_read(struct remote *r, unsigned i, void *buf, uint64_t off, uint64_t len,
 	return 0;
 }
 
-/* A pool of 40 MiB, of which a read has no more than 300,000 bytes. */
+/* The last bytes that a write doesn't take come in another one. */
+static ssize_t
+file_pwritev(int fd, const struct iovec *iov, int n, off_t off)
+{
+	struct iovec some[WRITE_SLOTS];
+	uint64_t len = 0;
+	int i;
+
+	for (i = 0; i < n && len < write_max; i++) {
+		some[i] = iov[i];
+		if (some[i].iov_len > write_max - len)
+			some[i].iov_len = write_max - len;
+		len += some[i].iov_len;
+	}
+	write_count++;
+	if (((uint64_t)off + len) % WRITE)
+		write_cut++;
+	else if (len < write_min_len)
+		write_min_len = (unsigned)len;
+	return pwritev(fd, some, i, off);
+}
+
+/* A pool of 40 MiB, of which a read has no more than read_max. */
 uint64_t
 lane_rma_len(const struct lane *l, uint64_t off, uint64_t len)
 {
 	uint64_t most = off < POOL ? POOL - off : 0;
 
 	(void)l;
-	most = most < 300000 ? most : 300000;
+	most = most < read_max ? most : read_max;
 	return len < most ? len : most;
 }
 
@@ -142,6 +175,10 @@ begin(unsigned reads, bool window)
 
 	head = count = 0;
 	left = reads;
+	read_max = 300000;
+	write_max = UINT64_MAX;
+	write_count = write_cut = 0;
+	write_min_len = UINT32_MAX;
 	memset(&lane, 0, sizeof(lane));
 	regions_fini(&regions);
 	assert_int_equal(regions_init(&regions, 1U << 30, POOL, NULL), 0);
@@ -183,13 +220,14 @@ arrived(int fd, uint64_t off, uint64_t len)
 }
 
 static void
-check_all(bool window)
+check_all(bool window, uint64_t most)
 {
 	struct pull *p;
 	struct err e;
 	int fd = file_new();
 
 	begin(1000, window);
+	write_max = most;
 	err_clear(&e);
 	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
 	assert_int_equal(pull_range(p, 4096, 20 << 20, &e), 0);
@@ -208,8 +246,33 @@ static void
 test_all_comes_to_its_place(void **state)
 {
 	(void)state;
-	check_all(false);
-	check_all(true);
+	check_all(false, UINT64_MAX);
+	check_all(true, UINT64_MAX);
+	check_all(false, 70001);
+}
+
+/* A huge page that is filled by one write is not cleared before. */
+static void
+test_writes_fill_huge_pages(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(1000, false);
+	read_max = POOL;
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	/* From the middle of a page into that of another one. */
+	assert_int_equal(pull_range(p, 4096, (20 << 20) + 8192, &e), 0);
+	assert_int_equal(pull_settle(p, &e), 0);
+	assert_int_equal(write_count, 11);
+	assert_int_equal(write_cut, 1);
+	assert_int_equal(write_min_len, WRITE - 4096);
+	assert_int_equal(arrived(fd, 0, POOL), (20 << 20) + 8192);
+	pull_end(p);
+	(void)close(fd);
 }
 
 static void
@@ -251,8 +314,9 @@ test_what_came_before_a_loss_is_kept(void **state)
 	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
 	assert_int_equal(pull_range(p, 0, POOL, &e), REPL_E_LOST);
 	pull_end(p);
-	assert_int_equal(arrived(fd, 0, 20 * 300000), 20 * 300000);
-	assert_int_equal(arrived(fd, 0, POOL), 20 * 300000);
+	/* No read goes beyond a MiB: four of each. */
+	assert_int_equal(arrived(fd, 0, 5 << 20), 5 << 20);
+	assert_int_equal(arrived(fd, 0, POOL), 5 << 20);
 	(void)close(fd);
 }
 
@@ -277,6 +341,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_comes_to_its_place),
+		cmocka_unit_test(test_writes_fill_huge_pages),
 		cmocka_unit_test(test_a_full_disk_is_told),
 		cmocka_unit_test(test_what_came_before_a_loss_is_kept),
 		cmocka_unit_test(test_a_smaller_replica_is_told),
