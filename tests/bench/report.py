@@ -266,8 +266,13 @@ def values(results, name):
     return all_values
 
 
-def transfer(results):
-    v = values(results, "transfer")
+TRANSFERS = {"transfer": "tmpfs, 4 KiB pages", "transfer-huge": "tmpfs, huge pages"}
+
+
+def transfer(results, name):
+    if not os.path.exists(os.path.join(results, name)):
+        return []
+    v = values(results, name)
     m = {k: statistics.median(x) for k, x in v.items()}
     # Others may use loopback as well: the least is nearest to the truth.
     wire = {k: min(x) for k, x in v.items() if k.endswith("-wire")}
@@ -280,8 +285,9 @@ def transfer(results):
                      f"{m[what] / m[base]:.2f}" if base else "-",
                      f"{m[what] / m[file]:.2f}" if file else "-",
                      f"{wire[what + '-wire'] / 2**20:.1f}"])
-    return ["### Whole pools, tmpfs on both sides", "",
-            f"Medians of {len(v['sync'])} rounds. Buffers: a bare stream between two that stay in the cache. "
+    return [f"### Whole pools, {TRANSFERS[name]}", "",
+            f"Medians of {len(v['sync'])} rounds, both sides on one tmpfs. "
+            "Buffers: a bare stream between two that stay in the cache. "
             "Files: a bare stream of the same file, for sync into one that is there and mapped, its pages "
             "touched before; for restore by write(2) into a new one. A command's time is all of it, "
             "with the durability at its end.", ""] + table(
@@ -308,7 +314,9 @@ def session(results):
 def report(results, command):
     out = [f"Machine: {machine()}; both sides on it, over loopback. Command: `{command}`.", ""]
     out += bench(results, "memory") + bench(results, "page")
-    out += transfer(results) + session(results)
+    for name in TRANSFERS:
+        out += transfer(results, name)
+    out += session(results)
     # Measured with each side on a core of its own.
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
                  "dirty-memory", "dirty-page", "growth-memory", "growth-page", "remotelog-memory",

@@ -38,6 +38,7 @@ export RESULTS=$results
 TMPDIR=/dev/shm bash tests/bench/target.sh memory
 TMPDIR=/tmp bash tests/bench/target.sh page
 TMPDIR=/dev/shm bash tests/bench/transfer.sh
+bash tests/bench/huge.sh bash tests/bench/transfer.sh transfer-huge || [ $? -eq 77 ]
 TMPDIR=/dev/shm bash tests/bench/session.sh
 for part in chooser log dirty growth remotelog hotline pmdk resync queue; do
 	bash "tests/bench/$part.sh"

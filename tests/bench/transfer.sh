@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# transfer.sh - sync and restore between two places of one tmpfs, taking turns
+# transfer.sh [NAME] - sync and restore between two places of one tmpfs, taking turns
 # with bare TCP streams of the same size: between buffers that stay in the cache, and of
 # the same file into another one, new or not (tcp_file). Lines "WHAT VALUE" go to
-# $RESULTS/transfer: bytes a second, and bytes on the wire. Used by run.sh.
+# $RESULTS/NAME, which is transfer: bytes a second, and bytes on the wire. Used by run.sh.
+name=${1:-transfer}
 . "$(dirname "$0")/../integration/lib.sh"
 
 mib=1024 rounds=7
@@ -70,4 +71,4 @@ i=0
 while [ "$i" -lt "$rounds" ]; do
 	round
 	i=$((i + 1))
-done >"$RESULTS/transfer"
+done >"$RESULTS/$name"
