@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Build and test everything, on a fresh Debian 12 machine too.
 #
-#   tests/run.sh            gcc, gcc with sanitizers, clang; all tests of the
-#                           first two but those labelled nightly
+#   tests/run.sh            gcc, gcc with sanitizers, clang; all tests but those
+#                           labelled nightly, those labelled sanitized by the
+#                           second only
+#   tests/run.sh --all      all tests but those labelled nightly by the first two
 #   tests/run.sh --quick    gcc; the tests labelled unit
 #
 # Ends with a summary and the closing lines of ctest: of the stage that failed,
@@ -13,11 +15,13 @@ cd "$(dirname "$0")/.." || exit 1
 exec </dev/null
 
 quick=false
+left='^(nightly|sanitized)$'
 case "${1-}" in
 '') ;;
+--all) left='^nightly$' ;;
 --quick) quick=true ;;
 *)
-	printf 'usage: %s [--quick]\n' "$0" >&2
+	printf 'usage: %s [--all | --quick]\n' "$0" >&2
 	exit 2
 	;;
 esac
@@ -76,11 +80,11 @@ run_tests()
 	local preset=$1
 
 	shift
-	# Two places a core: most tests wait more than they compute, those that do not
+	# Three places a core: most tests wait more than they compute, those that do not
 	# take two (PROCESSORS). Deadlines are tested by the clock, which a busy machine
 	# can spoil: what fails is run once more, and both runs are shown.
 	without_symbols ctest --preset "$preset" --no-tests=error --repeat until-pass:2 \
-		-j "$((2 * $(nproc)))" "$@"
+		-j "$((3 * $(nproc)))" "$@"
 }
 
 # check PRESET [CTEST OPTION...]: build and test; the first failure has the last word.
@@ -97,7 +101,7 @@ stage packages ./packaging/install-deps.sh test || exit 1
 if $quick; then
 	check release -L '^unit$'
 else
-	check release -LE '^nightly$'
+	check release -LE "$left"
 	check asan -LE '^(nightly|bench)$'
 	stage build-clang build clang
 fi
