@@ -29,6 +29,7 @@ probe_methods(const struct profile *p)
 	struct plan_limits lim = lane_limits(true, true, PROBE_MSG_SIZE);
 	struct json_object *list = json_object_new_array();
 
+	lim.can |= PLAN_COMMITTED;
 	for (size_t s = 0; s < sizeof(probe_shapes) / sizeof(probe_shapes[0]); s++) {
 		bool atomic = probe_shapes[s].shape == PLAN_ATOMIC8;
 

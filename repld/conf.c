@@ -175,6 +175,9 @@ static const struct stated_word provider_words[] = {
 	{NULL, 0},
 };
 
+static const struct stated_word flush_words[] = {
+	{"no", PROFILE_FLUSH_NO}, {"yes", PROFILE_FLUSH_YES}, {NULL, 0}};
+
 /* The length of the value without " trust-me" at its end. */
 static size_t
 stated_len(const char *value, bool *trust)
@@ -242,6 +245,12 @@ take_provider(void *obj, const char *value, struct err *e)
 	return take_stated(obj, PROFILE_F_PROVIDER, provider_words, value, e);
 }
 
+static int
+take_flush(void *obj, const char *value, struct err *e)
+{
+	return take_stated(obj, PROFILE_F_FLUSH, flush_words, value, e);
+}
+
 #define TEXT(name_, field, check_)                                                                 \
 	{                                                                                          \
 		.section = SECTION, .name = name_, .type = CONFFILE_TEXT,                          \
@@ -292,6 +301,7 @@ static const struct conffile_key conf_keys[] = {
 	CALL("ddio", take_ddio),
 	CALL("rqwrb", take_rqwrb),
 	CALL("provider-class", take_provider),
+	CALL("native-flush", take_flush),
 };
 
 #define CONF_KEY_COUNT (sizeof(conf_keys) / sizeof(conf_keys[0]))

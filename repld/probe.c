@@ -245,16 +245,17 @@ seen_is(struct probe_seen *s, const char *source, const char *fmt, ...)
 	(void)snprintf(s->source, sizeof(s->source), "%s", source);
 }
 
-/* Not to put receive buffers into persistent memory is a choice, no claim. */
+/* Not to put receive buffers into persistent memory, or to use no flush, is a choice, no claim. */
 static bool
 contradicts(enum profile_field f, int stated, const struct probe_seen *s)
 {
-	return s->known && stated != s->value &&
-	       !(f == PROFILE_F_RQWRB && stated == PROFILE_RQWRB_DRAM);
+	bool choice = (f == PROFILE_F_RQWRB && stated == PROFILE_RQWRB_DRAM) ||
+		      (f == PROFILE_F_FLUSH && stated == PROFILE_FLUSH_NO);
+
+	return s->known && stated != s->value && !choice;
 }
 
-/* Evidence, or the admin's word in its place; against evidence only on "trust-me". */
-static int
+int
 probe_field(const struct conf *c, enum profile_field f, const struct probe_seen *s, struct probe *p,
 	    struct err *e)
 {
@@ -317,10 +318,6 @@ probe_provider_field(const struct conf *c, const char *provider, bool verbs, con
 
 	(void)snprintf(p->profile.provider_name, sizeof(p->profile.provider_name), "%s", provider);
 	fact_add(p, "provider", "libfabric", "%s", provider);
-	fact_add(p, "native-flush",
-		 verbs ? "no libfabric offers RDMA FLUSH to programs: a read is used"
-		       : "the provider has none",
-		 "no");
 	if (verbs) {
 		probe_rdma(sysfs, &seen);
 		fact_add(p, "rdma-device", seen.source, "%s", seen.text);

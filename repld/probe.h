@@ -12,6 +12,7 @@
 #include "conf.h"
 #include "err.h"
 #include "pmem.h"
+#include "probe_sysfs.h"
 #include "profile.h"
 
 #define PROBE_FACTS_MAX 32
@@ -38,5 +39,12 @@ struct probe {
  */
 int probe_run(const struct conf *c, int fd, const enum profile_granularity *granularity,
 	      const char *provider, const char *sysfs, struct probe *out, struct err *e);
+
+/*
+ * Evidence for a field, or the admin's word in its place; against evidence only on "trust-me":
+ * REPL_E_REFUSED. probe_run() does that for what it sees itself.
+ */
+int probe_field(const struct conf *c, enum profile_field f, const struct probe_seen *s,
+		struct probe *p, struct err *e);
 
 #endif

@@ -91,14 +91,37 @@ probe_rma(struct pmem_map *map, bool write, bool copied, const char *provider, c
 	}
 }
 
+/* ---- does the fabric flush by itself? ---- */
+
+static void
+flush_look(struct pmem_map *map, const char *provider, const char *address, struct probe_seen *s)
+{
+	struct fab_flush f = {FAB_FLUSH_CLAIMED, "it is asked when lanes are opened"};
+
+	if (address[0])
+		fab_flush_probe(provider, address, map ? pmem_map_addr(map) : NULL, PAGE, &f);
+	*s = (struct probe_seen){.known = f.state != FAB_FLUSH_CLAIMED,
+				 .value = f.state == FAB_FLUSH_YES ? PROFILE_FLUSH_YES
+								   : PROFILE_FLUSH_NO};
+	/* What is not known says why in its text. */
+	(void)snprintf(s->text, sizeof(s->text), "%.90s",
+		       !s->known                       ? f.text
+		       : s->value == PROFILE_FLUSH_YES ? "yes"
+						       : "no");
+	(void)snprintf(s->source, sizeof(s->source), "%s", s->known ? f.text : "libfabric");
+}
+
 int
 provider_probe(const struct conf *c, int fd, struct pmem_map *map, bool write, bool copied,
 	       const char *provider, const char *address, struct probe *out, struct err *e)
 {
 	enum profile_granularity granularity = map ? pmem_map_granularity(map) : PROFILE_GRAN_PAGE;
+	struct probe_seen seen;
 	int rc = probe_run(c, fd, map ? &granularity : NULL, provider, "/sys", out, e);
 
-	if (!rc)
-		probe_rma(map, write, copied, provider, address, out);
-	return rc;
+	if (rc)
+		return rc;
+	probe_rma(map, write, copied, provider, address, out);
+	flush_look(map, provider, address, &seen);
+	return probe_field(c, PROFILE_F_FLUSH, &seen, out, e);
 }

@@ -439,7 +439,7 @@ method_text(const struct state *s, char out[METHOD_NAME_MAX])
 				  .message_max = s->msg_size,
 				  .single_max = s->msg_size,
 				  .rma = s->rma,
-				  .can = PLAN_CAN_ALWAYS |
+				  .can = PLAN_CAN_ALWAYS | PLAN_COMMITTED |
 					 (s->data && data_imm_unit(s->data) ? PLAN_IMMEDIATE : 0)};
 	struct plan small, large;
 

@@ -105,6 +105,13 @@ int fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e);
 int fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e);
 int fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 			   struct err *e);
+/*
+ * The same, and FAB_WRITTEN says that the fabric has made the bytes durable, as far as the target's
+ * end keeps what fab_lane_commits() says is promised: the profile knows.
+ */
+int fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			     struct err *e);
+bool fab_lane_commits(const struct fab_lane *l);
 int fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
 unsigned fab_lane_rma_room(const struct fab_lane *l);
 
@@ -147,6 +154,27 @@ void fab_lane_repost(struct fab_lane *l, unsigned slot);
  * wake_fd (-1: none) is readable. Does not spin: the caller does, by polling.
  */
 void fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns);
+
+/* ---- a flush of the fabric's own ---- */
+
+enum fab_flush_state {
+	FAB_FLUSH_NO,      /* and text is the first reason */
+	FAB_FLUSH_CLAIMED, /* the provider says so, and nothing shows whether it is true */
+	FAB_FLUSH_YES,
+};
+
+struct fab_flush {
+	enum fab_flush_state state;
+	char text[160]; /* what was asked, and what it said */
+};
+
+/*
+ * Whether what is written to that address may be made durable by the fabric itself
+ * (fab_lane_write_committed()). mem, a page of the pool, is registered for a moment where an RNIC
+ * would have it; NULL: none is at hand.
+ */
+void fab_flush_probe(const char *provider, const char *host, void *mem, size_t len,
+		     struct fab_flush *out);
 
 /* ---- target ---- */
 

@@ -58,6 +58,7 @@ struct fab_lane {
 	enum ofi_imm imm;
 	unsigned number; /* of the lane, on the server */
 	bool rdma;       /* an RNIC: it reaches mem and nothing else here */
+	bool commits;    /* the provider promises FI_COMMIT_COMPLETE */
 	uint8_t *mem;
 	size_t mem_len;
 	struct fid_mr *mr; /* of mem, or NULL */
@@ -248,6 +249,7 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->number = p->lane;
 	l->regions = p->regions;
 	l->rdma = ofi_is_rdma(info);
+	l->commits = (info->caps & FI_RMA_PMEM) != 0;
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
@@ -529,6 +531,21 @@ fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t
 {
 	/* Delivery costs tcp a message of the target's; what stands behind this says more. */
 	return lane_write(l, src, len, off, 0, 0, e);
+}
+
+int
+fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			 struct err *e)
+{
+	if (!l->commits)
+		return err_set(e, REPL_E_INVAL, "the provider promises no flush");
+	return lane_write(l, src, len, off, 0, FI_COMMIT_COMPLETE, e);
+}
+
+bool
+fab_lane_commits(const struct fab_lane *l)
+{
+	return l->commits;
 }
 
 int

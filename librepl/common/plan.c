@@ -6,8 +6,9 @@
  * a read would drain, and a read proves all that a completion does.
  *
  * What the taxonomy does not know is added here: pools that are no more than
- * memory or the page cache, software providers, iWARP's completions, and that
- * no fabric has a native flush (an RDMA read is one) or an atomic write.
+ * memory or the page cache, software providers, iWARP's completions, that a
+ * read takes the place of a flush where the fabric has none of its own, and that
+ * no fabric has an atomic write.
  */
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static const struct method methods[PLAN_METHOD_COUNT] = {
 	[PLAN_WRITE_IMM_READ] = {"write-imm-read", TAXONOMY_WRITEIMM, PLAN_FINISH_FLUSH},
 	[PLAN_DEPOSIT] = {"deposit", TAXONOMY_SEND, PLAN_FINISH_FLUSH},
 	[PLAN_DEPOSIT_COMPLETION] = {"deposit-completion", TAXONOMY_SEND, PLAN_FINISH_COMP},
+	[PLAN_NATIVE_FLUSH] = {"native-flush", TAXONOMY_WRITE, PLAN_FINISH_FLUSH},
 };
 
 /* ---- the target in the taxonomy's terms ---- */
@@ -97,6 +99,19 @@ plan_method_of(enum taxonomy_op op, enum plan_finish finish)
 	return PLAN_COMPLETION;
 }
 
+/* What the method ends with is worth where bytes go that way. */
+static enum plan_finish
+plan_worth(const struct plan_view *v, enum plan_method m)
+{
+	if (v->path != PLAN_PATH_CPU)
+		return methods[m].finish;
+	/* Stored and flushed by the target's CPU, as if it had been asked by a message. */
+	if (m == PLAN_NATIVE_FLUSH)
+		return PLAN_FINISH_ACK;
+	/* Lanes ask for delivery: the target's CPU has stored what completes. */
+	return methods[m].finish == PLAN_FINISH_COMP ? PLAN_FINISH_FLUSH : methods[m].finish;
+}
+
 /* ---- is a method correct? ---- */
 
 static struct plan_verdict
@@ -143,6 +158,11 @@ right_reason(const struct plan_view *v, const struct method *m)
 						 : "the target flushes what the immediate data "
 						   "name, which is right in "
 						   "every domain";
+	if (m == &methods[PLAN_NATIVE_FLUSH])
+		return v->path == PLAN_PATH_CPU ? "the provider flushes what it has stored before "
+						  "it completes the write"
+						: "the fabric's own flush drains the NIC, and is "
+						  "the one that the table asks for";
 	if (m->finish == PLAN_FINISH_FLUSH) {
 		if (m->op == TAXONOMY_SEND)
 			return "the receive ring is as durable as the pool, and a read drains the "
@@ -195,7 +215,6 @@ struct plan_verdict
 plan_judge(const struct profile *p, enum plan_method method, enum plan_shape shape)
 {
 	const struct method *m = &methods[method];
-	enum plan_finish has = m->finish;
 	struct plan_verdict verdict;
 	const struct taxonomy_row *row;
 	struct plan_view v;
@@ -211,13 +230,13 @@ plan_judge(const struct profile *p, enum plan_method method, enum plan_shape sha
 			       PROFILE_F_RMA);
 	if (v.class == PROFILE_CLASS_PAGE)
 		return judge_page(&v, m);
+	if (method == PLAN_NATIVE_FLUSH && profile_get(p, PROFILE_F_FLUSH) != PROFILE_FLUSH_YES)
+		return plan_no("the fabric has no flush of its own there: a read takes its place",
+			       PROFILE_F_FLUSH);
 	v.key.op = m->op;
 	v.key.update = shape == PLAN_SINGLETON ? TAXONOMY_SINGLETON : TAXONOMY_COMPOUND;
 	row = taxonomy_find(&v.key);
-	/* Lanes ask for delivery: the target's CPU has stored what completes. */
-	if (has == PLAN_FINISH_COMP && v.path == PLAN_PATH_CPU)
-		has = PLAN_FINISH_FLUSH;
-	if (has >= plan_row_finish(row))
+	if (plan_worth(&v, method) >= plan_row_finish(row))
 		verdict = plan_yes(right_reason(&v, m));
 	else
 		verdict = judge_short(&v, m, plan_row_finish(row));
@@ -300,6 +319,7 @@ choose_single(const struct profile *p, enum plan_shape shape, size_t size,
 	if (shape != PLAN_SINGLETON || size <= lim->single_max)
 		return false;
 	return plan_fit(p, PLAN_COMPLETION, shape, lim, out) ||
+	       plan_fit(p, PLAN_NATIVE_FLUSH, shape, lim, out) ||
 	       (software && profile_get(p, PROFILE_F_CLASS) != PROFILE_CLASS_PAGE &&
 		plan_fit(p, PLAN_WRITE_IMM, shape, lim, out));
 }
@@ -321,10 +341,12 @@ choose_deposit(const struct profile *p, enum plan_shape shape, const struct plan
  * each message on a lane, an RNIC for waking the target's CPU. Deposits have a
  * session of their own.
  */
-static const enum plan_method by_cost_software[] = {PLAN_COMPLETION, PLAN_WRITE_IMM, PLAN_APPLIANCE,
+static const enum plan_method by_cost_software[] = {PLAN_COMPLETION,     PLAN_NATIVE_FLUSH,
+						    PLAN_WRITE_IMM,      PLAN_APPLIANCE,
 						    PLAN_WRITE_IMM_READ, PLAN_GENERAL};
-static const enum plan_method by_cost_rnic[] = {PLAN_COMPLETION, PLAN_APPLIANCE,
-						PLAN_WRITE_IMM_READ, PLAN_WRITE_IMM, PLAN_GENERAL};
+static const enum plan_method by_cost_rnic[] = {PLAN_COMPLETION, PLAN_NATIVE_FLUSH,
+						PLAN_APPLIANCE,  PLAN_WRITE_IMM_READ,
+						PLAN_WRITE_IMM,  PLAN_GENERAL};
 
 #define BY_COST_COUNT (sizeof(by_cost_rnic) / sizeof(by_cost_rnic[0]))
 

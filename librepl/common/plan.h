@@ -28,6 +28,7 @@ enum plan_method {
 	PLAN_WRITE_IMM_READ = 5,     /* RMA write with immediate data, then an RMA read */
 	PLAN_DEPOSIT = 6,            /* message into the receive ring, then an RMA read */
 	PLAN_DEPOSIT_COMPLETION = 7, /* message into the receive ring, its completion */
+	PLAN_NATIVE_FLUSH = 8,       /* RMA write that completes when the fabric has flushed it */
 	PLAN_METHOD_COUNT
 };
 
@@ -37,6 +38,10 @@ enum plan_method {
 #define PLAN_CAN_ALWAYS                                                                            \
 	(PLAN_BIT(PLAN_MESSAGE) | PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE) |              \
 	 PLAN_BIT(PLAN_COMPLETION))
+
+/* That which needs a fabric that promises to flush; the profile says whether the target's end does.
+ */
+#define PLAN_COMMITTED PLAN_BIT(PLAN_NATIVE_FLUSH)
 
 /* Those that need writes with immediate data. */
 #define PLAN_IMMEDIATE (PLAN_BIT(PLAN_WRITE_IMM) | PLAN_BIT(PLAN_WRITE_IMM_READ))

@@ -32,6 +32,7 @@ static const struct field_row field_rows[PROFILE_F_COUNT] = {
 				{"software", "ib", "iwarp"}},
 	/* The safe value is that of targets that don't tell: they know tcp only. */
 	[PROFILE_F_RMA] = {"rma", PROFILE_RMA_YES, 2, {"yes", "no"}},
+	[PROFILE_F_FLUSH] = {"native-flush", PROFILE_FLUSH_NO, 2, {"no", "yes"}},
 };
 
 void

@@ -34,6 +34,9 @@ enum profile_provider {
 /* Whether the provider can reach the pool's own memory: an RNIC must have it registered. */
 enum profile_rma { PROFILE_RMA_YES = 0, PROFILE_RMA_NO = 1 };
 
+/* Whether a write can ask the fabric itself to make it durable before it completes. */
+enum profile_flush { PROFILE_FLUSH_NO = 0, PROFILE_FLUSH_YES = 1 };
+
 /* What "durable" means for this pool. */
 enum profile_class {
 	PROFILE_CLASS_MEDIA = 0,  /* flushed to the persistence domain */
@@ -56,6 +59,7 @@ enum profile_field {
 	PROFILE_F_RQWRB,
 	PROFILE_F_PROVIDER,
 	PROFILE_F_RMA,
+	PROFILE_F_FLUSH,
 	PROFILE_F_COUNT
 };
 

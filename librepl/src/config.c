@@ -52,6 +52,7 @@ static const char *const method_names[] = {
 	[1 + PLAN_WRITE_IMM_READ] = "write-imm-read",
 	[1 + PLAN_DEPOSIT] = "deposit",
 	[1 + PLAN_DEPOSIT_COMPLETION] = "deposit-completion",
+	[1 + PLAN_NATIVE_FLUSH] = "native-flush",
 	NULL,
 };
 

@@ -13,7 +13,7 @@
  * with "replctl bench" over tcp, see docs/PERFORMANCE.md.
  */
 #define LANE_MESSAGE_MAX 16384U
-#define LANE_SINGLE_MAX  2048U /* the same against a write and no message */
+#define LANE_SINGLE_MAX  128U /* the same against a write and no message */
 
 #define LANE_SENT_MAX 8192U /* that the system surely takes at once */
 
@@ -51,6 +51,8 @@ lane_init(struct lane *l, const struct lane_setup *s)
 	l->profile = s->profile;
 	l->regions = s->regions;
 	l->limits = lane_limits(s->rma, s->imm_unit > 0, s->msg_size);
+	if (fab_lane_commits(s->fab))
+		l->limits.can |= PLAN_COMMITTED;
 	l->limits.force = s->force;
 	l->imm_unit = s->imm_unit;
 	l->keyed = s->keyed;
@@ -96,12 +98,6 @@ lane_quiet(const struct lane *l)
 	bool acked = l->ring && l->kind != LANE_SETTLE;
 
 	return (acked || l->seq_sent == l->seq_acked) && l->rma_outstanding == 0;
-}
-
-static bool
-lane_drains(const struct lane *l)
-{
-	return l->kind == LANE_DRAIN || l->kind == LANE_SETTLE;
 }
 
 static void

@@ -11,6 +11,15 @@
 
 #define LANE_FLUSH_CHUNK (1U << 30) /* one FLUSH or TRIM entry; its length has 32 bits */
 
+/* Up to here several ranges are cheaper in one message than by a write each. */
+#define LANE_SEVERAL_MAX 2048U
+
+static inline bool
+lane_drains(const struct lane *l)
+{
+	return l->kind == LANE_DRAIN || l->kind == LANE_SETTLE;
+}
+
 static inline void
 lane_count(_Atomic uint64_t *counter, uint64_t n)
 {

@@ -9,35 +9,45 @@
 
 /* ---- by which method ---- */
 
+/* Ranges of the drain beside the one in question, which is one of them when it is posted. */
+static unsigned
+lane_others(const struct lane *l)
+{
+	unsigned count = l->todo.count + l->written.count;
+
+	return l->phase != LANE_IDLE && count > 0 ? count - 1 : count;
+}
+
 /*
  * Whether a range may go with immediates. Where they are not asked for by name
- * only one that goes by a single immediate and is alone in its drain: several
- * are cheaper as FLUSH entries of one COMMIT, with one flush for all of them
- * and their writes begun early.
+ * only one that goes by a single immediate, of units no longer than it is, and is
+ * alone in its drain: several are cheaper as FLUSH entries of one COMMIT, with one
+ * flush for all of them and their writes begun early.
  */
 static bool
 lane_by_immediate(const struct lane *l, enum plan_shape shape, const struct range *r)
 {
-	unsigned others = l->todo.count + l->written.count;
-
 	/* A pool that has grown may have units that no immediate can name. */
 	if (r->off + r->len > l->imm_unit * (WIRE_IMM_FIRST_MAX + 1ULL))
 		return false;
 	if (l->limits.force)
 		return true;
-	/* When it is posted it is one of them. */
-	if (l->phase != LANE_IDLE && others > 0)
-		others--;
-	return r->len <= wire_imm_reach(l->imm_unit, r->off) &&
-	       (shape == PLAN_COMPOUND || others == 0);
+	return r->len >= l->imm_unit && r->len <= wire_imm_reach(l->imm_unit, r->off) &&
+	       (shape == PLAN_COMPOUND || lane_others(l) == 0);
 }
 
 struct plan
 lane_plan(const struct lane *l, enum plan_shape shape, const struct range *r)
 {
-	struct plan plan = plan_choose(l->profile, shape, r->len, &l->limits);
 	struct plan_limits lim = l->limits;
+	struct plan plan;
 
+	/* What the others, or what is ordered behind it, go in has room for it. */
+	if (lim.single_max < LANE_SEVERAL_MAX &&
+	    (lane_others(l) > 0 || (l->phase != LANE_IDLE && !lane_drains(l))))
+		lim.single_max =
+			lim.inline_max < LANE_SEVERAL_MAX ? lim.inline_max : LANE_SEVERAL_MAX;
+	plan = plan_choose(l->profile, shape, r->len, &lim);
 	if (!(PLAN_BIT(plan.method) & PLAN_IMMEDIATE) || lane_by_immediate(l, shape, r))
 		return plan;
 	lim.can &= ~PLAN_IMMEDIATE;

@@ -5,6 +5,7 @@
  *   general-purpose  writes, a FLUSH entry in a COMMIT; its ACK
  *   appliance        writes, one read behind the last of them; its completion
  *   completion       writes; their completions
+ *   native-flush     the same, of writes that complete when the fabric has flushed them
  *   write-imm        writes, the last with an immediate that names all; its ACK
  *   write-imm-read   the same without an answer, one read; its completion
  */
@@ -13,7 +14,9 @@
 #include "err.h"
 
 /* Writes may begin before it is known what will stand behind them. */
-#define EARLY (PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE) | PLAN_BIT(PLAN_COMPLETION))
+#define EARLY                                                                                      \
+	(PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE) | PLAN_BIT(PLAN_COMPLETION) |           \
+	 PLAN_COMMITTED)
 
 static void
 lane_write_counted(struct lane *l, uint64_t len)
@@ -23,18 +26,27 @@ lane_write_counted(struct lane *l, uint64_t len)
 	lane_count(&l->counters.bytes, len);
 }
 
+/* What a write's completion has to say. */
+static int
+lane_write_as(struct lane *l, const struct range *c, enum plan_method m, struct err *e)
+{
+	if (m == PLAN_COMPLETION)
+		return fab_lane_write(l->fab, l->mem + c->off, c->len, c->off, e);
+	if (m == PLAN_NATIVE_FLUSH)
+		return fab_lane_write_committed(l->fab, l->mem + c->off, c->len, c->off, e);
+	return fab_lane_write_covered(l->fab, l->mem + c->off, c->len, c->off, e);
+}
+
 /* Post one chunk of a range; false if there is no room or the lane is lost. */
 static bool
 lane_write_chunk(struct lane *l, const struct range *c, enum plan_method m)
 {
-	int (*post)(struct fab_lane *, const void *, size_t, uint64_t, struct err *) =
-		m == PLAN_COMPLETION ? fab_lane_write : fab_lane_write_covered;
 	struct err e;
 
 	if (!lane_region_ready(l, c->off) || fab_lane_rma_room(l->fab) == 0)
 		return false;
 	err_clear(&e);
-	if (post(l->fab, l->mem + c->off, c->len, c->off, &e)) {
+	if (lane_write_as(l, c, m, &e)) {
 		lane_fail(l, e.code, e.text);
 		return false;
 	}
@@ -176,7 +188,16 @@ lane_written_method(const struct lane *l)
 {
 	if (l->written_by & PLAN_BIT(PLAN_GENERAL))
 		return PLAN_GENERAL;
-	return l->written_by & PLAN_BIT(PLAN_APPLIANCE) ? PLAN_APPLIANCE : PLAN_COMPLETION;
+	if (l->written_by & PLAN_BIT(PLAN_APPLIANCE))
+		return PLAN_APPLIANCE;
+	return l->written_by == PLAN_COMMITTED ? PLAN_NATIVE_FLUSH : PLAN_COMPLETION;
+}
+
+/* Whether others may be flushed that it goes in one message with. */
+static bool
+lane_may_join(const struct lane *l, uint64_t len)
+{
+	return !l->limits.force && len <= LANE_SEVERAL_MAX;
 }
 
 /* All of a range can be written now. */
@@ -201,8 +222,8 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 	if (l->status)
 		return 0;
 	m = lane_plan(l, PLAN_SINGLETON, &r).method;
-	if (l->phase != LANE_IDLE || !(PLAN_BIT(m) & EARLY) || !lane_room_for(l, off, len) ||
-	    l->written.count == RANGESET_MAX)
+	if (l->phase != LANE_IDLE || !(PLAN_BIT(m) & EARLY) || lane_may_join(l, len) ||
+	    !lane_room_for(l, off, len) || l->written.count == RANGESET_MAX)
 		return rangeset_add(&l->todo, off, len);
 	for (uint64_t at = 0; at < len && !l->status;) {
 		struct range c = {.off = off + at, .len = lane_rma_len(l, off + at, len - at)};

@@ -331,12 +331,15 @@ int
 remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 {
 	uint64_t deadline_ns = clock_deadline(r->connect_timeout_ms);
-	bool verbs = verbs_offered(r), open;
+	bool verbs = verbs_offered(r), open, early;
 	struct err why;
 	int rc;
 
-	/* By another provider other methods may be right. */
-	rc = strcmp(r->provider, "tcp") == 0 || !fab_rdma_present() ? method_check(r, NULL, e) : 0;
+	/* By another provider other methods may be right, and for a flush the fabric is not asked
+	 * yet. */
+	early = (strcmp(r->provider, "tcp") == 0 || !fab_rdma_present()) &&
+		r->method != PLAN_NATIVE_FLUSH;
+	rc = early ? method_check(r, NULL, e) : 0;
 	if (rc)
 		return rc;
 	fab_warm_free(r->warm);

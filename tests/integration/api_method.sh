@@ -73,10 +73,22 @@ if [ "$(stat -f -c %T "$TMP/serve/pools")" = tmpfs ]; then
 	by appliance 0 1 1 0
 	by completion 0 1 0 0
 	by write-imm-read 0 1 1 1
+	refused_open native-flush "no flush of its own there.*native-flush = no, assumed: libfabric: .*FI_RMA_PMEM"
 else
 	for method in appliance completion write-imm-read deposit deposit-completion; do
 		refused_open "$method" \
 			"'$method' is not correct .*synced by the target .durability-class = page, libpmem2"
 	done
+fi
+stop_api
+
+# Where the admin says so the fabric's own flush is taken.
+stop "$SERVE_PID"
+start_serve "native-flush = yes"
+start_api
+if [ "$(stat -f -c %T "$TMP/serve/pools")" = tmpfs ]; then
+	by native-flush 0 1 0 0
+else
+	refused_open native-flush "'native-flush' is not correct .*synced by the target"
 fi
 stop_api

@@ -7,9 +7,14 @@
  *   log    libpmemlog: appends of numbered records; the lines are their numbers
  *   blk    libpmemblk: blocks full of one number, which rises; "block number"
  *   pmem2  libpmem2: numbered records in a ring, each before a count of them; the count
+ *   threads libpmem: each thread persists the number that the one before it has persisted;
+ *          the last one's
  */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <libpmem.h>
 #include <libpmem2.h>
 #include <libpmemblk.h>
 #include <libpmemlog.h>
@@ -26,7 +32,9 @@
 #define WORDS   (BLOCK / sizeof(uint64_t))
 #define RING    512U
 #define SIZE    (1UL << 20)
-#define RECORDS 24U /* words of a record of a log, at most */
+#define THREADS 6U
+#define APART   136U /* words from a thread's number to the next one's: some share a page */
+#define RECORDS 24U  /* words of a record of a log, at most */
 
 static void
 check(int ok, const char *what)
@@ -237,15 +245,77 @@ pmem2_check(const char *path)
 	(void)fclose(f);
 }
 
+/* ---- threads ---- */
+
+static uint64_t *numbers; /* in the pool */
+static _Atomic uint64_t persisted[THREADS];
+static int is_pmem;
+
+static void *
+thread_write(void *arg)
+{
+	uintptr_t i = (uintptr_t)arg;
+	uint64_t *number = numbers + i * APART;
+
+	for (;;) {
+		uint64_t due = i == 0 ? *number + 1 : atomic_load(&persisted[i - 1]);
+
+		if (due == *number) {
+			(void)sched_yield();
+			continue;
+		}
+		*number = due;
+		if (is_pmem)
+			pmem_persist(number, sizeof(*number));
+		else
+			check(pmem_msync(number, sizeof(*number)) == 0, "pmem_msync");
+		atomic_store(&persisted[i], due);
+		if (i == THREADS - 1)
+			tell(due);
+	}
+	return NULL;
+}
+
+static void
+threads_write(const char *path)
+{
+	pthread_t t;
+
+	numbers = pmem_map_file(path, SIZE, PMEM_FILE_CREATE, 0600, NULL, &is_pmem);
+	check(numbers != NULL, path);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		atomic_store(&persisted[i], numbers[i * APART]);
+	for (uintptr_t i = 0; i < THREADS; i++)
+		check(pthread_create(&t, NULL, thread_write, (void *)i) == 0, "a thread");
+	(void)pthread_join(t, NULL);
+}
+
+/* No thread is ahead of the one that it follows. */
+static void
+threads_check(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	static uint64_t is[THREADS * APART];
+	uint64_t told = last_told();
+
+	check(f && fread(is, sizeof(is), 1, f) == 1, path);
+	for (unsigned i = 1; i < THREADS; i++)
+		must(is[i * APART] <= is[(i - 1) * APART], "a thread's number", is[i * APART],
+		     is[(i - 1) * APART]);
+	must(is[(THREADS - 1) * APART] >= told, "the last one's", is[(THREADS - 1) * APART], told);
+	(void)fclose(f);
+}
+
 int
 main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(const char *);
-	} modes[] = {{"log", log_write},     {"log-check", log_check},
-		     {"blk", blk_write},     {"blk-check", blk_check},
-		     {"pmem2", pmem2_write}, {"pmem2-check", pmem2_check}};
+	} modes[] = {{"log", log_write},         {"log-check", log_check},
+		     {"blk", blk_write},         {"blk-check", blk_check},
+		     {"pmem2", pmem2_write},     {"pmem2-check", pmem2_check},
+		     {"threads", threads_write}, {"threads-check", threads_check}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

@@ -2,97 +2,130 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # An unmodified program of PMDK's that is killed at any moment loses nothing that it was told is durable.
 #
-#   run_kills.sh PROGRAM   pmemobj, log, blk, pmem2 or fio; KILLS of them, 10 unless given
+#   run_kills.sh PROGRAM   of which kills/ tells what it is; KILLS of them, 10 unless given
 #
 # Each time the local file is deleted, restored, and checked by PMDK and the program; it goes on from there.
-. "$(dirname "$0")/run_lib.sh"
-STREAM=$BUILD/tests/integration/pmdk_stream
+#
+# A program's file has: write_on, which becomes the program, to print a line for each thing that is durable; check
+# FILE LINES LEFT, of what was restored, against the lines and the file that was left; where needed begin, which makes
+# the pool, and sign, a pattern that says that it writes.
+here=$(dirname "$0")
+. "$here/run_lib.sh"
+EXAMPLES=/usr/share/doc
 program=${1:?program}
 seed=${SEED:-$RANDOM}
 RANDOM=$seed
 echo "seed $seed"
-start_target
 pool=$TMP/pool
+sign='[0-9]'
 
-# write_on: becomes the program, which writes until it is killed; a line for each thing that is durable.
-write_on() {
-	case $program in
-	pmemobj) run "$pool" killed "$FILL" steps "$pool" killed 100000 ;;
-	fio) run "$pool" killed fio --name=killed --ioengine=libpmem --filename="$pool" --size=4M \
-		--bs=4k --rw=randwrite --sync=1 --thread --time_based --runtime=60 --verify=crc32c \
-		--do_verify=0 --randrepeat=0 --eta=always --eta-interval=250ms ;;
-	*) run "$pool" killed "$STREAM" "$program" "$pool" ;;
-	esac
+# example NAME ARG...: one of PMDK's that Debian has as source is compiled.
+example() {
+	name=$1
+	shift
+	for source in "$@"; do
+		case $source in
+		-*) ;;
+		*) [ -e "$source" ] || { echo "skipped: no $source"; exit 77; } ;;
+		esac
+	done
+	gcc -O1 -w -I"$here/examples" -o "$TMP/$name" "$@" || fail "compiling $name"
 }
 
-# What is restored to the file; what the program had acknowledged, and the file it left.
-check() {
-	case $program in
-	pmemobj)
-		count=$(tail -n 1 "$2")
-		expect_count "$1" killed "${count:-0}"
-		;;
-	fio)
-		# A block may be torn, the one that was being written; what was never written is zeros.
-		blocks_differ "$1" "$3" 1
-		;;
-	*)
-		[ "$program" = pmem2 ] || timeout 20 pmempool check "$1" >"$TMP/check.log" 2>&1 ||
-			fail "pmempool check: $(cat "$TMP/check.log")"
-		timeout 20 "$STREAM" "$program-check" "$1" <"$2" >"$TMP/check.log" 2>&1 ||
-			fail "its program says: $(cat "$TMP/check.log")"
-		;;
-	esac
+pmempool_check() {
+	timeout 20 pmempool check "$1" >"$TMP/check.log" 2>&1 || fail "pmempool check: $(cat "$TMP/check.log")"
 }
 
-# blocks_differ A B MOST
-blocks_differ() {
-	python3 - "$@" <<'PY' || fail "$program: blocks are lost"
+# pages_differ A B MOST
+pages_differ() {
+	python3 - "$@" <<'PY' || fail "$program: pages are lost"
 import sys
 a, b = (open(n, "rb").read() for n in sys.argv[1:3])
 bad = [i for i in range(0, max(len(a), len(b)), 4096) if a[i:i + 4096] != b[i:i + 4096]]
 if len(bad) > int(sys.argv[3]):
-    sys.exit(f"{len(bad)} blocks differ: {bad[:10]}")
+    sys.exit(f"{len(bad)} pages differ: {bad[:10]}")
 PY
 }
 
-if [ "$program" = fio ]; then
-	command -v fio >/dev/null || { echo "skipped: no fio (package fio)"; exit 77; }
-	[ "${PMEM_IS_PMEM_FORCE-}" ] || { echo "skipped: fio wants PMEM_IS_PMEM_FORCE=1"; exit 77; }
-	cd "$TMP" || exit 1
-	# All of the file, and fio's own verification through the preloaded library.
-	(run "$pool" killed fio --name=whole --ioengine=libpmem --filename="$pool" --size=4M --bs=4k \
-		--rw=randwrite --thread --verify=crc32c --do_verify=1) >"$TMP/fio.log" 2>&1 ||
-		fail "fio: $(cat "$TMP/fio.log")"
-	restore_pool killed "$pool"
-	fio --name=whole --ioengine=psync --filename="$pool" --size=4M --bs=4k --rw=randwrite \
-		--thread --verify=crc32c --verify_only >"$TMP/fio.log" 2>&1 ||
-		fail "fio finds in what is restored: $(cat "$TMP/fio.log")"
-fi
+begin() {
+	:
+}
 
-# That it writes: fio tells only how fast.
-sign='[0-9]'
-[ "$program" != fio ] || sign='\[w=[0-9.]*[1-9]'
+# killed PID: it and what it has started, which is no more meanwhile.
+killed() {
+	[ -z "$(pgrep -P "$1")" ] || signalled STOP "$1"
+	for child in $(pgrep -P "$1"); do
+		killed "$child"
+	done
+	kill -KILL "$1" 2>/dev/null
+}
+
+# Our only session on the target has ended.
+target_idle() {
+	for child in $(pgrep -P "$SERVE_PID"); do
+		[ -z "$(pgrep -P "$child")" ] || return 1
+	done
+}
+
+# What is restored is checked. A pool that was being made when it was killed need not have a replica yet.
+restored() {
+	wait_for 20 target_idle || fail "the writer is still there"
+	rm -f "$pool" "$pool.repl"
+	if ctl restore "$T/killed" "$pool" >"$TMP/restore.log" 2>&1; then
+		fresh=
+		check "$pool" "$TMP/acknowledged" "$TMP/left"
+	elif [ "$fresh" ] && [ ! -s "$TMP/acknowledged" ] &&
+		grep -q "not found\|never\|inconsistent" "$TMP/restore.log"; then
+		anew
+	else
+		fail "restore: $(cat "$TMP/restore.log")"
+	fi
+}
+
+anew() {
+	rm -f "$pool" "$pool.repl"
+	ctl remove --force "$T/killed" >/dev/null 2>&1
+	fresh=1
+	begin
+}
+
+# stock WHAT: it can't load a library that was built with sanitizers. fio can, what is ours is built with them.
+stock() {
+	if nm -D "$BUILD/librepl-preload.so" | grep -q __asan; then
+		echo "skipped: librepl-preload.so is built with sanitizers, and $* is not"
+		exit 77
+	fi
+}
+
+start_target
+# shellcheck source=/dev/null
+case $program in
+log | blk | pmem2 | threads) . "$here/kills/stream.sh" ;;
+pmemblk) . "$here/kills/fio.sh" ;;
+pmem2log) . "$here/kills/addlog.sh" ;;
+*) . "$here/kills/$program.sh" ;;
+esac
+
 i=0
 while [ $i -lt "${KILLS:-10}" ]; do
-	i=$((i + 1))
 	# Before it is full.
-	if [ $((i % 10)) -eq 0 ]; then
-		rm -f "$pool"*
-		ctl remove --force "$T/killed" >/dev/null || fail "removing the pool"
-	fi
+	[ $((i % 10)) -ne 0 ] || anew
+	i=$((i + 1))
 	: >"$TMP/counts"
 	write_on >"$TMP/counts" 2>"$TMP/run.log" &
 	pid=$!
-	wait_for 30 grep -Eq "$sign" "$TMP/counts" || fail "nothing is written: $(cat "$TMP/run.log")"
+	PIDS="$PIDS $pid"
+	# Every fourth one is hit while it begins, or at any time; the others while it writes.
+	[ $((i % 4)) -eq 0 ] || wait_for 30 grep -Eq "$sign" "$TMP/counts" ||
+		fail "nothing is written: $(cat "$TMP/run.log")"
 	sleep "0.$((RANDOM % 300 + 100))"
-	kill -KILL "$pid"
+	killed "$pid"
 	wait "$pid" 2>/dev/null
 	! grep -q "REPLICATED\|LOST" "$TMP/run.log" || fail "$(cat "$TMP/run.log")"
 	# A line that is not ended was not acknowledged.
 	cp "$TMP/counts" "$TMP/acknowledged"
 	[ -z "$(tail -c 1 "$TMP/acknowledged")" ] || sed -i '$d' "$TMP/acknowledged"
-	cp "$pool" "$TMP/left"
-	restore_pool killed "$pool"
-	check "$pool" "$TMP/acknowledged" "$TMP/left"
+	rm -f "$TMP/left"
+	[ ! -e "$pool" ] || cp "$pool" "$TMP/left"
+	restored
 done

@@ -49,6 +49,8 @@ static const char *const words[PLAN_METHOD_COUNT][SHAPES] = {
 	[PLAN_WRITE_IMM_READ] = {"writeimm(a) flush comp",
 				 "writeimm(a) flush comp writeimm(b) flush comp",
 				 "writeimm(b) flush comp"},
+	[PLAN_NATIVE_FLUSH] = {"write(a) flush comp", "write(a) flush comp write(b) flush comp",
+			       "write(b) flush comp"},
 	/* The target applies what was deposited when it comes to it, and marks it. */
 	[PLAN_DEPOSIT] = {"send(a) flush comp rsp-copy(a) rsp-flush(&a) rsp-retire",
 			  "send(a,b) flush comp rsp-copy(a,b) rsp-flush(a,b) rsp-retire",
@@ -60,7 +62,7 @@ static const char *const words[PLAN_METHOD_COUNT][SHAPES] = {
 
 #define BY_RMA                                                                                     \
 	(PLAN_BIT(PLAN_GENERAL) | PLAN_BIT(PLAN_APPLIANCE) | PLAN_BIT(PLAN_COMPLETION) |           \
-	 PLAN_BIT(PLAN_WRITE_IMM) | PLAN_BIT(PLAN_WRITE_IMM_READ))
+	 PLAN_BIT(PLAN_WRITE_IMM) | PLAN_BIT(PLAN_WRITE_IMM_READ) | PLAN_BIT(PLAN_NATIVE_FLUSH))
 
 /*
  * Refused though the model finds nothing wrong. Checked in both directions: a
@@ -154,15 +156,29 @@ may_be(const struct target *t, const int value[PROFILE_F_COUNT], bool verbs)
 	       (value[PROFILE_F_PROVIDER] == UNKNOWN || value[PROFILE_F_PROVIDER] == provider);
 }
 
+/*
+ * Where the provider is the target's CPU its flush is that of the lines it has stored, as with a
+ * message that asks for it, but not a sync of pages.
+ */
+static bool
+safe_on(const struct target *t, int method, int shape)
+{
+	if (method == PLAN_NATIVE_FLUSH && t->nic == NIC_CPU && t->class != PROFILE_CLASS_PAGE)
+		method = PLAN_WRITE_IMM;
+	return safe[t->domain][t->ddio][t->rqwrb][t->class][t->nic][method][shape];
+}
+
 /* Whether the method is safe on all that the profile may be. */
 static bool
 safe_for(const int value[PROFILE_F_COUNT], bool verbs, int method, int shape)
 {
+	/* What asks for a flush that is not there is a write whose completion says nothing. */
+	if (method == PLAN_NATIVE_FLUSH && value[PROFILE_F_FLUSH] != PROFILE_FLUSH_YES)
+		return false;
 	for (unsigned at = 0; at < TARGETS; at++) {
 		struct target t = target_at(at);
 
-		if (may_be(&t, value, verbs) &&
-		    !safe[t.domain][t.ddio][t.rqwrb][t.class][t.nic][method][shape])
+		if (may_be(&t, value, verbs) && !safe_on(&t, method, shape))
 			return false;
 	}
 	return true;
@@ -182,6 +198,8 @@ profile_fill(struct profile *p, const int value[PROFILE_F_COUNT], bool verbs)
 static const char *
 conservative_reason(const int value[PROFILE_F_COUNT], int method, int shape)
 {
+	if (method == PLAN_NATIVE_FLUSH && value[PROFILE_F_FLUSH] != PROFILE_FLUSH_YES)
+		return NULL;
 	for (size_t i = 0; i < sizeof(conservative) / sizeof(conservative[0]); i++) {
 		if ((conservative[i].methods & PLAN_BIT(method)) &&
 		    conservative[i].shape == shape &&
@@ -220,6 +238,7 @@ allowed_is_safe(void **state)
 	static const int counts[PROFILE_F_COUNT] = {
 		[PROFILE_F_GRANULARITY] = 0, [PROFILE_F_CLASS] = 3, [PROFILE_F_DOMAIN] = 3,
 		[PROFILE_F_DDIO] = 2,        [PROFILE_F_RQWRB] = 2, [PROFILE_F_PROVIDER] = 3,
+		[PROFILE_F_FLUSH] = 2,
 	};
 	int value[PROFILE_F_COUNT];
 	unsigned profiles = 2;

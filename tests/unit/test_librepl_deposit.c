@@ -103,6 +103,20 @@ fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t
 }
 
 int
+fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			 struct err *e)
+{
+	return fab_lane_write(l, src, len, off, e);
+}
+
+bool
+fab_lane_commits(const struct fab_lane *l)
+{
+	(void)l;
+	return false;
+}
+
+int
 fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 		   const struct fab_imm *imm, struct err *e)
 {

@@ -131,6 +131,23 @@ fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t
 	return post_rma(l, 'w', e);
 }
 
+int
+fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			 struct err *e)
+{
+	(void)src;
+	(void)len;
+	(void)off;
+	return post_rma(l, 'n', e);
+}
+
+bool
+fab_lane_commits(const struct fab_lane *l)
+{
+	(void)l;
+	return false;
+}
+
 bool
 fab_lane_turn(const struct fab_lane *l)
 {
@@ -370,6 +387,7 @@ bench_forced(const struct facts *f, enum plan_method m)
 	profile_set(&b->profile, PROFILE_F_DOMAIN, (int)f->domain, "test");
 	profile_set(&b->profile, PROFILE_F_DDIO, (int)f->ddio, "test");
 	profile_set(&b->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB, "test");
+	profile_set(&b->profile, PROFILE_F_FLUSH, PROFILE_FLUSH_YES, "test");
 	b->lane.limits.force = PLAN_BIT(m);
 	b->lane.limits.can |= PLAN_BIT(m);
 	return b;
@@ -387,6 +405,8 @@ static const struct method_case {
 	{&mhp, PLAN_APPLIANCE, "wr", "wwr", "wr|(a)"},
 	{&wsp, PLAN_APPLIANCE, "wr", "wwr", "wr|(a)"},
 	{&wsp, PLAN_COMPLETION, "W", "WW", "W|(a)"},
+	{&dmp_no_ddio, PLAN_NATIVE_FLUSH, "n", "n|n", "n|(a)"},
+	{&mhp, PLAN_NATIVE_FLUSH, "n", "nn", "n|(a)"},
 	{&dmp, PLAN_WRITE_IMM, "i", "i|i", "i(-a)"},
 	{&wsp, PLAN_WRITE_IMM, "i", "i|i", "i(-a)"},
 	{&dmp_no_ddio, PLAN_WRITE_IMM_READ, "jr", "jr|jr", "jr|(a)"},
@@ -447,6 +467,52 @@ a_pair_that_fits_a_message_is_one(void **state)
 	assert_int_equal(lane_flush_first(&b->lane, 0, 65536, 8), 0);
 	job(b, LANE_PAIR, 65536, 8);
 	assert_string_equal(b->fab.log, "W|(c)");
+	free(b);
+}
+
+/* What small ranges of a job go by where the choice is free. */
+static void
+check_small(struct bench *b, unsigned count, uint64_t len, enum lane_kind kind, const char *log)
+{
+	for (unsigned i = 0; i < count; i++)
+		assert_int_equal(lane_flush(&b->lane, i * 65536UL, len), 0);
+	assert_string_equal(b->fab.log, "");
+	job(b, kind, POOL_SIZE - 8, kind == LANE_DRAIN ? 0 : 8);
+	assert_string_equal(b->fab.log, log);
+	memset(b->fab.log, 0, LOG_MAX);
+}
+
+/* One write is for a range alone: others, and what is ordered behind it, share its message. */
+static void
+a_small_range_is_a_write_if_it_is_alone(void **state)
+{
+	struct bench *b = bench_forced(&wsp, PLAN_COMPLETION);
+
+	(void)state;
+	b->lane.limits.force = 0;
+	check_small(b, 1, 128, LANE_DRAIN, "(c)");
+	check_small(b, 1, 129, LANE_DRAIN, "W");
+	check_small(b, 1, 2048, LANE_DRAIN, "W");
+	check_small(b, 2, 2048, LANE_DRAIN, "(cc)");
+	check_small(b, 1, 2048, LANE_ATOMIC8, "(c-a)");
+	assert_int_equal(lane_flush(&b->lane, 0, 2049), 0);
+	assert_string_equal(b->fab.log, "W");
+	drain(b);
+	free(b);
+}
+
+/* The target would flush all of a unit for what is a part of it. */
+static void
+an_immediate_has_units_no_longer_than_the_range(void **state)
+{
+	struct bench *b = bench_new(true, 32768);
+
+	(void)state;
+	profile_set(&b->profile, PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE, "test");
+	b->lane.imm_unit = 8 * IMM_UNIT;
+	check_small(b, 1, 8 * IMM_UNIT - 1, LANE_DRAIN, "(c)");
+	b->lane.imm_unit = IMM_UNIT;
+	check_small(b, 1, 8 * IMM_UNIT - 1, LANE_DRAIN, "i");
 	free(b);
 }
 
@@ -707,6 +773,8 @@ main(void)
 		cmocka_unit_test(every_method_posts_its_steps),
 		cmocka_unit_test(a_second_without_a_first_waits_for_nothing),
 		cmocka_unit_test(a_pair_that_fits_a_message_is_one),
+		cmocka_unit_test(a_small_range_is_a_write_if_it_is_alone),
+		cmocka_unit_test(an_immediate_has_units_no_longer_than_the_range),
 		cmocka_unit_test(a_second_by_another_method_waits),
 		cmocka_unit_test(a_long_range_goes_by_several_immediates),
 		cmocka_unit_test(immediates_are_for_a_range_alone),

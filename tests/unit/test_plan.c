@@ -27,6 +27,7 @@ struct oracle {
 	bool rnic; /* known to be one */
 	bool cpu;  /* known to store through the mapping */
 	bool ib;
+	bool flushes; /* the fabric, by itself */
 };
 
 static struct oracle
@@ -49,6 +50,8 @@ oracle_of(const struct profile *p)
 		.rnic = known && provider != PROFILE_PROVIDER_SOFTWARE,
 		.cpu = known && provider == PROFILE_PROVIDER_SOFTWARE && !verbs,
 		.ib = known && provider == PROFILE_PROVIDER_IB,
+		.flushes =
+			p->known[PROFILE_F_FLUSH] && p->value[PROFILE_F_FLUSH] == PROFILE_FLUSH_YES,
 	};
 }
 
@@ -70,6 +73,9 @@ oracle_allowed(const struct profile *p, enum plan_method m, enum plan_shape shap
 		return false;
 	if (m == PLAN_GENERAL || m == PLAN_WRITE_IMM)
 		return o.media || o.memory || o.cpu;
+	/* The provider's CPU flushes all it stored; an RNIC's flush goes no farther than a read. */
+	if (m == PLAN_NATIVE_FLUSH)
+		return o.flushes && (drained || (o.cpu && o.media));
 	return m == PLAN_COMPLETION ? completed : drained;
 }
 
@@ -87,6 +93,8 @@ oracle_choose(const struct profile *p, enum plan_shape shape, size_t size,
 		return PLAN_MESSAGE;
 	if (all && oracle_allowed(p, PLAN_COMPLETION, shape))
 		return PLAN_COMPLETION;
+	if (all && oracle_allowed(p, PLAN_NATIVE_FLUSH, shape))
+		return PLAN_NATIVE_FLUSH;
 	if (all && !oracle_of(p).rnic && oracle_allowed(p, PLAN_WRITE_IMM, shape))
 		return PLAN_WRITE_IMM;
 	if (oracle_allowed(p, PLAN_APPLIANCE, shape))
@@ -148,7 +156,7 @@ check_profile(const struct profile *p)
 static void
 profile_of(unsigned code, struct profile *p)
 {
-	static const int values[PROFILE_F_COUNT] = {3, 3, 3, 2, 2, 3, 2};
+	static const int values[PROFILE_F_COUNT] = {3, 3, 3, 2, 2, 3, 2, 2};
 
 	profile_init(p);
 	for (int f = 0; f < PROFILE_F_COUNT; f++) {
@@ -163,7 +171,7 @@ profile_of(unsigned code, struct profile *p)
 static void
 every_combination_agrees_with_the_oracle(void **state)
 {
-	unsigned count = 3 * 3 * 3 * 2 * 2 * 3 * 2 * 128 * (unsigned)NAMES;
+	unsigned count = 3 * 3 * 3 * 2 * 2 * 3 * 2 * 2 * 256 * (unsigned)NAMES;
 	struct profile p;
 
 	(void)state;
@@ -282,7 +290,10 @@ a_forced_method_is_taken_for_all_that_it_can_carry(void **state)
 	struct plan_limits lim = LIMITS(65000, 8192, true, ALL);
 
 	(void)state;
-	for (int m = 0; m < PLAN_DEPOSIT; m++) {
+	profile_set(&p, PROFILE_F_FLUSH, PROFILE_FLUSH_YES, "test");
+	for (int m = 0; m < PLAN_METHOD_COUNT; m++) {
+		if (PLAN_BIT(m) & PLAN_DEPOSITS)
+			continue;
 		lim.force = PLAN_BIT(m);
 		assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 8, &lim).method, m);
 		assert_int_equal(plan_choose(&p, PLAN_SINGLETON, BIG, &lim).method, m);
@@ -355,6 +366,79 @@ a_wrong_method_is_refused_with_the_fact_and_its_source(void **state)
 	assert_non_null(strstr(e.text, "(persistence-domain = dmp, assumed: not probed)"));
 }
 
+/* What the probe has found decides between a read and the fabric's own flush, once both are right.
+ */
+static const struct flush_row {
+	enum profile_domain domain;
+	enum profile_ddio ddio;
+	enum profile_provider provider;
+	int flush; /* -1: not known */
+	bool lane; /* the lane promises it */
+	enum plan_method method;
+} flush_rows[] = {
+	{PROFILE_DMP, PROFILE_DDIO_OFF, PROFILE_PROVIDER_IB, -1, true, PLAN_APPLIANCE},
+	{PROFILE_DMP, PROFILE_DDIO_OFF, PROFILE_PROVIDER_IB, PROFILE_FLUSH_NO, true,
+	 PLAN_APPLIANCE},
+	{PROFILE_DMP, PROFILE_DDIO_OFF, PROFILE_PROVIDER_IB, PROFILE_FLUSH_YES, false,
+	 PLAN_APPLIANCE},
+	{PROFILE_DMP, PROFILE_DDIO_OFF, PROFILE_PROVIDER_IB, PROFILE_FLUSH_YES, true,
+	 PLAN_NATIVE_FLUSH},
+	{PROFILE_MHP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IWARP, PROFILE_FLUSH_YES, true,
+	 PLAN_NATIVE_FLUSH},
+	/* DDIO: a flush that drains the NIC leaves the data in caches, as a read does. */
+	{PROFILE_DMP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB, PROFILE_FLUSH_YES, true,
+	 PLAN_WRITE_IMM},
+	/* A write that completes late enough needs no flush. */
+	{PROFILE_WSP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB, PROFILE_FLUSH_YES, true,
+	 PLAN_COMPLETION},
+	{PROFILE_MHP, PROFILE_DDIO_ON, PROFILE_PROVIDER_SOFTWARE, PROFILE_FLUSH_YES, true,
+	 PLAN_COMPLETION},
+	/* tcp: no read gets data out of the caches, the provider's CPU does. */
+	{PROFILE_DMP, PROFILE_DDIO_ON, PROFILE_PROVIDER_SOFTWARE, -1, true, PLAN_WRITE_IMM},
+	{PROFILE_DMP, PROFILE_DDIO_ON, PROFILE_PROVIDER_SOFTWARE, PROFILE_FLUSH_YES, true,
+	 PLAN_NATIVE_FLUSH},
+};
+
+static void
+the_fabrics_own_flush_is_preferred_to_a_read_where_it_is_probed(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(flush_rows) / sizeof(flush_rows[0]); i++) {
+		const struct flush_row *r = &flush_rows[i];
+		struct profile p = media_profile(r->domain, r->ddio, r->provider);
+		struct plan_limits lim = LIMITS(65000, 16384, true, ALL);
+		struct plan plan;
+
+		set_if_known(&p, PROFILE_F_FLUSH, r->flush);
+		if (!r->lane)
+			lim.can &= ~PLAN_COMMITTED;
+		plan = plan_choose(&p, PLAN_SINGLETON, BIG, &lim);
+		if (plan.method != r->method)
+			fail_msg("row %zu: %s (%s)", i, plan_method_name(plan.method), plan.reason);
+		profile_set(&p, PROFILE_F_CLASS, PROFILE_CLASS_PAGE, "test");
+		assert_false(plan_judge(&p, PLAN_NATIVE_FLUSH, PLAN_SINGLETON).allowed);
+	}
+}
+
+static void
+a_flush_that_is_not_there_is_refused_with_what_the_probe_says(void **state)
+{
+	struct profile p = media_profile(PROFILE_MHP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	struct plan_limits lim = LIMITS(65000, 16384, true, PLAN_CAN_ALWAYS);
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	profile_set(&p, PROFILE_F_FLUSH, PROFILE_FLUSH_NO, "rxe0: no");
+	assert_int_equal(plan_check_method(&p, PLAN_NATIVE_FLUSH, &lim, &e), REPL_E_REFUSED);
+	assert_non_null(strstr(e.text, "(native-flush = no, rxe0: no)"));
+	profile_set(&p, PROFILE_F_FLUSH, PROFILE_FLUSH_YES, "test");
+	assert_int_equal(plan_check_method(&p, PLAN_NATIVE_FLUSH, &lim, &e), REPL_E_REFUSED);
+	assert_non_null(strstr(e.text, "is not available on this provider"));
+	lim.can |= PLAN_COMMITTED;
+	assert_int_equal(plan_check_method(&p, PLAN_NATIVE_FLUSH, &lim, &e), 0);
+}
+
 /* Copies cost: from some size on one write is less than a message, two trips never are. */
 static void
 one_rma_operation_is_cheaper_than_a_message_sooner_than_two(void **state)
@@ -398,6 +482,8 @@ main(void)
 		cmocka_unit_test(a_forced_method_is_taken_for_all_that_it_can_carry),
 		cmocka_unit_test(lanes_with_a_ring_carry_deposits_only),
 		cmocka_unit_test(a_wrong_method_is_refused_with_the_fact_and_its_source),
+		cmocka_unit_test(the_fabrics_own_flush_is_preferred_to_a_read_where_it_is_probed),
+		cmocka_unit_test(a_flush_that_is_not_there_is_refused_with_what_the_probe_says),
 		cmocka_unit_test(one_rma_operation_is_cheaper_than_a_message_sooner_than_two),
 		cmocka_unit_test(names_go_both_ways),
 	};

@@ -405,6 +405,33 @@ the_admins_word_stands_where_nothing_is_seen(void **state)
 	assert_source(m, PROFILE_F_PROVIDER, "repld.conf: provider-class");
 }
 
+/* The probe's own word on native flush comes from the fabric, not from sysfs. */
+static void
+a_flush_is_believed_where_nobody_knows_better(void **state)
+{
+	struct machine *m = *state;
+	struct probe_seen seen = {.known = false, .text = "a claim", .source = "libfabric"};
+	struct probe *p = &m->probe;
+	struct err e;
+
+	err_clear(&e);
+	(void)run_as(m, "tcp", -1);
+	assert_int_equal(probe_field(&m->conf, PROFILE_F_FLUSH, &seen, p, &e), 0);
+	assert_int_equal(profile_get(&p->profile, PROFILE_F_FLUSH), PROFILE_FLUSH_NO);
+	assert_source(m, PROFILE_F_FLUSH, "libfabric: a claim");
+	state_that(m, PROFILE_F_FLUSH, PROFILE_FLUSH_YES, false);
+	assert_int_equal(probe_field(&m->conf, PROFILE_F_FLUSH, &seen, p, &e), 0);
+	assert_known(&p->profile, PROFILE_F_FLUSH, PROFILE_FLUSH_YES);
+	seen = (struct probe_seen){
+		.known = true, .value = PROFILE_FLUSH_NO, .text = "no", .source = "rxe0"};
+	assert_int_equal(probe_field(&m->conf, PROFILE_F_FLUSH, &seen, p, &e), REPL_E_REFUSED);
+	assert_non_null(strstr(e.text, "yes contradicts the evidence, 'no' (rxe0)"));
+	seen.value = PROFILE_FLUSH_YES;
+	state_that(m, PROFILE_F_FLUSH, PROFILE_FLUSH_NO, false);
+	assert_int_equal(probe_field(&m->conf, PROFILE_F_FLUSH, &seen, p, &e), 0);
+	assert_known(&p->profile, PROFILE_F_FLUSH, PROFILE_FLUSH_NO);
+}
+
 static void
 a_word_that_agrees_with_evidence_is_taken(void **state)
 {
@@ -528,10 +555,9 @@ device_file_is_not_memory(void **state)
 static void
 this_machine_can_be_probed(void **state)
 {
-	static const char *const names[] = {"kernel",     "cpu-vendor",    "cpu-model",
-					    "page-size",  "memlock-limit", "nofile-limit",
-					    "filesystem", "free-space",    "store-granularity",
-					    "provider",   "native-flush"};
+	static const char *const names[] = {
+		"kernel",       "cpu-vendor", "cpu-model",  "page-size",         "memlock-limit",
+		"nofile-limit", "filesystem", "free-space", "store-granularity", "provider"};
 	struct machine *m = *state;
 	struct err e;
 
@@ -561,6 +587,7 @@ main(void)
 		MACHINE_TEST(ddio_must_be_off_at_every_port),
 		MACHINE_TEST(ddio_registers_of_other_processors_prove_nothing),
 		MACHINE_TEST(the_admins_word_stands_where_nothing_is_seen),
+		MACHINE_TEST(a_flush_is_believed_where_nobody_knows_better),
 		MACHINE_TEST(a_word_that_agrees_with_evidence_is_taken),
 		MACHINE_TEST(a_word_against_evidence_is_refused_unless_trusted),
 		MACHINE_TEST(ddio_against_the_registers_is_refused),

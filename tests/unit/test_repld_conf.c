@@ -129,7 +129,8 @@ every_key_is_read(void **state)
 	       "2G\nlog = "
 	       "file:/var/log/repld.log\n"
 	       "log-level = debug\nheartbeat = 10\nheartbeat-timeout = 20\nidle-timeout = 30\n"
-	       "ddio = off\npersistence-domain = system\nrqwrb = pm\nprovider-class = iwarp\n",
+	       "ddio = off\npersistence-domain = system\nrqwrb = pm\nprovider-class = "
+	       "iwarp\nnative-flush = yes\n",
 	       &c);
 	assert_string_equal(c.listen, "[::1]:7222");
 	assert_string_equal(c.host_key, "/k/host");
@@ -289,6 +290,7 @@ values_out_of_bounds_are_refused(void **state)
 	refuse("persistence-domain = adr", ":3: key 'persistence-domain': 'adr' is none of probe, "
 					   "dmp, mhp, wsp, memory_controller, cpu_cache, system");
 	refuse("rqwrb = ring", ":3: key 'rqwrb': 'ring' is none of probe, dram, pm");
+	refuse("native-flush = maybe", ":3: key 'native-flush': 'maybe' is none of probe, no, yes");
 	refuse("provider-class = roce",
 	       ":3: key 'provider-class': 'roce' is none of probe, software, ib, iwarp");
 	refuse("ddio = probe trust-me", ":3: key 'ddio': 'probe' states nothing to be trusted");

@@ -47,6 +47,9 @@ def chosen(size):
 assert value("provider-class") == "software" and p["provider"] == sys.argv[2]
 # No adapter but one in software: whether there is DDIO is not known and of no account.
 assert value("ddio") == "on?", p["ddio"]
+# Nobody in Debian 12 flushes by himself, and why is told: of tcp it is not known, of verbs it is.
+assert value("native-flush") == ("no?" if sys.argv[2] == "tcp" else "no"), p["native-flush"]
+assert ("FI_RMA_PMEM" if sys.argv[2] == "tcp" else "rxe0") in p["native-flush"]["source"], p["native-flush"]
 # Each fact that was found says where.
 for name in "granularity", "durability-class", "persistence-domain", "rqwrb":
     assert p[name]["source"], name
