@@ -19,7 +19,7 @@ run()
 {
 	local dir=$TMP/$1
 
-	mkdir -p "$dir/shared"
+	mkdir -p "$dir/shared/results"
 	"$here/guest.sh" --timeout 800 --persistence "$1" --bind "$dir/shared" \
 		--pmem "$dir/0:64M" --pmem "$dir/1:400M" --pmem "$dir/2:64M" --pmem "$dir/3:64M" \
 		--disk "$dir/disk:64M" -- env BUILD="$BUILD" \
@@ -39,5 +39,7 @@ for platform in $platforms; do
 done
 [ $status -eq 0 ] || exit $status
 for platform in $platforms; do
-	cat "$TMP/$platform/shared/results"
-done | python3 "$here/platforms.py" "$provider" "$@"
+	python3 "$here/cells_check.py" "$provider" "$platform" "$TMP/$platform/shared/results" \
+		>>"$TMP/results" || exit 1
+done
+python3 "$here/platforms.py" "$provider" "$@" <"$TMP/results"

@@ -113,7 +113,9 @@ trap 'exit 130' INT TERM HUP
 	printf '(exec'
 	printf ' %q' "$@"
 	printf ')\n}\n'
-	printf 'export HOME=/root TERM=dumb PATH=%q:/usr/sbin:/sbin\n' "$PATH"
+	# The system's own programs first: what a user's path has in their place may be slow wrappers.
+	printf 'export HOME=/root TERM=dumb PATH=%q\n' \
+		"/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:$PATH"
 	printf 'port=$(grep -l "^out$" /sys/class/virtio-ports/*/name | cut -d / -f 5)\n'
 	printf 'guest_main </dev/null 2>&1 | cat >"/dev/$port"\n'
 	printf 'echo "${PIPESTATUS[0]}" >/run/guest/status.new\n'
