@@ -66,11 +66,23 @@ lane_stamp(struct lane *l)
 	wire_commit_add(&l->commit, &stamp, NULL);
 }
 
-/* The entries reserved leave room for the payload of the first, at most inline_max. */
+/* The payload is that of all that is to go: one entry will do. */
+static bool
+lane_goes_alone(const struct lane *l, size_t payload)
+{
+	return lane_drains(l) && l->todo.count == 1 && l->written.count == 0 &&
+	       payload == l->todo.r[0].len;
+}
+
+/*
+ * The entries reserved leave room for the payload of the first, at most inline_max. Where some are
+ * left over the payload is moved in the end.
+ */
 bool
 lane_commit_begin(struct lane *l, size_t payload)
 {
-	size_t ranges = (size_t)l->todo.count + l->written.count + 2 + l->ring + l->entries_due;
+	size_t more = lane_goes_alone(l, payload) ? 0 : 2;
+	size_t ranges = (size_t)l->todo.count + l->written.count + more + l->ring + l->entries_due;
 	size_t entries = ranges > WIRE_ENTRIES_MAX ? WIRE_ENTRIES_MAX : ranges;
 	size_t half = l->msg_size / 2 / WIRE_ENTRY_SIZE;
 	size_t room = (l->msg_size - WIRE_HEADER_SIZE - payload) / WIRE_ENTRY_SIZE;
