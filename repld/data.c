@@ -22,8 +22,9 @@
  * Where a flush is dear: a lane that was answered so lately is about to send again, and is waited
  * for so long. A flush takes about 100 us.
  */
-#define DATA_LATELY_NS (300 * NS_PER_MS / 1000)
-#define DATA_GATHER_NS (40 * NS_PER_MS / 1000)
+#define DATA_LATELY_NS    (300 * NS_PER_MS / 1000)
+#define DATA_GATHER_NS    (40 * NS_PER_MS / 1000)
+#define DATA_GATHER_POLLS 16U /* some 15 us */
 
 /* ---- connections ---- */
 
@@ -219,6 +220,16 @@ data_awaits(const struct data *d)
 	return false;
 }
 
+/* Those that are awaited may need the core: it is given away now and then, each time if they do. */
+static void
+gather_pass(struct spin *s)
+{
+	if (s->shared == 0 && ++s->polls % DATA_GATHER_POLLS != 0)
+		return;
+	s->shared -= s->shared > 0;
+	spin_give_away(s);
+}
+
 /*
  * Take what has arrived; false if there was nothing. Where a flush is dear,
  * look until nothing more comes; else answer what is at hand first, since each
@@ -234,8 +245,10 @@ data_gather(struct data *d)
 
 	for (unsigned i = 0; i < DATA_EVENTS_MAX && d->pending_count < DATA_PENDING_MAX;) {
 		fab_server_poll(d->server, &ev);
-		if (ev.type == FAB_NONE && groups && data_awaits(d))
+		if (ev.type == FAB_NONE && groups && data_awaits(d)) {
+			gather_pass(&d->gather);
 			continue;
+		}
 		if (ev.type == FAB_NONE)
 			break;
 		i++;

@@ -15,6 +15,7 @@
 #include "data.h"
 #include "deposits.h"
 #include "regions.h"
+#include "spin.h"
 
 #define DATA_PENDING_MAX 256  /* COMMITs taken in one round */
 #define DATA_EVENTS_MAX  1024 /* looked at for one round */
@@ -85,6 +86,7 @@ struct data {
 	_Atomic bool stop;
 	pthread_t thread;
 	bool thread_started;
+	struct spin gather; /* of waits for lanes that are about to send again */
 	struct data_counters counters;
 };
 

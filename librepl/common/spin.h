@@ -45,11 +45,25 @@ spin_reset(struct spin *s)
 	s->shared -= s->shared > 0;
 }
 
+/* Give the core away, and learn who has it meanwhile. */
+static inline void
+spin_give_away(struct spin *s)
+{
+	uint64_t now = clock_now_ns(), away;
+
+	(void)sched_yield();
+	away = clock_now_ns() - now;
+	if (away >= SPIN_COMPUTED_NS)
+		s->shared = 0;
+	else if (away >= SPIN_SHARED_NS)
+		s->shared = SPIN_SHARED_WAITS;
+}
+
 /* Nothing happened: true to poll again, for up to limit_ns in all (0: not once), false to sleep. */
 static inline bool
 spin_again_for(struct spin *s, uint64_t limit_ns)
 {
-	uint64_t now, away;
+	uint64_t now;
 
 	if (limit_ns == 0)
 		return false;
@@ -60,12 +74,7 @@ spin_again_for(struct spin *s, uint64_t limit_ns)
 		s->until_ns = now + limit_ns;
 	if (now >= s->until_ns)
 		return false;
-	(void)sched_yield();
-	away = clock_now_ns() - now;
-	if (away >= SPIN_COMPUTED_NS)
-		s->shared = 0;
-	else if (away >= SPIN_SHARED_NS)
-		s->shared = SPIN_SHARED_WAITS;
+	spin_give_away(s);
 	return true;
 }
 
