@@ -3,13 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define ZEROS_SIZE (1U << 20)
+
+/*
+ * Where space is memory the kernel makes each page zero, and gives the core away before all of it
+ * is done when it likes: so pieces, of some 200 us.
+ */
+#define PIECE_MEMORY (2U << 20)
 
 static uint64_t
 free_bytes(int fd)
@@ -85,10 +94,31 @@ space_allocate(int fd, uint64_t size, struct err *e)
 	return space_extend(fd, 0, size, e);
 }
 
+/* 0 or an errno. */
+static int
+allocate(int fd, uint64_t from, uint64_t size)
+{
+	struct statfs fs;
+	bool memory = fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+	uint64_t piece = memory ? PIECE_MEMORY : size;
+
+	while (from < size) {
+		uint64_t len = size - from < piece ? size - from : piece;
+
+		if (fallocate(fd, 0, (off_t)from, (off_t)len) == 0)
+			from += len;
+		else if (errno != EINTR)
+			return errno;
+		if (memory)
+			(void)sched_yield();
+	}
+	return 0;
+}
+
 int
 space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 {
-	int errnum = 0;
+	int errnum;
 	int rc;
 
 	rc = check_limit(size, e);
@@ -97,9 +127,7 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 	/* Asked first: an attempt would take the space of others until it fails. */
 	if (size - from > free_bytes(fd))
 		return no_space(size - from, free_bytes(fd), e);
-	do {
-		errnum = fallocate(fd, 0, (off_t)from, (off_t)(size - from)) == 0 ? 0 : errno;
-	} while (errnum == EINTR);
+	errnum = allocate(fd, from, size);
 	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
 		return write_zeros(fd, from, size, e);
 	return errnum ? write_failed(fd, size, errnum, e) : 0;
