@@ -74,14 +74,14 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT TERM HUP
 
-# wait_for SECONDS COMMAND...: until it succeeds.
+# wait_for SECONDS COMMAND...: until it succeeds, looking every POLL_MS, which divides 1000.
 wait_for() {
-	tries=$(($1 * 20))
+	tries=$(($1 * 1000 / ${POLL_MS:-50}))
 	shift
 	while ! "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))
 		[ "$tries" -gt 0 ] || return 1
-		sleep 0.05
+		sleep "0.$(printf %03d "${POLL_MS:-50}")"
 	done
 }
 

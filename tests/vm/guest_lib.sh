@@ -9,6 +9,9 @@
 #                        leads nowhere
 #   fail TEXT            end the script as failed; that of lib.sh, if that was sourced before
 
+# Each look of wait_for() takes what it waits for the processor away.
+export POLL_MS=250
+
 if ! declare -F fail >/dev/null; then
 	fail()
 	{
