@@ -188,6 +188,20 @@ replica_judged(const struct repl *r, unsigned i)
 	return j;
 }
 
+/*
+ * A replica that is a prefix of ours stays one at every moment, since we may end in the middle and
+ * our file be lost then: what it lacks goes by its journal, not directly. Of pool sets no maps are
+ * kept.
+ */
+static bool
+by_resync(const struct repl *r, unsigned i, struct judgement j)
+{
+	const struct sidecar *meta = &remote_info(r->replicas[i].remote)->meta;
+
+	return j.verdict == JUDGE_DELTA ||
+	       (j.verdict == JUDGE_HASHES && r->dirty && meta->state != SIDECAR_INCONSISTENT);
+}
+
 /* Open the pool and the lanes. */
 static int
 replica_attach(struct repl *r, unsigned i, struct err *e)
@@ -197,9 +211,8 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 
 	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
 	rc = repl_open_pool(r, remote, e);
-	/* The delta goes by lanes that have no receive ring. */
-	if (!rc && !(r->flags & REPL_OPEN_NO_COMPARE) &&
-	    replica_judged(r, i).verdict == JUDGE_DELTA)
+	/* A resync goes by lanes that have no receive ring. */
+	if (!rc && !(r->flags & REPL_OPEN_NO_COMPARE) && by_resync(r, i, replica_judged(r, i)))
 		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);
 	else if (!rc)
 		rc = remote_lanes_open(remote, r->cfg->lanes, e);
@@ -232,50 +245,69 @@ replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
 		text, why, text, text);
 }
 
-/* What the dirty map says, while nobody writes. */
-struct delta {
+/* What the dirty map or a comparison says, while nobody writes. */
+struct bring {
 	struct repl *r;
 	uint64_t deadline_ns;
 };
 
 static bool
-delta_cancelled(void *arg)
+bring_cancelled(void *arg)
 {
-	const struct delta *d = arg;
+	const struct bring *b = arg;
 
-	return atomic_load(&d->r->cut) || clock_now_ns() >= d->deadline_ns;
+	return atomic_load(&b->r->cut) || clock_now_ns() >= b->deadline_ns;
 }
 
 /* What is recorded as the local pool's is what the replica is made equal to. */
 static const struct generation *
-delta_chain(void *arg)
+bring_chain(void *arg)
 {
-	const struct delta *d = arg;
+	const struct bring *b = arg;
 
-	return &d->r->local.meta.generation;
+	return &b->r->local.meta.generation;
+}
+
+/* A comparison marks what it finds: there is a map to mark in. */
+static int
+bring_track(struct repl *r, unsigned i, struct err *e)
+{
+	const struct gen_id *has = &remote_info(r->replicas[i].remote)->meta.generation.current;
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (!dirty_tracked(r->dirty, i)) {
+		if (dirty_track(r->dirty, i, has))
+			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
+		else
+			dirty_doubt(r->dirty, i);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return rc;
 }
 
 static int
-replica_bring_delta(struct repl *r, unsigned i, struct err *e)
+replica_bring_resync(struct repl *r, unsigned i, enum resync_what what, struct err *e)
 {
 	struct replica *p = &r->replicas[i];
-	struct delta d = {.r = r, .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
+	struct bring b = {.r = r, .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
 	struct resync_progress progress = {0};
 	struct resync s = {.remote = p->remote,
 			   .mem = r->mem,
 			   .file = r->file,
 			   .dirty = r->dirty,
 			   .replica = i,
-			   .host = {.arg = &d, .cancelled = delta_cancelled},
+			   .host = {.arg = &b, .cancelled = bring_cancelled},
 			   .progress = &progress};
 	unsigned lanes = remote_terms(p->remote)->lanes;
-	int rc;
+	int rc = bring_track(r, i, e);
 
-	rc = resync_run(&s, RESYNC_DELTA, delta_chain, e);
+	if (!rc)
+		rc = resync_run(&s, what, bring_chain, e);
 	if (rc && resync_lacks_journal(e)) {
 		err_clear(e);
 		s.no_journal = true;
-		rc = resync_run(&s, RESYNC_DELTA, delta_chain, e);
+		rc = resync_run(&s, what, bring_chain, e);
 	}
 	/* It may have heard of this generation: that must stay in our chain. */
 	if (rc)
@@ -319,8 +351,9 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 	struct judgement j = replica_judged(r, i);
 	int rc = 0;
 
-	if (j.verdict == JUDGE_DELTA)
-		rc = replica_bring_delta(r, i, e);
+	if (by_resync(r, i, j))
+		rc = replica_bring_resync(
+			r, i, j.verdict == JUDGE_DELTA ? RESYNC_DELTA : RESYNC_HASHES, e);
 	else if (j.verdict != JUDGE_UP_TO_DATE)
 		rc = replica_bring_all(r, i, &j, e);
 	return rc ? replica_err(r, i, e) : 0;
