@@ -214,7 +214,8 @@ def resync(path):
 
     def both(rate):
         return [f"{rate / GIB:.2f} GiB/s", f"{rate / tcp:.2f}", f"{rate / file:.2f}"]
-    return [f"### Resync, class `{a['class']}`", "",
+    pages = ", huge pages" if path.endswith("-huge.json") else ""
+    return [f"### Resync, class `{a['class']}`{pages}", "",
             f"A pool of {size(a['size'])}; medians of {len(a['rounds'])} rounds. The stream of a "
             "buffer goes between two that stay in the cache, that of a file from the pool's file "
             "into another one, and syncs it.", ""] + table(
@@ -321,8 +322,11 @@ def report(results, command):
     for name in ("chooser-memory", "chooser-page", "log-memory", "log-page",
                  "dirty-memory", "dirty-page", "growth-memory", "growth-page", "remotelog-memory",
                  "remotelog-page", "hotline", "pmdk-memory", "pmdk-page", "resync-memory",
-                 "resync-page", "queue-memory", "queue-page"):
-        out += PARTS[name.split("-")[0]](os.path.join(results, name + ".json"))
+                 "resync-huge", "resync-page", "queue-memory", "queue-page"):
+        path = os.path.join(results, name + ".json")
+        # Not everybody may mount a file system with huge pages.
+        if os.path.exists(path) or not name.endswith("-huge"):
+            out += PARTS[name.split("-")[0]](path)
     print("\n".join(out).rstrip())
 
 

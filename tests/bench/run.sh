@@ -43,6 +43,7 @@ TMPDIR=/dev/shm bash tests/bench/session.sh
 for part in chooser log dirty growth remotelog hotline pmdk resync queue; do
 	bash "tests/bench/$part.sh"
 done
+bash tests/bench/huge.sh bash tests/bench/resync.sh huge || [ $? -eq 77 ]
 
 python3 tests/bench/report.py "$results" "tests/bench/run.sh${quick:+ $quick}" >"$results/report.md"
 cat "$results/report.md"
