@@ -93,7 +93,7 @@ line_check(const char *line, size_t len, struct err *e)
 	if (len >= CONTROL_LINE_MAX)
 		return err_set(e, REPL_E_PROTOCOL, "message of %zu bytes is too long, at most %d",
 			       len + 1, CONTROL_LINE_MAX);
-	for (size_t i = 0, step; i < len; i += step) {
+	for (size_t i = text_plain_len(line, len), step; i < len; i += step) {
 		unsigned char c = (unsigned char)line[i];
 
 		if (c < 0x20 && c != '\t' && c != '\r')

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "text.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static unsigned
@@ -54,10 +55,34 @@ clean_char_len(const char *s, size_t left)
 	return len;
 }
 
+/* Each of its 8 bytes is from 0x20 to 0x7e. */
+static bool
+word_is_plain(uint64_t w)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+	uint64_t del = w ^ ones * 0x7f;
+
+	return ((w | (w - ones * 0x20) | (del - ones)) & high) == 0;
+}
+
+size_t
+text_plain_len(const char *s, size_t len)
+{
+	size_t i = 0;
+	uint64_t w;
+
+	for (; len - i >= sizeof(w); i += sizeof(w)) {
+		memcpy(&w, s + i, sizeof(w));
+		if (!word_is_plain(w))
+			break;
+	}
+	return i;
+}
+
 bool
 text_is_clean(const char *s, size_t len)
 {
-	for (size_t i = 0, step; i < len; i += step) {
+	for (size_t i = text_plain_len(s, len), step; i < len; i += step) {
 		step = clean_char_len(s + i, len - i);
 		if (step == 0)
 			return false;

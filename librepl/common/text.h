@@ -14,6 +14,12 @@
 /* Bytes of the well-formed UTF-8 character at s, of which left bytes are there; 0 if none. */
 size_t text_char_len(const char *s, size_t left);
 
+/*
+ * So many bytes at s are printable ASCII, which is clean: a multiple of 8, and where that ends
+ * others look closer. Long texts are hashes in hexadecimal: a character at a time is dear.
+ */
+size_t text_plain_len(const char *s, size_t len);
+
 bool text_is_clean(const char *s, size_t len);
 
 /* Replace each byte that keeps the string from being clean by '?'. */

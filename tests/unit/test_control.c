@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "control.h"
+#include "text.h"
 
 /* ---- helpers ---- */
 
@@ -692,6 +693,52 @@ hex_is_lower_case_and_exact(void **state)
 	assert_false(hex_decode("009a\0f10", 8, back, 4));
 }
 
+/* Eight bytes are looked at at once: each place of them, and of the few behind, counts. */
+static void
+each_byte_of_a_long_text_is_looked_at(void **state)
+{
+	static const unsigned char bad[] = {0x01, 0x1f, 0x7f, 0x80, 0xff};
+
+	(void)state;
+	for (size_t len = 1; len < 40; len++) {
+		for (size_t at = 0; at < len; at++) {
+			for (unsigned i = 0; i < sizeof(bad); i++) {
+				char text[40], *end = text + sizeof(text) - len;
+
+				memset(end, i % 2 ? ' ' : '~', len);
+				assert_true(text_is_clean(end, len));
+				assert_int_equal(text_plain_len(end, len), len / 8 * 8);
+				end[at] = (char)bad[i];
+				assert_false(text_is_clean(end, len));
+				assert_int_equal(text_plain_len(end, len),
+						 at < len / 8 * 8 ? at / 8 * 8 : len / 8 * 8);
+			}
+		}
+	}
+}
+
+/* Of a line as well, which may hold DEL and other than ASCII. */
+static void
+each_byte_of_a_long_line_is_looked_at(void **state)
+{
+	const char line[] = "{\"hashes\":\"0123456789abcdef\x7f\xc3\xa4 0123456789abcdef\"}";
+
+	(void)state;
+	for (size_t at = 0; at < sizeof(line) - 1; at++) {
+		struct json_object *o;
+		char copy[sizeof(line)];
+		struct err e;
+
+		err_clear(&e);
+		memcpy(copy, line, sizeof(line));
+		copy[at] = 0x02;
+		assert_int_equal(parse(copy, sizeof(line) - 1, &o, &e), REPL_E_PROTOCOL);
+		copy[at] = (char)0xff;
+		assert_int_equal(parse(copy, sizeof(line) - 1, &o, &e), REPL_E_PROTOCOL);
+	}
+	json_object_put(parse_good(line));
+}
+
 int
 main(void)
 {
@@ -716,6 +763,8 @@ main(void)
 		cmocka_unit_test(lines_come_out_whole_at_any_chunking),
 		cmocka_unit_test(longest_line_passes_and_a_longer_one_does_not),
 		cmocka_unit_test(hex_is_lower_case_and_exact),
+		cmocka_unit_test(each_byte_of_a_long_text_is_looked_at),
+		cmocka_unit_test(each_byte_of_a_long_line_is_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
