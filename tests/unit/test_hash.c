@@ -39,11 +39,22 @@ state_persist(struct state *s, struct range *r, size_t count, struct err *e)
 	return err_set(e, s->map->persist_rc, "the device failed");
 }
 
+static struct pool_info info;
+static unsigned asked; /* for the file whose holes are known */
+
+const struct pool_info *
+pool_get_info(const struct pool *p)
+{
+	(void)p;
+	return &info;
+}
+
 /* No file: all is data. */
 int
 pool_extents_fd(const struct pool *p)
 {
 	(void)p;
+	asked++;
 	return -1;
 }
 
@@ -91,6 +102,39 @@ reader_flushes_nothing(void **state)
 	assert_int_equal(map.persists, 0);
 }
 
+/* Two ranges of a block each. */
+static void
+hash_pieces(struct state *s)
+{
+	struct json_object *params =
+		json_tokener_parse("{\"block\":4096,\"ranges\":[[0,1],[8192,1]]}");
+	struct reply r;
+
+	memset(&r, 0, sizeof(r));
+	assert_int_equal(handle_pool_hash(s, params, &r), 0);
+	json_object_put(r.result);
+	json_object_put(params);
+}
+
+/* Reading a hole of a sparse pool on tmpfs takes memory; of another one it has been taken. */
+static void
+holes_among_pieces_matter_to_a_sparse_pool(void **state)
+{
+	struct pmem_map map = {.persists = 0};
+	struct state s = {.map = &map, .write = false};
+
+	(void)state;
+	asked = 0;
+	info.meta.sparse = true;
+	hash_pieces(&s);
+	assert_int_equal(asked, 1);
+	info.meta.sparse = false;
+	hash_pieces(&s);
+	assert_int_equal(asked, 1);
+	assert_int_equal(hash(&s, 0, 1), 0);
+	assert_int_equal(asked, 2);
+}
+
 static void
 failed_flush_is_no_hash_and_never_up_to_date(void **state)
 {
@@ -108,6 +152,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writer_gets_hashes_of_durable_bytes),
 		cmocka_unit_test(reader_flushes_nothing),
+		cmocka_unit_test(holes_among_pieces_matter_to_a_sparse_pool),
 		cmocka_unit_test(failed_flush_is_no_hash_and_never_up_to_date),
 	};
 
