@@ -256,6 +256,9 @@ data_gather(struct data *d)
 		data_on_event(d, &ev);
 		if (!groups && !fab_server_more(d->server))
 			break;
+		/* It needs no flush: answered at once it lets the initiator build the next. */
+		if (d->pending_count > 0 && d->pending[d->pending_count - 1].stage)
+			break;
 	}
 	return any;
 }
