@@ -9,6 +9,9 @@
 #define SLICE_NS 20000000ULL  /* of a wait, between two looks */
 #define TICK_NS  250000000ULL /* of the rate */
 
+#define FAST_FROM (16ULL << 20) /* bytes; fewer may all be on their way */
+#define FAST_NS   10000000ULL   /* for RESYNC_TAKE */
+
 void
 pace_add(struct pace *p, uint64_t bytes, uint64_t ns)
 {
@@ -128,6 +131,21 @@ reserve(struct resync_run *r, uint64_t len, struct err *e)
 	return rc;
 }
 
+/*
+ * With nobody to make room for, and over a link that has proved fast: each is answered by
+ * itself. Over a slow one the target would hear too seldom from us.
+ */
+static uint64_t
+chunk_max(const struct resync_run *r)
+{
+	uint64_t moved = r->staged - r->began_staged;
+
+	if (!r->direct || r->s->host.hold || moved < FAST_FROM ||
+	    (clock_now_ns() - r->began_ns) / FAST_NS > moved / RESYNC_TAKE)
+		return RESYNC_CHUNK;
+	return RESYNC_TAKE;
+}
+
 static int
 move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 {
@@ -135,7 +153,9 @@ move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 	int rc = 0;
 
 	for (; !rc && off < end; off += n) {
-		n = end - off < RESYNC_CHUNK ? end - off : RESYNC_CHUNK;
+		uint64_t most = chunk_max(r);
+
+		n = end - off < most ? end - off : most;
 		rc = resync_breathe(r, e);
 		if (!rc)
 			rc = resync_yield(r, n, e);
@@ -246,9 +266,10 @@ int
 resync_pass(struct resync_run *r, struct err *e)
 {
 	struct pass p = {.r = r};
-	uint64_t begin_ns = clock_now_ns(), before = r->staged;
 	int rc;
 
+	r->began_ns = clock_now_ns();
+	r->began_staged = r->staged;
 	r->waited_ns = 0;
 	rc = r->refine ? pass_refined(&p, e) : pass_plain(&p, e);
 	if (!rc && p.err.code)
@@ -256,6 +277,7 @@ resync_pass(struct resync_run *r, struct err *e)
 	if (!rc)
 		rc = settle(r, e);
 	if (!rc)
-		pace_add(&r->copying, r->staged - before, clock_now_ns() - begin_ns - r->waited_ns);
+		pace_add(&r->copying, r->staged - r->began_staged,
+			 clock_now_ns() - r->began_ns - r->waited_ns);
 	return rc;
 }

@@ -36,9 +36,10 @@ struct resync_run {
 	struct push push;
 	uint64_t reserved, staged; /* bytes of the journal: asked for, used */
 	struct pace copying, applying;
-	uint64_t waited_ns; /* by the throttle, in this pass */
-	uint64_t heard_ns;  /* when the target was last asked something */
-	uint64_t ticked_ns; /* when the rate was last looked at */
+	uint64_t began_ns, began_staged; /* of this pass */
+	uint64_t waited_ns;              /* by the throttle, in this pass */
+	uint64_t heard_ns;               /* when the target was last asked something */
+	uint64_t ticked_ns;              /* when the rate was last looked at */
 	uint64_t ticked_done;
 };
 

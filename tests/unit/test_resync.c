@@ -832,10 +832,38 @@ cut_anywhere(void **state)
 	assert_true(skipped > 0 || seed_count < 100);
 }
 
+/* Large chunks are for a copy that nobody writes beside, over a link that has proved fast. */
+static void
+large_chunks_where_it_is_fast(void **state)
+{
+	struct resync s = {0};
+	struct resync_run r = {.s = &s, .direct = true, .began_ns = model_now_ns};
+
+	(void)state;
+	/* Nothing is known while all may be on its way. */
+	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
+	r.staged = FAST_FROM;
+	assert_int_equal(chunk_max(&r), RESYNC_TAKE);
+	model_now_ns += FAST_FROM / RESYNC_TAKE * FAST_NS;
+	assert_int_equal(chunk_max(&r), RESYNC_TAKE);
+	model_now_ns += FAST_NS;
+	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
+	r.staged += 1 << 20;
+	assert_int_equal(chunk_max(&r), RESYNC_TAKE);
+	s.host.hold = host_hold;
+	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
+	s.host.hold = NULL;
+	r.direct = false;
+	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
+}
+
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(large_chunks_where_it_is_fast),
+	};
 	int ret;
 
 	if (argc > 1) {
