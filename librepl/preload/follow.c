@@ -14,6 +14,12 @@ follow_any(void)
 	return inside == 0 && pools_any();
 }
 
+bool
+follow_concerns(const void *addr, size_t len)
+{
+	return follow_any() && pools_concern(addr, len);
+}
+
 void
 follow_enter(void)
 {

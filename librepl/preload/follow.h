@@ -15,6 +15,12 @@
 /* There is a pool to follow. */
 bool follow_any(void);
 
+/*
+ * The range lies in a pool, or this thread has something to drain. Else the real function is
+ * enough: programs flush much that is in no pool.
+ */
+bool follow_concerns(const void *addr, size_t len);
+
 void follow_enter(void);
 void follow_leave(void);
 

@@ -105,6 +105,10 @@ pmem_flush(const void *addr, size_t len)
 {
 	REAL(pmem_flush)
 
+	if (!follow_concerns(addr, len)) {
+		f(addr, len);
+		return;
+	}
 	follow_enter();
 	f(addr, len);
 	follow_leave();
@@ -127,6 +131,10 @@ pmem_persist(const void *addr, size_t len)
 {
 	REAL(pmem_persist)
 
+	if (!follow_concerns(addr, len)) {
+		f(addr, len);
+		return;
+	}
 	follow_enter();
 	f(addr, len);
 	follow_leave();
@@ -197,6 +205,8 @@ pmem_deep_persist(const void *addr, size_t len)
 		REAL(name)                                                                         \
 		void *got;                                                                         \
                                                                                                    \
+		if (!follow_concerns(dst, len))                                                    \
+			return f(dst, src, len, flags);                                            \
 		follow_enter();                                                                    \
 		got = f(dst, src, len, flags);                                                     \
 		follow_leave();                                                                    \
@@ -211,6 +221,8 @@ pmem_deep_persist(const void *addr, size_t len)
 		REAL(name)                                                                         \
 		void *got;                                                                         \
                                                                                                    \
+		if (!follow_concerns(dst, len))                                                    \
+			return f(dst, src, len);                                                   \
 		follow_enter();                                                                    \
 		got = f(dst, src, len);                                                            \
 		follow_leave();                                                                    \

@@ -37,6 +37,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both */
 static void
 kind_persist(const struct kind *k, const void *addr, size_t len)
 {
+	if (!follow_concerns(addr, len)) {
+		k->persist(addr, len);
+		return;
+	}
 	follow_enter();
 	k->persist(addr, len);
 	follow_leave();
@@ -47,6 +51,10 @@ kind_persist(const struct kind *k, const void *addr, size_t len)
 static void
 kind_flush(const struct kind *k, const void *addr, size_t len)
 {
+	if (!follow_concerns(addr, len)) {
+		k->flush(addr, len);
+		return;
+	}
 	follow_enter();
 	k->flush(addr, len);
 	follow_leave();
@@ -67,6 +75,8 @@ kind_move(pmem2_memmove_fn f, void *dst, const void *src, size_t len, unsigned f
 {
 	void *got;
 
+	if (!follow_concerns(dst, len))
+		return f(dst, src, len, flags);
 	follow_enter();
 	got = f(dst, src, len, flags);
 	follow_leave();
@@ -79,6 +89,8 @@ kind_set(pmem2_memset_fn f, void *dst, int c, size_t len, unsigned flags)
 {
 	void *got;
 
+	if (!follow_concerns(dst, len))
+		return f(dst, c, len, flags);
 	follow_enter();
 	got = f(dst, c, len, flags);
 	follow_leave();

@@ -443,6 +443,14 @@ piece_flush(struct pool *p, uint64_t off, size_t len)
 		       (unsigned long long)off, (unsigned long long)off + len, p->size);
 }
 
+bool
+pools_concern(const void *addr, size_t len)
+{
+	struct maps_piece any;
+
+	return flushed != 0 || maps_find((uintptr_t)addr, (uintptr_t)addr + len, &any);
+}
+
 void
 pools_flush(const void *addr, size_t len)
 {

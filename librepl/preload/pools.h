@@ -36,6 +36,9 @@ void pools_unmapped(void *addr, size_t len);
 /* mremap(2) has moved, or changed the length of, a mapping. */
 void pools_remapped(void *old, size_t old_len, void *addr, size_t len);
 
+/* The range lies in a pool, or this thread has flushed what is not drained. */
+bool pools_concern(const void *addr, size_t len);
+
 /* The range is on its way to the replicas, where it lies in a pool. */
 void pools_flush(const void *addr, size_t len);
 
