@@ -52,6 +52,8 @@ fenced() {
 	start_api
 	configure "$TARGET"
 	ok map "$TMP/p" $((4 * MIB))
+	# Else the two may be equal by chance, which is no divergence.
+	ok put 0 64 9
 	refused "REPL_E_DIVERGED" "newer|diverged.*next: replctl resolve" open
 	[ "$before" = "$(hash_of "$P")" ] || fail "the pool has changed by a fenced writer"
 	stop_api
@@ -82,7 +84,7 @@ fenced
 if [ "$(id -u)" -eq 0 ]; then
 	head -c 1048576 /dev/urandom >"$TMP/q"
 	ctl sync "$TMP/q" "$T/q" >/dev/null || fail "sync"
-	flock "$TMP/serve/pools/q.repl" sleep 60 &
+	(exec 5<"$TMP/serve/pools/q.repl" && flock 5 && exec sleep 60) &
 	holder=$!
 	PIDS="$PIDS $holder"
 	locked() {
