@@ -96,6 +96,9 @@ double bench_value(const struct bench_series *s, enum bench_value v);
 /* The method that a series goes by. */
 enum plan_method bench_method(const struct bench *b, const struct bench_series *s);
 
+/* Whether the library would choose s->method for that size. */
+bool bench_is_chosen(const struct bench *b, const struct bench_series *s);
+
 /* As text, or as JSON. */
 void bench_report(struct bench *b);
 

@@ -35,15 +35,6 @@ series_raw(const struct bench *b, unsigned size)
 	return NULL;
 }
 
-static bool
-is_chosen(const struct bench *b, const struct bench_series *s)
-{
-	struct bench_series free_choice = *s;
-
-	free_choice.method = BENCH_CHOSEN;
-	return s->method == bench_method(b, &free_choice);
-}
-
 static double
 ratio(const struct bench_series *s, const struct bench_series *to)
 {
@@ -80,7 +71,7 @@ print_sizes(const struct bench *b, bool chosen)
 	for (unsigned i = 0; i < b->series_count; i++) {
 		const struct bench_series *s = &b->series[i], *to;
 
-		if (s->kind != BENCH_PERSIST || is_chosen(b, s) != chosen)
+		if (s->kind != BENCH_PERSIST || bench_is_chosen(b, s) != chosen)
 			continue;
 		to = series_raw(b, s->size);
 		out_size(s->size, size);
@@ -261,7 +252,7 @@ size_json(const struct bench *b, const struct bench_series *raw)
 			continue;
 		method = latency_json(s, raw);
 		out_add_text(method, "method", plan_method_name(s->method));
-		out_add_bool(method, "chosen", is_chosen(b, s));
+		out_add_bool(method, "chosen", bench_is_chosen(b, s));
 		json_object_array_add(list, method);
 	}
 	json_object_object_add(o, "persist", list);

@@ -313,14 +313,24 @@ bench_method(const struct bench *b, const struct bench_series *s)
 	return plan_choose(remote_profile(b->c->remote), PLAN_SINGLETON, s->size, &lim).method;
 }
 
+bool
+bench_is_chosen(const struct bench *b, const struct bench_series *s)
+{
+	struct bench_series free_choice = *s;
+
+	free_choice.method = BENCH_CHOSEN;
+	return s->method == bench_method(b, &free_choice);
+}
+
+/* The chosen one is measured as it is for who leaves the choice to the library. */
 static void
 set_method(struct bench *b, const struct bench_series *s)
 {
-	for (unsigned i = 0; i < b->lanes; i++) {
-		struct lane *l = remote_lane(b->c->remote, i);
+	bool chosen = s->method == BENCH_CHOSEN || bench_is_chosen(b, s);
 
-		l->limits.force = s->method == BENCH_CHOSEN ? b->limits.force : PLAN_BIT(s->method);
-	}
+	for (unsigned i = 0; i < b->lanes; i++)
+		remote_lane(b->c->remote, i)->limits.force =
+			chosen ? b->limits.force : PLAN_BIT(s->method);
 }
 
 int

@@ -8,8 +8,8 @@
  * the core away now and then, and sleep after it. An idle waiter costs nothing.
  *
  * Where more threads poll than there are cores, one that keeps its core for long
- * keeps it from the one that it waits for. That is seen by how long giving it away
- * takes, and for a while from then on it is given away at each poll. Threads that
+ * keeps it from the one that it waits for. That is seen when giving it away takes long
+ * and another thread ran, and for a while from then on it is given away at each poll. Threads that
  * compute take it for a whole slice of the scheduler's: they are not given it any
  * sooner than without.
  */
@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "clock.h"
 
@@ -34,6 +35,7 @@ struct spin {
 	uint64_t until_ns;
 	unsigned polls;
 	unsigned shared; /* waits for which the core is given away at each poll */
+	long switches;   /* of this thread, when last asked */
 };
 
 /* Something happened: poll for another while. */
@@ -43,6 +45,23 @@ spin_reset(struct spin *s)
 	s->until_ns = 0;
 	s->polls = 0;
 	s->shared -= s->shared > 0;
+}
+
+/*
+ * Whether the core was another thread's since the last time that this was asked: an interrupt, or a
+ * host that runs something else, takes its time as well, and giving the core away for those
+ * would only make the polls longer.
+ */
+static inline bool
+spin_switched(struct spin *s)
+{
+	struct rusage u;
+	long before = s->switches;
+
+	if (getrusage(RUSAGE_THREAD, &u))
+		return true;
+	s->switches = u.ru_nivcsw;
+	return u.ru_nivcsw != before;
 }
 
 /* Give the core away, and learn who has it meanwhile. */
@@ -55,7 +74,7 @@ spin_give_away(struct spin *s)
 	away = clock_now_ns() - now;
 	if (away >= SPIN_COMPUTED_NS)
 		s->shared = 0;
-	else if (away >= SPIN_SHARED_NS)
+	else if (away >= SPIN_SHARED_NS && spin_switched(s))
 		s->shared = SPIN_SHARED_WAITS;
 }
 

@@ -221,9 +221,10 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 
 	if (l->status)
 		return 0;
+	if (l->phase != LANE_IDLE || lane_may_join(l, len) || l->written.count == RANGESET_MAX)
+		return rangeset_add(&l->todo, off, len);
 	m = lane_plan(l, PLAN_SINGLETON, &r).method;
-	if (l->phase != LANE_IDLE || !(PLAN_BIT(m) & EARLY) || lane_may_join(l, len) ||
-	    !lane_room_for(l, off, len) || l->written.count == RANGESET_MAX)
+	if (!(PLAN_BIT(m) & EARLY) || !lane_room_for(l, off, len))
 		return rangeset_add(&l->todo, off, len);
 	for (uint64_t at = 0; at < len && !l->status;) {
 		struct range c = {.off = off + at, .len = lane_rma_len(l, off + at, len - at)};

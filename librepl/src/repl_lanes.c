@@ -243,7 +243,7 @@ latency_bucket(uint64_t ns)
 /* With what is acknowledged by it noted for those that are lost. */
 static int
 lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also,
-		struct err *e)
+		uint64_t begin_ns, struct err *e)
 {
 	struct lane_slot *slot = &r->slots[lane];
 	int rc;
@@ -256,7 +256,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 			lane_begin(l, kind, also->off, also->len);
 	}
 	lanes_due(r, lane, kind, &slot->pending, also);
-	rc = lanes_finish(r, lane, lane_done, e);
+	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
 	if (kind == LANE_TRIM)
 		pending_trim(slot, also->off, also->len);
 	pending_settle(r, lane, also, 1);
@@ -272,7 +272,7 @@ lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size
 	const struct range also = {.off = off, .len = len};
 	struct lane_slot *slot = &r->slots[lane];
 	uint64_t begin_ns = clock_now_ns(), ns;
-	int rc = lanes_drain_now(r, lane, kind, &also, e);
+	int rc = lanes_drain_now(r, lane, kind, &also, begin_ns, e);
 
 	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
 	ns = clock_now_ns() - begin_ns;
@@ -291,7 +291,7 @@ lanes_note(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e)
 
 	if (pending_note(slot, off, len))
 		return 0;
-	rc = lanes_drain_now(r, lane, LANE_DRAIN, &none, e);
+	rc = lanes_drain_now(r, lane, LANE_DRAIN, &none, clock_now_ns(), e);
 	(void)pending_note(slot, off, len);
 	return rc;
 }

@@ -8,6 +8,7 @@
 #define LONG_NS 10000000000ULL
 
 static uint64_t away_ns; /* what giving the core away takes */
+static bool switches;    /* ... because another thread has had it */
 static unsigned yields;
 
 /* In the place of libc's. */
@@ -19,6 +20,18 @@ sched_yield(void)
 	yields++;
 	while (away_ns && clock_now_ns() < end)
 		;
+	return 0;
+}
+
+/* In the place of libc's. */
+int
+getrusage(__rusage_who_t who, struct rusage *u)
+{
+	static long count;
+
+	assert_int_equal(who, RUSAGE_THREAD);
+	memset(u, 0, sizeof(*u));
+	u->ru_nivcsw = count += switches;
 	return 0;
 }
 
@@ -50,6 +63,7 @@ beside_others_that_poll_it_gives_it_away(void **state)
 
 	(void)state;
 	away_ns = 10000;
+	switches = true;
 	assert_int_equal(poll_for(&s, 64), 1);
 	assert_int_equal(s.shared, SPIN_SHARED_WAITS);
 	away_ns = 0;
@@ -60,6 +74,22 @@ beside_others_that_poll_it_gives_it_away(void **state)
 	assert_int_equal(s.shared, 0);
 	assert_int_equal(poll_for(&s, 63), 0);
 	spin_reset(&s);
+	assert_int_equal(s.shared, 0);
+}
+
+/* An interrupt, or a host that runs something else. */
+static void
+what_only_takes_time_changes_nothing(void **state)
+{
+	struct spin s = {0};
+
+	(void)state;
+	away_ns = 10000;
+	switches = true;
+	(void)poll_for(&s, 64);
+	s.shared = 0;
+	switches = false;
+	assert_int_equal(poll_for(&s, 640), 10);
 	assert_int_equal(s.shared, 0);
 }
 
@@ -113,6 +143,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone_it_keeps_its_core),
 		cmocka_unit_test(beside_others_that_poll_it_gives_it_away),
+		cmocka_unit_test(what_only_takes_time_changes_nothing),
 		cmocka_unit_test(beside_others_that_compute_it_does_not),
 		cmocka_unit_test(it_ends),
 		cmocka_unit_test(without_time_it_sleeps_at_once),
