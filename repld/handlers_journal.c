@@ -17,7 +17,7 @@ handlers_journal_max(const struct state *s)
 {
 	uint64_t share = pmem_map_size(s->map) / AUTO_SHARE;
 
-	if (!s->write || pool_get_info(s->pool)->parts)
+	if (!s->write)
 		return 0;
 	if (s->conf->journal_max)
 		return s->conf->journal_max;
@@ -42,7 +42,7 @@ handle_journal_begin(struct state *s, struct json_object *params, struct reply *
 	if (control_get_u64(params, "bytes", 0, INT64_MAX, &bytes, &r->err) ||
 	    flush_check(s, &r->err))
 		return r->err.code;
-	if (bytes > handlers_journal_max(s) && !pool_get_info(s->pool)->parts) {
+	if (bytes > handlers_journal_max(s)) {
 		(void)snprintf(r->next, sizeof(r->next),
 			       "raise journal-max in the target's repld.conf");
 		return err_set(&r->err, REPL_E_REFUSED,

@@ -22,10 +22,6 @@ pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e)
 	const struct sidecar *meta = &p->info.meta;
 	int rc;
 
-	if (p->files.parts)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s' lies in the parts of a set, which has no journal",
-			       p->info.name);
 	if (meta->ring_len)
 		return err_set(e, REPL_E_REFUSED,
 			       "pool '%s' has a receive ring: no journal beside it", p->info.name);

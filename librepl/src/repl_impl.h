@@ -157,6 +157,10 @@ int repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, si
 /* The step of opening that a set has of its own: its pool, not its lanes. repl_set.c */
 int repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e);
 
+/* Whether it is a prefix of the range that lacks something, which it gets before the first write.
+ */
+bool repl_set_by_resync(const struct repl *r);
+
 /* Take back what a failed opening has created. */
 void repl_set_undo(struct repl *r, struct remote *remote);
 

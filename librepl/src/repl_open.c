@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bring.h"
 #include "claim.h"
 #include "clock.h"
 #include "dirty.h"
@@ -16,7 +17,6 @@
 #include "repl_each.h"
 #include "repl_impl.h"
 #include "replica_judge.h"
-#include "resync.h"
 #include "ship.h"
 #include "statusd.h"
 #include "transfer.h"
@@ -188,18 +188,14 @@ replica_judged(const struct repl *r, unsigned i)
 	return j;
 }
 
-/*
- * A replica that is a prefix of ours stays one at every moment, since we may end in the middle and
- * our file be lost then: what it lacks goes by its journal, not directly. Of pool sets no maps are
- * kept.
- */
+/* Not into a replica that is no prefix of anything, nor into one that we may not write to. */
 static bool
 by_resync(const struct repl *r, unsigned i, struct judgement j)
 {
 	const struct sidecar *meta = &remote_info(r->replicas[i].remote)->meta;
 
 	return j.verdict == JUDGE_DELTA ||
-	       (j.verdict == JUDGE_HASHES && r->dirty && meta->state != SIDECAR_INCONSISTENT);
+	       (j.verdict == JUDGE_HASHES && meta->state != SIDECAR_INCONSISTENT);
 }
 
 /* Open the pool and the lanes. */
@@ -212,7 +208,9 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
 	rc = repl_open_pool(r, remote, e);
 	/* A resync goes by lanes that have no receive ring. */
-	if (!rc && !(r->flags & REPL_OPEN_NO_COMPARE) && by_resync(r, i, replica_judged(r, i)))
+	if (!rc &&
+	    (r->set ? repl_set_by_resync(r)
+		    : !(r->flags & REPL_OPEN_NO_COMPARE) && by_resync(r, i, replica_judged(r, i))))
 		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);
 	else if (!rc)
 		rc = remote_lanes_open(remote, r->cfg->lanes, e);
@@ -246,75 +244,13 @@ replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
 }
 
 /* What the dirty map or a comparison says, while nobody writes. */
-struct bring {
-	struct repl *r;
-	uint64_t deadline_ns;
-};
-
-static bool
-bring_cancelled(void *arg)
-{
-	const struct bring *b = arg;
-
-	return atomic_load(&b->r->cut) || clock_now_ns() >= b->deadline_ns;
-}
-
-/* What is recorded as the local pool's is what the replica is made equal to. */
-static const struct generation *
-bring_chain(void *arg)
-{
-	const struct bring *b = arg;
-
-	return &b->r->local.meta.generation;
-}
-
-/* A comparison marks what it finds: there is a map to mark in. */
-static int
-bring_track(struct repl *r, unsigned i, struct err *e)
-{
-	const struct gen_id *has = &remote_info(r->replicas[i].remote)->meta.generation.current;
-	int rc = 0;
-
-	pthread_mutex_lock(&r->lock);
-	if (!dirty_tracked(r->dirty, i)) {
-		if (dirty_track(r->dirty, i, has))
-			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
-		else
-			dirty_doubt(r->dirty, i);
-	}
-	pthread_mutex_unlock(&r->lock);
-	return rc;
-}
-
 static int
 replica_bring_resync(struct repl *r, unsigned i, enum resync_what what, struct err *e)
 {
 	struct replica *p = &r->replicas[i];
-	struct bring b = {.r = r, .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
-	struct resync_progress progress = {0};
-	struct resync s = {.remote = p->remote,
-			   .mem = r->mem,
-			   .file = r->file,
-			   .dirty = r->dirty,
-			   .replica = i,
-			   .host = {.arg = &b, .cancelled = bring_cancelled},
-			   .progress = &progress};
 	unsigned lanes = remote_terms(p->remote)->lanes;
-	int rc = bring_track(r, i, e);
+	int rc = bring_resync(r, i, r->dirty, what, &r->local.meta.generation, e);
 
-	if (!rc)
-		rc = resync_run(&s, what, bring_chain, e);
-	if (rc && resync_lacks_journal(e)) {
-		err_clear(e);
-		s.no_journal = true;
-		rc = resync_run(&s, what, bring_chain, e);
-	}
-	/* It may have heard of this generation: that must stay in our chain. */
-	if (rc)
-		p->told = r->local.meta.generation.current;
-	if (rc == REPL_E_FAILED && !atomic_load(&r->cut))
-		rc = err_set(e, REPL_E_TIMEOUT, "not brought up to date within %u ms",
-			     r->cfg->resync_timeout_ms);
 	if (!rc)
 		rc = remote_lanes_reopen(p->remote, lanes, e);
 	if (!rc)

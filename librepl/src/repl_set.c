@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bring.h"
 #include "clock.h"
 #include "control.h"
+#include "dirty.h"
 #include "keeper.h"
 #include "repl_lanes.h"
 #include "transfer.h"
@@ -79,6 +81,15 @@ repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e)
 	if (!rc)
 		rc = remote_pool_open(remote, remote_target(remote)->pool, REMOTE_WRITE, e);
 	return rc ? rc : set_take_info(r, remote_info(remote), e);
+}
+
+bool
+repl_set_by_resync(const struct repl *r)
+{
+	const struct sidecar *meta = &remote_info(r->replicas[0].remote)->meta;
+
+	return r->size == meta->pool_size && meta->state != SIDECAR_UP_TO_DATE &&
+	       meta->state != SIDECAR_INCONSISTENT && !gen_id_is_nil(&meta->generation.current);
 }
 
 void
@@ -178,26 +189,99 @@ repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 
 /* ---- before the first write ---- */
 
-/* No keeper meanwhile: requests are on their way, and they keep the session alive. */
+/*
+ * With the lanes that the handle was configured for in place of those that a resync goes by. Nobody
+ * is in a lane; who looks at what has gone over them sees none meanwhile.
+ */
 static int
-set_catch_up(struct repl *r, struct remote *remote, struct err *e)
+set_reopen_lanes(struct repl *r, struct remote *remote, struct err *e)
+{
+	struct replica *p = &r->replicas[0];
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	pthread_mutex_lock(&r->reason_lock);
+	p->remote = NULL;
+	pthread_mutex_unlock(&r->reason_lock);
+	rc = remote_lanes_reopen(remote, r->lane_count, e);
+	if (!rc)
+		remote_bind(remote, r->mem, &p->lost);
+	pthread_mutex_lock(&r->reason_lock);
+	p->remote = remote;
+	pthread_mutex_unlock(&r->reason_lock);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+/*
+ * As each opening of other pools, but that nothing is known of a former one: a map for this
+ * comparison alone, and a generation of its own, since we may end before the one that follows.
+ */
+static int
+set_resync(struct repl *r, struct remote *remote, struct err *e)
+{
+	struct generation chain = r->generation;
+	struct dirty *dirty = NULL;
+	struct gen_id id;
+	int rc = local_new_id(&id, e);
+
+	if (!rc)
+		rc = dirty_open(&r->local, r->cfg, r->size, false, &dirty, e);
+	if (rc)
+		return rc;
+	gen_advance(&chain, &id);
+	rc = bring_resync(r, 0, dirty, RESYNC_HASHES, &chain, e);
+	dirty_close(dirty);
+	if (rc)
+		return rc;
+	r->generation = chain;
+	return set_reopen_lanes(r, remote, e);
+}
+
+/* Into what is no prefix of anything. */
+static int
+set_copy(struct repl *r, struct remote *remote, struct err *e)
 {
 	struct transfer t = {.remote = remote,
 			     .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
 	struct transfer_progress sum;
+	int rc;
+
+	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
+	return rc ? rc : transfer_push(&t, r->mem, r->size, &sum, e);
+}
+
+/* No keeper meanwhile: requests are on their way, and they keep the session alive. */
+static int
+set_catch_up(struct repl *r, struct remote *remote, struct err *e)
+{
 	struct err why;
 	int rc;
 
 	err_clear(&why);
 	keepers_stop(r);
-	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
-	if (!rc)
-		rc = transfer_push(&t, r->mem, r->size, &sum, e);
+	rc = repl_set_by_resync(r) ? set_resync(r, remote, e) : set_copy(r, remote, e);
 	if (keepers_start(r, &why) && !rc) {
 		*e = why;
 		rc = why.code;
 	}
 	return rc;
+}
+
+/* In which somebody may be reading. */
+static int
+set_borrow_lanes(struct repl *r, struct err *e)
+{
+	uint64_t deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+
+	for (unsigned i = 0; i < r->lane_count; i++) {
+		if (lane_borrow(r, i, deadline_ns))
+			continue;
+		while (i-- > 0)
+			lane_leave(r, i);
+		return err_set(e, REPL_E_BUSY, "a lane is in use by another thread");
+	}
+	return 0;
 }
 
 /* Under grow_lock. */
@@ -212,13 +296,13 @@ set_begin(struct repl *r, struct err *e)
 	if (atomic_load(&r->replicas[0].lost) || r->size != meta->pool_size)
 		return 0;
 	r->generation = meta->generation;
-	/* The copy goes by lane 0, in which somebody may be reading. */
-	if (meta->state != SIDECAR_UP_TO_DATE &&
-	    !lane_borrow(r, 0, clock_deadline(r->cfg->op_timeout_ms)))
-		return err_set(e, REPL_E_BUSY, "lane 0 is in use by another thread");
 	if (meta->state != SIDECAR_UP_TO_DATE) {
+		rc = set_borrow_lanes(r, e);
+		if (rc)
+			return rc;
 		rc = set_catch_up(r, remote, e);
-		lane_leave(r, 0);
+		for (unsigned i = r->lane_count; i > 0; i--)
+			lane_leave(r, i - 1);
 	}
 	if (!rc)
 		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);

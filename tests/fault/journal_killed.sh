@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A target that is killed while a journal is filled, committed or applied, has the pool of before or that
 # of after when it is opened next; after, if the commit was answered.
-# usage: journal_killed.sh [SEED [KILLS [media]]]
-# With media the machine stops, too: of the pool only what was flushed is left.
+# usage: journal_killed.sh [SEED [KILLS [media|set]]]
+# With media the machine stops, too: of the pool only what was flushed is left. With set the pool is the
+# part of a pool set that has a local replica.
 . "$(dirname "$0")/fault.sh"
 SEED=${1:-$$}
 KILLS=${2:-12}
@@ -11,12 +12,18 @@ POOL=$TMP/serve/pools/p
 SIZE=$((8 << 20))
 MEDIA=${3-}
 RANDOM=$SEED
+SET=
+if [ "$MEDIA" = set ]; then
+	MEDIA= SET=yes POOL=$POOL.part
+fi
 if [ -n "$MEDIA" ]; then
 	REPLD=$BUILD/tests/sim/repld-media
 	export REPL_MEDIA_GRANULARITY=page REPL_MEDIA_DOMAIN=dmp REPL_MEDIA_DDIO=on
 fi
 echo "seed $SEED"
 start_target
+[ -z "$SET" ] ||
+	printf '%s\n' PMEMPOOLSET "OPTION NOHDRS" "8M p.part" REPLICA "8M p.copy" >"$TMP/serve/pools/p"
 
 load() {
 	mode=$1
@@ -67,4 +74,8 @@ for kill in $(seq "$KILLS"); do
 	[ "$round" -le "$(last began)" ] || fail "round $round was not begun"
 done
 echo "$KILLS kills, $inside behind a commit, $round rounds"
+if [ -n "$SET" ]; then
+	load rounds "$SIZE" 1 "$SEED" $((round + 1)) >"$TMP/load.out" 2>"$TMP/load.log" || fail "$(cat "$TMP/load.log")"
+	cmp "$POOL" "$TMP/serve/pools/p.copy" || fail "the local replica differs"
+fi
 ! grep -E 'inconsistent|AddressSanitizer|runtime error' "$TMP/serve.log" || fail "a journal was damaged"

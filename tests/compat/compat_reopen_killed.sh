@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A program that is killed while its set's replica is brought up at the first write, and whose local part is lost
+# with it, leaves a replica that pmempool sync restores from: as it was before, or with all that the part had. Also
+# where it has parts and a local replica.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/compat_lib.sh"
+seed=${API_SEED:-$(($$ % 32768))}
+RANDOM=$seed
+echo "seed $seed"
+start_compat
+
+# random_ms MOST: as sleep takes it.
+random_ms() {
+	seed=$(((seed * 1103515245 + 12345) % 2147483648))
+	printf '0.%03d\n' $((seed / 65536 % $1))
+}
+
+idle() {
+	! ctl info "$T/$set" | grep -q '^writer .*(has it open)'
+}
+
+state() {
+	ctl info "$T/$set" | sed -n 's/^state *\([^ ]*\).*/\1/p'
+}
+
+# The program's first write is due: it has its lanes.
+begins() {
+	[ "$(lanes_opened)" -gt "$lanes" ] || gone "$pid"
+}
+
+program() {
+	REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
+		"$FILL" "$@" >"$TMP/stream" 2>"$TMP/err" </dev/null &
+	pid=$!
+	PIDS="$PIDS $pid"
+}
+
+killed() {
+	kill -KILL "$pid" 2>/dev/null
+	wait "$pid" 2>/dev/null
+	wait_for 20 idle || fail "the session does not end"
+}
+
+# Killed at work: the replica is not known to be up to date when it is opened next.
+work() {
+	: >"$TMP/stream"
+	program stream "$TMP/local.set" test 4000
+	wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+	sleep "$(random_ms 200)"
+	killed
+	told=$(tail -n 2 "$TMP/stream" | head -n 1)
+	least=${told:-$least}
+}
+
+# Bytes of the heap in which there is no object: every page of them differs from the replica.
+differ() {
+	dd if=/dev/urandom of="$TMP/part0" bs=1M seek=24 count=64 conv=notrunc 2>/dev/null || fail "dd"
+}
+
+bytes() {
+	dd if="$TMP/part0" bs=1M skip=24 count=64 2>/dev/null | md5sum
+}
+
+trial() {
+	work
+	was=$(bytes)
+	differ
+	next=$(bytes)
+	lanes=$(lanes_opened)
+	program check "$TMP/local.set" test
+	until begins; do
+		:
+	done
+	sleep "$(random_ms 400)"
+	killed
+	rm "$TMP/part0"
+	found_state=$(state)
+	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 ||
+		fail "trial $1: $found_state, sync: $(cat "$TMP/out" "$TMP/rpmem.log")"
+	case $(bytes) in
+	"$was") before=$((before + 1)) ;;
+	"$next") after=$((after + 1)) ;;
+	*) fail "trial $1: what is restored is neither the one nor the other" ;;
+	esac
+	found=$(walk) || exit 1
+	[ "${found%% *}" -ge "$least" ] || fail "trial $1: $least committed, $found are there"
+	least=${found%% *}
+}
+
+# trials NAME COUNT
+trials() {
+	set=$1
+	option=$(sed -n '/^OPTION/p' "$POOLS/$set")
+	printf '%s\n' PMEMPOOLSET ${option:+"$option"} "96M $TMP/part0" "REPLICA $T $set" >"$TMP/local.set"
+	make_pool
+	least=0 before=0 after=0
+	for i in $(seq "$2"); do
+		trial "$set $i"
+	done
+	rm "$TMP/part0"
+	echo "$set: as before $before times, with all $after times"
+}
+
+target_set one.set "96M one.part"
+trials one.set 3
+target_set two.set "OPTION SINGLEHDR" "48M two.a" "48M two.b" REPLICA "96M two.copy"
+trials two.set 3
+cat "$POOLS/two.a" "$POOLS/two.b" | cmp -i 4096 - "$POOLS/two.copy" || fail "the local replica differs"
