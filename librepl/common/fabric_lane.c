@@ -29,7 +29,11 @@
  */
 #define LANE_NAP_MS 2
 
-#define LANE_CONNECT_LOOK_MS 100 /* at whether connecting was cancelled */
+/*
+ * At whether connecting was cancelled; and connecting takes several steps, each of them taken by a
+ * look: one wake-up that the provider does not give must not cost all of the time.
+ */
+#define LANE_CONNECT_LOOK_MS 100
 
 #define LANE_SPARE_TX 16                              /* done, and not yet seen to be */
 #define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
@@ -218,7 +222,7 @@ lane_await_connected(struct fab_lane *l, const struct fab_params *p, uint64_t de
 		if (p->cancel && atomic_load(p->cancel))
 			return err_set(e, REPL_E_LOST, "data port %s:%u: given up connecting",
 				       p->host, (unsigned)p->port);
-		if (p->cancel && left > LANE_CONNECT_LOOK_MS)
+		if (left > LANE_CONNECT_LOOK_MS)
 			left = LANE_CONNECT_LOOK_MS;
 		if (fi_trywait(l->fabric, fids, 1) == 0)
 			(void)poll(&pfd, 1, left);
