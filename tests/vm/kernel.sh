@@ -30,8 +30,14 @@ mkdir -p "$cache" || skip "no directory $cache"
 exec 9>"$cache/lock"
 flock 9
 
-package=$(apt-cache depends linux-image-amd64 2>/dev/null |
-	awk '/ Depends: linux-image-[0-9]/ && !seen++ { print $NF }')
+# apt's answer holds until its lists change: it takes apt a second to give it.
+package=
+[ ! "$cache/package" -nt /var/lib/apt/lists ] || package=$(cat "$cache/package")
+if [ -z "$package" ]; then
+	package=$(apt-cache depends linux-image-amd64 2>/dev/null |
+		awk '/ Depends: linux-image-[0-9]/ && !seen++ { print $NF }')
+	[ -z "$package" ] || printf '%s\n' "$package" >"$cache/package"
+fi
 if [ -z "$package" ]; then
 	# Without apt's lists the newest one that was made before.
 	package=$(cd "$cache" && ls -d linux-image-*/ 2>/dev/null | sort -V | tail -n 1 |
@@ -40,6 +46,7 @@ if [ -z "$package" ]; then
 fi
 dir=$cache/$package-$(cat "$here/init" "$0" | sha256sum | cut -c 1-12)
 if [ -e "$dir/initrd" ]; then
+	touch "$dir"
 	printf '%s\n' "$dir"
 	exit
 fi
@@ -113,8 +120,7 @@ done <"$work/list"
 
 rm -rf "$dir"
 mv "$work/out" "$dir"
-# Those of older versions are of no use any more.
-for old in "$cache/$package"-*/; do
-	[ "$old" = "$dir/" ] || rm -rf "$old"
-done
+# Those of older versions are of no use any more, but from one that was asked for a day ago or less a guest
+# of another checkout may run.
+find "$cache" -maxdepth 1 -name 'linux-image-*' -type d ! -path "$dir" -mtime +0 -exec rm -rf {} +
 printf '%s\n' "$dir"
