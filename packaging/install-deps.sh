@@ -24,7 +24,7 @@ test_packages=(
 vm_packages=(
 	qemu-system-x86 busybox-static kmod cpio xz-utils python3
 	ndctl rdma-core ibverbs-utils ibverbs-providers rdmacm-utils libfabric-bin
-	iproute2 e2fsprogs xfsprogs
+	iproute2 e2fsprogs xfsprogs pmdk-tools fio
 )
 [ "$(uname -m)" = x86_64 ] || vm_packages=()
 

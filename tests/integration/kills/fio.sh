@@ -5,7 +5,10 @@ command -v fio >/dev/null || { echo "skipped: no fio (package fio)"; exit 77; }
 cd "$TMP" || exit 1
 case $program in
 fio)
-	[ "${PMEM_IS_PMEM_FORCE-}" ] || { echo "skipped: fio's libpmem takes nothing but persistent memory"; exit 77; }
+	# In a guest it is: tests/vm/fio.sh.
+	[ "${PMEM_IS_PMEM_FORCE-}${ON_DAX-}" ] ||
+		{ echo "skipped: fio's libpmem takes nothing but persistent memory"; exit 77; }
+	[ -z "${ON_DAX-}" ] || pool=$ON_DAX/pool
 	job="--filename=$pool --sync=1"
 	engine=libpmem
 	reader=psync
