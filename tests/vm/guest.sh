@@ -136,7 +136,7 @@ if [ ${#pmems[@]} -gt 0 ]; then
 fi
 append='console=ttyS0 quiet nokaslr mitigations=off tsc=reliable no_timer_check panic=-1'
 append+=' random.trust_cpu=on rcupdate.rcu_expedited=1 net.ifnames=0'
-# Programs that are always at the same addresses need not be translated again: half of all time.
+# Programs that are always at the same addresses need not be translated again.
 append+=' norandmaps init_on_alloc=0 hardened_usercopy=off lsm= audit=0 nowatchdog'
 append+=" tsc_early_khz=$("$here/tsc_khz.py")" || exit 2
 # What programs look for, and nothing that emulation is slow at: AVX and its state, five levels of page
