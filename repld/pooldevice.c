@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "daxmap.h"
 #include "pmem.h"
 #include "probe_sysfs.h"
 
@@ -21,16 +22,9 @@ uint64_t
 pooldevice_size(const char *sysfs, dev_t number)
 {
 	char path[PATH_MAX];
-	char real[PATH_MAX];
 	char line[32];
-	const char *base;
 
-	(void)snprintf(path, sizeof(path), "%s/dev/char/%u:%u/subsystem", sysfs, major(number),
-		       minor(number));
-	if (!realpath(path, real))
-		return 0;
-	base = strrchr(real, '/');
-	if (!base || strcmp(base, "/dax") != 0)
+	if (!daxmap_is_device(sysfs, number))
 		return 0;
 	(void)snprintf(path, sizeof(path), "%s/dev/char/%u:%u/size", sysfs, major(number),
 		       minor(number));

@@ -125,6 +125,30 @@ int fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct
 			 struct err *e);
 
 /*
+ * mem is where the program's pool begins, all of which is mapped there: with an RNIC large
+ * writes of it (src is mem + off) may be taken from there, where that is safe, until
+ * the lane is freed or cut. Their bytes are what is there when the RNIC sends them. Those
+ * are counted in *uncopied, borrowed. No operation is outstanding.
+ */
+void fab_lane_source(struct fab_lane *l, const void *mem, _Atomic uint64_t *uncopied);
+
+/*
+ * Nothing of the pool is sent from now on: a lane that has taken writes from it is shut
+ * down, which its user sees as FAB_CLOSED. Any thread, beside the one that uses the
+ * lane; not beside fab_lane_free().
+ */
+void fab_lane_cut(struct fab_lane *l);
+
+struct fab_source_info {
+	bool told;     /* with an RNIC; else none of this matters */
+	bool pool;     /* large writes are, or will be, taken from the pool */
+	char why[160]; /* not pool: why they are copied */
+};
+
+/* Any thread. */
+void fab_lane_source_info(const struct fab_lane *l, struct fab_source_info *out);
+
+/*
  * A covered write that shows the target 32 bits (FAB_IMM) when its bytes are in
  * place, in order with the messages of the lane. One that the target answers
  * takes a turn among the messages: it needs fab_lane_turn() and must not come

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "fabric_source.h"
 #include "regions.h"
 #include "wire.h"
 
@@ -43,6 +44,7 @@
 struct lane_post {
 	enum ofi_kind kind;
 	struct ofi_op *op; /* NULL: no completion is asked for */
+	void *desc;        /* of the memory of iov */
 	struct iovec iov;
 	struct fi_rma_iov rma;
 	uint64_t data, flags;
@@ -67,6 +69,7 @@ struct fab_lane {
 	size_t mem_len;
 	struct fid_mr *mr; /* of mem, or NULL */
 	void *desc;
+	struct fab_source source;
 	uint8_t *send_mem; /* depth * msg_size */
 	uint8_t *recv_mem; /* (depth + 1) * FAB_REPLY_MAX */
 	uint8_t *bounce;   /* rma_count * FAB_BOUNCE_SIZE, or NULL */
@@ -140,9 +143,12 @@ lane_register_mem(struct fab_lane *l, struct err *e)
 		return 0;
 	rc = ofi_mem_register(l->domain, l->mem, l->mem_len, FI_SEND | FI_RECV | FI_READ | FI_WRITE,
 			      &l->mr, e);
-	if (!rc)
-		l->desc = fi_mr_desc(l->mr);
-	return rc;
+	if (rc)
+		return rc;
+	l->desc = fi_mr_desc(l->mr);
+	l->source.domain = l->domain;
+	l->source.pool = l->regions;
+	return 0;
 }
 
 static int
@@ -254,6 +260,8 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->regions = p->regions;
 	l->rdma = ofi_is_rdma(info);
 	l->commits = (info->caps & FI_RMA_PMEM) != 0;
+	/* iWARP goes on with what it has begun. */
+	l->source.stops = info->ep_attr->protocol == FI_PROTO_RDMA_CM_IB_RC;
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
@@ -285,6 +293,7 @@ fab_lane_free(struct fab_lane *l)
 	if (!l)
 		return;
 	ofi_close(l->ep ? &l->ep->fid : NULL);
+	source_fini(&l->source);
 	ofi_close(l->mr ? &l->mr->fid : NULL);
 	ofi_queues_close(&l->queues);
 	ofi_close(l->domain ? &l->domain->fid : NULL);
@@ -293,6 +302,29 @@ fab_lane_free(struct fab_lane *l)
 	ofi_mem_free(l->mem, l->mem_len);
 	free(l->recv_op);
 	free(l);
+}
+
+void
+fab_lane_source(struct fab_lane *l, const void *mem, _Atomic uint64_t *uncopied)
+{
+	source_begin(&l->source, mem, uncopied);
+}
+
+/*
+ * The queue pair is in its error state when the call returns: what was posted is not sent any
+ * more, however often it would have been tried again.
+ */
+void
+fab_lane_cut(struct fab_lane *l)
+{
+	if (source_cut(&l->source))
+		(void)fi_shutdown(l->ep, 0);
+}
+
+void
+fab_lane_source_info(const struct fab_lane *l, struct fab_source_info *out)
+{
+	source_info(&l->source, out);
 }
 
 bool
@@ -337,10 +369,10 @@ lane_post_spare(struct fab_lane *l)
 static ssize_t
 lane_post_try(struct fab_lane *l, const struct lane_post *p)
 {
-	struct fi_msg msg = {
-		.msg_iov = &p->iov, .desc = &l->desc, .iov_count = 1, .context = p->op};
+	void *desc = p->desc;
+	struct fi_msg msg = {.msg_iov = &p->iov, .desc = &desc, .iov_count = 1, .context = p->op};
 	struct fi_msg_rma rma = {.msg_iov = &p->iov,
-				 .desc = &l->desc,
+				 .desc = &desc,
 				 .iov_count = 1,
 				 .rma_iov = &p->rma,
 				 .rma_iov_count = 1,
@@ -359,7 +391,7 @@ lane_post_try(struct fab_lane *l, const struct lane_post *p)
 		return fi_sendmsg(l->ep, &msg, p->flags);
 	if (p->iov.iov_len <= l->inject_size)
 		return fi_inject(l->ep, p->iov.iov_base, p->iov.iov_len, 0);
-	return fi_send(l->ep, p->iov.iov_base, p->iov.iov_len, l->desc, 0, NULL);
+	return fi_send(l->ep, p->iov.iov_base, p->iov.iov_len, desc, 0, NULL);
 }
 
 /*
@@ -401,6 +433,7 @@ lane_send(struct fab_lane *l, struct ofi_op *op, size_t len, struct err *e)
 	struct lane_post p = {
 		.kind = OFI_SEND,
 		.op = op,
+		.desc = l->desc,
 		.iov = {.iov_base = l->send_mem + l->sent % l->depth * l->msg_size, .iov_len = len},
 		.flags = op ? FI_COMPLETION | FI_DELIVERY_COMPLETE : 0};
 	int rc = lane_post(l, &p, e);
@@ -504,7 +537,8 @@ static int
 lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, uint64_t data,
 	   uint64_t flags, struct err *e)
 {
-	struct lane_post p = {.kind = OFI_WRITE, .data = data, .flags = FI_COMPLETION | flags};
+	struct lane_post p = {
+		.kind = OFI_WRITE, .desc = l->desc, .data = data, .flags = FI_COMPLETION | flags};
 	int rc = lane_rma_room(l, len, e);
 
 	if (!rc)
@@ -513,8 +547,7 @@ lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, uint64
 		return rc;
 	p.op = lane_rma_op(l, OFI_WRITE);
 	p.iov = (struct iovec){.iov_base = (void *)(uintptr_t)src, .iov_len = len};
-	/* The application's memory is not pinned: it may be remapped, punched or forked. */
-	if (l->rdma)
+	if (l->rdma && !source_take(&l->source, src, len, off, &p.desc))
 		p.iov.iov_base = memcpy(lane_bounce(l, p.op), src, len);
 	return lane_post(l, &p, e);
 }
@@ -581,6 +614,7 @@ lane_read_at(struct fab_lane *l, void *dst, const struct fi_rma_iov *rma, struct
 	struct lane_post p = {
 		.kind = OFI_READ,
 		.op = op,
+		.desc = l->desc,
 		.iov = {.iov_base = l->rdma ? lane_bounce(l, op) : dst, .iov_len = rma->len},
 		.rma = *rma,
 		.flags = FI_COMPLETION};

@@ -123,6 +123,26 @@ ofi_load(struct err *e)
 		       ofi.why);
 }
 
+/* ---- what comes with it ---- */
+
+#define VERBS_LIBRARY "libibverbs.so.1"
+#define FORK_UNNEEDED 2 /* IBV_FORK_UNNEEDED; the function is of rdma-core 35 and later */
+
+bool
+ofi_fork_safe(void)
+{
+	void *lib = dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+	int (*status)(void) = NULL;
+	void *p = lib ? dlsym(lib, "ibv_is_fork_initialized") : NULL;
+	bool safe;
+
+	memcpy(&status, &p, sizeof(p));
+	safe = status && status() == FORK_UNNEEDED;
+	if (lib)
+		(void)dlclose(lib);
+	return safe;
+}
+
 /* ---- what the headers declare ---- */
 
 int

@@ -51,8 +51,9 @@ pins_look(struct pins *p)
 	p->free = (caps >> CAP_IPC_LOCK_BIT & 1) != 0;
 }
 
-int
-ofi_mem_limit(uint64_t len, struct err *e)
+/* What is pinned and what is to be, in KiB, if that is more than a share of the limit; else 0. */
+static unsigned long long
+mem_needed(uint64_t len, unsigned share, unsigned long long *limit)
 {
 	unsigned long long need = len / 1024;
 	struct rlimit have;
@@ -62,13 +63,35 @@ ofi_mem_limit(uint64_t len, struct err *e)
 		return 0;
 	pins_look(&pins);
 	need += pins.kib;
-	if (pins.free || have.rlim_cur / 1024 >= need)
+	*limit = have.rlim_cur / 1024;
+	return pins.free || *limit / share >= need ? 0 : need;
+}
+
+int
+ofi_mem_spare(uint64_t len, struct err *e)
+{
+	unsigned long long limit, need = mem_needed(len, 2, &limit);
+
+	if (need == 0)
+		return 0;
+	return err_set(e, REPL_E_LIMIT,
+		       "the limit of locked memory (RLIMIT_MEMLOCK) is %llu KiB; with the pool "
+		       "%llu KiB would be locked, which may be half of it",
+		       limit, need);
+}
+
+int
+ofi_mem_limit(uint64_t len, struct err *e)
+{
+	unsigned long long limit, need = mem_needed(len, 1, &limit);
+
+	if (need == 0)
 		return 0;
 	return err_set(e, REPL_E_LIMIT,
 		       "the limit of locked memory (RLIMIT_MEMLOCK) is %llu KiB, RDMA needs %llu "
 		       "KiB: raise memlock in limits.conf or LimitMEMLOCK of the service, or use "
 		       "provider tcp",
-		       (unsigned long long)have.rlim_cur / 1024, need);
+		       limit, need);
 }
 
 static int

@@ -64,6 +64,15 @@ int ofi_mem_register(struct fid_domain *domain, void *mem, size_t len, uint64_t 
 /* REPL_E_LIMIT if the limit of locked memory does not leave room for len bytes more. */
 int ofi_mem_limit(uint64_t len, struct err *e);
 
+/* The same of half of the limit: the rest is for what can't be done without. */
+int ofi_mem_spare(uint64_t len, struct err *e);
+
+/*
+ * What is registered stays in the children of this process: libibverbs finds the kernel to
+ * copy where needed (5.12 and later), and does not hide pages from them instead.
+ */
+bool ofi_fork_safe(void);
+
 /*
  * Pages of their own, zeroed, that take no memory until they are used; NULL if
  * there are none. Freed only after the domain that they were registered with:

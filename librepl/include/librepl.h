@@ -389,6 +389,7 @@ struct repl_stat {
 	uint64_t latency_sum_ns;  /* of all drains in latency_ns */
 	char provider[16];        /* libfabric's, that its lanes go by; "" before the first ones */
 	char provider_why[200];   /* with provider = auto: why it is not the preferred one; or "" */
+	uint64_t uncopied_count;  /* of byte_count: that an RNIC took from the pool itself */
 };
 
 REPL_API int repl_stat(struct repl *r, unsigned replica, struct repl_stat *st) REPL_MUST_CHECK;

@@ -282,12 +282,12 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 /* ---- installing ---- */
 
 /*
- * Under reason_lock. The newest is the first; one that is there already is not kept twice. None
+ * The newest is the first; one that is there already is not kept twice. None
  * is freed before the end, since who asked for it may read it: a target that tells something
  * else each time it comes back is not listened to for ever.
  */
-static void
-install_profile(struct replica *p, char *text)
+void
+repl_note_profile(struct replica *p, char *text)
 {
 	struct profile_note **at = &p->profiles, *note;
 	unsigned count = 0;
@@ -312,13 +312,14 @@ void
 repl_install(struct repl *r, unsigned replica, struct remote *remote)
 {
 	struct replica *p = &r->replicas[replica];
-	char *text = repl_profile_text(remote);
+	char *text;
 
 	remote_bind(remote, r->mem, &p->lost);
+	text = repl_profile_text(remote);
 	pthread_mutex_lock(&r->reason_lock);
 	p->remote = remote;
 	p->reason[0] = p->trouble[0] = '\0';
-	install_profile(p, text);
+	repl_note_profile(p, text);
 	(void)snprintf(p->provider, sizeof(p->provider), "%s", remote_terms(remote)->provider);
 	(void)snprintf(p->provider_why, sizeof(p->provider_why), "%s", remote_terms(remote)->why);
 	atomic_store(&p->why, REPL_REASON_NONE);

@@ -27,6 +27,7 @@
 struct lane_counters {
 	_Atomic uint64_t messages, writes, reads, bytes;
 	_Atomic uint64_t immediates; /* of the writes */
+	_Atomic uint64_t uncopied;   /* of the bytes: fab_lane_source() */
 	_Atomic uint64_t events;     /* signs of life */
 };
 

@@ -76,6 +76,18 @@ void remote_set_op_timeout(struct remote *r, unsigned ms);
  */
 void remote_bind(struct remote *r, const void *mem, const _Atomic int *gone);
 
+/*
+ * Of a remote that is lost: no lane sends anything that is stored in the pool from now on. Any
+ * thread, beside those that are in its lanes.
+ */
+void remote_cut(struct remote *r);
+
+/*
+ * A line for people, "large-writes = ...": whether they are taken from the pool that was bound; ""
+ * where there is no choice. Returns its length.
+ */
+size_t remote_source_format(const struct remote *r, char *buf, size_t size);
+
 /* Ends it: pool.close and bye if still possible within timeout_ms, then the channel. */
 void remote_free(struct remote *r, unsigned timeout_ms);
 
@@ -185,6 +197,7 @@ uint32_t remote_epoch(const struct remote *r);
 /* What went over a remote's lanes. */
 struct remote_traffic {
 	uint64_t messages, writes, reads, bytes, immediates;
+	uint64_t uncopied; /* of the bytes: that an RNIC took from the pool itself */
 };
 
 /* Add up; any thread, as long as the remote is there. */

@@ -403,8 +403,32 @@ remote_bind(struct remote *r, const void *mem, const _Atomic int *gone)
 {
 	for (unsigned i = 0; i < r->terms.lanes; i++) {
 		lane_bind(&r->lanes[i], mem);
+		fab_lane_source(r->fabs[i], mem, &r->lanes[i].counters.uncopied);
 		lane_watch(&r->lanes[i], gone);
 	}
+}
+
+void
+remote_cut(struct remote *r)
+{
+	for (unsigned i = 0; r->fabs && i < r->terms.lanes; i++)
+		fab_lane_cut(r->fabs[i]);
+}
+
+size_t
+remote_source_format(const struct remote *r, char *buf, size_t size)
+{
+	struct fab_source_info info = {0};
+
+	/* The first that copies tells why. */
+	for (unsigned i = 0; r->fabs && i < r->terms.lanes && !info.why[0]; i++)
+		fab_lane_source_info(r->fabs[i], &info);
+	buf[0] = '\0';
+	if (!info.told)
+		return 0;
+	return (size_t)snprintf(buf, size, "large-writes = %s (%s)\n",
+				info.why[0] ? "copied" : "from the pool",
+				info.why[0] ? info.why : "it is mapped from device DAX");
 }
 
 void
@@ -415,6 +439,7 @@ remote_traffic_add(struct remote *r, struct remote_traffic *sum)
 	sum->reads += r->before.reads;
 	sum->bytes += r->before.bytes;
 	sum->immediates += r->before.immediates;
+	sum->uncopied += r->before.uncopied;
 	for (unsigned i = 0; r->lanes && i < r->terms.lanes; i++) {
 		struct lane_counters *c = &r->lanes[i].counters;
 
@@ -423,6 +448,7 @@ remote_traffic_add(struct remote *r, struct remote_traffic *sum)
 		sum->reads += atomic_load(&c->reads);
 		sum->bytes += atomic_load(&c->bytes);
 		sum->immediates += atomic_load(&c->immediates);
+		sum->uncopied += atomic_load(&c->uncopied);
 	}
 }
 

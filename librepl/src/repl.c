@@ -262,6 +262,7 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 	st->reason_code = now.why;
 	st->paused = now.paused;
 	st->reconnect_count = now.reconnect_count;
+	st->uncopied_count = now.traffic.uncopied;
 	memcpy(st->provider, now.provider, sizeof(st->provider));
 	memcpy(st->provider_why, now.provider_why, sizeof(st->provider_why));
 	ship_lag(r->ship, replica, &st->lag_bytes, &st->lag_ms);
@@ -301,6 +302,8 @@ repl_profile_text(struct remote *remote)
 		return NULL;
 	(void)profile_format(profile, facts, sizeof(facts));
 	(void)fputs(facts, f);
+	(void)remote_source_format(remote, facts, sizeof(facts));
+	(void)fputs(facts, f);
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct plan plan = plan_choose(profile, PLAN_SINGLETON, sizes[i], lim);
 
@@ -318,11 +321,16 @@ int
 repl_profile(struct repl *r, unsigned replica, const char **text)
 {
 	const struct profile_note *note;
+	struct replica *p;
 
 	if (replica >= r->replica_count || !text)
 		return config_report_set(REPL_E_INVAL, "bad replica");
+	p = &r->replicas[replica];
 	pthread_mutex_lock(&r->reason_lock);
-	note = r->replicas[replica].profiles;
+	/* What became of large writes is known when there have been some. */
+	if (p->remote && atomic_load(&p->lost) == 0)
+		repl_note_profile(p, repl_profile_text(p->remote));
+	note = p->profiles;
 	pthread_mutex_unlock(&r->reason_lock);
 	if (!note)
 		return config_report_set(REPL_E_LOST, "the replica has not been reachable yet");

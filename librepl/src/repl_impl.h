@@ -216,7 +216,10 @@ void repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *ou
  */
 int repl_trim(struct repl *r, unsigned lane, size_t off, size_t len);
 
-/* The text of repl_profile(). */
+/* The text of repl_profile(), allocated; NULL: out of memory. */
 char *repl_profile_text(struct remote *remote);
+
+/* Under reason_lock: that is what the replica is found to be now. Takes text, which may be NULL. */
+void repl_note_profile(struct replica *p, char *text);
 
 #endif

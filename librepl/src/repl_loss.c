@@ -33,6 +33,10 @@ replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
 	if (r->dirty)
 		(void)dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has);
 	atomic_store(&p->lost, status);
+	/* Before anything is acknowledged without it: what is stored after that must not get there.
+	 */
+	if (p->remote)
+		remote_cut(p->remote);
 	ship_lost(r->ship, (unsigned)(p - r->replicas));
 	/* Only now: no drain counts it any more. */
 	atomic_store(&p->behind, 0);

@@ -4,6 +4,9 @@
  * each lane; after each the bytes are looked for in the targets' pool files.
  *
  *   api_random FILE SIZE SEED LANES SECONDS [KEY=VALUE ...] [peek=POOL-FILE ...]
+ *
+ * FILE may be a device-DAX device, SIZE then in multiples of 2 MiB. In the end it says how many
+ * bytes the RNIC took from the pool itself, and what the profile says of that.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -231,8 +235,10 @@ map(const char *path, size_t size, bool write)
 {
 	int fd = open(path, write ? O_RDWR | O_CREAT : O_RDONLY, 0600);
 	void *p = MAP_FAILED;
+	struct stat st;
 
-	if (fd >= 0 && (!write || ftruncate(fd, (off_t)size) == 0))
+	if (fd >= 0 && fstat(fd, &st) == 0 &&
+	    (!write || S_ISCHR(st.st_mode) || ftruncate(fd, (off_t)size) == 0))
 		p = mmap(NULL, size, PROT_READ | (write ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		(void)close(fd);
@@ -297,6 +303,22 @@ read_back(struct set *s)
 	return same;
 }
 
+/* Of the first replica; without an RNIC there is nothing to be said. */
+static bool
+tell_source(struct repl *r)
+{
+	struct repl_stat st = {.struct_size = sizeof(st)};
+	const char *text = NULL, *line;
+
+	if (repl_stat(r, 0, &st) || repl_profile(r, 0, &text))
+		return false;
+	line = strstr(text, "large-writes = ");
+	if (line)
+		(void)printf("%" PRIu64 " of %" PRIu64 " bytes uncopied; %.*s\n", st.uncopied_count,
+			     st.byte_count, (int)strcspn(line, "\n"), line);
+	return line || st.uncopied_count == 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -321,7 +343,7 @@ main(int argc, char **argv)
 	for (unsigned i = 0; ok && i < s.peek_count; i++)
 		ok = (s.peek[i] = map(peeks[i], s.size, false)) != NULL;
 	s.until = now() + strtod(argv[5], NULL);
-	ok = ok && run(&s, w, lanes, seed) && read_back(&s);
+	ok = ok && run(&s, w, lanes, seed) && read_back(&s) && tell_source(s.r);
 	if (!ok)
 		(void)fprintf(stderr, "seed %" PRIu64 ": %s\n", seed, repl_errormsg());
 	if (repl_close(s.r))

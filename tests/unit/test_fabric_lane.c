@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A lane whose provider has no room for a while keeps what it is given: all of it goes out, in
- * order, when there is room again, and one that closes meanwhile says so.
+ * order, when there is room again, and one that closes meanwhile says so. Of an RNIC, that is taken
+ * from the pool what may be, when it is sent and not when it was posted, and never once it is cut.
  */
 #include "unit.h"
 
@@ -10,6 +11,7 @@
 #include "clock.h"
 
 #include "../../librepl/common/fabric_lane.c"
+#include "../../librepl/common/fabric_source.c"
 
 #define WAIT_MS 20000U
 #define DEPTH   8U
@@ -266,6 +268,109 @@ a_lane_that_closes_meanwhile_says_so(void **state)
 	end(&f);
 }
 
+/* ---- as with an RNIC ---- */
+
+struct rnic {
+	struct fixture f;
+	struct regions regions;
+	uint8_t *pool, *bounce;
+	_Atomic uint64_t uncopied;
+};
+
+/* The lane's pool is registered, which tcp allows for, too. */
+static void
+rnic_begin(struct rnic *n)
+{
+	struct regions_place place = {.key = 0x1122334455667788};
+	struct fab_source *s;
+
+	begin(&n->f);
+	s = &n->f.l->source;
+	n->pool = calloc(1, REGION);
+	n->bounce = calloc(LANE_RMA_MAX, FAB_BOUNCE_SIZE);
+	assert_true(n->pool && n->bounce);
+	assert_int_equal(regions_init(&n->regions, REGIONS_UNIT, REGION, NULL), 0);
+	assert_int_equal(regions_tell(&n->regions, 0, &place, NULL), 0);
+	atomic_store(&n->uncopied, 0);
+	n->f.l->rdma = true;
+	n->f.l->bounce = n->bounce;
+	n->f.l->regions = s->pool = &n->regions;
+	s->domain = n->f.l->domain;
+	s->mem = n->pool;
+	s->uncopied = &n->uncopied;
+	assert_int_equal(pieces_new(s, NULL), 0);
+	assert_int_equal(ofi_mem_register(s->domain, n->pool, REGION, FI_WRITE, &s->mr[0], NULL),
+			 0);
+	atomic_store(&s->any, true);
+}
+
+static void
+rnic_end(struct rnic *n)
+{
+	end(&n->f);
+	regions_fini(&n->regions);
+	free(n->pool);
+	free(n->bounce);
+}
+
+static void
+what_may_be_is_taken_from_the_pool(void **state)
+{
+	struct fab_event ev;
+	struct rnic n;
+
+	(void)state;
+	rnic_begin(&n);
+	memset(n.pool, 'o', REGION);
+	full = true;
+	assert_int_equal(fab_lane_write(n.f.l, n.pool, FAB_BOUNCE_SIZE, 0, NULL), 0);
+	/* What is short, and what is no part of the pool, is as it was when it was posted. */
+	assert_int_equal(fab_lane_write(n.f.l, n.pool + 65536, 64, 65536, NULL), 0);
+	assert_int_equal(fab_lane_write(n.f.l, n.pool, 8192, 2 * 65536, NULL), 0);
+	assert_int_equal(atomic_load(&n.uncopied), FAB_BOUNCE_SIZE);
+	memset(n.pool, 'n', REGION);
+	full = false;
+	for (unsigned written = 0; written < 3; written++) {
+		await(n.f.l, &ev);
+		assert_int_equal(ev.type, FAB_WRITTEN);
+	}
+	/* Of tcp that says that they are sent; a message behind them is answered when they are
+	 * there. */
+	say(n.f.l, 'a', 64);
+	await(n.f.l, &ev);
+	assert_int_equal(ev.type, FAB_RECV);
+	assert_int_equal(n.f.t.mem[0], 'n');
+	assert_int_equal(n.f.t.mem[FAB_BOUNCE_SIZE - 1], 'n');
+	assert_int_equal(n.f.t.mem[65536], 'o');
+	assert_int_equal(n.f.t.mem[65536 + 63], 'o');
+	assert_int_equal(n.f.t.mem[65536 + 64], 0);
+	assert_int_equal(n.f.t.mem[2 * 65536], 'o');
+	rnic_end(&n);
+}
+
+static void
+nothing_is_sent_from_the_pool_of_a_lane_that_is_cut(void **state)
+{
+	struct fab_event ev = {0};
+	struct rnic n;
+
+	(void)state;
+	rnic_begin(&n);
+	memset(n.pool, 'o', REGION);
+	full = true;
+	assert_int_equal(fab_lane_write(n.f.l, n.pool, FAB_BOUNCE_SIZE, 0, NULL), 0);
+	fab_lane_cut(n.f.l);
+	memset(n.pool, 'n', REGION);
+	full = false;
+	while (ev.type != FAB_CLOSED) {
+		await(n.f.l, &ev);
+		assert_true(ev.type == FAB_CLOSED || ev.type == FAB_WRITTEN);
+	}
+	assert_int_equal(fab_lane_write(n.f.l, n.pool, FAB_BOUNCE_SIZE, 0, NULL), REPL_E_LOST);
+	rnic_end(&n);
+	assert_int_equal(atomic_load(&n.uncopied), FAB_BOUNCE_SIZE);
+}
+
 int
 main(void)
 {
@@ -273,6 +378,8 @@ main(void)
 		cmocka_unit_test(what_finds_no_room_goes_later_and_in_order),
 		cmocka_unit_test(all_that_may_be_under_way_is_kept),
 		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
+		cmocka_unit_test(what_may_be_is_taken_from_the_pool),
+		cmocka_unit_test(nothing_is_sent_from_the_pool_of_a_lane_that_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

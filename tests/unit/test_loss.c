@@ -20,9 +20,16 @@ struct remote {
 	enum manner manner;
 	struct generation generation; /* as recorded on the target */
 	enum sidecar_state state;
+	unsigned cuts;
 };
 
 static struct remote remotes[REPLICAS];
+
+void
+remote_cut(struct remote *r)
+{
+	r->cuts++;
+}
 static int store_rc;
 static uint8_t next_id;
 
@@ -183,6 +190,9 @@ lost_replica_is_behind(void **state)
 	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
 	assert_false(current(r, 0));
 	assert_true(current(r, 1) && current(r, 2));
+	/* Nothing that is stored from now on may reach it; the others go on. */
+	assert_int_equal(remotes[0].cuts, 1);
+	assert_int_equal(remotes[1].cuts + remotes[2].cuts, 0);
 	assert_int_equal(gen_compare(&r->generation, &remotes[0].generation), GEN_AHEAD);
 	assert_true(gen_id_equal(&base[0], &remotes[0].generation.current));
 	assert_true(gen_id_is_nil(&base[1]));

@@ -4,5 +4,9 @@
 #
 # usage: verbs.sh CELL...
 here=$(cd "$(dirname "$0")" && pwd)
-exec "$here/guest.sh" --mem 1500 --timeout 400 -- \
+dir=$(mktemp -d "${TMPDIR:-/tmp}/verbs.XXXXXX") || exit 2
+trap 'rm -rf "$dir"' EXIT
+pmem=()
+[[ " $* " != *" source "* ]] || pmem=(--pmem "$dir/nvdimm:64M")
+"$here/guest.sh" --mem 1500 --timeout 400 "${pmem[@]}" -- \
 	env BUILD="${BUILD:?directory of the built programs}" bash "$here/verbs_guest.sh" "$@"

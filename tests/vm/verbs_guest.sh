@@ -8,6 +8,8 @@
 #   sessions  16 sessions at once, two lanes each
 #   kill      either side is stopped or killed
 #   fork      a child of the program changes nothing of what its parent sends
+#   source    of a pool on device DAX large writes are taken from there, and right; not with too low a limit
+#             of locked memory, which is told; and a child of the program keeps its pool
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/guest_lib.sh"
 . "$here/../integration/api_lib.sh"
@@ -211,16 +213,64 @@ cell_kill()
 	end_target
 }
 
+# fork_parent FILE POOL: the program that forks; its output is $TMP/out.
+fork_parent()
+{
+	printf '%s\n' '[repl]' "identity = $TMP/key" "known-hosts = $TMP/known_hosts" "provider = verbs" \
+		"connect-timeout = $CONNECT_TIMEOUT" "op-timeout = $OP_TIMEOUT" \
+		"heartbeat-timeout = $HEARTBEAT_TIMEOUT" "lanes = 1" "target = $(pool "$2")" >"$TMP/repl.conf"
+	REPL_CONFIG=$TMP/repl.conf timeout 120 "$BUILD/tests/integration/fork_parent" "$1" \
+		>"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+	opened "by verbs"
+}
+
 cell_fork()
 {
 	target
-	printf '%s\n' '[repl]' "identity = $TMP/key" "known-hosts = $TMP/known_hosts" "provider = verbs" \
-		"connect-timeout = $CONNECT_TIMEOUT" "op-timeout = $OP_TIMEOUT" \
-		"heartbeat-timeout = $HEARTBEAT_TIMEOUT" "lanes = 1" "target = $(pool forked)" >"$TMP/repl.conf"
-	REPL_CONFIG=$TMP/repl.conf timeout 120 "$BUILD/tests/integration/fork_parent" "$TMP/forked" \
-		>"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
-	opened "by verbs"
+	fork_parent "$TMP/forked" forked
 	equal "$TMP/forked" "$TMP/serve/pools/forked"
+	end_target
+}
+
+# uncopied FILE METHOD POOL TEXT [COMMAND...]: random() of FILE by way of COMMAND; what is told of large writes
+# has TEXT in it.
+uncopied()
+{
+	local file=$1 method=$2 pool=$3 text=$4
+
+	shift 4
+	timeout 120 "$@" "$API_RANDOM" "$file" $((16 * MIB)) "${SEED:-7}" 2 1 \
+		identity="$TMP/user/key" known-hosts="$TMP/user/known_hosts" op-timeout=$OP_TIMEOUT \
+		connect-timeout=$CONNECT_TIMEOUT heartbeat-timeout=$HEARTBEAT_TIMEOUT \
+		provider=verbs method="$method" target="$(pool "$pool")" \
+		${PEEK:+peek="$TMP/serve/pools/$pool"} >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+	cat "$TMP/out"
+	grep -Eq "$text" "$TMP/out" || fail "$method: no '$text'"
+}
+
+cell_source()
+{
+	local as_user=(setpriv --reuid=nobody --clear-groups) direct='^[1-9][0-9]+ of .* = from the pool \('
+
+	nvdimms
+	namespace 0 devdax
+	chmod 666 "$DEVICE"
+	target
+	chmod 755 "$TMP"
+	mkdir -p "$TMP/user"
+	cp "$TMP/key" "$TMP/known_hosts" "$TMP/user"
+	PEEK=yes
+	uncopied "$DEVICE" auto direct "$direct"
+	uncopied "$DEVICE" write-imm imm "$direct"
+	uncopied "$TMP/plain" auto plain '^0 of .* = copied \(the pool.s mapping is of .*/plain, which is no'
+	fork_parent "$DEVICE" child
+	cat "$TMP/out"
+	grep -Eq '^[1-9][0-9]+ bytes uncopied' "$TMP/out" || fail "the program that forks: all was copied"
+	chown -R nobody "$TMP/user"
+	PEEK=
+	uncopied "$DEVICE" auto mine "$direct" "${as_user[@]}"
+	ulimit -l $((24 * 1024))
+	uncopied "$DEVICE" auto low '^0 of .* = copied \(.*RLIMIT_MEMLOCK. is 24576 KiB' "${as_user[@]}"
 	end_target
 }
 
