@@ -26,6 +26,7 @@ static const struct number {
 	{"reconnects", offsetof(struct repl_stat, reconnect_count)},
 	{"messages", offsetof(struct repl_stat, message_count)},
 	{"bytes", offsetof(struct repl_stat, byte_count)},
+	{"uncopied_bytes", offsetof(struct repl_stat, uncopied_count)},
 	{"errors", offsetof(struct repl_stat, error_count)},
 	{"missed_drains", offsetof(struct repl_stat, degraded_count)},
 };

@@ -35,6 +35,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,7 @@
 #define WORDS_MAX   8
 #define READ_SIZE   (4UL << 20)
 #define MAP_ROOM    (4UL << 30) /* to grow into */
+#define MAP_ALIGN   (2UL << 20) /* as mappings of device DAX want it */
 #define WORKERS_MAX 8
 
 /* A thread of load or of appenders. */
@@ -129,18 +131,22 @@ static int
 do_map(struct shell *s, const struct words *w)
 {
 	bool anon = strcmp(w->w[0], "anon") == 0;
-	void *p;
+	struct stat st = {0};
+	uintptr_t p;
 
 	unmap(s);
 	s->fd = anon ? -1 : open(w->w[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	s->size = number(w, anon ? 1 : 2);
-	if (!anon && (s->fd < 0 || ftruncate(s->fd, (off_t)s->size)))
+	if (!anon && (s->fd < 0 || fstat(s->fd, &st) ||
+		      (!S_ISCHR(st.st_mode) && ftruncate(s->fd, (off_t)s->size))))
 		return REPL_E_FAILED;
 	s->mapped = s->size + MAP_ROOM;
-	p = mmap(NULL, s->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
+	p = (uintptr_t)mmap(NULL, s->mapped + MAP_ALIGN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+	if (p == (uintptr_t)MAP_FAILED)
 		return REPL_E_FAILED;
-	s->mem = p;
+	/* What is left over at both ends goes with the process. */
+	s->mem = (uint8_t *)((p + MAP_ALIGN - 1) / MAP_ALIGN * MAP_ALIGN);
 	return map_at(s, 0, s->size);
 }
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Two machines over verbs: pools are replicated from one to the other by all lanes; the wire is cut without
-# a word and mended, and the replica comes back by itself; the power of the target goes, and the program
-# goes on.
+# a word and mended, and the replica comes back by itself; what is stored after a loss, where the RNIC was sending
+# from, does not get there when the wire is mended; the power of the target goes, and the program goes on.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 : "${BUILD:?directory of the built programs}"
@@ -14,7 +14,7 @@ trap '[ -z "$target" ] || kill "$target" 2>/dev/null; wait; rm -rf "$TMP"' EXIT
 # machine NAME ID PEER: in the background; its output goes to $TMP/NAME.
 machine()
 {
-	exec "$here/guest.sh" --mem 1200 --timeout 500 --id "$2" --bind "$TMP/shared" \
+	exec "$here/guest.sh" --mem 1200 --timeout 500 --id "$2" --bind "$TMP/shared" "${@:4}" \
 		--pidfile "$TMP/$1.pid" --net \
 		"dgram,local.type=unix,local.path=$TMP/$1.wire,remote.type=unix,remote.path=$TMP/$3.wire" \
 		-- env BUILD="$BUILD" bash "$here/verbs_two_guest.sh" "$1" "$TMP/shared" >"$TMP/$1" 2>&1
@@ -22,7 +22,7 @@ machine()
 
 machine target 1 initiator &
 target=$!
-machine initiator 2 target &
+machine initiator 2 target --pmem "$TMP/nvdimm:64M" &
 initiator=$!
 # The target's power is cut when the initiator asks for it.
 until [ -e "$TMP/shared/cut_power" ] || ! kill -0 $initiator 2>/dev/null; do

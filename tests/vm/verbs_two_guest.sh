@@ -26,6 +26,15 @@ told() {
 
 # ---- the target ----
 
+# wire_fails_here PREFIX: when it is asked for.
+wire_fails_here() {
+	wait_for 400 told "$1cut" || fail "nothing is asked for"
+	wire_cut
+	touch "$shared/$1is_cut"
+	wait_for 400 told "$1mend" || fail "the wire is not to be mended"
+	wire_mended
+}
+
 run_target() {
 	rxe $TARGET eth0
 	make_keys
@@ -34,11 +43,15 @@ run_target() {
 	cp "$TMP/key" "$TMP/serve_host_key.pub" "$shared"
 	printf '%s\n' "$SERVE_PORT" >"$shared/port.new"
 	mv "$shared/port.new" "$shared/port"
-	wait_for 400 told cut || fail "nothing is asked for"
-	wire_cut
-	touch "$shared/is_cut"
-	wait_for 400 told mend || fail "the wire is not to be mended"
-	wire_mended
+	wire_fails_here ""
+	wire_fails_here late_
+	# What was under way has been sent again by then: seconds, without the initiator's doing.
+	sleep 6
+	for at in {0..15}; do
+		cmp -s -n 65536 -i $((at * 65536)) "$shared/after" "$TMP/serve/pools/late" &&
+			echo "the block at $((at * 65536)) is of after the loss"
+	done >"$shared/late.new"
+	mv "$shared/late.new" "$shared/late_found"
 	# Until its power goes.
 	sleep 400
 }
@@ -109,6 +122,45 @@ wire_fails() {
 	verify wire
 }
 
+# The RNIC sends from the pool: from ranges that the program goes on with when the replica is lost.
+late_stores() {
+	nvdimms
+	namespace 0 devdax
+	start_api
+	ok map "$TMP/after" $MIB
+	ok put 0 $MIB 4
+	cp "$TMP/after" "$shared/after"
+	configure "$(pool late)"
+	ok set op-timeout 4000
+	ok set heartbeat-timeout 20000
+	ok set lanes 2
+	ok map "$DEVICE" $((2 * MIB))
+	ok open 1
+	for seed in 1 2; do
+		ok put 0 $((2 * MIB)) $seed
+		ok persist 0 0 $MIB
+		ok persist 1 0 $MIB
+	done
+	established 0 || fail "lost before anything happened: $TEXT"
+	[ "$(field uncopied)" -gt 0 ] || fail "all was copied: $TEXT"
+	touch "$shared/late_cut"
+	wait_for 60 told late_is_cut || fail "the target does not cut the wire"
+	wire_cut
+	ok put 0 $MIB 3
+	ok flush 1 0 $((MIB / 2))
+	ok persist 0 $((MIB / 2)) $((MIB / 2))
+	degraded 0 || fail "it is not told: $TEXT"
+	ok put 0 $MIB 4
+	# It does not come back, which would bring all of it there.
+	kill -STOP "$(api_child)"
+	wire_mended
+	touch "$shared/late_mend"
+	wait_for 60 told late_found || fail "the target does not look"
+	kill -KILL "$(api_child)"
+	wait "$api_pid"
+	[ ! -s "$shared/late_found" ] || fail "$(cat "$shared/late_found")"
+}
+
 power_fails() {
 	start_api
 	configure "$(pool power)"
@@ -141,6 +193,7 @@ run_initiator() {
 	echo "[$TARGET]:$SERVE_PORT $(cut -d ' ' -f 1,2 "$shared/serve_host_key.pub")" >"$TMP/known_hosts"
 	both_ways
 	wire_fails
+	late_stores
 	power_fails
 }
 
