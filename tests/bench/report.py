@@ -115,6 +115,18 @@ def hotline(path):
                          f"{h['register_to_one']:.2f}"]])
 
 
+def provider(path):
+    """What no persist over it can be faster than."""
+    with open(path) as f:
+        p = json.load(f)
+    return ["### The tcp provider by itself", "",
+            "A round trip of two messages over libfabric, with nothing of ours, beside bare TCP "
+            f"of the same size; medians of {p['rounds']} rounds.", ""] + table(
+        ["size", "TCP us", "provider us", "ratio"],
+        [[size(s["size"]), us(s["tcp_ns"]), us(s["provider_ns"]), f"{s['ratio']:.2f}"]
+         for s in p["sizes"]])
+
+
 def remotelog(path):
     with open(path) as f:
         r = json.load(f)
@@ -255,7 +267,7 @@ def queue(path):
 
 
 PARTS = {"chooser": chooser, "dirty": dirty, "growth": growth, "hotline": hotline, "log": log,
-         "pmdk": pmdk, "queue": queue, "remotelog": remotelog, "resync": resync}
+         "pmdk": pmdk, "provider": provider, "queue": queue, "remotelog": remotelog, "resync": resync}
 
 
 def values(results, name):
@@ -315,6 +327,7 @@ def session(results):
 def report(results, command):
     out = [f"Machine: {machine()}; both sides on it, over loopback. Command: `{command}`.", ""]
     out += bench(results, "memory") + bench(results, "page")
+    out += provider(os.path.join(results, "provider.json"))
     for name in TRANSFERS:
         out += transfer(results, name)
     out += session(results)

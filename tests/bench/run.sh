@@ -40,7 +40,7 @@ TMPDIR=/tmp bash tests/bench/target.sh page
 TMPDIR=/dev/shm bash tests/bench/transfer.sh
 bash tests/bench/huge.sh bash tests/bench/transfer.sh transfer-huge || [ $? -eq 77 ]
 TMPDIR=/dev/shm bash tests/bench/session.sh
-for part in chooser log dirty growth remotelog hotline pmdk resync queue; do
+for part in provider chooser log dirty growth remotelog hotline pmdk resync queue; do
 	bash "tests/bench/$part.sh"
 done
 bash tests/bench/huge.sh bash tests/bench/resync.sh huge || [ $? -eq 77 ]
