@@ -23,6 +23,7 @@ struct rpmem_pool {
 	size_t size;     /* of the caller's range */
 	size_t header;   /* bytes of it that are not replicated */
 	unsigned lanes;  /* granted */
+	bool filling;    /* made by pmempool, as a copy of another replica: closed it is whole */
 	char target[64]; /* for texts */
 };
 
@@ -174,16 +175,20 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 {
 	static const uint8_t zero[PMDK_ATTR_SIZE];
 	uint8_t attr[PMDK_ATTR_SIZE] = {0};
+	bool fills = is_pmempool(__builtin_return_address(0)), has;
 	char text[TARGET_MAX];
-	bool has;
+	RPMEMpool *p;
 
 	if (create_attr)
 		attr_encode(create_attr, attr);
 	has = memcmp(attr, zero, sizeof(zero)) != 0;
-	if (damaged[0] && is_pmempool(__builtin_return_address(0)) &&
-	    target_text(target, pool_set_name, text) == 0 && strcmp(text, damaged) == 0)
+	if (damaged[0] && fills && target_text(target, pool_set_name, text) == 0 &&
+	    strcmp(text, damaged) == 0)
 		remove_damaged(text);
-	return pool_start(target, pool_set_name, pool_addr, pool_size, nlanes, true, attr, &has);
+	p = pool_start(target, pool_set_name, pool_addr, pool_size, nlanes, true, attr, &has);
+	if (p && fills && repl_set_fill(p->r) == 0)
+		p->filling = true;
+	return p;
 }
 
 RPMEMpool *
@@ -233,6 +238,8 @@ rpmem_close(RPMEMpool *rpp)
 		return report_set(EINVAL, "no pool is given");
 	log_loss(rpp);
 	report_log(REPORT_INFO, "%s: closed", rpp->target);
+	if (rpp->filling && repl_set_filled(rpp->r))
+		report_log(REPORT_WARNING, "%s: is not known to be whole", rpp->target);
 	rc = repl_close(rpp->r);
 	free(rpp);
 	return rc ? report_repl(rc, "close") : 0;

@@ -332,6 +332,32 @@ repl_set_begin(struct repl *r)
 }
 
 int
+repl_set_fill(struct repl *r)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (remote_pool_mark(r->replicas[0].remote, SIDECAR_INCONSISTENT, NULL, &e))
+		return config_report(&e);
+	atomic_store(&r->set->begun, true);
+	return 0;
+}
+
+int
+repl_set_filled(struct repl *r)
+{
+	struct err e;
+	int rc = 0;
+
+	err_clear(&e);
+	pthread_mutex_lock(&r->grow_lock);
+	if (!atomic_load(&r->replicas[0].lost))
+		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), &e);
+	pthread_mutex_unlock(&r->grow_lock);
+	return rc ? config_report(&e) : 0;
+}
+
+int
 repl_set_readable(struct repl *r)
 {
 	struct err e;

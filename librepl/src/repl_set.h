@@ -52,6 +52,14 @@ REPL_API int repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE]) R
  */
 REPL_API int repl_set_begin(struct repl *r) REPL_MUST_CHECK;
 
+/*
+ * Of one that was created, before anything is written to it: its caller fills it from another
+ * replica, and what it holds is a copy that was not finished until repl_set_filled(), whoever dies
+ * before that.
+ */
+REPL_API int repl_set_fill(struct repl *r) REPL_MUST_CHECK;
+REPL_API int repl_set_filled(struct repl *r) REPL_MUST_CHECK;
+
 /* REPL_E_REFUSED if what the replica holds is a copy that was not finished. */
 REPL_API int repl_set_readable(struct repl *r) REPL_MUST_CHECK;
 
