@@ -36,6 +36,13 @@
  */
 #define LANE_CONNECT_LOOK_MS 100
 
+/*
+ * Connect data that all providers carry: with an RNIC 56 bytes are the connection manager's, less a
+ * header of libfabric's.
+ */
+#define LANE_HELLO_MAX 48
+_Static_assert(WIRE_HELLO_SIZE <= LANE_HELLO_MAX, "a lane's token gets to the target");
+
 #define LANE_SPARE_TX 16                              /* done, and not yet seen to be */
 #define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
 #define LANE_EQ_EVERY 256 /* looks between those at the event queue, with an RNIC */
