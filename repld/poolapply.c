@@ -110,7 +110,12 @@ poolapply_read(int fd, uint8_t *p, size_t len, uint64_t off, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_errno(e, REPL_E_CORRUPT, errno, "journal: read");
+			return err_errno(
+				e, REPL_E_IO, errno,
+				"journal: read, at %llu of the sidecar; it is kept: open "
+				"the pool again when the device can be read, or remove the "
+				"pool and sync it again from its primary",
+				(unsigned long long)off);
 		if (n == 0)
 			return err_set(e, REPL_E_CORRUPT, "journal: the file ends before it does");
 		p += n;

@@ -34,7 +34,8 @@ void poolapply_free(struct poolapply *a);
 int poolapply_run(struct poolapply *a, struct pmem_map *map, uint64_t max, struct err *e);
 uint64_t poolapply_done(const struct poolapply *a);
 
-/* Read it all; what can't be read is as little to be believed as what was changed. */
+/* Read it all. REPL_E_IO: the device may have it another time; REPL_E_CORRUPT: the file is too
+ * short. */
 int poolapply_read(int fd, uint8_t *p, size_t len, uint64_t off, struct err *e);
 
 #endif

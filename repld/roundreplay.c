@@ -21,7 +21,12 @@ region_read(int fd, const struct sidecar *meta, uint8_t *to, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_errno(e, REPL_E_CORRUPT, errno, "round log: read");
+			return err_errno(
+				e, REPL_E_IO, errno,
+				"round log: read, at %llu of the sidecar; nothing was "
+				"changed: open the pool again when the device can be read, "
+				"or remove it and sync it again from its primary",
+				(unsigned long long)(meta->log_off + done));
 		if (n == 0)
 			return err_set(e, REPL_E_CORRUPT, "round log: the file ends before it");
 		done += (uint64_t)n;
