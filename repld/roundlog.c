@@ -18,7 +18,7 @@
 
 #define IDLE_NS    NS_PER_S
 #define LOOK_BACK  8U                /* ranges: what is stored again and again is noted once */
-#define RESERVED   (2 * ROUND_BLOCK) /* of each half: see half_sync() */
+#define RESERVED   (3 * ROUND_BLOCK) /* of each half: see frame_empty() */
 #define HALF_COUNT 2U
 
 /*
@@ -105,6 +105,10 @@ frame_end(struct roundlog *l, struct round_frame *f, struct err *e)
 	return 0;
 }
 
+/*
+ * One for each higher from. Behind a half's last frame with messages there are three at most: when
+ * the other half is retired, when that frame is not stored yet and is to go on counting, and later.
+ */
 static int
 frame_empty(struct roundlog *l, struct err *e)
 {
@@ -153,26 +157,19 @@ pool_sync(struct roundlog *l, struct range *r, size_t count, struct err *e)
 	return log_fail(l, rc, e);
 }
 
-/* Frames go to the other half, and the thread gets this one. */
+/* Frames go to the other half, of which none counts any more, and the thread gets this one. */
 static int
 half_switch(struct roundlog *l, struct err *e)
 {
-	unsigned other;
 	int rc;
 
 	retiring_wait(l);
 	rc = failed_check(l, e);
 	if (rc)
 		return rc;
-	other = !l->now;
-	/* What is written over must not count, whatever of the next frame gets to the media. */
-	if (l->half[other].last >= l->from_durable)
-		rc = frame_empty(l, e);
-	if (rc)
-		return rc;
-	l->now = other;
+	l->now = !l->now;
 	l->at = 0;
-	l->half[other].last = 0;
+	l->half[l->now].last = 0;
 	l->retiring = true;
 	(void)pthread_cond_broadcast(&l->changed);
 	return 0;
@@ -277,10 +274,7 @@ roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *messag
 
 /* ---- what frames bring becomes durable in the pool; with the lock ---- */
 
-/*
- * A frame that is not stored yet goes on to count. So a half's last frame with messages may be
- * followed by two without: one from while it was stored, and one from later.
- */
+/* A frame that is not stored yet goes on to count. */
 static int
 half_sync(struct roundlog *l, struct err *e)
 {
@@ -404,7 +398,11 @@ piece_count(const struct range *r, size_t count, unsigned pages)
 	return i;
 }
 
-/* Frames are written between the pieces. */
+/*
+ * Frames are written between the pieces. What none counts of is forgotten when a frame on media
+ * says so, and not before: until then a replay brings it back, over what came another way. That
+ * frame also keeps damage of the last one from looking like a torn one.
+ */
 static void
 half_retire(struct roundlog *l)
 {
@@ -424,12 +422,10 @@ half_retire(struct roundlog *l)
 		done += n;
 	}
 	if (!rc && done == count) {
-		h->count = 0;
 		if (l->from <= h->last)
 			l->from = h->last + 1;
-		/* Damage of the last frame looks like a torn one: it must not count. */
-		if (l->from == l->seq + 1)
-			rc = frame_empty(l, &e);
+		if (l->from_durable == l->from || !frame_empty(l, &e))
+			h->count = 0;
 	}
 	l->retiring = l->hurry = false;
 	(void)pthread_cond_broadcast(&l->changed);

@@ -272,6 +272,28 @@ what_was_synced_later_by_another_way_stays(void **state)
 	assert_int_equal(byte_at(8192), 'x');
 }
 
+/* The first half is full and synced; what comes behind it is in the second. */
+static void
+directly_behind_a_half(void)
+{
+	update(0, 100, 'a');
+	for (unsigned i = 0; i < ROUND_HALF_MIN / ROUND_BLOCK; i++)
+		update(4096, 8, 'x');
+	(void)usleep(500000);
+	direct(99, 1, 'D');
+}
+
+static void
+what_was_synced_behind_a_half_stays(void **state)
+{
+	(void)state;
+	killed(directly_behind_a_half);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(98), 'a');
+	assert_int_equal(byte_at(99), 'D');
+	assert_int_equal(byte_at(4096), 'x');
+}
+
 static void
 elsewhere_directly(void)
 {
@@ -541,6 +563,7 @@ main(void)
 		T(any_way_of_opening_replays),
 		T(log_is_gone_after_a_close_in_order),
 		T(what_was_synced_later_by_another_way_stays),
+		T(what_was_synced_behind_a_half_stays),
 		T(what_was_synced_elsewhere_settles_nothing),
 		T(what_is_settled_is_not_replayed),
 		T(what_is_stored_after_a_settling_is_replayed),
