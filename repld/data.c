@@ -155,6 +155,9 @@ data_on_message(struct data *d, const struct fab_event *ev)
 	c->slot = ev->slot;
 	if (wire_stage_is(ev->data, ev->len))
 		rc = data_take_stage(d, ev, c, &e);
+	else if (d->params.bare && wire_bare_is(ev->data, ev->len))
+		rc = wire_bare_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view,
+				      &e);
 	else
 		rc = wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view,
 					&e);

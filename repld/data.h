@@ -31,6 +31,7 @@ struct data_params {
 	struct pooljournal *journal; /* borrowed; NULL: none can be begun */
 	struct poolring *ring;       /* borrowed: receive buffers; NULL: none */
 	struct roundlog *log; /* borrowed: makes messages durable; NULL: the pool's syncs do */
+	bool bare;            /* nothing is kept of messages: a BARE may come */
 	bool write;           /* pool open for writing */
 	bool rma;             /* regions of the pool may be registered for RMA */
 	bool hole;            /* trimmed space is given back */

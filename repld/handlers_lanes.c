@@ -139,6 +139,7 @@ lanes_new(const struct data *d, const struct data_params *p, const struct profil
 	describe_add_u64(o, "imm_unit", data_imm_unit(d));
 	describe_add_u64(o, "deadline_ms", p->join_ms);
 	describe_add_bool(o, "ring", p->ring != NULL);
+	describe_add_bool(o, "bare", p->bare);
 	describe_add(o, "profile", describe_profile(profile));
 	return o;
 }

@@ -401,6 +401,9 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 	if (ring)
 		ring_make(s, p);
 	log_make(s, p);
+	/* Where a singleton goes without a checksum of its bytes, and nothing of a message lies on
+	 * media. */
+	p->bare = p->rma && !p->ring && !p->log;
 	rc = data_new(p, &s->data, e);
 	if (rc) {
 		ring_end(s);

@@ -7,10 +7,24 @@
 #ifdef REPL_XXH_DISPATCH
 #include <xxh_x86dispatch.h> /* the same functions, by what the CPU has */
 #endif
+#ifdef REPL_SUM_AVX2
+#include "checksum_avx2.h"
+#endif
+
+/*
+ * The widest multiplications that a CPU has are the fastest for much at once. Now and then for one
+ * message they cost it a microsecond and more, in what is done after them.
+ */
+#define SUM_WIDE_MIN 32768U
+#define SUM_LONG_MIN 241U /* what is shorter XXH3 takes without vectors */
 
 uint64_t
 sum64(const void *data, size_t len)
 {
+#ifdef REPL_SUM_AVX2
+	if (len >= SUM_LONG_MIN && len < SUM_WIDE_MIN && __builtin_cpu_supports("avx2"))
+		return sum64_avx2(data, len);
+#endif
 	return XXH3_64bits(data, len);
 }
 

@@ -41,10 +41,12 @@ struct header {
 	uint32_t epoch;
 };
 
+/* Of a BARE the payload is not covered: it has been checked that entries and payload make len. */
 static uint64_t
 message_sum(const uint8_t *msg, size_t len)
 {
-	uint64_t rest = sum64(msg + WIRE_HEADER_SIZE, len - WIRE_HEADER_SIZE);
+	size_t end = msg[AT_TYPE] == WIRE_BARE ? len - get_le32(msg + AT_PAYLOAD) : len;
+	uint64_t rest = sum64(msg + WIRE_HEADER_SIZE, end - WIRE_HEADER_SIZE);
 
 	return sum64_seeded(msg, AT_SUM, rest);
 }
@@ -195,6 +197,12 @@ size_t
 wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
 {
 	return commit_end(c, WIRE_COMMIT, seq, epoch);
+}
+
+size_t
+wire_bare_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+{
+	return commit_end(c, WIRE_BARE, seq, epoch);
 }
 
 size_t
@@ -385,6 +393,13 @@ wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wi
 }
 
 int
+wire_bare_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		 struct err *e)
+{
+	return commit_open(msg, len, WIRE_BARE, pool_size, v, e);
+}
+
+int
 wire_deposit_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
 		    struct err *e)
 {
@@ -398,11 +413,23 @@ wire_stage_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wir
 	return commit_open(msg, len, WIRE_STAGE, pool_size, v, e);
 }
 
+static bool
+message_is(const uint8_t *msg, size_t len, enum wire_type type)
+{
+	return len >= WIRE_HEADER_SIZE && get_le32(msg + AT_MAGIC) == WIRE_MAGIC &&
+	       msg[AT_VERSION] == WIRE_VERSION && msg[AT_TYPE] == type;
+}
+
+bool
+wire_bare_is(const uint8_t *msg, size_t len)
+{
+	return message_is(msg, len, WIRE_BARE);
+}
+
 bool
 wire_stage_is(const uint8_t *msg, size_t len)
 {
-	return len >= WIRE_HEADER_SIZE && get_le32(msg + AT_MAGIC) == WIRE_MAGIC &&
-	       msg[AT_VERSION] == WIRE_VERSION && msg[AT_TYPE] == WIRE_STAGE;
+	return message_is(msg, len, WIRE_STAGE);
 }
 
 size_t
@@ -437,8 +464,7 @@ message_len(const uint8_t *mem, size_t size, enum wire_type type)
 {
 	size_t len;
 
-	if (size < WIRE_HEADER_SIZE || get_le32(mem + AT_MAGIC) != WIRE_MAGIC ||
-	    mem[AT_VERSION] != WIRE_VERSION || mem[AT_TYPE] != type)
+	if (!message_is(mem, size, type))
 		return 0;
 	len = wire_commit_size(get_le16(mem + AT_ENTRIES), get_le32(mem + AT_PAYLOAD));
 	return len <= size ? len : 0;
@@ -469,7 +495,7 @@ wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq)
 	if (len < WIRE_HEADER_SIZE || get_le32(msg + AT_MAGIC) != WIRE_MAGIC ||
 	    msg[AT_VERSION] != WIRE_VERSION ||
 	    (msg[AT_TYPE] != WIRE_COMMIT && msg[AT_TYPE] != WIRE_DEPOSIT &&
-	     msg[AT_TYPE] != WIRE_STAGE))
+	     msg[AT_TYPE] != WIRE_STAGE && msg[AT_TYPE] != WIRE_BARE))
 		return false;
 	*seq = get_le64(msg + AT_SEQ);
 	return true;

@@ -16,6 +16,9 @@
  * by which the messages of all lanes are put in order, and it is good for being
  * applied again: no APPEND. Its ACK says that its place in the ring is free.
  *
+ * BARE is a COMMIT whose checksum leaves its payload out, as an RMA write of the same bytes has
+ * none: for targets that keep nothing of a message but what it stores.
+ *
  * STAGE is a COMMIT of nothing but COPY entries that goes to the resync journal:
  * its ACK says that it is there. The journal holds the messages as they came.
  */
@@ -49,7 +52,7 @@
 #define WIRE_TOKEN_SIZE 32
 #define WIRE_HELLO_SIZE 36 /* connect data: version, 3 zero bytes, token */
 
-enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2, WIRE_DEPOSIT = 3, WIRE_STAGE = 4 };
+enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2, WIRE_DEPOSIT = 3, WIRE_STAGE = 4, WIRE_BARE = 5 };
 
 enum wire_op {
 	WIRE_OP_FLUSH = 1,
@@ -108,6 +111,9 @@ void wire_commit_add_append(struct wire_commit *c, const struct wire_entry *e, u
  */
 size_t wire_commit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 
+/* The same as a BARE. */
+size_t wire_bare_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
+
 /* The same as a DEPOSIT; the first entry that was added is the STAMP. */
 size_t wire_deposit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 
@@ -136,6 +142,11 @@ struct wire_commit_view {
  */
 int wire_commit_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 		       struct wire_commit_view *v, struct err *e);
+
+/* The same for a BARE, whose payload may be damaged; whether a message begins like one. */
+int wire_bare_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		     struct err *e);
+bool wire_bare_is(const uint8_t *msg, size_t len);
 
 /*
  * The same for a DEPOSIT: its first entry is a STAMP above 0. Refused is what

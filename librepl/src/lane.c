@@ -55,6 +55,7 @@ lane_init(struct lane *l, const struct lane_setup *s)
 		l->limits.can |= PLAN_COMMITTED;
 	l->limits.force = s->force;
 	l->imm_unit = s->imm_unit;
+	l->bare = s->bare;
 	l->keyed = s->keyed;
 	l->window = s->keyed && !s->rma;
 	l->rma_max = s->rma_max ? s->rma_max : LANE_READ_MAX;

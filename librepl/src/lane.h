@@ -97,6 +97,7 @@ struct lane {
 	bool barrier_due;   /* a BARRIER goes before the second */
 	bool read_due;      /* a read must follow the writes */
 	uint64_t read_off;
+	bool bare;               /* longer payloads need no checksum */
 	bool ring;               /* DEPOSITs only: complete before they are acknowledged */
 	bool delivered;          /* ... by their completions, else by a read behind them */
 	bool deposit_due;        /* that read */
@@ -133,6 +134,7 @@ struct lane_setup {
 	bool keyed;        /* keys and addresses are the target's to tell (PROTOCOL.md, 2.3) */
 	size_t rma_max;    /* bytes of one RMA operation; 0: LANE_READ_MAX */
 	uint64_t imm_unit; /* 0: immediates are not to be used */
+	bool bare;         /* BAREs may be sent */
 	unsigned depth;
 	size_t msg_size;
 	uint32_t epoch;

@@ -41,6 +41,7 @@ struct lane_terms {
 	size_t msg_size;
 	bool rma;
 	bool ring;         /* only DEPOSITs go */
+	bool bare;         /* payloads need no checksum */
 	uint64_t imm_unit; /* 0: immediates are not to be used */
 	char provider[16];
 	char why[200]; /* not the provider preferred, or "" */

@@ -99,7 +99,7 @@ struct lanes_grant {
 	const char *provider, *address, *key;
 	uint64_t port, rma_region, imm_unit;
 	uint64_t msg_size, depth; /* asked for, then granted */
-	bool rma, ring;
+	bool rma, ring, bare;
 	struct json_object *tokens;
 };
 
@@ -146,6 +146,8 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
 	if (!rc && control_has(o, "ring"))
 		rc = control_get_bool(o, "ring", &g->ring, e);
+	if (!rc && control_has(o, "bare"))
+		rc = control_get_bool(o, "bare", &g->bare, e);
 	if (rc)
 		return err_prefix(e, "answer of the target to lanes.open");
 	if (!regions_unit_valid(g->rma_region))
@@ -198,6 +200,7 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 				   .rma = r->terms.rma,
 				   .keyed = strcmp(p->provider, "verbs") == 0,
 				   .imm_unit = r->terms.imm_unit,
+				   .bare = r->terms.bare,
 				   .depth = r->terms.depth,
 				   .msg_size = r->terms.msg_size,
 				   .epoch = r->epoch,
@@ -270,6 +273,7 @@ terms_take(struct remote *r, const struct lanes_grant *g)
 				       .msg_size = g->msg_size,
 				       .rma = g->rma,
 				       .ring = g->ring,
+				       .bare = g->bare,
 				       .imm_unit = g->imm_unit};
 	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g->provider);
 	(void)snprintf(r->terms.why, sizeof(r->terms.why), "%s", provider_why(r, g));

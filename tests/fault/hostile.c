@@ -150,6 +150,8 @@ grant_ask(struct hostile *h, unsigned lanes, unsigned depth, bool ring, struct g
 		hostile_fail("lanes.open: %s", e.text);
 	if (control_get_bool(result, "ring", &granted, &e) || granted != ring)
 		hostile_fail("lanes.open: %s receive ring", granted ? "a" : "no");
+	if (control_get_bool(result, "bare", &g->bare, &e))
+		hostile_fail("lanes.open: %s", e.text);
 	json_object_put(result);
 }
 

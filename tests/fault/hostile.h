@@ -33,6 +33,7 @@ struct grant {
 	unsigned lanes, depth;
 	size_t msg_size;
 	uint64_t key, deadline_ms, imm_unit;
+	bool bare;
 	const char *provider;
 	const struct regions *regions; /* that lanes go by; NULL: keys are ours */
 	unsigned lane_lie;             /* added to the number that lanes give for their own */

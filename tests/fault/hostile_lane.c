@@ -39,6 +39,7 @@ static const struct damage damages[] = {
 	{.what = "wrong magic", .at = 0, .width = 4, .value = 7, .no_answer = true},
 	{.what = "other version", .at = 4, .width = 1, .value = 9, .no_answer = true},
 	{.what = "an ACK", .at = 5, .width = 1, .value = WIRE_ACK, .no_answer = true},
+	{.what = "a BARE with the checksum of a COMMIT", .at = 5, .width = 1, .value = WIRE_BARE},
 	{.what = "unknown type", .at = 5, .width = 1, .value = 77, .no_answer = true},
 	{.what = "more entries than bytes", .at = 6, .width = 2, .value = 200},
 	{.what = "257 entries", .at = 6, .width = 2, .value = 257, .len = 32 + 257 * 16 + 8},
@@ -228,6 +229,54 @@ oversized_try(struct hostile *h, const uint8_t *pool, uint8_t *seen)
 	hostile_lanes_close(h);
 }
 
+/*
+ * A BARE is taken where it was granted, whatever has become of its payload; elsewhere it ends the
+ * lane. Its bytes are those of the pool but for one, which is put right again.
+ */
+static void
+bare_try(struct hostile *h, const uint8_t *pool, uint8_t *seen)
+{
+	struct wire_entry entry = {.off = 4096, .len = 8, .op = WIRE_OP_COPY};
+	struct fab_lane *bare, *good;
+	struct wire_commit c;
+	struct wire_ack ack;
+	struct fab_event ev;
+	struct grant g;
+	uint8_t *buf;
+	struct err e;
+
+	err_clear(&e);
+	hostile_grant(h, 2, 4, &g);
+	bare = hostile_lane(&g, 0);
+	good = hostile_lane(&g, 1);
+	hostile_commit(h, bare, 1, 0, pool, 8);
+	buf = fab_lane_buf(bare);
+	wire_commit_begin(&c, buf, g.msg_size, 1);
+	wire_commit_add(&c, &entry, pool + 4096);
+	(void)wire_bare_end(&c, 2, h->epoch);
+	buf[48] ^= 1;
+	if (fab_lane_send(bare, 56, &e))
+		hostile_fail("a BARE: %s", e.text);
+	if (g.bare) {
+		hostile_await(bare, HOSTILE_WAIT_MS, &ev);
+		if (ev.type != FAB_RECV || wire_ack_decode(ev.data, ev.len, &ack, &e) ||
+		    ack.status != 0)
+			hostile_fail("a BARE: event %d %s", ev.type, ev.text);
+		hostile_read_pool(good, seen);
+		if ((seen[4096] ^ 1) != pool[4096])
+			hostile_fail("a BARE was acknowledged and not stored");
+		hostile_commit(h, good, 1, 4096, pool + 4096, 8);
+	} else {
+		expect_lane_ends(bare, "a BARE that was not granted", true);
+		hostile_commit(h, good, 1, 8, pool + 8, 8);
+	}
+	pattern_check(good, pool, seen, "a BARE");
+	(void)printf("a BARE is %s\n", g.bare ? "taken" : "refused");
+	fab_lane_free(bare);
+	fab_lane_free(good);
+	hostile_lanes_close(h);
+}
+
 /* Each bad message ends its lane and nothing else, and changes no byte. */
 void
 mode_commits(struct hostile *h)
@@ -239,6 +288,7 @@ mode_commits(struct hostile *h)
 	for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++)
 		damage_try(h, &damages[i], pool, seen);
 	oversized_try(h, pool, seen);
+	bare_try(h, pool, seen);
 	(void)printf("%zu bad messages\n", sizeof(damages) / sizeof(damages[0]) + 1);
 	free(pool);
 	free(seen);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A COMMIT, DEPOSIT or STAGE that is accepted has only ranges inside the pool, and encodes to the
- * same bytes.
+ * A COMMIT, BARE, DEPOSIT or STAGE that is accepted has only ranges inside the pool, and encodes to
+ * the same bytes.
  */
 #include <string.h>
 
@@ -49,6 +49,8 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, enum wire_typ
 		payload += carries ? en.len : 0;
 	}
 	FUZZ_CHECK(payload == v->payload + v->payload_len);
+	if (type == WIRE_BARE)
+		return wire_bare_end(&c, v->seq, v->epoch);
 	if (type == WIRE_STAGE)
 		return wire_stage_end(&c, v->seq, v->epoch);
 	return deposit ? wire_deposit_end(&c, v->seq, v->epoch)
@@ -68,6 +70,9 @@ decode(const uint8_t *msg, size_t len)
 	if (!wire_stage_decode(msg, len, POOL_SIZE, &v, NULL)) {
 		type = WIRE_STAGE;
 		FUZZ_CHECK(v.entry_count > 0 && wire_stage_len(msg, len, len) == len);
+	} else if (!wire_bare_decode(msg, len, POOL_SIZE, &v, NULL)) {
+		type = WIRE_BARE;
+		FUZZ_CHECK(wire_bare_is(msg, len));
 	} else if (wire_commit_decode(msg, len, POOL_SIZE, &v, NULL)) {
 		type = WIRE_DEPOSIT;
 		if (wire_deposit_decode(msg, len, POOL_SIZE, &v, NULL))
@@ -80,6 +85,17 @@ decode(const uint8_t *msg, size_t len)
 	FUZZ_CHECK(build(again, len, &v, type) == len);
 	FUZZ_CHECK(memcmp(again, msg, len) == 0);
 	free(again);
+}
+
+/* What the checksum covers: of a BARE not what its header says is the payload. */
+static size_t
+covered(const uint8_t *msg, size_t size)
+{
+	uint32_t payload = get_le32(msg + 16);
+
+	if (!wire_bare_is(msg, size) || payload > size - WIRE_HEADER_SIZE)
+		return size - WIRE_HEADER_SIZE;
+	return size - WIRE_HEADER_SIZE - payload;
 }
 
 /* As it came, and as by a peer that knows how to compute the checksum. */
@@ -95,8 +111,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_CHECK(sealed != NULL);
 	memcpy(sealed, data, size);
 	put_le64(sealed + 24,
-		 sum64_seeded(sealed, 24,
-			      sum64(sealed + WIRE_HEADER_SIZE, size - WIRE_HEADER_SIZE)));
+		 sum64_seeded(sealed, 24, sum64(sealed + WIRE_HEADER_SIZE, covered(sealed, size))));
 	decode(sealed, size);
 	free(sealed);
 	return 0;
@@ -117,7 +132,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 12)
+	if (i > 13)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
 	if (i == 8) {
@@ -130,6 +145,12 @@ fuzz_seed(unsigned i, uint8_t *buf)
 		wire_commit_add(&c, &entries[1], data);
 		wire_commit_add(&c, &entries[5], data);
 		return wire_stage_end(&c, i + 1, 3);
+	}
+	if (i == 13) {
+		wire_commit_add(&c, &entries[1], data);
+		wire_commit_add(&c, &entries[2], NULL);
+		wire_commit_add(&c, &entries[5], data);
+		return wire_bare_end(&c, i + 1, 3);
 	}
 	if (i == 9)
 		wire_commit_add_append(

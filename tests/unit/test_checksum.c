@@ -6,9 +6,10 @@
 
 #include "checksum.h"
 
-#define LEN_MAX 9000U
+#define LEN_MAX   9000U
+#define LARGE_MAX 70000U
 
-static uint8_t bytes[LEN_MAX];
+static uint8_t bytes[LARGE_MAX];
 
 static void
 test_every_length(void **state)
@@ -16,7 +17,7 @@ test_every_length(void **state)
 	uint32_t x = 1;
 
 	(void)state;
-	for (unsigned i = 0; i < LEN_MAX; i++) {
+	for (unsigned i = 0; i < LARGE_MAX; i++) {
 		x = x * 1664525U + 1013904223U;
 		bytes[i] = (uint8_t)(x >> 24);
 	}
@@ -36,6 +37,17 @@ test_every_length(void **state)
 	}
 }
 
+/* Around the powers of two, where other instructions may be taken from some length on. */
+static void
+test_long(void **state)
+{
+	(void)state;
+	for (size_t power = 16384; power < LARGE_MAX; power *= 2) {
+		for (size_t len = power - 3; len <= power + 3; len++)
+			assert_int_equal(sum64(bytes, len), XXH3_64bits(bytes, len));
+	}
+}
+
 /* Of another implementation's: XXH3-64, seed 0, of nothing. */
 static void
 test_known(void **state)
@@ -48,6 +60,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_length),
+					   cmocka_unit_test(test_long),
 					   cmocka_unit_test(test_known)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

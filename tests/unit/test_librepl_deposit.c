@@ -33,14 +33,7 @@ struct fab_lane {
 	char log[LOG_MAX];
 };
 
-static void
-log_put(struct fab_lane *l, char c)
-{
-	size_t len = strlen(l->log);
-
-	if (len + 1 < sizeof(l->log))
-		l->log[len] = c;
-}
+#include "fab_lane_stubs.h"
 
 uint8_t *
 fab_lane_buf(struct fab_lane *l)
@@ -109,13 +102,6 @@ fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64
 	return fab_lane_write(l, src, len, off, e);
 }
 
-bool
-fab_lane_commits(const struct fab_lane *l)
-{
-	(void)l;
-	return false;
-}
-
 int
 fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
 		   const struct fab_imm *imm, struct err *e)
@@ -135,21 +121,6 @@ fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct er
 	l->reads++;
 	log_put(l, 'r');
 	return 0;
-}
-
-int
-fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct regions_place *at,
-		     struct err *e)
-{
-	(void)at;
-	return fab_lane_read(l, dst, len, 0, e);
-}
-
-size_t
-fab_lane_rma_max(const struct fab_lane *l)
-{
-	(void)l;
-	return FAB_RMA_MAX;
 }
 
 unsigned
@@ -180,20 +151,6 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 	}
 }
 
-bool
-fab_lane_more(const struct fab_lane *l)
-{
-	(void)l;
-	return false;
-}
-
-void
-fab_lane_repost(struct fab_lane *l, unsigned slot)
-{
-	(void)l;
-	(void)slot;
-}
-
 void
 fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
 {
@@ -201,46 +158,6 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t de
 	(void)count;
 	(void)wake_fd;
 	(void)deadline_ns;
-}
-
-/* Not called here, but they belong to what is replaced. */
-void
-fab_lane_source(struct fab_lane *l, const void *mem, _Atomic uint64_t *uncopied)
-{
-	(void)l;
-	(void)mem;
-	(void)uncopied;
-}
-
-void
-fab_lane_source_info(const struct fab_lane *l, struct fab_source_info *out)
-{
-	(void)l;
-	*out = (struct fab_source_info){0};
-}
-
-void
-fab_lane_cut(struct fab_lane *l)
-{
-	(void)l;
-}
-
-int
-fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
-		 uint64_t deadline_ns, struct fab_lane **out, struct err *e)
-{
-	(void)p;
-	(void)hello;
-	(void)hello_len;
-	(void)deadline_ns;
-	(void)out;
-	return err_set(e, REPL_E_FAILED, "not here");
-}
-
-void
-fab_lane_free(struct fab_lane *l)
-{
-	(void)l;
 }
 
 /* ---- lanes ---- */

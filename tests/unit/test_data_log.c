@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* With a round log the target stores nothing before the frame that holds it is in the log. */
+#include "unit.h"
+
+#include "data_world.h"
+
+static void
+log_takes_all_lanes_in_one_frame_before_anything_is_stored(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a-b");
+	arrive(0, 2, "-c");
+	arrive(1, 1, "x");
+	arrive_drain(3, 'd', 9);
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L4abcxdS");
+	assert_int_equal(fabric.status[0] | fabric.status[1] | fabric.status[2], 0);
+	assert_int_equal(position, 9);
+}
+
+static void
+log_leaves_what_comes_by_rdma_and_all_behind_it(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	arrive_imm(0, ANSWER);
+	arrive(0, 3, "b");
+	arrive(1, 1, "x");
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L2axSb|");
+}
+
+static void
+log_that_fails_stores_nothing(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	arrive(1, 1, "x");
+	serve_logged(&pool, REPL_E_IO);
+	assert_string_equal(pool.log, "L2");
+	assert_int_equal(fabric.status[0], REPL_E_IO);
+}
+
+/* Its bytes and the tail word, in one frame with the append behind it. */
+static void
+log_holds_an_append_as_what_it_came_to(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2048);
+	arrive_append(0, 1, 4096, 100, 'a');
+	arrive_append(1, 1, 4096, 50, 'x');
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L2aTxTS");
+	assert_true(fabric.place[0] == 2048 && fabric.place[1] == 2148);
+	assert_int_equal(get_le64(pool.mem + TAIL), 2198);
+	assert_true(round_log.entries[0].off == 2048 && round_log.entries[0].len == 100);
+	assert_true(round_log.entries[1].off == TAIL && round_log.entries[1].op == WIRE_OP_ATOMIC8);
+	assert_true(round_log.entries[2].off == 2148 && round_log.entries[2].len == 50);
+}
+
+/* The place follows from a word that is stored only after the frame. */
+static void
+log_has_no_append_in_the_frame_of_its_lanes_stores(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2048);
+	arrive(0, 1, "a");
+	arrive_append(0, 2, 4096, 100, 'b');
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L1aSL1bTS");
+}
+
+static void
+log_leaves_an_append_that_does_not_fit(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	set_tail(&pool, 2048);
+	arrive_append(0, 1, 2100, 100, 'a');
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "");
+	assert_int_equal(fabric.status[0], REPL_E_NOSPC);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(log_takes_all_lanes_in_one_frame_before_anything_is_stored),
+		cmocka_unit_test(log_leaves_what_comes_by_rdma_and_all_behind_it),
+		cmocka_unit_test(log_that_fails_stores_nothing),
+		cmocka_unit_test(log_holds_an_append_as_what_it_came_to),
+		cmocka_unit_test(log_has_no_append_in_the_frame_of_its_lanes_stores),
+		cmocka_unit_test(log_leaves_an_append_that_does_not_fit),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
