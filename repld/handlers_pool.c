@@ -79,13 +79,14 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	const char *name;
 	uint64_t size;
 	bool has_uuid = control_has(params, "uuid"), has_attr = control_has(params, "attr"), set;
-	bool sparse = false;
+	bool sparse = false, provisional = false;
 	uint8_t attr[PMDK_ATTR_SIZE];
 	int rc;
 
 	if (handlers_get_name(params, &name, &r->err) || get_size(params, &size, &r->err) ||
 	    (has_uuid && get_id(params, "uuid", &uuid, &r->err)) ||
 	    get_flag(params, "sparse", &sparse, &r->err) ||
+	    get_flag(params, "provisional", &provisional, &r->err) ||
 	    (has_attr && get_attr(params, attr, &r->err)) ||
 	    pool_set_is(s->store, name, &set, &r->err))
 		return r->err.code;
@@ -105,6 +106,8 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 				 &r->err);
 	if (rc)
 		return rc;
+	if (provisional && !set)
+		state_pool_made(s, &info);
 	r->result = describe_pool(&info, NULL);
 	return REPL_OK;
 }

@@ -252,6 +252,20 @@ int pool_promote(struct pool_store *s, const char *name, const char *by, bool fo
 int pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_info *info,
 		struct err *e);
 
+/*
+ * pool_close() of a pool of which nobody has recorded anything since it was made, neither a state
+ * nor a generation: it is removed while the writer's lock is still had. Any other, and a set, is
+ * closed.
+ */
+int pool_close_unused(struct pool *p, bool clean, struct err *e);
+
+/*
+ * The same of one that is not open, if it is the one with this UUID. One that somebody has open or
+ * that is gone stays as it is, which is no error.
+ */
+int pool_remove_unused(struct pool_store *s, const char *name, const struct gen_id *uuid,
+		       const char *writer, struct err *e);
+
 /* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
 int pool_close(struct pool *p, bool clean, struct err *e);
 

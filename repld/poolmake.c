@@ -388,6 +388,66 @@ out:
 	return rc;
 }
 
+/* Under the pool's own writer lock: who waits for that finds the files gone. */
+static int
+discard_files(struct pool *p, struct err *e)
+{
+	struct pool_store *s = p->store;
+	struct pool_place place;
+	int rc = pool_store_lock(s, p->info.name, e);
+
+	if (rc)
+		return rc;
+	rc = pool_place_open(s->dirfd, p->info.name, false, &place, e);
+	if (!rc) {
+		if (!pooldevice_is_open(&p->files.st))
+			rc = unlink_file(&place, place.leaf, p->info.name, e);
+		if (!rc)
+			rc = unlink_file(&place, place.sidecar, p->info.name, e);
+		pool_place_close(&place);
+	}
+	if (!rc)
+		pool_place_prune(s->dirfd, p->info.name);
+	lock_drop(s->dirfd);
+	return rc;
+}
+
+int
+pool_close_unused(struct pool *p, bool clean, struct err *e)
+{
+	const struct sidecar *meta = &p->info.meta;
+	int rc;
+
+	if (!p->write || p->files.parts || meta->state != SIDECAR_UP_TO_DATE || meta->primary ||
+	    !gen_id_is_nil(&meta->generation.current))
+		return pool_close(p, clean, e);
+	rc = discard_files(p, e);
+	if (rc)
+		(void)pool_close(p, clean, NULL);
+	else
+		pool_free(p);
+	return rc;
+}
+
+int
+pool_remove_unused(struct pool_store *s, const char *name, const struct gen_id *uuid,
+		   const char *writer, struct err *e)
+{
+	struct pool_info info;
+	struct pool *p;
+	int rc = pool_info(s, name, &info, e);
+
+	if (!rc && !gen_id_equal(&info.meta.pool_uuid, uuid))
+		return 0;
+	if (!rc)
+		rc = pool_open(s, name, POOL_WRITE, writer, &p, e);
+	/* Of that name somebody may have made another one in between. */
+	if (!rc)
+		rc = gen_id_equal(&p->info.meta.pool_uuid, uuid) ? pool_close_unused(p, true, e)
+								 : pool_close(p, true, e);
+	return rc == REPL_E_BUSY || rc == REPL_E_NOT_FOUND ? 0 : rc;
+}
+
 int
 pool_remove(struct pool_store *s, const char *name, struct err *e)
 {

@@ -293,7 +293,7 @@ reader_enter(struct pool *p, struct err *e)
 	return rc;
 }
 
-static void
+void
 pool_free(struct pool *p)
 {
 	if (!p)

@@ -44,6 +44,9 @@ int pool_files_open(struct pool_store *s, const char *name, int flags, struct po
 		    struct err *e);
 void pool_files_close(struct pool_files *f); /* and drop the lock */
 
+/* Let go of all that an open pool holds; nothing is recorded. NULL is allowed. */
+void pool_free(struct pool *p);
+
 /* REPL_E_NOT_FOUND if they were removed since they were opened. */
 int pool_check_present(const struct pool_files *f, const char *name, struct err *e);
 

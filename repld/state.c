@@ -31,6 +31,36 @@ state_init(struct state *s, const struct conf *c)
 	(void)snprintf(s->peer, sizeof(s->peer), "unnamed peer of uid %u", (unsigned)getuid());
 }
 
+/* It was never opened here. */
+static void
+made_end(struct state *s)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (!s->made[0])
+		return;
+	state_quiet(s);
+	if (pool_remove_unused(s->store, s->made, &s->made_id, s->peer, &e))
+		log_warning("a pool that was made and not used stays: %s", e.text);
+	s->made[0] = '\0';
+}
+
+void
+state_pool_made(struct state *s, const struct pool_info *info)
+{
+	made_end(s);
+	(void)snprintf(s->made, sizeof(s->made), "%s", info->name);
+	s->made_id = info->meta.pool_uuid;
+}
+
+static bool
+made_is_open(const struct state *s)
+{
+	return s->write && strcmp(s->made, s->pool_name) == 0 &&
+	       gen_id_equal(&s->made_id, &pool_get_info(s->pool)->meta.pool_uuid);
+}
+
 void
 state_fini(struct state *s, const char *reason)
 {
@@ -50,6 +80,7 @@ state_fini(struct state *s, const char *reason)
 			    reason, name);
 	else
 		log_info("session ends: %s, pool '%s' was open for reading", reason, name);
+	made_end(s);
 	fab_warm_free(s->warm);
 	s->warm = NULL;
 	registry_leave(s->registry);
@@ -286,7 +317,13 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	s->grown = 0;
 	if (s->flush_failed)
 		pool_forget(s->pool);
-	rc = pool_close(s->pool, clean && !s->flush_failed, e);
+	clean = clean && !s->flush_failed;
+	if (made_is_open(s)) {
+		rc = pool_close_unused(s->pool, clean, e);
+		s->made[0] = '\0';
+	} else {
+		rc = pool_close(s->pool, clean, e);
+	}
 	s->pool = NULL;
 	s->write = false;
 	s->flush_failed = false;

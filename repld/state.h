@@ -60,7 +60,9 @@ struct state {
 	time_t since;
 	uint64_t published_ns;
 	uint64_t published_commits;
-	struct json_object *report; /* what the peer says of its replica here; NULL: nothing */
+	struct json_object *report;     /* what the peer says of its replica here; NULL: nothing */
+	char made[TARGET_POOL_MAX + 1]; /* a pool that goes if nobody uses it; "": none */
+	struct gen_id made_id;          /* its UUID */
 	char id[32];
 	char peer[STATE_PEER_MAX];           /* printable */
 	char pool_name[TARGET_POOL_MAX + 1]; /* "" if none is open */
@@ -85,6 +87,12 @@ int state_join(struct state *s, const char *peer, struct err *e);
 /* For writing: under this chain of the peer's own data unless it is NULL; force: unjudged. */
 int state_pool_open(struct state *s, const char *name, enum pool_mode mode,
 		    const struct generation *chain, bool force, struct err *e);
+
+/*
+ * The pool was made by this session, for itself: unless something is recorded of it, it goes when
+ * it is closed or the session ends. One at a time.
+ */
+void state_pool_made(struct state *s, const struct pool_info *info);
 
 /* No pool is open, and nothing of the session uses memory that mapping would disturb, see pmem.h.
  */

@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <strings.h>
 
 #include "clock.h"
 
@@ -20,6 +21,7 @@ struct each_one {
 struct each {
 	struct repl *r;
 	const struct each_step *step;
+	const struct each_one *first; /* that the others wait for; NULL: none */
 	struct each_one one[REPL_TARGETS_MAX];
 	pthread_mutex_t lock; /* guards what follows */
 	pthread_cond_t moved; /* one is done */
@@ -50,6 +52,30 @@ each_before(const struct each *all, unsigned replica)
 	return NULL;
 }
 
+static int
+order_compare(const struct target *a, const struct target *b)
+{
+	int way = strcasecmp(a->host, b->host);
+
+	if (!way && a->port != b->port)
+		way = a->port < b->port ? -1 : 1;
+	return way ? way : strcmp(a->pool, b->pool);
+}
+
+static const struct each_one *
+each_first(const struct each *all)
+{
+	const struct target *t = all->r->cfg->targets;
+	const struct each_one *first = NULL;
+
+	for (unsigned i = 0; i < all->r->replica_count; i++) {
+		if (all->r->replicas[i].remote &&
+		    (!first || order_compare(&t[i], &t[first->replica]) < 0))
+			first = &all->one[i];
+	}
+	return first;
+}
+
 static void
 each_done(struct each *all, struct each_one *one, int rc, const struct err *e)
 {
@@ -68,28 +94,42 @@ each_done(struct each *all, struct each_one *one, int rc, const struct err *e)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* Until all are done. What is lost meanwhile is noticed when it is used. */
-static void
-each_stay(struct each *all, const struct each_one *one)
+static bool
+all_are_done(const struct each *all, const struct each_one *one)
 {
-	struct remote *remote = all->r->replicas[one->replica].remote;
+	(void)one;
+	return all->left == 0;
+}
+
+static bool
+has_turn(const struct each *all, const struct each_one *one)
+{
+	const struct each_one *before = each_before(all, one->replica);
+
+	return (!before || before->done) && (!all->first || all->first == one || all->first->done);
+}
+
+/* Under the lock, which is let go of meanwhile. What is lost is noticed when it is used. */
+static void
+each_await(struct each *all, const struct each_one *one,
+	   bool (*over)(const struct each *, const struct each_one *))
+{
 	unsigned timeout_ms = all->r->cfg->heartbeat_timeout_ms;
 
-	pthread_mutex_lock(&all->lock);
-	while (all->left) {
+	while (!over(all, one)) {
+		struct remote *remote = all->r->replicas[one->replica].remote;
 		uint64_t at = clock_deadline(PING_EVERY_MS);
 		struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S),
 				      .tv_nsec = (long)(at % NS_PER_S)};
 
-		while (all->left && clock_now_ns() < at)
+		while (!over(all, one) && clock_now_ns() < at)
 			(void)pthread_cond_timedwait(&all->moved, &all->lock, &ts);
-		if (!all->left || !remote)
+		if (over(all, one) || !remote)
 			continue;
 		pthread_mutex_unlock(&all->lock);
 		(void)remote_ping(remote, NULL, timeout_ms, &all->over, NULL);
 		pthread_mutex_lock(&all->lock);
 	}
-	pthread_mutex_unlock(&all->lock);
 }
 
 static void *
@@ -97,18 +137,21 @@ each_main(void *arg)
 {
 	struct each_one *one = arg;
 	struct each *all = one->all;
-	const struct each_one *before = each_before(all, one->replica);
 	struct err e;
-	int rc;
+	bool due;
+	int rc = 0;
 
-	pthread_mutex_lock(&all->lock);
-	while (before && !before->done)
-		(void)pthread_cond_wait(&all->moved, &all->lock);
-	pthread_mutex_unlock(&all->lock);
 	err_clear(&e);
-	rc = all->step->run(all->r, one->replica, &e);
+	pthread_mutex_lock(&all->lock);
+	each_await(all, one, has_turn);
+	due = !all->first || all->first == one || !all->rc;
+	pthread_mutex_unlock(&all->lock);
+	if (due)
+		rc = all->step->run(all->r, one->replica, &e);
 	each_done(all, one, rc, &e);
-	each_stay(all, one);
+	pthread_mutex_lock(&all->lock);
+	each_await(all, one, all_are_done);
+	pthread_mutex_unlock(&all->lock);
 	return NULL;
 }
 
@@ -172,6 +215,8 @@ repl_each(struct repl *r, const struct each_step *step, struct err *e)
 		return rc;
 	for (unsigned i = 0; i < r->replica_count; i++)
 		all.one[i] = (struct each_one){.all = &all, .replica = i};
+	if (step->one_first)
+		all.first = each_first(&all);
 	each_start(&all, started);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (started[i])

@@ -18,6 +18,11 @@ struct each_step {
 	/* Called in a thread of its own with all signals blocked, *e being clear. */
 	int (*run)(struct repl *r, unsigned replica, struct err *e);
 	unsigned per_host; /* so many at a time of one server, 0: any number */
+	/*
+	 * The first of those that have a remote goes before the others, and these not at all if it
+	 * fails: first by server and pool, not by the configuration's order, so that others agree.
+	 */
+	bool one_first;
 };
 
 /*

@@ -21,8 +21,9 @@
 #include "statusd.h"
 #include "transfer.h"
 
-#define REPL_PAGE       4096U
-#define REPL_GIVE_UP_MS 1000U /* for closing in order after a failed open */
+#define REPL_PAGE        4096U
+#define REPL_CLAIM_TRIES 4U    /* that others may take a new pool away, or remove it */
+#define REPL_GIVE_UP_MS  1000U /* for closing in order after a failed open */
 
 /* ---- one replica ---- */
 
@@ -39,6 +40,8 @@ replica_create(struct repl *r, struct remote *remote, const char *pool, unsigned
 	json_object_object_add(params, "uuid", json_object_new_string(uuid));
 	if (flags & REPL_OPEN_SPARSE)
 		json_object_object_add(params, "sparse", json_object_new_boolean(true));
+	/* Should nothing come of this opening, for whatever reason, it leaves nothing behind. */
+	json_object_object_add(params, "provisional", json_object_new_boolean(true));
 	return remote_call(remote, "pool.create", params, NULL, e);
 }
 
@@ -114,6 +117,32 @@ replica_claim(struct repl *r, struct remote *remote, struct err *e)
 	return e->code;
 }
 
+/* Of several that make it at a time one makes it, and who comes next may open it. */
+static int
+replica_claim_or_create(struct repl *r, struct remote *remote, struct err *e)
+{
+	const char *pool = remote_target(remote)->pool;
+	int made = 0, rc = replica_claim(r, remote, e);
+	struct err why;
+
+	for (unsigned i = 0; rc == REPL_E_NOT_FOUND && i < REPL_CLAIM_TRIES; i++) {
+		err_clear(&why);
+		made = replica_create(r, remote, pool, r->flags, &why);
+		if (made && made != REPL_E_EXISTS) {
+			*e = why;
+			return made;
+		}
+		err_clear(e);
+		rc = replica_claim(r, remote, e);
+	}
+	/* What is there is no pool. */
+	if (rc == REPL_E_NOT_FOUND && made) {
+		*e = why;
+		rc = made;
+	}
+	return rc;
+}
+
 /* A short op-timeout is about the program's calls, none of which waits for this replica yet. */
 unsigned
 repl_connect_ms(const struct repl_config *c)
@@ -124,18 +153,12 @@ repl_connect_ms(const struct repl_config *c)
 int
 repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 {
-	const char *pool = remote_target(remote)->pool;
 	int rc;
 
 	if (r->set)
 		return repl_set_open_pool(r, remote, e);
-	rc = replica_claim(r, remote, e);
-	if (rc == REPL_E_NOT_FOUND && (r->flags & REPL_OPEN_CREATE)) {
-		err_clear(e);
-		rc = replica_create(r, remote, pool, r->flags, e);
-		if (!rc)
-			rc = remote_pool_open(remote, pool, REMOTE_WRITE, e);
-	}
+	rc = r->flags & REPL_OPEN_CREATE ? replica_claim_or_create(r, remote, e)
+					 : replica_claim(r, remote, e);
 	if (!rc)
 		rc = remote_refuse_headers(remote, e);
 	if (rc)
@@ -147,7 +170,8 @@ repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 		return err_set(e, REPL_E_INVAL,
 			       "pool '%s' on the target has %" PRIu64
 			       " bytes, the local range has %zu; they must be equal",
-			       pool, remote_info(remote)->meta.pool_size, (size_t)r->size);
+			       remote_target(remote)->pool, remote_info(remote)->meta.pool_size,
+			       (size_t)r->size);
 	return 0;
 }
 
@@ -365,13 +389,15 @@ step_bring_up(struct repl *r, unsigned i, struct err *e)
 /*
  * Each on all before the next on any: from the opening of a pool on a target does not bear
  * silence for long, and what one target refuses is known before another's data change.
+ * The target that is opened first is the same for all who open the same ones: who gets it gets the
+ * others, and who does not has touched none of them.
  */
 static int
 repl_reach(struct repl *r, struct err *e)
 {
 	static const struct each_step steps[] = {
 		{.run = step_connect, .per_host = EACH_LOGINS_MAX},
-		{.run = step_attach},
+		{.run = step_attach, .one_first = true},
 		{.run = step_bring_up},
 	};
 	int rc = 0;
@@ -579,7 +605,7 @@ repl_start(struct repl *r, struct err *e)
 		if (!rc)
 			rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
 		if (!rc)
-			dirty_start(r->dirty);
+			rc = dirty_start(r->dirty, e);
 	}
 	if (rc)
 		return rc;

@@ -516,6 +516,79 @@ all_of_a_set_is_data(void **state)
 	assert_int_equal(client_hangup(&c), REPL_OK);
 }
 
+/* There for the next session, or gone; if it is there it is removed. */
+static void
+assert_left(const struct conf *conf, const char *name, bool there)
+{
+	struct client c;
+	char params[64];
+
+	client_hello(&c, conf, "next");
+	(void)snprintf(params, sizeof(params), "{\"name\":\"%s\"}", name);
+	if (there)
+		call_ok(&c, "pool.remove", params);
+	else
+		call_refused(&c, REPL_E_NOT_FOUND, "pool.info", params);
+	assert_int_equal(client_hangup(&c), REPL_OK);
+}
+
+#define PROVISIONAL "{\"name\":\"d/a\",\"size\":4096,\"provisional\":true}"
+#define WRITE_IT    "{\"name\":\"d/a\",\"mode\":\"write\"}"
+
+static void
+a_provisional_pool_goes_unless_something_is_recorded(void **state)
+{
+	static const struct {
+		const char *calls[4][2]; /* after it was made */
+		bool stays;
+	} rows[] = {
+		{{{"pool.open", WRITE_IT}, {"pool.close", "{}"}}, false},
+		{{{"pool.open", WRITE_IT}}, false},
+		{{{"ping", "{}"}}, false},
+		{{{"pool.open", "{\"name\":\"d/a\",\"mode\":\"read\"}"}}, false},
+		{{{"pool.create", "{\"name\":\"b\",\"size\":4096,\"provisional\":true}"}}, false},
+		{{{"pool.open", WRITE_IT}, {"pool.mark", "{\"state\":\"inconsistent\"}"}}, true},
+		{{{"pool.open", WRITE_IT},
+		  {"pool.mark", "{\"state\":\"up-to-date\",\"generation\":"
+				"\"11111111-1111-4111-8111-111111111111\"}"},
+		  {"pool.close", "{}"}},
+		 true},
+		{{{"pool.remove", "{\"name\":\"d/a\"}"},
+		  {"pool.create", "{\"name\":\"d/a\",\"size\":4096}"}},
+		 true},
+	};
+	struct target_dir *d = *state;
+	struct client c;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		client_hello(&c, &d->conf, "t");
+		call_ok(&c, "pool.create", PROVISIONAL);
+		for (size_t k = 0; k < 4 && rows[i].calls[k][0]; k++)
+			call_ok(&c, rows[i].calls[k][0], rows[i].calls[k][1]);
+		(void)client_hangup(&c);
+		assert_left(&d->conf, "d/a", rows[i].stays);
+		assert_left(&d->conf, "b", false);
+	}
+}
+
+static void
+a_provisional_pool_that_another_has_opened_is_that_ones(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c, other;
+
+	client_hello(&c, &d->conf, "t");
+	client_hello(&other, &d->conf, "other");
+	call_ok(&c, "pool.create", PROVISIONAL);
+	call_ok(&other, "pool.open", WRITE_IT);
+	call_refused(&c, REPL_E_BUSY, "pool.open", WRITE_IT);
+	assert_int_equal(client_hangup(&c), REPL_OK);
+	call_ok(&other, "pool.mark", "{\"state\":\"up-to-date\"}");
+	call_ok(&other, "pool.close", "{}");
+	assert_int_equal(client_hangup(&other), REPL_OK);
+	assert_left(&d->conf, "d/a", true);
+}
+
 int
 main(void)
 {
@@ -531,6 +604,8 @@ main(void)
 		T(invalid_request_keeps_the_session),
 		T(pool_lives_from_create_to_remove),
 		T(second_writer_learns_who_holds),
+		T(a_provisional_pool_goes_unless_something_is_recorded),
+		T(a_provisional_pool_that_another_has_opened_is_that_ones),
 		T(list_goes_on_after_a_page),
 		T(probe_tells_facts_with_sources),
 		T(status_shows_every_session),
