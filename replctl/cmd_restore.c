@@ -208,7 +208,8 @@ restore_advance(struct restore *r, struct generation *g)
 
 /*
  * What the file is from now on. Of a copy that was cut off nobody knows a
- * generation: without a record it has to be compared before it counts.
+ * generation: without a record it has to be compared before it counts. A record that is there is
+ * of somebody who uses the file since it has its name, and may have changed it.
  */
 static int
 restore_record(struct restore *r)
@@ -220,6 +221,10 @@ restore_record(struct restore *r)
 		return 0;
 	local_init(&l);
 	rc = local_open(&l, r->temp.file, r->meta.pool_size, &r->c->err);
+	if (!rc && l.present)
+		rc = err_set(&r->c->err, REPL_E_BUSY,
+			     "%s is restored, and a program has used it since: %s is left as it is",
+			     r->temp.file, l.path);
 	if (!rc) {
 		memset(&l.meta, 0, sizeof(l.meta));
 		l.meta.pool_uuid = r->meta.pool_uuid;

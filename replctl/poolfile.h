@@ -32,7 +32,7 @@ int poolfile_settle(struct poolfile *p, struct err *e);
 /* Bytes of it that are no holes. */
 uint64_t poolfile_data(const struct poolfile *p);
 
-/* REPL_E_FAILED if it was written to since it was opened. */
+/* REPL_E_FAILED if it was written to, or another file got its name, since it was opened. */
 int poolfile_unchanged(const struct poolfile *p, struct err *e);
 
 #endif

@@ -71,6 +71,7 @@ restoring_fini(struct restoring *r)
 int
 restoring_look(struct restoring *r, struct err *e)
 {
+	r->has_sidecar = lstat(r->sidecar_path, &r->sidecar) == 0;
 	if (lstat(r->file, &r->old)) {
 		if (errno == ENOENT)
 			return 0;
@@ -218,13 +219,62 @@ rename_over(const struct restoring *r, struct err *e)
 	return 0;
 }
 
+static bool
+is_same(const char *path, bool was_there, const struct stat *was)
+{
+	struct stat now;
+
+	if (lstat(path, &now))
+		return errno == ENOENT && !was_there;
+	return was_there && now.st_dev == was->st_dev && now.st_ino == was->st_ino;
+}
+
+/*
+ * What stands under both names is what was looked at, and locked where it can be: another
+ * file or record came meanwhile and is somebody's. Numbers of inodes that are held open are not
+ * used again.
+ */
+static int
+check_places(const struct restoring *r, struct err *e)
+{
+	const char *other = NULL;
+
+	if (!is_same(r->file, r->replaces, &r->old))
+		other = r->file;
+	else if (!is_same(r->sidecar_path, r->has_sidecar, &r->sidecar))
+		other = r->sidecar_path;
+	if (!other)
+		return 0;
+	return err_set(e, REPL_E_EXISTS,
+		       "%s came or went while %s was being restored; the restored data are in %s",
+		       other, r->file, r->path);
+}
+
+/*
+ * After a failure pages that did not reach the device count as clean: they would be read back,
+ * found equal and never be written again. So nothing of it is taken up by the next restore.
+ */
+static int
+sync_data(struct restoring *r, struct err *e)
+{
+	int errnum;
+
+	if (fsync(r->fd) == 0)
+		return 0;
+	errnum = errno;
+	(void)unlink(r->path);
+	return err_errno(e, REPL_E_IO, errnum, "syncing %s, which is removed", r->path);
+}
+
 int
 restoring_finish(struct restoring *r, struct err *e)
 {
-	int rc;
+	int rc = sync_data(r, e);
 
-	if (fsync(r->fd))
-		return err_errno(e, REPL_E_IO, errno, "syncing %s", r->path);
+	if (!rc)
+		rc = check_places(r, e);
+	if (rc)
+		return rc;
 	if (unlink(r->sidecar_path) && errno != ENOENT)
 		return err_errno(e, err_from_errno(errno), errno, "removing %s", r->sidecar_path);
 	/* The old record must be gone for good before new data stand under its name. */

@@ -26,6 +26,8 @@ struct restoring {
 	bool replaces; /* there is a FILE */
 	int old_fd;    /* FILE, locked, if there is one */
 	struct stat old;
+	bool has_sidecar; /* there is a FILE.repl */
+	struct stat sidecar;
 };
 
 /* Opens the directory. On an error, too, restoring_fini() frees. */
@@ -57,7 +59,8 @@ int restoring_allocate(const struct restoring *r, struct err *e);
 
 /*
  * Sync it and put it in FILE's place, with owner and mode of the one replaced.
- * FILE.repl is removed before. A FILE that came meanwhile is REPL_E_EXISTS.
+ * FILE.repl is removed before. A FILE or FILE.repl other than those that restoring_look() saw
+ * is REPL_E_EXISTS. What can't be synced is removed.
  */
 int restoring_finish(struct restoring *r, struct err *e);
 

@@ -1,10 +1,61 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "holes.h"
 
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "control.h"
 #include "extents.h"
+
+/* A line of /proc/self/maps: whether addr is the first byte of a file, and of which. */
+static bool
+line_says(const char *line, uintptr_t addr, uint64_t *ino)
+{
+	uintptr_t from, to, off;
+
+	return sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %" SCNxPTR " %*s %" SCNu64, &from, &to,
+		      &off, ino) == 4 &&
+	       from <= addr && addr < to && off + (addr - from) == 0;
+}
+
+/*
+ * By the inode: of device numbers some file systems give two. Where that differs as well,
+ * no hole is known, which costs time only.
+ */
+static bool
+is_mapped_at(const void *addr, const struct stat *st)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t room = 0;
+	uint64_t ino = 0;
+	bool found = false;
+
+	while (f && !found && getline(&line, &room, f) > 0)
+		found = line_says(line, (uintptr_t)addr, &ino);
+	free(line);
+	if (f)
+		(void)fclose(f);
+	return found && ino == st->st_ino;
+}
+
+int
+holes_open(const char *path, const void *addr)
+{
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) || !is_mapped_at(addr, &st))) {
+		(void)close(fd);
+		fd = -1;
+	}
+	return fd;
+}
 
 static void
 holes_mark(struct holes *h, struct range data)

@@ -19,6 +19,12 @@ struct holes {
 };
 
 /*
+ * The local file, for its holes: -1 if path is NULL, can't be opened, or is not what is mapped at
+ * addr from its beginning. Another file may have got the name meanwhile, whose holes say nothing.
+ */
+int holes_open(const char *path, const void *addr);
+
+/*
  * Find them; fd is the local file. Without one, or where it has no hole, the
  * target is not asked.
  */

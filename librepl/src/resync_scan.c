@@ -155,7 +155,7 @@ resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 	if (why.code)
 		return err_set(e, why.code, "%s", why.text);
 	/* Only now, so that a hole that is written from here on is marked again. */
-	fd = s->file ? open(s->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	fd = holes_open(s->file, s->mem);
 	rc = what == RESYNC_FULL ? scan_data(&c, fd, e) : scan_hashes(&c, fd, e);
 	if (!rc)
 		scan_progress(&c, r->size);

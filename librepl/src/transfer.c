@@ -93,8 +93,8 @@ walk_all(struct walk *w, struct err *e)
 {
 	int rc;
 
-	if (w->hash.mem && w->t->file)
-		w->file = open(w->t->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (w->hash.mem)
+		w->file = holes_open(w->t->file, w->hash.mem);
 	w->hash.holes_fd = w->hash.mem ? w->file : w->hash.fd;
 	rc = holes_find(&w->holes, w->t->remote, w->hash.holes_fd, w->hash.size, e);
 	if (!rc)
