@@ -253,6 +253,24 @@ dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e)
 	return 0;
 }
 
+void
+dirtymap_grow_undo(struct dirtymap *m, uint64_t pool_size)
+{
+	uint64_t words = m->words;
+
+	if (pool_size >= m->pool_size)
+		return;
+	m->pool_size = pool_size;
+	m->blocks = blocks_of(pool_size, m->shift);
+	m->words = words_of(m->blocks);
+	for (uint64_t w = m->words - 1; w < words; w++) {
+		uint64_t keep = w < m->words ? word_mask(m, w) : 0;
+		uint64_t had = atomic_fetch_and(&m->word[w], keep);
+
+		atomic_fetch_sub(&m->set, (uint64_t)__builtin_popcountll(had & ~keep));
+	}
+}
+
 unsigned
 dirtymap_shift(const struct dirtymap *m)
 {

@@ -62,6 +62,9 @@ void dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src);
 /* Nobody else may use it meanwhile. The new part is clean; a pool does not shrink. */
 int dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e);
 
+/* The same, back to a size from before: of a growth that came to nothing. */
+void dirtymap_grow_undo(struct dirtymap *m, uint64_t pool_size);
+
 unsigned dirtymap_shift(const struct dirtymap *m);
 
 /* Memory that the bits take. */

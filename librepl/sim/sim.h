@@ -4,7 +4,8 @@
  * keepers and the targets, driven by a seed, and what must hold after each step.
  *
  * What decides is the real code: replica_fsm, backoff, replica_judge, generation,
- * shipqueue, ackpolicy, sidecar's slots. What it works on is modelled: a block holds the number of
+ * shipqueue, ackpolicy, sidecar's slots, and of dirty maps dirtytrack, dirtyload, dirtypage and
+ * extentlog. What it works on is modelled: a block holds the number of
  * the write that it got last, in memory and on media; the network delays, cuts and reorders; a
  * power cut keeps what was durable and any part of the rest. The same configuration gives the same
  * run. docs/RELIABILITY.md says what is checked.
@@ -49,7 +50,17 @@
 	X(LAGGARD_UP_TO_DATE, "tell a laggard the new generation as if it had all of the old one") \
 	X(LAGGARD_NAMES, "leave in a laggard's chain what it lacks some of")                       \
 	X(BLOCK_FIRST, "end the wait of on-loss = block with the first replica that is back")      \
-	X(POSITION_KEPT, "keep the position that was recorded in another generation")
+	X(POSITION_KEPT, "keep the position that was recorded in another generation")              \
+	X(NO_ACTIVITY, "keep no activity log, and believe the dirty map after a crash")            \
+	X(ACTIVE_UNSYNCED, "send before the activity log is synced")                               \
+	X(RETIRE_BUSY, "take an extent off while a drain in it is under way")                      \
+	X(REGION_KEPT, "leave a region named that could not be made anew")                         \
+	X(MAP_ANY_BASE, "believe a dirty map for a replica of another generation")                 \
+	X(DAMAGED_CLEAN, "take a damaged page of a dirty map for an empty one")                    \
+	X(GROW_LOCAL_FIRST, "write into a new part before the replicas have it")                   \
+	X(GROW_UNRECORDED, "say that a pool has grown before its sidecar does")                    \
+	X(GROW_BESIDE_RESYNC, "let a pool grow beside a resync")                                   \
+	X(FOLLOW_NOT, "resync a replica of the old size without its new part")
 
 enum sim_mutation {
 #define SIM_MUTATION_ENUM(name, text) SIM_##name,

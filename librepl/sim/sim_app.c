@@ -18,11 +18,10 @@ app_open_keeper(struct sim *s, unsigned n, unsigned k, bool crashed)
 	struct sim_keeper *keeper = &node->app.keeper[k];
 	bool believed = !crashed || sim_broken(s, SIM_TRUST_AFTER_CRASH);
 
-	memset(keeper, 0, sizeof(*keeper));
-	if (node->map[k].tracked) {
+	if (!s->maps && node->map[k].tracked) {
 		keeper->tracked = true;
-		keeper->base = node->map[k].base;
-		keeper->trusted = believed;
+		keeper->worth.base = node->map[k].base;
+		keeper->worth.untrusted = !believed;
 		keeper->dirty = node->map[k].bits;
 	}
 	fsm_init(&keeper->fsm, 200 * SIM_MS, 30000 * SIM_MS, s->now);
@@ -51,17 +50,26 @@ app_start(struct sim *s, unsigned n)
 	check_disown(s, n);
 	memset(app, 0, sizeof(*app));
 	app->hold = app->hold_wanted = -1;
+	/* What it has let grow, and was cut off before that was recorded. */
+	app->size = app->map_size = maps_pool_size(node->file);
+	if (s->maps)
+		maps_load(s, n, crashed, &node->meta.generation.current);
 	queued_begin(s, n);
 	app->chain = node->meta.generation;
 	sim_new_id(s, &id);
 	gen_advance(&app->chain, &id);
 	meta = node->meta;
 	meta.generation = app->chain;
+	meta.pool_size = app->size;
 	meta.writer_open = true;
 	meta.state = SIDECAR_UP_TO_DATE;
 	if (!media_sidecar(s, n, &meta))
 		return false;
 	app->running = true;
+	if (s->maps && !maps_begin(s, n)) {
+		app_kill(s, n);
+		return false;
+	}
 	for (unsigned k = 0; k < s->nodes; k++) {
 		static const struct fsm_event start = {.kind = FSM_START};
 
@@ -97,9 +105,9 @@ app_keep_map(struct sim *s, unsigned n, unsigned k)
 	struct sim_node *node = &s->node[n];
 	struct sim_keeper *keeper = &node->app.keeper[k];
 
-	node->map[k].tracked = keeper->tracked && keeper->trusted && !keeper->installed;
+	node->map[k].tracked = keeper->tracked && !keeper->worth.untrusted && !keeper->installed;
 	node->map[k].bits = keeper->dirty | keeper->batch;
-	node->map[k].base = keeper->base;
+	node->map[k].base = keeper->worth.base;
 }
 
 bool
@@ -110,7 +118,9 @@ app_quiet(const struct sim *s, unsigned n)
 	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
 		return false;
 	for (unsigned l = 0; l < SIM_LANES; l++) {
-		if (app->lane[l].pending || app->lane[l].queued || app->lane[l].blocked)
+		/* What is not drained a map on media tells. */
+		if ((app->lane[l].pending && !s->maps) || app->lane[l].queued ||
+		    app->lane[l].blocked)
 			return false; /* not drained, not begun */
 	}
 	return true;
@@ -125,6 +135,8 @@ app_closed(struct sim *s, unsigned n)
 	struct sim_app *app = &node->app;
 	struct sidecar meta;
 
+	if (s->maps && !maps_finish(s, n))
+		return;
 	for (unsigned k = 0; k < s->nodes; k++) {
 		struct sim_msg m = {.kind = SIM_CLOSE};
 
@@ -141,6 +153,8 @@ app_closed(struct sim *s, unsigned n)
 	target_sync(s, n);
 	meta = node->meta;
 	meta.generation = app->chain; /* an earlier update may have failed */
+	if (s->maps)
+		maps_closed(s, n, &meta);
 	meta.writer_open = false;
 	(void)media_sidecar(s, n, &meta);
 }
@@ -168,7 +182,7 @@ app_close(struct sim *s, unsigned n)
 {
 	struct sim_app *app = &s->node[n].app;
 
-	if (!app_quiet(s, n) || app->closing)
+	if (!app_quiet(s, n) || app->closing || app->growing)
 		return;
 	app->closing = s->now;
 	closing_progress(s, n);
@@ -222,27 +236,45 @@ lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
 	node->disk[block] = node->mem[block];
 	lane->op[lane->count++] = s->ops;
 	lane->pending |= 1U << block;
-	lane_post(s, n, l, block);
+	if (!s->maps)
+		lane_post(s, n, l, block);
+}
+
+/* With an activity log, which has to have it first, what was flushed is sent now. */
+static void
+lane_drain(struct sim *s, unsigned n, unsigned l)
+{
+	struct sim_lane *lane = &s->node[n].app.lane[l];
+
+	if (s->maps && !maps_use(s, n, lane->pending))
+		return;
+	lane->draining = true;
+	lane->since = s->now;
+	lane->unposted = lane->pending;
+	for (unsigned b = 0; s->maps && b < SIM_BLOCKS; b++)
+		if (lane->pending >> b & 1)
+			lane_post(s, n, l, b);
+	for (unsigned i = 0; s->maps && i < lane->count; i++)
+		s->op[lane->op[i]].drained = true;
 }
 
 static void
 lane_begin(struct sim *s, unsigned n, unsigned l, uint32_t random)
 {
 	struct sim_lane *lane = &s->node[n].app.lane[l];
-	unsigned count = 1 + random % 3;
+	unsigned count = 1 + random % 3, blocks = maps_blocks(s->node[n].app.size);
 
 	/* A lane writes blocks of its own: what several threads write at once is undefined. */
 	for (unsigned i = 0; i < count; i++) {
-		unsigned block = (random >> (8 + 4 * i)) % (SIM_BLOCKS / SIM_LANES);
+		unsigned block = (random >> (8 + 4 * i)) % (blocks / SIM_LANES);
 
-		lane_flush(s, n, l, block * SIM_LANES + l, i == 0 || !(random >> 20 & 3));
+		/* A map covers what was flushed and drained: repl.conf(5). */
+		lane_flush(s, n, l, block * SIM_LANES + l,
+			   i == 0 || s->maps || !(random >> 20 & 3));
 	}
 	/* Sometimes the drain is a later call's. */
-	if (random >> 24 & 3 || lane->count + 3 > SIM_PENDING) {
-		lane->draining = true;
-		lane->since = s->now;
-		lane->unposted = lane->pending;
-	}
+	if (random >> 24 & 3 || lane->count + 3 > SIM_PENDING)
+		lane_drain(s, n, l);
 }
 
 void
@@ -335,6 +367,8 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 		if (k != n && !app->keeper[k].installed && !sim_broken(s, SIM_NO_MARK))
 			app->keeper[k].dirty |= lane->pending;
 	}
+	if (s->maps && !maps_use(s, n, lane->pending))
+		return;
 	lane->pending = 0;
 	lane->draining = false;
 	lane->lost = lane_lost(s, n);
@@ -388,10 +422,11 @@ app_lose(struct sim *s, unsigned n, unsigned k)
 	struct sim_keeper *keeper = &app->keeper[k];
 
 	keeper->installed = false;
-	keeper->tracked = keeper->trusted = true;
-	keeper->base = keeper->label;
+	keeper->tracked = true;
+	dirtytrack_begin(&keeper->worth);
+	keeper->worth.base = keeper->label;
 	keeper->dirty = keeper->batch = 0;
-	keeper->advance_rpc = 0;
+	keeper->advance_rpc = keeper->grow_rpc = 0;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
 	queued_lost(s, n, k);
 	s->stats.losses++;
@@ -444,10 +479,12 @@ lane_progress(struct sim *s, unsigned n, unsigned l)
 	if (lane->draining && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)) &&
 	    lane_answered(s, n, l) && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))
 		lane_end(s, n, l);
+	if (!app->running)
+		return;
 	/* New calls wait for a hold, also for one that is wanted: else it would never come. */
 	if (lane->blocked)
 		lane_unblock(s, n, l);
-	while (!lane->draining && !lane->blocked && lane->queued && app->hold < 0 &&
+	while (app->running && !lane->draining && !lane->blocked && lane->queued && app->hold < 0 &&
 	       app->hold_wanted < 0) {
 		uint32_t random = lane->call[0];
 
@@ -463,9 +500,11 @@ app_progress(struct sim *s, unsigned n)
 	if (!s->node[n].app.running)
 		return;
 	advance_progress(s, n);
-	for (unsigned l = 0; l < SIM_LANES; l++)
+	grow_progress(s, n);
+	for (unsigned l = 0; l < SIM_LANES && s->node[n].app.running; l++)
 		lane_progress(s, n, l);
-	closing_progress(s, n);
+	if (s->node[n].app.running)
+		closing_progress(s, n);
 }
 
 void
@@ -479,7 +518,11 @@ app_tick(struct sim *s, unsigned n)
 		if (k != n)
 			keeper_tick(s, n, k);
 	}
+	if (s->maps)
+		maps_tick(s, n);
 	app_progress(s, n);
+	if (app->running)
+		grow_tick(s, n);
 	if (!app->running)
 		return;
 	for (unsigned l = 0; l < SIM_LANES; l++) {

@@ -346,11 +346,14 @@ check_established(struct sim *s, unsigned n, unsigned k)
 	if (v.label.state != SIDECAR_UP_TO_DATE)
 		sim_fail(s, "I3: node %u is established on node %u and recorded as %s", k, n,
 			 sidecar_state_name(v.label.state));
+	if (s->node[k].meta.pool_size < app->size)
+		sim_fail(s, "I3: node %u is established on node %u and has not its size", k, n);
 	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
 		uint32_t here = s->node[n].mem[b];
 
-		/* A store that was never flushed may be here alone. */
-		if (!(pending >> b & 1) && s->op[here].ack != SIM_NEVER && v.content[b] != here)
+		/* A store that was never flushed, or drained, may be here alone. */
+		if (!(pending >> b & 1) && (s->op[here].ack != SIM_NEVER || s->op[here].drained) &&
+		    v.content[b] != here)
 			sim_fail(s, "I2: node %u is established and block %u is %u, on node %u %u",
 				 k, b, v.content[b], n, here);
 	}
@@ -366,6 +369,9 @@ check_settled(struct sim *s)
 			enum fsm_state state = s->node[n].app.keeper[k].fsm.state;
 
 			if (k == n || state == FSM_STANDALONE || state == FSM_PAUSED)
+				continue;
+			/* It has grown, and the pool here has not: that is told to people. */
+			if (other->meta.pool_size > s->node[n].app.size)
 				continue;
 			if (state == FSM_ESTABLISHED)
 				check_established(s, n, k);

@@ -2,13 +2,14 @@
 /*
  * sim_impl - the state of a simulation, shared by its parts: sim_net.c (time and
  * messages), sim_target.c, sim_app.c (the application's calls, losses, holds),
- * sim_queued.c (queued replicas), sim_keeper.c, sim_script.c (what happens to it), sim_check.c,
- * sim_run.c.
+ * sim_queued.c (queued replicas), sim_maps.c (dirty maps on media), sim_grow.c, sim_keeper.c,
+ * sim_script.c (what happens to it), sim_check.c, sim_run.c.
  */
 #ifndef SIM_IMPL_H
 #define SIM_IMPL_H
 
 #include "ackpolicy.h"
+#include "dirtytrack.h"
 #include "generation.h"
 #include "replica_fsm.h"
 #include "replica_judge.h"
@@ -16,7 +17,8 @@
 #include "sim.h"
 
 #define SIM_NODES       4U
-#define SIM_BLOCKS      12U
+#define SIM_BLOCKS      16U /* of a pool that has grown; before that it has */
+#define SIM_BLOCKS_MIN  12U
 #define SIM_LANES       2U
 #define SIM_MESSAGES    512U
 #define SIM_OPS         2048U
@@ -24,7 +26,6 @@
 #define SIM_JOURNAL     64U
 #define SIM_BATCH       3U /* blocks in a message */
 #define SIM_GENERATIONS 1024U
-#define SIM_ALL         ((1U << SIM_BLOCKS) - 1)
 #define SIM_NEVER       UINT64_MAX
 
 #define SIM_MS              1000000ULL
@@ -43,6 +44,7 @@ struct sim_op {
 	bool disowned;       /* somebody went on from a copy that has it beside its history */
 	uint32_t queued;     /* nodes that it went to by a queue */
 	uint32_t held;       /* nodes that its drain has waited for, if they were enough */
+	bool drained;        /* a drain of it was begun, with an activity log */
 	bool forsaken;       /* an operator went on from a replica that lagged */
 };
 
@@ -58,6 +60,7 @@ enum sim_kind {
 	SIM_JAPPLY,
 	SIM_MARK,
 	SIM_PUSH,
+	SIM_GROW,
 	SIM_CLOSE,
 	SIM_FIN,     /* the initiator's end is closed */
 	SIM_PERSIST, /* the target's own: what a COMMIT stored becomes durable now */
@@ -71,8 +74,8 @@ struct sim_msg {
 	unsigned channel;       /* 0: control, else lane + 1 */
 	enum sim_kind kind, of; /* of a reply: what it answers */
 	int rc;
-	bool last;       /* JAPPLY: all is applied */
-	uint64_t number; /* SHIP */
+	bool last;       /* JAPPLY: all is applied; GROW: only make room */
+	uint64_t number; /* SHIP; GROW: blocks */
 	unsigned count;
 	uint8_t block[SIM_BATCH];
 	uint32_t version[SIM_BATCH];
@@ -96,6 +99,7 @@ struct sim_journal {
 enum sim_phase {
 	PHASE_IDLE,
 	PHASE_OPEN,
+	PHASE_FOLLOW, /* it gets the size that the pool has by now */
 	PHASE_HASH,
 	PHASE_JBEGIN,
 	PHASE_STAGE,
@@ -120,13 +124,14 @@ struct sim_keeper {
 	struct gen_id label; /* that the replica has, as far as is known */
 	/* what it misses: bits of blocks */
 	uint32_t dirty, batch, todo;
-	bool tracked, trusted;
-	struct gen_id base;
+	bool tracked;
+	struct dirtytrack worth;
 	bool direct, marked, final;
 	bool in_doubt; /* it was told that it is up-to-date, and may have heard it */
 	unsigned rounds;
 	struct gen_id committed; /* by the last JCOMMIT or MARK of the resync */
-	uint64_t advance_rpc, label_rpc;
+	uint64_t advance_rpc, label_rpc, grow_rpc;
+	struct sidecar found; /* as it has told of itself */
 	unsigned outstanding[SIM_LANES];
 	/* of a queued one */
 	uint64_t behind; /* labelled outdated until it has this */
@@ -154,6 +159,11 @@ struct sim_lane {
 
 struct sim_app {
 	bool running, advancing, again;
+	uint64_t size;     /* of the pool, as the program may write to it */
+	uint64_t map_size; /* that the dirty maps have */
+	unsigned growing;  /* to so many blocks; 0: it isn't */
+	bool grow_granted, grow_refused;
+	uint64_t grow_since;
 	struct generation chain;
 	struct sim_lane lane[SIM_LANES];
 	struct sim_keeper keeper[SIM_NODES];
@@ -173,8 +183,11 @@ struct sim_node {
 	unsigned session_from;
 	uint64_t position, position_next; /* of the session: on media, stored */
 	uint32_t unsynced;                /* blocks of the last shipment */
-	unsigned sidecar_fails, journal_fails;
-	/* dirty maps on media, by replica */
+	unsigned file, mapped;            /* blocks: the file's, those of the session */
+	unsigned sidecar_fails, journal_fails, map_fails;
+	unsigned dies;       /* at the so-manieth write from now on; 0: it doesn't */
+	uint64_t full_until; /* its disk */
+	/* dirty maps on media, by replica: with after-crash = compare */
 	struct {
 		bool tracked;
 		uint32_t bits;
@@ -185,6 +198,14 @@ struct sim_node {
 	uint64_t fence;     /* sessions up to this one were ended by a promotion */
 	uint64_t discarded; /* an operator has thrown away what sessions up to this one wrote */
 	bool is_primary;
+};
+
+struct sim_maps;
+
+/* What a run has beside what all have. */
+enum {
+	SIM_WITH_MAPS = 1, /* after-crash = dirty-map */
+	SIM_WITH_GROW = 2,
 };
 
 struct sim {
@@ -200,11 +221,13 @@ struct sim {
 	bool cut[SIM_NODES][SIM_NODES];
 	uint64_t last_at[SIM_NODES][SIM_NODES][SIM_LANES + 1];
 	struct sim_node node[SIM_NODES];
+	struct sim_maps *maps; /* with dirty-map, one a node */
 	struct sim_op op[SIM_OPS + 1];
 	bool forked[SIM_GENERATIONS]; /* somebody went on from a copy of this one */
 	struct sim_msg msg[SIM_MESSAGES];
 	unsigned msg_count;
-	bool held; /* something was by enough queued ones */
+	bool settling; /* all faults have ended */
+	bool held;     /* something was by enough queued ones */
 	bool changed, failed;
 	char reason[SIM_TEXT_MAX];
 	struct sim_stats stats;
@@ -232,6 +255,12 @@ enum sim_event_kind {
 	EV_RESOLVE_REPLICA,
 	EV_SIDECAR_FAILS,
 	EV_JOURNAL_FAILS,
+	EV_RESTART,
+	EV_GROW,
+	EV_DIES,
+	EV_DISK_FULL,
+	EV_MAP_FAILS,
+	EV_DAMAGE_MAP,
 	EV_COUNT,
 };
 
@@ -288,15 +317,44 @@ void queued_tell(struct sim *s, unsigned n, unsigned k,
 		 struct sim_msg *mark);                   /* a new generation */
 void queued_label(struct sim *s, unsigned n, unsigned k); /* a laggard that is none any more */
 
+/* sim_maps.c */
+uint64_t maps_pool_size(unsigned blocks);
+unsigned maps_blocks(uint64_t pool_size);
+bool maps_new(struct sim *s);
+void maps_free(struct sim *s);
+void maps_power(struct sim *s, unsigned n);
+void maps_damage(struct sim *s, unsigned n, uint32_t random);
+
+/* What the sidecar's region tells of all replicas; found is the generation of the local pool. */
+void maps_load(struct sim *s, unsigned n, bool crashed, const struct gen_id *found);
+
+/* These return whether the program lives; false of maps_begin(): it does not open. */
+bool maps_begin(struct sim *s, unsigned n);
+bool maps_grow(struct sim *s, unsigned n);
+bool maps_use(struct sim *s, unsigned n, uint32_t blocks); /* they are in the activity log */
+bool maps_finish(struct sim *s, unsigned n);
+void maps_closed(const struct sim *s, unsigned n, struct sidecar *meta); /* its last one */
+void maps_tick(struct sim *s, unsigned n);
+
+/* sim_grow.c */
+void grow_begin(struct sim *s, unsigned n);
+void grow_answered(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m);
+void grow_progress(struct sim *s, unsigned n);
+void grow_tick(struct sim *s, unsigned n);
+int grow_target(struct sim *s, const struct sim_msg *m);
+void grow_cut(struct sim *s, unsigned n); /* what was not finished */
+
 /* sim_keeper.c */
 void keeper_event(struct sim *s, unsigned n, unsigned k, const struct fsm_event *event);
 void keeper_take(struct sim *s, const struct sim_msg *m);
 void keeper_tick(struct sim *s, unsigned n, unsigned k);
 void keeper_send(struct sim *s, unsigned n, unsigned k, struct sim_msg *m);
+void keeper_cut(struct sim *s, unsigned n, unsigned k);  /* its resync ends */
 void keeper_lose(struct sim *s, unsigned n, unsigned k); /* it does not answer in time */
 
 /* sim_script.c */
-size_t script_make(uint64_t seed, unsigned nodes, struct sim_event *events);
+size_t script_make(uint64_t seed, unsigned nodes, unsigned with, struct sim_event *events);
+bool script_dies(struct sim *s, unsigned n); /* at this write; the program, or its machine */
 void script_do(struct sim *s, const struct sim_event *e);
 
 /* sim_check.c */

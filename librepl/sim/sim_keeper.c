@@ -74,7 +74,8 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 
 	keeper->session = ++s->sessions;
 	keeper->heard = keeper->ping_at = s->now;
-	m.chain = judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->base : NULL);
+	m.chain =
+		judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->worth.base : NULL);
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
@@ -124,8 +125,11 @@ resync_begin(struct sim *s, unsigned n, unsigned k, enum judge_verdict what)
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_HASH};
 
-	/* What it holds may be nowhere else that looks as good. */
-	if (queued_settling(s, n)) {
+	/* What it holds may be nowhere else that looks as good; and a growth goes first. */
+	if (queued_settling(s, n) ||
+	    (s->node[n].app.growing && !sim_broken(s, SIM_GROW_BESIDE_RESYNC)) ||
+	    (keeper->found.pool_size != s->node[n].app.size && !sim_broken(s, SIM_FOLLOW_NOT) &&
+	     !sim_broken(s, SIM_GROW_LOCAL_FIRST))) {
 		keeper_trouble(s, n, k, FSM_FAILED, REPL_E_BUSY);
 		return;
 	}
@@ -134,7 +138,7 @@ resync_begin(struct sim *s, unsigned n, unsigned k, enum judge_verdict what)
 	keeper->marked = keeper->final = false;
 	keeper->direct = what == JUDGE_FULL || sim_random(s) % 3 == 0;
 	if (what == JUDGE_FULL)
-		keeper->dirty = SIM_ALL;
+		keeper->dirty = (1U << maps_blocks(s->node[n].app.size)) - 1;
 	if (what == JUDGE_HASHES)
 		keeper_call(s, n, k, PHASE_HASH, &m);
 	else
@@ -149,6 +153,7 @@ keeper_install(struct sim *s, unsigned n, unsigned k)
 	keeper->installed = true;
 	keeper->phase = PHASE_INSTALLED;
 	keeper->tracked = false;
+	dirtytrack_end(&keeper->worth);
 	keeper->dirty = keeper->batch = 0;
 	keeper->label = keeper->committed;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
@@ -220,7 +225,7 @@ resync_commit(struct sim *s, unsigned n, unsigned k)
 	if (sim_broken(s, SIM_CLEAR_EARLY))
 		keeper->batch = 0;
 	m.chain = s->node[n].app.chain;
-	keeper->committed = m.has_chain ? m.chain.current : keeper->base;
+	keeper->committed = m.has_chain ? m.chain.current : keeper->worth.base;
 	keeper_call(s, n, k, PHASE_JCOMMIT, &m);
 }
 
@@ -292,20 +297,26 @@ resync_finish(struct sim *s, unsigned n, unsigned k)
 /* ---- answers ---- */
 
 static void
-keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+keeper_judge(struct sim *s, unsigned n, unsigned k)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_keeper *keeper = &node->app.keeper[k];
+	const struct sidecar *found = &keeper->found;
 	struct sidecar local = node->meta;
-	struct judge_input in = {.local = &local,
-				 .replica = &m->meta,
-				 .base = keeper->tracked ? &keeper->base : NULL,
-				 .trusted = keeper->trusted,
-				 .dirty_bytes = keeper->dirty};
+	struct judge_input in = {
+		.local = &local,
+		.replica = found,
+		.base = keeper->tracked ? &keeper->worth.base : NULL,
+		.trusted = dirtytrack_speaks_of(&keeper->worth, &found->generation.current),
+		.dirty_bytes = keeper->dirty};
 	struct fsm_event event = {.kind = FSM_CONNECTED};
 	struct judgement out;
 
 	local.generation = node->app.chain;
+	if (keeper->tracked && sim_broken(s, SIM_MAP_ANY_BASE)) {
+		in.base = &found->generation.current;
+		in.trusted = !keeper->worth.untrusted;
+	}
 	replica_judge(&in, &out);
 	event.verdict = out.verdict;
 	event.reason = (int)out.reason;
@@ -313,11 +324,37 @@ keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 		event.verdict = JUDGE_HASHES;
 	if (!keeper->tracked) {
 		keeper->tracked = true;
-		keeper->trusted = false;
-		keeper->base = m->meta.generation.current;
+		dirtytrack_begin(&keeper->worth);
+		keeper->worth.untrusted = true;
+		keeper->worth.base = found->generation.current;
 	}
-	keeper->label = m->meta.generation.current;
+	keeper->label = found->generation.current;
 	keeper_event(s, n, k, &event);
+}
+
+/* The pool has grown since the replica was its copy: it follows. */
+static void
+keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	struct sim_app *app = &s->node[n].app;
+	struct sim_keeper *keeper = &app->keeper[k];
+	enum gen_relation relation = gen_compare(&app->chain, &m->meta.generation);
+	struct sim_msg grow = {.kind = SIM_GROW, .number = maps_blocks(app->size)};
+
+	keeper->found = m->meta;
+	if (m->meta.pool_size < app->size && !sim_broken(s, SIM_FOLLOW_NOT) &&
+	    (relation == GEN_EQUAL || relation == GEN_AHEAD ||
+	     gen_id_is_nil(&m->meta.generation.current)))
+		keeper_call(s, n, k, PHASE_FOLLOW, &grow);
+	else
+		keeper_judge(s, n, k);
+}
+
+static void
+keeper_followed(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
+{
+	keeper_of(s, n, k)->found.pool_size = maps_pool_size((unsigned)m->number);
+	keeper_judge(s, n, k);
 }
 
 static void
@@ -329,8 +366,9 @@ keeper_compared(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 		if (m->content[b] != s->node[n].mem[b])
 			keeper->dirty |= 1U << b;
 	}
-	keeper->trusted = true;
-	keeper->base = keeper->label;
+	/* Of a map on media it is only believed with the replica's next generation. */
+	if (!s->maps)
+		dirtytrack_rebase(&keeper->worth, &keeper->label);
 	resync_round(s, n, k);
 }
 
@@ -357,7 +395,11 @@ keeper_committed(struct sim *s, unsigned n, unsigned k)
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_JAPPLY};
 
-	keeper->label = keeper->base = keeper->committed;
+	keeper->label = keeper->committed;
+	if (!s->maps)
+		keeper->worth.base = keeper->committed;
+	else if (!keeper->final)
+		dirtytrack_rebase(&keeper->worth, &keeper->committed);
 	if (!keeper->final)
 		hold_release(s, n, k);
 	keeper_call(s, n, k, PHASE_JAPPLY, &m);
@@ -392,6 +434,12 @@ keeper_labelled(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 }
 
 void
+keeper_cut(struct sim *s, unsigned n, unsigned k)
+{
+	keeper_trouble(s, n, k, FSM_FAILED, REPL_E_BUSY);
+}
+
+void
 keeper_lose(struct sim *s, unsigned n, unsigned k)
 {
 	keeper_trouble(s, n, k, FSM_LOST, REPL_E_TIMEOUT);
@@ -406,6 +454,9 @@ keeper_answer(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 	switch (keeper->phase) {
 	case PHASE_OPEN:
 		keeper_opened(s, n, k, m);
+		break;
+	case PHASE_FOLLOW:
+		keeper_followed(s, n, k, m);
 		break;
 	case PHASE_HASH:
 		keeper_compared(s, n, k, m);
@@ -477,6 +528,10 @@ keeper_take(struct sim *s, const struct sim_msg *m)
 		keeper_advanced(s, n, k, m);
 	} else if (keeper->label_rpc && m->rpc == keeper->label_rpc) {
 		keeper_labelled(s, n, k, m);
+	} else if (keeper->grow_rpc && m->rpc == keeper->grow_rpc) {
+		grow_answered(s, n, k, m);
+	} else if (m->rc && m->of == SIM_GROW && keeper->phase != PHASE_FOLLOW) {
+		; /* room that it could not give back */
 	} else if (m->rc) {
 		keeper_trouble(s, n, k, trouble_kind(keeper, m->rc), m->rc);
 	} else if (m->of == SIM_SHIP) {

@@ -41,12 +41,25 @@ sim_policy(struct sim *s, uint64_t random)
 		s->async |= 1U << (random >> 24) % s->nodes;
 }
 
+static unsigned
+sim_with(uint64_t seed)
+{
+	/* What is rare without them must not become rarer still. */
+	static const unsigned with[8] = {[3] = SIM_WITH_MAPS,
+					 [4] = SIM_WITH_MAPS | SIM_WITH_GROW,
+					 [5] = SIM_WITH_GROW,
+					 [7] = SIM_WITH_MAPS | SIM_WITH_GROW};
+
+	return with[sim_mix(seed ^ 4) & 7];
+}
+
 static void
 sim_end(struct sim *s)
 {
 	for (unsigned n = 0; n < s->nodes; n++)
 		if (s->node[n].app.running)
 			queued_end(s, n);
+	maps_free(s);
 }
 
 static void
@@ -57,10 +70,14 @@ sim_begin(struct sim *s, const struct sim_config *config)
 	s->nodes = 2 + (unsigned)(sim_mix(config->seed) % 3);
 	s->target_checks = sim_mix(config->seed ^ 2) & 1;
 	sim_policy(s, sim_mix(config->seed ^ 3));
+	if (sim_with(config->seed) & SIM_WITH_MAPS && !maps_new(s))
+		sim_fail(s, "no memory for the dirty maps");
 	for (unsigned n = 0; n < s->nodes; n++) {
-		struct sidecar meta = {.pool_size = SIM_BLOCKS * 4096, .state = SIDECAR_UP_TO_DATE};
+		struct sidecar meta = {.pool_size = maps_pool_size(SIM_BLOCKS_MIN),
+				       .state = SIDECAR_UP_TO_DATE};
 
 		s->node[n].up = true;
+		s->node[n].file = SIM_BLOCKS_MIN;
 		s->node[n].home = n == 0;
 		meta.pool_uuid.b[0] = 1;
 		(void)media_sidecar(s, n, &meta);
@@ -118,9 +135,12 @@ sim_settle(struct sim *s)
 	script_do(s, &(struct sim_event){.kind = EV_HEAL});
 	script_do(s, &(struct sim_event){.kind = EV_BOOT});
 	s->slow_until = 0;
+	s->settling = true;
 	memset(s->node_slow_until, 0, sizeof(s->node_slow_until));
 	for (unsigned n = 0; n < s->nodes; n++) {
 		s->node[n].sidecar_fails = s->node[n].journal_fails = 0;
+		s->node[n].map_fails = s->node[n].dies = 0;
+		s->node[n].full_until = 0;
 		any |= s->node[n].app.running;
 		if (s->node[n].is_primary)
 			first = n;
@@ -206,7 +226,7 @@ sim_run(const struct sim_config *config, struct sim_result *result)
 		return;
 	}
 	result->event_count = script_make(config->seed, 2 + (unsigned)(sim_mix(config->seed) % 3),
-					  result->events);
+					  sim_with(config->seed), result->events);
 	result->failed = sim_play(s, config, result->events, result->event_count);
 	result->stats = s->stats;
 	if (result->failed) {

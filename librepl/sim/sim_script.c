@@ -10,6 +10,7 @@
 static const struct event_row {
 	const char *text;
 	unsigned weight;
+	unsigned needs; /* of what a run may have; 0: all have it */
 } event_rows[EV_COUNT] = {
 	[EV_WRITE] = {"the program on node %u writes", 60},
 	[EV_CUT] = {"the link between nodes %u and %u is cut", 5},
@@ -32,6 +33,13 @@ static const struct event_row {
 	[EV_RESOLVE_REPLICA] = {"resolve on node %u: discard the replica on node %u", 2},
 	[EV_SIDECAR_FAILS] = {"the next sidecar write of node %u fails", 3},
 	[EV_JOURNAL_FAILS] = {"the next journal write of node %u fails", 4},
+	[EV_RESTART] = {"the program on node %u is killed and started again", 8, SIM_WITH_MAPS},
+	[EV_GROW] = {"the pool of the program on node %u grows", 8, SIM_WITH_GROW},
+	[EV_DIES] = {"node %u dies, or its program, at one of its next writes", 6,
+		     SIM_WITH_MAPS | SIM_WITH_GROW},
+	[EV_DISK_FULL] = {"the disk of node %u is full for 6 s", 4, SIM_WITH_MAPS | SIM_WITH_GROW},
+	[EV_MAP_FAILS] = {"the next write of the dirty map of node %u fails", 2, SIM_WITH_MAPS},
+	[EV_DAMAGE_MAP] = {"a bit of the dirty map of node %u is flipped", 5, SIM_WITH_MAPS},
 };
 
 const char *
@@ -50,19 +58,27 @@ sim_event_text(const struct sim_event *event, char *out, size_t size)
 }
 
 static unsigned
-pick_kind(uint64_t random)
+event_weight(unsigned kind, unsigned with)
+{
+	const struct event_row *row = &event_rows[kind];
+
+	return !row->needs || row->needs & with ? row->weight : 0;
+}
+
+static unsigned
+pick_kind(uint64_t random, unsigned with)
 {
 	unsigned total = 0, kind = 0;
 
 	for (unsigned i = 0; i < EV_COUNT; i++)
-		total += event_rows[i].weight;
-	for (random %= total; random >= event_rows[kind].weight; kind++)
-		random -= event_rows[kind].weight;
+		total += event_weight(i, with);
+	for (random %= total; random >= event_weight(kind, with); kind++)
+		random -= event_weight(kind, with);
 	return kind;
 }
 
 size_t
-script_make(uint64_t seed, unsigned nodes, struct sim_event *events)
+script_make(uint64_t seed, unsigned nodes, unsigned with, struct sim_event *events)
 {
 	size_t count = 24 + sim_mix(seed ^ 1) % (SIM_EVENTS_MAX - 24);
 	uint64_t at = 100 * SIM_MS;
@@ -74,10 +90,11 @@ script_make(uint64_t seed, unsigned nodes, struct sim_event *events)
 		/* In bursts: some things only meet when they come at about one time. */
 		at += random & 1 ? random % (30 * SIM_MS) : random % (2 * SCRIPT_SPAN / count);
 		e->at_ns = at;
-		e->kind = (uint8_t)pick_kind(random >> 8 & 0xffff);
+		e->kind = (uint8_t)pick_kind(random >> 8 & 0xffff, with);
 		e->node = (uint8_t)((random >> 24 & 0xff) % nodes);
 		/* Most of what programs do is done by the first one. */
-		if (e->kind == EV_WRITE || e->kind == EV_PAUSE || e->kind == EV_RESUME)
+		if (e->kind == EV_WRITE || e->kind == EV_PAUSE || e->kind == EV_RESUME ||
+		    event_rows[e->kind].needs)
 			e->node = random >> 32 & 1 ? 0 : e->node;
 		e->other = (uint8_t)((e->node + 1 + (random >> 34 & 0xff) % (nodes - 1)) % nodes);
 		e->random = (uint32_t)sim_mix(random);
@@ -100,14 +117,17 @@ script_power(struct sim *s, unsigned n)
 	net_forget(s, n);
 	app_kill(s, n);
 	/* Of what was not durable any part may have come to the media. */
-	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+	for (unsigned b = 0; b < node->file; b++) {
 		if (sim_random(s) & 1)
 			node->disk[b] = node->mem[b];
 		node->mem[b] = node->disk[b];
 	}
 	if (!node->journal.committed && node->journal.count)
 		node->journal.count = (unsigned)(sim_random(s) % (node->journal.count + 1));
-	node->sidecar_fails = node->journal_fails = 0;
+	node->sidecar_fails = node->journal_fails = node->map_fails = 0;
+	node->dies = 0;
+	if (s->maps)
+		maps_power(s, n);
 	s->changed = true;
 }
 
@@ -125,6 +145,22 @@ script_kill_target(struct sim *s, unsigned n)
 	node->session = 0;
 	net_forget(s, n);
 	net_send(s, &reset);
+}
+
+bool
+script_dies(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+
+	if (!node->dies || --node->dies)
+		return false;
+	if (sim_random(s) & 1)
+		script_power(s, n);
+	else if (node->app.running)
+		app_kill(s, n);
+	else
+		script_kill_target(s, n);
+	return true;
 }
 
 static void
@@ -152,6 +188,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 		return;
 	if (node->session)
 		script_kill_target(s, n);
+	grow_cut(s, n);
 	target_recover(s, n);
 	target_sync(s, n);
 	meta = node->meta;
@@ -168,6 +205,8 @@ script_promote(struct sim *s, unsigned n, bool force)
 	meta.state = SIDECAR_UP_TO_DATE;
 	meta.primary = true;
 	meta.position = 0;
+	if (!sim_broken(s, SIM_KEEP_MAP))
+		meta.dirty_off = meta.dirty_len = 0;
 	meta.epoch++;
 	if (!media_sidecar(s, n, &meta))
 		return;
@@ -206,6 +245,8 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 
 	if (!nobody_writes(s, local) || !nobody_writes(s, replica) || s->cut[local][replica])
 		return;
+	grow_cut(s, local);
+	grow_cut(s, replica);
 	target_recover(s, local);
 	target_recover(s, replica);
 	relation = gen_compare(&s->node[local].meta.generation, &s->node[replica].meta.generation);
@@ -213,14 +254,20 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 	    s->node[from].meta.state == SIDECAR_INCONSISTENT || s->node[from].journal.open ||
 	    s->node[to].journal.open)
 		return;
+	/* A pool does not shrink; a program's own file is made anew. */
+	if (s->node[from].file < s->node[to].file && !discard_local)
+		return;
 	check_discard(s, from, to);
 	check_forsake(s, from);
 	check_disown(s, from);
 	s->node[to].discarded = s->sessions;
 	meta = s->node[to].meta;
 	meta.state = SIDECAR_INCONSISTENT;
+	meta.dirty_off = meta.dirty_len = 0;
+	meta.pool_size = s->node[from].meta.pool_size;
 	if (!media_sidecar(s, to, &meta))
 		return;
+	s->node[to].file = s->node[from].file;
 	memset(s->node[to].map, 0, sizeof(s->node[to].map));
 	memcpy(s->node[to].mem, s->node[from].mem, sizeof(s->node[to].mem));
 	target_sync(s, to);
@@ -244,6 +291,14 @@ static void
 script_operator(struct sim *s, const struct sim_event *e)
 {
 	switch (e->kind) {
+	case EV_GROW:
+		grow_begin(s, e->node);
+		app_progress(s, e->node);
+		break;
+	case EV_RESTART:
+		app_kill(s, e->node);
+		(void)app_start(s, e->node);
+		break;
 	case EV_START:
 		(void)app_start(s, e->node);
 		break;
@@ -311,6 +366,19 @@ script_do(struct sim *s, const struct sim_event *e)
 		break;
 	case EV_JOURNAL_FAILS:
 		s->node[e->node].journal_fails = 1;
+		break;
+	case EV_DIES:
+		s->node[e->node].dies = 1 + e->random % 24;
+		break;
+	case EV_DISK_FULL:
+		s->node[e->node].full_until = s->now + 6000 * SIM_MS;
+		break;
+	case EV_MAP_FAILS:
+		s->node[e->node].map_fails = 1;
+		break;
+	case EV_DAMAGE_MAP:
+		if (s->maps)
+			maps_damage(s, e->node, e->random);
 		break;
 	default:
 		script_operator(s, e);

@@ -19,6 +19,9 @@ media_store(struct sim *s, unsigned n, unsigned block, uint32_t version, uint64_
 	else if (session && session <= node->fence)
 		sim_fail(s, "I4: session %u changed block %u of node %u after it was fenced",
 			 (unsigned)session, block, n);
+	else if (session && block >= node->mapped)
+		sim_fail(s, "I2: session %u wrote block %u of node %u, which has %u",
+			 (unsigned)session, block, n, node->mapped);
 	node->mem[block] = version;
 	s->changed = true;
 	return !s->failed;
@@ -124,6 +127,8 @@ target_end(struct sim *s, unsigned n, bool clean)
 		return;
 	node->session = 0;
 	net_forget(s, n);
+	/* Room that was made and not used. */
+	grow_cut(s, n);
 	/* Written with what is written next of the sidecar, or not at all. */
 	if (node->position > meta.position)
 		node->meta.position = meta.position = node->position;
@@ -161,6 +166,7 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 
 	if (node->app.running || node->session)
 		return REPL_E_BUSY;
+	grow_cut(s, m->to);
 	target_recover(s, m->to);
 	if (node->journal.open)
 		return REPL_E_IO;
@@ -175,6 +181,8 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 	reply->meta = meta = node->meta;
 	meta.epoch++;
 	meta.writer_open = true;
+	if (!sim_broken(s, SIM_KEEP_MAP))
+		meta.dirty_off = meta.dirty_len = 0;
 	if (!media_sidecar(s, m->to, &meta))
 		return REPL_E_IO;
 	/* What others missed of a pool that is written by another is not in its map. */
@@ -184,6 +192,7 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 	node->session_from = m->from;
 	node->position = node->position_next = 0;
 	node->unsynced = 0;
+	node->mapped = maps_blocks(node->meta.pool_size);
 	return 0;
 }
 
@@ -336,9 +345,22 @@ target_call(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 		return target_japply(s, m, reply);
 	case SIM_MARK:
 		return target_mark(s, m);
+	case SIM_GROW:
+		return grow_target(s, m);
 	default:
 		return 0;
 	}
+}
+
+static void
+target_answer(struct sim *s, const struct sim_msg *m)
+{
+	struct sim_msg reply = {0};
+	int rc = target_call(s, m, &reply);
+
+	/* It may have died over it. */
+	if (s->node[m->to].session == m->session)
+		target_reply(s, m, rc, &reply);
 }
 
 /* What is of a session that has ended finds nobody. */
@@ -380,7 +402,7 @@ target_take(struct sim *s, const struct sim_msg *m)
 	else if (m->kind == SIM_OPEN)
 		target_reply(s, m, target_open(s, m, &reply), &reply);
 	else
-		target_reply(s, m, target_call(s, m, &reply), &reply);
+		target_answer(s, m);
 }
 
 void

@@ -79,9 +79,8 @@ dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, boo
 	d->pool_size = pool_size;
 	d->keep = l->path && c->after_crash == CONFIG_CRASH_DIRTY_MAP;
 	d->found = l->meta.generation.current;
-	atomic_store(&d->activity.shift, dirtypage_extent_shift(pool_size));
 	/* A drain that takes its time must find its extents still there at its end. */
-	d->activity.idle_rounds = DIRTY_IDLE_ROUNDS + c->op_timeout_ms / 1000;
+	extentlog_init(&d->activity.log, pool_size, DIRTY_IDLE_ROUNDS + c->op_timeout_ms / 1000);
 	for (unsigned i = 0; i < d->count; i++) {
 		char text[TARGET_TEXT_MAX];
 
@@ -117,21 +116,28 @@ dirty_begin(struct dirty *d)
 		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
 }
 
-void
-dirty_start(struct dirty *d)
+int
+dirty_start(struct dirty *d, struct err *e)
 {
-	struct err e;
+	struct err why;
+	int rc = 0;
 
-	err_clear(&e);
+	err_clear(&why);
 	d->begun = true;
 	if (!d->keep) {
 		region_trim(d);
-		return;
+		return 0;
 	}
 	pthread_mutex_lock(&d->io_lock);
-	if (region_make(d, &e) || dirty_thread_start(d, &e))
-		region_fail(d, &e);
+	if (region_make(d, &why) || dirty_thread_start(d, &why)) {
+		region_fail(d, &why);
+		/* What the sidecar names nobody keeps up: after a crash of ours it would be
+		 * believed. */
+		if (!d->broken_told)
+			rc = region_disown(d, e);
+	}
 	pthread_mutex_unlock(&d->io_lock);
+	return rc;
 }
 
 static bool
@@ -153,8 +159,9 @@ region_close(struct dirty *d)
 	/* Its activity log is no writer's any more: of what one writes that comes later it says
 	 * nothing. */
 	d->keep = false;
+	/* If that fails as well it goes with the word that the writer has closed. */
 	if (!any_tracked(d) || region_rebuild(d, NULL))
-		(void)region_drop(d, NULL);
+		(void)region_disown(d, NULL);
 }
 
 static void
@@ -208,9 +215,8 @@ dirty_track_new(struct dirty *d, unsigned replica, struct err *e)
 	pthread_rwlock_wrlock(&d->maps_lock);
 	t->current = m;
 	t->changed = changed;
-	t->untrusted = t->suspect;
+	dirtytrack_begin(&t->worth);
 	t->compared = 0;
-	t->epoch++;
 	atomic_store(&t->tracked, true);
 	pthread_rwlock_unlock(&d->maps_lock);
 	return 0;
@@ -230,11 +236,9 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 		return e.code;
 	pthread_rwlock_wrlock(&d->maps_lock);
 	if (!found)
-		t->base = base ? *base : d->found;
-	else if (base && !gen_id_equal(&t->base, base)) {
-		t->base = *base;
-		t->untrusted = true;
-	}
+		t->worth.base = base ? *base : d->found;
+	else if (base)
+		dirtytrack_go_on(&t->worth, base);
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
 	return 0;
@@ -247,8 +251,7 @@ dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 
 	assert(replica < d->count && atomic_load(&t->tracked));
 	pthread_rwlock_wrlock(&d->maps_lock);
-	t->base = *base;
-	t->suspect = t->untrusted = false;
+	dirtytrack_rebase(&t->worth, base);
 	t->compared = 0;
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
@@ -259,7 +262,7 @@ dirty_doubt(struct dirty *d, unsigned replica)
 {
 	assert(replica < d->count);
 	pthread_rwlock_wrlock(&d->maps_lock);
-	d->track[replica].untrusted = true;
+	d->track[replica].worth.untrusted = true;
 	d->track[replica].compared = 0;
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
@@ -274,7 +277,7 @@ dirty_untrack(struct dirty *d, unsigned replica)
 	pthread_rwlock_wrlock(&d->maps_lock);
 	atomic_store(&t->tracked, false);
 	track_free(t);
-	t->suspect = t->untrusted = false;
+	dirtytrack_end(&t->worth);
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
 }
@@ -303,8 +306,7 @@ dirty_found(const struct dirty *d, unsigned replica, const struct gen_id *replic
 	pthread_rwlock_rdlock(lock_of(d));
 	if (!atomic_load(&t->tracked))
 		trust = DIRTY_NONE;
-	else if (t->untrusted || gen_id_is_nil(&t->base) ||
-		 !gen_id_equal(&t->base, replica_current))
+	else if (!dirtytrack_speaks_of(&t->worth, replica_current))
 		trust = DIRTY_UNTRUSTED;
 	pthread_rwlock_unlock(lock_of(d));
 	return trust;
@@ -319,7 +321,7 @@ dirty_base(const struct dirty *d, unsigned replica, struct gen_id *base)
 	assert(replica < d->count);
 	pthread_rwlock_rdlock(lock_of(d));
 	tracked = atomic_load(&t->tracked);
-	*base = t->base;
+	*base = t->worth.base;
 	pthread_rwlock_unlock(lock_of(d));
 	return tracked;
 }
@@ -479,7 +481,6 @@ dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 	int rc = 0;
 
 	err_clear(&why);
-	/* A growth that has failed elsewhere is tried again, perhaps a smaller one. */
 	if (pool_size <= d->pool_size)
 		return 0;
 	pthread_mutex_lock(&d->io_lock);
@@ -495,6 +496,30 @@ dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 		region_fail(d, &why);
 	pthread_mutex_unlock(&d->io_lock);
 	return rc;
+}
+
+void
+dirty_grow_undo(struct dirty *d, uint64_t pool_size)
+{
+	bool region = pool_size < d->pool_size;
+	struct err why;
+
+	err_clear(&why);
+	pthread_mutex_lock(&d->io_lock);
+	pthread_rwlock_wrlock(&d->maps_lock);
+	for (unsigned i = 0; i < d->count; i++) {
+		/* Without memory for all maps some have grown. */
+		if (d->track[i].current)
+			dirtymap_grow_undo(d->track[i].current, pool_size);
+		if (d->track[i].batch)
+			dirtymap_grow_undo(d->track[i].batch, pool_size);
+	}
+	if (region)
+		d->pool_size = pool_size;
+	pthread_rwlock_unlock(&d->maps_lock);
+	if (region && d->region.off && region_make(d, &why))
+		region_fail(d, &why);
+	pthread_mutex_unlock(&d->io_lock);
 }
 
 bool

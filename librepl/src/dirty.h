@@ -52,9 +52,10 @@ void dirty_begin(struct dirty *d);
 /*
  * Once the local sidecar is on media (the first generation is recorded) and
  * before the program may write, with any after-crash: makes the region if that is
- * dirty-map. Without it dirty_close() leaves the sidecar as it is. Under r->lock.
+ * dirty-map. Without it dirty_close() leaves the sidecar as it is. Where the region can't be made
+ * the sidecar names none; only if it can't be told so there is an error. Under r->lock.
  */
-void dirty_start(struct dirty *d);
+int dirty_start(struct dirty *d, struct err *e);
 
 /*
  * Writes what is left; with nothing tracked the region goes. Before the sidecar
@@ -166,6 +167,12 @@ unsigned dirty_grain(const struct dirty *d);
 
 /* The pool has pool_size bytes now; a batch that is open keeps its size. Under r->lock. */
 int dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e);
+
+/*
+ * A growth has failed, here or elsewhere: the pool has pool_size bytes, as before. No mark may stay
+ * behind that, where no resync ever takes it. Under r->lock.
+ */
+void dirty_grow_undo(struct dirty *d, uint64_t pool_size);
 
 /* Whether what is on media can be trusted; *why (if not NULL) lives as long as d. */
 bool dirty_media_ok(const struct dirty *d, const char **why);

@@ -14,6 +14,8 @@
 
 #include "dirty.h"
 #include "dirtypage.h"
+#include "dirtytrack.h"
+#include "extentlog.h"
 
 #define DIRTY_IDLE_ROUNDS 10U /* of a second: then an extent is no longer active */
 /* What is younger on its way is in no extent that is idle for so long: with that of a drain's time.
@@ -23,32 +25,20 @@
 /* One replica's; guarded by maps_lock but for what is atomic. */
 struct track {
 	_Atomic bool tracked;
-	bool suspect;   /* since a crash only a comparison tells what it lacks */
-	bool untrusted; /* the map may lack blocks */
-	struct gen_id base;
+	struct dirtytrack worth;
 	struct gen_id
 		compared_of; /* a replica of this generation lacks below compared what is marked */
 	uint64_t compared;
-	uint64_t epoch;                   /* of the region's: counts maps */
 	struct dirtymap *current, *batch; /* NULL: none */
 	_Atomic uint64_t *changed;        /* a bit a page: not on media as it is */
 };
 
-/*
- * An extent is *wanted* from the first write to it on, and *on* when that is on
- * media. Who finds it on need not look farther.
- */
 struct activity {
-	pthread_mutex_t lock; /* guards want, syncing and age */
+	pthread_mutex_t lock; /* guards syncing, and log but for looking */
 	pthread_cond_t synced;
 	bool armed;   /* there is a region, and what is written to it counts */
 	bool syncing; /* somebody writes, without the lock */
-	uint64_t want[DIRTYPAGE_EXTENT_WORDS];
-	_Atomic uint64_t on[DIRTYPAGE_EXTENT_WORDS];
-	_Atomic uint64_t used[DIRTYPAGE_EXTENT_WORDS]; /* since the last round */
-	uint16_t age[DIRTYPAGE_EXTENTS];               /* rounds without a use */
-	_Atomic uint32_t shift;
-	unsigned idle_rounds;
+	struct extentlog log;
 };
 
 struct dirty {
@@ -97,8 +87,11 @@ void region_load(struct dirty *d, bool crashed);
  */
 int region_rebuild(struct dirty *d, struct err *e);
 
-/* The sidecar's region goes, if there is one. Under r->lock and io_lock. */
-int region_drop(struct dirty *d, struct err *e);
+/*
+ * The sidecar names no region, whichever it or one of its copies has named; after an error the
+ * next one that is stored doesn't. Under r->lock and io_lock.
+ */
+int region_disown(struct dirty *d, struct err *e);
 
 /* Give back the space behind what the sidecar names. */
 void region_trim(struct dirty *d);

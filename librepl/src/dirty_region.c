@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dirtyload.h"
+
 /* ---- pages ---- */
 
 int
@@ -80,9 +82,9 @@ header_fill(struct dirty *d, struct dirtypage_header *h)
 
 		h->slot[i] = (struct dirtypage_slot){
 			.tracked = atomic_load(&t->tracked),
-			.untrusted = t->untrusted || t->suspect,
-			.base = t->base,
-			.epoch = t->epoch,
+			.untrusted = t->worth.untrusted || t->worth.suspect,
+			.base = t->worth.base,
+			.epoch = t->worth.epoch,
 		};
 		memcpy(h->slot[i].name, d->name[i], HASH128_SIZE);
 	}
@@ -145,7 +147,7 @@ map_write(struct dirty *d, unsigned replica, unsigned page, struct err *e)
 		dirtymap_page_get(t->current, page, words);
 	if (t->batch)
 		dirtymap_page_get(t->batch, page, words);
-	epoch = t->epoch;
+	epoch = t->worth.epoch;
 	pthread_rwlock_unlock(&d->maps_lock);
 	index = dirtypage_index(&d->region.layout, replica, page);
 	dirtypage_map_encode(words, &d->region.pool, index, epoch, bytes);
@@ -303,7 +305,7 @@ region_rebuild(struct dirty *d, struct err *e)
 	struct dirtypage_header layout = {
 		.count = d->count,
 		.shift = d->shift,
-		.extent_shift = atomic_load(&d->activity.shift),
+		.extent_shift = atomic_load(&d->activity.log.shift),
 		.pool_size = d->pool_size,
 	};
 	uint64_t len = dirtypage_region_len(&layout), off, old_off = d->region.off;
@@ -319,8 +321,13 @@ region_rebuild(struct dirty *d, struct err *e)
 		d->region.pool = d->local->meta.pool_uuid;
 		rc = region_write_all(d, e);
 	}
-	if (!rc)
-		rc = region_name(d, off, len, e);
+	if (!rc && (rc = region_name(d, off, len, e)) != 0) {
+		static const uint8_t none[DIRTYPAGE_SIZE];
+
+		/* One copy of the sidecar may name it, and from now on nobody keeps it up. */
+		if (!region_write(d, 0, none, NULL))
+			(void)region_sync(d, NULL);
+	}
 	if (rc) {
 		/* What is told of it is told where the sidecar looks. */
 		d->region.off = old_off;
@@ -331,136 +338,75 @@ region_rebuild(struct dirty *d, struct err *e)
 }
 
 int
-region_drop(struct dirty *d, struct err *e)
+region_disown(struct dirty *d, struct err *e)
 {
-	int rc = d->local->meta.dirty_len ? region_name(d, 0, 0, e) : 0;
+	int rc;
 
+	d->region.off = 0;
+	d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
+	rc = local_store(d->local, e);
 	if (!rc)
-		d->region.off = 0;
+		region_trim(d);
 	return rc;
 }
 
 /* ---- reading ---- */
 
-/* A replica's map as it was left, in the blocks of then. All of a damaged page's are dirty. */
-static void
-map_read(const struct dirty *d, const struct dirtypage_header *h, unsigned slot, struct dirtymap *m)
+static bool
+load_read(void *arg, uint64_t index, uint8_t page[DIRTYPAGE_SIZE])
 {
-	const struct gen_id *pool = &d->local->meta.pool_uuid;
-	uint64_t words[DIRTYMAP_PAGE_WORDS], epoch;
-	uint8_t page[DIRTYPAGE_SIZE];
-
-	for (unsigned p = 0; p < dirtymap_pages(m); p++) {
-		uint64_t index = dirtypage_index(h, slot, p);
-
-		if (page_read(d, index, page, NULL) ||
-		    !dirtypage_map_decode(page, pool, index, &epoch, words) ||
-		    epoch > h->slot[slot].epoch)
-			dirtymap_page_set_all(m, p);
-		else if (epoch == h->slot[slot].epoch)
-			dirtymap_page_set(m, p, words);
-		/* One of an earlier map: nothing of this one was in it yet. */
-	}
+	return page_read(arg, index, page, NULL) == 0;
 }
 
-static void
-runs_mark(struct dirty *d, unsigned replica, const struct dirtymap *m)
-{
-	struct range run;
+struct marking {
+	struct dirty *d;
+	unsigned replica;
+};
 
-	for (uint64_t at = 0; dirtymap_next(m, at, UINT64_MAX, &run); at = run.off + run.len)
-		dirty_mark(d, replica, run.off, run.len);
+static void
+load_mark(void *arg, uint64_t off, uint64_t len)
+{
+	const struct marking *m = arg;
+
+	dirty_mark(m->d, m->replica, off, len);
 }
 
-/* Take a slot's map over. Without memory for it there is none, and nothing to trust. */
+/* Take over what is known of a replica. Without memory for it nothing is to be trusted. */
 static void
-slot_load(struct dirty *d, const struct dirtypage_header *h, unsigned slot, unsigned replica)
+load_replica(struct dirty *d, const struct dirtyload *l, unsigned replica)
 {
 	struct track *t = &d->track[replica];
-	struct dirtymap *m = NULL;
+	int slot = dirtyload_slot(l, d->name[replica]);
+	struct marking m = {.d = d, .replica = replica};
 
-	if (dirtymap_new(h->pool_size, h->shift, &m, NULL) || dirty_track_new(d, replica, NULL)) {
-		dirtymap_free(m);
-		t->suspect = true;
+	if (slot < 0 && !l->covered)
+		return;
+	if (dirty_track_new(d, replica, NULL)) {
+		t->worth.suspect = true;
 		return;
 	}
-	t->base = h->slot[slot].base;
-	t->untrusted = t->suspect || h->slot[slot].untrusted;
-	map_read(d, h, slot, m);
-	runs_mark(d, replica, m);
-	dirtymap_free(m);
-	/* Grown by the program, and cut off before that was recorded. */
-	dirty_mark(d, replica, h->pool_size, UINT64_MAX);
-}
-
-static void
-slots_load(struct dirty *d, const struct dirtypage_header *h)
-{
-	for (unsigned i = 0; i < d->count; i++) {
-		for (unsigned s = 0; s < h->count; s++) {
-			if (h->slot[s].tracked && !dirty_tracked(d, i) &&
-			    memcmp(h->slot[s].name, d->name[i], HASH128_SIZE) == 0)
-				slot_load(d, h, s, i);
-		}
-	}
-}
-
-static bool
-activity_read(const struct dirty *d, uint64_t words[DIRTYPAGE_EXTENT_WORDS])
-{
-	uint8_t page[DIRTYPAGE_SIZE];
-
-	return !page_read(d, DIRTYPAGE_ACTIVITY, page, NULL) &&
-	       dirtypage_activity_decode(page, &d->local->meta.pool_uuid, words);
-}
-
-/* What was being written when the program died may be there, and lacking in any replica. */
-static void
-activity_mark(struct dirty *d, const struct dirtypage_header *h,
-	      const uint64_t words[DIRTYPAGE_EXTENT_WORDS])
-{
-	for (unsigned i = 0; i < d->count; i++) {
-		struct track *t = &d->track[i];
-
-		if (!dirty_tracked(d, i)) {
-			if (dirty_track_new(d, i, NULL)) {
-				t->suspect = true;
-				continue;
-			}
-			t->base = d->found;
-		}
-		for (uint64_t x = 0; x < DIRTYPAGE_EXTENTS; x++) {
-			if (words[x / 64] >> (x % 64) & 1)
-				dirty_mark(d, i, x << h->extent_shift, 1ULL << h->extent_shift);
-		}
-		dirty_mark(d, i, h->pool_size, UINT64_MAX);
-	}
-}
-
-static bool
-header_read(const struct dirty *d, struct dirtypage_header *h)
-{
-	const struct sidecar *meta = &d->local->meta;
-	uint8_t page[DIRTYPAGE_SIZE];
-
-	return meta->dirty_len && !page_read(d, 0, page, NULL) &&
-	       !dirtypage_header_decode(page, &meta->pool_uuid, meta->dirty_len, h, NULL) &&
-	       !h->broken && h->pool_size <= d->pool_size;
+	t->worth.base = slot < 0 ? d->found : l->h.slot[slot].base;
+	t->worth.untrusted |= slot >= 0 && l->h.slot[slot].untrusted;
+	if (dirtyload_marks(l, slot, load_mark, &m, NULL))
+		t->worth.suspect = t->worth.untrusted = true;
 }
 
 void
 region_load(struct dirty *d, bool crashed)
 {
-	uint64_t words[DIRTYPAGE_EXTENT_WORDS];
-	struct dirtypage_header h;
-	bool whole = header_read(d, &h);
-	bool covered = crashed && whole && d->keep && h.activity && activity_read(d, words);
-	bool suspect = (crashed && !covered) || (d->local->meta.dirty_len && !whole);
+	const struct sidecar *meta = &d->local->meta;
+	const struct dirtyload_from from = {.read = load_read,
+					    .arg = d,
+					    .pool = meta->pool_uuid,
+					    .len = meta->dirty_len,
+					    .pool_size = d->pool_size,
+					    .crashed = crashed,
+					    .keep = d->keep};
+	struct dirtyload l;
 
-	for (unsigned i = 0; i < d->count; i++)
-		d->track[i].suspect = suspect;
-	if (whole)
-		slots_load(d, &h);
-	if (covered)
-		activity_mark(d, &h, words);
+	dirtyload_begin(&l, &from);
+	for (unsigned i = 0; i < d->count; i++) {
+		d->track[i].worth.suspect = l.suspect;
+		load_replica(d, &l, i);
+	}
 }

@@ -267,7 +267,10 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 	}
 	if (!rc) {
 		rc = resync_run(&s, resync_what_of(what), host_chain, e);
-		repl_resync_end(k->r);
+		/* What has the size of now is installed before the pool may grow. */
+		k->installing = rc == 0;
+		if (rc)
+			repl_resync_end(k->r);
 	}
 	if (!rc)
 		return (struct fsm_event){.kind = FSM_RESYNCED};
@@ -368,6 +371,9 @@ keeper_install(struct keeper *k, struct err *e)
 	}
 	pthread_mutex_unlock(&r->lock);
 	keeper_release(k);
+	if (k->installing)
+		repl_resync_end(r);
+	k->installing = false;
 	repl_wake(r);
 	return rc;
 }

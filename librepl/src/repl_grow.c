@@ -147,6 +147,16 @@ grow_dirty(struct repl *r, size_t size, struct err *e)
 	return rc;
 }
 
+static void
+grow_dirty_undo(struct repl *r)
+{
+	if (!r->dirty)
+		return;
+	pthread_mutex_lock(&r->lock);
+	dirty_grow_undo(r->dirty, atomic_load(&r->size));
+	pthread_mutex_unlock(&r->lock);
+}
+
 static int
 grow_run(struct repl *r, size_t size, struct err *e)
 {
@@ -181,6 +191,9 @@ repl_grow(struct repl *r, size_t new_size)
 	rc = grow_check(r, new_size, &e);
 	if (!rc && new_size > atomic_load(&r->size))
 		rc = grow_run(r, new_size, &e);
+	/* Before resyncs go on. */
+	if (rc && new_size > atomic_load(&r->size))
+		grow_dirty_undo(r);
 	pthread_mutex_unlock(&r->grow_lock);
 	repl_resync_resume(r);
 	return rc ? config_report(&e) : 0;

@@ -2,6 +2,8 @@
 # A pool in directories, with a local replica, grows while four lanes write; the pool, the local replica
 # and the initiator's range agree, and one that has no room left keeps all as it was.
 . "$(dirname "$0")/api_lib.sh"
+# The pool is one persist of 32 MiB, by messages and with a local replica: longer than 1.5 s on a busy machine.
+OP_TIMEOUT=10000
 
 # The first bytes of a section: its files one behind the other.
 section() {

@@ -148,6 +148,34 @@ merge_and_grow_keep_all(void **state)
 	dirtymap_free(b);
 }
 
+/* What was set behind the size from before is gone, and does not come back by growing anew. */
+static void
+a_growth_is_undone(void **state)
+{
+	static const uint64_t sizes[] = {SIZE, SIZE - 4096, SIZE - 3 * BLOCK, 64 * BLOCK,
+					 65 * BLOCK};
+	struct range run;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct dirtymap *m = map_new(sizes[i], SHIFT);
+		uint64_t last = (sizes[i] - 1) / BLOCK * BLOCK;
+
+		assert_int_equal(dirtymap_grow(m, 50 * SIZE, NULL), 0);
+		dirtymap_set_all(m);
+		dirtymap_grow_undo(m, sizes[i]);
+		assert_int_equal(dirtymap_bytes(m), sizes[i]);
+		assert_true(dirtymap_next(m, last, UINT64_MAX, &run));
+		assert_int_equal(run.off + run.len, sizes[i]);
+		dirtymap_grow_undo(m, 60 * SIZE);
+		assert_int_equal(dirtymap_grow(m, 50 * SIZE, NULL), 0);
+		assert_false(dirtymap_next(m, last + BLOCK, UINT64_MAX, &run));
+		dirtymap_clear(m);
+		assert_int_equal(dirtymap_bytes(m), 0);
+		dirtymap_free(m);
+	}
+}
+
 /* Pages carry the bits to another map, and never one behind the pool's end. */
 static void
 pages_round_trip(void **state)
@@ -235,6 +263,7 @@ main(void)
 		cmocka_unit_test(runs_begin_and_end_where_they_must),
 		cmocka_unit_test(last_block_is_cut),
 		cmocka_unit_test(merge_and_grow_keep_all),
+		cmocka_unit_test(a_growth_is_undone),
 		cmocka_unit_test(pages_round_trip),
 		cmocka_unit_test(threads_lose_nothing),
 	};

@@ -38,7 +38,8 @@ static struct {
 	int fd; /* whose calls are recorded; -1: none */
 	unsigned count;
 	struct op op[OPS_MAX];
-	int fail; /* so many writes from now on, the first one after which fails; -1: none */
+	int fail;  /* so many writes from now on, the first one after which fails; -1: none */
+	bool full; /* the disk */
 } trace = {.fd = -1, .fail = -1};
 
 static struct op *
@@ -98,6 +99,16 @@ fallocate(int fd, int mode, off_t off, off_t len)
 	return (int)syscall(SYS_fallocate, fd, mode, off, len);
 }
 
+int posix_fallocate(int fd, off_t off, off_t len);
+
+int
+posix_fallocate(int fd, off_t off, off_t len)
+{
+	if (trace.full)
+		return ENOSPC;
+	return syscall(SYS_fallocate, fd, 0, off, len) ? errno : 0;
+}
+
 static char dir[TEMPDIR_MAX], pool_file[128], crash_file[128];
 static struct repl_config config;
 static const struct gen_id gen_now = {{0x77}}, gen_base = {{0x66}};
@@ -124,7 +135,7 @@ begin(struct local *l, uint64_t size, bool crashed)
 	struct dirty *d = NULL;
 
 	assert_int_equal(dirty_open(l, &config, size, crashed, &d, NULL), 0);
-	dirty_start(d);
+	assert_int_equal(dirty_start(d, NULL), 0);
 	/* Its rounds are the test's to make. */
 	dirty_thread_stop(d);
 	return d;
@@ -154,6 +165,7 @@ teardown(void **state)
 	trace.count = 0;
 	trace.fd = -1;
 	trace.fail = -1;
+	trace.full = false;
 	tempdir_free(dir);
 	return 0;
 }
@@ -234,7 +246,8 @@ is_kept(struct dirty *d, unsigned replica, const struct op *o, bool torn)
 {
 	const struct track *t = &d->track[replica];
 
-	return is_dirty(d, replica, o->off, o->len) || (torn && (t->suspect || t->untrusted));
+	return is_dirty(d, replica, o->off, o->len) ||
+	       (torn && (t->worth.suspect || t->worth.untrusted));
 }
 
 /* Each promise of the first count operations that still stands. */
@@ -478,10 +491,81 @@ an_error_makes_media_untrusted(void **state)
 	local_fini(&l);
 }
 
+/*
+ * A program that finds no room for a region leaves none that speaks of an earlier one's
+ * crash: the next would take that for what is known of its own.
+ */
+static void
+a_full_disk_leaves_no_old_region(void **state)
+{
+	struct dirty *run[3] = {NULL};
+	struct local l;
+
+	(void)state;
+	local_begin(&l, POOL);
+	run[0] = begin(&l, POOL, false);
+	assert_int_equal(dirty_track(run[0], 0, &gen_base), 0);
+	dirty_active(run[0], 0, 1);
+	dirty_round(run[0]);
+	/* Killed, and started again on a full disk: it writes, and is killed as well. */
+	local_fini(&l);
+	local_begin(&l, POOL);
+	assert_int_equal(dirty_open(&l, &config, POOL, true, &run[1], NULL), 0);
+	assert_int_equal(dirty_found(run[1], 0, &gen_base), DIRTY_TRUSTED);
+	trace.full = true;
+	assert_int_equal(dirty_start(run[1], NULL), 0);
+	assert_false(dirty_media_ok(run[1], NULL));
+	dirty_active(run[1], POOL / 2, 1);
+	dirty_mark(run[1], 0, POOL / 2, 1);
+	trace.full = false;
+	local_fini(&l);
+	/* Not by the map of the first one, which lacks what the second has written. */
+	local_begin(&l, POOL);
+	assert_int_equal(dirty_open(&l, &config, POOL, true, &run[2], NULL), 0);
+	assert_int_not_equal(dirty_found(run[2], 0, &gen_base), DIRTY_TRUSTED);
+	assert_int_not_equal(dirty_found(run[2], 1, &gen_now), DIRTY_TRUSTED);
+	for (unsigned i = 0; i < 3; i++)
+		dirty_close(run[i]);
+	local_fini(&l);
+}
+
+/* Nor does one that closes, and can neither write what it knows nor say at once that it can't. */
+static void
+a_full_disk_at_closing_leaves_no_old_map(void **state)
+{
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	local_begin(&l, POOL);
+	d = begin(&l, POOL, false);
+	assert_int_equal(dirty_track(d, 0, &gen_base), 0);
+	dirty_round(d);
+	dirty_mark(d, 0, POOL / 2, 1);
+	trace.full = true;
+	trace.fd = l.fd;
+	trace.fail = 0;
+	dirty_close(d);
+	trace.fd = trace.fail = -1;
+	trace.full = false;
+	l.meta.writer_open = false;
+	assert_int_equal(local_store(&l, NULL), 0);
+	local_fini(&l);
+	local_begin(&l, POOL);
+	d = NULL;
+	assert_int_equal(dirty_open(&l, &config, POOL, false, &d, NULL), 0);
+	assert_int_not_equal(dirty_found(d, 0, &gen_base), DIRTY_TRUSTED);
+	dirty_close(d);
+	local_fini(&l);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_full_disk_leaves_no_old_region, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_full_disk_at_closing_leaves_no_old_map, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(no_mark_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(growing_loses_no_mark, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_makes_media_untrusted, setup, teardown),
