@@ -5,6 +5,7 @@
 
 #define MEM_NODRAIN 1U
 #define MEM_NOFLUSH 32U
+#define PAGE        4096U
 
 static __thread unsigned inside __attribute__((tls_model("initial-exec")));
 
@@ -37,6 +38,13 @@ follow_flush(const void *addr, size_t len)
 {
 	if (follow_any())
 		pools_flush(addr, len);
+}
+
+void
+follow_sync(const void *addr, size_t len, bool pages)
+{
+	if (follow_any())
+		pools_sync(addr, pages ? (len + PAGE - 1) & ~(size_t)(PAGE - 1) : len);
 }
 
 void

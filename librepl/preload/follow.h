@@ -27,6 +27,12 @@ void follow_leave(void);
 void follow_flush(const void *addr, size_t len);
 void follow_drain(void);
 
+/*
+ * The same as follow_flush() behind msync(2), which bears a mapping that is longer than its file.
+ * pages: whole pages, as it syncs them.
+ */
+void follow_sync(const void *addr, size_t len, bool pages);
+
 /* After a copy with flags of libpmem's or libpmem2's, which are the same. */
 void follow_copy(const void *addr, size_t len, unsigned flags);
 

@@ -5,8 +5,11 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -56,6 +59,7 @@ EXPORT void *
 mremap(void *old, size_t old_len, size_t len, int flags, ...)
 {
 	void *wish = NULL, *got;
+	bool held = pools_any() && pools_held(old, old_len);
 	va_list ap;
 
 	if (flags & MREMAP_FIXED) {
@@ -65,8 +69,35 @@ mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	}
 	got = (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
 	if (got != MAP_FAILED && pools_any())
-		pools_remapped(old, old_len, got, len);
+		pools_remapped(old, old_len, held, got, len);
 	return got;
+}
+
+static int
+renamed(int rc, const char *from, const char *to)
+{
+	if (rc == 0 && pools_any())
+		pools_renamed(from, to);
+	return rc;
+}
+
+EXPORT int
+renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+	return renamed((int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags), from, to);
+}
+
+/* Not by the one above, which a sandbox may not know. */
+EXPORT int
+renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	return renamed((int)syscall(SYS_renameat, from_dir, from, to_dir, to), from, to);
+}
+
+EXPORT int
+rename(const char *from, const char *to)
+{
+	return renameat(AT_FDCWD, from, AT_FDCWD, to);
 }
 
 EXPORT int
@@ -75,7 +106,7 @@ msync(void *addr, size_t len, int flags)
 	int rc = real_msync(addr, len, flags);
 
 	if (rc == 0 && (flags & MS_SYNC)) {
-		follow_flush(addr, len);
+		follow_sync(addr, len, true);
 		follow_drain();
 	}
 	return rc;
@@ -152,7 +183,7 @@ pmem_msync(const void *addr, size_t len)
 	rc = f(addr, len);
 	follow_leave();
 	if (rc == 0) {
-		follow_flush(addr, len);
+		follow_sync(addr, len, false);
 		follow_drain();
 	}
 	return rc;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "api.h"
@@ -92,6 +93,39 @@ view_unmap(struct pool *p)
 	if (p->view)
 		(void)real_munmap(p->view, p->room);
 	p->view = NULL;
+}
+
+/* What can't be looked at for another reason counts as there. */
+static bool
+view_is_there(const struct pool *p, uint64_t at)
+{
+	uint8_t byte;
+	struct iovec to = {.iov_base = &byte, .iov_len = 1};
+	struct iovec from = {.iov_base = p->view + at, .iov_len = 1};
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
+}
+
+/* Not by the file's size: its name may be another one's by now. */
+size_t
+view_has(const struct pool *p, uint64_t off, size_t len)
+{
+	uint64_t from = off, end = off + len;
+
+	if (len == 0 || view_is_there(p, end - 1))
+		return len;
+	while (from < end) {
+		uint64_t at = from + (end - from) / 2;
+
+		at -= at % PAGE;
+		if (at < from)
+			at = from;
+		if (view_is_there(p, at))
+			from = at + PAGE - at % PAGE;
+		else
+			end = at;
+	}
+	return (size_t)(end - off);
 }
 
 /* The mapped file by its path, or -1 if that names another one by now. */
@@ -201,6 +235,7 @@ pool_open_locked(struct pool *p)
 	p->lanes = api.repl_lanes(p->r);
 	atomic_store(&p->look_ns, 0);
 	atomic_store(&p->told_lost, 0);
+	atomic_store(&p->told_short, false);
 	p->state = POOL_OPEN;
 	/* Once more: before the handlers of the libraries that have come with it. */
 	(void)pthread_once(&open_once, register_end);
@@ -248,16 +283,17 @@ grow_fill(struct pool *p, int fd, size_t from, size_t to)
 }
 
 /* The file has become longer: so do the replicas, else the pool is opened anew. */
-void
+bool
 pool_grow(struct pool *p, uint64_t end)
 {
 	size_t before;
 	int fd, rc = -1;
+	bool all;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	before = p->size;
 	fd = p->state == POOL_OPEN && end > before ? file_open(p) : -1;
-	if (fd >= 0 && p->file_size >= end && p->file_size % PAGE == 0) {
+	if (fd >= 0 && p->file_size > before && p->file_size % PAGE == 0) {
 		if (p->file_size <= p->room)
 			rc = api.repl_grow(p->r, p->file_size);
 		if (!rc)
@@ -269,7 +305,9 @@ pool_grow(struct pool *p, uint64_t end)
 			p->size = p->file_size;
 		}
 	}
+	all = fd >= 0 && p->file_size <= p->size;
 	if (fd >= 0)
 		(void)close(fd);
 	(void)pthread_rwlock_unlock(&p->lock);
+	return all;
 }

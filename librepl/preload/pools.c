@@ -360,13 +360,21 @@ pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 	calm_end(calm);
 }
 
+bool
+pools_held(const void *addr, size_t len)
+{
+	struct maps_piece any;
+
+	return maps_find((uintptr_t)addr, (uintptr_t)addr + (len ? len : 1), &any);
+}
+
 void
-pools_remapped(void *old, size_t old_len, void *addr, size_t len)
+pools_remapped(void *old, size_t old_len, bool held, void *addr, size_t len)
 {
 	bool may = busy == 0;
 	struct calm calm = calm_begin();
 	struct maps_piece piece;
-	bool followed = maps_find((uintptr_t)old, (uintptr_t)old + 1, &piece);
+	bool followed = held && maps_find((uintptr_t)old, (uintptr_t)old + 1, &piece);
 	int rc = 0;
 
 	old_len = whole_pages(old_len);
@@ -376,7 +384,8 @@ pools_remapped(void *old, size_t old_len, void *addr, size_t len)
 		range_gone(addr, len, may);
 		if (followed)
 			rc = maps_add(addr, len, piece.off, piece.pool);
-		range_gone(old, old_len, may);
+		if (held)
+			range_gone(old, old_len, may);
 	} else if (followed && len > old_len) {
 		rc = maps_add((uint8_t *)addr + old_len, len - old_len, piece.off + old_len,
 			      piece.pool);
@@ -405,21 +414,37 @@ lane_of_thread(const struct pool *p)
 	return (thread_number - 1) % p->lanes;
 }
 
-/* Whether the range was known to be of the pool. */
-static bool
-pool_flush(struct pool *p, uint64_t off, size_t len)
+/* What the file has not can't be read, and the program has not written it. */
+static size_t
+pool_has(struct pool *p, uint64_t off, size_t len)
 {
+	size_t has = view_has(p, off, len);
+
+	if (has < len && !atomic_exchange(&p->told_short, true))
+		report("%s: it was made shorter than %zu bytes; its replicas keep what was behind",
+		       p->path, p->size);
+	return has;
+}
+
+/* How many bytes, the last ones, lie behind what is known of the pool. */
+static size_t
+pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
+{
+	size_t within = len, has;
 	unsigned lane;
-	bool within = true;
 	int rc = 0;
 
 	(void)pthread_rwlock_rdlock(&p->lock);
 	if (p->state == POOL_OPEN) {
 		lane = lane_of_thread(p);
-		within = off < p->size && len <= p->size - off;
-		if (within) {
+		if (off >= p->size)
+			within = 0;
+		else if (len > p->size - off)
+			within = p->size - off;
+		has = within && look ? pool_has(p, off, within) : within;
+		if (has) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
-			rc = api.repl_flush(p->r, lane, off, len);
+			rc = api.repl_flush(p->r, lane, off, has);
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= 1U << (p - pools);
@@ -427,20 +452,27 @@ pool_flush(struct pool *p, uint64_t off, size_t len)
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (rc)
 		pool_failed(p, rc, "flush");
-	return within;
+	return len - within;
 }
 
 static void
-piece_flush(struct pool *p, uint64_t off, size_t len)
+piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 {
+	uint64_t end = off + len;
+	size_t left;
+	bool all;
+
 	if (pool_due(p))
 		pool_ready(p);
-	if (pool_flush(p, off, len))
+	left = pool_flush(p, off, len, look);
+	if (left == 0)
 		return;
-	pool_grow(p, off + len);
-	if (!pool_flush(p, off, len))
+	all = pool_grow(p, end);
+	left = pool_flush(p, end - left, left, look);
+	/* Where the file ends nothing was written. */
+	if (left && !(look && all))
 		report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED", p->path,
-		       (unsigned long long)off, (unsigned long long)off + len, p->size);
+		       (unsigned long long)(end - left), (unsigned long long)end, p->size);
 }
 
 bool
@@ -451,8 +483,8 @@ pools_concern(const void *addr, size_t len)
 	return flushed != 0 || maps_find((uintptr_t)addr, (uintptr_t)addr + len, &any);
 }
 
-void
-pools_flush(const void *addr, size_t len)
+static void
+range_flush(const void *addr, size_t len, bool look)
 {
 	uintptr_t at = (uintptr_t)addr, end = at + len;
 	struct maps_piece piece;
@@ -467,10 +499,22 @@ pools_flush(const void *addr, size_t len)
 	}
 	calm = calm_begin();
 	do {
-		piece_flush(&pools[piece.pool], piece.off, piece.len);
+		piece_flush(&pools[piece.pool], piece.off, piece.len, look);
 		at = piece.end;
 	} while (at < end && maps_find(at, end, &piece));
 	calm_end(calm);
+}
+
+void
+pools_flush(const void *addr, size_t len)
+{
+	range_flush(addr, len, false);
+}
+
+void
+pools_sync(const void *addr, size_t len)
+{
+	range_flush(addr, len, true);
 }
 
 /* Degraded operation is silent by itself: whoever runs the program is told, once a replica. */

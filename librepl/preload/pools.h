@@ -33,14 +33,24 @@ bool pools_any(void);
 void pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 void pools_unmapped(void *addr, size_t len);
 
-/* mremap(2) has moved, or changed the length of, a mapping. */
-void pools_remapped(void *old, size_t old_len, void *addr, size_t len);
+/*
+ * mremap(2) has moved, or changed the length of, a mapping, of which pools_held() said before
+ * whether any of it is a pool's: afterwards another thread may have mapped a pool where it was.
+ */
+bool pools_held(const void *addr, size_t len);
+void pools_remapped(void *old, size_t old_len, bool held, void *addr, size_t len);
+
+/* rename(2) and its kind: a pool's name may be another file's now, which is mapped already. */
+void pools_renamed(const char *from, const char *to);
 
 /* The range lies in a pool, or this thread has flushed what is not drained. */
 bool pools_concern(const void *addr, size_t len);
 
 /* The range is on its way to the replicas, where it lies in a pool. */
 void pools_flush(const void *addr, size_t len);
+
+/* The same of one that may reach behind the end of its file, where nothing is to be had. */
+void pools_sync(const void *addr, size_t len);
 
 /* All that this thread has flushed is durable on the replicas. */
 void pools_drain(void);

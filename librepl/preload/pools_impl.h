@@ -44,6 +44,7 @@ struct pool {
 	unsigned lanes;
 	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
 	_Atomic uint32_t told_lost; /* a bit each: that is said once */
+	_Atomic bool told_short;    /* likewise */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX];
 };
 
@@ -71,8 +72,14 @@ void pool_close_locked(struct pool *p);
 bool pool_due(struct pool *p);
 void pool_ready(struct pool *p);
 
-/* The program has written up to end, which is more than the replicas have. */
-void pool_grow(struct pool *p, uint64_t end);
+/* Of the view, how many of len bytes from off on the file has, be that in whole pages. */
+size_t view_has(const struct pool *p, uint64_t off, size_t len);
+
+/*
+ * The program has written up to end, which is more than the replicas have. True if they have
+ * all now that the file has.
+ */
+bool pool_grow(struct pool *p, uint64_t end);
 
 /* The program's own wish is to stop when a replica is lost. */
 void pool_failed(const struct pool *p, int rc, const char *what);

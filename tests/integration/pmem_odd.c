@@ -14,6 +14,11 @@
  *   cancel    a thread is cancelled while it persists
  *   exit      exits in a signal handler, in the middle of a persist
  *   stderr    the pool is the file on standard error's descriptor
+ *   moves     threads move memory that is no pool's while others map the pool where that was
+ *   renamed   the file is made, mapped and half filled by another name
+ *   page      msync(2) of less than what was stored in its pages, all of which it syncs
+ *   beyond    msync(2) of a mapping that is longer than the file
+ *   shrink    the file gets shorter than its mapping, which is synced
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,6 +39,8 @@
 #define PAGE    4096UL
 #define WRITERS 6
 #define FORKS   20
+#define MOVERS  3
+#define MOVES   500UL
 
 static void
 check(int ok, const char *what)
@@ -292,6 +299,105 @@ on_stderr(const char *path)
 	put(at + PAGE, 'e', 10);
 }
 
+static void *
+move_on(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&stop)) {
+		char *at = mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		check(at != MAP_FAILED, "mmap");
+		at = mremap(at, PAGE, 2 * PAGE, MREMAP_MAYMOVE);
+		check(at != MAP_FAILED, "mremap");
+		(void)munmap(at, 2 * PAGE);
+	}
+	return NULL;
+}
+
+static void
+moves(const char *path)
+{
+	int fd = file_new(path, MOVES * PAGE);
+	pthread_t mover[MOVERS];
+
+	/* So that the pool stays open. */
+	(void)map_fd(fd, 0, PAGE, PROT_READ | PROT_WRITE);
+	for (int i = 0; i < MOVERS; i++)
+		check(!pthread_create(&mover[i], NULL, move_on, NULL), "thread");
+	for (size_t i = 0; i < MOVES; i++) {
+		char *at = map_fd(fd, i * PAGE, PAGE, PROT_READ | PROT_WRITE);
+
+		put(at, 'm', 64);
+		(void)munmap(at, PAGE);
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < MOVERS; i++)
+		(void)pthread_join(mover[i], NULL);
+}
+
+static void
+renamed(const char *path)
+{
+	char by[4096];
+	char *at, *part;
+	int fd;
+
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(by, sizeof(by), "%s.new", path);
+		fd = file_new(by, SIZE);
+		at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+		part = map_fd(fd, 16 * PAGE, PAGE, PROT_READ | PROT_WRITE);
+		(void)close(fd);
+		put(at, 'a' + i, 3 * PAGE);
+		check(i == 1 ? renameat(AT_FDCWD, by, AT_FDCWD, path) == 0 : rename(by, path) == 0,
+		      "rename");
+		put(at + 2 * PAGE, 'n', 2 * PAGE);
+		put(part, 'p', 64);
+		if (i < 2)
+			(void)munmap(at, SIZE);
+		if (i < 2)
+			(void)munmap(part, PAGE);
+	}
+}
+
+static void
+page(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	memset(at + PAGE, 'a', 2 * PAGE);
+	check(msync(at + PAGE, PAGE + 1, MS_SYNC) == 0, "msync");
+	memset(at + 5 * PAGE, 'b', PAGE);
+	check(msync(at + 5 * PAGE, 1, MS_SYNC) == 0, "msync");
+}
+
+static void
+beyond(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, 4 * SIZE, PROT_READ | PROT_WRITE);
+
+	memset(at + PAGE, 'a', PAGE);
+	check(msync(at, 4 * SIZE, MS_SYNC) == 0, "msync");
+	check(ftruncate(fd, 2 * SIZE) == 0, "ftruncate");
+	memset(at + SIZE, 'b', PAGE);
+	check(msync(at, 4 * SIZE, MS_SYNC) == 0, "msync");
+	memset(at + PAGE, 'c', PAGE);
+	check(pmem_msync(at, 4 * SIZE) == 0, "pmem_msync");
+}
+
+static void
+shrink(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'a', SIZE);
+	check(ftruncate(fd, SIZE / 2) == 0, "ftruncate");
+	memset(at + PAGE, 'b', PAGE);
+	check(msync(at, SIZE, MS_SYNC) == 0, "msync");
+}
+
 int
 main(int argc, char **argv)
 {
@@ -301,7 +407,9 @@ main(int argc, char **argv)
 	} modes[] = {{"grow", grow},        {"recreate", recreate}, {"part", part},
 		     {"protect", protect},  {"fixed", fixed},       {"daemon", daemon_child},
 		     {"nodrain", nodrain},  {"forks", forks},       {"cancel", cancel},
-		     {"stderr", on_stderr}, {"exit", exit_amid}};
+		     {"stderr", on_stderr}, {"exit", exit_amid},    {"page", page},
+		     {"moves", moves},      {"beyond", beyond},     {"shrink", shrink},
+		     {"renamed", renamed}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

@@ -4,7 +4,15 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow part protect fixed nodrain; do
+for mode in grow part protect fixed nodrain moves renamed page beyond; do
 	odd "$mode"
 done
 odd recreate 'recreate is another file'
+
+# No replica follows a file that gets shorter, but of what is left it has all, and the program lives.
+(run "$TMP/shrink" shrink timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" shrink "$TMP/shrink") \
+	>"$TMP/out" 2>&1 || fail "shrink ends with $?: $(cat "$TMP/out")"
+grep -q 'made shorter' "$TMP/out" || fail "shrink says: $(cat "$TMP/out")"
+[ "$(stat -c %s "$TMP/shrink")" = 524288 ] || fail "shrink does not"
+wait_for 10 pool_idle shrink || fail "shrink is still open"
+cmp -n 524288 "$TMP/shrink" "$TMP/serve/pools/shrink" >&2 || fail "what is left differs"

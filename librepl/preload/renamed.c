@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A file that gets a pool's name while the program has it mapped already, as one that is made by
+ * another name and renamed when it is whole: its mappings are the pool's from then on. The
+ * kernel knows them. Nothing is allocated: rename(2) may be called in a signal handler.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "pools.h"
+#include "pools_impl.h"
+
+#define LINE_MAX_LEN (PATH_MAX + 128)
+
+struct renamed {
+	const struct stat *st; /* of the file that has the name now */
+	const char *path;      /* resolved */
+	int fd;
+};
+
+static const char *
+last_component(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The library's own mapping of a pool, made for the first of the program's, maybe a line ago. */
+static bool
+is_view(unsigned long from)
+{
+	bool is = false;
+
+	for (unsigned i = 0; i < pool_count && !is; i++) {
+		(void)pthread_rwlock_rdlock(&pools[i].lock);
+		is = pools[i].view == (uint8_t *)from;
+		(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+	return is;
+}
+
+/* A line of proc(5), maps. Some file systems give it another device than they give to stat(2). */
+static void
+line_take(const struct renamed *n, const char *line)
+{
+	unsigned long from, to, off, ino;
+	unsigned major, minor;
+	char perms[5];
+	int at = 0;
+
+	if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &from, &to, perms, &off, &major, &minor,
+		   &ino, &at) < 7 ||
+	    perms[3] != 's' || ino != n->st->st_ino || is_view(from))
+		return;
+	if (makedev(major, minor) == n->st->st_dev || (at && strcmp(line + at, n->path) == 0))
+		pools_mapped((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, n->fd,
+			     (off_t)off);
+}
+
+static void
+mappings_take(const struct renamed *n)
+{
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	char buf[LINE_MAX_LEN], *end;
+	size_t have = 0;
+	ssize_t got = 0;
+
+	while (fd >= 0 && have < sizeof(buf) - 1 &&
+	       (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
+		char *line = buf;
+
+		have += (size_t)got;
+		buf[have] = '\0';
+		for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+			*end = '\0';
+			line_take(n, line);
+		}
+		have -= (size_t)(line - buf);
+		memmove(buf, line, have);
+	}
+	if (fd < 0 || got < 0)
+		report("%s: /proc/self/maps: %s: what was mapped before is NOT REPLICATED", n->path,
+		       strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+static void
+pool_look_again(const struct pool *p)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	struct renamed n = {.st = &st, .path = realpath(p->path, path) ? path : p->path};
+
+	if (stat(p->path, &st) || !S_ISREG(st.st_mode) ||
+	    (st.st_dev == p->dev && st.st_ino == p->ino))
+		return;
+	n.fd = open(p->path, O_RDWR | O_CLOEXEC);
+	if (n.fd < 0)
+		return;
+	mappings_take(&n);
+	(void)close(n.fd);
+}
+
+void
+pools_renamed(const char *from, const char *to)
+{
+	int saved_errno = errno, cancel;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	for (unsigned i = 0; i < pool_count; i++) {
+		const char *name = last_component(pools[i].path);
+
+		if (strcmp(last_component(to), name) == 0 ||
+		    strcmp(last_component(from), name) == 0)
+			pool_look_again(&pools[i]);
+	}
+	(void)pthread_setcancelstate(cancel, NULL);
+	errno = saved_errno;
+}
