@@ -356,7 +356,10 @@ enum repl_reason {
 
 /*
  * Counters since repl_open(). struct_size is set by the caller to
- * sizeof(struct repl_stat); later versions only append fields.
+ * sizeof(struct repl_stat); later versions only append fields. So a program
+ * need not be built again: of a library that is newer it gets the fields that
+ * it was compiled with, with one that is older the fields that this does not
+ * know are zero. Any struct that is laid open here is to begin so.
  */
 struct repl_stat {
 	size_t struct_size;

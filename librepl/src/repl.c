@@ -12,6 +12,8 @@
 #include "repl_lanes.h"
 #include "ship.h"
 
+#define STAT_SIZE_MAX 65536U /* of a version to come; more is no size that anybody has set */
+
 /* ---- public ---- */
 
 int
@@ -278,12 +280,15 @@ repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 	struct repl_stat now = {0};
 	size_t size;
 
-	if (!st || st->struct_size < sizeof(size_t) || replica >= r->replica_count)
+	if (!st || st->struct_size < sizeof(size_t) || st->struct_size > STAT_SIZE_MAX ||
+	    replica >= r->replica_count)
 		return config_report_set(REPL_E_INVAL, "bad replica or struct_size");
 	stat_fill(r, replica, &now);
 	size = st->struct_size < sizeof(now) ? st->struct_size : sizeof(now);
 	now.struct_size = st->struct_size;
 	memcpy(st, &now, size);
+	/* A program of a later version: what we know nothing of is zero. */
+	memset((char *)st + size, 0, now.struct_size - size);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "statusd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -145,6 +146,21 @@ statusd_snapshot(struct statusd *s)
 	}
 }
 
+/* Made anew: what somebody has put there, a FIFO or a link, is neither waited for nor followed. */
+static FILE *
+metrics_open(const char *temp)
+{
+	FILE *f;
+	int fd;
+
+	(void)unlink(temp);
+	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (fd >= 0 && !f)
+		(void)close(fd);
+	return f;
+}
+
 static void
 metrics_write(struct statusd *s)
 {
@@ -158,7 +174,7 @@ metrics_write(struct statusd *s)
 	statusd_snapshot(s);
 	text = statusdoc_metrics(&s->doc, &len);
 	errno = 0;
-	f = text ? fopen(s->metrics_temp, "we") : NULL;
+	f = text ? metrics_open(s->metrics_temp) : NULL;
 	whole = f && fwrite(text, 1, len, f) == len;
 	if (f)
 		whole &= fclose(f) == 0;

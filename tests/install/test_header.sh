@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# librepl.h compiles alone, without a warning, as C17 and as C++.
+# librepl.h compiles alone, without a warning, as C17 and as C++; a struct that it lays open begins with its size.
 # usage: test_header.sh PREFIX
 set -euo pipefail
 
@@ -16,3 +16,11 @@ for cxx in g++ clang++; do
 	command -v "$cxx" >/dev/null || continue
 	"$cxx" -std=c++17 "${warn[@]}" -I"$1/include" "$dir/alone.cc"
 done
+
+# So that a program that was built with another version's can be told from ours.
+sed -n '/^struct [a-z_]* {/{N;p}' "$1/include/librepl.h" | paste - - >"$dir/structs"
+[ -s "$dir/structs" ]
+if grep -v 'size_t struct_size;$' "$dir/structs"; then
+	printf 'FAIL: that does not begin with struct_size\n'
+	exit 1
+fi

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What somebody has put where metrics are written first, a FIFO or a link, neither holds up the handle nor leads elsewhere.
+. "$(dirname "$0")/api_lib.sh"
+
+make_keys
+start_serve
+start_api
+configure "$(pool a)"
+ok set metrics-file "$TMP/metrics"
+ok map "$TMP/pool" $((4 * MIB))
+temp=$TMP/metrics.$(api_child).tmp
+written() {
+	grep -q "^repl_flushes_total" "$TMP/metrics"
+}
+echo precious >"$TMP/victim"
+for way in mkfifo "ln -s $TMP/victim"; do
+	$way "$temp" || fail "$way"
+	ok open 1
+	wait_for 10 written || fail "$way: no metrics"
+	API_WAIT=20
+	api close
+	[ "$STATUS" = REPL_OK ] || fail "$way: close: $STATUS $TEXT"
+	[ ! -e "$temp" ] || fail "$way: it stays"
+done
+[ "$(cat "$TMP/victim")" = precious ] || fail "wrote through a link"
+stop_api
