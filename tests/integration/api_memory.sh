@@ -14,6 +14,8 @@ ticks() {
 	sed 's/.*) //' "/proc/$1/stat" | awk '{ print $12 + $13 }'
 }
 
+# How long it may take is not the matter here.
+OP_TIMEOUT=20000
 configure "$(pool p)"
 ok set lanes 8
 ok map "$TMP/p" $((64 * MIB))
@@ -35,15 +37,21 @@ grep -qs Sanitizer "/proc/$client/maps" || grep -qs lib[at]san "/proc/$client/ma
 	[ "$there" -lt 16384 ] || fail "the session holds $there KiB"
 }
 
-sleep 0.3
-a="$(ticks "$client") $(ticks "$target") $(ticks "$server")"
-sleep 3
-b="$(ticks "$client") $(ticks "$target") $(ticks "$server")"
-echo "ticks of 1/$(getconf CLK_TCK) s: $a -> $b"
-set -- $a $b
-for i in 1 2 3; do
-	[ $(($4 - $1)) -le 1 ] || fail "an idle session took CPU: $a -> $b"
-	shift
-done
+# idle: for three seconds none of the three took more than a tick, which may be the clock's error.
+idle() {
+	a="$(ticks "$client") $(ticks "$target") $(ticks "$server")"
+	sleep 3
+	b="$(ticks "$client") $(ticks "$target") $(ticks "$server")"
+	echo "ticks of 1/$(getconf CLK_TCK) s: $a -> $b"
+	set -- $a $b
+	for i in 1 2 3; do
+		[ $(($4 - $1)) -le 1 ] || return
+		shift
+	done
+}
+
+# Where everything else waits for the cores, ticks are counted for who did not have them; and the
+# log is retired a second after the last update.
+idle || idle || idle || fail "an idle session took CPU: $a -> $b"
 ok close
 stop_api
