@@ -27,10 +27,6 @@ case "${1-}" in
 esac
 
 export CTEST_OUTPUT_ON_FAILURE=1
-export ASAN_OPTIONS=${ASAN_OPTIONS-detect_leaks=1:strict_string_checks=1}
-export LSAN_OPTIONS=${LSAN_OPTIONS-suppressions=$PWD/tests/lsan.supp:print_suppressions=0}
-export TSAN_OPTIONS=${TSAN_OPTIONS-suppressions=$PWD/tests/tsan.supp:history_size=7}
-export UBSAN_OPTIONS=${UBSAN_OPTIONS-print_stacktrace=1}
 
 logs=$(mktemp -d) || exit 1
 trap 'rm -rf "$logs"' EXIT
