@@ -69,12 +69,18 @@ pool_sync_failed(const struct pool *p)
 }
 
 void
-pool_forget(const struct pool *p)
+pool_files_forget(const struct pool_files *f)
 {
-	for (const struct poolparts *r = p->files.parts; r; r = r->next)
+	for (const struct poolparts *r = f->parts; r; r = r->next)
 		for (unsigned i = 0; i < r->count; i++)
 			(void)posix_fadvise(r->part[i].fd, 0, 0, POSIX_FADV_DONTNEED);
-	(void)posix_fadvise(p->files.fd, 0, 0, POSIX_FADV_DONTNEED);
+	(void)posix_fadvise(f->fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+void
+pool_forget(const struct pool *p)
+{
+	pool_files_forget(&p->files);
 }
 
 int

@@ -145,6 +145,8 @@ reader_recover(struct pool_store *s, const char *name, const char *path, struct 
 			rc = pool_check_size(&f, &info, e);
 		if (!rc)
 			rc = files_recover(&f, path, &info.meta, e);
+		if (rc == REPL_E_IO)
+			pool_files_forget(&f);
 		if (rc)
 			rc = err_prefix(e, "pool '%s'", name);
 	}
@@ -255,6 +257,9 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = dirty_drop(p, e);
 	if (!rc)
 		rc = writer_settle(p, e);
+	/* It was killed, maybe behind a sync that had failed and before it could forget. */
+	if (!rc && meta->writer_open)
+		pool_forget(p);
 	if (!rc)
 		rc = copies_settle(p, e);
 	if (rc)
@@ -327,7 +332,12 @@ open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pooljournal_new(p->files.sidecar_fd, &p->journal, e);
 	if (!rc)
 		rc = writer_lock(&p->files, name, e);
-	return rc ? rc : writer_enter(p, claim, e);
+	if (!rc)
+		rc = writer_enter(p, claim, e);
+	/* The error may be for what the writer before has left to be written, and is told once. */
+	if (rc == REPL_E_IO)
+		pool_forget(p);
+	return rc;
 }
 
 static int

@@ -60,6 +60,9 @@ void pool_info_add_set(const struct pool_files *f, struct pool_info *info);
 int pool_files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
 		   struct pmem_map **out, struct err *e);
 
+/* What pool_forget() does. */
+void pool_files_forget(const struct pool_files *f);
+
 /*
  * Under the writer's lock, with both files open for writing: bring in or drop the journal that a
  * dead writer has left. One that can't be believed leaves the pool inconsistent, which is no error.

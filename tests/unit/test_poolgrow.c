@@ -266,6 +266,90 @@ lost_pages_are_not_met_again(void **state)
 	tempdir_free(place);
 }
 
+#define FAR (6U << 20) /* where nobody reads ahead who looks how a pool begins */
+
+/* A pool on disk with a page that is clean and in the page cache. */
+static struct pool *
+open_cached(const char *place, struct pool_store **on_disk)
+{
+	struct pool *p = NULL;
+
+	assert_int_equal(pool_store_new(place, on_disk, &err), 0);
+	assert_int_equal(pool_create(*on_disk, "p", 2U * FAR, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_open(*on_disk, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(pwrite(pool_fd(p), "x", 1, FAR), 1);
+	assert_int_equal(fdatasync(pool_fd(p)), 0);
+	return p;
+}
+
+static bool
+is_cached(const struct pool *p)
+{
+	void *mem = mmap(NULL, 4096, PROT_READ, MAP_SHARED, pool_fd(p), FAR);
+	unsigned char resident = 0;
+
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	assert_int_equal(mincore(mem, 4096, &resident), 0);
+	(void)munmap(mem, 4096);
+	return resident & 1;
+}
+
+/*
+ * A sync that fails leaves pages that are clean and not on media. Its error is told once: at the
+ * opening, say, for what is written back when the session before has ended.
+ */
+static void
+pages_that_an_opening_finds_lost_are_not_met_again(void **state)
+{
+	struct pool_store *on_disk;
+	char place[TEMPDIR_MAX];
+	struct pool *p;
+
+	(void)state;
+	assert_int_equal(tempdir_new(place, 1), 0);
+	p = open_cached(place, &on_disk);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	sync_errno = EIO;
+	assert_int_equal(pool_open(on_disk, "p", POOL_WRITE, "w", &p, &err), REPL_E_IO);
+	sync_errno = 0;
+	err_clear(&err);
+	assert_int_equal(pool_open(on_disk, "p", POOL_WRITE, "w", &p, &err), 0);
+	if (strcmp(pool_get_info(p)->filesystem, "ext4") == 0)
+		assert_false(is_cached(p));
+	assert_int_equal(pool_close(p, true, &err), 0);
+	pool_store_free(on_disk);
+	tempdir_free(place);
+}
+
+/* It may have been killed between a sync that failed and the forgetting. */
+static void
+pages_of_a_killed_writer_are_read_again(void **state)
+{
+	struct pool_store *on_disk;
+	char place[TEMPDIR_MAX];
+	struct pool *p = NULL;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(tempdir_new(place, 1), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)open_cached(place, &on_disk);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(pool_store_new(place, &on_disk, &err), 0);
+	assert_int_equal(pool_open(on_disk, "p", POOL_WRITE, "w", &p, &err), 0);
+	if (strcmp(pool_get_info(p)->filesystem, "ext4") == 0)
+		assert_false(is_cached(p));
+	assert_int_equal(pool_close(p, true, &err), 0);
+	pool_store_free(on_disk);
+	tempdir_free(place);
+}
+
 /* Between a reader's looks at the sidecar and at the file both may have changed. */
 /* In a child: grows the pool 2,000 times; its exit status is 0 if all went well. */
 static void
@@ -317,6 +401,8 @@ main(void)
 		TEST(growth_that_is_half_recorded_is_not_cut_back),
 		TEST(failed_sync_is_not_forgotten),
 		TEST(lost_pages_are_not_met_again),
+		TEST(pages_that_an_opening_finds_lost_are_not_met_again),
+		TEST(pages_of_a_killed_writer_are_read_again),
 		TEST(reader_beside_a_growing_writer_finds_no_damage),
 	};
 
