@@ -4,9 +4,9 @@
  * keepers and the targets, driven by a seed, and what must hold after each step.
  *
  * What decides is the real code: replica_fsm, backoff, replica_judge, generation,
- * shipqueue, ackpolicy, sidecar's slots, and of dirty maps dirtytrack, dirtyload, dirtypage and
- * extentlog. What it works on is modelled: a block holds the number of
- * the write that it got last, in memory and on media; the network delays, cuts and reorders; a
+ * shipqueue, ackpolicy, sidecar's slots, of dirty maps dirtytrack, dirtyload, dirtypage and
+ * extentlog, of receive rings ring and wire. What it works on is modelled: a block holds the number
+ * of the write that it got last, in memory and on media; the network delays, cuts and reorders; a
  * power cut keeps what was durable and any part of the rest. The same configuration gives the same
  * run. docs/RELIABILITY.md says what is checked.
  */
@@ -60,7 +60,16 @@
 	X(GROW_LOCAL_FIRST, "write into a new part before the replicas have it")                   \
 	X(GROW_UNRECORDED, "say that a pool has grown before its sidecar does")                    \
 	X(GROW_BESIDE_RESYNC, "let a pool grow beside a resync")                                   \
-	X(FOLLOW_NOT, "resync a replica of the old size without its new part")
+	X(FOLLOW_NOT, "resync a replica of the old size without its new part")                     \
+	X(RING_DROPPED, "take a receive ring away without replaying it")                           \
+	X(RING_UNFLUSHED, "take it away before what was replayed is durable")                      \
+	X(RING_KEPT, "leave a receive ring named that was replayed")                               \
+	X(RING_ORDER, "replay one lane of a receive ring behind the other")                        \
+	X(RING_MARK_FIRST, "mark a deposit before it is durable in the pool")                      \
+	X(RING_MARKS_ORDER, "mark a later deposit before an earlier one of another lane")          \
+	X(RING_REUSED, "use a slot again before what was in it is applied")                        \
+	X(RING_ANY_EPOCH, "leave an older ring's deposits in the slots, and believe them")         \
+	X(RING_TORN, "believe a deposit that is torn")
 
 enum sim_mutation {
 #define SIM_MUTATION_ENUM(name, text) SIM_##name,
@@ -86,6 +95,7 @@ struct sim_event {
 
 struct sim_stats {
 	uint64_t steps, writes, acks, losses, resyncs, refused, power_cuts, promotions;
+	uint64_t replayed; /* receive rings that brought something */
 };
 
 struct sim_result {

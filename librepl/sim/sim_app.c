@@ -40,11 +40,11 @@ app_start(struct sim *s, unsigned n)
 		return false;
 	/* Who has recovered it since has cleared the flag and left the state. */
 	crashed = node->meta.writer_open || node->meta.state != SIDECAR_UP_TO_DATE;
-	if (node->journal.open)
+	if (node->journal.open || ring_is_left(s, n))
 		target_recover(s, n);
 	/* Half a copy, or one known to be old, is nobody's to go on with. */
 	if (node->meta.state == SIDECAR_INCONSISTENT || node->meta.state == SIDECAR_OUTDATED ||
-	    node->journal.open)
+	    target_left(s, n))
 		return false;
 	check_forsake(s, n);
 	check_disown(s, n);
@@ -209,6 +209,10 @@ lane_post(struct sim *s, unsigned n, unsigned l, unsigned block)
 
 		if (!app->keeper[k].installed || queued_serves(s, n, k))
 			continue;
+		if (app->keeper[k].ring.on) {
+			ring_post(s, n, k, l, block);
+			continue;
+		}
 		m.block[0] = (uint8_t)block;
 		m.version[0] = s->node[n].mem[block];
 		app->keeper[k].outstanding[l]++;
@@ -258,19 +262,44 @@ lane_drain(struct sim *s, unsigned n, unsigned l)
 		s->op[lane->op[i]].drained = true;
 }
 
+/*
+ * A lane writes blocks of its own: what several threads write at once is undefined. With receive
+ * rings they write the same ones, one behind the other, and some more often.
+ */
+static unsigned
+lane_block(const struct sim *s, unsigned l, uint32_t random, unsigned blocks)
+{
+	if (!s->rings)
+		return random % (blocks / SIM_LANES) * SIM_LANES + l;
+	return random & 1 ? random / 2 % 3 : random % blocks;
+}
+
+/* Another thread has not come back from what it has flushed there. */
+static bool
+lane_is_taken(const struct sim *s, unsigned n, unsigned l, unsigned block)
+{
+	for (unsigned other = 0; other < SIM_LANES && s->rings; other++) {
+		const struct sim_lane *lane = &s->node[n].app.lane[other];
+
+		for (unsigned i = 0; i < lane->count && other != l; i++)
+			if (s->op[lane->op[i]].block == block)
+				return true;
+	}
+	return false;
+}
+
 static void
 lane_begin(struct sim *s, unsigned n, unsigned l, uint32_t random)
 {
 	struct sim_lane *lane = &s->node[n].app.lane[l];
 	unsigned count = 1 + random % 3, blocks = maps_blocks(s->node[n].app.size);
 
-	/* A lane writes blocks of its own: what several threads write at once is undefined. */
 	for (unsigned i = 0; i < count; i++) {
-		unsigned block = (random >> (8 + 4 * i)) % (blocks / SIM_LANES);
+		unsigned block = lane_block(s, l, random >> (8 + 4 * i), blocks);
 
 		/* A map covers what was flushed and drained: repl.conf(5). */
-		lane_flush(s, n, l, block * SIM_LANES + l,
-			   i == 0 || s->maps || !(random >> 20 & 3));
+		if (!lane_is_taken(s, n, l, block))
+			lane_flush(s, n, l, block, i == 0 || s->maps || !(random >> 20 & 3));
 	}
 	/* Sometimes the drain is a later call's. */
 	if (random >> 24 & 3 || lane->count + 3 > SIM_PENDING)
@@ -428,6 +457,7 @@ app_lose(struct sim *s, unsigned n, unsigned k)
 	keeper->dirty = keeper->batch = 0;
 	keeper->advance_rpc = keeper->grow_rpc = 0;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
+	memset(&keeper->ring, 0, sizeof(keeper->ring));
 	queued_lost(s, n, k);
 	s->stats.losses++;
 	if (!sim_broken(s, SIM_NO_ADVANCE))

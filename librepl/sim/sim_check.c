@@ -16,6 +16,7 @@ struct view {
 	bool named[SIM_GENERATIONS];
 	uint32_t current;
 	uint64_t newest; /* start of the last write that is in it */
+	uint32_t torn;   /* blocks with bytes of no write */
 };
 
 uint32_t
@@ -46,6 +47,7 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 
 	memset(v, 0, sizeof(*v));
 	node_content(node, durable, v->content);
+	v->torn = ring_content(s, n, durable, v->content);
 	v->label = node->meta;
 	if (node->journal.committed) {
 		v->label.state = node->journal.state;
@@ -194,6 +196,9 @@ check_view(struct sim *s, unsigned n, const struct view *v)
 {
 	if (v->label.state == SIDECAR_INCONSISTENT || !v->current)
 		return;
+	if (v->torn)
+		sim_fail(s, "I2: node %u has bytes of no write in block %u", n,
+			 (unsigned)__builtin_ctz(v->torn));
 	check_holds(s, n, v);
 	check_unmixed(s, n, v);
 }

@@ -2,7 +2,8 @@
 /*
  * sim_impl - the state of a simulation, shared by its parts: sim_net.c (time and
  * messages), sim_target.c, sim_app.c (the application's calls, losses, holds),
- * sim_queued.c (queued replicas), sim_maps.c (dirty maps on media), sim_grow.c, sim_keeper.c,
+ * sim_queued.c (queued replicas), sim_maps.c (dirty maps on media), sim_ring.c (receive rings),
+ * sim_grow.c, sim_keeper.c,
  * sim_script.c (what happens to it), sim_check.c, sim_run.c.
  */
 #ifndef SIM_IMPL_H
@@ -51,7 +52,8 @@ struct sim_op {
 enum sim_kind {
 	SIM_OPEN,
 	SIM_COMMIT,
-	SIM_SHIP, /* of a queue: a BARRIER is behind it, and POSITION in front of that */
+	SIM_DEPOSIT, /* a COMMIT to a replica that has a receive ring */
+	SIM_SHIP,    /* of a queue: a BARRIER is behind it, and POSITION in front of that */
 	SIM_PING,
 	SIM_HASH,
 	SIM_JBEGIN,
@@ -61,9 +63,11 @@ enum sim_kind {
 	SIM_MARK,
 	SIM_PUSH,
 	SIM_GROW,
+	SIM_LANES_OPEN, /* they get a receive ring, if the target has one */
 	SIM_CLOSE,
 	SIM_FIN,     /* the initiator's end is closed */
 	SIM_PERSIST, /* the target's own: what a COMMIT stored becomes durable now */
+	SIM_ROUND,   /* likewise: a step of applying DEPOSITs; a reply: one is applied */
 	SIM_REPLY,
 	SIM_RESET, /* the target's end is not there */
 };
@@ -75,7 +79,9 @@ struct sim_msg {
 	enum sim_kind kind, of; /* of a reply: what it answers */
 	int rc;
 	bool last;       /* JAPPLY: all is applied; GROW: only make room */
-	uint64_t number; /* SHIP; GROW: blocks */
+	uint64_t number; /* SHIP; GROW: blocks; DEPOSIT: sequence; ROUND: the step */
+	uint64_t stamp;
+	uint32_t epoch;
 	unsigned count;
 	uint8_t block[SIM_BATCH];
 	uint32_t version[SIM_BATCH];
@@ -110,8 +116,21 @@ enum sim_phase {
 	PHASE_MARK_INCONSISTENT,
 	PHASE_PUSH,
 	PHASE_PUSH_HELD,
+	PHASE_LANES,
 	PHASE_MARK_FINAL,
 	PHASE_INSTALLED,
+};
+
+/* The lanes to a replica that has a receive ring. */
+struct sim_ring_lanes {
+	bool asked, on;
+	uint32_t epoch;
+	uint64_t stamp;
+	struct sim_ring_lane {
+		uint64_t sent, acked; /* an answer frees the slot */
+		unsigned waiting;     /* blocks for which there was none, oldest first */
+		uint8_t block[SIM_PENDING];
+	} lane[SIM_LANES];
 };
 
 /* The keeper of one replica, on the initiator's node. */
@@ -133,6 +152,7 @@ struct sim_keeper {
 	uint64_t advance_rpc, label_rpc, grow_rpc;
 	struct sidecar found; /* as it has told of itself */
 	unsigned outstanding[SIM_LANES];
+	struct sim_ring_lanes ring;
 	/* of a queued one */
 	uint64_t behind; /* labelled outdated until it has this */
 	struct gen_id whole;
@@ -201,11 +221,13 @@ struct sim_node {
 };
 
 struct sim_maps;
+struct sim_ring;
 
 /* What a run has beside what all have. */
 enum {
 	SIM_WITH_MAPS = 1, /* after-crash = dirty-map */
 	SIM_WITH_GROW = 2,
+	SIM_WITH_RING = 4, /* some of the targets have a receive ring; lanes share blocks */
 };
 
 struct sim {
@@ -221,7 +243,9 @@ struct sim {
 	bool cut[SIM_NODES][SIM_NODES];
 	uint64_t last_at[SIM_NODES][SIM_NODES][SIM_LANES + 1];
 	struct sim_node node[SIM_NODES];
-	struct sim_maps *maps; /* with dirty-map, one a node */
+	struct sim_maps *maps;  /* with dirty-map, one a node */
+	struct sim_ring *rings; /* likewise, with receive rings */
+	uint32_t ring_nodes;    /* that have one */
 	struct sim_op op[SIM_OPS + 1];
 	bool forked[SIM_GENERATIONS]; /* somebody went on from a copy of this one */
 	struct sim_msg msg[SIM_MESSAGES];
@@ -261,6 +285,8 @@ enum sim_event_kind {
 	EV_DISK_FULL,
 	EV_MAP_FAILS,
 	EV_DAMAGE_MAP,
+	EV_POWER_FAILS,
+	EV_BURST,
 	EV_COUNT,
 };
 
@@ -289,6 +315,8 @@ void target_tick(struct sim *s, unsigned n);
 void target_end(struct sim *s, unsigned n, bool clean);
 void target_recover(struct sim *s, unsigned n);
 void target_sync(struct sim *s, unsigned n);
+bool target_left(const struct sim *s, unsigned n); /* what could not be recovered, or it died */
+void target_reply(struct sim *s, const struct sim_msg *m, int rc, struct sim_msg *reply);
 
 /* sim_app.c */
 bool app_start(struct sim *s, unsigned n);
@@ -320,6 +348,7 @@ void queued_label(struct sim *s, unsigned n, unsigned k); /* a laggard that is n
 /* sim_maps.c */
 uint64_t maps_pool_size(unsigned blocks);
 unsigned maps_blocks(uint64_t pool_size);
+uint64_t maps_block_off(unsigned block);
 bool maps_new(struct sim *s);
 void maps_free(struct sim *s);
 void maps_power(struct sim *s, unsigned n);
@@ -335,6 +364,23 @@ bool maps_use(struct sim *s, unsigned n, uint32_t blocks); /* they are in the ac
 bool maps_finish(struct sim *s, unsigned n);
 void maps_closed(const struct sim *s, unsigned n, struct sidecar *meta); /* its last one */
 void maps_tick(struct sim *s, unsigned n);
+
+/* sim_ring.c */
+bool rings_new(struct sim *s, uint32_t nodes);
+void rings_free(struct sim *s);
+void ring_power(struct sim *s, unsigned n);
+bool ring_is_left(const struct sim *s, unsigned n);
+bool ring_recover(struct sim *s, unsigned n); /* replay, and take away; false: it is left */
+
+/* What a replay makes of content; returns bits of blocks with bytes of no write. */
+uint32_t ring_content(const struct sim *s, unsigned n, bool durable, uint32_t content[SIM_BLOCKS]);
+int ring_lanes(struct sim *s, const struct sim_msg *m, struct sim_msg *reply);
+void ring_deposit(struct sim *s, const struct sim_msg *m);
+void ring_persist(struct sim *s, const struct sim_msg *m);
+void ring_round(struct sim *s, const struct sim_msg *m);
+bool ring_wanted(const struct sim *s, unsigned n, unsigned k);
+void ring_post(struct sim *s, unsigned n, unsigned k, unsigned l, unsigned block);
+void ring_acked(struct sim *s, unsigned n, unsigned k, unsigned l); /* one is applied */
 
 /* sim_grow.c */
 void grow_begin(struct sim *s, unsigned n);

@@ -73,6 +73,7 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	struct sim_msg m = {.kind = SIM_OPEN};
 
 	keeper->session = ++s->sessions;
+	memset(&keeper->ring, 0, sizeof(keeper->ring));
 	keeper->heard = keeper->ping_at = s->now;
 	m.chain =
 		judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->worth.base : NULL);
@@ -285,7 +286,14 @@ resync_finish(struct sim *s, unsigned n, unsigned k)
 {
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	static const struct fsm_event done = {.kind = FSM_RESYNCED};
+	struct sim_msg lanes = {.kind = SIM_LANES_OPEN};
 
+	/* A journal and a receive ring are never there together. */
+	if (ring_wanted(s, n, k) && !keeper->ring.asked) {
+		keeper->ring.asked = true;
+		keeper_call(s, n, k, PHASE_LANES, &lanes);
+		return;
+	}
 	/* Another replica was lost meanwhile: what is installed has the generation of now. */
 	if (!gen_id_equal(&keeper->committed, &s->node[n].app.chain.current) &&
 	    !sim_broken(s, SIM_STALE_LABEL))
@@ -496,6 +504,11 @@ keeper_answer(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 		else
 			keeper_mark(s, n, k, SIDECAR_UP_TO_DATE, PHASE_MARK_FINAL);
 		break;
+	case PHASE_LANES:
+		keeper->ring.on = m->last;
+		keeper->ring.epoch = m->epoch;
+		resync_finish(s, n, k);
+		break;
 	case PHASE_MARK_FINAL:
 		keeper->label = keeper->committed;
 		resync_finish(s, n, k);
@@ -538,6 +551,10 @@ keeper_take(struct sim *s, const struct sim_msg *m)
 		queued_acked(s, n, k, m->number);
 	} else if (m->of == SIM_COMMIT) {
 		keeper->outstanding[m->channel - 1]--;
+	} else if (m->of == SIM_DEPOSIT) {
+		keeper->outstanding[m->channel - 1] -= m->count;
+	} else if (m->of == SIM_ROUND) {
+		ring_acked(s, n, k, m->channel - 1);
 	} else if (keeper->rpc && m->rpc == keeper->rpc) {
 		keeper->rpc = 0;
 		keeper_answer(s, n, k, m);

@@ -41,8 +41,8 @@ struct sim_maps {
 };
 
 /* Four blocks of the simulation lie in a page of a map, two of them in an extent. */
-static uint64_t
-block_off(unsigned block)
+uint64_t
+maps_block_off(unsigned block)
 {
 	return block / 4 * 128 * MIB + block / 2 % 2 * 8 * MIB + block % 2 * MIB;
 }
@@ -205,7 +205,7 @@ map_write(struct sim *s, unsigned n, unsigned k)
 
 	for (unsigned b = 0; b < SIM_BLOCKS && !rc; b++)
 		if (bits >> b & 1)
-			(void)dirtymap_set(map, block_off(b), 1);
+			(void)dirtymap_set(map, maps_block_off(b), 1);
 	for (unsigned p = 0; !rc && p < dirtymap_pages(map); p++) {
 		uint64_t words[DIRTYMAP_PAGE_WORDS] = {0},
 			 index = dirtypage_index(&m->layout, k, p);
@@ -368,12 +368,12 @@ maps_use(struct sim *s, unsigned n, uint32_t blocks)
 		return true;
 	for (unsigned b = 0; b < SIM_BLOCKS; b++)
 		if (blocks >> b & 1)
-			on &= extentlog_use(&m->log, block_off(b), 1);
+			on &= extentlog_use(&m->log, maps_block_off(b), 1);
 	if (on || !m->armed || m->broken)
 		return true;
 	for (unsigned b = 0; b < SIM_BLOCKS; b++)
 		if (blocks >> b & 1)
-			extentlog_want(&m->log, block_off(b), 1);
+			extentlog_want(&m->log, maps_block_off(b), 1);
 	rc = activity_write(s, n);
 	if (!rc && !sim_broken(s, SIM_ACTIVE_UNSYNCED))
 		rc = pages_sync(s, n);
@@ -464,7 +464,7 @@ load_mark(void *arg, uint64_t off, uint64_t len)
 	const struct reading *r = arg;
 
 	for (unsigned b = 0; b < maps_blocks(r->load->from.pool_size); b++)
-		if (block_off(b) >= off && block_off(b) - off < len)
+		if (maps_block_off(b) >= off && maps_block_off(b) - off < len)
 			r->keeper->dirty |= 1U << b;
 }
 

@@ -82,7 +82,7 @@ net_self(struct sim *s, const struct sim_msg *m, uint64_t delay_ns)
 static bool
 net_held(const struct sim *s, const struct sim_msg *m)
 {
-	return m->kind != SIM_PERSIST && s->cut[m->from][m->to];
+	return m->kind != SIM_PERSIST && m->kind != SIM_ROUND && s->cut[m->from][m->to];
 }
 
 static int
@@ -125,7 +125,8 @@ void
 net_forget(struct sim *s, unsigned node)
 {
 	for (unsigned i = 0; i < s->msg_count;) {
-		if (s->msg[i].kind == SIM_PERSIST && s->msg[i].to == node)
+		if ((s->msg[i].kind == SIM_PERSIST || s->msg[i].kind == SIM_ROUND) &&
+		    s->msg[i].to == node)
 			s->msg[i] = s->msg[--s->msg_count];
 		else
 			i++;

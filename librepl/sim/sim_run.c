@@ -50,7 +50,7 @@ sim_with(uint64_t seed)
 					 [5] = SIM_WITH_GROW,
 					 [7] = SIM_WITH_MAPS | SIM_WITH_GROW};
 
-	return with[sim_mix(seed ^ 4) & 7];
+	return with[sim_mix(seed ^ 4) & 7] | (sim_mix(seed ^ 5) & 3 ? 0 : SIM_WITH_RING);
 }
 
 static void
@@ -60,6 +60,7 @@ sim_end(struct sim *s)
 		if (s->node[n].app.running)
 			queued_end(s, n);
 	maps_free(s);
+	rings_free(s);
 }
 
 static void
@@ -72,6 +73,10 @@ sim_begin(struct sim *s, const struct sim_config *config)
 	sim_policy(s, sim_mix(config->seed ^ 3));
 	if (sim_with(config->seed) & SIM_WITH_MAPS && !maps_new(s))
 		sim_fail(s, "no memory for the dirty maps");
+	/* Of two nodes at least one. */
+	if (sim_with(config->seed) & SIM_WITH_RING &&
+	    !rings_new(s, (uint32_t)(sim_mix(config->seed ^ 6) | sim_mix(config->seed ^ 7))))
+		sim_fail(s, "no memory for the receive rings");
 	for (unsigned n = 0; n < s->nodes; n++) {
 		struct sidecar meta = {.pool_size = maps_pool_size(SIM_BLOCKS_MIN),
 				       .state = SIDECAR_UP_TO_DATE};

@@ -36,10 +36,13 @@ static const struct event_row {
 	[EV_RESTART] = {"the program on node %u is killed and started again", 8, SIM_WITH_MAPS},
 	[EV_GROW] = {"the pool of the program on node %u grows", 8, SIM_WITH_GROW},
 	[EV_DIES] = {"node %u dies, or its program, at one of its next writes", 6,
-		     SIM_WITH_MAPS | SIM_WITH_GROW},
-	[EV_DISK_FULL] = {"the disk of node %u is full for 6 s", 4, SIM_WITH_MAPS | SIM_WITH_GROW},
+		     SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_RING},
+	[EV_DISK_FULL] = {"the disk of node %u is full for 6 s", 4,
+			  SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_RING},
 	[EV_MAP_FAILS] = {"the next write of the dirty map of node %u fails", 2, SIM_WITH_MAPS},
 	[EV_DAMAGE_MAP] = {"a bit of the dirty map of node %u is flipped", 5, SIM_WITH_MAPS},
+	[EV_POWER_FAILS] = {"the power of node %u fails for a moment", 12, SIM_WITH_RING},
+	[EV_BURST] = {"the program on node %u writes six times", 30, SIM_WITH_RING},
 };
 
 const char *
@@ -94,7 +97,7 @@ script_make(uint64_t seed, unsigned nodes, unsigned with, struct sim_event *even
 		e->node = (uint8_t)((random >> 24 & 0xff) % nodes);
 		/* Most of what programs do is done by the first one. */
 		if (e->kind == EV_WRITE || e->kind == EV_PAUSE || e->kind == EV_RESUME ||
-		    event_rows[e->kind].needs)
+		    (event_rows[e->kind].needs && e->kind != EV_POWER_FAILS))
 			e->node = random >> 32 & 1 ? 0 : e->node;
 		e->other = (uint8_t)((e->node + 1 + (random >> 34 & 0xff) % (nodes - 1)) % nodes);
 		e->random = (uint32_t)sim_mix(random);
@@ -128,6 +131,8 @@ script_power(struct sim *s, unsigned n)
 	node->dies = 0;
 	if (s->maps)
 		maps_power(s, n);
+	if (s->rings)
+		ring_power(s, n);
 	s->changed = true;
 }
 
@@ -192,7 +197,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 	target_recover(s, n);
 	target_sync(s, n);
 	meta = node->meta;
-	if (node->journal.open || gen_id_is_nil(&meta.generation.current) ||
+	if (target_left(s, n) || gen_id_is_nil(&meta.generation.current) ||
 	    meta.state == SIDECAR_INCONSISTENT || (meta.state == SIDECAR_OUTDATED && !force))
 		return;
 	check_forsake(s, n);
@@ -251,8 +256,8 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 	target_recover(s, replica);
 	relation = gen_compare(&s->node[local].meta.generation, &s->node[replica].meta.generation);
 	if (relation == GEN_EQUAL || relation == GEN_AHEAD || s->node[to].meta.primary ||
-	    s->node[from].meta.state == SIDECAR_INCONSISTENT || s->node[from].journal.open ||
-	    s->node[to].journal.open)
+	    s->node[from].meta.state == SIDECAR_INCONSISTENT || target_left(s, from) ||
+	    target_left(s, to))
 		return;
 	/* A pool does not shrink; a program's own file is made anew. */
 	if (s->node[from].file < s->node[to].file && !discard_local)
@@ -332,6 +337,10 @@ script_do(struct sim *s, const struct sim_event *e)
 	case EV_WRITE:
 		app_write(s, e->node, e->random);
 		break;
+	case EV_BURST:
+		for (unsigned i = 0; i < 6; i++)
+			app_write(s, e->node, (uint32_t)sim_mix(e->random + i));
+		break;
 	case EV_CUT:
 		script_cut(s, e->node, e->other, true);
 		break;
@@ -356,6 +365,12 @@ script_do(struct sim *s, const struct sim_event *e)
 		break;
 	case EV_POWER:
 		script_power(s, e->node);
+		break;
+	case EV_POWER_FAILS:
+		if (s->node[e->node].up) {
+			script_power(s, e->node);
+			s->node[e->node].up = true;
+		}
 		break;
 	case EV_BOOT:
 		for (unsigned n = 0; n < s->nodes; n++)

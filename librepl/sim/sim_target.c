@@ -108,6 +108,8 @@ target_recover(struct sim *s, unsigned n)
 			return;
 	}
 	memset(j, 0, sizeof(*j));
+	if (!ring_recover(s, n))
+		return;
 	meta = node->meta;
 	if (meta.writer_open) {
 		meta.writer_open = false;
@@ -117,18 +119,31 @@ target_recover(struct sim *s, unsigned n)
 	}
 }
 
+bool
+target_left(const struct sim *s, unsigned n)
+{
+	const struct sim_node *node = &s->node[n];
+
+	return !node->up || node->journal.open ||
+	       (ring_is_left(s, n) && !sim_broken(s, SIM_RING_KEPT));
+}
+
 void
 target_end(struct sim *s, unsigned n, bool clean)
 {
 	struct sim_node *node = &s->node[n];
-	struct sidecar meta = node->meta;
+	struct sidecar meta;
 
 	if (!node->session)
 		return;
 	node->session = 0;
 	net_forget(s, n);
+	/* It stays for who opens the pool next. */
+	if (!ring_recover(s, n))
+		return;
 	/* Room that was made and not used. */
 	grow_cut(s, n);
+	meta = node->meta;
 	/* Written with what is written next of the sidecar, or not at all. */
 	if (node->position > meta.position)
 		node->meta.position = meta.position = node->position;
@@ -142,7 +157,7 @@ target_end(struct sim *s, unsigned n, bool clean)
 
 /* ---- requests ---- */
 
-static void
+void
 target_reply(struct sim *s, const struct sim_msg *m, int rc, struct sim_msg *reply)
 {
 	reply->from = m->to;
@@ -168,7 +183,7 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 		return REPL_E_BUSY;
 	grow_cut(s, m->to);
 	target_recover(s, m->to);
-	if (node->journal.open)
+	if (target_left(s, m->to))
 		return REPL_E_IO;
 	if (!sim_broken(s, SIM_NO_SYNC_AT_OPEN))
 		target_sync(s, m->to);
@@ -248,6 +263,10 @@ target_persist(struct sim *s, const struct sim_msg *m)
 	struct sim_node *node = &s->node[m->to];
 	struct sim_msg asked = *m, reply = {0};
 
+	if (m->of == SIM_DEPOSIT) {
+		ring_persist(s, m);
+		return;
+	}
 	/* What a flush makes durable is what is there now. */
 	for (unsigned i = 0; i < m->count; i++)
 		node->disk[m->block[i]] = node->mem[m->block[i]];
@@ -347,6 +366,8 @@ target_call(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 		return target_mark(s, m);
 	case SIM_GROW:
 		return grow_target(s, m);
+	case SIM_LANES_OPEN:
+		return ring_lanes(s, m, reply);
 	default:
 		return 0;
 	}
@@ -360,6 +381,17 @@ target_answer(struct sim *s, const struct sim_msg *m)
 
 	/* It may have died over it. */
 	if (s->node[m->to].session == m->session)
+		target_reply(s, m, rc, &reply);
+}
+
+static void
+target_enter(struct sim *s, const struct sim_msg *m)
+{
+	struct sim_msg reply = {0};
+	int rc = target_open(s, m, &reply);
+
+	/* Likewise, over what the one before has left. */
+	if (s->node[m->to].up)
 		target_reply(s, m, rc, &reply);
 }
 
@@ -388,7 +420,7 @@ target_take(struct sim *s, const struct sim_msg *m)
 					 .session = m->session,
 					 .kind = SIM_RESET,
 					 .of = m->kind};
-		if (m->kind != SIM_FIN && m->kind != SIM_PERSIST)
+		if (m->kind != SIM_FIN && m->kind != SIM_PERSIST && m->kind != SIM_ROUND)
 			net_send(s, &reply);
 		return;
 	}
@@ -399,8 +431,12 @@ target_take(struct sim *s, const struct sim_msg *m)
 		target_persist(s, m);
 	else if (m->kind == SIM_COMMIT || m->kind == SIM_PUSH || m->kind == SIM_SHIP)
 		target_commit(s, m);
+	else if (m->kind == SIM_DEPOSIT)
+		ring_deposit(s, m);
+	else if (m->kind == SIM_ROUND)
+		ring_round(s, m);
 	else if (m->kind == SIM_OPEN)
-		target_reply(s, m, target_open(s, m, &reply), &reply);
+		target_enter(s, m);
 	else
 		target_answer(s, m);
 }
