@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filesystem.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #ifndef XFS_SUPER_MAGIC
 #define XFS_SUPER_MAGIC 0x58465342
@@ -76,4 +78,21 @@ filesystem_name(int fd, char *out, size_t size)
 		(void)snprintf(out, size, "%s%s", name, dax);
 	else
 		(void)snprintf(out, size, "0x%lx%s", magic, dax);
+}
+
+int
+filesystem_sync(int fd)
+{
+	char name[64];
+	int own, rc, errnum;
+
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	own = open(name, O_RDONLY | O_CLOEXEC);
+	if (own < 0)
+		return fsync(fd);
+	rc = fsync(own);
+	errnum = errno;
+	(void)close(own);
+	errno = errnum;
+	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* filesystem - what an open file lies on, as a word. */
+/* filesystem - what an open file lies on, as a word; and its sync. */
 #ifndef REPLD_FILESYSTEM_H
 #define REPLD_FILESYSTEM_H
 
@@ -13,5 +13,11 @@ void filesystem_name(int fd, char *out, size_t size);
 
 /* Its pages are those of the device itself. */
 bool filesystem_is_dax(int fd);
+
+/*
+ * fsync(2) by an open file description of its own. The kernel tells each of them an error once: it
+ * may be for what another thread has written, whose own sync would then report success.
+ */
+int filesystem_sync(int fd);
 
 #endif

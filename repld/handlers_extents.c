@@ -3,11 +3,11 @@
 #include "handlers.h"
 
 #include <errno.h>
-#include <unistd.h>
 
 #include "control.h"
 #include "describe.h"
 #include "extents.h"
+#include "filesystem.h"
 
 #define GRAIN_MIN 4096
 #define GRAIN_MAX (1U << 30)
@@ -62,7 +62,7 @@ extents_settle(struct state *s, uint64_t off, struct err *e)
 		return 0;
 	if (state_log_settle(s, e))
 		return e->code;
-	if (fdatasync(fd) == 0)
+	if (filesystem_sync(fd) == 0)
 		return 0;
 	state_flush_lost(s);
 	return err_errno(e, REPL_E_IO, errno, "pool '%s': sync", s->pool_name);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "extents.h"
+#include "filesystem.h"
 #include "lock.h"
 #include "pooldevice.h"
 #include "space.h"
@@ -47,13 +48,13 @@ pool_rest_is_zero(int fd, uint64_t off, uint64_t size)
 	return true;
 }
 
-/* It may have been for what others have written, and the kernel tells it once. */
+/* It may have been for what others have written. */
 static int
 grow_sync(struct pool *p, struct err *e)
 {
 	int errnum;
 
-	if (fsync(p->files.fd) == 0)
+	if (filesystem_sync(p->files.fd) == 0)
 		return 0;
 	errnum = errno;
 	p->sync_failed = true;

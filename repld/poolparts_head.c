@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "filesystem.h"
 #include "le.h"
 
 #define ATTR_IDENTITY 40U /* signature, version, features, UUID of the set */
@@ -69,7 +70,7 @@ header_write(const struct poolpart *part, const uint8_t header[PMDK_HEADER_SIZE]
 {
 	ssize_t n = pwrite(part->fd, header, PMDK_HEADER_SIZE, 0);
 
-	if (n == PMDK_HEADER_SIZE && fsync(part->fd) == 0)
+	if (n == PMDK_HEADER_SIZE && filesystem_sync(part->fd) == 0)
 		return 0;
 	return err_errno(e, REPL_E_IO, errno, "the header of part '%s'", part->name);
 }

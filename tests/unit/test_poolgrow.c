@@ -25,10 +25,14 @@ static struct err err;
 
 /* A device that fails, instead of libc's. */
 static int sync_errno;
+static int watched_fd = -1;
+static unsigned syncs, watched_syncs;
 
 int
 fsync(int fd)
 {
+	syncs++;
+	watched_syncs += fd == watched_fd;
 	if (!sync_errno)
 		return (int)syscall(SYS_fsync, fd);
 	errno = sync_errno;
@@ -236,6 +240,23 @@ failed_sync_is_not_forgotten(void **state)
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
+/* The kernel tells each open file description an error once, and the flushes have this one. */
+static void
+no_error_of_a_flush_is_taken_from_it(void **state)
+{
+	struct pool *p = open_new(false);
+
+	(void)state;
+	watched_fd = pool_fd(p);
+	syncs = watched_syncs = 0;
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_int_equal(pool_grow_undo(p, &err), 0);
+	assert_true(syncs >= 2);
+	assert_int_equal(watched_syncs, 0);
+	watched_fd = -1;
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
 /* On disk: what is in memory only has no other place. */
 static void
 lost_pages_are_not_met_again(void **state)
@@ -400,6 +421,7 @@ main(void)
 		TEST(growth_without_room_leaves_all_as_it_was),
 		TEST(growth_that_is_half_recorded_is_not_cut_back),
 		TEST(failed_sync_is_not_forgotten),
+		TEST(no_error_of_a_flush_is_taken_from_it),
 		TEST(lost_pages_are_not_met_again),
 		TEST(pages_that_an_opening_finds_lost_are_not_met_again),
 		TEST(pages_of_a_killed_writer_are_read_again),
