@@ -42,6 +42,8 @@ struct pmem_map {
 	enum pmem_durable durable;
 	uint64_t page_size;
 	char *path;
+	pthread_mutex_t sync_lock; /* of one sync at a time, and lost */
+	bool lost;                 /* a sync has failed */
 	struct pmem_map *copy;     /* gets what is made durable here; the next one is its own's */
 	pthread_mutex_t copy_lock; /* of what is stored to copies */
 };
@@ -173,6 +175,7 @@ pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t t
 	*out = NULL;
 	if (m) {
 		(void)pthread_mutex_init(&m->copy_lock, NULL);
+		(void)pthread_mutex_init(&m->sync_lock, NULL);
 		m->path = strdup(path);
 	}
 	if (!m || !m->path) {
@@ -219,6 +222,7 @@ pmem_map_free(struct pmem_map *m)
 		return;
 	pmem_map_free(m->copy);
 	(void)pthread_mutex_destroy(&m->copy_lock);
+	(void)pthread_mutex_destroy(&m->sync_lock);
 	if (m->map)
 		(void)pmem2_map_delete(&m->map);
 	if (m->source)
@@ -305,6 +309,9 @@ pmem_map_granularity(const struct pmem_map *m)
  * than the clean pages between them. libpmem2's persist function would do the
  * same, but it aborts the process when the device fails; this way the error
  * reaches the initiator and the log.
+ *
+ * The kernel tells it once, to whichever of two syncs, and leaves what was lost clean: so there is
+ * one at a time, and none behind one that has failed.
  */
 static int
 pmem_sync_span(struct pmem_map *m, const struct range *r, size_t count, struct err *e)
@@ -312,6 +319,7 @@ pmem_sync_span(struct pmem_map *m, const struct range *r, size_t count, struct e
 	uint64_t first = r[0].off;
 	uint64_t end = r[0].off + r[0].len;
 	uint8_t *start;
+	int rc = REPL_OK;
 
 	for (size_t i = 1; i < count; i++) {
 		if (r[i].off < first)
@@ -321,10 +329,15 @@ pmem_sync_span(struct pmem_map *m, const struct range *r, size_t count, struct e
 	}
 	first -= first % m->page_size;
 	start = m->addr + first;
-	if (msync(start, end - first, MS_SYNC) == 0)
-		return REPL_OK;
-	return err_errno(e, REPL_E_IO, errno, "sync %s, %llu bytes at %llu", m->path,
-			 (unsigned long long)(end - first), (unsigned long long)first);
+	(void)pthread_mutex_lock(&m->sync_lock);
+	if (m->lost)
+		rc = err_set(e, REPL_E_IO, "sync %s: an earlier one has failed", m->path);
+	else if (msync(start, end - first, MS_SYNC) != 0)
+		rc = err_errno(e, REPL_E_IO, errno, "sync %s, %llu bytes at %llu", m->path,
+			       (unsigned long long)(end - first), (unsigned long long)first);
+	m->lost |= rc != 0;
+	(void)pthread_mutex_unlock(&m->sync_lock);
+	return rc;
 }
 
 static int

@@ -84,7 +84,8 @@ enum profile_granularity pmem_map_granularity(const struct pmem_map *m);
  * granularity this is one sync over the span of the ranges, since clean pages
  * cost nothing there; otherwise lines are flushed range by range and one
  * drain follows. Ranges lie inside the mapping (checked by the caller). The
- * entries of r may be reordered and merged.
+ * entries of r may be reordered and merged. Once a sync of the mapping has failed all
+ * others fail: what it has lost looks like what is durable.
  */
 int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
 

@@ -3,13 +3,19 @@
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pmem.h"
@@ -26,6 +32,27 @@ temp_file(char path[64], size_t size)
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)size), 0);
 	return fd;
+}
+
+/* A device that fails under the next sync, which lasts until another one has been, or a while. */
+static _Atomic bool fails;
+static sem_t begun, another;
+
+int
+msync(void *addr, size_t len, int flags)
+{
+	struct timespec until;
+
+	if (!atomic_exchange(&fails, false)) {
+		(void)sem_post(&another);
+		return (int)syscall(SYS_msync, addr, len, flags);
+	}
+	(void)sem_post(&begun);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	(void)sem_timedwait(&another, &until);
+	errno = EIO;
+	return -1;
 }
 
 static void
@@ -121,6 +148,49 @@ failed_sync_is_an_error_not_an_abort(void **state)
 		assert_int_equal(e.code, REPL_E_IO);
 		assert_non_null(strstr(e.text, path));
 	}
+	pmem_map_free(m);
+	(void)close(fd);
+	(void)unlink(path);
+}
+
+static void *
+persist_main(void *arg)
+{
+	struct range r = {0, 8};
+
+	return (void *)(intptr_t)pmem_map_persist(arg, &r, 1, NULL);
+}
+
+/*
+ * Of two syncs at a time one is told the error, which may be for what the other one was to make
+ * durable. And once pages are lost a later sync finds them clean.
+ */
+static void
+failed_sync_fails_those_beside_and_behind_it(void **state)
+{
+	struct range r = {4096, 8};
+	struct pmem_map *m;
+	struct err e;
+	pthread_t thread;
+	char path[64];
+	void *rc = NULL;
+	int fd = temp_file(path, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	if (!pmem_map_groups(m))
+		skip();
+	assert_int_equal(sem_init(&begun, 0, 0) | sem_init(&another, 0, 0), 0);
+	atomic_store(&fails, true);
+	assert_int_equal(pthread_create(&thread, NULL, persist_main, m), 0);
+	while (sem_wait(&begun) != 0)
+		;
+	assert_int_equal(pmem_map_persist(m, &r, 1, &e), REPL_E_IO);
+	assert_non_null(strstr(e.text, path));
+	assert_int_equal(pthread_join(thread, &rc), 0);
+	assert_int_equal((intptr_t)rc, REPL_E_IO);
+	assert_int_equal(pmem_map_persist(m, &r, 1, &e), REPL_E_IO);
 	pmem_map_free(m);
 	(void)close(fd);
 	(void)unlink(path);
@@ -355,6 +425,7 @@ main(void)
 		cmocka_unit_test(read_only_descriptor_maps_for_reading_only),
 		cmocka_unit_test(size_beyond_the_file_is_refused),
 		cmocka_unit_test(failed_sync_is_an_error_not_an_abort),
+		cmocka_unit_test(failed_sync_fails_those_beside_and_behind_it),
 		cmocka_unit_test(written_through_is_in_the_mapping_or_an_error),
 		cmocka_unit_test(huge_sparse_pool_opens_at_once),
 		cmocka_unit_test(mapping_grows_behind_its_end),
