@@ -480,6 +480,23 @@ sync_file(int fd, struct err *e)
 	return 0;
 }
 
+/*
+ * What a sync has failed to write reads like what is on media: the next update would rely upon
+ * this copy while it writes the other one, which is the only one. So it is damaged from now on.
+ */
+static int
+write_copy(int fd, unsigned copy, bool other, const uint8_t *slot, struct err *e)
+{
+	static const uint8_t none[SIDECAR_SLOT_SIZE];
+	int rc = write_slot(fd, copy, slot, e);
+
+	if (!rc)
+		rc = sync_file(fd, e);
+	if (rc && other)
+		(void)write_slot(fd, copy, none, NULL);
+	return rc;
+}
+
 int
 sidecar_write(int fd, struct sidecar *s, struct err *e)
 {
@@ -510,13 +527,9 @@ sidecar_write(int fd, struct sidecar *s, struct err *e)
 	/* What a killed writer left in the page cache is read above: make it true on media. */
 	rc = sync_file(fd, e);
 	if (!rc)
-		rc = write_slot(fd, first, slot, e);
+		rc = write_copy(fd, first, best >= 0, slot, e);
 	if (!rc)
-		rc = sync_file(fd, e);
-	if (!rc)
-		rc = write_slot(fd, !first, slot, e);
-	if (!rc)
-		rc = sync_file(fd, e);
+		rc = write_copy(fd, !first, true, slot, e);
 	if (!rc)
 		*s = next;
 	return rc;

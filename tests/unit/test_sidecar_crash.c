@@ -19,6 +19,11 @@ struct disk {
 	int fail_at; /* the operation that fails, as if the writer was killed there */
 	int op;
 	bool partial; /* a failing write leaves a part of itself */
+	bool killed;  /* nothing more comes of this update */
+	bool device;  /* it is the device that fails, and the writer lives on */
+	unsigned
+		shape; /* what is on media then of what was to be synced; it is not written again */
+	bool dirty[2];
 	uint8_t durable[SIDECAR_SIZE];
 	unsigned pending_count;
 	struct {
@@ -41,10 +46,56 @@ note_write(const void *buf, size_t len, off_t off)
 	assert_true(n < 4 && len <= SIDECAR_SLOT_SIZE);
 	disk.pending[n].off = off / SIDECAR_SLOT_SIZE * SIDECAR_SLOT_SIZE;
 	assert_int_equal(off, disk.pending[n].off);
+	disk.dirty[off / SIDECAR_SLOT_SIZE] = true;
 	assert_int_equal(syscall(SYS_pwrite64, disk.fd, buf, len, off), len);
 	assert_int_equal(syscall(SYS_pread64, disk.fd, disk.pending[n].data, SIDECAR_SLOT_SIZE,
 				 disk.pending[n].off),
 			 SIDECAR_SLOT_SIZE);
+}
+
+/* Parts of a write that a power cut may keep; the last ones keep an end instead of a start. */
+static const unsigned tears[] = {0,   8,    16,   24,   32,   104,  240,  472, 480,
+				 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096};
+
+#define TEAR_COUNT (sizeof(tears) / sizeof(tears[0]))
+
+/* shape < TEAR_COUNT: the start survives; then: the end; then: one sector of garbage. */
+static void
+tear(uint8_t *slot, const uint8_t *data, unsigned shape)
+{
+	unsigned at = tears[shape % TEAR_COUNT];
+
+	if (shape < TEAR_COUNT) {
+		memcpy(slot, data, at);
+	} else if (shape < 2 * TEAR_COUNT) {
+		memcpy(slot + at, data + at, SIDECAR_SLOT_SIZE - at);
+	} else {
+		memcpy(slot, data, SIDECAR_SLOT_SIZE);
+		memset(slot + at / 512 % 8 * 512, 0x5a, 512);
+	}
+}
+
+/* A device that fails leaves a part of it on media, and its pages clean. */
+static void
+write_back(bool fails)
+{
+	uint8_t cache[SIDECAR_SLOT_SIZE];
+
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t *slot = disk.durable + i * SIDECAR_SLOT_SIZE;
+
+		if (!disk.dirty[i])
+			continue;
+		assert_int_equal(syscall(SYS_pread64, disk.fd, cache, SIDECAR_SLOT_SIZE,
+					 (off_t)i * SIDECAR_SLOT_SIZE),
+				 SIDECAR_SLOT_SIZE);
+		if (fails)
+			tear(slot, cache, disk.shape);
+		else
+			memcpy(slot, cache, SIDECAR_SLOT_SIZE);
+		disk.dirty[i] = false;
+	}
+	disk.pending_count = 0;
 }
 
 ssize_t
@@ -52,9 +103,10 @@ pwrite(int fd, const void *buf, size_t len, off_t off)
 {
 	assert_int_equal(fd, disk.fd);
 	assert_int_equal(len, SIDECAR_SLOT_SIZE);
-	if (disk.op++ == disk.fail_at) {
-		if (disk.partial)
+	if (disk.killed || disk.op++ == disk.fail_at) {
+		if (disk.partial && !disk.killed)
 			note_write(buf, 24, off);
+		disk.killed = !disk.device;
 		errno = EIO;
 		return -1;
 	}
@@ -65,15 +117,16 @@ pwrite(int fd, const void *buf, size_t len, off_t off)
 int
 fdatasync(int fd)
 {
+	bool fails;
+
 	assert_int_equal(fd, disk.fd);
-	if (disk.op++ == disk.fail_at) {
-		errno = EIO;
-		return -1;
-	}
-	assert_int_equal(syscall(SYS_pread64, fd, disk.durable, SIDECAR_SIZE, (off_t)0),
-			 SIDECAR_SIZE);
-	disk.pending_count = 0;
-	return 0;
+	fails = disk.killed || disk.op++ == disk.fail_at;
+	if (fails)
+		disk.killed = !disk.device;
+	if (!disk.killed)
+		write_back(fails);
+	errno = EIO;
+	return fails ? -1 : 0;
 }
 
 static void
@@ -124,38 +177,17 @@ update(uint32_t epoch, int fail_at, bool partial)
 	s.epoch = epoch;
 	memset(s.generation.history[GEN_HISTORY - 1].b, (int)epoch, GEN_ID_SIZE);
 	disk.op = 0;
+	disk.killed = false;
 	disk.fail_at = fail_at;
 	disk.partial = partial;
 	return sidecar_write(disk.fd, &s, &e);
 }
 
-/* Parts of a write that a power cut may keep; the last ones keep an end instead of a start. */
-static const unsigned tears[] = {0,   8,    16,   24,   32,   104,  240,  472, 480,
-				 512, 1024, 1536, 2048, 2560, 3072, 3584, 4096};
-
-#define TEAR_COUNT (sizeof(tears) / sizeof(tears[0]))
-
-/* shape < TEAR_COUNT: the start survives; then: the end; then: one sector of garbage. */
-static void
-tear(uint8_t *slot, const uint8_t *data, unsigned shape)
-{
-	unsigned at = tears[shape % TEAR_COUNT];
-
-	if (shape < TEAR_COUNT) {
-		memcpy(slot, data, at);
-	} else if (shape < 2 * TEAR_COUNT) {
-		memcpy(slot + at, data + at, SIDECAR_SLOT_SIZE - at);
-	} else {
-		memcpy(slot, data, SIDECAR_SLOT_SIZE);
-		memset(slot + at / 512 % 8 * 512, 0x5a, 512);
-	}
-}
-
 #define SHAPES (3 * TEAR_COUNT)
 
-/* Cut the power in every way: each outcome must be one of the two. */
+/* Cut the power in every way: each outcome must be one of those that are given. */
 static void
-power_cut(uint32_t one, uint32_t other)
+power_cut(uint32_t one, uint32_t two, uint32_t three)
 {
 	uint8_t cache[SIDECAR_SIZE], image[SIDECAR_SIZE];
 	unsigned ways = 1;
@@ -173,7 +205,7 @@ power_cut(uint32_t one, uint32_t other)
 			tear(image + disk.pending[i].off, disk.pending[i].data, rest % SHAPES);
 		load(image);
 		got = seen();
-		assert_true(got == one || got == other);
+		assert_true(got == one || got == two || got == three);
 	}
 	load(cache);
 }
@@ -194,6 +226,7 @@ start(unsigned how)
 			put_state(slot, OLD, 7);
 	}
 	disk.pending_count = 0;
+	disk.dirty[0] = disk.dirty[1] = disk.device = false;
 	load(disk.durable);
 	assert_int_equal(seen(), OLD);
 }
@@ -212,7 +245,7 @@ one_update_cut_anywhere(void **state)
 			start(how);
 			rc = update(FIRST, cut, cut % 2 == 1);
 			assert_int_equal(rc == 0, cut == OP_COUNT);
-			power_cut(rc ? OLD : FIRST, FIRST);
+			power_cut(rc ? OLD : FIRST, FIRST, FIRST);
 		}
 	}
 }
@@ -237,11 +270,38 @@ second_update_after_a_killed_one(void **state)
 			assert_int_equal(found, FIRST);
 		rc = update(SECOND, cut2, partial);
 		if (!rc)
-			power_cut(SECOND, SECOND);
+			power_cut(SECOND, SECOND, SECOND);
 		else if (cut2 > 0)
-			power_cut(found, SECOND);
+			power_cut(found, SECOND, SECOND);
 		else
-			power_cut(first_rc ? OLD : FIRST, FIRST);
+			power_cut(first_rc ? OLD : FIRST, FIRST, FIRST);
+	}
+}
+
+/* What a failed sync was to write is clean in the page cache, and on media in part or not at all.
+ */
+static void
+second_update_after_the_device_failed(void **state)
+{
+	static const unsigned shapes[] = {0, TEAR_COUNT / 2, TEAR_COUNT - 1, SHAPES - 4};
+
+	(void)state;
+	for (unsigned n = 0; n < START_COUNT * 2 * 4 * (OP_COUNT + 1); n++) {
+		int sync = n / START_COUNT % 2 ? 2 : 4;
+		int cut = (int)(n / START_COUNT / 2 / 4);
+		int rc;
+
+		start(n % START_COUNT);
+		disk.device = true;
+		disk.shape = shapes[n / START_COUNT / 2 % 4];
+		assert_int_equal(update(FIRST, sync, false), REPL_E_IO);
+		disk.device = false;
+		rc = update(SECOND, cut, cut % 2 == 1);
+		assert_int_equal(rc == 0, cut == OP_COUNT);
+		if (rc)
+			power_cut(OLD, FIRST, SECOND);
+		else
+			power_cut(SECOND, SECOND, SECOND);
 	}
 }
 
@@ -284,6 +344,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_update_cut_anywhere),
 		cmocka_unit_test(second_update_after_a_killed_one),
+		cmocka_unit_test(second_update_after_the_device_failed),
 		cmocka_unit_test(a_finished_update_survives_the_loss_of_either_copy),
 	};
 
