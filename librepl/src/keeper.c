@@ -172,9 +172,9 @@ keeper_watch(struct keeper *k)
 		if (keeper_asked(k))
 			return keeper_wish(k);
 		keeper_calm(k);
-		repl_label(k->r, k->replica, clock_deadline(c->heartbeat_timeout_ms));
+		/* Calls wait until either is recorded, and some of their time is over. */
+		repl_label(k->r, k->replica, clock_deadline(c->op_timeout_ms / 2));
 		err_clear(&e);
-		/* Calls wait until it is recorded, and some of their time is over. */
 		if (remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel,
 				&e))
 			repl_lose(k->r, k->replica, e.code, e.text,

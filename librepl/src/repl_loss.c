@@ -218,8 +218,9 @@ repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
 	err_clear(&why);
 	pthread_mutex_lock(&r->lock);
 	if (replica_is_live(p) && ship_caught_up(r->ship, replica)) {
-		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation, deadline_ns,
-					&why)) {
+		/* Should it hang, the others must have time to hear of it. */
+		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
+					deadline_share(deadline_ns, 2), &why)) {
 			replica_set_lost(r, p, why.code, why.text);
 		} else {
 			p->whole = r->generation.current;

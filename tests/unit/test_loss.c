@@ -256,6 +256,28 @@ laggard_is_not_newer_than_a_lost_one(void **state)
 	set_free(r);
 }
 
+/* It has caught up, and does not answer when it is to be labelled: no fault of the others. */
+static void
+laggard_that_hangs_takes_no_other_with_it(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	drains = 7;
+	drains_had[0] = drains_had[1] = 7;
+	drains_had[2] = 5;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	drains_had[2] = 7;
+	remotes[2].manner = HANGS_AFTER;
+	repl_label(r, 2, clock_deadline(900));
+	assert_int_equal(atomic_load(&r->replicas[2].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_true(current(r, 1));
+	assert_false(current(r, 2));
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
 /* It has recorded the generation, only its answer did not come. */
 static void
 replica_lost_in_recording_is_behind(void **state)
@@ -370,6 +392,7 @@ main(void)
 		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
 		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
+		cmocka_unit_test(laggard_that_hangs_takes_no_other_with_it),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
 		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
