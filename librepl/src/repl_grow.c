@@ -118,20 +118,17 @@ grow_replicas(struct repl *r, size_t size, struct err *e)
 	return rc;
 }
 
-static int
-grow_local(struct repl *r, size_t size, struct err *e)
+/*
+ * The replicas have grown, and there is no way back: a sidecar that can't be written is told
+ * the size with what is stored next, or at the next opening.
+ */
+static void
+grow_local(struct repl *r, size_t size)
 {
-	uint64_t before;
-	int rc;
-
 	pthread_mutex_lock(&r->lock);
-	before = r->local.meta.pool_size;
 	r->local.meta.pool_size = size;
-	rc = local_store(&r->local, e);
-	if (rc)
-		r->local.meta.pool_size = before;
+	(void)local_store(&r->local, NULL);
 	pthread_mutex_unlock(&r->lock);
-	return rc;
 }
 
 static int
@@ -160,7 +157,7 @@ grow_dirty_undo(struct repl *r)
 static int
 grow_run(struct repl *r, size_t size, struct err *e)
 {
-	int lost, rc = grow_dirty(r, size, e);
+	int rc = grow_dirty(r, size, e);
 
 	if (rc)
 		return rc;
@@ -169,11 +166,10 @@ grow_run(struct repl *r, size_t size, struct err *e)
 		grow_give_up(r);
 		return rc;
 	}
-	lost = grow_replicas(r, size, e);
-	rc = grow_local(r, size, lost ? NULL : e);
-	if (!rc)
-		atomic_store_explicit(&r->size, size, memory_order_release);
-	return lost ? lost : rc;
+	rc = grow_replicas(r, size, e);
+	grow_local(r, size);
+	atomic_store_explicit(&r->size, size, memory_order_release);
+	return rc;
 }
 
 int

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * When the replicas have grown the range has: one that is lost later comes back with the size of
+ * the range, or not at all.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "../../librepl/src/repl_grow.c"
+
+#define REPLICAS 2U
+#define SIZE     (4 * GROW_PAGE)
+#define LARGER   (8 * GROW_PAGE)
+
+/* ---- targets that have room or not, a dirty map, and a local sidecar ---- */
+
+struct remote {
+	uint64_t size, prepared;
+	int refuses;
+};
+
+static struct remote remotes[REPLICAS];
+static uint64_t map_size, stored_size;
+static int store_rc;
+
+int
+remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
+{
+	(void)deadline_ns;
+	if (r->refuses && size > r->size)
+		return err_set(e, r->refuses, "no room");
+	if (!prepare)
+		r->size = size;
+	r->prepared = prepare ? size : 0;
+	return 0;
+}
+
+int
+dirty_grow(struct dirty *d, uint64_t size, struct err *e)
+{
+	(void)d;
+	(void)e;
+	map_size = size;
+	return 0;
+}
+
+void
+dirty_grow_undo(struct dirty *d, uint64_t size)
+{
+	(void)d;
+	map_size = size;
+}
+
+int
+local_store(struct local *l, struct err *e)
+{
+	if (store_rc)
+		return err_set(e, store_rc, "the sidecar can't be written");
+	stored_size = l->meta.pool_size;
+	return 0;
+}
+
+void
+repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns)
+{
+	(void)why;
+	(void)deadline_ns;
+	atomic_store(&r->replicas[replica].lost, status);
+}
+
+int
+repl_resync_suspend(struct repl *r, struct err *e)
+{
+	(void)r;
+	(void)e;
+	return 0;
+}
+
+void
+repl_resync_resume(struct repl *r)
+{
+	(void)r;
+}
+
+int
+config_report(const struct err *e)
+{
+	return e->code;
+}
+
+static struct repl_config cfg;
+
+static struct repl *
+range_new(void)
+{
+	struct repl *r = calloc(1, sizeof(*r));
+
+	assert_non_null(r);
+	cfg.op_timeout_ms = 1000;
+	r->cfg = &cfg;
+	r->dirty = (void *)r; /* there is one */
+	r->mem = mmap(NULL, LARGER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(r->mem != MAP_FAILED);
+	r->size = r->local.meta.pool_size = map_size = stored_size = SIZE;
+	store_rc = 0;
+	r->replica_count = REPLICAS;
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		remotes[i] = (struct remote){.size = SIZE};
+		r->replicas[i].remote = &remotes[i];
+	}
+	assert_int_equal(pthread_mutex_init(&r->lock, NULL), 0);
+	assert_int_equal(pthread_mutex_init(&r->grow_lock, NULL), 0);
+	return r;
+}
+
+static void
+range_free(struct repl *r)
+{
+	(void)pthread_mutex_destroy(&r->lock);
+	(void)pthread_mutex_destroy(&r->grow_lock);
+	(void)munmap(r->mem, LARGER);
+	free(r);
+}
+
+/* A sidecar of less than the file's size is one that was cut off: the next opening takes it. */
+static void
+growth_holds_without_the_local_sidecar(void **state)
+{
+	struct repl *r = range_new();
+
+	(void)state;
+	store_rc = REPL_E_IO;
+	assert_int_equal(repl_grow(r, LARGER), 0);
+	for (unsigned i = 0; i < REPLICAS; i++)
+		assert_int_equal(remotes[i].size, atomic_load(&r->size));
+	assert_int_equal(map_size, atomic_load(&r->size));
+	/* Whatever is recorded next has the size. */
+	store_rc = 0;
+	assert_int_equal(local_store(&r->local, NULL), 0);
+	assert_int_equal(stored_size, LARGER);
+	range_free(r);
+}
+
+static void
+growth_that_is_refused_leaves_all_as_it_was(void **state)
+{
+	struct repl *r = range_new();
+
+	(void)state;
+	remotes[1].refuses = REPL_E_NOSPC;
+	assert_int_equal(repl_grow(r, LARGER), REPL_E_NOSPC);
+	for (unsigned i = 0; i < REPLICAS; i++)
+		assert_int_equal(remotes[i].size, SIZE);
+	assert_int_equal(remotes[0].prepared, SIZE);
+	assert_int_equal(atomic_load(&r->size), SIZE);
+	assert_int_equal(map_size, SIZE);
+	assert_int_equal(stored_size, SIZE);
+	range_free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(growth_holds_without_the_local_sidecar),
+		cmocka_unit_test(growth_that_is_refused_leaves_all_as_it_was),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
