@@ -235,6 +235,14 @@ resync_doubt(struct keeper *k)
 		keeper_release(k);
 }
 
+static void
+installing_set(struct keeper *k, bool installing)
+{
+	pthread_mutex_lock(&k->r->wake_lock);
+	k->installing = installing;
+	pthread_mutex_unlock(&k->r->wake_lock);
+}
+
 struct fsm_event
 keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 {
@@ -268,9 +276,10 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 	if (!rc) {
 		rc = resync_run(&s, resync_what_of(what), host_chain, e);
 		/* What has the size of now is installed before the pool may grow. */
-		k->installing = rc == 0;
 		if (rc)
 			repl_resync_end(k->r);
+		else
+			installing_set(k, true);
 	}
 	if (!rc)
 		return (struct fsm_event){.kind = FSM_RESYNCED};
@@ -371,10 +380,8 @@ keeper_install(struct keeper *k, struct err *e)
 	}
 	pthread_mutex_unlock(&r->lock);
 	keeper_release(k);
-	if (k->installing)
-		repl_resync_end(r);
-	k->installing = false;
-	repl_wake(r);
+	installing_set(k, false);
+	repl_resync_end(r);
 	return rc;
 }
 

@@ -401,8 +401,11 @@ repl_resync_suspend(struct repl *r, struct err *e)
 		rc = pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
 	if (!r->growing) {
 		r->growing = true;
-		for (unsigned i = 0; r->resyncing && i < r->replica_count; i++)
-			keeper_cut(r->replicas[i].keeper);
+		for (unsigned i = 0; r->resyncing && i < r->replica_count; i++) {
+			/* That takes a moment, and it would have to be made equal once more. */
+			if (!r->replicas[i].keeper->installing)
+				keeper_cut(r->replicas[i].keeper);
+		}
 		while (r->resyncing && rc != ETIMEDOUT)
 			rc = pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
 		r->growing = r->resyncing == 0;

@@ -18,7 +18,7 @@ struct keeper {
 	struct replica_fsm fsm;
 	struct remote *joining; /* being brought up, not installed */
 	bool holding;
-	bool installing;        /* repl_resync_end() is due when it is installed, or is not */
+	bool installing;        /* repl_resync_end() is due after that; guarded by wake_lock */
 	bool no_journal;        /* its target knows none */
 	struct generation told; /* what the replica was last asked to record */
 	_Atomic int cancel;     /* not 0: what it does ends with that status */

@@ -175,7 +175,8 @@ int repl_await_back(struct repl *r, struct err *e);
 
 /*
  * A resync and repl_grow() exclude each other: false if one is under way or wanted;
- * and the other way round, which cuts resyncs short and waits for their ends.
+ * and the other way round, which cuts resyncs short and waits for their ends. What a resync
+ * has made equal is installed before its end, and that is not cut short.
  */
 bool repl_resync_begin(struct repl *r);
 void repl_resync_end(struct repl *r);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A growth that comes between the end of a resync and the replica's installation waits for the
+ * installation and does not cut it short.
+ */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "clock.h"
+#include "dirty.h"
+#include "keeper.h"
+#include "remote_impl.h"
+
+#define INSTALL_MS 500U /* until the target has opened other lanes */
+#define POOL_SIZE  (1UL << 20)
+
+/* ---- the target, and what is not looked at here ---- */
+
+static _Atomic unsigned installing, installed;
+
+int __wrap_remote_new(const struct repl_config *c, const struct target *t,
+		      const struct remote_hooks *hooks, struct remote **out, struct err *e);
+int __wrap_repl_open_pool(struct repl *r, struct remote *remote, struct err *e);
+int __wrap_remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e);
+int __wrap_remote_lanes_reopen(struct remote *r, unsigned count, struct err *e);
+int __wrap_resync_run(struct resync *s, enum resync_what what,
+		      const struct generation *(*chain)(void *arg), struct err *e);
+int __wrap_remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
+		       const _Atomic int *cancel, struct err *e);
+void __wrap_remote_detach(struct remote *r);
+void __wrap_remote_free(struct remote *r, unsigned timeout_ms);
+char *__wrap_repl_profile_text(struct remote *remote);
+enum dirty_trust __wrap_dirty_found(const struct dirty *d, unsigned replica,
+				    const struct gen_id *current);
+bool __wrap_dirty_tracked(const struct dirty *d, unsigned replica);
+void __wrap_dirty_untrack(struct dirty *d, unsigned replica);
+
+int
+__wrap_remote_new(const struct repl_config *c, const struct target *t,
+		  const struct remote_hooks *hooks, struct remote **out, struct err *e)
+{
+	struct remote *r = calloc(1, sizeof(*r));
+
+	(void)c;
+	(void)t;
+	(void)e;
+	assert_non_null(r);
+	r->cancel = hooks->cancel;
+	r->heartbeat_ms = 500;
+	r->info.meta.pool_size = POOL_SIZE;
+	*out = r;
+	return 0;
+}
+
+int
+__wrap_repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
+{
+	(void)r;
+	(void)remote;
+	(void)e;
+	return 0;
+}
+
+int
+__wrap_remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
+{
+	(void)r;
+	(void)count;
+	(void)e;
+	return 0;
+}
+
+/* Waits for the target, as all that has to do with it, until it is told to give up. */
+int
+__wrap_remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
+{
+	uint64_t end_ns = clock_deadline(INSTALL_MS);
+
+	(void)count;
+	atomic_fetch_add(&installing, 1);
+	while (clock_now_ns() < end_ns) {
+		if (atomic_load(r->cancel))
+			return err_set(e, atomic_load(r->cancel), "given up");
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	}
+	atomic_fetch_add(&installed, 1);
+	return 0;
+}
+
+int
+__wrap_resync_run(struct resync *s, enum resync_what what,
+		  const struct generation *(*chain)(void *arg), struct err *e)
+{
+	(void)what;
+	(void)chain(s->host.arg);
+	return s->host.hold(s->host.arg, clock_deadline(1000), e);
+}
+
+int
+__wrap_remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
+		   const _Atomic int *cancel, struct err *e)
+{
+	(void)r;
+	(void)timeout_ms;
+	(void)cancel;
+	(void)e;
+	json_object_put(params);
+	return 0;
+}
+
+void
+__wrap_remote_detach(struct remote *r)
+{
+	r->cancel = NULL;
+}
+
+void
+__wrap_remote_free(struct remote *r, unsigned timeout_ms)
+{
+	(void)timeout_ms;
+	free(r);
+}
+
+char *
+__wrap_repl_profile_text(struct remote *remote)
+{
+	(void)remote;
+	return NULL;
+}
+
+enum dirty_trust
+__wrap_dirty_found(const struct dirty *d, unsigned replica, const struct gen_id *current)
+{
+	(void)d;
+	(void)replica;
+	(void)current;
+	return DIRTY_NONE;
+}
+
+bool
+__wrap_dirty_tracked(const struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+	return true;
+}
+
+void
+__wrap_dirty_untrack(struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+}
+
+/* ---- a handle without lanes, whose replica is away ---- */
+
+static struct repl *
+handle_new(void)
+{
+	struct repl *r = calloc(1, sizeof(*r));
+	pthread_condattr_t mono;
+
+	assert_non_null(r);
+	assert_int_equal(repl_config_new(&r->cfg), 0);
+	assert_int_equal(repl_config_add_target(r->cfg, "away/pool"), 0);
+	r->replica_count = 1;
+	r->size = POOL_SIZE;
+	atomic_store(&r->replicas[0].lost, REPL_E_UNREACHABLE);
+	(void)pthread_mutex_init(&r->lock, NULL);
+	(void)pthread_mutex_init(&r->grow_lock, NULL);
+	(void)pthread_mutex_init(&r->reason_lock, NULL);
+	(void)pthread_mutex_init(&r->wake_lock, NULL);
+	(void)pthread_condattr_init(&mono);
+	(void)pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&r->wake, &mono);
+	(void)pthread_condattr_destroy(&mono);
+	r->wake_made = true;
+	return r;
+}
+
+static void
+handle_free(struct repl *r)
+{
+	keepers_stop(r);
+	free(r->replicas[0].remote);
+	free(r->replicas[0].keeper);
+	(void)pthread_mutex_destroy(&r->lock);
+	(void)pthread_mutex_destroy(&r->grow_lock);
+	(void)pthread_mutex_destroy(&r->reason_lock);
+	(void)pthread_mutex_destroy(&r->wake_lock);
+	(void)pthread_cond_destroy(&r->wake);
+	repl_config_free(r->cfg);
+	free(r);
+}
+
+static void
+growth_lets_an_installation_come_to_its_end(void **state)
+{
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(keepers_start(r, &e), 0);
+	while (atomic_load(&installing) == 0)
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	/* As repl_grow() begins. */
+	if (repl_resync_suspend(r, &e))
+		fail_msg("%s", e.text);
+	assert_int_equal(atomic_load(&installing), 1);
+	assert_int_equal(atomic_load(&installed), 1);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
+	repl_resync_resume(r);
+	handle_free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(growth_lets_an_installation_come_to_its_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
