@@ -61,7 +61,8 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 		return 0;
 	if (relation != GEN_EQUAL && relation != GEN_AHEAD)
 		return 0;
-	return remote_pool_grow(remote, r->size, false, clock_deadline(r->cfg->op_timeout_ms), e);
+	return remote_pool_grow(remote, r->size, false,
+				clock_deadline(remote_op_timeout_ms(remote)), e);
 }
 
 /* What the target says of a refusal, and what helps, in names of this side. */
@@ -238,7 +239,6 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);
 	else if (!rc)
 		rc = remote_lanes_open(remote, r->cfg->lanes, e);
-	remote_set_op_timeout(remote, r->cfg->op_timeout_ms);
 	if (rc)
 		return replica_err(r, i, e);
 	remote_bind(remote, r->mem, &r->replicas[i].lost);
@@ -379,6 +379,7 @@ step_bring_up(struct repl *r, unsigned i, struct err *e)
 		return 0;
 	if (!(r->flags & REPL_OPEN_NO_COMPARE))
 		rc = replica_bring_up(r, i, e);
+	remote_set_op_timeout(r->replicas[i].remote, r->cfg->op_timeout_ms);
 	if (!rc && r->dirty)
 		dirty_untrack(r->dirty, i);
 	if (!rc)
@@ -603,7 +604,7 @@ repl_start(struct repl *r, struct err *e)
 		r->local.meta.state = SIDECAR_UP_TO_DATE;
 		dirty_begin(r->dirty);
 		if (!rc)
-			rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+			rc = repl_advance(r, clock_deadline(repl_connect_ms(r->cfg)), e);
 		if (!rc)
 			rc = dirty_start(r->dirty, e);
 	}
