@@ -51,16 +51,16 @@ commit_meets_trim(const struct data *d, const struct commit *c)
 	return false;
 }
 
-/* Its end is to be durable, and that is the pool's matter. */
+/*
+ * What it makes zero is to be durable, and that is the pool's matter: be that at its end, or at
+ * once where too many are put off. A replay of the stores in front of it must not undo that.
+ */
 static bool
-commit_finishes_trims(const struct commit *c)
+commit_trims(const struct commit *c)
 {
-	for (uint32_t i = 0; i < c->view.entry_count; i++) {
-		struct wire_entry en = wire_commit_entry(&c->view, i);
-
-		if (en.op == WIRE_OP_TRIM && en.len == 0)
+	for (uint32_t i = 0; i < c->view.entry_count; i++)
+		if (wire_commit_entry(&c->view, i).op == WIRE_OP_TRIM)
 			return true;
-	}
 	return false;
 }
 
@@ -123,7 +123,7 @@ commit_take(struct data *d, struct frame *f, struct commit *c)
 		return false;
 	if (is_append(c))
 		return append_take(d, f, c);
-	if (!round_takes(&c->view) || commit_finishes_trims(c) || commit_meets_trim(d, c) ||
+	if (!round_takes(&c->view) || commit_trims(c) || commit_meets_trim(d, c) ||
 	    !frame_fits(f, wire_commit_size(c->view.entry_count, c->view.payload_len),
 			c->view.entry_count))
 		return false;

@@ -99,6 +99,32 @@ log_leaves_an_append_that_does_not_fit(void **state)
 	assert_int_equal(fabric.status[0], REPL_E_NOSPC);
 }
 
+/*
+ * What a trim makes zero is not in the log. So none is begun while a frame is stored: a replay of
+ * what was in front of it in the same frame would bring that back.
+ */
+static void
+log_has_no_trim_among_stores(void **state)
+{
+	const struct wire_entry copy = {.off = 64, .len = 8, .op = WIRE_OP_COPY};
+	const struct wire_entry trim = {.len = 4096, .op = WIRE_OP_TRIM};
+	struct pmem_map pool = {.log = ""};
+	struct wire_commit c;
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "x");
+	wire_commit_begin(&c, fabric.msg[fabric.count], MSG_SIZE, 3);
+	wire_commit_add(&c, &copy, "aaaaaaaa");
+	wire_commit_add(&c, &trim, NULL);
+	wire_commit_add(&c, &copy, "bbbbbbbb");
+	fabric.len[fabric.count++] = wire_commit_end(&c, 2, 7);
+	arrive(1, 1, "y");
+	serve_logged(&pool, 0);
+	assert_string_equal(pool.log, "L2xySa0b|");
+	assert_int_equal(fabric.status[0] | fabric.status[1], 0);
+}
+
 int
 main(void)
 {
@@ -109,6 +135,7 @@ main(void)
 		cmocka_unit_test(log_holds_an_append_as_what_it_came_to),
 		cmocka_unit_test(log_has_no_append_in_the_frame_of_its_lanes_stores),
 		cmocka_unit_test(log_leaves_an_append_that_does_not_fit),
+		cmocka_unit_test(log_has_no_trim_among_stores),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
