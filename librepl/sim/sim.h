@@ -5,10 +5,10 @@
  *
  * What decides is the real code: replica_fsm, backoff, replica_judge, generation,
  * shipqueue, ackpolicy, sidecar's slots, of dirty maps dirtytrack, dirtyload, dirtypage and
- * extentlog, of receive rings ring and wire. What it works on is modelled: a block holds the number
- * of the write that it got last, in memory and on media; the network delays, cuts and reorders; a
- * power cut keeps what was durable and any part of the rest. The same configuration gives the same
- * run. docs/RELIABILITY.md says what is checked.
+ * extentlog, of receive rings and round logs ring, wire and roundfmt. What it works on is
+ * modelled: a block holds the number of the write that it got last, in memory and on media; the
+ * network delays, cuts and reorders; a power cut keeps what was durable and any part of the rest.
+ * The same configuration gives the same run. docs/RELIABILITY.md says what is checked.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -69,7 +69,15 @@
 	X(RING_MARKS_ORDER, "mark a later deposit before an earlier one of another lane")          \
 	X(RING_REUSED, "use a slot again before what was in it is applied")                        \
 	X(RING_ANY_EPOCH, "leave an older ring's deposits in the slots, and believe them")         \
-	X(RING_TORN, "believe a deposit that is torn")
+	X(RING_TORN, "believe a deposit that is torn")                                             \
+	X(LOG_DROPPED, "take a round log away without replaying it")                               \
+	X(LOG_UNSYNCED, "answer before the frame is durable")                                      \
+	X(LOG_UNSETTLED, "make durable what came another way, over frames that count")             \
+	X(LOG_FORGOTTEN, "forget what a half brings before its frames stop counting")              \
+	X(LOG_EARLY_FROM, "let frames stop counting before the pool has what they bring")          \
+	X(LOG_STORING, "let a frame stop counting that is not stored yet")                         \
+	X(LOG_OVERWRITTEN, "write over a half of which frames count")                              \
+	X(LOG_ANY_KEY, "give a round log the key of the one before")
 
 enum sim_mutation {
 #define SIM_MUTATION_ENUM(name, text) SIM_##name,
@@ -95,7 +103,7 @@ struct sim_event {
 
 struct sim_stats {
 	uint64_t steps, writes, acks, losses, resyncs, refused, power_cuts, promotions;
-	uint64_t replayed; /* receive rings that brought something */
+	uint64_t replayed; /* receive rings and round logs that brought something */
 };
 
 struct sim_result {

@@ -40,7 +40,7 @@ app_start(struct sim *s, unsigned n)
 		return false;
 	/* Who has recovered it since has cleared the flag and left the state. */
 	crashed = node->meta.writer_open || node->meta.state != SIDECAR_UP_TO_DATE;
-	if (node->journal.open || ring_is_left(s, n))
+	if (node->journal.open || ring_is_left(s, n) || log_is_left(s, n))
 		target_recover(s, n);
 	/* Half a copy, or one known to be old, is nobody's to go on with. */
 	if (node->meta.state == SIDECAR_INCONSISTENT || node->meta.state == SIDECAR_OUTDATED ||
@@ -264,12 +264,12 @@ lane_drain(struct sim *s, unsigned n, unsigned l)
 
 /*
  * A lane writes blocks of its own: what several threads write at once is undefined. With receive
- * rings they write the same ones, one behind the other, and some more often.
+ * rings or round logs they write the same ones, one behind the other, and some more often.
  */
 static unsigned
 lane_block(const struct sim *s, unsigned l, uint32_t random, unsigned blocks)
 {
-	if (!s->rings)
+	if (!s->rings && !s->logs)
 		return random % (blocks / SIM_LANES) * SIM_LANES + l;
 	return random & 1 ? random / 2 % 3 : random % blocks;
 }
@@ -278,7 +278,7 @@ lane_block(const struct sim *s, unsigned l, uint32_t random, unsigned blocks)
 static bool
 lane_is_taken(const struct sim *s, unsigned n, unsigned l, unsigned block)
 {
-	for (unsigned other = 0; other < SIM_LANES && s->rings; other++) {
+	for (unsigned other = 0; other < SIM_LANES && (s->rings || s->logs); other++) {
 		const struct sim_lane *lane = &s->node[n].app.lane[other];
 
 		for (unsigned i = 0; i < lane->count && other != l; i++)

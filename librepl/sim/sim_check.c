@@ -17,6 +17,7 @@ struct view {
 	uint32_t current;
 	uint64_t newest; /* start of the last write that is in it */
 	uint32_t torn;   /* blocks with bytes of no write */
+	bool damaged;    /* its round log lacks frames that count */
 };
 
 uint32_t
@@ -31,23 +32,42 @@ gen_number(const struct gen_id *id)
 /* ---- what a copy is worth: with what recovery is bound to do ---- */
 
 static void
-node_content(const struct sim_node *node, bool durable, uint32_t out[SIM_BLOCKS])
+node_content(const struct sim_node *node, const struct sim_redo *log, bool durable,
+	     uint32_t out[SIM_BLOCKS])
 {
 	const struct sim_journal *j = &node->journal;
 
 	memcpy(out, durable ? node->disk : node->mem, sizeof(node->disk));
+	for (unsigned b = 0; b < SIM_BLOCKS; b++)
+		out[b] = log->blocks >> b & 1 ? log->content[b] : out[b];
 	for (unsigned i = 0; j->committed && i < j->count; i++)
 		out[j->block[i]] = j->version[i];
+}
+
+/* What has come and is not applied yet. */
+static void
+view_redo(const struct sim *s, unsigned n, bool durable, struct view *v)
+{
+	struct sim_redo redo = {0};
+
+	ring_content(s, n, durable, &redo);
+	for (unsigned b = 0; b < SIM_BLOCKS; b++)
+		if (redo.blocks >> b & 1)
+			v->content[b] = redo.content[b];
+	v->torn |= redo.torn;
 }
 
 static void
 view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 {
 	const struct sim_node *node = &s->node[n];
+	struct sim_redo log = {0};
 
 	memset(v, 0, sizeof(*v));
-	node_content(node, durable, v->content);
-	v->torn = ring_content(s, n, durable, v->content);
+	v->damaged = !log_content(s, n, &log);
+	v->torn = log.torn;
+	node_content(node, &log, durable, v->content);
+	view_redo(s, n, durable, v);
 	v->label = node->meta;
 	if (node->journal.committed) {
 		v->label.state = node->journal.state;
@@ -196,6 +216,8 @@ check_view(struct sim *s, unsigned n, const struct view *v)
 {
 	if (v->label.state == SIDECAR_INCONSISTENT || !v->current)
 		return;
+	if (v->damaged)
+		sim_fail(s, "I3: node %u: frames of its round log are missing", n);
 	if (v->torn)
 		sim_fail(s, "I2: node %u has bytes of no write in block %u", n,
 			 (unsigned)__builtin_ctz(v->torn));

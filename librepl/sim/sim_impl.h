@@ -3,7 +3,7 @@
  * sim_impl - the state of a simulation, shared by its parts: sim_net.c (time and
  * messages), sim_target.c, sim_app.c (the application's calls, losses, holds),
  * sim_queued.c (queued replicas), sim_maps.c (dirty maps on media), sim_ring.c (receive rings),
- * sim_grow.c, sim_keeper.c,
+ * sim_log.c (round logs), sim_bytes.c (messages on media), sim_grow.c, sim_keeper.c,
  * sim_script.c (what happens to it), sim_check.c, sim_run.c.
  */
 #ifndef SIM_IMPL_H
@@ -16,6 +16,7 @@
 #include "replica_judge.h"
 #include "sidecar.h"
 #include "sim.h"
+#include "wire.h"
 
 #define SIM_NODES       4U
 #define SIM_BLOCKS      16U /* of a pool that has grown; before that it has */
@@ -25,7 +26,8 @@
 #define SIM_OPS         2048U
 #define SIM_PENDING     16U
 #define SIM_JOURNAL     64U
-#define SIM_BATCH       3U /* blocks in a message */
+#define SIM_BATCH       3U  /* blocks in a message */
+#define SIM_BLOCK_BYTES 64U /* of a block, in a message on media */
 #define SIM_GENERATIONS 1024U
 #define SIM_NEVER       UINT64_MAX
 
@@ -65,9 +67,10 @@ enum sim_kind {
 	SIM_GROW,
 	SIM_LANES_OPEN, /* they get a receive ring, if the target has one */
 	SIM_CLOSE,
-	SIM_FIN,     /* the initiator's end is closed */
-	SIM_PERSIST, /* the target's own: what a COMMIT stored becomes durable now */
-	SIM_ROUND,   /* likewise: a step of applying DEPOSITs; a reply: one is applied */
+	SIM_FIN,      /* the initiator's end is closed */
+	SIM_PERSIST,  /* the target's own: what a COMMIT stored becomes durable now */
+	SIM_ROUND,    /* likewise: a step of applying DEPOSITs; a reply: one is applied */
+	SIM_LOG_STEP, /* likewise, of one with a round log */
 	SIM_REPLY,
 	SIM_RESET, /* the target's end is not there */
 };
@@ -220,14 +223,24 @@ struct sim_node {
 	bool is_primary;
 };
 
+/* What messages on media bring, in bits of blocks. */
+struct sim_redo {
+	uint32_t content[SIM_BLOCKS];
+	uint32_t blocks;
+	uint32_t torn; /* bytes of no write */
+};
+
 struct sim_maps;
 struct sim_ring;
+struct sim_log;
 
 /* What a run has beside what all have. */
 enum {
 	SIM_WITH_MAPS = 1, /* after-crash = dirty-map */
 	SIM_WITH_GROW = 2,
 	SIM_WITH_RING = 4, /* some of the targets have a receive ring; lanes share blocks */
+	SIM_WITH_LOG = 8,  /* likewise, a round log */
+	SIM_WITH_REDO = SIM_WITH_RING | SIM_WITH_LOG,
 };
 
 struct sim {
@@ -246,6 +259,8 @@ struct sim {
 	struct sim_maps *maps;  /* with dirty-map, one a node */
 	struct sim_ring *rings; /* likewise, with receive rings */
 	uint32_t ring_nodes;    /* that have one */
+	struct sim_log *logs;
+	uint32_t log_nodes;
 	struct sim_op op[SIM_OPS + 1];
 	bool forked[SIM_GENERATIONS]; /* somebody went on from a copy of this one */
 	struct sim_msg msg[SIM_MESSAGES];
@@ -309,6 +324,7 @@ void net_forget(struct sim *s, unsigned node); /* the machine is off: what it ha
 
 /* sim_target.c */
 bool media_store(struct sim *s, unsigned n, unsigned block, uint32_t version, uint64_t session);
+void media_flush(struct sim *s, unsigned n, uint32_t blocks);
 bool media_sidecar(struct sim *s, unsigned n, const struct sidecar *meta);
 void target_take(struct sim *s, const struct sim_msg *m);
 void target_tick(struct sim *s, unsigned n);
@@ -365,6 +381,32 @@ bool maps_finish(struct sim *s, unsigned n);
 void maps_closed(const struct sim *s, unsigned n, struct sidecar *meta); /* its last one */
 void maps_tick(struct sim *s, unsigned n);
 
+/* sim_bytes.c */
+void bytes_add(struct wire_commit *c, unsigned block, uint32_t version);
+uint32_t bytes_apply(const struct sim *s, const struct wire_commit_view *v, struct sim_redo *redo);
+
+/* What a replay has come to; false: the process has died over it. */
+bool bytes_bring(struct sim *s, unsigned n, const struct sim_redo *redo, bool flush);
+
+/* sim_log.c */
+bool logs_new(struct sim *s, uint32_t nodes);
+void logs_free(struct sim *s);
+void log_power(struct sim *s, unsigned n);
+void log_killed(struct sim *s, unsigned n);
+bool log_is_left(const struct sim *s, unsigned n);
+
+/* False: it has died over it, or what it should take away is left. */
+bool log_make(struct sim *s, unsigned n);
+bool log_settle(struct sim *s, unsigned n, uint32_t blocks); /* if it brings any of them */
+bool log_end(struct sim *s, unsigned n);
+bool log_recover(struct sim *s, unsigned n);
+
+bool log_takes(const struct sim *s, const struct sim_msg *m);
+int log_commit(struct sim *s, const struct sim_msg *m);
+void log_step(struct sim *s, const struct sim_msg *m);
+void log_tick(struct sim *s, unsigned n);
+bool log_content(const struct sim *s, unsigned n, struct sim_redo *redo); /* false: damaged */
+
 /* sim_ring.c */
 bool rings_new(struct sim *s, uint32_t nodes);
 void rings_free(struct sim *s);
@@ -372,8 +414,7 @@ void ring_power(struct sim *s, unsigned n);
 bool ring_is_left(const struct sim *s, unsigned n);
 bool ring_recover(struct sim *s, unsigned n); /* replay, and take away; false: it is left */
 
-/* What a replay makes of content; returns bits of blocks with bytes of no write. */
-uint32_t ring_content(const struct sim *s, unsigned n, bool durable, uint32_t content[SIM_BLOCKS]);
+void ring_content(const struct sim *s, unsigned n, bool durable, struct sim_redo *redo);
 int ring_lanes(struct sim *s, const struct sim_msg *m, struct sim_msg *reply);
 void ring_deposit(struct sim *s, const struct sim_msg *m);
 void ring_persist(struct sim *s, const struct sim_msg *m);

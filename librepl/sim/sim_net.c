@@ -79,10 +79,17 @@ net_self(struct sim *s, const struct sim_msg *m, uint64_t delay_ns)
 	net_queue(s, m, s->now + delay_ns);
 }
 
+/* What a node has sent to itself. */
+static bool
+net_is_own(const struct sim_msg *m)
+{
+	return m->kind == SIM_PERSIST || m->kind == SIM_ROUND || m->kind == SIM_LOG_STEP;
+}
+
 static bool
 net_held(const struct sim *s, const struct sim_msg *m)
 {
-	return m->kind != SIM_PERSIST && m->kind != SIM_ROUND && s->cut[m->from][m->to];
+	return !net_is_own(m) && s->cut[m->from][m->to];
 }
 
 static int
@@ -125,8 +132,7 @@ void
 net_forget(struct sim *s, unsigned node)
 {
 	for (unsigned i = 0; i < s->msg_count;) {
-		if ((s->msg[i].kind == SIM_PERSIST || s->msg[i].kind == SIM_ROUND) &&
-		    s->msg[i].to == node)
+		if (net_is_own(&s->msg[i]) && s->msg[i].to == node)
 			s->msg[i] = s->msg[--s->msg_count];
 		else
 			i++;

@@ -18,12 +18,9 @@
 #define DEPTH       (SLOTS - 1)
 #define LINE        64U
 #define SLOT_HEAD   64U /* what is zeroed of a slot */
-#define BLOCK_BYTES 64U /* of a block, in a message */
-#define WORDS       (BLOCK_BYTES / 4)
 #define REGION_SIZE (2 * RING_HEADER_SIZE + SIM_LANES * SLOTS * RING_ALIGN)
 #define REGION_AT   (SIDECAR_SIZE + (UINT64_C(1) << 30)) /* behind any dirty map */
 #define QUEUE_MAX   64U
-#define NO_BYTES    0U /* of no write: what is torn */
 
 enum round_step { ROUND_TAKE, ROUND_STORE, ROUND_FLUSH, ROUND_MARK, ROUND_ANSWER };
 
@@ -88,62 +85,9 @@ message_encode(const struct sim_msg *m, uint8_t *slot)
 
 	wire_commit_begin(&c, slot, RING_ALIGN, m->count + 1);
 	wire_commit_add(&c, &stamp, NULL);
-	for (unsigned i = 0; i < m->count; i++) {
-		struct wire_entry copy = {
-			.op = WIRE_OP_COPY, .off = maps_block_off(m->block[i]), .len = BLOCK_BYTES};
-		uint8_t bytes[BLOCK_BYTES];
-
-		for (unsigned w = 0; w < WORDS; w++)
-			put_le32(bytes + (size_t)4 * w, m->version[i]);
-		wire_commit_add(&c, &copy, bytes);
-	}
+	for (unsigned i = 0; i < m->count; i++)
+		bytes_add(&c, m->block[i], m->version[i]);
 	(void)wire_deposit_end(&c, m->number, m->epoch);
-}
-
-static unsigned
-block_at(uint64_t off)
-{
-	unsigned b = 0;
-
-	while (b < SIM_BLOCKS && maps_block_off(b) != off)
-		b++;
-	return b;
-}
-
-/* The write that a block's bytes are of. */
-static uint32_t
-bytes_version(const struct sim *s, unsigned block, const uint8_t *bytes)
-{
-	uint32_t version = get_le32(bytes);
-
-	for (unsigned w = 1; w < WORDS; w++)
-		if (get_le32(bytes + (size_t)4 * w) != version)
-			return NO_BYTES;
-	return version <= s->ops && s->op[version].block == block ? version : NO_BYTES;
-}
-
-/* What a message brings; returns bits of blocks. */
-static uint32_t
-message_apply(const struct sim *s, const struct wire_commit_view *v, uint32_t content[SIM_BLOCKS],
-	      uint32_t *torn)
-{
-	const uint8_t *payload = v->payload;
-	uint32_t blocks = 0;
-
-	for (uint32_t i = 0; i < v->entry_count; i++) {
-		struct wire_entry en = wire_commit_entry(v, i);
-		unsigned b = block_at(en.off);
-
-		if (en.op != WIRE_OP_COPY)
-			continue;
-		if (b < SIM_BLOCKS && en.len == BLOCK_BYTES) {
-			content[b] = bytes_version(s, b, payload);
-			*torn = content[b] == NO_BYTES ? *torn | 1U << b : *torn & ~(1U << b);
-			blocks |= 1U << b;
-		}
-		payload += en.len;
-	}
-	return blocks;
 }
 
 /* ---- replay ---- */
@@ -181,10 +125,8 @@ region_believed(const struct sim *s, const struct sim_ring *r, const uint8_t *re
 	return copy;
 }
 
-/* Returns bits of the blocks that it has brought. */
-static uint32_t
-region_replay(const struct sim *s, unsigned n, bool durable, uint32_t content[SIM_BLOCKS],
-	      uint32_t *torn)
+static void
+region_replay(const struct sim *s, unsigned n, bool durable, struct sim_redo *redo)
 {
 	const struct sim_ring *r = &s->rings[n];
 	uint64_t pool_size = s->node[n].meta.pool_size;
@@ -192,7 +134,6 @@ region_replay(const struct sim *s, unsigned n, bool durable, uint32_t content[SI
 	struct ring_replay replay;
 	uint8_t copy[REGION_SIZE];
 	const uint8_t *region = region_believed(s, r, durable ? r->disk : r->now, pool_size, copy);
-	uint32_t blocks = 0;
 
 	for (unsigned l = 0; l < (by_lane ? SIM_LANES : 1); l++) {
 		struct ring_message m;
@@ -200,19 +141,15 @@ region_replay(const struct sim *s, unsigned n, bool durable, uint32_t content[SI
 		ring_replay_begin(&replay, region, &r->geometry, pool_size);
 		while (ring_replay_next(&replay, &m))
 			if (!by_lane || m.lane == l)
-				blocks |= message_apply(s, &m.view, content, torn);
+				(void)bytes_apply(s, &m.view, redo);
 	}
-	return blocks;
 }
 
-uint32_t
-ring_content(const struct sim *s, unsigned n, bool durable, uint32_t content[SIM_BLOCKS])
+void
+ring_content(const struct sim *s, unsigned n, bool durable, struct sim_redo *redo)
 {
-	uint32_t torn = 0;
-
 	if (ring_is_left(s, n) && !sim_broken(s, SIM_RING_DROPPED))
-		(void)region_replay(s, n, durable, content, &torn);
-	return torn;
+		region_replay(s, n, durable, redo);
 }
 
 static bool
@@ -224,34 +161,11 @@ ring_drop(struct sim *s, unsigned n)
 	return sim_broken(s, SIM_RING_KEPT) || media_sidecar(s, n, &meta);
 }
 
-/* False: the process has died over it. */
-static bool
-ring_bring(struct sim *s, unsigned n)
-{
-	struct sim_node *node = &s->node[n];
-	uint32_t content[SIM_BLOCKS], torn = 0, blocks;
-
-	memcpy(content, node->mem, sizeof(content));
-	blocks = region_replay(s, n, false, content, &torn);
-	if (torn)
-		sim_fail(s, "I2: node %u: a replay brings bytes of no write into block %u", n,
-			 (unsigned)__builtin_ctz(torn));
-	for (unsigned b = 0; b < SIM_BLOCKS; b++)
-		if (blocks >> b & 1)
-			(void)media_store(s, n, b, content[b], 0);
-	s->stats.replayed += blocks != 0;
-	if (script_dies(s, n))
-		return false;
-	for (unsigned b = 0; b < SIM_BLOCKS && !sim_broken(s, SIM_RING_UNFLUSHED); b++)
-		if (blocks >> b & 1)
-			node->disk[b] = node->mem[b];
-	return !script_dies(s, n);
-}
-
 bool
 ring_recover(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
+	struct sim_redo redo = {0};
 	struct ring_geometry g;
 
 	if (!ring_is_left(s, n))
@@ -263,9 +177,8 @@ ring_recover(struct sim *s, unsigned n)
 	}
 	s->rings[n].count = 0;
 	s->rings[n].busy = false;
-	if (!sim_broken(s, SIM_RING_DROPPED) && !ring_bring(s, n))
-		return false;
-	return ring_drop(s, n);
+	ring_content(s, n, false, &redo);
+	return bytes_bring(s, n, &redo, !sim_broken(s, SIM_RING_UNFLUSHED)) && ring_drop(s, n);
 }
 
 /* Of a line that is not durable: nothing, all, or any of its words. */
@@ -431,7 +344,7 @@ round_store(struct sim *s, const struct sim_msg *m)
 	for (unsigned i = 0; i < r->taken; i++) {
 		const uint8_t *slot =
 			slot_at(r->now, &r->geometry, r->pending[i].lane, r->pending[i].seq);
-		uint32_t content[SIM_BLOCKS], torn = 0, blocks;
+		struct sim_redo redo = {0};
 		struct wire_commit_view v;
 
 		if (wire_deposit_decode(slot, wire_deposit_len(slot, RING_ALIGN),
@@ -439,24 +352,11 @@ round_store(struct sim *s, const struct sim_msg *m)
 			sim_fail(s, "I7: node %u: a deposit that has come cannot be read", m->to);
 			return;
 		}
-		blocks = message_apply(s, &v, content, &torn);
+		r->stored |= bytes_apply(s, &v, &redo);
 		for (unsigned b = 0; b < SIM_BLOCKS; b++)
-			if (blocks >> b & 1)
-				(void)media_store(s, m->to, b, content[b], m->session);
-		r->stored |= blocks;
+			if (redo.blocks >> b & 1)
+				(void)media_store(s, m->to, b, redo.content[b], m->session);
 	}
-}
-
-static void
-round_flush(struct sim *s, unsigned n)
-{
-	struct sim_node *node = &s->node[n];
-
-	for (unsigned b = 0; b < SIM_BLOCKS; b++)
-		if (s->rings[n].stored >> b & 1)
-			node->disk[b] = node->mem[b];
-	s->rings[n].stored = 0;
-	s->changed = true;
 }
 
 /*
@@ -516,7 +416,8 @@ ring_round(struct sim *s, const struct sim_msg *m)
 		step = ROUND_FLUSH;
 		break;
 	case ROUND_FLUSH:
-		round_flush(s, m->to);
+		media_flush(s, m->to, r->stored);
+		r->stored = 0;
 		step = mark_first ? ROUND_ANSWER : ROUND_MARK;
 		break;
 	case ROUND_MARK:

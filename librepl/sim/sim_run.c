@@ -49,8 +49,9 @@ sim_with(uint64_t seed)
 					 [4] = SIM_WITH_MAPS | SIM_WITH_GROW,
 					 [5] = SIM_WITH_GROW,
 					 [7] = SIM_WITH_MAPS | SIM_WITH_GROW};
+	static const unsigned redo[4] = {[0] = SIM_WITH_RING, [1] = SIM_WITH_LOG};
 
-	return with[sim_mix(seed ^ 4) & 7] | (sim_mix(seed ^ 5) & 3 ? 0 : SIM_WITH_RING);
+	return with[sim_mix(seed ^ 4) & 7] | redo[sim_mix(seed ^ 5) & 3];
 }
 
 static void
@@ -61,11 +62,14 @@ sim_end(struct sim *s)
 			queued_end(s, n);
 	maps_free(s);
 	rings_free(s);
+	logs_free(s);
 }
 
 static void
 sim_begin(struct sim *s, const struct sim_config *config)
 {
+	uint32_t redo; /* nodes that have a receive ring, or a round log */
+
 	memset(s, 0, sizeof(*s));
 	s->config = *config;
 	s->nodes = 2 + (unsigned)(sim_mix(config->seed) % 3);
@@ -73,10 +77,11 @@ sim_begin(struct sim *s, const struct sim_config *config)
 	sim_policy(s, sim_mix(config->seed ^ 3));
 	if (sim_with(config->seed) & SIM_WITH_MAPS && !maps_new(s))
 		sim_fail(s, "no memory for the dirty maps");
-	/* Of two nodes at least one. */
-	if (sim_with(config->seed) & SIM_WITH_RING &&
-	    !rings_new(s, (uint32_t)(sim_mix(config->seed ^ 6) | sim_mix(config->seed ^ 7))))
+	redo = (uint32_t)(sim_mix(config->seed ^ 6) | sim_mix(config->seed ^ 7));
+	if (sim_with(config->seed) & SIM_WITH_RING && !rings_new(s, redo))
 		sim_fail(s, "no memory for the receive rings");
+	if (sim_with(config->seed) & SIM_WITH_LOG && !logs_new(s, redo))
+		sim_fail(s, "no memory for the round logs");
 	for (unsigned n = 0; n < s->nodes; n++) {
 		struct sidecar meta = {.pool_size = maps_pool_size(SIM_BLOCKS_MIN),
 				       .state = SIDECAR_UP_TO_DATE};

@@ -36,13 +36,13 @@ static const struct event_row {
 	[EV_RESTART] = {"the program on node %u is killed and started again", 8, SIM_WITH_MAPS},
 	[EV_GROW] = {"the pool of the program on node %u grows", 8, SIM_WITH_GROW},
 	[EV_DIES] = {"node %u dies, or its program, at one of its next writes", 6,
-		     SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_RING},
+		     SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_REDO},
 	[EV_DISK_FULL] = {"the disk of node %u is full for 6 s", 4,
-			  SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_RING},
+			  SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_REDO},
 	[EV_MAP_FAILS] = {"the next write of the dirty map of node %u fails", 2, SIM_WITH_MAPS},
 	[EV_DAMAGE_MAP] = {"a bit of the dirty map of node %u is flipped", 5, SIM_WITH_MAPS},
-	[EV_POWER_FAILS] = {"the power of node %u fails for a moment", 12, SIM_WITH_RING},
-	[EV_BURST] = {"the program on node %u writes six times", 30, SIM_WITH_RING},
+	[EV_POWER_FAILS] = {"the power of node %u fails for a moment", 12, SIM_WITH_REDO},
+	[EV_BURST] = {"the program on node %u writes six times", 30, SIM_WITH_REDO},
 };
 
 const char *
@@ -133,6 +133,8 @@ script_power(struct sim *s, unsigned n)
 		maps_power(s, n);
 	if (s->rings)
 		ring_power(s, n);
+	if (s->logs)
+		log_power(s, n);
 	s->changed = true;
 }
 
@@ -147,6 +149,8 @@ script_kill_target(struct sim *s, unsigned n)
 		return;
 	reset.to = node->session_from;
 	reset.session = node->session;
+	if (s->logs)
+		log_killed(s, n);
 	node->session = 0;
 	net_forget(s, n);
 	net_send(s, &reset);

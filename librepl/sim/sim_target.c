@@ -47,6 +47,15 @@ media_sidecar(struct sim *s, unsigned n, const struct sidecar *meta)
 }
 
 void
+media_flush(struct sim *s, unsigned n, uint32_t blocks)
+{
+	for (unsigned b = 0; b < SIM_BLOCKS; b++)
+		if (blocks >> b & 1)
+			s->node[n].disk[b] = s->node[n].mem[b];
+	s->changed = true;
+}
+
+void
 target_sync(struct sim *s, unsigned n)
 {
 	memcpy(s->node[n].disk, s->node[n].mem, sizeof(s->node[n].disk));
@@ -90,6 +99,8 @@ target_recover(struct sim *s, unsigned n)
 	struct sim_journal *j = &node->journal;
 	struct sidecar meta;
 
+	if (!log_recover(s, n))
+		return;
 	if (sim_broken(s, SIM_APPLY_UNCOMMITTED) && j->open && !j->committed && j->count) {
 		journal_apply(s, n, SIM_JOURNAL);
 		target_sync(s, n);
@@ -124,7 +135,7 @@ target_left(const struct sim *s, unsigned n)
 {
 	const struct sim_node *node = &s->node[n];
 
-	return !node->up || node->journal.open ||
+	return !node->up || node->journal.open || log_is_left(s, n) ||
 	       (ring_is_left(s, n) && !sim_broken(s, SIM_RING_KEPT));
 }
 
@@ -139,7 +150,7 @@ target_end(struct sim *s, unsigned n, bool clean)
 	node->session = 0;
 	net_forget(s, n);
 	/* It stays for who opens the pool next. */
-	if (!ring_recover(s, n))
+	if (!log_end(s, n) || !ring_recover(s, n))
 		return;
 	/* Room that was made and not used. */
 	grow_cut(s, n);
@@ -208,7 +219,7 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 	node->position = node->position_next = 0;
 	node->unsynced = 0;
 	node->mapped = maps_blocks(node->meta.pool_size);
-	return 0;
+	return log_make(s, m->to) ? 0 : REPL_E_LOST;
 }
 
 static int
@@ -244,6 +255,12 @@ target_commit(struct sim *s, const struct sim_msg *m)
 	struct sim_msg later = *m, reply = {0};
 	int rc;
 
+	if (log_takes(s, m)) {
+		rc = log_commit(s, m);
+		if (rc)
+			target_reply(s, m, rc, &reply);
+		return;
+	}
 	if (m->kind == SIM_SHIP)
 		target_barrier(s, m);
 	rc = target_store(s, m);
@@ -310,6 +327,8 @@ target_jcommit(struct sim *s, const struct sim_msg *m)
 		node->journal_fails--;
 		return REPL_E_IO;
 	}
+	if (!log_settle(s, m->to, UINT32_MAX))
+		return REPL_E_LOST;
 	node->journal.committed = true;
 	node->journal.state = m->state;
 	node->journal.has_chain = m->has_chain;
@@ -349,7 +368,15 @@ static int
 target_call(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 {
 	switch (m->kind) {
+	case SIM_PING:
+		/* A verification, beside the lanes. */
+		if (log_is_left(s, m->to) && sim_random(s) % 4 == 0 &&
+		    !log_settle(s, m->to, (1U << SIM_BLOCKS) - 1))
+			return REPL_E_LOST;
+		return 0;
 	case SIM_HASH:
+		if (!log_settle(s, m->to, (1U << SIM_BLOCKS) - 1))
+			return REPL_E_LOST;
 		memcpy(reply->content, s->node[m->to].mem, sizeof(reply->content));
 		return 0;
 	case SIM_JBEGIN:
@@ -391,7 +418,7 @@ target_enter(struct sim *s, const struct sim_msg *m)
 	int rc = target_open(s, m, &reply);
 
 	/* Likewise, over what the one before has left. */
-	if (s->node[m->to].up)
+	if (s->node[m->to].up && rc != REPL_E_LOST)
 		target_reply(s, m, rc, &reply);
 }
 
@@ -420,7 +447,8 @@ target_take(struct sim *s, const struct sim_msg *m)
 					 .session = m->session,
 					 .kind = SIM_RESET,
 					 .of = m->kind};
-		if (m->kind != SIM_FIN && m->kind != SIM_PERSIST && m->kind != SIM_ROUND)
+		if (m->kind != SIM_FIN && m->kind != SIM_PERSIST && m->kind != SIM_ROUND &&
+		    m->kind != SIM_LOG_STEP)
 			net_send(s, &reply);
 		return;
 	}
@@ -435,6 +463,8 @@ target_take(struct sim *s, const struct sim_msg *m)
 		ring_deposit(s, m);
 	else if (m->kind == SIM_ROUND)
 		ring_round(s, m);
+	else if (m->kind == SIM_LOG_STEP)
+		log_step(s, m);
 	else if (m->kind == SIM_OPEN)
 		target_enter(s, m);
 	else
@@ -446,6 +476,7 @@ target_tick(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 
+	log_tick(s, n);
 	if (node->session && s->now - node->session_heard > SIM_TARGET_PATIENCE)
 		target_end(s, n, false);
 }

@@ -25,7 +25,7 @@ static const uint64_t far_seeds[SIM_MUTATION_COUNT] = {
 	[SIM_PROMOTE_OUTDATED] = 2910,
 	[SIM_QUEUE_FEW] = 6110,
 	[SIM_TRUST_AFTER_CRASH] = 2610,
-	[SIM_DAMAGED_CLEAN] = 3300,
+	[SIM_DAMAGED_CLEAN] = 2070,
 };
 
 static void
@@ -66,8 +66,8 @@ nothing_acknowledged_is_lost(void **state)
 	assert_true(sum.acks > SEEDS && sum.losses > SEEDS / 4 && sum.resyncs > SEEDS / 2);
 	assert_true(sum.refused > SEEDS / 10 && sum.promotions > SEEDS / 10 &&
 		    sum.power_cuts > SEEDS / 4);
-	/* In one run of four there are receive rings, which are empty most of the time. */
-	assert_true(sum.replayed > SEEDS / 100);
+	/* In half of the runs there is what may have to be replayed. */
+	assert_true(sum.replayed > SEEDS / 20);
 }
 
 static void
