@@ -5,7 +5,7 @@
  *
  *   pmem     libpmem's functions          msync    mmap(2) and msync(2)
  *   pmem2    libpmem2's, by pointers      threads  pmem, by 12 threads
- *   fork     pmem, then a child does after its parent has ended
+ *   fork     pmem, then a child does after its parent has ended, until FILE.enough is there
  *   other    pmem, in a file beside FILE
  *   two      pmem, in FILE and in FILE.2
  *   slow     pmem, a line on standard output for each persist, 200 of them
@@ -124,16 +124,18 @@ write_msync(const char *path)
 static int
 write_fork(char *at, const char *path)
 {
-	char done[4096];
+	char done[4096], enough[4096];
 
 	write_pmem(at, 0);
 	if (fork() != 0)
 		_exit(0);
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
 	/* The parent's replication ends with it; until then this process has none. */
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < 600 && access(enough, F_OK); i++) {
 		(void)usleep(100000);
 		write_pmem(at + 65536, i % 20);
 	}
+	write_pmem(at + 65536, 20);
 	(void)snprintf(done, sizeof(done), "%s.done", path);
 	(void)close(open(done, O_CREAT | O_WRONLY, 0600));
 	return 0;
