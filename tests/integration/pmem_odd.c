@@ -40,7 +40,7 @@
 #define WRITERS 6
 #define FORKS   20
 #define MOVERS  3
-#define MOVES   500UL
+#define MOVES   100UL
 
 static void
 check(int ok, const char *what)
