@@ -5,7 +5,7 @@
 make_keys
 start_serve
 start_api
-SIZE=$((${SIZE_MIB:-512} * MIB))
+SIZE=$((256 * MIB))
 
 # KiB of memory beside the pool's own.
 resident() {

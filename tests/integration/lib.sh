@@ -77,11 +77,13 @@ trap 'exit 130' INT TERM HUP
 # wait_for SECONDS COMMAND...: until it succeeds, looking every POLL_MS, which divides 1000.
 wait_for() {
 	tries=$(($1 * 1000 / ${POLL_MS:-50}))
+	# With its leading zeroes.
+	nap=$((1000 + ${POLL_MS:-50}))
 	shift
 	while ! "$@" >/dev/null 2>&1; do
 		tries=$((tries - 1))
 		[ "$tries" -gt 0 ] || return 1
-		sleep "0.$(printf %03d "${POLL_MS:-50}")"
+		sleep "0.${nap#1}"
 	done
 }
 
