@@ -13,7 +13,7 @@ ok map "$TMP/p" $MIB
 ok open 1
 ok put 0 $MIB 1
 ok persist 0 0 $MIB
-within $OP_TIMEOUT
+within $((OP_TIMEOUT / 2))
 ok stat 0
 is replication 0
 ok stat 1

@@ -3,6 +3,7 @@
 # well for want of time.
 API_DISK=1 # a sync takes longer than polling would hide
 . "$(dirname "$0")/api_lib.sh"
+OP_TIMEOUT=1500
 
 make_keys
 start_serve

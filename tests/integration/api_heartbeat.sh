@@ -18,7 +18,7 @@ for how in kill stop; do
 	hurt $how
 	wait_for 4 degraded 0 || fail "a target ($how) is not missed: $TEXT"
 	ok persist 0 0 64
-	within 100
+	within $PROMPT
 	ok close
 	heal
 done

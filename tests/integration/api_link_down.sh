@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # When the link to the target goes down without a word each call still returns by its deadline.
 . "$(dirname "$0")/api_lib.sh"
+OP_TIMEOUT=1500
 . "$(dirname "$0")/link_lib.sh"
 start_far
 start_api
@@ -9,9 +10,10 @@ for policy in degrade fail; do
 	ok set lanes 2
 	ok set on-loss $policy
 	stay_lost
-	ok set connect-timeout 1000
 	ok map "$TMP/$policy" $MIB
 	ok open 1
+	# For the next one.
+	ok set connect-timeout 1000
 	ok put 0 $MIB 1
 	ok persist 0 0 $MIB
 	link_down
@@ -19,7 +21,7 @@ for policy in degrade fail; do
 	[ "$MS" -ge 500 ] || fail "noticed after $MS ms: was the link down?"
 	within $((OP_TIMEOUT + LATE))
 	lost_call $policy persist 1 0 $MIB
-	within 100
+	within $PROMPT
 	refused REPL_E_LOST "lost" read 1 0 0 8
 	ok stat 0
 	is replication 2

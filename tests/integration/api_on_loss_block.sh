@@ -2,6 +2,7 @@
 # With on-loss = block a call waits until the lost replica is back and has what it made durable, at most
 # block-timeout; and a handle is closed in its time while a replica is being tried.
 . "$(dirname "$0")/api_lib.sh"
+OP_TIMEOUT=1500
 make_keys
 start_serve
 start_api

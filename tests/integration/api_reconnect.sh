@@ -32,7 +32,7 @@ wait_for 5 degraded 0 || fail "the loss is not noticed: $TEXT"
 for at in 1 2 3 4 5 6 7 8; do
 	ok put $((at * 3 * MIB)) 65536 $((at + 1))
 	ok persist 0 $((at * 3 * MIB)) 65536
-	within 100
+	within $PROMPT
 done
 # Flushed, and not drained until the replica is back.
 ok put $((20 * MIB)) 4096 77

@@ -24,7 +24,7 @@ echo "noticed after $took ms"
 [ "$took" -le 5000 ] || fail "noticed after $took ms"
 ok put 4096 65536 2
 ok persist 0 4096 65536
-within 100
+within $PROMPT
 link_up
 wait_for 30 established 0 || fail "the replica does not come back: $TEXT"
 ok put 0 64 3

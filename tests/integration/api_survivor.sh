@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # When one of two replicas is lost the other has a newer generation: no later mistake takes the lost one for good.
 . "$(dirname "$0")/api_lib.sh"
+OP_TIMEOUT=1500
 make_keys
 start_serve
 start_sshd "Subsystem repl $REPLD session --config $TMP/sshd-repld.conf"
@@ -40,7 +41,7 @@ ok stat 1
 is replication 0
 ok put 0 64 3
 ok persist 0 0 64
-within 100
+within $PROMPT
 ok compare 1
 same
 heal
