@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,14 +40,38 @@ fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
+static int map_sync_errno; /* of a device that fails; pages are clean then */
+
+int
+msync(void *addr, size_t len, int flags)
+{
+	int rc = (int)syscall(SYS_msync, addr, len, flags);
+
+	errno = map_sync_errno ? map_sync_errno : errno;
+	return map_sync_errno ? -1 : rc;
+}
+
+static int
+setup_at(int on_disk)
+{
+	err_clear(&err);
+	if (tempdir_new(dir, on_disk) || pool_store_new(dir, &store, &err))
+		return -1;
+	return pool_create(store, "p", SIZE, NULL, false, &info, &err);
+}
+
 static int
 setup(void **state)
 {
 	(void)state;
-	err_clear(&err);
-	if (tempdir_new(dir, 0) || pool_store_new(dir, &store, &err))
-		return -1;
-	return pool_create(store, "p", SIZE, NULL, false, &info, &err);
+	return setup_at(0);
+}
+
+static int
+setup_on_disk(void **state)
+{
+	(void)state;
+	return setup_at(1);
 }
 
 static int
@@ -369,6 +394,39 @@ a_foreign_shutdown_state_is_reset(void **state)
 	assert_int_equal(shutdown_now(), PMDK_SHUTDOWN_BOUND);
 }
 
+static bool
+header_is_cached(void)
+{
+	int fd = openat(pool_store_dirfd(store), "p", O_RDONLY);
+	void *mem = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	unsigned char resident = 0;
+
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	assert_int_equal(mincore(mem, 4096, &resident), 0);
+	(void)munmap(mem, 4096);
+	(void)close(fd);
+	return resident & 1;
+}
+
+/* What a failed sync has lost must not be found there, reset and not on media, by the next try. */
+static void
+a_reset_that_was_lost_is_not_met_again(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	put_header(true);
+	map_sync_errno = EIO;
+	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_IO, "sync");
+	if (strcmp(info.filesystem, "ext4") == 0)
+		assert_false(header_is_cached());
+	map_sync_errno = 0;
+	err_clear(&err);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	assert_true(info.meta.primary);
+}
+
 /* ---- taking over ---- */
 
 enum { REGISTERED = 1, STOPPED = 2, DEAF = 4, OTHER_POOL = 8 };
@@ -517,6 +575,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_writer_finds_all_of_it_durable, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_dirty_map_goes_with_the_primary, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_foreign_shutdown_state_is_reset, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_reset_that_was_lost_is_not_met_again,
+						setup_on_disk, teardown),
 		cmocka_unit_test_setup_teardown(force_ends_the_writer_whatever_it_does, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, teardown),
