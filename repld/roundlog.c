@@ -154,7 +154,9 @@ pool_sync(struct roundlog *l, struct range *r, size_t count, struct err *e)
 	pthread_mutex_lock(&l->lock);
 	l->turn++;
 	(void)pthread_cond_broadcast(&l->changed);
-	return log_fail(l, rc, e);
+	rc = log_fail(l, rc, e);
+	/* Another one may have failed meanwhile, and been told what this one has lost. */
+	return rc ? rc : failed_check(l, e);
 }
 
 /* Frames go to the other half, of which none counts any more, and the thread gets this one. */

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -30,14 +31,38 @@ static struct pmem_map *map;
 static struct roundlog *rlog;
 static struct err err;
 
+/* While the next sync of a mapping is on its way another one fails, which is told the error. */
+static _Atomic bool fails_elsewhere;
+
+int
+msync(void *addr, size_t len, int flags)
+{
+	if (atomic_exchange(&fails_elsewhere, false))
+		roundlog_fail(rlog);
+	return (int)syscall(SYS_msync, addr, len, flags);
+}
+
+static int
+setup_at(int on_disk)
+{
+	assert_int_equal(tempdir_new(dir, on_disk), 0);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+	return 0;
+}
+
 static int
 setup(void **state)
 {
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
+	return setup_at(0);
+}
+
+static int
+setup_on_disk(void **state)
+{
+	(void)state;
+	return setup_at(1);
 }
 
 static int
@@ -554,6 +579,27 @@ failed_log_stays(void **state)
 	assert_int_equal(byte_at(0), 'a');
 }
 
+static void
+fail_elsewhere_while_it_retires(void)
+{
+	update(0, 100, 'a');
+	/* On a disk it is synced when the log has been idle for a second. */
+	atomic_store(&fails_elsewhere, pmem_map_groups(map));
+	while (atomic_load(&fails_elsewhere))
+		(void)usleep(10000);
+	(void)usleep(300000);
+}
+
+static void
+frames_count_on_when_a_sync_fails_elsewhere(void **state)
+{
+	(void)state;
+	killed(fail_elsewhere_while_it_retires);
+	pages_are_lost(0, 100);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'a');
+}
+
 int
 main(void)
 {
@@ -576,6 +622,8 @@ main(void)
 		T(log_without_its_header_or_end_makes_the_pool_inconsistent),
 		T(log_that_cannot_be_read_stays),
 		T(failed_log_stays),
+		cmocka_unit_test_setup_teardown(frames_count_on_when_a_sync_fails_elsewhere,
+						setup_on_disk, teardown),
 #undef T
 	};
 
