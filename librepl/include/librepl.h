@@ -14,7 +14,8 @@
  * Threads.  A config object belongs to one thread at a time. A handle may be
  *           used by any number of threads; a lane by one thread at a time.
  *           Functions that name a lane return REPL_E_BUSY if a second thread
- *           is inside the same lane.
+ *           is inside the same lane, or the library for longer than op-timeout:
+ *           nothing was done, call again.
  * Deadlines. Every function returns within the deadline that the config gives
  *           for its kind of call.
  * Fork.     A handle does not survive fork(): the child must not use it, and

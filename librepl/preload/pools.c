@@ -426,6 +426,20 @@ pool_has(struct pool *p, uint64_t off, size_t len)
 	return has;
 }
 
+/*
+ * True: once more. A lane here is one thread's at a time, so the library itself has it, for longer
+ * than op-timeout, and it does so by its own deadlines. Given up, the bytes would be nowhere: the
+ * replicas count as up to date, and the program has nobody to tell that they are not.
+ */
+static bool
+pool_waits(const struct pool *p, int rc, const char *what)
+{
+	if (rc != REPL_E_BUSY)
+		return false;
+	report("%s: %s: waiting: %s", p->path, what, api.repl_errormsg());
+	return true;
+}
+
 /* How many bytes, the last ones, lie behind what is known of the pool. */
 static size_t
 pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
@@ -444,7 +458,9 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 		has = within && look ? pool_has(p, off, within) : within;
 		if (has) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
-			rc = api.repl_flush(p->r, lane, off, has);
+			do
+				rc = api.repl_flush(p->r, lane, off, has);
+			while (pool_waits(p, rc, "flush"));
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= 1U << (p - pools);
@@ -545,7 +561,9 @@ pool_drain(struct pool *p)
 	if (p->state == POOL_OPEN) {
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
-		rc = api.repl_drain(p->r, lane);
+		do
+			rc = api.repl_drain(p->r, lane);
+		while (pool_waits(p, rc, "drain"));
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		if (!rc)
 			pool_look(p);
