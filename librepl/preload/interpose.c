@@ -112,6 +112,34 @@ msync(void *addr, size_t len, int flags)
 	return rc;
 }
 
+/* What it makes durable nobody can tell us. */
+static int
+synced(int rc, int fd, const char *call)
+{
+	if (rc == 0 && pools_any())
+		pools_synced(fd, call);
+	return rc;
+}
+
+EXPORT int
+fsync(int fd)
+{
+	return synced((int)syscall(SYS_fsync, fd), fd, "fsync(2)");
+}
+
+EXPORT int
+fdatasync(int fd)
+{
+	return synced((int)syscall(SYS_fdatasync, fd), fd, "fdatasync(2)");
+}
+
+EXPORT int
+sync_file_range(int fd, off64_t off, off64_t len, unsigned flags)
+{
+	return synced((int)syscall(SYS_sync_file_range, fd, off, len, flags), fd,
+		      "sync_file_range(2)");
+}
+
 /* ---- libpmem ---- */
 
 /* Each has its own copy: found once, by whoever comes first. */

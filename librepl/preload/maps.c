@@ -113,6 +113,16 @@ maps_forget(unsigned pool)
 	return any;
 }
 
+bool
+maps_has(unsigned pool)
+{
+	for (unsigned i = 0; i < GET(used); i++) {
+		if (GET(table[i].pool) == pool && GET(table[i].at) != GET(table[i].end))
+			return true;
+	}
+	return false;
+}
+
 void
 maps_fork_begin(void)
 {

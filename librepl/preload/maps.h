@@ -32,6 +32,9 @@ int maps_add(void *addr, size_t len, uint64_t off, unsigned pool);
  */
 uint32_t maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off);
 
+/* Whether a pool has mappings, at some moment of late. */
+bool maps_has(unsigned pool);
+
 /* Forget all mappings of a pool; whether there were any. */
 bool maps_forget(unsigned pool);
 

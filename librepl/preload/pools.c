@@ -404,6 +404,25 @@ pools_unmapped(void *addr, size_t len)
 	range_gone(addr, len, busy == 0);
 }
 
+void
+pools_synced(int fd, const char *call)
+{
+	struct calm calm;
+	struct stat st;
+	int pool;
+
+	if (busy > 0)
+		return;
+	calm = calm_begin();
+	pool = pool_of_file(fd, &st);
+	if (pool >= 0 && maps_has((unsigned)pool) &&
+	    !atomic_exchange(&pools[pool].told_synced, true))
+		report("%s: %s replicates nothing: only what msync(2), libpmem or libpmem2 makes "
+		       "durable is followed",
+		       pools[pool].path, call);
+	calm_end(calm);
+}
+
 /* ---- persistence ---- */
 
 static unsigned

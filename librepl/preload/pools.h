@@ -43,6 +43,12 @@ void pools_remapped(void *old, size_t old_len, bool held, void *addr, size_t len
 /* rename(2) and its kind: a pool's name may be another file's now, which is mapped already. */
 void pools_renamed(const char *from, const char *to);
 
+/*
+ * fsync(2) or its kind of a file: of stores to a pool that is mapped it makes durable what is in no
+ * call, and all of the pool would have to go to the replicas. It is told, once.
+ */
+void pools_synced(int fd, const char *call);
+
 /* The range lies in a pool, or this thread has flushed what is not drained. */
 bool pools_concern(const void *addr, size_t len);
 

@@ -45,6 +45,7 @@ struct pool {
 	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
 	_Atomic uint32_t told_lost; /* a bit each: that is said once */
 	_Atomic bool told_short;    /* likewise */
+	_Atomic bool told_synced;   /* likewise */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX];
 };
 

@@ -18,6 +18,7 @@
  *   renamed   the file is made, mapped and half filled by another name
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
+ *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   shrink    the file gets shorter than its mapping, which is synced
  */
 #include <fcntl.h>
@@ -372,6 +373,20 @@ page(const char *path)
 }
 
 static void
+by_fsync(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	memset(at + PAGE, 'a', PAGE);
+	check(fsync(fd) == 0, "fsync");
+	check(fdatasync(fd) == 0, "fdatasync");
+	check(sync_file_range(fd, 0, SIZE, SYNC_FILE_RANGE_WRITE) == 0, "sync_file_range");
+	check(syncfs(fd) == 0, "syncfs");
+	check(msync(at + PAGE, PAGE, MS_SYNC) == 0, "msync");
+}
+
+static void
 beyond(const char *path)
 {
 	int fd = file_new(path, SIZE);
@@ -409,7 +424,7 @@ main(int argc, char **argv)
 		     {"nodrain", nodrain},  {"forks", forks},       {"cancel", cancel},
 		     {"stderr", on_stderr}, {"exit", exit_amid},    {"page", page},
 		     {"moves", moves},      {"beyond", beyond},     {"shrink", shrink},
-		     {"renamed", renamed}};
+		     {"renamed", renamed},  {"fsync", by_fsync}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

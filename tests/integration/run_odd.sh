@@ -8,6 +8,8 @@ for mode in grow part protect fixed nodrain moves renamed page beyond; do
 	odd "$mode"
 done
 odd recreate 'recreate is another file'
+# Said once, whatever is called how often; of another file nothing.
+odd fsync '^[^:]*: [^ ]*/fsync: fsync\(2\) .*msync\(2\)[^:]*$'
 
 # No replica follows a file that gets shorter, but of what is left it has all, and the program lives.
 (run "$TMP/shrink" shrink timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" shrink "$TMP/shrink") \
