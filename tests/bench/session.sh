@@ -45,7 +45,7 @@ idle() {
 		"$TMP/key" "$TMP/known_hosts" $((idle_s + 3)) >"$TMP/idle.log" 2>&1 &
 	initiator=$!
 	PIDS="$PIDS $initiator"
-	wait_for 5 grep -q open "$TMP/idle.log" || fail "idle_session does not open"
+	wait_for 20 grep -q open "$TMP/idle.log" || fail "idle_session does not open"
 	sleep 1
 	session=$(session_pid)
 	mine=$(ticks "$initiator") theirs=$(ticks "$session")

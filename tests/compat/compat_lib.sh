@@ -4,7 +4,7 @@
 #   start_compat [LINE]     a target; librpmem.so.1 is found by PMDK and knows the test's key
 #   target_set NAME LINE... the set file of that name on the target, as its admin writes it
 #   local_set NAME          $TMP/local.set: 16 MiB in $TMP/part0, and a REPLICA of that name
-#   pmdk COMMAND...         with librpmem.so.1 in reach, within 30 s
+#   pmdk COMMAND...         with librpmem.so.1 in reach, within two minutes
 #   pmdk_fails PATTERN COMMAND...  it fails, and says so
 #   make_pool               pmempool create of $TMP/local.set
 #   fill COUNT, walk        pmemobj_fill on $TMP/local.set; prints count and checksum
@@ -48,7 +48,7 @@ local_set() {
 }
 
 pmdk() {
-	REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD timeout -k 5 30 "$@" </dev/null
+	REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD timeout -k 5 120 "$@" </dev/null
 }
 
 pmdk_fails() {
@@ -74,7 +74,7 @@ walk() {
 }
 
 target_run() {
-	timeout -k 5 30 "$@" </dev/null
+	timeout -k 5 120 "$@" </dev/null
 }
 
 lose_and_sync() {

@@ -15,7 +15,7 @@ take_over() {
 	grep -q '"epoch"' "$TMP/out"
 }
 take_over && fail "taken over before the timeout"
-wait_for 6 take_over || fail "the lock is held: $(cat "$TMP/out")"
+wait_for 20 take_over || fail "the lock is held: $(cat "$TMP/out")"
 grep -q "the peer has been silent for 2000 ms" "$TMP/serve.log" || fail "no reason in the log"
 sum=$(cksum <"$TMP/serve/pools/still.pool")
 kill -CONT "$still_pid"

@@ -44,7 +44,7 @@ hold p write
 session_seen() {
 	ctl status "$T" >"$TMP/out" && grep -F "p: provider-class = ib ($against)" "$TMP/out"
 }
-wait_for 5 session_seen || fail "status of the session: $(cat "$TMP/out")"
+wait_for 20 session_seen || fail "status of the session: $(cat "$TMP/out")"
 stop "$HOLD_PID"
 
 # In the page cache no receive buffer outlives a power cut.

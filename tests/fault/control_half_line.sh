@@ -14,13 +14,13 @@ exec 3>"$TMP/in"
 	request pool.open '{"name":"half","mode":"write"}'
 	printf '{"jsonrpc":"2.0","id":9,"me'
 } >&3
-wait_for 5 grep -q '"epoch"' "$TMP/out" || fail "pool.open: $(cat "$TMP/out")"
+wait_for 20 grep -q '"epoch"' "$TMP/out" || fail "pool.open: $(cat "$TMP/out")"
 # Bytes that end no line are no sign of life.
 (
 	sleep 1
 	printf 'thod' >&3
 ) &
-wait_for 6 gone "$ssh_pid" || fail "the session goes on"
+wait_for 20 gone "$ssh_pid" || fail "the session goes on"
 exec 3>&-
 grep -q "the peer has been silent for 2000 ms" "$TMP/serve.log" || fail "no reason in the log"
 { hello && request pool.open '{"name":"half","mode":"write"}'; } | raw_session >"$TMP/out"

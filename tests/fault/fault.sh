@@ -38,7 +38,7 @@ victim_wrote_more() {
 
 check_victim() {
 	gone "$VICTIM_PID" && fail "the other session has ended: $(cat "$TMP/victim.log")"
-	wait_for 5 victim_wrote_more "$(($(victim_count) + 10))" ||
+	wait_for 20 victim_wrote_more "$(($(victim_count) + 10))" ||
 		fail "the other session has stopped at $(victim_count)"
 	stop "$VICTIM_PID"
 	"$LEDGER" check "$TMP/serve/pools/victim.pool" "$(victim_count)" >"$TMP/victim.check" ||

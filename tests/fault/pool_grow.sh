@@ -54,7 +54,7 @@ one_session() {
 }
 wait_for 10 one_session || fail "sessions: $session"
 kill -KILL $session
-wait_for 5 gone "$session"
+wait_for 20 gone "$session"
 rm "$TMP/writing"
 kill "$raw" 2>/dev/null
 wait "$raw" 2>/dev/null

@@ -5,8 +5,8 @@
 start_target
 start_victim
 signalled KILL "$SERVE_PID"
-wait_for 5 gone "$SERVE_PID" || fail "repld serve lives"
-wait_for 5 victim_wrote_more "$(($(victim_count) + 10))" || fail "the session has ended"
+wait_for 20 gone "$SERVE_PID" || fail "repld serve lives"
+wait_for 20 victim_wrote_more "$(($(victim_count) + 10))" || fail "the session has ended"
 expect_error unreachable "127\.0\.0\.1:$SERVE_PORT" client cat "$target"
 start_serve
 target=$SERVE_USER@127.0.0.1:$SERVE_PORT
@@ -19,4 +19,4 @@ try() {
 		raw_session >"$TMP/out"
 	grep -q '"epoch"' "$TMP/out"
 }
-wait_for 5 try || fail "the lock outlives the session: $(cat "$TMP/out")"
+wait_for 20 try || fail "the lock outlives the session: $(cat "$TMP/out")"

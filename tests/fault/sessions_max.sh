@@ -13,13 +13,13 @@ done
 exec 3>"$TMP/in1" 4>"$TMP/in2"
 hello >&3
 hello >&4
-wait_for 5 test -s "$TMP/out1" || fail "first session"
-wait_for 5 test -s "$TMP/out2" || fail "second session"
+wait_for 20 test -s "$TMP/out1" || fail "first session"
+wait_for 20 test -s "$TMP/out2" || fail "second session"
 hello | client cat "$target" >"$TMP/out"
 expect_answer '"error":.*sessions-max|"error":.*2 sessions' "third session"
 exec 3>&-
 try() {
 	hello | client cat "$target" >"$TMP/out" && grep -q '"result"' "$TMP/out"
 }
-wait_for 5 try || fail "no room after the end of a session: $(cat "$TMP/out")"
+wait_for 20 try || fail "no room after the end of a session: $(cat "$TMP/out")"
 exec 4>&-

@@ -9,7 +9,7 @@ lose() {
 
 	for pid in $(sessions); do
 		ls -l "/proc/$pid/fd" 2>/dev/null | grep -q "/pools/$1\$" && kill -KILL "$pid" &&
-			wait_for 5 gone "$pid" && return
+			wait_for 20 gone "$pid" && return
 	done
 	fail "no session of $1"
 }

@@ -31,7 +31,7 @@ refused REPL_E_LIMIT "size of files" grow $((64 * MIB))
 
 # The last page, which shares its block of the map with nothing now.
 signalled KILL "$(session_of q)"
-wait_for 5 degraded 1 || fail "the loss is not noticed: $TEXT"
+wait_for 20 degraded 1 || fail "the loss is not noticed: $TEXT"
 ok put $((8 * MIB)) 4096 2
 ok persist 0 $((8 * MIB)) 4096
 wait_for 10 established 1 || fail "it does not come back by its map: $TEXT"

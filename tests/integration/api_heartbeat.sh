@@ -16,7 +16,7 @@ for how in kill stop; do
 	sleep 1
 	! degraded 0 || fail "degraded before anything happened: $TEXT"
 	hurt $how
-	wait_for 4 degraded 0 || fail "a target ($how) is not missed: $TEXT"
+	wait_for 20 degraded 0 || fail "a target ($how) is not missed: $TEXT"
 	ok persist 0 0 64
 	within $PROMPT
 	ok close

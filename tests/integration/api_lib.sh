@@ -155,7 +155,7 @@ hurt() {
 
 heal() {
 	kill -KILL $hurt_pids 2>/dev/null
-	wait_for 5 no_sessions || fail "sessions stay"
+	wait_for 20 no_sessions || fail "sessions stay"
 	kill -0 "$SERVE_PID" 2>/dev/null || start_serve
 }
 

@@ -28,7 +28,7 @@ written=0
 # Nothing is heard of it for a while; what is written then is the difference.
 port=$SERVE_PORT
 hurt serve
-wait_for 5 degraded 0 || fail "the loss is not noticed: $TEXT"
+wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
 for at in 1 2 3 4 5 6 7 8; do
 	ok put $((at * 3 * MIB)) 65536 $((at + 1))
 	ok persist 0 $((at * 3 * MIB)) 65536
@@ -63,7 +63,7 @@ ok open 0
 ok load 4 $((8 * MIB))
 for again in 1 2 3; do
 	hurt kill
-	wait_for 5 degraded 0 || fail "the loss is not noticed: $TEXT"
+	wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
 	wait_for 30 established 0 || fail "the replica does not come back under load: $TEXT"
 done
 ok unload
@@ -76,7 +76,7 @@ equal "$TMP/p" "$TMP/serve/pools/p"
 ok set on-loss fail
 ok open 0
 hurt kill
-wait_for 5 degraded 0 || fail "the loss is not noticed: $TEXT"
+wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
 wait_for 20 works || fail "calls fail though the replica could be back: $TEXT"
 ok stat 0
 is replication 0

@@ -38,7 +38,7 @@ comes_back() {
 
 before=$(losses)
 hurt kill
-wait_for 5 lost_since "$before" || fail "the loss is not noticed: $TEXT"
+wait_for 20 lost_since "$before" || fail "the loss is not noticed: $TEXT"
 killed=0
 for delay in 0.05 0.1 0.2 0.3 0.5 0.8; do
 	ok put $((killed * 5 * MIB)) $((4 * MIB)) "$killed"
@@ -66,7 +66,7 @@ for i in $(seq "$LOSSES"); do
 	wait_for 10 some_session
 	before=$(losses)
 	signalled KILL $(sessions)
-	wait_for 5 lost_since "$before" || fail "loss $i is not noticed: $TEXT"
+	wait_for 20 lost_since "$before" || fail "loss $i is not noticed: $TEXT"
 	ok put $((i * 4096)) 4096 "$i"
 	ok persist 1 $((i * 4096)) 4096
 	wait_for 20 established 0 || fail "the replica does not come back from loss $i: $TEXT"

@@ -45,7 +45,7 @@ is missed 0
 
 # One of two.
 hurt kill
-wait_for 5 degraded 0 || fail "the loss is not noticed: $TEXT"
+wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
 ok put $((2 * MIB)) 4096 4
 ok persist 1 $((2 * MIB)) 4096
 wait_for 20 established 0 || fail "it does not come back: $TEXT"

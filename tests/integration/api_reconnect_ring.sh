@@ -15,7 +15,7 @@ ok put 0 $MIB 1
 ok persist 0 0 $MIB
 for again in 1 2 3; do
 	hurt kill
-	wait_for 5 degraded 0 || fail "the loss is not noticed: $TEXT"
+	wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
 	ok put $((again * 65536)) 65536 $((again + 1))
 	ok persist 1 $((again * 65536)) 65536
 	wait_for 20 established 0 || fail "the replica does not come back: $TEXT"

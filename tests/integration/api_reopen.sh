@@ -37,7 +37,7 @@ ok put 1000000 3000000 4
 ok flush 0 1000000 500000
 kill -KILL "$(api_child)"
 wait "$api_pid"
-wait_for 5 no_sessions || fail "the session outlives its initiator"
+wait_for 20 no_sessions || fail "the session outlives its initiator"
 start_api
 configure "$(pool p)"
 ok set lanes 1

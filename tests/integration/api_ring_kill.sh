@@ -30,7 +30,7 @@ kill_under_load() {
 	session_pid >&3
 	exec 3>&-
 	wait "$load" || fail "seed $1: the load failed"
-	wait_for 5 no_sessions || fail "the session stays"
+	wait_for 20 no_sessions || fail "the session stays"
 }
 
 # brought_in SEED: how many updates the next session has replayed.

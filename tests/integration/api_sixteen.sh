@@ -15,7 +15,7 @@ second_start() {
 	"$REPLD" serve --config "$TMP/second.conf" >"$TMP/second.log" 2>&1 &
 	second_pid=$!
 	PIDS="$PIDS $second_pid"
-	wait_for 5 grep -q "listening on" "$TMP/second.log" || fail "the second daemon does not start"
+	wait_for 20 grep -q "listening on" "$TMP/second.log" || fail "the second daemon does not start"
 	second=$(sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' "$TMP/second.log")
 }
 mkdir "$TMP/serve/second"

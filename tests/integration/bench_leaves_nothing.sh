@@ -38,7 +38,7 @@ nothing_left
 bench --seconds 50 >"$TMP/out" 2>"$TMP/bench.log" &
 pid=$!
 PIDS="$PIDS $pid"
-wait_for 5 pool_is_there || fail "no pool"
+wait_for 20 pool_is_there || fail "no pool"
 sleep 0.5
 kill -INT "$(pgrep -P "$pid" -x replctl)" || fail "no replctl"
 wait "$pid" && fail "interrupted, and yet a success"
@@ -48,7 +48,7 @@ nothing_left
 bench --seconds 50 >"$TMP/out" 2>"$TMP/bench.log" &
 pid=$!
 PIDS="$PIDS $pid"
-wait_for 5 pool_is_there || fail "no pool"
+wait_for 20 pool_is_there || fail "no pool"
 sleep 0.5
 kill -KILL "$(pgrep -P "$SERVE_PID")" || fail "no session"
 wait "$pid" && fail "its session was killed, and yet a success"

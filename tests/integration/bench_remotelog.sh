@@ -73,7 +73,7 @@ running() {
 
 # What has been measured up to an interrupt is told.
 ctl_start --json bench remotelog --method message "$T"
-wait_for 5 running || fail "no pool"
+wait_for 20 running || fail "no pool"
 sleep 1
 kill -INT "$CTL_PID"
 wait "$CTL_PID" && fail "interrupted, and yet a success"
@@ -83,7 +83,7 @@ grep -q "interrupted after [1-9]" "$TMP/bg.err" || fail "not told: $(cat "$TMP/b
 nothing_left
 
 ctl_start bench remotelog --method message "$T"
-wait_for 5 running || fail "no pool"
+wait_for 20 running || fail "no pool"
 sleep 0.5
 kill -TERM "$CTL_PID"
 wait "$CTL_PID" && fail "told to stop, and yet a success"

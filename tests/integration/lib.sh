@@ -148,7 +148,7 @@ start_sshd() {
 		2>>"$TMP/sshd.log" &
 	SSHD_PID=$!
 	PIDS="$PIDS $SSHD_PID"
-	wait_for 5 grep -q "Server listening" "$TMP/sshd.log" || fail "sshd does not start"
+	wait_for 20 grep -q "Server listening" "$TMP/sshd.log" || fail "sshd does not start"
 	trust "$SSHD_PORT" "$TMP/sshd_host_key.pub"
 }
 
@@ -167,7 +167,7 @@ make_serve_dir() {
 
 serve_ready() {
 	PIDS="$PIDS $SERVE_PID"
-	wait_for 5 grep -q "listening on" "$TMP/serve.log" || fail "repld serve does not start"
+	wait_for 20 grep -q "listening on" "$TMP/serve.log" || fail "repld serve does not start"
 	SERVE_PORT=$(serve_port)
 	ssh-keygen -y -f "$TMP/serve/host_key" >"$TMP/serve_host_key.pub" ||
 		fail "the host key of repld serve"
@@ -245,7 +245,7 @@ ctl_kill() {
 	shift
 	lanes=$(lanes_opened)
 	ctl_start "$@"
-	wait_for 5 more_lanes "$lanes"
+	wait_for 20 more_lanes "$lanes"
 	sleep "$delay"
 	kill -KILL "$CTL_PID" 2>/dev/null
 	wait "$CTL_PID" 2>/dev/null
@@ -291,7 +291,7 @@ hold() {
 		>"$TMP/hold.out" 2>&1 &
 	HOLD_PID=$!
 	PIDS="$PIDS $HOLD_PID"
-	wait_for 5 grep -q '"id": *2' "$TMP/hold.out" || fail "no session: $(cat "$TMP/hold.out")"
+	wait_for 20 grep -q '"id": *2' "$TMP/hold.out" || fail "no session: $(cat "$TMP/hold.out")"
 	grep '"id": *2' "$TMP/hold.out" | grep -q '"result"' ||
 		fail "pool.open: $(cat "$TMP/hold.out")"
 }

@@ -34,6 +34,6 @@ link_down() {
 
 link_up() {
 	ip link set "$link" up
-	wait_for 5 timeout 1 bash -c ": </dev/tcp/$net.2/$SERVE_PORT" ||
+	wait_for 20 timeout 1 bash -c ": </dev/tcp/$net.2/$SERVE_PORT" ||
 		fail "the link does not come back"
 }

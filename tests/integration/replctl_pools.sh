@@ -32,5 +32,5 @@ hold a write
 ctl_fails 4 "next: " remove --force "$T/a"
 [ "$(ctl info "$T/a" --json | member writer_open)" = True ] || fail "writer is not told"
 stop "$HOLD_PID"
-wait_for 5 ctl remove --force "$T/a" || fail "remove"
+wait_for 20 ctl remove --force "$T/a" || fail "remove"
 ctl_fails 3 "not found" info "$T/a"

@@ -90,7 +90,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	locked() {
 		! flock -n "$TMP/serve/pools/q.repl" true
 	}
-	wait_for 5 locked || fail "no lock"
+	wait_for 20 locked || fail "no lock"
 	ctl_fails 4 "by no session of repld" promote --force "$T/q"
 	gone "$holder" && fail "a process that is no session was ended"
 	kill "$holder"

@@ -72,7 +72,7 @@ stop "$HOLD_PID"
 is_unknown() {
 	[ "$(ctl info --json "$T/p" | member state)" = unknown ]
 }
-wait_for 5 is_unknown || fail "a writer that went away"
+wait_for 20 is_unknown || fail "a writer that went away"
 ctl restore "$T/p" copy >out 2>err || fail "restore of an unknown one: $(cat err)"
 grep -q "acknowledged" err || fail "no notice: $(cat err)"
 cmp -s copy pool || fail "restored data differ"

@@ -9,7 +9,7 @@ hold p write
 session_seen() {
 	ctl status "$T" >"$TMP/out" && grep -A1 "^p  *write " "$TMP/out" | grep -q "^    by holder"
 }
-wait_for 3 session_seen || fail "$(cat "$TMP/out")"
+wait_for 20 session_seen || fail "$(cat "$TMP/out")"
 ctl status --json "$T" >"$TMP/out" || fail "status --json"
 [ "$(member sessions.0.mode <"$TMP/out")" = write ] || fail "mode"
 [ "$(member sessions.0.commits_per_s <"$TMP/out")" = 0 ] || fail "rate"

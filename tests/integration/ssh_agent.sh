@@ -8,7 +8,7 @@ target=$SERVE_USER@127.0.0.1:$SERVE_PORT
 ssh-agent -D -a "$TMP/agent" >/dev/null 2>&1 &
 agent=$!
 PIDS="$PIDS $agent"
-wait_for 5 test -S "$TMP/agent" || fail "ssh-agent does not start"
+wait_for 20 test -S "$TMP/agent" || fail "ssh-agent does not start"
 export SSH_AUTH_SOCK=$TMP/agent
 cp "$TMP/key" "$TMP/locked_key"
 ssh-add -q "$TMP/key" || fail "ssh-add"

@@ -9,7 +9,7 @@ client cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" <"$TMP/in" >"$TMP/out" 2>"$TMP/er
 client_pid=$!
 exec 3>"$TMP/in"
 echo hello >&3
-wait_for 5 test -s "$TMP/out" || fail "no session"
+wait_for 20 test -s "$TMP/out" || fail "no session"
 kill -HUP "$SERVE_PID"
 sleep 0.2
 kill -0 "$SERVE_PID" || fail "SIGHUP ended it"
@@ -29,6 +29,6 @@ if [ "$(id -u)" -eq 0 ]; then
 	grep -q "does not serve as root: set 'user'" "$TMP/root.log" || fail "no text for root"
 else
 	PIDS="$PIDS $second"
-	wait_for 5 grep -q "listening on 127.0.0.1:$SERVE_PORT" "$TMP/root.log" ||
+	wait_for 20 grep -q "listening on 127.0.0.1:$SERVE_PORT" "$TMP/root.log" ||
 		fail "the port is blocked"
 fi

@@ -13,13 +13,13 @@ done
 exec 3>"$TMP/in1" 4>"$TMP/in2"
 echo hello >&3
 echo hello >&4
-wait_for 5 test -s "$TMP/out1" || fail "first session"
-wait_for 5 test -s "$TMP/out2" || fail "second session"
+wait_for 20 test -s "$TMP/out1" || fail "first session"
+wait_for 20 test -s "$TMP/out2" || fail "second session"
 expect_error unreachable "127\.0\.0\.1:$SERVE_PORT" client cat "$target"
 grep -q "refused: 2 sessions, sessions-max" "$TMP/serve.log" || fail "nothing in the log"
 exec 3>&-
 wait "$pid1"
-wait_for 5 grep -q "has ended" "$TMP/serve.log" || fail "the session does not end"
+wait_for 20 grep -q "has ended" "$TMP/serve.log" || fail "the session does not end"
 echo hello | client cat "$target" >"$TMP/out" || fail "no room after the end of a session"
 exec 4>&-
 wait "$pid2"

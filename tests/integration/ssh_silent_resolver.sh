@@ -12,7 +12,7 @@ print("ready", flush=True)
 time.sleep(30)
 ' >"$TMP/ready" 2>/dev/null &
 PIDS="$PIDS $!"
-wait_for 5 test -s "$TMP/ready" || exit 77
+wait_for 20 test -s "$TMP/ready" || exit 77
 echo "nameserver 127.0.0.9" >"$TMP/resolv.conf"
 cat >"$TMP/inside.sh" <<-END
 	mount --bind "$TMP/resolv.conf" /etc/resolv.conf || exit 1

@@ -15,7 +15,7 @@ for answer in b"", b"SSH-2.0-Half_1.0\r\n":
 time.sleep(30)
 ' >"$TMP/port" &
 PIDS="$PIDS $!"
-wait_for 5 test -s "$TMP/port" || fail "the fake server does not start"
+wait_for 20 test -s "$TMP/port" || fail "the fake server does not start"
 target=root@127.0.0.1:$(cat "$TMP/port")
 for kind in silent half; do
 	began=$(date +%s%N)

@@ -13,7 +13,7 @@ begin() {
 	client_pid=$!
 	exec 3>"$TMP/$1.in"
 	echo hello >&3
-	wait_for 5 test -s "$TMP/$1.out" || fail "no first answer"
+	wait_for 20 test -s "$TMP/$1.out" || fail "no first answer"
 	server_pid=$(ps -o pid= --ppid "$SERVE_PID" | tr -d ' ' | tail -n 1)
 	[ -n "$server_pid" ] || fail "no process of the connection"
 }

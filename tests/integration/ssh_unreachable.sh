@@ -17,7 +17,7 @@ for answer in b"HTTP/1.1 400 Bad Request\r\n\r\n", b"":
     c.close()
 ' >"$TMP/port" &
 PIDS="$PIDS $!"
-wait_for 5 test -s "$TMP/port" || fail "the fake server does not start"
+wait_for 20 test -s "$TMP/port" || fail "the fake server does not start"
 port=$(cat "$TMP/port")
 expect_error unreachable "127\.0\.0\.1:$port" client cat "root@127.0.0.1:$port"
 expect_error unreachable "127\.0\.0\.1:$port" client cat "root@127.0.0.1:$port"

@@ -18,7 +18,7 @@ ok persist 0 0 $((8 * MIB))
 
 ctl_start events "$FILE"
 EVENTS=$CTL_PID
-wait_for 5 grep -q "up-to-date" "$TMP/bg.out" || fail "no snapshot: $(cat "$TMP/bg.out")"
+wait_for 20 grep -q "up-to-date" "$TMP/bg.out" || fail "no snapshot: $(cat "$TMP/bg.out")"
 cp "$TMP/bg.err" "$TMP/events.err"
 
 # status and why of one that is well.
@@ -31,7 +31,7 @@ ctl metrics --json "$FILE" | python3 -m json.tool >/dev/null || fail "metrics --
 reported() {
 	ctl status "$T" >"$TMP/out" && grep -q "as its writer says: connected, established" "$TMP/out"
 }
-wait_for 5 reported || fail "no report: $(cat "$TMP/out")"
+wait_for 20 reported || fail "no report: $(cat "$TMP/out")"
 ctl why "$R" >"$TMP/out" || fail "why TARGET/pool"
 grep -q "^reason  *none:" "$TMP/out" || fail "$(cat "$TMP/out")"
 
@@ -63,7 +63,7 @@ heal_at_port() {
 	"$REPLD" serve --config "$TMP/repld.conf" >"$TMP/serve.log" 2>&1 &
 	SERVE_PID=$!
 	PIDS="$PIDS $SERVE_PID"
-	wait_for 5 grep -q "listening on" "$TMP/serve.log" || fail "repld serve does not start again"
+	wait_for 20 grep -q "listening on" "$TMP/serve.log" || fail "repld serve does not start again"
 }
 heal_at_port
 ctl wait "$FILE" --for up-to-date --timeout 20 >/dev/null || fail "it does not come back: $(ctl why "$FILE")"
@@ -79,7 +79,7 @@ grep -q "(paused)" "$TMP/out" || fail "the state from before the pause: $(cat "$
 paused() {
 	ctl status --json "$FILE" | member replicas.0.reason | grep -qx paused
 }
-wait_for 5 paused || fail "$(ctl status "$FILE")"
+wait_for 20 paused || fail "$(ctl status "$FILE")"
 ctl status "$FILE" >/dev/null
 [ $? -eq 5 ] || fail "the status of a degraded replica is no success"
 (cd "$(dirname "$FILE")" && ctl why "$(basename "$FILE")" >"$TMP/out") || fail "a name without a slash"
@@ -128,7 +128,7 @@ timeout -s INT 3 "$REPLCTL" status "$FILE" --watch </dev/null >"$TMP/out"
 grep -q "$(printf '\033')" "$TMP/out" && fail "an escape in a pipe"
 
 ok close
-wait_for 5 gone "$EVENTS" || fail "events goes on"
+wait_for 20 gone "$EVENTS" || fail "events goes on"
 wait "$EVENTS" || fail "events: $(cat "$TMP/events.err")"
 # Each change in its order; others may stand between, such as another reason.
 python3 - "$TMP/bg.out" >&2 <<'END' || fail "$(cat "$TMP/bg.out")"

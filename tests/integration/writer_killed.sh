@@ -23,7 +23,7 @@ for more in 1 20 100; do
 		>"$TMP/acknowledged" 2>"$TMP/ledger.log" &
 	pid=$!
 	PIDS="$PIDS $pid"
-	wait_for 5 acknowledged "$more" || fail "$more updates were not acknowledged"
+	wait_for 20 acknowledged "$more" || fail "$more updates were not acknowledged"
 	kill -KILL "$pid" || fail "the writer ended by itself"
 	wait "$pid" 2>/dev/null
 	last=$(tail -n 1 "$TMP/acknowledged")
