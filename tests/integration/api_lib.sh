@@ -43,7 +43,7 @@ stop_api() {
 
 api() {
 	printf '%s\n' "$*" >&"$API_IN" || fail "api_shell is gone"
-	IFS=' ' read -r -t "${API_WAIT:-30}" -u "$API_OUT" STATUS MS TEXT || fail "no answer to '$*'"
+	IFS=' ' read -r -t "${API_WAIT:-120}" -u "$API_OUT" STATUS MS TEXT || fail "no answer to '$*'"
 }
 
 ok() {
