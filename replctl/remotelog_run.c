@@ -36,6 +36,16 @@ noted(struct hist *into, const struct hist *slice)
 	return hist_mean(slice);
 }
 
+/* The session that serves the baseline has a pool open, and hears of us by this alone. */
+static int
+stay_heard(struct remotelog *rl, struct pace *p, uint64_t now)
+{
+	if (now - p->pinged_ns < PULSE_NS)
+		return 0;
+	p->pinged_ns = now;
+	return remote_call(rl->c->remote, "ping", NULL, NULL, &rl->c->err);
+}
+
 /*
  * The first of a slice is not counted: the other side has slept, and the
  * caches are another series'.
@@ -59,11 +69,12 @@ slice_raw(struct remotelog *rl, uint32_t n, struct hist *into, double *mean)
 }
 
 static int
-slice_series(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail t, uint32_t n,
-	     struct hist *into, double *mean)
+slice_series(struct remotelog *rl, struct pace *p, struct remotelog_way *w, enum remotelog_tail t,
+	     uint32_t n, bool keep)
 {
 	static struct hist slice;
 	uint64_t begin, end;
+	double mean;
 	int rc = remotelog_append(rl, w, t);
 
 	slice = (struct hist){0};
@@ -72,9 +83,12 @@ slice_series(struct remotelog *rl, struct remotelog_way *w, enum remotelog_tail 
 		rc = remotelog_append(rl, w, t);
 		end = clock_now_ns();
 		hist_add(&slice, end - begin);
-		begin = end;
+		rc = rc ? rc : stay_heard(rl, p, end);
+		begin = p->pinged_ns == end ? clock_now_ns() : end;
 	}
-	*mean = noted(into, &slice);
+	mean = noted(keep ? &w->tails[t].hist : NULL, &slice);
+	if (mean > p->slowest_ns)
+		p->slowest_ns = mean;
 	return rc;
 }
 
@@ -91,9 +105,7 @@ round_all(struct remotelog *rl, struct pace *p, uint32_t n, bool keep)
 		for (enum remotelog_tail t = 0; !rc && t < REMOTELOG_TAILS; t++) {
 			if (!series_runs(rl, w, t))
 				continue;
-			rc = slice_series(rl, w, t, n, keep ? &w->tails[t].hist : NULL, &mean);
-			if (mean > p->slowest_ns)
-				p->slowest_ns = mean;
+			rc = slice_series(rl, p, w, t, n, keep);
 		}
 	}
 	return rc;
@@ -138,13 +150,8 @@ tell(struct remotelog *rl, struct pace *p)
 static int
 pulse(struct remotelog *rl, struct pace *p)
 {
-	uint64_t now = clock_now_ns();
-
 	rl->interrupted = interrupt_seen();
-	if (rl->interrupted || now - p->pinged_ns < PULSE_NS)
-		return 0;
-	p->pinged_ns = now;
-	return remote_call(rl->c->remote, "ping", NULL, NULL, &rl->c->err);
+	return rl->interrupted ? 0 : stay_heard(rl, p, clock_now_ns());
 }
 
 static int
@@ -162,13 +169,13 @@ check_all(struct remotelog *rl)
 int
 remotelog_run(struct remotelog *rl)
 {
-	struct pace p = {.terminal = isatty(STDERR_FILENO)};
+	struct pace p = {.terminal = isatty(STDERR_FILENO), .pinged_ns = clock_now_ns()};
 	int rc = 0;
 
 	rl->interrupted = interrupt_seen();
 	if (!rl->interrupted)
 		rc = round_all(rl, &p, WARM_UP, false);
-	p.begin_ns = p.pinged_ns = p.shown_ns = clock_now_ns();
+	p.begin_ns = p.shown_ns = clock_now_ns();
 	while (!rc && rl->done < rl->count && !rl->interrupted) {
 		uint32_t n = slice_count(rl, &p);
 
