@@ -41,6 +41,26 @@ set(struct map *m, uintptr_t at, uintptr_t end, uint64_t off, unsigned pool)
 	PUT(m->at, at);
 }
 
+/* This thread has the lock, or is about to; and how many of its forks do without. */
+static __thread unsigned amid __attribute__((tls_model("initial-exec")));
+static __thread unsigned passed __attribute__((tls_model("initial-exec")));
+
+static void
+table_lock(void)
+{
+	amid++;
+	atomic_signal_fence(memory_order_seq_cst);
+	(void)pthread_mutex_lock(&lock);
+}
+
+static void
+table_unlock(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+	atomic_signal_fence(memory_order_seq_cst);
+	amid--;
+}
+
 /* A free entry, or NULL. */
 static struct map *
 entry_new(void)
@@ -63,13 +83,13 @@ maps_add(void *addr, size_t len, uint64_t off, unsigned pool)
 	uintptr_t at = (uintptr_t)addr;
 	struct map *m;
 
-	(void)pthread_mutex_lock(&lock);
+	table_lock();
 	change_begin();
 	m = entry_new();
 	if (m)
 		set(m, at, at + len, off, pool);
 	change_end();
-	(void)pthread_mutex_unlock(&lock);
+	table_unlock();
 	return m ? 0 : -1;
 }
 
@@ -100,7 +120,7 @@ maps_forget(unsigned pool)
 {
 	bool any = false;
 
-	(void)pthread_mutex_lock(&lock);
+	table_lock();
 	change_begin();
 	for (unsigned i = 0; i < GET(used); i++) {
 		if (GET(table[i].at) == GET(table[i].end) || GET(table[i].pool) != pool)
@@ -109,7 +129,7 @@ maps_forget(unsigned pool)
 		any = true;
 	}
 	change_end();
-	(void)pthread_mutex_unlock(&lock);
+	table_unlock();
 	return any;
 }
 
@@ -123,16 +143,25 @@ maps_has(unsigned pool)
 	return false;
 }
 
+/* In a handler that has interrupted a change it is this thread's, which goes on after it. */
 void
 maps_fork_begin(void)
 {
-	(void)pthread_mutex_lock(&lock);
+	if (amid == 0)
+		table_lock();
+	else if (pthread_mutex_trylock(&lock) == 0)
+		amid++;
+	else
+		passed++;
 }
 
 void
 maps_fork_end(void)
 {
-	(void)pthread_mutex_unlock(&lock);
+	if (passed > 0)
+		passed--;
+	else
+		table_unlock();
 }
 
 uint32_t
@@ -146,7 +175,7 @@ maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
 	/* Most of what a process unmaps is no pool. */
 	if (GET(used) == 0 || !maps_find(at, end, &any))
 		return 0;
-	(void)pthread_mutex_lock(&lock);
+	table_lock();
 	change_begin();
 	for (unsigned i = 0; i < GET(used); i++) {
 		struct map *m = &table[i];
@@ -163,7 +192,7 @@ maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
 			*left |= 1U << GET(m->pool);
 	}
 	change_end();
-	(void)pthread_mutex_unlock(&lock);
+	table_unlock();
 	return hit;
 }
 

@@ -13,6 +13,7 @@
  *   forks     threads persist without a pause while others map, and one forks
  *   cancel    a thread is cancelled while it persists
  *   exit      exits in a signal handler, in the middle of a persist
+ *   handler   a signal handler forks that has interrupted the mapping of the pool
  *   stderr    the pool is the file on standard error's descriptor
  *   moves     threads move memory that is no pool's while others map the pool where that was
  *   renamed   the file is made, mapped and half filled by another name
@@ -31,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@
 #define FORKS   20
 #define MOVERS  3
 #define MOVES   100UL
+#define HANDLED 1000U
 
 static void
 check(int ok, const char *what)
@@ -278,6 +281,41 @@ on_alarm(int sig)
 	exit(0);
 }
 
+static _Atomic unsigned handled;
+
+static void
+on_timer(int number)
+{
+	pid_t child = fork();
+
+	(void)number;
+	if (child == 0)
+		_exit(0);
+	(void)waitpid(child, NULL, 0);
+	handled++;
+}
+
+/* Before anything is flushed: there are no threads, whose locks a handler's fork would wait for. */
+static void
+fork_in_handler(const char *path)
+{
+	const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+	int fd = file_new(path, SIZE);
+	char *at;
+
+	/* So many that one more takes its time. */
+	for (int i = 0; i < 250; i++)
+		(void)map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	(void)signal(SIGALRM, on_timer);
+	check(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
+	while (handled < HANDLED) {
+		at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+		check(munmap(at, SIZE) == 0, "munmap");
+	}
+	check(setitimer(ITIMER_REAL, &never, NULL) == 0, "setitimer");
+	put(map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), 'h', PAGE);
+}
+
 static void
 exit_amid(const char *path)
 {
@@ -424,7 +462,7 @@ main(int argc, char **argv)
 		     {"nodrain", nodrain},  {"forks", forks},       {"cancel", cancel},
 		     {"stderr", on_stderr}, {"exit", exit_amid},    {"page", page},
 		     {"moves", moves},      {"beyond", beyond},     {"shrink", shrink},
-		     {"renamed", renamed},  {"fsync", by_fsync}};
+		     {"renamed", renamed},  {"fsync", by_fsync},    {"handler", fork_in_handler}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

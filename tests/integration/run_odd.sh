@@ -4,7 +4,7 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow part protect fixed nodrain moves renamed page beyond; do
+for mode in grow part protect fixed nodrain moves renamed page beyond handler; do
 	odd "$mode"
 done
 odd recreate 'recreate is another file'
