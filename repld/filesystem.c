@@ -53,6 +53,14 @@ filesystem_is_dax(int fd)
 	return statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0 && (stx.stx_attributes & STATX_ATTR_DAX);
 }
 
+bool
+filesystem_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
 void
 filesystem_name(int fd, char *out, size_t size)
 {

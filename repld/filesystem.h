@@ -14,6 +14,9 @@ void filesystem_name(int fd, char *out, size_t size);
 /* Its pages are those of the device itself. */
 bool filesystem_is_dax(int fd);
 
+/* Its pages have no device. */
+bool filesystem_in_memory(int fd);
+
 /*
  * fsync(2) by an open file description of its own. The kernel tells each of them an error once: it
  * may be for what another thread has written, whose own sync would then report success.

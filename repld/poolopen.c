@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "filesystem.h"
@@ -491,6 +492,24 @@ pool_position(struct pool *p, uint64_t position)
 		p->info.meta.position = position;
 }
 
+/*
+ * What is probed of the pool must hold for the ring: of a set, whose parts may lie on a device of
+ * their own, the sidecar is beside the set file.
+ */
+static int
+ring_place_check(const struct pool *p, struct err *e)
+{
+	int fd = p->files.fd, beside = p->files.sidecar_fd;
+	struct stat pool, sidecar;
+
+	if (fstat(fd, &pool) != 0 || fstat(beside, &sidecar) != 0)
+		return err_errno(e, REPL_E_IO, errno, "receive ring");
+	if (pool.st_dev == sidecar.st_dev && filesystem_is_dax(fd) == filesystem_is_dax(beside))
+		return 0;
+	return err_set(e, REPL_E_REFUSED,
+		       "its sidecar is not on the file system of the pool, or not as durable");
+}
+
 int
 pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **out, struct err *e)
 {
@@ -506,6 +525,8 @@ pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **
 		rc = err_set(e, REPL_E_REFUSED,
 			     "open for reading, or there is a receive ring or a journal");
 	else
+		rc = ring_place_check(p, e);
+	if (!rc)
 		rc = poolring_make(p->files.sidecar_fd, sidecar, &p->info.meta, &mine, out, e);
 	free(sidecar);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;

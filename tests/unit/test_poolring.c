@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool.h"
+#include "poolstore.h"
 #include "tempdir.h"
 
 #define SIZE (16U * 4096)
@@ -355,6 +355,40 @@ looking_at_a_ring_that_is_taken_away_harms_nobody(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* As of a set whose parts lie on a device of their own, and the set file with its sidecar does not.
+ */
+static void
+a_ring_is_not_kept_where_the_pool_is_not(void **state)
+{
+	char elsewhere[TEMPDIR_MAX];
+	struct pool_store *other;
+	struct poolring *ring = NULL;
+	struct pool *p = NULL, *q = NULL;
+	struct stat one, two;
+	int own;
+
+	(void)state;
+	assert_int_equal(tempdir_new(elsewhere, 1), 0);
+	assert_int_equal(pool_store_new(elsewhere, &other, &err), 0);
+	assert_int_equal(pool_create(other, "q", SIZE, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_open(other, "q", POOL_WRITE, "w", &q, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(fstat(p->files.fd, &one) | fstat(q->files.fd, &two), 0);
+	own = p->files.fd;
+	p->files.fd = q->files.fd;
+	if (one.st_dev != two.st_dev) {
+		assert_int_equal(pool_ring_make(p, &geometry, &ring, &err), REPL_E_REFUSED);
+		assert_null(ring);
+		assert_non_null(strstr(err.text, "'p'"));
+		assert_int_equal(pool_get_info(p)->meta.ring_len, 0);
+	}
+	p->files.fd = own;
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(pool_close(q, true, &err), 0);
+	pool_store_free(other);
+	tempdir_free(elsewhere);
+}
+
 int
 main(void)
 {
@@ -371,6 +405,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_ring_of_the_future_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(looking_at_a_ring_that_is_taken_away_harms_nobody,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(a_ring_is_not_kept_where_the_pool_is_not, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(without_room_the_pool_stays_as_it_was, setup,
 						teardown),
 	};

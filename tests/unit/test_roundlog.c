@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "full_disk.h"
-#include "pool.h"
+#include "poolstore.h"
 #include "tempdir.h"
 
 #define SIZE  (64U * 4096)
@@ -600,6 +600,39 @@ frames_count_on_when_a_sync_fails_elsewhere(void **state)
 	assert_int_equal(byte_at(0), 'a');
 }
 
+/* As of a set whose parts lie on a disk of their own, and the set file with its sidecar does not.
+ */
+static void
+log_in_memory_is_none_of_a_pool_on_disk(void **state)
+{
+	char elsewhere[TEMPDIR_MAX];
+	struct roundlog *log = NULL;
+	struct pool_store *other;
+	struct pool *q = NULL;
+	int own;
+
+	(void)state;
+	assert_int_equal(tempdir_new(elsewhere, 0), 0);
+	assert_int_equal(pool_store_new(elsewhere, &other, &err), 0);
+	assert_int_equal(pool_create(other, "q", SIZE, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_open(other, "q", POOL_WRITE, "w", &q, &err), 0);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &pool, &err), 0);
+	assert_int_equal(pool_map(pool, true, &map, &err), 0);
+	own = pool->files.sidecar_fd;
+	pool->files.sidecar_fd = q->files.sidecar_fd;
+	if (pmem_map_groups(map) && strcmp(pool_get_info(q)->filesystem, "tmpfs") == 0) {
+		assert_int_equal(pool_log_make(pool, map, &log, &err), REPL_E_REFUSED);
+		assert_null(log);
+		assert_int_equal(pool_get_info(pool)->meta.log_len, 0);
+	}
+	pool->files.sidecar_fd = own;
+	pmem_map_free(map);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(pool_close(q, true, &err), 0);
+	pool_store_free(other);
+	tempdir_free(elsewhere);
+}
+
 int
 main(void)
 {
@@ -623,6 +656,8 @@ main(void)
 		T(log_that_cannot_be_read_stays),
 		T(failed_log_stays),
 		cmocka_unit_test_setup_teardown(frames_count_on_when_a_sync_fails_elsewhere,
+						setup_on_disk, teardown),
+		cmocka_unit_test_setup_teardown(log_in_memory_is_none_of_a_pool_on_disk,
 						setup_on_disk, teardown),
 #undef T
 	};
