@@ -159,6 +159,7 @@ struct sim_keeper {
 	/* of a queued one */
 	uint64_t behind; /* labelled outdated until it has this */
 	struct gen_id whole;
+	bool told_whole; /* by the mark of an advance */
 	unsigned in_flight;
 };
 

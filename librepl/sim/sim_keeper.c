@@ -424,8 +424,10 @@ keeper_advanced(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 	}
 	keeper->advance_rpc = 0;
 	keeper->label = s->node[n].app.chain.current;
-	if (!keeper->behind)
-		keeper->whole = keeper->label;
+	if (!keeper->told_whole)
+		return;
+	keeper->behind = 0;
+	keeper->whole = keeper->label;
 }
 
 static void

@@ -284,12 +284,18 @@ queued_tell(struct sim *s, unsigned n, unsigned k, struct sim_msg *mark)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_keeper *keeper = &app->keeper[k];
+	uint64_t behind;
 
 	keeper->label_rpc = 0;
+	keeper->told_whole = true;
 	if (!queued_serves(s, n, k))
 		return;
-	keeper->behind = shipqueue_behind(&app->q, k);
-	if (!keeper->behind || sim_broken(s, SIM_LAGGARD_UP_TO_DATE))
+	behind = shipqueue_behind(&app->q, k);
+	/* One that has caught up is labelled so first. */
+	if (behind)
+		keeper->behind = behind;
+	keeper->told_whole = !behind;
+	if (!behind || sim_broken(s, SIM_LAGGARD_UP_TO_DATE))
 		return;
 	mark->state = SIDECAR_OUTDATED;
 	if (!sim_broken(s, SIM_LAGGARD_NAMES))

@@ -115,9 +115,12 @@ replica_tell(struct repl *r, unsigned replica, uint64_t deadline_ns, struct err 
 		gen_forget_since(&chain, &p->whole);
 	}
 	rc = remote_pool_mark_by(p->remote, state, &chain, deadline_ns, e);
-	if (!rc && state == SIDECAR_UP_TO_DATE)
-		p->whole = chain.current;
-	return rc;
+	if (rc || state == SIDECAR_OUTDATED)
+		return rc;
+	p->whole = chain.current;
+	if (atomic_load(&p->behind))
+		ship_labelled(r->ship, replica);
+	return 0;
 }
 
 /* Tell all that are not lost; true if one was lost over it. */

@@ -506,7 +506,9 @@ ship_behind(struct ship *s, unsigned replica)
 	/* With the lock: no drain counts it between our look and the note of it. */
 	pthread_mutex_lock(&s->lock);
 	number = shipqueue_behind(&s->q, replica);
-	atomic_store(&s->r->replicas[replica].behind, number);
+	/* One that has caught up is labelled so first. */
+	if (number)
+		atomic_store(&s->r->replicas[replica].behind, number);
 	pthread_mutex_unlock(&s->lock);
 	return number;
 }

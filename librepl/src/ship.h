@@ -84,7 +84,8 @@ int ship_few(struct ship *s, struct err *e);
 
 /*
  * The last acknowledged drain, by number, if the replica lacks any of those; 0: it has all, or has
- * no queue. Noted as replica.behind: until ship_labelled() no drain counts what it acknowledges.
+ * no queue. If so it is noted as replica.behind, and stays so until ship_labelled(): for as long
+ * no drain counts what it acknowledges.
  */
 uint64_t ship_behind(struct ship *s, unsigned replica);
 

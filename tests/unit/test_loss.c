@@ -21,9 +21,11 @@ struct remote {
 	struct generation generation; /* as recorded on the target */
 	enum sidecar_state state;
 	unsigned cuts;
+	uint64_t behind; /* as noted of the replica while the target was told */
 };
 
 static struct remote remotes[REPLICAS];
+static struct repl *handle;
 
 void
 remote_cut(struct remote *r)
@@ -50,7 +52,6 @@ ship_serves(const struct ship *s, unsigned replica)
 
 /* What each has of the drains acknowledged, and how many there are; both 0: no queue. */
 static uint64_t drains_had[3], drains;
-static struct repl *handle;
 
 uint64_t
 ship_behind(struct ship *s, unsigned replica)
@@ -58,7 +59,8 @@ ship_behind(struct ship *s, unsigned replica)
 	uint64_t behind = drains_had[replica] < drains ? drains : 0;
 
 	(void)s;
-	atomic_store(&handle->replicas[replica].behind, behind);
+	if (behind)
+		atomic_store(&handle->replicas[replica].behind, behind);
 	return behind;
 }
 
@@ -90,6 +92,7 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 		    uint64_t deadline_ns, struct err *e)
 {
 	r->state = state;
+	r->behind = atomic_load(&handle->replicas[r - remotes].behind);
 	if (clock_now_ns() >= deadline_ns)
 		return err_set(e, REPL_E_TIMEOUT, "no time");
 	if (r->manner != HANGS)
@@ -256,6 +259,30 @@ laggard_is_not_newer_than_a_lost_one(void **state)
 	set_free(r);
 }
 
+/*
+ * It has caught up when another one is lost, and its target says outdated until it is told the
+ * new generation: for as long nothing may be copied into the lost one, which looks better.
+ */
+static void
+laggard_is_one_until_its_target_has_recorded(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	drains = 7;
+	drains_had[0] = drains_had[1] = 7;
+	drains_had[2] = 5;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	drains_had[2] = 7;
+	repl_lose(r, 1, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
+	assert_int_equal(remotes[2].behind, 7);
+	assert_int_equal(atomic_load(&r->replicas[2].behind), 0);
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
 /* It has caught up, and does not answer when it is to be labelled: no fault of the others. */
 static void
 laggard_that_hangs_takes_no_other_with_it(void **state)
@@ -392,6 +419,7 @@ main(void)
 		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
 		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
+		cmocka_unit_test(laggard_is_one_until_its_target_has_recorded),
 		cmocka_unit_test(laggard_that_hangs_takes_no_other_with_it),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
