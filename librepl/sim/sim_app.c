@@ -332,8 +332,8 @@ lane_answered(struct sim *s, unsigned n, unsigned l)
 	return queued_through(s, n, l);
 }
 
-static uint32_t
-lane_lost(const struct sim *s, unsigned n)
+uint32_t
+app_lost(const struct sim *s, unsigned n)
 {
 	uint32_t lost = 0;
 
@@ -375,7 +375,7 @@ lane_unblock(struct sim *s, unsigned n, unsigned l)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_lane *lane = &app->lane[l];
-	uint32_t live = ~lane_lost(s, n);
+	uint32_t live = ~app_lost(s, n);
 	bool back = ack_awaited(&app->policy, lane->lost, live, lane->back) == 0;
 
 	if (sim_broken(s, SIM_BLOCK_FIRST))
@@ -400,7 +400,7 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 		return;
 	lane->pending = 0;
 	lane->draining = false;
-	lane->lost = lane_lost(s, n);
+	lane->lost = app_lost(s, n);
 	lane->back = 0;
 	if (s->on_loss == REPL_ON_LOSS_BLOCK && lane->lost) {
 		lane->blocked = true;

@@ -187,18 +187,28 @@ static void
 check_best(struct sim *s, unsigned n, const struct view *v)
 {
 	unsigned best = best_copy(s, n, v);
-	uint32_t torn = 0;
+	uint32_t excused = 0, outdated = 0;
 
 	/* None, or somebody has gone on from it. */
 	if (best == s->nodes || !v[n].named[v[best].current])
 		return;
-	/* A copy into it is under way, and too many others were away when that began. */
+	/*
+	 * A copy into what looked better is under way, and too many others were away when that
+	 * began: who has it as well, and is outdated, can't be told from who has less.
+	 */
 	for (unsigned k = 0; k < s->nodes; k++)
-		torn |= v[k].label.state == SIDECAR_INCONSISTENT ? 1U << k : 0;
+		outdated |= v[k].label.state == SIDECAR_OUTDATED ? 1U << k : 0;
+	for (unsigned k = 0; k < s->nodes; k++) {
+		if (v[k].label.state != SIDECAR_INCONSISTENT)
+			continue;
+		excused |= 1U << k;
+		if (v[k].named[v[best].current])
+			excused |= s->node[k].away & outdated;
+	}
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		const struct sim_op *op = &s->op[i];
 
-		if (op->node != n || op->forsaken || !(op->held & ~torn) ||
+		if (op->node != n || op->forsaken || !(op->held & ~excused) ||
 		    v[best].content[op->block] >= i)
 			continue;
 		sim_fail(s,
@@ -245,6 +255,8 @@ static void
 check_needed(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
 {
 	const struct sim_app *app = &s->node[n].app;
+	/* Not as the program has worked it out. */
+	unsigned needed = ack_needed(s->ack, (unsigned)__builtin_popcount(app->policy.sync));
 	uint32_t lacks = 0;
 	unsigned has = 0;
 
@@ -260,7 +272,7 @@ check_needed(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
 			lacks |= 1U << k;
 	}
 	s->held |= op->held != 0;
-	if (has < app->policy.needed && lacks)
+	if (has < needed && lacks)
 		sim_fail(s,
 			 "I1: write %u of block %u was acknowledged by node %u with fewer replicas "
 			 "than needed, and node %u lacks it",

@@ -221,6 +221,7 @@ struct sim_node {
 	/* what is so, whatever the code believes */
 	uint64_t fence;     /* sessions up to this one were ended by a promotion */
 	uint64_t discarded; /* an operator has thrown away what sessions up to this one wrote */
+	uint32_t away;      /* lost nodes when the direct copy into it began that has not ended */
 	bool is_primary;
 };
 
@@ -346,6 +347,7 @@ void app_advance(struct sim *s, unsigned n);  /* no acknowledgement before it is
 void app_progress(struct sim *s, unsigned n); /* drains and the advance go on if they can */
 bool app_quiet(const struct sim *s, unsigned n);
 bool app_lanes_idle(const struct sim *s, unsigned n);
+uint32_t app_lost(const struct sim *s, unsigned n); /* nodes whose replica is not installed */
 
 /* sim_queued.c */
 void queued_begin(struct sim *s, unsigned n);

@@ -109,6 +109,8 @@ resync_round(struct sim *s, unsigned n, unsigned k)
 	if (!keeper->direct) {
 		keeper_call(s, n, k, PHASE_JBEGIN, &m);
 	} else if (!keeper->marked && !sim_broken(s, SIM_NO_INCONSISTENT)) {
+		if (s->node[k].meta.state != SIDECAR_INCONSISTENT)
+			s->node[k].away = app_lost(s, n);
 		keeper->marked = true;
 		keeper_mark(s, n, k, SIDECAR_INCONSISTENT, PHASE_MARK_INCONSISTENT);
 	} else {

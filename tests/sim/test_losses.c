@@ -23,7 +23,6 @@ static bool whole;
  */
 static const uint64_t far_seeds[SIM_MUTATION_COUNT] = {
 	[SIM_PROMOTE_OUTDATED] = 2910,
-	[SIM_QUEUE_FEW] = 6110,
 	[SIM_TRUST_AFTER_CRASH] = 2610,
 	[SIM_DAMAGED_CLEAN] = 2070,
 };
