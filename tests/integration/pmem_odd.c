@@ -44,7 +44,7 @@
 #define FORKS   20
 #define MOVERS  3
 #define MOVES   100UL
-#define HANDLED 1000U
+#define HANDLED 100U
 
 static void
 check(int ok, const char *what)
