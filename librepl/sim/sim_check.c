@@ -355,6 +355,9 @@ check_discard(struct sim *s, unsigned from, unsigned to)
 
 		if (gone.content[op->block] >= i && kept.content[op->block] < i)
 			op->forsaken |= op->queued != 0;
+		/* By force: it looks like one that has less. */
+		if (kept.label.state == SIDECAR_OUTDATED)
+			op->held &= ~(UINT32_C(1) << to);
 	}
 }
 
