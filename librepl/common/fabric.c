@@ -167,27 +167,38 @@ ofi_imm_of(const struct fi_info *info)
 	return info->domain_attr->cq_data_size >= sizeof(uint64_t) ? OFI_IMM_WIDE : OFI_IMM_NONE;
 }
 
+static int
+queue_open(struct fid_domain *domain, size_t size, enum fi_wait_obj wait, struct fid_cq **cq,
+	   struct err *e)
+{
+	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_DATA, .wait_obj = wait, .size = size};
+	int ret = fi_cq_open(domain, &attr, cq, NULL);
+
+	return ret ? ofi_err(e, err_from_errno(-ret), ret, "fi_cq_open") : 0;
+}
+
 int
 ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
 		struct err *e)
 {
-	struct fi_cq_attr rx = {.format = FI_CQ_FORMAT_DATA,
-				.wait_obj = q->rdma ? FI_WAIT_FD : FI_WAIT_NONE,
-				.size = rx_size};
-	struct fi_cq_attr tx = {
-		.format = FI_CQ_FORMAT_DATA, .wait_obj = FI_WAIT_FD, .size = tx_size};
-	int ret = fi_cq_open(domain, &rx, &q->rx, NULL);
+	int rc;
 
-	if (!ret)
-		ret = fi_cq_open(domain, &tx, &q->tx, NULL);
-	return ret ? ofi_err(e, err_from_errno(-ret), ret, "fi_cq_open") : 0;
+	if (q->rdma) {
+		rc = queue_open(domain, rx_size, FI_WAIT_FD, &q->rx, e);
+		return rc ? rc : queue_open(domain, tx_size, FI_WAIT_FD, &q->tx, e);
+	}
+	rc = queue_open(domain, rx_size + tx_size, FI_WAIT_NONE, &q->rx, e);
+	q->tx = q->rx;
+	return rc ? rc : queue_open(domain, 1, FI_WAIT_FD, &q->wake, e);
 }
 
 void
 ofi_queues_close(struct ofi_queues *q)
 {
 	ofi_close(q->rx ? &q->rx->fid : NULL);
-	ofi_close(q->tx ? &q->tx->fid : NULL);
+	if (q->tx != q->rx)
+		ofi_close(q->tx ? &q->tx->fid : NULL);
+	ofi_close(q->wake ? &q->wake->fid : NULL);
 }
 
 int
@@ -216,9 +227,8 @@ ofi_queues_wait(struct fid_fabric *fabric, const struct ofi_queues *q, struct fi
 	struct fid *fids[2];
 	int count = 0;
 
-	if (q->rdma)
-		fids[count++] = &q->rx->fid;
-	if (tx || !q->rdma)
+	fids[count++] = q->rdma ? &q->rx->fid : &q->wake->fid;
+	if (tx && q->rdma)
 		fids[count++] = &q->tx->fid;
 	if (fi_trywait(fabric, fids, count) != 0)
 		return false;

@@ -685,7 +685,7 @@ lane_read_eq(struct fab_lane *l)
 				      : fi_strerror(fault.err ? fault.err : (int)-n));
 }
 
-/* Read completions from one queue into the batch. */
+/* Read completions from a queue into the batch. */
 static bool
 lane_fill_batch(struct fab_lane *l, struct fid_cq *cq)
 {
@@ -740,9 +740,7 @@ lane_tx_awaited(const struct fab_lane *l)
 	return l->rma_free_count < l->rma_count || l->held_count > 0;
 }
 
-/*
- * A look at an empty queue costs a system call, so first where something is
- * awaited; elsewhere only that the connection is gone could be seen.
+/* With an RNIC first where something is awaited; elsewhere nothing can be seen but that it is gone.
  */
 static void
 lane_look(struct fab_lane *l)
@@ -752,7 +750,9 @@ lane_look(struct fab_lane *l)
 
 	if (l->rdma && ++l->eq_looks % LANE_EQ_EVERY == 0)
 		lane_read_eq(l);
-	if (rma && !messages) {
+	if (!l->rdma) {
+		(void)lane_fill_batch(l, l->queues.rx);
+	} else if (rma && !messages) {
 		if (!lane_fill_batch(l, l->queues.tx) && ++l->looks % LANE_RX_EVERY == 0)
 			(void)lane_fill_batch(l, l->queues.rx);
 	} else if (!lane_fill_batch(l, l->queues.rx) && rma) {

@@ -82,14 +82,16 @@ uint8_t *ofi_mem_new(size_t len);
 void ofi_mem_free(uint8_t *mem, size_t len);
 
 /*
- * The two completion queues of an endpoint: messages complete into rx, RMA into
- * tx, so that polling for a message does not look at both. Of tcp rx asks for no
- * descriptor and cannot be slept on; tx has one, which wakes for whatever
- * arrives on the sockets. With an RNIC each has its own.
+ * The completion queues of an endpoint. With an RNIC messages complete into rx, RMA into tx, and
+ * each is slept on by its own descriptor. With tcp a look at any queue costs a look at all
+ * sockets, so that there is one for both, rx and tx being the same; and net leaves the descriptor
+ * of a queue readable from the first completion on, so that nothing completes into the one that is
+ * slept on, wake. It wakes for whatever arrives on the sockets.
  */
 struct ofi_queues {
 	struct fid_cq *rx;
 	struct fid_cq *tx;
+	struct fid_cq *wake; /* with an RNIC: NULL */
 	bool rdma;
 };
 
@@ -106,7 +108,7 @@ enum ofi_imm { OFI_IMM_NONE, OFI_IMM_RECV, OFI_IMM_WIDE };
 
 enum ofi_imm ofi_imm_of(const struct fi_info *info);
 
-/* With q->rdma set. */
+/* With q->rdma set. Completions of messages and of RMA that there is room for. */
 int ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
 		    struct err *e);
 void ofi_queues_close(struct ofi_queues *q);

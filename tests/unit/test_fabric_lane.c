@@ -268,6 +268,36 @@ a_lane_that_closes_meanwhile_says_so(void **state)
 	end(&f);
 }
 
+/*
+ * A provider may leave the descriptor that a wait sleeps on readable once something has completed:
+ * a target that hangs would cost a core for as long as it is waited for.
+ */
+static void
+what_does_not_come_is_slept_for(void **state)
+{
+	static const uint8_t src[64];
+	struct fixture f;
+	struct fab_event ev;
+	unsigned looks = 0;
+	uint64_t until_ns;
+
+	(void)state;
+	begin(&f);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(fab_lane_write(f.l, src, sizeof(src), 0, NULL), 0);
+		await(f.l, &ev);
+		assert_int_equal(ev.type, FAB_WRITTEN);
+		until_ns = clock_deadline(100);
+		for (looks = 0; clock_now_ns() < until_ns; looks++) {
+			fab_lane_poll(f.l, &ev);
+			assert_int_equal(ev.type, FAB_NONE);
+			fab_lanes_wait(&f.l, 1, -1, until_ns);
+		}
+		assert_in_range(looks, 1, 1000);
+	}
+	end(&f);
+}
+
 /* ---- as with an RNIC ---- */
 
 struct rnic {
@@ -378,6 +408,7 @@ main(void)
 		cmocka_unit_test(what_finds_no_room_goes_later_and_in_order),
 		cmocka_unit_test(all_that_may_be_under_way_is_kept),
 		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
+		cmocka_unit_test(what_does_not_come_is_slept_for),
 		cmocka_unit_test(what_may_be_is_taken_from_the_pool),
 		cmocka_unit_test(nothing_is_sent_from_the_pool_of_a_lane_that_is_cut),
 	};

@@ -28,8 +28,7 @@ target_main(void *arg)
 		if (ev.type == FAB_REQUEST)
 			(void)fab_server_accept(s, 0, NULL);
 		else if (ev.type == FAB_JOINED)
-			(void)fi_writemsg(s->lanes[0].ep, &nothing,
-					  FI_REMOTE_CQ_DATA | FI_COMPLETION);
+			(void)fi_writemsg(s->lanes[0].ep, &nothing, FI_REMOTE_CQ_DATA);
 		else if (ev.type == FAB_NONE)
 			fab_server_wait(s, -1, deadline_ns);
 	}
