@@ -26,6 +26,7 @@
 #define SPIN_NS         50000U /* a few round trips of a fast network */
 #define SPIN_US_MAX     1000U  /* of busy-poll */
 #define SPIN_YIELD_MASK 63U    /* give the core away every 64th poll, some 20 us */
+#define SPIN_CLOCK_MASK 7U     /* and look at the clock every 8th: polls take up to some us */
 
 #define SPIN_SHARED_NS    1500U   /* giving it away takes longer: another one has polled */
 #define SPIN_COMPUTED_NS  200000U /* ... and as long as that: another one has computed */
@@ -86,14 +87,16 @@ spin_again_for(struct spin *s, uint64_t limit_ns)
 
 	if (limit_ns == 0)
 		return false;
-	if (s->shared == 0 && (++s->polls & SPIN_YIELD_MASK) != 0)
+	s->polls++;
+	if (s->shared == 0 && s->until_ns != 0 && (s->polls & SPIN_CLOCK_MASK) != 0)
 		return true;
 	now = clock_now_ns();
 	if (s->until_ns == 0)
 		s->until_ns = now + limit_ns;
 	if (now >= s->until_ns)
 		return false;
-	spin_give_away(s);
+	if (s->shared > 0 || (s->polls & SPIN_YIELD_MASK) == 0)
+		spin_give_away(s);
 	return true;
 }
 

@@ -124,6 +124,25 @@ it_ends(void **state)
 	assert_true(clock_now_ns() - begin >= 1000000);
 }
 
+/* The first poll starts the clock, and slow ones end it in time. */
+static void
+slow_polls_make_it_no_longer(void **state)
+{
+	struct spin s = {0};
+	unsigned polls = 0;
+
+	(void)state;
+	away_ns = 0;
+	do {
+		uint64_t end = clock_now_ns() + 20000;
+
+		while (clock_now_ns() < end)
+			;
+		polls++;
+	} while (spin_again_for(&s, 100000));
+	assert_in_range(polls, 1, 6 + SPIN_CLOCK_MASK + 1);
+}
+
 static void
 without_time_it_sleeps_at_once(void **state)
 {
@@ -146,6 +165,7 @@ main(void)
 		cmocka_unit_test(what_only_takes_time_changes_nothing),
 		cmocka_unit_test(beside_others_that_compute_it_does_not),
 		cmocka_unit_test(it_ends),
+		cmocka_unit_test(slow_polls_make_it_no_longer),
 		cmocka_unit_test(without_time_it_sleeps_at_once),
 	};
 
