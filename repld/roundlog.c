@@ -53,6 +53,7 @@ struct roundlog {
 	bool retiring;        /* the other half is the thread's */
 	bool hurry;           /* ... and is waited for */
 	uint64_t turn, turns; /* of syncs in the pool without the lock: whose it is, asked for */
+	unsigned waiting;     /* for a turn, or for the end of all */
 	bool stop;
 	int failed;
 	uint8_t *frame;        /* that is written next: ROUND_FRAME_MAX bytes */
@@ -134,6 +135,14 @@ failed_check(const struct roundlog *l, struct err *e)
 	return err_set(e, l->failed, "what the round log brings could not be synced");
 }
 
+static void
+turn_wait(struct roundlog *l)
+{
+	l->waiting++;
+	(void)pthread_cond_wait(&l->changed, &l->lock);
+	l->waiting--;
+}
+
 /*
  * Sync in the pool, without the lock. One at a time, in the order in which they come: the kernel
  * tells an error once, and by what that sync has lost no frame may stop counting.
@@ -145,7 +154,7 @@ pool_sync(struct roundlog *l, struct range *r, size_t count, struct err *e)
 	int rc;
 
 	while (l->turn != turn && !l->failed)
-		(void)pthread_cond_wait(&l->changed, &l->lock);
+		turn_wait(l);
 	rc = failed_check(l, e);
 	if (rc)
 		return rc;
@@ -153,8 +162,10 @@ pool_sync(struct roundlog *l, struct range *r, size_t count, struct err *e)
 	rc = pmem_map_persist(l->pool, r, count, e);
 	pthread_mutex_lock(&l->lock);
 	l->turn++;
-	(void)pthread_cond_broadcast(&l->changed);
 	rc = log_fail(l, rc, e);
+	/* The thread waits for frames all the time: nobody wakes it for each sync. */
+	if (l->waiting > 0 || rc)
+		(void)pthread_cond_broadcast(&l->changed);
 	/* Another one may have failed meanwhile, and been told what this one has lost. */
 	return rc ? rc : failed_check(l, e);
 }
@@ -285,7 +296,7 @@ half_sync(struct roundlog *l, struct err *e)
 
 	while ((l->retiring || l->turn != l->turns) && !l->failed) {
 		l->hurry |= l->retiring;
-		(void)pthread_cond_wait(&l->changed, &l->lock);
+		turn_wait(l);
 	}
 	rc = failed_check(l, e);
 	if (rc)
