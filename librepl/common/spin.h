@@ -9,9 +9,14 @@
  *
  * Where more threads poll than there are cores, one that keeps its core for long
  * keeps it from the one that it waits for. That is seen when giving it away takes long
- * and another thread ran, and for a while from then on it is given away at each poll. Threads that
+ * and another thread ran, twice in turn since the kernel's own threads run now and then, and for a
+ * while from then on it is given away at each poll. Threads that
  * compute take it for a whole slice of the scheduler's: they are not given it any
  * sooner than without.
+ *
+ * A device's sync takes longer than SPIN_NS, and to fall asleep and be woken as long once more
+ * where an idle core is dear to wake. So who is kept from work by it polls SPIN_MORE times as long,
+ * if the answer before came in that time.
  */
 #ifndef COMMON_SPIN_H
 #define COMMON_SPIN_H
@@ -25,16 +30,20 @@
 
 #define SPIN_NS         50000U /* a few round trips of a fast network */
 #define SPIN_US_MAX     1000U  /* of busy-poll */
+#define SPIN_MORE       4U     /* times as long: see spin_answered() */
 #define SPIN_YIELD_MASK 63U    /* give the core away every 64th poll, some 20 us */
 #define SPIN_CLOCK_MASK 7U     /* and look at the clock every 8th: polls take up to some us */
 
 #define SPIN_SHARED_NS    1500U   /* giving it away takes longer: another one has polled */
 #define SPIN_COMPUTED_NS  200000U /* ... and as long as that: another one has computed */
+#define SPIN_SHARED_HITS  2U      /* times in turn */
 #define SPIN_SHARED_WAITS 256U
 
 struct spin {
-	uint64_t until_ns;
+	uint64_t since_ns; /* of this wait's first poll; 0: none so far */
 	unsigned polls;
+	bool more;       /* the last answer came in SPIN_MORE times the limit */
+	unsigned hits;   /* how often in turn another thread has had the core */
 	unsigned shared; /* waits for which the core is given away at each poll */
 	long switches;   /* of this thread, when last asked */
 };
@@ -43,7 +52,7 @@ struct spin {
 static inline void
 spin_reset(struct spin *s)
 {
-	s->until_ns = 0;
+	s->since_ns = 0;
 	s->polls = 0;
 	s->shared -= s->shared > 0;
 }
@@ -73,9 +82,10 @@ spin_give_away(struct spin *s)
 
 	(void)sched_yield();
 	away = clock_now_ns() - now;
+	s->hits = away >= SPIN_SHARED_NS && spin_switched(s) ? s->hits + 1 : 0;
 	if (away >= SPIN_COMPUTED_NS)
-		s->shared = 0;
-	else if (away >= SPIN_SHARED_NS && spin_switched(s))
+		s->hits = s->shared = 0;
+	else if (s->hits >= SPIN_SHARED_HITS)
 		s->shared = SPIN_SHARED_WAITS;
 }
 
@@ -88,16 +98,31 @@ spin_again_for(struct spin *s, uint64_t limit_ns)
 	if (limit_ns == 0)
 		return false;
 	s->polls++;
-	if (s->shared == 0 && s->until_ns != 0 && (s->polls & SPIN_CLOCK_MASK) != 0)
+	if (s->shared == 0 && s->since_ns != 0 && (s->polls & SPIN_CLOCK_MASK) != 0)
 		return true;
 	now = clock_now_ns();
-	if (s->until_ns == 0)
-		s->until_ns = now + limit_ns;
-	if (now >= s->until_ns)
+	if (s->since_ns == 0)
+		s->since_ns = now;
+	if (now - s->since_ns >= limit_ns)
 		return false;
 	if (s->shared > 0 || (s->polls & SPIN_YIELD_MASK) == 0)
 		spin_give_away(s);
 	return true;
+}
+
+/* The same for who is kept from work until it is answered. */
+static inline bool
+spin_again_for_answer(struct spin *s, uint64_t limit_ns)
+{
+	return spin_again_for(s, s->more && s->shared == 0 ? SPIN_MORE * limit_ns : limit_ns);
+}
+
+/* The answer has come. */
+static inline void
+spin_answered(struct spin *s, uint64_t limit_ns)
+{
+	s->more = s->since_ns == 0 || clock_now_ns() - s->since_ns < SPIN_MORE * limit_ns;
+	spin_reset(s);
 }
 
 static inline bool

@@ -460,6 +460,7 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 {
 	/* Whether cores are scarce is known from earlier calls. */
 	static _Thread_local struct spin spin;
+	uint64_t poll_ns = count > 0 ? lanes[0]->busy_poll_ns : 0;
 	unsigned n;
 
 	spin_reset(&spin);
@@ -470,12 +471,12 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 		if (n == 0)
 			return 0;
 		if (any) {
-			spin_reset(&spin);
+			spin_answered(&spin, poll_ns);
 			if (stall_ns)
 				deadline_ns = clock_now_ns() + stall_ns;
 			continue;
 		}
-		if (spin_again_for(&spin, waiting[0]->busy_poll_ns))
+		if (spin_again_for_answer(&spin, poll_ns))
 			continue;
 		if (lanes_look(waiting, n))
 			continue;

@@ -64,6 +64,14 @@ beside_others_that_poll_it_gives_it_away(void **state)
 	(void)state;
 	away_ns = 10000;
 	switches = true;
+	/* Once it may have been a thread of the kernel's. */
+	assert_int_equal(poll_for(&s, 64), 1);
+	assert_int_equal(s.shared, 0);
+	away_ns = 0;
+	assert_int_equal(poll_for(&s, 64), 1);
+	away_ns = 10000;
+	assert_int_equal(poll_for(&s, 64), 1);
+	assert_int_equal(s.shared, 0);
 	assert_int_equal(poll_for(&s, 64), 1);
 	assert_int_equal(s.shared, SPIN_SHARED_WAITS);
 	away_ns = 0;
@@ -87,7 +95,7 @@ what_only_takes_time_changes_nothing(void **state)
 	away_ns = 10000;
 	switches = true;
 	(void)poll_for(&s, 64);
-	s.shared = 0;
+	s.shared = s.hits = 0;
 	switches = false;
 	assert_int_equal(poll_for(&s, 640), 10);
 	assert_int_equal(s.shared, 0);
@@ -143,6 +151,45 @@ slow_polls_make_it_no_longer(void **state)
 	assert_in_range(polls, 1, 6 + SPIN_CLOCK_MASK + 1);
 }
 
+/* How many polls of 20 us there are before it sleeps. */
+static unsigned
+slow_polls(struct spin *s, uint64_t limit_ns, unsigned most)
+{
+	unsigned polls = 0;
+	uint64_t end;
+
+	do {
+		for (end = clock_now_ns() + 20000; clock_now_ns() < end;)
+			;
+		polls++;
+	} while (polls < most && spin_again_for_answer(s, limit_ns));
+	return polls;
+}
+
+static void
+where_answers_take_a_while_it_polls_longer(void **state)
+{
+	struct spin s = {0};
+
+	(void)state;
+	away_ns = 0;
+	/* The first one. */
+	assert_in_range(slow_polls(&s, 1000000, 400), 2, 51 + SPIN_CLOCK_MASK + 1);
+	spin_answered(&s, 1000000000);
+	assert_true(s.more);
+	assert_in_range(slow_polls(&s, 1000000, 400), 2, 201 + SPIN_CLOCK_MASK + 1);
+	assert_true(clock_now_ns() - s.since_ns >= 4000000);
+	/* Not on a core that others need. */
+	spin_reset(&s);
+	s.shared = 5;
+	assert_in_range(slow_polls(&s, 1000000, 400), 2, 52);
+	s.shared = 0;
+	/* An answer that took longer is the last one that is waited for so long. */
+	spin_answered(&s, 1);
+	assert_false(s.more);
+	assert_in_range(slow_polls(&s, 1000000, 400), 2, 51 + SPIN_CLOCK_MASK + 1);
+}
+
 static void
 without_time_it_sleeps_at_once(void **state)
 {
@@ -166,6 +213,7 @@ main(void)
 		cmocka_unit_test(beside_others_that_compute_it_does_not),
 		cmocka_unit_test(it_ends),
 		cmocka_unit_test(slow_polls_make_it_no_longer),
+		cmocka_unit_test(where_answers_take_a_while_it_polls_longer),
 		cmocka_unit_test(without_time_it_sleeps_at_once),
 	};
 
