@@ -66,6 +66,15 @@ keeper_disconnect(struct sim *s, unsigned n, unsigned k)
 		app_lose(s, n, k);
 }
 
+/* With the base of the replica's map, which the program's own keeps when it advances. */
+static struct generation
+keeper_chain(struct sim *s, unsigned n, unsigned k)
+{
+	const struct sim_keeper *keeper = keeper_of(s, n, k);
+
+	return judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->worth.base : NULL);
+}
+
 static void
 keeper_connect(struct sim *s, unsigned n, unsigned k)
 {
@@ -75,8 +84,7 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	keeper->session = ++s->sessions;
 	memset(&keeper->ring, 0, sizeof(keeper->ring));
 	keeper->heard = keeper->ping_at = s->now;
-	m.chain =
-		judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->worth.base : NULL);
+	m.chain = keeper_chain(s, n, k);
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
@@ -348,7 +356,8 @@ keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_keeper *keeper = &app->keeper[k];
-	enum gen_relation relation = gen_compare(&app->chain, &m->meta.generation);
+	struct generation chain = keeper_chain(s, n, k);
+	enum gen_relation relation = gen_compare(&chain, &m->meta.generation);
 	struct sim_msg grow = {.kind = SIM_GROW, .number = maps_blocks(app->size)};
 
 	keeper->found = m->meta;
