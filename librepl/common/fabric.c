@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #define OFI_API FI_VERSION(1, 17)
+#define OFI_NET "net"
 
 /* One lane, and what drivers pin for their queues. */
 #define MEMLOCK_LEAST (8U << 20)
@@ -79,7 +80,7 @@ static int
 info_get_tcp(const char *host, const char *service, uint64_t flags, struct fi_info **out)
 {
 	if (FI_VERSION_LT(fi_version(), FI_VERSION(1, 18)) &&
-	    info_get("net", host, service, flags, out) == 0)
+	    info_get(OFI_NET, host, service, flags, out) == 0)
 		return 0;
 	return info_get("tcp", host, service, flags, out);
 }
@@ -178,18 +179,20 @@ queue_open(struct fid_domain *domain, size_t size, enum fi_wait_obj wait, struct
 }
 
 int
-ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
-		struct err *e)
+ofi_queues_open(const struct fi_info *info, struct fid_domain *domain, size_t rx_size,
+		size_t tx_size, struct ofi_queues *q, struct err *e)
 {
+	bool net = strcmp(info->fabric_attr->prov_name, OFI_NET) == 0;
 	int rc;
 
+	q->rdma = ofi_is_rdma(info);
 	if (q->rdma) {
 		rc = queue_open(domain, rx_size, FI_WAIT_FD, &q->rx, e);
 		return rc ? rc : queue_open(domain, tx_size, FI_WAIT_FD, &q->tx, e);
 	}
-	rc = queue_open(domain, rx_size + tx_size, FI_WAIT_NONE, &q->rx, e);
-	q->tx = q->rx;
-	return rc ? rc : queue_open(domain, 1, FI_WAIT_FD, &q->wake, e);
+	rc = queue_open(domain, rx_size + tx_size, net ? FI_WAIT_NONE : FI_WAIT_FD, &q->rx, e);
+	q->tx = q->wake = q->rx;
+	return rc || !net ? rc : queue_open(domain, 1, FI_WAIT_FD, &q->wake, e);
 }
 
 void
@@ -198,7 +201,8 @@ ofi_queues_close(struct ofi_queues *q)
 	ofi_close(q->rx ? &q->rx->fid : NULL);
 	if (q->tx != q->rx)
 		ofi_close(q->tx ? &q->tx->fid : NULL);
-	ofi_close(q->wake ? &q->wake->fid : NULL);
+	if (q->wake != q->rx)
+		ofi_close(q->wake ? &q->wake->fid : NULL);
 }
 
 int

@@ -173,9 +173,8 @@ lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
 	ret = fi_domain(l->fabric, info, &l->domain, NULL);
 	if (ret)
 		return ofi_err(e, err_from_errno(-ret), ret, "fi_domain");
-	l->queues.rdma = l->rdma;
-	ret = ofi_queues_open(l->domain, l->depth + 8UL, l->depth + l->rma_count + LANE_SPARE_TX,
-			      &l->queues, e);
+	ret = ofi_queues_open(info, l->domain, l->depth + 8UL,
+			      l->depth + l->rma_count + LANE_SPARE_TX, &l->queues, e);
 	if (!ret)
 		ret = lane_register_mem(l, e);
 	if (ret)

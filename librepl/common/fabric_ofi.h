@@ -84,9 +84,10 @@ void ofi_mem_free(uint8_t *mem, size_t len);
 /*
  * The completion queues of an endpoint. With an RNIC messages complete into rx, RMA into tx, and
  * each is slept on by its own descriptor. With tcp a look at any queue costs a look at all
- * sockets, so that there is one for both, rx and tx being the same; and net leaves the descriptor
- * of a queue readable from the first completion on, so that nothing completes into the one that is
- * slept on, wake. It wakes for whatever arrives on the sockets.
+ * sockets, so that there is one for both, rx and tx being the same, and that is slept on, too. But
+ * net leaves the descriptor of a queue readable from the first completion on, so that nothing
+ * completes into the one that is slept on, wake: it wakes for whatever arrives on the sockets. That
+ * of another provider would wake for nothing.
  */
 struct ofi_queues {
 	struct fid_cq *rx;
@@ -108,9 +109,9 @@ enum ofi_imm { OFI_IMM_NONE, OFI_IMM_RECV, OFI_IMM_WIDE };
 
 enum ofi_imm ofi_imm_of(const struct fi_info *info);
 
-/* With q->rdma set. Completions of messages and of RMA that there is room for. */
-int ofi_queues_open(struct fid_domain *domain, size_t rx_size, size_t tx_size, struct ofi_queues *q,
-		    struct err *e);
+/* Completions of messages and of RMA that there is room for. */
+int ofi_queues_open(const struct fi_info *info, struct fid_domain *domain, size_t rx_size,
+		    size_t tx_size, struct ofi_queues *q, struct err *e);
 void ofi_queues_close(struct ofi_queues *q);
 int ofi_queues_bind(struct fid_ep *ep, const struct ofi_queues *q);
 

@@ -279,8 +279,7 @@ fab_server_new(const struct fab_params *p, unsigned lanes, struct fab_server **o
 		rc = ofi_err(e, err_from_errno(-rc), rc, "fi_domain");
 		goto out;
 	}
-	s->queues.rdma = s->rdma;
-	rc = ofi_queues_open(s->domain, (size_t)lanes * s->slots + SERVER_BATCH,
+	rc = ofi_queues_open(info, s->domain, (size_t)lanes * s->slots + SERVER_BATCH,
 			     s->rdma ? lanes * server_tx_size(s) : SERVER_BATCH, &s->queues, e);
 	if (!rc)
 		rc = server_register_mem(s, e);
@@ -651,17 +650,18 @@ fab_server_repost(struct fab_server *s, unsigned lane, unsigned slot)
 /*
  * With an RNIC answers that have left are seen by looking for them. One to a lane that has gone
  * stands in front of all others until it is taken off. With tcp the look lets the provider send
- * on, and takes nothing from the queue that messages arrive in.
+ * on, and takes nothing from the queue, in which messages arrive.
  */
 static void
 server_take_sent(struct fab_server *s)
 {
-	struct fid_cq *cq = s->rdma ? s->queues.tx : s->queues.wake;
 	struct fi_cq_err_entry fault = {0};
 	struct fi_cq_data_entry done;
 
-	if (fi_cq_read(cq, &done, 1) == -FI_EAVAIL)
-		(void)fi_cq_readerr(cq, &fault, 0);
+	if (!s->rdma)
+		(void)fi_cq_read(s->queues.rx, NULL, 0);
+	else if (fi_cq_read(s->queues.tx, &done, 1) == -FI_EAVAIL)
+		(void)fi_cq_readerr(s->queues.tx, &fault, 0);
 }
 
 int

@@ -88,7 +88,7 @@ end_endpoint(struct end *d, struct fi_info *info)
 
 	err_clear(&e);
 	check(fi_domain(d->fabric, info, &d->domain, NULL), "fi_domain");
-	check_err(ofi_queues_open(d->domain, SLOTS, SLOTS, &d->queues, &e), &e);
+	check_err(ofi_queues_open(info, d->domain, SLOTS, SLOTS, &d->queues, &e), &e);
 	check(fi_endpoint(d->domain, info, &d->ep, NULL), "fi_endpoint");
 	check(fi_ep_bind(d->ep, &d->eq->fid, 0), "fi_ep_bind");
 	check(ofi_queues_bind(d->ep, &d->queues), "fi_ep_bind");

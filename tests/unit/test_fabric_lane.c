@@ -25,6 +25,7 @@ struct echo {
 	char order[DEPTH + 1]; /* first letters, in the order of arrival */
 	unsigned count;
 	uint8_t seen; /* of mem, when the last message came */
+	atomic_uint waits;
 };
 
 static void
@@ -52,10 +53,14 @@ echo_main(void *arg)
 		fab_server_poll(t->s, &ev);
 		if (ev.type == FAB_REQUEST)
 			(void)fab_server_accept(t->s, 0, NULL);
+		else if (ev.type == FAB_JOINED)
+			fab_server_close_port(t->s);
 		else if (ev.type == FAB_RECV)
 			echo_message(t, &ev);
-		else if (ev.type == FAB_NONE)
+		else if (ev.type == FAB_NONE) {
+			atomic_fetch_add(&t->waits, 1);
 			fab_server_wait(t->s, -1, deadline_ns);
+		}
 	}
 	return NULL;
 }
@@ -298,6 +303,31 @@ what_does_not_come_is_slept_for(void **state)
 	end(&f);
 }
 
+/* A target that has nothing to do takes no core, and hears of what comes then. */
+static void
+a_target_that_sleeps_is_woken(void **state)
+{
+	const struct timespec quiet = {.tv_nsec = 300 * (long)NS_PER_MS};
+	struct fixture f;
+	struct fab_event ev;
+	uint64_t begin_ns;
+
+	(void)state;
+	begin(&f);
+	for (unsigned i = 0; i < 2; i++) {
+		atomic_store(&f.t.waits, 0);
+		(void)nanosleep(&quiet, NULL);
+		assert_in_range(atomic_load(&f.t.waits), 0, 1000);
+		begin_ns = clock_now_ns();
+		say(f.l, 'a', 64);
+		await(f.l, &ev);
+		assert_int_equal(ev.type, FAB_RECV);
+		assert_true(clock_now_ns() - begin_ns < WAIT_MS / 4 * NS_PER_MS);
+		fab_lane_repost(f.l, ev.slot);
+	}
+	end(&f);
+}
+
 /* ---- as with an RNIC ---- */
 
 struct rnic {
@@ -409,6 +439,7 @@ main(void)
 		cmocka_unit_test(all_that_may_be_under_way_is_kept),
 		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
 		cmocka_unit_test(what_does_not_come_is_slept_for),
+		cmocka_unit_test(a_target_that_sleeps_is_woken),
 		cmocka_unit_test(what_may_be_is_taken_from_the_pool),
 		cmocka_unit_test(nothing_is_sent_from_the_pool_of_a_lane_that_is_cut),
 	};
