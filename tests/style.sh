@@ -16,7 +16,7 @@ case $(clang-format --version 2>/dev/null) in
 esac
 
 if ! find librepl repld replctl tests -name '*.[ch]' -print0 |
-	xargs -0 clang-format --dry-run -Werror; then
+	xargs -0 -n 32 -P "$(nproc)" clang-format --dry-run -Werror; then
 	printf 'run: find librepl repld replctl tests -name "*.[ch]" | xargs clang-format -i\n'
 	exit 1
 fi

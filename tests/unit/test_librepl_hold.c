@@ -14,7 +14,7 @@
 #include "hold.h"
 #include "repl_lanes.h"
 
-#define OP_TIMEOUT_MS 2000U
+#define OP_TIMEOUT_MS 1000U
 #define LANES         3U
 #define CALL_MS       (OP_TIMEOUT_MS * 45 / 100)
 

@@ -49,7 +49,11 @@ msync(void *addr, size_t len, int flags)
 	}
 	(void)sem_post(&begun);
 	(void)clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec++;
+	until.tv_nsec += 250000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
 	(void)sem_timedwait(&another, &until);
 	errno = EIO;
 	return -1;
