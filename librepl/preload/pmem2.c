@@ -243,6 +243,7 @@ pmem2_get_memset_fn(struct pmem2_map *map)
 	return kind_of(map).memset;
 }
 
+/* Durable when it returns, unlike pmem_deep_flush(): libpmem2 has no deep drain. */
 EXPORT int
 pmem2_deep_flush(struct pmem2_map *map, void *addr, size_t len)
 {
@@ -251,7 +252,9 @@ pmem2_deep_flush(struct pmem2_map *map, void *addr, size_t len)
 	follow_enter();
 	rc = REAL(pmem2_deep_flush)(map, addr, len);
 	follow_leave();
-	if (rc == 0)
+	if (rc == 0) {
 		follow_flush(addr, len);
+		follow_drain();
+	}
 	return rc;
 }

@@ -9,9 +9,11 @@
  *   other    pmem, in a file beside FILE
  *   two      pmem, in FILE and in FILE.2
  *   slow     pmem, a line on standard output for each persist, 200 of them
+ *   deep     libpmem2's deep flush, then it is killed
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,18 +82,26 @@ write_threads(char *at)
 }
 
 static int
+map_pmem2(const char *path, struct pmem2_config **cfg, struct pmem2_source **src,
+	  struct pmem2_map **m)
+{
+	int fd = open(path, O_RDWR | O_CREAT, 0600);
+
+	return fd < 0 || ftruncate(fd, SIZE) || pmem2_config_new(cfg) ||
+	       pmem2_config_set_required_store_granularity(*cfg, PMEM2_GRANULARITY_PAGE) ||
+	       pmem2_source_from_fd(src, fd) || pmem2_map_new(m, *cfg, *src);
+}
+
+static int
 write_pmem2(const char *path)
 {
 	struct pmem2_config *cfg;
 	struct pmem2_source *src;
 	struct pmem2_map *m;
 	char text[] = "by a pointer";
-	int fd = open(path, O_RDWR | O_CREAT, 0600);
 	char *at;
 
-	if (fd < 0 || ftruncate(fd, SIZE) || pmem2_config_new(&cfg) ||
-	    pmem2_config_set_required_store_granularity(cfg, PMEM2_GRANULARITY_PAGE) ||
-	    pmem2_source_from_fd(&src, fd) || pmem2_map_new(&m, cfg, src))
+	if (map_pmem2(path, &cfg, &src, &m))
 		return 1;
 	at = pmem2_map_get_address(m);
 	memset(at, 'p', 300);
@@ -104,6 +114,25 @@ write_pmem2(const char *path)
 	(void)pmem2_get_memset_fn(m)(at + 16384, 'r', 5000, PMEM2_F_MEM_NODRAIN);
 	pmem2_get_drain_fn(m)();
 	return pmem2_map_delete(&m) || pmem2_source_delete(&src) || pmem2_config_delete(&cfg);
+}
+
+/* The replica is opened by the first persist, and made equal to what the file has by then. */
+static int
+write_deep(const char *path)
+{
+	struct pmem2_config *cfg;
+	struct pmem2_source *src;
+	struct pmem2_map *m;
+	char *at;
+
+	if (map_pmem2(path, &cfg, &src, &m))
+		return 1;
+	at = pmem2_map_get_address(m);
+	pmem2_get_persist_fn(m)(at, 8);
+	memset(at + 4096, 's', 300);
+	if (pmem2_deep_flush(m, at + 4096, 300))
+		return 1;
+	return raise(SIGKILL);
 }
 
 static int
@@ -163,6 +192,8 @@ main(int argc, char **argv)
 
 	if (strcmp(mode, "pmem2") == 0)
 		return write_pmem2(path);
+	if (strcmp(mode, "deep") == 0)
+		return write_deep(path);
 	if (strcmp(mode, "msync") == 0)
 		return write_msync(path);
 	(void)snprintf(other, sizeof(other), "%s.2", path);

@@ -21,6 +21,11 @@ for mode in pmem pmem2 msync threads; do
 	equal "$TMP/$mode" "$mode"
 done
 
+# libpmem2's deep flush has no drain behind it: what it makes durable is there when it returns.
+(run "$TMP/deep" deep "$WRITE" deep "$TMP/deep") >"$TMP/out" 2>&1
+[ $? -eq 137 ] || fail "deep was not killed: $(cat "$TMP/out")"
+equal "$TMP/deep" deep
+
 # Two pools, one of them with two replicas.
 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --replica "$T/first" \
 	--replica "$T/first.b" --pool "$TMP/two" --replica "$T/second" --pool "$TMP/two.2" \
