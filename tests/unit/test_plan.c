@@ -20,6 +20,7 @@ static const char *const provider_names[] = {"tcp", "verbs", ""};
 
 /* What speaks for a method, by exclusion instead of by rows. */
 struct oracle {
+	bool apart;         /* pool memory is nothing that RMA reaches */
 	bool media, memory; /* neither: page */
 	bool caches_safe;   /* in the persistence domain */
 	bool nic_safe;
@@ -40,6 +41,7 @@ oracle_of(const struct profile *p)
 	int provider = p->value[PROFILE_F_PROVIDER];
 
 	return (struct oracle){
+		.apart = p->known[PROFILE_F_RMA] && p->value[PROFILE_F_RMA] == PROFILE_RMA_NO,
 		.media = class && p->value[PROFILE_F_CLASS] == PROFILE_CLASS_MEDIA,
 		.memory = class && p->value[PROFILE_F_CLASS] == PROFILE_CLASS_MEMORY,
 		.caches_safe = domain && p->value[PROFILE_F_DOMAIN] != PROFILE_DMP,
@@ -56,32 +58,30 @@ oracle_of(const struct profile *p)
 }
 
 static bool
-oracle_allowed(const struct profile *p, enum plan_method m, enum plan_shape shape)
+oracle_allowed(const struct oracle *o, enum plan_method m, enum plan_shape shape)
 {
-	struct oracle o = oracle_of(p);
-	bool apart = p->known[PROFILE_F_RMA] && p->value[PROFILE_F_RMA] == PROFILE_RMA_NO;
-	bool drained = o.memory || (o.media && (o.caches_safe || (o.ddio_off && o.rnic)));
-	bool completed = (o.cpu && drained) || (o.media && o.nic_safe && o.ib);
+	bool drained = o->memory || (o->media && (o->caches_safe || (o->ddio_off && o->rnic)));
+	bool completed = (o->cpu && drained) || (o->media && o->nic_safe && o->ib);
 
-	if (m == PLAN_MESSAGE || apart)
+	if (m == PLAN_MESSAGE || o->apart)
 		return m == PLAN_MESSAGE;
 	if (m == PLAN_DEPOSIT)
-		return o.ring && drained;
+		return o->ring && drained;
 	if (m == PLAN_DEPOSIT_COMPLETION)
-		return o.ring && completed;
+		return o->ring && completed;
 	if (shape == PLAN_ATOMIC8)
 		return false;
 	if (m == PLAN_GENERAL || m == PLAN_WRITE_IMM)
-		return o.media || o.memory || o.cpu;
+		return o->media || o->memory || o->cpu;
 	/* The provider's CPU flushes all it stored; an RNIC's flush goes no farther than a read. */
 	if (m == PLAN_NATIVE_FLUSH)
-		return o.flushes && (drained || (o.cpu && o.media));
+		return o->flushes && (drained || (o->cpu && o->media));
 	return m == PLAN_COMPLETION ? completed : drained;
 }
 
 /* By the measurements: a message, then by software the fewest messages, by RNICs no CPU. */
 static enum plan_method
-oracle_choose(const struct profile *p, enum plan_shape shape, size_t size,
+oracle_choose(const struct oracle *o, enum plan_shape shape, size_t size,
 	      const struct plan_limits *lim)
 {
 	size_t small = lim->message_max < lim->inline_max ? lim->message_max : lim->inline_max;
@@ -91,21 +91,21 @@ oracle_choose(const struct profile *p, enum plan_shape shape, size_t size,
 		small = lim->inline_max;
 	if (size <= small || !lim->rma || shape == PLAN_ATOMIC8)
 		return PLAN_MESSAGE;
-	if (all && oracle_allowed(p, PLAN_COMPLETION, shape))
+	if (all && oracle_allowed(o, PLAN_COMPLETION, shape))
 		return PLAN_COMPLETION;
-	if (all && oracle_allowed(p, PLAN_NATIVE_FLUSH, shape))
+	if (all && oracle_allowed(o, PLAN_NATIVE_FLUSH, shape))
 		return PLAN_NATIVE_FLUSH;
-	if (all && !oracle_of(p).rnic && oracle_allowed(p, PLAN_WRITE_IMM, shape))
+	if (all && !o->rnic && oracle_allowed(o, PLAN_WRITE_IMM, shape))
 		return PLAN_WRITE_IMM;
-	if (oracle_allowed(p, PLAN_APPLIANCE, shape))
+	if (oracle_allowed(o, PLAN_APPLIANCE, shape))
 		return PLAN_APPLIANCE;
-	if (!oracle_allowed(p, PLAN_GENERAL, shape))
+	if (!oracle_allowed(o, PLAN_GENERAL, shape))
 		return PLAN_MESSAGE;
 	return all ? PLAN_WRITE_IMM : PLAN_GENERAL;
 }
 
 static void
-check_choices(const struct profile *p, enum plan_shape shape)
+check_choices(const struct profile *p, const struct oracle *o, enum plan_shape shape)
 {
 	static const struct plan_limits limits[] = {
 		LIMITS(4000, 1000, true, FEW), LIMITS(4000, 1000, false, ALL),
@@ -118,7 +118,7 @@ check_choices(const struct profile *p, enum plan_shape shape)
 		for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
 			struct plan plan = plan_choose(p, shape, sizes[s], &limits[l]);
 			size_t size = shape == PLAN_ATOMIC8 ? 8 : sizes[s];
-			enum plan_method want = oracle_choose(p, shape, size, &limits[l]);
+			enum plan_method want = oracle_choose(o, shape, size, &limits[l]);
 
 			if (plan.method != want)
 				fail_msg("size %zu limits %zu: %s, not %s (%s)", size, l,
@@ -132,13 +132,16 @@ check_choices(const struct profile *p, enum plan_shape shape)
 static void
 check_profile(const struct profile *p)
 {
+	struct oracle o = oracle_of(p);
+
 	for (int s = PLAN_SINGLETON; s <= PLAN_ATOMIC8; s++) {
 		for (int m = 0; m < PLAN_METHOD_COUNT; m++) {
 			const char *reason = NULL;
 			bool allowed =
 				plan_allowed(p, (enum plan_method)m, (enum plan_shape)s, &reason);
 
-			if (allowed != oracle_allowed(p, (enum plan_method)m, (enum plan_shape)s)) {
+			if (allowed !=
+			    oracle_allowed(&o, (enum plan_method)m, (enum plan_shape)s)) {
 				char text[2048];
 
 				(void)profile_format(p, text, sizeof(text));
@@ -148,7 +151,7 @@ check_profile(const struct profile *p)
 			}
 			assert_string_not_equal(reason, "no rule allows it");
 		}
-		check_choices(p, (enum plan_shape)s);
+		check_choices(p, &o, (enum plan_shape)s);
 	}
 }
 
