@@ -121,6 +121,18 @@ check_holds(struct sim *s, unsigned n, const struct view *v)
 	}
 }
 
+/* A chain that is full has forgotten what was before its oldest generation. */
+static bool
+is_forgotten(const struct view *v, unsigned gen)
+{
+	if (gen_id_is_nil(&v->label.generation.history[GEN_HISTORY - 1]))
+		return false;
+	for (unsigned i = 0; i <= gen; i++)
+		if (v->named[i])
+			return false;
+	return true;
+}
+
 /* Nothing in it of a history that is not its own. */
 static void
 check_unmixed(struct sim *s, unsigned n, const struct view *v)
@@ -129,7 +141,7 @@ check_unmixed(struct sim *s, unsigned n, const struct view *v)
 		const struct sim_op *op = &s->op[v->content[b]];
 
 		if (!v->content[b] || op->ack == SIM_NEVER || op->disowned || op->node == n ||
-		    op->posted >> n & 1 || v->named[op->gen])
+		    op->posted >> n & 1 || v->named[op->gen] || is_forgotten(v, op->gen))
 			continue;
 		sim_fail(s,
 			 "I2: node %u is %s in generation %u and has write %u of block %u, which "
