@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "confirm.h"
 #include "out.h"
+#include "text.h"
 
 static int
 remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
@@ -15,8 +16,8 @@ remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
 
 	out_size(size, human);
 	(void)snprintf(question, sizeof(question),
-		       "Remove the pool %s (%s, %s) and its data for good?", c->target_text, human,
-		       out_member(info, "state"));
+		       "Remove the pool %s (%s, %s) and its data for good?", c->target_text,
+		       info ? human : "size unknown", info ? out_member(info, "state") : "damaged");
 	(void)snprintf(again, sizeof(again), "replctl info %s, then replctl remove --force %s",
 		       target ? target : "", target ? target : "");
 	free(target);
@@ -33,7 +34,7 @@ remove_pool(struct ctl *c)
 }
 
 static void
-remove_report(struct ctl *c, uint64_t size)
+remove_report(struct ctl *c, bool damaged, uint64_t size)
 {
 	struct json_object *answer = json_object_new_object();
 	char human[OUT_NUMBER_MAX];
@@ -41,9 +42,10 @@ remove_report(struct ctl *c, uint64_t size)
 	out_size(size, human);
 	if (!c->options.json)
 		(void)printf("%s %s (%s)\n", c->options.dry_run ? "would remove" : "removed",
-			     c->target_text, human);
+			     c->target_text, damaged ? "damaged" : human);
 	out_add_text(answer, "target", c->target_text);
-	out_add_u64(answer, "size", size);
+	if (!damaged)
+		out_add_u64(answer, "size", size);
 	out_add_bool(answer, "removed", !c->options.dry_run);
 	ctl_answer(c, answer);
 }
@@ -53,18 +55,27 @@ cmd_remove(struct ctl *c, char **args)
 {
 	struct json_object *info = NULL;
 	uint64_t size = 0;
+	bool damaged;
 	int rc = ctl_target(c, args[0], CTL_POOL);
 
 	if (!rc)
 		rc = ctl_connect(c);
 	if (!rc)
 		rc = ctl_pool_info(c, &info, &size);
+	/* What can't be read any more can still be removed: only so it is made anew. */
+	damaged = rc == REPL_E_CORRUPT;
+	if (damaged) {
+		text_clean(c->err.text);
+		(void)fprintf(stderr, "replctl: %s\n", c->err.text);
+		err_clear(&c->err);
+		rc = 0;
+	}
 	if (!rc && !c->options.dry_run)
 		rc = remove_confirm(c, info, size);
 	if (!rc && !c->options.dry_run)
 		rc = remove_pool(c);
 	if (!rc)
-		remove_report(c, size);
+		remove_report(c, damaged, size);
 	json_object_put(info);
 	return rc;
 }

@@ -96,7 +96,9 @@ static const struct next_row {
 	{REPL_E_LIMIT, "raise the limit that the message names"},
 	{REPL_E_DIVERGED, "replctl info TARGET/POOL"},
 	{REPL_E_NOSPC, "make room in the target's pool directory, or ask for a smaller size"},
-	{REPL_E_CORRUPT, "replctl info TARGET/POOL; keep the file until a good copy is known"},
+	{REPL_E_CORRUPT,
+	 "copy the pool's file away unless a good copy is known, then replctl remove "
+	 "TARGET/POOL and make the replica anew"},
 	{REPL_E_IO, "look at the target's kernel log, then replctl info TARGET/POOL"},
 };
 

@@ -430,7 +430,7 @@ pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsi
 			continue;
 		if (why.code && pool_part_of(s, l.names[i], set))
 			continue;
-		(void)snprintf(info->damage, sizeof(info->damage), "%.255s", why.text);
+		(void)snprintf(info->damage, sizeof(info->damage), "%.511s", why.text);
 		(*count)++;
 	}
 	*more = !rc && l.count > max;

@@ -72,7 +72,8 @@
 	X(SIZE, "size", "the pool there has another size than the local data",                     \
 	  "replctl info TARGET/POOL; a smaller one grows by replctl grow TARGET/POOL --size N")    \
 	X(DAMAGED, "damaged", "the replica's metadata can't be believed",                          \
-	  "replctl info TARGET/POOL; keep the file until a good copy is known")                    \
+	  "copy the pool's file away unless a good copy is known, then replctl remove "            \
+	  "TARGET/POOL and make the replica anew")                                                 \
 	X(REFUSED, "refused", "the target refused, for safety",                                    \
 	  "replctl info TARGET/POOL, and do what the message says")                                \
 	X(PAUSED, "paused", "an administrator has paused it", "replctl resume FILE TARGET/POOL")   \

@@ -343,12 +343,12 @@ channel_check_host(struct channel *c, struct err *e)
 	channel_get(c, SSH_OPTIONS_KNOWNHOSTS, file, sizeof(file));
 	print = channel_fingerprint(c);
 	if (known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER)
-		rc = err_set(e, REPL_E_AUTH,
-			     "%s: the host key %s is not the one in %s: someone may be in between, "
-			     "or the host was installed anew. If the fingerprint is the host's, "
-			     "remove the old key with: ssh-keygen -f %s -R '%s'",
-			     c->name, print ? print : "(unknown)", file, file,
-			     port == SSH_PORT ? c->host : bracketed);
+		rc = err_set(
+			e, REPL_E_AUTH,
+			"%s: the host key %s is not the one in %s: someone may be in between. "
+			"If it is the host's own, remove the old one: ssh-keygen -f %s -R '%s'",
+			c->name, print ? print : "(unknown)", file, file,
+			port == SSH_PORT ? c->host : bracketed);
 	else if (known == SSH_KNOWN_HOSTS_ERROR)
 		rc = err_set(e, REPL_E_AUTH, "%s: host key %s could not be checked against %s: %s",
 			     c->name, print ? print : "(unknown)", file, channel_cause(c));
