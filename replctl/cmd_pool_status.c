@@ -176,7 +176,7 @@ cmd_events_file(struct ctl *c, const char *file)
 			status_lines(o);
 		json_object_put(o);
 	}
-	while (!rc && !interrupt_seen()) {
+	while (!rc && !interrupt_seen() && !ferror(stdout)) {
 		rc = ask_event(&a, EVENT_MS, &o, &c->err);
 		if (o)
 			event_print(c, o);

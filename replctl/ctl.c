@@ -245,7 +245,8 @@ ctl_finish(struct ctl *c)
 {
 	int status;
 
-	if (fflush(stdout) && !c->err.code)
+	/* What an earlier flush has lost is told by ferror() alone. */
+	if ((fflush(stdout) || ferror(stdout)) && !c->err.code)
 		(void)err_set(&c->err, REPL_E_IO, "writing the output failed");
 	if (!c->err.code)
 		return c->degraded ? err_exit_status(REPL_E_DEGRADED) : 0;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl - the admin tool: options and the table of commands. */
+#include <fcntl.h>
 #include <getopt.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 
@@ -453,6 +455,21 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
 	return rc;
 }
 
+/*
+ * A pool or a connection must not become standard output, where texts go. What
+ * was closed remains one that can't be written to.
+ */
+static bool
+standard_fds_open(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	return fd >= 0 && close(fd) == 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -460,6 +477,8 @@ main(int argc, char **argv)
 	unsigned given = 0;
 	int opt, status;
 
+	if (!standard_fds_open())
+		return 1;
 	memset(&c, 0, sizeof(c));
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":c:i:fns:hV", long_options, NULL)) != -1)

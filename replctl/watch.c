@@ -51,5 +51,5 @@ watch_wait(void)
 
 	while (!interrupt_seen() && nanosleep(&left, &left) != 0)
 		;
-	return !interrupt_seen();
+	return !interrupt_seen() && !ferror(stdout);
 }

@@ -12,7 +12,7 @@ bool watch_on_terminal(void);
 /* Replace what is on the terminal by text, cut to its size. */
 void watch_draw(const char *text);
 
-/* Wait a second; false when an interrupt has come. */
+/* Wait a second; false when an interrupt has come, or nobody takes the output. */
 bool watch_wait(void);
 
 #endif

@@ -46,4 +46,20 @@ for query in "list $T" "info $T/p" "probe $T" "probe $T/p" "status $T"; do
 	ctl --json $query | python3 -m json.tool >/dev/null || fail "--json $query"
 done
 ctl list "$T" >/dev/full 2>"$TMP/err" && fail "a full output is no success"
+# Also where it is more than a buffer's worth, and where it goes on.
+for query in "plan --all --json" "probe $T --json" "status $T --watch"; do
+	# shellcheck disable=SC2086
+	timeout 20 "$REPLCTL" -i "$TMP/key" --known-hosts "$TMP/known_hosts" $query >/dev/full 2>"$TMP/err"
+	[ $? -eq 1 ] || fail "a full output of $query is no success, and ends it"
+done
+# Nothing that is opened takes the place of a closed output, and gets the text that is meant for it.
+head -c 65536 /dev/urandom >"$TMP/file"
+ctl sync "$TMP/file" "$T/closed" >/dev/null || fail "sync"
+for query in "list $T" "info $T/closed" "restore $T/closed $TMP/copy"; do
+	# shellcheck disable=SC2086
+	ctl $query 2>"$TMP/err" >&- && fail "a closed output of $query is no success"
+	grep -q "writing the output failed" "$TMP/err" || fail "$query, output closed: $(cat "$TMP/err")"
+done
+cmp "$TMP/file" "$TMP/copy" || fail "what was restored with a closed output"
+ctl remove --force "$T/closed" <&- 2>&- >"$TMP/out" || fail "all but the output closed"
 exit 0
