@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The metrics of a handle in Prometheus' text exposition format 0.0.4. */
 #include <inttypes.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,8 +190,10 @@ statusdoc_metrics(const struct statusdoc *d, size_t *len)
 	struct labels *l = malloc(sizeof(*l));
 	char *text = NULL, escaped[LABEL_MAX];
 	FILE *f = open_memstream(&text, len);
+	/* The program's own may write a half as 0,5, which no reader of metrics takes. */
+	locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before;
 
-	if (!l || !f)
+	if (!l || !f || !numbers)
 		goto out;
 	label_escape(d->pool, l->pool);
 	for (unsigned i = 0; i < d->replica_count; i++) {
@@ -198,12 +201,16 @@ statusdoc_metrics(const struct statusdoc *d, size_t *len)
 		(void)snprintf(l->replica[i], sizeof(l->replica[i]), "%.*s",
 			       (int)sizeof(l->replica[i]) - 1, escaped);
 	}
+	before = uselocale(numbers);
 	put_all(f, d, l);
+	(void)uselocale(before);
 out:
 	free(l);
-	if (f && (fclose(f) || !l)) {
+	if (f && (fclose(f) || !l || !numbers)) {
 		free(text);
 		text = NULL;
 	}
+	if (numbers)
+		freelocale(numbers);
 	return text;
 }

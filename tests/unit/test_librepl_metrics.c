@@ -4,11 +4,13 @@
 #include "unit.h"
 
 #include <ctype.h>
+#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "statusdoc.h"
+#include "tempdir.h"
 
 static struct statusdoc doc;
 
@@ -166,6 +168,38 @@ values_are_right(void **state)
 	free(text);
 }
 
+/* In "dir" there is a locale "comma", in which a half is 0,5. */
+static int
+comma_new(char dir[TEMPDIR_MAX])
+{
+	char command[512];
+
+	if (tempdir_new(dir, 0))
+		return -1;
+	(void)snprintf(command, sizeof(command),
+		       "localedef -c -i de_DE -f UTF-8 %s/comma >%s/log 2>&1", dir, dir);
+	return system(command);
+}
+
+static void
+a_comma_of_the_program_is_not_ours(void **state)
+{
+	char dir[TEMPDIR_MAX] = "", half[8];
+
+	(void)state;
+	if (comma_new(dir) || setenv("LOCPATH", dir, 1) || !setlocale(LC_ALL, "comma")) {
+		tempdir_free(dir);
+		skip(); /* no localedef, or no sources of locales */
+	}
+	(void)snprintf(half, sizeof(half), "%.1f", 0.5);
+	assert_string_equal(half, "0,5");
+	values_are_right(NULL);
+	(void)snprintf(half, sizeof(half), "%.1f", 0.5);
+	assert_string_equal(half, "0,5");
+	(void)setlocale(LC_ALL, "C");
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
@@ -173,6 +207,7 @@ main(void)
 		cmocka_unit_test(is_well_formed),
 		cmocka_unit_test(odd_labels_are_escaped),
 		cmocka_unit_test(values_are_right),
+		cmocka_unit_test(a_comma_of_the_program_is_not_ours),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
