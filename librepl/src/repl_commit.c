@@ -7,6 +7,8 @@
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
+#define MOVE_NS NS_PER_MS
+
 /* Post what was flushed on a lane that was borrowed. */
 static void
 commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
@@ -24,6 +26,47 @@ commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
 	/* What fails here fails again at the end. */
 	if (r->cfg->ack != ACK_ALL)
 		(void)lanes_ship(r, lane, begin_ns, NULL);
+}
+
+/* Step the lanes that were begun; one that waits, or NULL. *any: something was done. */
+static struct lane *
+commit_step(struct repl *r, const bool *begun, bool *any)
+{
+	struct lane *waits = NULL;
+
+	*any = false;
+	for (unsigned i = 0; i < r->lane_count; i++) {
+		for (unsigned p = 0; begun[i] && p < r->replica_count; p++) {
+			struct lane *l = lane_of(r, p, i);
+
+			if (!l || lane_done(l))
+				continue;
+			*any |= lane_step(l);
+			if (!lane_done(l))
+				waits = l;
+		}
+	}
+	return waits;
+}
+
+/*
+ * All together, up to the moment at which a replica that hangs is given up on the first lane: the
+ * others have no time of their own after it, in which one that is well could catch up.
+ */
+static void
+commit_move(struct repl *r, const bool *begun, uint64_t begin_ns)
+{
+	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	uint64_t end_ns = begin_ns + all_ns - all_ns / 4, now_ns;
+	struct lane *waits;
+	bool any;
+
+	while ((waits = commit_step(r, begun, &any)) && (now_ns = clock_now_ns()) < end_ns) {
+		if (!any)
+			(void)lane_run_for_now(waits, lane_done,
+					       end_ns - now_ns < MOVE_NS ? end_ns
+									 : now_ns + MOVE_NS);
+	}
 }
 
 static int
@@ -65,6 +108,7 @@ repl_commit(struct repl *r, unsigned lane)
 		if (done[i])
 			commit_begin(r, i, begin_ns);
 	}
+	commit_move(r, done, begin_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
 			(void)commit_end(r, i, begin_ns, &e);
