@@ -33,7 +33,7 @@ start_api() {
 
 # The process of api_shell itself, below timeout.
 api_child() {
-	pgrep -P "$api_pid"
+	children "$api_pid"
 }
 
 stop_api() {
@@ -108,8 +108,8 @@ pool() {
 sessions() {
 	local pid
 
-	for pid in $(pgrep -P "$SERVE_PID"); do
-		pgrep -P "$pid"
+	for pid in $(children "$SERVE_PID"); do
+		children "$pid"
 	done
 }
 
@@ -146,7 +146,7 @@ hurt() {
 	stop) signalled STOP $hurt_pids ;;
 	kill) signalled KILL $hurt_pids ;;
 	serve)
-		hurt_pids="$hurt_pids $(pgrep -P "$SERVE_PID") $SERVE_PID"
+		hurt_pids="$hurt_pids $(children "$SERVE_PID") $SERVE_PID"
 		signalled KILL $hurt_pids
 		wait "$SERVE_PID" 2>/dev/null
 		;;

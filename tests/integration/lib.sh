@@ -48,10 +48,22 @@ fail() {
 
 # gone PID: it has ended, reaped or not.
 gone() {
-	case $(ps -o stat= -p "$1") in
-	'' | Z*) return 0 ;;
+	{ read -r gone <"/proc/$1/stat"; } 2>/dev/null || return 0
+	case ${gone##*) } in
+	Z* | X*) return 0 ;;
 	esac
 	return 1
+}
+
+# children PID: its child processes. pgrep looks at every process of the machine for that.
+children() {
+	if [ -e "/proc/$$/task/$$/children" ]; then
+		for child in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
+			echo "$child"
+		done
+	else
+		pgrep -P "$1"
+	fi
 }
 
 stop() {

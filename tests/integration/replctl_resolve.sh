@@ -16,8 +16,8 @@ gen() {
 
 # settled: no session of the target is left, and what it had to write is written.
 settled() {
-	for pid in $(pgrep -P "$SERVE_PID"); do
-		[ -z "$(pgrep -P "$pid")" ] || return 1
+	for pid in $(children "$SERVE_PID"); do
+		[ -z "$(children "$pid")" ] || return 1
 	done
 }
 

@@ -53,8 +53,8 @@ begin() {
 
 # killed PID: it and what it has started, which is no more meanwhile.
 killed() {
-	[ -z "$(pgrep -P "$1")" ] || signalled STOP "$1"
-	for child in $(pgrep -P "$1"); do
+	[ -z "$(children "$1")" ] || signalled STOP "$1"
+	for child in $(children "$1"); do
 		killed "$child"
 	done
 	kill -KILL "$1" 2>/dev/null
@@ -62,8 +62,8 @@ killed() {
 
 # Our only session on the target has ended.
 target_idle() {
-	for child in $(pgrep -P "$SERVE_PID"); do
-		[ -z "$(pgrep -P "$child")" ] || return 1
+	for child in $(children "$SERVE_PID"); do
+		[ -z "$(children "$child")" ] || return 1
 	done
 }
 
