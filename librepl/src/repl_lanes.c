@@ -8,6 +8,9 @@
 #include "pending.h"
 #include "ship.h"
 
+#define LANE_PAUSE_NS     50000U
+#define LANE_PAUSE_NS_MAX NS_PER_MS
+
 int
 range_check(const struct repl *r, size_t off, size_t len, struct err *e)
 {
@@ -31,12 +34,17 @@ lane_try(struct lane_slot *slot, int as)
 						       memory_order_acquire, memory_order_relaxed);
 }
 
+/* A call may be in the lane for as long as a target that hangs is waited for. */
 static void
-lane_pause(void)
+lane_pause(uint64_t waited_ns)
 {
-	const struct timespec pause = {.tv_nsec = 50000};
+	uint64_t ns = waited_ns / 16;
 
-	(void)nanosleep(&pause, NULL);
+	if (ns < LANE_PAUSE_NS)
+		ns = LANE_PAUSE_NS;
+	if (ns > LANE_PAUSE_NS_MAX)
+		ns = LANE_PAUSE_NS_MAX;
+	(void)nanosleep(&(const struct timespec){.tv_nsec = (long)ns}, NULL);
 }
 
 int
@@ -60,7 +68,7 @@ lane_enter(struct repl *r, unsigned lane, struct err *e)
 		if (waited_ns >= (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
 			break;
 		hold_waited(r, waited_ns);
-		lane_pause();
+		lane_pause(waited_ns);
 	}
 	return err_set(e, REPL_E_BUSY, "lane %u is in use by another thread", lane);
 }
@@ -78,13 +86,15 @@ bool
 lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
 {
 	struct lane_slot *slot = &r->slots[lane];
+	uint64_t begin_ns, now_ns;
 	bool got;
 
 	if (deadline_ns == 0)
 		return atomic_load(&slot->wanted) == 0 && lane_try(slot, LANE_BORROWED);
 	lane_want(r, lane, true);
-	while (!(got = lane_try(slot, LANE_BORROWED)) && clock_now_ns() < deadline_ns)
-		lane_pause();
+	begin_ns = clock_now_ns();
+	while (!(got = lane_try(slot, LANE_BORROWED)) && (now_ns = clock_now_ns()) < deadline_ns)
+		lane_pause(now_ns - begin_ns);
 	lane_want(r, lane, false);
 	return got;
 }

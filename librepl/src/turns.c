@@ -5,8 +5,9 @@
 
 #include "clock.h"
 
-#define TURN_PAUSE_NS 20000L
+#define TURN_PAUSE_NS 20000U
 #define TURN_FAIR_NS  NS_PER_MS
+#define TURN_LONG_NS  (100 * NS_PER_MS)
 
 /* On the stack of who waits. */
 struct turn {
@@ -52,10 +53,19 @@ turn_take(struct turns *t, const struct turn *me, uint64_t now_ns)
 	return true;
 }
 
+/* Who has waited for long waits for a target that hangs: that is not to cost a core. */
+static void
+turn_pause(uint64_t waited_ns)
+{
+	const struct timespec pause = {.tv_nsec = waited_ns < TURN_LONG_NS ? (long)TURN_PAUSE_NS
+									   : (long)NS_PER_MS};
+
+	(void)nanosleep(&pause, NULL);
+}
+
 bool
 turns_enter(struct turns *t, uint64_t deadline_ns)
 {
-	const struct timespec pause = {.tv_nsec = TURN_PAUSE_NS};
 	struct turn me = {.since_ns = clock_now_ns()};
 	uint64_t now_ns = me.since_ns;
 	bool got;
@@ -68,7 +78,7 @@ turns_enter(struct turns *t, uint64_t deadline_ns)
 	if (got)
 		return true;
 	do {
-		(void)nanosleep(&pause, NULL);
+		turn_pause(now_ns - me.since_ns);
 		now_ns = clock_now_ns();
 		pthread_mutex_lock(&t->lock);
 		got = turn_take(t, &me, now_ns);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "clock.h"
@@ -154,6 +155,21 @@ it_ends_when_a_call_has_waited(void **state)
 	}
 }
 
+/* A call that waits for a target that hangs, and who waits for its lane meanwhile. */
+static void
+to_wait_for_a_lane_costs_no_core(void **state)
+{
+	struct rusage before, after;
+
+	(void)state;
+	assert_int_equal(lane_enter(repl, 0, NULL), 0);
+	assert_int_equal(getrusage(RUSAGE_THREAD, &before), 0);
+	assert_false(lane_borrow(repl, 0, clock_deadline(500)));
+	assert_int_equal(getrusage(RUSAGE_THREAD, &after), 0);
+	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 1, 1000);
+	lane_leave(repl, 0);
+}
+
 /* Who takes only what is free does not overtake it. */
 static void
 who_takes_what_is_free_stands_back(void **state)
@@ -172,6 +188,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_comes_about_beside_long_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_ends_when_a_call_has_waited, setup, teardown),
+		cmocka_unit_test_setup_teardown(to_wait_for_a_lane_costs_no_core, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_takes_what_is_free_stands_back, setup,
 						teardown),
 	};

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "clock.h"
@@ -148,6 +149,31 @@ one_at_a_time(void **state)
 	turns_fini(&turns);
 }
 
+/* A turn takes as long as a target that hangs is waited for: the others sleep. */
+static void
+a_long_turn_costs_nobody_a_core(void **state)
+{
+	struct waiter w[8] = {0};
+	struct rusage before, after;
+
+	(void)state;
+	assert_int_equal(turns_init(&turns), 0);
+	atomic_store(&order, 0);
+	assert_true(enter());
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&w[i].thread, NULL, wait_once, &w[i]), 0);
+	pause_ms(200);
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	pause_ms(500);
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_in_range(after.ru_nvcsw - before.ru_nvcsw, 0, 8000);
+	turns_leave(&turns);
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(pthread_join(w[i].thread, NULL), 0);
+	assert_int_equal(atomic_load(&order), 8);
+	turns_fini(&turns);
+}
+
 int
 main(void)
 {
@@ -155,6 +181,7 @@ main(void)
 		cmocka_unit_test(who_has_waited_goes_before_who_comes_again),
 		cmocka_unit_test(who_gives_up_holds_nobody_up),
 		cmocka_unit_test(one_at_a_time),
+		cmocka_unit_test(a_long_turn_costs_nobody_a_core),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
