@@ -206,7 +206,7 @@ look(uintptr_t at, uintptr_t end, struct maps_piece *piece)
 	for (unsigned i = 0; i < n; i++) {
 		uintptr_t from = GET(table[i].at), to = GET(table[i].end), begin;
 
-		if (from >= end || to <= at)
+		if (from == to || from >= end || to <= at)
 			continue;
 		begin = from > at ? from : at;
 		if (begin >= first)
