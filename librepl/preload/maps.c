@@ -2,6 +2,7 @@
 #include "maps.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 /* Fields are atomic for the readers' sake: they may read while one is changed. */
@@ -41,24 +42,27 @@ set(struct map *m, uintptr_t at, uintptr_t end, uint64_t off, unsigned pool)
 	PUT(m->at, at);
 }
 
-/* This thread has the lock, or is about to; and how many of its forks do without. */
-static __thread unsigned amid __attribute__((tls_model("initial-exec")));
-static __thread unsigned passed __attribute__((tls_model("initial-exec")));
+static sigset_t mask_before; /* of who has the lock */
 
+/* A handler amid a change would wait for the end of it, be it only to look something up. */
 static void
 table_lock(void)
 {
-	amid++;
-	atomic_signal_fence(memory_order_seq_cst);
+	sigset_t all, mine;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &mine);
 	(void)pthread_mutex_lock(&lock);
+	mask_before = mine;
 }
 
 static void
 table_unlock(void)
 {
+	sigset_t mine = mask_before;
+
 	(void)pthread_mutex_unlock(&lock);
-	atomic_signal_fence(memory_order_seq_cst);
-	amid--;
+	(void)pthread_sigmask(SIG_SETMASK, &mine, NULL);
 }
 
 /* A free entry, or NULL. */
@@ -143,25 +147,16 @@ maps_has(unsigned pool)
 	return false;
 }
 
-/* In a handler that has interrupted a change it is this thread's, which goes on after it. */
 void
 maps_fork_begin(void)
 {
-	if (amid == 0)
-		table_lock();
-	else if (pthread_mutex_trylock(&lock) == 0)
-		amid++;
-	else
-		passed++;
+	table_lock();
 }
 
 void
 maps_fork_end(void)
 {
-	if (passed > 0)
-		passed--;
-	else
-		table_unlock();
+	table_unlock();
 }
 
 uint32_t
