@@ -5,6 +5,8 @@
  * of ours for each set of libpmem2's that is met.
  */
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -28,9 +30,9 @@ struct kind {
 	pmem2_memset_fn memset;
 };
 
-static struct kind real[KINDS_MAX];
-static unsigned kinds;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards both */
+static struct kind real[KINDS_MAX]; /* written before it counts, and once */
+static _Atomic unsigned kinds;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who adds one */
 
 /* ---- our sets ---- */
 
@@ -157,16 +159,41 @@ real_once(void **where, const char *name)
 	return f;
 }
 
+/* A handler that has interrupted its own thread amid that would wait for itself. */
+static void
+kinds_lock(sigset_t *before)
+{
+	sigset_t all;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, before);
+	(void)pthread_mutex_lock(&lock);
+}
+
+static void
+kinds_unlock(const sigset_t *before)
+{
+	(void)pthread_mutex_unlock(&lock);
+	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static sigset_t fork_before; /* of who forks, who has the lock */
+
 static void
 kinds_fork_begin(void)
 {
-	(void)pthread_mutex_lock(&lock);
+	sigset_t before;
+
+	kinds_lock(&before);
+	fork_before = before;
 }
 
 static void
 kinds_fork_end(void)
 {
-	(void)pthread_mutex_unlock(&lock);
+	sigset_t before = fork_before;
+
+	kinds_unlock(&before);
 }
 
 __attribute__((constructor)) static void
@@ -186,6 +213,37 @@ kind_read(struct pmem2_map *map, struct kind *k)
 	k->memset = REAL(pmem2_get_memset_fn)(map);
 }
 
+/* Its number, or KINDS_MAX. */
+static unsigned
+kind_find(const struct kind *k)
+{
+	unsigned n = atomic_load_explicit(&kinds, memory_order_acquire);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (memcmp(&real[i], k, sizeof(*k)) == 0)
+			return i;
+	}
+	return KINDS_MAX;
+}
+
+static unsigned
+kind_add(const struct kind *k)
+{
+	sigset_t before;
+	unsigned i, n;
+
+	kinds_lock(&before);
+	i = kind_find(k);
+	n = atomic_load(&kinds);
+	if (i == KINDS_MAX && n < KINDS_MAX) {
+		i = n;
+		real[i] = *k;
+		atomic_store_explicit(&kinds, n + 1, memory_order_release);
+	}
+	kinds_unlock(&before);
+	return i;
+}
+
 /* Our set for the mapping; libpmem2's own where nothing is replicated. */
 static struct kind
 kind_of(struct pmem2_map *map)
@@ -196,15 +254,10 @@ kind_of(struct pmem2_map *map)
 	kind_read(map, &k);
 	if (!follow_any())
 		return k;
-	(void)pthread_mutex_lock(&lock);
-	for (i = 0; i < kinds && memcmp(&real[i], &k, sizeof(k)) != 0; i++)
-		;
-	if (i == kinds && kinds < KINDS_MAX)
-		real[kinds++] = k;
-	if (i < kinds)
-		k = ours[i];
-	(void)pthread_mutex_unlock(&lock);
-	return k;
+	i = kind_find(&k);
+	if (i == KINDS_MAX)
+		i = kind_add(&k);
+	return i < KINDS_MAX ? ours[i] : k;
 }
 
 EXPORT pmem2_persist_fn
