@@ -13,6 +13,7 @@
 #define WARM_UP      32U
 #define RAW_MARGIN_S 20U
 #define PULSE_NS     NS_PER_S
+#define PULSE_OPS    16U /* between looks at the clock, where only the number is known */
 #define REDRAW_NS    (200 * NS_PER_MS)
 #define LINE_NS      (10 * NS_PER_S)
 
@@ -51,14 +52,19 @@ stay_heard(struct remotelog *rl, struct pace *p, uint64_t now)
  * caches are another series'.
  */
 static int
-slice_raw(struct remotelog *rl, uint32_t n, struct hist *into, double *mean)
+slice_raw(struct remotelog *rl, struct pace *p, uint32_t n, struct hist *into, double *mean)
 {
 	static struct hist slice;
 	int rc = bench_raw_renew(&rl->raw, rl->c, RAW_MARGIN_S);
+	uint32_t part;
 
-	if (!rc)
-		rc = tcpraw_pingpong(rl->raw.tcp, (uint32_t)rl->size, n + 1, rl->samples,
-				     &rl->c->err);
+	for (uint32_t at = 0; !rc && at <= n; at += part) {
+		part = n + 1 - at < PULSE_OPS ? n + 1 - at : PULSE_OPS;
+		rc = stay_heard(rl, p, clock_now_ns());
+		if (!rc)
+			rc = tcpraw_pingpong(rl->raw.tcp, (uint32_t)rl->size, part,
+					     rl->samples + at, &rl->c->err);
+	}
 	if (rc)
 		return rc;
 	slice = (struct hist){0};
@@ -97,7 +103,7 @@ static int
 round_all(struct remotelog *rl, struct pace *p, uint32_t n, bool keep)
 {
 	double mean = 0;
-	int rc = slice_raw(rl, n, keep ? &rl->raw_hist : NULL, &mean);
+	int rc = slice_raw(rl, p, n, keep ? &rl->raw_hist : NULL, &mean);
 
 	for (unsigned i = 0; !rc && i < rl->way_count; i++) {
 		struct remotelog_way *w = &rl->ways[i];
