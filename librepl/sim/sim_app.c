@@ -471,6 +471,9 @@ app_advance(struct sim *s, unsigned n)
 
 	if (!app->running)
 		return;
+	app->lost_some = app->losing;
+	if (app->losing)
+		return;
 	if (app->advancing)
 		app->again = true;
 	else

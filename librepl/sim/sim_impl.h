@@ -183,6 +183,7 @@ struct sim_lane {
 
 struct sim_app {
 	bool running, advancing, again;
+	bool losing, lost_some; /* several at once: one generation for them */
 	uint64_t size;     /* of the pool, as the program may write to it */
 	uint64_t map_size; /* that the dirty maps have */
 	unsigned growing;  /* to so many blocks; 0: it isn't */
@@ -441,6 +442,7 @@ void keeper_tick(struct sim *s, unsigned n, unsigned k);
 void keeper_send(struct sim *s, unsigned n, unsigned k, struct sim_msg *m);
 void keeper_cut(struct sim *s, unsigned n, unsigned k);  /* its resync ends */
 void keeper_lose(struct sim *s, unsigned n, unsigned k); /* it does not answer in time */
+void keeper_lose_all(struct sim *s, unsigned n, uint32_t replicas);
 
 /* sim_script.c */
 size_t script_make(uint64_t seed, unsigned nodes, unsigned with, struct sim_event *events);

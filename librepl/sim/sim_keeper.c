@@ -466,6 +466,20 @@ keeper_lose(struct sim *s, unsigned n, unsigned k)
 	keeper_trouble(s, n, k, FSM_LOST, REPL_E_TIMEOUT);
 }
 
+void
+keeper_lose_all(struct sim *s, unsigned n, uint32_t replicas)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	app->losing = true;
+	for (unsigned k = 0; k < s->nodes; k++)
+		if (replicas >> k & 1)
+			keeper_lose(s, n, k);
+	app->losing = false;
+	if (app->lost_some)
+		app_advance(s, n);
+}
+
 /* The answer to the step that the script waits for. */
 static void
 keeper_answer(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)

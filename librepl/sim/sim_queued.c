@@ -114,9 +114,7 @@ queued_room(struct sim *s, unsigned n, uint64_t since)
 		case ACK_ROOM_THERE:
 			return true;
 		case ACK_ROOM_LOSE:
-			for (unsigned k = 0; k < s->nodes; k++)
-				if (late & BIT(k))
-					keeper_lose(s, n, k);
+			keeper_lose_all(s, n, late);
 			break;
 		default:
 			return false;
@@ -181,9 +179,8 @@ queued_through(struct sim *s, unsigned n, unsigned l)
 	shipqueue_through(&app->q, lane->shipped->number);
 	shipqueue_unref(&app->q, lane->shipped);
 	lane->shipped = NULL;
-	for (unsigned k = 0; k < s->nodes; k++)
-		if (left & BIT(k))
-			keeper_lose(s, n, k);
+	if (left)
+		keeper_lose_all(s, n, left);
 	return true;
 }
 
@@ -272,9 +269,11 @@ queued_empty(const struct sim *s, unsigned n)
 void
 queued_lose_late(struct sim *s, unsigned n)
 {
+	uint32_t late = 0;
+
 	for (unsigned k = 0; k < s->nodes; k++)
-		if (s->node[n].app.q.view[k].unacked)
-			keeper_lose(s, n, k);
+		late |= s->node[n].app.q.view[k].unacked ? BIT(k) : 0;
+	keeper_lose_all(s, n, late);
 }
 
 /* ---- labels ---- */

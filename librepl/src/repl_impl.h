@@ -130,6 +130,19 @@ struct repl {
 void repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns);
 
 /*
+ * The same of several that are lost at once: none of them is told of the others' loss. One that had
+ * more than they would be outdated by it and look worse than them, and one that hangs would take
+ * the time of those that are well.
+ */
+struct repl_loss {
+	unsigned replica;
+	int status;
+	const char *why;
+};
+void repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count,
+		   uint64_t deadline_ns);
+
+/*
  * A laggard that was told a generation before it had all of the one before is
  * labelled up to date when it has. By the deadline; else it is lost.
  */

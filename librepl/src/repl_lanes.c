@@ -145,10 +145,15 @@ lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 static void
 lanes_lose_queued(struct repl *r, int status, const char *why, uint64_t end_ns)
 {
+	struct repl_loss losses[REPL_TARGETS_MAX];
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (ship_serves(r->ship, i))
-			repl_lose(r, i, status, why, end_ns);
+			losses[n++] =
+				(struct repl_loss){.replica = i, .status = status, .why = why};
 	}
+	repl_lose_all(r, losses, n, end_ns);
 }
 
 /*
@@ -207,7 +212,8 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 		  uint64_t begin_ns, struct err *e)
 {
 	struct lane *lanes[REPL_TARGETS_MAX];
-	unsigned index[REPL_TARGETS_MAX], n = 0, lost = r->replica_count;
+	struct repl_loss losses[REPL_TARGETS_MAX];
+	unsigned index[REPL_TARGETS_MAX], n = 0, lost = r->replica_count, lost_count = 0;
 	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
 	bool enough;
 
@@ -225,9 +231,11 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	for (unsigned i = 0; i < n; i++) {
 		if (!lanes[i]->status)
 			continue;
-		repl_lose(r, index[i], lanes[i]->status, lanes[i]->why, begin_ns + all_ns);
+		losses[lost_count++] = (struct repl_loss){
+			.replica = index[i], .status = lanes[i]->status, .why = lanes[i]->why};
 		lost = index[i];
 	}
+	repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
 	enough = lanes_await_shipped(r, lane, begin_ns);
 	lanes_count_lost(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */

@@ -196,18 +196,31 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 }
 
 void
-repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns)
+repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, uint64_t deadline_ns)
 {
-	struct replica *p = &r->replicas[replica];
+	bool any = false;
 
 	pthread_mutex_lock(&r->lock);
-	if (replica_is_live(p)) {
-		replica_set_lost(r, p, status, why);
-		/* Without a generation of its own the rest could not be told from it. */
-		if (r->ready && !atomic_load(&r->stop))
-			(void)repl_advance_locked(r, deadline_ns, NULL);
+	for (unsigned i = 0; i < count; i++) {
+		struct replica *p = &r->replicas[losses[i].replica];
+
+		if (!replica_is_live(p))
+			continue;
+		replica_set_lost(r, p, losses[i].status, losses[i].why);
+		any = true;
 	}
+	/* Without a generation of their own the rest could not be told from those. */
+	if (any && r->ready && !atomic_load(&r->stop))
+		(void)repl_advance_locked(r, deadline_ns, NULL);
 	pthread_mutex_unlock(&r->lock);
+}
+
+void
+repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns)
+{
+	const struct repl_loss loss = {.replica = replica, .status = status, .why = why};
+
+	repl_lose_all(r, &loss, 1, deadline_ns);
 }
 
 void

@@ -66,10 +66,15 @@ count(uint32_t bits)
 static void
 ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
 {
+	struct repl_loss losses[REPL_TARGETS_MAX];
+	unsigned n = 0;
+
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		if (replicas & 1U << i)
-			repl_lose(s->r, i, REPL_E_TIMEOUT, why, end_ns);
+			losses[n++] = (struct repl_loss){
+				.replica = i, .status = REPL_E_TIMEOUT, .why = why};
 	}
+	repl_lose_all(s->r, losses, n, end_ns);
 }
 
 /* ---- room ---- */

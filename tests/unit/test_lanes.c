@@ -67,11 +67,11 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 }
 
 void
-repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_t deadline_ns)
+repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, uint64_t deadline_ns)
 {
-	(void)why;
 	(void)deadline_ns;
-	atomic_store(&r->replicas[replica].lost, status);
+	for (unsigned i = 0; i < count; i++)
+		atomic_store(&r->replicas[losses[i].replica].lost, losses[i].status);
 }
 
 void

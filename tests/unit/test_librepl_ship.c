@@ -63,6 +63,8 @@ draw(uint64_t *state, uint64_t below)
 
 void __wrap_repl_lose(struct repl *repl, unsigned replica, int status, const char *why,
 		      uint64_t deadline_ns);
+void __wrap_repl_lose_all(struct repl *repl, const struct repl_loss *all, unsigned count,
+			  uint64_t deadline_ns);
 struct lane *__wrap_remote_lane(struct remote *remote, unsigned lane);
 bool __wrap_lane_step(struct lane *l);
 bool __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct ship_at *at);
@@ -88,6 +90,14 @@ __wrap_repl_lose(struct repl *repl, unsigned replica, int status, const char *wh
 		losses++;
 	}
 	pthread_mutex_unlock(&losing);
+}
+
+void
+__wrap_repl_lose_all(struct repl *repl, const struct repl_loss *all, unsigned count,
+		     uint64_t deadline_ns)
+{
+	for (unsigned i = 0; i < count; i++)
+		__wrap_repl_lose(repl, all[i].replica, all[i].status, all[i].why, deadline_ns);
 }
 
 struct lane *

@@ -232,6 +232,39 @@ hanging_replica_takes_no_other_with_it(void **state)
 }
 
 /*
+ * Two that are lost by the same call: 1 has more than 0, and less than was drained. Told of 0's
+ * loss it would be outdated, in a generation that is none after 0's, and 0 look better.
+ */
+static void
+who_is_lost_with_another_is_told_nothing(void **state)
+{
+	static const struct repl_loss both[] = {{0, REPL_E_TIMEOUT, "gone"},
+						{1, REPL_E_TIMEOUT, "gone"}};
+	struct repl *r = set_new();
+	struct generation before;
+
+	(void)state;
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+	before = r->generation;
+	drains = 7;
+	drains_had[0] = 5;
+	drains_had[1] = 6;
+	drains_had[2] = 7;
+	repl_lose_all(r, both, 2, clock_deadline(1000));
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(atomic_load(&r->replicas[i].lost), REPL_E_TIMEOUT);
+		assert_int_equal(remotes[i].state, SIDECAR_UP_TO_DATE);
+		assert_true(gen_id_equal(&remotes[i].generation.current, &before.current));
+		assert_true(gen_id_equal(&base[i], &before.current));
+	}
+	/* One generation for both. */
+	assert_true(current(r, 2));
+	assert_true(gen_id_equal(&remotes[2].generation.history[0], &before.current));
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
+/*
  * Replica 2 lags when 0 is lost: what 0 may have and 2 has not is no reason to
  * call 2 newer. It is up to date when it has come so far.
  */
@@ -433,6 +466,7 @@ main(void)
 		cmocka_unit_test(lost_replica_is_behind),
 		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
 		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
+		cmocka_unit_test(who_is_lost_with_another_is_told_nothing),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
 		cmocka_unit_test(laggard_is_one_until_its_target_has_recorded),
 		cmocka_unit_test(laggard_that_hangs_takes_no_other_with_it),
