@@ -5,7 +5,7 @@ STAGE_LOAD=$BUILD/tests/fault/stage_load
 [ "$(id -u)" -eq 0 ] || exit 77
 mkdir -p "$TMP/serve/pools"
 mount -t tmpfs -o size=24m,mode=0700,uid="$(id -u "$SERVE_USER")" none "$TMP/serve/pools" 2>/dev/null || exit 77
-trap 'umount -l "$TMP/serve/pools"; cleanup' EXIT
+trap '(status=$?; umount -l "$TMP/serve/pools"; exit $status); cleanup' EXIT
 start_target
 
 load() {

@@ -8,7 +8,7 @@ LINK=$BUILD/tests/lab/lab_link
 [ "$(id -u)" -eq 0 ] && [ -x "$LINK" ] && [ -c /dev/net/tun ] || exit 77
 make_keys
 ip netns add "$NETNS" 2>/dev/null || exit 77
-trap 'ip netns del "$NETNS" 2>/dev/null; cleanup' EXIT
+trap '(status=$?; ip netns del "$NETNS" 2>/dev/null; exit $status); cleanup' EXIT
 mkfifo "$TMP/link"
 "$LINK" "rf$$" "$NETNS" 1 <"$TMP/link" >"$TMP/link.said" &
 PIDS="$! $PIDS"
