@@ -145,8 +145,8 @@ static void
 on_sigbus(int signo)
 {
 	(void)signo;
-	log_signal("pool file was truncated or its device failed: this session ends, others go "
-		   "on; check the pool with replctl info");
+	log_signal("no space is left for a sparse pool, or its file was truncated or its device "
+		   "failed: this session ends, others go on; check the pool with replctl info");
 	_exit(EXIT_FAILED);
 }
 

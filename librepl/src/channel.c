@@ -632,11 +632,30 @@ channel_take_stderr(struct channel *c)
 	}
 }
 
+/* repld(8) tells there also what went well: that would leave no room for why it ended. */
+static size_t
+channel_drop_news(char *text, size_t len)
+{
+	static const char news[] = "] info: ";
+	size_t kept = 0, next;
+
+	for (size_t at = 0; at < len; at = next) {
+		const char *end = memchr(text + at, '\n', len - at);
+
+		next = end ? (size_t)(end - text) + 1 : len;
+		if (memmem(text + at, next - at, news, sizeof(news) - 1))
+			continue;
+		memmove(text + kept, text + at, next - at);
+		kept += next - at;
+	}
+	return kept;
+}
+
 /* The remote stderr as one line of printable text. */
 static void
 channel_tidy_complaint(struct channel *c)
 {
-	size_t n = c->complaint_len;
+	size_t n = channel_drop_news(c->complaint, c->complaint_len);
 
 	while (n > 0 && (c->complaint[n - 1] == '\n' || c->complaint[n - 1] == '\r'))
 		n--;

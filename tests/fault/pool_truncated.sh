@@ -11,7 +11,7 @@ wait_for 10 test -s "$TMP/short.out" || fail "the ledger does not start"
 truncate -s 0 "$TMP/serve/pools/short.pool"
 wait_for 10 gone "$short_pid" || fail "the initiator does not notice"
 grep -q "ledger: persist: " "$TMP/short.err" || fail "no error but: $(cat "$TMP/short.err")"
-wait_for 20 grep -q "pool file was truncated or its device failed: this session ends, others go on" \
+wait_for 20 grep -q "file was truncated or its device failed: this session ends, others go on" \
 	"$TMP/serve.log" || fail "no reason in the log"
 { hello && request pool.open '{"name":"short.pool","mode":"write"}'; } | raw_session >"$TMP/out"
 expect_answer '"status":"corrupt"' "the truncated pool"

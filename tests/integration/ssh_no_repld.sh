@@ -20,6 +20,10 @@ expect "^lost: .*exit status 3: the disk is gone" \
 expect "^config: .*it refuses to start: .*key 'pool-dir'" \
 	-c "'$REPLD' session --config $TMP/wrong.conf" cat "$target"
 expect "^lost: .*session ended$" -c true cat "$target"
+# Of what repld has logged only what is wrong.
+expect "^lost: .*exit status 3: the disk is full" -c "
+	echo '2026-01-01T00:00:00.000Z repld[7] info: session 7: 4 lanes open' >&2
+	echo the disk is full >&2; exit 3" cat "$target"
 # What a hostile host says stays one line of printable text.
 expect "^lost: .*exit status 1: .{100,}" \
 	-c "head -c 100000 /dev/zero | tr '\\0' '\\033' >&2; echo x >&2; exit 1" cat "$target"
