@@ -419,7 +419,9 @@ repl_check(const struct repl_config *cfg, const void *addr, size_t size, unsigne
 	   struct err *e)
 {
 	if (!cfg || cfg->target_count == 0)
-		return err_set(e, REPL_E_INVAL, "no target: add one with repl_config_add_target()");
+		return err_set(e, REPL_E_INVAL,
+			       "no target: name one by the key 'target' of repl.conf, "
+			       "or add it with repl_config_add_target()");
 	if (!addr || (uintptr_t)addr % REPL_PAGE)
 		return err_set(e, REPL_E_INVAL, "address %p is not a multiple of 4096", addr);
 	if (size == 0 || size % REPL_PAGE || size > INT64_MAX ||

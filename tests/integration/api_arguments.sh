@@ -20,7 +20,7 @@ refused REPL_E_NOT_FOUND "p" open 0
 [ -z "$(ls "$TMP/serve/pools")" ] || fail "a refused open left $(ls "$TMP/serve/pools")"
 [ ! -e "$TMP/p.repl" ] || fail "a refused open left p.repl"
 api config
-refused REPL_E_INVAL "no target" open 1
+refused REPL_E_INVAL "no target: name one by the key 'target'" open 1
 
 # The configuration.
 configure "$(pool p)"
