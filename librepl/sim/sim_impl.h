@@ -184,9 +184,9 @@ struct sim_lane {
 struct sim_app {
 	bool running, advancing, again;
 	bool losing, lost_some; /* several at once: one generation for them */
-	uint64_t size;     /* of the pool, as the program may write to it */
-	uint64_t map_size; /* that the dirty maps have */
-	unsigned growing;  /* to so many blocks; 0: it isn't */
+	uint64_t size;          /* of the pool, as the program may write to it */
+	uint64_t map_size;      /* that the dirty maps have */
+	unsigned growing;       /* to so many blocks; 0: it isn't */
 	bool grow_granted, grow_refused;
 	uint64_t grow_since;
 	struct generation chain;
