@@ -309,6 +309,22 @@ plan_fits_message(enum plan_shape shape, size_t size, const struct plan_limits *
 	return shape == PLAN_COMPOUND || size <= lim->message_max;
 }
 
+/*
+ * What fills a socket's buffers leaves them sooner when a message follows it, by more than the
+ * target takes to answer that. Measured on tcp only.
+ */
+static bool
+choose_stream(const struct profile *p, enum plan_shape shape, size_t size,
+	      const struct plan_limits *lim, struct plan *out)
+{
+	struct plan single;
+
+	return lim->stream_min != 0 && size >= lim->stream_min && shape == PLAN_SINGLETON &&
+	       profile_get(p, PROFILE_F_PROVIDER) == PROFILE_PROVIDER_SOFTWARE &&
+	       plan_fit(p, PLAN_COMPLETION, shape, lim, &single) &&
+	       plan_fit(p, PLAN_GENERAL, shape, lim, out);
+}
+
 /* One RMA operation and nothing behind it, for what is too large to be copied cheaply. */
 static bool
 choose_single(const struct profile *p, enum plan_shape shape, size_t size,
@@ -387,7 +403,8 @@ plan_choose(const struct profile *p, enum plan_shape shape, size_t size,
 		/* What it can't carry. */
 		among = PLAN_BIT(PLAN_GENERAL);
 	}
-	if (!lim->force && choose_single(p, shape, size, lim, &plan))
+	if (!lim->force && (choose_stream(p, shape, size, lim, &plan) ||
+			    choose_single(p, shape, size, lim, &plan)))
 		return plan;
 	if (plan_fits_message(shape, size, lim))
 		return (struct plan){PLAN_MESSAGE, "small: one message each way is the least",

@@ -60,6 +60,7 @@ struct plan_limits {
 	size_t inline_max;  /* largest payload of one message */
 	size_t message_max; /* up to here a message is cheaper than write + flush */
 	size_t single_max;  /* ... and than a write that needs nothing behind it */
+	size_t stream_min;  /* from here on a flush behind such a write costs nothing; 0: never */
 	bool rma;           /* RMA may be used on this pool at all */
 	unsigned can;       /* methods that provider and session can execute */
 	unsigned force;     /* 0, or the one method to use for all that it can carry */

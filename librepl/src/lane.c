@@ -13,7 +13,8 @@
  * with "replctl bench" over tcp, see docs/PERFORMANCE.md.
  */
 #define LANE_MESSAGE_MAX 16384U
-#define LANE_SINGLE_MAX  128U /* the same against a write and no message */
+#define LANE_SINGLE_MAX  128U         /* the same against a write and no message */
+#define LANE_STREAM_MIN  (256U << 10) /* from here on the message costs nothing any more */
 
 #define LANE_SENT_MAX 8192U /* that the system surely takes at once */
 
@@ -27,6 +28,7 @@ lane_limits(bool rma, bool immediates, size_t msg_size)
 	lim.inline_max = msg_size - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE;
 	lim.message_max = lim.inline_max < LANE_MESSAGE_MAX ? lim.inline_max : LANE_MESSAGE_MAX;
 	lim.single_max = lim.inline_max < LANE_SINGLE_MAX ? lim.inline_max : LANE_SINGLE_MAX;
+	lim.stream_min = LANE_STREAM_MIN;
 	return lim;
 }
 

@@ -466,6 +466,29 @@ one_rma_operation_is_cheaper_than_a_message_sooner_than_two(void **state)
 	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 2049, &lim).method, PLAN_MESSAGE);
 }
 
+/* What streams goes faster with a message behind it; where that is a choice, and over a socket. */
+static void
+what_fills_the_socket_is_flushed_by_a_message(void **state)
+{
+	struct profile p = media_profile(PROFILE_MHP, PROFILE_DDIO_ON, PROFILE_PROVIDER_SOFTWARE);
+	struct plan_limits lim = LIMITS(65000, 16384, true, ALL);
+
+	(void)state;
+	lim.stream_min = 1U << 18;
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, (1U << 18) - 1, &lim).method,
+			 PLAN_COMPLETION);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 1U << 18, &lim).method, PLAN_GENERAL);
+	assert_int_equal(plan_choose(&p, PLAN_COMPOUND, 1U << 18, &lim).method, PLAN_COMPLETION);
+	lim.force = PLAN_BIT(PLAN_COMPLETION);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 1U << 18, &lim).method, PLAN_COMPLETION);
+	lim.force = 0;
+	lim.can &= ~PLAN_BIT(PLAN_COMPLETION);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 1U << 18, &lim).method, PLAN_WRITE_IMM);
+	lim.can = ALL;
+	p = media_profile(PROFILE_WSP, PROFILE_DDIO_ON, PROFILE_PROVIDER_IB);
+	assert_int_equal(plan_choose(&p, PLAN_SINGLETON, 1U << 18, &lim).method, PLAN_COMPLETION);
+}
+
 static void
 names_go_both_ways(void **state)
 {
@@ -488,6 +511,7 @@ main(void)
 		cmocka_unit_test(the_fabrics_own_flush_is_preferred_to_a_read_where_it_is_probed),
 		cmocka_unit_test(a_flush_that_is_not_there_is_refused_with_what_the_probe_says),
 		cmocka_unit_test(one_rma_operation_is_cheaper_than_a_message_sooner_than_two),
+		cmocka_unit_test(what_fills_the_socket_is_flushed_by_a_message),
 		cmocka_unit_test(names_go_both_ways),
 	};
 
