@@ -46,15 +46,18 @@ size_t
 progress_format(char out[PROGRESS_LINE_MAX], const char *verb, const struct transfer_progress *t,
 		double rate, bool bar, unsigned columns)
 {
-	unsigned percent = t->total ? (unsigned)((double)t->done * 100 / (double)t->total) : 100;
+	/* What is copied twice, as behind a journal that was refused half way, counts once. */
+	struct transfer_progress upto = {.total = t->total,
+					 .done = t->done < t->total ? t->done : t->total};
+	unsigned percent = t->total ? (unsigned)((double)upto.done * 100 / (double)t->total) : 100;
 	char done[OUT_NUMBER_MAX], total[OUT_NUMBER_MAX], speed[OUT_NUMBER_MAX];
 	char eta[OUT_NUMBER_MAX], tail[OUT_NUMBER_MAX * 4 + 16], drawn[BAR_MAX + 4] = "";
 	size_t used, room;
 
-	out_size(t->done, done);
+	out_size(upto.done, done);
 	out_size(t->total, total);
 	out_size((uint64_t)rate, speed);
-	format_eta(eta, t, rate);
+	format_eta(eta, &upto, rate);
 	(void)snprintf(tail, sizeof(tail), "%s of %s  %s/s  ETA %s", done, total, speed, eta);
 	if (columns >= PROGRESS_LINE_MAX)
 		columns = PROGRESS_LINE_MAX - 1;

@@ -148,6 +148,19 @@ a_progress_line_fits_every_terminal(void **state)
 	assert_non_null(strstr(out, "100%"));
 }
 
+/* A journal that is refused half way is copied again, directly. */
+static void
+more_than_all_is_all(void **state)
+{
+	struct transfer_progress t = {.total = 100 << 20, .done = 250 << 20};
+	char out[PROGRESS_LINE_MAX];
+
+	(void)state;
+	(void)progress_format(out, "sync", &t, 1 << 20, true, 120);
+	assert_string_equal(out, "sync 100% [========================================] "
+				 "100.0 MiB of 100.0 MiB  1.0 MiB/s  ETA 0:00");
+}
+
 int
 main(void)
 {
@@ -160,6 +173,7 @@ main(void)
 		cmocka_unit_test(members_of_another_type_are_absent),
 		cmocka_unit_test(a_progress_line_says_how_long),
 		cmocka_unit_test(a_progress_line_fits_every_terminal),
+		cmocka_unit_test(more_than_all_is_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
