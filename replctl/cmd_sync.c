@@ -242,9 +242,12 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct sync *s = arg;
 	struct sidecar *meta = &s->local.meta;
 	struct gen_id id;
+	bool cut_off = remote_info(s->c->remote)->meta.state == SIDECAR_INCONSISTENT;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	if (!rc && (moved || s->resolved || gen_id_is_nil(&meta->generation.current))) {
+	/* What an earlier copy has moved before it was cut off is of no generation, either. */
+	if (!rc && (moved || cut_off || s->resolved ||
+		    gen_id_is_nil(&meta->generation.current))) {
 		rc = local_new_id(&id, e);
 		if (!rc)
 			gen_advance(&meta->generation, &id);
@@ -334,7 +337,7 @@ sync_decide(struct sync *s)
 		if (s->refused && sync_reopen(s))
 			return s->c->err.code;
 		/* Of contents that a copy was cut off in, its chain says nothing. */
-		if (s->local.present && meta->state == SIDECAR_INCONSISTENT)
+		if (meta->state == SIDECAR_INCONSISTENT)
 			rc = REPL_E_DIFFER;
 		sync_begin_local(s);
 		return rc ? sync_copy(s) : sync_adopt(s);

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A sync that ends what another one began gives the replica a generation of its own: the one that it had is of other
+# bytes, which another replica still has.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+P=serve/pools
+
+change() {
+	head -c 8 /dev/urandom | dd of=pool bs=1 seek="$1" conv=notrunc status=none
+}
+
+gen() {
+	ctl info --json "$T/$1" | member generation
+}
+
+# cut_off POOL: as after a sync that copied all of the file directly and was killed before it told.
+cut_off() {
+	{
+		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"write"}}'
+		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"inconsistent"}}'
+		sleep 1
+	} | client cat "$T" >answers || fail "no session: $(cat answers)"
+	grep -q '"id": *3.*"result"' answers || fail "pool.mark: $(cat answers)"
+	cat pool >"$P/$1"
+	[ "$(ctl info --json "$T/$1" | member state)" = inconsistent ] || fail "not inconsistent"
+}
+
+head -c 1048576 /dev/urandom >pool
+ctl sync pool "$T/q" >/dev/null && ctl sync pool "$T/p" >/dev/null &&
+	ctl sync pool "$T/q" >/dev/null || fail "sync"
+[ "$(gen p)" = "$(gen q)" ] || fail "equal replicas are not of one generation"
+
+# By the file with its record.
+change 5000
+cut_off p
+ctl sync --json pool "$T/p" >out 2>err || fail "$(cat err)"
+[ "$(member moved <out)" = 0 ] || fail "something was left to move: $(cat out)"
+[ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "not up to date"
+cmp -s pool $P/p && ! cmp -s pool $P/q || fail "contents"
+[ "$(gen p)" != "$(gen q)" ] || fail "one generation, and other bytes"
+ctl sync pool "$T/q" >/dev/null 2>err || fail "the other one follows: $(cat err)"
+cmp -s pool $P/q || fail "it has not followed"
+
+# By a file of which nothing is known, and whose contents are those of the replica.
+ctl sync pool "$T/p" >/dev/null || fail "sync"
+[ "$(gen p)" = "$(gen q)" ] || fail "not of one generation again"
+change 9000
+cut_off p
+rm pool.repl
+ctl sync --json pool "$T/p" >out 2>err || fail "$(cat err)"
+cmp -s pool $P/p && ! cmp -s pool $P/q || fail "contents"
+[ "$(gen p)" != "$(gen q)" ] || fail "no record: one generation, and other bytes"
