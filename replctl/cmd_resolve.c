@@ -45,6 +45,7 @@ resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *re
 		return 0;
 	if (memcmp(&r->replica.generation, &replica->generation, sizeof(replica->generation)) ==
 		    0 &&
+	    r->replica.state == replica->state && /* all that a cut off copy changes */
 	    r->replica.primary == replica->primary && r->replica.pool_size == replica->pool_size &&
 	    r->file.st_ino == file->st_ino && r->file.st_size == file->st_size &&
 	    r->file.st_mtim.tv_sec == file->st_mtim.tv_sec &&

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# While resolve waits for an answer nothing is held: what has changed by then is seen, and nothing is done.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+P=serve/pools
+
+change() {
+	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# asked COMMAND ARG...: replctl on a terminal; the command is run before the question is answered by yes.
+asked() {
+	timeout 60 python3 - "$@" >"$TMP/asked" 2>&1 <<'END'
+import os, pty, subprocess, sys
+tmp = os.environ["TMP"]
+pid, fd = pty.fork()
+if pid == 0:
+    program = os.environ["REPLCTL"]
+    os.execv(program, [program, "--identity", tmp + "/key", "--known-hosts", tmp + "/known_hosts"] + sys.argv[2:])
+seen = b""
+try:
+    while b"Type yes" not in seen:
+        seen += os.read(fd, 65536)
+    subprocess.run(["sh", "-c", sys.argv[1]], check=True)
+    os.write(fd, b"yes\n")
+    while True:
+        seen += os.read(fd, 65536)
+except OSError:
+    pass
+print(seen.decode(errors="replace"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+}
+export REPLCTL
+
+# A session that marks the replica, in the generation that it has, as a copy does that is then cut off.
+cat >cut_off <<END
+{
+	echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+	echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"p","mode":"write"}}'
+	echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"inconsistent"}}'
+	sleep 1
+} | "$CHANNEL_CAT" -i key -k known_hosts cat "$T" >marked
+grep -q '"id": *3.*"result"' marked
+END
+
+head -c 1048576 /dev/urandom >pool
+ctl sync pool "$T/p" >/dev/null && ctl restore "$T/p" other >/dev/null || fail "sync"
+change other 5000
+ctl sync other "$T/p" >/dev/null || fail "the other one goes on"
+change pool 9000
+ctl sync pool "$T/q" >/dev/null || fail "the file goes on"
+cp pool saved
+
+# A copy into the replica began and was cut off: by its generation it is still what it was.
+asked "sh cut_off" resolve --discard local pool "$T/p"
+[ $? = 4 ] && grep -q "have changed since" asked || fail "a state that has changed: $(cat asked)"
+cmp -s saved pool || fail "the file was replaced by a part of a copy"
+
+# What is as it was is done.
+ctl sync --force other "$T/p" >/dev/null || fail "sync"
+asked "sleep 0.1" resolve --discard local pool "$T/p" || fail "$(cat asked)"
+cmp -s pool $P/p || fail "not the replica's data"
