@@ -246,8 +246,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	int rc = poolfile_unchanged(&s->pool, e);
 
 	/* What an earlier copy has moved before it was cut off is of no generation, either. */
-	if (!rc && (moved || cut_off || s->resolved ||
-		    gen_id_is_nil(&meta->generation.current))) {
+	if (!rc && (moved || cut_off || s->resolved || gen_id_is_nil(&meta->generation.current))) {
 		rc = local_new_id(&id, e);
 		if (!rc)
 			gen_advance(&meta->generation, &id);
