@@ -3,8 +3,9 @@
  * ledger - an example: a counter and its records in a pool that librepl keeps
  * durable on a remote host.
  *
- *   ledger write FILE TARGET [KEY=VALUE ...]   append for ever; prints each number once it is
- *                                              durable on the replica
+ *   ledger write FILE TARGET [KEY=VALUE ...]   append until the pool is full, which takes some
+ *                                              minutes; prints each number once it is durable
+ *                                              on the replica
  *   ledger check FILE LAST                     verify that records 1 .. LAST are there
  *
  * The pool file is FILE, LEDGER_SIZE bytes: a counter at offset 0, records of
@@ -24,6 +25,7 @@
 #define LEDGER_SIZE (64UL << 20)
 #define RECORDS_OFF 4096UL
 #define RECORD_MAX  ((LEDGER_SIZE - RECORDS_OFF) / sizeof(struct record))
+#define PAUSE_US    100 /* without a replica that answers the pool would be full in two seconds */
 
 struct record {
 	uint64_t number;
@@ -85,7 +87,7 @@ set_option(struct repl_config *cfg, char *option)
 }
 
 static int
-append_for_ever(struct repl *r, uint8_t *pool)
+append_all(struct repl *r, uint8_t *pool)
 {
 	uint64_t *counter = (uint64_t *)(void *)pool;
 	struct record *records = (struct record *)(void *)(pool + RECORDS_OFF);
@@ -103,6 +105,7 @@ append_for_ever(struct repl *r, uint8_t *pool)
 		(void)printf("%" PRIu64 "\n", *counter);
 		if (fflush(stdout))
 			return 1;
+		(void)usleep(PAUSE_US);
 	}
 	return 0;
 }
@@ -129,7 +132,7 @@ ledger_write(const char *file, const char *target, int optc, char **optv)
 	repl_config_free(cfg);
 	if (rc)
 		return fail("open");
-	rc = append_for_ever(r, pool);
+	rc = append_all(r, pool);
 	return repl_close(r) ? fail("close") : rc;
 }
 
