@@ -20,8 +20,10 @@
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
 
+#include "channel_impl.h"
 #include "clock.h"
 #include "dial.h"
+#include "proxy.h"
 
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
 #define STDERR_MAX   512
@@ -33,7 +35,8 @@ struct channel {
 	const _Atomic int *cancel;     /* or NULL */
 	const _Atomic uint64_t *until; /* or NULL */
 	_Atomic int *told_fd;          /* or NULL */
-	int fd; /* TCP; libssh uses it and leaves it open. -1 with a proxy command */
+	int fd;                        /* TCP or the proxy's; libssh uses it and leaves it open */
+	pid_t proxy;                   /* or 0 */
 	ssh_session session;
 	ssh_channel stream;
 	struct ssh_callbacks_struct callbacks;
@@ -269,19 +272,33 @@ channel_note_peer(struct channel *c)
 		c->peer[0] = '\0';
 }
 
-/* TCP, unless the config has a proxy command: that is libssh's to start. */
 static int
-channel_dial(struct channel *c, uint64_t deadline_ns, struct err *e)
+channel_proxy(struct channel *c, const char *name, unsigned port, const char *command,
+	      struct err *e)
 {
-	char proxy[8] = "";
+	struct proxy_words words = {.host = c->host, .name = name, .user = c->user, .port = port};
+
+	channel_get(c, SSH_OPTIONS_USER, c->user, sizeof(c->user));
+	if (!c->user[0] && ssh_options_set(c->session, SSH_OPTIONS_USER, NULL) == SSH_OK)
+		channel_get(c, SSH_OPTIONS_USER, c->user, sizeof(c->user));
+	return proxy_start(command, &words, &c->fd, &c->proxy, e);
+}
+
+/* TCP, unless the config has a proxy command. */
+static int
+channel_dial(struct channel *c, const char *name, uint64_t deadline_ns, struct err *e)
+{
+	char *command = NULL;
 	unsigned port = SSH_PORT;
 	int rc;
 
-	channel_get(c, SSH_OPTIONS_PROXYCOMMAND, proxy, sizeof(proxy));
-	if (proxy[0])
-		return REPL_OK;
 	(void)ssh_options_get_port(c->session, &port);
-	rc = dial_tcp(c->host, port, deadline_ns, c->cancel, &c->fd, e);
+	(void)ssh_options_get(c->session, SSH_OPTIONS_PROXYCOMMAND, &command);
+	if (command && *command)
+		rc = channel_proxy(c, name, port, command, e);
+	else
+		rc = dial_tcp(c->host, port, deadline_ns, c->cancel, &c->fd, e);
+	ssh_string_free_char(command);
 	if (rc)
 		return rc;
 	if (c->told_fd)
@@ -291,9 +308,9 @@ channel_dial(struct channel *c, uint64_t deadline_ns, struct err *e)
 }
 
 static int
-channel_connect(struct channel *c, uint64_t deadline_ns, struct err *e)
+channel_connect(struct channel *c, const char *name, uint64_t deadline_ns, struct err *e)
 {
-	int rc = channel_dial(c, deadline_ns, e);
+	int rc = channel_dial(c, name, deadline_ns, e);
 
 	if (rc)
 		return rc;
@@ -531,8 +548,8 @@ channel_start(struct channel *c, uint64_t deadline_ns, struct err *e)
 }
 
 int
-channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
-	     struct err *e)
+channel_open_here(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
+		  struct err *e)
 {
 	struct channel *c = calloc(1, sizeof(*c));
 	struct guard g;
@@ -552,7 +569,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	}
 	rc = channel_configure(c, o, e);
 	if (!rc)
-		rc = channel_connect(c, deadline_ns, e);
+		rc = channel_connect(c, o->target->host, deadline_ns, e);
 	if (!rc)
 		rc = channel_check_host(c, e);
 	if (!rc)
@@ -572,6 +589,15 @@ void
 channel_bound(struct channel *c, const _Atomic uint64_t *until)
 {
 	c->until = until;
+}
+
+void
+channel_attach(struct channel *c, const _Atomic int *cancel, _Atomic int *fd)
+{
+	c->cancel = cancel;
+	c->told_fd = fd;
+	if (fd)
+		atomic_store(fd, c->fd);
 }
 
 void
@@ -599,6 +625,8 @@ channel_free(struct channel *c)
 	channel_detach(c);
 	if (c->fd >= 0)
 		(void)close(c->fd);
+	if (c->proxy)
+		proxy_stop(c->proxy);
 	guard_leave(&g);
 	free(c);
 }

@@ -8,9 +8,9 @@
  * asked for; where the server has none, the command is executed. One thread
  * at a time uses a channel.
  *
- * Deadlines bound every wait for the server. Not ours to bound, as libssh waits
- * inside: an agent that asks a person to confirm the use of a key, and what a
- * "Match exec" of ssh's config runs.
+ * Deadlines bound every wait. Where libssh waits inside, for an agent that asks a
+ * person to confirm the use of a key, or for what a "Match exec" of ssh's config
+ * runs, a thread is left behind that does so (channel_open.c).
  */
 #ifndef LIBREPL_CHANNEL_H
 #define LIBREPL_CHANNEL_H

@@ -40,3 +40,21 @@ grep -q '^hello$' "$TMP/out" || fail "answered $(cat "$TMP/out")"
 with_config "$proxy" open "$target" 10 || fail "leak"
 expect_error timeout "$SERVE_PORT" with_config "sleep 20" -t 500 cat "$target"
 expect_error unreachable "$SERVE_PORT" with_config "false" cat "$target"
+
+# Nor is a proxy waited for that outlives its session, be it that the program has SIGTERM blocked.
+plain=$CHANNEL_CAT
+cat >"$TMP/deaf" <<END
+#!/bin/sh
+exec timeout -k 1 10 env --block-signal=TERM "$plain" "\$@"
+END
+chmod 755 "$TMP/deaf"
+CHANNEL_CAT=$TMP/deaf
+expect_error timeout "$SERVE_PORT" with_config "sleep 30" -t 500 cat "$target"
+cat >"$TMP/stays" <<END
+trap "" TERM
+test "\$3\$4" = "%$SERVE_USER" && python3 "$TMP/proxy.py" "\$1" "\$2"
+exec sleep 30
+END
+echo hello | with_config "sh $TMP/stays %h %p %% %r" cat "$target" >"$TMP/out" ||
+	fail "no session by a proxy that stays"
+grep -q '^hello$' "$TMP/out" || fail "answered $(cat "$TMP/out")"

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Opening a channel, by its deadline. libssh has waits inside that know none: for an agent that
+ * asks a person, for what a "Match exec" of ssh's config runs, for a file on a server that hangs.
+ * So a thread opens it, which is left behind when it is too late; it ends when its wait does.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "channel_impl.h"
+#include "clock.h"
+
+#define LOOK_MS  20U
+#define GRACE_MS 200U /* for the thread to find out itself: it knows better what it waits for */
+#define LEFT_MAX 16U  /* of a process, else each attempt of a keeper would leave one more */
+
+static atomic_uint left_behind;
+
+/* Shared by the caller and the thread; the last one out frees it. */
+struct opening {
+	pthread_mutex_t lock; /* guards done, abandoned, and what is there when it is done */
+	pthread_cond_t ready;
+	bool done, abandoned;
+	int rc;
+	struct err err;
+	struct channel *channel;
+	/* The thread's own, as the caller's may be gone before it ends. */
+	struct channel_options o;
+	struct target target;
+	char *identity, *known_hosts, *command;
+	uint64_t deadline_ns;
+	_Atomic int cancel, fd;
+};
+
+static void
+opening_free(struct opening *w)
+{
+	channel_free(w->channel);
+	free(w->identity);
+	free(w->known_hosts);
+	free(w->command);
+	(void)pthread_cond_destroy(&w->ready);
+	(void)pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static bool
+copied(char **out, const char *text)
+{
+	*out = text ? strdup(text) : NULL;
+	return *out || !text;
+}
+
+static struct opening *
+opening_new(const struct channel_options *o, uint64_t deadline_ns)
+{
+	pthread_condattr_t attr;
+	struct opening *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	(void)pthread_mutex_init(&w->lock, NULL);
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(&w->ready, &attr);
+	(void)pthread_condattr_destroy(&attr);
+	w->target = *o->target;
+	w->deadline_ns = deadline_ns;
+	w->fd = -1;
+	if (!copied(&w->identity, o->identity) || !copied(&w->known_hosts, o->known_hosts) ||
+	    !copied(&w->command, o->command)) {
+		opening_free(w);
+		return NULL;
+	}
+	w->o = (struct channel_options){.target = &w->target,
+					.identity = w->identity,
+					.known_hosts = w->known_hosts,
+					.command = w->command,
+					.cancel = &w->cancel,
+					.fd = &w->fd};
+	return w;
+}
+
+static void *
+opening_thread(void *arg)
+{
+	struct opening *w = arg;
+	struct channel *c = NULL;
+	struct err e;
+	bool abandoned;
+	int rc;
+
+	err_clear(&e);
+	rc = channel_open_here(&w->o, w->deadline_ns, &c, &e);
+	if (c)
+		channel_detach(c);
+	(void)pthread_mutex_lock(&w->lock);
+	w->rc = rc;
+	w->err = e;
+	w->channel = c;
+	w->done = true;
+	abandoned = w->abandoned;
+	(void)pthread_cond_signal(&w->ready);
+	(void)pthread_mutex_unlock(&w->lock);
+	if (abandoned) {
+		opening_free(w);
+		atomic_fetch_sub(&left_behind, 1);
+	}
+	return NULL;
+}
+
+/* It takes no signals: they are the application's. */
+static int
+opening_start(struct opening *w)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all, old;
+	int rc;
+
+	(void)sigfillset(&all);
+	(void)pthread_attr_init(&attr);
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&thread, &attr, opening_thread, w);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return rc;
+}
+
+/* What the caller is to know of it, and it of the caller. */
+static void
+opening_exchange(struct opening *w, const struct channel_options *o, uint64_t *until_ns)
+{
+	int status = o->cancel ? atomic_load(o->cancel) : 0;
+
+	if (o->fd)
+		atomic_store(o->fd, atomic_load(&w->fd));
+	if (status && !atomic_load(&w->cancel)) {
+		atomic_store(&w->cancel, status);
+		*until_ns = clock_deadline(GRACE_MS);
+	}
+}
+
+/* True if it is done; false leaves w to the thread. */
+static bool
+opening_wait(struct opening *w, const struct channel_options *o)
+{
+	uint64_t until_ns = w->deadline_ns + GRACE_MS * NS_PER_MS;
+	bool done;
+
+	(void)pthread_mutex_lock(&w->lock);
+	while (!w->done && clock_left_ms(until_ns) > 0) {
+		uint64_t look_ns = clock_deadline(LOOK_MS);
+		struct timespec ts = {
+			.tv_sec = (time_t)(look_ns / NS_PER_S),
+			.tv_nsec = (long)(look_ns % NS_PER_S),
+		};
+
+		(void)pthread_cond_timedwait(&w->ready, &w->lock, &ts);
+		opening_exchange(w, o, &until_ns);
+	}
+	done = w->done;
+	w->abandoned = !done;
+	if (!done) {
+		atomic_fetch_add(&left_behind, 1);
+		if (!atomic_load(&w->cancel))
+			atomic_store(&w->cancel, REPL_E_TIMEOUT);
+	}
+	(void)pthread_mutex_unlock(&w->lock);
+	return done;
+}
+
+int
+channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
+	     struct err *e)
+{
+	static const char inside[] = "ssh-agent, which may ask somebody, or a command of ssh's "
+				     "config";
+	struct opening *w;
+	int rc;
+
+	*out = NULL;
+	if (atomic_load(&left_behind) >= LEFT_MAX)
+		return err_set(e, REPL_E_TIMEOUT,
+			       "%s: not tried: %u logins before still wait for %s", o->target->host,
+			       LEFT_MAX, inside);
+	w = opening_new(o, deadline_ns);
+	if (!w)
+		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
+	rc = opening_start(w);
+	if (rc) {
+		opening_free(w);
+		return err_errno(e, REPL_E_LIMIT, rc, "no thread to connect to '%s'",
+				 o->target->host);
+	}
+	if (!opening_wait(w, o)) {
+		if (o->fd)
+			atomic_store(o->fd, -1);
+		if (o->cancel && atomic_load(o->cancel))
+			return err_set(e, atomic_load(o->cancel), "%s: given up waiting for %s",
+				       o->target->host, inside);
+		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", o->target->host,
+			       inside);
+	}
+	rc = w->rc;
+	if (rc && e)
+		*e = w->err;
+	*out = w->channel;
+	w->channel = NULL;
+	if (*out)
+		channel_attach(*out, o->cancel, o->fd);
+	else if (o->fd)
+		atomic_store(o->fd, -1);
+	opening_free(w);
+	return rc;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "proxy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define COMMAND_MAX 8192U
+#define TERM_MS     200U  /* for a command to end by itself */
+#define KILL_MS     1000U /* for the kernel to end it */
+
+extern char **environ;
+
+/* NULL: no such token. */
+static const char *
+token(char c, const struct proxy_words *w, const char *port)
+{
+	switch (c) {
+	case '%':
+		return "%";
+	case 'h':
+		return w->host;
+	case 'n':
+		return w->name;
+	case 'p':
+		return port;
+	case 'r':
+		return w->user;
+	default:
+		return NULL;
+	}
+}
+
+/* The shell becomes the command: it is the one to be told to end. */
+static int
+expand(const char *command, const struct proxy_words *w, char *out, struct err *e)
+{
+	char port[12], one[2] = "";
+	size_t n = (size_t)snprintf(out, COMMAND_MAX, "exec ");
+
+	(void)snprintf(port, sizeof(port), "%u", w->port);
+	for (const char *p = command; *p; p++) {
+		const char *word = one;
+		size_t len;
+
+		one[0] = *p;
+		if (*p == '%')
+			word = token(*++p, w, port);
+		if (!word)
+			return err_set(e, REPL_E_CONFIG, "%s: ProxyCommand '%s': no such token",
+				       w->host, command);
+		len = strlen(word);
+		if (n + len >= COMMAND_MAX)
+			return err_set(e, REPL_E_CONFIG, "%s: ProxyCommand '%s': too long", w->host,
+				       command);
+		memcpy(out + n, word, len + 1);
+		n += len;
+	}
+	return REPL_OK;
+}
+
+/* With signals as a program finds them that a shell starts; it prints nothing in our name. */
+static int
+spawn(char *command, int fd, pid_t *pid)
+{
+	const char *shell = getenv("SHELL");
+	char flag[] = "-c", *argv[] = {NULL, flag, command, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none, all;
+	int rc;
+
+	if (!shell || !*shell)
+		shell = "/bin/sh";
+	argv[0] = (char *)(uintptr_t)shell;
+	(void)sigemptyset(&none);
+	(void)sigfillset(&all);
+	rc = posix_spawnattr_init(&attr);
+	if (rc)
+		return rc;
+	rc = posix_spawn_file_actions_init(&files);
+	if (!rc) {
+		(void)posix_spawnattr_setflags(&attr,
+					       POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+		(void)posix_spawnattr_setsigmask(&attr, &none);
+		(void)posix_spawnattr_setsigdefault(&attr, &all);
+		rc = posix_spawn_file_actions_adddup2(&files, fd, STDIN_FILENO);
+		if (!rc)
+			rc = posix_spawn_file_actions_adddup2(&files, fd, STDOUT_FILENO);
+		if (!rc)
+			rc = posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null",
+							      O_WRONLY, 0);
+		if (!rc)
+			rc = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+		if (!rc)
+			rc = posix_spawn(pid, shell, &files, &attr, argv, environ);
+		(void)posix_spawn_file_actions_destroy(&files);
+	}
+	(void)posix_spawnattr_destroy(&attr);
+	return rc;
+}
+
+int
+proxy_start(const char *command, const struct proxy_words *words, int *fd, pid_t *pid,
+	    struct err *e)
+{
+	char *text = malloc(COMMAND_MAX);
+	int pair[2], rc;
+
+	if (!text)
+		return err_set(e, REPL_E_NOMEM, "out of memory for a ProxyCommand");
+	rc = expand(command, words, text, e);
+	if (rc)
+		goto out;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		rc = err_errno(e, REPL_E_LIMIT, errno, "%s: sockets for a ProxyCommand",
+			       words->host);
+		goto out;
+	}
+	(void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
+	rc = spawn(text, pair[1], pid);
+	(void)close(pair[1]);
+	if (rc) {
+		(void)close(pair[0]);
+		rc = err_errno(e, REPL_E_UNREACHABLE, rc, "%s: starting ProxyCommand '%s'",
+			       words->host, command);
+	} else {
+		*fd = pair[0];
+	}
+out:
+	free(text);
+	return rc;
+}
+
+/* It is gone, or was waited for by the program. */
+static bool
+gone_within(pid_t pid, unsigned ms)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	for (unsigned i = 0; waitpid(pid, NULL, WNOHANG) == 0; i++) {
+		if (i == ms)
+			return false;
+		(void)nanosleep(&moment, NULL);
+	}
+	return true;
+}
+
+void
+proxy_stop(pid_t pid)
+{
+	if (gone_within(pid, 0))
+		return;
+	(void)kill(pid, SIGTERM);
+	if (gone_within(pid, TERM_MS))
+		return;
+	(void)kill(pid, SIGKILL);
+	(void)gone_within(pid, KILL_MS);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * proxy - a ProxyCommand of ssh's config, or what a ProxyJump comes to.
+ *
+ * Not left to libssh: it starts the command with the signal mask of the calling thread, where
+ * SIGTERM is blocked, and then waits, at the end of the session, until the command has ended.
+ */
+#ifndef LIBREPL_PROXY_H
+#define LIBREPL_PROXY_H
+
+#include <sys/types.h>
+
+#include "err.h"
+
+/* What %h, %n, %p and %r stand for; see ssh_config(5). */
+struct proxy_words {
+	const char *host, *name, *user;
+	unsigned port;
+};
+
+/* *fd is one end of a pair of sockets, non-blocking and closed on exec; *pid is for proxy_stop().
+ */
+int proxy_start(const char *command, const struct proxy_words *words, int *fd, pid_t *pid,
+		struct err *e);
+
+/* After its descriptor was closed: it is told to end, and made to if it does not. */
+void proxy_stop(pid_t pid);
+
+#endif
