@@ -354,10 +354,27 @@ check_blocked(struct sim *s, unsigned n, const struct sim_op *op, uint32_t versi
 	}
 }
 
+/*
+ * An operator has a copy that told what it holds overwritten by an outdated one, by force. What is
+ * left of its kind looks like less.
+ */
+static uint32_t
+no_longer_told(const struct sim *s, unsigned to)
+{
+	uint32_t nodes = UINT32_C(1) << to;
+
+	for (unsigned k = 0; k < s->nodes; k++) {
+		if (s->node[k].meta.state == SIDECAR_OUTDATED)
+			nodes |= UINT32_C(1) << k;
+	}
+	return nodes;
+}
+
 /* An operator has this copy overwritten by that one. */
 void
 check_discard(struct sim *s, unsigned from, unsigned to)
 {
+	uint32_t untold = no_longer_told(s, to);
 	struct view kept, gone;
 
 	view_make(s, from, false, &kept);
@@ -367,9 +384,8 @@ check_discard(struct sim *s, unsigned from, unsigned to)
 
 		if (gone.content[op->block] >= i && kept.content[op->block] < i)
 			op->forsaken |= op->queued != 0;
-		/* By force: it looks like one that has less. */
-		if (kept.label.state == SIDECAR_OUTDATED)
-			op->held &= ~(UINT32_C(1) << to);
+		if (kept.label.state == SIDECAR_OUTDATED && gone.content[op->block] >= i)
+			op->held &= ~untold;
 	}
 }
 
