@@ -15,6 +15,7 @@
 #include "out.h"
 #include "reason.h"
 #include "show.h"
+#include "text.h"
 
 #define SESSIONS_MAX 4096
 #define NEXT_MAX     2048
@@ -38,6 +39,7 @@ evidence_add(struct why *w, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	text_clean(text);
 	(void)json_object_array_add(w->evidence, json_object_new_string(text));
 }
 

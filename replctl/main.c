@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "out.h"
 
 enum {
 	OPT_SIZE = 1U,
@@ -215,11 +216,13 @@ static const struct option_help {
 	{OPT_FORCE, "-f, --force", "overwrite or destroy without asking"},
 };
 
+#define OPTION_HELPS (sizeof(option_helps) / sizeof(option_helps[0]))
+
 static void
 help_options(unsigned options)
 {
 	(void)puts("\nOptions, before or after the command:");
-	for (size_t i = 0; i < sizeof(option_helps) / sizeof(option_helps[0]); i++) {
+	for (size_t i = 0; i < OPTION_HELPS; i++) {
 		const struct option_help *o = &option_helps[i];
 
 		if (!o->bit || (options & o->bit))
@@ -264,20 +267,55 @@ help_one(const struct command *command)
 	help_options(command->options);
 }
 
+static struct json_object *
+help_json(const struct command *command)
+{
+	struct json_object *o = json_object_new_object(), *options = json_object_new_array();
+
+	out_add_text(o, "name", command->name);
+	out_add_text(o, "args", command->args);
+	out_add_text(o, "help", command->help);
+	for (size_t i = 0; i < OPTION_HELPS; i++) {
+		const struct option_help *h = &option_helps[i];
+		struct json_object *option;
+
+		if (h->bit && !(command->options & h->bit))
+			continue;
+		option = json_object_new_object();
+		out_add_text(option, "option", h->option + strspn(h->option, " "));
+		out_add_text(option, "help", h->help);
+		(void)json_object_array_add(options, option);
+	}
+	(void)json_object_object_add(o, "options", options);
+	return o;
+}
+
+static struct json_object *
+help_all_json(void)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		(void)json_object_array_add(list, help_json(&commands[i]));
+	(void)json_object_object_add(o, "commands", list);
+	return o;
+}
+
 static int
 help(struct ctl *c, char **args, int count)
 {
 	const struct command *command;
 	int words;
 
-	if (count == 0) {
-		help_all();
-		return 0;
-	}
-	command = command_find(args, count, &words);
-	if (!command)
+	command = count > 0 ? command_find(args, count, &words) : NULL;
+	if (!command && count > 0)
 		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
-	help_one(command);
+	if (c->options.json)
+		ctl_answer(c, command ? help_json(command) : help_all_json());
+	else if (command)
+		help_one(command);
+	else
+		help_all();
 	return 0;
 }
 
@@ -424,15 +462,25 @@ check_use(struct ctl *c, const struct command *command, int arg_count, unsigned 
 }
 
 static int
+version(struct ctl *c)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!c->options.json)
+		(void)puts("replctl " REPL_VERSION_TEXT);
+	out_add_text(o, "version", REPL_VERSION_TEXT);
+	ctl_answer(c, o);
+	return 0;
+}
+
+static int
 dispatch(struct ctl *c, char **args, int count, unsigned given)
 {
 	const struct command *command;
 	int rc, words;
 
-	if (c->options.version) {
-		(void)puts("replctl " REPL_VERSION_TEXT);
-		return 0;
-	}
+	if (c->options.version)
+		return version(c);
 	if (c->options.help || (count > 0 && strcmp(args[0], "help") == 0)) {
 		bool word = count > 0 && strcmp(args[0], "help") == 0;
 
