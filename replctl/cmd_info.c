@@ -35,8 +35,13 @@ print_generation(struct json_object *info)
 	struct json_object *history = NULL;
 	struct gen_id id;
 	bool nil = gen_id_parse(out_member(info, "generation"), &id) && gen_id_is_nil(&id);
+	bool cut_off =
+		strcmp(out_member(info, "state"), sidecar_state_name(SIDECAR_INCONSISTENT)) == 0;
 
-	out_field("generation", "%s", nil ? "none: never written" : out_member(info, "generation"));
+	out_field("generation", "%s",
+		  !nil      ? out_member(info, "generation")
+		  : cut_off ? "none: its first copy has not ended"
+			    : "none: never written");
 	if (control_get_array(info, "history", GEN_HISTORY, &history, NULL))
 		return;
 	for (size_t i = 0; i < json_object_array_length(history); i++)

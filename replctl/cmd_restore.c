@@ -97,7 +97,7 @@ static int
 restore_check_state(struct restore *r)
 {
 	struct ctl *c = r->c;
-	const char *name = sidecar_state_name(r->meta.state);
+	const char *name = sidecar_state_name(r->meta.state), *what = "it misses updates";
 
 	switch (r->meta.state) {
 	case SIDECAR_UP_TO_DATE:
@@ -113,14 +113,16 @@ restore_check_state(struct restore *r)
 			      name);
 		return 0;
 	}
+	if (r->meta.state == SIDECAR_INCONSISTENT)
+		what = gen_id_is_nil(&r->meta.generation.current)
+			       ? "its first copy has begun and not ended"
+			       : "a copy into it has begun and not ended";
 	ctl_next(c,
 		 "restore from another replica, or finish the sync to this one; replctl restore "
 		 "--force %s %s (take it as it is)",
 		 r->quoted_target, r->quoted_file);
 	return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s: %s", c->target_text, name,
-		       r->meta.state == SIDECAR_INCONSISTENT
-			       ? "a copy into it has begun and not ended"
-			       : "it misses updates");
+		       what);
 }
 
 static int

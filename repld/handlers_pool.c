@@ -427,6 +427,12 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (all "
 			      "the same: its writer is ended first)",
 			      name);
+	else if (rc == REPL_E_REFUSED && info.meta.state == SIDECAR_INCONSISTENT)
+		dispatch_next(r,
+			      "replctl sync FILE TARGET/POOL (ends that copy), or promote another "
+			      "replica; replctl promote --force TARGET/POOL (the part that is "
+			      "there)",
+			      name);
 	else if (rc == REPL_E_REFUSED)
 		dispatch_next(r,
 			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (as "

@@ -74,17 +74,20 @@ meta_sign(struct sidecar *meta, const char *what, const char *by)
 static int
 promote_check(const struct sidecar *meta, const char *name, bool force, struct err *e)
 {
+	bool never = gen_id_is_nil(&meta->generation.current);
+
 	if (force)
 		return 0;
-	if (gen_id_is_nil(&meta->generation.current))
+	if (meta->state == SIDECAR_OUTDATED || meta->state == SIDECAR_INCONSISTENT)
+		return err_set(e, REPL_E_REFUSED, "pool '%s' is %s: %s", name,
+			       sidecar_state_name(meta->state),
+			       meta->state == SIDECAR_OUTDATED
+				       ? "it is known to miss updates that were acknowledged"
+			       : never ? "its first copy has begun and not ended"
+				       : "a copy into it has begun and not ended");
+	if (never)
 		return err_set(e, REPL_E_REFUSED, "pool '%s' has never been written", name);
-	if (meta->state == SIDECAR_UP_TO_DATE || meta->state == SIDECAR_UNKNOWN)
-		return 0;
-	return err_set(e, REPL_E_REFUSED, "pool '%s' is %s: %s", name,
-		       sidecar_state_name(meta->state),
-		       meta->state == SIDECAR_OUTDATED
-			       ? "it is known to miss updates that were acknowledged"
-			       : "a copy into it has begun and not ended");
+	return 0;
 }
 
 /* With force each turn ends one session that has the lock. */

@@ -46,3 +46,19 @@ ctl remove --dry-run --json "$T/d" 2>/dev/null | member removed | grep -qx False
 ctl remove --force "$T/d" | grep -q "^removed .* (damaged)$" || fail "remove of a damaged pool"
 ctl_fails 3 "not found" info "$T/d"
 ctl create "$T/d" --size 64K >/dev/null || fail "a damaged pool made anew"
+
+# Of one whose first copy was cut off each command says so, and what comes next.
+ctl create "$T/e" --size 64K >/dev/null || fail "create"
+ctl_fails 4 "has never been written" promote "$T/e"
+{
+	echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+	echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"e","mode":"write"}}'
+	echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"inconsistent"}}'
+	sleep 1
+} | client cat "$T" >"$TMP/out" || fail "no session: $(cat "$TMP/out")"
+ctl info "$T/e" >"$TMP/out" || fail "info"
+grep -q '^state *inconsistent' "$TMP/out" && grep -q '^generation *none: its first copy has not ended' "$TMP/out" ||
+	fail "info: $(cat "$TMP/out")"
+ctl_fails 4 "inconsistent: its first copy has begun and not ended" promote "$T/e"
+grep -q "^next: .*replctl sync FILE $T/e.*replctl promote --force $T/e" "$TMP/err" || fail "$(cat "$TMP/err")"
+ctl_fails 4 "inconsistent: its first copy has begun and not ended" restore "$T/e" "$TMP/file"
