@@ -143,7 +143,7 @@ look_compare(struct resolve *r)
 
 	if (rc)
 		return rc;
-	progress_begin(&r->progress, "compare", c->options.json);
+	progress_begin(&r->progress, "compare", r->pool.size, c->options.json);
 	rc = transfer_compare(&t, r->pool.mem, r->pool.size, note_range, &sum, &c->err);
 	(void)progress_end(&r->progress);
 	if (rc != REPL_E_DIFFER)
@@ -162,10 +162,13 @@ look(struct resolve *r)
 		rc = poolfile_settle(&r->pool, &c->err);
 	if (!rc)
 		rc = local_open(&r->local, r->pool.path, r->pool.size, &c->err);
-	if (!rc)
-		rc = ctl_connect(c);
+	if (rc)
+		return rc;
+	progress_wait(&r->progress, c->host_text);
+	rc = ctl_connect(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
+	(void)progress_end(&r->progress);
 	if (!rc)
 		rc = remote_refuse_headers(c->remote, &c->err);
 	if (rc)

@@ -129,14 +129,18 @@ static int
 restore_open(struct restore *r)
 {
 	struct ctl *c = r->c;
+	struct progress progress;
 	int rc = restore_check_file(r);
 
 	if (!rc)
 		rc = restore_lock_old(r);
-	if (!rc)
-		rc = ctl_connect(c);
+	if (rc)
+		return rc;
+	progress_wait(&progress, c->host_text);
+	rc = ctl_connect(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
+	(void)progress_end(&progress);
 	if (!rc)
 		rc = remote_refuse_headers(c->remote, &c->err);
 	if (rc)
@@ -157,7 +161,7 @@ restore_pull(struct restore *r)
 	if (rc)
 		return rc;
 	r->begin_ns = clock_now_ns();
-	progress_begin(&progress, "restore", c->options.json);
+	progress_begin(&progress, "restore", r->meta.pool_size, c->options.json);
 	rc = transfer_pull(&t, r->temp.fd, r->meta.pool_size, &r->sum, &c->err);
 	(void)progress_end(&progress);
 	return rc;

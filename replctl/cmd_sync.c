@@ -33,6 +33,7 @@ struct sync {
 	bool refused;     /* by the target: open for reading, until contents have proved equal */
 	struct resolved *resolved; /* NULL: of a command of its own */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
+	struct progress waiting;   /* until the lanes are open */
 	struct transfer_progress sum;
 	uint64_t ns;
 	char *quoted_file, *quoted_target;
@@ -92,6 +93,7 @@ sync_create(struct sync *s)
 	if (rc)
 		return rc;
 	s->created = true;
+	(void)progress_end(&s->waiting);
 	if (!c->options.json)
 		(void)fprintf(stderr, "replctl: made the pool %s\n", c->target_text);
 	return 0;
@@ -149,12 +151,10 @@ sync_check_size(struct sync *s)
 }
 
 static int
-sync_open(struct sync *s)
+sync_open_target(struct sync *s)
 {
-	int rc = sync_open_file(s);
+	int rc = ctl_connect(s->c);
 
-	if (!rc)
-		rc = ctl_connect(s->c);
 	/* From here on it matters how we end: a writer that is gone leaves doubt. */
 	interrupt_catch();
 	if (!rc)
@@ -168,6 +168,19 @@ sync_open(struct sync *s)
 		rc = resolved_check(s->c, s->resolved, &remote_info(s->c->remote)->meta,
 				    &s->pool.opened);
 	return rc ? rc : remote_lanes_open(s->c->remote, 1, &s->c->err);
+}
+
+static int
+sync_open(struct sync *s)
+{
+	int rc = sync_open_file(s);
+
+	if (rc)
+		return rc;
+	progress_wait(&s->waiting, s->c->host_text);
+	rc = sync_open_target(s);
+	(void)progress_end(&s->waiting);
+	return rc;
 }
 
 /* ---- may it be overwritten? ---- */
@@ -190,7 +203,7 @@ sync_compare(struct sync *s)
 	struct transfer_progress sum;
 	int rc;
 
-	progress_begin(&progress, "compare", s->c->options.json);
+	progress_begin(&progress, "compare", s->pool.size, s->c->options.json);
 	rc = transfer_compare(&t, s->pool.mem, s->pool.size, NULL, &sum, &s->c->err);
 	(void)progress_end(&progress);
 	if (rc == REPL_E_FAILED && sum.moved > 0 && !interrupt_seen())
@@ -271,7 +284,7 @@ sync_copy(struct sync *s)
 			    .arg = s};
 	int rc;
 
-	progress_begin(&progress, "sync", c->options.json);
+	progress_begin(&progress, "sync", s->pool.size, c->options.json);
 	rc = pushing_run(&p, &c->err);
 	s->ns = progress_end(&progress);
 	s->sum = p.sum;
@@ -363,7 +376,7 @@ sync_dry_run(struct sync *s)
 		s->sum.total = s->sum.moved = s->pool.size;
 		return 0;
 	}
-	progress_begin(&progress, "compare", c->options.json);
+	progress_begin(&progress, "compare", s->pool.size, c->options.json);
 	rc = transfer_compare(&t, s->pool.mem, s->pool.size, NULL, &s->sum, &c->err);
 	s->ns = progress_end(&progress);
 	if (rc && rc != REPL_E_DIFFER)

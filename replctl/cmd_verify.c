@@ -106,10 +106,14 @@ static int
 verify_open(struct ctl *c, const struct poolfile *p)
 {
 	const struct replica_info *info;
-	int rc = ctl_connect(c);
+	struct progress progress;
+	int rc;
 
+	progress_wait(&progress, c->host_text);
+	rc = ctl_connect(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err);
+	(void)progress_end(&progress);
 	if (!rc)
 		rc = remote_refuse_headers(c->remote, &c->err);
 	if (rc)
@@ -141,7 +145,7 @@ verify_run(struct ctl *c, const struct poolfile *p)
 	uint64_t ns;
 	int rc;
 
-	progress_begin(&v.progress, "verify", c->options.json);
+	progress_begin(&v.progress, "verify", p->size, c->options.json);
 	rc = transfer_compare(&t, p->mem, p->size, verify_differ, &sum, &c->err);
 	ns = progress_end(&v.progress);
 	if (!rc || rc == REPL_E_DIFFER)

@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "interrupt.h"
 #include "out.h"
+#include "text.h"
 
 #define REDRAW_NS (NS_PER_S / 5)
 #define LINE_NS   (2 * NS_PER_S)
@@ -72,16 +73,6 @@ progress_format(char out[PROGRESS_LINE_MAX], const char *verb, const struct tran
 	return strlen(out);
 }
 
-void
-progress_begin(struct progress *p, const char *verb, bool quiet)
-{
-	memset(p, 0, sizeof(*p));
-	p->verb = verb;
-	p->terminal = isatty(STDERR_FILENO);
-	p->quiet = quiet;
-	p->begin_ns = p->shown_ns = clock_now_ns();
-}
-
 static unsigned
 terminal_columns(void)
 {
@@ -108,6 +99,37 @@ progress_draw(struct progress *p, const struct transfer_progress *t)
 	(void)fprintf(stderr, "\r%s%*s", line, (int)(p->drawn > len ? p->drawn - len : 0), "");
 	(void)fflush(stderr);
 	p->drawn = len;
+}
+
+void
+progress_begin(struct progress *p, const char *verb, uint64_t total, bool quiet)
+{
+	const struct transfer_progress none = {.total = total};
+
+	memset(p, 0, sizeof(*p));
+	p->verb = verb;
+	p->terminal = isatty(STDERR_FILENO);
+	p->quiet = quiet;
+	p->begin_ns = p->shown_ns = clock_now_ns();
+	if (p->terminal)
+		progress_draw(p, &none);
+}
+
+void
+progress_wait(struct progress *p, const char *target)
+{
+	char line[PROGRESS_LINE_MAX];
+	size_t room = terminal_columns() + 1U;
+
+	memset(p, 0, sizeof(*p));
+	p->begin_ns = clock_now_ns();
+	if (!isatty(STDERR_FILENO))
+		return;
+	(void)snprintf(line, room < sizeof(line) ? room : sizeof(line), "connecting to %s", target);
+	text_clean(line);
+	p->drawn = strlen(line);
+	(void)fprintf(stderr, "\r%s", line);
+	(void)fflush(stderr);
 }
 
 int

@@ -23,8 +23,12 @@ struct progress {
 	size_t drawn;        /* length of the line that stands */
 };
 
-/* quiet: nothing but the bar on a terminal. */
-void progress_begin(struct progress *p, const char *verb, bool quiet);
+/* On a terminal: that is what is waited for. progress_end() takes it away, before anything is told.
+ */
+void progress_wait(struct progress *p, const char *target);
+
+/* The bar stands at once on a terminal. quiet: nothing but that. */
+void progress_begin(struct progress *p, const char *verb, uint64_t total, bool quiet);
 
 /* For struct transfer: arg is a struct progress. Non-zero once the user interrupts. */
 int progress_tell(void *arg, const struct transfer_progress *t);
