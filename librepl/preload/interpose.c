@@ -68,6 +68,9 @@ mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		va_end(ap);
 	}
 	got = (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
+	/* What stays mapped is still the file. */
+	if (flags & MREMAP_DONTUNMAP)
+		old_len = 0;
 	if (got != MAP_FAILED && pools_any())
 		pools_remapped(old, old_len, held, got, len);
 	return got;
@@ -98,6 +101,31 @@ EXPORT int
 rename(const char *from, const char *to)
 {
 	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+}
+
+/* From another name to this one: the first is not changed. */
+EXPORT int
+linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+	return renamed((int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags), to, to);
+}
+
+EXPORT int
+link(const char *from, const char *to)
+{
+	return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
+EXPORT int
+symlinkat(const char *text, int to_dir, const char *to)
+{
+	return renamed((int)syscall(SYS_symlinkat, text, to_dir, to), to, to);
+}
+
+EXPORT int
+symlink(const char *text, const char *to)
+{
+	return symlinkat(text, AT_FDCWD, to);
 }
 
 EXPORT int

@@ -108,6 +108,12 @@ calm_end(struct calm c)
 	errno = c.saved_errno;
 }
 
+bool
+pools_busy(void)
+{
+	return busy > 0;
+}
+
 /* ---- what the environment names ---- */
 
 static void

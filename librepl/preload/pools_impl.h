@@ -55,6 +55,9 @@ extern unsigned pool_count;
 __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 uint64_t now_ns(void);
 
+/* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */
+bool pools_busy(void);
+
 /* Call take() for each line "key<tab>value" of an environment variable. */
 void take_lines(const char *name, void (*take)(char *, char *, void *), void *arg);
 

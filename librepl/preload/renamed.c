@@ -18,6 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "maps.h"
 #include "pools.h"
 #include "pools_impl.h"
 
@@ -27,14 +28,26 @@ struct renamed {
 	const struct stat *st; /* of the file that has the name now */
 	const char *path;      /* resolved */
 	int fd;
+	unsigned pool;
 };
 
-static const char *
-last_component(const char *path)
+/* Whether the last component of path, which may end with slashes, is one of the other's. */
+static bool
+ends_within(const char *path, const char *other)
 {
-	const char *slash = strrchr(path, '/');
+	size_t end = strlen(path), begin, len;
 
-	return slash ? slash + 1 : path;
+	while (end > 0 && path[end - 1] == '/')
+		end--;
+	for (begin = end; begin > 0 && path[begin - 1] != '/'; begin--)
+		continue;
+	len = end - begin;
+	for (const char *c = other; c && len; c = strchr(c, '/')) {
+		c += *c == '/';
+		if (strncmp(c, path + begin, len) == 0 && (c[len] == '/' || c[len] == '\0'))
+			return true;
+	}
+	return false;
 }
 
 /* The library's own mapping of a pool, made for the first of the program's, maybe a line ago. */
@@ -51,6 +64,18 @@ is_view(unsigned long from)
 	return is;
 }
 
+/* They are told of once: a mapping that is followed has nothing to gain. */
+static bool
+is_followed(uintptr_t at, uintptr_t end, unsigned pool)
+{
+	struct maps_piece piece;
+
+	while (at < end && maps_find(at, end, &piece) && piece.end - piece.len == at &&
+	       piece.pool == pool)
+		at = piece.end;
+	return at >= end;
+}
+
 /* A line of proc(5), maps. Some file systems give it another device than they give to stat(2). */
 static void
 line_take(const struct renamed *n, const char *line)
@@ -62,7 +87,8 @@ line_take(const struct renamed *n, const char *line)
 
 	if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &from, &to, perms, &off, &major, &minor,
 		   &ino, &at) < 7 ||
-	    perms[3] != 's' || ino != n->st->st_ino || is_view(from))
+	    perms[3] != 's' || ino != n->st->st_ino || is_view(from) ||
+	    is_followed(from, to, n->pool))
 		return;
 	if (makedev(major, minor) == n->st->st_dev || (at && strcmp(line + at, n->path) == 0))
 		pools_mapped((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, n->fd,
@@ -97,17 +123,29 @@ mappings_take(const struct renamed *n)
 		(void)close(fd);
 }
 
+/* Its own name, that of a directory on the way to it, or one that its name is a link to. */
 static void
-pool_look_again(const struct pool *p)
+pool_look_again(unsigned pool, const char *from, const char *to)
 {
+	const char *name = pools[pool].path;
 	char path[PATH_MAX];
 	struct stat st;
-	struct renamed n = {.st = &st, .path = realpath(p->path, path) ? path : p->path};
+	struct renamed n = {.st = &st, .path = name, .pool = pool};
 
-	if (stat(p->path, &st) || !S_ISREG(st.st_mode) ||
-	    (st.st_dev == p->dev && st.st_ino == p->ino))
+	if (realpath(name, path))
+		n.path = path;
+	if (!ends_within(from, name) && !ends_within(to, name) && !ends_within(from, n.path) &&
+	    !ends_within(to, n.path))
 		return;
-	n.fd = open(p->path, O_RDWR | O_CLOEXEC);
+	if (stat(name, &st) || !S_ISREG(st.st_mode))
+		return;
+	if (pools_busy()) {
+		report("%s: named by a signal handler amid a flush: what was mapped before is NOT "
+		       "REPLICATED",
+		       name);
+		return;
+	}
+	n.fd = open(name, O_RDWR | O_CLOEXEC);
 	if (n.fd < 0)
 		return;
 	mappings_take(&n);
@@ -120,13 +158,8 @@ pools_renamed(const char *from, const char *to)
 	int saved_errno = errno, cancel;
 
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	for (unsigned i = 0; i < pool_count; i++) {
-		const char *name = last_component(pools[i].path);
-
-		if (strcmp(last_component(to), name) == 0 ||
-		    strcmp(last_component(from), name) == 0)
-			pool_look_again(&pools[i]);
-	}
+	for (unsigned i = 0; i < pool_count; i++)
+		pool_look_again(i, from, to);
 	(void)pthread_setcancelstate(cancel, NULL);
 	errno = saved_errno;
 }

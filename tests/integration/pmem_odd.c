@@ -17,6 +17,10 @@
  *   stderr    the pool is the file on standard error's descriptor
  *   moves     threads move memory that is no pool's while others map the pool where that was
  *   renamed   the file is made, mapped and half filled by another name
+ *   linked    the same, with link(2)
+ *   directory the same, and its directory gets its name
+ *   aliased   the same, and its name is a symbolic link to the one that it gets
+ *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
@@ -32,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -399,6 +404,82 @@ renamed(const char *path)
 	}
 }
 
+/* It is mapped as from, and is to's when take() has been called: the pool's file. */
+static void
+take_name(const char *from, const char *to, int (*take)(const char *, const char *))
+{
+	int fd = file_new(from, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	(void)close(fd);
+	put(at, 'a', 3 * PAGE);
+	check(take(from, to) == 0, to);
+	put(at + 2 * PAGE, 'n', 2 * PAGE);
+}
+
+static void
+linked(const char *path)
+{
+	char by[4096];
+
+	(void)snprintf(by, sizeof(by), "%s.new", path);
+	take_name(by, path, link);
+}
+
+static int
+publish(const char *from, const char *to)
+{
+	char by[4096], dir[4096];
+
+	(void)snprintf(by, sizeof(by), "%s", from);
+	(void)snprintf(dir, sizeof(dir), "%s", to);
+	*strrchr(by, '/') = '\0';
+	*strrchr(dir, '/') = '\0';
+	return rmdir(dir) || rename(by, dir);
+}
+
+static void
+directory(const char *path)
+{
+	char by[4096];
+	const char *slash = strrchr(path, '/');
+
+	(void)snprintf(by, sizeof(by), "%.*s.new", (int)(slash - path), path);
+	check(mkdir(by, 0700) == 0, by);
+	(void)strcat(by, slash);
+	take_name(by, path, publish);
+}
+
+static void
+aliased(const char *path)
+{
+	char by[4096], other[4096];
+
+	(void)snprintf(by, sizeof(by), "%s.new", path);
+	(void)snprintf(other, sizeof(other), "%s.1", path);
+	check(symlink(other, path) == 0, "symlink");
+	take_name(by, other, rename);
+}
+
+static void
+stays(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), *more;
+
+	put(at, 'a', PAGE);
+	more = mremap(at, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+	/* Not before Linux 5.13. */
+	if (more == MAP_FAILED)
+		more = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	put(more + PAGE, 'b', PAGE);
+	put(at + 2 * PAGE, 'c', PAGE);
+	more = mremap(at, 0, SIZE, MREMAP_MAYMOVE);
+	check(more != MAP_FAILED, "mremap");
+	put(more + 3 * PAGE, 'd', PAGE);
+	put(at + 4 * PAGE, 'e', PAGE);
+}
+
 static void
 page(const char *path)
 {
@@ -457,12 +538,14 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(const char *);
-	} modes[] = {{"grow", grow},        {"recreate", recreate}, {"part", part},
-		     {"protect", protect},  {"fixed", fixed},       {"daemon", daemon_child},
-		     {"nodrain", nodrain},  {"forks", forks},       {"cancel", cancel},
-		     {"stderr", on_stderr}, {"exit", exit_amid},    {"page", page},
-		     {"moves", moves},      {"beyond", beyond},     {"shrink", shrink},
-		     {"renamed", renamed},  {"fsync", by_fsync},    {"handler", fork_in_handler}};
+	} modes[] = {{"grow", grow},        {"recreate", recreate},   {"part", part},
+		     {"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
+		     {"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
+		     {"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
+		     {"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
+		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
+		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
+		     {"stays", stays}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

@@ -37,14 +37,15 @@ expect_count() {
 	[ "${found%% *}" -ge "$3" ] || fail "$3 objects were acknowledged, ${found%% *} are there"
 }
 
-# odd MODE [PATTERN]: pmem_odd runs, says nothing but what matches, and its pool is replicated.
+# odd MODE [PATTERN [FILE]]: pmem_odd runs, says nothing but what matches, and its pool is replicated.
 odd() {
-	(run "$TMP/$1" "$1" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" "$1" "$TMP/$1") >"$TMP/out" 2>&1 ||
+	file=${3:-$TMP/$1}
+	(run "$file" "$1" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" "$1" "$file") >"$TMP/out" 2>&1 ||
 		fail "$1 ends with $?: $(cat "$TMP/out")"
 	[ "$(cat "$TMP/out")" = "${2-}" ] || [[ ${2-} && $(cat "$TMP/out") =~ $2 ]] ||
 		fail "$1 says: $(cat "$TMP/out")"
 	wait_for 10 pool_idle "$1" || fail "$1 is still open"
-	ctl verify "$TMP/$1" "$T/$1" >"$TMP/verify.log" 2>&1 ||
+	ctl verify "$file" "$T/$1" >"$TMP/verify.log" 2>&1 ||
 		fail "$1: $(cat "$TMP/verify.log" "$TMP/out")"
 	tr -d '\0' <"$TMP/serve/pools/$1" | grep -q . || fail "$1 holds nothing"
 }

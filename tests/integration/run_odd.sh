@@ -4,9 +4,11 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow part protect fixed nodrain moves renamed page beyond handler; do
+for mode in grow part protect fixed nodrain moves renamed page beyond handler linked aliased stays; do
 	odd "$mode"
 done
+mkdir "$TMP/directory.d"
+odd directory '' "$TMP/directory.d/pool"
 odd recreate 'recreate is another file'
 # Said once, whatever is called how often; of another file nothing.
 odd fsync '^[^:]*: [^ ]*/fsync: fsync\(2\) .*msync\(2\)[^:]*$'
