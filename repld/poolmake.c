@@ -353,17 +353,18 @@ static int
 remove_files(struct pool_store *s, const struct pool_place *p, const char *name, struct err *e)
 {
 	char set[TARGET_POOL_MAX + 1];
-	bool pool, sidecar;
+	bool pool, sidecar, device;
 	struct stat st;
-	int fd = -1;
+	int fd = -1, pool_fd = -1;
 	int rc;
 
+	device = pooldevice_is(p->dir, p->leaf);
 	rc = look(p, p->leaf, name, &pool, e);
 	if (!rc)
 		rc = look(p, p->sidecar, name, &sidecar, e);
 	if (rc)
 		return rc;
-	if (!sidecar && (!pool || pooldevice_is(p->dir, p->leaf)))
+	if (!sidecar && (!pool || device))
 		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
 	if (!sidecar && pool_part_of(s, name, set))
 		return err_set(e, REPL_E_REFUSED,
@@ -377,12 +378,21 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			goto out;
 		}
 	}
+	if (pool && !device) {
+		/* One that can't be opened can still be removed. */
+		if (pool_file_open(p, p->leaf, name, O_RDONLY, &pool_fd, &st, e))
+			err_clear(e);
+		else
+			rc = pool_use_lock(pool_fd, false, name, e);
+	}
 	/* The link to a device is its administrator's. */
-	if (!pooldevice_is(p->dir, p->leaf))
+	if (!rc && !device)
 		rc = unlink_file(p, p->leaf, name, e);
 	if (!rc)
 		rc = unlink_file(p, p->sidecar, name, e);
 out:
+	if (pool_fd >= 0)
+		(void)close(pool_fd);
 	if (fd >= 0)
 		(void)close(fd);
 	return rc;

@@ -36,6 +36,27 @@ pool_busy(int sidecar_fd, const char *name, struct err *e)
 		       "pool '%s' is in use by another session: see 'replctl status'", name);
 }
 
+int
+pool_use_lock(int fd, bool shared, const char *name, struct err *e)
+{
+	if (shared ? lock_take_shared(fd, LOCK_WRITER_MS) : lock_take(fd, LOCK_WRITER_MS))
+		return 0;
+	/* Where there are no such locks nobody has one. */
+	if (errno != EWOULDBLOCK)
+		return 0;
+	return err_set(e, REPL_E_BUSY,
+		       "pool '%s': a program on the target's machine has it open where it lies: "
+		       "end that first",
+		       name);
+}
+
+/* A device is locked when it is opened. */
+static int
+files_use_lock(const struct pool_files *f, bool shared, const char *name, struct err *e)
+{
+	return pooldevice_is_open(&f->st) ? 0 : pool_use_lock(f->fd, shared, name, e);
+}
+
 static int
 writer_lock(struct pool_files *f, const char *name, struct err *e)
 {
@@ -288,7 +309,9 @@ reader_enter(struct pool *p, struct err *e)
 			return pool_busy(p->files.sidecar_fd, p->info.name, e);
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", p->info.name);
 	}
-	rc = pool_read_settled(&p->files, &p->info, e);
+	rc = files_use_lock(&p->files, true, p->info.name, e);
+	if (!rc)
+		rc = pool_read_settled(&p->files, &p->info, e);
 	/* Left between our look for one and the lock. */
 	if (!rc && recovery_due(&p->info.meta))
 		rc = err_set(e, REPL_E_BUSY,
@@ -333,6 +356,9 @@ open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pooljournal_new(p->files.sidecar_fd, &p->journal, e);
 	if (!rc)
 		rc = writer_lock(&p->files, name, e);
+	/* Of a replica nobody is to have it; a primary, or what becomes one, is a program's. */
+	if (!rc && claim->primary)
+		rc = files_use_lock(&p->files, false, name, e);
 	if (!rc)
 		rc = writer_enter(p, claim, e);
 	/* The error may be for what the writer before has left to be written, and is told once. */

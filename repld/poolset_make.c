@@ -369,6 +369,18 @@ set_remove_made(const struct pool_place *place, const char *name, const struct p
 	return rc ? rc : sync_place(place, name, e);
 }
 
+/* One that can't be opened is nobody's. */
+static int
+set_unused(struct poolparts *parts, const char *name, struct err *e)
+{
+	struct err why;
+
+	err_clear(&why);
+	if (poolparts_open(parts, name, O_RDONLY, &why) || parts->count == 0)
+		return 0;
+	return pool_use_lock(parts->part[0].fd, false, name, e);
+}
+
 static int
 set_remove(struct pool_store *s, const struct pool_place *place, const char *name, unsigned flags,
 	   struct err *e)
@@ -385,8 +397,10 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 		err_clear(e);
 		rc = flags & POOL_REMOVE_FORCE ? poolparts_remove(parts, name, e) : 0;
 	} else if (!rc) {
-		rc = lock_take(fd, LOCK_WRITER_MS) ? set_remove_made(place, name, parts, fd, e)
+		rc = lock_take(fd, LOCK_WRITER_MS) ? set_unused(parts, name, e)
 						   : pool_busy(fd, name, e);
+		if (!rc)
+			rc = set_remove_made(place, name, parts, fd, e);
 		(void)close(fd);
 	}
 	if (!rc && (flags & POOL_REMOVE_SET)) {

@@ -107,6 +107,12 @@ int pool_store_lock(struct pool_store *s, const char *name, struct err *e);
 /* The error of who finds the writer lock taken: names the holder. */
 int pool_busy(int sidecar_fd, const char *name, struct err *e);
 
+/*
+ * The lock that a program of PMDK's takes on the file of a pool, or on the first part of a set,
+ * that it has open: held until fd is closed, so that none comes meanwhile. REPL_E_BUSY.
+ */
+int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
+
 /* Remove what killed creations have left, if the lock on names is free. */
 void pool_make_clean(struct pool_store *s);
 
