@@ -242,6 +242,7 @@ pools_init(void)
 	if (pool_count > 0)
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 	atomic_store(&ready, true);
+	pools_mapped_before();
 }
 
 bool

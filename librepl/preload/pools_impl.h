@@ -55,6 +55,9 @@ extern unsigned pool_count;
 __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 uint64_t now_ns(void);
 
+/* The constructors of the program's libraries run before ours: what they have mapped, as renamed. */
+void pools_mapped_before(void);
+
 /* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */
 bool pools_busy(void);
 

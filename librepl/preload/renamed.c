@@ -124,6 +124,13 @@ mappings_take(const struct renamed *n)
 }
 
 /* Its own name, that of a directory on the way to it, or one that its name is a link to. */
+static bool
+is_named(const char *path, const char *resolved, const char *by)
+{
+	return ends_within(by, path) || ends_within(by, resolved);
+}
+
+/* from is NULL: whatever its name. */
 static void
 pool_look_again(unsigned pool, const char *from, const char *to)
 {
@@ -134,8 +141,7 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 
 	if (realpath(name, path))
 		n.path = path;
-	if (!ends_within(from, name) && !ends_within(to, name) && !ends_within(from, n.path) &&
-	    !ends_within(to, n.path))
+	if (from && !is_named(name, n.path, from) && !is_named(name, n.path, to))
 		return;
 	if (stat(name, &st) || !S_ISREG(st.st_mode))
 		return;
@@ -145,11 +151,18 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 		       name);
 		return;
 	}
-	n.fd = open(name, O_RDWR | O_CLOEXEC);
+	n.fd = open(name, O_PATH | O_CLOEXEC);
 	if (n.fd < 0)
 		return;
 	mappings_take(&n);
 	(void)close(n.fd);
+}
+
+void
+pools_mapped_before(void)
+{
+	for (unsigned i = 0; i < pool_count; i++)
+		pool_look_again(i, NULL, NULL);
 }
 
 void

@@ -21,6 +21,7 @@
  *   directory the same, and its directory gets its name
  *   aliased   the same, and its name is a symbolic link to the one that it gets
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
+ *   early     a library of the program's has mapped it in its constructor
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
@@ -480,6 +481,15 @@ stays(const char *path)
 	put(at + 4 * PAGE, 'e', PAGE);
 }
 
+void early_write(void);
+
+static void
+early(const char *path)
+{
+	(void)path;
+	early_write();
+}
+
 static void
 page(const char *path)
 {
@@ -545,7 +555,7 @@ main(int argc, char **argv)
 		     {"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
 		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
-		     {"stays", stays}};
+		     {"stays", stays},      {"early", early}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

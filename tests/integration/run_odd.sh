@@ -7,6 +7,7 @@ start_target
 for mode in grow part protect fixed nodrain moves renamed page beyond handler linked aliased stays; do
 	odd "$mode"
 done
+EARLY_POOL=$TMP/early odd early
 mkdir "$TMP/directory.d"
 odd directory '' "$TMP/directory.d/pool"
 odd recreate 'recreate is another file'
