@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "filelock.h"
 #include "pools_impl.h"
 #include "real.h"
 
@@ -61,29 +62,55 @@ pool_failed(const struct pool *p, int rc, const char *what)
 		abort();
 }
 
+static bool
+is_locked(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && filelock_ours(&st);
+}
+
+static int
+file_again(int fd)
+{
+	char path[32];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static int
+view_at(struct pool *p, int fd)
+{
+	size_t size = p->file_size > 0 ? p->file_size : PAGE;
+	void *addr;
+
+	p->room = size + GROWTH_ROOM;
+	addr = real_mmap(NULL, p->room, PROT_READ, MAP_SHARED, fd, 0);
+	if (addr == MAP_FAILED) {
+		p->room = size;
+		addr = real_mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+	}
+	p->view = addr == MAP_FAILED ? NULL : addr;
+	return p->view ? 0 : -1;
+}
+
 /*
- * A description of its own: with a duplicate, the program's lock on the file would
- * outlive its closing it. No descriptor is kept: the program may close any.
+ * A description of its own: with a duplicate, the program's lock on the file by flock(2)
+ * would outlive its closing it. But not where closing that would take a lock by
+ * fcntl(2) away. No other descriptor is kept: the program may close any.
  */
 int
 view_map(struct pool *p, int fd)
 {
-	size_t size = p->file_size > 0 ? p->file_size : PAGE;
-	char path[32];
-	void *addr;
-	int own;
+	int own = is_locked(fd) ? -1 : file_again(fd);
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	own = open(path, O_RDONLY | O_CLOEXEC);
-	p->room = size + GROWTH_ROOM;
-	addr = real_mmap(NULL, p->room, PROT_READ, MAP_SHARED, own < 0 ? fd : own, 0);
-	if (addr == MAP_FAILED) {
-		p->room = size;
-		addr = real_mmap(NULL, size, PROT_READ, MAP_SHARED, own < 0 ? fd : own, 0);
+	/* It is for looking only, perhaps. */
+	if (view_at(p, own < 0 ? fd : own) && own < 0) {
+		own = file_again(fd);
+		(void)view_at(p, own);
 	}
-	if (own >= 0)
-		(void)close(own);
-	p->view = addr == MAP_FAILED ? NULL : addr;
+	filelock_close(own);
 	return p->view ? 0 : -1;
 }
 
@@ -128,11 +155,14 @@ view_has(const struct pool *p, uint64_t off, size_t len)
 	return (size_t)(end - off);
 }
 
-/* The mapped file by its path, or -1 if that names another one by now. */
+/*
+ * The mapped file by its path, or -1 if that names another one by now. It is a descriptor to look
+ * at it only, whose end takes no lock away.
+ */
 static int
 file_open(struct pool *p)
 {
-	int fd = open(p->path, O_RDONLY | O_CLOEXEC);
+	int fd = open(p->path, O_PATH | O_CLOEXEC);
 	struct stat st;
 
 	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino) {
@@ -259,25 +289,40 @@ pool_ready(struct pool *p)
 	(void)pthread_rwlock_unlock(&p->lock);
 }
 
+/* Where there are data from off on; off itself where nobody knows. */
+static size_t
+data_from(int fd, size_t off, size_t to)
+{
+	off_t at = fd < 0 ? (off_t)off : lseek(fd, (off_t)off, SEEK_DATA);
+
+	if (at < 0)
+		return errno == ENXIO ? to : off;
+	return (size_t)at < to ? (size_t)at : to;
+}
+
+static size_t
+data_end(int fd, size_t off, size_t to)
+{
+	off_t end = fd < 0 ? -1 : lseek(fd, (off_t)off, SEEK_HOLE);
+
+	return end < 0 || (size_t)end > to ? to : (size_t)end;
+}
+
 /* The new part may have been written by other ways than those that are followed. */
 static int
 grow_fill(struct pool *p, int fd, size_t from, size_t to)
 {
-	off_t at = lseek(fd, (off_t)from, SEEK_DATA);
 	int rc = 0;
 
-	if (at < 0)
-		return errno == ENXIO ? 0 : -1;
-	while (!rc && at >= 0 && (size_t)at < to) {
-		off_t end = lseek(fd, at, SEEK_HOLE);
-		size_t len = (end < 0 || (size_t)end > to ? to : (size_t)end) - (size_t)at;
+	for (size_t at = data_from(fd, from, to); !rc && at < to; at = data_from(fd, at, to)) {
+		size_t len = data_end(fd, at, to) - at;
 
 		if (len > GROWTH_STEP)
 			len = GROWTH_STEP;
-		rc = api.repl_flush(p->r, 0, (size_t)at, len);
+		rc = api.repl_flush(p->r, 0, at, len);
 		if (!rc)
 			rc = api.repl_drain(p->r, 0);
-		at = lseek(fd, at + (off_t)len, SEEK_DATA);
+		at += len;
 	}
 	return rc;
 }
@@ -287,7 +332,7 @@ bool
 pool_grow(struct pool *p, uint64_t end)
 {
 	size_t before;
-	int fd, rc = -1;
+	int fd, data, rc = -1;
 	bool all;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
@@ -296,8 +341,11 @@ pool_grow(struct pool *p, uint64_t end)
 	if (fd >= 0 && p->file_size > before && p->file_size % PAGE == 0) {
 		if (p->file_size <= p->room)
 			rc = api.repl_grow(p->r, p->file_size);
-		if (!rc)
-			rc = grow_fill(p, fd, before, p->file_size);
+		if (!rc) {
+			data = is_locked(fd) ? -1 : file_again(fd);
+			rc = grow_fill(p, data, before, p->file_size);
+			filelock_close(data);
+		}
 		if (rc) {
 			pool_close_locked(p);
 			pool_open_locked(p);

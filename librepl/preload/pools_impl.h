@@ -55,7 +55,7 @@ extern unsigned pool_count;
 __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 uint64_t now_ns(void);
 
-/* The constructors of the program's libraries run before ours: what they have mapped, as renamed. */
+/* The constructors of the libraries of a program run before ours: what they have mapped. */
 void pools_mapped_before(void);
 
 /* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */

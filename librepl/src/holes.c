@@ -11,6 +11,7 @@
 
 #include "control.h"
 #include "extents.h"
+#include "filelock.h"
 
 /* A line of /proc/self/maps: whether addr is the first byte of a file, and of which. */
 static bool
@@ -47,9 +48,13 @@ is_mapped_at(const void *addr, const struct stat *st)
 int
 holes_open(const char *path, const void *addr)
 {
-	int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
 	struct stat st;
+	int fd;
 
+	/* A descriptor of it can't be had for a while without its lock's being lost. */
+	if (!path || stat(path, &st) || filelock_ours(&st))
+		return -1;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && (fstat(fd, &st) || !is_mapped_at(addr, &st))) {
 		(void)close(fd);
 		fd = -1;

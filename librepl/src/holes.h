@@ -21,6 +21,7 @@ struct holes {
 /*
  * The local file, for its holes: -1 if path is NULL, can't be opened, or is not what is mapped at
  * addr from its beginning. Another file may have got the name meanwhile, whose holes say nothing.
+ * Nor where the program has locked it; for filelock_close().
  */
 int holes_open(const char *path, const void *addr);
 

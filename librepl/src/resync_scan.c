@@ -8,10 +8,10 @@
 #include "resync_impl.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "extents.h"
+#include "filelock.h"
 #include "holes.h"
 
 /* A piece is a segment. */
@@ -165,7 +165,6 @@ resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 		scan_settle(&c, rc == 0);
 	else
 		dirty_batch_end(s->dirty, s->replica, rc == 0);
-	if (fd >= 0)
-		(void)close(fd);
+	filelock_close(fd);
 	return rc;
 }

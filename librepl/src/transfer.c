@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "clock.h"
+#include "filelock.h"
 #include "hashwalk.h"
 #include "holes.h"
 #include "lane.h"
@@ -102,8 +102,7 @@ walk_all(struct walk *w, struct err *e)
 	if (!rc)
 		w->sum->done = w->hash.size;
 	holes_fini(&w->holes);
-	if (w->file >= 0)
-		(void)close(w->file);
+	filelock_close(w->file);
 	return rc;
 }
 

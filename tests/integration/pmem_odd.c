@@ -22,6 +22,7 @@
  *   aliased   the same, and its name is a symbolic link to the one that it gets
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   early     a library of the program's has mapped it in its constructor
+ *   locked    the file is locked by fcntl(2), and remains so
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
@@ -491,6 +492,37 @@ early(const char *path)
 }
 
 static void
+check_locked(int fd, const char *when)
+{
+	struct flock lock = {.l_type = F_WRLCK};
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0)
+		_exit(fcntl(fd, F_GETLK, &lock) || lock.l_type == F_UNLCK);
+	check(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, when);
+}
+
+static void
+locked(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK};
+	int fd = file_new(path, SIZE);
+	char *at, *more;
+
+	check(fcntl(fd, F_SETLK, &lock) == 0, "fcntl");
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	check_locked(fd, "mapped");
+	put(at, 'a', PAGE);
+	check_locked(fd, "opened");
+	check(ftruncate(fd, (off_t)(2 * SIZE)) == 0, "ftruncate");
+	check(pwrite(fd, "by a call", 9, (off_t)(SIZE + 3 * PAGE)) == 9, "pwrite");
+	more = map_fd(fd, SIZE, SIZE, PROT_READ | PROT_WRITE);
+	put(more, 'b', PAGE);
+	check_locked(fd, "grown");
+}
+
+static void
 page(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -555,7 +587,7 @@ main(int argc, char **argv)
 		     {"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
 		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
-		     {"stays", stays},      {"early", early}};
+		     {"stays", stays},      {"early", early},         {"locked", locked}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
