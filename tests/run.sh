@@ -74,6 +74,62 @@ without_symbols()
 	fi
 }
 
+# closed_to_others: the highest directory on the way here that others may not enter.
+closed_to_others()
+{
+	local at=/ name
+
+	while read -r -d / name; do
+		at=${at%/}/$name
+		if [ -z "$(find "$at" -maxdepth 0 -perm -o=x)" ]; then
+			printf '%s\n' "$at"
+			return
+		fi
+	done <<<"${PWD#/}/"
+}
+
+# open_up DIRECTORY: all that is in it stays, in a directory that others may enter.
+open_up()
+{
+	local keep entry
+
+	shopt -s dotglob nullglob
+	keep=$(mktemp -d) && mount --rbind "$1" "$keep" &&
+		mount -t tmpfs -o mode=711 none "$1" || return
+	for entry in "$keep"/*; do
+		local there=$1/${entry##*/}
+
+		if [ -L "$entry" ]; then
+			cp -a "$entry" "$there"
+		elif [ -d "$entry" ]; then
+			mkdir "$there" && mount --rbind "$entry" "$there"
+		elif [ -f "$entry" ]; then
+			touch "$there" && mount --bind "$entry" "$there"
+		fi || return
+	done
+	umount -l "$keep" && rmdir "$keep"
+}
+
+# within_reach COMMAND...: run it where all directories above this one are open. Started by root,
+# repld gives up root's rights, and must be able to start itself in a clone below /root, too.
+within_reach()
+{
+	local closed
+
+	closed=$([ "$(id -u)" -ne 0 ] || closed_to_others)
+	if [ -z "$closed" ]; then
+		"$@"
+	elif unshare --mount true 2>/dev/null; then
+		export -f closed_to_others open_up within_reach without_symbols
+		unshare --mount bash -c 'open_up "$1" && cd "$PWD" && shift && within_reach "$@"' \
+			bash "$closed" "$@"
+	else
+		printf 'run.sh: %s is closed to others, and repld runs as nobody: move the clone\n' \
+			"$closed" >&2
+		return 1
+	fi
+}
+
 # run_tests PRESET [CTEST OPTION...]
 run_tests()
 {
@@ -83,7 +139,7 @@ run_tests()
 	# Three places a core: most tests wait more than they compute, those that do not
 	# take two (PROCESSORS). Deadlines are tested by the clock, which a busy machine
 	# can spoil: what fails is run once more, and both runs are shown.
-	without_symbols ctest --preset "$preset" --no-tests=error --repeat until-pass:2 \
+	within_reach without_symbols ctest --preset "$preset" --no-tests=error --repeat until-pass:2 \
 		-j "$((3 * $(nproc)))" "$@"
 }
 
