@@ -45,6 +45,15 @@ sync_local(const struct sync *s)
 	return s->local.present ? &s->local.meta : NULL;
 }
 
+/* Its bytes are not those of its generation: a copy was cut off in it, or it misses updates. */
+static bool
+sync_is_part(const struct sync *s)
+{
+	enum sidecar_state state = remote_info(s->c->remote)->meta.state;
+
+	return state == SIDECAR_INCONSISTENT || state == SIDECAR_OUTDATED;
+}
+
 static void
 next_repeat(struct sync *s)
 {
@@ -255,11 +264,10 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct sync *s = arg;
 	struct sidecar *meta = &s->local.meta;
 	struct gen_id id;
-	bool cut_off = remote_info(s->c->remote)->meta.state == SIDECAR_INCONSISTENT;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	/* What an earlier copy has moved before it was cut off is of no generation, either. */
-	if (!rc && (moved || cut_off || s->resolved || gen_id_is_nil(&meta->generation.current))) {
+	if (!rc &&
+	    (moved || sync_is_part(s) || s->resolved || gen_id_is_nil(&meta->generation.current))) {
 		rc = local_new_id(&id, e);
 		if (!rc)
 			gen_advance(&meta->generation, &id);
@@ -348,8 +356,7 @@ sync_decide(struct sync *s)
 		err_clear(&s->c->err);
 		if (s->refused && sync_reopen(s))
 			return s->c->err.code;
-		/* Of contents that a copy was cut off in, its chain says nothing. */
-		if (meta->state == SIDECAR_INCONSISTENT)
+		if (sync_is_part(s))
 			rc = REPL_E_DIFFER;
 		sync_begin_local(s);
 		return rc ? sync_copy(s) : sync_adopt(s);
