@@ -248,6 +248,24 @@ restore_record(struct restore *r)
 	return rc;
 }
 
+/* The file has its name by now: that is told, too. */
+static int
+restore_finish(struct restore *r)
+{
+	struct ctl *c = r->c;
+	int rc = restoring_finish(&r->temp, &c->err);
+
+	if (rc)
+		return rc;
+	rc = restore_record(r);
+	if (!rc || rc == REPL_E_BUSY)
+		return rc;
+	ctl_next(c, "mend that, then replctl restore --force %s %s (moves only what differs)",
+		 r->quoted_target, r->quoted_file);
+	return err_prefix(&c->err, "%s is restored and whole, but without its record",
+			  r->temp.file);
+}
+
 static int
 restore_copy(struct restore *r)
 {
@@ -267,9 +285,9 @@ restore_copy(struct restore *r)
 	}
 	rc = restore_pmdk(r);
 	if (!rc)
-		rc = restoring_finish(&r->temp, &c->err);
+		rc = restore_finish(r);
 	r->ns = clock_now_ns() - r->begin_ns;
-	return rc ? rc : restore_record(r);
+	return rc;
 }
 
 static void

@@ -94,15 +94,16 @@ static int
 why_closed(struct ctl *c, const char *file)
 {
 	struct why w = {.file = file, .evidence = json_object_new_array()};
-	char *path = NULL, *word = out_quote(file);
+	/* The record is beside the file that a link leads to. */
+	char *path = NULL, *word = out_quote(file), *real = realpath(file, NULL);
 	char id[GEN_TEXT_SIZE], when[OUT_NUMBER_MAX];
 	struct sidecar s;
 	bool repair = false;
 	int fd = -1, rc = 0;
 
-	if (asprintf(&path, "%s" SIDECAR_SUFFIX, file) >= 0)
+	if (asprintf(&path, "%s" SIDECAR_SUFFIX, real ? real : file) >= 0)
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	evidence_add(&w, "no program answers at %s.repl-sock", file);
+	evidence_add(&w, "no program answers at %s.repl-sock", real ? real : file);
 	if (fd < 0 && errno == ENOENT) {
 		evidence_add(&w, "there is no %s: nothing was ever replicated from here", path);
 		w.reason = REPL_REASON_FAILED;
@@ -143,6 +144,7 @@ why_closed(struct ctl *c, const char *file)
 	if (fd >= 0)
 		(void)close(fd);
 	free(path);
+	free(real);
 	free(word);
 	return rc;
 }
