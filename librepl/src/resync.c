@@ -104,6 +104,18 @@ is_refusal(int rc)
 	return rc == REPL_E_REFUSED || rc == REPL_E_LIMIT || rc == REPL_E_NOSPC;
 }
 
+/*
+ * But where the disk is full what goes directly into a sparse pool finds no space either: a
+ * whole copy, if an older one, would be given up for one that can't come to its end.
+ */
+static bool
+goes_directly(const struct resync_run *r, int rc)
+{
+	bool sparse = remote_info(r->s->remote)->meta.sparse;
+
+	return is_refusal(rc) && !(sparse && rc == REPL_E_NOSPC);
+}
+
 static int
 journal_apply(struct rounds *o, struct err *e)
 {
@@ -226,7 +238,7 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 		rc = journal_commit(o, last, e);
 	}
 	dirty_batch_end(r->s->dirty, r->s->replica, rc == 0 && whole);
-	if (rc && !whole && is_refusal(rc)) {
+	if (rc && !whole && goes_directly(r, rc)) {
 		*outcome = ROUND_DIRECT;
 		rc = 0;
 	} else if (last) {

@@ -29,6 +29,7 @@ struct remote {
 	uint8_t value[BLOCKS];
 	struct replica_info info;
 	bool journal, committed;
+	bool full; /* it has said so, in this session */
 	uint64_t room, used, applied;
 	struct entry *entry;
 	unsigned entries, apply_at;

@@ -302,6 +302,8 @@ remote_pool_mark(struct remote *r, enum sidecar_state state, const struct genera
 
 	if (r->answer_count || r->flights)
 		wrong("a mark among what is not settled");
+	if (state == SIDECAR_INCONSISTENT && r->full && r->info.meta.sparse)
+		wrong("a sparse replica is given up where there is no space");
 	if (through) {
 		if (state == SIDECAR_UP_TO_DATE)
 			w.base = w.at_hold;
@@ -407,8 +409,10 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		wrong("journal.begin among answers that were not taken");
 	if (r->info.meta.state == SIDECAR_INCONSISTENT)
 		wrong("a journal for an inconsistent replica");
-	if (w.refuse_journal && (rnd(3) == 0 || r->journal))
+	if (w.refuse_journal && (rnd(3) == 0 || r->journal)) {
+		r->full = true;
 		return err_set(e, REPL_E_NOSPC, "full");
+	}
 	if (r->committed)
 		wrong("a journal begun over one that is committed");
 	if (!r->journal) {
@@ -665,6 +669,7 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	advance();
 	*what = (enum resync_what)rnd(3);
 	t->info.meta.pool_size = w.size;
+	t->info.meta.sparse = seed % 2;
 	t->info.meta.state = states[rnd(4)];
 	if (*what == RESYNC_FULL)
 		t->info.meta.state = rnd(2) ? SIDECAR_UP_TO_DATE : SIDECAR_INCONSISTENT;
@@ -752,6 +757,7 @@ failed_run(const struct resync *s)
 	if (w.batch)
 		wrong("failed, and the batch is not merged back");
 	w.cancel = false;
+	w.target.full = false;
 	for (unsigned i = 0; i < 5; i++)
 		program();
 	target_recover(&w.target);
