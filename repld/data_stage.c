@@ -2,6 +2,8 @@
 /* STAGEs: into the resync journal in the order in which they came, and nothing into the pool. */
 #include "data_impl.h"
 
+#include <inttypes.h>
+
 #include "log.h"
 
 bool
@@ -22,6 +24,27 @@ data_take_stage(struct data *d, const struct fab_event *ev, struct commit *c, st
 	return 0;
 }
 
+/*
+ * The holes of a sparse pool get their space now, when the journal can still be given up: one
+ * that is committed and finds none would keep everybody from the pool.
+ */
+static int
+stage_back(struct data *d, const struct commit *c, struct err *e)
+{
+	for (uint32_t i = 0; d->params.sparse && i < c->view.entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(&c->view, i);
+
+		if (pmem_map_back(d->params.map, en.off, en.len))
+			continue;
+		pooljournal_fail(d->params.journal, REPL_E_NOSPC);
+		return err_set(e, REPL_E_NOSPC,
+			       "STAGE: no space is left for %" PRIu32 " bytes at %" PRIu64
+			       " of a sparse pool",
+			       en.len, en.off);
+	}
+	return 0;
+}
+
 void
 data_stage_apply(struct data *d, struct commit *c)
 {
@@ -34,7 +57,9 @@ data_stage_apply(struct data *d, struct commit *c)
 
 		data_trim_meet(d, en.off, en.len, false);
 	}
-	c->status = pooljournal_append(d->params.journal, c->stage, c->stage_len, &e);
+	c->status = stage_back(d, c, &e);
+	if (!c->status)
+		c->status = pooljournal_append(d->params.journal, c->stage, c->stage_len, &e);
 	if (c->status)
 		log_error("lane %u: %s", c->lane, e.text);
 	c->next_entry = c->view.entry_count;

@@ -99,7 +99,7 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	p->map = s->map;
 	p->journal = s->write ? pool_journal(s->pool) : NULL;
 	p->write = s->write;
-	p->hole = pool_get_info(s->pool)->meta.sparse;
+	p->hole = p->sparse = pool_get_info(s->pool)->meta.sparse;
 	p->epoch = pool_get_info(s->pool)->meta.epoch;
 	p->join_ms = c->heartbeat_timeout_ms;
 	p->busy_poll_ns = (uint64_t)c->busy_poll_us * 1000;

@@ -303,6 +303,15 @@ pooljournal_append(struct pooljournal *j, const uint8_t *msg, size_t len, struct
 	return rc;
 }
 
+void
+pooljournal_fail(struct pooljournal *j, int status)
+{
+	pthread_mutex_lock(&j->lock);
+	if (!j->failed)
+		j->failed = status;
+	pthread_mutex_unlock(&j->lock);
+}
+
 /* ---- commit ---- */
 
 /* From here on nothing is added. */

@@ -43,6 +43,9 @@ int pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t byte
  */
 int pooljournal_append(struct pooljournal *j, const uint8_t *msg, size_t len, struct err *e);
 
+/* One that could not be added for another reason: the same from now on. */
+void pooljournal_fail(struct pooljournal *j, int status);
+
 /*
  * Durable on return, and to be applied whatever happens. After an error it depends on what media
  * hold: nothing is to be done with it but to close the pool.

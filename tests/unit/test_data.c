@@ -5,7 +5,11 @@
  */
 #include "unit.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "data_world.h"
+#include "sidecar.h"
 
 static void
 barrier_inside_a_commit(void **state)
@@ -87,6 +91,41 @@ failed_sync_of_another_thread_holds_all_that_follows(void **state)
 	others_sync = 0;
 	assert_string_equal(pool.log, "");
 	assert_int_equal(fabric.status[0], REPL_E_IO);
+}
+
+/*
+ * What finds no space in a sparse pool is refused when it is staged, as is all behind it: a journal
+ * that was committed without would keep everybody from the pool.
+ */
+static void
+stage_takes_space_of_a_sparse_pool(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct sidecar meta = {
+			.pool_size = POOL_SIZE, .state = SIDECAR_OUTDATED, .epoch = 7};
+		struct pmem_map pool = {.log = "", .full = i & 1};
+		int fd = memfd_create("sidecar", MFD_CLOEXEC);
+		bool refused = (i & 1) && (i & 2);
+		int rc;
+
+		memset(&fabric, 0, sizeof(fabric));
+		pool_is_sparse = i & 2;
+		assert_int_equal(sidecar_write(fd, &meta, NULL), 0);
+		assert_int_equal(pooljournal_new(fd, &the_journal, NULL), 0);
+		assert_int_equal(pooljournal_begin(the_journal, &meta, POOL_SIZE, NULL), 0);
+		arrive_stage(1, 'a');
+		serve(&pool);
+		rc = pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, NULL);
+		pooljournal_free(the_journal);
+		the_journal = NULL;
+		pool_is_sparse = false;
+		(void)close(fd);
+		assert_string_equal(pool.log, "");
+		assert_int_equal(fabric.status[0], refused ? REPL_E_NOSPC : 0);
+		assert_int_equal(rc, refused ? REPL_E_NOSPC : 0);
+		assert_int_equal(meta.journal_committed, !refused);
+	}
 }
 
 /* Its size may still turn out not to be recorded. */
@@ -392,6 +431,7 @@ main(void)
 		cmocka_unit_test(barrier_holds_no_other_lane),
 		cmocka_unit_test(failed_flush_holds_all_that_follows),
 		cmocka_unit_test(failed_sync_of_another_thread_holds_all_that_follows),
+		cmocka_unit_test(stage_takes_space_of_a_sparse_pool),
 		cmocka_unit_test(region_of_a_growth_that_is_under_way_is_refused),
 		cmocka_unit_test(append_stores_its_tail_behind_a_flush),
 		cmocka_unit_test(append_behind_a_barrier_leaves_no_gap),
