@@ -97,6 +97,10 @@ data_append(struct data *d, struct commit *c, const struct wire_entry *en)
 	data_trim_meet(d, en->off, sizeof(uint64_t), false);
 	if (!data_append_choose(d, c, en))
 		return false;
+	if (!data_back_or_fail(d, c->place, en->len) || !data_back_or_fail(d, c->word_off, 8)) {
+		c->append = APPEND_NONE;
+		return false;
+	}
 	append_bytes(d, c, en);
 	return true;
 }

@@ -2,6 +2,7 @@
 /* What a round of messages does to the pool: store, flush in groups, answer. */
 #include "data_impl.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
@@ -61,10 +62,32 @@ trim_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 		c->status = REPL_E_LOST;
 }
 
+bool
+data_back(const struct data *d, uint64_t off, uint64_t len)
+{
+	return !d->params.sparse || pmem_map_back(d->params.map, off, len);
+}
+
+bool
+data_back_or_fail(struct data *d, uint64_t off, uint64_t len)
+{
+	if (data_back(d, off, len))
+		return true;
+	/* What comes behind it must not be there without it. */
+	log_error("no space is left for %" PRIu64 " bytes at %" PRIu64
+		  " of a sparse pool, no further update is accepted: make room",
+		  len, off);
+	data_fail(d, REPL_E_NOSPC);
+	return false;
+}
+
 static void
 store_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 {
 	data_trim_meet(d, en->off, en->len, en->op == WIRE_OP_FLUSH);
+	/* What is in the log has had its space before. */
+	if (en->op != WIRE_OP_FLUSH && !c->logged && !data_back_or_fail(d, en->off, en->len))
+		return;
 	if (en->op == WIRE_OP_COPY)
 		pmem_map_copy(d->params.map, en->off, c->payload, en->len);
 	else if (en->op == WIRE_OP_ATOMIC8)
@@ -91,6 +114,9 @@ data_commit_apply(struct data *d, struct commit *c)
 	while (c->next_entry < c->view.entry_count) {
 		struct wire_entry en = wire_commit_entry(&c->view, c->next_entry++);
 
+		/* One of its stores, or an earlier one's, has found no space. */
+		if (d->failed)
+			continue;
 		if (en.op == WIRE_OP_BARRIER)
 			return true;
 		if (en.op == WIRE_OP_POSITION) {

@@ -113,6 +113,15 @@ void data_stage_apply(struct data *d, struct commit *c);
 /* Only STAGEs may be sent now: what they bring must not come over, or under, anything else. */
 bool data_staging(const struct data *d);
 
+/*
+ * Of a sparse pool: let what is about to be stored in a range find its space; false if there is
+ * none. Stored all the same it would end the process.
+ */
+bool data_back(const struct data *d, uint64_t off, uint64_t len);
+
+/* The same in front of a store; after a false no update is accepted. */
+bool data_back_or_fail(struct data *d, uint64_t off, uint64_t len);
+
 /* A range that the next flush is to make durable. */
 void data_note_range(struct data *d, uint64_t off, uint64_t len);
 

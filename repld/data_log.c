@@ -51,6 +51,20 @@ commit_meets_trim(const struct data *d, const struct commit *c)
 	return false;
 }
 
+/* Or its frame could not be brought in, and the pool not be opened. */
+static bool
+commit_is_backed(const struct data *d, const struct commit *c)
+{
+	for (uint32_t i = 0; d->params.sparse && i < c->view.entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(&c->view, i);
+
+		if ((en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8) &&
+		    !data_back(d, en.off, en.len))
+			return false;
+	}
+	return true;
+}
+
 /*
  * What it makes zero is to be durable, and that is the pool's matter: be that at its end, or at
  * once where too many are put off. A replay of the stores in front of it must not undo that.
@@ -107,7 +121,8 @@ append_take(struct data *d, struct frame *f, struct commit *c)
 		return false;
 	if (!data_append_choose(d, c, &en))
 		return false;
-	if (data_trim_meets(d, c->place, en.len)) {
+	if (data_trim_meets(d, c->place, en.len) || !data_back(d, c->place, en.len) ||
+	    !data_back(d, c->word_off, 8)) {
 		c->append = APPEND_NONE;
 		return false;
 	}
@@ -125,7 +140,8 @@ commit_take(struct data *d, struct frame *f, struct commit *c)
 		return append_take(d, f, c);
 	if (!round_takes(&c->view) || commit_trims(c) || commit_meets_trim(d, c) ||
 	    !frame_fits(f, wire_commit_size(c->view.entry_count, c->view.payload_len),
-			c->view.entry_count))
+			c->view.entry_count) ||
+	    !commit_is_backed(d, c))
 		return false;
 	c->record = c->view;
 	d->lanes[c->lane].stores = true;

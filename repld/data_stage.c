@@ -31,10 +31,10 @@ data_take_stage(struct data *d, const struct fab_event *ev, struct commit *c, st
 static int
 stage_back(struct data *d, const struct commit *c, struct err *e)
 {
-	for (uint32_t i = 0; d->params.sparse && i < c->view.entry_count; i++) {
+	for (uint32_t i = 0; i < c->view.entry_count; i++) {
 		struct wire_entry en = wire_commit_entry(&c->view, i);
 
-		if (pmem_map_back(d->params.map, en.off, en.len))
+		if (data_back(d, en.off, en.len))
 			continue;
 		pooljournal_fail(d->params.journal, REPL_E_NOSPC);
 		return err_set(e, REPL_E_NOSPC,

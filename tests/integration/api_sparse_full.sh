@@ -27,7 +27,7 @@ full() {
 
 # For a few tries to get it back.
 still_a_copy() {
-	for i in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3; do
 		state=$(member_of state)
 		[ "$state" = outdated ] || [ "$state" = unknown ] || fail "$1: $state"
 		[ -z "$(member_of journal | grep committed)" ] || fail "$1: stuck with a journal"

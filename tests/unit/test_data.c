@@ -93,6 +93,30 @@ failed_sync_of_another_thread_holds_all_that_follows(void **state)
 	assert_int_equal(fabric.status[0], REPL_E_IO);
 }
 
+/* Stored, it would be the end of the process. What comes behind it must not be there without it. */
+static void
+store_without_space_holds_all_that_follows(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct pmem_map pool = {.log = "", .full = true};
+
+		memset(&fabric, 0, sizeof(fabric));
+		set_tail(&pool, 2048);
+		if (i == 0)
+			arrive(0, 1, "a");
+		else
+			arrive_append(0, 1, POOL_SIZE, 16, 'a');
+		arrive(0, 2, "b");
+		pool_is_sparse = true;
+		serve(&pool);
+		pool_is_sparse = false;
+		assert_string_equal(pool.log, "");
+		assert_int_equal(fabric.status[0], REPL_E_NOSPC);
+		assert_int_equal(fabric.status[1], REPL_E_NOSPC);
+	}
+}
+
 /*
  * What finds no space in a sparse pool is refused when it is staged, as is all behind it: a journal
  * that was committed without would keep everybody from the pool.
@@ -431,6 +455,7 @@ main(void)
 		cmocka_unit_test(barrier_holds_no_other_lane),
 		cmocka_unit_test(failed_flush_holds_all_that_follows),
 		cmocka_unit_test(failed_sync_of_another_thread_holds_all_that_follows),
+		cmocka_unit_test(store_without_space_holds_all_that_follows),
 		cmocka_unit_test(stage_takes_space_of_a_sparse_pool),
 		cmocka_unit_test(region_of_a_growth_that_is_under_way_is_refused),
 		cmocka_unit_test(append_stores_its_tail_behind_a_flush),

@@ -50,6 +50,30 @@ log_that_fails_stores_nothing(void **state)
 	assert_int_equal(fabric.status[0], REPL_E_IO);
 }
 
+/* A frame that finds no space when it is replayed would keep everybody from a sparse pool. */
+static void
+log_takes_nothing_for_which_there_is_no_space(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct pmem_map pool = {.log = "", .full = true};
+
+		memset(&fabric, 0, sizeof(fabric));
+		set_tail(&pool, 2048);
+		if (i == 0)
+			arrive(0, 1, "a-b");
+		else
+			arrive_append(0, 1, POOL_SIZE, 16, 'a');
+		arrive(0, 2, "c");
+		pool_is_sparse = true;
+		serve_logged(&pool, 0);
+		pool_is_sparse = false;
+		assert_string_equal(pool.log, "");
+		assert_int_equal(fabric.status[0], REPL_E_NOSPC);
+		assert_int_equal(fabric.status[1], REPL_E_NOSPC);
+	}
+}
+
 /* Its bytes and the tail word, in one frame with the append behind it. */
 static void
 log_holds_an_append_as_what_it_came_to(void **state)
@@ -132,6 +156,7 @@ main(void)
 		cmocka_unit_test(log_takes_all_lanes_in_one_frame_before_anything_is_stored),
 		cmocka_unit_test(log_leaves_what_comes_by_rdma_and_all_behind_it),
 		cmocka_unit_test(log_that_fails_stores_nothing),
+		cmocka_unit_test(log_takes_nothing_for_which_there_is_no_space),
 		cmocka_unit_test(log_holds_an_append_as_what_it_came_to),
 		cmocka_unit_test(log_has_no_append_in_the_frame_of_its_lanes_stores),
 		cmocka_unit_test(log_leaves_an_append_that_does_not_fit),
