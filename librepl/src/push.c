@@ -11,18 +11,24 @@ push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem
 {
 	p->lane = remote_lane(remote, lane);
 	p->stall_ns = (uint64_t)remote_op_timeout_ms(remote) * NS_PER_MS;
+	p->sparse = remote_info(remote)->meta.sparse;
 	p->noted = 0;
 	p->settling = false;
 	p->still_ns = 0;
 	lane_bind(p->lane, mem);
 }
 
+/* A write that finds no space there ends the lane, and the target's provider does not tell why. */
 static int
 push_status(const struct push *p, struct err *e)
 {
 	const struct lane *l = p->lane;
+	bool full = p->sparse && l->status == REPL_E_LOST;
 
-	return l->status ? err_set(e, l->status, "data lane: %s", l->why) : 0;
+	return l->status ? err_set(e, l->status, "data lane: %s%s", l->why,
+				   full ? "; the pool there is sparse: see whether its disk is full"
+					: "")
+			 : 0;
 }
 
 static int

@@ -12,6 +12,7 @@
 struct push {
 	struct lane *lane;
 	uint64_t stall_ns;
+	bool sparse;       /* the pool takes its space as it is written */
 	uint64_t noted;    /* bytes that the lane has not begun to write */
 	bool settling;     /* by push_settle_some(): its drain was begun */
 	uint64_t events;   /* that the lane had had by then, */

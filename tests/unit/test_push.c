@@ -5,6 +5,8 @@
  */
 #include "unit.h"
 
+#include <stdio.h>
+
 /* Time is the test's. */
 #include "clock.h"
 static uint64_t test_now_ns = NS_PER_S;
@@ -26,6 +28,15 @@ remote_lane(struct remote *r, unsigned i)
 	(void)r;
 	assert_int_equal(i, 0);
 	return &lane;
+}
+
+static struct replica_info info;
+
+const struct replica_info *
+remote_info(const struct remote *r)
+{
+	(void)r;
+	return &info;
 }
 
 unsigned
@@ -228,6 +239,26 @@ test_what_stands_still_is_given_up(void **state)
 	assert_in_range(test_now_ns - begin_ns, NS_PER_S, 2 * NS_PER_S);
 }
 
+/* The provider there does not say why a write has ended the lane. */
+static void
+test_a_disk_that_may_be_full_is_named(void **state)
+{
+	(void)state;
+	for (unsigned sparse = 0; sparse < 2; sparse++) {
+		struct push p;
+		struct err e;
+
+		info.meta.sparse = sparse;
+		some_begin(&p, &e);
+		info.meta.sparse = false;
+		lane.status = REPL_E_LOST;
+		(void)snprintf(lane.why, sizeof(lane.why), "closed by the target");
+		assert_int_equal(push_range(&p, 0, MIB, &e), REPL_E_LOST);
+		assert_non_null(strstr(e.text, "data lane: closed by the target"));
+		assert_int_equal(strstr(e.text, "disk is full") != NULL, sparse);
+	}
+}
+
 int
 main(void)
 {
@@ -236,6 +267,7 @@ main(void)
 		cmocka_unit_test(test_what_stands_still_is_given_up),
 		cmocka_unit_test(test_writes_go_as_there_is_room),
 		cmocka_unit_test(test_messages_do_not_pile_up),
+		cmocka_unit_test(test_a_disk_that_may_be_full_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
