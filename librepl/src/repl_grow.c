@@ -179,7 +179,13 @@ repl_grow(struct repl *r, size_t new_size)
 	int rc;
 
 	err_clear(&e);
-	/* First: a resync may wait for the lock. */
+	/* What has nothing to do interrupts nobody who brings a replica back. */
+	rc = grow_check(r, new_size, &e);
+	if (rc)
+		return config_report(&e);
+	if (new_size == atomic_load(&r->size))
+		return 0;
+	/* Before the lock, for which a resync may wait. */
 	rc = repl_resync_suspend(r, &e);
 	if (rc)
 		return config_report(&e);

@@ -12,6 +12,7 @@ start_serve
 start_api
 configure "$(pool p)" "$(pool q)"
 ok set lanes 6
+ok set resync-rate 2M
 ok map "$TMP/local" $((8 * MIB))
 ok open 1
 ok load 4 $((8 * MIB))
@@ -40,6 +41,19 @@ refused REPL_E_INVAL "can't have only" grow $((31 * MIB))
 refused REPL_E_INVAL "multiple of 4096" grow $((33 * MIB + 1))
 ok grow $((32 * MIB))
 refused REPL_E_INVAL "not mapped behind" grow $((40 * MIB))
+# Such calls, without a pause, keep no replica from coming back.
+kill -KILL "$(session_of q)"
+ok put 0 $((4 * MIB)) 6
+ok persist 0 0 $((4 * MIB))
+ok stat 1
+is replication 2
+end=$(($(date +%s) + 20))
+until ok stat 1 && [ "$(field replication)" = 0 ]; do
+	[ "$(date +%s)" -lt "$end" ] || fail "not back: $TEXT"
+	for i in {1..300}; do
+		api grow $(((32 - i % 2) * MIB))
+	done
+done
 ok close
 ok open
 ok compare 1
