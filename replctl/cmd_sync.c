@@ -333,6 +333,8 @@ sync_reopen(struct sync *s)
 	if (!rc && gen_compare(&seen, &remote_info(s->c->remote)->meta.generation) != GEN_EQUAL)
 		rc = err_set(e, REPL_E_DIVERGED, "%s was written by another meanwhile",
 			     s->c->target_text);
+	if (!rc)
+		rc = sync_check_size(s);
 	return rc ? rc : remote_lanes_open(s->c->remote, 1, e);
 }
 
