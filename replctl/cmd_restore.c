@@ -68,9 +68,10 @@ restore_lock_old(struct restore *r)
 
 	err_clear(&e);
 	rc = local_open(&r->old, r->temp.file, 0, &e);
-	if (rc != REPL_E_BUSY)
-		return restoring_lock_replaced(&r->temp, &r->c->err);
-	return err_set(&r->c->err, rc, "%s", e.text);
+	/* One that can't be opened may be locked. */
+	if (rc && (rc == REPL_E_BUSY || r->old.fd < 0))
+		return err_set(&r->c->err, rc, "%s", e.text);
+	return restoring_lock_replaced(&r->temp, &r->c->err);
 }
 
 /* Which of several replicas is the best is for people to say: they are not asked from here. */
