@@ -115,20 +115,15 @@ opening_thread(void *arg)
 
 /* It takes no signals: they are the application's. */
 static int
-opening_start(struct opening *w)
+opening_start(struct opening *w, pthread_t *thread)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
 	sigset_t all, old;
 	int rc;
 
 	(void)sigfillset(&all);
-	(void)pthread_attr_init(&attr);
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, &attr, opening_thread, w);
+	rc = pthread_create(thread, NULL, opening_thread, w);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
 	return rc;
 }
 
@@ -182,6 +177,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	static const char inside[] = "ssh-agent, which may ask somebody, or a command of ssh's "
 				     "config";
 	struct opening *w;
+	pthread_t thread;
 	int rc;
 
 	*out = NULL;
@@ -192,13 +188,14 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	w = opening_new(o, deadline_ns);
 	if (!w)
 		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
-	rc = opening_start(w);
+	rc = opening_start(w, &thread);
 	if (rc) {
 		opening_free(w);
 		return err_errno(e, REPL_E_LIMIT, rc, "no thread to connect to '%s'",
 				 o->target->host);
 	}
 	if (!opening_wait(w, o)) {
+		(void)pthread_detach(thread);
 		if (o->fd)
 			atomic_store(o->fd, -1);
 		if (o->cancel && atomic_load(o->cancel))
@@ -207,6 +204,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", o->target->host,
 			       inside);
 	}
+	(void)pthread_join(thread, NULL);
 	rc = w->rc;
 	if (rc && e)
 		*e = w->err;
