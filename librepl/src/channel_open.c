@@ -16,9 +16,7 @@
 
 #define LOOK_MS  20U
 #define GRACE_MS 200U /* for the thread to find out itself: it knows better what it waits for */
-#define LEFT_MAX 16U  /* of a process, else each attempt of a keeper would leave one more */
-
-static atomic_uint left_behind;
+#define LEFT_MAX 16U  /* to one target, else each attempt of a keeper would leave one more */
 
 /* Shared by the caller and the thread; the last one out frees it. */
 struct opening {
@@ -34,7 +32,69 @@ struct opening {
 	char *identity, *known_hosts, *command;
 	uint64_t deadline_ns;
 	_Atomic int cancel, fd;
+	struct opening *next; /* of those that were left behind */
 };
+
+/*
+ * Who was left behind, since each target is counted for itself: what another one's logins wait for
+ * must not keep a replica away. A child of a fork has none of these threads.
+ */
+static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct opening *left_first;
+static pthread_once_t left_once = PTHREAD_ONCE_INIT;
+
+static void
+left_fork_child(void)
+{
+	(void)pthread_mutex_init(&left_lock, NULL);
+	left_first = NULL;
+}
+
+static void
+left_init(void)
+{
+	(void)pthread_atfork(NULL, NULL, left_fork_child);
+}
+
+static bool
+is_login_to(const struct target *a, const struct target *b)
+{
+	return strcmp(a->host, b->host) == 0 && strcmp(a->user, b->user) == 0 && a->port == b->port;
+}
+
+static unsigned
+left_count(const struct target *t)
+{
+	unsigned count = 0;
+
+	(void)pthread_mutex_lock(&left_lock);
+	for (const struct opening *w = left_first; w; w = w->next)
+		count += is_login_to(&w->target, t);
+	(void)pthread_mutex_unlock(&left_lock);
+	return count;
+}
+
+static void
+left_add(struct opening *w)
+{
+	(void)pthread_mutex_lock(&left_lock);
+	w->next = left_first;
+	left_first = w;
+	(void)pthread_mutex_unlock(&left_lock);
+}
+
+static void
+left_remove(const struct opening *w)
+{
+	struct opening **at = &left_first;
+
+	(void)pthread_mutex_lock(&left_lock);
+	while (*at && *at != w)
+		at = &(*at)->next;
+	if (*at)
+		*at = w->next;
+	(void)pthread_mutex_unlock(&left_lock);
+}
 
 static void
 opening_free(struct opening *w)
@@ -107,8 +167,8 @@ opening_thread(void *arg)
 	(void)pthread_cond_signal(&w->ready);
 	(void)pthread_mutex_unlock(&w->lock);
 	if (abandoned) {
+		left_remove(w);
 		opening_free(w);
-		atomic_fetch_sub(&left_behind, 1);
 	}
 	return NULL;
 }
@@ -162,7 +222,7 @@ opening_wait(struct opening *w, const struct channel_options *o)
 	done = w->done;
 	w->abandoned = !done;
 	if (!done) {
-		atomic_fetch_add(&left_behind, 1);
+		left_add(w);
 		if (!atomic_load(&w->cancel))
 			atomic_store(&w->cancel, REPL_E_TIMEOUT);
 	}
@@ -181,7 +241,8 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	int rc;
 
 	*out = NULL;
-	if (atomic_load(&left_behind) >= LEFT_MAX)
+	(void)pthread_once(&left_once, left_init);
+	if (left_count(o->target) >= LEFT_MAX)
 		return err_set(e, REPL_E_TIMEOUT,
 			       "%s: not tried: %u logins before still wait for %s", o->target->host,
 			       LEFT_MAX, inside);
