@@ -8,6 +8,7 @@
 #include "out.h"
 
 #define PAGE_POOLS_MAX 4096
+#define PAGES_MAX      1024U /* of 64 pools each, as repld tells them */
 
 /* One answer of pool.list; *last is the name to go on after, NULL at the end. */
 static int
@@ -51,10 +52,15 @@ pools_fetch(struct ctl *c, struct json_object **out)
 {
 	struct json_object *pools = json_object_new_array();
 	const char *after = NULL;
+	unsigned pages = 0;
 	int rc;
 
 	do {
 		rc = fetch_page(c, after, pools, &after);
+		if (!rc && after && ++pages == PAGES_MAX)
+			rc = err_set(&c->err, REPL_E_LIMIT,
+				     "the target has more than %zu pools, or its list has no end",
+				     json_object_array_length(pools));
 	} while (!rc && after);
 	if (rc) {
 		json_object_put(pools);
