@@ -319,8 +319,10 @@ event_line(const struct ctl *c, struct json_object *o, const char *name)
 		return;
 	}
 	out_time((uint64_t)time(NULL), now);
-	(void)printf("%s %s %s, writer %s%s", now, name, out_member(o, "state"),
-		     out_member(o, "writer"), out_member_bool(o, "writer_open") ? " (open)" : "");
+	(void)printf("%s %s %s", now, name, out_member(o, "state"));
+	if (control_has(o, "writer"))
+		(void)printf(", writer %s%s", out_member(o, "writer"),
+			     out_member_bool(o, "writer_open") ? " (open)" : "");
 	if (json_object_object_get_ex(o, "report", &report))
 		(void)printf(": %s %s %s (%s)", out_member(report, "connection"),
 			     out_member(report, "replication"), out_member(report, "data"),
@@ -353,33 +355,57 @@ pool_event(struct json_object *pool, struct json_object *sessions)
 	return o;
 }
 
-/* Print what is new in a look at all pools; known holds what was told, by name. */
-static int
-events_look(struct ctl *c, struct json_object *known)
+/* Of the pools that were known those that are not there now. */
+static void
+events_removed(const struct ctl *c, struct json_object *known, struct json_object *now)
 {
-	struct json_object *pools = NULL, *sessions = NULL, *old = NULL;
+	json_object_object_foreach(known, name, old)
+	{
+		struct json_object *o;
+
+		(void)old;
+		if (control_has(now, name))
+			continue;
+		o = json_object_new_object();
+		out_add_text(o, "pool", name);
+		out_add_text(o, "state", "removed");
+		event_line(c, o, name);
+		json_object_put(o);
+	}
+}
+
+/* Print what is new in a look at all pools; *known holds what was told, by name. */
+static int
+events_look(struct ctl *c, struct json_object **known)
+{
+	struct json_object *pools = NULL, *sessions = NULL, *old = NULL, *now;
 	int rc = pools_fetch(c, &pools);
 
 	if (!rc)
 		rc = fetch_sessions(c, &sessions, NULL);
-	for (size_t i = 0; !rc && i < json_object_array_length(pools); i++) {
+	if (rc) {
+		json_object_put(pools);
+		return rc;
+	}
+	now = json_object_new_object();
+	for (size_t i = 0; i < json_object_array_length(pools); i++) {
 		struct json_object *pool = json_object_array_get_idx(pools, i);
 		struct json_object *o = pool_event(pool, sessions);
 		const char *name = out_member(pool, "name");
 
 		old = NULL;
-		(void)json_object_object_get_ex(known, name, &old);
-		if (!old || !json_object_equal(old, o)) {
+		(void)json_object_object_get_ex(*known, name, &old);
+		if (!old || !json_object_equal(old, o))
 			event_line(c, o, name);
-			(void)json_object_object_add(known, name, o);
-		} else {
-			json_object_put(o);
-		}
+		(void)json_object_object_add(now, name, o);
 	}
+	events_removed(c, *known, now);
+	json_object_put(*known);
+	*known = now;
 	(void)fflush(stdout);
 	json_object_put(pools);
 	json_object_put(sessions);
-	return rc;
+	return 0;
 }
 
 int
@@ -398,7 +424,7 @@ cmd_events(struct ctl *c, char **args)
 	known = json_object_new_object();
 	interrupt_catch();
 	do {
-		rc = events_look(c, known);
+		rc = events_look(c, &known);
 	} while (!rc && watch_wait());
 	json_object_put(known);
 	c->answered = true;

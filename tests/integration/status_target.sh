@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Who watches a target sees pools come, what their writers say, and the rates of their sessions, until
+# Who watches a target sees pools come and go, what their writers say, and the rates of their sessions, until
 # an interrupt, or the target's end, which is an error.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
@@ -51,6 +51,13 @@ unspoken() {
 	grep " c " "$TMP/text.out" | tail -n 1 | sed 's/^[^ ]* [^ ]* //' | grep -q "writer [^:]*$"
 }
 wait_for 10 unspoken || fail "$(cat "$TMP/text.out")"
+
+# A pool that is removed is told of once.
+ctl create --size 1M "$T/gone" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+due text " gone [a-z-]+, writer"
+ctl remove --force "$T/gone" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
+due text "UTC gone removed$"
+due json '^\{.*"gone".*"removed" *\}$'
 
 # A terminal of 80 columns is wide enough.
 ctl status "$T" >"$TMP/out"
@@ -119,6 +126,7 @@ events = [json.loads(line) for line in open(sys.argv[1])]
 a = [e for e in events if e["pool"] == "a"]
 assert a[0]["writer_open"] and not a[-1]["writer_open"], a
 assert any(e.get("report", {}).get("replication") == "established" for e in events), events
+assert sum(e["state"] == "removed" for e in events) == 1, events
 for pool in "abc":
     own = [e for e in events if e["pool"] == pool]
     assert len(own) > 1
