@@ -154,7 +154,13 @@ sync_check_size(struct sync *s)
 
 	if (size == s->pool.size)
 		return 0;
-	ctl_next(c, "replctl info %s, and sync to another name", s->quoted_target);
+	if (size < s->pool.size)
+		ctl_next(c,
+			 "replctl grow %s --size %zu (if the file has grown; then sync again); or "
+			 "sync to another name (of another pool)",
+			 s->quoted_target, s->pool.size);
+	else
+		ctl_next(c, "replctl info %s, and sync to another name", s->quoted_target);
 	return err_set(&c->err, REPL_E_REFUSED, "%s has %zu bytes, the replica %s has %" PRIu64,
 		       s->file, s->pool.size, c->target_text, size);
 }

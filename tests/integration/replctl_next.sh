@@ -90,4 +90,15 @@ ctl why "it's" >"$TMP/out" || fail "why of a file that was cut off"
 grep -q "^next .*rm 'it'.*'\.repl.*restore --dry-run --force TARGET/POOL 'it'" "$TMP/out" || fail "$(cat "$TMP/out")"
 next_step 1 "replctl why '\./it'" 0 sync "it's" "$R"
 truncate -s "$MIB" "it's"
+
+# A file that has grown since it was copied.
+head -c 65536 /dev/urandom >grown
+ctl sync grown "$T/grown" >out 2>&1 || fail "sync: $(cat out)"
+truncate -s 128K grown
+ctl_fails 4 "65536" sync grown "$T/grown" --dry-run
+next_step 4 "replctl grow $T/grown --size 131072 " 0 sync grown "$T/grown"
+ctl sync grown "$T/grown" >out 2>&1 || fail "sync of what has grown: $(cat out)"
+ctl verify grown "$T/grown" >out 2>&1 || fail "verify: $(cat out)"
+truncate -s 64K grown
+next_step 1 "replctl why '?\\./grown'?" 0 sync grown "$T/grown"
 next_step 4 "replctl verify '\./it'" 1 restore "$R" "./it's"
