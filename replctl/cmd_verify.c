@@ -148,6 +148,9 @@ verify_run(struct ctl *c, const struct poolfile *p)
 	progress_begin(&v.progress, "verify", p->size, c->options.json);
 	rc = transfer_compare(&t, p->mem, p->size, verify_differ, &sum, &c->err);
 	ns = progress_end(&v.progress);
+	/* Written to it may be: a program may have it open. */
+	if ((!rc || rc == REPL_E_DIFFER) && poolfile_same(p, &c->err))
+		return c->err.code;
 	if (!rc || rc == REPL_E_DIFFER)
 		verify_report(c, p, &v, ns);
 	if (rc == REPL_E_DIFFER)

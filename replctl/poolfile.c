@@ -92,17 +92,38 @@ poolfile_data(const struct poolfile *p)
 	return sum;
 }
 
+static int
+poolfile_look(const struct poolfile *p, struct stat *now, struct err *e)
+{
+	struct stat named;
+
+	if (fstat(p->fd, now))
+		return err_errno(e, REPL_E_IO, errno, "%s", p->path);
+	if (stat(p->path, &named) || named.st_dev != now->st_dev || named.st_ino != now->st_ino)
+		return err_set(e, REPL_E_FAILED, "%s was replaced while it was being read",
+			       p->path);
+	if (now->st_size < p->opened.st_size)
+		return err_set(e, REPL_E_FAILED, "%s became shorter while it was being read",
+			       p->path);
+	return 0;
+}
+
+int
+poolfile_same(const struct poolfile *p, struct err *e)
+{
+	struct stat now;
+
+	return poolfile_look(p, &now, e);
+}
+
 int
 poolfile_unchanged(const struct poolfile *p, struct err *e)
 {
-	struct stat now, named;
+	struct stat now;
+	int rc = poolfile_look(p, &now, e);
 
-	if (fstat(p->fd, &now))
-		return err_errno(e, REPL_E_IO, errno, "%s", p->path);
-	/* The record that is written beside it would be the other one's. */
-	if (stat(p->path, &named) || named.st_dev != now.st_dev || named.st_ino != now.st_ino)
-		return err_set(e, REPL_E_FAILED, "%s was replaced while it was being read",
-			       p->path);
+	if (rc)
+		return rc;
 	if (now.st_size == p->opened.st_size && now.st_mtim.tv_sec == p->opened.st_mtim.tv_sec &&
 	    now.st_mtim.tv_nsec == p->opened.st_mtim.tv_nsec)
 		return 0;

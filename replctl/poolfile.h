@@ -32,7 +32,10 @@ int poolfile_settle(struct poolfile *p, struct err *e);
 /* Bytes of it that are no holes. */
 uint64_t poolfile_data(const struct poolfile *p);
 
-/* REPL_E_FAILED if it was written to, or another file got its name, since it was opened. */
+/* REPL_E_FAILED if another file got its name, or it became shorter, since it was opened. */
+int poolfile_same(const struct poolfile *p, struct err *e);
+
+/* And if it was written to: the record that is written beside it would be another one's. */
 int poolfile_unchanged(const struct poolfile *p, struct err *e);
 
 #endif

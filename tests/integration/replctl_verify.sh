@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # verify finds every byte that differs, on whichever side it was changed.
+# What it says is of the file that has the name: not of one that was replaced meanwhile, or has not the size any more.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -33,3 +34,33 @@ ctl verify --json pool "$T/p" >out 2>err && fail "differs, and verify is content
 [ "$(member range_count <out)" = 105 ] || fail "count in JSON"
 head -c 4096 pool >short
 ctl_fails 1 "4096 bytes" verify short "$T/p"
+
+# meanwhile PATTERN COMMAND...: done when verify has the file open, which fails then.
+meanwhile() {
+	local pattern=$1
+
+	shift
+	signalled STOP "$SERVE_PID"
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" verify pool "$T/p" >out 2>err &
+	VERIFY=$!
+	PIDS="$PIDS $VERIFY"
+	wait_for 10 has_open || fail "verify does not open the file: $(cat err)"
+	"$@"
+	signalled CONT "$SERVE_PID"
+	wait "$VERIFY"
+	[ $? -eq 1 ] || fail "not failed after $*: $(cat out err)"
+	grep -q "pool $pattern while it was being read" err || fail "no '$pattern': $(cat out err)"
+	[ -s out ] && fail "it says something of the file: $(cat out)"
+}
+has_open() {
+	[ -n "$(find "/proc/$VERIFY/fd" -lname "$TMP/pool" 2>/dev/null)" ]
+}
+ctl restore "$T/p" whole >/dev/null 2>err || fail "restore: $(cat err)"
+cp whole pool
+cp pool other
+meanwhile "was replaced" mv other pool
+meanwhile "was replaced" rm pool
+cp whole pool
+meanwhile "became shorter.*" truncate -s 1M pool
+cp whole pool
+ctl verify pool "$T/p" >out || fail "equal, and verify fails"
