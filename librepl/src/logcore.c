@@ -95,8 +95,12 @@ logcore_group_begin(struct logcore *c, struct logcore_group *g)
 	g->settled = c->base + logfmt_capacity(c->h.area_size);
 	g->span = logfmt_span(&c->h, g->from, g->to - g->from);
 	g->tail = c->h.kind != REPL_LOG_CHECKSUM;
-	if (g->tail)
-		g->tail_off = logfmt_tail_store(c->area, c->h.kind, &c->turn, g->to);
+}
+
+uint64_t
+logcore_group_tail(struct logcore *c, const struct logcore_group *g)
+{
+	return logfmt_tail_store(c->area, c->h.kind, &c->turn, g->to);
 }
 
 void

@@ -28,8 +28,7 @@ struct logcore_group {
 	bool settle;             /* trims must be finished first */
 	uint64_t settled;        /* ... and are then, up to here */
 	struct logfmt_span span; /* the records */
-	bool tail;               /* then, when they are durable, 8 bytes at tail_off */
-	uint64_t tail_off;       /* in the area */
+	bool tail;               /* then, when they are durable, what logcore_group_tail() stores */
 };
 
 /* The bytes of a new log: [page, tail area's end) and, after it, copy 1 of the header. */
@@ -57,6 +56,13 @@ uint64_t logcore_place(struct logcore *c, const void *data, size_t len, uint64_t
 
 /* All that was placed and is not durable becomes a group; there must be something. */
 void logcore_group_begin(struct logcore *c, struct logcore_group *g);
+
+/*
+ * Store the group's tail, once; returns the offset in the area of its 8 bytes. Not before the
+ * records are flushed: a replica that comes back gets the range as it is.
+ */
+uint64_t logcore_group_tail(struct logcore *c, const struct logcore_group *g);
+
 void logcore_group_end(struct logcore *c, const struct logcore_group *g);
 
 #endif

@@ -44,13 +44,12 @@ struct repl_log {
 
 /* ---- on the wire ---- */
 
-enum step_kind { STEP_PERSIST, STEP_ATOMIC8, STEP_PAIR, STEP_TRIM };
+enum step_kind { STEP_PERSIST, STEP_NOTE, STEP_ATOMIC8, STEP_PAIR, STEP_TRIM };
 
 /* One call that makes something durable; offsets in the area. */
 struct step {
 	enum step_kind kind;
 	struct logfmt_span span; /* of STEP_PAIR: a, then b */
-	uint64_t tail_off;
 };
 
 static int
@@ -75,9 +74,10 @@ step_once(struct repl_log *log, unsigned lane, const struct step *s)
 			return repl_persist(log->r, lane, log->off + span->off[0], span->len[0]);
 		rc = step_flush(log, lane, span);
 		return rc ? rc : repl_drain(log->r, lane);
+	case STEP_NOTE:
+		return step_flush(log, lane, span);
 	case STEP_ATOMIC8:
-		rc = step_flush(log, lane, span);
-		return rc ? rc : repl_persist_atomic8(log->r, lane, log->off + s->tail_off);
+		return repl_persist_atomic8(log->r, lane, log->off + span->off[0]);
 	case STEP_PAIR:
 		return repl_persist_pair(log->r, lane, log->off + span->off[0], span->len[0],
 					 log->off + span->off[1], span->len[1]);
@@ -325,25 +325,36 @@ log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 		       repl_errormsg());
 }
 
+/*
+ * The tail is stored when its records are flushed: a replica that comes back in between gets
+ * them as well, and else might be given the tail alone.
+ */
+static int
+group_persist(struct repl_log *log, unsigned lane, const struct logcore_group *g)
+{
+	struct step records = {.kind = g->tail ? STEP_NOTE : STEP_PERSIST, .span = g->span};
+	struct step tail = {.kind = STEP_ATOMIC8};
+	int rc = step_run(log, lane, &records);
+
+	if (rc || !g->tail)
+		return rc;
+	tail.span.off[0] = logcore_group_tail(&log->core, g);
+	return step_run(log, lane, &tail);
+}
+
 /* Under the lock, which is let go meanwhile: all that is placed becomes durable. */
 static int
 log_group(struct repl_log *log, unsigned lane)
 {
 	struct logcore_group g;
-	struct step s = {.kind = STEP_PERSIST};
 	int rc = 0;
 
 	logcore_group_begin(&log->core, &g);
 	(void)pthread_mutex_unlock(&log->lock);
-	s.span = g.span;
-	if (g.tail) {
-		s.kind = STEP_ATOMIC8;
-		s.tail_off = g.tail_off;
-	}
 	if (g.settle)
 		rc = log_settle(log, lane);
 	if (!rc)
-		rc = step_run(log, lane, &s);
+		rc = group_persist(log, lane, &g);
 	(void)pthread_mutex_lock(&log->lock);
 	if (rc)
 		log_fail(log, rc, "an append", g.from);

@@ -211,7 +211,7 @@ group_run(struct sim *s)
 		return false;
 	stages[0] = g.span;
 	if (g.tail)
-		stages[count++] = one_span(g.tail_off, WORD);
+		stages[count++] = one_span(logcore_group_tail(&s->c, &g), WORD);
 	if (!run_job(s, stages, count))
 		return false;
 	logcore_group_end(&s->c, &g);
