@@ -478,6 +478,7 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	r->pool_open = true;
 	r->write = mode == REMOTE_WRITE;
 	rc = replica_info_parse(result, &r->info, e);
+	r->asked_size = 0;
 	if (!rc)
 		rc = control_get_u64(result, "epoch", 0, UINT32_MAX, &epoch, e);
 	if (!rc)
@@ -526,13 +527,43 @@ remote_pool_close(struct remote *r, struct err *e)
 	return remote_call(r, "pool.close", NULL, NULL, e);
 }
 
-/* What other calls may find: never half of it, nor another call's answer. */
-static void
-remote_info_set(struct remote *r, const struct replica_info *info)
+/* The pool's size before a request that has it grow to asked_size, if that is not 0. */
+static uint64_t
+remote_info_begin(struct remote *r, uint64_t asked_size)
 {
+	uint64_t size;
+
 	pthread_mutex_lock(&r->info_lock);
-	r->info = *info;
+	size = r->info.meta.pool_size;
+	if (asked_size > r->asked_size)
+		r->asked_size = asked_size;
 	pthread_mutex_unlock(&r->info_lock);
+	return size;
+}
+
+/*
+ * What other calls may find: never half of it, nor another call's answer. The size is what the
+ * last growth made it. An answer may tell of one that another call is just asking for, but of no
+ * other size: who goes by it would read behind the local data.
+ */
+static int
+remote_info_set(struct remote *r, struct replica_info *info, uint64_t before, const char *method,
+		struct err *e)
+{
+	uint64_t now, most, told = info->meta.pool_size;
+
+	pthread_mutex_lock(&r->info_lock);
+	now = r->info.meta.pool_size;
+	most = r->asked_size > now ? r->asked_size : now;
+	if (told >= before && told <= most) {
+		info->meta.pool_size = now;
+		r->info = *info;
+	}
+	pthread_mutex_unlock(&r->info_lock);
+	if (told >= before && told <= most)
+		return 0;
+	return err_set(e, REPL_E_PROTOCOL, "%s: the pool has %llu bytes, not %llu", method,
+		       (unsigned long long)told, (unsigned long long)now);
 }
 
 int
@@ -540,6 +571,7 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 		    uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL;
+	uint64_t before = remote_info_begin(r, 0);
 	struct replica_info info;
 	int rc;
 
@@ -550,15 +582,29 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);
 	if (!rc)
-		remote_info_set(r, &info);
+		rc = remote_info_set(r, &info, before, "pool.mark", e);
 	json_object_put(result);
 	return rc;
+}
+
+/* The answer to a growth, which is done. */
+static int
+remote_grown(struct remote *r, const struct replica_info *info, uint64_t size, struct err *e)
+{
+	if (info->meta.pool_size != size)
+		return err_set(e, REPL_E_PROTOCOL, "pool.grow: the pool has %llu bytes, not %llu",
+			       (unsigned long long)info->meta.pool_size, (unsigned long long)size);
+	pthread_mutex_lock(&r->info_lock);
+	r->info = *info;
+	pthread_mutex_unlock(&r->info_lock);
+	return r->regions.r ? regions_grow(&r->regions, size, e) : 0;
 }
 
 int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL;
+	uint64_t before = remote_info_begin(r, prepare ? 0 : size);
 	struct replica_info info;
 	int rc;
 
@@ -568,13 +614,9 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 	rc = remote_call_by(r, "pool.grow", params, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);
-	if (!rc && !prepare && info.meta.pool_size != size)
-		rc = err_set(e, REPL_E_PROTOCOL, "pool.grow: the pool has %llu bytes, not %llu",
-			     (unsigned long long)info.meta.pool_size, (unsigned long long)size);
 	if (!rc)
-		remote_info_set(r, &info);
-	if (!rc && !prepare && r->regions.r)
-		rc = regions_grow(&r->regions, size, e);
+		rc = prepare ? remote_info_set(r, &info, before, "pool.grow", e)
+			     : remote_grown(r, &info, size, e);
 	json_object_put(result);
 	return rc;
 }

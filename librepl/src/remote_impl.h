@@ -20,7 +20,7 @@ struct remote {
 	char provider[16];         /* as configured */
 	char why[200];             /* verbs was given up for this session, or "" */
 	pthread_mutex_t lock;      /* guards the channel and everything up to next_step */
-	pthread_mutex_t info_lock; /* guards info; never held across requests */
+	pthread_mutex_t info_lock; /* guards info and asked_size; never held across requests */
 	bool lock_made, info_lock_made;
 	struct channel *channel;
 	struct line_buf lines;
@@ -40,6 +40,7 @@ struct remote {
 	uint64_t hash_ranges; /* of one pool.hash; 0: the target knows of none */
 	bool queued;
 	struct replica_info info;
+	uint64_t asked_size; /* the most that this session had the pool grow to, or 0 */
 	struct profile profile;
 	uint32_t epoch;
 	struct lane_terms terms;
