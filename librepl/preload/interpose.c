@@ -50,9 +50,7 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 EXPORT int
 munmap(void *addr, size_t len)
 {
-	if (pools_any())
-		pools_unmapped(addr, len);
-	return real_munmap(addr, len);
+	return pools_any() ? pools_unmap(addr, len) : real_munmap(addr, len);
 }
 
 EXPORT void *

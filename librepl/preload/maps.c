@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "real.h"
+
 /* Fields are atomic for the readers' sake: they may read while one is changed. */
 struct map {
 	_Atomic uintptr_t at, end; /* at == end: free */
@@ -159,18 +161,12 @@ maps_fork_end(void)
 	table_unlock();
 }
 
-uint32_t
-maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
+/* Under the lock. */
+static uint32_t
+remove_range(uintptr_t at, uintptr_t end, uint32_t *left, uint32_t *cut_off)
 {
-	uintptr_t at = (uintptr_t)addr, end = at + len;
-	struct maps_piece any;
 	uint32_t hit = 0;
 
-	*left = *cut_off = 0;
-	/* Most of what a process unmaps is no pool. */
-	if (GET(used) == 0 || !maps_find(at, end, &any))
-		return 0;
-	table_lock();
 	change_begin();
 	for (unsigned i = 0; i < GET(used); i++) {
 		struct map *m = &table[i];
@@ -187,6 +183,37 @@ maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
 			*left |= 1U << GET(m->pool);
 	}
 	change_end();
+	return hit;
+}
+
+uint32_t
+maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
+{
+	uintptr_t at = (uintptr_t)addr, end = at + len;
+	struct maps_piece any;
+	uint32_t hit;
+
+	*left = *cut_off = 0;
+	/* Most of what a process unmaps is no pool. */
+	if (GET(used) == 0 || !maps_find(at, end, &any))
+		return 0;
+	table_lock();
+	hit = remove_range(at, end, left, cut_off);
+	table_unlock();
+	return hit;
+}
+
+uint32_t
+maps_unmap(void *addr, size_t len, int *rc, uint32_t *left, uint32_t *cut_off)
+{
+	uintptr_t at = (uintptr_t)addr;
+	uint32_t hit = 0;
+
+	*left = *cut_off = 0;
+	table_lock();
+	*rc = real_munmap(addr, len);
+	if (*rc == 0)
+		hit = remove_range(at, at + len, left, cut_off);
 	table_unlock();
 	return hit;
 }

@@ -32,6 +32,12 @@ int maps_add(void *addr, size_t len, uint64_t off, unsigned pool);
  */
 uint32_t maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off);
 
+/*
+ * munmap(2) of the range, which is forgotten if that succeeds: before anybody can add what is
+ * mapped there next. *rc is what it returns.
+ */
+uint32_t maps_unmap(void *addr, size_t len, int *rc, uint32_t *left, uint32_t *cut_off);
+
 /* Whether a pool has mappings, at some moment of late. */
 bool maps_has(unsigned pool);
 

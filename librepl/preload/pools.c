@@ -19,6 +19,7 @@
 #include "api.h"
 #include "maps.h"
 #include "pools_impl.h"
+#include "real.h"
 
 #define LOOK_NS      500000000ULL
 #define FORK_WAIT_S  10
@@ -317,18 +318,10 @@ whole_pages(size_t len)
 	return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
 }
 
-/* The range is unmapped; a pool with no mapping left is closed, if it may be. */
+/* Mappings are gone: a pool with none left is closed, if it may be. */
 static void
-range_gone(void *addr, size_t len, bool may_close)
+pools_let_go(uint32_t gone, uint32_t left, uint32_t cut_off, bool may_close)
 {
-	struct calm calm;
-	uint32_t left, cut_off, gone;
-
-	/* Of no effect then. */
-	if ((uintptr_t)addr % PAGE || len == 0)
-		return;
-	calm = calm_begin();
-	gone = maps_remove(addr, whole_pages(len), &left, &cut_off);
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (cut_off & 1U << i)
 			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
@@ -341,6 +334,21 @@ range_gone(void *addr, size_t len, bool may_close)
 		view_unmap(&pools[i]);
 		(void)pthread_rwlock_unlock(&pools[i].lock);
 	}
+}
+
+/* Something else is mapped there, or nothing. */
+static void
+range_gone(void *addr, size_t len, bool may_close)
+{
+	struct calm calm;
+	uint32_t left, cut_off, gone;
+
+	/* Of no effect then. */
+	if ((uintptr_t)addr % PAGE || len == 0)
+		return;
+	calm = calm_begin();
+	gone = maps_remove(addr, whole_pages(len), &left, &cut_off);
+	pools_let_go(gone, left, cut_off, may_close);
 	calm_end(calm);
 }
 
@@ -405,10 +413,24 @@ pools_remapped(void *old, size_t old_len, bool held, void *addr, size_t len)
 	calm_end(calm);
 }
 
-void
-pools_unmapped(void *addr, size_t len)
+int
+pools_unmap(void *addr, size_t len)
 {
-	range_gone(addr, len, busy == 0);
+	bool may = busy == 0;
+	struct calm calm;
+	uint32_t left, cut_off, gone;
+	int rc;
+
+	/* Most of what a process unmaps is no pool. */
+	if (!pools_held(addr, whole_pages(len)))
+		return real_munmap(addr, len);
+	calm = calm_begin();
+	gone = maps_unmap(addr, whole_pages(len), &rc, &left, &cut_off);
+	if (rc)
+		calm.saved_errno = errno;
+	pools_let_go(gone, left, cut_off, may);
+	calm_end(calm);
+	return rc;
 }
 
 void

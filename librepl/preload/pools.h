@@ -31,7 +31,9 @@
 bool pools_any(void);
 
 void pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off);
-void pools_unmapped(void *addr, size_t len);
+
+/* munmap(2), and what it takes back is followed no more. */
+int pools_unmap(void *addr, size_t len);
 
 /*
  * mremap(2) has moved, or changed the length of, a mapping, of which pools_held() said before

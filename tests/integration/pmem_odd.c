@@ -134,6 +134,9 @@ part(const char *path)
 	/* In vain: its address is odd. */
 	check(munmap(at + 1, PAGE) != 0, "munmap");
 	put(at + PAGE, 'q', PAGE);
+	/* So it is with an end behind all addresses. */
+	check(munmap(at, 1UL << 47) != 0, "munmap");
+	put(at + 2 * PAGE, 'r', PAGE);
 	/* All five pages. */
 	check(munmap(at, 4 * PAGE + 1) == 0, "munmap");
 	again = mmap(at, 5 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE, fd2,

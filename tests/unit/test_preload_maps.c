@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,6 +58,32 @@ what_was_unmapped_is_in_no_range(void **state)
 }
 
 static void
+what_the_system_did_not_unmap_stays(void **state)
+{
+	void *addr = mmap(NULL, 4 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uintptr_t at = (uintptr_t)addr;
+	struct maps_piece piece;
+	uint32_t left, cut_off;
+	int rc;
+
+	(void)state;
+	assert_true(addr != MAP_FAILED);
+	assert_int_equal(maps_add(addr, 4 * PAGE, 0, 1), 0);
+	assert_int_equal(maps_unmap(addr, 1UL << 47, &rc, &left, &cut_off), 0);
+	assert_int_equal(rc, -1);
+	assert_int_equal(errno, EINVAL);
+	assert_true(maps_find(at, at + 4 * PAGE, &piece));
+	assert_int_equal(piece.len, 4 * PAGE);
+	assert_int_equal(maps_unmap(addr, 3 * PAGE, &rc, &left, &cut_off), 1U << 1);
+	assert_int_equal(rc, 0);
+	assert_int_equal(left, 1U << 1);
+	assert_false(maps_find(at, at + 3 * PAGE, &piece));
+	assert_int_equal(maps_unmap((void *)(at + 3 * PAGE), PAGE, &rc, &left, &cut_off), 1U << 1);
+	assert_int_equal(rc, 0);
+	assert_int_equal(left, 0);
+}
+
+static void
 handler_amid_a_change_goes_on(void **state)
 {
 	struct sigaction act = {.sa_handler = on_tick};
@@ -83,6 +110,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_unmapped_is_in_no_range),
+		cmocka_unit_test(what_the_system_did_not_unmap_stays),
 		cmocka_unit_test(handler_amid_a_change_goes_on),
 	};
 
