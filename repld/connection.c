@@ -228,6 +228,7 @@ connection_grant_subsystem(ssh_session session, ssh_channel channel, const char 
 	(void)session;
 	(void)channel;
 	if (c->subsystem || strcmp(name, "repl") != 0) {
+		c->denials++;
 		log_info("subsystem '%s' refused", name);
 		return 1;
 	}
@@ -281,17 +282,37 @@ connection_accept(struct connection *c)
 	       ssh_event_add_session(c->event, c->ssh) == SSH_OK;
 }
 
+static bool
+connection_unread(ssh_channel channel, int is_stderr)
+{
+	int pending = ssh_channel_poll(channel, is_stderr);
+
+	return pending > 0 && (unsigned)pending > PENDING_MAX;
+}
+
+/* It takes more than it may: libssh has all that comes, whatever window it has granted. */
+static bool
+connection_floods(const struct connection *c)
+{
+	const char *why = NULL;
+
+	if (c->denials > DENIALS_MAX)
+		why = "too much that it asked for was refused";
+	else if (c->channel &&
+		 (connection_unread(c->channel, 0) || connection_unread(c->channel, 1)))
+		why = "client sends beyond its window";
+	if (why)
+		log_warning("%s", why);
+	return why != NULL;
+}
+
 /* Until the subsystem is granted; the alarm bounds it. */
 static bool
 connection_login(struct connection *c)
 {
 	while (!c->subsystem) {
-		if (ssh_event_dopoll(c->event, -1) == SSH_ERROR)
+		if (ssh_event_dopoll(c->event, -1) == SSH_ERROR || connection_floods(c))
 			return false;
-		if (c->denials > DENIALS_MAX) {
-			log_warning("too many keys tried");
-			return false;
-		}
 	}
 	return true;
 }
@@ -508,16 +529,9 @@ static bool
 pump_run(struct pump *p)
 {
 	for (;;) {
-		int pending;
-
 		if (ssh_event_dopoll(p->c->event, 0) == SSH_ERROR || !ssh_is_connected(p->c->ssh) ||
-		    ssh_channel_is_closed(p->c->channel))
+		    ssh_channel_is_closed(p->c->channel) || connection_floods(p->c))
 			return false;
-		pending = ssh_channel_poll(p->c->channel, 0);
-		if (pending > 0 && (unsigned)pending > PENDING_MAX) {
-			log_warning("client sends beyond its window");
-			return false;
-		}
 		session_signals(p);
 		pump_in(p);
 		pump_out(p);

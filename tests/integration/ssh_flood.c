@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ssh_flood - a client with a good key that gives repld serve more than it may.
+ *
+ * usage: ssh_flood data|extended|requests HOST PORT USER KEY
+ *   data, extended  bytes, of that kind, beyond the channel's window
+ *   requests        for a subsystem that is not there, with the right one granted
+ * It ends with 0 when the connection is cut, with 1 when all was taken.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libssh/libssh.h>
+
+#define CHUNK    32768U
+#define FLOOD    (160U << 20)
+#define REQUESTS 1000U
+#define WINDOW   0x7fffffffU
+
+/* As libssh has it, which keeps a client to its window. */
+struct channel_head {
+	void *session;
+	uint32_t local_channel, local_window;
+	int local_eof;
+	uint32_t local_maxpacket, remote_channel, remote_window;
+};
+
+static bool
+login(ssh_session s, char **argv)
+{
+	int port = atoi(argv[3]);
+	ssh_key key = NULL;
+
+	return ssh_options_set(s, SSH_OPTIONS_HOST, argv[2]) == 0 &&
+	       ssh_options_set(s, SSH_OPTIONS_PORT, &port) == 0 &&
+	       ssh_options_set(s, SSH_OPTIONS_USER, argv[4]) == 0 && ssh_connect(s) == SSH_OK &&
+	       ssh_pki_import_privkey_file(argv[5], NULL, NULL, NULL, &key) == SSH_OK &&
+	       ssh_userauth_publickey(s, NULL, key) == SSH_AUTH_SUCCESS;
+}
+
+/* True if it was cut. */
+static bool
+flood(ssh_channel c, bool extended)
+{
+	static const char bytes[CHUNK];
+	struct channel_head *head = (void *)c;
+
+	for (unsigned done = 0; done < FLOOD; done += CHUNK) {
+		int n;
+
+		head->remote_window = WINDOW;
+		if (ssh_channel_window_size(c) != WINDOW) {
+			(void)fputs("another libssh\n", stderr);
+			exit(77);
+		}
+		n = extended ? ssh_channel_write_stderr(c, bytes, CHUNK)
+			     : ssh_channel_write(c, bytes, CHUNK);
+		if (n != (int)CHUNK || ssh_channel_is_closed(c))
+			return true;
+	}
+	return false;
+}
+
+static bool
+ask(ssh_session s, ssh_channel c)
+{
+	for (unsigned i = 0; i < REQUESTS; i++)
+		if (ssh_channel_request_subsystem(c, "other") == SSH_OK || !ssh_is_connected(s))
+			return true;
+	return false;
+}
+
+int
+main(int argc, char **argv)
+{
+	ssh_session s = ssh_new();
+	ssh_channel c;
+	bool cut;
+
+	if (argc != 6 || !s || !login(s, argv) || !(c = ssh_channel_new(s)) ||
+	    ssh_channel_open_session(c) != SSH_OK ||
+	    ssh_channel_request_subsystem(c, "repl") != SSH_OK) {
+		(void)fprintf(stderr, "no session: %s\n", s ? ssh_get_error(s) : "");
+		return 2;
+	}
+	if (strcmp(argv[1], "requests") == 0)
+		cut = ask(s, c);
+	else
+		cut = flood(c, strcmp(argv[1], "extended") == 0);
+	return cut ? 0 : 1;
+}
