@@ -444,6 +444,22 @@ advance_begin(struct sim *s, unsigned n)
 	}
 }
 
+/* Of those that were lost in the same generation. */
+static uint32_t
+others_lack(const struct sim_app *app, unsigned nodes, unsigned k)
+{
+	uint32_t blocks = 0;
+
+	for (unsigned i = 0; i < nodes; i++) {
+		const struct sim_keeper *other = &app->keeper[i];
+
+		if (i != k && other->tracked && !other->installed &&
+		    gen_id_equal(&other->worth.base, &app->keeper[k].worth.base))
+			blocks |= other->dirty | other->batch;
+	}
+	return blocks;
+}
+
 void
 app_lose(struct sim *s, unsigned n, unsigned k)
 {
@@ -454,7 +470,8 @@ app_lose(struct sim *s, unsigned n, unsigned k)
 	keeper->tracked = true;
 	dirtytrack_begin(&keeper->worth);
 	keeper->worth.base = keeper->label;
-	keeper->dirty = keeper->batch = 0;
+	keeper->dirty = others_lack(app, s->nodes, k);
+	keeper->batch = 0;
 	keeper->advance_rpc = keeper->grow_rpc = 0;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
 	memset(&keeper->ring, 0, sizeof(keeper->ring));

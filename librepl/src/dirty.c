@@ -222,6 +222,42 @@ dirty_track_new(struct dirty *d, unsigned replica, struct err *e)
 	return 0;
 }
 
+static void
+page_change(struct track *t, uint64_t page)
+{
+	uint64_t bit = 1ULL << (page % 64);
+
+	if (!(atomic_load(&t->changed[page / 64]) & bit))
+		(void)atomic_fetch_or(&t->changed[page / 64], bit);
+}
+
+/*
+ * A replica may have more of a generation than another one that was lost in it, and its content may
+ * be replaced by that one's, by hand, under the same name: its map begins with the other's
+ * marks. With maps_lock held for writing.
+ */
+static void
+track_join(struct dirty *d, unsigned replica)
+{
+	struct track *t = &d->track[replica];
+	bool any = false;
+
+	for (unsigned i = 0; i < d->count; i++) {
+		const struct track *other = &d->track[i];
+
+		if (i == replica || !atomic_load(&other->tracked) ||
+		    !gen_id_equal(&other->worth.base, &t->worth.base))
+			continue;
+		if (other->current)
+			dirtymap_merge(t->current, other->current);
+		if (other->batch)
+			dirtymap_merge(t->current, other->batch);
+		any = true;
+	}
+	for (unsigned p = 0; any && p < dirtymap_pages(t->current); p++)
+		page_change(t, p);
+}
+
 int
 dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 {
@@ -235,10 +271,12 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 	if (!found && dirty_track_new(d, replica, &e))
 		return e.code;
 	pthread_rwlock_wrlock(&d->maps_lock);
-	if (!found)
+	if (!found) {
 		t->worth.base = base ? *base : d->found;
-	else if (base)
+		track_join(d, replica);
+	} else if (base) {
 		dirtytrack_go_on(&t->worth, base);
+	}
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
 	return 0;
@@ -327,15 +365,6 @@ dirty_base(const struct dirty *d, unsigned replica, struct gen_id *base)
 }
 
 /* ---- marks ---- */
-
-static void
-page_change(struct track *t, uint64_t page)
-{
-	uint64_t bit = 1ULL << (page % 64);
-
-	if (!(atomic_load(&t->changed[page / 64]) & bit))
-		(void)atomic_fetch_or(&t->changed[page / 64], bit);
-}
 
 void
 dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)

@@ -70,7 +70,8 @@ void dirty_close(struct dirty *d);
  * generation lacks nothing but what is marked already. Goes on
  * with the map that is there, and as much trust as that has, if that is of the
  * same base; if it is of another one its marks stay and it becomes untrusted,
- * until dirty_rebase(). After a crash that only a comparison can mend a new map
+ * until dirty_rebase(). What another replica lacks that was lost in the same generation is
+ * marked. After a crash that only a comparison can mend a new map
  * begins untrusted. Under r->lock. REPL_E_NOMEM: nothing is tracked.
  */
 int dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base);

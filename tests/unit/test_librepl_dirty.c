@@ -55,6 +55,32 @@ only_its_own_base_is_trusted(void **state)
 	local_fini(&l);
 }
 
+/* Of one generation each must lack no more than its map says, whichever copy is put in its place.
+ */
+static void
+those_lost_in_one_generation_lack_the_same(void **state)
+{
+	struct repl_config c = {0};
+	struct local l;
+	struct dirty *d = dirty_new(&l, &c, 2, false);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	dirty_mark(d, 0, 0, 1);
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
+	assert_int_equal(dirty_bytes(d, 1), dirty_grain(d));
+	dirty_untrack(d, 1);
+	assert_non_null(dirty_batch_begin(d, 0));
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
+	assert_int_equal(dirty_bytes(d, 1), dirty_grain(d));
+	dirty_untrack(d, 1);
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	assert_int_equal(dirty_bytes(d, 1), 0);
+	dirty_batch_end(d, 0, false);
+	dirty_close(d);
+	local_fini(&l);
+}
+
 static void
 a_map_begun_after_a_crash_is_not_trusted(void **state)
 {
@@ -702,6 +728,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_its_own_base_is_trusted),
+		cmocka_unit_test(those_lost_in_one_generation_lack_the_same),
 		cmocka_unit_test(a_map_begun_after_a_crash_is_not_trusted),
 		cmocka_unit_test(a_batch_comes_back_or_goes),
 		cmocka_unit_test(memory_is_bounded),
