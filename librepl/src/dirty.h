@@ -119,6 +119,15 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
 void dirty_active(struct dirty *d, uint64_t off, uint64_t len);
 
 /*
+ * From now on the range, and what lies between it and others, stays in the activity log: targets
+ * have yet to do what was acknowledged. Until dirty_unpin() with what dirty_pins() said before
+ * they were told to end that; pinned since, it stays.
+ */
+void dirty_pin(struct dirty *d, uint64_t off, uint64_t len);
+uint64_t dirty_pins(struct dirty *d);
+void dirty_unpin(struct dirty *d, uint64_t pins);
+
+/*
  * lag_ms(arg) tells since when something that was drained is on its way to a replica, 0 if nothing
  * is: the activity log keeps what may be. lag_ms NULL: nothing is ever; returns when nobody is
  * in it. Without locks of the caller's.

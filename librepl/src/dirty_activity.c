@@ -75,6 +75,47 @@ dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 	pthread_mutex_unlock(&a->lock);
 }
 
+void
+dirty_pin(struct dirty *d, uint64_t off, uint64_t len)
+{
+	struct activity *a = &d->activity;
+	uint64_t end = off + len;
+
+	if (len == 0)
+		return;
+	pthread_mutex_lock(&a->lock);
+	if (a->pinned.len) {
+		uint64_t pinned_end = a->pinned.off + a->pinned.len;
+
+		end = end > pinned_end ? end : pinned_end;
+		off = off < a->pinned.off ? off : a->pinned.off;
+	}
+	a->pinned = (struct range){.off = off, .len = end - off};
+	a->pins++;
+	pthread_mutex_unlock(&a->lock);
+	dirty_active(d, off, end - off);
+}
+
+uint64_t
+dirty_pins(struct dirty *d)
+{
+	uint64_t pins;
+
+	pthread_mutex_lock(&d->activity.lock);
+	pins = d->activity.pins;
+	pthread_mutex_unlock(&d->activity.lock);
+	return pins;
+}
+
+void
+dirty_unpin(struct dirty *d, uint64_t pins)
+{
+	pthread_mutex_lock(&d->activity.lock);
+	if (d->activity.pins == pins)
+		d->activity.pinned = (struct range){0};
+	pthread_mutex_unlock(&d->activity.lock);
+}
+
 /* ---- taking off ---- */
 
 bool
@@ -84,6 +125,8 @@ activity_retire_begin(struct dirty *d, uint64_t idle[DIRTYPAGE_EXTENT_WORDS])
 	bool any;
 
 	pthread_mutex_lock(&a->lock);
+	if (a->pinned.len)
+		(void)extentlog_use(&a->log, a->pinned.off, a->pinned.len);
 	any = extentlog_retire_begin(&a->log, idle);
 	pthread_mutex_unlock(&a->lock);
 	return any;

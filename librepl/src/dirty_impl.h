@@ -39,6 +39,8 @@ struct activity {
 	bool armed;   /* there is a region, and what is written to it counts */
 	bool syncing; /* somebody writes, without the lock */
 	struct extentlog log;
+	struct range pinned; /* stays active, whoever uses it; guarded by lock */
+	uint64_t pins;       /* calls that made it so */
 };
 
 struct dirty {

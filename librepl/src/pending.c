@@ -11,11 +11,14 @@ pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
 
 /* One range over all is more than was trimmed, and will do. */
 void
-pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len)
+pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
 {
-	struct rangeset *s = &slot->trims;
+	struct rangeset *s = &r->slots[lane].trims;
 	uint64_t end;
 
+	/* A target that dies with us has not made it zero, however long ago it was told. */
+	if (r->dirty)
+		dirty_pin(r->dirty, off, len);
 	if (len == 0 || rangeset_add(s, off, len) >= 0)
 		return;
 	end = s->r[s->count - 1].off + s->r[s->count - 1].len;
@@ -25,12 +28,6 @@ pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len)
 		off = s->r[0].off;
 	rangeset_clear(s);
 	(void)rangeset_add(s, off, end - off);
-}
-
-void
-pending_trimmed(struct lane_slot *slot)
-{
-	rangeset_clear(&slot->trims);
 }
 
 /*
@@ -73,6 +70,21 @@ active(struct repl *r, const struct range *range, unsigned count)
 	for (unsigned n = 0; n < count; n++)
 		if (range[n].len)
 			dirty_active(r->dirty, range[n].off, range[n].len);
+}
+
+uint64_t
+pending_trims(struct repl *r)
+{
+	return r->dirty ? dirty_pins(r->dirty) : 0;
+}
+
+void
+pending_trimmed(struct repl *r, unsigned lane, uint64_t trims)
+{
+	rangeset_clear(&r->slots[lane].trims);
+	/* One that is lost may have some before it still. */
+	if (r->dirty && lost_mask(r) == 0)
+		dirty_unpin(r->dirty, trims);
 }
 
 void

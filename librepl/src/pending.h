@@ -17,8 +17,11 @@
 bool pending_note(struct lane_slot *slot, uint64_t off, uint64_t len);
 
 /* Note one that targets are making zero in their own time; until pending_trimmed(). */
-void pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len);
-void pending_trimmed(struct lane_slot *slot);
+void pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len);
+
+/* All that were noted before pending_trims() are ended. */
+uint64_t pending_trims(struct repl *r);
+void pending_trimmed(struct repl *r, unsigned lane, uint64_t trims);
 
 /* Before a drain sends: what is pending, and also, is entered in the activity log. */
 void pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count);

@@ -264,6 +264,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 		uint64_t begin_ns, struct err *e)
 {
 	struct lane_slot *slot = &r->slots[lane];
+	uint64_t trims = kind == LANE_TRIM ? pending_trims(r) : 0;
 	int rc;
 
 	pending_active(r, lane, also, 1);
@@ -276,10 +277,10 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	lanes_due(r, lane, kind, &slot->pending, also);
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
 	if (kind == LANE_TRIM)
-		pending_trim(slot, also->off, also->len);
+		pending_trim(r, lane, also->off, also->len);
 	pending_settle(r, lane, also, 1);
 	if (kind == LANE_TRIM && also->len == 0 && !rc)
-		pending_trimmed(slot);
+		pending_trimmed(r, lane, trims);
 	return rc;
 }
 

@@ -2,15 +2,18 @@
 /*
  * log_again - open a log again on the same handle.
  *
- * usage: log_again trim|busy FILE TARGET [KEY=VALUE ...]
+ * usage: log_again trim|busy|dies|open FILE TARGET [KEY=VALUE ...]
  *
  * trim: behind a large trim, which the target has only noted, the log is opened again and
  * appended to where the trim was. busy: an append fails since its lane is in use all the
  * time, the log is opened again and keeps what it finds. FILE and the replica must be
- * equal after it; busy says how many records there are.
+ * equal after it; busy says how many records there are. dies: reads the target's process id
+ * from standard input, which is stopped behind a large trim, and waits to be killed. open: opens
+ * the pool only.
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,8 +74,6 @@ start(struct again *a, const char *file, const char *target, char **options, int
 	if (!rc)
 		rc = repl_open(cfg, a->pool, POOL_SIZE, REPL_OPEN_CREATE, &a->repl);
 	repl_config_free(cfg);
-	if (!rc)
-		rc = repl_log_create(a->repl, 0, LOG_SIZE, REPL_LOG_CHECKSUM, &a->log);
 	return rc;
 }
 
@@ -153,6 +154,41 @@ do_busy(struct again *a)
 	return rc == REPL_E_NOT_FOUND ? 0 : rc;
 }
 
+static int
+do_dies(struct again *a)
+{
+	unsigned count;
+	char line[32];
+	int rc = fill(a, &count);
+
+	(void)puts("filled");
+	(void)fflush(stdout);
+	if (rc || !fgets(line, sizeof(line), stdin))
+		return rc ? rc : REPL_E_FAILED;
+	rc = repl_log_trim(a->log, 0, repl_log_tail(a->log));
+	(void)kill(atoi(line), SIGSTOP);
+	(void)puts("trimmed");
+	(void)fflush(stdout);
+	while (!rc)
+		(void)pause();
+	return rc;
+}
+
+static int
+run(struct again *a, const char *how)
+{
+	int rc;
+
+	if (strcmp(how, "open") == 0)
+		return 0;
+	rc = repl_log_create(a->repl, 0, LOG_SIZE, REPL_LOG_CHECKSUM, &a->log);
+	if (rc)
+		return rc;
+	if (strcmp(how, "dies") == 0)
+		return do_dies(a);
+	return strcmp(how, "trim") == 0 ? do_trim(a) : do_busy(a);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -163,7 +199,7 @@ main(int argc, char **argv)
 		return 2;
 	rc = start(&a, argv[2], argv[3], argv + 4, argc - 4);
 	if (!rc)
-		rc = strcmp(argv[1], "trim") == 0 ? do_trim(&a) : do_busy(&a);
+		rc = run(&a, argv[1]);
 	if (rc)
 		(void)fprintf(stderr, "log_again: %s\n", repl_errormsg());
 	repl_log_close(a.log);

@@ -108,17 +108,27 @@ pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
 }
 
 void
-pending_trim(struct lane_slot *slot, uint64_t off, uint64_t len)
+pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
 {
-	(void)slot;
+	(void)r;
+	(void)lane;
 	(void)off;
 	(void)len;
 }
 
 void
-pending_trimmed(struct lane_slot *slot)
+pending_trimmed(struct repl *r, unsigned lane, uint64_t trims)
 {
-	(void)slot;
+	(void)r;
+	(void)lane;
+	(void)trims;
+}
+
+uint64_t
+pending_trims(struct repl *r)
+{
+	(void)r;
+	return 0;
 }
 
 void
