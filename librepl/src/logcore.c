@@ -66,10 +66,18 @@ logcore_header_store(struct logcore *c, struct logfmt_header *h, uint64_t *first
 int
 logcore_room(const struct logcore *c, uint64_t size, struct err *e)
 {
-	uint64_t room = c->base + logfmt_capacity(c->h.area_size) - c->next;
+	uint64_t capacity = logfmt_capacity(c->h.area_size);
+	uint64_t room = c->base + capacity - c->next;
+	bool empty = c->h.head == c->next && c->base == c->next - c->next % LOGFMT_PAGE;
 
 	if (size <= room)
 		return 0;
+	/* Who trims and tries again would do so for ever. */
+	if (size > capacity || empty)
+		return err_set(e, REPL_E_INVAL,
+			       "%" PRIu64 " bytes do not fit the log: it has room for %" PRIu64
+			       ", empty and from here on %" PRIu64,
+			       size, capacity, capacity - c->next % LOGFMT_PAGE);
 	return err_set(e, REPL_E_NOSPC,
 		       "the log is full: %" PRIu64 " bytes are needed, %" PRIu64
 		       " are free: trim it with repl_log_trim()",

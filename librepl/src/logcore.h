@@ -48,7 +48,10 @@ int logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, 
 void logcore_header_store(struct logcore *c, struct logfmt_header *h, uint64_t *first_off,
 			  uint64_t *second_off);
 
-/* REPL_E_NOSPC if records that take size bytes together do not fit now. */
+/*
+ * REPL_E_NOSPC if records that take size bytes together do not fit now, REPL_E_INVAL if no trim
+ * makes them fit: there are too many for the log, or it is empty.
+ */
 int logcore_room(const struct logcore *c, uint64_t size, struct err *e);
 
 /* Store a record, for which there is room; returns its position. */

@@ -470,6 +470,31 @@ test_records_of_an_older_run_show(void **state)
 	assert_int_not_equal(explore(REPL_LOG_CHECKSUM, 3, 5, FAULT_RUN), 0);
 }
 
+/* Space counts from whole pages: who trims until there is room must be told that there never is. */
+static void
+what_trimming_does_not_help_is_refused(void **state)
+{
+	struct logfmt_header h;
+	struct sim *s = calloc(1, sizeof(*s));
+	uint64_t capacity = logfmt_capacity(AREA_SIZE);
+
+	(void)state;
+	assert_non_null(s);
+	logcore_format(s->area, AREA_SIZE, REPL_LOG_CHECKSUM, 5);
+	assert_int_equal(logcore_open(&s->c, s->area, 0, AREA_SIZE, NULL), 0);
+	assert_int_equal(logcore_room(&s->c, capacity, NULL), 0);
+	assert_int_equal(logcore_room(&s->c, capacity + LOGFMT_ALIGN, NULL), REPL_E_INVAL);
+	(void)logcore_place(&s->c, "x", 1, logfmt_data_sum(&s->c.h, "x", 1));
+	assert_int_equal(logcore_room(&s->c, capacity, NULL), REPL_E_NOSPC);
+	s->c.durable = s->c.next;
+	h = s->c.h;
+	h.head = s->c.next;
+	s->c.h = h;
+	assert_int_equal(logcore_room(&s->c, capacity - LOGFMT_ALIGN, NULL), 0);
+	assert_int_equal(logcore_room(&s->c, capacity, NULL), REPL_E_INVAL);
+	free(s);
+}
+
 int
 main(void)
 {
@@ -478,6 +503,7 @@ main(void)
 		cmocka_unit_test(test_a_dropped_drain_shows),
 		cmocka_unit_test(test_a_dropped_order_shows),
 		cmocka_unit_test(test_unfinished_trims_show),
+		cmocka_unit_test(what_trimming_does_not_help_is_refused),
 		cmocka_unit_test(test_records_of_an_older_run_show),
 	};
 
