@@ -32,12 +32,14 @@ login(ssh_session s, char **argv)
 {
 	int port = atoi(argv[3]);
 	ssh_key key = NULL;
+	bool in = ssh_options_set(s, SSH_OPTIONS_HOST, argv[2]) == 0 &&
+		  ssh_options_set(s, SSH_OPTIONS_PORT, &port) == 0 &&
+		  ssh_options_set(s, SSH_OPTIONS_USER, argv[4]) == 0 && ssh_connect(s) == SSH_OK &&
+		  ssh_pki_import_privkey_file(argv[5], NULL, NULL, NULL, &key) == SSH_OK &&
+		  ssh_userauth_publickey(s, NULL, key) == SSH_AUTH_SUCCESS;
 
-	return ssh_options_set(s, SSH_OPTIONS_HOST, argv[2]) == 0 &&
-	       ssh_options_set(s, SSH_OPTIONS_PORT, &port) == 0 &&
-	       ssh_options_set(s, SSH_OPTIONS_USER, argv[4]) == 0 && ssh_connect(s) == SSH_OK &&
-	       ssh_pki_import_privkey_file(argv[5], NULL, NULL, NULL, &key) == SSH_OK &&
-	       ssh_userauth_publickey(s, NULL, key) == SSH_AUTH_SUCCESS;
+	ssh_key_free(key);
+	return in;
 }
 
 /* True if it was cut. */
@@ -89,5 +91,7 @@ main(int argc, char **argv)
 		cut = ask(s, c);
 	else
 		cut = flood(c, strcmp(argv[1], "extended") == 0);
+	/* Its channels go with it. */
+	ssh_free(s);
 	return cut ? 0 : 1;
 }
