@@ -1,61 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "filelock.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define LINES_MAX 4096U
+#define ENTRIES_MAX 4096U
+#define INFO_MAX    4096U
 
-/* Of the inode alone: of device numbers some file systems give two. */
+/*
+ * /proc/locks would tell at once, but a reader of it waits for an RCU grace period, 10 to 30 ms,
+ * and meanwhile each lock(2) of the machine waits for him.
+ */
 static bool
-line_says(const char *line, const struct stat *st)
+info_has_lock(const char *number)
 {
-	char kind[16];
-	uint64_t ino;
-	int pid;
+	char path[64], buf[INFO_MAX];
+	size_t have = 0;
+	ssize_t got;
+	int fd;
 
-	return sscanf(line, "%*s %15s %*s %*s %d %*[^:]:%*[^:]:%" SCNu64, kind, &pid, &ino) == 3 &&
-	       strcmp(kind, "POSIX") == 0 && pid == getpid() && ino == st->st_ino;
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%.20s", number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && have < sizeof(buf) - 1 &&
+	       (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0)
+		have += (size_t)got;
+	if (fd >= 0)
+		(void)close(fd);
+	buf[have] = '\0';
+	return strstr(buf, "POSIX") != NULL || have == sizeof(buf) - 1;
 }
 
-/* By read(2), since a signal handler may have called. */
+static bool
+entry_says(const char *number, const struct stat *st)
+{
+	struct stat seen;
+	char *end;
+	long fd = strtol(number, &end, 10);
+
+	return end != number && fd >= 0 && fd <= INT_MAX && fstat((int)fd, &seen) == 0 &&
+	       seen.st_ino == st->st_ino && seen.st_dev == st->st_dev && info_has_lock(number);
+}
+
+/* Each lock is one of a descriptor that is open. No malloc(3): a signal handler may have called. */
 bool
 filelock_ours(const struct stat *st)
 {
-	int fd = open("/proc/locks", O_RDONLY | O_CLOEXEC);
-	char buf[LINES_MAX], *end;
-	size_t have = 0;
-	ssize_t got;
+	_Alignas(struct dirent64) char buf[ENTRIES_MAX];
+	int fd = open("/proc/self/fd", O_RDONLY | O_CLOEXEC | O_DIRECTORY);
 	bool found = false;
+	ssize_t got;
 
-	while (fd >= 0 && !found && have < sizeof(buf) - 1 &&
-	       (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
-		char *line = buf;
+	while (fd >= 0 && !found && (got = getdents64(fd, buf, sizeof(buf))) > 0) {
+		for (ssize_t at = 0; at < got && !found;) {
+			const struct dirent64 *entry = (const struct dirent64 *)(buf + at);
 
-		have += (size_t)got;
-		buf[have] = '\0';
-		for (; !found && (end = strchr(line, '\n')) != NULL; line = end + 1) {
-			*end = '\0';
-			found = line_says(line, st);
+			found = entry_says(entry->d_name, st);
+			at += entry->d_reclen;
 		}
-		have -= (size_t)(line - buf);
-		memmove(buf, line, have);
 	}
 	if (fd >= 0)
 		(void)close(fd);
 	return found;
 }
 
+/* A lock of the description's own is in the way of a POSIX one of whichever process. */
+bool
+filelock_seen(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK};
+	struct stat st;
+
+	if (fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK)
+		return false;
+	return fstat(fd, &st) == 0 && filelock_ours(&st);
+}
+
 void
 filelock_close(int fd)
 {
-	struct stat st;
-
-	if (fd >= 0 && (fstat(fd, &st) || !filelock_ours(&st)))
+	if (fd >= 0 && !filelock_seen(fd))
 		(void)close(fd);
 }

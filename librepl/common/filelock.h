@@ -12,6 +12,7 @@
 
 /* Whether it has one on the file; false where the kernel does not tell. */
 bool filelock_ours(const struct stat *st);
+bool filelock_seen(int fd);
 
 /* Close it, or leave it open where that would take a lock away. -1 is allowed. */
 void filelock_close(int fd);

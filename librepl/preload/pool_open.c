@@ -62,14 +62,6 @@ pool_failed(const struct pool *p, int rc, const char *what)
 		abort();
 }
 
-static bool
-is_locked(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && filelock_ours(&st);
-}
-
 static int
 file_again(int fd)
 {
@@ -103,7 +95,7 @@ view_at(struct pool *p, int fd)
 int
 view_map(struct pool *p, int fd)
 {
-	int own = is_locked(fd) ? -1 : file_again(fd);
+	int own = filelock_seen(fd) ? -1 : file_again(fd);
 
 	/* It is for looking only, perhaps. */
 	if (view_at(p, own < 0 ? fd : own) && own < 0) {
@@ -342,7 +334,7 @@ pool_grow(struct pool *p, uint64_t end)
 		if (p->file_size <= p->room)
 			rc = api.repl_grow(p->r, p->file_size);
 		if (!rc) {
-			data = is_locked(fd) ? -1 : file_again(fd);
+			data = filelock_seen(fd) ? -1 : file_again(fd);
 			rc = grow_fill(p, data, before, p->file_size);
 			filelock_close(data);
 		}
