@@ -71,8 +71,14 @@ holes_mark(struct holes *h, struct range data)
 		h->map[at / HOLES_SEGMENT / 8] |= (uint8_t)(1U << at / HOLES_SEGMENT % 8);
 }
 
+static void
+holes_data(void *arg, struct range data)
+{
+	holes_mark(arg, data);
+}
+
 static int
-holes_row(struct holes *h, struct json_object *row, struct err *e)
+asked_row(const struct holes_asked *a, struct json_object *row, struct err *e)
 {
 	int64_t off = -1, len = -1;
 
@@ -80,32 +86,31 @@ holes_row(struct holes *h, struct json_object *row, struct err *e)
 		off = json_object_get_int64(json_object_array_get_idx(row, 0));
 		len = json_object_get_int64(json_object_array_get_idx(row, 1));
 	}
-	if (off < 0 || len <= 0 || (uint64_t)off > h->size ||
-	    (uint64_t)len > h->size - (uint64_t)off)
+	if (off < 0 || len <= 0 || (uint64_t)off > a->size ||
+	    (uint64_t)len > a->size - (uint64_t)off)
 		return err_set(e, REPL_E_PROTOCOL, "pool.extents: bad answer");
-	holes_mark(h, (struct range){.off = (uint64_t)off, .len = (uint64_t)len});
+	a->data(a->arg, (struct range){.off = (uint64_t)off, .len = (uint64_t)len});
 	return 0;
 }
 
-/* Where the replica has data, from *off on; *off is where to go on. */
-static int
-holes_remote(struct holes *h, struct remote *remote, uint64_t *off, struct err *e)
+int
+holes_ask(const struct holes_asked *a, uint64_t *off, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL, *rows = NULL;
 	uint64_t next = 0;
 	int rc;
 
 	json_object_object_add(params, "off", json_object_new_int64((int64_t)*off));
-	json_object_object_add(params, "grain", json_object_new_int64(HOLES_SEGMENT));
-	rc = remote_call(remote, "pool.extents", params, &result, e);
+	json_object_object_add(params, "grain", json_object_new_int64(a->grain));
+	rc = remote_call(a->remote, "pool.extents", params, &result, e);
 	if (!rc)
 		rc = control_get_array(result, "extents", CONTROL_LINE_MAX, &rows, e);
 	if (!rc)
 		rc = control_get_u64(result, "next", 0, INT64_MAX, &next, e);
 	for (size_t i = 0; !rc && i < json_object_array_length(rows); i++)
-		rc = holes_row(h, json_object_array_get_idx(rows, i), e);
+		rc = asked_row(a, json_object_array_get_idx(rows, i), e);
 	/* It could go on for ever. */
-	if (!rc && next < h->size && next < *off + HOLES_SEGMENT)
+	if (!rc && next < a->size && next < *off + a->grain)
 		rc = err_set(e, REPL_E_PROTOCOL, "pool.extents: does not come to its end");
 	*off = next;
 	json_object_put(result);
@@ -115,6 +120,11 @@ holes_remote(struct holes *h, struct remote *remote, uint64_t *off, struct err *
 int
 holes_find(struct holes *h, struct remote *remote, int fd, uint64_t size, struct err *e)
 {
+	struct holes_asked asked = {.remote = remote,
+				    .size = size,
+				    .grain = HOLES_SEGMENT,
+				    .data = holes_data,
+				    .arg = h};
 	struct range data = extents_next(fd, 0, size);
 	int rc = 0;
 
@@ -130,7 +140,7 @@ holes_find(struct holes *h, struct remote *remote, int fd, uint64_t size, struct
 		data = extents_next(fd, data.off + data.len, size);
 	}
 	for (uint64_t off = 0; !rc && off < size;) {
-		rc = holes_remote(h, remote, &off, e);
+		rc = holes_ask(&asked, &off, e);
 		if (!rc && h->tell)
 			rc = h->tell(h->arg, e);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * holes - the segments of a pool that are holes both here and on the replica:
- * nobody needs to look at them.
+ * nobody needs to look at them. And the question for those of the replica.
  */
 #ifndef LIBREPL_HOLES_H
 #define LIBREPL_HOLES_H
@@ -34,5 +34,21 @@ void holes_fini(struct holes *h);
 
 /* The first segment from off, a segment's beginning, that is to be looked at; the size if none. */
 uint64_t holes_next(const struct holes *h, uint64_t off);
+
+/* What pool.extents is asked for. */
+struct holes_asked {
+	struct remote *remote;
+	uint64_t size; /* of the pool */
+	uint32_t grain;
+	/* Called for each run of data of an answer; rounded outwards to the grain, below size. */
+	void (*data)(void *arg, struct range data);
+	void *arg;
+};
+
+/*
+ * One answer: where the replica has data, from *off on, below the size and a multiple of the grain.
+ * *off is where to go on, the size or more if there is nothing left; up to there all else is holes.
+ */
+int holes_ask(const struct holes_asked *a, uint64_t *off, struct err *e);
 
 #endif

@@ -105,15 +105,22 @@ is_refusal(int rc)
 }
 
 /*
- * But where the disk is full what goes directly into a sparse pool finds no space either: a
- * whole copy, if an older one, would be given up for one that can't come to its end.
+ * But where the disk is full what goes directly into the holes of a sparse pool finds no space
+ * either: a whole copy, if an older one, would be given up for one that can't come to its end.
+ * rc, why there is no journal, or why that could not be asked for.
  */
-static bool
-goes_directly(const struct resync_run *r, int rc)
+static int
+goes_directly(struct resync_run *r, int rc, bool *directly, struct err *e)
 {
-	bool sparse = remote_info(r->s->remote)->meta.sparse;
+	struct err why;
 
-	return is_refusal(rc) && !(sparse && rc == REPL_E_NOSPC);
+	*directly = is_refusal(rc);
+	if (rc != REPL_E_NOSPC || !remote_info(r->s->remote)->meta.sparse)
+		return rc;
+	err_clear(&why);
+	if (resync_has_space(r, directly, &why))
+		return err_set(e, why.code, "%s", why.text);
+	return rc;
 }
 
 static int
@@ -229,7 +236,7 @@ static int
 journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 {
 	struct resync_run *r = &o->run;
-	bool whole = false, last = false;
+	bool whole = false, last = false, directly = false;
 	int rc = journal_stage(o, &whole, e);
 
 	*outcome = ROUND_MORE;
@@ -238,7 +245,9 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 		rc = journal_commit(o, last, e);
 	}
 	dirty_batch_end(r->s->dirty, r->s->replica, rc == 0 && whole);
-	if (rc && !whole && goes_directly(r, rc)) {
+	if (rc && !whole)
+		rc = goes_directly(r, rc, &directly, e);
+	if (directly) {
 		*outcome = ROUND_DIRECT;
 		rc = 0;
 	} else if (last) {

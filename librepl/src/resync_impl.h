@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * resync_impl - what a run of resync.c consists of: resync_scan.c marks what is
- * to be copied, resync_copy.c copies what is marked, resync.c decides on rounds.
+ * to be copied, resync_copy.c copies what is marked, resync_space.c asks whether that
+ * has its space there, resync.c decides on rounds.
  */
 #ifndef LIBREPL_RESYNC_IMPL_H
 #define LIBREPL_RESYNC_IMPL_H
@@ -65,5 +66,13 @@ uint64_t pace_ns(const struct pace *p, uint64_t bytes);
 
 /* Take back of what is marked from r->from on what is equal (HASHES) or a hole (FULL). */
 int resync_scan(struct resync_run *r, enum resync_what what, struct err *e);
+
+/* ---- resync_space.c ---- */
+
+/*
+ * Of a sparse replica: whether to write what is marked takes no space on its disk. What is marked
+ * from now on is not in the answer. Without an open batch.
+ */
+int resync_has_space(struct resync_run *r, bool *has, struct err *e);
 
 #endif

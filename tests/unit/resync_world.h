@@ -27,9 +27,11 @@ struct entry {
 struct remote {
 	bool lost;
 	uint8_t value[BLOCKS];
+	bool hole[BLOCKS]; /* of a sparse pool */
 	struct replica_info info;
 	bool journal, committed;
-	bool full; /* it has said so, in this session */
+	bool full;           /* it has said so, in this session */
+	bool lacked[BLOCKS]; /* what was marked then */
 	uint64_t room, used, applied;
 	struct entry *entry;
 	unsigned entries, apply_at;
@@ -63,7 +65,8 @@ static struct world {
 	bool busy;             /* stores between the steps */
 	bool held, cancel;
 	bool refuse_journal;
-	unsigned slow; /* nanoseconds a byte */
+	bool stay_full; /* the journal is refused always */
+	unsigned slow;  /* nanoseconds a byte */
 	struct generation generation;
 	/* dirty */
 	unsigned shift;
@@ -211,6 +214,89 @@ comes_through(struct remote *t)
 
 	t->heard_ns = model_now_ns;
 	return step(t) || (before && rnd(2));
+}
+
+/* ---- its disk ---- */
+
+static void
+row_add(struct json_object *rows, uint64_t off, uint64_t len)
+{
+	struct json_object *row = json_object_new_array();
+
+	json_object_array_add(row, json_object_new_int64((int64_t)off));
+	json_object_array_add(row, json_object_new_int64((int64_t)len));
+	json_object_array_add(rows, row);
+}
+
+static bool
+grain_is_hole(const struct remote *r, uint64_t off, uint64_t end)
+{
+	for (; off < end; off += BLOCK)
+		if (!r->hole[off / BLOCK])
+			return false;
+	return true;
+}
+
+/* A few rows an answer. */
+static struct json_object *
+extents_answer(const struct remote *r, struct json_object *params)
+{
+	struct json_object *result = json_object_new_object(), *rows = json_object_new_array();
+	uint64_t off = 0, grain = BLOCK, size = r->info.meta.pool_size, n;
+
+	(void)control_get_u64(params, "off", 0, INT64_MAX, &off, NULL);
+	(void)control_get_u64(params, "grain", 0, INT64_MAX, &grain, NULL);
+	if (off >= size || off % grain)
+		wrong("extents from outside of the pool");
+	for (; off < size && json_object_array_length(rows) < 2; off += n) {
+		n = size - off < grain ? size - off : grain;
+		if (!grain_is_hole(r, off, off + n))
+			row_add(rows, off, n);
+	}
+	json_object_object_add(result, "extents", rows);
+	json_object_object_add(result, "next", json_object_new_int64((int64_t)off));
+	return result;
+}
+
+/* What was marked when the disk was full, and is a hole. */
+static bool
+lacks_space(const struct remote *r)
+{
+	bool lacks = r->info.meta.sparse && strcmp(r->info.filesystem, "btrfs") == 0;
+
+	for (unsigned b = 0; !lacks && b < BLOCKS; b++)
+		lacks = r->lacked[b] && r->hole[b];
+	return lacks;
+}
+
+static void
+lacked_note(struct remote *r)
+{
+	const struct dirtymap *const maps[] = {w.current, w.batch};
+	struct range run;
+
+	memset(r->lacked, 0, sizeof(r->lacked));
+	for (unsigned i = 0; i < 2; i++)
+		for (uint64_t at = 0; maps[i] && dirtymap_next(maps[i], at, BLOCK, &run);
+		     at = run.off + run.len)
+			r->lacked[run.off / BLOCK] = true;
+}
+
+/* Of some blocks nothing was ever written. */
+static void
+holes_make(struct remote *t)
+{
+	for (unsigned b = 0; t->info.meta.sparse && b < BLOCKS; b++)
+		t->hole[b] = b >= blocks() || (t->value[b] == 0 && rnd(4));
+}
+
+static bool
+finds_space(const struct remote *t, const struct range *range)
+{
+	for (uint64_t at = range->off; t->full && at < range->off + range->len; at += BLOCK)
+		if (t->hole[at / BLOCK])
+			return false;
+	return true;
 }
 
 #endif

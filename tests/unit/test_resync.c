@@ -40,6 +40,7 @@ static uint64_t model_now_ns;
 #include "../../librepl/src/resync_throttle.c"
 #include "../../librepl/src/resync_scan.c"
 #include "../../librepl/src/resync_copy.c"
+#include "../../librepl/src/resync_space.c"
 #include "../../librepl/src/resync.c"
 
 #include "resync_world.h"
@@ -274,23 +275,16 @@ int
 remote_call(struct remote *r, const char *method, struct json_object *params,
 	    struct json_object **result, struct err *e)
 {
-	json_object_put(params);
-	if (!step(r))
+	if (!step(r)) {
+		json_object_put(params);
 		return lost(e);
+	}
 	r->heard_ns = model_now_ns;
 	if (r->answer_count)
 		wrong("a request among answers that were not taken");
-	if (strcmp(method, "pool.extents") == 0) {
-		struct json_object *row = json_object_new_array(), *rows = json_object_new_array();
-
-		json_object_array_add(row, json_object_new_int64(0));
-		json_object_array_add(row, json_object_new_int64((int64_t)r->info.meta.pool_size));
-		json_object_array_add(rows, row);
-		*result = json_object_new_object();
-		json_object_object_add(*result, "extents", rows);
-		json_object_object_add(*result, "next",
-				       json_object_new_int64((int64_t)r->info.meta.pool_size));
-	}
+	if (strcmp(method, "pool.extents") == 0)
+		*result = extents_answer(r, params);
+	json_object_put(params);
 	return 0;
 }
 
@@ -302,7 +296,7 @@ remote_pool_mark(struct remote *r, enum sidecar_state state, const struct genera
 
 	if (r->answer_count || r->flights)
 		wrong("a mark among what is not settled");
-	if (state == SIDECAR_INCONSISTENT && r->full && r->info.meta.sparse)
+	if (state == SIDECAR_INCONSISTENT && r->full && lacks_space(r))
 		wrong("a sparse replica is given up where there is no space");
 	if (through) {
 		if (state == SIDECAR_UP_TO_DATE)
@@ -329,8 +323,10 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 static void
 copy_now(struct remote *t, const struct range *range)
 {
-	for (uint64_t at = range->off; at < range->off + range->len; at += BLOCK)
+	for (uint64_t at = range->off; at < range->off + range->len; at += BLOCK) {
 		t->value[at / BLOCK] = w.mem[at];
+		t->hole[at / BLOCK] = false;
+	}
 }
 
 void
@@ -356,11 +352,13 @@ push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
 		wrong("a direct write to a replica that is not marked inconsistent");
 	if (off + len > t->info.meta.pool_size || t->flights == ENTRIES)
 		wrong("a write outside of the pool");
+	else if (!finds_space(t, &range))
+		t->lost = true;
 	else if (rnd(2))
 		copy_now(t, &range);
 	else
 		t->flight[t->flights++] = range;
-	return 0;
+	return t->lost ? lost(e) : 0;
 }
 
 int
@@ -409,8 +407,9 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		wrong("journal.begin among answers that were not taken");
 	if (r->info.meta.state == SIDECAR_INCONSISTENT)
 		wrong("a journal for an inconsistent replica");
-	if (w.refuse_journal && (rnd(3) == 0 || r->journal)) {
+	if (w.stay_full || (w.refuse_journal && (rnd(3) == 0 || r->journal))) {
 		r->full = true;
+		lacked_note(r);
 		return err_set(e, REPL_E_NOSPC, "full");
 	}
 	if (r->committed)
@@ -480,7 +479,8 @@ static void
 entry_apply(struct remote *t, const struct entry *n)
 {
 	for (uint64_t at = 0; at < n->len; at += BLOCK)
-		t->value[(n->off + at) / BLOCK] = n->value[at / BLOCK];
+		t->value[(n->off + at) / BLOCK] = n->value[at / BLOCK],
+					 t->hole[(n->off + at) / BLOCK] = false;
 }
 
 static void
@@ -670,6 +670,8 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	*what = (enum resync_what)rnd(3);
 	t->info.meta.pool_size = w.size;
 	t->info.meta.sparse = seed % 2;
+	(void)snprintf(t->info.filesystem, sizeof(t->info.filesystem), "%s",
+		       seed % 8 == 1 ? "btrfs" : "ext4");
 	t->info.meta.state = states[rnd(4)];
 	if (*what == RESYNC_FULL)
 		t->info.meta.state = rnd(2) ? SIDECAR_UP_TO_DATE : SIDECAR_INCONSISTENT;
@@ -688,6 +690,7 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 		if (*what == RESYNC_HASHES && rnd(3) == 0)
 			t->value[b] = (uint8_t)rnd(VALUES);
 	}
+	holes_make(t);
 	memset(w.flushed, 0, sizeof(w.flushed));
 	for (unsigned b = 0; b < BLOCKS; b++)
 		w.base.allowed[b] = (uint8_t)(1U << t->value[b]);
@@ -841,6 +844,92 @@ cut_anywhere(void **state)
 	assert_true(skipped > 0 || seed_count < 100);
 }
 
+/* Nobody writes, a sparse replica has missed blocks 1 and 4 to 8, and its disk has no room. */
+static void
+full_world(const char *filesystem)
+{
+	struct remote *t = &w.target;
+	enum resync_what what;
+
+	world_begin(1, 0, &what);
+	dirtymap_free(w.current);
+	w.size = 32 * BLOCK;
+	w.shift = 12;
+	w.busy = false;
+	w.slow = 0;
+	w.stay_full = true;
+	assert_int_equal(dirtymap_new(w.size, w.shift, &w.current, NULL), 0);
+	t->info.meta.pool_size = w.size;
+	t->info.meta.sparse = true;
+	t->info.meta.state = SIDECAR_OUTDATED;
+	t->info.meta.generation = w.generation;
+	(void)snprintf(t->info.filesystem, sizeof(t->info.filesystem), "%s", filesystem);
+	memset(t->hole, 0, sizeof(t->hole));
+	memcpy(t->value, w.value, sizeof(t->value));
+	for (unsigned b = 1; b <= 8; b = b == 1 ? 4 : b + 1) {
+		t->value[b] = (uint8_t)((w.value[b] + 1) % VALUES);
+		(void)dirtymap_set(w.current, (uint64_t)b * BLOCK, BLOCK);
+	}
+}
+
+static int
+full_run(struct err *e)
+{
+	struct resync_progress progress = {0};
+	struct resync s = {.remote = &w.target,
+			   .mem = w.mem,
+			   .progress = &progress,
+			   .host = {.cancelled = host_cancelled, .size = host_size}};
+
+	err_clear(e);
+	return resync_run(&s, RESYNC_DELTA, host_chain, e);
+}
+
+/*
+ * A sparse replica on a disk that stays full: who needs no space comes back, and who does, or may,
+ * stays the copy that it is.
+ */
+static void
+full_disk_keeps_away_who_needs_space(void **state)
+{
+	static const struct {
+		const char *filesystem;
+		unsigned hole; /* block; 1 and 4 to 8 are missed */
+		int rc;
+	} cases[] = {{"ext4", BLOCKS, 0},
+		     {"ext4-dax", 9, 0},
+		     {"xfs", 0, 0},
+		     {"tmpfs", 3, 0},
+		     {"tmpfs", 1, REPL_E_NOSPC},
+		     {"ext4", 4, REPL_E_NOSPC},
+		     {"ext4", 8, REPL_E_NOSPC},
+		     {"btrfs", BLOCKS, REPL_E_NOSPC},
+		     {"zfs", 9, REPL_E_NOSPC},
+		     {"0x1234", 9, REPL_E_NOSPC}};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct remote *t = &w.target;
+		struct err e;
+
+		full_world(cases[i].filesystem);
+		if (cases[i].hole < BLOCKS)
+			t->hole[cases[i].hole] = true;
+		assert_int_equal(full_run(&e), cases[i].rc);
+		assert_null(w.wrong);
+		assert_int_equal(t->info.meta.state,
+				 cases[i].rc ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE);
+		if (cases[i].rc)
+			assert_non_null(strstr(e.text, "full"));
+		/* Nothing that it lacks is forgotten. */
+		assert_int_equal(dirtymap_bytes(w.current), cases[i].rc ? 6 * BLOCK : 0);
+		for (unsigned b = 0; !cases[i].rc && b < blocks(); b++)
+			assert_int_equal(t->value[b], w.value[b]);
+		dirtymap_free(w.current);
+		assert_null(w.batch);
+	}
+}
+
 /* Large chunks are for a copy that nobody writes beside, over a link that has proved fast. */
 static void
 large_chunks_where_it_is_fast(void **state)
@@ -871,6 +960,7 @@ main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(full_disk_keeps_away_who_needs_space),
 		cmocka_unit_test(large_chunks_where_it_is_fast),
 	};
 	int ret;

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# full_lib.sh - on top of api_lib.sh for tests of a target whose disk is full; bash, in a mount namespace.
+#
+#   start_on_disk KIND BYTES  keys, repld serve on a disk of its own (tmpfs, ext4), $pools; api_shell
+#   leave BYTES               so much of it is free
+#   member_of NAME            of the replica p, as info tells
+#   still_a_copy TEXT         for a few tries p stays what it was, and it is told why
+#   back TEXT                 p comes back
+if [ -z "${INSIDE-}" ]; then
+	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
+	INSIDE=1 exec unshare -m bash "$0"
+fi
+. "$(dirname "$0")/api_lib.sh"
+
+pools=$TMP/serve/pools
+
+start_on_disk() {
+	make_keys
+	make_serve_dir
+	case $1 in
+	tmpfs)
+		mount -t tmpfs -o size="$2",mode=0700,uid="$(id -u "$SERVE_USER")" tmpfs "$pools" || exit 77
+		;;
+	ext4)
+		truncate -s "$2" "$TMP/disk"
+		mkfs.ext4 -q -F -b 4096 -m 0 "$TMP/disk" && mount -o loop "$TMP/disk" "$pools" || exit 77
+		rmdir "$pools/lost+found"
+		chown "$SERVE_USER" "$pools"
+		chmod 700 "$pools"
+		;;
+	esac
+	trap 'code=$?; umount -l "$pools"; (exit $code); cleanup' EXIT
+	start_serve
+	start_api
+}
+
+leave() {
+	rm -f "$pools"/.filler
+	fallocate -l $(($(df --output=avail -B1 "$pools" | tail -n 1) - $1)) "$pools/.filler"
+}
+
+member_of() {
+	ctl --json info "$(pool p)" >"$TMP/info" || fail "info"
+	member "$1" <"$TMP/info" 2>/dev/null
+}
+
+full() {
+	api stat 0
+	[[ $TEXT == *"space is left"* || $TEXT == *"are free"* ]]
+}
+
+still_a_copy() {
+	for _ in 1 2 3; do
+		state=$(member_of state)
+		[ "$state" = outdated ] || [ "$state" = unknown ] || fail "$1: $state"
+		[ -z "$(member_of journal | grep committed)" ] || fail "$1: stuck with a journal"
+		sleep 0.1
+	done
+	wait_for 10 full || fail "$1: not told: $TEXT"
+}
+
+back() {
+	wait_for 20 established 0 || fail "$1: not back: $TEXT"
+}
