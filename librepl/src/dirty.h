@@ -119,6 +119,16 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
 void dirty_active(struct dirty *d, uint64_t off, uint64_t len);
 
 /*
+ * Stores of the library's own, before whose drain the program may die or the call fail: begun
+ * before dirty_active() for their range and before they are made, ended when they were drained. No
+ * extent is taken off as long as some of them may be in it. dirty_store_end() takes what
+ * dirty_store_begin() has said; who does not call it knows nothing of what replicas have. Any
+ * thread.
+ */
+unsigned dirty_store_begin(struct dirty *d);
+void dirty_store_end(struct dirty *d, unsigned turn);
+
+/*
  * From now on the range, and what lies between it and others, stays in the activity log: targets
  * have yet to do what was acknowledged. Until dirty_unpin() with what dirty_pins() said before
  * they were told to end that; pinned since, it stays.

@@ -75,6 +75,22 @@ dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 	pthread_mutex_unlock(&a->lock);
 }
 
+/* Also where the turn moves on in between: it is counted until both have passed. */
+unsigned
+dirty_store_begin(struct dirty *d)
+{
+	unsigned turn = atomic_load(&d->store_turn) % 2;
+
+	(void)atomic_fetch_add(&d->stores[turn], 1);
+	return turn;
+}
+
+void
+dirty_store_end(struct dirty *d, unsigned turn)
+{
+	(void)atomic_fetch_sub(&d->stores[turn], 1);
+}
+
 void
 dirty_pin(struct dirty *d, uint64_t off, uint64_t len)
 {

@@ -21,6 +21,8 @@
 /* What is younger on its way is in no extent that is idle for so long: with that of a drain's time.
  */
 #define DIRTY_LAG_MS ((DIRTY_IDLE_ROUNDS - 1) * 1000U)
+/* The same for stores that are not drained: they may wait so long twice, see stores_are_young(). */
+#define DIRTY_STORE_ROUNDS (DIRTY_IDLE_ROUNDS / 2 - 1)
 
 /* One replica's; guarded by maps_lock but for what is atomic. */
 struct track {
@@ -61,6 +63,9 @@ struct dirty {
 	_Atomic bool header_changed;
 	uint64_t (*lag_ms)(void *arg); /* guarded by io_lock, as lag_arg */
 	void *lag_arg;
+	_Atomic unsigned store_turn;
+	_Atomic uint64_t stores[2]; /* not drained: of this turn and of the one before */
+	unsigned store_rounds;      /* that this turn has lasted; guarded by io_lock */
 	struct {
 		uint64_t off; /* 0: there is none of ours */
 		struct gen_id pool;

@@ -40,11 +40,29 @@ queues_are_young(const struct dirty *d)
 	return !d->lag_ms || d->lag_ms(d->lag_arg) < DIRTY_LAG_MS;
 }
 
+/*
+ * A turn ends when all stores of the one before are drained. So the oldest one is of this turn or
+ * of the last, each of which has lasted for DIRTY_STORE_ROUNDS at most.
+ */
+static bool
+stores_are_young(struct dirty *d)
+{
+	unsigned turn = atomic_load(&d->store_turn);
+
+	if (atomic_load(&d->stores[(turn + 1) % 2]) == 0) {
+		atomic_store(&d->store_turn, turn + 1);
+		d->store_rounds = 0;
+	} else {
+		d->store_rounds++;
+	}
+	return d->store_rounds < DIRTY_STORE_ROUNDS;
+}
+
 void
 dirty_round(struct dirty *d)
 {
 	uint64_t idle[DIRTYPAGE_EXTENT_WORDS];
-	bool any, told;
+	bool any, told, young;
 	struct err e;
 
 	err_clear(&e);
@@ -56,7 +74,8 @@ dirty_round(struct dirty *d)
 		if (d->region.off && !told)
 			(void)region_write_header(d, NULL);
 	} else if (d->region.off) {
-		any = queues_are_young(d) && activity_retire_begin(d, idle);
+		young = stores_are_young(d);
+		any = young && queues_are_young(d) && activity_retire_begin(d, idle);
 		if (maps_flush(d, &e))
 			region_fail(d, &e);
 		else if (any)

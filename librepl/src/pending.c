@@ -72,6 +72,23 @@ active(struct repl *r, const struct range *range, unsigned count)
 			dirty_active(r->dirty, range[n].off, range[n].len);
 }
 
+unsigned
+pending_store(struct repl *r, const struct range *range, unsigned count)
+{
+	unsigned turn = r->dirty ? dirty_store_begin(r->dirty) : 0;
+
+	if (r->dirty)
+		active(r, range, count);
+	return turn;
+}
+
+void
+pending_stored(struct repl *r, unsigned turn)
+{
+	if (r->dirty)
+		dirty_store_end(r->dirty, turn);
+}
+
 uint64_t
 pending_trims(struct repl *r)
 {

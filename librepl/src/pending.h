@@ -23,6 +23,14 @@ void pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len);
 uint64_t pending_trims(struct repl *r);
 void pending_trimmed(struct repl *r, unsigned lane, uint64_t trims);
 
+/*
+ * Before the library stores in the pool by itself: what it leaves there when the program dies, or
+ * the call fails, is copied when the pool is opened next. Ended, with what this returns, by a drain
+ * that has succeeded.
+ */
+unsigned pending_store(struct repl *r, const struct range *range, unsigned count);
+void pending_stored(struct repl *r, unsigned turn);
+
 /* Before a drain sends: what is pending, and also, is entered in the activity log. */
 void pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count);
 

@@ -24,6 +24,7 @@
 #include "logcore.h"
 #include "logscan.h"
 #include "logturn.h"
+#include "pending.h"
 #include "repl_impl.h"
 
 #define LOG_BUSY_NAP_US  50U
@@ -160,6 +161,19 @@ header_step(struct repl_log *log, unsigned lane, uint64_t first, uint64_t second
 	return step_run(log, lane, &s);
 }
 
+/* Before anything is stored in these parts of the area. */
+static unsigned
+log_store(struct repl_log *log, const struct logfmt_span *span)
+{
+	const struct range in_pool[2] = {{.off = log->off + span->off[0], .len = span->len[0]},
+					 {.off = log->off + span->off[1], .len = span->len[1]}};
+
+	return pending_store(log->r, in_pool, 2);
+}
+
+static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};
+static const struct logfmt_span log_tails = {.off = {LOGFMT_TAIL_OFF}, .len = {LOGFMT_TAIL_SIZE}};
+
 /* ---- making and opening ---- */
 
 static struct repl_log *
@@ -204,6 +218,7 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 {
 	struct repl_log *log;
 	uint64_t first, second;
+	unsigned turn = 0;
 	struct err e;
 	int rc;
 
@@ -225,15 +240,18 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	if (!rc)
 		rc = log_resend(log);
 	if (!rc) {
+		turn = log_store(log, &log_headers);
 		logcore_header_store(&log->core, &log->core.h, &first, &second);
 		log->fixed = log->core.h;
 		rc = header_step(log, 0, first, second);
 	}
 	if (rc) {
+		atomic_store(&r->log_failed, true);
 		rc = log_context(rc, "opening", off);
 		repl_log_close(log);
 		return rc;
 	}
+	pending_stored(r, turn);
 	*out = log;
 	return 0;
 }
@@ -272,6 +290,7 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 			 .span = {.off = {LOGFMT_PAGE, 0}, .len = {body, LOGFMT_PAGE}}};
 	struct repl_log *log;
 	uint64_t salt = 0;
+	unsigned turn = 0;
 	struct err e;
 	int rc;
 
@@ -290,12 +309,15 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 		return config_report_set(REPL_E_NOMEM, "out of memory");
 	rc = log_settle(log, 0);
 	if (!rc) {
+		turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
 		logcore_format(log->area, size, kind, salt ? salt : 1);
 		rc = step_run(log, 0, &s);
 	}
 	if (rc) {
 		atomic_store(&r->log_failed, true);
 		rc = log_context(rc, "making", off);
+	} else {
+		pending_stored(r, turn);
 	}
 	repl_log_close(log);
 	return rc ? rc : repl_log_open(r, off, out);
@@ -335,11 +357,16 @@ group_persist(struct repl_log *log, unsigned lane, const struct logcore_group *g
 	struct step records = {.kind = g->tail ? STEP_NOTE : STEP_PERSIST, .span = g->span};
 	struct step tail = {.kind = STEP_ATOMIC8};
 	int rc = step_run(log, lane, &records);
+	unsigned turn;
 
 	if (rc || !g->tail)
 		return rc;
+	turn = log_store(log, &log_tails);
 	tail.span.off[0] = logcore_group_tail(&log->core, g);
-	return step_run(log, lane, &tail);
+	rc = step_run(log, lane, &tail);
+	if (!rc)
+		pending_stored(log->r, turn);
+	return rc;
 }
 
 /* Under the lock, which is let go meanwhile: all that is placed becomes durable. */
@@ -414,12 +441,17 @@ records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, con
 		rc = logcore_room(&log->core, size, e);
 	if (!rc) {
 		uint64_t first = log->core.next;
+		struct logfmt_span span = logfmt_span(&log->core.h, first, size);
+		unsigned turn = log_store(log, &span);
 
 		for (size_t i = 0; i < count; i++)
 			(void)logcore_place(&log->core, iov[i].iov_base, iov[i].iov_len, sums[i]);
 		if (position)
 			*position = first;
-		return log_await(log, lane, first + size, e);
+		rc = log_await(log, lane, first + size, e);
+		if (!rc)
+			pending_stored(log->r, turn);
+		return rc;
 	}
 	(void)pthread_mutex_unlock(&log->lock);
 	return rc;
@@ -577,16 +609,19 @@ trim_space(struct repl_log *log, unsigned lane, const struct logfmt_header *h)
 	uint64_t base = h->head - h->head % LOGFMT_PAGE;
 	uint64_t from = log->core.base; /* changed by trims only */
 	struct logfmt_span span;
+	unsigned turn;
 	int rc;
 
 	if (base == from)
 		return 0;
 	span = logfmt_span(h, from, base - from);
+	turn = log_store(log, &span);
 	memset(log->area + span.off[0], 0, span.len[0]);
 	memset(log->area + span.off[1], 0, span.len[1]);
 	rc = trim_pages(log, lane, &span);
 	if (rc)
 		return rc;
+	pending_stored(log->r, turn);
 	(void)pthread_mutex_lock(&log->lock);
 	log->core.base = base;
 	(void)pthread_mutex_unlock(&log->lock);
@@ -598,6 +633,7 @@ static int
 trim_to(struct repl_log *log, unsigned lane, uint64_t position)
 {
 	struct logfmt_header h = log_bounds(log).h;
+	unsigned turn = log_store(log, &log_headers);
 	uint64_t first, second;
 	int rc;
 
@@ -605,6 +641,7 @@ trim_to(struct repl_log *log, unsigned lane, uint64_t position)
 	logcore_header_store(&log->core, &h, &first, &second);
 	rc = header_step(log, lane, first, second);
 	if (!rc) {
+		pending_stored(log->r, turn);
 		(void)pthread_mutex_lock(&log->lock);
 		log->core.h = h;
 		(void)pthread_mutex_unlock(&log->lock);

@@ -732,11 +732,17 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 static void
 maps_complete(struct repl *r)
 {
-	if (r->set || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP || atomic_load(&r->log_failed))
+	bool failed = atomic_load(&r->log_failed);
+
+	if (r->set || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP)
 		return;
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct replica *p = &r->replicas[i];
 
+		if (failed && dirty_tracked(r->dirty, i))
+			dirty_doubt(r->dirty, i);
+		if (failed)
+			continue;
 		if (atomic_load(&p->lost) || dirty_track(r->dirty, i, &p->has))
 			continue;
 		for (unsigned lane = 0; lane < r->lane_count; lane++)

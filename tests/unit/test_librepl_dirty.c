@@ -368,6 +368,49 @@ after_a_crash_the_log_tells(void **state)
 	handle_close(&l, d);
 }
 
+/* What is stored and not drained stays in the log, for as long as that takes. */
+static void
+what_is_not_drained_stays_active(void **state)
+{
+	struct local l;
+	struct dirty *d;
+	unsigned old, turn;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	for (unsigned before = 0; before < 12; before++) {
+		d = handle_open(&l);
+		old = dirty_store_begin(d);
+		dirty_round(d);
+		turn = dirty_store_begin(d);
+		dirty_active(d, 100 * MIB, 1);
+		for (unsigned i = 0; i < before; i++)
+			dirty_round(d);
+		/* Others come and go. */
+		dirty_store_end(d, old);
+		for (unsigned i = 0; i < 100; i++) {
+			old = dirty_store_begin(d);
+			dirty_round(d);
+			dirty_store_end(d, old);
+		}
+		handle_kill(&l, d);
+		d = handle_open(&l);
+		assert_true(has(d, 0, 100 * MIB));
+		dirty_untrack(d, 0);
+		dirty_untrack(d, 1);
+		dirty_active(d, 100 * MIB, 1);
+		turn = dirty_store_begin(d);
+		dirty_round(d);
+		dirty_store_end(d, turn);
+		for (unsigned i = 0; i < 100; i++)
+			dirty_round(d);
+		handle_kill(&l, d);
+		d = handle_open(&l);
+		assert_int_equal(dirty_bytes(d, 0), 0);
+		handle_close(&l, d);
+	}
+}
+
 /* Of what a later writer does, that keeps no log, the one that it finds says nothing. */
 static void
 a_log_is_its_own_writers(void **state)
@@ -740,6 +783,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_comparison_goes_on_where_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_not_drained_stays_active, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_larger_pool_is_dirty_behind_the_old_end, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_page_is_all_dirty, setup, teardown),
