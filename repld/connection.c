@@ -31,6 +31,7 @@
 #define DENIALS_MAX 20U
 #define FAREWELL_MS 2000U  /* for the client to take the end of the session */
 #define ORPHAN_MS   10000U /* for a session to end by itself when its client is gone */
+#define LAST_MS     10000U /* for a client to take more of what an ended session has left */
 
 struct hostkey {
 	ssh_key key;
@@ -46,6 +47,8 @@ struct connection {
 	ssh_channel channel;
 	struct ssh_server_callbacks_struct server_callbacks;
 	struct ssh_channel_callbacks_struct channel_callbacks;
+	struct ssh_counter_struct counter;
+	uint64_t taken; /* of counter.out_bytes, when all of it had left us */
 	unsigned denials;
 	bool authenticated;
 	bool subsystem;                       /* granted */
@@ -67,6 +70,7 @@ struct pump {
 	int status;     /* of waitpid */
 	bool in_ended;  /* nothing more goes to the session */
 	bool out_ended; /* nothing more comes from it */
+	uint64_t last;  /* when it has exited: until when the client has to take more */
 	struct buffer in, out;
 };
 
@@ -277,6 +281,7 @@ connection_accept(struct connection *c)
 	if (ssh_bind_accept_fd(c->bind, c->ssh, c->p->fd) != SSH_OK)
 		return false;
 	(void)ssh_set_server_callbacks(c->ssh, &c->server_callbacks);
+	ssh_set_counters(c->ssh, NULL, &c->counter);
 	ssh_set_auth_methods(c->ssh, SSH_AUTH_METHOD_PUBLICKEY);
 	return ssh_handle_key_exchange(c->ssh) == SSH_OK &&
 	       ssh_event_add_session(c->event, c->ssh) == SSH_OK;
@@ -290,9 +295,18 @@ connection_unread(ssh_channel channel, int is_stderr)
 	return pending > 0 && (unsigned)pending > PENDING_MAX;
 }
 
+/* Replies have no window: they gather in libssh while the client reads none. */
+static bool
+connection_untaken(struct connection *c)
+{
+	if (!(ssh_get_poll_flags(c->ssh) & SSH_WRITE_PENDING))
+		c->taken = c->counter.out_bytes;
+	return c->counter.out_bytes - c->taken > PENDING_MAX;
+}
+
 /* It takes more than it may: libssh has all that comes, whatever window it has granted. */
 static bool
-connection_floods(const struct connection *c)
+connection_floods(struct connection *c)
 {
 	const char *why = NULL;
 
@@ -301,6 +315,8 @@ connection_floods(const struct connection *c)
 	else if (c->channel &&
 		 (connection_unread(c->channel, 0) || connection_unread(c->channel, 1)))
 		why = "client sends beyond its window";
+	else if (connection_untaken(c))
+		why = "client does not read its replies";
 	if (why)
 		log_warning("%s", why);
 	return why != NULL;
@@ -395,8 +411,10 @@ session_signals(struct pump *p)
 	while (read(p->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
 		if (info.ssi_signo != SIGCHLD && !p->exited)
 			(void)kill(p->pid, SIGTERM);
-	if (!p->exited && waitpid(p->pid, &p->status, WNOHANG) == p->pid)
+	if (!p->exited && waitpid(p->pid, &p->status, WNOHANG) == p->pid) {
 		p->exited = true;
+		p->last = clock_deadline(LAST_MS);
+	}
 }
 
 /* The client is gone: the session sees the end of its input and should end. */
@@ -494,6 +512,7 @@ pump_out(struct pump *p)
 	if (n > 0) {
 		b->off += (size_t)n;
 		b->len -= (size_t)n;
+		p->last = clock_deadline(LAST_MS);
 	}
 }
 
@@ -506,7 +525,7 @@ pump_wait(struct pump *p)
 		{.fd = p->signals, .events = POLLIN},
 		{.fd = p->sock},
 	};
-	int timeout = -1;
+	int timeout = p->exited ? clock_left_ms(p->last) : -1;
 
 	/* libssh may have read more while it wrote: then there is no event to come. */
 	if (p->in.len == 0 && !p->in_ended && ssh_channel_poll(p->c->channel, 0) != 0)
@@ -537,6 +556,10 @@ pump_run(struct pump *p)
 		pump_out(p);
 		if (p->exited && p->out_ended && p->out.len == 0)
 			return true;
+		if (p->exited && clock_left_ms(p->last) == 0) {
+			log_warning("client does not take the end of its session");
+			return false;
+		}
 		pump_wait(p);
 	}
 }
@@ -578,6 +601,8 @@ connection_pump(struct connection *c)
 	ssh_set_blocking(c->ssh, 0);
 	if (pump_run(p))
 		pump_farewell(p);
+	/* Before the session, which may take its time to end. */
+	(void)shutdown(ssh_get_fd(c->ssh), SHUT_RDWR);
 	session_reap(p);
 	rc = 0;
 out:

@@ -2,11 +2,13 @@
 /*
  * ssh_flood - a client with a good key that gives repld serve more than it may.
  *
- * usage: ssh_flood data|extended|requests HOST PORT USER KEY
+ * usage: ssh_flood data|extended|requests|replies HOST PORT USER KEY
  *   data, extended  bytes, of that kind, beyond the channel's window
  *   requests        for a subsystem that is not there, with the right one granted
+ *   replies         requests for channels, without waiting for what is said to them
  * It ends with 0 when the connection is cut, with 1 when all was taken.
  */
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 #define CHUNK    32768U
 #define FLOOD    (160U << 20)
 #define REQUESTS 1000U
+#define CHANNELS 2000000U
 #define WINDOW   0x7fffffffU
 
 /* As libssh has it, which keeps a client to its window. */
@@ -74,6 +77,27 @@ ask(ssh_session s, ssh_channel c)
 	return false;
 }
 
+/* The other end of a relay that brings no replies. */
+static bool
+ask_deaf(ssh_session s)
+{
+	struct pollfd p = {.fd = ssh_get_fd(s), .events = POLLOUT};
+
+	ssh_set_blocking(s, 0);
+	for (unsigned i = 0; i < CHANNELS; i++) {
+		ssh_channel c = ssh_channel_new(s);
+		bool cut;
+
+		if (!c || poll(&p, 1, 10000) != 1)
+			return false;
+		cut = (p.revents & (POLLERR | POLLHUP)) || ssh_channel_open_session(c) == SSH_ERROR;
+		ssh_channel_free(c);
+		if (cut)
+			return true;
+	}
+	return false;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -89,6 +113,8 @@ main(int argc, char **argv)
 	}
 	if (strcmp(argv[1], "requests") == 0)
 		cut = ask(s, c);
+	else if (strcmp(argv[1], "replies") == 0)
+		cut = ask_deaf(s);
 	else
 		cut = flood(c, strcmp(argv[1], "extended") == 0);
 	/* Its channels go with it. */
