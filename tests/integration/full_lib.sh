@@ -34,9 +34,19 @@ start_on_disk() {
 	start_api
 }
 
+# A file system needs some of it for itself: what can't be allocated at once is written.
 leave() {
+	local want
+
 	rm -f "$pools"/.filler
-	fallocate -l $(($(df --output=avail -B1 "$pools" | tail -n 1) - $1)) "$pools/.filler"
+	want=$(($(df --output=avail -B1 "$pools" | tail -n 1) - $1))
+	if [ "$1" -gt 0 ]; then
+		fallocate -l "$want" "$pools/.filler" || fail "no filler of $want bytes"
+	else
+		dd if=/dev/zero of="$pools/.filler" bs=64k status=none 2>/dev/null
+		dd if=/dev/zero of="$pools/.filler" bs=4k oflag=append conv=notrunc status=none 2>/dev/null
+		sync -f "$pools"
+	fi
 }
 
 member_of() {
@@ -49,6 +59,10 @@ full() {
 	[[ $TEXT == *"space is left"* || $TEXT == *"are free"* ]]
 }
 
+why_full() {
+	ctl why "$TMP/local" | grep -q '^reason *target-full:'
+}
+
 still_a_copy() {
 	for _ in 1 2 3; do
 		state=$(member_of state)
@@ -57,6 +71,7 @@ still_a_copy() {
 		sleep 0.1
 	done
 	wait_for 10 full || fail "$1: not told: $TEXT"
+	wait_for 20 why_full || fail "$1: the reason is not that the disk is full"
 }
 
 back() {
