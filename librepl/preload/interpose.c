@@ -56,8 +56,7 @@ munmap(void *addr, size_t len)
 EXPORT void *
 mremap(void *old, size_t old_len, size_t len, int flags, ...)
 {
-	void *wish = NULL, *got;
-	bool held = pools_any() && pools_held(old, old_len);
+	void *wish = NULL;
 	va_list ap;
 
 	if (flags & MREMAP_FIXED) {
@@ -65,13 +64,8 @@ mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		wish = va_arg(ap, void *);
 		va_end(ap);
 	}
-	got = (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
-	/* What stays mapped is still the file. */
-	if (flags & MREMAP_DONTUNMAP)
-		old_len = 0;
-	if (got != MAP_FAILED && pools_any())
-		pools_remapped(old, old_len, held, got, len);
-	return got;
+	return pools_any() ? pools_remap(old, old_len, len, flags, wish)
+			   : (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
 }
 
 static int

@@ -83,20 +83,29 @@ entry_new(void)
 	return &table[n];
 }
 
-int
-maps_add(void *addr, size_t len, uint64_t off, unsigned pool)
+/* Under the lock, as all that changes the table. */
+static int
+add(uintptr_t at, size_t len, uint64_t off, unsigned pool)
 {
-	uintptr_t at = (uintptr_t)addr;
 	struct map *m;
 
-	table_lock();
 	change_begin();
 	m = entry_new();
 	if (m)
 		set(m, at, at + len, off, pool);
 	change_end();
-	table_unlock();
 	return m ? 0 : -1;
+}
+
+int
+maps_add(void *addr, size_t len, uint64_t off, unsigned pool)
+{
+	int rc;
+
+	table_lock();
+	rc = add((uintptr_t)addr, len, off, pool);
+	table_unlock();
+	return rc;
 }
 
 /* Take [at, end) out of one mapping; what is left behind it, if anything, gets an entry. */
@@ -161,12 +170,10 @@ maps_fork_end(void)
 	table_unlock();
 }
 
-/* Under the lock. */
-static uint32_t
-remove_range(uintptr_t at, uintptr_t end, uint32_t *left, uint32_t *cut_off)
+static void
+remove_range(uintptr_t at, uintptr_t end, struct maps_change *c)
 {
-	uint32_t hit = 0;
-
+	c->left = 0;
 	change_begin();
 	for (unsigned i = 0; i < GET(used); i++) {
 		struct map *m = &table[i];
@@ -174,50 +181,46 @@ remove_range(uintptr_t at, uintptr_t end, uint32_t *left, uint32_t *cut_off)
 		if (GET(m->at) == GET(m->end))
 			continue;
 		if (GET(m->at) < end && at < GET(m->end)) {
-			hit |= 1U << GET(m->pool);
+			c->gone |= 1U << GET(m->pool);
 			if (cut(m, at > GET(m->at) ? at : GET(m->at),
 				end < GET(m->end) ? end : GET(m->end)))
-				*cut_off |= 1U << GET(m->pool);
+				c->full |= 1U << GET(m->pool);
 		}
 		if (GET(m->at) != GET(m->end))
-			*left |= 1U << GET(m->pool);
+			c->left |= 1U << GET(m->pool);
 	}
 	change_end();
-	return hit;
 }
 
-uint32_t
-maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off)
+struct maps_change
+maps_remove(void *addr, size_t len)
 {
 	uintptr_t at = (uintptr_t)addr, end = at + len;
+	struct maps_change c = {0};
 	struct maps_piece any;
-	uint32_t hit;
 
-	*left = *cut_off = 0;
 	/* Most of what a process unmaps is no pool. */
 	if (GET(used) == 0 || !maps_find(at, end, &any))
-		return 0;
+		return c;
 	table_lock();
-	hit = remove_range(at, end, left, cut_off);
+	remove_range(at, end, &c);
 	table_unlock();
-	return hit;
+	return c;
 }
 
-uint32_t
-maps_unmap(void *addr, size_t len, int *rc, uint32_t *left, uint32_t *cut_off)
+struct maps_change
+maps_unmap(void *addr, size_t len, int *rc)
 {
 	uintptr_t at = (uintptr_t)addr;
-	uint32_t hit = 0;
+	struct maps_change c = {0};
 
-	*left = *cut_off = 0;
 	table_lock();
 	*rc = real_munmap(addr, len);
 	if (*rc == 0)
-		hit = remove_range(at, at + len, left, cut_off);
+		remove_range(at, at + len, &c);
 	table_unlock();
-	return hit;
+	return c;
 }
-
 /* One look at the table; it may be in the middle of a change. */
 static bool
 look(uintptr_t at, uintptr_t end, struct maps_piece *piece)
@@ -254,4 +257,43 @@ maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece)
 		atomic_thread_fence(memory_order_acquire);
 	} while ((before & 1) || GET(sequence) != before);
 	return found;
+}
+
+/* Under the lock. Where all is known of the old mapping, it's by its first page. */
+static void
+moved(uintptr_t from, size_t from_len, uintptr_t to, size_t len, struct maps_change *c)
+{
+	struct maps_piece piece;
+	bool known = maps_find(from, from + 1, &piece);
+	int rc = 0;
+
+	if (to != from) {
+		remove_range(to, to + len, c);
+		remove_range(from, from + from_len, c);
+		if (known)
+			rc = add(to, len, piece.off, piece.pool);
+	} else if (len < from_len) {
+		remove_range(to + len, from + from_len, c);
+	} else if (known && len > from_len) {
+		rc = add(to + from_len, len - from_len, piece.off + from_len, piece.pool);
+	}
+	if (known && rc)
+		c->full |= 1U << piece.pool;
+	else if (known)
+		c->left |= 1U << piece.pool;
+}
+
+struct maps_change
+maps_remap(void *old, size_t old_len, size_t len, int flags, void *wish, void **got)
+{
+	struct maps_change c = {0};
+
+	table_lock();
+	*got = (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
+	/* What stays mapped is still the file. */
+	if (*got != MAP_FAILED)
+		moved((uintptr_t)old, flags & MREMAP_DONTUNMAP ? 0 : old_len, (uintptr_t)*got, len,
+		      &c);
+	table_unlock();
+	return c;
 }

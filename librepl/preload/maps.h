@@ -25,18 +25,23 @@ struct maps_piece {
 /* -1 if the table is full. */
 int maps_add(void *addr, size_t len, uint64_t off, unsigned pool);
 
-/*
- * Forget the range; mappings that reach beyond it are cut. Returns a bit for
- * each pool that lost a mapping; *left has one for each that has any, *cut_off for
- * each of which the table had no place for what is left behind the range.
- */
-uint32_t maps_remove(void *addr, size_t len, uint32_t *left, uint32_t *cut_off);
+/* What a change has done, a bit for each pool. */
+struct maps_change {
+	uint32_t gone; /* lost a mapping */
+	uint32_t left; /* has any */
+	uint32_t full; /* the table had no place for one of its mappings */
+};
+
+/* Forget the range; mappings that reach beyond it are cut. */
+struct maps_change maps_remove(void *addr, size_t len);
 
 /*
- * munmap(2) of the range, which is forgotten if that succeeds: before anybody can add what is
- * mapped there next. *rc is what it returns.
+ * munmap(2) and mremap(2), followed if they succeed: before anybody can add what is mapped there
+ * next. *rc and *got are what they return. Lengths are of whole pages.
  */
-uint32_t maps_unmap(void *addr, size_t len, int *rc, uint32_t *left, uint32_t *cut_off);
+struct maps_change maps_unmap(void *addr, size_t len, int *rc);
+struct maps_change maps_remap(void *old, size_t old_len, size_t len, int flags, void *wish,
+			      void **got);
 
 /* Whether a pool has mappings, at some moment of late. */
 bool maps_has(unsigned pool);

@@ -320,13 +320,13 @@ whole_pages(size_t len)
 
 /* Mappings are gone: a pool with none left is closed, if it may be. */
 static void
-pools_let_go(uint32_t gone, uint32_t left, uint32_t cut_off, bool may_close)
+pools_let_go(struct maps_change c, bool may_close)
 {
 	for (unsigned i = 0; i < pool_count; i++) {
-		if (cut_off & 1U << i)
+		if (c.full & 1U << i)
 			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
 			       MAPS_MAX);
-		if (!(gone & ~left & 1U << i) || !may_close)
+		if (!(c.gone & ~c.left & 1U << i) || !may_close)
 			continue;
 		(void)pthread_rwlock_wrlock(&pools[i].lock);
 		pool_close_locked(&pools[i]);
@@ -341,14 +341,12 @@ static void
 range_gone(void *addr, size_t len, bool may_close)
 {
 	struct calm calm;
-	uint32_t left, cut_off, gone;
 
 	/* Of no effect then. */
 	if ((uintptr_t)addr % PAGE || len == 0)
 		return;
 	calm = calm_begin();
-	gone = maps_remove(addr, whole_pages(len), &left, &cut_off);
-	pools_let_go(gone, left, cut_off, may_close);
+	pools_let_go(maps_remove(addr, whole_pages(len)), may_close);
 	calm_end(calm);
 }
 
@@ -375,60 +373,50 @@ pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 	calm_end(calm);
 }
 
-bool
-pools_held(const void *addr, size_t len)
+static bool
+any_held(const void *addr, size_t len)
 {
 	struct maps_piece any;
 
 	return maps_find((uintptr_t)addr, (uintptr_t)addr + (len ? len : 1), &any);
 }
 
-void
-pools_remapped(void *old, size_t old_len, bool held, void *addr, size_t len)
+void *
+pools_remap(void *old, size_t old_len, size_t len, int flags, void *wish)
 {
 	bool may = busy == 0;
-	struct calm calm = calm_begin();
-	struct maps_piece piece;
-	bool followed = held && maps_find((uintptr_t)old, (uintptr_t)old + 1, &piece);
-	int rc = 0;
+	struct maps_change c;
+	struct calm calm;
+	void *got;
 
-	old_len = whole_pages(old_len);
-	len = whole_pages(len);
-	/* The new one first: a pool that keeps a mapping is not closed. */
-	if (addr != old) {
-		range_gone(addr, len, may);
-		if (followed)
-			rc = maps_add(addr, len, piece.off, piece.pool);
-		if (held)
-			range_gone(old, old_len, may);
-	} else if (followed && len > old_len) {
-		rc = maps_add((uint8_t *)addr + old_len, len - old_len, piece.off + old_len,
-			      piece.pool);
-	} else if (followed && len < old_len) {
-		range_gone((uint8_t *)addr + len, old_len - len, may);
-	}
-	if (rc)
-		report("%s: more than %d mappings: one is NOT REPLICATED", pools[piece.pool].path,
-		       MAPS_MAX);
+	if (!any_held(old, whole_pages(old_len)) &&
+	    !(flags & MREMAP_FIXED && any_held(wish, whole_pages(len))))
+		return (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
+	calm = calm_begin();
+	c = maps_remap(old, whole_pages(old_len), whole_pages(len), flags, wish, &got);
+	if (got == MAP_FAILED)
+		calm.saved_errno = errno;
+	pools_let_go(c, may);
 	calm_end(calm);
+	return got;
 }
 
 int
 pools_unmap(void *addr, size_t len)
 {
 	bool may = busy == 0;
+	struct maps_change c;
 	struct calm calm;
-	uint32_t left, cut_off, gone;
 	int rc;
 
 	/* Most of what a process unmaps is no pool. */
-	if (!pools_held(addr, whole_pages(len)))
+	if (!any_held(addr, whole_pages(len)))
 		return real_munmap(addr, len);
 	calm = calm_begin();
-	gone = maps_unmap(addr, whole_pages(len), &rc, &left, &cut_off);
+	c = maps_unmap(addr, whole_pages(len), &rc);
 	if (rc)
 		calm.saved_errno = errno;
-	pools_let_go(gone, left, cut_off, may);
+	pools_let_go(c, may);
 	calm_end(calm);
 	return rc;
 }

@@ -32,15 +32,9 @@ bool pools_any(void);
 
 void pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 
-/* munmap(2), and what it takes back is followed no more. */
+/* munmap(2) and mremap(2), and what they take back or move is followed. */
 int pools_unmap(void *addr, size_t len);
-
-/*
- * mremap(2) has moved, or changed the length of, a mapping, of which pools_held() said before
- * whether any of it is a pool's: afterwards another thread may have mapped a pool where it was.
- */
-bool pools_held(const void *addr, size_t len);
-void pools_remapped(void *old, size_t old_len, bool held, void *addr, size_t len);
+void *pools_remap(void *old, size_t old_len, size_t len, int flags, void *wish);
 
 /* rename(2) and its kind: a pool's name may be another file's now, which is mapped already. */
 void pools_renamed(const char *from, const char *to);

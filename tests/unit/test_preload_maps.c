@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,10 +24,9 @@ static void
 change(uintptr_t at)
 {
 	void *addr = (void *)at;
-	uint32_t left, cut_off;
 
 	if (maps_add(addr, 4 * PAGE, 0, 1) == 0)
-		(void)maps_remove(addr, 4 * PAGE, &left, &cut_off);
+		(void)maps_remove(addr, 4 * PAGE);
 }
 
 static void
@@ -47,13 +47,12 @@ static void
 what_was_unmapped_is_in_no_range(void **state)
 {
 	struct maps_piece piece;
-	uint32_t left, cut_off;
 
 	(void)state;
 	assert_int_equal(maps_add((void *)(16 * PAGE), 4 * PAGE, 0, 1), 0);
 	assert_true(maps_find(8 * PAGE, 64 * PAGE, &piece));
 	assert_int_equal(piece.len, 4 * PAGE);
-	assert_int_equal(maps_remove((void *)(16 * PAGE), 4 * PAGE, &left, &cut_off), 1U << 1);
+	assert_int_equal(maps_remove((void *)(16 * PAGE), 4 * PAGE).gone, 1U << 1);
 	assert_false(maps_find(8 * PAGE, 64 * PAGE, &piece));
 }
 
@@ -63,24 +62,139 @@ what_the_system_did_not_unmap_stays(void **state)
 	void *addr = mmap(NULL, 4 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uintptr_t at = (uintptr_t)addr;
 	struct maps_piece piece;
-	uint32_t left, cut_off;
+	struct maps_change c;
 	int rc;
 
 	(void)state;
 	assert_true(addr != MAP_FAILED);
 	assert_int_equal(maps_add(addr, 4 * PAGE, 0, 1), 0);
-	assert_int_equal(maps_unmap(addr, 1UL << 47, &rc, &left, &cut_off), 0);
+	assert_int_equal(maps_unmap(addr, 1UL << 47, &rc).gone, 0);
 	assert_int_equal(rc, -1);
 	assert_int_equal(errno, EINVAL);
 	assert_true(maps_find(at, at + 4 * PAGE, &piece));
 	assert_int_equal(piece.len, 4 * PAGE);
-	assert_int_equal(maps_unmap(addr, 3 * PAGE, &rc, &left, &cut_off), 1U << 1);
+	c = maps_unmap(addr, 3 * PAGE, &rc);
+	assert_int_equal(c.gone, 1U << 1);
 	assert_int_equal(rc, 0);
-	assert_int_equal(left, 1U << 1);
+	assert_int_equal(c.left, 1U << 1);
 	assert_false(maps_find(at, at + 3 * PAGE, &piece));
-	assert_int_equal(maps_unmap((void *)(at + 3 * PAGE), PAGE, &rc, &left, &cut_off), 1U << 1);
+	c = maps_unmap((void *)(at + 3 * PAGE), PAGE, &rc);
+	assert_int_equal(c.gone, 1U << 1);
 	assert_int_equal(rc, 0);
-	assert_int_equal(left, 0);
+	assert_int_equal(c.left, 0);
+}
+
+static uint8_t *
+anonymous(size_t pages)
+{
+	void *at = mmap(NULL, pages * PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(at != MAP_FAILED);
+	return at;
+}
+
+static void
+found_at(const void *at, uint64_t off, size_t len)
+{
+	struct maps_piece piece;
+
+	assert_true(maps_find((uintptr_t)at, (uintptr_t)at + 64 * PAGE, &piece));
+	assert_int_equal(piece.off, off);
+	assert_int_equal(piece.len, len);
+}
+
+static void
+what_moves_is_followed(void **state)
+{
+	uint8_t *room = anonymous(64), *at = anonymous(8);
+	struct maps_change c;
+	struct maps_piece piece;
+	void *got;
+
+	(void)state;
+	assert_int_equal(maps_add(at, 8 * PAGE, PAGE, 1), 0);
+	/* Its middle, elsewhere; then back to less. */
+	c = maps_remap(at + 2 * PAGE, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room,
+		       &got);
+	assert_ptr_equal(got, room);
+	assert_int_equal(c.gone & ~c.left, 0);
+	found_at(at, PAGE, 2 * PAGE);
+	found_at(room, 3 * PAGE, 4 * PAGE);
+	c = maps_remap(room, 4 * PAGE, PAGE, 0, NULL, &got);
+	assert_int_equal(c.gone & ~c.left, 0);
+	assert_int_equal(maps_find((uintptr_t)room + PAGE, (uintptr_t)room + 4 * PAGE, &piece),
+			 false);
+	/* What fails changes nothing. */
+	(void)maps_remap(room, PAGE, 1UL << 47, 0, NULL, &got);
+	assert_ptr_equal(got, MAP_FAILED);
+	found_at(room, 3 * PAGE, PAGE);
+	/* A second mapping, and one that is covered by memory that is no pool's. */
+	(void)maps_remap(room, 0, PAGE, MREMAP_MAYMOVE, NULL, &got);
+	found_at(got, 3 * PAGE, PAGE);
+	found_at(room, 3 * PAGE, PAGE);
+	c = maps_remap(anonymous(1), PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room, &got);
+	assert_int_equal(c.gone, 1U << 1);
+	assert_false(maps_find((uintptr_t)room, (uintptr_t)room + PAGE, &piece));
+	(void)maps_forget(1);
+	assert_int_equal(munmap(at, 2 * PAGE), 0);
+}
+
+static uint8_t *place;
+static atomic_bool stop;
+static atomic_uint lost, landed;
+
+/* Maps a pool where another one just was. */
+static void *
+settler(void *arg)
+{
+	struct maps_piece piece;
+
+	while (!atomic_load(&stop)) {
+		void *at = mmap(place, PAGE, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		struct maps_change c;
+		int rc;
+
+		if (at != place) {
+			(void)munmap(at, PAGE);
+			continue;
+		}
+		(void)maps_add(at, PAGE, 0, 2);
+		(void)sched_yield();
+		if (!maps_find((uintptr_t)at, (uintptr_t)at + PAGE, &piece) || piece.pool != 2)
+			atomic_fetch_add(&lost, 1);
+		atomic_fetch_add(&landed, 1);
+		c = maps_unmap(at, PAGE, &rc);
+		(void)c;
+	}
+	return arg;
+}
+
+static void
+who_maps_where_a_pool_was_is_found(void **state)
+{
+	pthread_t thread;
+	void *got;
+
+	(void)state;
+	place = anonymous(1);
+	assert_int_equal(munmap(place, PAGE), 0);
+	assert_int_equal(pthread_create(&thread, NULL, settler, NULL), 0);
+	for (unsigned i = 0; i < 200000 && atomic_load(&landed) < 20000; i++) {
+		uint8_t *room = anonymous(1);
+		void *at = mmap(place, PAGE, PROT_READ,
+				MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		int rc;
+
+		if (at == place) {
+			assert_int_equal(maps_add(at, PAGE, 0, 1), 0);
+			(void)maps_remap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room, &got);
+		}
+		(void)maps_unmap(room, PAGE, &rc);
+	}
+	atomic_store(&stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(atomic_load(&landed) > 0);
+	assert_int_equal(atomic_load(&lost), 0);
 }
 
 static void
@@ -111,6 +225,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_unmapped_is_in_no_range),
 		cmocka_unit_test(what_the_system_did_not_unmap_stays),
+		cmocka_unit_test(what_moves_is_followed),
+		cmocka_unit_test(who_maps_where_a_pool_was_is_found),
 		cmocka_unit_test(handler_amid_a_change_goes_on),
 	};
 
