@@ -15,7 +15,7 @@
  *           used by any number of threads; a lane by one thread at a time.
  *           Functions that name a lane return REPL_E_BUSY if a second thread
  *           is inside the same lane, or the library for longer than op-timeout:
- *           nothing was done, call again.
+ *           nothing was done, call again. No function is a cancellation point.
  * Deadlines. Every function returns within the deadline that the config gives
  *           for its kind of call.
  * Fork.     A handle does not survive fork(): the child must not use it, and
@@ -214,7 +214,7 @@ REPL_API int repl_commit(struct repl *r, unsigned lane) REPL_MUST_CHECK;
  * the bytes and then the tail word are stored in the range and durable on
  * every replica, and *off is where they are. Appends of several threads, each
  * on a lane of its own, get places without gap or overlap; they take turns.
- * len is at most the size of a message less 56, 32712 by default. REPL_E_NOSPC:
+ * len is at most the size of a message less 56, 65480 by default. REPL_E_NOSPC:
  * not enough room below limit, nothing has changed. What was flushed before is
  * not drained.
  */

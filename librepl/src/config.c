@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "conffile.h"
+#include "entry.h"
 #include "plan.h"
 #include "spin.h"
 
@@ -310,6 +311,7 @@ config_load(struct repl_config *c, const char *path, struct err *e)
 int
 repl_config_new(struct repl_config **cfg)
 {
+	ENTRY_WHOLE();
 	static const struct repl_config defaults = {
 		.provider = "auto",
 		.command = "repld session",
@@ -339,6 +341,7 @@ repl_config_new(struct repl_config **cfg)
 void
 repl_config_free(struct repl_config *cfg)
 {
+	ENTRY_WHOLE();
 	if (!cfg)
 		return;
 	conffile_free(config_keys, CONFIG_KEY_COUNT, cfg);
@@ -348,6 +351,7 @@ repl_config_free(struct repl_config *cfg)
 int
 repl_config_load(struct repl_config *cfg, const char *path)
 {
+	ENTRY_WHOLE();
 	struct err e = {.code = REPL_OK};
 
 	if (!cfg)
@@ -359,6 +363,7 @@ repl_config_load(struct repl_config *cfg, const char *path)
 int
 repl_config_add_target(struct repl_config *cfg, const char *target)
 {
+	ENTRY_WHOLE();
 	struct err e = {.code = REPL_OK};
 
 	if (!cfg || !target)
@@ -370,6 +375,7 @@ repl_config_add_target(struct repl_config *cfg, const char *target)
 int
 repl_config_set(struct repl_config *cfg, const char *key, const char *value)
 {
+	ENTRY_WHOLE();
 	struct err e = {.code = REPL_OK};
 
 	if (!cfg)

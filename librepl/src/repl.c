@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "entry.h"
 #include "keeper.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
@@ -19,6 +20,7 @@
 int
 repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc;
 
@@ -36,6 +38,7 @@ repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 int
 repl_drain(struct repl *r, unsigned lane)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc;
 
@@ -50,6 +53,7 @@ repl_drain(struct repl *r, unsigned lane)
 int
 repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc;
 
@@ -68,6 +72,7 @@ repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 int
 repl_persist_atomic8(struct repl *r, unsigned lane, size_t off)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc;
 
@@ -104,6 +109,7 @@ int
 repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, size_t b_off,
 		  size_t b_len)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc;
 
@@ -156,19 +162,23 @@ replica_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t 
 int
 repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len)
 {
-	uint64_t deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
-	uint64_t loss_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS / 4;
+	ENTRY_WHOLE();
+	uint64_t deadline_ns, loss_ns;
 	struct err e;
 	int rc;
 
 	err_clear(&e);
 	rc = range_check(r, off, len, &e);
+	if (!rc && !buf && len)
+		rc = err_set(&e, REPL_E_INVAL, "no place for what is read");
 	if (!rc && replica >= r->replica_count)
 		rc = err_set(&e, REPL_E_INVAL, "replica %u of %u", replica, r->replica_count);
 	if (!rc)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
+	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+	loss_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS / 4;
 	if (atomic_load(&r->replicas[replica].lost))
 		rc = err_set(&e, REPL_E_LOST, "replica %u is lost", replica);
 	else
@@ -183,13 +193,13 @@ repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off
 unsigned
 repl_lanes(const struct repl *r)
 {
-	return r->lane_count;
+	return r ? r->lane_count : 0;
 }
 
 unsigned
 repl_replicas(const struct repl *r)
 {
-	return r->replica_count;
+	return r ? r->replica_count : 0;
 }
 
 /* ---- observation ---- */
@@ -277,12 +287,13 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 int
 repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 {
+	ENTRY_WHOLE();
 	struct repl_stat now = {0};
 	size_t size;
 
-	if (!st || st->struct_size < sizeof(size_t) || st->struct_size > STAT_SIZE_MAX ||
+	if (!r || !st || st->struct_size < sizeof(size_t) || st->struct_size > STAT_SIZE_MAX ||
 	    replica >= r->replica_count)
-		return config_report_set(REPL_E_INVAL, "bad replica or struct_size");
+		return config_report_set(REPL_E_INVAL, "bad handle, replica or struct_size");
 	stat_fill(r, replica, &now);
 	size = st->struct_size < sizeof(now) ? st->struct_size : sizeof(now);
 	now.struct_size = st->struct_size;
@@ -325,11 +336,12 @@ repl_profile_text(struct remote *remote)
 int
 repl_profile(struct repl *r, unsigned replica, const char **text)
 {
+	ENTRY_WHOLE();
 	const struct profile_note *note;
 	struct replica *p;
 
-	if (replica >= r->replica_count || !text)
-		return config_report_set(REPL_E_INVAL, "bad replica");
+	if (!r || replica >= r->replica_count || !text)
+		return config_report_set(REPL_E_INVAL, "bad handle or replica");
 	p = &r->replicas[replica];
 	pthread_mutex_lock(&r->reason_lock);
 	/* What became of large writes is known when there have been some. */

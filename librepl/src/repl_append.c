@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "entry.h"
 #include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
@@ -230,6 +231,7 @@ int
 repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const void *data,
 	    size_t len, size_t *off)
 {
+	ENTRY_WHOLE();
 	struct append a = {
 		.tail_off = tail_off, .limit = limit, .data = data, .len = (uint32_t)len};
 	struct err e;

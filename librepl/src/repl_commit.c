@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "entry.h"
 #include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
@@ -93,16 +94,19 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 int
 repl_commit(struct repl *r, unsigned lane)
 {
-	uint64_t begin_ns = clock_now_ns();
-	uint64_t deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+	ENTRY_WHOLE();
+	uint64_t begin_ns = clock_now_ns(), deadline_ns;
 	bool done[REPL_LANES_MAX] = {false};
 	struct err e;
 
 	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
 	if (lane >= r->lane_count) {
 		(void)err_set(&e, REPL_E_INVAL, "lane %u of %u", lane, r->lane_count);
 		return config_report(&e);
 	}
+	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		done[i] = lane_borrow(r, i, 0);
 		if (done[i])

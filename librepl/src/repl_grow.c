@@ -3,41 +3,30 @@
  * repl_grow: first every replica makes room, which can be taken back; when all
  * have it they grow, and the local sidecar last.
  */
-#include <errno.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
 #include "clock.h"
 #include "dirty.h"
+#include "entry.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
 #define GROW_PAGE 4096U
 
-/* What can't be looked at for another reason counts as readable. */
-static bool
-grow_is_mapped(const uint8_t *at)
-{
-	uint8_t byte;
-	struct iovec to = {.iov_base = &byte, .iov_len = 1};
-	struct iovec from = {.iov_base = (void *)(uintptr_t)at, .iov_len = 1};
-
-	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
-}
-
 /* Of the new part the first and the last byte are looked at. */
 static int
 grow_check(const struct repl *r, size_t size, struct err *e)
 {
-	size_t now = atomic_load(&r->size);
+	size_t now;
 
+	if (handle_check(r, e))
+		return e->code;
+	now = atomic_load(&r->size);
 	if (size % GROW_PAGE || size > INT64_MAX || (uintptr_t)r->mem > UINTPTR_MAX - size)
 		return err_set(e, REPL_E_INVAL,
 			       "size %zu is not a multiple of 4096 within the address space", size);
 	if (size < now)
 		return err_set(e, REPL_E_INVAL, "the range has %zu bytes and can't have only %zu",
 			       now, size);
-	if (size > now && (!grow_is_mapped(r->mem + now) || !grow_is_mapped(r->mem + size - 1)))
+	if (size > now && (!range_is_mapped(r->mem + now) || !range_is_mapped(r->mem + size - 1)))
 		return err_set(e, REPL_E_INVAL,
 			       "the new part is not mapped behind the range: map %zu bytes at %p",
 			       size - now, (void *)(r->mem + now));
@@ -175,6 +164,7 @@ grow_run(struct repl *r, size_t size, struct err *e)
 int
 repl_grow(struct repl *r, size_t new_size)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc;
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "repl_lanes.h"
 
+#include <errno.h>
+#include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "hold.h"
@@ -12,15 +15,34 @@
 #define LANE_PAUSE_NS_MAX NS_PER_MS
 
 int
+handle_check(const struct repl *r, struct err *e)
+{
+	return r ? 0 : err_set(e, REPL_E_INVAL, "no handle: it is NULL");
+}
+
+int
 range_check(const struct repl *r, size_t off, size_t len, struct err *e)
 {
-	size_t size = atomic_load_explicit(&r->size, memory_order_acquire);
+	size_t size;
 
+	if (handle_check(r, e))
+		return e->code;
+	size = atomic_load_explicit(&r->size, memory_order_acquire);
 	if (off > size || len > size - off)
 		return err_set(e, REPL_E_INVAL,
 			       "range of %zu bytes at %zu is outside the pool of %zu bytes", len,
 			       off, size);
 	return 0;
+}
+
+bool
+range_is_mapped(const uint8_t *at)
+{
+	uint8_t byte;
+	struct iovec to = {.iov_base = &byte, .iov_len = 1};
+	struct iovec from = {.iov_base = (void *)(uintptr_t)at, .iov_len = 1};
+
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
 }
 
 enum { LANE_FREE, LANE_ENTERED, LANE_BORROWED };
@@ -53,6 +75,8 @@ lane_enter(struct repl *r, unsigned lane, struct err *e)
 	uint64_t begin_ns = 0, waited_ns;
 	struct lane_slot *slot;
 
+	if (handle_check(r, e))
+		return e->code;
 	if (lane >= r->lane_count)
 		return err_set(e, REPL_E_INVAL, "lane %u of %u", lane, r->lane_count);
 	slot = &r->slots[lane];

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "entry.h"
 #include "le.h"
 #include "logcore.h"
 #include "logscan.h"
@@ -195,6 +196,7 @@ log_new(struct repl *r, size_t off)
 void
 repl_log_close(struct repl_log *log)
 {
+	ENTRY_WHOLE();
 	if (!log)
 		return;
 	(void)pthread_mutex_destroy(&log->lock);
@@ -216,6 +218,7 @@ log_context(int rc, const char *what, size_t off)
 int
 repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 {
+	ENTRY_WHOLE();
 	struct repl_log *log;
 	uint64_t first, second;
 	unsigned turn = 0;
@@ -285,6 +288,7 @@ int
 repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind,
 		struct repl_log **out)
 {
+	ENTRY_WHOLE();
 	static const uint64_t body = LOGFMT_RING_OFF - LOGFMT_PAGE;
 	struct step s = {.kind = STEP_PAIR,
 			 .span = {.off = {LOGFMT_PAGE, 0}, .len = {body, LOGFMT_PAGE}}};
@@ -460,6 +464,8 @@ records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, con
 static int
 lane_check(const struct repl_log *log, unsigned lane, struct err *e)
 {
+	if (!log)
+		return err_set(e, REPL_E_INVAL, "no log: it is NULL");
 	if (lane >= log->r->lane_count)
 		return err_set(e, REPL_E_INVAL, "lane %u of %u", lane, log->r->lane_count);
 	return 0;
@@ -469,6 +475,7 @@ int
 repl_log_append(struct repl_log *log, unsigned lane, const void *data, size_t len,
 		uint64_t *position)
 {
+	ENTRY_WHOLE();
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
 	uint64_t sum;
 	struct err e;
@@ -489,6 +496,7 @@ int
 repl_log_append_batch(struct repl_log *log, unsigned lane, const struct iovec *iov, size_t count,
 		      uint64_t *first)
 {
+	ENTRY_WHOLE();
 	uint64_t sums[REPL_LOG_BATCH_MAX];
 	struct err e;
 	int rc;
@@ -529,13 +537,15 @@ log_bounds(struct repl_log *log)
 uint64_t
 repl_log_head(struct repl_log *log)
 {
-	return log_bounds(log).h.head;
+	ENTRY_WHOLE();
+	return log ? log_bounds(log).h.head : 0;
 }
 
 uint64_t
 repl_log_tail(struct repl_log *log)
 {
-	return log_bounds(log).durable;
+	ENTRY_WHOLE();
+	return log ? log_bounds(log).durable : 0;
 }
 
 static int
@@ -556,14 +566,17 @@ int
 repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, size_t *len,
 	      uint64_t *next)
 {
-	struct log_bounds b = log_bounds(log);
+	ENTRY_WHOLE();
 	struct logfmt_record rec = {0};
+	struct log_bounds b;
 	bool whole;
 	struct err e;
 
 	err_clear(&e);
-	if (!len || !next || (!buf && size))
-		return config_report_set(REPL_E_INVAL, "no place for the record or its length");
+	if (!log || !len || !next || (!buf && size))
+		return config_report_set(REPL_E_INVAL,
+					 "no log, or no place for the record or its length");
+	b = log_bounds(log);
 	if (position_check(&b, position, &e))
 		return config_report(&e);
 	whole = position % LOGFMT_ALIGN == 0 && logfmt_record_read(log->area, &b.h, position, &rec);
@@ -658,18 +671,19 @@ trim_to(struct repl_log *log, unsigned lane, uint64_t position)
 int
 repl_log_trim(struct repl_log *log, unsigned lane, uint64_t position)
 {
+	ENTRY_WHOLE();
 	struct log_bounds b;
 	struct err e;
 	int rc;
 
 	err_clear(&e);
+	if (lane_check(log, lane, &e))
+		return config_report(&e);
 	(void)pthread_mutex_lock(&log->trim_lock);
 	(void)pthread_mutex_lock(&log->lock);
 	rc = log_failed(log, &e);
 	(void)pthread_mutex_unlock(&log->lock);
 	b = log_bounds(log);
-	if (!rc)
-		rc = lane_check(log, lane, &e);
 	if (!rc && position > b.h.head)
 		rc = trim_check(log, &b, position, &e);
 	if (rc)

@@ -11,11 +11,13 @@
 #include "claim.h"
 #include "clock.h"
 #include "dirty.h"
+#include "entry.h"
 #include "keeper.h"
 #include "pending.h"
 #include "reason.h"
 #include "repl_each.h"
 #include "repl_impl.h"
+#include "repl_lanes.h"
 #include "replica_judge.h"
 #include "ship.h"
 #include "statusd.h"
@@ -432,6 +434,13 @@ repl_check(const struct repl_config *cfg, const void *addr, size_t size, unsigne
 			size);
 	if (flags & ~(REPL_OPEN_CREATE | REPL_OPEN_NO_COMPARE | REPL_OPEN_SPARSE))
 		return err_set(e, REPL_E_INVAL, "unknown flags 0x%x", flags);
+	/* Of the range the first and the last byte are looked at. */
+	if (!range_is_mapped(addr) || !range_is_mapped((const uint8_t *)addr + size - 1))
+		return err_set(
+			e, REPL_E_INVAL,
+			"%zu bytes at %p can't be read: they are not all mapped, or the file "
+			"that is mapped there is shorter",
+			size, addr);
 	return 0;
 }
 
@@ -709,6 +718,7 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 int
 repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags, struct repl **out)
 {
+	ENTRY_WHOLE();
 	struct repl_config *mine = NULL;
 	struct err e;
 	int rc;
@@ -753,6 +763,7 @@ maps_complete(struct repl *r)
 int
 repl_close(struct repl *r)
 {
+	ENTRY_WHOLE();
 	uint64_t end_ns, eighth_ns;
 	struct err e;
 	int rc = 0;
@@ -793,6 +804,7 @@ repl_close(struct repl *r)
 void
 repl_abandon(struct repl *r)
 {
+	ENTRY_WHOLE();
 	if (!r)
 		return;
 	/* No lock: whoever held one is not in this process. */

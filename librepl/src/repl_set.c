@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "control.h"
 #include "dirty.h"
+#include "entry.h"
 #include "keeper.h"
 #include "repl_lanes.h"
 #include "transfer.h"
@@ -135,6 +136,7 @@ int
 repl_set_create(const struct repl_config *cfg, const char *target, void *addr, size_t size,
 		const uint8_t *attr, struct repl **out)
 {
+	ENTRY_WHOLE();
 	struct repl_set how = {.create = true};
 	struct err e;
 
@@ -151,6 +153,7 @@ int
 repl_set_open(const struct repl_config *cfg, const char *target, void *addr, size_t size,
 	      uint8_t attr[PMDK_ATTR_SIZE], bool *has_attr, struct repl **out)
 {
+	ENTRY_WHOLE();
 	const struct repl_set how = {.create = false};
 	struct err e;
 
@@ -174,6 +177,7 @@ repl_set_header(const struct repl *r)
 int
 repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 {
+	ENTRY_WHOLE();
 	struct json_object *params = json_object_new_object();
 	char hex[2 * PMDK_ATTR_SIZE + 1];
 	struct err e;
@@ -314,6 +318,7 @@ set_begin(struct repl *r, struct err *e)
 int
 repl_set_begin(struct repl *r)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc = 0;
 
@@ -334,6 +339,7 @@ repl_set_begin(struct repl *r)
 int
 repl_set_fill(struct repl *r)
 {
+	ENTRY_WHOLE();
 	struct err e;
 
 	err_clear(&e);
@@ -346,6 +352,7 @@ repl_set_fill(struct repl *r)
 int
 repl_set_filled(struct repl *r)
 {
+	ENTRY_WHOLE();
 	struct err e;
 	int rc = 0;
 
@@ -377,6 +384,7 @@ repl_set_readable(struct repl *r)
 int
 repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set, bool force)
 {
+	ENTRY_WHOLE();
 	struct json_object *params;
 	struct repl_config *mine;
 	struct remote *remote = NULL;

@@ -38,6 +38,19 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 }
 
 int
+handle_check(const struct repl *r, struct err *e)
+{
+	(void)e;
+	return r ? 0 : REPL_E_INVAL;
+}
+
+bool
+range_is_mapped(const uint8_t *at)
+{
+	return at != NULL;
+}
+
+int
 dirty_grow(struct dirty *d, uint64_t size, struct err *e)
 {
 	(void)d;
