@@ -150,6 +150,9 @@ ofi_is_rdma(const struct fi_info *info)
 int
 ofi_err(struct err *e, int code, long ret, const char *what)
 {
+	if (ret == -FI_EMFILE)
+		return err_set(e, REPL_E_LIMIT,
+			       "%s: too many open files: raise the limit, RLIMIT_NOFILE", what);
 	return err_set(e, code, "%s: %s", what, fi_strerror((int)-ret));
 }
 

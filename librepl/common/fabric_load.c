@@ -16,6 +16,7 @@
 #include "fabric_ofi.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,18 +30,17 @@
 #error "look up the versions of the symbols below in this libfabric"
 #endif
 
-/* Set once by ofi_load(), constant after. */
+/* Set by the ofi_load() that succeeds, constant after. */
 static struct {
-	pthread_once_t once;
+	pthread_mutex_t lock;
 	bool loaded;
-	char why[256];
 	__typeof__(fi_getinfo) *getinfo;
 	__typeof__(fi_freeinfo) *freeinfo;
 	__typeof__(fi_dupinfo) *dupinfo;
 	__typeof__(fi_fabric) *fabric;
 	__typeof__(fi_strerror) *strerror;
 	__typeof__(fi_version) *version;
-} ofi = {.once = PTHREAD_ONCE_INIT};
+} ofi = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool
 look_up(void *lib, const char *name, const char *version, void *function)
@@ -90,12 +90,13 @@ dispositions_put_back(const struct sigaction *old)
  * Signals wait until the dispositions are back: for this thread, and so for
  * the whole of a program that has no other.
  */
-static void
-load(void)
+static int
+load(struct err *e)
 {
 	struct sigaction old[NSIG] = {0};
 	const char *why;
 	sigset_t all, mask;
+	int errnum;
 	void *lib;
 
 	(void)sigfillset(&all);
@@ -103,24 +104,32 @@ load(void)
 	for (int i = 1; i < NSIG; i++)
 		(void)sigaction(i, NULL, &old[i]);
 	/* Never unloaded: providers leave threads and exit handlers behind. */
+	errno = 0;
 	lib = dlopen(OFI_LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	errnum = errno;
 	dispositions_put_back(old);
 	(void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	ofi.loaded = lib && look_up_all(lib);
 	if (ofi.loaded)
-		return;
+		return 0;
 	why = dlerror();
-	(void)snprintf(ofi.why, sizeof(ofi.why), "%s", why ? why : "unknown");
+	if (!lib && (errnum == EMFILE || errnum == ENFILE))
+		return err_set(e, REPL_E_LIMIT,
+			       OFI_LIBRARY ": too many open files: raise the limit, RLIMIT_NOFILE");
+	return err_set(e, REPL_E_FAILED, "cannot load " OFI_LIBRARY ", is libfabric installed? %s",
+		       why ? why : "unknown");
 }
 
 int
 ofi_load(struct err *e)
 {
-	(void)pthread_once(&ofi.once, load);
-	if (ofi.loaded)
-		return 0;
-	return err_set(e, REPL_E_FAILED, "cannot load " OFI_LIBRARY ", is libfabric installed? %s",
-		       ofi.why);
+	int rc;
+
+	/* What was in the way once, as too few descriptors, need not be so again. */
+	(void)pthread_mutex_lock(&ofi.lock);
+	rc = ofi.loaded ? 0 : load(e);
+	(void)pthread_mutex_unlock(&ofi.lock);
+	return rc;
 }
 
 /* ---- what comes with it ---- */
