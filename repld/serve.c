@@ -25,8 +25,9 @@
 #include "log.h"
 
 /*
- * Connections that have no session yet. When there are more the oldest goes:
- * who is silent can't keep others out, who is quick gets in.
+ * Connections that have no session yet. When there are more the oldest goes of the
+ * address that has the most: who is silent can't keep others out, nor can one
+ * host that connects faster than a login from afar takes.
  */
 #define LOGINS_MAX  16U
 #define STOP_MS     5000U
@@ -38,6 +39,7 @@ struct child {
 	int started_fd; /* readable when the session has begun; -1 after that */
 	bool started;
 	bool dropped; /* told to end */
+	uint64_t source;
 	char peer[ADDRESS_MAX];
 };
 
@@ -68,6 +70,19 @@ format_address(const struct sockaddr_storage *a, socklen_t len, char *out, size_
 	else
 		(void)snprintf(out, size, a->ss_family == AF_INET6 ? "[%.60s]:%s" : "%.60s:%s",
 			       host, port);
+}
+
+/* What one host is known by: its IPv4 address, the network of an IPv6 address. */
+static uint64_t
+address_source(const struct sockaddr_storage *a)
+{
+	uint64_t source = 0;
+
+	if (a->ss_family == AF_INET6)
+		memcpy(&source, &((const struct sockaddr_in6 *)a)->sin6_addr, sizeof(source));
+	else if (a->ss_family == AF_INET)
+		source = ((const struct sockaddr_in *)a)->sin_addr.s_addr;
+	return source;
 }
 
 static int
@@ -256,6 +271,45 @@ child_drop(struct child *c, int signo)
 	(void)kill(c->pid, signo);
 }
 
+static bool
+child_waits(const struct child *c)
+{
+	return !c->started && !c->dropped;
+}
+
+static unsigned
+serve_count_from(const struct server *s, uint64_t source)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (child_waits(&s->children[i]) && s->children[i].source == source)
+			n++;
+	return n;
+}
+
+static void
+serve_drop_login(struct server *s)
+{
+	struct child *drop = NULL;
+	unsigned most = 0;
+
+	for (unsigned i = 0; i < s->count; i++) {
+		struct child *c = &s->children[i];
+		unsigned n = child_waits(c) ? serve_count_from(s, c->source) : 0;
+
+		if (n > most) {
+			most = n;
+			drop = c;
+		}
+	}
+	if (!drop)
+		return;
+	log_warning("connection from %s dropped: no login yet, and %u others wait", drop->peer,
+		    LOGINS_MAX);
+	child_drop(drop, SIGKILL);
+}
+
 /* Room for one more login; false if there is none. */
 static bool
 serve_make_room(struct server *s, const char *peer)
@@ -269,18 +323,8 @@ serve_make_room(struct server *s, const char *peer)
 		log_warning("connection from %s refused: too many at once", peer);
 		return false;
 	}
-	if (serve_count(s, false) < LOGINS_MAX)
-		return true;
-	for (unsigned i = 0; i < s->count; i++) {
-		struct child *c = &s->children[i];
-
-		if (c->started || c->dropped)
-			continue;
-		log_warning("connection from %s dropped: no login yet, and %u others wait", c->peer,
-			    LOGINS_MAX);
-		child_drop(c, SIGKILL);
-		break;
-	}
+	if (serve_count(s, false) >= LOGINS_MAX)
+		serve_drop_login(s);
 	return true;
 }
 
@@ -312,7 +356,7 @@ serve_child(struct server *s, int fd, int started_fd, const char *peer)
 }
 
 static void
-serve_fork(struct server *s, int fd, const char *peer)
+serve_fork(struct server *s, int fd, uint64_t source, const char *peer)
 {
 	struct child *c;
 	int pair[2];
@@ -334,7 +378,7 @@ serve_fork(struct server *s, int fd, const char *peer)
 		return;
 	}
 	c = &s->children[s->count++];
-	*c = (struct child){.pid = pid, .started_fd = pair[0]};
+	*c = (struct child){.pid = pid, .started_fd = pair[0], .source = source};
 	(void)snprintf(c->peer, sizeof(c->peer), "%s", peer);
 	log_debug("connection from %s: process %ld", peer, (long)pid);
 }
@@ -360,7 +404,7 @@ serve_accept(struct server *s)
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	format_address(&a, len, peer, sizeof(peer));
 	if (serve_make_room(s, peer))
-		serve_fork(s, fd, peer);
+		serve_fork(s, fd, address_source(&a), peer);
 	(void)close(fd);
 }
 
