@@ -18,16 +18,19 @@ ahead() {
 mkfifo "$TMP/in"
 exec 3<>"$TMP/in"
 ahead run p <"$TMP/in" >"$TMP/said" &
-PIDS="$PIDS $!"
+job=$!
+PIDS="$PIDS $job"
 wait_for 30 grep -qs ready "$TMP/said" || fail "no log"
-program=$(children $!)
-program=${program:-$!}
+program=$(children "$job")
+program=${program:-$job}
 session=$(children "$(children "$SERVE_PID")")
 signalled STOP "$session" || fail "no session"
 echo >&3
 wait_for 20 grep -q stored "$TMP/said" || fail "no records"
 kill -KILL "$program" "$session"
 wait_for 20 gone "$program" && wait_for 20 gone "$session" || fail "they do not die"
+# Not before its last thread is gone is its lock.
+wait "$job" 2>/dev/null
 
 ahead open p >"$TMP/here" || fail "it can't be opened: $(cat "$TMP/ahead.log")"
 ctl restore "$T/p" "$TMP/q" >"$TMP/restore.log" 2>&1 || fail "restore"

@@ -18,10 +18,11 @@ again() {
 mkfifo "$TMP/in"
 exec 3<>"$TMP/in"
 again dies <"$TMP/in" >"$TMP/said" &
-PIDS="$PIDS $!"
+job=$!
+PIDS="$PIDS $job"
 wait_for 30 grep -qs filled "$TMP/said" || fail "no log"
-program=$(children $!)
-program=${program:-$!}
+program=$(children "$job")
+program=${program:-$job}
 session=$(children "$(children "$SERVE_PID")")
 echo "$session" >&3
 wait_for 20 grep -q trimmed "$TMP/said" || fail "no trim"
@@ -30,5 +31,7 @@ cmp "$TMP/p" "$TMP/serve/pools/p" && exit 77
 sleep 20
 kill -KILL "$program" "$session"
 wait_for 20 gone "$program" && wait_for 20 gone "$session" || fail "they do not die"
+# Not before its last thread is gone is its lock.
+wait "$job" 2>/dev/null
 again open || fail "it can't be opened: $(cat "$TMP/again.log")"
 ctl verify "$TMP/p" "$T/p" >"$TMP/verify.log" 2>&1 || fail "the replica differs"
