@@ -2,6 +2,7 @@
 #include "pending.h"
 
 #include "dirty.h"
+#include "ship.h"
 
 bool
 pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
@@ -10,15 +11,11 @@ pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
 }
 
 /* One range over all is more than was trimmed, and will do. */
-void
-pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
+static void
+trims_add(struct rangeset *s, uint64_t off, uint64_t len)
 {
-	struct rangeset *s = &r->slots[lane].trims;
 	uint64_t end;
 
-	/* A target that dies with us has not made it zero, however long ago it was told. */
-	if (r->dirty)
-		dirty_pin(r->dirty, off, len);
 	if (len == 0 || rangeset_add(s, off, len) >= 0)
 		return;
 	end = s->r[s->count - 1].off + s->r[s->count - 1].len;
@@ -28,6 +25,15 @@ pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
 		off = s->r[0].off;
 	rangeset_clear(s);
 	(void)rangeset_add(s, off, end - off);
+}
+
+void
+pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
+{
+	/* A target that dies with us has not made it zero, however long ago it was told. */
+	if (r->dirty)
+		dirty_pin(r->dirty, off, len);
+	trims_add(&r->slots[lane].trims, off, len);
 }
 
 /*
@@ -98,10 +104,31 @@ pending_trims(struct repl *r)
 void
 pending_trimmed(struct repl *r, unsigned lane, uint64_t trims)
 {
-	rangeset_clear(&r->slots[lane].trims);
+	struct lane_slot *slot = &r->slots[lane];
+
+	for (unsigned i = 0; i < slot->trims.count; i++)
+		trims_add(&slot->settled, slot->trims.r[i].off, slot->trims.r[i].len);
+	rangeset_clear(&slot->trims);
+	slot->settled_number = slot->shipped_number;
+	slot->settled_pins = trims;
+	slot->settling = true;
+}
+
+/* Those of a queued replica that is lost are noted in its map: it is looked at before that. */
+static bool
+trims_are_ended(const struct repl *r, const struct lane_slot *slot)
+{
+	return slot->settling && ship_all_have(r->ship, slot->settled_number);
+}
+
+static void
+trims_end(struct repl *r, struct lane_slot *slot)
+{
+	rangeset_clear(&slot->settled);
+	slot->settling = false;
 	/* One that is lost may have some before it still. */
 	if (r->dirty && lost_mask(r) == 0)
-		dirty_unpin(r->dirty, trims);
+		dirty_unpin(r->dirty, slot->settled_pins);
 }
 
 void
@@ -124,15 +151,19 @@ void
 pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count)
 {
 	struct lane_slot *slot = &r->slots[lane];
+	bool ended = trims_are_ended(r, slot);
 
 	if (r->dirty) {
 		uint32_t mask = lost_mask(r);
 
 		mark(r, mask, slot->pending.r, slot->pending.count);
 		mark(r, mask, slot->trims.r, slot->trims.count);
+		mark(r, mask, slot->settled.r, slot->settled.count);
 		mark(r, mask, also, count);
 	}
 	rangeset_clear(&slot->pending);
+	if (ended)
+		trims_end(r, slot);
 }
 
 void
@@ -144,4 +175,5 @@ pending_mark(struct repl *r, unsigned lane, unsigned replica)
 		return;
 	mark(r, UINT32_C(1) << replica, slot->pending.r, slot->pending.count);
 	mark(r, UINT32_C(1) << replica, slot->trims.r, slot->trims.count);
+	mark(r, UINT32_C(1) << replica, slot->settled.r, slot->settled.count);
 }

@@ -19,7 +19,10 @@ bool pending_note(struct lane_slot *slot, uint64_t off, uint64_t len);
 /* Note one that targets are making zero in their own time; until pending_trimmed(). */
 void pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len);
 
-/* All that were noted before pending_trims() are ended. */
+/*
+ * A drain, of which nothing else was settled yet, has ended all that were noted before
+ * pending_trims(): queued replicas have ended theirs when they have what it has shipped.
+ */
 uint64_t pending_trims(struct repl *r);
 void pending_trimmed(struct repl *r, unsigned lane, uint64_t trims);
 

@@ -67,12 +67,17 @@ struct lane_slot {
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS], latency_sum_ns;
 	struct rangeset pending; /* pending.h: whoever is in the lane */
 	struct rangeset trims;
+	struct rangeset settled; /* of these, what who is waited for has made zero */
+	uint64_t settled_number; /* the others have when they have this shipment */
+	uint64_t settled_pins;
+	bool settling;
 	/* A job that queued replicas (ship.h) are to get, and do not have in their queue yet. */
 	bool ship_due;
 	enum lane_kind ship_kind;
 	const struct rangeset *ship_first;
 	struct range ship_second;
 	struct shipment *shipped; /* one that they have, to be awaited */
+	uint64_t shipped_number;  /* of the last one; 0: none */
 };
 
 /* Of a handle on a pool set: repl_set.h. */

@@ -199,6 +199,7 @@ lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns)
 		lanes_lose_queued(r, e.code, e.text, end_ns);
 	m = slot->shipped;
 	slot->shipped = NULL;
+	slot->shipped_number = m ? m->number : 0;
 	slot->ship_due = false;
 	return m ? ship_await(r->ship, m, begin_ns) : ship_enough(r->ship);
 }
@@ -302,9 +303,9 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
 	if (kind == LANE_TRIM)
 		pending_trim(r, lane, also->off, also->len);
-	pending_settle(r, lane, also, 1);
 	if (kind == LANE_TRIM && also->len == 0 && !rc)
 		pending_trimmed(r, lane, trims);
+	pending_settle(r, lane, also, 1);
 	return rc;
 }
 

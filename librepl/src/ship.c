@@ -534,6 +534,20 @@ ship_caught_up(struct ship *s, unsigned replica)
 }
 
 bool
+ship_all_have(struct ship *s, uint64_t number)
+{
+	bool all = true;
+
+	if (!s)
+		return true;
+	pthread_mutex_lock(&s->lock);
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+		all &= !s->q.view[i].open || shipqueue_has(&s->q, i, number);
+	pthread_mutex_unlock(&s->lock);
+	return all;
+}
+
+bool
 ship_settling(struct ship *s)
 {
 	bool settling;

@@ -135,6 +135,9 @@ void ship_finish(struct ship *s, uint64_t deadline_ns, uint64_t lose_ns);
 /* What a replica lacks of what was drained: bytes, and since when. Any thread. */
 void ship_lag(struct ship *s, unsigned replica, uint64_t *bytes, uint64_t *ms);
 
+/* All that are not lost have what was drained up to that shipment; NULL is allowed. Any thread. */
+bool ship_all_have(struct ship *s, uint64_t number);
+
 /* Since when one of them all lacks something that was drained, in milliseconds; 0: none does. */
 uint64_t ship_oldest_ms(struct ship *s);
 

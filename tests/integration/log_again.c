@@ -2,14 +2,15 @@
 /*
  * log_again - open a log again on the same handle.
  *
- * usage: log_again trim|busy|dies|open FILE TARGET [KEY=VALUE ...]
+ * usage: log_again trim|busy|dies|lags|open FILE TARGET [KEY=VALUE ...]
  *
  * trim: behind a large trim, which the target has only noted, the log is opened again and
  * appended to where the trim was. busy: an append fails since its lane is in use all the
  * time, the log is opened again and keeps what it finds. FILE and the replica must be
  * equal after it; busy says how many records there are. dies: reads the target's process id
- * from standard input, which is stopped behind a large trim, and waits to be killed. open: opens
- * the pool only.
+ * from standard input, which is stopped behind a large trim, and waits to be killed. lags: the
+ * same of replica 1, and opens the log again; then waits for a line, and until that replica was
+ * away and is back. open: opens the pool only.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -174,6 +175,47 @@ do_dies(struct again *a)
 	return rc;
 }
 
+static bool
+stat_is(struct again *a, struct repl_stat *st)
+{
+	*st = (struct repl_stat){.struct_size = sizeof(*st)};
+	return repl_stat(a->repl, 1, st) == 0;
+}
+
+/* Replica 1 has been told of a trim, and is stopped; the log goes on without it. */
+static int
+do_lags(struct again *a)
+{
+	struct repl_stat st;
+	unsigned count;
+	char line[32];
+	int rc = fill(a, &count);
+
+	(void)puts("filled");
+	(void)fflush(stdout);
+	if (rc || !fgets(line, sizeof(line), stdin))
+		return rc ? rc : REPL_E_FAILED;
+	while (stat_is(a, &st) && st.lag_bytes > 0)
+		(void)usleep(1000);
+	rc = repl_log_trim(a->log, 0, repl_log_tail(a->log));
+	while (stat_is(a, &st) && st.lag_bytes > 0)
+		;
+	(void)kill(atoi(line), SIGSTOP);
+	repl_log_close(a->log);
+	a->log = NULL;
+	if (!rc)
+		rc = repl_log_open(a->repl, 0, &a->log);
+	(void)puts("settled");
+	(void)fflush(stdout);
+	if (rc || !fgets(line, sizeof(line), stdin))
+		return rc ? rc : REPL_E_FAILED;
+	while (stat_is(a, &st) && st.replication == REPL_REPL_ESTABLISHED)
+		(void)usleep(1000);
+	while (stat_is(a, &st) && st.replication != REPL_REPL_ESTABLISHED)
+		(void)usleep(1000);
+	return 0;
+}
+
 static int
 run(struct again *a, const char *how)
 {
@@ -186,6 +228,8 @@ run(struct again *a, const char *how)
 		return rc;
 	if (strcmp(how, "dies") == 0)
 		return do_dies(a);
+	if (strcmp(how, "lags") == 0)
+		return do_lags(a);
 	return strcmp(how, "trim") == 0 ? do_trim(a) : do_busy(a);
 }
 
