@@ -178,11 +178,12 @@ metrics_write(struct statusd *s)
 	whole = f && fwrite(text, 1, len, f) == len;
 	if (f)
 		whole &= fclose(f) == 0;
-	/* A reader finds a whole file or none. */
+	/* A reader finds a whole file or none: an old one may call a lost replica established. */
 	if (!whole || rename(s->metrics_temp, s->metrics_path)) {
 		(void)err_errno(&e, REPL_E_FAILED, errno, "%s", s->metrics_path);
 		if (f)
 			(void)unlink(s->metrics_temp);
+		(void)unlink(s->metrics_path);
 	}
 	(void)snprintf(s->doc.metrics_error, sizeof(s->doc.metrics_error), "%s", e.text);
 	free(text);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What somebody has put where metrics are written first, a FIFO or a link, neither holds up the handle nor leads elsewhere.
+# Metrics that can't be written are not those of an earlier time.
 . "$(dirname "$0")/api_lib.sh"
 
 make_keys
@@ -23,4 +24,15 @@ for way in mkfifo "ln -s $TMP/victim"; do
 	[ ! -e "$temp" ] || fail "$way: it stays"
 done
 [ "$(cat "$TMP/victim")" = precious ] || fail "wrote through a link"
+
+none() {
+	[ ! -e "$TMP/metrics" ]
+}
+ok open 1
+wait_for 10 written || fail "no metrics"
+mkdir "$temp" || fail "mkdir"
+wait_for 20 none || fail "metrics of an earlier time are still there"
+rmdir "$temp"
+wait_for 20 written || fail "no metrics any more"
+ok close
 stop_api
