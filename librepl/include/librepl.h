@@ -260,7 +260,8 @@ REPL_API int repl_log_create(struct repl *r, size_t off, size_t size, enum repl_
 /*
  * Open the log at off: all its records are those that were acknowledged and, of
  * each writer, at most the one append that was under way, whole or not at all.
- * REPL_E_NOT_FOUND, REPL_E_VERSION, REPL_E_CORRUPT. A log is open once at a time.
+ * REPL_E_NOT_FOUND, REPL_E_VERSION, REPL_E_CORRUPT. A log is open once at a time:
+ * REPL_E_BUSY, also where another one that is open lies in its area.
  */
 REPL_API int repl_log_open(struct repl *r, size_t off, struct repl_log **out) REPL_MUST_CHECK;
 

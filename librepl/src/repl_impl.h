@@ -105,7 +105,7 @@ struct repl {
 	pthread_mutex_t lock;        /* guards generation, local and losing; held across calls */
 	pthread_mutex_t grow_lock;   /* one grows or holds at a time; held across calls */
 	pthread_mutex_t reason_lock; /* guards what replicas say; never held across calls */
-	pthread_mutex_t wake_lock;   /* goes with wake; never held across calls */
+	pthread_mutex_t wake_lock;   /* goes with wake, guards logs; never held across calls */
 	pthread_cond_t wake;         /* a loss, an install, a wish: keepers and calls that block */
 	unsigned resyncing;          /* keepers in a resync; guarded by wake_lock */
 	bool growing;                /* ... or who wants none of them; guarded by wake_lock */
@@ -124,8 +124,12 @@ struct repl {
 	struct generation generation; /* of the set, as recorded last */
 	struct turns appends;         /* one at a time */
 	_Atomic bool log_failed;      /* a log of the handle has: replicas may lack its bytes */
+	struct repl_log *logs;        /* that are open */
 	struct statusd *statusd;      /* NULL: nobody is told */
 };
+
+/* The handle ends: logs that are still open are told, and are only good for being closed. */
+void repl_logs_detach(struct repl *r);
 
 /*
  * Mark a replica lost, begin its dirty map and record on the others, before anything

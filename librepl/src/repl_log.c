@@ -32,8 +32,10 @@
 #define LOG_RESEND_PIECE (16UL << 20)
 
 struct repl_log {
-	struct repl *r;
-	size_t off; /* of the area in the pool */
+	struct repl *r;        /* NULL: closed before the log was */
+	struct repl_log *next; /* of the handle's */
+	size_t off;            /* of the area in the pool */
+	size_t size;           /* ... or 0: not one of the handle's yet */
 	uint8_t *area;
 	struct logfmt_header fixed; /* for what never changes of it */
 	pthread_mutex_t trim_lock;  /* one trim at a time; guards the header's bytes */
@@ -193,12 +195,63 @@ log_new(struct repl *r, size_t off)
 	return log;
 }
 
+/*
+ * It is one of the handle's from here on. Two that lie over each other would overwrite what the
+ * other one has acknowledged.
+ */
+static int
+log_join(struct repl_log *log, size_t size, struct err *e)
+{
+	const struct repl_log *other;
+	struct repl *r = log->r;
+
+	pthread_mutex_lock(&r->wake_lock);
+	for (other = r->logs; other; other = other->next)
+		if (log->off < other->off + other->size && other->off < log->off + size)
+			break;
+	if (other) {
+		(void)err_set(e, REPL_E_BUSY,
+			      "the log at %zu is open: close it with repl_log_close() before one "
+			      "at %zu is opened or made",
+			      other->off, log->off);
+	} else {
+		log->size = size;
+		log->next = r->logs;
+		r->logs = log;
+	}
+	pthread_mutex_unlock(&r->wake_lock);
+	return other ? e->code : 0;
+}
+
+static void
+log_quit(struct repl_log *log)
+{
+	struct repl_log **at;
+
+	pthread_mutex_lock(&log->r->wake_lock);
+	for (at = &log->r->logs; *at != log; at = &(*at)->next)
+		;
+	*at = log->next;
+	pthread_mutex_unlock(&log->r->wake_lock);
+}
+
+/* No lock: nobody else is in the handle any more, or not in this process. */
+void
+repl_logs_detach(struct repl *r)
+{
+	for (struct repl_log *log = r->logs; log; log = log->next)
+		log->r = NULL;
+	r->logs = NULL;
+}
+
 void
 repl_log_close(struct repl_log *log)
 {
 	ENTRY_WHOLE();
 	if (!log)
 		return;
+	if (log->r && log->size)
+		log_quit(log);
 	(void)pthread_mutex_destroy(&log->lock);
 	(void)pthread_mutex_destroy(&log->trim_lock);
 	free(log);
@@ -235,6 +288,8 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
 	rc = logcore_open(&log->core, log->area, off, r->size - off, &e);
+	if (!rc)
+		rc = log_join(log, log->core.h.area_size, &e);
 	if (rc) {
 		repl_log_close(log);
 		return config_report(&e);
@@ -311,6 +366,10 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 	log = log_new(r, off);
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
+	if (log_join(log, size, &e)) {
+		repl_log_close(log);
+		return config_report(&e);
+	}
 	rc = log_settle(log, 0);
 	if (!rc) {
 		turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
@@ -466,6 +525,8 @@ lane_check(const struct repl_log *log, unsigned lane, struct err *e)
 {
 	if (!log)
 		return err_set(e, REPL_E_INVAL, "no log: it is NULL");
+	if (!log->r)
+		return err_set(e, REPL_E_INVAL, "the handle of the log at %zu is closed", log->off);
 	if (lane >= log->r->lane_count)
 		return err_set(e, REPL_E_INVAL, "lane %u of %u", lane, log->r->lane_count);
 	return 0;
@@ -576,6 +637,8 @@ repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, s
 	if (!log || !len || !next || (!buf && size))
 		return config_report_set(REPL_E_INVAL,
 					 "no log, or no place for the record or its length");
+	if (!log->r)
+		return config_report_set(REPL_E_INVAL, "the handle of the log is closed");
 	b = log_bounds(log);
 	if (position_check(&b, position, &e))
 		return config_report(&e);

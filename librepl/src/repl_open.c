@@ -788,6 +788,7 @@ repl_close(struct repl *r)
 	statusd_stop(r->statusd);
 	r->statusd = NULL;
 	maps_complete(r);
+	repl_logs_detach(r);
 	/* What was flushed and not drained the lost ones lack. */
 	for (unsigned i = 0; i < r->lane_count; i++)
 		pending_settle(r, i, NULL, 0);
@@ -807,6 +808,7 @@ repl_abandon(struct repl *r)
 	ENTRY_WHOLE();
 	if (!r)
 		return;
+	repl_logs_detach(r);
 	/* No lock: whoever held one is not in this process. */
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (r->replicas[i].remote)

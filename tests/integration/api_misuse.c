@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * usage: api_misuse null
- *        api_misuse range|files|cancel TARGET KEY KNOWN-HOSTS FILE
+ *        api_misuse range|files|cancel|logs TARGET KEY KNOWN-HOSTS FILE
  *
  * What programs do wrong: calls without a handle, a range that is not there, too few
- * descriptors, threads that are cancelled in the middle of calls. Says what is not as it should be.
+ * descriptors, threads that are cancelled in the middle of calls, logs over each other. Says what
+ * is not as it should be.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -221,6 +222,45 @@ cancelled(const struct repl_config *cfg, const char *file)
 	return repl_close(handle) ? 1 : 0;
 }
 
+/* What was acknowledged by one would be overwritten by the other. */
+static int
+logs(const struct repl_config *cfg, const char *file)
+{
+	struct repl_log *other = NULL;
+	uint64_t next;
+	char buf[8];
+	size_t len;
+	int rc, bad = 0;
+
+	pool = map_file(file, POOL, POOL);
+	rc = repl_open(cfg, pool, POOL, REPL_OPEN_CREATE, &handle);
+	if (!rc)
+		rc = repl_log_create(handle, 65536, 65536, REPL_LOG_CHECKSUM, &journal);
+	if (rc)
+		return wrong("a log", rc);
+	if (repl_log_open(handle, 65536, &other) != REPL_E_BUSY || other)
+		bad = wrong("a log that is open", 0);
+	if (repl_log_create(handle, 98304, 65536, REPL_LOG_CHECKSUM, &other) != REPL_E_BUSY)
+		bad = wrong("a log in another one", 0);
+	if (repl_log_create(handle, 32768, 36864, REPL_LOG_CHECKSUM, &other) != REPL_E_BUSY)
+		bad = wrong("a log around the beginning of another one", 0);
+	rc = repl_log_create(handle, 131072, 65536, REPL_LOG_CHECKSUM, &other);
+	if (rc)
+		bad = wrong("a log behind another one", rc);
+	repl_log_close(journal);
+	rc = repl_log_open(handle, 65536, &journal);
+	if (rc || repl_log_append(journal, 0, "last", 4, NULL))
+		bad = wrong("a log that was closed", rc);
+	repl_log_close(other);
+	if (repl_close(handle))
+		bad = wrong("close", 0);
+	REFUSED(repl_log_append(journal, 0, "late", 4, NULL));
+	REFUSED(repl_log_trim(journal, 0, 0));
+	REFUSED(repl_log_read(journal, 0, buf, sizeof(buf), &len, &next));
+	repl_log_close(journal);
+	return bad;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -238,6 +278,8 @@ main(int argc, char **argv)
 		bad = files(cfg, argv[5]);
 	else if (!strcmp(argv[1], "cancel"))
 		bad = cancelled(cfg, argv[5]);
+	else if (!strcmp(argv[1], "logs"))
+		bad = logs(cfg, argv[5]);
 	repl_config_free(cfg);
 	return bad;
 }

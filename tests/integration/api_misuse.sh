@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What programs do wrong ends in an error that says so, and in nothing else: calls without a handle, a
 # range that is not mapped or longer than its file, too few descriptors, which is no more when there are
-# enough, and threads that are cancelled in the middle of calls.
+# enough, threads that are cancelled in the middle of calls, and logs that lie over each other.
 . "$(dirname "$0")/lib.sh"
 start_target
 misuse() {
@@ -10,7 +10,7 @@ misuse() {
 }
 
 misuse null
-for what in range files cancel; do
+for what in range files cancel logs; do
 	misuse "$what" "$T/$what" "$TMP/key" "$TMP/known_hosts" "$TMP/$what"
 done
 cmp "$TMP/cancel" "$TMP/serve/pools/cancel" || fail "the replica differs"
