@@ -99,6 +99,11 @@ sync_create(struct sync *s)
 	rc = remote_call(c->remote, "pool.create", params, NULL, &c->err);
 	if (rc == REPL_E_EXISTS)
 		ctl_next(c, "replctl sync %s %s", s->quoted_file, s->quoted_target);
+	if (rc == REPL_E_NOSPC && !c->options.sparse && poolfile_data(&s->pool) < s->pool.size)
+		ctl_next(c,
+			 "make room in the target's pool directory; or replctl sync --sparse %s %s "
+			 "(the file is sparse, too: space is taken as it is written)",
+			 s->quoted_file, s->quoted_target);
 	if (rc)
 		return rc;
 	s->created = true;

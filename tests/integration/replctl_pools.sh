@@ -14,6 +14,11 @@ ctl info "$T/a" | grep -q sparse && fail "info of a pool that has its space"
 ctl create "$T/s" --size 1M --sparse >/dev/null || fail "create --sparse"
 ctl info "$T/s" | grep -q '^size .*, sparse' || fail "info of a sparse pool"
 ctl remove --force "$T/s" >/dev/null || fail "remove of a sparse pool"
+
+# Where there is not enough space for a file that has not got all of its own either.
+truncate -s 8T "$TMP/holes" || fail "a file of holes"
+ctl sync "$TMP/holes" "$T/s" >"$TMP/out" 2>&1 && fail "sync of a file that has no room there"
+grep -q "^next: .*replctl sync --sparse .*/holes $T/s" "$TMP/out" || fail "the way out: $(cat "$TMP/out")"
 ctl info "$T/a" | grep -q 'never written' || fail "generation of a new pool"
 [ "$(ctl --json info "$T/a" | member state)" = up-to-date ] || fail "state in JSON"
 
