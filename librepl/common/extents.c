@@ -2,8 +2,15 @@
 #include "extents.h"
 
 #include <errno.h>
+#include <linux/magic.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
+
+#define PAGE 4096U
 
 /* The first byte of data at or behind off, below size; size if there is none. */
 static uint64_t
@@ -30,6 +37,27 @@ extents_next(int fd, uint64_t off, uint64_t size)
 	hole = fd < 0 ? -1 : lseek(fd, (off_t)r.off, SEEK_HOLE);
 	r.len = (hole > (off_t)r.off && (uint64_t)hole < size ? (uint64_t)hole : size) - r.off;
 	return r;
+}
+
+bool
+extents_fill(int fd)
+{
+	struct statfs fs;
+	struct stat st;
+
+	return fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+	       fstat(fd, &st) == 0 && st.st_blocks * 512 < st.st_size;
+}
+
+bool
+extents_touch(const void *addr, size_t len)
+{
+	uintptr_t from = (uintptr_t)addr / PAGE * PAGE;
+
+	/* Older kernels (before 5.14) don't know it. */
+	return len == 0 ||
+	       madvise((void *)from, (uintptr_t)addr + len - from, MADV_POPULATE_READ) == 0 ||
+	       errno != EFAULT;
 }
 
 void

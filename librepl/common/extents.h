@@ -19,6 +19,18 @@
 struct range extents_next(int fd, uint64_t off, uint64_t size);
 
 /*
+ * Whether to read the holes of the file where it is mapped is to fill them: on tmpfs, which gives
+ * each page that is looked at its space, and raises SIGBUS if it has none. read() takes none.
+ */
+bool extents_fill(int fd);
+
+/*
+ * Before [addr, addr + len) of such a mapping is read. False: there is no space for a hole of it.
+ * True also where that can't be asked.
+ */
+bool extents_touch(const void *addr, size_t len);
+
+/*
  * Asked for ranges in rising order, it looks at the file once a hole, and once a
  * range where there are data: looking for their end takes the kernel time in
  * proportion to what lies between, and who asks for little would pay for all.

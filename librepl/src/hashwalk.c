@@ -187,6 +187,16 @@ hashwalk_keep_alive(struct hashwalk *w, bool settle, struct err *e)
 
 /* ---- the local side ---- */
 
+void
+hashwalk_local(struct hashwalk *w, const uint8_t *mem, int fd)
+{
+	bool fill = extents_fill(fd);
+
+	w->mem = fill ? NULL : mem;
+	w->fd = fill ? fd : -1;
+	w->holes_fd = fd;
+}
+
 static int
 file_read(const struct hashwalk *w, const struct range *piece, struct err *e)
 {
@@ -217,7 +227,6 @@ hash_local(struct hashwalk *w, const struct range *piece, struct err *e)
 	for (uint64_t at = 0; !rc && at < piece->len; at += w->block) {
 		uint64_t n = piece->len - at < w->block ? piece->len - at : w->block;
 
-		/* On tmpfs already reading a hole takes memory. */
 		if (extents_hole(&q->holes, piece->off + at, n))
 			extents_hash_zeros(n, q->local[at / w->block]);
 		else

@@ -36,6 +36,12 @@ struct hashwalk {
 	struct hashwalk_queue *queue; /* the walk's own */
 };
 
+/*
+ * The local side is mem, which maps the file fd. Where its holes would be filled by reading them
+ * there it is read from the file. fd stays the caller's; -1: it is not known.
+ */
+void hashwalk_local(struct hashwalk *w, const uint8_t *mem, int fd);
+
 int hashwalk_run(struct hashwalk *w, struct err *e);
 
 /*

@@ -168,3 +168,14 @@ holes_next(const struct holes *h, uint64_t off)
 	}
 	return at < h->size ? at : h->size;
 }
+
+int
+holes_touch(const uint8_t *mem, uint64_t off, uint64_t len, struct err *e)
+{
+	if (extents_touch(mem + off, len))
+		return 0;
+	return err_set(e, REPL_E_NOMEM,
+		       "the file system of the local pool is full, and to read its holes in the "
+		       "%" PRIu64 " bytes at %" PRIu64 " would take space: make room",
+		       len, off);
+}

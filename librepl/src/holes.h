@@ -35,6 +35,9 @@ void holes_fini(struct holes *h);
 /* The first segment from off, a segment's beginning, that is to be looked at; the size if none. */
 uint64_t holes_next(const struct holes *h, uint64_t off);
 
+/* Of a file that extents_fill() is true of: before the range is read in memory. REPL_E_NOMEM. */
+int holes_touch(const uint8_t *mem, uint64_t off, uint64_t len, struct err *e);
+
 /* What pool.extents is asked for. */
 struct holes_asked {
 	struct remote *remote;

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "clock.h"
+#include "extents.h"
+#include "filelock.h"
+#include "holes.h"
 
 /*
  * How long the application may be held. At first a few milliseconds; where it
@@ -383,8 +386,11 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	const struct resync_host *h = &s->host;
 	struct resync_run *r = &o->run;
 	uint64_t now_ns = clock_now_ns();
+	int fd = holes_open(s->file, s->mem);
 
 	s->in_doubt = false;
+	r->fill = extents_fill(fd);
+	filelock_close(fd);
 	r->s = s;
 	r->marked = info->meta.state == SIDECAR_INCONSISTENT;
 	/* There is nothing to protect in a replica that is no prefix of anything. */

@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "clock.h"
+#include "filelock.h"
+#include "holes.h"
 
 #define SLICE_NS 20000000ULL  /* of a wait, between two looks */
 #define TICK_NS  250000000ULL /* of the rate */
@@ -161,6 +163,8 @@ move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 			rc = resync_yield(r, n, e);
 		if (!rc && !r->direct)
 			rc = reserve(r, n, e);
+		if (!rc && r->fill)
+			rc = holes_touch(r->s->mem, off, n, e);
 		if (!rc)
 			rc = r->direct ? push_range(&r->push, off, n, e)
 				       : stage_range(r->stage, off, n, e);
@@ -228,21 +232,22 @@ pass_refined(struct pass *p, struct err *e)
 {
 	struct resync_run *r = p->r;
 	struct hashwalk w = {.remote = r->s->remote,
-			     .mem = r->s->mem,
-			     .fd = -1,
-			     .holes_fd = -1,
 			     .size = r->size,
 			     .block = RESYNC_FINE,
 			     .arg = p,
 			     .next = pass_next,
 			     .differ = pass_differ,
 			     .passed = pass_passed};
-	int rc;
+	int fd = holes_open(r->s->file, r->s->mem), rc;
 
+	hashwalk_local(&w, r->s->mem, fd);
+	/* One that was seen before the piece was taken may have been written since. */
+	w.holes_fd = -1;
 	r->walk = &w;
 	rc = hashwalk_run(&w, e);
 	r->walk = NULL;
 	r->heard_ns = clock_now_ns();
+	filelock_close(fd);
 	return rc;
 }
 

@@ -85,9 +85,6 @@ scan_hashes(struct scan *c, int fd, struct err *e)
 {
 	struct resync_run *r = c->r;
 	struct hashwalk w = {.remote = r->s->remote,
-			     .mem = r->s->mem,
-			     .fd = -1,
-			     .holes_fd = fd,
 			     .size = r->size,
 			     .block = SCAN_BLOCK,
 			     .arg = c,
@@ -96,6 +93,7 @@ scan_hashes(struct scan *c, int fd, struct err *e)
 			     .passed = scan_passed};
 	int rc;
 
+	hashwalk_local(&w, r->s->mem, fd);
 	c->holes.tell = scan_tell;
 	c->holes.arg = c;
 	rc = holes_find(&c->holes, r->s->remote, fd, r->size, e);

@@ -93,9 +93,11 @@ walk_all(struct walk *w, struct err *e)
 {
 	int rc;
 
-	if (w->hash.mem)
+	w->hash.holes_fd = w->hash.fd;
+	if (w->hash.mem) {
 		w->file = holes_open(w->t->file, w->hash.mem);
-	w->hash.holes_fd = w->hash.mem ? w->file : w->hash.fd;
+		hashwalk_local(&w->hash, w->hash.mem, w->file);
+	}
 	rc = holes_find(&w->holes, w->t->remote, w->hash.holes_fd, w->hash.size, e);
 	if (!rc)
 		rc = hashwalk_run(&w->hash, e);
@@ -129,11 +131,20 @@ walk_init(struct walk *w, const struct transfer *t, uint64_t size, struct transf
 
 /* ---- push ---- */
 
+/* Where it is read from the file, memory may have no space for its holes. */
+static int
+walk_touch(const struct walk *w, const uint8_t *mem, uint64_t off, uint64_t len, struct err *e)
+{
+	return w->hash.fd < 0 ? 0 : holes_touch(mem, off, len, e);
+}
+
 static int
 push_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e)
 {
-	(void)w;
-	return push_range(mover, off, len, e);
+	const struct push *p = mover;
+	int rc = walk_touch(w, p->lane->mem, off, len, e);
+
+	return rc ? rc : push_range(mover, off, len, e);
 }
 
 /* A segment is on its way: go on with the next while the target flushes it. */
@@ -222,13 +233,15 @@ differ_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err 
 {
 	struct differ *d = mover;
 	uint64_t end = off + len;
+	int rc = walk_touch(w, d->mem, off, len, e);
 
-	(void)w;
+	if (rc)
+		return rc;
 	for (; off < end; off += TRANSFER_BLOCK) {
 		uint64_t n = min_u64(TRANSFER_BLOCK, end - off);
-		int rc = remote_read(d->t->remote, d->t->lane, d->block, off, n,
-				     step_deadline(d->t), e);
 
+		rc = remote_read(d->t->remote, d->t->lane, d->block, off, n, step_deadline(d->t),
+				 e);
 		if (rc)
 			return rc;
 		for (uint64_t at = 0; at < n; at += DIFFER_GRAIN) {

@@ -2,8 +2,11 @@
 /* What is called a hole reads as zeros. */
 #include "unit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -105,6 +108,31 @@ asking_for_a_range_walks_no_data(void **state)
 	(void)close(fd);
 }
 
+/* What has no page can't be touched, and what has one can; who asks does not die of it. */
+static void
+holes_of_memory_are_known(void **state)
+{
+	int fd = memfd_create("extents", MFD_CLOEXEC);
+	uint8_t *p;
+
+	(void)state;
+	assert_true(fd >= 0 && ftruncate(fd, SIZE) == 0);
+	assert_true(extents_fill(fd));
+	assert_false(extents_fill(-1));
+	assert_int_equal(fallocate(fd, 0, 0, SIZE), 0);
+	assert_false(extents_fill(fd));
+	p = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(p != MAP_FAILED);
+	assert_true(extents_touch(p + 100, SIZE - 100));
+	/* Behind the end of a file it is as where there is no space. */
+	assert_int_equal(ftruncate(fd, SIZE / 2), 0);
+	assert_true(extents_touch(p + 100, SIZE / 2 - 100));
+	if (madvise(p + SIZE / 2, 4096, MADV_POPULATE_READ) == 0 || errno == EFAULT)
+		assert_false(extents_touch(p + 100, SIZE / 2));
+	(void)munmap(p, SIZE);
+	(void)close(fd);
+}
+
 int
 main(void)
 {
@@ -112,6 +140,7 @@ main(void)
 		cmocka_unit_test(runs_of_data_are_found),
 		cmocka_unit_test(holes_are_zeros),
 		cmocka_unit_test(asking_for_a_range_walks_no_data),
+		cmocka_unit_test(holes_of_memory_are_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
