@@ -8,7 +8,8 @@
 #include "control.h"
 
 static int
-raw_connect(struct bench_raw *raw, struct json_object *o, unsigned seconds, struct err *e)
+raw_connect(struct bench_raw *raw, struct json_object *o, unsigned seconds, unsigned patience_ms,
+	    struct err *e)
 {
 	uint8_t token[TCPRAW_TOKEN_SIZE];
 	const char *address = NULL, *text = NULL;
@@ -25,7 +26,11 @@ raw_connect(struct bench_raw *raw, struct json_object *o, unsigned seconds, stru
 		return rc;
 	(void)snprintf(raw->address, sizeof(raw->address), "%s", address);
 	raw->end_ns = clock_deadline(seconds * 1000);
-	return tcpraw_connect(address, (uint16_t)port, token, raw->end_ns, &raw->tcp, e);
+	rc = tcpraw_connect(address, (uint16_t)port, token, raw->end_ns, &raw->tcp, e);
+	/* A target that hangs is given up as soon as on a lane. */
+	if (!rc)
+		tcpraw_set_patience(raw->tcp, patience_ms);
+	return rc;
 }
 
 int
@@ -39,7 +44,7 @@ bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 	json_object_object_add(params, "seconds", json_object_new_int((int)seconds));
 	rc = remote_call(c->remote, "bench.open", params, &result, &c->err);
 	if (!rc)
-		rc = raw_connect(raw, result, seconds, &c->err);
+		rc = raw_connect(raw, result, seconds, remote_op_timeout_ms(c->remote), &c->err);
 	json_object_put(result);
 	return rc;
 }

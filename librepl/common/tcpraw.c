@@ -65,6 +65,7 @@ tcpraw_connect(const char *host, uint16_t port, const uint8_t token[TCPRAW_TOKEN
 {
 	struct addrinfo *ai = NULL;
 	struct tcpraw *c = calloc(1, sizeof(*c));
+	uint64_t connected_ns = clock_deadline(TCPRAW_CONNECT_MS);
 	int fd = -1;
 	int rc;
 
@@ -80,12 +81,13 @@ tcpraw_connect(const char *host, uint16_t port, const uint8_t token[TCPRAW_TOKEN
 		rc = err_errno(e, err_from_errno(errno), errno, "baseline: socket");
 		goto out;
 	}
-	rc = connect_by(fd, ai, deadline_ns, e);
+	rc = connect_by(fd, ai, connected_ns < deadline_ns ? connected_ns : deadline_ns, e);
 	if (!rc)
 		rc = tcpraw_io_init(&c->io, fd, deadline_ns, e);
 	if (rc)
 		goto out;
 	fd = -1;
+	tcpraw_set_patience(c, TCPRAW_CONNECT_MS);
 	rc = present_token(c, token, e);
 	if (rc)
 		goto out;
@@ -122,6 +124,12 @@ void
 tcpraw_set_spin(struct tcpraw *c, unsigned spin_us)
 {
 	c->io.spin_us = spin_us < TCPRAW_SPIN_US_MAX ? spin_us : TCPRAW_SPIN_US_MAX;
+}
+
+void
+tcpraw_set_patience(struct tcpraw *c, unsigned patience_ms)
+{
+	c->io.patience_ns = patience_ms * NS_PER_MS;
 }
 
 static int

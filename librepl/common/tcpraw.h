@@ -34,6 +34,7 @@
 #define TCPRAW_MAGIC        0x31575254U /* "TRW1", what the target says to a good token */
 #define TCPRAW_SIZE_MAX     (1U << 20)
 #define TCPRAW_SPIN_US_MAX  1000U
+#define TCPRAW_CONNECT_MS   10000U
 
 enum tcpraw_op { TCPRAW_ECHO = 1, TCPRAW_SINK = 2, TCPRAW_SOURCE = 3, TCPRAW_END = 4 };
 
@@ -68,7 +69,10 @@ int tcpraw_serve(int fd, const uint8_t token[TCPRAW_TOKEN_SIZE], uint64_t deadli
 
 struct tcpraw;
 
-/* The deadline is that of the connection: no later call on it lasts longer. */
+/*
+ * The deadline is that of the connection: no later call on it lasts longer. The
+ * target is waited for as long, and at most TCPRAW_CONNECT_MS.
+ */
 int tcpraw_connect(const char *host, uint16_t port, const uint8_t token[TCPRAW_TOKEN_SIZE],
 		   uint64_t deadline_ns, struct tcpraw **out, struct err *e);
 
@@ -80,6 +84,9 @@ void tcpraw_free(struct tcpraw *c);
  * sleeps at once. Starts with SPIN_NS.
  */
 void tcpraw_set_spin(struct tcpraw *c, unsigned spin_us);
+
+/* A call ends with REPL_E_TIMEOUT, too, when nothing has moved for so long. */
+void tcpraw_set_patience(struct tcpraw *c, unsigned patience_ms);
 
 /* count round trips of size bytes; ns_out[i] is the time of the i-th. */
 int tcpraw_pingpong(struct tcpraw *c, uint32_t size, uint32_t count, uint32_t *ns_out,

@@ -113,17 +113,43 @@ tcpraw_check_deadline(const struct tcpraw_io *io, struct err *e)
 	return err_set(e, REPL_E_TIMEOUT, "baseline: not done by its deadline");
 }
 
+static void
+io_moved(struct tcpraw_io *io)
+{
+	spin_reset(&io->spin);
+	io->quiet_ns = 0;
+}
+
+static int
+check_patience(struct tcpraw_io *io, uint64_t *until_ns, struct err *e)
+{
+	uint64_t now = clock_now_ns();
+
+	*until_ns = io->deadline_ns;
+	if (io->patience_ns == 0)
+		return 0;
+	if (io->quiet_ns == 0)
+		io->quiet_ns = now;
+	if (now >= io->quiet_ns + io->patience_ns)
+		return err_set(e, REPL_E_TIMEOUT, "baseline: nothing has moved for %llu ms",
+			       (unsigned long long)(io->patience_ns / NS_PER_MS));
+	if (io->quiet_ns + io->patience_ns < *until_ns)
+		*until_ns = io->quiet_ns + io->patience_ns;
+	return 0;
+}
+
 /* Nothing to do on the socket now: poll again, or sleep until there may be. */
 static int
 io_wait(struct tcpraw_io *io, short events, struct err *e)
 {
 	struct pollfd pfd = {.fd = io->fd, .events = events};
+	uint64_t until_ns;
 
 	if (io->spin_us > 0 && spin_again_for(&io->spin, (uint64_t)io->spin_us * 1000))
 		return 0;
-	if (tcpraw_check_deadline(io, e))
+	if (tcpraw_check_deadline(io, e) || check_patience(io, &until_ns, e))
 		return REPL_E_TIMEOUT;
-	if (poll(&pfd, 1, clock_left_ms(io->deadline_ns)) < 0 && errno != EINTR)
+	if (poll(&pfd, 1, clock_left_ms(until_ns)) < 0 && errno != EINTR)
 		return err_errno(e, REPL_E_IO, errno, "baseline: poll");
 	return 0;
 }
@@ -135,13 +161,13 @@ tcpraw_recv(struct tcpraw_io *io, void *buf, size_t len, struct err *e)
 	ssize_t n;
 	int rc = 0;
 
-	spin_reset(&io->spin);
+	io_moved(io);
 	while (!rc && len > 0) {
 		n = recv(io->fd, p, len, 0);
 		if (n > 0) {
 			p += n;
 			len -= (size_t)n;
-			spin_reset(&io->spin);
+			io_moved(io);
 			rc = len > 0 ? tcpraw_check_deadline(io, e) : 0;
 		} else if (n == 0) {
 			rc = err_set(e, REPL_E_LOST, "baseline: the peer closed the connection");
@@ -161,13 +187,13 @@ tcpraw_send(struct tcpraw_io *io, const void *buf, size_t len, struct err *e)
 	ssize_t n;
 	int rc = 0;
 
-	spin_reset(&io->spin);
+	io_moved(io);
 	while (!rc && len > 0) {
 		n = send(io->fd, p, len, MSG_NOSIGNAL);
 		if (n >= 0) {
 			p += n;
 			len -= (size_t)n;
-			spin_reset(&io->spin);
+			io_moved(io);
 			rc = len > 0 ? tcpraw_check_deadline(io, e) : 0;
 		} else if (errno == EAGAIN) {
 			rc = io_wait(io, POLLOUT, e);

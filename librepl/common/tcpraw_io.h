@@ -16,7 +16,9 @@ struct tcpraw_io {
 	unsigned spin_us;
 	struct spin spin;
 	uint64_t deadline_ns;
-	uint8_t *buf; /* TCPRAW_SIZE_MAX bytes */
+	uint64_t patience_ns; /* for a peer that moves nothing; 0: until the deadline */
+	uint64_t quiet_ns;    /* since when it has been asleep for it; 0: it moves */
+	uint8_t *buf;         /* TCPRAW_SIZE_MAX bytes */
 };
 
 struct tcpraw_command {

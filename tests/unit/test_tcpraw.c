@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -344,6 +345,49 @@ initiator_keeps_its_deadline(void **state)
 			 REPL_E_UNREACHABLE);
 }
 
+/* Lets a connection in and does nothing for it. */
+static void *
+mute_main(void *arg)
+{
+	struct server *s = arg;
+	int *conn = malloc(sizeof(*conn));
+
+	s->rc = tcpraw_accept(s->fd, token, s->deadline_ns, conn, &s->e);
+	if (!s->rc)
+		plain_send(*conn, "TRW1", 4);
+	return conn;
+}
+
+static void
+initiator_gives_up_a_target_that_hangs(void **state)
+{
+	struct server s = {.deadline_ns = clock_deadline(TIMEOUT_MS)};
+	uint64_t ns, begin;
+	uint32_t echo_ns[1];
+	struct tcpraw *c;
+	struct err e;
+	void *conn;
+
+	(void)state;
+	assert_int_equal(tcpraw_listen(LOOPBACK, 0, 0, &s.fd, &s.port, &e), 0);
+	assert_int_equal(pthread_create(&s.thread, NULL, mute_main, &s), 0);
+	c = must_connect(&s);
+	assert_int_equal(pthread_join(s.thread, &conn), 0);
+	assert_int_equal(s.rc, 0);
+	tcpraw_set_patience(c, VAIN_MS);
+	begin = clock_now_ns();
+	assert_int_equal(tcpraw_pingpong(c, 64, 1, echo_ns, &e), REPL_E_TIMEOUT);
+	expect_in_time(clock_now_ns(), begin + VAIN_MS * NS_PER_MS);
+	/* As much as the buffers take has moved before. */
+	begin = clock_now_ns();
+	assert_int_equal(tcpraw_stream_out(c, 1ULL << 40, 65536, &ns, &e), REPL_E_TIMEOUT);
+	expect_in_time(clock_now_ns(), begin + VAIN_MS * NS_PER_MS);
+	tcpraw_free(c);
+	(void)close(*(int *)conn);
+	(void)close(s.fd);
+	free(conn);
+}
+
 static void
 bad_arguments_are_named(void **state)
 {
@@ -388,6 +432,7 @@ main(void)
 		cmocka_unit_test(peer_that_goes_is_lost),
 		cmocka_unit_test(target_keeps_its_deadline),
 		cmocka_unit_test(initiator_keeps_its_deadline),
+		cmocka_unit_test(initiator_gives_up_a_target_that_hangs),
 		cmocka_unit_test(bad_arguments_are_named),
 	};
 
