@@ -58,14 +58,15 @@ slice_raw(struct remotelog *rl, struct pace *p, uint32_t n, struct hist *into, d
 	int rc = bench_raw_renew(&rl->raw, rl->c, RAW_MARGIN_S);
 	uint32_t part;
 
-	for (uint32_t at = 0; !rc && at <= n; at += part) {
+	for (uint32_t at = 0; !rc && at <= n && !interrupt_seen(); at += part) {
 		part = n + 1 - at < PULSE_OPS ? n + 1 - at : PULSE_OPS;
 		rc = stay_heard(rl, p, clock_now_ns());
 		if (!rc)
 			rc = tcpraw_pingpong(rl->raw.tcp, (uint32_t)rl->size, part,
 					     rl->samples + at, &rl->c->err);
 	}
-	if (rc)
+	/* Of a slice that was cut short nothing is counted: far away it may take minutes. */
+	if (rc || interrupt_seen())
 		return rc;
 	slice = (struct hist){0};
 	for (uint32_t i = 1; i <= n; i++)
@@ -85,13 +86,15 @@ slice_series(struct remotelog *rl, struct pace *p, struct remotelog_way *w, enum
 
 	slice = (struct hist){0};
 	begin = clock_now_ns();
-	for (uint32_t i = 0; !rc && i < n; i++) {
+	for (uint32_t i = 0; !rc && i < n && !interrupt_seen(); i++) {
 		rc = remotelog_append(rl, w, t);
 		end = clock_now_ns();
 		hist_add(&slice, end - begin);
 		rc = rc ? rc : stay_heard(rl, p, end);
 		begin = p->pinged_ns == end ? clock_now_ns() : end;
 	}
+	if (interrupt_seen())
+		return rc;
 	mean = noted(keep ? &w->tails[t].hist : NULL, &slice);
 	if (mean > p->slowest_ns)
 		p->slowest_ns = mean;
@@ -186,7 +189,7 @@ remotelog_run(struct remotelog *rl)
 		uint32_t n = slice_count(rl, &p);
 
 		rc = round_all(rl, &p, n, true);
-		rl->done += rc ? 0 : n;
+		rl->done += rc || interrupt_seen() ? 0 : n;
 		tell(rl, &p);
 		if (!rc)
 			rc = pulse(rl, &p);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # replctl bench, by itself and of remote logs, goes on with a target to which each round trip takes long: the target
 # hears of it in the middle of a part too.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm # where slices have many appends
 . "$(dirname "$0")/lib.sh"
 NETNS=repl-bench-$$
 FAR=10.$(($$ % 200 + 20)).$(($$ / 200 % 250))
@@ -44,3 +45,17 @@ for words in "bench --size 4M --seconds 50" "bench remotelog --method message"; 
 	! grep -q "has been silent" "$TMP/serve.log" || fail "$words: the target heard nothing"
 	echo "both delay 0" >&9
 done
+
+# A slice that was short when it began takes minutes, and an interrupt does not wait for its end.
+before=$(grep -c "lanes open on" "$TMP/serve.log")
+ctl_start bench remotelog --method message "$T"
+way_opened() {
+	[ "$(grep -c "lanes open on" "$TMP/serve.log")" -gt $((before + 1)) ]
+}
+wait_for 20 way_opened || fail "nothing is appended: $(cat "$TMP/bg.err")"
+sleep 1
+echo "both delay 250" >&9
+sleep 2
+kill -INT "$CTL_PID"
+wait_for 30 gone "$CTL_PID" || fail "an interrupt waits for the end of a slice"
+echo "both delay 0" >&9
