@@ -25,6 +25,8 @@ pool_make(struct bench *b)
 	params = json_object_new_object();
 	json_object_object_add(params, "name", json_object_new_string(name));
 	json_object_object_add(params, "size", json_object_new_uint64(b->pool_size));
+	/* Of a session that ends by whatever way nothing stays. */
+	json_object_object_add(params, "provisional", json_object_new_boolean(true));
 	rc = remote_call(b->c->remote, "pool.create", params, NULL, e);
 	if (!rc)
 		rc = remote_pool_open(b->c->remote, name, REMOTE_WRITE, e);

@@ -69,6 +69,8 @@ control_pool(struct remotelog *rl)
 	params = json_object_new_object();
 	json_object_object_add(params, "name", json_object_new_string(name));
 	json_object_object_add(params, "size", json_object_new_uint64(CONTROL_SIZE));
+	/* Of a session that ends by whatever way nothing stays. */
+	json_object_object_add(params, "provisional", json_object_new_boolean(true));
 	rc = remote_call(rl->c->remote, "pool.create", params, NULL, e);
 	return rc ? rc : remote_pool_open(rl->c->remote, name, REMOTE_WRITE, e);
 }

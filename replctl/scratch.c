@@ -85,7 +85,13 @@ scratch_clear(struct scratch *s, struct ctl *c)
 		if (!first.code)
 			(void)err_prefix(&c->err, "the temporary pool '%s' stays", name);
 		c->next[0] = '\0';
-		ctl_next(c, "replctl remove --force %s/%s", c->host_text, name);
+		if (s->count > 1)
+			ctl_next(c,
+				 "replctl list %s, then replctl remove --force each of its %u "
+				 "pools %s*",
+				 c->host_text, s->count, s->prefix);
+		else
+			ctl_next(c, "replctl remove --force %s/%s", c->host_text, name);
 	} else {
 		err_clear(&c->err);
 	}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# replctl bench measures and leaves no pool behind: at its end, interrupted, its session killed.
+# replctl bench measures and leaves no pool behind: at its end, interrupted, its session killed, or itself.
 . "$(dirname "$0")/lib.sh"
 
 make_keys
@@ -53,3 +53,16 @@ sleep 0.5
 kill -KILL "$(pgrep -P "$SERVE_PID")" || fail "no session"
 wait "$pid" && fail "its session was killed, and yet a success"
 nothing_left
+
+# Nobody is there to remove it: the target does, when the session ends.
+bench --seconds 50 >"$TMP/out" 2>"$TMP/bench.log" &
+pid=$!
+PIDS="$PIDS $pid"
+wait_for 20 pool_is_there || fail "no pool"
+sleep 0.5
+kill -KILL "$(pgrep -P "$pid" -x replctl)" || fail "no replctl"
+wait "$pid" && fail "it was killed, and yet a success"
+no_pool() {
+	! pool_is_there
+}
+wait_for 20 no_pool || nothing_left
