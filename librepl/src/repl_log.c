@@ -302,9 +302,10 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 		logcore_header_store(&log->core, &log->core.h, &first, &second);
 		log->fixed = log->core.h;
 		rc = header_step(log, 0, first, second);
+		if (rc)
+			atomic_store(&r->log_failed, true);
 	}
 	if (rc) {
-		atomic_store(&r->log_failed, true);
 		rc = log_context(rc, "opening", off);
 		repl_log_close(log);
 		return rc;
