@@ -138,7 +138,8 @@ truth_call(struct truth *t, const struct entry *e)
 		if (i == 0)
 			k->position = e->position;
 	}
-	t->next[e->writer] = e->number + e->count;
+	if (e->number + e->count > t->next[e->writer])
+		t->next[e->writer] = e->number + e->count;
 }
 
 static int
