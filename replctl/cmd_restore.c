@@ -279,7 +279,8 @@ restore_copy(struct restore *r)
 	if (!rc)
 		rc = restoring_allocate(&r->temp, &c->err);
 	if (rc) {
-		ctl_next(c, "replctl restore %s%s %s (goes on where this ended)", force_option(r),
+		ctl_next(c, "%sreplctl restore %s%s %s (goes on where this ended)",
+			 rc == REPL_E_NOSPC ? "make room there, then " : "", force_option(r),
 			 r->quoted_target, r->quoted_file);
 		return err_prefix(&c->err, "restore of %s not finished, %s is kept", r->temp.file,
 				  r->temp.path);

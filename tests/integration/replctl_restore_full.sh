@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A restore that fills the disk leaves the file that it was to replace as it is, says what is wanting, and goes on where
+# it ended when there is room.
+. "$(dirname "$0")/full_lib.sh"
+
+start_on_disk tmpfs 64m
+stop_api
+here=$TMP/here
+mkdir "$here"
+mount -t tmpfs -o size=8m tmpfs "$here" || exit 77
+trap 'code=$?; umount -l "$here"; umount -l "$pools"; (exit $code); cleanup' EXIT
+
+dd if=/dev/urandom of="$TMP/source" bs=1M count=16 status=none
+ctl create --sparse --from "$TMP/source" "$(pool p)" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+echo precious >"$here/file"
+ctl_fails 1 "No space left" restore --force "$(pool p)" "$here/file"
+grep -q "^next: make room there, then replctl restore " "$TMP/err" || fail "$(cat "$TMP/err")"
+[ "$(cat "$here/file")" = precious ] || fail "the file was replaced"
+mount -o remount,size=32m "$here"
+ctl restore --force "$(pool p)" "$here/file" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
+grep -q "moved 16.0 MiB" "$TMP/out" && fail "it began anew: $(cat "$TMP/out")"
+equal "$TMP/source" "$here/file"
