@@ -2,7 +2,7 @@
 /*
  * log_again - open a log again on the same handle.
  *
- * usage: log_again trim|busy|dies|lags|open FILE TARGET [KEY=VALUE ...]
+ * usage: log_again trim|busy|dies|lags|fails|open|log FILE TARGET [KEY=VALUE ...]
  *
  * trim: behind a large trim, which the target has only noted, the log is opened again and
  * appended to where the trim was. busy: an append fails since its lane is in use all the
@@ -10,7 +10,8 @@
  * equal after it; busy says how many records there are. dies: reads the target's process id
  * from standard input, which is stopped behind a large trim, and waits to be killed. lags: the
  * same of replica 1, and opens the log again; then waits for a line, and until that replica was
- * away and is back. open: opens the pool only.
+ * away and is back. fails: as busy, but with a line that it waits for before, and
+ * without opening the log again. open: opens the pool only. log: opens the log, too.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -155,6 +156,30 @@ do_busy(struct again *a)
 	return rc == REPL_E_NOT_FOUND ? 0 : rc;
 }
 
+/* An append fails that way, without the last replica, and nobody opens the log again. */
+static int
+do_fails(struct again *a)
+{
+	pthread_t t;
+	char line[32];
+	int rc = repl_log_append(a->log, 0, "first", 5, NULL);
+
+	(void)puts("filled");
+	(void)fflush(stdout);
+	if (rc || !fgets(line, sizeof(line), stdin))
+		return rc ? rc : REPL_E_FAILED;
+	rc = repl_persist(a->repl, 0, OTHER_OFF, 1);
+	if (rc || pthread_create(&t, NULL, occupy, a))
+		return rc ? rc : REPL_E_FAILED;
+	while (!atomic_load(&a->begun))
+		(void)usleep(1000);
+	rc = repl_log_append(a->log, 1, "second", 6, NULL);
+	atomic_store(&a->stop, true);
+	(void)pthread_join(t, NULL);
+	(void)printf("append: %d\n", rc);
+	return 0;
+}
+
 static int
 do_dies(struct again *a)
 {
@@ -223,6 +248,8 @@ run(struct again *a, const char *how)
 
 	if (strcmp(how, "open") == 0)
 		return 0;
+	if (strcmp(how, "log") == 0)
+		return repl_log_open(a->repl, 0, &a->log);
 	rc = repl_log_create(a->repl, 0, LOG_SIZE, REPL_LOG_CHECKSUM, &a->log);
 	if (rc)
 		return rc;
@@ -230,6 +257,8 @@ run(struct again *a, const char *how)
 		return do_dies(a);
 	if (strcmp(how, "lags") == 0)
 		return do_lags(a);
+	if (strcmp(how, "fails") == 0)
+		return do_fails(a);
 	return strcmp(how, "trim") == 0 ? do_trim(a) : do_busy(a);
 }
 
