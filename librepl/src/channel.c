@@ -722,9 +722,15 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 			"%s, or name its path with 'command'",
 			c->name, c->complaint[0] ? ": " : "", c->complaint, c->host);
 	/* repld(8): its configuration is wrong, and stays so until somebody mends it. */
-	if (status == 10)
+	if (status == 10 && c->complaint[0])
 		return err_set(e, REPL_E_CONFIG, "%s: it refuses to start: %s", c->name,
 			       c->complaint);
+	/* That of repld serve goes to the server's standard error. */
+	if (status == 10)
+		return err_set(e, REPL_E_CONFIG,
+			       "%s: it refuses to start, since its configuration is wrong or its "
+			       "pool directory gone: the log of repld on %s says which key and why",
+			       c->name, c->host);
 	if (status > 0)
 		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
 			       c->name, status, c->complaint[0] ? ": " : "", c->complaint);
