@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,8 @@
  */
 #define LOGINS_MAX  16U
 #define STOP_MS     5000U
+#define WARN_MAX    20U
+#define WARN_NS     (10 * NS_PER_S)
 #define BACKLOG     128
 #define ADDRESS_MAX (INET6_ADDRSTRLEN + 32)
 
@@ -54,6 +57,8 @@ struct server {
 	struct child *children; /* oldest first */
 	struct pollfd *fds;     /* listener, signals, then one a child */
 	unsigned count, capacity;
+	unsigned warned; /* since warned_ns, see serve_warn() */
+	uint64_t warned_ns;
 };
 
 /* ---- setting up ---- */
@@ -288,6 +293,31 @@ serve_count_from(const struct server *s, uint64_t source)
 	return n;
 }
 
+/*
+ * Nobody needs a key for these lines: a host that connects all the time must not fill the disk.
+ * So there are some each while, and how many there would have been.
+ */
+static void __attribute__((format(printf, 3, 4)))
+serve_warn(struct server *s, const char *peer, const char *fmt, ...)
+{
+	uint64_t now = clock_now_ns();
+	char text[128];
+	va_list ap;
+
+	if (s->warned == 0 || now - s->warned_ns >= WARN_NS) {
+		if (s->warned > WARN_MAX)
+			log_warning("%u more connections dropped or refused", s->warned - WARN_MAX);
+		s->warned = 0;
+		s->warned_ns = now;
+	}
+	if (s->warned++ >= WARN_MAX)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_warning("connection from %s %s", peer, text);
+}
+
 static void
 serve_drop_login(struct server *s)
 {
@@ -305,8 +335,7 @@ serve_drop_login(struct server *s)
 	}
 	if (!drop)
 		return;
-	log_warning("connection from %s dropped: no login yet, and %u others wait", drop->peer,
-		    LOGINS_MAX);
+	serve_warn(s, drop->peer, "dropped: no login yet, and %u others wait", LOGINS_MAX);
 	child_drop(drop, SIGKILL);
 }
 
@@ -315,12 +344,11 @@ static bool
 serve_make_room(struct server *s, const char *peer)
 {
 	if (serve_count(s, true) >= s->conf->sessions_max) {
-		log_warning("connection from %s refused: %u sessions, sessions-max", peer,
-			    s->conf->sessions_max);
+		serve_warn(s, peer, "refused: %u sessions, sessions-max", s->conf->sessions_max);
 		return false;
 	}
 	if (s->count == s->capacity) {
-		log_warning("connection from %s refused: too many at once", peer);
+		serve_warn(s, peer, "refused: too many at once");
 		return false;
 	}
 	if (serve_count(s, false) >= LOGINS_MAX)

@@ -56,3 +56,6 @@ for i in 1 2 3; do
 done
 grep -q "connection from 127\.0\.0\.2:.* dropped: no login yet" "$TMP/serve.log" ||
 	fail "there was room for all"
+# Nor does it fill the log: twenty lines each ten seconds.
+lines=$(grep -c "dropped: no login yet" "$TMP/serve.log")
+[ "$lines" -le 140 ] || fail "$lines lines in the log"
