@@ -259,6 +259,13 @@ pool_file_open(const struct pool_place *p, const char *leaf, const char *name, i
 	}
 	if (S_ISREG(st->st_mode)) {
 		*fd = path_open(p->dir, leaf, flags, 0);
+		/* As it is after a copy by another user. */
+		if (*fd < 0 && errno == EACCES)
+			return err_set(e, REPL_E_REFUSED,
+				       "pool '%s': '%s' is user %u's with mode %04o, repld runs as "
+				       "user %u: chown and chmod it on the target",
+				       name, leaf, (unsigned)st->st_uid,
+				       (unsigned)st->st_mode & 07777U, (unsigned)geteuid());
 		if (*fd < 0 || fstat(*fd, st) != 0)
 			return err_errno(e, err_from_errno(errno), errno, "pool '%s': open '%s'",
 					 name, leaf);

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A pool's file that repld may not open, as after a copy by another user: whose it is, with which mode,
+# and who would have to read it is told, and when that is mended all is as before.
+. "$(dirname "$0")/lib.sh"
+start_target
+ctl create "$T/p" --size 64K >"$TMP/out" || fail "create: $(cat "$TMP/out")"
+uid=$(stat -c %u "$TMP/serve/pools/p")
+chmod 000 "$TMP/serve/pools/p"
+ctl_fails 4 "'p' is user $uid's with mode 0000, repld runs as user $uid: chown and chmod it" probe "$T/p"
+chmod 600 "$TMP/serve/pools/p"
+ctl probe "$T/p" >"$TMP/out" 2>&1 || fail "probe: $(cat "$TMP/out")"
