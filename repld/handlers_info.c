@@ -7,6 +7,7 @@
 
 #include "control.h"
 #include "describe.h"
+#include "log.h"
 #include "provider.h"
 #include "report.h"
 #include "wire.h"
@@ -110,10 +111,15 @@ handle_ping(struct state *s, struct json_object *params, struct reply *r)
 {
 	struct json_object *report = NULL;
 
-	(void)r;
 	/* A heartbeat is never refused for what it carries. */
 	if (json_object_object_get_ex(params, "report", &report))
 		state_report(s, report_check(report));
+	/* What goes to files without a name is on nobody's replica. */
+	if (s->pool && s->write && pool_check_named(s->pool, &r->err)) {
+		log_warning("%s", r->err.text);
+		s->bye = true;
+		return r->err.code;
+	}
 	return REPL_OK;
 }
 

@@ -137,6 +137,10 @@ int pool_judge(const struct sidecar *meta, const char *name, const struct pool_c
 /* pool_open() for writing; who is judged and refused changes nothing. */
 int pool_open_by(struct pool_store *s, const char *name, const struct pool_claim *claim,
 		 struct pool **out, struct err *e);
+
+/* REPL_E_NOT_FOUND if the files of an open pool are not those of its name any more. */
+int pool_check_named(const struct pool *p, struct err *e);
+
 int pool_fd(const struct pool *p); /* of a set that of its first part: for its file system */
 
 /* The file whose holes are those of the pool, for extents.h; -1 if there is none such. */

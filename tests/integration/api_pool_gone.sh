@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A pool whose files an administrator removes, renames or replaces while a program writes to it: what goes to files
+# without a name is on nobody's replica, so the program does not call it up to date.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+start_api
+pools=$TMP/serve/pools
+configure "$(pool p)"
+ok set lanes 2
+ok set reconnect-min 100
+ok set reconnect-max 200
+ok map "$TMP/p" $MIB
+ok open 1
+ok put 0 4096 1
+ok persist 0 0 4096
+
+given_up() {
+	api stat 0
+	[ "$(field replication)" = 2 ] && [ "$(field data)" != 0 ]
+}
+
+back() {
+	established 0 && api compare 0 && [ "$STATUS" = REPL_OK ]
+}
+
+# gone_after WHAT: it is noticed, told, and the program goes on.
+gone_after() {
+	wait_for 10 given_up || fail "$1: still called up to date: $TEXT"
+	wait_for 10 grep -q "pool 'p': its files were removed, renamed or replaced while it was open" "$TMP/serve.log" ||
+		fail "$1: nothing in the target's log: $(tail -n 3 "$TMP/serve.log")"
+	: >"$TMP/serve.log"
+	ok put 4096 4096 2
+	works || fail "$1: the program does not go on: $TEXT"
+}
+
+mv "$pools/p" "$TMP/kept"
+gone_after "the pool renamed"
+ctl why "$TMP/p" >"$TMP/out" 2>&1
+grep -q pool-missing "$TMP/out" || fail "why: $(cat "$TMP/out")"
+mv "$TMP/kept" "$pools/p"
+wait_for 20 back || fail "it does not come back: $TEXT"
+
+mv "$pools/p.repl" "$TMP/kept"
+gone_after "the sidecar renamed"
+mv "$TMP/kept" "$pools/p.repl"
+wait_for 20 back || fail "it does not come back: $TEXT"
+
+cp -p "$pools/p" "$TMP/kept"
+mv "$TMP/kept" "$pools/p"
+gone_after "the pool replaced"
+wait_for 20 back || fail "it does not come back: $TEXT"
+
+rm "$pools/p" "$pools/p.repl"
+gone_after "the pool removed"
+ok close
+stop_api
