@@ -235,6 +235,19 @@ judge_writer(struct why *w, struct json_object *writer)
 		     out_member(report, "replication"), out_member(report, "data"));
 }
 
+/* With none, no copy into it has ended: that nothing was acknowledged is all that it "holds". */
+static void
+judge_generation(struct why *w, struct json_object *info)
+{
+	struct gen_id id;
+
+	if (!gen_id_parse(out_member(info, "generation"), &id) || !gen_id_is_nil(&id))
+		return;
+	evidence_add(w, "that is none: no copy into it has come to its end");
+	if (w->reason == REPL_REASON_WRITER_GONE)
+		w->reason = REPL_REASON_INCONSISTENT;
+}
+
 static void
 judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 {
@@ -266,6 +279,7 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 		     out_member(info, "writer"));
 	if (s.writer_open)
 		evidence_add(w, "that writer has not closed it");
+	judge_generation(w, info);
 }
 
 static int

@@ -65,6 +65,17 @@ fi
 ctl create "$T/new" --size 64K >/dev/null || fail "create"
 next_step 4 "replctl info $T/new; replctl promote --force $T/new \(as it is\)" 0 promote "$T/new"
 
+# One whose first writer was gone before any copy: nothing to restore.
+hold new write
+stop "$HOLD_PID"
+deserted() {
+	ctl info "$T/new" | grep -q '^state .*unknown'
+}
+wait_for 20 deserted || fail "not unknown: $(ctl info "$T/new")"
+ctl why "$T/new" >"$TMP/out" || fail "why of a new pool"
+grep -q "^next .*replctl sync FILE $T/new" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "no copy into it has come to its end" "$TMP/out" || fail "$(cat "$TMP/out")"
+
 # What a promoted replica is told to be, by the program and by the target.
 ctl promote --force "$R" >/dev/null || fail "promote --force"
 promoted() {
