@@ -178,6 +178,9 @@ host_port_take(const char *at, size_t len, struct target *t, struct err *e)
 
 	if (bracket && !end)
 		return err_set(e, REPL_E_INVAL, "target has '[' without ']'");
+	if (!bracket && end && memchr(end + 1, ':', len - host_len - 1))
+		return err_set(e, REPL_E_INVAL,
+			       "target has more than one ':': write an IPv6 address in brackets");
 	if (bracket) {
 		ret = ipv6_take(at + 1, host_len - 1, t, e);
 		end++;
@@ -192,9 +195,6 @@ host_port_take(const char *at, size_t len, struct target *t, struct err *e)
 	if (*end != ':')
 		return err_set(e, REPL_E_INVAL, "target has '%c' after ']', where ':port' may be",
 			       is_printable(*end) ? *end : '?');
-	if (!bracket && memchr(end + 1, ':', len - host_len - 1))
-		return err_set(e, REPL_E_INVAL,
-			       "target has more than one ':': write an IPv6 address in brackets");
 	return port_take(end + 1, len - host_len - 1, t, e);
 }
 

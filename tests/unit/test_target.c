@@ -75,7 +75,7 @@ static const struct bad bad_targets[] = {
 	{"host:+22/p", "port"},
 	{"host:-1/p", "port"},
 	{"host:2x/p", "port"},
-	{"::1/p", "no host"},
+	{"::1/p", "brackets"},
 	{"fe80::1/p", "brackets"},
 	{"[::1/p", "without ']'"},
 	{"[]/p", "no host"},
