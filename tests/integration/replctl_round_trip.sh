@@ -5,6 +5,9 @@ start_target
 cd "$TMP" || exit 1
 size=$((24 * 1024 * 1024 + 4096))
 head -c "$size" /dev/urandom >pool
+for off in 5000000 9000000; do # what is written there later differs from it
+	printf . | dd of=pool bs=1 seek=$off conv=notrunc status=none
+done
 cp pool saved
 
 [ "$(ctl sync --dry-run --json pool "$T/p" | member moved)" = "$size" ] || fail "dry run"
