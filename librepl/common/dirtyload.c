@@ -44,6 +44,16 @@ dirtyload_slot(const struct dirtyload *l, const uint8_t name[HASH128_SIZE])
 	return -1;
 }
 
+bool
+dirtyload_names(const struct dirtyload *l, const uint8_t name[HASH128_SIZE])
+{
+	for (unsigned s = 0; l->whole && s < l->h.count; s++) {
+		if (memcmp(l->h.slot[s].name, name, HASH128_SIZE) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* A replica's map as it was left, in the blocks of then. All of a damaged page's are dirty. */
 static void
 map_read(const struct dirtyload *l, unsigned slot, struct dirtymap *m)

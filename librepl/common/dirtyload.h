@@ -45,6 +45,12 @@ void dirtyload_begin(struct dirtyload *l, const struct dirtyload_from *from);
 int dirtyload_slot(const struct dirtyload *l, const uint8_t name[HASH128_SIZE]);
 
 /*
+ * Whether the region is that of a writer that had a replica of that name: what the activity log
+ * says goes for those. By another name it may be one that a map tells of.
+ */
+bool dirtyload_names(const struct dirtyload *l, const uint8_t name[HASH128_SIZE]);
+
+/*
  * Mark what a replica lacks: by the map in slot, unless that is -1, and if a crash
  * is covered by the activity log. REPL_E_NOMEM: it is not told.
  */

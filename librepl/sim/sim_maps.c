@@ -483,7 +483,8 @@ load_replica(struct sim *s, unsigned n, unsigned k, struct reading *r, const str
 	dirtytrack_begin(&keeper->worth);
 	keeper->worth.base = slot < 0 ? *found : l->h.slot[slot].base;
 	/* One that is neither in a map nor in a log is not known of. */
-	keeper->worth.untrusted |= slot < 0 ? !l->covered : l->h.slot[slot].untrusted;
+	keeper->worth.untrusted |=
+		slot < 0 ? !l->covered || !dirtyload_names(l, name) : l->h.slot[slot].untrusted;
 	r->keeper = keeper;
 	if (dirtyload_marks(l, slot, load_mark, r, NULL))
 		keeper->worth.untrusted = true;

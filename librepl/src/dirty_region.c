@@ -379,7 +379,7 @@ load_replica(struct dirty *d, const struct dirtyload *l, unsigned replica)
 	int slot = dirtyload_slot(l, d->name[replica]);
 	struct marking m = {.d = d, .replica = replica};
 
-	if (slot < 0 && !l->covered)
+	if (slot < 0 && !(l->covered && dirtyload_names(l, d->name[replica])))
 		return;
 	if (dirty_track_new(d, replica, NULL)) {
 		t->worth.suspect = true;

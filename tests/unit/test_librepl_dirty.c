@@ -582,6 +582,32 @@ maps_follow_their_targets(void **state)
 	handle_close(&l, d);
 }
 
+/* Killed, and configured by another name of its machine: its own map says more than the log does.
+ */
+static void
+a_new_name_is_in_no_log(void **state)
+{
+	struct local l;
+	struct dirty *d;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_open(&l);
+	/* It has got the generation of now, and has missed something since. */
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
+	dirty_mark(d, 1, 500 * MIB, 1);
+	dirty_round(d);
+	dirty_active(d, 100 * MIB, 1);
+	handle_kill(&l, d);
+	config.targets[1] = config.targets[9];
+	d = handle_open(&l);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
+	assert_int_equal(dirty_found(d, 1, &gen_a), DIRTY_NONE);
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
+	dirty_doubt(d, 1);
+	handle_kill(&l, d);
+}
+
 static uint64_t lag_ms;
 
 static uint64_t
@@ -789,6 +815,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_damaged_page_is_all_dirty, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_log_is_not_believed, setup, teardown),
 		cmocka_unit_test_setup_teardown(maps_follow_their_targets, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_new_name_is_in_no_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_batch_is_on_media_until_it_is_done, setup,
 						teardown),
 	};
