@@ -94,11 +94,18 @@ lane_fail(struct lane *l, int status, const char *why)
 
 /* ---- the job ---- */
 
+/* It is done when the target has done it: a replay passes over what is to be trimmed. */
+static bool
+lane_settles(const struct lane *l)
+{
+	return l->kind == LANE_SETTLE || (l->kind == LANE_TRIM && l->second.len == 0);
+}
+
 static bool
 lane_quiet(const struct lane *l)
 {
 	/* A DEPOSIT is complete when it is in the ring; its ACK frees the slot. */
-	bool acked = l->ring && l->kind != LANE_SETTLE;
+	bool acked = l->ring && !lane_settles(l);
 
 	return (acked || l->seq_sent == l->seq_acked) && l->rma_outstanding == 0;
 }

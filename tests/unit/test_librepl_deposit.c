@@ -18,8 +18,8 @@
 
 /*
  * A target whose ACKs come when they are let go; reads and sends complete when they are polled for
- * unless they are held. The log: (scaf-) a DEPOSIT and its entries, STAMP, COPY, ATOMIC8, FLUSH,
- * BARRIER; r a read.
+ * unless they are held. The log: (scaf-t) a DEPOSIT and its entries, STAMP, COPY, ATOMIC8, FLUSH,
+ * BARRIER, TRIM; r a read.
  */
 struct fab_lane {
 	uint8_t buf[2 * MSG_SIZE];
@@ -50,7 +50,7 @@ fab_lane_turn(const struct fab_lane *l)
 int
 fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 {
-	static const char letters[] = "?fca-s";
+	static const char letters[] = "?fca-st";
 	struct wire_commit_view v;
 
 	assert_true(l->unanswered < DEPTH);
@@ -374,6 +374,26 @@ settling_waits_for_the_acknowledgement(void **state)
 	free(b);
 }
 
+/* What is in the ring is not zero yet, and will not be if the target dies now. */
+static void
+trims_are_finished_when_that_is_acknowledged(void **state)
+{
+	struct bench *b = bench_new(PLAN_DEPOSIT, MSG_SIZE);
+
+	(void)state;
+	job(b, LANE_TRIM, 8192, 4096);
+	lane_begin(&b->lane, LANE_TRIM, 0, 0);
+	steps(b);
+	assert_false(lane_done(&b->lane));
+	b->fab.let_go = 1;
+	steps(b);
+	assert_false(lane_done(&b->lane));
+	b->fab.let_go = 1;
+	done(b);
+	assert_string_equal(b->fab.log, "(st)r(st)r");
+	free(b);
+}
+
 static void
 a_late_refusal_loses_the_lane(void **state)
 {
@@ -423,6 +443,7 @@ main(void)
 		cmocka_unit_test(large_ranges_are_split),
 		cmocka_unit_test(a_split_pair_is_read_once),
 		cmocka_unit_test(settling_waits_for_the_acknowledgement),
+		cmocka_unit_test(trims_are_finished_when_that_is_acknowledged),
 		cmocka_unit_test(a_late_refusal_loses_the_lane),
 		cmocka_unit_test(lanes_share_their_stamps),
 	};
