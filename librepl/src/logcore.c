@@ -10,12 +10,18 @@
 #define LOGCORE_NUMBER_MAX (1ULL << 62) /* at open; readers take up to 2^63 */
 
 void
+logcore_clear(uint8_t *area)
+{
+	memset(area + LOGFMT_PAGE, 0, LOGFMT_RING_OFF - LOGFMT_PAGE);
+}
+
+void
 logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint64_t salt)
 {
 	struct logfmt_header h = {
 		.sequence = 1, .area_size = size, .salt = salt, .run = 1, .kind = kind};
 
-	memset(area, 0, LOGFMT_RING_OFF);
+	memset(area, 0, LOGFMT_PAGE);
 	logfmt_header_encode(area, &h);
 }
 
@@ -51,16 +57,24 @@ logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, stru
 	return 0;
 }
 
-void
-logcore_header_store(struct logcore *c, struct logfmt_header *h, uint64_t *first_off,
-		     uint64_t *second_off)
+uint64_t
+logcore_header_first(struct logcore *c, struct logfmt_header *h)
 {
+	uint64_t off = logfmt_copy_off(c->other);
+
 	h->sequence++;
-	*first_off = logfmt_copy_off(c->other);
-	*second_off = logfmt_copy_off(1 - c->other);
-	logfmt_header_encode(c->area + *first_off, h);
-	logfmt_header_encode(c->area + *second_off, h);
+	logfmt_header_encode(c->area + off, h);
+	return off;
+}
+
+uint64_t
+logcore_header_second(struct logcore *c, const struct logfmt_header *h)
+{
+	uint64_t off = logfmt_copy_off(1 - c->other);
+
+	logfmt_header_encode(c->area + off, h);
 	c->other = 0;
+	return off;
 }
 
 int

@@ -31,7 +31,11 @@ struct logcore_group {
 	bool tail;               /* then, when they are durable, what logcore_group_tail() stores */
 };
 
-/* The bytes of a new log: [page, tail area's end) and, after it, copy 1 of the header. */
+/*
+ * The bytes of a new log: from the second page to the end of the tail area they are cleared, and
+ * when that is flushed copy 1 of the header is made. It is durable after them.
+ */
+void logcore_clear(uint8_t *area);
 void logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint64_t salt);
 
 /*
@@ -42,11 +46,12 @@ void logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint6
 int logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, struct err *e);
 
 /*
- * Store a header with the next sequence in both copies. The first must be
- * durable before any byte of the second is; offsets in the area.
+ * Store a header with the next sequence in one copy, and when that is flushed in the other one: a
+ * replica that comes back gets the range as it is, and might else find both half stored. The first
+ * must be durable before any byte of the second is. They return offsets in the area.
  */
-void logcore_header_store(struct logcore *c, struct logfmt_header *h, uint64_t *first_off,
-			  uint64_t *second_off);
+uint64_t logcore_header_first(struct logcore *c, struct logfmt_header *h);
+uint64_t logcore_header_second(struct logcore *c, const struct logfmt_header *h);
 
 /*
  * REPL_E_NOSPC if records that take size bytes together do not fit now, REPL_E_INVAL if no trim

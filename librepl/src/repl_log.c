@@ -154,16 +154,6 @@ trim_pages(struct repl_log *log, unsigned lane, const struct logfmt_span *span)
 	return rc;
 }
 
-static int
-header_step(struct repl_log *log, unsigned lane, uint64_t first, uint64_t second)
-{
-	struct step s = {
-		.kind = STEP_PAIR,
-		.span = {.off = {first, second}, .len = {LOGFMT_HEADER_SIZE, LOGFMT_HEADER_SIZE}}};
-
-	return step_run(log, lane, &s);
-}
-
 /* Before anything is stored in these parts of the area. */
 static unsigned
 log_store(struct repl_log *log, const struct logfmt_span *span)
@@ -176,6 +166,28 @@ log_store(struct repl_log *log, const struct logfmt_span *span)
 
 static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};
 static const struct logfmt_span log_tails = {.off = {LOGFMT_TAIL_OFF}, .len = {LOGFMT_TAIL_SIZE}};
+
+/* Both copies, one after the other: the second is stored when the first is flushed. */
+static int
+header_update(struct repl_log *log, unsigned lane, struct logfmt_header *h)
+{
+	unsigned turn = log_store(log, &log_headers);
+	struct step s = {.kind = STEP_NOTE};
+	int rc;
+
+	s.span.off[0] = logcore_header_first(&log->core, h);
+	s.span.len[0] = LOGFMT_HEADER_SIZE;
+	rc = step_run(log, lane, &s);
+	if (rc)
+		return rc;
+	s.kind = STEP_PAIR;
+	s.span.off[1] = logcore_header_second(&log->core, h);
+	s.span.len[1] = LOGFMT_HEADER_SIZE;
+	rc = step_run(log, lane, &s);
+	if (!rc)
+		pending_stored(log->r, turn);
+	return rc;
+}
 
 /* ---- making and opening ---- */
 
@@ -273,8 +285,6 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 {
 	ENTRY_WHOLE();
 	struct repl_log *log;
-	uint64_t first, second;
-	unsigned turn = 0;
 	struct err e;
 	int rc;
 
@@ -298,10 +308,7 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	if (!rc)
 		rc = log_resend(log);
 	if (!rc) {
-		turn = log_store(log, &log_headers);
-		logcore_header_store(&log->core, &log->core.h, &first, &second);
-		log->fixed = log->core.h;
-		rc = header_step(log, 0, first, second);
+		rc = header_update(log, 0, &log->core.h);
 		if (rc)
 			atomic_store(&r->log_failed, true);
 	}
@@ -310,7 +317,7 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 		repl_log_close(log);
 		return rc;
 	}
-	pending_stored(r, turn);
+	log->fixed = log->core.h;
 	*out = log;
 	return 0;
 }
@@ -340,17 +347,35 @@ create_check(struct repl *r, size_t off, size_t size, enum repl_log_kind kind, s
 		       rc ? " damaged or newer" : "", off);
 }
 
+/* The header is stored when what it is to be believed with is flushed. */
+static int
+log_format(struct repl_log *log, uint64_t size, enum repl_log_kind kind, uint64_t salt)
+{
+	unsigned turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
+	struct step s = {.kind = STEP_NOTE,
+			 .span = {.off = {LOGFMT_PAGE}, .len = {LOGFMT_RING_OFF - LOGFMT_PAGE}}};
+	int rc;
+
+	logcore_clear(log->area);
+	rc = step_run(log, 0, &s);
+	if (rc)
+		return rc;
+	logcore_format(log->area, size, kind, salt);
+	s.kind = STEP_PAIR;
+	s.span.len[1] = LOGFMT_PAGE;
+	rc = step_run(log, 0, &s);
+	if (!rc)
+		pending_stored(log->r, turn);
+	return rc;
+}
+
 int
 repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind,
 		struct repl_log **out)
 {
 	ENTRY_WHOLE();
-	static const uint64_t body = LOGFMT_RING_OFF - LOGFMT_PAGE;
-	struct step s = {.kind = STEP_PAIR,
-			 .span = {.off = {LOGFMT_PAGE, 0}, .len = {body, LOGFMT_PAGE}}};
 	struct repl_log *log;
 	uint64_t salt = 0;
-	unsigned turn = 0;
 	struct err e;
 	int rc;
 
@@ -372,16 +397,11 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 		return config_report(&e);
 	}
 	rc = log_settle(log, 0);
-	if (!rc) {
-		turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
-		logcore_format(log->area, size, kind, salt ? salt : 1);
-		rc = step_run(log, 0, &s);
-	}
+	if (!rc)
+		rc = log_format(log, size, kind, salt ? salt : 1);
 	if (rc) {
 		atomic_store(&r->log_failed, true);
 		rc = log_context(rc, "making", off);
-	} else {
-		pending_stored(r, turn);
 	}
 	repl_log_close(log);
 	return rc ? rc : repl_log_open(r, off, out);
@@ -710,15 +730,11 @@ static int
 trim_to(struct repl_log *log, unsigned lane, uint64_t position)
 {
 	struct logfmt_header h = log_bounds(log).h;
-	unsigned turn = log_store(log, &log_headers);
-	uint64_t first, second;
 	int rc;
 
 	h.head = position;
-	logcore_header_store(&log->core, &h, &first, &second);
-	rc = header_step(log, lane, first, second);
+	rc = header_update(log, lane, &h);
 	if (!rc) {
-		pending_stored(log->r, turn);
 		(void)pthread_mutex_lock(&log->lock);
 		log->core.h = h;
 		(void)pthread_mutex_unlock(&log->lock);

@@ -103,7 +103,8 @@ use(uint8_t *area)
 	if (logcore_open(&c, area, POOL_OFF, ROOM, NULL))
 		return;
 	check_places(&c);
-	logcore_header_store(&c, &c.h, &first, &second);
+	first = logcore_header_first(&c, &c.h);
+	second = logcore_header_second(&c, &c.h);
 	FUZZ_CHECK(first != second && first <= LOGFMT_PAGE && second <= LOGFMT_PAGE);
 	for (size_t len = 1; len <= RECORD_MAX; len *= 4)
 		append(&c, len);
@@ -139,20 +140,22 @@ fuzz_seed(unsigned i, uint8_t *buf)
 {
 	static uint8_t area[ROOM] __attribute__((aligned(8)));
 	struct logcore c;
-	uint64_t first, second;
 
 	if (i >= 8)
 		return 0;
+	logcore_clear(area);
 	logcore_format(area, REPL_LOG_SIZE_MIN + (i % 2 ? LOGFMT_PAGE : 0),
 		       (enum repl_log_kind)(1 + i / 2), 77);
 	FUZZ_CHECK(logcore_open(&c, area, POOL_OFF, ROOM, NULL) == 0);
 	c.h.head = c.h.run_start = c.next = c.durable = c.base = 5 * LOGFMT_PAGE;
-	logcore_header_store(&c, &c.h, &first, &second);
+	(void)logcore_header_first(&c, &c.h);
+	(void)logcore_header_second(&c, &c.h);
 	for (size_t len = 1; len <= RECORD_MAX; len *= 2)
 		append(&c, len);
 	if (i % 2 == 0) {
 		FUZZ_CHECK(logcore_open(&c, area, POOL_OFF, ROOM, NULL) == 0);
-		logcore_header_store(&c, &c.h, &first, &second);
+		(void)logcore_header_first(&c, &c.h);
+		(void)logcore_header_second(&c, &c.h);
 		append(&c, RECORD_MAX);
 	}
 	memset(buf, 0, FUZZ_INPUT_MAX);

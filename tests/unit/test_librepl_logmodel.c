@@ -223,11 +223,9 @@ static bool
 header_run(struct sim *s, struct logfmt_header *h)
 {
 	struct logfmt_span stages[STAGE_MAX];
-	uint64_t first, second;
 
-	logcore_header_store(&s->c, h, &first, &second);
-	stages[0] = one_span(first, LOGFMT_HEADER_SIZE);
-	stages[1] = one_span(second, LOGFMT_HEADER_SIZE);
+	stages[0] = one_span(logcore_header_first(&s->c, h), LOGFMT_HEADER_SIZE);
+	stages[1] = one_span(logcore_header_second(&s->c, h), LOGFMT_HEADER_SIZE);
 	return run_job(s, stages, 2);
 }
 
@@ -374,6 +372,7 @@ sim_init(struct sim *s, enum repl_log_kind kind, unsigned writers, uint64_t seed
 	s->said = fault == NO_FAULT;
 	for (unsigned i = 0; i < AREA_SIZE; i++)
 		s->area[i] = (uint8_t)rnd(s, 256);
+	logcore_clear(s->area);
 	logcore_format(s->area, AREA_SIZE, kind, 0x1234567 + seed);
 	memcpy(s->media, s->area, AREA_SIZE);
 	assert_int_equal(logcore_open(&s->c, s->area, 0, AREA_SIZE, NULL), 0);
