@@ -12,26 +12,6 @@
 
 struct api api;
 
-/* Of OpenSSL's documented interface: leave no handler that runs at exit. */
-#define INIT_NO_ATEXIT 0x00080000UL
-
-/*
- * libssh uses OpenSSL, whose handler at exit may come before the pools are closed.
- * A program that uses OpenSSL itself has decided before.
- */
-static void
-keep_openssl(void)
-{
-	void *crypto = dlopen("libcrypto.so.3", RTLD_NOW | RTLD_LOCAL);
-	int (*init)(uint64_t, const void *) = NULL;
-
-	if (crypto)
-		init = (int (*)(uint64_t, const void *))(uintptr_t)dlsym(crypto,
-									 "OPENSSL_init_crypto");
-	if (init)
-		(void)init(INIT_NO_ATEXIT, NULL);
-}
-
 /*
  * Beside this library, else where the system has its libraries. Not by a run
  * path: whoever interposes dlopen(3), as sanitizers do, is the caller then.
@@ -58,7 +38,6 @@ load(void)
 
 	if (library)
 		return NULL;
-	keep_openssl();
 	library = open_library();
 	if (!library)
 		return dlerror();

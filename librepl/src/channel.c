@@ -24,6 +24,7 @@
 #include "clock.h"
 #include "dial.h"
 #include "proxy.h"
+#include "sshuse.h"
 
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
 #define STDERR_MAX   512
@@ -62,11 +63,14 @@ struct guard {
 	int log_level;
 };
 
-static void
+/* False: libssh may not be called any more, and there is nothing to leave. */
+static bool
 guard_enter(struct guard *g)
 {
 	sigset_t pipe_set, pending;
 
+	if (!sshuse_enter())
+		return false;
 	(void)sigemptyset(&pipe_set);
 	(void)sigaddset(&pipe_set, SIGPIPE);
 	(void)sigemptyset(&pending);
@@ -75,6 +79,7 @@ guard_enter(struct guard *g)
 	(void)pthread_sigmask(SIG_BLOCK, &pipe_set, &g->mask);
 	g->log_level = ssh_get_log_level();
 	(void)ssh_set_log_level(SSH_LOG_NOLOG);
+	return true;
 }
 
 static void
@@ -91,7 +96,15 @@ guard_leave(struct guard *g)
 			continue;
 	(void)ssh_set_log_level(g->log_level);
 	(void)pthread_sigmask(SIG_SETMASK, &g->mask, NULL);
+	sshuse_leave();
 	errno = saved;
+}
+
+static int
+channel_program_ends(const char *name, struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "%s: the program is ending, and OpenSSL was cleaned up",
+		       name);
 }
 
 /* Text from the other side has one line and no control characters. */
@@ -126,6 +139,8 @@ channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct e
 
 	if (status)
 		return err_set(e, status, "%s: given up waiting for %s", c->name, what);
+	if (sshuse_ended())
+		return channel_program_ends(c->name, e);
 	if ((c->cancel || c->until) && left > CHANNEL_LOOK_MS)
 		left = CHANNEL_LOOK_MS;
 	if (left == 0)
@@ -561,7 +576,10 @@ channel_open_here(const struct channel_options *o, uint64_t deadline_ns, struct 
 	c->fd = -1;
 	c->cancel = o->cancel;
 	c->told_fd = o->fd;
-	guard_enter(&g);
+	if (!guard_enter(&g)) {
+		free(c);
+		return channel_program_ends(o->target->host, e);
+	}
 	c->session = ssh_new();
 	if (!c->session) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for an SSH session");
@@ -613,21 +631,25 @@ void
 channel_free(struct channel *c)
 {
 	struct guard g;
+	bool entered;
 
 	if (!c)
 		return;
-	guard_enter(&g);
-	ssh_channel_free(c->stream);
-	if (c->session)
-		ssh_disconnect(c->session);
-	ssh_free(c->session);
+	entered = guard_enter(&g);
+	if (entered) {
+		ssh_channel_free(c->stream);
+		if (c->session)
+			ssh_disconnect(c->session);
+		ssh_free(c->session);
+	}
 	/* Told no more before the number may be another file's. */
 	channel_detach(c);
 	if (c->fd >= 0)
 		(void)close(c->fd);
 	if (c->proxy)
 		proxy_stop(c->proxy);
-	guard_leave(&g);
+	if (entered)
+		guard_leave(&g);
 	free(c);
 }
 
@@ -794,7 +816,8 @@ channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline
 	struct guard g;
 	int rc;
 
-	guard_enter(&g);
+	if (!guard_enter(&g))
+		return channel_program_ends(c->name, e);
 	rc = channel_send(c, data, len, deadline_ns, e);
 	guard_leave(&g);
 	return rc;
@@ -835,7 +858,8 @@ channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, si
 	int rc;
 
 	*got = 0;
-	guard_enter(&g);
+	if (!guard_enter(&g))
+		return channel_program_ends(c->name, e);
 	rc = channel_receive(c, buf, size, deadline_ns, got, e);
 	guard_leave(&g);
 	return rc;

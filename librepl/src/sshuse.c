@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sshuse.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
+
+#define LIBRARY        "libcrypto.so.3"
+#define INIT_NO_ATEXIT 0x00080000UL /* of OpenSSL's documented interface */
+#define END_MS         1000U        /* for who is inside to come out */
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_uint inside;
+static atomic_bool ended;
+
+/* Called by OpenSSL before it cleans anything up. */
+static void
+end(void)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	atomic_store(&ended, true);
+	for (unsigned i = 0; i < END_MS && atomic_load(&inside) > 0; i++)
+		(void)nanosleep(&moment, NULL);
+}
+
+/* Who was inside is not in this process. */
+static void
+fork_child(void)
+{
+	atomic_store(&inside, 0);
+}
+
+/* A libssh that was built with another library than OpenSSL needs none of this. */
+static void
+begin(void)
+{
+	void *crypto = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+	int (*init)(uint64_t, const void *) = NULL;
+	int (*at_end)(void (*)(void)) = NULL;
+
+	if (crypto) {
+		init = (int (*)(uint64_t, const void *))(uintptr_t)dlsym(crypto,
+									 "OPENSSL_init_crypto");
+		at_end = (int (*)(void (*)(void)))(uintptr_t)dlsym(crypto, "OPENSSL_atexit");
+	}
+	if (init)
+		(void)init(INIT_NO_ATEXIT, NULL);
+	if (at_end)
+		(void)at_end(end);
+	(void)pthread_atfork(NULL, NULL, fork_child);
+}
+
+bool
+sshuse_enter(void)
+{
+	(void)pthread_once(&once, begin);
+	(void)atomic_fetch_add(&inside, 1);
+	if (!atomic_load(&ended))
+		return true;
+	(void)atomic_fetch_sub(&inside, 1);
+	return false;
+}
+
+void
+sshuse_leave(void)
+{
+	(void)atomic_fetch_sub(&inside, 1);
+}
+
+bool
+sshuse_ended(void)
+{
+	return atomic_load(&ended);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * sshuse - whether libssh may be called. It works with OpenSSL, which by default cleans itself up
+ * in a handler of atexit(3) that is registered with its first use: a program that closes its pools
+ * in an earlier handler, or a destructor, or leaves them open while it ends, would use what is
+ * gone. So OpenSSL is told to register none; and where the program itself has used it before,
+ * nobody calls libssh any more once the cleaning has begun.
+ */
+#ifndef LIBREPL_SSHUSE_H
+#define LIBREPL_SSHUSE_H
+
+#include <stdbool.h>
+
+/* Around calls into libssh; false: not any more, and no sshuse_leave(). */
+bool sshuse_enter(void);
+void sshuse_leave(void);
+
+/* Whoever is inside is to come to an end. */
+bool sshuse_ended(void);
+
+#endif
