@@ -193,23 +193,26 @@ restore_pmdk(struct restore *r)
 }
 
 /*
- * A file that differs from its replica is ahead of it. One of an outdated replica is not
- * all of that generation, and must not pass for it with those that are.
+ * Else it knows how much of that generation it has, so that a replica that has more is not
+ * taken for one that is behind. A file that differs from its replica is ahead of it. One of an
+ * outdated replica is not all of that generation, and must not pass for it with those that are.
  */
 static int
-restore_advance(struct restore *r, struct generation *g)
+restore_advance(struct restore *r, struct sidecar *meta)
 {
 	bool part = r->meta.state == SIDECAR_OUTDATED;
 	struct gen_id id;
 
-	if (!r->shutdown_reset && !part)
+	if (!r->shutdown_reset && !part) {
+		meta->position = r->meta.position;
 		return 0;
+	}
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
 		return err_errno(&r->c->err, REPL_E_FAILED, errno, "getrandom");
 	if (part)
-		gen_replace(g, &id);
+		gen_replace(&meta->generation, &id);
 	else
-		gen_advance(g, &id);
+		gen_advance(&meta->generation, &id);
 	return 0;
 }
 
@@ -239,7 +242,7 @@ restore_record(struct restore *r)
 		l.meta.generation = r->meta.generation;
 		l.meta.state = SIDECAR_UP_TO_DATE;
 		l.meta.created_s = (uint64_t)time(NULL);
-		rc = restore_advance(r, &l.meta.generation);
+		rc = restore_advance(r, &l.meta);
 		if (!rc)
 			rc = local_store(&l, &r->c->err);
 		if (r->resolved)

@@ -259,6 +259,7 @@ sync_adopt(struct sync *s)
 	s->adopted = true;
 	s->local.meta.pool_uuid = meta->pool_uuid;
 	s->local.meta.generation = chain;
+	s->local.meta.position = 0;
 	s->local.meta.state = SIDECAR_UP_TO_DATE;
 	rc = local_store(&s->local, &s->c->err);
 	if (!rc && meta->state != SIDECAR_UP_TO_DATE)
@@ -282,6 +283,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 		rc = local_new_id(&id, e);
 		if (!rc)
 			gen_advance(&meta->generation, &id);
+		meta->position = 0;
 	}
 	meta->state = SIDECAR_UP_TO_DATE;
 	if (!rc)

@@ -56,6 +56,14 @@ judge_relation(const struct judge_input *in)
 	return gen_compare(&chain, &in->replica->generation);
 }
 
+/* Of one generation, and a copy that knows how much of it it has: one with more is no copy of it.
+ */
+static bool
+has_more(const struct sidecar *replica, const struct sidecar *local)
+{
+	return local->position && replica->position > local->position;
+}
+
 static enum judge_reason
 judge_why(const struct judge_input *in, enum gen_relation relation)
 {
@@ -71,6 +79,8 @@ judge_why(const struct judge_input *in, enum gen_relation relation)
 	case GEN_AHEAD:
 		if (in->replica->state == SIDECAR_INCONSISTENT)
 			return JUDGE_INCONSISTENT;
+		if (relation == GEN_EQUAL && has_more(in->replica, in->local))
+			return JUDGE_NEWER;
 		return relation == GEN_EQUAL ? JUDGE_SAME : JUDGE_BEHIND;
 	case GEN_BEHIND:
 		return JUDGE_NEWER;

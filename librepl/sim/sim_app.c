@@ -62,6 +62,7 @@ app_start(struct sim *s, unsigned n)
 	meta.generation = app->chain;
 	meta.pool_size = app->size;
 	meta.writer_open = true;
+	meta.position = 0;
 	meta.state = SIDECAR_UP_TO_DATE;
 	if (!media_sidecar(s, n, &meta))
 		return false;

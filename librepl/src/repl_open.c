@@ -613,6 +613,7 @@ repl_start(struct repl *r, struct err *e)
 		rc = repl_track_absent(r, e);
 		r->local.meta.writer_open = true;
 		r->local.meta.state = SIDECAR_UP_TO_DATE;
+		r->local.meta.position = 0;
 		dirty_begin(r->dirty);
 		if (!rc)
 			rc = repl_advance(r, clock_deadline(repl_connect_ms(r->cfg)), e);

@@ -108,6 +108,30 @@ refuses_what_has_something_of_its_own(void **state)
 	assert_judged(judge(&local, promoted, 2, true, 0), JUDGE_REFUSE, JUDGE_PROMOTED);
 }
 
+/* A file that was restored from a laggard, and the replica that had got further. */
+static void
+one_with_a_higher_position_is_newer(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1), replica = meta(9, 3, 2, 1);
+
+	(void)state;
+	local.position = 8;
+	for (replica.position = 0; replica.position <= 8; replica.position += 4)
+		assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	assert_judged(judge(&local, replica, 3, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	replica.state = SIDECAR_INCONSISTENT;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_INCONSISTENT);
+	replica = meta(9, 2, 1, 0);
+	replica.position = 12;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	/* A program that was killed has all, whatever a replica has. */
+	local.position = 0;
+	replica = meta(9, 3, 2, 1);
+	replica.position = 12;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
+}
+
 static void
 one_never_written_gets_all(void **state)
 {
@@ -165,6 +189,7 @@ main(void)
 		cmocka_unit_test(what_is_behind_is_never_called_up_to_date),
 		cmocka_unit_test(an_inconsistent_one_is_compared_as_a_whole),
 		cmocka_unit_test(refuses_what_has_something_of_its_own),
+		cmocka_unit_test(one_with_a_higher_position_is_newer),
 		cmocka_unit_test(one_never_written_gets_all),
 		cmocka_unit_test(an_absent_replica_is_known_by_its_map),
 		cmocka_unit_test(reasons_have_names),

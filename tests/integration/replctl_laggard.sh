@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A pool that was restored from a replica that lagged does not overwrite the one that had got further: program and
+# sync are refused. What was restored from that one brings the other up.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+size=$((40 * MIB))
+
+# set_up FILE
+set_up() {
+	start_api
+	configure "$(pool a)" "$(pool b)"
+	ok set ack any
+	ok set lanes 1
+	ok set heartbeat-timeout 60000
+	ok set async-lag-bytes 128M
+	ok set async-lag-time 60000
+	ok map "$1" $size
+}
+
+has_a() {
+	equal "$TMP/p" "$TMP/serve/pools/a"
+}
+
+set_up "$TMP/p"
+ok open 1
+ok put 0 $size 1
+ok persist 0 0 $size
+both_have_it() {
+	api stat 1
+	[ "$(field lag_bytes)" = 0 ]
+}
+wait_for 10 both_have_it || fail "b does not follow"
+late=$(session_of b) || fail "no session of b"
+signalled STOP "$late"
+# More than what is on its way to it.
+for i in 1 2 3 4 5 6 7 8; do
+	ok put $((i * 4 * MIB)) $((4 * MIB)) "$((i + 1))"
+	ok persist 0 $((i * 4 * MIB)) $((4 * MIB))
+done
+signalled KILL "$(api_child)"
+kill -CONT "$late"
+wait "$api_pid" 2>/dev/null
+exec {API_IN}>&-
+wait_for 20 no_sessions || fail "sessions stay"
+cmp -s "$TMP/p" "$TMP/serve/pools/b" && fail "b has all"
+has_a
+
+ctl restore "$T/b" "$TMP/lagged" >"$TMP/out" 2>"$TMP/err" || fail "restore of b"
+grep -q "higher position has more" "$TMP/err" || fail "nothing is said of it: $(cat "$TMP/err")"
+set_up "$TMP/lagged"
+refused REPL_E_DIVERGED "/a: the replica is newer.*replctl restore" open
+has_a
+stop_api
+ctl_fails 6 "the replica is newer" sync "$TMP/lagged" "$T/a"
+has_a
+
+# The one that has all is the others' as ever.
+ctl restore "$T/a" "$TMP/all" >"$TMP/out" 2>&1 || fail "restore of a"
+equal "$TMP/p" "$TMP/all"
+set_up "$TMP/all"
+ok open
+for i in 0 1; do
+	ok compare "$i"
+	same
+done
+ok close
+equal "$TMP/p" "$TMP/serve/pools/b"
