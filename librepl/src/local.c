@@ -181,52 +181,72 @@ local_store(struct local *l, struct err *e)
 	return 0;
 }
 
-/*
- * One line of /proc/self/maps; true if it is a shared mapping of a file whose
- * start lies at addr. *end is the end of the mapping, *path its file.
- */
-static bool
-maps_line(const char *line, uintptr_t addr, uintptr_t *end, char *path, size_t size)
-{
+/* Of a line of /proc/self/maps: what of a file is mapped where. */
+struct piece {
 	uintptr_t from, to, off;
+	char path[4096];
+};
+
+/* True if it is a shared mapping of a file that has its name still. */
+static bool
+piece_parse(const char *line, struct piece *p)
+{
 	char perms[5];
 	int at = 0;
 	size_t len;
 
-	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %*s %n", &from, &to, perms,
-		   &off, &at) < 4 ||
+	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %*s %n", &p->from, &p->to,
+		   perms, &p->off, &at) < 4 ||
 	    at == 0 || line[at] != '/' || perms[3] != 's')
 		return false;
-	if (from > addr || addr >= to || off + (addr - from) != 0)
-		return false;
 	len = strcspn(line + at, "\n");
-	if (len >= size || (len > 10 && strncmp(line + at + len - 10, " (deleted)", 10) == 0))
+	if (len >= sizeof(p->path) ||
+	    (len > 10 && strncmp(line + at + len - 10, " (deleted)", 10) == 0))
 		return false;
-	memcpy(path, line + at, len);
-	path[len] = '\0';
-	*end = to;
+	memcpy(p->path, line + at, len);
+	p->path[len] = '\0';
 	return true;
+}
+
+/*
+ * A range may be mapped in several pieces: by several calls, or because a part of it is protected
+ * or advised otherwise. *done counts the bytes for which that is the file of path, which the first
+ * piece tells.
+ */
+static void
+piece_take(const struct piece *p, uintptr_t addr, size_t *done, char **path)
+{
+	uintptr_t at = addr + *done;
+
+	if (p->from > at || at >= p->to || p->off + (at - p->from) != *done)
+		return;
+	if (!*path)
+		*path = strdup(p->path);
+	if (*path && strcmp(*path, p->path) == 0)
+		*done += p->to - at;
 }
 
 char *
 local_find_file(const void *addr, size_t size)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
-	char *line = NULL, path[4096];
-	size_t room = 0;
-	uintptr_t end = 0;
+	char *line = NULL, *path = NULL;
+	size_t room = 0, done = 0;
+	struct piece p;
 	struct stat st;
-	bool found = false;
 
 	if (!f)
 		return NULL;
-	while (!found && getline(&line, &room, f) > 0)
-		found = maps_line(line, (uintptr_t)addr, &end, path, sizeof(path));
+	while (done < size && getline(&line, &room, f) > 0) {
+		if (piece_parse(line, &p))
+			piece_take(&p, (uintptr_t)addr, &done, &path);
+	}
 	free(line);
 	(void)fclose(f);
-	if (!found || end - (uintptr_t)addr < size || stat(path, &st) || !S_ISREG(st.st_mode))
-		return NULL;
-	return strdup(path);
+	if (path && done >= size && stat(path, &st) == 0 && S_ISREG(st.st_mode))
+		return path;
+	free(path);
+	return NULL;
 }
 
 int

@@ -38,7 +38,7 @@ int local_store(struct local *l, struct err *e);
 
 /*
  * The file that is mapped shared at addr from its start and for at least size
- * bytes, from /proc/self/maps: a new string, or NULL if there is none.
+ * bytes, in however many pieces, from /proc/self/maps: a new string, or NULL if there is none.
  */
 char *local_find_file(const void *addr, size_t size);
 

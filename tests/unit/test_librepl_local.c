@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Of two that open a pool which has no record yet, one gets it and the other is
- * told; a record that names updates which the pool may lack is refused.
+ * told; a record that names updates which the pool may lack is refused. The file of a range is
+ * found however that was mapped.
  */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "local.h"
@@ -84,10 +87,88 @@ what_a_target_left_is_refused(void **state)
 	tempdir_free(dir);
 }
 
+#define PAGE  4096UL
+#define PAGES 6UL
+
+static int
+file_of(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)(PAGES * PAGE)), 0);
+	return fd;
+}
+
+static void
+map(uint8_t *at, int fd, size_t page, size_t pages, int flags)
+{
+	assert_ptr_equal(mmap(at + page * PAGE, pages * PAGE, PROT_READ | PROT_WRITE,
+			      flags | MAP_FIXED, fd, (off_t)(page * PAGE)),
+			 at + page * PAGE);
+}
+
+static void
+expect_file(const uint8_t *at, const char *file)
+{
+	char *found = local_find_file(at, PAGES * PAGE);
+
+	if (file) {
+		assert_non_null(found);
+		assert_string_equal(found, file);
+	} else {
+		assert_null(found);
+	}
+	free(found);
+}
+
+static void
+file_of_a_range_in_pieces(void **state)
+{
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], other[TEMPDIR_MAX + 8];
+	uint8_t *at;
+	int fd, again, fd2;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	(void)snprintf(other, sizeof(other), "%s/other", dir);
+	fd = file_of(file);
+	again = file_of(file);
+	fd2 = file_of(other);
+	at = mmap(NULL, PAGES * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	expect_file(at, NULL);
+	map(at, fd, 0, PAGES, MAP_SHARED);
+	expect_file(at, file);
+	assert_int_equal(mprotect(at, PAGE, PROT_READ), 0);
+	expect_file(at, file);
+	assert_int_equal(madvise(at + 3 * PAGE, PAGE, MADV_DONTDUMP), 0);
+	expect_file(at, file);
+	map(at, again, 4, 2, MAP_SHARED);
+	expect_file(at, file);
+	/* Not where a piece is of another place, of another file, nobody else's, or not there. */
+	assert_null(local_find_file(at + PAGE, PAGE));
+	map(at, fd2, 2, 1, MAP_SHARED);
+	expect_file(at, NULL);
+	map(at, fd, 2, 1, MAP_SHARED);
+	expect_file(at, file);
+	map(at, fd, 5, 1, MAP_PRIVATE);
+	expect_file(at, NULL);
+	assert_int_equal(munmap(at + 5 * PAGE, PAGE), 0);
+	expect_file(at, NULL);
+	assert_int_equal(munmap(at, 5 * PAGE), 0);
+	(void)close(fd);
+	(void)close(again);
+	(void)close(fd2);
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(file_of_a_range_in_pieces),
 		cmocka_unit_test(second_record_replaces_none),
 		cmocka_unit_test(what_a_target_left_is_refused),
 	};
