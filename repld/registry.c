@@ -8,48 +8,53 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "control.h"
+#include "le.h"
 #include "lock.h"
+#include "log.h"
 #include "poolpath.h"
 
 #define REGISTRY_DIR ".repld"
-#define LOCK_SUFFIX  ".lock"
-#define BASE_MAX     64
-#define FILE_MAX     (BASE_MAX + 8)
+#define SLOTS_FILE   "sessions"
+#define SLOTS_MAX    10000U /* as of sessions-max */
+#define SLOT_SIZE    8U
+#define FILE_MAX     24
 #define ENTRY_MAX    16384U
 #define ENTRY_LATE_S 3 /* then a session has told what it is, if it can */
 
 /*
- * A session's files are BASE.lock, held locked for its life, BASE.json, its
- * entry, and BASE.tmp, the next one: both of ENTRY_MAX bytes, with zeros behind the entry, they are
- * exchanged. The lock of the directory is held while
- * a lock file is made or probed, so that none is seen before it is locked.
+ * A session holds one slot of SLOTS_FILE locked for its life: the lock takes no space, so that
+ * a session can be had where a disk is full. In the slot stands when it came. Its entry is
+ * SLOT.json, the next one SLOT.tmp: both of ENTRY_MAX bytes, with zeros behind the entry, they are
+ * exchanged. The lock of the directory is held while slots are taken or looked at.
  */
 struct registry {
 	int dir;
-	int lock_fd;
-	char base[BASE_MAX]; /* "" until there are files */
+	int slots;
+	unsigned slot; /* SLOTS_MAX: none */
 };
 
+static const char *const entry_suffixes[] = {".json", ".tmp"};
+
+#define SUFFIXES (sizeof(entry_suffixes) / sizeof(entry_suffixes[0]))
+
 static void
-file_name(char out[FILE_MAX], const char *base, const char *suffix)
+file_name(char out[FILE_MAX], unsigned slot, const char *suffix)
 {
-	(void)snprintf(out, FILE_MAX, "%.*s%s", BASE_MAX - 1, base, suffix);
+	(void)snprintf(out, FILE_MAX, "%u%s", slot, suffix);
 }
 
 static void
-remove_files(int dir, const char *base)
+remove_files(int dir, unsigned slot)
 {
-	static const char *const suffixes[] = {".json", ".tmp", LOCK_SUFFIX};
 	char name[FILE_MAX];
 
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		file_name(name, base, suffixes[i]);
+	for (size_t i = 0; i < SUFFIXES; i++) {
+		file_name(name, slot, entry_suffixes[i]);
 		(void)unlinkat(dir, name, 0);
 	}
 }
@@ -64,9 +69,58 @@ dir_lock(int dir, struct err *e)
 			 "' in the pool directory");
 }
 
+/* ---- slots ---- */
+
+static struct flock
+slots_lock(unsigned first, unsigned count)
+{
+	return (struct flock){
+		.l_type = F_WRLCK,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)first * SLOT_SIZE,
+		.l_len = (off_t)count * SLOT_SIZE,
+	};
+}
+
+/* Whether a session has one of them. */
+static bool
+slots_held(int slots, unsigned first, unsigned count)
+{
+	struct flock lock = slots_lock(first, count);
+
+	return fcntl(slots, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+static bool
+slot_take(int slots, unsigned slot)
+{
+	struct flock lock = slots_lock(slot, 1);
+	uint8_t since[SLOT_SIZE];
+
+	if (fcntl(slots, F_OFD_SETLK, &lock) != 0)
+		return false;
+	put_le64(since, (uint64_t)time(NULL));
+	/* Without space for it the session counts as one that came long ago. */
+	if (pwrite(slots, since, SLOT_SIZE, (off_t)slot * SLOT_SIZE) != (ssize_t)SLOT_SIZE)
+		log_debug("slot %u of the registry of sessions: %s", slot, strerror(errno));
+	return true;
+}
+
+static bool
+slot_is_late(int slots, unsigned slot)
+{
+	uint8_t since[SLOT_SIZE];
+
+	if (pread(slots, since, SLOT_SIZE, (off_t)slot * SLOT_SIZE) != (ssize_t)SLOT_SIZE)
+		return true;
+	return (uint64_t)time(NULL) >= get_le64(since) + ENTRY_LATE_S;
+}
+
+/* ---- sessions ---- */
+
 /* The entry of a live session, NULL if there is none yet or it is not one. */
 static struct json_object *
-entry_read(int dir, const char *base)
+entry_read(int dir, unsigned slot)
 {
 	struct json_object *o = NULL;
 	char name[FILE_MAX], *text = NULL;
@@ -74,7 +128,7 @@ entry_read(int dir, const char *base)
 	ssize_t len;
 	int fd;
 
-	file_name(name, base, ".json");
+	file_name(name, slot, ".json");
 	fd = path_open(dir, name, O_RDONLY, 0);
 	if (fd < 0)
 		return NULL;
@@ -92,56 +146,31 @@ out:
 	return o;
 }
 
+/* "SLOT.json" and the like to SLOT; false for another name. */
 static bool
-is_alive(int dir, const char *lock_name)
+slot_of(const char *name, unsigned *slot)
 {
-	int fd = path_open(dir, lock_name, O_RDONLY, 0);
-	bool alive;
+	char again[FILE_MAX];
 
-	/* What can't be opened is gone, or not of this user: leave it. */
-	if (fd < 0)
-		return errno != ENOENT;
-	alive = !lock_take(fd, 0);
-	(void)close(fd);
-	return alive;
-}
-
-/* "BASE.lock" to BASE; false for another name. */
-static bool
-base_of(const char *name, char base[BASE_MAX])
-{
-	size_t len = strlen(name), suffix_len = strlen(LOCK_SUFFIX);
-
-	if (len <= suffix_len || len - suffix_len >= BASE_MAX ||
-	    strcmp(name + len - suffix_len, LOCK_SUFFIX) != 0)
+	if (sscanf(name, "%5u", slot) != 1 || *slot >= SLOTS_MAX)
 		return false;
-	memcpy(base, name, len - suffix_len);
-	base[len - suffix_len] = '\0';
-	return true;
+	for (size_t i = 0; i < SUFFIXES; i++) {
+		file_name(again, *slot, entry_suffixes[i]);
+		if (strcmp(name, again) == 0)
+			return true;
+	}
+	return false;
 }
 
-static bool
-is_late(int dir, const char *lock_name)
-{
-	struct stat st;
-
-	return fstatat(dir, lock_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       time(NULL) >= st.st_mtime + ENTRY_LATE_S;
-}
-
-/*
- * Under the directory's lock: count the live sessions, gather entries and count those who should
- * have one by now, remove the dead ones'.
- */
+/* Under the directory's lock: what dead sessions have left. */
 static int
-scan(int registry, unsigned *alive, struct json_object *entries, unsigned *untold, struct err *e)
+sweep(int registry, int slots, struct err *e)
 {
 	int fd = path_open(registry, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-	char base[BASE_MAX];
 	struct dirent *d;
+	unsigned slot;
 
-	*alive = 0;
 	if (!dir) {
 		int rc = err_errno(e, err_from_errno(errno), errno, "read registry of sessions");
 
@@ -149,54 +178,40 @@ scan(int registry, unsigned *alive, struct json_object *entries, unsigned *untol
 			(void)close(fd);
 		return rc;
 	}
-	while ((d = readdir(dir)) != NULL) {
-		struct json_object *o;
-
-		if (!base_of(d->d_name, base))
-			continue;
-		if (!is_alive(registry, d->d_name)) {
-			remove_files(registry, base);
-			continue;
-		}
-		(*alive)++;
-		o = entries ? entry_read(registry, base) : NULL;
-		if (!o && untold && is_late(registry, d->d_name))
-			(*untold)++;
-		if (o && json_object_array_add(entries, o) != 0)
-			json_object_put(o);
-	}
+	while ((d = readdir(dir)) != NULL)
+		if (slot_of(d->d_name, &slot) && !slots_held(slots, slot, 1))
+			(void)unlinkat(registry, d->d_name, 0);
 	(void)closedir(dir);
 	return 0;
 }
 
-static int
-make_lock_file(struct registry *r, struct err *e)
+/* Under the directory's lock: gather entries, and count those who should have one by now. */
+static void
+gather(int dir, int slots, struct json_object *entries, unsigned *untold)
 {
-	char name[FILE_MAX];
-	uint64_t random;
+	for (unsigned i = 0; slots_held(slots, i, SLOTS_MAX - i); i++) {
+		struct json_object *o;
 
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
-	(void)snprintf(r->base, sizeof(r->base), "%ld-%016llx", (long)getpid(),
-		       (unsigned long long)random);
-	file_name(name, r->base, LOCK_SUFFIX);
-	r->lock_fd = path_open(r->dir, name, O_RDWR | O_CREAT | O_EXCL, 0600);
-	if (r->lock_fd < 0 || !lock_take(r->lock_fd, 0))
-		return err_errno(e, err_from_errno(errno), errno, "register session '%s'", name);
-	return 0;
+		if (!slots_held(slots, i, 1))
+			continue;
+		o = entry_read(dir, i);
+		if (!o && untold && slot_is_late(slots, i))
+			(*untold)++;
+		if (o && json_object_array_add(entries, o) != 0)
+			json_object_put(o);
+	}
 }
 
 /* Without the space there is nothing that would only seem to be an entry. */
 static void
 reserve(const struct registry *r)
 {
-	static const char *const suffixes[] = {".json", ".tmp"};
 	char name[FILE_MAX];
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (size_t i = 0; i < SUFFIXES; i++) {
 		int fd;
 
-		file_name(name, r->base, suffixes[i]);
+		file_name(name, r->slot, entry_suffixes[i]);
 		fd = path_open(r->dir, name, O_WRONLY | O_CREAT, 0600);
 		if (fd < 0 || posix_fallocate(fd, 0, ENTRY_MAX) != 0)
 			(void)unlinkat(r->dir, name, 0);
@@ -209,22 +224,41 @@ reserve(const struct registry *r)
 static int
 enter(struct registry *r, unsigned sessions_max, struct err *e)
 {
-	unsigned alive;
-	int rc;
+	unsigned alive = 0, most = sessions_max < SLOTS_MAX ? sessions_max : SLOTS_MAX;
+	unsigned slot;
+	int rc = sweep(r->dir, r->slots, e);
 
-	rc = scan(r->dir, &alive, NULL, NULL, e);
 	if (rc)
 		return rc;
-	if (alive >= sessions_max)
+	for (slot = 0; slots_held(r->slots, slot, SLOTS_MAX - slot); slot++)
+		alive += slots_held(r->slots, slot, 1);
+	if (alive >= most)
 		return err_set(
 			e, REPL_E_LIMIT,
 			"%u sessions are open and sessions-max is %u: wait for one to end or "
 			"raise sessions-max in repld.conf",
-			alive, sessions_max);
-	rc = make_lock_file(r, e);
-	if (!rc)
-		reserve(r);
-	return rc;
+			alive, most);
+	for (slot = 0; !slot_take(r->slots, slot); slot++)
+		if ((errno != EAGAIN && errno != EACCES) || slot + 1 == SLOTS_MAX)
+			return err_errno(e, err_from_errno(errno), errno,
+					 "lock of '" REGISTRY_DIR "/" SLOTS_FILE
+					 "' in the pool directory");
+	r->slot = slot;
+	remove_files(r->dir, slot);
+	reserve(r);
+	return 0;
+}
+
+/* Flags: O_CREAT or none. */
+static int
+slots_open(int dir, int flags, int *slots, struct err *e)
+{
+	*slots = path_open(dir, SLOTS_FILE, O_RDWR | flags, 0600);
+	if (*slots >= 0)
+		return 0;
+	return err_errno(e, err_from_errno(errno), errno,
+			 "registry of sessions, '" REGISTRY_DIR "/" SLOTS_FILE
+			 "' in the pool directory");
 }
 
 static int
@@ -245,16 +279,18 @@ registry_join(int pool_dirfd, unsigned sessions_max, struct registry **out, stru
 
 	if (!r)
 		return err_set(e, REPL_E_NOMEM, "no memory to register the session");
-	r->dir = r->lock_fd = -1;
+	r->dir = r->slots = -1;
+	r->slot = SLOTS_MAX;
 	if (mkdirat(pool_dirfd, REGISTRY_DIR, 0700) != 0 && errno != EEXIST) {
 		rc = err_errno(e, err_from_errno(errno), errno,
 			       "make '" REGISTRY_DIR "' in the pool directory");
 		goto out;
 	}
 	rc = dir_open(pool_dirfd, &r->dir, e);
-	if (rc)
-		goto out;
-	rc = dir_lock(r->dir, e);
+	if (!rc)
+		rc = slots_open(r->dir, O_CREAT, &r->slots, e);
+	if (!rc)
+		rc = dir_lock(r->dir, e);
 	if (rc)
 		goto out;
 	rc = enter(r, sessions_max, e);
@@ -273,11 +309,10 @@ registry_leave(struct registry *r)
 {
 	if (!r)
 		return;
-	if (r->lock_fd >= 0) {
-		remove_files(r->dir, r->base);
-		lock_drop(r->lock_fd);
-		(void)close(r->lock_fd);
-	}
+	if (r->slot < SLOTS_MAX)
+		remove_files(r->dir, r->slot);
+	if (r->slots >= 0)
+		(void)close(r->slots);
 	if (r->dir >= 0)
 		(void)close(r->dir);
 	free(r);
@@ -323,8 +358,8 @@ registry_update(struct registry *r, struct json_object *o, struct err *e)
 	if (len > ENTRY_MAX)
 		return err_set(e, REPL_E_INVAL, "the session's entry has %zu bytes, %u are allowed",
 			       len, ENTRY_MAX);
-	file_name(temp, r->base, ".tmp");
-	file_name(name, r->base, ".json");
+	file_name(temp, r->slot, ".tmp");
+	file_name(name, r->slot, ".json");
 	memcpy(entry, text, len);
 	/* In its place: what is truncated gives its space back. */
 	fd = path_open(r->dir, temp, O_WRONLY | O_CREAT, 0600);
@@ -341,15 +376,16 @@ int
 registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct err *e)
 {
 	struct json_object *entries = json_object_new_array();
-	unsigned alive;
-	int dir = -1;
-	int rc = 0;
+	int dir = -1, slots = -1;
+	int rc;
 
 	if (untold)
 		*untold = 0;
 	if (!entries)
 		return err_set(e, REPL_E_NOMEM, "no memory for the list of sessions");
 	rc = dir_open(pool_dirfd, &dir, e);
+	if (!rc)
+		rc = slots_open(dir, 0, &slots, e);
 	if (rc == REPL_E_NOT_FOUND) {
 		/* No session was ever here. */
 		err_clear(e);
@@ -360,9 +396,13 @@ registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct
 		rc = dir_lock(dir, e);
 	if (rc)
 		goto out;
-	rc = scan(dir, &alive, entries, untold, e);
+	rc = sweep(dir, slots, e);
+	if (!rc)
+		gather(dir, slots, entries, untold);
 	lock_drop(dir);
 out:
+	if (slots >= 0)
+		(void)close(slots);
 	if (dir >= 0)
 		(void)close(dir);
 	if (!rc) {

@@ -2,11 +2,11 @@
 /*
  * registry - what sessions there are under a pool directory.
  *
- * Each session keeps one small JSON file POOLDIR/.repld/PID-RANDOM.json, made
- * by rename and locked (flock) through a companion for the session's life; a
- * file whose lock can be had belongs to a dead session and is removed. Space for it is
- * reserved when the session begins, so that a disk that fills up later does not keep it
- * from being told of.
+ * Each session holds a slot of the file POOLDIR/.repld/sessions locked for its life, which takes
+ * no space: a full disk keeps nobody out who wants to read a pool or to remove one. It keeps one
+ * small JSON file POOLDIR/.repld/SLOT.json, made by rename; one whose slot is free belongs to a
+ * dead session and is removed. Space for it is reserved when the session begins, so that a disk
+ * that fills up later does not keep it from being told of.
  */
 #ifndef REPLD_REGISTRY_H
 #define REPLD_REGISTRY_H
