@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "commands.h"
+#include "holes.h"
 #include "interrupt.h"
 #include "local.h"
 #include "out.h"
@@ -32,6 +33,7 @@ struct sync {
 	bool absent;      /* dry run: there is no pool */
 	bool refused;     /* by the target: open for reading, until contents have proved equal */
 	struct resolved *resolved; /* NULL: of a command of its own */
+	bool blank;                /* zeros, beside a record of what was written */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
 	struct progress waiting;   /* until the lanes are open */
 	struct transfer_progress sum;
@@ -77,6 +79,7 @@ sync_open_file(struct sync *s)
 		rc = poolfile_settle(&s->pool, e);
 	if (!rc)
 		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
+	s->blank = !rc && s->local.present && holes_blank(s->pool.path, s->pool.mem, s->pool.size);
 	return rc;
 }
 
@@ -231,6 +234,9 @@ sync_compare(struct sync *s)
 	return rc ? rc : poolfile_unchanged(&s->pool, &s->c->err);
 }
 
+static const char made_anew[] = "the file holds nothing but zeros, though by its record it was "
+				"written: it seems to be made anew";
+
 static int
 sync_refuse(struct sync *s, const char *why)
 {
@@ -244,7 +250,7 @@ sync_refuse(struct sync *s, const char *why)
 		 "replica's data); replctl sync --force %s %s (overwrite the replica)",
 		 s->quoted_file, s->quoted_target, s->quoted_target, s->quoted_file,
 		 s->quoted_target);
-	return err_set(&s->c->err, newer ? REPL_E_REFUSED : REPL_E_DIVERGED,
+	return err_set(&s->c->err, newer || why == made_anew ? REPL_E_REFUSED : REPL_E_DIVERGED,
 		       "%s, and the contents differ; nothing was changed", why);
 }
 
@@ -351,6 +357,18 @@ sync_reopen(struct sync *s)
 	return rc ? rc : remote_lanes_open(s->c->remote, 1, e);
 }
 
+/* The record speaks of what stood under this name before: only zeros are overwritten by zeros. */
+static int
+sync_check_blank(struct sync *s)
+{
+	int rc;
+
+	if (!s->blank || s->c->options.force)
+		return 0;
+	rc = sync_compare(s);
+	return rc == REPL_E_DIFFER ? sync_refuse(s, made_anew) : rc;
+}
+
 static int
 sync_decide(struct sync *s)
 {
@@ -376,6 +394,9 @@ sync_decide(struct sync *s)
 		sync_begin_local(s);
 		return rc ? sync_copy(s) : sync_adopt(s);
 	}
+	rc = sync_check_blank(s);
+	if (rc)
+		return rc;
 	sync_begin_local(s);
 	return sync_copy(s);
 }
@@ -406,6 +427,8 @@ sync_dry_run(struct sync *s)
 	if (rc && !c->options.force &&
 	    relation_judge(sync_local(s), &remote_info(c->remote)->meta, &why) == RELATION_COMPARE)
 		return sync_refuse(s, why);
+	if (rc && !c->options.force && s->blank)
+		return sync_refuse(s, made_anew);
 	err_clear(&c->err);
 	return 0;
 }

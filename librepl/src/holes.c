@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,6 +168,27 @@ holes_next(const struct holes *h, uint64_t off)
 		at += bits ? HOLES_SEGMENT : (8 - at / HOLES_SEGMENT % 8) * (uint64_t)HOLES_SEGMENT;
 	}
 	return at < h->size ? at : h->size;
+}
+
+static bool
+is_zero(const uint8_t *p, uint64_t len)
+{
+	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+bool
+holes_blank(const char *path, const void *addr, uint64_t size)
+{
+	int fd = holes_open(path, addr);
+	struct range data = extents_next(fd, 0, size);
+	bool blank = true;
+
+	while (blank && data.len) {
+		blank = is_zero((const uint8_t *)addr + data.off, data.len);
+		data = extents_next(fd, data.off + data.len, size);
+	}
+	filelock_close(fd);
+	return blank;
 }
 
 int

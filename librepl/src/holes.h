@@ -35,6 +35,12 @@ void holes_fini(struct holes *h);
 /* The first segment from off, a segment's beginning, that is to be looked at; the size if none. */
 uint64_t holes_next(const struct holes *h, uint64_t off);
 
+/*
+ * Whether the range holds nothing but zeros: its file was made anew, or its device. path as in
+ * holes_open(); NULL: all of the range is looked at.
+ */
+bool holes_blank(const char *path, const void *addr, uint64_t size);
+
 /* Of a file that extents_fill() is true of: before the range is read in memory. REPL_E_NOMEM. */
 int holes_touch(const uint8_t *mem, uint64_t off, uint64_t len, struct err *e);
 

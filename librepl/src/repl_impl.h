@@ -116,6 +116,8 @@ struct repl {
 	_Atomic bool stop;             /* keepers end */
 	bool ready;                    /* opened: losses are recorded; guarded by lock */
 	bool known;                    /* at the opening the local sidecar told a generation */
+	bool blank;                    /* ... and the range held nothing but zeros */
+	_Atomic bool vouched;          /* ... as does a replica, so that this is what was written */
 	unsigned flags;                /* of repl_open() */
 	_Atomic(_Atomic int *) holder; /* the flag of who has the hold, or NULL: hold.h */
 	_Atomic uint64_t held_ns;      /* ... since when, or 0: it is about to */

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
+#include "holes.h"
 #include "keeper.h"
 #include "pending.h"
 #include "reason.h"
@@ -212,6 +213,12 @@ replica_judged(const struct repl *r, unsigned i)
 		in.dirty_bytes = dirty_bytes(r->dirty, i);
 	}
 	replica_judge(&in, &j);
+	/* Not by the record alone: the file may have been made anew beside that of a lost one. */
+	if (r->blank && j.verdict != JUDGE_REFUSE && j.verdict != JUDGE_FULL) {
+		j.verdict = JUDGE_REFUSE;
+		j.why = "the local file holds nothing but zeros, though by its record it was "
+			"written";
+	}
 	return j;
 }
 
@@ -264,9 +271,9 @@ replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
 	target_format(&r->cfg->targets[i], text, sizeof(text));
 	return err_set(
 		e, REPL_E_DIVERGED,
-		"%s: %s, and the contents differ; nothing was changed. To take the replica's "
+		"%s, and the contents differ; nothing was changed. To take the replica's "
 		"data: replctl restore %s FILE; to overwrite it: replctl sync --force FILE %s",
-		text, why, text, text);
+		why, text, text);
 }
 
 /* What the dirty map or a comparison says, while nobody writes. */
@@ -298,6 +305,8 @@ replica_bring_all(struct repl *r, unsigned i, const struct judgement *j, struct 
 		rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
 		if (rc == REPL_E_DIFFER)
 			return replica_refuse(r, i, j->why, e);
+		if (!rc)
+			atomic_store(&r->vouched, true);
 	} else {
 		rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
 		if (!rc)
@@ -414,6 +423,21 @@ repl_reach(struct repl *r, struct err *e)
 	return rc;
 }
 
+/* What is away may have been written, and would be made zero when it is back. */
+static int
+repl_check_blank(const struct repl *r, struct err *e)
+{
+	if (!r->blank || atomic_load(&r->vouched))
+		return 0;
+	return err_set(
+		e, REPL_E_REFUSED,
+		"the local file holds nothing but zeros, though by %s it was written, and no "
+		"replica that is reachable equals it; nothing was changed. To take a "
+		"replica's data: replctl restore TARGET/POOL FILE; to begin anew: remove %s "
+		"and the replicas",
+		r->local.path, r->local.path);
+}
+
 /* ---- the set ---- */
 
 static int
@@ -510,6 +534,9 @@ repl_open_local(struct repl *r, struct err *e)
 	if (rc)
 		return rc;
 	r->known = r->local.present;
+	r->blank = r->known && !(r->flags & REPL_OPEN_NO_COMPARE) &&
+		   !gen_id_is_nil(&r->local.meta.generation.current) &&
+		   holes_blank(r->file, r->mem, r->size);
 	/* Who has recovered it since, as a replica's, has cleared the flag and left the state. */
 	crashed = r->known &&
 		  (r->local.meta.writer_open || r->local.meta.state != SIDECAR_UP_TO_DATE);
@@ -604,6 +631,8 @@ repl_start(struct repl *r, struct err *e)
 
 	if (!rc)
 		rc = repl_reach(r, e);
+	if (!rc)
+		rc = repl_check_blank(r, e);
 	if (!rc)
 		rc = repl_count_lanes(r, e);
 	if (rc)

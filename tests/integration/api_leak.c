@@ -123,7 +123,8 @@ open_close(const struct repl_config *cfg, uint8_t *mem, size_t size)
 {
 	struct repl *r = NULL;
 
-	mem[0]++;
+	/* Never all zeros: so does a pool look that was made anew beside an old record. */
+	mem[0] = (uint8_t)(mem[0] % 255 + 1);
 	if (repl_open(cfg, mem, size, REPL_OPEN_CREATE, &r) || repl_persist(r, 0, 0, 64)) {
 		(void)fprintf(stderr, "open: %s\n", repl_errormsg());
 		(void)repl_close(r);

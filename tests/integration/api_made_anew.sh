@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A pool that was made anew beside the record of a lost one is not copied over the replicas: neither by its program nor by sync.
+. "$(dirname "$0")/api_lib.sh"
+start_target
+start_api
+file=$TMP/serve/pools/p
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+
+# begin KEY VALUE: a program that writes to pool p.
+begin() {
+	configure "$(pool p)"
+	ok set lanes 1
+	ok set "$1" "$2"
+	ok map "$TMP/p" $((4 * MIB))
+}
+
+# anew: the file has gone, its record has not, and the program makes one.
+anew() {
+	rm "$TMP/p"
+	ok map "$TMP/p" $((4 * MIB))
+}
+
+# kept: the replica is what it was.
+kept() {
+	equal "$TMP/kept" "$file"
+	[ "$(ctl info --json "$T/p" | member generation)" = "$generation" ] || fail "another generation"
+}
+
+# back: the program goes on with the replica's data.
+back() {
+	ctl restore --force "$T/p" "$TMP/p" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+	equal "$TMP/kept" "$TMP/p"
+}
+
+for crash in compare dirty-map; do
+	for how in closed killed; do
+		begin after-crash "$crash"
+		ok open 1
+		ok put 100000 500000 7
+		ok persist 0 100000 500000
+		if [ "$how" = closed ]; then
+			ok close
+		else
+			signalled KILL "$(api_child)"
+			wait "$api_pid"
+			start_api
+			begin after-crash "$crash"
+		fi
+		wait_for 20 no_sessions || fail "the session stays"
+		cp "$file" "$TMP/kept"
+		generation=$(ctl info --json "$T/p" | member generation)
+		anew
+		refused REPL_E_DIVERGED "zeros.*nothing was changed.*replctl restore $T/p FILE" open 1
+		wait_for 20 no_sessions || fail "the session stays"
+		kept
+		ctl_fails 4 "made anew.*nothing was changed" sync "$TMP/p" "$T/p"
+		grep -q "^next: replctl verify .*replctl restore" "$TMP/err" || fail "$(cat "$TMP/err")"
+		ctl_fails 4 "made anew" sync --dry-run "$TMP/p" "$T/p"
+		kept
+		back
+	done
+done
+
+# Nobody there who could say that zeros are what was written; where they are, it is no matter.
+ctl create "$T/z" --size 4M >/dev/null || fail "create"
+configure "$(pool z)"
+ok set lanes 1
+ok set reconnect-min 3600000
+ok map "$TMP/z" $((4 * MIB))
+ok open
+ok close
+ok open
+ok close
+wait_for 20 no_sessions || fail "the session stays"
+ctl sync "$TMP/z" "$T/z" >/dev/null || fail "sync of zeros to zeros"
+stop "$SERVE_PID"
+refused REPL_E_REFUSED "zeros.*z.repl.*no replica that is reachable.*replctl restore" open
+
+# Who means it says so.
+start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+rm "$TMP/p"
+truncate -s 4M "$TMP/p"
+ctl sync --force "$TMP/p" "$T/p" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+equal "$TMP/p" "$file"
