@@ -403,6 +403,9 @@ control_answer_check(struct json_object *obj, int64_t id, struct json_object **r
 		return err_set(e, REPL_E_PROTOCOL, "answer is not to request %" PRId64, id);
 	if (has_error)
 		return error_take(error, true, next, next_size, e);
+	/* json-c asserts that what a member is added to is an object. */
+	if (!json_object_is_type(have, json_type_object))
+		return err_set(e, REPL_E_PROTOCOL, "answer has a result that is not an object");
 	*result = json_object_get(have);
 	return 0;
 }

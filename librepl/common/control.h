@@ -88,8 +88,8 @@ struct json_object *control_error_new(struct json_object *id, int code, const st
 				      const char *next);
 
 /*
- * Take an answer apart: on a result *result is a new reference (may be NULL
- * for null) and 0 returned; on an error e is filled from the peer's status and
+ * Take an answer apart: on a result, which is an object, *result is a new reference
+ * and 0 returned; on an error e is filled from the peer's status and
  * text (control characters replaced), next (size next_size, may be NULL) with
  * its next step, and the status returned, always negative. An answer of another
  * form or another id is REPL_E_PROTOCOL, with the peer's text if it has id null:

@@ -346,7 +346,8 @@ struct answer {
 
 static const struct answer answers[] = {
 	{ANSWER "\"result\":{\"a\":1}}", 0, "", ""},
-	{ANSWER "\"result\":null}", 0, "", ""},
+	{ANSWER "\"result\":null}", REPL_E_PROTOCOL, "not an object", ""},
+	{ANSWER "\"result\":[{}]}", REPL_E_PROTOCOL, "not an object", ""},
 	{ANSWER "\"error\":{\"code\":-32006," MESSAGE
 		",\"data\":{\"status\":\"busy\",\"next\":\"wait\"}}}",
 	 REPL_E_BUSY, "m", "wait"},
