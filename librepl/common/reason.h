@@ -29,7 +29,8 @@
 	  "TARGET")                                                                                \
 	X(LOGIN_REFUSED, "login-refused", "the target refused the login",                          \
 	  "add this user's public key to the target's authorized_keys; then replctl list TARGET")  \
-	X(HOST_KEY, "host-key", "the target's host key is unknown, or another one than it was",    \
+	X(HOST_KEY, "host-key",                                                                    \
+	  "the target's host key is unknown, revoked, or another one than it was",                 \
 	  "compare the fingerprint with the target's own before it is put into known_hosts; "      \
 	  "then replctl list TARGET")                                                              \
 	X(TIMED_OUT, "timed-out",                                                                  \

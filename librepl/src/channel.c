@@ -24,6 +24,7 @@
 #include "clock.h"
 #include "dial.h"
 #include "proxy.h"
+#include "revoked.h"
 #include "sshuse.h"
 
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
@@ -358,6 +359,38 @@ channel_fingerprint(struct channel *c)
 	return text;
 }
 
+/* One of the files that the key is looked for in says that it must not be used. */
+static int
+channel_check_revoked(struct channel *c, struct err *e)
+{
+	static const enum ssh_options_e files[] = {SSH_OPTIONS_KNOWNHOSTS,
+						   SSH_OPTIONS_GLOBAL_KNOWNHOSTS};
+	char *base64 = NULL, *path, *print;
+	ssh_key key = NULL;
+	int rc = REPL_OK;
+
+	if (ssh_get_server_publickey(c->session, &key) != SSH_OK ||
+	    ssh_pki_export_pubkey_base64(key, &base64) != SSH_OK)
+		rc = err_set(e, REPL_E_AUTH, "%s: no host key: %s", c->name, channel_cause(c));
+	for (unsigned i = 0; !rc && i < sizeof(files) / sizeof(files[0]); i++) {
+		path = NULL;
+		if (ssh_options_get(c->session, files[i], &path) != SSH_OK || !path)
+			continue;
+		if (revoked_find(path, base64)) {
+			print = channel_fingerprint(c);
+			rc = err_set(e, REPL_E_AUTH,
+				     "%s: the host key %s is revoked in %s: somebody else may have "
+				     "it; give the host another one",
+				     c->name, print ? print : "(unknown)", path);
+			ssh_string_free_char(print);
+		}
+		ssh_string_free_char(path);
+	}
+	ssh_string_free_char(base64);
+	ssh_key_free(key);
+	return rc;
+}
+
 static int
 channel_check_host(struct channel *c, struct err *e)
 {
@@ -369,7 +402,7 @@ channel_check_host(struct channel *c, struct err *e)
 	int rc;
 
 	if (known == SSH_KNOWN_HOSTS_OK)
-		return REPL_OK;
+		return channel_check_revoked(c, e);
 	(void)ssh_options_get_port(c->session, &port);
 	(void)snprintf(bracketed, sizeof(bracketed), "[%s]:%u", c->host, port);
 	channel_get(c, SSH_OPTIONS_KNOWNHOSTS, file, sizeof(file));

@@ -2,7 +2,7 @@
 /*
  * channel - the byte stream to a session process, over SSH (libssh).
  *
- * The host key is always checked against known_hosts; an unknown or changed
+ * The host key is always checked against known_hosts; an unknown, changed or revoked
  * one is REPL_E_AUTH with the fingerprint and what to do. Authentication is by
  * agent and key files, as ~/.ssh/config says. First the subsystem "repl" is
  * asked for; where the server has none, the command is executed. One thread

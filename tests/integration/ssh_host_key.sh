@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# An unknown or changed host key is refused with its fingerprint, the file and the next step,
-# also where ssh's config says not to check.
+# An unknown, changed or revoked host key is refused with its fingerprint, the file and the next
+# step, also where ssh's config says not to check.
 . "$(dirname "$0")/lib.sh"
 make_keys
 # Out of the home directory, which is bound over below.
@@ -24,6 +24,19 @@ check_refusals() {
 }
 
 check_refusals
+
+# Whatever the host that its line names, and wherever it stands.
+own=$(cut -d ' ' -f 1,2 "$TMP/sshd_host_key.pub")
+for hosts in '*' "[127.0.0.1]:$SSHD_PORT" elsewhere; do
+	printf '@revoked\t%s %s somebody had it\n' "$hosts" "$own" |
+		cat "$TMP/known_hosts" - >"$TMP/revoked"
+	expect_error auth "is revoked in $TMP/revoked" \
+		"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/revoked" cat "$target"
+	grep -Fq "$print" "$TMP/err" || fail "no fingerprint in: $(cat "$TMP/err")"
+done
+echo "@revoked * $(cut -d ' ' -f 1,2 "$TMP/other_key.pub")" | cat - "$TMP/known_hosts" >"$TMP/revoked"
+"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/revoked" cat "$target" </dev/null ||
+	fail "another key's revocation counts for this one"
 
 home=$(getent passwd "$USER_NAME" | cut -d : -f 6)
 printf 'Host *\n StrictHostKeyChecking no\n LogLevel DEBUG3\n Port 1\n User nosuchuser\n' \
