@@ -26,6 +26,7 @@
 #include "proxy.h"
 #include "revoked.h"
 #include "sshuse.h"
+#include "text.h"
 
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
 #define STDERR_MAX   512
@@ -108,13 +109,14 @@ channel_program_ends(const char *name, struct err *e)
 		       name);
 }
 
-/* Text from the other side has one line and no control characters. */
+/* Text from the other side has one line, of what can be printed. */
 static void
 channel_tidy(char *text)
 {
-	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			*text = ' ';
+	for (char *c = text; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = ' ';
+	text_clean(text);
 }
 
 /* libssh's text may quote what the server sent. */

@@ -29,6 +29,10 @@ expect "^lost: .*exit status 1: .{100,}" \
 	-c "head -c 100000 /dev/zero | tr '\\0' '\\033' >&2; echo x >&2; exit 1" cat "$target"
 LC_ALL=C grep -q "$(printf '\033')" "$TMP/err" && fail "control characters came through"
 [ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "more than one line"
+# Nor are the control characters of 8 bits there, nor what is no character.
+expect "^lost: .*exit status 1: a..31mb.c" \
+	-c "printf 'a\\302\\23331mb\\377c' >&2; exit 1" cat "$target"
+LC_ALL=C grep -q "$(printf '[\200-\377]')" "$TMP/err" && fail "bytes above 127 came through"
 stop "$SSHD_PID"
 
 start_sshd "ForceCommand exit 127"
