@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench_raw.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "clock.h"
 #include "control.h"
 
 static int
-raw_connect(struct bench_raw *raw, struct json_object *o, unsigned seconds, unsigned patience_ms,
-	    struct err *e)
+raw_connect(struct bench_raw *raw, const struct remote *remote, struct json_object *o,
+	    unsigned seconds, struct err *e)
 {
 	uint8_t token[TCPRAW_TOKEN_SIZE];
 	const char *address = NULL, *text = NULL;
@@ -24,12 +23,12 @@ raw_connect(struct bench_raw *raw, struct json_object *o, unsigned seconds, unsi
 		rc = err_set(e, REPL_E_PROTOCOL, "bench.open: the token is no 64 hex digits");
 	if (rc)
 		return rc;
-	(void)snprintf(raw->address, sizeof(raw->address), "%s", address);
+	remote_reach(remote, address, raw->address, sizeof(raw->address));
 	raw->end_ns = clock_deadline(seconds * 1000);
-	rc = tcpraw_connect(address, (uint16_t)port, token, raw->end_ns, &raw->tcp, e);
+	rc = tcpraw_connect(raw->address, (uint16_t)port, token, raw->end_ns, &raw->tcp, e);
 	/* A target that hangs is given up as soon as on a lane. */
 	if (!rc)
-		tcpraw_set_patience(raw->tcp, patience_ms);
+		tcpraw_set_patience(raw->tcp, remote_op_timeout_ms(remote));
 	return rc;
 }
 
@@ -44,7 +43,7 @@ bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 	json_object_object_add(params, "seconds", json_object_new_int((int)seconds));
 	rc = remote_call(c->remote, "bench.open", params, &result, &c->err);
 	if (!rc)
-		rc = raw_connect(raw, result, seconds, remote_op_timeout_ms(c->remote), &c->err);
+		rc = raw_connect(raw, c->remote, result, seconds, &c->err);
 	json_object_put(result);
 	return rc;
 }

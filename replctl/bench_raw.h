@@ -10,7 +10,7 @@
 
 struct bench_raw {
 	struct tcpraw *tcp;
-	char address[64];
+	char address[REMOTE_ADDRESS_MAX];
 	uint64_t end_ns; /* the target closes it then */
 };
 

@@ -18,6 +18,8 @@
 #include "profile.h"
 #include "sidecar.h"
 
+#define REMOTE_ADDRESS_MAX 64 /* of where a target is reached for data, with a zone */
+
 struct remote;
 
 /* info of docs/PROTOCOL.md, taken apart. */
@@ -165,6 +167,12 @@ const struct replica_info *remote_info(const struct remote *r); /* of the open p
  */
 int remote_refuse_headers(const struct remote *r, struct err *e);
 const struct profile *remote_profile(const struct remote *r);
+
+/*
+ * Where what the target has told to be its address is reached from here: the zone of a
+ * link-local one is the name of an interface, and each side's own. SSH has found the way.
+ */
+void remote_reach(const struct remote *r, const char *told, char *out, size_t size);
 
 /*
  * Opens and connects count lanes (or what is granted). With provider auto by

@@ -2,6 +2,7 @@
 /* The lanes of a remote: what is asked for, what is granted, connecting, reading. */
 #include "remote_impl.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,7 +126,7 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 	int rc = control_get_text(o, "provider", 15, &g->provider, e);
 
 	if (!rc)
-		rc = control_get_text(o, "address", 63, &g->address, e);
+		rc = control_get_text(o, "address", REMOTE_ADDRESS_MAX - 1, &g->address, e);
 	if (!rc)
 		rc = control_get_u64(o, "port", 1, 65535, &g->port, e);
 	if (!rc)
@@ -279,12 +280,29 @@ terms_take(struct remote *r, const struct lanes_grant *g)
 	(void)snprintf(r->terms.why, sizeof(r->terms.why), "%s", provider_why(r, g));
 }
 
+void
+remote_reach(const struct remote *r, const char *told, char *out, size_t size)
+{
+	const char *zone = strchr(channel_peer(r->channel), '%');
+	char address[INET6_ADDRSTRLEN] = "";
+	size_t len = strcspn(told, "%");
+	struct in6_addr a;
+
+	if (len < sizeof(address))
+		memcpy(address, told, len);
+	if (zone && inet_pton(AF_INET6, address, &a) == 1 && IN6_IS_ADDR_LINKLOCAL(&a))
+		(void)snprintf(out, size, "%s%s", address, zone);
+	else
+		(void)snprintf(out, size, "%s", told);
+}
+
 static int
 lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_ns, struct err *e)
 {
+	char host[REMOTE_ADDRESS_MAX];
 	struct fab_params p = {.provider = g->provider,
 			       .cancel = r->cancel,
-			       .host = g->address,
+			       .host = host,
 			       .port = (uint16_t)g->port,
 			       .depth = (unsigned)g->depth,
 			       .msg_size = g->msg_size,
@@ -293,6 +311,7 @@ lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_n
 
 	if (rc)
 		return rc;
+	remote_reach(r, g->address, host, sizeof(host));
 	r->fabs = calloc(r->terms.lanes, sizeof(struct fab_lane *));
 	r->lanes = calloc(r->terms.lanes, sizeof(*r->lanes));
 	if (!r->fabs || !r->lanes)
