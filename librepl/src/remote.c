@@ -566,6 +566,19 @@ remote_info_set(struct remote *r, struct replica_info *info, uint64_t before, co
 		       (unsigned long long)told, (unsigned long long)now);
 }
 
+/* It tells what is in its sidecar now. */
+static int
+remote_mark_check(const struct replica_info *info, enum sidecar_state state,
+		  const struct generation *g, struct err *e)
+{
+	const struct sidecar *meta = &info->meta;
+
+	if (meta->state == state && (!g || gen_id_equal(&meta->generation.current, &g->current)))
+		return 0;
+	return err_set(e, REPL_E_PROTOCOL, "pool.mark: the target has recorded something else: %s",
+		       sidecar_state_name(meta->state));
+}
+
 int
 remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 		    uint64_t deadline_ns, struct err *e)
@@ -581,6 +594,8 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);
+	if (!rc)
+		rc = remote_mark_check(&info, state, g, e);
 	if (!rc)
 		rc = remote_info_set(r, &info, before, "pool.mark", e);
 	json_object_put(result);
