@@ -2,10 +2,12 @@
 /* replctl promote TARGET/pool, replctl demote TARGET/pool */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "commands.h"
 #include "out.h"
+#include "show.h"
 
 /* Longer than the target takes to end a writer that does not want to. */
 #define PROMOTE_MS 20000U
@@ -28,6 +30,21 @@ primary_call(struct ctl *c, const char *method, struct json_object **info)
 	return 0;
 }
 
+/* A promotion says that all is there. */
+static void
+promote_tell(struct ctl *c)
+{
+	struct json_object *info = NULL;
+	uint64_t size;
+
+	if (ctl_pool_info(c, &info, &size))
+		err_clear(&c->err);
+	else if (strcmp(out_member(info, "state"), "unknown") == 0)
+		show_unknown(stderr, c->target_text, out_member(info, "generation"),
+			     out_member_u64(info, "position"));
+	json_object_put(info);
+}
+
 static int
 primary_run(struct ctl *c, const char *target, const char *method, const char *done)
 {
@@ -36,6 +53,8 @@ primary_run(struct ctl *c, const char *target, const char *method, const char *d
 
 	if (!rc)
 		rc = ctl_connect(c);
+	if (!rc && strcmp(method, "pool.promote") == 0)
+		promote_tell(c);
 	if (!rc)
 		rc = primary_call(c, method, &info);
 	if (rc)

@@ -25,6 +25,7 @@
 #include "pmdk.h"
 #include "progress.h"
 #include "restoring.h"
+#include "show.h"
 
 struct restore {
 	struct ctl *c;
@@ -74,37 +75,19 @@ restore_lock_old(struct restore *r)
 	return restoring_lock_replaced(&r->temp, &r->c->err);
 }
 
-/* Which of several replicas is the best is for people to say: they are not asked from here. */
-static void
-restore_tell_unknown(const struct restore *r)
-{
-	char id[GEN_TEXT_SIZE];
-
-	(void)fprintf(stderr,
-		      "replctl: the last writer of %s ended without closing it; all that "
-		      "this replica acknowledged is there, another one may have later "
-		      "updates: compare their generations by replctl info\n",
-		      r->c->target_text);
-	if (!r->meta.position)
-		return;
-	gen_id_format(&r->meta.generation.current, id);
-	(void)fprintf(stderr,
-		      "replctl: it holds the drains up to position %" PRIu64 " of generation %s: a "
-		      "replica of that generation with a higher position has more\n",
-		      r->meta.position, id);
-}
-
 static int
 restore_check_state(struct restore *r)
 {
 	struct ctl *c = r->c;
 	const char *name = sidecar_state_name(r->meta.state), *what = "it misses updates";
+	char id[GEN_TEXT_SIZE];
 
 	switch (r->meta.state) {
 	case SIDECAR_UP_TO_DATE:
 		return 0;
 	case SIDECAR_UNKNOWN:
-		restore_tell_unknown(r);
+		gen_id_format(&r->meta.generation.current, id);
+		show_unknown(stderr, c->target_text, id, r->meta.position);
 		return 0;
 	default:
 		break;

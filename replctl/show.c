@@ -108,6 +108,22 @@ show_provider(FILE *f, struct json_object *o)
 }
 
 void
+show_unknown(FILE *f, const char *target, const char *generation, uint64_t position)
+{
+	(void)fprintf(f,
+		      "replctl: the last writer of %s ended without closing it; all that this "
+		      "replica acknowledged is there, another one may have later updates: compare "
+		      "their generations by replctl info\n",
+		      target);
+	if (position)
+		(void)fprintf(f,
+			      "replctl: it holds the drains up to position %" PRIu64
+			      " of generation %s: a replica of that generation with a higher "
+			      "position has more\n",
+			      position, generation);
+}
+
+void
 show_replica(FILE *f, struct json_object *o)
 {
 	const char *reason = out_member(o, "reason");

@@ -7,12 +7,19 @@
 #ifndef REPLCTL_SHOW_H
 #define REPLCTL_SHOW_H
 
+#include <stdint.h>
 #include <stdio.h>
 #include <json-c/json.h>
 
 /* "name      value", with what does not fit on lines of its own below the value. */
 void show_field(FILE *f, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Of a replica whose last writer did not close: that another one may have more. Which of several
+ * is the best is for people to say: they are not asked from here. position 0: none is known.
+ */
+void show_unknown(FILE *f, const char *target, const char *generation, uint64_t position);
 
 /* A REPLICA in several lines. */
 void show_replica(FILE *f, struct json_object *replica);

@@ -67,3 +67,11 @@ for i in 0 1; do
 done
 ok close
 equal "$TMP/p" "$TMP/serve/pools/b"
+
+# A promotion, which takes what is there for all, tells of it as well.
+ok open
+signalled KILL "$(api_child)"
+wait "$api_pid" 2>/dev/null
+wait_for 20 no_sessions || fail "sessions stay"
+ctl promote "$T/b" >"$TMP/out" 2>"$TMP/err" || fail "promote of b"
+grep -q "$T/b ended without closing it.*another one may have later updates" "$TMP/err" || fail "nothing is said: $(cat "$TMP/err")"
