@@ -18,8 +18,9 @@
  *           nothing was done, call again. No function is a cancellation point.
  * Deadlines. Every function returns within the deadline that the config gives
  *           for its kind of call.
- * Fork.     A handle does not survive fork(): the child must not use it, and
- *           should call repl_abandon() once.
+ * Fork.     A handle does not survive fork(): in the child all calls on it, and on
+ *           its logs, are REPL_E_INVAL and do nothing, and the child should call
+ *           repl_abandon() once.
  */
 #ifndef LIBREPL_H
 #define LIBREPL_H 1
@@ -152,6 +153,7 @@ REPL_API int repl_open(const struct repl_config *cfg, void *addr, size_t size, u
  * Close and free, whatever is returned; NULL is allowed. What was flushed and
  * not drained may or may not reach the replicas. Takes at most close-timeout,
  * and op-timeout more if the loss of a replica is being recorded at that moment.
+ * In the child of a fork() it does what repl_abandon() does, and returns REPL_E_INVAL.
  */
 REPL_API int repl_close(struct repl *r);
 

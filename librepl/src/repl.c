@@ -289,8 +289,12 @@ repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 {
 	ENTRY_WHOLE();
 	struct repl_stat now = {0};
+	struct err e;
 	size_t size;
 
+	err_clear(&e);
+	if (r && handle_check(r, &e))
+		return config_report(&e);
 	if (!r || !st || st->struct_size < sizeof(size_t) || st->struct_size > STAT_SIZE_MAX ||
 	    replica >= r->replica_count)
 		return config_report_set(REPL_E_INVAL, "bad handle, replica or struct_size");
@@ -339,7 +343,11 @@ repl_profile(struct repl *r, unsigned replica, const char **text)
 	ENTRY_WHOLE();
 	const struct profile_note *note;
 	struct replica *p;
+	struct err e;
 
+	err_clear(&e);
+	if (r && handle_check(r, &e))
+		return config_report(&e);
 	if (!r || replica >= r->replica_count || !text)
 		return config_report_set(REPL_E_INVAL, "bad handle or replica");
 	p = &r->replicas[replica];

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "forks.h"
 #include "hold.h"
 #include "pending.h"
 #include "ship.h"
@@ -17,7 +18,13 @@
 int
 handle_check(const struct repl *r, struct err *e)
 {
-	return r ? 0 : err_set(e, REPL_E_INVAL, "no handle: it is NULL");
+	if (!r)
+		return err_set(e, REPL_E_INVAL, "no handle: it is NULL");
+	if (r->forks == forks_count())
+		return 0;
+	return err_set(e, REPL_E_INVAL,
+		       "the handle is of the process that has forked this one: all that is of use "
+		       "here is repl_abandon()");
 }
 
 int

@@ -8,6 +8,7 @@
 
 #include "repl_impl.h"
 
+/* It is there, and this process's own. */
 int handle_check(const struct repl *r, struct err *e);
 int range_check(const struct repl *r, size_t off, size_t len, struct err *e);
 

@@ -21,18 +21,21 @@
 
 #include "clock.h"
 #include "entry.h"
+#include "forks.h"
 #include "le.h"
 #include "logcore.h"
 #include "logscan.h"
 #include "logturn.h"
 #include "pending.h"
 #include "repl_impl.h"
+#include "repl_lanes.h"
 
 #define LOG_BUSY_NAP_US  50U
 #define LOG_RESEND_PIECE (16UL << 20)
 
 struct repl_log {
 	struct repl *r;        /* NULL: closed before the log was */
+	unsigned forks;        /* as the handle's */
 	struct repl_log *next; /* of the handle's */
 	size_t off;            /* of the area in the pool */
 	size_t size;           /* ... or 0: not one of the handle's yet */
@@ -199,6 +202,7 @@ log_new(struct repl *r, size_t off)
 	if (!log)
 		return NULL;
 	log->r = r;
+	log->forks = r->forks;
 	log->off = off;
 	log->area = r->mem + off;
 	(void)pthread_mutex_init(&log->trim_lock, NULL);
@@ -256,11 +260,19 @@ repl_logs_detach(struct repl *r)
 	r->logs = NULL;
 }
 
+/* In a child of the process whose it is: a lock may be held for ever. */
+static bool
+log_is_parents(const struct repl_log *log)
+{
+	return log->forks != forks_count();
+}
+
 void
 repl_log_close(struct repl_log *log)
 {
 	ENTRY_WHOLE();
-	if (!log)
+	/* A child's copy is given up with the handle. */
+	if (!log || (log->r && log_is_parents(log)))
 		return;
 	if (log->r && log->size)
 		log_quit(log);
@@ -291,9 +303,11 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	if (!r || !out)
 		return config_report_set(REPL_E_INVAL, "no handle or no place for the log");
 	*out = NULL;
+	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
 	if (off >= r->size)
 		return config_report_set(REPL_E_INVAL, "the log would lie outside the pool");
-	err_clear(&e);
 	log = log_new(r, off);
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
@@ -383,7 +397,7 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 		return config_report_set(REPL_E_INVAL, "no handle or no place for the log");
 	*out = NULL;
 	err_clear(&e);
-	if (create_check(r, off, size, kind, &e))
+	if (handle_check(r, &e) || create_check(r, off, size, kind, &e))
 		return config_report(&e);
 	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt)) {
 		(void)err_errno(&e, REPL_E_FAILED, errno, "getrandom");
@@ -548,6 +562,8 @@ lane_check(const struct repl_log *log, unsigned lane, struct err *e)
 		return err_set(e, REPL_E_INVAL, "no log: it is NULL");
 	if (!log->r)
 		return err_set(e, REPL_E_INVAL, "the handle of the log at %zu is closed", log->off);
+	if (handle_check(log->r, e))
+		return e->code;
 	if (lane >= log->r->lane_count)
 		return err_set(e, REPL_E_INVAL, "lane %u of %u", lane, log->r->lane_count);
 	return 0;
@@ -620,14 +636,14 @@ uint64_t
 repl_log_head(struct repl_log *log)
 {
 	ENTRY_WHOLE();
-	return log ? log_bounds(log).h.head : 0;
+	return log && !log_is_parents(log) ? log_bounds(log).h.head : 0;
 }
 
 uint64_t
 repl_log_tail(struct repl_log *log)
 {
 	ENTRY_WHOLE();
-	return log ? log_bounds(log).durable : 0;
+	return log && !log_is_parents(log) ? log_bounds(log).durable : 0;
 }
 
 static int
@@ -660,6 +676,8 @@ repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, s
 					 "no log, or no place for the record or its length");
 	if (!log->r)
 		return config_report_set(REPL_E_INVAL, "the handle of the log is closed");
+	if (handle_check(log->r, &e))
+		return config_report(&e);
 	b = log_bounds(log);
 	if (position_check(&b, position, &e))
 		return config_report(&e);

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
+#include "forks.h"
 #include "holes.h"
 #include "keeper.h"
 #include "pending.h"
@@ -728,6 +729,7 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	}
 	local_init(&r->local);
+	r->forks = forks_count();
 	r->mem = addr;
 	r->size = size;
 	r->cfg = cfg;
@@ -801,6 +803,10 @@ repl_close(struct repl *r)
 	if (!r)
 		return 0;
 	err_clear(&e);
+	if (handle_check(r, &e)) {
+		repl_abandon(r);
+		return config_report(&e);
+	}
 	end_ns = clock_deadline(r->cfg->close_timeout_ms);
 	eighth_ns = (uint64_t)r->cfg->close_timeout_ms * NS_PER_MS / 8;
 	/*
@@ -836,8 +842,9 @@ void
 repl_abandon(struct repl *r)
 {
 	ENTRY_WHOLE();
-	if (!r)
+	if (!r || r->abandoned)
 		return;
+	r->abandoned = true;
 	repl_logs_detach(r);
 	/* No lock: whoever held one is not in this process. */
 	for (unsigned i = 0; i < r->replica_count; i++) {

@@ -178,11 +178,14 @@ int
 repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 {
 	ENTRY_WHOLE();
-	struct json_object *params = json_object_new_object();
+	struct json_object *params;
 	char hex[2 * PMDK_ATTR_SIZE + 1];
 	struct err e;
 
 	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
+	params = json_object_new_object();
 	hex_encode(attr, PMDK_ATTR_SIZE, hex);
 	json_object_object_add(params, "attr", json_object_new_string(hex));
 	if (remote_call(r->replicas[0].remote, "pool.attr", params, NULL, &e))
@@ -325,6 +328,8 @@ repl_set_begin(struct repl *r)
 	if (atomic_load_explicit(&r->set->begun, memory_order_acquire))
 		return 0;
 	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
 	pthread_mutex_lock(&r->grow_lock);
 	if (!atomic_load(&r->set->begun)) {
 		rc = set_begin(r, &e);
@@ -343,7 +348,8 @@ repl_set_fill(struct repl *r)
 	struct err e;
 
 	err_clear(&e);
-	if (remote_pool_mark(r->replicas[0].remote, SIDECAR_INCONSISTENT, NULL, &e))
+	if (handle_check(r, &e) ||
+	    remote_pool_mark(r->replicas[0].remote, SIDECAR_INCONSISTENT, NULL, &e))
 		return config_report(&e);
 	atomic_store(&r->set->begun, true);
 	return 0;
@@ -357,6 +363,8 @@ repl_set_filled(struct repl *r)
 	int rc = 0;
 
 	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
 	pthread_mutex_lock(&r->grow_lock);
 	if (!atomic_load(&r->replicas[0].lost))
 		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), &e);

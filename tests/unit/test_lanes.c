@@ -19,6 +19,12 @@ static bool settled_lost;
 
 /* ---- what is beside lanes ---- */
 
+unsigned
+forks_count(void)
+{
+	return 0;
+}
+
 struct lane *
 remote_lane(struct remote *r, unsigned index)
 {
