@@ -91,12 +91,15 @@ slots_held(int slots, unsigned first, unsigned count)
 	return fcntl(slots, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+/* The lock is a shared one, which a file system that is read-only allows: slots_held() sees it,
+ * too. */
 static bool
 slot_take(int slots, unsigned slot)
 {
 	struct flock lock = slots_lock(slot, 1);
 	uint8_t since[SLOT_SIZE];
 
+	lock.l_type = F_RDLCK;
 	if (fcntl(slots, F_OFD_SETLK, &lock) != 0)
 		return false;
 	put_le64(since, (uint64_t)time(NULL));
@@ -225,40 +228,32 @@ static int
 enter(struct registry *r, unsigned sessions_max, struct err *e)
 {
 	unsigned alive = 0, most = sessions_max < SLOTS_MAX ? sessions_max : SLOTS_MAX;
-	unsigned slot;
+	unsigned first = SLOTS_MAX, slot; /* first: that is free */
 	int rc = sweep(r->dir, r->slots, e);
 
 	if (rc)
 		return rc;
-	for (slot = 0; slots_held(r->slots, slot, SLOTS_MAX - slot); slot++)
-		alive += slots_held(r->slots, slot, 1);
+	for (slot = 0; slots_held(r->slots, slot, SLOTS_MAX - slot); slot++) {
+		if (slots_held(r->slots, slot, 1))
+			alive++;
+		else if (first == SLOTS_MAX)
+			first = slot;
+	}
 	if (alive >= most)
 		return err_set(
 			e, REPL_E_LIMIT,
 			"%u sessions are open and sessions-max is %u: wait for one to end or "
 			"raise sessions-max in repld.conf",
 			alive, most);
-	for (slot = 0; !slot_take(r->slots, slot); slot++)
-		if ((errno != EAGAIN && errno != EACCES) || slot + 1 == SLOTS_MAX)
-			return err_errno(e, err_from_errno(errno), errno,
-					 "lock of '" REGISTRY_DIR "/" SLOTS_FILE
-					 "' in the pool directory");
-	r->slot = slot;
-	remove_files(r->dir, slot);
+	if (first == SLOTS_MAX)
+		first = slot;
+	if (!slot_take(r->slots, first))
+		return err_errno(e, err_from_errno(errno), errno,
+				 "lock of '" REGISTRY_DIR "/" SLOTS_FILE "' in the pool directory");
+	r->slot = first;
+	remove_files(r->dir, first);
 	reserve(r);
 	return 0;
-}
-
-/* Flags: O_CREAT or none. */
-static int
-slots_open(int dir, int flags, int *slots, struct err *e)
-{
-	*slots = path_open(dir, SLOTS_FILE, O_RDWR | flags, 0600);
-	if (*slots >= 0)
-		return 0;
-	return err_errno(e, err_from_errno(errno), errno,
-			 "registry of sessions, '" REGISTRY_DIR "/" SLOTS_FILE
-			 "' in the pool directory");
 }
 
 static int
@@ -271,6 +266,31 @@ dir_open(int pool_dirfd, int *dir, struct err *e)
 			 "registry of sessions, '" REGISTRY_DIR "' in the pool directory");
 }
 
+static int
+slots_open(int dir, int flags, int *slots, struct err *e)
+{
+	*slots = path_open(dir, SLOTS_FILE, flags, 0600);
+	if (*slots < 0 && errno == EROFS)
+		*slots = path_open(dir, SLOTS_FILE, O_RDONLY, 0);
+	if (*slots >= 0)
+		return 0;
+	return err_errno(e, err_from_errno(errno), errno,
+			 "registry of sessions, '" REGISTRY_DIR "/" SLOTS_FILE
+			 "' in the pool directory");
+}
+
+static int
+registry_open(struct registry *r, int pool_dirfd, struct err *e)
+{
+	int rc;
+
+	if (mkdirat(pool_dirfd, REGISTRY_DIR, 0700) != 0 && errno != EEXIST && errno != EROFS)
+		return err_errno(e, err_from_errno(errno), errno,
+				 "make '" REGISTRY_DIR "' in the pool directory");
+	rc = dir_open(pool_dirfd, &r->dir, e);
+	return rc ? rc : slots_open(r->dir, O_RDWR | O_CREAT, &r->slots, e);
+}
+
 int
 registry_join(int pool_dirfd, unsigned sessions_max, struct registry **out, struct err *e)
 {
@@ -281,27 +301,24 @@ registry_join(int pool_dirfd, unsigned sessions_max, struct registry **out, stru
 		return err_set(e, REPL_E_NOMEM, "no memory to register the session");
 	r->dir = r->slots = -1;
 	r->slot = SLOTS_MAX;
-	if (mkdirat(pool_dirfd, REGISTRY_DIR, 0700) != 0 && errno != EEXIST) {
-		rc = err_errno(e, err_from_errno(errno), errno,
-			       "make '" REGISTRY_DIR "' in the pool directory");
-		goto out;
-	}
-	rc = dir_open(pool_dirfd, &r->dir, e);
-	if (!rc)
-		rc = slots_open(r->dir, O_CREAT, &r->slots, e);
-	if (!rc)
+	rc = registry_open(r, pool_dirfd, e);
+	if (rc == REPL_E_NOT_FOUND) {
+		/* It could not be made: the file system is read-only, and nothing but read here. */
+		err_clear(e);
+		rc = 0;
+	} else if (!rc) {
 		rc = dir_lock(r->dir, e);
-	if (rc)
-		goto out;
-	rc = enter(r, sessions_max, e);
-	lock_drop(r->dir);
-	if (rc)
-		goto out;
+		if (!rc) {
+			rc = enter(r, sessions_max, e);
+			lock_drop(r->dir);
+		}
+	}
+	if (rc) {
+		registry_leave(r);
+		return rc;
+	}
 	*out = r;
-	r = NULL;
-out:
-	registry_leave(r);
-	return rc;
+	return 0;
 }
 
 void
@@ -352,6 +369,8 @@ registry_update(struct registry *r, struct json_object *o, struct err *e)
 	int rc = 0;
 	int fd;
 
+	if (r->slot == SLOTS_MAX)
+		return 0;
 	text = json_object_to_json_string_length(o, JSON_C_TO_STRING_PLAIN, &len);
 	if (!text)
 		return err_set(e, REPL_E_NOMEM, "no memory for the session's entry");
@@ -385,7 +404,7 @@ registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct
 		return err_set(e, REPL_E_NOMEM, "no memory for the list of sessions");
 	rc = dir_open(pool_dirfd, &dir, e);
 	if (!rc)
-		rc = slots_open(dir, 0, &slots, e);
+		rc = slots_open(dir, O_RDONLY, &slots, e);
 	if (rc == REPL_E_NOT_FOUND) {
 		/* No session was ever here. */
 		err_clear(e);

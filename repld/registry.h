@@ -17,7 +17,10 @@
 
 struct registry;
 
-/* Registers this process; REPL_E_LIMIT if sessions_max others are alive. */
+/*
+ * Registers this process; REPL_E_LIMIT if sessions_max others are alive. Where the file system is
+ * read-only and no session has been before, it goes on unregistered.
+ */
 int registry_join(int pool_dirfd, unsigned sessions_max, struct registry **out, struct err *e);
 void registry_leave(struct registry *r);
 

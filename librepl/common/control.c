@@ -373,7 +373,10 @@ error_take(struct json_object *error, bool for_us, char *next, size_t next_size,
 	text_copy(json_object_object_get(error, "message"), text, sizeof(text));
 	if (next)
 		text_copy(json_object_object_get(data, "next"), next, next_size);
-	return err_set(e, status, "%s", text[0] ? text : repl_strstatus(status));
+	(void)err_set(e, status, "%s", text[0] ? text : repl_strstatus(status));
+	if (e)
+		e->by_target = true;
+	return status;
 }
 
 int

@@ -95,6 +95,7 @@ err_clear(struct err *e)
 	if (!e)
 		return;
 	e->code = REPL_OK;
+	e->by_target = false;
 	e->text[0] = '\0';
 }
 
@@ -108,6 +109,7 @@ err_set(struct err *e, int code, const char *fmt, ...)
 	if (!e)
 		return code;
 	e->code = code;
+	e->by_target = false;
 	va_start(ap, fmt);
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
@@ -126,6 +128,7 @@ err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 	if (!e)
 		return code;
 	e->code = code;
+	e->by_target = false;
 	va_start(ap, fmt);
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);

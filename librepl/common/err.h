@@ -9,12 +9,15 @@
 #ifndef COMMON_ERR_H
 #define COMMON_ERR_H
 
+#include <stdbool.h>
+
 #include "librepl.h"
 
 #define ERR_TEXT_MAX 1024
 
 struct err {
-	int code; /* enum repl_status */
+	int code;       /* enum repl_status */
+	bool by_target; /* the target has said so */
 	char text[ERR_TEXT_MAX];
 };
 

@@ -151,11 +151,18 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 		if (phase != REASON_OPEN)
 			return REPL_REASON_FAILED;
 		break;
+	case REPL_E_NOMEM:
+		if (e->by_target)
+			return REPL_REASON_TARGET_LIMIT;
+		break;
 	case REPL_E_NOT_FOUND:
+		/* Of a key file of ours, or of the target's pool directory. */
+		if (phase == REASON_CONNECT)
+			return e->by_target ? REPL_REASON_CONFIG : REPL_REASON_LOCAL;
+		break;
 	case REPL_E_LIMIT:
 	case REPL_E_IO:
-		/* Of a key file or a descriptor of ours: nobody has been reached. */
-		if (phase == REASON_CONNECT)
+		if (phase == REASON_CONNECT && !e->by_target)
 			return REPL_REASON_LOCAL;
 		break;
 	default:

@@ -433,6 +433,7 @@ long_texts_of_the_peer_are_cut(void **state)
 		       text);
 	o = parse_good(line);
 	assert_int_equal(control_answer_check(o, 3, &result, next, sizeof(next), &e), REPL_E_BUSY);
+	assert_true(e.by_target);
 	assert_int_equal(strlen(e.text), ERR_TEXT_MAX - 1);
 	assert_string_equal(next, "123456?");
 	assert_int_equal(control_answer_check(o, 3, &result, NULL, 0, &e), REPL_E_BUSY);

@@ -38,6 +38,16 @@ of(int code, const char *text, enum reason_phase phase)
 	return reason_of_error(&e, phase);
 }
 
+static enum repl_reason
+of_target(int code, enum reason_phase phase)
+{
+	struct err e;
+
+	(void)err_set(&e, code, "x");
+	e.by_target = true;
+	return reason_of_error(&e, phase);
+}
+
 static void
 errors_find_theirs(void **state)
 {
@@ -60,6 +70,12 @@ errors_find_theirs(void **state)
 	assert_int_equal(of(REPL_E_IO, "", REASON_USE), REPL_REASON_TARGET_IO);
 	assert_int_equal(of(REPL_E_LOST, "", REASON_USE), REPL_REASON_CONNECTION_LOST);
 	assert_int_equal(of(REPL_OK, "", REASON_USE), REPL_REASON_NONE);
+	/* What the target says before a pool is open is no fault of this machine. */
+	assert_int_equal(of(REPL_E_IO, "", REASON_CONNECT), REPL_REASON_LOCAL);
+	assert_int_equal(of_target(REPL_E_IO, REASON_CONNECT), REPL_REASON_TARGET_IO);
+	assert_int_equal(of_target(REPL_E_LIMIT, REASON_CONNECT), REPL_REASON_TARGET_LIMIT);
+	assert_int_equal(of_target(REPL_E_NOT_FOUND, REASON_CONNECT), REPL_REASON_CONFIG);
+	assert_int_equal(of_target(REPL_E_NOMEM, REASON_OPEN), REPL_REASON_TARGET_LIMIT);
 	/* No status is taken for a replica that is well. */
 	for (int code = -1; code >= REPL_E_DIFFER; code--)
 		for (int phase = REASON_CONNECT; phase <= REASON_RESYNC; phase++)
