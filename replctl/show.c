@@ -36,7 +36,7 @@ width(void)
 void
 show_field(FILE *f, const char *name, const char *fmt, ...)
 {
-	char value[VALUE_MAX], *save, *word;
+	char value[VALUE_MAX], *rest = value, *word;
 	size_t column = NAME_WIDTH, most = width();
 	va_list ap;
 
@@ -45,15 +45,14 @@ show_field(FILE *f, const char *name, const char *fmt, ...)
 	va_end(ap);
 	text_clean(value);
 	(void)fprintf(f, "%-*s", NAME_WIDTH, name);
-	word = strtok_r(value, " ", &save);
-	while (word) {
+	/* Each blank counts: a name may have two. */
+	while ((word = strsep(&rest, " ")) != NULL) {
 		if (column > NAME_WIDTH && column + 1 + strlen(word) > most) {
 			(void)fprintf(f, "\n%-*s", NAME_WIDTH, "");
 			column = NAME_WIDTH;
 		}
 		(void)fprintf(f, "%s%s", column > NAME_WIDTH ? " " : "", word);
 		column += strlen(word) + (column > NAME_WIDTH);
-		word = strtok_r(NULL, " ", &save);
 	}
 	(void)fputc('\n', f);
 }

@@ -13,6 +13,11 @@ ln -s ../pool links/link
 grep -q "closed it in order" out || fail "why of a link: $(cat out)"
 [ "$(member reason <out)" = none ] || fail "why of a link: $(cat out)"
 
+# What is to be typed next has each blank of its name.
+cp pool "two  blanks"
+"$REPLCTL" why "./two  blanks" >out || fail "why"
+grep -q "^next .*'\./two  blanks'" out || fail "a blank is lost: $(cat out)"
+
 # A file that is whole, and whose record found no room: both is told, and what helps.
 [ "$(id -u)" -eq 0 ] || exit 0
 cat >small <<'END'
