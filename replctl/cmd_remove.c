@@ -8,6 +8,13 @@
 #include "out.h"
 #include "text.h"
 
+/* A replica's data are elsewhere too, a primary's may be nowhere else. */
+static const char *
+primary_word(struct json_object *info)
+{
+	return info && out_member_bool(info, "primary") ? ", the primary" : "";
+}
+
 static int
 remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
 {
@@ -16,8 +23,9 @@ remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
 
 	out_size(size, human);
 	(void)snprintf(question, sizeof(question),
-		       "Remove the pool %s (%s, %s) and its data for good?", c->target_text,
-		       info ? human : "size unknown", info ? out_member(info, "state") : "damaged");
+		       "Remove the pool %s (%s, %s%s) and its data for good?", c->target_text,
+		       info ? human : "size unknown", info ? out_member(info, "state") : "damaged",
+		       primary_word(info));
 	(void)snprintf(again, sizeof(again), "replctl info %s, then replctl remove --force %s",
 		       target ? target : "", target ? target : "");
 	free(target);
@@ -34,15 +42,15 @@ remove_pool(struct ctl *c)
 }
 
 static void
-remove_report(struct ctl *c, bool damaged, uint64_t size)
+remove_report(struct ctl *c, struct json_object *info, bool damaged, uint64_t size)
 {
 	struct json_object *answer = json_object_new_object();
 	char human[OUT_NUMBER_MAX];
 
 	out_size(size, human);
 	if (!c->options.json)
-		(void)printf("%s %s (%s)\n", c->options.dry_run ? "would remove" : "removed",
-			     c->target_text, damaged ? "damaged" : human);
+		(void)printf("%s %s (%s%s)\n", c->options.dry_run ? "would remove" : "removed",
+			     c->target_text, damaged ? "damaged" : human, primary_word(info));
 	out_add_text(answer, "target", c->target_text);
 	if (!damaged)
 		out_add_u64(answer, "size", size);
@@ -75,7 +83,7 @@ cmd_remove(struct ctl *c, char **args)
 	if (!rc && !c->options.dry_run)
 		rc = remove_pool(c);
 	if (!rc)
-		remove_report(c, damaged, size);
+		remove_report(c, info, damaged, size);
 	json_object_put(info);
 	return rc;
 }

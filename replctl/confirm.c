@@ -24,7 +24,9 @@ confirm(struct ctl *c, const char *question, const char *again)
 	text_clean(clean);
 	(void)fprintf(stderr, "%s\nType yes to go on: ", clean);
 	(void)fflush(stderr);
-	if (fgets(answer, sizeof(answer), stdin) && strcmp(answer, "yes\n") == 0)
+	if (!fgets(answer, sizeof(answer), stdin))
+		(void)fputc('\n', stderr);
+	if (strcmp(answer, "yes\n") == 0)
 		return 0;
 	ctl_next(c, "%s", again);
 	return err_set(&c->err, REPL_E_REFUSED, "not confirmed; nothing was changed");

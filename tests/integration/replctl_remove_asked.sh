@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Who is asked whether a pool may go is told that it is a primary; anything but "yes" is no, and what follows has a line of its own.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+head -c 65536 /dev/urandom >pool
+ctl sync pool "$T/p" >/dev/null || fail "sync"
+
+# answered TEXT: remove on a terminal; the text is typed at the question.
+answered() {
+	timeout 60 python3 - "$T/p" "$1" >asked 2>&1 <<'END'
+import os, pty, sys
+tmp = os.environ["TMP"]
+pid, fd = pty.fork()
+if pid == 0:
+    program = os.environ["REPLCTL"]
+    os.execv(program, [program, "--identity", tmp + "/key", "--known-hosts", tmp + "/known_hosts", "remove", sys.argv[1]])
+seen = b""
+try:
+    while b"Type yes" not in seen:
+        seen += os.read(fd, 65536)
+    os.write(fd, sys.argv[2].encode().decode("unicode_escape").encode())
+    while True:
+        seen += os.read(fd, 65536)
+except OSError:
+    pass
+print(seen.decode(errors="replace").replace("\r", ""))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+}
+export REPLCTL
+
+for answer in '\n' 'YES\n' 'yes please\n' ' yes\n' 'y\n' '\x04'; do
+	answered "$answer"
+	[ $? = 4 ] || fail "'$answer' is taken: $(cat asked)"
+	grep -q "^replctl: not confirmed; nothing was changed" asked || fail "'$answer': $(cat asked)"
+	grep -q "primary" asked && fail "a replica: $(cat asked)"
+	ctl info "$T/p" >/dev/null || fail "'$answer': it is gone"
+done
+ctl promote "$T/p" >/dev/null || fail "promote"
+answered '\n'
+grep -q "p (64.0 KiB, up-to-date, the primary) and its data for good" asked || fail "$(cat asked)"
+ctl remove --dry-run "$T/p" | grep -q "(64.0 KiB, the primary)" || fail "a dry run does not tell it"
+answered 'yes\n' || fail "yes: $(cat asked)"
+ctl_fails 3 "not found" info "$T/p"
