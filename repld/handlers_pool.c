@@ -298,7 +298,7 @@ refused_next(struct state *s, const char *name, enum pool_mode mode, int rc, str
 	if (rc == REPL_E_DIVERGED)
 		dispatch_next(r,
 			      "replctl resolve --dry-run --discard local FILE TARGET/POOL (what "
-			      "would be lost)",
+			      "FILE would lose; with --discard replica: what the replica would)",
 			      name);
 	else if (rc == REPL_E_NOT_FOUND && mode == POOL_WRITE)
 		dispatch_next(r, "replctl create TARGET/POOL --size N", name);

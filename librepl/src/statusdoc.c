@@ -86,6 +86,21 @@ add_axes(struct json_object *o, const struct repl_stat *st, size_t count)
 		add_u64(o, numbers[i].name, number_of(st, numbers[i].offset));
 }
 
+/*
+ * Without the next step of the target's, which takes whom it refuses for the one who must give way:
+ * here it is told from the reason.
+ */
+static void
+add_message(struct json_object *o, const char *reason)
+{
+	const char *next = strstr(reason, "; next: ");
+	char text[sizeof(((struct repl_stat *)0)->reason)];
+
+	(void)snprintf(text, sizeof(text), "%.*s",
+		       (int)(next ? next - reason : (long)strlen(reason)), reason);
+	add_text(o, "message", text);
+}
+
 struct json_object *
 statusdoc_replica(const struct statusdoc *d, unsigned replica)
 {
@@ -104,7 +119,7 @@ statusdoc_replica(const struct statusdoc *d, unsigned replica)
 	add_axes(o, st, NUMBER_COUNT);
 	add_text(o, "provider", st->provider);
 	add_text(o, "provider_why", st->provider_why);
-	add_text(o, "message", st->reason);
+	add_message(o, st->reason);
 	if (st->reason_code != REPL_REASON_NONE) {
 		reason_next_for(st->reason_code, &names, next, sizeof(next));
 		add_text(o, "meaning", reason_meaning(st->reason_code));

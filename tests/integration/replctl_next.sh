@@ -82,6 +82,9 @@ promoted() {
 	[ "$(ctl status --json "./it's" | member replicas.0.reason)" = promoted ]
 }
 wait_for 10 promoted || fail "the program is not told of it: $(ctl status "./it's")"
+# One next step, not the target's for who must give way beside it.
+[[ $(ctl status --json "./it's" | member replicas.0.message) != *next:* ]] ||
+	fail "two next steps: $(ctl status "./it's")"
 for what in "./it's" "$R"; do
 	ctl why "$what" >"$TMP/out" || fail "why $what"
 	typed 0 "$(sed -n 's/^next *//p' "$TMP/out")"
