@@ -104,9 +104,9 @@ sync_create(struct sync *s)
 		ctl_next(c, "replctl sync %s %s", s->quoted_file, s->quoted_target);
 	if (rc == REPL_E_NOSPC && !c->options.sparse && poolfile_data(&s->pool) < s->pool.size)
 		ctl_next(c,
-			 "make room in the target's pool directory; or replctl sync --sparse %s %s "
-			 "(the file is sparse, too: space is taken as it is written)",
-			 s->quoted_file, s->quoted_target);
+			 "make room in the target's pool directory; or replctl create %s --from %s "
+			 "--sparse (the file is sparse, too: space is taken as it is written)",
+			 s->quoted_target, s->quoted_file);
 	if (rc)
 		return rc;
 	s->created = true;

@@ -18,7 +18,13 @@ ctl remove --force "$T/s" >/dev/null || fail "remove of a sparse pool"
 # Where there is not enough space for a file that has not got all of its own either.
 truncate -s 8T "$TMP/holes" || fail "a file of holes"
 ctl sync "$TMP/holes" "$T/s" >"$TMP/out" 2>&1 && fail "sync of a file that has no room there"
-grep -q "^next: .*replctl sync --sparse .*/holes $T/s" "$TMP/out" || fail "the way out: $(cat "$TMP/out")"
+next=$(sed -n 's/^next: .*; or replctl \(.*\) (.*/\1/p' "$TMP/out")
+[ "$next" = "create $T/s --from $TMP/holes --sparse" ] || fail "the way out: $(cat "$TMP/out")"
+# It is one, but for the time that it takes to look at so many holes.
+truncate -s 64M "$TMP/holes"
+# shellcheck disable=SC2086
+ctl $next >/dev/null 2>&1 || fail "$next"
+ctl remove --force "$T/s" >/dev/null || fail "remove of what was made so"
 ctl info "$T/a" | grep -q 'never written' || fail "generation of a new pool"
 [ "$(ctl --json info "$T/a" | member state)" = up-to-date ] || fail "state in JSON"
 
