@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "conffile.h"
 #include "entry.h"
@@ -282,6 +285,31 @@ config_copy(const struct repl_config *c, struct repl_config **out, struct err *e
 	}
 	*out = n;
 	return 0;
+}
+
+/* Where the directory is not known any more nothing is changed: opening the file says why. */
+static int
+path_fix(char **path, struct err *e)
+{
+	char dir[PATH_MAX], *whole;
+
+	if (!*path || strchr("/~%", (*path)[0]) || !getcwd(dir, sizeof(dir)))
+		return 0;
+	if (asprintf(&whole, "%s/%s", dir, *path) < 0)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	free(*path);
+	*path = whole;
+	return 0;
+}
+
+int
+config_fix_paths(struct repl_config *c, struct err *e)
+{
+	int rc = path_fix(&c->identity, e);
+
+	if (!rc)
+		rc = path_fix(&c->known_hosts, e);
+	return rc ? rc : path_fix(&c->pool_file, e);
 }
 
 /* Read into a copy, so that a refused file changes nothing. */

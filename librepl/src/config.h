@@ -60,6 +60,12 @@ int config_add_target(struct repl_config *c, const char *target, struct err *e);
 int config_add_async_target(struct repl_config *c, const char *target, struct err *e);
 int config_copy(const struct repl_config *c, struct repl_config **out, struct err *e);
 
+/*
+ * Relative paths become absolute ones, by the working directory of now. What libssh expands, as
+ * '~' and '%d', remains.
+ */
+int config_fix_paths(struct repl_config *c, struct err *e);
+
 /* Whether drains go to this target by a queue (ship.h), not by the caller's own lane. */
 bool config_queued(const struct repl_config *c, unsigned target);
 

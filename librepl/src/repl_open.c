@@ -737,6 +737,9 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 	r->flags = flags;
 	r->replica_count = r->cfg->target_count;
 	rc = repl_init_locks(r, e);
+	/* A replica that comes back is reached by the same files, wherever the program is then. */
+	if (!rc)
+		rc = config_fix_paths(r->cfg, e);
 	if (!rc)
 		rc = repl_start(r, e);
 	if (rc) {

@@ -24,6 +24,7 @@
  *   behind LANE REPLICA               commit while another thread reads REPLICA by LANE
  *   busy LANE                         calls from two threads at once in one lane
  *   thread                            the error text of another thread
+ *   chdir DIRECTORY
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -605,6 +606,8 @@ run(struct shell *s, const struct words *w)
 		return do_close(s);
 	if (strcmp(c, "thread") == 0)
 		return do_thread(s);
+	if (strcmp(c, "chdir") == 0)
+		return chdir(w->w[1]) ? REPL_E_FAILED : 0;
 	return run_io(s, w);
 }
 
