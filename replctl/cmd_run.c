@@ -125,23 +125,30 @@ add_pools(struct ctl *c, struct text *lines)
 	return rc;
 }
 
-/* What this run was told, for the library; files by absolute paths. */
+/* A file that the configuration names, by its absolute path. */
+static int
+add_file(const char *key, const char *path, struct text *lines, struct err *e)
+{
+	int rc = path ? check_line(path, e) : 0;
+
+	if (rc || !path)
+		return rc;
+	text_add(lines, key, "\t", path);
+	text_add(lines, "\n", "", "");
+	return 0;
+}
+
+/* What this run was told, for the library, which reads it wherever the program is by then. */
 static int
 add_settings(struct ctl *c, struct text *lines)
 {
 	const struct ctl_options *o = &c->options;
-	const char *const files[][2] = {{"identity", o->identity}, {"known-hosts", o->known_hosts}};
-	char path[PATH_MAX];
+	const char *const files[] = {o->identity, o->known_hosts};
 	int rc = 0;
 
-	for (unsigned i = 0; !rc && i < 2; i++) {
-		if (!files[i][1])
-			continue;
-		if (!realpath(files[i][1], path))
-			return err_errno(&c->err, err_from_errno(errno), errno, "%s", files[i][1]);
-		rc = check_line(path, &c->err);
-		text_add(lines, files[i][0], "\t", path);
-		text_add(lines, "\n", "", "");
+	for (unsigned i = 0; i < 2; i++) {
+		if (files[i] && access(files[i], F_OK) != 0)
+			return err_errno(&c->err, err_from_errno(errno), errno, "%s", files[i]);
 	}
 	for (unsigned i = 0; !rc && i < o->run.set_count; i++) {
 		char *key = strdup(o->run.set[i]), *value = key ? strchr(key, '=') : NULL;
@@ -157,6 +164,14 @@ add_settings(struct ctl *c, struct text *lines)
 		}
 		free(key);
 	}
+	if (!rc)
+		rc = config_fix_paths(c->cfg, &c->err);
+	if (!rc)
+		rc = add_file("identity", c->cfg->identity, lines, &c->err);
+	if (!rc)
+		rc = add_file("known-hosts", c->cfg->known_hosts, lines, &c->err);
+	if (!rc)
+		rc = add_file("pool-file", c->cfg->pool_file, lines, &c->err);
 	/* What is in the file, too: who follows the program ends it by that. */
 	if (c->cfg->on_loss == REPL_ON_LOSS_FAIL)
 		text_add(lines, "on-loss\t", "fail\n", "");
@@ -286,21 +301,18 @@ static int
 run_environment(struct ctl *c)
 {
 	struct text pools = {0}, settings = {0}, preload = {0};
-	const char *others = getenv("LD_PRELOAD");
-	char path[PATH_MAX];
+	const char *others = getenv("LD_PRELOAD"), *config = getenv("REPL_CONFIG");
+	char path[PATH_MAX], file[PATH_MAX];
 	int rc = add_pools(c, &pools);
 
 	if (!rc)
 		rc = add_settings(c, &settings);
 	if (!rc)
 		rc = find_preload(path, &c->err);
-	if (!rc && c->options.config) {
-		char config[PATH_MAX];
-
-		if (!realpath(c->options.config, config) || setenv("REPL_CONFIG", config, 1))
-			rc = err_errno(&c->err, err_from_errno(errno), errno, "%s",
-				       c->options.config);
-	}
+	if (c->options.config)
+		config = c->options.config;
+	if (!rc && config && *config && (!realpath(config, file) || setenv("REPL_CONFIG", file, 1)))
+		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", config);
 	if (!rc) {
 		text_add(&preload, path, others && *others ? ":" : "", others ? others : "");
 		if (pools.failed || settings.failed || preload.failed ||

@@ -207,12 +207,12 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	struct repl_config *cfg = NULL;
 	int rc = api.repl_config_new(&cfg);
 
-	if (!rc)
-		rc = api.repl_config_load(cfg, NULL);
+	if (!rc && pools_config)
+		rc = api.repl_config_load(cfg, pools_config);
 	for (unsigned i = 0; !rc && i < p->target_count; i++)
 		rc = api.repl_config_add_target(cfg, p->targets[i]);
 	if (!rc) {
-		take_lines(POOLS_SET, take_set_line, cfg);
+		take_lines(POOLS_SET, pools_set, take_set_line, cfg);
 		rc = api.repl_open(cfg, p->view, p->file_size, REPL_OPEN_CREATE, &p->r);
 	}
 	if (rc)

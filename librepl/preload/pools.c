@@ -28,6 +28,7 @@
 
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
+char *pools_set, *pools_config;
 static atomic_uint reports, threads;
 static atomic_bool ready;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
@@ -168,9 +169,8 @@ take_pool_line(char *key, char *value, void *arg)
 }
 
 void
-take_lines(const char *name, void (*take)(char *, char *, void *), void *arg)
+take_lines(const char *name, const char *text, void (*take)(char *, char *, void *), void *arg)
 {
-	const char *text = getenv(name);
 	char *copy = text ? strdup(text) : NULL;
 	char *save = NULL;
 
@@ -234,12 +234,24 @@ fork_child(void)
 	}
 }
 
+static char *
+own(const char *text)
+{
+	char *copy = text && *text ? strdup(text) : NULL;
+
+	if (text && *text && !copy)
+		report("out of memory for the configuration");
+	return copy;
+}
+
 __attribute__((constructor)) static void
 pools_init(void)
 {
 	if (getauxval(AT_SECURE))
 		return;
-	take_lines(POOLS_ENV, take_pool_line, NULL);
+	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
+	pools_set = own(getenv(POOLS_SET));
+	pools_config = own(getenv("REPL_CONFIG"));
 	if (pool_count > 0)
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 	atomic_store(&ready, true);

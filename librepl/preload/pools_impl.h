@@ -61,8 +61,12 @@ void pools_mapped_before(void);
 /* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */
 bool pools_busy(void);
 
-/* Call take() for each line "key<tab>value" of an environment variable. */
-void take_lines(const char *name, void (*take)(char *, char *, void *), void *arg);
+/* Call take() for each line "key<tab>value" of text, an environment variable's. NULL: none. */
+void take_lines(const char *name, const char *text, void (*take)(char *, char *, void *),
+		void *arg);
+
+/* Of the environment that the program has begun with: it may change that. NULL: not there. */
+extern char *pools_set, *pools_config;
 
 /* The pools are closed at exit, before what has been registered for it up to now. */
 void register_end(void);

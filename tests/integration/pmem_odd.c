@@ -27,6 +27,7 @@
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   shrink    the file gets shorter than its mapping, which is synced
+ *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -577,6 +578,14 @@ shrink(const char *path)
 	check(msync(at, SIZE, MS_SYNC) == 0, "msync");
 }
 
+static void
+leaves(const char *path)
+{
+	check(clearenv() == 0, "clearenv");
+	check(chdir("/") == 0, "chdir");
+	put(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE) + PAGE, 'l', PAGE);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -590,7 +599,8 @@ main(int argc, char **argv)
 		     {"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
 		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
-		     {"stays", stays},      {"early", early},         {"locked", locked}};
+		     {"stays", stays},      {"early", early},         {"locked", locked},
+		     {"leaves", leaves}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
