@@ -9,6 +9,46 @@
 
 #define PAGE_POOLS_MAX 4096
 #define PAGES_MAX      1024U /* of 64 pools each, as repld tells them */
+#define POOLS_MAX      65536U
+#define POOL_PARTS_MAX 256U /* all of them are kept; a good one has some 30 */
+
+/* Members and elements at all depths: each takes memory, however short it is on the line. */
+static unsigned
+parts_of(struct json_object *o)
+{
+	unsigned count = 1;
+
+	if (json_object_is_type(o, json_type_array)) {
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			count += parts_of(json_object_array_get_idx(o, i));
+	} else if (json_object_is_type(o, json_type_object)) {
+		json_object_object_foreach(o, name, value)
+		{
+			(void)name;
+			count += parts_of(value);
+		}
+	}
+	return count;
+}
+
+/* Put them behind pools. */
+static int
+take_page(struct json_object *page, struct json_object *pools, struct err *e)
+{
+	for (size_t i = 0; i < json_object_array_length(page); i++) {
+		struct json_object *pool = json_object_array_get_idx(page, i);
+
+		if (json_object_array_length(pools) == POOLS_MAX)
+			return err_set(e, REPL_E_LIMIT,
+				       "the target has more than %u pools, or its list has no end",
+				       POOLS_MAX);
+		if (parts_of(pool) > POOL_PARTS_MAX)
+			return err_set(e, REPL_E_PROTOCOL, "pool.list: a pool has %u members",
+				       parts_of(pool));
+		(void)json_object_array_add(pools, out_clean_json(pool));
+	}
+	return 0;
+}
 
 /* One answer of pool.list; *last is the name to go on after, NULL at the end. */
 static int
@@ -28,12 +68,11 @@ fetch_page(struct ctl *c, const char *after, struct json_object *pools, const ch
 		rc = control_get_array(result, "pools", PAGE_POOLS_MAX, &page, &c->err);
 	if (!rc)
 		rc = control_get_bool(result, "more", &more, &c->err);
+	if (!rc)
+		rc = take_page(page, pools, &c->err);
 	if (rc)
 		goto out;
 	count = json_object_array_length(page);
-	for (size_t i = 0; i < count; i++)
-		(void)json_object_array_add(pools,
-					    out_clean_json(json_object_array_get_idx(page, i)));
 	*last = NULL;
 	if (more && count > 0)
 		*last = out_member(

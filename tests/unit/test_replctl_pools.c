@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A target whose list of pools has no end is not asked for ever; as many as one may have are taken.
+/* A target whose list of pools has no end is not asked for ever, nor one that fills the memory with
+ * few answers listened to; as many pools as one may have are taken.
  */
 #include "unit.h"
 
@@ -16,7 +17,7 @@
 int __wrap_remote_call(struct remote *r, const char *method, struct json_object *params,
 		       struct json_object **result, struct err *e);
 
-static unsigned told, calls, pool_count;
+static unsigned told, calls, pool_count, page = PAGE, members;
 
 /* The next names of pool_count. */
 int
@@ -30,11 +31,15 @@ __wrap_remote_call(struct remote *r, const char *method, struct json_object *par
 	(void)e;
 	assert_string_equal(method, "pool.list");
 	assert_true(++calls < CALLS_MAX);
-	for (unsigned i = 0; i < PAGE && told < pool_count; i++) {
+	for (unsigned i = 0; i < page && told < pool_count; i++) {
 		struct json_object *pool = json_object_new_object();
 
 		(void)snprintf(name, sizeof(name), "p%09u", told++);
 		json_object_object_add(pool, "name", json_object_new_string(name));
+		json_object_object_add(pool, "more", json_object_new_array());
+		for (unsigned m = 0; m < members; m++)
+			json_object_array_add(json_object_object_get(pool, "more"),
+					      json_object_new_array());
 		json_object_array_add(pools, pool);
 	}
 	*result = json_object_new_object();
@@ -79,12 +84,41 @@ list_without_end_is_refused(void **state)
 	expect_fetch(UINT32_MAX, REPL_E_LIMIT);
 }
 
+static void
+few_answers_with_many_pools_are_refused(void **state)
+{
+	(void)state;
+	page = 4096;
+	expect_fetch(POOLS, 0);
+	expect_fetch(POOLS + 1, REPL_E_LIMIT);
+	page = PAGE;
+}
+
+static void
+pools_of_many_members_are_refused(void **state)
+{
+	struct json_object *pools = NULL;
+	struct ctl c = {0};
+
+	(void)state;
+	members = 100;
+	expect_fetch(1, 0);
+	members = 1000;
+	told = calls = 0;
+	pool_count = 1;
+	assert_int_equal(pools_fetch(&c, &pools), REPL_E_PROTOCOL);
+	assert_string_equal(c.err.text, "pool.list: a pool has 1003 members");
+	members = 0;
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(list_that_ends_is_taken_whole),
 		cmocka_unit_test(list_without_end_is_refused),
+		cmocka_unit_test(few_answers_with_many_pools_are_refused),
+		cmocka_unit_test(pools_of_many_members_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
