@@ -24,6 +24,7 @@
 #include "out.h"
 #include "pmdk.h"
 #include "progress.h"
+#include "reason.h"
 #include "restoring.h"
 #include "show.h"
 
@@ -253,6 +254,19 @@ restore_finish(struct restore *r)
 			  r->temp.file);
 }
 
+static void
+restore_next(struct restore *r, int rc)
+{
+	if (reason_of_error(&r->c->err, REASON_USE) == REPL_REASON_TARGET_IO)
+		ctl_next(r->c, "look at the target's kernel log; if its device fails take another "
+			       "replica, or copy the pool's file there by ddrescue(1), its "
+			       "bytes are the pool's");
+	else
+		ctl_next(r->c, "%sreplctl restore %s%s %s (goes on where this ended)",
+			 rc == REPL_E_NOSPC ? "make room there, then " : "", force_option(r),
+			 r->quoted_target, r->quoted_file);
+}
+
 static int
 restore_copy(struct restore *r)
 {
@@ -265,9 +279,7 @@ restore_copy(struct restore *r)
 	if (!rc)
 		rc = restoring_allocate(&r->temp, &c->err);
 	if (rc) {
-		ctl_next(c, "%sreplctl restore %s%s %s (goes on where this ended)",
-			 rc == REPL_E_NOSPC ? "make room there, then " : "", force_option(r),
-			 r->quoted_target, r->quoted_file);
+		restore_next(r, rc);
 		return err_prefix(&c->err, "restore of %s not finished, %s is kept", r->temp.file,
 				  r->temp.path);
 	}

@@ -21,6 +21,7 @@
 #include "poolfile.h"
 #include "progress.h"
 #include "pushing.h"
+#include "reason.h"
 #include "relation.h"
 
 struct sync {
@@ -59,6 +60,9 @@ sync_is_part(const struct sync *s)
 static void
 next_repeat(struct sync *s)
 {
+	/* It would end the same way. */
+	if (reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO)
+		return;
 	if (s->create_only)
 		ctl_next(s->c, "replctl sync %s %s (goes on where this ended)", s->quoted_file,
 			 s->quoted_target);

@@ -23,6 +23,7 @@
 #define EXIT_FAILED    1
 #define EXIT_USAGE     2
 #define EXIT_CONFIG    10
+#define EXIT_SIGBUS    11
 
 static const char usage_text[] =
 	"usage: repld serve   [--config FILE]\n"
@@ -147,7 +148,7 @@ on_sigbus(int signo)
 	(void)signo;
 	log_signal("no space is left for a sparse pool, or its file was truncated or its device "
 		   "failed: this session ends, others go on; check the pool with replctl info");
-	_exit(EXIT_FAILED);
+	_exit(EXIT_SIGBUS);
 }
 
 /*

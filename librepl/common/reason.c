@@ -155,6 +155,11 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 		if (e->by_target)
 			return REPL_REASON_TARGET_LIMIT;
 		break;
+	case REPL_E_LOST:
+		/* The words of a session that ends by SIGBUS. */
+		if (e->by_target)
+			return REPL_REASON_TARGET_IO;
+		break;
 	case REPL_E_NOT_FOUND:
 		/* Of a key file of ours, or of the target's pool directory. */
 		if (phase == REASON_CONNECT)

@@ -788,6 +788,17 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 			       "%s: it refuses to start, since its configuration is wrong or its "
 			       "pool directory gone: the log of repld on %s says which key and why",
 			       c->name, c->host);
+	/* By SIGBUS. */
+	if (status == 11) {
+		(void)err_set(e, REPL_E_LOST,
+			      "%s: the session there could not read or write its pool, and has "
+			      "ended: the disk is full and the pool sparse, its file was "
+			      "truncated, or its device fails",
+			      c->name);
+		if (e)
+			e->by_target = true;
+		return REPL_E_LOST;
+	}
 	if (status > 0)
 		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
 			       c->name, status, c->complaint[0] ? ": " : "", c->complaint);

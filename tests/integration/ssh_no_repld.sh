@@ -20,6 +20,8 @@ expect "^lost: .*exit status 3: the disk is gone" \
 expect "^config: .*it refuses to start: .*key 'pool-dir'" \
 	-c "'$REPLD' session --config $TMP/wrong.conf" cat "$target"
 expect "^lost: .*session ended$" -c true cat "$target"
+# As it does of SIGBUS.
+expect "^lost: .*could not read or write its pool" -c "exit 11" cat "$target"
 # Of what repld has logged only what is wrong.
 expect "^lost: .*exit status 3: the disk is full" -c "
 	echo '2026-01-01T00:00:00.000Z repld[7] info: session 7: 4 lanes open' >&2
