@@ -24,6 +24,7 @@
 struct why {
 	int reason;
 	const char *file;
+	const char *meaning; /* NULL: the reason's */
 	char next[NEXT_MAX];
 	struct json_object *evidence; /* of texts */
 };
@@ -49,13 +50,13 @@ why_answer(struct ctl *c, struct why *w, const char *name)
 	struct json_object *o = json_object_new_object();
 	const struct reason_names names = {
 		.file = w->file, .target = c->host_text, .replica = c->target_text};
+	const char *meaning = w->meaning ? w->meaning : reason_meaning(w->reason);
 
 	if (!w->next[0])
 		reason_next_for(w->reason, &names, w->next, sizeof(w->next));
 	if (!c->options.json) {
 		show_field(stdout, "what", "%s", name);
-		show_field(stdout, "reason", "%s: %s", reason_name(w->reason),
-			   reason_meaning(w->reason));
+		show_field(stdout, "reason", "%s: %s", reason_name(w->reason), meaning);
 		for (size_t i = 0; i < json_object_array_length(w->evidence); i++)
 			show_field(
 				stdout, i ? "" : "evidence", "%s",
@@ -64,7 +65,7 @@ why_answer(struct ctl *c, struct why *w, const char *name)
 	}
 	out_add_text(o, "what", name);
 	out_add_text(o, "reason", reason_name(w->reason));
-	out_add_text(o, "meaning", reason_meaning(w->reason));
+	out_add_text(o, "meaning", meaning);
 	json_object_object_add(o, "evidence", json_object_get(w->evidence));
 	out_add_text(o, "next", w->next);
 	ctl_answer(c, o);
@@ -81,6 +82,7 @@ judge_size(struct why *w, const char *word, uint64_t recorded)
 	if (stat(w->file, &st) || st.st_size < 0 || (uint64_t)st.st_size >= recorded)
 		return;
 	w->reason = REPL_REASON_DAMAGED;
+	w->meaning = NULL;
 	evidence_add(w, "the record is of a pool of %" PRIu64 " bytes, the file has %lld", recorded,
 		     (long long)st.st_size);
 	(void)snprintf(w->next, sizeof(w->next),
@@ -126,7 +128,12 @@ why_closed(struct ctl *c, const char *file)
 				       "it, or runs with status-socket = none"
 				     : "the program has closed it in order");
 		if (s.dirty_len)
-			evidence_add(&w, "it remembers what a replica misses");
+			evidence_add(&w, "it notes what replicas miss: one was away, or "
+					 "after-crash = dirty-map is set");
+		/* It is the record of the file, and of no replica. */
+		if (!s.writer_open)
+			w.meaning = "the record tells of nothing wrong; what a replica has is told "
+				    "by its target";
 		judge_size(&w, word ? word : "FILE", s.pool_size);
 		if (!w.next[0] && s.writer_open)
 			(void)snprintf(
@@ -135,7 +142,9 @@ why_closed(struct ctl *c, const char *file)
 				"compares and brings its replicas up; where it is refused its "
 				"message says why");
 		else if (!w.next[0])
-			(void)snprintf(w.next, sizeof(w.next), "replctl verify %s TARGET/POOL",
+			(void)snprintf(w.next, sizeof(w.next),
+				       "replctl verify %s TARGET/POOL; a replica that lacks "
+				       "something gets it when the program is started",
 				       word ? word : "FILE");
 	}
 	if (!rc)
@@ -235,17 +244,38 @@ judge_writer(struct why *w, struct json_object *writer)
 		     out_member(report, "replication"), out_member(report, "data"));
 }
 
+static bool
+has_no_generation(struct json_object *info)
+{
+	struct gen_id id;
+
+	return gen_id_parse(out_member(info, "generation"), &id) && gen_id_is_nil(&id);
+}
+
 /* With none, no copy into it has ended: that nothing was acknowledged is all that it "holds". */
 static void
 judge_generation(struct why *w, struct json_object *info)
 {
-	struct gen_id id;
-
-	if (!gen_id_parse(out_member(info, "generation"), &id) || !gen_id_is_nil(&id))
+	if (!has_no_generation(info))
 		return;
 	evidence_add(w, "that is none: no copy into it has come to its end");
 	if (w->reason == REPL_REASON_WRITER_GONE)
 		w->reason = REPL_REASON_INCONSISTENT;
+}
+
+/* Nobody tells a target what went on without it. */
+static void
+judge_closed(struct why *w, const char *replica)
+{
+	char *word = out_quote(replica);
+
+	w->meaning = "it has all that was acknowledged until it was closed; another copy may have "
+		     "gone on without it";
+	(void)snprintf(w->next, sizeof(w->next),
+		       "replctl info %s; of several copies the one that names the others' "
+		       "generation below 'before' is newer",
+		       word ? word : "TARGET/POOL");
+	free(word);
 }
 
 static void
@@ -310,6 +340,9 @@ why_target(struct ctl *c, const char *arg)
 		rc = control_get_array(clean, "sessions", SESSIONS_MAX, &sessions, &c->err);
 	if (!rc)
 		judge_info(&w, info, find_writer(sessions, c->target.pool));
+	if (!rc && w.reason == REPL_REASON_NONE && !find_writer(sessions, c->target.pool) &&
+	    !has_no_generation(info))
+		judge_closed(&w, c->target_text);
 out:
 	if (!rc)
 		why_answer(c, &w, c->target_text);

@@ -149,8 +149,11 @@ ctl_fails 3 "no program has the pool open" status "$FILE"
 ctl_fails 3 "next: name the local pool file" status "$FILE.not"
 ctl why "$FILE" >"$TMP/out" || fail "why of a closed pool"
 grep -q "closed it in order" "$TMP/out" || fail "$(cat "$TMP/out")"
+# Neither the record nor a target knows what went on without a replica.
+grep -q "^reason  *none:.*what a replica has is told by its target" "$TMP/out" || fail "$(cat "$TMP/out")"
 ctl why "$R" >"$TMP/out" || fail "why of an idle replica"
-grep -q "^reason  *none:" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "^reason  *none:.*another copy may have gone on" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "^next  *replctl info $R; " "$TMP/out" || fail "$(cat "$TMP/out")"
 
 # Of a program that was killed.
 ok open 1
