@@ -125,7 +125,8 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 	out_field("class", "%s: %s", out_member(info, "class"),
 		  class_meaning(out_member(info, "class")));
 	out_field("filesystem", "%s", out_member(info, "filesystem"));
-	if (control_has(info, "position"))
+	/* A primary's is of the generation before. */
+	if (control_has(info, "position") && !primary)
 		out_field("position",
 			  "%" PRIu64 ": of replicas of one generation the one with the "
 			  "highest has the most",

@@ -188,7 +188,7 @@ restore_advance(struct restore *r, struct sidecar *meta)
 	struct gen_id id;
 
 	if (!r->shutdown_reset && !part) {
-		meta->position = r->meta.position;
+		meta->position = r->meta.primary ? 0 : r->meta.position;
 		return 0;
 	}
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))

@@ -177,6 +177,8 @@ static int
 promote_record(struct pool *p, const char *by, struct err *e)
 {
 	struct sidecar next = p->info.meta;
+	/* A laggard's: its program finds by it who has more of what it says it descends from. */
+	uint64_t position = next.state == SIDECAR_UNKNOWN ? next.position : 0;
 	struct gen_id id;
 	int rc = id_new(&id, e);
 
@@ -202,6 +204,7 @@ promote_record(struct pool *p, const char *by, struct err *e)
 	/* What it holds is the pool from now on. */
 	if (next.state == SIDECAR_UNKNOWN)
 		next.state = SIDECAR_UP_TO_DATE;
+	next.position = position;
 	next.primary = true;
 	next.writer_open = false;
 	meta_sign(&next, "promoted", by);

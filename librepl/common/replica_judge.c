@@ -56,12 +56,18 @@ judge_relation(const struct judge_input *in)
 	return gen_compare(&chain, &in->replica->generation);
 }
 
-/* Of one generation, and a copy that knows how much of it it has: one with more is no copy of it.
+/*
+ * A copy that knows how much of a generation it has, of its own or of the one that it was promoted
+ * in: who has more of that is no copy of it.
  */
 static bool
 has_more(const struct sidecar *replica, const struct sidecar *local)
 {
-	return local->position && replica->position > local->position;
+	const struct generation *g = &local->generation;
+
+	return local->position && replica->position > local->position &&
+	       gen_id_equal(local->primary ? &g->history[0] : &g->current,
+			    &replica->generation.current);
 }
 
 static enum judge_reason
@@ -79,7 +85,7 @@ judge_why(const struct judge_input *in, enum gen_relation relation)
 	case GEN_AHEAD:
 		if (in->replica->state == SIDECAR_INCONSISTENT)
 			return JUDGE_INCONSISTENT;
-		if (relation == GEN_EQUAL && has_more(in->replica, in->local))
+		if (has_more(in->replica, in->local))
 			return JUDGE_NEWER;
 		return relation == GEN_EQUAL ? JUDGE_SAME : JUDGE_BEHIND;
 	case GEN_BEHIND:

@@ -125,6 +125,18 @@ one_with_a_higher_position_is_newer(void **state)
 	replica = meta(9, 2, 1, 0);
 	replica.position = 12;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	/* One that was promoted: of the generation in which it was. */
+	local = meta(9, 4, 3, 2);
+	local.primary = true;
+	local.position = 8;
+	replica = meta(9, 3, 2, 1);
+	replica.position = 8;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	replica.position = 9;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	replica.generation.current = id(2);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	local = meta(9, 3, 2, 1);
 	/* A program that was killed has all, whatever a replica has. */
 	local.position = 0;
 	replica = meta(9, 3, 2, 1);
