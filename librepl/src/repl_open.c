@@ -292,31 +292,43 @@ replica_bring_resync(struct repl *r, unsigned i, enum resync_what what, struct e
 	return rc;
 }
 
-/* By a comparison of all. */
-static int
-replica_bring_all(struct repl *r, unsigned i, const struct judgement *j, struct err *e)
+static struct transfer
+replica_transfer(struct repl *r, unsigned i)
 {
-	struct remote *remote = r->replicas[i].remote;
-	struct transfer t = {.remote = remote, .file = r->file, .progress = bring_up_cut, .arg = r};
-	struct transfer_progress sum;
-	int rc;
-
-	t.deadline_ns = clock_deadline(r->cfg->resync_timeout_ms);
-	if (j->verdict == JUDGE_REFUSE) {
-		rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
-		if (rc == REPL_E_DIFFER)
-			return replica_refuse(r, i, j->why, e);
-		if (!rc)
-			atomic_store(&r->vouched, true);
-	} else {
-		rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
-		if (!rc)
-			rc = transfer_push(&t, r->mem, r->size, &sum, e);
-	}
-	return rc;
+	return (struct transfer){.remote = r->replicas[i].remote,
+				 .file = r->file,
+				 .progress = bring_up_cut,
+				 .arg = r,
+				 .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
 }
 
-/* Make the replica equal to the range, if that is allowed. */
+/* Of one that is not to be written to: equal contents will do. */
+static int
+replica_compare(struct repl *r, unsigned i, const char *why, struct err *e)
+{
+	const struct transfer t = replica_transfer(r, i);
+	struct transfer_progress sum;
+	int rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
+
+	if (rc == REPL_E_DIFFER)
+		rc = replica_refuse(r, i, why, e);
+	if (!rc)
+		atomic_store(&r->vouched, true);
+	return rc ? replica_err(r, i, e) : 0;
+}
+
+/* By a comparison of all. */
+static int
+replica_bring_all(struct repl *r, unsigned i, struct err *e)
+{
+	const struct transfer t = replica_transfer(r, i);
+	struct transfer_progress sum;
+	int rc = remote_pool_mark(t.remote, SIDECAR_INCONSISTENT, NULL, e);
+
+	return rc ? rc : transfer_push(&t, r->mem, r->size, &sum, e);
+}
+
+/* Make the replica equal to the range; one that may not be written to has proved so. */
 static int
 replica_bring_up(struct repl *r, unsigned i, struct err *e)
 {
@@ -326,8 +338,8 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 	if (by_resync(r, i, j))
 		rc = replica_bring_resync(
 			r, i, j.verdict == JUDGE_DELTA ? RESYNC_DELTA : RESYNC_HASHES, e);
-	else if (j.verdict != JUDGE_UP_TO_DATE)
-		rc = replica_bring_all(r, i, &j, e);
+	else if (j.verdict != JUDGE_UP_TO_DATE && j.verdict != JUDGE_REFUSE)
+		rc = replica_bring_all(r, i, e);
 	return rc ? replica_err(r, i, e) : 0;
 }
 
@@ -382,6 +394,20 @@ step_attach(struct repl *r, unsigned i, struct err *e)
 	return replica_absent(r, i, rc, e);
 }
 
+/* A step of its own: what is refused for one changes none. */
+static int
+step_compare(struct repl *r, unsigned i, struct err *e)
+{
+	struct judgement j;
+	int rc;
+
+	if (!r->replicas[i].remote || (r->flags & REPL_OPEN_NO_COMPARE))
+		return 0;
+	j = replica_judged(r, i);
+	rc = j.verdict == JUDGE_REFUSE ? replica_compare(r, i, j.why, e) : 0;
+	return replica_absent(r, i, rc, e);
+}
+
 static int
 step_bring_up(struct repl *r, unsigned i, struct err *e)
 {
@@ -411,6 +437,7 @@ repl_reach(struct repl *r, struct err *e)
 	static const struct each_step steps[] = {
 		{.run = step_connect, .per_host = EACH_LOGINS_MAX},
 		{.run = step_attach, .one_first = true},
+		{.run = step_compare},
 		{.run = step_bring_up},
 	};
 	int rc = 0;

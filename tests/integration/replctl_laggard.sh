@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A pool that was restored from a replica that lagged does not overwrite the one that had got further: program and
-# sync are refused. What was restored from that one brings the other up.
+# A pool that was restored from a replica that lagged, or is one that was promoted, does not overwrite the one that had
+# got further: program and sync are refused. What was restored from that one brings the other up.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -53,8 +53,20 @@ set_up "$TMP/lagged"
 refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl restore" open
 has_a
 stop_api
+[ "$(ctl info --json "$T/b" | member state)" = unknown ] || fail "b is another one, though nothing was to change"
 ctl_fails 6 "the replica is newer" sync "$TMP/lagged" "$T/a"
 has_a
+
+# Nor does one that was promoted.
+for file in b b.repl; do
+	cp -p "$TMP/serve/pools/$file" "$TMP/serve/pools/c${file#b}"
+done
+ctl promote "$T/c" >"$TMP/out" 2>"$TMP/err" || fail "promote of c"
+grep -q "higher position has more" "$TMP/err" || fail "nothing is said of it: $(cat "$TMP/err")"
+set_up "$TMP/serve/pools/c"
+refused REPL_E_DIVERGED "/a: the replica is newer" open
+has_a
+stop_api
 
 # The one that has all is the others' as ever.
 ctl restore "$T/a" "$TMP/all" >"$TMP/out" 2>&1 || fail "restore of a"
