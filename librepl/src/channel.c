@@ -244,13 +244,19 @@ channel_configure(struct channel *c, const struct channel_options *o, struct err
 {
 	unsigned port = SSH_PORT;
 	char host[TARGET_HOST_MAX] = "";
-	int rc;
+	int rc = 0;
 
 	(void)snprintf(c->host, sizeof(c->host), "%s", o->target->host);
 	(void)snprintf(c->command, sizeof(c->command), "%s", o->command);
-	rc = channel_set(c, SSH_OPTIONS_HOST, o->target->host, e);
+	/* It says nothing of what it dislikes; ssh takes an alias with an underscore. */
+	if (ssh_options_set(c->session, SSH_OPTIONS_HOST, o->target->host) < 0)
+		return err_set(
+			e, REPL_E_CONFIG,
+			"%s: libssh takes no such host name, only letters, digits and '-', at "
+			"most 63 between two dots: use another alias, or the address",
+			c->host);
 	/* Match rules of the config look at the user. */
-	if (!rc && o->target->user[0])
+	if (o->target->user[0])
 		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
 	if (rc)
 		return rc;

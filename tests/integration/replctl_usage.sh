@@ -25,6 +25,7 @@ ctl help sync | grep -q -- "--dry-run" || fail "help of a command"
 ctl --version | grep -q "^replctl [0-9]" || fail "version"
 
 ctl_fails 7 "^next: " list 127.0.0.1:1
+ctl_fails 10 "^replctl: db_backup: .*host name, only .*another alias" list db_backup
 "$REPLCTL" -i "$TMP/other_key" --known-hosts "$TMP/known_hosts" list "$T" >"$TMP/out" 2>&1
 [ $? -eq 8 ] || fail "wrong key: $(cat "$TMP/out")"
 "$REPLCTL" -i "$TMP/key" --known-hosts /dev/null list "$T" >"$TMP/out" 2>&1
