@@ -369,6 +369,10 @@ session_exec(const struct connection *c, int sock)
 		argv[2] = (char *)(uintptr_t) "--config";
 		argv[3] = conf->path;
 	}
+	/* Now, while there is a log to say it in. */
+	if (access(c->p->self, X_OK) < 0)
+		log_error("no session, %s: %s; install repld anew, or restart it", c->p->self,
+			  strerror(errno));
 	(void)sigemptyset(&none);
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)signal(SIGHUP, SIG_DFL);
