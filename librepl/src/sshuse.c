@@ -11,7 +11,6 @@
 #define INIT_NO_ATEXIT 0x00080000UL /* of OpenSSL's documented interface */
 #define END_MS         1000U        /* for who is inside to come out */
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_uint inside;
 static atomic_bool ended;
 
@@ -33,8 +32,12 @@ fork_child(void)
 	atomic_store(&inside, 0);
 }
 
-/* A libssh that was built with another library than OpenSSL needs none of this. */
-static void
+/*
+ * When we are loaded: whoever asks the dynamic linker something later may have to wait for a thread
+ * that is about to load a library, and that one for him, where its constructor opens a pool. A
+ * libssh that was built with another library than OpenSSL needs none of this.
+ */
+__attribute__((constructor)) static void
 begin(void)
 {
 	void *crypto = dlopen(LIBRARY, RTLD_NOW | RTLD_NOLOAD);
@@ -56,7 +59,6 @@ begin(void)
 bool
 sshuse_enter(void)
 {
-	(void)pthread_once(&once, begin);
 	(void)atomic_fetch_add(&inside, 1);
 	if (!atomic_load(&ended))
 		return true;

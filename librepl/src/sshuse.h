@@ -3,8 +3,8 @@
  * sshuse - whether libssh may be called. It works with OpenSSL, which by default cleans itself up
  * in a handler of atexit(3) that is registered with its first use: a program that closes its pools
  * in an earlier handler, or a destructor, or leaves them open while it ends, would use what is
- * gone. So OpenSSL is told to register none; and where the program itself has used it before,
- * nobody calls libssh any more once the cleaning has begun.
+ * gone. So OpenSSL is told to register none; and where the program has used it before we were
+ * loaded, or cleans it up itself, nobody calls libssh any more once that has begun.
  */
 #ifndef LIBREPL_SSHUSE_H
 #define LIBREPL_SSHUSE_H

@@ -7,8 +7,8 @@
  *   destructor  in a destructor of the program
  *   never       not at all; but it takes its time to end
  *
- * With LIBCRYPTO, OpenSSL's library, it has used that before: so it is cleaned up when the program
- * ends.
+ * With LIBCRYPTO, OpenSSL's library, that is cleaned up before, as it is in a program that has used
+ * it before librepl was loaded.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -58,15 +58,14 @@ on_unload(void)
 }
 
 static bool
-use_openssl(const char *path)
+clean_up_openssl(const char *path)
 {
 	void *lib = dlopen(path, RTLD_NOW);
-	void *p = lib ? dlsym(lib, "RAND_bytes") : NULL;
-	int (*random)(unsigned char *, int) = NULL;
-	unsigned char byte;
+	void *p = lib ? dlsym(lib, "OPENSSL_cleanup") : NULL;
+	void (*clean_up)(void) = NULL;
 
-	memcpy(&random, &p, sizeof(p));
-	return random && random(&byte, 1) == 1;
+	memcpy(&clean_up, &p, sizeof(p));
+	return clean_up && atexit(clean_up) == 0;
 }
 
 int
@@ -77,7 +76,7 @@ main(int argc, char **argv)
 	bool ok;
 
 	if (fd < 0 || ftruncate(fd, SIZE) || atexit(on_exit_handler) ||
-	    (argc == 4 && !use_openssl(argv[3])))
+	    (argc == 4 && !clean_up_openssl(argv[3])))
 		return 2;
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	ok = mem != MAP_FAILED && repl_config_new(&cfg) == 0 && repl_config_load(cfg, NULL) == 0 &&

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A program that has its pool open when main() returns ends well: it may go on with it in handlers and destructors, or
-# leave it; also one that has used OpenSSL before, of which nothing is left in these.
+# leave it; also where OpenSSL has been cleaned up before.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
