@@ -19,6 +19,7 @@
 #define LIBSSH_LEGACY_0_4 1
 #include <libssh/callbacks.h>
 #include <libssh/libssh.h>
+#include <libssh/server.h>
 
 #include "channel_impl.h"
 #include "clock.h"
@@ -29,6 +30,7 @@
 #include "text.h"
 
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
+#define UNTAKEN_MAX  (1U << 20) /* well above the longest request */
 #define STDERR_MAX   512
 #define EXIT_WAIT_MS 1000 /* for stderr and exit status after end of file */
 #define SSH_PORT     22
@@ -43,6 +45,8 @@ struct channel {
 	ssh_session session;
 	ssh_channel stream;
 	struct ssh_callbacks_struct callbacks;
+	struct ssh_counter_struct counter;
+	uint64_t taken; /* of counter.out_bytes, when all of it had left us */
 	bool passphrase_wanted;
 	char host[TARGET_HOST_MAX];
 	char name[TARGET_HOST_MAX + 16]; /* host:port, for texts */
@@ -131,6 +135,25 @@ channel_cause(struct channel *c)
 	return c->cause;
 }
 
+/* What the server asks for on its own is refused; libssh would keep it for somebody to look at. */
+static int
+channel_refuse(ssh_session session, ssh_message message, void *arg)
+{
+	(void)session;
+	(void)message;
+	(void)arg;
+	return 1;
+}
+
+/* libssh replies to whatever it is asked, and what the server does not take of that gathers. */
+static bool
+channel_untaken(struct channel *c)
+{
+	if (!(ssh_get_poll_flags(c->session) & SSH_WRITE_PENDING))
+		c->taken = c->counter.out_bytes;
+	return c->counter.out_bytes - c->taken > UNTAKEN_MAX;
+}
+
 /* Wait until libssh has something to do. */
 static int
 channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct err *e)
@@ -144,6 +167,9 @@ channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct e
 		return err_set(e, status, "%s: given up waiting for %s", c->name, what);
 	if (sshuse_ended())
 		return channel_program_ends(c->name, e);
+	if (channel_untaken(c))
+		return err_set(e, REPL_E_PROTOCOL,
+			       "%s: the server asks for ever and takes no replies", c->name);
 	if ((c->cancel || c->until) && left > CHANNEL_LOOK_MS)
 		left = CHANNEL_LOOK_MS;
 	if (left == 0)
@@ -275,6 +301,8 @@ channel_configure(struct channel *c, const struct channel_options *o, struct err
 	c->callbacks.auth_function = channel_no_passphrase;
 	c->callbacks.userdata = c;
 	ssh_callbacks_init(&c->callbacks);
+	ssh_set_message_callback(c->session, channel_refuse, NULL);
+	ssh_set_counters(c->session, NULL, &c->counter);
 	if (ssh_set_callbacks(c->session, &c->callbacks) < 0)
 		return err_set(e, REPL_E_FAILED, "%s: %s", c->name, channel_cause(c));
 	ssh_set_blocking(c->session, 0);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ssh_asks - a hostile SSH server: it lets everybody in, grants a subsystem, and then asks the
+ * client for channels without end. One connection.
+ *
+ * usage: ssh_asks PORT HOST-KEY
+ */
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBSSH_LEGACY_0_4 1
+#include <libssh/callbacks.h>
+#include <libssh/libssh.h>
+#include <libssh/server.h>
+
+#define LIFE_S  120U
+#define SLOW_MS 60000 /* for a busy machine to take some of what it was sent */
+
+static struct ssh_channel_callbacks_struct channel_callbacks;
+static bool granted;
+
+static int
+let_in(ssh_session s, const char *user, struct ssh_key_struct *key, char state, void *arg)
+{
+	(void)s;
+	(void)user;
+	(void)key;
+	(void)state;
+	(void)arg;
+	return SSH_AUTH_SUCCESS;
+}
+
+static int
+grant(ssh_session s, ssh_channel c, const char *name, void *arg)
+{
+	(void)s;
+	(void)c;
+	(void)name;
+	(void)arg;
+	granted = true;
+	return 0;
+}
+
+static ssh_channel
+open_channel(ssh_session s, void *arg)
+{
+	ssh_channel c = ssh_channel_new(s);
+
+	(void)arg;
+	if (c && ssh_set_channel_callbacks(c, &channel_callbacks) != SSH_OK)
+		return NULL;
+	return c;
+}
+
+static bool
+serve_one(ssh_session s, const char *port, const char *key)
+{
+	static struct ssh_server_callbacks_struct callbacks;
+	ssh_bind b = ssh_bind_new();
+	ssh_event e = ssh_event_new();
+
+	callbacks.auth_pubkey_function = let_in;
+	callbacks.channel_open_request_session_function = open_channel;
+	channel_callbacks.channel_subsystem_request_function = grant;
+	ssh_callbacks_init(&callbacks);
+	ssh_callbacks_init(&channel_callbacks);
+	if (!b || !e || ssh_bind_options_set(b, SSH_BIND_OPTIONS_BINDADDR, "127.0.0.1") < 0 ||
+	    ssh_bind_options_set(b, SSH_BIND_OPTIONS_BINDPORT_STR, port) < 0 ||
+	    ssh_bind_options_set(b, SSH_BIND_OPTIONS_HOSTKEY, key) < 0 || ssh_bind_listen(b) < 0)
+		return false;
+	(void)puts("listening");
+	(void)fflush(stdout);
+	if (ssh_bind_accept(b, s) != SSH_OK || ssh_set_server_callbacks(s, &callbacks) != SSH_OK)
+		return false;
+	ssh_set_auth_methods(s, SSH_AUTH_METHOD_PUBLICKEY);
+	if (ssh_handle_key_exchange(s) != SSH_OK || ssh_event_add_session(e, s) != SSH_OK)
+		return false;
+	while (!granted)
+		if (ssh_event_dopoll(e, -1) == SSH_ERROR)
+			return false;
+	return true;
+}
+
+int
+main(int argc, char **argv)
+{
+	ssh_session s = ssh_new();
+	struct pollfd p = {.events = POLLOUT};
+
+	(void)alarm(LIFE_S);
+	if (argc != 3 || !s || !serve_one(s, argv[1], argv[2])) {
+		(void)fprintf(stderr, "no session: %s\n", s ? ssh_get_error(s) : "");
+		return 2;
+	}
+	ssh_set_blocking(s, 0);
+	p.fd = ssh_get_fd(s);
+	while (poll(&p, 1, SLOW_MS) == 1 && !(p.revents & (POLLERR | POLLHUP)) &&
+	       ssh_is_connected(s)) {
+		ssh_channel c = ssh_channel_new(s);
+
+		(void)ssh_channel_open_auth_agent(c);
+		ssh_channel_free(c);
+	}
+	return 0;
+}
