@@ -58,16 +58,19 @@ judge_relation(const struct judge_input *in)
 
 /*
  * A copy that knows how much of a generation it has, of its own or of the one that it was promoted
- * in: who has more of that is no copy of it.
+ * in: who has more of that is no copy of it, nor who was written until its writer died and does
+ * not know how much it got.
  */
 static bool
 has_more(const struct sidecar *replica, const struct sidecar *local)
 {
 	const struct generation *g = &local->generation;
 
-	return local->position && replica->position > local->position &&
-	       gen_id_equal(local->primary ? &g->history[0] : &g->current,
-			    &replica->generation.current);
+	if (!local->position || !gen_id_equal(local->primary ? &g->history[0] : &g->current,
+					      &replica->generation.current))
+		return false;
+	return replica->position > local->position ||
+	       (!replica->position && replica->state == SIDECAR_UNKNOWN);
 }
 
 static enum judge_reason

@@ -87,3 +87,38 @@ wait "$api_pid" 2>/dev/null
 wait_for 20 no_sessions || fail "sessions stay"
 ctl promote "$T/b" >"$TMP/out" 2>"$TMP/err" || fail "promote of b"
 grep -q "$T/b ended without closing it.*another one may have later updates" "$TMP/err" || fail "nothing is said: $(cat "$TMP/err")"
+
+wait "$api_pid" 2>/dev/null
+exec {API_IN}>&-
+
+# Beside an asynchronous replica a synchronous one counts nothing, and has all.
+set_up_async() {
+	start_api
+	configure "$(pool d)"
+	ok set async-target "$(pool e)"
+	ok set lanes 1
+	ok set heartbeat-timeout 60000
+	ok set async-lag-time 60000
+	ok map "$1" $size
+}
+
+set_up_async "$TMP/q"
+ok open 1
+ok put 0 $size 1
+ok persist 0 0 $size
+wait_for 10 both_have_it || fail "e does not follow"
+late=$(session_of e) || fail "no session of e"
+signalled STOP "$late"
+for i in 1 2 3 4 5 6 7 8; do
+	ok put $((i * 4 * MIB)) $((4 * MIB)) "$((i + 1))"
+	ok persist 0 $((i * 4 * MIB)) $((4 * MIB))
+done
+signalled KILL "$(api_child)"
+kill -CONT "$late"
+wait "$api_pid" 2>/dev/null
+exec {API_IN}>&-
+wait_for 20 no_sessions || fail "sessions stay"
+ctl restore "$T/e" "$TMP/behind" >"$TMP/out" 2>&1 || fail "restore of e"
+set_up_async "$TMP/behind"
+refused REPL_E_DIVERGED "^[^ ]*/d: the replica is newer.*replctl restore" open
+equal "$TMP/q" "$TMP/serve/pools/d"

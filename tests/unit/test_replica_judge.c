@@ -120,6 +120,12 @@ one_with_a_higher_position_is_newer(void **state)
 		assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
 	assert_judged(judge(&local, replica, 3, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	/* One that counted none, as a synchronous one beside an asynchronous one, had all. */
+	replica.position = 0;
+	replica.state = SIDECAR_UNKNOWN;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	replica.position = 8;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	replica.state = SIDECAR_INCONSISTENT;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_INCONSISTENT);
 	replica = meta(9, 2, 1, 0);
