@@ -22,6 +22,7 @@
 #include "progress.h"
 #include "pushing.h"
 #include "reason.h"
+#include "replica_judge.h"
 #include "relation.h"
 
 struct sync {
@@ -269,7 +270,7 @@ sync_adopt(struct sync *s)
 	s->adopted = true;
 	s->local.meta.pool_uuid = meta->pool_uuid;
 	s->local.meta.generation = chain;
-	s->local.meta.position = 0;
+	s->local.meta.position = meta->state == SIDECAR_UNKNOWN ? meta->position : 0;
 	s->local.meta.state = SIDECAR_UP_TO_DATE;
 	rc = local_store(&s->local, &s->c->err);
 	if (!rc && meta->state != SIDECAR_UP_TO_DATE)
@@ -285,15 +286,18 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 {
 	struct sync *s = arg;
 	struct sidecar *meta = &s->local.meta;
-	struct gen_id id;
+	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
 	if (!rc &&
 	    (moved || sync_is_part(s) || s->resolved || gen_id_is_nil(&meta->generation.current))) {
 		rc = local_new_id(&id, e);
 		if (!rc)
+			rc = local_new_id(&fresh, e);
+		if (!rc) {
+			judge_forget_part(meta, &fresh);
 			gen_advance(&meta->generation, &id);
-		meta->position = 0;
+		}
 	}
 	meta->state = SIDECAR_UP_TO_DATE;
 	if (!rc)

@@ -139,6 +139,20 @@ replica_judge(const struct judge_input *in, struct judgement *out)
 	out->next = reason_texts[out->reason].next;
 }
 
+void
+judge_forget_part(struct sidecar *local, const struct gen_id *fresh)
+{
+	struct generation *g = &local->generation;
+
+	if (!local->position)
+		return;
+	if (local->primary)
+		gen_forget_since(g, &g->history[0]);
+	else
+		gen_replace(g, fresh);
+	local->position = 0;
+}
+
 const char *
 judge_reason_name(enum judge_reason reason)
 {

@@ -70,4 +70,12 @@ const char *judge_reason_name(enum judge_reason reason);
  */
 struct generation judge_present(const struct generation *g, const struct gen_id *base);
 
+/*
+ * Before a new generation is put on local, of which only a part may be here (its position): that
+ * generation becomes no ancestor, since who has more of it would pass for one that is behind. Who
+ * has that one and is told the new one is a copy of it; who is away has to be chosen by people.
+ * fresh is an identifier that nobody has.
+ */
+void judge_forget_part(struct sidecar *local, const struct gen_id *fresh);
+
 #endif

@@ -55,14 +55,17 @@ app_start(struct sim *s, unsigned n)
 	if (s->maps)
 		maps_load(s, n, crashed, &node->meta.generation.current);
 	queued_begin(s, n);
-	app->chain = node->meta.generation;
+	meta = node->meta;
+	if (meta.position) {
+		sim_new_id(s, &id);
+		judge_forget_part(&meta, &id);
+	}
+	app->chain = meta.generation;
 	sim_new_id(s, &id);
 	gen_advance(&app->chain, &id);
-	meta = node->meta;
 	meta.generation = app->chain;
 	meta.pool_size = app->size;
 	meta.writer_open = true;
-	meta.position = 0;
 	meta.state = SIDECAR_UP_TO_DATE;
 	if (!media_sidecar(s, n, &meta))
 		return false;

@@ -646,6 +646,19 @@ repl_count_lanes(struct repl *r, struct err *e)
 	return 0;
 }
 
+static int
+repl_forget_part(struct repl *r, struct err *e)
+{
+	struct gen_id fresh;
+	int rc = r->local.meta.position ? local_new_id(&fresh, e) : 0;
+
+	if (!rc && r->local.meta.position) {
+		judge_forget_part(&r->local.meta, &fresh);
+		r->generation = r->local.meta.generation;
+	}
+	return rc;
+}
+
 static uint64_t
 queue_lag_ms(void *ship)
 {
@@ -667,10 +680,11 @@ repl_start(struct repl *r, struct err *e)
 		return rc;
 	if (!r->set) {
 		repl_adopt(r);
-		rc = repl_track_absent(r, e);
+		rc = repl_forget_part(r, e);
+		if (!rc)
+			rc = repl_track_absent(r, e);
 		r->local.meta.writer_open = true;
 		r->local.meta.state = SIDECAR_UP_TO_DATE;
-		r->local.meta.position = 0;
 		dirty_begin(r->dirty);
 		if (!rc)
 			rc = repl_advance(r, clock_deadline(repl_connect_ms(r->cfg)), e);

@@ -150,6 +150,34 @@ one_with_a_higher_position_is_newer(void **state)
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 }
 
+/* What goes on from a part of a generation is nobody's who has more of that, also one who was away.
+ */
+static void
+a_part_is_no_ancestor(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1), replica = meta(9, 3, 2, 1);
+	struct gen_id fresh = id(7), next = id(8);
+
+	(void)state;
+	judge_forget_part(&local, &fresh);
+	assert_true(gen_id_equal(&local.generation.current, &replica.generation.current));
+	local.position = 8;
+	judge_forget_part(&local, &fresh);
+	assert_int_equal(local.position, 0);
+	gen_advance(&local.generation, &next);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	/* Promoted in generation 3. */
+	local = meta(9, 4, 3, 2);
+	local.primary = true;
+	local.position = 8;
+	judge_forget_part(&local, &fresh);
+	gen_advance(&local.generation, &next);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
+	assert_judged(judge(&local, meta(9, 4, 3, 2), 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	assert_judged(judge(&local, meta(9, 2, 1, 0), 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+}
+
 static void
 one_never_written_gets_all(void **state)
 {
@@ -208,6 +236,7 @@ main(void)
 		cmocka_unit_test(an_inconsistent_one_is_compared_as_a_whole),
 		cmocka_unit_test(refuses_what_has_something_of_its_own),
 		cmocka_unit_test(one_with_a_higher_position_is_newer),
+		cmocka_unit_test(a_part_is_no_ancestor),
 		cmocka_unit_test(one_never_written_gets_all),
 		cmocka_unit_test(an_absent_replica_is_known_by_its_map),
 		cmocka_unit_test(reasons_have_names),
