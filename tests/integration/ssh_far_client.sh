@@ -51,7 +51,7 @@ for count in range(60000):
 PIDS="$PIDS $!"
 wait_for 20 test -s "$TMP/ready" || fail "no connections"
 for i in 1 2 3; do
-	echo hello | client -t 10000 cat "$SERVE_USER@127.0.0.1:$relay" >"$TMP/out" 2>"$TMP/err" ||
+	echo hello | client -t 30000 cat "$SERVE_USER@127.0.0.1:$relay" >"$TMP/out" 2>"$TMP/err" ||
 		fail "kept out: $(cat "$TMP/err")"
 done
 grep -q "connection from 127\.0\.0\.2:.* dropped: no login yet" "$TMP/serve.log" ||
