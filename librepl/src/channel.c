@@ -15,48 +15,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Keeps libssh's old names out, some of which are ours: channel_free(), ... */
-#define LIBSSH_LEGACY_0_4 1
-#include <libssh/callbacks.h>
-#include <libssh/libssh.h>
+#include "channel_ssh.h"
+
 #include <libssh/server.h>
 
 #include "channel_impl.h"
 #include "clock.h"
 #include "dial.h"
 #include "proxy.h"
-#include "revoked.h"
 #include "sshuse.h"
 #include "text.h"
 
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
 #define UNTAKEN_MAX  (1U << 20) /* well above the longest request */
-#define STDERR_MAX   512
-#define EXIT_WAIT_MS 1000 /* for stderr and exit status after end of file */
-#define SSH_PORT     22
+#define EXIT_WAIT_MS 1000       /* for stderr and exit status after end of file */
 #define WRITE_CHUNK  32768U
-
-struct channel {
-	const _Atomic int *cancel;     /* or NULL */
-	const _Atomic uint64_t *until; /* or NULL */
-	_Atomic int *told_fd;          /* or NULL */
-	int fd;                        /* TCP or the proxy's; libssh uses it and leaves it open */
-	pid_t proxy;                   /* or 0 */
-	ssh_session session;
-	ssh_channel stream;
-	struct ssh_callbacks_struct callbacks;
-	struct ssh_counter_struct counter;
-	uint64_t taken; /* of counter.out_bytes, when all of it had left us */
-	bool passphrase_wanted;
-	char host[TARGET_HOST_MAX];
-	char name[TARGET_HOST_MAX + 16]; /* host:port, for texts */
-	char user[TARGET_USER_MAX];
-	char command[256];
-	char peer[INET6_ADDRSTRLEN + 32];
-	char complaint[STDERR_MAX]; /* the last of the remote stderr */
-	size_t complaint_len;
-	char cause[256];
-};
 
 /*
  * What a call into libssh may do to the calling thread. libssh sends to the
@@ -123,8 +96,7 @@ channel_tidy(char *text)
 	text_clean(text);
 }
 
-/* libssh's text may quote what the server sent. */
-static const char *
+const char *
 channel_cause(struct channel *c)
 {
 	const char *text = ssh_get_error(c->session);
@@ -154,8 +126,7 @@ channel_untaken(struct channel *c)
 	return c->counter.out_bytes - c->taken > UNTAKEN_MAX;
 }
 
-/* Wait until libssh has something to do. */
-static int
+int
 channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct err *e)
 {
 	struct pollfd p = {.fd = ssh_get_fd(c->session), .events = POLLIN};
@@ -181,8 +152,7 @@ channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct e
 	return REPL_OK;
 }
 
-/* libssh asks here for the passphrase of a key: there is no one to ask. */
-static int
+int
 channel_no_passphrase(const char *prompt, char *buf, size_t len, int echo, int verify, void *arg)
 {
 	struct channel *c = arg;
@@ -254,7 +224,7 @@ channel_set_explicit(struct channel *c, const struct channel_options *o, struct 
 	return rc;
 }
 
-static void
+void
 channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size)
 {
 	char *value = NULL;
@@ -375,206 +345,6 @@ channel_connect(struct channel *c, const char *name, uint64_t deadline_ns, struc
 		return err_set(e, REPL_E_UNREACHABLE, "%s: no SSH connection: %s", c->name,
 			       channel_cause(c));
 	channel_get(c, SSH_OPTIONS_USER, c->user, sizeof(c->user));
-	return REPL_OK;
-}
-
-/* "SHA256:..." of the host key; to be freed with ssh_string_free_char(). */
-static char *
-channel_fingerprint(struct channel *c)
-{
-	unsigned char *hash = NULL;
-	ssh_key key = NULL;
-	size_t len = 0;
-	char *text = NULL;
-
-	if (ssh_get_server_publickey(c->session, &key) == SSH_OK &&
-	    ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &len) == SSH_OK)
-		text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, len);
-	ssh_clean_pubkey_hash(&hash);
-	ssh_key_free(key);
-	return text;
-}
-
-/* One of the files that the key is looked for in says that it must not be used. */
-static int
-channel_check_revoked(struct channel *c, struct err *e)
-{
-	static const enum ssh_options_e files[] = {SSH_OPTIONS_KNOWNHOSTS,
-						   SSH_OPTIONS_GLOBAL_KNOWNHOSTS};
-	char *base64 = NULL, *path, *print;
-	ssh_key key = NULL;
-	int rc = REPL_OK;
-
-	if (ssh_get_server_publickey(c->session, &key) != SSH_OK ||
-	    ssh_pki_export_pubkey_base64(key, &base64) != SSH_OK)
-		rc = err_set(e, REPL_E_AUTH, "%s: no host key: %s", c->name, channel_cause(c));
-	for (unsigned i = 0; !rc && i < sizeof(files) / sizeof(files[0]); i++) {
-		path = NULL;
-		if (ssh_options_get(c->session, files[i], &path) != SSH_OK || !path)
-			continue;
-		if (revoked_find(path, base64)) {
-			print = channel_fingerprint(c);
-			rc = err_set(e, REPL_E_AUTH,
-				     "%s: the host key %s is revoked in %s: somebody else may have "
-				     "it; give the host another one",
-				     c->name, print ? print : "(unknown)", path);
-			ssh_string_free_char(print);
-		}
-		ssh_string_free_char(path);
-	}
-	ssh_string_free_char(base64);
-	ssh_key_free(key);
-	return rc;
-}
-
-static int
-channel_check_host(struct channel *c, struct err *e)
-{
-	enum ssh_known_hosts_e known = ssh_session_is_known_server(c->session);
-	char file[512] = "~/.ssh/known_hosts";
-	char bracketed[TARGET_HOST_MAX + 16];
-	unsigned port = SSH_PORT;
-	char *print;
-	int rc;
-
-	if (known == SSH_KNOWN_HOSTS_OK)
-		return channel_check_revoked(c, e);
-	(void)ssh_options_get_port(c->session, &port);
-	(void)snprintf(bracketed, sizeof(bracketed), "[%s]:%u", c->host, port);
-	channel_get(c, SSH_OPTIONS_KNOWNHOSTS, file, sizeof(file));
-	print = channel_fingerprint(c);
-	if (known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER)
-		rc = err_set(
-			e, REPL_E_AUTH,
-			"%s: the host key %s is not the one in %s: someone may be in between. "
-			"If it is the host's own, remove the old one: ssh-keygen -f %s -R '%s'",
-			c->name, print ? print : "(unknown)", file, file,
-			port == SSH_PORT ? c->host : bracketed);
-	else if (known == SSH_KNOWN_HOSTS_ERROR)
-		rc = err_set(e, REPL_E_AUTH, "%s: host key %s could not be checked against %s: %s",
-			     c->name, print ? print : "(unknown)", file, channel_cause(c));
-	else
-		rc = err_set(e, REPL_E_AUTH,
-			     "%s: the host key %s is not in %s: compare the fingerprint with the "
-			     "host's and add the key: ssh-keyscan -p %u %s >> %s, or connect once "
-			     "with ssh",
-			     c->name, print ? print : "(unknown)", file, port, c->host, file);
-	ssh_string_free_char(print);
-	return rc;
-}
-
-/* The outcome of one authentication call, again and again until it is decided. */
-static int
-channel_auth_step(struct channel *c, int (*step)(struct channel *c, void *arg), void *arg,
-		  uint64_t deadline_ns, int *auth, struct err *e)
-{
-	int rc;
-
-	while ((*auth = step(c, arg)) == SSH_AUTH_AGAIN) {
-		rc = channel_wait(c, deadline_ns, "the answer to the authentication", e);
-		if (rc)
-			return rc;
-	}
-	return REPL_OK;
-}
-
-static int
-channel_auth_none(struct channel *c, void *arg)
-{
-	(void)arg;
-	return ssh_userauth_none(c->session, NULL);
-}
-
-static int
-channel_auth_auto(struct channel *c, void *arg)
-{
-	(void)arg;
-	return ssh_userauth_publickey_auto(c->session, NULL, NULL);
-}
-
-static int
-channel_auth_agent(struct channel *c, void *arg)
-{
-	(void)arg;
-	return ssh_userauth_agent(c->session, NULL);
-}
-
-static int
-channel_auth_key(struct channel *c, void *arg)
-{
-	return ssh_userauth_publickey(c->session, NULL, arg);
-}
-
-/* Only the given key; the agent is asked where the file is closed to us. */
-static int
-channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns, int *auth,
-		      struct err *e)
-{
-	ssh_key key = NULL;
-	int rc;
-
-	if (access(path, R_OK) < 0)
-		return err_errno(e, REPL_E_AUTH, errno, "%s: key file '%s'", c->name, path);
-	if (ssh_pki_import_privkey_file(path, NULL, channel_no_passphrase, c, &key) == SSH_OK) {
-		rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
-		ssh_key_free(key);
-		return rc;
-	}
-	if (!c->passphrase_wanted)
-		return err_set(e, REPL_E_AUTH, "%s: key file '%s' is no private key", c->name,
-			       path);
-	rc = dial_check_agent(deadline_ns, c->cancel, e);
-	return rc ? rc : channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
-}
-
-static int
-channel_auth_refused(struct channel *c, const char *identity, int auth, struct err *e)
-{
-	const char *tried = identity ? identity : "ssh-agent and ssh's key files (~/.ssh/id_*)";
-
-	if (auth == SSH_AUTH_PARTIAL)
-		return err_set(e, REPL_E_AUTH,
-			       "%s: user '%s': the server asks for more than a public key; only "
-			       "public keys are used here",
-			       c->name, c->user);
-	if (c->passphrase_wanted)
-		return err_set(
-			e, REPL_E_AUTH,
-			"%s: user '%s': tried %s: a key file needs a passphrase and ssh-agent "
-			"has no key that is accepted: load it with: ssh-add %s",
-			c->name, c->user, tried, identity ? identity : "");
-	return err_set(e, REPL_E_AUTH,
-		       "%s: user '%s' not let in (%s): tried %s: add the public key to the "
-		       "authorized keys of '%s' on %s, or name another key with 'identity'",
-		       c->name, c->user,
-		       auth == SSH_AUTH_DENIED ? "no key accepted" : channel_cause(c), tried,
-		       c->user, c->host);
-}
-
-static int
-channel_authenticate(struct channel *c, const char *identity, uint64_t deadline_ns, struct err *e)
-{
-	int auth = SSH_AUTH_ERROR;
-	int rc;
-
-	/*
-	 * By the answer to this the server has told which signatures it takes;
-	 * without knowing libssh offers SHA-1 for RSA keys, and then none.
-	 */
-	rc = channel_auth_step(c, channel_auth_none, NULL, deadline_ns, &auth, e);
-	if (rc)
-		return rc;
-	if (auth == SSH_AUTH_DENIED && identity)
-		rc = channel_auth_identity(c, identity, deadline_ns, &auth, e);
-	else if (auth == SSH_AUTH_DENIED) {
-		rc = dial_check_agent(deadline_ns, c->cancel, e);
-		if (!rc)
-			rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
-	}
-	if (rc)
-		return rc;
-	if (auth != SSH_AUTH_SUCCESS)
-		return channel_auth_refused(c, identity, auth, e);
 	return REPL_OK;
 }
 
