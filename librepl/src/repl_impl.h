@@ -180,6 +180,9 @@ int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
 int repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t size,
 		   unsigned flags, struct repl **out, struct err *e);
 
+/* Free all; replicas that are not lost are closed in order by the deadline. */
+void repl_free(struct repl *r, uint64_t end_ns);
+
 /* The step of opening that a set has of its own: its pool, not its lanes. repl_set.c */
 int repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening and closing a replica set. */
+/* Opening a replica set. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,6 @@
 #include "forks.h"
 #include "holes.h"
 #include "keeper.h"
-#include "pending.h"
 #include "reason.h"
 #include "repl_each.h"
 #include "repl_impl.h"
@@ -706,57 +705,6 @@ repl_start(struct repl *r, struct err *e)
 	return rc ? rc : statusd_start(r->statusd, e);
 }
 
-static void
-replica_free(struct replica *p, uint64_t end_ns)
-{
-	bool live = !atomic_load(&p->lost);
-
-	remote_free(p->remote, live ? (unsigned)clock_left_ms(end_ns) : 0);
-	free(p->keeper);
-	while (p->profiles) {
-		struct profile_note *note = p->profiles;
-
-		p->profiles = note->next;
-		free(note->text);
-		free(note);
-	}
-}
-
-/* Free all; replicas that are not lost are closed in order by the deadline. */
-static void
-repl_free(struct repl *r, uint64_t end_ns)
-{
-	if (!r)
-		return;
-	keepers_stop(r);
-	ship_stop(r->ship);
-	statusd_stop(r->statusd);
-	if (r->dirty)
-		dirty_watch_lag(r->dirty, NULL, NULL);
-	for (unsigned i = 0; i < r->replica_count; i++)
-		replica_free(&r->replicas[i], end_ns);
-	ship_free(r->ship);
-	dirty_close(r->dirty);
-	local_fini(&r->local);
-	if (r->wake_made)
-		(void)pthread_cond_destroy(&r->wake);
-	if (r->appends_made)
-		turns_fini(&r->appends);
-	if (r->wake_lock_made)
-		(void)pthread_mutex_destroy(&r->wake_lock);
-	if (r->reason_lock_made)
-		(void)pthread_mutex_destroy(&r->reason_lock);
-	if (r->grow_lock_made)
-		(void)pthread_mutex_destroy(&r->grow_lock);
-	if (r->lock_made)
-		(void)pthread_mutex_destroy(&r->lock);
-	free(r->slots);
-	free(r->file);
-	repl_config_free(r->cfg);
-	free(r->set);
-	free(r);
-}
-
 int
 repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t size,
 	       unsigned flags, struct repl **out, struct err *e)
@@ -809,94 +757,4 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 	if (!rc)
 		rc = repl_open_with(mine, NULL, addr, size, flags, out, &e);
 	return rc ? config_report(&e) : 0;
-}
-
-/*
- * With dirty-map what a replica lacks that is well is noted too, so that the next opening need not
- * compare: what was flushed and not drained. Of a log that has failed nobody knows.
- */
-static void
-maps_complete(struct repl *r)
-{
-	bool failed = atomic_load(&r->log_failed);
-
-	if (r->set || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP)
-		return;
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct replica *p = &r->replicas[i];
-
-		if (failed && dirty_tracked(r->dirty, i))
-			dirty_doubt(r->dirty, i);
-		if (failed)
-			continue;
-		if (atomic_load(&p->lost) || dirty_track(r->dirty, i, &p->has))
-			continue;
-		for (unsigned lane = 0; lane < r->lane_count; lane++)
-			pending_mark(r, lane, i);
-	}
-}
-
-int
-repl_close(struct repl *r)
-{
-	ENTRY_WHOLE();
-	uint64_t end_ns, eighth_ns;
-	struct err e;
-	int rc = 0;
-
-	if (!r)
-		return 0;
-	err_clear(&e);
-	if (handle_check(r, &e)) {
-		repl_abandon(r);
-		return config_report(&e);
-	}
-	end_ns = clock_deadline(r->cfg->close_timeout_ms);
-	eighth_ns = (uint64_t)r->cfg->close_timeout_ms * NS_PER_MS / 8;
-	/*
-	 * The last quarter is for telling the others of one that has not got all, and its last
-	 * half for an end in order of those that are well, whatever hangs.
-	 */
-	atomic_store(&r->closing_ns, end_ns - eighth_ns);
-	atomic_store(&r->until_ns, end_ns - 2 * eighth_ns);
-	ship_finish(r->ship, end_ns - 2 * eighth_ns, end_ns - eighth_ns);
-	keepers_stop(r);
-	for (unsigned i = 0; i < r->replica_count; i++)
-		repl_label(r, i, end_ns - eighth_ns);
-	ship_stop(r->ship);
-	/* It looks at the dirty maps, for whoever asks. */
-	statusd_stop(r->statusd);
-	r->statusd = NULL;
-	maps_complete(r);
-	repl_logs_detach(r);
-	/* What was flushed and not drained the lost ones lack. */
-	for (unsigned i = 0; i < r->lane_count; i++)
-		pending_settle(r, i, NULL, 0);
-	dirty_close(r->dirty);
-	r->dirty = NULL;
-	if (r->local.path) {
-		r->local.meta.writer_open = false;
-		rc = local_store(&r->local, &e);
-	}
-	repl_free(r, end_ns);
-	return rc ? config_report(&e) : 0;
-}
-
-void
-repl_abandon(struct repl *r)
-{
-	ENTRY_WHOLE();
-	if (!r || r->abandoned)
-		return;
-	r->abandoned = true;
-	repl_logs_detach(r);
-	/* No lock: whoever held one is not in this process. */
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (r->replicas[i].remote)
-			remote_abandon(r->replicas[i].remote);
-	}
-	keepers_abandon(r);
-	ship_abandon(r->ship);
-	statusd_abandon(r->statusd);
-	local_abandon(&r->local);
 }
