@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A pool that was restored from a replica that lagged, or is one that was promoted, does not overwrite the one that had
 # got further: program and sync are refused. What was restored from that one brings the other up.
-. "$(dirname "$0")/api_lib.sh"
+. "$(dirname "$0")/laggard_lib.sh"
 make_keys
 start_serve
 T=$SERVE_USER@127.0.0.1:$SERVE_PORT
-size=$((40 * MIB))
 
 # set_up FILE
 set_up() {
@@ -24,26 +23,8 @@ has_a() {
 }
 
 set_up "$TMP/p"
-ok open 1
-ok put 0 $size 1
-ok persist 0 0 $size
-both_have_it() {
-	api stat 1
-	[ "$(field lag_bytes)" = 0 ]
-}
-wait_for 10 both_have_it || fail "b does not follow"
-late=$(session_of b) || fail "no session of b"
-signalled STOP "$late"
-# More than what is on its way to it.
-for i in 1 2 3 4 5 6 7 8; do
-	ok put $((i * 4 * MIB)) $((4 * MIB)) "$((i + 1))"
-	ok persist 0 $((i * 4 * MIB)) $((4 * MIB))
-done
-signalled KILL "$(api_child)"
-kill -CONT "$late"
-wait "$api_pid" 2>/dev/null
-exec {API_IN}>&-
-wait_for 20 no_sessions || fail "sessions stay"
+fill 1
+leave_behind b
 cmp -s "$TMP/p" "$TMP/serve/pools/b" && fail "b has all"
 has_a
 
@@ -103,21 +84,8 @@ set_up_async() {
 }
 
 set_up_async "$TMP/q"
-ok open 1
-ok put 0 $size 1
-ok persist 0 0 $size
-wait_for 10 both_have_it || fail "e does not follow"
-late=$(session_of e) || fail "no session of e"
-signalled STOP "$late"
-for i in 1 2 3 4 5 6 7 8; do
-	ok put $((i * 4 * MIB)) $((4 * MIB)) "$((i + 1))"
-	ok persist 0 $((i * 4 * MIB)) $((4 * MIB))
-done
-signalled KILL "$(api_child)"
-kill -CONT "$late"
-wait "$api_pid" 2>/dev/null
-exec {API_IN}>&-
-wait_for 20 no_sessions || fail "sessions stay"
+fill 1
+leave_behind e
 ctl restore "$T/e" "$TMP/behind" >"$TMP/out" 2>&1 || fail "restore of e"
 set_up_async "$TMP/behind"
 refused REPL_E_DIVERGED "^[^ ]*/d: the replica is newer.*replctl restore" open

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# laggard_lib.sh - on top of api_lib.sh for tests of replicas of which one has less.
+#
+#   fill I               the pool, of $size, is open and all have it; the I-th replica follows
+#   leave_behind POOL    more is written while POOL's session hangs, then the program is killed
+. "$(dirname "$0")/api_lib.sh"
+size=$((40 * MIB))
+
+follows() {
+	api stat "$1"
+	[ "$(field lag_bytes)" = 0 ]
+}
+
+fill() {
+	ok open 1
+	# There is a generation before.
+	ok close
+	ok open
+	ok put 0 $size 1
+	ok persist 0 0 $size
+	wait_for 10 follows "$1" || fail "replica $1 does not follow"
+}
+
+leave_behind() {
+	local late i
+
+	late=$(session_of "$1") || fail "no session of $1"
+	signalled STOP "$late"
+	# More than what is on its way to it.
+	for i in 1 2 3 4 5 6 7 8; do
+		ok put $((i * 4 * MIB)) $((4 * MIB)) "$((i + 1))"
+		ok persist 0 $((i * 4 * MIB)) $((4 * MIB))
+	done
+	signalled KILL "$(api_child)"
+	kill -CONT "$late"
+	wait "$api_pid" 2>/dev/null
+	exec {API_IN}>&-
+	wait_for 20 no_sessions || fail "sessions stay"
+}
