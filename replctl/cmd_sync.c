@@ -84,7 +84,8 @@ sync_open_file(struct sync *s)
 		rc = poolfile_settle(&s->pool, e);
 	if (!rc)
 		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
-	s->blank = !rc && s->local.present && holes_blank(s->pool.path, s->pool.mem, s->pool.size);
+	s->blank = !rc && s->local.present && !s->local.meta.opening &&
+		   holes_blank(s->pool.path, s->pool.mem, s->pool.size);
 	return rc;
 }
 
@@ -272,6 +273,7 @@ sync_adopt(struct sync *s)
 	s->local.meta.generation = chain;
 	s->local.meta.position = meta->state == SIDECAR_UNKNOWN ? meta->position : 0;
 	s->local.meta.state = SIDECAR_UP_TO_DATE;
+	s->local.meta.opening = false;
 	rc = local_store(&s->local, &s->c->err);
 	if (!rc && meta->state != SIDECAR_UP_TO_DATE)
 		rc = remote_pool_mark(s->c->remote, SIDECAR_UP_TO_DATE, &chain, &s->c->err);
@@ -300,6 +302,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 		}
 	}
 	meta->state = SIDECAR_UP_TO_DATE;
+	meta->opening = false;
 	if (!rc)
 		rc = local_store(&s->local, e);
 	return rc ? NULL : &meta->generation;

@@ -290,6 +290,7 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	if (meta->writer_open)
 		pool_writer_lost(meta);
 	meta->writer_open = true;
+	meta->opening = false;
 	memset(meta->writer, 0, sizeof(meta->writer));
 	(void)snprintf(meta->writer, sizeof(meta->writer), "%s",
 		       claim->writer ? claim->writer : "");

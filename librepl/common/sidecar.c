@@ -46,10 +46,13 @@ enum {
 #define FLAG_SPARSE      2U
 #define FLAG_PRIMARY     4U
 #define FLAG_COMMITTED   8U
+#define FLAG_OPENING     16U
 #define MINOR_RING       1 /* brought the receive ring and sparse pools */
 #define MINOR_DIRTY      2 /* brought the dirty map and the position */
 #define MINOR_ATTR       3 /* brought attributes of a pool set */
-#define MINOR_TWO_ATTR   1 /* the same, of major versions 2 and 3 */
+#define MINOR_OPENING    4 /* brought the first opening that has not ended */
+#define MINOR_TWO_ATTR   1 /* attributes, of major versions 2 and 3 */
+#define MINOR_TWO_OPEN   2 /* the first opening, of major versions 2 and 3 */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -130,6 +133,8 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = MINOR_ATTR;
 	if (major > 1)
 		minor = attr ? MINOR_TWO_ATTR : 0;
+	if (s->opening)
+		minor = major > 1 ? MINOR_TWO_OPEN : MINOR_OPENING;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
@@ -138,7 +143,8 @@ static uint32_t
 encode_flags(const struct sidecar *s)
 {
 	return (s->writer_open ? FLAG_WRITER_OPEN : 0) | (s->sparse ? FLAG_SPARSE : 0) |
-	       (s->primary ? FLAG_PRIMARY : 0) | (s->journal_committed ? FLAG_COMMITTED : 0);
+	       (s->primary ? FLAG_PRIMARY : 0) | (s->journal_committed ? FLAG_COMMITTED : 0) |
+	       (s->opening ? FLAG_OPENING : 0);
 }
 
 void
@@ -202,6 +208,13 @@ has_attr(const uint8_t *slot)
 	       (get_le16(slot + AT_MAJOR) == 1 ? MINOR_ATTR : MINOR_TWO_ATTR);
 }
 
+static bool
+has_opening(const uint8_t *slot)
+{
+	return get_le16(slot + AT_MINOR) >=
+	       (get_le16(slot + AT_MAJOR) == 1 ? MINOR_OPENING : MINOR_TWO_OPEN);
+}
+
 /* What the slot's version does not know is zero; a newer minor one may use it. */
 static int
 check_reserved(const uint8_t *slot, struct err *e)
@@ -212,6 +225,8 @@ check_reserved(const uint8_t *slot, struct err *e)
 
 	if (major == 1)
 		known = FLAG_WRITER_OPEN | (minor >= MINOR_RING ? FLAG_SPARSE : 0);
+	if (has_opening(slot))
+		known |= FLAG_OPENING;
 	if (major == 1 && minor < MINOR_DIRTY &&
 	    !all_zero(slot + AT_DIRTY_OFF, AT_RING_OFF - AT_DIRTY_OFF))
 		return err_set(e, REPL_E_CORRUPT, "version 1.%u with a dirty map", minor);
@@ -222,9 +237,9 @@ check_reserved(const uint8_t *slot, struct err *e)
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
 	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? MINOR_TWO_ATTR : MINOR_ATTR))
+	    minor <= (major == 2 ? MINOR_TWO_OPEN : MINOR_OPENING))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if ((major >= 2 ? minor > MINOR_TWO_ATTR : minor > MINOR_ATTR))
+	if ((major >= 2 ? minor > MINOR_TWO_OPEN : minor > MINOR_OPENING))
 		return 0;
 	zero = has_attr(slot) ? AT_ZERO_648 : AT_ATTR;
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
@@ -339,6 +354,7 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	got.created_s = get_le64(slot + AT_CREATED);
 	got.updated_s = get_le64(slot + AT_UPDATED);
 	got.primary = get_le32(slot + AT_FLAGS) & FLAG_PRIMARY;
+	got.opening = has_opening(slot) && (get_le32(slot + AT_FLAGS) & FLAG_OPENING);
 	got.position = get_le64(slot + AT_POSITION);
 	got.dirty_off = get_le64(slot + AT_DIRTY_OFF);
 	got.dirty_len = get_le64(slot + AT_DIRTY_LEN);

@@ -62,6 +62,7 @@ struct sidecar {
 	 */
 	uint64_t journal_off, journal_len;
 	bool journal_committed;
+	bool opening; /* of a file: it is new, and the opening that made it has not ended */
 	bool primary; /* promoted: this pool is no replica until it is demoted */
 	/* What the initiator of a pool set wants kept, pmdk.h; all zero: it is in the headers. */
 	uint8_t attr[SIDECAR_ATTR_SIZE];

@@ -560,7 +560,10 @@ repl_open_local(struct repl *r, struct err *e)
 	}
 	if (rc)
 		return rc;
-	r->known = r->local.present;
+	/* A record that an opening has left which did not end is of a file that nobody has written.
+	 */
+	r->known = r->local.present && !r->local.meta.opening;
+	r->local.meta.opening = !r->known;
 	r->blank = r->known && !(r->flags & REPL_OPEN_NO_COMPARE) &&
 		   !gen_id_is_nil(&r->local.meta.generation.current) &&
 		   holes_blank(r->file, r->mem, r->size);
@@ -658,6 +661,21 @@ repl_forget_part(struct repl *r, struct err *e)
 	return rc;
 }
 
+/* Whoever comes next takes what it finds for what was replicated. */
+static int
+repl_has_begun(struct repl *r, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->local.meta.opening) {
+		r->local.meta.opening = false;
+		rc = local_store(&r->local, e);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
 static uint64_t
 queue_lag_ms(void *ship)
 {
@@ -702,7 +720,9 @@ repl_start(struct repl *r, struct err *e)
 	rc = statusd_new(r, &r->statusd, e);
 	if (!rc)
 		rc = keepers_start(r, e);
-	return rc ? rc : statusd_start(r->statusd, e);
+	if (!rc)
+		rc = statusd_start(r->statusd, e);
+	return rc ? rc : repl_has_begun(r, e);
 }
 
 int

@@ -147,7 +147,10 @@ ranges(const struct repl_config *cfg, const char *file)
 	return open_refused(cfg, at, POOL, "half a file") || bad;
 }
 
-/* Until there are enough the limit is what the error names, and nothing of it remains. */
+/*
+ * Until there are enough the limit is what the error names, and nothing of it remains: a record
+ * that was made and could not be made durable does not count as that of a file that was written.
+ */
 static int
 files(const struct repl_config *cfg, const char *file)
 {
@@ -158,8 +161,7 @@ files(const struct repl_config *cfg, const char *file)
 	pool = map_file(file, POOL, POOL);
 	if (getrlimit(RLIMIT_NOFILE, &limit))
 		return 2;
-	for (limit.rlim_cur = 16; rc == REPL_E_LIMIT && limit.rlim_cur <= 200;
-	     limit.rlim_cur += 6) {
+	for (limit.rlim_cur = 16; rc == REPL_E_LIMIT && limit.rlim_cur <= 200; limit.rlim_cur++) {
 		if (setrlimit(RLIMIT_NOFILE, &limit))
 			return 2;
 		rc = repl_open(cfg, pool, POOL, REPL_OPEN_CREATE, &handle);

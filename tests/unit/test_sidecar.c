@@ -469,11 +469,40 @@ attributes_have_a_version(void **state)
 	}
 }
 
+/* A first opening that has not ended is there in versions 1.4, 2.2, 3.2, beside whatever else. */
+static void
+a_first_opening_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (int primary = 0; primary < 2; primary++) {
+		s.primary = primary;
+		s.opening = true;
+		s.attr[5] = 7;
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[10], primary ? 2 : 4);
+		assert_int_equal(slot[60] & 16, 16);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.opening);
+		assert_int_equal(got.attr[5], 7);
+		slot[10] = primary ? 1 : 3;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		s.opening = false;
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[10], primary ? 1 : 3);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_false(got.opening);
+	}
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 4, 0, ""}, used = {700, 2, 1, 0, ""};
+	static const struct change minor = {10, 2, 5, 0, ""}, used = {700, 2, 1, 0, ""};
 	static const struct change major = {8, 2, 4, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
@@ -631,6 +660,7 @@ main(void)
 		cmocka_unit_test(ring_is_kept_until_it_is_dropped),
 		cmocka_unit_test(writer_text_without_end_is_refused),
 		cmocka_unit_test(attributes_have_a_version),
+		cmocka_unit_test(a_first_opening_has_a_version),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
