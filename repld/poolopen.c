@@ -114,26 +114,34 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 	return rc;
 }
 
+static bool
+recovery_due(const struct sidecar *meta)
+{
+	return meta->ring_len || meta->journal_len || meta->log_len;
+}
+
 /*
  * What a dead writer has left. A journal is committed when the log has been settled, so what
  * is in the log is older.
+ *
+ * A killed one may have left in the page cache what media do not hold: a frame, the word that a
+ * journal counts. A power cut while that is brought in would leave a part of it in the pool, and
+ * nothing to bring the rest.
  */
 static int
 files_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
 {
-	int rc = pool_log_recover(f, path, meta, e);
+	int rc = 0;
 
+	if (recovery_due(meta) && fdatasync(f->sidecar_fd) != 0)
+		rc = err_errno(e, REPL_E_IO, errno, "sidecar: sync");
+	if (!rc)
+		rc = pool_log_recover(f, path, meta, e);
 	if (!rc)
 		rc = pool_journal_recover(f, path, meta, e);
 	if (!rc && meta->ring_len)
 		rc = ring_replay(f, path, meta, e);
 	return rc;
-}
-
-static bool
-recovery_due(const struct sidecar *meta)
-{
-	return meta->ring_len || meta->journal_len || meta->log_len;
 }
 
 static bool
