@@ -356,14 +356,18 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 	if (len == 0)
 		return 0;
 	rc = lanes_note(r, lane, off, len, e);
-	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
+	/* Whatever that says of one that is lost: a drain that succeeds speaks for the others. */
+	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l;
 
 		/* Looked up again: nothing moves on the lane of one that was given up meanwhile. */
-		while (!rc && (l = lane_of(r, i, lane)) != NULL && !l->status &&
+		while ((l = lane_of(r, i, lane)) != NULL && !l->status &&
 		       (merged = lane_flush_first(l, off, len, second)) < 0) {
+			int full;
+
 			lane_begin(l, LANE_DRAIN, 0, 0);
-			rc = lanes_finish(r, lane, lane_done, e);
+			full = lanes_finish(r, lane, lane_done, e);
+			rc = rc ? rc : full;
 		}
 	}
 	atomic_fetch_add_explicit(&slot->flush_count, 1, memory_order_relaxed);
