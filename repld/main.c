@@ -135,8 +135,11 @@ harden(void)
 
 	(void)umask(077);
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* What is registered with an RNIC stays: no need to watch the memory for it. */
-	(void)setenv("FI_MR_CACHE_MAX_COUNT", "0", 0);
+	/*
+	 * What is registered with an RNIC stays, and others may do there what they are to:
+	 * libfabric would watch the memory, and give all rights to all of it, receive buffers too.
+	 */
+	(void)setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
 	raise_nofile();
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && setrlimit(RLIMIT_CORE, &none) == 0;

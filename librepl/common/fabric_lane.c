@@ -154,6 +154,8 @@ lane_register_mem(struct fab_lane *l, struct err *e)
 		return rc;
 	l->desc = fi_mr_desc(l->mr);
 	l->source.domain = l->domain;
+	l->source.lane_mem = l->mem;
+	l->source.lane_mr = l->mr;
 	l->source.pool = l->regions;
 	return 0;
 }

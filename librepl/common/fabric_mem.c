@@ -114,6 +114,20 @@ ofi_mem_register(struct fid_domain *domain, void *mem, size_t len, uint64_t acce
 	return ret ? mem_error(ret, len, e) : 0;
 }
 
+/* What the cache has is handed out again. A key from afar there may be none. */
+bool
+ofi_mem_cached(struct fid_domain *domain, void *mem, size_t len, struct fid_mr *as)
+{
+	struct fid_mr *mr = NULL;
+	bool cached;
+
+	if (ofi_mem_register(domain, mem, len, FI_WRITE, &mr, NULL))
+		return true;
+	cached = fi_mr_desc(mr) == fi_mr_desc(as);
+	ofi_close(&mr->fid);
+	return cached;
+}
+
 uint8_t *
 ofi_mem_new(size_t len)
 {

@@ -61,6 +61,13 @@ bool ofi_is_rdma(const struct fi_info *info);
 int ofi_mem_register(struct fid_domain *domain, void *mem, size_t len, uint64_t access,
 		     struct fid_mr **out, struct err *e);
 
+/*
+ * Whether rights are not those that were asked for: libfabric's cache of registrations asks the
+ * RNIC for all, to read and to write from afar among them, whoever asks it for which. Looked at
+ * with len bytes at mem, which are registered as a part of as.
+ */
+bool ofi_mem_cached(struct fid_domain *domain, void *mem, size_t len, struct fid_mr *as);
+
 /* REPL_E_LIMIT if the limit of locked memory does not leave room for len bytes more. */
 int ofi_mem_limit(uint64_t len, struct err *e);
 

@@ -34,7 +34,14 @@ source_may(struct fab_source *s, const struct range *first, struct err *e)
 		return err_set(e, REPL_E_REFUSED,
 			       "kernel or libibverbs would take what is registered from the "
 			       "program's children");
-	return source_check(s, first, e);
+	if (source_check(s, first, e))
+		return e->code;
+	/* That for which it is registered is sending alone. */
+	if (ofi_mem_cached(s->domain, s->lane_mem, SOURCE_LEAST, s->lane_mr))
+		return err_set(e, REPL_E_REFUSED,
+			       "libfabric would let the target write to it, without "
+			       "FI_MR_CACHE_MAX_COUNT=0 in the environment");
+	return 0;
 }
 
 /* ---- pieces ---- */

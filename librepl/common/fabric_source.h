@@ -20,6 +20,8 @@
 
 struct fab_source {
 	struct fid_domain *domain;  /* borrowed; NULL: nothing is registered with this provider */
+	void *lane_mem;             /* borrowed: of the lane's own memory ... */
+	struct fid_mr *lane_mr;     /* ... and as what it is registered */
 	bool stops;                 /* a connection that is shut down sends no more */
 	const struct regions *pool; /* borrowed, or NULL: of the size that the target knows */
 	const uint8_t *mem;         /* borrowed; NULL: nothing is taken from the pool */

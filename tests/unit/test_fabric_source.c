@@ -14,7 +14,7 @@
 
 /* ---- a machine that says no when it is asked to ---- */
 
-static bool fork_safe;
+static bool fork_safe, cached;
 static int dax_rc, spare_rc, register_rc;
 static unsigned dax_asked, registered, closed;
 static struct {
@@ -62,6 +62,15 @@ ofi_mem_register(struct fid_domain *domain, void *mem, size_t len, uint64_t acce
 	return 0;
 }
 
+bool
+ofi_mem_cached(struct fid_domain *domain, void *lane_mem, size_t len, struct fid_mr *as)
+{
+	assert_ptr_equal(lane_mem, domain);
+	assert_int_equal(len, SOURCE_LEAST);
+	assert_ptr_equal(as, lane_mem);
+	return cached;
+}
+
 void
 ofi_close(struct fid *fid)
 {
@@ -77,6 +86,7 @@ begin(struct fab_source *s, uint64_t size)
 {
 	memset(s, 0, sizeof(*s));
 	fork_safe = true;
+	cached = false;
 	dax_rc = spare_rc = register_rc = 0;
 	dax_asked = registered = closed = 0;
 	atomic_store(&uncopied, 0);
@@ -84,6 +94,8 @@ begin(struct fab_source *s, uint64_t size)
 	mem = (uint8_t *)(uintptr_t)0x100000000000ULL;
 	assert_int_equal(regions_init(&pool, REGIONS_UNIT, size, NULL), 0);
 	s->domain = (void *)s;
+	s->lane_mem = s;
+	s->lane_mr = (void *)s;
 	s->stops = true;
 	s->pool = &pool;
 }
@@ -192,6 +204,15 @@ what_is_not_allowed_is_copied_and_told(void **state)
 	spare_rc = REPL_E_LIMIT;
 	source_begin(&s, mem, &uncopied);
 	is_off(&s, "locked memory");
+	end(&s);
+
+	/* Of what libfabric caches the target could write to all. */
+	begin(&s, 256 * MIB);
+	cached = true;
+	source_begin(&s, mem, &uncopied);
+	is_off(&s, "let the target write");
+	copied(&s, 64 * MIB);
+	assert_int_equal(registered, 0);
 	end(&s);
 
 	/* The pool is another's, at another place. */

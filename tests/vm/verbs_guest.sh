@@ -248,18 +248,37 @@ uncopied()
 	grep -Eq "$text" "$TMP/out" || fail "$method: no '$text'"
 }
 
+# rights WHO PATTERN: what WHO has registered, and with which access: all of it is like that.
+rights()
+{
+	cat "$TMP/rights.$1"
+	! grep -Ev "$2" "$TMP/rights.$1" || fail "the $1's memory is registered otherwise than as $2"
+}
+
 cell_source()
 {
 	local as_user=(setpriv --reuid=nobody --clear-groups) direct='^[1-9][0-9]+ of .* = from the pool \('
+	local seen=(env "LD_PRELOAD=$BUILD/tests/vm/librights.so" "RIGHTS=$TMP/rights.program")
 
 	nvdimms
 	namespace 0 devdax
 	chmod 666 "$DEVICE"
-	target
 	chmod 755 "$TMP"
+	install -m 666 /dev/null "$TMP/rights.target"
+	LD_PRELOAD=$BUILD/tests/vm/librights.so RIGHTS=$TMP/rights.target target
 	mkdir -p "$TMP/user"
 	cp "$TMP/key" "$TMP/known_hosts" "$TMP/user"
 	PEEK=yes
+	# libfabric's cache gives all rights to all that it registers: then the pool is not.
+	uncopied "$DEVICE" auto cached '^0 of .* = copied \(libfabric would let the target write' "${seen[@]}"
+	! grep " $((16 * MIB)) " "$TMP/rights.program" || fail "the program's pool is registered"
+	export FI_MR_CACHE_MAX_COUNT=0
+	rm "$TMP/rights.program"
+	uncopied "$DEVICE" auto seen "$direct" "${seen[@]}"
+	grep " $((16 * MIB)) " "$TMP/rights.program" || fail "the program's pool is not registered"
+	rights program " 0x[01]\$"
+	# From afar only what is the pool's: a page of it is tried.
+	rights target " ($((16 * MIB))|4096) 0xf\$| 0x1\$"
 	uncopied "$DEVICE" auto direct "$direct"
 	uncopied "$DEVICE" write-imm imm "$direct"
 	uncopied "$TMP/plain" auto plain '^0 of .* = copied \(the pool.s mapping is of .*/plain, which is no'

@@ -126,6 +126,7 @@ wire_fails() {
 late_stores() {
 	nvdimms
 	namespace 0 devdax
+	export FI_MR_CACHE_MAX_COUNT=0
 	start_api
 	ok map "$TMP/after" $MIB
 	ok put 0 $MIB 4
