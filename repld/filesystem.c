@@ -89,13 +89,20 @@ filesystem_name(int fd, char *out, size_t size)
 }
 
 int
-filesystem_sync(int fd)
+filesystem_again(int fd, int flags)
 {
 	char name[64];
-	int own, rc, errnum;
 
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	own = open(name, O_RDONLY | O_CLOEXEC);
+	return open(name, flags | O_CLOEXEC);
+}
+
+int
+filesystem_sync(int fd)
+{
+	int own = filesystem_again(fd, O_RDONLY);
+	int rc, errnum;
+
 	if (own < 0)
 		return fsync(fd);
 	rc = fsync(own);

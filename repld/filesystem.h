@@ -18,9 +18,12 @@ bool filesystem_is_dax(int fd);
 bool filesystem_in_memory(int fd);
 
 /*
- * fsync(2) by an open file description of its own. The kernel tells each of them an error once: it
- * may be for what another thread has written, whose own sync would then report success.
+ * Another open file description of the same file, or -1. The kernel tells each of them an error
+ * once: who syncs by one of its own hears of what it has lost, whoever else has been told.
  */
+int filesystem_again(int fd, int flags);
+
+/* fsync(2) by one of its own: the error may be for what another thread has written. */
 int filesystem_sync(int fd);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "filesystem.h"
 #include "poolapply.h"
 #include "space.h"
 #include "wire.h"
@@ -38,7 +39,8 @@ enum phase {
 };
 
 struct pooljournal {
-	int fd;
+	int fd;  /* the sidecar's: its updates, its length */
+	int own; /* another of it, for what is in the region */
 	_Atomic int phase;
 	pthread_mutex_t lock; /* guards what append changes, and room */
 	uint64_t off;         /* of the region in the sidecar's file */
@@ -55,14 +57,21 @@ int
 pooljournal_new(int sidecar_fd, struct pooljournal **out, struct err *e)
 {
 	struct pooljournal *j = calloc(1, sizeof(*j));
+	int rc;
 
 	*out = j;
 	if (!j)
 		return err_set(e, REPL_E_NOMEM, "no memory for a journal");
 	j->fd = sidecar_fd;
+	j->own = filesystem_again(sidecar_fd, O_RDWR);
 	j->untidy = true; /* by a writer that was killed */
 	(void)pthread_mutex_init(&j->lock, NULL);
-	return 0;
+	if (j->own >= 0)
+		return 0;
+	rc = err_errno(e, err_from_errno(errno), errno, "journal: open the sidecar again");
+	*out = NULL;
+	pooljournal_free(j);
+	return rc;
 }
 
 static void
@@ -79,6 +88,8 @@ pooljournal_free(struct pooljournal *j)
 	if (!j)
 		return;
 	journal_forget(j);
+	if (j->own >= 0)
+		(void)close(j->own);
 	(void)pthread_mutex_destroy(&j->lock);
 	free(j);
 }
@@ -144,8 +155,8 @@ journal_format(struct pooljournal *j, const struct sidecar *meta, struct err *e)
 	int rc;
 
 	journal_header_encode(&h, page);
-	rc = file_write(j->fd, page, sizeof(page), j->off, e);
-	return rc ? rc : file_sync(j->fd, e);
+	rc = file_write(j->own, page, sizeof(page), j->off, e);
+	return rc ? rc : file_sync(j->own, e);
 }
 
 static uint64_t
@@ -277,7 +288,7 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 				    "STAGE of %zu bytes, the journal has room for %" PRIu64, len,
 				    j->room - j->is.bytes);
 	else
-		j->failed = file_write(j->fd, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
+		j->failed = file_write(j->own, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
 	if (j->failed)
 		return j->failed;
 	j->is.chain = wire_stage_chain(j->is.chain, msg);
@@ -286,7 +297,7 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 	if (j->is.bytes - j->writing < WRITEBACK)
 		return 0;
 	j->failed =
-		file_writeback(j->fd, j->off + JOURNAL_DATA + j->writing, j->is.bytes - j->writing,
+		file_writeback(j->own, j->off + JOURNAL_DATA + j->writing, j->is.bytes - j->writing,
 			       j->writing < WRITEBACK ? j->writing : WRITEBACK, e);
 	j->writing = j->is.bytes;
 	return j->failed;
@@ -346,10 +357,10 @@ pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_sta
 	if (g)
 		j->is.generation = *g;
 	journal_commit_encode(&j->is, page);
-	rc = file_write(j->fd, page, sizeof(page), j->off + JOURNAL_PAGE, e);
+	rc = file_write(j->own, page, sizeof(page), j->off + JOURNAL_PAGE, e);
 	/* Pages and messages in one: only the sidecar says that they count. */
 	if (!rc)
-		rc = file_sync(j->fd, e);
+		rc = file_sync(j->own, e);
 	next.journal_committed = true;
 	if (!rc)
 		rc = sidecar_write(j->fd, &next, e);
@@ -403,7 +414,7 @@ pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *
 	if (atomic_load(&j->phase) != PHASE_COMMITTED)
 		return err_set(e, REPL_E_PROTOCOL, "no journal is committed");
 	if (!j->apply)
-		rc = poolapply_new(j->fd, j->off + JOURNAL_DATA, &j->is, meta->sparse, &j->apply,
+		rc = poolapply_new(j->own, j->off + JOURNAL_DATA, &j->is, meta->sparse, &j->apply,
 				   e);
 	if (!rc)
 		rc = poolapply_run(j->apply, map, max, e);
@@ -482,11 +493,11 @@ load_pages(struct pooljournal *j, const struct sidecar *meta, struct err *e)
 	uint8_t page[JOURNAL_PAGE];
 	int rc;
 
-	rc = poolapply_read(j->fd, page, sizeof(page), j->off, e);
+	rc = poolapply_read(j->own, page, sizeof(page), j->off, e);
 	if (!rc)
 		rc = journal_header_decode(page, &h, e);
 	if (!rc)
-		rc = poolapply_read(j->fd, page, sizeof(page), j->off + JOURNAL_PAGE, e);
+		rc = poolapply_read(j->own, page, sizeof(page), j->off + JOURNAL_PAGE, e);
 	if (!rc)
 		rc = journal_commit_decode(page, &j->is, e);
 	if (rc)

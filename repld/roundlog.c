@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "filesystem.h"
 #include "log.h"
 #include "space.h"
 
@@ -557,15 +558,12 @@ log_new(struct roundlog **out, struct err *e)
 static int
 file_again(int fd, struct err *e)
 {
-	char name[64];
-	int again;
+	int again = filesystem_again(fd, O_RDWR | O_DIRECT);
 
-	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	again = open(name, O_RDWR | O_CLOEXEC | O_DIRECT);
 	if (again < 0 && errno == EINVAL)
-		again = open(name, O_RDWR | O_CLOEXEC);
+		again = filesystem_again(fd, O_RDWR);
 	if (again < 0)
-		return err_errno(e, err_from_errno(errno), errno, "%s", name);
+		return err_errno(e, err_from_errno(errno), errno, "open the sidecar again");
 	return again;
 }
 

@@ -50,7 +50,7 @@ struct op {
 
 static struct op ops[OPS_MAX];
 static unsigned op_count;
-static int recorded = -1; /* the sidecar's descriptor */
+static int recorded = -1; /* a descriptor of the sidecar's: all of them are */
 static uint64_t unsynced; /* written by anybody since, and neither synced nor written back */
 
 ssize_t pwrite(int fd, const void *buf, size_t len, off_t off);
@@ -60,6 +60,37 @@ int ftruncate(int fd, off_t size);
 int fallocate(int fd, int mode, off_t off, off_t len);
 int msync(void *addr, size_t len, int flags);
 int sync_file_range(int fd, off_t off, off_t len, unsigned flags);
+
+/* A device that fails: the kernel tells each open file description that was there once. */
+static struct stat failing;
+static unsigned failures, told[256]; /* by descriptor */
+
+static bool
+is_file(int fd, const struct stat *file)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino;
+}
+
+static bool
+is_recorded(int fd)
+{
+	struct stat st;
+
+	return recorded >= 0 && fstat(recorded, &st) == 0 && is_file(fd, &st);
+}
+
+static int
+errors_told(int fd)
+{
+	assert_true(fd >= 0 && fd < 256);
+	if (told[fd] == failures || !is_file(fd, &failing))
+		return 0;
+	told[fd] = failures;
+	errno = EIO;
+	return -1;
+}
 
 static void
 note(enum op_type type, const void *data, uint64_t off, uint64_t len)
@@ -78,7 +109,7 @@ note(enum op_type type, const void *data, uint64_t off, uint64_t len)
 ssize_t
 pwrite(int fd, const void *buf, size_t len, off_t off)
 {
-	if (fd == recorded)
+	if (is_recorded(fd))
 		note(OP_WRITE, buf, (uint64_t)off, len);
 	unsynced += len;
 	return syscall(SYS_pwrite64, fd, buf, len, off);
@@ -87,10 +118,10 @@ pwrite(int fd, const void *buf, size_t len, off_t off)
 int
 fdatasync(int fd)
 {
-	if (fd == recorded)
+	if (is_recorded(fd))
 		note(OP_SYNC, NULL, 0, 0);
 	unsynced = 0;
-	return 0;
+	return errors_told(fd);
 }
 
 int
@@ -102,7 +133,7 @@ fsync(int fd)
 int
 ftruncate(int fd, off_t size)
 {
-	if (fd == recorded)
+	if (is_recorded(fd))
 		note(OP_SIZE, NULL, (uint64_t)size, 0);
 	return (int)syscall(SYS_ftruncate, fd, size);
 }
@@ -110,7 +141,7 @@ ftruncate(int fd, off_t size)
 int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
-	if (fd == recorded)
+	if (is_recorded(fd))
 		note(OP_SIZE, NULL, (uint64_t)(off + len), 0);
 	return (int)syscall(SYS_fallocate, fd, mode, off, len);
 }
@@ -181,6 +212,8 @@ teardown(void **state)
 {
 	(void)state;
 	recorded = -1;
+	failures = 0;
+	memset(told, 0, sizeof(told));
 	ops_clear();
 	pool_store_free(store);
 	store = NULL;
@@ -347,6 +380,29 @@ test_little_is_left_to_sync(void **state)
 		assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
 		assert_true(unsynced < little);
 	}
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+}
+
+/*
+ * The device loses what is on its way to it. Told to an update of the sidecar that is not to be
+ * the end of the matter: what is lost may be the journal's.
+ */
+static void
+test_what_another_was_told_it_has_lost(void **state)
+{
+	struct pool *p = writer();
+	int fd = file_open("p.repl");
+
+	(void)state;
+	pool_old();
+	stage_all(p);
+	assert_int_equal(fstat(fd, &failing), 0);
+	(void)close(fd);
+	failures++;
+	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), REPL_E_IO);
+	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), REPL_E_IO);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
@@ -788,6 +844,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_little_is_left_to_sync, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_another_was_told_it_has_lost, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_a_writer_is_judged_by_what_the_journal_brings,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
