@@ -113,21 +113,35 @@ append_deadline(const struct repl *r, const struct append *a, unsigned replica)
 	return now >= end ? end : now + (end - now) * 3 / 4 / (r->replica_count - replica);
 }
 
+/* By the local tail word it would have fitted, see append_check_tail(). */
 static void
-append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned replica)
+append_refused(struct lane *l, const struct append *a)
 {
-	char text[160];
+	char text[200];
 
-	lane_append(l, a->tail_off, a->limit, a->data, a->len);
-	lanes_run(&l, 1, lane_done, append_deadline(r, a, replica));
-	if (l->status || (l->append.status == 0 && l->append.place == a->place))
+	if (l->append.status == REPL_E_NOSPC) {
+		(void)snprintf(text, sizeof(text),
+			       "no space is left on the target for %u bytes at %llu; or its tail "
+			       "word at %zu is beyond that",
+			       a->len, (unsigned long long)a->place, a->tail_off);
+		lane_fail(l, REPL_E_NOSPC, text);
 		return;
+	}
 	(void)snprintf(text, sizeof(text),
 		       "its tail word at %zu is not the local one, %llu (%s): make a tail word "
 		       "durable before appending by it",
 		       a->tail_off, (unsigned long long)a->place,
 		       l->append.status ? repl_strstatus(l->append.status) : "another place");
 	lane_fail(l, REPL_E_DIFFER, text);
+}
+
+static void
+append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned replica)
+{
+	lane_append(l, a->tail_off, a->limit, a->data, a->len);
+	lanes_run(&l, 1, lane_done, append_deadline(r, a, replica));
+	if (!l->status && (l->append.status || l->append.place != a->place))
+		append_refused(l, a);
 }
 
 /*

@@ -33,6 +33,15 @@ for len in 262144 64; do
 	room "$len bytes"
 done
 
+# Nor does an append, and it is not the tail word's fault.
+ok tail 0 $((20 * MIB))
+ok persist 0 0 8
+leave 0
+ok append 0 0 $((24 * MIB)) 4000 4
+full || fail "an append: $TEXT"
+still_a_copy "an append"
+room "an append"
+
 # Room for what it misses, and not for that twice: in the journal and in the pool.
 leave 0
 hurt kill
