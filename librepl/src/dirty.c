@@ -502,6 +502,18 @@ track_grow(struct track *t, uint64_t old_words, uint64_t words, uint64_t pool_si
 	return dirtymap_grow(t->current, pool_size, e);
 }
 
+/* With maps_lock held for writing. */
+static void
+maps_shrink(struct dirty *d, uint64_t pool_size)
+{
+	for (unsigned i = 0; i < d->count; i++) {
+		if (d->track[i].current)
+			dirtymap_grow_undo(d->track[i].current, pool_size);
+		if (d->track[i].batch)
+			dirtymap_grow_undo(d->track[i].batch, pool_size);
+	}
+}
+
 int
 dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 {
@@ -518,7 +530,11 @@ dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 		rc = track_grow(&d->track[i], changed_words(d->pool_size, d->shift), words,
 				pool_size, e);
 	}
-	if (!rc)
+	/* Without memory for all of them some have grown: a map that begins now is of one size with
+	 * them. */
+	if (rc)
+		maps_shrink(d, d->pool_size);
+	else
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);
 	if (!rc && d->region.off && region_make(d, &why))
@@ -536,13 +552,7 @@ dirty_grow_undo(struct dirty *d, uint64_t pool_size)
 	err_clear(&why);
 	pthread_mutex_lock(&d->io_lock);
 	pthread_rwlock_wrlock(&d->maps_lock);
-	for (unsigned i = 0; i < d->count; i++) {
-		/* Without memory for all maps some have grown. */
-		if (d->track[i].current)
-			dirtymap_grow_undo(d->track[i].current, pool_size);
-		if (d->track[i].batch)
-			dirtymap_grow_undo(d->track[i].batch, pool_size);
-	}
+	maps_shrink(d, pool_size);
 	if (region)
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);

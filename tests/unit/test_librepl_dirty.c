@@ -3,6 +3,7 @@
  */
 #include "unit.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -141,6 +142,48 @@ a_batch_comes_back_or_goes(void **state)
 	assert_int_equal(dirty_bytes(d, 0), 64 * MIB);
 	dirty_doubt(d, 0);
 	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+	dirty_close(d);
+	local_fini(&l);
+}
+
+/* Of so many maps there is memory to let them grow; then there is none. */
+static unsigned grow_room = UINT_MAX;
+
+int __real_dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e);
+int __wrap_dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e);
+
+int
+__wrap_dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e)
+{
+	if (grow_room == 0)
+		return err_set(e, REPL_E_NOMEM, "no memory");
+	grow_room--;
+	return __real_dirtymap_grow(m, pool_size, e);
+}
+
+/* A replica is lost before the growth that found no memory is taken back: its map is of one size
+ * with the others'. */
+static void
+a_growth_without_memory_is_none(void **state)
+{
+	struct repl_config c = {0};
+	struct local l;
+	struct dirty *d = dirty_new(&l, &c, 3, false);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
+	dirty_mark(d, 0, 0, 1);
+	grow_room = 1;
+	assert_int_equal(dirty_grow(d, 128 * MIB, NULL), REPL_E_NOMEM);
+	grow_room = UINT_MAX;
+	assert_int_equal(dirty_track(d, 2, &gen_a), 0);
+	assert_int_equal(dirty_bytes(d, 2), dirty_grain(d));
+	dirty_mark_all(d, 0);
+	assert_int_equal(dirty_bytes(d, 0), 64 * MIB);
+	dirty_grow_undo(d, 64 * MIB);
+	assert_int_equal(dirty_grow(d, 128 * MIB, NULL), 0);
+	assert_int_equal(dirty_bytes(d, 0), 64 * MIB);
 	dirty_close(d);
 	local_fini(&l);
 }
@@ -800,6 +843,7 @@ main(void)
 		cmocka_unit_test(those_lost_in_one_generation_lack_the_same),
 		cmocka_unit_test(a_map_begun_after_a_crash_is_not_trusted),
 		cmocka_unit_test(a_batch_comes_back_or_goes),
+		cmocka_unit_test(a_growth_without_memory_is_none),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(a_region_has_its_own_place),
 		cmocka_unit_test_setup_teardown(threads_go_on_beside_each_other, setup, teardown),
