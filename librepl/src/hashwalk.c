@@ -36,7 +36,7 @@ struct hashwalk_queue {
 	uint64_t skip;     /* the stretch to call different unseen ... */
 	uint64_t skip_left;
 	struct extents holes;
-	uint8_t *buf; /* a piece of the file, where there is no memory */
+	uint8_t *buf; /* a block of the file, where there is no memory */
 	uint8_t local[HASHWALK_BLOCKS][HASH128_SIZE];
 	bool differs[HASHWALK_BLOCKS];
 };
@@ -198,14 +198,13 @@ hashwalk_local(struct hashwalk *w, const uint8_t *mem, int fd)
 }
 
 static int
-file_read(const struct hashwalk *w, const struct range *piece, struct err *e)
+file_read(const struct hashwalk *w, uint64_t off, uint64_t len, struct err *e)
 {
 	uint64_t done = 0;
 	ssize_t n;
 
-	while (done < piece->len) {
-		n = pread(w->fd, w->queue->buf + done, piece->len - done,
-			  (off_t)(piece->off + done));
+	while (done < len) {
+		n = pread(w->fd, w->queue->buf + done, len - done, (off_t)(off + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -218,19 +217,33 @@ file_read(const struct hashwalk *w, const struct range *piece, struct err *e)
 }
 
 static int
+hash_block(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t *hash, struct err *e)
+{
+	int rc = 0;
+
+	if (extents_hole(&w->queue->holes, off, len)) {
+		extents_hash_zeros(len, hash);
+		return 0;
+	}
+	if (!w->mem)
+		rc = file_read(w, off, len, e);
+	if (!rc)
+		hash128(w->mem ? w->mem + off : w->queue->buf, len, hash);
+	return rc;
+}
+
+/* The disk may take its time for a piece. */
+static int
 hash_local(struct hashwalk *w, const struct range *piece, struct err *e)
 {
-	struct hashwalk_queue *q = w->queue;
-	const uint8_t *p = w->mem ? w->mem + piece->off : q->buf;
-	int rc = w->mem ? 0 : file_read(w, piece, e);
+	int rc = 0;
 
 	for (uint64_t at = 0; !rc && at < piece->len; at += w->block) {
 		uint64_t n = piece->len - at < w->block ? piece->len - at : w->block;
 
-		if (extents_hole(&q->holes, piece->off + at, n))
-			extents_hash_zeros(n, q->local[at / w->block]);
-		else
-			hash128(p + at, n, q->local[at / w->block]);
+		rc = hash_block(w, piece->off + at, n, w->queue->local[at / w->block], e);
+		if (!rc)
+			rc = hashwalk_keep_alive(w, false, e);
 	}
 	return rc;
 }
@@ -387,7 +400,7 @@ hashwalk_run(struct hashwalk *w, struct err *e)
 
 	w->queue = calloc(1, sizeof(*w->queue));
 	if (w->queue && !w->mem)
-		w->queue->buf = malloc(piece_max(w));
+		w->queue->buf = malloc(w->block);
 	if (!w->queue || (!w->mem && !w->queue->buf)) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory");
 		goto out;

@@ -459,13 +459,10 @@ lanes_sleep(struct lane **waiting, unsigned n, uint64_t deadline_ns)
 	fab_lanes_wait(fabs + first, n - first, -1, deadline_ns);
 }
 
-/*
- * Run until the deadline; stall_ns, if not 0, moves it on whenever something happens. *waiting
- * gets those that have not come so far by then; how many.
- */
+/* Run until the deadline; *waiting gets those that have not come so far by then; how many. */
 static unsigned
 lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
-	     uint64_t deadline_ns, uint64_t stall_ns, struct lane **waiting)
+	     uint64_t deadline_ns, struct lane **waiting)
 {
 	/* Whether cores are scarce is known from earlier calls. */
 	static _Thread_local struct spin spin;
@@ -481,8 +478,6 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 			return 0;
 		if (any) {
 			spin_answered(&spin, poll_ns);
-			if (stall_ns)
-				deadline_ns = clock_now_ns() + stall_ns;
 			continue;
 		}
 		if (spin_again_for_answer(&spin, poll_ns))
@@ -510,16 +505,7 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 {
 	struct lane *waiting[REPL_TARGETS_MAX];
 
-	lanes_give_up(waiting, lanes_run_by(lanes, count, until, deadline_ns, 0, waiting));
-}
-
-void
-lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns)
-{
-	struct lane *waiting[1];
-	uint64_t deadline_ns = clock_now_ns() + stall_ns;
-
-	lanes_give_up(waiting, lanes_run_by(&lane, 1, until, deadline_ns, stall_ns, waiting));
+	lanes_give_up(waiting, lanes_run_by(lanes, count, until, deadline_ns, waiting));
 }
 
 bool
@@ -527,5 +513,32 @@ lane_run_for_now(struct lane *lane, bool (*until)(const struct lane *), uint64_t
 {
 	struct lane *waiting[1];
 
-	return lanes_run_by(&lane, 1, until, deadline_ns, 0, waiting) == 0;
+	return lanes_run_by(&lane, 1, until, deadline_ns, waiting) == 0;
+}
+
+int
+lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns,
+		      const struct breath *breath, struct err *e)
+{
+	uint64_t moved_ns = clock_now_ns(), now_ns = moved_ns;
+	struct lane *waiting[1];
+	int rc = 0;
+
+	while (!rc) {
+		uint64_t events = atomic_load(&lane->counters.events);
+
+		if (lane_run_for_now(lane, until, now_ns + BREATH_NS))
+			return 0;
+		now_ns = clock_now_ns();
+		if (events != atomic_load(&lane->counters.events))
+			moved_ns = now_ns;
+		if (now_ns - moved_ns >= stall_ns) {
+			waiting[0] = lane;
+			lanes_give_up(waiting, 1);
+			return 0;
+		}
+		rc = breath_take(breath, e);
+		now_ns = clock_now_ns();
+	}
+	return rc;
 }

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "breath.h"
 #include "fabric.h"
 #include "plan.h"
 #include "rangeset.h"
@@ -231,9 +232,12 @@ int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 	       uint64_t deadline_ns);
 
-/* As lanes_run() for one lane that moves much: given up after stall_ns without an event. */
-void lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *),
-			   uint64_t stall_ns);
+/*
+ * As lanes_run() for one lane that moves much, however long that takes: given up after stall_ns
+ * without an event. Breathes meanwhile, and returns what ended that; the lane is as it was then.
+ */
+int lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns,
+			  const struct breath *breath, struct err *e);
 
 /*
  * As lanes_run() for one lane that nobody gives up yet: true if it has come so far by the deadline,

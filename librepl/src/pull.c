@@ -30,6 +30,7 @@ struct pull {
 	unsigned lane_index;
 	int fd;
 	uint64_t deadline_ns;
+	struct breath breath;
 	uint8_t *buf; /* SLOTS chunks */
 	struct range slot[SLOTS];
 
@@ -170,19 +171,51 @@ writer_main(void *arg)
 	return NULL;
 }
 
-/* Wait until at most so many chunks are here and not written. */
+static bool
+writer_behind(const struct pull *p, uint64_t left)
+{
+	return p->here - p->written > left && !p->err.code;
+}
+
+/* For a moment at most; true if there are at most so many chunks that are here and not written. */
+static bool
+writer_look(struct pull *p, uint64_t left)
+{
+	uint64_t until_ns = clock_now_ns() + BREATH_NS;
+	const struct timespec until = {.tv_sec = (time_t)(until_ns / NS_PER_S),
+				       .tv_nsec = (long)(until_ns % NS_PER_S)};
+	bool behind;
+	int ret = 0;
+
+	pthread_mutex_lock(&p->lock);
+	while (writer_behind(p, left) && ret == 0)
+		ret = pthread_cond_timedwait(&p->moved, &p->lock, &until);
+	behind = writer_behind(p, left);
+	pthread_mutex_unlock(&p->lock);
+	return !behind;
+}
+
+static int
+writer_status(struct pull *p, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&p->lock);
+	if (p->err.code)
+		rc = err_set(e, p->err.code, "%s", p->err.text);
+	pthread_mutex_unlock(&p->lock);
+	return rc;
+}
+
+/* Wait until at most so many chunks are here and not written, however long the file takes. */
 static int
 writer_await(struct pull *p, uint64_t left, struct err *e)
 {
 	int rc = 0;
 
-	pthread_mutex_lock(&p->lock);
-	while (p->here - p->written > left && !p->err.code)
-		(void)pthread_cond_wait(&p->moved, &p->lock);
-	if (p->err.code)
-		rc = err_set(e, p->err.code, "%s", p->err.text);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
+	while (!rc && !writer_look(p, left))
+		rc = breath_take(&p->breath, e);
+	return rc ? rc : writer_status(p, e);
 }
 
 static void
@@ -220,32 +253,47 @@ writer_stop(struct pull *p)
 
 /* ---- the network ---- */
 
-/* Wait for the oldest read: reads of a lane complete in their order. */
+/* The oldest read, if it is here within a moment: reads of a lane complete in their order. */
 static int
-read_await(struct pull *p, struct err *e)
+read_look(struct pull *p, bool *here, struct err *e)
 {
-	uint64_t deadline_ns = step_deadline(p);
+	uint64_t until_ns = clock_now_ns() + BREATH_NS;
 	struct fab_lane *fab = p->lane->fab;
 	struct spin spin = {0};
 	struct fab_event ev;
 
-	for (;;) {
+	*here = false;
+	do {
 		fab_lane_poll(fab, &ev);
-		if (ev.type == FAB_READ)
-			break;
+		*here = ev.type == FAB_READ;
 		/* One after the other would keep the deadline away. */
 		if (ev.type == FAB_RECV)
 			return err_set(e, REPL_E_PROTOCOL, "data lane: a message not asked for");
-		if (ev.type != FAB_NONE)
+		if (!*here && ev.type != FAB_NONE)
 			return err_set(e, REPL_E_LOST, "data lane: %s", ev.text);
-		if (spin_again(&spin))
-			continue;
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(e, REPL_E_TIMEOUT, "the target did not send data");
-		fab_lanes_wait(&fab, 1, -1, deadline_ns);
-	}
-	writer_give(p);
+		if (!*here && !spin_again(&spin))
+			fab_lanes_wait(&fab, 1, -1, until_ns);
+	} while (!*here && clock_now_ns() < until_ns);
 	return 0;
+}
+
+static int
+read_await(struct pull *p, const struct breath *breath, struct err *e)
+{
+	uint64_t deadline_ns = step_deadline(p);
+	bool here = false;
+	int rc = 0;
+
+	while (!rc && !here) {
+		rc = read_look(p, &here, e);
+		if (!rc && !here && clock_now_ns() >= deadline_ns)
+			rc = err_set(e, REPL_E_TIMEOUT, "the target did not send data");
+		if (!rc && !here)
+			rc = breath_take(breath, e);
+	}
+	if (!rc)
+		writer_give(p);
+	return rc;
 }
 
 /* Only this thread changes it. */
@@ -265,12 +313,15 @@ region_ready(struct pull *p, uint64_t off, struct err *e)
 	if (regions_is_ready(lane->regions, regions_find(lane->regions, off)))
 		return 0;
 	while (!rc && reads_left(p))
-		rc = read_await(p, e);
+		rc = read_await(p, &p->breath, e);
 	if (rc)
 		return rc;
 	lane_register(lane, off);
-	lanes_run(&lane, 1, lane_done, step_deadline(p));
-	return lane->status ? err_set(e, lane->status, "data lane: %s", lane->why) : 0;
+	rc = lane_run_while_moving(lane, lane_done, remote_op_timeout_ms(p->remote) * NS_PER_MS,
+				   &p->breath, e);
+	if (!rc && lane->status)
+		rc = err_set(e, lane->status, "data lane: %s", lane->why);
+	return rc;
 }
 
 static int
@@ -306,7 +357,7 @@ chunk_room(struct pull *p, struct err *e)
 	int rc = 0;
 
 	while (!rc && reads_left(p) >= FLIGHT)
-		rc = read_await(p, e);
+		rc = read_await(p, &p->breath, e);
 	return rc ? rc : writer_await(p, SLOTS - 1 - reads_left(p), e);
 }
 
@@ -339,15 +390,26 @@ pull_settle(struct pull *p, struct err *e)
 	int rc = 0;
 
 	while (!rc && reads_left(p))
-		rc = read_await(p, e);
+		rc = read_await(p, &p->breath, e);
 	return rc ? rc : writer_await(p, 0, e);
 }
 
 /* ---- its life ---- */
 
+static void
+moved_init(pthread_cond_t *moved)
+{
+	pthread_condattr_t attr;
+
+	(void)pthread_condattr_init(&attr);
+	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	(void)pthread_cond_init(moved, &attr);
+	(void)pthread_condattr_destroy(&attr);
+}
+
 int
-pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, struct pull **out,
-	   struct err *e)
+pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, struct breath breath,
+	   struct pull **out, struct err *e)
 {
 	struct pull *p = calloc(1, sizeof(*p));
 	int rc;
@@ -364,8 +426,9 @@ pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, s
 	p->lane_index = lane;
 	p->fd = fd;
 	p->deadline_ns = deadline_ns;
+	p->breath = breath;
 	(void)pthread_mutex_init(&p->lock, NULL);
-	(void)pthread_cond_init(&p->moved, NULL);
+	moved_init(&p->moved);
 	rc = writer_start(p, e);
 	if (rc) {
 		(void)pthread_cond_destroy(&p->moved);
@@ -381,10 +444,12 @@ pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, s
 void
 pull_end(struct pull *p)
 {
+	const struct breath none = {0};
+
 	if (!p)
 		return;
-	/* What is in flight writes to buf. */
-	while (reads_left(p) && read_await(p, NULL) == 0)
+	/* What is in flight writes to buf, whoever does not want to go on. */
+	while (reads_left(p) && read_await(p, &none, NULL) == 0)
 		;
 	writer_stop(p);
 	(void)pthread_cond_destroy(&p->moved);

@@ -7,13 +7,17 @@
 #ifndef LIBREPL_PULL_H
 #define LIBREPL_PULL_H
 
+#include "breath.h"
 #include "remote.h"
 
 struct pull;
 
-/* Reads end by deadline_ns at the latest, 0: each has the op timeout. fd is borrowed. */
+/*
+ * Reads end by deadline_ns at the latest, 0: each has the op timeout. fd is borrowed. All that
+ * waits, for the link or the file, breathes meanwhile.
+ */
 int pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns,
-	       struct pull **out, struct err *e);
+	       struct breath breath, struct pull **out, struct err *e);
 
 /* Have a range read and written; waits only for room. Ranges do not overlap. */
 int pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e);

@@ -7,14 +7,14 @@
 #define NOTED_MAX (16U << 20)
 
 void
-push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem)
+push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem,
+	   struct breath breath)
 {
 	p->lane = remote_lane(remote, lane);
 	p->stall_ns = (uint64_t)remote_op_timeout_ms(remote) * NS_PER_MS;
 	p->sparse = remote_info(remote)->meta.sparse;
 	p->noted = 0;
-	p->settling = false;
-	p->still_ns = 0;
+	p->breath = breath;
 	lane_bind(p->lane, mem);
 }
 
@@ -34,8 +34,9 @@ push_status(const struct push *p, struct err *e)
 static int
 push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
 {
-	lane_run_while_moving(p->lane, until, p->stall_ns);
-	return push_status(p, e);
+	int rc = lane_run_while_moving(p->lane, until, p->stall_ns, &p->breath, e);
+
+	return rc ? rc : push_status(p, e);
 }
 
 static int
@@ -88,39 +89,4 @@ push_settle(struct push *p, struct err *e)
 	int rc = push_post(p, e);
 
 	return rc ? rc : push_run(p, lane_done, e);
-}
-
-/* Give the lane up where nothing moves any more. */
-static int
-push_watch(struct push *p, struct err *e)
-{
-	uint64_t events = atomic_load(&p->lane->counters.events), now_ns = clock_now_ns();
-
-	if (p->still_ns == 0 || events != p->events)
-		p->still_ns = now_ns;
-	p->events = events;
-	if (now_ns - p->still_ns >= p->stall_ns)
-		lane_fail(p->lane, REPL_E_TIMEOUT, "the target did not answer in time");
-	return push_status(p, e);
-}
-
-int
-push_settle_some(struct push *p, uint64_t ns, bool *done, struct err *e)
-{
-	uint64_t deadline_ns = clock_now_ns() + ns;
-
-	*done = false;
-	if (!lane_run_for_now(p->lane, lane_done, deadline_ns))
-		return push_watch(p, e);
-	if (!p->settling) {
-		p->noted = 0;
-		lane_begin(p->lane, LANE_SETTLE, 0, 0);
-		p->settling = true;
-		if (!lane_run_for_now(p->lane, lane_done, deadline_ns))
-			return push_watch(p, e);
-	}
-	p->settling = false;
-	p->still_ns = 0;
-	*done = true;
-	return push_status(p, e);
 }

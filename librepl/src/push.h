@@ -7,19 +7,20 @@
 #ifndef LIBREPL_PUSH_H
 #define LIBREPL_PUSH_H
 
+#include "breath.h"
 #include "remote.h"
 
 struct push {
 	struct lane *lane;
 	uint64_t stall_ns;
-	bool sparse;       /* the pool takes its space as it is written */
-	uint64_t noted;    /* bytes that the lane has not begun to write */
-	bool settling;     /* by push_settle_some(): its drain was begun */
-	uint64_t events;   /* that the lane had had by then, */
-	uint64_t still_ns; /* when it was last known to move; 0: not looked at */
+	bool sparse;    /* the pool takes its space as it is written */
+	uint64_t noted; /* bytes that the lane has not begun to write */
+	struct breath breath;
 };
 
-void push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem);
+/* All that waits does so for as long as the lane moves, and breathes meanwhile. */
+void push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem,
+		struct breath breath);
 
 /*
  * Note a range; it may be read until the next settle has ended. Waits while as much is
@@ -32,11 +33,5 @@ int push_post(struct push *p, struct err *e);
 
 /* All that was noted is durable. */
 int push_settle(struct push *p, struct err *e);
-
-/*
- * The same a while at a time, for about ns, to be repeated until *done: the target's end of the
- * control channel is to hear something in between.
- */
-int push_settle_some(struct push *p, uint64_t ns, bool *done, struct err *e);
 
 #endif

@@ -88,6 +88,18 @@ resync_breathe(struct resync_run *r, struct err *e)
 	return keep_alive(r, now_ns, e);
 }
 
+static int
+breathe(void *arg, struct err *e)
+{
+	return resync_breathe(arg, e);
+}
+
+struct breath
+resync_breath(struct resync_run *r)
+{
+	return (struct breath){.take = breathe, .arg = r};
+}
+
 /* Under a hold the application waits: every byte goes at once. */
 int
 resync_yield(struct resync_run *r, uint64_t bytes, struct err *e)
@@ -172,23 +184,6 @@ move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 			break;
 		r->staged += n;
 		atomic_fetch_add(&r->s->progress->moved, n);
-	}
-	return rc;
-}
-
-/* Megabytes on a slow link: a target that heard nothing meanwhile would end the session. */
-static int
-settle(struct resync_run *r, struct err *e)
-{
-	bool done = false;
-	int rc = 0;
-
-	if (!r->direct)
-		return stage_settle(r->stage, e);
-	while (!rc && !done) {
-		rc = push_settle_some(&r->push, SLICE_NS, &done, e);
-		if (!rc && !done)
-			rc = resync_breathe(r, e);
 	}
 	return rc;
 }
@@ -280,7 +275,7 @@ resync_pass(struct resync_run *r, struct err *e)
 	if (!rc && p.err.code)
 		rc = err_set(e, p.err.code, "%s", p.err.text);
 	if (!rc)
-		rc = settle(r, e);
+		rc = r->direct ? push_settle(&r->push, e) : stage_settle(r->stage, e);
 	if (!rc)
 		pace_add(&r->copying, r->staged - r->began_staged,
 			 clock_now_ns() - r->began_ns - r->waited_ns);

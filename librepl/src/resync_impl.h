@@ -50,6 +50,9 @@ struct resync_run {
 /* Cancellation, signs of life, progress; between any two steps. */
 int resync_breathe(struct resync_run *r, struct err *e);
 
+/* The same for those who wait. */
+struct breath resync_breath(struct resync_run *r);
+
 /* Let the foreground have its turn before so many bytes. */
 int resync_yield(struct resync_run *r, uint64_t bytes, struct err *e);
 

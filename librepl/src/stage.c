@@ -13,6 +13,7 @@ struct stage {
 	struct lane *lane;
 	const uint8_t *mem;
 	uint64_t stall_ns;
+	struct breath breath;
 	struct wire_commit message;
 	bool building;
 };
@@ -91,7 +92,8 @@ stage_status(const struct stage *s, struct err *e)
 }
 
 int
-stage_begin(struct remote *r, unsigned lane, const void *mem, struct stage **out, struct err *e)
+stage_begin(struct remote *r, unsigned lane, const void *mem, struct breath breath,
+	    struct stage **out, struct err *e)
 {
 	struct lane *l = remote_lane(r, lane);
 	struct stage *s;
@@ -106,6 +108,7 @@ stage_begin(struct remote *r, unsigned lane, const void *mem, struct stage **out
 		return err_set(e, REPL_E_NOMEM, "no memory to stage a replica");
 	s->lane = l;
 	s->mem = mem;
+	s->breath = breath;
 	s->stall_ns = remote_op_timeout_ms(r) * NS_PER_MS;
 	*out = s;
 	return 0;
@@ -136,6 +139,7 @@ stage_open(struct stage *s, uint64_t len, struct err *e)
 	struct lane *l = s->lane;
 	uint32_t entries = (uint32_t)(l->msg_size / PIECE_MIN) + 1;
 	uint8_t *buf;
+	int rc = 0;
 
 	if (s->building)
 		return 0;
@@ -144,9 +148,11 @@ stage_open(struct stage *s, uint64_t len, struct err *e)
 	if (len >= l->msg_size)
 		entries = 1;
 	if (!stage_turn(l))
-		lane_run_while_moving(l, stage_turn, s->stall_ns);
-	if (l->status)
-		return stage_status(s, e);
+		rc = lane_run_while_moving(l, stage_turn, s->stall_ns, &s->breath, e);
+	if (!rc)
+		rc = stage_status(s, e);
+	if (rc)
+		return rc;
 	buf = fab_lane_buf(l->fab);
 	if (!buf)
 		return err_set(e, REPL_E_FAILED, "a lane has no buffer within its depth");
@@ -195,10 +201,12 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 int
 stage_settle(struct stage *s, struct err *e)
 {
+	int rc;
+
 	if (s->building && s->message.entry_count > 0 && !s->lane->status)
 		stage_send(s);
-	lane_run_while_moving(s->lane, stage_quiet, s->stall_ns);
-	return stage_status(s, e);
+	rc = lane_run_while_moving(s->lane, stage_quiet, s->stall_ns, &s->breath, e);
+	return rc ? rc : stage_status(s, e);
 }
 
 void

@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+#include "breath.h"
 #include "err.h"
 #include "generation.h"
 #include "remote.h"
@@ -40,9 +41,12 @@ int remote_journal_drop(struct remote *r, struct err *e);
 
 struct stage;
 
-/* On an idle lane that nobody else uses until stage_end(); mem is the pool's first byte. */
-int stage_begin(struct remote *r, unsigned lane, const void *mem, struct stage **out,
-		struct err *e);
+/*
+ * On an idle lane that nobody else uses until stage_end(); mem is the pool's first byte. All that
+ * waits breathes meanwhile.
+ */
+int stage_begin(struct remote *r, unsigned lane, const void *mem, struct breath breath,
+		struct stage **out, struct err *e);
 
 /*
  * Copies at once into messages; waits only for room, and gives the lane up when the

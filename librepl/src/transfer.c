@@ -26,6 +26,7 @@ struct walk {
 	int (*move)(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e);
 	int (*settle)(void *mover, struct err *e);
 	void *mover;
+	uint64_t heard_ns; /* behind the walk: when the target was last asked something */
 };
 
 static uint64_t
@@ -55,6 +56,30 @@ walk_tell(void *arg, struct err *e)
 	if (t->progress && t->progress(t->arg, w->sum))
 		return err_set(e, REPL_E_FAILED, "interrupted");
 	return 0;
+}
+
+/* Callbacks of the walk breathe too: it has the control channel then. */
+static int
+walk_breathe(void *arg, struct err *e)
+{
+	struct walk *w = arg;
+	uint64_t beat_ns = (uint64_t)remote_heartbeat_ms(w->t->remote) * NS_PER_MS;
+	int rc = walk_tell(w, e);
+
+	if (rc)
+		return rc;
+	if (w->hash.queue)
+		return hashwalk_keep_alive(&w->hash, false, e);
+	if (clock_now_ns() - w->heard_ns < beat_ns)
+		return 0;
+	w->heard_ns = clock_now_ns();
+	return remote_call(w->t->remote, "ping", NULL, NULL, e);
+}
+
+static struct breath
+walk_breath(struct walk *w)
+{
+	return (struct breath){.take = walk_breathe, .arg = w};
 }
 
 static bool
@@ -103,6 +128,7 @@ walk_all(struct walk *w, struct err *e)
 		rc = hashwalk_run(&w->hash, e);
 	if (!rc)
 		w->sum->done = w->hash.size;
+	w->heard_ns = clock_now_ns();
 	holes_fini(&w->holes);
 	filelock_close(w->file);
 	return rc;
@@ -163,7 +189,7 @@ transfer_push(const struct transfer *t, const void *mem, uint64_t size,
 	int rc;
 
 	walk_init(&w, t, size, sum);
-	push_begin(&p, t->remote, t->lane, mem);
+	push_begin(&p, t->remote, t->lane, mem, walk_breath(&w));
 	w.hash.mem = mem;
 	w.move = push_move;
 	w.settle = push_passed;
@@ -190,7 +216,7 @@ transfer_pull(const struct transfer *t, int fd, uint64_t size, struct transfer_p
 	int rc;
 
 	walk_init(&w, t, size, sum);
-	rc = pull_begin(t->remote, t->lane, fd, t->deadline_ns, &p, e);
+	rc = pull_begin(t->remote, t->lane, fd, t->deadline_ns, walk_breath(&w), &p, e);
 	if (rc)
 		return rc;
 	w.hash.fd = fd;
@@ -240,8 +266,10 @@ differ_move(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err 
 	for (; off < end; off += TRANSFER_BLOCK) {
 		uint64_t n = min_u64(TRANSFER_BLOCK, end - off);
 
-		rc = remote_read(d->t->remote, d->t->lane, d->block, off, n, step_deadline(d->t),
-				 e);
+		rc = walk_breathe(w, e);
+		if (!rc)
+			rc = remote_read(d->t->remote, d->t->lane, d->block, off, n,
+					 step_deadline(d->t), e);
 		if (rc)
 			return rc;
 		for (uint64_t at = 0; at < n; at += DIFFER_GRAIN) {

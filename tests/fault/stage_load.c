@@ -86,7 +86,7 @@ round_stage(struct load *l, struct err *e)
 	int rc = remote_journal_begin(l->remote, l->size, e);
 
 	if (!rc)
-		rc = stage_begin(l->remote, 0, l->mem, &s, e);
+		rc = stage_begin(l->remote, 0, l->mem, (struct breath){0}, &s, e);
 	while (!rc && at < l->size) {
 		uint64_t len = (1 + (uint64_t)draw(l, 40)) * PAGE;
 
@@ -208,7 +208,7 @@ run_speed(struct load *l)
 	speed_say("begin", l->size, from);
 	from = clock_now_ns();
 	if (!rc)
-		rc = stage_begin(l->remote, 0, l->mem, &s, &e);
+		rc = stage_begin(l->remote, 0, l->mem, (struct breath){0}, &s, &e);
 	if (!rc)
 		rc = stage_range(s, 0, l->size, &e);
 	if (!rc)

@@ -40,7 +40,6 @@ struct remote {
 	struct generation commit_generation;
 	struct range flight[ENTRIES]; /* pushed, not settled */
 	unsigned flights;
-	unsigned settling; /* how often it will be asked yet */
 	uint64_t heard_ns; /* when it was last asked something */
 	struct {
 		int64_t id;

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "lane.h"
@@ -36,6 +37,7 @@ struct fab_lane {
 	uint64_t seq;    /* of the last COMMIT or answered immediate */
 	uint64_t named;  /* bytes, by immediates */
 	bool silent;     /* until somebody sleeps on it */
+	bool deaf;       /* ... and then as well */
 	char log[LOG_MAX];
 };
 
@@ -184,7 +186,7 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
 	memset(ev, 0, sizeof(*ev));
 	polls++;
-	if (l->silent)
+	if (l->silent || l->deaf)
 		return;
 	if (l->acks_count) {
 		ev->type = FAB_RECV;
@@ -202,8 +204,9 @@ void
 fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
 {
 	(void)wake_fd;
-	(void)deadline_ns;
 	slept_on = count;
+	if (count == 1 && lanes[0]->deaf && deadline_ns > clock_now_ns())
+		(void)usleep((unsigned)((deadline_ns - clock_now_ns()) / 1000));
 	for (unsigned i = 0; i < count; i++)
 		lanes[i]->silent = false;
 	if (earlier)
@@ -622,6 +625,56 @@ busy_poll_is_how_long_it_polls(void **state)
 	assert_true(polls_before_sleep(1000000) >= 64);
 }
 
+struct breather {
+	struct bench *b;
+	unsigned taken, answer_at, fail_at;
+};
+
+static int
+breather_take(void *arg, struct err *e)
+{
+	struct breather *br = arg;
+
+	br->taken++;
+	if (br->taken == br->answer_at)
+		br->b->fab.deaf = false;
+	return br->taken == br->fail_at ? err_set(e, REPL_E_FAILED, "enough") : 0;
+}
+
+/* However long it takes somebody looks at the world meanwhile, and may end it. */
+static void
+a_long_wait_breathes(void **state)
+{
+	static const struct {
+		unsigned answer_at, fail_at, stall_ms;
+		int rc, status;
+	} rows[] = {
+		{3, 0, 1000, 0, 0},
+		{0, 2, 1000, REPL_E_FAILED, 0},
+		{0, 0, 80, 0, REPL_E_TIMEOUT},
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct bench *b = bench_new(false, 32768);
+		struct breather br = {
+			.b = b, .answer_at = rows[i].answer_at, .fail_at = rows[i].fail_at};
+		const struct breath breath = {.take = breather_take, .arg = &br};
+		struct err e;
+
+		err_clear(&e);
+		assert_int_equal(lane_flush(&b->lane, 0, 64), 0);
+		lane_begin(&b->lane, LANE_DRAIN, 0, 0);
+		b->fab.deaf = true;
+		assert_int_equal(lane_run_while_moving(&b->lane, lane_done,
+						       rows[i].stall_ms * NS_PER_MS, &breath, &e),
+				 rows[i].rc);
+		assert_int_equal(b->lane.status, rows[i].status);
+		assert_in_range(br.taken, 2, 4);
+		free(b);
+	}
+}
+
 /* ---- shipments ---- */
 
 static struct shipment *
@@ -745,6 +798,7 @@ main(void)
 		cmocka_unit_test(immediates_and_messages_are_numbered_together),
 		cmocka_unit_test(answers_of_all_cost_one_sleep),
 		cmocka_unit_test(busy_poll_is_how_long_it_polls),
+		cmocka_unit_test(a_long_wait_breathes),
 		cmocka_unit_test(shipments_go_by_rma_behind_nothing),
 		cmocka_unit_test(shipments_wait_for_rma_where_it_may_be),
 	};

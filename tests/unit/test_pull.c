@@ -28,6 +28,19 @@ static unsigned write_count;   /* of them, */
 static unsigned write_cut;     /* those that end within WRITE */
 static unsigned write_min_len; /* the shortest of the others */
 
+static uint64_t slow_ns;       /* that a write takes */
+static uint64_t here_ns;       /* nothing comes before */
+static unsigned breaths, last; /* the last one ends the wait; 0: none does */
+
+static int
+take(void *arg, struct err *e)
+{
+	(void)arg;
+	return ++breaths == last ? err_set(e, REPL_E_FAILED, "enough") : 0;
+}
+
+static const struct breath breath = {.take = take};
+
 static uint8_t
 byte_at(uint64_t off)
 {
@@ -85,6 +98,7 @@ file_pwritev(int fd, const struct iovec *iov, int n, off_t off)
 		len += some[i].iov_len;
 	}
 	write_count++;
+	(void)usleep((unsigned)(slow_ns / 1000));
 	if (((uint64_t)off + len) % WRITE)
 		write_cut++;
 	else if (len < write_min_len)
@@ -118,13 +132,16 @@ lane_done(const struct lane *l)
 	return true;
 }
 
-void
-lanes_run(struct lane **lanes, unsigned n, bool (*until)(const struct lane *), uint64_t deadline_ns)
+int
+lane_run_while_moving(struct lane *l, bool (*until)(const struct lane *), uint64_t stall_ns,
+		      const struct breath *b, struct err *e)
 {
-	(void)lanes;
-	(void)n;
+	(void)l;
 	(void)until;
-	(void)deadline_ns;
+	(void)b;
+	(void)e;
+	assert_int_equal(stall_ns, 10000 * NS_PER_MS);
+	return 0;
 }
 
 int
@@ -146,8 +163,10 @@ void
 fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 {
 	(void)l;
-	ev->type = FAB_CLOSED;
+	ev->type = clock_now_ns() < here_ns ? FAB_NONE : FAB_CLOSED;
 	ev->text[0] = '\0';
+	if (ev->type == FAB_NONE)
+		return;
 	if (left == 0)
 		return;
 	assert_int_not_equal(count, 0);
@@ -164,8 +183,9 @@ fab_lanes_wait(struct fab_lane **lanes, unsigned n, int wake_fd, uint64_t deadli
 	(void)lanes;
 	(void)n;
 	(void)wake_fd;
-	(void)deadline_ns;
-	fail();
+	assert_true(clock_now_ns() < here_ns);
+	assert_in_range(deadline_ns, 1, clock_now_ns() + BREATH_NS);
+	(void)usleep(1000);
 }
 
 static void
@@ -179,6 +199,8 @@ begin(unsigned reads, bool window)
 	write_max = UINT64_MAX;
 	write_count = write_cut = 0;
 	write_min_len = UINT32_MAX;
+	slow_ns = here_ns = 0;
+	breaths = last = 0;
 	memset(&lane, 0, sizeof(lane));
 	regions_fini(&regions);
 	assert_int_equal(regions_init(&regions, 1U << 30, POOL, NULL), 0);
@@ -229,7 +251,7 @@ check_all(bool window, uint64_t most)
 	begin(1000, window);
 	write_max = most;
 	err_clear(&e);
-	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
 	assert_int_equal(pull_range(p, 4096, 20 << 20, &e), 0);
 	assert_int_equal(pull_range(p, 30 << 20, 4096, &e), 0);
 	assert_int_equal(pull_range(p, POOL - 5000, 5000, &e), 0);
@@ -263,7 +285,7 @@ test_writes_fill_huge_pages(void **state)
 	begin(1000, false);
 	read_max = POOL;
 	err_clear(&e);
-	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
 	/* From the middle of a page into that of another one. */
 	assert_int_equal(pull_range(p, 4096, (20 << 20) + 8192, &e), 0);
 	assert_int_equal(pull_settle(p, &e), 0);
@@ -287,13 +309,13 @@ test_a_full_disk_is_told(void **state)
 	assert_true(fd >= 0);
 	begin(1000, false);
 	err_clear(&e);
-	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
 	/* Of one chunk only the settling can tell. */
 	assert_int_equal(pull_range(p, 0, 4096, &e), 0);
 	assert_int_equal(pull_settle(p, &e), REPL_E_NOSPC);
 	pull_end(p);
 	err_clear(&e);
-	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
 	rc = pull_range(p, 0, POOL, &e);
 	assert_int_equal(rc, REPL_E_NOSPC);
 	assert_non_null(strstr(e.text, "to the local file"));
@@ -311,7 +333,7 @@ test_what_came_before_a_loss_is_kept(void **state)
 	(void)state;
 	begin(20, false);
 	err_clear(&e);
-	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
 	assert_int_equal(pull_range(p, 0, POOL, &e), REPL_E_LOST);
 	pull_end(p);
 	/* No read goes beyond a MiB: four of each. */
@@ -330,9 +352,36 @@ test_a_smaller_replica_is_told(void **state)
 	(void)state;
 	begin(1000, false);
 	err_clear(&e);
-	assert_int_equal(pull_begin(NULL, 0, fd, 0, &p, &e), 0);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
 	assert_int_equal(pull_range(p, POOL - 4096, 8192, &e), REPL_E_INVAL);
 	pull_end(p);
+	(void)close(fd);
+}
+
+/* For a link or a file: the target hears from whoever waits, and who does not want to go on ends
+ * it. */
+static void
+test_whoever_waits_breathes(void **state)
+{
+	int fd = file_new();
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct pull *p;
+		struct err e;
+
+		begin(1000, false);
+		slow_ns = i % 2 ? 100 * NS_PER_MS : 0;
+		here_ns = i % 2 ? 0 : clock_now_ns() + 100 * NS_PER_MS;
+		last = i < 2 ? 0 : 2;
+		err_clear(&e);
+		assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+		assert_int_equal(pull_range(p, 0, 4096, &e), 0);
+		assert_int_equal(pull_settle(p, &e), last ? REPL_E_FAILED : 0);
+		assert_in_range(breaths, 2, last ? 2 : 8);
+		pull_end(p);
+		assert_int_equal(arrived(fd, 0, 4096), 4096);
+	}
 	(void)close(fd);
 }
 
@@ -342,6 +391,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all_comes_to_its_place),
 		cmocka_unit_test(test_writes_fill_huge_pages),
+		cmocka_unit_test(test_whoever_waits_breathes),
 		cmocka_unit_test(test_a_full_disk_is_told),
 		cmocka_unit_test(test_what_came_before_a_loss_is_kept),
 		cmocka_unit_test(test_a_smaller_replica_is_told),

@@ -7,11 +7,6 @@
 
 #include <stdio.h>
 
-/* Time is the test's. */
-#include "clock.h"
-static uint64_t test_now_ns = NS_PER_S;
-#define clock_now_ns() (test_now_ns)
-
 #include "../../librepl/src/push.c"
 
 #define MIB  (1ULL << 20)
@@ -81,12 +76,27 @@ lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 	l->phase = LANE_POST_FIRST;
 }
 
-/* As little as until() asks for. */
-void
-lane_run_while_moving(struct lane *l, bool (*until)(const struct lane *), uint64_t stall_ns)
+static unsigned breaths, last; /* the last one ends the wait; 0: none does */
+
+static int
+take(void *arg, struct err *e)
 {
+	assert_ptr_equal(arg, &breaths);
+	return ++breaths == last ? err_set(e, REPL_E_FAILED, "enough") : 0;
+}
+
+/* As little as until() asks for, with a breath before each step. */
+int
+lane_run_while_moving(struct lane *l, bool (*until)(const struct lane *), uint64_t stall_ns,
+		      const struct breath *breath, struct err *e)
+{
+	int rc = 0;
+
 	assert_int_equal(stall_ns, 1000 * NS_PER_MS);
 	while (!until(l)) {
+		rc = breath_take(breath, e);
+		if (rc)
+			break;
 		if (room == 0) {
 			room = 1;
 		} else if (l->phase == LANE_POST_FIRST) {
@@ -97,37 +107,7 @@ lane_run_while_moving(struct lane *l, bool (*until)(const struct lane *), uint64
 			l->phase = LANE_IDLE;
 		}
 	}
-}
-
-static bool still; /* the link has gone, and nobody says so */
-
-/* A step of the lane's, which takes all of the time that it is given. */
-bool
-lane_run_for_now(struct lane *l, bool (*until)(const struct lane *), uint64_t deadline_ns)
-{
-	if (until(l))
-		return true;
-	assert_true(deadline_ns >= test_now_ns);
-	test_now_ns = deadline_ns;
-	if (still)
-		return false;
-	atomic_fetch_add(&l->counters.events, 1);
-	if (l->phase == LANE_POST_FIRST) {
-		l->phase = LANE_AWAIT;
-		l->todo.count = 0;
-		noted = 0;
-	} else {
-		l->phase = LANE_IDLE;
-	}
-	return until(l);
-}
-
-void
-lane_fail(struct lane *l, int status, const char *why)
-{
-	(void)why;
-	l->status = status;
-	l->phase = LANE_IDLE;
+	return rc;
 }
 
 int
@@ -148,6 +128,21 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 }
 
 static void
+some_begin(struct push *p, struct err *e)
+{
+	const struct breath breath = {.take = take, .arg = &breaths};
+
+	err_clear(e);
+	rma = false;
+	room = 2;
+	noted = next = sum = 0;
+	breaths = last = 0;
+	memset(&lane, 0, sizeof(lane));
+	push_begin(p, NULL, 0, NULL, breath);
+	assert_int_equal(push_range(p, 0, MIB, e), 0);
+}
+
+static void
 push_all(bool by_rma)
 {
 	struct push p;
@@ -158,7 +153,7 @@ push_all(bool by_rma)
 	room = 2;
 	noted = most = next = sum = 0;
 	memset(&lane, 0, sizeof(lane));
-	push_begin(&p, NULL, 0, NULL);
+	push_begin(&p, NULL, 0, NULL, (struct breath){0});
 	assert_int_equal(push_range(&p, 0, SIZE / 2, &e), 0);
 	for (uint64_t off = SIZE / 2; off < SIZE; off += MIB / 4)
 		assert_int_equal(push_range(&p, off, MIB / 4, &e), 0);
@@ -183,60 +178,33 @@ test_messages_do_not_pile_up(void **state)
 	assert_in_range(most, MIB, 16 * MIB);
 }
 
-static void
-some_begin(struct push *p, struct err *e)
-{
-	err_clear(e);
-	rma = still = false;
-	room = 2;
-	noted = next = sum = 0;
-	memset(&lane, 0, sizeof(lane));
-	push_begin(p, NULL, 0, NULL);
-	assert_int_equal(push_range(p, 0, MIB, e), 0);
-}
-
 /* Twice, since a push goes on after it has settled. */
 static void
-test_settling_comes_back_in_between(void **state)
+test_whoever_waits_breathes(void **state)
 {
-	unsigned waits = 0;
 	struct push p;
 	struct err e;
 
 	(void)state;
 	some_begin(&p, &e);
-	for (unsigned times = 0; times < 2; times++) {
-		for (bool done = false; !done; waits++) {
-			uint64_t begin_ns = test_now_ns;
-
-			assert_int_equal(push_settle_some(&p, NS_PER_MS, &done, &e), 0);
-			assert_in_range(test_now_ns - begin_ns, 0, 2 * NS_PER_MS);
-			assert_true(!done || (noted == 0 && lane.phase == LANE_IDLE));
-		}
+	for (unsigned times = 1; times <= 2; times++) {
+		assert_int_equal(push_settle(&p, &e), 0);
+		assert_in_range(breaths, times, 4 * times);
 		assert_int_equal(push_range(&p, next, MIB, &e), 0);
 	}
-	assert_in_range(waits, 4, 8);
 }
 
-/* Not before it has stood still for the op timeout, however long it took until then. */
 static void
-test_what_stands_still_is_given_up(void **state)
+test_a_breath_ends_the_wait(void **state)
 {
-	bool done = false;
-	uint64_t begin_ns;
 	struct push p;
 	struct err e;
-	int rc = 0;
 
 	(void)state;
 	some_begin(&p, &e);
-	assert_int_equal(push_settle_some(&p, 5 * NS_PER_S, &done, &e), 0);
-	assert_false(done);
-	still = true;
-	for (begin_ns = test_now_ns; !rc && !done;)
-		rc = push_settle_some(&p, 100 * NS_PER_MS, &done, &e);
-	assert_int_equal(rc, REPL_E_TIMEOUT);
-	assert_in_range(test_now_ns - begin_ns, NS_PER_S, 2 * NS_PER_S);
+	last = 1;
+	assert_int_equal(push_settle(&p, &e), REPL_E_FAILED);
+	assert_string_equal(e.text, "enough");
 }
 
 /* The provider there does not say why a write has ended the lane. */
@@ -263,8 +231,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_settling_comes_back_in_between),
-		cmocka_unit_test(test_what_stands_still_is_given_up),
+		cmocka_unit_test(test_whoever_waits_breathes),
+		cmocka_unit_test(test_a_breath_ends_the_wait),
 		cmocka_unit_test(test_writes_go_as_there_is_room),
 		cmocka_unit_test(test_messages_do_not_pile_up),
 		cmocka_unit_test(test_a_disk_that_may_be_full_is_named),

@@ -329,13 +329,29 @@ copy_now(struct remote *t, const struct range *range)
 	}
 }
 
-void
-push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem)
+/* Some of the time that a lane needs for what is under way. */
+static int
+wait_breathing(struct remote *t, const struct breath *breath, struct err *e)
 {
-	(void)p;
+	int rc = 0;
+
+	for (uint64_t n = rnd(w.slow ? 12 : 2); !rc && n > 0; n--) {
+		bytes_move(t, BREATH_NS);
+		if (t->flights > 0 && rnd(2))
+			copy_now(t, &t->flight[rnd(t->flights)]);
+		rc = step(t) ? breath_take(breath, e) : lost(e);
+	}
+	return rc;
+}
+
+void
+push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem,
+	   struct breath breath)
+{
 	(void)remote;
 	(void)lane;
 	(void)mem;
+	p->breath = breath;
 }
 
 int
@@ -344,7 +360,10 @@ push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
 	struct remote *t = &w.target;
 	struct range range = {.off = off, .len = len};
 
-	(void)p;
+	int rc = rnd(4) ? 0 : wait_breathing(t, &p->breath, e);
+
+	if (rc)
+		return rc;
 	bytes_move(t, len * w.slow);
 	if (!step(t))
 		return lost(e);
@@ -372,30 +391,16 @@ int
 push_settle(struct push *p, struct err *e)
 {
 	struct remote *t = &w.target;
+	int rc = wait_breathing(t, &p->breath, e);
 
-	(void)p;
+	if (rc)
+		return rc;
 	if (!step(t))
 		return lost(e);
 	for (unsigned i = 0; i < t->flights; i++)
 		copy_now(t, &t->flight[i]);
 	t->flights = 0;
 	return 0;
-}
-
-int
-push_settle_some(struct push *p, uint64_t ns, bool *done, struct err *e)
-{
-	struct remote *t = &w.target;
-
-	if (t->settling == 0)
-		t->settling = 1 + (unsigned)rnd(w.slow ? 12 : 2);
-	*done = --t->settling == 0;
-	if (*done)
-		return push_settle(p, e);
-	bytes_move(t, ns);
-	if (t->flights > 0 && rnd(2))
-		copy_now(t, &t->flight[rnd(t->flights)]);
-	return step(t) ? 0 : lost(e);
 }
 
 int
@@ -424,14 +429,16 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 }
 
 static struct stage {
-	unsigned sent;
+	struct breath breath;
 } the_stage;
 
 int
-stage_begin(struct remote *r, unsigned lane, const void *mem, struct stage **out, struct err *e)
+stage_begin(struct remote *r, unsigned lane, const void *mem, struct breath breath,
+	    struct stage **out, struct err *e)
 {
 	(void)lane;
 	(void)mem;
+	the_stage.breath = breath;
 	*out = NULL;
 	if (!step(r))
 		return lost(e);
@@ -444,8 +451,10 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 {
 	struct remote *t = &w.target;
 	struct entry *n = &t->entry[t->entries];
+	int rc = rnd(4) ? 0 : wait_breathing(t, &s->breath, e);
 
-	(void)s;
+	if (rc)
+		return rc;
 	bytes_move(t, len * w.slow);
 	if (!step(t))
 		return lost(e);
@@ -465,7 +474,10 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 int
 stage_settle(struct stage *s, struct err *e)
 {
-	(void)s;
+	int rc = wait_breathing(&w.target, &s->breath, e);
+
+	if (rc)
+		return rc;
 	return step(&w.target) ? 0 : lost(e);
 }
 
@@ -554,7 +566,7 @@ target_recover(struct remote *t)
 		if (rnd(2))
 			copy_now(t, &t->flight[i]);
 	}
-	t->flights = t->settling = 0;
+	t->flights = 0;
 	t->answer_count = 0;
 	t->heard_ns = model_now_ns;
 	if (t->committed) {

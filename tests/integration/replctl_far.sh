@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Pools whose data lie far apart go to a target and come back over a link that takes its time: each part has to be
+# registered there, a round trip each. While they wait sync, restore and verify let the target hear from them.
+. "$(dirname "$0")/lib.sh"
+NETNS=repl-far-$$
+FAR=10.$(($$ % 200 + 20)).$(($$ / 200 % 250))
+LINK=$BUILD/tests/lab/lab_link
+[ "$(id -u)" -eq 0 ] && [ -x "$LINK" ] && [ -c /dev/net/tun ] || exit 77
+ip netns add "$NETNS" 2>/dev/null || exit 77
+trap '(status=$?; ip netns del "$NETNS"; exit $status); cleanup' EXIT
+mkfifo "$TMP/link"
+"$LINK" "rf$$" "$NETNS" 1 <"$TMP/link" >"$TMP/link.said" &
+PIDS="$! $PIDS"
+exec 9>"$TMP/link"
+wait_for 10 grep -q up "$TMP/link.said" || exit 77
+ip addr add "$FAR.1/30" dev "rf$$" && ip link set "rf$$" up || exit 77
+ip -n "$NETNS" addr add "$FAR.2/30" dev far && ip -n "$NETNS" link set far up &&
+	ip -n "$NETNS" link set lo up || exit 77
+printf '#!/bin/sh\nexec ip netns exec %s %s "$@"\n' "$NETNS" "$REPLD" >"$TMP/repld-there"
+chmod 755 "$TMP/repld-there"
+REPLD=$TMP/repld-there
+SERVE_ADDRESS=$FAR.2
+make_keys
+start_serve "heartbeat = 500" "heartbeat-timeout = 2500"
+sed "s/^\[127.0.0.1\]/[$FAR.2]/" "$TMP/known_hosts" >"$TMP/known" && mv "$TMP/known" "$TMP/known_hosts"
+T=$SERVE_USER@$FAR.2:$SERVE_PORT
+
+# heard: the target has ended no session.
+heard() {
+	! grep "has been silent" "$TMP/serve.log" || fail "$1: the target heard nothing"
+}
+
+# scatter FILE SEED: 30 pieces of data in 30 GiB, more than goes there at once.
+scatter() {
+	python3 - "$1" "$2" <<'PY'
+import random, sys
+random.seed(int(sys.argv[2]))
+f = open(sys.argv[1], "wb")
+f.truncate(30 << 30)
+for i in range(30):
+    f.seek((i << 30) + (random.randrange(1000) << 12))
+    f.write(random.randbytes(700000))
+PY
+}
+
+scatter "$TMP/pool" 1
+echo "both delay 50" >&9
+ctl create "$T/p" --from "$TMP/pool" --sparse >/dev/null 2>"$TMP/err" || fail "create: $(cat "$TMP/err")"
+heard "a first copy"
+ctl restore "$T/p" "$TMP/back" >/dev/null 2>"$TMP/err" || fail "restore: $(cat "$TMP/err")"
+heard "restore"
+
+# What differs is read a block at a time.
+head -c 3000000 /dev/urandom | dd of="$TMP/pool" bs=1M seek=1500 conv=notrunc 2>/dev/null
+ctl_fails 1 "differ in 1 ranges" verify "$TMP/pool" "$T/p"
+heard "verify"
+ctl sync "$TMP/pool" "$T/p" >/dev/null 2>"$TMP/err" || fail "sync: $(cat "$TMP/err")"
+heard "sync"
+ctl verify "$TMP/pool" "$T/p" >/dev/null 2>"$TMP/err" || fail "verify: $(cat "$TMP/err")"
