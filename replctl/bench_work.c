@@ -15,7 +15,8 @@
 #define WARM_UP       200U
 #define WARM_UP_LARGE 16U /* of 64 KiB and more */
 #define COUNT_MIN     8U
-#define PULSE_OPS     16U /* of which each may take long */
+#define PULSE_OPS     16U    /* of which each may take long */
+#define PULSE_LARGE   65536U /* bytes, from which on each does */
 #define STREAM_CHUNK  (256U << 10)
 #define READ_WINDOW   8U
 
@@ -94,11 +95,11 @@ run_lane(struct bench *b, const struct bench_series *s, uint32_t *samples, uint3
 static int
 run_samples(struct bench *b, const struct bench_series *s, uint32_t count)
 {
-	uint32_t part;
+	uint32_t most = s->size < PULSE_LARGE ? PULSE_OPS : 1, part;
 	int rc = 0;
 
 	for (uint32_t at = 0; !rc && at < count; at += part) {
-		part = count - at < PULSE_OPS ? count - at : PULSE_OPS;
+		part = count - at < most ? count - at : most;
 		rc = bench_pulse(b);
 		if (!rc && s->kind == BENCH_RAW_ECHO)
 			rc = tcpraw_pingpong(b->raw.tcp, s->size, part, b->samples + at,

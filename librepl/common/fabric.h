@@ -75,9 +75,13 @@ struct fab_params {
 
 /* ---- initiator ---- */
 
-/* Connect and wait for the target's answer; hello is the connect data. */
+/* Begin to connect; hello is the connect data. The lane is good for nothing but what follows. */
 int fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
-		     uint64_t deadline_ns, struct fab_lane **out, struct err *e);
+		     struct fab_lane **out, struct err *e);
+
+/* Wait for the target's answers to all, of params like those of fab_lane_connect(). */
+int fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_params *p,
+			uint64_t deadline_ns, struct err *e);
 void fab_lane_free(struct fab_lane *l);
 
 /*

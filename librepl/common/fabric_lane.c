@@ -35,6 +35,7 @@
  * look: one wake-up that the provider does not give must not cost all of the time.
  */
 #define LANE_CONNECT_LOOK_MS 100
+#define FAB_CONNECT_MAX      64U /* that a sleep looks at */
 
 /*
  * Connect data that all providers carry: with an RNIC 56 bytes are the connection manager's, less a
@@ -70,8 +71,9 @@ struct fab_lane {
 	const struct regions *regions; /* or NULL */
 	enum ofi_imm imm;
 	unsigned number; /* of the lane, on the server */
-	bool rdma;       /* an RNIC: it reaches mem and nothing else here */
-	bool commits;    /* the provider promises FI_COMMIT_COMPLETE */
+	bool connected;
+	bool rdma;    /* an RNIC: it reaches mem and nothing else here */
+	bool commits; /* the provider promises FI_COMMIT_COMPLETE */
 	uint8_t *mem;
 	size_t mem_len;
 	struct fid_mr *mr; /* of mem, or NULL */
@@ -195,57 +197,9 @@ lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
 	return ret ? ofi_err(e, err_from_errno(-ret), ret, "endpoint set-up") : 0;
 }
 
-/* Wait for the answer to fi_connect(). */
-static int
-lane_await_connected(struct fab_lane *l, const struct fab_params *p, uint64_t deadline_ns,
-		     struct err *e)
-{
-	struct fi_eq_err_entry fault = {0};
-	struct fi_eq_cm_entry entry;
-	struct pollfd pfd = {.fd = ofi_wait_fd(&l->eq->fid), .events = POLLIN};
-	struct fid *fids[1] = {&l->eq->fid};
-	uint32_t event;
-	ssize_t n;
-	int left;
-
-	for (;;) {
-		n = fi_eq_read(l->eq, &event, &entry, sizeof(entry), 0);
-		if (n >= 0 && event == FI_CONNECTED)
-			return 0;
-		if (n >= 0)
-			return err_set(e, REPL_E_UNREACHABLE, "data port %s:%u closed the lane",
-				       p->host, (unsigned)p->port);
-		if (n == -FI_EAVAIL) {
-			(void)fi_eq_readerr(l->eq, &fault, 0);
-			if (fault.err == FI_ECONNREFUSED)
-				return err_set(e, REPL_E_UNREACHABLE,
-					       "data port %s:%u refused the lane (a firewall, a "
-					       "used token, or the port has closed)",
-					       p->host, (unsigned)p->port);
-			return err_set(e, REPL_E_UNREACHABLE, "data port %s:%u: %s", p->host,
-				       (unsigned)p->port, fi_strerror(fault.err));
-		}
-		if (n != -FI_EAGAIN)
-			return ofi_err(e, REPL_E_UNREACHABLE, n, "fi_eq_read");
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(e, REPL_E_TIMEOUT,
-				       "data port %s:%u did not answer; is it reachable, or set "
-				       "data-address and data-ports in repld.conf",
-				       p->host, (unsigned)p->port);
-		left = clock_left_ms(deadline_ns);
-		if (p->cancel && atomic_load(p->cancel))
-			return err_set(e, REPL_E_LOST, "data port %s:%u: given up connecting",
-				       p->host, (unsigned)p->port);
-		if (left > LANE_CONNECT_LOOK_MS)
-			left = LANE_CONNECT_LOOK_MS;
-		if (fi_trywait(l->fabric, fids, 1) == 0)
-			(void)poll(&pfd, 1, left);
-	}
-}
-
 int
 fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
-		 uint64_t deadline_ns, struct fab_lane **out, struct err *e)
+		 struct fab_lane **out, struct err *e)
 {
 	struct fi_info *info = NULL;
 	struct fab_lane *l = NULL;
@@ -284,15 +238,106 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 		rc = ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect");
 		goto out;
 	}
-	rc = lane_await_connected(l, p, deadline_ns, e);
-	if (rc)
-		goto out;
 	*out = l;
 	l = NULL;
 out:
 	fab_lane_free(l);
 	fi_freeinfo(info);
 	return rc;
+}
+
+/* The answer to fi_connect(), if it is there. */
+static int
+lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *e)
+{
+	struct fi_eq_err_entry fault = {0};
+	struct fi_eq_cm_entry entry;
+	uint32_t event;
+	ssize_t n = fi_eq_read(l->eq, &event, &entry, sizeof(entry), 0);
+
+	if (n == -FI_EAGAIN)
+		return 0;
+	if (n >= 0) {
+		l->connected = event == FI_CONNECTED;
+		return l->connected
+			       ? 0
+			       : err_set(e, REPL_E_UNREACHABLE, "data port %s:%u closed the lane",
+					 p->host, (unsigned)p->port);
+	}
+	if (n != -FI_EAVAIL)
+		return ofi_err(e, REPL_E_UNREACHABLE, n, "fi_eq_read");
+	(void)fi_eq_readerr(l->eq, &fault, 0);
+	if (fault.err == FI_ECONNREFUSED)
+		return err_set(e, REPL_E_UNREACHABLE,
+			       "data port %s:%u refused the lane (a firewall, a used token, or the "
+			       "port has closed)",
+			       p->host, (unsigned)p->port);
+	return err_set(e, REPL_E_UNREACHABLE, "data port %s:%u: %s", p->host, (unsigned)p->port,
+		       fi_strerror(fault.err));
+}
+
+/* A look at each moves it on; *left gets those that have no answer yet. */
+static int
+lanes_look_connected(struct fab_lane **lanes, unsigned count, const struct fab_params *p,
+		     unsigned *left, struct err *e)
+{
+	int rc;
+
+	*left = 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (lanes[i]->connected)
+			continue;
+		rc = lane_look_connected(lanes[i], p, e);
+		if (rc)
+			return err_prefix(e, "lane %u", lanes[i]->number);
+		*left += !lanes[i]->connected;
+	}
+	return 0;
+}
+
+/* Until one of them has something to tell, which none has right now, or for ms at most. */
+static void
+lanes_sleep_connecting(struct fab_lane **lanes, unsigned count, int ms)
+{
+	struct pollfd pfd[FAB_CONNECT_MAX];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct fid *fids[1] = {&lanes[i]->eq->fid};
+
+		if (lanes[i]->connected || n == FAB_CONNECT_MAX)
+			continue;
+		if (fi_trywait(lanes[i]->fabric, fids, 1) != 0)
+			return;
+		pfd[n++] = (struct pollfd){.fd = ofi_wait_fd(fids[0]), .events = POLLIN};
+	}
+	(void)poll(pfd, n, ms);
+}
+
+int
+fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_params *p,
+		    uint64_t deadline_ns, struct err *e)
+{
+	unsigned left = count;
+	int ms, rc;
+
+	for (;;) {
+		rc = lanes_look_connected(lanes, count, p, &left, e);
+		if (rc || left == 0)
+			return rc;
+		if (clock_now_ns() >= deadline_ns)
+			return err_set(
+				e, REPL_E_TIMEOUT,
+				"data port %s:%u did not answer for %u of %u lanes; is it "
+				"reachable, or set data-address and data-ports in repld.conf",
+				p->host, (unsigned)p->port, left, count);
+		if (p->cancel && atomic_load(p->cancel))
+			return err_set(e, REPL_E_LOST, "data port %s:%u: given up connecting",
+				       p->host, (unsigned)p->port);
+		ms = clock_left_ms(deadline_ns);
+		lanes_sleep_connecting(lanes, count,
+				       ms < LANE_CONNECT_LOOK_MS ? ms : LANE_CONNECT_LOOK_MS);
+	}
 }
 
 void

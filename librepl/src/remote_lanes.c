@@ -190,15 +190,28 @@ method_check(const struct remote *r, const struct plan_limits *lim, struct err *
 }
 
 static int
-lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token,
-	     uint64_t deadline_ns, struct err *e)
+lane_connect(struct remote *r, const struct fab_params *p, struct json_object *token, struct err *e)
 {
 	unsigned i = p->lane;
 	const char *text = json_object_get_string(token);
 	uint8_t raw[WIRE_TOKEN_SIZE], hello[WIRE_HELLO_SIZE];
-	struct lane_setup setup = {.profile = &r->profile,
+
+	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
+		return err_set(e, REPL_E_PROTOCOL, "lanes.open: token %u is no 64 hex digits", i);
+	wire_hello_encode(hello, raw);
+	if (fab_lane_connect(p, hello, sizeof(hello), &r->fabs[i], e))
+		return err_prefix(e, "lane %u", i);
+	return 0;
+}
+
+static int
+lane_connected(struct remote *r, const struct fab_params *p, unsigned i, struct err *e)
+{
+	struct lane_setup setup = {.fab = r->fabs[i],
+				   .profile = &r->profile,
 				   .regions = &r->regions,
 				   .rma = r->terms.rma,
+				   .rma_max = fab_lane_rma_max(r->fabs[i]),
 				   .keyed = strcmp(p->provider, "verbs") == 0,
 				   .imm_unit = r->terms.imm_unit,
 				   .bare = r->terms.bare,
@@ -211,13 +224,6 @@ lane_connect(struct remote *r, const struct fab_params *p, struct json_object *t
 		setup.stamp = &r->stamp;
 	if (method_holds(r))
 		setup.force = PLAN_BIT(r->method);
-	if (!text || !hex_decode(text, strlen(text), raw, sizeof(raw)))
-		return err_set(e, REPL_E_PROTOCOL, "lanes.open: token %u is no 64 hex digits", i);
-	wire_hello_encode(hello, raw);
-	if (fab_lane_connect(p, hello, sizeof(hello), deadline_ns, &r->fabs[i], e))
-		return err_prefix(e, "lane %u", i);
-	setup.fab = r->fabs[i];
-	setup.rma_max = fab_lane_rma_max(r->fabs[i]);
 	lane_init(&r->lanes[i], &setup);
 	return method_check(r, &r->lanes[i].limits, e);
 }
@@ -317,10 +323,15 @@ lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_n
 	if (!r->fabs || !r->lanes)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	rc = regions_init(&r->regions, g->rma_region, r->info.meta.pool_size, e);
+	/* All at once: over a long way each takes its time. */
 	for (unsigned i = 0; !rc && i < r->terms.lanes; i++) {
 		p.lane = i;
-		rc = lane_connect(r, &p, json_object_array_get_idx(g->tokens, i), deadline_ns, e);
+		rc = lane_connect(r, &p, json_object_array_get_idx(g->tokens, i), e);
 	}
+	if (!rc)
+		rc = fab_lanes_connected(r->fabs, r->terms.lanes, &p, deadline_ns, e);
+	for (unsigned i = 0; !rc && i < r->terms.lanes; i++)
+		rc = lane_connected(r, &p, i, e);
 	return rc;
 }
 

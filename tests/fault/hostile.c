@@ -189,13 +189,21 @@ hostile_connect(const struct grant *g, const uint8_t *token, unsigned depth, siz
 			       .msg_size = msg_size,
 			       .key = key};
 	uint8_t hello[WIRE_HELLO_SIZE];
+	int rc;
 
 	err_clear(e);
 	for (unsigned i = 0; i < g->lanes; i++)
 		if (memcmp(g->tokens[i], token, WIRE_TOKEN_SIZE) == 0)
 			p.lane = i + g->lane_lie;
 	wire_hello_encode(hello, token);
-	return fab_lane_connect(&p, hello, sizeof(hello), clock_deadline(HOSTILE_WAIT_MS), out, e);
+	rc = fab_lane_connect(&p, hello, sizeof(hello), out, e);
+	if (!rc)
+		rc = fab_lanes_connected(out, 1, &p, clock_deadline(HOSTILE_WAIT_MS), e);
+	if (rc) {
+		fab_lane_free(*out);
+		*out = NULL;
+	}
+	return rc;
 }
 
 struct fab_lane *

@@ -1,22 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # An asynchronous replica behind a link of 500 ms there and back holds up no drain, its lag is shown, and it is equal and up to date after a close.
 . "$(dirname "$0")/api_lib.sh"
+. "$(dirname "$0")/far_lib.sh"
 OP_TIMEOUT=10000
-NETNS=repl-far-$$
-FAR=10.$(($$ % 200 + 20)).$(($$ / 200 % 250))
-LINK=$BUILD/tests/lab/lab_link
-[ "$(id -u)" -eq 0 ] && [ -x "$LINK" ] && [ -c /dev/net/tun ] || exit 77
 make_keys
-ip netns add "$NETNS" 2>/dev/null || exit 77
-trap '(status=$?; ip netns del "$NETNS" 2>/dev/null; exit $status); cleanup' EXIT
-mkfifo "$TMP/link"
-"$LINK" "rf$$" "$NETNS" 1 <"$TMP/link" >"$TMP/link.said" &
-PIDS="$! $PIDS"
-exec 9>"$TMP/link"
-wait_for 10 grep -q up "$TMP/link.said" || exit 77
-ip addr add "$FAR.1/30" dev "rf$$" && ip link set "rf$$" up || exit 77
-ip -n "$NETNS" addr add "$FAR.2/30" dev far && ip -n "$NETNS" link set far up &&
-	ip -n "$NETNS" link set lo up || exit 77
 
 # The far one first: the functions know one server only, and the near one stays theirs.
 mkdir -p "$TMP/far/pools"
@@ -48,7 +35,7 @@ ok set heartbeat-timeout 10000
 ok map "$TMP/p" $((4 * MIB))
 ok put 0 $((4 * MIB)) 1
 ok open 1
-echo "both delay 250" >&9
+link both delay 250
 begin=$(date +%s%N)
 for i in $(seq 100); do
 	ok put $((i * 4096)) 4096 "$i"
@@ -73,7 +60,7 @@ ok close
 stop_api
 equal "$TMP/p" "$TMP/serve/pools/near"
 equal "$TMP/p" "$TMP/far/pools/far"
-echo "both clear" >&9
+link both clear
 "$BUILD/replctl" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" info \
 	"$SERVE_USER@$FAR.2:$far_port/far" >"$TMP/info" || fail "info"
 grep -q "^state *up-to-date" "$TMP/info" || fail "$(cat "$TMP/info")"

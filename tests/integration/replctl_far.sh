@@ -2,28 +2,9 @@
 # Pools whose data lie far apart go to a target and come back over a link that takes its time: each part has to be
 # registered there, a round trip each. While they wait sync, restore and verify let the target hear from them.
 . "$(dirname "$0")/lib.sh"
-NETNS=repl-far-$$
-FAR=10.$(($$ % 200 + 20)).$(($$ / 200 % 250))
-LINK=$BUILD/tests/lab/lab_link
-[ "$(id -u)" -eq 0 ] && [ -x "$LINK" ] && [ -c /dev/net/tun ] || exit 77
-ip netns add "$NETNS" 2>/dev/null || exit 77
-trap '(status=$?; ip netns del "$NETNS"; exit $status); cleanup' EXIT
-mkfifo "$TMP/link"
-"$LINK" "rf$$" "$NETNS" 1 <"$TMP/link" >"$TMP/link.said" &
-PIDS="$! $PIDS"
-exec 9>"$TMP/link"
-wait_for 10 grep -q up "$TMP/link.said" || exit 77
-ip addr add "$FAR.1/30" dev "rf$$" && ip link set "rf$$" up || exit 77
-ip -n "$NETNS" addr add "$FAR.2/30" dev far && ip -n "$NETNS" link set far up &&
-	ip -n "$NETNS" link set lo up || exit 77
-printf '#!/bin/sh\nexec ip netns exec %s %s "$@"\n' "$NETNS" "$REPLD" >"$TMP/repld-there"
-chmod 755 "$TMP/repld-there"
-REPLD=$TMP/repld-there
-SERVE_ADDRESS=$FAR.2
-make_keys
-start_serve "heartbeat = 500" "heartbeat-timeout = 2500"
-sed "s/^\[127.0.0.1\]/[$FAR.2]/" "$TMP/known_hosts" >"$TMP/known" && mv "$TMP/known" "$TMP/known_hosts"
-T=$SERVE_USER@$FAR.2:$SERVE_PORT
+. "$(dirname "$0")/far_lib.sh"
+start_far "heartbeat = 500" "heartbeat-timeout = 2500"
+T=$FAR_TARGET
 
 # heard: the target has ended no session.
 heard() {
@@ -44,7 +25,7 @@ PY
 }
 
 scatter "$TMP/pool" 1
-echo "both delay 50" >&9
+link both delay 50
 ctl create "$T/p" --from "$TMP/pool" --sparse >/dev/null 2>"$TMP/err" || fail "create: $(cat "$TMP/err")"
 heard "a first copy"
 ctl restore "$T/p" "$TMP/back" >/dev/null 2>"$TMP/err" || fail "restore: $(cat "$TMP/err")"

@@ -75,13 +75,23 @@ fab_lane_cut(struct fab_lane *l)
 
 int
 fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
-		 uint64_t deadline_ns, struct fab_lane **out, struct err *e)
+		 struct fab_lane **out, struct err *e)
 {
 	(void)p;
 	(void)hello;
 	(void)hello_len;
-	(void)deadline_ns;
 	(void)out;
+	return err_set(e, REPL_E_FAILED, "not here");
+}
+
+int
+fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_params *p,
+		    uint64_t deadline_ns, struct err *e)
+{
+	(void)lanes;
+	(void)count;
+	(void)p;
+	(void)deadline_ns;
 	return err_set(e, REPL_E_FAILED, "not here");
 }
 

@@ -130,9 +130,8 @@ begin(struct fixture *f)
 	assert_int_equal(fab_server_register(f->t.s, 0, f->t.mem, REGION, true, NULL), 0);
 	assert_int_equal(pthread_create(&f->thread, NULL, echo_main, &f->t), 0);
 	p.port = fab_server_port(f->t.s);
-	assert_int_equal(
-		fab_lane_connect(&p, hello, sizeof(hello), clock_deadline(WAIT_MS), &f->l, NULL),
-		0);
+	assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), &f->l, NULL), 0);
+	assert_int_equal(fab_lanes_connected(&f->l, 1, &p, clock_deadline(WAIT_MS), NULL), 0);
 	real_msg = f->l->ep->msg;
 	real_rma = f->l->ep->rma;
 	f->msg = *real_msg;

@@ -51,7 +51,8 @@ an_immediate_from_the_target_ends_the_lane(void **state)
 	assert_int_equal(fab_server_new(&p, 1, &s, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, target_main, s), 0);
 	p.port = fab_server_port(s);
-	assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), deadline_ns, &l, NULL), 0);
+	assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), &l, NULL), 0);
+	assert_int_equal(fab_lanes_connected(&l, 1, &p, deadline_ns, NULL), 0);
 	while (ev.type == FAB_NONE && clock_now_ns() < deadline_ns) {
 		fab_lane_poll(l, &ev);
 		if (ev.type == FAB_NONE)
@@ -122,7 +123,8 @@ an_answer_waits_for_room(void **state)
 	assert_int_equal(fab_server_new(&p, 1, &s, NULL), 0);
 	assert_int_equal(pthread_create(&thread, NULL, answers_main, s), 0);
 	p.port = fab_server_port(s);
-	assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), deadline_ns, &l, NULL), 0);
+	assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), &l, NULL), 0);
+	assert_int_equal(fab_lanes_connected(&l, 1, &p, deadline_ns, NULL), 0);
 	while (ev.type == FAB_NONE && clock_now_ns() < deadline_ns)
 		fab_lane_poll(l, &ev);
 	assert_int_equal(ev.type, FAB_RECV);
