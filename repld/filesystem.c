@@ -5,6 +5,9 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -95,6 +98,99 @@ filesystem_again(int fd, int flags)
 
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	return open(name, flags | O_CLOEXEC);
+}
+
+/* ---- a page cache that differs from media ---- */
+
+#define LOOK 4096U /* pages at once */
+#define RUN  256U  /* pages read at once */
+
+struct agree {
+	int direct;
+	const uint8_t *map;
+	size_t page;
+	uint8_t *buf; /* RUN pages */
+	uint64_t bytes;
+};
+
+static int
+agree_error(uint64_t off, ssize_t n, struct err *e)
+{
+	return err_errno(e, REPL_E_IO, n < 0 ? errno : EIO, "comparing memory with media, at %llu",
+			 (unsigned long long)off);
+}
+
+/* Written past the cache it is thrown out of that, mapped or not: by the bytes that are there. */
+static int
+agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
+{
+	ssize_t n = pread(a->direct, a->buf, pages * a->page, (off_t)off);
+
+	if (n != (ssize_t)(pages * a->page))
+		return agree_error(off, n, e);
+	for (size_t i = 0; i < pages; i++, off += a->page) {
+		if (memcmp(a->buf + i * a->page, a->map + off, a->page) == 0)
+			continue;
+		n = pwrite(a->direct, a->buf + i * a->page, a->page, (off_t)off);
+		if (n != (ssize_t)a->page)
+			return agree_error(off, n, e);
+		a->bytes += a->page;
+	}
+	return 0;
+}
+
+static int
+agree_all(struct agree *a, uint64_t size, struct err *e)
+{
+	unsigned char there[LOOK];
+	uint64_t step = LOOK * a->page;
+	int rc = 0;
+
+	for (uint64_t off = 0; !rc && off < size; off += step) {
+		size_t len = size - off < step ? (size_t)(size - off) : (size_t)step;
+		size_t pages = len / a->page;
+
+		if (mincore((void *)(uintptr_t)(a->map + off), len, there))
+			return err_errno(e, REPL_E_IO, errno, "mincore");
+		for (size_t i = 0, n; !rc && i < pages; i += n ? n : 1) {
+			for (n = 0; n < RUN && i + n < pages && (there[i + n] & 1); n++)
+				;
+			if (n > 0)
+				rc = agree_run(a, off + i * a->page, n, e);
+		}
+	}
+	return rc;
+}
+
+int
+filesystem_agree(int fd, uint64_t *bytes, struct err *e)
+{
+	struct agree a = {.direct = -1, .page = (size_t)sysconf(_SC_PAGESIZE)};
+	struct stat st;
+	void *map;
+	int rc = 0;
+
+	if (filesystem_is_dax(fd) || filesystem_in_memory(fd))
+		return 0;
+	if (fstat(fd, &st))
+		return err_errno(e, REPL_E_IO, errno, "fstat");
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return err_errno(e, err_from_errno(errno), errno, "mmap");
+	a.map = map;
+	a.buf = aligned_alloc(a.page, RUN * a.page);
+	if (!a.buf)
+		rc = err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
+	a.direct = filesystem_again(fd, O_RDWR | O_DIRECT);
+	/* Not every file system knows it, nor all blocks of a device are that small. */
+	if (!rc && a.direct >= 0 && pread(a.direct, a.buf, a.page, 0) >= 0)
+		rc = agree_all(&a, (uint64_t)st.st_size, e);
+	*bytes += a.bytes;
+	if (a.direct >= 0)
+		(void)close(a.direct);
+	free(a.buf);
+	(void)munmap(map, (size_t)st.st_size);
+	return rc;
 }
 
 int

@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
 
 #define FILESYSTEM_NAME_MAX 32
 
@@ -22,6 +25,13 @@ bool filesystem_in_memory(int fd);
  * once: who syncs by one of its own hears of what it has lost, whoever else has been told.
  */
 int filesystem_again(int fd, int flags);
+
+/*
+ * Have the page cache agree with media again, of a file that is synced: pages that a failed sync
+ * has left clean and not on media stay there for as long as somebody maps them. *bytes counts what
+ * differed. Does nothing where media can't be read past the cache.
+ */
+int filesystem_agree(int fd, uint64_t *bytes, struct err *e);
 
 /* fsync(2) by one of its own: the error may be for what another thread has written. */
 int filesystem_sync(int fd);

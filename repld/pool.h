@@ -237,6 +237,13 @@ int pool_map_extend(const struct pool *p, struct pmem_map *map, uint64_t size, s
  */
 void pool_forget(const struct pool *p);
 
+/*
+ * The same behind a flush that has failed. Others may have the file mapped, and keep what was
+ * lost: so the pool stays as if its writer had been killed, when it is closed, and the next one
+ * compares with media what is in memory.
+ */
+void pool_flush_lost(struct pool *p);
+
 /* A sync of the above has failed: what the pool was written may be lost, as after a flush. */
 bool pool_sync_failed(const struct pool *p);
 

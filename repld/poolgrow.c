@@ -84,6 +84,13 @@ pool_forget(const struct pool *p)
 	pool_files_forget(&p->files);
 }
 
+void
+pool_flush_lost(struct pool *p)
+{
+	pool_forget(p);
+	p->flush_lost = true;
+}
+
 int
 pool_grow_undo(struct pool *p, struct err *e)
 {

@@ -221,6 +221,39 @@ writer_settle(const struct pool *p, struct err *e)
 }
 
 /*
+ * It was killed, maybe behind a sync that had failed, or has told of one. What that has lost is to
+ * look as it is on media.
+ */
+static int
+writer_agree(struct pool *p, struct err *e)
+{
+	uint64_t lost = 0;
+	int rc = 0;
+
+	pool_forget(p);
+	for (const struct poolparts *r = p->files.parts; !rc && r; r = r->next)
+		for (unsigned i = 0; !rc && i < r->count; i++)
+			rc = filesystem_agree(r->part[i].fd, &lost, e);
+	if (!rc && !p->files.parts)
+		rc = filesystem_agree(p->files.fd, &lost, e);
+	if (lost > 0)
+		log_warning("pool '%s': %llu bytes in memory were not on media, a sync had lost "
+			    "them",
+			    p->info.name, (unsigned long long)lost);
+	return rc;
+}
+
+/* The sync was the last to be told of what was lost; the next writer is to know. */
+static void
+writer_doubt(struct pool *p)
+{
+	struct sidecar next = p->info.meta;
+
+	next.writer_open = true;
+	(void)sidecar_write(p->files.sidecar_fd, &next, NULL);
+}
+
+/*
  * Local replicas follow the pool with each flush, so they are equal to it whenever their writer has
  * closed in order. Behind any other, and behind a program of this machine's that had the
  * pool as a primary, all is compared, and the pool counts.
@@ -287,9 +320,10 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = dirty_drop(p, e);
 	if (!rc)
 		rc = writer_settle(p, e);
-	/* It was killed, maybe behind a sync that had failed and before it could forget. */
 	if (!rc && meta->writer_open)
-		pool_forget(p);
+		rc = writer_agree(p, e);
+	if (rc == REPL_E_IO)
+		writer_doubt(p);
 	if (!rc)
 		rc = copies_settle(p, e);
 	if (rc)
@@ -599,8 +633,12 @@ pool_close(struct pool *p, bool clean, struct err *e)
 	if (p->write) {
 		if (!clean)
 			pool_writer_lost(&p->info.meta);
-		/* That its local replicas may differ is not forgotten: as if it had been killed. */
-		p->info.meta.writer_open = !clean && p->files.parts && p->files.parts->next;
+		/*
+		 * That its local replicas may differ, or media from memory, is not forgotten: as if
+		 * it had been killed.
+		 */
+		p->info.meta.writer_open =
+			p->flush_lost || (!clean && p->files.parts && p->files.parts->next);
 		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
 		if (rc)
 			rc = err_prefix(e, "pool '%s': close", p->info.name);

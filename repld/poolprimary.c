@@ -234,7 +234,7 @@ pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 		rc = promote_record(p, by, e);
 	/* Or the next try finds the header reset, and not on media. */
 	if (rc == REPL_E_IO)
-		pool_forget(p);
+		pool_flush_lost(p);
 	*info = p->info;
 	if (!rc)
 		log_warning("pool '%s' is the primary now: %s", name, info->meta.writer);

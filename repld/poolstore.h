@@ -33,6 +33,7 @@ struct pool {
 	struct pool_files files;
 	bool write;
 	bool sync_failed; /* of the pool's own file */
+	bool flush_lost;  /* what is in memory of the pool may not be on media */
 	bool in_doubt;    /* copies of the sidecar may tell two sizes */
 	char *path;
 	struct pooljournal *journal; /* of a pool open for writing; that it exists says nothing */

@@ -316,7 +316,7 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	}
 	s->grown = 0;
 	if (s->flush_failed)
-		pool_forget(s->pool);
+		pool_flush_lost(s->pool);
 	clean = clean && !s->flush_failed;
 	if (made_is_open(s)) {
 		rc = pool_close_unused(s->pool, clean, e);

@@ -342,6 +342,50 @@ pages_that_an_opening_finds_lost_are_not_met_again(void **state)
 	tempdir_free(place);
 }
 
+static bool
+says_writer_open(const char *place)
+{
+	char path[TEMPDIR_MAX + 8];
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/p.repl", place);
+	fd = open(path, O_RDONLY);
+	assert_true(fd >= 0);
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	(void)close(fd);
+	return meta.writer_open;
+}
+
+/* Others may have the pages mapped: so the next writer is told, until one has closed in order. */
+static void
+what_a_flush_has_lost_is_told_to_the_next_writer(void **state)
+{
+	struct pool_store *on_disk;
+	char place[TEMPDIR_MAX];
+	struct pool *p;
+
+	(void)state;
+	assert_int_equal(tempdir_new(place, 1), 0);
+	p = open_cached(place, &on_disk);
+	pool_flush_lost(p);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_true(says_writer_open(place));
+	assert_int_equal(pool_open(on_disk, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(pool_get_info(p)->meta.state, SIDECAR_UNKNOWN);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_false(says_writer_open(place));
+	/* By the opening itself. */
+	sync_errno = EIO;
+	assert_int_equal(pool_open(on_disk, "p", POOL_WRITE, "w", &p, &err), REPL_E_IO);
+	sync_errno = 0;
+	err_clear(&err);
+	assert_true(says_writer_open(place));
+	pool_store_free(on_disk);
+	tempdir_free(place);
+}
+
 /* It may have been killed between a sync that failed and the forgetting. */
 static void
 pages_of_a_killed_writer_are_read_again(void **state)
@@ -423,6 +467,7 @@ main(void)
 		TEST(failed_sync_is_not_forgotten),
 		TEST(no_error_of_a_flush_is_taken_from_it),
 		TEST(lost_pages_are_not_met_again),
+		TEST(what_a_flush_has_lost_is_told_to_the_next_writer),
 		TEST(pages_that_an_opening_finds_lost_are_not_met_again),
 		TEST(pages_of_a_killed_writer_are_read_again),
 		TEST(reader_beside_a_growing_writer_finds_no_damage),
