@@ -14,6 +14,7 @@
  * below, hidden, and pass calls on.
  */
 #include "fabric_ofi.h"
+#include "thread.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -208,16 +209,10 @@ struct fab_warm *
 fab_warm_new(void)
 {
 	struct fab_warm *w = calloc(1, sizeof(*w));
-	sigset_t all, old;
-	int ret;
 
 	if (!w)
 		return NULL;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&w->thread, NULL, warm_main, NULL);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (ret) {
+	if (thread_start(&w->thread, warm_main, NULL)) {
 		free(w);
 		return NULL;
 	}

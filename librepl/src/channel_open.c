@@ -6,13 +6,13 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "channel_impl.h"
 #include "clock.h"
+#include "thread.h"
 
 #define LOOK_MS  20U
 #define GRACE_MS 200U /* for the thread to find out itself: it knows better what it waits for */
@@ -173,20 +173,6 @@ opening_thread(void *arg)
 	return NULL;
 }
 
-/* It takes no signals: they are the application's. */
-static int
-opening_start(struct opening *w, pthread_t *thread)
-{
-	sigset_t all, old;
-	int rc;
-
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(thread, NULL, opening_thread, w);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc;
-}
-
 /* What the caller is to know of it, and it of the caller. */
 static void
 opening_exchange(struct opening *w, const struct channel_options *o, uint64_t *until_ns)
@@ -249,7 +235,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	w = opening_new(o, deadline_ns);
 	if (!w)
 		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
-	rc = opening_start(w, &thread);
+	rc = thread_start(&thread, opening_thread, w);
 	if (rc) {
 		opening_free(w);
 		return err_errno(e, REPL_E_LIMIT, rc, "no thread to connect to '%s'",

@@ -7,7 +7,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "thread.h"
 
 /* Shared by the caller and the helper thread; the last one out frees it. */
 struct lookup {
@@ -97,25 +97,6 @@ lookup_thread(void *arg)
 	return NULL;
 }
 
-/* The thread takes no signals: they are the application's. */
-static int
-lookup_start(struct lookup *l)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	int rc;
-
-	(void)sigfillset(&all);
-	(void)pthread_attr_init(&attr);
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&thread, &attr, lookup_thread, l);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
-	return rc;
-}
-
 /* Milliseconds to wait until the deadline or the next look at cancel; 0: no more. */
 static int
 dial_left_ms(uint64_t deadline_ns, const _Atomic int *cancel)
@@ -161,7 +142,7 @@ lookup_run(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic 
 	if (rc)
 		return rc;
 	if (lookup_resolve(l, AI_NUMERICHOST, &l->list) != 0) {
-		rc = lookup_start(l);
+		rc = thread_start_detached(lookup_thread, l);
 		if (rc) {
 			lookup_free(l);
 			return err_errno(e, REPL_E_LIMIT, rc, "no thread to look up '%s'", host);

@@ -3,9 +3,9 @@
 #include "dirty_impl.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #include "clock.h"
+#include "thread.h"
 
 #define ROUND_MS 1000U
 
@@ -112,14 +112,9 @@ thread_main(void *arg)
 int
 dirty_thread_start(struct dirty *d, struct err *e)
 {
-	sigset_t all, old;
 	int ret;
 
-	/* The application's signals are the application's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&d->thread, NULL, thread_main, d);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = thread_start(&d->thread, thread_main, d);
 	if (ret)
 		return err_errno(e, REPL_E_LIMIT, ret, "starting the thread of the dirty map");
 	d->started = true;

@@ -2,7 +2,6 @@
 #include "keeper.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "ship.h"
 #include "statusd.h"
 #include "statusdoc.h"
+#include "thread.h"
 
 #define KEEPER_CLOSE_MS 1000U /* for an end in order of a session that nobody wants */
 
@@ -302,7 +302,7 @@ keeper_start(struct repl *r, unsigned i, struct err *e)
 	keeper_calm(k);
 	fsm_init(&k->fsm, (uint64_t)r->cfg->reconnect_min_ms * NS_PER_MS,
 		 (uint64_t)r->cfg->reconnect_max_ms * NS_PER_MS, clock_now_ns());
-	ret = pthread_create(&k->thread, NULL, keeper_main, k);
+	ret = thread_start(&k->thread, keeper_main, k);
 	if (ret)
 		return err_errno(e, REPL_E_LIMIT, ret, "starting the thread of a replica");
 	k->started = true;
@@ -312,16 +312,11 @@ keeper_start(struct repl *r, unsigned i, struct err *e)
 int
 keepers_start(struct repl *r, struct err *e)
 {
-	sigset_t all, old;
 	int rc = 0;
 
 	atomic_store(&r->stop, false);
-	/* The application's signals are the application's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (unsigned i = 0; !rc && i < r->replica_count; i++)
 		rc = keeper_start(r, i, e);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc;
 }
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -11,6 +10,7 @@
 
 #include "clock.h"
 #include "spin.h"
+#include "thread.h"
 
 #define SLOTS  16U
 #define FLIGHT (SLOTS / 2) /* reads at once: the others' slots are the writer's */
@@ -230,14 +230,9 @@ writer_give(struct pull *p)
 static int
 writer_start(struct pull *p, struct err *e)
 {
-	sigset_t all, old;
 	int ret;
 
-	/* The program's signals are the program's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&p->writer, NULL, writer_main, p);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = thread_start(&p->writer, writer_main, p);
 	return ret ? err_errno(e, REPL_E_LIMIT, ret, "starting a thread that writes the file") : 0;
 }
 

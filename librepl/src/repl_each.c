@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "repl_each.h"
 
-#include <signal.h>
 #include <string.h>
 #include <strings.h>
 
 #include "clock.h"
+#include "thread.h"
 
 #define PING_EVERY_MS 1000U
 
@@ -179,15 +179,11 @@ each_init(struct each *all, struct err *e)
 static void
 each_start(struct each *all, bool *started)
 {
-	sigset_t every, old;
 	struct err e;
 
-	/* The application's signals are the application's. */
-	(void)sigfillset(&every);
-	(void)pthread_sigmask(SIG_SETMASK, &every, &old);
 	for (unsigned i = 0; i < all->r->replica_count; i++) {
 		struct each_one *one = &all->one[i];
-		int ret = pthread_create(&one->thread, NULL, each_main, one);
+		int ret = thread_start(&one->thread, each_main, one);
 
 		started[i] = ret == 0;
 		if (started[i])
@@ -198,7 +194,6 @@ each_start(struct each *all, bool *started)
 				    "starting the thread that opens a replica"),
 			  &e);
 	}
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 }
 
 int

@@ -5,13 +5,13 @@
  * moments, for what no call waits for.
  */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "ship_impl.h"
+#include "thread.h"
 
 #define PATIENT_MAX (2U << 20)      /* bytes of a queue */
 #define PATIENT_NS  (5 * NS_PER_MS) /* age of what is on its way */
@@ -255,7 +255,6 @@ int
 shipper_start(struct ship *s, unsigned replica, struct err *e)
 {
 	struct shipper *p = &s->shipper[replica];
-	sigset_t all, old;
 	int ret;
 
 	p->ship = s;
@@ -263,11 +262,7 @@ shipper_start(struct ship *s, unsigned replica, struct err *e)
 	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (p->timer_fd < 0)
 		return err_errno(e, REPL_E_LIMIT, errno, "timerfd_create");
-	/* The application's signals are the application's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&p->thread, NULL, shipper_main, p);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = thread_start(&p->thread, shipper_main, p);
 	if (ret) {
 		(void)close(p->timer_fd);
 		return err_errno(e, REPL_E_LIMIT, ret, "starting a shipper's thread");

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "clock.h"
 #include "statusd_impl.h"
+#include "thread.h"
 
 #define METRICS_MS     5000
 #define PROGRESS_MS    1000
@@ -372,16 +372,11 @@ doc_init(struct statusd *s, const struct repl *r)
 int
 statusd_start(struct statusd *s, struct err *e)
 {
-	sigset_t all, old;
 	int ret;
 
 	if (!s)
 		return 0;
-	/* The application's signals are the application's. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
-	ret = pthread_create(&s->thread, NULL, statusd_main, s);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	ret = thread_start(&s->thread, statusd_main, s);
 	s->started = ret == 0;
 	return ret ? err_errno(e, REPL_E_LIMIT, ret, "starting the status thread") : 0;
 }

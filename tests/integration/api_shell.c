@@ -25,6 +25,7 @@
  *   busy LANE                         calls from two threads at once in one lane
  *   thread                            the error text of another thread
  *   chdir DIRECTORY
+ *   and those of api_env.h
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +43,9 @@
 
 #include <librepl.h>
 
-#define WORDS_MAX   8
+#include "api_env.h"
+
+#define WORDS_MAX   16
 #define READ_SIZE   (4UL << 20)
 #define MAP_ROOM    (4UL << 30) /* to grow into */
 #define MAP_ALIGN   (2UL << 20) /* as mappings of device DAX want it */
@@ -587,7 +590,12 @@ static int
 run(struct shell *s, const struct words *w)
 {
 	const char *c = w->w[0];
+	int rc;
 
+	if (env_run(w->w, w->count, &rc)) {
+		say(s, rc ? strerror(errno) : "");
+		return rc ? REPL_E_FAILED : 0;
+	}
 	if (strcmp(c, "config") == 0)
 		return do_config(s);
 	if (strcmp(c, "set") == 0)
@@ -643,8 +651,12 @@ main(void)
 	char *line = NULL;
 	size_t room = 0;
 
-	while (getline(&line, &room, stdin) > 0)
-		answer(&s, line);
+	/* Also what a signal has interrupted. */
+	while (getline(&line, &room, stdin) > 0 || (ferror(stdin) && errno == EINTR)) {
+		if (!ferror(stdin))
+			answer(&s, line);
+		clearerr(stdin);
+	}
 	free(line);
 	(void)repl_close(s.r);
 	repl_config_free(s.cfg);
