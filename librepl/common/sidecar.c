@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "filewrite.h"
 #include "le.h"
 
 /* Offsets in a slot: docs/POOL-FORMAT.md. */
@@ -472,19 +473,9 @@ sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e)
 static int
 write_slot(int fd, unsigned copy, const uint8_t *slot, struct err *e)
 {
-	size_t done = 0;
-
-	while (done < SIDECAR_SLOT_SIZE) {
-		ssize_t n = pwrite(fd, slot + done, SIDECAR_SLOT_SIZE - done,
-				   (off_t)(copy * SIDECAR_SLOT_SIZE + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(e, err_from_errno(errno), errno, "sidecar: write copy %u",
-					 copy + 1);
-		done += (size_t)n;
-	}
+	if (filewrite_all(fd, slot, SIDECAR_SLOT_SIZE, (off_t)(copy * SIDECAR_SLOT_SIZE)))
+		return err_errno(e, err_from_errno(errno), errno, "sidecar: write copy %u",
+				 copy + 1);
 	return 0;
 }
 

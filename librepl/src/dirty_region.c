@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "dirtyload.h"
+#include "filewrite.h"
 
 /* ---- pages ---- */
 
@@ -24,20 +25,10 @@ int
 region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE], struct err *e)
 {
 	uint64_t off = d->region.off + index * DIRTYPAGE_SIZE;
-	size_t done = 0;
 
-	while (done < DIRTYPAGE_SIZE) {
-		ssize_t n = pwrite(d->local->fd, page + done, DIRTYPAGE_SIZE - done,
-				   (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_errno(e, err_from_errno(n < 0 ? errno : EIO),
-					 n < 0 ? errno : EIO, "%s: writing the dirty map",
-					 d->local->path);
-		done += (size_t)n;
-	}
+	if (filewrite_all(d->local->fd, page, DIRTYPAGE_SIZE, (off_t)off))
+		return err_errno(e, err_from_errno(errno), errno, "%s: writing the dirty map",
+				 d->local->path);
 	return 0;
 }
 
@@ -291,7 +282,7 @@ region_write_all(struct dirty *d, struct err *e)
 static int
 space_take(struct dirty *d, uint64_t off, uint64_t len, struct err *e)
 {
-	int ret = posix_fallocate(d->local->fd, (off_t)off, (off_t)len);
+	int ret = filewrite_allocate(d->local->fd, (off_t)off, (off_t)len);
 
 	if (ret)
 		return err_errno(e, err_from_errno(ret), ret,
