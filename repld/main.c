@@ -135,6 +135,10 @@ harden(void)
 
 	(void)umask(077);
 	(void)signal(SIGPIPE, SIG_IGN);
+	/* A log or a sidecar that may not get longer: the write says so. */
+	(void)signal(SIGXFSZ, SIG_IGN);
+	/* Ignored by who started us, the end of a connection's process would not be told. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	/*
 	 * What is registered with an RNIC stays, and others may do there what they are to:
 	 * libfabric would watch the memory, and give all rights to all of it, receive buffers too.
