@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The host's key, and ours. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -57,6 +58,39 @@ channel_check_revoked(struct channel *c, struct err *e)
 	return rc;
 }
 
+/* 0, or why it can't be read: the program may have given up rights since it has opened. */
+static int
+channel_unreadable(const char *file)
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	int errnum = fd < 0 ? errno : 0;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return errnum;
+}
+
+/* Not there may be what is right, before the first key is added. */
+static int
+channel_host_unknown(struct channel *c, const char *print, const char *file, struct err *e)
+{
+	int errnum = file[0] == '/' ? channel_unreadable(file) : 0;
+	unsigned port = SSH_PORT;
+
+	(void)ssh_options_get_port(c->session, &port);
+	if (errnum && errnum != ENOENT)
+		return err_errno(e, REPL_E_AUTH, errnum,
+				 "%s: the host key %s can't be looked for: %s, which user %u has "
+				 "to read at each login",
+				 c->name, print, file, (unsigned)geteuid());
+	return err_set(e, REPL_E_AUTH,
+		       "%s: the host key %s is not in %s%s: compare the fingerprint with the "
+		       "host's and add the key: ssh-keyscan -p %u %s >> %s, or connect once "
+		       "with ssh",
+		       c->name, print, file, errnum ? ", which does not exist" : "", port, c->host,
+		       file);
+}
+
 int
 channel_check_host(struct channel *c, struct err *e)
 {
@@ -84,11 +118,7 @@ channel_check_host(struct channel *c, struct err *e)
 		rc = err_set(e, REPL_E_AUTH, "%s: host key %s could not be checked against %s: %s",
 			     c->name, print ? print : "(unknown)", file, channel_cause(c));
 	else
-		rc = err_set(e, REPL_E_AUTH,
-			     "%s: the host key %s is not in %s: compare the fingerprint with the "
-			     "host's and add the key: ssh-keyscan -p %u %s >> %s, or connect once "
-			     "with ssh",
-			     c->name, print ? print : "(unknown)", file, port, c->host, file);
+		rc = channel_host_unknown(c, print ? print : "(unknown)", file, e);
 	ssh_string_free_char(print);
 	return rc;
 }

@@ -237,6 +237,14 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic in
 		return err_set(e, REPL_E_TIMEOUT,
 			       "%s:%u: no answer to the TCP connection by the deadline", host,
 			       port);
+	if (errnum == EMFILE || errnum == ENFILE)
+		return err_set(e, REPL_E_LIMIT,
+			       "%s:%u: too many open files: raise the limit, RLIMIT_NOFILE", host,
+			       port);
+	/* A filter of packets or of system calls; the other side was not asked. */
+	if (errnum == EPERM || errnum == EACCES)
+		return err_errno(e, REPL_E_UNREACHABLE, errnum,
+				 "%s:%u: this program may not connect there", host, port);
 	return err_errno(e, REPL_E_UNREACHABLE, errnum,
 			 "%s:%u: is an SSH server running there? cannot connect", host, port);
 }

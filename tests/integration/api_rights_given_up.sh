@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A program that has given up rights since it opened its replicas goes on when one is lost, and is told what keeps that one
+# away; what does not need them comes back.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+
+# opened NAME, and then no longer what it was.
+opened() {
+	start_api
+	configure "$(pool "$1")"
+	ok set reconnect-max 500
+	ok map "$TMP/$1" $MIB
+	ok open 1
+	ok put 0 $MIB 1
+	ok persist 0 0 $MIB
+}
+
+# lose: the replica's session is killed, and a call notices it.
+lose() {
+	hurt kill
+	ok put 0 4096 2
+	ok persist 0 0 4096
+}
+
+reason() {
+	api stat 0
+	[[ $TEXT =~ reason=.*$1 ]]
+}
+
+# kept_away PATTERN
+kept_away() {
+	wait_for 20 reason "$1" || fail "no '$1' in: $TEXT"
+	ok put 0 4096 3
+	ok persist 0 0 4096
+}
+
+comes_back() {
+	wait_for 20 established 0 || fail "it does not come back: $TEXT"
+	ok compare 0
+	same
+}
+
+done_with() {
+	ok close
+	stop_api
+	wait_for 20 no_sessions || fail "sessions stay"
+}
+
+# System calls that a filter answers: those that have another way, and one that has none.
+opened filtered
+ok deny 38 clone3 getrandom sched_getaffinity
+lose
+comes_back
+ok deny 1 socket
+lose
+kept_away "may not connect there: Operation not permitted"
+done_with
+
+opened few
+lose
+comes_back
+prlimit --pid "$(api_child)" --nofile=3:
+lose
+kept_away "too many open files: raise the limit, RLIMIT_NOFILE"
+prlimit --pid "$(api_child)" --nofile=1024:
+comes_back
+done_with
+
+[ "$(id -u)" -eq 0 ] || exit 0
+opened user
+chmod 600 "$TMP/known_hosts" "$TMP/key"
+ok become "$(id -u nobody)"
+lose
+kept_away "can't be looked for: .*known_hosts, which user $(id -u nobody) has to read.*: Permission denied"
+chmod 644 "$TMP/known_hosts"
+kept_away "key file '$TMP/key': Permission denied"
+chmod 644 "$TMP/key"
+comes_back
+done_with
+
+opened root
+mkdir "$TMP/empty"
+ok root "$TMP/empty"
+lose
+kept_away "known_hosts, which does not exist"
+done_with
