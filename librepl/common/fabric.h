@@ -84,6 +84,9 @@ int fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fa
 			uint64_t deadline_ns, struct err *e);
 void fab_lane_free(struct fab_lane *l);
 
+/* The lanes that are connected there stay so, also where what is idle is forgotten on the way. */
+void fab_keepalive(const char *host, uint16_t port);
+
 /*
  * A free buffer of msg_size bytes to build a message in; NULL if depth messages
  * are unanswered. Each received message answers the oldest one sent.
