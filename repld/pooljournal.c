@@ -64,6 +64,9 @@ pooljournal_new(int sidecar_fd, struct pooljournal **out, struct err *e)
 		return err_set(e, REPL_E_NOMEM, "no memory for a journal");
 	j->fd = sidecar_fd;
 	j->own = filesystem_again(sidecar_fd, O_RDWR);
+	/* Without /proc it is the same one. */
+	if (j->own < 0)
+		j->own = fcntl(sidecar_fd, F_DUPFD_CLOEXEC, 0);
 	j->untidy = true; /* by a writer that was killed */
 	(void)pthread_mutex_init(&j->lock, NULL);
 	if (j->own >= 0)
