@@ -229,7 +229,7 @@ piece_take(const struct piece *p, uintptr_t addr, size_t *done, char **path)
 char *
 local_find_file(const void *addr, size_t size)
 {
-	FILE *f = fopen("/proc/self/maps", "re");
+	FILE *f = fopen(LOCAL_MAPS, "re");
 	char *line = NULL, *path = NULL;
 	size_t room = 0, done = 0;
 	struct piece p;

@@ -13,6 +13,8 @@
 #include "err.h"
 #include "sidecar.h"
 
+#define LOCAL_MAPS "/proc/self/maps"
+
 struct local {
 	char *path;   /* of the sidecar; NULL: no pool file, nothing is kept */
 	int fd;       /* -1 until there is one */
@@ -38,7 +40,7 @@ int local_store(struct local *l, struct err *e);
 
 /*
  * The file that is mapped shared at addr from its start and for at least size
- * bytes, in however many pieces, from /proc/self/maps: a new string, or NULL if there is none.
+ * bytes, in however many pieces, from LOCAL_MAPS: a new string, or NULL if there is none.
  */
 char *local_find_file(const void *addr, size_t size);
 

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Where /proc is not mounted, as in a bare chroot, a pool in a file is not taken for one that is in none, of which no record
+# is kept: it is refused, until the file is named.
+. "$(dirname "$0")/api_lib.sh"
+unshare -m true 2>/dev/null || { echo "skipped: no mount namespace to be had"; exit 77; }
+make_keys
+start_serve
+printf '#!/bin/sh\nexec unshare -m sh -c "mount -t tmpfs none /proc && exec %s"\n' "$API_SHELL" >"$TMP/shell"
+chmod 755 "$TMP/shell"
+API_SHELL=$TMP/shell
+start_api
+configure "$(pool p)"
+ok map "$TMP/p" $MIB
+refused REPL_E_FAILED "mount /proc, or name the file by 'pool-file': /proc/self/maps: No such file" open 1
+ok set pool-file "$TMP/p"
+ok open 1
+ok put 0 $MIB 1
+ok persist 0 0 $MIB
+[ -s "$TMP/p.repl" ] || fail "no record is kept"
+ok close
+equal "$TMP/p" "$TMP/serve/pools/p"
+stop_api
