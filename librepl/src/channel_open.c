@@ -238,7 +238,9 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	rc = thread_start(&thread, opening_thread, w);
 	if (rc) {
 		opening_free(w);
-		return err_errno(e, REPL_E_LIMIT, rc, "no thread to connect to '%s'",
+		return err_errno(e, REPL_E_LIMIT, rc,
+				 "no thread to connect to '%s', raise the limit of processes "
+				 "(RLIMIT_NPROC, pids of the cgroup) or of memory (RLIMIT_AS)",
 				 o->target->host);
 	}
 	if (!opening_wait(w, o)) {

@@ -70,14 +70,27 @@ comes_back
 done_with
 
 [ "$(id -u)" -eq 0 ] || exit 0
+user=$(id -u nobody)
+
+# processes LIMIT: of the program, as the user that it has become.
+processes() {
+	setpriv --reuid="$user" --regid="$user" --clear-groups \
+		prlimit --pid "$(api_child)" --nproc="$1:" || fail "prlimit"
+}
+
 opened user
 chmod 600 "$TMP/known_hosts" "$TMP/key"
-ok become "$(id -u nobody)"
+ok become "$user"
 lose
-kept_away "can't be looked for: .*known_hosts, which user $(id -u nobody) has to read.*: Permission denied"
+kept_away "can't be looked for: .*known_hosts, which user $user has to read.*: Permission denied"
 chmod 644 "$TMP/known_hosts"
 kept_away "key file '$TMP/key': Permission denied"
 chmod 644 "$TMP/key"
+comes_back
+processes 0
+lose
+kept_away "no thread to connect to .*, raise the limit of processes"
+processes "$(ulimit -u)"
 comes_back
 done_with
 
