@@ -220,6 +220,12 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	int rc;
 
 	j->off = other_end(meta);
+	/*
+	 * What was not written once is not to be written over: ext4 goes on to call such blocks
+	 * unwritten, and another sync of them reports success.
+	 */
+	if ((j->failed || j->ended_ns == 0) && ftruncate(j->fd, (off_t)j->off))
+		return err_errno(e, REPL_E_IO, errno, "journal: cut the sidecar");
 	rc = journal_space(j, len, e);
 	if (!rc)
 		rc = journal_format(j, meta, e);
@@ -363,7 +369,7 @@ pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_sta
 	rc = file_write(j->own, page, sizeof(page), j->off + JOURNAL_PAGE, e);
 	/* Pages and messages in one: only the sidecar says that they count. */
 	if (!rc)
-		rc = file_sync(j->own, e);
+		rc = j->failed = file_sync(j->own, e);
 	next.journal_committed = true;
 	if (!rc)
 		rc = sidecar_write(j->fd, &next, e);

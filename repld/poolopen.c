@@ -120,6 +120,40 @@ recovery_due(const struct sidecar *meta)
 	return meta->ring_len || meta->journal_len || meta->log_len;
 }
 
+static int
+files_settle(const struct pool_files *f, struct err *e)
+{
+	for (const struct poolparts *r = f->parts; r; r = r->next)
+		for (unsigned i = 0; i < r->count; i++)
+			if (fsync(r->part[i].fd) != 0)
+				return err_errno(e, REPL_E_IO, errno, "sync of part '%s'",
+						 r->part[i].name);
+	return fsync(f->fd) == 0 ? 0 : err_errno(e, REPL_E_IO, errno, "sync");
+}
+
+/* As it is said in pool_flush_lost(). What is in memory of the files is synced before. */
+static int
+files_agree(const struct pool_files *f, const char *path, struct err *e)
+{
+	uint64_t lost = 0;
+	int rc;
+
+	if (pooldevice_is_open(&f->st))
+		return 0;
+	rc = files_settle(f, e);
+	pool_files_forget(f);
+	for (const struct poolparts *r = f->parts; !rc && r; r = r->next)
+		for (unsigned i = 0; !rc && i < r->count; i++)
+			rc = filesystem_agree(r->part[i].fd, &lost, e);
+	if (!rc && !f->parts)
+		rc = filesystem_agree(f->fd, &lost, e);
+	if (lost > 0)
+		log_warning("pool '%s': %llu bytes in memory were not on media, a sync had lost "
+			    "them",
+			    path, (unsigned long long)lost);
+	return rc;
+}
+
 /*
  * What a dead writer has left. A journal is committed when the log has been settled, so what
  * is in the log is older.
@@ -173,6 +207,8 @@ reader_recover(struct pool_store *s, const char *name, const char *path, struct 
 		rc = sidecar_read(f.sidecar_fd, &info.meta, &repair, e);
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
+		if (!rc && info.meta.writer_open)
+			rc = files_agree(&f, path, e);
 		if (!rc)
 			rc = files_recover(&f, path, &info.meta, e);
 		if (rc == REPL_E_IO)
@@ -212,35 +248,7 @@ writer_settle(const struct pool *p, struct err *e)
 	/* Nobody but us knows which lines of a device are dirty. */
 	if (pooldevice_is_open(&p->files.st))
 		return pooldevice_settle(p->files.fd, p->path, p->info.meta.pool_size, e);
-	for (const struct poolparts *r = p->files.parts; r; r = r->next)
-		for (unsigned i = 0; i < r->count; i++)
-			if (fsync(r->part[i].fd) != 0)
-				return err_errno(e, REPL_E_IO, errno, "sync of part '%s'",
-						 r->part[i].name);
-	return fsync(p->files.fd) == 0 ? 0 : err_errno(e, REPL_E_IO, errno, "sync");
-}
-
-/*
- * It was killed, maybe behind a sync that had failed, or has told of one. What that has lost is to
- * look as it is on media.
- */
-static int
-writer_agree(struct pool *p, struct err *e)
-{
-	uint64_t lost = 0;
-	int rc = 0;
-
-	pool_forget(p);
-	for (const struct poolparts *r = p->files.parts; !rc && r; r = r->next)
-		for (unsigned i = 0; !rc && i < r->count; i++)
-			rc = filesystem_agree(r->part[i].fd, &lost, e);
-	if (!rc && !p->files.parts)
-		rc = filesystem_agree(p->files.fd, &lost, e);
-	if (lost > 0)
-		log_warning("pool '%s': %llu bytes in memory were not on media, a sync had lost "
-			    "them",
-			    p->info.name, (unsigned long long)lost);
-	return rc;
+	return files_settle(&p->files, e);
 }
 
 /* The sync was the last to be told of what was lost; the next writer is to know. */
@@ -309,6 +317,9 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)
 		rc = pool_grow_undo(p, e);
+	/* It was killed, maybe behind a sync that had failed, or has told of one. */
+	if (!rc && meta->writer_open)
+		rc = files_agree(&p->files, p->path, e);
 	if (!rc)
 		rc = writer_recover(p, e);
 	/* A journal that was brought in has made it of another generation. */
@@ -320,8 +331,6 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = dirty_drop(p, e);
 	if (!rc)
 		rc = writer_settle(p, e);
-	if (!rc && meta->writer_open)
-		rc = writer_agree(p, e);
 	if (rc == REPL_E_IO)
 		writer_doubt(p);
 	if (!rc)

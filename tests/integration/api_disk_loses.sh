@@ -31,8 +31,13 @@ sum(pool[i] for i in range(0, len(pool), 4096))
 print("mapped", flush=True)
 time.sleep(600)' "$pools/p" >"$TMP/reader" &
 reader=$!
+PIDS="$reader $PIDS"
 wait_for 10 grep -q mapped "$TMP/reader" || fail "nobody has it mapped"
 cat /dev/zero >"$thin/filler" 2>/dev/null
+# By the round log, which has its space: the pool itself is not synced.
+ok put $((3 * MIB)) 64 3
+ok persist 1 $((3 * MIB)) 64
+established 0 || fail "lost too early: $TEXT"
 ok put $((2 * MIB)) $MIB 2
 ok persist 0 $((2 * MIB)) $MIB
 degraded 0 || fail "not lost: $TEXT"
@@ -41,6 +46,16 @@ grep "flush failed" "$TMP/serve.log" || fail "no flush has failed"
 kill -KILL "$(api_child)"
 wait_for 20 no_sessions || fail "the session stays"
 rm "$thin/filler"
+# Acknowledged, and nobody is there to bring it again.
+# (The first one may be told what was lost.)
+ctl probe "$(pool p)" >/dev/null || ctl probe "$(pool p)" >/dev/null || fail "probe"
+cmp -n 64 -i $((3 * MIB)) "$TMP/local" "$pools/p" || fail "the log was not brought in"
+sync "$pools/p"
+python3 -c 'import mmap, os, sys
+media = mmap.mmap(-1, 4096)
+os.preadv(os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), [media], 3 << 20)
+local = os.pread(os.open(sys.argv[2], os.O_RDONLY), 64, 3 << 20)
+sys.exit(media[:64] != local)' "$pools/p" "$TMP/local" || fail "what the log had is not on media"
 start_api
 configure "$(pool p)"
 ok map "$TMP/local" $((4 * MIB))

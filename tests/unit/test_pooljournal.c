@@ -384,6 +384,17 @@ test_little_is_left_to_sync(void **state)
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
+static uint64_t
+sidecar_size(void)
+{
+	struct stat st;
+	int fd = file_open("p.repl");
+
+	assert_int_equal(fstat(fd, &st), 0);
+	(void)close(fd);
+	return (uint64_t)st.st_size;
+}
+
 /*
  * The device loses what is on its way to it. Told to an update of the sidecar that is not to be
  * the end of the matter: what is lost may be the journal's.
@@ -404,6 +415,9 @@ test_what_another_was_told_it_has_lost(void **state)
 	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), 0);
 	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), REPL_E_IO);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
+	/* Nor is the next one written over what was lost: the file is cut first. */
+	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
+	assert_int_equal(sidecar_size(), SIDECAR_SIZE + 3 * PAGE);
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
@@ -455,17 +469,6 @@ test_comes_in_by_pieces(void **state)
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(seen(), 1);
-}
-
-static uint64_t
-sidecar_size(void)
-{
-	struct stat st;
-	int fd = file_open("p.repl");
-
-	assert_int_equal(fstat(fd, &st), 0);
-	(void)close(fd);
-	return (uint64_t)st.st_size;
 }
 
 /* The next one, if only smaller, is written over it: it costs much to have it anew. */
