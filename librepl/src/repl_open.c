@@ -343,11 +343,15 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 	return rc ? replica_err(r, i, e) : 0;
 }
 
-/* A target that is not there is no reason to stay away for the others. */
+/*
+ * A target that is not there is no reason to stay away for the others, nor is one whose disk has
+ * become full. For a pool that was never replicated it is too small from the beginning.
+ */
 static bool
-status_is_absence(int status)
+status_is_absence(const struct repl *r, int status)
 {
-	return status == REPL_E_UNREACHABLE || status == REPL_E_TIMEOUT || status == REPL_E_LOST;
+	return status == REPL_E_UNREACHABLE || status == REPL_E_TIMEOUT || status == REPL_E_LOST ||
+	       (status == REPL_E_NOSPC && r->known);
 }
 
 /* By the policy: the error, or 0 to go on without the replica; its keeper will try. */
@@ -356,7 +360,7 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 {
 	struct replica *p = &r->replicas[i];
 
-	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !status_is_absence(rc))
+	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !status_is_absence(r, rc))
 		return rc;
 	remote_free(p->remote, 0);
 	p->remote = NULL;
