@@ -67,7 +67,6 @@ struct bench {
 	struct bench_raw raw;
 	struct plan_limits limits; /* the library's own */
 	unsigned lanes;
-	uint64_t pinged_ns;
 
 	/* bench_work.c */
 	uint64_t slice_ns; /* of one series in one round */
@@ -83,9 +82,6 @@ int bench_open(struct bench *b);
 
 /* Takes everything away, the pool on the target too; keeps an error that is there. */
 void bench_close(struct bench *b);
-
-/* Keep the session alive; call at least every few seconds. Non-zero once interrupted. */
-int bench_pulse(struct bench *b);
 
 /* Measure s once; keep says whether the values count. */
 int bench_measure(struct bench *b, struct bench_series *s, bool keep);

@@ -5,10 +5,6 @@
 #include <sys/mman.h>
 
 #include "bench.h"
-#include "clock.h"
-#include "interrupt.h"
-
-#define PULSE_NS NS_PER_S
 
 static int
 pool_make(struct bench *b)
@@ -81,7 +77,6 @@ bench_open(struct bench *b)
 {
 	int rc = ctl_connect(b->c);
 
-	b->pinged_ns = clock_now_ns();
 	if (!rc)
 		rc = buffers_make(b);
 	if (!rc)
@@ -89,19 +84,6 @@ bench_open(struct bench *b)
 	if (!rc)
 		rc = lanes_make(b);
 	return rc ? rc : raw_make(b);
-}
-
-int
-bench_pulse(struct bench *b)
-{
-	uint64_t now = clock_now_ns();
-
-	if (interrupt_seen())
-		return err_set(&b->c->err, REPL_E_FAILED, "interrupted");
-	if (now - b->pinged_ns < PULSE_NS)
-		return 0;
-	b->pinged_ns = now;
-	return remote_call(b->c->remote, "ping", NULL, NULL, &b->c->err);
 }
 
 void

@@ -45,7 +45,7 @@ bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 	if (!rc)
 		rc = raw_connect(raw, c->remote, result, seconds, &c->err);
 	json_object_put(result);
-	return rc;
+	return rc ? rc : pulse_start(&raw->pulse, c->remote, &c->err);
 }
 
 int
@@ -63,6 +63,7 @@ bench_raw_renew(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 void
 bench_raw_close(struct bench_raw *raw)
 {
+	pulse_stop(&raw->pulse);
 	tcpraw_free(raw->tcp);
 	raw->tcp = NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "bench.h"
 #include "clock.h"
+#include "interrupt.h"
 #include "spin.h"
 
 #define NEAR_STEP 256U  /* between ranges that share a page */
@@ -15,8 +16,7 @@
 #define WARM_UP       200U
 #define WARM_UP_LARGE 16U /* of 64 KiB and more */
 #define COUNT_MIN     8U
-#define PULSE_OPS     16U    /* of which each may take long */
-#define PULSE_LARGE   65536U /* bytes, from which on each does */
+#define QUICK_OPS     16U /* between two looks for an interrupt */
 #define STREAM_CHUNK  (256U << 10)
 #define READ_WINDOW   8U
 
@@ -90,17 +90,23 @@ run_lane(struct bench *b, const struct bench_series *s, uint32_t *samples, uint3
 	return rc;
 }
 
-/* On a busy machine, or far away, they take longer than the estimate says: the target hears of us
- * meanwhile. */
+static int
+interrupted(struct bench *b)
+{
+	return interrupt_seen() ? err_set(&b->c->err, REPL_E_FAILED, "interrupted") : 0;
+}
+
+/* One by one where each takes its time, so that an interrupt is soon seen. */
 static int
 run_samples(struct bench *b, const struct bench_series *s, uint32_t count)
 {
-	uint32_t most = s->size < PULSE_LARGE ? PULSE_OPS : 1, part;
+	bool quick = s->estimate_ns && s->estimate_ns < NS_PER_MS;
+	uint32_t most = quick ? QUICK_OPS : 1, part;
 	int rc = 0;
 
 	for (uint32_t at = 0; !rc && at < count; at += part) {
 		part = count - at < most ? count - at : most;
-		rc = bench_pulse(b);
+		rc = interrupted(b);
 		if (!rc && s->kind == BENCH_RAW_ECHO)
 			rc = tcpraw_pingpong(b->raw.tcp, s->size, part, b->samples + at,
 					     &b->c->err);
@@ -355,7 +361,7 @@ int
 bench_measure(struct bench *b, struct bench_series *s, bool keep)
 {
 	double now[BENCH_VALUES] = {0};
-	int rc = bench_pulse(b);
+	int rc = interrupted(b);
 
 	if (rc)
 		return rc;

@@ -12,13 +12,12 @@
 #define SLICES_MIN   8U                /* of a series, if it has so many appends */
 #define WARM_UP      32U
 #define RAW_MARGIN_S 20U
-#define PULSE_NS     NS_PER_S
-#define PULSE_OPS    16U /* between looks at the clock, where only the number is known */
+#define QUICK_OPS    16U /* between two looks for an interrupt */
 #define REDRAW_NS    (200 * NS_PER_MS)
 #define LINE_NS      (10 * NS_PER_S)
 
 struct pace {
-	uint64_t begin_ns, pinged_ns, shown_ns;
+	uint64_t begin_ns, shown_ns;
 	bool terminal, drawn;
 	double slowest_ns; /* of one append, so far */
 };
@@ -37,33 +36,21 @@ noted(struct hist *into, const struct hist *slice)
 	return hist_mean(slice);
 }
 
-/* The session that serves the baseline has a pool open, and hears of us by this alone. */
-static int
-stay_heard(struct remotelog *rl, struct pace *p, uint64_t now)
-{
-	if (now - p->pinged_ns < PULSE_NS)
-		return 0;
-	p->pinged_ns = now;
-	return remote_call(rl->c->remote, "ping", NULL, NULL, &rl->c->err);
-}
-
 /*
  * The first of a slice is not counted: the other side has slept, and the
  * caches are another series'.
  */
 static int
-slice_raw(struct remotelog *rl, struct pace *p, uint32_t n, struct hist *into, double *mean)
+slice_raw(struct remotelog *rl, uint32_t n, struct hist *into, double *mean)
 {
 	static struct hist slice;
 	int rc = bench_raw_renew(&rl->raw, rl->c, RAW_MARGIN_S);
 	uint32_t part;
 
 	for (uint32_t at = 0; !rc && at <= n && !interrupt_seen(); at += part) {
-		part = n + 1 - at < PULSE_OPS ? n + 1 - at : PULSE_OPS;
-		rc = stay_heard(rl, p, clock_now_ns());
-		if (!rc)
-			rc = tcpraw_pingpong(rl->raw.tcp, (uint32_t)rl->size, part,
-					     rl->samples + at, &rl->c->err);
+		part = n + 1 - at < QUICK_OPS ? n + 1 - at : QUICK_OPS;
+		rc = tcpraw_pingpong(rl->raw.tcp, (uint32_t)rl->size, part, rl->samples + at,
+				     &rl->c->err);
 	}
 	/* Of a slice that was cut short nothing is counted: far away it may take minutes. */
 	if (rc || interrupt_seen())
@@ -90,8 +77,7 @@ slice_series(struct remotelog *rl, struct pace *p, struct remotelog_way *w, enum
 		rc = remotelog_append(rl, w, t);
 		end = clock_now_ns();
 		hist_add(&slice, end - begin);
-		rc = rc ? rc : stay_heard(rl, p, end);
-		begin = p->pinged_ns == end ? clock_now_ns() : end;
+		begin = end;
 	}
 	if (interrupt_seen())
 		return rc;
@@ -106,7 +92,7 @@ static int
 round_all(struct remotelog *rl, struct pace *p, uint32_t n, bool keep)
 {
 	double mean = 0;
-	int rc = slice_raw(rl, p, n, keep ? &rl->raw_hist : NULL, &mean);
+	int rc = slice_raw(rl, n, keep ? &rl->raw_hist : NULL, &mean);
 
 	for (unsigned i = 0; !rc && i < rl->way_count; i++) {
 		struct remotelog_way *w = &rl->ways[i];
@@ -157,13 +143,6 @@ tell(struct remotelog *rl, struct pace *p)
 }
 
 static int
-pulse(struct remotelog *rl, struct pace *p)
-{
-	rl->interrupted = interrupt_seen();
-	return rl->interrupted ? 0 : stay_heard(rl, p, clock_now_ns());
-}
-
-static int
 check_all(struct remotelog *rl)
 {
 	int rc = 0;
@@ -178,7 +157,7 @@ check_all(struct remotelog *rl)
 int
 remotelog_run(struct remotelog *rl)
 {
-	struct pace p = {.terminal = isatty(STDERR_FILENO), .pinged_ns = clock_now_ns()};
+	struct pace p = {.terminal = isatty(STDERR_FILENO)};
 	int rc = 0;
 
 	rl->interrupted = interrupt_seen();
@@ -191,8 +170,7 @@ remotelog_run(struct remotelog *rl)
 		rc = round_all(rl, &p, n, true);
 		rl->done += rc || interrupt_seen() ? 0 : n;
 		tell(rl, &p);
-		if (!rc)
-			rc = pulse(rl, &p);
+		rl->interrupted = interrupt_seen();
 	}
 	if (p.drawn)
 		(void)fprintf(stderr, "\r%*s\r", 79, "");

@@ -236,10 +236,6 @@ remotelog_open_ways(struct remotelog *rl)
 
 		if (!rl->wanted_ways[i])
 			continue;
-		/* All the logins may take longer than the target bears silence. */
-		rc = remote_call(rl->c->remote, "ping", NULL, NULL, &rl->c->err);
-		if (rc)
-			return rc;
 		w = &rl->ways[rl->way_count++];
 		w->which = i;
 		w->name = remotelog_way_name(i);
