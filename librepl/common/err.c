@@ -179,6 +179,7 @@ err_from_errno(int errnum)
 	case ETIMEDOUT:
 		return REPL_E_TIMEOUT;
 	case EIO:
+	case EROFS: /* what the kernel makes of a file system whose disk fails */
 		return REPL_E_IO;
 	case ELOOP:
 	case EXDEV:

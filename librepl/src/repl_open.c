@@ -345,13 +345,23 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 
 /*
  * A target that is not there is no reason to stay away for the others, nor is one whose disk has
- * become full. For a pool that was never replicated it is too small from the beginning.
+ * become full or fails. For a pool that was never replicated it is none from the beginning.
  */
 static bool
-status_is_absence(const struct repl *r, int status)
+is_absence(const struct repl *r, int status, const struct err *e)
 {
-	return status == REPL_E_UNREACHABLE || status == REPL_E_TIMEOUT || status == REPL_E_LOST ||
-	       (status == REPL_E_NOSPC && r->known);
+	switch (status) {
+	case REPL_E_UNREACHABLE:
+	case REPL_E_TIMEOUT:
+	case REPL_E_LOST:
+		return true;
+	case REPL_E_NOSPC:
+		return r->known;
+	case REPL_E_IO:
+		return r->known && e->by_target;
+	default:
+		return false;
+	}
 }
 
 /* By the policy: the error, or 0 to go on without the replica; its keeper will try. */
@@ -360,7 +370,7 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 {
 	struct replica *p = &r->replicas[i];
 
-	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !status_is_absence(r, rc))
+	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !is_absence(r, rc, e))
 		return rc;
 	remote_free(p->remote, 0);
 	p->remote = NULL;
