@@ -33,8 +33,9 @@ channel_check_revoked(struct channel *c, struct err *e)
 	static const enum ssh_options_e files[] = {SSH_OPTIONS_KNOWNHOSTS,
 						   SSH_OPTIONS_GLOBAL_KNOWNHOSTS};
 	char *base64 = NULL, *path, *print;
+	int errnum, rc = REPL_OK;
 	ssh_key key = NULL;
-	int rc = REPL_OK;
+	bool found;
 
 	if (ssh_get_server_publickey(c->session, &key) != SSH_OK ||
 	    ssh_pki_export_pubkey_base64(key, &base64) != SSH_OK)
@@ -43,7 +44,11 @@ channel_check_revoked(struct channel *c, struct err *e)
 		path = NULL;
 		if (ssh_options_get(c->session, files[i], &path) != SSH_OK || !path)
 			continue;
-		if (revoked_find(path, base64)) {
+		errnum = revoked_find(path, base64, &found);
+		if (errnum)
+			rc = err_errno(e, REPL_E_AUTH, errnum,
+				       "%s: whether the host key is revoked in %s", c->name, path);
+		if (found) {
 			print = channel_fingerprint(c);
 			rc = err_set(e, REPL_E_AUTH,
 				     "%s: the host key %s is revoked in %s: somebody else may have "

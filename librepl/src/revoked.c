@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "revoked.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,24 @@ line_revokes(char *line, const char *base64)
 	return key && strcmp(key, base64) == 0;
 }
 
-bool
-revoked_find(const char *path, const char *base64)
+int
+revoked_find(const char *path, const char *base64, bool *found)
 {
 	FILE *f = fopen(path, "re");
-	bool found = false;
 	char *line = NULL;
 	size_t room = 0;
+	int errnum = 0;
 
-	while (f && !found && getline(&line, &room, f) > 0)
-		found = line_revokes(line, base64);
+	*found = false;
+	if (!f)
+		return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM
+			       ? 0
+			       : errno;
+	while (!*found && getline(&line, &room, f) > 0)
+		*found = line_revokes(line, base64);
+	if (!*found && !feof(f))
+		errnum = errno ? errno : EIO;
 	free(line);
-	if (f)
-		(void)fclose(f);
-	return found;
+	(void)fclose(f);
+	return errnum;
 }

@@ -6,9 +6,10 @@
 #include <stdbool.h>
 
 /*
- * Whether a line "@revoked HOSTS TYPE KEY" of that file has the key, given in base64; for
- * whichever hosts, as a key that somebody else may have is nobody's. No file has none.
+ * *found: whether a line "@revoked HOSTS TYPE KEY" of that file has the key, given in base64; for
+ * whichever hosts, as a key that somebody else may have is nobody's. A file that is not there, or
+ * not for us to read, has none, as with ssh. 0, or an errno: it can't be told.
  */
-bool revoked_find(const char *path, const char *base64);
+int revoked_find(const char *path, const char *base64, bool *found);
 
 #endif
