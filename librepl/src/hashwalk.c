@@ -11,9 +11,10 @@
 #include "control.h"
 #include "extents.h"
 
-#define PIECES      256U /* asked for ahead */
-#define SKIP_FACTOR 4U   /* by which a stretch that is not compared grows */
-#define SKIP_PIECES 32U  /* the longest one, in whole pieces */
+#define PIECES      256U   /* asked for ahead */
+#define SKIP_FACTOR 4U     /* by which a stretch that is not compared grows */
+#define SKIP_PIECES 32U    /* the longest one, in whole pieces */
+#define ALIVE_EVERY 65536U /* bytes hashed between two looks at the clock */
 /* A request ends with the piece that goes beyond a full one. */
 #define ANSWER_BLOCKS (2 * HASHWALK_BLOCKS)
 #define ANSWER_DIGITS (ANSWER_BLOCKS * HASH128_SIZE * 2)
@@ -242,7 +243,7 @@ hash_local(struct hashwalk *w, const struct range *piece, struct err *e)
 		uint64_t n = piece->len - at < w->block ? piece->len - at : w->block;
 
 		rc = hash_block(w, piece->off + at, n, w->queue->local[at / w->block], e);
-		if (!rc)
+		if (!rc && at % ALIVE_EVERY == 0)
 			rc = hashwalk_keep_alive(w, false, e);
 	}
 	return rc;
