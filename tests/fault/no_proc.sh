@@ -5,6 +5,8 @@ if [ -z "${INSIDE-}" ]; then
 	INSIDE=1 exec unshare -m bash "$0"
 fi
 . "$(dirname "$0")/fault.sh"
+# The leak sanitizer needs /proc at the end of the program.
+export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
 mkdir "$TMP/pools"
 printf '%s\n' '[repld]' "pool-dir = $TMP/pools" >"$TMP/repld.conf"
