@@ -3,12 +3,6 @@
 # its replica comes back when the file system does.
 . "$(dirname "$0")/full_lib.sh"
 
-# EXT4_IOC_SHUTDOWN: nothing is written any more, not the journal either.
-shut_down() {
-	python3 -c 'import fcntl, os, struct, sys
-fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' "$1" 2>/dev/null || exit 77
-}
-
 why_io() {
 	ctl why "$TMP/local" | grep -q '^reason *target-io:'
 }
@@ -21,17 +15,14 @@ ok map "$TMP/local" $((4 * MIB))
 ok open 5
 ok put 0 $MIB 1
 ok persist 0 0 $MIB
-shut_down "$pools"
+shut_down
 for i in 2 3; do
 	ok put $((i * MIB)) $MIB $i
 	ok persist 0 $((i * MIB)) $MIB
 done
 sleep 1 # and has been tried again
 why_io || fail "the reason: $(ctl why "$TMP/local")"
-# On top, so that no pool is made in the directory beneath.
-dev=$(losetup -f --show "$TMP/disk") && mount "$dev" "$pools" || fail "mount"
-losetup -d "$dev" # when it is unmounted
-trap 'code=$?; umount -l "$pools" "$pools"; (exit $code); cleanup' EXIT
+mount_again
 back "the disk"
 ok close
 equal "$TMP/local" "$pools/p"

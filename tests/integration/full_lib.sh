@@ -6,6 +6,8 @@
 #   member_of NAME            of the replica p, as info tells
 #   still_a_copy TEXT         for a few tries p stays what it was, and it is told why
 #   back TEXT                 p comes back
+#   shut_down                 nothing is written to the ext4 any more, not the journal either, nor read
+#   mount_again               it is well again
 if [ -z "${INSIDE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
 	INSIDE=1 exec unshare -m bash "$0"
@@ -76,4 +78,17 @@ still_a_copy() {
 
 back() {
 	wait_for 20 established 0 || fail "$1: not back: $TEXT"
+}
+
+# EXT4_IOC_SHUTDOWN.
+shut_down() {
+	python3 -c 'import fcntl, os, struct, sys
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587d, struct.pack("I", 2))' "$pools" 2>/dev/null || exit 77
+}
+
+# On top, so that no pool is made in the directory beneath.
+mount_again() {
+	dev=$(losetup -f --show "$TMP/disk") && mount "$dev" "$pools" || fail "mount"
+	losetup -d "$dev" # when it is unmounted
+	trap 'code=$?; umount -l "$pools" "$pools"; (exit $code); cleanup' EXIT
 }
