@@ -83,16 +83,36 @@ entry_new(void)
 	return &table[n];
 }
 
-/* Under the lock, as all that changes the table. */
+/*
+ * Under the lock, as all that changes the table. What goes on where another mapping ends becomes
+ * one with it, as in the kernel: a program may map its file in many small steps.
+ */
 static int
 add(uintptr_t at, size_t len, uint64_t off, unsigned pool)
 {
+	uintptr_t end = at + len;
 	struct map *m;
 
 	change_begin();
+	for (unsigned i = 0; i < GET(used); i++) {
+		uintptr_t from = GET(table[i].at), to = GET(table[i].end);
+		uint64_t begin = GET(table[i].off);
+
+		if (from == to || GET(table[i].pool) != pool)
+			continue;
+		if (to == at && begin + (to - from) == off) {
+			at = from;
+			off = begin;
+		} else if (from == end && off + (end - at) == begin) {
+			end = to;
+		} else {
+			continue;
+		}
+		PUT(table[i].at, to);
+	}
 	m = entry_new();
 	if (m)
-		set(m, at, at + len, off, pool);
+		set(m, at, end, off, pool);
 	change_end();
 	return m ? 0 : -1;
 }

@@ -27,6 +27,7 @@
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   shrink    the file gets shorter than its mapping, which is synced
+ *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
@@ -54,6 +55,7 @@
 #define MOVERS  3
 #define MOVES   100UL
 #define HANDLED 100U
+#define STEPS   400UL
 
 static void
 check(int ok, const char *what)
@@ -583,6 +585,37 @@ shrink(const char *path)
 }
 
 static void
+map_step(char *at, int fd, size_t i)
+{
+	check(mmap(at + i * PAGE, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		   (off_t)(i * PAGE)) == at + i * PAGE,
+	      "mmap");
+}
+
+static void
+steps(const char *path)
+{
+	int fd = file_new(path, 2 * STEPS * PAGE);
+	char *at = mmap(NULL, 2 * STEPS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	check(at != MAP_FAILED, "mmap");
+	/* Behind the one before, in front of it, and between two. */
+	for (size_t i = 0; i < STEPS / 2; i++)
+		map_step(at, fd, i);
+	for (size_t i = STEPS; i-- > STEPS / 2 + 100;)
+		map_step(at, fd, i);
+	for (size_t i = STEPS / 2; i < STEPS / 2 + 100; i += 2)
+		map_step(at, fd, i);
+	for (size_t i = STEPS / 2 + 1; i < STEPS / 2 + 100; i += 2)
+		map_step(at, fd, i);
+	check(munmap(at + STEPS * PAGE, STEPS * PAGE) == 0, "munmap");
+	for (size_t i = STEPS; i < 2 * STEPS; i++)
+		check(mremap(at, i * PAGE, (i + 1) * PAGE, 0) == at, "mremap");
+	for (size_t i = 0; i < 2 * STEPS; i += 7)
+		put(at + i * PAGE, 's', 64);
+}
+
+static void
 leaves(const char *path)
 {
 	check(clearenv() == 0, "clearenv");
@@ -604,7 +637,7 @@ main(int argc, char **argv)
 		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
 		     {"stays", stays},      {"early", early},         {"locked", locked},
-		     {"leaves", leaves}};
+		     {"steps", steps},      {"leaves", leaves}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

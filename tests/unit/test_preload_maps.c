@@ -139,6 +139,26 @@ what_moves_is_followed(void **state)
 	assert_int_equal(munmap(at, 2 * PAGE), 0);
 }
 
+static void
+what_adjoins_is_one(void **state)
+{
+	(void)state;
+	/* In front of it, behind it, and between two. */
+	assert_int_equal(maps_add((void *)(16UL * PAGE), PAGE, 8UL * PAGE, 1), 0);
+	assert_int_equal(maps_add((void *)(15UL * PAGE), PAGE, 7UL * PAGE, 1), 0);
+	assert_int_equal(maps_add((void *)(18UL * PAGE), PAGE, 10UL * PAGE, 1), 0);
+	assert_int_equal(maps_add((void *)(17UL * PAGE), PAGE, 9UL * PAGE, 1), 0);
+	found_at((void *)(15UL * PAGE), 7UL * PAGE, 4UL * PAGE);
+	/* Neither what is elsewhere in the file, nor another pool's. */
+	assert_int_equal(maps_add((void *)(19UL * PAGE), PAGE, 12UL * PAGE, 1), 0);
+	assert_int_equal(maps_add((void *)(14UL * PAGE), PAGE, 6UL * PAGE, 2), 0);
+	found_at((void *)(14UL * PAGE), 6UL * PAGE, PAGE);
+	found_at((void *)(15UL * PAGE), 7UL * PAGE, 4UL * PAGE);
+	found_at((void *)(19UL * PAGE), 12UL * PAGE, PAGE);
+	(void)maps_forget(1);
+	(void)maps_forget(2);
+}
+
 static uint8_t *place;
 static atomic_bool stop;
 static atomic_uint lost, landed;
@@ -226,6 +246,7 @@ main(void)
 		cmocka_unit_test(what_was_unmapped_is_in_no_range),
 		cmocka_unit_test(what_the_system_did_not_unmap_stays),
 		cmocka_unit_test(what_moves_is_followed),
+		cmocka_unit_test(what_adjoins_is_one),
 		cmocka_unit_test(who_maps_where_a_pool_was_is_found),
 		cmocka_unit_test(handler_amid_a_change_goes_on),
 	};
