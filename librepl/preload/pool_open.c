@@ -19,7 +19,6 @@
 #define RETRY_SHARE 20U /* at most a part of this of the time is spent on trying again */
 #define PAGE        4096U
 #define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
-#define GROWTH_STEP (16U << 20)
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -255,6 +254,7 @@ pool_open_locked(struct pool *p)
 	p->retry_ns = 0;
 	p->size = p->file_size;
 	p->lanes = api.repl_lanes(p->r);
+	memset(p->undrained, 0, sizeof(p->undrained));
 	atomic_store(&p->look_ns, 0);
 	atomic_store(&p->told_lost, 0);
 	atomic_store(&p->told_short, false);
@@ -309,8 +309,8 @@ grow_fill(struct pool *p, int fd, size_t from, size_t to)
 	for (size_t at = data_from(fd, from, to); !rc && at < to; at = data_from(fd, at, to)) {
 		size_t len = data_end(fd, at, to) - at;
 
-		if (len > GROWTH_STEP)
-			len = GROWTH_STEP;
+		if (len > LANE_BYTES)
+			len = LANE_BYTES;
 		rc = api.repl_flush(p->r, 0, at, len);
 		if (!rc)
 			rc = api.repl_drain(p->r, 0);

@@ -488,7 +488,34 @@ pool_waits(const struct pool *p, int rc, const char *what)
 	return true;
 }
 
-/* How many bytes, the last ones, lie behind what is known of the pool. */
+/* Under the lane's lock, as the next one. */
+static int
+lane_drain(struct pool *p, unsigned lane)
+{
+	int rc;
+
+	do
+		rc = api.repl_drain(p->r, lane);
+	while (pool_waits(p, rc, "drain"));
+	p->undrained[lane] = 0;
+	return rc;
+}
+
+static int
+lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
+{
+	int drained = 0, rc;
+
+	if (len > LANE_BYTES - p->undrained[lane])
+		drained = lane_drain(p, lane);
+	do
+		rc = api.repl_flush(p->r, lane, off, len);
+	while (pool_waits(p, rc, "flush"));
+	p->undrained[lane] += len;
+	return drained ? drained : rc;
+}
+
+/* LANE_BYTES at most. How many of them, the last ones, lie behind what is known of the pool. */
 static size_t
 pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 {
@@ -506,9 +533,7 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 		has = within && look ? pool_has(p, off, within) : within;
 		if (has) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
-			do
-				rc = api.repl_flush(p->r, lane, off, has);
-			while (pool_waits(p, rc, "flush"));
+			rc = lane_flush(p, lane, off, has);
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= 1U << (p - pools);
@@ -517,6 +542,18 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	if (rc)
 		pool_failed(p, rc, "flush");
 	return len - within;
+}
+
+static size_t
+parts_flush(struct pool *p, uint64_t off, size_t len, bool look)
+{
+	size_t left = 0;
+
+	for (size_t n; len > 0 && left == 0; off += n, len -= n) {
+		n = len < LANE_BYTES ? len : LANE_BYTES;
+		left = pool_flush(p, off, n, look);
+	}
+	return left + len;
 }
 
 static void
@@ -528,11 +565,11 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 
 	if (pool_due(p))
 		pool_ready(p);
-	left = pool_flush(p, off, len, look);
+	left = parts_flush(p, off, len, look);
 	if (left == 0)
 		return;
 	all = pool_grow(p, end);
-	left = pool_flush(p, end - left, left, look);
+	left = parts_flush(p, end - left, left, look);
 	/* Where the file ends nothing was written. */
 	if (left && !(look && all))
 		report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED", p->path,
@@ -609,9 +646,7 @@ pool_drain(struct pool *p)
 	if (p->state == POOL_OPEN) {
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
-		do
-			rc = api.repl_drain(p->r, lane);
-		while (pool_waits(p, rc, "drain"));
+		rc = lane_drain(p, lane);
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		if (!rc)
 			pool_look(p);

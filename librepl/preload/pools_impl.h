@@ -18,6 +18,12 @@
 
 #define POOLS_MAX 32 /* a bit each in a thread's mask */
 
+/*
+ * A lane has no more than that undrained: a drain has to get through in a part of op-timeout, and
+ * all that a program makes durable at once might not, over a slow link.
+ */
+#define LANE_BYTES ((size_t)4 << 20)
+
 enum pool_state {
 	POOL_CLOSED,
 	POOL_OPEN,
@@ -42,11 +48,12 @@ struct pool {
 	size_t room;   /* of the view, may be more than the file has */
 	size_t file_size, size; /* when it was mapped last; what the replicas have */
 	unsigned lanes;
-	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
-	_Atomic uint32_t told_lost; /* a bit each: that is said once */
-	_Atomic bool told_short;    /* likewise */
-	_Atomic bool told_synced;   /* likewise */
-	pthread_mutex_t lane_locks[REPL_LANES_MAX];
+	_Atomic uint64_t look_ns;                   /* when to look at the replicas next */
+	_Atomic uint32_t told_lost;                 /* a bit each: that is said once */
+	_Atomic bool told_short;                    /* likewise */
+	_Atomic bool told_synced;                   /* likewise */
+	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
+	size_t undrained[REPL_LANES_MAX];
 };
 
 extern struct pool pools[POOLS_MAX];

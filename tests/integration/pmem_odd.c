@@ -28,6 +28,7 @@
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   shrink    the file gets shorter than its mapping, which is synced
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
+ *   large     all of a large file is synced at once
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
@@ -56,6 +57,7 @@
 #define MOVES   100UL
 #define HANDLED 100U
 #define STEPS   400UL
+#define LARGE   (24 * SIZE)
 
 static void
 check(int ok, const char *what)
@@ -616,6 +618,15 @@ steps(const char *path)
 }
 
 static void
+large(const char *path)
+{
+	char *at = map_fd(file_new(path, LARGE), 0, LARGE, PROT_READ | PROT_WRITE);
+
+	put(at, 'f', PAGE);
+	put(at + PAGE, 'l', LARGE - PAGE);
+}
+
+static void
 leaves(const char *path)
 {
 	check(clearenv() == 0, "clearenv");
@@ -637,7 +648,7 @@ main(int argc, char **argv)
 		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
 		     {"stays", stays},      {"early", early},         {"locked", locked},
-		     {"steps", steps},      {"leaves", leaves}};
+		     {"steps", steps},      {"leaves", leaves},       {"large", large}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
