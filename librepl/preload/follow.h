@@ -2,9 +2,9 @@
 /*
  * follow - what the interposed functions do beside the real ones.
  *
- * First local, then remote: what a replica has is in the local pool. Between
- * follow_enter() and follow_leave() nothing is followed, since a real function
- * may call others that are interposed.
+ * First local, then remote: what a replica has is in the local pool. A real function may call
+ * others that are interposed; between follow_enter() and follow_leave() these calls of its own are
+ * not followed, as it will be itself. A signal handler's are, that has interrupted it.
  */
 #ifndef PRELOAD_FOLLOW_H
 #define PRELOAD_FOLLOW_H
@@ -23,6 +23,12 @@ bool follow_concerns(const void *addr, size_t len);
 
 void follow_enter(void);
 void follow_leave(void);
+
+/* Where real is, real functions are: it's one of a library, or of this one. */
+void follow_real(const void *real);
+
+/* It is a real function's own call that returns to caller. One that ends with it returns to us. */
+bool follow_inner(const void *caller);
 
 void follow_flush(const void *addr, size_t len);
 void follow_drain(void);

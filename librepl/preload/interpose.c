@@ -20,6 +20,9 @@
 #define NODRAIN 1 /* PMEM_F_MEM_NODRAIN */
 #define EXPORT  __attribute__((visibility("default")))
 
+/* In a function that is interposed: a real one calls it. */
+#define INNER follow_inner(__builtin_return_address(0))
+
 void *
 real_symbol(const char *library, const char *name)
 {
@@ -29,6 +32,8 @@ real_symbol(const char *library, const char *name)
 
 	if (!f && handle)
 		f = dlsym(handle, name);
+	follow_real((const void *)(uintptr_t)real_symbol);
+	follow_real(f);
 	return f;
 }
 
@@ -125,7 +130,7 @@ msync(void *addr, size_t len, int flags)
 {
 	int rc = real_msync(addr, len, flags);
 
-	if (rc == 0 && (flags & MS_SYNC)) {
+	if (rc == 0 && (flags & MS_SYNC) && !INNER) {
 		follow_sync(addr, len, true);
 		follow_drain();
 	}
@@ -184,7 +189,7 @@ pmem_flush(const void *addr, size_t len)
 {
 	REAL(pmem_flush)
 
-	if (!follow_concerns(addr, len)) {
+	if (INNER || !follow_concerns(addr, len)) {
 		f(addr, len);
 		return;
 	}
@@ -202,7 +207,8 @@ pmem_drain(void)
 	follow_enter();
 	f();
 	follow_leave();
-	follow_drain();
+	if (!INNER)
+		follow_drain();
 }
 
 EXPORT void
@@ -210,7 +216,7 @@ pmem_persist(const void *addr, size_t len)
 {
 	REAL(pmem_persist)
 
-	if (!follow_concerns(addr, len)) {
+	if (INNER || !follow_concerns(addr, len)) {
 		f(addr, len);
 		return;
 	}
@@ -230,7 +236,7 @@ pmem_msync(const void *addr, size_t len)
 	follow_enter();
 	rc = f(addr, len);
 	follow_leave();
-	if (rc == 0) {
+	if (rc == 0 && !INNER) {
 		follow_sync(addr, len, false);
 		follow_drain();
 	}
@@ -245,7 +251,8 @@ pmem_deep_flush(const void *addr, size_t len)
 	follow_enter();
 	f(addr, len);
 	follow_leave();
-	follow_flush(addr, len);
+	if (!INNER)
+		follow_flush(addr, len);
 }
 
 EXPORT int
@@ -257,7 +264,8 @@ pmem_deep_drain(const void *addr, size_t len)
 	follow_enter();
 	rc = f(addr, len);
 	follow_leave();
-	follow_drain();
+	if (!INNER)
+		follow_drain();
 	return rc;
 }
 
@@ -270,7 +278,7 @@ pmem_deep_persist(const void *addr, size_t len)
 	follow_enter();
 	rc = f(addr, len);
 	follow_leave();
-	if (rc == 0) {
+	if (rc == 0 && !INNER) {
 		follow_flush(addr, len);
 		follow_drain();
 	}
@@ -284,7 +292,7 @@ pmem_deep_persist(const void *addr, size_t len)
 		REAL(name)                                                                         \
 		void *got;                                                                         \
                                                                                                    \
-		if (!follow_concerns(dst, len))                                                    \
+		if (INNER || !follow_concerns(dst, len))                                           \
 			return f(dst, src, len, flags);                                            \
 		follow_enter();                                                                    \
 		got = f(dst, src, len, flags);                                                     \
@@ -300,7 +308,7 @@ pmem_deep_persist(const void *addr, size_t len)
 		REAL(name)                                                                         \
 		void *got;                                                                         \
                                                                                                    \
-		if (!follow_concerns(dst, len))                                                    \
+		if (INNER || !follow_concerns(dst, len))                                           \
 			return f(dst, src, len);                                                   \
 		follow_enter();                                                                    \
 		got = f(dst, src, len);                                                            \

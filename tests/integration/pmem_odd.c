@@ -28,12 +28,15 @@
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   shrink    the file gets shorter than its mapping, which is synced
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
+ *   amid      a signal handler persists in the middle of a copy to the same page
+ *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   large     all of a large file is synced at once
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -617,6 +620,68 @@ steps(const char *path)
 		put(at + i * PAGE, 's', 64);
 }
 
+static char *volatile handled_at;
+static char *closed;
+static sigjmp_buf back;
+static volatile sig_atomic_t jump;
+
+static void
+on_closed(int number)
+{
+	(void)number;
+	put(handled_at, 'h', 64);
+	check(mprotect(closed, PAGE, PROT_READ) == 0, "mprotect");
+	if (jump)
+		siglongjmp(back, 1);
+}
+
+/* The copy comes to a page that can't be read. */
+static void
+copy_amid(char *to, void *(*copy)(void *, const void *, size_t))
+{
+	check(mprotect(closed, PAGE, PROT_NONE) == 0, "mprotect");
+	if (sigsetjmp(back, 1) == 0)
+		(void)copy(to, closed - 100, 300);
+}
+
+static char *
+closed_new(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	closed = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(closed != MAP_FAILED, "mmap");
+	memset(closed, 'c', 2 * PAGE);
+	closed += PAGE;
+	(void)signal(SIGSEGV, on_closed);
+	put(at, 'a', PAGE);
+	return at;
+}
+
+static void
+amid(const char *path)
+{
+	char *at = closed_new(path);
+
+	handled_at = at + PAGE + 400;
+	copy_amid(at + PAGE, pmem_memcpy_persist);
+	handled_at = at + 9 * PAGE;
+	copy_amid(at + 8 * PAGE, pmem_memcpy_nodrain);
+	pmem_drain();
+}
+
+static void
+jumps(const char *path)
+{
+	char *at = closed_new(path);
+
+	jump = true;
+	handled_at = at + 8 * PAGE;
+	copy_amid(at + 4 * PAGE, pmem_memcpy_persist);
+	put(at + 4 * PAGE, 'j', 2 * PAGE);
+	put(at + 16 * PAGE, 'k', PAGE);
+}
+
 static void
 large(const char *path)
 {
@@ -648,7 +713,8 @@ main(int argc, char **argv)
 		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
 		     {"stays", stays},      {"early", early},         {"locked", locked},
-		     {"steps", steps},      {"leaves", leaves},       {"large", large}};
+		     {"steps", steps},      {"leaves", leaves},       {"large", large},
+		     {"amid", amid},        {"jumps", jumps}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

@@ -10,6 +10,7 @@
  *   two      pmem, in FILE and in FILE.2
  *   slow     pmem, a line on standard output for each persist, 200 of them
  *   deep     libpmem2's deep flush, then it is killed
+ *   amid     a signal handler's, in the middle of a copy to the same place, then it is killed
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -135,6 +136,33 @@ write_deep(const char *path)
 	return raise(SIGKILL);
 }
 
+static char *amid_at;
+
+static void
+on_closed(int number)
+{
+	(void)number;
+	memset(amid_at, 'h', 300);
+	(void)pmem_msync(amid_at, 300);
+	(void)raise(SIGKILL);
+}
+
+/* The copy comes to a page that can't be read. */
+static int
+write_amid(char *at)
+{
+	char *from = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (from == MAP_FAILED || mprotect(from + 4096, 4096, PROT_NONE))
+		return 1;
+	at[0] = 'a';
+	(void)pmem_msync(at, 1);
+	amid_at = at + 4096;
+	(void)signal(SIGSEGV, on_closed);
+	(void)pmem_memcpy_persist(amid_at, from + 4096 - 100, 300);
+	return 1;
+}
+
 static int
 write_msync(const char *path)
 {
@@ -206,6 +234,8 @@ main(int argc, char **argv)
 		return write_fork(at, path);
 	if (strcmp(mode, "slow") == 0)
 		return write_slow(at);
+	if (strcmp(mode, "amid") == 0)
+		return write_amid(at);
 	write_pmem(at, 0);
 	if (strcmp(mode, "two") == 0) {
 		char *second = map(other);

@@ -4,7 +4,8 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow part protect fixed nodrain moves renamed page beyond handler linked aliased stays locked steps; do
+for mode in grow part protect fixed nodrain moves renamed page beyond handler linked aliased stays locked steps amid \
+	jumps; do
 	odd "$mode"
 done
 EARLY_POOL=$TMP/early odd early
