@@ -15,7 +15,7 @@
 #define PAGE       4096U
 #define TARGET_MAX 768U
 
-/* Each with an op-timeout of its own: a call may be for the whole of a large pool. */
+/* A drain of more may take longer than op-timeout allows, and a call be for all of a large pool. */
 #define PIECE ((size_t)4 << 20)
 
 struct rpmem_pool {
@@ -25,6 +25,7 @@ struct rpmem_pool {
 	unsigned lanes;  /* granted */
 	bool filling;    /* made by pmempool, as a copy of another replica: closed it is whole */
 	char target[64]; /* for texts */
+	size_t undrained[REPL_LANES_MAX];
 };
 
 /* ---- opening ---- */
@@ -322,14 +323,20 @@ pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags
 int
 rpmem_flush(RPMEMpool *rpp, size_t offset, size_t length, unsigned lane, unsigned flags)
 {
-	int rc;
+	int rc = 0;
 
 	if (write_check(rpp, offset, length, lane, flags))
 		return -1;
 	/* Atomic, or too much for one drain: done at once. */
 	if ((!(flags & RPMEM_FLUSH_RELAXED) && length == 8) || length > PIECE)
 		return pool_persist(rpp, offset, length, lane, flags);
-	rc = repl_flush(rpp->r, lane, offset - rpp->header, length);
+	if (length > PIECE - rpp->undrained[lane]) {
+		rc = repl_drain(rpp->r, lane);
+		rpp->undrained[lane] = 0;
+	}
+	if (!rc)
+		rc = repl_flush(rpp->r, lane, offset - rpp->header, length);
+	rpp->undrained[lane] += length;
 	return rc ? report_repl(rc, rpp->target) : 0;
 }
 
@@ -343,6 +350,7 @@ rpmem_drain(RPMEMpool *rpp, unsigned lane, unsigned flags)
 	if (!rpp || lane >= rpp->lanes)
 		return report_set(EINVAL, "lane %u of %u", lane, rpp ? rpp->lanes : 0);
 	rc = repl_drain(rpp->r, lane);
+	rpp->undrained[lane] = 0;
 	return rc ? report_repl(rc, rpp->target) : 0;
 }
 

@@ -2,7 +2,8 @@
 /*
  * rpmem_abi - calls librpmem.so.1 as a program that was linked with the old one.
  *
- *   rpmem_abi TARGET    two set files are there: abi.set, 4M with headers, and raw.set, 4M without
+ *   rpmem_abi TARGET        two set files are there: abi.set, 4M with headers, and raw.set, 4M
+ * without rpmem_abi TARGET many   many.set, 32M without headers: flushed by MiBs, drained once
  */
 #include <errno.h>
 #include <pthread.h>
@@ -185,16 +186,38 @@ test_pool(const char *set, struct rpmem_pool_attr *a)
 	FAILS(rpmem_create(target, set, mem, SIZE, &more, a), ENOENT);
 }
 
+static void
+test_many(void)
+{
+	size_t size = 8 * SIZE, step = SIZE / 4;
+	unsigned lanes = 1;
+	RPMEMpool *p;
+
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	p = rpmem_create(target, "many.set", mem, size, &lanes, NULL);
+	CHECK(p);
+	memset(mem, 'm', size);
+	for (size_t off = 0; off < size; off += step)
+		CHECK(rpmem_flush(p, off, step, 0, RPMEM_FLUSH_RELAXED) == 0);
+	CHECK(rpmem_drain(p, 0, 0) == 0);
+	CHECK(rpmem_close(p) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct rpmem_pool_attr a;
 
-	if (argc != 2) {
-		(void)fputs("usage: rpmem_abi TARGET\n", stderr);
+	if (argc != 2 && (argc != 3 || strcmp(argv[2], "many") != 0)) {
+		(void)fputs("usage: rpmem_abi TARGET [many]\n", stderr);
 		return 2;
 	}
 	target = argv[1];
+	if (argc == 3) {
+		test_many();
+		return 0;
+	}
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(mem != MAP_FAILED);
 	CHECK(!rpmem_errormsg()[0]);
