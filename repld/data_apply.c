@@ -174,6 +174,25 @@ data_commit_finish(struct data *d, struct commit *c)
 		fab_server_repost(d->server, c->lane, c->slot);
 }
 
+/* What was told is durable. That it is has to be known behind a power cut, too. */
+static void
+position_reached(struct data *d)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (d->position_next == d->position || d->failed)
+		return;
+	if (d->params.log && roundlog_position(d->params.log, d->position_next, &e)) {
+		log_error("position %" PRIu64 " could not be recorded, no further update is "
+			  "accepted: %s",
+			  d->position_next, e.text);
+		data_fail(d, e.code);
+		return;
+	}
+	d->position = d->position_next;
+}
+
 /*
  * One phase: each lane goes on through its COMMITs, in their order, up to its
  * next BARRIER; then one flush for all lanes; then those that came to their
@@ -199,8 +218,7 @@ data_phase(struct data *d)
 			c->state = COMMIT_APPLIED;
 	}
 	data_flush(d);
-	if (!d->failed)
-		d->position = d->position_next;
+	position_reached(d);
 	for (unsigned i = 0; i < d->pending_count; i++) {
 		struct commit *c = &d->pending[i];
 

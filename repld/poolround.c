@@ -49,7 +49,7 @@ pool_log_end(struct pool *p, struct roundlog *log, bool failed, struct err *e)
 	else
 		rc = roundlog_end(log, true, e);
 	if (!rc)
-		rc = roundlog_drop(p->files.sidecar_fd, meta, meta->state, e);
+		rc = roundlog_drop(p->files.sidecar_fd, meta, meta, e);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
@@ -67,7 +67,7 @@ int
 pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
 {
 	struct roundlog_replayed done = {0};
-	enum sidecar_state state = meta->state;
+	struct sidecar next = *meta;
 	struct pmem_map *map = NULL;
 	int rc;
 
@@ -78,12 +78,14 @@ pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, s
 		rc = roundlog_replay(f->sidecar_fd, meta, map, &done, e);
 	pmem_map_free(map);
 	if (rc == REPL_E_CORRUPT)
-		state = damaged(path, e ? e->text : "the round log is damaged");
+		next.state = damaged(path, e ? e->text : "the round log is damaged");
 	else if (done.damaged)
-		state = damaged(path, "a frame of the round log is damaged");
+		next.state = damaged(path, "a frame of the round log is damaged");
+	else if (done.position > next.position)
+		next.position = done.position;
 	if (rc && rc != REPL_E_CORRUPT)
 		return rc;
-	rc = roundlog_drop(f->sidecar_fd, meta, state, e);
+	rc = roundlog_drop(f->sidecar_fd, meta, &next, e);
 	if (!rc && done.messages > 0)
 		log_info("pool '%s': %" PRIu64 " messages of a dead writer's round log brought in",
 			 path, done.messages);

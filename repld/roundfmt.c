@@ -127,6 +127,20 @@ round_takes(const struct wire_commit_view *v)
 	return true;
 }
 
+uint64_t
+round_position(const struct wire_commit_view *v)
+{
+	uint64_t position = 0;
+
+	for (uint32_t i = 0; i < v->entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(v, i);
+
+		if (en.op == WIRE_OP_POSITION && en.off > position)
+			position = en.off;
+	}
+	return position;
+}
+
 /* The message at mem, if it is whole and one that a frame may have; its length or 0. */
 static size_t
 message_take(const uint8_t *mem, size_t size, const struct round_header *h, uint64_t pool_size,

@@ -51,6 +51,9 @@ void round_head_encode(const struct round_frame *f, uint64_t key, uint8_t head[R
 /* Whether a COMMIT of these operations may be in a frame. */
 bool round_takes(const struct wire_commit_view *v);
 
+/* The highest that its POSITIONs tell; 0: it has none. */
+uint64_t round_position(const struct wire_commit_view *v);
+
 /* Whether a whole frame begins at mem, of which size bytes may be its own. */
 bool round_frame_whole(const uint8_t *mem, size_t size, const struct round_header *h,
 		       uint64_t pool_size, struct round_frame *f);

@@ -50,6 +50,7 @@ struct roundlog {
 	uint64_t from;         /* frames below bring nothing that the pool's media lack */
 	uint64_t from_durable; /* the same, as the last frame says */
 	uint64_t storing;      /* the last frame with messages, while they are not stored; or 0 */
+	uint64_t position;     /* the highest that a frame has told; 0: none has */
 	struct half half[HALF_COUNT];
 	bool retiring;        /* the other half is the thread's */
 	bool hurry;           /* ... and is waited for */
@@ -108,14 +109,27 @@ frame_end(struct roundlog *l, struct round_frame *f, struct err *e)
 }
 
 /*
- * One for each higher from. Behind a half's last frame with messages there are three at most: when
+ * One that brings nothing. It tells the position, since by a higher from the frames that did so
+ * before count no more.
+ *
+ * One for each higher from: behind a half's last other frame there are three at most. When
  * the other half is retired, when that frame is not stored yet and is to go on counting, and later.
  */
 static int
 frame_empty(struct roundlog *l, struct err *e)
 {
+	struct wire_entry tell = {.off = l->position, .op = WIRE_OP_POSITION};
+	uint8_t *msg = l->frame + ROUND_HEAD_SIZE;
 	struct round_frame f = {0};
+	struct wire_commit c;
 
+	if (l->position > 0) {
+		wire_commit_begin(&c, msg, ROUND_BLOCK - ROUND_HEAD_SIZE, 1);
+		wire_commit_add(&c, &tell, NULL);
+		f.bytes = (uint32_t)wire_commit_end(&c, 0, l->header.epoch);
+		f.chain = wire_stage_chain(0, msg);
+		f.count = 1;
+	}
 	return frame_end(l, &f, e);
 }
 
@@ -231,6 +245,13 @@ message_note(struct half *h, const struct wire_commit_view *v)
 	}
 }
 
+static void
+position_raise(struct roundlog *l, uint64_t position)
+{
+	if (position > l->position)
+		l->position = position;
+}
+
 static int
 write_locked(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count,
 	     struct err *e)
@@ -257,9 +278,12 @@ write_locked(struct roundlog *l, const struct wire_commit_view *const *messages,
 	}
 	f.bytes = (uint32_t)(len - ROUND_HEAD_SIZE);
 	rc = frame_end(l, &f, e);
-	if (!rc)
-		l->storing = f.seq;
-	return rc;
+	if (rc)
+		return rc;
+	l->storing = f.seq;
+	for (unsigned i = 0; i < count; i++)
+		position_raise(l, round_position(messages[i]));
+	return 0;
 }
 
 int
@@ -270,6 +294,22 @@ roundlog_write(struct roundlog *l, const struct wire_commit_view *const *message
 
 	pthread_mutex_lock(&l->lock);
 	rc = write_locked(l, messages, count, e);
+	pthread_mutex_unlock(&l->lock);
+	return rc;
+}
+
+int
+roundlog_position(struct roundlog *l, uint64_t position, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&l->lock);
+	if (position > l->position) {
+		rc = frame_room(l, ROUND_BLOCK, 0, e);
+		position_raise(l, position);
+		if (!rc)
+			rc = frame_empty(l, e);
+	}
 	pthread_mutex_unlock(&l->lock);
 	return rc;
 }

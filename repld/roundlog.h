@@ -42,6 +42,13 @@ void roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *m
 		     unsigned count);
 
 /*
+ * Make known on media how far the pool has come, unless a frame told that or more; all that comes
+ * before it is durable. Between a frame and the call that says that it is stored it may not be
+ * called.
+ */
+int roundlog_position(struct roundlog *l, uint64_t position, struct err *e);
+
+/*
  * Make ranges of the pool durable that came by another way; first what frames bring, if they
  * bring any of it, so that no replay brings back what is older. r is changed as
  * by pmem_map_persist().
@@ -62,8 +69,9 @@ int roundlog_end(struct roundlog *l, bool sync, struct err *e);
 
 /* What a dead writer has left, named by meta. */
 struct roundlog_replayed {
-	uint64_t messages;
-	bool damaged; /* updates are missing that may have been acknowledged */
+	uint64_t messages; /* but for those that tell a position only */
+	uint64_t position; /* the highest that is told; 0: none is */
+	bool damaged;      /* updates are missing that may have been acknowledged */
 };
 
 /*
@@ -73,7 +81,7 @@ struct roundlog_replayed {
 int roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *pool,
 		    struct roundlog_replayed *done, struct err *e);
 
-/* Take the log away, and record state: of a pool that holds what was in it. */
-int roundlog_drop(int sidecar_fd, struct sidecar *meta, enum sidecar_state state, struct err *e);
+/* Take the log away, and record the rest of *as: of a pool that holds what was in it. */
+int roundlog_drop(int sidecar_fd, struct sidecar *meta, const struct sidecar *as, struct err *e);
 
 #endif

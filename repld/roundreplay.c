@@ -78,8 +78,12 @@ roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *poo
 	d->back = meta->sparse;
 	round_replay_begin(r, region, &h, pmem_map_size(pool));
 	while (!rc && round_replay_next(r, &v)) {
+		uint64_t position = round_position(&v);
+
 		rc = deposits_apply(d, &v, e);
-		done->messages++;
+		done->messages += position == 0 || v.entry_count > 1;
+		if (position > done->position)
+			done->position = position;
 	}
 	if (!rc)
 		rc = deposits_flush(d, e);
@@ -92,13 +96,12 @@ out:
 }
 
 int
-roundlog_drop(int sidecar_fd, struct sidecar *meta, enum sidecar_state state, struct err *e)
+roundlog_drop(int sidecar_fd, struct sidecar *meta, const struct sidecar *as, struct err *e)
 {
-	struct sidecar next = *meta;
+	struct sidecar next = *as;
 	int rc;
 
 	next.log_off = next.log_len = 0;
-	next.state = state;
 	rc = sidecar_write(sidecar_fd, &next, e);
 	if (rc)
 		return rc;

@@ -132,6 +132,15 @@ roundlog_write(struct roundlog *l, const struct wire_commit_view *const *message
 	return l->rc ? err_set(e, l->rc, "the device failed") : 0;
 }
 
+/* 'P' and its last digit. */
+int
+roundlog_position(struct roundlog *l, uint64_t told, struct err *e)
+{
+	pool_log(l->pool, 'P');
+	pool_log(l->pool, (char)('0' + told % 10));
+	return l->rc ? err_set(e, l->rc, "the device failed") : 0;
+}
+
 /* All of it is stored by now. */
 void
 roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count)

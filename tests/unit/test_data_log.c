@@ -36,6 +36,24 @@ log_leaves_what_comes_by_rdma_and_all_behind_it(void **state)
 	assert_string_equal(pool.log, "L2axSb|");
 }
 
+/* Before it is answered. */
+static void
+log_tells_the_position_of_what_it_does_not_have(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct pmem_map pool = {.log = ""};
+
+		memset(&fabric, 0, sizeof(fabric));
+		arrive_imm(0, ANSWER);
+		arrive_drain(2, 'd', 9);
+		serve_logged(&pool, i ? REPL_E_IO : 0);
+		assert_string_equal(pool.log, "d|P9");
+		assert_int_equal(fabric.status[1], i ? REPL_E_IO : 0);
+		assert_int_equal(position, i ? 0 : 9);
+	}
+}
+
 static void
 log_that_fails_stores_nothing(void **state)
 {
@@ -155,6 +173,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(log_takes_all_lanes_in_one_frame_before_anything_is_stored),
 		cmocka_unit_test(log_leaves_what_comes_by_rdma_and_all_behind_it),
+		cmocka_unit_test(log_tells_the_position_of_what_it_does_not_have),
 		cmocka_unit_test(log_that_fails_stores_nothing),
 		cmocka_unit_test(log_takes_nothing_for_which_there_is_no_space),
 		cmocka_unit_test(log_holds_an_append_as_what_it_came_to),

@@ -7,7 +7,8 @@
  * write to the log.
  *
  * After the replay each byte is of the last update that was acknowledged or of a later one, and one
- * that went by the log is there as a whole or not at all.
+ * that went by the log is there as a whole or not at all. The position is that of the last one that
+ * was acknowledged, or of the one under way.
  */
 #include "unit.h"
 
@@ -47,6 +48,9 @@ struct slot {
 };
 
 static struct slot *slots;
+static struct reached {
+	uint64_t begun, acked;
+} * reached;
 static char dir[TEMPDIR_MAX];
 static struct pool_store *store;
 static struct pool_info info;
@@ -148,6 +152,9 @@ setup(void **unused)
 	slots = mmap(NULL, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE,
 		     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(slots != MAP_FAILED);
+	reached = mmap(NULL, sizeof(*reached), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		       -1, 0);
+	assert_true(reached != MAP_FAILED);
 	assert_int_equal(tempdir_new(dir, 0), 0);
 	assert_int_equal(pool_store_new(dir, &store, &err), 0);
 	return 0;
@@ -160,6 +167,7 @@ teardown(void **unused)
 	pool_store_free(store);
 	tempdir_free(dir);
 	(void)munmap(slots, SLOTS * sizeof(*slots));
+	(void)munmap(reached, sizeof(*reached));
 	return 0;
 }
 
@@ -179,18 +187,21 @@ slot_begin(unsigned s, bool logged)
 }
 
 static const struct wire_commit_view *
-message(uint8_t *buf, unsigned s, struct wire_commit_view *v)
+message(uint8_t *buf, unsigned s, uint64_t position, struct wire_commit_view *v)
 {
 	static uint8_t data[SLOT_LEN];
 	struct wire_entry copy = {
 		.off = (uint64_t)s * SLOT_LEN, .len = SLOT_LEN, .op = WIRE_OP_COPY};
+	struct wire_entry tell = {.off = position, .op = WIRE_OP_POSITION};
 	struct wire_commit c;
 	size_t size;
 
 	slot_begin(s, true);
 	memset(data, slots[s].begun, SLOT_LEN);
-	wire_commit_begin(&c, buf, wire_commit_size(1, SLOT_LEN), 1);
+	wire_commit_begin(&c, buf, wire_commit_size(2, SLOT_LEN), 2);
 	wire_commit_add(&c, &copy, data);
+	if (position)
+		wire_commit_add(&c, &tell, NULL);
 	size = wire_commit_end(&c, 1, pool_get_info(pool)->meta.epoch);
 	assert_int_equal(wire_commit_decode(buf, size, SIZE, v, &err), 0);
 	return v;
@@ -205,8 +216,10 @@ by_the_log(void)
 	struct wire_commit_view v[MESSAGES];
 	unsigned count = 1 + below(MESSAGES), first = below(SLOTS - count + 1);
 
+	reached->begun++;
 	for (unsigned i = 0; i < count; i++)
-		messages[i] = message(buf[i], first + i, &v[i]);
+		messages[i] =
+			message(buf[i], first + i, i + 1 == count ? reached->begun : 0, &v[i]);
 	assert_int_equal(roundlog_write(rlog, messages, count, &err), 0);
 	/* As another thread may. */
 	if (below(8) == 0)
@@ -216,6 +229,7 @@ by_the_log(void)
 	roundlog_stored(rlog, messages, count);
 	for (unsigned i = 0; i < count; i++)
 		slots[first + i].acked = slots[first + i].begun;
+	reached->acked = reached->begun;
 }
 
 static void
@@ -224,10 +238,13 @@ by_another_way(void)
 	unsigned s = below(SLOTS);
 	struct range r = {.off = (uint64_t)s * SLOT_LEN, .len = SLOT_LEN};
 
+	reached->begun++;
 	slot_begin(s, false);
 	memset(slot_mem(s), slots[s].begun, SLOT_LEN);
 	assert_int_equal(roundlog_persist(rlog, &r, 1, &err), 0);
 	slots[s].acked = slots[s].begun;
+	assert_int_equal(roundlog_position(rlog, reached->begun, &err), 0);
+	reached->acked = reached->begun;
 }
 
 /* Halves are retired meanwhile, and no frame comes. */
@@ -350,9 +367,15 @@ static void
 acknowledged_is_there(unsigned seed)
 {
 	struct pmem_map *is;
+	uint64_t position;
 
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &pool, &err), 0);
 	assert_int_equal(pool_get_info(pool)->meta.state, SIDECAR_UNKNOWN);
+	position = pool_get_info(pool)->meta.position;
+	if (position < reached->acked || position > reached->begun)
+		fail_msg("seed %u: position %llu, %llu is acknowledged and %llu begun", seed,
+			 (unsigned long long)position, (unsigned long long)reached->acked,
+			 (unsigned long long)reached->begun);
 	assert_int_equal(pool_map(pool, false, &is, &err), 0);
 	for (unsigned n = 0; n < SLOTS; n++)
 		slot_check(seed, n, (const uint8_t *)pmem_map_addr(is) + (size_t)n * SLOT_LEN);
@@ -371,6 +394,7 @@ cut_anywhere_loses_nothing(void **unused)
 	for (unsigned seed = first; seed < first + SEEDS; seed++) {
 		atomic_store(&state, (uint64_t)seed << 32);
 		memset(slots, 0, SLOTS * sizeof(*slots));
+		memset(reached, 0, sizeof(*reached));
 		assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
 		if (goes_down(writer_opens, 1 + below(SYNCS))) {
 			cuts++;
