@@ -14,6 +14,7 @@
 #include "fabric.h"
 #include "pmem.h"
 #include "pooljournal.h"
+#include "poolposition.h"
 #include "poolring.h"
 #include "roundlog.h"
 #include "wire.h"
@@ -31,11 +32,12 @@ struct data_params {
 	struct pooljournal *journal; /* borrowed; NULL: none can be begun */
 	struct poolring *ring;       /* borrowed: receive buffers; NULL: none */
 	struct roundlog *log; /* borrowed: makes messages durable; NULL: the pool's syncs do */
-	bool bare;            /* nothing is kept of messages: a BARE may come */
-	bool write;           /* pool open for writing */
-	bool rma;             /* regions of the pool may be registered for RMA */
-	bool hole;            /* trimmed space is given back */
-	bool sparse;          /* space is had when it is written */
+	struct poolposition *record; /* borrowed: of POSITIONs; NULL: none is kept, or in the log */
+	bool bare;                   /* nothing is kept of messages: a BARE may come */
+	bool write;                  /* pool open for writing */
+	bool rma;                    /* regions of the pool may be registered for RMA */
+	bool hole;                   /* trimmed space is given back */
+	bool sparse;                 /* space is had when it is written */
 	uint32_t epoch;
 	unsigned join_ms;      /* the port closes after this */
 	uint64_t busy_poll_ns; /* the thread polls for so long after the last event */

@@ -174,6 +174,14 @@ data_commit_finish(struct data *d, struct commit *c)
 		fab_server_repost(d->server, c->lane, c->slot);
 }
 
+static int
+position_tell(struct data *d, struct err *e)
+{
+	if (d->params.log)
+		return roundlog_position(d->params.log, d->position_next, e);
+	return d->params.record ? poolposition_tell(d->params.record, d->position_next, e) : 0;
+}
+
 /* What was told is durable. That it is has to be known behind a power cut, too. */
 static void
 position_reached(struct data *d)
@@ -183,7 +191,7 @@ position_reached(struct data *d)
 	err_clear(&e);
 	if (d->position_next == d->position || d->failed)
 		return;
-	if (d->params.log && roundlog_position(d->params.log, d->position_next, &e)) {
+	if (position_tell(d, &e)) {
 		log_error("position %" PRIu64 " could not be recorded, no further update is "
 			  "accepted: %s",
 			  d->position_next, e.text);

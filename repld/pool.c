@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -332,13 +331,19 @@ static int
 read_meta(const struct pool_files *f, struct pool_info *info, struct err *e)
 {
 	int rc = pool_read_settled(f, info, e);
+	const struct sidecar *meta = &info->meta;
+	bool is_left = false;
 
-	if (!rc && info->meta.writer_open && flock(f->sidecar_fd, LOCK_SH | LOCK_NB) == 0) {
+	if (!rc && (meta->writer_open || meta->log_len || meta->position_len) &&
+	    lock_take_shared(f->sidecar_fd, 0)) {
 		rc = pool_read_settled(f, info, e);
-		if (!rc && info->meta.writer_open)
-			pool_writer_lost(&info->meta);
+		is_left = !rc;
 		lock_drop(f->sidecar_fd);
 	}
+	if (is_left)
+		pool_rounds_look(f, &info->meta);
+	if (is_left && meta->writer_open)
+		pool_writer_lost(&info->meta);
 	return rc;
 }
 

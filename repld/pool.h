@@ -18,6 +18,7 @@
 #include "pmdk.h"
 #include "pmem.h"
 #include "pooljournal.h"
+#include "poolposition.h"
 #include "poolring.h"
 #include "roundlog.h"
 #include "sidecar.h"
@@ -190,6 +191,18 @@ int pool_log_make(struct pool *p, struct pmem_map *map, struct roundlog **out, s
  * opened next. Frees log, which may be NULL.
  */
 int pool_log_end(struct pool *p, struct roundlog *log, bool failed, struct err *e);
+
+/*
+ * Make a position record of this pool, open for writing, for lanes to come: see poolposition.h.
+ * It is mapped: see pmem.h.
+ */
+int pool_record_make(struct pool *p, struct poolposition **out, struct err *e);
+
+/*
+ * No lane tells a position any more: the pool's own one is recorded and the record taken away.
+ * Frees it; it may be NULL. On an error it may stay, to be looked at when the pool is opened next.
+ */
+int pool_record_end(struct pool *p, struct poolposition *record, struct err *e);
 
 /*
  * The resync journal of a pool open for writing, see pooljournal.h. pool_journal() lives as long

@@ -175,9 +175,12 @@ other_end(const struct sidecar *meta)
 	uint64_t dirty = region_end(meta->dirty_off, meta->dirty_len);
 	uint64_t ring = region_end(meta->ring_off, meta->ring_len);
 	uint64_t log = region_end(meta->log_off, meta->log_len);
+	uint64_t record = region_end(meta->position_off, meta->position_len);
 
 	if (ring > dirty)
 		dirty = ring;
+	if (record > dirty)
+		dirty = record;
 	return log > dirty ? log : dirty;
 }
 

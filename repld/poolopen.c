@@ -117,7 +117,7 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 static bool
 recovery_due(const struct sidecar *meta)
 {
-	return meta->ring_len || meta->journal_len || meta->log_len;
+	return meta->ring_len || meta->journal_len || meta->log_len || meta->position_len;
 }
 
 static int
@@ -169,6 +169,8 @@ files_recover(struct pool_files *f, const char *path, struct sidecar *meta, stru
 
 	if (recovery_due(meta) && fdatasync(f->sidecar_fd) != 0)
 		rc = err_errno(e, REPL_E_IO, errno, "sidecar: sync");
+	if (!rc)
+		rc = pool_position_recover(f, path, meta, e);
 	if (!rc)
 		rc = pool_log_recover(f, path, meta, e);
 	if (!rc)
@@ -570,18 +572,15 @@ pool_position(struct pool *p, uint64_t position)
 		p->info.meta.position = position;
 }
 
-/*
- * What is probed of the pool must hold for the ring: of a set, whose parts may lie on a device of
- * their own, the sidecar is beside the set file.
- */
-static int
-ring_place_check(const struct pool *p, struct err *e)
+/* Of a set, whose parts may lie on a device of their own, the sidecar is beside the set file. */
+int
+pool_place_check(const struct pool *p, struct err *e)
 {
 	int fd = p->files.fd, beside = p->files.sidecar_fd;
 	struct stat pool, sidecar;
 
 	if (fstat(fd, &pool) != 0 || fstat(beside, &sidecar) != 0)
-		return err_errno(e, REPL_E_IO, errno, "receive ring");
+		return err_errno(e, REPL_E_IO, errno, "the sidecar");
 	if (pool.st_dev == sidecar.st_dev && filesystem_is_dax(fd) == filesystem_is_dax(beside))
 		return 0;
 	return err_set(e, REPL_E_REFUSED,
@@ -603,7 +602,7 @@ pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **
 		rc = err_set(e, REPL_E_REFUSED,
 			     "open for reading, or there is a receive ring or a journal");
 	else
-		rc = ring_place_check(p, e);
+		rc = pool_place_check(p, e);
 	if (!rc)
 		rc = poolring_make(p->files.sidecar_fd, sidecar, &p->info.meta, &mine, out, e);
 	free(sidecar);

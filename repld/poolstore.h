@@ -74,6 +74,22 @@ int pool_journal_recover(struct pool_files *f, const char *path, struct sidecar 
 /* The same of a round log. */
 int pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e);
 
+/*
+ * What meta will say when a log or record that a dead writer has left is brought in. Neither is
+ * changed.
+ */
+void pool_rounds_look(const struct pool_files *f, struct sidecar *meta);
+
+/* The same of a position record. */
+int pool_position_recover(struct pool_files *f, const char *path, struct sidecar *meta,
+			  struct err *e);
+
+/*
+ * REPL_E_REFUSED unless the sidecar is on the file system of the pool, and as durable: what is
+ * probed of the pool holds for it.
+ */
+int pool_place_check(const struct pool *p, struct err *e);
+
 /* Of the sidecar beside a pool at path; to be freed, NULL: no memory. */
 char *pool_sidecar_path(const char *path);
 

@@ -75,7 +75,8 @@ struct roundlog_replayed {
 };
 
 /*
- * Bring into the pool what is there, durably. REPL_E_CORRUPT: the log can't be believed at all;
+ * Bring into the pool what is there, durably; without one (NULL) it is only told what is there.
+ * REPL_E_CORRUPT: the log can't be believed at all;
  * REPL_E_IO: the device did not give it, and may another time. Nothing is taken away.
  */
 int roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *pool,

@@ -74,18 +74,20 @@ roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *poo
 		rc = region_open(sidecar_fd, meta, &region, &h, e);
 	if (rc)
 		goto out;
-	deposits_init(d, pool);
+	if (pool)
+		deposits_init(d, pool);
 	d->back = meta->sparse;
-	round_replay_begin(r, region, &h, pmem_map_size(pool));
+	round_replay_begin(r, region, &h, meta->pool_size);
 	while (!rc && round_replay_next(r, &v)) {
 		uint64_t position = round_position(&v);
 
-		rc = deposits_apply(d, &v, e);
+		if (pool)
+			rc = deposits_apply(d, &v, e);
 		done->messages += position == 0 || v.entry_count > 1;
 		if (position > done->position)
 			done->position = position;
 	}
-	if (!rc)
+	if (!rc && pool)
 		rc = deposits_flush(d, e);
 	done->damaged = r->damaged;
 out:

@@ -398,6 +398,36 @@ log_end(struct state *s)
 	s->log = NULL;
 }
 
+/* Where none can be kept nobody knows after a kill how far the pool has come. */
+static void
+record_make(struct state *s, struct data_params *p)
+{
+	struct err e;
+
+	if (!s->write || s->ring || s->log || pmem_map_groups(s->map))
+		return;
+	err_clear(&e);
+	/* Mapping wants the process for itself, see pmem.h. */
+	baseline_free(s->baseline);
+	s->baseline = NULL;
+	if (pool_record_make(s->pool, &s->record, &e))
+		log_warning("no position record: %s", e.text);
+	p->record = s->record;
+}
+
+static void
+record_end(struct state *s)
+{
+	struct err e;
+
+	err_clear(&e);
+	if (pool_record_end(s->pool, s->record, &e)) {
+		log_error("%s: it is looked at when the pool is opened next", e.text);
+		s->flush_failed = true;
+	}
+	s->record = NULL;
+}
+
 int
 state_persist(struct state *s, struct range *r, size_t count, struct err *e)
 {
@@ -420,7 +450,7 @@ state_log_settle(struct state *s, struct err *e)
 }
 
 int
-state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e)
+state_lanes_open(struct state *s, struct data_params *p, bool ring, bool positions, struct err *e)
 {
 	int rc;
 
@@ -438,6 +468,8 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 	if (ring)
 		ring_make(s, p);
 	log_make(s, p);
+	if (positions)
+		record_make(s, p);
 	/* Where a singleton goes without a checksum of its bytes, and nothing of a message lies on
 	 * media. */
 	p->bare = p->rma && !p->ring && !p->log;
@@ -445,6 +477,7 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 	if (rc) {
 		ring_end(s);
 		log_end(s);
+		record_end(s);
 		return rc;
 	}
 	s->lanes = p->lanes;
@@ -467,6 +500,7 @@ state_lanes_close(struct state *s)
 	s->data = NULL;
 	ring_end(s);
 	log_end(s);
+	record_end(s);
 	s->lanes = 0;
 	s->dirty = true;
 }

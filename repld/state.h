@@ -42,13 +42,14 @@ struct state {
 	struct pool *pool;
 	struct pmem_map *map;
 	struct data *data;
-	struct poolring *ring;     /* of the lanes; NULL: none */
-	struct roundlog *log;      /* of the lanes; NULL: none */
-	struct fab_warm *warm;     /* until lanes are opened */
-	struct prefault prefault;  /* of map */
-	uint64_t grown;            /* allocated and mapped up to here, not recorded; 0: nothing */
-	struct baseline *baseline; /* what bench.open started last, with a pool open */
-	struct probe probe;        /* of the open pool */
+	struct poolring *ring;       /* of the lanes; NULL: none */
+	struct roundlog *log;        /* of the lanes; NULL: none */
+	struct poolposition *record; /* of the lanes; NULL: none */
+	struct fab_warm *warm;       /* until lanes are opened */
+	struct prefault prefault;    /* of map */
+	uint64_t grown;              /* allocated and mapped up to here, not recorded; 0: nothing */
+	struct baseline *baseline;   /* what bench.open started last, with a pool open */
+	struct probe probe;          /* of the open pool */
 	bool write;
 	bool rma;          /* the lanes reach the pool by RMA */
 	bool flush_failed; /* since the pool was opened; lanes may be gone */
@@ -116,9 +117,11 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
 
 /*
  * On success the session's lanes are open; p is borrowed. ring: make a receive
- * ring for them, of which p->ring then says whether it could be made.
+ * ring for them, of which p->ring then says whether it could be made. positions: they tell some,
+ * which are to be on record also where the session is killed.
  */
-int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
+int state_lanes_open(struct state *s, struct data_params *p, bool ring, bool positions,
+		     struct err *e);
 void state_lanes_close(struct state *s);
 
 /* Most of the pool is about to be written: make its pages ready beside that. */

@@ -39,7 +39,9 @@ enum {
 	AT_LOG_OFF = 528,
 	AT_LOG_LEN = 536,
 	AT_ATTR = 544,
-	AT_ZERO_648 = 648,
+	AT_RECORD_OFF = 648,
+	AT_RECORD_LEN = 656,
+	AT_ZERO_664 = 664,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -52,8 +54,10 @@ enum {
 #define MINOR_DIRTY      2 /* brought the dirty map and the position */
 #define MINOR_ATTR       3 /* brought attributes of a pool set */
 #define MINOR_OPENING    4 /* brought the first opening that has not ended */
+#define MINOR_RECORD     5 /* brought the position record */
 #define MINOR_TWO_ATTR   1 /* attributes, of major versions 2 and 3 */
 #define MINOR_TWO_OPEN   2 /* the first opening, of major versions 2 and 3 */
+#define MINOR_TWO_RECORD 3 /* the position record, of major versions 2 and 3 */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -136,6 +140,8 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = attr ? MINOR_TWO_ATTR : 0;
 	if (s->opening)
 		minor = major > 1 ? MINOR_TWO_OPEN : MINOR_OPENING;
+	if (s->position_len)
+		minor = major > 1 ? MINOR_TWO_RECORD : MINOR_RECORD;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
@@ -178,6 +184,8 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	put_le64(slot + AT_LOG_OFF, s->log_off);
 	put_le64(slot + AT_LOG_LEN, s->log_len);
 	memcpy(slot + AT_ATTR, s->attr, sizeof(s->attr));
+	put_le64(slot + AT_RECORD_OFF, s->position_off);
+	put_le64(slot + AT_RECORD_LEN, s->position_len);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -202,18 +210,29 @@ check_envelope(const uint8_t *slot, struct err *e)
 	return 0;
 }
 
+/* Its minor version is that, or a later one: of major version 1, of the others. */
+static bool
+has_minor(const uint8_t *slot, unsigned one, unsigned two)
+{
+	return get_le16(slot + AT_MINOR) >= (get_le16(slot + AT_MAJOR) == 1 ? one : two);
+}
+
 static bool
 has_attr(const uint8_t *slot)
 {
-	return get_le16(slot + AT_MINOR) >=
-	       (get_le16(slot + AT_MAJOR) == 1 ? MINOR_ATTR : MINOR_TWO_ATTR);
+	return has_minor(slot, MINOR_ATTR, MINOR_TWO_ATTR);
 }
 
 static bool
 has_opening(const uint8_t *slot)
 {
-	return get_le16(slot + AT_MINOR) >=
-	       (get_le16(slot + AT_MAJOR) == 1 ? MINOR_OPENING : MINOR_TWO_OPEN);
+	return has_minor(slot, MINOR_OPENING, MINOR_TWO_OPEN);
+}
+
+static bool
+has_record(const uint8_t *slot)
+{
+	return has_minor(slot, MINOR_RECORD, MINOR_TWO_RECORD);
 }
 
 /* What the slot's version does not know is zero; a newer minor one may use it. */
@@ -238,11 +257,11 @@ check_reserved(const uint8_t *slot, struct err *e)
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
 	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? MINOR_TWO_OPEN : MINOR_OPENING))
+	    minor <= (major == 2 ? MINOR_TWO_RECORD : MINOR_RECORD))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if ((major >= 2 ? minor > MINOR_TWO_OPEN : minor > MINOR_OPENING))
+	if (has_minor(slot, MINOR_RECORD + 1, MINOR_TWO_RECORD + 1))
 		return 0;
-	zero = has_attr(slot) ? AT_ZERO_648 : AT_ATTR;
+	zero = has_record(slot) ? AT_ZERO_664 : has_attr(slot) ? AT_RECORD_OFF : AT_ATTR;
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
 	    (major == 1 && minor < MINOR_DIRTY && !all_zero(slot + AT_POSITION, 8)) ||
 	    !all_zero(slot + zero, SIDECAR_SLOT_SIZE - zero))
@@ -296,6 +315,7 @@ check_regions(const struct sidecar *s, struct err *e)
 		{"dirty map", s->dirty_off, s->dirty_len},
 		{"journal", s->journal_off, s->journal_len},
 		{"round log", s->log_off, s->log_len},
+		{"position record", s->position_off, s->position_len},
 	};
 
 	for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
@@ -371,6 +391,10 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	}
 	if (has_attr(slot))
 		memcpy(got.attr, slot + AT_ATTR, sizeof(got.attr));
+	if (has_record(slot)) {
+		got.position_off = get_le64(slot + AT_RECORD_OFF);
+		got.position_len = get_le64(slot + AT_RECORD_LEN);
+	}
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

@@ -72,6 +72,8 @@ struct sidecar {
 	 * pool lacks: who opens the pool replays it first.
 	 */
 	uint64_t log_off, log_len;
+	/* The position record's region, on the target's side: it may tell a higher position. */
+	uint64_t position_off, position_len;
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

@@ -76,6 +76,8 @@ local_read(struct local *l, uint64_t size, struct err *e)
 			       l->meta.ring_len      ? "receive ring"
 			       : l->meta.journal_len ? "resync journal"
 						     : "round log");
+	/* How far its writer came then counts no more: a new generation is begun on it. */
+	l->meta.position_off = l->meta.position_len = 0;
 	l->present = true;
 	return 0;
 }

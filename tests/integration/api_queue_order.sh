@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# When the program is killed at any moment each queued replica holds a prefix of what was drained, and the positions say which one has more.
+# When the program is killed at any moment, alone or with its targets, each queued replica holds a prefix of what was drained, and the positions say which one has more.
 . "$(dirname "$0")/api_lib.sh"
 SEED=${API_SEED:-$(date +%s)}
 echo "API_SEED=$SEED"
@@ -39,13 +39,16 @@ killed() {
 	PIDS="$load $PIDS"
 	wait_for 40 grep -q . "$TMP/load.out" || fail "no word of the load"
 	grep -q there "$TMP/load.out" || fail "$(cat "$TMP/load.out")"
-	signalled KILL "$load"
+	# shellcheck disable=SC2046
+	signalled KILL "$load" $([ $((round % 2)) -eq 1 ] || sessions)
 	wait "$load" 2>/dev/null
 	wait_for 10 no_sessions || fail "sessions stay"
 }
 
 # In order on each replica: never a second number without its first; at most one ahead.
 in_order() {
+	# What a killed session has left is brought in.
+	ctl probe "$(pool "$1")" >/dev/null || fail "probe of $1"
 	# shellcheck disable=SC2046
 	set -- "$1" $(numbers "$TMP/serve/pools/$1")
 	pool=$1
@@ -61,11 +64,11 @@ in_order() {
 
 # ahead A B: who has the higher position has more numbers.
 compare_positions() {
+	a=$(position "$1")
+	b=$(position "$2")
 	in_order "$1"
 	first=$sum
 	in_order "$2"
-	a=$(position "$1")
-	b=$(position "$2")
 	[ "$a" -gt 0 ] && [ "$b" -gt 0 ] || fail "no position: $a, $b"
 	# One that is not on record is there in part at most.
 	[ "$a" -lt "$b" ] && [ "$first" -gt $((sum + 1)) ] && fail "$1: $a has more than $2: $b"

@@ -250,6 +250,16 @@ load_await_order(struct load *l)
 		(void)usleep(AWAIT_POLL_US);
 }
 
+static int
+load_kill(pid_t pid)
+{
+	if (kill(pid, SIGKILL)) {
+		perror("kill");
+		return 1;
+	}
+	return 0;
+}
+
 /* When there have been so many acknowledgements in all, and a moment later. */
 static int
 load_cut_at(struct load *l, pid_t pid, unsigned acks)
@@ -266,11 +276,7 @@ load_cut_at(struct load *l, pid_t pid, unsigned acks)
 	}
 	load_await_order(l);
 	(void)usleep(delay);
-	if (kill(pid, SIGKILL)) {
-		perror("kill");
-		return 1;
-	}
-	return 0;
+	return load_kill(pid);
 }
 
 /* At a moment that the seed decides. */
@@ -289,6 +295,21 @@ load_cut_again(struct load *l, pid_t pid)
 	if (l->seed % 3 == 0)
 		more = 0;
 	return load_cut_at(l, pid, atomic_load(&l->acks) + more);
+}
+
+/* One, or the first of three, then the second one; the third when the load has ended. */
+static int
+load_cut_all(struct load *l, pid_t pid[3])
+{
+	int rc = load_cut(l, pid[0]);
+
+	/* All at once: no generation says which has more. */
+	for (unsigned i = 1; i < 3 && l->seed % 4 == 3; i++) {
+		if (!rc && pid[i])
+			rc = load_kill(pid[i]);
+		pid[i] = 0;
+	}
+	return !rc && pid[1] ? load_cut_again(l, pid[1]) : rc;
 }
 
 static int
@@ -313,17 +334,13 @@ load_run(struct load *l)
 		if (pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]))
 			_exit(3);
 	}
-	rc = load_cut(l, pid[0]);
-	if (!rc && pid[1])
-		rc = load_cut_again(l, pid[1]);
+	rc = load_cut_all(l, pid);
 	if (rc)
 		_exit(rc);
 	for (unsigned i = 0; i < POWER_LANES; i++)
 		(void)pthread_join(workers[i].thread, NULL);
-	if (pid[2] && kill(pid[2], SIGKILL)) {
-		perror("kill");
+	if (pid[2] && load_kill(pid[2]))
 		return 1;
-	}
 	free(workers);
 	(void)printf("%u acknowledged\n", atomic_load(&l->acks));
 	return 0;

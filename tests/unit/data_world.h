@@ -141,6 +141,22 @@ roundlog_position(struct roundlog *l, uint64_t told, struct err *e)
 	return l->rc ? err_set(e, l->rc, "the device failed") : 0;
 }
 
+/* A position record, which the pool remembers as it does the log. */
+struct poolposition {
+	struct pmem_map *pool;
+	int rc;
+};
+
+static struct poolposition position_record;
+
+int
+poolposition_tell(struct poolposition *p, uint64_t told, struct err *e)
+{
+	pool_log(p->pool, 'R');
+	pool_log(p->pool, (char)('0' + told % 10));
+	return p->rc ? err_set(e, p->rc, "the device failed") : 0;
+}
+
 /* All of it is stored by now. */
 void
 roundlog_stored(struct roundlog *l, const struct wire_commit_view *const *messages, unsigned count)
@@ -486,6 +502,8 @@ serve_as(struct pmem_map *pool, bool write)
 
 	if (round_log.pool)
 		p.log = &round_log;
+	if (position_record.pool)
+		p.record = &position_record;
 	assert_int_equal(data_new(&p, &d, NULL), 0);
 	if (others_sync)
 		data_fail(d, others_sync);

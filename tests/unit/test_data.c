@@ -431,6 +431,27 @@ failed_flush_gives_no_position(void **state)
 	assert_int_equal(position, 0);
 }
 
+/* Behind the flush, before the answer; what is no higher is not told. */
+static void
+position_is_recorded(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct pmem_map pool = {.log = ""};
+
+		memset(&fabric, 0, sizeof(fabric));
+		arrive_drain(1, 'a', 5);
+		arrive_drain(2, 'b', 7);
+		arrive_drain(3, 'c', 6);
+		position_record = (struct poolposition){.pool = &pool, .rc = i ? REPL_E_IO : 0};
+		serve(&pool);
+		position_record.pool = NULL;
+		assert_string_equal(pool.log, i ? "a|R5" : "a|R5b|R7c|");
+		assert_int_equal(fabric.status[0], i ? REPL_E_IO : 0);
+		assert_int_equal(position, i ? 0 : 7);
+	}
+}
+
 /* What comes without end delays no answer for ever, nor the end of the port and the lanes. */
 static void
 flood_of_events_is_left_in_between(void **state)
@@ -465,6 +486,7 @@ main(void)
 		cmocka_unit_test(failed_flush_gives_no_place),
 		cmocka_unit_test(position_is_the_highest_that_is_durable),
 		cmocka_unit_test(failed_flush_gives_no_position),
+		cmocka_unit_test(position_is_recorded),
 		cmocka_unit_test(region_is_registered_when_it_is_asked_for),
 		cmocka_unit_test(immediates_share_the_flush_of_a_round),
 		cmocka_unit_test(immediate_waits_behind_a_barrier),

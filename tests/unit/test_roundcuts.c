@@ -369,7 +369,9 @@ acknowledged_is_there(unsigned seed)
 	struct pmem_map *is;
 	uint64_t position;
 
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &pool, &err), 0);
+	assert_int_equal(pool_get_info(pool)->meta.position, info.meta.position);
 	assert_int_equal(pool_get_info(pool)->meta.state, SIDECAR_UNKNOWN);
 	position = pool_get_info(pool)->meta.position;
 	if (position < reached->acked || position > reached->begun)

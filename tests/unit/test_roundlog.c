@@ -211,12 +211,15 @@ byte_at(uint64_t off)
 	return c;
 }
 
+/* Who only looks is told the same before. */
 static void
 opened(enum pool_mode mode, enum sidecar_state want)
 {
 	int fd = file_open("p.repl");
 	struct stat st;
 
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_int_equal(info.meta.state, want);
 	assert_int_equal(pool_open(store, "p", mode, "next", &pool, &err), 0);
 	assert_int_equal(pool_get_info(pool)->meta.log_len, 0);
 	assert_int_equal(pool_get_info(pool)->meta.state, want);

@@ -498,11 +498,42 @@ a_first_opening_has_a_version(void **state)
 	}
 }
 
+/* A position record is there in versions 1.5, 2.3, 3.3, beside whatever else. */
+static void
+a_position_record_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	s.opening = true;
+	s.attr[5] = 7;
+	for (unsigned major = 1; major <= 3; major++) {
+		s.primary = major == 2;
+		s.log_off = major == 3 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = major == 3 ? 4096 : 0;
+		s.position_off = s.position_len = SIDECAR_SIZE;
+		sidecar_encode(&s, slot);
+		assert_int_equal(get_le16(slot + 8), major);
+		assert_int_equal(slot[10], major == 1 ? 5 : 3);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.opening && got.attr[5] == 7 && got.log_len == s.log_len);
+		assert_true(got.position_off == SIDECAR_SIZE && got.position_len == SIDECAR_SIZE);
+		slot[10]--;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		s.position_off = s.position_len = 0;
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[10], major == 1 ? 4 : 2);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	}
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 5, 0, ""}, used = {700, 2, 1, 0, ""};
+	static const struct change minor = {10, 2, 6, 0, ""}, used = {700, 2, 1, 0, ""};
 	static const struct change major = {8, 2, 4, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
@@ -604,6 +635,13 @@ regions_that_overlap_are_refused(void **state)
 	sidecar_encode(&s, slot);
 	assert_int_equal(sidecar_decode(slot, &got, &e), REPL_E_CORRUPT);
 	assert_non_null(strstr(e.text, "overlap"));
+	s.dirty_len = 4096;
+	s.position_off = SIDECAR_SIZE + 8192;
+	s.position_len = 4096;
+	sidecar_encode(&s, slot);
+	assert_int_equal(sidecar_decode(slot, &got, &e), REPL_E_CORRUPT);
+	assert_non_null(strstr(e.text, "overlap"));
+	s.position_off = s.position_len = 0;
 	s.journal_off = s.journal_len = 0;
 	s.journal_committed = true;
 	sidecar_encode(&s, slot);
@@ -661,6 +699,7 @@ main(void)
 		cmocka_unit_test(writer_text_without_end_is_refused),
 		cmocka_unit_test(attributes_have_a_version),
 		cmocka_unit_test(a_first_opening_has_a_version),
+		cmocka_unit_test(a_position_record_has_a_version),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
