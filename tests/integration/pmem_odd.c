@@ -600,8 +600,8 @@ map_step(char *at, int fd, size_t i)
 static void
 steps(const char *path)
 {
-	int fd = file_new(path, 2 * STEPS * PAGE);
-	char *at = mmap(NULL, 2 * STEPS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = file_new(path, STEPS * PAGE);
+	char *at = mmap(NULL, STEPS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *more;
 
 	check(at != MAP_FAILED, "mmap");
 	/* Behind the one before, in front of it, and between two. */
@@ -613,11 +613,17 @@ steps(const char *path)
 		map_step(at, fd, i);
 	for (size_t i = STEPS / 2 + 1; i < STEPS / 2 + 100; i += 2)
 		map_step(at, fd, i);
-	check(munmap(at + STEPS * PAGE, STEPS * PAGE) == 0, "munmap");
-	for (size_t i = STEPS; i < 2 * STEPS; i++)
-		check(mremap(at, i * PAGE, (i + 1) * PAGE, 0) == at, "mremap");
-	for (size_t i = 0; i < 2 * STEPS; i += 7)
+	/* Not on all file systems are they one for the kernel, which makes none longer else. */
+	more = mmap(NULL, STEPS * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(more != MAP_FAILED, "mmap");
+	map_step(more, fd, 0);
+	check(munmap(more + PAGE, (STEPS - 1) * PAGE) == 0, "munmap");
+	for (size_t i = 1; i < STEPS; i++)
+		check(mremap(more, i * PAGE, (i + 1) * PAGE, 0) == more, "mremap");
+	for (size_t i = 0; i < STEPS; i += 7) {
 		put(at + i * PAGE, 's', 64);
+		put(more + i * PAGE + 100, 'm', 64);
+	}
 }
 
 static char *volatile handled_at;
