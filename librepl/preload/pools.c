@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@
 #define FORK_WAIT_S  10
 #define PAGE         4096U
 #define REPORT_LINES 100
+#define LATE_MAX     16
 
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
@@ -85,7 +87,35 @@ now_ns(void)
 }
 
 /* In a signal handler that has interrupted such work: the locks are this thread's own. */
-static __thread unsigned busy __attribute__((tls_model("initial-exec")));
+static __thread volatile unsigned busy __attribute__((tls_model("initial-exec")));
+
+/* What the handler has flushed, for when that work ends. */
+struct late {
+	struct pool *pool;
+	uint64_t off;
+	size_t len;
+	bool look;
+};
+
+static __thread struct late late[LATE_MAX] __attribute__((tls_model("initial-exec")));
+static __thread volatile unsigned late_count __attribute__((tls_model("initial-exec")));
+
+static void late_flush(void);
+static void late_lost(const struct pool *p);
+
+static void
+busy_end(void)
+{
+	while (busy == 1) {
+		late_flush();
+		busy = 0;
+		/* From here on they are flushed at once. */
+		if (late_count == 0)
+			return;
+		busy = 1;
+	}
+	busy--;
+}
 
 /* What is around any work on a pool: a thread does not end in it, and errno stays. */
 struct calm {
@@ -105,7 +135,7 @@ calm_begin(void)
 static void
 calm_end(struct calm c)
 {
-	busy--;
+	busy_end();
 	(void)pthread_setcancelstate(c.cancel, NULL);
 	errno = c.saved_errno;
 }
@@ -221,6 +251,7 @@ fork_child(void)
 {
 	maps_fork_end();
 	flushed = 0;
+	late_count = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
@@ -275,8 +306,11 @@ pools_any(void)
 static void
 pools_end(void)
 {
-	if (busy > 0)
+	if (busy > 0) {
+		for (unsigned i = 0; i < late_count; i++)
+			late_lost(late[i].pool);
 		return;
+	}
 	for (unsigned i = 0; i < pool_count; i++) {
 		(void)pthread_rwlock_wrlock(&pools[i].lock);
 		pool_close_locked(&pools[i]);
@@ -585,22 +619,63 @@ pools_concern(const void *addr, size_t len)
 }
 
 static void
+signals_block(sigset_t *before)
+{
+	sigset_t all;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+static void
+late_lost(const struct pool *p)
+{
+	report("%s: flushed by a signal handler amid another flush: NOT REPLICATED", p->path);
+}
+
+/* Another handler may interrupt this one. What touches what is there becomes one with it. */
+static void
+late_add(struct pool *p, const struct maps_piece *piece, bool look)
+{
+	uint64_t off = piece->off, end = off + piece->len;
+	struct late *l = late;
+	sigset_t before;
+
+	signals_block(&before);
+	while (l < late + late_count &&
+	       (l->pool != p || l->look != look || end < l->off || off > l->off + l->len))
+		l++;
+	if (l < late + late_count) {
+		off = off < l->off ? off : l->off;
+		end = end > l->off + l->len ? end : l->off + l->len;
+	} else if (l < late + LATE_MAX) {
+		late_count++;
+	} else {
+		late_lost(p);
+		l = NULL;
+	}
+	if (l)
+		*l = (struct late){.pool = p, .off = off, .len = (size_t)(end - off), .look = look};
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void
 range_flush(const void *addr, size_t len, bool look)
 {
 	uintptr_t at = (uintptr_t)addr, end = at + len;
 	struct maps_piece piece;
 	struct calm calm;
+	bool amid;
 
 	if (!maps_find(at, end, &piece))
 		return;
-	if (busy > 0) {
-		report("%s: flushed by a signal handler amid another flush: NOT REPLICATED",
-		       pools[piece.pool].path);
-		return;
-	}
+	amid = busy > 0;
 	calm = calm_begin();
 	do {
-		piece_flush(&pools[piece.pool], piece.off, piece.len, look);
+		if (amid)
+			late_add(&pools[piece.pool], &piece, look);
+		else
+			piece_flush(&pools[piece.pool], piece.off, piece.len, look);
 		at = piece.end;
 	} while (at < end && maps_find(at, end, &piece));
 	calm_end(calm);
@@ -656,19 +731,50 @@ pool_drain(struct pool *p)
 		pool_failed(p, rc, "drain");
 }
 
-void
-pools_drain(void)
+static void
+flushed_drain(void)
 {
 	uint32_t todo = flushed;
-	struct calm calm;
 
-	if (todo == 0 || busy > 0)
-		return;
-	calm = calm_begin();
 	flushed = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (todo & 1U << i)
 			pool_drain(&pools[i]);
 	}
+}
+
+void
+pools_drain(void)
+{
+	struct calm calm;
+
+	if (flushed == 0 || busy > 0)
+		return;
+	calm = calm_begin();
+	flushed_drain();
 	calm_end(calm);
+}
+
+/* Drained, too: the handler has counted on that. */
+static void
+late_flush(void)
+{
+	struct late now[LATE_MAX];
+	unsigned count;
+	sigset_t before;
+
+	if (late_count == 0)
+		return;
+	signals_block(&before);
+	count = late_count;
+	memcpy(now, late, sizeof(now));
+	late_count = 0;
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+	for (unsigned i = 0; i < count; i++) {
+		if (now[i].pool->state == POOL_CLOSED)
+			late_lost(now[i].pool);
+		else
+			piece_flush(now[i].pool, now[i].off, now[i].len, now[i].look);
+	}
+	flushed_drain();
 }

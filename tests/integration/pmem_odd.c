@@ -29,6 +29,7 @@
  *   shrink    the file gets shorter than its mapping, which is synced
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
  *   amid      a signal handler persists in the middle of a copy to the same page
+ *   ticks     a signal handler persists, often while its thread does
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   large     all of a large file is synced at once
  *   leaves    it has left its environment and its directory before it maps the file
@@ -677,6 +678,40 @@ amid(const char *path)
 }
 
 static void
+on_tick(int number)
+{
+	(void)number;
+	put(handled_at + (size_t)handled * 64, 'A' + (int)(handled % 26), 64);
+	handled++;
+}
+
+static void
+tick_on(char *at, void (*work)(char *))
+{
+	const struct itimerval often = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+
+	handled_at = at + SIZE / 2;
+	put(at, 'a', PAGE);
+	(void)signal(SIGALRM, on_tick);
+	check(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
+	while (handled < 2 * HANDLED)
+		work(at + PAGE);
+	check(setitimer(ITIMER_REAL, &never, NULL) == 0, "setitimer");
+}
+
+static void
+put_page(char *at)
+{
+	put(at, 'a' + (int)(handled % 26), PAGE);
+}
+
+static void
+ticks(const char *path)
+{
+	tick_on(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), put_page);
+}
+
+static void
 jumps(const char *path)
 {
 	char *at = closed_new(path);
@@ -720,7 +755,7 @@ main(int argc, char **argv)
 		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
 		     {"stays", stays},      {"early", early},         {"locked", locked},
 		     {"steps", steps},      {"leaves", leaves},       {"large", large},
-		     {"amid", amid},        {"jumps", jumps}};
+		     {"amid", amid},        {"jumps", jumps},         {"ticks", ticks}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
