@@ -224,14 +224,17 @@ take_lines(const char *name, const char *text, void (*take)(char *, char *, void
 static void
 fork_prepare(void)
 {
+	bool amid = busy > 0;
 	struct timespec end;
 
+	/* A handler would wait for its own thread. */
+	busy++;
 	/* No longer than that: the child is to run in any case. */
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += FORK_WAIT_S;
 	for (unsigned i = 0; i < pool_count; i++)
 		pools[i].fork_locked =
-			busy == 0 && pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
+			!amid && pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
 	maps_fork_begin();
 }
 
@@ -243,6 +246,8 @@ fork_parent(void)
 		if (pools[i].fork_locked)
 			(void)pthread_rwlock_unlock(&pools[i].lock);
 	}
+	busy--;
+	calm_end(calm_begin());
 }
 
 /* The handle stays the parent's. The child opens its own when the parent has let go. */
@@ -263,6 +268,7 @@ fork_child(void)
 		p->retry_ns = 0;
 		p->forked = true;
 	}
+	busy--;
 }
 
 static char *

@@ -30,6 +30,7 @@
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
  *   amid      a signal handler persists in the middle of a copy to the same page
  *   ticks     a signal handler persists, often while its thread does
+ *   forkticks the same, while it forks and other threads persist
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   large     all of a large file is synced at once
  *   leaves    it has left its environment and its directory before it maps the file
@@ -712,6 +713,39 @@ ticks(const char *path)
 }
 
 static void
+fork_once(char *at)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)at;
+	if (child == 0)
+		_exit(0);
+	check(child > 0, "fork");
+	while (waitpid(child, &status, 0) < 0)
+		check(errno == EINTR, "waitpid");
+}
+
+static void
+forkticks(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t writer[WRITERS];
+	sigset_t tick;
+
+	(void)sigemptyset(&tick);
+	(void)sigaddset(&tick, SIGALRM);
+	(void)pthread_sigmask(SIG_BLOCK, &tick, NULL);
+	for (int i = 0; i < WRITERS; i++)
+		check(!pthread_create(&writer[i], NULL, persist_on, at + (i + 1) * 64), "thread");
+	(void)pthread_sigmask(SIG_UNBLOCK, &tick, NULL);
+	tick_on(at, fork_once);
+	atomic_store(&stop, true);
+	for (int i = 0; i < WRITERS; i++)
+		(void)pthread_join(writer[i], NULL);
+}
+
+static void
 jumps(const char *path)
 {
 	char *at = closed_new(path);
@@ -746,16 +780,18 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(const char *);
-	} modes[] = {{"grow", grow},        {"recreate", recreate},   {"part", part},
-		     {"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
-		     {"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
-		     {"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
-		     {"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
-		     {"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
-		     {"linked", linked},    {"directory", directory}, {"aliased", aliased},
-		     {"stays", stays},      {"early", early},         {"locked", locked},
-		     {"steps", steps},      {"leaves", leaves},       {"large", large},
-		     {"amid", amid},        {"jumps", jumps},         {"ticks", ticks}};
+	} modes[] = {
+		{"grow", grow},          {"recreate", recreate},   {"part", part},
+		{"protect", protect},    {"fixed", fixed},         {"daemon", daemon_child},
+		{"nodrain", nodrain},    {"forks", forks},         {"cancel", cancel},
+		{"stderr", on_stderr},   {"exit", exit_amid},      {"page", page},
+		{"moves", moves},        {"beyond", beyond},       {"shrink", shrink},
+		{"renamed", renamed},    {"fsync", by_fsync},      {"handler", fork_in_handler},
+		{"linked", linked},      {"directory", directory}, {"aliased", aliased},
+		{"stays", stays},        {"early", early},         {"locked", locked},
+		{"steps", steps},        {"leaves", leaves},       {"large", large},
+		{"amid", amid},          {"jumps", jumps},         {"ticks", ticks},
+		{"forkticks", forkticks}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
