@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "follow.h"
 #include "pools.h"
@@ -163,6 +164,70 @@ sync_file_range(int fd, off64_t off, off64_t len, unsigned flags)
 {
 	return synced((int)syscall(SYS_sync_file_range, fd, off, len, flags), fd,
 		      "sync_file_range(2)");
+}
+
+static int
+resized(int rc, const struct stat *before, off_t len)
+{
+	off_t was = before->st_size;
+
+	if (rc == 0 && was != len && pools_any())
+		pools_changed(before, (uint64_t)(was < len ? was : len),
+			      (uint64_t)(was < len ? len : was));
+	return rc;
+}
+
+EXPORT int
+ftruncate(int fd, off_t len)
+{
+	struct stat before = {0};
+
+	if (pools_any())
+		(void)fstat(fd, &before);
+	return resized((int)syscall(SYS_ftruncate, fd, len), &before, len);
+}
+
+EXPORT int ftruncate64(int fd, off64_t len) __attribute__((alias("ftruncate")));
+
+EXPORT int
+truncate(const char *path, off_t len)
+{
+	struct stat before = {0};
+
+	if (pools_any())
+		(void)stat(path, &before);
+	return resized((int)syscall(SYS_truncate, path, len), &before, len);
+}
+
+EXPORT int truncate64(const char *path, off64_t len) __attribute__((alias("truncate")));
+
+EXPORT int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	int rc = (int)syscall(SYS_fallocate, fd, mode, off, len);
+	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
+	struct stat now;
+
+	/* Else it gets room, and no byte changes. */
+	if (rc == 0 && (moves || (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) &&
+	    pools_any() && fstat(fd, &now) == 0)
+		pools_changed(&now, (uint64_t)off, moves ? UINT64_MAX : (uint64_t)(off + len));
+	return rc;
+}
+
+EXPORT int fallocate64(int fd, int mode, off64_t off, off64_t len)
+	__attribute__((alias("fallocate")));
+
+EXPORT int
+madvise(void *addr, size_t len, int advice)
+{
+	int rc = (int)syscall(SYS_madvise, addr, len, advice);
+
+	if (rc == 0 && advice == MADV_REMOVE) {
+		follow_sync(addr, len, true);
+		follow_drain();
+	}
+	return rc;
 }
 
 /* ---- libpmem ---- */

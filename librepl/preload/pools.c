@@ -641,9 +641,9 @@ late_lost(const struct pool *p)
 
 /* Another handler may interrupt this one. What touches what is there becomes one with it. */
 static void
-late_add(struct pool *p, const struct maps_piece *piece, bool look)
+late_add(struct pool *p, uint64_t off, size_t len, bool look)
 {
-	uint64_t off = piece->off, end = off + piece->len;
+	uint64_t end = off + len;
 	struct late *l = late;
 	sigset_t before;
 
@@ -679,7 +679,7 @@ range_flush(const void *addr, size_t len, bool look)
 	calm = calm_begin();
 	do {
 		if (amid)
-			late_add(&pools[piece.pool], &piece, look);
+			late_add(&pools[piece.pool], piece.off, piece.len, look);
 		else
 			piece_flush(&pools[piece.pool], piece.off, piece.len, look);
 		at = piece.end;
@@ -758,6 +758,44 @@ pools_drain(void)
 		return;
 	calm = calm_begin();
 	flushed_drain();
+	calm_end(calm);
+}
+
+/* What is behind the replicas' size comes when that grows. */
+static void
+pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to, bool amid)
+{
+	bool is;
+
+	/* Of another file nobody waits: librepl's threads have some, and may be waited for. */
+	if (p->dev != file->st_dev || p->ino != file->st_ino)
+		return;
+	if (!amid)
+		(void)pthread_rwlock_rdlock(&p->lock);
+	is = p->state == POOL_OPEN;
+	if (to > p->size)
+		to = p->size;
+	if (!amid)
+		(void)pthread_rwlock_unlock(&p->lock);
+	if (!is || from >= to)
+		return;
+	if (amid)
+		late_add(p, from, (size_t)(to - from), true);
+	else
+		piece_flush(p, from, (size_t)(to - from), true);
+}
+
+/* A pool that is not open gets all that its file has when it is. */
+void
+pools_changed(const struct stat *file, uint64_t from, uint64_t to)
+{
+	bool amid = busy > 0;
+	struct calm calm = calm_begin();
+
+	for (unsigned i = 0; i < pool_count; i++)
+		pool_changed(&pools[i], file, from, to, amid);
+	if (!amid)
+		flushed_drain();
 	calm_end(calm);
 }
 

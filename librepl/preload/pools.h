@@ -17,6 +17,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /*
@@ -44,6 +46,12 @@ void pools_renamed(const char *from, const char *to);
  * call, and all of the pool would have to go to the replicas. It is told, once.
  */
 void pools_synced(int fd, const char *call);
+
+/*
+ * Bytes of a file have changed by other ways than stores, in its own length, as by ftruncate(2) or
+ * fallocate(2). They are durable on the replicas where it is a pool's.
+ */
+void pools_changed(const struct stat *file, uint64_t from, uint64_t to);
 
 /* The range lies in a pool, or this thread has flushed what is not drained. */
 bool pools_concern(const void *addr, size_t len);

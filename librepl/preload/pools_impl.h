@@ -41,8 +41,8 @@ struct pool {
 	_Atomic int state; /* changed under the lock */
 	_Atomic uint64_t retry_ns;
 	struct repl *r;
-	dev_t dev; /* the file that is mapped, whatever its path names now */
-	ino_t ino;
+	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
+	_Atomic ino_t ino;
 	uint8_t *view; /* the whole file, what the replicas are made equal to; with the first
 			  mapping */
 	size_t room;   /* of the view, may be more than the file has */

@@ -26,14 +26,14 @@
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
- *   shrink    the file gets shorter than its mapping, which is synced
- *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
- *   amid      a signal handler persists in the middle of a copy to the same page
- *   ticks     a signal handler persists, often while its thread does
- *   forkticks the same, while it forks and other threads persist
- *   jumps     a signal handler leaves a copy by siglongjmp(3)
- *   large     all of a large file is synced at once
- *   leaves    it has left its environment and its directory before it maps the file
+ *   regrown   the file gets shorter and as long again while it stays mapped, by all of it and a
+ * part punched   bytes of the file become zero by fallocate(2) and madvise(2) shrink    the file
+ * gets shorter than its mapping, which is synced steps     mapped in many steps, each beside
+ * another, and made longer in as many by mremap(2) amid      a signal handler persists in the
+ * middle of a copy to the same page ticks     a signal handler persists, often while its thread
+ * does forkticks the same, while it forks and other threads persist jumps     a signal handler
+ * leaves a copy by siglongjmp(3) large     all of a large file is synced at once leaves    it has
+ * left its environment and its directory before it maps the file
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -767,6 +767,35 @@ large(const char *path)
 }
 
 static void
+regrown(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'a', SIZE);
+	check(ftruncate(fd, 0) == 0 && ftruncate(fd, SIZE) == 0, "ftruncate");
+	put(at + PAGE, 'b', SIZE / 2);
+	check(truncate(path, 3 * PAGE + 100) == 0 && truncate(path, SIZE) == 0, "truncate");
+	put(at + 8 * PAGE, 'c', PAGE);
+}
+
+static void
+punched(const char *path)
+{
+	int fd = file_new(path, SIZE), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	for (size_t i = 0; i < SIZE / PAGE; i++)
+		put(at + i * PAGE, 'a' + (int)(i % 26), PAGE);
+	check(fallocate(fd, hole, PAGE + 100, 3 * PAGE) == 0, "fallocate");
+	check(madvise(at + 16 * PAGE, 2 * PAGE, MADV_REMOVE) == 0, "madvise");
+	/* Not on all file systems. */
+	if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 32 * PAGE, PAGE) == 0)
+		check(ftruncate(fd, SIZE) == 0, "ftruncate");
+	(void)fallocate(fd, FALLOC_FL_ZERO_RANGE, 64 * PAGE, PAGE);
+}
+
+static void
 leaves(const char *path)
 {
 	check(clearenv() == 0, "clearenv");
@@ -781,17 +810,17 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},          {"recreate", recreate},   {"part", part},
-		{"protect", protect},    {"fixed", fixed},         {"daemon", daemon_child},
-		{"nodrain", nodrain},    {"forks", forks},         {"cancel", cancel},
-		{"stderr", on_stderr},   {"exit", exit_amid},      {"page", page},
-		{"moves", moves},        {"beyond", beyond},       {"shrink", shrink},
-		{"renamed", renamed},    {"fsync", by_fsync},      {"handler", fork_in_handler},
-		{"linked", linked},      {"directory", directory}, {"aliased", aliased},
-		{"stays", stays},        {"early", early},         {"locked", locked},
-		{"steps", steps},        {"leaves", leaves},       {"large", large},
-		{"amid", amid},          {"jumps", jumps},         {"ticks", ticks},
-		{"forkticks", forkticks}};
+		{"grow", grow},           {"recreate", recreate},   {"part", part},
+		{"protect", protect},     {"fixed", fixed},         {"daemon", daemon_child},
+		{"nodrain", nodrain},     {"forks", forks},         {"cancel", cancel},
+		{"stderr", on_stderr},    {"exit", exit_amid},      {"page", page},
+		{"moves", moves},         {"beyond", beyond},       {"shrink", shrink},
+		{"renamed", renamed},     {"fsync", by_fsync},      {"handler", fork_in_handler},
+		{"linked", linked},       {"directory", directory}, {"aliased", aliased},
+		{"stays", stays},         {"early", early},         {"locked", locked},
+		{"steps", steps},         {"leaves", leaves},       {"large", large},
+		{"amid", amid},           {"jumps", jumps},         {"ticks", ticks},
+		{"forkticks", forkticks}, {"regrown", regrown},     {"punched", punched}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
