@@ -27,7 +27,8 @@
 struct renamed {
 	const struct stat *st; /* of the file that has the name now */
 	const char *path;      /* resolved */
-	int fd;
+	int fd, mount;
+	dev_t dev; /* of its mount */
 	unsigned pool;
 };
 
@@ -76,9 +77,75 @@ is_followed(uintptr_t at, uintptr_t end, unsigned pool)
 	return at >= end;
 }
 
-/* A line of proc(5), maps. Some file systems give it another device than they give to stat(2). */
+/* Call take() for each line of a file of proc(5); of a very long one for what it begins with. */
+static int
+lines_take(const char *file, struct renamed *n, void (*take)(struct renamed *, const char *))
+{
+	int fd = open(file, O_RDONLY | O_CLOEXEC), why;
+	char buf[LINE_MAX_LEN], *end;
+	bool rest = false;
+	size_t have = 0;
+	ssize_t got = 0;
+
+	while (fd >= 0 && (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
+		char *line = buf;
+
+		have += (size_t)got;
+		buf[have] = '\0';
+		for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+			*end = '\0';
+			if (!rest)
+				take(n, line);
+			rest = false;
+		}
+		have -= (size_t)(line - buf);
+		memmove(buf, line, have + 1);
+		if (have < sizeof(buf) - 1)
+			continue;
+		if (!rest)
+			take(n, buf);
+		rest = true;
+		have = 0;
+	}
+	why = errno;
+	if (fd >= 0)
+		(void)close(fd);
+	errno = why;
+	return fd < 0 || got < 0 ? -1 : 0;
+}
+
 static void
-line_take(const struct renamed *n, const char *line)
+fdinfo_take(struct renamed *n, const char *line)
+{
+	(void)sscanf(line, "mnt_id: %d", &n->mount);
+}
+
+static void
+mountinfo_take(struct renamed *n, const char *line)
+{
+	unsigned major, minor;
+	int id;
+
+	if (sscanf(line, "%d %*d %u:%u", &id, &major, &minor) == 3 && id == n->mount)
+		n->dev = makedev(major, minor);
+}
+
+/* Some file systems, as btrfs, give it another device than they give to stat(2). */
+static void
+device_find(struct renamed *n)
+{
+	char file[64];
+
+	n->mount = -1;
+	n->dev = n->st->st_dev;
+	(void)snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", n->fd);
+	if (lines_take(file, n, fdinfo_take) == 0)
+		(void)lines_take("/proc/self/mountinfo", n, mountinfo_take);
+}
+
+/* A line of maps. */
+static void
+map_take(struct renamed *n, const char *line)
 {
 	unsigned long from, to, off, ino;
 	unsigned major, minor;
@@ -90,37 +157,10 @@ line_take(const struct renamed *n, const char *line)
 	    perms[3] != 's' || ino != n->st->st_ino || is_view(from) ||
 	    is_followed(from, to, n->pool))
 		return;
-	if (makedev(major, minor) == n->st->st_dev || (at && strcmp(line + at, n->path) == 0))
+	if (makedev(major, minor) == n->st->st_dev || makedev(major, minor) == n->dev ||
+	    (at && strcmp(line + at, n->path) == 0))
 		pools_mapped((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, n->fd,
 			     (off_t)off);
-}
-
-static void
-mappings_take(const struct renamed *n)
-{
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-	char buf[LINE_MAX_LEN], *end;
-	size_t have = 0;
-	ssize_t got = 0;
-
-	while (fd >= 0 && have < sizeof(buf) - 1 &&
-	       (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
-		char *line = buf;
-
-		have += (size_t)got;
-		buf[have] = '\0';
-		for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-			*end = '\0';
-			line_take(n, line);
-		}
-		have -= (size_t)(line - buf);
-		memmove(buf, line, have);
-	}
-	if (fd < 0 || got < 0)
-		report("%s: /proc/self/maps: %s: what was mapped before is NOT REPLICATED", n->path,
-		       strerror(errno));
-	if (fd >= 0)
-		(void)close(fd);
 }
 
 /* Its own name, that of a directory on the way to it, or one that its name is a link to. */
@@ -154,7 +194,10 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 	n.fd = open(name, O_PATH | O_CLOEXEC);
 	if (n.fd < 0)
 		return;
-	mappings_take(&n);
+	device_find(&n);
+	if (lines_take("/proc/self/maps", &n, map_take))
+		report("%s: /proc/self/maps: %s: what was mapped before is NOT REPLICATED", n.path,
+		       strerror(errno));
 	(void)close(n.fd);
 }
 

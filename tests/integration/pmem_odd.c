@@ -18,6 +18,7 @@
  *   moves     threads move memory that is no pool's while others map the pool where that was
  *   renamed   the file is made, mapped and half filled by another name
  *   linked    the same, with link(2)
+ *   unnamed   the same of a file that had no name, by O_TMPFILE
  *   directory the same, and its directory gets its name
  *   aliased   the same, and its name is a symbolic link to the one that it gets
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
@@ -445,6 +446,23 @@ linked(const char *path)
 	take_name(by, path, link);
 }
 
+static void
+unnamed(const char *path)
+{
+	char dir[4096], by[64], *at;
+	int fd;
+
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	*strrchr(dir, '/') = '\0';
+	fd = open(dir, O_RDWR | O_TMPFILE, 0600);
+	check(fd >= 0 && ftruncate(fd, SIZE) == 0, dir);
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at, 'a', 3 * PAGE);
+	(void)snprintf(by, sizeof(by), "/proc/self/fd/%d", fd);
+	check(linkat(AT_FDCWD, by, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0, path);
+	put(at + 2 * PAGE, 'n', 2 * PAGE);
+}
+
 static int
 publish(const char *from, const char *to)
 {
@@ -820,7 +838,8 @@ main(int argc, char **argv)
 		{"stays", stays},         {"early", early},         {"locked", locked},
 		{"steps", steps},         {"leaves", leaves},       {"large", large},
 		{"amid", amid},           {"jumps", jumps},         {"ticks", ticks},
-		{"forkticks", forkticks}, {"regrown", regrown},     {"punched", punched}};
+		{"forkticks", forkticks}, {"regrown", regrown},     {"punched", punched},
+		{"unnamed", unnamed}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

@@ -5,7 +5,7 @@
 start_target
 
 for mode in grow part protect fixed nodrain moves renamed page beyond handler linked aliased stays locked steps amid \
-	jumps ticks forkticks; do
+	unnamed jumps ticks forkticks; do
 	odd "$mode"
 done
 EARLY_POOL=$TMP/early odd early
