@@ -220,6 +220,19 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	return rc;
 }
 
+/* Else a connection may be standard output: what the program says would go there. */
+static void
+standard_take(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
 static void
 pool_open_locked(struct pool *p)
 {
@@ -238,6 +251,7 @@ pool_open_locked(struct pool *p)
 	}
 	if (view_ready(p))
 		return;
+	standard_take();
 	rc = pool_open_replicas(p, why, sizeof(why));
 	if (rc) {
 		took = (now_ns() - begin) * RETRY_SHARE;

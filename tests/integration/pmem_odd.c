@@ -27,14 +27,17 @@
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
- *   regrown   the file gets shorter and as long again while it stays mapped, by all of it and a
- * part punched   bytes of the file become zero by fallocate(2) and madvise(2) shrink    the file
- * gets shorter than its mapping, which is synced steps     mapped in many steps, each beside
- * another, and made longer in as many by mremap(2) amid      a signal handler persists in the
- * middle of a copy to the same page ticks     a signal handler persists, often while its thread
- * does forkticks the same, while it forks and other threads persist jumps     a signal handler
- * leaves a copy by siglongjmp(3) large     all of a large file is synced at once leaves    it has
- * left its environment and its directory before it maps the file
+ *   regrown   the file gets shorter and as long again while it stays mapped
+ *   punched   bytes of the file become zero by fallocate(2) and madvise(2)
+ *   shrink    the file gets shorter than its mapping, which is synced
+ *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
+ *   amid      a signal handler persists in the middle of a copy to the same page
+ *   ticks     a signal handler persists, often while its thread does
+ *   forkticks the same, while it forks and other threads persist
+ *   jumps     a signal handler leaves a copy by siglongjmp(3)
+ *   closed    standard input, output and error are closed, and written to all the same
+ *   large     all of a large file is synced at once
+ *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -776,6 +779,24 @@ jumps(const char *path)
 }
 
 static void
+closed_standard(const char *path)
+{
+	struct stat st;
+	char *at;
+
+	for (int fd = 0; fd < 3; fd++)
+		(void)close(fd);
+	at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	for (size_t i = 0; i < 10; i++) {
+		put(at + i * PAGE, 'a', PAGE);
+		(void)!write(STDOUT_FILENO, "said\n", 5);
+		(void)!write(STDERR_FILENO, "told\n", 5);
+	}
+	for (int fd = 0; fd < 3; fd++)
+		check(fstat(fd, &st) != 0 || !S_ISSOCK(st.st_mode), "a connection is there");
+}
+
+static void
 large(const char *path)
 {
 	char *at = map_fd(file_new(path, LARGE), 0, LARGE, PROT_READ | PROT_WRITE);
@@ -828,18 +849,18 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},           {"recreate", recreate},   {"part", part},
-		{"protect", protect},     {"fixed", fixed},         {"daemon", daemon_child},
-		{"nodrain", nodrain},     {"forks", forks},         {"cancel", cancel},
-		{"stderr", on_stderr},    {"exit", exit_amid},      {"page", page},
-		{"moves", moves},         {"beyond", beyond},       {"shrink", shrink},
-		{"renamed", renamed},     {"fsync", by_fsync},      {"handler", fork_in_handler},
-		{"linked", linked},       {"directory", directory}, {"aliased", aliased},
-		{"stays", stays},         {"early", early},         {"locked", locked},
-		{"steps", steps},         {"leaves", leaves},       {"large", large},
-		{"amid", amid},           {"jumps", jumps},         {"ticks", ticks},
-		{"forkticks", forkticks}, {"regrown", regrown},     {"punched", punched},
-		{"unnamed", unnamed}};
+		{"grow", grow},           {"recreate", recreate},     {"part", part},
+		{"protect", protect},     {"fixed", fixed},           {"daemon", daemon_child},
+		{"nodrain", nodrain},     {"forks", forks},           {"cancel", cancel},
+		{"stderr", on_stderr},    {"exit", exit_amid},        {"page", page},
+		{"moves", moves},         {"beyond", beyond},         {"shrink", shrink},
+		{"renamed", renamed},     {"fsync", by_fsync},        {"handler", fork_in_handler},
+		{"linked", linked},       {"directory", directory},   {"aliased", aliased},
+		{"stays", stays},         {"early", early},           {"locked", locked},
+		{"steps", steps},         {"leaves", leaves},         {"large", large},
+		{"amid", amid},           {"jumps", jumps},           {"ticks", ticks},
+		{"forkticks", forkticks}, {"regrown", regrown},       {"punched", punched},
+		{"unnamed", unnamed},     {"closed", closed_standard}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

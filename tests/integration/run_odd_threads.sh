@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Whatever a program does to its threads, processes and descriptors, it ends and its replica has what was persisted.
+# Whatever a program does to its threads, signals, processes and descriptors, it ends and its replica has what was persisted.
 . "$(dirname "$0")/run_lib.sh"
 ODD=$BUILD/tests/integration/pmem_odd
 start_target
 
-for mode in daemon forks cancel; do
+for mode in daemon forks cancel handler amid jumps ticks forkticks closed; do
 	odd "$mode"
 done
 
