@@ -115,6 +115,8 @@ describe_pool(const struct pool_info *info, const struct profile *profile)
 	add_set(o, info);
 	if (m->position)
 		describe_add_u64(o, "position", m->position);
+	if (m->waited)
+		describe_add_bool(o, "waited", true);
 	if (m->journal_len)
 		describe_add_text(o, "journal", m->journal_committed ? "committed" : "open");
 	if (m->ring_len)

@@ -158,7 +158,7 @@ ring_allowed(const struct state *s)
 int
 handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 {
-	bool ring = false, positions = false;
+	bool ring = false;
 	struct data_params p;
 	char address[HANDLERS_ADDRESS_MAX];
 	int rc;
@@ -169,8 +169,6 @@ handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 	rc = get_params(s, params, &p, &r->err);
 	if (!rc && control_has(params, "ring"))
 		rc = control_get_bool(params, "ring", &ring, &r->err);
-	if (!rc && control_has(params, "positions"))
-		rc = control_get_bool(params, "positions", &positions, &r->err);
 	if (rc == REPL_E_REFUSED)
 		(void)snprintf(r->next, sizeof(r->next), "ask for provider tcp");
 	/* What holds of the pool depends on who writes into it. */
@@ -181,7 +179,7 @@ handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 	if (rc)
 		return rc;
 	p.rma = profile_get(&s->probe.profile, PROFILE_F_RMA) == PROFILE_RMA_YES;
-	rc = state_lanes_open(s, &p, ring && ring_allowed(s), positions, &r->err);
+	rc = state_lanes_open(s, &p, ring && ring_allowed(s), &r->err);
 	if (rc)
 		return rc;
 	r->result = lanes_new(s->data, &p, &s->probe.profile);

@@ -314,19 +314,22 @@ int
 handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 {
 	const struct pool_info *info;
+	struct state_opening o = {.waits = WAITS_UNKNOWN};
 	struct generation chain;
-	const char *name;
-	enum pool_mode mode;
-	bool has_chain, force;
+	bool has_chain, waits;
 	int rc;
 
-	if (handlers_get_name(params, &name, &r->err) || get_mode(params, &mode, &r->err) ||
+	if (handlers_get_name(params, &o.name, &r->err) || get_mode(params, &o.mode, &r->err) ||
 	    handlers_get_chain(params, &chain, &has_chain, &r->err) ||
-	    get_flag(params, "force", &force, &r->err))
+	    get_flag(params, "force", &o.force, &r->err) ||
+	    get_flag(params, "waits", &waits, &r->err))
 		return r->err.code;
-	rc = state_pool_open(s, name, mode, has_chain ? &chain : NULL, force, &r->err);
+	o.chain = has_chain ? &chain : NULL;
+	if (control_has(params, "waits"))
+		o.waits = waits ? WAITS_EACH : WAITS_NEVER;
+	rc = state_pool_open(s, &o, &r->err);
 	if (rc) {
-		refused_next(s, name, mode, rc, r);
+		refused_next(s, o.name, o.mode, rc, r);
 		return rc;
 	}
 	info = pool_get_info(s->pool);

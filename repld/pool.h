@@ -125,6 +125,7 @@ struct pool_claim {
 	const struct generation *chain; /* of its own data; NULL: it has told none */
 	bool force;                     /* whatever the chains say */
 	bool primary;                   /* a primary, too: for poolprimary.c */
+	bool waits;                     /* for the pool with each drain */
 };
 
 /*

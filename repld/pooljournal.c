@@ -49,6 +49,7 @@ struct pooljournal {
 	int failed;           /* why no message is taken any more */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct poolapply *apply;  /* from its first call to its last */
+	bool waited;              /* of the chain, as in the sidecar; nobody knows behind a kill */
 	bool untidy;              /* the file may be longer than its regions */
 	uint64_t ended_ns;        /* when it last became so by a journal's end */
 };
@@ -356,7 +357,7 @@ journal_seal(struct pooljournal *j, struct err *e)
 
 int
 pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_state state,
-		   const struct generation *g, struct err *e)
+		   const struct generation *g, bool waited, struct err *e)
 {
 	struct sidecar next = *meta;
 	uint8_t page[JOURNAL_PAGE];
@@ -366,6 +367,7 @@ pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_sta
 		return rc;
 	j->is.state = state;
 	j->is.has_generation = g != NULL;
+	j->waited = waited;
 	if (g)
 		j->is.generation = *g;
 	journal_commit_encode(&j->is, page);
@@ -412,6 +414,7 @@ apply_end(struct pooljournal *j, struct sidecar *meta, struct err *e)
 	if (j->is.has_generation) {
 		next.generation = j->is.generation;
 		next.position = 0;
+		next.waited = j->waited;
 	}
 	return journal_unname(j, meta, &next, e);
 }

@@ -448,6 +448,7 @@ open_mode(struct pool_store *s, const char *name, enum pool_mode mode,
 		return err_set(e, REPL_E_NOMEM, "no memory for pool '%s'", name);
 	p->store = s;
 	p->write = write;
+	p->waited = claim->waits;
 	pool_info_init(&p->info, name);
 	p->files.fd = p->files.sidecar_fd = -1;
 	p->files.parts = NULL;
@@ -557,6 +558,7 @@ pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, 
 	if (g) {
 		next.generation = *g;
 		next.position = 0;
+		next.waited = p->waited;
 	}
 	rc = sidecar_write(p->files.sidecar_fd, &next, e);
 	if (rc)

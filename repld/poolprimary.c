@@ -193,6 +193,7 @@ promote_record(struct pool *p, const char *by, struct err *e)
 	else
 		gen_advance(&next.generation, &id);
 	next.position = 0;
+	next.waited = false;
 	if (header_is_foreign(p)) {
 		rc = meta_record(p, &next, e);
 		if (!rc)
@@ -267,6 +268,7 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	next.primary = false;
 	next.writer_open = false;
 	next.position = 0;
+	next.waited = false;
 	meta_sign(&next, "demoted", by);
 	rc = id_new(&id, e);
 	/*

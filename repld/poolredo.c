@@ -33,7 +33,7 @@ int
 pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
 		    struct err *e)
 {
-	int rc = pooljournal_commit(p->journal, &p->info.meta, state, g, e);
+	int rc = pooljournal_commit(p->journal, &p->info.meta, state, g, p->waited, e);
 
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }

@@ -32,6 +32,7 @@ struct pool {
 	struct pool_store *store; /* borrowed */
 	struct pool_files files;
 	bool write;
+	bool waited;      /* its writer waits for it with each drain */
 	bool sync_failed; /* of the pool's own file */
 	bool flush_lost;  /* what is in memory of the pool may not be on media */
 	bool in_doubt;    /* copies of the sidecar may tell two sizes */

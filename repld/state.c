@@ -149,19 +149,21 @@ state_quiet(struct state *s)
 }
 
 int
-state_pool_open(struct state *s, const char *name, enum pool_mode mode,
-		const struct generation *chain, bool force, struct err *e)
+state_pool_open(struct state *s, const struct state_opening *o, struct err *e)
 {
-	const struct pool_claim claim = {.writer = s->peer, .chain = chain, .force = force};
-	bool write = mode == POOL_WRITE;
+	const struct pool_claim claim = {.writer = s->peer,
+					 .chain = o->chain,
+					 .force = o->force,
+					 .waits = o->waits == WAITS_EACH};
+	bool write = o->mode == POOL_WRITE;
 	struct pool *pool = NULL;
 	struct pmem_map *map = NULL;
 	int rc;
 
 	/* Mapping wants the process for itself, see pmem.h: opening may map, too. */
 	state_quiet(s);
-	rc = write ? pool_open_by(s->store, name, &claim, &pool, e)
-		   : pool_open(s->store, name, mode, s->peer, &pool, e);
+	rc = write ? pool_open_by(s->store, o->name, &claim, &pool, e)
+		   : pool_open(s->store, o->name, o->mode, s->peer, &pool, e);
 	if (rc)
 		return rc;
 	rc = pool_map(pool, write, &map, e);
@@ -175,10 +177,11 @@ state_pool_open(struct state *s, const char *name, enum pool_mode mode,
 	s->pool = pool;
 	s->map = map;
 	s->write = write;
+	s->positions = o->waits == WAITS_NEVER;
 	/* Who opens a pool opens lanes next. */
 	s->warm = fab_warm_new();
 	s->dirty = true;
-	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", name);
+	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", o->name);
 	return REPL_OK;
 out:
 	/* Nothing was written, so the pool is what it was. */
@@ -450,7 +453,7 @@ state_log_settle(struct state *s, struct err *e)
 }
 
 int
-state_lanes_open(struct state *s, struct data_params *p, bool ring, bool positions, struct err *e)
+state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e)
 {
 	int rc;
 
@@ -468,7 +471,7 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, bool positio
 	if (ring)
 		ring_make(s, p);
 	log_make(s, p);
-	if (positions)
+	if (s->positions)
 		record_make(s, p);
 	/* Where a singleton goes without a checksum of its bytes, and nothing of a message lies on
 	 * media. */

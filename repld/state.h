@@ -51,6 +51,7 @@ struct state {
 	struct baseline *baseline;   /* what bench.open started last, with a pool open */
 	struct probe probe;          /* of the open pool */
 	bool write;
+	bool positions;    /* it is told some, and they are to be on record */
 	bool rma;          /* the lanes reach the pool by RMA */
 	bool flush_failed; /* since the pool was opened; lanes may be gone */
 	bool bye;          /* the peer said so: end after the answer */
@@ -85,9 +86,22 @@ unsigned state_phase(const struct state *s);
  */
 int state_join(struct state *s, const char *peer, struct err *e);
 
-/* For writing: under this chain of the peer's own data unless it is NULL; force: unjudged. */
-int state_pool_open(struct state *s, const char *name, enum pool_mode mode,
-		    const struct generation *chain, bool force, struct err *e);
+/* Does a writer wait for the pool with each drain? */
+enum state_waits {
+	WAITS_UNKNOWN, /* it is of an earlier version */
+	WAITS_EACH,
+	WAITS_NEVER, /* it sends POSITIONs, which are to be on record also behind a kill */
+};
+
+struct state_opening {
+	const char *name;
+	enum pool_mode mode;
+	const struct generation *chain; /* for writing: of the peer's own data; NULL: none is told */
+	bool force;                     /* for writing: unjudged */
+	enum state_waits waits;         /* for writing */
+};
+
+int state_pool_open(struct state *s, const struct state_opening *o, struct err *e);
 
 /*
  * The pool was made by this session, for itself: unless something is recorded of it, it goes when
@@ -117,11 +131,9 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
 
 /*
  * On success the session's lanes are open; p is borrowed. ring: make a receive
- * ring for them, of which p->ring then says whether it could be made. positions: they tell some,
- * which are to be on record also where the session is killed.
+ * ring for them, of which p->ring then says whether it could be made.
  */
-int state_lanes_open(struct state *s, struct data_params *p, bool ring, bool positions,
-		     struct err *e);
+int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
 
 /* Most of the pool is about to be written: make its pages ready beside that. */

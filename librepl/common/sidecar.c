@@ -50,14 +50,15 @@ enum {
 #define FLAG_PRIMARY     4U
 #define FLAG_COMMITTED   8U
 #define FLAG_OPENING     16U
+#define FLAG_WAITED      32U
 #define MINOR_RING       1 /* brought the receive ring and sparse pools */
 #define MINOR_DIRTY      2 /* brought the dirty map and the position */
 #define MINOR_ATTR       3 /* brought attributes of a pool set */
 #define MINOR_OPENING    4 /* brought the first opening that has not ended */
-#define MINOR_RECORD     5 /* brought the position record */
+#define MINOR_RECORD     5 /* brought the position record, and who is waited for */
 #define MINOR_TWO_ATTR   1 /* attributes, of major versions 2 and 3 */
 #define MINOR_TWO_OPEN   2 /* the first opening, of major versions 2 and 3 */
-#define MINOR_TWO_RECORD 3 /* the position record, of major versions 2 and 3 */
+#define MINOR_TWO_RECORD 3 /* both, of major versions 2 and 3 */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -140,7 +141,7 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = attr ? MINOR_TWO_ATTR : 0;
 	if (s->opening)
 		minor = major > 1 ? MINOR_TWO_OPEN : MINOR_OPENING;
-	if (s->position_len)
+	if (s->position_len || s->waited)
 		minor = major > 1 ? MINOR_TWO_RECORD : MINOR_RECORD;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
@@ -151,7 +152,7 @@ encode_flags(const struct sidecar *s)
 {
 	return (s->writer_open ? FLAG_WRITER_OPEN : 0) | (s->sparse ? FLAG_SPARSE : 0) |
 	       (s->primary ? FLAG_PRIMARY : 0) | (s->journal_committed ? FLAG_COMMITTED : 0) |
-	       (s->opening ? FLAG_OPENING : 0);
+	       (s->opening ? FLAG_OPENING : 0) | (s->waited ? FLAG_WAITED : 0);
 }
 
 void
@@ -247,6 +248,8 @@ check_reserved(const uint8_t *slot, struct err *e)
 		known = FLAG_WRITER_OPEN | (minor >= MINOR_RING ? FLAG_SPARSE : 0);
 	if (has_opening(slot))
 		known |= FLAG_OPENING;
+	if (has_record(slot))
+		known |= FLAG_WAITED;
 	if (major == 1 && minor < MINOR_DIRTY &&
 	    !all_zero(slot + AT_DIRTY_OFF, AT_RING_OFF - AT_DIRTY_OFF))
 		return err_set(e, REPL_E_CORRUPT, "version 1.%u with a dirty map", minor);
@@ -376,6 +379,7 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	got.updated_s = get_le64(slot + AT_UPDATED);
 	got.primary = get_le32(slot + AT_FLAGS) & FLAG_PRIMARY;
 	got.opening = has_opening(slot) && (get_le32(slot + AT_FLAGS) & FLAG_OPENING);
+	got.waited = has_record(slot) && (get_le32(slot + AT_FLAGS) & FLAG_WAITED);
 	got.position = get_le64(slot + AT_POSITION);
 	got.dirty_off = get_le64(slot + AT_DIRTY_OFF);
 	got.dirty_len = get_le64(slot + AT_DIRTY_LEN);

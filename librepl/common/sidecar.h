@@ -72,6 +72,11 @@ struct sidecar {
 	 * pool lacks: who opens the pool replays it first.
 	 */
 	uint64_t log_off, log_len;
+	/*
+	 * The writer that brought this generation waits for the pool with each drain: all that it
+	 * acknowledged is here. False: it does not, or nobody knows.
+	 */
+	bool waited;
 	/* The position record's region, on the target's side: it may tell a higher position. */
 	uint64_t position_off, position_len;
 };

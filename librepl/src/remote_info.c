@@ -107,6 +107,8 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 		(void)control_get_bool(o, "sparse", &info->meta.sparse, NULL);
 	if (control_has(o, "position"))
 		(void)control_get_u64(o, "position", 0, INT64_MAX, &info->meta.position, NULL);
+	if (control_has(o, "waited"))
+		(void)control_get_bool(o, "waited", &info->meta.waited, NULL);
 	if (control_has(o, "primary"))
 		(void)control_get_bool(o, "primary", &info->meta.primary, NULL);
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;

@@ -93,8 +93,6 @@ lanes_params(const struct remote *r, unsigned count)
 	remote_params_add_providers(params, r);
 	if (ring_wanted(r))
 		json_object_object_add(params, "ring", json_object_new_boolean(true));
-	if (r->queued)
-		json_object_object_add(params, "positions", json_object_new_boolean(true));
 	return params;
 }
 

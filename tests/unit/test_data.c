@@ -140,7 +140,7 @@ stage_takes_space_of_a_sparse_pool(void **state)
 		assert_int_equal(pooljournal_begin(the_journal, &meta, POOL_SIZE, NULL), 0);
 		arrive_stage(1, 'a');
 		serve(&pool);
-		rc = pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, NULL);
+		rc = pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, false, NULL);
 		pooljournal_free(the_journal);
 		the_journal = NULL;
 		pool_is_sparse = false;

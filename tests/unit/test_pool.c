@@ -356,6 +356,29 @@ position_is_recorded_at_any_end_and_not_in_a_new_generation(void **state)
 	}
 }
 
+/* It is said of the generation: by who brings one, and not by who comes next. */
+static void
+who_waits_is_recorded_with_a_generation(void **state)
+{
+	const struct generation g = {.current = {.b = {9}}};
+	const struct pool_claim claims[] = {{.writer = "w", .force = true, .waits = true},
+					    {.writer = "w", .force = true}};
+	struct pool *p;
+
+	(void)state;
+	create("p");
+	for (int brings = 1; brings >= 0; brings--) {
+		for (int waits = 0; waits < 2; waits++) {
+			assert_int_equal(pool_open_by(store, "p", &claims[!waits], &p, &err), 0);
+			assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, brings ? &g : NULL, &err),
+					 0);
+			assert_int_equal(pool_close(p, false, &err), 0);
+			assert_int_equal(pool_info(store, "p", &info, &err), 0);
+			assert_true(info.meta.waited == (brings ? waits : true));
+		}
+	}
+}
+
 static void
 killed_writer_is_not_taken_for_up_to_date(void **state)
 {
@@ -617,6 +640,7 @@ main(void)
 		T(removed_pool_stays_for_its_reader),
 		T(marks_last_and_an_unclean_end_is_unknown_unless_worse),
 		T(position_is_recorded_at_any_end_and_not_in_a_new_generation),
+		T(who_waits_is_recorded_with_a_generation),
 		T(killed_writer_is_not_taken_for_up_to_date),
 		T(file_of_another_size_is_corrupt_and_names_both),
 		T(one_damaged_copy_is_told_and_mended_by_the_next_writer),

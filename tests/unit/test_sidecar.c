@@ -529,6 +529,33 @@ a_position_record_has_a_version(void **state)
 	}
 }
 
+static void
+who_is_waited_for_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (unsigned major = 1; major <= 3; major++) {
+		s.primary = major == 2;
+		s.log_off = major == 3 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = major == 3 ? 4096 : 0;
+		s.waited = true;
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[10], major == 1 ? 5 : 3);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.waited);
+		slot[10]--;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		s.waited = false;
+		sidecar_encode(&s, slot);
+		assert_int_equal(slot[10], 0);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_false(got.waited);
+	}
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
@@ -700,6 +727,7 @@ main(void)
 		cmocka_unit_test(attributes_have_a_version),
 		cmocka_unit_test(a_first_opening_has_a_version),
 		cmocka_unit_test(a_position_record_has_a_version),
+		cmocka_unit_test(who_is_waited_for_has_a_version),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
