@@ -272,8 +272,7 @@ judge_closed(struct why *w, const char *replica)
 	w->meaning = "it has all that was acknowledged until it was closed; another copy may have "
 		     "gone on without it";
 	(void)snprintf(w->next, sizeof(w->next),
-		       "replctl info %s; of several copies the one that names the others' "
-		       "generation below 'before' is newer",
+		       "replctl newest %s, and behind it the other replicas, tells which has all",
 		       word ? word : "TARGET/POOL");
 	free(word);
 }

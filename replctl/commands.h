@@ -18,6 +18,7 @@ int cmd_demote(struct ctl *c, char **args);
 int cmd_grow(struct ctl *c, char **args);
 int cmd_info(struct ctl *c, char **args);
 int cmd_list(struct ctl *c, char **args);
+int cmd_newest(struct ctl *c, char **args);
 int cmd_plan(struct ctl *c, char **args);
 int cmd_probe(struct ctl *c, char **args);
 int cmd_promote(struct ctl *c, char **args);

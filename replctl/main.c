@@ -51,6 +51,8 @@ static const struct command commands[] = {
 	 OPT_SIZE},
 	{"list", "TARGET", "list the pools of a target", cmd_list, 1, 0},
 	{"info", "TARGET/pool", "show one pool", cmd_info, 1, 0},
+	{"newest", "TARGET/pool...", "tell which replica has all, of a lost primary's", cmd_newest,
+	 ANY_COUNT, 0},
 	{"remove", "TARGET/pool [--dry-run] [--force]", "remove a pool and its data", cmd_remove, 1,
 	 OPT_FORCE | OPT_DRY_RUN},
 	{"promote", "TARGET/pool [--force]", "make a replica the primary, in place", cmd_promote, 1,
@@ -454,8 +456,9 @@ check_use(struct ctl *c, const struct command *command, int arg_count, unsigned 
 		return err_set(&c->err, REPL_E_INVAL, "%s does not take %s", command->name,
 			       option_name(wrong));
 	if (command->arg_count == ANY_COUNT)
-		return err_set(&c->err, REPL_E_INVAL, "no program is named: replctl %s %s",
-			       command->name, command->args);
+		return err_set(&c->err, REPL_E_INVAL, "no %s is named: replctl %s %s",
+			       command->options & OPT_RUN ? "program" : "replica", command->name,
+			       command->args);
 	return err_set(&c->err, REPL_E_INVAL, "%s takes %d argument%s, got %d: replctl %s %s",
 		       command->name, command->arg_count, command->arg_count == 1 ? "" : "s",
 		       arg_count, command->name, command->args);

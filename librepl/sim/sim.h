@@ -51,6 +51,7 @@
 	X(LAGGARD_NAMES, "leave in a laggard's chain what it lacks some of")                       \
 	X(BLOCK_FIRST, "end the wait of on-loss = block with the first replica that is back")      \
 	X(POSITION_KEPT, "keep the position that was recorded in another generation")              \
+	X(QUEUE_WAITED, "record of a queued replica that each drain waits for it")                 \
 	X(NO_ACTIVITY, "keep no activity log, and believe the dirty map after a crash")            \
 	X(ACTIVE_UNSYNCED, "send before the activity log is synced")                               \
 	X(RETIRE_BUSY, "take an extent off while a drain in it is under way")                      \

@@ -33,6 +33,7 @@ app_start(struct sim *s, unsigned n)
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
 	struct sidecar meta;
+	struct sidecar was;
 	struct gen_id id;
 	bool crashed;
 
@@ -59,6 +60,10 @@ app_start(struct sim *s, unsigned n)
 	if (meta.position) {
 		sim_new_id(s, &id);
 		judge_forget_part(&meta, &id);
+		was = node->meta;
+		node->meta.generation = meta.generation;
+		check_disown(s, n);
+		node->meta = was;
 	}
 	app->chain = meta.generation;
 	sim_new_id(s, &id);
@@ -346,6 +351,14 @@ app_lost(const struct sim *s, unsigned n)
 	return lost;
 }
 
+static uint32_t
+app_installed(const struct sim *s, unsigned n)
+{
+	uint32_t all = (1U << s->nodes) - 1;
+
+	return all & ~(1U << n) & ~app_lost(s, n);
+}
+
 /* The call returns; what it has drained is acknowledged if it says so. */
 static void
 lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
@@ -358,7 +371,7 @@ lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
 
 		op->ack = s->now;
 		op->queued = app->policy.served;
-		op->held = lane->holders;
+		op->held = lane->holders | (app_installed(s, n) & ~app->policy.served);
 		op->gen = gen_number(&app->chain.current);
 		op->forsaken = op->queued && s->forked[op->gen];
 		s->stats.acks++;

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "newest.h"
 #include "sim_impl.h"
 
 struct view {
@@ -73,6 +74,10 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 		v->label.state = node->journal.state;
 		if (node->journal.has_chain)
 			v->label.generation = node->journal.chain;
+	}
+	if (node->journal.committed && node->journal.has_chain) {
+		v->label.position = 0;
+		v->label.waited = node->session && node->journal.waited;
 	}
 	v->current = gen_number(&v->label.generation.current);
 	v->named[v->current] = true;
@@ -152,46 +157,28 @@ check_unmixed(struct sim *s, unsigned n, const struct view *v)
 	}
 }
 
-static uint64_t
-position_of(const struct sim_node *node)
-{
-	/* Its session ends, and records it, when the program is gone. */
-	return node->session && node->position > node->meta.position ? node->position
-								     : node->meta.position;
-}
-
-/* By RECOVERY.md; false also where nothing tells. */
-static bool
-is_better(const struct sim *s, const struct view *v, unsigned a, unsigned b)
-{
-	bool old = v[a].label.state == SIDECAR_OUTDATED,
-	     other = v[b].label.state == SIDECAR_OUTDATED;
-	uint64_t here = position_of(&s->node[a]), there = position_of(&s->node[b]);
-
-	if (v[a].current != v[b].current && (v[a].named[v[b].current] || v[b].named[v[a].current]))
-		return v[a].named[v[b].current];
-	if (old != other)
-		return !old;
-	return v[a].current == v[b].current && there && here >= there;
-}
-
 /*
- * What somebody chooses who has only the replicas of node n's program, all of them. The number of
- * nodes: it can't be told.
+ * What somebody chooses who has only the replicas of node n's program, all of them, by RECOVERY.md.
+ * The number of nodes: it can't be told.
  */
 static unsigned
 best_copy(const struct sim *s, unsigned n, const struct view *v)
 {
-	for (unsigned a = 0; a < s->nodes; a++) {
-		bool best = a != n && v[a].current && v[a].label.state != SIDECAR_INCONSISTENT;
+	const struct sidecar *labels[SIM_NODES];
+	struct sidecar label[SIM_NODES];
+	unsigned nodes[SIM_NODES], count = 0, doubt, best;
 
-		for (unsigned b = 0; b < s->nodes && best; b++)
-			best = b == a || b == n || !v[b].current ||
-			       v[b].label.state == SIDECAR_INCONSISTENT || is_better(s, v, a, b);
-		if (best)
-			return a;
+	for (unsigned k = 0; k < s->nodes; k++) {
+		if (k == n)
+			continue;
+		label[count] = v[k].label;
+		if (s->node[k].session && s->node[k].position > label[count].position)
+			label[count].position = s->node[k].position;
+		labels[count] = &label[count];
+		nodes[count++] = k;
 	}
-	return s->nodes;
+	best = newest_of(labels, count, &doubt);
+	return best < count ? nodes[best] : s->nodes;
 }
 
 /* I8 */
@@ -199,24 +186,14 @@ static void
 check_best(struct sim *s, unsigned n, const struct view *v)
 {
 	unsigned best = best_copy(s, n, v);
-	uint32_t excused = 0, outdated = 0;
+	uint32_t excused = 0;
 
 	/* None, or somebody has gone on from it. */
 	if (best == s->nodes || !v[n].named[v[best].current])
 		return;
-	/*
-	 * A copy into what looked better is under way, and too many others were away when that
-	 * began: who has it as well, and is outdated, can't be told from who has less.
-	 */
+	/* What only a copy has that another one is being copied into. */
 	for (unsigned k = 0; k < s->nodes; k++)
-		outdated |= v[k].label.state == SIDECAR_OUTDATED ? 1U << k : 0;
-	for (unsigned k = 0; k < s->nodes; k++) {
-		if (v[k].label.state != SIDECAR_INCONSISTENT)
-			continue;
-		excused |= 1U << k;
-		if (v[k].named[v[best].current])
-			excused |= s->node[k].away & outdated;
-	}
+		excused |= v[k].label.state == SIDECAR_INCONSISTENT ? 1U << k : 0;
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		const struct sim_op *op = &s->op[i];
 
@@ -258,7 +235,7 @@ check_all(struct sim *s)
 		view_make(s, n, true, &durable[n]);
 		check_view(s, n, &durable[n]);
 	}
-	for (unsigned n = 0; n < s->nodes && !s->failed && s->held; n++)
+	for (unsigned n = 0; n < s->nodes && !s->failed; n++)
 		check_best(s, n, durable);
 }
 
@@ -384,6 +361,9 @@ check_discard(struct sim *s, unsigned from, unsigned to)
 
 		if (gone.content[op->block] >= i && kept.content[op->block] < i)
 			op->forsaken |= op->queued != 0;
+		/* What is told of it from now on is what is told of the other one. */
+		if (gone.content[op->block] >= i && !op->queued)
+			op->held = 0;
 		if (kept.label.state == SIDECAR_OUTDATED && gone.content[op->block] >= i)
 			op->held &= ~untold;
 	}

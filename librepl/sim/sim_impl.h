@@ -101,7 +101,7 @@ struct sim_journal {
 	uint8_t block[SIM_JOURNAL];
 	uint32_t version[SIM_JOURNAL];
 	enum sidecar_state state;
-	bool has_chain;
+	bool has_chain, waited;
 	struct generation chain;
 };
 
@@ -332,6 +332,7 @@ bool media_sidecar(struct sim *s, unsigned n, const struct sidecar *meta);
 void target_take(struct sim *s, const struct sim_msg *m);
 void target_tick(struct sim *s, unsigned n);
 void target_end(struct sim *s, unsigned n, bool clean);
+void target_position(struct sim *s, unsigned n); /* on media with what was answered */
 void target_recover(struct sim *s, unsigned n);
 void target_sync(struct sim *s, unsigned n);
 bool target_left(const struct sim *s, unsigned n); /* what could not be recovered, or it died */

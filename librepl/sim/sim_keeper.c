@@ -344,7 +344,8 @@ keeper_judge(struct sim *s, unsigned n, unsigned k)
 		keeper->tracked = true;
 		dirtytrack_begin(&keeper->worth);
 		keeper->worth.untrusted = true;
-		keeper->worth.base = found->generation.current;
+		keeper->worth.base = out.verdict == JUDGE_REFUSE ? local.generation.current
+								 : found->generation.current;
 	}
 	keeper->label = found->generation.current;
 	keeper_event(s, n, k, &event);

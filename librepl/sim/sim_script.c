@@ -116,6 +116,7 @@ script_power(struct sim *s, unsigned n)
 		return;
 	s->stats.power_cuts++;
 	node->up = false;
+	target_position(s, n);
 	node->session = 0;
 	net_forget(s, n);
 	app_kill(s, n);
@@ -151,6 +152,7 @@ script_kill_target(struct sim *s, unsigned n)
 	reset.session = node->session;
 	if (s->logs)
 		log_killed(s, n);
+	target_position(s, n);
 	node->session = 0;
 	net_forget(s, n);
 	net_send(s, &reset);
@@ -214,6 +216,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 	meta.state = SIDECAR_UP_TO_DATE;
 	meta.primary = true;
 	meta.position = 0;
+	meta.waited = false;
 	if (!sim_broken(s, SIM_KEEP_MAP))
 		meta.dirty_off = meta.dirty_len = 0;
 	meta.epoch++;
@@ -238,6 +241,7 @@ script_demote(struct sim *s, unsigned n)
 		return;
 	meta.primary = false;
 	meta.position = 0;
+	meta.waited = false;
 	sim_new_id(s, &id);
 	gen_advance(&meta.generation, &id);
 	if (media_sidecar(s, n, &meta))
@@ -282,6 +286,7 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 	target_sync(s, to);
 	meta.state = s->node[from].meta.state;
 	meta.position = 0;
+	meta.waited = false;
 	meta.generation = s->node[from].meta.generation;
 	(void)media_sidecar(s, to, &meta);
 }

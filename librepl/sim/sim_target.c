@@ -73,6 +73,12 @@ journal_apply(struct sim *s, unsigned n, unsigned max)
 		(void)media_store(s, n, j->block[j->applied], j->version[j->applied], 0);
 }
 
+static bool
+waits_for(const struct sim *s, unsigned n, unsigned k)
+{
+	return sim_broken(s, SIM_QUEUE_WAITED) || !queued_serves(s, n, k);
+}
+
 /* All is in memory: durable, then one update says so and drops the journal. */
 static bool
 journal_finish(struct sim *s, unsigned n)
@@ -85,6 +91,7 @@ journal_finish(struct sim *s, unsigned n)
 	if (node->journal.has_chain) {
 		meta.generation = node->journal.chain;
 		meta.position = 0;
+		meta.waited = node->journal.waited;
 	}
 	if (!media_sidecar(s, n, &meta))
 		return false;
@@ -114,6 +121,7 @@ target_recover(struct sim *s, unsigned n)
 	}
 	if (j->committed) {
 		j->applied = 0;
+		j->waited = false;
 		journal_apply(s, n, SIM_JOURNAL);
 		if (!journal_finish(s, n))
 			return;
@@ -140,6 +148,15 @@ target_left(const struct sim *s, unsigned n)
 }
 
 void
+target_position(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+
+	if (node->session && node->position > node->meta.position)
+		node->meta.position = node->position;
+}
+
+void
 target_end(struct sim *s, unsigned n, bool clean)
 {
 	struct sim_node *node = &s->node[n];
@@ -147,6 +164,7 @@ target_end(struct sim *s, unsigned n, bool clean)
 
 	if (!node->session)
 		return;
+	target_position(s, n);
 	node->session = 0;
 	net_forget(s, n);
 	/* It stays for who opens the pool next. */
@@ -155,9 +173,6 @@ target_end(struct sim *s, unsigned n, bool clean)
 	/* Room that was made and not used. */
 	grow_cut(s, n);
 	meta = node->meta;
-	/* Written with what is written next of the sidecar, or not at all. */
-	if (node->position > meta.position)
-		node->meta.position = meta.position = node->position;
 	if (clean && !node->journal.open) {
 		meta.writer_open = false;
 		(void)media_sidecar(s, n, &meta);
@@ -333,6 +348,7 @@ target_jcommit(struct sim *s, const struct sim_msg *m)
 	node->journal.state = m->state;
 	node->journal.has_chain = m->has_chain;
 	node->journal.chain = m->chain;
+	node->journal.waited = waits_for(s, m->from, m->to);
 	s->changed = true;
 	return 0;
 }
@@ -360,6 +376,7 @@ target_mark(struct sim *s, const struct sim_msg *m)
 	if (m->has_chain) {
 		meta.generation = m->chain;
 		meta.position = sim_broken(s, SIM_POSITION_KEPT) ? meta.position : 0;
+		meta.waited = waits_for(s, m->from, m->to);
 	}
 	return media_sidecar(s, m->to, &meta) ? 0 : REPL_E_IO;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # With ack = quorum of three, power cuts of one target, then of a second one, under load: every acknowledged
 # update is on the media of two, and on each no pair's b is there without its a. The one of them that
-# docs/RECOVERY.md says to take has all of it. Some seeds kill all three at once: then their positions decide.
+# replctl newest names has all of it. Some seeds kill all three at once: then their positions decide.
 #
 # usage: quorum.sh page|cache_line FIRST-SEED COUNT [drop]
 #
@@ -46,19 +46,11 @@ opened() {
 	power_cut "$1"
 }
 
-# The primary is gone: which one to take, by what is known of each. Prints its name.
+# The primary is gone: the name of the one to take.
 chosen() {
-	for pool in a b c; do
-		ctl info --json "$SERVE_USER@127.0.0.1:$SERVE_PORT/$pool" >"$TMP/$pool.json" || fail "info of $pool"
-	done
-	python3 - "$TMP" <<'EOF'
-import json, sys
-known = {p: json.load(open('%s/%s.json' % (sys.argv[1], p))) for p in 'abc'}
-usable = {p: i for p, i in known.items() if i['state'] != 'inconsistent'}
-newest = [p for p in usable
-          if not any(usable[p]['generation'] in usable[o].get('history', []) for o in usable)]
-print(max(newest, key=lambda p: (usable[p]['state'] != 'outdated', usable[p].get('position', 0))))
-EOF
+	at=$SERVE_USER@127.0.0.1:$SERVE_PORT
+	ctl newest --json "$at/a" "$at/b" "$at/c" >"$TMP/newest" 2>&1 || return 1
+	sed -n 's|.*"newest": *"[^"]*/\([abc]\)".*|\1|p' "$TMP/newest" | grep .
 }
 
 cut_once() {
@@ -87,7 +79,7 @@ cut_once() {
 	for pool in a b c; do
 		power_cut "$pool"
 	done
-	take=$(chosen) || fail "seed $1: none is chosen"
+	[ -n "$drop" ] || take=$(chosen) || fail "seed $1: none is chosen: $(cat "$TMP/newest")"
 	for pool in a b c; do
 		[ "$REPL_MEDIA_GRANULARITY" != page ] || opened "$pool"
 	done

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* replctl newest TARGET/pool...: which replica to go on from when the primary is gone. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "newest.h"
+#include "out.h"
+#include "text.h"
+
+#define NOTE_MAX 768
+
+struct row {
+	char name[TARGET_TEXT_MAX]; /* as given */
+	bool asked;                 /* meta is known */
+	struct sidecar meta;
+	struct err err; /* why not */
+	char note[NOTE_MAX];
+};
+
+struct choice {
+	struct row row[REPL_TARGETS_MAX];
+	unsigned count;
+	const struct sidecar *asked[REPL_TARGETS_MAX];
+	struct row *asked_row[REPL_TARGETS_MAX];
+	unsigned asked_count;
+	struct row *best, *doubt; /* NULL: none */
+};
+
+/* ---- asking ---- */
+
+/* Opened, so that all is brought in that its last writer has left; where that fails as it lies. */
+static int
+row_fetch(struct ctl *c, struct row *r)
+{
+	struct json_object *info = NULL;
+	struct replica_info *told;
+	uint64_t size;
+	int rc = ctl_pool_info(c, &info, &size);
+
+	if (!rc && !size)
+		rc = err_set(&c->err, REPL_E_CORRUPT, "its metadata: %s",
+			     out_member(info, "sidecar"));
+	told = calloc(1, sizeof(*told));
+	if (!rc && !told)
+		rc = err_set(&c->err, REPL_E_NOMEM, "no memory to look at a replica");
+	if (!rc)
+		rc = replica_info_parse(info, told, &c->err);
+	if (!rc)
+		r->meta = told->meta;
+	if (!rc && remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err) == 0)
+		r->meta = remote_info(c->remote)->meta;
+	else if (!rc)
+		(void)snprintf(r->note, sizeof(r->note),
+			       "what its last writer has left is not brought in: %.500s",
+			       c->err.text);
+	if (!rc)
+		err_clear(&c->err);
+	free(told);
+	json_object_put(info);
+	return rc;
+}
+
+/* Whoever can't be asked keeps nobody else from it. */
+static int
+row_ask(struct ctl *c, struct row *r, const char *arg)
+{
+	int rc = ctl_target(c, arg, CTL_POOL);
+
+	if (rc)
+		return rc;
+	(void)snprintf(r->name, sizeof(r->name), "%s", c->target_text);
+	rc = ctl_connect(c);
+	if (!rc)
+		rc = row_fetch(c, r);
+	r->asked = !rc;
+	r->err = c->err;
+	text_clean(r->err.text);
+	text_clean(r->note);
+	err_clear(&c->err);
+	c->next[0] = '\0';
+	ctl_disconnect(c);
+	return 0;
+}
+
+static int
+ask_all(struct ctl *c, struct choice *x, char **args)
+{
+	int rc = 0;
+
+	for (; !rc && args[x->count]; x->count++) {
+		if (x->count == REPL_TARGETS_MAX)
+			return err_set(&c->err, REPL_E_INVAL,
+				       "a pool has at most %u replicas, more are named",
+				       REPL_TARGETS_MAX);
+		rc = row_ask(c, &x->row[x->count], args[x->count]);
+		for (unsigned i = 0; !rc && i < x->count; i++)
+			if (strcmp(x->row[i].name, x->row[x->count].name) == 0)
+				rc = err_set(&c->err, REPL_E_INVAL, "%s is named twice",
+					     x->row[i].name);
+	}
+	return rc;
+}
+
+/* Of those that were never written nothing is known, and nothing is to be had. */
+static int
+check_one_pool(struct ctl *c, const struct choice *x)
+{
+	const struct row *first = NULL;
+
+	for (unsigned i = 0; i < x->asked_count; i++) {
+		struct row *r = x->asked_row[i];
+
+		if (gen_id_is_nil(&r->meta.generation.current))
+			continue;
+		if (first && !gen_id_equal(&first->meta.pool_uuid, &r->meta.pool_uuid))
+			return err_set(&c->err, REPL_E_INVAL,
+				       "%s and %s are replicas of different pools", first->name,
+				       r->name);
+		first = r;
+	}
+	return 0;
+}
+
+/* ---- telling ---- */
+
+static void note_add(struct row *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void
+note_add(struct row *r, const char *fmt, ...)
+{
+	size_t used = strlen(r->note);
+	va_list ap;
+
+	if (used > 0 && used + 3 < sizeof(r->note))
+		used += (size_t)snprintf(r->note + used, sizeof(r->note) - used, "; ");
+	va_start(ap, fmt);
+	(void)vsnprintf(r->note + used, sizeof(r->note) - used, fmt, ap);
+	va_end(ap);
+}
+
+static void
+note_unusable(struct row *r)
+{
+	if (gen_id_is_nil(&r->meta.generation.current))
+		note_add(r, "no copy into it has ended: it has nothing");
+	else if (r->meta.state == SIDECAR_INCONSISTENT)
+		note_add(r, "a copy into it has not ended: not usable");
+}
+
+/* Why it is not the one to take. */
+static void
+note_behind(struct row *r, const struct row *best)
+{
+	switch (newest_over(&best->meta, &r->meta)) {
+	case NEWEST_GENERATION:
+		note_add(r, "older: %s names its generation", best->name);
+		break;
+	case NEWEST_STATE:
+		note_add(r, "it is outdated, %s is not", best->name);
+		break;
+	case NEWEST_WAITED:
+		note_add(r,
+			 newest_over(&r->meta, &best->meta) ? "it has all as well"
+							    : "%s has been waited for",
+			 best->name);
+		break;
+	case NEWEST_POSITION:
+		note_add(r, r->meta.position < best->meta.position ? "its position is lower"
+								   : "it has all as well");
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+notes_make(struct choice *x)
+{
+	for (unsigned i = 0; i < x->count; i++) {
+		struct row *r = &x->row[i];
+
+		if (!r->asked) {
+			note_add(r, "%s", r->err.text);
+			continue;
+		}
+		note_unusable(r);
+		if (x->best && r != x->best && newest_usable(&r->meta))
+			note_behind(r, x->best);
+		if (r->meta.primary)
+			note_add(r, "it was promoted: a program goes on with it in place");
+		if (r->meta.writer_open)
+			note_add(r, "somebody writes to it now");
+	}
+}
+
+static void
+position_text(const struct row *r, char out[OUT_NUMBER_MAX])
+{
+	if (r->meta.waited)
+		(void)snprintf(out, OUT_NUMBER_MAX, "all");
+	else if (r->meta.position)
+		(void)snprintf(out, OUT_NUMBER_MAX, "%" PRIu64, r->meta.position);
+	else
+		(void)snprintf(out, OUT_NUMBER_MAX, "?");
+}
+
+static void
+print_rows(const struct choice *x)
+{
+	static const char *const heads[] = {"REPLICA", "STATE", "GENERATION", ">POSITION",
+					    "LAST CHANGED"};
+	struct out_table t;
+
+	out_table_init(&t, heads, sizeof(heads) / sizeof(heads[0]));
+	for (unsigned i = 0; i < x->count; i++) {
+		const struct row *r = &x->row[i];
+		char id[GEN_TEXT_SIZE] = "-", position[OUT_NUMBER_MAX] = "-",
+		     when[OUT_NUMBER_MAX] = "-";
+		const char *cells[] = {r->name, "not asked", id, position, when};
+
+		if (r->asked) {
+			cells[1] = r->meta.primary ? "primary" : sidecar_state_name(r->meta.state);
+			gen_id_format(&r->meta.generation.current, id);
+			position_text(r, position);
+			out_time(r->meta.updated_s, when);
+			id[8] = '\0';
+		}
+		out_table_row(&t, cells);
+		if (r->note[0])
+			out_table_note(&t, "%s", r->note);
+	}
+	out_table_end(&t);
+}
+
+static struct json_object *
+row_json(const struct row *r)
+{
+	struct json_object *o = json_object_new_object();
+	char id[GEN_TEXT_SIZE];
+
+	out_add_text(o, "replica", r->name);
+	out_add_bool(o, "asked", r->asked);
+	if (r->asked) {
+		gen_id_format(&r->meta.generation.current, id);
+		out_add_text(o, "state", sidecar_state_name(r->meta.state));
+		out_add_bool(o, "primary", r->meta.primary);
+		out_add_bool(o, "usable", newest_usable(&r->meta));
+		out_add_text(o, "generation", id);
+		out_add_bool(o, "waited", r->meta.waited);
+		out_add_u64(o, "position", r->meta.position);
+		out_add_bool(o, "writer_open", r->meta.writer_open);
+		out_add_u64(o, "updated", r->meta.updated_s);
+	}
+	out_add_text(o, "note", r->note);
+	return o;
+}
+
+static void
+answer(struct ctl *c, const struct choice *x)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+
+	for (unsigned i = 0; i < x->count; i++)
+		(void)json_object_array_add(list, row_json(&x->row[i]));
+	out_add_text(o, "newest", x->best->name);
+	json_object_object_add(o, "replicas", list);
+	ctl_answer(c, o);
+}
+
+/* ---- the verdict ---- */
+
+static int
+untold_pair(struct ctl *c, const struct choice *x)
+{
+	for (unsigned i = 0; i < x->asked_count; i++)
+		for (unsigned k = 0; k < i; k++) {
+			const struct row *a = x->asked_row[k], *b = x->asked_row[i];
+			bool same = gen_id_equal(&a->meta.generation.current,
+						 &b->meta.generation.current);
+
+			if (!newest_usable(&a->meta) || !newest_usable(&b->meta) ||
+			    newest_over(&a->meta, &b->meta) || newest_over(&b->meta, &a->meta))
+				continue;
+			return err_set(&c->err, REPL_E_REFUSED,
+				       "nothing tells which has more, %s or %s: %s", a->name,
+				       b->name,
+				       same ? "they are of one generation, and one of them "
+					      "tells no position"
+					    : "neither names the other's generation");
+		}
+	return err_set(&c->err, REPL_E_REFUSED, "nothing tells which has all");
+}
+
+static int
+refuse(struct ctl *c, const struct choice *x)
+{
+	const struct row *silent = NULL;
+	bool usable = false;
+
+	for (unsigned i = 0; i < x->count; i++) {
+		const struct row *r = &x->row[i];
+
+		usable = usable || (r->asked && newest_usable(&r->meta));
+		silent = silent || r->asked ? silent : r;
+	}
+	if (!usable && silent) {
+		ctl_next(c, "replctl why %s", silent->name);
+		return err_set(&c->err, silent->err.code, "%s: %.700s", silent->name,
+			       silent->err.text);
+	}
+	ctl_next(c,
+		 "look at the data: replctl restore TARGET/POOL OTHER-FILE, of each to a file of "
+		 "its own");
+	if (!usable)
+		return err_set(&c->err, REPL_E_REFUSED, "none of them is usable");
+	if (x->doubt)
+		return err_set(&c->err, REPL_E_REFUSED,
+			       "a copy into %s was under way, and what is outdated may have more "
+			       "than what is not, or less",
+			       x->doubt->name);
+	return untold_pair(c, x);
+}
+
+static void
+tell_next(const struct row *best, const char *word)
+{
+	if (best->meta.primary) {
+		out_field("next", "its program goes on at its target");
+		return;
+	}
+	out_field("next", "replctl restore %s FILE", word);
+	out_field("", "or, to go on at its target: replctl promote %s", word);
+}
+
+static void
+tell_best(struct ctl *c, const struct choice *x)
+{
+	char *word = out_quote(x->best->name);
+	unsigned missing = x->count - x->asked_count;
+
+	if (!c->options.json) {
+		(void)putchar('\n');
+		out_field("newest", "%s", x->best->name);
+		if (missing)
+			out_field("but", "%u of %u could not be asked and may have more", missing,
+				  x->count);
+		tell_next(x->best, word ? word : "TARGET/POOL");
+	}
+	c->degraded = missing > 0;
+	answer(c, x);
+	free(word);
+}
+
+static void
+choose(struct choice *x)
+{
+	unsigned best, doubt;
+
+	for (unsigned i = 0; i < x->count; i++)
+		if (x->row[i].asked) {
+			x->asked[x->asked_count] = &x->row[i].meta;
+			x->asked_row[x->asked_count++] = &x->row[i];
+		}
+	best = newest_of(x->asked, x->asked_count, &doubt);
+	x->best = best < x->asked_count ? x->asked_row[best] : NULL;
+	x->doubt = doubt < x->asked_count ? x->asked_row[doubt] : NULL;
+}
+
+int
+cmd_newest(struct ctl *c, char **args)
+{
+	struct choice *x = calloc(1, sizeof(*x));
+	int rc;
+
+	if (!x)
+		return err_set(&c->err, REPL_E_NOMEM, "no memory to look at replicas");
+	rc = ask_all(c, x, args);
+	if (!rc) {
+		choose(x);
+		rc = check_one_pool(c, x);
+	}
+	if (!rc) {
+		notes_make(x);
+		if (!c->options.json)
+			print_rows(x);
+		/* The error is of none of them alone. */
+		c->target.pool[0] = c->host_text[0] = '\0';
+		if (x->best)
+			tell_best(c, x);
+		else
+			rc = refuse(c, x);
+	}
+	free(x);
+	return rc;
+}

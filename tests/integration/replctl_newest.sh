@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Which replica to go on from is told where something tells it, also of targets that were killed; else it is said what does not.
+. "$(dirname "$0")/laggard_lib.sh"
+make_keys
+start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+
+# newest WANTED POOL...
+newest() {
+	wanted=$T/$1
+	shift
+	ctl newest "${@/#/$T/}" >"$TMP/out" 2>"$TMP/err" || fail "newest $*: $? $(cat "$TMP/out" "$TMP/err")"
+	grep -q "^newest *$wanted$" "$TMP/out" || fail "newest $*: not $wanted: $(cat "$TMP/out")"
+}
+
+# noted POOL NOTE: in the line below it.
+noted() {
+	grep -A 1 "^$T/$1 " "$TMP/out" | tail -n 1 | grep -Eq "$2" || fail "of $1: $(cat "$TMP/out")"
+}
+
+fails() {
+	rc=$1 text=$2
+	shift 2
+	ctl newest "$@" >"$TMP/out" 2>"$TMP/err"
+	[ $? = "$rc" ] || fail "newest $*: not $rc: $(cat "$TMP/out" "$TMP/err")"
+	cat "$TMP/out" >>"$TMP/err"
+	grep -Eq "$text" "$TMP/err" || fail "newest $*: $(cat "$TMP/err")"
+}
+
+set_up() {
+	start_api
+	configure "$(pool "$1")"
+	ok set lanes 1
+	ok set heartbeat-timeout 60000
+	ok set async-lag-bytes 128M
+	ok set async-lag-time 60000
+}
+
+# One of three is behind when the program and all three targets are killed: no session ends in order.
+set_up a
+ok set target "$(pool b)"
+ok set target "$(pool c)"
+ok set ack quorum
+ok map "$TMP/p" $size
+fill 2
+late=$(session_of c) || fail "no session of c"
+signalled STOP "$late"
+ok put 0 $((4 * MIB)) 7
+ok persist 0 0 $((4 * MIB))
+for i in 1 2 3 4 5 6 7 8; do
+	ok put $((i * 4 * MIB)) $((4 * MIB)) "$((i + 1))"
+	ok persist 0 $((i * 4 * MIB)) $((4 * MIB))
+done
+# shellcheck disable=SC2046
+kill -KILL "$(api_child)" $(sessions)
+wait "$api_pid" 2>/dev/null
+exec {API_IN}>&-
+wait_for 20 no_sessions || fail "sessions stay"
+ctl newest "$T/c" "$T/b" "$T/a" >"$TMP/out" || fail "newest: $(cat "$TMP/out")"
+take=$(sed -n "s|^newest *$T/||p" "$TMP/out")
+[ "$take" = a ] || [ "$take" = b ] || fail "it is $take: $(cat "$TMP/out")"
+noted c "its position is lower"
+equal "$TMP/p" "$TMP/serve/pools/$take"
+ctl newest --json "$T/c" "$T/b" "$T/a" >"$TMP/out" || fail "as JSON"
+[ "$(member newest <"$TMP/out")" = "$T/$take" ] || fail "as JSON: $(cat "$TMP/out")"
+
+# Each drain waits for a synchronous replica, and not for the asynchronous one.
+set_up d
+ok set async-target "$(pool e)"
+ok map "$TMP/q" $size
+fill 1
+leave_behind e
+newest d e d
+noted e "$T/d has been waited for"
+
+# One is lost and the program goes on: the other one names its generation.
+set_up f
+ok set target "$(pool g)"
+ok set reconnect-min 3600000
+ok map "$TMP/r" $((4 * MIB))
+ok open 1
+ok persist 0 0 $((4 * MIB))
+newest f f g
+noted f "somebody writes to it now"
+noted g "it has all as well; somebody"
+signalled KILL "$(session_of g)"
+ok put 0 4096 3
+api persist 0 0 4096
+ok persist 0 0 4096
+ok close
+stop_api
+newest f g f
+noted g "older: $T/f names its generation"
+
+# Nothing tells.
+ctl promote "$T/g" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
+fails 4 "neither names the other's generation" "$T/g" "$T/f"
+grep -q "next: look at the data: replctl restore" "$TMP/err" || fail "no next step: $(cat "$TMP/err")"
+newest g g
+noted g "it was promoted"
+
+# What can't be chosen, or not be asked.
+ctl create "$T/new" --size 4M >/dev/null || fail "create"
+newest f f new
+noted new "it has nothing"
+fails 4 "none of them is usable" "$T/new"
+fails 2 "different pools" "$T/a" "$T/f"
+fails 2 "named twice" "$T/a" "$T/a"
+fails 2 "no replica is named"
+fails 5 "1 of 2 could not be asked" "$SERVE_USER@127.0.0.1:1/a" "$T/a"
+fails 7 "127.0.0.1:1" "$SERVE_USER@127.0.0.1:1/a"
+fails 3 "not found" "$T/nowhere"
+dd if=/dev/zero of="$TMP/serve/pools/new.repl" bs=8192 count=1 conv=notrunc 2>/dev/null
+fails 5 "sidecar: both copies are damaged" "$T/new" "$T/f"
