@@ -96,9 +96,10 @@ enum state_waits {
 struct state_opening {
 	const char *name;
 	enum pool_mode mode;
-	const struct generation *chain; /* for writing: of the peer's own data; NULL: none is told */
-	bool force;                     /* for writing: unjudged */
-	enum state_waits waits;         /* for writing */
+	const struct generation
+		*chain;         /* for writing: of the peer's own data; NULL: none is told */
+	bool force;             /* for writing: unjudged */
+	enum state_waits waits; /* for writing */
 };
 
 int state_pool_open(struct state *s, const struct state_opening *o, struct err *e);

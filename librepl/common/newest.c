@@ -47,8 +47,9 @@ newest_over(const struct sidecar *a, const struct sidecar *b)
 }
 
 /*
- * A copy into i was under way when the primary was lost, which best is older than or a part of. What
- * is outdated beside it may be what the program went on with before, so that best was away then.
+ * A copy into i was under way when the primary was lost, which best is older than or a part of.
+ * What is outdated beside it may be what the program went on with before, so that best was away
+ * then.
  */
 static bool
 is_doubtful(const struct sidecar *i, const struct sidecar *best, const struct sidecar *other)
