@@ -35,7 +35,8 @@
 	  "then replctl list TARGET")                                                              \
 	X(TIMED_OUT, "timed-out",                                                                  \
 	  "the target did not answer by the deadline; it is tried again by itself",                \
-	  "replctl list TARGET; if that works and is slow, raise connect-timeout; if not, look "   \
+	  "replctl list TARGET; if that works and is slow, raise connect-timeout, or op-timeout "  \
+	  "where an answer is waited for; if not, look "                                           \
 	  "at the network between")                                                                \
 	X(CONNECTION_LOST, "connection-lost", "the connection ended; it is made again by itself",  \
 	  "replctl status TARGET, and look at the target's log if it stays so")                    \

@@ -154,6 +154,9 @@ remote_call_by(struct remote *r, const char *method, struct json_object *params,
 		rc = remote_send(r, method, params, deadline_ns, &id, e);
 	if (!rc)
 		rc = remote_receive(r, id, deadline_ns, result, e);
+	if (rc == REPL_E_TIMEOUT && r->broken)
+		rc = err_set(e, rc, "%s: timed out waiting for the answer to %s", r->target.host,
+			     method);
 	channel_bound(r->channel, NULL);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
