@@ -106,6 +106,8 @@ keeper_connect(struct keeper *k, struct err *e)
 	remote_set_op_timeout(k->joining, repl_connect_ms(c));
 	if (ship_queues(k->r, k->replica))
 		remote_queue(k->joining);
+	else
+		remote_wait(k->joining);
 	if (repl_open_pool(k->r, k->joining, e))
 		return join_open_failed(k, e);
 	join_judge(k, &j);

@@ -475,8 +475,8 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	int rc;
 
 	json_object_object_add(params, "mode", json_object_new_string(names[mode]));
-	if (mode == REMOTE_WRITE)
-		json_object_object_add(params, "waits", json_object_new_boolean(!r->queued));
+	if (mode == REMOTE_WRITE && (r->queued || r->waits))
+		json_object_object_add(params, "waits", json_object_new_boolean(r->waits));
 	rc = remote_call(r, "pool.open", params, &result, e);
 	if (rc)
 		return rc;

@@ -187,6 +187,12 @@ void remote_params_add_providers(struct json_object *params, const struct remote
  * so much room that a long way does not hold it up. By messages, whatever method is configured.
  */
 void remote_queue(struct remote *r);
+/*
+ * Before the pool is opened: no drain of this side's program is acknowledged without the replica,
+ * of which that is recorded. Not for a tool: its file may be a copy that has but a part of what
+ * was.
+ */
+void remote_wait(struct remote *r);
 bool remote_queued(const struct remote *r);
 
 /*

@@ -39,6 +39,7 @@ struct remote {
 	uint64_t journal_max; /* 0: the target keeps no journal of it */
 	uint64_t hash_ranges; /* of one pool.hash; 0: the target knows of none */
 	bool queued;
+	bool waits; /* neither: who has it opened may have but a part of its generation */
 	struct replica_info info;
 	uint64_t asked_size; /* the most that this session had the pool grow to, or 0 */
 	struct profile profile;

@@ -55,6 +55,12 @@ remote_queue(struct remote *r)
 	r->method = -1;
 }
 
+void
+remote_wait(struct remote *r)
+{
+	r->waits = true;
+}
+
 bool
 remote_queued(const struct remote *r)
 {

@@ -395,6 +395,8 @@ step_connect(struct repl *r, unsigned i, struct err *e)
 		remote_bound(r->replicas[i].remote, &r->until_ns);
 	if (!rc && ship_queues(r, i))
 		remote_queue(r->replicas[i].remote);
+	else if (!rc)
+		remote_wait(r->replicas[i].remote);
 	return replica_absent(r, i, rc ? replica_err(r, i, e) : 0, e);
 }
 

@@ -112,3 +112,8 @@ fails 7 "127.0.0.1:1" "$SERVE_USER@127.0.0.1:1/a"
 fails 3 "not found" "$T/nowhere"
 dd if=/dev/zero of="$TMP/serve/pools/new.repl" bs=8192 count=1 conv=notrunc 2>/dev/null
 fails 5 "sidecar: both copies are damaged" "$T/new" "$T/f"
+
+# One that has less is made no better by a sync of what was restored from it: its file is equal to it, and no more.
+ctl restore "$T/e" "$TMP/less" >/dev/null || fail "restore of e"
+ctl sync "$TMP/less" "$T/e" >"$TMP/out" 2>&1 || fail "sync to e: $(cat "$TMP/out")"
+newest d e d
