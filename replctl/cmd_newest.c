@@ -273,24 +273,41 @@ answer(struct ctl *c, const struct choice *x)
 
 /* ---- the verdict ---- */
 
+static const char *
+untold_why(const struct row *a, const struct row *b)
+{
+	if (gen_id_equal(&a->meta.generation.current, &b->meta.generation.current))
+		return "they are of one generation, and one of them tells no position";
+	return "neither names the other's generation";
+}
+
+/* A promoted one is known not to have all of the generation that it was promoted in. */
+static int
+untold_promoted(struct ctl *c, const struct row *a, const struct row *b)
+{
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "%s was promoted with the drains up to position %" PRIu64
+		       " of a generation of which %s may have more",
+		       a->name, a->meta.position, b->name);
+}
+
 static int
 untold_pair(struct ctl *c, const struct choice *x)
 {
 	for (unsigned i = 0; i < x->asked_count; i++)
 		for (unsigned k = 0; k < i; k++) {
 			const struct row *a = x->asked_row[k], *b = x->asked_row[i];
-			bool same = gen_id_equal(&a->meta.generation.current,
-						 &b->meta.generation.current);
 
 			if (!newest_usable(&a->meta) || !newest_usable(&b->meta) ||
 			    newest_over(&a->meta, &b->meta) || newest_over(&b->meta, &a->meta))
 				continue;
+			if (newest_promoted_part(&a->meta, &b->meta))
+				return untold_promoted(c, a, b);
+			if (newest_promoted_part(&b->meta, &a->meta))
+				return untold_promoted(c, b, a);
 			return err_set(&c->err, REPL_E_REFUSED,
 				       "nothing tells which has more, %s or %s: %s", a->name,
-				       b->name,
-				       same ? "they are of one generation, and one of them "
-					      "tells no position"
-					    : "neither names the other's generation");
+				       b->name, untold_why(a, b));
 		}
 	return err_set(&c->err, REPL_E_REFUSED, "nothing tells which has all");
 }

@@ -14,6 +14,14 @@ names(const struct sidecar *a, const struct sidecar *b)
 }
 
 bool
+newest_promoted_part(const struct sidecar *a, const struct sidecar *b)
+{
+	return a->primary && a->position &&
+	       gen_id_equal(&a->generation.history[0], &b->generation.current) &&
+	       b->state != SIDECAR_OUTDATED && (!b->position || b->position > a->position);
+}
+
+bool
 newest_usable(const struct sidecar *s)
 {
 	return s->state != SIDECAR_INCONSISTENT && !gen_id_is_nil(&s->generation.current);
@@ -32,7 +40,7 @@ newest_over(const struct sidecar *a, const struct sidecar *b)
 	bool outdated = a->state == SIDECAR_OUTDATED;
 
 	if (names(a, b))
-		return NEWEST_GENERATION;
+		return newest_promoted_part(a, b) ? NEWEST_UNTOLD : NEWEST_GENERATION;
 	if (names(b, a))
 		return NEWEST_UNTOLD;
 	if (outdated != (b->state == SIDECAR_OUTDATED))

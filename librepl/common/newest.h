@@ -29,6 +29,12 @@ bool newest_usable(const struct sidecar *s);
 enum newest_by newest_over(const struct sidecar *a, const struct sidecar *b);
 
 /*
+ * a was promoted when it had a part of b's generation, as its position tells, and b may have more:
+ * that a names this generation says nothing then.
+ */
+bool newest_promoted_part(const struct sidecar *a, const struct sidecar *b);
+
+/*
  * The first of count that has all that any of the usable ones has, or count: that is not known of
  * any. *doubt is then the one which is not usable and makes it so, or count.
  */

@@ -117,3 +117,7 @@ fails 5 "sidecar: both copies are damaged" "$T/new" "$T/f"
 ctl restore "$T/e" "$TMP/less" >/dev/null || fail "restore of e"
 ctl sync "$TMP/less" "$T/e" >"$TMP/out" 2>&1 || fail "sync to e: $(cat "$TMP/out")"
 newest d e d
+
+# Nor is one that was promoted: its position is of the generation that it then names.
+ctl promote "$T/c" >"$TMP/out" 2>&1 || fail "promote of c: $(cat "$TMP/out")"
+fails 4 "$T/c was promoted .* of which $T/$take may have more" "$T/c" "$T/$take"

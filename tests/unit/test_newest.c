@@ -95,6 +95,34 @@ each_row_is_chosen_from(void **state)
 	}
 }
 
+static void
+a_part_is_no_better_by_its_promotion(void **state)
+{
+	static const struct {
+		struct known other;
+		enum newest_by by;
+	} cases[] = {
+		{{"a", LEFT, false, 7}, NEWEST_UNTOLD},
+		{{"a", LEFT, true, 0}, NEWEST_UNTOLD},
+		{{"a", LEFT, false, 0}, NEWEST_UNTOLD},
+		{{"a", LEFT, false, 6}, NEWEST_GENERATION},
+		{{"a", OLD, false, 0}, NEWEST_GENERATION},
+		{{"c", LEFT, false, 7}, NEWEST_UNTOLD},
+		{{"z", LEFT, false, 7}, NEWEST_GENERATION},
+	};
+	const struct known part = {"baz", NEW, false, 6};
+	struct sidecar promoted = sidecar_of(&part);
+
+	(void)state;
+	promoted.primary = true;
+	for (size_t n = 0; n < sizeof(cases) / sizeof(cases[0]); n++) {
+		struct sidecar other = sidecar_of(&cases[n].other);
+
+		assert_int_equal(newest_over(&promoted, &other), cases[n].by);
+		assert_int_equal(newest_over(&other, &promoted), NEWEST_UNTOLD);
+	}
+}
+
 /* Of two neither is ahead of the other by two different rules. */
 static void
 no_two_are_ahead_of_each_other(void **state)
@@ -125,6 +153,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_row_is_chosen_from),
+		cmocka_unit_test(a_part_is_no_better_by_its_promotion),
 		cmocka_unit_test(no_two_are_ahead_of_each_other),
 	};
 
