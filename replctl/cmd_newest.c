@@ -273,12 +273,37 @@ answer(struct ctl *c, const struct choice *x)
 
 /* ---- the verdict ---- */
 
+static bool
+is_same(const struct row *a, const struct row *b)
+{
+	return gen_id_equal(&a->meta.generation.current, &b->meta.generation.current);
+}
+
 static const char *
 untold_why(const struct row *a, const struct row *b)
 {
-	if (gen_id_equal(&a->meta.generation.current, &b->meta.generation.current))
+	if (is_same(a, b))
 		return "they are of one generation, and one of them tells no position";
 	return "neither names the other's generation";
+}
+
+/* Only the end of a session tells how far a queued replica has come. */
+static bool
+is_written(const struct row *r)
+{
+	return r->meta.writer_open && !r->meta.primary && !r->meta.position && !r->meta.waited;
+}
+
+static int
+untold_written(struct ctl *c, const struct row *r)
+{
+	ctl_next(c, "wait until it has ended, which the target does by itself when the primary's "
+		    "machine "
+		    "is gone, or find it by replctl status TARGET; then the same again");
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "%s is open for writing, and how far it has come is told when that session "
+		       "has ended",
+		       r->name);
 }
 
 /* A promoted one is known not to have all of the generation that it was promoted in. */
@@ -301,6 +326,8 @@ untold_pair(struct ctl *c, const struct choice *x)
 			if (!newest_usable(&a->meta) || !newest_usable(&b->meta) ||
 			    newest_over(&a->meta, &b->meta) || newest_over(&b->meta, &a->meta))
 				continue;
+			if (is_same(a, b) && (is_written(a) || is_written(b)))
+				return untold_written(c, is_written(a) ? a : b);
 			if (newest_promoted_part(&a->meta, &b->meta))
 				return untold_promoted(c, a, b);
 			if (newest_promoted_part(&b->meta, &a->meta))
@@ -313,10 +340,24 @@ untold_pair(struct ctl *c, const struct choice *x)
 }
 
 static int
+refuse_why(struct ctl *c, const struct choice *x, bool usable)
+{
+	if (!usable)
+		return err_set(&c->err, REPL_E_REFUSED, "none of them is usable");
+	if (x->doubt)
+		return err_set(&c->err, REPL_E_REFUSED,
+			       "a copy into %s was under way, and what is outdated may have more "
+			       "than what is not, or less",
+			       x->doubt->name);
+	return untold_pair(c, x);
+}
+
+static int
 refuse(struct ctl *c, const struct choice *x)
 {
 	const struct row *silent = NULL;
 	bool usable = false;
+	int rc;
 
 	for (unsigned i = 0; i < x->count; i++) {
 		const struct row *r = &x->row[i];
@@ -329,17 +370,12 @@ refuse(struct ctl *c, const struct choice *x)
 		return err_set(&c->err, silent->err.code, "%s: %.700s", silent->name,
 			       silent->err.text);
 	}
-	ctl_next(c,
-		 "look at the data: replctl restore TARGET/POOL OTHER-FILE, of each to a file of "
-		 "its own");
-	if (!usable)
-		return err_set(&c->err, REPL_E_REFUSED, "none of them is usable");
-	if (x->doubt)
-		return err_set(&c->err, REPL_E_REFUSED,
-			       "a copy into %s was under way, and what is outdated may have more "
-			       "than what is not, or less",
-			       x->doubt->name);
-	return untold_pair(c, x);
+	rc = refuse_why(c, x, usable);
+	if (!c->next[0])
+		ctl_next(c,
+			 "look at the data: replctl restore TARGET/POOL OTHER-FILE, of each to a "
+			 "file of its own");
+	return rc;
 }
 
 static void

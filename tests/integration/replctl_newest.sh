@@ -43,6 +43,8 @@ ok set target "$(pool c)"
 ok set ack quorum
 ok map "$TMP/p" $size
 fill 2
+fails 4 "$T/[ab] is open for writing" "$T/a" "$T/b"
+grep -q "^next: wait until it has ended" "$TMP/err" || fail "$(cat "$TMP/err")"
 late=$(session_of c) || fail "no session of c"
 signalled STOP "$late"
 ok put 0 $((4 * MIB)) 7
