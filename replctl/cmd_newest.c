@@ -266,7 +266,12 @@ answer(struct ctl *c, const struct choice *x)
 
 	for (unsigned i = 0; i < x->count; i++)
 		(void)json_object_array_add(list, row_json(&x->row[i]));
-	out_add_text(o, "newest", x->best->name);
+	json_object_object_add(o, "newest", x->best ? json_object_new_string(x->best->name) : NULL);
+	if (c->err.code) {
+		text_clean(c->err.text);
+		out_add_text(o, "why", c->err.text);
+		out_add_text(o, "next", c->next);
+	}
 	json_object_object_add(o, "replicas", list);
 	ctl_answer(c, o);
 }
@@ -375,6 +380,7 @@ refuse(struct ctl *c, const struct choice *x)
 		ctl_next(c,
 			 "look at the data: replctl restore TARGET/POOL OTHER-FILE, of each to a "
 			 "file of its own");
+	answer(c, x);
 	return rc;
 }
 
