@@ -111,8 +111,8 @@ show_unknown(FILE *f, const char *target, const char *generation, uint64_t posit
 {
 	(void)fprintf(f,
 		      "replctl: the last writer of %s ended without closing it; all that this "
-		      "replica acknowledged is there, another one may have later updates: compare "
-		      "their generations by replctl info\n",
+		      "replica acknowledged is there, another one may have later updates: "
+		      "replctl newest, with all of them, tells which has\n",
 		      target);
 	if (position)
 		(void)fprintf(f,
