@@ -41,10 +41,11 @@ struct poolapply {
 	struct journal_commit done; /* count, bytes, chain */
 	struct pmem_map *map;       /* of this call */
 
-	/* A batch: ranges of its messages rise, so that their order does not matter. */
+	/* A batch: its messages lie apart, so that their order does not matter. */
 	struct piece piece[BATCH_MAX];
 	unsigned count;
-	uint64_t bytes, end; /* of messages; of the ranges */
+	uint64_t bytes;     /* of messages */
+	uint64_t from, end; /* of the ranges */
 	_Atomic unsigned next;
 	struct helper copying;
 	uint8_t *buf[2];
@@ -194,7 +195,7 @@ flush_begin(struct poolapply *a)
 static void
 flush_note(struct poolapply *a)
 {
-	uint64_t from = a->piece[0].from, end = a->end;
+	uint64_t from = a->from, end = a->end;
 
 	if (!pmem_map_groups(a->map))
 		return;
@@ -331,12 +332,25 @@ piece_find(const struct poolapply *a, struct piece *p, struct err *e)
 	return 0;
 }
 
-/* The next messages, about max bytes, whose ranges rise; at least one. */
+/* From all of the batch. In a pass of one lane ranges rise, those of several come in any order. */
+static bool
+piece_is_apart(const struct poolapply *a, const struct piece *p)
+{
+	unsigned i = p->from < a->end ? a->count : 0;
+
+	for (; i > 0; i--)
+		if (p->from < a->piece[i - 1].end && a->piece[i - 1].from < p->end)
+			return false;
+	return true;
+}
+
+/* The next messages, about max bytes, that lie apart; at least one. */
 static int
 batch_gather(struct poolapply *a, uint64_t max, struct err *e)
 {
 	a->count = 0;
 	a->bytes = a->end = 0;
+	a->from = UINT64_MAX;
 	max = max < BATCH_BYTES ? max : BATCH_BYTES;
 	while (a->done.bytes < a->is.bytes && a->count < BATCH_MAX && a->bytes < max) {
 		struct piece *p = &a->piece[a->count];
@@ -344,11 +358,12 @@ batch_gather(struct poolapply *a, uint64_t max, struct err *e)
 
 		if (rc)
 			return rc;
-		if (a->count > 0 && p->from < a->end)
+		if (!piece_is_apart(a, p))
 			break;
 		a->count++;
 		a->bytes += p->len;
-		a->end = p->end;
+		a->from = p->from < a->from ? p->from : a->from;
+		a->end = p->end > a->end ? p->end : a->end;
 		a->done.chain = wire_stage_chain(a->done.chain, p->header);
 		a->done.bytes += p->len;
 		a->done.count++;

@@ -95,7 +95,24 @@ message_add(uint32_t *at, bool rising)
 	is.count++;
 }
 
-/* Passes that rise, now and then a message that lies anywhere. */
+/* As several lanes bring a pass: each message has its place, and they come in any order. */
+static void
+pass_mixed(void)
+{
+	uint32_t place[MESSAGES / 2], room = SIZE / (MESSAGES / 2);
+
+	for (unsigned i = 0; i < MESSAGES / 2; i++)
+		place[i] = i * room;
+	for (unsigned i = 0; i < MESSAGES / 2; i++) {
+		unsigned other = i + draw(MESSAGES / 2 - i);
+		uint32_t at = place[other];
+
+		place[other] = place[i];
+		message_add(&at, true);
+	}
+}
+
+/* Passes that rise, now and then a message that lies anywhere; or two that are mixed. */
 static void
 journal_new(void)
 {
@@ -105,6 +122,11 @@ journal_new(void)
 	is.epoch = EPOCH;
 	for (unsigned i = 0; i < SIZE / PAGE; i++)
 		synced[i] = 1;
+	if (draw(2)) {
+		pass_mixed();
+		pass_mixed();
+		return;
+	}
 	for (unsigned i = 0; i < MESSAGES; i++)
 		message_add(&at, draw(6) != 0);
 }
