@@ -196,7 +196,7 @@ sync_open_target(struct sync *s)
 	if (!rc)
 		rc = resolved_check(s->c, s->resolved, &remote_info(s->c->remote)->meta,
 				    &s->pool.opened);
-	return rc ? rc : remote_lanes_open(s->c->remote, 1, &s->c->err);
+	return rc ? rc : remote_lanes_open(s->c->remote, s->c->cfg->lanes, &s->c->err);
 }
 
 static int
@@ -365,7 +365,7 @@ sync_reopen(struct sync *s)
 			     s->c->target_text);
 	if (!rc)
 		rc = sync_check_size(s);
-	return rc ? rc : remote_lanes_open(s->c->remote, 1, e);
+	return rc ? rc : remote_lanes_open(s->c->remote, s->c->cfg->lanes, e);
 }
 
 /* The record speaks of what stood under this name before: only zeros are overwritten by zeros. */

@@ -181,7 +181,7 @@ bool fab_lane_more(const struct fab_lane *l);
 void fab_lane_repost(struct fab_lane *l, unsigned slot);
 
 /*
- * Sleep until one of the lanes may have an event, the deadline passes or
+ * Sleep until one of the lanes, at most REPL_LANES_MAX, may have an event, the deadline passes or
  * wake_fd (-1: none) is readable. Does not spin: the caller does, by polling.
  */
 void fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns);

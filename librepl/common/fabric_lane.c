@@ -43,6 +43,7 @@
  */
 #define LANE_HELLO_MAX 48
 _Static_assert(WIRE_HELLO_SIZE <= LANE_HELLO_MAX, "a lane's token gets to the target");
+_Static_assert(REPL_TARGETS_MAX <= REPL_LANES_MAX, "one lane of each replica can be waited for");
 
 #define LANE_SPARE_TX 16                              /* done, and not yet seen to be */
 #define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
@@ -843,11 +844,11 @@ fab_lane_repost(struct fab_lane *l, unsigned slot)
 void
 fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
 {
-	struct pollfd pfd[REPL_TARGETS_MAX * OFI_WAIT_FDS + 1];
+	struct pollfd pfd[REPL_LANES_MAX * OFI_WAIT_FDS + 1];
 	nfds_t n = 0;
 	int left_ms;
 
-	for (unsigned i = 0; i < count && i < REPL_TARGETS_MAX; i++) {
+	for (unsigned i = 0; i < count && i < REPL_LANES_MAX; i++) {
 		struct fab_lane *l = lanes[i];
 
 		if (l->closed || l->batch_at != l->batch_len ||

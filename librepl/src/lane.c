@@ -440,16 +440,16 @@ lanes_look(struct lane **lanes, unsigned count)
 }
 
 /*
- * Sleep until the deadline or an event that matters. All must come to their end, so where nothing
+ * Sleep until the deadline or an event that matters. Where all must come to their end and nothing
  * but answers is awaited the last one that was begun is enough to sleep on: the others' are there
  * when it wakes us, and each would have cost a wake-up. Should one of them be lost it is
  * seen by the next look, in a moment.
  */
 static void
-lanes_sleep(struct lane **waiting, unsigned n, uint64_t deadline_ns)
+lanes_sleep(struct lane **waiting, unsigned n, bool any, uint64_t deadline_ns)
 {
-	struct fab_lane *fabs[REPL_TARGETS_MAX];
-	unsigned first = n - 1;
+	struct fab_lane *fabs[REPL_LANES_MAX];
+	unsigned first = any ? 0 : n - 1;
 
 	for (unsigned i = 0; i < n; i++) {
 		fabs[i] = waiting[i]->fab;
@@ -459,9 +459,12 @@ lanes_sleep(struct lane **waiting, unsigned n, uint64_t deadline_ns)
 	fab_lanes_wait(fabs + first, n - first, -1, deadline_ns);
 }
 
-/* Run until the deadline; *waiting gets those that have not come so far by then; how many. */
+/*
+ * Run until all of them have come so far, or any; *waiting gets those that have not by the
+ * deadline; how many.
+ */
 static unsigned
-lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+lanes_run_by(struct lane **lanes, unsigned count, bool any, bool (*until)(const struct lane *),
 	     uint64_t deadline_ns, struct lane **waiting)
 {
 	/* Whether cores are scarce is known from earlier calls. */
@@ -472,11 +475,11 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 	spin_reset(&spin);
 	for (;;) {
 		uint64_t now_ns;
-		bool any = lanes_turn(lanes, count, until, waiting, &n);
+		bool moved = lanes_turn(lanes, count, until, waiting, &n);
 
-		if (n == 0)
+		if (n == 0 || (any && n < count))
 			return 0;
-		if (any) {
+		if (moved) {
 			spin_answered(&spin, poll_ns);
 			continue;
 		}
@@ -488,7 +491,7 @@ lanes_run_by(struct lane **lanes, unsigned count, bool (*until)(const struct lan
 		if (now_ns >= deadline_ns)
 			return n;
 		now_ns += LANE_LOOK_MS * NS_PER_MS;
-		lanes_sleep(waiting, n, now_ns < deadline_ns ? now_ns : deadline_ns);
+		lanes_sleep(waiting, n, any, now_ns < deadline_ns ? now_ns : deadline_ns);
 	}
 }
 
@@ -503,9 +506,9 @@ void
 lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 	  uint64_t deadline_ns)
 {
-	struct lane *waiting[REPL_TARGETS_MAX];
+	struct lane *waiting[REPL_LANES_MAX];
 
-	lanes_give_up(waiting, lanes_run_by(lanes, count, until, deadline_ns, waiting));
+	lanes_give_up(waiting, lanes_run_by(lanes, count, false, until, deadline_ns, waiting));
 }
 
 bool
@@ -513,32 +516,49 @@ lane_run_for_now(struct lane *lane, bool (*until)(const struct lane *), uint64_t
 {
 	struct lane *waiting[1];
 
-	return lanes_run_by(&lane, 1, until, deadline_ns, waiting) == 0;
+	return lanes_run_by(&lane, 1, false, until, deadline_ns, waiting) == 0;
+}
+
+static uint64_t
+lanes_events(struct lane **lanes, unsigned count)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		sum += atomic_load(&lanes[i]->counters.events);
+	return sum;
 }
 
 int
-lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns,
-		      const struct breath *breath, struct err *e)
+lanes_run_while_moving(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+		       uint64_t stall_ns, const struct breath *breath, struct err *e)
 {
 	uint64_t moved_ns = clock_now_ns(), now_ns = moved_ns;
-	struct lane *waiting[1];
+	struct lane *waiting[REPL_LANES_MAX];
 	int rc = 0;
 
 	while (!rc) {
-		uint64_t events = atomic_load(&lane->counters.events);
+		uint64_t events = lanes_events(lanes, count);
+		unsigned n = lanes_run_by(lanes, count, true, until, now_ns + BREATH_NS, waiting);
 
-		if (lane_run_for_now(lane, until, now_ns + BREATH_NS))
+		if (n == 0)
 			return 0;
 		now_ns = clock_now_ns();
-		if (events != atomic_load(&lane->counters.events))
+		if (events != lanes_events(lanes, count))
 			moved_ns = now_ns;
 		if (now_ns - moved_ns >= stall_ns) {
-			waiting[0] = lane;
-			lanes_give_up(waiting, 1);
+			lanes_give_up(waiting, n);
 			return 0;
 		}
 		rc = breath_take(breath, e);
 		now_ns = clock_now_ns();
 	}
 	return rc;
+}
+
+int
+lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns,
+		      const struct breath *breath, struct err *e)
+{
+	return lanes_run_while_moving(&lane, 1, until, stall_ns, breath, e);
 }

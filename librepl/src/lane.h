@@ -224,7 +224,7 @@ uint64_t lane_rma_len(const struct lane *l, uint64_t off, uint64_t len);
 int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
 
 /*
- * Step lanes in turn until each fulfils until() or is lost, polling for a
+ * Step lanes, at most REPL_LANES_MAX, in turn until each fulfils until() or is lost, polling for a
  * bounded time and then sleeping. Lanes that have not come so far by the
  * deadline are given up with REPL_E_TIMEOUT: a late answer could be taken for
  * that of a later request.
@@ -238,6 +238,13 @@ void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct l
  */
 int lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns,
 			  const struct breath *breath, struct err *e);
+
+/*
+ * The same for several lanes of one session, at most REPL_LANES_MAX, until one of them has come so
+ * far: an event on any of them is one, and given up are all.
+ */
+int lanes_run_while_moving(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
+			   uint64_t stall_ns, const struct breath *breath, struct err *e);
 
 /*
  * As lanes_run() for one lane that nobody gives up yet: true if it has come so far by the deadline,

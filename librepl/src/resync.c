@@ -222,7 +222,7 @@ journal_stage(struct rounds *o, bool *whole, struct err *e)
 	r->reserved = resync_left(r) + RESYNC_CHUNK;
 	rc = remote_journal_begin(s->remote, r->reserved, e);
 	if (!rc)
-		rc = stage_begin(s->remote, s->lane, s->mem, resync_breath(r), &r->stage, e);
+		rc = stage_begin(s->remote, s->mem, resync_breath(r), &r->stage, e);
 	if (!rc)
 		rc = journal_fill(o, e);
 	*whole = !rc && is_whole(r);

@@ -56,8 +56,9 @@ struct resync_host {
 };
 
 struct resync {
-	struct remote *remote; /* pool open for writing, lanes open without a receive ring */
-	unsigned lane;         /* for this run alone */
+	struct remote *remote; /* pool open for writing, lanes open without a receive ring, and
+				* they are for this run alone */
+	unsigned lane;         /* that is written directly by */
 	const uint8_t *mem;    /* stays where it is as the pool grows */
 	const char *file;      /* that is mapped as mem, so that its holes are known; or NULL */
 	struct dirty *dirty;

@@ -7,10 +7,15 @@
 #include "control.h"
 #include "lane_impl.h"
 
-#define PIECE_MIN 4096U /* of a range: less is not put at the end of a message */
+#define PIECE_MIN 4096U    /* of a range: less is not put at the end of a message */
+#define FAR_NS    1000000U /* a wait for room takes longer where the way is long */
 
 struct stage {
-	struct lane *lane;
+	struct lane *lanes[REPL_LANES_MAX];
+	unsigned count;
+	unsigned used;     /* of these: more as the way proves long */
+	unsigned next;     /* where one is looked for that has its turn */
+	struct lane *lane; /* that the message which is being built goes by */
 	const uint8_t *mem;
 	uint64_t stall_ns;
 	struct breath breath;
@@ -69,7 +74,7 @@ remote_journal_drop(struct remote *r, struct err *e)
 	return remote_call(r, "journal.drop", NULL, NULL, e);
 }
 
-/* ---- the lane ---- */
+/* ---- the lanes ---- */
 
 static bool
 stage_turn(const struct lane *l)
@@ -83,32 +88,97 @@ stage_quiet(const struct lane *l)
 	return l->status || l->seq_sent == l->seq_acked;
 }
 
+/* One that is lost takes the others with it: what was staged lacks something. */
 static int
-stage_status(const struct stage *s, struct err *e)
+stage_status(struct stage *s, struct err *e)
 {
-	const struct lane *l = s->lane;
+	const struct lane *lost = NULL;
 
-	return l->status ? err_set(e, l->status, "%s", l->why) : 0;
+	for (unsigned i = 0; !lost && i < s->count; i++)
+		lost = s->lanes[i]->status ? s->lanes[i] : NULL;
+	if (!lost)
+		return 0;
+	for (unsigned i = 0; i < s->count; i++)
+		lane_fail(s->lanes[i], lost->status, lost->why);
+	s->building = false;
+	return err_set(e, lost->status, "%s", lost->why);
+}
+
+/*
+ * Until one of those that have not come so far has. All of them are moved meanwhile, and one that
+ * is lost ends it, so that nobody waits for the others then.
+ */
+static int
+stage_wait(struct stage *s, bool (*until)(const struct lane *), struct err *e)
+{
+	struct lane *lanes[REPL_LANES_MAX];
+	unsigned n = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->used; i++)
+		if (!until(s->lanes[i]))
+			lanes[n++] = s->lanes[i];
+	/* They share the way: each may take as many times longer to bring one message. */
+	if (n > 0)
+		rc = lanes_run_while_moving(lanes, n, until, s->stall_ns * s->used, &s->breath, e);
+	return rc ? rc : stage_status(s, e);
+}
+
+/*
+ * A target that is near keeps pace with one lane: what more of them have on their way is only in
+ * the way of caches, and of what the network can hold.
+ */
+static int
+stage_wait_turn(struct stage *s, struct err *e)
+{
+	uint64_t since_ns = clock_now_ns();
+	int rc = stage_wait(s, stage_turn, e);
+
+	if (clock_now_ns() - since_ns >= FAR_NS)
+		s->used = s->used < s->count / 2 ? s->used * 2 : s->count;
+	return rc;
+}
+
+/* The next one that has its turn, or NULL. */
+static struct lane *
+stage_pick(struct stage *s)
+{
+	for (unsigned i = 0; i < s->used; i++) {
+		struct lane *l = s->lanes[s->next++ % s->used];
+
+		if (stage_turn(l))
+			return l;
+	}
+	return NULL;
 }
 
 int
-stage_begin(struct remote *r, unsigned lane, const void *mem, struct breath breath,
-	    struct stage **out, struct err *e)
+stage_begin(struct remote *r, const void *mem, struct breath breath, struct stage **out,
+	    struct err *e)
 {
-	struct lane *l = remote_lane(r, lane);
-	struct stage *s;
+	unsigned count = remote_terms(r)->lanes;
+	struct stage *s = calloc(1, sizeof(*s));
+	int rc = 0;
 
 	*out = NULL;
-	if (l->ring || !lane_done(l))
-		return err_set(e, REPL_E_REFUSED, "lane %u is in use or has a receive ring", lane);
-	if (l->status)
-		return err_set(e, l->status, "%s", l->why);
-	s = calloc(1, sizeof(*s));
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "no memory to stage a replica");
-	s->lane = l;
+	s->count = count < REPL_LANES_MAX ? count : REPL_LANES_MAX;
+	for (unsigned i = 0; i < s->count; i++) {
+		s->lanes[i] = remote_lane(r, i);
+		if (!rc && (s->lanes[i]->ring || !lane_done(s->lanes[i])))
+			rc = err_set(e, REPL_E_REFUSED, "lane %u is in use or has a receive ring",
+				     i);
+	}
+	if (!rc)
+		rc = stage_status(s, e);
+	if (rc) {
+		free(s);
+		return rc;
+	}
 	s->mem = mem;
 	s->breath = breath;
+	s->used = 1;
 	s->stall_ns = remote_op_timeout_ms(r) * NS_PER_MS;
 	*out = s;
 	return 0;
@@ -129,6 +199,7 @@ stage_send(struct stage *s)
 		return;
 	}
 	l->seq_sent++;
+	l->unanswered += len;
 	lane_count(&l->counters.messages, 1);
 }
 
@@ -136,27 +207,29 @@ stage_send(struct stage *s)
 static int
 stage_open(struct stage *s, uint64_t len, struct err *e)
 {
-	struct lane *l = s->lane;
-	uint32_t entries = (uint32_t)(l->msg_size / PIECE_MIN) + 1;
+	uint32_t entries;
+	struct lane *l;
 	uint8_t *buf;
 	int rc = 0;
 
 	if (s->building)
 		return 0;
-	if (entries > WIRE_ENTRIES_MAX)
-		entries = WIRE_ENTRIES_MAX;
-	if (len >= l->msg_size)
-		entries = 1;
-	if (!stage_turn(l))
-		rc = lane_run_while_moving(l, stage_turn, s->stall_ns, &s->breath, e);
+	while (!rc && !(l = stage_pick(s)))
+		rc = stage_wait_turn(s, e);
 	if (!rc)
 		rc = stage_status(s, e);
 	if (rc)
 		return rc;
+	entries = (uint32_t)(l->msg_size / PIECE_MIN) + 1;
+	if (entries > WIRE_ENTRIES_MAX)
+		entries = WIRE_ENTRIES_MAX;
+	if (len >= l->msg_size)
+		entries = 1;
 	buf = fab_lane_buf(l->fab);
 	if (!buf)
 		return err_set(e, REPL_E_FAILED, "a lane has no buffer within its depth");
 	wire_commit_begin(&s->message, buf, l->msg_size, entries);
+	s->lane = l;
 	s->building = true;
 	return 0;
 }
@@ -198,15 +271,27 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 	return rc;
 }
 
+static bool
+stage_is_quiet(const struct stage *s)
+{
+	for (unsigned i = 0; i < s->used; i++)
+		if (!stage_quiet(s->lanes[i]))
+			return false;
+	return true;
+}
+
 int
 stage_settle(struct stage *s, struct err *e)
 {
-	int rc;
+	int rc = stage_status(s, e);
 
-	if (s->building && s->message.entry_count > 0 && !s->lane->status)
+	if (!rc && s->building && s->message.entry_count > 0) {
 		stage_send(s);
-	rc = lane_run_while_moving(s->lane, stage_quiet, s->stall_ns, &s->breath, e);
-	return rc ? rc : stage_status(s, e);
+		rc = stage_status(s, e);
+	}
+	while (!rc && !stage_is_quiet(s))
+		rc = stage_wait(s, stage_quiet, e);
+	return rc;
 }
 
 void

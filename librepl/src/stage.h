@@ -4,8 +4,8 @@
  *
  * What a replica lacks is staged into a journal beside its pool and comes into
  * the pool all at once or not at all. The calls are those of the control
- * channel; struct stage posts the bytes on one lane of the session, whose lanes
- * have no receive ring.
+ * channel; struct stage posts the bytes on the lanes of the session, which have
+ * no receive ring: over a long way on all, so that as much as they take is on its way.
  */
 #ifndef LIBREPL_STAGE_H
 #define LIBREPL_STAGE_H
@@ -42,19 +42,20 @@ int remote_journal_drop(struct remote *r, struct err *e);
 struct stage;
 
 /*
- * On an idle lane that nobody else uses until stage_end(); mem is the pool's first byte. All that
- * waits breathes meanwhile.
+ * On the lanes of r, all idle, that nobody else uses until stage_end(); mem is the pool's first
+ * byte. All that waits breathes meanwhile. One lane that is lost ends it, and the others with it.
  */
-int stage_begin(struct remote *r, unsigned lane, const void *mem, struct breath breath,
-		struct stage **out, struct err *e);
+int stage_begin(struct remote *r, const void *mem, struct breath breath, struct stage **out,
+		struct err *e);
 
 /*
- * Copies at once into messages; waits only for room, and gives the lane up when the
- * target has not moved for the op timeout.
+ * Copies at once into messages; waits only for room, and gives the lanes up when on none of them
+ * anything has moved for the op timeout, times the lanes in use. In which order ranges come into
+ * the journal is not known: what overlaps another one wants stage_settle() in between.
  */
 int stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e);
 
-/* Send what is left and wait until all is acknowledged. */
+/* Send what is left and wait until all is acknowledged, on each lane. */
 int stage_settle(struct stage *s, struct err *e);
 
 /* Without stage_settle() some may not have been sent. NULL is allowed. */

@@ -230,7 +230,7 @@ open_all(char **argv)
 	t = config->targets[0];
 	check(remote_new(config, &t, NULL, &rem, &e), &e, "connect");
 	check(remote_pool_open(rem, t.pool, REMOTE_WRITE, &e), &e, "open");
-	check(remote_lanes_open(rem, 1, &e), &e, "lanes");
+	check(remote_lanes_open(rem, config->lanes, &e), &e, "lanes");
 	local_init(&no_local);
 	check(dirty_open(&no_local, config, size, false, &dirty, &e), &e, "dirty");
 	check(dirty_track(dirty, 0, &none), NULL, "track");

@@ -86,7 +86,7 @@ round_stage(struct load *l, struct err *e)
 	int rc = remote_journal_begin(l->remote, l->size, e);
 
 	if (!rc)
-		rc = stage_begin(l->remote, 0, l->mem, (struct breath){0}, &s, e);
+		rc = stage_begin(l->remote, l->mem, (struct breath){0}, &s, e);
 	while (!rc && at < l->size) {
 		uint64_t len = (1 + (uint64_t)draw(l, 40)) * PAGE;
 
@@ -134,7 +134,8 @@ run_rounds(struct load *l, uint64_t first, uint64_t count)
 
 	err_clear(&e);
 	l->mem = malloc(l->size);
-	if (!l->mem || session(l, REMOTE_WRITE, &e) || remote_lanes_open(l->remote, 1, &e))
+	if (!l->mem || session(l, REMOTE_WRITE, &e) ||
+	    remote_lanes_open(l->remote, l->config->lanes, &e))
 		return load_fail("open", &e);
 	for (uint64_t n = first; !rc && n < first + count; n++)
 		rc = round_run(l, n, &e);
@@ -200,7 +201,8 @@ run_speed(struct load *l)
 
 	err_clear(&e);
 	l->mem = malloc(l->size);
-	if (!l->mem || session(l, REMOTE_WRITE, &e) || remote_lanes_open(l->remote, 1, &e))
+	if (!l->mem || session(l, REMOTE_WRITE, &e) ||
+	    remote_lanes_open(l->remote, l->config->lanes, &e))
 		return load_fail("open", &e);
 	round_fill(l, 77);
 	start = from = clock_now_ns();
@@ -208,7 +210,7 @@ run_speed(struct load *l)
 	speed_say("begin", l->size, from);
 	from = clock_now_ns();
 	if (!rc)
-		rc = stage_begin(l->remote, 0, l->mem, (struct breath){0}, &s, &e);
+		rc = stage_begin(l->remote, l->mem, (struct breath){0}, &s, &e);
 	if (!rc)
 		rc = stage_range(s, 0, l->size, &e);
 	if (!rc)

@@ -464,12 +464,13 @@ set_tail(struct pmem_map *m, uint64_t tail)
 
 /* A STAGE of one letter. */
 static inline void
-arrive_stage(uint64_t seq, char letter)
+arrive_stage(unsigned lane, uint64_t seq, char letter)
 {
 	struct fab_server *s = &fabric;
 	struct wire_entry en = {.off = 64, .len = 1, .op = WIRE_OP_COPY};
 	struct wire_commit c;
 
+	s->lane[s->count] = lane;
 	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
 	wire_commit_add(&c, &en, &letter);
 	s->len[s->count++] = wire_stage_end(&c, seq, 7);

@@ -289,10 +289,9 @@ static struct stage {
 } the_stage;
 
 int
-stage_begin(struct remote *r, unsigned lane, const void *mem, struct breath breath,
-	    struct stage **out, struct err *e)
+stage_begin(struct remote *r, const void *mem, struct breath breath, struct stage **out,
+	    struct err *e)
 {
-	(void)lane;
 	(void)mem;
 	the_stage.breath = breath;
 	*out = NULL;

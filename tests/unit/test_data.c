@@ -138,7 +138,7 @@ stage_takes_space_of_a_sparse_pool(void **state)
 		assert_int_equal(sidecar_write(fd, &meta, NULL), 0);
 		assert_int_equal(pooljournal_new(fd, &the_journal, NULL), 0);
 		assert_int_equal(pooljournal_begin(the_journal, &meta, POOL_SIZE, NULL), 0);
-		arrive_stage(1, 'a');
+		arrive_stage(0, 1, 'a');
 		serve(&pool);
 		rc = pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, false, NULL);
 		pooljournal_free(the_journal);
@@ -150,6 +150,38 @@ stage_takes_space_of_a_sparse_pool(void **state)
 		assert_int_equal(rc, refused ? REPL_E_NOSPC : 0);
 		assert_int_equal(meta.journal_committed, !refused);
 	}
+}
+
+/* Each lane by its own sequence, and all of them into one journal as they came. */
+static void
+stages_of_two_lanes_are_one_journal(void **state)
+{
+	struct sidecar meta = {.pool_size = POOL_SIZE, .state = SIDECAR_OUTDATED, .epoch = 7};
+	struct pmem_map pool = {.log = ""};
+	struct journal_progress p = {0};
+	int fd = memfd_create("sidecar", MFD_CLOEXEC);
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	assert_int_equal(sidecar_write(fd, &meta, NULL), 0);
+	assert_int_equal(pooljournal_new(fd, &the_journal, NULL), 0);
+	assert_int_equal(pooljournal_begin(the_journal, &meta, POOL_SIZE, NULL), 0);
+	arrive_stage(1, 1, 'a');
+	arrive_stage(0, 1, 'b');
+	arrive_stage(0, 2, 'c');
+	arrive_stage(1, 2, 'd');
+	serve(&pool);
+	assert_string_equal(pool.log, "");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(fabric.status[i], 0);
+	assert_int_equal(
+		pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, false, NULL), 0);
+	assert_int_equal(pooljournal_apply(the_journal, &meta, &pool, UINT64_MAX, &p, NULL), 0);
+	assert_int_equal(p.done, p.total);
+	assert_string_equal(pool.log, "abcd|");
+	pooljournal_free(the_journal);
+	the_journal = NULL;
+	(void)close(fd);
 }
 
 /* Its size may still turn out not to be recorded. */
@@ -478,6 +510,7 @@ main(void)
 		cmocka_unit_test(failed_sync_of_another_thread_holds_all_that_follows),
 		cmocka_unit_test(store_without_space_holds_all_that_follows),
 		cmocka_unit_test(stage_takes_space_of_a_sparse_pool),
+		cmocka_unit_test(stages_of_two_lanes_are_one_journal),
 		cmocka_unit_test(region_of_a_growth_that_is_under_way_is_refused),
 		cmocka_unit_test(append_stores_its_tail_behind_a_flush),
 		cmocka_unit_test(append_behind_a_barrier_leaves_no_gap),
