@@ -11,15 +11,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "pool.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define SIZE (16U * 4096)
-
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
-static struct err err;
 
 static void
 store_reopen(void)
@@ -33,28 +27,14 @@ static int
 setup(void **state)
 {
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	store_reopen();
-	return 0;
+	return world_new(0, 0);
 }
 
 static int
 setup_on_disk(void **state)
 {
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 1), 0);
-	store_reopen();
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_new(1, 0);
 }
 
 static int
@@ -621,7 +601,7 @@ leftovers_go_unless_somebody_is_at_it(void **state)
 	assert_int_equal(pool_info(store, "eu/p", &info, &err), 0);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, world_free)
 
 int
 main(void)
@@ -629,7 +609,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(created_pool_is_whole_and_private),
 		cmocka_unit_test_setup_teardown(created_pool_is_whole_and_private, setup_on_disk,
-						teardown),
+						world_free),
 		T(random_uuids_differ),
 		T(bad_sizes_are_refused_and_leave_nothing),
 		T(names_that_lead_out_are_refused_everywhere),

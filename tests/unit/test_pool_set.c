@@ -8,15 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "poolstore.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define MB ((uint64_t)1 << 20)
 
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
-static struct err err;
 static uint8_t attr[PMDK_ATTR_SIZE];
 static char lines_at[8];
 
@@ -36,24 +31,12 @@ static int
 setup(void **state)
 {
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
 	memset(attr, 7, sizeof(attr));
 	memcpy(attr, "PMEMOBJ", 8);
 	memset(attr + 8, 0, 16);
 	attr[8] = 6;
 	attr[16] = PMDK_CKSUM_2K | PMDK_SDS;
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_new(0, 0);
 }
 
 static const char *
@@ -461,7 +444,7 @@ test_content_is_no_set(void **state)
 	assert_int_equal(info.parts, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
 
 int
 main(void)

@@ -12,16 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define SIZE  (16U * 4096)
 #define LARGE (SIZE + 5U * 4096)
-
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
-static struct err err;
 
 /* A device that fails, instead of libc's. */
 static int sync_errno;
@@ -43,20 +37,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	err_clear(&err);
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_new(0, 0);
 }
 
 static struct pool *
@@ -455,7 +436,7 @@ reader_beside_a_growing_writer_finds_no_damage(void **state)
 int
 main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, world_free)
 	const struct CMUnitTest tests[] = {
 		TEST(space_is_allocated_and_the_record_comes_last),
 		TEST(growth_that_was_cut_off_is_cut_back),

@@ -18,8 +18,7 @@
 
 #include "clock.h"
 #include "full_disk.h"
-#include "pool.h"
-#include "tempdir.h"
+#include "pool_world.h"
 #include "wire.h"
 
 #define PAGE     4096U
@@ -30,10 +29,6 @@
 #define OPS_MAX  200U
 #define SHAPES   12U
 
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
-static struct err err;
 static uint64_t seed = 1;
 
 static const struct generation chain = {.current = {{7, 7, 7}}, .history = {{{1, 2, 3}}}};
@@ -184,19 +179,10 @@ draw(uint32_t below)
 /* ---- pools ---- */
 
 static int
-setup_at(int on_disk)
-{
-	assert_int_equal(tempdir_new(dir, on_disk), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
-}
-
-static int
 setup(void **state)
 {
 	(void)state;
-	return setup_at(0);
+	return world_new(0, SIZE);
 }
 
 /* Where the pool has to be synced. */
@@ -204,54 +190,17 @@ static int
 setup_disk(void **state)
 {
 	(void)state;
-	return setup_at(1);
+	return world_new(1, SIZE);
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	recorded = -1;
 	failures = 0;
 	memset(told, 0, sizeof(told));
 	ops_clear();
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
-}
-
-static int
-file_open(const char *name)
-{
-	char path[TEMPDIR_MAX + 32];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static size_t
-file_get(const char *name, uint8_t *buf, size_t size)
-{
-	int fd = file_open(name);
-	ssize_t n = pread(fd, buf, size, 0);
-
-	assert_true(n >= 0);
-	(void)close(fd);
-	return (size_t)n;
-}
-
-static void
-file_put(const char *name, const uint8_t *buf, size_t len)
-{
-	int fd = file_open(name);
-
-	assert_int_equal(ftruncate(fd, 0), 0);
-	assert_int_equal(pwrite(fd, buf, len, 0), len);
-	(void)close(fd);
+	return world_free(state);
 }
 
 static struct pool *
@@ -384,17 +333,6 @@ test_little_is_left_to_sync(void **state)
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
-static uint64_t
-sidecar_size(void)
-{
-	struct stat st;
-	int fd = file_open("p.repl");
-
-	assert_int_equal(fstat(fd, &st), 0);
-	(void)close(fd);
-	return (uint64_t)st.st_size;
-}
-
 /*
  * The device loses what is on its way to it. Told to an update of the sidecar that is not to be
  * the end of the matter: what is lost may be the journal's.
@@ -417,7 +355,7 @@ test_what_another_was_told_it_has_lost(void **state)
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	/* Nor is the next one written over what was lost: the file is cut first. */
 	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
-	assert_int_equal(sidecar_size(), SIDECAR_SIZE + 3 * PAGE);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE + 3 * PAGE);
 	assert_int_equal(pool_close(p, false, &err), 0);
 }
 
@@ -487,13 +425,13 @@ test_its_space_is_kept_a_while(void **state)
 	stage_all(p);
 	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
-	size = sidecar_size();
+	size = file_size("p.repl");
 	assert_in_range(pool_journal_tidy_at(p), now_ns + NS_PER_S, now_ns + 60 * NS_PER_S);
 	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
-	assert_int_equal(sidecar_size(), size);
+	assert_int_equal(file_size("p.repl"), size);
 	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
 	stage_all(p);
-	assert_int_equal(sidecar_size(), size);
+	assert_int_equal(file_size("p.repl"), size);
 	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
 	assert_int_equal(pool_close(p, false, &err), 0);
 	assert_int_equal(seen(), 1);
@@ -511,20 +449,20 @@ test_its_space_is_given_back(void **state)
 	p = writer();
 	stage_all(p);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
-	assert_true(sidecar_size() > SIDECAR_SIZE);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE);
 	stage_all(p);
 	assert_false(pool_journal_tidy(p));
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "second", &q, &err), REPL_E_BUSY);
-	assert_true(sidecar_size() > SIDECAR_SIZE);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE);
 	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
 	apply_all(p, 1);
 	while (pool_journal_tidy(p))
 		;
-	assert_int_equal(sidecar_size(), SIDECAR_SIZE);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
 	stage_all(p);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
-	assert_int_equal(sidecar_size(), SIDECAR_SIZE);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
 	/* Of a writer that was killed. */
 	fd = file_open("p.repl");
 	assert_int_equal(ftruncate(fd, 1 << 20), 0);
@@ -534,11 +472,11 @@ test_its_space_is_given_back(void **state)
 	(void)close(fd);
 	assert_false(pool_journal_tidy(p));
 	assert_int_equal(pool_close(p, true, &err), 0);
-	assert_int_equal(sidecar_size(), 1 << 20);
+	assert_int_equal(file_size("p.repl"), 1 << 20);
 	p = writer();
 	while (pool_journal_tidy(p))
 		;
-	assert_int_equal(sidecar_size(), SIDECAR_SIZE);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(seen(), 1);
 }

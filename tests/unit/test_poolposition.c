@@ -6,47 +6,26 @@
 #include "unit.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "le.h"
-#include "poolstore.h"
+#include "pool_world.h"
 #include "regionpage.h"
-#include "tempdir.h"
 
 #define SIZE  (16U * 4096)
 #define CELLS (SIDECAR_SIZE + REGION_PAGE)
 #define CELL  256U
 #define COUNT 16U
 
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
 static struct pool *pool;
 static struct poolposition *record;
-static struct err err;
 
 static int
 setup(void **state)
 {
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_new(0, SIZE);
 }
 
 static void
@@ -56,52 +35,25 @@ writer_opens(void)
 	assert_int_equal(pool_record_make(pool, &record, &err), 0);
 }
 
+static void
+tell(const void *last)
+{
+	writer_opens();
+	for (uint64_t i = 1; i <= *(const uint64_t *)last; i++)
+		assert_int_equal(poolposition_tell(record, i, &err), 0);
+}
+
 /* A writer that tells 1 to last and is killed. */
 static void
 killed_behind(uint64_t last)
 {
-	int status;
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		writer_opens();
-		for (uint64_t i = 1; i <= last; i++)
-			assert_int_equal(poolposition_tell(record, i, &err), 0);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
-}
-
-static int
-sidecar_open(void)
-{
-	char path[TEMPDIR_MAX + 32];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/p.repl", dir);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static void
-sidecar_change(uint64_t at, const void *bytes, size_t len)
-{
-	int fd = sidecar_open();
-
-	assert_int_equal(pwrite(fd, bytes, len, (off_t)at), len);
-	(void)close(fd);
+	killed_after(tell, &last);
 }
 
 /* Who only looks is told the same before. */
 static void
 opened(enum pool_mode mode, uint64_t position)
 {
-	int fd = sidecar_open();
-	struct stat st;
-
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_int_equal(info.meta.position, position);
 	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
@@ -110,9 +62,7 @@ opened(enum pool_mode mode, uint64_t position)
 	assert_int_equal(pool_get_info(pool)->meta.position_len, 0);
 	assert_int_equal(pool_get_info(pool)->meta.state, SIDECAR_UNKNOWN);
 	assert_int_equal(pool_close(pool, true, &err), 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(st.st_size, SIDECAR_SIZE);
-	(void)close(fd);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
 }
 
 static void
@@ -122,7 +72,7 @@ what_a_killed_writer_told_is_there(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(last) / sizeof(last[0]); i++) {
-		teardown(NULL);
+		world_free(NULL);
 		setup(NULL);
 		killed_behind(last[i]);
 		opened(i % 2 ? POOL_READ : POOL_WRITE, last[i]);
@@ -139,7 +89,7 @@ torn_cell_is_passed_over(void **state)
 	(void)state;
 	killed_behind(20);
 	put_le64(torn, 21);
-	sidecar_change(CELLS + 20 % COUNT * CELL, torn, sizeof(torn));
+	file_change("p.repl", CELLS + 20 % COUNT * CELL, torn, sizeof(torn));
 	opened(POOL_READ, 20);
 }
 
@@ -154,11 +104,11 @@ damaged_record_tells_none(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		killed_behind(5);
-		sidecar_change(at[i], "\x5a", 1);
+		file_change("p.repl", at[i], "\x5a", 1);
 		opened(POOL_WRITE, 0);
 	}
 	killed_behind(5);
-	fd = sidecar_open();
+	fd = file_open("p.repl");
 	assert_int_equal(ftruncate(fd, CELLS), 0);
 	(void)close(fd);
 	opened(POOL_WRITE, 0);
@@ -173,12 +123,12 @@ forged_cell_is_none(void **state)
 
 	(void)state;
 	killed_behind(5);
-	fd = sidecar_open();
+	fd = file_open("p.repl");
 	assert_int_equal(pread(fd, key, sizeof(key), SIDECAR_SIZE + 40), sizeof(key));
 	(void)close(fd);
 	put_le64(cell, UINT64_MAX);
 	put_le64(cell + 8, sum64_seeded(cell, 8, get_le64(key)));
-	sidecar_change(CELLS + 9 * CELL, cell, sizeof(cell));
+	file_change("p.repl", CELLS + 9 * CELL, cell, sizeof(cell));
 	opened(POOL_WRITE, 5);
 }
 
@@ -219,12 +169,12 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_a_killed_writer_told_is_there, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(torn_cell_is_passed_over, setup, teardown),
-		cmocka_unit_test_setup_teardown(damaged_record_tells_none, setup, teardown),
-		cmocka_unit_test_setup_teardown(forged_cell_is_none, setup, teardown),
-		cmocka_unit_test_setup_teardown(writer_that_ends_takes_it_away, setup, teardown),
-		cmocka_unit_test_setup_teardown(journal_lies_behind_it, setup, teardown),
+						world_free),
+		cmocka_unit_test_setup_teardown(torn_cell_is_passed_over, setup, world_free),
+		cmocka_unit_test_setup_teardown(damaged_record_tells_none, setup, world_free),
+		cmocka_unit_test_setup_teardown(forged_cell_is_none, setup, world_free),
+		cmocka_unit_test_setup_teardown(writer_that_ends_takes_it_away, setup, world_free),
+		cmocka_unit_test_setup_teardown(journal_lies_behind_it, setup, world_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,16 +19,10 @@
 
 #include "clock.h"
 #include "le.h"
-#include "pool.h"
+#include "pool_world.h"
 #include "registry.h"
-#include "tempdir.h"
 
 #define SIZE (16U * 4096)
-
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
-static struct err err;
 
 static unsigned pool_syncs; /* of files of the pool's size */
 
@@ -94,10 +88,7 @@ setup_at(int on_disk)
 {
 	clock_speed = 1;
 	cut_short = false;
-	err_clear(&err);
-	if (tempdir_new(dir, on_disk) || pool_store_new(dir, &store, &err))
-		return -1;
-	return pool_create(store, "p", SIZE, NULL, false, &info, &err);
+	return world_new(on_disk, SIZE);
 }
 
 static int
@@ -112,16 +103,6 @@ setup_on_disk(void **state)
 {
 	(void)state;
 	return setup_at(1);
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
 }
 
 static void
@@ -611,25 +592,29 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(every_relation_has_its_verdict, setup, teardown),
+		cmocka_unit_test_setup_teardown(every_relation_has_its_verdict, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_primary_takes_no_writer_whatever_it_says, setup,
-						teardown),
+						world_free),
 		cmocka_unit_test_setup_teardown(a_primary_in_use_in_place_is_told_as_a_primary,
-						setup, teardown),
+						setup, world_free),
 		cmocka_unit_test_setup_teardown(a_promotion_is_a_generation_of_its_own, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_demotion_keeps_all_but_the_flag, setup, teardown),
+						world_free),
+		cmocka_unit_test_setup_teardown(a_demotion_keeps_all_but_the_flag, setup,
+						world_free),
 		cmocka_unit_test_setup_teardown(what_misses_updates_is_promoted_by_force_only,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(a_writer_finds_all_of_it_durable, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_dirty_map_goes_with_the_primary, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_foreign_shutdown_state_is_reset, setup, teardown),
+						setup, world_free),
+		cmocka_unit_test_setup_teardown(a_writer_finds_all_of_it_durable, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(a_dirty_map_goes_with_the_primary, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(a_foreign_shutdown_state_is_reset, setup,
+						world_free),
 		cmocka_unit_test_setup_teardown(a_reset_that_was_lost_is_not_met_again,
-						setup_on_disk, teardown),
+						setup_on_disk, world_free),
 		cmocka_unit_test_setup_teardown(force_ends_the_writer_whatever_it_does, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_reader_is_not_ended, setup, teardown),
+						world_free),
+		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, world_free),
+		cmocka_unit_test_setup_teardown(a_reader_is_not_ended, setup, world_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

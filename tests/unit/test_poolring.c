@@ -6,21 +6,14 @@
 #include "unit.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "poolstore.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define SIZE (16U * 4096)
-
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
-static struct err err;
 
 static const struct ring_geometry geometry = {.lanes = 2, .slots = 3, .slot_size = 4096};
 
@@ -28,20 +21,7 @@ static int
 setup(void **state)
 {
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_new(0, SIZE);
 }
 
 /* A COPY of 8 such letters to a cell, at the end of the pool so that a wrong size shows. */
@@ -81,56 +61,33 @@ writer(struct poolring **ring)
 }
 
 static void
-killed_writer(void)
+write_some(const void *arg)
 {
 	struct poolring *ring;
-	int status;
-	pid_t pid = fork();
 
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		(void)writer(&ring);
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	(void)arg;
+	(void)writer(&ring);
+}
+
+static void
+killed_writer(void)
+{
+	killed_after(write_some, NULL);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_true(info.meta.ring_len > 0);
 	assert_int_equal(info.ring_messages, 3);
 }
 
-static int
-file_open(const char *name, int flags)
-{
-	char path[TEMPDIR_MAX + 32];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, flags | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
-
 static char
 last_byte(void)
 {
-	int fd = file_open("p", O_RDONLY);
-	char c;
-
-	assert_int_equal(pread(fd, &c, 1, SIZE - 1), 1);
-	(void)close(fd);
-	return c;
+	return (char)file_byte("p", SIZE - 1);
 }
 
 static void
 assert_no_ring(void)
 {
-	int fd = file_open("p.repl", O_RDONLY);
-	struct stat st;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(st.st_size, SIDECAR_SIZE);
-	(void)close(fd);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_true(info.meta.ring_len == 0 && info.meta.ring_off == 0);
 	assert_false(info.sidecar_damaged);
@@ -170,7 +127,7 @@ what_was_replayed_may_be_replayed_again(void **state)
 	(void)state;
 	killed_writer();
 	for (unsigned i = 0; i < 2; i++) {
-		int fd = file_open("p", O_RDWR), sidecar = file_open("p.repl", O_RDWR);
+		int fd = file_open("p"), sidecar = file_open("p.repl");
 		struct pmem_map *map;
 
 		assert_int_equal(poolring_open(sidecar, "p.repl", &info.meta, &ring, &err), 0);
@@ -266,7 +223,7 @@ a_ring_that_cannot_be_believed_is_told(void **state)
 
 	(void)state;
 	killed_writer();
-	fd = file_open("p.repl", O_RDWR);
+	fd = file_open("p.repl");
 	assert_int_equal(pwrite(fd, "X", 1, SIDECAR_SIZE), 1);
 	for (int mode = POOL_READ; mode <= POOL_WRITE; mode++) {
 		assert_int_equal(pool_open(store, "p", (enum pool_mode)mode, "next", &p, &err),
@@ -292,15 +249,12 @@ a_ring_of_the_future_is_refused(void **state)
 	struct ring_geometry later = geometry;
 	uint8_t header[RING_HEADER_SIZE];
 	struct pool *p = NULL;
-	int fd;
 
 	(void)state;
 	killed_writer();
 	later.epoch = info.meta.epoch + 1;
 	ring_header_encode(&later, header);
-	fd = file_open("p.repl", O_RDWR);
-	assert_int_equal(pwrite(fd, header, sizeof(header), SIDECAR_SIZE), RING_HEADER_SIZE);
-	(void)close(fd);
+	file_change("p.repl", SIDECAR_SIZE, header, sizeof(header));
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), REPL_E_CORRUPT);
 	assert_non_null(strstr(err.text, "epoch"));
 }
@@ -393,22 +347,23 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(any_way_of_opening_replays, setup, teardown),
+		cmocka_unit_test_setup_teardown(any_way_of_opening_replays, setup, world_free),
 		cmocka_unit_test_setup_teardown(what_was_replayed_may_be_replayed_again, setup,
-						teardown),
+						world_free),
 		cmocka_unit_test_setup_teardown(a_reader_beside_the_writer_leaves_it_alone, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(the_end_of_the_lanes_takes_it_in, setup, teardown),
-		cmocka_unit_test_setup_teardown(after_a_failure_it_stays, setup, teardown),
+						world_free),
+		cmocka_unit_test_setup_teardown(the_end_of_the_lanes_takes_it_in, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(after_a_failure_it_stays, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_ring_that_cannot_be_believed_is_told, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(a_ring_of_the_future_is_refused, setup, teardown),
+						world_free),
+		cmocka_unit_test_setup_teardown(a_ring_of_the_future_is_refused, setup, world_free),
 		cmocka_unit_test_setup_teardown(looking_at_a_ring_that_is_taken_away_harms_nobody,
-						setup, teardown),
+						setup, world_free),
 		cmocka_unit_test_setup_teardown(a_ring_is_not_kept_where_the_pool_is_not, setup,
-						teardown),
+						world_free),
 		cmocka_unit_test_setup_teardown(without_room_the_pool_stays_as_it_was, setup,
-						teardown),
+						world_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

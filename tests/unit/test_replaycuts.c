@@ -16,13 +16,11 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "deposits.h"
 #include "log.h"
-#include "pool.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define PAGE     4096U
 #define PAGES    16U
@@ -46,9 +44,6 @@ int __real_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, siz
 int __wrap_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len,
 			  struct err *e);
 
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct err err;
 static uint64_t seed;
 
 /* ---- a machine: what is on its media, and what was done since ---- */
@@ -203,39 +198,6 @@ draw(uint32_t below)
 	return (uint32_t)(seed >> 33) % below;
 }
 
-static int
-file_open(const char *name)
-{
-	char path[TEMPDIR_MAX + 32];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static uint64_t
-file_get(const char *name, uint8_t *buf, size_t size)
-{
-	int fd = file_open(name);
-	ssize_t n = pread(fd, buf, size, 0);
-
-	assert_true(n >= 0);
-	(void)close(fd);
-	return (uint64_t)n;
-}
-
-static void
-file_put(const char *name, const uint8_t *buf, uint64_t len)
-{
-	int fd = file_open(name);
-
-	assert_int_equal(ftruncate(fd, (off_t)len), 0);
-	assert_int_equal(pwrite(fd, buf, len, 0), len);
-	(void)close(fd);
-}
-
 static void
 disk_get(struct disk *d)
 {
@@ -339,26 +301,19 @@ static int
 setup(void **state)
 {
 	const struct conf quiet = {.log_level = CONF_LEVEL_WARNING};
-	struct pool_info info;
 
 	(void)state;
 	seed = 1;
 	assert_int_equal(log_open(&quiet, &err), 0);
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
+	return world_new(0, SIZE);
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	recording = groups = false;
 	ops_clear();
-	pool_store_free(store);
-	tempdir_free(dir);
-	return 0;
+	return world_free(state);
 }
 
 /* The update's entries, and their bytes, 3 pages. */

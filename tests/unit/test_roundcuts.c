@@ -21,8 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define SIZE     (64U * 4096)
 #define LOG_END  (SIDECAR_SIZE + REGION_PAGE + 2 * ROUND_HALF_MIN)
@@ -51,13 +50,9 @@ static struct slot *slots;
 static struct reached {
 	uint64_t begun, acked;
 } * reached;
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
 static struct pool *pool;
 static struct pmem_map *map;
 static struct roundlog *rlog;
-static struct err err;
 
 static uint8_t pool_media[SIZE], log_media[LOG_END];
 static pthread_mutex_t media_lock = PTHREAD_MUTEX_INITIALIZER; /* no sync returns after the cut */
@@ -155,20 +150,15 @@ setup(void **unused)
 	reached = mmap(NULL, sizeof(*reached), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	assert_true(reached != MAP_FAILED);
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	return 0;
+	return world_new(0, 0);
 }
 
 static int
 teardown(void **unused)
 {
-	(void)unused;
-	pool_store_free(store);
-	tempdir_free(dir);
 	(void)munmap(slots, SLOTS * sizeof(*slots));
 	(void)munmap(reached, sizeof(*reached));
-	return 0;
+	return world_free(unused);
 }
 
 /* ---- the process whose machine goes down ---- */

@@ -12,26 +12,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "full_disk.h"
-#include "poolstore.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define SIZE  (64U * 4096)
 #define EPOCH (pool_get_info(pool)->meta.epoch)
 
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
 static struct pool *pool;
 static struct pmem_map *map;
 static struct roundlog *rlog;
-static struct err err;
 
 /* While the next sync of a mapping is on its way another one fails, which is told the error. */
 static _Atomic bool fails_elsewhere;
@@ -63,36 +56,17 @@ pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *lock, const struct
 }
 
 static int
-setup_at(int on_disk)
-{
-	assert_int_equal(tempdir_new(dir, on_disk), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
-}
-
-static int
 setup(void **state)
 {
 	(void)state;
-	return setup_at(0);
+	return world_new(0, SIZE);
 }
 
 static int
 setup_on_disk(void **state)
 {
 	(void)state;
-	return setup_at(1);
-}
-
-static int
-teardown(void **state)
-{
-	(void)state;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_new(1, SIZE);
 }
 
 static void
@@ -157,35 +131,20 @@ direct(uint64_t off, uint32_t len, char letter)
 	assert_int_equal(roundlog_persist(rlog, &r, 1, &err), 0);
 }
 
+static void
+write_some(const void *work)
+{
+	writer_opens();
+	(*(void (*const *)(void))work)();
+}
+
 /* A process that does this and is killed. */
 static void
 killed(void (*work)(void))
 {
-	int status;
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		writer_opens();
-		work();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_int_equal(status, 0);
+	killed_after(write_some, &work);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_true(info.meta.log_len > 0);
-}
-
-static int
-file_open(const char *name)
-{
-	char path[TEMPDIR_MAX + 32];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
 }
 
 /* The machine went down: pages that were not synced are as they were. */
@@ -193,40 +152,28 @@ static void
 pages_are_lost(uint64_t off, uint64_t len)
 {
 	static char lost[SIZE];
-	int fd = file_open("p");
 
 	memset(lost, '-', len);
-	assert_int_equal(pwrite(fd, lost, len, (off_t)off), len);
-	(void)close(fd);
+	file_change("p", off, lost, len);
 }
 
 static char
 byte_at(uint64_t off)
 {
-	int fd = file_open("p");
-	char c;
-
-	assert_int_equal(pread(fd, &c, 1, (off_t)off), 1);
-	(void)close(fd);
-	return c;
+	return (char)file_byte("p", off);
 }
 
 /* Who only looks is told the same before. */
 static void
 opened(enum pool_mode mode, enum sidecar_state want)
 {
-	int fd = file_open("p.repl");
-	struct stat st;
-
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_int_equal(info.meta.state, want);
 	assert_int_equal(pool_open(store, "p", mode, "next", &pool, &err), 0);
 	assert_int_equal(pool_get_info(pool)->meta.log_len, 0);
 	assert_int_equal(pool_get_info(pool)->meta.state, want);
 	assert_int_equal(pool_close(pool, true, &err), 0);
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_int_equal(st.st_size, SIDECAR_SIZE);
-	(void)close(fd);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
 }
 
 static void
@@ -498,13 +445,9 @@ idle_log_is_retired(void **state)
 static void
 flip(uint64_t off)
 {
-	int fd = file_open("p.repl");
-	uint8_t c;
+	const uint8_t c = file_byte("p.repl", off) ^ 4;
 
-	assert_int_equal(pread(fd, &c, 1, (off_t)off), 1);
-	c ^= 4;
-	assert_int_equal(pwrite(fd, &c, 1, (off_t)off), 1);
-	(void)close(fd);
+	file_change("p.repl", off, &c, 1);
 }
 
 static void
@@ -661,7 +604,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, world_free)
 		T(full_disk_under_a_sparse_pool_keeps_the_log),
 		T(any_way_of_opening_replays),
 		T(log_is_gone_after_a_close_in_order),
@@ -680,9 +623,9 @@ main(void)
 		T(log_that_cannot_be_read_stays),
 		T(failed_log_stays),
 		cmocka_unit_test_setup_teardown(frames_count_on_when_a_sync_fails_elsewhere,
-						setup_on_disk, teardown),
+						setup_on_disk, world_free),
 		cmocka_unit_test_setup_teardown(log_in_memory_is_none_of_a_pool_on_disk,
-						setup_on_disk, teardown),
+						setup_on_disk, world_free),
 #undef T
 	};
 

@@ -6,14 +6,12 @@
 #include "unit.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pool.h"
-#include "tempdir.h"
+#include "pool_world.h"
 
 #define SIZE      (64U * 4096)
 #define LOG_END   (SIDECAR_SIZE + REGION_PAGE + 2 * ROUND_HALF_MIN)
@@ -30,13 +28,9 @@ int __real_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, siz
 int __wrap_pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len,
 			  struct err *e);
 
-static char dir[TEMPDIR_MAX];
-static struct pool_store *store;
-static struct pool_info info;
 static struct pool *pool;
 static struct pmem_map *map;
 static struct roundlog *rlog;
-static struct err err;
 
 static uint8_t pool_media[SIZE], log_media[LOG_END];
 static bool watching, pool_fails;
@@ -44,29 +38,12 @@ static _Atomic unsigned pool_pages, pool_pages_max; /* synced, in all and at onc
 static unsigned syncs, cut_at;                      /* of the log, while it is watched */
 static char *acked; /* shared: letter of the last update that was acknowledged */
 
-static int
-file_open(const char *name)
-{
-	char path[TEMPDIR_MAX + 32];
-	int fd;
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	assert_true(fd >= 0);
-	return fd;
-}
-
 static void
 power_cut(uint64_t off, const void *src, size_t len)
 {
-	int fd = file_open("p");
-
 	memcpy(log_media + off, src, len == ROUND_BLOCK ? 100 : ROUND_BLOCK);
-	assert_int_equal(pwrite(fd, pool_media, SIZE, 0), SIZE);
-	(void)close(fd);
-	fd = file_open("p.repl");
-	assert_int_equal(pwrite(fd, log_media + SIDECAR_SIZE, LOG_END - SIDECAR_SIZE, SIDECAR_SIZE),
-			 LOG_END - SIDECAR_SIZE);
+	file_put("p", pool_media, SIZE);
+	file_change("p.repl", SIDECAR_SIZE, log_media + SIDECAR_SIZE, LOG_END - SIDECAR_SIZE);
 	_exit(0);
 }
 
@@ -124,34 +101,23 @@ setup(void **state)
 	pool_pages = 0;
 	pool_pages_max = 0;
 	cut_at = NEVER;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	assert_int_equal(pool_store_new(dir, &store, &err), 0);
-	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	return 0;
+	return world_new(0, SIZE);
 }
 
 static int
 teardown(void **state)
 {
-	(void)state;
 	watching = false;
-	pool_store_free(store);
-	store = NULL;
-	tempdir_free(dir);
-	return 0;
+	return world_free(state);
 }
 
 static void
 writer_opens(void)
 {
-	int fd;
-
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &pool, &err), 0);
 	assert_int_equal(pool_map(pool, true, &map, &err), 0);
 	assert_int_equal(pool_log_make(pool, map, &rlog, &err), 0);
-	fd = file_open("p.repl");
-	assert_int_equal(pread(fd, log_media, LOG_END, 0), LOG_END);
-	(void)close(fd);
+	assert_int_equal(file_get("p.repl", log_media, LOG_END), LOG_END);
 	memcpy(pool_media, pmem_map_addr(map), SIZE);
 	watching = true;
 }
