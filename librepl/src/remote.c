@@ -130,12 +130,22 @@ remote_lock_by(struct remote *r, uint64_t deadline_ns, const _Atomic uint64_t *u
 	return err_set(e, REPL_E_TIMEOUT, "%s has not answered an earlier request", r->target.host);
 }
 
+static void
+remote_trip_note(struct remote *r, uint64_t ns)
+{
+	uint64_t least = atomic_load(&r->trip_ns);
+
+	if (least == 0 || ns < least)
+		atomic_store(&r->trip_ns, ns);
+}
+
 int
 remote_call_by(struct remote *r, const char *method, struct json_object *params,
 	       uint64_t deadline_ns, struct json_object **result, struct err *e)
 {
 	/* Who asks for something behind that moment knows of it. */
 	const _Atomic uint64_t *until = r->until && atomic_load(r->until) == 0 ? r->until : NULL;
+	uint64_t begin_ns;
 	int64_t id;
 	int rc;
 
@@ -146,6 +156,7 @@ remote_call_by(struct remote *r, const char *method, struct json_object *params,
 		json_object_put(params);
 		return rc;
 	}
+	begin_ns = clock_now_ns();
 	channel_bound(r->channel, until);
 	rc = remote_usable(r, e);
 	if (rc)
@@ -154,6 +165,8 @@ remote_call_by(struct remote *r, const char *method, struct json_object *params,
 		rc = remote_send(r, method, params, deadline_ns, &id, e);
 	if (!rc)
 		rc = remote_receive(r, id, deadline_ns, result, e);
+	if (!rc)
+		remote_trip_note(r, clock_now_ns() - begin_ns);
 	if (rc == REPL_E_TIMEOUT && r->broken)
 		rc = err_set(e, rc, "%s: timed out waiting for the answer to %s", r->target.host,
 			     method);
@@ -390,6 +403,12 @@ void
 remote_set_op_timeout(struct remote *r, unsigned ms)
 {
 	r->op_timeout_ms = ms;
+}
+
+uint64_t
+remote_trip_ns(const struct remote *r)
+{
+	return atomic_load(&r->trip_ns);
 }
 
 const struct target *

@@ -101,6 +101,12 @@ void remote_abandon(struct remote *r);
 unsigned remote_heartbeat_ms(const struct remote *r);
 unsigned remote_op_timeout_ms(const struct remote *r);
 
+/*
+ * What the way there and back takes at most: the least that any request of the session has taken
+ * from its sending to its answer.
+ */
+uint64_t remote_trip_ns(const struct remote *r);
+
 const struct target *remote_target(const struct remote *r);
 
 /* One request and its answer within op_timeout_ms. params is taken; result may be NULL. */

@@ -31,9 +31,10 @@ struct remote {
 	char next_step[512];
 	struct fab_warm *warm; /* until lanes are opened */
 	unsigned heartbeat_ms;
-	uint64_t busy_poll_ns; /* of its lanes */
-	int method;            /* -1 = auto, else enum plan_method */
-	bool without_ring;     /* the method is not for these lanes, if it takes a ring */
+	_Atomic uint64_t trip_ns; /* the least that a request took, or 0 */
+	uint64_t busy_poll_ns;    /* of its lanes */
+	int method;               /* -1 = auto, else enum plan_method */
+	bool without_ring;        /* the method is not for these lanes, if it takes a ring */
 	bool pool_open;
 	bool write;           /* ... for writing */
 	uint64_t journal_max; /* 0: the target keeps no journal of it */

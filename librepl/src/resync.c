@@ -19,6 +19,7 @@
 #define PATIENT_PASSES  3U
 #define APPLY_NS        50000000ULL /* one call's work, so that cancelling is soon seen */
 #define APPLY_BYTES_MIN (4ULL << 20)
+#define APPLY_BYTES_MAX (1ULL << 40)
 
 enum outcome {
 	ROUND_MORE,   /* what has become dirty meanwhile needs another */
@@ -29,9 +30,10 @@ enum outcome {
 struct rounds {
 	struct resync_run run;
 	const struct generation *(*chain)(void *arg);
-	bool refine;      /* the map is coarse, and the replica not empty */
-	unsigned passes;  /* of all rounds */
-	uint64_t hold_ns; /* that is thought acceptable now */
+	bool refine;        /* the map is coarse, and the replica not empty */
+	unsigned passes;    /* of all rounds */
+	uint64_t hold_ns;   /* that is thought acceptable now */
+	uint64_t apply_max; /* bytes of the next journal.apply */
 };
 
 /* ---- the hold ---- */
@@ -126,28 +128,58 @@ goes_directly(struct resync_run *r, int rc, bool *directly, struct err *e)
 	return rc;
 }
 
+/*
+ * What one call may work: as long as it is on its way, so that a long way does no more than double
+ * the time, but far from where it would miss its deadline on a disk that becomes slow.
+ */
+static uint64_t
+apply_worth_ns(const struct remote *remote)
+{
+	uint64_t trip_ns = remote_trip_ns(remote);
+	uint64_t most_ns = remote_op_timeout_ms(remote) * NS_PER_MS / 16;
+
+	if (trip_ns > most_ns)
+		trip_ns = most_ns;
+	return trip_ns > APPLY_NS ? trip_ns : APPLY_NS;
+}
+
+/* One call has worked for so long. */
+static void
+apply_adapt(struct rounds *o, uint64_t work_ns)
+{
+	uint64_t worth_ns = apply_worth_ns(o->run.s->remote);
+
+	if (work_ns < worth_ns / 8)
+		o->apply_max *= 4;
+	else if (work_ns < worth_ns / 2)
+		o->apply_max *= 2;
+	else if (work_ns > worth_ns && o->apply_max > APPLY_BYTES_MIN)
+		o->apply_max /= 2;
+	if (o->apply_max > APPLY_BYTES_MAX)
+		o->apply_max = APPLY_BYTES_MAX;
+}
+
 static int
 journal_apply(struct rounds *o, struct err *e)
 {
 	struct resync_run *r = &o->run;
-	uint64_t done = 0, total = 1, max = APPLY_BYTES_MIN;
+	uint64_t done = 0, total = 1;
 	int rc = 0;
 
 	while (!rc && done < total) {
-		uint64_t before = done, begin_ns = clock_now_ns(), ns;
+		uint64_t before = done, begin_ns = clock_now_ns(), trip_ns, ns;
 
-		rc = remote_journal_apply(r->s->remote, max, &done, &total, e);
+		rc = remote_journal_apply(r->s->remote, o->apply_max, &done, &total, e);
 		ns = clock_now_ns() - begin_ns;
+		trip_ns = remote_trip_ns(r->s->remote);
+		ns = ns > trip_ns ? ns - trip_ns : 0;
 		if (rc)
 			break;
 		if (done <= before && done < total)
 			return err_set(e, REPL_E_PROTOCOL,
 				       "journal.apply: does not come to its end");
 		pace_add(&r->applying, done - before, ns);
-		if (ns < APPLY_NS / 2)
-			max *= 2;
-		else if (ns > APPLY_NS && max > APPLY_BYTES_MIN)
-			max /= 2;
+		apply_adapt(o, ns);
 		r->heard_ns = clock_now_ns();
 		if (done < total && !r->held)
 			rc = resync_breathe(r, e);
@@ -399,6 +431,7 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	r->heard_ns = r->ticked_ns = now_ns;
 	o->refine = what != RESYNC_FULL && dirty_grain(s->dirty) > RESYNC_FINE;
 	o->hold_ns = HOLD_NS;
+	o->apply_max = APPLY_BYTES_MIN;
 	throttle_init(&r->throttle, s->rate, h->foreground_ns ? h->foreground_ns(h->arg) : 0,
 		      now_ns);
 	atomic_store(&s->progress->total, resync_left(r));

@@ -66,6 +66,10 @@ static struct world {
 	bool refuse_journal;
 	bool stay_full; /* the journal is refused always */
 	unsigned slow;  /* nanoseconds a byte */
+	struct {
+		uint64_t trip_ns, total, longest_ns; /* of a journal of so many bytes */
+		unsigned calls;
+	} far;
 	struct generation generation;
 	/* dirty */
 	unsigned shift;

@@ -541,6 +541,52 @@ large_chunks_where_it_is_fast(void **state)
 	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
 }
 
+static void
+far_run(unsigned trip_ms, unsigned slow)
+{
+	struct resync_progress progress = {0};
+	struct resync s = {.remote = &w.target, .mem = w.mem, .progress = &progress};
+	struct rounds o = {.run = {.s = &s, .heard_ns = model_now_ns}};
+	enum resync_what what;
+	struct err e;
+
+	world_begin(1, 0, &what);
+	rounds_begin(&o, &s, what);
+	w.slow = slow;
+	w.far.trip_ns = trip_ms * NS_PER_MS;
+	w.far.total = 1ULL << 30;
+	w.target.applied = 0;
+	err_clear(&e);
+	assert_int_equal(journal_apply(&o, &e), 0);
+	assert_null(w.wrong);
+	dirtymap_free(w.current);
+}
+
+/*
+ * A journal is applied by as many calls as the work that each does asks for, however long the way:
+ * its round trips are no work. No call's work takes long, so that cancelling is soon seen.
+ */
+static void
+round_trips_are_no_work(void **state)
+{
+	uint64_t far_ns, near_ns;
+
+	(void)state;
+	/* A gigabyte of 0.5 ns a byte. */
+	near_ns = model_now_ns;
+	far_run(0, 5);
+	near_ns = model_now_ns - near_ns;
+	assert_true(w.far.longest_ns <= 2 * APPLY_NS);
+	far_ns = model_now_ns;
+	far_run(100, 5);
+	far_ns = model_now_ns - far_ns;
+	assert_true(w.far.longest_ns <= 250 * NS_PER_MS);
+	assert_true(far_ns <= 3 * near_ns + NS_PER_S / 2);
+	/* A slow disk at the end of a way that is longer than a request may take. */
+	far_run(600, 1000);
+	assert_true(w.far.longest_ns <= 2 * NS_PER_S);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -548,6 +594,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(cut_anywhere),
 		cmocka_unit_test(full_disk_keeps_away_who_needs_space),
 		cmocka_unit_test(large_chunks_where_it_is_fast),
+		cmocka_unit_test(round_trips_are_no_work),
 	};
 	int ret;
 
