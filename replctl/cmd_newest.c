@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl newest TARGET/pool...: which replica to go on from when the primary is gone. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,10 @@
 
 struct row {
 	char name[TARGET_TEXT_MAX]; /* as given */
-	bool asked;                 /* meta is known */
+	struct ctl ctl;             /* its own connection; the configuration is shared */
+	pthread_t thread;
+	bool running;
+	bool asked; /* meta is known */
 	struct sidecar meta;
 	struct err err; /* why not */
 	char note[NOTE_MAX];
@@ -64,45 +68,60 @@ row_fetch(struct ctl *c, struct row *r)
 	return rc;
 }
 
-/* Whoever can't be asked keeps nobody else from it. */
-static int
-row_ask(struct ctl *c, struct row *r, const char *arg)
+/* Whoever can't be asked keeps nobody else from it, nor does one that hangs. */
+static void *
+row_ask(void *arg)
 {
-	int rc = ctl_target(c, arg, CTL_POOL);
+	struct row *r = arg;
+	struct ctl *c = &r->ctl;
+	int rc = ctl_connect(c);
 
-	if (rc)
-		return rc;
-	(void)snprintf(r->name, sizeof(r->name), "%s", c->target_text);
-	rc = ctl_connect(c);
 	if (!rc)
 		rc = row_fetch(c, r);
 	r->asked = !rc;
 	r->err = c->err;
 	text_clean(r->err.text);
 	text_clean(r->note);
-	err_clear(&c->err);
-	c->next[0] = '\0';
 	ctl_disconnect(c);
-	return 0;
+	return NULL;
 }
 
 static int
-ask_all(struct ctl *c, struct choice *x, char **args)
+rows_name(struct ctl *c, struct choice *x, char **args)
 {
-	int rc = 0;
+	for (; args[x->count]; x->count++) {
+		struct row *r;
+		int rc = ctl_target(c, args[x->count], CTL_POOL);
 
-	for (; !rc && args[x->count]; x->count++) {
-		if (x->count == REPL_TARGETS_MAX)
-			return err_set(&c->err, REPL_E_INVAL,
-				       "a pool has at most %u replicas, more are named",
-				       REPL_TARGETS_MAX);
-		rc = row_ask(c, &x->row[x->count], args[x->count]);
-		for (unsigned i = 0; !rc && i < x->count; i++)
-			if (strcmp(x->row[i].name, x->row[x->count].name) == 0)
-				rc = err_set(&c->err, REPL_E_INVAL, "%s is named twice",
-					     x->row[i].name);
+		if (!rc && x->count == REPL_TARGETS_MAX)
+			rc = err_set(&c->err, REPL_E_INVAL,
+				     "a pool has at most %u replicas, more are named",
+				     REPL_TARGETS_MAX);
+		if (rc)
+			return rc;
+		r = &x->row[x->count];
+		(void)snprintf(r->name, sizeof(r->name), "%s", c->target_text);
+		r->ctl = *c;
+		for (unsigned i = 0; i < x->count; i++)
+			if (strcmp(x->row[i].name, r->name) == 0)
+				return err_set(&c->err, REPL_E_INVAL, "%s is named twice", r->name);
 	}
-	return rc;
+	return 0;
+}
+
+static void
+ask_all(struct choice *x)
+{
+	for (unsigned i = 0; i < x->count; i++) {
+		struct row *r = &x->row[i];
+
+		r->running = pthread_create(&r->thread, NULL, row_ask, r) == 0;
+		if (!r->running)
+			(void)row_ask(r);
+	}
+	for (unsigned i = 0; i < x->count; i++)
+		if (x->row[i].running)
+			(void)pthread_join(x->row[i].thread, NULL);
 }
 
 /* Of those that were never written nothing is known, and nothing is to be had. */
@@ -437,8 +456,9 @@ cmd_newest(struct ctl *c, char **args)
 
 	if (!x)
 		return err_set(&c->err, REPL_E_NOMEM, "no memory to look at replicas");
-	rc = ask_all(c, x, args);
+	rc = rows_name(c, x, args);
 	if (!rc) {
+		ask_all(x);
 		choose(x);
 		rc = check_one_pool(c, x);
 	}

@@ -126,3 +126,12 @@ newest d e d
 # Nor is one that was promoted: its position is of the generation that it then names.
 ctl promote "$T/c" >"$TMP/out" 2>&1 || fail "promote of c: $(cat "$TMP/out")"
 fails 4 "$T/c was promoted .* of which $T/$take may have more" "$T/c" "$T/$take"
+
+# They are asked at once: six that hang cost the time of one.
+printf '[repl]\nconnect-timeout = 3000\n' >"$TMP/short.conf"
+export REPL_CONFIG=$TMP/short.conf
+signalled STOP "$SERVE_PID"
+since=$(date +%s)
+fails 9 "timed out" "$T/a" "$T/b" "$T/c" "$T/d" "$T/e" "$T/f"
+[ $(($(date +%s) - since)) -le 9 ] || fail "it took $(($(date +%s) - since)) s"
+kill -CONT "$SERVE_PID"
