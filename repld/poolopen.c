@@ -155,6 +155,26 @@ files_agree(const struct pool_files *f, const char *path, struct err *e)
 }
 
 /*
+ * Its writer was killed, maybe behind a sync that had failed, or has told of one. To settle that,
+ * and to bring in what it has left, may take long: whoever asks meanwhile is told.
+ */
+static int
+files_left(const struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+{
+	struct sidecar next = *meta;
+	int rc = 0;
+
+	pool_writer_lost(&next);
+	next.writer_open = true;
+	if (next.state != meta->state)
+		rc = sidecar_write(f->sidecar_fd, &next, e);
+	if (rc)
+		return rc;
+	*meta = next;
+	return files_agree(f, path, e);
+}
+
+/*
  * What a dead writer has left. A journal is committed when the log has been settled, so what
  * is in the log is older.
  *
@@ -210,7 +230,7 @@ reader_recover(struct pool_store *s, const char *name, const char *path, struct 
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
 		if (!rc && info.meta.writer_open)
-			rc = files_agree(&f, path, e);
+			rc = files_left(&f, path, &info.meta, e);
 		if (!rc)
 			rc = files_recover(&f, path, &info.meta, e);
 		if (rc == REPL_E_IO)
@@ -319,9 +339,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)
 		rc = pool_grow_undo(p, e);
-	/* It was killed, maybe behind a sync that had failed, or has told of one. */
 	if (!rc && meta->writer_open)
-		rc = files_agree(&p->files, p->path, e);
+		rc = files_left(&p->files, p->path, meta, e);
 	if (!rc)
 		rc = writer_recover(p, e);
 	/* A journal that was brought in has made it of another generation. */

@@ -25,6 +25,7 @@
 #define SIZE (16U * 4096)
 
 static unsigned pool_syncs; /* of files of the pool's size */
+static bool looks;          /* in the next of them */
 
 /* In the C library's place. */
 int
@@ -32,8 +33,12 @@ fsync(int fd)
 {
 	struct stat st;
 
-	if (fstat(fd, &st) == 0 && st.st_size == SIZE)
+	if (fstat(fd, &st) == 0 && st.st_size == SIZE) {
 		pool_syncs++;
+		if (looks)
+			assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		looks = false;
+	}
 	return (int)syscall(SYS_fsync, fd);
 }
 
@@ -588,10 +593,38 @@ a_reader_is_not_ended(void **state)
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
+static void
+write_some(const void *arg)
+{
+	struct pool *p;
+
+	(void)arg;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+}
+
+/* To bring in what was left may take long, and somebody may ask for the pool meanwhile. */
+static void
+killed_writers_pool_is_not_up_to_date_while_it_is_opened(void **state)
+{
+	struct pool *p;
+
+	(void)state;
+	killed_after(write_some, NULL);
+	looks = true;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), 0);
+	assert_false(looks);
+	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+	assert_true(info.meta.writer_open);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			killed_writers_pool_is_not_up_to_date_while_it_is_opened, setup,
+			world_free),
 		cmocka_unit_test_setup_teardown(every_relation_has_its_verdict, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_primary_takes_no_writer_whatever_it_says, setup,
 						world_free),
