@@ -114,10 +114,17 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 	return rc;
 }
 
+/* Without it what is in the pool's file is not the pool. */
+static bool
+updates_due(const struct sidecar *meta)
+{
+	return meta->ring_len || meta->journal_len || meta->log_len;
+}
+
 static bool
 recovery_due(const struct sidecar *meta)
 {
-	return meta->ring_len || meta->journal_len || meta->log_len || meta->position_len;
+	return updates_due(meta) || meta->position_len;
 }
 
 static int
@@ -201,12 +208,12 @@ files_recover(struct pool_files *f, const char *path, struct sidecar *meta, stru
 }
 
 static bool
-recovery_seen(const struct pool_files *f)
+recovery_seen(const struct pool_files *f, bool (*due)(const struct sidecar *meta))
 {
 	struct sidecar meta;
 	bool repair;
 
-	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && recovery_due(&meta);
+	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && due(&meta);
 }
 
 /*
@@ -214,7 +221,7 @@ recovery_seen(const struct pool_files *f)
  * round log: bring it in unless its writer is alive.
  */
 static int
-reader_recover(struct pool_store *s, const char *name, const char *path, struct err *e)
+reader_bring(struct pool_store *s, const char *name, const char *path, struct err *e)
 {
 	struct pool_info info;
 	struct pool_files f;
@@ -240,6 +247,18 @@ reader_recover(struct pool_store *s, const char *name, const char *path, struct 
 	}
 	pool_files_close(&f);
 	return rc;
+}
+
+/* Where nothing can be written a position record is read as it lies. */
+static int
+reader_recover(struct pool_store *s, const struct pool *p, struct err *e)
+{
+	int rc = reader_bring(s, p->info.name, p->path, e);
+
+	if (!rc || recovery_seen(&p->files, updates_due))
+		return rc;
+	err_clear(e);
+	return 0;
 }
 
 /* What a primary's program has kept of its own replicas says nothing of what is written now. */
@@ -386,10 +405,12 @@ reader_enter(struct pool *p, struct err *e)
 	if (!rc)
 		rc = pool_read_settled(&p->files, &p->info, e);
 	/* Left between our look for one and the lock. */
-	if (!rc && recovery_due(&p->info.meta))
+	if (!rc && updates_due(&p->info.meta))
 		rc = err_set(e, REPL_E_BUSY,
 			     "pool '%s': its writer has just gone, try again to read it",
 			     p->info.name);
+	if (!rc && p->info.meta.position_len)
+		pool_rounds_look(&p->files, &p->info.meta);
 	if (!rc && p->info.meta.writer_open)
 		pool_writer_lost(&p->info.meta);
 	return rc;
@@ -446,8 +467,8 @@ open_read(struct pool_store *s, struct pool *p, bool stable, struct err *e)
 	const char *name = p->info.name;
 	int rc = pool_check_present(&p->files, name, e);
 
-	if (!rc && recovery_seen(&p->files))
-		rc = reader_recover(s, name, p->path, e);
+	if (!rc && recovery_seen(&p->files, recovery_due))
+		rc = reader_recover(s, p, e);
 	if (!rc)
 		rc = pool_read_info(&p->files, &p->info, e);
 	if (!rc && stable)
