@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "newest.h"
 #include "out.h"
+#include "replica_judge.h"
 #include "text.h"
 
 #define NOTE_MAX 768
@@ -125,22 +126,44 @@ ask_all(struct choice *x)
 }
 
 /* Of those that were never written nothing is known, and nothing is to be had. */
+static bool
+is_written_ever(const struct row *r)
+{
+	return !gen_id_is_nil(&r->meta.generation.current);
+}
+
+/* A chain names only so many generations: two may have only a third one in common. */
+static bool
+is_known(const struct choice *x, const bool known[REPL_TARGETS_MAX], const struct row *r)
+{
+	for (unsigned i = 0; i < x->asked_count; i++)
+		if (known[i] && judge_is_one_pool(x->asked[i], &r->meta))
+			return true;
+	return false;
+}
+
 static int
 check_one_pool(struct ctl *c, const struct choice *x)
 {
+	bool known[REPL_TARGETS_MAX] = {false}, more = true;
 	const struct row *first = NULL;
 
-	for (unsigned i = 0; i < x->asked_count; i++) {
-		struct row *r = x->asked_row[i];
+	while (more) {
+		more = false;
+		for (unsigned i = 0; i < x->asked_count; i++) {
+			const struct row *r = x->asked_row[i];
 
-		if (gen_id_is_nil(&r->meta.generation.current))
-			continue;
-		if (first && !gen_id_equal(&first->meta.pool_uuid, &r->meta.pool_uuid))
+			if (known[i] || !is_written_ever(r) || (first && !is_known(x, known, r)))
+				continue;
+			known[i] = more = true;
+			first = first ? first : r;
+		}
+	}
+	for (unsigned i = 0; i < x->asked_count; i++)
+		if (!known[i] && is_written_ever(x->asked_row[i]))
 			return err_set(&c->err, REPL_E_INVAL,
 				       "%s and %s are replicas of different pools", first->name,
-				       r->name);
-		first = r;
-	}
+				       x->asked_row[i]->name);
 	return 0;
 }
 

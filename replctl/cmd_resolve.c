@@ -19,6 +19,7 @@
 #include "out.h"
 #include "poolfile.h"
 #include "progress.h"
+#include "replica_judge.h"
 
 #define RANGES_TOLD 16
 #define RANGES_JSON 1000
@@ -93,7 +94,7 @@ look_relation(struct resolve *r)
 			       r->relation == GEN_EQUAL ? "both are of the same generation"
 							: "the replica is only behind");
 	}
-	if (!gen_id_equal(&r->local.meta.pool_uuid, &replica->pool_uuid))
+	if (!judge_is_one_pool(&r->local.meta, replica))
 		return err_set(&c->err, REPL_E_REFUSED, "%s is a replica of another pool",
 			       c->target_text);
 	return 0;

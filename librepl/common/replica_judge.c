@@ -73,6 +73,15 @@ has_more(const struct sidecar *replica, const struct sidecar *local)
 	       (!replica->position && replica->state == SIDECAR_UNKNOWN);
 }
 
+bool
+judge_is_one_pool(const struct sidecar *a, const struct sidecar *b)
+{
+	if (gen_id_equal(&a->pool_uuid, &b->pool_uuid))
+		return true;
+	return !gen_id_is_nil(&a->generation.current) && !gen_id_is_nil(&b->generation.current) &&
+	       gen_compare(&a->generation, &b->generation) != GEN_UNRELATED;
+}
+
 static enum judge_reason
 judge_why(const struct judge_input *in, enum gen_relation relation)
 {

@@ -59,6 +59,12 @@ struct judgement {
 
 void replica_judge(const struct judge_input *in, struct judgement *out);
 
+/*
+ * By their UUID, or by a generation in common: pools that are made before their program is each
+ * have a UUID of their own.
+ */
+bool judge_is_one_pool(const struct sidecar *a, const struct sidecar *b);
+
 /* A short name, "diverged"; never NULL. */
 const char *judge_reason_name(enum judge_reason reason);
 

@@ -94,6 +94,17 @@ stop_api
 newest f g f
 noted g "older: $T/f names its generation"
 
+# Those that were made one by one, with replctl, are one pool by the generations that they have in common.
+ctl create "$T/h" --size 4M >/dev/null && ctl create "$T/i" --size 4M >/dev/null || fail "create"
+set_up h
+ok set async-target "$(pool i)"
+ok map "$TMP/s" $((4 * MIB))
+ok open
+ok persist 0 0 4096
+ok close
+stop_api
+newest h i h
+
 # Nothing tells.
 ctl promote "$T/g" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
 fails 4 "neither names the other's generation" "$T/g" "$T/f"
@@ -110,6 +121,7 @@ newest f f new
 noted new "it has nothing"
 fails 4 "none of them is usable" "$T/new"
 fails 2 "different pools" "$T/a" "$T/f"
+fails 2 "$T/[dh] and $T/[dh] are replicas of different pools" "$T/h" "$T/d" "$T/i"
 fails 2 "named twice" "$T/a" "$T/a"
 fails 2 "no replica is named"
 fails 5 "1 of 2 could not be asked" "$SERVE_USER@127.0.0.1:1/a" "$T/a"

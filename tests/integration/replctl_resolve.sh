@@ -108,6 +108,17 @@ ctl_fails 4 "nothing is known" resolve --force --discard local stranger "$T/p"
 ctl sync stranger "$T/s" >/dev/null || fail "sync"
 ctl_fails 4 "another pool" resolve --force --discard local pool "$T/s"
 
+# One that was made before its program has a UUID of its own, and is a replica of the pool by its generations.
+ctl create "$T/u" --size 1M >/dev/null && ctl create "$T/v" --size 1M >/dev/null || fail "create"
+head -c 1048576 /dev/urandom >late
+ctl sync late "$T/u" >/dev/null && ctl sync late "$T/v" >/dev/null || fail "sync"
+ctl promote "$T/v" >/dev/null && ctl demote "$T/v" >/dev/null || fail "promote"
+change $P/v 700
+change late 60
+ctl_fails 4 "newer" sync late "$T/v"
+ctl resolve --force --discard local late "$T/v" >/dev/null 2>err || fail "$(cat err)"
+cmp -s late $P/v || fail "not the replica's data"
+
 # A kill in the middle leaves what can be resolved again, never two that seem equal.
 for delay in 0 0.05 0.2; do
 	diverge

@@ -219,6 +219,28 @@ an_absent_replica_is_known_by_its_map(void **state)
 }
 
 static void
+one_pool_by_uuid_or_by_a_generation(void **state)
+{
+	struct sidecar a = meta(9, 3, 2, 0), b = meta(9, 7, 0, 0);
+
+	(void)state;
+	assert_true(judge_is_one_pool(&a, &b));
+	b = meta(8, 7, 0, 0);
+	assert_false(judge_is_one_pool(&a, &b));
+	b = meta(8, 3, 2, 0);
+	assert_true(judge_is_one_pool(&a, &b));
+	b = meta(8, 2, 0, 0);
+	assert_true(judge_is_one_pool(&a, &b) && judge_is_one_pool(&b, &a));
+	b = meta(8, 4, 2, 0);
+	assert_true(judge_is_one_pool(&a, &b));
+	/* One that was never written says nothing. */
+	b = meta(8, 0, 0, 0);
+	assert_false(judge_is_one_pool(&a, &b) || judge_is_one_pool(&b, &a));
+	a = meta(9, 0, 0, 0);
+	assert_false(judge_is_one_pool(&a, &b));
+}
+
+static void
 reasons_have_names(void **state)
 {
 	(void)state;
@@ -239,6 +261,7 @@ main(void)
 		cmocka_unit_test(a_part_is_no_ancestor),
 		cmocka_unit_test(one_never_written_gets_all),
 		cmocka_unit_test(an_absent_replica_is_known_by_its_map),
+		cmocka_unit_test(one_pool_by_uuid_or_by_a_generation),
 		cmocka_unit_test(reasons_have_names),
 	};
 
