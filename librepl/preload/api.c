@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "descriptors.h"
+
 #define LIBRARY "librepl.so.0"
 
 struct api api;
@@ -49,6 +51,7 @@ load(void)
 	}
 	API_TABLE(API_LOAD)
 #undef API_LOAD
+	descriptors_begin();
 	return NULL;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "api.h"
+#include "descriptors.h"
 #include "maps.h"
 #include "pools_impl.h"
 #include "real.h"
@@ -268,6 +269,7 @@ fork_child(void)
 		p->retry_ns = 0;
 		p->forked = true;
 	}
+	descriptors_forked();
 	busy--;
 }
 

@@ -20,6 +20,7 @@
 #define PROGRESS_MS    1000
 #define IDLE_MS        10000 /* of a client that follows nothing */
 #define ACCEPT_WAIT_MS 1000  /* after a lack of descriptors */
+#define LOOK_MS        1000  /* for the end: a program may have closed what wakes it */
 
 /* ---- what happened, on its way to the thread ---- */
 
@@ -232,14 +233,14 @@ serve_client(struct statusd *s, struct statusclient *c, short revents)
 static uint64_t
 do_timed(struct statusd *s)
 {
-	uint64_t now = clock_now_ns(), next = UINT64_MAX;
+	uint64_t now = clock_now_ns(), next = clock_deadline(LOOK_MS);
 
 	if (s->metrics_path) {
 		if (now >= s->metrics_ns) {
 			metrics_write(s);
 			s->metrics_ns = clock_deadline(METRICS_MS);
 		}
-		next = s->metrics_ns;
+		next = s->metrics_ns < next ? s->metrics_ns : next;
 	}
 	if (followed(s)) {
 		if (now >= s->progress_ns) {
@@ -272,8 +273,7 @@ wait_and_serve(struct statusd *s, uint64_t until_ns)
 		p[2 + i] = (struct pollfd){
 			.fd = s->clients[i].fd,
 			.events = (short)(POLLIN | (s->clients[i].out_len ? POLLOUT : 0))};
-	if (poll(p, sizeof(p) / sizeof(p[0]),
-		 until_ns == UINT64_MAX ? -1 : clock_left_ms(until_ns)) < 0)
+	if (poll(p, sizeof(p) / sizeof(p[0]), clock_left_ms(until_ns)) < 0)
 		return;
 	if (p[0].revents) {
 		n = read(s->event_fd, &count, sizeof(count));

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "descriptors.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "real.h"
+
+#define DESCRIPTORS_MAX 65536 /* one with a higher number is not noted */
+
+static atomic_bool begun;
+
+/* What a number was open for when it was taken; 0: it is not the replicas'. */
+static _Atomic uint64_t taken[DESCRIPTORS_MAX];
+static atomic_int end; /* none from there on */
+static _Atomic pid_t owner;
+
+/* ---- who calls ---- */
+
+static bool
+is_ours(const char *path)
+{
+	static const char *const names[] = {"librepl.so",   "librepl-preload.so", "libssh.so",
+					    "libfabric.so", "librdmacm.so",       "libibverbs.so"};
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+void
+descriptors_begin(void)
+{
+	atomic_store(&begun, true);
+}
+
+/* Each time anew: libfabric is loaded later than librepl. */
+bool
+descriptors_caller(const void *caller)
+{
+	struct dl_find_object found;
+
+	return atomic_load_explicit(&begun, memory_order_relaxed) &&
+	       _dl_find_object((void *)(uintptr_t)caller, &found) == 0 &&
+	       is_ours(found.dlfo_link_map->l_name);
+}
+
+/* ---- what is theirs ---- */
+
+/* Of a socket or a file no other has the same; of an eventfd or a timer all have. */
+static uint64_t
+identity(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return 0;
+	return ((uint64_t)st.st_ino ^ (uint64_t)st.st_dev << 40 ^ (uint64_t)st.st_rdev << 20) |
+	       1ULL << 63;
+}
+
+int
+descriptors_take(int fd)
+{
+	int saved = errno, higher = -1, was;
+
+	if (fd < 0)
+		return fd;
+	/* What the program prints would go there. */
+	if (fd <= STDERR_FILENO)
+		higher = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+	if (higher >= 0) {
+		(void)syscall(SYS_close, fd);
+		fd = higher;
+	}
+	if (fd < DESCRIPTORS_MAX) {
+		atomic_store(&owner, getpid());
+		atomic_store(&taken[fd], identity(fd));
+		was = atomic_load(&end);
+		while (was <= fd && !atomic_compare_exchange_weak(&end, &was, fd + 1))
+			;
+	}
+	errno = saved;
+	return fd;
+}
+
+enum descriptors_whose
+descriptors_whose(int fd)
+{
+	uint64_t id = fd < 0 || fd >= atomic_load(&end) ? 0 : atomic_load(&taken[fd]);
+	int saved = errno;
+	bool same;
+
+	if (id == 0 || atomic_load(&owner) != getpid())
+		return DESCRIPTORS_PROGRAM;
+	same = identity(fd) == id;
+	errno = saved;
+	return same ? DESCRIPTORS_REPLICAS : DESCRIPTORS_LOST;
+}
+
+void
+descriptors_drop(int fd)
+{
+	atomic_store(&taken[fd], 0);
+}
+
+int
+descriptors_next(int fd)
+{
+	int to = atomic_load(&end);
+
+	for (fd = fd < 0 ? 0 : fd; fd < to; fd++) {
+		if (descriptors_whose(fd) == DESCRIPTORS_REPLICAS)
+			return fd;
+	}
+	return -1;
+}
+
+void
+descriptors_forked(void)
+{
+	int to = atomic_load(&end);
+
+	for (int fd = 0; fd < to; fd++)
+		atomic_store(&taken[fd], 0);
+	atomic_store(&end, 0);
+}

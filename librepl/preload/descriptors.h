@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * descriptors - which of the process's file descriptors are the replicas'.
+ *
+ * Programs close descriptors that they have not opened, all above 2 for example. A connection's
+ * would be gone then, and its number be a file's of the program's, to which the next message went.
+ * So what librepl and the libraries below it open is noted, and only they close it. They are known
+ * by their code, which calls.
+ *
+ * All functions are safe in a signal handler and behind vfork(2), and leave errno alone.
+ */
+#ifndef PRELOAD_DESCRIPTORS_H
+#define PRELOAD_DESCRIPTORS_H
+
+#include <stdbool.h>
+
+/* librepl is there. */
+void descriptors_begin(void);
+
+/* caller is code of librepl's or of a library below it. */
+bool descriptors_caller(const void *caller);
+
+/*
+ * fd was opened by such code; below 0 is an error and stays one. The descriptor to use instead,
+ * which is above standard error.
+ */
+int descriptors_take(int fd);
+
+enum descriptors_whose {
+	DESCRIPTORS_PROGRAM, /* or in a child of this process, which may do what it likes */
+	DESCRIPTORS_REPLICAS,
+	DESCRIPTORS_LOST, /* it was the replicas', and its number is something else by now */
+};
+
+enum descriptors_whose descriptors_whose(int fd);
+
+/* It is closed in a moment, or lost. */
+void descriptors_drop(int fd);
+
+/* The first from fd on that is the replicas', or -1. */
+int descriptors_next(int fd);
+
+/* In the child of a fork: nothing is theirs. */
+void descriptors_forked(void);
+
+#endif

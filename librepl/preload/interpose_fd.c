@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The functions by which descriptors come and go: what librepl opens is noted,
+ * and nobody else closes it. See descriptors.h.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "descriptors.h"
+#include "real.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define OURS   descriptors_caller(__builtin_return_address(0))
+
+/* X(name): those that are called by way of libc, since a thread can be cancelled in some. */
+#define NEXT_TABLE(X)                                                                              \
+	X(open)                                                                                    \
+	X(openat)                                                                                  \
+	X(mkostemp)                                                                                \
+	X(accept4)                                                                                 \
+	X(close)                                                                                   \
+	X(dup2)                                                                                    \
+	X(closefrom)
+
+static struct {
+#define NEXT_MEMBER(name) __typeof__(&name) name;
+	NEXT_TABLE(NEXT_MEMBER)
+#undef NEXT_MEMBER
+} next;
+
+/* Looked up at once: to do so when they are called is too late in a handler or an allocator. */
+__attribute__((constructor)) static void
+next_init(void)
+{
+#define NEXT_FIND(name) next.name = (__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name);
+	NEXT_TABLE(NEXT_FIND)
+#undef NEXT_FIND
+}
+
+/* ---- they come ---- */
+
+static mode_t
+mode_of(int flags, va_list ap)
+{
+	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(ap, mode_t) : 0;
+}
+
+EXPORT int
+open(const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+	int fd;
+
+	va_start(ap, flags);
+	mode = mode_of(flags, ap);
+	va_end(ap);
+	fd = next.open ? next.open(path, flags, mode)
+		       : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+
+EXPORT int
+openat(int dir, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+	int fd;
+
+	va_start(ap, flags);
+	mode = mode_of(flags, ap);
+	va_end(ap);
+	fd = next.openat ? next.openat(dir, path, flags, mode)
+			 : (int)syscall(SYS_openat, dir, path, flags, mode);
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));
+
+EXPORT int
+mkostemp(char *path, int flags)
+{
+	int fd;
+
+	if (!next.mkostemp)
+		next_init();
+	fd = next.mkostemp(path, flags);
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int
+socket(int domain, int type, int protocol)
+{
+	int fd = (int)syscall(SYS_socket, domain, type, protocol);
+
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int
+socketpair(int domain, int type, int protocol, int fds[2])
+{
+	int rc = (int)syscall(SYS_socketpair, domain, type, protocol, fds);
+
+	if (rc == 0 && OURS) {
+		fds[0] = descriptors_take(fds[0]);
+		fds[1] = descriptors_take(fds[1]);
+	}
+	return rc;
+}
+
+EXPORT int
+accept4(int sock, struct sockaddr *addr, socklen_t *len, int flags)
+{
+	int fd = next.accept4 ? next.accept4(sock, addr, len, flags)
+			      : (int)syscall(SYS_accept4, sock, addr, len, flags);
+
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int
+eventfd(unsigned value, int flags)
+{
+	int fd = (int)syscall(SYS_eventfd2, value, flags);
+
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int
+epoll_create(int size)
+{
+	int fd;
+
+	if (size <= 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	fd = (int)syscall(SYS_epoll_create1, 0);
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int
+epoll_create1(int flags)
+{
+	int fd = (int)syscall(SYS_epoll_create1, flags);
+
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+EXPORT int
+timerfd_create(int clock, int flags)
+{
+	int fd = (int)syscall(SYS_timerfd_create, clock, flags);
+
+	return OURS ? descriptors_take(fd) : fd;
+}
+
+/* ---- they go ---- */
+
+static int
+close_real(int fd)
+{
+	return next.close ? next.close(fd) : (int)syscall(SYS_close, fd);
+}
+
+EXPORT int
+close(int fd)
+{
+	enum descriptors_whose whose = descriptors_whose(fd);
+
+	if (whose == DESCRIPTORS_PROGRAM)
+		return close_real(fd);
+	/* As of a number that is not open: who closes all goes on. */
+	if (whose == DESCRIPTORS_REPLICAS && !OURS) {
+		errno = EBADF;
+		return -1;
+	}
+	descriptors_drop(fd);
+	return whose == DESCRIPTORS_LOST && OURS ? 0 : close_real(fd);
+}
+
+/* A number that the program did not get from the system; the connection has no other one. */
+static int
+not_onto(int fd)
+{
+	if (descriptors_whose(fd) != DESCRIPTORS_REPLICAS)
+		return 0;
+	errno = EBUSY;
+	return -1;
+}
+
+EXPORT int
+dup2(int from, int to)
+{
+	if (!OURS && not_onto(to))
+		return -1;
+	if (!next.dup2)
+		next_init();
+	return next.dup2(from, to);
+}
+
+EXPORT int
+dup3(int from, int to, int flags)
+{
+	if (!OURS && not_onto(to))
+		return -1;
+	return (int)syscall(SYS_dup3, from, to, flags);
+}
+
+EXPORT int
+close_range(unsigned from, unsigned to, int flags)
+{
+	int fd, rc = 0;
+
+	while (rc == 0 && from <= to && from <= INT_MAX &&
+	       (fd = descriptors_next((int)from)) >= 0 && (unsigned)fd <= to) {
+		if ((unsigned)fd > from)
+			rc = (int)syscall(SYS_close_range, from, (unsigned)fd - 1, flags);
+		from = (unsigned)fd + 1;
+		if (from > to)
+			return rc;
+	}
+	return rc ? rc : (int)syscall(SYS_close_range, from, to, flags);
+}
+
+EXPORT void
+closefrom(int from)
+{
+	int fd;
+
+	if (from < 0)
+		from = 0;
+	for (; (fd = descriptors_next(from)) >= 0; from = fd + 1) {
+		for (int i = from; i < fd; i++)
+			(void)close_real(i);
+	}
+	if (!next.closefrom)
+		next_init();
+	next.closefrom(from);
+}

@@ -1,0 +1,20 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A program that closes descriptors which it has not opened keeps its replica, and its own files are its own.
+. "$(dirname "$0")/run_lib.sh"
+CLOSES=$BUILD/tests/integration/pmem_closes
+start_target
+
+for how in loop listed range from onto; do
+	mkdir "$TMP/$how.d"
+	(run "$TMP/$how" "$how" timeout -k 5 40 "$CLOSES" "$how" "$TMP/$how" "$TMP/$how.d") \
+		>"$TMP/out" 2>&1 || fail "$how ends with $?: $(cat "$TMP/out")"
+	[ ! -s "$TMP/out" ] || fail "$how says: $(cat "$TMP/out")"
+	wait_for 10 pool_idle "$how" || fail "$how is still open"
+	ctl verify "$TMP/$how" "$T/$how" >"$TMP/verify.log" 2>&1 || fail "$how: $(cat "$TMP/verify.log")"
+done
+
+# What nobody sees loses the replica, but the program ends.
+mkdir "$TMP/call.d"
+(ON_LOSS=degrade run "$TMP/call" call timeout -k 5 40 "$CLOSES" call "$TMP/call" "$TMP/call.d") >"$TMP/out" 2>&1
+[ $? -ne 124 ] || fail "call does not end: $(cat "$TMP/out")"
