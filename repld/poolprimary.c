@@ -173,6 +173,23 @@ id_new(struct gen_id *id, struct err *e)
 	return 0;
 }
 
+/*
+ * Recorded before the bytes are changed. The chain of a laggard would say that it has all of the
+ * generation before, since only a primary's position speaks of that.
+ */
+static int
+promote_begin(struct pool *p, const struct sidecar *as, bool part, const struct gen_id *id,
+	      struct err *e)
+{
+	struct sidecar next = *as;
+
+	if (part) {
+		next.generation = p->info.meta.generation;
+		gen_replace(&next.generation, id);
+	}
+	return meta_record(p, &next, e);
+}
+
 static int
 promote_record(struct pool *p, const char *by, struct err *e)
 {
@@ -195,12 +212,11 @@ promote_record(struct pool *p, const char *by, struct err *e)
 	next.position = 0;
 	next.waited = false;
 	if (header_is_foreign(p)) {
-		rc = meta_record(p, &next, e);
+		rc = promote_begin(p, &next, position > 0, &id, e);
 		if (!rc)
 			rc = promote_header(p, e);
 		if (rc)
 			return rc;
-		next = p->info.meta;
 	}
 	/* What it holds is the pool from now on. */
 	if (next.state == SIDECAR_UNKNOWN)
@@ -265,6 +281,9 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	if (rc)
 		return rc;
 	next = p->info.meta;
+	/* Without the position nothing would tell that of this one it has but a part. */
+	if (next.position)
+		gen_forget_since(&next.generation, &next.generation.history[0]);
 	next.primary = false;
 	next.writer_open = false;
 	next.position = 0;

@@ -456,6 +456,66 @@ a_reset_that_was_lost_is_not_met_again(void **state)
 	assert_true(info.meta.primary);
 }
 
+/* ---- a laggard ---- */
+
+/* The pool has so much of a generation: its queue's writer was killed. */
+static void
+put_part(const struct generation *g, uint64_t position)
+{
+	const struct pool_claim claim = {.writer = "w", .force = true};
+	struct pool *p;
+
+	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
+	assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, g, &err), 0);
+	pool_position(p, position);
+	assert_int_equal(pool_close(p, false, &err), 0);
+}
+
+/* Its chain would say that all of the generation is there, and a position only says so of a
+ * primary. */
+static void
+a_promotion_that_ends_half_way_names_nothing_of_which_it_has_a_part(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	put_part(&g, 10);
+	put_header(true);
+	map_sync_errno = EIO;
+	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_IO, "sync");
+	map_sync_errno = 0;
+	err_clear(&err);
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_false(info.meta.primary);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_DIVERGED);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_DIVERGED);
+	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+
+	/* One that does not end so tells how much. */
+	put_part(&g, 10);
+	put_header(true);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_AHEAD);
+	assert_int_equal(info.meta.position, 10);
+}
+
+static void
+a_demoted_laggard_names_nothing_of_which_it_has_a_part(void **state)
+{
+	struct generation g = chain(2, 1, 0), promoted;
+
+	(void)state;
+	put_part(&g, 10);
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	promoted = info.meta.generation;
+	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	assert_int_equal(info.meta.position, 0);
+	assert_int_equal(gen_compare(&info.meta.generation, &promoted), GEN_AHEAD);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_DIVERGED);
+	expect(try_open(&g, false), REPL_E_DIVERGED, "diverged");
+}
+
 /* ---- taking over ---- */
 
 enum { REGISTERED = 1, STOPPED = 2, DEAF = 4, OTHER_POOL = 8 };
@@ -640,6 +700,11 @@ main(void)
 						world_free),
 		cmocka_unit_test_setup_teardown(a_dirty_map_goes_with_the_primary, setup,
 						world_free),
+		cmocka_unit_test_setup_teardown(
+			a_promotion_that_ends_half_way_names_nothing_of_which_it_has_a_part,
+			setup_on_disk, world_free),
+		cmocka_unit_test_setup_teardown(
+			a_demoted_laggard_names_nothing_of_which_it_has_a_part, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_foreign_shutdown_state_is_reset, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(a_reset_that_was_lost_is_not_met_again,
