@@ -177,9 +177,11 @@ restore_pmdk(struct restore *r)
 }
 
 /*
- * Else it knows how much of that generation it has, so that a replica that has more is not
- * taken for one that is behind. A file that differs from its replica is ahead of it. One of an
- * outdated replica is not all of that generation, and must not pass for it with those that are.
+ * A replica that has more of a generation must not be taken for one that is behind. So a file that
+ * has a part says how much; its replica gets a shutdown state that was reset by comparison. One of
+ * a promoted laggard does not name that generation. Else a file that differs from its replica is
+ * ahead of it. One of an outdated replica is not all of its generation, and must not pass for it
+ * with those that are.
  */
 static int
 restore_advance(struct restore *r, struct sidecar *meta)
@@ -187,10 +189,12 @@ restore_advance(struct restore *r, struct sidecar *meta)
 	bool part = r->meta.state == SIDECAR_OUTDATED;
 	struct gen_id id;
 
-	if (!r->shutdown_reset && !part) {
-		meta->position = r->meta.primary ? 0 : r->meta.position;
+	if (r->meta.position && r->meta.primary)
+		gen_forget_since(&meta->generation, &meta->generation.history[0]);
+	else if (!part)
+		meta->position = r->meta.position;
+	if (!part && (!r->shutdown_reset || meta->position))
 		return 0;
-	}
 	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
 		return err_errno(&r->c->err, REPL_E_FAILED, errno, "getrandom");
 	if (part)

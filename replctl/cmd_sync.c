@@ -265,18 +265,23 @@ static int
 sync_adopt(struct sync *s)
 {
 	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
-	struct generation chain = meta->generation;
-	int rc;
+	struct sidecar *mine = &s->local.meta;
+	struct gen_id fresh;
+	int rc = local_new_id(&fresh, &s->c->err);
 
 	s->adopted = true;
-	s->local.meta.pool_uuid = meta->pool_uuid;
-	s->local.meta.generation = chain;
-	s->local.meta.position = meta->state == SIDECAR_UNKNOWN ? meta->position : 0;
-	s->local.meta.state = SIDECAR_UP_TO_DATE;
-	s->local.meta.opening = false;
-	rc = local_store(&s->local, &s->c->err);
+	mine->pool_uuid = meta->pool_uuid;
+	mine->generation = meta->generation;
+	mine->position = meta->state == SIDECAR_UNKNOWN ? meta->position : 0;
+	/* The mark makes it whole: of a generation that nobody has more of. */
+	judge_forget_part(mine, &fresh);
+	mine->state = SIDECAR_UP_TO_DATE;
+	mine->opening = false;
+	if (!rc)
+		rc = local_store(&s->local, &s->c->err);
 	if (!rc && meta->state != SIDECAR_UP_TO_DATE)
-		rc = remote_pool_mark(s->c->remote, SIDECAR_UP_TO_DATE, &chain, &s->c->err);
+		rc = remote_pool_mark(s->c->remote, SIDECAR_UP_TO_DATE, &mine->generation,
+				      &s->c->err);
 	return rc;
 }
 
@@ -291,8 +296,10 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	if (!rc &&
-	    (moved || sync_is_part(s) || s->resolved || gen_id_is_nil(&meta->generation.current))) {
+	/* What is marked is whole, so it is not of a generation that another one may have more of.
+	 */
+	if (!rc && (moved || meta->position || sync_is_part(s) || s->resolved ||
+		    gen_id_is_nil(&meta->generation.current))) {
 		rc = local_new_id(&id, e);
 		if (!rc)
 			rc = local_new_id(&fresh, e);

@@ -49,6 +49,32 @@ refused REPL_E_DIVERGED "/a: the replica is newer" open
 has_a
 stop_api
 
+# Nor what was restored from that one, nor when it has been demoted.
+for file in promoted demoted; do
+	ctl restore "$T/c" "$TMP/$file" >"$TMP/out" 2>&1 || fail "restore of c: $(cat "$TMP/out")"
+	set_up "$TMP/$file"
+	refused REPL_E_DIVERGED "/a: .*diverged" open
+	has_a
+	stop_api
+	ctl_fails 6 "diverged" sync "$TMP/$file" "$T/a"
+	ctl demote "$T/c" >"$TMP/out" 2>&1 || fail "demote of c: $(cat "$TMP/out")"
+done
+has_a
+
+# Nor is it made whole by a sync of a file that is equal to it, with a record or without one.
+for file in lagged copied; do
+	for part in "" .repl; do
+		cp -p "$TMP/serve/pools/b$part" "$TMP/serve/pools/g$part"
+	done
+	[ -e "$TMP/$file" ] || cp "$TMP/lagged" "$TMP/copied"
+	ctl sync "$TMP/$file" "$T/g" >"$TMP/out" 2>&1 || fail "sync of $file: $(cat "$TMP/out")"
+	ctl restore "$T/g" "$TMP/again-$file" >"$TMP/out" 2>&1 || fail "restore of g: $(cat "$TMP/out")"
+	set_up "$TMP/again-$file"
+	refused REPL_E_DIVERGED "/a: .*diverged" open
+	has_a
+	stop_api
+done
+
 # The one that has all is the others' as ever.
 ctl restore "$T/a" "$TMP/all" >"$TMP/out" 2>&1 || fail "restore of a"
 equal "$TMP/p" "$TMP/all"

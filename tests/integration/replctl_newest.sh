@@ -130,10 +130,10 @@ fails 3 "not found" "$T/nowhere"
 dd if=/dev/zero of="$TMP/serve/pools/new.repl" bs=8192 count=1 conv=notrunc 2>/dev/null
 fails 5 "sidecar: both copies are damaged" "$T/new" "$T/f"
 
-# One that has less is made no better by a sync of what was restored from it: its file is equal to it, and no more.
+# One that has less is made no better by a sync of what was restored from it: it is of a generation of its own then.
 ctl restore "$T/e" "$TMP/less" >/dev/null || fail "restore of e"
 ctl sync "$TMP/less" "$T/e" >"$TMP/out" 2>&1 || fail "sync to e: $(cat "$TMP/out")"
-newest d e d
+fails 4 "neither names the other's generation" "$T/e" "$T/d"
 
 # Nor is one that was promoted: its position is of the generation that it then names.
 ctl promote "$T/c" >"$TMP/out" 2>&1 || fail "promote of c: $(cat "$TMP/out")"

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A pool of PMDK's whose shutdown state is reset when it is restored from a replica that lagged does not overwrite the one that had got further either.
+. "$(dirname "$0")/laggard_lib.sh"
+command -v pmempool >/dev/null || { echo "skipped: no pmempool (package pmdk-tools)"; exit 77; }
+make_keys
+start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+
+set_up() {
+	start_api
+	configure "$(pool a)" "$(pool b)"
+	ok set ack any
+	ok set lanes 1
+	ok set heartbeat-timeout 60000
+	ok set async-lag-bytes 128M
+	ok set async-lag-time 60000
+	ok map "$1" $size
+}
+
+pmempool create obj --layout=bound --size=40M "$TMP/p" || fail "pmempool create"
+"$BUILD/tests/integration/pmdk_bind" "$TMP/p" || fail "pmdk_bind"
+set_up "$TMP/p"
+ok open 1
+ok put $((4 * MIB)) $MIB 1
+ok persist 0 $((4 * MIB)) $MIB
+wait_for 10 follows 0 && wait_for 10 follows 1 || fail "they do not follow"
+leave_behind b
+cmp -s "$TMP/p" "$TMP/serve/pools/b" && fail "b has all"
+equal "$TMP/p" "$TMP/serve/pools/a"
+
+ctl restore "$T/b" "$TMP/lagged" >"$TMP/out" 2>&1 || fail "restore of b"
+grep -q "PMDK shutdown state.* is reset" "$TMP/out" || fail "restore says: $(cat "$TMP/out")"
+set_up "$TMP/lagged"
+refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl restore" open
+stop_api
+ctl_fails 6 "the replica is newer" sync "$TMP/lagged" "$T/a"
+equal "$TMP/p" "$TMP/serve/pools/a"
+
+# The reset state gets to the one that it was restored from, as ever.
+ctl sync "$TMP/lagged" "$T/b" >"$TMP/out" 2>&1 || fail "sync to b: $(cat "$TMP/out")"
+equal "$TMP/lagged" "$TMP/serve/pools/b"
