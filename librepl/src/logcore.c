@@ -116,13 +116,14 @@ logcore_group_begin(struct logcore *c, struct logcore_group *g)
 	g->settle = g->to > c->settled;
 	g->settled = c->base + logfmt_capacity(c->h.area_size);
 	g->span = logfmt_span(&c->h, g->from, g->to - g->from);
-	g->tail = c->h.kind != REPL_LOG_CHECKSUM;
+	g->kind = c->h.kind;
+	g->tail = g->kind != REPL_LOG_CHECKSUM;
 }
 
 uint64_t
 logcore_group_tail(struct logcore *c, const struct logcore_group *g)
 {
-	return logfmt_tail_store(c->area, c->h.kind, &c->turn, g->to);
+	return logfmt_tail_store(c->area, g->kind, &c->turn, g->to);
 }
 
 void

@@ -29,6 +29,7 @@ struct logcore_group {
 	uint64_t settled;        /* ... and are then, up to here */
 	struct logfmt_span span; /* the records */
 	bool tail;               /* then, when they are durable, what logcore_group_tail() stores */
+	enum repl_log_kind kind; /* the header may be trimmed meanwhile */
 };
 
 /*
