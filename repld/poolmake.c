@@ -290,12 +290,14 @@ making_end(struct pool_store *s, struct making *m)
 int
 pool_new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e)
 {
+	time_t now = time(NULL);
 	int rc = 0;
 
 	memset(meta, 0, sizeof(*meta));
 	meta->pool_size = size;
 	meta->state = SIDECAR_UP_TO_DATE;
-	meta->created_s = (uint64_t)time(NULL);
+	/* 0 is a pool in parts that is being made: a clock may begin with that. */
+	meta->created_s = now > 0 ? (uint64_t)now : 1;
 	if (uuid) {
 		meta->pool_uuid = *uuid;
 		return 0;

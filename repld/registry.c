@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "control.h"
 #include "le.h"
 #include "lock.h"
@@ -102,7 +102,7 @@ slot_take(int slots, unsigned slot)
 	lock.l_type = F_RDLCK;
 	if (fcntl(slots, F_OFD_SETLK, &lock) != 0)
 		return false;
-	put_le64(since, (uint64_t)time(NULL));
+	put_le64(since, clock_now_ns() / NS_PER_S);
 	/* Without space for it the session counts as one that came long ago. */
 	if (pwrite(slots, since, SLOT_SIZE, (off_t)slot * SLOT_SIZE) != (ssize_t)SLOT_SIZE)
 		log_debug("slot %u of the registry of sessions: %s", slot, strerror(errno));
@@ -116,7 +116,7 @@ slot_is_late(int slots, unsigned slot)
 
 	if (pread(slots, since, SLOT_SIZE, (off_t)slot * SLOT_SIZE) != (ssize_t)SLOT_SIZE)
 		return true;
-	return (uint64_t)time(NULL) >= get_le64(since) + ENTRY_LATE_S;
+	return clock_now_ns() / NS_PER_S >= get_le64(since) + ENTRY_LATE_S;
 }
 
 /* ---- sessions ---- */

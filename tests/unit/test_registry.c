@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "registry.h"
@@ -41,11 +42,37 @@ write(int fd, const void *buf, size_t len)
 	return (ssize_t)syscall(SYS_write, fd, buf, len);
 }
 
+static time_t wall;     /* what the wall clock says; 0: what it does */
+static time_t passed_s; /* more than has */
+
+time_t
+time(time_t *out)
+{
+	struct timespec now = {.tv_sec = wall};
+
+	if (!wall)
+		(void)syscall(SYS_clock_gettime, CLOCK_REALTIME, &now);
+	if (out)
+		*out = now.tv_sec;
+	return now.tv_sec;
+}
+
+int
+clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int rc = (int)syscall(SYS_clock_gettime, clock, t);
+
+	if (rc == 0 && clock == CLOCK_MONOTONIC)
+		t->tv_sec += passed_s;
+	return rc;
+}
+
 static int
 setup(void **state)
 {
 	(void)state;
 	disk_full = false;
+	wall = passed_s = 0;
 	assert_int_equal(tempdir_new(dir, 0), 0);
 	pools = open(dir, O_RDONLY | O_DIRECTORY);
 	return pools < 0;
@@ -286,6 +313,27 @@ a_full_disk_hides_no_session(void **state)
 	assert_int_equal(file_count(), 0);
 }
 
+/* One that has told nothing is counted when its time is over, whatever the wall clock says. */
+static void
+a_clock_that_steps_hides_no_session(void **state)
+{
+	struct registry *a = NULL;
+	struct err e;
+
+	(void)state;
+	wall = 4102444800;
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	assert_int_equal(listed(), 0);
+	assert_int_equal(untold, 0);
+	wall = 1;
+	assert_int_equal(listed(), 0);
+	assert_int_equal(untold, 0);
+	passed_s = 10;
+	assert_int_equal(listed(), 0);
+	assert_int_equal(untold, 1);
+	registry_leave(a);
+}
+
 int
 main(void)
 {
@@ -296,6 +344,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(garbage_is_no_entry, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_large_an_entry_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_hides_no_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_clock_that_steps_hides_no_session, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
