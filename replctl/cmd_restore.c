@@ -25,6 +25,7 @@
 #include "pmdk.h"
 #include "progress.h"
 #include "reason.h"
+#include "replica_judge.h"
 #include "restoring.h"
 #include "show.h"
 
@@ -180,13 +181,13 @@ restore_pmdk(struct restore *r)
  * A replica that has more of a generation must not be taken for one that is behind. So a file that
  * has a part says how much; its replica gets a shutdown state that was reset by comparison. One of
  * a promoted laggard does not name that generation. Else a file that differs from its replica is
- * ahead of it. One of an outdated replica is not all of its generation, and must not pass for it
- * with those that are.
+ * ahead of it. One of an outdated replica, or of one of which nobody knows how much it has, is not
+ * all of its generation, and must not pass for it with those that are.
  */
 static int
 restore_advance(struct restore *r, struct sidecar *meta)
 {
-	bool part = r->meta.state == SIDECAR_OUTDATED;
+	bool part = r->meta.state == SIDECAR_OUTDATED || judge_is_untold(&r->meta);
 	struct gen_id id;
 
 	if (r->meta.position && r->meta.primary)

@@ -270,9 +270,7 @@ sync_adopt(struct sync *s)
 	int rc = local_new_id(&fresh, &s->c->err);
 
 	s->adopted = true;
-	mine->pool_uuid = meta->pool_uuid;
-	mine->generation = meta->generation;
-	mine->position = meta->state == SIDECAR_UNKNOWN ? meta->position : 0;
+	judge_copy(mine, meta, &fresh);
 	/* The mark makes it whole: of a generation that nobody has more of. */
 	judge_forget_part(mine, &fresh);
 	mine->state = SIDECAR_UP_TO_DATE;

@@ -22,6 +22,7 @@
 #include "filesystem.h"
 #include "log.h"
 #include "pooldevice.h"
+#include "replica_judge.h"
 #include "takeover.h"
 
 /* Bounds of a promotion that ends sessions, also against one that reconnects at once. */
@@ -205,7 +206,8 @@ promote_record(struct pool *p, const char *by, struct err *e)
 	 * Who descends from a generation has all that was acknowledged in it. This one
 	 * may not: its old writer, who has, must find that the two have diverged.
 	 */
-	if (next.state == SIDECAR_OUTDATED || next.state == SIDECAR_INCONSISTENT)
+	if (next.state == SIDECAR_OUTDATED || next.state == SIDECAR_INCONSISTENT ||
+	    judge_is_untold(&next))
 		gen_replace(&next.generation, &id);
 	else
 		gen_advance(&next.generation, &id);

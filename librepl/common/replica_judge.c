@@ -148,6 +148,23 @@ replica_judge(const struct judge_input *in, struct judgement *out)
 	out->next = reason_texts[out->reason].next;
 }
 
+bool
+judge_is_untold(const struct sidecar *replica)
+{
+	return replica->state == SIDECAR_UNKNOWN && !replica->waited && !replica->position &&
+	       !replica->primary;
+}
+
+void
+judge_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh)
+{
+	local->pool_uuid = replica->pool_uuid;
+	local->generation = replica->generation;
+	local->position = replica->state == SIDECAR_UNKNOWN ? replica->position : 0;
+	if (judge_is_untold(replica))
+		gen_replace(&local->generation, fresh);
+}
+
 void
 judge_forget_part(struct sidecar *local, const struct gen_id *fresh)
 {

@@ -619,10 +619,13 @@ repl_track_absent(struct repl *r, struct err *e)
 }
 
 /* The chain that the next generation is put on: ours, or that of what equals us. */
-static void
-repl_adopt(struct repl *r)
+static int
+repl_adopt(struct repl *r, struct err *e)
 {
-	for (unsigned i = 0; i < r->replica_count; i++) {
+	struct gen_id fresh;
+	int rc = local_new_id(&fresh, e);
+
+	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
 		const struct sidecar *meta;
 		enum gen_relation relation;
 
@@ -640,11 +643,11 @@ repl_adopt(struct repl *r)
 		      gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid))))
 			continue;
 		/* Equal contents, and its chain is longer or the only one. */
-		r->local.meta.pool_uuid = meta->pool_uuid;
-		r->local.meta.generation = meta->generation;
+		judge_copy(&r->local.meta, meta, &fresh);
 		r->local.present = true;
 	}
 	r->generation = r->local.meta.generation;
+	return rc;
 }
 
 static int
@@ -719,8 +722,9 @@ repl_start(struct repl *r, struct err *e)
 	if (rc)
 		return rc;
 	if (!r->set) {
-		repl_adopt(r);
-		rc = repl_forget_part(r, e);
+		rc = repl_adopt(r, e);
+		if (!rc)
+			rc = repl_forget_part(r, e);
 		if (!rc)
 			rc = repl_track_absent(r, e);
 		r->local.meta.writer_open = true;

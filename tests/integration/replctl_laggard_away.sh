@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A program goes on with what was restored from a replica that lagged, while the one that had got further is away. When
+# A program goes on with what was restored from a replica that lagged, or is equal to it, while the one that had got further is away. When
 # that comes back it is not overwritten: it has what the program never had, and people have to choose.
 . "$(dirname "$0")/laggard_lib.sh"
 make_keys
@@ -23,7 +23,7 @@ set_up() {
 }
 
 diverged() {
-	ctl why "$TMP/lagged" | grep -q "^reason *diverged:"
+	ctl why "$file" | grep -q "^reason *diverged:"
 }
 
 set_up "$TMP/p"
@@ -33,15 +33,24 @@ equal "$TMP/p" "$TMP/serve/pools/a"
 stop "$away_pid"
 
 ctl restore "$(pool b)" "$TMP/lagged" >"$TMP/out" 2>&1 || fail "restore of b"
-set_up "$TMP/lagged"
-ok open
-ok put 0 4096 9
-ok persist 0 0 4096
-"$REPLD" serve --config "$TMP/away.conf" >"$TMP/away.log" 2>&1 &
-PIDS="$PIDS $!"
-wait_for 20 diverged || fail "not told: $(ctl why "$TMP/lagged")"
-equal "$TMP/p" "$TMP/serve/pools/a"
-ok close
+cp "$TMP/lagged" "$TMP/copied"
+mkdir "$TMP/begin"
+cp -p "$TMP/serve/pools/b" "$TMP/serve/pools/b.repl" "$TMP/begin"
+for file in "$TMP/copied" "$TMP/lagged"; do
+	cp -p "$TMP/begin"/* "$TMP/serve/pools"
+	set_up "$file"
+	ok open
+	ok put 0 4096 9
+	ok persist 0 0 4096
+	"$REPLD" serve --config "$TMP/away.conf" >"$TMP/away.log" 2>&1 &
+	away_pid=$!
+	PIDS="$PIDS $away_pid"
+	wait_for 20 diverged || fail "not told: $(ctl why "$file")"
+	equal "$TMP/p" "$TMP/serve/pools/a"
+	ok close
+	stop_api
+	[ "$file" = "$TMP/lagged" ] || stop "$away_pid"
+done
 
 # Nor when it is there at the next opening.
 set_up "$TMP/lagged"

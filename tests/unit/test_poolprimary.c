@@ -132,14 +132,20 @@ chain(unsigned current, unsigned before, unsigned first)
 
 /* The pool gets this chain and state, as a writer that closes in order leaves it. */
 static void
-put(enum sidecar_state mark, const struct generation *g)
+put_as(enum sidecar_state mark, bool waits, const struct generation *g)
 {
-	const struct pool_claim claim = {.writer = "w", .force = true};
+	const struct pool_claim claim = {.writer = "w", .force = true, .waits = waits};
 	struct pool *p;
 
 	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
 	assert_int_equal(pool_mark(p, mark, g, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+static void
+put(enum sidecar_state mark, const struct generation *g)
+{
+	put_as(mark, false, g);
 }
 
 static size_t
@@ -296,18 +302,20 @@ what_misses_updates_is_promoted_by_force_only(void **state)
 {
 	const struct {
 		enum sidecar_state mark;
+		bool waits, part;
 		const char *text; /* NULL: it may be promoted */
 	} rows[] = {
-		{SIDECAR_UP_TO_DATE, NULL},
-		{SIDECAR_UNKNOWN, NULL},
-		{SIDECAR_OUTDATED, "miss updates"},
-		{SIDECAR_INCONSISTENT, "begun and not ended"},
+		{SIDECAR_UP_TO_DATE, false, false, NULL},
+		{SIDECAR_UNKNOWN, true, false, NULL},
+		{SIDECAR_UNKNOWN, false, true, NULL}, /* who knows how much of it */
+		{SIDECAR_OUTDATED, false, true, "miss updates"},
+		{SIDECAR_INCONSISTENT, false, true, "begun and not ended"},
 	};
 	struct generation g = chain(2, 1, 0), nil = chain(0, 0, 0);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		put(rows[i].mark, &g);
+		put_as(rows[i].mark, rows[i].waits, &g);
 		if (rows[i].text)
 			expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED,
 			       rows[i].text);
@@ -316,7 +324,7 @@ what_misses_updates_is_promoted_by_force_only(void **state)
 		assert_true(info.meta.primary);
 		/* Its writer has what it lacks: neither is the other's descendant. */
 		assert_int_equal(gen_compare(&g, &info.meta.generation),
-				 rows[i].text ? GEN_DIVERGED : GEN_BEHIND);
+				 rows[i].part ? GEN_DIVERGED : GEN_BEHIND);
 		assert_int_equal(info.meta.state, rows[i].text ? rows[i].mark : SIDECAR_UP_TO_DATE);
 		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
 	}
