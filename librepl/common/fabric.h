@@ -88,6 +88,15 @@ void fab_lane_free(struct fab_lane *l);
 void fab_keepalive(const char *host, uint16_t port);
 
 /*
+ * The bytes that these lanes have got through so far, both ways and by TCP's count; of no meaning
+ * but that more of them have moved when it is another number. It costs a look at all descriptors.
+ */
+uint64_t fab_moved(const char *host, uint16_t port);
+
+/* The same of the session that the lane is of; with an RNIC always 0. */
+uint64_t fab_lane_moved(const struct fab_lane *l);
+
+/*
  * A free buffer of msg_size bytes to build a message in; NULL if depth messages
  * are unanswered. Each received message answers the oldest one sent.
  */

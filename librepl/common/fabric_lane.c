@@ -45,6 +45,7 @@
 _Static_assert(WIRE_HELLO_SIZE <= LANE_HELLO_MAX, "a lane's token gets to the target");
 _Static_assert(REPL_TARGETS_MAX <= REPL_LANES_MAX, "one lane of each replica can be waited for");
 
+#define FAB_HOST_MAX  64                              /* of an address */
 #define LANE_SPARE_TX 16                              /* done, and not yet seen to be */
 #define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
 #define LANE_EQ_EVERY 256 /* looks between those at the event queue, with an RNIC */
@@ -72,6 +73,8 @@ struct fab_lane {
 	const struct regions *regions; /* or NULL */
 	enum ofi_imm imm;
 	unsigned number; /* of the lane, on the server */
+	char host[FAB_HOST_MAX];
+	uint16_t port;
 	bool connected;
 	bool rdma;    /* an RNIC: it reaches mem and nothing else here */
 	bool commits; /* the provider promises FI_COMMIT_COMPLETE */
@@ -220,6 +223,8 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->key = p->key;
 	l->imm = ofi_imm_of(info);
 	l->number = p->lane;
+	(void)snprintf(l->host, sizeof(l->host), "%s", p->host);
+	l->port = p->port;
 	l->regions = p->regions;
 	l->rdma = ofi_is_rdma(info);
 	l->commits = (info->caps & FI_RMA_PMEM) != 0;
@@ -379,6 +384,12 @@ void
 fab_lane_source_info(const struct fab_lane *l, struct fab_source_info *out)
 {
 	source_info(&l->source, out);
+}
+
+uint64_t
+fab_lane_moved(const struct fab_lane *l)
+{
+	return l->rdma ? 0 : fab_moved(l->host, l->port);
 }
 
 bool

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "err.h"
 #include "spin.h"
+#include "stall.h"
 
 /*
  * Up to this size one message is cheaper than a write and a message: measured
@@ -533,7 +534,8 @@ int
 lanes_run_while_moving(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 		       uint64_t stall_ns, const struct breath *breath, struct err *e)
 {
-	uint64_t moved_ns = clock_now_ns(), now_ns = moved_ns;
+	uint64_t now_ns = clock_now_ns();
+	struct stall stall = stall_begin(stall_ns, now_ns);
 	struct lane *waiting[REPL_LANES_MAX];
 	int rc = 0;
 
@@ -545,8 +547,8 @@ lanes_run_while_moving(struct lane **lanes, unsigned count, bool (*until)(const 
 			return 0;
 		now_ns = clock_now_ns();
 		if (events != lanes_events(lanes, count))
-			moved_ns = now_ns;
-		if (now_ns - moved_ns >= stall_ns) {
+			stall_moved(&stall, now_ns);
+		if (stall_over(&stall, lanes[0]->fab, now_ns)) {
 			lanes_give_up(waiting, n);
 			return 0;
 		}

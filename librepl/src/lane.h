@@ -234,14 +234,15 @@ void lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct l
 
 /*
  * As lanes_run() for one lane that moves much, however long that takes: given up after stall_ns
- * without an event. Breathes meanwhile, and returns what ended that; the lane is as it was then.
+ * without an event or a byte that has moved. Breathes meanwhile, and returns what ended that; the
+ * lane is as it was then.
  */
 int lane_run_while_moving(struct lane *lane, bool (*until)(const struct lane *), uint64_t stall_ns,
 			  const struct breath *breath, struct err *e);
 
 /*
  * The same for several lanes of one session, at most REPL_LANES_MAX, until one of them has come so
- * far: an event on any of them is one, and given up are all.
+ * far: what moves on any of them counts, and given up are all.
  */
 int lanes_run_while_moving(struct lane **lanes, unsigned count, bool (*until)(const struct lane *),
 			   uint64_t stall_ns, const struct breath *breath, struct err *e);

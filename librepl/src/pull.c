@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "spin.h"
+#include "stall.h"
 #include "thread.h"
 
 #define SLOTS  16U
@@ -275,13 +276,17 @@ read_look(struct pull *p, bool *here, struct err *e)
 static int
 read_await(struct pull *p, const struct breath *breath, struct err *e)
 {
-	uint64_t deadline_ns = step_deadline(p);
+	uint64_t now_ns = clock_now_ns();
+	struct stall stall = stall_begin(remote_op_timeout_ms(p->remote) * NS_PER_MS, now_ns);
 	bool here = false;
 	int rc = 0;
 
 	while (!rc && !here) {
 		rc = read_look(p, &here, e);
-		if (!rc && !here && clock_now_ns() >= deadline_ns)
+		now_ns = clock_now_ns();
+		if (!rc && !here &&
+		    (stall_over(&stall, p->lane->fab, now_ns) ||
+		     (p->deadline_ns && now_ns >= p->deadline_ns)))
 			rc = err_set(e, REPL_E_TIMEOUT, "the target did not send data");
 		if (!rc && !here)
 			rc = breath_take(breath, e);

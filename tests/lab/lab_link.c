@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * lab_link - a link between this network namespace and another that loses,
- * delays, doubles and reorders packets when it is told to.
+ * delays, doubles, reorders and slows down packets when it is told to.
  *
  * usage: lab_link NAME NETNS SEED
  *
  * Makes the tun devices NAME here and "far" in NETNS; both go with it. Reads a
  * line from standard input: WAY WHAT [NUMBER] with WAY out, in or both, and
- * WHAT drop, loss PERCENT, double PERCENT, reorder PERCENT, delay MS, or clear.
+ * WHAT drop, loss PERCENT, double PERCENT, reorder PERCENT, delay MS, rate KBIT
+ * a second (0: any), or clear.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,8 @@
 
 #define PACKET_MAX 2048U
 #define QUEUE_MAX  8192U
-#define LATE_US    30000U /* of a packet that others overtake */
+#define LATE_US    30000U  /* of a packet that others overtake */
+#define WAIT_US    500000U /* at most in front of a slow link: what comes then is dropped */
 
 struct packet {
 	uint64_t due_us, order;
@@ -40,7 +42,8 @@ struct way {
 	int from, to;
 	bool drop;
 	unsigned loss, twice, reorder; /* percent */
-	uint64_t delay_us;
+	uint64_t delay_us, kbit;
+	uint64_t free_us;                /* when all that came before is through */
 	struct packet *queue[QUEUE_MAX]; /* unordered */
 	unsigned count;
 };
@@ -104,11 +107,14 @@ tun_in(const char *netns)
 static void
 put_off(struct way *w, const uint8_t *bytes, uint32_t len)
 {
+	uint64_t now = now_us(), free_us = w->free_us > now ? w->free_us : now;
 	struct packet *p;
 
-	if (w->count == QUEUE_MAX || !(p = malloc(sizeof(*p))))
+	if (w->count == QUEUE_MAX || (w->kbit && free_us - now > WAIT_US) ||
+	    !(p = malloc(sizeof(*p))))
 		return;
-	p->due_us = now_us() + w->delay_us + (happens(w->reorder) ? LATE_US : 0);
+	w->free_us = free_us + (w->kbit ? len * 8000ULL / w->kbit : 0);
+	p->due_us = w->free_us + w->delay_us + (happens(w->reorder) ? LATE_US : 0);
 	p->order = order++;
 	p->len = len;
 	memcpy(p->bytes, bytes, len);
@@ -176,10 +182,12 @@ set(struct way *w, const char *what, unsigned number)
 		w->reorder = number;
 	else if (strcmp(what, "delay") == 0)
 		w->delay_us = (uint64_t)number * 1000;
+	else if (strcmp(what, "rate") == 0)
+		w->kbit = number;
 	else if (strcmp(what, "clear") == 0) {
 		w->drop = false;
 		w->loss = w->twice = w->reorder = 0;
-		w->delay_us = 0;
+		w->delay_us = w->kbit = 0;
 	}
 }
 

@@ -12,6 +12,7 @@ static ssize_t file_pwritev(int fd, const struct iovec *iov, int n, off_t off);
 #define pwritev file_pwritev
 #include "../../librepl/src/pull.c"
 #undef pwritev
+#include "../../librepl/src/stall.c"
 
 #define POOL (40ULL << 20)
 
@@ -31,6 +32,8 @@ static unsigned write_min_len; /* the shortest of the others */
 static uint64_t slow_ns;       /* that a write takes */
 static uint64_t here_ns;       /* nothing comes before */
 static unsigned breaths, last; /* the last one ends the wait; 0: none does */
+static unsigned timeout_ms = 10000;
+static uint64_t moved_by, moved_so_far; /* each look at the bytes finds so many more */
 
 static int
 take(void *arg, struct err *e)
@@ -66,7 +69,7 @@ unsigned
 remote_op_timeout_ms(const struct remote *r)
 {
 	(void)r;
-	return 10000;
+	return timeout_ms;
 }
 
 int
@@ -140,8 +143,16 @@ lane_run_while_moving(struct lane *l, bool (*until)(const struct lane *), uint64
 	(void)until;
 	(void)b;
 	(void)e;
-	assert_int_equal(stall_ns, 10000 * NS_PER_MS);
+	assert_int_equal(stall_ns, timeout_ms * NS_PER_MS);
 	return 0;
+}
+
+uint64_t
+fab_lane_moved(const struct fab_lane *l)
+{
+	(void)l;
+	moved_so_far += moved_by;
+	return moved_so_far;
 }
 
 int
@@ -385,6 +396,44 @@ test_whoever_waits_breathes(void **state)
 	(void)close(fd);
 }
 
+/*
+ * A chunk may take longer than any request over a slow link, as long as its bytes move; and one of
+ * which none does ends by then, and who copies by a deadline of its own by that.
+ */
+static void
+test_a_slow_link_is_no_dead_one(void **state)
+{
+	static const struct {
+		unsigned here_ms, deadline_ms;
+		uint64_t moved_by;
+		int rc;
+	} rows[] = {{300, 0, 1, 0}, {1000, 0, 0, REPL_E_TIMEOUT}, {1000, 200, 1, REPL_E_TIMEOUT}};
+	int fd = file_new();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint64_t begin_ns = clock_now_ns(), deadline_ns;
+		struct pull *p;
+		struct err e;
+
+		begin(1000, false);
+		timeout_ms = 100;
+		moved_by = rows[i].moved_by;
+		here_ns = begin_ns + rows[i].here_ms * NS_PER_MS;
+		deadline_ns = rows[i].deadline_ms ? begin_ns + rows[i].deadline_ms * NS_PER_MS : 0;
+		err_clear(&e);
+		assert_int_equal(pull_begin(NULL, 0, fd, deadline_ns, breath, &p, &e), 0);
+		assert_int_equal(pull_range(p, 0, 4096, &e), 0);
+		assert_int_equal(pull_settle(p, &e), rows[i].rc);
+		if (rows[i].rc)
+			assert_true(clock_now_ns() < here_ns);
+		moved_by = 0;
+		pull_end(p);
+	}
+	timeout_ms = 10000;
+	(void)close(fd);
+}
+
 int
 main(void)
 {
@@ -395,6 +444,7 @@ main(void)
 		cmocka_unit_test(test_a_full_disk_is_told),
 		cmocka_unit_test(test_what_came_before_a_loss_is_kept),
 		cmocka_unit_test(test_a_smaller_replica_is_told),
+		cmocka_unit_test(test_a_slow_link_is_no_dead_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
+ * What the lanes' sockets are needed for beside libfabric, which does not tell them: they are found
+ * by their peer, a port of the target's that is this session's alone.
+ *
  * Nothing goes by a lane while the program does not write, and firewalls and NAT forget a
  * connection that is idle for some minutes: the next drain would wait for its deadline and lose the
- * replica. So TCP looks after it. libfabric neither does that nor tells its sockets: they are found
- * by their peer, a port of the target's that is this session's alone.
+ * replica. So TCP looks after it.
+ *
+ * And an operation of a megabyte, or what the system has taken of several, is seconds on its way
+ * over a slow link without an event. TCP knows whether it moves.
  */
 #include "fabric.h"
 
 #include <dirent.h>
+#include <linux/tcp.h> /* glibc's struct tcp_info counts no bytes */
 #include <netdb.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,17 +39,29 @@ is_peer(const struct sockaddr *a, const struct sockaddr *b)
 }
 
 static void
-keep(int fd)
+keep(int fd, uint64_t *unused)
 {
 	const int on = 1, idle = IDLE_S, again = AGAIN_S;
 
+	(void)unused;
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof(again));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
+/* Of a system that is too old to count them 0. */
 static void
-keep_all(const struct sockaddr *peer)
+count_moved(int fd, uint64_t *sum)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
+		*sum += info.tcpi_bytes_acked + info.tcpi_bytes_received;
+}
+
+static void
+each_socket(const struct sockaddr *peer, void (*take)(int fd, uint64_t *sum), uint64_t *sum)
 {
 	DIR *d = opendir("/proc/self/fd");
 	const struct dirent *entry;
@@ -57,23 +74,37 @@ keep_all(const struct sockaddr *peer)
 		if (entry->d_name[0] != '.' &&
 		    getpeername(fd, (struct sockaddr *)&seen, &len) == 0 &&
 		    is_peer(peer, (const struct sockaddr *)&seen))
-			keep(fd);
+			take(fd, sum);
 	}
 	if (d)
 		(void)closedir(d);
 }
 
-void
-fab_keepalive(const char *host, uint16_t port)
+static uint64_t
+each_socket_to(const char *host, uint16_t port, void (*take)(int fd, uint64_t *sum))
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
 				       .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
 	struct addrinfo *list = NULL;
 	char service[8];
+	uint64_t sum = 0;
 
 	(void)snprintf(service, sizeof(service), "%u", (unsigned)port);
 	if (getaddrinfo(host, service, &hints, &list))
-		return;
-	keep_all(list->ai_addr);
+		return 0;
+	each_socket(list->ai_addr, take, &sum);
 	freeaddrinfo(list);
+	return sum;
+}
+
+void
+fab_keepalive(const char *host, uint16_t port)
+{
+	(void)each_socket_to(host, port, keep);
+}
+
+uint64_t
+fab_moved(const char *host, uint16_t port)
+{
+	return each_socket_to(host, port, count_moved);
 }
