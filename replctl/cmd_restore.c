@@ -77,38 +77,49 @@ restore_lock_old(struct restore *r)
 	return restoring_lock_replaced(&r->temp, &r->c->err);
 }
 
+/* What is not to be had without force, or NULL. */
+static const char *
+restore_lacks(const struct sidecar *meta)
+{
+	bool never = gen_id_is_nil(&meta->generation.current);
+
+	switch (meta->state) {
+	case SIDECAR_UP_TO_DATE:
+		return never ? "it has never been written, all of it is zero" : NULL;
+	case SIDECAR_UNKNOWN:
+		return NULL;
+	case SIDECAR_INCONSISTENT:
+		return never ? "its first copy has begun and not ended"
+			     : "a copy into it has begun and not ended";
+	default:
+		return "it misses updates";
+	}
+}
+
 static int
 restore_check_state(struct restore *r)
 {
 	struct ctl *c = r->c;
-	const char *name = sidecar_state_name(r->meta.state), *what = "it misses updates";
+	const char *name = sidecar_state_name(r->meta.state), *lacks = restore_lacks(&r->meta);
 	char id[GEN_TEXT_SIZE];
 
-	switch (r->meta.state) {
-	case SIDECAR_UP_TO_DATE:
-		return 0;
-	case SIDECAR_UNKNOWN:
+	if (r->meta.state == SIDECAR_UNKNOWN) {
 		gen_id_format(&r->meta.generation.current, id);
 		show_unknown(stderr, c->target_text, id, r->meta.position);
-		return 0;
-	default:
-		break;
 	}
+	if (!lacks)
+		return 0;
 	if (c->options.force) {
-		(void)fprintf(stderr, "replctl: %s is %s, restored all the same\n", c->target_text,
-			      name);
+		(void)fprintf(stderr, "replctl: %s is %s: %s, restored all the same\n",
+			      c->target_text, name, lacks);
 		return 0;
 	}
-	if (r->meta.state == SIDECAR_INCONSISTENT)
-		what = gen_id_is_nil(&r->meta.generation.current)
-			       ? "its first copy has begun and not ended"
-			       : "a copy into it has begun and not ended";
 	ctl_next(c,
 		 "restore from another replica, or finish the sync to this one; replctl restore "
 		 "--force %s %s (take it as it is)",
 		 r->quoted_target, r->quoted_file);
 	return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s: %s", c->target_text, name,
-		       what);
+		       lacks);
 }
 
 static int

@@ -35,6 +35,14 @@ rm pool.repl
 ctl sync pool "$T/p" | grep -q "equals" || fail "equal contents"
 ctl sync pool "$T/p" >/dev/null || fail "sync after taking the generation over"
 
+# What was never written, as where the first sync has failed, is no replica of anything.
+ctl create "$T/never" --size 1M >/dev/null || fail "create"
+ctl_fails 4 "never been written" restore "$T/never" kept2
+ctl_fails 4 "never been written" restore --dry-run "$T/never" kept2
+[ ! -e kept2 ] || fail "a file of zeros"
+ctl restore --force "$T/never" kept2 >out 2>&1 || fail "by force: $(cat out)"
+grep -q 'never been written.*all the same' out || fail "not told: $(cat out)"
+
 # Sizes, kinds and users of files.
 head -c 65536 pool >small
 ctl_fails 4 "65536 bytes.*1048576" sync small "$T/p"
