@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "filesystem.h"
@@ -249,16 +250,31 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 	return rc;
 }
 
+static bool
+is_readonly(int fd)
+{
+	struct statvfs fs;
+
+	return fstatvfs(fd, &fs) == 0 && (fs.f_flag & ST_RDONLY);
+}
+
 /* Where nothing can be written a position record is read as it lies. */
 static int
 reader_recover(struct pool_store *s, const struct pool *p, struct err *e)
 {
 	int rc = reader_bring(s, p->info.name, p->path, e);
 
-	if (!rc || recovery_seen(&p->files, updates_due))
-		return rc;
-	err_clear(e);
-	return 0;
+	if (rc && !recovery_seen(&p->files, updates_due)) {
+		err_clear(e);
+		return 0;
+	}
+	if (rc && is_readonly(p->files.sidecar_fd))
+		return err_set(e, rc,
+			       "pool '%s': updates in '%s.repl' can't be brought in, since the "
+			       "file system is read-only: copy both files into another pool "
+			       "directory and open the pool there",
+			       p->info.name, p->info.name);
+	return rc;
 }
 
 /* What a primary's program has kept of its own replicas says nothing of what is written now. */
