@@ -218,7 +218,7 @@ measure_lanes(struct bench *b, const struct bench_series *s, double *rate)
 	}
 	*rate = (double)done * (double)NS_PER_S / (double)(clock_now_ns() - begin);
 	if (ret)
-		return err_errno(&b->c->err, REPL_E_LIMIT, ret, "starting %u threads", s->count);
+		return err_thread(&b->c->err, ret, "threads");
 	return b->c->err.code;
 }
 

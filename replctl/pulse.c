@@ -62,7 +62,7 @@ pulse_start(struct pulse *p, struct remote *remote, struct err *e)
 	if (!ret)
 		return 0;
 	pulse_fini(p);
-	return err_errno(e, REPL_E_LIMIT, ret, "starting a thread");
+	return err_thread(e, ret, "a thread");
 }
 
 void

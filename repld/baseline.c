@@ -73,7 +73,7 @@ baseline_start(struct baseline *b, struct err *e)
 	ret = pthread_create(&b->thread, NULL, baseline_main, b);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
-		return err_errno(e, REPL_E_LIMIT, ret, "starting the baseline's thread");
+		return err_thread(e, ret, "the baseline's thread");
 	b->thread_started = true;
 	return 0;
 }

@@ -321,7 +321,7 @@ data_start_thread(struct data *d, struct err *e)
 	ret = pthread_create(&d->thread, NULL, data_main, d);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
-		return err_errno(e, REPL_E_LIMIT, ret, "starting the data thread");
+		return err_thread(e, ret, "the data thread");
 	d->thread_started = true;
 	return 0;
 }

@@ -533,7 +533,7 @@ thread_start(struct roundlog *l, struct err *e)
 	ret = pthread_create(&l->thread, NULL, retire_main, l);
 	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (ret)
-		return err_errno(e, REPL_E_LIMIT, ret, "starting the round log's thread");
+		return err_thread(e, ret, "the round log's thread");
 	l->thread_started = true;
 	return 0;
 }

@@ -138,6 +138,18 @@ err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 	return code;
 }
 
+/* It does not tell the one from the other. */
+int
+err_thread(struct err *e, int errnum, const char *what)
+{
+	if (errnum != EAGAIN)
+		return err_errno(e, REPL_E_LIMIT, errnum, "starting %s", what);
+	return err_set(e, REPL_E_LIMIT,
+		       "starting %s: no memory for its stack (RLIMIT_DATA, RLIMIT_AS) or too many "
+		       "threads (RLIMIT_NPROC, pids.max of a control group)",
+		       what);
+}
+
 int
 err_prefix(struct err *e, const char *fmt, ...)
 {

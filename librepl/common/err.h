@@ -24,6 +24,9 @@ struct err {
 /* Clear to REPL_OK and "". */
 void err_clear(struct err *e);
 
+/* pthread_create(3) has failed to start what, e.g. "the data thread": REPL_E_LIMIT. */
+int err_thread(struct err *e, int errnum, const char *what);
+
 /* Set code and formatted text, return code. Never sets REPL_OK. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

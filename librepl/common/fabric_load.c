@@ -117,7 +117,9 @@ load(struct err *e)
 	if (!lib && (errnum == EMFILE || errnum == ENFILE))
 		return err_set(e, REPL_E_LIMIT,
 			       OFI_LIBRARY ": too many open files: raise the limit, RLIMIT_NOFILE");
-	return err_set(e, REPL_E_FAILED, "cannot load " OFI_LIBRARY ", is libfabric installed? %s",
+	return err_set(e, REPL_E_FAILED,
+		       "cannot load " OFI_LIBRARY ", is libfabric installed, and is there memory "
+		       "for it (RLIMIT_AS, RLIMIT_DATA)? %s",
 		       why ? why : "unknown");
 }
 

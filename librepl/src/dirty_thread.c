@@ -116,7 +116,7 @@ dirty_thread_start(struct dirty *d, struct err *e)
 
 	ret = thread_start(&d->thread, thread_main, d);
 	if (ret)
-		return err_errno(e, REPL_E_LIMIT, ret, "starting the thread of the dirty map");
+		return err_thread(e, ret, "the thread of the dirty map");
 	d->started = true;
 	return 0;
 }

@@ -304,7 +304,7 @@ keeper_start(struct repl *r, unsigned i, struct err *e)
 		 (uint64_t)r->cfg->reconnect_max_ms * NS_PER_MS, clock_now_ns());
 	ret = thread_start(&k->thread, keeper_main, k);
 	if (ret)
-		return err_errno(e, REPL_E_LIMIT, ret, "starting the thread of a replica");
+		return err_thread(e, ret, "the thread of a replica");
 	k->started = true;
 	return 0;
 }

@@ -234,7 +234,7 @@ writer_start(struct pull *p, struct err *e)
 	int ret;
 
 	ret = thread_start(&p->writer, writer_main, p);
-	return ret ? err_errno(e, REPL_E_LIMIT, ret, "starting a thread that writes the file") : 0;
+	return ret ? err_thread(e, ret, "a thread that writes the file") : 0;
 }
 
 static void

@@ -189,10 +189,7 @@ each_start(struct each *all, bool *started)
 		if (started[i])
 			continue;
 		err_clear(&e);
-		each_done(all, one,
-			  err_errno(&e, REPL_E_LIMIT, ret,
-				    "starting the thread that opens a replica"),
-			  &e);
+		each_done(all, one, err_thread(&e, ret, "the thread that opens a replica"), &e);
 	}
 }
 

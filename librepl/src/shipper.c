@@ -265,7 +265,7 @@ shipper_start(struct ship *s, unsigned replica, struct err *e)
 	ret = thread_start(&p->thread, shipper_main, p);
 	if (ret) {
 		(void)close(p->timer_fd);
-		return err_errno(e, REPL_E_LIMIT, ret, "starting a shipper's thread");
+		return err_thread(e, ret, "a shipper's thread");
 	}
 	p->started = true;
 	return 0;

@@ -378,7 +378,7 @@ statusd_start(struct statusd *s, struct err *e)
 		return 0;
 	ret = thread_start(&s->thread, statusd_main, s);
 	s->started = ret == 0;
-	return ret ? err_errno(e, REPL_E_LIMIT, ret, "starting the status thread") : 0;
+	return ret ? err_thread(e, ret, "the status thread") : 0;
 }
 
 static int

@@ -31,12 +31,28 @@ prefix_keeps_cause_and_code(void **state)
 	assert_string_equal(e.text, "pool p: read: Input/output error");
 }
 
+static void
+a_thread_names_the_limits(void **state)
+{
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(err_thread(&e, EAGAIN, "a thread"), REPL_E_LIMIT);
+	assert_non_null(strstr(e.text, "starting a thread: "));
+	assert_non_null(strstr(e.text, "RLIMIT_DATA"));
+	assert_non_null(strstr(e.text, "RLIMIT_NPROC"));
+	assert_int_equal(err_thread(&e, EPERM, "a thread"), REPL_E_LIMIT);
+	assert_string_equal(e.text, "starting a thread: Operation not permitted");
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_map_back),
 		cmocka_unit_test(prefix_keeps_cause_and_code),
+		cmocka_unit_test(a_thread_names_the_limits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
