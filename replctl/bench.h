@@ -16,10 +16,9 @@
 #include "ctl.h"
 #include "scratch.h"
 
-#define BENCH_LANES_MAX   8
-#define BENCH_SERIES_MAX  128
-#define BENCH_SAMPLES_MAX 200000U /* of one series in one round */
-#define BENCH_SPREAD      16U     /* ranges of the drain that is compared with a drain of one */
+#define BENCH_LANES_MAX  8
+#define BENCH_SERIES_MAX 128
+#define BENCH_SPREAD     16U /* ranges of the drain that is compared with a drain of one */
 
 #define BENCH_CHOSEN PLAN_METHOD_COUNT /* the method is the library's choice */
 

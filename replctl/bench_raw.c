@@ -6,6 +6,8 @@
 #include "clock.h"
 #include "control.h"
 
+#define RENEW_S 10U /* one that is so young is not opened anew, however much is asked for */
+
 static int
 raw_connect(struct bench_raw *raw, const struct remote *remote, struct json_object *o,
 	    unsigned seconds, struct err *e)
@@ -53,6 +55,8 @@ bench_raw_renew(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 {
 	int rc;
 
+	if (seconds > BENCH_RAW_SECONDS_MAX - RENEW_S)
+		seconds = BENCH_RAW_SECONDS_MAX - RENEW_S;
 	if (raw->tcp && clock_now_ns() + seconds * NS_PER_S < raw->end_ns)
 		return 0;
 	bench_raw_close(raw);

@@ -19,7 +19,7 @@ struct bench_raw {
 /* For at most that many seconds; a pool is open. The target hears from us until it is closed. */
 int bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds);
 
-/* Close it, and open it anew if less than seconds are left. */
+/* Close it, and open it anew if less than seconds are left; it has no more than there are. */
 int bench_raw_renew(struct bench_raw *raw, struct ctl *c, unsigned seconds);
 
 void bench_raw_close(struct bench_raw *raw);

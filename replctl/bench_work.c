@@ -9,13 +9,13 @@
 #include "clock.h"
 #include "interrupt.h"
 #include "spin.h"
+#include "stall.h"
 
 #define NEAR_STEP 256U  /* between ranges that share a page */
 #define LANE_ROOM 4096U /* each lane's page, beside the others' */
 
 #define WARM_UP       200U
 #define WARM_UP_LARGE 16U /* of 64 KiB and more */
-#define COUNT_MIN     8U
 #define QUICK_OPS     16U /* between two looks for an interrupt */
 #define STREAM_CHUNK  (256U << 10)
 #define READ_WINDOW   8U
@@ -116,24 +116,21 @@ run_samples(struct bench *b, const struct bench_series *s, uint32_t count)
 	return rc;
 }
 
-static uint32_t
-count_of(const struct bench *b, const struct bench_series *s)
+/* Before anything is known: the first tells how many there may be. */
+static int
+warm_up(struct bench *b, struct bench_series *s, uint32_t *count)
 {
-	uint64_t count;
+	int rc = run_samples(b, s, 1);
 
-	if (!s->estimate_ns)
-		return s->size < 65536 ? WARM_UP : WARM_UP_LARGE;
-	count = b->slice_ns / s->estimate_ns;
-	if (count < COUNT_MIN)
-		return COUNT_MIN;
-	return count < BENCH_SAMPLES_MAX ? (uint32_t)count : BENCH_SAMPLES_MAX;
+	*count = bench_warm_count(s->size < 65536 ? WARM_UP : WARM_UP_LARGE, b->samples[0]);
+	return rc ? rc : run_samples(b, s, *count);
 }
 
 static int
 measure_latency(struct bench *b, struct bench_series *s, double out[BENCH_VALUES])
 {
-	uint32_t count = count_of(b, s);
-	int rc = run_samples(b, s, count);
+	uint32_t count = bench_slice_count(b->slice_ns, s->estimate_ns);
+	int rc = s->estimate_ns ? run_samples(b, s, count) : warm_up(b, s, &count);
 
 	if (rc)
 		return rc;
@@ -225,19 +222,33 @@ measure_lanes(struct bench *b, const struct bench_series *s, double *rate)
 /* ---- streams ---- */
 
 static int
+bulk_breathe(void *arg, struct err *e)
+{
+	(void)e;
+	return interrupted(arg);
+}
+
+static int
 bulk_write(struct bench *b)
 {
 	struct lane *l = remote_lane(b->c->remote, 0);
+	const struct breath breath = {.take = bulk_breathe, .arg = b};
+	uint64_t stall_ns = (uint64_t)remote_op_timeout_ms(b->c->remote) * NS_PER_MS;
+	int rc;
 
 	(void)lane_flush(l, 0, b->pool_size);
 	lane_begin(l, LANE_SETTLE, 0, 0);
-	return lane_finish(l, op_deadline(b, clock_now_ns()) + 30 * NS_PER_S, &b->c->err);
+	rc = lane_run_while_moving(l, lane_done, stall_ns, &breath, &b->c->err);
+	return rc || !l->status ? rc : err_set(&b->c->err, l->status, "data lane: %s", l->why);
 }
 
 /* Wait for one read; those of a lane complete in their order. */
 static int
-read_await(struct fab_lane *fab, uint64_t deadline_ns, struct err *e)
+read_await(struct bench *b, struct fab_lane *fab)
 {
+	uint64_t stall_ns = (uint64_t)remote_op_timeout_ms(b->c->remote) * NS_PER_MS;
+	struct stall stall = stall_begin(stall_ns, clock_now_ns());
+	struct err *e = &b->c->err;
 	struct spin spin = {0};
 	struct fab_event ev;
 
@@ -249,9 +260,11 @@ read_await(struct fab_lane *fab, uint64_t deadline_ns, struct err *e)
 			return err_set(e, REPL_E_LOST, "data lane: %s", ev.text);
 		if (ev.type != FAB_NONE || spin_again(&spin))
 			continue;
-		if (clock_now_ns() >= deadline_ns)
+		if (stall_over(&stall, fab, clock_now_ns()))
 			return err_set(e, REPL_E_TIMEOUT, "the target did not send data");
-		fab_lanes_wait(&fab, 1, -1, deadline_ns);
+		if (interrupted(b))
+			return e->code;
+		fab_lanes_wait(&fab, 1, -1, clock_now_ns() + BREATH_NS);
 	}
 }
 
@@ -275,7 +288,7 @@ bulk_read(struct bench *b)
 		uint64_t left = b->pool_size - off;
 
 		if (flying == READ_WINDOW) {
-			rc = read_await(fab, op_deadline(b, clock_now_ns()), e);
+			rc = read_await(b, fab);
 			flying--;
 		}
 		if (!rc)
@@ -283,7 +296,7 @@ bulk_read(struct bench *b)
 		flying++;
 	}
 	for (; !rc && flying > 0; flying--)
-		rc = read_await(fab, op_deadline(b, clock_now_ns()), e);
+		rc = read_await(b, fab);
 	return rc;
 }
 
@@ -311,7 +324,7 @@ bulk(struct bench *b, enum bench_kind kind, uint64_t *ns)
 
 /* The whole pool, as often as the slice allows. */
 static int
-measure_bulk(struct bench *b, const struct bench_series *s, double *rate)
+measure_bulk(struct bench *b, struct bench_series *s, double *rate)
 {
 	uint64_t sum = 0, bytes = 0, ns = 0;
 	int rc;
@@ -321,6 +334,7 @@ measure_bulk(struct bench *b, const struct bench_series *s, double *rate)
 		sum += ns;
 		bytes += b->pool_size;
 	} while (!rc && sum + ns <= b->slice_ns);
+	s->estimate_ns = sum;
 	*rate = sum ? (double)bytes * (double)NS_PER_S / (double)sum : 0;
 	return rc;
 }
@@ -357,12 +371,41 @@ set_method(struct bench *b, const struct bench_series *s)
 			chosen ? b->limits.force : PLAN_BIT(s->method);
 }
 
+/* Bare TCP has a deadline, and before the first time nobody knows what a series takes. */
+static int
+raw_renew(struct bench *b, const struct bench_series *s)
+{
+	uint64_t work_ns = s->estimate_ns;
+
+	if (s->kind != BENCH_RAW_ECHO && s->kind != BENCH_RAW_OUT && s->kind != BENCH_RAW_IN)
+		return 0;
+	if (s->kind == BENCH_RAW_ECHO)
+		work_ns *= bench_slice_count(b->slice_ns, s->estimate_ns);
+	if (!s->estimate_ns)
+		work_ns = BENCH_RAW_SECONDS_MAX * NS_PER_S;
+	return bench_raw_renew(&b->raw, b->c, bench_seconds_for(work_ns));
+}
+
+/* The next step is to see what is left there. */
+static int
+timed_out(struct bench *b)
+{
+	const struct err why = b->c->err;
+
+	return err_set(&b->c->err, why.code,
+		       "%s; where the way is slow or long a smaller --size helps, or a longer "
+		       "op-timeout in repl.conf",
+		       why.text);
+}
+
 int
 bench_measure(struct bench *b, struct bench_series *s, bool keep)
 {
 	double now[BENCH_VALUES] = {0};
 	int rc = interrupted(b);
 
+	if (!rc)
+		rc = raw_renew(b, s);
 	if (rc)
 		return rc;
 	set_method(b, s);
@@ -372,6 +415,8 @@ bench_measure(struct bench *b, struct bench_series *s, bool keep)
 		rc = measure_lanes(b, s, &now[BENCH_RATE]);
 	else
 		rc = measure_bulk(b, s, &now[BENCH_RATE]);
+	if (rc == REPL_E_TIMEOUT)
+		return timed_out(b);
 	if (rc || !keep || s->rounds == BENCH_ROUNDS_MAX)
 		return rc;
 	for (unsigned v = 0; v < BENCH_VALUES; v++)

@@ -21,7 +21,6 @@
 #define SECONDS_QUICK   5
 #define SECONDS_MAX     50
 #define SMALL           64U
-#define RAW_ROUND_S     20U /* the longest that a round may take */
 
 static const unsigned sizes[] = {8, 64, 1024, 4096, 16384, 65536, 262144, 1048576};
 static const unsigned sizes_quick[] = {64, 4096, 65536, 1048576};
@@ -100,8 +99,6 @@ run_turn(struct bench *b, unsigned first, unsigned end)
 	int rc = 0;
 
 	for (unsigned round = 0; !rc && round <= b->rounds; round++) {
-		/* A busy machine takes longer than was asked for, and bare TCP has a deadline. */
-		rc = bench_raw_renew(&b->raw, b->c, RAW_ROUND_S);
 		for (unsigned i = first; !rc && i < end; i++)
 			rc = bench_measure(b, &b->series[i], round > 0);
 	}

@@ -40,3 +40,13 @@ sleep 2
 kill -INT "$CTL_PID"
 wait_for 30 gone "$CTL_PID" || fail "an interrupt waits for the end of a slice"
 link both delay 0
+
+# A target that is gone ends it, and who reads that is told what helps where it was only far.
+before=$(grep -c "baseline of" "$TMP/serve.log")
+ctl_start bench --size 4M --seconds 50 "$T"
+wait_for 20 opened || fail "nothing is measured: $(cat "$TMP/bg.err")"
+sleep 1
+link both drop
+wait_for 60 gone "$CTL_PID" || fail "a dead link does not end it"
+link both clear
+grep -q "smaller --size.* op-timeout" "$TMP/bg.err" || fail "no option is named: $(cat "$TMP/bg.err")"
