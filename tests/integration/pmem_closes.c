@@ -4,6 +4,7 @@
  * error, opens files in DIRECTORY, and goes on with both.
  *
  *   loop    close(2) of each number
+ *   all     close(2) of each number, those of standard input, output and error as well
  *   listed  close(2) of what stands in /proc/self/fd
  *   range   close_range(2)
  *   from    closefrom(3)
@@ -61,6 +62,13 @@ static void
 by_loop(void)
 {
 	for (int fd = 3; fd < NUMBER; fd++)
+		(void)close(fd);
+}
+
+static void
+by_all(void)
+{
+	for (int fd = 0; fd < NUMBER; fd++)
 		(void)close(fd);
 }
 
@@ -150,8 +158,8 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} hows[] = {{"loop", by_loop}, {"listed", by_list}, {"range", by_range},
-		    {"from", by_from}, {"onto", by_dup},    {"call", by_call}};
+	} hows[] = {{"loop", by_loop}, {"all", by_all},  {"listed", by_list}, {"range", by_range},
+		    {"from", by_from}, {"onto", by_dup}, {"call", by_call}};
 	size_t how = 0;
 	char *at;
 	int fd;

@@ -5,7 +5,7 @@
 CLOSES=$BUILD/tests/integration/pmem_closes
 start_target
 
-for how in loop listed range from onto; do
+for how in loop all listed range from onto; do
 	mkdir "$TMP/$how.d"
 	(run "$TMP/$how" "$how" timeout -k 5 40 "$CLOSES" "$how" "$TMP/$how" "$TMP/$how.d") \
 		>"$TMP/out" 2>&1 || fail "$how ends with $?: $(cat "$TMP/out")"
