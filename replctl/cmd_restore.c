@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,7 +24,7 @@
 #include "pmdk.h"
 #include "progress.h"
 #include "reason.h"
-#include "replica_judge.h"
+#include "lineage.h"
 #include "restoring.h"
 #include "show.h"
 
@@ -189,34 +188,6 @@ restore_pmdk(struct restore *r)
 }
 
 /*
- * A replica that has more of a generation must not be taken for one that is behind. So a file that
- * has a part says how much; its replica gets a shutdown state that was reset by comparison. One of
- * a promoted laggard does not name that generation. Else a file that differs from its replica is
- * ahead of it. One of an outdated replica, or of one of which nobody knows how much it has, is not
- * all of its generation, and must not pass for it with those that are.
- */
-static int
-restore_advance(struct restore *r, struct sidecar *meta)
-{
-	bool part = r->meta.state == SIDECAR_OUTDATED || judge_is_untold(&r->meta);
-	struct gen_id id;
-
-	if (r->meta.position && r->meta.primary)
-		gen_forget_since(&meta->generation, &meta->generation.history[0]);
-	else if (!part)
-		meta->position = r->meta.position;
-	if (!part && (!r->shutdown_reset || meta->position))
-		return 0;
-	if (getrandom(&id, sizeof(id), 0) != (ssize_t)sizeof(id))
-		return err_errno(&r->c->err, REPL_E_FAILED, errno, "getrandom");
-	if (part)
-		gen_replace(&meta->generation, &id);
-	else
-		gen_advance(&meta->generation, &id);
-	return 0;
-}
-
-/*
  * What the file is from now on. Of a copy that was cut off nobody knows a
  * generation: without a record it has to be compared before it counts. A record that is there is
  * of somebody who uses the file since it has its name, and may have changed it.
@@ -224,11 +195,12 @@ restore_advance(struct restore *r, struct sidecar *meta)
 static int
 restore_record(struct restore *r)
 {
+	struct gen_id fresh;
 	struct local l;
-	int rc;
+	int rc = local_new_id(&fresh, &r->c->err);
 
-	if (r->meta.state == SIDECAR_INCONSISTENT)
-		return 0;
+	if (rc || r->meta.state == SIDECAR_INCONSISTENT)
+		return rc;
 	local_init(&l);
 	rc = local_open(&l, r->temp.file, r->meta.pool_size, &r->c->err);
 	if (!rc && l.present)
@@ -239,12 +211,9 @@ restore_record(struct restore *r)
 		memset(&l.meta, 0, sizeof(l.meta));
 		l.meta.pool_uuid = r->meta.pool_uuid;
 		l.meta.pool_size = r->meta.pool_size;
-		l.meta.generation = r->meta.generation;
-		l.meta.state = SIDECAR_UP_TO_DATE;
 		l.meta.created_s = (uint64_t)time(NULL);
-		rc = restore_advance(r, &l.meta);
-		if (!rc)
-			rc = local_store(&l, &r->c->err);
+		lineage_restore(&l.meta, &r->meta, r->shutdown_reset, &fresh);
+		rc = local_store(&l, &r->c->err);
 		if (r->resolved)
 			r->resolved->outcome = l.meta.generation;
 	}

@@ -22,7 +22,7 @@
 #include "progress.h"
 #include "pushing.h"
 #include "reason.h"
-#include "replica_judge.h"
+#include "lineage.h"
 #include "relation.h"
 
 struct sync {
@@ -270,9 +270,9 @@ sync_adopt(struct sync *s)
 	int rc = local_new_id(&fresh, &s->c->err);
 
 	s->adopted = true;
-	judge_copy(mine, meta, &fresh);
+	lineage_copy(mine, meta, &fresh);
 	/* The mark makes it whole: of a generation that nobody has more of. */
-	judge_forget_part(mine, &fresh);
+	lineage_forget_part(mine, &fresh);
 	mine->state = SIDECAR_UP_TO_DATE;
 	mine->opening = false;
 	if (!rc)
@@ -294,18 +294,12 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	/* What is marked is whole, so it is not of a generation that another one may have more of.
-	 */
-	if (!rc && (moved || meta->position || sync_is_part(s) || s->resolved ||
-		    gen_id_is_nil(&meta->generation.current))) {
+	if (!rc)
 		rc = local_new_id(&id, e);
-		if (!rc)
-			rc = local_new_id(&fresh, e);
-		if (!rc) {
-			judge_forget_part(meta, &fresh);
-			gen_advance(&meta->generation, &id);
-		}
-	}
+	if (!rc)
+		rc = local_new_id(&fresh, e);
+	if (!rc)
+		lineage_sync(meta, moved || sync_is_part(s) || s->resolved, &fresh, &id);
 	meta->state = SIDECAR_UP_TO_DATE;
 	meta->opening = false;
 	if (!rc)

@@ -22,7 +22,7 @@
 #include "filesystem.h"
 #include "log.h"
 #include "pooldevice.h"
-#include "replica_judge.h"
+#include "lineage.h"
 #include "takeover.h"
 
 /* Bounds of a promotion that ends sessions, also against one that reconnects at once. */
@@ -174,58 +174,24 @@ id_new(struct gen_id *id, struct err *e)
 	return 0;
 }
 
-/*
- * Recorded before the bytes are changed. The chain of a laggard would say that it has all of the
- * generation before, since only a primary's position speaks of that.
- */
-static int
-promote_begin(struct pool *p, const struct sidecar *as, bool part, const struct gen_id *id,
-	      struct err *e)
-{
-	struct sidecar next = *as;
-
-	if (part) {
-		next.generation = p->info.meta.generation;
-		gen_replace(&next.generation, id);
-	}
-	return meta_record(p, &next, e);
-}
-
 static int
 promote_record(struct pool *p, const char *by, struct err *e)
 {
-	struct sidecar next = p->info.meta;
-	/* A laggard's: its program finds by it who has more of what it says it descends from. */
-	uint64_t position = next.state == SIDECAR_UNKNOWN ? next.position : 0;
+	struct sidecar first = p->info.meta, next = first;
 	struct gen_id id;
 	int rc = id_new(&id, e);
 
 	if (rc)
 		return rc;
-	/*
-	 * Who descends from a generation has all that was acknowledged in it. This one
-	 * may not: its old writer, who has, must find that the two have diverged.
-	 */
-	if (next.state == SIDECAR_OUTDATED || next.state == SIDECAR_INCONSISTENT ||
-	    judge_is_untold(&next))
-		gen_replace(&next.generation, &id);
-	else
-		gen_advance(&next.generation, &id);
-	next.position = 0;
-	next.waited = false;
+	lineage_promote_begin(&first, &id);
+	lineage_promote(&next, &id);
 	if (header_is_foreign(p)) {
-		rc = promote_begin(p, &next, position > 0, &id, e);
+		rc = meta_record(p, &first, e);
 		if (!rc)
 			rc = promote_header(p, e);
 		if (rc)
 			return rc;
 	}
-	/* What it holds is the pool from now on. */
-	if (next.state == SIDECAR_UNKNOWN)
-		next.state = SIDECAR_UP_TO_DATE;
-	next.position = position;
-	next.primary = true;
-	next.writer_open = false;
 	meta_sign(&next, "promoted", by);
 	return meta_record(p, &next, e);
 }
@@ -283,23 +249,12 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	if (rc)
 		return rc;
 	next = p->info.meta;
-	/* Without the position nothing would tell that of this one it has but a part. */
-	if (next.position)
-		gen_forget_since(&next.generation, &next.generation.history[0]);
-	next.primary = false;
-	next.writer_open = false;
-	next.position = 0;
-	next.waited = false;
-	meta_sign(&next, "demoted", by);
 	rc = id_new(&id, e);
-	/*
-	 * A program that knows nothing of generations may have written to it since it was last
-	 * copied: that copy would be called the same, and its next resync would undo the writes.
-	 */
-	if (!rc)
-		gen_advance(&next.generation, &id);
-	if (!rc)
+	if (!rc) {
+		lineage_demote(&next, &id);
+		meta_sign(&next, "demoted", by);
 		rc = meta_record(p, &next, e);
+	}
 	*info = p->info;
 	if (!rc)
 		log_warning("pool '%s' is a replica again: %s", name, info->meta.writer);

@@ -148,37 +148,6 @@ replica_judge(const struct judge_input *in, struct judgement *out)
 	out->next = reason_texts[out->reason].next;
 }
 
-bool
-judge_is_untold(const struct sidecar *replica)
-{
-	return replica->state == SIDECAR_UNKNOWN && !replica->waited && !replica->position &&
-	       !replica->primary;
-}
-
-void
-judge_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh)
-{
-	local->pool_uuid = replica->pool_uuid;
-	local->generation = replica->generation;
-	local->position = replica->state == SIDECAR_UNKNOWN ? replica->position : 0;
-	if (judge_is_untold(replica))
-		gen_replace(&local->generation, fresh);
-}
-
-void
-judge_forget_part(struct sidecar *local, const struct gen_id *fresh)
-{
-	struct generation *g = &local->generation;
-
-	if (!local->position)
-		return;
-	if (local->primary)
-		gen_forget_since(g, &g->history[0]);
-	else
-		gen_replace(g, fresh);
-	local->position = 0;
-}
-
 const char *
 judge_reason_name(enum judge_reason reason)
 {

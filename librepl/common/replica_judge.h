@@ -76,24 +76,4 @@ const char *judge_reason_name(enum judge_reason reason);
  */
 struct generation judge_present(const struct generation *g, const struct gen_id *base);
 
-/*
- * Its writer was lost and did not wait for it with each drain, and nobody knows how much of its
- * generation it has: a queued replica that could keep no position, or has got none yet.
- */
-bool judge_is_untold(const struct sidecar *replica);
-
-/*
- * local is a copy of replica: of the same generation, or, where that is of an untold part, of fresh
- * in its place. What is known of how much it has is noted.
- */
-void judge_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh);
-
-/*
- * Before a new generation is put on local, of which only a part may be here (its position): that
- * generation becomes no ancestor, since who has more of it would pass for one that is behind. Who
- * has that one and is told the new one is a copy of it; who is away has to be chosen by people.
- * fresh is an identifier that nobody has.
- */
-void judge_forget_part(struct sidecar *local, const struct gen_id *fresh);
-
 #endif

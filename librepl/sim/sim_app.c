@@ -59,7 +59,7 @@ app_start(struct sim *s, unsigned n)
 	meta = node->meta;
 	if (meta.position) {
 		sim_new_id(s, &id);
-		judge_forget_part(&meta, &id);
+		lineage_forget_part(&meta, &id);
 		was = node->meta;
 		node->meta.generation = meta.generation;
 		check_disown(s, n);
@@ -240,8 +240,11 @@ lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
 	if (s->ops == SIM_OPS || lane->count == SIM_PENDING)
 		return;
 	s->ops++;
-	s->op[s->ops] =
-		(struct sim_op){.node = n, .block = block, .start = s->now, .ack = SIM_NEVER};
+	s->op[s->ops] = (struct sim_op){.node = n,
+					.block = block,
+					.before = node->mem[block],
+					.start = s->now,
+					.ack = SIM_NEVER};
 	(void)media_store(s, n, block, s->ops, 0);
 	s->stats.writes++;
 	if (!flush)
@@ -373,6 +376,7 @@ lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
 		op->queued = app->policy.served;
 		op->held = lane->holders | (app_installed(s, n) & ~app->policy.served);
 		op->gen = gen_number(&app->chain.current);
+		op->unrecorded = gen_number(&s->node[n].meta.generation.current) != op->gen;
 		op->forsaken = op->queued && s->forked[op->gen];
 		s->stats.acks++;
 		check_acknowledged(s, n, op, lane->op[i]);
@@ -436,11 +440,18 @@ advance_begin(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
+	struct gen_id keep[2 * SIM_NODES], id;
 	struct sidecar meta = node->meta;
-	struct gen_id id;
+	unsigned count = 0;
 
+	/* What those that are away, or are lost now, may come back with stays in the chain. */
+	for (unsigned k = 0; k < s->nodes; k++) {
+		if (app->keeper[k].tracked)
+			keep[count++] = app->keeper[k].worth.base;
+		keep[count++] = app->keeper[k].label;
+	}
 	sim_new_id(s, &id);
-	gen_advance(&app->chain, &id);
+	gen_advance_keeping(&app->chain, &id, keep, count);
 	meta.generation = app->chain;
 	/* If it fails the replicas are ahead of us, and that is told at the next opening. */
 	(void)media_sidecar(s, n, &meta);

@@ -13,6 +13,7 @@
 #include "dirtytrack.h"
 #include "generation.h"
 #include "replica_fsm.h"
+#include "lineage.h"
 #include "replica_judge.h"
 #include "sidecar.h"
 #include "sim.h"
@@ -41,6 +42,7 @@
 /* A write of one block; its number is its place, from 1, and grows with time. */
 struct sim_op {
 	unsigned node, block;
+	uint32_t before;     /* the write of this block that it came over */
 	uint64_t start, ack; /* SIM_NEVER: not acknowledged */
 	uint32_t gen;        /* of the acknowledgement, as gen_number() */
 	uint32_t posted;     /* bits of nodes that it was sent to before it was acknowledged */
@@ -49,6 +51,7 @@ struct sim_op {
 	uint32_t held;       /* nodes that its drain has waited for, if they were enough */
 	bool drained;        /* a drain of it was begun, with an activity log */
 	bool forsaken;       /* an operator went on from a replica that lagged */
+	bool unrecorded;     /* its generation could not be put on record */
 };
 
 enum sim_kind {
@@ -224,6 +227,7 @@ struct sim_node {
 	uint64_t discarded; /* an operator has thrown away what sessions up to this one wrote */
 	uint32_t away;      /* lost nodes when the direct copy into it began that has not ended */
 	bool is_primary;
+	bool unusable; /* the session has found it amid a copy */
 };
 
 /* What messages on media bring, in bits of blocks. */
@@ -295,6 +299,8 @@ enum sim_event_kind {
 	EV_RESUME,
 	EV_RESOLVE_LOCAL,
 	EV_RESOLVE_REPLICA,
+	EV_RESTORE,
+	EV_SYNC,
 	EV_SIDECAR_FAILS,
 	EV_JOURNAL_FAILS,
 	EV_RESTART,
@@ -459,6 +465,7 @@ void check_disown(struct sim *s, unsigned n); /* who goes on from this copy take
 void check_blocked(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version,
 		   uint32_t lost);
 void check_discard(struct sim *s, unsigned from, unsigned to);
+void check_overwritten(struct sim *s, unsigned n, unsigned block, uint32_t version);
 void check_forsake(struct sim *s, unsigned n); /* ... also one that lagged in its generation */
 
 #endif

@@ -20,6 +20,7 @@
 #include "repl_each.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
+#include "lineage.h"
 #include "replica_judge.h"
 #include "ship.h"
 #include "statusd.h"
@@ -643,7 +644,7 @@ repl_adopt(struct repl *r, struct err *e)
 		      gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid))))
 			continue;
 		/* Equal contents, and its chain is longer or the only one. */
-		judge_copy(&r->local.meta, meta, &fresh);
+		lineage_copy(&r->local.meta, meta, &fresh);
 		r->local.present = true;
 	}
 	r->generation = r->local.meta.generation;
@@ -681,7 +682,7 @@ repl_forget_part(struct repl *r, struct err *e)
 	int rc = r->local.meta.position ? local_new_id(&fresh, e) : 0;
 
 	if (!rc && r->local.meta.position) {
-		judge_forget_part(&r->local.meta, &fresh);
+		lineage_forget_part(&r->local.meta, &fresh);
 		r->generation = r->local.meta.generation;
 	}
 	return rc;

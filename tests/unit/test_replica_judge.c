@@ -3,6 +3,7 @@
  */
 #include "unit.h"
 
+#include "lineage.h"
 #include "replica_judge.h"
 
 static struct gen_id
@@ -159,10 +160,10 @@ a_part_is_no_ancestor(void **state)
 	struct gen_id fresh = id(7), next = id(8);
 
 	(void)state;
-	judge_forget_part(&local, &fresh);
+	lineage_forget_part(&local, &fresh);
 	assert_true(gen_id_equal(&local.generation.current, &replica.generation.current));
 	local.position = 8;
-	judge_forget_part(&local, &fresh);
+	lineage_forget_part(&local, &fresh);
 	assert_int_equal(local.position, 0);
 	gen_advance(&local.generation, &next);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
@@ -171,7 +172,7 @@ a_part_is_no_ancestor(void **state)
 	local = meta(9, 4, 3, 2);
 	local.primary = true;
 	local.position = 8;
-	judge_forget_part(&local, &fresh);
+	lineage_forget_part(&local, &fresh);
 	gen_advance(&local.generation, &next);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
 	assert_judged(judge(&local, meta(9, 4, 3, 2), 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "lineage.h"
+
+bool
+lineage_is_untold(const struct sidecar *replica)
+{
+	return replica->state == SIDECAR_UNKNOWN && !replica->waited && !replica->position &&
+	       !replica->primary;
+}
+
+/* What was closed in order has all, whatever its last position. */
+static uint64_t
+position_kept(const struct sidecar *s)
+{
+	return s->state == SIDECAR_UNKNOWN ? s->position : 0;
+}
+
+void
+lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh)
+{
+	local->pool_uuid = replica->pool_uuid;
+	local->generation = replica->generation;
+	local->position = position_kept(replica);
+	if (lineage_is_untold(replica))
+		gen_replace(&local->generation, fresh);
+}
+
+void
+lineage_forget_part(struct sidecar *local, const struct gen_id *fresh)
+{
+	struct generation *g = &local->generation;
+
+	if (!local->position)
+		return;
+	if (local->primary)
+		gen_forget_since(g, &g->history[0]);
+	else
+		gen_replace(g, fresh);
+	local->position = 0;
+}
+
+/*
+ * A file that has a part says how much; its replica gets what has changed by comparison. One of a
+ * promoted laggard does not name that generation. Else a file that differs from its replica is
+ * ahead of it. One of an outdated replica, or of one of which nobody knows how much it has, is not
+ * all of its generation, and must not pass for it with those that are.
+ */
+void
+lineage_restore(struct sidecar *file, const struct sidecar *replica, bool changed,
+		const struct gen_id *fresh)
+{
+	bool part = replica->state == SIDECAR_OUTDATED || lineage_is_untold(replica);
+
+	file->generation = replica->generation;
+	file->position = 0;
+	if (replica->primary && replica->position)
+		gen_forget_since(&file->generation, &file->generation.history[0]);
+	else if (!replica->primary)
+		file->position = position_kept(replica);
+	/* As of a replica that lagged, in case that it becomes one. */
+	file->state = file->position ? SIDECAR_UNKNOWN : SIDECAR_UP_TO_DATE;
+	if (part)
+		gen_replace(&file->generation, fresh);
+	else if (changed && !file->position)
+		gen_advance(&file->generation, fresh);
+}
+
+void
+lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh,
+	     const struct gen_id *id)
+{
+	if (!changed && !file->position && !gen_id_is_nil(&file->generation.current))
+		return;
+	lineage_forget_part(file, fresh);
+	gen_advance(&file->generation, id);
+}
+
+/*
+ * Who descends from a generation has all that was acknowledged in it. This one may not: its old
+ * writer, who has, must find that the two have diverged.
+ */
+static void
+chain_promote(struct sidecar *s, bool part, const struct gen_id *id)
+{
+	if (part || s->state == SIDECAR_OUTDATED || s->state == SIDECAR_INCONSISTENT ||
+	    lineage_is_untold(s))
+		gen_replace(&s->generation, id);
+	else
+		gen_advance(&s->generation, id);
+	s->waited = false;
+}
+
+/* The chain of a laggard would be taken for all: only a primary's position speaks of that. */
+void
+lineage_promote_begin(struct sidecar *s, const struct gen_id *id)
+{
+	chain_promote(s, position_kept(s) > 0, id);
+	s->position = 0;
+}
+
+/* By a laggard's position its program finds who has more of what it says it descends from. */
+void
+lineage_promote(struct sidecar *s, const struct gen_id *id)
+{
+	uint64_t position = position_kept(s);
+
+	chain_promote(s, false, id);
+	/* What it holds is the pool from now on. */
+	if (s->state == SIDECAR_UNKNOWN)
+		s->state = SIDECAR_UP_TO_DATE;
+	s->position = position;
+	s->primary = true;
+	s->writer_open = false;
+}
+
+void
+lineage_demote(struct sidecar *s, const struct gen_id *id)
+{
+	/* Without the position nothing would tell that of this one it has but a part. */
+	if (s->position)
+		gen_forget_since(&s->generation, &s->generation.history[0]);
+	s->primary = false;
+	s->writer_open = false;
+	s->position = 0;
+	s->waited = false;
+	/*
+	 * A program that knows nothing of generations may have written to it since it was last
+	 * copied: that copy would be called the same, and its next resync would undo the writes.
+	 */
+	gen_advance(&s->generation, id);
+}

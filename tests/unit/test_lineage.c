@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A copy that may have but a part of a generation never names it, unless it says how much. */
+#include "unit.h"
+
+#include "lineage.h"
+
+static struct gen_id
+id(uint8_t n)
+{
+	return (struct gen_id){.b = {n}};
+}
+
+/* Of generation 3, with so much of it. */
+static struct sidecar
+replica(enum sidecar_state state, uint64_t position)
+{
+	return (struct sidecar){.state = state,
+				.position = position,
+				.generation = {.current = id(3), .history = {id(2), id(1)}}};
+}
+
+static bool
+names(const struct sidecar *s, uint8_t n)
+{
+	const struct gen_id wanted = id(n);
+
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		if (gen_id_equal(&s->generation.history[i], &wanted))
+			return true;
+	return gen_id_equal(&s->generation.current, &wanted);
+}
+
+static struct sidecar
+restored(struct sidecar from, bool changed)
+{
+	struct sidecar file = {0};
+	const struct gen_id fresh = id(9);
+
+	lineage_restore(&file, &from, changed, &fresh);
+	assert_true(names(&file, 2));
+	return file;
+}
+
+static void
+restored_file_says_how_much_it_has(void **state)
+{
+	struct sidecar file, from = replica(SIDECAR_UNKNOWN, 7);
+
+	(void)state;
+	for (unsigned changed = 0; changed < 2; changed++) {
+		file = restored(from, changed);
+		assert_int_equal(file.position, 7);
+		assert_int_equal(file.state, SIDECAR_UNKNOWN);
+		assert_true(gen_id_equal(&file.generation.current, &from.generation.current));
+	}
+	/* Nobody knows, or all that is known is that it is not all. */
+	file = restored(replica(SIDECAR_UNKNOWN, 0), false);
+	assert_true(names(&file, 9) && !names(&file, 3) && !file.position);
+	file = restored(replica(SIDECAR_OUTDATED, 0), true);
+	assert_true(names(&file, 9) && !names(&file, 3) && !file.position);
+}
+
+/* Where its writer has closed in order, or waited for it with each drain. */
+static void
+restored_file_may_have_all(void **state)
+{
+	struct sidecar file = restored(replica(SIDECAR_UP_TO_DATE, 7), false),
+		       from = replica(SIDECAR_UNKNOWN, 0);
+
+	(void)state;
+	assert_true(file.state == SIDECAR_UP_TO_DATE && !file.position);
+	assert_true(names(&file, 3) && !names(&file, 9));
+	from.waited = true;
+	file = restored(from, false);
+	assert_true(file.state == SIDECAR_UP_TO_DATE && !file.position);
+	assert_true(names(&file, 3) && !names(&file, 9));
+	/* Not the same bytes: the replica is behind. */
+	file = restored(from, true);
+	assert_true(names(&file, 3) && names(&file, 9));
+}
+
+/* Promoted once more, too, as which it keeps a part's position. */
+static void
+promoted_laggard_tells_its_part(void **state)
+{
+	const struct gen_id new = id(8), newer = id(7), fresh = id(9);
+	struct sidecar first, s = replica(SIDECAR_UNKNOWN, 7), file;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		first = s;
+		lineage_promote_begin(&first, &new);
+		assert_true(names(&first, 8) && !names(&first, 3) && !first.position);
+		assert_false(first.primary);
+		/* A file that was restored from it, and lies where a target has its pools. */
+		s = restored(s, false);
+	}
+	lineage_promote(&s, &new);
+	assert_true(s.primary && s.state == SIDECAR_UP_TO_DATE && s.position == 7);
+	assert_true(names(&s, 8) && names(&s, 3));
+	file = restored(s, false);
+	assert_true(names(&file, 8) && !names(&file, 3) && !file.position);
+	file = s;
+	lineage_forget_part(&file, &fresh);
+	assert_true(names(&file, 8) && !names(&file, 3) && !file.position);
+	lineage_demote(&s, &newer);
+	assert_true(names(&s, 7) && names(&s, 8) && !names(&s, 3));
+	assert_true(!s.primary && !s.position);
+}
+
+static void
+promoted_whole_names_all(void **state)
+{
+	const struct gen_id new = id(8), newer = id(7);
+	struct sidecar s = replica(SIDECAR_UP_TO_DATE, 7);
+
+	(void)state;
+	lineage_promote(&s, &new);
+	assert_true(names(&s, 8) && names(&s, 3) && !s.position);
+	lineage_demote(&s, &newer);
+	assert_true(names(&s, 7) && names(&s, 8) && names(&s, 3));
+	/* By force. */
+	s = replica(SIDECAR_OUTDATED, 0);
+	lineage_promote(&s, &new);
+	assert_true(names(&s, 8) && !names(&s, 3));
+	assert_int_equal(s.state, SIDECAR_OUTDATED);
+}
+
+static void
+sync_makes_a_part_whole_under_a_name_of_its_own(void **state)
+{
+	const struct gen_id fresh = id(9), new = id(8);
+	struct sidecar file = restored(replica(SIDECAR_UNKNOWN, 7), false);
+
+	(void)state;
+	lineage_sync(&file, false, &fresh, &new);
+	assert_true(names(&file, 8) && !names(&file, 3) && !file.position);
+	file = restored(replica(SIDECAR_UP_TO_DATE, 0), false);
+	lineage_sync(&file, false, &fresh, &new);
+	assert_true(names(&file, 3) && !names(&file, 8));
+	lineage_sync(&file, true, &fresh, &new);
+	assert_true(names(&file, 3) && names(&file, 8));
+	/* Equal to a replica of which nobody knows how much it has. */
+	lineage_copy(&file,
+		     &(struct sidecar){.state = SIDECAR_UNKNOWN, .generation = {.current = id(3)}},
+		     &fresh);
+	assert_true(names(&file, 9) && !names(&file, 3));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(restored_file_says_how_much_it_has),
+		cmocka_unit_test(restored_file_may_have_all),
+		cmocka_unit_test(promoted_laggard_tells_its_part),
+		cmocka_unit_test(promoted_whole_names_all),
+		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
