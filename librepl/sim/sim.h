@@ -40,6 +40,9 @@
 	X(STALE_LABEL, "install with a generation that was left meanwhile")                        \
 	X(OUTDATED_OLD_LABEL, "keep the old generation in the middle of a resync")                 \
 	X(PROMOTE_OUTDATED, "promote an outdated replica as a descendant of what it misses")       \
+	X(PROMOTE_TOLD, "promote a laggard as if it had all of its generation")                    \
+	X(RESTORE_TOLD, "restore what lags as if it had all of its generation")                    \
+	X(SYNC_TOLD, "make a replica whole, by a sync, that has a part of its generation")         \
 	X(KEEP_MAP, "keep a former primary's dirty map while another writes")                      \
 	X(NO_SYNC_AT_OPEN, "believe at opening that what is read is durable")                      \
 	X(NO_DEADLINE, "wait for a lost replica without end")                                      \

@@ -313,6 +313,34 @@ check_forsake(struct sim *s, unsigned n)
 	}
 }
 
+/*
+ * I9: nobody has a usable copy overwritten by itself by one that lacks something which is there and
+ * was acknowledged in a generation that it names: not even after a person has gone on from that
+ * one.
+ */
+void
+check_overwritten(struct sim *s, unsigned n, unsigned block, uint32_t version)
+{
+	struct view v;
+
+	if (s->node[n].unusable)
+		return;
+	view_make(s, n, false, &v);
+	for (uint32_t i = v.content[block]; i; i = s->op[i].before) {
+		uint32_t at = version;
+
+		while (at > i)
+			at = s->op[at].before;
+		if (at == i)
+			return;
+		if (s->op[i].ack != SIM_NEVER && !s->op[i].unrecorded && v.named[s->op[i].gen])
+			sim_fail(s,
+				 "I9: write %u of block %u, acknowledged in generation %u by node "
+				 "%u, is overwritten on node %u by write %u, which came without it",
+				 i, block, s->op[i].gen, s->op[i].node, n, version);
+	}
+}
+
 /* on-loss = block: those that were lost have it, since they were back. */
 void
 check_blocked(struct sim *s, unsigned n, const struct sim_op *op, uint32_t version, uint32_t lost)

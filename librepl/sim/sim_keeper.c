@@ -66,15 +66,6 @@ keeper_disconnect(struct sim *s, unsigned n, unsigned k)
 		app_lose(s, n, k);
 }
 
-/* With the base of the replica's map, which the program's own keeps when it advances. */
-static struct generation
-keeper_chain(struct sim *s, unsigned n, unsigned k)
-{
-	const struct sim_keeper *keeper = keeper_of(s, n, k);
-
-	return judge_present(&s->node[n].app.chain, keeper->tracked ? &keeper->worth.base : NULL);
-}
-
 static void
 keeper_connect(struct sim *s, unsigned n, unsigned k)
 {
@@ -84,7 +75,7 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	keeper->session = ++s->sessions;
 	memset(&keeper->ring, 0, sizeof(keeper->ring));
 	keeper->heard = keeper->ping_at = s->now;
-	m.chain = keeper_chain(s, n, k);
+	m.chain = s->node[n].app.chain;
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
@@ -324,13 +315,15 @@ keeper_judge(struct sim *s, unsigned n, unsigned k)
 	struct judge_input in = {
 		.local = &local,
 		.replica = found,
-		.base = keeper->tracked ? &keeper->worth.base : NULL,
-		.trusted = dirtytrack_speaks_of(&keeper->worth, &found->generation.current),
+		.trusted = keeper->tracked &&
+			   dirtytrack_speaks_of(&keeper->worth, &found->generation.current),
 		.dirty_bytes = keeper->dirty};
 	struct fsm_event event = {.kind = FSM_CONNECTED};
 	struct judgement out;
 
 	local.generation = node->app.chain;
+	if (in.trusted)
+		in.base = &found->generation.current;
 	if (keeper->tracked && sim_broken(s, SIM_MAP_ANY_BASE)) {
 		in.base = &found->generation.current;
 		in.trusted = !keeper->worth.untrusted;
@@ -357,7 +350,7 @@ keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_keeper *keeper = &app->keeper[k];
-	struct generation chain = keeper_chain(s, n, k);
+	struct generation chain = s->node[n].app.chain;
 	enum gen_relation relation = gen_compare(&chain, &m->meta.generation);
 	struct sim_msg grow = {.kind = SIM_GROW, .number = maps_blocks(app->size)};
 

@@ -31,6 +31,8 @@ static const struct event_row {
 	[EV_RESUME] = {"resume, on node %u, of node %u", 4, 0},
 	[EV_RESOLVE_LOCAL] = {"resolve on node %u: discard local for node %u", 2, 0},
 	[EV_RESOLVE_REPLICA] = {"resolve on node %u: discard the replica on node %u", 2, 0},
+	[EV_RESTORE] = {"restore on node %u what node %u has", 4, 0},
+	[EV_SYNC] = {"sync the file on node %u to node %u", 3, 0},
 	[EV_SIDECAR_FAILS] = {"the next sidecar write of node %u fails", 3, 0},
 	[EV_JOURNAL_FAILS] = {"the next journal write of node %u fails", 4, 0},
 	[EV_RESTART] = {"the program on node %u is killed and started again", 8, SIM_WITH_MAPS},
@@ -203,20 +205,17 @@ script_promote(struct sim *s, unsigned n, bool force)
 	target_recover(s, n);
 	target_sync(s, n);
 	meta = node->meta;
-	if (target_left(s, n) || gen_id_is_nil(&meta.generation.current) ||
+	if (target_left(s, n) || meta.writer_open || gen_id_is_nil(&meta.generation.current) ||
 	    meta.state == SIDECAR_INCONSISTENT || (meta.state == SIDECAR_OUTDATED && !force))
 		return;
 	check_forsake(s, n);
 	sim_new_id(s, &id);
-	/* It misses some of the generation that it names: it is no descendant of that. */
-	if (meta.state == SIDECAR_OUTDATED && !sim_broken(s, SIM_PROMOTE_OUTDATED))
-		gen_replace(&meta.generation, &id);
-	else
-		gen_advance(&meta.generation, &id);
+	if (meta.state == SIDECAR_OUTDATED && sim_broken(s, SIM_PROMOTE_OUTDATED))
+		meta.state = SIDECAR_UP_TO_DATE;
+	if (sim_broken(s, SIM_PROMOTE_TOLD))
+		meta.position = 0, meta.waited = true;
+	lineage_promote(&meta, &id);
 	meta.state = SIDECAR_UP_TO_DATE;
-	meta.primary = true;
-	meta.position = 0;
-	meta.waited = false;
 	if (!sim_broken(s, SIM_KEEP_MAP))
 		meta.dirty_off = meta.dirty_len = 0;
 	meta.epoch++;
@@ -239,56 +238,197 @@ script_demote(struct sim *s, unsigned n)
 
 	if (!nobody_writes(s, n) || !meta.primary)
 		return;
-	meta.primary = false;
-	meta.position = 0;
-	meta.waited = false;
 	sim_new_id(s, &id);
-	gen_advance(&meta.generation, &id);
+	lineage_demote(&meta, &id);
 	if (media_sidecar(s, n, &meta))
 		s->node[n].is_primary = false;
 }
 
-/* to becomes a copy of from; only where neither is the other's ancestor by mere loss of time. */
-static void
-script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_local)
+/* All of both is recovered, nobody uses them, and they reach each other. */
+static bool
+may_copy(struct sim *s, unsigned from, unsigned to)
 {
-	unsigned from = discard_local ? replica : local, to = discard_local ? local : replica;
-	struct sidecar meta;
-	enum gen_relation relation;
+	if (!nobody_writes(s, from) || !nobody_writes(s, to) || s->cut[from][to])
+		return false;
+	grow_cut(s, from);
+	grow_cut(s, to);
+	target_recover(s, from);
+	target_recover(s, to);
+	return !target_left(s, from) && !target_left(s, to) && !s->node[from].meta.writer_open &&
+	       !gen_id_is_nil(&s->node[from].meta.generation.current) &&
+	       s->node[from].meta.state != SIDECAR_INCONSISTENT;
+}
 
-	if (!nobody_writes(s, local) || !nobody_writes(s, replica) || s->cut[local][replica])
-		return;
-	grow_cut(s, local);
-	grow_cut(s, replica);
-	target_recover(s, local);
-	target_recover(s, replica);
-	relation = gen_compare(&s->node[local].meta.generation, &s->node[replica].meta.generation);
-	if (relation == GEN_EQUAL || relation == GEN_AHEAD || s->node[to].meta.primary ||
-	    s->node[from].meta.state == SIDECAR_INCONSISTENT || target_left(s, from) ||
-	    target_left(s, to))
-		return;
-	/* A pool does not shrink; a program's own file is made anew. */
-	if (s->node[from].file < s->node[to].file && !discard_local)
-		return;
-	check_discard(s, from, to);
-	check_forsake(s, from);
-	check_disown(s, from);
-	s->node[to].discarded = s->sessions;
-	meta = s->node[to].meta;
+/* A file with what another one has, or none whose record tells anything. */
+static bool
+copy_begin(struct sim *s, unsigned from, unsigned to)
+{
+	struct sim_node *node = &s->node[to];
+	struct sidecar meta = node->meta;
+
 	meta.state = SIDECAR_INCONSISTENT;
 	meta.dirty_off = meta.dirty_len = 0;
 	meta.pool_size = s->node[from].meta.pool_size;
 	if (!media_sidecar(s, to, &meta))
-		return;
-	s->node[to].file = s->node[from].file;
-	memset(s->node[to].map, 0, sizeof(s->node[to].map));
-	memcpy(s->node[to].mem, s->node[from].mem, sizeof(s->node[to].mem));
+		return false;
+	node->file = s->node[from].file;
+	memset(node->map, 0, sizeof(node->map));
+	memcpy(node->mem, s->node[from].mem, sizeof(node->mem));
 	target_sync(s, to);
-	meta.state = s->node[from].meta.state;
+	return true;
+}
+
+/* What node to has is gone; by force also from what is outdated. */
+static bool
+restore(struct sim *s, unsigned from, unsigned to)
+{
+	struct sidecar meta, replica;
+	struct gen_id fresh;
+
+	if (s->node[to].meta.primary || !may_copy(s, from, to))
+		return false;
+	check_discard(s, from, to);
+	check_forsake(s, from);
+	check_disown(s, from);
+	s->node[to].discarded = s->sessions;
+	if (!copy_begin(s, from, to))
+		return false;
+	sim_new_id(s, &fresh);
+	meta = replica = s->node[from].meta;
+	if (sim_broken(s, SIM_RESTORE_TOLD))
+		replica.state = SIDECAR_UP_TO_DATE;
+	lineage_restore(&meta, &replica, sim_random(s) & 1, &fresh);
+	meta.primary = meta.writer_open = meta.waited = false;
+	meta.dirty_off = meta.dirty_len = 0;
+	if (!media_sidecar(s, to, &meta))
+		return false;
+	/* Of a part it has what it does not name. */
+	check_disown(s, to);
+	s->node[to].home = true;
+	return true;
+}
+
+static bool
+contents_equal(const struct sim *s, unsigned a, unsigned b)
+{
+	return s->node[a].file == s->node[b].file &&
+	       memcmp(s->node[a].mem, s->node[b].mem, sizeof(s->node[a].mem)) == 0;
+}
+
+/* Without force: what is not proven to be older is overwritten by what equals it only. */
+static bool
+sync_judge(struct sim *s, unsigned from, unsigned to, struct sidecar *file,
+	   const struct gen_id fresh[2])
+{
+	const struct sidecar *replica = &s->node[to].meta;
+	struct judge_input in = {.local = file, .replica = replica};
+	bool part = replica->state == SIDECAR_OUTDATED || replica->state == SIDECAR_INCONSISTENT;
+	bool equal = contents_equal(s, from, to);
+	struct judgement out;
+
+	replica_judge(&in, &out);
+	if (out.verdict == JUDGE_REFUSE && (!equal || replica->primary))
+		return false;
+	if (out.verdict == JUDGE_REFUSE && !part) {
+		lineage_copy(file, replica, &fresh[0]);
+		if (!sim_broken(s, SIM_SYNC_TOLD))
+			lineage_forget_part(file, &fresh[0]);
+	} else {
+		if (sim_broken(s, SIM_SYNC_TOLD))
+			file->position = 0;
+		lineage_sync(file, !equal || part, &fresh[0], &fresh[1]);
+	}
+	return true;
+}
+
+/* The file of node from, under that record, and the replica of node to become equal. */
+static void
+sync_copy(struct sim *s, unsigned from, unsigned to, const struct sidecar *file)
+{
+	struct sidecar meta = *file;
+
+	target_sync(s, from);
+	/* That its program was killed is on record still: its maps are not to be believed. */
+	meta.writer_open = meta.state != SIDECAR_UP_TO_DATE;
+	meta.state = SIDECAR_UP_TO_DATE;
+	if (!media_sidecar(s, from, &meta))
+		return;
+	check_disown(s, from);
+	if (!copy_begin(s, from, to))
+		return;
+	meta = s->node[to].meta;
+	meta.state = SIDECAR_UP_TO_DATE;
+	meta.generation = s->node[from].meta.generation;
 	meta.position = 0;
 	meta.waited = false;
-	meta.generation = s->node[from].meta.generation;
 	(void)media_sidecar(s, to, &meta);
+}
+
+static void
+script_sync(struct sim *s, unsigned from, unsigned to)
+{
+	struct sidecar file;
+	struct gen_id fresh[2];
+
+	if (!s->node[from].home || !may_copy(s, from, to) || s->node[from].file < s->node[to].file)
+		return;
+	file = s->node[from].meta;
+	if (file.state == SIDECAR_OUTDATED)
+		return;
+	sim_new_id(s, &fresh[0]);
+	sim_new_id(s, &fresh[1]);
+	if (!sync_judge(s, from, to, &file, fresh))
+		return;
+	s->node[to].unusable = s->node[to].meta.state == SIDECAR_INCONSISTENT;
+	for (unsigned b = 0; b < SIM_BLOCKS; b++)
+		check_overwritten(s, to, b, s->node[from].mem[b]);
+	sync_copy(s, from, to, &file);
+}
+
+/* Then the file may be copied back to where it came from, and its program may be started. */
+static void
+script_restore(struct sim *s, unsigned from, unsigned to)
+{
+	uint64_t random = sim_random(s);
+
+	if (!restore(s, from, to))
+		return;
+	if (random & 1)
+		script_sync(s, to, from);
+	if (random & 2)
+		(void)app_start(s, to);
+}
+
+/* One becomes a copy of the other; only where neither is behind by mere loss of time. */
+static void
+script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_local)
+{
+	enum gen_relation relation;
+	struct sidecar file;
+	struct gen_id fresh[2];
+
+	if (!may_copy(s, discard_local ? replica : local, discard_local ? local : replica))
+		return;
+	relation = gen_compare(&s->node[local].meta.generation, &s->node[replica].meta.generation);
+	if (relation == GEN_EQUAL || relation == GEN_AHEAD)
+		return;
+	if (discard_local) {
+		(void)restore(s, replica, local);
+		return;
+	}
+	/* A pool does not shrink. */
+	if (s->node[replica].meta.primary || s->node[local].file < s->node[replica].file ||
+	    s->node[local].meta.state == SIDECAR_OUTDATED)
+		return;
+	check_discard(s, local, replica);
+	check_forsake(s, local);
+	check_disown(s, local);
+	s->node[replica].discarded = s->sessions;
+	sim_new_id(s, &fresh[0]);
+	sim_new_id(s, &fresh[1]);
+	file = s->node[local].meta;
+	lineage_sync(&file, true, &fresh[0], &fresh[1]);
+	sync_copy(s, local, replica, &file);
 }
 
 static void
@@ -329,6 +469,12 @@ script_operator(struct sim *s, const struct sim_event *e)
 	case EV_PAUSE:
 	case EV_RESUME:
 		script_keeper(s, e, e->kind == EV_PAUSE ? FSM_PAUSE : FSM_RESUME);
+		break;
+	case EV_RESTORE:
+		script_restore(s, e->other, e->node);
+		break;
+	case EV_SYNC:
+		script_sync(s, e->node, e->other);
 		break;
 	case EV_RESOLVE_LOCAL:
 	case EV_RESOLVE_REPLICA:

@@ -231,6 +231,7 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 		memset(node->map, 0, sizeof(node->map));
 	node->session = m->session;
 	node->session_from = m->from;
+	node->unusable = reply->meta.state == SIDECAR_INCONSISTENT;
 	node->position = node->position_next = 0;
 	node->unsynced = 0;
 	node->mapped = maps_blocks(node->meta.pool_size);
@@ -242,6 +243,8 @@ target_store(struct sim *s, const struct sim_msg *m)
 {
 	if (s->node[m->to].journal.open)
 		return REPL_E_PROTOCOL;
+	for (unsigned i = 0; m->kind == SIM_PUSH && i < m->count; i++)
+		check_overwritten(s, m->to, m->block[i], m->version[i]);
 	for (unsigned i = 0; i < m->count; i++)
 		if (!media_store(s, m->to, m->block[i], m->version[i], m->session))
 			return REPL_E_FAILED;
@@ -344,6 +347,8 @@ target_jcommit(struct sim *s, const struct sim_msg *m)
 	}
 	if (!log_settle(s, m->to, UINT32_MAX))
 		return REPL_E_LOST;
+	for (unsigned i = 0; i < node->journal.count; i++)
+		check_overwritten(s, m->to, node->journal.block[i], node->journal.version[i]);
 	node->journal.committed = true;
 	node->journal.state = m->state;
 	node->journal.has_chain = m->has_chain;

@@ -22,9 +22,8 @@ static bool whole;
  * takes longer, and finds as much.
  */
 static const uint64_t far_seeds[SIM_MUTATION_COUNT] = {
-	[SIM_PROMOTE_OUTDATED] = 2910,
-	[SIM_TRUST_AFTER_CRASH] = 2610,
-	[SIM_DAMAGED_CLEAN] = 2070,
+	[SIM_CLEAR_EARLY] = 11240, [SIM_TRUST_AFTER_CRASH] = 4420,   [SIM_RESTORE_TOLD] = 4450,
+	[SIM_SYNC_TOLD] = 4450,    [SIM_QUEUE_COUNT_LAGGARD] = 5490, [SIM_DAMAGED_CLEAN] = 1580,
 };
 
 static void
