@@ -376,7 +376,6 @@ lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
 		op->queued = app->policy.served;
 		op->held = lane->holders | (app_installed(s, n) & ~app->policy.served);
 		op->gen = gen_number(&app->chain.current);
-		op->unrecorded = gen_number(&s->node[n].meta.generation.current) != op->gen;
 		op->forsaken = op->queued && s->forked[op->gen];
 		s->stats.acks++;
 		check_acknowledged(s, n, op, lane->op[i]);
@@ -585,6 +584,18 @@ app_progress(struct sim *s, unsigned n)
 		closing_progress(s, n);
 }
 
+/* A generation that could not be put on record. */
+static void
+record_again(struct sim *s, unsigned n)
+{
+	struct sidecar meta = s->node[n].meta;
+
+	if (gen_id_equal(&meta.generation.current, &s->node[n].app.chain.current))
+		return;
+	meta.generation = s->node[n].app.chain;
+	(void)media_sidecar(s, n, &meta);
+}
+
 void
 app_tick(struct sim *s, unsigned n)
 {
@@ -592,6 +603,7 @@ app_tick(struct sim *s, unsigned n)
 
 	if (!app->running)
 		return;
+	record_again(s, n);
 	for (unsigned k = 0; k < s->nodes; k++) {
 		if (k != n)
 			keeper_tick(s, n, k);

@@ -333,7 +333,7 @@ check_overwritten(struct sim *s, unsigned n, unsigned block, uint32_t version)
 			at = s->op[at].before;
 		if (at == i)
 			return;
-		if (s->op[i].ack != SIM_NEVER && !s->op[i].unrecorded && v.named[s->op[i].gen])
+		if (s->op[i].ack != SIM_NEVER && v.named[s->op[i].gen])
 			sim_fail(s,
 				 "I9: write %u of block %u, acknowledged in generation %u by node "
 				 "%u, is overwritten on node %u by write %u, which came without it",

@@ -51,7 +51,6 @@ struct sim_op {
 	uint32_t held;       /* nodes that its drain has waited for, if they were enough */
 	bool drained;        /* a drain of it was begun, with an activity log */
 	bool forsaken;       /* an operator went on from a replica that lagged */
-	bool unrecorded;     /* its generation could not be put on record */
 };
 
 enum sim_kind {

@@ -126,10 +126,11 @@ struct repl {
 	struct dirty *dirty;           /* NULL with a set */
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
-	struct turns appends;         /* one at a time */
-	_Atomic bool log_failed;      /* a log of the handle has: replicas may lack its bytes */
-	struct repl_log *logs;        /* that are open */
-	struct statusd *statusd;      /* NULL: nobody is told */
+	_Atomic bool unrecorded; /* ... but not in our own record, which could not be written */
+	struct turns appends;    /* one at a time */
+	_Atomic bool log_failed; /* a log of the handle has: replicas may lack its bytes */
+	struct repl_log *logs;   /* that are open */
+	struct statusd *statusd; /* NULL: nobody is told */
 };
 
 /* The handle ends: logs that are still open are told, and are only good for being closed. */
@@ -195,6 +196,9 @@ void repl_set_undo(struct repl *r, struct remote *remote);
 
 /* Under r->lock: the same step alone, for a replica that may have a generation of ours. */
 int repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e);
+
+/* Try again to put our generation on record, if that could not be done. */
+void repl_record_again(struct repl *r);
 
 /*
  * With on-loss = block: until each replica that is lost now is back or was so

@@ -169,11 +169,26 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		/* Ours first: if we die in between, the replicas are behind, not ahead. */
 		r->local.meta.generation = r->generation;
 		rc = local_store(&r->local, e);
+		atomic_store(&r->unrecorded, rc != 0);
 		/* After a loss it matters more that the replicas can be told apart. */
 		if (rc && !r->ready)
 			return rc;
 	} while (advance_replicas(r, deadline_ns));
 	return rc;
+}
+
+/*
+ * What is acknowledged without a replica is in a generation that only our record names. Without
+ * that the file would look older than a replica that others have gone on from.
+ */
+void
+repl_record_again(struct repl *r)
+{
+	if (!atomic_load(&r->unrecorded))
+		return;
+	pthread_mutex_lock(&r->lock);
+	atomic_store(&r->unrecorded, local_store(&r->local, NULL) != 0);
+	pthread_mutex_unlock(&r->lock);
 }
 
 int

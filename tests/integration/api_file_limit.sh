@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A program that may write to no file any more (RLIMIT_FSIZE) is not ended by SIGXFSZ when a replica is lost: it goes on,
-# the replica comes back, and closing says what could not be recorded.
+# the replica comes back, and closing says what could not be recorded. What it goes on with alone is on record as soon as
+# that can be written.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -32,4 +33,22 @@ for after in compare dirty-map; do
 	same
 	ok close
 done
-stop_api
+
+recorded() {
+	! cmp -s "$TMP/alone.repl" "$TMP/before"
+}
+
+configure "$(pool alone)"
+ok set reconnect-max 500
+ok map "$TMP/alone" $MIB
+ok open 1
+prlimit --pid "$(api_child)" --fsize=0:
+hurt serve
+ok put 0 4096 1
+ok persist 0 0 4096
+cp "$TMP/alone.repl" "$TMP/before"
+sleep 1
+recorded && fail "it can be written all the same"
+prlimit --pid "$(api_child)" --fsize=unlimited:
+wait_for 20 recorded || fail "what it goes on with is not on record"
+kill -KILL "$(api_child)"
