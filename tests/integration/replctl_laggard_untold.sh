@@ -24,9 +24,10 @@ has_a() {
 	equal "$TMP/p" "$TMP/serve/pools/a"
 }
 
+# Sessions first: one that sees its program's end tells its position.
 killed() {
 	# shellcheck disable=SC2046
-	signalled KILL "$(api_child)" $(sessions)
+	signalled KILL $(sessions) "$(api_child)"
 	wait "$api_pid" 2>/dev/null
 	exec {API_IN}>&-
 	wait_for 20 no_sessions || fail "sessions stay"
