@@ -24,6 +24,7 @@ app_open_keeper(struct sim *s, unsigned n, unsigned k, bool crashed)
 		keeper->worth.untrusted = !believed;
 		keeper->dirty = node->map[k].bits;
 	}
+	keeper->at_open = s->node[k].up && !s->cut[n][k];
 	fsm_init(&keeper->fsm, 200 * SIM_MS, 30000 * SIM_MS, s->now);
 }
 
@@ -56,7 +57,7 @@ app_start(struct sim *s, unsigned n)
 	if (s->maps)
 		maps_load(s, n, crashed, &node->meta.generation.current);
 	queued_begin(s, n);
-	meta = node->meta;
+	app->found = meta = node->meta;
 	if (meta.position) {
 		sim_new_id(s, &id);
 		lineage_forget_part(&meta, &id);

@@ -313,6 +313,13 @@ check_forsake(struct sim *s, unsigned n)
 	}
 }
 
+/* Of a queue's what an answer has told of, since more than its position says may be there. */
+static bool
+is_known_of(const struct sim_op *op, unsigned n)
+{
+	return op->ack != SIM_NEVER && (!(op->queued >> n & 1) || op->held >> n & 1);
+}
+
 /*
  * I9: nobody has a usable copy overwritten by itself by one that lacks something which is there and
  * was acknowledged in a generation that it names: not even after a person has gone on from that
@@ -333,7 +340,7 @@ check_overwritten(struct sim *s, unsigned n, unsigned block, uint32_t version)
 			at = s->op[at].before;
 		if (at == i)
 			return;
-		if (s->op[i].ack != SIM_NEVER && v.named[s->op[i].gen])
+		if (is_known_of(&s->op[i], n) && v.named[s->op[i].gen])
 			sim_fail(s,
 				 "I9: write %u of block %u, acknowledged in generation %u by node "
 				 "%u, is overwritten on node %u by write %u, which came without it",
@@ -448,8 +455,8 @@ check_settled(struct sim *s)
 
 			if (k == n || state == FSM_STANDALONE || state == FSM_PAUSED)
 				continue;
-			/* It has grown, and the pool here has not: that is told to people. */
-			if (other->meta.pool_size > s->node[n].app.size)
+			/* One has grown and does not name the other: that is told to people. */
+			if (other->meta.pool_size != s->node[n].app.size)
 				continue;
 			if (state == FSM_ESTABLISHED)
 				check_established(s, n, k);

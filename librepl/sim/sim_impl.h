@@ -142,6 +142,7 @@ struct sim_ring_lanes {
 struct sim_keeper {
 	struct replica_fsm fsm;
 	enum sim_phase phase;
+	bool at_open; /* it was there when the program opened its pool, and has not been judged */
 	uint64_t session, rpc, heard, ping_at, timer;
 	uint64_t hold_since, held_since; /* wanted, had */
 	bool installed;
@@ -192,6 +193,7 @@ struct sim_app {
 	bool grow_granted, grow_refused;
 	uint64_t grow_since;
 	struct generation chain;
+	struct sidecar found; /* its record, when it opened its pool */
 	struct sim_lane lane[SIM_LANES];
 	struct sim_keeper keeper[SIM_NODES];
 	int hold_wanted, hold; /* a keeper, -1: nobody */

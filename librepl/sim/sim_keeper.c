@@ -60,7 +60,7 @@ keeper_disconnect(struct sim *s, unsigned n, unsigned k)
 	/* It may be recorded as up-to-date by now: as a loss, before anything is acknowledged. */
 	if (keeper->in_doubt && !keeper->installed && !sim_broken(s, SIM_NO_ADVANCE_IN_DOUBT))
 		app_advance(s, n);
-	keeper->in_doubt = false;
+	keeper->in_doubt = keeper->at_open = false;
 	hold_release(s, n, k);
 	if (keeper->installed)
 		app_lose(s, n, k);
@@ -75,7 +75,7 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	keeper->session = ++s->sessions;
 	memset(&keeper->ring, 0, sizeof(keeper->ring));
 	keeper->heard = keeper->ping_at = s->now;
-	m.chain = s->node[n].app.chain;
+	m.chain = keeper->at_open ? s->node[n].app.found.generation : s->node[n].app.chain;
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
@@ -321,7 +321,14 @@ keeper_judge(struct sim *s, unsigned n, unsigned k)
 	struct fsm_event event = {.kind = FSM_CONNECTED};
 	struct judgement out;
 
-	local.generation = node->app.chain;
+	/* By what the file is a copy of, of which it may have a part: then it goes on from that. */
+	if (keeper->at_open)
+		local = node->app.found;
+	else
+		local.generation = node->app.chain;
+	keeper->at_open = false;
+	if (sim_broken(s, SIM_PART_OVER_MORE))
+		local.position = 0;
 	if (in.trusted)
 		in.base = &found->generation.current;
 	if (keeper->tracked && sim_broken(s, SIM_MAP_ANY_BASE)) {
@@ -350,7 +357,7 @@ keeper_opened(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_keeper *keeper = &app->keeper[k];
-	struct generation chain = s->node[n].app.chain;
+	struct generation chain = keeper->at_open ? app->found.generation : s->node[n].app.chain;
 	enum gen_relation relation = gen_compare(&chain, &m->meta.generation);
 	struct sim_msg grow = {.kind = SIM_GROW, .number = maps_blocks(app->size)};
 

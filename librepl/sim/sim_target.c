@@ -209,7 +209,7 @@ target_open(struct sim *s, const struct sim_msg *m, struct sim_msg *reply)
 		return REPL_E_BUSY;
 	grow_cut(s, m->to);
 	target_recover(s, m->to);
-	if (target_left(s, m->to))
+	if (target_left(s, m->to) || node->meta.writer_open)
 		return REPL_E_IO;
 	if (!sim_broken(s, SIM_NO_SYNC_AT_OPEN))
 		target_sync(s, m->to);

@@ -22,8 +22,9 @@ static bool whole;
  * takes longer, and finds as much.
  */
 static const uint64_t far_seeds[SIM_MUTATION_COUNT] = {
-	[SIM_CLEAR_EARLY] = 11240, [SIM_TRUST_AFTER_CRASH] = 4420,   [SIM_RESTORE_TOLD] = 4450,
-	[SIM_SYNC_TOLD] = 4450,    [SIM_QUEUE_COUNT_LAGGARD] = 5490, [SIM_DAMAGED_CLEAN] = 1580,
+	[SIM_CLEAR_EARLY] = 11240,   [SIM_TRUST_AFTER_CRASH] = 4420,   [SIM_RESTORE_TOLD] = 4450,
+	[SIM_SYNC_TOLD] = 4450,      [SIM_QUEUE_COUNT_LAGGARD] = 5490, [SIM_DAMAGED_CLEAN] = 1580,
+	[SIM_PART_OVER_MORE] = 2150,
 };
 
 static void
