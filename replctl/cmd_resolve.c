@@ -137,8 +137,11 @@ static int
 look_compare(struct resolve *r)
 {
 	struct ctl *c = r->c;
-	struct transfer t = {
-		.remote = c->remote, .file = r->pool.path, .progress = look_tell, .arg = r};
+	struct transfer t = {.remote = c->remote,
+			     .file = r->pool.path,
+			     .untouched = true,
+			     .progress = look_tell,
+			     .arg = r};
 	struct transfer_progress sum;
 	int rc = remote_lanes_open(c->remote, 1, &c->err);
 

@@ -28,6 +28,8 @@
 #include "restoring.h"
 #include "show.h"
 
+#define RESTORE_LANES 4U /* they keep each other's targets busy: pull.h */
+
 struct restore {
 	struct ctl *c;
 	struct restoring temp;
@@ -152,7 +154,7 @@ restore_pull(struct restore *r)
 	struct ctl *c = r->c;
 	struct progress progress;
 	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
-	int rc = remote_lanes_open(c->remote, 1, &c->err);
+	int rc = remote_lanes_open(c->remote, RESTORE_LANES, &c->err);
 
 	if (rc)
 		return rc;

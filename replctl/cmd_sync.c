@@ -227,6 +227,7 @@ sync_compare(struct sync *s)
 	struct progress progress;
 	struct transfer t = {.remote = s->c->remote,
 			     .file = s->pool.path,
+			     .untouched = true,
 			     .progress = stop_at_first,
 			     .arg = &progress};
 	struct transfer_progress sum;
@@ -420,6 +421,7 @@ sync_dry_run(struct sync *s)
 	struct progress progress;
 	struct transfer t = {.remote = c->remote,
 			     .file = s->pool.path,
+			     .untouched = true,
 			     .progress = progress_tell,
 			     .arg = &progress};
 	const char *why;

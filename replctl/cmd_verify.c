@@ -139,8 +139,11 @@ static int
 verify_run(struct ctl *c, const struct poolfile *p)
 {
 	struct verify v = {0};
-	struct transfer t = {
-		.remote = c->remote, .file = p->path, .progress = verify_tell, .arg = &v};
+	struct transfer t = {.remote = c->remote,
+			     .file = p->path,
+			     .untouched = true,
+			     .progress = verify_tell,
+			     .arg = &v};
 	struct transfer_progress sum;
 	uint64_t ns;
 	int rc;

@@ -53,6 +53,7 @@ pushing_run(struct pushing *p, struct err *e)
 	struct resync s = {.remote = p->remote,
 			   .mem = p->mem,
 			   .file = p->file,
+			   .untouched = true,
 			   .host = {.arg = &st, .cancelled = push_cancelled},
 			   .progress = &st.progress};
 	struct repl_config config = {.target_count = 1};

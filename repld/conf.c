@@ -360,7 +360,7 @@ conf_read(const char *path, struct conf *c, struct err *e)
 		.lanes_max = 16,
 		.sessions_max = 64,
 		.busy_poll_us = SPIN_NS / 1000,
-		.message_size_max = 65536,
+		.message_size_max = 262144,
 		.log = CONF_LOG_STDERR,
 		.log_level = CONF_LEVEL_INFO,
 		.heartbeat_ms = 1000,

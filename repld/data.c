@@ -133,6 +133,21 @@ commit_check(const struct data *d, const struct commit *c, struct err *e)
 	return 0;
 }
 
+static int
+commit_decode(struct data *d, const struct fab_event *ev, struct commit *c, struct err *e)
+{
+	size_t size = pmem_map_size(d->params.map);
+
+	if (wire_stage_is(ev->data, ev->len))
+		return data_take_stage(d, ev, c, e);
+	c->put = d->params.put && wire_put_is(ev->data, ev->len);
+	if (c->put)
+		return wire_put_decode(ev->data, ev->len, size, &c->view, e);
+	if (d->params.bare && wire_bare_is(ev->data, ev->len))
+		return wire_bare_decode(ev->data, ev->len, size, &c->view, e);
+	return wire_commit_decode(ev->data, ev->len, size, &c->view, e);
+}
+
 static void
 data_on_message(struct data *d, const struct fab_event *ev)
 {
@@ -153,14 +168,7 @@ data_on_message(struct data *d, const struct fab_event *ev)
 	c->taken_ns = clock_now_ns();
 	c->lane = ev->lane;
 	c->slot = ev->slot;
-	if (wire_stage_is(ev->data, ev->len))
-		rc = data_take_stage(d, ev, c, &e);
-	else if (d->params.bare && wire_bare_is(ev->data, ev->len))
-		rc = wire_bare_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view,
-				      &e);
-	else
-		rc = wire_commit_decode(ev->data, ev->len, pmem_map_size(d->params.map), &c->view,
-					&e);
+	rc = commit_decode(d, ev, c, &e);
 	if (!rc)
 		rc = commit_check(d, c, &e);
 	if (rc) {
@@ -233,6 +241,12 @@ gather_pass(struct spin *s)
 	spin_give_away(s);
 }
 
+static bool
+needs_no_flush(const struct commit *c)
+{
+	return c->stage || c->put;
+}
+
 /*
  * Take what has arrived; false if there was nothing. Where a flush is dear,
  * look until nothing more comes; else answer what is at hand first, since each
@@ -260,7 +274,7 @@ data_gather(struct data *d)
 		if (!groups && !fab_server_more(d->server))
 			break;
 		/* It needs no flush: answered at once it lets the initiator build the next. */
-		if (d->pending_count > 0 && d->pending[d->pending_count - 1].stage)
+		if (d->pending_count > 0 && needs_no_flush(&d->pending[d->pending_count - 1]))
 			break;
 	}
 	return any;
@@ -345,7 +359,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 				.port_last = p->port_last,
 				.depth = p->depth,
 				.msg_size = p->msg_size,
-				.window = p->rma ? 0 : WIRE_FETCH_MAX};
+				.window = p->window};
 	struct data *d = calloc(1, sizeof(*d));
 	int rc;
 
@@ -354,6 +368,7 @@ data_new(const struct data_params *p, struct data **out, struct err *e)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	d->params = *p;
 	d->params.hole = data_may_give_back(p);
+	d->rdma = strcmp(p->provider, "verbs") == 0;
 	d->params.provider = d->params.address = NULL; /* the caller's */
 	d->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	d->lanes = calloc(p->lanes, sizeof(*d->lanes));

@@ -34,6 +34,8 @@ struct data_params {
 	struct roundlog *log; /* borrowed: makes messages durable; NULL: the pool's syncs do */
 	struct poolposition *record; /* borrowed: of POSITIONs; NULL: none is kept, or in the log */
 	bool bare;                   /* nothing is kept of messages: a BARE may come */
+	bool put;                    /* PUTs may come: the pool is reached by its file, too */
+	size_t window;               /* of each lane, for reads by FETCH; 0: there is none */
 	bool write;                  /* pool open for writing */
 	bool rma;                    /* regions of the pool may be registered for RMA */
 	bool hole;                   /* trimmed space is given back */

@@ -88,13 +88,15 @@ store_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 	/* What is in the log has had its space before. */
 	if (en->op != WIRE_OP_FLUSH && !c->logged && !data_back_or_fail(d, en->off, en->len))
 		return;
-	if (en->op == WIRE_OP_COPY)
+	if (c->put)
+		pmem_map_put(d->params.map, en->off, c->payload, en->len);
+	else if (en->op == WIRE_OP_COPY)
 		pmem_map_copy(d->params.map, en->off, c->payload, en->len);
 	else if (en->op == WIRE_OP_ATOMIC8)
 		pmem_map_store8(d->params.map, en->off, c->payload);
 	if (en->op != WIRE_OP_FLUSH)
 		c->payload += en->len;
-	if (!c->logged)
+	if (!c->logged && !c->put)
 		data_note_range(d, en->off, en->len);
 	atomic_fetch_add_explicit(en->op == WIRE_OP_FLUSH ? &d->counters.write_bytes
 							  : &d->counters.commit_bytes,

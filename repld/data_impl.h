@@ -31,6 +31,7 @@ enum append_state { APPEND_NONE, APPEND_PLACED, APPEND_DONE };
 struct commit {
 	const uint8_t *stage; /* a STAGE, whole; NULL: it is something else */
 	size_t stage_len;
+	bool put;                     /* a PUT: it is stored, and not flushed */
 	struct wire_commit_view view; /* of an immediate: the sequence, and no entries */
 	struct wire_imm imm;          /* len 0: this is a COMMIT */
 	unsigned lane;
@@ -77,6 +78,7 @@ struct data {
 	uint64_t position;      /* the highest POSITION that is durable */
 	uint64_t position_next; /* ... that was met, its drain in front of it not yet flushed */
 	unsigned joined, closed;
+	bool rdma;          /* an RNIC reaches memory, and only what it has registered */
 	_Atomic int failed; /* once a flush has failed nothing after it can be trusted */
 	uint64_t key;
 	uint64_t imm_unit; /* 0: immediates are not to be used */

@@ -134,7 +134,7 @@ append_take(struct data *d, struct frame *f, struct commit *c)
 static bool
 commit_take(struct data *d, struct frame *f, struct commit *c)
 {
-	if (c->imm.len || c->stage)
+	if (c->imm.len || c->stage || c->put)
 		return false;
 	if (is_append(c))
 		return append_take(d, f, c);

@@ -6,8 +6,6 @@
  */
 #include "data_impl.h"
 
-#include <string.h>
-
 #include "log.h"
 
 int
@@ -18,16 +16,14 @@ data_register(struct data *d, struct commit *c, const struct wire_entry *en)
 	uint8_t *pool = pmem_map_addr(d->params.map);
 	/* With a ring nothing may reach the pool but through it. */
 	bool write = d->params.write && d->params.rma && !d->params.ring;
-	struct regions_place place;
-	uint8_t *window;
 	struct err e;
 
 	err_clear(&e);
 	/* Of a growth that is not recorded no byte may be written. */
 	if (r.len == 0 || r.off + r.len > pmem_map_size(d->params.map))
 		return REPL_E_INVAL;
-	/* Without RMA updates a lane reads through its window, if it has one. */
-	if (!d->params.rma && fab_server_window(d->server, c->lane, &window, &place))
+	/* What an RNIC can't have it can't read: a lane does so through its window. */
+	if (!d->params.rma && d->rdma)
 		return REPL_E_INVAL;
 	if (fab_server_register(d->server, (unsigned)en->off, pool + r.off, r.len, write, &e))
 		log_error("region %u: %s", (unsigned)en->off, e.text);
@@ -40,12 +36,11 @@ data_register(struct data *d, struct commit *c, const struct wire_entry *en)
 int
 data_fetch(struct data *d, struct commit *c, const struct wire_entry *en)
 {
-	const uint8_t *pool = pmem_map_addr(d->params.map);
 	uint8_t *window;
 
-	if (!fab_server_window(d->server, c->lane, &window, &c->at))
+	if (en->len > d->params.window || !fab_server_window(d->server, c->lane, &window, &c->at))
 		return REPL_E_INVAL;
-	memcpy(window, pool + en->off, en->len);
+	pmem_map_get(d->params.map, en->off, window, en->len);
 	c->has_key = true;
 	return 0;
 }

@@ -26,6 +26,7 @@ struct hashing {
 	size_t ranges;
 	struct blocks range[HANDLERS_HASH_RANGES];
 	struct range bytes[HANDLERS_HASH_RANGES];
+	uint8_t *buf; /* of a block, where the mapping is not to be touched; or NULL */
 };
 
 static int
@@ -108,12 +109,24 @@ holes_fd(const struct state *s, const struct hashing *h)
 	return pieces ? -1 : pool_extents_fd(s->pool);
 }
 
+static void
+hash_block(const struct state *s, const struct hashing *h, uint64_t off, uint64_t len,
+	   uint8_t hash[HASH128_SIZE])
+{
+	const uint8_t *data = (const uint8_t *)pmem_map_addr(s->map) + off;
+
+	if (h->buf) {
+		pmem_map_get(s->map, off, h->buf, len);
+		data = h->buf;
+	}
+	hash128(data, len, hash);
+}
+
 /* A hole is not touched: on tmpfs already reading it takes memory. */
 static char *
 hash_blocks(const struct state *s, const struct hashing *h, struct extents *x,
 	    const struct blocks *b, char *text)
 {
-	const uint8_t *data = pmem_map_addr(s->map);
 	uint8_t hash[HASH128_SIZE];
 	uint64_t off = b->off;
 
@@ -123,7 +136,7 @@ hash_blocks(const struct state *s, const struct hashing *h, struct extents *x,
 		if (extents_hole(x, off, len))
 			extents_hash_zeros(len, hash);
 		else
-			hash128(data + off, len, hash);
+			hash_block(s, h, off, len, hash);
 		hex_encode(hash, sizeof(hash), text);
 		text += HASH_TEXT;
 	}
@@ -151,14 +164,20 @@ handle_pool_hash(struct state *s, struct json_object *params, struct reply *r)
 	if (get_hashing(params, &h, &r->err) || blocks_persist(s, &h, &r->err))
 		return r->err.code;
 	text = at = malloc(h.count * HASH_TEXT + 1);
-	if (!text)
+	if (pmem_map_by_file(s->map))
+		h.buf = malloc(h.block);
+	if (!text || (pmem_map_by_file(s->map) && !h.buf)) {
+		free(text);
+		free(h.buf);
 		return err_set(&r->err, REPL_E_NOMEM, "no memory for %llu hashes",
 			       (unsigned long long)h.count);
+	}
 	extents_init(&x, holes_fd(s, &h), h.size);
 	for (size_t i = 0; i < h.ranges; i++)
 		at = hash_blocks(s, &h, &x, &h.range[i], at);
 	r->result = json_object_new_object();
 	describe_add_text(r->result, "hashes", text);
 	free(text);
+	free(h.buf);
 	return REPL_OK;
 }

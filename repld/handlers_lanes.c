@@ -21,6 +21,8 @@
 #define FDS_BASE     48         /* of the session itself and of libfabric */
 #define FDS_PER_LANE 4
 
+#define MSG_SIZE_PINNED 65536U /* at most, by verbs */
+
 static int
 get_granted(struct json_object *params, const char *name, unsigned min, unsigned max,
 	    unsigned *granted, struct err *e)
@@ -94,6 +96,9 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	    provider_choose(params, p->address, &p->provider, e) || limits_check(p->lanes, e))
 		return e->code;
 	p->msg_size = msg_size;
+	/* Its buffers are pinned. */
+	if (strcmp(p->provider, "verbs") == 0 && p->msg_size > MSG_SIZE_PINNED)
+		p->msg_size = MSG_SIZE_PINNED;
 	p->port_first = (uint16_t)c->data_port_first;
 	p->port_last = (uint16_t)c->data_port_last;
 	p->map = s->map;
@@ -140,6 +145,8 @@ lanes_new(const struct data *d, const struct data_params *p, const struct profil
 	describe_add_u64(o, "deadline_ms", p->join_ms);
 	describe_add_bool(o, "ring", p->ring != NULL);
 	describe_add_bool(o, "bare", p->bare);
+	describe_add_bool(o, "put", p->put);
+	describe_add_u64(o, "window", p->window);
 	describe_add(o, "profile", describe_profile(profile));
 	return o;
 }

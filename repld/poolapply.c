@@ -254,7 +254,7 @@ piece_copy(struct poolapply *a, const struct piece *p, uint8_t *buf, struct err 
 				       "journal: no space is left for %u bytes at %" PRIu64
 				       " of a sparse pool: make room, then open it again",
 				       en.len, en.off);
-		pmem_map_copy(a->map, en.off, from, en.len);
+		pmem_map_put(a->map, en.off, from, en.len);
 		ranges[i] = (struct range){.off = en.off, .len = en.len};
 		from += en.len;
 	}

@@ -12,6 +12,7 @@
 #include "plan.h"
 #include "provider.h"
 
+#define WINDOW_PINNED   65536U /* a lane's, by verbs */
 #define PUBLISH_NS      NS_PER_S
 #define SIZE_SMALL      64
 #define SIZE_LARGE      (1U << 20)
@@ -452,6 +453,18 @@ state_log_settle(struct state *s, struct err *e)
 	return rc;
 }
 
+/*
+ * Where an RNIC can't have the pool all reads go by FETCH, and windows are pinned. Elsewhere only
+ * those of who reads a whole pool, where that is cheaper by the file.
+ */
+static size_t
+lane_window(const struct data_params *p)
+{
+	if (strcmp(p->provider, "verbs") == 0)
+		return p->rma ? 0 : WINDOW_PINNED;
+	return pmem_map_by_file(p->map) ? WIRE_FETCH_MAX : 0;
+}
+
 int
 state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e)
 {
@@ -476,6 +489,8 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 	/* Where a singleton goes without a checksum of its bytes, and nothing of a message lies on
 	 * media. */
 	p->bare = p->rma && !p->ring && !p->log;
+	p->window = lane_window(p);
+	p->put = s->write && p->rma && !p->ring && pmem_map_by_file(p->map);
 	rc = data_new(p, &s->data, e);
 	if (rc) {
 		ring_end(s);

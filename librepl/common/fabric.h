@@ -64,7 +64,7 @@ struct fab_params {
 	 */
 	uint8_t *recv_mem;
 	size_t recv_stride;
-	size_t window; /* server, with an RNIC: bytes a lane, for reads without regions; 0: none */
+	size_t window; /* server: bytes a lane, for reads without regions; 0: none */
 };
 
 /* Receive buffers of a lane: an answer may go before the repost of what it answers. */
@@ -136,7 +136,7 @@ size_t fab_lane_rma_max(const struct fab_lane *l);
 #define FAB_RMA_MAX     (1U << 20)
 #define FAB_BOUNCE_SIZE 65536U
 
-/* With an RNIC: read from the window that the target has told (FAB_READ). */
+/* Read from the window that the target has told (FAB_READ). */
 int fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct regions_place *at,
 			 struct err *e);
 

@@ -209,7 +209,7 @@ server_alloc_lanes(struct fab_server *s, unsigned lanes, const struct fab_params
 	if (!s->recv_mem)
 		return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
 			       lanes * s->slots, s->stride);
-	s->window = s->rdma ? p->window : 0;
+	s->window = p->window;
 	if (s->window) {
 		s->window_mem = ofi_mem_new(lanes * s->window);
 		if (!s->window_mem)
@@ -223,6 +223,20 @@ server_alloc_lanes(struct fab_server *s, unsigned lanes, const struct fab_params
 	return 0;
 }
 
+/* Without an RNIC: under a key that no region has, addressed from its beginning. */
+static int
+server_register_window(struct fab_server *s, struct err *e)
+{
+	size_t len = s->lane_count * s->window;
+	int ret;
+
+	if (!s->window_mem)
+		return 0;
+	ret = fi_mr_reg(s->domain, s->window_mem, len, FI_REMOTE_READ, 0, s->key + REGIONS_MAX, 0,
+			&s->window_mr, NULL);
+	return ret ? ofi_err(e, err_from_errno(-ret), ret, "registering a window for RMA") : 0;
+}
+
 /* What an RNIC is to reach must be registered; so must not be too much for the limits. */
 static int
 server_register_mem(struct fab_server *s, struct err *e)
@@ -230,7 +244,7 @@ server_register_mem(struct fab_server *s, struct err *e)
 	int rc;
 
 	if (!s->rdma)
-		return 0;
+		return server_register_window(s, e);
 	rc = ofi_mem_register(s->domain, s->recv_mem, (size_t)s->lane_count * s->slots * s->stride,
 			      FI_RECV, &s->recv_mr, e);
 	if (!rc)
@@ -358,7 +372,8 @@ fab_server_window(struct fab_server *s, unsigned lane, uint8_t **mem, struct reg
 	if (!s->window_mr)
 		return false;
 	*mem = s->window_mem + lane * s->window;
-	*out = (struct regions_place){.addr = (uintptr_t)*mem, .key = fi_mr_key(s->window_mr)};
+	*out = (struct regions_place){.addr = s->rdma ? (uintptr_t)*mem : lane * s->window,
+				      .key = fi_mr_key(s->window_mr)};
 	return true;
 }
 

@@ -38,6 +38,8 @@ struct pmem_map {
 	_Atomic size_t size;
 	size_t room; /* size that it may grow to */
 	bool write;
+	uint64_t fd_off;          /* of the source's file, where the mapping begins */
+	_Atomic size_t file_size; /* what of the mapping is the source's page cache: from 0 on */
 	enum profile_granularity granularity;
 	enum pmem_durable durable;
 	uint64_t page_size;
@@ -200,6 +202,8 @@ pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t t
 	m->addr = pmem2_map_get_address(m->map);
 	m->size = size;
 	m->granularity = pmem_granularity(pmem2_map_get_store_granularity(m->map));
+	m->fd_off = fd_off;
+	m->file_size = m->granularity == PROFILE_GRAN_PAGE && !pmem_is_device(fd) ? size : 0;
 	m->flush = pmem2_get_flush_fn(m->map);
 	m->drain = pmem2_get_drain_fn(m->map);
 	m->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -256,6 +260,15 @@ pmem_map_room(const struct pmem_map *m)
 	return room;
 }
 
+/* Of the source, or -1. */
+static int
+pmem_fd(const struct pmem_map *m)
+{
+	int fd;
+
+	return pmem2_source_get_fd(m->source, &fd) == 0 ? fd : -1;
+}
+
 /*
  * Not by libpmem2, whose trial of MAP_SYNC would leave addresses free for a
  * moment: what the first part was mapped with suits the next one. Only where a
@@ -286,6 +299,8 @@ pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t
 	if (pmem_map_at(m, m->addr + at, len, fd, (off_t)fd_off) == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "map %zu bytes more of %s", len,
 				 m->path);
+	if (pmem_fd(m) == fd && at == m->file_size && fd_off == m->fd_off + at)
+		m->file_size = at + len;
 	return REPL_OK;
 }
 
@@ -478,6 +493,59 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	memcpy(m->addr + off, src, len);
 }
 
+/* ---- by the file ---- */
+
+/* Below this the system call costs more than what it spares. */
+#define PMEM_BY_FILE ((size_t)4096)
+
+/*
+ * A file that was cut is for the mapping to tell, by a SIGBUS: a write would let it grow again,
+ * with zeros where bytes of the pool have been.
+ */
+static bool
+file_is_whole(const struct pmem_map *m, int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && (uint64_t)st.st_size >= m->fd_off + m->file_size;
+}
+
+static bool
+file_has(const struct pmem_map *m, uint64_t off, size_t len)
+{
+	return len >= PMEM_BY_FILE && off + len <= m->file_size;
+}
+
+bool
+pmem_map_by_file(const struct pmem_map *m)
+{
+	return m->file_size > 0;
+}
+
+/* What the file does not take, for whatever reason, goes by the mapping, as does the rest. */
+void
+pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
+{
+	int fd = pmem_fd(m);
+	ssize_t n = -1;
+
+	if (file_has(m, off, len) && file_is_whole(m, fd))
+		n = pwrite(fd, src, len, (off_t)(m->fd_off + off));
+	if (n != (ssize_t)len || !file_is_whole(m, fd))
+		pmem_map_copy(m, off, src, len);
+}
+
+void
+pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len)
+{
+	ssize_t n = -1;
+
+	if (file_has(m, off, len))
+		n = pread(pmem_fd(m), dst, len, (off_t)(m->fd_off + off));
+	if (n != (ssize_t)len)
+		memcpy(dst, m->addr + off, len);
+}
+
 /* Synced as data: times of the file alone are no reason to commit a journal. */
 static int
 file_write(int fd, const char *path, uint64_t off, const uint8_t *src, size_t len, struct err *e)
@@ -503,9 +571,9 @@ int
 pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e)
 {
 	struct range r = {.off = off, .len = len};
-	int fd;
+	int fd = pmem_fd(m);
 
-	if (m->durable == PMEM_SYNC && !m->copy && pmem2_source_get_fd(m->source, &fd) == 0)
+	if (m->durable == PMEM_SYNC && !m->copy && fd >= 0)
 		return file_write(fd, m->path, off, src, len, e);
 	pmem_map_copy(m, off, src, len);
 	return pmem_map_persist(m, &r, 1, e);

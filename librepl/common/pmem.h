@@ -113,6 +113,17 @@ bool pmem_map_groups(const struct pmem_map *m);
 void pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 
 /*
+ * The same, and the way back, for bytes whose pages have hardly been touched in this mapping, as by
+ * who copies or reads a whole pool. Where the page cache holds them anyway that goes by the
+ * file: to map a page costs more than to copy it. fd of pmem_map_new() must still be open.
+ */
+void pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
+void pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len);
+
+/* Whether those two go by the file, at least for the beginning of the mapping. */
+bool pmem_map_by_file(const struct pmem_map *m);
+
+/*
  * Copy, durably: of a mapping of a whole file. Where pages are synced this is one write to the
  * file, which leaves no page to be protected and faulted in again. After an error nothing
  * is known of the range.

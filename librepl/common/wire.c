@@ -41,11 +41,18 @@ struct header {
 	uint32_t epoch;
 };
 
-/* Of a BARE the payload is not covered: it has been checked that entries and payload make len. */
+/* Types whose payload the checksum leaves out. */
+static bool
+type_is_bare(uint8_t type)
+{
+	return type == WIRE_BARE || type == WIRE_PUT;
+}
+
+/* Of a bare one it has been checked that entries and payload make len. */
 static uint64_t
 message_sum(const uint8_t *msg, size_t len)
 {
-	size_t end = msg[AT_TYPE] == WIRE_BARE ? len - get_le32(msg + AT_PAYLOAD) : len;
+	size_t end = type_is_bare(msg[AT_TYPE]) ? len - get_le32(msg + AT_PAYLOAD) : len;
 	uint64_t rest = sum64(msg + WIRE_HEADER_SIZE, end - WIRE_HEADER_SIZE);
 
 	return sum64_seeded(msg, AT_SUM, rest);
@@ -142,10 +149,17 @@ entry_put(struct wire_commit *c, const struct wire_entry *e)
 	c->entry_count++;
 }
 
+void *
+wire_commit_next(const struct wire_commit *c)
+{
+	return c->buf + wire_commit_size(c->entry_room, c->payload_len);
+}
+
 static void
 payload_put(struct wire_commit *c, const void *data, size_t len)
 {
-	memcpy(c->buf + wire_commit_size(c->entry_room, c->payload_len), data, len);
+	if (data != wire_commit_next(c))
+		memcpy(wire_commit_next(c), data, len);
 	c->payload_len += len;
 }
 
@@ -218,6 +232,25 @@ wire_stage_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
 	return commit_end(c, WIRE_STAGE, seq, epoch);
 }
 
+size_t
+wire_put_end(struct wire_commit *c, uint64_t seq, uint32_t epoch)
+{
+	return commit_end(c, WIRE_PUT, seq, epoch);
+}
+
+static const char *
+type_name(enum wire_type type)
+{
+	return type == WIRE_PUT ? "PUT" : "STAGE";
+}
+
+/* It has ranges of bytes and nothing else. */
+static bool
+type_only_copies(enum wire_type type)
+{
+	return type == WIRE_STAGE || type == WIRE_PUT;
+}
+
 static int
 stamp_check(const uint8_t *at, uint32_t i, enum wire_type type, struct err *e)
 {
@@ -271,9 +304,9 @@ entry_check(const uint8_t *at, uint32_t i, enum wire_type type, uint64_t pool_si
 	if (!op_is_known(op))
 		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": unknown operation %u", i,
 			       op);
-	if (type == WIRE_STAGE && op != WIRE_OP_COPY)
-		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": operation %u in a STAGE", i,
-			       op);
+	if (type_only_copies(type) && op != WIRE_OP_COPY)
+		return err_set(e, REPL_E_PROTOCOL, "entry %" PRIu32 ": operation %u in a %s", i, op,
+			       type_name(type));
 	if (op == WIRE_OP_STAMP)
 		return stamp_check(at, i, type, e);
 	if (op == WIRE_OP_BARRIER) {
@@ -373,8 +406,9 @@ commit_open(const uint8_t *msg, size_t len, enum wire_type type, uint64_t pool_s
 	ret = entries_check(&view, type, pool_size, e);
 	if (ret)
 		return ret;
-	if (type == WIRE_STAGE && view.entry_count == 0)
-		return err_set(e, REPL_E_PROTOCOL, "STAGE %" PRIu64 " of nothing", view.seq);
+	if (type_only_copies(type) && view.entry_count == 0)
+		return err_set(e, REPL_E_PROTOCOL, "%s %" PRIu64 " of nothing", type_name(type),
+			       view.seq);
 	if (type == WIRE_DEPOSIT) {
 		if (view.entry_count == 0 || view.entries[AT_OP] != WIRE_OP_STAMP)
 			return err_set(e, REPL_E_PROTOCOL, "DEPOSIT %" PRIu64 " has no stamp",
@@ -413,6 +447,13 @@ wire_stage_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wir
 	return commit_open(msg, len, WIRE_STAGE, pool_size, v, e);
 }
 
+int
+wire_put_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		struct err *e)
+{
+	return commit_open(msg, len, WIRE_PUT, pool_size, v, e);
+}
+
 static bool
 message_is(const uint8_t *msg, size_t len, enum wire_type type)
 {
@@ -424,6 +465,12 @@ bool
 wire_bare_is(const uint8_t *msg, size_t len)
 {
 	return message_is(msg, len, WIRE_BARE);
+}
+
+bool
+wire_put_is(const uint8_t *msg, size_t len)
+{
+	return message_is(msg, len, WIRE_PUT);
 }
 
 bool
@@ -495,7 +542,7 @@ wire_commit_seq(const uint8_t *msg, size_t len, uint64_t *seq)
 	if (len < WIRE_HEADER_SIZE || get_le32(msg + AT_MAGIC) != WIRE_MAGIC ||
 	    msg[AT_VERSION] != WIRE_VERSION ||
 	    (msg[AT_TYPE] != WIRE_COMMIT && msg[AT_TYPE] != WIRE_DEPOSIT &&
-	     msg[AT_TYPE] != WIRE_STAGE && msg[AT_TYPE] != WIRE_BARE))
+	     msg[AT_TYPE] != WIRE_STAGE && !type_is_bare(msg[AT_TYPE])))
 		return false;
 	*seq = get_le64(msg + AT_SEQ);
 	return true;

@@ -21,6 +21,9 @@
  *
  * STAGE is a COMMIT of nothing but COPY entries that goes to the resync journal:
  * its ACK says that it is there. The journal holds the messages as they came.
+ *
+ * PUT is a BARE of nothing but COPY entries that does what an RMA write does: its ACK says that the
+ * bytes are in the pool, and nothing of their durability, which a FLUSH behind it asks for.
  */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
@@ -40,8 +43,8 @@
 #define WIRE_ACK_MAX     (WIRE_ACK_SIZE + 16) /* of what makes memory reachable by an RNIC */
 #define WIRE_LIMIT_SIZE  8                    /* in front of the bytes of an APPEND */
 #define WIRE_ENTRIES_MAX 256
-#define WIRE_TRIM_ALIGN  4096  /* of offset and length */
-#define WIRE_FETCH_MAX   65536 /* bytes of one FETCH: the size of a lane's window */
+#define WIRE_TRIM_ALIGN  4096       /* of offset and length */
+#define WIRE_FETCH_MAX   (1U << 20) /* bytes of one FETCH: the largest window of a lane */
 
 /* Bounds of what is negotiated in lanes.open. */
 #define WIRE_MSG_SIZE_MIN 4096U
@@ -52,7 +55,14 @@
 #define WIRE_TOKEN_SIZE 32
 #define WIRE_HELLO_SIZE 36 /* connect data: version, 3 zero bytes, token */
 
-enum wire_type { WIRE_COMMIT = 1, WIRE_ACK = 2, WIRE_DEPOSIT = 3, WIRE_STAGE = 4, WIRE_BARE = 5 };
+enum wire_type {
+	WIRE_COMMIT = 1,
+	WIRE_ACK = 2,
+	WIRE_DEPOSIT = 3,
+	WIRE_STAGE = 4,
+	WIRE_BARE = 5,
+	WIRE_PUT = 6,
+};
 
 enum wire_op {
 	WIRE_OP_FLUSH = 1,
@@ -94,6 +104,9 @@ size_t wire_commit_size(uint32_t entry_count, size_t payload_len);
 /* True if one more entry with payload_len inline bytes still fits. */
 bool wire_commit_fits(const struct wire_commit *c, size_t payload_len);
 
+/* Where the payload of the next entry goes: bytes that are there already need not be copied. */
+void *wire_commit_next(const struct wire_commit *c);
+
 /* Append an entry; data is for COPY and ATOMIC8 (len bytes), else NULL. It must fit. */
 void wire_commit_add(struct wire_commit *c, const struct wire_entry *e, const void *data);
 
@@ -119,6 +132,9 @@ size_t wire_deposit_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 
 /* The same as a STAGE; only COPY entries, at least one, were added. */
 size_t wire_stage_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
+
+/* The same as a PUT. */
+size_t wire_put_end(struct wire_commit *c, uint64_t seq, uint32_t epoch);
 
 /* A received and checked COMMIT or DEPOSIT; pointers go into the received bytes. */
 struct wire_commit_view {
@@ -164,6 +180,11 @@ size_t wire_deposit_len(const uint8_t *mem, size_t size);
 /* The same for a STAGE: at least one entry, all of them COPY. */
 int wire_stage_decode(const uint8_t *msg, size_t len, uint64_t pool_size,
 		      struct wire_commit_view *v, struct err *e);
+
+/* The same for a PUT, whose payload may be damaged; whether a message begins like one. */
+int wire_put_decode(const uint8_t *msg, size_t len, uint64_t pool_size, struct wire_commit_view *v,
+		    struct err *e);
+bool wire_put_is(const uint8_t *msg, size_t len);
 
 /* Whether it begins like a STAGE, of whatever length. */
 bool wire_stage_is(const uint8_t *msg, size_t len);

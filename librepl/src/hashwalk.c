@@ -191,11 +191,18 @@ hashwalk_keep_alive(struct hashwalk *w, bool settle, struct err *e)
 void
 hashwalk_local(struct hashwalk *w, const uint8_t *mem, int fd)
 {
-	bool fill = extents_fill(fd);
-
-	w->mem = fill ? NULL : mem;
-	w->fd = fill ? fd : -1;
+	w->mem = mem;
+	w->fd = -1;
 	w->holes_fd = fd;
+	if (extents_fill(fd))
+		hashwalk_file(w, fd);
+}
+
+void
+hashwalk_file(struct hashwalk *w, int fd)
+{
+	w->mem = NULL;
+	w->fd = w->holes_fd = fd;
 }
 
 static int

@@ -17,16 +17,19 @@
 #define LANE_SINGLE_MAX  128U         /* the same against a write and no message */
 #define LANE_STREAM_MIN  (256U << 10) /* from here on the message costs nothing any more */
 
+#define LANE_COMMIT_MAX 65536U /* larger messages are for whole pools: fill.h */
+
 #define LANE_SENT_MAX 8192U /* that the system surely takes at once */
 
 struct plan_limits
 lane_limits(bool rma, bool immediates, size_t msg_size)
 {
 	struct plan_limits lim = {.rma = rma, .can = PLAN_CAN_ALWAYS};
+	size_t size = msg_size < LANE_COMMIT_MAX ? msg_size : LANE_COMMIT_MAX;
 
 	if (immediates)
 		lim.can |= PLAN_IMMEDIATE;
-	lim.inline_max = msg_size - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE;
+	lim.inline_max = size - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE;
 	lim.message_max = lim.inline_max < LANE_MESSAGE_MAX ? lim.inline_max : LANE_MESSAGE_MAX;
 	lim.single_max = lim.inline_max < LANE_SINGLE_MAX ? lim.inline_max : LANE_SINGLE_MAX;
 	lim.stream_min = LANE_STREAM_MIN;
@@ -382,19 +385,26 @@ lane_append(struct lane *l, uint64_t word_off, uint64_t limit, const void *data,
 }
 
 int
+lane_fetch(struct lane *l, void *dst, uint64_t off, uint64_t len)
+{
+	if (l->status)
+		return l->status;
+	l->fetch = (struct lane_fetch){.dst = dst, .off = off, .len = (uint32_t)len};
+	lane_phase_set(l, LANE_FETCH);
+	while (lane_pump(l))
+		;
+	return l->status;
+}
+
+int
 lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len)
 {
 	struct err e;
 
 	if (l->status)
 		return l->status;
-	if (l->window) {
-		l->fetch = (struct lane_fetch){.dst = dst, .off = off, .len = (uint32_t)len};
-		lane_phase_set(l, LANE_FETCH);
-		while (lane_pump(l))
-			;
-		return l->status;
-	}
+	if (l->window)
+		return lane_fetch(l, dst, off, len);
 	err_clear(&e);
 	if (fab_lane_read(l->fab, dst, len, off, &e)) {
 		lane_fail(l, e.code, e.text);

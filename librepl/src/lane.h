@@ -63,7 +63,8 @@ struct lane_append {
 	uint64_t place; /* if status is 0 */
 };
 
-/* A read where the RNIC can't have the pool: by way of the target's window. */
+/* A read by way of the target's window: where the RNIC can't have the pool, or a whole one is read.
+ */
 struct lane_fetch {
 	void *dst;
 	uint64_t off;
@@ -222,6 +223,9 @@ uint64_t lane_rma_len(const struct lane *l, uint64_t off, uint64_t len);
  * region that is ready or by the window; step until lane_done().
  */
 int lane_read(struct lane *l, void *dst, uint64_t off, uint64_t len);
+
+/* The same by the window, where the session has granted one of at least len bytes. */
+int lane_fetch(struct lane *l, void *dst, uint64_t off, uint64_t len);
 
 /*
  * Step lanes, at most REPL_LANES_MAX, in turn until each fulfils until() or is lost, polling for a

@@ -56,7 +56,9 @@ lane_region_ready(struct lane *l, uint64_t off)
 bool
 lane_key_due(const struct lane *l, const struct wire_ack *ack)
 {
-	return l->keyed && ack->status == 0 && (ack->seq == l->reg_seq || ack->seq == l->fetch.seq);
+	bool region = l->keyed && ack->seq == l->reg_seq;
+
+	return ack->status == 0 && (region || ack->seq == l->fetch.seq);
 }
 
 void

@@ -17,6 +17,10 @@
 #define FLIGHT (SLOTS / 2) /* reads at once: the others' slots are the writer's */
 #define CHUNK  (1U << 20)
 
+#define FETCHES   4U       /* lanes that fetch at once: a window each */
+#define FAR_NS    2000000U /* a wait for one takes longer where the way is long ... */
+#define FAR_WAITS 8U       /* ... and so do those behind it */
+
 /*
  * What is written at once, and where it ends: a huge page that a write fills need not be
  * cleared before, which is half of what making it costs.
@@ -29,6 +33,9 @@ struct pull {
 	struct remote *remote;
 	struct lane *lane;
 	unsigned lane_index;
+	size_t window;     /* of each */
+	unsigned fetchers; /* lanes that read by windows, from lane_index on; 0: none does */
+	unsigned waits;    /* in a row, that show a long way */
 	int fd;
 	uint64_t deadline_ns;
 	struct breath breath;
@@ -273,8 +280,64 @@ read_look(struct pull *p, bool *here, struct err *e)
 	return 0;
 }
 
+/* ---- by windows ---- */
+
+/* A chunk goes by the lane whose turn it is, so that they come in their order. */
+static struct lane *
+fetcher(const struct pull *p, uint64_t chunk)
+{
+	return remote_lane(p->remote, p->lane_index + (unsigned)(chunk % p->fetchers));
+}
+
+struct fetch_wait {
+	const struct pull *p;
+	const struct breath *breath;
+};
+
 static int
-read_await(struct pull *p, const struct breath *breath, struct err *e)
+fetch_breathe(void *arg, struct err *e)
+{
+	const struct fetch_wait *w = arg;
+
+	if (w->p->deadline_ns && clock_now_ns() >= w->p->deadline_ns)
+		return err_set(e, REPL_E_TIMEOUT, "the target did not send data");
+	return breath_take(w->breath, e);
+}
+
+/* The oldest one, while all of them go on. */
+static int
+fetch_await(struct pull *p, const struct breath *breath, struct err *e)
+{
+	uint64_t stall_ns = remote_op_timeout_ms(p->remote) * NS_PER_MS;
+	const struct lane *oldest = fetcher(p, p->here);
+	struct fetch_wait w = {.p = p, .breath = breath};
+	struct breath own = {.take = fetch_breathe, .arg = &w};
+	uint64_t since_ns = clock_now_ns();
+	bool waits = !lane_done(oldest);
+	int rc = 0;
+
+	while (!rc && !lane_done(oldest)) {
+		struct lane *lanes[FETCHES];
+		unsigned n = 0;
+
+		for (uint64_t chunk = p->here; chunk < p->asked; chunk++)
+			if (!lane_done(fetcher(p, chunk)))
+				lanes[n++] = fetcher(p, chunk);
+		rc = lanes_run_while_moving(lanes, n, lane_done, stall_ns, &own, e);
+	}
+	if (waits)
+		p->waits = clock_now_ns() - since_ns < FAR_NS ? 0 : p->waits + 1;
+	if (!rc && oldest->status)
+		rc = err_set(e, oldest->status, "data lane: %s", oldest->why);
+	if (!rc)
+		writer_give(p);
+	return rc;
+}
+
+/* ---- by RMA from the pool ---- */
+
+static int
+rma_await(struct pull *p, const struct breath *breath, struct err *e)
 {
 	uint64_t now_ns = clock_now_ns();
 	struct stall stall = stall_begin(remote_op_timeout_ms(p->remote) * NS_PER_MS, now_ns);
@@ -294,6 +357,12 @@ read_await(struct pull *p, const struct breath *breath, struct err *e)
 	if (!rc)
 		writer_give(p);
 	return rc;
+}
+
+static int
+read_await(struct pull *p, const struct breath *breath, struct err *e)
+{
+	return p->fetchers ? fetch_await(p, breath, e) : rma_await(p, breath, e);
 }
 
 /* Only this thread changes it. */
@@ -330,8 +399,14 @@ chunk_ask(struct pull *p, const struct range *r, struct err *e)
 	uint8_t *buf = slot_buf(p, p->asked);
 	int rc;
 
-	/* Where the pool is out of RMA's reach: one after the other. */
-	if (p->lane->window) {
+	if (p->fetchers) {
+		struct lane *lane = fetcher(p, p->asked);
+
+		rc = lane_fetch(lane, buf, r->off, r->len);
+		if (rc)
+			(void)err_set(e, rc, "data lane: %s", lane->why);
+	} else if (p->lane->window) {
+		/* Where the pool is out of RMA's reach: one after the other. */
 		rc = remote_read(p->remote, p->lane_index, buf, r->off, r->len, step_deadline(p),
 				 e);
 	} else {
@@ -356,9 +431,33 @@ chunk_room(struct pull *p, struct err *e)
 {
 	int rc = 0;
 
-	while (!rc && reads_left(p) >= FLIGHT)
+	while (!rc && reads_left(p) >= (p->fetchers ? p->fetchers : FLIGHT))
 		rc = read_await(p, &p->breath, e);
 	return rc ? rc : writer_await(p, SLOTS - 1 - reads_left(p), e);
+}
+
+/* Over a long way more must be under way than a lane has windows for. */
+static int
+fetch_end(struct pull *p, struct err *e)
+{
+	int rc = 0;
+
+	while (!rc && reads_left(p))
+		rc = read_await(p, &p->breath, e);
+	if (!rc)
+		p->fetchers = 0;
+	return rc;
+}
+
+/* Behind one that is lost the others go on: until they are done, or nobody looks at them again. */
+static void
+fetch_give_up(struct pull *p)
+{
+	for (uint64_t chunk = p->here; chunk < p->asked; chunk++) {
+		struct lane *lane = fetcher(p, chunk);
+
+		lanes_run(&lane, 1, lane_done, step_deadline(p));
+	}
 }
 
 int
@@ -370,7 +469,13 @@ pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e)
 		uint64_t room = CHUNK - off % CHUNK, most = len < room ? len : room;
 		struct range r = {.off = off, .len = most};
 
-		if (!p->lane->window)
+		if (p->fetchers && p->waits >= FAR_WAITS)
+			rc = fetch_end(p, e);
+		if (rc)
+			break;
+		if (p->fetchers)
+			r.len = most < p->window ? most : p->window;
+		else if (!p->lane->window)
 			r.len = lane_rma_len(p->lane, off, most);
 		if (r.len == 0)
 			return err_set(e, REPL_E_INVAL,
@@ -424,6 +529,11 @@ pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, s
 	p->remote = remote;
 	p->lane = remote_lane(remote, lane);
 	p->lane_index = lane;
+	p->window = remote_terms(remote)->window;
+	if (p->window > 0)
+		p->fetchers = remote_terms(remote)->lanes - lane;
+	if (p->fetchers > FETCHES)
+		p->fetchers = FETCHES;
 	p->fd = fd;
 	p->deadline_ns = deadline_ns;
 	p->breath = breath;
@@ -451,6 +561,8 @@ pull_end(struct pull *p)
 	/* What is in flight writes to buf, whoever does not want to go on. */
 	while (reads_left(p) && read_await(p, &none, NULL) == 0)
 		;
+	if (p->fetchers)
+		fetch_give_up(p);
 	writer_stop(p);
 	(void)pthread_cond_destroy(&p->moved);
 	(void)pthread_mutex_destroy(&p->lock);

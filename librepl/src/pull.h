@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pull - ranges of the replica into a local file, by one lane. The calling thread
+ * pull - ranges of the replica into a local file. The calling thread
  * reads them from the target while one more writes them to the file: the network
  * does not stand still for the file, which has pages to find and to make.
+ *
+ * Where the target has the pool in its page cache it reads the pool's file for each FETCH into a
+ * window, and some lanes take turns: to map a page costs it more than to copy it. Over a long way,
+ * where more must be on its way than there are windows, and of other targets, one lane reads the
+ * pool itself by RMA.
  */
 #ifndef LIBREPL_PULL_H
 #define LIBREPL_PULL_H
@@ -13,8 +18,8 @@
 struct pull;
 
 /*
- * Reads end by deadline_ns at the latest, 0: each has the op timeout. fd is borrowed. All that
- * waits, for the link or the file, breathes meanwhile.
+ * By lane and those behind it, all idle. Reads end by deadline_ns at the latest, 0: each has the op
+ * timeout. fd is borrowed. All that waits, for the link or the file, breathes meanwhile.
  */
 int pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns,
 	       struct breath breath, struct pull **out, struct err *e);

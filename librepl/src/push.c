@@ -2,20 +2,27 @@
 #include "push.h"
 
 #include "clock.h"
+#include "lane_impl.h"
 
 #define CHUNK     (1U << 20)
 #define NOTED_MAX (16U << 20)
 
+#define FAR_NS    1000000U /* a wait for a turn takes longer where the way is long ... */
+#define FAR_WAITS 8U       /* ... and so do those behind it */
+
 void
-push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem,
+push_begin(struct push *p, struct remote *remote, unsigned lane, const struct fill_source *from,
 	   struct breath breath)
 {
-	p->lane = remote_lane(remote, lane);
-	p->stall_ns = (uint64_t)remote_op_timeout_ms(remote) * NS_PER_MS;
-	p->sparse = remote_info(remote)->meta.sparse;
-	p->noted = 0;
-	p->breath = breath;
-	lane_bind(p->lane, mem);
+	*p = (struct push){
+		.lane = remote_lane(remote, lane),
+		.from = *from,
+		.stall_ns = (uint64_t)remote_op_timeout_ms(remote) * NS_PER_MS,
+		.sparse = remote_info(remote)->meta.sparse,
+		.put = remote_terms(remote)->put,
+		.breath = breath,
+	};
+	lane_bind(p->lane, from->mem);
 }
 
 /* A write that finds no space there ends the lane, and the target's provider does not tell why. */
@@ -39,6 +46,85 @@ push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
 	return rc ? rc : push_status(p, e);
 }
 
+/* ---- by PUTs ---- */
+
+static int
+put_begin(struct push *p, uint64_t len, struct err *e)
+{
+	uint64_t since_ns = clock_now_ns();
+	int rc = push_run(p, fill_has_turn, e);
+
+	p->waits = clock_now_ns() - since_ns < FAR_NS ? 0 : p->waits + 1;
+	return rc ? rc : fill_begin(&p->fill, p->lane, len, e);
+}
+
+static int
+put_send(struct push *p, fill_end_fn *end, struct err *e)
+{
+	fill_send(&p->fill, end);
+	return push_status(p, e);
+}
+
+/* Behind the PUTs, on their lane, in messages as few as possible. */
+static int
+put_ask(struct push *p, struct err *e)
+{
+	int rc = 0;
+
+	if (p->fill.building)
+		rc = put_send(p, wire_put_end, e);
+	for (unsigned i = 0; !rc && i < p->due.count; i++) {
+		const struct range *r = &p->due.r[i];
+		uint64_t at = 0;
+
+		while (!rc && at < r->len) {
+			struct wire_entry en = {
+				.off = r->off + at,
+				.len = (uint32_t)chunk_len(r->len - at, LANE_FLUSH_CHUNK),
+				.op = WIRE_OP_FLUSH};
+
+			if (p->fill.building && !wire_commit_fits(&p->fill.message, 0))
+				rc = put_send(p, wire_commit_end, e);
+			if (!rc && !p->fill.building)
+				rc = put_begin(p, 0, e);
+			if (!rc)
+				wire_commit_add(&p->fill.message, &en, NULL);
+			at += en.len;
+		}
+	}
+	rangeset_clear(&p->due);
+	return !rc && p->fill.building ? put_send(p, wire_commit_end, e) : rc;
+}
+
+static int
+put_settle(struct push *p, struct err *e)
+{
+	int rc = put_ask(p, e);
+
+	return rc ? rc : push_run(p, fill_is_quiet, e);
+}
+
+/* As much of the range as one message takes; *taken of it. */
+static int
+put_some(struct push *p, uint64_t off, uint64_t len, uint64_t *taken, struct err *e)
+{
+	int rc = p->fill.building ? 0 : put_begin(p, len, e);
+	size_t n;
+
+	*taken = 0;
+	if (rc)
+		return rc;
+	n = fill_room(&p->fill, off, len);
+	if (n == 0)
+		return put_send(p, wire_put_end, e);
+	if (rangeset_add(&p->due, off, n) < 0)
+		return put_ask(p, e);
+	*taken = n;
+	return fill_add(&p->fill, &p->from, off, n, e);
+}
+
+/* ---- by the method that the lane chooses ---- */
+
 static int
 push_drain(struct push *p, bool (*until)(const struct lane *), struct err *e)
 {
@@ -49,8 +135,11 @@ push_drain(struct push *p, bool (*until)(const struct lane *), struct err *e)
 int
 push_post(struct push *p, struct err *e)
 {
-	int rc = push_run(p, lane_done, e);
+	int rc;
 
+	if (p->put)
+		return put_ask(p, e);
+	rc = push_run(p, lane_done, e);
 	p->noted = 0;
 	return rc ? rc : push_drain(p, lane_posted, e);
 }
@@ -78,7 +167,13 @@ push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
 
 	for (uint64_t n; !rc && len > 0; off += n, len -= n) {
 		n = len < CHUNK ? len : CHUNK;
-		rc = push_note(p, off, n, e);
+		if (p->put && p->waits >= FAR_WAITS) {
+			rc = put_settle(p, e);
+			p->put = false;
+		}
+		if (rc)
+			break;
+		rc = p->put ? put_some(p, off, n, &n, e) : push_note(p, off, n, e);
 	}
 	return rc;
 }
@@ -88,5 +183,7 @@ push_settle(struct push *p, struct err *e)
 {
 	int rc = push_post(p, e);
 
-	return rc ? rc : push_run(p, lane_done, e);
+	if (rc)
+		return rc;
+	return push_run(p, p->put ? fill_is_quiet : lane_done, e);
 }

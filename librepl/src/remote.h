@@ -44,6 +44,8 @@ struct lane_terms {
 	bool rma;
 	bool ring;         /* only DEPOSITs go */
 	bool bare;         /* payloads need no checksum */
+	bool put;          /* PUTs may be sent */
+	size_t window;     /* bytes that a FETCH may ask for; 0: none may be sent */
 	uint64_t imm_unit; /* 0: immediates are not to be used */
 	char provider[16];
 	char why[200]; /* not the provider preferred, or "" */

@@ -11,7 +11,7 @@
 #include "clock.h"
 #include "wire.h"
 
-#define REMOTE_MSG_SIZE 131072U /* a resync by the journal takes less by larger messages */
+#define REMOTE_MSG_SIZE 262144U /* a resync by the journal takes less by larger messages */
 #define RING_MSG_SIZE   32768U  /* its buffers are media */
 #define REMOTE_DEPTH    8U
 #define QUEUE_MSG_SIZE  131072U /* of the lane of a queue; with the depth, 8 MiB in flight */
@@ -106,7 +106,8 @@ struct lanes_grant {
 	const char *provider, *address, *key;
 	uint64_t port, rma_region, imm_unit;
 	uint64_t msg_size, depth; /* asked for, then granted */
-	bool rma, ring, bare;
+	uint64_t window;
+	bool rma, ring, bare, put;
 	struct json_object *tokens;
 };
 
@@ -155,6 +156,10 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 		rc = control_get_bool(o, "ring", &g->ring, e);
 	if (!rc && control_has(o, "bare"))
 		rc = control_get_bool(o, "bare", &g->bare, e);
+	if (!rc && control_has(o, "put"))
+		rc = control_get_bool(o, "put", &g->put, e);
+	if (!rc && control_has(o, "window"))
+		rc = control_get_u64(o, "window", 0, WIRE_FETCH_MAX, &g->window, e);
 	if (rc)
 		return err_prefix(e, "answer of the target to lanes.open");
 	if (!regions_unit_valid(g->rma_region))
@@ -287,6 +292,8 @@ terms_take(struct remote *r, const struct lanes_grant *g)
 				       .rma = g->rma,
 				       .ring = g->ring,
 				       .bare = g->bare,
+				       .put = g->put,
+				       .window = g->window,
 				       .imm_unit = g->imm_unit};
 	(void)snprintf(r->terms.provider, sizeof(r->terms.provider), "%s", g->provider);
 	(void)snprintf(r->terms.why, sizeof(r->terms.why), "%s", provider_why(r, g));

@@ -254,7 +254,7 @@ journal_stage(struct rounds *o, bool *whole, struct err *e)
 	r->reserved = resync_left(r) + RESYNC_CHUNK;
 	rc = remote_journal_begin(s->remote, r->reserved, e);
 	if (!rc)
-		rc = stage_begin(s->remote, s->mem, resync_breath(r), &r->stage, e);
+		rc = stage_begin(s->remote, &r->source, resync_breath(r), &r->stage, e);
 	if (!rc)
 		rc = journal_fill(o, e);
 	*whole = !rc && is_whole(r);
@@ -326,7 +326,7 @@ direct_round(struct rounds *o, enum outcome *outcome, struct err *e)
 	bool last = false;
 	int rc;
 
-	push_begin(&r->push, s->remote, s->lane, s->mem, resync_breath(r));
+	push_begin(&r->push, s->remote, s->lane, &r->source, resync_breath(r));
 	r->staged = 0;
 	/* Nothing is marked for the sake of a lane that is gone. */
 	rc = push_settle(&r->push, e);
@@ -421,8 +421,10 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	int fd = holes_open(s->file, s->mem);
 
 	s->in_doubt = false;
-	r->fill = extents_fill(fd);
-	filelock_close(fd);
+	r->fill = extents_fill(fd) && !s->untouched;
+	r->source = (struct fill_source){.mem = s->mem, .fd = s->untouched ? fd : -1};
+	if (!s->untouched)
+		filelock_close(fd);
 	r->s = s;
 	r->marked = info->meta.state == SIDECAR_INCONSISTENT;
 	/* There is nothing to protect in a replica that is no prefix of anything. */
@@ -486,5 +488,6 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 		release(&o.run);
 	if (!rc)
 		s->in_doubt = false;
+	filelock_close(o.run.source.fd);
 	return rc;
 }

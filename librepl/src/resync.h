@@ -61,6 +61,7 @@ struct resync {
 	unsigned lane;         /* that is written directly by */
 	const uint8_t *mem;    /* stays where it is as the pool grows */
 	const char *file;      /* that is mapped as mem, so that its holes are known; or NULL */
+	bool untouched; /* all of mem is a shared mapping of it that nobody has used so far */
 	struct dirty *dirty;
 	unsigned replica; /* tracked in dirty, and marked there by all drains */
 	struct resync_host host;

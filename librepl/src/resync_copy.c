@@ -236,6 +236,8 @@ pass_refined(struct pass *p, struct err *e)
 	int fd = holes_open(r->s->file, r->s->mem), rc;
 
 	hashwalk_local(&w, r->s->mem, fd);
+	if (r->source.fd >= 0)
+		hashwalk_file(&w, r->source.fd);
 	/* One that was seen before the piece was taken may have been written since. */
 	w.holes_fd = -1;
 	r->walk = &w;

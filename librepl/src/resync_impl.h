@@ -31,6 +31,7 @@ struct resync_run {
 	bool direct;   /* no journal: ranges are written to the pool */
 	bool marked;   /* the replica is recorded as inconsistent */
 	bool fill;     /* to read a hole of the pool here is to fill it */
+	struct fill_source source;
 	uint64_t from; /* what lies before it an earlier run has compared */
 	struct throttle throttle;
 	struct hashwalk *walk; /* under way: it has the control channel */

@@ -94,6 +94,8 @@ scan_hashes(struct scan *c, int fd, struct err *e)
 	int rc;
 
 	hashwalk_local(&w, r->s->mem, fd);
+	if (r->source.fd >= 0)
+		hashwalk_file(&w, r->source.fd);
 	c->holes.tell = scan_tell;
 	c->holes.arg = c;
 	rc = holes_find(&c->holes, r->s->remote, fd, r->size, e);

@@ -5,22 +5,19 @@
 
 #include "clock.h"
 #include "control.h"
-#include "lane_impl.h"
+#include "fill.h"
 
-#define PIECE_MIN 4096U    /* of a range: less is not put at the end of a message */
-#define FAR_NS    1000000U /* a wait for room takes longer where the way is long */
+#define FAR_NS 1000000U /* a wait for room takes longer where the way is long */
 
 struct stage {
 	struct lane *lanes[REPL_LANES_MAX];
 	unsigned count;
-	unsigned used;     /* of these: more as the way proves long */
-	unsigned next;     /* where one is looked for that has its turn */
-	struct lane *lane; /* that the message which is being built goes by */
-	const uint8_t *mem;
+	unsigned used; /* of these: more as the way proves long */
+	unsigned next; /* where one is looked for that has its turn */
+	struct fill fill;
+	struct fill_source from;
 	uint64_t stall_ns;
 	struct breath breath;
-	struct wire_commit message;
-	bool building;
 };
 
 /* ---- the control channel ---- */
@@ -76,18 +73,6 @@ remote_journal_drop(struct remote *r, struct err *e)
 
 /* ---- the lanes ---- */
 
-static bool
-stage_turn(const struct lane *l)
-{
-	return l->status || l->seq_sent - l->seq_acked < l->depth;
-}
-
-static bool
-stage_quiet(const struct lane *l)
-{
-	return l->status || l->seq_sent == l->seq_acked;
-}
-
 /* One that is lost takes the others with it: what was staged lacks something. */
 static int
 stage_status(struct stage *s, struct err *e)
@@ -100,7 +85,7 @@ stage_status(struct stage *s, struct err *e)
 		return 0;
 	for (unsigned i = 0; i < s->count; i++)
 		lane_fail(s->lanes[i], lost->status, lost->why);
-	s->building = false;
+	s->fill.building = false;
 	return err_set(e, lost->status, "%s", lost->why);
 }
 
@@ -132,7 +117,7 @@ static int
 stage_wait_turn(struct stage *s, struct err *e)
 {
 	uint64_t since_ns = clock_now_ns();
-	int rc = stage_wait(s, stage_turn, e);
+	int rc = stage_wait(s, fill_has_turn, e);
 
 	if (clock_now_ns() - since_ns >= FAR_NS)
 		s->used = s->used < s->count / 2 ? s->used * 2 : s->count;
@@ -146,15 +131,15 @@ stage_pick(struct stage *s)
 	for (unsigned i = 0; i < s->used; i++) {
 		struct lane *l = s->lanes[s->next++ % s->used];
 
-		if (stage_turn(l))
+		if (fill_has_turn(l))
 			return l;
 	}
 	return NULL;
 }
 
 int
-stage_begin(struct remote *r, const void *mem, struct breath breath, struct stage **out,
-	    struct err *e)
+stage_begin(struct remote *r, const struct fill_source *from, struct breath breath,
+	    struct stage **out, struct err *e)
 {
 	unsigned count = remote_terms(r)->lanes;
 	struct stage *s = calloc(1, sizeof(*s));
@@ -176,7 +161,7 @@ stage_begin(struct remote *r, const void *mem, struct breath breath, struct stag
 		free(s);
 		return rc;
 	}
-	s->mem = mem;
+	s->from = *from;
 	s->breath = breath;
 	s->used = 1;
 	s->stall_ns = remote_op_timeout_ms(r) * NS_PER_MS;
@@ -184,64 +169,26 @@ stage_begin(struct remote *r, const void *mem, struct breath breath, struct stag
 	return 0;
 }
 
-static void
-stage_send(struct stage *s)
+static int
+stage_send(struct stage *s, struct err *e)
 {
-	struct lane *l = s->lane;
-	struct err e;
-	size_t len;
-
-	s->building = false;
-	err_clear(&e);
-	len = wire_stage_end(&s->message, l->seq_sent + 1, l->epoch);
-	if (fab_lane_send(l->fab, len, &e)) {
-		lane_fail(l, e.code, e.text);
-		return;
-	}
-	l->seq_sent++;
-	l->unanswered += len;
-	lane_count(&l->counters.messages, 1);
+	fill_send(&s->fill, wire_stage_end);
+	return stage_status(s, e);
 }
 
-/* A whole message of one range needs one entry: what is reserved and not used costs a move. */
 static int
 stage_open(struct stage *s, uint64_t len, struct err *e)
 {
-	uint32_t entries;
-	struct lane *l;
-	uint8_t *buf;
+	struct lane *l = NULL;
 	int rc = 0;
 
-	if (s->building)
+	if (s->fill.building)
 		return 0;
 	while (!rc && !(l = stage_pick(s)))
 		rc = stage_wait_turn(s, e);
 	if (!rc)
 		rc = stage_status(s, e);
-	if (rc)
-		return rc;
-	entries = (uint32_t)(l->msg_size / PIECE_MIN) + 1;
-	if (entries > WIRE_ENTRIES_MAX)
-		entries = WIRE_ENTRIES_MAX;
-	if (len >= l->msg_size)
-		entries = 1;
-	buf = fab_lane_buf(l->fab);
-	if (!buf)
-		return err_set(e, REPL_E_FAILED, "a lane has no buffer within its depth");
-	wire_commit_begin(&s->message, buf, l->msg_size, entries);
-	s->lane = l;
-	s->building = true;
-	return 0;
-}
-
-static size_t
-stage_room(const struct stage *s)
-{
-	const struct wire_commit *c = &s->message;
-
-	return c->entry_count < c->entry_room
-		       ? c->size - wire_commit_size(c->entry_room, c->payload_len)
-		       : 0;
+	return rc ? rc : fill_begin(&s->fill, l, len, e);
 }
 
 int
@@ -250,23 +197,15 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 	int rc = stage_status(s, e);
 
 	while (!rc && len > 0) {
-		struct wire_entry en = {.off = off, .op = WIRE_OP_COPY};
-		size_t room;
+		size_t n;
 
 		rc = stage_open(s, len, e);
 		if (rc)
 			break;
-		room = stage_room(s);
-		if (room < len && room < PIECE_MIN && s->message.entry_count > 0) {
-			stage_send(s);
-			rc = stage_status(s, e);
-			continue;
-		}
-		en.len = (uint32_t)(len < room ? len : room);
-		wire_commit_add(&s->message, &en, s->mem + off);
-		lane_count(&s->lane->counters.bytes, en.len);
-		off += en.len;
-		len -= en.len;
+		n = fill_room(&s->fill, off, len);
+		rc = n == 0 ? stage_send(s, e) : fill_add(&s->fill, &s->from, off, n, e);
+		off += n;
+		len -= n;
 	}
 	return rc;
 }
@@ -275,7 +214,7 @@ static bool
 stage_is_quiet(const struct stage *s)
 {
 	for (unsigned i = 0; i < s->used; i++)
-		if (!stage_quiet(s->lanes[i]))
+		if (!fill_is_quiet(s->lanes[i]))
 			return false;
 	return true;
 }
@@ -285,12 +224,10 @@ stage_settle(struct stage *s, struct err *e)
 {
 	int rc = stage_status(s, e);
 
-	if (!rc && s->building && s->message.entry_count > 0) {
-		stage_send(s);
-		rc = stage_status(s, e);
-	}
+	if (!rc && s->fill.building && s->fill.message.entry_count > 0)
+		rc = stage_send(s, e);
 	while (!rc && !stage_is_quiet(s))
-		rc = stage_wait(s, stage_quiet, e);
+		rc = stage_wait(s, fill_is_quiet, e);
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 
 #include "breath.h"
 #include "err.h"
+#include "fill.h"
 #include "generation.h"
 #include "remote.h"
 #include "sidecar.h"
@@ -42,11 +43,11 @@ int remote_journal_drop(struct remote *r, struct err *e);
 struct stage;
 
 /*
- * On the lanes of r, all idle, that nobody else uses until stage_end(); mem is the pool's first
- * byte. All that waits breathes meanwhile. One lane that is lost ends it, and the others with it.
+ * On the lanes of r, all idle, that nobody else uses until stage_end(). All that waits breathes
+ * meanwhile. One lane that is lost ends it, and the others with it.
  */
-int stage_begin(struct remote *r, const void *mem, struct breath breath, struct stage **out,
-		struct err *e);
+int stage_begin(struct remote *r, const struct fill_source *from, struct breath breath,
+		struct stage **out, struct err *e);
 
 /*
  * Copies at once into messages; waits only for room, and gives the lanes up when on none of them

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "extents.h"
 #include "filelock.h"
 #include "hashwalk.h"
 #include "holes.h"
@@ -21,7 +22,8 @@ struct walk {
 	const struct transfer *t;
 	struct hashwalk hash;
 	struct holes holes;
-	int file; /* opened for its holes, or -1 */
+	int file;  /* what is mapped, or -1: it is read from there, and its holes are known */
+	bool fill; /* to read a hole in memory would take space */
 	struct transfer_progress *sum;
 	int (*move)(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e);
 	int (*settle)(void *mover, struct err *e);
@@ -118,11 +120,14 @@ walk_all(struct walk *w, struct err *e)
 {
 	int rc;
 
-	w->hash.holes_fd = w->hash.fd;
 	if (w->hash.mem) {
 		w->file = holes_open(w->t->file, w->hash.mem);
+		w->fill = extents_fill(w->file);
 		hashwalk_local(&w->hash, w->hash.mem, w->file);
+		if (w->t->untouched && w->file >= 0)
+			hashwalk_file(&w->hash, w->file);
 	}
+	w->hash.holes_fd = w->hash.fd;
 	rc = holes_find(&w->holes, w->t->remote, w->hash.holes_fd, w->hash.size, e);
 	if (!rc)
 		rc = hashwalk_run(&w->hash, e);
@@ -157,11 +162,11 @@ walk_init(struct walk *w, const struct transfer *t, uint64_t size, struct transf
 
 /* ---- push ---- */
 
-/* Where it is read from the file, memory may have no space for its holes. */
+/* Memory may have no space for its holes. */
 static int
 walk_touch(const struct walk *w, const uint8_t *mem, uint64_t off, uint64_t len, struct err *e)
 {
-	return w->hash.fd < 0 ? 0 : holes_touch(mem, off, len, e);
+	return w->fill ? holes_touch(mem, off, len, e) : 0;
 }
 
 static int
@@ -184,12 +189,13 @@ int
 transfer_push(const struct transfer *t, const void *mem, uint64_t size,
 	      struct transfer_progress *sum, struct err *e)
 {
+	const struct fill_source from = {.mem = mem, .fd = -1};
 	struct push p;
 	struct walk w;
 	int rc;
 
 	walk_init(&w, t, size, sum);
-	push_begin(&p, t->remote, t->lane, mem, walk_breath(&w));
+	push_begin(&p, t->remote, t->lane, &from, walk_breath(&w));
 	w.hash.mem = mem;
 	w.move = push_move;
 	w.settle = push_passed;

@@ -24,6 +24,7 @@ struct transfer {
 	struct remote *remote;
 	unsigned lane;
 	const char *file; /* that is mapped as mem, so that its holes are known; NULL: none */
+	bool untouched;   /* all of mem is a shared mapping of it that nobody has used so far */
 	/* Called now and then by the calling thread; non-zero cancels (REPL_E_FAILED). */
 	int (*progress)(void *arg, const struct transfer_progress *p);
 	void *arg;

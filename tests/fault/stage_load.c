@@ -81,12 +81,13 @@ session(struct load *l, enum remote_mode mode, struct err *e)
 static int
 round_stage(struct load *l, struct err *e)
 {
+	const struct fill_source from = {.mem = l->mem, .fd = -1};
 	struct stage *s = NULL;
 	uint64_t at = 0;
 	int rc = remote_journal_begin(l->remote, l->size, e);
 
 	if (!rc)
-		rc = stage_begin(l->remote, l->mem, (struct breath){0}, &s, e);
+		rc = stage_begin(l->remote, &from, (struct breath){0}, &s, e);
 	while (!rc && at < l->size) {
 		uint64_t len = (1 + (uint64_t)draw(l, 40)) * PAGE;
 
@@ -194,7 +195,8 @@ speed_say(const char *what, uint64_t bytes, uint64_t from)
 static int
 run_speed(struct load *l)
 {
-	uint64_t start, from, done = 0, total = 1;
+	struct fill_source source = {.fd = -1};
+	uint64_t start, since, done = 0, total = 1;
 	struct stage *s = NULL;
 	struct err e;
 	int rc;
@@ -205,26 +207,27 @@ run_speed(struct load *l)
 	    remote_lanes_open(l->remote, l->config->lanes, &e))
 		return load_fail("open", &e);
 	round_fill(l, 77);
-	start = from = clock_now_ns();
+	source.mem = l->mem;
+	start = since = clock_now_ns();
 	rc = remote_journal_begin(l->remote, l->size, &e);
-	speed_say("begin", l->size, from);
-	from = clock_now_ns();
+	speed_say("begin", l->size, since);
+	since = clock_now_ns();
 	if (!rc)
-		rc = stage_begin(l->remote, l->mem, (struct breath){0}, &s, &e);
+		rc = stage_begin(l->remote, &source, (struct breath){0}, &s, &e);
 	if (!rc)
 		rc = stage_range(s, 0, l->size, &e);
 	if (!rc)
 		rc = stage_settle(s, &e);
 	stage_end(s);
-	speed_say("stage", l->size, from);
-	from = clock_now_ns();
+	speed_say("stage", l->size, since);
+	since = clock_now_ns();
 	if (!rc)
 		rc = remote_journal_commit(l->remote, SIDECAR_OUTDATED, NULL, &e);
-	speed_say("commit", l->size, from);
-	from = clock_now_ns();
+	speed_say("commit", l->size, since);
+	since = clock_now_ns();
 	while (!rc && done < total)
 		rc = remote_journal_apply(l->remote, APPLY_MAX, &done, &total, &e);
-	speed_say("apply", l->size, from);
+	speed_say("apply", l->size, since);
 	speed_say("all", l->size, start);
 	remote_free(l->remote, 5000);
 	return rc ? load_fail("speed", &e) : 0;

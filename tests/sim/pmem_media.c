@@ -475,6 +475,25 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	media_evict(m, off, len);
 }
 
+void
+pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
+{
+	pmem_map_copy(m, off, src, len);
+}
+
+void
+pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len)
+{
+	memcpy(dst, (const uint8_t *)pmem_map_addr(m) + off, len);
+}
+
+bool
+pmem_map_by_file(const struct pmem_map *m)
+{
+	(void)m;
+	return false;
+}
+
 int
 pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e)
 {

@@ -13,9 +13,11 @@
 
 #include "data.h"
 #include "le.h"
+#include "regions.h"
 
 #define POOL_SIZE    8192
 #define MSG_SIZE     4096
+#define WINDOW       256
 #define MESSAGES_MAX 8
 #define TAIL         1024 /* where the tail word lies */
 #define ANSWER       0x80000000U
@@ -80,6 +82,20 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
 	memcpy(m->mem + off, src, len);
 	pool_log(m, *(const char *)src);
+}
+
+/* 'p' and its first byte. */
+void
+pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
+{
+	pool_log(m, 'p');
+	pmem_map_copy(m, off, src, len);
+}
+
+void
+pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len)
+{
+	memcpy(dst, m->mem + off, len);
 }
 
 void
@@ -214,12 +230,14 @@ struct fab_server {
 	unsigned count, taken;
 	int status[MESSAGES_MAX]; /* by sequence, from 1 */
 	uint64_t place[2];        /* a lane's last */
+	unsigned keys;            /* told, each that of its lane's window */
 	unsigned registered;      /* a bit a region */
 	size_t registered_len;
 	unsigned silent; /* what is not answered but ends a lane */
 	_Atomic unsigned answered;
 	_Atomic bool open; /* from now on what has arrived is seen */
-	bool endless;      /* immediates that want no answer */
+	uint8_t window[2][WINDOW];
+	bool endless; /* immediates that want no answer */
 	_Atomic bool port_closed;
 };
 
@@ -256,11 +274,9 @@ fab_server_can_pin(const struct fab_server *s, uint64_t len, struct err *e)
 bool
 fab_server_window(struct fab_server *s, unsigned lane, uint8_t **mem, struct regions_place *out)
 {
-	(void)s;
-	(void)lane;
-	(void)mem;
-	(void)out;
-	return false;
+	*mem = s->window[lane];
+	*out = (struct regions_place){.addr = lane * WINDOW, .key = 9};
+	return true;
 }
 
 int
@@ -363,6 +379,7 @@ fab_server_reply(struct fab_server *s, unsigned lane, const void *data, size_t l
 	s->status[ack.seq - 1] = ack.status;
 	if (ack.has_place)
 		s->place[lane] = ack.place;
+	s->keys += ack.has_key && ack.key == 9 && ack.addr == lane * WINDOW;
 	atomic_fetch_add(&s->answered, 1);
 	return 0;
 }
@@ -430,18 +447,6 @@ arrive_append(unsigned lane, uint64_t seq, uint64_t limit, uint32_t len, char le
 	s->len[s->count++] = wire_commit_end(&c, seq, 7);
 }
 
-static inline void
-arrive_register(uint64_t seq, uint64_t region)
-{
-	struct fab_server *s = &fabric;
-	struct wire_entry en = {.off = region, .op = WIRE_OP_REGISTER};
-	struct wire_commit c;
-
-	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
-	wire_commit_add(&c, &en, NULL);
-	s->len[s->count++] = wire_commit_end(&c, seq, 7);
-}
-
 /* A drain: a COPY, its POSITION, a BARRIER. */
 static inline void
 arrive_drain(uint64_t seq, char letter, uint64_t position)
@@ -476,12 +481,46 @@ arrive_stage(unsigned lane, uint64_t seq, char letter)
 	s->len[s->count++] = wire_stage_end(&c, seq, 7);
 }
 
+/* A PUT of one letter. */
+static inline void
+arrive_put(unsigned lane, uint64_t seq, char letter)
+{
+	struct fab_server *s = &fabric;
+	struct wire_entry en = {.off = 64, .len = 1, .op = WIRE_OP_COPY};
+	struct wire_commit c;
+
+	s->lane[s->count] = lane;
+	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
+	wire_commit_add(&c, &en, &letter);
+	s->len[s->count++] = wire_put_end(&c, seq, 7);
+}
+
+/* One entry without bytes. */
+static inline void
+arrive_entry(uint64_t seq, enum wire_op op, uint64_t off, uint32_t len)
+{
+	struct fab_server *s = &fabric;
+	struct wire_entry en = {.off = off, .len = len, .op = (uint8_t)op};
+	struct wire_commit c;
+
+	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
+	wire_commit_add(&c, &en, NULL);
+	s->len[s->count++] = wire_commit_end(&c, seq, 7);
+}
+
+static inline void
+arrive_register(uint64_t seq, uint64_t region)
+{
+	arrive_entry(seq, WIRE_OP_REGISTER, region, 0);
+}
+
 /* What the session's own thread does before the messages are seen. */
 static int others_sync;
 static uint64_t grow_to;
 static uint64_t position; /* known at the end */
 static struct pooljournal *the_journal;
 static bool pool_is_sparse;
+static bool put_granted; /* may come */
 
 /* Let the target take all that has arrived in one round. */
 static inline void
@@ -495,6 +534,8 @@ serve_as(struct pmem_map *pool, bool write)
 				.map = pool,
 				.write = write,
 				.rma = true,
+				.put = put_granted,
+				.window = WINDOW,
 				.journal = the_journal,
 				.sparse = pool_is_sparse,
 				.epoch = 7,

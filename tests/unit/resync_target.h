@@ -208,12 +208,12 @@ wait_breathing(struct remote *t, const struct breath *breath, struct err *e)
 }
 
 void
-push_begin(struct push *p, struct remote *remote, unsigned lane, const void *mem,
+push_begin(struct push *p, struct remote *remote, unsigned lane, const struct fill_source *from,
 	   struct breath breath)
 {
 	(void)remote;
 	(void)lane;
-	(void)mem;
+	(void)from;
 	p->breath = breath;
 }
 
@@ -296,10 +296,10 @@ static struct stage {
 } the_stage;
 
 int
-stage_begin(struct remote *r, const void *mem, struct breath breath, struct stage **out,
-	    struct err *e)
+stage_begin(struct remote *r, const struct fill_source *from, struct breath breath,
+	    struct stage **out, struct err *e)
 {
-	(void)mem;
+	(void)from;
 	the_stage.breath = breath;
 	*out = NULL;
 	if (!step(r))

@@ -178,7 +178,7 @@ stages_of_two_lanes_are_one_journal(void **state)
 		pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, false, NULL), 0);
 	assert_int_equal(pooljournal_apply(the_journal, &meta, &pool, UINT64_MAX, &p, NULL), 0);
 	assert_int_equal(p.done, p.total);
-	assert_string_equal(pool.log, "abcd|");
+	assert_string_equal(pool.log, "papbpcpd|");
 	pooljournal_free(the_journal);
 	the_journal = NULL;
 	(void)close(fd);
@@ -484,6 +484,83 @@ position_is_recorded(void **state)
 	}
 }
 
+/* As what RMA writes: it is there when it is answered, and durable by the FLUSH behind it. */
+static void
+put_is_stored_and_not_flushed(void **state)
+{
+	(void)state;
+	for (unsigned logged = 0; logged < 2; logged++) {
+		struct pmem_map pool = {.log = ""};
+
+		memset(&fabric, 0, sizeof(fabric));
+		put_granted = true;
+		arrive_put(0, 1, 'a');
+		arrive_put(0, 2, 'b');
+		arrive_entry(3, WIRE_OP_FLUSH, 64, 1);
+		if (logged)
+			serve_logged(&pool, 0);
+		else
+			serve(&pool);
+		put_granted = false;
+		assert_string_equal(pool.log, "papb|");
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(fabric.status[i], 0);
+	}
+}
+
+/* Each of these ends the lane, and nothing is stored. */
+static void
+put_is_refused(void **state)
+{
+	static const struct {
+		bool granted, write, staging;
+	} rows[] = {{false, true, false}, {true, false, false}, {true, true, true}};
+	struct sidecar meta = {.pool_size = POOL_SIZE, .state = SIDECAR_OUTDATED, .epoch = 7};
+	int fd = memfd_create("sidecar", MFD_CLOEXEC);
+	struct pooljournal *journal = NULL;
+
+	(void)state;
+	assert_int_equal(sidecar_write(fd, &meta, NULL), 0);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct pmem_map pool = {.log = ""};
+
+		memset(&fabric, 0, sizeof(fabric));
+		if (rows[i].staging) {
+			assert_int_equal(pooljournal_new(fd, &journal, NULL), 0);
+			assert_int_equal(pooljournal_begin(journal, &meta, POOL_SIZE, NULL), 0);
+			the_journal = journal;
+		}
+		put_granted = rows[i].granted;
+		arrive_put(0, 1, 'a');
+		serve_as(&pool, rows[i].write);
+		put_granted = false;
+		the_journal = NULL;
+		assert_string_equal(pool.log, "");
+		assert_int_equal(fabric.dropped, 1);
+		assert_int_not_equal(fabric.status[0], 0);
+	}
+	pooljournal_free(journal);
+	(void)close(fd);
+}
+
+/* What was stored on the lane before; no more than the window takes. */
+static void
+fetch_fills_the_window(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	arrive(0, 1, "a");
+	arrive_entry(2, WIRE_OP_FETCH, 64, 8);
+	arrive_entry(3, WIRE_OP_FETCH, 0, WINDOW + 1);
+	serve(&pool);
+	assert_int_equal(fabric.status[1], 0);
+	assert_int_equal(fabric.status[2], REPL_E_INVAL);
+	assert_int_equal(fabric.keys, 1);
+	assert_memory_equal(fabric.window[0], "aaaaaaaa", 8);
+}
+
 /* What comes without end delays no answer for ever, nor the end of the port and the lanes. */
 static void
 flood_of_events_is_left_in_between(void **state)
@@ -528,6 +605,9 @@ main(void)
 		cmocka_unit_test(sequences_without_a_gap_are_asked_for),
 		cmocka_unit_test(immediate_to_a_pool_opened_for_reading_ends_the_lane),
 		cmocka_unit_test(immediate_of_an_unknown_lane_ends_all),
+		cmocka_unit_test(put_is_stored_and_not_flushed),
+		cmocka_unit_test(put_is_refused),
+		cmocka_unit_test(fetch_fills_the_window),
 		cmocka_unit_test(flood_of_events_is_left_in_between),
 	};
 

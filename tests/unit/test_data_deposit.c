@@ -135,6 +135,18 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	memcpy(m->cache + off, src, len);
 }
 
+void
+pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
+{
+	pmem_map_copy(m, off, src, len);
+}
+
+void
+pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len)
+{
+	memcpy(dst, (const uint8_t *)pmem_map_addr(m) + off, len);
+}
+
 int
 pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, struct err *e)
 {

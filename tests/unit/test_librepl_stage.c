@@ -16,9 +16,9 @@
 
 #define LANES   3U
 #define DEPTH   2U
-#define MESSAGE 4096U
+#define MESSAGE (4U * 4096U + WIRE_HEADER_SIZE + WIRE_ENTRY_SIZE)
 #define EPOCH   7U
-#define PAYLOAD (MESSAGE - WIRE_HEADER_SIZE - WIRE_ENTRY_SIZE) /* of a message of one range */
+#define PAYLOAD (4U * 4096U) /* of a message of one range */
 #define SIZE    (64U * PAYLOAD)
 #define LOG_MAX 40
 #define NEAR_NS 10000U /* that an answer takes */
@@ -40,6 +40,7 @@ static struct lane lanes[REPL_LANES_MAX];
 static struct remote session;
 static struct stage *stage;
 static uint8_t mem[SIZE], journal[SIZE];
+static const struct fill_source source = {.mem = mem, .fd = -1};
 static char *const order = fab[0].log;
 static unsigned slept_on, breaths, stall_ms = 100000;
 static void (*on_sleep)(void);               /* what happens then; NULL: nothing */
@@ -203,14 +204,14 @@ begin(unsigned count)
 	sleep_ns = NEAR_NS;
 	slept_on = breaths = 0;
 	err_clear(&err);
-	return stage_begin(&session, mem, breath, &stage, &err);
+	return stage_begin(&session, &source, breath, &stage, &err);
 }
 
-/* Of so many messages: the last one has an entry that is not used. */
+/* Of so many messages: the last one has an entry a page that is not used. */
 static uint64_t
 bytes_of(unsigned count)
 {
-	return (uint64_t)count * PAYLOAD - WIRE_ENTRY_SIZE;
+	return (uint64_t)count * PAYLOAD - PAYLOAD / 4096 * WIRE_ENTRY_SIZE;
 }
 
 /* The last of them waits for what may follow. */
@@ -466,16 +467,17 @@ all_must_be_free(void **state)
 	assert_int_equal(begin(LANES), 0);
 	stage_end(stage);
 	lanes[2].phase = LANE_AWAIT;
-	assert_int_equal(stage_begin(&session, mem, (struct breath){0}, &stage, &err),
+	assert_int_equal(stage_begin(&session, &source, (struct breath){0}, &stage, &err),
 			 REPL_E_REFUSED);
 	assert_null(stage);
 	lanes[2].phase = LANE_IDLE;
 	lanes[1].ring = true;
-	assert_int_equal(stage_begin(&session, mem, (struct breath){0}, &stage, &err),
+	assert_int_equal(stage_begin(&session, &source, (struct breath){0}, &stage, &err),
 			 REPL_E_REFUSED);
 	lanes[1].ring = false;
 	lane_fail(&lanes[1], REPL_E_LOST, "before");
-	assert_int_equal(stage_begin(&session, mem, (struct breath){0}, &stage, &err), REPL_E_LOST);
+	assert_int_equal(stage_begin(&session, &source, (struct breath){0}, &stage, &err),
+			 REPL_E_LOST);
 	assert_null(stage);
 }
 

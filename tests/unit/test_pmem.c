@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -424,10 +425,140 @@ zeroed_range_reads_as_zeros(void **state)
 	}
 }
 
+/* What goes by the file and by the mapping is one: also where it grows, and at odd places. */
+static void
+file_and_mapping_are_one(void **state)
+{
+	static uint8_t data[3 * POOL_SIZE], back[3 * POOL_SIZE];
+	static const struct range rows[] = {{0, 4096},         {1, 4096},
+					    {4095, 8193},      {100, 10},
+					    {0, POOL_SIZE},    {POOL_SIZE - 5000, 10000},
+					    {POOL_SIZE, 8192}, {2 * POOL_SIZE - 4096, 4096}};
+	struct pmem_map *m;
+	struct err e;
+	char path[64];
+	int fd = temp_file(path, 2 * POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_true(pmem_map_by_file(m));
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE, fd, POOL_SIZE, POOL_SIZE, &e), REPL_OK);
+	pmem_map_set_size(m, 2 * POOL_SIZE);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct range *r = &rows[i];
+
+		for (size_t k = 0; k < r->len; k++)
+			data[k] = (uint8_t)(k * 7 + i + 1);
+		pmem_map_put(m, r->off, data, r->len);
+		assert_memory_equal((uint8_t *)pmem_map_addr(m) + r->off, data, r->len);
+		memset(back, 0, sizeof(back));
+		pmem_map_get(m, r->off, back, r->len);
+		assert_memory_equal(back, data, r->len);
+		pmem_map_copy(m, r->off, "mapped", 6);
+		pmem_map_get(m, r->off, back, r->len);
+		assert_memory_equal(back, "mapped", 6);
+	}
+	pmem_map_free(m);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A pool in two files, the first from its second page on. */
+static void
+each_file_gets_its_own(void **state)
+{
+	static uint8_t data[POOL_SIZE], back[POOL_SIZE];
+	struct pmem_map *m;
+	struct err e;
+	char path[64], path2[64];
+	int fd = temp_file(path, POOL_SIZE), fd2 = temp_file(path2, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	memset(data, 'x', sizeof(data));
+	assert_int_equal(pmem_map_new_at(fd, path, 4096, POOL_SIZE - 4096, 2 * POOL_SIZE - 8192,
+					 true, &m, &e),
+			 REPL_OK);
+	assert_int_equal(pmem_map_extend(m, POOL_SIZE - 4096, fd2, 4096, POOL_SIZE - 4096, &e),
+			 REPL_OK);
+	pmem_map_set_size(m, 2 * POOL_SIZE - 8192);
+	/* Over the seam, and in each of them. */
+	pmem_map_put(m, POOL_SIZE - 12288, data, 16384);
+	pmem_map_put(m, 0, data, 4096);
+	pmem_map_put(m, 2 * POOL_SIZE - 12288, data, 4096);
+	assert_int_equal(pread(fd, back, 4096, 0), 4096);
+	assert_null(memchr(back, 'x', 4096));
+	assert_int_equal(pread(fd, back, 4096, 4096), 4096);
+	assert_memory_equal(back, data, 4096);
+	assert_int_equal(pread(fd, back, 8192, POOL_SIZE - 8192), 8192);
+	assert_memory_equal(back, data, 8192);
+	assert_int_equal(pread(fd2, back, 4096, 0), 4096);
+	assert_null(memchr(back, 'x', 4096));
+	assert_int_equal(pread(fd2, back, 8192, 4096), 8192);
+	assert_memory_equal(back, data, 8192);
+	assert_int_equal(pread(fd2, back, 4096, POOL_SIZE - 4096), 4096);
+	assert_memory_equal(back, data, 4096);
+	pmem_map_get(m, POOL_SIZE - 12288, back, 16384);
+	assert_memory_equal(back, data, 16384);
+	pmem_map_free(m);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(close(fd2), 0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(path2), 0);
+}
+
+static sigjmp_buf bus;
+
+static void
+on_bus(int sig)
+{
+	(void)sig;
+	siglongjmp(bus, 1);
+}
+
+/* A pool that lost its end is not made whole by a write, with zeros where its bytes were. */
+static void
+cut_file_does_not_grow_again(void **state)
+{
+	static uint8_t data[8192];
+	struct sigaction was, act = {.sa_handler = on_bus};
+	struct pmem_map *m;
+	volatile unsigned hits = 0;
+	struct stat st;
+	struct err e;
+	char path[64];
+	int fd = temp_file(path, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(sigaction(SIGBUS, &act, &was), 0);
+	if (sigsetjmp(bus, 1) == 0)
+		pmem_map_put(m, POOL_SIZE - sizeof(data), data, sizeof(data));
+	else
+		hits++;
+	if (sigsetjmp(bus, 1) == 0)
+		pmem_map_get(m, POOL_SIZE - sizeof(data), data, sizeof(data));
+	else
+		hits++;
+	assert_int_equal(sigaction(SIGBUS, &was, NULL), 0);
+	assert_int_equal(hits, 2);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 4096);
+	pmem_map_free(m);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(file_and_mapping_are_one),
+		cmocka_unit_test(each_file_gets_its_own),
+		cmocka_unit_test(cut_file_does_not_grow_again),
 		cmocka_unit_test(stores_reach_the_file),
 		cmocka_unit_test(read_only_descriptor_maps_for_reading_only),
 		cmocka_unit_test(size_beyond_the_file_is_refused),

@@ -16,7 +16,12 @@ static ssize_t file_pwritev(int fd, const struct iovec *iov, int n, off_t off);
 
 #define POOL (40ULL << 20)
 
+#define LANES 3U
+
 static struct lane lane;
+static struct lane fetchers[LANES]; /* of reads by windows */
+static struct lane_terms terms;
+static uint64_t far_ns; /* that one of those takes */
 static struct {
 	uint8_t *dst;
 	uint64_t off, len;
@@ -61,8 +66,15 @@ struct lane *
 remote_lane(struct remote *r, unsigned i)
 {
 	(void)r;
-	(void)i;
-	return &lane;
+	assert_in_range(i, 0, LANES - 1);
+	return terms.window ? &fetchers[i] : &lane;
+}
+
+const struct lane_terms *
+remote_terms(const struct remote *r)
+{
+	(void)r;
+	return &terms;
 }
 
 unsigned
@@ -131,8 +143,61 @@ lane_register(struct lane *l, uint64_t off)
 bool
 lane_done(const struct lane *l)
 {
-	(void)l;
-	return true;
+	return l->status || l->phase == LANE_IDLE;
+}
+
+int
+lane_fetch(struct lane *l, void *dst, uint64_t off, uint64_t len)
+{
+	assert_true(lane_done(l));
+	assert_in_range(len, 1, terms.window);
+	if (l->status)
+		return l->status;
+	l->fetch = (struct lane_fetch){.dst = dst, .off = off, .len = (uint32_t)len};
+	l->phase = LANE_FETCH;
+	return 0;
+}
+
+/* The newest comes first. */
+int
+lanes_run_while_moving(struct lane **lanes, unsigned n, bool (*until)(const struct lane *),
+		       uint64_t stall_ns, const struct breath *b, struct err *e)
+{
+	struct lane *l = lanes[n - 1];
+	int rc = 0;
+
+	assert_int_equal(stall_ns, timeout_ms * NS_PER_MS);
+	assert_in_range(n, 1, LANES);
+	for (unsigned i = 0; i < n; i++)
+		assert_false(until(lanes[i]));
+	while (!rc && clock_now_ns() < here_ns) {
+		(void)usleep(1000);
+		rc = breath_take(b, e);
+	}
+	(void)usleep((unsigned)(far_ns / 1000));
+	if (rc)
+		return rc;
+	if (left == 0) {
+		l->status = REPL_E_LOST;
+		return 0;
+	}
+	left--;
+	fill(l->fetch.dst, l->fetch.off, l->fetch.len);
+	l->phase = LANE_IDLE;
+	return 0;
+}
+
+/* Whoever does not want to go on waits for what may still be written. */
+void
+lanes_run(struct lane **lanes, unsigned n, bool (*until)(const struct lane *), uint64_t deadline_ns)
+{
+	(void)deadline_ns;
+	for (unsigned i = 0; i < n; i++) {
+		if (until(lanes[i]))
+			continue;
+		fill(lanes[i]->fetch.dst, lanes[i]->fetch.off, lanes[i]->fetch.len);
+		lanes[i]->phase = LANE_IDLE;
+	}
 }
 
 int
@@ -213,10 +278,15 @@ begin(unsigned reads, bool window)
 	slow_ns = here_ns = 0;
 	breaths = last = 0;
 	memset(&lane, 0, sizeof(lane));
+	memset(fetchers, 0, sizeof(fetchers));
+	terms = (struct lane_terms){.lanes = LANES};
+	far_ns = 0;
 	regions_fini(&regions);
 	assert_int_equal(regions_init(&regions, 1U << 30, POOL, NULL), 0);
 	lane.regions = &regions;
 	lane.window = window;
+	for (unsigned i = 0; i < LANES; i++)
+		fetchers[i].regions = &regions;
 }
 
 static int
@@ -434,6 +504,77 @@ test_a_slow_link_is_no_dead_one(void **state)
 	(void)close(fd);
 }
 
+/* By the windows of several lanes, in whatever order these come. */
+static void
+test_fetches_come_to_their_place(void **state)
+{
+	static const size_t windows[] = {CHUNK, 65536, 100000};
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = file_new();
+		struct pull *p;
+		struct err e;
+
+		begin(1000, false);
+		terms.window = windows[i];
+		err_clear(&e);
+		assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+		assert_int_equal(pull_range(p, 4096, 20 << 20, &e), 0);
+		assert_int_equal(pull_range(p, POOL - 5000, 5000, &e), 0);
+		assert_int_equal(pull_settle(p, &e), 0);
+		assert_int_equal(arrived(fd, 0, POOL), (20 << 20) + 5000);
+		assert_int_equal(arrived(fd, 4096, 20 << 20), 20 << 20);
+		assert_int_equal(arrived(fd, POOL - 5000, 5000), 5000);
+		assert_int_equal(count, 0);
+		pull_end(p);
+		(void)close(fd);
+	}
+}
+
+/* What came before is kept, and nobody writes to what is freed. */
+static void
+test_a_lost_fetch_is_told(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(9, false);
+	terms.window = CHUNK;
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+	assert_int_equal(pull_range(p, 0, POOL, &e), REPL_E_LOST);
+	pull_end(p);
+	for (unsigned i = 0; i < LANES; i++)
+		assert_true(lane_done(&fetchers[i]));
+	assert_in_range(arrived(fd, 0, 9 << 20), 6 << 20, 9 << 20);
+	(void)close(fd);
+}
+
+/* Nothing is lost in the change. */
+static void
+test_far_away_it_goes_by_rma(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(1000, false);
+	terms.window = CHUNK;
+	far_ns = 2 * FAR_NS;
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+	assert_int_equal(pull_range(p, 0, POOL, &e), 0);
+	assert_int_equal(p->fetchers, 0);
+	assert_int_equal(pull_settle(p, &e), 0);
+	assert_int_equal(arrived(fd, 0, POOL), POOL);
+	pull_end(p);
+	(void)close(fd);
+}
+
 int
 main(void)
 {
@@ -445,6 +586,9 @@ main(void)
 		cmocka_unit_test(test_what_came_before_a_loss_is_kept),
 		cmocka_unit_test(test_a_smaller_replica_is_told),
 		cmocka_unit_test(test_a_slow_link_is_no_dead_one),
+		cmocka_unit_test(test_fetches_come_to_their_place),
+		cmocka_unit_test(test_a_lost_fetch_is_told),
+		cmocka_unit_test(test_far_away_it_goes_by_rma),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

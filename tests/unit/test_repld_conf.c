@@ -79,7 +79,7 @@ check_defaults(const struct conf *c)
 	assert_int_equal(c->lanes_max, 16);
 	assert_int_equal(c->sessions_max, 64);
 	assert_int_equal(c->busy_poll_us, 50);
-	assert_int_equal(c->message_size_max, 65536);
+	assert_int_equal(c->message_size_max, 262144);
 	assert_int_equal(c->log, CONF_LOG_STDERR);
 	assert_int_equal(c->log_level, CONF_LEVEL_INFO);
 	assert_int_equal(c->heartbeat_ms, 1000);
