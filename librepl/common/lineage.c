@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lineage.h"
 
+#include <string.h>
+
 bool
 lineage_is_untold(const struct sidecar *replica)
 {
@@ -23,6 +25,21 @@ lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct 
 	local->position = position_kept(replica);
 	if (lineage_is_untold(replica))
 		gen_replace(&local->generation, fresh);
+}
+
+void
+lineage_in_place(struct sidecar *local, const struct gen_id *fresh)
+{
+	struct sidecar left = *local;
+
+	if (local->primary)
+		return;
+	if (left.writer_open && left.writer[0] && left.state == SIDECAR_UP_TO_DATE)
+		left.state = SIDECAR_UNKNOWN;
+	if (lineage_is_untold(&left) && !gen_id_is_nil(&left.generation.current))
+		gen_replace(&local->generation, fresh);
+	/* From now on it is this program's. */
+	memset(local->writer, 0, sizeof(local->writer));
 }
 
 void

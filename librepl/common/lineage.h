@@ -28,6 +28,13 @@ bool lineage_is_untold(const struct sidecar *replica);
 void lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh);
 
 /*
+ * A file is used by the record beside it, which may be a replica's: of one that has lost its writer
+ * without a word (named, since a program that uses its own file is not) nobody has looked how much
+ * it has. It gets fresh in place of the generation of which that may be a part.
+ */
+void lineage_in_place(struct sidecar *local, const struct gen_id *fresh);
+
+/*
  * Before a new generation is put on local, of which only a part may be here (its position): that
  * generation becomes no ancestor, since who has more of it would pass for one that is behind. Who
  * has that one and is told the new one is a copy of it; who is away has to be chosen by people.

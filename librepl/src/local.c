@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lineage.h"
+
 void
 local_init(struct local *l)
 {
@@ -51,6 +53,7 @@ static int
 local_read(struct local *l, uint64_t size, struct err *e)
 {
 	bool repair;
+	struct gen_id fresh;
 	struct stat st;
 	int rc;
 
@@ -76,7 +79,11 @@ local_read(struct local *l, uint64_t size, struct err *e)
 			       l->meta.ring_len      ? "receive ring"
 			       : l->meta.journal_len ? "resync journal"
 						     : "round log");
-	/* How far its writer came then counts no more: a new generation is begun on it. */
+	rc = local_new_id(&fresh, e);
+	if (rc)
+		return rc;
+	lineage_in_place(&l->meta, &fresh);
+	/* Only its target looks how far its writer came. */
 	l->meta.position_off = l->meta.position_len = 0;
 	l->present = true;
 	return 0;

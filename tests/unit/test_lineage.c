@@ -2,6 +2,8 @@
 /* A copy that may have but a part of a generation never names it, unless it says how much. */
 #include "unit.h"
 
+#include <string.h>
+
 #include "lineage.h"
 
 static struct gen_id
@@ -58,6 +60,40 @@ restored_file_says_how_much_it_has(void **state)
 	assert_true(names(&file, 9) && !names(&file, 3) && !file.position);
 	file = restored(replica(SIDECAR_OUTDATED, 0), true);
 	assert_true(names(&file, 9) && !names(&file, 3) && !file.position);
+}
+
+static void
+file_in_place_names_no_part(void **state)
+{
+	const struct gen_id fresh = id(9);
+	struct sidecar file, killed = replica(SIDECAR_UP_TO_DATE, 0);
+
+	(void)state;
+	killed.writer_open = true;
+	strcpy(killed.writer, "somebody");
+	file = killed;
+	lineage_in_place(&file, &fresh);
+	assert_true(names(&file, 9) && names(&file, 2) && !names(&file, 3));
+	/* Its own program was killed. */
+	killed.generation = file.generation;
+	file.writer_open = true;
+	lineage_in_place(&file, &fresh);
+	assert_memory_equal(&file.generation, &killed.generation, sizeof(file.generation));
+	/* Its session has seen its writer go. */
+	file = replica(SIDECAR_UNKNOWN, 0);
+	lineage_in_place(&file, &fresh);
+	assert_true(names(&file, 9) && !names(&file, 3));
+	/* It says how much it has, has all, or is a primary. */
+	for (unsigned i = 0; i < 4; i++) {
+		file = replica(i == 3 ? SIDECAR_UP_TO_DATE : SIDECAR_UNKNOWN, i == 0 ? 7 : 0);
+		file.waited = i == 1;
+		file.primary = i == 2;
+		file.writer_open = i != 3;
+		strcpy(file.writer, "somebody");
+		lineage_in_place(&file, &fresh);
+		assert_true(names(&file, 3) && !names(&file, 9));
+		assert_int_equal(file.writer[0] != 0, i == 2);
+	}
 }
 
 /* Where its writer has closed in order, or waited for it with each drain. */
@@ -152,6 +188,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(restored_file_says_how_much_it_has),
+		cmocka_unit_test(file_in_place_names_no_part),
 		cmocka_unit_test(restored_file_may_have_all),
 		cmocka_unit_test(promoted_laggard_tells_its_part),
 		cmocka_unit_test(promoted_whole_names_all),
