@@ -91,6 +91,25 @@ judge_size(struct why *w, const char *word, uint64_t recorded)
 		       word, word);
 }
 
+/* A record that can't be read says nothing of a replica: none is to be made anew for it. */
+static void
+judge_record(struct why *w, const char *word, int status)
+{
+	if (status == REPL_E_VERSION) {
+		w->reason = REPL_REASON_VERSION;
+		w->meaning = "the record beside the file is of a newer version of librepl";
+		(void)snprintf(w->next, sizeof(w->next), "install that version of librepl");
+		return;
+	}
+	w->reason = REPL_REASON_DAMAGED;
+	w->meaning = "the record beside the file can't be believed";
+	(void)snprintf(w->next, sizeof(w->next),
+		       "rm %s" SIDECAR_SUFFIX
+		       ", then start the program: a replica that differs from the file is left as "
+		       "it is, and the message says how to choose",
+		       word);
+}
+
 /* No program has it open: what its sidecar says. */
 static int
 why_closed(struct ctl *c, const char *file)
@@ -115,8 +134,8 @@ why_closed(struct ctl *c, const char *file)
 		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", path ? path : file);
 	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
 		evidence_add(&w, "%s: %s", path, c->err.text);
+		judge_record(&w, word ? word : "FILE", c->err.code);
 		err_clear(&c->err);
-		w.reason = REPL_REASON_DAMAGED;
 	} else {
 		gen_id_format(&s.generation.current, id);
 		out_time(s.updated_s, when);

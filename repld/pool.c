@@ -304,6 +304,24 @@ pool_writer_lost(struct sidecar *meta)
 	meta->writer_open = false;
 }
 
+int
+pool_meta_read(const struct pool_files *f, struct sidecar *meta, bool *repair, struct err *e)
+{
+	struct err why;
+	int rc;
+
+	err_clear(&why);
+	rc = sidecar_read(f->sidecar_fd, meta, repair, &why);
+	if (!rc)
+		return 0;
+	return err_set(e, rc, "%s%s", why.text,
+		       rc == REPL_E_CORRUPT
+			       ? "; the pool's own file is not touched: copy it away and check it "
+				 "with the tools of its program, then remove the pool and make the "
+				 "replica anew"
+			       : "");
+}
+
 /*
  * Read beside a writer: its update shows as a damaged or older copy for a
  * moment, so what does not last is no damage.
@@ -315,7 +333,7 @@ pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err
 	int rc;
 
 	for (int i = 0;; i++) {
-		rc = sidecar_read(f->sidecar_fd, &info->meta, &info->sidecar_damaged, e);
+		rc = pool_meta_read(f, &info->meta, &info->sidecar_damaged, e);
 		if ((!rc && !info->sidecar_damaged) || rc == REPL_E_VERSION || i == SETTLE_TRIES)
 			break;
 		(void)nanosleep(&pause, NULL);

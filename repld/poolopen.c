@@ -234,7 +234,7 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 		return rc;
 	pool_info_init(&info, name);
 	if (lock_take(f.sidecar_fd, 0)) {
-		rc = sidecar_read(f.sidecar_fd, &info.meta, &repair, e);
+		rc = pool_meta_read(&f, &info.meta, &repair, e);
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
 		if (!rc && info.meta.writer_open)
@@ -366,7 +366,7 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	bool repair;
 	int rc;
 
-	rc = sidecar_read(p->files.sidecar_fd, meta, &repair, e);
+	rc = pool_meta_read(&p->files, meta, &repair, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	rc = pool_check_size(&p->files, &p->info, e);

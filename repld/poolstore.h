@@ -94,6 +94,9 @@ int pool_place_check(const struct pool *p, struct err *e);
 /* Of the sidecar beside a pool at path; to be freed, NULL: no memory. */
 char *pool_sidecar_path(const char *path);
 
+/* sidecar_read() of a pool's; what is damaged is told with the next step. */
+int pool_meta_read(const struct pool_files *f, struct sidecar *meta, bool *repair, struct err *e);
+
 /* What a reader is told beside a writer; the second with size and file system. */
 int pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err *e);
 int pool_read_info(const struct pool_files *f, struct pool_info *info, struct err *e);

@@ -487,12 +487,9 @@ sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e)
 		return rc;
 	best = newest(&c);
 	if (best < 0)
-		return err_set(
-			e, REPL_E_CORRUPT,
-			"sidecar: both copies are damaged (first: %s; second: %s); the pool's "
-			"own file is not touched: copy it away and check it with the tools of "
-			"its program, then remove the pool and make the replica anew",
-			c.why[0].text, c.why[1].text);
+		return err_set(e, REPL_E_CORRUPT,
+			       "sidecar: both copies are damaged (first: %s; second: %s)",
+			       c.why[0].text, c.why[1].text);
 	*s = c.s[best];
 	*repair = copies_differ(&c);
 	return 0;

@@ -55,13 +55,20 @@ local_read(struct local *l, uint64_t size, struct err *e)
 	bool repair;
 	struct gen_id fresh;
 	struct stat st;
+	struct err why;
 	int rc;
 
+	err_clear(&why);
 	if (fstat(l->fd, &st) || !S_ISREG(st.st_mode))
 		return err_set(e, REPL_E_CORRUPT, "%s is no regular file", l->path);
-	rc = sidecar_read(l->fd, &l->meta, &repair, e);
+	rc = sidecar_read(l->fd, &l->meta, &repair, &why);
 	if (rc)
-		return err_prefix(e, "%s", l->path);
+		return err_set(e, rc, "%s: %s%s", l->path, why.text,
+			       rc == REPL_E_CORRUPT
+				       ? "; it is the record of the local file, not of a replica: "
+					 "remove it; a replica that differs from the file is then "
+					 "left as it is until one of the two is chosen"
+				       : "");
 	/* The program has let its file grow, and was cut off before that was recorded. */
 	if (l->meta.pool_size < size)
 		l->meta.pool_size = size;

@@ -180,7 +180,7 @@ writing_mends_the_damaged_copy(void **state)
 }
 
 static void
-both_copies_damaged_is_corrupt_and_names_the_next_step(void **state)
+both_copies_damaged_is_corrupt_and_says_of_both_why(void **state)
 {
 	struct sidecar s = sample();
 	struct err e;
@@ -194,7 +194,6 @@ both_copies_damaged_is_corrupt_and_names_the_next_step(void **state)
 	assert_int_equal(sidecar_read(fd, &s, &repair, &e), REPL_E_CORRUPT);
 	assert_non_null(strstr(e.text, "first: no magic bytes"));
 	assert_non_null(strstr(e.text, "second: checksum"));
-	assert_non_null(strstr(e.text, "copy it away"));
 	(void)close(fd);
 }
 
@@ -716,7 +715,7 @@ main(void)
 		cmocka_unit_test(slot_has_the_documented_bytes),
 		cmocka_unit_test(every_damaged_byte_leaves_the_state),
 		cmocka_unit_test(writing_mends_the_damaged_copy),
-		cmocka_unit_test(both_copies_damaged_is_corrupt_and_names_the_next_step),
+		cmocka_unit_test(both_copies_damaged_is_corrupt_and_says_of_both_why),
 		cmocka_unit_test(short_files),
 		cmocka_unit_test(newest_copy_wins),
 		cmocka_unit_test(sequence_goes_on_from_the_file),

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A record beside the file that can't be read, damaged or of a newer version, sends nobody to remove a replica: why and who is
+# refused say what it is about, and doing as they say loses nothing.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+head -c 1048576 /dev/urandom >pool
+ctl sync pool "$T/p" >/dev/null 2>&1 || fail "sync"
+cp pool.repl good
+
+# told WHAT REASON NEXT REFUSAL
+told() {
+	"$REPLCTL" --json why ./pool >out || fail "$1: why"
+	[ "$(member reason <out)" = "$2" ] || fail "$1: $(cat out)"
+	member next <out | grep -q "$3" || fail "$1: $(cat out)"
+	! grep -Eqi "replctl remove|replica anew" out || fail "$1: a replica is to be removed: $(cat out)"
+	! ctl sync pool "$T/p" >out 2>&1 || fail "$1: not refused"
+	grep -q "pool.repl: .*$4" out || fail "$1: $(cat out)"
+	! grep -Eqi "replctl remove|remove the pool|replica anew" out || fail "$1: a replica is to be removed: $(cat out)"
+}
+
+head -c 8192 /dev/zero >pool.repl
+told damaged damaged "^rm ./pool.repl" "record of the local file"
+printf other | dd of=pool conv=notrunc status=none
+rm pool.repl
+ctl_fails 6 "nothing was changed" sync pool "$T/p"
+ctl restore "$T/p" was >/dev/null || fail "restore"
+! cmp -s pool was || fail "the replica was overwritten"
+
+python3 - <<'END' || fail "no record of a newer version"
+import ctypes
+sum64 = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+sum64.restype = ctypes.c_uint64
+slot = bytearray(open("good", "rb").read(4096))
+slot[8] = 9
+slot[16:24] = bytes(8)
+slot[16:24] = sum64(bytes(slot), ctypes.c_size_t(4096)).to_bytes(8, "little")
+open("pool.repl", "wb").write(slot * 2)
+END
+told newer version "install that version" "format version 9"
