@@ -12,6 +12,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "memroom.h"
+
 #define ZEROS_SIZE (1U << 20)
 
 /*
@@ -20,8 +22,18 @@
  */
 #define PIECE_MEMORY (2U << 20)
 
+#define LITTLE (1U << 20)
+
+static bool
+is_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
 static uint64_t
-free_bytes(int fd)
+free_blocks(int fd)
 {
 	struct statvfs vfs;
 	uint64_t bytes;
@@ -31,6 +43,17 @@ free_bytes(int fd)
 	    __builtin_mul_overflow((uint64_t)vfs.f_bavail, (uint64_t)vfs.f_frsize, &bytes))
 		return UINT64_MAX;
 	return bytes;
+}
+
+/* For so many: what is little takes no more than what is kept for processes. */
+static uint64_t
+free_bytes(int fd, uint64_t wanted)
+{
+	uint64_t bytes = free_blocks(fd), room = bytes;
+
+	if (wanted > LITTLE && is_memory(fd))
+		room = memroom_bytes();
+	return room < bytes ? room : bytes;
 }
 
 static int
@@ -61,7 +84,7 @@ static int
 write_failed(int fd, uint64_t size, int errnum, struct err *e)
 {
 	if (errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG)
-		return no_space(size, free_bytes(fd), e);
+		return no_space(size, free_bytes(fd, size), e);
 	return err_errno(e, err_from_errno(errnum), errnum, "allocate %llu bytes",
 			 (unsigned long long)size);
 }
@@ -98,8 +121,7 @@ space_allocate(int fd, uint64_t size, struct err *e)
 static int
 allocate(int fd, uint64_t from, uint64_t size)
 {
-	struct statfs fs;
-	bool memory = fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+	bool memory = is_memory(fd);
 	uint64_t piece = memory ? PIECE_MEMORY : size;
 
 	while (from < size) {
@@ -125,8 +147,9 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 	if (rc)
 		return rc;
 	/* Asked first: an attempt would take the space of others until it fails. */
-	if (size - from > free_bytes(fd))
-		return no_space(size - from, free_bytes(fd), e);
+	rc = space_is_free(fd, size - from, e);
+	if (rc)
+		return rc;
 	errnum = allocate(fd, from, size);
 	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
 		return write_zeros(fd, from, size, e);
@@ -136,7 +159,7 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 int
 space_is_free(int fd, uint64_t bytes, struct err *e)
 {
-	uint64_t have = free_bytes(fd);
+	uint64_t have = free_bytes(fd, bytes);
 
 	return bytes > have ? no_space(bytes, have, e) : 0;
 }
