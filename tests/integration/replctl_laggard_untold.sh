@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Of a queued replica whose target could keep no position nobody knows how much it has. What is restored from it, or it
-# itself when it is promoted, does not overwrite one that may have more; one that is equal is its replica as ever.
+# itself when it is promoted or opened where it lies, does not overwrite one that may have more; one that is equal is its
+# replica as ever.
 . "$(dirname "$0")/full_lib.sh"
 start_on_disk tmpfs 64m
 T=$SERVE_USER@127.0.0.1:$SERVE_PORT
@@ -51,6 +52,16 @@ has_a
 cmp -s "$TMP/p" "$pools/b" && fail "b has all"
 grep -q "no position record" "$TMP/serve.log" || fail "there is room for a position record"
 rm "$pools/.filler"
+
+# Opened where it lies without a promotion, as its session has left it.
+for part in "" .repl; do
+	cp -p "$pools/b$part" "$pools/d$part"
+done
+start_api
+set_up "$pools/d"
+refused REPL_E_DIVERGED "/a: .*diverged" open
+has_a
+stop_api
 
 ctl restore "$T/b" "$TMP/untold" >"$TMP/out" 2>&1 || fail "restore of b: $(cat "$TMP/out")"
 start_api
