@@ -408,8 +408,13 @@ record_make(struct state *s, struct data_params *p)
 {
 	struct err e;
 
-	if (!s->write || s->ring || s->log || pmem_map_groups(s->map))
+	if (!s->write || s->ring || s->log)
 		return;
+	if (pmem_map_groups(s->map)) {
+		log_warning("no position record: where updates wait for a sync the round log is "
+			    "one, and there is none");
+		return;
+	}
 	err_clear(&e);
 	/* Mapping wants the process for itself, see pmem.h. */
 	baseline_free(s->baseline);
