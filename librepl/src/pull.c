@@ -17,9 +17,9 @@
 #define FLIGHT (SLOTS / 2) /* reads at once: the others' slots are the writer's */
 #define CHUNK  (1U << 20)
 
-#define FETCHES   4U       /* lanes that fetch at once: a window each */
-#define FAR_NS    2000000U /* a wait for one takes longer where the way is long ... */
-#define FAR_WAITS 8U       /* ... and so do those behind it */
+#define FETCHES   4U        /* lanes that fetch at once: a window each */
+#define FAR_NS    10000000U /* a wait for one takes longer where the way is long ... */
+#define FAR_WAITS 8U        /* ... and so do those behind it */
 
 /*
  * What is written at once, and where it ends: a huge page that a write fills need not be

@@ -7,7 +7,7 @@
 #define CHUNK     (1U << 20)
 #define NOTED_MAX (16U << 20)
 
-#define FAR_NS    1000000U /* a wait for a turn takes longer where the way is long ... */
+#define FAR_NS    4000000U /* a wait for a turn takes longer where the way is long ... */
 #define FAR_WAITS 8U       /* ... and so do those behind it */
 
 void
@@ -51,10 +51,13 @@ push_run(struct push *p, bool (*until)(const struct lane *), struct err *e)
 static int
 put_begin(struct push *p, uint64_t len, struct err *e)
 {
+	bool waits = !fill_has_turn(p->lane);
 	uint64_t since_ns = clock_now_ns();
 	int rc = push_run(p, fill_has_turn, e);
 
-	p->waits = clock_now_ns() - since_ns < FAR_NS ? 0 : p->waits + 1;
+	/* Answers come in bursts, behind the first of which nobody waits for the others. */
+	if (waits)
+		p->waits = clock_now_ns() - since_ns < FAR_NS ? 0 : p->waits + 1;
 	return rc ? rc : fill_begin(&p->fill, p->lane, len, e);
 }
 

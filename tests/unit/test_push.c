@@ -427,7 +427,7 @@ test_far_away_it_goes_by_rma(void **state)
 	(void)state;
 	err_clear(&e);
 	put_begin_at(&p, &from);
-	far_ns = 2 * FAR_NS;
+	far_ns = FAR_NS + 1000000;
 	room = 1;
 	rma = true;
 	next = UINT64_MAX;
