@@ -4,13 +4,13 @@
  * growth of theirs. Prints one JSON object.
  *
  * usage: growth open HOST IDENTITY KNOWN-HOSTS ROUNDS HUGE-POOL SIZE
- *        growth grow HOST IDENTITY KNOWN-HOSTS ROUNDS BYTES
+ *        growth grow HOST IDENTITY KNOWN-HOSTS ROUNDS BYTES [HUGE-POOL SIZE]
  *
  * open: HUGE-POOL of SIZE bytes, made before, against one of 4 MiB, in turns. The
  * last one stays open until the end of standard input, to be looked at.
- * grow: a pool of 64 MiB grows by BYTES in each round while four threads persist
+ * grow: a pool of 64 MiB, or HUGE-POOL, grows by BYTES in each round while four threads persist
  * 64 bytes on a lane each; their longest persist meanwhile, against that of as
- * long a time before.
+ * long a time before, or of a millisecond.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,6 +29,7 @@
 #define ROOM    4096U /* of each writer */
 #define MS      1000000ULL
 #define QUIET   (300 * MS) /* before the first growth, whose length is not known */
+#define BRIEF   MS         /* a time without growth is at least as long */
 
 /* ---- opening ---- */
 
@@ -127,14 +128,17 @@ sleep_ns(uint64_t ns)
 }
 
 static int
-measure_growth(const struct side_target *t, unsigned rounds, size_t bytes)
+measure_growth(const struct side_target *t, unsigned rounds, size_t bytes, const char *name,
+	       size_t base)
 {
 	double grow_ms[SIDE_ROUNDS_MAX], quiet[SIDE_ROUNDS_MAX], growing[SIDE_ROUNDS_MAX];
 	struct writer w[WRITERS];
 	uint64_t begin, took = QUIET;
 
-	(void)side_open(&pool, t, "growth", BASE,
-			&(struct side_options){.lanes = WRITERS, .room = BASE + rounds * bytes});
+	(void)side_open(&pool, t, name ? name : "growth", base,
+			&(struct side_options){.lanes = WRITERS,
+					       .room = base + rounds * bytes,
+					       .no_compare = name != NULL});
 	for (unsigned i = 0; i < WRITERS; i++) {
 		w[i].lane = i;
 		atomic_init(&w[i].longest, 0);
@@ -146,11 +150,11 @@ measure_growth(const struct side_target *t, unsigned rounds, size_t bytes)
 	sleep_ns(QUIET);
 	for (unsigned i = 0; i < rounds; i++) {
 		forget(w);
-		sleep_ns(took);
+		sleep_ns(took > BRIEF ? took : BRIEF);
 		quiet[i] = longest_us(w);
 		forget(w);
 		begin = side_now_ns();
-		side_check(repl_grow(pool.r, BASE + (i + 1) * bytes), "grow");
+		side_check(repl_grow(pool.r, base + (i + 1) * bytes), "grow");
 		took = side_now_ns() - begin;
 		growing[i] = longest_us(w);
 		grow_ms[i] = (double)took / MS;
@@ -158,10 +162,11 @@ measure_growth(const struct side_target *t, unsigned rounds, size_t bytes)
 	atomic_store(&stop, true);
 	for (unsigned i = 0; i < WRITERS; i++)
 		(void)pthread_join(w[i].thread, NULL);
-	(void)printf("{\"class\": \"%s\", \"grow\": {\"bytes\": %zu, \"ms\": %.1f, "
+	(void)printf("{\"class\": \"%s\", \"%s\": {\"bytes\": %zu, \"ms\": %.1f, "
 		     "\"quiet_longest_us\": %.1f, \"growing_longest_us\": %.1f}}\n",
-		     side_class(&pool), bytes, side_median(grow_ms, rounds),
-		     side_median(quiet, rounds), side_median(growing, rounds));
+		     side_class(&pool), name ? "grow_sparse" : "grow", bytes,
+		     side_median(grow_ms, rounds), side_median(quiet, rounds),
+		     side_median(growing, rounds));
 	side_close(&pool);
 	return 0;
 }
@@ -181,6 +186,9 @@ main(int argc, char **argv)
 	if (strcmp(argv[1], "open") == 0 && argc == 8)
 		return measure_open(&target, rounds, argv[6], strtoull(argv[7], NULL, 10));
 	if (strcmp(argv[1], "grow") == 0 && argc == 7)
-		return measure_growth(&target, rounds, strtoull(argv[6], NULL, 10));
+		return measure_growth(&target, rounds, strtoull(argv[6], NULL, 10), NULL, BASE);
+	if (strcmp(argv[1], "grow") == 0 && argc == 9)
+		return measure_growth(&target, rounds, strtoull(argv[6], NULL, 10), argv[7],
+				      strtoull(argv[8], NULL, 10));
 	return 2;
 }

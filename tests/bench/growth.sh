@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # growth.sh [CLASS...] - opening a sparse pool of 1 TiB against one of 4 MiB, and what
 # the target's session pins of it; the longest persist on four lanes while their
-# pool grows by 1 GiB, against the longest without.
+# pool grows by 1 GiB, that of 1 TiB and one whose space is allocated, against the longest without.
 if [ "${1-}" = --below ]; then
 	. "$(dirname "$0")/../integration/lib.sh"
 	. "$(dirname "$0")/pin.sh"
-	rounds=7 growths=3 bytes=$((1 << 30)) huge=$((1 << 40))
-	[ -z "${QUICK-}" ] || { rounds=1 growths=1 bytes=$((64 << 20)); }
+	rounds=7 growths=3 sparse_growths=15 bytes=$((1 << 30)) huge=$((1 << 40))
+	[ -z "${QUICK-}" ] || { rounds=1 growths=1 sparse_growths=1 bytes=$((64 << 20)); }
 	start_target
 	growth="timeout -k 5 300 $BUILD/tests/bench/growth"
 
@@ -32,11 +32,14 @@ if [ "${1-}" = --below ]; then
 	wait "$pid" || fail "growth open: $(cat "$TMP/err")"
 	$growth grow "$T" "$TMP/key" "$TMP/known_hosts" "$growths" "$bytes" \
 		</dev/null >"$TMP/grow.json" 2>"$TMP/err" || fail "growth grow: $(cat "$TMP/err")"
-	python3 - "$TMP/open.json" "$TMP/grow.json" "$TMP/memory" >"$2.json" <<'PY'
+	$growth grow "$T" "$TMP/key" "$TMP/known_hosts" "$sparse_growths" $((1 << 30)) huge "$huge" \
+		</dev/null >"$TMP/sparse.json" 2>"$TMP/err" || fail "growth of a sparse pool: $(cat "$TMP/err")"
+	python3 - "$TMP/open.json" "$TMP/memory" "$TMP/grow.json" "$TMP/sparse.json" >"$2.json" <<'PY'
 import json, sys
 a = json.load(open(sys.argv[1]))
-a.update(json.load(open(sys.argv[2])))
-a["kib"] = {k.rstrip(":"): int(v) for k, v in (l.split() for l in open(sys.argv[3]))}
+for path in sys.argv[3:]:
+    a.update(json.load(open(path)))
+a["kib"] = {k.rstrip(":"): int(v) for k, v in (l.split() for l in open(sys.argv[2]))}
 print(json.dumps(a))
 PY
 	exit 0
