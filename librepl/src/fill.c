@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "fill.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <unistd.h>
-
 #include "lane_impl.h"
+#include "localread.h"
 
 #define PAGE      4096U
 #define PIECE_MIN PAGE /* of a range: less is not put at the end of a message */
@@ -67,31 +64,12 @@ fill_room(const struct fill *f, uint64_t off, uint64_t len)
 	return len <= room ? (size_t)len : cut(off, room);
 }
 
-static int
-read_all(int fd, uint8_t *to, size_t len, uint64_t off, struct err *e)
-{
-	while (len > 0) {
-		ssize_t n = pread(fd, to, len, (off_t)off);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(e, REPL_E_IO, errno, "reading the local file");
-		if (n == 0)
-			return err_set(e, REPL_E_IO, "the local file became shorter");
-		to += n;
-		off += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 int
 fill_add(struct fill *f, const struct fill_source *from, uint64_t off, size_t len, struct err *e)
 {
 	struct wire_entry en = {.off = off, .len = (uint32_t)len, .op = WIRE_OP_COPY};
 	void *to = wire_commit_next(&f->message);
-	int rc = from->fd < 0 ? 0 : read_all(from->fd, to, len, off, e);
+	int rc = from->fd < 0 ? 0 : localread(from->fd, to, len, off, e);
 
 	if (rc)
 		return rc;

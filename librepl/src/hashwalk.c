@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "hashwalk.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "checksum.h"
 #include "clock.h"
 #include "control.h"
 #include "extents.h"
+#include "localread.h"
 
 #define PIECES      256U   /* asked for ahead */
 #define SKIP_FACTOR 4U     /* by which a stretch that is not compared grows */
@@ -206,25 +205,6 @@ hashwalk_file(struct hashwalk *w, int fd)
 }
 
 static int
-file_read(const struct hashwalk *w, uint64_t off, uint64_t len, struct err *e)
-{
-	uint64_t done = 0;
-	ssize_t n;
-
-	while (done < len) {
-		n = pread(w->fd, w->queue->buf + done, len - done, (off_t)(off + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_errno(e, REPL_E_IO, errno, "reading the local file");
-		if (n == 0)
-			return err_set(e, REPL_E_IO, "the local file became shorter");
-		done += (uint64_t)n;
-	}
-	return 0;
-}
-
-static int
 hash_block(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t *hash, struct err *e)
 {
 	int rc = 0;
@@ -234,7 +214,7 @@ hash_block(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t *hash, struct
 		return 0;
 	}
 	if (!w->mem)
-		rc = file_read(w, off, len, e);
+		rc = localread(w->fd, w->queue->buf, len, off, e);
 	if (!rc)
 		hash128(w->mem ? w->mem + off : w->queue->buf, len, hash);
 	return rc;

@@ -467,32 +467,31 @@ set_tail(struct pmem_map *m, uint64_t tail)
 	put_le64(m->mem + TAIL, tail);
 }
 
-/* A STAGE of one letter. */
+/* A message of one letter, a STAGE or a PUT. */
+static inline void
+arrive_letter(unsigned lane, uint64_t seq, char letter,
+	      size_t (*end)(struct wire_commit *c, uint64_t seq, uint32_t epoch))
+{
+	struct fab_server *s = &fabric;
+	struct wire_entry en = {.off = 64, .len = 1, .op = WIRE_OP_COPY};
+	struct wire_commit c;
+
+	s->lane[s->count] = lane;
+	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
+	wire_commit_add(&c, &en, &letter);
+	s->len[s->count++] = end(&c, seq, 7);
+}
+
 static inline void
 arrive_stage(unsigned lane, uint64_t seq, char letter)
 {
-	struct fab_server *s = &fabric;
-	struct wire_entry en = {.off = 64, .len = 1, .op = WIRE_OP_COPY};
-	struct wire_commit c;
-
-	s->lane[s->count] = lane;
-	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
-	wire_commit_add(&c, &en, &letter);
-	s->len[s->count++] = wire_stage_end(&c, seq, 7);
+	arrive_letter(lane, seq, letter, wire_stage_end);
 }
 
-/* A PUT of one letter. */
 static inline void
 arrive_put(unsigned lane, uint64_t seq, char letter)
 {
-	struct fab_server *s = &fabric;
-	struct wire_entry en = {.off = 64, .len = 1, .op = WIRE_OP_COPY};
-	struct wire_commit c;
-
-	s->lane[s->count] = lane;
-	wire_commit_begin(&c, s->msg[s->count], MSG_SIZE, 1);
-	wire_commit_add(&c, &en, &letter);
-	s->len[s->count++] = wire_put_end(&c, seq, 7);
+	arrive_letter(lane, seq, letter, wire_put_end);
 }
 
 /* One entry without bytes. */

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "../../librepl/src/hashwalk.c"
+#include "../../librepl/src/localread.c"
 
 #define BLOCK  4096U
 #define PIECE  (2 * BLOCK)

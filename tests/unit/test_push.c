@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../librepl/src/fill.c"
+#include "../../librepl/src/localread.c"
 #include "../../librepl/src/push.c"
 
 #define MIB  (1ULL << 20)
