@@ -397,6 +397,7 @@ static int
 chunk_ask(struct pull *p, const struct range *r, struct err *e)
 {
 	uint8_t *buf = slot_buf(p, p->asked);
+	bool at_once = p->lane->window && !p->fetchers;
 	int rc;
 
 	if (p->fetchers) {
@@ -405,7 +406,7 @@ chunk_ask(struct pull *p, const struct range *r, struct err *e)
 		rc = lane_fetch(lane, buf, r->off, r->len);
 		if (rc)
 			(void)err_set(e, rc, "data lane: %s", lane->why);
-	} else if (p->lane->window) {
+	} else if (at_once) {
 		/* Where the pool is out of RMA's reach: one after the other. */
 		rc = remote_read(p->remote, p->lane_index, buf, r->off, r->len, step_deadline(p),
 				 e);
@@ -420,7 +421,7 @@ chunk_ask(struct pull *p, const struct range *r, struct err *e)
 	pthread_mutex_lock(&p->lock);
 	p->asked++;
 	pthread_mutex_unlock(&p->lock);
-	if (p->lane->window)
+	if (at_once)
 		writer_give(p);
 	return 0;
 }

@@ -532,6 +532,32 @@ test_fetches_come_to_their_place(void **state)
 	}
 }
 
+/*
+ * With an RNIC that can't have the pool all reads go by windows, and that is no promise that one
+ * has been read when it was asked for.
+ */
+static void
+test_fetches_are_awaited_with_an_rnic(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(1000, false);
+	terms.window = 65536;
+	for (unsigned i = 0; i < LANES; i++)
+		fetchers[i].window = true;
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+	assert_int_equal(pull_range(p, 4096, 20 << 20, &e), 0);
+	assert_int_equal(pull_settle(p, &e), 0);
+	assert_int_equal(arrived(fd, 0, POOL), 20 << 20);
+	assert_int_equal(arrived(fd, 4096, 20 << 20), 20 << 20);
+	pull_end(p);
+	(void)close(fd);
+}
+
 /* What came before is kept, and nobody writes to what is freed. */
 static void
 test_a_lost_fetch_is_told(void **state)
@@ -587,6 +613,7 @@ main(void)
 		cmocka_unit_test(test_a_smaller_replica_is_told),
 		cmocka_unit_test(test_a_slow_link_is_no_dead_one),
 		cmocka_unit_test(test_fetches_come_to_their_place),
+		cmocka_unit_test(test_fetches_are_awaited_with_an_rnic),
 		cmocka_unit_test(test_a_lost_fetch_is_told),
 		cmocka_unit_test(test_far_away_it_goes_by_rma),
 	};
