@@ -74,8 +74,10 @@ put_ask(struct push *p, struct err *e)
 {
 	int rc = 0;
 
-	if (p->fill.building)
+	/* One that has nothing yet is not sent, and its buffer is the next one's. */
+	if (p->fill.building && p->fill.message.entry_count > 0)
 		rc = put_send(p, wire_put_end, e);
+	p->fill.building = false;
 	for (unsigned i = 0; !rc && i < p->due.count; i++) {
 		const struct range *r = &p->due.r[i];
 		uint64_t at = 0;

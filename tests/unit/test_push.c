@@ -399,6 +399,28 @@ test_puts_of_many_pieces_are_flushed(void **state)
 	terms.put = false;
 }
 
+/* As many pieces as can be remembered end with a message: the next one has nothing yet. */
+static void
+test_no_put_is_empty(void **state)
+{
+	const struct fill_source from = {.mem = pool, .fd = -1};
+	struct push p;
+	struct err e;
+
+	(void)state;
+	/* The number that fits into a message goes by their length. */
+	for (uint64_t len = 1000; len < 9000; len += 1000) {
+		err_clear(&e);
+		put_begin_at(&p, &from);
+		for (uint64_t off = 0; off + len < sizeof(pool); off += len + 1000)
+			assert_int_equal(push_range(&p, off, len, &e), 0);
+		assert_int_equal(push_settle(&p, &e), 0);
+		for (uint64_t off = 0; off + len < sizeof(pool); off += len + 1000)
+			assert_memory_equal(replica + off, pool + off, len);
+	}
+	terms.put = false;
+}
+
 /* Whole pages are written there, but at a range's ends. */
 static void
 test_puts_are_cut_between_pages(void **state)
@@ -471,6 +493,7 @@ main(void)
 		cmocka_unit_test(test_a_disk_that_may_be_full_is_named),
 		cmocka_unit_test(test_puts_bring_all_and_are_flushed),
 		cmocka_unit_test(test_puts_of_many_pieces_are_flushed),
+		cmocka_unit_test(test_no_put_is_empty),
 		cmocka_unit_test(test_puts_are_cut_between_pages),
 		cmocka_unit_test(test_far_away_it_goes_by_rma),
 		cmocka_unit_test(test_a_file_that_became_shorter_is_told),
