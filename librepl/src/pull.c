@@ -437,7 +437,13 @@ chunk_room(struct pull *p, struct err *e)
 	return rc ? rc : writer_await(p, SLOTS - 1 - reads_left(p), e);
 }
 
-/* Over a long way more must be under way than a lane has windows for. */
+/* Over a long way more must be under way than a lane has windows for, where there is RMA. */
+static bool
+fetch_is_over(const struct pull *p)
+{
+	return p->fetchers && !p->lane->window && p->waits >= FAR_WAITS;
+}
+
 static int
 fetch_end(struct pull *p, struct err *e)
 {
@@ -470,7 +476,7 @@ pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e)
 		uint64_t room = CHUNK - off % CHUNK, most = len < room ? len : room;
 		struct range r = {.off = off, .len = most};
 
-		if (p->fetchers && p->waits >= FAR_WAITS)
+		if (fetch_is_over(p))
 			rc = fetch_end(p, e);
 		if (rc)
 			break;

@@ -601,6 +601,30 @@ test_far_away_it_goes_by_rma(void **state)
 	(void)close(fd);
 }
 
+/* With an RNIC that can't have the pool there is nothing else, but one read after the other. */
+static void
+test_far_away_an_rnic_keeps_its_windows(void **state)
+{
+	int fd = file_new();
+	struct pull *p;
+	struct err e;
+
+	(void)state;
+	begin(1000, false);
+	terms.window = CHUNK;
+	for (unsigned i = 0; i < LANES; i++)
+		fetchers[i].window = true;
+	far_ns = 2 * FAR_NS;
+	err_clear(&e);
+	assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+	assert_int_equal(pull_range(p, 0, POOL, &e), 0);
+	assert_int_equal(p->fetchers, LANES);
+	assert_int_equal(pull_settle(p, &e), 0);
+	assert_int_equal(arrived(fd, 0, POOL), POOL);
+	pull_end(p);
+	(void)close(fd);
+}
+
 int
 main(void)
 {
@@ -616,6 +640,7 @@ main(void)
 		cmocka_unit_test(test_fetches_are_awaited_with_an_rnic),
 		cmocka_unit_test(test_a_lost_fetch_is_told),
 		cmocka_unit_test(test_far_away_it_goes_by_rma),
+		cmocka_unit_test(test_far_away_an_rnic_keeps_its_windows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
