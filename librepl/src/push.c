@@ -2,6 +2,8 @@
 #include "push.h"
 
 #include "clock.h"
+#include "extents.h"
+#include "holes.h"
 #include "lane_impl.h"
 
 #define CHUNK     (1U << 20)
@@ -149,12 +151,21 @@ push_post(struct push *p, struct err *e)
 	return rc ? rc : push_drain(p, lane_posted, e);
 }
 
+/* The lane reads memory where PUTs would have read the file, and it may have no space for holes. */
+static int
+push_touch(const struct push *p, uint64_t off, uint64_t len, struct err *e)
+{
+	return extents_fill(p->from.fd) ? holes_touch(p->from.mem, off, len, e) : 0;
+}
+
 /* What could not be written at once waits in the lane: not for all of the copy. */
 static int
 push_note(struct push *p, uint64_t off, uint64_t len, struct err *e)
 {
 	int rc = push_run(p, lane_done, e);
 
+	if (!rc)
+		rc = push_touch(p, off, len, e);
 	if (!rc)
 		rc = push_run(p, lane_has_room, e);
 	while (!rc && lane_flush(p->lane, off, len) < 0)

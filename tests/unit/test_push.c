@@ -8,6 +8,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "extents.h"
+
+#include "../../librepl/src/holes.h"
+
 #include "../../librepl/src/fill.c"
 #include "../../librepl/src/localread.c"
 #include "../../librepl/src/push.c"
@@ -229,6 +233,22 @@ lane_flush(struct lane *l, uint64_t off, uint64_t len)
 	return 0;
 }
 
+static bool holes; /* that there is no space for */
+
+bool
+extents_fill(int fd)
+{
+	return fd >= 0 && holes;
+}
+
+int
+holes_touch(const uint8_t *mem, uint64_t off, uint64_t len, struct err *e)
+{
+	assert_ptr_equal(mem, pool);
+	assert_in_range(off + len, 1, sizeof(pool));
+	return err_set(e, REPL_E_NOMEM, "full");
+}
+
 static const struct fill_source nowhere = {.fd = -1};
 
 static void
@@ -439,6 +459,31 @@ test_puts_are_cut_between_pages(void **state)
 	terms.put = false;
 }
 
+/* What is not put is read in memory, where looking at a hole takes space: asked for before. */
+static void
+test_holes_that_memory_has_no_space_for_are_told(void **state)
+{
+	FILE *f = tmpfile();
+
+	(void)state;
+	assert_non_null(f);
+	for (unsigned far = 0; far < 2; far++) {
+		const struct fill_source from = {.mem = pool, .fd = fileno(f)};
+		struct push p;
+		struct err e;
+
+		err_clear(&e);
+		put_begin_at(&p, &from);
+		assert_int_equal(pwrite(from.fd, pool, sizeof(pool), 0), sizeof(pool));
+		holes = true;
+		p.put = !far;
+		assert_int_equal(push_range(&p, 0, MIB, &e), far ? REPL_E_NOMEM : 0);
+		holes = false;
+	}
+	terms.put = false;
+	assert_int_equal(fclose(f), 0);
+}
+
 /* Where answers take long more must be on its way; nothing is lost in the change. */
 static void
 test_far_away_it_goes_by_rma(void **state)
@@ -494,6 +539,7 @@ main(void)
 		cmocka_unit_test(test_puts_bring_all_and_are_flushed),
 		cmocka_unit_test(test_puts_of_many_pieces_are_flushed),
 		cmocka_unit_test(test_no_put_is_empty),
+		cmocka_unit_test(test_holes_that_memory_has_no_space_for_are_told),
 		cmocka_unit_test(test_puts_are_cut_between_pages),
 		cmocka_unit_test(test_far_away_it_goes_by_rma),
 		cmocka_unit_test(test_a_file_that_became_shorter_is_told),
