@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A COMMIT, BARE, DEPOSIT or STAGE that is accepted has only ranges inside the pool, and encodes to
- * the same bytes.
+ * A COMMIT, BARE, DEPOSIT, STAGE or PUT that is accepted has only ranges inside the pool, and
+ * encodes to the same bytes.
  */
 #include <string.h>
 
@@ -24,7 +24,8 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, enum wire_typ
 		struct wire_entry en = wire_commit_entry(v, i);
 		bool carries = en.op == WIRE_OP_COPY || en.op == WIRE_OP_ATOMIC8;
 
-		FUZZ_CHECK(type != WIRE_STAGE || (en.op == WIRE_OP_COPY && en.len > 0));
+		FUZZ_CHECK((type != WIRE_STAGE && type != WIRE_PUT) ||
+			   (en.op == WIRE_OP_COPY && en.len > 0));
 		FUZZ_CHECK((en.op == WIRE_OP_STAMP) == (deposit && i == 0));
 		if (en.op == WIRE_OP_POSITION)
 			FUZZ_CHECK(en.off > 0 && en.off <= INT64_MAX && !deposit);
@@ -53,6 +54,8 @@ build(uint8_t *out, size_t size, const struct wire_commit_view *v, enum wire_typ
 		return wire_bare_end(&c, v->seq, v->epoch);
 	if (type == WIRE_STAGE)
 		return wire_stage_end(&c, v->seq, v->epoch);
+	if (type == WIRE_PUT)
+		return wire_put_end(&c, v->seq, v->epoch);
 	return deposit ? wire_deposit_end(&c, v->seq, v->epoch)
 		       : wire_commit_end(&c, v->seq, v->epoch);
 }
@@ -70,6 +73,9 @@ decode(const uint8_t *msg, size_t len)
 	if (!wire_stage_decode(msg, len, POOL_SIZE, &v, NULL)) {
 		type = WIRE_STAGE;
 		FUZZ_CHECK(v.entry_count > 0 && wire_stage_len(msg, len, len) == len);
+	} else if (!wire_put_decode(msg, len, POOL_SIZE, &v, NULL)) {
+		type = WIRE_PUT;
+		FUZZ_CHECK(v.entry_count > 0 && wire_put_is(msg, len));
 	} else if (!wire_bare_decode(msg, len, POOL_SIZE, &v, NULL)) {
 		type = WIRE_BARE;
 		FUZZ_CHECK(wire_bare_is(msg, len));
@@ -87,13 +93,14 @@ decode(const uint8_t *msg, size_t len)
 	free(again);
 }
 
-/* What the checksum covers: of a BARE not what its header says is the payload. */
+/* What the checksum covers: of a BARE or a PUT not what its header says is the payload. */
 static size_t
 covered(const uint8_t *msg, size_t size)
 {
 	uint32_t payload = get_le32(msg + 16);
 
-	if (!wire_bare_is(msg, size) || payload > size - WIRE_HEADER_SIZE)
+	if ((!wire_bare_is(msg, size) && !wire_put_is(msg, size)) ||
+	    payload > size - WIRE_HEADER_SIZE)
 		return size - WIRE_HEADER_SIZE;
 	return size - WIRE_HEADER_SIZE - payload;
 }
@@ -132,7 +139,7 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	static const struct wire_entry stamp = {.off = 77, .op = WIRE_OP_STAMP};
 	struct wire_commit c;
 
-	if (i > 13)
+	if (i > 14)
 		return 0;
 	wire_commit_begin(&c, buf, FUZZ_INPUT_MAX, 8);
 	if (i == 8) {
@@ -141,10 +148,10 @@ fuzz_seed(unsigned i, uint8_t *buf)
 			wire_commit_add(&c, &entries[k], data);
 		return wire_deposit_end(&c, i + 1, 3);
 	}
-	if (i == 12) {
+	if (i == 12 || i == 14) {
 		wire_commit_add(&c, &entries[1], data);
 		wire_commit_add(&c, &entries[5], data);
-		return wire_stage_end(&c, i + 1, 3);
+		return i == 12 ? wire_stage_end(&c, i + 1, 3) : wire_put_end(&c, i + 1, 3);
 	}
 	if (i == 13) {
 		wire_commit_add(&c, &entries[1], data);
