@@ -232,8 +232,9 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 	l->source.stops = info->ep_attr->protocol == FI_PROTO_RDMA_CM_IB_RC;
 	l->inject_size = info->tx_attr->inject_size;
 	if (lane_alloc(l)) {
-		rc = err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes", p->depth,
-			     p->msg_size);
+		rc = err_set(e, REPL_E_NOMEM,
+			     "no memory for %u buffers of %zu bytes (RLIMIT_DATA, RLIMIT_AS)",
+			     p->depth, p->msg_size);
 		goto out;
 	}
 	rc = lane_open_objects(l, info, e);

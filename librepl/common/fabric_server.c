@@ -207,13 +207,17 @@ server_alloc_lanes(struct fab_server *s, unsigned lanes, const struct fab_params
 	/* Buffers of lanes that stay idle cost nothing, but where they are pinned. */
 	s->recv_mem = s->borrowed ? p->recv_mem : ofi_mem_new(recv_len);
 	if (!s->recv_mem)
-		return err_set(e, REPL_E_NOMEM, "out of memory for %u buffers of %zu bytes",
+		return err_set(e, REPL_E_NOMEM,
+			       "no memory for %u buffers of %zu bytes (RLIMIT_DATA, RLIMIT_AS)",
 			       lanes * s->slots, s->stride);
 	s->window = p->window;
 	if (s->window) {
 		s->window_mem = ofi_mem_new(lanes * s->window);
 		if (!s->window_mem)
-			return err_set(e, REPL_E_NOMEM, "out of memory for %u windows", lanes);
+			return err_set(
+				e, REPL_E_NOMEM,
+				"no memory for %u windows of %zu bytes (RLIMIT_DATA, RLIMIT_AS)",
+				lanes, s->window);
 	}
 	for (unsigned i = 0; i < lanes; i++) {
 		s->lanes[i].recv_op = calloc(s->slots, sizeof(struct ofi_op));

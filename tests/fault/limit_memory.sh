@@ -3,12 +3,17 @@
 . "$(dirname "$0")/fault.sh"
 grep -q __asan_init "$REPLD" && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
 head -c 4M /dev/urandom >"$TMP/file"
-# Enough for the beginning, and not for a thread's stack.
-limit_repld -d 8000
-start_target
-ctl_fails 1 "starting the data thread.*RLIMIT_DATA" sync "$TMP/file" "$target/p"
-no_signal_deaths
-stop "$SERVE_PID"
+# Enough for the beginning, and not for messages, or not for a thread's stack.
+while read -r kib what; do
+	limit_repld -d "$kib"
+	start_target
+	ctl_fails 1 "$what.*RLIMIT_DATA" sync "$TMP/file" "$target/p" </dev/null
+	no_signal_deaths
+	stop "$SERVE_PID"
+done <<'END'
+8000 memory for [0-9]* buffers
+29500 starting the data thread
+END
 # Wherever else it ends: an error, and none about what is installed alone.
 for kib in 110000 130000 140000 150000 160000; do
 	limit_repld -v $kib
