@@ -18,6 +18,7 @@
 
 #include "clock.h"
 #include "commands.h"
+#include "fabric.h"
 #include "interrupt.h"
 #include "local.h"
 #include "out.h"
@@ -28,7 +29,8 @@
 #include "restoring.h"
 #include "show.h"
 
-#define RESTORE_LANES 4U /* they keep each other's targets busy: pull.h */
+/* They keep the target busy (pull.h); where they may go by an RNIC each would pin memory there. */
+#define RESTORE_LANES 4U
 
 struct restore {
 	struct ctl *c;
@@ -154,7 +156,8 @@ restore_pull(struct restore *r)
 	struct ctl *c = r->c;
 	struct progress progress;
 	struct transfer t = {.remote = c->remote, .progress = progress_tell, .arg = &progress};
-	int rc = remote_lanes_open(c->remote, RESTORE_LANES, &c->err);
+	unsigned lanes = fab_rdma_present() ? 1 : RESTORE_LANES;
+	int rc = remote_lanes_open(c->remote, lanes, &c->err);
 
 	if (rc)
 		return rc;

@@ -541,6 +541,9 @@ pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, s
 		p->fetchers = remote_terms(remote)->lanes - lane;
 	if (p->fetchers > FETCHES)
 		p->fetchers = FETCHES;
+	/* One alone would wait for each. */
+	if (p->fetchers == 1)
+		p->fetchers = 0;
 	p->fd = fd;
 	p->deadline_ns = deadline_ns;
 	p->breath = breath;
