@@ -11,9 +11,9 @@ cat >"$TMP/meet.sh" <<END
 #!/bin/sh
 : >"$TMP/met/\$\$"
 i=0
-while set -- "$TMP"/met/* && [ \$# -lt 6 ] && [ \$i -lt 1000 ]; do
+while set -- "$TMP"/met/* && [ \$# -lt 6 ] && [ \$i -lt 300 ]; do
 	i=\$((i + 1))
-	sleep 0.02
+	sleep 0.1
 done
 exec "$REPLD" session --config "$TMP/far.conf"
 END
@@ -26,7 +26,7 @@ racer() {
 
 	shift
 	{
-		printf 'config\nset identity %s\nset known-hosts %s\nset op-timeout 10000\nset close-timeout 2000\nset command %s\n' \
+		printf 'config\nset identity %s\nset known-hosts %s\nset op-timeout 10000\nset connect-timeout 30000\nset command %s\n' \
 			"$TMP/key" "$TMP/known_hosts" "$TMP/meet.sh"
 		for name in "$@"; do
 			printf 'set target %s\n' "$USER_NAME@127.0.0.1:$SSHD_PORT/$name"

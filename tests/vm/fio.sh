@@ -12,6 +12,6 @@ for program in fio pmempool; do
 done
 TMP=$(mktemp -d) || exit 1
 trap 'rm -rf "$TMP"' EXIT
-"$here/guest.sh" --timeout $((60 + 20 * kills)) --pmem "$TMP/0:128M" -- \
+"$here/guest.sh" --timeout $((120 + 30 * kills)) --pmem "$TMP/0:128M" -- \
 	env BUILD="${BUILD:?directory of the built programs}" KILLS="$kills" SEED="${2:-$RANDOM}" \
 	bash "$here/fio_guest.sh"

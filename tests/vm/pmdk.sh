@@ -10,5 +10,5 @@ here=$(cd "$(dirname "$0")" && pwd)
 command -v pmempool >/dev/null || { echo "skipped: no pmempool (package pmdk-tools)"; exit 77; }
 TMP=$(mktemp -d) || exit 1
 trap 'rm -rf "$TMP"' EXIT
-"$here/guest.sh" --timeout 170 --pmem "$TMP/0:400M" --pmem "$TMP/1:400M" --pmem "$TMP/2:400M" \
+"$here/guest.sh" --timeout 400 --pmem "$TMP/0:400M" --pmem "$TMP/1:400M" --pmem "$TMP/2:400M" \
 	-- env BUILD="${BUILD:?directory of the built programs}" bash "$here/pmdk_guest.sh" "$@"

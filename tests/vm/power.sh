@@ -62,7 +62,7 @@ guest_up() {
 
 boot() {
 	rm -f "$shared/up" "$shared/drop" "$TMP/pid"
-	"$here/guest.sh" --timeout 300 --net "$forward" --disk "$TMP/disk:128M" --bind "$shared" \
+	"$here/guest.sh" --timeout 380 --net "$forward" --disk "$TMP/disk:128M" --bind "$shared" \
 		--pidfile "$TMP/pid" -- env BUILD="$BUILD" \
 		bash "$here/power_guest.sh" "$shared" $library >"$TMP/guest.log" 2>&1 &
 	guest=$!
