@@ -150,6 +150,8 @@ start_sshd() {
 		echo "PermitRootLogin prohibit-password"
 		echo "PasswordAuthentication no"
 		echo "UsePAM no"
+		# Nor what their shell does first: bash reads .bashrc when sshd starts it.
+		echo "SetEnv HOME=$HOME"
 		for line in "$@"; do
 			echo "$line"
 		done
