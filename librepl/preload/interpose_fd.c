@@ -213,9 +213,12 @@ dup2(int from, int to)
 EXPORT int
 dup3(int from, int to, int flags)
 {
+	int fd;
+
 	if (!OURS && not_onto(to))
 		return -1;
-	return (int)syscall(SYS_dup3, from, to, flags);
+	fd = (int)syscall(SYS_dup3, from, to, flags);
+	return OURS ? descriptors_take(fd) : fd;
 }
 
 EXPORT int

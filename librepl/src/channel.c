@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -306,6 +308,26 @@ channel_proxy(struct channel *c, const char *name, unsigned port, const char *co
 	return proxy_start(command, &words, &c->fd, &c->proxy, e);
 }
 
+/*
+ * libssh closes what it was given when the connection breaks, and leaves it open when that is ended
+ * in order: so what it gets is a number of its own, which channel_free() has it close in any case.
+ * It is made by calls that the preload library keeps the program from, too.
+ */
+static int
+channel_lend(struct channel *c, struct err *e)
+{
+	int lent = eventfd(0, EFD_CLOEXEC);
+	int rc;
+
+	if (lent < 0 || dup3(c->fd, lent, O_CLOEXEC) < 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "%s: a descriptor", c->name);
+	else
+		rc = channel_set(c, SSH_OPTIONS_FD, &lent, e);
+	if (rc && lent >= 0)
+		(void)close(lent);
+	return rc;
+}
+
 /* TCP, unless the config has a proxy command. */
 static int
 channel_dial(struct channel *c, const char *name, uint64_t deadline_ns, struct err *e)
@@ -326,7 +348,7 @@ channel_dial(struct channel *c, const char *name, uint64_t deadline_ns, struct e
 	if (c->told_fd)
 		atomic_store(c->told_fd, c->fd);
 	channel_note_peer(c);
-	return channel_set(c, SSH_OPTIONS_FD, &c->fd, e);
+	return channel_lend(c, e);
 }
 
 static int
@@ -469,6 +491,7 @@ channel_detach(struct channel *c)
 void
 channel_free(struct channel *c)
 {
+	const socket_t none = SSH_INVALID_SOCKET;
 	struct guard g;
 	bool entered;
 
@@ -477,6 +500,9 @@ channel_free(struct channel *c)
 	entered = guard_enter(&g);
 	if (entered) {
 		ssh_channel_free(c->stream);
+		/* Refused as a value, and from then on libssh closes what it has. */
+		if (c->session && c->fd >= 0)
+			(void)ssh_options_set(c->session, SSH_OPTIONS_FD, &none);
 		if (c->session)
 			ssh_disconnect(c->session);
 		ssh_free(c->session);
@@ -499,6 +525,8 @@ channel_abandon(struct channel *c)
 
 	if (fd != SSH_INVALID_SOCKET)
 		(void)close(fd);
+	if (c->fd >= 0)
+		(void)close(c->fd);
 }
 
 /* Take what there is on the remote stderr, keep its end. */

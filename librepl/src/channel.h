@@ -51,7 +51,7 @@ void channel_detach(struct channel *c);
 /* Closes at once; waits for nothing. NULL is allowed. */
 void channel_free(struct channel *c);
 
-/* In the child of a fork: close its descriptor; the parent's is not touched. */
+/* In the child of a fork: close its descriptors; the parent's is not touched. */
 void channel_abandon(struct channel *c);
 
 /* All bytes written by the deadline, or an error (TIMEOUT, LOST). */

@@ -21,7 +21,7 @@ struct channel {
 	const _Atomic int *cancel;     /* or NULL */
 	const _Atomic uint64_t *until; /* or NULL */
 	_Atomic int *told_fd;          /* or NULL */
-	int fd;                        /* TCP or the proxy's; libssh uses it and leaves it open */
+	int fd;                        /* TCP or the proxy's; libssh has another number of it */
 	pid_t proxy;                   /* or 0 */
 	ssh_session session;
 	ssh_channel stream;
