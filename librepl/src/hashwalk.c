@@ -137,7 +137,7 @@ answer_take(struct hashwalk *w, unsigned i, struct err *e)
 		asked_at(q, end)->taken = true;
 		bytes += (size_t)block_count(w, asked_at(q, end)->piece.len) * HASH128_SIZE;
 	}
-	rc = remote_take(w->remote, id, &result, e);
+	rc = remote_take(w->remote, "pool.hash", id, &result, e);
 	if (!rc)
 		rc = control_get_text(result, "hashes", ANSWER_DIGITS, &text, e);
 	if (!rc && strlen(text) != bytes * 2)

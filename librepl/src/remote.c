@@ -139,6 +139,15 @@ remote_trip_note(struct remote *r, uint64_t ns)
 		atomic_store(&r->trip_ns, ns);
 }
 
+/* A request that had no answer has its name in the text. */
+static int
+remote_silent(const struct remote *r, const char *method, int rc, struct err *e)
+{
+	if (rc != REPL_E_TIMEOUT || !r->broken)
+		return rc;
+	return err_set(e, rc, "%s: timed out waiting for the answer to %s", r->target.host, method);
+}
+
 int
 remote_call_by(struct remote *r, const char *method, struct json_object *params,
 	       uint64_t deadline_ns, struct json_object **result, struct err *e)
@@ -167,9 +176,7 @@ remote_call_by(struct remote *r, const char *method, struct json_object *params,
 		rc = remote_receive(r, id, deadline_ns, result, e);
 	if (!rc)
 		remote_trip_note(r, clock_now_ns() - begin_ns);
-	if (rc == REPL_E_TIMEOUT && r->broken)
-		rc = err_set(e, rc, "%s: timed out waiting for the answer to %s", r->target.host,
-			     method);
+	rc = remote_silent(r, method, rc, e);
 	channel_bound(r->channel, NULL);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
@@ -199,7 +206,8 @@ remote_post(struct remote *r, const char *method, struct json_object *params, in
 }
 
 int
-remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e)
+remote_take(struct remote *r, const char *method, int64_t id, struct json_object **result,
+	    struct err *e)
 {
 	int rc;
 
@@ -207,6 +215,7 @@ remote_take(struct remote *r, int64_t id, struct json_object **result, struct er
 	rc = remote_usable(r, e);
 	if (!rc)
 		rc = remote_receive(r, id, clock_deadline(r->op_timeout_ms), result, e);
+	rc = remote_silent(r, method, rc, e);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }

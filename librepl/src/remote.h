@@ -125,7 +125,8 @@ int remote_call_by(struct remote *r, const char *method, struct json_object *par
  */
 int remote_post(struct remote *r, const char *method, struct json_object *params, int64_t *id,
 		struct err *e);
-int remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e);
+int remote_take(struct remote *r, const char *method, int64_t id, struct json_object **result,
+		struct err *e);
 
 /*
  * Ask for a sign of life; params, which may be NULL, is taken. REPL_E_TIMEOUT if for

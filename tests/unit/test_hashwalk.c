@@ -49,7 +49,8 @@ remote_post(struct remote *r, const char *method, struct json_object *params, in
 
 /* Every second block is not what it is here. */
 int
-remote_take(struct remote *r, int64_t id, struct json_object **result, struct err *e)
+remote_take(struct remote *r, const char *method, int64_t id, struct json_object **result,
+	    struct err *e)
 {
 	static char text[RANGES * 2 * HASH128_SIZE * 2 + 1];
 	const size_t digits = HASH128_SIZE * 2;
@@ -57,6 +58,7 @@ remote_take(struct remote *r, int64_t id, struct json_object **result, struct er
 
 	(void)r;
 	(void)e;
+	assert_string_equal(method, "pool.hash");
 	assert_int_equal(id, ++taken);
 	hash128(mem, BLOCK, hash);
 	for (unsigned i = 0; i < 2 * asked_for[id - 1]; i++) {
