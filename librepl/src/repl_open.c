@@ -57,6 +57,7 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 	const struct sidecar *meta = &remote_info(remote)->meta;
 	enum gen_relation relation;
 	bool known;
+	int rc;
 
 	pthread_mutex_lock(&r->lock);
 	known = r->local.present || r->ready;
@@ -66,8 +67,12 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 		return 0;
 	if (relation != GEN_EQUAL && relation != GEN_AHEAD)
 		return 0;
-	return remote_pool_grow(remote, r->size, false,
-				clock_deadline(remote_op_timeout_ms(remote)), e);
+	rc = remote_pool_grow(remote, r->size, false, clock_deadline(remote_op_timeout_ms(remote)),
+			      e);
+	/* Files of a set and a device have a bound as well: to the others it is as a full disk. */
+	if (rc == REPL_E_REFUSED)
+		rc = e->code = REPL_E_NOSPC;
+	return rc;
 }
 
 /* What the target says of a refusal, and what helps, in names of this side. */
