@@ -161,6 +161,50 @@ repl_connect_ms(const struct repl_config *c)
 	return c->connect_timeout_ms > c->op_timeout_ms ? c->connect_timeout_ms : c->op_timeout_ms;
 }
 
+/*
+ * It has grown by itself (replctl grow), or with a program that was killed over it. No pool
+ * shrinks, so the range must follow, or a new one take its place.
+ */
+static int
+size_larger(const struct remote *remote, uint64_t theirs, size_t size, struct err *e)
+{
+	char text[TARGET_TEXT_MAX];
+
+	target_format(remote_target(remote), text, sizeof(text));
+	return err_set(e, REPL_E_INVAL,
+		       "pool '%s' on the target has %" PRIu64
+		       " bytes, the local range has %zu; they must be equal; nothing was changed. "
+		       "Next: give the local file %" PRIu64 " bytes, too (truncate -s %" PRIu64
+		       " FILE), and map all of it; or replctl remove %s, and the replica is made "
+		       "anew",
+		       remote_target(remote)->pool, theirs, size, theirs, theirs, text);
+}
+
+static int
+size_smaller(const struct remote *remote, uint64_t theirs, size_t size, struct err *e)
+{
+	char text[TARGET_TEXT_MAX];
+
+	target_format(remote_target(remote), text, sizeof(text));
+	return err_set(e, REPL_E_INVAL,
+		       "pool '%s' on the target has %" PRIu64
+		       " bytes, the local range has %zu; they must be equal; nothing was changed. "
+		       "Next: replctl grow %s --size %zu, if it is the right one",
+		       remote_target(remote)->pool, theirs, size, text, size);
+}
+
+static int
+replica_check_size(const struct repl *r, const struct remote *remote, struct err *e)
+{
+	uint64_t theirs = remote_info(remote)->meta.pool_size;
+	size_t size = atomic_load(&r->size);
+
+	if (theirs == size)
+		return 0;
+	return theirs > size ? size_larger(remote, theirs, size, e)
+			     : size_smaller(remote, theirs, size, e);
+}
+
 int
 repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 {
@@ -175,15 +219,7 @@ repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 	if (rc)
 		return rc;
 	rc = replica_follow(r, remote, e);
-	if (rc)
-		return rc;
-	if (remote_info(remote)->meta.pool_size != r->size)
-		return err_set(e, REPL_E_INVAL,
-			       "pool '%s' on the target has %" PRIu64
-			       " bytes, the local range has %zu; they must be equal",
-			       remote_target(remote)->pool, remote_info(remote)->meta.pool_size,
-			       (size_t)r->size);
-	return 0;
+	return rc ? rc : replica_check_size(r, remote, e);
 }
 
 static int
