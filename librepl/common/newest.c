@@ -78,14 +78,26 @@ is_best(const struct sidecar *const *r, unsigned count, unsigned n)
 	return true;
 }
 
+/*
+ * Of those that have all one may have grown with a program that was lost before the others had:
+ * they can follow it, and it does not shrink.
+ */
+static bool
+is_larger(const struct sidecar *a, const struct sidecar *b)
+{
+	return a->pool_size > b->pool_size;
+}
+
 unsigned
 newest_of(const struct sidecar *const *replicas, unsigned count, unsigned *doubt)
 {
-	unsigned best = 0;
+	unsigned best = count;
 
 	*doubt = count;
-	while (best < count && !is_best(replicas, count, best))
-		best++;
+	for (unsigned i = 0; i < count; i++)
+		if (is_best(replicas, count, i) &&
+		    (best == count || is_larger(replicas[i], replicas[best])))
+			best = i;
 	for (unsigned i = 0; i < count && best < count; i++)
 		for (unsigned k = 0; k < count; k++)
 			if (is_doubtful(replicas[i], replicas[best], replicas[k])) {

@@ -35,8 +35,9 @@ enum newest_by newest_over(const struct sidecar *a, const struct sidecar *b);
 bool newest_promoted_part(const struct sidecar *a, const struct sidecar *b);
 
 /*
- * The first of count that has all that any of the usable ones has, or count: that is not known of
- * any. *doubt is then the one which is not usable and makes it so, or count.
+ * The one of count that has all that any of the usable ones has, of several the first of the
+ * largest; or count: that is not known of any. *doubt is then the one which is not usable and makes
+ * it so, or count.
  */
 unsigned newest_of(const struct sidecar *const *replicas, unsigned count, unsigned *doubt);
 

@@ -148,12 +148,36 @@ no_two_are_ahead_of_each_other(void **state)
 		}
 }
 
+/* A program was lost amid a growth: the smaller one can follow the larger one, and no other way
+ * round. */
+static void
+of_those_that_have_all_the_largest_is_taken(void **state)
+{
+	static const struct known all = {"a", LEFT, true, 0}, part = {"a", LEFT, false, 3};
+	struct sidecar s[3];
+	const struct sidecar *list[] = {&s[0], &s[1], &s[2]};
+	unsigned doubt;
+
+	(void)state;
+	s[0] = s[1] = s[2] = sidecar_of(&all);
+	s[0].pool_size = s[2].pool_size = 4096;
+	s[1].pool_size = 8192;
+	assert_int_equal(newest_of(list, 3, &doubt), 1);
+	s[2].pool_size = 8192;
+	assert_int_equal(newest_of(list, 3, &doubt), 1);
+	/* It has less: its size is nothing to that. */
+	s[1] = sidecar_of(&part);
+	s[1].pool_size = 16384;
+	assert_int_equal(newest_of(list, 2, &doubt), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_row_is_chosen_from),
 		cmocka_unit_test(a_part_is_no_better_by_its_promotion),
+		cmocka_unit_test(of_those_that_have_all_the_largest_is_taken),
 		cmocka_unit_test(no_two_are_ahead_of_each_other),
 	};
 
