@@ -9,8 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lineage.h"
@@ -70,7 +72,8 @@ local_read(struct local *l, uint64_t size, struct err *e)
 					 "left as it is until one of the two is chosen"
 				       : "");
 	/* The program has let its file grow, and was cut off before that was recorded. */
-	if (l->meta.pool_size < size)
+	l->grown = l->meta.pool_size < size;
+	if (l->grown)
 		l->meta.pool_size = size;
 	if (l->meta.pool_size != size)
 		return err_set(e, REPL_E_CORRUPT,
@@ -114,6 +117,22 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 		return err_errno(e, err_from_errno(errno), errno, "%s", l->path);
 	rc = local_lock(l->fd, l->path, e);
 	return rc ? rc : local_read(l, size, e);
+}
+
+/*
+ * A sync of the last page brings the length with it, and does not wait for all that is dirty in
+ * front of it. Not by msync(3), which replctl run takes for the program's. A device has no length:
+ * EINVAL.
+ */
+int
+local_settle_size(const void *mem, uint64_t size, struct err *e)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t end = (uintptr_t)mem + size, last = (end - 1) / page * page;
+
+	if (syscall(SYS_msync, last, end - last, MS_SYNC) == 0 || errno == EINVAL)
+		return 0;
+	return err_errno(e, err_from_errno(errno), errno, "syncing the end of the local file");
 }
 
 static int

@@ -19,6 +19,7 @@ struct local {
 	char *path;   /* of the sidecar; NULL: no pool file, nothing is kept */
 	int fd;       /* -1 until there is one */
 	bool present; /* meta was read from the file */
+	bool grown;   /* ... which told a smaller pool */
 	struct sidecar meta;
 };
 
@@ -34,6 +35,12 @@ void local_abandon(struct local *l);
  * nothing is kept.
  */
 int local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e);
+
+/*
+ * The length of the file that is mapped at mem is on media: before a record tells size bytes. What
+ * is stored there is the program's to make durable.
+ */
+int local_settle_size(const void *mem, uint64_t size, struct err *e);
 
 /* Write meta; makes the file (0600, by temporary name and rename) if absent. */
 int local_store(struct local *l, struct err *e);

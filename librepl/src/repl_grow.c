@@ -146,8 +146,10 @@ grow_dirty_undo(struct repl *r)
 static int
 grow_run(struct repl *r, size_t size, struct err *e)
 {
-	int rc = grow_dirty(r, size, e);
+	int rc = r->local.path ? local_settle_size(r->mem, size, e) : 0;
 
+	if (!rc)
+		rc = grow_dirty(r, size, e);
 	if (rc)
 		return rc;
 	rc = grow_prepare(r, size, e);

@@ -618,6 +618,8 @@ repl_open_local(struct repl *r, struct err *e)
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (!rc)
 		rc = local_check_state(&r->local, e);
+	if (!rc && r->local.path && (!r->local.present || r->local.grown))
+		rc = local_settle_size(r->mem, r->size, e);
 	if (rc)
 		return rc;
 	if (!r->local.present) {
