@@ -100,6 +100,27 @@ look_relation(struct resolve *r)
 	return 0;
 }
 
+/* One side has grown since they were the same: they can't be compared, and no pool shrinks. */
+static void
+size_next(struct resolve *r)
+{
+	struct ctl *c = r->c;
+
+	if (r->local_goes)
+		ctl_next(c,
+			 "replctl restore %s OTHER-FILE (to look at both); replctl restore --force "
+			 "%s %s (all of it: the file gets the replica's data and size)",
+			 r->quoted_target, r->quoted_target, r->quoted_file);
+	else if (r->seen.replica.pool_size < r->pool.size)
+		ctl_next(c, "replctl grow %s --size %zu, then the same again", r->quoted_target,
+			 r->pool.size);
+	else
+		ctl_next(c,
+			 "replctl restore %s OTHER-FILE (what it would lose); replctl remove %s, "
+			 "then replctl sync %s %s (all of it)",
+			 r->quoted_target, r->quoted_target, r->quoted_file, r->quoted_target);
+}
+
 static int
 look_state(struct resolve *r)
 {
@@ -119,8 +140,7 @@ look_state(struct resolve *r)
 			       sidecar_state_name(replica->state));
 	if (replica->pool_size == r->pool.size)
 		return 0;
-	ctl_next(c, "replctl restore %s OTHER-FILE, or replctl sync %s to another name",
-		 r->quoted_target, r->quoted_file);
+	size_next(r);
 	return err_set(&c->err, REPL_E_REFUSED, "%s has %zu bytes, the replica %" PRIu64, r->file,
 		       r->pool.size, replica->pool_size);
 }
