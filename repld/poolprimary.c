@@ -22,6 +22,7 @@
 #include "filesystem.h"
 #include "log.h"
 #include "pooldevice.h"
+#include "space.h"
 #include "lineage.h"
 #include "takeover.h"
 
@@ -233,6 +234,17 @@ pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 
 /* ---- demote ---- */
 
+/*
+ * Its program may have let the file grow, or made holes in it. What has no space on a full disk is
+ * told of a sparse pool only.
+ */
+static bool
+has_its_space(const struct pool *p)
+{
+	return p->files.parts || pooldevice_is_open(&p->files.st) ||
+	       space_complete(p->files.fd, p->info.meta.pool_size, NULL) == 0;
+}
+
 int
 pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_info *info,
 	    struct err *e)
@@ -252,6 +264,7 @@ pool_demote(struct pool_store *s, const char *name, const char *by, struct pool_
 	rc = id_new(&id, e);
 	if (!rc) {
 		lineage_demote(&next, &id);
+		next.sparse = next.sparse || !has_its_space(p);
 		meta_sign(&next, "demoted", by);
 		rc = meta_record(p, &next, e);
 	}

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -154,6 +155,25 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
 		return write_zeros(fd, from, size, e);
 	return errnum ? write_failed(fd, size, errnum, e) : 0;
+}
+
+int
+space_complete(int fd, uint64_t size, struct err *e)
+{
+	struct stat st;
+	uint64_t has;
+	int errnum, rc;
+
+	if (fstat(fd, &st) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "allocate");
+	has = (uint64_t)st.st_blocks * 512;
+	if (has >= size)
+		return 0;
+	rc = space_is_free(fd, size - has, e);
+	if (rc)
+		return rc;
+	errnum = allocate(fd, 0, size);
+	return errnum ? write_failed(fd, size - has, errnum, e) : 0;
 }
 
 int

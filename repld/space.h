@@ -20,7 +20,13 @@ int space_allocate(int fd, uint64_t size, struct err *e);
  */
 int space_extend(int fd, uint64_t from, uint64_t size, struct err *e);
 
-/* The same where so much space is free, which is taken as it is written to. */
+/*
+ * Of a file of size bytes that others have written: what is a hole in it has its space, too. After
+ * an error some holes may be left.
+ */
+int space_complete(int fd, uint64_t size, struct err *e);
+
+/* As space_extend() where so much space is free, which is taken as it is written to. */
 int space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e);
 
 /* The same, and all of them are written, so that to write over them changes no metadata. */
