@@ -133,14 +133,16 @@ within_reach()
 # run_tests PRESET [CTEST OPTION...]
 run_tests()
 {
-	local preset=$1
+	local preset=$1 places=3
 
 	shift
 	# Three places a core: most tests wait more than they compute, those that do not
-	# take two (PROCESSORS). Deadlines are tested by the clock, which a busy machine
-	# can spoil: what fails is run once more, and both runs are shown.
+	# take two (PROCESSORS), and with sanitizers they compute more. Deadlines are tested
+	# by the clock, which a busy machine can spoil: what fails is run once more, and both
+	# runs are shown.
+	[ "$preset" != asan ] || places=2
 	within_reach without_symbols ctest --preset "$preset" --no-tests=error --repeat until-pass:2 \
-		-j "$((3 * $(nproc)))" "$@"
+		-j "$((places * $(nproc)))" "$@"
 }
 
 # check PRESET [CTEST OPTION...]: build and test; the first failure has the last word.

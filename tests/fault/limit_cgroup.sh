@@ -4,7 +4,7 @@
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/fault.sh"
 [ "$(id -u)" -eq 0 ] && [ "$(stat -f -c %T "$TMP")" = tmpfs ] || exit 77
-grep -q __asan_init "$REPLD" && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
+sanitized && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
 # Where there is swap nobody is ended.
 [ "$(wc -l </proc/swaps)" -le 1 ] || exit 77
 group=/sys/fs/cgroup/memory/${TMP##*/} bound=memory.limit_in_bytes

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Too low a limit of memory is refused with its name; what goes on beside it does, and with enough all is as it was.
 . "$(dirname "$0")/fault.sh"
-grep -q __asan_init "$REPLD" && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
+sanitized && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
 head -c 4M /dev/urandom >"$TMP/file"
 # Enough for the beginning, and not for messages, or not for a thread's stack.
 while read -r kib what; do

@@ -2,7 +2,7 @@
 # A program that is started again while a target has too few descriptors or too little memory for its replica goes on without it, unless
 # on-loss = fail; the replica comes back when there is. Of a pool that was never replicated that is an error.
 . "$(dirname "$0")/api_lib.sh"
-if grep -q __asan_init "$REPLD"; then
+if sanitized; then
 	echo "skipped: a sanitizer takes more memory than any limit allows"
 	exit 77
 fi

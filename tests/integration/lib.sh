@@ -17,6 +17,7 @@
 #   hold NAME MODE     a session with that pool open; $HOLD_PID
 #   stop PID           SIGTERM and wait; also done for all at exit
 #   fail TEXT          end the test as failed
+#   sanitized          what is tested is built with sanitizers
 set -u
 
 : "${BUILD:?directory of the built programs}"
@@ -44,6 +45,11 @@ fail() {
 		[ -s "$log" ] && { echo "--- $log" >&2; tail -n 40 "$log" >&2; }
 	done
 	exit 1
+}
+
+# What is tested is built with sanitizers: it is slow, and keeps memory that is freed.
+sanitized() {
+	grep -q __asan_init "$REPLD"
 }
 
 # gone PID: it has ended, reaped or not.

@@ -11,7 +11,7 @@
 
 #include "sim.h"
 
-#define SEEDS       3000
+#define SEEDS       (SANITIZED ? 300 : 3000)
 #define SEEDS_BOUND 20000 /* within which every broken rule is found */
 
 static bool whole;
@@ -79,6 +79,8 @@ every_broken_rule_is_found_out(void **state)
 		uint64_t start = whole ? 0 : far_seeds[m];
 		struct sim_config config = {.seed = start, .mutation = (enum sim_mutation)m};
 
+		if (SANITIZED && start)
+			continue;
 		result.failed = false;
 		while (!result.failed && config.seed < start + SEEDS_BOUND) {
 			config.seed++;

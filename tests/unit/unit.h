@@ -11,4 +11,11 @@
 
 #include <cmocka.h>
 
+/* Searches take ten times as long then, and look for errors of memory: a part of them will do. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 #endif
