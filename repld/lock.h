@@ -19,4 +19,18 @@ bool lock_take(int fd, unsigned timeout_ms);        /* exclusive */
 bool lock_take_shared(int fd, unsigned timeout_ms); /* beside other shared ones */
 void lock_drop(int fd);
 
+/*
+ * lock_take() of a sidecar, open for writing, by who is going to put himself on record there. Until
+ * lock_entered() what stands there is of the holder before, and lock_look() tells.
+ */
+bool lock_enter(int fd, unsigned timeout_ms);
+void lock_entered(int fd);
+
+/*
+ * True if whoever has the lock of that sidecar is on record, and nobody else gets it before
+ * lock_look_end(); also where there are no such locks. Waits for a moment.
+ */
+bool lock_look(int fd);
+void lock_look_end(int fd);
+
 #endif

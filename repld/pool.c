@@ -89,6 +89,7 @@ pool_files_close(struct pool_files *f)
 	/* The lock ends here even if a child has inherited the descriptor. */
 	if (f->sidecar_fd >= 0) {
 		lock_drop(f->sidecar_fd);
+		lock_entered(f->sidecar_fd);
 		(void)close(f->sidecar_fd);
 	}
 	if (f->fd >= 0)
@@ -342,25 +343,28 @@ pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err
 }
 
 /*
- * What a reader is told. A recorded writer without its lock was killed: looked
- * at once more under the lock, since it may have closed in between.
+ * What a reader is told. A recorded writer without its lock was killed: looked at once more under
+ * the lock, since it may have closed in between. So was one whose lock another has already that is
+ * not on record yet, and as long as we look nobody comes to that.
  */
 static int
 read_meta(const struct pool_files *f, struct pool_info *info, struct err *e)
 {
 	int rc = pool_read_settled(f, info, e);
 	const struct sidecar *meta = &info->meta;
-	bool is_left = false;
+	bool is_left, is_gone;
 
-	if (!rc && (meta->writer_open || meta->log_len || meta->position_len) &&
-	    lock_take_shared(f->sidecar_fd, 0)) {
-		rc = pool_read_settled(f, info, e);
-		is_left = !rc;
-		lock_drop(f->sidecar_fd);
-	}
+	if (rc || !(meta->writer_open || meta->log_len || meta->position_len))
+		return rc;
+	is_gone = !lock_look(f->sidecar_fd);
+	is_left = lock_take_shared(f->sidecar_fd, 0);
+	rc = pool_read_settled(f, info, e);
 	if (is_left)
+		lock_drop(f->sidecar_fd);
+	lock_look_end(f->sidecar_fd);
+	if (!rc && is_left)
 		pool_rounds_look(f, &info->meta);
-	if (is_left && meta->writer_open)
+	if (!rc && (is_left || is_gone) && meta->writer_open)
 		pool_writer_lost(&info->meta);
 	return rc;
 }

@@ -61,7 +61,7 @@ files_use_lock(const struct pool_files *f, bool shared, const char *name, struct
 static int
 writer_lock(struct pool_files *f, const char *name, struct err *e)
 {
-	if (lock_take(f->sidecar_fd, LOCK_WRITER_MS))
+	if (lock_enter(f->sidecar_fd, LOCK_WRITER_MS))
 		return pool_check_present(f, name, e);
 	if (errno == EWOULDBLOCK)
 		return pool_busy(f->sidecar_fd, name, e);
@@ -163,8 +163,9 @@ files_agree(const struct pool_files *f, const char *path, struct err *e)
 }
 
 /*
- * Its writer was killed, maybe behind a sync that had failed, or has told of one. To settle that,
- * and to bring in what it has left, may take long: whoever asks meanwhile is told.
+ * The record is true of us now, who have the lock. If its writer was killed, maybe behind a sync
+ * that had failed, or has told of one, to settle that and to bring in what it has left may take
+ * long: whoever asks meanwhile is told.
  */
 static int
 files_left(const struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
@@ -172,14 +173,17 @@ files_left(const struct pool_files *f, const char *path, struct sidecar *meta, s
 	struct sidecar next = *meta;
 	int rc = 0;
 
-	pool_writer_lost(&next);
-	next.writer_open = true;
+	if (meta->writer_open) {
+		pool_writer_lost(&next);
+		next.writer_open = true;
+	}
 	if (next.state != meta->state)
 		rc = sidecar_write(f->sidecar_fd, &next, e);
 	if (rc)
 		return rc;
+	lock_entered(f->sidecar_fd);
 	*meta = next;
-	return files_agree(f, path, e);
+	return meta->writer_open ? files_agree(f, path, e) : 0;
 }
 
 /*
@@ -233,11 +237,11 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 	if (rc)
 		return rc;
 	pool_info_init(&info, name);
-	if (lock_take(f.sidecar_fd, 0)) {
+	if (lock_enter(f.sidecar_fd, 0)) {
 		rc = pool_meta_read(&f, &info.meta, &repair, e);
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
-		if (!rc && info.meta.writer_open)
+		if (!rc)
 			rc = files_left(&f, path, &info.meta, e);
 		if (!rc)
 			rc = files_recover(&f, path, &info.meta, e);
@@ -374,7 +378,7 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)
 		rc = pool_grow_undo(p, e);
-	if (!rc && meta->writer_open)
+	if (!rc)
 		rc = files_left(&p->files, p->path, meta, e);
 	if (!rc)
 		rc = writer_recover(p, e);

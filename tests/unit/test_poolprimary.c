@@ -42,6 +42,20 @@ fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
+static bool looks_first; /* as soon as somebody has a writer's lock */
+
+int
+flock(int fd, int operation)
+{
+	int rc = (int)syscall(SYS_flock, fd, operation);
+
+	if (rc == 0 && looks_first && operation & LOCK_EX) {
+		looks_first = false;
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	}
+	return rc;
+}
+
 static int map_sync_errno; /* of a device that fails; pages are clean then */
 
 int
@@ -686,12 +700,86 @@ killed_writers_pool_is_not_up_to_date_while_it_is_opened(void **state)
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
+static void
+write_some_with_record(const void *arg)
+{
+	struct poolposition *record;
+	struct pool *p;
+
+	(void)arg;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	assert_int_equal(pool_record_make(p, &record, &err), 0);
+}
+
+/* Not even before that can be on record, be it by who is refused then, or only reads. */
+static void
+killed_writers_pool_is_not_up_to_date_before_the_next_is_on_record(void **state)
+{
+	struct generation older = chain(1, 0, 0), newer = chain(2, 1, 0);
+	const struct pool_claim claims[] = {{.writer = "next"},
+					    {.writer = "next", .chain = &older}};
+	struct pool *p;
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &newer);
+	for (int i = 0; i < 3; i++) {
+		int rc;
+
+		killed_after(write_some_with_record, NULL);
+		looks_first = true;
+		rc = i < 2 ? pool_open_by(store, "p", &claims[i], &p, &err)
+			   : pool_open(store, "p", POOL_READ, "next", &p, &err);
+		assert_int_equal(rc, i == 1 ? REPL_E_DIVERGED : 0);
+		err_clear(&err);
+		assert_false(looks_first);
+		assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+		if (rc == 0)
+			assert_int_equal(pool_close(p, true, &err), 0);
+		put(SIDECAR_UP_TO_DATE, &newer);
+	}
+}
+
+/* Those who find its lock taken are in nobody's way. */
+static void
+writers_pool_stays_up_to_date_while_others_try_to_open_it(void **state)
+{
+	struct pool_store *mine;
+	struct pool *p, *other;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)alarm(60);
+		while (pool_store_new(dir, &mine, NULL) == 0 &&
+		       pool_open(mine, "p", POOL_WRITE, "other", &other, NULL) == REPL_E_BUSY)
+			pool_store_free(mine);
+		_exit(1);
+	}
+	for (int i = 0; i < 2000; i++) {
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+		assert_true(info.meta.writer_open);
+	}
+	assert_int_equal(died_of(pid), 0);
+	writer_end(pid);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			killed_writers_pool_is_not_up_to_date_while_it_is_opened, setup,
+			world_free),
+		cmocka_unit_test_setup_teardown(
+			killed_writers_pool_is_not_up_to_date_before_the_next_is_on_record, setup,
+			world_free),
+		cmocka_unit_test_setup_teardown(
+			writers_pool_stays_up_to_date_while_others_try_to_open_it, setup,
 			world_free),
 		cmocka_unit_test_setup_teardown(every_relation_has_its_verdict, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_primary_takes_no_writer_whatever_it_says, setup,
