@@ -251,24 +251,36 @@ cmd_resume(struct ctl *c, char **args)
 
 /* ---- wait ---- */
 
+/*
+ * One with a queue may never be seen without anything on its way: that it has all that was drained
+ * when we were asked, so many milliseconds ago, is enough. The oldest thing that it lacks is
+ * younger.
+ */
 static bool
-replica_is(struct json_object *o, const char *state)
+has_all(struct json_object *o, uint64_t asked_ms)
+{
+	return out_member_u64(o, "lag_bytes") == 0 || out_member_u64(o, "lag_ms") < asked_ms;
+}
+
+static bool
+replica_is(struct json_object *o, const char *state, uint64_t asked_ms)
 {
 	for (int a = 0; a < REASON_AXIS_COUNT; a++)
 		if (strcmp(out_member(o, reason_axis_key((enum reason_axis)a)), state) == 0)
 			return strcmp(state, "up-to-date") != 0 ||
-			       strcmp(out_member(o, "replication"), "established") == 0;
+			       (strcmp(out_member(o, "replication"), "established") == 0 &&
+				has_all(o, asked_ms));
 	return false;
 }
 
 static bool
-all_are(struct json_object *status, const char *state)
+all_are(struct json_object *status, const char *state, uint64_t asked_ms)
 {
 	struct json_object *list = show_replicas(status);
 	size_t count = json_object_array_length(list);
 
 	for (size_t i = 0; i < count; i++)
-		if (!replica_is(json_object_array_get_idx(list, i), state))
+		if (!replica_is(json_object_array_get_idx(list, i), state, asked_ms))
 			return false;
 	return count > 0;
 }
@@ -301,7 +313,7 @@ cmd_wait(struct ctl *c, char **args)
 	struct json_object *status = NULL;
 	const char *state;
 	unsigned timeout_s;
-	uint64_t deadline_ns;
+	uint64_t begin_ns = clock_now_ns(), asked_ms, deadline_ns;
 	struct ask a;
 	int rc;
 
@@ -311,8 +323,9 @@ cmd_wait(struct ctl *c, char **args)
 	if (!rc)
 		rc = open_by(c, &a, args[0], deadline_ns);
 	while (!rc) {
+		asked_ms = (clock_now_ns() - begin_ns) / NS_PER_MS;
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
-		if (!rc && all_are(status, state))
+		if (!rc && all_are(status, state, asked_ms))
 			break;
 		if (!rc && clock_now_ns() >= deadline_ns) {
 			if (!c->options.json)

@@ -251,6 +251,8 @@ static void
 judge_writer(struct why *w, struct json_object *writer)
 {
 	struct json_object *report = NULL;
+	char size[OUT_NUMBER_MAX];
+	uint64_t lag;
 
 	evidence_add(w, "open for writing by %s, session %s", out_member(writer, "peer"),
 		     out_member(writer, "session"));
@@ -261,6 +263,13 @@ judge_writer(struct why *w, struct json_object *writer)
 	w->reason = (int)reason_by_name(out_member(report, "reason"));
 	evidence_add(w, "it says: %s, %s, %s", out_member(report, "connection"),
 		     out_member(report, "replication"), out_member(report, "data"));
+	lag = out_member_u64(report, "lag_bytes");
+	out_size(lag, size);
+	if (lag)
+		evidence_add(w, "it had %s on the way here, the oldest for %" PRIu64 " ms", size,
+			     out_member_u64(report, "lag_ms"));
+	if (lag && w->reason == REPL_REASON_NONE)
+		w->meaning = "the replica gets everything in its order, and lacks the last of it";
 }
 
 static bool
