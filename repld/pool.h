@@ -291,6 +291,13 @@ int pool_close_unused(struct pool *p, bool clean, struct err *e);
 int pool_remove_unused(struct pool_store *s, const char *name, const struct gen_id *uuid,
 		       const char *writer, struct err *e);
 
+/*
+ * The writer has gone without a word. Before what is in its lanes and its journal is taken in,
+ * which may take long: whoever asks meanwhile is told. What can't be recorded now pool_close()
+ * tells.
+ */
+void pool_left(struct pool *p);
+
 /* clean: the writer closed in order; else state becomes UNKNOWN unless it is worse. Frees p. */
 int pool_close(struct pool *p, bool clean, struct err *e);
 

@@ -693,6 +693,21 @@ pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool 
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
+void
+pool_left(struct pool *p)
+{
+	struct sidecar next = p->info.meta;
+
+	pool_writer_lost(&next);
+	next.writer_open = true;
+	/* Of one that was never written nothing is claimed, and it may be taken away. */
+	if (!p->write || next.state == p->info.meta.state ||
+	    gen_id_is_nil(&next.generation.current))
+		return;
+	if (sidecar_write(p->files.sidecar_fd, &next, NULL) == 0)
+		p->info.meta = next;
+}
+
 int
 pool_close(struct pool *p, bool clean, struct err *e)
 {

@@ -71,6 +71,8 @@ state_fini(struct state *s, const char *reason)
 
 	err_clear(&e);
 	memcpy(name, s->pool_name, sizeof(name));
+	if (s->pool)
+		pool_left(s->pool);
 	if (!s->pool)
 		log_info("session ends: %s", reason);
 	else if (state_pool_close(s, false, &e))

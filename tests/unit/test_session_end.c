@@ -8,7 +8,33 @@
 #include <sys/wait.h>
 
 #include "clock.h"
+#include "pool.h"
 #include "session_client.h"
+
+/* ---- looks at what is recorded ---- */
+
+static const char *looks_in; /* a pool directory, when a session next unmaps its pool */
+static enum sidecar_state seen;
+
+void __real_pmem_map_free(struct pmem_map *m);
+void __wrap_pmem_map_free(struct pmem_map *m);
+
+/* When nothing of the lanes and the journal is left. */
+void
+__wrap_pmem_map_free(struct pmem_map *m)
+{
+	struct pool_store *store = NULL;
+	struct pool_info info;
+
+	if (m && looks_in) {
+		assert_int_equal(pool_store_new(looks_in, &store, NULL), 0);
+		assert_int_equal(pool_info(store, "a", &info, NULL), 0);
+		seen = info.meta.state;
+		pool_store_free(store);
+		looks_in = NULL;
+	}
+	__real_pmem_map_free(m);
+}
 
 /* ---- ends ---- */
 
@@ -105,6 +131,26 @@ unclean_end_marks_the_pool_unknown(void **state)
 	call_ok(&c, "bye", "{}");
 	assert_int_equal(client_join(&c), REPL_OK);
 	assert_state(&d->conf, "c", "inconsistent"); /* worse than unknown */
+}
+
+/* To take in what is left in lanes and journals may take long. */
+static void
+lost_writers_pool_is_unknown_before_it_is_closed(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	call_ok(&c, "pool.mark",
+		"{\"state\":\"up-to-date\","
+		"\"generation\":\"11111111-1111-4111-8111-111111111111\"}");
+	looks_in = d->path;
+	assert_int_equal(client_hangup(&c), REPL_E_LOST);
+	assert_null(looks_in);
+	assert_int_equal(seen, SIDECAR_UNKNOWN);
+	assert_state(&d->conf, "a", "unknown");
 }
 
 static void
@@ -253,6 +299,7 @@ main(void)
 		T(huge_line_ends_the_session),
 		T(half_a_line_is_not_served),
 		T(unclean_end_marks_the_pool_unknown),
+		T(lost_writers_pool_is_unknown_before_it_is_closed),
 		T(silence_ends_the_session),
 		T(missing_heartbeat_gives_up_the_pool),
 		T(flood_is_answered_message_by_message),
