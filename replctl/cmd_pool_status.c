@@ -18,7 +18,7 @@
 #define WAIT_LOOK_MS 100
 #define WAIT_MAX_S   604800U
 #define EVENT_MS     1000
-#define SETTLE_MS    5000
+#define SETTLE_MS    5000U
 
 static const struct timespec look_again = {.tv_nsec = WAIT_LOOK_MS * 1000000L};
 
@@ -208,6 +208,12 @@ pause_settle(struct ask *a, const char *replica, bool paused, struct json_object
 		*status = NULL;
 		rc = ask_call(a, "status", NULL, status, e);
 	}
+	if (!rc && any_has(*status, replica, "paused", !paused))
+		rc = err_set(
+			e, REPL_E_TIMEOUT,
+			"not %s after %u s: it will be, the program may be busy with the loss of "
+			"another replica",
+			paused ? "paused" : "resumed", SETTLE_MS / 1000);
 	return rc;
 }
 
@@ -230,8 +236,10 @@ pausing(struct ctl *c, char **args, const char *method)
 		if (!c->options.json)
 			status_lines(status);
 		ctl_answer(c, status);
-	} else if (args[1]) {
-		ctl_next_file(c, "replctl status", args[0]);
+	} else {
+		json_object_put(status);
+		if (args[1] || rc == REPL_E_TIMEOUT)
+			ctl_next_file(c, "replctl status", args[0]);
 	}
 	ask_fini(&a);
 	return rc;
