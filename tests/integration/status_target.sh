@@ -55,6 +55,7 @@ wait_for 10 unspoken || fail "$(cat "$TMP/text.out")"
 # A pool that is removed is told of once.
 ctl create --size 1M "$T/gone" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
 due text " gone [a-z-]+, writer"
+due json '"gone"'
 ctl remove --force "$T/gone" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
 due text "UTC gone removed$"
 due json '^\{.*"gone".*"removed" *\}$'
