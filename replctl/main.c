@@ -402,7 +402,24 @@ take_plain_option(struct ctl *c, int opt, unsigned *given)
 	return false;
 }
 
-/* One option of the user's; unknown ones are told apart from ones without argument. */
+/* Of several letters in one word only optopt tells which it was. */
+static int
+refuse_option(struct ctl *c, int opt, const char *word)
+{
+	const struct option *o = long_options;
+
+	if (opt == ':')
+		return err_set(&c->err, REPL_E_INVAL, "option '%s' needs a value", word);
+	while (o->name && (optopt == 0 || o->val != optopt))
+		o++;
+	if (o->name)
+		return err_set(&c->err, REPL_E_INVAL, "option '--%s' takes no value", o->name);
+	if (optopt)
+		return err_set(&c->err, REPL_E_INVAL, "option '-%c' is not known", optopt);
+	return err_set(&c->err, REPL_E_INVAL, "option '%s' is not known", word);
+}
+
+/* One option of the user's. */
 static void
 take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 {
@@ -415,8 +432,7 @@ take_option(struct ctl *c, int opt, char **argv, unsigned *given)
 		take_plan_option(c, opt, given);
 	} else if (!c->err.code) {
 		/* The first one is told, but a --json behind it counts. */
-		(void)err_set(&c->err, REPL_E_INVAL, "option '%s' %s", argv[optind - 1],
-			      opt == ':' ? "needs a value" : "is not known");
+		(void)refuse_option(c, opt, argv[optind - 1]);
 	}
 }
 

@@ -10,6 +10,10 @@ for words in "" "nonsense" "list" "list a b" "list $T --force" "info" "info $T" 
 	ctl_fails 2 "^next: " $words
 done
 ctl_fails 2 "^next: replctl help create" create "$T/p" --size 5000
+# The option that is wrong is named, not the word beside it.
+ctl_fails 2 "option '-z' is not known" remove -zf "$T/p"
+ctl_fails 2 "option '--force' takes no value" remove --force=1 "$T/p"
+ctl_fails 2 "option '-c' needs a value" list "$T" -c
 ctl help | grep -q "^  restore " || fail "help"
 # A terminal of 80 columns shows all of it, and texts stand in their columns.
 for words in "" create run plan status wait "bench remotelog"; do
