@@ -37,12 +37,13 @@ cmd_grow(struct ctl *c, char **args)
 	uint64_t size = 0;
 	int rc;
 
-	if (!c->options.size || parse_size(c->options.size, &size) || size == 0 || size % 4096 ||
-	    size > INT64_MAX) {
-		ctl_next(c, "replctl help grow");
+	if (!c->options.size)
+		return err_set(&c->err, REPL_E_INVAL, "grow takes --size N: how large it is to be");
+	if (parse_size(c->options.size, &size) || size == 0 || size % 4096 || size > INT64_MAX)
 		return err_set(&c->err, REPL_E_INVAL,
-			       "grow takes --size N, a positive multiple of 4096 bytes");
-	}
+			       "--size '%s' is not a positive multiple of 4096 bytes, e.g. 65536, "
+			       "64M, 2G",
+			       c->options.size);
 	rc = ctl_target(c, args[0], CTL_POOL);
 	if (!rc)
 		rc = ctl_connect(c);

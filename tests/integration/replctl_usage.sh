@@ -10,6 +10,7 @@ for words in "" "nonsense" "list" "list a b" "list $T --force" "info" "info $T" 
 	ctl_fails 2 "^next: " $words
 done
 ctl_fails 2 "^next: replctl help create" create "$T/p" --size 5000
+ctl_fails 2 "--size '5000' is not a positive multiple" grow "$T/p" --size 5000
 # The option that is wrong is named, not the word beside it.
 ctl_fails 2 "option '-z' is not known" remove -zf "$T/p"
 ctl_fails 2 "option '--force' takes no value" remove --force=1 "$T/p"
