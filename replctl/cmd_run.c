@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "out.h"
 
 #define PRELOAD_NAME "librepl-preload.so"
 #define HEADERS_MAX  64
@@ -79,7 +80,7 @@ static int
 add_pool(struct ctl *c, const char *file, unsigned first, unsigned end, struct text *lines)
 {
 	const struct ctl_run *run = &c->options.run;
-	char path[PATH_MAX];
+	char path[PATH_MAX], *quoted;
 	struct target t;
 	unsigned count = 0;
 	int rc = pool_path(file, path, &c->err);
@@ -98,7 +99,10 @@ add_pool(struct ctl *c, const char *file, unsigned first, unsigned end, struct t
 	}
 	if (rc || count > 0)
 		return rc;
-	ctl_next(c, "replctl run --replica TARGET/pool --pool %s -- PROGRAM", file);
+	quoted = out_quote(file);
+	ctl_next(c, "replctl run --replica TARGET/pool --pool %s -- PROGRAM",
+		 quoted ? quoted : "FILE");
+	free(quoted);
 	return err_set(&c->err, REPL_E_INVAL, "pool '%s' has no replica", file);
 }
 

@@ -15,6 +15,7 @@ ctl_fails 2 "--size '5000' is not a positive multiple" grow "$T/p" --size 5000
 ctl_fails 2 "option '-z' is not known" remove -zf "$T/p"
 ctl_fails 2 "option '--force' takes no value" remove --force=1 "$T/p"
 ctl_fails 2 "option '-c' needs a value" list "$T" -c
+ctl_fails 2 "^next: .* --pool 'of us' --" run --pool "of us" -- true
 ctl help | grep -q "^  restore " || fail "help"
 # A terminal of 80 columns shows all of it, and texts stand in their columns.
 for words in "" create run plan status wait "bench remotelog"; do
