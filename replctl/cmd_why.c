@@ -339,6 +339,18 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 	judge_generation(w, info);
 }
 
+/* A path that begins with neither '/' nor '.' was taken for a replica. */
+static void
+next_file(struct why *w, const char *arg)
+{
+	char *word = access(arg, F_OK) == 0 ? ask_word(arg) : NULL;
+
+	if (word)
+		(void)snprintf(w->next, sizeof(w->next),
+			       "if the file of this name is meant: replctl why %s", word);
+	free(word);
+}
+
 static int
 why_target(struct ctl *c, const char *arg)
 {
@@ -347,9 +359,14 @@ why_target(struct ctl *c, const char *arg)
 	uint64_t size;
 	int rc = ctl_target(c, arg, CTL_POOL);
 
+	if (rc && access(arg, F_OK) == 0)
+		ctl_next_file(c, "if the file of this name is meant: replctl why", arg);
 	if (!rc && ctl_connect(c)) {
 		w.reason = (int)reason_of_error(&c->err, REASON_CONNECT);
 		evidence_add(&w, "%s", c->err.text);
+		/* Of what can be no host's name it is a matter of configuration. */
+		if (c->err.code == REPL_E_UNREACHABLE || c->err.code == REPL_E_CONFIG)
+			next_file(&w, arg);
 		err_clear(&c->err);
 		goto out;
 	}

@@ -58,17 +58,19 @@ ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
 	struct target host;
 	int rc = target_parse(text, naming == CTL_POOL, &c->target, &c->err);
 
-	if (rc)
-		return rc;
-	host = c->target;
-	host.pool[0] = '\0';
-	target_format(&c->target, c->target_text, sizeof(c->target_text));
-	target_format(&host, c->host_text, sizeof(c->host_text));
-	if (naming == CTL_HOST && c->target.pool[0])
-		return err_set(&c->err, REPL_E_INVAL,
-			       "'%s' names a pool; this command takes the host only: %s", text,
-			       c->host_text);
-	return 0;
+	if (!rc) {
+		host = c->target;
+		host.pool[0] = '\0';
+		target_format(&c->target, c->target_text, sizeof(c->target_text));
+		target_format(&host, c->host_text, sizeof(c->host_text));
+	}
+	if (!rc && naming == CTL_HOST && c->target.pool[0])
+		rc = err_set(&c->err, REPL_E_INVAL,
+			     "'%s' names a pool; this command takes the host only: %s", text,
+			     c->host_text);
+	if (rc && naming == CTL_HOST && access(text, F_OK) == 0)
+		ctl_next_file(c, "if the file of this name is meant:", text);
+	return rc;
 }
 
 int

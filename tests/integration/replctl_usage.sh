@@ -15,6 +15,15 @@ ctl_fails 2 "--size '5000' is not a positive multiple" grow "$T/p" --size 5000
 ctl_fails 2 "option '-z' is not known" remove -zf "$T/p"
 ctl_fails 2 "option '--force' takes no value" remove --force=1 "$T/p"
 ctl_fails 2 "option '-c' needs a value" list "$T" -c
+# A file that was taken for a target.
+mkdir "$TMP/of us" && : >"$TMP/of us/pool"
+cd "$TMP" || exit 1
+for command in status events why; do
+	ctl_fails 2 "^next: if the file of this name is meant:.* './of us/pool'" $command "of us/pool"
+done
+mv "of us" of_us
+ctl_fails 2 "^next: if the file of this name is meant: ./of_us/pool" status of_us/pool
+ctl why of_us/pool | grep -q "^next .*meant: replctl why ./of_us/pool" || fail "why of a file"
 ctl_fails 2 "^next: .* --pool 'of us' --" run --pool "of us" -- true
 ctl help | grep -q "^  restore " || fail "help"
 # A terminal of 80 columns shows all of it, and texts stand in their columns.
