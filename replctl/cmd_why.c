@@ -82,7 +82,7 @@ judge_size(struct why *w, const char *word, uint64_t recorded)
 	if (stat(w->file, &st) || st.st_size < 0 || (uint64_t)st.st_size >= recorded)
 		return;
 	w->reason = REPL_REASON_DAMAGED;
-	w->meaning = NULL;
+	w->meaning = "the file is smaller than the record beside it says";
 	evidence_add(w, "the record is of a pool of %" PRIu64 " bytes, the file has %lld", recorded,
 		     (long long)st.st_size);
 	(void)snprintf(w->next, sizeof(w->next),

@@ -101,6 +101,7 @@ ok close
 next_step 3 "replctl why '\./it'" 0 status "./it's"
 truncate -s 64K "it's"
 ctl why "it's" >"$TMP/out" || fail "why of a file that was cut off"
+grep -q "^reason .*the file is smaller than the record" "$TMP/out" || fail "$(cat "$TMP/out")"
 grep -q "^next .*rm 'it'.*'\.repl.*restore --dry-run --force TARGET/POOL 'it'" "$TMP/out" || fail "$(cat "$TMP/out")"
 next_step 1 "replctl why '\./it'" 0 sync "it's" "$R"
 truncate -s "$MIB" "it's"
