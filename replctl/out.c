@@ -66,11 +66,13 @@ out_rate(uint64_t bytes, uint64_t ns)
 char *
 out_quote(const char *word)
 {
-	size_t size = strlen(word) * 4 + 3;
+	size_t size = strlen(word) * 4 + 5, dash = word[0] == '-' ? 2 : 0;
 	char *quoted = malloc(size);
 
-	if (quoted)
-		(void)text_quote(word, quoted, size);
+	if (!quoted)
+		return NULL;
+	memcpy(quoted, "./", dash);
+	(void)text_quote(word, quoted + dash, size - dash);
 	return quoted;
 }
 

@@ -23,7 +23,10 @@ void out_time(uint64_t seconds, char out[OUT_NUMBER_MAX]);
 /* The mean rate: bytes a second. */
 uint64_t out_rate(uint64_t bytes, uint64_t ns);
 
-/* As one word of a shell command: quoted where that is needed. A new string or NULL. */
+/*
+ * As one word of a shell command: quoted where that is needed, and a file whose name begins with a
+ * dash by its path, so that it is no option. A new string or NULL.
+ */
 char *out_quote(const char *word);
 
 /* One line "name        value". */

@@ -106,6 +106,12 @@ grep -q "^next .*rm 'it'.*'\.repl.*restore --dry-run --force TARGET/POOL 'it'" "
 next_step 1 "replctl why '\./it'" 0 sync "it's" "$R"
 truncate -s "$MIB" "it's"
 
+# A name that begins with a dash is no option.
+head -c 65536 /dev/urandom >./-dash
+ctl sync -- -dash "$T/dash" >out 2>&1 || fail "sync: $(cat out)"
+next_step 4 "replctl verify \./-dash $T/dash" 0 restore "$T/dash" -- -dash
+next_step 3 "replctl why \./-dash" 0 wait --timeout 0 -- -dash
+
 # A file that has grown since it was copied.
 head -c 65536 /dev/urandom >grown
 ctl sync grown "$T/grown" >out 2>&1 || fail "sync: $(cat out)"
