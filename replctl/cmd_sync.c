@@ -61,15 +61,16 @@ sync_is_part(const struct sync *s)
 static void
 next_repeat(struct sync *s)
 {
+	const char *room = s->c->err.code == REPL_E_NOSPC
+				   ? "make room in the target's pool directory, then "
+				   : "";
+
 	/* It would end the same way. */
 	if (reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO)
 		return;
-	if (s->create_only)
-		ctl_next(s->c, "replctl sync %s %s (goes on where this ended)", s->quoted_file,
-			 s->quoted_target);
-	else
-		ctl_next(s->c, "replctl sync %s%s %s (goes on where this ended)",
-			 s->c->options.force ? "--force " : "", s->quoted_file, s->quoted_target);
+	ctl_next(s->c, "%sreplctl sync %s%s %s (goes on where this ended)", room,
+		 s->c->options.force && !s->create_only ? "--force " : "", s->quoted_file,
+		 s->quoted_target);
 }
 
 /* ---- opening ---- */

@@ -30,3 +30,12 @@ ctl_fails 1 "No space left" create "$T/r" --size 4M
 grep -q "^next: make room in the target's pool directory" "$TMP/err" || fail "$(cat "$TMP/err")"
 ctl remove --force "$T/q" >/dev/null || fail "remove"
 [ ! -e "$pools/q" ] || fail "it is still there"
+
+rm -f "$pools"/.more*
+
+# A sync that finds no space names first what is wanting.
+dd if=/dev/urandom of="$TMP/large" bs=1M count=8 status=none
+ctl create "$T/s" --size 8M --sparse >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+ctl_fails 1 "no space left" sync "$TMP/large" "$T/s"
+grep -q "^next: make room in the target's pool directory, then replctl sync $TMP/large $T/s " "$TMP/err" ||
+	fail "$(cat "$TMP/err")"
