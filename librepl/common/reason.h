@@ -64,7 +64,8 @@
 	X(PROMOTED, "promoted", "the pool there was promoted and is a primary, no replica",        \
 	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL")  \
 	X(BEHIND, "behind", "the local data are older than the replica's",                         \
-	  "to take the replica's data: replctl restore TARGET/POOL FILE")                          \
+	  "when the program that has FILE open has ended, to take the replica's data: replctl "    \
+	  "restore --force TARGET/POOL FILE")                                                      \
 	X(DIVERGED, "diverged", "both sides went on from a common past: one of them must lose",    \
 	  "replctl verify FILE TARGET/POOL; when the program that has FILE open has ended: "       \
 	  "replctl resolve --dry-run --discard replica FILE TARGET/POOL")                          \

@@ -24,6 +24,7 @@
 #include "replica_judge.h"
 #include "ship.h"
 #include "statusd.h"
+#include "text.h"
 #include "transfer.h"
 
 #define REPL_PAGE        4096U
@@ -309,14 +310,15 @@ bring_up_cut(void *arg, const struct transfer_progress *progress)
 static int
 replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
 {
-	char text[TARGET_TEXT_MAX];
+	char text[TARGET_TEXT_MAX], word[TARGET_TEXT_MAX * 4];
 
 	target_format(&r->cfg->targets[i], text, sizeof(text));
-	return err_set(
-		e, REPL_E_DIVERGED,
-		"%s, and the contents differ; nothing was changed. To take the replica's "
-		"data: replctl restore %s FILE; to overwrite it: replctl sync --force FILE %s",
-		why, text, text);
+	(void)text_quote(text, word, sizeof(word));
+	return err_set(e, REPL_E_DIVERGED,
+		       "%s, and the contents differ; nothing was changed. To take the replica's "
+		       "data: replctl restore --force %s FILE; to overwrite it: replctl sync "
+		       "--force FILE %s",
+		       why, word, word);
 }
 
 /* What the dirty map or a comparison says, while nobody writes. */
@@ -522,7 +524,8 @@ repl_check_blank(const struct repl *r, struct err *e)
 		e, REPL_E_REFUSED,
 		"the local file holds nothing but zeros, though by %s it was written, and no "
 		"replica that is reachable equals it; nothing was changed. To take a "
-		"replica's data: replctl restore TARGET/POOL FILE; to begin anew: remove %s "
+		"replica's data: replctl restore --force TARGET/POOL FILE; to begin anew: remove "
+		"%s "
 		"and the replicas",
 		r->local.path, r->local.path);
 }

@@ -50,7 +50,7 @@ for crash in compare dirty-map; do
 		cp "$file" "$TMP/kept"
 		generation=$(ctl info --json "$T/p" | member generation)
 		anew
-		refused REPL_E_DIVERGED "zeros.*nothing was changed.*replctl restore $T/p FILE" open 1
+		refused REPL_E_DIVERGED "zeros.*nothing was changed.*replctl restore --force $T/p FILE" open 1
 		wait_for 20 no_sessions || fail "the session stays"
 		kept
 		ctl_fails 4 "made anew.*nothing was changed" sync "$TMP/p" "$T/p"

@@ -110,10 +110,12 @@ names_take_their_places(void **state)
 
 	(void)state;
 	reason_next_for(REPL_REASON_BEHIND, &names, out, sizeof(out));
-	assert_string_equal(out, "to take the replica's data: replctl restore h/a /p/a");
+	assert_string_equal(out, "when the program that has /p/a open has ended, to take the "
+				 "replica's data: replctl restore --force h/a /p/a");
 	names.replica = "h/it's a";
 	reason_next_for(REPL_REASON_BEHIND, &names, out, sizeof(out));
-	assert_string_equal(out, "to take the replica's data: replctl restore 'h/it'\\''s a' /p/a");
+	assert_string_equal(out, "when the program that has /p/a open has ended, to take the "
+				 "replica's data: replctl restore --force 'h/it'\\''s a' /p/a");
 	names.replica = "h/a";
 	names.file = NULL;
 	reason_next_for(REPL_REASON_PAUSED, &names, out, sizeof(out));
