@@ -295,7 +295,14 @@ refused_next(struct state *s, const char *name, enum pool_mode mode, int rc, str
 {
 	struct pool_info info;
 
-	if (rc == REPL_E_DIVERGED)
+	/* The words of pool_judge(). */
+	if (rc == REPL_E_DIVERGED && strstr(r->err.text, "no generation in common"))
+		dispatch_next(r,
+			      "replctl verify FILE TARGET/POOL (what differs); of another pool: "
+			      "choose another name; else replctl resolve --dry-run --discard "
+			      "local FILE TARGET/POOL (what FILE would lose)",
+			      name);
+	else if (rc == REPL_E_DIVERGED)
 		dispatch_next(r,
 			      "replctl resolve --dry-run --discard local FILE TARGET/POOL (what "
 			      "FILE would lose; with --discard replica: what the replica would)",

@@ -78,6 +78,6 @@ configure "$(pool r)"
 ok open 1
 ok close
 configure "$(pool p)"
-refused REPL_E_DIVERGED "another pool|no generation" open 0
+refused REPL_E_DIVERGED "no generation.*next: replctl verify FILE .*of another pool: choose another name" open 0
 equal "$TMP/kept" "$file"
 stop_api
