@@ -130,7 +130,10 @@ state_join(struct state *s, const char *peer, struct err *e)
 	int rc;
 
 	if (!s->conf->pool_dir)
-		return err_set(e, REPL_E_CONFIG, "key 'pool-dir' is not set on this target");
+		return err_set(e, REPL_E_CONFIG,
+			       "there is no configuration on this target: make /etc/repld.conf "
+			       "there, with the key 'pool-dir', or name a file by --config in the "
+			       "command");
 	if (!s->store) {
 		rc = pool_store_new(s->conf->pool_dir, &s->store, e);
 		if (rc)

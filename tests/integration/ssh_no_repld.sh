@@ -35,6 +35,12 @@ LC_ALL=C grep -q "$(printf '\033')" "$TMP/err" && fail "control characters came 
 expect "^lost: .*exit status 1: a..31mb.c" \
 	-c "printf 'a\\302\\23331mb\\377c' >&2; exit 1" cat "$target"
 LC_ALL=C grep -q "$(printf '[\200-\377]')" "$TMP/err" && fail "bytes above 127 came through"
+# What a shell prints at its start is no answer, nor is there a repld without a configuration.
+ctl_by() {
+	printf '[repl]\ncommand = %s\n' "$1" >"$TMP/repl.conf"
+	ctl_fails "$2" "$3" -c "$TMP/repl.conf" list "$target"
+}
+[ -e /etc/repld.conf ] || ctl_by "$REPLD session" 10 "no configuration on this target: make /etc/repld.conf"
 stop "$SSHD_PID"
 
 start_sshd "ForceCommand exit 127"
