@@ -311,6 +311,12 @@ remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 	(void)snprintf(peer, sizeof(peer), "%.48s@%s pid %ld", user, host, (long)getpid());
 	json_object_object_add(params, "peer", json_object_new_string(peer));
 	rc = remote_call_by(r, "hello", params, deadline_ns, &result, e);
+	/* A greeting of the shell's, or another program's. */
+	if (rc == REPL_E_PROTOCOL && r->broken)
+		return err_prefix(e,
+				  "%s: this is no answer of repld's: it has to be what the command "
+				  "there runs, and the account's shell must print nothing before",
+				  r->target.host);
 	if (rc)
 		return rc;
 	rc = control_get_u64(result, "version", CONTROL_VERSION, CONTROL_VERSION, &version, e);
