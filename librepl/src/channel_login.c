@@ -8,6 +8,16 @@
 #include "channel_ssh.h"
 #include "dial.h"
 #include "revoked.h"
+#include "text.h"
+
+#define WORD_MAX 2048
+
+/* A path in a command that is advised; one that the shell is to expand stays as it is. */
+static const char *
+channel_word(const char *path, char word[WORD_MAX])
+{
+	return path[0] != '~' && text_quote(path, word, WORD_MAX) ? word : path;
+}
 
 /* "SHA256:..." of the host key; to be freed with ssh_string_free_char(). */
 static char *
@@ -81,6 +91,7 @@ channel_host_unknown(struct channel *c, const char *print, const char *file, str
 {
 	int errnum = file[0] == '/' ? channel_unreadable(file) : 0;
 	unsigned port = SSH_PORT;
+	char word[WORD_MAX];
 
 	(void)ssh_options_get_port(c->session, &port);
 	if (errnum && errnum != ENOENT)
@@ -93,7 +104,7 @@ channel_host_unknown(struct channel *c, const char *print, const char *file, str
 		       "host's and add the key: ssh-keyscan -p %u %s >> %s, or connect once "
 		       "with ssh",
 		       c->name, print, file, errnum ? ", which does not exist" : "", port, c->host,
-		       file);
+		       channel_word(file, word));
 }
 
 int
@@ -101,7 +112,7 @@ channel_check_host(struct channel *c, struct err *e)
 {
 	enum ssh_known_hosts_e known = ssh_session_is_known_server(c->session);
 	char file[512] = "~/.ssh/known_hosts";
-	char bracketed[TARGET_HOST_MAX + 16];
+	char bracketed[TARGET_HOST_MAX + 16], word[WORD_MAX];
 	unsigned port = SSH_PORT;
 	char *print;
 	int rc;
@@ -117,7 +128,7 @@ channel_check_host(struct channel *c, struct err *e)
 			e, REPL_E_AUTH,
 			"%s: the host key %s is not the one in %s: someone may be in between. "
 			"If it is the host's own, remove the old one: ssh-keygen -f %s -R '%s'",
-			c->name, print ? print : "(unknown)", file, file,
+			c->name, print ? print : "(unknown)", file, channel_word(file, word),
 			port == SSH_PORT ? c->host : bracketed);
 	else if (known == SSH_KNOWN_HOSTS_ERROR)
 		rc = err_set(e, REPL_E_AUTH, "%s: host key %s could not be checked against %s: %s",
@@ -196,6 +207,7 @@ static int
 channel_auth_refused(struct channel *c, const char *identity, int auth, struct err *e)
 {
 	const char *tried = identity ? identity : "ssh-agent and ssh's key files (~/.ssh/id_*)";
+	char word[WORD_MAX];
 
 	if (auth == SSH_AUTH_PARTIAL)
 		return err_set(e, REPL_E_AUTH,
@@ -207,7 +219,7 @@ channel_auth_refused(struct channel *c, const char *identity, int auth, struct e
 			e, REPL_E_AUTH,
 			"%s: user '%s': tried %s: a key file needs a passphrase and ssh-agent "
 			"has no key that is accepted: load it with: ssh-add %s",
-			c->name, c->user, tried, identity ? identity : "");
+			c->name, c->user, tried, identity ? channel_word(identity, word) : "");
 	return err_set(e, REPL_E_AUTH,
 		       "%s: user '%s' not let in (%s): tried %s: add the public key to the "
 		       "authorized keys of '%s' on %s, or name another key with 'identity'",

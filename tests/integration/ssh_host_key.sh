@@ -25,6 +25,13 @@ check_refusals() {
 
 check_refusals
 
+# The commands that are advised can be typed, also where a path has a blank.
+mkdir "$TMP/of us" && cp "$TMP/changed" "$TMP/of us/changed"
+expect_error auth "ssh-keyscan -p $SSHD_PORT 127.0.0.1 >> '$TMP/of us/missing', or" \
+	"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/of us/missing" cat "$target"
+expect_error auth "ssh-keygen -f '$TMP/of us/changed' -R '" \
+	"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/of us/changed" cat "$target"
+
 # Whatever the host that its line names, and wherever it stands.
 own=$(cut -d ' ' -f 1,2 "$TMP/sshd_host_key.pub")
 for hosts in '*' "[127.0.0.1]:$SSHD_PORT" elsewhere; do

@@ -18,4 +18,8 @@ for target in "$USER_NAME@127.0.0.1:$SSHD_PORT" "$SERVE_USER@127.0.0.1:$SERVE_PO
 	expect_error auth "passphrase.*ssh-add" \
 		"$CHANNEL_CAT" -i "$TMP/locked_key" -k "$TMP/known_hosts" cat "$target"
 done
+# That the command can be typed where the path has a blank.
+mkdir "$TMP/of us" && cp "$TMP/locked_key" "$TMP/of us"
+expect_error auth "ssh-add '$TMP/of us/locked_key'" \
+	"$CHANNEL_CAT" -i "$TMP/of us/locked_key" -k "$TMP/known_hosts" cat "$target"
 expect_error auth "user 'nosuchuser'" client cat "nosuchuser@127.0.0.1:$SERVE_PORT"
