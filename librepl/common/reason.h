@@ -28,11 +28,12 @@
 	  "check the host's name, and that sshd or repld serve runs there; then replctl list "     \
 	  "TARGET")                                                                                \
 	X(LOGIN_REFUSED, "login-refused", "the target refused the login",                          \
-	  "add this user's public key to the target's authorized_keys; then replctl list TARGET")  \
+	  "do what the message says: mostly this user's public key is to be added to the "         \
+	  "target's authorized_keys; then replctl list TARGET")                                    \
 	X(HOST_KEY, "host-key",                                                                    \
 	  "the target's host key is unknown, revoked, or another one than it was",                 \
-	  "compare the fingerprint with the target's own before it is put into known_hosts; "      \
-	  "then replctl list TARGET")                                                              \
+	  "compare the fingerprint with the target's own before it is put into known_hosts, or "   \
+	  "give a host whose key is revoked another one; then replctl list TARGET")                \
 	X(TIMED_OUT, "timed-out",                                                                  \
 	  "the target did not answer by the deadline; it is tried again by itself",                \
 	  "replctl list TARGET; if that works and is slow, raise connect-timeout, or op-timeout "  \

@@ -222,7 +222,8 @@ channel_auth_refused(struct channel *c, const char *identity, int auth, struct e
 			c->name, c->user, tried, identity ? channel_word(identity, word) : "");
 	return err_set(e, REPL_E_AUTH,
 		       "%s: user '%s' not let in (%s): tried %s: add the public key to the "
-		       "authorized keys of '%s' on %s, or name another key with 'identity'",
+		       "authorized keys of '%s' on %s, or name another key with 'identity', or "
+		       "another user as USER@HOST",
 		       c->name, c->user,
 		       auth == SSH_AUTH_DENIED ? "no key accepted" : channel_cause(c), tried,
 		       c->user, c->host);

@@ -22,4 +22,4 @@ done
 mkdir "$TMP/of us" && cp "$TMP/locked_key" "$TMP/of us"
 expect_error auth "ssh-add '$TMP/of us/locked_key'" \
 	"$CHANNEL_CAT" -i "$TMP/of us/locked_key" -k "$TMP/known_hosts" cat "$target"
-expect_error auth "user 'nosuchuser'" client cat "nosuchuser@127.0.0.1:$SERVE_PORT"
+expect_error auth "user 'nosuchuser'.*or another user" client cat "nosuchuser@127.0.0.1:$SERVE_PORT"
