@@ -364,8 +364,10 @@ channel_connect(struct channel *c, const char *name, uint64_t deadline_ns, struc
 			return rc;
 	}
 	if (rc != SSH_OK)
-		return err_set(e, REPL_E_UNREACHABLE, "%s: no SSH connection: %s", c->name,
-			       channel_cause(c));
+		return err_set(
+			e, REPL_E_UNREACHABLE,
+			"%s: no SSH connection: %s; the log of the SSH server there may say why",
+			c->name, channel_cause(c));
 	channel_get(c, SSH_OPTIONS_USER, c->user, sizeof(c->user));
 	return REPL_OK;
 }

@@ -25,6 +25,6 @@ expect_error auth "other_key" \
 grep -q "authorized_keys:4: line skipped" "$TMP/serve.log" || fail "no warning for line 4"
 
 chmod 666 "$keys"
-expect_error unreachable "" client cat "$target"
+expect_error unreachable "the log of the SSH server there" client cat "$target"
 grep -q "has mode 666" "$TMP/serve.log" || fail "no word about the mode"
 [ "$(stat -c %a "$TMP/serve/host_key")" = 600 ] || fail "mode of the host key"
