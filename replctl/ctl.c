@@ -187,7 +187,7 @@ next_by_code(struct ctl *c)
 		ctl_next(c, "correct the path, then repeat the command");
 		break;
 	case REPL_E_REFUSED:
-		if (!c->connected && strstr(c->err.text, strerror(EACCES)))
+		if (!c->err.by_target && strstr(c->err.text, strerror(EACCES)))
 			ctl_next(c, "repeat the command as the user whose file it is");
 		/* fall through */
 	case REPL_E_EXISTS:

@@ -19,3 +19,11 @@ setpriv --reuid="$SERVE_USER" --regid="$(id -g "$SERVE_USER")" --clear-groups "$
 [ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
 grep -q "theirs/pool.repl" err && grep -q "^next: " err || fail "$(cat err)"
 cmp -s saved theirs/pool.repl || fail "the record is gone"
+
+# Where one may not write it is no matter of the replica.
+mkdir -m 755 ours
+status=0
+setpriv --reuid="$SERVE_USER" --regid="$(id -g "$SERVE_USER")" --clear-groups "$REPLCTL" --identity key \
+	--known-hosts known_hosts restore "$T/p" ours/pool >out 2>err </dev/null || status=$?
+[ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
+grep -q "ours/pool.*denied" err && grep -q "^next: repeat the command as the user" err || fail "$(cat err)"
