@@ -202,6 +202,9 @@ next_by_code(struct ctl *c)
 			ctl_next_file(c, "replctl status", c->file);
 		ctl_next(c, "end the other program, then repeat the command");
 		break;
+	case REPL_E_NOSPC:
+		ctl_next(c, "make room there, then repeat the command");
+		break;
 	case REPL_E_CORRUPT:
 		if (c->file)
 			ctl_next_file(c, "replctl why", c->file);

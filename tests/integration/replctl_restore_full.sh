@@ -20,3 +20,8 @@ mount -o remount,size=32m "$here"
 ctl restore --force "$(pool p)" "$here/file" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
 grep -q "moved 16.0 MiB" "$TMP/out" && fail "it began anew: $(cat "$TMP/out")"
 equal "$TMP/source" "$here/file"
+
+# What does not fit at all is not begun.
+ctl create --size 24M "$(pool d)" >"$TMP/out" || fail "create: $(cat "$TMP/out")"
+ctl_fails 1 "24\.0 MiB .* wanted" restore --force "$(pool d)" "$here/other"
+grep -q "^next: make room there, then repeat the command" "$TMP/err" || fail "$(cat "$TMP/err")"
