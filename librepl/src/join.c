@@ -231,7 +231,7 @@ resync_doubt(struct keeper *k)
 {
 	pthread_mutex_lock(&k->r->lock);
 	k->p->told = k->told.current;
-	(void)repl_advance_locked(k->r, clock_deadline(k->r->cfg->op_timeout_ms / 4), NULL);
+	(void)repl_advance_locked(k->r, repl_loss_deadline(k->r), NULL);
 	pthread_mutex_unlock(&k->r->lock);
 	if (k->holding)
 		keeper_release(k);
@@ -356,7 +356,7 @@ install_generation(struct keeper *k, struct err *e)
 	if (gen_id_equal(&k->told.current, &r->generation.current))
 		return 0;
 	return remote_pool_mark_by(k->joining, SIDECAR_UP_TO_DATE, &r->generation,
-				   clock_deadline(r->cfg->op_timeout_ms / 4), e);
+				   repl_loss_deadline(r), e);
 }
 
 int
@@ -378,7 +378,7 @@ keeper_install(struct keeper *k, struct err *e)
 	} else {
 		/* What it was told is no lie, but the others must go on without it. */
 		k->p->told = r->generation.current;
-		(void)repl_advance_locked(r, clock_deadline(r->cfg->op_timeout_ms / 4), NULL);
+		(void)repl_advance_locked(r, repl_loss_deadline(r), NULL);
 	}
 	pthread_mutex_unlock(&r->lock);
 	keeper_release(k);

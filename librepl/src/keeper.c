@@ -178,8 +178,7 @@ keeper_watch(struct keeper *k)
 		err_clear(&e);
 		if (remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel,
 				&e))
-			repl_lose(k->r, k->replica, e.code, e.text,
-				  clock_deadline(c->op_timeout_ms / 2));
+			repl_lose(k->r, k->replica, e.code, e.text, repl_loss_deadline(k->r));
 	}
 }
 
@@ -203,7 +202,7 @@ keeper_disconnect(struct keeper *k, enum fsm_event_kind why)
 		return;
 	if (!atomic_load(&k->p->lost))
 		repl_lose(k->r, k->replica, REPL_E_LOST, "paused by the operator",
-			  clock_deadline(k->r->cfg->op_timeout_ms));
+			  repl_loss_deadline(k->r));
 	keeper_retire(k);
 }
 

@@ -148,38 +148,58 @@ remote_silent(const struct remote *r, const char *method, int rc, struct err *e)
 	return err_set(e, rc, "%s: timed out waiting for the answer to %s", r->target.host, method);
 }
 
-int
-remote_call_by(struct remote *r, const char *method, struct json_object *params,
-	       uint64_t deadline_ns, struct json_object **result, struct err *e)
+/* Send a request. Until its answer is taken it is the only one, and the lock is held. */
+static int
+remote_begin(struct remote *r, const char *method, struct json_object *params, uint64_t deadline_ns,
+	     struct remote_request *q, struct err *e)
 {
 	/* Who asks for something behind that moment knows of it. */
 	const _Atomic uint64_t *until = r->until && atomic_load(r->until) == 0 ? r->until : NULL;
-	uint64_t begin_ns;
-	int64_t id;
-	int rc;
+	int rc = remote_lock_by(r, deadline_ns, until, e);
 
-	if (result)
-		*result = NULL;
-	rc = remote_lock_by(r, deadline_ns, until, e);
 	if (rc) {
 		json_object_put(params);
 		return rc;
 	}
-	begin_ns = clock_now_ns();
+	*q = (struct remote_request){.method = method, .begin_ns = clock_now_ns()};
 	channel_bound(r->channel, until);
 	rc = remote_usable(r, e);
 	if (rc)
 		json_object_put(params);
 	else
-		rc = remote_send(r, method, params, deadline_ns, &id, e);
+		rc = remote_send(r, method, params, deadline_ns, &q->id, e);
 	if (!rc)
-		rc = remote_receive(r, id, deadline_ns, result, e);
-	if (!rc)
-		remote_trip_note(r, clock_now_ns() - begin_ns);
-	rc = remote_silent(r, method, rc, e);
+		return 0;
 	channel_bound(r->channel, NULL);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
+}
+
+static int
+remote_end(struct remote *r, const struct remote_request *q, uint64_t deadline_ns,
+	   struct json_object **result, struct err *e)
+{
+	int rc = remote_receive(r, q->id, deadline_ns, result, e);
+
+	if (!rc)
+		remote_trip_note(r, clock_now_ns() - q->begin_ns);
+	rc = remote_silent(r, q->method, rc, e);
+	channel_bound(r->channel, NULL);
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+int
+remote_call_by(struct remote *r, const char *method, struct json_object *params,
+	       uint64_t deadline_ns, struct json_object **result, struct err *e)
+{
+	struct remote_request q;
+	int rc;
+
+	if (result)
+		*result = NULL;
+	rc = remote_begin(r, method, params, deadline_ns, &q, e);
+	return rc ? rc : remote_end(r, &q, deadline_ns, result, e);
 }
 
 int
@@ -607,38 +627,58 @@ remote_info_set(struct remote *r, struct replica_info *info, uint64_t before, co
 
 /* It tells what is in its sidecar now. */
 static int
-remote_mark_check(const struct replica_info *info, enum sidecar_state state,
-		  const struct generation *g, struct err *e)
+remote_mark_check(const struct replica_info *info, const struct remote_mark *m, struct err *e)
 {
 	const struct sidecar *meta = &info->meta;
 
-	if (meta->state == state && (!g || gen_id_equal(&meta->generation.current, &g->current)))
+	if (meta->state == m->state &&
+	    (gen_id_is_nil(&m->current) || gen_id_equal(&meta->generation.current, &m->current)))
 		return 0;
 	return err_set(e, REPL_E_PROTOCOL, "pool.mark: the target has recorded something else: %s",
 		       sidecar_state_name(meta->state));
 }
 
 int
-remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
-		    uint64_t deadline_ns, struct err *e)
+remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
+		 uint64_t deadline_ns, struct remote_mark *m, struct err *e)
 {
-	struct json_object *params = json_object_new_object(), *result = NULL;
-	uint64_t before = remote_info_begin(r, 0);
+	struct json_object *params = json_object_new_object();
+
+	*m = (struct remote_mark){.state = state, .size = remote_info_begin(r, 0)};
+	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
+	if (g) {
+		m->current = g->current;
+		remote_params_add_chain(params, g);
+	}
+	return remote_begin(r, "pool.mark", params, deadline_ns, &m->request, e);
+}
+
+int
+remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns, struct err *e)
+{
+	struct json_object *result = NULL;
 	struct replica_info info;
 	int rc;
 
-	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
-	if (g)
-		remote_params_add_chain(params, g);
-	rc = remote_call_by(r, "pool.mark", params, deadline_ns, &result, e);
+	rc = remote_end(r, &m->request, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);
 	if (!rc)
-		rc = remote_mark_check(&info, state, g, e);
+		rc = remote_mark_check(&info, m, e);
 	if (!rc)
-		rc = remote_info_set(r, &info, before, "pool.mark", e);
+		rc = remote_info_set(r, &info, m->size, m->request.method, e);
 	json_object_put(result);
 	return rc;
+}
+
+int
+remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
+		    uint64_t deadline_ns, struct err *e)
+{
+	struct remote_mark m;
+	int rc = remote_mark_post(r, state, g, deadline_ns, &m, e);
+
+	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
 }
 
 /* The answer to a growth, which is done. */

@@ -162,6 +162,24 @@ int remote_pool_mark(struct remote *r, enum sidecar_state state, const struct ge
 int remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 			uint64_t deadline_ns, struct err *e);
 /*
+ * The same in two steps, to tell several targets at once: from a post that succeeds until the take,
+ * which is the same thread's, other requests to this target wait.
+ */
+struct remote_mark {
+	enum sidecar_state state;
+	struct gen_id current; /* nil: not told */
+	uint64_t size;         /* of the pool before */
+	struct remote_request {
+		const char *method;
+		int64_t id;
+		uint64_t begin_ns;
+	} request;
+};
+int remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
+		     uint64_t deadline_ns, struct remote_mark *m, struct err *e);
+int remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns,
+		     struct err *e);
+/*
  * Let the open pool grow to size bytes, or with prepare see to it that it can. To
  * the size that it has: give that up. With lanes open they know the new part on
  * return. By a deadline of the caller's.

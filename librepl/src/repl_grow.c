@@ -50,7 +50,7 @@ grow_is_loss(int status)
 static int
 grow_lose(struct repl *r, unsigned i, const struct err *why, struct err *e)
 {
-	repl_lose(r, i, why->code, why->text, clock_deadline(r->cfg->op_timeout_ms));
+	repl_lose(r, i, why->code, why->text, repl_loss_deadline(r));
 	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
 	return err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, why->text);

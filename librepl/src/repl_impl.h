@@ -156,6 +156,9 @@ struct repl_loss {
 void repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count,
 		   uint64_t deadline_ns);
 
+/* Of a loss that no call waits for: a call that finds one has as much left of its own time. */
+uint64_t repl_loss_deadline(const struct repl *r);
+
 /*
  * A laggard that was told a generation before it had all of the one before is
  * labelled up to date when it has. By the deadline; else it is lost.

@@ -53,13 +53,19 @@ deadline_closing(const struct repl *r, uint64_t deadline_ns)
 	return closing_ns && closing_ns < deadline_ns ? closing_ns : deadline_ns;
 }
 
-/* The share of the time left that one of count steps may take. */
+/* That part of the time left. */
 static uint64_t
-deadline_share(uint64_t deadline_ns, unsigned count)
+deadline_part(uint64_t deadline_ns, unsigned part, unsigned of)
 {
 	uint64_t now = clock_now_ns();
 
-	return now >= deadline_ns ? deadline_ns : now + (deadline_ns - now) / count;
+	return now >= deadline_ns ? deadline_ns : now + (deadline_ns - now) / of * part;
+}
+
+uint64_t
+repl_loss_deadline(const struct repl *r)
+{
+	return clock_deadline(r->cfg->op_timeout_ms / 4);
 }
 
 static bool
@@ -103,50 +109,71 @@ bases_kept(const struct repl *r, struct gen_id *keep)
  * name what it has not all of: by force it may be promoted.
  */
 static int
-replica_tell(struct repl *r, unsigned replica, uint64_t deadline_ns, struct err *e)
+tell_post(struct repl *r, unsigned replica, uint64_t deadline_ns, struct remote_mark *m,
+	  struct err *e)
 {
 	struct replica *p = &r->replicas[replica];
 	enum sidecar_state state = SIDECAR_UP_TO_DATE;
 	struct generation chain = r->generation;
-	int rc;
 
 	if (ship_behind(r->ship, replica)) {
 		state = SIDECAR_OUTDATED;
 		gen_forget_since(&chain, &p->whole);
 	}
-	rc = remote_pool_mark_by(p->remote, state, &chain, deadline_ns, e);
-	if (rc || state == SIDECAR_OUTDATED)
+	return remote_mark_post(p->remote, state, &chain, deadline_ns, m, e);
+}
+
+static int
+tell_take(struct repl *r, unsigned replica, uint64_t deadline_ns, const struct remote_mark *m,
+	  struct err *e)
+{
+	struct replica *p = &r->replicas[replica];
+	int rc = remote_mark_take(p->remote, m, deadline_ns, e);
+
+	if (rc)
 		return rc;
-	p->whole = chain.current;
+	p->has = r->generation.current;
+	if (m->state == SIDECAR_OUTDATED)
+		return 0;
+	p->whole = r->generation.current;
 	if (atomic_load(&p->behind))
 		ship_labelled(r->ship, replica);
 	return 0;
 }
 
-/* Tell all that are not lost; true if one was lost over it. */
+static void
+tell_failed(struct repl *r, unsigned replica, const struct err *why)
+{
+	struct replica *p = &r->replicas[replica];
+
+	p->told = r->generation.current;
+	replica_set_lost(r, p, why->code, why->text);
+}
+
+/* Tell all that are not lost, at once; true if one was lost over it. */
 static bool
 advance_replicas(struct repl *r, uint64_t deadline_ns)
 {
-	unsigned left = replicas_live(r);
+	struct remote_mark marks[REPL_TARGETS_MAX];
+	/* One whose last request hangs must leave the others time for their answers. */
+	uint64_t post_ns = deadline_part(deadline_ns, 1, 2);
 	bool any = false;
+	struct err why;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct replica *p = &r->replicas[i];
-		struct err why;
-
-		if (!replica_is_live(p))
-			continue;
 		err_clear(&why);
-		/* One that hangs must not use up the time of those that are well. */
-		if (replica_tell(r, i, deadline_share(deadline_closing(r, deadline_ns), left + 1),
-				 &why)) {
-			p->told = r->generation.current;
-			replica_set_lost(r, p, why.code, why.text);
+		if (replica_is_live(&r->replicas[i]) && tell_post(r, i, post_ns, &marks[i], &why)) {
+			tell_failed(r, i, &why);
 			any = true;
-		} else {
-			p->has = r->generation.current;
 		}
-		left--;
+	}
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		err_clear(&why);
+		if (replica_is_live(&r->replicas[i]) &&
+		    tell_take(r, i, deadline_ns, &marks[i], &why)) {
+			tell_failed(r, i, &why);
+			any = true;
+		}
 	}
 	return any;
 }
@@ -173,7 +200,8 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		/* After a loss it matters more that the replicas can be told apart. */
 		if (rc && !r->ready)
 			return rc;
-	} while (advance_replicas(r, deadline_ns));
+		/* Those that are well have answered long before the others are given up. */
+	} while (advance_replicas(r, deadline_part(deadline_closing(r, deadline_ns), 3, 4)));
 	return rc;
 }
 
@@ -251,7 +279,7 @@ repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
 	if (replica_is_live(p) && ship_caught_up(r->ship, replica)) {
 		/* Should it hang, the others must have time to hear of it. */
 		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
-					deadline_share(deadline_ns, 2), &why)) {
+					deadline_part(deadline_ns, 1, 2), &why)) {
 			replica_set_lost(r, p, why.code, why.text);
 		} else {
 			p->whole = r->generation.current;

@@ -222,7 +222,7 @@ shipper_lose(struct shipper *p)
 
 	p->inside = true;
 	pthread_mutex_unlock(&s->lock);
-	repl_lose(r, p->replica, l->status, l->why, clock_deadline(r->cfg->op_timeout_ms));
+	repl_lose(r, p->replica, l->status, l->why, repl_loss_deadline(r));
 	pthread_mutex_lock(&s->lock);
 	shipper_release(p);
 }

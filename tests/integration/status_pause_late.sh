@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A pause that has not come about, since the loss of another replica is being recorded, is not told as one.
 . "$(dirname "$0")/api_lib.sh"
-OP_TIMEOUT=40000
+OP_TIMEOUT=80000
 make_keys
 start_serve
 start_api

@@ -91,6 +91,12 @@ repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_
 	atomic_store(&r->replicas[replica].lost, status);
 }
 
+uint64_t
+repl_loss_deadline(const struct repl *r)
+{
+	return clock_deadline(r->cfg->op_timeout_ms / 4);
+}
+
 int
 repl_resync_suspend(struct repl *r, struct err *e)
 {

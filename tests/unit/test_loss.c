@@ -15,7 +15,7 @@
 
 /* ---- targets that answer, refuse or hang until the deadline ---- */
 
-enum manner { ANSWERS, HANGS_AFTER, HANGS };
+enum manner { ANSWERS, HANGS_AFTER, HANGS, TAKES_NOTHING };
 
 struct remote {
 	enum manner manner;
@@ -101,22 +101,46 @@ ship_awaited(struct ship *s, uint32_t lost, uint32_t live, uint32_t back)
 	return lost & ~live & ~back;
 }
 
+static int
+hangs(uint64_t deadline_ns, struct err *e)
+{
+	/* Another thread may look meanwhile. */
+	(void)usleep(20000);
+	if (clock_now_ns() < deadline_ns)
+		atomic_store(&clock_ns, deadline_ns);
+	return err_set(e, REPL_E_TIMEOUT, "hangs");
+}
+
+int
+remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
+		 uint64_t deadline_ns, struct remote_mark *m, struct err *e)
+{
+	*m = (struct remote_mark){.state = state};
+	if (r->manner == TAKES_NOTHING)
+		return hangs(deadline_ns, e);
+	r->state = state;
+	r->behind = atomic_load(&handle->replicas[r - remotes].behind);
+	if (r->manner != HANGS)
+		r->generation = *g;
+	return 0;
+}
+
+/* What has been answered can be taken by any deadline. */
+int
+remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns, struct err *e)
+{
+	(void)m;
+	return r->manner == ANSWERS ? 0 : hangs(deadline_ns, e);
+}
+
 int
 remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 		    uint64_t deadline_ns, struct err *e)
 {
-	r->state = state;
-	r->behind = atomic_load(&handle->replicas[r - remotes].behind);
-	if (clock_now_ns() >= deadline_ns)
-		return err_set(e, REPL_E_TIMEOUT, "no time");
-	if (r->manner != HANGS)
-		r->generation = *g;
-	if (r->manner == ANSWERS)
-		return 0;
-	/* Another thread may look meanwhile. */
-	(void)usleep(20000);
-	atomic_store(&clock_ns, deadline_ns);
-	return err_set(e, REPL_E_TIMEOUT, "hangs");
+	struct remote_mark m;
+	int rc = remote_mark_post(r, state, g, deadline_ns, &m, e);
+
+	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
 }
 
 /* What the map of each was begun with. */
@@ -218,16 +242,47 @@ lost_replica_is_behind(void **state)
 }
 
 static void
-hanging_replica_takes_no_other_with_it(void **state)
+hanging_takes_no_other_with_it(enum manner manner)
 {
 	struct repl *r = set_new();
 
-	(void)state;
-	remotes[1].manner = HANGS;
+	remotes[1].manner = manner;
 	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(900));
 	assert_int_equal(atomic_load(&r->replicas[1].lost), REPL_E_TIMEOUT);
 	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
 	assert_true(current(r, 2));
+	set_free(r);
+}
+
+static void
+one_that_does_not_answer_takes_no_other_with_it(void **state)
+{
+	(void)state;
+	hanging_takes_no_other_with_it(HANGS);
+}
+
+static void
+one_that_takes_no_request_takes_no_other_with_it(void **state)
+{
+	(void)state;
+	hanging_takes_no_other_with_it(TAKES_NOTHING);
+}
+
+/* However many hang: all are given up at once, and there is time for those that are well. */
+static void
+all_that_hang_are_given_up_by_one_deadline(void **state)
+{
+	struct repl *r = set_new();
+	uint64_t begin_ns = clock_now_ns();
+
+	(void)state;
+	remotes[0].manner = remotes[1].manner = HANGS;
+	assert_int_equal(repl_advance(r, begin_ns + 1000 * NS_PER_MS, NULL), 0);
+	assert_int_not_equal(atomic_load(&r->replicas[0].lost), 0);
+	assert_int_not_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 2));
+	assert_true(clock_now_ns() <= begin_ns + 750 * NS_PER_MS);
 	set_free(r);
 }
 
@@ -465,7 +520,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lost_replica_is_behind),
 		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
-		cmocka_unit_test(hanging_replica_takes_no_other_with_it),
+		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
+		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
+		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
 		cmocka_unit_test(who_is_lost_with_another_is_told_nothing),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
 		cmocka_unit_test(laggard_is_one_until_its_target_has_recorded),
