@@ -12,9 +12,8 @@
 #     an orderly end equal to the local pool
 # The seed decides the moments. It is printed; to repeat a run: lab.sh FAULT 1 SEED.
 # With LAB_RESULTS a line "FAULT RUNS" is added to that file.
-# What lies on tmpfs promises nothing beyond the machine's life.
 case ${1-} in
-power-cut*) ;;
+power-cut*) . "$(dirname "$0")/../power/on_disk.sh" ;;
 *) [ -w /dev/shm ] && [ -z "${LAB_DISK-}" ] && export TMPDIR=/dev/shm ;;
 esac
 . "$(dirname "$0")/../integration/lib.sh"

@@ -7,6 +7,7 @@
 # Four lanes append records of one byte's value each; after a number of records that the seed decides
 # the session is killed and the media take the pool's place. Odd seeds run with lines written back
 # before their time. With drop every fifth range is not flushed: passes as soon as that shows.
+. "$(dirname "$0")/on_disk.sh"
 . "$(dirname "$0")/../integration/lib.sh"
 REPL_MEDIA_GRANULARITY=$1
 export REPL_MEDIA_GRANULARITY

@@ -5,6 +5,7 @@
 # usage: copy.sh page|cache_line [drop]
 #
 # With drop no flush of the pool is done: the test passes when that is seen.
+. "$(dirname "$0")/on_disk.sh"
 . "$(dirname "$0")/../integration/lib.sh"
 export REPL_MEDIA_GRANULARITY="$1" REPL_MEDIA_DOMAIN=dmp REPL_MEDIA_DDIO=on
 [ "${2-}" != drop ] || export REPL_MEDIA_DROP=1

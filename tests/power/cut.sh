@@ -13,6 +13,7 @@
 #
 # With drop something is left out that the method needs, and with a configuration that repld.conf
 # lies about the method is wrong: the test passes as soon as a run shows a loss.
+. "$(dirname "$0")/on_disk.sh"
 . "$(dirname "$0")/../integration/lib.sh"
 name=$1
 first=$2

@@ -7,6 +7,7 @@
 # To repeat one: BUILD=build-release bash tests/power/log.sh KIND GRANULARITY SEED 1, with
 # REPL_MEDIA_EVICT=SEED if its line says evict. With drop some flushes are left out: the test
 # passes as soon as a run shows a loss.
+. "$(dirname "$0")/on_disk.sh"
 . "$(dirname "$0")/../integration/lib.sh"
 kind=$1
 first=$3

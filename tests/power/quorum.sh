@@ -6,6 +6,7 @@
 # usage: quorum.sh page|cache_line FIRST-SEED COUNT [drop]
 #
 # With drop every third flush is left out: the test passes as soon as a run shows a loss.
+. "$(dirname "$0")/on_disk.sh"
 . "$(dirname "$0")/../integration/lib.sh"
 export REPL_MEDIA_GRANULARITY="$1" REPL_MEDIA_DOMAIN=dmp REPL_MEDIA_DDIO=on
 seed=$2
