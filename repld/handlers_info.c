@@ -115,7 +115,7 @@ handle_ping(struct state *s, struct json_object *params, struct reply *r)
 	if (json_object_object_get_ex(params, "report", &report))
 		state_report(s, report_check(report));
 	/* What goes to files without a name is on nobody's replica. */
-	if (s->pool && s->write && pool_check_named(s->pool, &r->err)) {
+	if (s->pool && s->write && pool_check_files(s->pool, &r->err)) {
 		log_warning("%s", r->err.text);
 		s->bye = true;
 		return r->err.code;

@@ -221,43 +221,6 @@ pool_check_present(const struct pool_files *f, const char *name, struct err *e)
 	return 0;
 }
 
-/* What can't be looked at counts as the same; a link is a device's. */
-static bool
-is_named(int dir, const char *leaf, int fd)
-{
-	struct stat named, file;
-
-	if (fstatat(dir, leaf, &named, AT_SYMLINK_NOFOLLOW))
-		return errno != ENOENT;
-	return S_ISLNK(named.st_mode) || fstat(fd, &file) ||
-	       (named.st_ino == file.st_ino && named.st_dev == file.st_dev);
-}
-
-int
-pool_check_named(const struct pool *p, struct err *e)
-{
-	const struct pool_files *f = &p->files;
-	const char *name = p->info.name;
-	struct pool_place place;
-	struct err why;
-	bool there;
-
-	err_clear(&why);
-	if (pool_place_open(p->store->dirfd, name, false, &place, &why)) {
-		there = why.code != REPL_E_NOT_FOUND;
-	} else {
-		there = is_named(place.dir, place.sidecar, f->sidecar_fd) &&
-			(f->parts || is_named(place.dir, place.leaf, f->fd));
-		pool_place_close(&place);
-	}
-	return there ? 0
-		     : err_set(e, REPL_E_NOT_FOUND,
-			       "pool '%s': its files were removed, renamed or replaced while it "
-			       "was "
-			       "open",
-			       name);
-}
-
 /* A reader has not opened the local replicas, which may be shorter for a moment. */
 static uint64_t
 held(const struct pool_files *f)

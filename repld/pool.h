@@ -140,8 +140,11 @@ int pool_judge(const struct sidecar *meta, const char *name, const struct pool_c
 int pool_open_by(struct pool_store *s, const char *name, const struct pool_claim *claim,
 		 struct pool **out, struct err *e);
 
-/* REPL_E_NOT_FOUND if the files of an open pool are not those of its name any more. */
-int pool_check_named(const struct pool *p, struct err *e);
+/*
+ * REPL_E_NOT_FOUND if the files of a pool that is open for writing are not those of its name any
+ * more, REPL_E_CORRUPT if one was cut. What is not what it was is on record then.
+ */
+int pool_check_files(struct pool *p, struct err *e);
 
 int pool_fd(const struct pool *p); /* of a set that of its first part: for its file system */
 

@@ -410,6 +410,9 @@ apply_end(struct pooljournal *j, struct sidecar *meta, struct err *e)
 {
 	struct sidecar next = *meta;
 
+	/* One that another hand has cut is not made whole by a part. */
+	if (meta->state == SIDECAR_INCONSISTENT)
+		return journal_unname(j, meta, &next, e);
 	next.state = j->is.state;
 	if (j->is.has_generation) {
 		next.generation = j->is.generation;

@@ -374,6 +374,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	rc = pool_check_size(&p->files, &p->info, e);
+	if (rc == REPL_E_CORRUPT)
+		pool_files_record_cut(&p->files, p->info.name, meta);
 	if (!rc)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)

@@ -55,6 +55,10 @@ int pool_check_present(const struct pool_files *f, const char *name, struct err 
 /* REPL_E_CORRUPT if the file's size is not what info says. */
 int pool_check_size(const struct pool_files *f, const struct pool_info *info, struct err *e);
 
+/* Under the writer's lock, with both files open for writing: a file that is too short is no
+ * replica. */
+void pool_files_record_cut(const struct pool_files *f, const char *name, struct sidecar *meta);
+
 void pool_info_init(struct pool_info *info, const char *name);
 void pool_info_add_set(const struct pool_files *f, struct pool_info *info);
 
