@@ -37,3 +37,4 @@ ok compare 5
 same
 kill -KILL $hanging
 ok close
+stop_api
