@@ -88,8 +88,8 @@
 	X(RESYNCING, "resyncing", "what it has missed is being copied",                            \
 	  "replctl wait FILE --for up-to-date --timeout 600")                                      \
 	X(INCONSISTENT, "inconsistent",                                                            \
-	  "a copy into it was begun and has not ended: it is "                                     \
-	  "no image of any moment",                                                                \
+	  "a copy into it was begun and has not ended, or another hand has cut or replaced its "   \
+	  "file: it is no image of any moment",                                                    \
 	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
 	X(OUTDATED, "outdated", "it misses updates that were acknowledged without it",             \
 	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
