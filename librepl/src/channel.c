@@ -237,6 +237,16 @@ channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size
 	ssh_string_free_char(value);
 }
 
+/* The first is told when ssh_connect() has the connection: it may end before that. */
+static void
+channel_taken(void *arg, float status)
+{
+	struct channel *c = arg;
+
+	(void)status;
+	c->lent = -1;
+}
+
 static int
 channel_configure(struct channel *c, const struct channel_options *o, struct err *e)
 {
@@ -271,6 +281,7 @@ channel_configure(struct channel *c, const struct channel_options *o, struct err
 	(void)snprintf(c->name, sizeof(c->name), strchr(c->host, ':') ? "[%s]:%u" : "%s:%u",
 		       c->host, port);
 	c->callbacks.auth_function = channel_no_passphrase;
+	c->callbacks.connect_status_function = channel_taken;
 	c->callbacks.userdata = c;
 	ssh_callbacks_init(&c->callbacks);
 	ssh_set_message_callback(c->session, channel_refuse, NULL);
@@ -311,21 +322,21 @@ channel_proxy(struct channel *c, const char *name, unsigned port, const char *co
 /*
  * libssh closes what it was given when the connection breaks, and leaves it open when that is ended
  * in order: so what it gets is a number of its own, which channel_free() has it close in any case.
- * It is made by calls that the preload library keeps the program from, too.
+ * It is made by calls that the preload library keeps the program from, too. Of the number libssh
+ * keeps 16 bits: of a larger one it would use, and close, somebody else's.
  */
 static int
 channel_lend(struct channel *c, struct err *e)
 {
-	int lent = eventfd(0, EFD_CLOEXEC);
-	int rc;
-
-	if (lent < 0 || dup3(c->fd, lent, O_CLOEXEC) < 0)
-		rc = err_errno(e, err_from_errno(errno), errno, "%s: a descriptor", c->name);
-	else
-		rc = channel_set(c, SSH_OPTIONS_FD, &lent, e);
-	if (rc && lent >= 0)
-		(void)close(lent);
-	return rc;
+	c->lent = eventfd(0, EFD_CLOEXEC);
+	if (c->lent < 0 || dup3(c->fd, c->lent, O_CLOEXEC) < 0)
+		return err_errno(e, err_from_errno(errno), errno, "%s: a descriptor", c->name);
+	if (c->lent > UINT16_MAX)
+		return err_set(e, REPL_E_LIMIT,
+			       "%s: the program has more than %d files open, and libssh takes no "
+			       "descriptor beyond: open the replicas before the files",
+			       c->name, UINT16_MAX);
+	return channel_set(c, SSH_OPTIONS_FD, &c->lent, e);
 }
 
 /* TCP, unless the config has a proxy command. */
@@ -436,7 +447,7 @@ channel_open_here(const struct channel_options *o, uint64_t deadline_ns, struct 
 	*out = NULL;
 	if (!c)
 		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
-	c->fd = -1;
+	c->fd = c->lent = -1;
 	c->cancel = o->cancel;
 	c->told_fd = o->fd;
 	if (!guard_enter(&g)) {
@@ -511,6 +522,8 @@ channel_free(struct channel *c)
 	}
 	/* Told no more before the number may be another file's. */
 	channel_detach(c);
+	if (c->lent >= 0)
+		(void)close(c->lent);
 	if (c->fd >= 0)
 		(void)close(c->fd);
 	if (c->proxy)
