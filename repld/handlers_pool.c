@@ -289,32 +289,41 @@ handlers_get_chain(struct json_object *params, struct generation *g, bool *given
 	return rc;
 }
 
-/* Who is refused for what the data are gets a next step of its own. */
-static void
-refused_next(struct state *s, const char *name, enum pool_mode mode, int rc, struct reply *r)
+/* By what is there now, as for a primary below: it may be another pool's. */
+static bool
+is_stranger(struct state *s, const struct state_opening *o)
 {
 	struct pool_info info;
 
-	/* The words of pool_judge(). */
-	if (rc == REPL_E_DIVERGED && strstr(r->err.text, "no generation in common"))
+	return o->chain && pool_info(s->store, o->name, &info, NULL) == 0 &&
+	       gen_compare(o->chain, &info.meta.generation) == GEN_UNRELATED;
+}
+
+/* Who is refused for what the data are gets a next step of its own. */
+static void
+refused_next(struct state *s, const struct state_opening *o, int rc, struct reply *r)
+{
+	struct pool_info info;
+
+	if (rc == REPL_E_DIVERGED && is_stranger(s, o))
 		dispatch_next(r,
 			      "replctl verify FILE TARGET/POOL (what differs); of another pool: "
 			      "choose another name; else replctl resolve --dry-run --discard "
 			      "local FILE TARGET/POOL (what FILE would lose)",
-			      name);
+			      o->name);
 	else if (rc == REPL_E_DIVERGED)
 		dispatch_next(r,
 			      "replctl resolve --dry-run --discard local FILE TARGET/POOL (what "
 			      "FILE would lose; with --discard replica: what the replica would)",
-			      name);
-	else if (rc == REPL_E_NOT_FOUND && mode == POOL_WRITE)
-		dispatch_next(r, "replctl create TARGET/POOL --size N", name);
-	else if (rc == REPL_E_REFUSED && pool_info(s->store, name, &info, NULL) == 0 &&
+			      o->name);
+	else if (rc == REPL_E_NOT_FOUND && o->mode == POOL_WRITE)
+		dispatch_next(r, "replctl create TARGET/POOL --size N", o->name);
+	else if (rc == REPL_E_REFUSED && pool_info(s->store, o->name, &info, NULL) == 0 &&
 		 info.meta.primary)
 		dispatch_next(r,
 			      "replctl info TARGET/POOL; replctl demote TARGET/POOL (when its own "
 			      "program has ended)",
-			      name);
+			      o->name);
 }
 
 int
@@ -336,7 +345,7 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 		o.waits = waits ? WAITS_EACH : WAITS_NEVER;
 	rc = state_pool_open(s, &o, &r->err);
 	if (rc) {
-		refused_next(s, o.name, o.mode, rc, r);
+		refused_next(s, &o, rc, r);
 		return rc;
 	}
 	info = pool_get_info(s->pool);
