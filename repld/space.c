@@ -157,23 +157,32 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 	return errnum ? write_failed(fd, size, errnum, e) : 0;
 }
 
+/*
+ * Blocks are more than those of what it holds where the file system counts its own, or where some
+ * lie behind the end; so they only tell about how much is missing. In memory they are pages, and to
+ * ask for those again takes seconds a GiB.
+ */
 int
 space_complete(int fd, uint64_t size, struct err *e)
 {
 	struct stat st;
-	uint64_t has;
+	uint64_t has, lacks;
 	int errnum, rc;
 
 	if (fstat(fd, &st) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "allocate");
 	has = (uint64_t)st.st_blocks * 512;
-	if (has >= size)
+	lacks = has < size ? size - has : 0;
+	if (lacks == 0 && is_memory(fd))
 		return 0;
-	rc = space_is_free(fd, size - has, e);
+	rc = space_is_free(fd, lacks, e);
 	if (rc)
 		return rc;
 	errnum = allocate(fd, 0, size);
-	return errnum ? write_failed(fd, size - has, errnum, e) : 0;
+	/* What can't be asked for is not known better. */
+	if (lacks == 0 && (errnum == EOPNOTSUPP || errnum == ENOSYS))
+		return 0;
+	return errnum ? write_failed(fd, lacks, errnum, e) : 0;
 }
 
 int

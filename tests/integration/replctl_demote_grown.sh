@@ -4,19 +4,19 @@
 . "$(dirname "$0")/full_lib.sh"
 start_on_disk tmpfs 64M
 
-# primary_grown: p is a primary of 8 MiB, the second half of which is a hole.
+# primary_grown POOL: it is a primary of 8 MiB, the second half of which is a hole.
 primary_grown() {
-	configure "$(pool p)"
+	configure "$(pool "$1")"
 	ok set lanes 1
 	ok map "$TMP/local" $((4 * MIB))
 	ok open 1
 	ok put 0 $((4 * MIB)) 1
 	ok persist 0 0 $((4 * MIB))
 	ok close
-	ctl promote "$(pool p)" >/dev/null || fail "promote"
+	ctl promote "$(pool "$1")" >/dev/null || fail "promote"
 	configure "$(pool q)"
 	ok set lanes 1
-	ok map "$pools/p" $((4 * MIB))
+	ok map "$pools/$1" $((4 * MIB))
 	ok open 1
 	ok extend $((8 * MIB))
 	ok grow $((8 * MIB))
@@ -26,14 +26,27 @@ primary_grown() {
 	rm "$TMP/local" "$TMP/local.repl"
 }
 
-primary_grown
+primary_grown p
 ctl demote "$(pool p)" >/dev/null || fail "demote"
 [ "$(member_of sparse)" = False ] || fail "sparse"
 [ $(($(stat -c '%b * 512' "$pools/p"))) -ge $((8 * MIB)) ] || fail "it has holes: $(stat -c '%b' "$pools/p")"
 ctl remove --force "$(pool p)" >/dev/null || fail "remove"
 ctl remove --force "$(pool q)" >/dev/null || fail "remove"
 
-primary_grown
+# What a file has behind its end is no space in it.
+truncate -s 32M "$TMP/disk"
+mkdir "$pools/e"
+if mkfs.ext4 -q -F -m 0 "$TMP/disk" && mount -o loop "$TMP/disk" "$pools/e"; then
+	chown --reference="$pools" "$pools/e"
+	primary_grown e/p
+	fallocate -n -o 8M -l 4M "$pools/e/p" || fail "fallocate"
+	ctl demote "$(pool e/p)" >/dev/null || fail "demote"
+	[ $(($(stat -c '%b * 512' "$pools/e/p"))) -ge $((12 * MIB)) ] || fail "it has a hole: $(stat -c %b "$pools/e/p")"
+	ctl remove --force "$(pool q)" >/dev/null || fail "remove"
+	umount -l "$pools/e"
+fi
+
+primary_grown p
 leave $MIB
 ctl demote "$(pool p)" >/dev/null || fail "demote"
 [ "$(member_of sparse)" = True ] || fail "not sparse"
