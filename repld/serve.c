@@ -90,9 +90,17 @@ address_source(const struct sockaddr_storage *a)
 	return source;
 }
 
-static int
-listen_resolve(const char *text, struct addrinfo **list, struct err *e)
+/* As of what is found wrong when the file is read: repld.conf(5). */
+static const char *
+conf_file(const struct conf *c)
 {
+	return c->path ? c->path : "its configuration";
+}
+
+static int
+listen_resolve(const struct conf *c, struct addrinfo **list, struct err *e)
+{
+	const char *text = c->listen;
 	struct addrinfo hints = {
 		.ai_family = AF_UNSPEC,
 		.ai_socktype = SOCK_STREAM,
@@ -104,12 +112,15 @@ listen_resolve(const char *text, struct addrinfo **list, struct err *e)
 	int rc;
 
 	if (!colon || (size_t)(colon - text) >= sizeof(host))
-		return err_set(e, REPL_E_CONFIG, "listen = %s: not of the form ADDRESS:PORT", text);
+		return err_set(e, REPL_E_CONFIG,
+			       "%s: key 'listen': '%s' is not of the form ADDRESS:PORT",
+			       conf_file(c), text);
 	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - text) - 2 * brackets,
 		       text + brackets);
 	rc = getaddrinfo(host, colon + 1, &hints, list);
 	if (rc)
-		return err_set(e, REPL_E_CONFIG, "listen = %s: %s", text, gai_strerror(rc));
+		return err_set(e, REPL_E_CONFIG, "%s: key 'listen': '%s': %s", conf_file(c), text,
+			       gai_strerror(rc));
 	return REPL_OK;
 }
 
@@ -118,7 +129,7 @@ serve_listen(struct server *s, struct err *e)
 {
 	struct addrinfo *a = NULL;
 	const int one = 1;
-	int rc = listen_resolve(s->conf->listen, &a, e);
+	int rc = listen_resolve(s->conf, &a, e);
 
 	if (rc)
 		return rc;
@@ -128,7 +139,8 @@ serve_listen(struct server *s, struct err *e)
 	    (a->ai_family == AF_INET6 &&
 	     setsockopt(s->listener, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one)) < 0) ||
 	    bind(s->listener, a->ai_addr, a->ai_addrlen) < 0 || listen(s->listener, BACKLOG) < 0)
-		rc = err_errno(e, err_from_errno(errno), errno, "listen = %s", s->conf->listen);
+		rc = err_errno(e, err_from_errno(errno), errno, "%s: key 'listen': '%s'",
+			       conf_file(s->conf), s->conf->listen);
 	freeaddrinfo(a);
 	return rc;
 }
@@ -154,8 +166,8 @@ serve_become(const struct conf *c, const struct passwd *pw, struct err *e)
 	/* Sessions open the log again, as the user. */
 	if (c->log == CONF_LOG_FILE && c->log_file &&
 	    lchown(c->log_file, pw->pw_uid, pw->pw_gid) < 0 && errno != ENOENT)
-		return err_errno(e, REPL_E_CONFIG, errno, "giving log '%s' to user '%s'",
-				 c->log_file, pw->pw_name);
+		return err_errno(e, REPL_E_CONFIG, errno, "%s: key 'log': giving '%s' to user '%s'",
+				 conf_file(c), c->log_file, pw->pw_name);
 	if (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
 	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
 	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0 || setuid(0) == 0)
@@ -172,7 +184,8 @@ serve_set_user(struct server *s, struct err *e)
 	int rc = REPL_OK;
 
 	if (!pw && c->user)
-		return err_set(e, REPL_E_CONFIG, "user = %s: there is no such user", c->user);
+		return err_set(e, REPL_E_CONFIG, "%s: key 'user': '%s': there is no such user",
+			       conf_file(c), c->user);
 	if (pw)
 		(void)snprintf(s->user, sizeof(s->user), "%s", pw->pw_name);
 	else
@@ -182,14 +195,14 @@ serve_set_user(struct server *s, struct err *e)
 			e, REPL_E_CONFIG,
 			"repld serve does not serve as root: set 'user' in %s to the account "
 			"that owns %s, or start it as that account",
-			c->path ? c->path : "its configuration",
-			c->pool_dir ? c->pool_dir : "the pool directory");
+			conf_file(c), c->pool_dir ? c->pool_dir : "the pool directory");
 	if (geteuid() == 0)
 		rc = serve_become(c, pw, e);
 	else if (c->user && pw->pw_uid != geteuid())
 		rc = err_set(e, REPL_E_CONFIG,
-			     "user = %s: only root can become another user, this is uid %u",
-			     c->user, (unsigned)geteuid());
+			     "%s: key 'user': '%s': only root can become another user, this is "
+			     "uid %u",
+			     conf_file(c), c->user, (unsigned)geteuid());
 	return rc;
 }
 

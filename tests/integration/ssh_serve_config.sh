@@ -10,3 +10,13 @@ grep -q "key 'pool-dir': '$TMP/serve/pools': No such file" "$TMP/serve.log" ||
 	fail "the log does not say: $(tail -n 3 "$TMP/serve.log")"
 mv "$TMP/serve/gone" "$TMP/serve/pools"
 ctl list "$T" >"$TMP/out" || fail "list again: $(cat "$TMP/out")"
+
+# Why a server does not start names the file and the key.
+# refuses SED PATTERN
+refuses() {
+	sed "$1" "$TMP/repld.conf" >"$TMP/wrong.conf"
+	timeout 10 "$REPLD" serve --config "$TMP/wrong.conf" 2>"$TMP/err" && fail "it serves: $1"
+	grep -q "$TMP/wrong.conf: $2" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
+}
+refuses "s/^listen = .*/listen = 127.0.0.1:$SERVE_PORT/" "key 'listen': '127.0.0.1:$SERVE_PORT': Address already in use"
+refuses "/^user = /d; 1a user = no-such-user" "key 'user': 'no-such-user': there is no such user"
