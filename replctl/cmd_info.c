@@ -132,8 +132,8 @@ print_info(const struct ctl *c, struct json_object *info, uint64_t size)
 			  "highest has the most",
 			  out_member_u64(info, "position"));
 	if (control_has(info, "ring"))
-		out_field("receive ring", "%" PRIu64 " messages not applied",
-			  out_member_u64(info, "ring"));
+		out_field("receive ring", "%" PRIu64 " message%s not applied",
+			  out_member_u64(info, "ring"), out_plural(out_member_u64(info, "ring")));
 	print_writer(info);
 	out_field("created", "%s", created);
 	out_field("updated", "%s", updated);

@@ -225,9 +225,9 @@ tell(const struct resolve *r)
 						    : "they have no generation in common",
 		      r->seen.replica.writer);
 	if (r->ranges)
-		(void)fprintf(to,
-			      "%s in %" PRIu64 " ranges differ; there %s would lose what it has:\n",
-			      human, r->ranges, loser);
+		(void)fprintf(
+			to, "%s in %" PRIu64 " range%s differ; there %s would lose what it has:\n",
+			human, r->ranges, out_plural(r->ranges), loser);
 	else
 		(void)fprintf(to, "their data do not differ; nothing would be lost\n");
 	for (size_t i = 0; i < json_object_array_length(r->list) && i < RANGES_TOLD; i++) {

@@ -62,7 +62,8 @@ print_ranges(const struct verify *v)
 	}
 	out_table_end(&t);
 	if (v->range_count > RANGES_MAX)
-		(void)printf("and %" PRIu64 " more ranges\n", v->range_count - RANGES_MAX);
+		(void)printf("and %" PRIu64 " more range%s\n", v->range_count - RANGES_MAX,
+			     out_plural(v->range_count - RANGES_MAX));
 }
 
 static struct json_object *
@@ -158,8 +159,9 @@ verify_run(struct ctl *c, const struct poolfile *p)
 		verify_report(c, p, &v, ns);
 	if (rc == REPL_E_DIFFER)
 		(void)err_set(&c->err, REPL_E_DIFFER,
-			      "%s and %s differ in %" PRIu64 " ranges, %" PRIu64 " bytes", p->path,
-			      c->target_text, v.range_count, v.byte_count);
+			      "%s and %s differ in %" PRIu64 " range%s, %" PRIu64 " byte%s",
+			      p->path, c->target_text, v.range_count, out_plural(v.range_count),
+			      v.byte_count, out_plural(v.byte_count));
 	return rc;
 }
 

@@ -57,6 +57,12 @@ out_time(uint64_t seconds, char out[OUT_NUMBER_MAX])
 		(void)snprintf(out, OUT_NUMBER_MAX, "?");
 }
 
+const char *
+out_plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
 uint64_t
 out_rate(uint64_t bytes, uint64_t ns)
 {

@@ -20,6 +20,9 @@ void out_size(uint64_t bytes, char out[OUT_NUMBER_MAX]);
 void out_duration(uint64_t ns, char out[OUT_NUMBER_MAX]);
 /* Seconds since the epoch as "2026-11-21 09:54:40 UTC"; "never" for 0. */
 void out_time(uint64_t seconds, char out[OUT_NUMBER_MAX]);
+/* Of so many: "range", out_plural(count). */
+const char *out_plural(uint64_t count);
+
 /* The mean rate: bytes a second. */
 uint64_t out_rate(uint64_t bytes, uint64_t ns);
 

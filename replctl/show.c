@@ -196,8 +196,9 @@ show_status(FILE *f, struct json_object *status, double drains_per_s)
 	if (drains_per_s >= 0)
 		(void)snprintf(rate, sizeof(rate), ", %.0f/s", drains_per_s);
 	show_field(f, "pool", "%s, %s", out_member(status, "pool"), size);
-	show_field(f, "program", "pid %" PRIu64 ", open for %s, %" PRIu64 " lanes",
-		   out_member_u64(status, "pid"), up, out_member_u64(status, "lanes"));
+	show_field(f, "program", "pid %" PRIu64 ", open for %s, %" PRIu64 " lane%s",
+		   out_member_u64(status, "pid"), up, out_member_u64(status, "lanes"),
+		   out_plural(out_member_u64(status, "lanes")));
 	show_field(f, "drains", "%" PRIu64 "%s", out_member_u64(status, "drains"), rate);
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		(void)fputc('\n', f);

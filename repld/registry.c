@@ -240,11 +240,10 @@ enter(struct registry *r, unsigned sessions_max, struct err *e)
 			first = slot;
 	}
 	if (alive >= most)
-		return err_set(
-			e, REPL_E_LIMIT,
-			"%u sessions are open and sessions-max is %u: wait for one to end or "
-			"raise sessions-max in repld.conf",
-			alive, most);
+		return err_set(e, REPL_E_LIMIT,
+			       "%u session%s open and sessions-max is %u: wait for one to end or "
+			       "raise sessions-max in repld.conf",
+			       alive, alive == 1 ? " is" : "s are", most);
 	if (first == SLOTS_MAX)
 		first = slot;
 	if (!slot_take(r->slots, first))

@@ -19,7 +19,7 @@ for off in map(int, sys.argv[2:]):
 
 for off in 0 64 1000000 20971519; do
 	flip serve/pools/p "$off"
-	ctl_fails 1 "differ in 1 ranges" verify pool "$T/p"
+	ctl_fails 1 "differ in 1 range, " verify pool "$T/p"
 	grep -Eq "^ *$((off / 64 * 64))  *64$" "$TMP/out" || fail "at $off: $(cat "$TMP/out")"
 	flip serve/pools/p "$off"
 done
