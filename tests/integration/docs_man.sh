@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Man pages are free of mistakes that mandoc sees, and their prototypes are those of librepl.h.
+# Man pages are free of mistakes that mandoc sees, their prototypes are those of librepl.h, and repld.conf.example has all
+# keys of repld.conf(5).
 set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 command -v mandoc >/dev/null || { echo "skipped: no mandoc"; exit 77; }
 
 mandoc -T lint -W warning "$root"/docs/man/* >&2 || exit 1
+for key in $(sed -n 's/^\.It Ic \([a-z-]*\) .*/\1/p' "$root/docs/man/repld.conf.5"); do
+	grep -q "^#*$key = " "$root/packaging/repld.conf.example" || { echo "repld.conf.example lacks '$key'"; exit 1; }
+done
 python3 - "$root"/librepl/include/librepl.h "$root"/docs/man/*.[37] <<'END'
 import re, sys
 
