@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What somebody has put where metrics are written first, a FIFO or a link, neither holds up the handle nor leads elsewhere.
-# Metrics that can't be written are not those of an earlier time.
+# Metrics that can't be written are not those of an earlier time. The man page has the name of each.
 . "$(dirname "$0")/api_lib.sh"
 
 make_keys
@@ -34,5 +34,12 @@ mkdir "$temp" || fail "mkdir"
 wait_for 20 none || fail "metrics of an earlier time are still there"
 rmdir "$temp"
 wait_for 20 written || fail "no metrics any more"
+page=$(dirname "$0")/../../docs/man/replctl.1
+named=0
+for name in $(sed -n 's/^# TYPE \([^ ]*\) .*/\1/p' "$TMP/metrics"); do
+	grep -Eq "(^| )$name( |\$)" "$page" || fail "replctl(1) lacks $name"
+	named=$((named + 1))
+done
+[ "$named" -gt 20 ] || fail "only $named metrics"
 ok close
 stop_api
