@@ -13,6 +13,7 @@
 #   ctl ARG...         replctl with the test's key and known hosts
 #   ctl_start ARG...   the same in the background, output to $TMP/bg.out and .err; $CTL_PID
 #   ctl_fails N PATTERN ARG...  it exits with N and a text that matches
+#   change FILE OFFSET eight random bytes are written there
 #   member NAME        of the JSON object on standard input
 #   hold NAME MODE     a session with that pool open; $HOLD_PID
 #   stop PID           SIGTERM and wait; also done for all at exit
@@ -287,6 +288,10 @@ ctl_fails() {
 	status=$?
 	[ "$status" -eq "$due" ] || fail "exit $status, not $due: replctl $*: $(cat "$TMP/err")"
 	grep -Eq -- "$pattern" "$TMP/err" || fail "no '$pattern' in: $(cat "$TMP/err")"
+}
+
+change() {
+	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
 member() {

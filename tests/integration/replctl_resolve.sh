@@ -5,11 +5,6 @@ start_target
 cd "$TMP" || exit 1
 P=serve/pools
 
-# change FILE OFFSET
-change() {
-	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 gen() {
 	ctl info --json "$T/$1" | member generation
 }

@@ -5,10 +5,6 @@ start_target
 cd "$TMP" || exit 1
 P=serve/pools
 
-change() {
-	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 # asked COMMAND ARG...: replctl on a terminal; the command is run before the question is answered by yes.
 asked() {
 	timeout 60 python3 - "$@" >"$TMP/asked" 2>&1 <<'END'

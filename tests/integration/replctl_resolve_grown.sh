@@ -5,11 +5,6 @@ start_target
 cd "$TMP" || exit 1
 P=serve/pools
 
-# change FILE OFFSET
-change() {
-	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 # step N: the Nth command that the last refusal has named.
 step() {
 	sed -n 's/^next: //p' err | tr ';,' '\n\n' | sed 's/^ *then//; s/ *(.*//; s/^ *//' | grep '^replctl ' |

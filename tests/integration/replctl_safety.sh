@@ -5,11 +5,6 @@ start_target
 cd "$TMP" || exit 1
 head -c 1048576 /dev/urandom >pool
 
-# change FILE OFFSET
-change() {
-	head -c 8 /dev/urandom | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 ctl sync pool "$T/p" >/dev/null || fail "sync"
 ctl restore "$T/p" other >/dev/null || fail "restore"
 change other 5000

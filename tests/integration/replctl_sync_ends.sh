@@ -6,10 +6,6 @@ start_target
 cd "$TMP" || exit 1
 P=serve/pools
 
-change() {
-	head -c 8 /dev/urandom | dd of=pool bs=1 seek="$1" conv=notrunc status=none
-}
-
 gen() {
 	ctl info --json "$T/$1" | member generation
 }
@@ -34,7 +30,7 @@ ctl sync pool "$T/q" >/dev/null && ctl sync pool "$T/p" >/dev/null &&
 [ "$(gen p)" = "$(gen q)" ] || fail "equal replicas are not of one generation"
 
 # By the file with its record.
-change 5000
+change pool 5000
 mark p inconsistent
 ctl sync --json pool "$T/p" >out 2>err || fail "$(cat err)"
 [ "$(member moved <out)" = 0 ] || fail "something was left to move: $(cat out)"
@@ -49,7 +45,7 @@ cmp -s pool $P/q || fail "it has not followed"
 for state in inconsistent outdated; do
 	ctl sync pool "$T/p" >/dev/null && ctl sync pool "$T/q" >/dev/null || fail "sync"
 	[ "$(gen p)" = "$(gen q)" ] || fail "not of one generation again"
-	change 9000
+	change pool 9000
 	mark p "$state"
 	rm pool.repl
 	ctl sync --json pool "$T/p" >out 2>err || fail "$(cat err)"
