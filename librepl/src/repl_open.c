@@ -163,47 +163,34 @@ repl_connect_ms(const struct repl_config *c)
 }
 
 /*
- * It has grown by itself (replctl grow), or with a program that was killed over it. No pool
- * shrinks, so the range must follow, or a new one take its place.
+ * A larger one has grown by itself (replctl grow), or with a program that was killed over it. No
+ * pool shrinks, so the range must follow, or a new one take its place.
  */
-static int
-size_larger(const struct remote *remote, uint64_t theirs, size_t size, struct err *e)
-{
-	char text[TARGET_TEXT_MAX];
-
-	target_format(remote_target(remote), text, sizeof(text));
-	return err_set(e, REPL_E_INVAL,
-		       "pool '%s' on the target has %" PRIu64
-		       " bytes, the local range has %zu; they must be equal; nothing was changed. "
-		       "Next: give the local file %" PRIu64 " bytes, too (truncate -s %" PRIu64
-		       " FILE), and map all of it; or replctl remove %s, and the replica is made "
-		       "anew",
-		       remote_target(remote)->pool, theirs, size, theirs, theirs, text);
-}
-
-static int
-size_smaller(const struct remote *remote, uint64_t theirs, size_t size, struct err *e)
-{
-	char text[TARGET_TEXT_MAX];
-
-	target_format(remote_target(remote), text, sizeof(text));
-	return err_set(e, REPL_E_INVAL,
-		       "pool '%s' on the target has %" PRIu64
-		       " bytes, the local range has %zu; they must be equal; nothing was changed. "
-		       "Next: replctl grow %s --size %zu, if it is the right one",
-		       remote_target(remote)->pool, theirs, size, text, size);
-}
-
 static int
 replica_check_size(const struct repl *r, const struct remote *remote, struct err *e)
 {
 	uint64_t theirs = remote_info(remote)->meta.pool_size;
 	size_t size = atomic_load(&r->size);
+	char text[TARGET_TEXT_MAX], word[TARGET_TEXT_MAX * 4], next[sizeof(word) + 256];
 
 	if (theirs == size)
 		return 0;
-	return theirs > size ? size_larger(remote, theirs, size, e)
-			     : size_smaller(remote, theirs, size, e);
+	target_format(remote_target(remote), text, sizeof(text));
+	(void)text_quote(text, word, sizeof(word));
+	if (theirs > size)
+		(void)snprintf(next, sizeof(next),
+			       "give the local file %" PRIu64 " bytes, too (truncate -s %" PRIu64
+			       " FILE), and map all of it; or replctl remove %s, and the replica "
+			       "is made anew",
+			       theirs, theirs, word);
+	else
+		(void)snprintf(next, sizeof(next),
+			       "replctl grow %s --size %zu, if it is the right one", word, size);
+	return err_set(e, REPL_E_INVAL,
+		       "pool '%s' on the target has %" PRIu64
+		       " bytes, the local range has %zu; they must be equal; nothing was changed. "
+		       "Next: %s",
+		       remote_target(remote)->pool, theirs, size, next);
 }
 
 int
