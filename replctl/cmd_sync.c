@@ -37,6 +37,7 @@ struct sync {
 	struct resolved *resolved; /* NULL: of a command of its own */
 	bool blank;                /* zeros, beside a record of what was written */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
+	bool unrecorded;           /* the local record could not be written */
 	struct progress waiting;   /* until the lanes are open */
 	struct transfer_progress sum;
 	uint64_t ns;
@@ -61,16 +62,18 @@ sync_is_part(const struct sync *s)
 static void
 next_repeat(struct sync *s)
 {
-	const char *room = s->c->err.code == REPL_E_NOSPC
-				   ? "make room in the target's pool directory, then "
-				   : "";
+	const char *force = s->c->options.force && !s->create_only ? "--force " : "";
+	bool full = s->c->err.code == REPL_E_NOSPC;
 
 	/* It would end the same way. */
 	if (reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO)
 		return;
-	ctl_next(s->c, "%sreplctl sync %s%s %s (goes on where this ended)", room,
-		 s->c->options.force && !s->create_only ? "--force " : "", s->quoted_file,
-		 s->quoted_target);
+	ctl_next(s->c, "%s%s%sreplctl sync %s%s %s (goes on where this ended)",
+		 !full           ? ""
+		 : s->unrecorded ? "make room beside "
+				 : "make room in the target's pool directory",
+		 full && s->unrecorded ? s->quoted_file : "", full ? ", then " : "", force,
+		 s->quoted_file, s->quoted_target);
 }
 
 /* ---- opening ---- */
@@ -262,6 +265,15 @@ sync_refuse(struct sync *s, const char *why)
 		       "%s, and the contents differ; nothing was changed", why);
 }
 
+static int
+sync_record(struct sync *s, struct err *e)
+{
+	int rc = local_store(&s->local, e);
+
+	s->unrecorded = rc != 0;
+	return rc;
+}
+
 /* Equal contents: the file is of the replica's generation from now on. */
 static int
 sync_adopt(struct sync *s)
@@ -278,7 +290,7 @@ sync_adopt(struct sync *s)
 	mine->state = SIDECAR_UP_TO_DATE;
 	mine->opening = false;
 	if (!rc)
-		rc = local_store(&s->local, &s->c->err);
+		rc = sync_record(s, &s->c->err);
 	if (!rc && meta->state != SIDECAR_UP_TO_DATE)
 		rc = remote_pool_mark(s->c->remote, SIDECAR_UP_TO_DATE, &mine->generation,
 				      &s->c->err);
@@ -305,7 +317,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	meta->state = SIDECAR_UP_TO_DATE;
 	meta->opening = false;
 	if (!rc)
-		rc = local_store(&s->local, e);
+		rc = sync_record(s, e);
 	return rc ? NULL : &meta->generation;
 }
 
