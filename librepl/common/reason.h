@@ -75,8 +75,7 @@
 	  "TARGET/POOL")                                                                           \
 	X(SIZE, "size", "the pool there has another size than the local data",                     \
 	  "replctl info TARGET/POOL; a smaller one grows by replctl grow TARGET/POOL --size N, "   \
-	  "to "                                                                                    \
-	  "a larger one the local file has to grow")                                               \
+	  "to a larger one the local file has to grow")                                            \
 	X(DAMAGED, "damaged", "the replica's metadata can't be believed",                          \
 	  "copy the pool's file away unless a good copy is known, then replctl remove "            \
 	  "TARGET/POOL and make the replica anew")                                                 \

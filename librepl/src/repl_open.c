@@ -512,8 +512,7 @@ repl_check_blank(const struct repl *r, struct err *e)
 		"the local file holds nothing but zeros, though by %s it was written, and no "
 		"replica that is reachable equals it; nothing was changed. To take a "
 		"replica's data: replctl restore --force TARGET/POOL FILE; to begin anew: remove "
-		"%s "
-		"and the replicas",
+		"%s and the replicas",
 		r->local.path, r->local.path);
 }
 
