@@ -40,7 +40,7 @@ print_generation(struct json_object *info)
 
 	out_field("generation", "%s",
 		  !nil      ? out_member(info, "generation")
-		  : cut_off ? "none: its first copy has not ended"
+		  : cut_off ? "none: its first copy has not ended, or its file was cut or replaced"
 			    : "none: never written");
 	if (control_get_array(info, "history", GEN_HISTORY, &history, NULL))
 		return;

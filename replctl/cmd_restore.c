@@ -92,7 +92,8 @@ restore_lacks(const struct sidecar *meta)
 	case SIDECAR_UNKNOWN:
 		return NULL;
 	case SIDECAR_INCONSISTENT:
-		return never ? "its first copy has begun and not ended"
+		return never ? "its first copy has begun and not ended, or its file was cut or "
+			       "replaced"
 			     : "a copy into it has begun and not ended";
 	default:
 		return "it misses updates";

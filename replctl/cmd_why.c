@@ -286,7 +286,8 @@ judge_generation(struct why *w, struct json_object *info)
 {
 	if (!has_no_generation(info))
 		return;
-	evidence_add(w, "that is none: no copy into it has come to its end");
+	evidence_add(w, "that is none: no copy into it has come to its end, or its file was cut or "
+			"replaced");
 	if (w->reason == REPL_REASON_WRITER_GONE)
 		w->reason = REPL_REASON_INCONSISTENT;
 }

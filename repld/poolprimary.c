@@ -85,7 +85,8 @@ promote_check(const struct sidecar *meta, const char *name, bool force, struct e
 			       sidecar_state_name(meta->state),
 			       meta->state == SIDECAR_OUTDATED
 				       ? "it is known to miss updates that were acknowledged"
-			       : never ? "its first copy has begun and not ended"
+			       : never ? "its first copy has begun and not ended, or its file was "
+					 "cut or replaced"
 				       : "a copy into it has begun and not ended");
 	if (never)
 		return err_set(e, REPL_E_REFUSED, "pool '%s' has never been written", name);

@@ -346,7 +346,8 @@ what_misses_updates_is_promoted_by_force_only(void **state)
 	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED, "never");
 	put(SIDECAR_INCONSISTENT, &nil);
 	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED,
-	       "inconsistent: its first copy has begun and not ended");
+	       "inconsistent: its first copy has begun and not ended, or its file was cut or "
+	       "replaced");
 	expect(pool_promote(store, "none", "b", true, &info, &err), REPL_E_NOT_FOUND, "none");
 	expect(pool_demote(store, "none", "b", &info, &err), REPL_E_NOT_FOUND, "none");
 }
