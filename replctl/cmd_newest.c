@@ -232,6 +232,8 @@ notes_make(struct choice *x)
 		note_unusable(r);
 		if (x->best && r != x->best && newest_usable(&r->meta))
 			note_behind(r, x->best);
+		if (r == x->best && r->meta.state == SIDECAR_OUTDATED)
+			note_add(r, "it misses updates, and no other one that was asked has them");
 		if (r->meta.primary)
 			note_add(r, "it was promoted: a program goes on with it in place");
 		if (r->meta.writer_open)
@@ -239,10 +241,11 @@ notes_make(struct choice *x)
 	}
 }
 
+/* Of one that is outdated a part is there, whoever has waited for it. */
 static void
 position_text(const struct row *r, char out[OUT_NUMBER_MAX])
 {
-	if (r->meta.waited)
+	if (r->meta.waited && r->meta.state != SIDECAR_OUTDATED)
 		(void)snprintf(out, OUT_NUMBER_MAX, "all");
 	else if (r->meta.position)
 		(void)snprintf(out, OUT_NUMBER_MAX, "%" PRIu64, r->meta.position);
@@ -426,15 +429,18 @@ refuse(struct ctl *c, const struct choice *x)
 	return rc;
 }
 
+/* What is outdated is had by force only: here it is known that there is no better one. */
 static void
 tell_next(const struct row *best, const char *word)
 {
+	const char *force = best->meta.state == SIDECAR_OUTDATED ? "--force " : "";
+
 	if (best->meta.primary) {
 		out_field("next", "its program goes on at its target");
 		return;
 	}
-	out_field("next", "replctl restore %s FILE", word);
-	out_field("", "or, to go on at its target: replctl promote %s", word);
+	out_field("next", "replctl restore %s%s FILE", force, word);
+	out_field("", "or, to go on at its target: replctl promote %s%s", force, word);
 }
 
 static void

@@ -118,10 +118,17 @@ restore_check_state(struct restore *r)
 			      c->target_text, name, lacks);
 		return 0;
 	}
-	ctl_next(c,
-		 "restore from another replica, or finish the sync to this one; replctl restore "
-		 "--force %s %s (take it as it is)",
-		 r->quoted_target, r->quoted_file);
+	/* An outdated one may be the best there is: who has less may look better. */
+	if (r->meta.state == SIDECAR_OUTDATED)
+		ctl_next(c,
+			 "replctl newest %s, and behind it the other replicas, tells whether one "
+			 "has more; replctl restore --force %s %s (take it as it is)",
+			 r->quoted_target, r->quoted_target, r->quoted_file);
+	else
+		ctl_next(c,
+			 "restore from another replica, or finish the sync to this one; replctl "
+			 "restore --force %s %s (take it as it is)",
+			 r->quoted_target, r->quoted_file);
 	return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s: %s", c->target_text, name,
 		       lacks);
 }

@@ -452,6 +452,12 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 			      "replica; replctl promote --force TARGET/POOL (the part that is "
 			      "there)",
 			      name);
+	else if (rc == REPL_E_REFUSED && info.meta.state == SIDECAR_OUTDATED)
+		dispatch_next(
+			r,
+			"replctl newest TARGET/POOL, and behind it the other replicas, tells "
+			"whether one has more; replctl promote --force TARGET/POOL (as it is)",
+			name);
 	else if (rc == REPL_E_REFUSED)
 		dispatch_next(r,
 			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (as "
