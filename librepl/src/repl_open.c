@@ -115,7 +115,7 @@ replica_claim(struct repl *r, struct remote *remote, struct err *e)
 		chain = r->local.meta.generation;
 	pthread_mutex_unlock(&r->lock);
 	rc = remote_pool_open_as(remote, pool, &chain, false, e);
-	if (rc == REPL_E_REFUSED)
+	if (rc == REPL_E_REFUSED || rc == REPL_E_BUSY)
 		return replica_refused(remote, e);
 	if (rc != REPL_E_DIVERGED)
 		return rc;
