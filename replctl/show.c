@@ -154,7 +154,7 @@ void
 show_line(FILE *f, struct json_object *o)
 {
 	const char *when = out_member(o, "time"), *reason = out_member(o, "reason");
-	uint64_t dirty = out_member_u64(o, "dirty_bytes"),
+	uint64_t dirty = out_member_u64(o, "dirty_bytes"), lag = out_member_u64(o, "lag_bytes"),
 		 total = out_member_u64(o, "resync_total");
 	char size[OUT_NUMBER_MAX];
 
@@ -164,6 +164,9 @@ show_line(FILE *f, struct json_object *o)
 		      out_member(o, "replication"), out_member(o, "data"));
 	if (strcmp(reason, "none") != 0)
 		(void)fprintf(f, " (%s)", reason);
+	out_size(lag, size);
+	if (lag)
+		(void)fprintf(f, ", %s lag", size);
 	out_size(dirty, size);
 	if (dirty)
 		(void)fprintf(f, ", %s dirty", size);

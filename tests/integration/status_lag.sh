@@ -25,6 +25,7 @@ for late in c d; do
 	ok persist 0 0 100000
 	ctl_fails 9 "not all replicas are up-to-date" wait "$FILE" --timeout 0
 	ctl_fails 9 "not all replicas are up-to-date" wait "$FILE" --timeout 2
+	grep -q "/$late connected established up-to-date, .*B lag$" "$TMP/out" || fail "who lags is not told: $(cat "$TMP/out")"
 	ctl wait "$FILE" --for established --timeout 0 >/dev/null || fail "it is not lost"
 	kill -CONT "$pid"
 	ctl wait "$FILE" --timeout 20 >/dev/null || fail "$late does not follow"
