@@ -289,27 +289,25 @@ handlers_get_chain(struct json_object *params, struct generation *g, bool *given
 	return rc;
 }
 
-/* By what is there now, as for a primary below: it may be another pool's. */
-static bool
-is_stranger(struct state *s, const struct state_opening *o)
-{
-	struct pool_info info;
-
-	return o->chain && pool_info(s->store, o->name, &info, NULL) == 0 &&
-	       gen_compare(o->chain, &info.meta.generation) == GEN_UNRELATED;
-}
-
-/* Who is refused for what the data are gets a next step of its own. */
+/* Who is refused for what the data are gets a next step of its own, by what is there now. */
 static void
 refused_next(struct state *s, const struct state_opening *o, int rc, struct reply *r)
 {
 	struct pool_info info;
+	bool known = pool_info(s->store, o->name, &info, NULL) == 0;
+	const struct sidecar *meta = &info.meta;
 
-	if (rc == REPL_E_DIVERGED && is_stranger(s, o))
+	if (rc == REPL_E_DIVERGED && known && o->chain &&
+	    gen_compare(o->chain, &meta->generation) == GEN_UNRELATED)
 		dispatch_next(r,
 			      "replctl verify FILE TARGET/POOL (what differs); of another pool: "
 			      "choose another name; else replctl resolve --dry-run --discard "
 			      "local FILE TARGET/POOL (what FILE would lose)",
+			      o->name);
+	else if (rc == REPL_E_DIVERGED && known && meta->state == SIDECAR_OUTDATED)
+		dispatch_next(r,
+			      "replctl resolve --dry-run --discard replica FILE TARGET/POOL (what "
+			      "the replica would lose, which is outdated)",
 			      o->name);
 	else if (rc == REPL_E_DIVERGED)
 		dispatch_next(r,
@@ -318,8 +316,7 @@ refused_next(struct state *s, const struct state_opening *o, int rc, struct repl
 			      o->name);
 	else if (rc == REPL_E_NOT_FOUND && o->mode == POOL_WRITE)
 		dispatch_next(r, "replctl create TARGET/POOL --size N", o->name);
-	else if (rc == REPL_E_REFUSED && pool_info(s->store, o->name, &info, NULL) == 0 &&
-		 info.meta.primary)
+	else if (rc == REPL_E_REFUSED && known && meta->primary)
 		dispatch_next(r,
 			      "replctl info TARGET/POOL; replctl demote TARGET/POOL (when its own "
 			      "program has ended)",

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Of replicas of which an outdated one has the most, as newest says, the commands that it advises take that one; who
-# begins with another command is sent to newest, and not to a replica that has less.
-. "$(dirname "$0")/lib.sh"
+# begins with another command is sent to newest, and not to a replica that has less. Nor is one that is outdated beside
+# the one that has all to take the place of what was restored from that.
+. "$(dirname "$0")/api_lib.sh"
 start_target
 cd "$TMP" || exit 1
 P=serve/pools
@@ -9,13 +10,20 @@ head -c 1048576 /dev/urandom >pool
 ctl sync pool "$T/q" >/dev/null || fail "sync to q"
 head -c 4096 /dev/urandom | dd of=pool bs=4096 seek=3 conv=notrunc status=none
 ctl sync pool "$T/p" >/dev/null || fail "sync to p"
+
+# outdated POOL [CHAIN]
+outdated() {
+	{
+		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"write"}}'
+		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"outdated"'"${2-}"'}}'
+		sleep 0.3
+	} | client cat "$T" >out || fail "no session: $(cat out)"
+	ctl info --json "$T/$1" | member state | grep -qx outdated || fail "$1 is not outdated: $(cat out)"
+}
+
 # As a copy that was cut off between two of its journals leaves it.
-{
-	echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
-	echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"p","mode":"write"}}'
-	echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"outdated"}}'
-	sleep 0.5
-} | client cat "$T" >out || fail "no session: $(cat out)"
+outdated p
 
 for command in "restore $T/p file" "promote $T/p"; do
 	# shellcheck disable=SC2086
@@ -33,3 +41,25 @@ cmp -s file $P/p || fail "it is not what p has"
 ctl sync file "$T/q" >/dev/null 2>err || fail "the other one does not follow: $(cat err)"
 # shellcheck disable=SC2086
 ctl $promote >out 2>err || fail "$promote: $(cat err)"
+
+# As a laggard is told of the loss of the one that has all.
+ctl sync file "$T/r" >/dev/null 2>err || fail "sync to r: $(cat err)"
+before=$(ctl info --json "$T/q" | member generation)
+head -c 4096 /dev/urandom | dd of=file bs=4096 seek=5 conv=notrunc status=none
+ctl sync file "$T/q" >/dev/null || fail "sync to q"
+outdated r ',"generation":"00000000-0000-4000-8000-000000000001","history":["'"$before"'"]'
+ctl newest "$T/r" "$T/q" | grep -q "^newest  *$T/q$" || fail "r is taken for the newest"
+ctl restore "$T/q" again >/dev/null || fail "restore of q"
+start_api
+configure "$T/r" "$T/q"
+ok map "$TMP/again" $MIB
+refused REPL_E_DIVERGED "/r: .*diverged.*; next: replctl resolve --dry-run --discard replica FILE $T/r .*outdated" open
+[[ $TEXT != *"discard local"* ]] || fail "$TEXT"
+ctl resolve --force --discard replica again "$T/r" >/dev/null 2>err || fail "resolve: $(cat err)"
+ok open
+for i in 0 1; do
+	ok compare $i
+	same
+done
+ok close
+stop_api
