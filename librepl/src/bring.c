@@ -6,6 +6,7 @@
 
 struct bring {
 	struct repl *r;
+	unsigned replica;
 	const struct generation *chain;
 	uint64_t deadline_ns;
 };
@@ -16,6 +17,18 @@ bring_cancelled(void *arg)
 	const struct bring *b = arg;
 
 	return atomic_load(&b->r->cut) || clock_now_ns() >= b->deadline_ns;
+}
+
+static bool
+bring_spared(void *arg)
+{
+	struct bring *b = arg;
+
+	if (repl_spares(b->r, b->replica, false))
+		return true;
+	/* The time is this replica's own. */
+	b->deadline_ns = clock_deadline(b->r->cfg->resync_timeout_ms);
+	return false;
 }
 
 /* What is recorded as the local pool's is what the replica is made equal to. */
@@ -50,16 +63,19 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 	     const struct generation *chain, struct err *e)
 {
 	struct replica *p = &r->replicas[replica];
-	struct bring b = {
-		.r = r, .chain = chain, .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
+	struct bring b = {.r = r,
+			  .replica = replica,
+			  .chain = chain,
+			  .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
 	struct resync_progress progress = {0};
-	struct resync s = {.remote = p->remote,
-			   .mem = r->mem,
-			   .file = r->file,
-			   .dirty = dirty,
-			   .replica = replica,
-			   .host = {.arg = &b, .cancelled = bring_cancelled},
-			   .progress = &progress};
+	struct resync s = {
+		.remote = p->remote,
+		.mem = r->mem,
+		.file = r->file,
+		.dirty = dirty,
+		.replica = replica,
+		.host = {.arg = &b, .cancelled = bring_cancelled, .spared = bring_spared},
+		.progress = &progress};
 	int rc = bring_track(r, replica, dirty, e);
 
 	if (!rc)
@@ -69,6 +85,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 		s.no_journal = true;
 		rc = resync_run(&s, what, bring_chain, e);
 	}
+	repl_spared(r, replica);
 	/* It may have heard of this generation: that must stay in our chain. */
 	if (rc)
 		p->told = chain->current;

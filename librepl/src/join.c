@@ -187,6 +187,14 @@ host_size(void *arg)
 	return atomic_load(&k->r->size);
 }
 
+static bool
+host_spared(void *arg)
+{
+	struct keeper *k = arg;
+
+	return repl_spares(k->r, k->replica, true);
+}
+
 static const struct generation *
 host_chain(void *arg)
 {
@@ -259,7 +267,8 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 			 .release = host_release,
 			 .cancelled = host_cancelled,
 			 .foreground_ns = host_foreground_ns,
-			 .size = host_size},
+			 .size = host_size,
+			 .spared = host_spared},
 		.progress = &k->progress,
 		.rate = k->r->cfg->resync_rate,
 		.no_journal = k->no_journal,
@@ -277,6 +286,7 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 	}
 	if (!rc) {
 		rc = resync_run(&s, resync_what_of(what), host_chain, e);
+		repl_spared(k->r, k->replica);
 		/* What has the size of now is installed before the pool may grow. */
 		if (rc)
 			repl_resync_end(k->r);

@@ -362,6 +362,39 @@ keeper_cut(struct keeper *k)
 	(void)atomic_compare_exchange_strong(&k->cancel, &calm, REPL_E_FAILED);
 }
 
+/* ---- one after the other ---- */
+
+static bool
+any_live(const struct repl *r)
+{
+	for (unsigned i = 0; i < r->replica_count; i++)
+		if (atomic_load(&r->replicas[i].lost) == 0)
+			return true;
+	return false;
+}
+
+bool
+repl_spares(struct repl *r, unsigned replica, bool opened)
+{
+	uint32_t me = 1U << replica;
+	bool may = opened && any_live(r);
+
+	pthread_mutex_lock(&r->wake_lock);
+	may = may || !(r->direct & ~me);
+	if (may)
+		r->direct |= me;
+	pthread_mutex_unlock(&r->wake_lock);
+	return may;
+}
+
+void
+repl_spared(struct repl *r, unsigned replica)
+{
+	pthread_mutex_lock(&r->wake_lock);
+	r->direct &= ~(1U << replica);
+	pthread_mutex_unlock(&r->wake_lock);
+}
+
 /* ---- beside repl_grow() ---- */
 
 bool

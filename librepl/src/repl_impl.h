@@ -111,6 +111,7 @@ struct repl {
 	pthread_cond_t wake;         /* a loss, an install, a wish: keepers and calls that block */
 	unsigned resyncing;          /* keepers in a resync; guarded by wake_lock */
 	bool growing;                /* ... or who wants none of them; guarded by wake_lock */
+	uint32_t direct;             /* replicas copied into directly; guarded by wake_lock */
 	_Atomic uint64_t until_ns;   /* of closing: cuts requests from before it short; 0: none */
 	_Atomic uint64_t closing_ns; /* ... the deadline of those that record losses; 0: none */
 	_Atomic int cut;             /* not 0: opening has failed, what is under way ends */
@@ -218,6 +219,14 @@ bool repl_resync_begin(struct repl *r);
 void repl_resync_end(struct repl *r);
 int repl_resync_suspend(struct repl *r, struct err *e);
 void repl_resync_resume(struct repl *r);
+
+/*
+ * Whether a replica may be made inconsistent by a copy that no journal takes: not while another
+ * one is and none is live, for the local pool alone would be left, should all be lost at once. It
+ * is noted until the second call. opened: some may be live.
+ */
+bool repl_spares(struct repl *r, unsigned replica, bool opened);
+void repl_spared(struct repl *r, unsigned replica);
 
 /*
  * From now on writes go to this remote, which is equal: of opening, or under r->lock

@@ -3,6 +3,7 @@
 #include "resync_impl.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "clock.h"
 #include "extents.h"
@@ -20,6 +21,7 @@
 #define APPLY_NS        50000000ULL /* one call's work, so that cancelling is soon seen */
 #define APPLY_BYTES_MIN (4ULL << 20)
 #define APPLY_BYTES_MAX (1ULL << 40)
+#define DIRECT_LOOK_NS  20000000L
 
 enum outcome {
 	ROUND_MORE,   /* what has become dirty meanwhile needs another */
@@ -293,12 +295,28 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 
 /* ---- directly ---- */
 
+/* One that is whole, if an old copy, is given up when another one that can be used is left. */
+static int
+direct_await(struct resync_run *r, struct err *e)
+{
+	const struct resync_host *h = &r->s->host;
+	int rc = 0;
+
+	while (!rc && !r->blank && h->spared && !h->spared(h->arg)) {
+		(void)nanosleep(&(struct timespec){.tv_nsec = DIRECT_LOOK_NS}, NULL);
+		rc = resync_breathe(r, e);
+	}
+	return rc;
+}
+
 static int
 direct_mark(struct resync_run *r, struct err *e)
 {
 	int rc = 0;
 
 	if (!r->marked)
+		rc = direct_await(r, e);
+	if (!rc && !r->marked)
 		rc = remote_pool_mark(r->s->remote, SIDECAR_INCONSISTENT, NULL, e);
 	r->marked = r->marked || rc == 0;
 	return rc;
@@ -428,8 +446,12 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	r->s = s;
 	r->marked = info->meta.state == SIDECAR_INCONSISTENT;
 	/* There is nothing to protect in a replica that is no prefix of anything. */
-	r->direct = s->no_journal || r->marked || what == RESYNC_FULL ||
-		    gen_id_is_nil(&info->meta.generation.current);
+	r->blank =
+		r->marked || what == RESYNC_FULL || gen_id_is_nil(&info->meta.generation.current);
+	r->direct = s->no_journal || r->blank;
+	/* It need not wait; the others have to. */
+	if (r->blank && h->spared)
+		(void)h->spared(h->arg);
 	r->heard_ns = r->ticked_ns = now_ns;
 	o->refine = what != RESYNC_FULL && dirty_grain(s->dirty) > RESYNC_FINE;
 	o->hold_ns = HOLD_NS;

@@ -53,6 +53,8 @@ struct resync_host {
 	uint64_t (*foreground_ns)(
 		void *arg);          /* median drain of the last interval, 0: idle; or NULL */
 	uint64_t (*size)(void *arg); /* of the pool now: it may grow */
+	/* Whether the replica may be made inconsistent now; asked again until it is. NULL: yes. */
+	bool (*spared)(void *arg);
 };
 
 struct resync {

@@ -30,6 +30,7 @@ struct resync_run {
 	bool held;     /* nobody writes */
 	bool direct;   /* no journal: ranges are written to the pool */
 	bool marked;   /* the replica is recorded as inconsistent */
+	bool blank;    /* there is nothing in it to protect */
 	bool fill;     /* to read a hole of the pool here is to fill it */
 	struct fill_source source;
 	uint64_t from; /* what lies before it an earlier run has compared */

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Replicas that were all lost at once, and lack more than their targets' journals take, are not all made inconsistent at
+# once: one is whole until another one is up to date, and has what was acknowledged if the program's machine is lost then.
+. "$(dirname "$0")/api_lib.sh"
+start_target "journal-max = 1M"
+FILE=$TMP/p
+size=$((8 * MIB))
+set_up() {
+	start_api
+	configure "$T/a" "$T/b" "$T/c"
+	ok set ack quorum
+	ok set resync-rate 3M
+	ok map "$1" $size
+}
+set_up "$FILE"
+ok open 1
+ok put 0 $size 1
+ok persist 0 0 $size
+cp "$FILE" "$TMP/acknowledged"
+ctl pause "$FILE" >/dev/null || fail "pause"
+ok put 0 $((4 * MIB)) 2
+ok persist 0 0 $((4 * MIB))
+ctl resume "$FILE" >/dev/null || fail "resume"
+inconsistent() {
+	ctl status "$FILE" | grep -c '^state.*inconsistent'
+}
+one_begins() {
+	[ "$(inconsistent)" -ge 1 ]
+}
+wait_for 20 one_begins || fail "none is copied directly"
+# The copy takes a second and more.
+sleep 0.3
+[ "$(inconsistent)" -eq 1 ] || fail "more than one: $(ctl status "$FILE")"
+signalled KILL "$(api_child)"
+wait "$api_pid" 2>/dev/null
+exec {API_IN}>&-
+wait_for 20 no_sessions || fail "sessions stay"
+ctl newest "$T/a" "$T/b" "$T/c" >"$TMP/out" 2>&1 || fail "none is left: $(cat "$TMP/out")"
+take=$(sed -n "s|^newest *$T/||p" "$TMP/out")
+equal "$TMP/acknowledged" "$TMP/serve/pools/$take"
+# Those that are whole are not given up at once when the program is started again, and all of them come to it.
+set_up "$FILE"
+ok open
+for i in 0 1 2; do
+	wait_for 20 established $i || fail "replica $i does not come back: $TEXT"
+	ok compare $i
+	same
+done
+# Beside one that is live nobody waits.
+ctl pause "$FILE" "$T/a" >/dev/null && ctl pause "$FILE" "$T/b" >/dev/null || fail "pause"
+ok put 0 $((4 * MIB)) 3
+ok persist 0 0 $((4 * MIB))
+ctl resume "$FILE" >/dev/null || fail "resume"
+two() {
+	[ "$(inconsistent)" -eq 2 ]
+}
+wait_for 20 two || fail "one waits for the other: $(ctl status "$FILE")"
+ctl wait "$FILE" --timeout 20 >/dev/null || fail "wait: $(ctl status "$FILE")"
+ok close
+for i in a b c; do
+	equal "$FILE" "$TMP/serve/pools/$i"
+done
+stop_api
