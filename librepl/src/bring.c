@@ -20,11 +20,11 @@ bring_cancelled(void *arg)
 }
 
 static bool
-bring_spared(void *arg)
+bring_direct(void *arg)
 {
 	struct bring *b = arg;
 
-	if (repl_spares(b->r, b->replica, false))
+	if (repl_direct_begin(b->r, b->replica, false))
 		return true;
 	/* The time is this replica's own. */
 	b->deadline_ns = clock_deadline(b->r->cfg->resync_timeout_ms);
@@ -74,7 +74,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 		.file = r->file,
 		.dirty = dirty,
 		.replica = replica,
-		.host = {.arg = &b, .cancelled = bring_cancelled, .spared = bring_spared},
+		.host = {.arg = &b, .cancelled = bring_cancelled, .direct = bring_direct},
 		.progress = &progress};
 	int rc = bring_track(r, replica, dirty, e);
 
@@ -85,7 +85,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 		s.no_journal = true;
 		rc = resync_run(&s, what, bring_chain, e);
 	}
-	repl_spared(r, replica);
+	repl_direct_end(r, replica);
 	/* It may have heard of this generation: that must stay in our chain. */
 	if (rc)
 		p->told = chain->current;

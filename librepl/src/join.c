@@ -188,11 +188,11 @@ host_size(void *arg)
 }
 
 static bool
-host_spared(void *arg)
+host_direct(void *arg)
 {
 	struct keeper *k = arg;
 
-	return repl_spares(k->r, k->replica, true);
+	return repl_direct_begin(k->r, k->replica, true);
 }
 
 static const struct generation *
@@ -268,7 +268,7 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 			 .cancelled = host_cancelled,
 			 .foreground_ns = host_foreground_ns,
 			 .size = host_size,
-			 .spared = host_spared},
+			 .direct = host_direct},
 		.progress = &k->progress,
 		.rate = k->r->cfg->resync_rate,
 		.no_journal = k->no_journal,
@@ -286,7 +286,7 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 	}
 	if (!rc) {
 		rc = resync_run(&s, resync_what_of(what), host_chain, e);
-		repl_spared(k->r, k->replica);
+		repl_direct_end(k->r, k->replica);
 		/* What has the size of now is installed before the pool may grow. */
 		if (rc)
 			repl_resync_end(k->r);

@@ -374,7 +374,7 @@ any_live(const struct repl *r)
 }
 
 bool
-repl_spares(struct repl *r, unsigned replica, bool opened)
+repl_direct_begin(struct repl *r, unsigned replica, bool opened)
 {
 	uint32_t me = 1U << replica;
 	bool may = opened && any_live(r);
@@ -388,7 +388,7 @@ repl_spares(struct repl *r, unsigned replica, bool opened)
 }
 
 void
-repl_spared(struct repl *r, unsigned replica)
+repl_direct_end(struct repl *r, unsigned replica)
 {
 	pthread_mutex_lock(&r->wake_lock);
 	r->direct &= ~(1U << replica);

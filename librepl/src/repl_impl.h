@@ -225,8 +225,8 @@ void repl_resync_resume(struct repl *r);
  * one is and none is live, for the local pool alone would be left, should all be lost at once. It
  * is noted until the second call. opened: some may be live.
  */
-bool repl_spares(struct repl *r, unsigned replica, bool opened);
-void repl_spared(struct repl *r, unsigned replica);
+bool repl_direct_begin(struct repl *r, unsigned replica, bool opened);
+void repl_direct_end(struct repl *r, unsigned replica);
 
 /*
  * From now on writes go to this remote, which is equal: of opening, or under r->lock

@@ -54,7 +54,7 @@ struct resync_host {
 		void *arg);          /* median drain of the last interval, 0: idle; or NULL */
 	uint64_t (*size)(void *arg); /* of the pool now: it may grow */
 	/* Whether the replica may be made inconsistent now; asked again until it is. NULL: yes. */
-	bool (*spared)(void *arg);
+	bool (*direct)(void *arg);
 };
 
 struct resync {
