@@ -333,7 +333,16 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 		judge_writer(w, writer);
 		return;
 	}
-	evidence_add(w, "nobody has it open for writing; last writer: %s",
+	/* Of one whose writer is gone the target says "unknown". */
+	if (s.writer_open && s.state == SIDECAR_UP_TO_DATE) {
+		w->reason = REPL_REASON_OTHER_WRITER;
+		evidence_add(w,
+			     "open for writing by %s; its session does not tell what it does: it "
+			     "is of another version of repld, or found no space for that",
+			     out_member(info, "writer"));
+		return;
+	}
+	evidence_add(w, "no session says that it has it open for writing; last writer: %s",
 		     out_member(info, "writer"));
 	if (s.writer_open)
 		evidence_add(w, "that writer has not closed it");

@@ -187,6 +187,9 @@ state_pool_open(struct state *s, const struct state_opening *o, struct err *e)
 	/* Who opens a pool opens lanes next. */
 	s->warm = fab_warm_new();
 	s->dirty = true;
+	/* At once: a writer on record of which no session says that it has the pool looks dead. */
+	if (write)
+		s->published_ns = 0;
 	(void)snprintf(s->pool_name, sizeof(s->pool_name), "%s", o->name);
 	return REPL_OK;
 out:
