@@ -361,6 +361,15 @@ next_file(struct why *w, const char *arg)
 	free(word);
 }
 
+/* The protocol is theirs in common: they have spoken. */
+static void
+why_newer(struct why *w)
+{
+	w->meaning = "its metadata are of a newer version than the repld of the target";
+	(void)snprintf(w->next, sizeof(w->next),
+		       "install the version of repld that made it, or a newer one, on the target");
+}
+
 static int
 why_target(struct ctl *c, const char *arg)
 {
@@ -383,6 +392,8 @@ why_target(struct ctl *c, const char *arg)
 	if (!rc && ctl_pool_info(c, &info, &size)) {
 		w.reason = (int)reason_of_error(&c->err, REASON_OPEN);
 		evidence_add(&w, "%s", c->err.text);
+		if (w.reason == REPL_REASON_VERSION)
+			why_newer(&w);
 		err_clear(&c->err);
 		goto out;
 	}

@@ -88,6 +88,10 @@ handle_hello(struct state *s, struct json_object *params, struct reply *r)
 	int rc;
 
 	rc = version_choose(params, &r->err);
+	if (rc == REPL_E_VERSION)
+		dispatch_next(r,
+			      "install versions of librepl and repld that speak a common protocol",
+			      NULL);
 	if (rc)
 		return rc;
 	if (control_has(params, "peer")) {

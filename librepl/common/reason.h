@@ -47,8 +47,10 @@
 	  "replctl status TARGET; look at the network and at the load of the target")              \
 	X(PROTOCOL, "protocol", "the target said what makes no sense here",                        \
 	  "look at the target's log; replctl probe TARGET/POOL")                                   \
-	X(VERSION, "version", "the versions of librepl and repld have nothing in common",          \
-	  "install versions of librepl and repld that speak a common protocol")                    \
+	X(VERSION, "version",                                                                      \
+	  "librepl and repld, or one of them and what it finds on media, are of versions that do " \
+	  "not go together",                                                                       \
+	  "install the newer version where the older one is: the message says what is newer")      \
 	X(TARGET_IO, "target-io", "reading or writing the replica's media failed",                 \
 	  "look at the target's kernel log, then replctl info TARGET/POOL")                        \
 	X(TARGET_FULL, "target-full", "there is no space left on the target",                      \

@@ -111,8 +111,8 @@ ring_header_decode(const uint8_t header[RING_HEADER_SIZE], uint64_t region_size,
 		return err_set(e, REPL_E_CORRUPT, "receive ring: checksum does not match");
 	if (get_le16(header + AT_VERSION) > RING_VERSION)
 		return err_set(e, REPL_E_VERSION,
-			       "receive ring: version %u, this program knows up to %d: use the "
-			       "newer version of librepl that made it",
+			       "receive ring: version %u, this program knows up to %d: a newer "
+			       "version made it",
 			       get_le16(header + AT_VERSION), RING_VERSION);
 	if (get_le16(header + AT_VERSION) != RING_VERSION || !all_zero(header + AT_ZERO_10, 2) ||
 	    !all_zero(header + AT_ZERO_28, 4) ||

@@ -202,8 +202,8 @@ check_envelope(const uint8_t *slot, struct err *e)
 		return err_set(e, REPL_E_CORRUPT, "checksum does not match");
 	if (major > SIDECAR_VERSION)
 		return err_set(e, REPL_E_VERSION,
-			       "format version %u, this program knows up to %d: use the newer "
-			       "version of librepl that made it",
+			       "format version %u, this program knows up to %d: a newer version "
+			       "made it",
 			       major, SIDECAR_VERSION);
 	if (major == 0 || get_le32(slot + AT_SLOT_SIZE) != SIDECAR_SLOT_SIZE)
 		return err_set(e, REPL_E_CORRUPT, "format version %u with slots of %u bytes", major,

@@ -38,3 +38,12 @@ slot[16:24] = sum64(bytes(slot), ctypes.c_size_t(4096)).to_bytes(8, "little")
 open("pool.repl", "wb").write(slot * 2)
 END
 told newer version "install that version" "format version 9"
+grep -q "^next: install the newer version" out || fail "newer: $(cat out)"
+
+# The same of a replica, whose target is the one to get another version: both speak one protocol.
+cat pool.repl >"$TMP/serve/pools/p.repl"
+ctl_fails 1 "^next: install the version of repld that made it, or a newer one, on the target" info "$T/p"
+ctl_fails 1 "format version 9, .* a newer version made it" remove --force "$T/p"
+ctl --json why "$T/p" >out || fail "why of a replica of a newer version"
+[ "$(member reason <out)" = version ] || fail "$(cat out)"
+member next <out | grep -q "the version of repld .* on the target" || fail "$(cat out)"
