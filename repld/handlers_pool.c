@@ -438,7 +438,13 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 	memset(&info, 0, sizeof(info));
 	state_quiet(s);
 	rc = pool_promote(s->store, name, s->peer, force, &info, &r->err);
-	if (rc == REPL_E_BUSY)
+	if (rc == REPL_E_BUSY && force)
+		dispatch_next(r,
+			      "end that: on the target, 'fuser -v' of the pool's file and of the "
+			      ".repl beside it tells who it is; then again replctl promote --force "
+			      "TARGET/POOL",
+			      name);
+	else if (rc == REPL_E_BUSY)
 		dispatch_next(r,
 			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (all "
 			      "the same: its writer is ended first)",

@@ -173,7 +173,8 @@ takeover_end_writer(struct pool_store *s, const char *name, struct err *e)
 	if (!rc && pidfd < 0)
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s' is locked, and by no session of repld that has it open for "
-			     "writing: a restore reads it, or a program has it open in place",
+			     "writing: a restore reads it, a program has it open in place, or a "
+			     "session of another version of repld has it",
 			     name);
 	if (!rc)
 		rc = holder_end(pid, pidfd, name, e);

@@ -91,7 +91,8 @@ if [ "$(id -u)" -eq 0 ]; then
 		! flock -n "$TMP/serve/pools/q.repl" true
 	}
 	wait_for 20 locked || fail "no lock"
-	ctl_fails 4 "by no session of repld" promote --force "$T/q"
+	ctl_fails 4 "^next: end that: .*fuser -v.*then again replctl promote --force $T/q" promote --force "$T/q"
+	grep -q "by no session of repld" "$TMP/err" || fail "not told whose lock it is: $(cat "$TMP/err")"
 	gone "$holder" && fail "a process that is no session was ended"
 	kill "$holder"
 fi
