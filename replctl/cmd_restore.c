@@ -40,6 +40,7 @@ struct restore {
 	struct transfer_progress sum;
 	uint64_t begin_ns;         /* of the copy: the lanes are open */
 	uint64_t ns;               /* until it is durable */
+	bool here;                 /* what failed is of this machine */
 	struct resolved *resolved; /* NULL: of a command of its own */
 	bool shutdown_reset;       /* the file differs from the replica by that */
 	char *quoted_file, *quoted_target;
@@ -234,35 +235,52 @@ restore_record(struct restore *r)
 	return rc;
 }
 
-/* The file has its name by now: that is told, too. */
+static void
+restore_next(struct restore *r, int rc)
+{
+	bool io = reason_of_error(&r->c->err, REASON_USE) == REPL_REASON_TARGET_IO;
+
+	if (io && !r->here)
+		ctl_next(r->c, "look at the target's kernel log; if its device fails take another "
+			       "replica, or copy the pool's file there by ddrescue(1), its "
+			       "bytes are the pool's");
+	else
+		ctl_next(r->c, "%sreplctl restore %s%s %s%s",
+			 rc == REPL_E_NOSPC ? "make room there, then "
+			 : io               ? "look at this machine's kernel log, then "
+					    : "",
+			 force_option(r), r->quoted_target, r->quoted_file,
+			 r->temp.removed ? "" : " (goes on where this ended)");
+}
+
+static int
+restore_unfinished(struct restore *r, int rc)
+{
+	restore_next(r, rc);
+	if (r->temp.removed)
+		return err_prefix(&r->c->err, "restore of %s not finished", r->temp.file);
+	return err_prefix(&r->c->err, "restore of %s not finished, %s is kept", r->temp.file,
+			  r->temp.path);
+}
+
+/* Where the file has its name by now, that is told, too. */
 static int
 restore_finish(struct restore *r)
 {
 	struct ctl *c = r->c;
 	int rc = restoring_finish(&r->temp, &c->err);
 
-	if (rc)
+	if (!rc)
+		rc = restore_record(r);
+	/* These tell all of it. */
+	if (!rc || rc == REPL_E_BUSY || rc == REPL_E_EXISTS)
 		return rc;
-	rc = restore_record(r);
-	if (!rc || rc == REPL_E_BUSY)
-		return rc;
+	if (!r->temp.placed)
+		return restore_unfinished(r, rc);
 	ctl_next(c, "mend that, then replctl restore --force %s %s (moves only what differs)",
 		 r->quoted_target, r->quoted_file);
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
-}
-
-static void
-restore_next(struct restore *r, int rc)
-{
-	if (reason_of_error(&r->c->err, REASON_USE) == REPL_REASON_TARGET_IO)
-		ctl_next(r->c, "look at the target's kernel log; if its device fails take another "
-			       "replica, or copy the pool's file there by ddrescue(1), its "
-			       "bytes are the pool's");
-	else
-		ctl_next(r->c, "%sreplctl restore %s%s %s (goes on where this ended)",
-			 rc == REPL_E_NOSPC ? "make room there, then " : "", force_option(r),
-			 r->quoted_target, r->quoted_file);
 }
 
 static int
@@ -274,16 +292,15 @@ restore_copy(struct restore *r)
 	if (rc)
 		return rc;
 	rc = restore_pull(r);
+	/* The words of pull.c. */
+	r->here = !rc || strstr(c->err.text, "the local file");
 	if (!rc)
 		rc = restoring_allocate(&r->temp, &c->err);
-	if (rc) {
-		restore_next(r, rc);
-		return err_prefix(&c->err, "restore of %s not finished, %s is kept", r->temp.file,
-				  r->temp.path);
-	}
-	rc = restore_pmdk(r);
 	if (!rc)
-		rc = restore_finish(r);
+		rc = restore_pmdk(r);
+	if (rc)
+		return restore_unfinished(r, rc);
+	rc = restore_finish(r);
 	r->ns = clock_now_ns() - r->begin_ns;
 	return rc;
 }

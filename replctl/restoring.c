@@ -262,7 +262,7 @@ sync_data(struct restoring *r, struct err *e)
 	if (fsync(r->fd) == 0)
 		return 0;
 	errnum = errno;
-	(void)unlink(r->path);
+	r->removed = unlink(r->path) == 0;
 	return err_errno(e, REPL_E_IO, errnum, "syncing %s, which is removed", r->path);
 }
 
@@ -281,6 +281,7 @@ restoring_finish(struct restoring *r, struct err *e)
 	if (fsync(r->dirfd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
 	rc = r->replaces ? rename_over(r, e) : rename_new(r, e);
+	r->placed = rc == 0;
 	if (!rc && fsync(r->dirfd))
 		rc = err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);
 	return rc;

@@ -28,6 +28,8 @@ struct restoring {
 	struct stat old;
 	bool has_sidecar; /* there is a FILE.repl */
 	struct stat sidecar;
+	bool removed; /* what it held could not be synced */
+	bool placed;  /* it is FILE */
 };
 
 /* Opens the directory. On an error, too, restoring_fini() frees. */
@@ -60,7 +62,8 @@ int restoring_allocate(const struct restoring *r, struct err *e);
 /*
  * Sync it and put it in FILE's place, with owner and mode of the one replaced.
  * FILE.repl is removed before. A FILE or FILE.repl other than those that restoring_look() saw
- * is REPL_E_EXISTS. What can't be synced is removed.
+ * is REPL_E_EXISTS. What can't be synced is removed. Behind an error removed and placed tell
+ * where the data are.
  */
 int restoring_finish(struct restoring *r, struct err *e);
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
+ * program fails as that of a failing device does.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+static bool
+fails(const char *call, int errnum)
+{
+	static unsigned count;
+	const char *text = getenv("CALL_FAILS");
+	char which[16];
+	unsigned nth;
+
+	if (!text || sscanf(text, "%15s %u", which, &nth) != 2 || strcmp(which, call) != 0 ||
+	    __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) != nth)
+		return false;
+	errno = errnum;
+	return true;
+}
+
+EXPORT int
+fsync(int fd)
+{
+	int (*real)(int) = dlsym(RTLD_NEXT, "fsync");
+
+	return fails("fsync", EIO) ? -1 : real(fd);
+}
+
+EXPORT ssize_t
+pwritev(int fd, const struct iovec *iov, int count, off_t off)
+{
+	ssize_t (*real)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, "pwritev");
+
+	return fails("pwritev", EIO) ? -1 : real(fd, iov, count, off);
+}

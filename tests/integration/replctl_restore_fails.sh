@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Whatever a restore fails at on this machine's disk, it tells where the data are and what to do, and does not take that
+# disk for the target's.
+. "$(dirname "$0")/lib.sh"
+# The sanitizers' runtime comes with the program: it is not the first library then.
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+export ASAN_OPTIONS
+
+ctl() {
+	LD_PRELOAD=$BUILD/tests/integration/call_fails.so "$REPLCTL" --identity "$TMP/key" \
+		--known-hosts "$TMP/known_hosts" "$@" </dev/null
+}
+
+# restore CALL PATTERN NEXT: what replaces FILE fails at that call.
+restore() {
+	file=$TMP/here/file
+	rm -rf "$TMP/here"
+	mkdir "$TMP/here"
+	echo old >"$file"
+	export CALL_FAILS="$1"
+	ctl_fails 1 "$2" restore --force "$(pool p)" "$file"
+	unset CALL_FAILS
+	grep -q "^next: $3replctl restore --force $(pool p) $file" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
+	case $2 in
+	"not finished"*) [ "$(cat "$file")" = old ] || fail "$1: the file was replaced" ;;
+	*) cmp "$TMP/source" "$file" || fail "$1: it is not restored" ;;
+	esac
+	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "again: $(cat "$TMP/out")"
+	cmp "$TMP/source" "$file" || fail "$1: it differs"
+}
+
+start_target
+pool() {
+	echo "$T/$1"
+}
+head -c 4M /dev/urandom >"$TMP/source"
+ctl create --from "$TMP/source" "$(pool p)" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+
+here="look at this machine's kernel log, then "
+restore "pwritev 1" "not finished, .*restoring is kept: writing .*: Input/output error" "$here"
+restore "fsync 1" "not finished: syncing .*restoring, which is removed" "$here"
+restore "fsync 2" "not finished, .*restoring is kept: syncing $TMP/here: " "$here"
+restore "fsync 3" "is restored and whole, but without its record: syncing $TMP/here: " "mend that, then "
