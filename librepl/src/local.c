@@ -246,42 +246,70 @@ piece_parse(const char *line, struct piece *p)
 /*
  * A range may be mapped in several pieces: by several calls, or because a part of it is protected
  * or advised otherwise. *done counts the bytes for which that is the file of path, which the first
- * piece tells.
+ * piece tells. False: no memory for it.
  */
-static void
+static bool
 piece_take(const struct piece *p, uintptr_t addr, size_t *done, char **path)
 {
 	uintptr_t at = addr + *done;
 
 	if (p->from > at || at >= p->to || p->off + (at - p->from) != *done)
-		return;
+		return true;
 	if (!*path)
 		*path = strdup(p->path);
 	if (*path && strcmp(*path, p->path) == 0)
 		*done += p->to - at;
+	return *path != NULL;
 }
 
-char *
-local_find_file(const void *addr, size_t size)
+static bool
+maps_search(FILE *f, uintptr_t addr, size_t size, size_t *done, char **path)
 {
-	FILE *f = fopen(LOCAL_MAPS, "re");
-	char *line = NULL, *path = NULL;
-	size_t room = 0, done = 0;
+	char *line = NULL;
+	bool told = true;
+	size_t room = 0;
 	struct piece p;
-	struct stat st;
 
-	if (!f)
-		return NULL;
-	while (done < size && getline(&line, &room, f) > 0) {
+	while (told && *done < size && getline(&line, &room, f) > 0) {
 		if (piece_parse(line, &p))
-			piece_take(&p, (uintptr_t)addr, &done, &path);
+			told = piece_take(&p, addr, done, path);
 	}
 	free(line);
+	/* Without memory for a line it is not the end of the file. */
+	return told && (*done >= size || feof(f));
+}
+
+static int
+maps_unread(int errnum, struct err *e)
+{
+	if (errnum == ENOENT || errnum == EACCES)
+		return err_errno(
+			e, REPL_E_FAILED, errnum,
+			"can't tell which file is mapped, if any: mount /proc, or name the "
+			"file by 'pool-file': " LOCAL_MAPS);
+	return err_errno(e, err_from_errno(errnum), errnum,
+			 "can't tell which file is mapped, if any: " LOCAL_MAPS);
+}
+
+int
+local_find_file(const void *addr, size_t size, char **path, struct err *e)
+{
+	FILE *f = fopen(LOCAL_MAPS, "re");
+	struct stat st;
+	size_t done = 0;
+	int rc = 0;
+
+	*path = NULL;
+	if (!f)
+		return maps_unread(errno, e);
+	if (!maps_search(f, (uintptr_t)addr, size, &done, path))
+		rc = maps_unread(errno, e);
 	(void)fclose(f);
-	if (path && done >= size && stat(path, &st) == 0 && S_ISREG(st.st_mode))
-		return path;
-	free(path);
-	return NULL;
+	if (!rc && *path && done >= size && stat(*path, &st) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	free(*path);
+	*path = NULL;
+	return rc;
 }
 
 int

@@ -46,10 +46,11 @@ int local_settle_size(const void *mem, uint64_t size, struct err *e);
 int local_store(struct local *l, struct err *e);
 
 /*
- * The file that is mapped shared at addr from its start and for at least size
- * bytes, in however many pieces, from LOCAL_MAPS: a new string, or NULL if there is none.
+ * The file that is mapped shared at addr from its start and for at least size bytes, in however
+ * many pieces, from LOCAL_MAPS: *path is a new string, or NULL if there is none. An error, with
+ * NULL, if nobody can tell.
  */
-char *local_find_file(const void *addr, size_t size);
+int local_find_file(const void *addr, size_t size, char **path, struct err *e);
 
 /* A new random identifier. */
 int local_new_id(struct gen_id *id, struct err *e);

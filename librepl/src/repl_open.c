@@ -597,13 +597,10 @@ repl_open_local(struct repl *r, struct err *e)
 	int rc;
 
 	/* Its holes count, also where the sidecar is that of another name. */
-	r->file = local_find_file(r->mem, r->size);
+	rc = local_find_file(r->mem, r->size, &r->file, e);
 	/* Taken for none, what is written would be in no record and under no lock. */
-	if (!r->file && !r->cfg->pool_file && access(LOCAL_MAPS, R_OK))
-		return err_errno(
-			e, REPL_E_FAILED, errno,
-			"can't tell which file is mapped, if any: mount /proc, or name the "
-			"file by 'pool-file': " LOCAL_MAPS);
+	if (rc && !r->cfg->pool_file)
+		return rc;
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (!rc)
 		rc = local_check_state(&r->local, e);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
- * program fails as that of a failing device does.
+ * program fails as that of a failing device does; "maps 1" is fopen(3) of /proc/self/maps.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,4 +43,13 @@ pwritev(int fd, const struct iovec *iov, int count, off_t off)
 	ssize_t (*real)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, "pwritev");
 
 	return fails("pwritev", EIO) ? -1 : real(fd, iov, count, off);
+}
+
+EXPORT FILE *
+fopen(const char *path, const char *mode)
+{
+	FILE *(*real)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+
+	return strcmp(path, "/proc/self/maps") == 0 && fails("maps", EMFILE) ? NULL
+									     : real(path, mode);
 }

@@ -111,8 +111,9 @@ map(uint8_t *at, int fd, size_t page, size_t pages, int flags)
 static void
 expect_file(const uint8_t *at, const char *file)
 {
-	char *found = local_find_file(at, PAGES * PAGE);
+	char *found;
 
+	assert_int_equal(local_find_file(at, PAGES * PAGE, &found, NULL), 0);
 	if (file) {
 		assert_non_null(found);
 		assert_string_equal(found, file);
@@ -125,7 +126,7 @@ expect_file(const uint8_t *at, const char *file)
 static void
 file_of_a_range_in_pieces(void **state)
 {
-	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], other[TEMPDIR_MAX + 8];
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], other[TEMPDIR_MAX + 8], *found;
 	uint8_t *at;
 	int fd, again, fd2;
 
@@ -148,7 +149,8 @@ file_of_a_range_in_pieces(void **state)
 	map(at, again, 4, 2, MAP_SHARED);
 	expect_file(at, file);
 	/* Not where a piece is of another place, of another file, nobody else's, or not there. */
-	assert_null(local_find_file(at + PAGE, PAGE));
+	assert_int_equal(local_find_file(at + PAGE, PAGE, &found, NULL), 0);
+	assert_null(found);
 	map(at, fd2, 2, 1, MAP_SHARED);
 	expect_file(at, NULL);
 	map(at, fd, 2, 1, MAP_SHARED);
