@@ -2,6 +2,7 @@
 #include "filelock.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +13,14 @@
 
 #define ENTRIES_MAX 4096U
 #define INFO_MAX    4096U
+
+/* What can't be looked at for want of a descriptor or of memory may be one: it is not taken away.
+ */
+static bool
+may_be_one(int errnum)
+{
+	return errnum == EMFILE || errnum == ENFILE || errnum == ENOMEM;
+}
 
 /*
  * /proc/locks would tell at once, but a reader of it waits for an RCU grace period, 10 to 30 ms,
@@ -27,11 +36,11 @@ info_has_lock(const char *number)
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%.20s", number);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
-	while (fd >= 0 && have < sizeof(buf) - 1 &&
-	       (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0)
+	if (fd < 0)
+		return may_be_one(errno);
+	while (have < sizeof(buf) - 1 && (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0)
 		have += (size_t)got;
-	if (fd >= 0)
-		(void)close(fd);
+	(void)close(fd);
 	buf[have] = '\0';
 	return strstr(buf, "POSIX") != NULL || have == sizeof(buf) - 1;
 }
@@ -56,7 +65,9 @@ filelock_ours(const struct stat *st)
 	bool found = false;
 	ssize_t got;
 
-	while (fd >= 0 && !found && (got = getdents64(fd, buf, sizeof(buf))) > 0) {
+	if (fd < 0)
+		return may_be_one(errno);
+	while (!found && (got = getdents64(fd, buf, sizeof(buf))) > 0) {
 		for (ssize_t at = 0; at < got && !found;) {
 			const struct dirent64 *entry = (const struct dirent64 *)(buf + at);
 
@@ -64,8 +75,7 @@ filelock_ours(const struct stat *st)
 			at += entry->d_reclen;
 		}
 	}
-	if (fd >= 0)
-		(void)close(fd);
+	(void)close(fd);
 	return found;
 }
 

@@ -10,7 +10,10 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-/* Whether it has one on the file; false where the kernel does not tell. */
+/*
+ * Whether it has one on the file; false where the kernel does not tell, true where there is no
+ * descriptor or memory to ask it.
+ */
 bool filelock_ours(const struct stat *st);
 bool filelock_seen(int fd);
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -115,6 +116,28 @@ own(void **state)
 	assert_int_equal(close(mine) | close(copy), 0);
 }
 
+static void
+own_without_a_descriptor(void **state)
+{
+	int mine = opened(), other = opened();
+	struct rlimit limit, none;
+
+	(void)state;
+	lock_at(mine, F_SETLK, F_WRLCK, 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	/* One is enough for the directory, and not for what is in it. */
+	for (int spare = 1; spare >= 0; spare--) {
+		none = (struct rlimit){.rlim_cur = (rlim_t)other + 1 + (rlim_t)spare,
+				       .rlim_max = limit.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+		filelock_close(other);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		assert_true(fcntl(other, F_GETFD) >= 0);
+		assert_true(ours(other));
+	}
+	assert_int_equal(close(mine) | close(other), 0);
+}
+
 /* Closing another descriptor takes none of these away. */
 static void
 of_description(void **state)
@@ -149,6 +172,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(none),
 		cmocka_unit_test(own),
+		cmocka_unit_test(own_without_a_descriptor),
 		cmocka_unit_test(of_description),
 		cmocka_unit_test(foreign),
 	};
