@@ -63,16 +63,20 @@ static void
 next_repeat(struct sync *s)
 {
 	const char *force = s->c->options.force && !s->create_only ? "--force " : "";
+	bool io = reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO;
 	bool full = s->c->err.code == REPL_E_NOSPC;
+	/* The words of localread.c. */
+	bool here = s->unrecorded || strstr(s->c->err.text, "the local file");
 
 	/* It would end the same way. */
-	if (reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO)
+	if (io && !here)
 		return;
 	ctl_next(s->c, "%s%s%sreplctl sync %s%s %s (goes on where this ended)",
-		 !full           ? ""
+		 io              ? "look at this machine's kernel log"
+		 : !full         ? ""
 		 : s->unrecorded ? "make room beside "
 				 : "make room in the target's pool directory",
-		 full && s->unrecorded ? s->quoted_file : "", full ? ", then " : "", force,
+		 full && s->unrecorded ? s->quoted_file : "", io || full ? ", then " : "", force,
 		 s->quoted_file, s->quoted_target);
 }
 

@@ -38,6 +38,14 @@ fsync(int fd)
 }
 
 EXPORT ssize_t
+pread(int fd, void *buf, size_t len, off_t off)
+{
+	ssize_t (*real)(int, void *, size_t, off_t) = dlsym(RTLD_NEXT, "pread");
+
+	return fails("pread", EIO) ? -1 : real(fd, buf, len, off);
+}
+
+EXPORT ssize_t
 pwritev(int fd, const struct iovec *iov, int count, off_t off)
 {
 	ssize_t (*real)(int, const struct iovec *, int, off_t) = dlsym(RTLD_NEXT, "pwritev");
