@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "extents.h"
+#include "fileclaim.h"
 #include "interrupt.h"
 
 #define POOLFILE_PAGE 4096
@@ -72,9 +73,10 @@ poolfile_open(struct poolfile *p, const char *path, struct err *e)
 int
 poolfile_settle(struct poolfile *p, struct err *e)
 {
-	if (flock(p->fd, LOCK_SH | LOCK_NB))
-		return err_set(e, REPL_E_BUSY, "%s is locked: a program has the pool open",
-			       p->path);
+	int rc = fileclaim_take(p->fd, LOCK_SH, p->path, "locked: a program has the pool open", e);
+
+	if (rc)
+		return rc;
 	/* A generation must never be recorded for data that a crash can take back. */
 	if (fsync(p->fd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", p->path);

@@ -14,6 +14,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "fileclaim.h"
 #include "interrupt.h"
 #include "out.h"
 #include "sidecar.h"
@@ -93,10 +94,8 @@ restoring_lock_replaced(struct restoring *r, struct err *e)
 	r->old_fd = open(r->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (r->old_fd < 0 || fstat(r->old_fd, &r->old))
 		return err_errno(e, err_from_errno(errno), errno, "%s", r->file);
-	if (flock(r->old_fd, LOCK_EX | LOCK_NB))
-		return err_set(e, REPL_E_BUSY, "%s is locked: a program has the pool open",
-			       r->file);
-	return 0;
+	return fileclaim_take(r->old_fd, LOCK_EX, r->file, "locked: a program has the pool open",
+			      e);
 }
 
 int
@@ -126,11 +125,15 @@ restoring_check_space(struct restoring *r, uint64_t size, struct err *e)
 static int
 restoring_lock(struct restoring *r, struct stat *st, struct err *e)
 {
+	static const char held[] = "in use: another restore is at work";
 	struct stat now;
+	int rc = fileclaim_take(r->fd, LOCK_EX, r->path, held, e);
 
-	if (flock(r->fd, LOCK_EX | LOCK_NB) || fstat(r->fd, st) || lstat(r->path, &now) ||
-	    now.st_ino != st->st_ino || now.st_dev != st->st_dev)
-		return err_set(e, REPL_E_BUSY, "%s is in use: another restore is at work", r->path);
+	if (rc)
+		return rc;
+	if (fstat(r->fd, st) || lstat(r->path, &now) || now.st_ino != st->st_ino ||
+	    now.st_dev != st->st_dev)
+		return err_set(e, REPL_E_BUSY, "%s is %s", r->path, held);
 	if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_nlink != 1)
 		return err_set(e, REPL_E_REFUSED,
 			       "%s is not of an earlier restore of yours; remove it first",

@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fileclaim.h"
 #include "lineage.h"
 
 void
@@ -44,11 +45,8 @@ local_abandon(struct local *l)
 static int
 local_lock(int fd, const char *path, struct err *e)
 {
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	return err_set(e, REPL_E_BUSY,
-		       "%s is locked: another program replicates, syncs or restores this pool",
-		       path);
+	return fileclaim_take(fd, LOCK_EX, path,
+			      "locked: another program replicates, syncs or restores this pool", e);
 }
 
 static int

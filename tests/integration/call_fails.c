@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
- * program fails as that of a failing device does; "maps 1" is fopen(3) of /proc/self/maps.
+ * program fails as that of a failing device does, and flock(2) as where a file system's server is
+ * out of locks; "maps 1" is fopen(3) of /proc/self/maps.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -60,4 +62,12 @@ fopen(const char *path, const char *mode)
 
 	return strcmp(path, "/proc/self/maps") == 0 && fails("maps", EMFILE) ? NULL
 									     : real(path, mode);
+}
+
+EXPORT int
+flock(int fd, int operation)
+{
+	int (*real)(int, int) = dlsym(RTLD_NEXT, "flock");
+
+	return fails("flock", ENOLCK) ? -1 : real(fd, operation);
 }
