@@ -80,7 +80,12 @@ follow_any(void)
 bool
 follow_concerns(const void *addr, size_t len)
 {
-	return follow_any() && pools_concern(addr, len);
+	if (!follow_any())
+		return false;
+	if (pools_concern(addr, len))
+		return true;
+	pools_missed(addr);
+	return false;
 }
 
 void

@@ -270,6 +270,7 @@ fork_child(void)
 		p->forked = true;
 	}
 	descriptors_forked();
+	missed_forked();
 	busy--;
 }
 
@@ -291,8 +292,10 @@ pools_init(void)
 	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
 	pools_set = own(getenv(POOLS_SET));
 	pools_config = own(getenv("REPL_CONFIG"));
-	if (pool_count > 0)
+	if (pool_count > 0) {
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+		(void)atexit(missed_end);
+	}
 	atomic_store(&ready, true);
 	pools_mapped_before();
 }
@@ -418,6 +421,7 @@ pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 	if (may && may_write(prot, flags, fd))
 		pool = pool_of_file(fd, &st);
 	if (pool >= 0) {
+		missed_none();
 		(void)pthread_once(&end_once, register_end);
 		pool_take_file(&pools[pool], fd, &st);
 		if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)pool))
@@ -675,8 +679,10 @@ range_flush(const void *addr, size_t len, bool look)
 	struct calm calm;
 	bool amid;
 
-	if (!maps_find(at, end, &piece))
+	if (!maps_find(at, end, &piece)) {
+		pools_missed(addr);
 		return;
+	}
 	amid = busy > 0;
 	calm = calm_begin();
 	do {

@@ -56,6 +56,12 @@ void pools_changed(const struct stat *file, uint64_t from, uint64_t to);
 /* The range lies in a pool, or this thread has flushed what is not drained. */
 bool pools_concern(const void *addr, size_t len);
 
+/*
+ * A range is made durable that lies in no pool. If a program has mapped none, and that is a file,
+ * it's told.
+ */
+void pools_missed(const void *addr);
+
 /* The range is on its way to the replicas, where it lies in a pool. */
 void pools_flush(const void *addr, size_t len);
 

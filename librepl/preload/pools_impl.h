@@ -102,4 +102,20 @@ bool pool_grow(struct pool *p, uint64_t end);
 /* The program's own wish is to stop when a replica is lost. */
 void pool_failed(const struct pool *p, int rc, const char *what);
 
+/* ---- renamed.c ---- */
+
+/* Call take() for each line of a file of proc(5); of a very long one for what it begins with. */
+int proc_lines(const char *file, void (*take)(void *, const char *), void *arg);
+
+/* ---- missed.c ---- */
+
+/* A pool is mapped: nothing of that is told any more. */
+void missed_none(void);
+
+/* In the child of a fork. */
+void missed_forked(void);
+
+/* What there is to be told is told. */
+void missed_end(void);
+
 #endif

@@ -77,9 +77,8 @@ is_followed(uintptr_t at, uintptr_t end, unsigned pool)
 	return at >= end;
 }
 
-/* Call take() for each line of a file of proc(5); of a very long one for what it begins with. */
-static int
-lines_take(const char *file, struct renamed *n, void (*take)(struct renamed *, const char *))
+int
+proc_lines(const char *file, void (*take)(void *, const char *), void *arg)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC), why;
 	char buf[LINE_MAX_LEN], *end;
@@ -95,7 +94,7 @@ lines_take(const char *file, struct renamed *n, void (*take)(struct renamed *, c
 		for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 			*end = '\0';
 			if (!rest)
-				take(n, line);
+				take(arg, line);
 			rest = false;
 		}
 		have -= (size_t)(line - buf);
@@ -103,7 +102,7 @@ lines_take(const char *file, struct renamed *n, void (*take)(struct renamed *, c
 		if (have < sizeof(buf) - 1)
 			continue;
 		if (!rest)
-			take(n, buf);
+			take(arg, buf);
 		rest = true;
 		have = 0;
 	}
@@ -115,14 +114,17 @@ lines_take(const char *file, struct renamed *n, void (*take)(struct renamed *, c
 }
 
 static void
-fdinfo_take(struct renamed *n, const char *line)
+fdinfo_take(void *arg, const char *line)
 {
+	struct renamed *n = arg;
+
 	(void)sscanf(line, "mnt_id: %d", &n->mount);
 }
 
 static void
-mountinfo_take(struct renamed *n, const char *line)
+mountinfo_take(void *arg, const char *line)
 {
+	struct renamed *n = arg;
 	unsigned major, minor;
 	int id;
 
@@ -139,14 +141,15 @@ device_find(struct renamed *n)
 	n->mount = -1;
 	n->dev = n->st->st_dev;
 	(void)snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", n->fd);
-	if (lines_take(file, n, fdinfo_take) == 0)
-		(void)lines_take("/proc/self/mountinfo", n, mountinfo_take);
+	if (proc_lines(file, fdinfo_take, n) == 0)
+		(void)proc_lines("/proc/self/mountinfo", mountinfo_take, n);
 }
 
 /* A line of maps. */
 static void
-map_take(struct renamed *n, const char *line)
+map_take(void *arg, const char *line)
 {
+	struct renamed *n = arg;
 	unsigned long from, to, off, ino;
 	unsigned major, minor;
 	char perms[5];
@@ -195,7 +198,7 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 	if (n.fd < 0)
 		return;
 	device_find(&n);
-	if (lines_take("/proc/self/maps", &n, map_take))
+	if (proc_lines("/proc/self/maps", map_take, &n))
 		report("%s: /proc/self/maps: %s: what was mapped before is NOT REPLICATED", n.path,
 		       strerror(errno));
 	(void)close(n.fd);

@@ -1,15 +1,23 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Without a target, or when it is lost, an unmodified program runs on, or is ended with on-loss = fail; with no pool
-# it connects to nobody.
+# it connects to nobody, and it is told that what it has is replicated nowhere.
 . "$(dirname "$0")/run_lib.sh"
 WRITE=$BUILD/tests/integration/pmem_write
 start_target
 
-# No pool is flushed: nobody hears of it.
-(run "$TMP/none" none "$WRITE" other "$TMP/none") >"$TMP/out" 2>&1 || fail "other: $(cat "$TMP/out")"
-[ ! -s "$TMP/out" ] || fail "a program without a pool hears: $(cat "$TMP/out")"
+# Of one that goes on and on it is told meanwhile; its end is below.
+(run "$TMP/on" on "$WRITE" slow "$TMP/goes") >"$TMP/on.out" 2>&1 &
+on=$!
+
+# No pool is flushed: nobody connects. The file that is, is named, once; that is the program's own doing, not its shell's.
+(run "$TMP/none" none sh -c '"$@" && true' sh "$WRITE" other "$TMP/none") >"$TMP/out" 2>&1 || fail "other: $(cat "$TMP/out")"
+grep -q "NOTHING REPLICATED: $TMP/none.2 is made durable.* no --pool .*; $TMP/none is not mapped" "$TMP/out" ||
+	fail "a program without a pool hears: $(cat "$TMP/out")"
+[ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
 ctl_fails 3 "not found" info "$T/none"
+(run "$TMP/none" none true) >"$TMP/out" 2>&1 || fail "true: $(cat "$TMP/out")"
+[ ! -s "$TMP/out" ] || fail "a program without a file hears: $(cat "$TMP/out")"
 
 # The target is not there: one line tells, the program does its work.
 free=$(free_port)
@@ -40,6 +48,11 @@ signalled KILL "$session"
 wait_for 30 grep -q '^199$' "$TMP/out" || fail "stopped: $(tail -n 3 "$TMP/out")"
 wait "$pid" || fail "the program ended with $?"
 grep -q "lost: REPLICA .* LOST: " "$TMP/out" || fail "the loss is not told: $(head -c 2000 "$TMP/out")"
+
+wait "$on" || fail "the one that goes on ended with $?"
+grep -q "NOTHING REPLICATED: $TMP/goes is made durable" "$TMP/on.out" || fail "it hears: $(cat "$TMP/on.out")"
+[ "$(grep -c preload "$TMP/on.out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/on.out")"
+[ "$(tail -n 1 "$TMP/on.out")" = 199 ] || fail "it hears only at its end: $(tail -n 3 "$TMP/on.out")"
 
 # What can't be followed is refused before it runs.
 printf 'int main(void) { return 0; }\n' >"$TMP/s.c"

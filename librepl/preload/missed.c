@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that maps none of the pools but makes bytes of another file durable: its user has named
+ * the wrong one, and it is not replicated. It is told when the program ends, or, since some never
+ * do, a while after: it may map the pool later, or give the file its name. The kernel knows
+ * what is mapped where, and is asked a few times at most. Nothing is allocated: a signal handler
+ * may flush.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pools.h"
+#include "pools_impl.h"
+
+#define LOOKS_MAX 64U /* programs flush memory that is no file's, too */
+#define LATE_NS   3000000000ULL
+
+enum missed_state {
+	MISSED_NOTHING,
+	MISSED_LOOKING, /* a thread does, and writes what follows */
+	MISSED_FILE,
+	MISSED_DONE, /* a pool was mapped, or it is told */
+};
+
+static _Atomic int state;
+static _Atomic unsigned looks;
+static uint64_t since_ns;
+static char file[PATH_MAX];
+
+void
+missed_none(void)
+{
+	atomic_store(&state, MISSED_DONE);
+}
+
+void
+missed_end(void)
+{
+	int was = MISSED_FILE;
+
+	if (atomic_compare_exchange_strong(&state, &was, MISSED_DONE))
+		report("NOTHING REPLICATED: %s is made durable, which no --pool names; %s%s not "
+		       "mapped",
+		       file, pools[0].path, pool_count > 1 ? " and the others are" : " is");
+}
+
+/* Its own threads and their looks are the parent's. */
+void
+missed_forked(void)
+{
+	if (atomic_load(&state) == MISSED_DONE)
+		return;
+	atomic_store(&looks, 0);
+	atomic_store(&state, MISSED_NOTHING);
+}
+
+/* A line of maps. */
+static void
+map_take(void *arg, const char *line)
+{
+	uintptr_t at = (uintptr_t)arg;
+	unsigned long from, to, ino;
+	struct stat st;
+	char perms[5];
+	int name = 0;
+
+	if (sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu %n", &from, &to, perms, &ino, &name) < 4 ||
+	    at < from || at >= to || name == 0 || perms[1] != 'w' || perms[3] != 's')
+		return;
+	/* Memory that is shared has a name that leads nowhere, and so has a file that is gone. */
+	if (stat(line + name, &st) == 0 && st.st_ino == ino &&
+	    (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+		(void)snprintf(file, sizeof(file), "%s", line + name);
+}
+
+static void
+look(const void *addr)
+{
+	int saved_errno = errno, cancel, was = MISSED_NOTHING;
+
+	if (!atomic_compare_exchange_strong(&state, &was, MISSED_LOOKING))
+		return;
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	file[0] = '\0';
+	(void)proc_lines("/proc/self/maps", map_take, (void *)(uintptr_t)addr);
+	since_ns = now_ns();
+	was = MISSED_LOOKING;
+	(void)atomic_compare_exchange_strong(&state, &was, file[0] ? MISSED_FILE : MISSED_NOTHING);
+	(void)pthread_setcancelstate(cancel, NULL);
+	errno = saved_errno;
+}
+
+void
+pools_missed(const void *addr)
+{
+	int is = atomic_load_explicit(&state, memory_order_acquire);
+
+	if (is == MISSED_FILE && now_ns() - since_ns >= LATE_NS)
+		missed_end();
+	else if (is == MISSED_NOTHING && atomic_fetch_add(&looks, 1) < LOOKS_MAX)
+		look(addr);
+	else if (is == MISSED_NOTHING)
+		missed_none();
+}
