@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -47,7 +48,12 @@ next_init(void)
 #undef NEXT_FIND
 }
 
-/* ---- they come ---- */
+/*
+ * ---- they come ----
+ *
+ * With the flag for execve(2), too, which libfabric leaves out: a command that the program runs
+ * would have the connections, and might have other rights and outlive it.
+ */
 
 static mode_t
 mode_of(int flags, va_list ap)
@@ -58,6 +64,7 @@ mode_of(int flags, va_list ap)
 EXPORT int
 open(const char *path, int flags, ...)
 {
+	bool ours = OURS;
 	va_list ap;
 	mode_t mode;
 	int fd;
@@ -65,9 +72,10 @@ open(const char *path, int flags, ...)
 	va_start(ap, flags);
 	mode = mode_of(flags, ap);
 	va_end(ap);
+	flags |= ours ? O_CLOEXEC : 0;
 	fd = next.open ? next.open(path, flags, mode)
 		       : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-	return OURS ? descriptors_take(fd) : fd;
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int open64(const char *path, int flags, ...) __attribute__((alias("open")));
@@ -75,6 +83,7 @@ EXPORT int open64(const char *path, int flags, ...) __attribute__((alias("open")
 EXPORT int
 openat(int dir, const char *path, int flags, ...)
 {
+	bool ours = OURS;
 	va_list ap;
 	mode_t mode;
 	int fd;
@@ -82,9 +91,10 @@ openat(int dir, const char *path, int flags, ...)
 	va_start(ap, flags);
 	mode = mode_of(flags, ap);
 	va_end(ap);
+	flags |= ours ? O_CLOEXEC : 0;
 	fd = next.openat ? next.openat(dir, path, flags, mode)
 			 : (int)syscall(SYS_openat, dir, path, flags, mode);
-	return OURS ? descriptors_take(fd) : fd;
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));
@@ -92,28 +102,32 @@ EXPORT int openat64(int dir, const char *path, int flags, ...) __attribute__((al
 EXPORT int
 mkostemp(char *path, int flags)
 {
+	bool ours = OURS;
 	int fd;
 
 	if (!next.mkostemp)
 		next_init();
-	fd = next.mkostemp(path, flags);
-	return OURS ? descriptors_take(fd) : fd;
+	fd = next.mkostemp(path, flags | (ours ? O_CLOEXEC : 0));
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int
 socket(int domain, int type, int protocol)
 {
-	int fd = (int)syscall(SYS_socket, domain, type, protocol);
+	bool ours = OURS;
+	int fd = (int)syscall(SYS_socket, domain, type | (ours ? SOCK_CLOEXEC : 0), protocol);
 
-	return OURS ? descriptors_take(fd) : fd;
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int
 socketpair(int domain, int type, int protocol, int fds[2])
 {
-	int rc = (int)syscall(SYS_socketpair, domain, type, protocol, fds);
+	bool ours = OURS;
+	int rc = (int)syscall(SYS_socketpair, domain, type | (ours ? SOCK_CLOEXEC : 0), protocol,
+			      fds);
 
-	if (rc == 0 && OURS) {
+	if (rc == 0 && ours) {
 		fds[0] = descriptors_take(fds[0]);
 		fds[1] = descriptors_take(fds[1]);
 	}
@@ -123,47 +137,54 @@ socketpair(int domain, int type, int protocol, int fds[2])
 EXPORT int
 accept4(int sock, struct sockaddr *addr, socklen_t *len, int flags)
 {
-	int fd = next.accept4 ? next.accept4(sock, addr, len, flags)
-			      : (int)syscall(SYS_accept4, sock, addr, len, flags);
+	bool ours = OURS;
+	int fd;
 
-	return OURS ? descriptors_take(fd) : fd;
+	flags |= ours ? SOCK_CLOEXEC : 0;
+	fd = next.accept4 ? next.accept4(sock, addr, len, flags)
+			  : (int)syscall(SYS_accept4, sock, addr, len, flags);
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int
 eventfd(unsigned value, int flags)
 {
-	int fd = (int)syscall(SYS_eventfd2, value, flags);
+	bool ours = OURS;
+	int fd = (int)syscall(SYS_eventfd2, value, flags | (ours ? EFD_CLOEXEC : 0));
 
-	return OURS ? descriptors_take(fd) : fd;
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int
 epoll_create(int size)
 {
+	bool ours = OURS;
 	int fd;
 
 	if (size <= 0) {
 		errno = EINVAL;
 		return -1;
 	}
-	fd = (int)syscall(SYS_epoll_create1, 0);
-	return OURS ? descriptors_take(fd) : fd;
+	fd = (int)syscall(SYS_epoll_create1, ours ? EPOLL_CLOEXEC : 0);
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int
 epoll_create1(int flags)
 {
-	int fd = (int)syscall(SYS_epoll_create1, flags);
+	bool ours = OURS;
+	int fd = (int)syscall(SYS_epoll_create1, flags | (ours ? EPOLL_CLOEXEC : 0));
 
-	return OURS ? descriptors_take(fd) : fd;
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int
 timerfd_create(int clock, int flags)
 {
-	int fd = (int)syscall(SYS_timerfd_create, clock, flags);
+	bool ours = OURS;
+	int fd = (int)syscall(SYS_timerfd_create, clock, flags | (ours ? TFD_CLOEXEC : 0));
 
-	return OURS ? descriptors_take(fd) : fd;
+	return ours ? descriptors_take(fd) : fd;
 }
 
 /* ---- they go ---- */
@@ -213,12 +234,13 @@ dup2(int from, int to)
 EXPORT int
 dup3(int from, int to, int flags)
 {
+	bool ours = OURS;
 	int fd;
 
-	if (!OURS && not_onto(to))
+	if (!ours && not_onto(to))
 		return -1;
-	fd = (int)syscall(SYS_dup3, from, to, flags);
-	return OURS ? descriptors_take(fd) : fd;
+	fd = (int)syscall(SYS_dup3, from, to, flags | (ours ? O_CLOEXEC : 0));
+	return ours ? descriptors_take(fd) : fd;
 }
 
 EXPORT int

@@ -10,10 +10,12 @@
  *   from    closefrom(3)
  *   onto    dup2(2) and dup3(2) of a file of its own to each number
  *   call    by system calls that nobody sees
+ *   exec    by executing a command, which is only looked at: what is left to it was open before
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,7 @@
 
 static const char *directory;
 static int files[FILES];
+static bool before[NUMBER];
 
 static void
 check(int ok, const char *what)
@@ -124,6 +127,17 @@ by_call(void)
 		(void)syscall(SYS_close, fd);
 }
 
+/* Of the replicas' none. */
+static void
+by_exec(void)
+{
+	for (int fd = 3; fd < NUMBER; fd++) {
+		int flags = fcntl(fd, F_GETFD);
+
+		check(before[fd] || flags < 0 || (flags & FD_CLOEXEC), "a command has it too");
+	}
+}
+
 /* They have the lowest numbers that are free. */
 static void
 files_open(void)
@@ -159,7 +173,7 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} hows[] = {{"loop", by_loop}, {"all", by_all},  {"listed", by_list}, {"range", by_range},
-		    {"from", by_from}, {"onto", by_dup}, {"call", by_call}};
+		    {"from", by_from}, {"onto", by_dup}, {"call", by_call},   {"exec", by_exec}};
 	size_t how = 0;
 	char *at;
 	int fd;
@@ -174,6 +188,8 @@ main(int argc, char **argv)
 	check(fd >= 0 && ftruncate(fd, SIZE) == 0, argv[2]);
 	at = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	check(at != MAP_FAILED, "mmap");
+	for (int i = 0; i < NUMBER; i++)
+		before[i] = fcntl(i, F_GETFD) >= 0;
 	put(at, 'a', 2 * PAGE);
 	hows[how].run();
 	files_open();

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A program that closes descriptors which it has not opened keeps its replica, and its own files are its own.
+# A program that closes descriptors which it has not opened keeps its replica, and its own files are its own. A command
+# that it executes has none of the replicas'.
 . "$(dirname "$0")/run_lib.sh"
 CLOSES=$BUILD/tests/integration/pmem_closes
 start_target
 
-for how in loop all listed range from onto; do
+for how in loop all listed range from onto exec; do
 	mkdir "$TMP/$how.d"
 	(run "$TMP/$how" "$how" timeout -k 5 40 "$CLOSES" "$how" "$TMP/$how" "$TMP/$how.d") \
 		>"$TMP/out" 2>&1 || fail "$how ends with $?: $(cat "$TMP/out")"
