@@ -75,7 +75,7 @@ report(const char *format, ...)
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
 	line[n++] = '\n';
-	(void)!write(STDERR_FILENO, line, (size_t)n);
+	tell(line, (size_t)n);
 }
 
 uint64_t

@@ -62,6 +62,13 @@ extern unsigned pool_count;
 __attribute__((format(printf, 1, 2))) void report(const char *format, ...);
 uint64_t now_ns(void);
 
+/* ---- tell.c ---- */
+
+/* As much as standard error takes, and no harm to the program whatever that is. */
+void tell(const char *line, size_t len);
+
+/* ---- pools.c ---- */
+
 /* The constructors of the libraries of a program run before ours: what they have mapped. */
 void pools_mapped_before(void);
 

@@ -27,7 +27,20 @@ free=$(free_port)
 grep -q "alone: NOT REPLICATED: .*127.0.0.1" "$TMP/out" || fail "not told: $(cat "$TMP/out")"
 [ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
 
-# ... and with on-loss = fail does none that is not replicated, whatever the reason and wherever that is said.
+# The line has a pipe that nobody reads, and a file that may get no longer: the program is not ended by it.
+alone() {
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/alone" \
+		--replica "nobody@127.0.0.1:$free/alone" -- timeout 10 "$WRITE" pmem "$TMP/alone"
+}
+mkfifo "$TMP/pipe"
+exec 7<>"$TMP/pipe" 8>"$TMP/pipe" 7<&-
+(alone 2>&8) || fail "with a pipe that nobody reads it ends with $?"
+exec 8>&-
+head -c 1048576 /dev/zero >"$TMP/errors"
+(ulimit -f 1024 && alone 2>>"$TMP/errors") || fail "with a file for errors that is full it ends with $?"
+[ "$(stat -c %s "$TMP/errors")" = 1048576 ] || fail "the file was not full"
+
+# With on-loss = fail it does none that is not replicated, whatever the reason and wherever that is said.
 stopped() {
 	local status=0
 

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A line to standard error, of which a program that says nothing there itself may not know
+ * whether anybody reads it. Behind a pipe whose reader is gone, or at the limit for the size of
+ * files (RLIMIT_FSIZE), the kernel would end the program by a signal: the line is lost, and that is
+ * all.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pools_impl.h"
+
+void
+tell(const char *line, size_t len)
+{
+	const struct timespec zero = {0, 0};
+	sigset_t all, before, pending, own;
+	int by;
+
+	(void)sigemptyset(&pending);
+	(void)sigpending(&pending);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (write(STDERR_FILENO, line, len) < 0 && (errno == EPIPE || errno == EFBIG)) {
+		by = errno == EPIPE ? SIGPIPE : SIGXFSZ;
+		(void)sigemptyset(&own);
+		(void)sigaddset(&own, by);
+		if (sigismember(&pending, by) != 1)
+			(void)sigtimedwait(&own, NULL, &zero);
+	}
+	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
