@@ -6,6 +6,7 @@
  * all.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <time.h>
@@ -13,18 +14,25 @@
 
 #include "pools_impl.h"
 
+#define ROOM_MS 100 /* for a reader that is only slow */
+
 void
 tell(const char *line, size_t len)
 {
+	struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
 	const struct timespec zero = {0, 0};
-	sigset_t all, before, pending, own;
+	sigset_t both, before, pending, own;
 	int by;
 
 	(void)sigemptyset(&pending);
 	(void)sigpending(&pending);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	if (write(STDERR_FILENO, line, len) < 0 && (errno == EPIPE || errno == EFBIG)) {
+	(void)sigemptyset(&both);
+	(void)sigaddset(&both, SIGPIPE);
+	(void)sigaddset(&both, SIGXFSZ);
+	(void)pthread_sigmask(SIG_BLOCK, &both, &before);
+	/* Of a pipe it says that there is room for a page. */
+	if (poll(&to, 1, ROOM_MS) == 1 && write(STDERR_FILENO, line, len) < 0 &&
+	    (errno == EPIPE || errno == EFBIG)) {
 		by = errno == EPIPE ? SIGPIPE : SIGXFSZ;
 		(void)sigemptyset(&own);
 		(void)sigaddset(&own, by);

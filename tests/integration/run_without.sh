@@ -27,13 +27,16 @@ free=$(free_port)
 grep -q "alone: NOT REPLICATED: .*127.0.0.1" "$TMP/out" || fail "not told: $(cat "$TMP/out")"
 [ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "more than a line: $(cat "$TMP/out")"
 
-# The line has a pipe that nobody reads, and a file that may get no longer: the program is not ended by it.
+# The line has a pipe that nobody reads, and a file that may get no longer: the program is not held up or ended by it.
 alone() {
 	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/alone" \
-		--replica "nobody@127.0.0.1:$free/alone" -- timeout 10 "$WRITE" pmem "$TMP/alone"
+		--replica "nobody@127.0.0.1:$free/alone" -- timeout -k 1 5 "$WRITE" pmem "$TMP/alone"
 }
 mkfifo "$TMP/pipe"
-exec 7<>"$TMP/pipe" 8>"$TMP/pipe" 7<&-
+exec 7<>"$TMP/pipe" 8>"$TMP/pipe"
+head -c 65536 /dev/zero >&8
+(alone 2>&8) || fail "with a pipe that is full it ends with $?"
+exec 7<&-
 (alone 2>&8) || fail "with a pipe that nobody reads it ends with $?"
 exec 8>&-
 head -c 1048576 /dev/zero >"$TMP/errors"
