@@ -171,9 +171,11 @@ resized(int rc, const struct stat *before, off_t len)
 {
 	off_t was = before->st_size;
 
-	if (rc == 0 && was != len && pools_any())
+	if (rc == 0 && was != len && pools_any()) {
 		pools_changed(before, (uint64_t)(was < len ? was : len),
 			      (uint64_t)(was < len ? len : was));
+		pools_grown(before);
+	}
 	return rc;
 }
 
@@ -201,6 +203,14 @@ truncate(const char *path, off_t len)
 
 EXPORT int truncate64(const char *path, off64_t len) __attribute__((alias("truncate")));
 
+/* Others get room for them, and no byte changes. */
+static bool
+changes(int mode)
+{
+	return mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE |
+		       FALLOC_FL_INSERT_RANGE);
+}
+
 EXPORT int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
@@ -208,15 +218,38 @@ fallocate(int fd, int mode, off_t off, off_t len)
 	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 	struct stat now;
 
-	/* Else it gets room, and no byte changes. */
-	if (rc == 0 && (moves || (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) &&
-	    pools_any() && fstat(fd, &now) == 0)
-		pools_changed(&now, (uint64_t)off, moves ? UINT64_MAX : (uint64_t)(off + len));
+	if (rc == 0 && pools_any() && fstat(fd, &now) == 0) {
+		if (changes(mode))
+			pools_changed(&now, (uint64_t)off,
+				      moves ? UINT64_MAX : (uint64_t)(off + len));
+		pools_grown(&now);
+	}
 	return rc;
 }
 
 EXPORT int fallocate64(int fd, int mode, off64_t off, off64_t len)
 	__attribute__((alias("fallocate")));
+
+EXPORT int
+posix_fallocate(int fd, off_t off, off_t len)
+{
+	static __typeof__(&posix_fallocate) real;
+	__typeof__(&posix_fallocate) f = __atomic_load_n(&real, __ATOMIC_RELAXED);
+	struct stat now;
+	int rc;
+
+	if (!f) {
+		f = (__typeof__(f))(uintptr_t)dlsym(RTLD_NEXT, "posix_fallocate");
+		__atomic_store_n(&real, f, __ATOMIC_RELAXED);
+	}
+	rc = f(fd, off, len);
+	if (rc == 0 && pools_any() && fstat(fd, &now) == 0)
+		pools_grown(&now);
+	return rc;
+}
+
+EXPORT int posix_fallocate64(int fd, off64_t off, off64_t len)
+	__attribute__((alias("posix_fallocate")));
 
 EXPORT int
 madvise(void *addr, size_t len, int advice)

@@ -342,6 +342,7 @@ pool_grow(struct pool *p, uint64_t end)
 	bool all;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
+	atomic_store(&p->longer, false);
 	before = p->size;
 	fd = p->state == POOL_OPEN && end > before ? file_open(p) : -1;
 	if (fd >= 0 && p->file_size > before && p->file_size % PAGE == 0) {

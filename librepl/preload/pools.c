@@ -611,6 +611,8 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 
 	if (pool_due(p))
 		pool_ready(p);
+	if (atomic_load_explicit(&p->longer, memory_order_relaxed))
+		(void)pool_grow(p, UINT64_MAX);
 	left = parts_flush(p, off, len, look);
 	if (left == 0)
 		return;
@@ -805,6 +807,15 @@ pools_changed(const struct stat *file, uint64_t from, uint64_t to)
 	if (!amid)
 		flushed_drain();
 	calm_end(calm);
+}
+
+void
+pools_grown(const struct stat *file)
+{
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (pools[i].dev == file->st_dev && pools[i].ino == file->st_ino)
+			atomic_store(&pools[i].longer, true);
+	}
 }
 
 /* Drained, too: the handler has counted on that. */

@@ -53,6 +53,12 @@ void pools_synced(int fd, const char *call);
  */
 void pools_changed(const struct stat *file, uint64_t from, uint64_t to);
 
+/*
+ * A file has got longer, by zeros. So do the replicas where it is a pool's, with whatever the
+ * program makes durable next: that may be what it says of the file's size.
+ */
+void pools_grown(const struct stat *file);
+
 /* The range lies in a pool, or this thread has flushed what is not drained. */
 bool pools_concern(const void *addr, size_t len);
 

@@ -43,9 +43,10 @@ struct pool {
 	struct repl *r;
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
 	_Atomic ino_t ino;
-	uint8_t *view; /* the whole file, what the replicas are made equal to; with the first
-			  mapping */
-	size_t room;   /* of the view, may be more than the file has */
+	uint8_t *view;       /* the whole file, what the replicas are made equal to; with the first
+				mapping */
+	size_t room;         /* of the view, may be more than the file has */
+	_Atomic bool longer; /* the file may be, than when that was looked at */
 	size_t file_size, size; /* when it was mapped last; what the replicas have */
 	unsigned lanes;
 	_Atomic uint64_t look_ns;                   /* when to look at the replicas next */

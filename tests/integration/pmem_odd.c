@@ -27,6 +27,7 @@
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
+ *   longer    the file gets longer, and what is there is neither mapped nor made durable
  *   regrown   the file gets shorter and as long again while it stays mapped
  *   punched   bytes of the file become zero by fallocate(2) and madvise(2)
  *   shrink    the file gets shorter than its mapping, which is synced
@@ -815,6 +816,21 @@ large(const char *path)
 }
 
 static void
+longer(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, '1', 8);
+	check(ftruncate(fd, 2 * SIZE) == 0, "ftruncate");
+	put(at, '2', 8);
+	check(posix_fallocate(fd, SIZE, 2 * SIZE) == 0, "posix_fallocate");
+	put(at, '3', 8);
+	check(fallocate(fd, 0, 3 * SIZE, SIZE) == 0, "fallocate");
+	put(at, '4', 8);
+}
+
+static void
 regrown(const char *path)
 {
 	int fd = file_new(path, SIZE);
@@ -858,18 +874,18 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},           {"recreate", recreate},     {"part", part},
-		{"protect", protect},     {"fixed", fixed},           {"daemon", daemon_child},
-		{"nodrain", nodrain},     {"forks", forks},           {"cancel", cancel},
-		{"stderr", on_stderr},    {"exit", exit_amid},        {"page", page},
-		{"moves", moves},         {"beyond", beyond},         {"shrink", shrink},
-		{"renamed", renamed},     {"fsync", by_fsync},        {"handler", fork_in_handler},
-		{"linked", linked},       {"directory", directory},   {"aliased", aliased},
-		{"stays", stays},         {"early", early},           {"locked", locked},
-		{"steps", steps},         {"leaves", leaves},         {"large", large},
-		{"amid", amid},           {"jumps", jumps},           {"ticks", ticks},
-		{"forkticks", forkticks}, {"regrown", regrown},       {"punched", punched},
-		{"unnamed", unnamed},     {"closed", closed_standard}};
+		{"grow", grow},           {"recreate", recreate},   {"part", part},
+		{"protect", protect},     {"fixed", fixed},         {"daemon", daemon_child},
+		{"nodrain", nodrain},     {"forks", forks},         {"cancel", cancel},
+		{"stderr", on_stderr},    {"exit", exit_amid},      {"page", page},
+		{"moves", moves},         {"beyond", beyond},       {"shrink", shrink},
+		{"renamed", renamed},     {"fsync", by_fsync},      {"handler", fork_in_handler},
+		{"linked", linked},       {"directory", directory}, {"aliased", aliased},
+		{"stays", stays},         {"early", early},         {"locked", locked},
+		{"steps", steps},         {"leaves", leaves},       {"large", large},
+		{"amid", amid},           {"jumps", jumps},         {"ticks", ticks},
+		{"forkticks", forkticks}, {"regrown", regrown},     {"punched", punched},
+		{"unnamed", unnamed},     {"longer", longer},       {"closed", closed_standard}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
