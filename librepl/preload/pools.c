@@ -271,6 +271,7 @@ fork_child(void)
 	}
 	descriptors_forked();
 	missed_forked();
+	last_thread_forked();
 	busy--;
 }
 

@@ -126,4 +126,9 @@ void missed_forked(void);
 /* What there is to be told is told. */
 void missed_end(void);
 
+/* ---- last_thread.c ---- */
+
+/* In the child of a fork. */
+void last_thread_forked(void);
+
 #endif

@@ -28,6 +28,7 @@
  *   beyond    msync(2) of a mapping that is longer than the file
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   longer    the file gets longer, and what is there is neither mapped nor made durable
+ *   last      main() leaves by pthread_exit(3) before its threads, whose last one ends the program
  *   regrown   the file gets shorter and as long again while it stays mapped
  *   punched   bytes of the file become zero by fallocate(2) and madvise(2)
  *   shrink    the file gets shorter than its mapping, which is synced
@@ -815,6 +816,41 @@ large(const char *path)
 	put(at + PAGE, 'l', LARGE - PAGE);
 }
 
+static void *
+put_late(void *arg)
+{
+	char *at = arg;
+
+	for (size_t i = 0; i < 50; i++) {
+		put(at + i * PAGE, 'l', PAGE);
+		(void)usleep(5000);
+	}
+	return NULL;
+}
+
+static void
+clean(void *arg)
+{
+	(void)arg;
+	(void)usleep(600000);
+	(void)printf("clean\n");
+	(void)fflush(stdout);
+}
+
+static void
+last(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t thread;
+
+	put(at, 'a', PAGE);
+	for (size_t i = 0; i < 3; i++)
+		check(!pthread_create(&thread, NULL, put_late, at + i * 64 * PAGE), "thread");
+	pthread_cleanup_push(clean, NULL);
+	pthread_exit(NULL);
+	pthread_cleanup_pop(0);
+}
+
 static void
 longer(const char *path)
 {
@@ -873,19 +909,43 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(const char *);
-	} modes[] = {
-		{"grow", grow},           {"recreate", recreate},   {"part", part},
-		{"protect", protect},     {"fixed", fixed},         {"daemon", daemon_child},
-		{"nodrain", nodrain},     {"forks", forks},         {"cancel", cancel},
-		{"stderr", on_stderr},    {"exit", exit_amid},      {"page", page},
-		{"moves", moves},         {"beyond", beyond},       {"shrink", shrink},
-		{"renamed", renamed},     {"fsync", by_fsync},      {"handler", fork_in_handler},
-		{"linked", linked},       {"directory", directory}, {"aliased", aliased},
-		{"stays", stays},         {"early", early},         {"locked", locked},
-		{"steps", steps},         {"leaves", leaves},       {"large", large},
-		{"amid", amid},           {"jumps", jumps},         {"ticks", ticks},
-		{"forkticks", forkticks}, {"regrown", regrown},     {"punched", punched},
-		{"unnamed", unnamed},     {"longer", longer},       {"closed", closed_standard}};
+	} modes[] = {{"grow", grow},
+		     {"recreate", recreate},
+		     {"part", part},
+		     {"protect", protect},
+		     {"fixed", fixed},
+		     {"daemon", daemon_child},
+		     {"nodrain", nodrain},
+		     {"forks", forks},
+		     {"cancel", cancel},
+		     {"stderr", on_stderr},
+		     {"exit", exit_amid},
+		     {"page", page},
+		     {"moves", moves},
+		     {"beyond", beyond},
+		     {"shrink", shrink},
+		     {"renamed", renamed},
+		     {"fsync", by_fsync},
+		     {"handler", fork_in_handler},
+		     {"linked", linked},
+		     {"directory", directory},
+		     {"aliased", aliased},
+		     {"stays", stays},
+		     {"early", early},
+		     {"locked", locked},
+		     {"steps", steps},
+		     {"leaves", leaves},
+		     {"large", large},
+		     {"amid", amid},
+		     {"jumps", jumps},
+		     {"ticks", ticks},
+		     {"forkticks", forkticks},
+		     {"regrown", regrown},
+		     {"punched", punched},
+		     {"unnamed", unnamed},
+		     {"longer", longer},
+		     {"last", last},
+		     {"closed", closed_standard}};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {

@@ -7,6 +7,7 @@ start_target
 for mode in grow longer part protect fixed nodrain moves renamed page beyond linked aliased stays locked steps unnamed; do
 	odd "$mode"
 done
+odd last clean
 EARLY_POOL=$TMP/early odd early
 mkdir "$TMP/directory.d"
 odd directory '' "$TMP/directory.d/pool"
