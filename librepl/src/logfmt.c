@@ -168,6 +168,17 @@ copy_read(const uint8_t *buf, uint64_t room, struct logfmt_header *h, const char
 }
 
 int
+logfmt_place_check(uint64_t off, uint64_t room, struct err *e)
+{
+	if (off % LOGFMT_PAGE == 0 && room >= REPL_LOG_SIZE_MIN)
+		return 0;
+	return err_set(e, REPL_E_INVAL,
+		       "no log can be at %" PRIu64 ": not a multiple of %u, or less than %u "
+		       "bytes to the end of the pool",
+		       off, LOGFMT_PAGE, REPL_LOG_SIZE_MIN);
+}
+
+int
 logfmt_header_read(const uint8_t *area, uint64_t off, uint64_t room, struct logfmt_header *h,
 		   unsigned *other, struct err *e)
 {
@@ -176,12 +187,8 @@ logfmt_header_read(const uint8_t *area, uint64_t off, uint64_t room, struct logf
 	const char *fault = NULL;
 	unsigned believed;
 
-	if (off % LOGFMT_PAGE || room < REPL_LOG_SIZE_MIN)
-		return err_set(e, REPL_E_INVAL,
-			       "no log can be at %" PRIu64
-			       ": not a multiple of %u, or less than %u "
-			       "bytes to the end of the pool",
-			       off, LOGFMT_PAGE, REPL_LOG_SIZE_MIN);
+	if (logfmt_place_check(off, room, e))
+		return REPL_E_INVAL;
 	for (unsigned i = 0; i < LOGFMT_COPIES; i++) {
 		const uint8_t *buf = area + logfmt_copy_off(i);
 

@@ -66,6 +66,9 @@ logfmt_record_size(uint64_t len)
 /* Whether an area of a pool can hold a log; REPL_E_INVAL. */
 int logfmt_area_check(uint64_t pool_size, uint64_t off, uint64_t size, struct err *e);
 
+/* Whether a log can be at off of a pool, of which room bytes follow; REPL_E_INVAL. */
+int logfmt_place_check(uint64_t off, uint64_t room, struct err *e);
+
 /* Writes LOGFMT_HEADER_SIZE bytes. */
 void logfmt_header_encode(uint8_t *buf, const struct logfmt_header *h);
 

@@ -211,29 +211,43 @@ log_new(struct repl *r, size_t off)
 	return log;
 }
 
+/* Under wake_lock: another one of the handle's that lies over these bytes. */
+static const struct repl_log *
+log_other(const struct repl_log *log, size_t size)
+{
+	const struct repl_log *other;
+
+	for (other = log->r->logs; other; other = other->next)
+		if (other != log && log->off < other->off + other->size &&
+		    other->off < log->off + size)
+			break;
+	return other;
+}
+
 /*
- * It is one of the handle's from here on. Two that lie over each other would overwrite what the
- * other one has acknowledged.
+ * It is one of the handle's from here on, with so many bytes; more may be joined later. Two that
+ * lie over each other would overwrite what the other one has acknowledged: what the area holds is
+ * looked at when it is joined, for until then it may change.
  */
 static int
 log_join(struct repl_log *log, size_t size, struct err *e)
 {
-	const struct repl_log *other;
 	struct repl *r = log->r;
+	const struct repl_log *other;
 
 	pthread_mutex_lock(&r->wake_lock);
-	for (other = r->logs; other; other = other->next)
-		if (log->off < other->off + other->size && other->off < log->off + size)
-			break;
+	other = log_other(log, size);
 	if (other) {
 		(void)err_set(e, REPL_E_BUSY,
 			      "the log at %zu is open: close it with repl_log_close() before one "
 			      "at %zu is opened or made",
 			      other->off, log->off);
 	} else {
+		if (!log->size) {
+			log->next = r->logs;
+			r->logs = log;
+		}
 		log->size = size;
-		log->next = r->logs;
-		r->logs = log;
 	}
 	pthread_mutex_unlock(&r->wake_lock);
 	return other ? e->code : 0;
@@ -292,6 +306,20 @@ log_context(int rc, const char *what, size_t off)
 	return config_report(&e);
 }
 
+/* What the area holds; how large it is is said in its first page. */
+static int
+log_load(struct repl_log *log, struct err *e)
+{
+	uint64_t room = log->r->size - log->off;
+	int rc = logfmt_place_check(log->off, room, e);
+
+	if (!rc)
+		rc = log_join(log, LOGFMT_PAGE, e);
+	if (!rc)
+		rc = logcore_open(&log->core, log->area, log->off, room, e);
+	return rc ? rc : log_join(log, log->core.h.area_size, e);
+}
+
 int
 repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 {
@@ -311,9 +339,7 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	log = log_new(r, off);
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
-	rc = logcore_open(&log->core, log->area, off, r->size - off, &e);
-	if (!rc)
-		rc = log_join(log, log->core.h.area_size, &e);
+	rc = log_load(log, &e);
 	if (rc) {
 		repl_log_close(log);
 		return config_report(&e);
@@ -339,26 +365,19 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 /* Whether a log may be made where something is already; the second header of one
  * whose creation was cut is still zero. */
 static int
-create_check(struct repl *r, size_t off, size_t size, enum repl_log_kind kind, struct err *e)
+create_check(const struct repl_log *log, struct err *e)
 {
 	struct logfmt_header h;
-	const uint8_t *area = r->mem + off;
 	unsigned other;
-	int rc;
+	int rc = logfmt_header_read(log->area, log->off, log->r->size - log->off, &h, &other, NULL);
 
-	if (!logfmt_kind_name(kind))
-		return err_set(e, REPL_E_INVAL, "%d is no kind of log", (int)kind);
-	rc = logfmt_area_check(r->size, off, size, e);
-	if (rc)
-		return rc;
-	rc = logfmt_header_read(area, off, r->size - off, &h, &other, NULL);
 	if (rc == REPL_E_NOT_FOUND)
 		return 0;
-	if (rc == REPL_E_CORRUPT && get_le64(area + logfmt_copy_off(1)) == 0)
+	if (rc == REPL_E_CORRUPT && get_le64(log->area + logfmt_copy_off(1)) == 0)
 		return 0;
 	return err_set(e, REPL_E_EXISTS,
 		       "there is a%s log at %zu: open it, or zero its first 8192 bytes",
-		       rc ? " damaged or newer" : "", off);
+		       rc ? " damaged or newer" : "", log->off);
 }
 
 /* The header is stored when what it is to be believed with is flushed. */
@@ -397,7 +416,12 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 		return config_report_set(REPL_E_INVAL, "no handle or no place for the log");
 	*out = NULL;
 	err_clear(&e);
-	if (handle_check(r, &e) || create_check(r, off, size, kind, &e))
+	rc = handle_check(r, &e);
+	if (!rc && !logfmt_kind_name(kind))
+		rc = err_set(&e, REPL_E_INVAL, "%d is no kind of log", (int)kind);
+	if (!rc)
+		rc = logfmt_area_check(r->size, off, size, &e);
+	if (rc)
 		return config_report(&e);
 	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt)) {
 		(void)err_errno(&e, REPL_E_FAILED, errno, "getrandom");
@@ -406,7 +430,7 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 	log = log_new(r, off);
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
-	if (log_join(log, size, &e)) {
+	if (log_join(log, size, &e) || create_check(log, &e)) {
 		repl_log_close(log);
 		return config_report(&e);
 	}

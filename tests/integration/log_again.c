@@ -2,15 +2,16 @@
 /*
  * log_again - open a log again on the same handle.
  *
- * usage: log_again trim|busy|dies|lags|fails|open|log FILE TARGET [KEY=VALUE ...]
+ * usage: log_again trim|busy|turns|dies|lags|fails|open|log FILE TARGET [KEY=VALUE ...]
  *
  * trim: behind a large trim, which the target has only noted, the log is opened again and
  * appended to where the trim was. busy: an append fails since its lane is in use all the
  * time, the log is opened again and keeps what it finds. FILE and the replica must be
- * equal after it; busy says how many records there are. dies: reads the target's process id
- * from standard input, which is stopped behind a large trim, and waits to be killed. lags: the
- * same of replica 1, and opens the log again; then waits for a line, and until that replica was
- * away and is back. fails: as busy, but with a line that it waits for before, and
+ * equal after it; busy says how many records there are. turns: two threads open the log by
+ * turns, as soon as it is not busy, and each finds what the other one has appended. dies: reads the
+ * target's process id from standard input, which is stopped behind a large trim, and waits to be
+ * killed. lags: the same of replica 1, and opens the log again; then waits for a line, and until
+ * that replica was away and is back. fails: as busy, but with a line that it waits for before, and
  * without opening the log again. open: opens the pool only. log: opens the log, too.
  */
 #include <fcntl.h>
@@ -31,6 +32,8 @@
 #define LOG_SIZE  (96 * MIB)
 #define RECORD    (MIB - 64)
 #define OTHER_OFF LOG_SIZE /* what is not of the log */
+#define LONG      32U      /* records, which take a while to look through */
+#define TURNS     20U
 
 struct again {
 	struct repl *repl;
@@ -38,6 +41,7 @@ struct again {
 	uint8_t *pool;
 	uint8_t *data;
 	atomic_bool begun, stop;
+	_Atomic uint64_t tail; /* that the last turn has left */
 };
 
 static int
@@ -156,6 +160,64 @@ do_busy(struct again *a)
 	return rc == REPL_E_NOT_FOUND ? 0 : rc;
 }
 
+/* What this one finds is said where it is not what the one before has left. */
+static int
+take_turn(struct again *a)
+{
+	struct repl_log *log;
+	uint64_t tail;
+	int rc;
+
+	while ((rc = repl_log_open(a->repl, 0, &log)) == REPL_E_BUSY)
+		(void)usleep(100);
+	if (rc)
+		return rc;
+	tail = repl_log_tail(log);
+	if (tail != atomic_load(&a->tail)) {
+		(void)fprintf(stderr, "lost: from %llu to %llu\n", (unsigned long long)tail,
+			      (unsigned long long)atomic_load(&a->tail));
+		rc = REPL_E_CORRUPT;
+	}
+	if (!rc)
+		rc = repl_log_append(log, 0, "turn", 4, NULL);
+	atomic_store(&a->tail, repl_log_tail(log));
+	repl_log_close(log);
+	return rc;
+}
+
+static void *
+take_turns(void *arg)
+{
+	struct again *a = arg;
+	int rc = 0;
+
+	for (unsigned i = 0; i < TURNS && !rc; i++)
+		rc = take_turn(a);
+	if (rc) {
+		(void)fprintf(stderr, "log_again: a turn: %d, %s\n", rc, repl_errormsg());
+		atomic_store(&a->stop, true);
+	}
+	return NULL;
+}
+
+static int
+do_turns(struct again *a)
+{
+	pthread_t t;
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < LONG; i++)
+		rc = repl_log_append(a->log, 0, a->data, RECORD, NULL);
+	atomic_store(&a->tail, repl_log_tail(a->log));
+	repl_log_close(a->log);
+	a->log = NULL;
+	if (rc || pthread_create(&t, NULL, take_turns, a))
+		return rc ? rc : REPL_E_FAILED;
+	(void)take_turns(a);
+	(void)pthread_join(t, NULL);
+	return atomic_load(&a->stop) ? REPL_E_FAILED : 0;
+}
+
 /* An append fails that way, without the last replica, and nobody opens the log again. */
 static int
 do_fails(struct again *a)
@@ -259,6 +321,8 @@ run(struct again *a, const char *how)
 		return do_lags(a);
 	if (strcmp(how, "fails") == 0)
 		return do_fails(a);
+	if (strcmp(how, "turns") == 0)
+		return do_turns(a);
 	return strcmp(how, "trim") == 0 ? do_trim(a) : do_busy(a);
 }
 

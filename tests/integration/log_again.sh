@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A log that is opened again on the same handle keeps what is appended where a trim was not finished, and
-# replicates what an append that failed has left.
+# replicates what an append that failed has left. Threads that open it by turns find what each has left.
 [ -w /dev/shm ] || exit 77
 export TMPDIR=/dev/shm
 . "$(dirname "$0")/lib.sh"
@@ -21,3 +21,4 @@ T=$SERVE_USER@127.0.0.1:$SERVE_PORT
 again trim lanes=1
 again busy lanes=2 op-timeout=1000
 grep -q "records: [12]" "$TMP/said" || fail "records"
+again turns lanes=1
