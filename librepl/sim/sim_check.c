@@ -255,9 +255,11 @@ check_needed(struct sim *s, unsigned n, struct sim_op *op, uint32_t version)
 		if (!app->keeper[k].installed || !(app->policy.sync >> k & 1))
 			continue;
 		view_make(s, k, true, &v);
-		if (v.content[op->block] >= version)
+		/* Of one that was discarded since, what it had when it answered is gone. */
+		if (v.content[op->block] >= version ||
+		    app->keeper[k].session <= s->node[k].discarded)
 			has++;
-		else if (app->keeper[k].session > s->node[k].discarded)
+		else
 			lacks |= 1U << k;
 	}
 	s->held |= op->held != 0;
