@@ -334,8 +334,11 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 	err_clear(&e);
 	if (handle_check(r, &e))
 		return config_report(&e);
-	if (off >= r->size)
-		return config_report_set(REPL_E_INVAL, "the log would lie outside the pool");
+	if (off >= r->size) {
+		(void)err_set(&e, REPL_E_INVAL, "a log at %zu is outside the pool of %zu bytes",
+			      off, atomic_load(&r->size));
+		return config_report(&e);
+	}
 	log = log_new(r, off);
 	if (!log)
 		return config_report_set(REPL_E_NOMEM, "out of memory");
@@ -537,7 +540,10 @@ record_check(const struct repl_log *log, const void *data, size_t len, struct er
 {
 	uint64_t capacity = logfmt_capacity(log->fixed.area_size);
 
-	if (!data || len == 0 || len > REPL_LOG_RECORD_MAX)
+	if (!data)
+		return err_set(e, REPL_E_INVAL, "no data for a record of %zu bytes: it is NULL",
+			       len);
+	if (len == 0 || len > REPL_LOG_RECORD_MAX)
 		return err_set(e, REPL_E_INVAL, "a record of %zu bytes: 1 to %u will do", len,
 			       REPL_LOG_RECORD_MAX);
 	if (logfmt_record_size(len) > capacity)

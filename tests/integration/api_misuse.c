@@ -242,6 +242,12 @@ logs(const struct repl_config *cfg, const char *file)
 		return wrong("a log", rc);
 	if (repl_log_open(handle, 65536, &other) != REPL_E_BUSY || other)
 		bad = wrong("a log that is open", 0);
+	if (repl_log_open(handle, POOL, &other) != REPL_E_INVAL ||
+	    !strstr(repl_errormsg(), "1048576 bytes"))
+		bad = wrong("a log outside the pool", 0);
+	if (repl_log_append(journal, 0, NULL, 4, NULL) != REPL_E_INVAL ||
+	    !strstr(repl_errormsg(), "NULL"))
+		bad = wrong("a record without data", 0);
 	if (repl_log_create(handle, 98304, 65536, REPL_LOG_CHECKSUM, &other) != REPL_E_BUSY)
 		bad = wrong("a log in another one", 0);
 	if (repl_log_create(handle, 32768, 36864, REPL_LOG_CHECKSUM, &other) != REPL_E_BUSY)
