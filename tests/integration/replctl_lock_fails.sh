@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A lock that can't be had is told as what it is, and not as another program's, for which people would look in vain.
-. "$(dirname "$0")/lib.sh"
-# The sanitizers' runtime comes with the program: it is not the first library then.
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-export ASAN_OPTIONS
-
-ctl() {
-	LD_PRELOAD=$BUILD/tests/integration/call_fails.so "$REPLCTL" --identity "$TMP/key" \
-		--known-hosts "$TMP/known_hosts" "$@" </dev/null
-}
+. "$(dirname "$0")/fails_lib.sh"
 
 # fails_at NUMBER FILE ARG...: the lock that is taken as that one, on FILE.
 fails_at() {

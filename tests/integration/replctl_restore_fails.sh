@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Whatever a restore fails at on this machine's disk, it tells where the data are and what to do, and does not take that
 # disk for the target's.
-. "$(dirname "$0")/lib.sh"
-# The sanitizers' runtime comes with the program: it is not the first library then.
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-export ASAN_OPTIONS
-
-ctl() {
-	LD_PRELOAD=$BUILD/tests/integration/call_fails.so "$REPLCTL" --identity "$TMP/key" \
-		--known-hosts "$TMP/known_hosts" "$@" </dev/null
-}
+. "$(dirname "$0")/fails_lib.sh"
 
 # restore CALL PATTERN NEXT: what replaces FILE fails at that call.
 restore() {

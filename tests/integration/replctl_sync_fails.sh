@@ -1,14 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A sync that can't read FILE, or can't keep the record beside it, has a next step that looks at this machine's disk.
-. "$(dirname "$0")/lib.sh"
-# The sanitizers' runtime comes with the program: it is not the first library then.
-ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
-export ASAN_OPTIONS
-
-ctl() {
-	LD_PRELOAD=$BUILD/tests/integration/call_fails.so "$REPLCTL" --identity "$TMP/key" \
-		--known-hosts "$TMP/known_hosts" "$@" </dev/null
-}
+. "$(dirname "$0")/fails_lib.sh"
 
 start_target
 head -c 4M /dev/urandom >"$TMP/file"
