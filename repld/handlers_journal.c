@@ -37,7 +37,6 @@ int
 handle_journal_begin(struct state *s, struct json_object *params, struct reply *r)
 {
 	uint64_t bytes;
-	bool begun;
 
 	if (control_get_u64(params, "bytes", 0, INT64_MAX, &bytes, &r->err) ||
 	    flush_check(s, &r->err))
@@ -49,13 +48,7 @@ handle_journal_begin(struct state *s, struct json_object *params, struct reply *
 			       "pool '%s': a journal of %" PRIu64 " bytes, journal-max is %" PRIu64,
 			       s->pool_name, bytes, handlers_journal_max(s));
 	}
-	begun = pooljournal_is_open(pool_journal(s->pool));
-	if (pool_journal_begin(s->pool, bytes, &r->err))
-		return r->err.code;
-	/* Most of the pool will be written: better now than when the initiator holds its lanes. */
-	if (!begun && bytes >= pmem_map_size(s->map) / 4)
-		state_prefault(s);
-	return REPL_OK;
+	return pool_journal_begin(s->pool, bytes, &r->err);
 }
 
 int

@@ -386,9 +386,6 @@ handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 			       s->pool_name);
 	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, &r->err))
 		return r->err.code;
-	/* That is how a copy of the whole begins. */
-	if (state == SIDECAR_INCONSISTENT)
-		state_prefault(s);
 	r->result = info_new(s, pool_get_info(s->pool));
 	return REPL_OK;
 }

@@ -275,14 +275,6 @@ state_flush_lost(struct state *s)
 		data_fail(s->data, REPL_E_IO);
 }
 
-void
-state_prefault(struct state *s)
-{
-	/* Of a sparse pool that would fill the holes. */
-	if (!pool_get_info(s->pool)->meta.sparse)
-		prefault_begin(&s->prefault, s->map);
-}
-
 static void
 journal_end(struct state *s)
 {
@@ -319,7 +311,6 @@ state_pool_close(struct state *s, bool clean, struct err *e)
 	/* So none is there when the next pool is mapped, see pmem.h. */
 	baseline_free(s->baseline);
 	s->baseline = NULL;
-	prefault_end(&s->prefault);
 	pmem_map_free(s->map);
 	s->map = NULL;
 	if (s->grown) {

@@ -21,7 +21,6 @@
 #include "err.h"
 #include "pmem.h"
 #include "pool.h"
-#include "prefault.h"
 #include "probe.h"
 #include "registry.h"
 
@@ -46,7 +45,6 @@ struct state {
 	struct roundlog *log;        /* of the lanes; NULL: none */
 	struct poolposition *record; /* of the lanes; NULL: none */
 	struct fab_warm *warm;       /* until lanes are opened */
-	struct prefault prefault;    /* of map */
 	uint64_t grown;              /* allocated and mapped up to here, not recorded; 0: nothing */
 	struct baseline *baseline;   /* what bench.open started last, with a pool open */
 	struct probe probe;          /* of the open pool */
@@ -136,9 +134,6 @@ int state_pool_close(struct state *s, bool clean, struct err *e);
  */
 int state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *e);
 void state_lanes_close(struct state *s);
-
-/* Most of the pool is about to be written: make its pages ready beside that. */
-void state_prefault(struct state *s);
 
 /* Make ranges of the pool durable, so that no round log brings back what was there. */
 int state_persist(struct state *s, struct range *r, size_t count, struct err *e);

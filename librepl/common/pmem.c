@@ -14,12 +14,10 @@
 #include <libpmem2.h>
 #include <linux/magic.h>
 
-#define PMEM_PREFAULT_MAX  ((size_t)4 << 30)
-#define PMEM_PREFAULT_STEP ((size_t)4 << 20)
-#define PMEM_ROOM_MIN      ((size_t)1 << 40)
-#define PMEM_ROOM_TIMES    16
-#define PMEM_ALIGN         ((size_t)2 << 20) /* of large pages */
-#define PMEM_SETTLE        ((size_t)64 << 10)
+#define PMEM_ROOM_MIN   ((size_t)1 << 40)
+#define PMEM_ROOM_TIMES 16
+#define PMEM_ALIGN      ((size_t)2 << 20) /* of large pages */
+#define PMEM_SETTLE     ((size_t)64 << 10)
 
 enum pmem_durable {
 	PMEM_FLUSH, /* lines, then a drain */
@@ -617,19 +615,4 @@ pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
 	/* Older kernels (before 5.14) don't know it. */
 	return len == 0 || madvise(m->addr + from, end - from, MADV_POPULATE_WRITE) == 0 ||
 	       errno != EFAULT;
-}
-
-size_t
-pmem_map_prefault(struct pmem_map *m, size_t off)
-{
-	size_t size = pmem_map_size(m);
-	size_t end = size < PMEM_PREFAULT_MAX ? size : PMEM_PREFAULT_MAX;
-	size_t len = off < end ? end - off : 0;
-
-	if (len > PMEM_PREFAULT_STEP)
-		len = PMEM_PREFAULT_STEP;
-	/* 0.1 s a GiB against 0.7 s page by page; older kernels don't know it. */
-	if (len == 0 || m->durable != PMEM_NONE || madvise(m->addr + off, len, MADV_POPULATE_READ))
-		return size;
-	return off + len;
 }

@@ -90,14 +90,6 @@ enum profile_granularity pmem_map_granularity(const struct pmem_map *m);
 int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
 
 /*
- * A copy of the whole pool is about to come: where touching a page for the
- * first time is dear and reading it first is not (tmpfs), do that for the next few MiB
- * from off on. Returns where to go on, or the mapping's size: nothing is left that would
- * pay. Changes nothing else; other threads may use the mapping meanwhile.
- */
-size_t pmem_map_prefault(struct pmem_map *m, size_t off);
-
-/*
  * Take the space behind holes of the range, which storing there would need: false if there is none,
  * and storing would be a SIGBUS. True also where that can't be asked for.
  */

@@ -544,10 +544,3 @@ pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
 	(void)len;
 	return true;
 }
-
-size_t
-pmem_map_prefault(struct pmem_map *m, size_t off)
-{
-	(void)off;
-	return pmem_map_size(m);
-}
