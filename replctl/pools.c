@@ -109,6 +109,20 @@ pools_fetch(struct ctl *c, struct json_object **out)
 	return 0;
 }
 
+/* Of one whose metadata can't be believed; only what is damaged may be called so. */
+static const char *
+state_unread(struct json_object *info)
+{
+	switch (err_by_name(out_member(info, "status"))) {
+	case REPL_E_VERSION:
+		return "newer";
+	case REPL_E_CORRUPT:
+		return "damaged";
+	default:
+		return "unreadable";
+	}
+}
+
 static void
 print_row(struct out_table *t, struct json_object *info)
 {
@@ -124,7 +138,7 @@ print_row(struct out_table *t, struct json_object *info)
 		out_size(out_member_u64(info, "size"), size);
 		out_time(out_member_u64(info, "updated"), updated);
 	} else {
-		state = "damaged"; /* the cause is below */
+		state = state_unread(info); /* the cause is below */
 	}
 	out_table_row(t, (const char *[]){out_member(info, "name"), size, state,
 					  out_member(info, "class"), updated});

@@ -96,6 +96,7 @@ describe_pool(const struct pool_info *info, const struct profile *profile)
 	describe_add_text(o, "filesystem", info->filesystem);
 	if (info->damage[0]) {
 		describe_add_text(o, "sidecar", info->damage);
+		describe_add_text(o, "status", err_name(info->damage_code));
 		return o;
 	}
 	describe_add_u64(o, "size", m->pool_size);

@@ -458,6 +458,7 @@ pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsi
 		if (why.code && pool_part_of(s, l.names[i], set))
 			continue;
 		(void)snprintf(info->damage, sizeof(info->damage), "%.511s", why.text);
+		info->damage_code = why.code;
 		(*count)++;
 	}
 	*more = !rc && l.count > max;
