@@ -40,6 +40,7 @@ set_parse(struct json_object *o, struct replica_info *info, struct err *e)
 {
 	const char *text;
 	uint64_t header;
+	int rc;
 
 	if (!control_has(o, "header"))
 		return 0;
@@ -56,8 +57,10 @@ set_parse(struct json_object *o, struct replica_info *info, struct err *e)
 		info->has_attr = true;
 	}
 	if (control_has(o, "header_damage")) {
-		if (control_get_text(o, "header_damage", sizeof(info->header_damage) - 1, &text, e))
-			return e->code;
+		rc = control_get_text(o, "header_damage", sizeof(info->header_damage) - 1, &text,
+				      e);
+		if (rc)
+			return rc;
 		(void)snprintf(info->header_damage, sizeof(info->header_damage), "%s", text);
 	}
 	return 0;

@@ -6,6 +6,8 @@ lies. The first one that fits an answer holds:
     method   of the request, or "*"
     nth      which answer to that method, from 1; without it all
     set      path of a member, [] is the line: it becomes "value"
+    members  object of more that the result gets
+    refuse   name of a status: it becomes an error of that
     line     what is said in place of the answer, Latin-1
     before, after   what is said beside it
     do       "drop", "stall" (no more answers), "close", "half" (of the line, then "stall")
@@ -47,8 +49,16 @@ def changed(answer, path, value):
 
 
 def tell(line, lie):
-    if "set" in lie:
-        answer = changed(json.loads(line), lie["set"], lie["value"])
+    if "set" in lie or "members" in lie or "refuse" in lie:
+        answer = json.loads(line)
+        if "refuse" in lie:
+            del answer["result"]
+            data = {"status": lie["refuse"]}
+            answer["error"] = {"code": -32000, "message": "refused", "data": data}
+        if "set" in lie:
+            answer = changed(answer, lie["set"], lie["value"])
+        if "members" in lie:
+            answer["result"].update(lie["members"])
         line = json.dumps(answer, ensure_ascii=False).encode() + b"\n"
     line = lie["line"].encode("latin-1") if "line" in lie else line
     do = lie.get("do")

@@ -119,4 +119,15 @@ for lie in '["result", "state"], "value": "unknown"' \
 	ok map "$TMP/file" $MIB
 	refused REPL_E_PROTOCOL "recorded something else" open
 done
+
+# A growth that is refused is given up, whatever the target says to that; the program goes on.
+lie '{"method": "pool.grow", "nth": 1, "refuse": "nospc"},
+	{"method": "pool.grow", "members": {"header": 0, "header_damage": 5}}'
+configure "$T/grown"
+ok map "$TMP/grown" $MIB
+ok open 1
+ok extend $((2 * MIB))
+refused REPL_E_NOSPC "refused" grow $((2 * MIB))
+ok persist 0 0 64
+ok close
 stop_api
