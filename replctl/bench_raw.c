@@ -21,6 +21,7 @@ raw_connect(struct bench_raw *raw, const struct remote *remote, struct json_obje
 		rc = control_get_u64(o, "port", 1, UINT16_MAX, &port, e);
 	if (!rc)
 		rc = control_get_text(o, "token", 2 * sizeof(token), &text, e);
+	rc = control_answer_bad(rc, "bench.open", e);
 	if (!rc && !hex_decode(text, strlen(text), token, sizeof(token)))
 		rc = err_set(e, REPL_E_PROTOCOL, "bench.open: the token is no 64 hex digits");
 	if (rc)

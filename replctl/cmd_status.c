@@ -45,6 +45,7 @@ fetch_sessions(struct ctl *c, struct json_object **out, struct target_says *says
 	if (rc)
 		return rc;
 	rc = control_get_array(result, "sessions", SESSIONS_MAX, &list, &c->err);
+	rc = control_answer_bad(rc, "status", &c->err);
 	if (!rc)
 		*out = json_object_new_array();
 	if (!rc && says) {

@@ -402,7 +402,9 @@ why_target(struct ctl *c, const char *arg)
 	if (!rc)
 		clean = out_clean_json(result);
 	if (!rc)
-		rc = control_get_array(clean, "sessions", SESSIONS_MAX, &sessions, &c->err);
+		rc = control_answer_bad(
+			control_get_array(clean, "sessions", SESSIONS_MAX, &sessions, &c->err),
+			"status", &c->err);
 	if (!rc)
 		judge_info(&w, info, find_writer(sessions, c->target.pool));
 	if (!rc && w.reason == REPL_REASON_NONE && !find_writer(sessions, c->target.pool) &&

@@ -119,6 +119,7 @@ ctl_pool_info(struct ctl *c, struct json_object **info, uint64_t *size)
 	*size = 0;
 	if (control_has(*info, "size"))
 		rc = control_get_u64(*info, "size", 0, INT64_MAX, size, &c->err);
+	rc = control_answer_bad(rc, "pool.info", &c->err);
 	json_object_put(result);
 	return rc;
 }

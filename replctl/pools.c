@@ -68,6 +68,7 @@ fetch_page(struct ctl *c, const char *after, struct json_object *pools, const ch
 		rc = control_get_array(result, "pools", PAGE_POOLS_MAX, &page, &c->err);
 	if (!rc)
 		rc = control_get_bool(result, "more", &more, &c->err);
+	rc = control_answer_bad(rc, "pool.list", &c->err);
 	if (!rc)
 		rc = take_page(page, pools, &c->err);
 	if (rc)

@@ -413,6 +413,17 @@ control_answer_check(struct json_object *obj, int64_t id, struct json_object **r
 	return 0;
 }
 
+int
+control_answer_bad(int rc, const char *method, struct err *e)
+{
+	if (rc != REPL_E_INVAL || (e && e->by_target))
+		return rc;
+	if (!e)
+		return REPL_E_PROTOCOL;
+	e->code = REPL_E_PROTOCOL;
+	return err_prefix(e, "bad answer to %s", method);
+}
+
 /* ---- members ---- */
 
 bool

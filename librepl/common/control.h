@@ -98,6 +98,13 @@ struct json_object *control_error_new(struct json_object *id, int code, const st
 int control_answer_check(struct json_object *obj, int64_t id, struct json_object **result,
 			 char *next, size_t next_size, struct err *e);
 
+/*
+ * Of rc, what reading the members of a result has come to: one that is not as it has to be is the
+ * target's fault and no wrong argument of ours. REPL_E_INVAL becomes REPL_E_PROTOCOL with the
+ * method in front of the text; what the target has said itself, and all else, stays.
+ */
+int control_answer_bad(int rc, const char *method, struct err *e);
+
 /* Serialised with its newline into a new string; free(). NULL: no memory or over the limit. */
 char *control_line(struct json_object *obj, size_t *len);
 

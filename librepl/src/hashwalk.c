@@ -139,7 +139,8 @@ answer_take(struct hashwalk *w, unsigned i, struct err *e)
 	}
 	rc = remote_take(w->remote, "pool.hash", id, &result, e);
 	if (!rc)
-		rc = control_get_text(result, "hashes", ANSWER_DIGITS, &text, e);
+		rc = control_answer_bad(control_get_text(result, "hashes", ANSWER_DIGITS, &text, e),
+					"pool.hash", e);
 	if (!rc && strlen(text) != bytes * 2)
 		rc = err_set(e, REPL_E_PROTOCOL, "pool.hash: bad answer");
 	for (; !rc && i < end; i++) {

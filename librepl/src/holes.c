@@ -108,6 +108,7 @@ holes_ask(const struct holes_asked *a, uint64_t *off, struct err *e)
 		rc = control_get_array(result, "extents", CONTROL_LINE_MAX, &rows, e);
 	if (!rc)
 		rc = control_get_u64(result, "next", 0, INT64_MAX, &next, e);
+	rc = control_answer_bad(rc, "pool.extents", e);
 	for (size_t i = 0; !rc && i < json_object_array_length(rows); i++)
 		rc = asked_row(a, json_object_array_get_idx(rows, i), e);
 	/* It could go on for ever. */

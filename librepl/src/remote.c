@@ -549,6 +549,7 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	r->hash_ranges = 0;
 	if (!rc && control_has(result, "hash_ranges"))
 		rc = control_get_u64(result, "hash_ranges", 0, INT64_MAX, &r->hash_ranges, e);
+	rc = control_answer_bad(rc, "pool.open", e);
 	if (!rc)
 		r->epoch = (uint32_t)epoch;
 	json_object_put(result);

@@ -100,8 +100,13 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 		rc = history_parse(o, &info->meta.generation, e);
 	if (!rc)
 		rc = set_parse(o, info, e);
+	/* It is no argument of ours that is wrong. */
 	if (rc)
-		return err_prefix(e, "answer of the target");
+		(void)err_prefix(e, "answer of the target");
+	if (rc && e)
+		e->code = REPL_E_PROTOCOL;
+	if (rc)
+		return REPL_E_PROTOCOL;
 	(void)snprintf(info->name, sizeof(info->name), "%s", name);
 	(void)snprintf(info->filesystem, sizeof(info->filesystem), "%s", fs);
 	(void)snprintf(info->meta.writer, sizeof(info->meta.writer), "%s", writer);

@@ -161,7 +161,7 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 	if (!rc && control_has(o, "window"))
 		rc = control_get_u64(o, "window", 0, WIRE_FETCH_MAX, &g->window, e);
 	if (rc)
-		return err_prefix(e, "answer of the target to lanes.open");
+		return control_answer_bad(rc, "lanes.open", e);
 	if (!regions_unit_valid(g->rma_region))
 		return err_set(e, REPL_E_PROTOCOL, "lanes.open: rma_region is no power of two");
 	if (json_object_array_length(g->tokens) == 0)

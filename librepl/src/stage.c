@@ -61,6 +61,7 @@ remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *t
 		rc = control_get_u64(result, "total", 0, INT64_MAX, total, e);
 	if (!rc)
 		rc = control_get_u64(result, "done", 0, *total, done, e);
+	rc = control_answer_bad(rc, "journal.apply", e);
 	json_object_put(result);
 	return rc;
 }

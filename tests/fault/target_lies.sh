@@ -31,6 +31,7 @@ refuses() {
 	status=$?
 	[ "$status" -gt 0 ] && [ "$status" -lt 100 ] ||
 		fail "status $status with $(cat "$LIES"): replctl $*: $(cat "$TMP/err")"
+	[ "$status" -ne 2 ] || fail "called wrong usage with $(cat "$LIES"): replctl $*: $(cat "$TMP/err")"
 	grep -q "^replctl: .*$pattern" "$TMP/err" ||
 		fail "no '$pattern' with $(cat "$LIES"): replctl $*: $(cat "$TMP/err")"
 	! LC_ALL=C grep -q "$(printf '[\001-\010\013-\037\177-\377]')" "$TMP/out" "$TMP/err" ||
@@ -76,6 +77,18 @@ for member in name state class filesystem writer generation sidecar; do
 		fail "$member is not made printable"
 done
 
+# What lacks a member, or has another type, is named, and is no wrong argument of who asked.
+for lie in 'list pool.list more' 'status status sessions'; do
+	set -- $lie
+	lie '{"method": "'$2'", "set": ["result", "'$3'"], "value": "text"}'
+	refuses "answer to $2: '$3'" "$1" "$T"
+done
+for lie in 'pool.extents next' 'pool.hash hashes' 'pool.open epoch' 'pool.open size'; do
+	set -- $lie
+	lie '{"method": "'$1'", "set": ["result", "'$2'"], "value": {}}'
+	refuses "answer .*'$2'" restore "$T/p" "$TMP/none"
+done
+
 # A list without end, or in no order.
 lie '{"method": "pool.list", "set": ["result"], "value": {"pools": [{"name": "p"}], "more": true}}'
 refuses "not in order" list "$T"
@@ -119,6 +132,10 @@ for lie in '["result", "state"], "value": "unknown"' \
 	ok map "$TMP/file" $MIB
 	refused REPL_E_PROTOCOL "recorded something else" open
 done
+
+lie '{"method": "lanes.open", "set": ["result", "port"], "value": 0}'
+ok map "$TMP/file" $MIB
+refused REPL_E_PROTOCOL "answer .*'port' is 0" open
 
 # A growth that is refused is given up, whatever the target says to that; the program goes on.
 lie '{"method": "pool.grow", "nth": 1, "refuse": "nospc"},
