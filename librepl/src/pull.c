@@ -17,6 +17,8 @@
 #define FLIGHT (SLOTS / 2) /* reads at once: the others' slots are the writer's */
 #define CHUNK  (1U << 20)
 
+#define END_MS 1000U /* for what is under way when somebody has given up */
+
 #define FETCHES   4U        /* lanes that fetch at once: a window each */
 #define FAR_NS    10000000U /* a wait for one takes longer where the way is long ... */
 #define FAR_WAITS 8U        /* ... and so do those behind it */
@@ -456,17 +458,6 @@ fetch_end(struct pull *p, struct err *e)
 	return rc;
 }
 
-/* Behind one that is lost the others go on: until they are done, or nobody looks at them again. */
-static void
-fetch_give_up(struct pull *p)
-{
-	for (uint64_t chunk = p->here; chunk < p->asked; chunk++) {
-		struct lane *lane = fetcher(p, chunk);
-
-		lanes_run(&lane, 1, lane_done, step_deadline(p));
-	}
-}
-
 int
 pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e)
 {
@@ -561,18 +552,29 @@ pull_begin(struct remote *remote, unsigned lane, int fd, uint64_t deadline_ns, s
 	return 0;
 }
 
+static int
+end_breathe(void *arg, struct err *e)
+{
+	const uint64_t *end_ns = arg;
+
+	if (clock_now_ns() < *end_ns)
+		return 0;
+	return err_set(e, REPL_E_TIMEOUT, "the target did not send data");
+}
+
 void
 pull_end(struct pull *p)
 {
-	const struct breath none = {0};
+	uint64_t end_ns = clock_deadline(END_MS);
+	const struct breath soon = {.take = end_breathe, .arg = &end_ns};
 
 	if (!p)
 		return;
-	/* What is in flight writes to buf, whoever does not want to go on. */
-	while (reads_left(p) && read_await(p, &none, NULL) == 0)
+	while (reads_left(p) && end_breathe(&end_ns, NULL) == 0 && read_await(p, &soon, NULL) == 0)
 		;
-	if (p->fetchers)
-		fetch_give_up(p);
+	/* What is in flight writes to buf, whoever does not want to go on. */
+	if (reads_left(p))
+		remote_free_lanes(p->remote);
 	writer_stop(p);
 	(void)pthread_cond_destroy(&p->moved);
 	(void)pthread_mutex_destroy(&p->lock);

@@ -30,7 +30,10 @@ int pull_range(struct pull *p, uint64_t off, uint64_t len, struct err *e);
 /* All of it is in the file; what cannot be written any more is told here at the latest. */
 int pull_settle(struct pull *p, struct err *e);
 
-/* After a failure as well: what has come is written, it serves the next try. NULL is allowed. */
+/*
+ * After a failure as well: what has come, or comes within a second, is written, it serves the next
+ * try. Where more is under way the lanes of the remote are closed. NULL is allowed.
+ */
 void pull_end(struct pull *p);
 
 #endif

@@ -55,7 +55,4 @@ struct remote {
 	struct remote_traffic before;  /* of lanes that were closed */
 };
 
-/* Close them; the target is not told. */
-void remote_free_lanes(struct remote *r);
-
 #endif

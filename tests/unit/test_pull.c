@@ -38,6 +38,7 @@ static uint64_t slow_ns;       /* that a write takes */
 static uint64_t here_ns;       /* nothing comes before */
 static unsigned breaths, last; /* the last one ends the wait; 0: none does */
 static unsigned timeout_ms = 10000;
+static unsigned closed;                 /* how often the lanes were */
 static uint64_t moved_by, moved_so_far; /* each look at the bytes finds so many more */
 
 static int
@@ -82,6 +83,14 @@ remote_op_timeout_ms(const struct remote *r)
 {
 	(void)r;
 	return timeout_ms;
+}
+
+/* Nothing is under way any more. */
+void
+remote_free_lanes(struct remote *r)
+{
+	(void)r;
+	closed++;
 }
 
 int
@@ -185,19 +194,6 @@ lanes_run_while_moving(struct lane **lanes, unsigned n, bool (*until)(const stru
 	fill(l->fetch.dst, l->fetch.off, l->fetch.len);
 	l->phase = LANE_IDLE;
 	return 0;
-}
-
-/* Whoever does not want to go on waits for what may still be written. */
-void
-lanes_run(struct lane **lanes, unsigned n, bool (*until)(const struct lane *), uint64_t deadline_ns)
-{
-	(void)deadline_ns;
-	for (unsigned i = 0; i < n; i++) {
-		if (until(lanes[i]))
-			continue;
-		fill(lanes[i]->fetch.dst, lanes[i]->fetch.off, lanes[i]->fetch.len);
-		lanes[i]->phase = LANE_IDLE;
-	}
 }
 
 int
@@ -466,6 +462,35 @@ test_whoever_waits_breathes(void **state)
 	(void)close(fd);
 }
 
+/* An interrupt over a link that is slow, or to a target that sends a byte now and then. */
+static void
+test_who_gives_up_waits_for_nothing_slow(void **state)
+{
+	int fd = file_new();
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t begin_ns = clock_now_ns();
+		struct pull *p;
+		struct err e;
+
+		begin(1000, false);
+		terms.window = i ? CHUNK : 0;
+		closed = 0;
+		here_ns = begin_ns + 6 * NS_PER_S;
+		moved_by = 1;
+		last = 1;
+		err_clear(&e);
+		assert_int_equal(pull_begin(NULL, 0, fd, 0, breath, &p, &e), 0);
+		assert_int_equal(pull_range(p, 0, 4096, &e), 0);
+		assert_int_equal(pull_settle(p, &e), REPL_E_FAILED);
+		pull_end(p);
+		assert_in_range(clock_now_ns() - begin_ns, 0, 4 * NS_PER_S);
+		assert_int_equal(closed, 1);
+	}
+	(void)close(fd);
+}
+
 /*
  * A chunk may take longer than any request over a slow link, as long as its bytes move; and one of
  * which none does ends by then, and who copies by a deadline of its own by that.
@@ -632,6 +657,7 @@ main(void)
 		cmocka_unit_test(test_all_comes_to_its_place),
 		cmocka_unit_test(test_writes_fill_huge_pages),
 		cmocka_unit_test(test_whoever_waits_breathes),
+		cmocka_unit_test(test_who_gives_up_waits_for_nothing_slow),
 		cmocka_unit_test(test_a_full_disk_is_told),
 		cmocka_unit_test(test_what_came_before_a_loss_is_kept),
 		cmocka_unit_test(test_a_smaller_replica_is_told),
