@@ -399,18 +399,31 @@ out:
 }
 
 void
+remote_leave(struct remote *r, uint64_t deadline_ns)
+{
+	remote_free_lanes(r);
+	if (r->broken || !r->pool_open)
+		return;
+	if (remote_begin(r, "pool.close", NULL, deadline_ns, &r->leave, NULL))
+		r->leave.method = NULL;
+	r->pool_open = false;
+}
+
+void
 remote_free(struct remote *r, unsigned timeout_ms)
 {
 	uint64_t deadline_ns = clock_deadline(timeout_ms);
 
 	if (!r)
 		return;
-	remote_free_lanes(r);
-	if (timeout_ms && !r->broken) {
-		if (r->pool_open)
-			(void)remote_call_by(r, "pool.close", NULL, deadline_ns, NULL, NULL);
+	if (timeout_ms)
+		remote_leave(r, deadline_ns);
+	else
+		remote_free_lanes(r);
+	if (r->leave.method)
+		(void)remote_end(r, &r->leave, deadline_ns, NULL, NULL);
+	if (timeout_ms && !r->broken)
 		(void)remote_call_by(r, "bye", NULL, deadline_ns, NULL, NULL);
-	}
 	channel_free(r->channel);
 	fab_warm_free(r->warm);
 	line_buf_fini(&r->lines);

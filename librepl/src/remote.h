@@ -22,6 +22,13 @@
 
 struct remote;
 
+/* A request whose answer was not taken yet. */
+struct remote_request {
+	const char *method;
+	int64_t id;
+	uint64_t begin_ns;
+};
+
 /* info of docs/PROTOCOL.md, taken apart. */
 struct replica_info {
 	char name[TARGET_POOL_MAX + 1];
@@ -93,7 +100,16 @@ void remote_cut(struct remote *r);
  */
 size_t remote_source_format(const struct remote *r, char *buf, size_t size);
 
-/* Ends it: pool.close and bye if still possible within timeout_ms, then the channel. */
+/*
+ * Of several that end at once each is told before the answer of any is waited for: its lanes are
+ * closed and pool.close is sent. Only remote_free() may follow, which takes the answer.
+ */
+void remote_leave(struct remote *r, uint64_t deadline_ns);
+
+/*
+ * Ends it: pool.close, unless it was sent, and bye if still possible within timeout_ms, then the
+ * channel.
+ */
 void remote_free(struct remote *r, unsigned timeout_ms);
 
 /* In the child of a fork: close the descriptor of the channel and say nothing. */
@@ -169,11 +185,7 @@ struct remote_mark {
 	enum sidecar_state state;
 	struct gen_id current; /* nil: not told */
 	uint64_t size;         /* of the pool before */
-	struct remote_request {
-		const char *method;
-		int64_t id;
-		uint64_t begin_ns;
-	} request;
+	struct remote_request request;
 };
 int remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
 		     uint64_t deadline_ns, struct remote_mark *m, struct err *e);

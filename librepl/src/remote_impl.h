@@ -27,7 +27,8 @@ struct remote {
 	int64_t next_id;  /* of the next request */
 	int64_t await_id; /* of the next answer */
 	int64_t ping_id;  /* of a ping whose answer nobody has waited for to the end, or 0 */
-	bool broken;      /* a request went wrong: the stream can't be trusted */
+	struct remote_request leave; /* of remote_leave(); without a method: none */
+	bool broken;                 /* a request went wrong: the stream can't be trusted */
 	char next_step[512];
 	struct fab_warm *warm; /* until lanes are opened */
 	unsigned heartbeat_ms;

@@ -28,6 +28,20 @@ replica_free(struct replica *p, uint64_t end_ns)
 	}
 }
 
+/* All are told first: one that hangs must not keep those behind it from an end in order. */
+static void
+replicas_leave(struct repl *r, uint64_t end_ns)
+{
+	uint64_t deadline_ns = clock_deadline((unsigned)clock_left_ms(end_ns) / 2);
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct replica *p = &r->replicas[i];
+
+		if (p->remote && atomic_load(&p->lost) == 0)
+			remote_leave(p->remote, deadline_ns);
+	}
+}
+
 void
 repl_free(struct repl *r, uint64_t end_ns)
 {
@@ -38,6 +52,7 @@ repl_free(struct repl *r, uint64_t end_ns)
 	statusd_stop(r->statusd);
 	if (r->dirty)
 		dirty_watch_lag(r->dirty, NULL, NULL);
+	replicas_leave(r, end_ns);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		replica_free(&r->replicas[i], end_ns);
 	ship_free(r->ship);
