@@ -43,10 +43,13 @@ keeper_publish(struct keeper *k)
 	pthread_mutex_lock(&k->r->reason_lock);
 	atomic_store(&k->p->connection, seen[state].connection);
 	atomic_store(&k->p->replication, seen[state].replication);
-	if (state == FSM_RESYNCING)
+	if (state == FSM_RESYNCING) {
 		atomic_store(&k->p->why, REPL_REASON_RESYNCING);
-	else if (state == FSM_PAUSED)
+		/* This try has got there: what kept an earlier one from it is over. */
+		k->p->trouble[0] = '\0';
+	} else if (state == FSM_PAUSED) {
 		atomic_store(&k->p->why, REPL_REASON_PAUSED);
+	}
 	if (state != FSM_PAUSED && atomic_load(&k->p->why) == REPL_REASON_PAUSED) {
 		atomic_store(&k->p->why, REPL_REASON_CONNECTING);
 		(void)snprintf(k->p->reason, sizeof(k->p->reason), "resumed by the operator");

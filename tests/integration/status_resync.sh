@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Of a replica that has been reached and is getting what it has missed nobody is told that it can't be reached.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+start_api
+configure "$(pool p)"
+ok set lanes 1
+ok set reconnect-min 50
+ok set reconnect-max 100
+# So that it can be looked at.
+ok set resync-rate 64K
+ok map "$TMP/p" $((4 * MIB))
+ok open 1
+port=$SERVE_PORT
+hurt serve
+ok put 0 $((2 * MIB)) 1
+ok persist 0 0 $((2 * MIB))
+
+unreachable() {
+	api stat 0
+	[[ $TEXT == *"cannot connect"* ]]
+}
+resyncing() {
+	api stat 0
+	[ "$(field replication)" = 1 ]
+}
+wait_for 10 unreachable || fail "no try has failed: $TEXT"
+heal_at "$port"
+wait_for 10 resyncing || fail "no resync: $TEXT"
+ctl status "$TMP/p" >"$TMP/status"
+[ $? -eq 5 ] || fail "not 5: $(cat "$TMP/status")"
+grep -q "^reason *resyncing" "$TMP/status" || fail "$(cat "$TMP/status")"
+! grep -q "cannot connect" "$TMP/status" || fail "$(cat "$TMP/status")"
+[[ $TEXT != *"cannot connect"* ]] || fail "repl_stat(): $TEXT"
+[[ $TEXT == *reason=?* ]] || fail "no reason: $TEXT"
+ok close
+stop_api
