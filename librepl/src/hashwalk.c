@@ -183,7 +183,7 @@ hashwalk_keep_alive(struct hashwalk *w, bool settle, struct err *e)
 	if (!due || rc)
 		return rc;
 	q->heard_ns = clock_now_ns();
-	return remote_call(w->remote, "ping", NULL, NULL, e);
+	return remote_beat(w->remote, e);
 }
 
 /* ---- the local side ---- */

@@ -285,7 +285,11 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 		rc = err_set(e, REPL_E_BUSY, "the pool has grown meanwhile");
 	}
 	if (!rc) {
-		rc = resync_run(&s, resync_what_of(what), host_chain, e);
+		/* Else it would tell others of a writer of whom nothing is known. */
+		remote_reports(k->joining, keeper_report, k);
+		rc = remote_beat(k->joining, e);
+		if (!rc)
+			rc = resync_run(&s, resync_what_of(what), host_chain, e);
 		repl_direct_end(k->r, k->replica);
 		/* What has the size of now is installed before the pool may grow. */
 		if (rc)

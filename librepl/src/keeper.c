@@ -146,10 +146,10 @@ keeper_lost(struct keeper *k)
 	return (struct fsm_event){.kind = FSM_LOST, .status = atomic_load(&k->p->lost)};
 }
 
-/* What the target shows of us to others. */
-static struct json_object *
-keeper_report(const struct keeper *k)
+struct json_object *
+keeper_report(void *arg)
 {
+	const struct keeper *k = arg;
 	struct json_object *params = json_object_new_object();
 	struct repl_stat st = {.struct_size = sizeof(st)};
 

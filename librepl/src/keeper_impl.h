@@ -31,6 +31,9 @@ struct keeper {
 /* Open a session and judge the replica; joining is left for the caller also after a failure. */
 struct fsm_event keeper_connect(struct keeper *k, struct err *e);
 
+/* What the target shows of the keeper that is arg to others: the params of a ping. */
+struct json_object *keeper_report(void *arg);
+
 /* Make joining equal; RESYNCED with the hold held. */
 struct fsm_event keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e);
 

@@ -300,6 +300,21 @@ remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
 	return rc;
 }
 
+int
+remote_beat(struct remote *r, struct err *e)
+{
+	struct json_object *params = r->report ? r->report(r->report_arg) : NULL;
+
+	return remote_call(r, "ping", params, NULL, e);
+}
+
+void
+remote_reports(struct remote *r, struct json_object *(*report)(void *arg), void *arg)
+{
+	r->report = report;
+	r->report_arg = arg;
+}
+
 /* ---- opening ---- */
 
 /* By name as far as that is known without asking a name service, which knows no deadline. */
@@ -444,6 +459,7 @@ void
 remote_detach(struct remote *r)
 {
 	r->cancel = NULL;
+	r->report = NULL;
 	channel_detach(r->channel);
 }
 

@@ -152,6 +152,13 @@ int remote_take(struct remote *r, const char *method, int64_t id, struct json_ob
 int remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
 		const _Atomic int *cancel, struct err *e);
 
+/*
+ * A sign of life in the middle of long work by the session, whose next request this is. With it
+ * goes what report returns, until remote_detach(); without one nothing.
+ */
+int remote_beat(struct remote *r, struct err *e);
+void remote_reports(struct remote *r, struct json_object *(*report)(void *arg), void *arg);
+
 /* The next safe step that the target gave with the last error; "" if none. */
 const char *remote_next_step(const struct remote *r);
 

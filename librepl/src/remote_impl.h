@@ -51,6 +51,8 @@ struct remote {
 	_Atomic uint64_t stamp; /* of DEPOSITs: the last one given out */
 	struct fab_lane **fabs;
 	struct lane *lanes;
+	struct json_object *(*report)(void *arg); /* of remote_reports(), or NULL */
+	void *report_arg;
 	const _Atomic int *cancel;     /* of the hooks */
 	const _Atomic uint64_t *until; /* of remote_bound(), or NULL */
 	struct remote_traffic before;  /* of lanes that were closed */

@@ -73,7 +73,7 @@ keep_alive(struct resync_run *r, uint64_t now_ns, struct err *e)
 	if (now_ns - r->heard_ns < beat_ns)
 		return 0;
 	r->heard_ns = now_ns;
-	return remote_call(r->s->remote, "ping", NULL, NULL, e);
+	return remote_beat(r->s->remote, e);
 }
 
 int

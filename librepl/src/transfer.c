@@ -75,7 +75,7 @@ walk_breathe(void *arg, struct err *e)
 	if (clock_now_ns() - w->heard_ns < beat_ns)
 		return 0;
 	w->heard_ns = clock_now_ns();
-	return remote_call(w->t->remote, "ping", NULL, NULL, e);
+	return remote_beat(w->t->remote, e);
 }
 
 static struct breath

@@ -154,6 +154,12 @@ remote_call(struct remote *r, const char *method, struct json_object *params,
 }
 
 int
+remote_beat(struct remote *r, struct err *e)
+{
+	return remote_call(r, "ping", NULL, NULL, e);
+}
+
+int
 remote_pool_mark(struct remote *r, enum sidecar_state state, const struct generation *g,
 		 struct err *e)
 {

@@ -72,14 +72,10 @@ remote_take(struct remote *r, const char *method, int64_t id, struct json_object
 }
 
 int
-remote_call(struct remote *r, const char *method, struct json_object *params,
-	    struct json_object **result, struct err *e)
+remote_beat(struct remote *r, struct err *e)
 {
 	(void)r;
-	(void)method;
-	(void)result;
 	(void)e;
-	json_object_put(params);
 	return 0;
 }
 
