@@ -16,7 +16,8 @@
 #include "out.h"
 #include "statussock.h"
 
-#define ANSWER_MS 5000
+#define ANSWER_MS     5000
+#define ANSWER_MIN_MS 1000 /* by the caller's deadline */
 
 bool
 ask_is_file(const char *arg)
@@ -43,6 +44,7 @@ ask_init(struct ask *a)
 {
 	a->fd = -1;
 	a->id = 0;
+	a->until_ns = 0;
 	line_buf_init(&a->in);
 }
 
@@ -90,9 +92,10 @@ receive(struct ask *a, uint64_t deadline_ns, struct json_object **out, struct er
 	*out = NULL;
 	while ((line = line_buf_next(&a->in, &len)) == NULL) {
 		n = poll(&p, 1, clock_left_ms(deadline_ns));
-		if (n == 0 || (n < 0 && errno == EINTR && interrupt_seen()))
+		if ((n == 0 && clock_now_ns() >= deadline_ns) ||
+		    (n < 0 && errno == EINTR && interrupt_seen()))
 			return 0;
-		if (n < 0)
+		if (n <= 0)
 			continue;
 		rc = line_buf_space(&a->in, &space, &room, e);
 		if (rc)
@@ -126,11 +129,19 @@ post(struct ask *a, const char *method, struct json_object *params, struct err *
 	return 0;
 }
 
+static uint64_t
+answer_deadline(const struct ask *a)
+{
+	uint64_t deadline_ns = clock_deadline(a->until_ns ? ANSWER_MIN_MS : ANSWER_MS);
+
+	return a->until_ns > deadline_ns ? a->until_ns : deadline_ns;
+}
+
 int
 ask_raw(struct ask *a, const char *method, struct json_object *params, struct json_object **result,
 	struct err *e)
 {
-	uint64_t deadline_ns = clock_deadline(ANSWER_MS);
+	uint64_t deadline_ns = answer_deadline(a);
 	struct json_object *o = NULL;
 	int rc = post(a, method, params, e);
 

@@ -12,6 +12,7 @@ struct ask {
 	int fd;
 	int64_t id;
 	struct line_buf in;
+	uint64_t until_ns; /* how long an answer is waited for, at least a second; 0: 5 seconds */
 };
 
 /* An argument that names a local pool file, not a target: it begins with '/' or '.'. */

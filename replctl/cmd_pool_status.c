@@ -330,6 +330,7 @@ cmd_wait(struct ctl *c, char **args)
 	deadline_ns = clock_deadline(timeout_s * 1000);
 	if (!rc)
 		rc = open_by(c, &a, args[0], deadline_ns);
+	a.until_ns = deadline_ns;
 	while (!rc) {
 		asked_ms = (clock_now_ns() - begin_ns) / NS_PER_MS;
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
