@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl - the admin tool: options and the table of commands. */
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stddef.h>
@@ -526,15 +527,17 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
  * A pool or a connection must not become standard output, where texts go. What
  * was closed remains one that can't be written to.
  */
-static bool
-standard_fds_open(void)
+static int
+standard_fds_open(struct err *e)
 {
-	int fd;
-
-	do {
-		fd = open("/dev/null", O_RDONLY);
-	} while (fd >= 0 && fd <= STDERR_FILENO);
-	return fd >= 0 && close(fd) == 0;
+	/* The lowest one that is free is taken. */
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+			return err_errno(e, REPL_E_FAILED, errno,
+					 "descriptor %d is closed: leave it open, or mend what "
+					 "would take its place, /dev/null",
+					 fd);
+	return 0;
 }
 
 int
@@ -544,12 +547,12 @@ main(int argc, char **argv)
 	unsigned given = 0;
 	int opt, status;
 
-	if (!standard_fds_open())
-		return 1;
 	memset(&c, 0, sizeof(c));
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":c:i:fns:hV", long_options, NULL)) != -1)
 		take_option(&c, opt, argv, &given);
+	if (!c.err.code)
+		(void)standard_fds_open(&c.err);
 	if (!c.err.code)
 		(void)dispatch(&c, argv + optind, argc - optind, given);
 	status = ctl_finish(&c);

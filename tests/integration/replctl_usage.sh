@@ -78,4 +78,12 @@ for query in "list $T" "info $T/closed" "restore $T/closed $TMP/copy"; do
 done
 cmp "$TMP/file" "$TMP/copy" || fail "what was restored with a closed output"
 ctl remove --force "$T/closed" <&- 2>&- >"$TMP/out" || fail "all but the output closed"
+# Without /dev/null: needed where one is closed, and missed aloud.
+if unshare -m true 2>/dev/null; then
+	unshare -m sh -c 'mount -t tmpfs none /dev && exec "$0" --version' "$REPLCTL" >"$TMP/out" 2>&1 ||
+		fail "without /dev: $(cat "$TMP/out")"
+	unshare -m sh -c 'mount -t tmpfs none /dev && exec "$0" --version <&-' "$REPLCTL" >"$TMP/out" 2>&1 &&
+		fail "nothing takes the place of standard input"
+	grep -q "descriptor 0 is closed.*/dev/null" "$TMP/out" || fail "not said: $(cat "$TMP/out")"
+fi
 exit 0
