@@ -26,7 +26,7 @@ enum {
 	OPT_SPARSE = 2048U,
 	OPT_RUN = 4096U, /* --replica, --pool, --set */
 	OPT_WATCH = 65536U,
-	OPT_MORE = 262144U,  /* no option: one more argument is allowed */
+	OPT_MORE = 262144U,  /* no option: a second argument is allowed */
 	OPT_WAIT = 131072U,  /* --for, --timeout */
 	OPT_SEED = 1048576U, /* of a command that needs no configuration */
 	OPT_DISCARD = 2097152U,
@@ -463,10 +463,11 @@ static int
 check_use(struct ctl *c, const struct command *command, int arg_count, unsigned given)
 {
 	unsigned wrong = given & ~command->options;
+	bool more = command->options & OPT_MORE;
 
-	if (!wrong && ((arg_count >= command->arg_count &&
-			arg_count <= command->arg_count + !!(command->options & OPT_MORE)) ||
-		       (command->arg_count == ANY_COUNT && arg_count > 0)))
+	if (!wrong &&
+	    ((arg_count >= command->arg_count && arg_count <= command->arg_count + more) ||
+	     (command->arg_count == ANY_COUNT && arg_count > 0)))
 		return 0;
 	ctl_next(c, "replctl help %s", command->name);
 	if (wrong)
@@ -476,9 +477,10 @@ check_use(struct ctl *c, const struct command *command, int arg_count, unsigned 
 		return err_set(&c->err, REPL_E_INVAL, "no %s is named: replctl %s %s",
 			       command->options & OPT_RUN ? "program" : "replica", command->name,
 			       command->args);
-	return err_set(&c->err, REPL_E_INVAL, "%s takes %d argument%s, got %d: replctl %s %s",
-		       command->name, command->arg_count, command->arg_count == 1 ? "" : "s",
-		       arg_count, command->name, command->args);
+	return err_set(&c->err, REPL_E_INVAL, "%s takes %d%s argument%s, got %d: replctl %s %s",
+		       command->name, command->arg_count, more ? " or 2" : "",
+		       command->arg_count == 1 && !more ? "" : "s", arg_count, command->name,
+		       command->args);
 }
 
 static int

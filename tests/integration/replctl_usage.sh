@@ -9,6 +9,8 @@ for words in "" "nonsense" "list" "list a b" "list $T --force" "info" "info $T" 
 	# shellcheck disable=SC2086
 	ctl_fails 2 "^next: " $words
 done
+ctl_fails 2 "resume takes 1 or 2 arguments, got 3" resume f "$T/p" "$T/q"
+ctl_fails 2 "list takes 1 argument, got 2" list "$T" b
 ctl_fails 2 "^next: replctl help create" create "$T/p" --size 5000
 ctl_fails 2 "--size '5000' is not a positive multiple" grow "$T/p" --size 5000
 # The option that is wrong is named, not the word beside it.
