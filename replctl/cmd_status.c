@@ -292,7 +292,7 @@ cmd_status(struct ctl *c, char **args)
 
 	if (ask_is_file(args[0]))
 		return cmd_status_file(c, args[0]);
-	rc = ctl_target(c, args[0], CTL_HOST);
+	rc = ctl_target(c, args[0], CTL_HOST_OR_FILE);
 	if (!rc)
 		rc = ctl_connect(c);
 	if (!rc && c->options.watch)
@@ -417,7 +417,7 @@ cmd_events(struct ctl *c, char **args)
 
 	if (ask_is_file(args[0]))
 		return cmd_events_file(c, args[0]);
-	rc = ctl_target(c, args[0], CTL_HOST);
+	rc = ctl_target(c, args[0], CTL_HOST_OR_FILE);
 	if (!rc)
 		rc = ctl_connect(c);
 	if (rc)

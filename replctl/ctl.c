@@ -52,9 +52,17 @@ ctl_configure(struct ctl *c)
 	return rc;
 }
 
+static void
+next_maybe_file(struct ctl *c)
+{
+	if (c->maybe_file && access(c->maybe_file, F_OK) == 0)
+		ctl_next_file(c, "if the file of this name is meant:", c->maybe_file);
+}
+
 int
 ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
 {
+	bool no_pool = naming == CTL_HOST || naming == CTL_HOST_OR_FILE;
 	struct target host;
 	int rc = target_parse(text, naming == CTL_POOL, &c->target, &c->err);
 
@@ -64,12 +72,13 @@ ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
 		target_format(&c->target, c->target_text, sizeof(c->target_text));
 		target_format(&host, c->host_text, sizeof(c->host_text));
 	}
-	if (!rc && naming == CTL_HOST && c->target.pool[0])
+	if (!rc && no_pool && c->target.pool[0])
 		rc = err_set(&c->err, REPL_E_INVAL,
 			     "'%s' names a pool; this command takes the host only: %s", text,
 			     c->host_text);
-	if (rc && naming == CTL_HOST && access(text, F_OK) == 0)
-		ctl_next_file(c, "if the file of this name is meant:", text);
+	c->maybe_file = naming == CTL_HOST_OR_FILE ? text : NULL;
+	if (rc)
+		next_maybe_file(c);
 	return rc;
 }
 
@@ -159,14 +168,6 @@ next_of_target(struct ctl *c, const char *command, const char *word)
 }
 
 static void
-next_unreachable(struct ctl *c)
-{
-	if (access(c->host_text, F_OK) == 0)
-		ctl_next_file(c, "if the file of this name is meant:", c->host_text);
-	next_by_reason(c);
-}
-
-static void
 next_auth(struct ctl *c)
 {
 	if (c->cfg && c->cfg->identity && access(c->cfg->identity, R_OK) != 0)
@@ -211,12 +212,15 @@ next_by_code(struct ctl *c)
 			ctl_next_file(c, "replctl why", c->file);
 		break;
 	case REPL_E_CONFIG:
+		/* Of what can be no host's name, too. */
+		next_maybe_file(c);
 		if (c->host_text[0])
 			next_by_reason(c);
 		ctl_next(c, "correct what the message names: man 5 repl.conf");
 		break;
 	case REPL_E_UNREACHABLE:
-		next_unreachable(c);
+		next_maybe_file(c);
+		next_by_reason(c);
 		break;
 	case REPL_E_AUTH:
 		next_auth(c);

@@ -58,6 +58,7 @@ struct ctl {
 	char target_text[TARGET_TEXT_MAX]; /* "host/pool", as given */
 	char host_text[TARGET_TEXT_MAX];   /* the same without the pool */
 	const char *file;                  /* the local pool, as given; NULL: none is named */
+	const char *maybe_file; /* taken for a target, where a file might be named as well */
 	struct remote *remote;
 	bool degraded; /* answered, and what it tells is not well: that is the exit status */
 	struct err err;
@@ -67,7 +68,12 @@ struct ctl {
 };
 
 /* What the target argument of a command names. */
-enum ctl_naming { CTL_HOST, CTL_POOL, CTL_EITHER };
+enum ctl_naming {
+	CTL_HOST,
+	CTL_HOST_OR_FILE, /* a file would begin with '/' or '.' */
+	CTL_POOL,
+	CTL_EITHER
+};
 
 /* Read the configuration; the options win. */
 int ctl_configure(struct ctl *c);

@@ -25,6 +25,15 @@ for command in status events why; do
 done
 mv "of us" of_us
 ctl_fails 2 "^next: if the file of this name is meant: ./of_us/pool" status of_us/pool
+# ... not where no file can be meant.
+: >nohost.invalid && : >no_host
+ctl_fails 7 "^next: if the file of this name is meant: ./nohost" status nohost.invalid
+ctl_fails 10 "^next: if the file of this name is meant: ./no_host" status no_host
+for words in "list of_us/pool" "bench of_us/pool" "list nohost.invalid" "probe nohost.invalid"; do
+	# shellcheck disable=SC2086
+	ctl $words >"$TMP/out" 2>&1
+	grep -q "file of this name" "$TMP/out" && fail "$words: a file is advised: $(cat "$TMP/out")"
+done
 ctl why of_us/pool | grep -q "^next .*meant: replctl why ./of_us/pool" || fail "why of a file"
 ctl_fails 2 "^next: .* --pool 'of us' --" run --pool "of us" -- true
 ctl help | grep -q "^  restore " || fail "help"
