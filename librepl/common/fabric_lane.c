@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "fabric_source.h"
 #include "regions.h"
+#include "target.h"
 #include "wire.h"
 
 #define LANE_RMA_MAX  32
@@ -259,6 +260,7 @@ lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *
 {
 	struct fi_eq_err_entry fault = {0};
 	struct fi_eq_cm_entry entry;
+	char address[TARGET_ADDRESS_MAX];
 	uint32_t event;
 	ssize_t n = fi_eq_read(l->eq, &event, &entry, sizeof(entry), 0);
 
@@ -266,21 +268,20 @@ lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *
 		return 0;
 	if (n >= 0) {
 		l->connected = event == FI_CONNECTED;
-		return l->connected
-			       ? 0
-			       : err_set(e, REPL_E_UNREACHABLE, "data port %s:%u closed the lane",
-					 p->host, (unsigned)p->port);
+		return l->connected ? 0
+				    : err_set(e, REPL_E_UNREACHABLE, "data port %s closed the lane",
+					      target_address(p->host, p->port, address));
 	}
 	if (n != -FI_EAVAIL)
 		return ofi_err(e, REPL_E_UNREACHABLE, n, "fi_eq_read");
 	(void)fi_eq_readerr(l->eq, &fault, 0);
 	if (fault.err == FI_ECONNREFUSED)
 		return err_set(e, REPL_E_UNREACHABLE,
-			       "data port %s:%u refused the lane (a firewall, a used token, or the "
+			       "data port %s refused the lane (a firewall, a used token, or the "
 			       "port has closed)",
-			       p->host, (unsigned)p->port);
-	return err_set(e, REPL_E_UNREACHABLE, "data port %s:%u: %s", p->host, (unsigned)p->port,
-		       fi_strerror(fault.err));
+			       target_address(p->host, p->port, address));
+	return err_set(e, REPL_E_UNREACHABLE, "data port %s: %s",
+		       target_address(p->host, p->port, address), fi_strerror(fault.err));
 }
 
 /* A look at each moves it on; *left gets those that have no answer yet. */
@@ -325,6 +326,7 @@ int
 fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_params *p,
 		    uint64_t deadline_ns, struct err *e)
 {
+	char address[TARGET_ADDRESS_MAX];
 	unsigned left = count;
 	int ms, rc;
 
@@ -335,12 +337,12 @@ fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_pa
 		if (clock_now_ns() >= deadline_ns)
 			return err_set(
 				e, REPL_E_TIMEOUT,
-				"data port %s:%u did not answer for %u of %u lanes; is it "
+				"data port %s did not answer for %u of %u lanes; is it "
 				"reachable, or set data-address and data-ports in repld.conf",
-				p->host, (unsigned)p->port, left, count);
+				target_address(p->host, p->port, address), left, count);
 		if (p->cancel && atomic_load(p->cancel))
-			return err_set(e, REPL_E_LOST, "data port %s:%u: given up connecting",
-				       p->host, (unsigned)p->port);
+			return err_set(e, REPL_E_LOST, "data port %s: given up connecting",
+				       target_address(p->host, p->port, address));
 		ms = clock_left_ms(deadline_ns);
 		lanes_sleep_connecting(lanes, count,
 				       ms < LANE_CONNECT_LOOK_MS ? ms : LANE_CONNECT_LOOK_MS);

@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "regions.h"
+#include "target.h"
 #include "wire.h"
 
 #define SERVER_BATCH   32
@@ -96,6 +97,7 @@ static int
 server_listen_at(struct fab_server *s, const struct fab_params *p, uint16_t port,
 		 struct fi_info **info, struct err *e)
 {
+	char address[TARGET_ADDRESS_MAX];
 	int ret;
 	int rc = ofi_info_new(p->provider, p->host, port, FI_SOURCE, info, e);
 
@@ -123,7 +125,8 @@ server_listen_at(struct fab_server *s, const struct fab_params *p, uint16_t port
 		ofi_close(s->pep ? &s->pep->fid : NULL);
 		s->pep = NULL;
 		return err_set(e, ret == -FI_EADDRINUSE ? REPL_E_BUSY : REPL_E_FAILED,
-			       "data port %s:%u: %s", p->host, (unsigned)port, fi_strerror(-ret));
+			       "data port %s: %s", target_address(p->host, port, address),
+			       fi_strerror(-ret));
 	}
 	return 0;
 }

@@ -239,3 +239,11 @@ target_format(const struct target *t, char *out, size_t size)
 		       bracket ? "[" : "", t->host, bracket ? "]" : "", port, t->pool[0] ? "/" : "",
 		       t->pool);
 }
+
+const char *
+target_address(const char *host, unsigned port, char out[TARGET_ADDRESS_MAX])
+{
+	(void)snprintf(out, TARGET_ADDRESS_MAX, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host,
+		       port);
+	return out;
+}

@@ -21,6 +21,7 @@
 #define TARGET_HOST_MAX      256
 #define TARGET_POOL_MAX      255 /* whole name */
 #define TARGET_COMPONENT_MAX 200 /* leaves room for suffixes of other files beside it */
+#define TARGET_ADDRESS_MAX   (TARGET_HOST_MAX + 16)
 #define TARGET_TEXT_MAX      (TARGET_USER_MAX + TARGET_HOST_MAX + TARGET_POOL_MAX + 16)
 
 struct target {
@@ -38,6 +39,9 @@ int target_parse(const char *text, bool need_pool, struct target *t, struct err 
 
 /* "[user@]host[:port][/pool]"; size TARGET_TEXT_MAX holds every target. */
 void target_format(const struct target *t, char *out, size_t size);
+
+/* "host:port" as errors have it, an IPv6 address in brackets. Returns out. */
+const char *target_address(const char *host, unsigned port, char out[TARGET_ADDRESS_MAX]);
 
 /* 0 or REPL_E_INVAL with a text that names the rule that was broken. */
 int pool_name_check(const char *name, struct err *e);

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "le.h"
+#include "target.h"
 #include "tcpraw_io.h"
 
 struct tcpraw {
@@ -66,6 +67,7 @@ tcpraw_connect(const char *host, uint16_t port, const uint8_t token[TCPRAW_TOKEN
 	struct addrinfo *ai = NULL;
 	struct tcpraw *c = calloc(1, sizeof(*c));
 	uint64_t connected_ns = clock_deadline(TCPRAW_CONNECT_MS);
+	char address[TARGET_ADDRESS_MAX];
 	int fd = -1;
 	int rc;
 
@@ -95,7 +97,7 @@ tcpraw_connect(const char *host, uint16_t port, const uint8_t token[TCPRAW_TOKEN
 	c = NULL;
 out:
 	if (rc)
-		(void)err_prefix(e, "%s:%u", host, port);
+		(void)err_prefix(e, "%s", target_address(host, port, address));
 	if (fd >= 0)
 		(void)close(fd);
 	if (ai)

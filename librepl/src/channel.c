@@ -278,8 +278,7 @@ channel_configure(struct channel *c, const struct channel_options *o, struct err
 	channel_get(c, SSH_OPTIONS_HOST, host, sizeof(host));
 	if (host[0])
 		memcpy(c->host, host, sizeof(c->host));
-	(void)snprintf(c->name, sizeof(c->name), strchr(c->host, ':') ? "[%s]:%u" : "%s:%u",
-		       c->host, port);
+	(void)target_address(c->host, port, c->name);
 	c->callbacks.auth_function = channel_no_passphrase;
 	c->callbacks.connect_status_function = channel_taken;
 	c->callbacks.userdata = c;

@@ -31,7 +31,7 @@ struct channel {
 	uint64_t taken; /* of counter.out_bytes, when all of it had left us */
 	bool passphrase_wanted;
 	char host[TARGET_HOST_MAX];
-	char name[TARGET_HOST_MAX + 16]; /* host:port, for texts */
+	char name[TARGET_ADDRESS_MAX]; /* for texts */
 	char user[TARGET_USER_MAX];
 	char command[256];
 	char peer[INET6_ADDRSTRLEN + 32];

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "target.h"
 #include "thread.h"
 
 /* Shared by the caller and the helper thread; the last one out frees it. */
@@ -137,6 +138,7 @@ lookup_run(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic 
 	   struct lookup **out, struct err *e)
 {
 	struct lookup *l = NULL;
+	char name[TARGET_ADDRESS_MAX];
 	int rc = lookup_new(host, port, &l, e);
 
 	if (rc)
@@ -149,11 +151,12 @@ lookup_run(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic 
 		}
 		if (!lookup_wait(l, deadline_ns, cancel))
 			return err_set(e, REPL_E_TIMEOUT,
-				       "%s:%u: no answer from the resolver by the deadline", host,
-				       port);
+				       "%s: no answer from the resolver by the deadline",
+				       target_address(host, port, name));
 	}
 	if (l->rc) {
-		rc = err_set(e, REPL_E_UNREACHABLE, "%s:%u: host name not resolved: %s", host, port,
+		rc = err_set(e, REPL_E_UNREACHABLE, "%s: host name not resolved: %s",
+			     target_address(host, port, name),
 			     l->rc == EAI_SYSTEM ? strerror(l->errnum) : gai_strerror(l->rc));
 		lookup_free(l);
 		return rc;
@@ -214,10 +217,12 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic in
 	struct lookup *l = NULL;
 	uint64_t left = 0;
 	int errnum = EADDRNOTAVAIL;
+	char name[TARGET_ADDRESS_MAX];
 	int rc = lookup_run(host, port, deadline_ns, cancel, &l, e);
 
 	if (rc)
 		return rc;
+	(void)target_address(host, port, name);
 	for (const struct addrinfo *a = l->list; a; a = a->ai_next)
 		left++;
 	for (const struct addrinfo *a = l->list; a && errnum && !dial_cancelled(cancel);
@@ -232,21 +237,19 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic in
 	if (errnum == 0)
 		return REPL_OK;
 	if (dial_cancelled(cancel))
-		return err_set(e, dial_cancelled(cancel), "%s:%u: given up connecting", host, port);
+		return err_set(e, dial_cancelled(cancel), "%s: given up connecting", name);
 	if (errnum == ETIMEDOUT)
 		return err_set(e, REPL_E_TIMEOUT,
-			       "%s:%u: no answer to the TCP connection by the deadline", host,
-			       port);
+			       "%s: no answer to the TCP connection by the deadline", name);
 	if (errnum == EMFILE || errnum == ENFILE)
 		return err_set(e, REPL_E_LIMIT,
-			       "%s:%u: too many open files: raise the limit, RLIMIT_NOFILE", host,
-			       port);
+			       "%s: too many open files: raise the limit, RLIMIT_NOFILE", name);
 	/* A filter of packets or of system calls; the other side was not asked. */
 	if (errnum == EPERM || errnum == EACCES)
 		return err_errno(e, REPL_E_UNREACHABLE, errnum,
-				 "%s:%u: this program may not connect there", host, port);
+				 "%s: this program may not connect there", name);
 	return err_errno(e, REPL_E_UNREACHABLE, errnum,
-			 "%s:%u: is an SSH server running there? cannot connect", host, port);
+			 "%s: is an SSH server running there? cannot connect", name);
 }
 
 int

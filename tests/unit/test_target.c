@@ -209,6 +209,19 @@ longest_target_fits_its_text(void **state)
 	assert_memory_equal(&back, &t, sizeof(t));
 }
 
+static void
+address_of_errors_has_brackets(void **state)
+{
+	char host[TARGET_HOST_MAX], out[TARGET_ADDRESS_MAX];
+
+	(void)state;
+	assert_string_equal(target_address("a.example", 22, out), "a.example:22");
+	assert_string_equal(target_address("fe80::1%eth0", 65535, out), "[fe80::1%eth0]:65535");
+	memset(host, ':', sizeof(host) - 1);
+	host[sizeof(host) - 1] = '\0';
+	assert_non_null(strstr(target_address(host, 65535, out), "]:65535"));
+}
+
 int
 main(void)
 {
@@ -218,6 +231,7 @@ main(void)
 		cmocka_unit_test(bad_pool_names_are_refused_with_a_reason),
 		cmocka_unit_test(lengths_are_bounded),
 		cmocka_unit_test(longest_target_fits_its_text),
+		cmocka_unit_test(address_of_errors_has_brackets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
