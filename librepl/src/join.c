@@ -72,7 +72,7 @@ join_refused(struct keeper *k, const struct judgement *j, struct err *e)
 	char text[TARGET_TEXT_MAX];
 
 	target_format(&k->r->cfg->targets[k->replica], text, sizeof(text));
-	(void)err_set(e, REPL_E_DIVERGED, "%s: %s; nothing was changed. Next: %s", text, j->why,
+	(void)err_set(e, REPL_E_DIVERGED, "%s: %s; nothing was changed; next: %s", text, j->why,
 		      j->next);
 	atomic_store(&k->p->why, (int)reason_of_judge(j->reason));
 	return (struct fsm_event){

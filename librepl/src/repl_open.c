@@ -188,8 +188,8 @@ replica_check_size(const struct repl *r, const struct remote *remote, struct err
 			       "replctl grow %s --size %zu, if it is the right one", word, size);
 	return err_set(e, REPL_E_INVAL,
 		       "pool '%s' on the target has %" PRIu64
-		       " bytes, the local range has %zu; they must be equal; nothing was changed. "
-		       "Next: %s",
+		       " bytes, the local range has %zu; they must be equal; nothing was changed; "
+		       "next: %s",
 		       remote_target(remote)->pool, theirs, size, next);
 }
 

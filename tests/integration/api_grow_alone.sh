@@ -50,7 +50,7 @@ ctl create "$(pool r)" --size 4M >/dev/null || fail "create"
 configure "$(pool r)"
 ok set lanes 1
 ok map "$TMP/other" $((8 * MIB))
-refused REPL_E_INVAL "r' on the target has 4194304 bytes.*Next: replctl grow $(pool r) --size 8388608," open
+refused REPL_E_INVAL "r' on the target has 4194304 bytes.*next: replctl grow $(pool r) --size 8388608," open
 ctl grow "$(pool r)" --size 8388608 >/dev/null || fail "grow"
 ok open
 ok put 0 $MIB 3

@@ -95,6 +95,9 @@ ok open 0
 heal_at "$port"
 wait_for 20 standalone || fail "not standalone: $TEXT"
 [[ $TEXT == *reason=*"nothing was changed"*ext:*replctl* ]] || fail "no next step: $TEXT"
+# One next step, not that of the message beside it.
+[[ $(ctl status --json "$TMP/p" | member replicas.1.message) != *ext:* ]] ||
+	fail "two next steps: $(ctl status "$TMP/p")"
 ok close
 equal "$TMP/other" "$TMP/serve/pools/p"
 stop_api
