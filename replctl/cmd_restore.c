@@ -77,7 +77,7 @@ restore_lock_old(struct restore *r)
 	rc = local_open(&r->old, r->temp.file, 0, &e);
 	/* One that can't be opened may be locked. */
 	if (rc && (rc == REPL_E_BUSY || r->old.fd < 0))
-		return err_set(&r->c->err, rc, "%s", e.text);
+		return err_copy(&r->c->err, &e);
 	return restoring_lock_replaced(&r->temp, &r->c->err);
 }
 

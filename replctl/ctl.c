@@ -189,7 +189,7 @@ next_by_code(struct ctl *c)
 		ctl_next(c, "correct the path, then repeat the command");
 		break;
 	case REPL_E_REFUSED:
-		if (!c->err.by_target && strstr(c->err.text, strerror(EACCES)))
+		if (c->err.errnum == EACCES)
 			ctl_next(c, "repeat the command as the user whose file it is");
 		/* fall through */
 	case REPL_E_EXISTS:
@@ -206,6 +206,17 @@ next_by_code(struct ctl *c)
 		break;
 	case REPL_E_NOSPC:
 		ctl_next(c, "make room there, then repeat the command");
+		break;
+	case REPL_E_LIMIT:
+		if (c->err.by_target)
+			next_by_reason(c);
+		ctl_next(c, "raise the limit that the message names, then repeat the command");
+		break;
+	case REPL_E_IO:
+		if (c->err.by_target)
+			next_by_reason(c);
+		else if (c->err.errnum)
+			ctl_next(c, "look at this machine's kernel log, then repeat the command");
 		break;
 	case REPL_E_CORRUPT:
 		if (c->file)

@@ -73,7 +73,7 @@ pushing_run(struct pushing *p, struct err *e)
 		rc = resync_run(&s, is_empty(p->remote) ? RESYNC_FULL : RESYNC_HASHES, push_chain,
 				e);
 	if (rc && st.err.code)
-		rc = err_set(e, st.err.code, "%s", st.err.text);
+		rc = err_copy(e, &st.err);
 	state_sum(&st);
 	dirty_close(s.dirty);
 	local_fini(&local);

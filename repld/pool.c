@@ -37,11 +37,13 @@ pool_store_new(const char *dir, struct pool_store **out, struct err *e)
 	}
 	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dirfd < 0) {
-		rc = err_errno(
-			e, err_from_errno(errno), errno,
-			"pool directory '%s': make it with 'install -d -m 0700' and see that "
-			"this user may write it",
-			dir);
+		rc = err_from_errno(errno);
+		rc = err_errno(e, rc, errno,
+			       rc == REPL_E_LIMIT || rc == REPL_E_IO
+				       ? "pool directory '%s'"
+				       : "pool directory '%s': make it with 'install -d -m 0700' "
+					 "and see that this user may write it",
+			       dir);
 		goto out;
 	}
 	pool_make_clean(s);

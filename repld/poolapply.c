@@ -412,6 +412,6 @@ poolapply_run(struct poolapply *a, struct pmem_map *map, uint64_t max, struct er
 		flush_begin(a);
 	helper_join(&a->flushing);
 	if (!rc && a->failed)
-		rc = err_set(e, a->err.code, "%s", a->err.text);
+		rc = err_copy(e, &a->err);
 	return rc || a->done.bytes < a->is.bytes ? rc : apply_check(a, e);
 }

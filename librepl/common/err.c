@@ -89,13 +89,21 @@ err_by_name(const char *name)
 	return REPL_E_FAILED;
 }
 
+/* All but the text. */
+static void
+err_begin(struct err *e, int code)
+{
+	e->code = code;
+	e->errnum = 0;
+	e->by_target = false;
+}
+
 void
 err_clear(struct err *e)
 {
 	if (!e)
 		return;
-	e->code = REPL_OK;
-	e->by_target = false;
+	err_begin(e, REPL_OK);
 	e->text[0] = '\0';
 }
 
@@ -108,8 +116,7 @@ err_set(struct err *e, int code, const char *fmt, ...)
 		code = REPL_E_FAILED;
 	if (!e)
 		return code;
-	e->code = code;
-	e->by_target = false;
+	err_begin(e, code);
 	va_start(ap, fmt);
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
@@ -127,14 +134,15 @@ err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 		code = REPL_E_FAILED;
 	if (!e)
 		return code;
-	e->code = code;
-	e->by_target = false;
+	err_begin(e, code);
+	e->errnum = errnum;
 	va_start(ap, fmt);
 	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	used = strlen(e->text);
-	(void)snprintf(e->text + used, sizeof(e->text) - used, ": %s",
-		       strerror_r(errnum, why, sizeof(why)));
+	(void)snprintf(e->text + used, sizeof(e->text) - used, ": %s%s",
+		       strerror_r(errnum, why, sizeof(why)),
+		       errnum == EMFILE ? ": raise the limit, RLIMIT_NOFILE" : "");
 	return code;
 }
 
@@ -148,6 +156,14 @@ err_thread(struct err *e, int errnum, const char *what)
 		       "starting %s: no memory for its stack (RLIMIT_DATA, RLIMIT_AS) or too many "
 		       "threads (RLIMIT_NPROC, pids.max of a control group)",
 		       what);
+}
+
+int
+err_copy(struct err *to, const struct err *from)
+{
+	if (to)
+		*to = *from;
+	return from->code;
 }
 
 int

@@ -17,6 +17,7 @@
 
 struct err {
 	int code;       /* enum repl_status */
+	int errnum;     /* of this program's call that failed; 0: none has */
 	bool by_target; /* the target has said so */
 	char text[ERR_TEXT_MAX];
 };
@@ -30,9 +31,12 @@ int err_thread(struct err *e, int errnum, const char *what);
 /* Set code and formatted text, return code. Never sets REPL_OK. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* As err_set, with ": " and strerror(errnum) appended. */
+/* As err_set, with ": " and strerror(errnum) appended, and of EMFILE the limit's name. */
 int err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* All of it, as one who works for us has met it; returns the code. */
+int err_copy(struct err *to, const struct err *from);
 
 /* Put "prefix: " before the text; returns the code. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

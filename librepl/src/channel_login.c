@@ -36,6 +36,32 @@ channel_fingerprint(struct channel *c)
 	return text;
 }
 
+/* What can't be read for a limit or a fault of this machine's is no doubt about the host. */
+static int
+channel_file_code(int errnum)
+{
+	int code = err_from_errno(errnum);
+
+	return code == REPL_E_LIMIT || code == REPL_E_NOMEM || code == REPL_E_IO ? code
+										 : REPL_E_AUTH;
+}
+
+/* Host keys can't be looked for. */
+static int
+channel_file_failed(struct channel *c, const char *print, const char *file, int errnum,
+		    struct err *e)
+{
+	int code = channel_file_code(errnum);
+
+	if (code != REPL_E_AUTH)
+		return err_errno(e, code, errnum, "%s: the host key can't be looked for: %s",
+				 c->name, file);
+	return err_errno(e, REPL_E_AUTH, errnum,
+			 "%s: the host key %s can't be looked for: %s, which user %u has to read "
+			 "at each login",
+			 c->name, print, file, (unsigned)geteuid());
+}
+
 /* One of the files that the key is looked for in says that it must not be used. */
 static int
 channel_check_revoked(struct channel *c, struct err *e)
@@ -55,17 +81,15 @@ channel_check_revoked(struct channel *c, struct err *e)
 		if (ssh_options_get(c->session, files[i], &path) != SSH_OK || !path)
 			continue;
 		errnum = revoked_find(path, base64, &found);
+		print = errnum || found ? channel_fingerprint(c) : NULL;
 		if (errnum)
-			rc = err_errno(e, REPL_E_AUTH, errnum,
-				       "%s: whether the host key is revoked in %s", c->name, path);
-		if (found) {
-			print = channel_fingerprint(c);
+			rc = channel_file_failed(c, print ? print : "(unknown)", path, errnum, e);
+		if (found)
 			rc = err_set(e, REPL_E_AUTH,
 				     "%s: the host key %s is revoked in %s: somebody else may have "
 				     "it; give the host another one",
 				     c->name, print ? print : "(unknown)", path);
-			ssh_string_free_char(print);
-		}
+		ssh_string_free_char(print);
 		ssh_string_free_char(path);
 	}
 	ssh_string_free_char(base64);
@@ -95,10 +119,7 @@ channel_host_unknown(struct channel *c, const char *print, const char *file, str
 
 	(void)ssh_options_get_port(c->session, &port);
 	if (errnum && errnum != ENOENT)
-		return err_errno(e, REPL_E_AUTH, errnum,
-				 "%s: the host key %s can't be looked for: %s, which user %u has "
-				 "to read at each login",
-				 c->name, print, file, (unsigned)geteuid());
+		return channel_file_failed(c, print, file, errnum, e);
 	return err_set(e, REPL_E_AUTH,
 		       "%s: the host key %s is not in %s%s: compare the fingerprint with the "
 		       "host's and add the key: ssh-keyscan -p %u %s >> %s, or connect once "
@@ -186,11 +207,12 @@ static int
 channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns, int *auth,
 		      struct err *e)
 {
+	int errnum = channel_unreadable(path), rc;
 	ssh_key key = NULL;
-	int rc;
 
-	if (access(path, R_OK) < 0)
-		return err_errno(e, REPL_E_AUTH, errno, "%s: key file '%s'", c->name, path);
+	if (errnum)
+		return err_errno(e, channel_file_code(errnum), errnum, "%s: key file '%s'", c->name,
+				 path);
 	if (ssh_pki_import_privkey_file(path, NULL, channel_no_passphrase, c, &key) == SSH_OK) {
 		rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
 		ssh_key_free(key);

@@ -212,7 +212,7 @@ writer_status(struct pull *p, struct err *e)
 
 	pthread_mutex_lock(&p->lock);
 	if (p->err.code)
-		rc = err_set(e, p->err.code, "%s", p->err.text);
+		rc = err_copy(e, &p->err);
 	pthread_mutex_unlock(&p->lock);
 	return rc;
 }

@@ -126,7 +126,7 @@ goes_directly(struct resync_run *r, int rc, bool *directly, struct err *e)
 		return rc;
 	err_clear(&why);
 	if (resync_has_space(r, directly, &why))
-		return err_set(e, why.code, "%s", why.text);
+		return err_copy(e, &why);
 	return rc;
 }
 

@@ -275,7 +275,7 @@ resync_pass(struct resync_run *r, struct err *e)
 	r->waited_ns = 0;
 	rc = r->refine ? pass_refined(&p, e) : pass_plain(&p, e);
 	if (!rc && p.err.code)
-		rc = err_set(e, p.err.code, "%s", p.err.text);
+		rc = err_copy(e, &p.err);
 	if (!rc)
 		rc = r->direct ? push_settle(&r->push, e) : stage_settle(r->stage, e);
 	if (!rc)

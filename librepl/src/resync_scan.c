@@ -153,7 +153,7 @@ resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 	     dirty_take(s->dirty, s->replica, at, UINT64_MAX, UINT64_MAX, &run, &why);)
 		at = run.off + run.len;
 	if (why.code)
-		return err_set(e, why.code, "%s", why.text);
+		return err_copy(e, &why);
 	/* Only now, so that a hole that is written from here on is marked again. */
 	fd = holes_open(s->file, s->mem);
 	rc = what == RESYNC_FULL ? scan_data(&c, fd, e) : scan_hashes(&c, fd, e);

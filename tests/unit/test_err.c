@@ -29,6 +29,11 @@ prefix_keeps_cause_and_code(void **state)
 	assert_int_equal(err_errno(&e, REPL_E_IO, EIO, "%s", "read"), REPL_E_IO);
 	assert_int_equal(err_prefix(&e, "pool %s", "p"), REPL_E_IO);
 	assert_string_equal(e.text, "pool p: read: Input/output error");
+	assert_int_equal(e.errnum, EIO);
+	(void)err_errno(&e, REPL_E_LIMIT, EMFILE, "f");
+	assert_string_equal(e.text, "f: Too many open files: raise the limit, RLIMIT_NOFILE");
+	(void)err_set(&e, REPL_E_IO, "g");
+	assert_int_equal(e.errnum, 0);
 }
 
 static void
