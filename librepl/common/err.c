@@ -94,6 +94,7 @@ static void
 err_begin(struct err *e, int code)
 {
 	e->code = code;
+	e->reason = REPL_REASON_NONE;
 	e->errnum = 0;
 	e->by_target = false;
 }
@@ -144,6 +145,15 @@ err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 		       strerror_r(errnum, why, sizeof(why)),
 		       errnum == EMFILE ? ": raise the limit, RLIMIT_NOFILE" : "");
 	return code;
+}
+
+int
+err_because(struct err *e, enum repl_reason reason)
+{
+	if (!e)
+		return REPL_E_FAILED;
+	e->reason = reason;
+	return e->code;
 }
 
 /* It does not tell the one from the other. */

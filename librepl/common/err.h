@@ -16,9 +16,10 @@
 #define ERR_TEXT_MAX 1024
 
 struct err {
-	int code;       /* enum repl_status */
-	int errnum;     /* of this program's call that failed; 0: none has */
-	bool by_target; /* the target has said so */
+	int code;                /* enum repl_status */
+	enum repl_reason reason; /* what the code alone does not tell; NONE: it does */
+	int errnum;              /* of this program's call that failed; 0: none has */
+	bool by_target;          /* the target has said so */
 	char text[ERR_TEXT_MAX];
 };
 
@@ -30,6 +31,9 @@ int err_thread(struct err *e, int errnum, const char *what);
 
 /* Set code and formatted text, return code. Never sets REPL_OK. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Of the error that was set, what its code does not tell. Returns the code. */
+int err_because(struct err *e, enum repl_reason reason);
 
 /* As err_set, with ": " and strerror(errnum) appended, and of EMFILE the limit's name. */
 int err_errno(struct err *e, int code, int errnum, const char *fmt, ...)

@@ -116,6 +116,7 @@ static const struct {
 	{REPL_E_DEGRADED, REPL_REASON_OUTDATED},
 	{REPL_E_DIVERGED, REPL_REASON_DIVERGED},
 	{REPL_E_UNREACHABLE, REPL_REASON_UNREACHABLE},
+	{REPL_E_AUTH, REPL_REASON_LOGIN_REFUSED},
 	{REPL_E_CONFIG, REPL_REASON_CONFIG},
 	{REPL_E_PROTOCOL, REPL_REASON_PROTOCOL},
 	{REPL_E_VERSION, REPL_REASON_VERSION},
@@ -132,18 +133,14 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 {
 	bool open = phase == REASON_USE || phase == REASON_RESYNC;
 
+	if (e->reason != REPL_REASON_NONE)
+		return e->reason;
 	switch (e->code) {
 	case REPL_E_TIMEOUT:
-		/* The words of ship.c: by status a bound is like a silence. */
-		if (strstr(e->text, "async-lag"))
-			return REPL_REASON_LAG;
 		return open ? REPL_REASON_NOT_ANSWERING : REPL_REASON_TIMED_OUT;
-	case REPL_E_AUTH:
-		/* The words of channel.c: a login and a host key have one status. */
-		return strstr(e->text, "host key") ? REPL_REASON_HOST_KEY
-						   : REPL_REASON_LOGIN_REFUSED;
 	case REPL_E_REFUSED:
-		/* The words of the target's pool_judge(). */
+		/* The words of the target's pool_judge(), of which the wire has the status alone.
+		 */
 		if (phase == REASON_OPEN && strstr(e->text, "it is the primary now"))
 			return REPL_REASON_PROMOTED;
 		break;

@@ -128,8 +128,8 @@ channel_host_unknown(struct channel *c, const char *print, const char *file, str
 		       channel_word(file, word));
 }
 
-int
-channel_check_host(struct channel *c, struct err *e)
+static int
+channel_judge_host(struct channel *c, struct err *e)
 {
 	enum ssh_known_hosts_e known = ssh_session_is_known_server(c->session);
 	char file[512] = "~/.ssh/known_hosts";
@@ -158,6 +158,15 @@ channel_check_host(struct channel *c, struct err *e)
 		rc = channel_host_unknown(c, print ? print : "(unknown)", file, e);
 	ssh_string_free_char(print);
 	return rc;
+}
+
+/* A host key and a login that is refused have one status. */
+int
+channel_check_host(struct channel *c, struct err *e)
+{
+	int rc = channel_judge_host(c, e);
+
+	return rc == REPL_E_AUTH ? err_because(e, REPL_REASON_HOST_KEY) : rc;
 }
 
 /* The outcome of one authentication call, again and again until it is decided. */

@@ -153,6 +153,7 @@ struct repl_loss {
 	unsigned replica;
 	int status;
 	const char *why;
+	enum repl_reason reason; /* what the status does not tell; NONE: it does */
 };
 void repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count,
 		   uint64_t deadline_ns);

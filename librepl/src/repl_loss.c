@@ -12,27 +12,23 @@
 #include "statusd.h"
 
 static void
-replica_set_lost(struct repl *r, struct replica *p, int status, const char *why)
+replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 {
-	struct err e;
-
-	err_clear(&e);
-	(void)err_set(&e, status, "%s", why);
 	pthread_mutex_lock(&r->reason_lock);
-	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why);
+	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why->text);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
 	/* Of a set nothing tells what a replica lacks: it stays lost. */
 	atomic_store(&p->connection, r->set || atomic_load(&p->paused) ? REPL_CONN_STANDALONE
 								       : REPL_CONN_CONNECTING);
 	atomic_store(&p->why, atomic_load(&p->paused) ? REPL_REASON_PAUSED
-						      : (int)reason_of_error(&e, REASON_USE));
+						      : (int)reason_of_error(why, REASON_USE));
 	atomic_store(&p->data, REPL_DATA_OUTDATED);
 	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->error_count, 1);
 	/* Before calls see the loss: they mark what they acknowledge without it. */
 	if (r->dirty)
 		(void)dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has);
-	atomic_store(&p->lost, status);
+	atomic_store(&p->lost, why->code);
 	/* Before anything is acknowledged without it: what is stored after that must not get there.
 	 */
 	if (p->remote)
@@ -147,7 +143,7 @@ tell_failed(struct repl *r, unsigned replica, const struct err *why)
 	struct replica *p = &r->replicas[replica];
 
 	p->told = r->generation.current;
-	replica_set_lost(r, p, why->code, why->text);
+	replica_set_lost(r, p, why);
 }
 
 /* Tell all that are not lost, at once; true if one was lost over it. */
@@ -241,6 +237,7 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 void
 repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, uint64_t deadline_ns)
 {
+	struct err why;
 	bool any = false;
 
 	pthread_mutex_lock(&r->lock);
@@ -249,7 +246,9 @@ repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, ui
 
 		if (!replica_is_live(p))
 			continue;
-		replica_set_lost(r, p, losses[i].status, losses[i].why);
+		(void)err_set(&why, losses[i].status, "%s", losses[i].why);
+		(void)err_because(&why, losses[i].reason);
+		replica_set_lost(r, p, &why);
 		any = true;
 	}
 	/* Without a generation of their own the rest could not be told from those. */
@@ -280,7 +279,7 @@ repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
 		/* Should it hang, the others must have time to hear of it. */
 		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
 					deadline_part(deadline_ns, 1, 2), &why)) {
-			replica_set_lost(r, p, why.code, why.text);
+			replica_set_lost(r, p, &why);
 		} else {
 			p->whole = r->generation.current;
 			ship_labelled(r->ship, replica);

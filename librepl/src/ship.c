@@ -71,8 +71,11 @@ ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
 
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		if (replicas & 1U << i)
-			losses[n++] = (struct repl_loss){
-				.replica = i, .status = REPL_E_TIMEOUT, .why = why};
+			losses[n++] = (struct repl_loss){.replica = i,
+							 .status = REPL_E_TIMEOUT,
+							 .why = why,
+							 /* By status a bound is like a silence. */
+							 .reason = REPL_REASON_LAG};
 	}
 	repl_lose_all(s->r, losses, n, end_ns);
 }

@@ -32,8 +32,10 @@ prefix_keeps_cause_and_code(void **state)
 	assert_int_equal(e.errnum, EIO);
 	(void)err_errno(&e, REPL_E_LIMIT, EMFILE, "f");
 	assert_string_equal(e.text, "f: Too many open files: raise the limit, RLIMIT_NOFILE");
+	(void)err_because(&e, REPL_REASON_LOCAL);
 	(void)err_set(&e, REPL_E_IO, "g");
 	assert_int_equal(e.errnum, 0);
+	assert_int_equal(e.reason, REPL_REASON_NONE);
 }
 
 static void

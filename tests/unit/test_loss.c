@@ -293,8 +293,8 @@ all_that_hang_are_given_up_by_one_deadline(void **state)
 static void
 who_is_lost_with_another_is_told_nothing(void **state)
 {
-	static const struct repl_loss both[] = {{0, REPL_E_TIMEOUT, "gone"},
-						{1, REPL_E_TIMEOUT, "gone"}};
+	static const struct repl_loss both[] = {{0, REPL_E_TIMEOUT, "gone", REPL_REASON_NONE},
+						{1, REPL_E_TIMEOUT, "gone", REPL_REASON_NONE}};
 	struct repl *r = set_new();
 	struct generation before;
 

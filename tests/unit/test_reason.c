@@ -39,6 +39,17 @@ of(int code, const char *text, enum reason_phase phase)
 }
 
 static enum repl_reason
+of_known(int code, enum repl_reason reason, enum reason_phase phase)
+{
+	struct err e;
+
+	(void)err_set(&e, code, "x");
+	assert_int_equal(err_because(&e, reason), code);
+	(void)err_prefix(&e, "a");
+	return reason_of_error(&e, phase);
+}
+
+static enum repl_reason
 of_target(int code, enum reason_phase phase)
 {
 	struct err e;
@@ -55,12 +66,10 @@ errors_find_theirs(void **state)
 	assert_int_equal(of(REPL_E_UNREACHABLE, "", REASON_CONNECT), REPL_REASON_UNREACHABLE);
 	assert_int_equal(of(REPL_E_TIMEOUT, "", REASON_CONNECT), REPL_REASON_TIMED_OUT);
 	assert_int_equal(of(REPL_E_TIMEOUT, "", REASON_USE), REPL_REASON_NOT_ANSWERING);
-	assert_int_equal(of(REPL_E_AUTH, "a: the host key SHA256:x is not in f", REASON_CONNECT),
+	assert_int_equal(of(REPL_E_AUTH, "", REASON_CONNECT), REPL_REASON_LOGIN_REFUSED);
+	assert_int_equal(of_known(REPL_E_AUTH, REPL_REASON_HOST_KEY, REASON_CONNECT),
 			 REPL_REASON_HOST_KEY);
-	assert_int_equal(of(REPL_E_AUTH, "a: key file 'x'", REASON_CONNECT),
-			 REPL_REASON_LOGIN_REFUSED);
-	assert_int_equal(of(REPL_E_TIMEOUT, "it lags by more than async-lag-bytes", REASON_USE),
-			 REPL_REASON_LAG);
+	assert_int_equal(of_known(REPL_E_TIMEOUT, REPL_REASON_LAG, REASON_USE), REPL_REASON_LAG);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_OPEN), REPL_REASON_POOL_MISSING);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_CONNECT), REPL_REASON_LOCAL);
 	assert_int_equal(of(REPL_E_REFUSED, "was promoted; it is the primary now", REASON_OPEN),
