@@ -292,6 +292,19 @@ judge_generation(struct why *w, struct json_object *info)
 		w->reason = REPL_REASON_INCONSISTENT;
 }
 
+/* As create makes it, or a sync that has come no further. */
+static void
+judge_unwritten(struct why *w, const char *replica)
+{
+	char *word = out_quote(replica);
+
+	w->meaning = "nothing has been copied into it since it was made: all of it is zero";
+	(void)snprintf(w->next, sizeof(w->next),
+		       "replctl sync FILE %s, or open the program that replicates to it",
+		       word ? word : "TARGET/POOL");
+	free(word);
+}
+
 /* Nobody tells a target what went on without it. */
 static void
 judge_closed(struct why *w, const char *replica)
@@ -407,9 +420,12 @@ why_target(struct ctl *c, const char *arg)
 			"status", &c->err);
 	if (!rc)
 		judge_info(&w, info, find_writer(sessions, c->target.pool));
-	if (!rc && w.reason == REPL_REASON_NONE && !find_writer(sessions, c->target.pool) &&
-	    !has_no_generation(info))
-		judge_closed(&w, c->target_text);
+	if (!rc && w.reason == REPL_REASON_NONE && !find_writer(sessions, c->target.pool)) {
+		if (has_no_generation(info))
+			judge_unwritten(&w, c->target_text);
+		else
+			judge_closed(&w, c->target_text);
+	}
 out:
 	if (!rc)
 		why_answer(c, &w, c->target_text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control.h"
+#include "generation.h"
 #include "out.h"
 
 #define PAGE_POOLS_MAX 4096
@@ -124,6 +125,16 @@ state_unread(struct json_object *info)
 	}
 }
 
+/* "up-to-date" by its metadata, for want of anything that it could miss. */
+static bool
+is_unwritten(struct json_object *info)
+{
+	struct gen_id id;
+
+	return gen_id_parse(out_member(info, "generation"), &id) && gen_id_is_nil(&id) &&
+	       strcmp(out_member(info, "state"), "up-to-date") == 0;
+}
+
 static void
 print_row(struct out_table *t, struct json_object *info)
 {
@@ -150,6 +161,8 @@ print_row(struct out_table *t, struct json_object *info)
 		out_table_note(t, "open for writing by %s", out_member(info, "writer"));
 	else if (primary)
 		out_table_note(t, "a primary");
+	else if (is_unwritten(info))
+		out_table_note(t, "never written: all of it is zero");
 }
 
 void

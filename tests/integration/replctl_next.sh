@@ -64,6 +64,13 @@ elif setpriv --reuid "$SERVE_USER" --clear-groups "$REPLCTL" --version >/dev/nul
 fi
 ctl create "$T/new" --size 64K >/dev/null || fail "create"
 next_step 4 "replctl info $T/new; replctl promote --force $T/new \(as it is\)" 0 promote "$T/new"
+# As it was made it is no copy of anything, whatever its state is called.
+ctl why "$T/new" >"$TMP/out" || fail "why of a pool as it was made"
+grep -q "^reason *none: nothing has been copied into it" "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "^next .*replctl sync FILE $T/new" "$TMP/out" || fail "$(cat "$TMP/out")"
+for command in list status; do
+	ctl $command "$T" | grep -A1 "^new " | grep -q "never written" || fail "$command: $(ctl $command "$T")"
+done
 
 # One whose first writer was gone before any copy: nothing to restore.
 hold new write
