@@ -7,5 +7,10 @@ ctl create "$T/p" --size 64K >"$TMP/out" || fail "create: $(cat "$TMP/out")"
 uid=$(stat -c %u "$TMP/serve/pools/p")
 chmod 000 "$TMP/serve/pools/p"
 ctl_fails 4 "'p' is user $uid's with mode 0000, repld runs as user $uid: chown and chmod it" probe "$T/p"
+# Force is no help against it.
+ctl_fails 4 "chown and chmod it" promote --force "$T/p"
+grep -q "promote --force" "$TMP/err" && fail "force is advised: $(cat "$TMP/err")"
+ctl_fails 4 "chown and chmod it" promote "$T/p"
+grep -q "promote --force" "$TMP/err" && fail "force is advised: $(cat "$TMP/err")"
 chmod 600 "$TMP/serve/pools/p"
 ctl probe "$T/p" >"$TMP/out" 2>&1 || fail "probe: $(cat "$TMP/out")"
