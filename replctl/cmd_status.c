@@ -428,6 +428,6 @@ cmd_events(struct ctl *c, char **args)
 		rc = events_look(c, &known);
 	} while (!rc && watch_wait());
 	json_object_put(known);
-	c->answered = true;
+	c->answered = rc == 0;
 	return rc;
 }

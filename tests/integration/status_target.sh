@@ -135,9 +135,14 @@ for pool in "abc":
         assert one != next, one
 END
 
-# The end of the target is told.
+# The end of the target is told, also to a program that reads.
+events_start end events --json "$T"
+end=$WATCH
+due end '"b"'
 signalled KILL $(pgrep -P "$SERVE_PID") "$SERVE_PID"
 wait_for 10 gone "$text" || fail "events outlives its target"
 wait "$text" && fail "the end of the target is a success"
 grep -q "." "$TMP/text.err" || fail "it says nothing of the end"
+wait_for 10 gone "$end" || fail "events --json outlives its target"
+sed -n '/^{$/,$p' "$TMP/end.out" | member error.exit | grep -qx 7 || fail "no error: $(cat "$TMP/end.out")"
 stop_api
