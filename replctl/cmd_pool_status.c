@@ -38,6 +38,8 @@ open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 		ctl_next_file(c, "replctl why", file);
 	else if (rc == REPL_E_NOT_FOUND)
 		ctl_next(c, "name the local pool file that the program maps");
+	if (!rc)
+		c->file = file;
 	return rc;
 }
 

@@ -206,6 +206,7 @@ why_file(struct ctl *c, const char *file)
 	}
 	if (rc == REPL_E_NOT_FOUND)
 		why_nothing(c, file);
+	c->file = file;
 	if (!rc)
 		rc = ask_call(&a, "status", NULL, &status, &c->err);
 	if (!rc && !c->options.json) {

@@ -241,6 +241,9 @@ next_by_code(struct ctl *c)
 	case REPL_E_PROTOCOL:
 	case REPL_E_VERSION:
 		next_by_reason(c);
+		/* Of the program that has it open; no target is named. */
+		if (c->file)
+			ctl_next_file(c, "replctl why", c->file);
 		break;
 	default:
 		break;

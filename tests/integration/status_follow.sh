@@ -155,9 +155,17 @@ ctl why "$R" >"$TMP/out" || fail "why of an idle replica"
 grep -q "^reason  *none:.*another copy may have gone on" "$TMP/out" || fail "$(cat "$TMP/out")"
 grep -q "^next  *replctl newest $R, " "$TMP/out" || fail "$(cat "$TMP/out")"
 
-# Of a program that was killed.
+# Of a program that was killed, while another waits for it as well.
 ok open 1
+ctl_start wait "$FILE" --for standalone --timeout 60
+asked() {
+	[ "$(find "/proc/$CTL_PID/fd" -lname 'socket:*' | wc -l)" -gt 0 ]
+}
+wait_for 10 asked || fail "nobody waits"
 kill -KILL "$(api_child)"
+wait "$CTL_PID"
+[ $? -eq 7 ] || fail "the end of a wait for who was killed: $(cat "$TMP/bg.err")"
+grep -q "^next: replctl why $FILE" "$TMP/bg.err" || fail "no next step: $(cat "$TMP/bg.err")"
 killed() {
 	ctl why "$R" >"$TMP/out" && grep -q "^reason  *writer-gone:" "$TMP/out"
 }
