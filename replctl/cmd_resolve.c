@@ -218,16 +218,14 @@ tell(const struct resolve *r)
 	FILE *to = c->options.json || !c->options.dry_run ? stderr : stdout;
 
 	out_size(r->bytes, human);
-	(void)fprintf(to, "%s and %s: %s; last writer of the replica: %s\n", r->file,
-		      c->target_text,
-		      r->relation == GEN_BEHIND     ? "the replica is newer"
-		      : r->relation == GEN_DIVERGED ? "both went on since they were the same"
-						    : "they have no generation in common",
-		      r->seen.replica.writer);
+	out_line(to, "%s and %s: %s; last writer of the replica: %s", r->file, c->target_text,
+		 r->relation == GEN_BEHIND     ? "the replica is newer"
+		 : r->relation == GEN_DIVERGED ? "both went on since they were the same"
+					       : "they have no generation in common",
+		 r->seen.replica.writer);
 	if (r->ranges)
-		(void)fprintf(
-			to, "%s in %" PRIu64 " range%s differ; there %s would lose what it has:\n",
-			human, r->ranges, out_plural(r->ranges), loser);
+		out_line(to, "%s in %" PRIu64 " range%s differ; there %s would lose what it has:",
+			 human, r->ranges, out_plural(r->ranges), loser);
 	else
 		(void)fprintf(to, "their data do not differ; nothing would be lost\n");
 	for (size_t i = 0; i < json_object_array_length(r->list) && i < RANGES_TOLD; i++) {
@@ -269,7 +267,7 @@ report(struct resolve *r)
 
 	out_size(r->seen.moved, moved);
 	if (!c->options.json && !c->options.dry_run)
-		(void)printf("%s and %s agree: moved %s\n", r->file, c->target_text, moved);
+		out_line(stdout, "%s and %s agree: moved %s", r->file, c->target_text, moved);
 	out_add_text(answer, "file", r->file);
 	out_add_text(answer, "target", c->target_text);
 	out_add_text(answer, "discard", r->local_goes ? "local" : "replica");

@@ -316,15 +316,15 @@ restore_print(const struct restore *r)
 	out_duration(r->ns, duration);
 	out_size(out_rate(r->meta.pool_size, r->ns), rate);
 	if (r->c->options.dry_run)
-		(void)printf("would restore %s (%s, %s) to %s%s\n", r->c->target_text, size,
-			     sidecar_state_name(r->meta.state), r->temp.file,
-			     r->temp.replaces ? ", replacing it" : "");
+		out_line(stdout, "would restore %s (%s, %s) to %s%s", r->c->target_text, size,
+			 sidecar_state_name(r->meta.state), r->temp.file,
+			 r->temp.replaces ? ", replacing it" : "");
 	else if (r->sum.moved == 0)
-		(void)printf("%s is restored: nothing had to be moved, in %s\n", r->temp.file,
-			     duration);
+		out_line(stdout, "%s is restored: nothing had to be moved, in %s", r->temp.file,
+			 duration);
 	else
-		(void)printf("%s is restored: moved %s of %s in %s (%s/s)\n", r->temp.file, moved,
-			     size, duration, rate);
+		out_line(stdout, "%s is restored: moved %s of %s in %s (%s/s)", r->temp.file, moved,
+			 size, duration, rate);
 	if (r->shutdown_reset)
 		(void)printf("its PMDK shutdown state, which spoke of another device, is reset, "
 			     "and the checksum of its header is made anew\n");

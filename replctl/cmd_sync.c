@@ -492,7 +492,8 @@ sync_print(const struct sync *s)
 		(void)printf("would move %s of %s%s\n", moved, size,
 			     s->absent ? " and make the pool" : "");
 	else if (s->adopted)
-		(void)printf("%s equals %s already; nothing was moved\n", c->target_text, s->file);
+		out_line(stdout, "%s equals %s already; nothing was moved", c->target_text,
+			 s->file);
 	else if (s->sum.moved == 0)
 		sync_print_equal(s);
 	else

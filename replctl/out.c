@@ -95,6 +95,23 @@ out_field(const char *name, const char *fmt, ...)
 	(void)printf("%-14s %s\n", name, value);
 }
 
+void
+out_line(FILE *f, const char *fmt, ...)
+{
+	char *line = NULL;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&line, fmt, ap) < 0)
+		line = NULL;
+	va_end(ap);
+	if (!line)
+		return;
+	text_clean(line);
+	(void)fprintf(f, "%s\n", line);
+	free(line);
+}
+
 /* ---- tables ---- */
 
 void

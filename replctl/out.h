@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <json-c/json.h>
 
 #define OUT_NUMBER_MAX  32
@@ -34,6 +35,9 @@ char *out_quote(const char *word);
 
 /* One line "name        value". */
 void out_field(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* One line to f, clean. */
+void out_line(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* Rows of cells, printed aligned when all are there. */
 struct out_table {

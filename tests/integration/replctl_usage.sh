@@ -88,6 +88,15 @@ for query in "list $T" "info $T/closed" "restore $T/closed $TMP/copy"; do
 	grep -q "writing the output failed" "$TMP/err" || fail "$query, output closed: $(cat "$TMP/err")"
 done
 cmp "$TMP/file" "$TMP/copy" || fail "what was restored with a closed output"
+# No name drives a terminal, also where all is well.
+escape=$(printf 'red\033[31m')
+cp "$TMP/file" "$TMP/$escape"
+for query in "sync $TMP/$escape $T/closed" "restore -n -f $T/closed $TMP/$escape" \
+	"restore -f $T/closed $TMP/$escape"; do
+	# shellcheck disable=SC2086
+	ctl $query >"$TMP/out" 2>&1 || fail "$query: $(cat "$TMP/out")"
+	grep -q "red?.31m" "$TMP/out" || fail "$query: $(cat -v "$TMP/out")"
+done
 ctl remove --force "$T/closed" <&- 2>&- >"$TMP/out" || fail "all but the output closed"
 # Without /dev/null: needed where one is closed, and missed aloud.
 if unshare -m true 2>/dev/null; then
