@@ -30,6 +30,7 @@ int __wrap_resync_run(struct resync *s, enum resync_what what,
 		      const struct generation *(*chain)(void *arg), struct err *e);
 int __wrap_remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
 		       const _Atomic int *cancel, struct err *e);
+int __wrap_remote_beat(struct remote *r, struct err *e);
 void __wrap_remote_detach(struct remote *r);
 void __wrap_remote_free(struct remote *r, unsigned timeout_ms);
 char *__wrap_repl_profile_text(struct remote *remote);
@@ -108,6 +109,14 @@ __wrap_remote_ping(struct remote *r, struct json_object *params, unsigned timeou
 	(void)cancel;
 	(void)e;
 	json_object_put(params);
+	return 0;
+}
+
+int
+__wrap_remote_beat(struct remote *r, struct err *e)
+{
+	(void)r;
+	(void)e;
 	return 0;
 }
 
