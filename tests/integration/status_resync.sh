@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Of a replica that has been reached and is getting what it has missed nobody is told that it can't be reached.
+# Of a replica that has been reached and is getting what it has missed nobody is told that it can't be reached, and its
+# target tells of that, and not of a stranger who writes to it and is to be ended.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
-start_serve
+start_serve "heartbeat = 100"
 start_api
 configure "$(pool p)"
 ok set lanes 1
@@ -26,7 +27,8 @@ resyncing() {
 	[ "$(field replication)" = 1 ]
 }
 wait_for 10 unreachable || fail "no try has failed: $TEXT"
-heal_at "$port"
+SERVE_AT=$port
+start_serve "heartbeat = 100"
 wait_for 10 resyncing || fail "no resync: $TEXT"
 ctl status "$TMP/p" >"$TMP/status"
 [ $? -eq 5 ] || fail "not 5: $(cat "$TMP/status")"
@@ -34,5 +36,18 @@ grep -q "^reason *resyncing" "$TMP/status" || fail "$(cat "$TMP/status")"
 ! grep -q "cannot connect" "$TMP/status" || fail "$(cat "$TMP/status")"
 [[ $TEXT != *"cannot connect"* ]] || fail "repl_stat(): $TEXT"
 [[ $TEXT == *reason=?* ]] || fail "no reason: $TEXT"
+
+resyncing_there() {
+	ctl why "$(pool p)" >"$TMP/why" && grep -q "^reason *resyncing" "$TMP/why"
+}
+wait_for 10 resyncing_there || fail "$(cat "$TMP/why")"
+grep -q "it says: connected, resyncing, outdated" "$TMP/why" || fail "$(cat "$TMP/why")"
+# Later words have how far it is.
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+goes_on() {
+	ctl status --json "$T" >"$TMP/status" &&
+		[ "$(member sessions.0.report.resync_total <"$TMP/status")" -ge $((2 * MIB)) ]
+}
+wait_for 10 goes_on || fail "$(cat "$TMP/status")"
 ok close
 stop_api
