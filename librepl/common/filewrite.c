@@ -4,25 +4,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 #include <unistd.h>
 
-/* The signal is for the thread that writes. */
+/* The signals are for the thread that writes. */
 struct guard {
 	sigset_t mask;
-	bool pending; /* one that is not ours */
+	sigset_t pending; /* those are not ours */
 };
 
 static void
 guard_enter(struct guard *g)
 {
-	sigset_t all, pending;
+	sigset_t all;
 
-	(void)sigemptyset(&pending);
-	(void)sigpending(&pending);
-	g->pending = sigismember(&pending, SIGXFSZ) == 1;
+	(void)sigemptyset(&g->pending);
+	(void)sigpending(&g->pending);
 	/* All wait: an allocation that is interrupted begins anew. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &g->mask);
@@ -32,11 +30,12 @@ static void
 guard_leave(const struct guard *g, int errnum)
 {
 	const struct timespec zero = {0, 0};
+	int by = errnum == EPIPE ? SIGPIPE : SIGXFSZ;
 	sigset_t set;
 
 	(void)sigemptyset(&set);
-	(void)sigaddset(&set, SIGXFSZ);
-	if (errnum == EFBIG && !g->pending)
+	(void)sigaddset(&set, by);
+	if ((errnum == EFBIG || errnum == EPIPE) && sigismember(&g->pending, by) != 1)
 		(void)sigtimedwait(&set, NULL, &zero);
 	(void)pthread_sigmask(SIG_SETMASK, &g->mask, NULL);
 	errno = errnum;
@@ -75,4 +74,13 @@ filewrite_allocate(int fd, off_t off, off_t len)
 	ret = posix_fallocate(fd, off, len);
 	guard_leave(&g, ret);
 	return ret;
+}
+
+void
+filewrite_line(int fd, const char *line, size_t len)
+{
+	struct guard g;
+
+	guard_enter(&g);
+	guard_leave(&g, write(fd, line, len) < 0 ? errno : 0);
 }

@@ -16,4 +16,7 @@ int filewrite_all(int fd, const void *buf, size_t len, off_t off);
 /* posix_fallocate(3): 0 or an errno. */
 int filewrite_allocate(int fd, off_t off, off_t len);
 
+/* Of a log, which may be a pipe: one that can't be written is lost, and that is all. */
+void filewrite_line(int fd, const char *line, size_t len);
+
 #endif

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "filewrite.h"
 #include "librepl.h"
 
 #define TEXT_MAX 2048
@@ -51,8 +52,8 @@ log_line(enum report_level level, const char *text)
 		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	n = snprintf(line, sizeof(line), "%s librpmem[%ld] %s: %s\n", when, (long)getpid(),
 		     names[level], text);
-	if (n > 0 && write(fd, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1) < 0)
-		(void)0; /* A log that can't be written is no reason to fail. */
+	if (n > 0)
+		filewrite_line(fd, line, n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1);
 	(void)close(fd);
 }
 
