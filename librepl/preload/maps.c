@@ -190,6 +190,13 @@ maps_fork_end(void)
 	table_unlock();
 }
 
+void
+maps_unseen(void)
+{
+	(void)pthread_mutex_init(&lock, NULL);
+	PUT(sequence, GET(sequence) + GET(sequence) % 2);
+}
+
 static void
 remove_range(uintptr_t at, uintptr_t end, struct maps_change *c)
 {

@@ -56,4 +56,7 @@ bool maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece);
 void maps_fork_begin(void);
 void maps_fork_end(void);
 
+/* In a child of which the parent knew nothing: it may have been amid a change. */
+void maps_unseen(void);
+
 #endif

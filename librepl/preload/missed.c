@@ -46,6 +46,8 @@ missed_end(void)
 {
 	int was = MISSED_FILE;
 
+	/* In a child that nobody told of. */
+	(void)pools_any();
 	if (atomic_compare_exchange_strong(&state, &was, MISSED_DONE))
 		report("NOTHING REPLICATED: %s is made durable, which no --pool names; %s%s not "
 		       "mapped",

@@ -289,6 +289,8 @@ pool_due(struct pool *p)
 void
 pool_ready(struct pool *p)
 {
+	if (!pools_may_open(p))
+		return;
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (pool_due(p))
 		pool_open_locked(p);

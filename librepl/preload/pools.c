@@ -104,6 +104,15 @@ static __thread volatile unsigned late_count __attribute__((tls_model("initial-e
 static void late_flush(void);
 static void late_lost(const struct pool *p);
 
+/*
+ * A page that the kernel empties in a child. Of one that _Fork(3) or clone(2) made no handler
+ * tells: it has the parent's handles, no thread that serves them, and locks as they were.
+ */
+static atomic_uchar *mark;
+static atomic_bool stray;
+static _Atomic pid_t self;
+static __thread bool forking __attribute__((tls_model("initial-exec")));
+
 static void
 busy_end(void)
 {
@@ -223,39 +232,22 @@ take_lines(const char *name, const char *text, void (*take)(char *, char *, void
 /* ---- fork and exit ---- */
 
 static void
-fork_prepare(void)
+mark_new(void)
 {
-	bool amid = busy > 0;
-	struct timespec end;
+	void *page =
+		real_mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	/* A handler would wait for its own thread. */
-	busy++;
-	/* No longer than that: the child is to run in any case. */
-	(void)clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += FORK_WAIT_S;
-	for (unsigned i = 0; i < pool_count; i++)
-		pools[i].fork_locked =
-			!amid && pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
-	maps_fork_begin();
-}
-
-static void
-fork_parent(void)
-{
-	maps_fork_end();
-	for (unsigned i = 0; i < pool_count; i++) {
-		if (pools[i].fork_locked)
-			(void)pthread_rwlock_unlock(&pools[i].lock);
+	if (page != MAP_FAILED && syscall(SYS_madvise, page, PAGE, MADV_WIPEONFORK) == 0) {
+		mark = page;
+		atomic_store(mark, 1);
 	}
-	busy--;
-	calm_end(calm_begin());
+	atomic_store(&self, getpid());
 }
 
-/* The handle stays the parent's. The child opens its own when the parent has let go. */
+/* The handles stay the parent's. */
 static void
-fork_child(void)
+child_begin(void)
 {
-	maps_fork_end();
 	flushed = 0;
 	late_count = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
@@ -272,6 +264,80 @@ fork_child(void)
 	descriptors_forked();
 	missed_forked();
 	last_thread_forked();
+	atomic_store(&self, getpid());
+	if (mark)
+		atomic_store(mark, 1);
+}
+
+static bool
+is_unseen(void)
+{
+	return mark && !forking && atomic_load_explicit(mark, memory_order_relaxed) == 0;
+}
+
+static void
+unseen_begin(void)
+{
+	atomic_store(&stray, true);
+	maps_unseen();
+	child_begin();
+}
+
+bool
+pools_may_open(struct pool *p)
+{
+	bool shares = atomic_load(&self) != getpid();
+
+	if (!shares && !atomic_load(&stray))
+		return true;
+	if (!atomic_exchange(&p->told_child, true))
+		report(shares ? "%s: made durable by a child that shares its parent's memory, as "
+				"of vfork(2): on the replicas when the parent makes bytes durable"
+			      : "%s: made durable by a child of _Fork(3) or clone(2): NOT "
+				"REPLICATED until the pool is opened next; next: use fork(2)",
+		       p->path);
+	return false;
+}
+
+static void
+fork_prepare(void)
+{
+	bool amid = busy > 0;
+	struct timespec end;
+
+	(void)pools_any();
+	forking = true;
+	/* A handler would wait for its own thread. */
+	busy++;
+	/* No longer than that: the child is to run in any case. */
+	(void)clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += FORK_WAIT_S;
+	for (unsigned i = 0; i < pool_count; i++)
+		pools[i].fork_locked =
+			!amid && pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
+	maps_fork_begin();
+}
+
+static void
+fork_parent(void)
+{
+	maps_fork_end();
+	forking = false;
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (pools[i].fork_locked)
+			(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+	busy--;
+	calm_end(calm_begin());
+}
+
+/* It opens handles of its own when the parent has let go. */
+static void
+fork_child(void)
+{
+	maps_fork_end();
+	child_begin();
+	forking = false;
 	busy--;
 }
 
@@ -294,6 +360,7 @@ pools_init(void)
 	pools_set = own(getenv(POOLS_SET));
 	pools_config = own(getenv("REPL_CONFIG"));
 	if (pool_count > 0) {
+		mark_new();
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 		(void)atexit(missed_end);
 	}
@@ -305,7 +372,11 @@ bool
 pools_any(void)
 {
 	/* Not before the constructor: it maps memory itself. */
-	return atomic_load_explicit(&ready, memory_order_acquire) && pool_count > 0;
+	if (!atomic_load_explicit(&ready, memory_order_acquire) || pool_count == 0)
+		return false;
+	if (is_unseen())
+		unseen_begin();
+	return true;
 }
 
 /* ---- mappings ---- */
@@ -318,6 +389,7 @@ pools_any(void)
 static void
 pools_end(void)
 {
+	(void)pools_any();
 	if (busy > 0) {
 		for (unsigned i = 0; i < late_count; i++)
 			late_lost(late[i].pool);
@@ -380,6 +452,8 @@ whole_pages(size_t len)
 static void
 pools_let_go(struct maps_change c, bool may_close)
 {
+	/* What a child of vfork(2) closes it closes for itself only. */
+	may_close = may_close && atomic_load(&self) == getpid();
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (c.full & 1U << i)
 			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,

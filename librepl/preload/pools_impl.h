@@ -53,6 +53,7 @@ struct pool {
 	_Atomic uint32_t told_lost;                 /* a bit each: that is said once */
 	_Atomic bool told_short;                    /* likewise */
 	_Atomic bool told_synced;                   /* likewise */
+	_Atomic bool told_child;                    /* likewise */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
 };
@@ -82,6 +83,12 @@ void take_lines(const char *name, const char *text, void (*take)(char *, char *,
 
 /* Of the environment that the program has begun with: it may change that. NULL: not there. */
 extern char *pools_set, *pools_config;
+
+/*
+ * False in a child that can't have replicas of its own, which is told: one that shares its parent's
+ * memory, as of vfork(2), or one in which no handler of fork(2) has run.
+ */
+bool pools_may_open(struct pool *p);
 
 /* The pools are closed at exit, before what has been registered for it up to now. */
 void register_end(void);

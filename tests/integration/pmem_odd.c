@@ -39,6 +39,8 @@
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   closed    standard input, output and error are closed, and written to all the same
  *   large     all of a large file is synced at once
+ *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
+ *   shares    a child of vfork(2) writes to the pool that its parent has not opened yet
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
@@ -54,6 +56,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -895,6 +898,51 @@ punched(const char *path)
 	(void)fallocate(fd, FALLOC_FL_ZERO_RANGE, 64 * PAGE, PAGE);
 }
 
+/* What the child has written the parent makes durable, too. */
+static void
+child_ended(pid_t child, char *at)
+{
+	int status;
+
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+	check(msync(at, PAGE, MS_SYNC) == 0, "msync");
+}
+
+static void
+unseen(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child;
+
+	put(at, 'p', PAGE);
+	child = _Fork();
+	if (child == 0) {
+		put(at + PAGE, 'c', PAGE);
+		exit(0);
+	}
+	child_ended(child, at + PAGE);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child == 0) {
+		put(at + 2 * PAGE, 'd', PAGE);
+		exit(0);
+	}
+	child_ended(child, at + 2 * PAGE);
+}
+
+static void
+shares(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child = vfork();
+
+	if (child == 0) {
+		(void)pmem_msync(at, PAGE);
+		_exit(0);
+	}
+	put(at + PAGE, 'p', PAGE);
+	child_ended(child, at);
+}
+
 static void
 leaves(const char *path)
 {
@@ -909,43 +957,21 @@ main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(const char *);
-	} modes[] = {{"grow", grow},
-		     {"recreate", recreate},
-		     {"part", part},
-		     {"protect", protect},
-		     {"fixed", fixed},
-		     {"daemon", daemon_child},
-		     {"nodrain", nodrain},
-		     {"forks", forks},
-		     {"cancel", cancel},
-		     {"stderr", on_stderr},
-		     {"exit", exit_amid},
-		     {"page", page},
-		     {"moves", moves},
-		     {"beyond", beyond},
-		     {"shrink", shrink},
-		     {"renamed", renamed},
-		     {"fsync", by_fsync},
-		     {"handler", fork_in_handler},
-		     {"linked", linked},
-		     {"directory", directory},
-		     {"aliased", aliased},
-		     {"stays", stays},
-		     {"early", early},
-		     {"locked", locked},
-		     {"steps", steps},
-		     {"leaves", leaves},
-		     {"large", large},
-		     {"amid", amid},
-		     {"jumps", jumps},
-		     {"ticks", ticks},
-		     {"forkticks", forkticks},
-		     {"regrown", regrown},
-		     {"punched", punched},
-		     {"unnamed", unnamed},
-		     {"longer", longer},
-		     {"last", last},
-		     {"closed", closed_standard}};
+	} modes[] = {
+		{"grow", grow},        {"recreate", recreate},   {"part", part},
+		{"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
+		{"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
+		{"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
+		{"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
+		{"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
+		{"linked", linked},    {"directory", directory}, {"aliased", aliased},
+		{"stays", stays},      {"early", early},         {"locked", locked},
+		{"steps", steps},      {"leaves", leaves},       {"unseen", unseen},
+		{"shares", shares},    {"large", large},         {"amid", amid},
+		{"jumps", jumps},      {"ticks", ticks},         {"forkticks", forkticks},
+		{"regrown", regrown},  {"punched", punched},     {"unnamed", unnamed},
+		{"longer", longer},    {"last", last},           {"closed", closed_standard},
+	};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (strcmp(modes[i].name, argv[1]) == 0) {
