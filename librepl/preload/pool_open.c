@@ -26,12 +26,18 @@ static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 static bool fail_by_policy;
 
 static void
+take_policy_line(char *key, char *value, void *arg)
+{
+	(void)arg;
+	if (strcmp(key, "on-loss") == 0)
+		fail_by_policy = strcmp(value, "fail") == 0;
+}
+
+static void
 take_set_line(char *key, char *value, void *arg)
 {
 	struct repl_config *cfg = arg;
 
-	if (strcmp(key, "on-loss") == 0)
-		fail_by_policy = strcmp(value, "fail") == 0;
 	if (api.repl_config_set(cfg, key, value))
 		report("%s", api.repl_errormsg());
 }
@@ -165,9 +171,9 @@ file_open(struct pool *p)
 	return -1;
 }
 
-/* Look at the file's size; the view covers it. */
+/* Look at the file's size; the view covers it. 0, or a status whose text has been taken by why. */
 static int
-view_ready(struct pool *p)
+view_ready(struct pool *p, char *why, size_t size)
 {
 	int fd = file_open(p), rc = 0;
 
@@ -175,17 +181,23 @@ view_ready(struct pool *p)
 		view_unmap(p);
 		rc = view_map(p, fd);
 	}
+	if (rc || !p->view)
+		(void)snprintf(why, size, "mapping it: %s", strerror(errno));
 	if (fd >= 0)
 		(void)close(fd);
-	if (rc || !p->view) {
-		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
-		return -1;
-	}
-	if (p->file_size > 0 && p->file_size % PAGE == 0 && p->file_size <= p->room)
+	if (rc || !p->view)
+		return REPL_E_IO;
+	p->odd_size = p->file_size % PAGE != 0;
+	if (p->odd_size)
+		(void)snprintf(why, size,
+			       "its size of %zu bytes is not a multiple of %u; next: make it one",
+			       p->file_size, PAGE);
+	else if (p->file_size > p->room)
+		(void)snprintf(why, size, "%zu of its %zu bytes can be looked at", p->room,
+			       p->file_size);
+	else
 		return 0;
-	report("%s: its size of %zu bytes is not a multiple of %u: NOT REPLICATED", p->path,
-	       p->file_size, PAGE);
-	return -1;
+	return REPL_E_INVAL;
 }
 
 /*
@@ -233,35 +245,53 @@ standard_take(void)
 		(void)close(fd);
 }
 
+/* Likewise. Of a file that is empty there is nothing to open yet, and no handle. */
+static int
+pool_open_try(struct pool *p, char *why, size_t size)
+{
+	const char *missing = api_load();
+	int rc;
+
+	if (missing) {
+		(void)snprintf(why, size, "%s", missing);
+		return REPL_E_CONFIG;
+	}
+	rc = view_ready(p, why, size);
+	if (rc || p->file_size == 0)
+		return rc;
+	standard_take();
+	return pool_open_replicas(p, why, size);
+}
+
+static void
+pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool again)
+{
+	uint64_t took = (now_ns() - begin) * RETRY_SHARE;
+
+	p->state = POOL_OFF;
+	p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
+	take_lines(POOLS_SET, pools_set, take_policy_line, NULL);
+	if (!again || pool_must_end(p, rc))
+		report("%s: NOT REPLICATED: %s", p->path, why);
+	if (pool_must_end(p, rc))
+		abort();
+}
+
 static void
 pool_open_locked(struct pool *p)
 {
 	bool again = p->retry_ns != 0;
-	uint64_t begin = now_ns(), took;
+	uint64_t begin = now_ns();
 	char why[512];
-	const char *missing;
 	int rc;
 
-	p->state = POOL_OFF;
-	p->retry_ns = UINT64_MAX;
-	missing = api_load();
-	if (missing) {
-		report("%s: NOT REPLICATED: %s", p->path, missing);
-		return;
-	}
-	if (view_ready(p))
-		return;
-	standard_take();
-	rc = pool_open_replicas(p, why, sizeof(why));
+	rc = pool_open_try(p, why, sizeof(why));
 	if (rc) {
-		took = (now_ns() - begin) * RETRY_SHARE;
-		p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
-		if (!again || pool_must_end(p, rc))
-			report("%s: NOT REPLICATED: %s", p->path, why);
-		if (pool_must_end(p, rc))
-			abort();
+		pool_open_failed(p, rc, why, begin, again);
 		return;
 	}
+	if (p->file_size == 0)
+		return;
 	p->forked = false;
 	if (again)
 		report("%s: is replicated now", p->path);
@@ -282,7 +312,9 @@ pool_due(struct pool *p)
 {
 	int state = atomic_load_explicit(&p->state, memory_order_relaxed);
 
-	return state == POOL_CLOSED || (state == POOL_OFF && now_ns() >= p->retry_ns);
+	if (state != POOL_OFF)
+		return state == POOL_CLOSED;
+	return (p->odd_size && p->longer) || now_ns() >= p->retry_ns;
 }
 
 /* Open the pool if that is due. */

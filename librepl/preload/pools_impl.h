@@ -27,7 +27,7 @@
 enum pool_state {
 	POOL_CLOSED,
 	POOL_OPEN,
-	POOL_OFF, /* not replicated until it is mapped anew, or the retry time */
+	POOL_OFF, /* not replicated until it is mapped anew, has another size, or the retry time */
 };
 
 /* Lock order: a pool's lock, then its lanes'. */
@@ -47,6 +47,7 @@ struct pool {
 				mapping */
 	size_t room;         /* of the view, may be more than the file has */
 	_Atomic bool longer; /* the file may be, than when that was looked at */
+	_Atomic bool odd_size;  /* with which it can't be replicated */
 	size_t file_size, size; /* when it was mapped last; what the replicas have */
 	unsigned lanes;
 	_Atomic uint64_t look_ns;                   /* when to look at the replicas next */

@@ -39,6 +39,7 @@
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   closed    standard input, output and error are closed, and written to all the same
  *   large     all of a large file is synced at once
+ *   sized     made durable while the file is empty, and while its size is odd
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
  *   shares    a child of vfork(2) writes to the pool that its parent has not opened yet
  *   leaves    it has left its environment and its directory before it maps the file
@@ -898,6 +899,20 @@ punched(const char *path)
 	(void)fallocate(fd, FALLOC_FL_ZERO_RANGE, 64 * PAGE, PAGE);
 }
 
+static void
+sized(const char *path)
+{
+	int fd = file_new(path, 0);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	check(msync(at, PAGE, MS_SYNC) == 0, "msync");
+	check(ftruncate(fd, 5000) == 0, "ftruncate");
+	put(at, 'a', 5000);
+	put(at, 'b', 5000);
+	check(ftruncate(fd, SIZE) == 0, "ftruncate");
+	put(at + PAGE, 'c', 3 * PAGE);
+}
+
 /* What the child has written the parent makes durable, too. */
 static void
 child_ended(pid_t child, char *at)
@@ -958,19 +973,26 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},        {"recreate", recreate},   {"part", part},
-		{"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
-		{"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
-		{"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
-		{"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
-		{"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
-		{"linked", linked},    {"directory", directory}, {"aliased", aliased},
-		{"stays", stays},      {"early", early},         {"locked", locked},
-		{"steps", steps},      {"leaves", leaves},       {"unseen", unseen},
-		{"shares", shares},    {"large", large},         {"amid", amid},
-		{"jumps", jumps},      {"ticks", ticks},         {"forkticks", forkticks},
-		{"regrown", regrown},  {"punched", punched},     {"unnamed", unnamed},
-		{"longer", longer},    {"last", last},           {"closed", closed_standard},
+		{"grow", grow},       {"recreate", recreate},
+		{"part", part},       {"protect", protect},
+		{"fixed", fixed},     {"daemon", daemon_child},
+		{"nodrain", nodrain}, {"forks", forks},
+		{"cancel", cancel},   {"stderr", on_stderr},
+		{"exit", exit_amid},  {"page", page},
+		{"moves", moves},     {"beyond", beyond},
+		{"shrink", shrink},   {"renamed", renamed},
+		{"fsync", by_fsync},  {"handler", fork_in_handler},
+		{"linked", linked},   {"directory", directory},
+		{"aliased", aliased}, {"stays", stays},
+		{"early", early},     {"locked", locked},
+		{"steps", steps},     {"leaves", leaves},
+		{"unseen", unseen},   {"sized", sized},
+		{"shares", shares},   {"large", large},
+		{"amid", amid},       {"jumps", jumps},
+		{"ticks", ticks},     {"forkticks", forkticks},
+		{"regrown", regrown}, {"punched", punched},
+		{"unnamed", unnamed}, {"longer", longer},
+		{"last", last},       {"closed", closed_standard},
 	};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
