@@ -13,12 +13,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "pools.h"
 #include "pools_impl.h"
+#include "real.h"
 
 #define LOOKS_MAX 64U /* programs flush memory that is no file's, too */
 #define LATE_NS   3000000000ULL
@@ -34,6 +38,11 @@ static _Atomic int state;
 static _Atomic unsigned looks;
 static uint64_t since_ns;
 static char file[PATH_MAX];
+
+/* Of each pool whether any of it was made durable; children have the same. */
+static atomic_bool alone[POOLS_MAX];
+static atomic_bool *flushed = alone;
+static struct timespec begun;
 
 void
 missed_none(void)
@@ -52,6 +61,55 @@ missed_end(void)
 		report("NOTHING REPLICATED: %s is made durable, which no --pool names; %s%s not "
 		       "mapped",
 		       file, pools[0].path, pool_count > 1 ? " and the others are" : " is");
+}
+
+/* Written to since the program began. On tmpfs a store to a page that was read before is not seen.
+ */
+static bool
+is_changed(const struct pool *p)
+{
+	struct stat st;
+
+	if (stat(p->path, &st) || st.st_dev != p->dev || st.st_ino != p->ino)
+		return false;
+	return st.st_mtim.tv_sec > begun.tv_sec ||
+	       (st.st_mtim.tv_sec == begun.tv_sec && st.st_mtim.tv_nsec >= begun.tv_nsec);
+}
+
+static void
+at_exit(void)
+{
+	missed_end();
+	for (unsigned i = 0; i < pool_count; i++) {
+		const struct pool *p = &pools[i];
+
+		if (p->stored && !atomic_load(&flushed[i]) && is_changed(p))
+			report("%s: changed, and nothing of it made durable by msync(2), libpmem "
+			       "or libpmem2: NOT REPLICATED; next: replctl sync %s %s",
+			       p->path, p->path, p->targets[0]);
+	}
+}
+
+void
+missed_begin(void)
+{
+	void *page = real_mmap(NULL, sizeof(alone), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED)
+		flushed = page;
+	/* The clock of the files' times. */
+	(void)clock_gettime(CLOCK_REALTIME_COARSE, &begun);
+	(void)atexit(at_exit);
+}
+
+void
+missed_flushed(const struct pool *p)
+{
+	atomic_bool *any = &flushed[p - pools];
+
+	if (!atomic_load_explicit(any, memory_order_relaxed))
+		atomic_store(any, true);
 }
 
 /* Its own threads and their looks are the parent's. */

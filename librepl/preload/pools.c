@@ -260,6 +260,7 @@ child_begin(void)
 		p->state = POOL_CLOSED;
 		p->retry_ns = 0;
 		p->forked = true;
+		p->stored = false;
 	}
 	descriptors_forked();
 	missed_forked();
@@ -362,7 +363,7 @@ pools_init(void)
 	if (pool_count > 0) {
 		mark_new();
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
-		(void)atexit(missed_end);
+		missed_begin();
 	}
 	atomic_store(&ready, true);
 	pools_mapped_before();
@@ -497,6 +498,8 @@ pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 		pool = pool_of_file(fd, &st);
 	if (pool >= 0) {
 		missed_none();
+		if (prot & PROT_WRITE)
+			pools[pool].stored = true;
 		(void)pthread_once(&end_once, register_end);
 		pool_take_file(&pools[pool], fd, &st);
 		if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)pool))
@@ -684,6 +687,7 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	size_t left;
 	bool all;
 
+	missed_flushed(p);
 	if (pool_due(p))
 		pool_ready(p);
 	if (atomic_load_explicit(&p->longer, memory_order_relaxed))

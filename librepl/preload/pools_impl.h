@@ -55,6 +55,7 @@ struct pool {
 	_Atomic bool told_short;                    /* likewise */
 	_Atomic bool told_synced;                   /* likewise */
 	_Atomic bool told_child;                    /* likewise */
+	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
 };
@@ -133,6 +134,12 @@ void missed_forked(void);
 
 /* What there is to be told is told. */
 void missed_end(void);
+
+/* Pools may be mapped from now on. */
+void missed_begin(void);
+
+/* Some of the pool was made durable, by this process or by a child of it. */
+void missed_flushed(const struct pool *p);
 
 /* ---- last_thread.c ---- */
 

@@ -40,6 +40,8 @@
  *   closed    standard input, output and error are closed, and written to all the same
  *   large     all of a large file is synced at once
  *   sized     made durable while the file is empty, and while its size is odd
+ *   stores    made durable by nothing that is followed, and a child exits
+ *   looks     mapped for reading by a descriptor for both
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
  *   shares    a child of vfork(2) writes to the pool that its parent has not opened yet
  *   leaves    it has left its environment and its directory before it maps the file
@@ -913,6 +915,26 @@ sized(const char *path)
 	put(at + PAGE, 'c', 3 * PAGE);
 }
 
+static void
+stores(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	int status;
+	pid_t child;
+
+	memset(at, 's', PAGE);
+	child = fork();
+	if (child == 0)
+		exit(0);
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+}
+
+static void
+looks(const char *path)
+{
+	check(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ)[0] == '\0', "a byte");
+}
+
 /* What the child has written the parent makes durable, too. */
 static void
 child_ended(pid_t child, char *at)
@@ -973,26 +995,20 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},       {"recreate", recreate},
-		{"part", part},       {"protect", protect},
-		{"fixed", fixed},     {"daemon", daemon_child},
-		{"nodrain", nodrain}, {"forks", forks},
-		{"cancel", cancel},   {"stderr", on_stderr},
-		{"exit", exit_amid},  {"page", page},
-		{"moves", moves},     {"beyond", beyond},
-		{"shrink", shrink},   {"renamed", renamed},
-		{"fsync", by_fsync},  {"handler", fork_in_handler},
-		{"linked", linked},   {"directory", directory},
-		{"aliased", aliased}, {"stays", stays},
-		{"early", early},     {"locked", locked},
-		{"steps", steps},     {"leaves", leaves},
-		{"unseen", unseen},   {"sized", sized},
-		{"shares", shares},   {"large", large},
-		{"amid", amid},       {"jumps", jumps},
-		{"ticks", ticks},     {"forkticks", forkticks},
-		{"regrown", regrown}, {"punched", punched},
-		{"unnamed", unnamed}, {"longer", longer},
-		{"last", last},       {"closed", closed_standard},
+		{"grow", grow},        {"recreate", recreate},   {"part", part},
+		{"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
+		{"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
+		{"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
+		{"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
+		{"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
+		{"linked", linked},    {"directory", directory}, {"aliased", aliased},
+		{"stays", stays},      {"early", early},         {"locked", locked},
+		{"steps", steps},      {"leaves", leaves},       {"unseen", unseen},
+		{"sized", sized},      {"stores", stores},       {"looks", looks},
+		{"shares", shares},    {"large", large},         {"amid", amid},
+		{"jumps", jumps},      {"ticks", ticks},         {"forkticks", forkticks},
+		{"regrown", regrown},  {"punched", punched},     {"unnamed", unnamed},
+		{"longer", longer},    {"last", last},           {"closed", closed_standard},
 	};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
