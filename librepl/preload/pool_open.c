@@ -22,17 +22,6 @@
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
-/* on-loss = fail: of the command line and its configuration, replctl tells it in any case. */
-static bool fail_by_policy;
-
-static void
-take_policy_line(char *key, char *value, void *arg)
-{
-	(void)arg;
-	if (strcmp(key, "on-loss") == 0)
-		fail_by_policy = strcmp(value, "fail") == 0;
-}
-
 static void
 take_set_line(char *key, char *value, void *arg)
 {
@@ -200,15 +189,40 @@ view_ready(struct pool *p, char *why, size_t size)
 	return REPL_E_INVAL;
 }
 
+static void
+take_policy_line(char *key, char *value, void *arg)
+{
+	bool *fail = arg;
+
+	if (strcmp(key, "on-loss") == 0)
+		*fail = strcmp(value, "fail") == 0;
+}
+
 /*
- * That a program can't be followed from the beginning is no better than that its replica is lost.
+ * on-loss = fail: of the command line and its configuration, replctl tells it in any case. That a
+ * program can't be followed from the beginning is no better than that its replica is lost.
  * But for a child of a fork, while its parent has the pool: its own replicas come when that lets
  * go.
  */
 static bool
 pool_must_end(const struct pool *p, int rc)
 {
-	return fail_by_policy && !(rc == REPL_E_BUSY && p->forked);
+	bool fail = false;
+
+	take_lines(POOLS_SET, pools_set, take_policy_line, &fail);
+	return fail && !(rc == REPL_E_BUSY && p->forked);
+}
+
+void
+pool_behind(struct pool *p, uint64_t from, uint64_t to)
+{
+	if (atomic_exchange(&p->told_behind, p->size) == p->size)
+		return;
+	report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED; next: make the "
+	       "file's size a multiple of %u",
+	       p->path, (unsigned long long)from, (unsigned long long)to, p->size, PAGE);
+	if (pool_must_end(p, REPL_E_INVAL))
+		abort();
 }
 
 /* 0, or a status whose text has been taken by why. */
@@ -270,7 +284,6 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 
 	p->state = POOL_OFF;
 	p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
-	take_lines(POOLS_SET, pools_set, take_policy_line, NULL);
 	if (!again || pool_must_end(p, rc))
 		report("%s: NOT REPLICATED: %s", p->path, why);
 	if (pool_must_end(p, rc))

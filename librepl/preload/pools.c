@@ -699,8 +699,7 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	left = parts_flush(p, end - left, left, look);
 	/* Where the file ends nothing was written. */
 	if (left && !(look && all))
-		report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED", p->path,
-		       (unsigned long long)(end - left), (unsigned long long)end, p->size);
+		pool_behind(p, end - left, end);
 }
 
 bool

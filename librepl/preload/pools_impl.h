@@ -54,6 +54,7 @@ struct pool {
 	_Atomic uint32_t told_lost;                 /* a bit each: that is said once */
 	_Atomic bool told_short;                    /* likewise */
 	_Atomic bool told_synced;                   /* likewise */
+	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
 	_Atomic bool told_child;                    /* likewise */
 	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
@@ -115,6 +116,9 @@ size_t view_has(const struct pool *p, uint64_t off, size_t len);
  * all now that the file has.
  */
 bool pool_grow(struct pool *p, uint64_t end);
+
+/* What was made durable there the replicas can't have. */
+void pool_behind(struct pool *p, uint64_t from, uint64_t to);
 
 /* The program's own wish is to stop when a replica is lost. */
 void pool_failed(const struct pool *p, int rc, const char *what);

@@ -40,6 +40,7 @@
  *   closed    standard input, output and error are closed, and written to all the same
  *   large     all of a large file is synced at once
  *   sized     made durable while the file is empty, and while its size is odd
+ *   behind    it gets longer by an odd length, and what is there is made durable, often
  *   stores    made durable by nothing that is followed, and a child exits
  *   looks     mapped for reading by a descriptor for both
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
@@ -916,6 +917,20 @@ sized(const char *path)
 }
 
 static void
+behind(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, 2 * SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'a', PAGE);
+	check(ftruncate(fd, SIZE + 100) == 0, "ftruncate");
+	for (int i = 0; i < 200; i++)
+		put(at + SIZE, 'b', 100);
+	check(ftruncate(fd, 2 * SIZE) == 0, "ftruncate");
+	put(at + SIZE + PAGE, 'c', PAGE);
+}
+
+static void
 stores(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -995,20 +1010,49 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},        {"recreate", recreate},   {"part", part},
-		{"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
-		{"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
-		{"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
-		{"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
-		{"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
-		{"linked", linked},    {"directory", directory}, {"aliased", aliased},
-		{"stays", stays},      {"early", early},         {"locked", locked},
-		{"steps", steps},      {"leaves", leaves},       {"unseen", unseen},
-		{"sized", sized},      {"stores", stores},       {"looks", looks},
-		{"shares", shares},    {"large", large},         {"amid", amid},
-		{"jumps", jumps},      {"ticks", ticks},         {"forkticks", forkticks},
-		{"regrown", regrown},  {"punched", punched},     {"unnamed", unnamed},
-		{"longer", longer},    {"last", last},           {"closed", closed_standard},
+		{"grow", grow},
+		{"recreate", recreate},
+		{"part", part},
+		{"protect", protect},
+		{"fixed", fixed},
+		{"daemon", daemon_child},
+		{"nodrain", nodrain},
+		{"forks", forks},
+		{"cancel", cancel},
+		{"stderr", on_stderr},
+		{"exit", exit_amid},
+		{"page", page},
+		{"moves", moves},
+		{"beyond", beyond},
+		{"shrink", shrink},
+		{"renamed", renamed},
+		{"fsync", by_fsync},
+		{"handler", fork_in_handler},
+		{"linked", linked},
+		{"directory", directory},
+		{"aliased", aliased},
+		{"stays", stays},
+		{"early", early},
+		{"locked", locked},
+		{"steps", steps},
+		{"leaves", leaves},
+		{"unseen", unseen},
+		{"sized", sized},
+		{"behind", behind},
+		{"stores", stores},
+		{"looks", looks},
+		{"shares", shares},
+		{"large", large},
+		{"amid", amid},
+		{"jumps", jumps},
+		{"ticks", ticks},
+		{"forkticks", forkticks},
+		{"regrown", regrown},
+		{"punched", punched},
+		{"unnamed", unnamed},
+		{"longer", longer},
+		{"last", last},
+		{"closed", closed_standard},
 	};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {

@@ -9,7 +9,17 @@ start_target
 ON_LOSS=degrade odd sized '^[^:]*: [^ ]*/sized: NOT REPLICATED: its size of 5000 bytes is not a multiple of 4096; next: [^:]*
 [^:]*: [^ ]*/sized: is replicated now$'
 
-status=0
-(run "$TMP/fails" fails "$BUILD/tests/integration/pmem_odd" sized "$TMP/fails") >"$TMP/out" 2>&1 || status=$?
-[ $status -eq 134 ] || fail "with on-loss = fail it ends with $status: $(cat "$TMP/out")"
-grep -q 'fails: NOT REPLICATED: its size of 5000 bytes' "$TMP/out" || fail "it says: $(cat "$TMP/out")"
+# Of one that it gets later it is told once.
+ON_LOSS=degrade odd behind '^[^:]*: [^ ]*/behind: bytes 1048576 to 1048676 lie behind its size of 1048576: NOT REPLICATED; next: [^:]*$'
+
+# fails MODE PATTERN
+fails() {
+	local status=0
+
+	(run "$TMP/fails.$1" "fails.$1" "$BUILD/tests/integration/pmem_odd" "$1" "$TMP/fails.$1") >"$TMP/out" 2>&1 ||
+		status=$?
+	[ $status -eq 134 ] || fail "$1, with on-loss = fail, ends with $status: $(cat "$TMP/out")"
+	grep -q "$2" "$TMP/out" || fail "it says: $(cat "$TMP/out")"
+}
+fails sized 'NOT REPLICATED: its size of 5000 bytes'
+fails behind 'lie behind its size'
