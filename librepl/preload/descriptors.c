@@ -10,10 +10,13 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "real.h"
 
+#define PAUSE_NS        100000L
+#define PAUSES          100U
 #define DESCRIPTORS_MAX 65536 /* one with a higher number is not noted */
 
 static atomic_bool begun;
@@ -22,6 +25,7 @@ static atomic_bool begun;
 static _Atomic uint64_t taken[DESCRIPTORS_MAX];
 static atomic_int end; /* none from there on */
 static _Atomic pid_t owner;
+static atomic_uint opening; /* descriptors that are not taken yet */
 
 /* ---- who calls ---- */
 
@@ -57,6 +61,18 @@ descriptors_caller(const void *caller)
 	       is_ours(found.dlfo_link_map->l_name);
 }
 
+bool
+descriptors_opens(const void *caller)
+{
+	bool ours = descriptors_caller(caller);
+
+	if (ours) {
+		atomic_store(&owner, getpid());
+		atomic_fetch_add(&opening, 1);
+	}
+	return ours;
+}
+
 /* ---- what is theirs ---- */
 
 /* Of a socket or a file no other has the same; of an eventfd or a timer all have. */
@@ -72,7 +88,7 @@ identity(int fd)
 }
 
 int
-descriptors_take(int fd)
+descriptors_note(int fd)
 {
 	int saved = errno, higher = -1, was;
 
@@ -86,13 +102,20 @@ descriptors_take(int fd)
 		fd = higher;
 	}
 	if (fd < DESCRIPTORS_MAX) {
-		atomic_store(&owner, getpid());
 		atomic_store(&taken[fd], identity(fd));
 		was = atomic_load(&end);
 		while (was <= fd && !atomic_compare_exchange_weak(&end, &was, fd + 1))
 			;
 	}
 	errno = saved;
+	return fd;
+}
+
+int
+descriptors_take(int fd)
+{
+	fd = descriptors_note(fd);
+	atomic_fetch_sub(&opening, 1);
 	return fd;
 }
 
@@ -108,6 +131,27 @@ descriptors_whose(int fd)
 	same = identity(fd) == id;
 	errno = saved;
 	return same ? DESCRIPTORS_REPLICAS : DESCRIPTORS_LOST;
+}
+
+bool
+descriptors_any(void)
+{
+	return atomic_load(&owner) == getpid();
+}
+
+/* Not for long: an open(2) may take its time, and this may be a handler that has interrupted one.
+ */
+enum descriptors_whose
+descriptors_settled(int fd)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	int saved = errno;
+
+	/* No thread is cancelled here, and a child has no such threads. */
+	for (unsigned i = 0; i < PAUSES && atomic_load(&opening) > 0 && descriptors_any(); i++)
+		(void)syscall(SYS_nanosleep, &pause, NULL);
+	errno = saved;
+	return descriptors_whose(fd);
 }
 
 void
@@ -136,4 +180,5 @@ descriptors_forked(void)
 	for (int fd = 0; fd < to; fd++)
 		atomic_store(&taken[fd], 0);
 	atomic_store(&end, 0);
+	atomic_store(&opening, 0);
 }

@@ -21,10 +21,19 @@ void descriptors_begin(void);
 bool descriptors_caller(const void *caller);
 
 /*
+ * The same. If so it opens a descriptor in a moment, which nobody can tell from the program's until
+ * descriptors_take() has it.
+ */
+bool descriptors_opens(const void *caller);
+
+/*
  * fd was opened by such code; below 0 is an error and stays one. The descriptor to use instead,
  * which is above standard error.
  */
 int descriptors_take(int fd);
+
+/* The same of one with another behind it. */
+int descriptors_note(int fd);
 
 enum descriptors_whose {
 	DESCRIPTORS_PROGRAM, /* or in a child of this process, which may do what it likes */
@@ -33,6 +42,12 @@ enum descriptors_whose {
 };
 
 enum descriptors_whose descriptors_whose(int fd);
+
+/* The same for the program, when what is just being opened has its place, within a moment. */
+enum descriptors_whose descriptors_settled(int fd);
+
+/* Any were the replicas' in this process. */
+bool descriptors_any(void);
 
 /* It is closed in a moment, or lost. */
 void descriptors_drop(int fd);

@@ -18,10 +18,14 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "filelock.h"
 #include "real.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define OURS   descriptors_caller(__builtin_return_address(0))
+
+/* The same, of who is to give the new descriptor to descriptors_take(), whatever comes. */
+#define OPENS descriptors_opens(__builtin_return_address(0))
 
 /* X(name): those that are called by way of libc, since a thread can be cancelled in some. */
 #define NEXT_TABLE(X)                                                                              \
@@ -64,7 +68,7 @@ mode_of(int flags, va_list ap)
 EXPORT int
 open(const char *path, int flags, ...)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	va_list ap;
 	mode_t mode;
 	int fd;
@@ -83,7 +87,7 @@ EXPORT int open64(const char *path, int flags, ...) __attribute__((alias("open")
 EXPORT int
 openat(int dir, const char *path, int flags, ...)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	va_list ap;
 	mode_t mode;
 	int fd;
@@ -102,7 +106,7 @@ EXPORT int openat64(int dir, const char *path, int flags, ...) __attribute__((al
 EXPORT int
 mkostemp(char *path, int flags)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int fd;
 
 	if (!next.mkostemp)
@@ -114,7 +118,7 @@ mkostemp(char *path, int flags)
 EXPORT int
 socket(int domain, int type, int protocol)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int fd = (int)syscall(SYS_socket, domain, type | (ours ? SOCK_CLOEXEC : 0), protocol);
 
 	return ours ? descriptors_take(fd) : fd;
@@ -123,21 +127,23 @@ socket(int domain, int type, int protocol)
 EXPORT int
 socketpair(int domain, int type, int protocol, int fds[2])
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int rc = (int)syscall(SYS_socketpair, domain, type | (ours ? SOCK_CLOEXEC : 0), protocol,
 			      fds);
 
-	if (rc == 0 && ours) {
-		fds[0] = descriptors_take(fds[0]);
+	if (ours && rc == 0)
+		fds[0] = descriptors_note(fds[0]);
+	if (ours && rc == 0)
 		fds[1] = descriptors_take(fds[1]);
-	}
+	else if (ours)
+		(void)descriptors_take(-1);
 	return rc;
 }
 
 EXPORT int
 accept4(int sock, struct sockaddr *addr, socklen_t *len, int flags)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int fd;
 
 	flags |= ours ? SOCK_CLOEXEC : 0;
@@ -149,7 +155,7 @@ accept4(int sock, struct sockaddr *addr, socklen_t *len, int flags)
 EXPORT int
 eventfd(unsigned value, int flags)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int fd = (int)syscall(SYS_eventfd2, value, flags | (ours ? EFD_CLOEXEC : 0));
 
 	return ours ? descriptors_take(fd) : fd;
@@ -158,13 +164,14 @@ eventfd(unsigned value, int flags)
 EXPORT int
 epoll_create(int size)
 {
-	bool ours = OURS;
+	bool ours;
 	int fd;
 
 	if (size <= 0) {
 		errno = EINVAL;
 		return -1;
 	}
+	ours = OPENS;
 	fd = (int)syscall(SYS_epoll_create1, ours ? EPOLL_CLOEXEC : 0);
 	return ours ? descriptors_take(fd) : fd;
 }
@@ -172,7 +179,7 @@ epoll_create(int size)
 EXPORT int
 epoll_create1(int flags)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int fd = (int)syscall(SYS_epoll_create1, flags | (ours ? EPOLL_CLOEXEC : 0));
 
 	return ours ? descriptors_take(fd) : fd;
@@ -181,7 +188,7 @@ epoll_create1(int flags)
 EXPORT int
 timerfd_create(int clock, int flags)
 {
-	bool ours = OURS;
+	bool ours = OPENS;
 	int fd = (int)syscall(SYS_timerfd_create, clock, flags | (ours ? TFD_CLOEXEC : 0));
 
 	return ours ? descriptors_take(fd) : fd;
@@ -198,49 +205,72 @@ close_real(int fd)
 EXPORT int
 close(int fd)
 {
-	enum descriptors_whose whose = descriptors_whose(fd);
+	bool ours = OURS;
+	enum descriptors_whose whose = ours ? descriptors_whose(fd) : descriptors_settled(fd);
 
 	if (whose == DESCRIPTORS_PROGRAM)
 		return close_real(fd);
 	/* As of a number that is not open: who closes all goes on. */
-	if (whose == DESCRIPTORS_REPLICAS && !OURS) {
+	if (whose == DESCRIPTORS_REPLICAS && !ours) {
 		errno = EBADF;
 		return -1;
 	}
 	descriptors_drop(fd);
-	return whose == DESCRIPTORS_LOST && OURS ? 0 : close_real(fd);
+	return whose == DESCRIPTORS_LOST && ours ? 0 : close_real(fd);
 }
 
-/* A number that the program did not get from the system; the connection has no other one. */
 static int
-not_onto(int fd)
+dup_real(int from, int to, int flags)
 {
-	if (descriptors_whose(fd) != DESCRIPTORS_REPLICAS)
-		return 0;
-	errno = EBUSY;
-	return -1;
-}
-
-EXPORT int
-dup2(int from, int to)
-{
-	if (!OURS && not_onto(to))
-		return -1;
+	if (flags >= 0)
+		return (int)syscall(SYS_dup3, from, to, flags);
 	if (!next.dup2)
 		next_init();
 	return next.dup2(from, to);
 }
 
+/*
+ * A number that the program did not get from the system. One that is the replicas' is busy: the
+ * connection has no other one. One that is not in use they may get any moment, so the
+ * kernel is asked for it as for any that is free. flags -1: of dup2(2).
+ */
+static int
+dup_onto(int from, int to, int flags)
+{
+	int by = flags > 0 && (flags & O_CLOEXEC) ? F_DUPFD_CLOEXEC : F_DUPFD, fd;
+	bool used;
+
+	while (from != to && descriptors_any()) {
+		/* Before it is asked whose: they may open it in between. */
+		used = to < 0 || fcntl(to, F_GETFD) >= 0;
+		if (descriptors_settled(to) == DESCRIPTORS_REPLICAS) {
+			errno = EBUSY;
+			return -1;
+		}
+		if (used || (flags > 0 && (flags & ~O_CLOEXEC)))
+			break;
+		fd = fcntl(from, by, to);
+		if (fd == to)
+			return fd;
+		if (fd < 0)
+			break;
+		filelock_close(fd);
+	}
+	return dup_real(from, to, flags);
+}
+
+EXPORT int
+dup2(int from, int to)
+{
+	return OURS ? dup_real(from, to, -1) : dup_onto(from, to, -1);
+}
+
 EXPORT int
 dup3(int from, int to, int flags)
 {
-	bool ours = OURS;
-	int fd;
-
-	if (!ours && not_onto(to))
-		return -1;
-	fd = (int)syscall(SYS_dup3, from, to, flags | (ours ? O_CLOEXEC : 0));
-	return ours ? descriptors_take(fd) : fd;
+	if (!OPENS)
+		return dup_onto(from, to, flags);
+	return descriptors_take(dup_real(from, to, flags | O_CLOEXEC));
 }
 
 EXPORT int

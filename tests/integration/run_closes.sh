@@ -15,6 +15,11 @@ for how in loop all listed range from onto exec; do
 	ctl verify "$TMP/$how" "$T/$how" >"$TMP/verify.log" 2>&1 || fail "$how: $(cat "$TMP/verify.log")"
 done
 
+# Nor does it get one of theirs that has only just been opened.
+(run "$TMP/onto_new" onto_new timeout -k 5 40 "$BUILD/tests/integration/pmem_onto" "$TMP/onto_new") >"$TMP/out" 2>&1 ||
+	fail "onto_new ends with $?: $(cat "$TMP/out")"
+[ ! -s "$TMP/out" ] || fail "onto_new says: $(cat "$TMP/out")"
+
 # What nobody sees loses the replica, but the program ends.
 mkdir "$TMP/call.d"
 (ON_LOSS=degrade run "$TMP/call" call timeout -k 5 40 "$CLOSES" call "$TMP/call" "$TMP/call.d") >"$TMP/out" 2>&1
