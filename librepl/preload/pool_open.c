@@ -246,19 +246,6 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	return rc;
 }
 
-/* Else a connection may be standard output: what the program says would go there. */
-static void
-standard_take(void)
-{
-	int fd;
-
-	do
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	while (fd >= 0 && fd <= STDERR_FILENO);
-	if (fd >= 0)
-		(void)close(fd);
-}
-
 /* Likewise. Of a file that is empty there is nothing to open yet, and no handle. */
 static int
 pool_open_try(struct pool *p, char *why, size_t size)
@@ -273,7 +260,6 @@ pool_open_try(struct pool *p, char *why, size_t size)
 	rc = view_ready(p, why, size);
 	if (rc || p->file_size == 0)
 		return rc;
-	standard_take();
 	return pool_open_replicas(p, why, size);
 }
 

@@ -12,6 +12,7 @@
 
 #include "channel_impl.h"
 #include "clock.h"
+#include "standard.h"
 #include "thread.h"
 
 #define LOOK_MS  20U
@@ -227,6 +228,8 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	int rc;
 
 	*out = NULL;
+	/* The program may have closed them since. */
+	standard_take();
 	(void)pthread_once(&left_once, left_init);
 	if (left_count(o->target) >= LEFT_MAX)
 		return err_set(e, REPL_E_TIMEOUT,

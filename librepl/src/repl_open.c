@@ -23,6 +23,7 @@
 #include "lineage.h"
 #include "replica_judge.h"
 #include "ship.h"
+#include "standard.h"
 #include "statusd.h"
 #include "text.h"
 #include "transfer.h"
@@ -806,6 +807,7 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 	r->flags = flags;
 	r->replica_count = r->cfg->target_count;
 	rc = repl_init_locks(r, e);
+	standard_take();
 	/* A replica that comes back is reached by the same files, wherever the program is then. */
 	if (!rc)
 		rc = config_fix_paths(r->cfg, e);

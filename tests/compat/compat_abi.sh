@@ -12,6 +12,10 @@ grep -q "warning: .*abi.set (not used here: RPMEM_SSH, RPMEM_ENABLE_VERBS)" "$TM
 	fail "no warning: $(cat "$TMP/rpmem.log")"
 [ "$(ls -A "$POOLS")" = ".repld" ] || fail "left: $(ls -A "$POOLS")"
 
+# No connection has the number of a standard descriptor that the program has closed and writes to all the same.
+target_set abi.set "4M abi.part"
+pmdk "$BUILD/tests/compat/rpmem_abi" "$T" closed || fail "closed: $(cat "$TMP/rpmem.log")"
+
 # Fewer lanes by the environment; nonsense there is an error.
 target_set abi.set "4M abi.part"
 target_set raw.set "OPTION NOHDRS" "4M raw.part"

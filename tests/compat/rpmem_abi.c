@@ -2,8 +2,10 @@
 /*
  * rpmem_abi - calls librpmem.so.1 as a program that was linked with the old one.
  *
- *   rpmem_abi TARGET        two set files are there: abi.set, 4M with headers, and raw.set, 4M
- * without rpmem_abi TARGET many   many.set, 32M without headers: flushed by MiBs, drained once
+ *   rpmem_abi TARGET          two set files are there: abi.set, 4M with headers, and raw.set, 4M
+ *                             without
+ *   rpmem_abi TARGET many     many.set, 32M without headers: flushed by MiBs, drained once
+ *   rpmem_abi TARGET closed   abi.set; standard input, output and error are closed, and written to
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "rpmem.h"
 
@@ -204,23 +208,50 @@ test_many(void)
 	CHECK(rpmem_close(p) == 0);
 }
 
+static void
+test_closed(void)
+{
+	struct rpmem_pool_attr a;
+	unsigned lanes = 1;
+	struct stat st;
+	RPMEMpool *p;
+
+	for (int fd = 0; fd < 3; fd++)
+		(void)close(fd);
+	attr_fill(&a);
+	p = rpmem_create(target, "abi.set", mem, SIZE, &lanes, &a);
+	CHECK(p);
+	for (int fd = 0; fd < 3; fd++) {
+		CHECK(fstat(fd, &st) != 0 || !S_ISSOCK(st.st_mode));
+		(void)!write(fd, "said\n", 5);
+	}
+	put(p, 8192, 70000, 1, false);
+	CHECK(rpmem_close(p) == 0);
+	CHECK(rpmem_remove(target, "abi.set", 0) == 0);
+}
+
 int
 main(int argc, char **argv)
 {
 	struct rpmem_pool_attr a;
 
-	if (argc != 2 && (argc != 3 || strcmp(argv[2], "many") != 0)) {
-		(void)fputs("usage: rpmem_abi TARGET [many]\n", stderr);
+	if (argc != 2 &&
+	    (argc != 3 || (strcmp(argv[2], "many") != 0 && strcmp(argv[2], "closed") != 0))) {
+		(void)fputs("usage: rpmem_abi TARGET [many | closed]\n", stderr);
 		return 2;
 	}
 	target = argv[1];
-	if (argc == 3) {
+	if (argc == 3 && strcmp(argv[2], "many") == 0) {
 		test_many();
 		return 0;
 	}
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(mem != MAP_FAILED);
 	CHECK(!rpmem_errormsg()[0]);
+	if (argc == 3) {
+		test_closed();
+		return 0;
+	}
 	attr_fill(&a);
 	test_arguments();
 	test_thread_text();
