@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "descriptors.h"
 
@@ -21,7 +22,7 @@ struct api api;
 static void *
 open_library(void)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX] = "";
 	Dl_info self;
 	const char *slash;
 	void *library = NULL;
@@ -30,7 +31,10 @@ open_library(void)
 	    snprintf(path, sizeof(path), "%.*s/" LIBRARY, (int)(slash - self.dli_fname),
 		     self.dli_fname) < (int)sizeof(path))
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	return library ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
+	/* Where it is there, its own error tells why it can't be loaded. */
+	if (library || access(path, F_OK) == 0)
+		return library;
+	return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
 static const char *

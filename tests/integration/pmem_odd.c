@@ -41,6 +41,7 @@
  *   large     all of a large file is synced at once
  *   sized     made durable while the file is empty, and while its size is odd
  *   behind    it gets longer by an odd length, and what is there is made durable, often
+ *   narrow    its address space has got a limit that it has reached
  *   stores    made durable by nothing that is followed, and a child exits
  *   looks     mapped for reading by a descriptor for both
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
@@ -59,6 +60,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -931,6 +933,16 @@ behind(const char *path)
 }
 
 static void
+narrow(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	const struct rlimit limit = {.rlim_cur = PAGE, .rlim_max = PAGE};
+
+	check(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+	put(at, 'a', PAGE);
+}
+
+static void
 stores(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -1010,49 +1022,28 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},
-		{"recreate", recreate},
-		{"part", part},
-		{"protect", protect},
-		{"fixed", fixed},
-		{"daemon", daemon_child},
-		{"nodrain", nodrain},
-		{"forks", forks},
-		{"cancel", cancel},
-		{"stderr", on_stderr},
-		{"exit", exit_amid},
-		{"page", page},
-		{"moves", moves},
-		{"beyond", beyond},
-		{"shrink", shrink},
-		{"renamed", renamed},
-		{"fsync", by_fsync},
-		{"handler", fork_in_handler},
-		{"linked", linked},
-		{"directory", directory},
-		{"aliased", aliased},
-		{"stays", stays},
-		{"early", early},
-		{"locked", locked},
-		{"steps", steps},
-		{"leaves", leaves},
-		{"unseen", unseen},
-		{"sized", sized},
-		{"behind", behind},
-		{"stores", stores},
-		{"looks", looks},
-		{"shares", shares},
-		{"large", large},
-		{"amid", amid},
-		{"jumps", jumps},
-		{"ticks", ticks},
-		{"forkticks", forkticks},
-		{"regrown", regrown},
-		{"punched", punched},
-		{"unnamed", unnamed},
-		{"longer", longer},
-		{"last", last},
-		{"closed", closed_standard},
+		{"grow", grow},       {"recreate", recreate},
+		{"part", part},       {"protect", protect},
+		{"fixed", fixed},     {"daemon", daemon_child},
+		{"nodrain", nodrain}, {"forks", forks},
+		{"cancel", cancel},   {"stderr", on_stderr},
+		{"exit", exit_amid},  {"page", page},
+		{"moves", moves},     {"beyond", beyond},
+		{"shrink", shrink},   {"renamed", renamed},
+		{"fsync", by_fsync},  {"handler", fork_in_handler},
+		{"linked", linked},   {"directory", directory},
+		{"aliased", aliased}, {"stays", stays},
+		{"early", early},     {"locked", locked},
+		{"steps", steps},     {"leaves", leaves},
+		{"unseen", unseen},   {"sized", sized},
+		{"narrow", narrow},   {"behind", behind},
+		{"stores", stores},   {"looks", looks},
+		{"shares", shares},   {"large", large},
+		{"amid", amid},       {"jumps", jumps},
+		{"ticks", ticks},     {"forkticks", forkticks},
+		{"regrown", regrown}, {"punched", punched},
+		{"unnamed", unnamed}, {"longer", longer},
+		{"last", last},       {"closed", closed_standard},
 	};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {

@@ -43,6 +43,13 @@ head -c 1048576 /dev/zero >"$TMP/errors"
 (ulimit -f 1024 && alone 2>>"$TMP/errors") || fail "with a file for errors that is full it ends with $?"
 [ "$(stat -c %s "$TMP/errors")" = 1048576 ] || fail "the file was not full"
 
+# Nor is there room for the library: it is said what is wrong with that one. Sanitizers need some themselves.
+if ! sanitized; then
+	(ON_LOSS=degrade run "$TMP/narrow" narrow "$BUILD/tests/integration/pmem_odd" narrow "$TMP/narrow") >"$TMP/out" 2>&1 ||
+		fail "narrow: $(cat "$TMP/out")"
+	grep -q "narrow: NOT REPLICATED: .*librepl.so.0: failed to map" "$TMP/out" || fail "narrow says: $(cat "$TMP/out")"
+fi
+
 # With on-loss = fail it does none that is not replicated, whatever the reason and wherever that is said.
 stopped() {
 	local status=0
