@@ -357,6 +357,7 @@ pools_init(void)
 {
 	if (getauxval(AT_SECURE))
 		return;
+	tell_begin();
 	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
 	pools_set = own(getenv(POOLS_SET));
 	pools_config = own(getenv("REPL_CONFIG"));

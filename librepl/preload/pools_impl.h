@@ -69,6 +69,9 @@ uint64_t now_ns(void);
 
 /* ---- tell.c ---- */
 
+/* The program has had no time yet to close its standard error. */
+void tell_begin(void);
+
 /* As much as standard error takes, and no harm to the program whatever that is. */
 void tell(const char *line, size_t len);
 

@@ -42,6 +42,7 @@
  *   sized     made durable while the file is empty, and while its size is odd
  *   behind    it gets longer by an odd length, and what is there is made durable, often
  *   narrow    its address space has got a limit that it has reached
+ *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
  *   looks     mapped for reading by a descriptor for both
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
@@ -61,6 +62,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -943,6 +945,30 @@ narrow(const char *path)
 }
 
 static void
+number(const char *path)
+{
+	char other[4096], *at = map_fd(file_new(path, 2 * SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	int fd, pair[2];
+	struct stat st;
+
+	(void)snprintf(other, sizeof(other), "%s.other", path);
+	(void)close(STDERR_FILENO);
+	fd = file_new(other, 0);
+	if (fd != STDERR_FILENO)
+		exit(2);
+	put(at, 'a', PAGE);
+	if (fstat(fd, &st) || st.st_size != 0)
+		exit(3);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) ||
+	    dup2(pair[0], STDERR_FILENO) < 0)
+		exit(2);
+	/* This is told, too, else. */
+	(void)fsync(open(path, O_RDONLY));
+	if (read(pair[1], other, sizeof(other)) >= 0)
+		exit(4);
+}
+
+static void
 stores(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -1022,28 +1048,21 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(const char *);
 	} modes[] = {
-		{"grow", grow},       {"recreate", recreate},
-		{"part", part},       {"protect", protect},
-		{"fixed", fixed},     {"daemon", daemon_child},
-		{"nodrain", nodrain}, {"forks", forks},
-		{"cancel", cancel},   {"stderr", on_stderr},
-		{"exit", exit_amid},  {"page", page},
-		{"moves", moves},     {"beyond", beyond},
-		{"shrink", shrink},   {"renamed", renamed},
-		{"fsync", by_fsync},  {"handler", fork_in_handler},
-		{"linked", linked},   {"directory", directory},
-		{"aliased", aliased}, {"stays", stays},
-		{"early", early},     {"locked", locked},
-		{"steps", steps},     {"leaves", leaves},
-		{"unseen", unseen},   {"sized", sized},
-		{"narrow", narrow},   {"behind", behind},
-		{"stores", stores},   {"looks", looks},
-		{"shares", shares},   {"large", large},
-		{"amid", amid},       {"jumps", jumps},
-		{"ticks", ticks},     {"forkticks", forkticks},
-		{"regrown", regrown}, {"punched", punched},
-		{"unnamed", unnamed}, {"longer", longer},
-		{"last", last},       {"closed", closed_standard},
+		{"grow", grow},        {"recreate", recreate},   {"part", part},
+		{"protect", protect},  {"fixed", fixed},         {"daemon", daemon_child},
+		{"nodrain", nodrain},  {"forks", forks},         {"cancel", cancel},
+		{"stderr", on_stderr}, {"exit", exit_amid},      {"page", page},
+		{"moves", moves},      {"beyond", beyond},       {"shrink", shrink},
+		{"renamed", renamed},  {"fsync", by_fsync},      {"handler", fork_in_handler},
+		{"linked", linked},    {"directory", directory}, {"aliased", aliased},
+		{"stays", stays},      {"early", early},         {"locked", locked},
+		{"steps", steps},      {"leaves", leaves},       {"unseen", unseen},
+		{"sized", sized},      {"number", number},       {"narrow", narrow},
+		{"behind", behind},    {"stores", stores},       {"looks", looks},
+		{"shares", shares},    {"large", large},         {"amid", amid},
+		{"jumps", jumps},      {"ticks", ticks},         {"forkticks", forkticks},
+		{"regrown", regrown},  {"punched", punched},     {"unnamed", unnamed},
+		{"longer", longer},    {"last", last},           {"closed", closed_standard},
 	};
 
 	for (size_t i = 0; argc == 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {

@@ -43,6 +43,11 @@ head -c 1048576 /dev/zero >"$TMP/errors"
 (ulimit -f 1024 && alone 2>>"$TMP/errors") || fail "with a file for errors that is full it ends with $?"
 [ "$(stat -c %s "$TMP/errors")" = 1048576 ] || fail "the file was not full"
 
+# What has its number meanwhile is the program's own, and none of it is for our words.
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/number" \
+	--replica "nobody@127.0.0.1:$free/alone" -- "$BUILD/tests/integration/pmem_odd" number "$TMP/number" ||
+	fail "what is told is in a file or connection of the program's: $?"
+
 # Nor is there room for the library: it is said what is wrong with that one. Sanitizers need some themselves.
 if ! sanitized; then
 	(ON_LOSS=degrade run "$TMP/narrow" narrow "$BUILD/tests/integration/pmem_odd" narrow "$TMP/narrow") >"$TMP/out" 2>&1 ||
