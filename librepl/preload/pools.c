@@ -113,10 +113,20 @@ static atomic_bool stray;
 static _Atomic pid_t self;
 static __thread bool forking __attribute__((tls_model("initial-exec")));
 
+/* A child that shares its parent's memory, as of vfork(2), but not what that opens. */
+static bool
+is_sharing(void)
+{
+	return atomic_load_explicit(&self, memory_order_relaxed) != getpid();
+}
+
 static void
 busy_end(void)
 {
-	while (busy == 1) {
+	/* Such a one has left what there is to its parent's thread, which waits for it. */
+	bool leave = late_count > 0 && is_sharing();
+
+	while (busy == 1 && !leave) {
 		late_flush();
 		busy = 0;
 		/* From here on they are flushed at once. */
@@ -287,15 +297,11 @@ unseen_begin(void)
 bool
 pools_may_open(struct pool *p)
 {
-	bool shares = atomic_load(&self) != getpid();
-
-	if (!shares && !atomic_load(&stray))
+	if (!atomic_load(&stray))
 		return true;
 	if (!atomic_exchange(&p->told_child, true))
-		report(shares ? "%s: made durable by a child that shares its parent's memory, as "
-				"of vfork(2): on the replicas when the parent makes bytes durable"
-			      : "%s: made durable by a child of _Fork(3) or clone(2): NOT "
-				"REPLICATED until the pool is opened next; next: use fork(2)",
+		report("%s: made durable by a child of _Fork(3) or clone(2): NOT REPLICATED until "
+		       "the pool is opened next; next: use fork(2)",
 		       p->path);
 	return false;
 }
@@ -392,6 +398,8 @@ static void
 pools_end(void)
 {
 	(void)pools_any();
+	if (busy == 0)
+		calm_end(calm_begin());
 	if (busy > 0) {
 		for (unsigned i = 0; i < late_count; i++)
 			late_lost(late[i].pool);
@@ -455,7 +463,7 @@ static void
 pools_let_go(struct maps_change c, bool may_close)
 {
 	/* What a child of vfork(2) closes it closes for itself only. */
-	may_close = may_close && atomic_load(&self) == getpid();
+	may_close = may_close && !is_sharing();
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (c.full & 1U << i)
 			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
@@ -752,6 +760,27 @@ late_add(struct pool *p, uint64_t off, size_t len, bool look)
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* The handle may have connections that the parent has opened since: they are none of the child's.
+ */
+static void
+sharing_flush(uintptr_t at, uintptr_t end, bool look)
+{
+	int saved_errno = errno;
+	struct maps_piece piece;
+
+	for (; at < end && maps_find(at, end, &piece); at = piece.end) {
+		struct pool *p = &pools[piece.pool];
+
+		late_add(p, piece.off, piece.len, look);
+		if (!atomic_exchange(&p->told_child, true))
+			report("%s: made durable by a child that shares its parent's memory, as of "
+			       "vfork(2): on the replicas when the thread that made it makes bytes "
+			       "durable",
+			       p->path);
+	}
+	errno = saved_errno;
+}
+
 static void
 range_flush(const void *addr, size_t len, bool look)
 {
@@ -762,6 +791,10 @@ range_flush(const void *addr, size_t len, bool look)
 
 	if (!maps_find(at, end, &piece)) {
 		pools_missed(addr);
+		return;
+	}
+	if (is_sharing()) {
+		sharing_flush(at, end, look);
 		return;
 	}
 	amid = busy > 0;
@@ -843,7 +876,7 @@ pools_drain(void)
 {
 	struct calm calm;
 
-	if (flushed == 0 || busy > 0)
+	if (flushed == 0 || busy > 0 || is_sharing())
 		return;
 	calm = calm_begin();
 	flushed_drain();
@@ -878,7 +911,7 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 void
 pools_changed(const struct stat *file, uint64_t from, uint64_t to)
 {
-	bool amid = busy > 0;
+	bool amid = busy > 0 || is_sharing();
 	struct calm calm = calm_begin();
 
 	for (unsigned i = 0; i < pool_count; i++)

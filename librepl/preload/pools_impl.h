@@ -90,9 +90,7 @@ void take_lines(const char *name, const char *text, void (*take)(char *, char *,
 /* Of the environment that the program has begun with: it may change that. NULL: not there. */
 extern char *pools_set, *pools_config;
 
-/*
- * False in a child that can't have replicas of its own, which is told: one that shares its parent's
- * memory, as of vfork(2), or one in which no handler of fork(2) has run.
+/* False in a child in which no handler of fork(2) has run: that can't have replicas, and is told.
  */
 bool pools_may_open(struct pool *p);
 

@@ -46,7 +46,7 @@
  *   stores    made durable by nothing that is followed, and a child exits
  *   looks     mapped for reading by a descriptor for both
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
- *   shares    a child of vfork(2) writes to the pool that its parent has not opened yet
+ *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
@@ -1019,18 +1019,39 @@ unseen(const char *path)
 	child_ended(child, at + 2 * PAGE);
 }
 
+static void *
+put_when_told(void *arg)
+{
+	while (!atomic_load(&stop))
+		(void)usleep(1000);
+	put(arg, 't', PAGE);
+	atomic_store(&stop, false);
+	return NULL;
+}
+
 static void
 shares(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
-	pid_t child = vfork();
+	pthread_t thread;
+	pid_t child;
+	int status;
 
+	check(!pthread_create(&thread, NULL, put_when_told, at), "thread");
+	child = vfork();
 	if (child == 0) {
-		(void)pmem_msync(at, PAGE);
+		at[PAGE] = 'a';
+		(void)pmem_msync(at + PAGE, PAGE);
+		atomic_store(&stop, true);
+		while (atomic_load(&stop))
+			(void)usleep(1000);
+		at[2 * PAGE] = 'b';
+		(void)pmem_msync(at + 2 * PAGE, PAGE);
 		_exit(0);
 	}
-	put(at + PAGE, 'p', PAGE);
-	child_ended(child, at);
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+	(void)pthread_join(thread, NULL);
+	put(at + 3 * PAGE, 'p', PAGE);
 }
 
 static void
