@@ -4,6 +4,8 @@
 . "$(dirname "$0")/run_lib.sh"
 WRITE=$BUILD/tests/integration/pmem_write
 start_target
+# It is not full before the loss is told, be the machine never so quick.
+pmempool create obj --layout=far --size=256M "$TMP/far" || fail "pmempool create"
 
 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set op-timeout=500 \
 	--set close-timeout=500 --replica "$T/far" --pool "$TMP/far" -- "$FILL" \
