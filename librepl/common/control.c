@@ -452,7 +452,7 @@ int
 control_get_u64(struct json_object *o, const char *name, uint64_t min, uint64_t max, uint64_t *out,
 		struct err *e)
 {
-	struct json_object *value;
+	struct json_object *value = NULL;
 	uint64_t number;
 	int ret = member_get(o, name, json_type_int, &value, e);
 
@@ -477,7 +477,7 @@ int
 control_get_text(struct json_object *o, const char *name, size_t max, const char **out,
 		 struct err *e)
 {
-	struct json_object *value;
+	struct json_object *value = NULL;
 	size_t len;
 	int ret = member_get(o, name, json_type_string, &value, e);
 
@@ -496,7 +496,7 @@ control_get_text(struct json_object *o, const char *name, size_t max, const char
 int
 control_get_bool(struct json_object *o, const char *name, bool *out, struct err *e)
 {
-	struct json_object *value;
+	struct json_object *value = NULL;
 	int ret = member_get(o, name, json_type_boolean, &value, e);
 
 	if (ret)
@@ -509,7 +509,7 @@ int
 control_get_array(struct json_object *o, const char *name, size_t max, struct json_object **out,
 		  struct err *e)
 {
-	struct json_object *value;
+	struct json_object *value = NULL;
 	int ret = member_get(o, name, json_type_array, &value, e);
 
 	if (ret)

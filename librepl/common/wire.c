@@ -390,7 +390,7 @@ commit_open(const uint8_t *msg, size_t len, enum wire_type type, uint64_t pool_s
 	    struct wire_commit_view *v, struct err *e)
 {
 	struct wire_commit_view view;
-	struct header h;
+	struct header h = {0};
 	int ret;
 
 	ret = header_open(msg, len, type, &h, e);
@@ -589,7 +589,7 @@ wire_ack_encode(uint8_t *buf, const struct wire_ack *a)
 int
 wire_ack_decode(const uint8_t *msg, size_t len, struct wire_ack *a, struct err *e)
 {
-	struct header h;
+	struct header h = {0};
 	int32_t status;
 	int ret;
 
