@@ -274,7 +274,7 @@ check_program(const char *path, struct err *e)
 static int
 find_preload(char path[PATH_MAX], struct err *e)
 {
-	static const char *const places[] = {"", "../" REPL_LIBDIR "/"};
+	static const char *const places[] = {"", REPL_LIBDIR "/"};
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
