@@ -105,8 +105,9 @@ run './packaging/install-deps.sh build'
 
 say 'Build'
 log=$(mktemp)
-run "cmake --preset release -DBUILD_TESTING=OFF >$log 2>&1" &&
-	run "cmake --build --preset release >>$log 2>&1" || {
+quoted=$(printf %q "$log")
+run "cmake --preset release -DBUILD_TESTING=OFF >$quoted 2>&1" &&
+	run "cmake --build --preset release >>$quoted 2>&1" || {
 	cat "$log"
 	die 'the build failed, see above'
 }
@@ -117,7 +118,7 @@ say 'Install into a temporary directory'
 dir=$(mktemp -d /tmp/repl-quickstart.XXXXXX)
 chmod 755 "$dir"
 run "cmake --install build-release --prefix $dir/usr >/dev/null"
-run "PATH=$dir/usr/bin:$dir/usr/sbin:$PWD/build-release/packaging:\$PATH"
+run "PATH=$dir/usr/bin:$dir/usr/sbin:$(printf %q "$PWD")/build-release/packaging:\$PATH"
 run "cd $dir"
 # Neither the keys nor the settings of whoever runs this.
 HOME=$dir
