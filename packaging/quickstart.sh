@@ -88,6 +88,9 @@ finish()
 		tail -n 20 "$dir/repld.log" >&2
 	fi
 	rm -rf "$dir" "$log"
+	# What cmake noted of a compiler that failed would have it fail the next time, too.
+	[ -n "$dir" ] || [ -e build-release/build.ninja ] ||
+		rm -rf build-release/CMakeCache.txt build-release/CMakeFiles
 	if $passed; then
 		printf '\nPASS: every one of %s acknowledged updates is in the restored pool. (%d s)\n' \
 			"$last" "$SECONDS"
@@ -109,6 +112,8 @@ quoted=$(printf %q "$log")
 run "cmake --preset release -DBUILD_TESTING=OFF >$quoted 2>&1" &&
 	run "cmake --build --preset release >>$quoted 2>&1" || {
 	cat "$log"
+	[ -s "$log" ] || die "the build failed, and nothing could be written to $log:" \
+		'make room there, or name another directory by TMPDIR'
 	die 'the build failed, see above'
 }
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# packaging/quickstart.sh passes in directories with a blank in their names.
+# packaging/quickstart.sh passes in directories with a blank in their names; a build that fails where
+# nothing can be written says so, and leaves nothing that the next one would stumble over.
 # usage: test_quickstart.sh PREFIX
 set -euo pipefail
 
@@ -14,9 +15,13 @@ cp -r "$source/packaging" "$dir/a clone"
 cat >"$dir/bin/cmake" <<END
 #!/bin/bash
 set -e
-mkdir -p build-release/packaging
+mkdir -p build-release/packaging build-release/CMakeFiles
 case \$1 in
---preset) ;;
+--preset)
+	touch build-release/CMakeCache.txt
+	[ ! -e '$dir/fails' ]
+	touch build-release/build.ninja
+	;;
 --build) ln -sf '$1/../../../packaging/ledger' build-release/packaging/ ;;
 --install)
 	mkdir -p "\$4"
@@ -36,6 +41,13 @@ fail()
 	exit 1
 }
 
+touch "$dir/fails"
+! quickstart || fail 'a build that fails passes'
+grep -F 'nothing could be written' "$dir/out" | grep -F "make room there, or name another directory by TMPDIR" ||
+	fail 'it does not say why nothing is above'
+[ -z "$(find "$dir/a clone/build-release" "$dir/t m p" -type f; ls "$dir/a clone/build-release/CMakeFiles" 2>/dev/null)" ] ||
+	fail 'it leaves files'
+rm "$dir/fails"
 quickstart || fail 'quickstart'
 tail -n 1 "$dir/out"
 [ -z "$(ls "$dir/t m p")" ] || fail 'it leaves files in TMPDIR'
