@@ -80,6 +80,7 @@ finish()
 {
 	local status=$?
 
+	trap '' INT TERM HUP
 	trap - EXIT
 	stop "$writer_pid" KILL
 	stop "$serve_pid" TERM

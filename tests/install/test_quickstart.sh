@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# packaging/quickstart.sh passes in directories with a blank in their names; a build that fails where
-# nothing can be written says so, and leaves nothing that the next one would stumble over.
+# packaging/quickstart.sh passes in directories with a blank in their names, and cleans up when it is
+# interrupted while it does; a build that fails where nothing can be written says so, and leaves nothing
+# that the next one would stumble over.
 # usage: test_quickstart.sh PREFIX
 set -euo pipefail
 
@@ -26,10 +27,19 @@ case \$1 in
 --install)
 	mkdir -p "\$4"
 	cp -r '$1/.' "\$4"
+	rm "\$4/sbin/repld"
+	cp '$dir/repld' "\$4/sbin"
 	;;
 esac
 END
-chmod 755 "$dir" "$dir/bin/cmake"
+# It takes its time to end.
+cat >"$dir/repld" <<END
+#!/bin/bash
+'$1/sbin/repld' "\$@" &
+trap "sleep 0.5; kill \$!" TERM
+wait
+END
+chmod 755 "$dir" "$dir/bin/cmake" "$dir/repld"
 quickstart()
 {
 	TMPDIR="$dir/t m p" PATH=$dir/bin:$PATH "$dir/a clone/packaging/quickstart.sh" >"$dir/out" 2>&1
@@ -48,6 +58,13 @@ grep -F 'nothing could be written' "$dir/out" | grep -F "make room there, or nam
 [ -z "$(find "$dir/a clone/build-release" "$dir/t m p" -type f; ls "$dir/a clone/build-release/CMakeFiles" 2>/dev/null)" ] ||
 	fail 'it leaves files'
 rm "$dir/fails"
-quickstart || fail 'quickstart'
+quickstart &
+until grep 'all records whole' "$dir/out" >/dev/null; do
+	kill -0 $! 2>/dev/null || fail 'quickstart'
+	sleep 0.05
+done
+kill -TERM "$(pgrep -o -P $!)"
+wait $! || fail 'it was interrupted while it cleaned up'
 tail -n 1 "$dir/out"
 [ -z "$(ls "$dir/t m p")" ] || fail 'it leaves files in TMPDIR'
+[ ! -e "$(sed -n 's/.*--prefix \(.*\)\/usr .*/\1/p' "$dir/out")" ] || fail 'it leaves its directory'
