@@ -18,6 +18,7 @@ log=
 serve_pid=
 writer_pid=
 step='before the first step'
+building=false
 passed=false
 
 say()
@@ -90,7 +91,7 @@ finish()
 	fi
 	rm -rf "$dir" "$log"
 	# What cmake noted of a compiler that failed would have it fail the next time, too.
-	[ -n "$dir" ] || [ -e build-release/build.ninja ] ||
+	$building && [ ! -e build-release/build.ninja ] &&
 		rm -rf build-release/CMakeCache.txt build-release/CMakeFiles
 	if $passed; then
 		printf '\nPASS: every one of %s acknowledged updates is in the restored pool. (%d s)\n' \
@@ -107,7 +108,14 @@ trap 'trap "" INT TERM HUP; step="interrupted: $step"; exit 130' INT TERM HUP
 say 'Install what building takes, if it is missing'
 run './packaging/install-deps.sh build'
 
+# One at a time in this tree: another one, or the tests, may be building.
 say 'Build'
+exec 9<.
+flock -n 9 || {
+	printf '   another build in this directory is under way: waiting for its end\n'
+	flock 9
+}
+building=true
 log=$(mktemp)
 quoted=$(printf %q "$log")
 run "cmake --preset release -DBUILD_TESTING=OFF >$quoted 2>&1" &&
@@ -124,6 +132,8 @@ say 'Install into a temporary directory'
 dir=$(mktemp -d /tmp/repl-quickstart.XXXXXX)
 chmod 755 "$dir"
 run "cmake --install build-release --prefix $dir/usr >/dev/null"
+building=false
+exec 9<&-
 run "PATH=$dir/usr/bin:$dir/usr/sbin:$(printf %q "$PWD")/build-release/packaging:\$PATH"
 run "cd $dir"
 # Neither the keys nor the settings of whoever runs this.

@@ -53,11 +53,13 @@ stage()
 	[ $verdict = passed ]
 }
 
+# One at a time in this tree: quickstart.sh may be building.
 build()
-{
+(
+	flock 9
 	cmake --preset "$1" -DREPL_WERROR=ON -DBUILD_TESTING=ON &&
 		cmake --build --preset "$1" -j "$(nproc)" -- -k 0
-}
+) 9<.
 
 # without_symbols COMMAND...: run it where /proc/kallsyms is empty, if that may be
 # done. libfabric's verbs provider reads all of it whenever a program first asks for

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # packaging/quickstart.sh passes in directories with a blank in their names, and cleans up when it is
-# interrupted while it does; a build that fails where nothing can be written says so, and leaves nothing
-# that the next one would stumble over.
+# interrupted while it does; two do not build at once; a build that fails where nothing can be written
+# says so, and leaves nothing that the next one would stumble over.
 # usage: test_quickstart.sh PREFIX
 set -euo pipefail
 
@@ -19,6 +19,9 @@ set -e
 mkdir -p build-release/packaging build-release/CMakeFiles
 case \$1 in
 --preset)
+	mkdir '$dir/busy' || touch '$dir/both'
+	sleep 0.3
+	rmdir '$dir/busy'
 	touch build-release/CMakeCache.txt
 	[ ! -e '$dir/fails' ]
 	touch build-release/build.ninja
@@ -42,7 +45,7 @@ END
 chmod 755 "$dir" "$dir/bin/cmake" "$dir/repld"
 quickstart()
 {
-	TMPDIR="$dir/t m p" PATH=$dir/bin:$PATH "$dir/a clone/packaging/quickstart.sh" >"$dir/out" 2>&1
+	TMPDIR="$dir/t m p" PATH=$dir/bin:$PATH "$dir/a clone/packaging/quickstart.sh" >>"$dir/out" 2>&1
 }
 fail()
 {
@@ -52,7 +55,10 @@ fail()
 }
 
 touch "$dir/fails"
+quickstart &
 ! quickstart || fail 'a build that fails passes'
+! wait $! || fail 'a build that fails passes'
+[ ! -e "$dir/both" ] || fail 'two build at once'
 grep -F 'nothing could be written' "$dir/out" | grep -F "make room there, or name another directory by TMPDIR" ||
 	fail 'it does not say why nothing is above'
 [ -z "$(find "$dir/a clone/build-release" "$dir/t m p" -type f; ls "$dir/a clone/build-release/CMakeFiles" 2>/dev/null)" ] ||
