@@ -316,7 +316,7 @@ enum repl_data {
 };
 
 /*
- * Why a replica is not connected, established and up to date: replctl(1) lists what
+ * Why a replica is not connected, established and up to date: RELIABILITY.md lists what
  * they mean and what helps. Values are part of the ABI and are never reused.
  */
 enum repl_reason {
