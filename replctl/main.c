@@ -190,7 +190,7 @@ static const struct option_help {
 	{0, "-i, --identity FILE", "private key"},
 	{0, "    --known-hosts FILE", "host keys"},
 	{0, "    --json", "answer and errors as JSON on standard output"},
-	{OPT_SIZE, "-s, --size N", "bytes, or with K, M, G, T; a multiple of 4096"},
+	{OPT_SIZE, "-s, --size N", "bytes, or K, M, G, T; of a pool a multiple of 4096"},
 	{OPT_FROM, "    --from FILE", "the size of this file, then its data"},
 	{OPT_SPARSE, "    --sparse", "space is taken as it is written"},
 	{OPT_QUICK, "    --quick", "fewer sizes and rounds"},
@@ -310,6 +310,8 @@ help(struct ctl *c, char **args, int count)
 	const struct command *command;
 	int words;
 
+	if (count > 0 && strcmp(args[0], "help") == 0)
+		count = 0;
 	command = count > 0 ? command_find(args, count, &words) : NULL;
 	if (!command && count > 0)
 		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);

@@ -47,6 +47,9 @@ ctl help | sed -n '/^  create/,/^  help/p' >"$TMP/out"
 grep -v -e '^.\{31\} [^ ]' -e '^  [^ ].* [^ ]' "$TMP/out" && fail "a text of the help is out of its column"
 ctl help run | grep -q -- "--sparse" && fail "help of a command has an option of another one"
 ctl help sync | grep -q -- "--dry-run" || fail "help of a command"
+[ "$(ctl help help)" = "$(ctl help)" ] || fail "help of help"
+# Its records are of 16 to 4096 bytes.
+ctl help bench remotelog | grep -e "--size.*of a pool a multiple of 4096" >/dev/null || fail "the size of a record"
 [ "$(ctl restore --help)" = "$(ctl help restore)" ] || fail "--help of a command"
 ctl --version | grep -q "^replctl [0-9]" || fail "version"
 
