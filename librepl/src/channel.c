@@ -624,6 +624,13 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 			"%s: remote command failed with exit status 127%s%s: install repld on "
 			"%s, or name its path with 'command'",
 			c->name, c->complaint[0] ? ": " : "", c->complaint, c->host);
+	/* What the shell there says of a file that it may not execute is not had of a subsystem. */
+	if (status == 126)
+		return err_set(
+			e, REPL_E_CONFIG,
+			"%s: remote command failed with exit status 126%s%s: see that the user "
+			"there may execute repld on %s, and that it is a program for that machine",
+			c->name, c->complaint[0] ? ": " : "", c->complaint, c->host);
 	/* repld(8): its configuration is wrong, and stays so until somebody mends it. */
 	if (status == 10 && c->complaint[0])
 		return err_set(e, REPL_E_CONFIG, "%s: it refuses to start: %s", c->name,

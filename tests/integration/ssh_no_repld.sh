@@ -15,6 +15,8 @@ expect() {
 }
 expect "^config: .*no-such-repld.*not found.*install repld on 127\.0\.0\.1" \
 	-c "no-such-repld session" cat "$target"
+expect "^config: .*exit status 126: .*Permission denied: see that the user there may execute repld" \
+	-c /dev/null cat "$target"
 expect "^lost: .*exit status 3: the disk is gone" \
 	-c "echo the disk is gone >&2; exit 3" cat "$target"
 expect "^config: .*it refuses to start: .*key 'pool-dir'" \
