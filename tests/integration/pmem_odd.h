@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* pmem_odd - what its modes have in common. */
+#ifndef TESTS_PMEM_ODD_H
+#define TESTS_PMEM_ODD_H
+
+#include <stddef.h>
+
+#define SIZE (1UL << 20)
+#define PAGE 4096UL
+
+struct odd_mode {
+	const char *name;
+	void (*run)(const char *path);
+};
+
+/* Up to one without a name. */
+extern const struct odd_mode odd_process[];
+
+/* Ends the program with what and errno, if not ok. */
+void check(int ok, const char *what);
+
+/* A new file of that size, and a mapping of one, which are what is asked for. */
+int file_new(const char *path, size_t size);
+char *map_fd(int fd, size_t off, size_t len, int prot);
+
+/* Bytes of the pool that are made durable. */
+void put(char *at, int c, size_t len);
+
+#endif

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What programs do with processes, threads, signals and descriptors while they have a pool:
+ *
+ *   daemon    a child closes all descriptors before it writes
+ *   forks     threads persist without a pause while others map, and one forks
+ *   cancel    a thread is cancelled while it persists
+ *   exit      exits in a signal handler, in the middle of a persist
+ *   handler   a signal handler forks that has interrupted the mapping of the pool
+ *   stderr    the pool is the file on standard error's descriptor
+ *   last      main() leaves by pthread_exit(3) before its threads, whose last one ends the program
+ *   amid      a signal handler persists in the middle of a copy to the same page
+ *   ticks     a signal handler persists, often while its thread does
+ *   forkticks the same, while it forks and other threads persist
+ *   jumps     a signal handler leaves a copy by siglongjmp(3)
+ *   closed    standard input, output and error are closed, and written to all the same
+ *   narrow    its address space has got a limit that it has reached
+ *   number    a file of its own, and then a connection, has the number of standard error
+ *   stores    made durable by nothing that is followed, and a child exits
+ *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
+ *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
+ *   leaves    it has left its environment and its directory before it maps the file
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <libpmem.h>
+
+#include "pmem_odd.h"
+
+#define WRITERS 6
+#define FORKS   20
+#define HANDLED 100U
+
+static void
+daemon_child(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child = fork();
+	int other, status;
+
+	check(child >= 0, "fork");
+	if (child != 0) {
+		check(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+		return;
+	}
+	for (int fd = 3; fd < 1024; fd++)
+		(void)close(fd);
+	/* Their numbers get used for others. */
+	for (int i = 0; i < 20; i++) {
+		other = open("/dev/zero", O_RDWR);
+		check(other >= 0, "/dev/zero");
+	}
+	put(at + PAGE, 'd', PAGE);
+	exit(0);
+}
+
+static atomic_bool stop;
+
+static void *
+persist_on(void *arg)
+{
+	char *at = arg;
+
+	for (unsigned i = 0; !atomic_load(&stop); i++) {
+		*at = (char)('a' + i % 26);
+		pmem_persist(at, 1);
+	}
+	return NULL;
+}
+
+static void *
+map_on(void *arg)
+{
+	const char *path = arg;
+	int fd = open(path, O_RDWR);
+
+	while (!atomic_load(&stop)) {
+		char *at = map_fd(fd, 0, PAGE, PROT_READ | PROT_WRITE);
+
+		pmem_persist(at + 100, 1);
+		(void)munmap(at, PAGE);
+	}
+	return NULL;
+}
+
+static void
+forks(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t writer[WRITERS], mapper;
+	int status;
+
+	for (int i = 0; i < WRITERS; i++)
+		check(!pthread_create(&writer[i], NULL, persist_on, at + (i + 1) * 64), "thread");
+	check(!pthread_create(&mapper, NULL, map_on, (void *)(uintptr_t)path), "thread");
+	for (int i = 0; i < FORKS; i++) {
+		pid_t child = fork();
+
+		check(child >= 0, "fork");
+		if (child == 0) {
+			/* Another file of the child's own. */
+			void *anon = mmap(NULL, PAGE, PROT_READ | PROT_WRITE,
+					  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+			pmem_persist(anon, 1);
+			(void)munmap(anon, PAGE);
+			(void)munmap(at, SIZE);
+			_exit(0);
+		}
+		check(waitpid(child, &status, 0) == child && status == 0, "waitpid");
+	}
+	atomic_store(&stop, true);
+	for (int i = 0; i < WRITERS; i++)
+		(void)pthread_join(writer[i], NULL);
+	(void)pthread_join(mapper, NULL);
+}
+
+static void
+cancel(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t t;
+
+	for (int i = 0; i < 50; i++) {
+		check(!pthread_create(&t, NULL, persist_on, at), "thread");
+		(void)usleep(1000);
+		(void)pthread_cancel(t);
+		atomic_store(&stop, true);
+		(void)pthread_join(t, NULL);
+		atomic_store(&stop, false);
+	}
+	put(at + PAGE, 'c', 10);
+}
+
+static void
+on_alarm(int sig)
+{
+	(void)sig;
+	exit(0);
+}
+
+static _Atomic unsigned handled;
+
+/*
+ * One signal, a while from now. Handlers ask for the next one at their end: a timer that goes on by
+ * itself leaves nothing to what it interrupts, where a handler takes longer than its period.
+ */
+static void
+tick_in(suseconds_t us)
+{
+	const struct itimerval once = {.it_value.tv_usec = us};
+
+	check(setitimer(ITIMER_REAL, &once, NULL) == 0, "setitimer");
+}
+
+static void
+on_timer(int number)
+{
+	pid_t child = fork();
+
+	(void)number;
+	if (child == 0)
+		_exit(0);
+	(void)waitpid(child, NULL, 0);
+	if (++handled < HANDLED)
+		tick_in(1000);
+}
+
+/* Before anything is flushed: there are no threads, whose locks a handler's fork would wait for. */
+static void
+fork_in_handler(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at;
+
+	/* So many that one more takes its time. */
+	for (int i = 0; i < 250; i++)
+		(void)map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	(void)signal(SIGALRM, on_timer);
+	tick_in(1000);
+	while (handled < HANDLED) {
+		at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+		check(munmap(at, SIZE) == 0, "munmap");
+	}
+	put(map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), 'h', PAGE);
+}
+
+static void
+exit_amid(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'x', 10);
+	(void)signal(SIGALRM, on_alarm);
+	(void)ualarm(50000, 0);
+	(void)persist_on(at);
+}
+
+static void
+on_stderr(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at;
+
+	check(dup2(fd, STDERR_FILENO) >= 0, "dup2");
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at + PAGE, 'e', 10);
+}
+
+static char *volatile handled_at;
+
+static char *closed;
+
+static sigjmp_buf back;
+
+static volatile sig_atomic_t jump;
+
+static void
+on_closed(int number)
+{
+	(void)number;
+	put(handled_at, 'h', 64);
+	check(mprotect(closed, PAGE, PROT_READ) == 0, "mprotect");
+	if (jump)
+		siglongjmp(back, 1);
+}
+
+/* The copy comes to a page that can't be read. */
+static void
+copy_amid(char *to, void *(*copy)(void *, const void *, size_t))
+{
+	check(mprotect(closed, PAGE, PROT_NONE) == 0, "mprotect");
+	if (sigsetjmp(back, 1) == 0)
+		(void)copy(to, closed - 100, 300);
+}
+
+static char *
+closed_new(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	closed = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	check(closed != MAP_FAILED, "mmap");
+	memset(closed, 'c', 2 * PAGE);
+	closed += PAGE;
+	(void)signal(SIGSEGV, on_closed);
+	put(at, 'a', PAGE);
+	return at;
+}
+
+static void
+amid(const char *path)
+{
+	char *at = closed_new(path);
+
+	handled_at = at + PAGE + 400;
+	copy_amid(at + PAGE, pmem_memcpy_persist);
+	handled_at = at + 9 * PAGE;
+	copy_amid(at + 8 * PAGE, pmem_memcpy_nodrain);
+	pmem_drain();
+}
+
+static void
+on_tick(int number)
+{
+	(void)number;
+	put(handled_at + (size_t)handled * 64, 'A' + (int)(handled % 26), 64);
+	if (++handled < 2 * HANDLED)
+		tick_in(2000);
+}
+
+static void
+tick_on(char *at, void (*work)(char *))
+{
+	handled_at = at + SIZE / 2;
+	put(at, 'a', PAGE);
+	(void)signal(SIGALRM, on_tick);
+	tick_in(2000);
+	while (handled < 2 * HANDLED)
+		work(at + PAGE);
+}
+
+static void
+put_page(char *at)
+{
+	put(at, 'a' + (int)(handled % 26), PAGE);
+}
+
+static void
+ticks(const char *path)
+{
+	tick_on(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), put_page);
+}
+
+static void
+fork_once(char *at)
+{
+	pid_t child = fork();
+	int status;
+
+	(void)at;
+	if (child == 0)
+		_exit(0);
+	check(child > 0, "fork");
+	while (waitpid(child, &status, 0) < 0)
+		check(errno == EINTR, "waitpid");
+}
+
+static void
+forkticks(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t writer[WRITERS];
+	sigset_t tick;
+
+	(void)sigemptyset(&tick);
+	(void)sigaddset(&tick, SIGALRM);
+	(void)pthread_sigmask(SIG_BLOCK, &tick, NULL);
+	for (int i = 0; i < WRITERS; i++)
+		check(!pthread_create(&writer[i], NULL, persist_on, at + (i + 1) * 64), "thread");
+	(void)pthread_sigmask(SIG_UNBLOCK, &tick, NULL);
+	tick_on(at, fork_once);
+	atomic_store(&stop, true);
+	for (int i = 0; i < WRITERS; i++)
+		(void)pthread_join(writer[i], NULL);
+}
+
+static void
+jumps(const char *path)
+{
+	char *at = closed_new(path);
+
+	jump = true;
+	handled_at = at + 8 * PAGE;
+	copy_amid(at + 4 * PAGE, pmem_memcpy_persist);
+	put(at + 4 * PAGE, 'j', 2 * PAGE);
+	put(at + 16 * PAGE, 'k', PAGE);
+}
+
+static void
+closed_standard(const char *path)
+{
+	struct stat st;
+	char *at;
+
+	for (int fd = 0; fd < 3; fd++)
+		(void)close(fd);
+	at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	for (size_t i = 0; i < 10; i++) {
+		put(at + i * PAGE, 'a', PAGE);
+		(void)!write(STDOUT_FILENO, "said\n", 5);
+		(void)!write(STDERR_FILENO, "told\n", 5);
+	}
+	for (int fd = 0; fd < 3; fd++)
+		check(fstat(fd, &st) != 0 || !S_ISSOCK(st.st_mode), "a connection is there");
+}
+
+static void *
+put_late(void *arg)
+{
+	char *at = arg;
+
+	for (size_t i = 0; i < 50; i++) {
+		put(at + i * PAGE, 'l', PAGE);
+		(void)usleep(5000);
+	}
+	return NULL;
+}
+
+static void
+clean(void *arg)
+{
+	(void)arg;
+	(void)usleep(600000);
+	(void)printf("clean\n");
+	(void)fflush(stdout);
+}
+
+static void
+last(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t thread;
+
+	put(at, 'a', PAGE);
+	for (size_t i = 0; i < 3; i++)
+		check(!pthread_create(&thread, NULL, put_late, at + i * 64 * PAGE), "thread");
+	pthread_cleanup_push(clean, NULL);
+	pthread_exit(NULL);
+	pthread_cleanup_pop(0);
+}
+
+static void
+narrow(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	const struct rlimit limit = {.rlim_cur = PAGE, .rlim_max = PAGE};
+
+	check(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+	put(at, 'a', PAGE);
+}
+
+static void
+number(const char *path)
+{
+	char other[4096], *at = map_fd(file_new(path, 2 * SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	int fd, pair[2];
+	struct stat st;
+
+	(void)snprintf(other, sizeof(other), "%s.other", path);
+	(void)close(STDERR_FILENO);
+	fd = file_new(other, 0);
+	if (fd != STDERR_FILENO)
+		exit(2);
+	put(at, 'a', PAGE);
+	if (fstat(fd, &st) || st.st_size != 0)
+		exit(3);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair) ||
+	    dup2(pair[0], STDERR_FILENO) < 0)
+		exit(2);
+	/* This is told, too, else. */
+	(void)fsync(open(path, O_RDONLY));
+	if (read(pair[1], other, sizeof(other)) >= 0)
+		exit(4);
+}
+
+static void
+stores(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	int status;
+	pid_t child;
+
+	memset(at, 's', PAGE);
+	child = fork();
+	if (child == 0)
+		exit(0);
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+}
+
+/* What the child has written the parent makes durable, too. */
+static void
+child_ended(pid_t child, char *at)
+{
+	int status;
+
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+	check(msync(at, PAGE, MS_SYNC) == 0, "msync");
+}
+
+static void
+unseen(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child;
+
+	put(at, 'p', PAGE);
+	child = _Fork();
+	if (child == 0) {
+		put(at + PAGE, 'c', PAGE);
+		exit(0);
+	}
+	child_ended(child, at + PAGE);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child == 0) {
+		put(at + 2 * PAGE, 'd', PAGE);
+		exit(0);
+	}
+	child_ended(child, at + 2 * PAGE);
+}
+
+static void *
+put_when_told(void *arg)
+{
+	while (!atomic_load(&stop))
+		(void)usleep(1000);
+	put(arg, 't', PAGE);
+	atomic_store(&stop, false);
+	return NULL;
+}
+
+static void
+shares(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t thread;
+	pid_t child;
+	int status;
+
+	check(!pthread_create(&thread, NULL, put_when_told, at), "thread");
+	child = vfork();
+	if (child == 0) {
+		at[PAGE] = 'a';
+		(void)pmem_msync(at + PAGE, PAGE);
+		atomic_store(&stop, true);
+		while (atomic_load(&stop))
+			(void)usleep(1000);
+		at[2 * PAGE] = 'b';
+		(void)pmem_msync(at + 2 * PAGE, PAGE);
+		_exit(0);
+	}
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+	(void)pthread_join(thread, NULL);
+	put(at + 3 * PAGE, 'p', PAGE);
+}
+
+static void
+leaves(const char *path)
+{
+	check(clearenv() == 0, "clearenv");
+	check(chdir("/") == 0, "chdir");
+	put(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE) + PAGE, 'l', PAGE);
+}
+
+const struct odd_mode odd_process[] = {
+	{"daemon", daemon_child},
+	{"forks", forks},
+	{"cancel", cancel},
+	{"stderr", on_stderr},
+	{"exit", exit_amid},
+	{"handler", fork_in_handler},
+	{"leaves", leaves},
+	{"unseen", unseen},
+	{"number", number},
+	{"narrow", narrow},
+	{"stores", stores},
+	{"shares", shares},
+	{"amid", amid},
+	{"jumps", jumps},
+	{"ticks", ticks},
+	{"forkticks", forkticks},
+	{"last", last},
+	{"closed", closed_standard},
+	{NULL, NULL},
+};
