@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pools.c, which follows the program, and pool_open.c, which has to do with the
- * replicas and the file, know of a pool in common.
+ * What pools.c and pools_map.c, which follow the program, and pool_open.c, which has to do with
+ * the replicas and the file, know of a pool in common.
  */
 #ifndef PRELOAD_POOLS_IMPL_H
 #define PRELOAD_POOLS_IMPL_H
@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <librepl.h>
@@ -82,6 +83,20 @@ void pools_mapped_before(void);
 
 /* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */
 bool pools_busy(void);
+
+/* What is around any work on a pool: a thread does not end in it, and errno stays. */
+struct calm {
+	int saved_errno, cancel;
+};
+
+struct calm calm_begin(void);
+void calm_end(struct calm c);
+
+/* The number of the pool whose file fd is, which is looked at; or -1. */
+int pool_of_file(int fd, struct stat *file);
+
+/* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */
+bool is_sharing(void);
 
 /* Call take() for each line "key<tab>value" of text, an environment variable's. NULL: none. */
 void take_lines(const char *name, const char *text, void (*take)(char *, char *, void *),

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The program's mappings as they come and go: with its first one a pool is followed, with its last
+ * one closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "maps.h"
+#include "pools.h"
+#include "pools_impl.h"
+#include "real.h"
+
+#define PAGE 4096U
+
+static pthread_once_t end_once = PTHREAD_ONCE_INIT;
+
+/* What is mapped is the pool's file, or has taken that one's place by its name. */
+static void
+pool_take_file(struct pool *p, int fd, const struct stat *st)
+{
+	bool other;
+
+	(void)pthread_rwlock_wrlock(&p->lock);
+	other = p->dev != st->st_dev || p->ino != st->st_ino;
+	if (other) {
+		if (maps_forget((unsigned)(p - pools)))
+			report("%s is another file now: the one before, still mapped, is NOT "
+			       "REPLICATED any more",
+			       p->path);
+		pool_close_locked(p);
+		p->retry_ns = 0;
+		view_unmap(p);
+	}
+	p->dev = st->st_dev;
+	p->ino = st->st_ino;
+	p->file_size = (size_t)st->st_size;
+	if (!p->view && view_map(p, fd))
+		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
+	(void)pthread_rwlock_unlock(&p->lock);
+}
+
+/* Whether this mapping is, or can become by mprotect(2), one to write to a file by. */
+static bool
+may_write(int prot, int flags, int fd)
+{
+	if (fd < 0 || (flags & MAP_ANONYMOUS) || (flags & MAP_TYPE) == MAP_PRIVATE)
+		return false;
+	return (prot & PROT_WRITE) || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
+}
+
+static size_t
+whole_pages(size_t len)
+{
+	return (len + PAGE - 1) & ~(size_t)(PAGE - 1);
+}
+
+/* Mappings are gone: a pool with none left is closed, if it may be. */
+static void
+pools_let_go(struct maps_change c, bool may_close)
+{
+	/* What a child of vfork(2) closes it closes for itself only. */
+	may_close = may_close && !is_sharing();
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (c.full & 1U << i)
+			report("%s: more than %d mappings: one is NOT REPLICATED", pools[i].path,
+			       MAPS_MAX);
+		if (!(c.gone & ~c.left & 1U << i) || !may_close)
+			continue;
+		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		pool_close_locked(&pools[i]);
+		pools[i].retry_ns = 0;
+		view_unmap(&pools[i]);
+		(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+}
+
+/* Something else is mapped there, or nothing. */
+static void
+range_gone(void *addr, size_t len, bool may_close)
+{
+	struct calm calm;
+
+	/* Of no effect then. */
+	if ((uintptr_t)addr % PAGE || len == 0)
+		return;
+	calm = calm_begin();
+	pools_let_go(maps_remove(addr, whole_pages(len)), may_close);
+	calm_end(calm);
+}
+
+void
+pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	bool may = !pools_busy();
+	struct calm calm = calm_begin();
+	struct stat st;
+	int pool = -1;
+
+	/* What was there before is gone, whatever comes. */
+	if (flags & MAP_FIXED)
+		range_gone(addr, len, may);
+	if (may && may_write(prot, flags, fd))
+		pool = pool_of_file(fd, &st);
+	if (pool >= 0) {
+		missed_none();
+		if (prot & PROT_WRITE)
+			pools[pool].stored = true;
+		(void)pthread_once(&end_once, register_end);
+		pool_take_file(&pools[pool], fd, &st);
+		if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)pool))
+			report("%s: more than %d mappings: this one is NOT REPLICATED",
+			       pools[pool].path, MAPS_MAX);
+	}
+	calm_end(calm);
+}
+
+static bool
+any_held(const void *addr, size_t len)
+{
+	struct maps_piece any;
+
+	return maps_find((uintptr_t)addr, (uintptr_t)addr + (len ? len : 1), &any);
+}
+
+void *
+pools_remap(void *old, size_t old_len, size_t len, int flags, void *wish)
+{
+	bool may = !pools_busy();
+	struct maps_change c;
+	struct calm calm;
+	void *got;
+
+	if (!any_held(old, whole_pages(old_len)) &&
+	    !(flags & MREMAP_FIXED && any_held(wish, whole_pages(len))))
+		return (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
+	calm = calm_begin();
+	c = maps_remap(old, whole_pages(old_len), whole_pages(len), flags, wish, &got);
+	if (got == MAP_FAILED)
+		calm.saved_errno = errno;
+	pools_let_go(c, may);
+	calm_end(calm);
+	return got;
+}
+
+int
+pools_unmap(void *addr, size_t len)
+{
+	bool may = !pools_busy();
+	struct maps_change c;
+	struct calm calm;
+	int rc;
+
+	/* Most of what a process unmaps is no pool. */
+	if (!any_held(addr, whole_pages(len)))
+		return real_munmap(addr, len);
+	calm = calm_begin();
+	c = maps_unmap(addr, whole_pages(len), &rc);
+	if (rc)
+		calm.saved_errno = errno;
+	pools_let_go(c, may);
+	calm_end(calm);
+	return rc;
+}
+
+void
+pools_synced(int fd, const char *call)
+{
+	struct calm calm;
+	struct stat st;
+	int pool;
+
+	if (pools_busy())
+		return;
+	calm = calm_begin();
+	pool = pool_of_file(fd, &st);
+	if (pool >= 0 && maps_has((unsigned)pool) &&
+	    !atomic_exchange(&pools[pool].told_synced, true))
+		report("%s: %s replicates nothing: only what msync(2), libpmem or libpmem2 makes "
+		       "durable is followed",
+		       pools[pool].path, call);
+	calm_end(calm);
+}
