@@ -118,9 +118,12 @@ post(struct ask *a, const char *method, struct json_object *params, struct err *
 	struct json_object *o = control_request_new(++a->id, method, params);
 	size_t len = 0;
 	char *line = o ? control_line(o, &len) : NULL;
-	ssize_t n = line ? send(a->fd, line, len, MSG_NOSIGNAL) : -1;
+	ssize_t n;
 
 	json_object_put(o);
+	if (!line)
+		return err_set(e, REPL_E_NOMEM, "request %s: out of memory", method);
+	n = send(a->fd, line, len, MSG_NOSIGNAL);
 	free(line);
 	if (n != (ssize_t)len)
 		return err_set(e, REPL_E_LOST,

@@ -6,6 +6,8 @@
 
 #include "bench.h"
 
+#include "control.h"
+
 static int
 pool_make(struct bench *b)
 {
@@ -19,10 +21,10 @@ pool_make(struct bench *b)
 	if (rc)
 		return rc;
 	params = json_object_new_object();
-	json_object_object_add(params, "name", json_object_new_string(name));
-	json_object_object_add(params, "size", json_object_new_uint64(b->pool_size));
+	control_add(params, "name", json_object_new_string(name));
+	control_add(params, "size", json_object_new_uint64(b->pool_size));
 	/* Of a session that ends by whatever way nothing stays. */
-	json_object_object_add(params, "provisional", json_object_new_boolean(true));
+	control_add(params, "provisional", json_object_new_boolean(true));
 	rc = remote_call(b->c->remote, "pool.create", params, NULL, e);
 	if (!rc)
 		rc = remote_pool_open(b->c->remote, name, REMOTE_WRITE, e);

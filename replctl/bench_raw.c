@@ -43,7 +43,7 @@ bench_raw_open(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 
 	if (seconds > BENCH_RAW_SECONDS_MAX)
 		seconds = BENCH_RAW_SECONDS_MAX;
-	json_object_object_add(params, "seconds", json_object_new_int((int)seconds));
+	control_add(params, "seconds", json_object_new_int((int)seconds));
 	rc = remote_call(c->remote, "bench.open", params, &result, &c->err);
 	if (!rc)
 		rc = raw_connect(raw, c->remote, result, seconds, &c->err);
@@ -61,7 +61,7 @@ bench_raw_renew(struct bench_raw *raw, struct ctl *c, unsigned seconds)
 	if (raw->tcp && clock_now_ns() + seconds * NS_PER_S < raw->end_ns)
 		return 0;
 	bench_raw_close(raw);
-	rc = remote_call(c->remote, "bench.close", NULL, NULL, &c->err);
+	rc = remote_call(c->remote, "bench.close", json_object_new_object(), NULL, &c->err);
 	return rc ? rc : bench_raw_open(raw, c, BENCH_RAW_SECONDS_MAX);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "control.h"
 #include "out.h"
 
 #define CELL 32
@@ -221,7 +222,7 @@ add_number(struct json_object *o, const char *name, double value)
 	char text[CELL];
 
 	(void)snprintf(text, sizeof(text), "%.3f", value);
-	(void)json_object_object_add(o, name, json_object_new_double_s(value, text));
+	control_add(o, name, json_object_new_double_s(value, text));
 }
 
 static struct json_object *
@@ -243,7 +244,7 @@ size_json(const struct bench *b, const struct bench_series *raw)
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 
 	out_add_u64(o, "size", raw->size);
-	json_object_object_add(o, "tcp", latency_json(raw, NULL));
+	control_add(o, "tcp", latency_json(raw, NULL));
 	for (unsigned i = 0; i < b->series_count; i++) {
 		const struct bench_series *s = &b->series[i];
 		struct json_object *method;
@@ -253,9 +254,9 @@ size_json(const struct bench *b, const struct bench_series *raw)
 		method = latency_json(s, raw);
 		out_add_text(method, "method", plan_method_name(s->method));
 		out_add_bool(method, "chosen", bench_is_chosen(b, s));
-		json_object_array_add(list, method);
+		control_append(list, method);
 	}
-	json_object_object_add(o, "persist", list);
+	control_add(o, "persist", list);
 	return o;
 }
 
@@ -271,7 +272,7 @@ shapes_json(const struct bench *b)
 
 		out_add_text(o, "operation", shapes[i].name);
 		out_add_text(o, "to", shapes[i].base_name);
-		json_object_array_add(list, o);
+		control_append(list, o);
 	}
 	return list;
 }
@@ -292,7 +293,7 @@ lanes_json(const struct bench *b)
 		out_add_u64(o, "lanes", s->count);
 		out_add_u64(o, "persists_per_s", (uint64_t)bench_value(s, BENCH_RATE));
 		add_number(o, "ratio", ratio(s, one));
-		json_object_array_add(list, o);
+		control_append(list, o);
 	}
 	return list;
 }
@@ -313,7 +314,7 @@ streams_json(const struct bench *b)
 		out_add_u64(o, "tcp_bytes_per_s", (uint64_t)bench_value(r, BENCH_RATE));
 		out_add_u64(o, "bytes_per_s", (uint64_t)bench_value(s, BENCH_RATE));
 		add_number(o, "ratio", ratio(s, r));
-		json_object_array_add(list, o);
+		control_append(list, o);
 	}
 	return list;
 }
@@ -336,12 +337,12 @@ report_json(const struct bench *b)
 		const struct bench_series *s = &b->series[i];
 
 		if (s->group == BENCH_G_SIZES && s->kind == BENCH_RAW_ECHO)
-			json_object_array_add(list, size_json(b, s));
+			control_append(list, size_json(b, s));
 	}
-	json_object_object_add(o, "sizes", list);
-	json_object_object_add(o, "operations", shapes_json(b));
-	json_object_object_add(o, "lanes", lanes_json(b));
-	json_object_object_add(o, "streams", streams_json(b));
+	control_add(o, "sizes", list);
+	control_add(o, "operations", shapes_json(b));
+	control_add(o, "lanes", lanes_json(b));
+	control_add(o, "streams", streams_json(b));
 	return o;
 }
 

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "conffile.h"
+#include "control.h"
 #include "out.h"
 
 static int
@@ -25,10 +26,10 @@ create_zeros(struct ctl *c, const char *target)
 	if (rc)
 		return rc;
 	params = json_object_new_object();
-	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
-	json_object_object_add(params, "size", json_object_new_uint64(size));
+	control_add(params, "name", json_object_new_string(c->target.pool));
+	control_add(params, "size", json_object_new_uint64(size));
 	if (c->options.sparse)
-		json_object_object_add(params, "sparse", json_object_new_boolean(true));
+		control_add(params, "sparse", json_object_new_boolean(true));
 	rc = remote_call(c->remote, "pool.create", params, &result, &c->err);
 	if (rc)
 		return rc;

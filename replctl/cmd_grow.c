@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "conffile.h"
+#include "control.h"
 #include "out.h"
 
 /* As its writer, who leaves the state as it was. */
@@ -59,8 +60,8 @@ cmd_grow(struct ctl *c, char **args)
 	if (!c->options.json)
 		(void)printf("the pool %s has %s\n", c->target_text, human);
 	answer = json_object_new_object();
-	json_object_object_add(answer, "name", json_object_new_string(c->target.pool));
-	json_object_object_add(answer, "size", json_object_new_uint64(size));
+	control_add(answer, "name", json_object_new_string(c->target.pool));
+	control_add(answer, "size", json_object_new_uint64(size));
 	ctl_answer(c, answer);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* replctl list TARGET */
 #include "commands.h"
+#include "control.h"
 #include "out.h"
 #include "pools.h"
 
@@ -20,7 +21,7 @@ cmd_list(struct ctl *c, char **args)
 		pools_print(pools);
 	answer = json_object_new_object();
 	out_add_text(answer, "target", c->host_text);
-	json_object_object_add(answer, "pools", pools);
+	control_add(answer, "pools", pools);
 	ctl_answer(c, answer);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "control.h"
 #include "newest.h"
 #include "out.h"
 #include "replica_judge.h"
@@ -310,14 +311,17 @@ answer(struct ctl *c, const struct choice *x)
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 
 	for (unsigned i = 0; i < x->count; i++)
-		(void)json_object_array_add(list, row_json(&x->row[i]));
-	json_object_object_add(o, "newest", x->best ? json_object_new_string(x->best->name) : NULL);
+		control_append(list, row_json(&x->row[i]));
+	if (x->best)
+		control_add(o, "newest", json_object_new_string(x->best->name));
+	else if (o)
+		(void)json_object_object_add(o, "newest", NULL);
 	if (c->err.code) {
 		text_clean(c->err.text);
 		out_add_text(o, "why", c->err.text);
 		out_add_text(o, "next", c->next);
 	}
-	json_object_object_add(o, "replicas", list);
+	control_add(o, "replicas", list);
 	ctl_answer(c, o);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "control.h"
 #include "out.h"
 
 #define STEPS_TEXT_MAX 128
@@ -157,7 +158,7 @@ steps_json(const enum taxonomy_step *steps, const char *(*word)(enum taxonomy_st
 	struct json_object *list = json_object_new_array();
 
 	for (; *steps != STEP_END; steps++)
-		json_object_array_add(list, json_object_new_string(word(*steps)));
+		control_append(list, json_object_new_string(word(*steps)));
 	return list;
 }
 
@@ -171,11 +172,11 @@ entry_json(const struct plan_entry *e, enum profile_provider transport)
 	for (int i = 0; i < 5; i++)
 		out_add_text(o, key_names[i], names[i]);
 	out_add_text(o, "transport", profile_value_name(PROFILE_F_PROVIDER, (int)transport));
-	json_object_object_add(o, "steps", steps_json(e->steps.row->steps, taxonomy_step_word));
-	json_object_object_add(o, "today", steps_json(e->steps.steps, plan_step_word));
+	control_add(o, "steps", steps_json(e->steps.row->steps, taxonomy_step_word));
+	control_add(o, "today", steps_json(e->steps.steps, plan_step_word));
 	for (unsigned i = 0; i < e->steps.note_count; i++)
-		json_object_array_add(notes, json_object_new_string(e->steps.notes[i]));
-	json_object_object_add(o, "notes", notes);
+		control_append(notes, json_object_new_string(e->steps.notes[i]));
+	control_add(o, "notes", notes);
 	out_add_text(o, "method", plan_method_name(e->steps.method));
 	return o;
 }
@@ -262,7 +263,7 @@ cmd_plan(struct ctl *c, char **args)
 	int rc = query_check(c);
 
 	(void)args;
-	json_object_object_add(answer, "rows", list);
+	control_add(answer, "rows", list);
 	if (!rc)
 		rc = query_read(c, &q);
 	if (rc) {
@@ -276,7 +277,7 @@ cmd_plan(struct ctl *c, char **args)
 	if (c->options.csv)
 		(void)puts("domain,ddio,rqwrb,op,update,steps");
 	for (unsigned i = 0; i < count; i++) {
-		json_object_array_add(list, entry_json(&entries[i], q.transport));
+		control_append(list, entry_json(&entries[i], q.transport));
 		if (c->options.csv)
 			print_csv(&entries[i]);
 	}

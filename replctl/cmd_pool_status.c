@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "conffile.h"
+#include "control.h"
 #include "interrupt.h"
 #include "out.h"
 #include "reason.h"
@@ -49,12 +50,10 @@ open_file(struct ctl *c, struct ask *a, const char *file)
 	return open_by(c, a, file, 0);
 }
 
-/* One line each, for those who read by a pipe. */
 static void
 print_compact(struct json_object *o)
 {
-	(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN |
-							     JSON_C_TO_STRING_NOSLASHESCAPE));
+	out_json_line(o);
 	(void)fflush(stdout);
 }
 
@@ -227,7 +226,10 @@ pausing(struct ctl *c, char **args, const char *method)
 	int rc = open_file(c, &a, args[0]);
 
 	if (!rc && args[1])
-		(void)json_object_object_add(params, "replica", json_object_new_string(args[1]));
+		control_add(params, "replica", json_object_new_string(args[1]));
+	/* Without its name they would be all replicas. */
+	if (!rc && !control_complete(params))
+		rc = err_set(&c->err, REPL_E_NOMEM, "out of memory");
 	if (rc)
 		json_object_put(params);
 	else

@@ -42,7 +42,7 @@ probe_methods(const struct profile *p)
 			out_add_u64(o, "size", probe_sizes[i]);
 			out_add_text(o, "method", plan_method_name(plan.method));
 			out_add_text(o, "reason", plan.reason);
-			json_object_array_add(list, o);
+			control_append(list, o);
 		}
 	}
 	return list;
@@ -61,7 +61,7 @@ probe_correct(const struct profile *p)
 		out_add_text(o, "method", plan_method_name((enum plan_method)m));
 		out_add_bool(o, "correct", v.allowed);
 		out_add_text(o, "reason", v.reason);
-		json_object_array_add(list, o);
+		control_append(list, o);
 	}
 	return list;
 }
@@ -160,8 +160,8 @@ probe_report(struct ctl *c, struct json_object *found)
 		print_correct(correct);
 		print_methods(methods);
 	}
-	json_object_object_add(found, "correct", correct);
-	json_object_object_add(found, "methods", methods);
+	control_add(found, "correct", correct);
+	control_add(found, "methods", methods);
 	out_add_text(found, "target", c->target_text);
 	ctl_answer(c, json_object_get(found));
 }
@@ -179,7 +179,7 @@ cmd_probe(struct ctl *c, char **args)
 	params = json_object_new_object();
 	remote_params_add_providers(params, c->remote);
 	if (c->target.pool[0])
-		json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+		control_add(params, "name", json_object_new_string(c->target.pool));
 	rc = remote_call(c->remote, "probe", params, &result, &c->err);
 	if (rc)
 		return rc;

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "commands.h"
+#include "control.h"
 #include "out.h"
 #include "show.h"
 
@@ -18,9 +19,9 @@ primary_call(struct ctl *c, const char *method, struct json_object **info)
 	struct json_object *params = json_object_new_object(), *result = NULL;
 	int rc;
 
-	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	control_add(params, "name", json_object_new_string(c->target.pool));
 	if (c->options.force)
-		json_object_object_add(params, "force", json_object_new_boolean(true));
+		control_add(params, "force", json_object_new_boolean(true));
 	rc = remote_call_by(c->remote, method, params, clock_deadline(PROMOTE_MS), &result,
 			    &c->err);
 	if (rc)

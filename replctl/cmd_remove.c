@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "confirm.h"
+#include "control.h"
 #include "out.h"
 #include "text.h"
 
@@ -37,7 +38,7 @@ remove_pool(struct ctl *c)
 {
 	struct json_object *params = json_object_new_object();
 
-	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	control_add(params, "name", json_object_new_string(c->target.pool));
 	return remote_call(c->remote, "pool.remove", params, NULL, &c->err);
 }
 

@@ -14,6 +14,7 @@
 
 #include "commands.h"
 #include "confirm.h"
+#include "control.h"
 #include "interrupt.h"
 #include "local.h"
 #include "out.h"
@@ -69,9 +70,9 @@ note_range(void *arg, uint64_t off, uint64_t len)
 	if (r->ranges++ >= RANGES_JSON)
 		return;
 	pair = json_object_new_array();
-	json_object_array_add(pair, json_object_new_uint64(off));
-	json_object_array_add(pair, json_object_new_uint64(len));
-	json_object_array_add(r->list, pair);
+	control_append(pair, json_object_new_uint64(off));
+	control_append(pair, json_object_new_uint64(len));
+	control_append(r->list, pair);
 }
 
 /* Only what can't be brought together by itself, of one pool, is resolved. */
@@ -274,7 +275,7 @@ report(struct resolve *r)
 	out_add_text(answer, "relation", gen_relation_name(r->relation));
 	out_add_u64(answer, "lost", r->bytes);
 	out_add_u64(answer, "range_count", r->ranges);
-	json_object_object_add(answer, "ranges", json_object_get(r->list));
+	control_add(answer, "ranges", json_object_get(r->list));
 	out_add_bool(answer, "dry_run", c->options.dry_run);
 	if (!c->options.dry_run) {
 		gen_id_format(&r->seen.outcome.current, id);

@@ -8,6 +8,7 @@
 
 #include "clock.h"
 #include "commands.h"
+#include "control.h"
 #include "interrupt.h"
 #include "out.h"
 #include "sim.h"
@@ -168,16 +169,16 @@ selftest_answer(struct selftest *t, bool ok, const char *reason)
 	out_add_u64(o, "power_cuts", t->sum.power_cuts);
 	out_add_u64(o, "promotions", t->sum.promotions);
 	for (unsigned i = 0; i < 2; i++)
-		json_object_array_add(chains, chains_json(&t->chains[i], i + 2));
-	json_object_object_add(o, "generations", chains);
+		control_append(chains, chains_json(&t->chains[i], i + 2));
+	control_add(o, "generations", chains);
 	for (size_t i = 0; t->run.failed && i < t->run.event_count; i++)
-		json_object_array_add(events, json_object_new_string(sim_event_text(
-						      &t->run.events[i], text, sizeof(text))));
+		control_append(events, json_object_new_string(sim_event_text(&t->run.events[i],
+									     text, sizeof(text))));
 	if (t->run.failed)
 		out_add_u64(o, "failed_seed", t->seed + t->runs - 1);
 	if (!ok)
 		out_add_text(o, "reason", reason);
-	json_object_object_add(o, "events", events);
+	control_add(o, "events", events);
 	ctl_answer(t->c, o);
 }
 

@@ -40,7 +40,7 @@ static int
 fetch_sessions(struct ctl *c, struct json_object **out, struct target_says *says)
 {
 	struct json_object *result = NULL, *list;
-	int rc = remote_call(c->remote, "status", NULL, &result, &c->err);
+	int rc = remote_call(c->remote, "status", json_object_new_object(), &result, &c->err);
 
 	if (rc)
 		return rc;
@@ -55,10 +55,12 @@ fetch_sessions(struct ctl *c, struct json_object **out, struct target_says *says
 	for (size_t i = 0; !rc && i < json_object_array_length(list); i++) {
 		struct json_object *o = json_object_array_get_idx(list, i);
 
-		if (control_has(o, "pool"))
-			json_object_array_add(*out, out_clean_json(o));
+		if (*out && control_has(o, "pool"))
+			control_append(*out, out_clean_json(o));
 	}
 	json_object_put(result);
+	if (!rc && (!control_complete(*out) || (says && !control_complete(says->overrides))))
+		rc = err_set(&c->err, REPL_E_NOMEM, "no memory for the list of sessions");
 	return rc;
 }
 
@@ -208,7 +210,7 @@ print_overrides(struct json_object *overrides, struct json_object *sessions)
 		struct json_object *o = json_object_array_get_idx(sessions, s);
 
 		list = clean_texts(o, "overrides");
-		for (size_t i = 0; i < json_object_array_length(list); i++)
+		for (size_t i = 0; list && i < json_object_array_length(list); i++)
 			(void)printf("  %s: %s\n", out_member(o, "pool"), text_at(list, i));
 		json_object_put(list);
 	}
@@ -233,11 +235,15 @@ status_once(struct ctl *c, struct json_object **out)
 	}
 	answer = json_object_new_object();
 	out_add_text(answer, "target", c->host_text);
-	json_object_object_add(answer, "pools", pools);
-	json_object_object_add(answer, "sessions", sessions);
+	control_add(answer, "pools", pools);
+	control_add(answer, "sessions", sessions);
 	if (says.untold)
 		out_add_u64(answer, "sessions_untold", says.untold);
-	json_object_object_add(answer, "overrides", says.overrides);
+	control_add(answer, "overrides", says.overrides);
+	if (!control_complete(answer)) {
+		json_object_put(answer);
+		return err_set(&c->err, REPL_E_NOMEM, "no memory for the answer");
+	}
 	*out = answer;
 	return 0;
 }
@@ -274,7 +280,7 @@ status_watch(struct ctl *c)
 		if (terminal && !c->options.json)
 			(void)fputs("\033[H\033[2J", stdout);
 		if (c->options.json)
-			(void)puts(json_object_to_json_string_ext(answer, JSON_C_TO_STRING_PLAIN));
+			out_json_line(answer);
 		else
 			status_print(answer);
 		(void)fflush(stdout);
@@ -316,7 +322,7 @@ event_line(const struct ctl *c, struct json_object *o, const char *name)
 	char now[OUT_NUMBER_MAX];
 
 	if (c->options.json) {
-		(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
+		out_json_line(o);
 		return;
 	}
 	out_time((uint64_t)time(NULL), now);
@@ -351,7 +357,7 @@ pool_event(struct json_object *pool, struct json_object *sessions)
 		few = json_object_new_object();
 		for (size_t a = 0; a < sizeof(axes) / sizeof(axes[0]); a++)
 			out_add_text(few, axes[a], out_member(report, axes[a]));
-		(void)json_object_object_add(o, "report", few);
+		control_add(o, "report", few);
 	}
 	return o;
 }
@@ -398,7 +404,7 @@ events_look(struct ctl *c, struct json_object **known)
 		(void)json_object_object_get_ex(*known, name, &old);
 		if (!old || !json_object_equal(old, o))
 			event_line(c, o, name);
-		(void)json_object_object_add(now, name, o);
+		control_add(now, name, o);
 	}
 	events_removed(c, *known, now);
 	json_object_put(*known);

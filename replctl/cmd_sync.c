@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "commands.h"
+#include "control.h"
 #include "holes.h"
 #include "interrupt.h"
 #include "local.h"
@@ -105,14 +106,14 @@ sync_create(struct sync *s)
 	char uuid[GEN_TEXT_SIZE];
 	int rc;
 
-	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
-	json_object_object_add(params, "size", json_object_new_uint64(s->pool.size));
+	control_add(params, "name", json_object_new_string(c->target.pool));
+	control_add(params, "size", json_object_new_uint64(s->pool.size));
 	if (s->local.present) {
 		gen_id_format(&s->local.meta.pool_uuid, uuid);
-		json_object_object_add(params, "uuid", json_object_new_string(uuid));
+		control_add(params, "uuid", json_object_new_string(uuid));
 	}
 	if (c->options.sparse)
-		json_object_object_add(params, "sparse", json_object_new_boolean(true));
+		control_add(params, "sparse", json_object_new_boolean(true));
 	rc = remote_call(c->remote, "pool.create", params, NULL, &c->err);
 	if (rc == REPL_E_EXISTS)
 		ctl_next(c, "replctl sync %s %s", s->quoted_file, s->quoted_target);

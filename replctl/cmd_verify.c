@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "control.h"
 #include "interrupt.h"
 #include "out.h"
 #include "poolfile.h"
@@ -76,7 +77,7 @@ ranges_json(const struct verify *v)
 
 		out_add_u64(o, "off", v->ranges[i].off);
 		out_add_u64(o, "len", v->ranges[i].len);
-		json_object_array_add(list, o);
+		control_append(list, o);
 	}
 	return list;
 }
@@ -99,7 +100,7 @@ verify_report(struct ctl *c, const struct poolfile *p, const struct verify *v, u
 	out_add_u64(answer, "size", p->size);
 	out_add_u64(answer, "range_count", v->range_count);
 	out_add_u64(answer, "differing_bytes", v->byte_count);
-	json_object_object_add(answer, "ranges", ranges_json(v));
+	control_add(answer, "ranges", ranges_json(v));
 	ctl_answer(c, answer);
 }
 

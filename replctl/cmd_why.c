@@ -12,6 +12,7 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "control.h"
 #include "out.h"
 #include "reason.h"
 #include "show.h"
@@ -41,7 +42,7 @@ evidence_add(struct why *w, const char *fmt, ...)
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	text_clean(text);
-	(void)json_object_array_add(w->evidence, json_object_new_string(text));
+	control_append(w->evidence, json_object_new_string(text));
 }
 
 static void
@@ -66,7 +67,7 @@ why_answer(struct ctl *c, struct why *w, const char *name)
 	out_add_text(o, "what", name);
 	out_add_text(o, "reason", reason_name(w->reason));
 	out_add_text(o, "meaning", meaning);
-	json_object_object_add(o, "evidence", json_object_get(w->evidence));
+	control_add(o, "evidence", json_object_get(w->evidence));
 	out_add_text(o, "next", w->next);
 	ctl_answer(c, o);
 }
@@ -412,7 +413,7 @@ why_target(struct ctl *c, const char *arg)
 		goto out;
 	}
 	if (!rc)
-		rc = remote_call(c->remote, "status", NULL, &result, &c->err);
+		rc = remote_call(c->remote, "status", json_object_new_object(), &result, &c->err);
 	if (!rc)
 		clean = out_clean_json(result);
 	if (!rc)

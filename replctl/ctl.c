@@ -120,7 +120,7 @@ ctl_pool_info(struct ctl *c, struct json_object **info, uint64_t *size)
 	struct json_object *params = json_object_new_object(), *result = NULL;
 	int rc;
 
-	json_object_object_add(params, "name", json_object_new_string(c->target.pool));
+	control_add(params, "name", json_object_new_string(c->target.pool));
 	rc = remote_call(c->remote, "pool.info", params, &result, &c->err);
 	if (rc)
 		return rc;
@@ -136,10 +136,12 @@ ctl_pool_info(struct ctl *c, struct json_object **info, uint64_t *size)
 void
 ctl_answer(struct ctl *c, struct json_object *answer)
 {
-	if (c->options.json && !c->answered) {
-		out_json(answer);
-		c->answered = true;
-	}
+	bool told = control_complete(answer);
+
+	if (told && c->options.json && !c->answered)
+		c->answered = told = out_json(answer);
+	if (!told && !c->err.code)
+		(void)err_set(&c->err, REPL_E_NOMEM, "no memory for the answer");
 	json_object_put(answer);
 }
 
@@ -256,11 +258,11 @@ error_json(struct ctl *c, int exit_status)
 	struct json_object *o = json_object_new_object(), *error = json_object_new_object();
 
 	out_add_text(error, "status", err_name(c->err.code));
-	json_object_object_add(error, "exit", json_object_new_int(exit_status));
+	control_add(error, "exit", json_object_new_int(exit_status));
 	out_add_text(error, "message", c->err.text);
 	if (c->next[0])
 		out_add_text(error, "next", c->next);
-	json_object_object_add(o, "error", error);
+	control_add(o, "error", error);
 	ctl_answer(c, o);
 }
 

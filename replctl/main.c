@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "control.h"
 #include "out.h"
 
 enum {
@@ -287,9 +288,9 @@ help_json(const struct command *command)
 		option = json_object_new_object();
 		out_add_text(option, "option", h->option + strspn(h->option, " "));
 		out_add_text(option, "help", h->help);
-		(void)json_object_array_add(options, option);
+		control_append(options, option);
 	}
-	(void)json_object_object_add(o, "options", options);
+	control_add(o, "options", options);
 	return o;
 }
 
@@ -299,8 +300,8 @@ help_all_json(void)
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
 
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		(void)json_object_array_add(list, help_json(&commands[i]));
-	(void)json_object_object_add(o, "commands", list);
+		control_append(list, help_json(&commands[i]));
+	control_add(o, "commands", list);
 	return o;
 }
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "control.h"
 #include "text.h"
 
 #define CELL_MAX 512
@@ -223,12 +224,26 @@ out_table_end(struct out_table *t)
 
 /* ---- JSON ---- */
 
-void
+bool
 out_json(struct json_object *o)
 {
-	(void)puts(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PRETTY |
-							     JSON_C_TO_STRING_SPACED |
-							     JSON_C_TO_STRING_NOSLASHESCAPE));
+	const char *text = json_object_to_json_string_ext(
+		o,
+		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (text)
+		(void)puts(text);
+	return text != NULL;
+}
+
+void
+out_json_line(struct json_object *o)
+{
+	const char *text = json_object_to_json_string_ext(
+		o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (text)
+		(void)puts(text);
 }
 
 void
@@ -236,23 +251,22 @@ out_add_text(struct json_object *o, const char *name, const char *value)
 {
 	char *copy = strdup(value);
 
-	if (!copy)
-		return;
-	text_clean(copy);
-	(void)json_object_object_add(o, name, json_object_new_string(copy));
+	if (copy)
+		text_clean(copy);
+	control_add(o, name, copy ? json_object_new_string(copy) : NULL);
 	free(copy);
 }
 
 void
 out_add_u64(struct json_object *o, const char *name, uint64_t value)
 {
-	(void)json_object_object_add(o, name, json_object_new_uint64(value));
+	control_add(o, name, json_object_new_uint64(value));
 }
 
 void
 out_add_bool(struct json_object *o, const char *name, bool value)
 {
-	(void)json_object_object_add(o, name, json_object_new_boolean(value));
+	control_add(o, name, json_object_new_boolean(value));
 }
 
 static struct json_object *
@@ -279,10 +293,12 @@ clean_object(struct json_object *o)
 	{
 		char *name = strdup(key);
 
-		if (!name)
-			continue;
-		text_clean(name);
-		(void)json_object_object_add(made, name, out_clean_json(value));
+		if (name)
+			text_clean(name);
+		if (!name || value)
+			control_add(made, name, name ? out_clean_json(value) : NULL);
+		else if (made)
+			(void)json_object_object_add(made, name, NULL);
 		free(name);
 	}
 	return made;
@@ -293,8 +309,14 @@ clean_array(struct json_object *o)
 {
 	struct json_object *made = json_object_new_array();
 
-	for (size_t i = 0; i < json_object_array_length(o); i++)
-		(void)json_object_array_add(made, out_clean_json(json_object_array_get_idx(o, i)));
+	for (size_t i = 0; i < json_object_array_length(o); i++) {
+		struct json_object *value = json_object_array_get_idx(o, i);
+
+		if (value)
+			control_append(made, out_clean_json(value));
+		else if (made)
+			(void)json_object_array_add(made, NULL);
+	}
 	return made;
 }
 

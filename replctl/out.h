@@ -56,8 +56,10 @@ void out_table_note(struct out_table *t, const char *fmt, ...)
 /* Prints and frees. */
 void out_table_end(struct out_table *t);
 
-/* Print with a newline at its end. */
-void out_json(struct json_object *o);
+/* Print with a newline at its end; false: there is no memory for the text. */
+bool out_json(struct json_object *o);
+/* In one line, for those who read by a pipe; without memory it is left out. */
+void out_json_line(struct json_object *o);
 
 /* A deep copy with all keys and texts made clean. */
 struct json_object *out_clean_json(struct json_object *o);

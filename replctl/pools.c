@@ -46,7 +46,9 @@ take_page(struct json_object *page, struct json_object *pools, struct err *e)
 		if (parts_of(pool) > POOL_PARTS_MAX)
 			return err_set(e, REPL_E_PROTOCOL, "pool.list: a pool has %u members",
 				       parts_of(pool));
-		(void)json_object_array_add(pools, out_clean_json(pool));
+		control_append(pools, out_clean_json(pool));
+		if (!control_complete(pools))
+			return err_set(e, REPL_E_NOMEM, "no memory for the list of pools");
 	}
 	return 0;
 }
@@ -55,15 +57,13 @@ take_page(struct json_object *page, struct json_object *pools, struct err *e)
 static int
 fetch_page(struct ctl *c, const char *after, struct json_object *pools, const char **last)
 {
-	struct json_object *params = NULL, *result = NULL, *page;
+	struct json_object *params = json_object_new_object(), *result = NULL, *page;
 	size_t count;
 	bool more;
 	int rc;
 
-	if (after) {
-		params = json_object_new_object();
-		json_object_object_add(params, "after", json_object_new_string(after));
-	}
+	if (after)
+		control_add(params, "after", json_object_new_string(after));
 	rc = remote_call(c->remote, "pool.list", params, &result, &c->err);
 	if (!rc)
 		rc = control_get_array(result, "pools", PAGE_POOLS_MAX, &page, &c->err);
@@ -96,6 +96,8 @@ pools_fetch(struct ctl *c, struct json_object **out)
 	unsigned pages = 0;
 	int rc;
 
+	if (!pools)
+		return err_set(&c->err, REPL_E_NOMEM, "no memory for the list of pools");
 	do {
 		rc = fetch_page(c, after, pools, &after);
 		if (!rc && after && ++pages == PAGES_MAX)

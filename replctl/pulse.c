@@ -23,7 +23,8 @@ pulse_main(void *arg)
 		if (pthread_cond_timedwait(&p->stopped, &p->lock, &at) == 0)
 			continue;
 		pthread_mutex_unlock(&p->lock);
-		(void)remote_ping(p->remote, NULL, remote_op_timeout_ms(p->remote), &p->stop, NULL);
+		(void)remote_ping(p->remote, json_object_new_object(),
+				  remote_op_timeout_ms(p->remote), &p->stop, NULL);
 		pthread_mutex_lock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->lock);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "barplot.h"
+#include "control.h"
 #include "out.h"
 #include "remotelog.h"
 
@@ -132,7 +133,7 @@ add_number(struct json_object *o, const char *name, double value)
 	char text[CELL];
 
 	(void)snprintf(text, sizeof(text), "%.3f", value);
-	(void)json_object_object_add(o, name, json_object_new_double_s(value, text));
+	control_add(o, name, json_object_new_double_s(value, text));
 }
 
 static struct json_object *
@@ -164,12 +165,12 @@ add_series(const struct remotelog *rl, struct json_object *measured, struct json
 			out_add_text(o, "update", remotelog_tail_name(t));
 			if (s->why_not) {
 				out_add_text(o, "reason", s->why_not);
-				json_object_array_add(not_run, o);
+				control_append(not_run, o);
 				continue;
 			}
 			add_number(o, "ratio", ratio(rl, &s->hist));
 			out_add_bool(o, "chosen", s->chosen);
-			json_object_array_add(measured, o);
+			control_append(measured, o);
 		}
 	}
 }
@@ -188,10 +189,10 @@ report_json(const struct remotelog *rl)
 	out_add_u64(o, "record_size", rl->size);
 	out_add_u64(o, "count", rl->count);
 	out_add_bool(o, "interrupted", rl->interrupted);
-	json_object_object_add(o, "raw", hist_json(&rl->raw_hist));
+	control_add(o, "raw", hist_json(&rl->raw_hist));
 	add_series(rl, measured, not_run);
-	json_object_object_add(o, "series", measured);
-	json_object_object_add(o, "not_run", not_run);
+	control_add(o, "series", measured);
+	control_add(o, "not_run", not_run);
 	return o;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "interrupt.h"
+#include "control.h"
 #include "remotelog.h"
 #include "repl_impl.h"
 
@@ -67,10 +68,10 @@ control_pool(struct remotelog *rl)
 	if (rc)
 		return rc;
 	params = json_object_new_object();
-	json_object_object_add(params, "name", json_object_new_string(name));
-	json_object_object_add(params, "size", json_object_new_uint64(CONTROL_SIZE));
+	control_add(params, "name", json_object_new_string(name));
+	control_add(params, "size", json_object_new_uint64(CONTROL_SIZE));
 	/* Of a session that ends by whatever way nothing stays. */
-	json_object_object_add(params, "provisional", json_object_new_boolean(true));
+	control_add(params, "provisional", json_object_new_boolean(true));
 	rc = remote_call(rl->c->remote, "pool.create", params, NULL, e);
 	return rc ? rc : remote_pool_open(rl->c->remote, name, REMOTE_WRITE, e);
 }

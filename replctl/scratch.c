@@ -46,8 +46,7 @@ remove_all(struct scratch *s, struct ctl *c)
 		struct json_object *params = json_object_new_object();
 		int rc;
 
-		json_object_object_add(params, "name",
-				       json_object_new_string(s->names[s->count - 1]));
+		control_add(params, "name", json_object_new_string(s->names[s->count - 1]));
 		rc = remote_call(c->remote, "pool.remove", params, NULL, &c->err);
 		if (rc && rc != REPL_E_NOT_FOUND)
 			return rc;

@@ -182,7 +182,7 @@ show_replicas(struct json_object *status)
 
 	if (control_get_array(status, "replicas", REPLICAS, &list, NULL)) {
 		list = json_object_new_array();
-		(void)json_object_object_add(status, "replicas", list);
+		control_add(status, "replicas", list);
 	}
 	return list;
 }

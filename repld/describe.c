@@ -7,31 +7,24 @@
 #include "control.h"
 
 void
-describe_add(struct json_object *o, const char *name, struct json_object *value)
-{
-	if (!o || !value || json_object_object_add(o, name, value))
-		json_object_put(value);
-}
-
-void
 describe_add_u64(struct json_object *o, const char *name, uint64_t value)
 {
 	int64_t v = value > INT64_MAX ? INT64_MAX : (int64_t)value;
 
-	describe_add(o, name, json_object_new_int64(v));
+	control_add(o, name, json_object_new_int64(v));
 }
 
 void
 describe_add_bool(struct json_object *o, const char *name, bool value)
 {
-	describe_add(o, name, json_object_new_boolean(value));
+	control_add(o, name, json_object_new_boolean(value));
 }
 
 void
 describe_add_text(struct json_object *o, const char *name, const char *value)
 {
 	if (value)
-		describe_add(o, name, json_object_new_string(value));
+		control_add(o, name, json_object_new_string(value));
 }
 
 static void
@@ -49,11 +42,11 @@ add_history(struct json_object *o, const struct generation *g)
 	struct json_object *list = json_object_new_array();
 	char text[GEN_TEXT_SIZE];
 
-	for (unsigned i = 0; list && i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
+	for (unsigned i = 0; i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
 		gen_id_format(&g->history[i], text);
-		(void)json_object_array_add(list, json_object_new_string(text));
+		control_append(list, json_object_new_string(text));
 	}
-	describe_add(o, "history", list);
+	control_add(o, "history", list);
 }
 
 static enum profile_class
@@ -143,8 +136,8 @@ describe_profile(const struct profile *p)
 	struct json_object *o = json_object_new_object();
 
 	for (int f = 0; f < PROFILE_F_COUNT; f++)
-		describe_add(o, profile_field_name((enum profile_field)f),
-			     describe_field(p, (enum profile_field)f));
+		control_add(o, profile_field_name((enum profile_field)f),
+			    describe_field(p, (enum profile_field)f));
 	describe_add_text(o, "provider", p->provider_name);
 	describe_add_text(o, "filesystem", p->filesystem);
 	return o;
@@ -156,7 +149,7 @@ describe_stated(const struct conf *c)
 	struct json_object *list = json_object_new_array();
 	char text[128];
 
-	for (int i = 0; list && i < PROFILE_F_COUNT; i++) {
+	for (int i = 0; i < PROFILE_F_COUNT; i++) {
 		const struct conf_stated *stated = &c->stated[i];
 		enum profile_field f = (enum profile_field)i;
 
@@ -165,7 +158,7 @@ describe_stated(const struct conf *c)
 		(void)snprintf(text, sizeof(text), "%s = %s%s", profile_field_name(f),
 			       profile_value_name(f, stated->value),
 			       stated->trust ? " trust-me" : "");
-		(void)json_object_array_add(list, json_object_new_string(text));
+		control_append(list, json_object_new_string(text));
 	}
 	return list;
 }
@@ -176,14 +169,14 @@ describe_overrides(const struct conf *c, const struct profile *p)
 	struct json_object *list = json_object_new_array();
 	char text[PROFILE_SOURCE_MAX + 64];
 
-	for (int i = 0; list && i < PROFILE_F_COUNT; i++) {
+	for (int i = 0; i < PROFILE_F_COUNT; i++) {
 		enum profile_field f = (enum profile_field)i;
 
 		if (!c->stated[i].given)
 			continue;
 		(void)snprintf(text, sizeof(text), "%s = %s (%s)", profile_field_name(f),
 			       profile_value_name(f, profile_get(p, f)), p->source[f]);
-		(void)json_object_array_add(list, json_object_new_string(text));
+		control_append(list, json_object_new_string(text));
 	}
 	return list;
 }
@@ -225,13 +218,13 @@ describe_facts(const struct probe *p)
 {
 	struct json_object *list = json_object_new_array();
 
-	for (unsigned i = 0; list && i < p->fact_count && i < PROBE_FACTS_MAX; i++) {
+	for (unsigned i = 0; i < p->fact_count && i < PROBE_FACTS_MAX; i++) {
 		struct json_object *o = json_object_new_object();
 
 		describe_add_text(o, "name", p->facts[i].name);
 		describe_add_text(o, "value", p->facts[i].value);
 		describe_add_text(o, "source", p->facts[i].source);
-		(void)json_object_array_add(list, o);
+		control_append(list, o);
 	}
 	return list;
 }

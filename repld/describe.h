@@ -15,15 +15,14 @@
 #include "pool.h"
 #include "probe.h"
 
-/* Add a member; one that finds no memory is left out. o may be NULL. */
-void describe_add(struct json_object *o, const char *name, struct json_object *value);
+/* Add a member as control_add() does. describe_add_text() adds none where value is NULL. */
 void describe_add_u64(struct json_object *o, const char *name, uint64_t value);
 void describe_add_bool(struct json_object *o, const char *name, bool value);
 void describe_add_text(struct json_object *o, const char *name, const char *value);
 
 /*
- * New objects, NULL without memory. profile is that of the open pool, or NULL:
- * the class is then told by the file system alone, "page" if that says nothing.
+ * New objects; without memory NULL, or incomplete (control.h). profile is that of the open pool, or
+ * NULL: the class is then told by the file system alone, "page" if that says nothing.
  */
 struct json_object *describe_pool(const struct pool_info *info, const struct profile *profile);
 struct json_object *describe_profile(const struct profile *p);

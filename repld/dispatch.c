@@ -227,6 +227,11 @@ method_run(struct state *s, const struct method *m, const struct control_request
 	rc = params ? m->handler(s, params, &r) : err_set(&r.err, REPL_E_NOMEM, "out of memory");
 	if (rc == REPL_OK && !r.result)
 		r.result = json_object_new_object();
+	if (rc == REPL_OK && !control_complete(r.result)) {
+		/* The peer can't go on from what it does not know of. */
+		rc = err_set(&r.err, REPL_E_NOMEM, "no memory for the answer");
+		s->bye = true;
+	}
 	if (rc == REPL_OK) {
 		answer = control_result_new(q->id, r.result);
 	} else {
@@ -280,6 +285,9 @@ dispatch_line(struct state *s, const char *line, size_t len, struct json_object 
 		*answer = answer_refused(q.id, rc, &why, "send a JSON-RPC 2.0 request");
 	else if (q.id) /* no notification has a meaning in this version */
 		*answer = request_run(s, &q);
+	/* Whoever waits for one is told by the end of the session. */
+	rc = *answer || (!rc && !q.id) ? REPL_OK
+				       : err_set(e, REPL_E_NOMEM, "no memory for an answer");
 	json_object_put(obj);
-	return REPL_OK;
+	return rc;
 }

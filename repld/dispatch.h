@@ -28,8 +28,8 @@ typedef int dispatch_handler(struct state *s, struct json_object *params, struct
 
 /*
  * Serve one line. *answer is a new object, or NULL when nothing is to be
- * said. Returns REPL_OK, or REPL_E_PROTOCOL when the line breaks the framing:
- * the session ends after the answer, whose text is in e.
+ * said. Returns REPL_OK, REPL_E_PROTOCOL when the line breaks the framing: the session
+ * ends after the answer, whose text is in e; or REPL_E_NOMEM: it ends without one.
  */
 int dispatch_line(struct state *s, const char *line, size_t len, struct json_object **answer,
 		  struct err *e);

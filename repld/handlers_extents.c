@@ -23,15 +23,14 @@ struct telling {
 static void
 telling_put(struct telling *t)
 {
-	struct json_object *row = json_object_new_array();
+	struct json_object *row;
 
-	if (!row || t->row.len == 0) {
-		json_object_put(row);
+	if (t->row.len == 0)
 		return;
-	}
-	(void)json_object_array_add(row, json_object_new_uint64(t->row.off));
-	(void)json_object_array_add(row, json_object_new_uint64(t->row.len));
-	(void)json_object_array_add(t->rows, row);
+	row = json_object_new_array();
+	control_append(row, json_object_new_uint64(t->row.off));
+	control_append(row, json_object_new_uint64(t->row.len));
+	control_append(t->rows, row);
 	t->count++;
 	t->row.len = 0;
 }
@@ -87,10 +86,6 @@ handle_pool_extents(struct state *s, struct json_object *params, struct reply *r
 		return r->err.code;
 	r->result = json_object_new_object();
 	t.rows = json_object_new_array();
-	if (!r->result || !t.rows) {
-		json_object_put(t.rows);
-		return err_set(&r->err, REPL_E_NOMEM, "out of memory");
-	}
 	for (unsigned i = 0; off < size && i < LOOKS_MAX && t.count < ROWS_MAX; i++) {
 		struct range data = extents_next(pool_extents_fd(s->pool), off, size);
 
@@ -102,7 +97,7 @@ handle_pool_extents(struct state *s, struct json_object *params, struct reply *r
 			off = t.row.off + t.row.len;
 	}
 	telling_put(&t);
-	describe_add(r->result, "extents", t.rows);
+	control_add(r->result, "extents", t.rows);
 	describe_add_u64(r->result, "next", off);
 	return REPL_OK;
 }

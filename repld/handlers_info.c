@@ -74,7 +74,7 @@ hello_new(const struct state *s)
 	describe_add_u64(o, "version", CONTROL_VERSION);
 	describe_add_text(o, "software", "repld " REPL_VERSION_TEXT);
 	describe_add_text(o, "session", s->id);
-	describe_add(o, "limits", limits_new(s->conf));
+	control_add(o, "limits", limits_new(s->conf));
 	describe_add_u64(o, "heartbeat_ms", s->conf->heartbeat_ms);
 	describe_add_u64(o, "heartbeat_timeout_ms", s->conf->heartbeat_timeout_ms);
 	describe_add_u64(o, "idle_timeout_ms", s->conf->idle_timeout_ms);
@@ -207,7 +207,7 @@ handle_probe(struct state *s, struct json_object *params, struct reply *r)
 	if (rc)
 		return rc;
 	r->result = describe_profile(&found.profile);
-	describe_add(r->result, "facts", describe_facts(&found));
+	control_add(r->result, "facts", describe_facts(&found));
 	return REPL_OK;
 }
 
@@ -215,18 +215,18 @@ handle_probe(struct state *s, struct json_object *params, struct reply *r)
 static void
 sessions_refresh_own(struct state *s, struct json_object *sessions)
 {
-	struct json_object *id;
+	struct json_object *entry = state_entry(s), *id;
 
-	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
+	for (size_t i = 0; control_complete(entry) && i < json_object_array_length(sessions); i++) {
 		struct json_object *o = json_object_array_get_idx(sessions, i);
 
 		if (!json_object_object_get_ex(o, "session", &id) ||
 		    strcmp(json_object_get_string(id), s->id) != 0)
 			continue;
-		(void)json_object_array_put_idx(sessions, i, state_entry(s));
+		(void)json_object_array_put_idx(sessions, i, entry);
 		return;
 	}
-	(void)json_object_array_add(sessions, state_entry(s));
+	control_append(sessions, entry);
 }
 
 int
@@ -242,9 +242,9 @@ handle_status(struct state *s, struct json_object *params, struct reply *r)
 		return rc;
 	sessions_refresh_own(s, sessions);
 	r->result = json_object_new_object();
-	describe_add(r->result, "sessions", sessions);
+	control_add(r->result, "sessions", sessions);
 	if (untold)
 		describe_add_u64(r->result, "sessions_untold", untold);
-	describe_add(r->result, "overrides", describe_stated(s->conf));
+	control_add(r->result, "overrides", describe_stated(s->conf));
 	return handlers_add_pools(s, NULL, r->result, &r->err);
 }

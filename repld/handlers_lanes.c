@@ -117,9 +117,9 @@ tokens_new(const struct data *d, unsigned lanes)
 	struct json_object *list = json_object_new_array();
 	char text[2 * WIRE_TOKEN_SIZE + 1];
 
-	for (unsigned i = 0; list && i < lanes; i++) {
+	for (unsigned i = 0; i < lanes; i++) {
 		hex_encode(data_token(d, i), WIRE_TOKEN_SIZE, text);
-		(void)json_object_array_add(list, json_object_new_string(text));
+		control_append(list, json_object_new_string(text));
 	}
 	explicit_bzero(text, sizeof(text));
 	return list;
@@ -135,7 +135,7 @@ lanes_new(const struct data *d, const struct data_params *p, const struct profil
 	describe_add_text(o, "provider", p->provider);
 	describe_add_text(o, "address", p->address);
 	describe_add_u64(o, "port", data_port(d));
-	describe_add(o, "lanes", tokens_new(d, p->lanes));
+	control_add(o, "lanes", tokens_new(d, p->lanes));
 	describe_add_u64(o, "msg_size", p->msg_size);
 	describe_add_u64(o, "depth", p->depth);
 	describe_add_bool(o, "rma", p->rma);
@@ -147,7 +147,7 @@ lanes_new(const struct data *d, const struct data_params *p, const struct profil
 	describe_add_bool(o, "bare", p->bare);
 	describe_add_bool(o, "put", p->put);
 	describe_add_u64(o, "window", p->window);
-	describe_add(o, "profile", describe_profile(profile));
+	control_add(o, "profile", describe_profile(profile));
 	return o;
 }
 

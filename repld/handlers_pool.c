@@ -129,8 +129,8 @@ handlers_add_pools(struct state *s, const char *after, struct json_object *resul
 	if (rc)
 		goto out;
 	for (unsigned i = 0; i < count; i++)
-		(void)json_object_array_add(list, describe_pool(&infos[i], NULL));
-	describe_add(result, "pools", list);
+		control_append(list, describe_pool(&infos[i], NULL));
+	control_add(result, "pools", list);
 	list = NULL;
 	describe_add_bool(result, "more", more);
 out:
@@ -172,7 +172,7 @@ add_pmdk(struct state *s, const char *name, struct json_object *result)
 	err_clear(&e);
 	if (pool_head(s->store, name, head, sizeof(head), &len, &e) == 0 &&
 	    pmdk_parse(head, len, &h))
-		describe_add(result, "pmdk", describe_pmdk(&h));
+		control_add(result, "pmdk", describe_pmdk(&h));
 }
 
 static void
@@ -184,7 +184,7 @@ add_part(void *ctx, const char *name, uint64_t size, unsigned replica)
 	describe_add_u64(o, "size", size);
 	if (replica)
 		describe_add_u64(o, "replica", replica);
-	(void)json_object_array_add(ctx, o);
+	control_append(ctx, o);
 }
 
 static int
@@ -196,7 +196,7 @@ add_parts(struct state *s, const char *name, struct json_object *result, struct 
 	if (!list)
 		return err_set(e, REPL_E_NOMEM, "no memory for a list of parts");
 	rc = pool_set_parts(s->store, name, add_part, list, e);
-	describe_add(result, "parts", list);
+	control_add(result, "parts", list);
 	return rc;
 }
 
@@ -350,7 +350,7 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 	describe_add_u64(r->result, "epoch", info->meta.epoch);
 	describe_add_u64(r->result, "journal_max", handlers_journal_max(s));
 	describe_add_u64(r->result, "hash_ranges", HANDLERS_HASH_RANGES);
-	describe_add(r->result, "profile", describe_profile(&s->probe.profile));
+	control_add(r->result, "profile", describe_profile(&s->probe.profile));
 	return REPL_OK;
 }
 

@@ -41,5 +41,8 @@ report_check(struct json_object *report)
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
 		if (control_get_u64(report, numbers[i], 0, INT64_MAX, &value, NULL) == 0)
 			describe_add_u64(o, numbers[i], value);
-	return o;
+	if (control_complete(o))
+		return o;
+	json_object_put(o);
+	return NULL;
 }

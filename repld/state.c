@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "describe.h"
 #include "log.h"
 #include "plan.h"
@@ -589,11 +590,11 @@ state_entry(const struct state *s)
 	if (s->pool) {
 		describe_add_text(o, "pool", s->pool_name);
 		describe_add_text(o, "mode", s->write ? "write" : "read");
-		describe_add(o, "overrides", describe_overrides(s->conf, &s->probe.profile));
+		control_add(o, "overrides", describe_overrides(s->conf, &s->probe.profile));
 	}
 	describe_add_u64(o, "lanes", s->lanes);
 	if (s->pool && s->report)
-		describe_add(o, "report", json_object_get(s->report));
+		control_add(o, "report", json_object_get(s->report));
 	if (s->data)
 		entry_add_counters(s, o);
 	return o;
@@ -638,7 +639,7 @@ state_publish(struct state *s)
 	s->published_commits = commit_count(s);
 	entry = state_entry(s);
 	/* Status for others is no reason to end this session. */
-	if (!entry)
+	if (!control_complete(entry))
 		log_warning("status entry: out of memory");
 	else if (registry_update(s->registry, entry, &e))
 		log_warning("status entry: %s", e.text);

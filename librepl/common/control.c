@@ -190,11 +190,50 @@ control_request_check(struct json_object *obj, struct control_request *r, struct
 
 /* ---- building ---- */
 
-/* Takes value; NULL is a failed allocation before. */
+/* What an object that lacks something carries as its user data: to set it takes no memory. */
+#define INCOMPLETE ((void *)1)
+
+static void
+mark_incomplete(struct json_object *o)
+{
+	if (o)
+		json_object_set_userdata(o, INCOMPLETE, NULL);
+}
+
+bool
+control_complete(const struct json_object *o)
+{
+	/* It takes no object that is const, and changes none. */
+	return o && json_object_get_userdata((struct json_object *)(uintptr_t)o) != INCOMPLETE;
+}
+
+void
+control_add(struct json_object *o, const char *name, struct json_object *value)
+{
+	if (!control_complete(value))
+		mark_incomplete(o);
+	if (o && value && json_object_object_add(o, name, value) == 0)
+		return;
+	mark_incomplete(o);
+	json_object_put(value);
+}
+
+void
+control_append(struct json_object *array, struct json_object *value)
+{
+	if (!control_complete(value))
+		mark_incomplete(array);
+	if (array && value && json_object_array_add(array, value) == 0)
+		return;
+	mark_incomplete(array);
+	json_object_put(value);
+}
+
+/* Takes value; NULL is a failed allocation before, as is one that is incomplete. */
 static bool
 member_add(struct json_object *o, const char *name, struct json_object *value)
 {
-	if (value && json_object_object_add(o, name, value) == 0)
+	if (control_complete(value) && json_object_object_add(o, name, value) == 0)
 		return true;
 	json_object_put(value);
 	return false;
@@ -311,9 +350,11 @@ control_line(struct json_object *obj, size_t *len)
 {
 	int flags = JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE;
 	size_t text_len = 0;
-	const char *text = json_object_to_json_string_length(obj, flags, &text_len);
+	const char *text = NULL;
 	char *line;
 
+	if (control_complete(obj))
+		text = json_object_to_json_string_length(obj, flags, &text_len);
 	if (!text || text_len >= CONTROL_LINE_MAX)
 		return NULL;
 	line = malloc(text_len + 2);

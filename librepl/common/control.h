@@ -75,8 +75,18 @@ struct control_request {
 int control_request_check(struct json_object *obj, struct control_request *r, struct err *e);
 
 /*
- * Build messages; each returns a new object or NULL (no memory). result and
- * params are taken, also on failure; id is borrowed, NULL is written as null.
+ * Add to what is to be a part of a message; value is taken. Where there is no memory, value is
+ * NULL for that, or it lacks something itself, o is marked as incomplete: a message that would
+ * lack a part is not built. o may be NULL for the same reason; json-c ends the program then.
+ */
+void control_add(struct json_object *o, const char *name, struct json_object *value);
+void control_append(struct json_object *array, struct json_object *value);
+bool control_complete(const struct json_object *o); /* not NULL, and lacks nothing */
+
+/*
+ * Build messages; each returns a new object or NULL (no memory, or a part is
+ * incomplete). result and params are taken, also on failure; id is borrowed. NULL is written as
+ * null, params that are NULL not at all.
  */
 struct json_object *control_request_new(int64_t id, const char *method, struct json_object *params);
 struct json_object *control_result_new(struct json_object *id, struct json_object *result);
@@ -105,7 +115,8 @@ int control_answer_check(struct json_object *obj, int64_t id, struct json_object
  */
 int control_answer_bad(int rc, const char *method, struct err *e);
 
-/* Serialised with its newline into a new string; free(). NULL: no memory or over the limit. */
+/* Serialised with its newline into a new string; free(). NULL: no memory, incomplete or over the
+ * limit. */
 char *control_line(struct json_object *obj, size_t *len);
 
 /*

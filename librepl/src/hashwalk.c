@@ -83,9 +83,9 @@ ranges_new(struct hashwalk *w, unsigned from)
 		unsigned blocks = block_count(w, piece->len);
 		struct json_object *row = json_object_new_array();
 
-		json_object_array_add(row, json_object_new_int64((int64_t)piece->off));
-		json_object_array_add(row, json_object_new_int64(blocks));
-		json_object_array_add(rows, row);
+		control_append(row, json_object_new_int64((int64_t)piece->off));
+		control_append(row, json_object_new_int64(blocks));
+		control_append(rows, row);
 	}
 	return rows;
 }
@@ -100,14 +100,14 @@ ask(struct hashwalk *w, unsigned from, struct err *e)
 	int64_t id = 0;
 	int rc;
 
-	json_object_object_add(params, "block", json_object_new_int64(w->block));
+	control_add(params, "block", json_object_new_int64(w->block));
 	if (q->count - from > 1) {
-		json_object_object_add(params, "ranges", ranges_new(w, from));
+		control_add(params, "ranges", ranges_new(w, from));
 	} else {
 		unsigned blocks = block_count(w, piece->len);
 
-		json_object_object_add(params, "off", json_object_new_int64((int64_t)piece->off));
-		json_object_object_add(params, "count", json_object_new_int64(blocks));
+		control_add(params, "off", json_object_new_int64((int64_t)piece->off));
+		control_add(params, "count", json_object_new_int64(blocks));
 	}
 	rc = remote_post(w->remote, "pool.hash", params, &id, e);
 	/* What was not asked for has no answer. */

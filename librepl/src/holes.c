@@ -101,8 +101,8 @@ holes_ask(const struct holes_asked *a, uint64_t *off, struct err *e)
 	uint64_t next = 0;
 	int rc;
 
-	json_object_object_add(params, "off", json_object_new_int64((int64_t)*off));
-	json_object_object_add(params, "grain", json_object_new_int64(a->grain));
+	control_add(params, "off", json_object_new_int64((int64_t)*off));
+	control_add(params, "grain", json_object_new_int64(a->grain));
 	rc = remote_call(a->remote, "pool.extents", params, &result, e);
 	if (!rc)
 		rc = control_get_array(result, "extents", CONTROL_LINE_MAX, &rows, e);

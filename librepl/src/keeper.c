@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 #include "keeper_impl.h"
 #include "replica_fsm.h"
 #include "resync.h"
@@ -152,9 +153,15 @@ keeper_report(void *arg)
 	const struct keeper *k = arg;
 	struct json_object *params = json_object_new_object();
 	struct repl_stat st = {.struct_size = sizeof(st)};
+	struct json_object *report = NULL;
 
 	if (!repl_stat(k->r, k->replica, &st))
-		json_object_object_add(params, "report", statusdoc_report(&st));
+		report = statusdoc_report(&st);
+	/* For want of memory it goes without. */
+	if (control_complete(report))
+		control_add(params, "report", report);
+	else
+		json_object_put(report);
 	return params;
 }
 

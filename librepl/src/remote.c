@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "control.h"
 
 #define LOCK_PAUSE_NS 200000L
 #define PING_LOOK_MS  100U
@@ -17,11 +18,13 @@ static int
 remote_send(struct remote *r, const char *method, struct json_object *params, uint64_t deadline_ns,
 	    int64_t *id, struct err *e)
 {
-	struct json_object *request = control_request_new(r->next_id, method, params);
+	struct json_object *request = NULL;
 	char *line = NULL;
 	size_t len = 0;
 	int rc;
 
+	if (params)
+		request = control_request_new(r->next_id, method, params);
 	if (request)
 		line = control_line(request, &len);
 	json_object_put(request);
@@ -303,7 +306,8 @@ remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
 int
 remote_beat(struct remote *r, struct err *e)
 {
-	struct json_object *params = r->report ? r->report(r->report_arg) : NULL;
+	struct json_object *params =
+		r->report ? r->report(r->report_arg) : json_object_new_object();
 
 	return remote_call(r, "ping", params, NULL, e);
 }
@@ -338,13 +342,12 @@ remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 	int rc;
 
 	versions = json_object_new_array();
-	json_object_array_add(versions, json_object_new_int(CONTROL_VERSION));
-	json_object_object_add(params, "versions", versions);
-	json_object_object_add(params, "software",
-			       json_object_new_string("librepl " REPL_VERSION_TEXT));
+	control_append(versions, json_object_new_int(CONTROL_VERSION));
+	control_add(params, "versions", versions);
+	control_add(params, "software", json_object_new_string("librepl " REPL_VERSION_TEXT));
 	(void)gethostname(host, sizeof(host) - 1);
 	(void)snprintf(peer, sizeof(peer), "%.48s@%s pid %ld", user, host, (long)getpid());
-	json_object_object_add(params, "peer", json_object_new_string(peer));
+	control_add(params, "peer", json_object_new_string(peer));
 	rc = remote_call_by(r, "hello", params, deadline_ns, &result, e);
 	/* A greeting of the shell's, or another program's. */
 	if (rc == REPL_E_PROTOCOL && r->broken)
@@ -419,7 +422,7 @@ remote_leave(struct remote *r, uint64_t deadline_ns)
 	remote_free_lanes(r);
 	if (r->broken || !r->pool_open)
 		return;
-	if (remote_begin(r, "pool.close", NULL, deadline_ns, &r->leave, NULL))
+	if (remote_begin(r, "pool.close", json_object_new_object(), deadline_ns, &r->leave, NULL))
 		r->leave.method = NULL;
 	r->pool_open = false;
 }
@@ -438,7 +441,7 @@ remote_free(struct remote *r, unsigned timeout_ms)
 	if (r->leave.method)
 		(void)remote_end(r, &r->leave, deadline_ns, NULL, NULL);
 	if (timeout_ms && !r->broken)
-		(void)remote_call_by(r, "bye", NULL, deadline_ns, NULL, NULL);
+		(void)remote_call_by(r, "bye", json_object_new_object(), deadline_ns, NULL, NULL);
 	channel_free(r->channel);
 	fab_warm_free(r->warm);
 	line_buf_fini(&r->lines);
@@ -539,12 +542,12 @@ remote_params_add_chain(struct json_object *params, const struct generation *g)
 	char text[GEN_TEXT_SIZE];
 
 	gen_id_format(&g->current, text);
-	json_object_object_add(params, "generation", json_object_new_string(text));
+	control_add(params, "generation", json_object_new_string(text));
 	for (unsigned i = 0; i < GEN_HISTORY && !gen_id_is_nil(&g->history[i]); i++) {
 		gen_id_format(&g->history[i], text);
-		json_object_array_add(history, json_object_new_string(text));
+		control_append(history, json_object_new_string(text));
 	}
-	json_object_object_add(params, "history", history);
+	control_add(params, "history", history);
 }
 
 /* params is taken. */
@@ -557,9 +560,9 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	uint64_t epoch;
 	int rc;
 
-	json_object_object_add(params, "mode", json_object_new_string(names[mode]));
+	control_add(params, "mode", json_object_new_string(names[mode]));
 	if (mode == REMOTE_WRITE && (r->queued || r->waits))
-		json_object_object_add(params, "waits", json_object_new_boolean(r->waits));
+		control_add(params, "waits", json_object_new_boolean(r->waits));
 	rc = remote_call(r, "pool.open", params, &result, e);
 	if (rc)
 		return rc;
@@ -590,7 +593,7 @@ remote_pool_open(struct remote *r, const char *name, enum remote_mode mode, stru
 {
 	struct json_object *params = json_object_new_object();
 
-	json_object_object_add(params, "name", json_object_new_string(name));
+	control_add(params, "name", json_object_new_string(name));
 	return pool_open_with(r, params, mode, e);
 }
 
@@ -600,11 +603,11 @@ remote_pool_open_as(struct remote *r, const char *name, const struct generation 
 {
 	struct json_object *params = json_object_new_object();
 
-	json_object_object_add(params, "name", json_object_new_string(name));
+	control_add(params, "name", json_object_new_string(name));
 	if (chain && !gen_id_is_nil(&chain->current))
 		remote_params_add_chain(params, chain);
 	if (force)
-		json_object_object_add(params, "force", json_object_new_boolean(true));
+		control_add(params, "force", json_object_new_boolean(true));
 	return pool_open_with(r, params, REMOTE_WRITE, e);
 }
 
@@ -613,7 +616,7 @@ remote_pool_close(struct remote *r, struct err *e)
 {
 	remote_free_lanes(r);
 	r->pool_open = false;
-	return remote_call(r, "pool.close", NULL, NULL, e);
+	return remote_call(r, "pool.close", json_object_new_object(), NULL, e);
 }
 
 /* The pool's size before a request that has it grow to asked_size, if that is not 0. */
@@ -675,7 +678,7 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 	struct json_object *params = json_object_new_object();
 
 	*m = (struct remote_mark){.state = state, .size = remote_info_begin(r, 0)};
-	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
+	control_add(params, "state", json_object_new_string(sidecar_state_name(state)));
 	if (g) {
 		m->current = g->current;
 		remote_params_add_chain(params, g);
@@ -732,9 +735,9 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 	struct replica_info info;
 	int rc;
 
-	json_object_object_add(params, "size", json_object_new_int64((int64_t)size));
+	control_add(params, "size", json_object_new_int64((int64_t)size));
 	if (prepare)
-		json_object_object_add(params, "prepare", json_object_new_boolean(true));
+		control_add(params, "prepare", json_object_new_boolean(true));
 	rc = remote_call_by(r, "pool.grow", params, deadline_ns, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);

@@ -127,7 +127,10 @@ uint64_t remote_trip_ns(const struct remote *r);
 
 const struct target *remote_target(const struct remote *r);
 
-/* One request and its answer within op_timeout_ms. params is taken; result may be NULL. */
+/*
+ * One request and its answer within op_timeout_ms. params is taken; NULL, or what control_add()
+ * has left incomplete, is REPL_E_NOMEM, and nothing is sent. result may be NULL.
+ */
 int remote_call(struct remote *r, const char *method, struct json_object *params,
 		struct json_object **result, struct err *e);
 
@@ -145,7 +148,7 @@ int remote_take(struct remote *r, const char *method, int64_t id, struct json_ob
 		struct err *e);
 
 /*
- * Ask for a sign of life; params, which may be NULL, is taken. REPL_E_TIMEOUT if for
+ * Ask for a sign of life; params is taken, as by remote_call(). REPL_E_TIMEOUT if for
  * timeout_ms there was none, neither here nor on a lane. 0 also when another thread's
  * request is under way, which finds out itself, and when *cancel is not 0 any more.
  */

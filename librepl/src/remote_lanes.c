@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "control.h"
 #include "wire.h"
 
 #define REMOTE_MSG_SIZE 262144U /* a resync by the journal takes less by larger messages */
@@ -80,12 +81,12 @@ remote_params_add_providers(struct json_object *params, const struct remote *r)
 	struct json_object *providers = json_object_new_array();
 
 	if (verbs_offered(r))
-		json_object_array_add(providers, json_object_new_string("verbs"));
+		control_append(providers, json_object_new_string("verbs"));
 	if (strcmp(r->provider, "auto") != 0)
-		json_object_array_add(providers, json_object_new_string(r->provider));
+		control_append(providers, json_object_new_string(r->provider));
 	else
-		json_object_array_add(providers, json_object_new_string("tcp"));
-	json_object_object_add(params, "providers", providers);
+		control_append(providers, json_object_new_string("tcp"));
+	control_add(params, "providers", providers);
 }
 
 static struct json_object *
@@ -93,12 +94,12 @@ lanes_params(const struct remote *r, unsigned count)
 {
 	struct json_object *params = json_object_new_object();
 
-	json_object_object_add(params, "count", json_object_new_int((int)count));
-	json_object_object_add(params, "msg_size", json_object_new_int((int)remote_msg_size(r)));
-	json_object_object_add(params, "depth", json_object_new_int((int)remote_depth(r)));
+	control_add(params, "count", json_object_new_int((int)count));
+	control_add(params, "msg_size", json_object_new_int((int)remote_msg_size(r)));
+	control_add(params, "depth", json_object_new_int((int)remote_depth(r)));
 	remote_params_add_providers(params, r);
 	if (ring_wanted(r))
-		json_object_object_add(params, "ring", json_object_new_boolean(true));
+		control_add(params, "ring", json_object_new_boolean(true));
 	return params;
 }
 
@@ -401,7 +402,7 @@ remote_lanes_open(struct remote *r, unsigned count, struct err *e)
 	if (rc == 0)
 		return 0;
 	(void)snprintf(r->why, sizeof(r->why), "not verbs: %.180s", why.text);
-	rc = open ? remote_call(r, "lanes.close", NULL, NULL, e) : 0;
+	rc = open ? remote_call(r, "lanes.close", json_object_new_object(), NULL, e) : 0;
 	return rc ? rc : lanes_try(r, count, deadline_ns, &open, e);
 }
 
@@ -426,7 +427,7 @@ remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
 	remote_traffic_add(r, &sum);
 	r->before = sum;
 	remote_free_lanes(r);
-	rc = remote_call(r, "lanes.close", NULL, NULL, e);
+	rc = remote_call(r, "lanes.close", json_object_new_object(), NULL, e);
 	if (!rc)
 		rc = remote_lanes_open(r, count, e);
 	if (!rc && r->terms.lanes < count)

@@ -127,7 +127,7 @@ each_await(struct each *all, const struct each_one *one,
 		if (over(all, one) || !remote)
 			continue;
 		pthread_mutex_unlock(&all->lock);
-		(void)remote_ping(remote, NULL, timeout_ms, &all->over, NULL);
+		(void)remote_ping(remote, json_object_new_object(), timeout_ms, &all->over, NULL);
 		pthread_mutex_lock(&all->lock);
 	}
 }

@@ -11,6 +11,7 @@
 #include "bring.h"
 #include "claim.h"
 #include "clock.h"
+#include "control.h"
 #include "dirty.h"
 #include "entry.h"
 #include "forks.h"
@@ -41,14 +42,14 @@ replica_create(struct repl *r, struct remote *remote, const char *pool, unsigned
 	struct json_object *params = json_object_new_object();
 	char uuid[GEN_TEXT_SIZE];
 
-	json_object_object_add(params, "name", json_object_new_string(pool));
-	json_object_object_add(params, "size", json_object_new_int64((int64_t)r->size));
+	control_add(params, "name", json_object_new_string(pool));
+	control_add(params, "size", json_object_new_int64((int64_t)r->size));
 	gen_id_format(&r->local.meta.pool_uuid, uuid);
-	json_object_object_add(params, "uuid", json_object_new_string(uuid));
+	control_add(params, "uuid", json_object_new_string(uuid));
 	if (flags & REPL_OPEN_SPARSE)
-		json_object_object_add(params, "sparse", json_object_new_boolean(true));
+		control_add(params, "sparse", json_object_new_boolean(true));
 	/* Should nothing come of this opening, for whatever reason, it leaves nothing behind. */
-	json_object_object_add(params, "provisional", json_object_new_boolean(true));
+	control_add(params, "provisional", json_object_new_boolean(true));
 	return remote_call(remote, "pool.create", params, NULL, e);
 }
 

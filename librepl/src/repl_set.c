@@ -45,10 +45,10 @@ set_create(struct repl *r, struct remote *remote, struct err *e)
 	char hex[2 * PMDK_ATTR_SIZE + 1];
 	int rc;
 
-	json_object_object_add(params, "name", json_object_new_string(remote_target(remote)->pool));
-	json_object_object_add(params, "size", json_object_new_int64((int64_t)(r->size - header)));
+	control_add(params, "name", json_object_new_string(remote_target(remote)->pool));
+	control_add(params, "size", json_object_new_int64((int64_t)(r->size - header)));
 	hex_encode(r->set->attr, PMDK_ATTR_SIZE, hex);
-	json_object_object_add(params, "attr", json_object_new_string(hex));
+	control_add(params, "attr", json_object_new_string(hex));
 	rc = remote_call(remote, "pool.create", params, NULL, e);
 	r->set->created = rc == 0;
 	return rc;
@@ -101,7 +101,7 @@ repl_set_undo(struct repl *r, struct remote *remote)
 	if (!r->set->created)
 		return;
 	params = json_object_new_object();
-	json_object_object_add(params, "name", json_object_new_string(remote_target(remote)->pool));
+	control_add(params, "name", json_object_new_string(remote_target(remote)->pool));
 	(void)remote_pool_close(remote, NULL);
 	(void)remote_call(remote, "pool.remove", params, NULL, NULL);
 }
@@ -187,7 +187,7 @@ repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 		return config_report(&e);
 	params = json_object_new_object();
 	hex_encode(attr, PMDK_ATTR_SIZE, hex);
-	json_object_object_add(params, "attr", json_object_new_string(hex));
+	control_add(params, "attr", json_object_new_string(hex));
 	if (remote_call(r->replicas[0].remote, "pool.attr", params, NULL, &e))
 		return config_report(&e);
 	memcpy(r->set->attr, attr, PMDK_ATTR_SIZE);
@@ -406,10 +406,9 @@ repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set
 	rc = remote_new(mine, &mine->targets[0], NULL, &remote, &e);
 	if (!rc) {
 		params = json_object_new_object();
-		json_object_object_add(params, "name",
-				       json_object_new_string(mine->targets[0].pool));
-		json_object_object_add(params, "set", json_object_new_boolean(with_set));
-		json_object_object_add(params, "force", json_object_new_boolean(force));
+		control_add(params, "name", json_object_new_string(mine->targets[0].pool));
+		control_add(params, "set", json_object_new_boolean(with_set));
+		control_add(params, "force", json_object_new_boolean(force));
 		rc = remote_call(remote, "pool.remove", params, NULL, &e);
 		if (rc == REPL_E_NOT_FOUND && force)
 			rc = 0;

@@ -33,7 +33,7 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		return err_set(e, REPL_E_REFUSED, "pool '%s': the target keeps no journal of it",
 			       remote_info(r)->name);
 	params = json_object_new_object();
-	json_object_object_add(params, "bytes", json_object_new_int64((int64_t)with));
+	control_add(params, "bytes", json_object_new_int64((int64_t)with));
 	return remote_call(r, "journal.begin", params, NULL, e);
 }
 
@@ -43,7 +43,7 @@ remote_journal_commit(struct remote *r, enum sidecar_state state, const struct g
 {
 	struct json_object *params = json_object_new_object();
 
-	json_object_object_add(params, "state", json_object_new_string(sidecar_state_name(state)));
+	control_add(params, "state", json_object_new_string(sidecar_state_name(state)));
 	if (g)
 		remote_params_add_chain(params, g);
 	return remote_call(r, "journal.commit", params, NULL, e);
@@ -55,7 +55,7 @@ remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *t
 	struct json_object *params = json_object_new_object(), *result = NULL;
 	int rc;
 
-	json_object_object_add(params, "max", json_object_new_int64((int64_t)max));
+	control_add(params, "max", json_object_new_int64((int64_t)max));
 	rc = remote_call(r, "journal.apply", params, &result, e);
 	if (!rc)
 		rc = control_get_u64(result, "total", 0, INT64_MAX, total, e);
@@ -69,7 +69,7 @@ remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *t
 int
 remote_journal_drop(struct remote *r, struct err *e)
 {
-	return remote_call(r, "journal.drop", NULL, NULL, e);
+	return remote_call(r, "journal.drop", json_object_new_object(), NULL, e);
 }
 
 /* ---- the lanes ---- */

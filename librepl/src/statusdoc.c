@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "control.h"
 #include "reason.h"
 #include "text.h"
 
@@ -35,26 +36,19 @@ static const struct number {
 #define REPORTED_NUMBERS 8 /* the first ones go to the target as well */
 
 static void
-add(struct json_object *o, const char *name, struct json_object *value)
-{
-	if (!o || !value || json_object_object_add(o, name, value))
-		json_object_put(value);
-}
-
-static void
 add_text(struct json_object *o, const char *name, const char *value)
 {
 	char clean[NEXT_MAX];
 
 	(void)snprintf(clean, sizeof(clean), "%s", value ? value : "");
 	text_clean(clean);
-	add(o, name, json_object_new_string(clean));
+	control_add(o, name, json_object_new_string(clean));
 }
 
 static void
 add_u64(struct json_object *o, const char *name, uint64_t value)
 {
-	add(o, name, json_object_new_int64(value > INT64_MAX ? INT64_MAX : (int64_t)value));
+	control_add(o, name, json_object_new_int64(value > INT64_MAX ? INT64_MAX : (int64_t)value));
 }
 
 static uint64_t
@@ -81,7 +75,7 @@ add_axes(struct json_object *o, const struct repl_stat *st, size_t count)
 		add_text(o, reason_axis_key((enum reason_axis)a),
 			 reason_axis_name((enum reason_axis)a, axis_of(st, (enum reason_axis)a)));
 	add_text(o, "reason", reason_name(st->reason_code));
-	add(o, "paused", json_object_new_boolean(st->paused != 0));
+	control_add(o, "paused", json_object_new_boolean(st->paused != 0));
 	for (size_t i = 0; i < count; i++)
 		add_u64(o, numbers[i].name, number_of(st, numbers[i].offset));
 }
@@ -115,7 +109,7 @@ statusdoc_replica(const struct statusdoc *d, unsigned replica)
 	if (slash)
 		*slash = '\0';
 	add_text(o, "replica", d->replica[replica]);
-	add(o, "async", json_object_new_boolean(d->async[replica]));
+	control_add(o, "async", json_object_new_boolean(d->async[replica]));
 	add_axes(o, st, NUMBER_COUNT);
 	add_text(o, "provider", st->provider);
 	add_text(o, "provider_why", st->provider_why);
@@ -142,9 +136,9 @@ statusdoc_json(const struct statusdoc *d)
 	add_u64(o, "drains", d->stat[0].drain_count);
 	if (d->metrics_error[0])
 		add_text(o, "metrics_error", d->metrics_error);
-	for (unsigned i = 0; list && i < d->replica_count; i++)
-		(void)json_object_array_add(list, statusdoc_replica(d, i));
-	add(o, "replicas", list);
+	for (unsigned i = 0; i < d->replica_count; i++)
+		control_append(list, statusdoc_replica(d, i));
+	control_add(o, "replicas", list);
 	return o;
 }
 

@@ -4,17 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "control.h"
 #include "keeper.h"
 #include "statusd_impl.h"
 
 #define TIME_MAX 40
-
-static void
-add(struct json_object *o, const char *name, struct json_object *value)
-{
-	if (!o || !value || json_object_object_add(o, name, value))
-		json_object_put(value);
-}
 
 static void
 time_format(const struct timespec *at, char out[TIME_MAX])
@@ -36,13 +30,13 @@ statusreq_event(const struct statusdoc *d, const char *kind, uint64_t number,
 	char text[TIME_MAX];
 
 	time_format(at, text);
-	add(params, "event", json_object_new_string(kind));
-	add(params, "time", json_object_new_string(text));
+	control_add(params, "event", json_object_new_string(kind));
+	control_add(params, "time", json_object_new_string(text));
 	if (number)
-		add(params, "number", json_object_new_int64((int64_t)number));
-	add(o, "jsonrpc", json_object_new_string("2.0"));
-	add(o, "method", json_object_new_string("event"));
-	add(o, "params", params);
+		control_add(params, "number", json_object_new_int64((int64_t)number));
+	control_add(o, "jsonrpc", json_object_new_string("2.0"));
+	control_add(o, "method", json_object_new_string("event"));
+	control_add(o, "params", params);
 	return o;
 }
 
@@ -86,7 +80,7 @@ do_metrics(struct statusd *s, struct statusclient *c, struct json_object *params
 	if (!text)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	*result = json_object_new_object();
-	add(*result, "text", json_object_new_string(text));
+	control_add(*result, "text", json_object_new_string(text));
 	free(text);
 	return 0;
 }
@@ -182,6 +176,8 @@ statusreq_serve(struct statusd *s, struct statusclient *c, const char *line, siz
 	text = answer ? control_line(answer, &len) : NULL;
 	if (text)
 		statusclient_send(c, text, len);
+	else if (code || q.id)
+		statusclient_end(c); /* and not waited for by whoever asked */
 	free(text);
 	json_object_put(answer);
 	json_object_put(obj);

@@ -89,7 +89,7 @@ hostile_ping(struct hostile *h)
 	struct err e;
 
 	err_clear(&e);
-	if (remote_call(h->remote, "ping", NULL, NULL, &e))
+	if (remote_call(h->remote, "ping", json_object_new_object(), NULL, &e))
 		hostile_fail("ping: %s", e.text);
 }
 
@@ -173,7 +173,7 @@ hostile_lanes_close(struct hostile *h)
 	struct err e;
 
 	err_clear(&e);
-	if (remote_call(h->remote, "lanes.close", NULL, NULL, &e))
+	if (remote_call(h->remote, "lanes.close", json_object_new_object(), NULL, &e))
 		hostile_fail("lanes.close: %s", e.text);
 }
 

@@ -2,7 +2,8 @@
 /*
  * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
  * program fails as that of a failing device does, and flock(2) as where a file system's server is
- * out of locks; "maps 1" is fopen(3) of /proc/self/maps.
+ * out of locks; "maps 1" is fopen(3) of /proc/self/maps; "object" and "array" are json-c's that
+ * find no memory.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -62,6 +63,26 @@ fopen(const char *path, const char *mode)
 
 	return strcmp(path, "/proc/self/maps") == 0 && fails("maps", EMFILE) ? NULL
 									     : real(path, mode);
+}
+
+struct json_object;
+EXPORT struct json_object *json_object_new_object(void);
+EXPORT struct json_object *json_object_new_array(void);
+
+EXPORT struct json_object *
+json_object_new_object(void)
+{
+	struct json_object *(*real)(void) = dlsym(RTLD_NEXT, "json_object_new_object");
+
+	return fails("object", ENOMEM) ? NULL : real();
+}
+
+EXPORT struct json_object *
+json_object_new_array(void)
+{
+	struct json_object *(*real)(void) = dlsym(RTLD_NEXT, "json_object_new_array");
+
+	return fails("array", ENOMEM) ? NULL : real();
 }
 
 EXPORT int

@@ -293,6 +293,35 @@ messages_have_the_documented_form(void **state)
 	json_object_put(id);
 }
 
+/* Neither a member nor an element is left out silently, however deep. */
+static void
+what_lacks_a_part_is_not_sent(void **state)
+{
+	struct json_object *params = json_object_new_object(), *list = json_object_new_array();
+	struct json_object *o;
+	size_t len;
+
+	(void)state;
+	control_append(list, json_object_new_int(1));
+	assert_true(control_complete(list));
+	control_append(list, NULL);
+	assert_false(control_complete(list));
+	assert_null(control_line(list, &len));
+	assert_true(control_complete(params));
+	control_add(params, "list", list);
+	assert_false(control_complete(params));
+	assert_null(control_request_new(1, "pool.mark", json_object_get(params)));
+	assert_null(control_result_new(NULL, params));
+	o = json_object_new_object();
+	control_add(o, "name", NULL);
+	assert_false(control_complete(o));
+	json_object_put(o);
+	/* Where there is nothing to add to, what was to be added is freed. */
+	control_add(NULL, "name", json_object_new_int(1));
+	control_append(NULL, json_object_new_int(1));
+	assert_false(control_complete(NULL));
+}
+
 static void
 error_texts_are_cleaned(void **state)
 {
@@ -753,6 +782,7 @@ main(void)
 		cmocka_unit_test(good_requests_are_checked),
 		cmocka_unit_test(bad_requests_are_refused),
 		cmocka_unit_test(messages_have_the_documented_form),
+		cmocka_unit_test(what_lacks_a_part_is_not_sent),
 		cmocka_unit_test(error_texts_are_cleaned),
 		cmocka_unit_test(lines_over_the_limit_are_not_made),
 		cmocka_unit_test(answers_are_taken_apart),
