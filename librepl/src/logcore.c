@@ -77,6 +77,15 @@ logcore_header_second(struct logcore *c, const struct logfmt_header *h)
 	return off;
 }
 
+/* The least area in which so many bytes find room wherever an empty log stands in a page. */
+static uint64_t
+area_for(uint64_t size)
+{
+	uint64_t pages = (size + LOGFMT_PAGE - LOGFMT_ALIGN + LOGFMT_PAGE - 1) / LOGFMT_PAGE;
+
+	return LOGFMT_RING_OFF + pages * LOGFMT_PAGE;
+}
+
 int
 logcore_room(const struct logcore *c, uint64_t size, struct err *e)
 {
@@ -90,8 +99,9 @@ logcore_room(const struct logcore *c, uint64_t size, struct err *e)
 	if (size > capacity || empty)
 		return err_set(e, REPL_E_INVAL,
 			       "%" PRIu64 " bytes do not fit the log: it has room for %" PRIu64
-			       ", empty and from here on %" PRIu64,
-			       size, capacity, capacity - c->next % LOGFMT_PAGE);
+			       ", empty and from here on %" PRIu64 ": make one of %" PRIu64
+			       " bytes, which always has",
+			       size, capacity, capacity - c->next % LOGFMT_PAGE, area_for(size));
 	return err_set(e, REPL_E_NOSPC,
 		       "the log is full: %" PRIu64 " bytes are needed, %" PRIu64
 		       " are free: trim it with repl_log_trim()",

@@ -494,6 +494,38 @@ what_trimming_does_not_help_is_refused(void **state)
 	free(s);
 }
 
+/* Of so large an area an empty log has room, wherever it stands in a page; of a page less it has
+ * not. */
+static void
+what_does_not_fit_names_a_log_that_has_room(void **state)
+{
+	const uint64_t lengths[] = {64, 128, 192, 4096, 4160, 12288};
+	uint64_t area, worst = LOGFMT_PAGE - LOGFMT_ALIGN;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		struct logcore c;
+		const char *at;
+		struct err e;
+
+		err_clear(&e);
+		c = (struct logcore){.h.area_size = REPL_LOG_SIZE_MIN};
+		c.next = c.h.head = worst;
+		if (lengths[i] == LOGFMT_ALIGN) {
+			assert_int_equal(logcore_room(&c, lengths[i], &e), 0);
+			continue;
+		}
+		assert_int_equal(logcore_room(&c, lengths[i], &e), REPL_E_INVAL);
+		at = strstr(e.text, "make one of ");
+		assert_non_null(at);
+		area = strtoull(at + strlen("make one of "), NULL, 10);
+		c.h.area_size = area;
+		assert_int_equal(logcore_room(&c, lengths[i], NULL), 0);
+		c.h.area_size = area - LOGFMT_PAGE;
+		assert_int_equal(logcore_room(&c, lengths[i], NULL), REPL_E_INVAL);
+	}
+}
+
 int
 main(void)
 {
@@ -503,6 +535,7 @@ main(void)
 		cmocka_unit_test(test_a_dropped_order_shows),
 		cmocka_unit_test(test_unfinished_trims_show),
 		cmocka_unit_test(what_trimming_does_not_help_is_refused),
+		cmocka_unit_test(what_does_not_fit_names_a_log_that_has_room),
 		cmocka_unit_test(test_records_of_an_older_run_show),
 	};
 
