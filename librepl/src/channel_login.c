@@ -144,12 +144,13 @@ channel_judge_host(struct channel *c, struct err *e)
 	(void)snprintf(bracketed, sizeof(bracketed), "[%s]:%u", c->host, port);
 	channel_get(c, SSH_OPTIONS_KNOWNHOSTS, file, sizeof(file));
 	print = channel_fingerprint(c);
+	/* Short: what a replica's state has room for ends with the whole command. */
 	if (known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER)
 		rc = err_set(
 			e, REPL_E_AUTH,
-			"%s: the host key %s is not the one in %s: someone may be in between. "
+			"%s: the host key %s is not the known one: someone may be in between. "
 			"If it is the host's own, remove the old one: ssh-keygen -f %s -R '%s'",
-			c->name, print ? print : "(unknown)", file, channel_word(file, word),
+			c->name, print ? print : "(unknown)", channel_word(file, word),
 			port == SSH_PORT ? c->host : bracketed);
 	else if (known == SSH_KNOWN_HOSTS_ERROR)
 		rc = err_set(e, REPL_E_AUTH, "%s: host key %s could not be checked against %s: %s",

@@ -18,7 +18,7 @@ check_refusals() {
 		grep -Fq "$print" "$TMP/err" || fail "no fingerprint in: $(cat "$TMP/err")"
 		[ ! -s "$TMP/$file" ] || fail "the key was learnt without being asked"
 	done
-	expect_error auth "not the one in $TMP/changed.*ssh-keygen" \
+	expect_error auth "not the known one.*ssh-keygen -f $TMP/changed -R " \
 		"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/changed" cat "$target"
 	grep -Fq "$print" "$TMP/err" || fail "no fingerprint in: $(cat "$TMP/err")"
 }
@@ -31,6 +31,13 @@ expect_error auth "ssh-keyscan -p $SSHD_PORT 127.0.0.1 >> '$TMP/of us/missing', 
 	"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/of us/missing" cat "$target"
 expect_error auth "ssh-keygen -f '$TMP/of us/changed' -R '" \
 	"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/of us/changed" cat "$target"
+# A replica's state has room for 255 bytes: the command is whole there, and does what it says.
+mkdir "$TMP/.ssh" && cp "$TMP/changed" "$TMP/.ssh/known_hosts"
+expect_error auth "not the known one" "$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/.ssh/known_hosts" cat "$target"
+sed 's/^auth: //' "$TMP/err" >"$TMP/text"
+[ "$(wc -c <"$TMP/text")" -le 256 ] || fail "it is cut in a replica's state: $(cat "$TMP/err")"
+eval "$(sed 's/.*: ssh-keygen/ssh-keygen/' "$TMP/text")" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/err" "$TMP/out")"
+[ ! -s "$TMP/.ssh/known_hosts" ] || fail "the old key is still there: $(cat "$TMP/err")"
 
 # Whatever the host that its line names, and wherever it stands.
 own=$(cut -d ' ' -f 1,2 "$TMP/sshd_host_key.pub")
@@ -58,7 +65,7 @@ if [ "$(id -u)" -eq 0 ] && [ -d "$home" ] &&
 	expect_error auth "not in $TMP/empty" unshare -m sh "$TMP/inside.sh" "$TMP/empty"
 	[ "$(wc -l <"$TMP/err")" -eq 1 ] || fail "something was printed: $(cat "$TMP/err")"
 	[ ! -s "$TMP/empty" ] || fail "the key was learnt as ssh's config says"
-	expect_error auth "not the one in $TMP/changed" \
+	expect_error auth "not the known one.*ssh-keygen -f $TMP/changed -R " \
 		unshare -m sh "$TMP/inside.sh" "$TMP/changed"
 	unshare -m sh "$TMP/inside.sh" "$TMP/known_hosts" ||
 		fail "explicit user and port must win over ssh's config"
