@@ -147,7 +147,7 @@ static int
 add_settings(struct ctl *c, struct text *lines)
 {
 	const struct ctl_options *o = &c->options;
-	const char *const files[] = {o->identity, o->known_hosts};
+	const char *const files[] = {o->identity ? c->cfg->identity : NULL, o->known_hosts};
 	int rc = 0;
 
 	for (unsigned i = 0; i < 2; i++) {

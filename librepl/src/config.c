@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define LAG_BYTES_MIN  65536U
 #define LAG_BYTES_MAX  (1U << 30)
 #define RATE_MIN       65536U
+#define PASSWD_MAX     65536U
 
 static const char *const on_loss_names[] = {
 	[REPL_ON_LOSS_DEGRADE] = "degrade",
@@ -251,10 +253,72 @@ config_needed(const struct repl_config *c)
 	return ack_needed((enum ack_kind)c->ack, n);
 }
 
+/* The home directory of a user, "" for who runs this, in a new string; NULL: there is none. */
+static char *
+home_of(const char *user)
+{
+	char *buf = malloc(PASSWD_MAX), *home = NULL;
+	struct passwd pw, *found = NULL;
+
+	if (buf && *user)
+		(void)getpwnam_r(user, &pw, buf, PASSWD_MAX, &found);
+	else if (buf)
+		(void)getpwuid_r(getuid(), &pw, buf, PASSWD_MAX, &found);
+	if (found)
+		home = strdup(found->pw_dir);
+	free(buf);
+	return home;
+}
+
+/* '~' of the key that we read ourselves, as ssh(1) has it; libssh does so for known-hosts. */
+static int
+expand_home(const char *path, char **out, struct err *e)
+{
+	size_t len = strcspn(path, "/");
+	char *user = strndup(path + 1, len - 1), *home = user ? home_of(user) : NULL;
+	int n;
+
+	free(user);
+	if (!home)
+		return err_set(e, REPL_E_CONFIG,
+			       "key 'identity': '%.80s': no home directory is "
+			       "known for that",
+			       path);
+	n = asprintf(out, "%s%s", home, path + len);
+	free(home);
+	return n < 0 ? err_set(e, REPL_E_NOMEM, "out of memory") : 0;
+}
+
 int
 config_set(struct repl_config *c, const char *key, const char *value, struct err *e)
 {
-	return conffile_set(config_keys, CONFIG_KEY_COUNT, c, SECTION, key, value, e);
+	char *whole = NULL;
+	int rc = 0;
+
+	if (strcmp(key, "identity") == 0 && value[0] == '~')
+		rc = expand_home(value, &whole, e);
+	if (!rc)
+		rc = conffile_set(config_keys, CONFIG_KEY_COUNT, c, SECTION, key,
+				  whole ? whole : value, e);
+	free(whole);
+	return rc;
+}
+
+/* Of what a file has said. */
+static int
+expand_identity(struct repl_config *c, struct err *e)
+{
+	char *whole = NULL;
+	int rc;
+
+	if (!c->identity || c->identity[0] != '~')
+		return 0;
+	rc = expand_home(c->identity, &whole, e);
+	if (rc)
+		return rc;
+	free(c->identity);
+	c->identity = whole;
+	return 0;
 }
 
 /* *text becomes a copy of itself; false when there is no memory. */
@@ -328,6 +392,11 @@ config_load(struct repl_config *c, const char *path, struct err *e)
 	if (rc)
 		return rc;
 	rc = conffile_load(path, config_keys, CONFIG_KEY_COUNT, n, e);
+	if (!rc) {
+		rc = expand_identity(n, e);
+		if (rc)
+			(void)err_prefix(e, "%s", path);
+	}
 	if (!rc) {
 		*c = *n;
 		*n = old;

@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -444,6 +445,30 @@ every_method_may_be_named(void **state)
 	repl_config_free(c);
 }
 
+/* ssh(1) takes it from the user database, too. */
+static void
+a_home_directory_is_expanded(void **state)
+{
+	const struct passwd *me = getpwuid(getuid());
+	struct repl_config *c = NULL;
+	char want[4096];
+
+	(void)state;
+	assert_int_equal(repl_config_new(&c), 0);
+	assert_non_null(me);
+	(void)snprintf(want, sizeof(want), "%s/.ssh/id_repl", me->pw_dir);
+	assert_int_equal(repl_config_set(c, "identity", "~/.ssh/id_repl"), 0);
+	assert_string_equal(c->identity, want);
+	(void)snprintf(want, sizeof(want), "~%s/.ssh/id_repl", me->pw_name);
+	assert_int_equal(repl_config_set(c, "identity", want), 0);
+	(void)snprintf(want, sizeof(want), "%s/.ssh/id_repl", me->pw_dir);
+	assert_string_equal(c->identity, want);
+	assert_int_equal(repl_config_set(c, "identity", "~no.such.user/id"), REPL_E_CONFIG);
+	assert_string_equal(c->identity, want);
+	assert_non_null(strstr(repl_errormsg(), "key 'identity': '~no.such.user/id': no home "));
+	repl_config_free(c);
+}
+
 int
 main(void)
 {
@@ -462,6 +487,7 @@ main(void)
 		cmocka_unit_test(a_copy_shares_nothing),
 		cmocka_unit_test(null_arguments_are_refused),
 		cmocka_unit_test(each_thread_has_its_own_last_error),
+		cmocka_unit_test(a_home_directory_is_expanded),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
