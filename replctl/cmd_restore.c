@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,6 +236,15 @@ restore_record(struct restore *r)
 	return rc;
 }
 
+static const char *
+restore_after(const struct restore *r, int rc, bool io)
+{
+	if (rc == REPL_E_NOSPC)
+		return r->c->err.errnum == EFBIG ? "mend what the message names, then "
+						 : "make room there, then ";
+	return io ? "look at this machine's kernel log, then " : "";
+}
+
 static void
 restore_next(struct restore *r, int rc)
 {
@@ -245,10 +255,7 @@ restore_next(struct restore *r, int rc)
 			       "replica, or copy the pool's file there by ddrescue(1), its "
 			       "bytes are the pool's");
 	else
-		ctl_next(r->c, "%sreplctl restore %s%s %s%s",
-			 rc == REPL_E_NOSPC ? "make room there, then "
-			 : io               ? "look at this machine's kernel log, then "
-					    : "",
+		ctl_next(r->c, "%sreplctl restore %s%s %s%s", restore_after(r, rc, io),
 			 force_option(r), r->quoted_target, r->quoted_file,
 			 r->temp.removed ? "" : " (goes on where this ended)");
 }
@@ -372,6 +379,8 @@ restore_run(struct restore *r, char **args)
 	rc = restore_open(r);
 	r->temp.sparse = !rc && r->meta.sparse;
 	interrupt_catch();
+	/* A file that may not get longer: the write says so. */
+	(void)signal(SIGXFSZ, SIG_IGN);
 	if (!rc && c->options.dry_run)
 		rc = restoring_check_space(&r->temp, r->meta.pool_size, &c->err);
 	else if (!rc)

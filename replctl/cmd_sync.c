@@ -7,6 +7,7 @@
  * first byte changes; the new generation is recorded beside the file before the
  * replica gets it. So the replica may be left behind, never ahead of its data.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,25 +61,33 @@ sync_is_part(const struct sync *s)
 	return state == SIDECAR_INCONSISTENT || state == SIDECAR_OUTDATED;
 }
 
+/* What comes before the repetition, or "". */
+static const char *
+repeat_after(const struct sync *s, bool io)
+{
+	bool full = s->c->err.code == REPL_E_NOSPC && s->c->err.errnum != EFBIG;
+
+	if (io)
+		return "look at this machine's kernel log";
+	if (!s->unrecorded)
+		return full ? "make room in the target's pool directory" : "";
+	return full ? "make room beside the file" : "mend what the message names";
+}
+
 static void
 next_repeat(struct sync *s)
 {
 	const char *force = s->c->options.force && !s->create_only ? "--force " : "";
 	bool io = reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO;
-	bool full = s->c->err.code == REPL_E_NOSPC;
 	/* The words of localread.c. */
 	bool here = s->unrecorded || strstr(s->c->err.text, "the local file");
+	const char *after = repeat_after(s, io);
 
 	/* It would end the same way. */
 	if (io && !here)
 		return;
-	ctl_next(s->c, "%s%s%sreplctl sync %s%s %s (goes on where this ended)",
-		 io              ? "look at this machine's kernel log"
-		 : !full         ? ""
-		 : s->unrecorded ? "make room beside "
-				 : "make room in the target's pool directory",
-		 full && s->unrecorded ? s->quoted_file : "", io || full ? ", then " : "", force,
-		 s->quoted_file, s->quoted_target);
+	ctl_next(s->c, "%s%sreplctl sync %s%s %s (goes on where this ended)", after,
+		 after[0] ? ", then " : "", force, s->quoted_file, s->quoted_target);
 }
 
 /* ---- opening ---- */

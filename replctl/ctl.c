@@ -207,6 +207,8 @@ next_by_code(struct ctl *c)
 		ctl_next(c, "end the other program, then repeat the command");
 		break;
 	case REPL_E_NOSPC:
+		if (c->err.errnum == EFBIG)
+			ctl_next(c, "mend what the message names, then repeat the command");
 		ctl_next(c, "make room there, then repeat the command");
 		break;
 	case REPL_E_LIMIT:

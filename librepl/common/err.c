@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 struct status_row {
 	int code;
@@ -124,6 +125,24 @@ err_set(struct err *e, int code, const char *fmt, ...)
 	return code;
 }
 
+/* Of a limit its name, which strerror() does not tell. */
+static const char *
+limit_of(int errnum)
+{
+	struct rlimit size;
+
+	switch (errnum) {
+	case EMFILE:
+		return ": raise the limit, RLIMIT_NOFILE";
+	case EFBIG:
+		if (getrlimit(RLIMIT_FSIZE, &size) == 0 && size.rlim_cur != RLIM_INFINITY)
+			return ": raise the limit, RLIMIT_FSIZE";
+		return ": the file system takes none of that size";
+	default:
+		return "";
+	}
+}
+
 int
 err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 {
@@ -142,8 +161,7 @@ err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 	va_end(ap);
 	used = strlen(e->text);
 	(void)snprintf(e->text + used, sizeof(e->text) - used, ": %s%s",
-		       strerror_r(errnum, why, sizeof(why)),
-		       errnum == EMFILE ? ": raise the limit, RLIMIT_NOFILE" : "");
+		       strerror_r(errnum, why, sizeof(why)), limit_of(errnum));
 	return code;
 }
 

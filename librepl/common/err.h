@@ -35,7 +35,7 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
 /* Of the error that was set, what its code does not tell. Returns the code. */
 int err_because(struct err *e, enum repl_reason reason);
 
-/* As err_set, with ": " and strerror(errnum) appended, and of EMFILE the limit's name. */
+/* As err_set, with ": " and strerror(errnum) appended, and of EMFILE and EFBIG the limit's name. */
 int err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

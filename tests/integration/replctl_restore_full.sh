@@ -30,7 +30,7 @@ grep -q "^next: make room there, then repeat the command" "$TMP/err" || fail "$(
 head -c 65536 /dev/urandom >"$here/mine"
 dd if=/dev/zero of="$here/filler" bs=4k status=none 2>/dev/null
 ctl_fails 1 "mine.repl.*No space left" sync "$here/mine" "$(pool m)"
-grep -q "^next: make room beside $here/mine, then replctl sync $here/mine " "$TMP/err" || fail "$(cat "$TMP/err")"
+grep -q "^next: make room beside the file, then replctl sync $here/mine " "$TMP/err" || fail "$(cat "$TMP/err")"
 rm "$here/filler"
 ctl sync "$here/mine" "$(pool m)" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 equal "$here/mine" "$pools/m"

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What this machine's limits and names forbid is refused before a replica is touched, or says what to mend: the next step,
+# typed when that is done, ends well.
+. "$(dirname "$0")/lib.sh"
+start_target
+cd "$TMP" || exit 1
+head -c 65536 /dev/urandom >file
+ctl sync file "$T/p" >out 2>&1 || fail "sync: $(cat out)"
+
+# limited COMMAND...: no file may be written.
+limited() (
+	ulimit -f 0
+	"$@"
+)
+
+# A limit on the size of files is no full disk.
+head -c 65536 /dev/urandom >new
+limited "$REPLCTL" --identity key --known-hosts known_hosts sync new "$T/new" </dev/null 2>&1 | cat >out
+grep -q "new.repl: .*File too large: raise the limit, RLIMIT_FSIZE" out || fail "$(cat out)"
+next=$(sed -n 's/^next: mend what the message names, then replctl \(.*\) (goes on where this ended)$/\1/p' out)
+[ -n "$next" ] || fail "the next step: $(cat out)"
+eval "ctl $next" >out 2>&1 || fail "replctl $next: $(cat out)"
+ctl verify new "$T/new" >out 2>&1 || fail "verify: $(cat out)"
+limited "$REPLCTL" --identity key --known-hosts known_hosts restore "$T/p" copy </dev/null 2>&1 | cat >out
+grep -q "^next: mend what the message names, then repeat" out || fail "$(cat out)"
