@@ -178,6 +178,15 @@ next_auth(struct ctl *c)
 	next_by_reason(c);
 }
 
+/* Only where something on this machine has failed. */
+static void
+next_by_errno(struct ctl *c)
+{
+	if (c->err.errnum == ENAMETOOLONG)
+		ctl_next(c, "take a file with a shorter name, or path: what is kept beside it has "
+			    "one that is longer by up to 12 characters");
+}
+
 /* No refusal without a way on. */
 static void
 next_by_code(struct ctl *c)
@@ -250,6 +259,7 @@ next_by_code(struct ctl *c)
 			ctl_next_file(c, "replctl why", c->file);
 		break;
 	default:
+		next_by_errno(c);
 		break;
 	}
 }

@@ -97,6 +97,24 @@ local_read(struct local *l, uint64_t size, struct err *e)
 	return 0;
 }
 
+#define TEMP_SUFFIX ".XXXXXX"
+
+/* Before anything is copied that could not be recorded then. */
+static int
+local_check_name(const char *path, struct err *e)
+{
+	struct stat st;
+	char *temp;
+	int rc = 0;
+
+	if (asprintf(&temp, "%s" TEMP_SUFFIX, path) < 0)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	if (lstat(temp, &st) && errno == ENAMETOOLONG)
+		rc = err_errno(e, REPL_E_FAILED, errno, "the record of the local file, %s", temp);
+	free(temp);
+	return rc;
+}
+
 int
 local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 {
@@ -110,7 +128,7 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 	}
 	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (l->fd < 0 && errno == ENOENT)
-		return 0;
+		return local_check_name(l->path, e);
 	if (l->fd < 0)
 		return err_errno(e, err_from_errno(errno), errno, "%s", l->path);
 	rc = local_lock(l->fd, l->path, e);
@@ -174,7 +192,7 @@ local_create(struct local *l, struct err *e)
 	char *temp = NULL;
 	int fd = -1, rc;
 
-	if (asprintf(&temp, "%s.XXXXXX", l->path) < 0)
+	if (asprintf(&temp, "%s" TEMP_SUFFIX, l->path) < 0)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	fd = mkostemp(temp, O_CLOEXEC);
 	if (fd < 0) {

@@ -23,3 +23,22 @@ eval "ctl $next" >out 2>&1 || fail "replctl $next: $(cat out)"
 ctl verify new "$T/new" >out 2>&1 || fail "verify: $(cat out)"
 limited "$REPLCTL" --identity key --known-hosts known_hosts restore "$T/p" copy </dev/null 2>&1 | cat >out
 grep -q "^next: mend what the message names, then repeat" out || fail "$(cat out)"
+
+# A file beside which there is no name for its record.
+long=$(printf '%0250d' 0)
+head -c 65536 /dev/urandom >"$long"
+ctl_fails 1 "File name too long" sync "$long" "$T/long"
+grep -q "^next: .*shorter name" err || fail "$(cat err)"
+ctl_fails 3 "" info "$T/long"
+for name in "$(printf '%0243d' 0)" "$(printf '%0245d' 0)" "$(printf '%0300d' 0)"; do
+	rc=0
+	ctl restore "$T/p" "$name" >out 2>err || rc=$?
+	if [ "$rc" -eq 0 ]; then
+		[ -s "$name.repl" ] || fail "restored without its record: $(cat out err)"
+	else
+		grep -q "^next: .*shorter name" err || fail "$(cat err)"
+		[ ! -e "$name" ] || fail "refused, and restored: $(cat err)"
+	fi
+done
+ctl_fails 1 "File name too long" status "./$(printf '%0300d' 0)"
+grep -q "^next: .*shorter name" err || fail "$(cat err)"
