@@ -393,12 +393,17 @@ handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 int
 handle_pool_grow(struct state *s, struct json_object *params, struct reply *r)
 {
-	uint64_t size;
+	uint64_t size = 0;
 	bool prepare;
 
 	if (get_size(params, &size, &r->err) || get_flag(params, "prepare", &prepare, &r->err) ||
-	    state_pool_grow(s, size, prepare, &r->err))
+	    state_pool_grow(s, size, prepare, &r->err)) {
+		if (r->err.code == REPL_E_LIMIT && size > pmem_map_room(s->map))
+			(void)snprintf(r->next, sizeof(r->next),
+				       "grow it to at most what the message names; more than that "
+				       "when it has grown and was opened again");
 		return r->err.code;
+	}
 	s->dirty = true;
 	r->result = info_new(s, pool_get_info(s->pool));
 	return REPL_OK;

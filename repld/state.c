@@ -207,8 +207,8 @@ grow_prepare(struct state *s, uint64_t size, struct err *e)
 
 	if (size > pmem_map_room(s->map))
 		return err_set(e, REPL_E_LIMIT,
-			       "pool '%s' has addresses for %zu bytes in this session: close it "
-			       "and open it again to let it grow to %llu",
+			       "pool '%s' can grow to %zu bytes in this session, for which it has "
+			       "addresses, and not to %llu",
 			       s->pool_name, pmem_map_room(s->map), (unsigned long long)size);
 	s->grown = 0;
 	rc = pool_grow_space(s->pool, size, e);

@@ -42,3 +42,8 @@ for name in "$(printf '%0243d' 0)" "$(printf '%0245d' 0)" "$(printf '%0300d' 0)"
 done
 ctl_fails 1 "File name too long" status "./$(printf '%0300d' 0)"
 grep -q "^next: .*shorter name" err || fail "$(cat err)"
+
+# A size that is beyond all addresses: no limit of the target's that could be raised.
+ctl_fails 1 "can grow to [0-9]+ bytes in this session" grow "$T/p" --size 8388607T
+grep -q "^next: grow it to at most what the message names" err || fail "$(cat err)"
+ctl verify file "$T/p" >out 2>&1 || fail "verify: $(cat out)"
