@@ -405,8 +405,11 @@ open_regular(const char *path, int *out, struct err *e)
 	int rc = 0;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
+	/* What this machine lacks is not to be corrected in the file. */
 	if (fd < 0)
-		return err_errno(e, REPL_E_CONFIG, errno, "%s", path);
+		return err_errno(
+			e, err_from_errno(errno) == REPL_E_LIMIT ? REPL_E_LIMIT : REPL_E_CONFIG,
+			errno, "%s", path);
 	if (fstat(fd, &st))
 		rc = err_errno(e, REPL_E_CONFIG, errno, "%s", path);
 	else if (!S_ISREG(st.st_mode))

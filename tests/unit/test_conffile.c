@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -301,6 +302,7 @@ long_values_are_shown_in_part(void **state)
 static void
 files_that_are_no_files_are_refused(void **state)
 {
+	struct rlimit files, none;
 	char want[256];
 	struct thing t = {0};
 	struct err e;
@@ -310,6 +312,13 @@ files_that_are_no_files_are_refused(void **state)
 	(void)snprintf(want, sizeof(want), "%s: No such file or directory", path);
 	assert_string_equal(e.text, want);
 
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	none = (struct rlimit){0, files.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	/* Nothing that could be corrected in the file. */
+	assert_int_equal(conffile_load(dir, keys, KEY_COUNT, &t, &e), REPL_E_LIMIT);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_non_null(strstr(e.text, "RLIMIT_NOFILE"));
 	assert_int_equal(conffile_load(dir, keys, KEY_COUNT, &t, &e), REPL_E_CONFIG);
 	(void)snprintf(want, sizeof(want), "%s: is a directory", dir);
 	assert_string_equal(e.text, want);
