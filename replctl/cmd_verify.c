@@ -2,6 +2,7 @@
 /* replctl verify FILE TARGET/pool */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "commands.h"
 #include "control.h"
@@ -166,6 +167,18 @@ verify_run(struct ctl *c, const struct poolfile *p)
 	return rc;
 }
 
+static void
+verify_again(struct ctl *c, const char *file)
+{
+	char *word = out_quote(file), *target = out_quote(c->target_text);
+
+	if (word && target)
+		ctl_next(c, "replctl verify %s %s (begins anew; nothing was changed)", word,
+			 target);
+	free(word);
+	free(target);
+}
+
 int
 cmd_verify(struct ctl *c, char **args)
 {
@@ -182,6 +195,8 @@ cmd_verify(struct ctl *c, char **args)
 	interrupt_catch();
 	if (!rc)
 		rc = verify_run(c, &p);
+	if (rc && interrupt_seen())
+		verify_again(c, args[0]);
 	ctl_disconnect(c); /* its lanes may still use the file */
 	poolfile_fini(&p);
 	return rc;
