@@ -296,6 +296,12 @@ restore_copy(struct restore *r)
 	struct ctl *c = r->c;
 	int rc = restoring_open(&r->temp, r->meta.pool_size, &c->err);
 
+	/* No session of the target's tells who that is. */
+	if (rc == REPL_E_BUSY)
+		ctl_next(c,
+			 "wait until the other restore has ended, or end it, then replctl restore "
+			 "%s%s %s",
+			 force_option(r), r->quoted_target, r->quoted_file);
 	if (rc)
 		return rc;
 	rc = restore_pull(r);

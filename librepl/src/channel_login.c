@@ -113,7 +113,7 @@ channel_unreadable(const char *file)
 static int
 channel_host_unknown(struct channel *c, const char *print, const char *file, struct err *e)
 {
-	int errnum = file[0] == '/' ? channel_unreadable(file) : 0;
+	int errnum = file[0] != '~' ? channel_unreadable(file) : 0;
 	unsigned port = SSH_PORT;
 	char word[WORD_MAX];
 

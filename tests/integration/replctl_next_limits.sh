@@ -47,3 +47,18 @@ grep -q "^next: .*shorter name" err || fail "$(cat err)"
 ctl_fails 1 "can grow to [0-9]+ bytes in this session" grow "$T/p" --size 8388607T
 grep -q "^next: grow it to at most what the message names" err || fail "$(cat err)"
 ctl verify file "$T/p" >out 2>&1 || fail "verify: $(cat out)"
+
+# Of another restore no session tells.
+exec 8>"copy of p.restoring"
+flock -x 8
+ctl_fails 4 "another restore is at work" restore "$T/p" "copy of p"
+exec 8>&-
+next=$(sed -n 's/^next: wait until .*, then replctl //p' err)
+[ -n "$next" ] || fail "the next step: $(cat err)"
+eval "ctl $next" >out 2>&1 || fail "replctl $next: $(cat out)"
+cmp -s file "copy of p" || fail "the restored file differs"
+
+# One thing at a time: a host that is not known is not let in by a key.
+: >empty
+"$REPLCTL" --identity none --known-hosts empty list "$T" </dev/null 2>err
+grep -q "^next: compare the fingerprint" err || fail "$(cat err)"
