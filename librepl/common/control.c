@@ -2,12 +2,14 @@
 #include "control.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "text.h"
 
 #define LINE_BUF_FIRST 4096
+#define SHOWN_MAX      80 /* bytes of what is no message that an error text repeats */
 
 /* ---- lines ---- */
 
@@ -107,6 +109,19 @@ line_check(const char *line, size_t len, struct err *e)
 	return 0;
 }
 
+/* Its beginning: it may be what a shell says of an account that lets nobody in. */
+static int
+not_json(const char *line, size_t len, const char *why, struct err *e)
+{
+	char shown[SHOWN_MAX + 1];
+
+	(void)snprintf(shown, sizeof(shown), "%.*s", (int)(len < SHOWN_MAX ? len : SHOWN_MAX),
+		       line);
+	text_clean(shown);
+	return err_set(e, REPL_E_PROTOCOL, "message is not JSON: %s: '%s%s'", why, shown,
+		       len > SHOWN_MAX ? "..." : "");
+}
+
 int
 control_parse(const char *line, size_t len, struct json_object **out, struct err *e)
 {
@@ -126,8 +141,7 @@ control_parse(const char *line, size_t len, struct json_object **out, struct err
 	if (why == json_tokener_continue)
 		ret = err_set(e, REPL_E_PROTOCOL, "message ends within a value");
 	else if (why != json_tokener_success)
-		ret = err_set(e, REPL_E_PROTOCOL, "message is not JSON: %s at byte %zu",
-			      json_tokener_error_desc(why), json_tokener_get_parse_end(tok));
+		ret = not_json(line, len, json_tokener_error_desc(why), e);
 	else if (json_tokener_get_parse_end(tok) != len)
 		ret = err_set(e, REPL_E_PROTOCOL, "message goes on behind its object at byte %zu",
 			      json_tokener_get_parse_end(tok));

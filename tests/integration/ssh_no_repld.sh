@@ -42,7 +42,8 @@ ctl_by() {
 	printf '[repl]\ncommand = %s\n' "$1" >"$TMP/repl.conf"
 	ctl_fails "$2" "$3" -c "$TMP/repl.conf" list "$target"
 }
-ctl_by "echo Welcome" 1 "127\.0\.0\.1: this is no answer of repld's: .*shell must print nothing"
+ctl_by "echo Welcome" 1 "127\.0\.0\.1: this is no answer of repld's: .*shell must print nothing.*: 'Welcome'"
+ctl_by "echo This account is currently not available." 1 "'This account is currently not available\.'"
 [ -e /etc/repld.conf ] || ctl_by "$REPLD session" 10 "no configuration on this target: make /etc/repld.conf"
 stop "$SSHD_PID"
 
