@@ -11,7 +11,12 @@
 #define PAGE_POOLS_MAX 4096
 #define PAGES_MAX      1024U /* of 64 pools each, as repld tells them */
 #define POOLS_MAX      65536U
-#define POOL_PARTS_MAX 256U /* all of them are kept; a good one has some 30 */
+#define POOL_PARTS_MAX 256U         /* all of them are kept; a good one has some 30 */
+#define MEMORY_MAX     (512U << 20) /* of all, as cost_of() has it; good ones take half of that */
+#define COST_VALUE     64U
+#define COST_MEMBER    64U   /* beside its value */
+#define COST_ARRAY     512U  /* json-c has room in each for 32 elements, */
+#define COST_OBJECT    1024U /* and for 16 members */
 
 /* Members and elements at all depths: each takes memory, however short it is on the line. */
 static unsigned
@@ -32,9 +37,30 @@ parts_of(struct json_object *o)
 	return count;
 }
 
+/* The memory that it takes, in bytes, without its texts, which a line bounds. */
+static size_t
+cost_of(struct json_object *o)
+{
+	size_t cost = COST_VALUE;
+
+	if (json_object_is_type(o, json_type_array)) {
+		cost = COST_ARRAY;
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			cost += cost_of(json_object_array_get_idx(o, i));
+	} else if (json_object_is_type(o, json_type_object)) {
+		cost = COST_OBJECT;
+		json_object_object_foreach(o, name, value)
+		{
+			(void)name;
+			cost += COST_MEMBER + cost_of(value);
+		}
+	}
+	return cost;
+}
+
 /* Put them behind pools. */
 static int
-take_page(struct json_object *page, struct json_object *pools, struct err *e)
+take_page(struct json_object *page, struct json_object *pools, size_t *cost, struct err *e)
 {
 	for (size_t i = 0; i < json_object_array_length(page); i++) {
 		struct json_object *pool = json_object_array_get_idx(page, i);
@@ -46,6 +72,12 @@ take_page(struct json_object *page, struct json_object *pools, struct err *e)
 		if (parts_of(pool) > POOL_PARTS_MAX)
 			return err_set(e, REPL_E_PROTOCOL, "pool.list: a pool has %u members",
 				       parts_of(pool));
+		*cost += cost_of(pool);
+		if (*cost > MEMORY_MAX)
+			return err_set(e, REPL_E_PROTOCOL,
+				       "pool.list: %zu pools are told in so many words that they "
+				       "take more than %u MiB here",
+				       json_object_array_length(pools), MEMORY_MAX >> 20);
 		control_append(pools, out_clean_json(pool));
 		if (!control_complete(pools))
 			return err_set(e, REPL_E_NOMEM, "no memory for the list of pools");
@@ -53,9 +85,10 @@ take_page(struct json_object *page, struct json_object *pools, struct err *e)
 	return 0;
 }
 
-/* One answer of pool.list; *last is the name to go on after, NULL at the end. */
+/* One answer of pool.list; *last is the name to go on after, NULL at the end. *cost grows. */
 static int
-fetch_page(struct ctl *c, const char *after, struct json_object *pools, const char **last)
+fetch_page(struct ctl *c, const char *after, struct json_object *pools, size_t *cost,
+	   const char **last)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL, *page;
 	size_t count;
@@ -71,7 +104,7 @@ fetch_page(struct ctl *c, const char *after, struct json_object *pools, const ch
 		rc = control_get_bool(result, "more", &more, &c->err);
 	rc = control_answer_bad(rc, "pool.list", &c->err);
 	if (!rc)
-		rc = take_page(page, pools, &c->err);
+		rc = take_page(page, pools, cost, &c->err);
 	if (rc)
 		goto out;
 	count = json_object_array_length(page);
@@ -94,12 +127,13 @@ pools_fetch(struct ctl *c, struct json_object **out)
 	struct json_object *pools = json_object_new_array();
 	const char *after = NULL;
 	unsigned pages = 0;
+	size_t cost = 0;
 	int rc;
 
 	if (!pools)
 		return err_set(&c->err, REPL_E_NOMEM, "no memory for the list of pools");
 	do {
-		rc = fetch_page(c, after, pools, &after);
+		rc = fetch_page(c, after, pools, &cost, &after);
 		if (!rc && after && ++pages == PAGES_MAX)
 			rc = err_set(&c->err, REPL_E_LIMIT,
 				     "the target has more than %zu pools, or its list has no end",

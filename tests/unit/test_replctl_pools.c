@@ -111,6 +111,24 @@ pools_of_many_members_are_refused(void **state)
 	members = 0;
 }
 
+/* Each of them is small enough. */
+static void
+many_pools_of_many_members_are_refused(void **state)
+{
+	struct json_object *pools = NULL;
+	struct ctl c = {0};
+
+	(void)state;
+	members = 250;
+	told = calls = 0;
+	pool_count = POOLS;
+	assert_int_equal(pools_fetch(&c, &pools), REPL_E_PROTOCOL);
+	assert_non_null(strstr(c.err.text, "take more than 512 MiB"));
+	assert_true(told < POOLS / 8);
+	assert_null(pools);
+	members = 0;
+}
+
 int
 main(void)
 {
@@ -119,6 +137,7 @@ main(void)
 		cmocka_unit_test(list_without_end_is_refused),
 		cmocka_unit_test(few_answers_with_many_pools_are_refused),
 		cmocka_unit_test(pools_of_many_members_are_refused),
+		cmocka_unit_test(many_pools_of_many_members_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
