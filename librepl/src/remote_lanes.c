@@ -253,6 +253,14 @@ key_parse(const char *text, uint64_t *key, struct err *e)
 	return 0;
 }
 
+static bool
+provider_asked(const struct remote *r, const char *name)
+{
+	if (strcmp(r->provider, "auto") != 0)
+		return strcmp(name, r->provider) == 0;
+	return strcmp(name, "tcp") == 0 || (strcmp(name, "verbs") == 0 && verbs_offered(r));
+}
+
 /* It was one of those that were asked for, and the profile is that of the pool by it. */
 static int
 provider_take(struct remote *r, struct json_object *result, const struct lanes_grant *g,
@@ -261,8 +269,7 @@ provider_take(struct remote *r, struct json_object *result, const struct lanes_g
 	bool verbs = strcmp(g->provider, "verbs") == 0;
 	struct json_object *o = NULL;
 
-	if (strcmp(g->provider, r->provider) != 0 &&
-	    (strcmp(r->provider, "auto") != 0 || (verbs && !verbs_offered(r))))
+	if (!provider_asked(r, g->provider))
 		return err_set(e, REPL_E_PROTOCOL, "lanes.open: provider '%s' was not asked for",
 			       g->provider);
 	if (json_object_object_get_ex(result, "profile", &o) &&

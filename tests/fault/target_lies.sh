@@ -136,6 +136,8 @@ done
 lie '{"method": "lanes.open", "set": ["result", "port"], "value": 0}'
 ok map "$TMP/file" $MIB
 refused REPL_E_PROTOCOL "answer .*'port' is 0" open
+lie '{"method": "lanes.open", "set": ["result", "provider"], "value": "sockets"}'
+refused REPL_E_PROTOCOL "provider 'sockets' was not asked for" open
 
 # A growth that is refused is given up, whatever the target says to that; the program goes on.
 lie '{"method": "pool.grow", "nth": 1, "refuse": "nospc"},
