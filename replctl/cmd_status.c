@@ -12,57 +12,10 @@
 #include "interrupt.h"
 #include "out.h"
 #include "pools.h"
+#include "sessions.h"
 #include "watch.h"
 
-#define SESSIONS_MAX  4096
-#define OVERRIDES_MAX 64
-#define SAMPLE_NS     NS_PER_S
-
-/* Texts, clean; an empty array where there are none. */
-static struct json_object *
-clean_texts(struct json_object *o, const char *name)
-{
-	struct json_object *list = NULL;
-
-	if (control_get_array(o, name, OVERRIDES_MAX, &list, NULL))
-		return json_object_new_array();
-	return out_clean_json(list);
-}
-
-/* Of the whole target, beside its sessions. */
-struct target_says {
-	struct json_object *overrides; /* what its configuration states */
-	uint64_t untold;               /* sessions that could not say what they are */
-};
-
-/* The sessions that have a pool open, clean. */
-static int
-fetch_sessions(struct ctl *c, struct json_object **out, struct target_says *says)
-{
-	struct json_object *result = NULL, *list;
-	int rc = remote_call(c->remote, "status", json_object_new_object(), &result, &c->err);
-
-	if (rc)
-		return rc;
-	rc = control_get_array(result, "sessions", SESSIONS_MAX, &list, &c->err);
-	rc = control_answer_bad(rc, "status", &c->err);
-	if (!rc)
-		*out = json_object_new_array();
-	if (!rc && says) {
-		says->overrides = clean_texts(result, "overrides");
-		says->untold = out_member_u64(result, "sessions_untold");
-	}
-	for (size_t i = 0; !rc && i < json_object_array_length(list); i++) {
-		struct json_object *o = json_object_array_get_idx(list, i);
-
-		if (*out && control_has(o, "pool"))
-			control_append(*out, out_clean_json(o));
-	}
-	json_object_put(result);
-	if (!rc && (!control_complete(*out) || (says && !control_complete(says->overrides))))
-		rc = err_set(&c->err, REPL_E_NOMEM, "no memory for the list of sessions");
-	return rc;
-}
+#define SAMPLE_NS NS_PER_S
 
 static struct json_object *
 find_session(struct json_object *list, const char *id)
@@ -95,7 +48,7 @@ sample_rates(struct ctl *c, struct json_object **sessions)
 	int rc;
 
 	(void)nanosleep(&pause, NULL);
-	rc = fetch_sessions(c, &now, NULL);
+	rc = sessions_fetch(c, &now, NULL);
 	ns = clock_now_ns() - begin_ns;
 	if (rc)
 		return rc;
@@ -209,7 +162,7 @@ print_overrides(struct json_object *overrides, struct json_object *sessions)
 	for (size_t s = 0; s < json_object_array_length(sessions); s++) {
 		struct json_object *o = json_object_array_get_idx(sessions, s);
 
-		list = clean_texts(o, "overrides");
+		list = sessions_overrides(o);
 		for (size_t i = 0; list && i < json_object_array_length(list); i++)
 			(void)printf("  %s: %s\n", out_member(o, "pool"), text_at(list, i));
 		json_object_put(list);
@@ -220,11 +173,11 @@ static int
 status_once(struct ctl *c, struct json_object **out)
 {
 	struct json_object *pools = NULL, *sessions = NULL, *answer;
-	struct target_says says = {0};
+	struct sessions_beside says = {0};
 	int rc = pools_fetch(c, &pools);
 
 	if (!rc)
-		rc = fetch_sessions(c, &sessions, &says);
+		rc = sessions_fetch(c, &sessions, &says);
 	if (!rc && json_object_array_length(sessions) > 0)
 		rc = sample_rates(c, &sessions);
 	if (rc) {
@@ -389,7 +342,7 @@ events_look(struct ctl *c, struct json_object **known)
 	int rc = pools_fetch(c, &pools);
 
 	if (!rc)
-		rc = fetch_sessions(c, &sessions, NULL);
+		rc = sessions_fetch(c, &sessions, NULL);
 	if (rc) {
 		json_object_put(pools);
 		return rc;

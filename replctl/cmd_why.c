@@ -15,11 +15,11 @@
 #include "control.h"
 #include "out.h"
 #include "reason.h"
+#include "sessions.h"
 #include "show.h"
 #include "text.h"
 
-#define SESSIONS_MAX 4096
-#define NEXT_MAX     2048
+#define NEXT_MAX 2048
 
 /* What is found out, as it is told. */
 struct why {
@@ -389,7 +389,7 @@ static int
 why_target(struct ctl *c, const char *arg)
 {
 	struct why w = {.evidence = json_object_new_array()};
-	struct json_object *info = NULL, *result = NULL, *clean = NULL, *sessions = NULL;
+	struct json_object *info = NULL, *sessions = NULL;
 	uint64_t size;
 	int rc = ctl_target(c, arg, CTL_POOL);
 
@@ -413,13 +413,7 @@ why_target(struct ctl *c, const char *arg)
 		goto out;
 	}
 	if (!rc)
-		rc = remote_call(c->remote, "status", json_object_new_object(), &result, &c->err);
-	if (!rc)
-		clean = out_clean_json(result);
-	if (!rc)
-		rc = control_answer_bad(
-			control_get_array(clean, "sessions", SESSIONS_MAX, &sessions, &c->err),
-			"status", &c->err);
+		rc = sessions_fetch(c, &sessions, NULL);
 	if (!rc)
 		judge_info(&w, info, find_writer(sessions, c->target.pool));
 	if (!rc && w.reason == REPL_REASON_NONE && !find_writer(sessions, c->target.pool)) {
@@ -433,8 +427,7 @@ out:
 		why_answer(c, &w, c->target_text);
 	json_object_put(w.evidence);
 	json_object_put(info);
-	json_object_put(result);
-	json_object_put(clean);
+	json_object_put(sessions);
 	return rc;
 }
 

@@ -14,6 +14,11 @@
 
 #define CELL_MAX 512
 
+#define COST_VALUE  64U
+#define COST_MEMBER 64U   /* beside its value */
+#define COST_ARRAY  512U  /* json-c has room in each for 32 elements, */
+#define COST_OBJECT 1024U /* and for 16 members */
+
 void
 out_size(uint64_t bytes, char out[OUT_NUMBER_MAX])
 {
@@ -334,6 +339,26 @@ out_clean_json(struct json_object *o)
 	default:
 		return json_object_get(o);
 	}
+}
+
+size_t
+out_cost(struct json_object *o)
+{
+	size_t cost = COST_VALUE;
+
+	if (json_object_is_type(o, json_type_array)) {
+		cost = COST_ARRAY;
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			cost += out_cost(json_object_array_get_idx(o, i));
+	} else if (json_object_is_type(o, json_type_object)) {
+		cost = COST_OBJECT;
+		json_object_object_foreach(o, name, value)
+		{
+			(void)name;
+			cost += COST_MEMBER + out_cost(value);
+		}
+	}
+	return cost;
 }
 
 const char *

@@ -64,6 +64,13 @@ void out_json_line(struct json_object *o);
 /* A deep copy with all keys and texts made clean. */
 struct json_object *out_clean_json(struct json_object *o);
 
+/*
+ * The memory that such a copy takes, in bytes, without its texts, which lines bound; and the most
+ * that answers are kept of: the longest list of good pools takes two thirds of that.
+ */
+size_t out_cost(struct json_object *o);
+#define OUT_COST_MAX (512U << 20)
+
 void out_add_text(struct json_object *o, const char *name, const char *value);
 void out_add_u64(struct json_object *o, const char *name, uint64_t value);
 void out_add_bool(struct json_object *o, const char *name, bool value);

@@ -11,12 +11,7 @@
 #define PAGE_POOLS_MAX 4096
 #define PAGES_MAX      1024U /* of 64 pools each, as repld tells them */
 #define POOLS_MAX      65536U
-#define POOL_PARTS_MAX 256U         /* all of them are kept; a good one has some 30 */
-#define MEMORY_MAX     (512U << 20) /* of all, as cost_of() has it; good ones take half of that */
-#define COST_VALUE     64U
-#define COST_MEMBER    64U   /* beside its value */
-#define COST_ARRAY     512U  /* json-c has room in each for 32 elements, */
-#define COST_OBJECT    1024U /* and for 16 members */
+#define POOL_PARTS_MAX 256U /* all of them are kept; a good one has some 30 */
 
 /* Members and elements at all depths: each takes memory, however short it is on the line. */
 static unsigned
@@ -37,27 +32,6 @@ parts_of(struct json_object *o)
 	return count;
 }
 
-/* The memory that it takes, in bytes, without its texts, which a line bounds. */
-static size_t
-cost_of(struct json_object *o)
-{
-	size_t cost = COST_VALUE;
-
-	if (json_object_is_type(o, json_type_array)) {
-		cost = COST_ARRAY;
-		for (size_t i = 0; i < json_object_array_length(o); i++)
-			cost += cost_of(json_object_array_get_idx(o, i));
-	} else if (json_object_is_type(o, json_type_object)) {
-		cost = COST_OBJECT;
-		json_object_object_foreach(o, name, value)
-		{
-			(void)name;
-			cost += COST_MEMBER + cost_of(value);
-		}
-	}
-	return cost;
-}
-
 /* Put them behind pools. */
 static int
 take_page(struct json_object *page, struct json_object *pools, size_t *cost, struct err *e)
@@ -72,12 +46,12 @@ take_page(struct json_object *page, struct json_object *pools, size_t *cost, str
 		if (parts_of(pool) > POOL_PARTS_MAX)
 			return err_set(e, REPL_E_PROTOCOL, "pool.list: a pool has %u members",
 				       parts_of(pool));
-		*cost += cost_of(pool);
-		if (*cost > MEMORY_MAX)
+		*cost += out_cost(pool);
+		if (*cost > OUT_COST_MAX)
 			return err_set(e, REPL_E_PROTOCOL,
 				       "pool.list: %zu pools are told in so many words that they "
 				       "take more than %u MiB here",
-				       json_object_array_length(pools), MEMORY_MAX >> 20);
+				       json_object_array_length(pools), OUT_COST_MAX >> 20);
 		control_append(pools, out_clean_json(pool));
 		if (!control_complete(pools))
 			return err_set(e, REPL_E_NOMEM, "no memory for the list of pools");

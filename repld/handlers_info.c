@@ -12,8 +12,10 @@
 #include "report.h"
 #include "wire.h"
 
-#define VERSIONS_MAX  16
-#define PEER_TEXT_MAX 256
+#define VERSIONS_MAX     16
+#define PEER_TEXT_MAX    256
+#define SESSION_NAME_MAX 64
+#define SESSIONS_TEXT    98304U /* bytes of an answer that sessions take; pools take more */
 
 static void
 text_append(char *text, size_t size, const char *sep, int64_t value)
@@ -229,20 +231,71 @@ sessions_refresh_own(struct state *s, struct json_object *sessions)
 	control_append(sessions, entry);
 }
 
+static const char *
+session_name(struct json_object *o)
+{
+	const char *name = json_object_get_string(json_object_object_get(o, "session"));
+
+	return name ? name : "";
+}
+
+static int
+session_compare(const void *a, const void *b)
+{
+	struct json_object *const *left = a, *const *right = b;
+
+	return strcmp(session_name(*left), session_name(*right));
+}
+
+/* As many of those behind after as an answer has room for, in the order of their names. NULL: as
+ * incomplete as all. */
+static struct json_object *
+sessions_page(struct json_object *all, const char *after, bool *more)
+{
+	struct json_object *page;
+	size_t used = 0, len = 0;
+
+	*more = false;
+	if (!control_complete(all))
+		return NULL;
+	page = json_object_new_array();
+	json_object_array_sort(all, session_compare);
+	for (size_t i = 0; i < json_object_array_length(all); i++) {
+		struct json_object *o = json_object_array_get_idx(all, i);
+
+		if (after && strcmp(session_name(o), after) <= 0)
+			continue;
+		(void)json_object_to_json_string_length(o, JSON_C_TO_STRING_PLAIN, &len);
+		*more = used > 0 && len > SESSIONS_TEXT - used;
+		if (*more)
+			break;
+		used += len;
+		control_append(page, json_object_get(o));
+	}
+	return page;
+}
+
 int
 handle_status(struct state *s, struct json_object *params, struct reply *r)
 {
 	struct json_object *sessions = NULL;
+	const char *after = NULL;
 	unsigned untold;
+	bool more;
 	int rc;
 
-	(void)params;
+	if (control_has(params, "after") &&
+	    control_get_text(params, "after", SESSION_NAME_MAX, &after, &r->err))
+		return r->err.code;
 	rc = registry_list(pool_store_dirfd(s->store), &sessions, &untold, &r->err);
 	if (rc)
 		return rc;
 	sessions_refresh_own(s, sessions);
 	r->result = json_object_new_object();
-	control_add(r->result, "sessions", sessions);
+	control_add(r->result, "sessions", sessions_page(sessions, after, &more));
+	json_object_put(sessions);
+	if (more)
+		describe_add_bool(r->result, "sessions_more", true);
 	if (untold)
 		describe_add_u64(r->result, "sessions_untold", untold);
 	control_add(r->result, "overrides", describe_stated(s->conf));

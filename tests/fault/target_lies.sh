@@ -92,6 +92,8 @@ done
 # A list without end, or in no order.
 lie '{"method": "pool.list", "set": ["result"], "value": {"pools": [{"name": "p"}], "more": true}}'
 refuses "not in order" list "$T"
+lie '{"method": "status", "set": ["result"], "value": {"sessions": [{"session": "1", "pool": "p"}], "sessions_more": true}}'
+refuses "not in order" status "$T"
 
 # A file is replaced by the whole of a replica or stays.
 head -c 1M /dev/urandom >"$TMP/file"
