@@ -113,6 +113,9 @@ pools_fetch(struct ctl *c, struct json_object **out)
 				     "the target has more than %zu pools, or its list has no end",
 				     json_object_array_length(pools));
 	} while (!rc && after);
+	/* No limit that anybody could raise. */
+	if (rc == REPL_E_LIMIT && !c->err.by_target)
+		ctl_next(c, "look at what the target's pool directory holds");
 	if (rc) {
 		json_object_put(pools);
 		return rc;

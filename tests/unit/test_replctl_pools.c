@@ -58,10 +58,12 @@ expect_fetch(unsigned count, int rc)
 	told = calls = 0;
 	pool_count = count;
 	assert_int_equal(pools_fetch(&c, &pools), rc);
-	if (rc)
+	if (rc) {
 		assert_non_null(strstr(c.err.text, "more than 65536 pools"));
-	else
+		assert_string_equal(c.next, "look at what the target's pool directory holds");
+	} else {
 		assert_int_equal(json_object_array_length(pools), count);
+	}
 	json_object_put(pools);
 }
 
