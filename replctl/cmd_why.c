@@ -364,6 +364,21 @@ judge_info(struct why *w, struct json_object *info, struct json_object *writer)
 	judge_generation(w, info);
 }
 
+/* Seen from the target a session that writes is no fault: it may be the only one there is. */
+static void
+judge_writing(struct why *w, const char *target)
+{
+	char *word = out_quote(target);
+
+	w->meaning = "a session writes to it that has not told what it does: a program that has "
+		     "only just opened it, a sync, or a program of another version";
+	(void)snprintf(w->next, sizeof(w->next),
+		       "replctl status --watch %s shows what it does; end it only if nobody should "
+		       "write to it",
+		       word ? word : "TARGET");
+	free(word);
+}
+
 /* A path that begins with neither '/' nor '.' was taken for a replica. */
 static void
 next_file(struct why *w, const char *arg)
@@ -416,6 +431,8 @@ why_target(struct ctl *c, const char *arg)
 		rc = sessions_fetch(c, &sessions, NULL);
 	if (!rc)
 		judge_info(&w, info, find_writer(sessions, c->target.pool));
+	if (!rc && w.reason == REPL_REASON_OTHER_WRITER)
+		judge_writing(&w, c->host_text);
 	if (!rc && w.reason == REPL_REASON_NONE && !find_writer(sessions, c->target.pool)) {
 		if (has_no_generation(info))
 			judge_unwritten(&w, c->target_text);

@@ -10,6 +10,8 @@ why_says() {
 	ctl why "$T/p" >"$TMP/out" || fail "why"
 	grep -q "open for writing by holder$1" "$TMP/out" || fail "no '$1' in: $(cat "$TMP/out")"
 	grep -q "^reason  *other-writer" "$TMP/out" || fail "$(cat "$TMP/out")"
+	# It may be the only one, and the program that is replicated.
+	grep -q "^next  *replctl status --watch ${T%%/*} .*only if nobody should write" "$TMP/out" || fail "$(cat "$TMP/out")"
 }
 
 why_says ", session"
