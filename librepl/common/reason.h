@@ -80,7 +80,8 @@
 	  "to a larger one the local file has to grow")                                            \
 	X(DAMAGED, "damaged", "the replica's metadata can't be believed",                          \
 	  "copy the pool's file away unless a good copy is known, then replctl remove "            \
-	  "TARGET/POOL and make the replica anew")                                                 \
+	  "TARGET/POOL; to make it anew: replctl resume FILE TARGET/POOL where the program "       \
+	  "runs, else replctl sync FILE TARGET/POOL")                                              \
 	X(REFUSED, "refused", "the target refused, for safety",                                    \
 	  "replctl info TARGET/POOL, and do what the message says")                                \
 	X(PAUSED, "paused", "an administrator has paused it", "replctl resume FILE TARGET/POOL")   \
