@@ -351,13 +351,16 @@ config_copy(const struct repl_config *c, struct repl_config **out, struct err *e
 	return 0;
 }
 
+/* What the paths of SSH's files that are whole may begin with. */
+#define OF_SSH "/~%"
+
 /* Where the directory is not known any more nothing is changed: opening the file says why. */
 static int
-path_fix(char **path, struct err *e)
+path_fix(char **path, const char *whole_by, struct err *e)
 {
 	char dir[PATH_MAX], *whole;
 
-	if (!*path || strchr("/~%", (*path)[0]) || !getcwd(dir, sizeof(dir)))
+	if (!*path || strchr(whole_by, (*path)[0]) || !getcwd(dir, sizeof(dir)))
 		return 0;
 	if (asprintf(&whole, "%s/%s", dir, *path) < 0)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
@@ -369,11 +372,11 @@ path_fix(char **path, struct err *e)
 int
 config_fix_paths(struct repl_config *c, struct err *e)
 {
-	int rc = path_fix(&c->identity, e);
+	int rc = path_fix(&c->identity, OF_SSH, e);
 
 	if (!rc)
-		rc = path_fix(&c->known_hosts, e);
-	return rc ? rc : path_fix(&c->pool_file, e);
+		rc = path_fix(&c->known_hosts, OF_SSH, e);
+	return rc ? rc : path_fix(&c->pool_file, "/", e);
 }
 
 /* Read into a copy, so that a refused file changes nothing. */

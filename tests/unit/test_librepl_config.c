@@ -466,6 +466,12 @@ a_home_directory_is_expanded(void **state)
 	assert_int_equal(repl_config_set(c, "identity", "~no.such.user/id"), REPL_E_CONFIG);
 	assert_string_equal(c->identity, want);
 	assert_non_null(strstr(repl_errormsg(), "key 'identity': '~no.such.user/id': no home "));
+	/* libssh knows it of its own files; of a pool's it is a character like others. */
+	assert_int_equal(repl_config_set(c, "known-hosts", "~/known"), 0);
+	assert_int_equal(repl_config_set(c, "pool-file", "~pool"), 0);
+	assert_int_equal(config_fix_paths(c, NULL), 0);
+	assert_string_equal(c->known_hosts, "~/known");
+	assert_int_equal(c->pool_file[0], '/');
 	repl_config_free(c);
 }
 
