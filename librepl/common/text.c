@@ -120,6 +120,24 @@ put(char **out, size_t *size, const char *s, size_t len)
 	return true;
 }
 
+void
+text_shorten(char *out, size_t size, const char *text)
+{
+	size_t len = strlen(text), most = size - 1, at = 0, step;
+
+	if (len > most) {
+		most -= 3;
+		while ((step = text_char_len(text + at, len - at)) != 0 && at + step <= most)
+			at += step;
+		/* What is no text is cut anywhere. */
+		len = step == 0 ? most : at;
+	}
+	memcpy(out, text, len);
+	out[len] = '\0';
+	if (text[len])
+		memcpy(out + len, "...", sizeof("..."));
+}
+
 bool
 text_quote(const char *word, char *out, size_t size)
 {

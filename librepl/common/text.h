@@ -25,6 +25,9 @@ bool text_is_clean(const char *s, size_t len);
 /* Replace each byte that keeps the string from being clean by '?'. */
 void text_clean(char *s);
 
+/* Copy text; what does not fit is cut off between two characters, and "..." shows it. size > 4. */
+void text_shorten(char *out, size_t size, const char *text);
+
 /* word as one word of a shell command, quoted where that is needed; false and "": no room. */
 bool text_quote(const char *word, char *out, size_t size);
 

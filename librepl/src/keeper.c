@@ -16,6 +16,7 @@
 #include "ship.h"
 #include "statusd.h"
 #include "statusdoc.h"
+#include "text.h"
 #include "thread.h"
 
 #define KEEPER_CLOSE_MS 1000U /* for an end in order of a session that nobody wants */
@@ -62,11 +63,7 @@ static void
 keeper_say(struct keeper *k, char *where, size_t size, const char *why)
 {
 	pthread_mutex_lock(&k->r->reason_lock);
-	/* What is cut off shows it. */
-	if (strlen(why) < size)
-		(void)snprintf(where, size, "%s", why);
-	else
-		(void)snprintf(where, size, "%.*s...", (int)size - 4, why);
+	text_shorten(where, size, why);
 	pthread_mutex_unlock(&k->r->reason_lock);
 }
 

@@ -10,12 +10,13 @@
 #include "repl_impl.h"
 #include "ship.h"
 #include "statusd.h"
+#include "text.h"
 
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 {
 	pthread_mutex_lock(&r->reason_lock);
-	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, why->text);
+	text_shorten(p->reason, sizeof(p->reason), why->text);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
 	/* Of a set nothing tells what a replica lacks: it stays lost. */
 	atomic_store(&p->connection, r->set || atomic_load(&p->paused) ? REPL_CONN_STANDALONE

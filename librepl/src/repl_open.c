@@ -410,7 +410,7 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 		return rc;
 	remote_free(p->remote, 0);
 	p->remote = NULL;
-	(void)snprintf(p->reason, sizeof(p->reason), "%.*s", (int)sizeof(p->reason) - 1, e->text);
+	text_shorten(p->reason, sizeof(p->reason), e->text);
 	atomic_store(&p->why, (int)reason_of_error(e, REASON_CONNECT));
 	atomic_store(&p->connection, r->set ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);

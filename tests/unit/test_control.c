@@ -770,6 +770,29 @@ each_byte_of_a_long_line_is_looked_at(void **state)
 	json_object_put(parse_good(line));
 }
 
+static void
+texts_that_are_cut_off_show_it(void **state)
+{
+	const struct {
+		const char *text, *copy;
+	} rows[] = {
+		{"", ""},
+		{"1234567", "1234567"},
+		{"12345678", "1234..."},
+		{"123\u00e9\u00e9", "123\u00e9\u00e9"},
+		{"123\u00e9\u00e9\u00e9", "123..."},
+		{"1234\xff\xff\xff\xff", "1234..."},
+		{"\xff\xff\xff\xff\xff\xff\xff\xff", "\xff\xff\xff\xff..."},
+	};
+	char out[8];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		text_shorten(out, sizeof(out), rows[i].text);
+		assert_string_equal(out, rows[i].copy);
+	}
+}
+
 int
 main(void)
 {
@@ -784,6 +807,7 @@ main(void)
 		cmocka_unit_test(messages_have_the_documented_form),
 		cmocka_unit_test(what_lacks_a_part_is_not_sent),
 		cmocka_unit_test(error_texts_are_cleaned),
+		cmocka_unit_test(texts_that_are_cut_off_show_it),
 		cmocka_unit_test(lines_over_the_limit_are_not_made),
 		cmocka_unit_test(answers_are_taken_apart),
 		cmocka_unit_test(long_texts_of_the_peer_are_cut),
