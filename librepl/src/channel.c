@@ -600,24 +600,10 @@ channel_lost(struct channel *c, struct err *e)
 	return err_set(e, REPL_E_LOST, "%s: SSH connection lost: %s", c->name, channel_cause(c));
 }
 
-/* The stream has ended: say why, as far as the remote side tells within a second. */
+/* What is wrong with repld there, and stays so until somebody mends it; 0: nothing of that kind. */
 static int
-channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
+channel_no_repld(const struct channel *c, int status, struct err *e)
 {
-	uint64_t soon = clock_deadline(EXIT_WAIT_MS);
-	int status;
-
-	if (soon > deadline_ns)
-		soon = deadline_ns;
-	/* Asking for the status is what makes libssh go on after end of file. */
-	while ((status = ssh_channel_get_exit_status(c->stream)) == -1 &&
-	       ssh_is_connected(c->session) && !ssh_channel_is_closed(c->stream))
-		if (channel_wait(c, soon, "the end of the session", NULL))
-			break;
-	channel_take_stderr(c);
-	if (status == -1 && c->complaint_len == 0 && !ssh_channel_is_eof(c->stream))
-		return channel_lost(c, e);
-	channel_tidy_complaint(c);
 	if (status == 127)
 		return err_set(
 			e, REPL_E_CONFIG,
@@ -631,7 +617,7 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 			"%s: remote command failed with exit status 126%s%s: see that the user "
 			"there may execute repld on %s, and that it is a program for that machine",
 			c->name, c->complaint[0] ? ": " : "", c->complaint, c->host);
-	/* repld(8): its configuration is wrong, and stays so until somebody mends it. */
+	/* repld(8): its configuration is wrong. */
 	if (status == 10 && c->complaint[0])
 		return err_set(e, REPL_E_CONFIG, "%s: it refuses to start: %s", c->name,
 			       c->complaint);
@@ -641,16 +627,47 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 			       "%s: it refuses to start, since its configuration is wrong or its "
 			       "pool directory gone: the log of repld on %s says which key and why",
 			       c->name, c->host);
+	return 0;
+}
+
+/* What it has ended with tells of the target. */
+static int
+channel_said(int rc, struct err *e)
+{
+	if (e)
+		e->by_target = true;
+	return rc;
+}
+
+/* The stream has ended: say why, as far as the remote side tells within a second. */
+static int
+channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
+{
+	uint64_t soon = clock_deadline(EXIT_WAIT_MS);
+	int status, rc;
+
+	if (soon > deadline_ns)
+		soon = deadline_ns;
+	/* Asking for the status is what makes libssh go on after end of file. */
+	while ((status = ssh_channel_get_exit_status(c->stream)) == -1 &&
+	       ssh_is_connected(c->session) && !ssh_channel_is_closed(c->stream))
+		if (channel_wait(c, soon, "the end of the session", NULL))
+			break;
+	channel_take_stderr(c);
+	if (status == -1 && c->complaint_len == 0 && !ssh_channel_is_eof(c->stream))
+		return channel_lost(c, e);
+	channel_tidy_complaint(c);
+	rc = channel_no_repld(c, status, e);
+	if (rc)
+		return channel_said(rc, e);
 	/* By SIGBUS. */
 	if (status == 11) {
-		(void)err_set(e, REPL_E_LOST,
-			      "%s: the session there could not read or write its pool, and has "
-			      "ended: the disk is full and the pool sparse, its file was "
-			      "truncated, or its device fails",
-			      c->name);
-		if (e)
-			e->by_target = true;
-		return REPL_E_LOST;
+		rc = err_set(e, REPL_E_LOST,
+			     "%s: the session there could not read or write its pool, and has "
+			     "ended: the disk is full and the pool sparse, its file was "
+			     "truncated, or its device fails",
+			     c->name);
+		return channel_said(rc, e);
 	}
 	if (status > 0)
 		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",

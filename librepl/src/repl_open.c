@@ -378,8 +378,8 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 
 /*
  * A target that is not there is no reason to stay away for the others, nor is one whose disk has
- * become full or fails, or that is short of something else. For a pool that was never replicated it
- * is none from the beginning.
+ * become full or fails, that is short of something else, or on which repld does not start any more.
+ * For a pool that was never replicated it is none from the beginning.
  */
 static bool
 is_absence(const struct repl *r, int status, const struct err *e)
@@ -394,6 +394,7 @@ is_absence(const struct repl *r, int status, const struct err *e)
 	case REPL_E_IO:
 	case REPL_E_NOMEM:
 	case REPL_E_LIMIT:
+	case REPL_E_CONFIG:
 		return r->known && e->by_target;
 	default:
 		return false;
