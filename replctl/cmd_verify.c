@@ -168,13 +168,18 @@ verify_run(struct ctl *c, const struct poolfile *p)
 }
 
 static void
-verify_again(struct ctl *c, const char *file)
+verify_next(struct ctl *c, const char *file, int rc)
 {
 	char *word = out_quote(file), *target = out_quote(c->target_text);
 
-	if (word && target)
+	if (word && target && interrupt_seen())
 		ctl_next(c, "replctl verify %s %s (begins anew; nothing was changed)", word,
 			 target);
+	else if (word && target && rc == REPL_E_DIFFER)
+		ctl_next(c,
+			 "replctl why %s says whether the replica lacks something; replctl sync "
+			 "--dry-run %s %s, what would make it equal to the file",
+			 target, word, target);
 	free(word);
 	free(target);
 }
@@ -195,8 +200,8 @@ cmd_verify(struct ctl *c, char **args)
 	interrupt_catch();
 	if (!rc)
 		rc = verify_run(c, &p);
-	if (rc && interrupt_seen())
-		verify_again(c, args[0]);
+	if (rc)
+		verify_next(c, args[0], rc);
 	ctl_disconnect(c); /* its lanes may still use the file */
 	poolfile_fini(&p);
 	return rc;

@@ -28,6 +28,7 @@ ctl verify --json pool "$T/p" | grep -q '"equal": true' || fail "JSON of equal"
 # shellcheck disable=SC2046
 flip pool $(seq 0 128 $((104 * 128)))
 ctl_fails 1 "differ in 105 ranges" verify pool "$T/p"
+ctl_fails 1 "next: replctl why $T/p says .*; replctl sync --dry-run pool $T/p, " verify pool "$T/p"
 grep -q "^and 5 more" "$TMP/out" || fail "$(tail -n 2 "$TMP/out")"
 ctl verify --json pool "$T/p" >out 2>err && fail "differs, and verify is content"
 [ "$(member equal <out)" = False ] || fail "JSON of differing"
