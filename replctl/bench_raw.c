@@ -5,6 +5,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "hex.h"
 
 #define RENEW_S 10U /* one that is so young is not opened anew, however much is asked for */
 

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "control.h"
+#include "hex.h"
 
 int
 scratch_init(struct scratch *s, struct err *e)

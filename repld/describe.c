@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control.h"
+#include "hex.h"
 
 void
 describe_add_u64(struct json_object *o, const char *name, uint64_t value)

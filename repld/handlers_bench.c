@@ -8,6 +8,7 @@
 #include "baseline.h"
 #include "control.h"
 #include "describe.h"
+#include "hex.h"
 #include "log.h"
 #include "tcpraw.h"
 

@@ -8,6 +8,7 @@
 #include "control.h"
 #include "describe.h"
 #include "extents.h"
+#include "hex.h"
 
 #define BLOCK_MIN 4096
 #define BLOCK_MAX (1U << 20)

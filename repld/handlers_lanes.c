@@ -13,6 +13,7 @@
 #include "control.h"
 #include "describe.h"
 #include "fabric.h"
+#include "hex.h"
 #include "log.h"
 #include "provider.h"
 #include "wire.h"

@@ -8,6 +8,7 @@
 
 #include "control.h"
 #include "describe.h"
+#include "hex.h"
 #include "poolset.h"
 #include "target.h"
 

@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "hex.h"
 #include "lock.h"
 #include "pooldevice.h"
 #include "space.h"

@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "control.h"
+#include "hex.h"
 #include "lock.h"
 #include "poolpath.h"
 #include "poolstore.h"

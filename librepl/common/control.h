@@ -136,9 +136,4 @@ int control_get_array(struct json_object *o, const char *name, size_t max, struc
 		      struct err *e);
 bool control_has(struct json_object *o, const char *name); /* there and not null */
 
-/* Hexadecimal, lower case. */
-void hex_encode(const uint8_t *data, size_t len, char *out); /* 2 * len + 1 bytes */
-/* True if text is exactly out_len bytes in lower-case hexadecimal. */
-bool hex_decode(const char *text, size_t text_len, uint8_t *out, size_t out_len);
-
 #endif

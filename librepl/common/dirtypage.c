@@ -86,15 +86,6 @@ page_sum(const uint8_t *page, unsigned at, const struct gen_id *pool, uint64_t i
 	return sum64_seeded(page + at + 8, DIRTYPAGE_SIZE - at - 8, seed);
 }
 
-static bool
-all_zero(const uint8_t *p, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 /* ---- header ---- */
 
 static void

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "hex.h"
+
 bool
 gen_id_is_nil(const struct gen_id *id)
 {
@@ -143,25 +145,12 @@ dash_before(unsigned byte)
 void
 gen_id_format(const struct gen_id *id, char out[GEN_TEXT_SIZE])
 {
-	static const char digits[] = "0123456789abcdef";
-
 	for (unsigned i = 0; i < GEN_ID_SIZE; i++) {
 		if (dash_before(i))
 			*out++ = '-';
-		*out++ = digits[id->b[i] >> 4];
-		*out++ = digits[id->b[i] & 15];
+		hex_encode(&id->b[i], 1, out);
+		out += 2;
 	}
-	*out = '\0';
-}
-
-static int
-hex_value(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
 }
 
 bool
@@ -170,18 +159,12 @@ gen_id_parse(const char *text, struct gen_id *id)
 	struct gen_id got;
 
 	for (unsigned i = 0; i < GEN_ID_SIZE; i++) {
-		int high, low;
-
 		if (dash_before(i) && *text++ != '-')
 			return false;
 		/* The terminator is no digit, so a short text ends here. */
-		high = hex_value(*text++);
-		if (high < 0)
+		if (!hex_decode(text, 2, &got.b[i], 1))
 			return false;
-		low = hex_value(*text++);
-		if (low < 0)
-			return false;
-		got.b[i] = (uint8_t)(high << 4 | low);
+		text += 2;
 	}
 	if (*text != '\0')
 		return false;

@@ -90,15 +90,6 @@ ring_header_encode(const struct ring_geometry *g, uint8_t header[RING_HEADER_SIZ
 	put_le64(header + AT_SUM, header_sum(header));
 }
 
-static bool
-all_zero(const uint8_t *p, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 int
 ring_header_decode(const uint8_t header[RING_HEADER_SIZE], uint64_t region_size,
 		   struct ring_geometry *g, struct err *e)

@@ -93,15 +93,6 @@ is_printable(uint8_t c)
 	return c >= 0x20 && c < 0x7f;
 }
 
-static bool
-all_zero(const uint8_t *p, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (p[i])
-			return false;
-	return true;
-}
-
 static void
 encode_writer(const char writer[sizeof(((struct sidecar *)0)->writer)], uint8_t *out)
 {

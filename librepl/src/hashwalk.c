@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "control.h"
 #include "extents.h"
+#include "hex.h"
 #include "localread.h"
 
 #define PIECES      256U   /* asked for ahead */

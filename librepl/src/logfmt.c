@@ -100,16 +100,6 @@ logfmt_header_encode(uint8_t *buf, const struct logfmt_header *h)
 	memcpy(buf, out, sizeof(out));
 }
 
-static bool
-is_zero(const uint8_t *p, size_t len)
-{
-	uint8_t any = 0;
-
-	for (size_t i = 0; i < len; i++)
-		any = (uint8_t)(any | p[i]);
-	return any == 0;
-}
-
 /* What is wrong with the fields of an intact copy; NULL if they keep the rules. */
 static const char *
 header_fault(const uint8_t *buf, uint64_t room, struct logfmt_header *h)
@@ -142,7 +132,7 @@ header_fault(const uint8_t *buf, uint64_t room, struct logfmt_header *h)
 	if (h->run == 0)
 		return "run";
 	if (get_le16(buf + AT_MINOR) == LOGFMT_MINOR &&
-	    !is_zero(buf + AT_ZERO, LOGFMT_HEADER_SIZE - AT_ZERO))
+	    !all_zero(buf + AT_ZERO, LOGFMT_HEADER_SIZE - AT_ZERO))
 		return "reserved bytes";
 	return NULL;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control.h"
+#include "hex.h"
 #include "remote.h"
 
 static int

@@ -10,6 +10,7 @@
 
 #include "clock.h"
 #include "control.h"
+#include "hex.h"
 #include "wire.h"
 
 #define REMOTE_MSG_SIZE 262144U /* a resync by the journal takes less by larger messages */

@@ -10,6 +10,7 @@
 #include "control.h"
 #include "dirty.h"
 #include "entry.h"
+#include "hex.h"
 #include "keeper.h"
 #include "repl_lanes.h"
 #include "transfer.h"

@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "config.h"
 #include "control.h"
+#include "hex.h"
 
 static const struct mode {
 	const char *name;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "control.h"
+#include "hex.h"
 #include "text.h"
 
 /* ---- helpers ---- */

@@ -4,6 +4,7 @@
 
 #include "../../librepl/src/hashwalk.c"
 #include "../../librepl/src/localread.c"
+#include "hex.h"
 
 #define BLOCK  4096U
 #define PIECE  (2 * BLOCK)

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "checksum.h"
+#include "hex.h"
 #include "session_client.h"
 
 #define GEN "12345678-1234-4234-8234-123456789abc"

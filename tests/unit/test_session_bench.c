@@ -3,6 +3,7 @@
 #include "unit.h"
 
 #include "clock.h"
+#include "hex.h"
 #include "session_client.h"
 #include "tcpraw.h"
 
