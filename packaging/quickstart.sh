@@ -134,6 +134,9 @@ chmod 755 "$dir"
 run "cmake --install build-release --prefix $dir/usr >/dev/null"
 building=false
 exec 9<&-
+[ -x "$dir/usr/bin/replctl" ] ||
+	die "programs in $dir may not be executed: mount /tmp without noexec while this runs" \
+		'(mount -o remount,exec /tmp)'
 run "PATH=$dir/usr/bin:$dir/usr/sbin:$(printf %q "$PWD")/build-release/packaging:\$PATH"
 run "cd $dir"
 # Neither the keys nor the settings of whoever runs this.
