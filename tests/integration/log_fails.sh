@@ -30,7 +30,7 @@ wait_for 20 no_session_of q || fail "the session stays"
 echo >&3
 wait_for 60 gone "$job" || fail "it does not end"
 wait "$job" || fail "$(cat "$TMP/again.log")"
-grep -q "append: 0" "$TMP/said" && exit 77
+grep -q "append: 0" "$TMP/said" && fail "no append has failed"
 again log p q || fail "it can't be opened: $(cat "$TMP/again.log")"
 ctl verify "$TMP/p" "$T/p" >"$TMP/verify.log" 2>&1 || fail "the first replica differs"
 ctl verify "$TMP/p" "$T/q" >"$TMP/verify.log" 2>&1 || fail "the replica differs"
