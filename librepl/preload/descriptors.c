@@ -155,6 +155,12 @@ descriptors_settled(int fd)
 }
 
 void
+descriptors_inherit(void)
+{
+	atomic_store(&owner, getpid());
+}
+
+void
 descriptors_drop(int fd)
 {
 	atomic_store(&taken[fd], 0);

@@ -49,6 +49,12 @@ enum descriptors_whose descriptors_settled(int fd);
 /* Any were the replicas' in this process. */
 bool descriptors_any(void);
 
+/*
+ * In a child that has gone on before its handles are given up: it may have closed the connections
+ * and have their numbers for files of its own, which are not closed then.
+ */
+void descriptors_inherit(void);
+
 /* It is closed in a moment, or lost. */
 void descriptors_drop(int fd);
 

@@ -283,6 +283,7 @@ unseen_begin(void)
 {
 	atomic_store(&stray, true);
 	maps_unseen();
+	descriptors_inherit();
 	child_begin();
 }
 
@@ -388,6 +389,9 @@ static void
 pools_end(void)
 {
 	(void)pools_any();
+	/* The parent goes on with the handles. */
+	if (is_sharing())
+		return;
 	if (busy == 0)
 		calm_end(calm_begin());
 	if (busy > 0) {

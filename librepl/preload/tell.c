@@ -20,13 +20,13 @@
 
 #define ROOM_MS 100 /* for a reader that is only slow */
 
-static struct stat first; /* what it was when the program began; 0: closed */
+static struct stat first; /* what it was when the program began */
+static bool was_open;     /* an unlinked file has no links, either */
 
 void
 tell_begin(void)
 {
-	if (fstat(STDERR_FILENO, &first))
-		first.st_nlink = 0;
+	was_open = fstat(STDERR_FILENO, &first) == 0;
 }
 
 /* What has taken its place is where words go, if it can't be read, as a log, or is a terminal. */
@@ -37,7 +37,7 @@ is_for_words(void)
 
 	if (fstat(STDERR_FILENO, &now))
 		return false;
-	if (first.st_nlink && now.st_dev == first.st_dev && now.st_ino == first.st_ino)
+	if (was_open && now.st_dev == first.st_dev && now.st_ino == first.st_ino)
 		return true;
 	return S_ISCHR(now.st_mode) ||
 	       (!S_ISSOCK(now.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY);

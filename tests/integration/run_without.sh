@@ -43,6 +43,13 @@ head -c 1048576 /dev/zero >"$TMP/errors"
 (ulimit -f 1024 && alone 2>>"$TMP/errors") || fail "with a file for errors that is full it ends with $?"
 [ "$(stat -c %s "$TMP/errors")" = 1048576 ] || fail "the file was not full"
 
+# A file without a name is one all the same.
+exec 8<>"$TMP/nameless"
+rm "$TMP/nameless"
+(alone 2>&8) || fail "with a file without a name for errors it ends with $?"
+grep -q "NOT REPLICATED" /dev/fd/8 || fail "nothing is told to a file without a name"
+exec 8>&-
+
 # What has its number meanwhile is the program's own, and none of it is for our words.
 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --pool "$TMP/number" \
 	--replica "nobody@127.0.0.1:$free/alone" -- "$BUILD/tests/integration/pmem_odd" number "$TMP/number" ||
