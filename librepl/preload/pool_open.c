@@ -21,6 +21,7 @@
 #define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
+static bool fail_by_policy; /* looked up while there is memory, and by no signal handler */
 
 static void
 take_set_line(char *key, char *value, void *arg)
@@ -198,6 +199,12 @@ take_policy_line(char *key, char *value, void *arg)
 		*fail = strcmp(value, "fail") == 0;
 }
 
+void
+pool_policy_begin(void)
+{
+	take_lines(POOLS_SET, pools_set, take_policy_line, &fail_by_policy);
+}
+
 /*
  * on-loss = fail: of the command line and its configuration, replctl tells it in any case. That a
  * program can't be followed from the beginning is no better than that its replica is lost.
@@ -207,10 +214,7 @@ take_policy_line(char *key, char *value, void *arg)
 static bool
 pool_must_end(const struct pool *p, int rc)
 {
-	bool fail = false;
-
-	take_lines(POOLS_SET, pools_set, take_policy_line, &fail);
-	return fail && !(rc == REPL_E_BUSY && p->forked);
+	return fail_by_policy && !(rc == REPL_E_BUSY && p->forked);
 }
 
 void

@@ -360,6 +360,7 @@ pools_init(void)
 	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
 	pools_set = own(getenv(POOLS_SET));
 	pools_config = own(getenv("REPL_CONFIG"));
+	pool_policy_begin();
 	if (pool_count > 0) {
 		mark_new();
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);

@@ -133,6 +133,9 @@ size_t view_has(const struct pool *p, uint64_t off, size_t len);
  */
 bool pool_grow(struct pool *p, uint64_t end);
 
+/* pools_set is there. */
+void pool_policy_begin(void);
+
 /* What was made durable there the replicas can't have. */
 void pool_behind(struct pool *p, uint64_t from, uint64_t to);
 
