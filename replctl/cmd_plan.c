@@ -263,10 +263,10 @@ cmd_plan(struct ctl *c, char **args)
 	int rc = query_check(c);
 
 	(void)args;
-	control_add(answer, "rows", list);
 	if (!rc)
 		rc = query_read(c, &q);
 	if (rc) {
+		json_object_put(list);
 		json_object_put(answer);
 		return rc;
 	}
@@ -281,6 +281,7 @@ cmd_plan(struct ctl *c, char **args)
 		if (c->options.csv)
 			print_csv(&entries[i]);
 	}
+	control_add(answer, "rows", list);
 	if (!c->options.csv && !c->options.json && count == 1)
 		print_entry(&entries[0], q.transport);
 	else if (!c->options.csv && !c->options.json)

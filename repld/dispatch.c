@@ -18,6 +18,7 @@ struct method {
 	dispatch_handler *handler;
 	unsigned needs;   /* phases that must be there */
 	unsigned forbids; /* phases that must not */
+	bool silent;      /* its result is empty */
 };
 
 #define H PHASE_HELLO
@@ -26,33 +27,33 @@ struct method {
 #define L PHASE_LANES
 
 static const struct method methods[] = {
-	/* name          handler              needs      forbids */
-	{"hello", handle_hello, 0, H},
-	{"ping", handle_ping, H, 0},
-	{"bye", handle_bye, H, 0},
-	{"probe", handle_probe, H, 0},
-	{"status", handle_status, H, 0},
-	{"pool.create", handle_pool_create, H, P},
-	{"pool.list", handle_pool_list, H, 0},
-	{"pool.info", handle_pool_info, H, 0},
-	{"pool.remove", handle_pool_remove, H, P},
-	{"pool.open", handle_pool_open, H, P},
-	{"pool.promote", handle_pool_promote, H, P},
-	{"pool.demote", handle_pool_demote, H, P},
-	{"pool.mark", handle_pool_mark, H | P | W, 0},
-	{"pool.grow", handle_pool_grow, H | P | W, 0},
-	{"pool.attr", handle_pool_attr, H | P | W, 0},
-	{"pool.hash", handle_pool_hash, H | P, 0},
-	{"pool.extents", handle_pool_extents, H | P, 0},
-	{"pool.close", handle_pool_close, H | P, 0},
-	{"journal.begin", handle_journal_begin, H | P | W, 0},
-	{"journal.commit", handle_journal_commit, H | P | W, 0},
-	{"journal.apply", handle_journal_apply, H | P | W, 0},
-	{"journal.drop", handle_journal_drop, H | P | W, 0},
-	{"lanes.open", handle_lanes_open, H | P, L},
-	{"lanes.close", handle_lanes_close, H | L, 0},
-	{"bench.open", handle_bench_open, H | P, 0},
-	{"bench.close", handle_bench_close, H, 0},
+	/* name, handler, needs, forbids, silent */
+	{"hello", handle_hello, 0, H, false},
+	{"ping", handle_ping, H, 0, true},
+	{"bye", handle_bye, H, 0, true},
+	{"probe", handle_probe, H, 0, false},
+	{"status", handle_status, H, 0, false},
+	{"pool.create", handle_pool_create, H, P, false},
+	{"pool.list", handle_pool_list, H, 0, false},
+	{"pool.info", handle_pool_info, H, 0, false},
+	{"pool.remove", handle_pool_remove, H, P, true},
+	{"pool.open", handle_pool_open, H, P, false},
+	{"pool.promote", handle_pool_promote, H, P, false},
+	{"pool.demote", handle_pool_demote, H, P, false},
+	{"pool.mark", handle_pool_mark, H | P | W, 0, false},
+	{"pool.grow", handle_pool_grow, H | P | W, 0, false},
+	{"pool.attr", handle_pool_attr, H | P | W, 0, false},
+	{"pool.hash", handle_pool_hash, H | P, 0, false},
+	{"pool.extents", handle_pool_extents, H | P, 0, false},
+	{"pool.close", handle_pool_close, H | P, 0, true},
+	{"journal.begin", handle_journal_begin, H | P | W, 0, true},
+	{"journal.commit", handle_journal_commit, H | P | W, 0, true},
+	{"journal.apply", handle_journal_apply, H | P | W, 0, false},
+	{"journal.drop", handle_journal_drop, H | P | W, 0, true},
+	{"lanes.open", handle_lanes_open, H | P, L, false},
+	{"lanes.close", handle_lanes_close, H | L, 0, true},
+	{"bench.open", handle_bench_open, H | P, 0, false},
+	{"bench.close", handle_bench_close, H, 0, true},
 };
 
 #undef H
@@ -225,7 +226,7 @@ method_run(struct state *s, const struct method *m, const struct control_request
 	if (!params)
 		params = none = json_object_new_object();
 	rc = params ? m->handler(s, params, &r) : err_set(&r.err, REPL_E_NOMEM, "out of memory");
-	if (rc == REPL_OK && !r.result)
+	if (rc == REPL_OK && m->silent)
 		r.result = json_object_new_object();
 	if (rc == REPL_OK && !control_complete(r.result)) {
 		/* The peer can't go on from what it does not know of. */

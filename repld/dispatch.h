@@ -15,7 +15,7 @@
 
 /* A handler's answer: result, or err with the next safe step. */
 struct reply {
-	struct json_object *result; /* NULL: an empty object */
+	struct json_object *result; /* of a method that tells something; NULL: no memory */
 	struct err err;
 	char next[512]; /* "": by the table of dispatch.c */
 };

@@ -200,8 +200,8 @@ gather(int dir, int slots, struct json_object *entries, unsigned *untold)
 		o = entry_read(dir, i);
 		if (!o && untold && slot_is_late(slots, i))
 			(*untold)++;
-		if (o && json_object_array_add(entries, o) != 0)
-			json_object_put(o);
+		if (o)
+			control_append(entries, o);
 	}
 }
 

@@ -278,6 +278,7 @@ close_range(unsigned from, unsigned to, int flags)
 {
 	int fd, rc = 0;
 
+	(void)descriptors_settled(-1);
 	while (rc == 0 && from <= to && from <= INT_MAX &&
 	       (fd = descriptors_next((int)from)) >= 0 && (unsigned)fd <= to) {
 		if ((unsigned)fd > from)
@@ -296,6 +297,7 @@ closefrom(int from)
 
 	if (from < 0)
 		from = 0;
+	(void)descriptors_settled(-1);
 	for (; (fd = descriptors_next(from)) >= 0; from = fd + 1) {
 		for (int i = from; i < fd; i++)
 			(void)close_real(i);

@@ -263,6 +263,7 @@ child_begin(void)
 		p->retry_ns = 0;
 		p->forked = true;
 		p->stored = false;
+		p->told_stray = false;
 	}
 	descriptors_forked();
 	missed_forked();
@@ -292,7 +293,7 @@ pools_may_open(struct pool *p)
 {
 	if (!atomic_load(&stray))
 		return true;
-	if (!atomic_exchange(&p->told_child, true))
+	if (!atomic_exchange(&p->told_stray, true))
 		report("%s: made durable by a child of _Fork(3) or clone(2): NOT REPLICATED until "
 		       "the pool is opened next; next: use fork(2)",
 		       p->path);
@@ -600,7 +601,7 @@ sharing_flush(uintptr_t at, uintptr_t end, bool look)
 		struct pool *p = &pools[piece.pool];
 
 		late_add(p, piece.off, piece.len, look);
-		if (!atomic_exchange(&p->told_child, true))
+		if (!atomic_exchange(&p->told_sharing, true))
 			report("%s: made durable by a child that shares its parent's memory, as of "
 			       "vfork(2): on the replicas when the thread that made it makes bytes "
 			       "durable",

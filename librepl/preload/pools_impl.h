@@ -56,7 +56,7 @@ struct pool {
 	_Atomic bool told_short;                    /* likewise */
 	_Atomic bool told_synced;                   /* likewise */
 	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
-	_Atomic bool told_child;                    /* likewise */
+	_Atomic bool told_sharing, told_stray;      /* likewise */
 	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];

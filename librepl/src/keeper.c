@@ -169,6 +169,7 @@ keeper_watch(struct keeper *k)
 	const struct repl_config *c = k->r->cfg;
 	unsigned ms = remote_heartbeat_ms(k->p->remote);
 	struct err e;
+	int rc;
 
 	if (ms > c->heartbeat_interval_ms)
 		ms = c->heartbeat_interval_ms;
@@ -183,8 +184,11 @@ keeper_watch(struct keeper *k)
 		/* Calls wait until either is recorded, and some of their time is over. */
 		repl_label(k->r, k->replica, clock_deadline(c->op_timeout_ms / 2));
 		err_clear(&e);
-		if (remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms, &k->cancel,
-				&e))
+		rc = remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms,
+				 &k->cancel, &e);
+		/* A sign of life that finds no memory is left out; the next one tells if more is
+		 * wrong. */
+		if (rc && rc != REPL_E_NOMEM)
 			repl_lose(k->r, k->replica, e.code, e.text, repl_loss_deadline(k->r));
 	}
 }
