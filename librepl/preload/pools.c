@@ -775,7 +775,8 @@ late_flush(void)
 	late_count = 0;
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 	for (unsigned i = 0; i < count; i++) {
-		if (now[i].pool->state == POOL_CLOSED)
+		/* Not mapped any more; one that was not open yet is opened. */
+		if (now[i].pool->state == POOL_CLOSED && !now[i].pool->view)
 			late_lost(now[i].pool);
 		else
 			piece_flush(now[i].pool, now[i].off, now[i].len, now[i].look);

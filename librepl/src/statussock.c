@@ -38,6 +38,12 @@ statussock_abandon(struct statussock *s)
 {
 	close_fd(&s->fd);
 	close_fd(&s->dir);
+}
+
+static void
+place_close(struct statussock *s)
+{
+	statussock_abandon(s);
 	free(s->name);
 	s->name = NULL;
 }
@@ -51,7 +57,7 @@ statussock_close(struct statussock *s)
 	    fstatat(s->dir, s->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == s->dev &&
 	    st.st_ino == s->ino)
 		(void)unlinkat(s->dir, s->name, 0);
-	statussock_abandon(s);
+	place_close(s);
 }
 
 /* An address by a descriptor: shorter than sun_path, however long the path is. */
@@ -195,6 +201,6 @@ statussock_open(struct statussock *s, const char *path, struct err *e)
 			rc = err_errno(e, err_from_errno(errnum), errnum, "status-socket %s", path);
 	}
 	if (rc)
-		statussock_abandon(s);
+		place_close(s);
 	return rc;
 }

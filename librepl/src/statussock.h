@@ -32,7 +32,8 @@ int statussock_open(struct statussock *s, const char *path, struct err *e);
 /* Close, and remove the socket if it is still this one. */
 void statussock_close(struct statussock *s);
 
-/* In the child of a fork: the socket stays the parent's. */
+/* In the child of a fork: the socket stays the parent's. Nothing is freed: the heap may be locked.
+ */
 void statussock_abandon(struct statussock *s);
 
 /* Connect to the socket at path: a descriptor (close-on-exec), or negative with e filled. */

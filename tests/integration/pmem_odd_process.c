@@ -18,6 +18,7 @@
  *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
  *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
+ *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
  *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
  *   leaves    it has left its environment and its directory before it maps the file
  */
@@ -523,6 +524,21 @@ shares(const char *path)
 }
 
 static void
+borrows(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child = vfork();
+	int status;
+
+	if (child == 0) {
+		at[PAGE] = 'a';
+		(void)pmem_msync(at + PAGE, PAGE);
+		_exit(0);
+	}
+	check(child > 0 && waitpid(child, &status, 0) == child && status == 0, "the child");
+}
+
+static void
 leaves(const char *path)
 {
 	check(clearenv() == 0, "clearenv");
@@ -542,6 +558,7 @@ const struct odd_mode odd_process[] = {
 	{"number", number},
 	{"narrow", narrow},
 	{"stores", stores},
+	{"borrows", borrows},
 	{"shares", shares},
 	{"amid", amid},
 	{"jumps", jumps},

@@ -10,4 +10,5 @@ ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 odd unseen '^[^:]*: [^ ]*/unseen: made durable by a child of _Fork.*: NOT REPLICATED .*use fork\(2\)
 [^:]*: [^ ]*/unseen: made durable by a child of _Fork[^:]*: NOT REPLICATED [^:]*: use fork\(2\)$'
 odd shares '^[^:]*: [^ ]*/shares: made durable by a child that shares [^:]*: on the replicas when [^:]*$'
+odd borrows '^[^:]*: [^ ]*/borrows: made durable by a child that shares [^:]*: on the replicas when [^:]*$'
 ! grep -q 'is not known to be complete' "$TMP/serve.log" || fail "a session was not closed: $(cat "$TMP/serve.log")"
