@@ -177,7 +177,9 @@ REPL_API unsigned repl_replicas(const struct repl *r);
 /*
  * Post a range; returns at once. The library reads the bytes at any time up to
  * the end of the lane's next drain. Later flushes of the same bytes on the
- * same lane win. Overlapping and adjacent ranges are merged.
+ * same lane win. Overlapping and adjacent ranges are merged. Threads may flush
+ * the same bytes on several lanes: when their drains have returned replicas have
+ * the newest. A drain waits for others that have any of its bytes on their way.
  */
 REPL_API int repl_flush(struct repl *r, unsigned lane, size_t off, size_t len) REPL_MUST_CHECK;
 

@@ -157,7 +157,9 @@ lane_post_first(struct lane *l)
 			return false;
 		lane_phase_set(l, LANE_POST_FIRST);
 	}
-	if (!lane_post_first_set(l, &l->todo, false) || !lane_post_settle(l))
+	if (l->kind != LANE_WRITTEN && !lane_post_first_set(l, &l->todo, false))
+		return false;
+	if (!lane_post_settle(l))
 		return false;
 	return lane_order(l) == ORDER_LANE || lane_post_read(l);
 }
@@ -182,7 +184,8 @@ lane_first_posted(struct lane *l)
 {
 	enum lane_order order = lane_order(l);
 
-	rangeset_clear(&l->todo);
+	if (l->kind != LANE_WRITTEN)
+		rangeset_clear(&l->todo);
 	rangeset_clear(&l->written);
 	l->written_by = 0;
 	if (lane_drains(l)) {

@@ -39,6 +39,8 @@ enum lane_kind {
 	LANE_ATOMIC8, /* then 8 bytes in one store, ordered behind a barrier */
 	LANE_TRIM,    /* then the range is to become zero; length 0: all such are finished */
 	LANE_SETTLE,  /* nothing; what was complete on any lane is in the pool, for reads too */
+	LANE_WRITTEN, /* nothing; of what was flushed before only what was written at once goes on
+		       */
 };
 
 enum lane_phase {
@@ -171,6 +173,10 @@ int lane_flush(struct lane *l, uint64_t off, uint64_t len);
  * is written at once if both go in one message.
  */
 int lane_flush_first(struct lane *l, uint64_t off, uint64_t len, uint64_t second);
+
+/* Whether either of them would write at once; and to note a range without that, as lane_flush(). */
+bool lane_writes_early(const struct lane *l, uint64_t off, uint64_t len, uint64_t second);
+int lane_note(struct lane *l, uint64_t off, uint64_t len);
 
 /*
  * A lane with a receive ring is done when its DEPOSITs are in the ring; what is

@@ -17,7 +17,7 @@
 static inline bool
 lane_drains(const struct lane *l)
 {
-	return l->kind == LANE_DRAIN || l->kind == LANE_SETTLE;
+	return l->kind == LANE_DRAIN || l->kind == LANE_SETTLE || l->kind == LANE_WRITTEN;
 }
 
 static inline void

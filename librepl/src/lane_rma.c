@@ -213,34 +213,58 @@ lane_room_for(const struct lane *l, uint64_t off, uint64_t len)
 	return len == 0;
 }
 
+/* Of what is flushed alone, by one of the methods that may begin now; or 0. */
+static unsigned
+lane_early_by(const struct lane *l, uint64_t off, uint64_t len)
+{
+	const struct range r = {.off = off, .len = len};
+	unsigned by;
+
+	if (l->phase != LANE_IDLE || lane_may_join(l, len) || l->written.count == RANGESET_MAX)
+		return 0;
+	by = PLAN_BIT(lane_plan(l, PLAN_SINGLETON, &r).method) & EARLY;
+	return by && lane_room_for(l, off, len) ? by : 0;
+}
+
+/* It goes in one message with what is to follow it. */
+static bool
+lane_joins_second(const struct lane *l, uint64_t len, uint64_t second)
+{
+	return second > 0 && !l->limits.force && len <= l->limits.inline_max &&
+	       second <= l->limits.inline_max - len;
+}
+
+bool
+lane_writes_early(const struct lane *l, uint64_t off, uint64_t len, uint64_t second)
+{
+	return !l->status && !lane_joins_second(l, len, second) && lane_early_by(l, off, len) != 0;
+}
+
+int
+lane_note(struct lane *l, uint64_t off, uint64_t len)
+{
+	return l->status ? 0 : rangeset_add(&l->todo, off, len);
+}
+
 int
 lane_flush(struct lane *l, uint64_t off, uint64_t len)
 {
-	const struct range r = {.off = off, .len = len};
-	enum plan_method m;
+	unsigned by = l->status ? 0 : lane_early_by(l, off, len);
 
-	if (l->status)
-		return 0;
-	if (l->phase != LANE_IDLE || lane_may_join(l, len) || l->written.count == RANGESET_MAX)
-		return rangeset_add(&l->todo, off, len);
-	m = lane_plan(l, PLAN_SINGLETON, &r).method;
-	if (!(PLAN_BIT(m) & EARLY) || !lane_room_for(l, off, len))
-		return rangeset_add(&l->todo, off, len);
+	if (by == 0)
+		return lane_note(l, off, len);
 	for (uint64_t at = 0; at < len && !l->status;) {
 		struct range c = {.off = off + at, .len = lane_rma_len(l, off + at, len - at)};
 
-		(void)lane_write_chunk(l, &c, m);
+		(void)lane_write_chunk(l, &c, (enum plan_method)__builtin_ctz(by));
 		at += c.len;
 	}
-	l->written_by |= PLAN_BIT(m);
+	l->written_by |= by;
 	return rangeset_add(&l->written, off, len);
 }
 
 int
 lane_flush_first(struct lane *l, uint64_t off, uint64_t len, uint64_t second)
 {
-	if (l->status || second == 0 || l->limits.force || len > l->limits.inline_max ||
-	    second > l->limits.inline_max - len)
-		return lane_flush(l, off, len);
-	return rangeset_add(&l->todo, off, len);
+	return lane_joins_second(l, len, second) ? lane_note(l, off, len) : lane_flush(l, off, len);
 }

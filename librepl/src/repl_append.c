@@ -214,21 +214,15 @@ append_check_lost(struct repl *r, struct err *e)
 }
 
 static int
-append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
+append_store(struct repl *r, unsigned lane, struct append *a, const struct range *stored,
+	     struct err *e)
 {
-	struct range stored[2];
-	int rc;
+	int rc = append_check_lost(r, e);
 
-	a->place = tail_load(r, a);
-	rc = append_check_lost(r, e);
-	if (!rc)
-		rc = append_check_tail(r, a, e);
 	if (!rc)
 		rc = append_check_len(r, lane, a, e);
 	if (rc)
 		return rc;
-	stored[0] = (struct range){.off = a->place, .len = a->len};
-	stored[1] = (struct range){.off = a->tail_off, .len = 8};
 	pending_active(r, lane, stored, 2);
 	rc = append_choose(r, lane, a, e);
 	if (!rc) {
@@ -238,6 +232,28 @@ append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 	}
 	/* Also one that was lost as it chose, with nothing stored here, may have the bytes. */
 	pending_settle_only(r, stored, 2);
+	return rc;
+}
+
+static int
+append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
+{
+	struct range stored[2];
+	int rc;
+
+	a->place = tail_load(r, a);
+	rc = append_check_lost(r, e);
+	if (!rc)
+		rc = append_check_tail(r, a, e);
+	if (rc)
+		return rc;
+	stored[0] = (struct range){.off = a->place, .len = a->len};
+	stored[1] = (struct range){.off = a->tail_off, .len = 8};
+	rc = lanes_claim(r, lane, stored, 2, &a->begin_ns, e);
+	if (rc)
+		return rc;
+	rc = append_store(r, lane, a, stored, e);
+	lanes_unclaim(r, lane);
 	return rc;
 }
 
@@ -260,6 +276,7 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
+	lanes_end_early(r, lane);
 	if (!turns_enter(&r->appends, clock_deadline(r->cfg->op_timeout_ms)))
 		rc = err_set(&e, REPL_E_TIMEOUT, "other appends have not come to an end");
 	if (!rc) {

@@ -62,6 +62,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 		(void)pthread_cond_destroy(&r->wake);
 	if (r->appends_made)
 		turns_fini(&r->appends);
+	if (r->claims_made)
+		claims_fini(&r->claims);
 	if (r->wake_lock_made)
 		(void)pthread_mutex_destroy(&r->wake_lock);
 	if (r->reason_lock_made)

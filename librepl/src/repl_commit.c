@@ -78,6 +78,7 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 
 	err_clear(&why);
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, &why);
+	lanes_unclaim(r, lane);
 	pending_settle(r, lane, NULL, 0);
 	lane_leave(r, lane);
 	atomic_fetch_add_explicit(&r->slots[lane].drain_count, 1, memory_order_relaxed);
@@ -87,9 +88,8 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 }
 
 /*
- * Those that are free now are drained side by side, the others one after the
- * other when their own calls are through: no lane is held while another is
- * waited for.
+ * Those that are free now, and have nothing in common, are drained side by side, the others one
+ * after the other when their own calls are through: no lane is held while another is waited for.
  */
 int
 repl_commit(struct repl *r, unsigned lane)
@@ -108,9 +108,13 @@ repl_commit(struct repl *r, unsigned lane)
 	}
 	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
 	for (unsigned i = 0; i < r->lane_count; i++) {
-		done[i] = lane_borrow(r, i, 0);
+		if (!lane_borrow(r, i, 0))
+			continue;
+		done[i] = lanes_claim_now(r, i, NULL, 0);
 		if (done[i])
 			commit_begin(r, i, begin_ns);
+		else
+			lane_leave(r, i);
 	}
 	commit_move(r, done, begin_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
@@ -126,6 +130,10 @@ repl_commit(struct repl *r, unsigned lane)
 		}
 		/* The wait for the lane says nothing of the target. */
 		begin_ns = clock_now_ns();
+		if (lanes_claim(r, i, NULL, 0, &begin_ns, &e)) {
+			lane_leave(r, i);
+			break;
+		}
 		commit_begin(r, i, begin_ns);
 		(void)commit_end(r, i, begin_ns, &e);
 	}

@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "claims.h"
 #include "config.h"
 #include "local.h"
 #include "remote.h"
@@ -116,6 +117,7 @@ struct repl {
 	_Atomic uint64_t closing_ns; /* ... the deadline of those that record losses; 0: none */
 	_Atomic int cut;             /* not 0: opening has failed, what is under way ends */
 	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made, appends_made;
+	bool claims_made;
 	_Atomic bool stop;             /* keepers end */
 	bool ready;                    /* opened: losses are recorded; guarded by lock */
 	bool known;                    /* at the opening the local sidecar told a generation */
@@ -129,6 +131,7 @@ struct repl {
 	struct generation generation; /* of the set, as recorded last */
 	_Atomic bool unrecorded; /* ... but not in our own record, which could not be written */
 	struct turns appends;    /* one at a time */
+	struct claims claims;    /* what lanes have on their way to replicas that no queue serves */
 	_Atomic bool log_failed; /* a log of the handle has: replicas may lack its bytes */
 	struct repl_log *logs;   /* that are open */
 	struct statusd *statusd; /* NULL: nobody is told */

@@ -136,6 +136,31 @@ lane_leave(struct repl *r, unsigned lane)
 	atomic_store_explicit(&r->slots[lane].busy, LANE_FREE, memory_order_release);
 }
 
+int
+lane_lend(struct repl *r, unsigned lane)
+{
+	int as = atomic_load_explicit(&r->slots[lane].busy, memory_order_relaxed);
+
+	lane_leave(r, lane);
+	return as;
+}
+
+/* Whoever has it gives it back by a deadline of his own. */
+void
+lane_again(struct repl *r, unsigned lane, int lent)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	uint64_t begin_ns = clock_now_ns();
+
+	while (atomic_load_explicit(&slot->wanted, memory_order_relaxed) > 0 ||
+	       !lane_try(slot, lent)) {
+		uint64_t waited_ns = clock_now_ns() - begin_ns;
+
+		hold_waited(r, waited_ns);
+		lane_pause(waited_ns);
+	}
+}
+
 struct lane *
 lane_of(struct repl *r, unsigned replica, unsigned lane)
 {
@@ -297,8 +322,10 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 {
 	struct lane_slot *slot = &r->slots[lane];
 	uint64_t trims = kind == LANE_TRIM ? pending_trims(r) : 0;
-	int rc;
+	int rc = lanes_claim(r, lane, also, 1, &begin_ns, e);
 
+	if (rc)
+		return rc;
 	pending_active(r, lane, also, 1);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
@@ -308,6 +335,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	}
 	lanes_due(r, lane, kind, &slot->pending, also);
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
+	lanes_unclaim(r, lane);
 	if (kind == LANE_TRIM)
 		pending_trim(r, lane, also->off, also->len);
 	if (kind == LANE_TRIM && also->len == 0 && !rc)
@@ -334,17 +362,36 @@ lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size
 
 /* No room to note more: what is noted is drained. */
 static int
-lanes_note(struct repl *r, unsigned lane, size_t off, size_t len, struct err *e)
+lanes_empty(struct repl *r, unsigned lane, struct err *e)
 {
 	static const struct range none = {0};
+
+	return lanes_drain_now(r, lane, LANE_DRAIN, &none, clock_now_ns(), e);
+}
+
+/* False: it could not be emptied, and nothing is noted. */
+static bool
+lanes_note(struct repl *r, unsigned lane, size_t off, size_t len, int *rc, struct err *e)
+{
 	struct lane_slot *slot = &r->slots[lane];
-	int rc;
 
 	if (pending_note(slot, off, len))
-		return 0;
-	rc = lanes_drain_now(r, lane, LANE_DRAIN, &none, clock_now_ns(), e);
-	(void)pending_note(slot, off, len);
-	return rc;
+		return true;
+	*rc = lanes_empty(r, lane, e);
+	return pending_note(slot, off, len);
+}
+
+/* Whether it may be written at once, and any replica's lane would. */
+static bool
+lanes_early(struct repl *r, unsigned lane, size_t off, size_t len, size_t second)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct lane *l = lane_of(r, i, lane);
+
+		if (l && lane_writes_early(l, off, len, second))
+			return lanes_claim_early(r, lane, off, len);
+	}
+	return false;
 }
 
 int
@@ -352,21 +399,28 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 {
 	struct lane_slot *slot = &r->slots[lane];
 	int merged = 0, rc = 0;
+	bool early;
 
 	if (len == 0)
 		return 0;
-	rc = lanes_note(r, lane, off, len, e);
+	if (!lanes_note(r, lane, off, len, &rc, e))
+		return rc;
+	early = lanes_early(r, lane, off, len, second);
 	/* Whatever that says of one that is lost: a drain that succeeds speaks for the others. */
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l;
 
 		/* Looked up again: nothing moves on the lane of one that was given up meanwhile. */
 		while ((l = lane_of(r, i, lane)) != NULL && !l->status &&
-		       (merged = lane_flush_first(l, off, len, second)) < 0) {
-			int full;
+		       (merged = early ? lane_flush_first(l, off, len, second)
+				       : lane_note(l, off, len)) < 0) {
+			int full = lanes_empty(r, lane, e);
 
-			lane_begin(l, LANE_DRAIN, 0, 0);
-			full = lanes_finish(r, lane, lane_done, e);
+			if (full == REPL_E_BUSY)
+				return full;
+			/* The replicas before have it by that, this one and those behind do not. */
+			(void)pending_note(slot, off, len);
+			early = false;
 			rc = rc ? rc : full;
 		}
 	}

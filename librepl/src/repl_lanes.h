@@ -28,6 +28,10 @@ void lane_leave(struct repl *r, unsigned lane);
  */
 bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
 
+/* Leave a lane for a while: what lane_again() gets, which waits for as long as it takes. */
+int lane_lend(struct repl *r, unsigned lane);
+void lane_again(struct repl *r, unsigned lane, int lent);
+
 /* As long as it is wanted calls that would enter it wait; once for each time that it was. */
 void lane_want(struct repl *r, unsigned lane, bool wanted);
 
@@ -42,6 +46,30 @@ struct lane *lane_of(struct repl *r, unsigned replica, unsigned lane);
 void lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct rangeset *first,
 	       const struct range *second);
 int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e);
+
+/*
+ * Claim what a drain of a lane is about to send: all that is pending there, and more. What other
+ * lanes have on their way of it is waited for, at most op-timeout (REPL_E_BUSY, and nothing has
+ * changed); *begin_ns is now after such a wait, which says nothing of the target. The lane may
+ * have been borrowed by others meanwhile. lanes_unclaim() before anything new is noted.
+ */
+int lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned count,
+		uint64_t *begin_ns, struct err *e);
+
+/* The same if nothing is in the way. */
+bool lanes_claim_now(struct repl *r, unsigned lane, const struct range *more, unsigned count);
+
+/* All of it has come to its end on all replicas. */
+void lanes_unclaim(struct repl *r, unsigned lane);
+
+/* Whether a range may be written before its drain. */
+bool lanes_claim_early(struct repl *r, unsigned lane, size_t off, size_t len);
+
+/*
+ * Make an end of what this lane has written before its drain: before it waits for something that
+ * others, who wait for that, may have.
+ */
+void lanes_end_early(struct repl *r, unsigned lane);
 
 /*
  * Run until() on a lane of all replicas, count those that are lost now, and

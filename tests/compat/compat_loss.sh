@@ -14,12 +14,15 @@ REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
 pid=$!
 PIDS="$PIDS $pid"
 wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+# It might be through before that.
+kill -STOP "$pid"
 for child in $(pgrep -P "$SERVE_PID"); do
 	for grandchild in $(pgrep -P "$child"); do
 		kill -KILL "$grandchild"
 	done
 	kill -KILL "$child"
 done
+kill -CONT "$pid"
 wait "$pid" || fail "the program ended with $?: $(cat "$TMP/err")"
 [ ! -s "$TMP/err" ] || fail "it says: $(cat "$TMP/err")"
 grep -q "warning: .*rem.set: lost, [1-9][0-9]* drains went without it: ." "$TMP/rpmem.log" ||

@@ -15,7 +15,7 @@ static struct repl_config cfg;
 static struct lane lane0;
 static unsigned turns;
 static int post_rc;
-static bool settled_lost;
+static bool settled_lost, others_busy;
 
 /* ---- what is beside lanes ---- */
 
@@ -33,18 +33,68 @@ remote_lane(struct remote *r, unsigned index)
 	return &lane0;
 }
 
-/* Full, since nothing moves on it; at that moment a keeper notices that the target is gone. */
 int
 lane_flush_first(struct lane *l, uint64_t off, uint64_t len, uint64_t second)
+{
+	(void)l;
+	(void)off;
+	(void)len;
+	(void)second;
+	fail();
+	return 0;
+}
+
+bool
+lane_writes_early(const struct lane *l, uint64_t off, uint64_t len, uint64_t second)
+{
+	(void)l;
+	(void)off;
+	(void)len;
+	(void)second;
+	return false;
+}
+
+/* Full, since nothing moves on it; at that moment a keeper notices that the target is gone. */
+int
+lane_note(struct lane *l, uint64_t off, uint64_t len)
 {
 	struct repl *r = (struct repl *)(uintptr_t)l->mem;
 
 	(void)off;
 	(void)len;
-	(void)second;
-	atomic_store(&r->replicas[0].lost, REPL_E_TIMEOUT);
+	if (!others_busy)
+		atomic_store(&r->replicas[0].lost, REPL_E_TIMEOUT);
 	assert_true(++turns < TURNS_MAX);
 	return -1;
+}
+
+int
+lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned count,
+	    uint64_t *begin_ns, struct err *e)
+{
+	(void)r;
+	(void)lane;
+	(void)more;
+	(void)count;
+	(void)begin_ns;
+	return others_busy ? err_set(e, REPL_E_BUSY, "others have it on their way") : 0;
+}
+
+void
+lanes_unclaim(struct repl *r, unsigned lane)
+{
+	(void)r;
+	(void)lane;
+}
+
+bool
+lanes_claim_early(struct repl *r, unsigned lane, size_t off, size_t len)
+{
+	(void)r;
+	(void)lane;
+	(void)off;
+	(void)len;
+	return true;
 }
 
 void
@@ -217,7 +267,7 @@ handle_new(void)
 	lane0.mem = (const uint8_t *)r;
 	turns = 0;
 	post_rc = 0;
-	settled_lost = false;
+	settled_lost = others_busy = false;
 	return r;
 }
 
@@ -238,6 +288,26 @@ flush_ends_when_its_replica_is_given_up(void **state)
 	err_clear(&e);
 	assert_int_equal(lanes_flush(r, 0, 4096, 4096, 0, &e), 0);
 	assert_int_equal(r->slots[0].pending.count, 1);
+	handle_free(r);
+}
+
+/* Nothing is sent, and what was flushed before is for the next drain. */
+static void
+flush_ends_when_others_do_not(void **state)
+{
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	others_busy = true;
+	assert_int_equal(lanes_flush(r, 0, 0, 4096, 0, &e), REPL_E_BUSY);
+	for (uint64_t i = 0; i < RANGESET_MAX; i++)
+		(void)pending_note(&r->slots[0], i * 8192, 4096);
+	assert_int_equal(lanes_flush(r, 0, 8192UL * RANGESET_MAX, 8, 0, &e), REPL_E_BUSY);
+	assert_int_equal(lanes_drain(r, 0, LANE_DRAIN, 0, 0, &e), REPL_E_BUSY);
+	assert_int_equal(r->slots[0].pending.count, RANGESET_MAX);
+	assert_int_equal(turns, 1);
 	handle_free(r);
 }
 
@@ -265,6 +335,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flush_ends_when_its_replica_is_given_up),
+		cmocka_unit_test(flush_ends_when_others_do_not),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
 	};
 
