@@ -33,6 +33,17 @@ remove_confirm(struct ctl *c, struct json_object *info, uint64_t size)
 	return confirm(c, question, again);
 }
 
+/* What the target would say, in a dry run. */
+static int
+remove_check(struct ctl *c, struct json_object *info)
+{
+	if (!info || !out_member_bool(info, "writer_open"))
+		return 0;
+	ctl_next(c, "replctl status %s", c->host_text);
+	return err_set(&c->err, REPL_E_BUSY, "pool '%s' is open for writing by %s", c->target.pool,
+		       out_member(info, "writer"));
+}
+
 static int
 remove_pool(struct ctl *c)
 {
@@ -79,7 +90,9 @@ cmd_remove(struct ctl *c, char **args)
 		err_clear(&c->err);
 		rc = 0;
 	}
-	if (!rc && !c->options.dry_run)
+	if (!rc && c->options.dry_run)
+		rc = remove_check(c, info);
+	else if (!rc)
 		rc = remove_confirm(c, info, size);
 	if (!rc && !c->options.dry_run)
 		rc = remove_pool(c);

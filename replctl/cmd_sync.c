@@ -140,6 +140,30 @@ sync_create(struct sync *s)
 	return 0;
 }
 
+/* Who looks is let in where a writer is not: say what that one would be told. */
+static int
+sync_open_dry(struct sync *s)
+{
+	struct ctl *c = s->c;
+	int rc = remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err);
+	const struct sidecar *meta = &remote_info(c->remote)->meta;
+
+	if (rc)
+		return rc;
+	if (meta->writer_open) {
+		ctl_next(c, "replctl status %s", c->host_text);
+		return err_set(&c->err, REPL_E_BUSY, "pool '%s' is open for writing by %s",
+			       c->target.pool, meta->writer);
+	}
+	if (!meta->primary)
+		return 0;
+	ctl_next(c, "replctl info %s; replctl demote %s (when its own program has ended)",
+		 s->quoted_target, s->quoted_target);
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "pool '%s' was %s; it is the primary now and takes no replication",
+		       c->target.pool, meta->writer);
+}
+
 /* Under the file's chain; who is refused for that may still look. */
 static int
 sync_open_mode(struct sync *s)
@@ -150,7 +174,7 @@ sync_open_mode(struct sync *s)
 	int rc;
 
 	if (c->options.dry_run)
-		return remote_pool_open(c->remote, pool, REMOTE_READ, &c->err);
+		return sync_open_dry(s);
 	rc = remote_pool_open_as(c->remote, pool, chain, c->options.force, &c->err);
 	if (rc != REPL_E_DIVERGED)
 		return rc;
