@@ -28,7 +28,7 @@ static const struct level levels[] = {
 	[CONF_LEVEL_DEBUG] = {"debug", LOG_DEBUG},
 };
 
-/* One log a process. Threads and signal handlers read the atomic fields without the lock. */
+/* One log a process. Threads read the atomic fields without the lock. */
 static struct {
 	_Atomic int fd;
 	_Atomic int level;
@@ -161,21 +161,6 @@ LOG_FUNCTION(log_error, CONF_LEVEL_ERROR)
 LOG_FUNCTION(log_warning, CONF_LEVEL_WARNING)
 LOG_FUNCTION(log_info, CONF_LEVEL_INFO)
 LOG_FUNCTION(log_debug, CONF_LEVEL_DEBUG)
-
-void
-log_signal(const char *text)
-{
-	char line[LOG_LINE_MAX];
-	size_t len = strlen(text);
-	int saved = errno;
-
-	if (len > sizeof(line) - 1)
-		len = sizeof(line) - 1;
-	memcpy(line, text, len);
-	line[len++] = '\n';
-	write_line(line, len);
-	errno = saved;
-}
 
 void
 log_set_context(const char *text)

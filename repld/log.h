@@ -32,10 +32,4 @@ void log_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/*
- * Async-signal-safe, errno is kept: write text and a newline as they are to
- * the log's descriptor, which is stderr where the log is syslog.
- */
-void log_signal(const char *text);
-
 #endif

@@ -24,6 +24,7 @@
 #define EXIT_USAGE     2
 #define EXIT_CONFIG    10
 #define EXIT_SIGBUS    11
+#define SIGBUS_S       2U /* for its line in the log */
 
 static const char usage_text[] =
 	"usage: repld serve   [--config FILE]\n"
@@ -149,12 +150,17 @@ harden(void)
 	       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && setrlimit(RLIMIT_CORE, &none) == 0;
 }
 
+/*
+ * By an access to the pool's memory, within which this thread holds no lock of the log's, nor
+ * of what that calls. Sent by somebody it may: hence the alarm.
+ */
 static void
 on_sigbus(int signo)
 {
 	(void)signo;
-	log_signal("no space is left for a sparse pool, or its file was truncated or its device "
-		   "failed: this session ends, others go on; check the pool with replctl info");
+	(void)alarm(SIGBUS_S);
+	log_error("no space is left for a sparse pool, or its file was truncated or its device "
+		  "failed: this session ends, others go on; check the pool with replctl info");
 	_exit(EXIT_SIGBUS);
 }
 

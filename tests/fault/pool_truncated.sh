@@ -13,6 +13,8 @@ wait_for 10 gone "$short_pid" || fail "the initiator does not notice"
 grep -q "ledger: persist: " "$TMP/short.err" || fail "no error but: $(cat "$TMP/short.err")"
 wait_for 20 grep -q "file was truncated or its device failed: this session ends, others go on" \
 	"$TMP/serve.log" || fail "no reason in the log"
+grep -Eq '^[0-9-]+T[0-9:.]+Z repld\[[0-9]+\] error: session [^ ]+ .*: no space is left' "$TMP/serve.log" ||
+	fail "nothing tells which session: $(grep truncated "$TMP/serve.log")"
 { hello && request pool.open '{"name":"short.pool","mode":"write"}'; } | raw_session >"$TMP/out"
 expect_answer '"status":"corrupt"' "the truncated pool"
 check_victim

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -278,39 +277,6 @@ threads_do_not_mix_their_lines(void **state)
 }
 
 static void
-on_signal(int number)
-{
-	(void)number;
-	errno = 0;
-	log_signal("signalled");
-}
-
-static void
-a_signal_handler_can_write(void **state)
-{
-	struct sigaction sa = {.sa_handler = on_signal}, old;
-	char big[2 * LOG_LINE_MAX], *data;
-
-	(void)state;
-	assert_int_equal(sigaction(SIGUSR1, &sa, &old), 0);
-	assert_int_equal(raise(SIGUSR1), 0);
-	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
-	data = content();
-	assert_string_equal(data, "signalled\n");
-	free(data);
-	assert_int_equal(truncate(path, 0), 0);
-	memset(big, 'y', sizeof(big) - 1);
-	big[sizeof(big) - 1] = '\0';
-	errno = EDOM;
-	log_signal(big);
-	assert_int_equal(errno, EDOM);
-	data = content();
-	assert_int_equal(strlen(data), LOG_LINE_MAX);
-	assert_int_equal(data[LOG_LINE_MAX - 1], '\n');
-	free(data);
-}
-
-static void
 errno_is_kept(void **state)
 {
 	(void)state;
@@ -344,10 +310,9 @@ write_info(void)
 }
 
 static void
-write_signal(void)
+write_syslog(void)
 {
 	log_info("to syslog");
-	log_signal("signalled");
 }
 
 static void
@@ -366,9 +331,9 @@ stderr_takes_what_has_no_other_place(void **state)
 	with_stderr_in_file(CONF_LOG_STDERR, write_info);
 	assert_one_line(" info: to stderr\n");
 	assert_int_equal(truncate(path, 0), 0);
-	with_stderr_in_file(CONF_LOG_SYSLOG, write_signal);
+	with_stderr_in_file(CONF_LOG_SYSLOG, write_syslog);
 	data = content();
-	assert_string_equal(data, "signalled\n");
+	assert_string_equal(data, "");
 	free(data);
 	assert_int_equal(truncate(path, 0), 0);
 	with_stderr_in_file(CONF_LOG_SYSLOG, write_after_close);
@@ -390,7 +355,6 @@ main(void)
 		LOG_TEST(a_file_is_private_and_appended_to),
 		LOG_TEST(what_is_no_file_is_refused),
 		LOG_TEST(threads_do_not_mix_their_lines),
-		LOG_TEST(a_signal_handler_can_write),
 		LOG_TEST(errno_is_kept),
 		LOG_TEST(stderr_takes_what_has_no_other_place),
 	};
