@@ -190,13 +190,13 @@ open_file(const char *path, int *out, struct err *e)
 		open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0600);
 
 	if (fd < 0 && errno == ENXIO)
-		return err_set(e, REPL_E_CONFIG, "log '%s': is not a regular file", path);
+		return err_set(e, REPL_E_CONFIG, "key 'log': '%s' is not a regular file", path);
 	if (fd < 0)
-		return err_errno(e, REPL_E_CONFIG, errno, "log '%s'", path);
+		return err_errno(e, REPL_E_CONFIG, errno, "key 'log': '%s'", path);
 	if (fstat(fd, &st))
-		rc = err_errno(e, REPL_E_CONFIG, errno, "log '%s'", path);
+		rc = err_errno(e, REPL_E_CONFIG, errno, "key 'log': '%s'", path);
 	else if (!S_ISREG(st.st_mode))
-		rc = err_set(e, REPL_E_CONFIG, "log '%s': is not a regular file", path);
+		rc = err_set(e, REPL_E_CONFIG, "key 'log': '%s' is not a regular file", path);
 	if (rc)
 		(void)close(fd);
 	else
@@ -213,7 +213,7 @@ log_open(const struct conf *c, struct err *e)
 	if (c->log == CONF_LOG_FILE) {
 		rc = open_file(c->log_file, &fd, e);
 		if (rc)
-			return rc;
+			return err_prefix(e, "%s", c->path);
 	}
 	log_close();
 	if (c->log == CONF_LOG_SYSLOG)

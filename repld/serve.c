@@ -247,6 +247,19 @@ serve_take_signals(struct server *s, struct err *e)
 	return REPL_OK;
 }
 
+/* A path that is wrong is to be corrected in the file; what this machine lacks is not. */
+static int
+serve_hostkey(struct server *s, struct err *e)
+{
+	int rc = hostkey_load(s->conf->host_key, &s->key, e);
+
+	if (!rc)
+		return REPL_OK;
+	if (rc == REPL_E_NOT_FOUND || rc == REPL_E_REFUSED || rc == REPL_E_INVAL)
+		e->code = REPL_E_CONFIG;
+	return err_prefix(e, "%s: key 'host-key'", conf_file(s->conf));
+}
+
 static int
 serve_init(struct server *s, struct err *e)
 {
@@ -261,7 +274,7 @@ serve_init(struct server *s, struct err *e)
 	if (!rc)
 		rc = serve_listen(s, e);
 	if (!rc)
-		rc = hostkey_load(s->conf->host_key, &s->key, e);
+		rc = serve_hostkey(s, e);
 	if (!rc)
 		rc = serve_set_user(s, e);
 	if (!rc)

@@ -12,11 +12,18 @@ mv "$TMP/serve/gone" "$TMP/serve/pools"
 ctl list "$T" >"$TMP/out" || fail "list again: $(cat "$TMP/out")"
 
 # Why a server does not start names the file and the key.
-# refuses SED PATTERN
+# refuses SED PATTERN [STATUS]
 refuses() {
 	sed "$1" "$TMP/repld.conf" >"$TMP/wrong.conf"
-	timeout 10 "$REPLD" serve --config "$TMP/wrong.conf" 2>"$TMP/err" && fail "it serves: $1"
+	timeout 10 "$REPLD" serve --config "$TMP/wrong.conf" 2>"$TMP/err"
+	status=$?
+	[ "$status" -eq "${3:-10}" ] || fail "$1: status $status: $(cat "$TMP/err")"
 	grep -q "$TMP/wrong.conf: $2" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
 }
-refuses "s/^listen = .*/listen = 127.0.0.1:$SERVE_PORT/" "key 'listen': '127.0.0.1:$SERVE_PORT': Address already in use"
+refuses "s/^listen = .*/listen = 127.0.0.1:$SERVE_PORT/" "key 'listen': '127.0.0.1:$SERVE_PORT': Address already in use" 1
 refuses "/^user = /d; 1a user = no-such-user" "key 'user': 'no-such-user': there is no such user"
+refuses "s,^host-key = .*,host-key = $TMP/none/key," "key 'host-key': .*'$TMP/none/key': No such file or directory"
+refuses "1a log = file:$TMP/none/log" "key 'log': '$TMP/none/log': No such file or directory"
+"$REPLD" session --config "$TMP/wrong.conf" </dev/null 2>"$TMP/err"
+[ $? -eq 10 ] || fail "a session without its log: $(cat "$TMP/err")"
+grep -q "$TMP/wrong.conf: key 'log'" "$TMP/err" || fail "a session: $(cat "$TMP/err")"

@@ -17,6 +17,7 @@
 
 static char dir[] = "/tmp/test_log.XXXXXX";
 static char path[64];
+static char conf_path[] = "repld.conf";
 static struct conf conf;
 
 /* What is in the log file; zero-terminated, to be freed. */
@@ -42,7 +43,10 @@ open_log(void **state)
 	if (!mkdtemp(dir))
 		return -1;
 	(void)snprintf(path, sizeof(path), "%s/log", dir);
-	conf = (struct conf){.log = CONF_LOG_FILE, .log_file = path, .log_level = CONF_LEVEL_INFO};
+	conf = (struct conf){.path = conf_path,
+			     .log = CONF_LOG_FILE,
+			     .log_file = path,
+			     .log_level = CONF_LEVEL_INFO};
 	return log_open(&conf, &e);
 }
 
@@ -221,21 +225,23 @@ what_is_no_file_is_refused(void **state)
 	(void)state;
 	conf.log_file = "/nowhere/log";
 	assert_int_equal(log_open(&conf, &e), REPL_E_CONFIG);
-	assert_string_equal(e.text, "log '/nowhere/log': No such file or directory");
+	assert_string_equal(e.text,
+			    "repld.conf: key 'log': '/nowhere/log': No such file or directory");
 	conf.log_file = dir;
 	assert_int_equal(log_open(&conf, &e), REPL_E_CONFIG);
-	(void)snprintf(want, sizeof(want), "log '%s': Is a directory", dir);
+	(void)snprintf(want, sizeof(want), "repld.conf: key 'log': '%s': Is a directory", dir);
 	assert_string_equal(e.text, want);
 	conf.log_file = "/dev/null";
 	assert_int_equal(log_open(&conf, &e), REPL_E_CONFIG);
-	assert_string_equal(e.text, "log '/dev/null': is not a regular file");
+	assert_string_equal(e.text, "repld.conf: key 'log': '/dev/null' is not a regular file");
 	(void)snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
 	assert_int_equal(mkfifo(fifo, 0600), 0);
 	conf.log_file = fifo;
 	(void)alarm(5); /* a FIFO that is waited for ends the test */
 	assert_int_equal(log_open(&conf, &e), REPL_E_CONFIG);
 	(void)alarm(0);
-	(void)snprintf(want, sizeof(want), "log '%s': is not a regular file", fifo);
+	(void)snprintf(want, sizeof(want), "repld.conf: key 'log': '%s' is not a regular file",
+		       fifo);
 	assert_string_equal(e.text, want);
 	assert_int_equal(unlink(fifo), 0);
 	/* The log that was open still is. */
