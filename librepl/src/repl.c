@@ -159,6 +159,14 @@ replica_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t 
 	return rc;
 }
 
+static int
+replica_check(const struct repl *r, unsigned replica, struct err *e)
+{
+	if (replica < r->replica_count)
+		return 0;
+	return err_set(e, REPL_E_INVAL, "replica %u of %u", replica, r->replica_count);
+}
+
 int
 repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len)
 {
@@ -171,8 +179,8 @@ repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off
 	rc = range_check(r, off, len, &e);
 	if (!rc && !buf && len)
 		rc = err_set(&e, REPL_E_INVAL, "no place for what is read");
-	if (!rc && replica >= r->replica_count)
-		rc = err_set(&e, REPL_E_INVAL, "replica %u of %u", replica, r->replica_count);
+	if (!rc)
+		rc = replica_check(r, replica, &e);
 	if (!rc)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
@@ -284,6 +292,17 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 		stat_fill_resync(keeper_progress(r, replica), st);
 }
 
+static int
+stat_check(const struct repl_stat *st, struct err *e)
+{
+	if (!st)
+		return err_set(e, REPL_E_INVAL, "no place for the counters: it is NULL");
+	if (st->struct_size >= sizeof(size_t) && st->struct_size <= STAT_SIZE_MAX)
+		return 0;
+	return err_set(e, REPL_E_INVAL, "struct_size is %zu: set it to sizeof(struct repl_stat)",
+		       st->struct_size);
+}
+
 int
 repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 {
@@ -293,11 +312,8 @@ repl_stat(struct repl *r, unsigned replica, struct repl_stat *st)
 	size_t size;
 
 	err_clear(&e);
-	if (r && handle_check(r, &e))
+	if (handle_check(r, &e) || replica_check(r, replica, &e) || stat_check(st, &e))
 		return config_report(&e);
-	if (!r || !st || st->struct_size < sizeof(size_t) || st->struct_size > STAT_SIZE_MAX ||
-	    replica >= r->replica_count)
-		return config_report_set(REPL_E_INVAL, "bad handle, replica or struct_size");
 	stat_fill(r, replica, &now);
 	size = st->struct_size < sizeof(now) ? st->struct_size : sizeof(now);
 	now.struct_size = st->struct_size;
@@ -346,10 +362,10 @@ repl_profile(struct repl *r, unsigned replica, const char **text)
 	struct err e;
 
 	err_clear(&e);
-	if (r && handle_check(r, &e))
+	if (handle_check(r, &e) || replica_check(r, replica, &e))
 		return config_report(&e);
-	if (!r || replica >= r->replica_count || !text)
-		return config_report_set(REPL_E_INVAL, "bad handle or replica");
+	if (!text)
+		return config_report_set(REPL_E_INVAL, "no place for the text: it is NULL");
 	p = &r->replicas[replica];
 	pthread_mutex_lock(&r->reason_lock);
 	/* What became of large writes is known when there have been some. */

@@ -44,8 +44,8 @@ refused REPL_E_INVAL "lane 2" atomic8 2 0
 refused REPL_E_INVAL "lane 2" pair 2 0 8 8 8
 refused REPL_E_INVAL "lane 2" read 2 0 0 8
 refused REPL_E_INVAL "replica 1 of 1" read 0 1 0 8
-refused REPL_E_INVAL "replica" stat 1
-refused REPL_E_INVAL "replica" profile 1
+refused REPL_E_INVAL "replica 1 of 1" stat 1
+refused REPL_E_INVAL "replica 1 of 1" profile 1
 for range in "$MIB 1" "$((MIB - 1)) 2" "$last 1" "$last 2" "2 $last" "0 $((MIB + 1))" \
 	"18446744073708503040 $MIB"; do
 	refused REPL_E_INVAL "outside the pool of $MIB bytes" flush 0 $range
