@@ -25,7 +25,8 @@ replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 						      : (int)reason_of_error(why, REASON_USE));
 	atomic_store(&p->data, REPL_DATA_OUTDATED);
 	pthread_mutex_unlock(&r->reason_lock);
-	atomic_fetch_add(&p->error_count, 1);
+	if (!atomic_load(&p->paused))
+		atomic_fetch_add(&p->error_count, 1);
 	/* Before calls see the loss: they mark what they acknowledge without it. */
 	if (r->dirty)
 		(void)dirty_track(r->dirty, (unsigned)(p - r->replicas), &p->has);

@@ -84,6 +84,9 @@ ctl status "$FILE" >/dev/null
 [ $? -eq 5 ] || fail "the status of a degraded replica is no success"
 (cd "$(dirname "$FILE")" && ctl why "$(basename "$FILE")" >"$TMP/out") || fail "a name without a slash"
 grep -q "^reason  *paused:" "$TMP/out" || fail "$(cat "$TMP/out")"
+# Wished for: no operation has failed.
+ok stat 0
+is error 1
 ok put 4096 100 3
 ok persist 0 4096 100
 ctl why "$FILE" | grep -q "replctl resume $FILE" || fail "$(ctl why "$FILE")"
