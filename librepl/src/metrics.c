@@ -23,13 +23,13 @@ static const struct family {
 		name_, type_, help_, offsetof(struct repl_stat, field), unit_                      \
 	}
 	FAMILY("repl_replica_messages_total", "counter", message_count, 1,
-	       "Messages sent to the replica since it was connected."),
+	       "Messages sent to the replica since the pool was opened."),
 	FAMILY("repl_replica_writes_total", "counter", write_count, 1,
-	       "RMA writes to the replica since it was connected."),
+	       "RMA writes to the replica since the pool was opened."),
 	FAMILY("repl_replica_reads_total", "counter", read_count, 1,
-	       "RMA reads from the replica since it was connected."),
+	       "RMA reads from the replica since the pool was opened."),
 	FAMILY("repl_replica_sent_bytes_total", "counter", byte_count, 1,
-	       "Payload bytes sent to the replica since it was connected."),
+	       "Payload bytes sent to the replica since the pool was opened."),
 	FAMILY("repl_replica_errors_total", "counter", error_count, 1, "Failed operations."),
 	FAMILY("repl_replica_missed_drains_total", "counter", degraded_count, 1,
 	       "Drains that were acknowledged without the replica."),

@@ -36,6 +36,10 @@ ctl why "$R" >"$TMP/out" || fail "why TARGET/pool"
 grep -q "^reason  *none:" "$TMP/out" || fail "$(cat "$TMP/out")"
 
 # A loss.
+sent() {
+	ctl metrics "$FILE" | sed -n 's/^repl_replica_sent_bytes_total{.*} //p'
+}
+sent_before=$(sent)
 hurt serve
 lost() {
 	[ "$(ctl status --json "$FILE" | member replicas.0.replication)" = degraded ]
@@ -71,6 +75,9 @@ ok compare 0
 same
 ok stat 0
 is connection 0
+is error 1
+# Counters of the opening: they go on where they were.
+[ "$(sent)" -ge "$sent_before" ] || fail "$(sent) bytes are sent, before the loss $sent_before"
 
 # Paused: no writes go there, until it is resumed.
 ctl_fails 3 "no replica is called" pause "$FILE" nobody@nowhere/a
