@@ -182,7 +182,7 @@ server_listen(struct fab_server *s, const struct fab_params *p, struct fi_info *
 			return rc;
 	}
 	if (rc) {
-		return err_set(e, REPL_E_BUSY,
+		return err_set(e, REPL_E_LIMIT,
 			       "no free data port from %u to %u; widen data-ports in repld.conf",
 			       (unsigned)p->port, last);
 	}

@@ -54,7 +54,7 @@ bind_in_range(int fd, const struct addrinfo *ai, uint16_t first, uint16_t last, 
 			return err_errno(e, err_from_errno(errno), errno, "baseline: port %u",
 					 port);
 	}
-	return err_set(e, REPL_E_BUSY,
+	return err_set(e, REPL_E_LIMIT,
 		       "baseline: no free port from %u to %u; widen data-ports in repld.conf",
 		       first, last);
 }

@@ -407,7 +407,7 @@ bad_arguments_are_named(void **state)
 			 REPL_E_INVAL);
 
 	server_start(&s, TIMEOUT_MS);
-	assert_int_equal(tcpraw_listen(LOOPBACK, s.port, s.port, &fd, &port, &e), REPL_E_BUSY);
+	assert_int_equal(tcpraw_listen(LOOPBACK, s.port, s.port, &fd, &port, &e), REPL_E_LIMIT);
 	c = must_connect(&s);
 	assert_int_equal(tcpraw_pingpong(c, 0, 1, ns, &e), REPL_E_INVAL);
 	assert_int_equal(tcpraw_pingpong(c, TCPRAW_SIZE_MAX + 1, 1, ns, &e), REPL_E_INVAL);
