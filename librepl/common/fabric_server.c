@@ -124,6 +124,11 @@ server_listen_at(struct fab_server *s, const struct fab_params *p, uint16_t port
 	if (ret) {
 		ofi_close(s->pep ? &s->pep->fid : NULL);
 		s->pep = NULL;
+		if (ret == -FI_EADDRNOTAVAIL)
+			return err_set(e, REPL_E_CONFIG,
+				       "data port: '%s' is no address of this machine; correct "
+				       "data-address in repld.conf",
+				       p->host);
 		return err_set(e, ret == -FI_EADDRINUSE ? REPL_E_BUSY : REPL_E_FAILED,
 			       "data port %s: %s", target_address(p->host, port, address),
 			       fi_strerror(-ret));

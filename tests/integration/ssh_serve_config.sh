@@ -11,6 +11,13 @@ grep -q "key 'pool-dir': '$TMP/serve/pools': No such file" "$TMP/serve.log" ||
 mv "$TMP/serve/gone" "$TMP/serve/pools"
 ctl list "$T" >"$TMP/out" || fail "list again: $(cat "$TMP/out")"
 
+cp "$TMP/repld.conf" "$TMP/right.conf"
+echo "data-address = 192.0.2.1" >>"$TMP/repld.conf"
+head -c 65536 /dev/zero >"$TMP/pool"
+ctl_fails 10 "'192.0.2.1' is no address of this machine; correct data-address in repld.conf" sync "$TMP/pool" "$T/p"
+cp "$TMP/right.conf" "$TMP/repld.conf"
+ctl sync "$TMP/pool" "$T/p" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+
 # Why a server does not start names the file and the key.
 # refuses SED PATTERN [STATUS]
 refuses() {
