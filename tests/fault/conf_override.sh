@@ -24,6 +24,7 @@ facts >"$TMP/before"
 restart "provider-class = ib"
 refused="key 'provider-class': ib contradicts the evidence, 'tcp'.*'provider-class = ib trust-me'"
 ctl_fails 4 "$refused" probe "$T"
+grep -q "^next: correct repld.conf on the target" "$TMP/err" || fail "next: $(cat "$TMP/err")"
 dd if=/dev/urandom of="$TMP/file" bs=64K count=1 2>/dev/null
 ctl_fails 4 "$refused" sync "$TMP/file" "$T/p" --force
 # A session that needs no facts.
