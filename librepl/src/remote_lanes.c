@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "clock.h"
 #include "control.h"
@@ -16,6 +17,8 @@
 #define REMOTE_MSG_SIZE 262144U /* a resync by the journal takes less by larger messages */
 #define RING_MSG_SIZE   32768U  /* its buffers are media */
 #define REMOTE_DEPTH    8U
+#define REPLICA_FDS     12U /* of a replica's connection and records */
+#define LANE_FDS        13U
 #define QUEUE_MSG_SIZE  131072U /* of the lane of a queue; with the depth, 8 MiB in flight */
 #define QUEUE_DEPTH     WIRE_DEPTH_MAX
 
@@ -324,6 +327,24 @@ remote_reach(const struct remote *r, const char *told, char *out, size_t size)
 		(void)snprintf(out, size, "%s", told);
 }
 
+/* A limit is told with the value that is needed. */
+static int
+lanes_limit(const struct remote *r, struct err *e)
+{
+	struct rlimit have;
+	char text[ERR_TEXT_MAX];
+
+	if (!e || !strstr(e->text, "RLIMIT_NOFILE") || getrlimit(RLIMIT_NOFILE, &have))
+		return REPL_E_LIMIT;
+	memcpy(text, e->text, sizeof(text));
+	return err_set(
+		e, REPL_E_LIMIT,
+		"%s, which is %llu: a replica with %u lanes takes some %u, beside what else is "
+		"open",
+		text, (unsigned long long)have.rlim_cur, r->terms.lanes,
+		REPLICA_FDS + LANE_FDS * r->terms.lanes);
+}
+
 static int
 lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_ns, struct err *e)
 {
@@ -356,7 +377,7 @@ lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_n
 		rc = lane_connected(r, &p, i, e);
 	if (!rc)
 		fab_keepalive(host, p.port);
-	return rc;
+	return rc == REPL_E_LIMIT ? lanes_limit(r, e) : rc;
 }
 
 /* Ask and connect once. *open: the target has them open, whatever came of it. */

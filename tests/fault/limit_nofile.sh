@@ -14,3 +14,15 @@ limit_repld -n "$need"
 start_target
 start_victim
 check_victim
+stop "$SERVE_PID"
+
+# The same of the initiator's own.
+start_target
+head -c 65536 /dev/urandom >"$TMP/file"
+limited() {
+	(ulimit -n "$1" && ctl sync --force "$TMP/file" "$target/file") >"$TMP/out" 2>"$TMP/err"
+}
+limited 30 && fail "4 lanes with 30 descriptors"
+need=$(sed -n 's/.*RLIMIT_NOFILE, which is 30: a replica with 4 lanes takes some \([0-9]*\), .*/\1/p' "$TMP/err")
+[ -n "$need" ] || fail "no value: $(cat "$TMP/err")"
+limited "$((30 + need))" || fail "$((30 + need)) do not do: $(cat "$TMP/err")"
