@@ -160,7 +160,9 @@ sync_directory(const char *path, struct err *e)
 	if (!copy)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd))
+	if (fd < 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "the directory of %s", path);
+	else if (fsync(fd))
 		rc = err_errno(e, REPL_E_IO, errno, "syncing the directory of %s", path);
 	if (fd >= 0)
 		(void)close(fd);

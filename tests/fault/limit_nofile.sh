@@ -16,7 +16,7 @@ start_victim
 check_victim
 stop "$SERVE_PID"
 
-# The same of the initiator's own.
+# The same of the initiator's own, whatever is opened last: never a word of what is not the matter.
 start_target
 head -c 65536 /dev/urandom >"$TMP/file"
 limited() {
@@ -26,3 +26,8 @@ limited 30 && fail "4 lanes with 30 descriptors"
 need=$(sed -n 's/.*RLIMIT_NOFILE, which is 30: a replica with 4 lanes takes some \([0-9]*\), .*/\1/p' "$TMP/err")
 [ -n "$need" ] || fail "no value: $(cat "$TMP/err")"
 limited "$((30 + need))" || fail "$((30 + need)) do not do: $(cat "$TMP/err")"
+for limit in $((need - 6)) $((need - 5)) $((need - 4)) $((need - 3)); do
+	rm -f "$TMP/file.repl"
+	limited "$limit" || grep -q "RLIMIT_NOFILE" "$TMP/err" || fail "$limit: $(cat "$TMP/err")"
+	! grep -q "kernel log" "$TMP/err" || fail "$limit: $(cat "$TMP/err")"
+done
