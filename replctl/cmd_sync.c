@@ -523,7 +523,7 @@ sync_print(const struct sync *s)
 	out_size(out_rate(s->pool.size, s->ns), rate);
 	out_duration(s->ns, duration);
 	if (c->options.dry_run)
-		(void)printf("would move %s of %s%s\n", moved, size,
+		(void)printf("would move at most %s of %s%s\n", moved, size,
 			     s->absent ? " and make the pool" : "");
 	else if (s->adopted)
 		out_line(stdout, "%s equals %s already; nothing was moved", c->target_text,

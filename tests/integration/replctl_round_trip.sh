@@ -26,6 +26,7 @@ ctl verify pool "$T/p" >/dev/null || fail "equal, and verify fails"
 before=$(ctl info --json "$T/p" | member generation)
 printf x | dd of=pool bs=1 seek=5000000 conv=notrunc status=none
 [ "$(ctl sync --json pool "$T/p" --dry-run | member moved)" = 65536 ] || fail "dry run of a byte"
+ctl sync pool "$T/p" --dry-run | grep -q "^would move at most 64.0 KiB of " || fail "a bound is told as what moves"
 cmp -s saved serve/pools/p || fail "a dry run has changed the replica"
 [ "$(ctl sync --json pool "$T/p" | member moved)" = 4096 ] || fail "a byte moved more than its page"
 [ "$(ctl info --json "$T/p" | member history.0)" = "$before" ] || fail "no new generation"
