@@ -74,6 +74,13 @@ mremap(void *old, size_t old_len, size_t len, int flags, ...)
 			   : (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
 }
 
+EXPORT int
+remap_file_pages(void *addr, size_t len, int prot, size_t page, int flags)
+{
+	return pools_any() ? pools_remap_pages(addr, len, prot, page, flags)
+			   : (int)syscall(SYS_remap_file_pages, addr, len, prot, page, flags);
+}
+
 static int
 renamed(int rc, const char *from, const char *to)
 {

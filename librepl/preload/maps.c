@@ -7,6 +7,8 @@
 
 #include "real.h"
 
+#define PAGE 4096U
+
 /* Fields are atomic for the readers' sake: they may read while one is changed. */
 struct map {
 	_Atomic uintptr_t at, end; /* at == end: free */
@@ -321,6 +323,26 @@ maps_remap(void *old, size_t old_len, size_t len, int flags, void *wish, void **
 	if (*got != MAP_FAILED)
 		moved((uintptr_t)old, flags & MREMAP_DONTUNMAP ? 0 : old_len, (uintptr_t)*got, len,
 		      &c);
+	table_unlock();
+	return c;
+}
+
+struct maps_change
+maps_remap_pages(void *addr, size_t len, int prot, size_t page, int flags, int *rc)
+{
+	/* The kernel takes the odd ends off. */
+	uintptr_t at = (uintptr_t)addr / PAGE * PAGE;
+	size_t whole = len / PAGE * PAGE;
+	struct maps_change c = {0};
+	struct maps_piece piece;
+
+	table_lock();
+	*rc = (int)syscall(SYS_remap_file_pages, addr, len, prot, page, flags);
+	if (*rc == 0 && maps_find(at, at + 1, &piece)) {
+		remove_range(at, at + whole, &c);
+		if (add(at, whole, (uint64_t)page * PAGE, piece.pool))
+			c.full |= 1U << piece.pool;
+	}
 	table_unlock();
 	return c;
 }

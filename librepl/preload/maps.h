@@ -43,6 +43,10 @@ struct maps_change maps_unmap(void *addr, size_t len, int *rc);
 struct maps_change maps_remap(void *old, size_t old_len, size_t len, int flags, void *wish,
 			      void **got);
 
+/* The same of remap_file_pages(2): other pages of the file are there then. */
+struct maps_change maps_remap_pages(void *addr, size_t len, int prot, size_t page, int flags,
+				    int *rc);
+
 /* Whether a pool has mappings, at some moment of late. */
 bool maps_has(unsigned pool);
 

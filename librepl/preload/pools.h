@@ -34,9 +34,10 @@ bool pools_any(void);
 
 void pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 
-/* munmap(2) and mremap(2), and what they take back or move is followed. */
+/* munmap(2), mremap(2) and remap_file_pages(2), and what they take back or move is followed. */
 int pools_unmap(void *addr, size_t len);
 void *pools_remap(void *old, size_t old_len, size_t len, int flags, void *wish);
+int pools_remap_pages(void *addr, size_t len, int prot, size_t page, int flags);
 
 /* rename(2) and its kind: a pool's name may be another file's now, which is mapped already. */
 void pools_renamed(const char *from, const char *to);

@@ -150,6 +150,25 @@ pools_remap(void *old, size_t old_len, size_t len, int flags, void *wish)
 }
 
 int
+pools_remap_pages(void *addr, size_t len, int prot, size_t page, int flags)
+{
+	struct maps_change c;
+	struct calm calm;
+	int rc;
+
+	if (!any_held(addr, len))
+		return (int)syscall(SYS_remap_file_pages, addr, len, prot, page, flags);
+	calm = calm_begin();
+	c = maps_remap_pages(addr, len, prot, page, flags, &rc);
+	if (rc)
+		calm.saved_errno = errno;
+	/* Its pool is mapped there still. */
+	pools_let_go(c, false);
+	calm_end(calm);
+	return rc;
+}
+
+int
 pools_unmap(void *addr, size_t len)
 {
 	bool may = !pools_busy();

@@ -16,6 +16,7 @@
  *   directory the same, and its directory gets its name
  *   aliased   the same, and its name is a symbolic link to the one that it gets
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
+ *   paged     the first pages of the mapping become the last ones, by remap_file_pages(2)
  *   early     a library of the program's has mapped it in its constructor
  *   locked    the file is locked by fcntl(2), and remains so
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
@@ -269,6 +270,17 @@ linked(const char *path)
 
 	(void)snprintf(by, sizeof(by), "%s.new", path);
 	take_name(by, path, link);
+}
+
+static void
+paged(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'a', SIZE);
+	check(remap_file_pages(at, 5 * PAGE, 0, SIZE / PAGE - 5, 0) == 0, "remap_file_pages");
+	put(at + 4 * PAGE - 100, 'b', 200);
+	put(at + 5 * PAGE, 'c', 100);
 }
 
 static void
@@ -565,7 +577,8 @@ static const struct odd_mode odd_file[] = {
 	{"linked", linked},   {"directory", directory}, {"aliased", aliased}, {"stays", stays},
 	{"early", early},     {"locked", locked},       {"steps", steps},     {"sized", sized},
 	{"behind", behind},   {"looks", looks},         {"large", large},     {"regrown", regrown},
-	{"punched", punched}, {"unnamed", unnamed},     {"longer", longer},   {NULL, NULL},
+	{"punched", punched}, {"unnamed", unnamed},     {"longer", longer},   {"paged", paged},
+	{NULL, NULL},
 };
 
 static const struct odd_mode *
