@@ -23,14 +23,15 @@
 
 static const struct timespec look_again = {.tv_nsec = WAIT_LOOK_MS * 1000000L};
 
-/* A program that is being started is waited for until the deadline; 0: not at all. */
+/* A program that is being started, and makes the file itself perhaps, is waited for until the
+ * deadline; 0: not at all. */
 static int
 open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 {
 	int rc;
 
 	ask_init(a);
-	while ((rc = ask_open(a, file, &c->err)) == REPL_E_NOT_FOUND && access(file, F_OK) == 0 &&
+	while ((rc = ask_open(a, file, &c->err)) == REPL_E_NOT_FOUND &&
 	       clock_now_ns() < deadline_ns) {
 		err_clear(&c->err);
 		(void)nanosleep(&look_again, NULL);

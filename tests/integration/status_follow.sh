@@ -11,8 +11,13 @@ configure "$R"
 ok set reconnect-max 400
 # None of this is about deadlines: a slow machine is no loss.
 ok set op-timeout 10000
+# Who waits for a program that is only starting needs no file yet.
+ctl_fails 3 "pool: No such file" wait "$FILE" --timeout 0
+ctl_start wait "$FILE" --timeout 60
+wait_for 10 threads_are S "$CTL_PID" || fail "it does not wait"
 ok map "$FILE" $((8 * MIB))
 ok open 1
+wait "$CTL_PID" || fail "$?: $(cat "$TMP/bg.err")"
 ok put 0 $((8 * MIB)) 1
 ok persist 0 0 $((8 * MIB))
 
