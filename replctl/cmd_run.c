@@ -182,6 +182,38 @@ add_settings(struct ctl *c, struct text *lines)
 	return rc;
 }
 
+/* Lines of add_pool(). */
+static bool
+is_one_pool(const char *lines)
+{
+	size_t len = strcspn(lines, "\t") + 1;
+
+	for (const char *at = lines; *at; at = strchr(at, '\n') + 1)
+		if (strncmp(at, lines, len) != 0)
+			return false;
+	return true;
+}
+
+/* What is for one pool would be every pool's: of one file, one after the other. */
+static int
+check_shared(struct ctl *c, const char *lines)
+{
+	const struct repl_config *cfg = c->cfg;
+	const char *socket = cfg->status_socket;
+	const char *key = cfg->target_count > 0        ? cfg->async[0] ? "async-target" : "target"
+			  : cfg->pool_file             ? "pool-file"
+			  : cfg->metrics_file          ? "metrics-file"
+			  : socket && socket[0] == '/' ? "status-socket"
+						       : NULL;
+
+	if (!key || is_one_pool(lines))
+		return 0;
+	ctl_next(c, "leave it out, or run the program with one pool");
+	return err_set(&c->err, REPL_E_CONFIG,
+		       "key '%s' is for one pool, and several are named: it would be that of each",
+		       key);
+}
+
 /* ---- the program ---- */
 
 static int
@@ -311,6 +343,8 @@ run_environment(struct ctl *c)
 
 	if (!rc)
 		rc = add_settings(c, &settings);
+	if (!rc && !pools.failed)
+		rc = check_shared(c, pools.s);
 	if (!rc)
 		rc = find_preload(path, &c->err);
 	if (c->options.config)

@@ -109,6 +109,12 @@ ctl_fails 2 "no --pool" run --replica "$T/s" -- true
 ctl_fails 2 "names no pool" run --replica host --pool "$TMP/s" -- true
 ctl_fails 3 "no program 'no-such-program'" run --replica "$T/s" --pool "$TMP/s" -- no-such-program
 ctl_fails 3 "pool '/no/such/dir/p'" run --replica "$T/s" --pool /no/such/dir/p -- true
+# What names one file, or one replica, is not for two pools; for one it is, however often that is named.
+for set in "metrics-file=$TMP/m" "pool-file=$TMP/f" "status-socket=$TMP/sock" "target=$T/t" "async-target=$T/t"; do
+	ctl_fails 10 "key '${set%%=*}' is for one pool, and several" run --set "$set" --replica "$T/s" --pool "$TMP/s" \
+		--replica "$T/r" --pool "$TMP/r" -- true
+	ctl run --set "$set" --replica "$T/s" --pool "$TMP/s" --replica "$T/r" --pool "$TMP/s" -- true || fail "$set"
+done
 ctl_fails 10 "lanes" run --set lanes=0 --replica "$T/s" --pool "$TMP/s" -- true
 
 # Lanes are refused, since the only port for them is the first daemon's.
