@@ -75,6 +75,20 @@ check_line(const char *text, struct err *e)
 	return err_set(e, REPL_E_INVAL, "'%s' has a tab or an end of line", text);
 }
 
+/* One that is named twice can be nothing but the replica of the first. */
+static int
+check_new(const struct text *lines, const char *replica, struct err *e)
+{
+	size_t len = strlen(replica);
+	const char *at = lines->s;
+
+	while (at && (at = strchr(at, '\t'))) {
+		if (strncmp(++at, replica, len) == 0 && at[len] == '\n')
+			return err_set(e, REPL_E_INVAL, "replica '%s' is named twice", replica);
+	}
+	return 0;
+}
+
 /* A line for each replica of one pool, which are the options from first up to end. */
 static int
 add_pool(struct ctl *c, const char *file, unsigned first, unsigned end, struct text *lines)
@@ -93,6 +107,8 @@ add_pool(struct ctl *c, const char *file, unsigned first, unsigned end, struct t
 		rc = target_parse(run->option[i].text, true, &t, &c->err);
 		if (!rc)
 			rc = check_line(run->option[i].text, &c->err);
+		if (!rc)
+			rc = check_new(lines, run->option[i].text, &c->err);
 		text_add(lines, path, "\t", run->option[i].text);
 		text_add(lines, "\n", "", "");
 		count++;

@@ -106,6 +106,8 @@ chmod u+s "$TMP/setuid"
 ctl_fails 4 "another user's rights" run --replica "$T/s" --pool "$TMP/s" -- "$TMP/setuid"
 ctl_fails 2 "has no replica" run --pool "$TMP/s" -- true
 ctl_fails 2 "no --pool" run --replica "$T/s" -- true
+ctl_fails 2 "'$T/s' is named twice" run --replica "$T/s" --replica "$T/s" --pool "$TMP/s" -- true
+ctl_fails 2 "'$T/s' is named twice" run --replica "$T/s" --pool "$TMP/s" --replica "$T/s" --pool "$TMP/r" -- true
 ctl_fails 2 "names no pool" run --replica host --pool "$TMP/s" -- true
 ctl_fails 3 "no program 'no-such-program'" run --replica "$T/s" --pool "$TMP/s" -- no-such-program
 ctl_fails 3 "pool '/no/such/dir/p'" run --replica "$T/s" --pool /no/such/dir/p -- true
