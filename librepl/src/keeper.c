@@ -42,6 +42,9 @@ keeper_publish(struct keeper *k)
 	/* Established is told by the install; a loss since then must not be hidden by it. */
 	if (state == FSM_ESTABLISHED || state == FSM_ENDED)
 		return;
+	/* First, since who sees the state reads this, too. */
+	if (state == FSM_RESYNCING)
+		resync_progress_begin(&k->progress, 0);
 	pthread_mutex_lock(&k->r->reason_lock);
 	atomic_store(&k->p->connection, seen[state].connection);
 	atomic_store(&k->p->replication, seen[state].replication);

@@ -429,6 +429,17 @@ round_run(struct rounds *o, enum outcome *outcome, struct err *e)
 	return rc;
 }
 
+void
+resync_progress_begin(struct resync_progress *p, uint64_t total)
+{
+	atomic_store(&p->total, total);
+	atomic_store(&p->done, 0);
+	atomic_store(&p->moved, 0);
+	atomic_store(&p->rate, 0);
+	atomic_store(&p->eta_ms, 0);
+	atomic_store(&p->rounds, 0);
+}
+
 static void
 rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 {
@@ -458,12 +469,7 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	o->apply_max = APPLY_BYTES_MIN;
 	throttle_init(&r->throttle, s->rate, h->foreground_ns ? h->foreground_ns(h->arg) : 0,
 		      now_ns);
-	atomic_store(&s->progress->total, resync_left(r));
-	atomic_store(&s->progress->done, 0);
-	atomic_store(&s->progress->moved, 0);
-	atomic_store(&s->progress->rate, 0);
-	atomic_store(&s->progress->eta_ms, 0);
-	atomic_store(&s->progress->rounds, 0);
+	resync_progress_begin(s->progress, resync_left(r));
 }
 
 /* Where a comparison that was interrupted goes on: a replica that others may have written to has

@@ -42,6 +42,9 @@ struct resync_progress {
 	_Atomic int rounds;      /* begun */
 };
 
+/* Nothing of an earlier run is left; total is 0 as long as it is not known. */
+void resync_progress_begin(struct resync_progress *p, uint64_t total);
+
 /* The handle, as its engine shows it to a resync. All are called by the thread of resync_run(). */
 struct resync_host {
 	void *arg;

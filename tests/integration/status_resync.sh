@@ -50,4 +50,25 @@ goes_on() {
 }
 wait_for 10 goes_on || fail "$(cat "$TMP/status")"
 ok close
+
+# How far one was is not told of the next one, which begins.
+configure "$(pool p)"
+ok open 0
+ctl_start events --json "$TMP/p"
+wait_for 20 grep -q up-to-date "$TMP/bg.out" || fail "no snapshot: $(cat "$TMP/bg.err")"
+for len in $((2 * MIB)) 4096; do
+	ctl pause "$TMP/p" >/dev/null || fail "pause"
+	ok put 0 "$len" "$len"
+	ok persist 0 0 "$len"
+	ctl resume "$TMP/p" >/dev/null || fail "resume"
+	ctl wait "$TMP/p" --timeout 20 >/dev/null || fail "$(ctl why "$TMP/p")"
+done
+ok close
+wait "$CTL_PID" || fail "events: $(cat "$TMP/bg.err")"
+python3 - "$TMP/bg.out" <<END || fail "$(cat "$TMP/bg.out")"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])][1:]
+back = [i for i, e in enumerate(events) if e['replication'] == 'established']
+sys.exit(len(back) != 2 or any(e['resync_total'] > 65536 for e in events[back[0]:]))
+END
 stop_api
