@@ -128,6 +128,26 @@ static const struct {
 	{REPL_E_DIFFER, REPL_REASON_OUTDATED},
 };
 
+/* Of a refusal the wire has the status alone: the words of the target's pool_judge() tell which. */
+static const struct {
+	int status;
+	const char *words;
+	enum repl_reason reason;
+} by_words[] = {
+	{REPL_E_REFUSED, "it is the primary now", REPL_REASON_PROMOTED},
+	{REPL_E_DIVERGED, "newer than the data of who wants to write", REPL_REASON_BEHIND},
+	{REPL_E_DIVERGED, "have no generation in common", REPL_REASON_UNRELATED},
+};
+
+static enum repl_reason
+reason_of_words(const struct err *e)
+{
+	for (size_t i = 0; i < sizeof(by_words) / sizeof(by_words[0]); i++)
+		if (by_words[i].status == e->code && strstr(e->text, by_words[i].words))
+			return by_words[i].reason;
+	return REPL_REASON_NONE;
+}
+
 enum repl_reason
 reason_of_error(const struct err *e, enum reason_phase phase)
 {
@@ -135,15 +155,11 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 
 	if (e->reason != REPL_REASON_NONE)
 		return e->reason;
+	if (phase == REASON_OPEN && reason_of_words(e) != REPL_REASON_NONE)
+		return reason_of_words(e);
 	switch (e->code) {
 	case REPL_E_TIMEOUT:
 		return open ? REPL_REASON_NOT_ANSWERING : REPL_REASON_TIMED_OUT;
-	case REPL_E_REFUSED:
-		/* The words of the target's pool_judge(), of which the wire has the status alone.
-		 */
-		if (phase == REASON_OPEN && strstr(e->text, "it is the primary now"))
-			return REPL_REASON_PROMOTED;
-		break;
 	case REPL_E_INVAL:
 		if (phase != REASON_OPEN)
 			return REPL_REASON_FAILED;

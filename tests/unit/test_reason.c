@@ -75,6 +75,13 @@ errors_find_theirs(void **state)
 	assert_int_equal(of(REPL_E_REFUSED, "was promoted; it is the primary now", REASON_OPEN),
 			 REPL_REASON_PROMOTED);
 	assert_int_equal(of(REPL_E_REFUSED, "no regular file", REASON_OPEN), REPL_REASON_REFUSED);
+	assert_int_equal(of(REPL_E_DIVERGED,
+			    "the replica is newer than the data of who wants to write: it was",
+			    REASON_OPEN),
+			 REPL_REASON_BEHIND);
+	assert_int_equal(of(REPL_E_DIVERGED, "and x have no generation in common", REASON_OPEN),
+			 REPL_REASON_UNRELATED);
+	assert_int_equal(of(REPL_E_DIVERGED, "x have diverged", REASON_OPEN), REPL_REASON_DIVERGED);
 	assert_int_equal(of(REPL_E_NOSPC, "", REASON_RESYNC), REPL_REASON_TARGET_FULL);
 	assert_int_equal(of(REPL_E_IO, "", REASON_USE), REPL_REASON_TARGET_IO);
 	assert_int_equal(of(REPL_E_LOST, "", REASON_USE), REPL_REASON_CONNECTION_LOST);

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Who asks a running program why a replica is not well gets the reason that fits, and a next step that works as it stands.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+start_api
+cd "$TMP" || exit 1
+FILE=$TMP/pool
+R=$(pool c)
+T=${R%/*}
+
+replctl() {
+	ctl "$@"
+}
+
+# away: the program goes on without c.
+away() {
+	ctl pause "$FILE" "$R" >/dev/null || fail "pause"
+}
+
+# told REASON: by the program of c, which is there again; $NEXT.
+told() {
+	ctl resume "$FILE" "$R" >/dev/null || fail "resume"
+	wait_for 20 reason_is "$1" || fail "not $1: $(ctl why "$FILE")"
+	NEXT=$(ctl status --json "$FILE" | member replicas.1.next)
+}
+
+reason_is() {
+	[ "$(ctl status --json "$FILE" | member replicas.1.reason)" = "$1" ]
+}
+
+# typed DUE COMMAND: replctl, as the next step says it.
+typed() {
+	(eval "$2") >out 2>err
+	[ $? -eq "$1" ] || fail "$2: $(cat out err)"
+}
+
+begin() {
+	configure "$(pool a)" "$R"
+	ok map "$FILE" "$MIB"
+	ok put 0 "$MIB" 1
+	ok open "$1"
+	ok persist 0 0 "$MIB"
+}
+
+# Another pool in its place: not one that has a past in common, which could be resolved.
+begin 1
+away
+ctl remove -f "$R" >/dev/null || fail "remove"
+head -c "$MIB" /dev/urandom >other
+ctl sync other "$R" >/dev/null 2>err || fail "sync: $(cat err)"
+told unrelated
+
+# A snapshot of this machine has gone on: what it wrote is not to be discarded.
+away
+ctl remove -f "$R" >/dev/null || fail "remove"
+ctl resume "$FILE" "$R" >/dev/null || fail "resume"
+ctl wait "$FILE" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "$FILE")"
+away
+cp pool snapshot && cp pool.repl snapshot.repl
+change snapshot 5000
+ctl sync snapshot "$R" >/dev/null 2>err || fail "sync: $(cat err)"
+told behind
+ok close
+typed 0 "${NEXT#*: }"
+equal snapshot pool
+ok map "$FILE" "$MIB"
+ok open 0
+ctl wait "$FILE" --timeout 20 >/dev/null || fail "not its replica: $(ctl status "$FILE")"
+ok close
+stop_api
