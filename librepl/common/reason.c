@@ -233,8 +233,8 @@ reason_of_sidecar(const struct sidecar *s)
 static size_t
 placeholder(const char *text, const struct reason_names *names, const char **value)
 {
-	static const char *const words[] = {"TARGET/POOL", "TARGET", "FILE"};
-	const char *const values[] = {names->replica, names->target, names->file};
+	static const char *const words[] = {"TARGET/POOL", "TARGET", "FILE", "SIZE"};
+	const char *const values[] = {names->replica, names->target, names->file, names->size};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		size_t len = strlen(words[i]);

@@ -15,7 +15,7 @@
 
 /*
  * X(code, name, what it means, next safe command). In the last FILE stands for the
- * local pool file, TARGET for the target and TARGET/POOL for the replica.
+ * local pool file, SIZE for its bytes, TARGET for the target and TARGET/POOL for the replica.
  */
 #define REASON_TABLE(X)                                                                            \
 	X(NONE, "none", "the replica has everything that was acknowledged",                        \
@@ -58,7 +58,9 @@
 	X(TARGET_LIMIT, "target-limit", "a limit on the target is too low",                        \
 	  "raise the limit that the message names, in the target's repld.conf or limits.conf")     \
 	X(POOL_MISSING, "pool-missing", "the target has no such pool",                             \
-	  "replctl list TARGET; to fill a new one: replctl sync FILE TARGET/POOL")                 \
+	  "replctl list TARGET; to fill a new one where the program runs: replctl create "         \
+	  "TARGET/POOL --size SIZE; replctl resume FILE TARGET/POOL; else: replctl sync FILE "     \
+	  "TARGET/POOL")                                                                           \
 	X(OTHER_WRITER, "other-writer",                                                            \
 	  "another session writes to the replica: another program's, or the last one of this "     \
 	  "program, which the target has not ended yet; it is tried again by itself",              \
@@ -73,11 +75,12 @@
 	  "replctl verify FILE TARGET/POOL; when the program that has FILE open has ended: "       \
 	  "replctl resolve --dry-run --discard replica FILE TARGET/POOL")                          \
 	X(UNRELATED, "unrelated", "the pool there has nothing in common with the local data",      \
-	  "replctl info TARGET/POOL; choose another name, or replctl sync --dry-run FILE "         \
-	  "TARGET/POOL")                                                                           \
+	  "replctl info TARGET/POOL; choose another name, or, when the program that has FILE "     \
+	  "open has ended: replctl sync --dry-run FILE TARGET/POOL")                               \
 	X(SIZE, "size", "the pool there has another size than the local data",                     \
-	  "replctl info TARGET/POOL; a smaller one grows by replctl grow TARGET/POOL --size N, "   \
-	  "to a larger one the local file has to grow")                                            \
+	  "replctl info TARGET/POOL; a smaller one grows by replctl grow TARGET/POOL --size "      \
+	  "SIZE; to a larger one the local file has to grow, or, where nothing in it counts: "     \
+	  "replctl remove TARGET/POOL; replctl resume FILE TARGET/POOL")                           \
 	X(DAMAGED, "damaged", "the replica's metadata can't be believed",                          \
 	  "copy the pool's file away unless a good copy is known, then replctl remove "            \
 	  "TARGET/POOL; to make it anew: replctl resume FILE TARGET/POOL where the program "       \
@@ -141,7 +144,7 @@ int reason_axis_value(enum reason_axis axis, const char *name); /* -1: no name *
 
 /* What the placeholders of a next step become; NULL or "" leaves one as it is. */
 struct reason_names {
-	const char *file, *target, *replica;
+	const char *file, *size, *target, *replica;
 };
 
 /* reason_next() with the names in place as words of a shell, cut off at size. */

@@ -100,10 +100,11 @@ statusdoc_replica(const struct statusdoc *d, unsigned replica)
 {
 	const struct repl_stat *st = &d->stat[replica];
 	struct json_object *o = json_object_new_object();
-	char host[TARGET_TEXT_MAX], next[NEXT_MAX], *slash;
+	char host[TARGET_TEXT_MAX], next[NEXT_MAX], size[24], *slash;
 	struct reason_names names = {
-		.file = d->pool, .target = host, .replica = d->replica[replica]};
+		.file = d->pool, .size = size, .target = host, .replica = d->replica[replica]};
 
+	(void)snprintf(size, sizeof(size), "%" PRIu64, (uint64_t)d->size);
 	(void)snprintf(host, sizeof(host), "%s", d->replica[replica]);
 	slash = strchr(host, '/');
 	if (slash)

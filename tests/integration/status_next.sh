@@ -35,27 +35,24 @@ typed() {
 	[ $? -eq "$1" ] || fail "$2: $(cat out err)"
 }
 
-begin() {
-	configure "$(pool a)" "$R"
-	ok map "$FILE" "$MIB"
-	ok put 0 "$MIB" 1
-	ok open "$1"
-	ok persist 0 0 "$MIB"
-}
-
 # Another pool in its place: not one that has a past in common, which could be resolved.
-begin 1
+configure "$(pool a)" "$R"
+ok map "$FILE" "$MIB"
+ok put 0 "$MIB" 1
+ok open 1
+ok persist 0 0 "$MIB"
 away
 ctl remove -f "$R" >/dev/null || fail "remove"
 head -c "$MIB" /dev/urandom >other
 ctl sync other "$R" >/dev/null 2>err || fail "sync: $(cat err)"
 told unrelated
+ok close
+typed 6 "${NEXT##*has ended: }"
+grep -q "^next: replctl verify .*replctl sync --force" err || fail "no choice: $(cat err)"
+ctl remove -f "$R" >/dev/null || fail "remove"
 
 # A snapshot of this machine has gone on: what it wrote is not to be discarded.
-away
-ctl remove -f "$R" >/dev/null || fail "remove"
-ctl resume "$FILE" "$R" >/dev/null || fail "resume"
-ctl wait "$FILE" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "$FILE")"
+ok open 1
 away
 cp pool snapshot && cp pool.repl snapshot.repl
 change snapshot 5000
@@ -67,5 +64,22 @@ equal snapshot pool
 ok map "$FILE" "$MIB"
 ok open 0
 ctl wait "$FILE" --timeout 20 >/dev/null || fail "not its replica: $(ctl status "$FILE")"
+
+# This program does not make pools now: the one that is missing is made as the next step says.
+away
+ctl remove -f "$R" >/dev/null || fail "remove"
+told pool-missing
+NEXT=${NEXT#*a new one where the program runs: }
+typed 0 "${NEXT%; else*}"
+ctl wait "$FILE" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "$FILE")"
+
+# One of another size.
+away
+ctl remove -f "$R" >/dev/null || fail "remove"
+ctl create "$R" --size 2M >/dev/null || fail "create"
+told size
+NEXT=${NEXT##*where nothing in it counts: }
+typed 0 "${NEXT/remove/remove -f}"
+wait_for 20 reason_is pool-missing || fail "not removed: $(ctl why "$FILE")"
 ok close
 stop_api
