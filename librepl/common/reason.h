@@ -67,7 +67,8 @@
 	  "if it stays so for more than 30 s: replctl status TARGET, and end the writer that is "  \
 	  "not this program")                                                                      \
 	X(PROMOTED, "promoted", "the pool there was promoted and is a primary, no replica",        \
-	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL")  \
+	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL; " \
+	  "then, where a program replicates to it: replctl resume FILE TARGET/POOL")               \
 	X(BEHIND, "behind", "the local data are older than the replica's",                         \
 	  "when the program that has FILE open has ended, to take the replica's data: replctl "    \
 	  "restore --force TARGET/POOL FILE")                                                      \
@@ -86,7 +87,8 @@
 	  "TARGET/POOL; to make it anew: replctl resume FILE TARGET/POOL where the program "       \
 	  "runs, else replctl sync FILE TARGET/POOL")                                              \
 	X(REFUSED, "refused", "the target refused, for safety",                                    \
-	  "replctl info TARGET/POOL, and do what the message says")                                \
+	  "replctl info TARGET/POOL; do what the message says, then replctl resume FILE "          \
+	  "TARGET/POOL")                                                                           \
 	X(PAUSED, "paused", "an administrator has paused it", "replctl resume FILE TARGET/POOL")   \
 	X(LAG, "lag", "it fell behind by more than the bound of the configuration",                \
 	  "replctl status FILE; a faster link, a greater async-lag-bytes, or on-lag = slow")       \

@@ -73,6 +73,19 @@ NEXT=${NEXT#*a new one where the program runs: }
 typed 0 "${NEXT%; else*}"
 ctl wait "$FILE" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "$FILE")"
 
+# Who has mended what the target refuses, or promoted, has the program try it again: it would not by itself.
+away
+chmod 0 "$TMP/serve/pools/c"
+told refused
+chmod 600 "$TMP/serve/pools/c"
+typed 0 "${NEXT##*says, then }"
+ctl wait "$FILE" --timeout 20 >/dev/null || fail "not back: $(ctl status "$FILE")"
+away
+ctl promote --force "$R" >/dev/null 2>err || fail "promote: $(cat err)"
+told promoted
+typed 0 "$(sed 's/.* again: //; s/; then, .*: /; /' <<<"$NEXT")"
+wait_for 20 reason_is diverged || fail "no further step: $(ctl status "$FILE")"
+
 # One of another size.
 away
 ctl remove -f "$R" >/dev/null || fail "remove"
