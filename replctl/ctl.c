@@ -172,8 +172,7 @@ next_of_target(struct ctl *c, const char *command, const char *word)
 static void
 next_auth(struct ctl *c)
 {
-	if (c->err.reason != REPL_REASON_HOST_KEY && c->cfg && c->cfg->identity &&
-	    access(c->cfg->identity, R_OK) != 0)
+	if (c->err.reason == REPL_REASON_LOCAL)
 		ctl_next(c, "name a private key that can be read, with --identity or the key "
 			    "'identity'");
 	next_by_reason(c);

@@ -212,6 +212,13 @@ channel_auth_key(struct channel *c, void *arg)
 	return ssh_userauth_publickey(c->session, NULL, arg);
 }
 
+/* Nothing was shown to the target that it could have refused. */
+static int
+channel_key_failed(int rc, struct err *e)
+{
+	return rc == REPL_E_AUTH ? err_because(e, REPL_REASON_LOCAL) : rc;
+}
+
 /* Only the given key; the agent is asked where the file is closed to us. */
 static int
 channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns, int *auth,
@@ -221,16 +228,19 @@ channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns,
 	ssh_key key = NULL;
 
 	if (errnum)
-		return err_errno(e, channel_file_code(errnum), errnum, "%s: key file '%s'", c->name,
-				 path);
+		return channel_key_failed(err_errno(e, channel_file_code(errnum), errnum,
+						    "%s: key file '%s'", c->name, path),
+					  e);
 	if (ssh_pki_import_privkey_file(path, NULL, channel_no_passphrase, c, &key) == SSH_OK) {
 		rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
 		ssh_key_free(key);
 		return rc;
 	}
 	if (!c->passphrase_wanted)
-		return err_set(e, REPL_E_AUTH, "%s: key file '%s' is no private key", c->name,
-			       path);
+		return channel_key_failed(err_set(e, REPL_E_AUTH,
+						  "%s: key file '%s' is no private key", c->name,
+						  path),
+					  e);
 	rc = dial_check_agent(deadline_ns, c->cancel, e);
 	return rc ? rc : channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
 }

@@ -73,6 +73,15 @@ NEXT=${NEXT#*a new one where the program runs: }
 typed 0 "${NEXT%; else*}"
 ctl wait "$FILE" --timeout 20 >/dev/null || fail "not made anew: $(ctl status "$FILE")"
 
+# A key file of ours that is gone is nothing that the target has refused.
+away
+mv key key.away
+told local
+mv key.away key
+typed 5 "${NEXT##*says, then }"
+ctl_fails 8 "no private key" list "$T" --identity pool
+grep -q "^next: name a private key" err || fail "$(cat err)"
+
 # Who has mended what the target refuses, or promoted, has the program try it again: it would not by itself.
 away
 chmod 0 "$TMP/serve/pools/c"
