@@ -22,11 +22,12 @@ away() {
 told() {
 	ctl resume "$FILE" "$R" >/dev/null || fail "resume"
 	wait_for 20 reason_is "$1" || fail "not $1: $(ctl why "$FILE")"
-	NEXT=$(ctl status --json "$FILE" | member replicas.1.next)
+	NEXT=$(sed -n 's/^next *//p' why)
 }
 
 reason_is() {
-	[ "$(ctl status --json "$FILE" | member replicas.1.reason)" = "$1" ]
+	ctl why "$FILE" | sed -n '/^replica .*\/c$/,$p' >why
+	grep -q "^reason *$1:" why
 }
 
 # typed DUE COMMAND: replctl, as the next step says it.
