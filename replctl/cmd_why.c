@@ -302,7 +302,7 @@ judge_unwritten(struct why *w, const char *replica)
 
 	w->meaning = "nothing has been copied into it since it was made: all of it is zero";
 	(void)snprintf(w->next, sizeof(w->next),
-		       "replctl sync FILE %s, or open the program that replicates to it",
+		       "replctl sync FILE %s; or open the program that replicates to it",
 		       word ? word : "TARGET/POOL");
 	free(word);
 }
@@ -316,7 +316,7 @@ judge_closed(struct why *w, const char *replica)
 	w->meaning = "it has all that was acknowledged until it was closed; another copy may have "
 		     "gone on without it";
 	(void)snprintf(w->next, sizeof(w->next),
-		       "replctl newest %s, and behind it the other replicas, tells which has all",
+		       "replctl newest %s (with the other replicas behind it) tells which has all",
 		       word ? word : "TARGET/POOL");
 	free(word);
 }

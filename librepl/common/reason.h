@@ -40,7 +40,7 @@
 	  "where an answer is waited for; if not, look "                                           \
 	  "at the network between")                                                                \
 	X(CONNECTION_LOST, "connection-lost", "the connection ended; it is made again by itself",  \
-	  "replctl status TARGET, and look at the target's log if it stays so")                    \
+	  "replctl status TARGET; look at the target's log if it stays so")                        \
 	X(NOT_ANSWERING, "not-answering",                                                          \
 	  "the target stopped answering on an open connection; "                                   \
 	  "it is tried again by itself",                                                           \
@@ -64,7 +64,7 @@
 	X(OTHER_WRITER, "other-writer",                                                            \
 	  "another session writes to the replica: another program's, or the last one of this "     \
 	  "program, which the target has not ended yet; it is tried again by itself",              \
-	  "if it stays so for more than 30 s: replctl status TARGET, and end the writer that is "  \
+	  "if it stays so for more than 30 s: replctl status TARGET; end the writer that is "      \
 	  "not this program")                                                                      \
 	X(PROMOTED, "promoted", "the pool there was promoted and is a primary, no replica",        \
 	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL; " \
@@ -97,9 +97,9 @@
 	X(INCONSISTENT, "inconsistent",                                                            \
 	  "a copy into it was begun and has not ended, or another hand has cut or replaced its "   \
 	  "file: it is no image of any moment",                                                    \
-	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
+	  "replctl sync FILE TARGET/POOL; or open the program that replicates to it")              \
 	X(OUTDATED, "outdated", "it misses updates that were acknowledged without it",             \
-	  "replctl sync FILE TARGET/POOL, or open the program that replicates to it")              \
+	  "replctl sync FILE TARGET/POOL; or open the program that replicates to it")              \
 	X(WRITER_GONE, "writer-gone",                                                              \
 	  "its writer ended without closing it: it holds all that was acknowledged until then, "   \
 	  "and perhaps more; another copy may have gone on without it",                            \

@@ -168,7 +168,7 @@ grep -q "closed it in order" "$TMP/out" || fail "$(cat "$TMP/out")"
 grep -q "^reason  *none:.*what a replica has is told by its target" "$TMP/out" || fail "$(cat "$TMP/out")"
 ctl why "$R" >"$TMP/out" || fail "why of an idle replica"
 grep -q "^reason  *none:.*another copy may have gone on" "$TMP/out" || fail "$(cat "$TMP/out")"
-grep -q "^next  *replctl newest $R, " "$TMP/out" || fail "$(cat "$TMP/out")"
+grep -q "^next  *replctl newest $R (with " "$TMP/out" || fail "$(cat "$TMP/out")"
 
 # Of a program that was killed, while another waits for it as well.
 ok open 1

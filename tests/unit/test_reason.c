@@ -27,6 +27,18 @@ all_rows_are_whole(void **state)
 	assert_int_equal(reason_by_name("no such"), REPL_REASON_FAILED);
 }
 
+/* With a comma behind it a command names another pool: sync would make that. */
+static void
+commands_end_at_their_words(void **state)
+{
+	static const char *const words[] = {"TARGET/POOL,", "TARGET,", "FILE,", "SIZE,"};
+
+	(void)state;
+	for (int i = 0; i < REPL_REASON_COUNT; i++)
+		for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++)
+			assert_null(strstr(reason_next(i), words[w]));
+}
+
 static enum repl_reason
 of(int code, const char *text, enum reason_phase phase)
 {
@@ -165,8 +177,11 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_rows_are_whole),     cmocka_unit_test(errors_find_theirs),
-		cmocka_unit_test(judge_and_sidecar),      cmocka_unit_test(names_take_their_places),
+		cmocka_unit_test(all_rows_are_whole),
+		cmocka_unit_test(commands_end_at_their_words),
+		cmocka_unit_test(errors_find_theirs),
+		cmocka_unit_test(judge_and_sidecar),
+		cmocka_unit_test(names_take_their_places),
 		cmocka_unit_test(document_has_the_table),
 	};
 
