@@ -62,6 +62,7 @@
 	X(REGION_KEPT, "leave a region named that could not be made anew")                         \
 	X(MAP_ANY_BASE, "believe a dirty map for a replica of another generation")                 \
 	X(DAMAGED_CLEAN, "take a damaged page of a dirty map for an empty one")                    \
+	X(NO_CLAIMS, "send a byte that another lane has on its way, an older one")                 \
 	X(GROW_LOCAL_FIRST, "write into a new part before the replicas have it")                   \
 	X(GROW_UNRECORDED, "say that a pool has grown before its sidecar does")                    \
 	X(GROW_BESIDE_RESYNC, "let a pool grow beside a resync")                                   \

@@ -231,6 +231,61 @@ lane_post(struct sim *s, unsigned n, unsigned l, unsigned block)
 	}
 }
 
+/* ---- claims: no block is on two lanes' way at once ---- */
+
+static bool
+lane_is_free(const struct sim *s, unsigned n, unsigned l, unsigned block)
+{
+	const struct sim_app *app = &s->node[n].app;
+	const struct sim_lane *lane = &app->lane[l];
+
+	for (unsigned other = 0; other < SIM_LANES; other++) {
+		const struct sim_lane *o = &app->lane[other];
+
+		if (other == l)
+			continue;
+		if (o->flying >> block & 1)
+			return false;
+		/* Those who wait go in turn. */
+		if (o->claimed >> block & 1 &&
+		    (!(lane->claimed >> block & 1) || o->claimed_turn < lane->claimed_turn))
+			return false;
+	}
+	return true;
+}
+
+/* Posted as it is when it is. */
+static void
+lane_claim(struct sim *s, unsigned n, unsigned l, unsigned block)
+{
+	struct sim_lane *lane = &s->node[n].app.lane[l];
+
+	if (!lane_is_free(s, n, l, block) && !sim_broken(s, SIM_NO_CLAIMS)) {
+		if (!lane->claimed)
+			lane->claimed_turn = s->turns++;
+		lane->claimed |= 1U << block;
+		return;
+	}
+	lane->claimed &= ~(1U << block);
+	lane->flying |= 1U << block;
+	lane_post(s, n, l, block);
+}
+
+static void
+lane_claims_progress(struct sim *s, unsigned n, unsigned l)
+{
+	struct sim_app *app = &s->node[n].app;
+	bool answered = true;
+
+	for (unsigned k = 0; k < s->nodes; k++)
+		answered &= !app->keeper[k].installed || !app->keeper[k].outstanding[l];
+	if (answered)
+		app->lane[l].flying = 0;
+	for (unsigned b = 0; b < SIM_BLOCKS; b++)
+		if (app->lane[l].claimed >> b & 1)
+			lane_claim(s, n, l, b);
+}
+
 /* A store, made durable here and posted to the installed replicas. */
 static void
 lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
@@ -254,7 +309,7 @@ lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
 	lane->op[lane->count++] = s->ops;
 	lane->pending |= 1U << block;
 	if (!s->maps)
-		lane_post(s, n, l, block);
+		lane_claim(s, n, l, block);
 }
 
 /* With an activity log, which has to have it first, what was flushed is sent now. */
@@ -270,19 +325,19 @@ lane_drain(struct sim *s, unsigned n, unsigned l)
 	lane->unposted = lane->pending;
 	for (unsigned b = 0; s->maps && b < SIM_BLOCKS; b++)
 		if (lane->pending >> b & 1)
-			lane_post(s, n, l, b);
+			lane_claim(s, n, l, b);
 	for (unsigned i = 0; s->maps && i < lane->count; i++)
 		s->op[lane->op[i]].drained = true;
 }
 
 /*
- * A lane writes blocks of its own: what several threads write at once is undefined. With receive
- * rings or round logs they write the same ones, one behind the other, and some more often.
+ * A lane writes blocks of its own; in some runs the same ones as the other at the same time; with
+ * receive rings or round logs the same ones, one behind the other, and some more often.
  */
 static unsigned
 lane_block(const struct sim *s, unsigned l, uint32_t random, unsigned blocks)
 {
-	if (!s->rings && !s->logs)
+	if (!s->rings && !s->logs && !s->shared)
 		return random % (blocks / SIM_LANES) * SIM_LANES + l;
 	return random & 1 ? random / 2 % 3 : random % blocks;
 }
@@ -338,6 +393,8 @@ lane_answered(struct sim *s, unsigned n, unsigned l)
 {
 	const struct sim_app *app = &s->node[n].app;
 
+	if (app->lane[l].claimed)
+		return false;
 	for (unsigned k = 0; k < s->nodes; k++)
 		if (app->keeper[k].installed && app->keeper[k].outstanding[l])
 			return false;
@@ -553,6 +610,7 @@ lane_progress(struct sim *s, unsigned n, unsigned l)
 	struct sim_app *app = &s->node[n].app;
 	struct sim_lane *lane = &app->lane[l];
 
+	lane_claims_progress(s, n, l);
 	/* In this order: who counts may be lost over the record. */
 	if (lane->draining && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)) &&
 	    lane_answered(s, n, l) && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))

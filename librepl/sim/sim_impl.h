@@ -170,6 +170,9 @@ struct sim_lane {
 	bool draining;
 	uint64_t since;
 	uint32_t pending; /* blocks flushed since the last drain */
+	uint32_t flying;  /* posted, and not all have answered */
+	uint32_t claimed; /* to be posted when another lane's are through */
+	uint64_t claimed_turn;
 	unsigned count;
 	uint32_t op[SIM_PENDING];
 	uint32_t unposted;        /* of a drain: not in the queue yet */
@@ -246,8 +249,9 @@ struct sim_log;
 enum {
 	SIM_WITH_MAPS = 1, /* after-crash = dirty-map */
 	SIM_WITH_GROW = 2,
-	SIM_WITH_RING = 4, /* some of the targets have a receive ring; lanes share blocks */
-	SIM_WITH_LOG = 8,  /* likewise, a round log */
+	SIM_WITH_RING = 4,    /* some of the targets have a receive ring; lanes share blocks */
+	SIM_WITH_LOG = 8,     /* likewise, a round log */
+	SIM_WITH_SHARED = 16, /* lanes share blocks, and use them at once */
 	SIM_WITH_REDO = SIM_WITH_RING | SIM_WITH_LOG,
 };
 
@@ -269,6 +273,8 @@ struct sim {
 	uint32_t ring_nodes;    /* that have one */
 	struct sim_log *logs;
 	uint32_t log_nodes;
+	bool shared; /* lanes write the same blocks at once */
+	uint64_t turns;
 	struct sim_op op[SIM_OPS + 1];
 	bool forked[SIM_GENERATIONS]; /* somebody went on from a copy of this one */
 	struct sim_msg msg[SIM_MESSAGES];

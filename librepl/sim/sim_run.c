@@ -51,7 +51,10 @@ sim_with(uint64_t seed)
 					 [7] = SIM_WITH_MAPS | SIM_WITH_GROW};
 	static const unsigned redo[4] = {[0] = SIM_WITH_RING, [1] = SIM_WITH_LOG};
 
-	return with[sim_mix(seed ^ 4) & 7] | redo[sim_mix(seed ^ 5) & 3];
+	unsigned all = with[sim_mix(seed ^ 4) & 7] | redo[sim_mix(seed ^ 5) & 3];
+
+	/* Those with rings or logs share them in their own way. */
+	return all | (!(all & SIM_WITH_REDO) && sim_mix(seed ^ 8) & 1 ? SIM_WITH_SHARED : 0);
 }
 
 static void
@@ -77,6 +80,7 @@ sim_begin(struct sim *s, const struct sim_config *config)
 	sim_policy(s, sim_mix(config->seed ^ 3));
 	if (sim_with(config->seed) & SIM_WITH_MAPS && !maps_new(s))
 		sim_fail(s, "no memory for the dirty maps");
+	s->shared = sim_with(config->seed) & SIM_WITH_SHARED;
 	redo = (uint32_t)(sim_mix(config->seed ^ 6) | sim_mix(config->seed ^ 7));
 	if (sim_with(config->seed) & SIM_WITH_RING && !rings_new(s, redo))
 		sim_fail(s, "no memory for the receive rings");
