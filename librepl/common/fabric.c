@@ -39,8 +39,10 @@ hints_fill(struct fi_info *hints)
  * domains, and verbs is safe for that only if it is asked for.
  */
 static void
-hints_fill_verbs(struct fi_info *hints)
+hints_fill_verbs(struct fi_info *hints, const char *host)
 {
+	/* Without a word verbs takes every address for one of IPv4. */
+	hints->addr_format = strchr(host, ':') ? FI_SOCKADDR_IN6 : FI_SOCKADDR_IN;
 	hints->domain_attr->mr_mode =
 		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->domain_attr->threading = FI_THREAD_SAFE;
@@ -60,7 +62,7 @@ info_get(const char *name, const char *host, const char *service, uint64_t flags
 		return -FI_ENOMEM;
 	hints_fill(hints);
 	if (strcmp(name, "verbs") == 0)
-		hints_fill_verbs(hints);
+		hints_fill_verbs(hints, host);
 	hints->fabric_attr->prov_name = strdup(name);
 	ret = hints->fabric_attr->prov_name
 		      ? fi_getinfo(OFI_API, host, service, flags | FI_NUMERICHOST, hints, out)

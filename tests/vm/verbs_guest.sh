@@ -3,6 +3,7 @@
 # one cell after the other. What pools lie on and by which methods is cells.sh's business.
 #
 #   auto      verbs where it can be had, else tcp, and why is told
+#   ipv6      an address of that family is an RDMA device's as well
 #   memlock   too low a limit of locked memory on either side is told with the numbers
 #   hostile   tokens, RMA and floods of an initiator that means harm, as tests/fault has them by tcp
 #   sessions  16 sessions at once, two lanes each
@@ -82,6 +83,17 @@ cell_auto()
 	ok map "$TMP/third" $MIB
 	refused "REPL_E_(REFUSED|UNREACHABLE)" "verbs: no RDMA device that can be used has" open 1
 	stop_api
+	end_target
+}
+
+cell_ipv6()
+{
+	ip -6 addr add fd00:9::1/64 dev dummy0 nodad || fail "no address"
+	wait_for 10 grep -qr ^fd00:0009: /sys/class/infiniband/rxe0/ports/1/gids || fail "no GID of it"
+	[ -e "$TMP/key" ] || make_keys
+	start_serve "data-address = fd00:9::1"
+	random auto sixth
+	opened "on fd00:9::1 port .* by verbs"
 	end_target
 }
 
