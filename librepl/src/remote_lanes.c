@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,7 @@ struct lanes_grant {
 	const char *provider, *address, *key;
 	uint64_t port, rma_region, imm_unit;
 	uint64_t msg_size, depth; /* asked for, then granted */
-	uint64_t window;
+	uint64_t window, deadline_ms;
 	bool rma, ring, bare, put;
 	struct json_object *tokens;
 };
@@ -155,6 +156,8 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 				     e);
 	if (!rc)
 		rc = imm_unit_parse(o, pool_size, &g->imm_unit, e);
+	if (!rc)
+		rc = control_get_u64(o, "deadline_ms", 1, INT64_MAX, &g->deadline_ms, e);
 	if (!rc)
 		rc = control_get_array(o, "lanes", asked, &g->tokens, e);
 	if (!rc && control_has(o, "ring"))
@@ -380,6 +383,22 @@ lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_n
 	return rc == REPL_E_LIMIT ? lanes_limit(r, e) : rc;
 }
 
+/*
+ * Lanes that may be fallen back from: after deadline_ms no more of them are taken, and of who is
+ * silent for about as long the target ends the session, which the others are to be of.
+ */
+static uint64_t
+try_deadline(const struct remote *r, const struct lanes_grant *g, uint64_t deadline_ns)
+{
+	uint64_t half = g->deadline_ms / 2, early;
+
+	if (strcmp(r->provider, "auto") != 0 || strcmp(g->provider, "verbs") != 0 ||
+	    half > UINT_MAX)
+		return deadline_ns;
+	early = clock_deadline((unsigned)half);
+	return early < deadline_ns ? early : deadline_ns;
+}
+
 /* Ask and connect once. *open: the target has them open, whatever came of it. */
 static int
 lanes_try(struct remote *r, unsigned count, uint64_t deadline_ns, bool *open, struct err *e)
@@ -398,7 +417,7 @@ lanes_try(struct remote *r, unsigned count, uint64_t deadline_ns, bool *open, st
 		rc = provider_take(r, result, &g, e);
 	if (!rc) {
 		terms_take(r, &g);
-		rc = lanes_connect(r, &g, deadline_ns, e);
+		rc = lanes_connect(r, &g, try_deadline(r, &g, deadline_ns), e);
 	}
 	if (rc)
 		remote_free_lanes(r);

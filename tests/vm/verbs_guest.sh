@@ -66,12 +66,33 @@ random()
 }
 
 # auto: verbs where it can be had; else tcp, and why is told.
+# unheard, heard: the connection manager's messages to the target get lost; what goes by TCP arrives.
+unheard()
+{
+	ip route add $RXE dev dummy0 table 100 &&
+		ip neigh add $RXE lladdr 02:00:00:00:00:99 dev dummy0 nud permanent &&
+		ip rule add pref 1 ipproto tcp lookup local && ip rule add pref 2 to $RXE lookup 100 &&
+		ip rule add pref 3 lookup local && ip rule del pref 0 || fail "no rules"
+}
+
+heard()
+{
+	ip rule add pref 0 lookup local && ip rule del pref 2 || fail "no rules"
+}
+
 cell_auto()
 {
 	PROVIDER=auto
 	target
 	random auto first
 	opened "by verbs"
+	end_target
+	# It does not wait for an answer by verbs for as long as this program would.
+	start_serve "data-address = $RXE" "heartbeat-timeout = 10000"
+	unheard
+	random auto unheard
+	opened "by tcp"
+	heard
 	end_target
 	# The port is on loopback, which no RDMA device has.
 	start_serve "data-address = 127.0.0.1"
