@@ -92,9 +92,13 @@ static int
 no_verbs(const char *host, struct err *e)
 {
 	struct rlimit lock;
+	int rc;
 
 	if (!fab_rdma_present())
 		return err_set(e, REPL_E_UNREACHABLE, "provider verbs: no RDMA device is here");
+	rc = ofi_nodes_try(e);
+	if (rc)
+		return rc;
 	if (getrlimit(RLIMIT_MEMLOCK, &lock) || lock.rlim_cur >= MEMLOCK_LEAST)
 		return err_set(e, REPL_E_UNREACHABLE,
 			       "provider verbs: no RDMA device that can be used has or reaches "

@@ -7,11 +7,18 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #define RDMA_DEVICES "/sys/class/infiniband"
+#define VERBS_NODES  "/sys/class/infiniband_verbs"
+#define NODE_DIR     "/dev/infiniband/"
+#define MANAGER      "rdma_cm" /* the connection manager's */
+#define NODE_MAX     64
 
 bool
 fab_rdma_present(void)
@@ -25,6 +32,50 @@ fab_rdma_present(void)
 	if (dir)
 		(void)closedir(dir);
 	return any;
+}
+
+static int
+node_try(const char *name, const char *module, struct err *e)
+{
+	char path[sizeof(NODE_DIR) + NODE_MAX];
+	int fd, errnum;
+
+	(void)snprintf(path, sizeof(path), NODE_DIR "%.*s", NODE_MAX, name);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)close(fd);
+		return 0;
+	}
+	errnum = errno;
+	if (errnum == ENOENT)
+		return err_set(
+			e, REPL_E_UNREACHABLE,
+			"provider verbs: there is no %s: load the kernel's module %s, or, in "
+			"a container, pass " NODE_DIR " on",
+			path, module);
+	return err_errno(e, REPL_E_UNREACHABLE, errnum,
+			 "provider verbs: user %u must be able to open %s for reading and writing",
+			 (unsigned)geteuid(), path);
+}
+
+/* Of the devices' one is enough: what is wrong with it tells libfabric. */
+int
+ofi_nodes_try(struct err *e)
+{
+	int rc = node_try(MANAGER, "rdma_ucm", e);
+	DIR *dir = rc ? NULL : opendir(VERBS_NODES);
+	struct dirent *entry;
+	bool any = false;
+
+	while (dir && !any && (entry = readdir(dir))) {
+		if (strncmp(entry->d_name, "uverbs", strlen("uverbs")) != 0)
+			continue;
+		rc = node_try(entry->d_name, "ib_uverbs", e);
+		any = rc == 0;
+	}
+	if (dir)
+		(void)closedir(dir);
+	return rc;
 }
 
 struct pins {

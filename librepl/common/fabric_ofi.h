@@ -55,6 +55,12 @@ void ofi_close(struct fid *fid);
 bool ofi_is_rdma(const struct fi_info *info);
 
 /*
+ * Whether this process may open what RDMA goes by, besides the device itself: the connection
+ * manager's node and that of a device. The text says which it may not.
+ */
+int ofi_nodes_try(struct err *e);
+
+/*
  * Register with an RNIC. REPL_E_LIMIT with a text that has the numbers where the
  * limit of locked memory is in the way.
  */

@@ -294,8 +294,9 @@ provider_why(const struct remote *r, const struct lanes_grant *g)
 {
 	if (strcmp(r->provider, "auto") != 0 || strcmp(g->provider, "verbs") == 0 || r->why[0])
 		return r->why;
-	return fab_rdma_present() ? "not verbs: the target has no RDMA device at its data-address"
-				  : "not verbs: this machine has no RDMA device";
+	return fab_rdma_present()
+		       ? "not verbs: the target can use no RDMA device at its data-address"
+		       : "not verbs: this machine has no RDMA device";
 }
 
 static void

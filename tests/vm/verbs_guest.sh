@@ -4,6 +4,7 @@
 #
 #   auto      verbs where it can be had, else tcp, and why is told
 #   ipv6      an address of that family is an RDMA device's as well
+#   nodes     which file of /dev/infiniband can't be opened is told
 #   memlock   too low a limit of locked memory on either side is told with the numbers
 #   hostile   tokens, RMA and floods of an initiator that means harm, as tests/fault has them by tcp
 #   sessions  16 sessions at once, two lanes each
@@ -115,6 +116,35 @@ cell_ipv6()
 	start_serve "data-address = fd00:9::1"
 	random auto sixth
 	opened "on fd00:9::1 port .* by verbs"
+	end_target
+}
+
+# not_opened PATTERN: the target, a user's, says so.
+not_opened()
+{
+	refused REPL_E_REFUSED "$1" open 1
+	echo "$TEXT"
+}
+
+cell_nodes()
+{
+	local nodes=/dev/infiniband
+
+	target
+	start_api
+	configure "$(pool nodes)"
+	ok map "$TMP/nodes" $MIB
+	chmod 600 $nodes/uverbs0
+	not_opened "user [0-9]+ must be .* $nodes/uverbs0 .*: Permission denied"
+	chmod 600 $nodes/rdma_cm
+	not_opened "user [0-9]+ must be .* $nodes/rdma_cm .*: Permission denied"
+	mv $nodes/rdma_cm $nodes/away
+	not_opened "no $nodes/rdma_cm: load the kernel's module rdma_ucm"
+	mv $nodes/away $nodes/rdma_cm
+	chmod 666 $nodes/rdma_cm $nodes/uverbs0
+	ok open 1
+	ok close
+	stop_api
 	end_target
 }
 
