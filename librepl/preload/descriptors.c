@@ -29,16 +29,24 @@ static atomic_uint opening; /* descriptors that are not taken yet */
 
 /* ---- who calls ---- */
 
+#define VERBS_LIBRARY "libibverbs.so"
+
+static bool
+is_library(const char *path, const char *library)
+{
+	const char *slash = strrchr(path, '/');
+
+	return strncmp(slash ? slash + 1 : path, library, strlen(library)) == 0;
+}
+
 static bool
 is_ours(const char *path)
 {
 	static const char *const names[] = {"librepl.so",   "librepl-preload.so", "libssh.so",
-					    "libfabric.so", "librdmacm.so",       "libibverbs.so"};
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+					    "libfabric.so", "librdmacm.so",       VERBS_LIBRARY};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strncmp(name, names[i], strlen(names[i])) == 0)
+		if (is_library(path, names[i]))
 			return true;
 	}
 	return false;
@@ -87,10 +95,51 @@ identity(int fd)
 	       1ULL << 63;
 }
 
+static void
+note(int fd)
+{
+	int was;
+
+	if (fd >= DESCRIPTORS_MAX)
+		return;
+	atomic_store(&taken[fd], identity(fd));
+	was = atomic_load(&end);
+	while (was <= fd && !atomic_compare_exchange_weak(&end, &was, fd + 1))
+		;
+}
+
+void
+descriptors_adopt(int fd)
+{
+	int saved = errno;
+
+	if (fd > STDERR_FILENO && descriptors_any() &&
+	    descriptors_whose(fd) != DESCRIPTORS_REPLICAS)
+		note(fd);
+	errno = saved;
+}
+
+/* What the kernel has handed out is no file of a name, unlike most that a program has. */
+bool
+descriptors_replaced(const void *caller, int fd)
+{
+	struct dl_find_object found;
+	int saved = errno;
+	struct stat st;
+	bool replaced;
+
+	if (!descriptors_any() || _dl_find_object((void *)(uintptr_t)caller, &found) ||
+	    !is_library(found.dlfo_link_map->l_name, VERBS_LIBRARY))
+		return false;
+	replaced = fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) != 0;
+	errno = saved;
+	return replaced;
+}
+
 int
 descriptors_note(int fd)
 {
-	int saved = errno, higher = -1, was;
+	int saved = errno, higher = -1;
 
 	if (fd < 0)
 		return fd;
@@ -101,12 +150,7 @@ descriptors_note(int fd)
 		(void)syscall(SYS_close, fd);
 		fd = higher;
 	}
-	if (fd < DESCRIPTORS_MAX) {
-		atomic_store(&taken[fd], identity(fd));
-		was = atomic_load(&end);
-		while (was <= fd && !atomic_compare_exchange_weak(&end, &was, fd + 1))
-			;
-	}
+	note(fd);
 	errno = saved;
 	return fd;
 }

@@ -35,6 +35,19 @@ int descriptors_take(int fd);
 /* The same of one with another behind it. */
 int descriptors_note(int fd);
 
+/*
+ * Such code has done to fd what one does to one's own. The kernel has handed it out, as it does the
+ * event channels of RDMA, by no function that is interposed.
+ */
+void descriptors_adopt(int fd);
+
+/*
+ * caller, which is such code, closes fd, which is not noted: it is of libibverbs, the kernel had
+ * handed it a descriptor of that number, and that was closed by the program, which has a file
+ * there.
+ */
+bool descriptors_replaced(const void *caller, int fd);
+
 enum descriptors_whose {
 	DESCRIPTORS_PROGRAM, /* or in a child of this process, which may do what it likes */
 	DESCRIPTORS_REPLICAS,

@@ -33,6 +33,7 @@
 	X(openat)                                                                                  \
 	X(mkostemp)                                                                                \
 	X(accept4)                                                                                 \
+	X(fcntl)                                                                                   \
 	X(close)                                                                                   \
 	X(dup2)                                                                                    \
 	X(closefrom)
@@ -194,6 +195,23 @@ timerfd_create(int clock, int flags)
 	return ours ? descriptors_take(fd) : fd;
 }
 
+EXPORT int
+fcntl(int fd, int op, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, op);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	/* None of libfabric's is to block. */
+	if (op == F_SETFL && OURS)
+		descriptors_adopt(fd);
+	return next.fcntl ? next.fcntl(fd, op, arg) : (int)syscall(SYS_fcntl, fd, op, arg);
+}
+
+EXPORT int fcntl64(int fd, int op, ...) __attribute__((alias("fcntl")));
+
 /* ---- they go ---- */
 
 static int
@@ -209,7 +227,9 @@ close(int fd)
 	enum descriptors_whose whose = ours ? descriptors_whose(fd) : descriptors_settled(fd);
 
 	if (whose == DESCRIPTORS_PROGRAM)
-		return close_real(fd);
+		return ours && descriptors_replaced(__builtin_return_address(0), fd)
+			       ? 0
+			       : close_real(fd);
 	/* As of a number that is not open: who closes all goes on. */
 	if (whose == DESCRIPTORS_REPLICAS && !ours) {
 		errno = EBADF;

@@ -20,6 +20,11 @@ done
 	fail "onto_new ends with $?: $(cat "$TMP/out")"
 [ ! -s "$TMP/out" ] || fail "onto_new says: $(cat "$TMP/out")"
 
+# Nor what the kernel has handed to one of their libraries, which closes no file of the program's in its place.
+(run "$TMP/handed" handed timeout -k 5 40 "$BUILD/tests/integration/pmem_handed" "$TMP/handed" \
+	"$BUILD/tests/integration/libibverbs.so") >"$TMP/out" 2>&1 || fail "handed ends with $?: $(cat "$TMP/out")"
+[ ! -s "$TMP/out" ] || fail "handed says: $(cat "$TMP/out")"
+
 # What nobody sees loses the replica, but the program ends.
 mkdir "$TMP/call.d"
 (ON_LOSS=degrade run "$TMP/call" call timeout -k 5 40 "$CLOSES" call "$TMP/call" "$TMP/call.d") >"$TMP/out" 2>&1
