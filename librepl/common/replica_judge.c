@@ -58,8 +58,8 @@ judge_relation(const struct judge_input *in)
 
 /*
  * A copy that knows how much of a generation it has, of its own or of the one that it was promoted
- * in: who has more of that is no copy of it, nor who was written until its writer died and does
- * not know how much it got.
+ * in: who has more of that is no copy of it, nor who has all of it, nor who was written until its
+ * writer died and does not know how much it got.
  */
 static bool
 has_more(const struct sidecar *replica, const struct sidecar *local)
@@ -70,7 +70,8 @@ has_more(const struct sidecar *replica, const struct sidecar *local)
 					      &replica->generation.current))
 		return false;
 	return replica->position > local->position ||
-	       (!replica->position && replica->state == SIDECAR_UNKNOWN);
+	       (!replica->position &&
+		(replica->state == SIDECAR_UNKNOWN || replica->state == SIDECAR_UP_TO_DATE));
 }
 
 bool

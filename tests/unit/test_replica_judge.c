@@ -117,7 +117,7 @@ one_with_a_higher_position_is_newer(void **state)
 
 	(void)state;
 	local.position = 8;
-	for (replica.position = 0; replica.position <= 8; replica.position += 4)
+	for (replica.position = 4; replica.position <= 8; replica.position += 4)
 		assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
 	assert_judged(judge(&local, replica, 3, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
@@ -125,6 +125,12 @@ one_with_a_higher_position_is_newer(void **state)
 	replica.position = 0;
 	replica.state = SIDECAR_UNKNOWN;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	/* Nor is one less that was closed in order, or made whole by hand; one that was lost may
+	 * be. */
+	replica.state = SIDECAR_UP_TO_DATE;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	replica.state = SIDECAR_OUTDATED;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	replica.position = 8;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	replica.state = SIDECAR_INCONSISTENT;
@@ -140,6 +146,8 @@ one_with_a_higher_position_is_newer(void **state)
 	replica.position = 8;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
 	replica.position = 9;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	replica.position = 0;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
 	replica.generation.current = id(2);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
