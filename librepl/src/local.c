@@ -237,8 +237,29 @@ local_store(struct local *l, struct err *e)
 /* Of a line of /proc/self/maps: what of a file is mapped where. */
 struct piece {
 	uintptr_t from, to, off;
+	uint64_t inode;
 	char path[4096];
 };
+
+/* An end of line in a name is told as \\012, and so is what is called that way. */
+static void
+path_undo(struct piece *p)
+{
+	static const char told[] = "\\012";
+	char *at = strstr(p->path, told);
+	struct stat st;
+	char name[sizeof(p->path)];
+
+	if (!at || (stat(p->path, &st) == 0 && st.st_ino == p->inode))
+		return;
+	(void)strcpy(name, p->path);
+	for (at = name; (at = strstr(at, told)); at++) {
+		*at = '\n';
+		memmove(at + 1, at + strlen(told), strlen(at + strlen(told)) + 1);
+	}
+	if (stat(name, &st) == 0 && st.st_ino == p->inode)
+		(void)strcpy(p->path, name);
+}
 
 /* True if it is a shared mapping of a file that has its name still. */
 static bool
@@ -248,8 +269,8 @@ piece_parse(const char *line, struct piece *p)
 	int at = 0;
 	size_t len;
 
-	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %*s %n", &p->from, &p->to,
-		   perms, &p->off, &at) < 4 ||
+	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %" SCNu64 " %n", &p->from,
+		   &p->to, perms, &p->off, &p->inode, &at) < 5 ||
 	    at == 0 || line[at] != '/' || perms[3] != 's')
 		return false;
 	len = strcspn(line + at, "\n");
@@ -258,6 +279,7 @@ piece_parse(const char *line, struct piece *p)
 		return false;
 	memcpy(p->path, line + at, len);
 	p->path[len] = '\0';
+	path_undo(p);
 	return true;
 }
 
