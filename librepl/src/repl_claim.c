@@ -5,6 +5,9 @@
 #include "clock.h"
 #include "repl_lanes.h"
 
+#define END_LOOK_NS     200000U
+#define END_LOOK_NS_MAX (10 * NS_PER_MS)
+
 /* By whoever is in the lane: it is durable then, and noted as pending as before. */
 void
 lanes_end_early(struct repl *r, unsigned lane)
@@ -25,13 +28,25 @@ lanes_end_early(struct repl *r, unsigned lane)
 	claims_drop(&r->claims, lane);
 }
 
-/* Not from within a lane, which those who have the other may wait for. */
+/*
+ * Not from within a lane, which those who have the other may wait for. Who is in that may make an
+ * end of it himself, and then wait for us: for a turn that we have.
+ */
 static void
 other_end_early(struct repl *r, unsigned lane, unsigned other, uint64_t deadline_ns)
 {
 	int lent = lane_lend(r, lane);
+	uint64_t now_ns, look_ns = END_LOOK_NS;
+	bool got = false;
 
-	if (lane_borrow(r, other, deadline_ns)) {
+	while (!got && claims_has_early(&r->claims, other) &&
+	       (now_ns = clock_now_ns()) < deadline_ns) {
+		got = lane_borrow(r, other,
+				  look_ns < deadline_ns - now_ns ? now_ns + look_ns : deadline_ns);
+		if (look_ns < END_LOOK_NS_MAX)
+			look_ns *= 2;
+	}
+	if (got) {
 		lanes_end_early(r, other);
 		lane_leave(r, other);
 	}

@@ -2,12 +2,14 @@
 /*
  * api_shares FILE MS BYTES REPLICAS - threads with a lane each write to the same BYTES, words of
  * their own and one that they share in each cache line, and make durable ranges that overlap: at
- * once or flushed and drained later, in pairs, as 8-byte stores, by commits of all lanes. Every so
- * often, when all have drained what they flushed, each replica that REPL_CONFIG names must have
- * what is here. Prints rounds, differences and calls that failed.
+ * once or flushed and drained later, in pairs, as 8-byte stores, by commits of all lanes; and they
+ * append by a tail word in front of that. Every so often, when all have drained what they flushed,
+ * each replica that REPL_CONFIG names must have what is here. Prints rounds, differences and calls
+ * that failed.
  */
 #include <librepl.h>
 
+#include <endian.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,6 +25,8 @@
 #define SIZE    (8UL << 20)
 #define AT      (64UL << 10)
 #define LINE    64U
+#define TAIL    (AT - LINE)
+#define RECORDS (SIZE / 2)
 #define THREADS 4U
 #define CALLS   6U
 
@@ -65,6 +69,17 @@ store(unsigned lane, size_t off, size_t len)
 	}
 }
 
+/* What was flushed before has the tail word in it, and may be on its way. */
+static int
+append(unsigned lane)
+{
+	uint64_t record = lane;
+	size_t at;
+
+	return repl_flush(r, lane, TAIL, LINE + area) ||
+	       repl_append(r, lane, TAIL, SIZE, &record, sizeof(record), &at);
+}
+
 static int
 once(unsigned lane, uint64_t *random)
 {
@@ -82,6 +97,7 @@ once(unsigned lane, uint64_t *random)
 	case 2:
 		return repl_flush(r, lane, off, len) || repl_commit(r, lane);
 	case 3:
+		return append(lane);
 	case 4:
 	case 5:
 	case 6:
@@ -116,10 +132,10 @@ enough_are_equal(char *copy)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < repl_replicas(r) && n < needed; i++) {
-		if (repl_read(r, 0, i, copy, AT, area))
+		if (repl_read(r, 0, i, copy, TAIL, LINE + area))
 			atomic_fetch_add(&failed, 1);
 		else
-			n += memcmp(copy, pool + AT, area) == 0;
+			n += memcmp(copy, pool + TAIL, LINE + area) == 0;
 	}
 	return n >= needed;
 }
@@ -128,7 +144,7 @@ static void
 rounds(long ms)
 {
 	unsigned n = 0, differences = 0;
-	char *copy = malloc(area);
+	char *copy = malloc(LINE + area);
 	struct timespec begin, now;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
@@ -174,9 +190,10 @@ main(int argc, char **argv)
 	area = strtoul(argv[3], NULL, 10) / LINE * LINE;
 	needed = strtoul(argv[4], NULL, 10);
 	pool = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (pool == MAP_FAILED || area == 0 || area > SIZE - AT || repl_config_new(&cfg) ||
+	if (pool == MAP_FAILED || area == 0 || area > RECORDS - AT || repl_config_new(&cfg) ||
 	    repl_config_load(cfg, NULL))
 		return 2;
+	*(uint64_t *)(void *)(pool + TAIL) = htole64(RECORDS);
 	rc = repl_open(cfg, pool, SIZE, REPL_OPEN_CREATE, &r);
 	repl_config_free(cfg);
 	if (rc) {
