@@ -102,7 +102,8 @@ lane_fail(struct lane *l, int status, const char *why)
 static bool
 lane_settles(const struct lane *l)
 {
-	return l->kind == LANE_SETTLE || (l->kind == LANE_TRIM && l->second.len == 0);
+	return l->kind == LANE_SETTLE || l->kind == LANE_WRITTEN ||
+	       (l->kind == LANE_TRIM && l->second.len == 0);
 }
 
 static bool
@@ -257,7 +258,7 @@ lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 	l->barrier_due = false;
 	l->read_due = false;
 	l->deposit_due = false;
-	l->settle_due = l->ring && kind == LANE_SETTLE;
+	l->settle_due = l->ring && (kind == LANE_SETTLE || kind == LANE_WRITTEN);
 	l->posted_by = 0;
 	if (kind == LANE_PAIR)
 		l->second_plan = lane_plan(l, PLAN_COMPOUND, &l->second);

@@ -39,8 +39,7 @@ enum lane_kind {
 	LANE_ATOMIC8, /* then 8 bytes in one store, ordered behind a barrier */
 	LANE_TRIM,    /* then the range is to become zero; length 0: all such are finished */
 	LANE_SETTLE,  /* nothing; what was complete on any lane is in the pool, for reads too */
-	LANE_WRITTEN, /* nothing; of what was flushed before only what was written at once goes on
-		       */
+	LANE_WRITTEN, /* the same; of what was flushed before only what was written at once goes */
 };
 
 enum lane_phase {
@@ -181,7 +180,7 @@ int lane_note(struct lane *l, uint64_t off, uint64_t len);
 /*
  * A lane with a receive ring is done when its DEPOSITs are in the ring; what is
  * not acknowledged is not yet in the pool. Reads of the pool want LANE_SETTLE
- * first, on a lane of any kind.
+ * or LANE_WRITTEN first, on a lane of any kind.
  *
  * Begin a job. off and len are for LANE_PAIR and LANE_ATOMIC8.
  */

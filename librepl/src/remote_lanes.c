@@ -557,9 +557,9 @@ remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t l
 {
 	struct lane *l = &r->lanes[lane];
 
-	/* What is complete may not be in the pool yet. */
+	/* What is complete may not be in the pool yet; what is not drained has no claim to go. */
 	if (r->terms.ring) {
-		lane_begin(l, LANE_SETTLE, 0, 0);
+		lane_begin(l, LANE_WRITTEN, 0, 0);
 		lanes_run(&l, 1, lane_done, deadline_ns);
 	}
 	for (uint64_t at = 0, n; at < len; at += n) {

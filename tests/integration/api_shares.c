@@ -2,10 +2,10 @@
 /*
  * api_shares FILE MS BYTES REPLICAS - threads with a lane each write to the same BYTES, words of
  * their own and one that they share in each cache line, and make durable ranges that overlap: at
- * once or flushed and drained later, in pairs, as 8-byte stores, by commits of all lanes; and they
- * append by a tail word in front of that. Every so often, when all have drained what they flushed,
- * each replica that REPL_CONFIG names must have what is here. Prints rounds, differences and calls
- * that failed.
+ * once or flushed and drained later, in pairs, as 8-byte stores, by commits of all lanes; they
+ * append by a tail word in front of that, and read what is not drained. Every so often, when all
+ * have drained what they flushed, each replica that REPL_CONFIG names must have what is here.
+ * Prints rounds, differences and calls that failed.
  */
 #include <librepl.h>
 
@@ -81,6 +81,14 @@ append(unsigned lane)
 }
 
 static int
+flush_and_read(unsigned lane, size_t off, size_t len)
+{
+	static char bytes[THREADS][RECORDS];
+
+	return repl_flush(r, lane, off, len) || repl_read(r, lane, 0, bytes[lane], off, len);
+}
+
+static int
 once(unsigned lane, uint64_t *random)
 {
 	size_t off, len, half;
@@ -99,6 +107,7 @@ once(unsigned lane, uint64_t *random)
 	case 3:
 		return append(lane);
 	case 4:
+		return flush_and_read(lane, off, len);
 	case 5:
 	case 6:
 		return repl_flush(r, lane, off, len);

@@ -25,6 +25,9 @@ shares page 4096 1 "target = $T/page"
 shares large 1048576 1 "target = $T/large"
 shares general 65536 1 "target = $T/general" 'method = general-purpose'
 shares appliance 65536 1 "target = $T/appliance" 'method = appliance'
+if [ "$(stat -f -c %T "${TMPDIR-/tmp}")" = tmpfs ]; then
+	shares ring 65536 1 "target = $T/ring" 'method = deposit-completion'
+fi
 shares two 65536 2 "target = $T/two-a" "target = $T/two-b"
 shares queued 65536 1 "target = $T/queued-a" "async-target = $T/queued-b"
 shares quorum 4096 2 "target = $T/q-a" "target = $T/q-b" "target = $T/q-c" 'ack = quorum'

@@ -374,6 +374,29 @@ settling_waits_for_the_acknowledgement(void **state)
 	free(b);
 }
 
+/* Which has its turn among what others have on their way when it is drained. */
+static void
+what_is_not_drained_does_not_go_with_it(void **state)
+{
+	struct bench *b = bench_new(PLAN_DEPOSIT, MSG_SIZE);
+
+	(void)state;
+	flush(b, 0, 64);
+	b->fab.let_go = 1;
+	job(b, LANE_WRITTEN, 0, 0);
+	assert_string_equal(b->fab.log, "(s)r");
+	assert_int_equal(b->lane.todo.count, 1);
+	/* It is settled by that all the same. */
+	lane_begin(&b->lane, LANE_WRITTEN, 0, 0);
+	steps(b);
+	assert_false(lane_done(&b->lane));
+	b->fab.let_go = 1;
+	done(b);
+	job(b, LANE_DRAIN, 0, 0);
+	assert_string_equal(b->fab.log, "(s)r(s)r(sc)r");
+	free(b);
+}
+
 /* What is in the ring is not zero yet, and will not be if the target dies now. */
 static void
 trims_are_finished_when_that_is_acknowledged(void **state)
@@ -443,6 +466,7 @@ main(void)
 		cmocka_unit_test(large_ranges_are_split),
 		cmocka_unit_test(a_split_pair_is_read_once),
 		cmocka_unit_test(settling_waits_for_the_acknowledgement),
+		cmocka_unit_test(what_is_not_drained_does_not_go_with_it),
 		cmocka_unit_test(trims_are_finished_when_that_is_acknowledged),
 		cmocka_unit_test(a_late_refusal_loses_the_lane),
 		cmocka_unit_test(lanes_share_their_stamps),
