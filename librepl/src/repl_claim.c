@@ -62,35 +62,47 @@ lanes_claim_now(struct repl *r, unsigned lane, const struct range *more, unsigne
 					      count, 0, &other) == CLAIMS_TAKEN;
 }
 
+/* Once, by the deadline; true if that is taken. *other: what is in the way, if it is not. */
+static bool
+claim_once(struct repl *r, unsigned lane, const struct range *more, unsigned count,
+	   uint64_t deadline_ns, unsigned *other)
+{
+	switch (claims_take(&r->claims, lane, &r->slots[lane].pending, more, count, deadline_ns,
+			    other)) {
+	case CLAIMS_TAKEN:
+		return true;
+	case CLAIMS_END_OWN:
+		lanes_end_early(r, lane);
+		break;
+	case CLAIMS_END_OTHER:
+		other_end_early(r, lane, *other, deadline_ns);
+		break;
+	case CLAIMS_LATE:
+		break;
+	}
+	return false;
+}
+
 int
 lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned count,
 	    uint64_t *begin_ns, struct err *e)
 {
 	uint64_t deadline_ns = *begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
-	unsigned other = lane;
+	unsigned other;
 
 	if (lanes_claim_now(r, lane, more, count))
 		return 0;
-	do {
-		switch (claims_take(&r->claims, lane, &r->slots[lane].pending, more, count,
-				    deadline_ns, &other)) {
-		case CLAIMS_TAKEN:
-			*begin_ns = clock_now_ns();
-			return 0;
-		case CLAIMS_END_OWN:
-			lanes_end_early(r, lane);
-			break;
-		case CLAIMS_END_OTHER:
-			other_end_early(r, lane, other, deadline_ns);
-			break;
-		case CLAIMS_LATE:
-			break;
-		}
-	} while (clock_now_ns() < deadline_ns);
-	return err_set(e, REPL_E_BUSY,
-		       "lane %u has some of the same bytes on their way, which have not come to "
-		       "an end",
-		       other);
+	/* What hangs may have been given up behind the deadline: that is looked at once more. */
+	while (!claim_once(r, lane, more, count, deadline_ns, &other) &&
+	       !lanes_claim_now(r, lane, more, count)) {
+		if (clock_now_ns() >= deadline_ns)
+			return err_set(e, REPL_E_BUSY,
+				       "lane %u has some of the same bytes on their way, which "
+				       "have not come to an end",
+				       other);
+	}
+	*begin_ns = clock_now_ns();
+	return 0;
 }
 
 void
