@@ -235,26 +235,58 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 	return rc;
 }
 
+/* Where it will be, which is claimed. */
+static int
+append_place(struct repl *r, unsigned lane, struct append *a, struct range *stored, struct err *e)
+{
+	bool moved = true;
+	int rc = 0;
+
+	while (!rc && moved) {
+		a->place = tail_load(r, a);
+		rc = append_check_lost(r, e);
+		if (!rc)
+			rc = append_check_tail(r, a, e);
+		stored[0] = (struct range){.off = a->place, .len = a->len};
+		stored[1] = (struct range){.off = a->tail_off, .len = 8};
+		if (!rc)
+			rc = lanes_claim(r, lane, stored, 2, &a->begin_ns, e);
+		/* By others, who had the turn meanwhile. */
+		moved = !rc && tail_load(r, a) != a->place;
+		if (moved)
+			lanes_unclaim(r, lane);
+	}
+	return rc;
+}
+
 static int
 append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 {
 	struct range stored[2];
-	int rc;
+	int rc = append_place(r, lane, a, stored, e);
 
-	a->place = tail_load(r, a);
-	rc = append_check_lost(r, e);
-	if (!rc)
-		rc = append_check_tail(r, a, e);
-	if (rc)
-		return rc;
-	stored[0] = (struct range){.off = a->place, .len = a->len};
-	stored[1] = (struct range){.off = a->tail_off, .len = 8};
-	rc = lanes_claim(r, lane, stored, 2, &a->begin_ns, e);
 	if (rc)
 		return rc;
 	rc = append_store(r, lane, a, stored, e);
 	lanes_unclaim(r, lane);
 	return rc;
+}
+
+int
+lane_take_turn(struct repl *r, unsigned lane, struct err *e)
+{
+	if (!turns_enter(&r->appends, clock_deadline(r->cfg->op_timeout_ms)))
+		return err_set(e, REPL_E_TIMEOUT, "other appends have not come to an end");
+	r->slots[lane].has_turn = true;
+	return 0;
+}
+
+void
+lane_leave_turn(struct repl *r, unsigned lane)
+{
+	if (r->slots[lane].has_turn)
+		turns_leave(&r->appends);
+	r->slots[lane].has_turn = false;
 }
 
 int
@@ -277,13 +309,12 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 	if (rc)
 		return config_report(&e);
 	lanes_end_early(r, lane);
-	if (!turns_enter(&r->appends, clock_deadline(r->cfg->op_timeout_ms)))
-		rc = err_set(&e, REPL_E_TIMEOUT, "other appends have not come to an end");
+	rc = lane_take_turn(r, lane, &e);
 	if (!rc) {
 		/* The wait for others says nothing of the target. */
 		a.begin_ns = clock_now_ns();
 		rc = append_run(r, lane, &a, &e);
-		turns_leave(&r->appends);
+		lane_leave_turn(r, lane);
 	}
 	rc = lane_answer(r, lane, rc, &e);
 	if (!rc)

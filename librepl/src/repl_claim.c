@@ -28,29 +28,41 @@ lanes_end_early(struct repl *r, unsigned lane)
 	claims_drop(&r->claims, lane);
 }
 
-/*
- * Not from within a lane, which those who have the other may wait for. Who is in that may make an
- * end of it himself, and then wait for us: for a turn that we have.
- */
+/* Who is in that lane may make an end of it himself, and then wait for something else. */
 static void
-other_end_early(struct repl *r, unsigned lane, unsigned other, uint64_t deadline_ns)
+await_early(struct repl *r, unsigned lane, uint64_t deadline_ns)
 {
-	int lent = lane_lend(r, lane);
 	uint64_t now_ns, look_ns = END_LOOK_NS;
 	bool got = false;
 
-	while (!got && claims_has_early(&r->claims, other) &&
+	while (!got && claims_has_early(&r->claims, lane) &&
 	       (now_ns = clock_now_ns()) < deadline_ns) {
-		got = lane_borrow(r, other,
+		got = lane_borrow(r, lane,
 				  look_ns < deadline_ns - now_ns ? now_ns + look_ns : deadline_ns);
 		if (look_ns < END_LOOK_NS_MAX)
 			look_ns *= 2;
 	}
 	if (got) {
-		lanes_end_early(r, other);
-		lane_leave(r, other);
+		lanes_end_early(r, lane);
+		lane_leave(r, lane);
 	}
+}
+
+/*
+ * Not from within a lane, which those who have the other may wait for, nor in a turn: a hold that
+ * has got our lane waits for those who are in theirs, and wait for that.
+ */
+static int
+other_end_early(struct repl *r, unsigned lane, unsigned other, uint64_t deadline_ns, struct err *e)
+{
+	bool had_turn = r->slots[lane].has_turn;
+	int lent;
+
+	lane_leave_turn(r, lane);
+	lent = lane_lend(r, lane);
+	await_early(r, other, deadline_ns);
 	lane_again(r, lane, lent);
+	return had_turn ? lane_take_turn(r, lane, e) : 0;
 }
 
 bool
@@ -62,25 +74,24 @@ lanes_claim_now(struct repl *r, unsigned lane, const struct range *more, unsigne
 					      count, 0, &other) == CLAIMS_TAKEN;
 }
 
-/* Once, by the deadline; true if that is taken. *other: what is in the way, if it is not. */
-static bool
+/* Once, by the deadline; *taken, or *other: what is in the way. */
+static int
 claim_once(struct repl *r, unsigned lane, const struct range *more, unsigned count,
-	   uint64_t deadline_ns, unsigned *other)
+	   uint64_t deadline_ns, bool *taken, unsigned *other, struct err *e)
 {
-	switch (claims_take(&r->claims, lane, &r->slots[lane].pending, more, count, deadline_ns,
-			    other)) {
-	case CLAIMS_TAKEN:
-		return true;
-	case CLAIMS_END_OWN:
+	enum claims_got got = claims_take(&r->claims, lane, &r->slots[lane].pending, more, count,
+					  deadline_ns, other);
+	int rc = 0;
+
+	*taken = got == CLAIMS_TAKEN;
+	if (got == CLAIMS_END_OWN)
 		lanes_end_early(r, lane);
-		break;
-	case CLAIMS_END_OTHER:
-		other_end_early(r, lane, *other, deadline_ns);
-		break;
-	case CLAIMS_LATE:
-		break;
-	}
-	return false;
+	else if (got == CLAIMS_END_OTHER)
+		rc = other_end_early(r, lane, *other, deadline_ns, e);
+	/* What hangs may have been given up behind the deadline: that is looked at once more. */
+	if (!rc && !*taken)
+		*taken = lanes_claim_now(r, lane, more, count);
+	return rc;
 }
 
 int
@@ -88,21 +99,23 @@ lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned co
 	    uint64_t *begin_ns, struct err *e)
 {
 	uint64_t deadline_ns = *begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	bool taken = false;
 	unsigned other;
+	int rc = 0;
 
 	if (lanes_claim_now(r, lane, more, count))
 		return 0;
-	/* What hangs may have been given up behind the deadline: that is looked at once more. */
-	while (!claim_once(r, lane, more, count, deadline_ns, &other) &&
-	       !lanes_claim_now(r, lane, more, count)) {
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(e, REPL_E_BUSY,
-				       "lane %u has some of the same bytes on their way, which "
-				       "have not come to an end",
-				       other);
+	while (!rc && !taken) {
+		rc = claim_once(r, lane, more, count, deadline_ns, &taken, &other, e);
+		if (!rc && !taken && clock_now_ns() >= deadline_ns)
+			rc = err_set(e, REPL_E_BUSY,
+				     "lane %u has some of the same bytes on their way, which have "
+				     "not come to an end",
+				     other);
 	}
-	*begin_ns = clock_now_ns();
-	return 0;
+	if (!rc)
+		*begin_ns = clock_now_ns();
+	return rc;
 }
 
 void

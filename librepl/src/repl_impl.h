@@ -64,6 +64,7 @@ struct replica {
 struct lane_slot {
 	_Atomic int busy;        /* who is in: repl_lanes.c */
 	_Atomic unsigned wanted; /* by those who would borrow it */
+	bool has_turn;           /* of repl.appends: whoever has entered the lane */
 	_Atomic uint64_t flush_count, merged_count, drain_count;
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS], latency_sum_ns;
 	struct rangeset pending; /* pending.h: whoever is in the lane */

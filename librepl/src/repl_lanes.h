@@ -32,6 +32,10 @@ bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
 int lane_lend(struct repl *r, unsigned lane);
 void lane_again(struct repl *r, unsigned lane, int lent);
 
+/* The turn among appends, from within a lane; REPL_E_TIMEOUT: others have it by op-timeout. */
+int lane_take_turn(struct repl *r, unsigned lane, struct err *e);
+void lane_leave_turn(struct repl *r, unsigned lane);
+
 /* As long as it is wanted calls that would enter it wait; once for each time that it was. */
 void lane_want(struct repl *r, unsigned lane, bool wanted);
 
@@ -51,7 +55,8 @@ int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e);
  * Claim what a drain of a lane is about to send: all that is pending there, and more. What other
  * lanes have on their way of it is waited for, at most op-timeout (REPL_E_BUSY, and nothing has
  * changed); *begin_ns is now after such a wait, which says nothing of the target. The lane may
- * have been borrowed by others meanwhile. lanes_unclaim() before anything new is noted.
+ * have been borrowed by others meanwhile, and its turn, if it has it, been others': REPL_E_TIMEOUT
+ * if it could not be had again. lanes_unclaim() before anything new is noted.
  */
 int lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned count,
 		uint64_t *begin_ns, struct err *e);

@@ -15,6 +15,7 @@ static struct repl_config cfg;
 static struct lane lane0;
 static unsigned ended;
 static bool writes_again;
+static int turn_rc;
 
 /* ---- what is beside claims ---- */
 
@@ -58,10 +59,25 @@ lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), 
 }
 
 int
+lane_take_turn(struct repl *r, unsigned lane, struct err *e)
+{
+	if (turn_rc)
+		return err_set(e, turn_rc, "others have it");
+	assert_false(r->slots[lane].has_turn);
+	r->slots[lane].has_turn = true;
+	return 0;
+}
+
+void
+lane_leave_turn(struct repl *r, unsigned lane)
+{
+	r->slots[lane].has_turn = false;
+}
+
+int
 lane_lend(struct repl *r, unsigned lane)
 {
-	(void)r;
-	(void)lane;
+	assert_false(r->slots[lane].has_turn);
 	return 1;
 }
 
@@ -110,6 +126,7 @@ handle_new(void)
 	assert_int_equal(rangeset_add(&r->slots[0].pending, 64, 8), 0);
 	ended = 0;
 	writes_again = false;
+	turn_rc = 0;
 	return r;
 }
 
@@ -152,11 +169,34 @@ what_goes_on_is_waited_for_no_longer(void **state)
 	handle_free(r);
 }
 
+/* A hold has lanes one after the other: who waits in one for the turn must get it. */
+static void
+a_lane_is_not_lent_in_a_turn(void **state)
+{
+	uint64_t begin_ns = clock_now_ns();
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	r->slots[0].has_turn = true;
+	assert_int_equal(lanes_claim(r, 0, NULL, 0, &begin_ns, &e), 0);
+	assert_true(r->slots[0].has_turn);
+	claims_drop(&r->claims, 0);
+	assert_true(claims_early(&r->claims, WRITER, 0, 4096));
+	turn_rc = REPL_E_TIMEOUT;
+	assert_int_equal(lanes_claim(r, 0, NULL, 0, &begin_ns, &e), REPL_E_TIMEOUT);
+	assert_false(r->slots[0].has_turn);
+	assert_int_equal(r->claims.any, 0);
+	handle_free(r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_has_ended_too_late_is_out_of_the_way),
+		cmocka_unit_test(a_lane_is_not_lent_in_a_turn),
 		cmocka_unit_test(what_goes_on_is_waited_for_no_longer),
 	};
 
