@@ -708,6 +708,9 @@ channel_send(struct channel *c, const char *data, size_t len, uint64_t deadline_
 		if (rc)
 			return rc;
 		n = ssh_channel_write(c->stream, data + done, (uint32_t)chunk);
+		/* What it has said before it ended is for who reads, and comes to that end, too. */
+		if (n < 0 && n != SSH_AGAIN && ssh_channel_poll(c->stream, 0) > 0)
+			return REPL_OK;
 		if (n < 0 && n != SSH_AGAIN)
 			return channel_ended(c, deadline_ns, e);
 		if (n > 0)
