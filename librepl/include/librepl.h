@@ -180,6 +180,7 @@ REPL_API unsigned repl_replicas(const struct repl *r);
  * same lane win. Overlapping and adjacent ranges are merged. Threads may flush
  * the same bytes on several lanes: when their drains have returned replicas have
  * the newest. A drain waits for others that have any of its bytes on their way.
+ * Of 8 aligned bytes all go when a range names some.
  */
 REPL_API int repl_flush(struct repl *r, unsigned lane, size_t off, size_t len) REPL_MUST_CHECK;
 

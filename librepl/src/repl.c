@@ -13,7 +13,21 @@
 #include "repl_lanes.h"
 #include "ship.h"
 
+#define WORD 8U /* that is stored at once */
+
 #define STAT_SIZE_MAX 65536U /* of a version to come; more is no size that anybody has set */
+
+/*
+ * Memory takes 8 aligned bytes that are stored at once, and gives them to its media so: no replica
+ * gets one part of them before another, whichever a range names. A pool is whole pages.
+ */
+static struct range
+whole_words(size_t off, size_t len)
+{
+	size_t from = off - off % WORD, end = off + len + (WORD - 1);
+
+	return (struct range){.off = from, .len = len ? end - end % WORD - from : 0};
+}
 
 /* ---- public ---- */
 
@@ -21,6 +35,7 @@ int
 repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 {
 	ENTRY_WHOLE();
+	struct range words = whole_words(off, len);
 	struct err e;
 	int rc;
 
@@ -30,7 +45,7 @@ repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, off, len, 0, &e);
+	rc = lanes_flush(r, lane, words.off, words.len, 0, &e);
 	lane_leave(r, lane);
 	return rc ? config_report(&e) : 0;
 }
@@ -54,6 +69,7 @@ int
 repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 {
 	ENTRY_WHOLE();
+	struct range words = whole_words(off, len);
 	struct err e;
 	int rc;
 
@@ -63,7 +79,7 @@ repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, off, len, 0, &e);
+	rc = lanes_flush(r, lane, words.off, words.len, 0, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_DRAIN, 0, 0, &e);
 	return lane_answer(r, lane, rc, &e);
@@ -105,11 +121,27 @@ pair_check(const struct repl *r, size_t a_off, size_t a_len, size_t b_off, size_
 	return rc;
 }
 
+/* Of a word that they have in common b's bytes are not to be there first. */
+static struct range
+pair_first(size_t a_off, size_t a_len, size_t b_off, size_t b_len)
+{
+	struct range a = whole_words(a_off, a_len);
+	size_t end = a.off + a.len;
+
+	if (b_off < a_off && b_off + b_len > a.off)
+		a.off = b_off + b_len;
+	if (b_off > a_off && b_off < end)
+		end = b_off;
+	a.len = end - a.off;
+	return a;
+}
+
 int
 repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, size_t b_off,
 		  size_t b_len)
 {
 	ENTRY_WHOLE();
+	struct range a = pair_first(a_off, a_len, b_off, b_len), b = whole_words(b_off, b_len);
 	struct err e;
 	int rc;
 
@@ -119,9 +151,9 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, a_off, a_len, b_len, &e);
+	rc = lanes_flush(r, lane, a.off, a.len, b.len, &e);
 	if (!rc)
-		rc = lanes_drain(r, lane, LANE_PAIR, b_off, b_len, &e);
+		rc = lanes_drain(r, lane, LANE_PAIR, b.off, b.len, &e);
 	return lane_answer(r, lane, rc, &e);
 }
 

@@ -124,7 +124,8 @@ slice_max(const struct ship *s)
 {
 	unsigned part = s->r->cfg->async_lag_bytes / 4;
 
-	return part < SLICE_MAX ? part : SLICE_MAX;
+	/* No word is in two. */
+	return part < SLICE_MAX ? part - part % 8 : SLICE_MAX;
 }
 
 /* What of count ranges from a place on goes in one slice. */
