@@ -131,7 +131,7 @@ bool fab_lane_commits(const struct fab_lane *l);
 int fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e);
 unsigned fab_lane_rma_room(const struct fab_lane *l);
 
-/* The most bytes of one operation. With an RNIC they go through bounce buffers. */
+/* The most bytes of one operation. By bounce buffers go all with an RNIC, with tcp what fits. */
 size_t fab_lane_rma_max(const struct fab_lane *l);
 #define FAB_RMA_MAX     (1U << 20)
 #define FAB_BOUNCE_SIZE 65536U

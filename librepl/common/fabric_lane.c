@@ -19,6 +19,7 @@
 #include "regions.h"
 #include "target.h"
 #include "wire.h"
+#include "words.h"
 
 #define LANE_RMA_MAX  32
 #define LANE_RMA_RDMA 16 /* with an RNIC, whose operations each have a bounce buffer */
@@ -86,7 +87,7 @@ struct fab_lane {
 	struct fab_source source;
 	uint8_t *send_mem; /* depth * msg_size */
 	uint8_t *recv_mem; /* (depth + 1) * FAB_REPLY_MAX */
-	uint8_t *bounce;   /* rma_count * FAB_BOUNCE_SIZE, or NULL */
+	uint8_t *bounce;   /* rma_count * FAB_BOUNCE_SIZE */
 	struct ofi_op *recv_op;
 	struct ofi_op rma_op[LANE_RMA_MAX];
 	struct lane_dst {
@@ -124,7 +125,7 @@ lane_alloc(struct fab_lane *l)
 	size_t send_len = l->depth * l->msg_size, recv_len = (l->depth + 1UL) * FAB_REPLY_MAX;
 
 	l->rma_count = l->rdma ? LANE_RMA_RDMA : LANE_RMA_MAX;
-	l->mem_len = send_len + recv_len + (l->rdma ? l->rma_count * FAB_BOUNCE_SIZE : 0);
+	l->mem_len = send_len + recv_len + l->rma_count * FAB_BOUNCE_SIZE;
 	l->mem = ofi_mem_new(l->mem_len);
 	l->recv_op = calloc(l->depth + 1UL, sizeof(*l->recv_op));
 	l->spare = (int)l->depth;
@@ -132,7 +133,7 @@ lane_alloc(struct fab_lane *l)
 		return -1;
 	l->send_mem = l->mem;
 	l->recv_mem = l->mem + send_len;
-	l->bounce = l->rdma ? l->recv_mem + recv_len : NULL;
+	l->bounce = l->recv_mem + recv_len;
 	for (unsigned i = 0; i < l->rma_count; i++)
 		l->rma_free[l->rma_free_count++] = l->rma_count - 1 - i;
 	return 0;
@@ -600,6 +601,13 @@ lane_bounce(struct fab_lane *l, const struct ofi_op *op)
 	return l->bounce + (size_t)op->slot * FAB_BOUNCE_SIZE;
 }
 
+/* What tcp sends from where it lies its system copies as it sees fit: words.h. */
+static bool
+lane_write_copied(struct fab_lane *l, const void *src, size_t len, uint64_t off, void **desc)
+{
+	return l->rdma ? !source_take(&l->source, src, len, off, desc) : len <= FAB_BOUNCE_SIZE;
+}
+
 /* Post a write; flags say when it is complete and whether data goes with it. */
 static int
 lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, uint64_t data,
@@ -615,8 +623,10 @@ lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, uint64
 		return rc;
 	p.op = lane_rma_op(l, OFI_WRITE);
 	p.iov = (struct iovec){.iov_base = (void *)(uintptr_t)src, .iov_len = len};
-	if (l->rdma && !source_take(&l->source, src, len, off, &p.desc))
-		p.iov.iov_base = memcpy(lane_bounce(l, p.op), src, len);
+	if (lane_write_copied(l, src, len, off, &p.desc)) {
+		p.iov.iov_base = lane_bounce(l, p.op);
+		words_load(p.iov.iov_base, src, len);
+	}
 	return lane_post(l, &p, e);
 }
 

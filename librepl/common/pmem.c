@@ -14,6 +14,8 @@
 #include <libpmem2.h>
 #include <linux/magic.h>
 
+#include "words.h"
+
 #define PMEM_ROOM_MIN   ((size_t)1 << 40)
 #define PMEM_ROOM_TIMES 16
 #define PMEM_ALIGN      ((size_t)2 << 20) /* of large pages */
@@ -488,7 +490,7 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
 	if (m->durable == PMEM_NONE)
 		pmem_touch(m, off, len);
-	memcpy(m->addr + off, src, len);
+	words_store(m->addr + off, src, len);
 }
 
 /* ---- by the file ---- */

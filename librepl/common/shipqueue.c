@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "words.h"
+
 #define BIT(replica) (1U << (replica))
 
 struct shipment *
@@ -31,7 +33,7 @@ shipment_add(struct shipment *s, uint8_t op, uint64_t off, uint64_t len, const v
 		(struct ship_piece){.off = off, .len = len, .at = s->bytes, .op = op};
 	if (!src)
 		return;
-	memcpy(s->data + s->bytes, src, len);
+	words_load(s->data + s->bytes, src, len);
 	s->bytes += len;
 }
 

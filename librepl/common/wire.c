@@ -7,6 +7,7 @@
 
 #include "checksum.h"
 #include "le.h"
+#include "words.h"
 
 /* Offsets of the header's fields. */
 enum {
@@ -159,7 +160,7 @@ static void
 payload_put(struct wire_commit *c, const void *data, size_t len)
 {
 	if (data != wire_commit_next(c))
-		memcpy(wire_commit_next(c), data, len);
+		words_load(wire_commit_next(c), data, len);
 	c->payload_len += len;
 }
 

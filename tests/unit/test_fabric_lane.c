@@ -222,6 +222,28 @@ what_finds_no_room_goes_later_and_in_order(void **state)
 	end(&f);
 }
 
+/* Not as it is when the system comes to copying it, which takes words apart. */
+static void
+what_is_written_is_as_it_was_then(void **state)
+{
+	uint8_t src[64], was[64];
+	struct fixture f;
+	struct fab_event ev;
+
+	(void)state;
+	begin(&f);
+	memset(src, 'w', sizeof(src));
+	memcpy(was, src, sizeof(was));
+	full = true;
+	assert_int_equal(fab_lane_write(f.l, src, sizeof(src), SIZE, NULL), 0);
+	memset(src, 'x', sizeof(src));
+	full = false;
+	await(f.l, &ev);
+	assert_int_equal(ev.type, FAB_WRITTEN);
+	assert_memory_equal(f.t.mem + SIZE, was, sizeof(was));
+	end(&f);
+}
+
 /* As much as a lane may have under way, for as long as it takes. */
 static void
 all_that_may_be_under_way_is_kept(void **state)
@@ -435,6 +457,7 @@ main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_finds_no_room_goes_later_and_in_order),
+		cmocka_unit_test(what_is_written_is_as_it_was_then),
 		cmocka_unit_test(all_that_may_be_under_way_is_kept),
 		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
 		cmocka_unit_test(what_does_not_come_is_slept_for),
