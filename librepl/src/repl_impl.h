@@ -6,7 +6,8 @@
  *
  * Lock order: repl.grow_lock, the lanes in the order of their numbers, repl.lock, then a
  * remote's own, then repl.reason_lock, repl.wake_lock. A lane is waited for with nothing
- * held but grow_lock and, by a hold, the lanes before it.
+ * held but grow_lock and, by a hold, the lanes before it. Claims (claims.h) are waited for in
+ * a lane and in a turn of appends, with nothing on its way.
  *
  * Who may follow replica.remote: a thread that is in a lane, as long as lost is 0 when it
  * looks; one that holds grow_lock and lock, or one of both where the other's absence
