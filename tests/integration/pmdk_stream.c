@@ -27,6 +27,8 @@
 #include <libpmemblk.h>
 #include <libpmemlog.h>
 
+#include "check.h"
+
 #define BLOCK   4096U
 #define BLOCKS  64U
 #define WORDS   (BLOCK / sizeof(uint64_t))
@@ -35,15 +37,6 @@
 #define THREADS 6U
 #define APART   136U /* words from a thread's number to the next one's: some share a page */
 #define RECORDS 24U  /* words of a record of a log, at most */
-
-static void
-check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(2);
-}
 
 static void
 must(int ok, const char *what, uint64_t is, uint64_t due)

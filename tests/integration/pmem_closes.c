@@ -26,6 +26,8 @@
 
 #include <libpmem.h>
 
+#include "check.h"
+
 #define SIZE   (1UL << 20)
 #define PAGE   4096UL
 #define FILES  100
@@ -35,15 +37,6 @@
 static const char *directory;
 static int files[FILES];
 static bool before[NUMBER];
-
-static void
-check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(2);
-}
 
 static void
 put(char *at, int c, size_t len)

@@ -8,24 +8,15 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <libpmem.h>
 
-#define SIZE (1UL << 20)
+#include "check.h"
 
-static void
-check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(2);
-}
+#define SIZE (1UL << 20)
 
 static void *
 function(void *library, const char *name)

@@ -54,15 +54,6 @@
 #define STEPS  400UL
 #define LARGE  (24 * SIZE)
 
-void
-check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	perror(what);
-	exit(2);
-}
-
 char *
 map_fd(int fd, size_t off, size_t len, int prot)
 {

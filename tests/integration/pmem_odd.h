@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "check.h"
+
 #define SIZE (1UL << 20)
 #define PAGE 4096UL
 
@@ -15,9 +17,6 @@ struct odd_mode {
 
 /* Up to one without a name. */
 extern const struct odd_mode odd_process[];
-
-/* Ends the program with what and errno, if not ok. */
-void check(int ok, const char *what);
 
 /* A new file of that size, and a mapping of one, which are what is asked for. */
 int file_new(const char *path, size_t size);
