@@ -705,12 +705,13 @@ repl_count_lanes(struct repl *r, struct err *e)
 		return err_set(e, atomic_load(&r->replicas[0].lost), "no replica is reachable: %s",
 			       r->replicas[0].reason);
 	r->slots = calloc(r->lane_count, sizeof(*r->slots));
-	/* A queue orders what comes from several lanes by itself. */
-	if (r->slots && r->lane_count > 1 && r->cfg->ack == ACK_ALL)
-		r->claims_made = claims_init(&r->claims, r->lane_count) == 0;
-	if (!r->slots || (!r->claims_made && r->lane_count > 1 && r->cfg->ack == ACK_ALL))
+	if (!r->slots)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	return 0;
+	/* A queue orders what comes from several lanes by itself. */
+	if (r->lane_count == 1 || r->cfg->ack != ACK_ALL)
+		return 0;
+	r->claims_made = claims_init(&r->claims, r->lane_count) == 0;
+	return r->claims_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
 }
 
 static int
