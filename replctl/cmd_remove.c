@@ -39,9 +39,7 @@ remove_check(struct ctl *c, struct json_object *info)
 {
 	if (!info || !out_member_bool(info, "writer_open"))
 		return 0;
-	ctl_next(c, "replctl status %s", c->host_text);
-	return err_set(&c->err, REPL_E_BUSY, "pool '%s' is open for writing by %s", c->target.pool,
-		       out_member(info, "writer"));
+	return ctl_has_writer(c, out_member(info, "writer"));
 }
 
 static int

@@ -150,11 +150,8 @@ sync_open_dry(struct sync *s)
 
 	if (rc)
 		return rc;
-	if (meta->writer_open) {
-		ctl_next(c, "replctl status %s", c->host_text);
-		return err_set(&c->err, REPL_E_BUSY, "pool '%s' is open for writing by %s",
-			       c->target.pool, meta->writer);
-	}
+	if (meta->writer_open)
+		return ctl_has_writer(c, meta->writer);
 	if (!meta->primary)
 		return 0;
 	ctl_next(c, "replctl info %s; replctl demote %s (when its own program has ended)",

@@ -37,6 +37,14 @@ ctl_next_file(struct ctl *c, const char *command, const char *file)
 }
 
 int
+ctl_has_writer(struct ctl *c, const char *writer)
+{
+	ctl_next(c, "replctl status %s", c->host_text);
+	return err_set(&c->err, REPL_E_BUSY, "pool '%s' is open for writing by %s", c->target.pool,
+		       writer);
+}
+
+int
 ctl_configure(struct ctl *c)
 {
 	const struct ctl_options *o = &c->options;

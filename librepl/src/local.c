@@ -241,7 +241,7 @@ struct piece {
 	char path[4096];
 };
 
-/* An end of line in a name is told as \\012, and so is what is called that way. */
+/* An end of line in a name is told as \012, and so is what is called that way. */
 static void
 path_undo(struct piece *p)
 {
