@@ -22,7 +22,6 @@
 #include "pools_impl.h"
 #include "real.h"
 
-#define LOOK_NS      500000000ULL
 #define FORK_WAIT_S  10
 #define PAGE         4096U
 #define REPORT_LINES 100
@@ -31,11 +30,8 @@
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
 char *pools_set, *pools_config;
-static atomic_uint reports, threads;
+static atomic_uint reports;
 static atomic_bool ready;
-
-static __thread uint32_t flushed __attribute__((tls_model("initial-exec"))); /* bit a pool */
-static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 
 int
 pool_of_file(int fd, struct stat *file)
@@ -250,7 +246,7 @@ mark_new(void)
 static void
 child_begin(void)
 {
-	flushed = 0;
+	thread_forget();
 	late_count = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
@@ -416,136 +412,12 @@ register_end(void)
 
 /* ---- persistence ---- */
 
-static unsigned
-lane_of_thread(const struct pool *p)
-{
-	if (thread_number == 0)
-		thread_number = 1 + atomic_fetch_add(&threads, 1);
-	return (thread_number - 1) % p->lanes;
-}
-
-/* What the file has not can't be read, and the program has not written it. */
-static size_t
-pool_has(struct pool *p, uint64_t off, size_t len)
-{
-	size_t has = view_has(p, off, len);
-
-	if (has < len && !atomic_exchange(&p->told_short, true))
-		report("%s: it was made shorter than %zu bytes; its replicas keep what was behind",
-		       p->path, p->size);
-	return has;
-}
-
-/*
- * True: once more. A lane here is one thread's at a time, so the library itself has it, for longer
- * than op-timeout, and it does so by its own deadlines. Given up, the bytes would be nowhere: the
- * replicas count as up to date, and the program has nobody to tell that they are not.
- */
-static bool
-pool_waits(const struct pool *p, int rc, const char *what)
-{
-	if (rc != REPL_E_BUSY)
-		return false;
-	report("%s: %s: waiting: %s", p->path, what, api.repl_errormsg());
-	return true;
-}
-
-/* Under the lane's lock, as the next one. */
-static int
-lane_drain(struct pool *p, unsigned lane)
-{
-	int rc;
-
-	do
-		rc = api.repl_drain(p->r, lane);
-	while (pool_waits(p, rc, "drain"));
-	p->undrained[lane] = 0;
-	return rc;
-}
-
-static int
-lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
-{
-	int drained = 0, rc;
-
-	if (len > LANE_BYTES - p->undrained[lane])
-		drained = lane_drain(p, lane);
-	do
-		rc = api.repl_flush(p->r, lane, off, len);
-	while (pool_waits(p, rc, "flush"));
-	p->undrained[lane] += len;
-	return drained ? drained : rc;
-}
-
-/* LANE_BYTES at most. How many of them, the last ones, lie behind what is known of the pool. */
-static size_t
-pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
-{
-	size_t within = len, has;
-	unsigned lane;
-	int rc = 0;
-
-	(void)pthread_rwlock_rdlock(&p->lock);
-	if (p->state == POOL_OPEN) {
-		lane = lane_of_thread(p);
-		if (off >= p->size)
-			within = 0;
-		else if (len > p->size - off)
-			within = p->size - off;
-		has = within && look ? pool_has(p, off, within) : within;
-		if (has) {
-			(void)pthread_mutex_lock(&p->lane_locks[lane]);
-			rc = lane_flush(p, lane, off, has);
-			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
-		}
-		flushed |= 1U << (p - pools);
-	}
-	(void)pthread_rwlock_unlock(&p->lock);
-	if (rc)
-		pool_failed(p, rc, "flush");
-	return len - within;
-}
-
-static size_t
-parts_flush(struct pool *p, uint64_t off, size_t len, bool look)
-{
-	size_t left = 0;
-
-	for (size_t n; len > 0 && left == 0; off += n, len -= n) {
-		n = len < LANE_BYTES ? len : LANE_BYTES;
-		left = pool_flush(p, off, n, look);
-	}
-	return left + len;
-}
-
-static void
-piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
-{
-	uint64_t end = off + len;
-	size_t left;
-	bool all;
-
-	missed_flushed(p);
-	if (pool_due(p))
-		pool_ready(p);
-	if (atomic_load_explicit(&p->longer, memory_order_relaxed))
-		(void)pool_grow(p, UINT64_MAX);
-	left = parts_flush(p, off, len, look);
-	if (left == 0)
-		return;
-	all = pool_grow(p, end);
-	left = parts_flush(p, end - left, left, look);
-	/* Where the file ends nothing was written. */
-	if (left && !(look && all))
-		pool_behind(p, end - left, end);
-}
-
 bool
 pools_concern(const void *addr, size_t len)
 {
 	struct maps_piece any;
 
-	return flushed != 0 || maps_find((uintptr_t)addr, (uintptr_t)addr + len, &any);
+	return thread_flushed() || maps_find((uintptr_t)addr, (uintptr_t)addr + len, &any);
 }
 
 static void
@@ -650,65 +522,15 @@ pools_sync(const void *addr, size_t len)
 	range_flush(addr, len, true);
 }
 
-/* Degraded operation is silent by itself: whoever runs the program is told, once a replica. */
-static void
-pool_look(struct pool *p)
-{
-	struct repl_stat st = {.struct_size = sizeof(st)};
-	uint64_t now = now_ns(), due = atomic_load(&p->look_ns);
-
-	if (now < due || !atomic_compare_exchange_strong(&p->look_ns, &due, now + LOOK_NS))
-		return;
-	for (unsigned i = 0; i < api.repl_replicas(p->r); i++) {
-		if ((atomic_load(&p->told_lost) & 1U << i) || api.repl_stat(p->r, i, &st) ||
-		    st.replication != REPL_REPL_DEGRADED)
-			continue;
-		atomic_fetch_or(&p->told_lost, 1U << i);
-		report("%s: REPLICA %s LOST: %s", p->path, p->targets[i], st.reason);
-	}
-}
-
-static void
-pool_drain(struct pool *p)
-{
-	unsigned lane;
-	int rc = 0;
-
-	(void)pthread_rwlock_rdlock(&p->lock);
-	if (p->state == POOL_OPEN) {
-		lane = lane_of_thread(p);
-		(void)pthread_mutex_lock(&p->lane_locks[lane]);
-		rc = lane_drain(p, lane);
-		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
-		if (!rc)
-			pool_look(p);
-	}
-	(void)pthread_rwlock_unlock(&p->lock);
-	if (rc)
-		pool_failed(p, rc, "drain");
-}
-
-static void
-flushed_drain(void)
-{
-	uint32_t todo = flushed;
-
-	flushed = 0;
-	for (unsigned i = 0; i < pool_count; i++) {
-		if (todo & 1U << i)
-			pool_drain(&pools[i]);
-	}
-}
-
 void
 pools_drain(void)
 {
 	struct calm calm;
 
-	if (flushed == 0 || busy > 0 || is_sharing())
+	if (!thread_flushed() || busy > 0 || is_sharing())
 		return;
 	calm = calm_begin();
-	flushed_drain();
+	thread_drain();
 	calm_end(calm);
 }
 
@@ -746,7 +568,7 @@ pools_changed(const struct stat *file, uint64_t from, uint64_t to)
 	for (unsigned i = 0; i < pool_count; i++)
 		pool_changed(&pools[i], file, from, to, amid);
 	if (!amid)
-		flushed_drain();
+		thread_drain();
 	calm_end(calm);
 }
 
@@ -781,5 +603,5 @@ late_flush(void)
 		else
 			piece_flush(now[i].pool, now[i].off, now[i].len, now[i].look);
 	}
-	flushed_drain();
+	thread_drain();
 }

@@ -112,6 +112,21 @@ bool pools_may_open(struct pool *p);
 /* The pools are closed at exit, before what has been registered for it up to now. */
 void register_end(void);
 
+/* ---- pools_persist.c ---- */
+
+/*
+ * The range is on its way to the replicas, with what else this thread flushes before
+ * thread_drain(). look: it may reach behind the end of the file.
+ */
+void piece_flush(struct pool *p, uint64_t off, size_t len, bool look);
+
+/* This thread has flushed what is not drained. */
+bool thread_flushed(void);
+void thread_drain(void);
+
+/* Not here: in the child of a fork. */
+void thread_forget(void);
+
 /* ---- pool_open.c; "locked": for writing ---- */
 
 /* fd is the pool's file; its dev, ino and file_size are known. */
