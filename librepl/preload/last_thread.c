@@ -21,6 +21,7 @@
 #include "descriptors.h"
 #include "pools.h"
 #include "pools_impl.h"
+#include "proc.h"
 
 #define EXPORT  __attribute__((visibility("default")))
 #define LOOK_NS 50000000L
@@ -98,18 +99,7 @@ last_thread_forked(void)
 static bool
 main_gone(void)
 {
-	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t got;
-	char text[128], *state;
-
-	if (fd < 0)
-		return false;
-	got = read(fd, text, sizeof(text) - 1);
-	(void)close(fd);
-	text[got > 0 ? got : 0] = '\0';
-	/* Behind the program's name, in parentheses. */
-	state = strrchr(text, ')');
-	return state && strncmp(state, ") Z", 3) == 0;
+	return proc_state("/proc/self/stat") == 'Z';
 }
 
 /*

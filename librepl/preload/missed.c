@@ -22,6 +22,7 @@
 
 #include "pools.h"
 #include "pools_impl.h"
+#include "proc.h"
 #include "real.h"
 
 #define LOOKS_MAX 64U /* programs flush memory that is no file's, too */

@@ -42,11 +42,15 @@ pool_close_locked(struct pool *p)
 	p->r = NULL;
 	if (was != POOL_OPEN)
 		return;
+	p->r = r;
+	pool_serve_last(p);
+	p->r = NULL;
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
 	if (api.repl_commit(r, 0))
 		report("%s: closing: %s", p->path, api.repl_errormsg());
 	if (api.repl_close(r))
 		report("%s: closing: %s", p->path, api.repl_errormsg());
+	kin_closed((unsigned)(p - pools));
 }
 
 void
@@ -280,8 +284,9 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 		abort();
 }
 
+/* By this process alone of its kin. */
 static void
-pool_open_locked(struct pool *p)
+pool_open_alone(struct pool *p)
 {
 	bool again = p->retry_ns != 0;
 	uint64_t begin = now_ns();
@@ -310,6 +315,22 @@ pool_open_locked(struct pool *p)
 	(void)pthread_once(&open_once, register_end);
 }
 
+/* False: another process of the kin opens it, or has. */
+static bool
+pool_open_locked(struct pool *p)
+{
+	unsigned number = (unsigned)(p - pools);
+
+	if (!kin_open(number, p->dev, p->ino))
+		return false;
+	pool_open_alone(p);
+	if (p->state == POOL_OPEN)
+		kin_opened(number, p->dev, p->ino, pool_serve);
+	else
+		kin_failed(number);
+	return true;
+}
+
 bool
 pool_due(struct pool *p)
 {
@@ -321,15 +342,18 @@ pool_due(struct pool *p)
 }
 
 /* Open the pool if that is due. */
-void
+bool
 pool_ready(struct pool *p)
 {
+	bool here = true;
+
 	if (!pools_may_open(p))
-		return;
+		return true;
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (pool_due(p))
-		pool_open_locked(p);
+		here = pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
+	return here;
 }
 
 /* Where there are data from off on; off itself where nobody knows. */
@@ -392,7 +416,7 @@ pool_grow(struct pool *p, uint64_t end)
 		}
 		if (rc) {
 			pool_close_locked(p);
-			pool_open_locked(p);
+			(void)pool_open_locked(p);
 		} else {
 			p->size = p->file_size;
 		}

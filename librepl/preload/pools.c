@@ -168,6 +168,7 @@ pool_locks_init(struct pool *p)
 	(void)pthread_rwlockattr_destroy(&a);
 	for (unsigned i = 0; i < REPL_LANES_MAX; i++)
 		(void)pthread_mutex_init(&p->lane_locks[i], NULL);
+	(void)pthread_mutex_init(&p->serving, NULL);
 }
 
 static struct pool *
@@ -260,7 +261,10 @@ child_begin(void)
 		p->forked = true;
 		p->stored = false;
 		p->told_stray = false;
+		p->owing = false;
+		p->stuck = 0;
 	}
+	kin_forked();
 	descriptors_forked();
 	missed_forked();
 	last_thread_forked();
@@ -360,6 +364,7 @@ pools_init(void)
 	pool_policy_begin();
 	if (pool_count > 0) {
 		mark_new();
+		kin_begin();
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 		missed_begin();
 	}
@@ -398,6 +403,7 @@ pools_end(void)
 		return;
 	}
 	for (unsigned i = 0; i < pool_count; i++) {
+		pool_leave(&pools[i]);
 		(void)pthread_rwlock_wrlock(&pools[i].lock);
 		pool_close_locked(&pools[i]);
 		(void)pthread_rwlock_unlock(&pools[i].lock);
@@ -472,6 +478,10 @@ sharing_flush(uintptr_t at, uintptr_t end, bool look)
 	for (; at < end && maps_find(at, end, &piece); at = piece.end) {
 		struct pool *p = &pools[piece.pool];
 
+		if (busy == 0 && kin_serves(piece.pool)) {
+			thread_post(p, piece.off, piece.len);
+			continue;
+		}
 		late_add(p, piece.off, piece.len, look);
 		if (!atomic_exchange(&p->told_sharing, true))
 			report("%s: made durable by a child that shares its parent's memory, as of "
@@ -527,10 +537,13 @@ pools_drain(void)
 {
 	struct calm calm;
 
-	if (!thread_flushed() || busy > 0 || is_sharing())
+	if (!thread_flushed() || busy > 0)
 		return;
 	calm = calm_begin();
-	thread_drain();
+	if (is_sharing())
+		thread_settle();
+	else
+		thread_drain();
 	calm_end(calm);
 }
 
@@ -546,11 +559,13 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 	if (!amid)
 		(void)pthread_rwlock_rdlock(&p->lock);
 	is = p->state == POOL_OPEN;
-	if (to > p->size)
+	if (is && to > p->size)
 		to = p->size;
+	if (!is && to == UINT64_MAX)
+		to = (uint64_t)file->st_size;
 	if (!amid)
 		(void)pthread_rwlock_unlock(&p->lock);
-	if (!is || from >= to)
+	if (!(is || pool_elsewhere(p)) || from >= to)
 		return;
 	if (amid)
 		late_add(p, from, (size_t)(to - from), true);
@@ -576,8 +591,11 @@ void
 pools_grown(const struct stat *file)
 {
 	for (unsigned i = 0; i < pool_count; i++) {
-		if (pools[i].dev == file->st_dev && pools[i].ino == file->st_ino)
-			atomic_store(&pools[i].longer, true);
+		if (pools[i].dev != file->st_dev || pools[i].ino != file->st_ino)
+			continue;
+		atomic_store(&pools[i].longer, true);
+		if (pool_elsewhere(&pools[i]))
+			kin_longer(i);
 	}
 }
 

@@ -15,9 +15,10 @@
 
 #include <librepl.h>
 
+#include "kin.h"
 #include "pools.h"
 
-#define POOLS_MAX 32 /* a bit each in a thread's mask */
+#define POOLS_MAX KIN_POOLS /* a bit each in a thread's mask */
 
 /*
  * A lane has no more than that undrained: a drain has to get through in a part of op-timeout, and
@@ -57,6 +58,9 @@ struct pool {
 	_Atomic bool told_synced;                   /* likewise */
 	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
 	_Atomic bool told_sharing, told_stray;      /* likewise */
+	_Atomic bool owing;                         /* something was posted, and not asked for */
+	_Atomic uint64_t stuck;                     /* what who has it open is asked for in vain */
+	pthread_mutex_t serving;                    /* one at a time */
 	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
@@ -124,8 +128,37 @@ void piece_flush(struct pool *p, uint64_t off, size_t len, bool look);
 bool thread_flushed(void);
 void thread_drain(void);
 
-/* Not here: in the child of a fork. */
+/* In the child of a fork. */
 void thread_forget(void);
+
+/* To who has it open, for this thread's next drain, or to be settled before that. */
+void thread_post(struct pool *p, uint64_t off, size_t len);
+void thread_settle(void);
+
+/* Under the pool's lock, that being open, and these two under the lane's. 0, or a status. */
+unsigned lane_of_thread(const struct pool *p);
+int lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len);
+int lane_drain(struct pool *p, unsigned lane);
+size_t pool_has(struct pool *p, uint64_t off, size_t len);
+void pool_look(struct pool *p);
+
+/* ---- pools_kin.c ---- */
+
+/* Another process of the kin has it open, and serves. */
+bool pool_elsewhere(const struct pool *p);
+
+/* Something for that one. */
+void pool_post(struct pool *p, uint64_t off, size_t len);
+
+/* All that was posted is on the replicas, or the pool can't be opened, which is told. */
+void pool_settle(struct pool *p);
+
+/* The same where a process leaves the pool. */
+void pool_leave(struct pool *p);
+
+/* Others of the kin wait for it. serve_last: it is closed next, and locked for writing. */
+void pool_serve(unsigned number);
+void pool_serve_last(struct pool *p);
 
 /* ---- pool_open.c; "locked": for writing ---- */
 
@@ -137,7 +170,8 @@ void pool_close_locked(struct pool *p);
 
 /* A cheap look, without the lock; if so, pool_ready(). */
 bool pool_due(struct pool *p);
-void pool_ready(struct pool *p);
+/* False: another process of the kin opens it. */
+bool pool_ready(struct pool *p);
 
 /* Of the view, how many of len bytes from off on the file has, be that in whole pages. */
 size_t view_has(const struct pool *p, uint64_t off, size_t len);
@@ -156,11 +190,6 @@ void pool_behind(struct pool *p, uint64_t from, uint64_t to);
 
 /* The program's own wish is to stop when a replica is lost. */
 void pool_failed(const struct pool *p, int rc, const char *what);
-
-/* ---- renamed.c ---- */
-
-/* Call take() for each line of a file of proc(5); of a very long one for what it begins with. */
-int proc_lines(const char *file, void (*take)(void *, const char *), void *arg);
 
 /* ---- missed.c ---- */
 

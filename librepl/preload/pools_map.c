@@ -73,6 +73,7 @@ pools_let_go(struct maps_change c, bool may_close)
 			       MAPS_MAX);
 		if (!(c.gone & ~c.left & 1U << i) || !may_close)
 			continue;
+		pool_leave(&pools[i]);
 		(void)pthread_rwlock_wrlock(&pools[i].lock);
 		pool_close_locked(&pools[i]);
 		pools[i].retry_ns = 0;

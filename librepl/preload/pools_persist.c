@@ -13,10 +13,12 @@
 
 static atomic_uint threads;
 
-static __thread uint32_t flushed __attribute__((tls_model("initial-exec"))); /* bit a pool */
+/* A bit for each pool: what this thread has to drain, and to whom else it was posted. */
+static __thread uint32_t flushed __attribute__((tls_model("initial-exec")));
+static __thread uint32_t posted __attribute__((tls_model("initial-exec")));
 static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
 
-static unsigned
+unsigned
 lane_of_thread(const struct pool *p)
 {
 	if (thread_number == 0)
@@ -25,7 +27,7 @@ lane_of_thread(const struct pool *p)
 }
 
 /* What the file has not can't be read, and the program has not written it. */
-static size_t
+size_t
 pool_has(struct pool *p, uint64_t off, size_t len)
 {
 	size_t has = view_has(p, off, len);
@@ -50,8 +52,26 @@ pool_waits(const struct pool *p, int rc, const char *what)
 	return true;
 }
 
+/* Degraded operation is silent by itself: whoever runs the program is told, once a replica. */
+void
+pool_look(struct pool *p)
+{
+	struct repl_stat st = {.struct_size = sizeof(st)};
+	uint64_t now = now_ns(), due = atomic_load(&p->look_ns);
+
+	if (now < due || !atomic_compare_exchange_strong(&p->look_ns, &due, now + LOOK_NS))
+		return;
+	for (unsigned i = 0; i < api.repl_replicas(p->r); i++) {
+		if ((atomic_load(&p->told_lost) & 1U << i) || api.repl_stat(p->r, i, &st) ||
+		    st.replication != REPL_REPL_DEGRADED)
+			continue;
+		atomic_fetch_or(&p->told_lost, 1U << i);
+		report("%s: REPLICA %s LOST: %s", p->path, p->targets[i], st.reason);
+	}
+}
+
 /* Under the lane's lock, as the next one. */
-static int
+int
 lane_drain(struct pool *p, unsigned lane)
 {
 	int rc;
@@ -63,7 +83,7 @@ lane_drain(struct pool *p, unsigned lane)
 	return rc;
 }
 
-static int
+int
 lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
 {
 	int drained = 0, rc;
@@ -75,6 +95,20 @@ lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
 	while (pool_waits(p, rc, "flush"));
 	p->undrained[lane] += len;
 	return drained ? drained : rc;
+}
+
+static uint32_t
+bit_of(const struct pool *p)
+{
+	return 1U << (p - pools);
+}
+
+void
+thread_post(struct pool *p, uint64_t off, size_t len)
+{
+	pool_post(p, off, len);
+	posted |= bit_of(p);
+	flushed |= bit_of(p);
 }
 
 /* LANE_BYTES at most. How many of them, the last ones, lie behind what is known of the pool. */
@@ -98,7 +132,9 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 			rc = lane_flush(p, lane, off, has);
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
-		flushed |= 1U << (p - pools);
+		flushed |= bit_of(p);
+	} else if (!kin_has_other((unsigned)(p - pools), p->dev, p->ino)) {
+		thread_post(p, off, len);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (rc)
@@ -126,8 +162,8 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	bool all;
 
 	missed_flushed(p);
-	if (pool_due(p))
-		pool_ready(p);
+	if (pool_due(p) && !pool_elsewhere(p))
+		(void)pool_ready(p);
 	if (atomic_load_explicit(&p->longer, memory_order_relaxed))
 		(void)pool_grow(p, UINT64_MAX);
 	left = parts_flush(p, off, len, look);
@@ -138,24 +174,6 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	/* Where the file ends nothing was written. */
 	if (left && !(look && all))
 		pool_behind(p, end - left, end);
-}
-
-/* Degraded operation is silent by itself: whoever runs the program is told, once a replica. */
-static void
-pool_look(struct pool *p)
-{
-	struct repl_stat st = {.struct_size = sizeof(st)};
-	uint64_t now = now_ns(), due = atomic_load(&p->look_ns);
-
-	if (now < due || !atomic_compare_exchange_strong(&p->look_ns, &due, now + LOOK_NS))
-		return;
-	for (unsigned i = 0; i < api.repl_replicas(p->r); i++) {
-		if ((atomic_load(&p->told_lost) & 1U << i) || api.repl_stat(p->r, i, &st) ||
-		    st.replication != REPL_REPL_DEGRADED)
-			continue;
-		atomic_fetch_or(&p->told_lost, 1U << i);
-		report("%s: REPLICA %s LOST: %s", p->path, p->targets[i], st.reason);
-	}
 }
 
 static void
@@ -188,6 +206,19 @@ void
 thread_forget(void)
 {
 	flushed = 0;
+	posted = 0;
+}
+
+void
+thread_settle(void)
+{
+	uint32_t todo = posted;
+
+	posted = 0;
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (todo & 1U << i)
+			pool_settle(&pools[i]);
+	}
 }
 
 void
@@ -195,6 +226,7 @@ thread_drain(void)
 {
 	uint32_t todo = flushed;
 
+	thread_settle();
 	flushed = 0;
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (todo & 1U << i)

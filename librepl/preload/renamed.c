@@ -21,8 +21,7 @@
 #include "maps.h"
 #include "pools.h"
 #include "pools_impl.h"
-
-#define LINE_MAX_LEN (PATH_MAX + 128)
+#include "proc.h"
 
 struct renamed {
 	const struct stat *st; /* of the file that has the name now */
@@ -75,42 +74,6 @@ is_followed(uintptr_t at, uintptr_t end, unsigned pool)
 	       piece.pool == pool)
 		at = piece.end;
 	return at >= end;
-}
-
-int
-proc_lines(const char *file, void (*take)(void *, const char *), void *arg)
-{
-	int fd = open(file, O_RDONLY | O_CLOEXEC), why;
-	char buf[LINE_MAX_LEN], *end;
-	bool rest = false;
-	size_t have = 0;
-	ssize_t got = 0;
-
-	while (fd >= 0 && (got = read(fd, buf + have, sizeof(buf) - 1 - have)) > 0) {
-		char *line = buf;
-
-		have += (size_t)got;
-		buf[have] = '\0';
-		for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-			*end = '\0';
-			if (!rest)
-				take(arg, line);
-			rest = false;
-		}
-		have -= (size_t)(line - buf);
-		memmove(buf, line, have + 1);
-		if (have < sizeof(buf) - 1)
-			continue;
-		if (!rest)
-			take(arg, buf);
-		rest = true;
-		have = 0;
-	}
-	why = errno;
-	if (fd >= 0)
-		(void)close(fd);
-	errno = why;
-	return fd < 0 || got < 0 ? -1 : 0;
 }
 
 static void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pmem_odd MODE FILE - what programs do to their mappings beside using them; each mode leaves bytes
- * in FILE that were made durable. Of those here (pmem_odd_process.c has more):
+ * in FILE that were made durable. Of those here (pmem_odd_process.c and pmem_odd_kin.c have more):
  *
  *   grow      the file gets longer, and is mapped at its end
  *   recreate  the file is deleted and made anew while it stays mapped
@@ -589,6 +589,8 @@ main(int argc, char **argv)
 		m = mode_find(odd_file, argv[1]);
 	if (argc == 3 && !m)
 		m = mode_find(odd_process, argv[1]);
+	if (argc == 3 && !m)
+		m = mode_find(odd_kin, argv[1]);
 	if (!m)
 		return 2;
 	m->run(argv[2]);

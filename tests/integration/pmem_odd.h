@@ -17,6 +17,7 @@ struct odd_mode {
 
 /* Up to one without a name. */
 extern const struct odd_mode odd_process[];
+extern const struct odd_mode odd_kin[];
 
 /* A new file of that size, and a mapping of one, which are what is asked for. */
 int file_new(const char *path, size_t size);

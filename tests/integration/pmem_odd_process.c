@@ -17,7 +17,7 @@
  *   narrow    its address space has got a limit that it has reached
  *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
- *   unseen    children of _Fork(3) and clone(2) write to the pool that the parent has open
+ *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
  *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
  *   leaves    it has left its environment and its directory before it maps the file
@@ -473,7 +473,6 @@ unseen(const char *path)
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
 	pid_t child;
 
-	put(at, 'p', PAGE);
 	child = _Fork();
 	if (child == 0) {
 		put(at + PAGE, 'c', PAGE);

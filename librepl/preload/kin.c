@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kin.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proc.h"
+#include "real.h"
+#include "thread.h"
+
+#define MEMBERS   64U /* processes that have had a pool open */
+#define MOMENT_NS 100000000L
+#define STUCK_NS  10000000000ULL
+
+/* A posted range: the number of its first line, and how many lines, or all of them to the end. */
+#define LINE       64U
+#define LINES_BITS 24
+#define LINES_ALL  ((1ULL << LINES_BITS) - 1)
+#define LINE_LAST  ((1ULL << (64 - LINES_BITS)) - 1)
+#define POST_MAX   (LINES_ALL / 2 * LINE) /* more is posted in parts */
+
+/*
+ * A process that serves: its thread holds the mutex until it ends, be that by a signal or because
+ * the process becomes another program; the kernel tells.
+ */
+struct member {
+	pthread_mutex_t alive;
+	_Atomic uint32_t life; /* another one each time that it is taken */
+	_Atomic pid_t pid;
+};
+
+struct kin_pool {
+	pthread_mutex_t opening;
+	uint32_t covered;       /* by who opens it: guarded by that */
+	_Atomic uint64_t owner; /* who has it open: a member's number and life; 0: nobody */
+	_Atomic dev_t dev;
+	_Atomic ino_t ino;
+	_Atomic bool longer;
+	_Atomic uint32_t asked, served;     /* counts of asking, and up to which */
+	_Atomic uint64_t posts[KIN_RANGES]; /* 0: none */
+};
+
+struct kin {
+	_Atomic uint32_t bell; /* counts, too */
+	struct member members[MEMBERS];
+	struct kin_pool pools[KIN_POOLS];
+};
+
+static struct kin *kin;
+
+/* Of this process alone. */
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool begun;
+static _Atomic uint64_t self; /* as an owner */
+static sem_t is_begun;
+static void (*_Atomic serve_pool)(unsigned);
+
+/* ---- shared memory ---- */
+
+static bool
+futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *limit)
+{
+	return syscall(SYS_futex, word, FUTEX_WAIT, value, limit, NULL, 0) == 0 ||
+	       errno != ETIMEDOUT;
+}
+
+static void
+futex_wake(_Atomic uint32_t *word)
+{
+	(void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void
+mutex_init(pthread_mutex_t *m)
+{
+	pthread_mutexattr_t a;
+
+	(void)pthread_mutexattr_init(&a);
+	(void)pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+	(void)pthread_mutexattr_setrobust(&a, PTHREAD_MUTEX_ROBUST);
+	(void)pthread_mutex_init(m, &a);
+	(void)pthread_mutexattr_destroy(&a);
+}
+
+static bool
+mutex_try(pthread_mutex_t *m)
+{
+	int rc = pthread_mutex_trylock(m);
+
+	if (rc == EOWNERDEAD)
+		rc = pthread_mutex_consistent(m);
+	return rc == 0;
+}
+
+void
+kin_begin(void)
+{
+	struct kin *k = real_mmap(NULL, sizeof(*k), PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (k == MAP_FAILED)
+		return;
+	for (unsigned i = 0; i < MEMBERS; i++)
+		mutex_init(&k->members[i].alive);
+	for (unsigned i = 0; i < KIN_POOLS; i++)
+		mutex_init(&k->pools[i].opening);
+	(void)sem_init(&is_begun, 0, 0);
+	kin = k;
+}
+
+void
+kin_forked(void)
+{
+	(void)pthread_mutex_init(&begin_lock, NULL);
+	(void)sem_init(&is_begun, 0, 0);
+	begun = false;
+	atomic_store(&self, 0);
+}
+
+/* ---- who serves ---- */
+
+static uint64_t
+member_take(void)
+{
+	for (unsigned i = 0; i < MEMBERS; i++) {
+		struct member *m = &kin->members[i];
+
+		if (!mutex_try(&m->alive))
+			continue;
+		atomic_store(&m->pid, getpid());
+		return ((uint64_t)atomic_fetch_add(&m->life, 1) + 1) << 32 | i;
+	}
+	return 0;
+}
+
+static bool
+is_alive(uint64_t owner)
+{
+	struct member *m = &kin->members[owner % MEMBERS];
+
+	if (owner == 0 || atomic_load(&m->life) != owner >> 32)
+		return false;
+	if (!mutex_try(&m->alive))
+		return true;
+	(void)pthread_mutex_unlock(&m->alive);
+	return false;
+}
+
+/* Not where it has another number for who asks than for itself. */
+static bool
+is_stopped(uint64_t owner)
+{
+	char file[32], state;
+
+	(void)snprintf(file, sizeof(file), "/proc/%d/stat",
+		       (int)atomic_load(&kin->members[owner % MEMBERS].pid));
+	state = proc_state(file);
+	return state == 'T' || state == 't';
+}
+
+static void *
+serve_on(void *arg)
+{
+	uint64_t me = member_take();
+	uint32_t bell;
+
+	(void)arg;
+	atomic_store(&self, me);
+	(void)sem_post(&is_begun);
+	while (me) {
+		bell = atomic_load(&kin->bell);
+		for (unsigned i = 0; i < KIN_POOLS; i++) {
+			struct kin_pool *p = &kin->pools[i];
+
+			if (atomic_load(&p->owner) == me &&
+			    atomic_load(&p->asked) != atomic_load(&p->served))
+				atomic_load (&serve_pool)(i);
+		}
+		(void)futex_wait(&kin->bell, bell, NULL);
+	}
+	return NULL;
+}
+
+/* The thread that serves is there, if it can be. */
+static void
+serve_begin(void (*serve)(unsigned))
+{
+	(void)pthread_mutex_lock(&begin_lock);
+	if (!begun) {
+		atomic_store(&serve_pool, serve);
+		begun = thread_start_detached(serve_on, NULL) == 0;
+		while (begun && sem_wait(&is_begun))
+			;
+	}
+	(void)pthread_mutex_unlock(&begin_lock);
+}
+
+static void
+bell_ring(void)
+{
+	atomic_fetch_add(&kin->bell, 1);
+	futex_wake(&kin->bell);
+}
+
+/* ---- what is posted ---- */
+
+static uint64_t
+first_of(uint64_t post)
+{
+	return post >> LINES_BITS;
+}
+
+/* The line behind it. */
+static uint64_t
+end_of(uint64_t post)
+{
+	uint64_t lines = post & LINES_ALL;
+
+	return lines == LINES_ALL ? UINT64_MAX : first_of(post) + lines;
+}
+
+static uint64_t
+post_of(uint64_t first, uint64_t end)
+{
+	if (first > LINE_LAST)
+		first = LINE_LAST;
+	return first << LINES_BITS | (end - first < LINES_ALL ? end - first : LINES_ALL);
+}
+
+static uint64_t
+joined(uint64_t a, uint64_t b)
+{
+	uint64_t first = first_of(a) < first_of(b) ? first_of(a) : first_of(b);
+	uint64_t end = end_of(a) > end_of(b) ? end_of(a) : end_of(b);
+
+	return post_of(first, end);
+}
+
+static uint64_t
+lines_of(uint64_t post)
+{
+	uint64_t lines = end_of(post) - first_of(post);
+
+	return lines < UINT64_MAX / 2 ? lines : UINT64_MAX / 2;
+}
+
+/* They touch, and as one word they are no more than they are. */
+static bool
+is_one(uint64_t a, uint64_t b)
+{
+	uint64_t one = joined(a, b);
+
+	return first_of(a) <= end_of(b) && first_of(b) <= end_of(a) &&
+	       (end_of(one) == end_of(a) || end_of(one) == end_of(b));
+}
+
+/* Where it costs least: with what it touches, alone, or with what is next to it. */
+static unsigned
+place_of(struct kin_pool *p, uint64_t post, uint64_t *was)
+{
+	uint64_t least = UINT64_MAX, more; /* lines_of() is far less */
+	unsigned best = 0;
+
+	*was = 0;
+	for (unsigned i = 0; i < KIN_RANGES; i++) {
+		uint64_t there = atomic_load(&p->posts[i]);
+
+		if (there == 0)
+			more = 1;
+		else if (is_one(there, post))
+			more = 0;
+		else
+			more = 2 + lines_of(joined(there, post)) - lines_of(there);
+		if (more < least) {
+			least = more;
+			best = i;
+			*was = there;
+		}
+	}
+	return best;
+}
+
+/* By an exchange even if that changes nothing: the bytes were stored before it is seen. */
+static void
+post(struct kin_pool *p, uint64_t range)
+{
+	unsigned at;
+	uint64_t was;
+
+	do
+		at = place_of(p, range, &was);
+	while (!atomic_compare_exchange_strong(&p->posts[at], &was,
+					       was ? joined(was, range) : range));
+}
+
+void
+kin_post(unsigned pool, uint64_t off, uint64_t len)
+{
+	uint64_t end = len > UINT64_MAX - off ? UINT64_MAX : off + len;
+
+	for (uint64_t to; kin && off < end; off = to) {
+		to = end - off > POST_MAX ? off + POST_MAX : end;
+		post(&kin->pools[pool], post_of(off / LINE, (to - 1) / LINE + 1));
+	}
+}
+
+void
+kin_longer(unsigned pool)
+{
+	if (kin)
+		atomic_store(&kin->pools[pool].longer, true);
+}
+
+static uint64_t
+bytes_to(uint64_t line)
+{
+	return line > UINT64_MAX / LINE ? UINT64_MAX : line * LINE;
+}
+
+uint64_t
+kin_end(unsigned pool)
+{
+	struct kin_pool *p;
+	uint64_t end = 0;
+
+	if (!kin)
+		return 0;
+	p = &kin->pools[pool];
+	if (atomic_exchange(&p->longer, false))
+		return UINT64_MAX;
+	for (unsigned i = 0; i < KIN_RANGES; i++) {
+		uint64_t there = atomic_load(&p->posts[i]);
+
+		if (there && bytes_to(end_of(there)) > end)
+			end = bytes_to(end_of(there));
+	}
+	return end;
+}
+
+unsigned
+kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES], uint32_t *asked)
+{
+	struct kin_pool *p;
+	unsigned n = 0;
+
+	*asked = 0;
+	if (!kin)
+		return 0;
+	p = &kin->pools[pool];
+	*asked = atomic_load(&p->asked);
+	for (unsigned i = 0; i < KIN_RANGES; i++) {
+		uint64_t there = atomic_exchange(&p->posts[i], 0);
+		uint64_t off = bytes_to(first_of(there)), end = bytes_to(end_of(there));
+
+		if (there)
+			ranges[n++] = (struct kin_range){
+				.off = off, .len = end == UINT64_MAX ? end : end - off};
+	}
+	return n;
+}
+
+void
+kin_served(unsigned pool, uint32_t asked)
+{
+	if (!kin)
+		return;
+	atomic_store(&kin->pools[pool].served, asked);
+	futex_wake(&kin->pools[pool].served);
+}
+
+/* ---- who opens ---- */
+
+static bool
+is_file(const struct kin_pool *p, dev_t dev, ino_t ino)
+{
+	return p->dev == dev && p->ino == ino;
+}
+
+bool
+kin_open(unsigned pool, dev_t dev, ino_t ino)
+{
+	struct kin_range dropped[KIN_RANGES];
+	struct kin_pool *p;
+	uint64_t owner;
+
+	if (!kin)
+		return true;
+	p = &kin->pools[pool];
+	if (!mutex_try(&p->opening))
+		return false;
+	owner = atomic_load(&p->owner);
+	if (owner == atomic_load(&self) || !is_alive(owner)) {
+		(void)kin_take(pool, dropped, &p->covered);
+		return true;
+	}
+	/* What is another file's by now is another pool, which the replicas will say. */
+	p->covered = atomic_load(&p->served);
+	if (!is_file(p, dev, ino))
+		return true;
+	(void)pthread_mutex_unlock(&p->opening);
+	return false;
+}
+
+void
+kin_failed(unsigned pool)
+{
+	if (kin)
+		(void)pthread_mutex_unlock(&kin->pools[pool].opening);
+}
+
+void
+kin_opened(unsigned pool, dev_t dev, ino_t ino, void (*serve)(unsigned))
+{
+	struct kin_pool *p;
+
+	if (!kin)
+		return;
+	p = &kin->pools[pool];
+	serve_begin(serve);
+	atomic_store(&p->owner, 0);
+	p->dev = dev;
+	p->ino = ino;
+	kin_served(pool, p->covered);
+	atomic_store(&p->owner, atomic_load(&self));
+	(void)pthread_mutex_unlock(&p->opening);
+	/* Somebody may have asked before. */
+	bell_ring();
+}
+
+void
+kin_closed(unsigned pool)
+{
+	uint64_t me = atomic_load(&self);
+
+	if (!kin || me == 0)
+		return;
+	if (atomic_compare_exchange_strong(&kin->pools[pool].owner, &me, 0))
+		futex_wake(&kin->pools[pool].served);
+}
+
+bool
+kin_serves(unsigned pool)
+{
+	uint64_t me = atomic_load(&self);
+
+	return kin && me && atomic_load(&kin->pools[pool].owner) == me;
+}
+
+/* ---- the others ---- */
+
+static bool
+is_had(unsigned pool)
+{
+	uint64_t owner = kin ? atomic_load(&kin->pools[pool].owner) : 0;
+
+	return owner && owner != atomic_load(&self);
+}
+
+bool
+kin_has(unsigned pool, dev_t dev, ino_t ino)
+{
+	return is_had(pool) && is_file(&kin->pools[pool], dev, ino);
+}
+
+bool
+kin_has_other(unsigned pool, dev_t dev, ino_t ino)
+{
+	return is_had(pool) && !is_file(&kin->pools[pool], dev, ino);
+}
+
+uint32_t
+kin_ask(unsigned pool)
+{
+	uint32_t asked;
+
+	if (!kin)
+		return 0;
+	asked = atomic_fetch_add(&kin->pools[pool].asked, 1) + 1;
+	bell_ring();
+	return asked;
+}
+
+/* By the counts, which begin anew when they have come to their end. */
+static bool
+is_behind(uint32_t count, uint32_t asked)
+{
+	return (int32_t)(count - asked) < 0;
+}
+
+bool
+kin_may_serve(unsigned pool, uint32_t asked)
+{
+	struct kin_pool *p;
+
+	if (!kin)
+		return false;
+	p = &kin->pools[pool];
+	return is_behind(atomic_load(&p->served), asked) && is_alive(atomic_load(&p->owner));
+}
+
+enum kin_wait
+kin_wait(unsigned pool, uint32_t asked, uint64_t since_ns)
+{
+	const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	struct kin_pool *p;
+	struct timespec now;
+	uint64_t owner;
+	uint32_t served;
+
+	if (!kin)
+		return KIN_SERVED;
+	p = &kin->pools[pool];
+	served = atomic_load(&p->served);
+	if (!is_behind(served, asked))
+		return KIN_SERVED;
+	owner = atomic_load(&p->owner);
+	if (owner == 0)
+		return KIN_NONE;
+	if (futex_wait(&p->served, served, &moment))
+		return KIN_WAITS;
+	if (!is_alive(owner))
+		return KIN_NONE;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	if ((uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec - since_ns >= STUCK_NS &&
+	    is_stopped(owner))
+		return KIN_STUCK;
+	return KIN_WAITS;
+}

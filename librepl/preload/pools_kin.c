@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A pool that one process of the kin has open, and others write to. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "kin.h"
+#include "pools_impl.h"
+
+#define PAUSE_NS  10000000L
+#define STUCK_BIT (1ULL << 32)
+
+static unsigned
+number_of(const struct pool *p)
+{
+	return (unsigned)(p - pools);
+}
+
+bool
+pool_elsewhere(const struct pool *p)
+{
+	return kin_has(number_of(p), p->dev, p->ino);
+}
+
+/* ---- who has it open ---- */
+
+static int
+range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
+{
+	int rc = 0;
+
+	for (size_t n, has; !rc && off < end; off += n) {
+		n = end - off < LANE_BYTES ? (size_t)(end - off) : LANE_BYTES;
+		has = pool_has(p, off, n);
+		if (has)
+			rc = lane_flush(p, lane, off, has);
+	}
+	return rc;
+}
+
+/*
+ * What is posted is drained, and that told. But for what lies behind the pool's size: that is
+ * posted once more, for when it has grown, false then; or, if it has, it is told.
+ */
+static bool
+posts_drain(struct pool *p, unsigned lane, bool grown, int *rc)
+{
+	struct kin_range ranges[KIN_RANGES];
+	uint32_t asked;
+	unsigned n = kin_take(number_of(p), ranges, &asked);
+	bool all = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t off = ranges[i].off, len = ranges[i].len;
+		uint64_t end = len > UINT64_MAX - off ? p->size : off + len;
+		uint64_t behind = off > p->size ? off : p->size;
+
+		if (end > behind && grown)
+			pool_behind(p, behind, end);
+		else if (end > behind)
+			kin_post(number_of(p), behind, end - behind);
+		all = all && (end <= behind || grown);
+		if (!*rc)
+			*rc = range_flush(p, lane, off, end < p->size ? end : p->size);
+	}
+	if (n && !*rc)
+		*rc = lane_drain(p, lane);
+	if (all)
+		kin_served(number_of(p), asked);
+	return all;
+}
+
+static bool
+serve(struct pool *p, bool grown)
+{
+	bool all = true;
+	unsigned lane;
+	int rc = 0;
+
+	(void)pthread_rwlock_rdlock(&p->lock);
+	if (p->state == POOL_OPEN) {
+		lane = lane_of_thread(p);
+		(void)pthread_mutex_lock(&p->lane_locks[lane]);
+		all = posts_drain(p, lane, grown, &rc);
+		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
+		if (!rc)
+			pool_look(p);
+	}
+	(void)pthread_rwlock_unlock(&p->lock);
+	if (rc)
+		pool_failed(p, rc, "drain");
+	return all;
+}
+
+void
+pool_serve(unsigned number)
+{
+	struct pool *p = &pools[number];
+	struct calm calm = calm_begin();
+	bool grown = false, all;
+
+	(void)pthread_mutex_lock(&p->serving);
+	do {
+		if (kin_end(number) > p->size)
+			(void)pool_grow(p, UINT64_MAX);
+		all = serve(p, grown);
+		grown = true;
+	} while (!all);
+	(void)pthread_mutex_unlock(&p->serving);
+	calm_end(calm);
+}
+
+/* What is left over is for who opens it next. */
+void
+pool_serve_last(struct pool *p)
+{
+	int rc = 0;
+
+	(void)posts_drain(p, 0, false, &rc);
+	if (rc)
+		pool_failed(p, rc, "drain");
+}
+
+/* ---- the others ---- */
+
+void
+pool_post(struct pool *p, uint64_t off, size_t len)
+{
+	kin_post(number_of(p), off, len);
+	atomic_store(&p->owing, true);
+}
+
+/* Somebody has to open it: this process. False: it can't. */
+static bool
+take_over(struct pool *p)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+
+	if (is_sharing())
+		return false;
+	if (pool_due(p) && !pool_ready(p)) {
+		(void)nanosleep(&pause, NULL);
+		return true;
+	}
+	if (p->state != POOL_OPEN)
+		return false;
+	pool_serve(number_of(p));
+	return true;
+}
+
+static void
+settled(struct pool *p)
+{
+	atomic_store(&p->stuck, 0);
+	if (p->state == POOL_OFF && atomic_exchange(&p->retry_ns, 0) != 0)
+		report("%s: is replicated now", p->path);
+}
+
+/* It was waited for before, and is as it was. */
+static bool
+is_stuck(struct pool *p)
+{
+	uint64_t stuck = atomic_load(&p->stuck);
+
+	return stuck && kin_may_serve(number_of(p), (uint32_t)stuck);
+}
+
+void
+pool_settle(struct pool *p)
+{
+	uint64_t since = now_ns();
+	uint32_t asked;
+
+	atomic_store(&p->owing, false);
+	asked = kin_ask(number_of(p));
+	for (bool on = !is_stuck(p); on;) {
+		switch (kin_wait(number_of(p), asked, since)) {
+		case KIN_SERVED:
+			settled(p);
+			return;
+		case KIN_WAITS:
+			break;
+		case KIN_NONE:
+			on = take_over(p);
+			break;
+		case KIN_STUCK:
+			on = false;
+			if (atomic_exchange(&p->stuck, STUCK_BIT | asked) == 0)
+				report("%s: the process that has its replicas open is stopped: NOT "
+				       "REPLICATED until that goes on",
+				       p->path);
+			break;
+		}
+	}
+}
+
+void
+pool_leave(struct pool *p)
+{
+	if (atomic_load(&p->owing))
+		pool_settle(p);
+}

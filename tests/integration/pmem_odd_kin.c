@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What processes that come of one another do with a pool at the same time:
+ *
+ *   kin       children write to all of the pool while their parent has it open, and it grows
+ *   quiet     the same, and their parent makes nothing durable
+ *   strays    children of _Fork(3), clone(2) and vfork(2) do
+ *   heirs     the parent takes its mapping back while its children write on
+ *   killed    the one of them that has the pool open is killed, and the next one, and the next one
+ *   executes  it becomes another program
+ *   flushed   a child flushes, and exits without a drain
+ *   all       all are killed when the last child's bytes are durable; it says so
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <libpmem.h>
+
+#include "pmem_odd.h"
+
+#define CHILDREN 4U
+#define POOL     (16 * SIZE)
+#define PUTS     150U
+
+static char *
+pool_map(const char *path, size_t size)
+{
+	return map_fd(file_new(path, size), 0, size, PROT_READ | PROT_WRITE);
+}
+
+static void
+reap(unsigned n)
+{
+	int status;
+
+	for (unsigned i = 0; i < n; i++)
+		check(wait(&status) > 0 && status == 0, "a child");
+}
+
+/* Small ones everywhere, some on a line that others use too, and a large one. */
+static void
+write_all_over(char *at, unsigned child)
+{
+	unsigned random = child + 1;
+
+	for (unsigned i = 0; i < PUTS; i++) {
+		random = random * 1103515245U + 12345U;
+		put(at + (random >> 4) % (POOL - 200), 'a' + (int)(i % 26), 1 + random % 199);
+		put(at + child, 'A' + (int)child, 1);
+		if (i == PUTS / 2)
+			put(at + (child + 1) * (POOL / 8), 'l', 2 * SIZE + 100);
+	}
+}
+
+static void
+grow(const char *path)
+{
+	int fd = open(path, O_RDWR);
+
+	check(fd >= 0 && ftruncate(fd, (off_t)(2 * POOL)) == 0, "ftruncate");
+	put(map_fd(fd, POOL, POOL, PROT_READ | PROT_WRITE) + PAGE, 'g', 3 * PAGE);
+	check(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, POOL / 2, PAGE) == 0,
+	      "fallocate");
+}
+
+static void
+children(const char *path, char *at)
+{
+	for (unsigned i = 0; i < CHILDREN; i++) {
+		pid_t child = fork();
+
+		check(child >= 0, "fork");
+		if (child != 0)
+			continue;
+		write_all_over(at, i);
+		if (i == 2)
+			grow(path);
+		_exit(0);
+	}
+}
+
+static void
+kin(const char *path)
+{
+	char *at = pool_map(path, POOL);
+
+	put(at, 'p', PAGE);
+	children(path, at);
+	write_all_over(at, CHILDREN);
+	reap(CHILDREN);
+}
+
+static void
+quiet(const char *path)
+{
+	children(path, pool_map(path, POOL));
+	reap(CHILDREN);
+}
+
+static void
+strays(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+	pid_t child;
+
+	put(at, 'p', PAGE);
+	child = _Fork();
+	if (child == 0) {
+		put(at + PAGE, 'c', PAGE);
+		_exit(0);
+	}
+	reap(1);
+	child = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child == 0) {
+		put(at + 2 * PAGE, 'd', PAGE);
+		_exit(0);
+	}
+	reap(1);
+	child = vfork();
+	if (child == 0) {
+		at[3 * PAGE] = 'v';
+		(void)pmem_msync(at + 3 * PAGE, PAGE);
+		_exit(0);
+	}
+	reap(1);
+	(void)raise(SIGKILL);
+}
+
+static void
+heirs(const char *path)
+{
+	char *at = pool_map(path, POOL);
+
+	put(at, 'p', PAGE);
+	children(path, at);
+	check(munmap(at, POOL) == 0, "munmap");
+	reap(CHILDREN);
+}
+
+/* A pool's file in common, and a word by which who began first goes first. */
+static atomic_uint *
+words_new(void)
+{
+	void *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	check(at != MAP_FAILED, "mmap");
+	return at;
+}
+
+/* Each has the pool open when the one before is dead; bytes of the others are on their way then. */
+static void
+killed(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+	atomic_uint *word = words_new();
+	int status;
+
+	for (unsigned i = 0; i < 3; i++) {
+		pid_t first = fork(), second;
+
+		if (first == 0) {
+			put(at + i * 16 * PAGE, 'f', PAGE);
+			atomic_fetch_add(word, 1);
+			for (;;)
+				put(at + i * 16 * PAGE, 'f', PAGE);
+		}
+		while (atomic_load(word) == i)
+			(void)usleep(1000);
+		second = fork();
+		if (second == 0) {
+			for (unsigned n = 0; n < 200; n++)
+				put(at + (i * 16 + 1 + n % 15) * PAGE, 'a' + (int)(n % 26), PAGE);
+			_exit(0);
+		}
+		(void)usleep(3000);
+		(void)kill(first, SIGKILL);
+		check(waitpid(first, &status, 0) == first, "waitpid");
+		check(waitpid(second, &status, 0) == second && status == 0, "the second");
+	}
+}
+
+static void
+executes(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+	atomic_uint *word = words_new();
+	pid_t first = fork();
+	int status;
+
+	if (first == 0) {
+		put(at, 'f', PAGE);
+		atomic_store(word, 1);
+		(void)execl("/bin/sleep", "sleep", "30", (char *)NULL);
+		_exit(1);
+	}
+	while (atomic_load(word) == 0)
+		(void)usleep(1000);
+	(void)usleep(100000);
+	put(at + PAGE, 'p', PAGE);
+	(void)kill(first, SIGKILL);
+	check(waitpid(first, &status, 0) == first, "waitpid");
+}
+
+static void
+flushes(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+	pid_t child;
+
+	put(at, 'p', PAGE);
+	child = fork();
+	if (child == 0) {
+		(void)pmem_memset_nodrain(at + PAGE, 'n', 2 * PAGE);
+		exit(0);
+	}
+	reap(1);
+	(void)raise(SIGKILL);
+}
+
+static void
+all(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+
+	put(at, 'p', PAGE);
+	if (fork() == 0) {
+		put(at + PAGE, 'a', 5 * PAGE);
+		(void)kill(0, SIGKILL);
+	}
+	(void)pause();
+}
+
+const struct odd_mode odd_kin[] = {
+	{"kin", kin},         {"quiet", quiet},   {"strays", strays},
+	{"heirs", heirs},     {"killed", killed}, {"executes", executes},
+	{"flushed", flushes}, {"all", all},       {NULL, NULL},
+};

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Processes that come of one another write to one pool: whichever of them has it open, what any has made durable is on
+# the replica when its call returns, though it, or who serves it, is killed right then.
+. "$(dirname "$0")/run_lib.sh"
+start_target
+
+for mode in kin heirs; do
+	odd $mode
+done
+
+# ended MODE: it is killed, and what it has made durable is there.
+ended() {
+	(run "$TMP/$1" "$1" timeout -k 5 20 setsid "$BUILD/tests/integration/pmem_odd" "$1" "$TMP/$1") >"$TMP/out" 2>&1 &&
+		fail "$1 lives: $(cat "$TMP/out")"
+	[ "$(grep -v Killed "$TMP/out")" = "" ] || fail "$1 says: $(cat "$TMP/out")"
+	wait_for 10 pool_idle "$1" || fail "$1 is still open"
+	cmp "$TMP/$1" "$TMP/serve/pools/$1" >&2 || fail "$1 differs: $(cat "$TMP/out")"
+}
+for mode in strays flushed all; do
+	ended $mode
+done

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Of a pool that several processes write to: whatever is posted is taken, and no more than that
+ * where there is room; who has waited finds it served, though who served it is killed at any
+ * moment; nobody waits for one that is dead, or stopped.
+ */
+#include "unit.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "../../librepl/preload/kin.c"
+#include "../../librepl/preload/proc.c"
+
+#define POOL    3U
+#define DEV     7
+#define INO     11
+#define WRITERS 4U
+#define CELLS   512U /* of a line each */
+#define KILLS   12U
+#define RANGES  500U
+
+/* What is stored, and what is on the replica. */
+struct file {
+	_Atomic uint64_t local[CELLS], remote[CELLS];
+	_Atomic unsigned done, rounds;
+};
+
+static struct file *file;
+static bool (*lost)(void); /* what is taken is left, by one that ends */
+
+static void
+serve(unsigned pool)
+{
+	struct kin_range ranges[KIN_RANGES];
+	uint32_t asked;
+	unsigned n = kin_take(pool, ranges, &asked);
+
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t end =
+			ranges[i].len == UINT64_MAX ? CELLS * LINE : ranges[i].off + ranges[i].len;
+
+		for (uint64_t at = ranges[i].off / LINE; at < end / LINE && at < CELLS; at++)
+			atomic_store(&file->remote[at], atomic_load(&file->local[at]));
+	}
+	if (!lost || !lost())
+		kin_served(pool, asked);
+}
+
+static bool
+take_over(void)
+{
+	if (!kin_open(POOL, DEV, INO))
+		return false;
+	for (unsigned i = 0; i < CELLS; i++)
+		atomic_store(&file->remote[i], atomic_load(&file->local[i]));
+	/* Others go on meanwhile. */
+	(void)usleep(500);
+	kin_opened(POOL, DEV, INO, serve);
+	return true;
+}
+
+static uint64_t
+clock_ns(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000ULL + (uint64_t)t.tv_nsec;
+}
+
+static void
+settle(void)
+{
+	uint32_t asked = kin_ask(POOL);
+	uint64_t since = clock_ns();
+	enum kin_wait w;
+
+	while ((w = kin_wait(POOL, asked, since)) != KIN_SERVED) {
+		if (w == KIN_STUCK)
+			_exit(2);
+		if (w == KIN_NONE)
+			(void)take_over();
+	}
+}
+
+static void
+begin(void)
+{
+	if (file)
+		(void)munmap(file, sizeof(*file));
+	file = mmap(NULL, sizeof(*file), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(file, MAP_FAILED);
+	kin_begin();
+	kin_forked();
+}
+
+static pid_t
+forked(void)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0)
+		kin_forked();
+	return child;
+}
+
+/* ---- what is posted ---- */
+
+static void
+is_taken_as_it_is(void **state)
+{
+	struct kin_range got[KIN_RANGES];
+	uint32_t asked;
+
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < KIN_RANGES; i++)
+		kin_post(POOL, i * 1000 * LINE + 1, 1);
+	/* Those that touch take no other word. */
+	kin_post(POOL, LINE, LINE);
+	kin_post(POOL, 10, 100);
+	assert_int_equal(kin_end(POOL), (KIN_RANGES - 1) * 1000 * LINE + LINE);
+	kin_longer(POOL);
+	assert_true(kin_end(POOL) == UINT64_MAX);
+	assert_int_equal(kin_ask(POOL), 1);
+	assert_int_equal(kin_take(POOL, got, &asked), KIN_RANGES);
+	assert_int_equal(asked, 1);
+	assert_int_equal(got[0].off, 0);
+	assert_int_equal(got[0].len, 2 * LINE);
+	for (uint64_t i = 1; i < KIN_RANGES; i++) {
+		assert_int_equal(got[i].off, i * 1000 * LINE);
+		assert_int_equal(got[i].len, LINE);
+	}
+	assert_int_equal(kin_take(POOL, got, &asked), 0);
+	assert_int_equal(kin_end(POOL), 0);
+}
+
+static bool
+is_in(const struct kin_range *got, unsigned n, uint64_t off, uint64_t len)
+{
+	for (unsigned i = 0; i < n; i++) {
+		uint64_t end = got[i].len == UINT64_MAX ? UINT64_MAX : got[i].off + got[i].len;
+
+		if (off >= got[i].off && off < end) {
+			if (end >= off + len)
+				return true;
+			len -= end - off;
+			off = end;
+			return is_in(got, n, off, len);
+		}
+	}
+	return false;
+}
+
+static void
+is_taken_however_much(void **state)
+{
+	static struct kin_range posts[RANGES];
+	struct kin_range got[KIN_RANGES];
+	uint32_t asked;
+	unsigned n;
+
+	(void)state;
+	begin();
+	srandom(1);
+	for (unsigned bits = 8; bits < 62; bits += 3) {
+		for (unsigned i = 0; i < RANGES; i++) {
+			uint64_t r = (uint64_t)random() << 31 ^ (uint64_t)random();
+
+			posts[i].off = r & ((1ULL << bits) - 1);
+			posts[i].len = 1 + ((uint64_t)random() & ((1ULL << (bits / 2)) - 1));
+			kin_post(POOL, posts[i].off, posts[i].len);
+		}
+		n = kin_take(POOL, got, &asked);
+		for (unsigned i = 0; i < RANGES; i++)
+			assert_true(is_in(got, n, posts[i].off, posts[i].len));
+	}
+	/* More than a word can say. */
+	kin_post(POOL, 5ULL << 40, 10ULL << 30);
+	kin_post(POOL, UINT64_MAX - 100, 101);
+	n = kin_take(POOL, got, &asked);
+	assert_true(is_in(got, n, 5ULL << 40, 10ULL << 30));
+	assert_true(is_in(got, n, UINT64_MAX - 100, 100));
+	assert_true(n < KIN_RANGES);
+}
+
+/* ---- several processes ---- */
+
+static void
+write_on(unsigned me)
+{
+	unsigned random_state = me + 1;
+
+	while (atomic_load(&file->done) == 0) {
+		uint64_t mine[4], at[4];
+
+		for (unsigned k = 0; k < 4; k++) {
+			at[k] = (unsigned)rand_r(&random_state) % CELLS;
+			mine[k] = atomic_fetch_add(&file->local[at[k]], 1) + 1;
+			kin_post(POOL, at[k] * LINE, LINE);
+		}
+		settle();
+		for (unsigned k = 0; k < 4; k++) {
+			if (atomic_load(&file->remote[at[k]]) < mine[k])
+				_exit(1);
+		}
+		atomic_fetch_add(&file->rounds, 1);
+	}
+	_exit(0);
+}
+
+static bool
+dies(void)
+{
+	static unsigned served;
+
+	if (++served == 40)
+		(void)raise(SIGKILL);
+	return served == 39;
+}
+
+/* It serves until it is killed, by itself in the middle, or by others. */
+static pid_t
+server_begin(bool by_itself)
+{
+	pid_t child = forked();
+
+	if (child == 0) {
+		lost = by_itself ? dies : NULL;
+		while (!take_over())
+			(void)usleep(100);
+		for (;;)
+			(void)pause();
+	}
+	return child;
+}
+
+static void
+is_served_by_any(void **state)
+{
+	pid_t writers[WRITERS], server;
+	int status;
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < WRITERS; i++) {
+		writers[i] = forked();
+		if (writers[i] == 0)
+			write_on(i);
+	}
+	for (unsigned i = 0; i < KILLS; i++) {
+		server = server_begin(i % 2);
+		(void)usleep(20000);
+		(void)kill(server, SIGKILL);
+		assert_int_equal(waitpid(server, &status, 0), server);
+	}
+	atomic_store(&file->done, 1);
+	for (unsigned i = 0; i < WRITERS; i++) {
+		assert_int_equal(waitpid(writers[i], &status, 0), writers[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_true(atomic_load(&file->rounds) > 10 * WRITERS);
+	print_message("%u rounds\n", atomic_load(&file->rounds));
+}
+
+static void
+serve_never(unsigned pool)
+{
+	struct kin_range ranges[KIN_RANGES];
+	uint32_t asked;
+
+	(void)kin_take(pool, ranges, &asked);
+	(void)pause();
+}
+
+static void
+nobody_waits_for_who_does_not_serve(void **state)
+{
+	uint64_t old = clock_ns() - 2 * STUCK_NS;
+	uint32_t asked;
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin();
+	assert_int_equal(kin_wait(POOL, kin_ask(POOL), old), KIN_NONE);
+	child = forked();
+	if (child == 0) {
+		assert_true(kin_open(POOL, DEV, INO));
+		kin_opened(POOL, DEV, INO, serve_never);
+		for (;;)
+			(void)pause();
+	}
+	while (!kin_has(POOL, DEV, INO))
+		(void)usleep(1000);
+	assert_false(kin_has(POOL, DEV, INO + 1));
+	assert_false(kin_open(POOL, DEV, INO));
+	asked = kin_ask(POOL);
+	assert_int_equal(kin_wait(POOL, asked, clock_ns()), KIN_WAITS);
+	assert_int_equal(kin_wait(POOL, asked, old), KIN_WAITS);
+	(void)kill(child, SIGSTOP);
+	assert_int_equal(kin_wait(POOL, asked, clock_ns()), KIN_WAITS);
+	assert_int_equal(kin_wait(POOL, asked, old), KIN_STUCK);
+	assert_true(kin_may_serve(POOL, asked));
+	(void)kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(kin_wait(POOL, asked, old), KIN_NONE);
+	assert_false(kin_may_serve(POOL, asked));
+	assert_true(take_over());
+	assert_int_equal(kin_wait(POOL, asked, old), KIN_SERVED);
+	assert_true(kin_serves(POOL));
+	kin_closed(POOL);
+	assert_false(kin_serves(POOL));
+	assert_int_equal(kin_wait(POOL, kin_ask(POOL), old), KIN_NONE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(is_taken_as_it_is),
+		cmocka_unit_test(is_taken_however_much),
+		cmocka_unit_test(is_served_by_any),
+		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
