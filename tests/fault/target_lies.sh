@@ -3,19 +3,7 @@
 # characters gets replctl a clear, printable error in time, and costs no good file; a library that is
 # told something else than it has recorded calls no replica up to date.
 . "$(dirname "$0")/../integration/api_lib.sh"
-make_keys
-make_serve_dir
-export REPLD REPLD_CONF=$TMP/repld.conf LIES=$TMP/lies
-printf '[repld]\npool-dir = %s\n' "$TMP/serve/pools" >"$REPLD_CONF"
-cp "$(dirname "$0")/liar.py" "$TMP/liar.py"
-printf '#!/bin/sh\nexec python3 %s\n' "$TMP/liar.py" >"$TMP/liar"
-chmod 755 "$TMP/liar"
-lie() {
-	printf '[%s]\n' "$1" >"$LIES"
-}
-lie ''
-start_serve_with "$TMP/liar"
-T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+. "$(dirname "$0")/liar.sh"
 printf '[repl]\nconnect-timeout = 30000\nop-timeout = 2000\nclose-timeout = 1000\n' >"$TMP/repl.conf"
 export REPL_CONFIG=$TMP/repl.conf
 head -c 1M /dev/urandom >"$TMP/good"
