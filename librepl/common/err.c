@@ -215,6 +215,21 @@ err_prefix(struct err *e, const char *fmt, ...)
 }
 
 int
+err_suffix(struct err *e, const char *fmt, ...)
+{
+	va_list ap;
+	size_t used;
+
+	if (!e)
+		return REPL_E_FAILED;
+	used = strlen(e->text);
+	va_start(ap, fmt);
+	(void)vsnprintf(e->text + used, sizeof(e->text) - used, fmt, ap);
+	va_end(ap);
+	return e->code;
+}
+
+int
 err_from_errno(int errnum)
 {
 	switch (errnum) {

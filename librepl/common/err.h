@@ -45,6 +45,9 @@ int err_copy(struct err *to, const struct err *from);
 /* Put "prefix: " before the text; returns the code. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Put more behind the text, as far as there is room; all else stays. Returns the code. */
+int err_suffix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
 /* The status for an errno: ENOENT -> NOT_FOUND, ENOSPC/EDQUOT -> NOSPC, ... */
 int err_from_errno(int errnum);
 

@@ -82,13 +82,12 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 static int
 replica_refused(const struct remote *remote, struct err *e)
 {
-	char next[512], text[sizeof(e->text)];
+	char next[512];
 
 	claim_next(remote, next, sizeof(next));
 	if (!next[0])
 		return e->code;
-	(void)snprintf(text, sizeof(text), "%s", e->text);
-	return err_set(e, e->code, "%s; nothing was changed; next: %s", text, next);
+	return err_suffix(e, "; nothing was changed; next: %s", next);
 }
 
 /*

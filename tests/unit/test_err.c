@@ -39,6 +39,26 @@ prefix_keeps_cause_and_code(void **state)
 }
 
 static void
+suffix_keeps_all_but_the_text(void **state)
+{
+	struct err e;
+
+	(void)state;
+	(void)err_errno(&e, REPL_E_REFUSED, EACCES, "f");
+	(void)err_because(&e, REPL_REASON_PROMOTED);
+	e.by_target = true;
+	assert_int_equal(err_suffix(&e, "; next: %s", "n"), REPL_E_REFUSED);
+	assert_string_equal(e.text, "f: Permission denied; next: n");
+	assert_int_equal(e.reason, REPL_REASON_PROMOTED);
+	assert_int_equal(e.errnum, EACCES);
+	assert_true(e.by_target);
+	for (int i = 0; i < ERR_TEXT_MAX; i++)
+		(void)err_suffix(&e, "ab");
+	assert_int_equal(strlen(e.text), ERR_TEXT_MAX - 1);
+	assert_int_equal(err_suffix(NULL, "x"), REPL_E_FAILED);
+}
+
+static void
 a_thread_names_the_limits(void **state)
 {
 	struct err e;
@@ -59,6 +79,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_map_back),
 		cmocka_unit_test(prefix_keeps_cause_and_code),
+		cmocka_unit_test(suffix_keeps_all_but_the_text),
 		cmocka_unit_test(a_thread_names_the_limits),
 	};
 
