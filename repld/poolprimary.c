@@ -30,31 +30,53 @@
 #define FORCE_MS  8000U
 #define SETTLE_MS 1000U /* a lock of nobody's session: of a reader that looks, for a moment */
 
+/* Words are for people: the peer goes by the reason. */
+static int
+judge_relation(enum gen_relation relation, const char *name, struct err *e)
+{
+	const char *why;
+	enum repl_reason reason;
+
+	switch (relation) {
+	case GEN_BEHIND:
+		reason = REPL_REASON_BEHIND;
+		why = "the replica is newer than the data of who wants to write: it was "
+		      "promoted or written by another since";
+		break;
+	case GEN_DIVERGED:
+		reason = REPL_REASON_DIVERGED;
+		why = "the replica and the data of who wants to write have diverged: both "
+		      "were written since they were the same";
+		break;
+	default:
+		reason = REPL_REASON_UNRELATED;
+		why = "the replica and the data of who wants to write have no generation "
+		      "in common";
+	}
+	(void)err_set(e, REPL_E_DIVERGED, "pool '%s': %s", name, why);
+	(void)err_because(e, reason);
+	return REPL_E_DIVERGED;
+}
+
 int
 pool_judge(const struct sidecar *meta, const char *name, const struct pool_claim *claim,
 	   struct err *e)
 {
 	enum gen_relation relation;
 
-	if (meta->primary && !claim->primary)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s' was %s; it is the primary now and takes no replication",
-			       name, meta->writer[0] ? meta->writer : "promoted");
+	if (meta->primary && !claim->primary) {
+		(void)err_set(e, REPL_E_REFUSED,
+			      "pool '%s' was %s; it is the primary now and takes no replication",
+			      name, meta->writer[0] ? meta->writer : "promoted");
+		(void)err_because(e, REPL_REASON_PROMOTED);
+		return REPL_E_REFUSED;
+	}
 	if (claim->force || !claim->chain || gen_id_is_nil(&meta->generation.current))
 		return 0;
 	relation = gen_compare(claim->chain, &meta->generation);
 	if (relation == GEN_EQUAL || relation == GEN_AHEAD)
 		return 0;
-	return err_set(
-		e, REPL_E_DIVERGED, "pool '%s': %s", name,
-		relation == GEN_BEHIND
-			? "the replica is newer than the data of who wants to write: it was "
-			  "promoted or written by another since"
-		: relation == GEN_DIVERGED
-			? "the replica and the data of who wants to write have diverged: both "
-			  "were written since they were the same"
-			: "the replica and the data of who wants to write have no generation "
-			  "in common");
+	return judge_relation(relation, name, e);
 }
 
 /* "promoted 2026-11-22T02:45:00Z by PEER" */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reason.h"
 #include "text.h"
 
 #define LINE_BUF_FIRST 4096
@@ -323,8 +324,11 @@ static struct json_object *
 error_data_new(const struct err *e, const char *next)
 {
 	struct json_object *data = json_object_new_object();
+	bool plain = e->reason == REPL_REASON_NONE;
 
 	if (data && member_add(data, "status", json_object_new_string(err_name(e->code))) &&
+	    (plain ||
+	     member_add(data, "reason", json_object_new_string(reason_name((int)e->reason)))) &&
 	    (!next || member_add(data, "next", text_new(next))))
 		return data;
 	json_object_put(data);
@@ -416,6 +420,17 @@ error_status(struct json_object *error)
 	return status < 0 ? status : REPL_E_FAILED;
 }
 
+/* Absent in what earlier versions answer, and of a later one's that is not known here. */
+static enum repl_reason
+error_reason(struct json_object *data)
+{
+	const char *name;
+
+	if (control_get_text(data, "reason", REASON_NAME_MAX, &name, NULL))
+		return REPL_REASON_NONE;
+	return reason_by_peer(name);
+}
+
 static int
 error_take(struct json_object *error, bool for_us, char *next, size_t next_size, struct err *e)
 {
@@ -429,6 +444,8 @@ error_take(struct json_object *error, bool for_us, char *next, size_t next_size,
 	if (next)
 		text_copy(json_object_object_get(data, "next"), next, next_size);
 	(void)err_set(e, status, "%s", text[0] ? text : repl_strstatus(status));
+	if (for_us)
+		(void)err_because(e, error_reason(data));
 	if (e)
 		e->by_target = true;
 	return status;

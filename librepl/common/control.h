@@ -91,16 +91,16 @@ bool control_complete(const struct json_object *o); /* not NULL, and lacks nothi
 struct json_object *control_request_new(int64_t id, const char *method, struct json_object *params);
 struct json_object *control_result_new(struct json_object *id, struct json_object *result);
 /*
- * code 0 means CONTROL_STATUS_BASE + e->code. next may be NULL. Bytes of both
- * texts that may not stand in a message are replaced.
+ * code 0 means CONTROL_STATUS_BASE + e->code. A reason of e's goes along. next may be NULL. Bytes
+ * of both texts that may not stand in a message are replaced.
  */
 struct json_object *control_error_new(struct json_object *id, int code, const struct err *e,
 				      const char *next);
 
 /*
  * Take an answer apart: on a result, which is an object, *result is a new reference
- * and 0 returned; on an error e is filled from the peer's status and
- * text (control characters replaced), next (size next_size, may be NULL) with
+ * and 0 returned; on an error e is filled from the peer's status, reason (if it is one of
+ * reason_by_peer()) and text (control characters replaced), next (size next_size, may be NULL) with
  * its next step, and the status returned, always negative. An answer of another
  * form or another id is REPL_E_PROTOCOL, with the peer's text if it has id null:
  * so the target refuses a line that it can't read.

@@ -55,6 +55,26 @@ reason_by_name(const char *name)
 	return REPL_REASON_FAILED;
 }
 
+/* Of a target and of what it holds; not of this side, of the way between, or what a status tells.
+ */
+static const enum repl_reason peer_rows[] = {
+	REPL_REASON_VERSION,      REPL_REASON_TARGET_IO,    REPL_REASON_TARGET_FULL,
+	REPL_REASON_TARGET_LIMIT, REPL_REASON_POOL_MISSING, REPL_REASON_OTHER_WRITER,
+	REPL_REASON_PROMOTED,     REPL_REASON_BEHIND,       REPL_REASON_DIVERGED,
+	REPL_REASON_UNRELATED,    REPL_REASON_SIZE,         REPL_REASON_DAMAGED,
+	REPL_REASON_INCONSISTENT, REPL_REASON_OUTDATED,     REPL_REASON_WRITER_GONE,
+	REPL_REASON_CONFIG,
+};
+
+enum repl_reason
+reason_by_peer(const char *name)
+{
+	for (size_t i = 0; i < sizeof(peer_rows) / sizeof(peer_rows[0]); i++)
+		if (strcmp(rows[peer_rows[i]].name, name) == 0)
+			return peer_rows[i];
+	return REPL_REASON_NONE;
+}
+
 /* ---- axes ---- */
 
 #define AXIS_VALUES 4
@@ -128,7 +148,10 @@ static const struct {
 	{REPL_E_DIFFER, REPL_REASON_OUTDATED},
 };
 
-/* Of a refusal the wire has the status alone: the words of the target's pool_judge() tell which. */
+/*
+ * What an earlier repld, which gives no reason beside the status, says in its pool_judge(). Its
+ * words are as they were: those of today's may change.
+ */
 static const struct {
 	int status;
 	const char *words;
@@ -155,7 +178,7 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 
 	if (e->reason != REPL_REASON_NONE)
 		return e->reason;
-	if (phase == REASON_OPEN && reason_of_words(e) != REPL_REASON_NONE)
+	if (phase == REASON_OPEN && e->by_target && reason_of_words(e) != REPL_REASON_NONE)
 		return reason_of_words(e);
 	switch (e->code) {
 	case REPL_E_TIMEOUT:

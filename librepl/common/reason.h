@@ -120,7 +120,7 @@ enum reason_phase {
 	REASON_RESYNC,
 };
 
-/* By what an error says. Never REPL_REASON_NONE for one that is an error. */
+/* The reason that an error has, else by what it says. Of an error never REPL_REASON_NONE. */
 enum repl_reason reason_of_error(const struct err *e, enum reason_phase phase);
 
 /* Why the judge refuses; REPL_REASON_NONE for what it does not refuse. */
@@ -136,6 +136,11 @@ const char *reason_next(int reason); /* with its placeholders */
 
 /* REPL_REASON_FAILED for an unknown name. */
 enum repl_reason reason_by_name(const char *name);
+
+#define REASON_NAME_MAX 32
+
+/* Of what a peer gives as its reason; REPL_REASON_NONE unless it is one of what it can know. */
+enum repl_reason reason_by_peer(const char *name);
 
 /* The three axes of a replica's state: enum repl_connection, repl_replication, repl_data. */
 enum reason_axis { REASON_CONNECTION, REASON_REPLICATION, REASON_DATA, REASON_AXIS_COUNT };

@@ -4,6 +4,7 @@
 
 #include "control.h"
 #include "fuzz.h"
+#include "reason.h"
 #include "text.h"
 
 /* Parsed and serialised anew it is still a message. */
@@ -69,6 +70,8 @@ check_answer(struct json_object *obj)
 	FUZZ_CHECK(ret <= 0);
 	FUZZ_CHECK(text_is_clean(next, strlen(next)));
 	FUZZ_CHECK(ret == 0 || (ret == e.code && text_is_clean(e.text, strlen(e.text))));
+	FUZZ_CHECK(ret == 0 || e.reason == REPL_REASON_NONE ||
+		   (e.by_target && reason_by_peer(reason_name((int)e.reason)) == e.reason));
 	if (ret == 0)
 		check_members(result);
 	json_object_put(result);
@@ -135,6 +138,8 @@ fuzz_seed(unsigned i, uint8_t *buf)
 		"\"off\":9223372036854775807,\"name\":\"\xc3\xa4\"}}",
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32004,\"message\":\"pool 'a'\","
 		"\"data\":{\"status\":\"not-found\",\"next\":\"replctl\\u001b\"}}}",
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32007,\"message\":\"pool 'a'\","
+		"\"data\":{\"status\":\"refused\",\"reason\":\"promoted\",\"next\":\"n\"}}}",
 		"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"x\"}}\n",
 		"{\"a\":[[[[[[1.5e3]]]]]],\"b\":null,\"b\":false}\n",
 	};

@@ -287,6 +287,12 @@ messages_have_the_documented_form(void **state)
 		    "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32004,"
 		    "\"message\":\"pool 'a': not found\",\"data\":{\"status\":\"not-found\","
 		    "\"next\":\"replctl create TARGET/a --size N\"}}}\n");
+	(void)err_set(&e, REPL_E_REFUSED, "m");
+	(void)err_because(&e, REPL_REASON_PROMOTED);
+	assert_line(control_error_new(id, 0, &e, "n"),
+		    "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32007,"
+		    "\"message\":\"m\",\"data\":{\"status\":\"refused\","
+		    "\"reason\":\"promoted\",\"next\":\"n\"}}}\n");
 	(void)err_set(&e, REPL_E_PROTOCOL, "%s", "");
 	assert_line(control_error_new(NULL, CONTROL_PARSE_ERROR, &e, NULL),
 		    "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,"
@@ -441,6 +447,62 @@ answers_are_taken_apart(void **state)
 		else
 			assert_null(result);
 		json_object_put(result);
+	}
+}
+
+/* What a target can't know, or what is none, is as if it were not there. */
+static const struct {
+	const char *member;
+	enum repl_reason reason;
+} told_reasons[] = {
+	{"", REPL_REASON_NONE}, /* of an earlier version */
+	{",\"reason\":\"promoted\"", REPL_REASON_PROMOTED},
+	{",\"reason\":\"behind\",\"other\":[1]", REPL_REASON_BEHIND},
+	{",\"reason\":\"behind\",\"reason\":\"config\"", REPL_REASON_CONFIG},
+	{",\"reason\":\"none\"", REPL_REASON_NONE},
+	{",\"reason\":\"failed\"", REPL_REASON_NONE},
+	{",\"reason\":\"paused\"", REPL_REASON_NONE},
+	{",\"reason\":\"local\"", REPL_REASON_NONE},
+	{",\"reason\":\"Promoted\"", REPL_REASON_NONE},
+	{",\"reason\":\"promoted \"", REPL_REASON_NONE},
+	{",\"reason\":\"promoted\\u0000\"", REPL_REASON_NONE},
+	{",\"reason\":\"promotedpromotedpromotedpromotedpromoted\"", REPL_REASON_NONE},
+	{",\"reason\":\"\"", REPL_REASON_NONE},
+	{",\"reason\":null", REPL_REASON_NONE},
+	{",\"reason\":15", REPL_REASON_NONE},
+	{",\"reason\":[\"promoted\"]", REPL_REASON_NONE},
+	{",\"reason\":{\"promoted\":\"promoted\"}", REPL_REASON_NONE},
+};
+
+static void
+reasons_of_the_peer_are_known_ones(void **state)
+{
+	char line[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(told_reasons) / sizeof(told_reasons[0]); i++) {
+		struct json_object *result, *o;
+		struct err e = {.reason = REPL_REASON_LAG};
+
+		(void)snprintf(line, sizeof(line),
+			       ANSWER "\"error\":{\"code\":-32007," MESSAGE
+				      ",\"data\":{\"status\":\"refused\"%s}}}",
+			       told_reasons[i].member);
+		o = parse_good(line);
+		assert_int_equal(control_answer_check(o, 3, &result, NULL, 0, &e), REPL_E_REFUSED);
+		if (e.reason != told_reasons[i].reason)
+			fail_msg("%s: %d", line, (int)e.reason);
+		json_object_put(o);
+		/* Of a line that could not be read nothing is refused. */
+		(void)snprintf(
+			line, sizeof(line),
+			"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700," MESSAGE
+			",\"data\":{\"status\":\"refused\"%s}}}",
+			told_reasons[i].member);
+		o = parse_good(line);
+		assert_int_equal(control_answer_check(o, 3, &result, NULL, 0, &e), REPL_E_PROTOCOL);
+		assert_int_equal(e.reason, REPL_REASON_NONE);
+		json_object_put(o);
 	}
 }
 
@@ -811,6 +873,7 @@ main(void)
 		cmocka_unit_test(texts_that_are_cut_off_show_it),
 		cmocka_unit_test(lines_over_the_limit_are_not_made),
 		cmocka_unit_test(answers_are_taken_apart),
+		cmocka_unit_test(reasons_of_the_peer_are_known_ones),
 		cmocka_unit_test(long_texts_of_the_peer_are_cut),
 		cmocka_unit_test(built_messages_are_understood),
 		cmocka_unit_test(numbers_are_bounded),

@@ -84,15 +84,7 @@ errors_find_theirs(void **state)
 	assert_int_equal(of_known(REPL_E_TIMEOUT, REPL_REASON_LAG, REASON_USE), REPL_REASON_LAG);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_OPEN), REPL_REASON_POOL_MISSING);
 	assert_int_equal(of(REPL_E_NOT_FOUND, "", REASON_CONNECT), REPL_REASON_LOCAL);
-	assert_int_equal(of(REPL_E_REFUSED, "was promoted; it is the primary now", REASON_OPEN),
-			 REPL_REASON_PROMOTED);
 	assert_int_equal(of(REPL_E_REFUSED, "no regular file", REASON_OPEN), REPL_REASON_REFUSED);
-	assert_int_equal(of(REPL_E_DIVERGED,
-			    "the replica is newer than the data of who wants to write: it was",
-			    REASON_OPEN),
-			 REPL_REASON_BEHIND);
-	assert_int_equal(of(REPL_E_DIVERGED, "and x have no generation in common", REASON_OPEN),
-			 REPL_REASON_UNRELATED);
 	assert_int_equal(of(REPL_E_DIVERGED, "x have diverged", REASON_OPEN), REPL_REASON_DIVERGED);
 	assert_int_equal(of(REPL_E_NOSPC, "", REASON_RESYNC), REPL_REASON_TARGET_FULL);
 	assert_int_equal(of(REPL_E_IO, "", REASON_USE), REPL_REASON_TARGET_IO);
@@ -110,6 +102,74 @@ errors_find_theirs(void **state)
 		for (int phase = REASON_CONNECT; phase <= REASON_RESYNC; phase++)
 			assert_int_not_equal(of(code, "x", (enum reason_phase)phase),
 					     REPL_REASON_NONE);
+}
+
+/* As the target tells them that does not give a reason beside, and no other words. */
+static const struct {
+	int code;
+	const char *text;
+	enum repl_reason reason;
+} told_in_words[] = {
+	{REPL_E_REFUSED, "pool 'p' was promoted; it is the primary now and takes no replication",
+	 REPL_REASON_PROMOTED},
+	{REPL_E_DIVERGED, "the replica is newer than the data of who wants to write: it was",
+	 REPL_REASON_BEHIND},
+	{REPL_E_DIVERGED, "and x have no generation in common", REPL_REASON_UNRELATED},
+};
+
+static void
+words_count_of_a_target_without_reasons(void **state)
+{
+	struct err e;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(told_in_words) / sizeof(told_in_words[0]); i++) {
+		(void)err_set(&e, told_in_words[i].code, "%s", told_in_words[i].text);
+		assert_int_not_equal(reason_of_error(&e, REASON_OPEN), told_in_words[i].reason);
+		e.by_target = true;
+		assert_int_equal(reason_of_error(&e, REASON_OPEN), told_in_words[i].reason);
+		assert_int_not_equal(reason_of_error(&e, REASON_USE), told_in_words[i].reason);
+		/* What it gives goes before what it says. */
+		(void)err_because(&e, REPL_REASON_CONFIG);
+		assert_int_equal(reason_of_error(&e, REASON_OPEN), REPL_REASON_CONFIG);
+	}
+}
+
+static void
+peers_give_reasons_of_their_own_side(void **state)
+{
+	static const enum repl_reason of_this_side[] = {
+		REPL_REASON_NONE,
+		REPL_REASON_CONNECTING,
+		REPL_REASON_UNREACHABLE,
+		REPL_REASON_LOGIN_REFUSED,
+		REPL_REASON_HOST_KEY,
+		REPL_REASON_TIMED_OUT,
+		REPL_REASON_CONNECTION_LOST,
+		REPL_REASON_NOT_ANSWERING,
+		REPL_REASON_PROTOCOL,
+		REPL_REASON_REFUSED,
+		REPL_REASON_PAUSED,
+		REPL_REASON_LAG,
+		REPL_REASON_RESYNCING,
+		REPL_REASON_LOCAL,
+		REPL_REASON_FAILED,
+	};
+	const size_t count = sizeof(of_this_side) / sizeof(of_this_side[0]);
+
+	(void)state;
+	for (int i = 0; i < REPL_REASON_COUNT; i++) {
+		enum repl_reason want = (enum repl_reason)i;
+
+		for (size_t k = 0; k < count; k++)
+			if (of_this_side[k] == (enum repl_reason)i)
+				want = REPL_REASON_NONE;
+		if (reason_by_peer(reason_name(i)) != want)
+			fail_msg("%s", reason_name(i));
+		assert_true(strlen(reason_name(i)) <= REASON_NAME_MAX);
+	}
+	assert_int_equal(reason_by_peer("a-later-one"), REPL_REASON_NONE);
+	assert_int_equal(reason_by_peer(""), REPL_REASON_NONE);
 }
 
 static void
@@ -180,6 +240,8 @@ main(void)
 		cmocka_unit_test(all_rows_are_whole),
 		cmocka_unit_test(commands_end_at_their_words),
 		cmocka_unit_test(errors_find_theirs),
+		cmocka_unit_test(words_count_of_a_target_without_reasons),
+		cmocka_unit_test(peers_give_reasons_of_their_own_side),
 		cmocka_unit_test(judge_and_sidecar),
 		cmocka_unit_test(names_take_their_places),
 		cmocka_unit_test(document_has_the_table),

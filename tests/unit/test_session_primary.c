@@ -41,11 +41,17 @@ a_writer_is_judged_by_its_chain(void **state)
 	(void)call(&c, REPL_E_DIVERGED, "pool.open",
 		   "{\"name\":\"a\",\"mode\":\"write\",\"generation\":\"" G1 "\"}", &e);
 	assert_non_null(strstr(e.text, "newer"));
+	assert_int_equal(e.reason, REPL_REASON_BEHIND);
 	(void)call(&c, REPL_E_DIVERGED, "pool.open",
 		   "{\"name\":\"a\",\"mode\":\"write\",\"generation\":\"" G3 "\",\"history\":[\"" G1
 		   "\"]}",
 		   &e);
 	assert_non_null(strstr(e.text, "have diverged"));
+	assert_int_equal(e.reason, REPL_REASON_DIVERGED);
+	(void)call(&c, REPL_E_DIVERGED, "pool.open",
+		   "{\"name\":\"a\",\"mode\":\"write\",\"generation\":\"" G3 "\"}", &e);
+	assert_non_null(strstr(e.text, "no generation in common"));
+	assert_int_equal(e.reason, REPL_REASON_UNRELATED);
 	/* Who only reads has nothing to lose there. */
 	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"read\",\"generation\":\"" G1 "\"}");
 	call_ok(&c, "pool.close", "{}");
@@ -124,6 +130,7 @@ a_promoted_pool_is_told_and_refused_until_it_is_demoted(void **state)
 	(void)call(&c, REPL_E_REFUSED, "pool.open",
 		   "{\"name\":\"a\",\"mode\":\"write\",\"force\":true}", &e);
 	assert_non_null(strstr(e.text, "by root@b pid 7"));
+	assert_int_equal(e.reason, REPL_REASON_PROMOTED);
 	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"read\"}");
 	call_ok(&c, "pool.close", "{}");
 	o = call(&c, REPL_OK, "pool.demote", "{\"name\":\"a\"}", NULL);
