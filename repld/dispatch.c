@@ -194,8 +194,8 @@ next_by_status(int code, struct json_object *params, struct reply *r)
 {
 	const char *text = "look at the target's log";
 
-	/* A stated word against the evidence: the words of probe.c. */
-	if (code == REPL_E_REFUSED && strncmp(r->err.text, "repld.conf: ", 12) == 0)
+	/* A stated word against the evidence. */
+	if (r->err.reason == REPL_REASON_CONFIG)
 		code = REPL_E_CONFIG;
 	for (size_t i = 0; i < sizeof(next_rows) / sizeof(next_rows[0]); i++)
 		if (next_rows[i].code == code)

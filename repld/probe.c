@@ -270,12 +270,15 @@ probe_field(const struct conf *c, enum profile_field f, const struct probe_seen 
 	}
 	(void)snprintf(source, sizeof(source), "repld.conf: %s", name);
 	if (contradicts(f, stated->value, s)) {
-		if (!stated->trust)
-			return err_set(e, REPL_E_REFUSED,
-				       "repld.conf: key '%s': %s contradicts the evidence, '%s' "
-				       "(%s): take the key out, or write '%s = %s trust-me' if the "
-				       "evidence is known to be wrong",
-				       name, value, s->text, s->source, name, value);
+		if (!stated->trust) {
+			(void)err_set(e, REPL_E_REFUSED,
+				      "repld.conf: key '%s': %s contradicts the evidence, '%s' "
+				      "(%s): take the key out, or write '%s = %s trust-me' if the "
+				      "evidence is known to be wrong",
+				      name, value, s->text, s->source, name, value);
+			(void)err_because(e, REPL_REASON_CONFIG);
+			return REPL_E_REFUSED;
+		}
 		(void)snprintf(source, sizeof(source),
 			       "repld.conf: %s, against %.60s (%.40s), trust-me", name, s->source,
 			       s->text);

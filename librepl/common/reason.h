@@ -106,7 +106,8 @@
 	  "if the program still runs: replctl why FILE; else start it again, or replctl restore "  \
 	  "TARGET/POOL FILE")                                                                      \
 	X(CONFIG, "config", "the configuration is wrong, here or on the target",                   \
-	  "correct what the message names; replctl list TARGET")                                   \
+	  "correct what the message names; replctl list TARGET; then, where a program "            \
+	  "replicates to it: replctl resume FILE TARGET/POOL")                                     \
 	X(LOCAL, "local", "memory, a descriptor or a file on this machine is wanting",             \
 	  "do what the message says, then replctl status FILE")                                    \
 	X(FAILED, "failed", "something else failed; the message says what",                        \

@@ -31,6 +31,12 @@ says() {
 		"$1" "${2:+, $2}"
 }
 
+# A word of its administrator's against the evidence.
+echo 'provider-class = ib' >>"$REPLD_CONF"
+signalled KILL $(sessions)
+wait_for 10 stands config "contradicts the evidence" || fail "$(cat "$TMP/status")"
+sed -i '$d' "$REPLD_CONF"
+
 ctl promote --force "$T/p" >/dev/null || fail "promote"
 told promoted "takes no replication" ''
 told refused "other words 1" "$(says "other words 1")"

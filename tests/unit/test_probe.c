@@ -382,6 +382,7 @@ assert_refused(struct machine *m, const char *provider, const char *text)
 			 REPL_E_REFUSED);
 	if (!strstr(e.text, text))
 		fail_msg("no '%s' in: %s", text, e.text);
+	assert_int_equal(e.reason, REPL_REASON_CONFIG);
 }
 
 static void
