@@ -30,7 +30,11 @@
  * address that has the most: who is silent can't keep others out, nor can one
  * host that connects faster than a login from afar takes.
  */
-#define LOGINS_MAX  16U
+#define LOGINS_MAX 16U
+
+/* Sessions beyond sessions-max that may begin: what they are asked first they refuse, in words. */
+#define TOLD_MAX 4U
+
 #define STOP_MS     5000U
 #define WARN_MAX    20U
 #define WARN_NS     (10 * NS_PER_S)
@@ -260,12 +264,18 @@ serve_hostkey(struct server *s, struct err *e)
 	return err_prefix(e, "%s: key 'host-key'", conf_file(s->conf));
 }
 
+static unsigned
+serve_sessions_max(const struct server *s)
+{
+	return s->conf->sessions_max + TOLD_MAX;
+}
+
 static int
 serve_init(struct server *s, struct err *e)
 {
 	int rc;
 
-	s->capacity = s->conf->sessions_max + 2 * LOGINS_MAX;
+	s->capacity = serve_sessions_max(s) + 2 * LOGINS_MAX;
 	s->children = calloc(s->capacity, sizeof(*s->children));
 	s->fds = calloc(s->capacity + 2, sizeof(*s->fds));
 	if (!s->children || !s->fds)
@@ -369,8 +379,9 @@ serve_drop_login(struct server *s)
 static bool
 serve_make_room(struct server *s, const char *peer)
 {
-	if (serve_count(s, true) >= s->conf->sessions_max) {
-		serve_warn(s, peer, "refused: %u sessions, sessions-max", s->conf->sessions_max);
+	if (serve_count(s, true) >= serve_sessions_max(s)) {
+		serve_warn(s, peer, "refused: %u sessions, sessions-max is %u",
+			   serve_sessions_max(s), s->conf->sessions_max);
 		return false;
 	}
 	if (s->count == s->capacity) {
@@ -475,9 +486,9 @@ child_started(struct server *s, struct child *c)
 	c->started_fd = -1;
 	if (n != 1 || c->dropped)
 		return;
-	if (serve_count(s, true) >= s->conf->sessions_max) {
-		log_warning("session of %s ended: %u sessions, sessions-max", c->peer,
-			    s->conf->sessions_max);
+	if (serve_count(s, true) >= serve_sessions_max(s)) {
+		log_warning("session of %s ended: %u sessions, sessions-max is %u", c->peer,
+			    serve_sessions_max(s), s->conf->sessions_max);
 		child_drop(c, SIGTERM);
 		return;
 	}
