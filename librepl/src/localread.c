@@ -13,9 +13,12 @@ localread(int fd, void *to, size_t len, uint64_t off, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_errno(e, REPL_E_IO, errno, "reading the local file");
+			(void)err_errno(e, REPL_E_IO, errno, "reading the local file");
 		if (n == 0)
-			return err_set(e, REPL_E_IO, "the local file became shorter");
+			(void)err_set(e, REPL_E_IO, "the local file became shorter");
+		/* By the status alone it would be the target's media. */
+		if (n <= 0)
+			return err_because(e, REPL_REASON_LOCAL);
 		done += (size_t)n;
 	}
 	return 0;

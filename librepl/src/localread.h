@@ -8,7 +8,7 @@
 
 #include "err.h"
 
-/* All of them, or an error: of a file that has become shorter REPL_E_IO. */
+/* All of them, or an error: REPL_E_IO for one that became shorter, as LOCAL. */
 int localread(int fd, void *to, size_t len, uint64_t off, struct err *e);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "extents.h"
+#include "reason.h"
 
 #include "../../librepl/src/holes.h"
 
@@ -523,6 +524,8 @@ test_a_file_that_became_shorter_is_told(void **state)
 	assert_int_equal(ftruncate(fileno(f), 8192), 0);
 	assert_int_equal(push_range(&p, 0, MIB, &e), REPL_E_IO);
 	assert_non_null(strstr(e.text, "shorter"));
+	/* And that it is no fault of the target. */
+	assert_int_equal(reason_of_error(&e, REASON_RESYNC), REPL_REASON_LOCAL);
 	terms.put = false;
 	assert_int_equal(fclose(f), 0);
 }
