@@ -158,6 +158,32 @@ add_file(const char *key, const char *path, struct text *lines, struct err *e)
 	return 0;
 }
 
+static int
+set_one(struct ctl *c, const char *set, struct text *lines)
+{
+	char *key = strdup(set), *value = key ? strchr(key, '=') : NULL;
+	int rc;
+
+	if (!value) {
+		rc = err_set(&c->err, REPL_E_INVAL, "--set '%s' is not KEY=VALUE", set);
+	} else {
+		*value++ = '\0';
+		rc = config_set(c->cfg, key, value, &c->err);
+		text_add(lines, key, "\t", value);
+		text_add(lines, "\n", "", "");
+		if (!rc && strcmp(key, "after-crash") == 0 && strcmp(value, "compare") != 0) {
+			rc = err_set(&c->err, REPL_E_INVAL,
+				     "--set '%s': an unmodified program changes its file in ways "
+				     "that no map knows of: its pool is compared each time that it "
+				     "is opened",
+				     set);
+			ctl_next(c, "leave it out");
+		}
+	}
+	free(key);
+	return rc;
+}
+
 /* What this run was told, for the library, which reads it wherever the program is by then. */
 static int
 add_settings(struct ctl *c, struct text *lines)
@@ -170,20 +196,8 @@ add_settings(struct ctl *c, struct text *lines)
 		if (files[i] && access(files[i], F_OK) != 0)
 			return err_errno(&c->err, err_from_errno(errno), errno, "%s", files[i]);
 	}
-	for (unsigned i = 0; !rc && i < o->run.set_count; i++) {
-		char *key = strdup(o->run.set[i]), *value = key ? strchr(key, '=') : NULL;
-
-		if (!value) {
-			rc = err_set(&c->err, REPL_E_INVAL, "--set '%s' is not KEY=VALUE",
-				     o->run.set[i]);
-		} else {
-			*value++ = '\0';
-			rc = config_set(c->cfg, key, value, &c->err);
-			text_add(lines, key, "\t", value);
-			text_add(lines, "\n", "", "");
-		}
-		free(key);
-	}
+	for (unsigned i = 0; !rc && i < o->run.set_count; i++)
+		rc = set_one(c, o->run.set[i], lines);
 	if (!rc)
 		rc = config_fix_paths(c->cfg, &c->err);
 	if (!rc)

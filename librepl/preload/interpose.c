@@ -186,13 +186,21 @@ resized(int rc, const struct stat *before, off_t len)
 	return rc;
 }
 
+/* Of a file of that size that may be about to have len. */
+static void
+shrinks(const struct stat *before, off_t len)
+{
+	if (len >= 0 && len < before->st_size)
+		pools_shrink(before, (uint64_t)len);
+}
+
 EXPORT int
 ftruncate(int fd, off_t len)
 {
 	struct stat before = {0};
 
-	if (pools_any())
-		(void)fstat(fd, &before);
+	if (pools_any() && fstat(fd, &before) == 0)
+		shrinks(&before, len);
 	return resized((int)syscall(SYS_ftruncate, fd, len), &before, len);
 }
 
@@ -203,8 +211,8 @@ truncate(const char *path, off_t len)
 {
 	struct stat before = {0};
 
-	if (pools_any())
-		(void)stat(path, &before);
+	if (pools_any() && stat(path, &before) == 0)
+		shrinks(&before, len);
 	return resized((int)syscall(SYS_truncate, path, len), &before, len);
 }
 
@@ -221,10 +229,13 @@ changes(int mode)
 EXPORT int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
-	int rc = (int)syscall(SYS_fallocate, fd, mode, off, len);
 	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 	struct stat now;
+	int rc;
 
+	if ((mode & FALLOC_FL_COLLAPSE_RANGE) && pools_any() && fstat(fd, &now) == 0)
+		shrinks(&now, now.st_size - len);
+	rc = (int)syscall(SYS_fallocate, fd, mode, off, len);
 	if (rc == 0 && pools_any() && fstat(fd, &now) == 0) {
 		if (changes(mode))
 			pools_changed(&now, (uint64_t)off,

@@ -246,6 +246,10 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 		rc = api.repl_config_add_target(cfg, p->targets[i]);
 	if (!rc) {
 		take_lines(POOLS_SET, pools_set, take_set_line, cfg);
+		/* Programs change their files in ways that are not followed: no map knows of it. */
+		rc = api.repl_config_set(cfg, "after-crash", "compare");
+	}
+	if (!rc) {
 		rc = api.repl_open(cfg, p->view, p->file_size, REPL_OPEN_CREATE, &p->r);
 	}
 	if (rc)

@@ -588,6 +588,23 @@ pools_changed(const struct stat *file, uint64_t from, uint64_t to)
 }
 
 void
+pools_shrink(const struct stat *file, uint64_t to)
+{
+	struct calm calm;
+
+	if (busy > 0 || is_sharing())
+		return;
+	calm = calm_begin();
+	for (unsigned i = 0; i < pool_count; i++) {
+		struct pool *p = &pools[i];
+
+		if (p->dev == file->st_dev && p->ino == file->st_ino)
+			pool_commit(p, to);
+	}
+	calm_end(calm);
+}
+
+void
 pools_grown(const struct stat *file)
 {
 	for (unsigned i = 0; i < pool_count; i++) {

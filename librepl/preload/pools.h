@@ -55,6 +55,12 @@ void pools_synced(int fd, const char *call);
 void pools_changed(const struct stat *file, uint64_t from, uint64_t to);
 
 /*
+ * A file is about to get shorter, down to there. What was flushed behind that and not drained is
+ * durable on the replicas before: it could not be read afterwards.
+ */
+void pools_shrink(const struct stat *file, uint64_t to);
+
+/*
  * A file has got longer, by zeros. So do the replicas where it is a pool's, with whatever the
  * program makes durable next: that may be what it says of the file's size.
  */

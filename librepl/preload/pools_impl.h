@@ -124,6 +124,9 @@ void register_end(void);
  */
 void piece_flush(struct pool *p, uint64_t off, size_t len, bool look);
 
+/* What any thread has flushed is drained, of a pool that is longer than that. */
+void pool_commit(struct pool *p, uint64_t to);
+
 /* This thread has flushed what is not drained. */
 bool thread_flushed(void);
 void thread_drain(void);

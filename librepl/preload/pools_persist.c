@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "api.h"
 #include "pools_impl.h"
@@ -196,6 +197,23 @@ pool_drain(struct pool *p)
 		pool_failed(p, rc, "drain");
 }
 
+void
+pool_commit(struct pool *p, uint64_t to)
+{
+	int rc = 0;
+
+	(void)pthread_rwlock_wrlock(&p->lock);
+	if (p->state == POOL_OPEN && to < p->size) {
+		do
+			rc = api.repl_commit(p->r, 0);
+		while (pool_waits(p, rc, "commit"));
+		memset(p->undrained, 0, sizeof(p->undrained));
+	}
+	(void)pthread_rwlock_unlock(&p->lock);
+	if (rc)
+		pool_failed(p, rc, "commit");
+}
+
 bool
 thread_flushed(void)
 {
@@ -221,11 +239,27 @@ thread_settle(void)
 	}
 }
 
+/*
+ * What is durable in one pool may rely on another one, of which nothing is made durable yet: a pool
+ * set's next part, that was made just now.
+ */
+static void
+others_ready(void)
+{
+	for (unsigned i = 0; i < pool_count && pool_count > 1; i++) {
+		struct pool *p = &pools[i];
+
+		if (p->stored && p->state == POOL_CLOSED && p->view && !pool_elsewhere(p))
+			(void)pool_ready(p);
+	}
+}
+
 void
 thread_drain(void)
 {
 	uint32_t todo = flushed;
 
+	others_ready();
 	thread_settle();
 	flushed = 0;
 	for (unsigned i = 0; i < pool_count; i++) {

@@ -20,6 +20,8 @@
  *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
  *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
+ *   cut       the file gets shorter than what was flushed, and then drained
+ *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
@@ -538,6 +540,31 @@ borrows(const char *path)
 }
 
 static void
+cut(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'a', PAGE);
+	memset(at + SIZE / 2, 'b', 100);
+	pmem_flush(at + SIZE / 2, 100);
+	check(truncate(path, SIZE / 4) == 0, "truncate");
+	pmem_drain();
+	put(at + PAGE, 'c', PAGE);
+}
+
+static void
+other(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), second[4096];
+
+	put(at, 'a', PAGE);
+	(void)snprintf(second, sizeof(second), "%s.2", path);
+	memset(map_fd(file_new(second, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), 'b', PAGE);
+	put(at, '2', 1);
+	(void)raise(SIGKILL);
+}
+
+static void
 leaves(const char *path)
 {
 	check(clearenv() == 0, "clearenv");
@@ -553,6 +580,8 @@ const struct odd_mode odd_process[] = {
 	{"exit", exit_amid},
 	{"handler", fork_in_handler},
 	{"leaves", leaves},
+	{"cut", cut},
+	{"other", other},
 	{"unseen", unseen},
 	{"number", number},
 	{"narrow", narrow},

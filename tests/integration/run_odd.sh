@@ -20,9 +20,13 @@ done
 odd fsync '^[^:]*: [^ ]*/fsync: fsync\(2\) .*msync\(2\)[^:]*$'
 
 # No replica follows a file that gets shorter, but of what is left it has all, and the program lives.
-(run "$TMP/shrink" shrink timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" shrink "$TMP/shrink") \
-	>"$TMP/out" 2>&1 || fail "shrink ends with $?: $(cat "$TMP/out")"
-grep -q 'made shorter' "$TMP/out" || fail "shrink says: $(cat "$TMP/out")"
-[ "$(stat -c %s "$TMP/shrink")" = 524288 ] || fail "shrink does not"
-wait_for 10 pool_idle shrink || fail "shrink is still open"
-cmp -n 524288 "$TMP/shrink" "$TMP/serve/pools/shrink" >&2 || fail "what is left differs"
+for mode in shrink:524288 cut:262144; do
+	size=${mode#*:}
+	mode=${mode%:*}
+	(run "$TMP/$mode" $mode timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" $mode "$TMP/$mode") \
+		>"$TMP/out" 2>&1 || fail "$mode ends with $?: $(cat "$TMP/out")"
+	[ "$(stat -c %s "$TMP/$mode")" = "$size" ] || fail "$mode does not"
+	wait_for 10 pool_idle $mode || fail "$mode is still open"
+	cmp -n "$size" "$TMP/$mode" "$TMP/serve/pools/$mode" >&2 || fail "what is left differs"
+done
+grep -q 'made shorter' "$TMP/out" || fail "it says: $(cat "$TMP/out")"

@@ -36,3 +36,11 @@ done
 equal "$TMP/two" first
 equal "$TMP/two" first.b
 equal "$TMP/two.2" second
+
+# What is durable in one may rely on the other, of which nothing was made durable: a pool set's next part.
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --replica "$T/other" --pool "$TMP/other" \
+	--replica "$T/other.2" --pool "$TMP/other.2" -- "$BUILD/tests/integration/pmem_odd" other "$TMP/other" \
+	>"$TMP/out" 2>&1
+[ $? -eq 137 ] || fail "other was not killed: $(cat "$TMP/out")"
+equal "$TMP/other" other
+equal "$TMP/other.2" other.2
