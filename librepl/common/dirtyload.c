@@ -24,12 +24,24 @@ activity_read(struct dirtyload *l)
 	       dirtypage_activity_decode(page, &from->pool, l->activity);
 }
 
+/* Another one has the file's name by now, which no map knows. */
+static bool
+is_replaced(const struct dirtypage_file *was, const struct dirtypage_file *is)
+{
+	static const struct dirtypage_file unknown;
+
+	if (memcmp(was, &unknown, sizeof(unknown)) == 0 ||
+	    memcmp(is, &unknown, sizeof(unknown)) == 0)
+		return false;
+	return was->inode != is->inode || was->born != is->born;
+}
+
 void
 dirtyload_begin(struct dirtyload *l, const struct dirtyload_from *from)
 {
 	memset(l, 0, sizeof(*l));
 	l->from = *from;
-	l->whole = header_read(l);
+	l->whole = header_read(l) && !is_replaced(&l->h.file, &from->file);
 	l->covered = from->crashed && l->whole && from->keep && l->h.activity && activity_read(l);
 	l->suspect = (from->crashed && !l->covered) || (from->len && !l->whole);
 }

@@ -23,11 +23,12 @@ typedef void dirtyload_mark(void *arg, uint64_t off, uint64_t len);
 struct dirtyload_from {
 	dirtyload_read *read;
 	void *arg;
-	struct gen_id pool; /* whose region it is */
-	uint64_t len;       /* as the sidecar names it; 0: there is none */
-	uint64_t pool_size; /* now */
-	bool crashed;       /* the last writer did not close */
-	bool keep;          /* after-crash = dirty-map: an activity log counts */
+	struct gen_id pool;         /* whose region it is */
+	uint64_t len;               /* as the sidecar names it; 0: there is none */
+	uint64_t pool_size;         /* now */
+	struct dirtypage_file file; /* that the pool is in now */
+	bool crashed;               /* the last writer did not close */
+	bool keep;                  /* after-crash = dirty-map: an activity log counts */
 };
 
 struct dirtyload {

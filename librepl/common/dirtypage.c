@@ -19,7 +19,9 @@ enum {
 	AT_EXTENT_SHIFT = 20,
 	AT_CHECKSUM = 24,
 	AT_POOL_SIZE = 32,
-	AT_ZERO_40 = 40,
+	AT_INODE = 40,
+	AT_BORN = 48,
+	AT_ZERO_56 = 56,
 	AT_SLOTS = 64,
 };
 
@@ -112,6 +114,8 @@ dirtypage_header_encode(const struct dirtypage_header *h, const struct gen_id *p
 	put_le32(out + AT_SHIFT, h->shift);
 	put_le32(out + AT_EXTENT_SHIFT, h->extent_shift);
 	put_le64(out + AT_POOL_SIZE, h->pool_size);
+	put_le64(out + AT_INODE, h->file.inode);
+	put_le64(out + AT_BORN, h->file.born);
 	for (unsigned i = 0; i < h->count; i++)
 		slot_encode(&h->slot[i], out + AT_SLOTS + i * SLOT_SIZE);
 	put_le64(out + AT_CHECKSUM, page_sum(out, AT_CHECKSUM, pool, 0));
@@ -176,12 +180,14 @@ dirtypage_header_decode(const uint8_t in[DIRTYPAGE_SIZE], const struct gen_id *p
 	got.shift = get_le32(in + AT_SHIFT);
 	got.extent_shift = get_le32(in + AT_EXTENT_SHIFT);
 	got.pool_size = get_le64(in + AT_POOL_SIZE);
+	got.file.inode = get_le64(in + AT_INODE);
+	got.file.born = get_le64(in + AT_BORN);
 	rc = header_check(&got, len, e);
 	for (unsigned i = 0; !rc && i < got.count; i++)
 		rc = slot_decode(in + AT_SLOTS + i * SLOT_SIZE, &got.slot[i], e);
 	if (rc)
 		return rc;
-	if (!all_zero(in + AT_ZERO_40, AT_SLOTS - AT_ZERO_40) ||
+	if (!all_zero(in + AT_ZERO_56, AT_SLOTS - AT_ZERO_56) ||
 	    !all_zero(in + AT_SLOTS + got.count * SLOT_SIZE,
 		      DIRTYPAGE_SIZE - AT_SLOTS - got.count * SLOT_SIZE))
 		return err_set(e, REPL_E_CORRUPT, "dirty map: reserved bytes are not zero");

@@ -35,6 +35,12 @@ struct dirtypage_slot {
 	uint64_t epoch; /* counts the maps that were begun in this place */
 };
 
+/* Which file a region is of, that may be replaced by another one of its name. All zero: unknown. */
+struct dirtypage_file {
+	uint64_t inode;
+	uint64_t born; /* nanoseconds of the file system's clock; 0: it does not tell */
+};
+
 struct dirtypage_header {
 	bool activity; /* the activity log is kept: what it tells after a crash counts */
 	bool broken;   /* writing failed: nothing of the region counts */
@@ -42,6 +48,7 @@ struct dirtypage_header {
 	uint32_t shift;        /* of a block */
 	uint32_t extent_shift; /* of an extent of the activity log */
 	uint64_t pool_size;
+	struct dirtypage_file file;
 	struct dirtypage_slot slot[DIRTYPAGE_REPLICAS_MAX];
 };
 

@@ -3,9 +3,13 @@
 #include "dirty_impl.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+
+#include "clock.h"
 
 /*
  * The grain keeps all maps of all replicas, two of each, below 1/32768 of the
@@ -64,6 +68,25 @@ locks_fini(struct dirty *d)
 	activity_fini(&d->activity);
 }
 
+/* The file system may not tell. */
+static struct dirtypage_file
+file_of(const struct local *l)
+{
+	struct dirtypage_file file = {0};
+	size_t len = l->path ? strlen(l->path) - strlen(SIDECAR_SUFFIX) : 0;
+	char *path = l->path ? strndup(l->path, len) : NULL;
+	struct statx st = {.stx_mask = 0};
+
+	if (path && statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st))
+		st.stx_mask = 0;
+	free(path);
+	if (st.stx_mask & STATX_INO)
+		file.inode = st.stx_ino;
+	if (st.stx_mask & STATX_BTIME)
+		file.born = (uint64_t)st.stx_btime.tv_sec * NS_PER_S + st.stx_btime.tv_nsec;
+	return file;
+}
+
 int
 dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, bool crashed,
 	   struct dirty **out, struct err *e)
@@ -77,6 +100,7 @@ dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, boo
 	d->count = c->target_count;
 	d->shift = grain_shift(d->count);
 	d->pool_size = pool_size;
+	d->file = file_of(l);
 	d->keep = l->path && c->after_crash == CONFIG_CRASH_DIRTY_MAP;
 	d->found = l->meta.generation.current;
 	/* A drain that takes its time must find its extents still there at its end. */

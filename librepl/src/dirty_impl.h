@@ -50,9 +50,10 @@ struct dirty {
 	unsigned count; /* of replicas */
 	unsigned shift; /* of all maps */
 	uint64_t pool_size;
-	bool begun;          /* dirty_start() was called: the sidecar is ours to write */
-	bool keep;           /* after-crash = dirty-map: the region is kept while we run */
-	struct gen_id found; /* the local generation as it was found */
+	bool begun;                 /* dirty_start() was called: the sidecar is ours to write */
+	struct dirtypage_file file; /* the pool's */
+	bool keep;                  /* after-crash = dirty-map: the region is kept while we run */
+	struct gen_id found;        /* the local generation as it was found */
 	uint8_t name[REPL_TARGETS_MAX][HASH128_SIZE];
 	/* Shared to mark, exclusive to exchange the maps or to let them grow. */
 	pthread_rwlock_t maps_lock;

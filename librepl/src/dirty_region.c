@@ -65,6 +65,7 @@ static void
 header_fill(struct dirty *d, struct dirtypage_header *h)
 {
 	*h = d->region.layout;
+	h->file = d->file;
 	h->activity = d->keep;
 	h->broken = atomic_load(&d->broken);
 	pthread_rwlock_rdlock(&d->maps_lock);
@@ -391,6 +392,7 @@ region_load(struct dirty *d, bool crashed)
 					    .pool = meta->pool_uuid,
 					    .len = meta->dirty_len,
 					    .pool_size = d->pool_size,
+					    .file = d->file,
 					    .crashed = crashed,
 					    .keep = d->keep};
 	struct dirtyload l;

@@ -204,6 +204,24 @@ ok open 0
 found a truth
 ok close
 
+# Another file has the pool's name, with what nobody has told the library.
+replaced() {
+	cp "$TMP/p" "$TMP/other"
+	change "$TMP/other" $((33 * MIB))
+	mv "$TMP/other" "$TMP/p"
+	ok map "$TMP/p" $size
+	set_up
+	ok open 0
+	both_established
+	ok close
+	both_equal
+}
+replaced
+set_up
+ok open 0
+killed
+replaced
+
 # Killed while it opens, again and again, with a delta that takes its time.
 for delay in 0 0.03 0.06 0.1 0.15 0.2; do
 	set_up

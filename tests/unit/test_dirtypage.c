@@ -14,6 +14,7 @@ static const struct dirtypage_header header = {
 	.shift = 14,
 	.extent_shift = 22,
 	.pool_size = 1ULL << 30,
+	.file = {.inode = 0x1112, .born = 0x13141516},
 	.slot = {{.tracked = true, .name = {7, 8}, .base = {{1, 2, 3}}, .epoch = 5},
 		 {.untrusted = true, .name = {9}}},
 };
@@ -38,6 +39,8 @@ header_has_golden_bytes(void **state)
 	memcpy(want, golden_header, sizeof(golden_header));
 	memcpy(want + 24, page + 24, 8);
 	put_le64(want + 32, 1ULL << 30);
+	put_le64(want + 40, 0x1112);
+	put_le64(want + 48, 0x13141516);
 	want[64] = 1;
 	want[64 + 8] = 5;
 	memcpy(want + 64 + 16, "\7\10", 2);
@@ -45,7 +48,7 @@ header_has_golden_bytes(void **state)
 	want[112] = 2;
 	want[112 + 16] = 9;
 	assert_memory_equal(page, want, sizeof(want));
-	assert_int_equal(get_le64(page + 24), 0x491641ab7fddbdaa);
+	assert_int_equal(get_le64(page + 24), 0x897f5bdb59569d8c);
 	assert_int_equal(dirtypage_header_decode(page, &pool, len, &got, NULL), 0);
 	assert_memory_equal(&got, &header, sizeof(got));
 	assert_int_equal(dirtypage_header_decode(page, &other, len, &got, NULL), REPL_E_CORRUPT);
