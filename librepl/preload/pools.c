@@ -389,8 +389,21 @@ pools_any(void)
  * handler of its own that runs after this one opens the pool once more.
  */
 static void
+pools_close(void)
+{
+	for (unsigned i = 0; i < pool_count; i++) {
+		pool_leave(&pools[i]);
+		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		pool_close_locked(&pools[i]);
+		(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+}
+
+static void
 pools_end(void)
 {
+	struct calm calm;
+
 	(void)pools_any();
 	/* The parent goes on with the handles. */
 	if (is_sharing())
@@ -402,11 +415,11 @@ pools_end(void)
 			late_lost(late[i].pool);
 		return;
 	}
-	for (unsigned i = 0; i < pool_count; i++) {
-		pool_leave(&pools[i]);
-		(void)pthread_rwlock_wrlock(&pools[i].lock);
-		pool_close_locked(&pools[i]);
-		(void)pthread_rwlock_unlock(&pools[i].lock);
+	/* What a signal handler flushes in the first pass opens its pool once more. */
+	for (int pass = 0; pass < 2; pass++) {
+		calm = calm_begin();
+		pools_close();
+		calm_end(calm);
 	}
 }
 

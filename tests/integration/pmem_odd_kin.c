@@ -8,6 +8,7 @@
  *   heirs     the parent takes its mapping back while its children write on
  *   killed    the one of them that has the pool open is killed, and the next one, and the next one
  *   executes  it becomes another program
+ *   alarmed   signal handlers make bytes durable while processes exit
  *   flushed   a child flushes, and exits without a drain
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -23,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +215,54 @@ executes(const char *path)
 	check(waitpid(first, &status, 0) == first, "waitpid");
 }
 
+static char *alarmed_at;
+
+static void
+alarmed_put(int signal)
+{
+	(void)signal;
+	put(alarmed_at, 'h', 1);
+}
+
+static void
+alarms_begin(char *at)
+{
+	const struct itimerval often = {{0, 2000}, {0, 2000}};
+
+	alarmed_at = at;
+	(void)signal(SIGALRM, alarmed_put);
+	check(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
+	(void)usleep(20000);
+}
+
+static void
+alarms_end(void)
+{
+	const struct itimerval never = {{0, 0}, {0, 0}};
+
+	(void)setitimer(ITIMER_REAL, &never, NULL);
+}
+
+static void
+alarmed(const char *path)
+{
+	char *at;
+
+	/* Before the libraries' own, that is behind the pools' end. */
+	check(atexit(alarms_end) == 0, "atexit");
+	at = pool_map(path, SIZE);
+	put(at, 'p', PAGE);
+	for (unsigned i = 0; i < CHILDREN; i++) {
+		if (fork() != 0)
+			continue;
+		put(at + (1 + i) * PAGE, 'c', PAGE);
+		alarms_begin(at + (1 + i) * PAGE);
+		exit(0);
+	}
+	reap(CHILDREN);
+	alarms_begin(at);
+}
+
 static void
 flushes(const char *path)
 {
@@ -243,7 +293,7 @@ all(const char *path)
 }
 
 const struct odd_mode odd_kin[] = {
-	{"kin", kin},         {"quiet", quiet},   {"strays", strays},
-	{"heirs", heirs},     {"killed", killed}, {"executes", executes},
-	{"flushed", flushes}, {"all", all},       {NULL, NULL},
+	{"kin", kin},       {"quiet", quiet},       {"strays", strays},   {"heirs", heirs},
+	{"killed", killed}, {"executes", executes}, {"alarmed", alarmed}, {"flushed", flushes},
+	{"all", all},       {NULL, NULL},
 };
