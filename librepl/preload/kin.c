@@ -41,6 +41,8 @@ struct member {
 struct kin_pool {
 	pthread_mutex_t opening;
 	uint32_t covered;       /* by who opens it: guarded by that */
+	bool heir;              /* likewise */
+	_Atomic pid_t opener;   /* who does, or did */
 	_Atomic uint64_t owner; /* who has it open: a member's number and life; 0: nobody */
 	_Atomic dev_t dev;
 	_Atomic ino_t ino;
@@ -66,11 +68,11 @@ static void (*_Atomic serve_pool)(unsigned);
 
 /* ---- shared memory ---- */
 
+/* True: the word was changed, or somebody says so. */
 static bool
 futex_wait(_Atomic uint32_t *word, uint32_t value, const struct timespec *limit)
 {
-	return syscall(SYS_futex, word, FUTEX_WAIT, value, limit, NULL, 0) == 0 ||
-	       errno != ETIMEDOUT;
+	return syscall(SYS_futex, word, FUTEX_WAIT, value, limit, NULL, 0) == 0 || errno == EAGAIN;
 }
 
 static void
@@ -91,14 +93,25 @@ mutex_init(pthread_mutex_t *m)
 	(void)pthread_mutexattr_destroy(&a);
 }
 
+/* died: who had it has died with it, else it is left as it was. */
 static bool
-mutex_try(pthread_mutex_t *m)
+mutex_take(pthread_mutex_t *m, bool *died)
 {
 	int rc = pthread_mutex_trylock(m);
 
-	if (rc == EOWNERDEAD)
+	if (rc == EOWNERDEAD) {
+		*died = true;
 		rc = pthread_mutex_consistent(m);
+	}
 	return rc == 0;
+}
+
+static bool
+mutex_try(pthread_mutex_t *m)
+{
+	bool died;
+
+	return mutex_take(m, &died);
 }
 
 void
@@ -157,14 +170,24 @@ is_alive(uint64_t owner)
 
 /* Not where it has another number for who asks than for itself. */
 static bool
-is_stopped(uint64_t owner)
+is_stopped(pid_t pid)
 {
 	char file[32], state;
 
-	(void)snprintf(file, sizeof(file), "/proc/%d/stat",
-		       (int)atomic_load(&kin->members[owner % MEMBERS].pid));
+	(void)snprintf(file, sizeof(file), "/proc/%d/stat", (int)pid);
 	state = proc_state(file);
 	return state == 'T' || state == 't';
+}
+
+static bool
+opener_stopped(struct kin_pool *p)
+{
+	if (!is_stopped(atomic_load(&p->opener)))
+		return false;
+	if (!mutex_try(&p->opening))
+		return true;
+	(void)pthread_mutex_unlock(&p->opening);
+	return false;
 }
 
 static void *
@@ -390,15 +413,19 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 {
 	struct kin_range dropped[KIN_RANGES];
 	struct kin_pool *p;
+	bool died = false;
 	uint64_t owner;
 
 	if (!kin)
 		return true;
 	p = &kin->pools[pool];
-	if (!mutex_try(&p->opening))
+	if (!mutex_take(&p->opening, &died))
 		return false;
+	atomic_store(&p->opener, getpid());
 	owner = atomic_load(&p->owner);
+	p->heir = died;
 	if (owner == atomic_load(&self) || !is_alive(owner)) {
+		p->heir = died || (owner && owner != atomic_load(&self));
 		(void)kin_take(pool, dropped, &p->covered);
 		return true;
 	}
@@ -413,8 +440,23 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 void
 kin_failed(unsigned pool)
 {
-	if (kin)
-		(void)pthread_mutex_unlock(&kin->pools[pool].opening);
+	struct kin_pool *p;
+	uint64_t owner;
+
+	if (!kin)
+		return;
+	p = &kin->pools[pool];
+	owner = atomic_load(&p->owner);
+	/* It is waited for once. */
+	if (!is_alive(owner))
+		(void)atomic_compare_exchange_strong(&p->owner, &owner, 0);
+	(void)pthread_mutex_unlock(&p->opening);
+}
+
+bool
+kin_inherits(unsigned pool)
+{
+	return kin && kin->pools[pool].heir;
 }
 
 void
@@ -504,15 +546,25 @@ kin_may_serve(unsigned pool, uint32_t asked)
 	if (!kin)
 		return false;
 	p = &kin->pools[pool];
-	return is_behind(atomic_load(&p->served), asked) && is_alive(atomic_load(&p->owner));
+	return is_behind(atomic_load(&p->served), asked) &&
+	       (is_alive(atomic_load(&p->owner)) || opener_stopped(p));
 }
 
+static bool
+is_long(uint64_t since_ns)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec - since_ns >= STUCK_NS;
+}
+
+/* A signal handler may cut each wait short. */
 enum kin_wait
 kin_wait(unsigned pool, uint32_t asked, uint64_t since_ns)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct kin_pool *p;
-	struct timespec now;
 	uint64_t owner;
 	uint32_t served;
 
@@ -523,15 +575,11 @@ kin_wait(unsigned pool, uint32_t asked, uint64_t since_ns)
 	if (!is_behind(served, asked))
 		return KIN_SERVED;
 	owner = atomic_load(&p->owner);
-	if (owner == 0)
-		return KIN_NONE;
-	if (futex_wait(&p->served, served, &moment))
+	if (owner && futex_wait(&p->served, served, &moment))
 		return KIN_WAITS;
 	if (!is_alive(owner))
-		return KIN_NONE;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	if ((uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec - since_ns >= STUCK_NS &&
-	    is_stopped(owner))
-		return KIN_STUCK;
-	return KIN_WAITS;
+		return is_long(since_ns) && opener_stopped(p) ? KIN_STUCK : KIN_NONE;
+	return is_long(since_ns) && is_stopped(atomic_load(&kin->members[owner % MEMBERS].pid))
+		       ? KIN_STUCK
+		       : KIN_WAITS;
 }

@@ -42,6 +42,12 @@ bool kin_open(unsigned pool, dev_t dev, ino_t ino);
 void kin_failed(unsigned pool);
 
 /*
+ * Who had it open, or was about to, has died, and the kernel may be on its way to close what that
+ * had: between kin_open() and what follows.
+ */
+bool kin_inherits(unsigned pool);
+
+/*
  * It is open here. serve() is called for it, by a thread of this process, each time that somebody
  * asks, until kin_closed().
  */
@@ -83,14 +89,14 @@ void kin_longer(unsigned pool);
 /* Ask for all that is posted: what to wait for. */
 uint32_t kin_ask(unsigned pool);
 
-/* Who has it open lives, and has not served that yet. */
+/* Who has it open lives, or who opens it is stopped, and has not served that yet. */
 bool kin_may_serve(unsigned pool, uint32_t asked);
 
 enum kin_wait {
 	KIN_SERVED,
 	KIN_WAITS, /* for a moment: once more */
 	KIN_NONE,  /* nobody has it open: somebody else may open it */
-	KIN_STUCK, /* it is long ago, and who has it open is stopped, as by SIGSTOP */
+	KIN_STUCK, /* it is long ago, and who has it open, or opens it, is stopped, as by SIGSTOP */
 };
 
 /* No longer than a moment. since_ns: when it was asked, by CLOCK_MONOTONIC. */

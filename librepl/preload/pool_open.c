@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "api.h"
@@ -16,6 +17,8 @@
 #include "real.h"
 
 #define RETRY_NS    1000000000ULL
+#define INHERIT_NS  5000000000ULL
+#define PAUSE_NS    10000000L
 #define RETRY_SHARE 20U /* at most a part of this of the time is spent on trying again */
 #define PAGE        4096U
 #define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
@@ -288,6 +291,22 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 		abort();
 }
 
+/* Who had it open is dead: its lock and its session are not its any more, or in a moment. */
+static int
+pool_open_inherit(struct pool *p, char *why, size_t size)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	uint64_t begin = now_ns();
+	int rc = pool_open_try(p, why, size);
+
+	while (rc == REPL_E_BUSY && kin_inherits((unsigned)(p - pools)) &&
+	       now_ns() - begin < INHERIT_NS) {
+		(void)nanosleep(&pause, NULL);
+		rc = pool_open_try(p, why, size);
+	}
+	return rc;
+}
+
 /* By this process alone of its kin. */
 static void
 pool_open_alone(struct pool *p)
@@ -297,7 +316,7 @@ pool_open_alone(struct pool *p)
 	char why[512];
 	int rc;
 
-	rc = pool_open_try(p, why, sizeof(why));
+	rc = pool_open_inherit(p, why, sizeof(why));
 	if (rc) {
 		pool_open_failed(p, rc, why, begin, again);
 		return;

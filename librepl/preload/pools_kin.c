@@ -43,7 +43,8 @@ range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
 
 /*
  * What is posted is drained, and that told. But for what lies behind the pool's size: that is
- * posted once more, for when it has grown, false then; or, if it has, it is told.
+ * posted once more, for when it has grown, false then; or, if it has, it is told. With on-loss =
+ * fail nobody goes on when a replica is lost: this process ends, and who waits opens the pool.
  */
 static bool
 posts_drain(struct pool *p, unsigned lane, bool grown, int *rc)
@@ -68,7 +69,7 @@ posts_drain(struct pool *p, unsigned lane, bool grown, int *rc)
 	}
 	if (n && !*rc)
 		*rc = lane_drain(p, lane);
-	if (all)
+	if (all && *rc != REPL_E_LOST)
 		kin_served(number_of(p), asked);
 	return all;
 }

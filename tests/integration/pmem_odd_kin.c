@@ -8,7 +8,9 @@
  *   heirs     the parent takes its mapping back while its children write on
  *   killed    the one of them that has the pool open is killed, and the next one, and the next one
  *   executes  it becomes another program
+ *   lingers   it is killed, and a child of it holds its lock and its connections for a while
  *   alarmed   signal handlers make bytes durable while processes exit
+ *   counts    a child counts what was made durable, in FILE.count, until a replica is lost
  *   flushed   a child flushes, and exits without a drain
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -18,6 +20,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -215,6 +218,53 @@ executes(const char *path)
 	check(waitpid(first, &status, 0) == first, "waitpid");
 }
 
+/* One that has the pool open. */
+static pid_t
+owner_fork(char *at, bool child)
+{
+	atomic_uint *word = words_new();
+	pid_t first = fork();
+
+	if (first == 0) {
+		put(at, 'f', PAGE);
+		if (child && _Fork() == 0) {
+			(void)usleep(300000);
+			_exit(0);
+		}
+		atomic_store(word, 1);
+		for (;;)
+			(void)pause();
+	}
+	while (atomic_load(word) == 0)
+		(void)usleep(1000);
+	return first;
+}
+
+static pid_t
+put_fork(char *at)
+{
+	pid_t second = fork();
+
+	if (second == 0) {
+		put(at, 's', PAGE);
+		_exit(0);
+	}
+	return second;
+}
+
+static void
+lingers(const char *path)
+{
+	char *at = pool_map(path, POOL);
+	pid_t first = owner_fork(at, true), second;
+	int status;
+
+	(void)kill(first, SIGKILL);
+	check(waitpid(first, &status, 0) == first, "waitpid");
+	second = put_fork(at + POOL / 2);
+	check(waitpid(second, &status, 0) == second && status == 0, "the second");
+}
+
 static char *alarmed_at;
 
 static void
@@ -264,6 +314,25 @@ alarmed(const char *path)
 }
 
 static void
+counts(const char *path)
+{
+	char *at = pool_map(path, SIZE), file[4096];
+	uint64_t *count;
+
+	check(snprintf(file, sizeof(file), "%s.count", path) < (int)sizeof(file), "a name");
+	count = (uint64_t *)map_fd(file_new(file, PAGE), 0, PAGE, PROT_READ | PROT_WRITE);
+	put(at, 0, PAGE);
+	if (fork() == 0) {
+		for (uint64_t i = 1;; i++) {
+			memcpy(at, &i, sizeof(i));
+			(void)pmem_msync(at, sizeof(i));
+			*count = i;
+		}
+	}
+	(void)pause();
+}
+
+static void
 flushes(const char *path)
 {
 	char *at = pool_map(path, SIZE);
@@ -294,6 +363,6 @@ all(const char *path)
 
 const struct odd_mode odd_kin[] = {
 	{"kin", kin},       {"quiet", quiet},       {"strays", strays},   {"heirs", heirs},
-	{"killed", killed}, {"executes", executes}, {"alarmed", alarmed}, {"flushed", flushes},
-	{"all", all},       {NULL, NULL},
+	{"killed", killed}, {"executes", executes}, {"lingers", lingers}, {"alarmed", alarmed},
+	{"counts", counts}, {"flushed", flushes},   {"all", all},         {NULL, NULL},
 };

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -319,6 +320,69 @@ nobody_waits_for_who_does_not_serve(void **state)
 	assert_int_equal(kin_wait(POOL, kin_ask(POOL), old), KIN_NONE);
 }
 
+static void
+nothing(int signal)
+{
+	(void)signal;
+}
+
+/* Of a wait that one cuts short, too, it is seen that nobody serves. */
+static void
+signals_make_nobody_wait(void **state)
+{
+	const struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
+	enum kin_wait w = KIN_WAITS;
+	uint64_t since;
+	uint32_t asked;
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin();
+	child = server_begin(false);
+	while (!kin_has(POOL, DEV, INO))
+		(void)usleep(1000);
+	(void)kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	(void)signal(SIGALRM, nothing);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	asked = kin_ask(POOL);
+	since = clock_ns();
+	while (w == KIN_WAITS && clock_ns() - since < 1000000000ULL)
+		w = kin_wait(POOL, asked, since);
+	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+	assert_int_equal(w, KIN_NONE);
+}
+
+static void
+nobody_waits_for_who_is_stopped_as_it_opens(void **state)
+{
+	uint64_t old = clock_ns() - 2 * STUCK_NS;
+	uint32_t asked;
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin();
+	child = forked();
+	if (child == 0) {
+		assert_true(kin_open(POOL, DEV, INO));
+		(void)raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_false(kin_open(POOL, DEV, INO));
+	asked = kin_ask(POOL);
+	assert_int_equal(kin_wait(POOL, asked, clock_ns()), KIN_NONE);
+	assert_int_equal(kin_wait(POOL, asked, old), KIN_STUCK);
+	assert_true(kin_may_serve(POOL, asked));
+	(void)kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(kin_wait(POOL, asked, old), KIN_NONE);
+	assert_false(kin_may_serve(POOL, asked));
+	assert_true(take_over());
+}
+
 int
 main(void)
 {
@@ -327,6 +391,8 @@ main(void)
 		cmocka_unit_test(is_taken_however_much),
 		cmocka_unit_test(is_served_by_any),
 		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
+		cmocka_unit_test(signals_make_nobody_wait),
+		cmocka_unit_test(nobody_waits_for_who_is_stopped_as_it_opens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
