@@ -20,6 +20,7 @@
 #define MEMBERS   64U /* processes that have had a pool open */
 #define MOMENT_NS 100000000L
 #define STUCK_NS  10000000000ULL
+#define JOIN_MAX  256U /* lines: to wait costs as much as to send them */
 
 /* A posted range: the number of its first line, and how many lines, or all of them to the end. */
 #define LINE       64U
@@ -288,7 +289,7 @@ is_one(uint64_t a, uint64_t b)
 
 /* Where it costs least: with what it touches, alone, or with what is next to it. */
 static unsigned
-place_of(struct kin_pool *p, uint64_t post, uint64_t *was)
+place_of(struct kin_pool *p, uint64_t post, uint64_t *was, uint64_t *cost)
 {
 	uint64_t least = UINT64_MAX, more; /* lines_of() is far less */
 	unsigned best = 0;
@@ -309,31 +310,37 @@ place_of(struct kin_pool *p, uint64_t post, uint64_t *was)
 			*was = there;
 		}
 	}
+	*cost = least;
 	return best;
 }
 
 /* By an exchange even if that changes nothing: the bytes were stored before it is seen. */
-static void
-post(struct kin_pool *p, uint64_t range)
+static bool
+post(struct kin_pool *p, uint64_t range, bool any)
 {
 	unsigned at;
-	uint64_t was;
+	uint64_t was, cost;
 
-	do
-		at = place_of(p, range, &was);
-	while (!atomic_compare_exchange_strong(&p->posts[at], &was,
-					       was ? joined(was, range) : range));
+	do {
+		at = place_of(p, range, &was, &cost);
+		if (!any && cost > lines_of(range) + JOIN_MAX)
+			return false;
+	} while (!atomic_compare_exchange_strong(&p->posts[at], &was,
+						 was ? joined(was, range) : range));
+	return true;
 }
 
-void
-kin_post(unsigned pool, uint64_t off, uint64_t len)
+bool
+kin_post(unsigned pool, uint64_t off, uint64_t len, bool any)
 {
 	uint64_t end = len > UINT64_MAX - off ? UINT64_MAX : off + len;
 
 	for (uint64_t to; kin && off < end; off = to) {
 		to = end - off > POST_MAX ? off + POST_MAX : end;
-		post(&kin->pools[pool], post_of(off / LINE, (to - 1) / LINE + 1));
+		if (!post(&kin->pools[pool], post_of(off / LINE, (to - 1) / LINE + 1), any))
+			return false;
 	}
+	return true;
 }
 
 void

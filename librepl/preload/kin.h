@@ -9,7 +9,8 @@
  * that stays with the dead.
  *
  * A range is posted by whole lines of 64 bytes, in one word. There are KIN_RANGES words for a pool;
- * when all are in use, ranges become one with what lies between them.
+ * when all are in use, ranges become one with what lies between them, if that is little; else who
+ * posts waits until they were served.
  *
  * Pools are known by their numbers, which are the same in all the kin. All functions may be called
  * by any thread; kin_post(), kin_ask() and kin_wait() by a signal handler and behind vfork(2), too.
@@ -80,8 +81,12 @@ bool kin_has(unsigned pool, dev_t dev, ino_t ino);
 /* The same of another file, which has the pool's name, or had. */
 bool kin_has_other(unsigned pool, dev_t dev, ino_t ino);
 
-/* The range, of a len above 0, is to be durable on the replicas when that is asked for. */
-void kin_post(unsigned pool, uint64_t off, uint64_t len);
+/*
+ * The range, of a len above 0, is to be durable on the replicas when that is asked for. False, if
+ * not any: too much would go with it, since all words are in use. Who has asked and waited posts it
+ * once more.
+ */
+bool kin_post(unsigned pool, uint64_t off, uint64_t len, bool any);
 
 /* The file may be longer, which is looked at when somebody asks next. */
 void kin_longer(unsigned pool);

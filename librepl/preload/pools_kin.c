@@ -10,8 +10,9 @@
 #include "kin.h"
 #include "pools_impl.h"
 
-#define PAUSE_NS  10000000L
-#define STUCK_BIT (1ULL << 32)
+#define PAUSE_NS   10000000L
+#define POST_TRIES 4 /* times, until a range is posted with what lies between it and others */
+#define STUCK_BIT  (1ULL << 32)
 
 static unsigned
 number_of(const struct pool *p)
@@ -62,7 +63,7 @@ posts_drain(struct pool *p, unsigned lane, bool grown, int *rc)
 		if (end > behind && grown)
 			pool_behind(p, behind, end);
 		else if (end > behind)
-			kin_post(number_of(p), behind, end - behind);
+			(void)kin_post(number_of(p), behind, end - behind, true);
 		all = all && (end <= behind || grown);
 		if (!*rc)
 			*rc = range_flush(p, lane, off, end < p->size ? end : p->size);
@@ -130,7 +131,12 @@ pool_serve_last(struct pool *p)
 void
 pool_post(struct pool *p, uint64_t off, size_t len)
 {
-	kin_post(number_of(p), off, len);
+	int posted = 0;
+
+	while (!kin_post(number_of(p), off, len, posted == POST_TRIES)) {
+		pool_settle(p);
+		posted++;
+	}
 	atomic_store(&p->owing, true);
 }
 

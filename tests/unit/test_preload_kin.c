@@ -121,10 +121,10 @@ is_taken_as_it_is(void **state)
 	(void)state;
 	begin();
 	for (uint64_t i = 0; i < KIN_RANGES; i++)
-		kin_post(POOL, i * 1000 * LINE + 1, 1);
+		assert_true(kin_post(POOL, i * 1000 * LINE + 1, 1, false));
 	/* Those that touch take no other word. */
-	kin_post(POOL, LINE, LINE);
-	kin_post(POOL, 10, 100);
+	assert_true(kin_post(POOL, LINE, LINE, false));
+	assert_true(kin_post(POOL, 10, 100, false));
 	assert_int_equal(kin_end(POOL), (KIN_RANGES - 1) * 1000 * LINE + LINE);
 	kin_longer(POOL);
 	assert_true(kin_end(POOL) == UINT64_MAX);
@@ -175,19 +175,42 @@ is_taken_however_much(void **state)
 
 			posts[i].off = r & ((1ULL << bits) - 1);
 			posts[i].len = 1 + ((uint64_t)random() & ((1ULL << (bits / 2)) - 1));
-			kin_post(POOL, posts[i].off, posts[i].len);
+			(void)kin_post(POOL, posts[i].off, posts[i].len, true);
 		}
 		n = kin_take(POOL, got, &asked);
 		for (unsigned i = 0; i < RANGES; i++)
 			assert_true(is_in(got, n, posts[i].off, posts[i].len));
 	}
 	/* More than a word can say. */
-	kin_post(POOL, 5ULL << 40, 10ULL << 30);
-	kin_post(POOL, UINT64_MAX - 100, 101);
+	(void)kin_post(POOL, 5ULL << 40, 10ULL << 30, true);
+	(void)kin_post(POOL, UINT64_MAX - 100, 101, true);
 	n = kin_take(POOL, got, &asked);
 	assert_true(is_in(got, n, 5ULL << 40, 10ULL << 30));
 	assert_true(is_in(got, n, UINT64_MAX - 100, 100));
 	assert_true(n < KIN_RANGES);
+}
+
+/* No bytes that nobody has made durable go along, but for a few. */
+static void
+waits_where_much_would_go_along(void **state)
+{
+	struct kin_range got[KIN_RANGES];
+	uint64_t len = 0;
+	uint32_t asked;
+	unsigned n;
+
+	(void)state;
+	begin();
+	for (uint64_t i = 0; i < KIN_RANGES; i++)
+		assert_true(kin_post(POOL, i * 1000 * LINE, LINE, false));
+	assert_false(kin_post(POOL, 500 * LINE, LINE, false));
+	assert_true(kin_post(POOL, (JOIN_MAX - 1) * LINE, LINE, false));
+	assert_true(kin_post(POOL, 4000 * LINE, 2000 * LINE, false));
+	n = kin_take(POOL, got, &asked);
+	for (unsigned i = 0; i < n; i++)
+		len += got[i].len;
+	assert_true(len <= (KIN_RANGES + JOIN_MAX + 2000) * LINE);
+	assert_true(kin_post(POOL, 500 * LINE, LINE, false));
 }
 
 /* ---- several processes ---- */
@@ -203,7 +226,7 @@ write_on(unsigned me)
 		for (unsigned k = 0; k < 4; k++) {
 			at[k] = (unsigned)rand_r(&random_state) % CELLS;
 			mine[k] = atomic_fetch_add(&file->local[at[k]], 1) + 1;
-			kin_post(POOL, at[k] * LINE, LINE);
+			(void)kin_post(POOL, at[k] * LINE, LINE, true);
 		}
 		settle();
 		for (unsigned k = 0; k < 4; k++) {
@@ -389,6 +412,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_taken_as_it_is),
 		cmocka_unit_test(is_taken_however_much),
+		cmocka_unit_test(waits_where_much_would_go_along),
 		cmocka_unit_test(is_served_by_any),
 		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
 		cmocka_unit_test(signals_make_nobody_wait),
