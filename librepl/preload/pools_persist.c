@@ -117,6 +117,7 @@ static size_t
 pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 {
 	size_t within = len, has;
+	bool others = false;
 	unsigned lane;
 	int rc = 0;
 
@@ -134,10 +135,13 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= bit_of(p);
-	} else if (!kin_has_other((unsigned)(p - pools), p->dev, p->ino)) {
-		thread_post(p, off, len);
+	} else {
+		others = !kin_has_other((unsigned)(p - pools), p->dev, p->ino);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
+	/* Without the lock: it may wait, and open the pool. */
+	if (others)
+		thread_post(p, off, len);
 	if (rc)
 		pool_failed(p, rc, "flush");
 	return len - within;

@@ -7,6 +7,7 @@
  *   strays    children of _Fork(3), clone(2) and vfork(2) do
  *   heirs     the parent takes its mapping back while its children write on
  *   killed    the one of them that has the pool open is killed, and the next one, and the next one
+ *   spread    the same, and the next one has flushed more ranges than can be posted
  *   executes  it becomes another program
  *   lingers   it is killed, and a child of it holds its lock and its connections for a while
  *   alarmed   signal handlers make bytes durable while processes exit
@@ -197,6 +198,31 @@ killed(const char *path)
 }
 
 static void
+spread(const char *path)
+{
+	char *at = pool_map(path, POOL);
+	atomic_uint *word = words_new();
+	pid_t first = fork();
+	int status;
+
+	if (first == 0) {
+		put(at, 'f', PAGE);
+		atomic_store(word, 1);
+		for (;;)
+			(void)pause();
+	}
+	while (atomic_load(word) == 0)
+		(void)usleep(1000);
+	(void)kill(first, SIGKILL);
+	check(waitpid(first, &status, 0) == first, "waitpid");
+	for (size_t off = 0; off < POOL; off += 32 * PAGE) {
+		at[off] = 's';
+		pmem_flush(at + off, 1);
+	}
+	pmem_drain();
+}
+
+static void
 executes(const char *path)
 {
 	char *at = pool_map(path, SIZE);
@@ -362,7 +388,8 @@ all(const char *path)
 }
 
 const struct odd_mode odd_kin[] = {
-	{"kin", kin},       {"quiet", quiet},       {"strays", strays},   {"heirs", heirs},
-	{"killed", killed}, {"executes", executes}, {"lingers", lingers}, {"alarmed", alarmed},
-	{"counts", counts}, {"flushed", flushes},   {"all", all},         {NULL, NULL},
+	{"kin", kin},         {"quiet", quiet},   {"strays", strays},     {"heirs", heirs},
+	{"killed", killed},   {"spread", spread}, {"executes", executes}, {"lingers", lingers},
+	{"alarmed", alarmed}, {"counts", counts}, {"flushed", flushes},   {"all", all},
+	{NULL, NULL},
 };

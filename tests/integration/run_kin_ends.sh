@@ -4,6 +4,6 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in quiet killed executes; do
+for mode in quiet killed spread executes; do
 	odd $mode
 done
