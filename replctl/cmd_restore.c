@@ -248,7 +248,7 @@ restore_after(const struct restore *r, int rc, bool io)
 static void
 restore_next(struct restore *r, int rc)
 {
-	bool io = reason_of_error(&r->c->err, REASON_USE) == REPL_REASON_TARGET_IO;
+	bool io = r->c->err.code == REPL_E_IO;
 
 	if (io && !r->here)
 		ctl_next(r->c, "look at the target's kernel log; if its device fails take another "

@@ -78,9 +78,8 @@ static void
 next_repeat(struct sync *s)
 {
 	const char *force = s->c->options.force && !s->create_only ? "--force " : "";
-	bool io = reason_of_error(&s->c->err, REASON_USE) == REPL_REASON_TARGET_IO;
-	/* The words of localread.c. */
-	bool here = s->unrecorded || strstr(s->c->err.text, "the local file");
+	bool io = s->c->err.code == REPL_E_IO;
+	bool here = s->unrecorded || s->c->err.reason == REPL_REASON_LOCAL;
 	const char *after = repeat_after(s, io);
 
 	/* It would end the same way. */
