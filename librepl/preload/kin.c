@@ -131,6 +131,12 @@ kin_begin(void)
 	kin = k;
 }
 
+bool
+kin_is(void)
+{
+	return kin != NULL;
+}
+
 void
 kin_forked(void)
 {

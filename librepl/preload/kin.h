@@ -28,6 +28,7 @@
 
 /* Before the program runs. Without memory for it there is no kin, and nobody to wait for. */
 void kin_begin(void);
+bool kin_is(void);
 
 /* In the child of a fork. */
 void kin_forked(void);

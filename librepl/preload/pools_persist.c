@@ -136,7 +136,7 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 		}
 		flushed |= bit_of(p);
 	} else {
-		others = !kin_has_other((unsigned)(p - pools), p->dev, p->ino);
+		others = kin_is() && !kin_has_other((unsigned)(p - pools), p->dev, p->ino);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
 	/* Without the lock: it may wait, and open the pool. */

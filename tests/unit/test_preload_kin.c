@@ -406,6 +406,17 @@ nobody_waits_for_who_is_stopped_as_it_opens(void **state)
 	assert_true(take_over());
 }
 
+/* Nothing is posted there, and nobody told that it was served. */
+static void
+knows_whether_it_is(void **state)
+{
+	(void)state;
+	kin = NULL;
+	assert_false(kin_is());
+	begin();
+	assert_true(kin_is());
+}
+
 int
 main(void)
 {
@@ -417,6 +428,7 @@ main(void)
 		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
 		cmocka_unit_test(signals_make_nobody_wait),
 		cmocka_unit_test(nobody_waits_for_who_is_stopped_as_it_opens),
+		cmocka_unit_test(knows_whether_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
