@@ -37,7 +37,8 @@ exec {API_IN}>&-
 wait_for 20 no_sessions || fail "sessions stay"
 ctl newest "$T/a" "$T/b" "$T/c" >"$TMP/out" 2>&1 || fail "none is left: $(cat "$TMP/out")"
 take=$(sed -n "s|^newest *$T/||p" "$TMP/out")
-equal "$TMP/acknowledged" "$TMP/serve/pools/$take"
+# On a slow machine the copy has ended by then: that one has all.
+cmp -s "$FILE" "$TMP/serve/pools/$take" || equal "$TMP/acknowledged" "$TMP/serve/pools/$take"
 # Those that are whole are not given up at once when the program is started again, and all of them come to it.
 set_up "$FILE"
 ok open
