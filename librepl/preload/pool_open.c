@@ -39,13 +39,11 @@ void
 pool_close_locked(struct pool *p)
 {
 	struct repl *r = p->r;
-	int was = p->state;
+	bool open = p->state == POOL_OPEN;
 
 	p->state = POOL_CLOSED;
-	p->r = NULL;
-	if (was != POOL_OPEN)
+	if (!open)
 		return;
-	p->r = r;
 	pool_serve_last(p);
 	p->r = NULL;
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
@@ -252,9 +250,8 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 		/* Programs change their files in ways that are not followed: no map knows of it. */
 		rc = api.repl_config_set(cfg, "after-crash", "compare");
 	}
-	if (!rc) {
+	if (!rc)
 		rc = api.repl_open(cfg, p->view, p->file_size, REPL_OPEN_CREATE, &p->r);
-	}
 	if (rc)
 		(void)snprintf(why, size, "%s", api.repl_errormsg());
 	api.repl_config_free(cfg);

@@ -383,11 +383,6 @@ pools_any(void)
 	return true;
 }
 
-/*
- * A program that ends without unmapping closes its pools all the same. Not as a
- * destructor: librepl was loaded later and would be gone. Who unmaps in a
- * handler of its own that runs after this one opens the pool once more.
- */
 static void
 pools_close(void)
 {
@@ -399,6 +394,11 @@ pools_close(void)
 	}
 }
 
+/*
+ * A program that ends without unmapping closes its pools all the same. Not as a
+ * destructor: librepl was loaded later and would be gone. Who unmaps in a
+ * handler of its own that runs after this one opens the pool once more.
+ */
 static void
 pools_end(void)
 {

@@ -165,6 +165,15 @@ words_new(void)
 	return at;
 }
 
+static void
+kill_and_wait(pid_t child)
+{
+	int status;
+
+	(void)kill(child, SIGKILL);
+	check(waitpid(child, &status, 0) == child, "waitpid");
+}
+
 /* Each has the pool open when the one before is dead; bytes of the others are on their way then. */
 static void
 killed(const char *path)
@@ -191,35 +200,9 @@ killed(const char *path)
 			_exit(0);
 		}
 		(void)usleep(3000);
-		(void)kill(first, SIGKILL);
-		check(waitpid(first, &status, 0) == first, "waitpid");
+		kill_and_wait(first);
 		check(waitpid(second, &status, 0) == second && status == 0, "the second");
 	}
-}
-
-static void
-spread(const char *path)
-{
-	char *at = pool_map(path, POOL);
-	atomic_uint *word = words_new();
-	pid_t first = fork();
-	int status;
-
-	if (first == 0) {
-		put(at, 'f', PAGE);
-		atomic_store(word, 1);
-		for (;;)
-			(void)pause();
-	}
-	while (atomic_load(word) == 0)
-		(void)usleep(1000);
-	(void)kill(first, SIGKILL);
-	check(waitpid(first, &status, 0) == first, "waitpid");
-	for (size_t off = 0; off < POOL; off += 32 * PAGE) {
-		at[off] = 's';
-		pmem_flush(at + off, 1);
-	}
-	pmem_drain();
 }
 
 static void
@@ -228,7 +211,6 @@ executes(const char *path)
 	char *at = pool_map(path, SIZE);
 	atomic_uint *word = words_new();
 	pid_t first = fork();
-	int status;
 
 	if (first == 0) {
 		put(at, 'f', PAGE);
@@ -240,8 +222,7 @@ executes(const char *path)
 		(void)usleep(1000);
 	(void)usleep(100000);
 	put(at + PAGE, 'p', PAGE);
-	(void)kill(first, SIGKILL);
-	check(waitpid(first, &status, 0) == first, "waitpid");
+	kill_and_wait(first);
 }
 
 /* One that has the pool open. */
@@ -266,6 +247,19 @@ owner_fork(char *at, bool child)
 	return first;
 }
 
+static void
+spread(const char *path)
+{
+	char *at = pool_map(path, POOL);
+
+	kill_and_wait(owner_fork(at, false));
+	for (size_t off = 0; off < POOL; off += 32 * PAGE) {
+		at[off] = 's';
+		pmem_flush(at + off, 1);
+	}
+	pmem_drain();
+}
+
 static pid_t
 put_fork(char *at)
 {
@@ -282,11 +276,10 @@ static void
 lingers(const char *path)
 {
 	char *at = pool_map(path, POOL);
-	pid_t first = owner_fork(at, true), second;
+	pid_t second;
 	int status;
 
-	(void)kill(first, SIGKILL);
-	check(waitpid(first, &status, 0) == first, "waitpid");
+	kill_and_wait(owner_fork(at, true));
 	second = put_fork(at + POOL / 2);
 	check(waitpid(second, &status, 0) == second && status == 0, "the second");
 }
