@@ -17,7 +17,7 @@
 #include "real.h"
 #include "thread.h"
 
-#define MEMBERS   64U /* processes that have had a pool open */
+#define MEMBERS   (2U * KIN_POOLS) /* processes that have a pool open, or had a moment ago */
 #define MOMENT_NS 100000000L
 #define STUCK_NS  10000000000ULL
 #define JOIN_MAX  256U /* lines: to wait costs as much as to send them */
@@ -47,7 +47,7 @@ struct kin_pool {
 	_Atomic uint64_t owner; /* who has it open: a member's number and life; 0: nobody */
 	_Atomic dev_t dev;
 	_Atomic ino_t ino;
-	_Atomic bool longer;
+	_Atomic bool longer, all;
 	_Atomic uint32_t asked, served;     /* counts of asking, and up to which */
 	_Atomic uint64_t posts[KIN_RANGES]; /* 0: none */
 };
@@ -61,9 +61,10 @@ struct kin {
 static struct kin *kin;
 
 /* Of this process alone. */
-static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
 static bool begun;
-static _Atomic uint64_t self; /* as an owner */
+static uint32_t open_here;    /* a bit each */
+static _Atomic uint64_t self; /* as an owner; looked at without it */
 static sem_t is_begun;
 static void (*_Atomic serve_pool)(unsigned);
 
@@ -143,6 +144,7 @@ kin_forked(void)
 	(void)pthread_mutex_init(&begin_lock, NULL);
 	(void)sem_init(&is_begun, 0, 0);
 	begun = false;
+	open_here = 0;
 	atomic_store(&self, 0);
 }
 
@@ -197,6 +199,22 @@ opener_stopped(struct kin_pool *p)
 	return false;
 }
 
+/* With the last pool the place is another process's: there are not many. */
+static bool
+serve_ends(void)
+{
+	bool ends;
+
+	(void)pthread_mutex_lock(&begin_lock);
+	ends = open_here == 0;
+	if (ends) {
+		begun = false;
+		atomic_store(&self, 0);
+	}
+	(void)pthread_mutex_unlock(&begin_lock);
+	return ends;
+}
+
 static void *
 serve_on(void *arg)
 {
@@ -206,8 +224,12 @@ serve_on(void *arg)
 	(void)arg;
 	atomic_store(&self, me);
 	(void)sem_post(&is_begun);
-	while (me) {
+	if (!me)
+		return NULL;
+	for (;;) {
 		bell = atomic_load(&kin->bell);
+		if (serve_ends())
+			break;
 		for (unsigned i = 0; i < KIN_POOLS; i++) {
 			struct kin_pool *p = &kin->pools[i];
 
@@ -217,19 +239,22 @@ serve_on(void *arg)
 		}
 		(void)futex_wait(&kin->bell, bell, NULL);
 	}
+	(void)pthread_mutex_unlock(&kin->members[me % MEMBERS].alive);
 	return NULL;
 }
 
 /* The thread that serves is there, if it can be. */
 static void
-serve_begin(void (*serve)(unsigned))
+serve_begin(unsigned pool, void (*serve)(unsigned))
 {
 	(void)pthread_mutex_lock(&begin_lock);
+	open_here |= 1U << pool;
 	if (!begun) {
 		atomic_store(&serve_pool, serve);
 		begun = thread_start_detached(serve_on, NULL) == 0;
 		while (begun && sem_wait(&is_begun))
 			;
+		begun = begun && atomic_load(&self) != 0;
 	}
 	(void)pthread_mutex_unlock(&begin_lock);
 }
@@ -356,6 +381,19 @@ kin_longer(unsigned pool)
 		atomic_store(&kin->pools[pool].longer, true);
 }
 
+void
+kin_all(unsigned pool)
+{
+	if (kin)
+		atomic_store(&kin->pools[pool].all, true);
+}
+
+bool
+kin_wants_all(unsigned pool)
+{
+	return kin && atomic_exchange(&kin->pools[pool].all, false);
+}
+
 static uint64_t
 bytes_to(uint64_t line)
 {
@@ -480,7 +518,7 @@ kin_opened(unsigned pool, dev_t dev, ino_t ino, void (*serve)(unsigned))
 	if (!kin)
 		return;
 	p = &kin->pools[pool];
-	serve_begin(serve);
+	serve_begin(pool, serve);
 	atomic_store(&p->owner, 0);
 	p->dev = dev;
 	p->ino = ino;
@@ -495,11 +533,18 @@ void
 kin_closed(unsigned pool)
 {
 	uint64_t me = atomic_load(&self);
+	bool last;
 
-	if (!kin || me == 0)
+	if (!kin)
 		return;
-	if (atomic_compare_exchange_strong(&kin->pools[pool].owner, &me, 0))
+	if (me && atomic_compare_exchange_strong(&kin->pools[pool].owner, &me, 0))
 		futex_wake(&kin->pools[pool].served);
+	(void)pthread_mutex_lock(&begin_lock);
+	open_here &= ~(1U << pool);
+	last = open_here == 0;
+	(void)pthread_mutex_unlock(&begin_lock);
+	if (last)
+		bell_ring();
 }
 
 bool

@@ -67,6 +67,9 @@ struct kin_range {
 /* What is posted reaches up to there, or UINT64_MAX: the file may be longer. */
 uint64_t kin_end(unsigned pool);
 
+/* Somebody has said kin_all() since this was asked last. */
+bool kin_wants_all(unsigned pool);
+
 /*
  * Take what is posted: the number of ranges. When they are durable on the replicas, kin_served()
  * with *asked.
@@ -91,6 +94,11 @@ bool kin_post(unsigned pool, uint64_t off, uint64_t len, bool any);
 
 /* The file may be longer, which is looked at when somebody asks next. */
 void kin_longer(unsigned pool);
+
+/*
+ * What who has it open has flushed, and not drained, is to be durable, too, when that is asked for.
+ */
+void kin_all(unsigned pool);
 
 /* Ask for all that is posted: what to wait for. */
 uint32_t kin_ask(unsigned pool);

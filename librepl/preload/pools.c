@@ -611,7 +611,11 @@ pools_shrink(const struct stat *file, uint64_t to)
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		if (p->dev == file->st_dev && p->ino == file->st_ino)
+		if (p->dev != file->st_dev || p->ino != file->st_ino)
+			continue;
+		if (pool_elsewhere(p))
+			pool_settle_all(p);
+		else
 			pool_commit(p, to);
 	}
 	calm_end(calm);

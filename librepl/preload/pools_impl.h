@@ -156,7 +156,10 @@ void pool_post(struct pool *p, uint64_t off, size_t len);
 /* All that was posted is on the replicas, or the pool can't be opened, which is told. */
 void pool_settle(struct pool *p);
 
-/* The same where a process leaves the pool. */
+/* The same, and what who has it open has flushed. */
+void pool_settle_all(struct pool *p);
+
+/* pool_settle() where a process leaves the pool. */
 void pool_leave(struct pool *p);
 
 /* Others of the kin wait for it. serve_last: it is closed next, and locked for writing. */

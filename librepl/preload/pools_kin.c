@@ -105,6 +105,8 @@ pool_serve(unsigned number)
 	bool grown = false, all;
 
 	(void)pthread_mutex_lock(&p->serving);
+	if (kin_wants_all(number))
+		pool_commit(p, 0);
 	do {
 		if (kin_end(number) > p->size)
 			(void)pool_grow(p, UINT64_MAX);
@@ -202,6 +204,13 @@ pool_settle(struct pool *p)
 			break;
 		}
 	}
+}
+
+void
+pool_settle_all(struct pool *p)
+{
+	kin_all(number_of(p));
+	pool_settle(p);
 }
 
 void

@@ -13,6 +13,7 @@
  *   alarmed   signal handlers make bytes durable while processes exit
  *   counts    a child counts what was made durable, in FILE.count, until a replica is lost
  *   flushed   a child flushes, and exits without a drain
+ *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
  *   all       all are killed when the last child's bytes are durable; it says so
  */
 #include <errno.h>
@@ -368,6 +369,22 @@ flushes(const char *path)
 }
 
 static void
+cuts(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+
+	put(at, 'p', PAGE);
+	memset(at + SIZE / 2, 'b', 100);
+	pmem_flush(at + SIZE / 2, 100);
+	if (fork() == 0)
+		_exit(truncate(path, SIZE / 4));
+	reap(1);
+	pmem_drain();
+	put(at + PAGE, 'c', PAGE);
+	(void)raise(SIGKILL);
+}
+
+static void
 all(const char *path)
 {
 	char *at = pool_map(path, SIZE);
@@ -384,5 +401,5 @@ const struct odd_mode odd_kin[] = {
 	{"kin", kin},         {"quiet", quiet},   {"strays", strays},     {"heirs", heirs},
 	{"killed", killed},   {"spread", spread}, {"executes", executes}, {"lingers", lingers},
 	{"alarmed", alarmed}, {"counts", counts}, {"flushed", flushes},   {"all", all},
-	{NULL, NULL},
+	{"cuts", cuts},       {NULL, NULL},
 };

@@ -22,3 +22,10 @@ ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 for mode in strays flushed all; do
 	ended $mode
 done
+
+# The replica keeps what was behind the new end.
+(run "$TMP/cuts" cuts timeout -k 5 20 "$BUILD/tests/integration/pmem_odd" cuts "$TMP/cuts") >"$TMP/out" 2>&1
+rc=$?
+[ $rc = 137 ] && grep -q "it was made shorter than" "$TMP/out" || fail "cuts ends with $rc: $(cat "$TMP/out")"
+cmp -n "$(stat -c %s "$TMP/cuts")" "$TMP/cuts" "$TMP/serve/pools/cuts" >&2 || fail "cuts differs"
+cmp <(printf 'b%.0s' {1..100}) <(tail -c +524289 "$TMP/serve/pools/cuts" | head -c 100) >&2 || fail "cuts lacks what was flushed"

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -105,8 +106,10 @@ forked(void)
 	pid_t child = fork();
 
 	assert_true(child >= 0);
-	if (child == 0)
+	if (child == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		kin_forked();
+	}
 	return child;
 }
 
@@ -406,6 +409,61 @@ nobody_waits_for_who_is_stopped_as_it_opens(void **state)
 	assert_true(take_over());
 }
 
+/* However many live on. */
+static void
+who_closes_gives_its_place_back(void **state)
+{
+	pid_t children[MEMBERS + 1];
+	int status;
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < MEMBERS + 1; i++) {
+		children[i] = forked();
+		if (children[i] == 0) {
+			assert_true(take_over());
+			kin_closed(POOL);
+			(void)raise(SIGSTOP);
+			_exit(0);
+		}
+		assert_int_equal(waitpid(children[i], &status, WUNTRACED), children[i]);
+	}
+	assert_true(take_over());
+	assert_true(kin_serves(POOL));
+	assert_true(take_over());
+	kin_closed(POOL);
+	for (unsigned i = 0; i < MEMBERS + 1; i++) {
+		(void)kill(children[i], SIGKILL);
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+	}
+}
+
+/* By a thread of each time. */
+static void
+is_served_each_time_that_it_is_open(void **state)
+{
+	pid_t child;
+	int status;
+
+	(void)state;
+	begin();
+	child = forked();
+	if (child == 0)
+		write_on(0);
+	for (unsigned i = 0; i < 300; i++) {
+		unsigned rounds = atomic_load(&file->rounds);
+
+		if (take_over())
+			assert_true(kin_serves(POOL));
+		while (i % 3 && kin_serves(POOL) && atomic_load(&file->rounds) == rounds)
+			(void)usleep(50);
+		kin_closed(POOL);
+	}
+	atomic_store(&file->done, 1);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 /* Nothing is posted there, and nobody told that it was served. */
 static void
 knows_whether_it_is(void **state)
@@ -428,6 +486,8 @@ main(void)
 		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
 		cmocka_unit_test(signals_make_nobody_wait),
 		cmocka_unit_test(nobody_waits_for_who_is_stopped_as_it_opens),
+		cmocka_unit_test(who_closes_gives_its_place_back),
+		cmocka_unit_test(is_served_each_time_that_it_is_open),
 		cmocka_unit_test(knows_whether_it_is),
 	};
 
