@@ -414,6 +414,7 @@ static void
 who_closes_gives_its_place_back(void **state)
 {
 	pid_t children[MEMBERS + 1];
+	uint64_t place;
 	int status;
 
 	(void)state;
@@ -422,7 +423,10 @@ who_closes_gives_its_place_back(void **state)
 		children[i] = forked();
 		if (children[i] == 0) {
 			assert_true(take_over());
+			place = atomic_load(&self);
 			kin_closed(POOL);
+			while (is_alive(place))
+				(void)usleep(100);
 			(void)raise(SIGSTOP);
 			_exit(0);
 		}
