@@ -2,11 +2,13 @@
 /* Opening, closing and growing the replicas of a pool, and our own view of its file. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 #define RETRY_NS    1000000000ULL
 #define INHERIT_NS  5000000000ULL
 #define PAUSE_NS    10000000L
+#define CLOSE_TRIES 3
 #define RETRY_SHARE 20U /* at most a part of this of the time is spent on trying again */
 #define PAGE        4096U
 #define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
@@ -33,25 +36,6 @@ take_set_line(char *key, char *value, void *arg)
 
 	if (api.repl_config_set(cfg, key, value))
 		report("%s", api.repl_errormsg());
-}
-
-void
-pool_close_locked(struct pool *p)
-{
-	struct repl *r = p->r;
-	bool open = p->state == POOL_OPEN;
-
-	p->state = POOL_CLOSED;
-	if (!open)
-		return;
-	pool_serve_last(p);
-	p->r = NULL;
-	/* Of what was flushed some may not have been drained, or by threads that do so later. */
-	if (api.repl_commit(r, 0))
-		report("%s: closing: %s", p->path, api.repl_errormsg());
-	if (api.repl_close(r))
-		report("%s: closing: %s", p->path, api.repl_errormsg());
-	kin_closed((unsigned)(p - pools));
 }
 
 void
@@ -258,6 +242,58 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	return rc;
 }
 
+static void
+pool_close_replicas(struct pool *p)
+{
+	struct repl *r = p->r;
+
+	p->r = NULL;
+	/* Of what was flushed some may not have been drained, or by threads that do so later. */
+	if (api.repl_commit(r, 0))
+		report("%s: closing: %s", p->path, api.repl_errormsg());
+	if (api.repl_close(r))
+		report("%s: closing: %s", p->path, api.repl_errormsg());
+}
+
+/*
+ * FILE.repl-missed: bytes of the pool were made durable while another program, which is none of the
+ * kin, had it open. Who can't open it sets the mark and tries once more if there was none; who
+ * closes looks for one behind that, and opens the pool once more, since that makes the replicas
+ * equal to the file. So one of the two sees the other.
+ */
+static const char *
+mark_name(const struct pool *p, char name[PATH_MAX])
+{
+	int n = snprintf(name, PATH_MAX, "%s.repl-missed", p->path);
+
+	return n < PATH_MAX ? name : NULL;
+}
+
+/* True: there was none. Not by open(3), which may be followed. */
+static bool
+mark_set(const struct pool *p)
+{
+	char buf[PATH_MAX];
+	const char *name = mark_name(p, buf);
+	int fd = name ? (int)syscall(SYS_openat, AT_FDCWD, name,
+				     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
+		      : -1;
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
+/* True: there was one. */
+static bool
+mark_take(const struct pool *p)
+{
+	char buf[PATH_MAX];
+	const char *name = mark_name(p, buf);
+
+	return name && unlink(name) == 0;
+}
+
 /* Likewise. Of a file that is empty there is nothing to open yet, and no handle. */
 static int
 pool_open_try(struct pool *p, char *why, size_t size)
@@ -272,7 +308,58 @@ pool_open_try(struct pool *p, char *why, size_t size)
 	rc = view_ready(p, why, size);
 	if (rc || p->file_size == 0)
 		return rc;
-	return pool_open_replicas(p, why, size);
+	rc = pool_open_replicas(p, why, size);
+	p->others = rc == REPL_E_BUSY;
+	return rc;
+}
+
+/* Likewise. REPL_E_BUSY: who has it open will see the mark. */
+static int
+pool_open_or_mark(struct pool *p, char *why, size_t size)
+{
+	int rc = pool_open_try(p, why, size);
+
+	while (rc == REPL_E_BUSY && mark_set(p))
+		rc = pool_open_try(p, why, size);
+	return rc;
+}
+
+void
+pool_missed(struct pool *p)
+{
+	if (p->others && p->state == POOL_OFF && mark_set(p))
+		p->retry_ns = 1;
+}
+
+/* Another program has made bytes durable meanwhile. If it has opened the pool it sees to that. */
+static void
+pool_close_again(struct pool *p)
+{
+	char why[512];
+	int rc;
+
+	for (int i = 0; i < CLOSE_TRIES && mark_take(p); i++) {
+		rc = pool_open_or_mark(p, why, sizeof(why));
+		if (p->r)
+			pool_close_replicas(p);
+		else if (rc && rc != REPL_E_BUSY)
+			report("%s: what another program has made durable is NOT REPLICATED: %s",
+			       p->path, why);
+	}
+}
+
+void
+pool_close_locked(struct pool *p)
+{
+	bool open = p->state == POOL_OPEN;
+
+	p->state = POOL_CLOSED;
+	if (!open)
+		return;
+	pool_serve_last(p);
+	pool_close_replicas(p);
+	pool_close_again(p);
+	kin_closed((unsigned)(p - pools));
 }
 
 static void
@@ -301,7 +388,7 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 		(void)nanosleep(&pause, NULL);
 		rc = pool_open_try(p, why, size);
 	}
-	return rc;
+	return rc == REPL_E_BUSY ? pool_open_or_mark(p, why, size) : rc;
 }
 
 /* By this process alone of its kin. */

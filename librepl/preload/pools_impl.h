@@ -58,6 +58,7 @@ struct pool {
 	_Atomic bool told_synced;                   /* likewise */
 	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
 	_Atomic bool told_sharing, told_stray;      /* likewise */
+	_Atomic bool others;                        /* another program had it open */
 	_Atomic bool owing;                         /* something was posted, and not asked for */
 	_Atomic uint64_t stuck;                     /* what who has it open is asked for in vain */
 	pthread_mutex_t serving;                    /* one at a time */
@@ -178,6 +179,9 @@ void pool_close_locked(struct pool *p);
 bool pool_due(struct pool *p);
 /* False: another process of the kin opens it. */
 bool pool_ready(struct pool *p);
+
+/* Some of it is about to be flushed, and another program has it open: that will know. */
+void pool_missed(struct pool *p);
 
 /* Of the view, how many of len bytes from off on the file has, be that in whole pages. */
 size_t view_has(const struct pool *p, uint64_t off, size_t len);

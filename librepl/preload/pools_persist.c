@@ -167,6 +167,7 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	bool all;
 
 	missed_flushed(p);
+	pool_missed(p);
 	if (pool_due(p) && !pool_elsewhere(p))
 		(void)pool_ready(p);
 	if (atomic_load_explicit(&p->longer, memory_order_relaxed))

@@ -20,6 +20,8 @@
  *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
  *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
+ *   holds     until FILE.enough is there; it says when it has made something durable
+ *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
  *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   leaves    it has left its environment and its directory before it maps the file
@@ -565,6 +567,29 @@ other(const char *path)
 }
 
 static void
+holds(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), enough[4096];
+
+	put(at, 'h', PAGE);
+	(void)puts("holds");
+	(void)fflush(stdout);
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	for (int i = 0; i < 2000 && access(enough, F_OK) != 0; i++)
+		(void)usleep(10000);
+}
+
+static void
+adds(const char *path)
+{
+	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at + PAGE, 'a', PAGE);
+	put(at + 2 * PAGE, 'a', PAGE);
+	(void)raise(SIGKILL);
+}
+
+static void
 leaves(const char *path)
 {
 	check(clearenv() == 0, "clearenv");
@@ -581,6 +606,8 @@ const struct odd_mode odd_process[] = {
 	{"handler", fork_in_handler},
 	{"leaves", leaves},
 	{"cut", cut},
+	{"holds", holds},
+	{"adds", adds},
 	{"other", other},
 	{"unseen", unseen},
 	{"number", number},

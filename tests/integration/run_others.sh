@@ -1,0 +1,37 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Two programs that know nothing of each other write to one pool, replicated by each: who comes second is told that it
+# is not, and the replica has what that has made durable when the first one has closed the pool, or is not up to date.
+. "$(dirname "$0")/run_lib.sh"
+start_target
+ODD=$BUILD/tests/integration/pmem_odd
+
+# begin POOL: the first one has it open.
+begin() {
+	name=$1
+	pool=$TMP/$1
+	(run "$pool" "$name" timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 &
+	first=$!
+	wait_for 10 grep -q holds "$TMP/first" || fail "the first one: $(cat "$TMP/first")"
+}
+end() {
+	: >"$pool.enough"
+	wait $first || fail "the first one ends with $?: $(cat "$TMP/first")"
+	[ "$(cat "$TMP/first")" = holds ] || fail "the first one says: $(cat "$TMP/first")"
+	is_whole
+}
+# is_whole: nobody has it open, and the replica is rightly up to date.
+is_whole() {
+	ctl info "$T/$name" | grep -q '^state *up-to-date' || fail "$(ctl info "$T/$name")"
+	cmp "$pool" "$TMP/serve/pools/$name" >&2 || fail "up to date, and it differs"
+	[ ! -e "$pool.repl-missed" ] || fail "the mark stays"
+}
+
+for policy in degrade fail; do
+	begin $policy
+	(ON_LOSS=$policy run "$pool" "$policy" timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
+	grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
+	[ -e "$pool.repl-missed" ] || fail "no mark"
+	end
+done
+
