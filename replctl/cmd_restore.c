@@ -305,8 +305,7 @@ restore_copy(struct restore *r)
 	if (rc)
 		return rc;
 	rc = restore_pull(r);
-	/* The words of pull.c. */
-	r->here = !rc || strstr(c->err.text, "the local file");
+	r->here = !rc || c->err.reason == REPL_REASON_LOCAL;
 	if (!rc)
 		rc = restoring_allocate(&r->temp, &c->err);
 	if (!rc)

@@ -121,9 +121,11 @@ file_write(int fd, struct run *run, struct err *e)
 		n = pwritev(fd, run->iov, (int)run->count, (off_t)run->r.off);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return err_errno(e, err_from_errno(errno), errno,
-					 "writing %llu bytes to the local file", wanted);
+		if (n <= 0) {
+			(void)err_errno(e, err_from_errno(errno), errno,
+					"writing %llu bytes to the local file", wanted);
+			return err_because(e, REPL_REASON_LOCAL);
+		}
 		run_shorten(run, (size_t)n);
 	}
 	return 0;
