@@ -331,6 +331,17 @@ pool_missed(struct pool *p)
 		p->retry_ns = 1;
 }
 
+/* It is the file by that name still. */
+static bool
+file_is_named(struct pool *p)
+{
+	int fd = file_open(p);
+
+	if (fd >= 0)
+		(void)close(fd);
+	return fd >= 0;
+}
+
 /* Another program has made bytes durable meanwhile. If it has opened the pool it sees to that. */
 static void
 pool_close_again(struct pool *p)
@@ -338,6 +349,8 @@ pool_close_again(struct pool *p)
 	char why[512];
 	int rc;
 
+	if (!file_is_named(p))
+		return;
 	for (int i = 0; i < CLOSE_TRIES && mark_take(p); i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
 		if (p->r)
