@@ -16,7 +16,7 @@
 #include "real.h"
 
 #define PAUSE_NS        100000L
-#define PAUSES          100U
+#define PAUSES          2000U
 #define DESCRIPTORS_MAX 65536 /* one with a higher number is not noted */
 
 static atomic_bool begun;
@@ -26,6 +26,7 @@ static _Atomic uint64_t taken[DESCRIPTORS_MAX];
 static atomic_int end; /* none from there on */
 static _Atomic pid_t owner;
 static atomic_uint opening; /* descriptors that are not taken yet */
+static __thread unsigned opening_here __attribute__((tls_model("initial-exec")));
 
 /* ---- who calls ---- */
 
@@ -76,6 +77,7 @@ descriptors_opens(const void *caller)
 
 	if (ours) {
 		atomic_store(&owner, getpid());
+		opening_here++;
 		atomic_fetch_add(&opening, 1);
 	}
 	return ours;
@@ -160,6 +162,7 @@ descriptors_take(int fd)
 {
 	fd = descriptors_note(fd);
 	atomic_fetch_sub(&opening, 1);
+	opening_here--;
 	return fd;
 }
 
@@ -183,7 +186,7 @@ descriptors_any(void)
 	return atomic_load(&owner) == getpid();
 }
 
-/* Not for long: an open(2) may take its time, and this may be a handler that has interrupted one.
+/* Not for long, since an open(2) may take its time; not for one that this handler has interrupted.
  */
 enum descriptors_whose
 descriptors_settled(int fd)
@@ -192,7 +195,8 @@ descriptors_settled(int fd)
 	int saved = errno;
 
 	/* No thread is cancelled here, and a child has no such threads. */
-	for (unsigned i = 0; i < PAUSES && atomic_load(&opening) > 0 && descriptors_any(); i++)
+	for (unsigned i = 0;
+	     i < PAUSES && atomic_load(&opening) > opening_here && descriptors_any(); i++)
 		(void)syscall(SYS_nanosleep, &pause, NULL);
 	errno = saved;
 	return descriptors_whose(fd);
@@ -231,4 +235,5 @@ descriptors_forked(void)
 		atomic_store(&taken[fd], 0);
 	atomic_store(&end, 0);
 	atomic_store(&opening, 0);
+	opening_here = 0;
 }
