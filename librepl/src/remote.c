@@ -336,7 +336,7 @@ static int
 remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 {
 	struct json_object *params = json_object_new_object(), *versions, *result = NULL;
-	char host[64] = "", peer[160];
+	char host[64] = "";
 	const char *user = peer_user();
 	uint64_t version, heartbeat;
 	int rc;
@@ -346,8 +346,8 @@ remote_hello(struct remote *r, uint64_t deadline_ns, struct err *e)
 	control_add(params, "versions", versions);
 	control_add(params, "software", json_object_new_string("librepl " REPL_VERSION_TEXT));
 	(void)gethostname(host, sizeof(host) - 1);
-	(void)snprintf(peer, sizeof(peer), "%.48s@%s pid %ld", user, host, (long)getpid());
-	control_add(params, "peer", json_object_new_string(peer));
+	(void)snprintf(r->self, sizeof(r->self), "%.48s@%s pid %ld", user, host, (long)getpid());
+	control_add(params, "peer", json_object_new_string(r->self));
 	rc = remote_call_by(r, "hello", params, deadline_ns, &result, e);
 	/* A greeting of the shell's, or another program's. */
 	if (rc == REPL_E_PROTOCOL && r->broken)
@@ -551,6 +551,19 @@ remote_params_add_chain(struct json_object *params, const struct generation *g)
 }
 
 /* params is taken. */
+/* Otherwise somebody would look for another program. */
+static int
+busy_by_self(const struct remote *r, int rc, struct err *e)
+{
+	const char *at = rc == REPL_E_BUSY && e ? strstr(e->text, r->self) : NULL;
+
+	if (!at || at[strlen(r->self)] != '\0')
+		return rc;
+	return err_suffix(e,
+			  ", which is what this program is called: is another of its targets the "
+			  "same pool by another name? or its last session has not ended yet");
+}
+
 static int
 pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mode, struct err *e)
 {
@@ -565,7 +578,7 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 		control_add(params, "waits", json_object_new_boolean(r->waits));
 	rc = remote_call(r, "pool.open", params, &result, e);
 	if (rc)
-		return rc;
+		return busy_by_self(r, rc, e);
 	r->pool_open = true;
 	r->write = mode == REMOTE_WRITE;
 	rc = replica_info_parse(result, &r->info, e);

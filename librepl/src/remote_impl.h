@@ -15,6 +15,7 @@
 
 struct remote {
 	struct target target;
+	char self[160]; /* who this program is to targets */
 	unsigned connect_timeout_ms;
 	unsigned op_timeout_ms;
 	char provider[16];         /* as configured */
