@@ -257,12 +257,18 @@ channel_configure(struct channel *c, const struct channel_options *o, struct err
 	(void)snprintf(c->host, sizeof(c->host), "%s", o->target->host);
 	(void)snprintf(c->command, sizeof(c->command), "%s", o->command);
 	/* It says nothing of what it dislikes; ssh takes an alias with an underscore. */
-	if (ssh_options_set(c->session, SSH_OPTIONS_HOST, o->target->host) < 0)
+	if (ssh_options_set(c->session, SSH_OPTIONS_HOST, o->target->host) < 0) {
+		if (strchr(c->host, '%'))
+			return err_set(e, REPL_E_CONFIG,
+				       "%s: behind the '%%' has to be the name of a network "
+				       "interface that this machine has",
+				       c->host);
 		return err_set(
 			e, REPL_E_CONFIG,
 			"%s: libssh takes no such host name, only letters, digits and '-', at "
 			"most 63 between two dots: use another alias, or the address",
 			c->host);
+	}
 	/* Match rules of the config look at the user. */
 	if (o->target->user[0])
 		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
@@ -670,10 +676,17 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 		return channel_said(rc, e);
 	}
 	if (status > 0)
-		return err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
-			       c->name, status, c->complaint[0] ? ": " : "", c->complaint);
-	return err_set(e, REPL_E_LOST, "%s: remote session ended%s%s", c->name,
-		       c->complaint[0] ? ": " : "", c->complaint);
+		rc = err_set(e, REPL_E_LOST, "%s: remote session ended with exit status %d%s%s",
+			     c->name, status, c->complaint[0] ? ": " : "", c->complaint);
+	else
+		rc = err_set(e, REPL_E_LOST, "%s: remote session ended%s%s", c->name,
+			     c->complaint[0] ? ": " : "", c->complaint);
+	if (c->heard || c->complaint[0])
+		return rc;
+	return err_suffix(e,
+			  " and has said nothing: was it repld? see the shell of user '%s' there, "
+			  "and what its key or sshd has it run instead",
+			  c->user);
 }
 
 /* A server that ignores the window must not fill the application's memory. */
@@ -757,6 +770,7 @@ channel_receive(struct channel *c, void *buf, size_t size, uint64_t deadline_ns,
 		n = ssh_channel_read_nonblocking(c->stream, buf, max, 0);
 		if (n > 0) {
 			*got = (size_t)n;
+			c->heard = true;
 			return REPL_OK;
 		}
 		if (n != 0 && n != SSH_AGAIN)

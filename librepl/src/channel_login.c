@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "channel_ssh.h"
@@ -103,7 +104,10 @@ channel_unreadable(const char *file)
 {
 	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	int errnum = fd < 0 ? errno : 0;
+	struct stat st;
 
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		errnum = EISDIR;
 	if (fd >= 0)
 		(void)close(fd);
 	return errnum;
@@ -178,6 +182,11 @@ channel_auth_step(struct channel *c, int (*step)(struct channel *c, void *arg), 
 	int rc;
 
 	while ((*auth = step(c, arg)) == SSH_AUTH_AGAIN) {
+		/* It has hung up, which libssh tells nowhere else. */
+		if (!ssh_is_connected(c->session)) {
+			*auth = SSH_AUTH_ERROR;
+			break;
+		}
 		rc = channel_wait(c, deadline_ns, "the answer to the authentication", e);
 		if (rc)
 			return rc;
@@ -196,6 +205,7 @@ static int
 channel_auth_auto(struct channel *c, void *arg)
 {
 	(void)arg;
+	c->offered = true;
 	return ssh_userauth_publickey_auto(c->session, NULL, NULL);
 }
 
@@ -203,6 +213,7 @@ static int
 channel_auth_agent(struct channel *c, void *arg)
 {
 	(void)arg;
+	c->offered = true;
 	return ssh_userauth_agent(c->session, NULL);
 }
 
@@ -256,6 +267,14 @@ channel_auth_refused(struct channel *c, const char *identity, int auth, struct e
 			       "%s: user '%s': the server asks for more than a public key; only "
 			       "public keys are used here",
 			       c->name, c->user);
+	/* Its MaxAuthTries: an agent's keys are tried in its order, wanted or not. */
+	if (auth == SSH_AUTH_ERROR && c->offered && !ssh_is_connected(c->session))
+		return err_set(
+			e, REPL_E_AUTH,
+			"%s: user '%s': the server ended the login (%s) before all keys were "
+			"tried: ssh-agent has many; name a key file without a passphrase with "
+			"'identity', or take others out of the agent: ssh-add -d KEY",
+			c->name, c->user, channel_cause(c));
 	if (c->passphrase_wanted)
 		return err_set(
 			e, REPL_E_AUTH,

@@ -30,6 +30,8 @@ struct channel {
 	struct ssh_counter_struct counter;
 	uint64_t taken; /* of counter.out_bytes, when all of it had left us */
 	bool passphrase_wanted;
+	bool offered; /* keys, one after the other as libssh finds them */
+	bool heard;   /* of the session, on its standard output */
 	char host[TARGET_HOST_MAX];
 	char name[TARGET_ADDRESS_MAX]; /* for texts */
 	char user[TARGET_USER_MAX];

@@ -24,6 +24,9 @@ check_refusals() {
 }
 
 check_refusals
+mkdir "$TMP/directory"
+expect_error auth "can't be looked for: $TMP/directory, .*: Is a directory" \
+	"$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/directory" cat "$target"
 
 # The commands that are advised can be typed, also where a path has a blank.
 mkdir "$TMP/of us" && cp "$TMP/changed" "$TMP/of us/changed"

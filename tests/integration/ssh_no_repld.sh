@@ -21,7 +21,7 @@ expect "^lost: .*exit status 3: the disk is gone" \
 	-c "echo the disk is gone >&2; exit 3" cat "$target"
 expect "^config: .*it refuses to start: .*key 'pool-dir'" \
 	-c "'$REPLD' session --config $TMP/wrong.conf" cat "$target"
-expect "^lost: .*session ended$" -c true cat "$target"
+expect "^lost: .*session ended and has said nothing: was it repld\? see the shell of user '$USER_NAME'" -c true cat "$target"
 # As it does of SIGBUS.
 expect "^lost: .*could not read or write its pool" -c "exit 11" cat "$target"
 # Of what repld has logged only what is wrong.
@@ -45,6 +45,11 @@ ctl_by() {
 ctl_by "echo Welcome" 1 "127\.0\.0\.1: this is no answer of repld's: .*shell must print nothing.*: 'Welcome'"
 ctl_by "echo This account is currently not available." 1 "'This account is currently not available\.'"
 [ -e /etc/repld.conf ] || ctl_by "$REPLD session" 10 "no configuration on this target: make /etc/repld.conf"
+stop "$SSHD_PID"
+
+# As of an account whose shell it is.
+start_sshd "ForceCommand /bin/false"
+expect "^lost: .*exit status 1 and has said nothing: was it repld" cat "$USER_NAME@127.0.0.1:$SSHD_PORT"
 stop "$SSHD_PID"
 
 start_sshd "ForceCommand exit 127"

@@ -5,6 +5,8 @@ make_keys
 port=$(free_port)
 expect_error unreachable "127\.0\.0\.1:$port.*refused" client cat "root@127.0.0.1:$port"
 expect_error unreachable "no-such-host\.invalid:22" client -t 15000 cat "root@no-such-host.invalid:22"
+expect_error config "fe80::1%nosuch: behind the '%' has to be the name of a network interface" \
+	client cat "root@[fe80::1%nosuch]:$port"
 expect_error unreachable "unreachable: \[::1\]:$port: " client cat "root@[::1]:$port"
 
 python3 -c '
