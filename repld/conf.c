@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "conf.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,12 +34,59 @@ is_address(const char *text, int family)
 	return true;
 }
 
+static bool
+is_no_place(const struct sockaddr *sa)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)(const void *)sa;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)sa;
+
+	if (sa->sa_family == AF_INET)
+		return in->sin_addr.s_addr == htonl(INADDR_ANY) ||
+		       IN_MULTICAST(ntohl(in->sin_addr.s_addr));
+	return IN6_IS_ADDR_UNSPECIFIED(&in6->sin6_addr) || IN6_IS_ADDR_MULTICAST(&in6->sin6_addr);
+}
+
+static bool
+lacks_zone(const struct sockaddr *sa)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)sa;
+
+	return sa->sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) &&
+	       in6->sin6_scope_id == 0;
+}
+
+/* One that initiators can connect to: it is told to them. The zone is each side's own. */
+static int
+check_place(const char *value, bool bound, struct err *e)
+{
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST}, *list = NULL;
+	int rc = 0;
+
+	if (getaddrinfo(value, NULL, &hints, &list))
+		return err_set(e, REPL_E_CONFIG, "'%s' is not a numeric IPv4 or IPv6 address",
+			       value);
+	if (is_no_place(list->ai_addr))
+		rc = err_set(e, REPL_E_CONFIG,
+			     "'%s' is nothing to connect to: name the address by which initiators "
+			     "reach this machine",
+			     value);
+	else if (bound && lacks_zone(list->ai_addr))
+		rc = err_set(e, REPL_E_CONFIG,
+			     "'%s' is link-local: name its interface, as %s%%eth0", value, value);
+	freeaddrinfo(list);
+	return rc;
+}
+
 static int
 check_address(const char *value, struct err *e)
 {
-	if (is_address(value, AF_UNSPEC))
-		return 0;
-	return err_set(e, REPL_E_CONFIG, "'%s' is not a numeric IPv4 or IPv6 address", value);
+	return check_place(value, true, e);
+}
+
+static int
+check_told(const char *value, struct err *e)
+{
+	return check_place(value, false, e);
 }
 
 /* "1.2.3.4:22", "[::1]:22"; port 0 is for any free one. */
@@ -279,6 +328,7 @@ static const struct conffile_key conf_keys[] = {
 	TEXT("authorized-keys", authorized_keys, conffile_check_absolute),
 	TEXT("user", user, check_user),
 	TEXT("data-address", data_address, check_address),
+	TEXT("data-told", data_told, check_told),
 	CALL("data-ports", take_data_ports),
 	UINT("lanes-max", lanes_max, 1, REPL_LANES_MAX),
 	UINT("sessions-max", sessions_max, 1, 10000),

@@ -27,6 +27,7 @@ struct conf {
 	char *authorized_keys; /* authorized-keys; serve only */
 	char *user;            /* user: who serve becomes when started by root */
 	char *data_address;    /* data-address; NULL = where SSH came in */
+	char *data_told;       /* data-told; NULL = the same */
 	unsigned data_port_first, data_port_last; /* data-ports = FIRST-LAST; 0 = any */
 	unsigned lanes_max;                       /* lanes-max, 1..64, 16 */
 	unsigned sessions_max;                    /* sessions-max, 64 */

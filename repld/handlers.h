@@ -37,6 +37,9 @@ dispatch_handler handle_bench_open, handle_bench_close;
 #define HANDLERS_ADDRESS_MAX 64
 void handlers_data_address(const struct conf *c, char out[HANDLERS_ADDRESS_MAX]);
 
+/* What initiators are told of it. */
+const char *handlers_told_address(const struct conf *c, const char *address);
+
 /*
  * A page of pools after a name (NULL: the first) into members "pools" and
  * "more" of result.

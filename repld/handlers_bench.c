@@ -53,7 +53,7 @@ handle_bench_open(struct state *s, struct json_object *params, struct reply *r)
 			  &r->err);
 	if (rc)
 		return rc;
-	r->result = bench_new(s->baseline, address);
+	r->result = bench_new(s->baseline, handlers_told_address(s->conf, address));
 	log_info("baseline of %u s on %s port %u", (unsigned)seconds, address,
 		 (unsigned)baseline_port(s->baseline));
 	return REPL_OK;

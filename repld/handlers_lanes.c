@@ -82,6 +82,12 @@ handlers_data_address(const struct conf *c, char out[HANDLERS_ADDRESS_MAX])
 		(void)snprintf(out, HANDLERS_ADDRESS_MAX, "127.0.0.1");
 }
 
+const char *
+handlers_told_address(const struct conf *c, const char *address)
+{
+	return c->data_told ? c->data_told : address;
+}
+
 static int
 get_params(const struct state *s, struct json_object *params, struct data_params *p, struct err *e)
 {
@@ -127,14 +133,15 @@ tokens_new(const struct data *d, unsigned lanes)
 }
 
 static struct json_object *
-lanes_new(const struct data *d, const struct data_params *p, const struct profile *profile)
+lanes_new(const struct data *d, const struct data_params *p, const char *told,
+	  const struct profile *profile)
 {
 	struct json_object *o = json_object_new_object();
 	char key[17];
 
 	(void)snprintf(key, sizeof(key), "%016" PRIx64, data_key(d));
 	describe_add_text(o, "provider", p->provider);
-	describe_add_text(o, "address", p->address);
+	describe_add_text(o, "address", told);
 	describe_add_u64(o, "port", data_port(d));
 	control_add(o, "lanes", tokens_new(d, p->lanes));
 	describe_add_u64(o, "msg_size", p->msg_size);
@@ -190,7 +197,8 @@ handle_lanes_open(struct state *s, struct json_object *params, struct reply *r)
 	rc = state_lanes_open(s, &p, ring && ring_allowed(s), &r->err);
 	if (rc)
 		return rc;
-	r->result = lanes_new(s->data, &p, &s->probe.profile);
+	r->result =
+		lanes_new(s->data, &p, handlers_told_address(s->conf, address), &s->probe.profile);
 	log_info("%u lanes open on %s port %u by %s%s%s", p.lanes, address,
 		 (unsigned)data_port(s->data), p.provider, p.rma ? "" : ", messages only",
 		 p.ring ? ", with a receive ring" : "");

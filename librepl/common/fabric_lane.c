@@ -47,6 +47,9 @@
 _Static_assert(WIRE_HELLO_SIZE <= LANE_HELLO_MAX, "a lane's token gets to the target");
 _Static_assert(REPL_TARGETS_MAX <= REPL_LANES_MAX, "one lane of each replica can be waited for");
 
+#define PORT_HELP                                                                                  \
+	"let it through the firewalls, or set data-address, data-told or data-ports in the "       \
+	"target's repld.conf"
 #define FAB_HOST_MAX  64                              /* of an address */
 #define LANE_SPARE_TX 16                              /* done, and not yet seen to be */
 #define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
@@ -203,6 +206,23 @@ lane_open_objects(struct fab_lane *l, struct fi_info *info, struct err *e)
 	return ret ? ofi_err(e, err_from_errno(-ret), ret, "endpoint set-up") : 0;
 }
 
+/* It is known by SSH that the target is there. */
+static int
+port_told(struct err *e)
+{
+	return err_because(e, REPL_REASON_DATA_PORT);
+}
+
+static int
+port_unreached(const struct fab_params *p, const char *why, struct err *e)
+{
+	char address[TARGET_ADDRESS_MAX];
+
+	(void)err_set(e, REPL_E_UNREACHABLE, "data port %s: %s; " PORT_HELP,
+		      target_address(p->host, p->port, address), why);
+	return port_told(e);
+}
+
 int
 fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
 		 struct fab_lane **out, struct err *e)
@@ -244,7 +264,8 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 		goto out;
 	rc = fi_connect(l->ep, info->dest_addr, hello, hello_len);
 	if (rc) {
-		rc = ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect");
+		rc = rc == -FI_EMFILE ? ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect")
+				      : port_unreached(p, fi_strerror(-rc), e);
 		goto out;
 	}
 	*out = l;
@@ -269,20 +290,22 @@ lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *
 		return 0;
 	if (n >= 0) {
 		l->connected = event == FI_CONNECTED;
-		return l->connected ? 0
-				    : err_set(e, REPL_E_UNREACHABLE, "data port %s closed the lane",
-					      target_address(p->host, p->port, address));
+		if (l->connected)
+			return 0;
+		(void)err_set(e, REPL_E_UNREACHABLE, "data port %s closed the lane",
+			      target_address(p->host, p->port, address));
+		return port_told(e);
 	}
 	if (n != -FI_EAVAIL)
 		return ofi_err(e, REPL_E_UNREACHABLE, n, "fi_eq_read");
 	(void)fi_eq_readerr(l->eq, &fault, 0);
-	if (fault.err == FI_ECONNREFUSED)
-		return err_set(e, REPL_E_UNREACHABLE,
-			       "data port %s refused the lane (a firewall, a used token, or the "
-			       "port has closed)",
-			       target_address(p->host, p->port, address));
-	return err_set(e, REPL_E_UNREACHABLE, "data port %s: %s",
-		       target_address(p->host, p->port, address), fi_strerror(fault.err));
+	if (fault.err != FI_ECONNREFUSED)
+		return port_unreached(p, fi_strerror(fault.err), e);
+	(void)err_set(e, REPL_E_UNREACHABLE,
+		      "data port %s refused the lane (a firewall, another machine's address, or it "
+		      "has closed again); " PORT_HELP,
+		      target_address(p->host, p->port, address));
+	return port_told(e);
 }
 
 /* A look at each moves it on; *left gets those that have no answer yet. */
@@ -335,12 +358,12 @@ fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_pa
 		rc = lanes_look_connected(lanes, count, p, &left, e);
 		if (rc || left == 0)
 			return rc;
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(
-				e, REPL_E_TIMEOUT,
-				"data port %s did not answer for %u of %u lanes; is it "
-				"reachable, or set data-address and data-ports in repld.conf",
-				target_address(p->host, p->port, address), left, count);
+		if (clock_now_ns() >= deadline_ns) {
+			(void)err_set(e, REPL_E_TIMEOUT,
+				      "data port %s did not answer for %u of %u lanes; " PORT_HELP,
+				      target_address(p->host, p->port, address), left, count);
+			return port_told(e);
+		}
 		if (p->cancel && atomic_load(p->cancel))
 			return err_set(e, REPL_E_LOST, "data port %s: given up connecting",
 				       target_address(p->host, p->port, address));

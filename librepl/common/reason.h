@@ -39,6 +39,12 @@
 	  "replctl list TARGET; if that works and is slow, raise connect-timeout, or op-timeout "  \
 	  "where an answer is waited for; if not, look "                                           \
 	  "at the network between")                                                                \
+	X(DATA_PORT, "data-port",                                                                  \
+	  "SSH to the target works, and its data port is not reached; it is tried again by "       \
+	  "itself",                                                                                \
+	  "let the address and port that the message names through the firewalls, or set "         \
+	  "data-address, data-told or data-ports in the target's repld.conf; then replctl bench "  \
+	  "--quick TARGET")                                                                        \
 	X(CONNECTION_LOST, "connection-lost", "the connection ended; it is made again by itself",  \
 	  "replctl status TARGET; look at the target's log if it stays so")                        \
 	X(NOT_ANSWERING, "not-answering",                                                          \

@@ -73,6 +73,7 @@ check_defaults(const struct conf *c)
 	assert_null(c->authorized_keys);
 	assert_null(c->user);
 	assert_null(c->data_address);
+	assert_null(c->data_told);
 	assert_null(c->log_file);
 	assert_int_equal(c->data_port_first, 0);
 	assert_int_equal(c->data_port_last, 0);
@@ -124,7 +125,8 @@ every_key_is_read(void **state)
 
 	(void)state;
 	accept("listen = [::1]:7222\nhost-key = /k/host\nauthorized-keys = /k/auth\nuser = repl\n"
-	       "data-address = 192.0.2.1\ndata-ports = 7300-7399\nlanes-max = 64\n"
+	       "data-address = 192.0.2.1\ndata-told = 198.51.100.1\ndata-ports = "
+	       "7300-7399\nlanes-max = 64\n"
 	       "sessions-max = 10000\nbusy-poll = 0\nmessage-size-max = 1MiB\njournal-max = "
 	       "2G\nlog = "
 	       "file:/var/log/repld.log\n"
@@ -137,6 +139,7 @@ every_key_is_read(void **state)
 	assert_string_equal(c.authorized_keys, "/k/auth");
 	assert_string_equal(c.user, "repl");
 	assert_string_equal(c.data_address, "192.0.2.1");
+	assert_string_equal(c.data_told, "198.51.100.1");
 	assert_int_equal(c.data_port_first, 7300);
 	assert_int_equal(c.data_port_last, 7399);
 	assert_int_equal(c.lanes_max, 64);
@@ -163,7 +166,8 @@ forms_of_values_are_taken(void **state)
 	struct conf c;
 
 	(void)state;
-	accept("listen = 0.0.0.0:0\ndata-ports = 7300\nlog = syslog\ndata-address = fe80::1%lo\n"
+	accept("listen = 0.0.0.0:0\ndata-ports = 7300\nlog = syslog\ndata-address = "
+	       "fe80::1%lo\ndata-told = fe80::1\n"
 	       "persistence-domain = memory_controller\nddio = on",
 	       &c);
 	assert_string_equal(c.listen, "0.0.0.0:0");
@@ -242,6 +246,30 @@ addresses_are_numeric(void **state)
 	}
 	refuse("data-address = target1",
 	       ":3: key 'data-address': 'target1' is not a numeric IPv4 or IPv6 address");
+	refuse("data-told = target1",
+	       ":3: key 'data-told': 'target1' is not a numeric IPv4 or IPv6 address");
+	refuse("data-address = fe80::1",
+	       ":3: key 'data-address': 'fe80::1' is link-local: name its interface, as "
+	       "fe80::1%eth0");
+}
+
+/* What is bound is told, too. */
+static void
+addresses_that_nobody_reaches_are_refused(void **state)
+{
+	static const char *const keys[] = {"data-address", "data-told"};
+	static const char *const bad[] = {"0.0.0.0", "::", "224.0.0.1", "ff02::1"};
+	char text[128], want[256];
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(bad[0]); i++) {
+		(void)snprintf(text, sizeof(text), "%s = %s", keys[i % 2], bad[i / 2]);
+		(void)snprintf(want, sizeof(want),
+			       ":3: key '%s': '%s' is nothing to connect to: name the address by "
+			       "which initiators reach this machine",
+			       keys[i % 2], bad[i / 2]);
+		refuse(text, want);
+	}
 }
 
 static void
@@ -333,6 +361,7 @@ main(void)
 		cmocka_unit_test(forms_of_values_are_taken),
 		cmocka_unit_test(the_pool_dir_is_a_directory_that_is_there),
 		cmocka_unit_test(addresses_are_numeric),
+		cmocka_unit_test(addresses_that_nobody_reaches_are_refused),
 		cmocka_unit_test(port_ranges_are_in_order),
 		cmocka_unit_test(values_out_of_bounds_are_refused),
 		cmocka_unit_test(a_heartbeat_comes_before_its_timeout),
