@@ -376,6 +376,10 @@ channel_connect(struct channel *c, const char *name, uint64_t deadline_ns, struc
 		return rc;
 	while ((rc = ssh_connect(c->session)) == SSH_AGAIN) {
 		rc = channel_wait(c, deadline_ns, "the SSH server's greeting and key exchange", e);
+		/* Its answer to that is the first large packet. */
+		if (rc == REPL_E_TIMEOUT && ssh_get_serverbanner(c->session))
+			return err_suffix(e, "; the greeting came: does the network in between "
+					     "lose large packets (MTU)?");
 		if (rc)
 			return rc;
 	}

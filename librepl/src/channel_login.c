@@ -2,6 +2,7 @@
 /* The host's key, and ours. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -230,6 +231,27 @@ channel_key_failed(int rc, struct err *e)
 	return rc == REPL_E_AUTH ? err_because(e, REPL_REASON_LOCAL) : rc;
 }
 
+/* The key with the certificate that lies beside it, as for ssh; *auth is as it was where there is
+ * none. */
+static int
+channel_auth_certificate(struct channel *c, const char *path, uint64_t deadline_ns, int *auth,
+			 struct err *e)
+{
+	char file[PATH_MAX];
+	int len = snprintf(file, sizeof(file), "%s-cert.pub", path), rc = REPL_OK;
+	ssh_key certificate = NULL, key = NULL;
+
+	if (len >= (int)sizeof(file) || channel_unreadable(file) ||
+	    ssh_pki_import_cert_file(file, &certificate) != SSH_OK)
+		return REPL_OK;
+	if (ssh_pki_import_privkey_file(path, NULL, channel_no_passphrase, c, &key) == SSH_OK &&
+	    ssh_pki_copy_cert_to_privkey(certificate, key) == SSH_OK)
+		rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
+	ssh_key_free(key);
+	ssh_key_free(certificate);
+	return rc;
+}
+
 /* Only the given key; the agent is asked where the file is closed to us. */
 static int
 channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns, int *auth,
@@ -243,7 +265,10 @@ channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns,
 						    "%s: key file '%s'", c->name, path),
 					  e);
 	if (ssh_pki_import_privkey_file(path, NULL, channel_no_passphrase, c, &key) == SSH_OK) {
-		rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
+		*auth = SSH_AUTH_DENIED;
+		rc = channel_auth_certificate(c, path, deadline_ns, auth, e);
+		if (!rc && *auth == SSH_AUTH_DENIED)
+			rc = channel_auth_step(c, channel_auth_key, key, deadline_ns, auth, e);
 		ssh_key_free(key);
 		return rc;
 	}
