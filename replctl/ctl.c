@@ -196,8 +196,8 @@ next_by_errno(struct ctl *c)
 }
 
 /* No refusal without a way on. */
-static void
-next_by_code(struct ctl *c)
+void
+ctl_next_by_error(struct ctl *c)
 {
 	switch (c->err.code) {
 	case REPL_E_INVAL:
@@ -297,7 +297,7 @@ ctl_finish(struct ctl *c)
 	if (!c->err.code)
 		return c->degraded ? err_exit_status(REPL_E_DEGRADED) : 0;
 	ctl_disconnect(c);
-	next_by_code(c);
+	ctl_next_by_error(c);
 	text_clean(c->err.text);
 	text_clean(c->next);
 	status = err_exit_status(c->err.code);

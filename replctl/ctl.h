@@ -95,6 +95,9 @@ void ctl_next(struct ctl *c, const char *fmt, ...) __attribute__((format(printf,
 /* "COMMAND FILE", with the file as status knows it. */
 void ctl_next_file(struct ctl *c, const char *command, const char *file);
 
+/* What follows from the error alone. */
+void ctl_next_by_error(struct ctl *c);
+
 /* In a dry run: what the target would say of its pool, which writer has open. REPL_E_BUSY. */
 int ctl_has_writer(struct ctl *c, const char *writer);
 

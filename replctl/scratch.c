@@ -77,6 +77,9 @@ scratch_clear(struct scratch *s, struct ctl *c)
 		return;
 	if (first.code && remote_next_step(c->remote)[0])
 		ctl_next(c, "%s", remote_next_step(c->remote));
+	/* Not what the target says of the cleaning. */
+	if (first.code)
+		ctl_next_by_error(c);
 	err_clear(&c->err);
 	/* The end of a session lets go of its pool as well. */
 	if ((remote_pool_close(c->remote, &c->err) || remove_all(s, c)) && remove_again(s, c)) {
