@@ -550,7 +550,6 @@ remote_params_add_chain(struct json_object *params, const struct generation *g)
 	control_add(params, "history", history);
 }
 
-/* params is taken. */
 /* Otherwise somebody would look for another program. */
 static int
 busy_by_self(const struct remote *r, int rc, struct err *e)
@@ -564,6 +563,7 @@ busy_by_self(const struct remote *r, int rc, struct err *e)
 			  "same pool by another name? or its last session has not ended yet");
 }
 
+/* params is taken. */
 static int
 pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mode, struct err *e)
 {
