@@ -113,6 +113,9 @@ add_pool(struct ctl *c, const char *file, unsigned first, unsigned end, struct t
 		text_add(lines, "\n", "", "");
 		count++;
 	}
+	if (!rc && count > REPL_TARGETS_MAX)
+		rc = err_set(&c->err, REPL_E_INVAL, "pool '%s' has %u replicas, %d are allowed",
+			     file, count, REPL_TARGETS_MAX);
 	if (rc || count > 0)
 		return rc;
 	quoted = out_quote(file);
@@ -190,6 +193,7 @@ add_settings(struct ctl *c, struct text *lines)
 {
 	const struct ctl_options *o = &c->options;
 	const char *const files[] = {o->identity ? c->cfg->identity : NULL, o->known_hosts};
+	char ms[16];
 	int rc = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -209,6 +213,10 @@ add_settings(struct ctl *c, struct text *lines)
 	/* What is in the file, too: who follows the program ends it by that. */
 	if (c->cfg->on_loss == REPL_ON_LOSS_FAIL)
 		text_add(lines, "on-loss\t", "fail\n", "");
+	if (c->cfg->on_loss == REPL_ON_LOSS_BLOCK) {
+		(void)snprintf(ms, sizeof(ms), "%u", c->cfg->block_timeout_ms);
+		text_add(lines, "on-loss\tblock\nblock-timeout\t", ms, "\n");
+	}
 	return rc;
 }
 
@@ -242,6 +250,24 @@ check_shared(struct ctl *c, const char *lines)
 	return err_set(&c->err, REPL_E_CONFIG,
 		       "key '%s' is for one pool, and several are named: it would be that of each",
 		       key);
+}
+
+/* The library would leave one out that is there already, or one too many, and the program run on.
+ */
+static int
+check_targets(struct ctl *c, const char *lines)
+{
+	char text[TARGET_TEXT_MAX];
+	int rc = 0;
+
+	for (const char *at = lines; !rc && is_one_pool(lines) && *at; at = strchr(at, '\n') + 1) {
+		at = strchr(at, '\t') + 1;
+		(void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(at, "\n"), at);
+		rc = config_add_target(c->cfg, text, &c->err);
+	}
+	if (rc)
+		ctl_next(c, "leave it out");
+	return rc;
 }
 
 /* ---- the program ---- */
@@ -375,6 +401,8 @@ run_environment(struct ctl *c)
 		rc = add_settings(c, &settings);
 	if (!rc && !pools.failed)
 		rc = check_shared(c, pools.s);
+	if (!rc && !pools.failed)
+		rc = check_targets(c, pools.s);
 	if (!rc)
 		rc = find_preload(path, &c->err);
 	if (c->options.config)

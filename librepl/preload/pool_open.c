@@ -22,20 +22,39 @@
 #define INHERIT_NS  5000000000ULL
 #define PAUSE_NS    10000000L
 #define CLOSE_TRIES 3
+#define BLOCK_NS    60000000000ULL
+#define AGAIN_NS    200000000L
 #define RETRY_SHARE 20U /* at most a part of this of the time is spent on trying again */
 #define PAGE        4096U
 #define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
-static bool fail_by_policy; /* looked up while there is memory, and by no signal handler */
+
+/* Looked up while there is memory, and by no signal handler. */
+static struct policy {
+	bool fail, block;
+	uint64_t block_ns;
+} policy = {.block_ns = BLOCK_NS};
+
+struct settings {
+	struct repl_config *cfg;
+	struct pool *p;
+	unsigned targets;
+};
 
 static void
 take_set_line(char *key, char *value, void *arg)
 {
-	struct repl_config *cfg = arg;
+	struct settings *s = arg;
+	bool target = strcmp(key, "target") == 0 || strcmp(key, "async-target") == 0;
 
-	if (api.repl_config_set(cfg, key, value))
+	if (api.repl_config_set(s->cfg, key, value)) {
 		report("%s", api.repl_errormsg());
+	} else if (target) {
+		if (!s->p->targets[s->targets])
+			s->p->targets[s->targets] = strdup(value);
+		s->targets++;
+	}
 }
 
 void
@@ -182,28 +201,32 @@ view_ready(struct pool *p, char *why, size_t size)
 static void
 take_policy_line(char *key, char *value, void *arg)
 {
-	bool *fail = arg;
+	struct policy *p = arg;
 
-	if (strcmp(key, "on-loss") == 0)
-		*fail = strcmp(value, "fail") == 0;
+	if (strcmp(key, "on-loss") == 0) {
+		p->fail = strcmp(value, "fail") == 0;
+		p->block = strcmp(value, "block") == 0;
+	} else if (strcmp(key, "block-timeout") == 0) {
+		p->block_ns = strtoull(value, NULL, 10) * 1000000;
+	}
 }
 
 void
 pool_policy_begin(void)
 {
-	take_lines(POOLS_SET, pools_set, take_policy_line, &fail_by_policy);
+	take_lines(POOLS_SET, pools_set, take_policy_line, &policy);
 }
 
 /*
- * on-loss = fail: of the command line and its configuration, replctl tells it in any case. That a
- * program can't be followed from the beginning is no better than that its replica is lost.
+ * on-loss = fail or block: of the command line and its configuration, replctl tells it in any case.
+ * That a program can't be followed from the beginning is no better than that its replica is lost.
  * But for a child of a fork, while its parent has the pool: its own replicas come when that lets
  * go.
  */
 static bool
 pool_must_end(const struct pool *p, int rc)
 {
-	return fail_by_policy && !(rc == REPL_E_BUSY && p->forked);
+	return (policy.fail || policy.block) && !(rc == REPL_E_BUSY && p->forked);
 }
 
 void
@@ -222,6 +245,7 @@ pool_behind(struct pool *p, uint64_t from, uint64_t to)
 static int
 pool_open_replicas(struct pool *p, char *why, size_t size)
 {
+	struct settings settings = {.p = p, .targets = p->target_count};
 	struct repl_config *cfg = NULL;
 	int rc = api.repl_config_new(&cfg);
 
@@ -230,7 +254,8 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	for (unsigned i = 0; !rc && i < p->target_count; i++)
 		rc = api.repl_config_add_target(cfg, p->targets[i]);
 	if (!rc) {
-		take_lines(POOLS_SET, pools_set, take_set_line, cfg);
+		settings.cfg = cfg;
+		take_lines(POOLS_SET, pools_set, take_set_line, &settings);
 		/* Programs change their files in ways that are not followed: no map knows of it. */
 		rc = api.repl_config_set(cfg, "after-crash", "compare");
 	}
@@ -247,10 +272,11 @@ pool_close_replicas(struct pool *p)
 {
 	struct repl *r = p->r;
 
-	p->r = NULL;
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
 	if (api.repl_commit(r, 0))
 		report("%s: closing: %s", p->path, api.repl_errormsg());
+	lost_end(p);
+	p->r = NULL;
 	if (api.repl_close(r))
 		report("%s: closing: %s", p->path, api.repl_errormsg());
 }
@@ -388,6 +414,22 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 		abort();
 }
 
+static bool
+may_pass(int rc)
+{
+	switch (rc) {
+	case REPL_E_UNREACHABLE:
+	case REPL_E_TIMEOUT:
+	case REPL_E_LOST:
+	case REPL_E_BUSY:
+	case REPL_E_NOSPC:
+	case REPL_E_LIMIT:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* Who had it open is dead: its lock and its session are not its any more, or in a moment. */
 static int
 pool_open_inherit(struct pool *p, char *why, size_t size)
@@ -404,6 +446,26 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 	return rc == REPL_E_BUSY ? pool_open_or_mark(p, why, size) : rc;
 }
 
+/* With on-loss = block: for what may come about by itself. */
+static int
+pool_open_await(struct pool *p, char *why, size_t size)
+{
+	const struct timespec pause = {.tv_nsec = AGAIN_NS};
+	uint64_t begin = now_ns();
+	int rc = pool_open_inherit(p, why, size);
+
+	if (!policy.block || !may_pass(rc) || !pool_must_end(p, rc))
+		return rc;
+	report("%s: NOT REPLICATED, waiting for that: %s", p->path, why);
+	while (may_pass(rc) && now_ns() - begin < policy.block_ns) {
+		(void)nanosleep(&pause, NULL);
+		rc = pool_open_try(p, why, size);
+	}
+	if (!rc)
+		report("%s: is replicated now", p->path);
+	return rc;
+}
+
 /* By this process alone of its kin. */
 static void
 pool_open_alone(struct pool *p)
@@ -413,7 +475,7 @@ pool_open_alone(struct pool *p)
 	char why[512];
 	int rc;
 
-	rc = pool_open_inherit(p, why, sizeof(why));
+	rc = pool_open_await(p, why, sizeof(why));
 	if (rc) {
 		pool_open_failed(p, rc, why, begin, again);
 		return;
@@ -427,8 +489,7 @@ pool_open_alone(struct pool *p)
 	p->size = p->file_size;
 	p->lanes = api.repl_lanes(p->r);
 	memset(p->undrained, 0, sizeof(p->undrained));
-	atomic_store(&p->look_ns, 0);
-	atomic_store(&p->told_lost, 0);
+	lost_begin(p);
 	atomic_store(&p->told_short, false);
 	p->state = POOL_OPEN;
 	/* Once more: before the handlers of the libraries that have come with it. */

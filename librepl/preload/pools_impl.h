@@ -35,7 +35,7 @@ enum pool_state {
 /* Lock order: a pool's lock, then its lanes'. */
 struct pool {
 	char *path;
-	const char *targets[REPL_TARGETS_MAX];
+	const char *targets[REPL_TARGETS_MAX]; /* with the settings', from target_count on */
 	unsigned target_count;
 	pthread_rwlock_t lock; /* guards what follows; held for reading in a call */
 	bool fork_locked;
@@ -53,8 +53,9 @@ struct pool {
 	size_t file_size, size; /* when it was mapped last; what the replicas have */
 	unsigned lanes;
 	_Atomic uint64_t look_ns;                   /* when to look at the replicas next */
-	_Atomic uint32_t told_lost;                 /* a bit each: that is said once */
-	_Atomic bool told_short;                    /* likewise */
+	_Atomic uint32_t told_lost;                 /* a bit each: that is said */
+	_Atomic unsigned lost_lines;                /* that were told */
+	_Atomic bool told_short;                    /* said once */
 	_Atomic bool told_synced;                   /* likewise */
 	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
 	_Atomic bool told_sharing, told_stray;      /* likewise */
@@ -144,7 +145,13 @@ unsigned lane_of_thread(const struct pool *p);
 int lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len);
 int lane_drain(struct pool *p, unsigned lane);
 size_t pool_has(struct pool *p, uint64_t off, size_t len);
-void pool_look(struct pool *p);
+
+/* ---- lost.c ---- */
+
+/* The pool is opened; is drained, now: look at once; is closed next. All while it is open. */
+void lost_begin(struct pool *p);
+void lost_look(struct pool *p, bool now);
+void lost_end(struct pool *p);
 
 /* ---- pools_kin.c ---- */
 

@@ -88,8 +88,7 @@ serve(struct pool *p, bool grown)
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
 		all = posts_drain(p, lane, grown, &rc);
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
-		if (!rc)
-			pool_look(p);
+		lost_look(p, rc != 0);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (rc)

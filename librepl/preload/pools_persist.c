@@ -10,8 +10,6 @@
 #include "api.h"
 #include "pools_impl.h"
 
-#define LOOK_NS 500000000ULL
-
 static atomic_uint threads;
 
 /* A bit for each pool: what this thread has to drain, and to whom else it was posted. */
@@ -51,24 +49,6 @@ pool_waits(const struct pool *p, int rc, const char *what)
 		return false;
 	report("%s: %s: waiting: %s", p->path, what, api.repl_errormsg());
 	return true;
-}
-
-/* Degraded operation is silent by itself: whoever runs the program is told, once a replica. */
-void
-pool_look(struct pool *p)
-{
-	struct repl_stat st = {.struct_size = sizeof(st)};
-	uint64_t now = now_ns(), due = atomic_load(&p->look_ns);
-
-	if (now < due || !atomic_compare_exchange_strong(&p->look_ns, &due, now + LOOK_NS))
-		return;
-	for (unsigned i = 0; i < api.repl_replicas(p->r); i++) {
-		if ((atomic_load(&p->told_lost) & 1U << i) || api.repl_stat(p->r, i, &st) ||
-		    st.replication != REPL_REPL_DEGRADED)
-			continue;
-		atomic_fetch_or(&p->told_lost, 1U << i);
-		report("%s: REPLICA %s LOST: %s", p->path, p->targets[i], st.reason);
-	}
 }
 
 /* Under the lane's lock, as the next one. */
@@ -194,8 +174,7 @@ pool_drain(struct pool *p)
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
 		rc = lane_drain(p, lane);
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
-		if (!rc)
-			pool_look(p);
+		lost_look(p, rc != 0);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (rc)

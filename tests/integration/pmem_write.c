@@ -9,6 +9,7 @@
  *   other    pmem, in a file beside FILE
  *   two      pmem, in FILE and in FILE.2
  *   slow     pmem, a line on standard output for each persist, 200 of them
+ *   until    likewise, until FILE.enough is there
  *   deep     libpmem2's deep flush, then it is killed
  *   amid     a signal handler's, in the middle of a copy to the same place, then it is killed
  */
@@ -199,9 +200,12 @@ write_fork(char *at, const char *path)
 }
 
 static int
-write_slow(char *at)
+write_slow(char *at, int count, const char *path)
 {
-	for (int i = 0; i < 200; i++) {
+	char enough[4096];
+
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	for (int i = 0; i < count && access(enough, F_OK); i++) {
 		(void)snprintf(at, 64, "%d", i);
 		(void)pmem_msync(at, 64);
 		(void)printf("%d\n", i);
@@ -233,7 +237,9 @@ main(int argc, char **argv)
 	if (strcmp(mode, "fork") == 0)
 		return write_fork(at, path);
 	if (strcmp(mode, "slow") == 0)
-		return write_slow(at);
+		return write_slow(at, 200, path);
+	if (strcmp(mode, "until") == 0)
+		return write_slow(at, 3000, path);
 	if (strcmp(mode, "amid") == 0)
 		return write_amid(at);
 	write_pmem(at, 0);

@@ -49,3 +49,17 @@ odd() {
 		fail "$1: $(cat "$TMP/verify.log" "$TMP/out")"
 	tr -d '\0' <"$TMP/serve/pools/$1" | grep -q . || fail "$1 holds nothing"
 }
+
+# with POOL "OPTION..." MODE: pmem_write, its words in $TMP/POOL.out; $PID
+with() {
+	# shellcheck disable=SC2086
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run $2 --pool "$TMP/$1" -- \
+		"$BUILD/tests/integration/pmem_write" "$3" "$TMP/$1" >"$TMP/$1.out" 2>&1 &
+	PID=$!
+	PIDS="$PIDS $PID"
+}
+
+# told POOL COUNT PATTERN
+told() {
+	[ "$(grep -Ec "preload.*/$1: $3" "$TMP/$1.out")" -eq "$2" ] || fail "not $2 times '$3': $(grep -v '^[0-9]' "$TMP/$1.out")"
+}
