@@ -148,17 +148,21 @@ add_pools(struct ctl *c, struct text *lines)
 	return rc;
 }
 
-/* A file that the configuration names, by its absolute path. */
-static int
-add_file(const char *key, const char *path, struct text *lines, struct err *e)
-{
-	int rc = path ? check_line(path, e) : 0;
+struct settings {
+	struct text *lines;
+	struct err *e;
+	int rc;
+};
 
-	if (rc || !path)
-		return rc;
-	text_add(lines, key, "\t", path);
-	text_add(lines, "\n", "", "");
-	return 0;
+static void
+take_setting(void *arg, const char *key, const char *value)
+{
+	struct settings *s = arg;
+
+	if (!s->rc)
+		s->rc = check_line(value, s->e);
+	text_add(s->lines, key, "\t", value);
+	text_add(s->lines, "\n", "", "");
 }
 
 static int
@@ -172,8 +176,8 @@ set_one(struct ctl *c, const char *set, struct text *lines)
 	} else {
 		*value++ = '\0';
 		rc = config_set(c->cfg, key, value, &c->err);
-		text_add(lines, key, "\t", value);
-		text_add(lines, "\n", "", "");
+		if (!rc && (strcmp(key, "target") == 0 || strcmp(key, "async-target") == 0))
+			take_setting(&(struct settings){.lines = lines, .e = &c->err}, key, value);
 		if (!rc && strcmp(key, "after-crash") == 0 && strcmp(value, "compare") != 0) {
 			rc = err_set(&c->err, REPL_E_INVAL,
 				     "--set '%s': an unmodified program changes its file in ways "
@@ -187,13 +191,16 @@ set_one(struct ctl *c, const char *set, struct text *lines)
 	return rc;
 }
 
-/* What this run was told, for the library, which reads it wherever the program is by then. */
+/*
+ * What this run was told and what its file says, for the library: by the time that it opens a pool
+ * the program may be elsewhere, and the file another one, with targets that are not for this pool.
+ */
 static int
 add_settings(struct ctl *c, struct text *lines)
 {
 	const struct ctl_options *o = &c->options;
 	const char *const files[] = {o->identity ? c->cfg->identity : NULL, o->known_hosts};
-	char ms[16];
+	struct settings all = {.lines = lines, .e = &c->err};
 	int rc = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
@@ -205,19 +212,8 @@ add_settings(struct ctl *c, struct text *lines)
 	if (!rc)
 		rc = config_fix_paths(c->cfg, &c->err);
 	if (!rc)
-		rc = add_file("identity", c->cfg->identity, lines, &c->err);
-	if (!rc)
-		rc = add_file("known-hosts", c->cfg->known_hosts, lines, &c->err);
-	if (!rc)
-		rc = add_file("pool-file", c->cfg->pool_file, lines, &c->err);
-	/* What is in the file, too: who follows the program ends it by that. */
-	if (c->cfg->on_loss == REPL_ON_LOSS_FAIL)
-		text_add(lines, "on-loss\t", "fail\n", "");
-	if (c->cfg->on_loss == REPL_ON_LOSS_BLOCK) {
-		(void)snprintf(ms, sizeof(ms), "%u", c->cfg->block_timeout_ms);
-		text_add(lines, "on-loss\tblock\nblock-timeout\t", ms, "\n");
-	}
-	return rc;
+		config_each(c->cfg, take_setting, &all);
+	return rc ? rc : all.rc;
 }
 
 /* Lines of add_pool(). */

@@ -29,7 +29,7 @@
 
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
-char *pools_set, *pools_config;
+char *pools_set;
 static atomic_uint reports;
 static atomic_bool ready;
 
@@ -360,7 +360,6 @@ pools_init(void)
 	tell_begin();
 	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
 	pools_set = own(getenv(POOLS_SET));
-	pools_config = own(getenv("REPL_CONFIG"));
 	pool_policy_begin();
 	if (pool_count > 0) {
 		mark_new();

@@ -109,7 +109,7 @@ void take_lines(const char *name, const char *text, void (*take)(char *, char *,
 		void *arg);
 
 /* Of the environment that the program has begun with: it may change that. NULL: not there. */
-extern char *pools_set, *pools_config;
+extern char *pools_set;
 
 /* False in a child in which no handler of fork(2) has run: that can't have replicas, and is told.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "config.h"
 
+#include <inttypes.h>
 #include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -302,6 +303,43 @@ config_set(struct repl_config *c, const char *key, const char *value, struct err
 				  whole ? whole : value, e);
 	free(whole);
 	return rc;
+}
+
+/* NULL: it has none. */
+static const char *
+value_of(const struct repl_config *c, const struct conffile_key *k, char *number, size_t size)
+{
+	const void *field = (const char *)c + k->offset;
+
+	switch (k->type) {
+	case CONFFILE_TEXT:
+		return *(char *const *)field;
+	case CONFFILE_CHOICE:
+		return k->choices[*(const int *)field];
+	case CONFFILE_UINT:
+	case CONFFILE_SIZE:
+		(void)snprintf(number, size, "%u", *(const unsigned *)field);
+		return number;
+	case CONFFILE_CALL: /* resync-rate */
+		(void)snprintf(number, size, "%" PRIu64, c->resync_rate);
+		return c->resync_rate ? number : "auto";
+	default:
+		return NULL;
+	}
+}
+
+void
+config_each(const struct repl_config *c,
+	    void (*take)(void *arg, const char *key, const char *value), void *arg)
+{
+	char number[24];
+
+	for (size_t i = 0; i < CONFIG_KEY_COUNT; i++) {
+		const char *value = value_of(c, &config_keys[i], number, sizeof(number));
+
+		if (value)
+			take(arg, config_keys[i].name, value);
+	}
 }
 
 /* Of what a file has said. */

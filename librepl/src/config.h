@@ -58,6 +58,12 @@ int config_load(struct repl_config *c, const char *path, struct err *e);
 int config_set(struct repl_config *c, const char *key, const char *value, struct err *e);
 int config_add_target(struct repl_config *c, const char *target, struct err *e);
 int config_add_async_target(struct repl_config *c, const char *target, struct err *e);
+
+/* Call take() for each key that has a value, but for the targets, with one that config_set() takes.
+ */
+void config_each(const struct repl_config *c,
+		 void (*take)(void *arg, const char *key, const char *value), void *arg);
+
 int config_copy(const struct repl_config *c, struct repl_config **out, struct err *e);
 
 /*

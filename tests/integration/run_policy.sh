@@ -17,11 +17,14 @@ with late "--config $TMP/block.conf --replica $SERVE_USER@127.0.0.1:$port/late" 
 wait_for 5 grep -q "NOT REPLICATED, waiting" "$TMP/late.out" || fail "not told: $(cat "$TMP/late.out")"
 gone "$PID" && fail "it goes on without a replica"
 late=$PID
+# Its configuration is that of its start: what another program has in the file now is no replica of this pool.
+echo "target = $SERVE_USER@127.0.0.1:$port/others" >>"$TMP/block.conf"
 trust "$port" "$TMP/serve_host_key.pub"
 SERVE_AT=$port start_serve
 wait "$late" || fail "late ends with $?: $(cat "$TMP/late.out")"
 told late 1 "is replicated now"
 ctl verify "$TMP/late" "$T/late" >/dev/null || fail "its replica is not equal"
+ctl_fails 3 "not found" info "$T/others"
 
 # What can't be a replica is refused before the program runs.
 for set in target async-target; do

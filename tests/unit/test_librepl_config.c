@@ -213,6 +213,34 @@ a_program_sets_every_key(void **state)
 }
 
 static void
+take_over(void *arg, const char *key, const char *value)
+{
+	assert_int_equal(repl_config_set(arg, key, value), 0);
+}
+
+/* But for the targets, which are added in their order. */
+static void
+each_key_is_told_as_it_is_set(void **state)
+{
+	struct repl_config *c = new_config(), *like = new_config(), *plain = new_config();
+
+	(void)state;
+	config_each(plain, take_over, like);
+	check_defaults(like);
+	write_file(all_keys);
+	assert_int_equal(repl_config_load(c, path), 0);
+	config_each(c, take_over, like);
+	assert_int_equal(like->target_count, 0);
+	memcpy(like->targets, c->targets, sizeof(c->targets));
+	memcpy(like->async, c->async, sizeof(c->async));
+	like->target_count = c->target_count;
+	check_all_keys(like);
+	repl_config_free(c);
+	repl_config_free(like);
+	repl_config_free(plain);
+}
+
+static void
 the_environment_names_a_file(void **state)
 {
 	struct repl_config *c = new_config();
@@ -484,6 +512,7 @@ main(void)
 		cmocka_unit_test(needed_replicas_are_counted_without_asynchronous_ones),
 		cmocka_unit_test(a_file_sets_every_key),
 		cmocka_unit_test(a_program_sets_every_key),
+		cmocka_unit_test(each_key_is_told_as_it_is_set),
 		cmocka_unit_test(the_environment_names_a_file),
 		cmocka_unit_test(a_refused_file_changes_nothing),
 		cmocka_unit_test(bad_values_are_refused),
