@@ -159,8 +159,8 @@ take_setting(void *arg, const char *key, const char *value)
 {
 	struct settings *s = arg;
 
-	if (!s->rc)
-		s->rc = check_line(value, s->e);
+	if (!s->rc && strchr(value, '\n'))
+		s->rc = err_set(s->e, REPL_E_INVAL, "%s '%s' has an end of line", key, value);
 	text_add(s->lines, key, "\t", value);
 	text_add(s->lines, "\n", "", "");
 }

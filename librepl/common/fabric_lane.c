@@ -223,6 +223,14 @@ port_unreached(const struct fab_params *p, const char *why, struct err *e)
 	return port_told(e);
 }
 
+/* And nothing of this machine's own. */
+static bool
+is_network(int errnum)
+{
+	return errnum == ECONNREFUSED || errnum == EHOSTUNREACH || errnum == ENETUNREACH ||
+	       errnum == ETIMEDOUT || errnum == EACCES || errnum == EPERM;
+}
+
 int
 fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
 		 struct fab_lane **out, struct err *e)
@@ -264,8 +272,8 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 		goto out;
 	rc = fi_connect(l->ep, info->dest_addr, hello, hello_len);
 	if (rc) {
-		rc = rc == -FI_EMFILE ? ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect")
-				      : port_unreached(p, fi_strerror(-rc), e);
+		rc = is_network(-rc) ? port_unreached(p, fi_strerror(-rc), e)
+				     : ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect");
 		goto out;
 	}
 	*out = l;

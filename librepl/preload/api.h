@@ -12,6 +12,7 @@
 #define API_TABLE(X)                                                                               \
 	X(repl_errormsg)                                                                           \
 	X(repl_config_new)                                                                         \
+	X(repl_config_load)                                                                        \
 	X(repl_config_free)                                                                        \
 	X(repl_config_add_target)                                                                  \
 	X(repl_config_set)                                                                         \

@@ -161,8 +161,11 @@ int
 descriptors_take(int fd)
 {
 	fd = descriptors_note(fd);
-	atomic_fetch_sub(&opening, 1);
-	opening_here--;
+	/* None, in a child of a handler that had interrupted this. */
+	if (opening_here > 0) {
+		atomic_fetch_sub(&opening, 1);
+		opening_here--;
+	}
 	return fd;
 }
 

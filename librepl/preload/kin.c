@@ -420,17 +420,21 @@ kin_end(unsigned pool)
 	return end;
 }
 
+uint32_t
+kin_asked(unsigned pool)
+{
+	return kin ? atomic_load(&kin->pools[pool].asked) : 0;
+}
+
 unsigned
-kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES], uint32_t *asked)
+kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES])
 {
 	struct kin_pool *p;
 	unsigned n = 0;
 
-	*asked = 0;
 	if (!kin)
 		return 0;
 	p = &kin->pools[pool];
-	*asked = atomic_load(&p->asked);
 	for (unsigned i = 0; i < KIN_RANGES; i++) {
 		uint64_t there = atomic_exchange(&p->posts[i], 0);
 		uint64_t off = bytes_to(first_of(there)), end = bytes_to(end_of(there));
@@ -477,7 +481,8 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 	p->heir = died;
 	if (owner == atomic_load(&self) || !is_alive(owner)) {
 		p->heir = died || (owner && owner != atomic_load(&self));
-		(void)kin_take(pool, dropped, &p->covered);
+		p->covered = kin_asked(pool);
+		(void)kin_take(pool, dropped);
 		return true;
 	}
 	/* What is another file's by now is another pool, which the replicas will say. */

@@ -67,14 +67,15 @@ struct kin_range {
 /* What is posted reaches up to there, or UINT64_MAX: the file may be longer. */
 uint64_t kin_end(unsigned pool);
 
+/* Up to there is asked. What belongs to that is looked at after this: */
+uint32_t kin_asked(unsigned pool);
+
 /* Somebody has said kin_all() since this was asked last. */
 bool kin_wants_all(unsigned pool);
 
-/*
- * Take what is posted: the number of ranges. When they are durable on the replicas, kin_served()
- * with *asked.
+/* Take what is posted: the number of ranges. When they are durable on the replicas, kin_served().
  */
-unsigned kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES], uint32_t *asked);
+unsigned kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES]);
 void kin_served(unsigned pool, uint32_t asked);
 
 /* ---- the others ---- */

@@ -35,27 +35,27 @@ tell_lost(struct pool *p, unsigned replica, const struct repl_stat *st)
 	       lines == LINES_MAX ? "; what is lost from now on is not told" : "");
 }
 
-/* Once, until it is back with all that it has missed. */
+/* Once, until it is back with all that it has missed; last: it will not be. */
 static void
-look_at(struct pool *p, unsigned replica, const struct repl_stat *st)
+look_at(struct pool *p, unsigned replica, const struct repl_stat *st, bool last)
 {
 	uint32_t bit = 1U << replica;
 
 	if (st->replication == REPL_REPL_ESTABLISHED)
 		(void)atomic_fetch_and(&p->told_lost, ~bit);
-	else if (st->replication == REPL_REPL_DEGRADED &&
+	else if ((last || st->replication == REPL_REPL_DEGRADED) &&
 		 !(atomic_fetch_or(&p->told_lost, bit) & bit))
 		tell_lost(p, replica, st);
 }
 
 static void
-look_at_all(struct pool *p)
+look_at_all(struct pool *p, bool last)
 {
 	struct repl_stat st = {.struct_size = sizeof(st)};
 
 	for (unsigned i = 0; i < api.repl_replicas(p->r); i++) {
 		if (!api.repl_stat(p->r, i, &st))
-			look_at(p, i, &st);
+			look_at(p, i, &st, last);
 	}
 }
 
@@ -66,7 +66,7 @@ lost_look(struct pool *p, bool now)
 
 	if (now ||
 	    (now_is >= due && atomic_compare_exchange_strong(&p->look_ns, &due, now_is + LOOK_NS)))
-		look_at_all(p);
+		look_at_all(p, false);
 }
 
 /* What is on its way to replicas that nobody waits for. */
@@ -96,7 +96,7 @@ lost_end(struct pool *p)
 
 	while (any_lags(p) && now_ns() - begin < END_NS)
 		(void)nanosleep(&pause, NULL);
-	look_at_all(p);
+	look_at_all(p, true);
 	for (unsigned i = 0; i < api.repl_replicas(p->r); i++) {
 		lag = lag_of(p, i);
 		if (lag > 0)

@@ -2,13 +2,11 @@
 /* Opening, closing and growing the replicas of a pool, and our own view of its file. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,15 +16,17 @@
 #include "pools_impl.h"
 #include "real.h"
 
-#define RETRY_NS    1000000000ULL
-#define INHERIT_NS  5000000000ULL
-#define PAUSE_NS    10000000L
-#define CLOSE_TRIES 3
-#define BLOCK_NS    60000000000ULL
-#define AGAIN_NS    200000000L
-#define RETRY_SHARE 20U /* at most a part of this of the time is spent on trying again */
-#define PAGE        4096U
-#define GROWTH_ROOM (1ULL << 40) /* addresses behind a view, for the file to grow */
+#define RETRY_NS     1000000000ULL
+#define INHERIT_NS   5000000000ULL
+#define PAUSE_NS     10000000L
+#define CLOSE_TRIES  2
+#define BLOCK_NS     60000000000ULL
+#define AGAIN_NS     200000000ULL /* from one try to the next, at first */
+#define AGAIN_NS_MAX 2000000000ULL
+#define NS_A_SECOND  1000000000ULL
+#define RETRY_SHARE  20U /* at most a part of this of the time is spent on trying again */
+#define PAGE         4096U
+#define GROWTH_ROOM  (1ULL << 40) /* addresses behind a view, for the file to grow */
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -42,6 +42,8 @@ struct settings {
 	unsigned targets;
 };
 
+static atomic_bool told_setting;
+
 static void
 take_set_line(char *key, char *value, void *arg)
 {
@@ -49,7 +51,8 @@ take_set_line(char *key, char *value, void *arg)
 	bool target = strcmp(key, "target") == 0 || strcmp(key, "async-target") == 0;
 
 	if (api.repl_config_set(s->cfg, key, value)) {
-		report("%s", api.repl_errormsg());
+		if (!atomic_exchange(&told_setting, true))
+			report("%s", api.repl_errormsg());
 	} else if (target) {
 		if (!s->p->targets[s->targets])
 			s->p->targets[s->targets] = strdup(value);
@@ -249,6 +252,8 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	struct repl_config *cfg = NULL;
 	int rc = api.repl_config_new(&cfg);
 
+	if (!rc && pools_config)
+		rc = api.repl_config_load(cfg, pools_config);
 	for (unsigned i = 0; !rc && i < p->target_count; i++)
 		rc = api.repl_config_add_target(cfg, p->targets[i]);
 	if (!rc) {
@@ -277,45 +282,6 @@ pool_close_replicas(struct pool *p)
 	p->r = NULL;
 	if (api.repl_close(r))
 		report("%s: closing: %s", p->path, api.repl_errormsg());
-}
-
-/*
- * FILE.repl-missed: bytes of the pool were made durable while another program, which is none of the
- * kin, had it open. Who can't open it sets the mark and tries once more if there was none; who
- * closes looks for one behind that, and opens the pool once more, since that makes the replicas
- * equal to the file. So one of the two sees the other.
- */
-static const char *
-mark_name(const struct pool *p, char name[PATH_MAX])
-{
-	int n = snprintf(name, PATH_MAX, "%s.repl-missed", p->path);
-
-	return n < PATH_MAX ? name : NULL;
-}
-
-/* True: there was none. Not by open(3), which may be followed. */
-static bool
-mark_set(const struct pool *p)
-{
-	char buf[PATH_MAX];
-	const char *name = mark_name(p, buf);
-	int fd = name ? (int)syscall(SYS_openat, AT_FDCWD, name,
-				     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)
-		      : -1;
-
-	if (fd >= 0)
-		(void)close(fd);
-	return fd >= 0;
-}
-
-/* True: there was one. */
-static bool
-mark_take(const struct pool *p)
-{
-	char buf[PATH_MAX];
-	const char *name = mark_name(p, buf);
-
-	return name && unlink(name) == 0;
 }
 
 /* Likewise. Of a file that is empty there is nothing to open yet, and no handle. */
@@ -351,8 +317,8 @@ pool_open_or_mark(struct pool *p, char *why, size_t size)
 void
 pool_missed(struct pool *p)
 {
-	if (p->others && p->state == POOL_OFF && mark_set(p))
-		p->retry_ns = 1;
+	if (p->others && p->state == POOL_OFF && !pool_elsewhere(p) && mark_set(p))
+		p->try_now = true;
 }
 
 /* It is the file by that name still. */
@@ -366,32 +332,50 @@ file_is_named(struct pool *p)
 	return fd >= 0;
 }
 
-/* Another program has made bytes durable meanwhile. If it has opened the pool it sees to that. */
+/*
+ * Another program has made bytes durable meanwhile. One that has opened the pool sees to that, and
+ * one that goes on will.
+ */
 static void
 pool_close_again(struct pool *p)
 {
 	char why[512];
 	int rc;
 
-	if (!file_is_named(p))
-		return;
-	for (int i = 0; i < CLOSE_TRIES && mark_take(p); i++) {
+	for (int i = 0; i < CLOSE_TRIES && file_is_named(p) && mark_take(p); i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
-		if (p->r)
-			pool_close_replicas(p);
-		else if (rc && rc != REPL_E_BUSY)
-			report("%s: what another program has made durable is NOT REPLICATED: %s",
-			       p->path, why);
+		if (!p->r) {
+			if (rc && rc != REPL_E_BUSY)
+				report("%s: what another program has made durable is NOT "
+				       "REPLICATED: %s",
+				       p->path, why);
+			return;
+		}
+		pool_close_replicas(p);
 	}
+}
+
+/* Who had it open may have ended without a look at the mark. */
+static void
+pool_close_off(struct pool *p)
+{
+	unsigned number = (unsigned)(p - pools);
+
+	if (!p->others || !kin_open(number, p->dev, p->ino))
+		return;
+	pool_close_again(p);
+	kin_failed(number);
 }
 
 void
 pool_close_locked(struct pool *p)
 {
-	bool open = p->state == POOL_OPEN;
+	int was = p->state;
 
 	p->state = POOL_CLOSED;
-	if (!open)
+	if (was == POOL_OFF)
+		pool_close_off(p);
+	if (was != POOL_OPEN)
 		return;
 	pool_serve_last(p);
 	pool_close_replicas(p);
@@ -434,6 +418,7 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	uint64_t begin = now_ns();
+	bool mark = mark_take(p);
 	int rc = pool_open_try(p, why, size);
 
 	while (rc == REPL_E_BUSY && kin_inherits((unsigned)(p - pools)) &&
@@ -441,22 +426,30 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 		(void)nanosleep(&pause, NULL);
 		rc = pool_open_try(p, why, size);
 	}
-	return rc == REPL_E_BUSY ? pool_open_or_mark(p, why, size) : rc;
+	if (rc == REPL_E_BUSY)
+		return pool_open_or_mark(p, why, size);
+	if (rc && mark)
+		(void)mark_set(p);
+	return rc;
 }
 
 /* With on-loss = block: for what may come about by itself. */
 static int
 pool_open_await(struct pool *p, char *why, size_t size)
 {
-	const struct timespec pause = {.tv_nsec = AGAIN_NS};
-	uint64_t begin = now_ns();
+	uint64_t begin = now_ns(), pause_ns = AGAIN_NS;
 	int rc = pool_open_inherit(p, why, size);
+	struct timespec pause;
 
 	if (!policy.block || !may_pass(rc) || !pool_must_end(p, rc))
 		return rc;
 	report("%s: NOT REPLICATED, waiting for that: %s", p->path, why);
 	while (may_pass(rc) && now_ns() - begin < policy.block_ns) {
+		pause.tv_sec = (time_t)(pause_ns / NS_A_SECOND);
+		pause.tv_nsec = (long)(pause_ns % NS_A_SECOND);
 		(void)nanosleep(&pause, NULL);
+		if (pause_ns < AGAIN_NS_MAX)
+			pause_ns *= 2;
 		rc = pool_open_try(p, why, size);
 	}
 	if (!rc)
@@ -502,6 +495,7 @@ pool_open_locked(struct pool *p)
 
 	if (!kin_open(number, p->dev, p->ino))
 		return false;
+	p->try_now = false;
 	pool_open_alone(p);
 	if (p->state == POOL_OPEN)
 		kin_opened(number, p->dev, p->ino, pool_serve);
@@ -517,7 +511,7 @@ pool_due(struct pool *p)
 
 	if (state != POOL_OFF)
 		return state == POOL_CLOSED;
-	return (p->odd_size && p->longer) || now_ns() >= p->retry_ns;
+	return (p->odd_size && p->longer) || p->try_now || now_ns() >= p->retry_ns;
 }
 
 /* Open the pool if that is due. */

@@ -29,7 +29,7 @@
 
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
-char *pools_set;
+char *pools_set, *pools_config;
 static atomic_uint reports;
 static atomic_bool ready;
 
@@ -360,6 +360,10 @@ pools_init(void)
 	tell_begin();
 	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
 	pools_set = own(getenv(POOLS_SET));
+	/* A replctl of before, in whose environment this program was started, hands over no keys
+	 * of its file. */
+	if (!pools_set || !strstr(pools_set, "resync-rate\t"))
+		pools_config = own(getenv("REPL_CONFIG"));
 	pool_policy_begin();
 	if (pool_count > 0) {
 		mark_new();
@@ -577,6 +581,8 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 		to = (uint64_t)file->st_size;
 	if (!amid)
 		(void)pthread_rwlock_unlock(&p->lock);
+	if (!is)
+		pool_missed(p);
 	if (!(is || pool_elsewhere(p)) || from >= to)
 		return;
 	if (amid)

@@ -23,8 +23,8 @@
 
 /*
  * The pools: lines "FILE<tab>[user@]host[:port]/pool", a line for each replica.
- * Set by replctl run; what else is needed comes from REPL_CONFIG, and from
- * POOLS_SET, lines "key<tab>value" of repl.conf(5).
+ * Set by replctl run; what else is needed comes from POOLS_SET, lines
+ * "key<tab>value" of repl.conf(5).
  */
 #define POOLS_ENV "REPL_PRELOAD_POOLS"
 #define POOLS_SET "REPL_PRELOAD_SET"

@@ -60,6 +60,8 @@ struct pool {
 	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
 	_Atomic bool told_sharing, told_stray;      /* likewise */
 	_Atomic bool others;                        /* another program had it open */
+	_Atomic bool try_now;                       /* to open it, though it is not time yet */
+	_Atomic bool told_mark;                     /* said once */
 	_Atomic bool owing;                         /* something was posted, and not asked for */
 	_Atomic uint64_t stuck;                     /* what who has it open is asked for in vain */
 	pthread_mutex_t serving;                    /* one at a time */
@@ -109,7 +111,7 @@ void take_lines(const char *name, const char *text, void (*take)(char *, char *,
 		void *arg);
 
 /* Of the environment that the program has begun with: it may change that. NULL: not there. */
-extern char *pools_set;
+extern char *pools_set, *pools_config;
 
 /* False in a child in which no handler of fork(2) has run: that can't have replicas, and is told.
  */
@@ -128,6 +130,7 @@ void piece_flush(struct pool *p, uint64_t off, size_t len, bool look);
 
 /* What any thread has flushed is drained, of a pool that is longer than that. */
 void pool_commit(struct pool *p, uint64_t to);
+int pool_commit_locked(struct pool *p); /* it is open, and locked for writing */
 
 /* This thread has flushed what is not drained. */
 bool thread_flushed(void);
@@ -152,6 +155,11 @@ size_t pool_has(struct pool *p, uint64_t off, size_t len);
 void lost_begin(struct pool *p);
 void lost_look(struct pool *p, bool now);
 void lost_end(struct pool *p);
+
+/* ---- mark.c: of the pool, for who has it open. True: there was none; there was one. ---- */
+
+bool mark_set(struct pool *p);
+bool mark_take(const struct pool *p);
 
 /* ---- pools_kin.c ---- */
 

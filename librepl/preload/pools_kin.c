@@ -48,11 +48,10 @@ range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
  * fail nobody goes on when a replica is lost: this process ends, and who waits opens the pool.
  */
 static bool
-posts_drain(struct pool *p, unsigned lane, bool grown, int *rc)
+posts_drain(struct pool *p, unsigned lane, bool grown, uint32_t asked, int *rc)
 {
 	struct kin_range ranges[KIN_RANGES];
-	uint32_t asked;
-	unsigned n = kin_take(number_of(p), ranges, &asked);
+	unsigned n = kin_take(number_of(p), ranges);
 	bool all = true;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -76,7 +75,7 @@ posts_drain(struct pool *p, unsigned lane, bool grown, int *rc)
 }
 
 static bool
-serve(struct pool *p, bool grown)
+serve(struct pool *p, bool grown, uint32_t asked)
 {
 	bool all = true;
 	unsigned lane;
@@ -86,7 +85,7 @@ serve(struct pool *p, bool grown)
 	if (p->state == POOL_OPEN) {
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
-		all = posts_drain(p, lane, grown, &rc);
+		all = posts_drain(p, lane, grown, asked, &rc);
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		lost_look(p, rc != 0);
 	}
@@ -102,14 +101,16 @@ pool_serve(unsigned number)
 	struct pool *p = &pools[number];
 	struct calm calm = calm_begin();
 	bool grown = false, all;
+	uint32_t asked;
 
 	(void)pthread_mutex_lock(&p->serving);
-	if (kin_wants_all(number))
-		pool_commit(p, 0);
 	do {
+		asked = kin_asked(number);
+		if (kin_wants_all(number))
+			pool_commit(p, 0);
 		if (kin_end(number) > p->size)
 			(void)pool_grow(p, UINT64_MAX);
-		all = serve(p, grown);
+		all = serve(p, grown, asked);
 		grown = true;
 	} while (!all);
 	(void)pthread_mutex_unlock(&p->serving);
@@ -120,9 +121,12 @@ pool_serve(unsigned number)
 void
 pool_serve_last(struct pool *p)
 {
+	uint32_t asked = kin_asked(number_of(p));
 	int rc = 0;
 
-	(void)posts_drain(p, 0, false, &rc);
+	if (kin_wants_all(number_of(p)))
+		rc = pool_commit_locked(p);
+	(void)posts_drain(p, 0, false, asked, &rc);
 	if (rc)
 		pool_failed(p, rc, "drain");
 }

@@ -181,18 +181,26 @@ pool_drain(struct pool *p)
 		pool_failed(p, rc, "drain");
 }
 
+int
+pool_commit_locked(struct pool *p)
+{
+	int rc;
+
+	do
+		rc = api.repl_commit(p->r, 0);
+	while (pool_waits(p, rc, "commit"));
+	memset(p->undrained, 0, sizeof(p->undrained));
+	return rc;
+}
+
 void
 pool_commit(struct pool *p, uint64_t to)
 {
 	int rc = 0;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
-	if (p->state == POOL_OPEN && to < p->size) {
-		do
-			rc = api.repl_commit(p->r, 0);
-		while (pool_waits(p, rc, "commit"));
-		memset(p->undrained, 0, sizeof(p->undrained));
-	}
+	if (p->state == POOL_OPEN && to < p->size)
+		rc = pool_commit_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (rc)
 		pool_failed(p, rc, "commit");

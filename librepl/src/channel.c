@@ -604,7 +604,7 @@ channel_tidy_complaint(struct channel *c)
 	channel_tidy(c->complaint);
 }
 
-static int
+int
 channel_lost(struct channel *c, struct err *e)
 {
 	return err_set(e, REPL_E_LOST, "%s: SSH connection lost: %s", c->name, channel_cause(c));

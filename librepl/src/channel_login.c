@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -293,13 +294,16 @@ channel_auth_refused(struct channel *c, const char *identity, int auth, struct e
 			       "public keys are used here",
 			       c->name, c->user);
 	/* Its MaxAuthTries: an agent's keys are tried in its order, wanted or not. */
-	if (auth == SSH_AUTH_ERROR && c->offered && !ssh_is_connected(c->session))
+	if (auth == SSH_AUTH_ERROR && c->offered && strstr(channel_cause(c), "Too many auth"))
 		return err_set(
 			e, REPL_E_AUTH,
 			"%s: user '%s': the server ended the login (%s) before all keys were "
 			"tried: ssh-agent has many; name a key file without a passphrase with "
 			"'identity', or take others out of the agent: ssh-add -d KEY",
 			c->name, c->user, channel_cause(c));
+	/* It may be on its way down. */
+	if (auth == SSH_AUTH_ERROR && !ssh_is_connected(c->session))
+		return channel_lost(c, e);
 	if (c->passphrase_wanted)
 		return err_set(
 			e, REPL_E_AUTH,

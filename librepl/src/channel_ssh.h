@@ -45,6 +45,9 @@ struct channel {
 /* libssh's text, which may quote what the server sent, made fit to print. */
 const char *channel_cause(struct channel *c);
 
+/* REPL_E_LOST, with that. */
+int channel_lost(struct channel *c, struct err *e);
+
 /* Wait until libssh has something to do. */
 int channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct err *e);
 

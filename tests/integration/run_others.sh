@@ -35,3 +35,21 @@ for policy in degrade fail; do
 	end
 done
 
+# Who holds it is no program of replctl run, and looks at no mark: the other one does, when it ends.
+name=held
+pool=$TMP/held
+(run "$pool" held timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 &
+first=$!
+wait_for 10 grep -q holds "$TMP/first" && : >"$pool.enough" && wait $first || fail "held: $(cat "$TMP/first")"
+rm "$pool.enough"
+tr '\0' x <"$pool" | dd of="$pool" conv=notrunc status=none
+exec 9<"$pool.repl"
+flock -x 9 || fail "flock"
+(ON_LOSS=degrade run "$pool" held timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 9<&- &
+first=$!
+wait_for 10 grep -q holds "$TMP/first" || fail "held: $(cat "$TMP/first")"
+grep -q "NOT REPLICATED: .*another program" "$TMP/first" || fail "it says: $(cat "$TMP/first")"
+exec 9<&-
+: >"$pool.enough"
+wait $first || fail "it ends with $?: $(cat "$TMP/first")"
+is_whole

@@ -38,8 +38,8 @@ static void
 serve(unsigned pool)
 {
 	struct kin_range ranges[KIN_RANGES];
-	uint32_t asked;
-	unsigned n = kin_take(pool, ranges, &asked);
+	uint32_t asked = kin_asked(pool);
+	unsigned n = kin_take(pool, ranges);
 
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t end =
@@ -119,7 +119,6 @@ static void
 is_taken_as_it_is(void **state)
 {
 	struct kin_range got[KIN_RANGES];
-	uint32_t asked;
 
 	(void)state;
 	begin();
@@ -132,15 +131,15 @@ is_taken_as_it_is(void **state)
 	kin_longer(POOL);
 	assert_true(kin_end(POOL) == UINT64_MAX);
 	assert_int_equal(kin_ask(POOL), 1);
-	assert_int_equal(kin_take(POOL, got, &asked), KIN_RANGES);
-	assert_int_equal(asked, 1);
+	assert_int_equal(kin_asked(POOL), 1);
+	assert_int_equal(kin_take(POOL, got), KIN_RANGES);
 	assert_int_equal(got[0].off, 0);
 	assert_int_equal(got[0].len, 2 * LINE);
 	for (uint64_t i = 1; i < KIN_RANGES; i++) {
 		assert_int_equal(got[i].off, i * 1000 * LINE);
 		assert_int_equal(got[i].len, LINE);
 	}
-	assert_int_equal(kin_take(POOL, got, &asked), 0);
+	assert_int_equal(kin_take(POOL, got), 0);
 	assert_int_equal(kin_end(POOL), 0);
 }
 
@@ -166,7 +165,6 @@ is_taken_however_much(void **state)
 {
 	static struct kin_range posts[RANGES];
 	struct kin_range got[KIN_RANGES];
-	uint32_t asked;
 	unsigned n;
 
 	(void)state;
@@ -180,14 +178,14 @@ is_taken_however_much(void **state)
 			posts[i].len = 1 + ((uint64_t)random() & ((1ULL << (bits / 2)) - 1));
 			(void)kin_post(POOL, posts[i].off, posts[i].len, true);
 		}
-		n = kin_take(POOL, got, &asked);
+		n = kin_take(POOL, got);
 		for (unsigned i = 0; i < RANGES; i++)
 			assert_true(is_in(got, n, posts[i].off, posts[i].len));
 	}
 	/* More than a word can say. */
 	(void)kin_post(POOL, 5ULL << 40, 10ULL << 30, true);
 	(void)kin_post(POOL, UINT64_MAX - 100, 101, true);
-	n = kin_take(POOL, got, &asked);
+	n = kin_take(POOL, got);
 	assert_true(is_in(got, n, 5ULL << 40, 10ULL << 30));
 	assert_true(is_in(got, n, UINT64_MAX - 100, 100));
 	assert_true(n < KIN_RANGES);
@@ -199,7 +197,6 @@ waits_where_much_would_go_along(void **state)
 {
 	struct kin_range got[KIN_RANGES];
 	uint64_t len = 0;
-	uint32_t asked;
 	unsigned n;
 
 	(void)state;
@@ -209,7 +206,7 @@ waits_where_much_would_go_along(void **state)
 	assert_false(kin_post(POOL, 500 * LINE, LINE, false));
 	assert_true(kin_post(POOL, (JOIN_MAX - 1) * LINE, LINE, false));
 	assert_true(kin_post(POOL, 4000 * LINE, 2000 * LINE, false));
-	n = kin_take(POOL, got, &asked);
+	n = kin_take(POOL, got);
 	for (unsigned i = 0; i < n; i++)
 		len += got[i].len;
 	assert_true(len <= (KIN_RANGES + JOIN_MAX + 2000) * LINE);
@@ -299,9 +296,8 @@ static void
 serve_never(unsigned pool)
 {
 	struct kin_range ranges[KIN_RANGES];
-	uint32_t asked;
 
-	(void)kin_take(pool, ranges, &asked);
+	(void)kin_take(pool, ranges);
 	(void)pause();
 }
 

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * FILE.repl-missed: bytes of the pool were made durable while another program, which is none of the
+ * kin, had it open. Who can't open it sets the mark, and tries once more if there was none. Who
+ * closes it looks for a mark behind that, and opens the pool once more, since that makes the
+ * replicas equal to the file. So one of the two sees the other. Opening takes the mark away before,
+ * and sets it again where it does not come about.
+ *
+ * By system calls where a function may be one that is followed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "pools_impl.h"
+
+static const char *
+mark_name(const struct pool *p, char name[PATH_MAX])
+{
+	int n = snprintf(name, PATH_MAX, "%s.repl-missed", p->path);
+
+	return n < PATH_MAX ? name : NULL;
+}
+
+static void
+mark_failed(struct pool *p, int errnum)
+{
+	if (!atomic_exchange(&p->told_mark, true))
+		report("%s.repl-missed: %s: what is made durable now may be missing on the "
+		       "replicas "
+		       "when the program that has the pool open closes it",
+		       p->path, strerror(errnum));
+}
+
+bool
+mark_set(struct pool *p)
+{
+	char buf[PATH_MAX];
+	const char *name = mark_name(p, buf);
+	int fd;
+
+	if (!name) {
+		mark_failed(p, ENAMETOOLONG);
+		return false;
+	}
+	if (access(name, F_OK) == 0)
+		return false;
+	fd = (int)syscall(SYS_openat, AT_FDCWD, name,
+			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 && errno != EEXIST)
+		mark_failed(p, errno);
+	if (fd >= 0)
+		(void)syscall(SYS_close, fd);
+	return fd >= 0;
+}
+
+bool
+mark_take(const struct pool *p)
+{
+	char buf[PATH_MAX];
+	const char *name = mark_name(p, buf);
+
+	return name && unlink(name) == 0;
+}
