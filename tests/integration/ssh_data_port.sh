@@ -27,12 +27,12 @@ says() {
 # Nobody listens at the address of another machine.
 told 127.0.0.9
 kill -KILL "$(session_of p)"
-wait_for 10 says "data port 127.0.0.9:$port refused the lane" || fail "refused: $(cat "$TMP/why")"
+wait_for 20 says "data port 127.0.0.9:$port refused the lane" || fail "refused: $(cat "$TMP/why")"
 ctl_fails 7 "data port 127.0.0.9:$port refused" bench --quick "$T"
 grep -q "^next: let the address and port .*replctl bench --quick $T$" "$TMP/err" || fail "next: $(cat "$TMP/err")"
 # No way leads there: broadcast addresses are not connected to.
 told 127.255.255.255
-wait_for 10 says "data port 127.255.255.255:$port: " || fail "no way: $(cat "$TMP/why")"
+wait_for 20 says "data port 127.255.255.255:$port: " || fail "no way: $(cat "$TMP/why")"
 # Behind translation: bound to the one address, reached by the other.
 printf 'data-address = 127.0.0.7\n' >>"$TMP/repld.conf"
 told 127.0.0.8
