@@ -107,6 +107,9 @@ static atomic_bool stray;
 static _Atomic pid_t self;
 static __thread bool forking __attribute__((tls_model("initial-exec")));
 
+/* A bit each: whose locks this thread has taken for its fork. Others may fork at the same time. */
+static __thread uint32_t fork_locked __attribute__((tls_model("initial-exec")));
+
 bool
 is_sharing(void)
 {
@@ -313,9 +316,11 @@ fork_prepare(void)
 	/* No longer than that: the child is to run in any case. */
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += FORK_WAIT_S;
-	for (unsigned i = 0; i < pool_count; i++)
-		pools[i].fork_locked =
-			!amid && pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0;
+	fork_locked = 0;
+	for (unsigned i = 0; i < pool_count && !amid; i++) {
+		if (pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0)
+			fork_locked |= 1U << i;
+	}
 	maps_fork_begin();
 }
 
@@ -325,7 +330,7 @@ fork_parent(void)
 	maps_fork_end();
 	forking = false;
 	for (unsigned i = 0; i < pool_count; i++) {
-		if (pools[i].fork_locked)
+		if (fork_locked & 1U << i)
 			(void)pthread_rwlock_unlock(&pools[i].lock);
 	}
 	busy--;

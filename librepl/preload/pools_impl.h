@@ -38,9 +38,8 @@ struct pool {
 	const char *targets[REPL_TARGETS_MAX]; /* with the settings', from target_count on */
 	unsigned target_count;
 	pthread_rwlock_t lock; /* guards what follows; held for reading in a call */
-	bool fork_locked;
-	bool forked;       /* it may be the parent's still */
-	_Atomic int state; /* changed under the lock */
+	bool forked;           /* it may be the parent's still */
+	_Atomic int state;     /* changed under the lock */
 	_Atomic uint64_t retry_ns;
 	struct repl *r;
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
