@@ -283,13 +283,16 @@ madvise(void *addr, size_t len, int advice)
 
 /* ---- libpmem ---- */
 
-/* Each has its own copy: found once, by whoever comes first. */
+/*
+ * Each has its own copy: found once, by whoever comes first, and INNER knows its library before
+ * anybody has it.
+ */
 #define REAL(name)                                                                                 \
 	static __typeof__(&name) real;                                                             \
-	__typeof__(&name) f = __atomic_load_n(&real, __ATOMIC_RELAXED);                            \
+	__typeof__(&name) f = __atomic_load_n(&real, __ATOMIC_ACQUIRE);                            \
 	if (!f) {                                                                                  \
 		f = (__typeof__(&name))(uintptr_t)real_symbol("libpmem.so.1", #name);              \
-		__atomic_store_n(&real, f, __ATOMIC_RELAXED);                                      \
+		__atomic_store_n(&real, f, __ATOMIC_RELEASE);                                      \
 	}
 
 void pmem_flush(const void *addr, size_t len);

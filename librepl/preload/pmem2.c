@@ -140,7 +140,7 @@ static const struct kind ours[KINDS_MAX] = {NAMES(0), NAMES(1), NAMES(2), NAMES(
 
 /* ---- the getters ---- */
 
-/* Looked up once, by whoever comes first. */
+/* Looked up once, by whoever comes first; what real_symbol() has noted is seen by who has it. */
 #define REAL(name) ((__typeof__(&name))(uintptr_t)real_once(&name##_real, #name))
 
 static void *pmem2_get_persist_fn_real, *pmem2_get_flush_fn_real, *pmem2_get_drain_fn_real;
@@ -150,11 +150,11 @@ static void *pmem2_deep_flush_real;
 static void *
 real_once(void **where, const char *name)
 {
-	void *f = __atomic_load_n(where, __ATOMIC_RELAXED);
+	void *f = __atomic_load_n(where, __ATOMIC_ACQUIRE);
 
 	if (!f) {
 		f = real_symbol(LIBRARY, name);
-		__atomic_store_n(where, f, __ATOMIC_RELAXED);
+		__atomic_store_n(where, f, __ATOMIC_RELEASE);
 	}
 	return f;
 }

@@ -235,11 +235,13 @@ pool_must_end(const struct pool *p, int rc)
 void
 pool_behind(struct pool *p, uint64_t from, uint64_t to)
 {
-	if (atomic_exchange(&p->told_behind, p->size) == p->size)
+	size_t size = p->size;
+
+	if (atomic_exchange(&p->told_behind, size) == size)
 		return;
 	report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED; next: make the "
 	       "file's size a multiple of %u",
-	       p->path, (unsigned long long)from, (unsigned long long)to, p->size, PAGE);
+	       p->path, (unsigned long long)from, (unsigned long long)to, size, PAGE);
 	if (pool_must_end(p, REPL_E_INVAL))
 		abort();
 }
@@ -576,7 +578,8 @@ pool_grow(struct pool *p, uint64_t end)
 	bool all;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
-	atomic_store(&p->longer, false);
+	/* By an exchange: whose word it takes, that one's growth is seen below. */
+	(void)atomic_exchange(&p->longer, false);
 	before = p->size;
 	fd = p->state == POOL_OPEN && end > before ? file_open(p) : -1;
 	if (fd >= 0 && p->file_size > before && p->file_size % PAGE == 0) {

@@ -37,19 +37,21 @@ struct pool {
 	char *path;
 	const char *targets[REPL_TARGETS_MAX]; /* with the settings', from target_count on */
 	unsigned target_count;
-	pthread_rwlock_t lock; /* guards what follows; held for reading in a call */
+	pthread_rwlock_t lock; /* guards what follows; held for reading in a call. What is atomic
+				  is looked at without it, too */
 	bool forked;           /* it may be the parent's still */
 	_Atomic int state;     /* changed under the lock */
 	_Atomic uint64_t retry_ns;
 	struct repl *r;
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
 	_Atomic ino_t ino;
-	uint8_t *view;       /* the whole file, what the replicas are made equal to; with the first
-				mapping */
-	size_t room;         /* of the view, may be more than the file has */
-	_Atomic bool longer; /* the file may be, than when that was looked at */
-	_Atomic bool odd_size;  /* with which it can't be replicated */
-	size_t file_size, size; /* when it was mapped last; what the replicas have */
+	uint8_t *_Atomic view; /* the whole file, what the replicas are made equal to; with the
+				  first mapping */
+	size_t room;           /* of the view, may be more than the file has */
+	_Atomic bool longer;   /* the file may be, than when that was looked at */
+	_Atomic bool odd_size; /* with which it can't be replicated */
+	size_t file_size;      /* when it was mapped last */
+	_Atomic size_t size;   /* what the replicas have */
 	unsigned lanes;
 	_Atomic uint64_t look_ns;                   /* when to look at the replicas next */
 	_Atomic uint32_t told_lost;                 /* a bit each: that is said */
