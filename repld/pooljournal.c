@@ -46,7 +46,7 @@ struct pooljournal {
 	uint64_t off;         /* of the region in the sidecar's file */
 	uint64_t room;        /* for messages */
 	uint64_t writing;     /* of the messages' bytes those before it are on their way to media */
-	int failed;           /* why no message is taken any more */
+	_Atomic int failed;   /* why no message is taken any more: one may be on its way still */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct poolapply *apply;  /* from its first call to its last */
 	bool waited;              /* of the chain, as in the sidecar; nobody knows behind a kill */
