@@ -10,6 +10,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@
 struct ahead {
 	struct repl *repl;
 	struct repl_log *log;
-	volatile uint8_t *pool;
+	int fd; /* of the pool */
 };
 
 static int
@@ -43,10 +44,9 @@ start(struct ahead *a, const char *file, const char *target, char **options, int
 	if (fd < 0 || ftruncate(fd, (off_t)POOL_SIZE))
 		return REPL_E_FAILED;
 	pool = mmap(NULL, POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	(void)close(fd);
 	if (pool == MAP_FAILED)
 		return REPL_E_FAILED;
-	a->pool = pool;
+	a->fd = fd;
 	rc = repl_config_new(&cfg);
 	if (!rc)
 		rc = repl_config_add_target(cfg, target);
@@ -81,6 +81,15 @@ write_one(void *arg)
 	return NULL;
 }
 
+/* By the file, since the thread that stores there and this one know nothing of each other. */
+static bool
+is_stored(const struct ahead *a, off_t off)
+{
+	uint8_t byte = 0;
+
+	return pread(a->fd, &byte, 1, off) == 1 && byte;
+}
+
 static int
 run(struct ahead *a)
 {
@@ -104,7 +113,7 @@ run(struct ahead *a)
 		if (pthread_create(&t, NULL, write_one, &writers[i]))
 			return REPL_E_NOMEM;
 		/* The first one's is a group, the others' are the next. */
-		while (!a->pool[RING_OFF + (BEFORE + i) * MIB])
+		while (!is_stored(a, (off_t)(RING_OFF + (BEFORE + i) * MIB)))
 			(void)usleep(1000);
 	}
 	(void)puts("stored");

@@ -23,17 +23,21 @@ struct echo {
 	struct fab_server *s;
 	uint8_t *mem;
 	char order[DEPTH + 1]; /* first letters, in the order of arrival */
-	unsigned count;
-	uint8_t seen; /* of mem, when the last message came */
+	uint8_t seen;          /* of mem, when the last message came */
+	atomic_uint count;     /* last: with it the others may be looked at */
 	atomic_uint waits;
 };
 
 static void
 echo_message(struct echo *t, const struct fab_event *ev)
 {
-	if (t->count < DEPTH)
-		t->order[t->count++] = (char)ev->data[0];
+	unsigned count = atomic_load(&t->count);
+
 	t->seen = t->mem[SIZE];
+	if (count < DEPTH) {
+		t->order[count] = (char)ev->data[0];
+		atomic_store(&t->count, count + 1);
+	}
 	if (ev->data[0] == 'x') {
 		fab_server_drop(t->s, ev->lane);
 		return;
@@ -214,6 +218,7 @@ what_finds_no_room_goes_later_and_in_order(void **state)
 		if (ev.type == FAB_RECV)
 			fab_lane_repost(f.l, ev.slot);
 	}
+	assert_int_equal(atomic_load(&f.t.count), 3);
 	assert_string_equal(f.t.order, "abc");
 	assert_int_equal(f.t.seen, 'w');
 	assert_memory_equal(dst, src, sizeof(dst));
@@ -273,6 +278,7 @@ all_that_may_be_under_way_is_kept(void **state)
 			fab_lane_repost(f.l, ev.slot);
 		events++;
 	}
+	assert_int_equal(atomic_load(&f.t.count), DEPTH);
 	assert_memory_equal(f.t.order, "abcdefgh", DEPTH);
 	end(&f);
 }

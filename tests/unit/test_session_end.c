@@ -13,7 +13,7 @@
 
 /* ---- looks at what is recorded ---- */
 
-static const char *looks_in; /* a pool directory, when a session next unmaps its pool */
+static const char *_Atomic looks_in; /* a pool directory, when a session next unmaps its pool */
 static enum sidecar_state seen;
 
 void __real_pmem_map_free(struct pmem_map *m);
