@@ -17,7 +17,7 @@ RPMEM_LOG_LEVEL=3
 export RPMEM_LOG_FILE RPMEM_LOG_LEVEL
 command -v pmempool >/dev/null || { echo "skipped: no pmempool (package pmdk-tools)"; exit 77; }
 # PMDK's programs can't load one that was built with sanitizers; a test of our own sets OWN_PROGRAM.
-if [ -z "${OWN_PROGRAM:-}" ] && nm -D "$BUILD/librpmem.so.1" | grep -q __asan; then
+if [ -z "${OWN_PROGRAM:-}" ] && nm -D "$BUILD/librpmem.so.1" | grep -q "__[at]san"; then
 	echo "skipped: librpmem.so.1 is built with sanitizers"
 	exit 77
 fi

@@ -50,7 +50,7 @@ fail() {
 
 # What is tested is built with sanitizers: it is slow, and keeps memory that is freed.
 sanitized() {
-	grep -q __asan_init "$REPLD"
+	grep -qE "__[at]san_init" "$REPLD"
 }
 
 # gone PID: it has ended, reaped or not.

@@ -91,7 +91,7 @@ anew() {
 
 # stock WHAT: it can't load a library that was built with sanitizers. fio can, what is ours is built with them.
 stock() {
-	if nm -D "$BUILD/librepl-preload.so" | grep -q __asan; then
+	if nm -D "$BUILD/librepl-preload.so" | grep -q "__[at]san"; then
 		echo "skipped: librepl-preload.so is built with sanitizers, and $* is not"
 		exit 77
 	fi
