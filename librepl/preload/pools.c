@@ -110,6 +110,9 @@ static __thread bool forking __attribute__((tls_model("initial-exec")));
 /* A bit each: whose locks this thread has taken for its fork. Others may fork at the same time. */
 static __thread uint32_t fork_locked __attribute__((tls_model("initial-exec")));
 
+/* Forks of handlers that have interrupted work on a pool, or a fork: they take no locks. */
+static __thread unsigned forks_amid __attribute__((tls_model("initial-exec")));
+
 bool
 is_sharing(void)
 {
@@ -316,7 +319,8 @@ fork_prepare(void)
 	/* No longer than that: the child is to run in any case. */
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += FORK_WAIT_S;
-	fork_locked = 0;
+	if (amid)
+		forks_amid++;
 	for (unsigned i = 0; i < pool_count && !amid; i++) {
 		if (pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0)
 			fork_locked |= 1U << i;
@@ -329,10 +333,14 @@ fork_parent(void)
 {
 	maps_fork_end();
 	forking = false;
-	for (unsigned i = 0; i < pool_count; i++) {
+	for (unsigned i = 0; i < pool_count && forks_amid == 0; i++) {
 		if (fork_locked & 1U << i)
 			(void)pthread_rwlock_unlock(&pools[i].lock);
 	}
+	if (forks_amid > 0)
+		forks_amid--;
+	else
+		fork_locked = 0;
 	busy--;
 	calm_end(calm_begin());
 }
@@ -343,6 +351,8 @@ fork_child(void)
 {
 	maps_fork_end();
 	child_begin();
+	fork_locked = 0;
+	forks_amid = 0;
 	forking = false;
 	busy--;
 }
