@@ -35,20 +35,21 @@
  */
 struct member {
 	pthread_mutex_t alive;
-	_Atomic uint32_t life; /* another one each time that it is taken */
+	_Atomic uint64_t life; /* another one each time that it is taken, from 1 on */
 	_Atomic pid_t pid;
 };
 
 struct kin_pool {
 	pthread_mutex_t opening;
-	uint32_t covered;       /* by who opens it: guarded by that */
+	uint64_t covered;       /* by who opens it: guarded by that */
 	bool heir;              /* likewise */
 	_Atomic pid_t opener;   /* who does, or did */
-	_Atomic uint64_t owner; /* who has it open: a member's number and life; 0: nobody */
+	_Atomic uint64_t owner; /* who has it open: see owner_of(); 0: nobody */
 	_Atomic dev_t dev;
 	_Atomic ino_t ino;
 	_Atomic bool longer, all;
-	_Atomic uint32_t asked, served;     /* counts of asking, and up to which */
+	_Atomic uint64_t asked, served;     /* counts of asking, and up to which */
+	_Atomic uint32_t told;              /* counts changes of those, to sleep on */
 	_Atomic uint64_t posts[KIN_RANGES]; /* 0: none */
 };
 
@@ -151,6 +152,12 @@ kin_forked(void)
 /* ---- who serves ---- */
 
 static uint64_t
+owner_of(unsigned member, uint64_t life)
+{
+	return life * MEMBERS + member;
+}
+
+static uint64_t
 member_take(void)
 {
 	for (unsigned i = 0; i < MEMBERS; i++) {
@@ -159,7 +166,7 @@ member_take(void)
 		if (!mutex_try(&m->alive))
 			continue;
 		atomic_store(&m->pid, getpid());
-		return ((uint64_t)atomic_fetch_add(&m->life, 1) + 1) << 32 | i;
+		return owner_of(i, atomic_fetch_add(&m->life, 1) + 1);
 	}
 	return 0;
 }
@@ -169,7 +176,7 @@ is_alive(uint64_t owner)
 {
 	struct member *m = &kin->members[owner % MEMBERS];
 
-	if (owner == 0 || atomic_load(&m->life) != owner >> 32)
+	if (owner == 0 || atomic_load(&m->life) != owner / MEMBERS)
 		return false;
 	if (!mutex_try(&m->alive))
 		return true;
@@ -264,6 +271,14 @@ bell_ring(void)
 {
 	atomic_fetch_add(&kin->bell, 1);
 	futex_wake(&kin->bell);
+}
+
+/* Who waits is to look again. */
+static void
+waiters_wake(struct kin_pool *p)
+{
+	atomic_fetch_add(&p->told, 1);
+	futex_wake(&p->told);
 }
 
 /* ---- what is posted ---- */
@@ -420,7 +435,7 @@ kin_end(unsigned pool)
 	return end;
 }
 
-uint32_t
+uint64_t
 kin_asked(unsigned pool)
 {
 	return kin ? atomic_load(&kin->pools[pool].asked) : 0;
@@ -447,12 +462,12 @@ kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES])
 }
 
 void
-kin_served(unsigned pool, uint32_t asked)
+kin_served(unsigned pool, uint64_t asked)
 {
 	if (!kin)
 		return;
 	atomic_store(&kin->pools[pool].served, asked);
-	futex_wake(&kin->pools[pool].served);
+	waiters_wake(&kin->pools[pool]);
 }
 
 /* ---- who opens ---- */
@@ -543,7 +558,7 @@ kin_closed(unsigned pool)
 	if (!kin)
 		return;
 	if (me && atomic_compare_exchange_strong(&kin->pools[pool].owner, &me, 0))
-		futex_wake(&kin->pools[pool].served);
+		waiters_wake(&kin->pools[pool]);
 	(void)pthread_mutex_lock(&begin_lock);
 	open_here &= ~(1U << pool);
 	last = open_here == 0;
@@ -582,10 +597,10 @@ kin_has_other(unsigned pool, dev_t dev, ino_t ino)
 	return is_had(pool) && !is_file(&kin->pools[pool], dev, ino);
 }
 
-uint32_t
+uint64_t
 kin_ask(unsigned pool)
 {
-	uint32_t asked;
+	uint64_t asked;
 
 	if (!kin)
 		return 0;
@@ -594,22 +609,15 @@ kin_ask(unsigned pool)
 	return asked;
 }
 
-/* By the counts, which begin anew when they have come to their end. */
-static bool
-is_behind(uint32_t count, uint32_t asked)
-{
-	return (int32_t)(count - asked) < 0;
-}
-
 bool
-kin_may_serve(unsigned pool, uint32_t asked)
+kin_may_serve(unsigned pool, uint64_t asked)
 {
 	struct kin_pool *p;
 
 	if (!kin)
 		return false;
 	p = &kin->pools[pool];
-	return is_behind(atomic_load(&p->served), asked) &&
+	return atomic_load(&p->served) < asked &&
 	       (is_alive(atomic_load(&p->owner)) || opener_stopped(p));
 }
 
@@ -624,21 +632,21 @@ is_long(uint64_t since_ns)
 
 /* A signal handler may cut each wait short. */
 enum kin_wait
-kin_wait(unsigned pool, uint32_t asked, uint64_t since_ns)
+kin_wait(unsigned pool, uint64_t asked, uint64_t since_ns)
 {
 	const struct timespec moment = {.tv_nsec = MOMENT_NS};
 	struct kin_pool *p;
 	uint64_t owner;
-	uint32_t served;
+	uint32_t told;
 
 	if (!kin)
 		return KIN_SERVED;
 	p = &kin->pools[pool];
-	served = atomic_load(&p->served);
-	if (!is_behind(served, asked))
+	told = atomic_load(&p->told);
+	if (atomic_load(&p->served) >= asked)
 		return KIN_SERVED;
 	owner = atomic_load(&p->owner);
-	if (owner && futex_wait(&p->served, served, &moment))
+	if (owner && futex_wait(&p->told, told, &moment))
 		return KIN_WAITS;
 	if (!is_alive(owner))
 		return is_long(since_ns) && opener_stopped(p) ? KIN_STUCK : KIN_NONE;

@@ -68,7 +68,7 @@ struct kin_range {
 uint64_t kin_end(unsigned pool);
 
 /* Up to there is asked. What belongs to that is looked at after this: */
-uint32_t kin_asked(unsigned pool);
+uint64_t kin_asked(unsigned pool);
 
 /* Somebody has said kin_all() since this was asked last. */
 bool kin_wants_all(unsigned pool);
@@ -76,7 +76,7 @@ bool kin_wants_all(unsigned pool);
 /* Take what is posted: the number of ranges. When they are durable on the replicas, kin_served().
  */
 unsigned kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES]);
-void kin_served(unsigned pool, uint32_t asked);
+void kin_served(unsigned pool, uint64_t asked);
 
 /* ---- the others ---- */
 
@@ -102,10 +102,10 @@ void kin_longer(unsigned pool);
 void kin_all(unsigned pool);
 
 /* Ask for all that is posted: what to wait for. */
-uint32_t kin_ask(unsigned pool);
+uint64_t kin_ask(unsigned pool);
 
 /* Who has it open lives, or who opens it is stopped, and has not served that yet. */
-bool kin_may_serve(unsigned pool, uint32_t asked);
+bool kin_may_serve(unsigned pool, uint64_t asked);
 
 enum kin_wait {
 	KIN_SERVED,
@@ -115,6 +115,6 @@ enum kin_wait {
 };
 
 /* No longer than a moment. since_ns: when it was asked, by CLOCK_MONOTONIC. */
-enum kin_wait kin_wait(unsigned pool, uint32_t asked, uint64_t since_ns);
+enum kin_wait kin_wait(unsigned pool, uint64_t asked, uint64_t since_ns);
 
 #endif

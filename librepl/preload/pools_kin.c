@@ -12,7 +12,6 @@
 
 #define PAUSE_NS   10000000L
 #define POST_TRIES 4 /* times, until a range is posted with what lies between it and others */
-#define STUCK_BIT  (1ULL << 32)
 
 static unsigned
 number_of(const struct pool *p)
@@ -48,7 +47,7 @@ range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
  * fail nobody goes on when a replica is lost: this process ends, and who waits opens the pool.
  */
 static bool
-posts_drain(struct pool *p, unsigned lane, bool grown, uint32_t asked, int *rc)
+posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 {
 	struct kin_range ranges[KIN_RANGES];
 	unsigned n = kin_take(number_of(p), ranges);
@@ -75,7 +74,7 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint32_t asked, int *rc)
 }
 
 static bool
-serve(struct pool *p, bool grown, uint32_t asked)
+serve(struct pool *p, bool grown, uint64_t asked)
 {
 	bool all = true;
 	unsigned lane;
@@ -101,7 +100,7 @@ pool_serve(unsigned number)
 	struct pool *p = &pools[number];
 	struct calm calm = calm_begin();
 	bool grown = false, all;
-	uint32_t asked;
+	uint64_t asked;
 
 	(void)pthread_mutex_lock(&p->serving);
 	do {
@@ -121,7 +120,7 @@ pool_serve(unsigned number)
 void
 pool_serve_last(struct pool *p)
 {
-	uint32_t asked = kin_asked(number_of(p));
+	uint64_t asked = kin_asked(number_of(p));
 	int rc = 0;
 
 	if (kin_wants_all(number_of(p)))
@@ -177,14 +176,14 @@ is_stuck(struct pool *p)
 {
 	uint64_t stuck = atomic_load(&p->stuck);
 
-	return stuck && kin_may_serve(number_of(p), (uint32_t)stuck);
+	return stuck && kin_may_serve(number_of(p), stuck);
 }
 
 void
 pool_settle(struct pool *p)
 {
 	uint64_t since = now_ns();
-	uint32_t asked;
+	uint64_t asked;
 
 	atomic_store(&p->owing, false);
 	asked = kin_ask(number_of(p));
@@ -200,7 +199,7 @@ pool_settle(struct pool *p)
 			break;
 		case KIN_STUCK:
 			on = false;
-			if (atomic_exchange(&p->stuck, STUCK_BIT | asked) == 0)
+			if (atomic_exchange(&p->stuck, asked) == 0)
 				report("%s: the process that has its replicas open is stopped: NOT "
 				       "REPLICATED until that goes on",
 				       p->path);

@@ -38,7 +38,7 @@ static void
 serve(unsigned pool)
 {
 	struct kin_range ranges[KIN_RANGES];
-	uint32_t asked = kin_asked(pool);
+	uint64_t asked = kin_asked(pool);
 	unsigned n = kin_take(pool, ranges);
 
 	for (unsigned i = 0; i < n; i++) {
@@ -77,7 +77,7 @@ clock_ns(void)
 static void
 settle(void)
 {
-	uint32_t asked = kin_ask(POOL);
+	uint64_t asked = kin_ask(POOL);
 	uint64_t since = clock_ns();
 	enum kin_wait w;
 
@@ -115,7 +115,7 @@ forked(void)
 
 /* Of one that opens and serves: here the next test's memory would be changed below its thread. */
 static void
-ends_well(bool (*run)(uint32_t), uint32_t asked)
+ends_well(bool (*run)(uint32_t), uint64_t asked)
 {
 	pid_t child = forked();
 	int status;
@@ -315,7 +315,7 @@ serve_never(unsigned pool)
 }
 
 static bool
-serves_and_closes(uint32_t asked)
+serves_and_closes(uint64_t asked)
 {
 	uint64_t old = clock_ns() - 2 * STUCK_NS;
 
@@ -326,7 +326,7 @@ serves_and_closes(uint32_t asked)
 }
 
 static bool
-opens(uint32_t asked)
+opens(uint64_t asked)
 {
 	(void)asked;
 	return take_over();
@@ -336,7 +336,7 @@ static void
 nobody_waits_for_who_does_not_serve(void **state)
 {
 	uint64_t old = clock_ns() - 2 * STUCK_NS;
-	uint32_t asked;
+	uint64_t asked;
 	pid_t child;
 	int status;
 
@@ -381,7 +381,7 @@ signals_make_nobody_wait(void **state)
 	const struct itimerval often = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
 	enum kin_wait w = KIN_WAITS;
 	uint64_t since;
-	uint32_t asked;
+	uint64_t asked;
 	pid_t child;
 	int status;
 
@@ -406,7 +406,7 @@ static void
 nobody_waits_for_who_is_stopped_as_it_opens(void **state)
 {
 	uint64_t old = clock_ns() - 2 * STUCK_NS;
-	uint32_t asked;
+	uint64_t asked;
 	pid_t child;
 	int status;
 
@@ -490,6 +490,41 @@ is_served_each_time_that_it_is_open(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* One that was stopped meanwhile, as by a debugger, asks as of long ago: others have since. */
+static void
+who_was_away_for_long_is_served(void **state)
+{
+	uint64_t asked;
+
+	(void)state;
+	begin();
+	asked = kin_ask(POOL);
+	assert_true(take_over());
+	assert_int_equal(kin_wait(POOL, asked, clock_ns()), KIN_SERVED);
+	for (unsigned bits = 31; bits < 64; bits++) {
+		atomic_store(&kin->pools[POOL].asked, UINT64_C(1) << bits);
+		atomic_store(&kin->pools[POOL].served, UINT64_C(1) << bits);
+		assert_int_equal(kin_wait(POOL, asked, clock_ns()), KIN_SERVED);
+		assert_false(kin_may_serve(POOL, asked));
+	}
+}
+
+static void
+counts_go_on_beyond_32_bits(void **state)
+{
+	(void)state;
+	begin();
+	atomic_store(&kin->pools[POOL].asked, UINT32_MAX - 1);
+	atomic_store(&kin->pools[POOL].served, UINT32_MAX - 1);
+	atomic_store(&kin->bell, UINT32_MAX - 1);
+	atomic_store(&kin->members[0].life, UINT32_MAX);
+	assert_true(take_over());
+	assert_true(kin_serves(POOL));
+	for (unsigned i = 0; i < 5; i++)
+		settle();
+	assert_true(kin_serves(POOL));
+}
+
 /* Nothing is posted there, and nobody told that it was served. */
 static void
 knows_whether_it_is(void **state)
@@ -514,6 +549,8 @@ main(void)
 		cmocka_unit_test(nobody_waits_for_who_is_stopped_as_it_opens),
 		cmocka_unit_test(who_closes_gives_its_place_back),
 		cmocka_unit_test(is_served_each_time_that_it_is_open),
+		cmocka_unit_test(who_was_away_for_long_is_served),
+		cmocka_unit_test(counts_go_on_beyond_32_bits),
 		cmocka_unit_test(knows_whether_it_is),
 	};
 
