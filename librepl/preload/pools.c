@@ -316,13 +316,14 @@ fork_prepare(void)
 	forking = true;
 	/* A handler would wait for its own thread. */
 	busy++;
-	/* No longer than that: the child is to run in any case. */
-	(void)clock_gettime(CLOCK_REALTIME, &end);
+	/* No longer than that, whatever is done to the time of day: the child is to run in any
+	 * case. */
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
 	end.tv_sec += FORK_WAIT_S;
 	if (amid)
 		forks_amid++;
 	for (unsigned i = 0; i < pool_count && !amid; i++) {
-		if (pthread_rwlock_timedwrlock(&pools[i].lock, &end) == 0)
+		if (pthread_rwlock_clockwrlock(&pools[i].lock, CLOCK_MONOTONIC, &end) == 0)
 			fork_locked |= 1U << i;
 	}
 	maps_fork_begin();

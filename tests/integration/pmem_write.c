@@ -11,6 +11,7 @@
  *   slow     pmem, a line on standard output for each persist, 200 of them
  *   until    likewise, until FILE.enough is there
  *   deep     libpmem2's deep flush, then it is killed
+ *   forks    pmem, by a thread all the time, until a fork beside it has taken half a second
  *   amid     a signal handler's, in the middle of a copy to the same place, then it is killed
  */
 #include <fcntl.h>
@@ -20,6 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <libpmem.h>
@@ -215,6 +218,54 @@ write_slow(char *at, int count, const char *path)
 	return 0;
 }
 
+static void *
+write_on(void *arg)
+{
+	char *at = arg;
+
+	for (unsigned i = 0;; i++) {
+		at[0] = (char)i;
+		(void)pmem_msync(at, 1);
+	}
+	return NULL;
+}
+
+static double
+clock_s(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int
+write_forks(char *at)
+{
+	double begin = clock_s(), since, longest = 0;
+	pthread_t thread;
+
+	(void)pmem_msync(at, 1);
+	if (pthread_create(&thread, NULL, write_on, at))
+		return 2;
+	(void)puts("writes");
+	(void)fflush(stdout);
+	while (longest < 0.5 && clock_s() - begin < 20) {
+		pid_t child;
+
+		since = clock_s();
+		child = fork();
+		if (child == 0)
+			_exit(0);
+		longest = clock_s() - since > longest ? clock_s() - since : longest;
+		(void)waitpid(child, NULL, 0);
+		(void)usleep(20000);
+	}
+	(void)printf("%.3f s\n", longest);
+	(void)fflush(stdout);
+	_exit(longest < 0.5);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -242,6 +293,8 @@ main(int argc, char **argv)
 		return write_slow(at, 3000, path);
 	if (strcmp(mode, "amid") == 0)
 		return write_amid(at);
+	if (strcmp(mode, "forks") == 0)
+		return write_forks(at);
 	write_pmem(at, 0);
 	if (strcmp(mode, "two") == 0) {
 		char *second = map(other);
