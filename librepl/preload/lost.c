@@ -11,10 +11,9 @@
 #include "api.h"
 #include "pools_impl.h"
 
-#define LOOK_NS   500000000ULL
-#define LINES_MAX 20U /* of a pool: one that comes and goes leaves some for the others */
-#define END_NS    1000000000ULL
-#define PAUSE_NS  2000000L
+#define LOOK_NS  500000000ULL
+#define END_NS   1000000000ULL
+#define PAUSE_NS 2000000L
 
 void
 lost_begin(struct pool *p)
@@ -23,29 +22,23 @@ lost_begin(struct pool *p)
 	atomic_store(&p->told_lost, 0);
 }
 
-static void
-tell_lost(struct pool *p, unsigned replica, const struct repl_stat *st)
-{
-	const char *name = p->targets[replica];
-	unsigned lines = atomic_fetch_add(&p->lost_lines, 1) + 1;
-
-	if (lines > LINES_MAX)
-		return;
-	report("%s: REPLICA %s LOST: %s; next: replctl why %s%s", p->path, name, st->reason, name,
-	       lines == LINES_MAX ? "; what is lost from now on is not told" : "");
-}
-
-/* Once, until it is back with all that it has missed; last: it will not be. */
+/* Till there is room for its line it is not told; last: it will not be back. */
 static void
 look_at(struct pool *p, unsigned replica, const struct repl_stat *st, bool last)
 {
+	const char *name = p->targets[replica];
 	uint32_t bit = 1U << replica;
+	bool told = atomic_load(&p->told_lost) & bit;
+	bool is = st->replication == REPL_REPL_ESTABLISHED;
 
-	if (st->replication == REPL_REPL_ESTABLISHED)
+	if (told && is && (atomic_fetch_and(&p->told_lost, ~bit) & bit) &&
+	    !report("%s: replica %s is back", p->path, name))
+		(void)atomic_fetch_or(&p->told_lost, bit);
+	if (!told && !is && (last || st->replication == REPL_REPL_DEGRADED) &&
+	    !(atomic_fetch_or(&p->told_lost, bit) & bit) &&
+	    !report("%s: REPLICA %s LOST: %s; next: replctl why %s", p->path, name, st->reason,
+		    name))
 		(void)atomic_fetch_and(&p->told_lost, ~bit);
-	else if ((last || st->replication == REPL_REPL_DEGRADED) &&
-		 !(atomic_fetch_or(&p->told_lost, bit) & bit))
-		tell_lost(p, replica, st);
 }
 
 static void

@@ -18,19 +18,19 @@
 
 #include "api.h"
 #include "descriptors.h"
+#include "lines.h"
 #include "maps.h"
 #include "pools_impl.h"
 #include "real.h"
 
-#define FORK_WAIT_S  10
-#define PAGE         4096U
-#define REPORT_LINES 100
-#define LATE_MAX     16
+#define FORK_WAIT_S 10
+#define PAGE        4096U
+#define LATE_MAX    16
 
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
 char *pools_set, *pools_config;
-static atomic_uint reports;
+static struct lines reports;
 static atomic_bool ready;
 
 int
@@ -48,7 +48,7 @@ pool_of_file(int fd, struct stat *file)
 	return -1;
 }
 
-void
+bool
 report(const char *format, ...)
 {
 	char line[1024];
@@ -57,19 +57,20 @@ report(const char *format, ...)
 	int n, m;
 
 	/* In a daemon that number may be anything, a pool's too. */
-	if (atomic_fetch_add(&reports, 1) >= REPORT_LINES || pool_of_file(STDERR_FILENO, &st) >= 0)
-		return;
+	if (pool_of_file(STDERR_FILENO, &st) >= 0 || !lines_take(&reports, now_ns()))
+		return false;
 	n = snprintf(line, sizeof(line), "librepl-preload[%d]: ", (int)getpid());
 	va_start(ap, format);
 	m = vsnprintf(line + n, sizeof(line) - (size_t)n, format, ap);
 	va_end(ap);
 	if (m < 0)
-		return;
+		return false;
 	n += m;
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
 	line[n++] = '\n';
 	tell(line, (size_t)n);
+	return true;
 }
 
 uint64_t

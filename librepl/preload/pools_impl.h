@@ -53,20 +53,19 @@ struct pool {
 	size_t file_size;      /* when it was mapped last */
 	_Atomic size_t size;   /* what the replicas have */
 	unsigned lanes;
-	_Atomic uint64_t look_ns;                   /* when to look at the replicas next */
-	_Atomic uint32_t told_lost;                 /* a bit each: that is said */
-	_Atomic unsigned lost_lines;                /* that were told */
-	_Atomic bool told_short;                    /* said once */
-	_Atomic bool told_synced;                   /* likewise */
-	_Atomic size_t told_behind;                 /* said once of each size of the replicas */
-	_Atomic bool told_sharing, told_stray;      /* likewise */
-	_Atomic bool others;                        /* another program had it open */
-	_Atomic bool try_now;                       /* to open it, though it is not time yet */
-	_Atomic bool told_mark;                     /* said once */
-	_Atomic bool owing;                         /* something was posted, and not asked for */
-	_Atomic uint64_t stuck;                     /* what who has it open is asked for in vain */
-	pthread_mutex_t serving;                    /* one at a time */
-	_Atomic bool stored;                        /* mapped for writing, by this process */
+	_Atomic uint64_t look_ns;              /* when to look at the replicas next */
+	_Atomic uint32_t told_lost;            /* a bit each, till it is told that it is back */
+	_Atomic bool told_short;               /* said once */
+	_Atomic bool told_synced;              /* likewise */
+	_Atomic size_t told_behind;            /* said once of each size of the replicas */
+	_Atomic bool told_sharing, told_stray; /* likewise */
+	_Atomic bool others;                   /* another program had it open */
+	_Atomic bool try_now;                  /* to open it, though it is not time yet */
+	_Atomic bool told_mark;                /* said once */
+	_Atomic bool owing;                    /* something was posted, and not asked for */
+	_Atomic uint64_t stuck;                /* what who has it open is asked for in vain */
+	pthread_mutex_t serving;               /* one at a time */
+	_Atomic bool stored;                   /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
 };
@@ -74,7 +73,8 @@ struct pool {
 extern struct pool pools[POOLS_MAX];
 extern unsigned pool_count;
 
-__attribute__((format(printf, 1, 2))) void report(const char *format, ...);
+/* False: there were too many lines of late, see lines.h. */
+__attribute__((format(printf, 1, 2))) bool report(const char *format, ...);
 uint64_t now_ns(void);
 
 /* ---- tell.c ---- */
