@@ -10,19 +10,19 @@
 #include "api.h"
 #include "pools_impl.h"
 
-static atomic_uint threads;
+static _Atomic uint64_t threads; /* so far: a number that comes again would be no thread's */
 
 /* A bit for each pool: what this thread has to drain, and to whom else it was posted. */
 static __thread uint32_t flushed __attribute__((tls_model("initial-exec")));
 static __thread uint32_t posted __attribute__((tls_model("initial-exec")));
-static __thread unsigned thread_number __attribute__((tls_model("initial-exec")));
+static __thread uint64_t thread_number __attribute__((tls_model("initial-exec")));
 
 unsigned
 lane_of_thread(const struct pool *p)
 {
 	if (thread_number == 0)
 		thread_number = 1 + atomic_fetch_add(&threads, 1);
-	return (thread_number - 1) % p->lanes;
+	return (unsigned)((thread_number - 1) % p->lanes);
 }
 
 /* What the file has not can't be read, and the program has not written it. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each loss of a replica is told, once.
+ * A thread drains the lane that it has flushed by, whatever number it has; and each loss of a
+ * replica is told, once.
  */
 #include "unit.h"
 
@@ -194,6 +195,34 @@ begin(void)
 
 /* ---- tests ---- */
 
+static void *
+write_some(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < 3; i++) {
+		piece_flush(&pools[0], i * 64, 64, false);
+		thread_drain();
+	}
+	return NULL;
+}
+
+static void
+a_thread_keeps_its_lane(void **state)
+{
+	(void)state;
+	begin();
+	/* One more and 32 bits are full. */
+	atomic_store(&threads, UINT32_MAX - 2);
+	for (unsigned i = 0; i < 6; i++) {
+		pthread_t thread;
+
+		assert_int_equal(pthread_create(&thread, NULL, write_some, NULL), 0);
+		(void)pthread_join(thread, NULL);
+	}
+	assert_int_equal(strayed, 0);
+	assert_int_equal(drained, 18);
+}
+
 static void
 look_at(int now)
 {
@@ -240,6 +269,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_keeps_its_lane),
 		cmocka_unit_test(each_loss_is_told),
 		cmocka_unit_test(what_can_not_be_told_is_told_later),
 	};
