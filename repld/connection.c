@@ -6,6 +6,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,12 +27,13 @@
 #include "clock.h"
 #include "log.h"
 
-#define BUFFER_SIZE 32768U
-#define PENDING_MAX (8U << 20) /* well above the window that libssh grants */
-#define DENIALS_MAX 20U
-#define FAREWELL_MS 2000U  /* for the client to take the end of the session */
-#define ORPHAN_MS   10000U /* for a session to end by itself when its client is gone */
-#define LAST_MS     10000U /* for a client to take more of what an ended session has left */
+#define BUFFER_SIZE  32768U
+#define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
+#define DENIALS_MAX  20U
+#define DENIALS_SAID 6U     /* as many keys as an agent offers, say */
+#define FAREWELL_MS  2000U  /* for the client to take the end of the session */
+#define ORPHAN_MS    10000U /* for a session to end by itself when its client is gone */
+#define LAST_MS      10000U /* for a client to take more of what an ended session has left */
 
 struct hostkey {
 	ssh_key key;
@@ -187,6 +189,22 @@ hostkey_fingerprint(const struct hostkey *k)
 
 /* ---- login ---- */
 
+/* Of who has no key, or has not shown one. */
+static void __attribute__((format(printf, 2, 3)))
+stranger_log(const struct connection *c, const char *fmt, ...)
+{
+	char text[LOG_LINE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (c->p->quiet)
+		log_debug("%s", text);
+	else
+		log_info("%s", text);
+}
+
 static bool
 connection_key_allowed(struct connection *c, ssh_key key)
 {
@@ -218,9 +236,10 @@ connection_auth(ssh_session session, const char *user, struct ssh_key_struct *ke
 		c->authenticated = state == SSH_PUBLICKEY_STATE_VALID;
 		return SSH_AUTH_SUCCESS;
 	}
-	c->denials++;
-	log_info("login as '%s' refused: %s", user,
-		 strcmp(user, c->p->user) == 0 ? "key not authorized" : "not the user of repld");
+	if (++c->denials <= DENIALS_SAID)
+		stranger_log(c, "login as '%s' refused: %s", user,
+			     strcmp(user, c->p->user) == 0 ? "key not authorized"
+							   : "not the user of repld");
 	return SSH_AUTH_DENIED;
 }
 
@@ -317,8 +336,10 @@ connection_floods(struct connection *c)
 		why = "client sends beyond its window";
 	else if (connection_untaken(c))
 		why = "client does not read its replies";
-	if (why)
+	if (why && c->authenticated)
 		log_warning("%s", why);
+	else if (why)
+		stranger_log(c, "%s", why);
 	return why != NULL;
 }
 
@@ -644,7 +665,8 @@ connection_run(const struct connection_params *params)
 	else if (authkeys_read(params->conf->authorized_keys, &c.keys, &e))
 		log_error("no one can log in: %s", e.text);
 	else if (!connection_accept(&c) || !connection_login(&c))
-		log_info("ended before a session: %s", c.ssh ? ssh_get_error(c.ssh) : "no memory");
+		stranger_log(&c, "ended before a session: %s",
+			     c.ssh ? ssh_get_error(c.ssh) : "no memory");
 	else
 		rc = connection_pump(&c);
 	connection_fini(&c);

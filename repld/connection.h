@@ -8,6 +8,8 @@
 #ifndef REPLD_CONNECTION_H
 #define REPLD_CONNECTION_H
 
+#include <stdbool.h>
+
 #include "conf.h"
 #include "err.h"
 
@@ -33,6 +35,7 @@ struct connection_params {
 	const char *user; /* the only name that may log in */
 	int fd;           /* accepted socket; taken */
 	int started_fd;   /* gets one byte when the session has begun; taken */
+	bool quiet;       /* too many others have ended without a session: no line says why */
 };
 
 /* Runs until the connection has ended and the session was reaped; an exit status. */

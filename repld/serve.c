@@ -61,7 +61,7 @@ struct server {
 	struct child *children; /* oldest first */
 	struct pollfd *fds;     /* listener, signals, then one a child */
 	unsigned count, capacity;
-	unsigned warned; /* since warned_ns, see serve_warn() */
+	unsigned warned; /* connections since warned_ns: serve_is_quiet() */
 	uint64_t warned_ns;
 };
 
@@ -330,23 +330,42 @@ serve_count_from(const struct server *s, uint64_t source)
 }
 
 /*
- * Nobody needs a key for these lines: a host that connects all the time must not fill the disk.
- * So there are some each while, and how many there would have been.
+ * Nobody needs a key to be told of: a host that connects all the time must not fill the disk.
+ * So some are each while, and how many others there were. True: nothing is to be said now.
  */
-static void __attribute__((format(printf, 3, 4)))
-serve_warn(struct server *s, const char *peer, const char *fmt, ...)
+static bool
+serve_is_quiet(struct server *s)
 {
 	uint64_t now = clock_now_ns();
-	char text[128];
-	va_list ap;
 
 	if (s->warned == 0 || now - s->warned_ns >= WARN_NS) {
 		if (s->warned > WARN_MAX)
-			log_warning("%u more connections dropped or refused", s->warned - WARN_MAX);
+			log_warning(
+				"%u more connections dropped, refused or ended before a session",
+				s->warned - WARN_MAX);
 		s->warned = 0;
 		s->warned_ns = now;
 	}
-	if (s->warned++ >= WARN_MAX)
+	return s->warned >= WARN_MAX;
+}
+
+/* One more; true if something is to be said of it. */
+static bool
+serve_count_stranger(struct server *s)
+{
+	bool quiet = serve_is_quiet(s);
+
+	s->warned++;
+	return !quiet;
+}
+
+static void __attribute__((format(printf, 3, 4)))
+serve_warn(struct server *s, const char *peer, const char *fmt, ...)
+{
+	char text[128];
+	va_list ap;
+
+	if (!serve_count_stranger(s))
 		return;
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
@@ -395,7 +414,7 @@ serve_make_room(struct server *s, const char *peer)
 
 /* In the child. The listener and what belongs to other children is closed. */
 static _Noreturn void
-serve_child(struct server *s, int fd, int started_fd, const char *peer)
+serve_child(struct server *s, int fd, int started_fd, const char *peer, bool quiet)
 {
 	const struct connection_params params = {
 		.conf = s->conf,
@@ -404,6 +423,7 @@ serve_child(struct server *s, int fd, int started_fd, const char *peer)
 		.user = s->user,
 		.fd = fd,
 		.started_fd = started_fd,
+		.quiet = quiet,
 	};
 	char context[ADDRESS_MAX + 16];
 	sigset_t none;
@@ -423,6 +443,7 @@ serve_child(struct server *s, int fd, int started_fd, const char *peer)
 static void
 serve_fork(struct server *s, int fd, uint64_t source, const char *peer)
 {
+	bool quiet = serve_is_quiet(s);
 	struct child *c;
 	int pair[2];
 	pid_t pid;
@@ -434,7 +455,7 @@ serve_fork(struct server *s, int fd, uint64_t source, const char *peer)
 	pid = fork();
 	if (pid == 0) {
 		(void)close(pair[0]);
-		serve_child(s, fd, pair[1], peer);
+		serve_child(s, fd, pair[1], peer, quiet);
 	}
 	(void)close(pair[1]);
 	if (pid < 0) {
@@ -508,6 +529,8 @@ child_ended(struct server *s, unsigned i, int status)
 		log_error("connection from %s ended by signal %d", c->peer, WTERMSIG(status));
 	else if (c->started)
 		log_info("session of %s has ended", c->peer);
+	else if (!c->dropped)
+		(void)serve_count_stranger(s); /* its own process has said why, or not */
 	if (c->started_fd >= 0)
 		(void)close(c->started_fd);
 	memmove(c, c + 1, (s->count - i - 1) * sizeof(*c));

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Who connects all the time without a key does not fill the log of repld serve.
+. "$(dirname "$0")/lib.sh"
+make_keys
+start_serve_with "$SERVE_WITH"
+python3 -c '
+import socket, sys
+for i in range(100):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as s:
+        s.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        while s.recv(4096):
+            pass
+' "$SERVE_PORT" || fail "strangers are not served"
+lines=$(wc -l <"$TMP/serve.log")
+[ "$lines" -ge 10 ] || fail "nobody is told of"
+[ "$lines" -le 50 ] || fail "$lines lines of 100 strangers"
+
+# Nor do keys of which none is listed.
+for i in 1 2 3; do
+	client -i "$TMP/other_key" -t 5000 cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" </dev/null 2>"$TMP/err" &&
+		fail "the wrong key is let in"
+done
+[ "$(wc -l <"$TMP/serve.log")" -le 50 ] || fail "$(wc -l <"$TMP/serve.log") lines"
+
+# Whoever has one is.
+echo hello | client cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/out" || fail "no session"
+grep -q "session of .* begins" "$TMP/serve.log" || fail "the session is not told of"
