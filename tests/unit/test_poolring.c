@@ -116,6 +116,32 @@ any_way_of_opening_replays(void **state)
 	}
 }
 
+/* Of 32 bits. What a writer leaves is taken in before the next one is counted. */
+static void
+the_count_of_writers_begins_anew(void **state)
+{
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)state;
+	fd = file_open("p.repl");
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.epoch = UINT32_MAX - 2;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	(void)close(fd);
+	for (unsigned i = 0; i < 4; i++) {
+		struct pool *p = NULL;
+
+		killed_writer();
+		assert_int_equal(info.meta.epoch, (uint32_t)(UINT32_MAX - 1 + 2 * i));
+		assert_int_equal(pool_open(store, "p", POOL_WRITE, "next", &p, &err), 0);
+		assert_int_equal(last_byte(), 'd');
+		assert_no_ring();
+		assert_int_equal(pool_close(p, true, &err), 0);
+	}
+}
+
 /* Killed once more when all was applied and the ring still there: the same bytes. */
 static void
 what_was_replayed_may_be_replayed_again(void **state)
@@ -347,6 +373,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_count_of_writers_begins_anew, setup,
+						world_free),
 		cmocka_unit_test_setup_teardown(any_way_of_opening_replays, setup, world_free),
 		cmocka_unit_test_setup_teardown(what_was_replayed_may_be_replayed_again, setup,
 						world_free),
