@@ -102,6 +102,7 @@ dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, boo
 	d->pool_size = pool_size;
 	d->file = file_of(l);
 	d->keep = l->path && c->after_crash == CONFIG_CRASH_DIRTY_MAP;
+	d->bases = l->path && !d->keep;
 	d->found = l->meta.generation.current;
 	/* A drain that takes its time must find its extents still there at its end. */
 	extentlog_init(&d->activity.log, pool_size, DIRTY_IDLE_ROUNDS + c->op_timeout_ms / 1000);
@@ -136,8 +137,17 @@ region_make(struct dirty *d, struct err *e)
 void
 dirty_begin(struct dirty *d)
 {
-	if (!d->keep)
+	if (!d->keep && !d->found_bases)
 		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
+}
+
+/* In memory it goes on; without dirty-map nobody misses it before a crash. */
+static void
+start_failed(struct dirty *d, const struct err *why)
+{
+	if (d->keep)
+		region_fail(d, why);
+	d->bases = false;
 }
 
 int
@@ -148,13 +158,11 @@ dirty_start(struct dirty *d, struct err *e)
 
 	err_clear(&why);
 	d->begun = true;
-	if (!d->keep) {
-		region_trim(d);
+	if (!d->keep && !d->bases)
 		return 0;
-	}
 	pthread_mutex_lock(&d->io_lock);
-	if (region_make(d, &why) || dirty_thread_start(d, &why)) {
-		region_fail(d, &why);
+	if (region_make(d, &why) || (d->keep && dirty_thread_start(d, &why))) {
+		start_failed(d, &why);
 		/* What the sidecar names nobody keeps up: after a crash of ours it would be
 		 * believed. */
 		if (!d->broken_told)
@@ -162,6 +170,24 @@ dirty_start(struct dirty *d, struct err *e)
 	}
 	pthread_mutex_unlock(&d->io_lock);
 	return rc;
+}
+
+bool
+dirty_bases_due(const struct dirty *d)
+{
+	return d->bases && d->region.off && atomic_load(&d->header_changed);
+}
+
+void
+dirty_note_bases(struct dirty *d)
+{
+	if (!dirty_bases_due(d))
+		return;
+	atomic_store(&d->header_changed, false);
+	pthread_mutex_lock(&d->io_lock);
+	if (region_write_header(d, NULL))
+		atomic_store(&d->header_changed, true);
+	pthread_mutex_unlock(&d->io_lock);
 }
 
 static bool
@@ -182,7 +208,7 @@ region_close(struct dirty *d)
 	atomic_store(&d->broken, false);
 	/* Its activity log is no writer's any more: of what one writes that comes later it says
 	 * nothing. */
-	d->keep = false;
+	d->keep = d->bases = false;
 	/* If that fails as well it goes with the word that the writer has closed. */
 	if (!any_tracked(d) || region_rebuild(d, NULL))
 		(void)region_disown(d, NULL);
@@ -561,7 +587,7 @@ dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 	else
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);
-	if (!rc && d->region.off && region_make(d, &why))
+	if (!rc && d->keep && d->region.off && region_make(d, &why))
 		region_fail(d, &why);
 	pthread_mutex_unlock(&d->io_lock);
 	return rc;
@@ -580,7 +606,7 @@ dirty_grow_undo(struct dirty *d, uint64_t pool_size)
 	if (region)
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);
-	if (region && d->region.off && region_make(d, &why))
+	if (region && d->keep && d->region.off && region_make(d, &why))
 		region_fail(d, &why);
 	pthread_mutex_unlock(&d->io_lock);
 }

@@ -45,17 +45,28 @@ int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size,
 
 /*
  * Before the local sidecar is stored that says that a writer is open: without dirty-map it names no
- * region any more, since none is kept up. No I/O. Under r->lock.
+ * region any more whose maps or log anybody would believe, since none are kept up. No I/O. Under
+ * r->lock.
  */
 void dirty_begin(struct dirty *d);
 
 /*
  * Once the local sidecar is on media (the first generation is recorded) and
- * before the program may write, with any after-crash: makes the region if that is
- * dirty-map. Without it dirty_close() leaves the sidecar as it is. Where the region can't be made
+ * before the program may write, with any after-crash: makes the region, without dirty-map a
+ * small one. Without it dirty_close() leaves the sidecar as it is. Where the region can't be made
  * the sidecar names none; only if it can't be told so there is an error. Under r->lock.
  */
 int dirty_start(struct dirty *d, struct err *e);
+
+/* Without the lock: there is something for dirty_note_bases(). */
+bool dirty_bases_due(const struct dirty *d);
+
+/*
+ * Put on media which generations replicas that are away have, if that has changed: also after a
+ * crash that only a comparison can mend they stay in our chain. With dirty-map the thread does it.
+ * Under r->lock.
+ */
+void dirty_note_bases(struct dirty *d);
 
 /*
  * Writes what is left; with nothing tracked the region goes. Before the sidecar

@@ -53,6 +53,8 @@ struct dirty {
 	bool begun;                 /* dirty_start() was called: the sidecar is ours to write */
 	struct dirtypage_file file; /* the pool's */
 	bool keep;                  /* after-crash = dirty-map: the region is kept while we run */
+	bool found_bases;           /* the region that was found tells nothing else */
+	bool bases;                 /* else: what of it tells which generations replicas have */
 	struct gen_id found;        /* the local generation as it was found */
 	uint8_t name[REPL_TARGETS_MAX][HASH128_SIZE];
 	/* Shared to mark, exclusive to exchange the maps or to let them grow. */

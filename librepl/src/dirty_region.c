@@ -74,7 +74,7 @@ header_fill(struct dirty *d, struct dirtypage_header *h)
 
 		h->slot[i] = (struct dirtypage_slot){
 			.tracked = atomic_load(&t->tracked),
-			.untrusted = t->worth.untrusted || t->worth.suspect,
+			.untrusted = d->bases || t->worth.untrusted || t->worth.suspect,
 			.base = t->worth.base,
 			.epoch = t->worth.epoch,
 		};
@@ -298,7 +298,8 @@ region_rebuild(struct dirty *d, struct err *e)
 		.count = d->count,
 		.shift = d->shift,
 		.extent_shift = atomic_load(&d->activity.log.shift),
-		.pool_size = d->pool_size,
+		/* What lies behind is dirty: so there are no maps to write. */
+		.pool_size = d->bases ? DIRTYPAGE_SIZE : d->pool_size,
 	};
 	uint64_t len = dirtypage_region_len(&layout), off, old_off = d->region.off;
 	struct dirtypage_header old = d->region.layout;
@@ -383,6 +384,16 @@ load_replica(struct dirty *d, const struct dirtyload *l, unsigned replica)
 		t->worth.suspect = t->worth.untrusted = true;
 }
 
+static bool
+tells_bases(const struct dirtyload *l)
+{
+	bool only = l->whole && !l->h.activity;
+
+	for (unsigned s = 0; only && s < l->h.count; s++)
+		only = !l->h.slot[s].tracked || l->h.slot[s].untrusted;
+	return only;
+}
+
 void
 region_load(struct dirty *d, bool crashed)
 {
@@ -398,6 +409,7 @@ region_load(struct dirty *d, bool crashed)
 	struct dirtyload l;
 
 	dirtyload_begin(&l, &from);
+	d->found_bases = tells_bases(&l);
 	for (unsigned i = 0; i < d->count; i++) {
 		d->track[i].worth.suspect = l.suspect;
 		load_replica(d, &l, i);

@@ -187,6 +187,8 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 	 * do we, also when none is left: what we go on with it lacks.
 	 */
 	do {
+		if (r->dirty)
+			dirty_note_bases(r->dirty);
 		rc = local_new_id(&id, e);
 		if (rc)
 			return rc;
@@ -210,10 +212,16 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 void
 repl_record_again(struct repl *r)
 {
-	if (!atomic_load(&r->unrecorded))
+	/* One that has come back has another generation. */
+	bool bases = r->dirty && dirty_bases_due(r->dirty);
+
+	if (!atomic_load(&r->unrecorded) && !bases)
 		return;
 	pthread_mutex_lock(&r->lock);
-	atomic_store(&r->unrecorded, local_store(&r->local, NULL) != 0);
+	if (atomic_load(&r->unrecorded))
+		atomic_store(&r->unrecorded, local_store(&r->local, NULL) != 0);
+	if (bases)
+		dirty_note_bases(r->dirty);
 	pthread_mutex_unlock(&r->lock);
 }
 

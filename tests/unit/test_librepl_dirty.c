@@ -207,7 +207,8 @@ memory_is_bounded(void **state)
 
 /* ---- on media ---- */
 
-#define POOL (1024 * MIB) /* three pages a replica with two of them */
+#define POOL       (1024 * MIB)            /* three pages a replica with two of them */
+#define BASES_SIZE ((2 + 2 * 1) * 4096ULL) /* a region that tells nothing else */
 
 static char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], sidecar[TEMPDIR_MAX + 16];
 static struct repl_config config;
@@ -308,7 +309,8 @@ what_is_closed_comes_back(void **state)
 	dirty_mark(d, 1, POOL - 1, 1);
 	assert_int_equal(dirty_track(d, 0, NULL), 0);
 	handle_close(&l, d);
-	assert_int_equal(sidecar_length(), SIDECAR_SIZE + (2 + 2 * 3) * 4096);
+	/* Behind where the small one was. */
+	assert_int_equal(sidecar_length(), SIDECAR_SIZE + BASES_SIZE + (2 + 2 * 3) * 4096);
 	for (unsigned i = 0; i < 3; i++) {
 		d = handle_open(&l);
 		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_TRUSTED);
@@ -333,8 +335,47 @@ what_is_closed_comes_back(void **state)
 	/* Nothing is tracked: a sidecar of version 1.0 again. */
 	assert_int_equal(sidecar_length(), SIDECAR_SIZE);
 	d = handle_open(&l);
-	assert_int_equal(l.meta.dirty_len, 0);
+	assert_int_equal(l.meta.dirty_len, BASES_SIZE);
 	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_NONE);
+	handle_close(&l, d);
+	assert_int_equal(l.meta.dirty_len, 0);
+	assert_int_equal(sidecar_length(), SIDECAR_SIZE);
+}
+
+/* Killed however often, with after-crash = compare. */
+static void
+what_a_replica_has_is_known_after_crashes(void **state)
+{
+	struct gen_id base;
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	/* Lost meanwhile, and noted. */
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	assert_true(dirty_bases_due(d));
+	dirty_note_bases(d);
+	assert_false(dirty_bases_due(d));
+	handle_kill(&l, d);
+	for (unsigned i = 0; i < 3; i++) {
+		d = handle_open(&l);
+		assert_true(dirty_base(d, 1, &base));
+		assert_true(gen_id_equal(&base, &gen_b));
+		assert_int_equal(dirty_track(d, 1, NULL), 0);
+		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_UNTRUSTED);
+		assert_false(dirty_base(d, 0, &base));
+		assert_true(sidecar_length() <= SIDECAR_SIZE + 2 * BASES_SIZE);
+		handle_kill(&l, d);
+	}
+	/* It is back. */
+	d = handle_open(&l);
+	dirty_untrack(d, 1);
+	dirty_note_bases(d);
+	handle_kill(&l, d);
+	d = handle_open(&l);
+	assert_false(dirty_base(d, 1, &base));
 	handle_close(&l, d);
 }
 
@@ -475,8 +516,7 @@ a_log_is_its_own_writers(void **state)
 			handle_kill(&l, d);
 		config.after_crash = CONFIG_CRASH_COMPARE;
 		d = handle_open(&l);
-		assert_int_equal(l.meta.dirty_len, 0);
-		assert_int_equal(sidecar_length(), SIDECAR_SIZE);
+		assert_int_equal(l.meta.dirty_len, BASES_SIZE);
 		handle_kill(&l, d);
 		config.after_crash = CONFIG_CRASH_DIRTY_MAP;
 		d = handle_open(&l);
@@ -848,6 +888,8 @@ main(void)
 		cmocka_unit_test(a_region_has_its_own_place),
 		cmocka_unit_test_setup_teardown(threads_go_on_beside_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_crashes, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_log_is_its_own_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),

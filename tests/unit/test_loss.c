@@ -155,6 +155,19 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *id)
 }
 
 bool
+dirty_bases_due(const struct dirty *d)
+{
+	(void)d;
+	return false;
+}
+
+void
+dirty_note_bases(struct dirty *d)
+{
+	(void)d;
+}
+
+bool
 dirty_base(const struct dirty *d, unsigned replica, struct gen_id *id)
 {
 	(void)d;
