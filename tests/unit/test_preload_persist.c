@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../librepl/preload/lost.c"
 #include "../../librepl/preload/pools_persist.c"
 
 #define LANES 4U
@@ -109,6 +110,12 @@ pool_post(struct pool *p, uint64_t off, size_t len)
 
 void
 pool_settle(struct pool *p)
+{
+	(void)p;
+}
+
+void
+pool_missed(struct pool *p)
 {
 	(void)p;
 }
@@ -224,13 +231,13 @@ a_thread_keeps_its_lane(void **state)
 }
 
 static void
-look_at(int now)
+look_again(int now)
 {
 	replication = now;
 	time_ns += LOOK_NS;
-	pool_look(&pools[0]);
+	lost_look(&pools[0], false);
 	time_ns += LOOK_NS;
-	pool_look(&pools[0]);
+	lost_look(&pools[0], false);
 }
 
 static void
@@ -238,16 +245,16 @@ each_loss_is_told(void **state)
 {
 	(void)state;
 	begin();
-	look_at(REPL_REPL_ESTABLISHED);
+	look_again(REPL_REPL_ESTABLISHED);
 	assert_int_equal(said, 0);
 	for (unsigned i = 1; i <= 3; i++) {
-		look_at(REPL_REPL_DEGRADED);
+		look_again(REPL_REPL_DEGRADED);
 		assert_int_equal(said, 2 * i - 1);
 		assert_non_null(strstr(last, "REPLICA host/pool LOST"));
-		look_at(REPL_REPL_RESYNCING);
-		look_at(REPL_REPL_DEGRADED);
+		look_again(REPL_REPL_RESYNCING);
+		look_again(REPL_REPL_DEGRADED);
 		assert_int_equal(said, 2 * i - 1);
-		look_at(REPL_REPL_ESTABLISHED);
+		look_again(REPL_REPL_ESTABLISHED);
 		assert_int_equal(said, 2 * i);
 		assert_non_null(strstr(last, "replica host/pool is back"));
 	}
@@ -259,9 +266,9 @@ what_can_not_be_told_is_told_later(void **state)
 	(void)state;
 	begin();
 	may_say = false;
-	look_at(REPL_REPL_DEGRADED);
+	look_again(REPL_REPL_DEGRADED);
 	may_say = true;
-	look_at(REPL_REPL_DEGRADED);
+	look_again(REPL_REPL_DEGRADED);
 	assert_int_equal(said, 1);
 }
 
