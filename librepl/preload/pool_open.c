@@ -13,6 +13,7 @@
 
 #include "api.h"
 #include "filelock.h"
+#include "maps.h"
 #include "pools_impl.h"
 #include "real.h"
 
@@ -516,19 +517,30 @@ pool_due(struct pool *p)
 	return (p->odd_size && p->longer) || p->try_now || now_ns() >= p->retry_ns;
 }
 
-/* Open the pool if that is due. */
-bool
-pool_ready(struct pool *p)
+static bool
+open_if_due(struct pool *p, bool mapped)
 {
 	bool here = true;
 
 	if (!pools_may_open(p))
 		return true;
 	(void)pthread_rwlock_wrlock(&p->lock);
-	if (pool_due(p))
+	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))))
 		here = pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
 	return here;
+}
+
+bool
+pool_ready(struct pool *p)
+{
+	return open_if_due(p, false);
+}
+
+void
+pool_ready_mapped(struct pool *p)
+{
+	(void)open_if_due(p, true);
 }
 
 /* Where there are data from off on; off itself where nobody knows. */

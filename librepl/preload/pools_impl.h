@@ -195,6 +195,8 @@ void pool_close_locked(struct pool *p);
 bool pool_due(struct pool *p);
 /* False: another process of the kin opens it. */
 bool pool_ready(struct pool *p);
+/* The same unless another thread has just taken the last mapping back: it would stay open. */
+void pool_ready_mapped(struct pool *p);
 
 /* Some of it is about to be flushed, and another program has it open: that will know. */
 void pool_missed(struct pool *p);

@@ -242,7 +242,7 @@ others_ready(void)
 		struct pool *p = &pools[i];
 
 		if (p->stored && p->state == POOL_CLOSED && p->view && !pool_elsewhere(p))
-			(void)pool_ready(p);
+			pool_ready_mapped(p);
 	}
 }
 

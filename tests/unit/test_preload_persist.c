@@ -69,6 +69,12 @@ pool_ready(struct pool *p)
 	return true;
 }
 
+void
+pool_ready_mapped(struct pool *p)
+{
+	(void)p;
+}
+
 bool
 pool_grow(struct pool *p, uint64_t end)
 {
