@@ -36,8 +36,9 @@ look_at(struct pool *p, unsigned replica, const struct repl_stat *st, bool last)
 		(void)atomic_fetch_or(&p->told_lost, bit);
 	if (!told && !is && (last || st->replication == REPL_REPL_DEGRADED) &&
 	    !(atomic_fetch_or(&p->told_lost, bit) & bit) &&
-	    !report("%s: REPLICA %s LOST: %s; next: replctl why %s", p->path, name, st->reason,
-		    name))
+	    !report("%s: REPLICA %s %s: %s; next: replctl why %s", p->path, name,
+		    st->replication == REPL_REPL_DEGRADED ? "LOST" : "NOT UP TO DATE YET",
+		    st->reason, name))
 		(void)atomic_fetch_and(&p->told_lost, ~bit);
 }
 

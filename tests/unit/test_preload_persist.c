@@ -278,6 +278,21 @@ what_can_not_be_told_is_told_later(void **state)
 	assert_int_equal(said, 1);
 }
 
+/* A program may end while a replica that was lost is brought up to date. */
+static void
+what_is_missing_at_the_end_is_told(void **state)
+{
+	(void)state;
+	begin();
+	look_again(REPL_REPL_RESYNCING);
+	assert_int_equal(said, 0);
+	lost_end(&pools[0]);
+	assert_int_equal(said, 1);
+	assert_non_null(strstr(last, "REPLICA host/pool NOT UP TO DATE YET"));
+	lost_end(&pools[0]);
+	assert_int_equal(said, 1);
+}
+
 int
 main(void)
 {
@@ -285,6 +300,7 @@ main(void)
 		cmocka_unit_test(a_thread_keeps_its_lane),
 		cmocka_unit_test(each_loss_is_told),
 		cmocka_unit_test(what_can_not_be_told_is_told_later),
+		cmocka_unit_test(what_is_missing_at_the_end_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
