@@ -3,8 +3,8 @@
  * FILE.repl-missed: bytes of the pool were made durable while another program, which is none of the
  * kin, had it open. Who can't open it sets the mark, and tries once more if there was none. Who
  * closes it looks for a mark behind that, and opens the pool once more, since that makes the
- * replicas equal to the file. So one of the two sees the other. Opening takes the mark away before,
- * and sets it again where it does not come about.
+ * replicas equal to the file. So one of the two sees the other. Only who closes takes a mark away,
+ * though each opening does what it asks for: somebody else may be the one who has to see it.
  *
  * By system calls where a function may be one that is followed.
  */

@@ -421,7 +421,6 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	uint64_t begin = now_ns();
-	bool mark = mark_take(p);
 	int rc = pool_open_try(p, why, size);
 
 	while (rc == REPL_E_BUSY && kin_inherits((unsigned)(p - pools)) &&
@@ -429,11 +428,7 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 		(void)nanosleep(&pause, NULL);
 		rc = pool_open_try(p, why, size);
 	}
-	if (rc == REPL_E_BUSY)
-		return pool_open_or_mark(p, why, size);
-	if (rc && mark)
-		(void)mark_set(p);
-	return rc;
+	return rc == REPL_E_BUSY ? pool_open_or_mark(p, why, size) : rc;
 }
 
 /* With on-loss = block: for what may come about by itself. */
