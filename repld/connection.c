@@ -189,7 +189,7 @@ hostkey_fingerprint(const struct hostkey *k)
 
 /* ---- login ---- */
 
-/* Of who has no key, or has not shown one. */
+/* Of who has no key, or has not shown one: not each. */
 static void __attribute__((format(printf, 2, 3)))
 stranger_log(const struct connection *c, const char *fmt, ...)
 {
@@ -199,7 +199,7 @@ stranger_log(const struct connection *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	if (c->p->quiet)
+	if (c->p->quiet && !c->authenticated)
 		log_debug("%s", text);
 	else
 		log_info("%s", text);
@@ -660,10 +660,12 @@ connection_run(const struct connection_params *params)
 
 	(void)signal(SIGALRM, SIG_DFL);
 	(void)alarm(CONNECTION_LOGIN_S);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || !connection_note_addresses(&c))
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		log_error("connection not served: %s", strerror(errno));
+	else if (!connection_note_addresses(&c))
+		stranger_log(&c, "gone before it was served: %s", strerror(errno));
 	else if (authkeys_read(params->conf->authorized_keys, &c.keys, &e))
-		log_error("no one can log in: %s", e.text);
+		(params->quiet ? log_debug : log_error)("no one can log in: %s", e.text);
 	else if (!connection_accept(&c) || !connection_login(&c))
 		stranger_log(&c, "ended before a session: %s",
 			     c.ssh ? ssh_get_error(c.ssh) : "no memory");

@@ -64,6 +64,8 @@ take_set_line(char *key, char *value, void *arg)
 void
 pool_failed(const struct pool *p, int rc, const char *what)
 {
+	if (rc == REPL_E_LOST)
+		report_room();
 	report("%s: %s: %s", p->path, what, api.repl_errormsg());
 	if (rc == REPL_E_LOST)
 		abort();
@@ -240,6 +242,8 @@ pool_behind(struct pool *p, uint64_t from, uint64_t to)
 
 	if (atomic_exchange(&p->told_behind, size) == size)
 		return;
+	if (pool_must_end(p, REPL_E_INVAL))
+		report_room();
 	report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED; next: make the "
 	       "file's size a multiple of %u",
 	       p->path, (unsigned long long)from, (unsigned long long)to, size, PAGE);
@@ -393,6 +397,8 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 
 	p->state = POOL_OFF;
 	p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
+	if (pool_must_end(p, rc))
+		report_room();
 	if (!again || pool_must_end(p, rc))
 		report("%s: NOT REPLICATED: %s", p->path, why);
 	if (pool_must_end(p, rc))

@@ -73,6 +73,12 @@ report(const char *format, ...)
 	return true;
 }
 
+void
+report_room(void)
+{
+	atomic_store(&reports.all_ns, 0);
+}
+
 uint64_t
 now_ns(void)
 {
@@ -106,7 +112,7 @@ static void late_lost(const struct pool *p);
 static atomic_uchar *mark;
 static atomic_bool stray;
 static _Atomic pid_t self;
-static __thread bool forking __attribute__((tls_model("initial-exec")));
+static __thread unsigned forking __attribute__((tls_model("initial-exec")));
 
 /* A bit each: whose locks this thread has taken for its fork. Others may fork at the same time. */
 static __thread uint32_t fork_locked __attribute__((tls_model("initial-exec")));
@@ -283,7 +289,7 @@ child_begin(void)
 static bool
 is_unseen(void)
 {
-	return mark && !forking && atomic_load_explicit(mark, memory_order_relaxed) == 0;
+	return mark && forking == 0 && atomic_load_explicit(mark, memory_order_relaxed) == 0;
 }
 
 static void
@@ -314,7 +320,7 @@ fork_prepare(void)
 	struct timespec end;
 
 	(void)pools_any();
-	forking = true;
+	forking++;
 	/* A handler would wait for its own thread. */
 	busy++;
 	/* No longer than that, whatever is done to the time of day: the child is to run in any
@@ -334,7 +340,7 @@ static void
 fork_parent(void)
 {
 	maps_fork_end();
-	forking = false;
+	forking--;
 	for (unsigned i = 0; i < pool_count && forks_amid == 0; i++) {
 		if (fork_locked & 1U << i)
 			(void)pthread_rwlock_unlock(&pools[i].lock);
@@ -355,7 +361,7 @@ fork_child(void)
 	child_begin();
 	fork_locked = 0;
 	forks_amid = 0;
-	forking = false;
+	forking = 0;
 	busy--;
 }
 

@@ -75,6 +75,8 @@ extern unsigned pool_count;
 
 /* False: there were too many lines of late, see lines.h. */
 __attribute__((format(printf, 1, 2))) bool report(const char *format, ...);
+/* The next one is told in any case: the program ends by it. */
+void report_room(void);
 uint64_t now_ns(void);
 
 /* ---- tell.c ---- */

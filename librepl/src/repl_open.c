@@ -463,17 +463,23 @@ step_compare(struct repl *r, unsigned i, struct err *e)
 static int
 step_bring_up(struct repl *r, unsigned i, struct err *e)
 {
+	struct replica *p = &r->replicas[i];
 	int rc = 0;
 
-	if (!r->replicas[i].remote)
+	if (!p->remote)
 		return 0;
+	/* What it has until it is told the generation of this opening, before which it may be lost.
+	 */
+	p->has = by_resync(r, i, replica_judged(r, i))
+			 ? r->local.meta.generation.current
+			 : remote_info(p->remote)->meta.generation.current;
 	if (!(r->flags & REPL_OPEN_NO_COMPARE))
 		rc = replica_bring_up(r, i, e);
-	remote_set_op_timeout(r->replicas[i].remote, r->cfg->op_timeout_ms);
+	remote_set_op_timeout(p->remote, r->cfg->op_timeout_ms);
 	if (!rc && r->dirty)
 		dirty_untrack(r->dirty, i);
 	if (!rc)
-		repl_install(r, i, r->replicas[i].remote);
+		repl_install(r, i, p->remote);
 	return replica_absent(r, i, rc, e);
 }
 

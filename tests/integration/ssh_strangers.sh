@@ -15,6 +15,17 @@ lines=$(wc -l <"$TMP/serve.log")
 [ "$lines" -ge 10 ] || fail "nobody is told of"
 [ "$lines" -le 50 ] || fail "$lines lines of 100 strangers"
 
+# Nor one that is gone before it is served.
+python3 -c '
+import socket, struct, sys
+for i in range(100):
+    s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    s.close()
+' "$SERVE_PORT" || fail "no server"
+sleep 1
+[ "$(wc -l <"$TMP/serve.log")" -le 50 ] || fail "$(wc -l <"$TMP/serve.log") lines: $(tail -1 "$TMP/serve.log")"
+
 # Nor do keys of which none is listed.
 for i in 1 2 3; do
 	client -i "$TMP/other_key" -t 5000 cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" </dev/null 2>"$TMP/err" &&
