@@ -9,10 +9,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "control.h"
@@ -91,6 +93,19 @@ next_repeat(struct sync *s)
 
 /* ---- opening ---- */
 
+/*
+ * By FILE.repl-missed a program of replctl run says that it has made bytes durable while somebody
+ * else had the pool, us for example. The file's times do not tell of stores to a mapping on tmpfs.
+ */
+static bool
+sync_mark(const struct sync *s, bool take)
+{
+	char name[PATH_MAX];
+
+	return snprintf(name, sizeof(name), "%s.repl-missed", s->pool.path) < (int)sizeof(name) &&
+	       (take ? unlink(name) : access(name, F_OK)) == 0;
+}
+
 static int
 sync_open_file(struct sync *s)
 {
@@ -101,6 +116,9 @@ sync_open_file(struct sync *s)
 		rc = poolfile_settle(&s->pool, e);
 	if (!rc)
 		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
+	/* What was so up to here is compared. */
+	if (!rc && !s->c->options.dry_run)
+		(void)sync_mark(s, true);
 	s->blank = !rc && s->local.present && !s->local.meta.opening &&
 		   holes_blank(s->pool.path, s->pool.mem, s->pool.size);
 	return rc;
@@ -342,6 +360,10 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
+	if (!rc && sync_mark(s, false))
+		rc = err_set(e, REPL_E_FAILED,
+			     "a program has made bytes of %s durable while it was being read",
+			     s->pool.path);
 	if (!rc)
 		rc = local_new_id(&id, e);
 	if (!rc)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A program that makes bytes of a file durable while that is being synced says so by a mark, and the sync does not call the
+# replica up to date; a mark of before is of no account.
+. "$(dirname "$0")/lib.sh"
+REPLCTL=$BUILD/replctl
+start_target
+missed=$TMP/file.repl-missed
+
+# began: the sync has the file.
+began() { [ ! -e "$missed" ]; }
+# sync_with MARK: it is made when the sync has the file; $rc.
+sync_with() {
+	head -c 4M /dev/urandom >"$TMP/file"
+	: >"$missed"
+	kill -STOP "$SERVE_PID"
+	ctl sync "$TMP/file" "$T/p" >"$TMP/out" 2>&1 &
+	wait_for 20 began || fail "the old mark stays"
+	[ -z "$1" ] || : >"$1"
+	kill -CONT "$SERVE_PID"
+	wait $!
+	rc=$?
+}
+sync_with ""
+[ $rc = 0 ] || fail "an old mark: $(cat "$TMP/out")"
+sync_with "$missed"
+[ $rc = 1 ] && grep -q "a program has made bytes of $TMP/file durable while" "$TMP/out" ||
+	fail "with a mark: $rc, $(cat "$TMP/out")"
+grep -q "^next: .*replctl sync $TMP/file $T/p" "$TMP/out" || fail "next: $(cat "$TMP/out")"
+ctl sync "$TMP/file" "$T/p" >"$TMP/out" 2>&1 || fail "the next sync: $(cat "$TMP/out")"
+cmp "$TMP/file" "$TMP/serve/pools/p" >&2 || fail "it differs"
+began || fail "the mark stays"
