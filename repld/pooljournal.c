@@ -374,7 +374,7 @@ pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_sta
 	rc = file_write(j->own, page, sizeof(page), j->off + JOURNAL_PAGE, e);
 	/* Pages and messages in one: only the sidecar says that they count. */
 	if (!rc)
-		rc = j->failed = file_sync(j->own, e);
+		j->failed = rc = file_sync(j->own, e);
 	next.journal_committed = true;
 	if (!rc)
 		rc = sidecar_write(j->fd, &next, e);
