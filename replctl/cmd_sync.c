@@ -102,7 +102,7 @@ sync_mark(const struct sync *s, bool take)
 {
 	char name[PATH_MAX];
 
-	return snprintf(name, sizeof(name), "%s.repl-missed", s->pool.path) < (int)sizeof(name) &&
+	return snprintf(name, sizeof(name), "%s" MISSED_SUFFIX, s->pool.path) < (int)sizeof(name) &&
 	       (take ? unlink(name) : access(name, F_OK)) == 0;
 }
 

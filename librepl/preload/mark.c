@@ -19,11 +19,12 @@
 #include <unistd.h>
 
 #include "pools_impl.h"
+#include "sidecar.h"
 
 static const char *
 mark_name(const struct pool *p, char name[PATH_MAX])
 {
-	int n = snprintf(name, PATH_MAX, "%s.repl-missed", p->path);
+	int n = snprintf(name, PATH_MAX, "%s" MISSED_SUFFIX, p->path);
 
 	return n < PATH_MAX ? name : NULL;
 }
@@ -32,7 +33,7 @@ static void
 mark_failed(struct pool *p, int errnum)
 {
 	if (!atomic_exchange(&p->told_mark, true))
-		report("%s.repl-missed: %s: what is made durable now may be missing on the "
+		report("%s" MISSED_SUFFIX ": %s: what is made durable now may be missing on the "
 		       "replicas "
 		       "when the program that has the pool open closes it",
 		       p->path, strerror(errnum));

@@ -470,7 +470,7 @@ step_bring_up(struct repl *r, unsigned i, struct err *e)
 		return 0;
 	/* What it has until it is told the generation of this opening, before which it may be lost.
 	 */
-	p->has = by_resync(r, i, replica_judged(r, i))
+	p->has = !(r->flags & REPL_OPEN_NO_COMPARE) && by_resync(r, i, replica_judged(r, i))
 			 ? r->local.meta.generation.current
 			 : remote_info(p->remote)->meta.generation.current;
 	if (!(r->flags & REPL_OPEN_NO_COMPARE))
