@@ -134,20 +134,29 @@ region_make(struct dirty *d, struct err *e)
 	return rc;
 }
 
+static bool
+any_tracked(const struct dirty *d)
+{
+	for (unsigned i = 0; i < d->count; i++) {
+		if (atomic_load(&d->track[i].tracked))
+			return true;
+	}
+	return false;
+}
+
 void
 dirty_begin(struct dirty *d)
 {
-	if (!d->keep && !d->found_bases)
-		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
-}
-
-/* In memory it goes on; without dirty-map nobody misses it before a crash. */
-static void
-start_failed(struct dirty *d, const struct err *why)
-{
 	if (d->keep)
-		region_fail(d, why);
-	d->bases = false;
+		return;
+	pthread_mutex_lock(&d->io_lock);
+	if (d->bases && d->local->fd >= 0 && any_tracked(d)) {
+		atomic_store(&d->header_changed, false);
+		(void)region_make_bases(d);
+	} else {
+		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
+	}
+	pthread_mutex_unlock(&d->io_lock);
 }
 
 int
@@ -158,11 +167,14 @@ dirty_start(struct dirty *d, struct err *e)
 
 	err_clear(&why);
 	d->begun = true;
-	if (!d->keep && !d->bases)
+	if (!d->keep) {
+		dirty_note_bases(d);
 		return 0;
+	}
 	pthread_mutex_lock(&d->io_lock);
-	if (region_make(d, &why) || (d->keep && dirty_thread_start(d, &why))) {
-		start_failed(d, &why);
+	if (region_make(d, &why) || dirty_thread_start(d, &why)) {
+		/* In memory it goes on. */
+		region_fail(d, &why);
 		/* What the sidecar names nobody keeps up: after a crash of ours it would be
 		 * believed. */
 		if (!d->broken_told)
@@ -175,29 +187,36 @@ dirty_start(struct dirty *d, struct err *e)
 bool
 dirty_bases_due(const struct dirty *d)
 {
-	return d->bases && d->region.off && atomic_load(&d->header_changed);
+	return d->bases && atomic_load(&d->header_changed);
+}
+
+static int
+bases_name(struct dirty *d)
+{
+	int rc = local_store(d->local, NULL);
+
+	/* It is made once more, so that it is named. */
+	if (rc)
+		d->region.off = 0;
+	return rc;
 }
 
 void
 dirty_note_bases(struct dirty *d)
 {
+	int rc = 0;
+
 	if (!dirty_bases_due(d))
 		return;
 	atomic_store(&d->header_changed, false);
 	pthread_mutex_lock(&d->io_lock);
-	if (region_write_header(d, NULL))
+	if (d->region.off)
+		rc = region_write_header(d, NULL);
+	else if (any_tracked(d) && region_make_bases(d))
+		rc = bases_name(d);
+	if (rc)
 		atomic_store(&d->header_changed, true);
 	pthread_mutex_unlock(&d->io_lock);
-}
-
-static bool
-any_tracked(const struct dirty *d)
-{
-	for (unsigned i = 0; i < d->count; i++) {
-		if (atomic_load(&d->track[i].tracked))
-			return true;
-	}
-	return false;
 }
 
 /* A writer that has closed leaves a region that is right, or none. */
@@ -209,8 +228,8 @@ region_close(struct dirty *d)
 	/* Its activity log is no writer's any more: of what one writes that comes later it says
 	 * nothing. */
 	d->keep = d->bases = false;
-	/* If that fails as well it goes with the word that the writer has closed. */
-	if (!any_tracked(d) || region_rebuild(d, NULL))
+	/* Where that fails, or there is none, it goes with the word that the writer has closed. */
+	if (any_tracked(d) ? region_rebuild(d, NULL) != 0 : d->local->meta.dirty_len > 0)
 		(void)region_disown(d, NULL);
 }
 

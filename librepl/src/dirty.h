@@ -45,16 +45,16 @@ int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size,
 
 /*
  * Before the local sidecar is stored that says that a writer is open: without dirty-map it names no
- * region any more whose maps or log anybody would believe, since none are kept up. No I/O. Under
- * r->lock.
+ * region any more whose maps or log anybody would believe, since none are kept up, but a small one,
+ * on media by then, if a replica is tracked. Under r->lock.
  */
 void dirty_begin(struct dirty *d);
 
 /*
  * Once the local sidecar is on media (the first generation is recorded) and
- * before the program may write, with any after-crash: makes the region, without dirty-map a
- * small one. Without it dirty_close() leaves the sidecar as it is. Where the region can't be made
- * the sidecar names none; only if it can't be told so there is an error. Under r->lock.
+ * before the program may write: with dirty-map makes the region. Without this call dirty_close()
+ * leaves the sidecar as it is. Where the region can't be made the sidecar names none; only if it
+ * can't be told so there is an error. Under r->lock.
  */
 int dirty_start(struct dirty *d, struct err *e);
 

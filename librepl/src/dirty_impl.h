@@ -53,8 +53,7 @@ struct dirty {
 	bool begun;                 /* dirty_start() was called: the sidecar is ours to write */
 	struct dirtypage_file file; /* the pool's */
 	bool keep;                  /* after-crash = dirty-map: the region is kept while we run */
-	bool found_bases;           /* the region that was found tells nothing else */
-	bool bases;                 /* else: what of it tells which generations replicas have */
+	bool bases;                 /* else: it tells which generations replicas have */
 	struct gen_id found;        /* the local generation as it was found */
 	uint8_t name[REPL_TARGETS_MAX][HASH128_SIZE];
 	/* Shared to mark, exclusive to exchange the maps or to let them grow. */
@@ -96,6 +95,13 @@ void region_load(struct dirty *d, bool crashed);
  * has; the activity log is not in use meanwhile. Under r->lock and io_lock.
  */
 int region_rebuild(struct dirty *d, struct err *e);
+
+/*
+ * The small region that tells nothing but bases is on media, and the next sidecar that is stored
+ * names it. Without room that one names none, and nobody notes bases any more. Under r->lock and
+ * io_lock.
+ */
+bool region_make_bases(struct dirty *d);
 
 /*
  * The sidecar names no region, whichever it or one of its copies has named; after an error the

@@ -291,8 +291,31 @@ space_take(struct dirty *d, uint64_t off, uint64_t len, struct err *e)
 	return 0;
 }
 
-int
-region_rebuild(struct dirty *d, struct err *e)
+/* What the pages' places followed from before. */
+struct region_was {
+	uint64_t off;
+	struct gen_id pool;
+	struct dirtypage_header layout;
+};
+
+static struct region_was
+region_is(const struct dirty *d)
+{
+	return (struct region_was){d->region.off, d->region.pool, d->region.layout};
+}
+
+/* What is told of it is told where the sidecar looks. */
+static void
+region_return(struct dirty *d, const struct region_was *was)
+{
+	d->region.off = was->off;
+	d->region.pool = was->pool;
+	d->region.layout = was->layout;
+}
+
+/* A new one is on media, and no sidecar names it. */
+static int
+region_prepare(struct dirty *d, struct range *at, struct err *e)
 {
 	struct dirtypage_header layout = {
 		.count = d->count,
@@ -301,33 +324,53 @@ region_rebuild(struct dirty *d, struct err *e)
 		/* What lies behind is dirty: so there are no maps to write. */
 		.pool_size = d->bases ? DIRTYPAGE_SIZE : d->pool_size,
 	};
-	uint64_t len = dirtypage_region_len(&layout), off, old_off = d->region.off;
-	struct dirtypage_header old = d->region.layout;
-	struct gen_id old_pool = d->region.pool;
+	struct region_was was = region_is(d);
 	int rc;
 
-	off = region_place(&d->local->meta, len);
-	rc = space_take(d, off, len, e);
-	if (!rc) {
-		d->region.off = off;
-		d->region.layout = layout;
-		d->region.pool = d->local->meta.pool_uuid;
-		rc = region_write_all(d, e);
-	}
-	if (!rc && (rc = region_name(d, off, len, e)) != 0) {
-		static const uint8_t none[DIRTYPAGE_SIZE];
-
-		/* One copy of the sidecar may name it, and from now on nobody keeps it up. */
-		if (!region_write(d, 0, none, NULL))
-			(void)region_sync(d, NULL);
-	}
-	if (rc) {
-		/* What is told of it is told where the sidecar looks. */
-		d->region.off = old_off;
-		d->region.layout = old;
-		d->region.pool = old_pool;
-	}
+	at->len = dirtypage_region_len(&layout);
+	at->off = region_place(&d->local->meta, at->len);
+	rc = space_take(d, at->off, at->len, e);
+	if (rc)
+		return rc;
+	d->region.off = at->off;
+	d->region.layout = layout;
+	d->region.pool = d->local->meta.pool_uuid;
+	rc = region_write_all(d, e);
+	if (rc)
+		region_return(d, &was);
 	return rc;
+}
+
+int
+region_rebuild(struct dirty *d, struct err *e)
+{
+	static const uint8_t none[DIRTYPAGE_SIZE];
+	struct region_was was = region_is(d);
+	struct range at;
+	int rc = region_prepare(d, &at, e);
+
+	if (rc)
+		return rc;
+	rc = region_name(d, at.off, at.len, e);
+	if (!rc)
+		return 0;
+	/* One copy of the sidecar may name it, and from now on nobody keeps it up. */
+	if (!region_write(d, 0, none, NULL))
+		(void)region_sync(d, NULL);
+	region_return(d, &was);
+	return rc;
+}
+
+bool
+region_make_bases(struct dirty *d)
+{
+	struct sidecar *meta = &d->local->meta;
+	struct range at = {0};
+
+	d->bases = d->local->fd >= 0 && !region_prepare(d, &at, NULL);
+	meta->dirty_off = d->bases ? at.off : 0;
+	meta->dirty_len = d->bases ? at.len : 0;
+	return d->bases;
 }
 
 int
@@ -384,16 +427,6 @@ load_replica(struct dirty *d, const struct dirtyload *l, unsigned replica)
 		t->worth.suspect = t->worth.untrusted = true;
 }
 
-static bool
-tells_bases(const struct dirtyload *l)
-{
-	bool only = l->whole && !l->h.activity;
-
-	for (unsigned s = 0; only && s < l->h.count; s++)
-		only = !l->h.slot[s].tracked || l->h.slot[s].untrusted;
-	return only;
-}
-
 void
 region_load(struct dirty *d, bool crashed)
 {
@@ -409,7 +442,6 @@ region_load(struct dirty *d, bool crashed)
 	struct dirtyload l;
 
 	dirtyload_begin(&l, &from);
-	d->found_bases = tells_bases(&l);
 	for (unsigned i = 0; i < d->count; i++) {
 		d->track[i].worth.suspect = l.suspect;
 		load_replica(d, &l, i);

@@ -273,34 +273,35 @@ promises_check(struct dirty *d, unsigned count, bool torn)
 	}
 }
 
-static void
-crash_check(const uint8_t *start, unsigned count, unsigned mode, unsigned which, uint64_t size)
+/* What the next one finds after the cut. */
+static struct dirty *
+crash_open(struct local *l, uint64_t size)
 {
 	char path[160];
 	struct dirty *d = NULL;
-	struct local l;
 	int fd;
 
-	image_make(start, count, mode, which);
 	(void)snprintf(path, sizeof(path), "%s.repl", crash_file);
 	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, image, FILE_MAX), FILE_MAX);
 	(void)close(fd);
-	local_init(&l);
-	assert_int_equal(local_open(&l, crash_file, size, NULL), 0);
-	assert_true(l.meta.writer_open);
-	assert_int_equal(dirty_open(&l, &config, size, true, &d, NULL), 0);
-	promises_check(d, count, mode == TEAR_ONE);
-	/* Whoever has opened it may be cut off as well, and nothing has changed. */
-	dirty_close(d);
-	local_fini(&l);
+	local_init(l);
+	assert_int_equal(local_open(l, crash_file, size, NULL), 0);
+	assert_true(l->meta.writer_open);
+	assert_int_equal(dirty_open(l, &config, size, true, &d, NULL), 0);
+	return d;
 }
 
+typedef void (*crash_check_fn)(struct dirty *d, unsigned count, bool torn);
+
 static void
-crash_everywhere(const uint8_t *start, unsigned from, uint64_t size)
+crash_everywhere(const uint8_t *start, unsigned from, uint64_t size, crash_check_fn check,
+		 unsigned least)
 {
 	unsigned checks = 0;
+	struct dirty *d;
+	struct local l;
 
 	for (unsigned count = from; count <= trace.count; count++) {
 		unsigned n = unsynced(count);
@@ -308,11 +309,18 @@ crash_everywhere(const uint8_t *start, unsigned from, uint64_t size)
 		for (unsigned mode = 0; mode < MODES; mode++) {
 			unsigned times = mode >= LOSE_ONE ? n : 1;
 
-			for (unsigned which = 0; which < times && which < 16; which++, checks++)
-				crash_check(start, count, mode, which, size);
+			for (unsigned which = 0; which < times && which < 16; which++, checks++) {
+				image_make(start, count, mode, which);
+				d = crash_open(&l, size);
+				check(d, count, mode == TEAR_ONE);
+				/* Whoever has opened it may be cut off as well, and nothing has
+				 * changed. */
+				dirty_close(d);
+				local_fini(&l);
+			}
 		}
 	}
-	assert_true(checks > 200);
+	assert_true(checks > least);
 }
 
 static void
@@ -404,7 +412,7 @@ no_mark_is_lost(void **state)
 	assert_int_equal(dirty_track(d, 1, &gen_now), 0);
 	drain(d, place(30), 16384, 3);
 	rounds(d, 12);
-	crash_everywhere(start, 0, POOL);
+	crash_everywhere(start, 0, POOL, promises_check, 200);
 	trace.fd = -1;
 	dirty_close(d);
 	local_fini(&l);
@@ -439,8 +447,55 @@ growing_loses_no_mark(void **state)
 	drain(d, place(5), 16384, 1);
 	drain(d, GROWN - 16384, 16384, 1);
 	rounds(d, 12);
-	crash_everywhere(start, before - 5, GROWN);
+	crash_everywhere(start, before - 5, GROWN, promises_check, 200);
 	trace.fd = -1;
+	dirty_close(d);
+	local_fini(&l);
+}
+
+static void
+base_check(struct dirty *d, unsigned count, bool torn)
+{
+	struct gen_id base;
+
+	(void)count;
+	(void)torn;
+	assert_true(dirty_base(d, 0, &base));
+	assert_true(gen_id_equal(&base, &gen_base));
+	assert_false(dirty_base(d, 1, &base));
+}
+
+/* An opening with after-crash = compare, and a second one: at no point is a base on no media. */
+static void
+no_base_is_lost(void **state)
+{
+	static uint8_t start[FILE_MAX];
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_COMPARE;
+	local_begin(&l, POOL);
+	d = begin(&l, POOL, false);
+	assert_int_equal(dirty_track(d, 0, &gen_base), 0);
+	dirty_note_bases(d);
+	for (unsigned i = 0; i < 2; i++) {
+		/* Killed. */
+		d->begun = false;
+		dirty_close(d);
+		local_fini(&l);
+		local_init(&l);
+		assert_int_equal(local_open(&l, pool_file, POOL, NULL), 0);
+		if (i == 0)
+			read_image(&l, start);
+		trace.fd = l.fd;
+		assert_int_equal(dirty_open(&l, &config, POOL, true, &d, NULL), 0);
+		dirty_begin(d);
+		assert_int_equal(local_store(&l, NULL), 0);
+		assert_int_equal(dirty_start(d, NULL), 0);
+		trace.fd = -1;
+	}
+	crash_everywhere(start, 0, POOL, base_check, 50);
 	dirty_close(d);
 	local_fini(&l);
 }
@@ -568,6 +623,7 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(no_mark_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(growing_loses_no_mark, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_base_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_makes_media_untrusted, setup, teardown),
 	};
 
