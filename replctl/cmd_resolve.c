@@ -88,9 +88,16 @@ look_relation(struct resolve *r)
 		return err_set(&c->err, REPL_E_REFUSED, "nothing is known of %s: there is no %s%s",
 			       r->file, r->file, SIDECAR_SUFFIX);
 	}
+	/* What it lacks is nobody's to take the replica's place. */
+	if (!r->local_goes && local_check_whole(&r->local, &c->err))
+		return c->err.code;
 	r->relation = gen_compare(&r->local.meta.generation, &replica->generation);
 	if (r->relation == GEN_EQUAL || r->relation == GEN_AHEAD) {
-		ctl_next(c, "replctl sync %s %s", r->quoted_file, r->quoted_target);
+		if (local_check_whole(&r->local, NULL))
+			ctl_next(c, "replctl restore --force %s %s", r->quoted_target,
+				 r->quoted_file);
+		else
+			ctl_next(c, "replctl sync %s %s", r->quoted_file, r->quoted_target);
 		return err_set(&c->err, REPL_E_REFUSED, "there is nothing to resolve: %s",
 			       r->relation == GEN_EQUAL ? "both are of the same generation"
 							: "the replica is only behind");

@@ -116,6 +116,8 @@ sync_open_file(struct sync *s)
 		rc = poolfile_settle(&s->pool, e);
 	if (!rc)
 		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
+	if (!rc)
+		rc = local_check_whole(&s->local, e);
 	/* What was so up to here is compared. */
 	if (!rc && !s->c->options.dry_run)
 		(void)sync_mark(s, true);

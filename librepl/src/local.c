@@ -221,6 +221,21 @@ out:
 }
 
 int
+local_check_whole(const struct local *l, struct err *e)
+{
+	const struct sidecar *m = &l->meta;
+
+	if (!l->present || m->primary ||
+	    (m->state != SIDECAR_INCONSISTENT && m->state != SIDECAR_OUTDATED))
+		return 0;
+	return err_set(e, REPL_E_REFUSED,
+		       "the local file is %s: as a replica it was not brought up to date; take an "
+		       "up-to-date copy (replctl restore), or, if there is none, replctl promote "
+		       "--force where it is",
+		       sidecar_state_name(m->state));
+}
+
+int
 local_store(struct local *l, struct err *e)
 {
 	int rc;

@@ -37,6 +37,13 @@ void local_abandon(struct local *l);
 int local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e);
 
 /*
+ * REPL_E_REFUSED for what was left half way, as a replica: its chain names generations that it has
+ * not all of, so that nobody may go on with it or copy it elsewhere, unless somebody has promoted
+ * it.
+ */
+int local_check_whole(const struct local *l, struct err *e);
+
+/*
  * The length of the file that is mapped at mem is on media: before a record tells size bytes. What
  * is stored there is the program's to make durable.
  */

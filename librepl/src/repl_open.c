@@ -582,22 +582,6 @@ repl_init_locks(struct repl *r, struct err *e)
 	return r->wake_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
 }
 
-/* As a replica it was left half way: nobody's to go on with, unless somebody has promoted it. */
-static int
-local_check_state(const struct local *l, struct err *e)
-{
-	const struct sidecar *m = &l->meta;
-
-	if (!l->present || m->primary ||
-	    (m->state != SIDECAR_INCONSISTENT && m->state != SIDECAR_OUTDATED))
-		return 0;
-	return err_set(e, REPL_E_REFUSED,
-		       "the local file is %s: as a replica it was not brought up to date; take an "
-		       "up-to-date copy (replctl restore), or, if there is none, replctl promote "
-		       "--force where it is",
-		       sidecar_state_name(m->state));
-}
-
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
@@ -611,7 +595,7 @@ repl_open_local(struct repl *r, struct err *e)
 		return rc;
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (!rc)
-		rc = local_check_state(&r->local, e);
+		rc = local_check_whole(&r->local, e);
 	if (!rc && r->local.path && (!r->local.present || r->local.grown))
 		rc = local_settle_size(r->mem, r->size, e);
 	if (rc)

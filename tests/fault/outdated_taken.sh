@@ -6,14 +6,17 @@ T=$target
 cd "$TMP" || exit 1
 head -c 1048576 /dev/urandom >file
 ctl sync file "$T/p" >/dev/null || fail "sync"
-{
-	hello
-	request pool.open '{"name":"p","mode":"write"}'
-	request pool.mark '{"state":"outdated"}'
-	request pool.close
-	request bye
-} | raw_session >out || fail "the session failed"
-[ "$(ctl info --json "$T/p" | member state)" = outdated ] || fail "not outdated: $(cat out)"
+mark() { # STATE [CHAIN], of p
+	{
+		hello
+		request pool.open '{"name":"p","mode":"write"}'
+		request pool.mark '{"state":"'"$1"'"'"${2-}"'}'
+		request pool.close
+		request bye
+	} | raw_session >out || fail "the session failed"
+	[ "$(ctl info --json "$T/p" | member state)" = "$1" ] || fail "not $1: $(cat out)"
+}
+mark outdated
 
 chain() { # of a sidecar: the current identifier, or the history
 	dd if="$1" bs=1 skip="$2" count="$3" status=none
@@ -33,3 +36,19 @@ timeout 20 "$LEDGER" write "$TMP/own" "$T/q" identity="$TMP/key" \
 	known-hosts="$TMP/known_hosts" >own.out 2>&1 && fail "a program goes on with it"
 grep -q "the local file is outdated" own.out || fail "no reason: $(cat own.out)"
 ctl_fails 3 "not found" info "$T/q"
+
+# Nor is it copied over one that has all of the same generation, or to a new one.
+ctl sync file "$T/q" >/dev/null || fail "sync to q"
+generation=$(ctl info --json "$T/q" | member generation)
+for state in outdated inconsistent; do
+	mark "$state" ',"generation":"'"$generation"'","history":[]'
+	for command in "sync serve/pools/p $T/q" "create $T/r --from serve/pools/p" \
+		"resolve --force --discard replica serve/pools/p $T/q"; do
+		# shellcheck disable=SC2086
+		ctl_fails 4 "local file is $state.*replctl restore" $command
+	done
+	cmp -s file serve/pools/q || fail "$state: q has lost what it had"
+	ctl_fails 4 "nothing to resolve" resolve --force --discard local serve/pools/p "$T/q"
+	grep -q "^next: replctl restore --force $T/q serve/pools/p" err || fail "$(cat err)"
+done
+ctl_fails 3 "not found" info "$T/r"
