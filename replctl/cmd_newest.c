@@ -38,7 +38,30 @@ struct choice {
 
 /* ---- asking ---- */
 
-/* Opened, so that all is brought in that its last writer has left; where that fails as it lies. */
+/*
+ * Opened, so that all is brought in that its last writer has left; where that fails as it lies.
+ * What a journal holds is of another generation than the one that is told until it is brought in.
+ */
+static int
+row_open(struct ctl *c, struct row *r)
+{
+	int rc = remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err);
+
+	if (!rc)
+		r->meta = remote_info(c->remote)->meta;
+	if (r->meta.journal_committed)
+		return rc ? rc
+			  : err_set(&c->err, REPL_E_BUSY,
+				    "the journal of a resync is being brought in; next: the same "
+				    "again in a while");
+	if (rc)
+		(void)snprintf(r->note, sizeof(r->note),
+			       "what its last writer has left is not brought in: %.500s",
+			       c->err.text);
+	err_clear(&c->err);
+	return 0;
+}
+
 static int
 row_fetch(struct ctl *c, struct row *r)
 {
@@ -57,14 +80,8 @@ row_fetch(struct ctl *c, struct row *r)
 		rc = replica_info_parse(info, told, &c->err);
 	if (!rc)
 		r->meta = told->meta;
-	if (!rc && remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err) == 0)
-		r->meta = remote_info(c->remote)->meta;
-	else if (!rc)
-		(void)snprintf(r->note, sizeof(r->note),
-			       "what its last writer has left is not brought in: %.500s",
-			       c->err.text);
 	if (!rc)
-		err_clear(&c->err);
+		rc = row_open(c, r);
 	free(told);
 	json_object_put(info);
 	return rc;

@@ -70,7 +70,7 @@ set_parse(struct json_object *o, struct replica_info *info, struct err *e)
 int
 replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e)
 {
-	const char *name, *uuid, *state, *generation, *cls, *fs, *writer, *sidecar;
+	const char *name, *uuid, *state, *generation, *cls, *fs, *writer, *sidecar, *journal;
 	int rc;
 
 	memset(info, 0, sizeof(*info));
@@ -120,6 +120,8 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 		(void)control_get_bool(o, "waited", &info->meta.waited, NULL);
 	if (control_has(o, "primary"))
 		(void)control_get_bool(o, "primary", &info->meta.primary, NULL);
+	if (control_has(o, "journal") && !control_get_text(o, "journal", 32, &journal, NULL))
+		info->meta.journal_committed = strcmp(journal, "committed") == 0;
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
 	info->meta.state = (enum sidecar_state)state_by_name(state);
 	if (info->durability < 0 || (int)info->meta.state < 0 ||

@@ -3,14 +3,18 @@
  * stage_load - fills a pool by its resync journal, round by round.
  *
  * usage: stage_load -i IDENTITY -k KNOWN_HOSTS rounds TARGET/POOL SIZE COUNT SEED FIRST
+ *        stage_load -i IDENTITY -k KNOWN_HOSTS hold TARGET/POOL SIZE COUNT SEED FIRST
  *        stage_load -i IDENTITY -k KNOWN_HOSTS check TARGET/POOL FILE ROUND
  *        stage_load -i IDENTITY -k KNOWN_HOSTS speed TARGET/POOL SIZE
  *
  * rounds  Each page gets the number of the round, in ranges of random lengths, and so does the
  *         generation; prints "began N", "committed N". The target's end is no failure.
+ * hold    The same, and what is committed is not applied before the end of the standard input.
+ *
  * check   Opens the pool, so that the target brings in what is left, and looks at its file: all
- * pages are of the round that the generation names, which is ROUND or later; prints it. speed   A
- * whole pool by the journal: MB/s of each step.
+ *         pages are of the round that the generation names, which is ROUND or later; prints it.
+ *
+ * speed   A whole pool by the journal: MB/s of each step.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,6 +37,7 @@ struct load {
 	uint8_t *mem;
 	uint64_t size;
 	uint32_t seed;
+	bool hold; /* after the first commit */
 };
 
 static int
@@ -121,6 +126,8 @@ round_run(struct load *l, uint64_t n, struct err *e)
 		return rc;
 	(void)printf("committed %llu\n", (unsigned long long)n);
 	(void)fflush(stdout);
+	while (l->hold && getchar() != EOF)
+		continue;
 	while (!rc && done < total)
 		rc = remote_journal_apply(l->remote, 1 + draw(l, (uint32_t)l->size), &done, &total,
 					  e);
@@ -263,6 +270,7 @@ main(int argc, char **argv)
 		rc = run_speed(&l);
 	} else if (argc - optind >= 6) {
 		l.seed = (uint32_t)number(argv, 4);
+		l.hold = strcmp(argv[0], "hold") == 0;
 		rc = run_rounds(&l, number(argv, 5), number(argv, 3));
 	}
 	free(l.mem);
