@@ -125,9 +125,9 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
  * for each range of a drain before anything of it is sent, and again, before the
  * drain returns, if dirty_mark() was called for it: the bit must be there when
  * something is acknowledged, and stays for ten seconds without a call. Does
- * nothing with after-crash = compare.
+ * nothing with after-crash = compare. True if it may have waited for the local disk.
  */
-void dirty_active(struct dirty *d, uint64_t off, uint64_t len);
+bool dirty_active(struct dirty *d, uint64_t off, uint64_t len);
 
 /*
  * Stores of the library's own, before whose drain the program may die or the call fail: begun

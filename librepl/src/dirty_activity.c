@@ -54,13 +54,13 @@ activity_sync(struct dirty *d)
 	(void)pthread_cond_broadcast(&a->synced);
 }
 
-void
+bool
 dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 {
 	struct activity *a = &d->activity;
 
 	if (!d->keep || len == 0 || extentlog_use(&a->log, off, len))
-		return;
+		return false;
 	pthread_mutex_lock(&a->lock);
 	/* Threads that come together share one sync: the first one's, or the next. */
 	while (a->armed && !atomic_load(&d->broken)) {
@@ -73,6 +73,7 @@ dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 			activity_sync(d);
 	}
 	pthread_mutex_unlock(&a->lock);
+	return true;
 }
 
 /* Also where the turn moves on in between: it is counted until both have passed. */
@@ -109,7 +110,7 @@ dirty_pin(struct dirty *d, uint64_t off, uint64_t len)
 	a->pinned = (struct range){.off = off, .len = end - off};
 	a->pins++;
 	pthread_mutex_unlock(&a->lock);
-	dirty_active(d, off, end - off);
+	(void)dirty_active(d, off, end - off);
 }
 
 uint64_t

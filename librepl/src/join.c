@@ -253,6 +253,14 @@ installing_set(struct keeper *k, bool installing)
 	pthread_mutex_unlock(&k->r->wake_lock);
 }
 
+/* It is tried again, and no other writer is in its way. */
+static int
+join_later(struct err *e, const char *why)
+{
+	(void)err_set(e, REPL_E_BUSY, "%s", why);
+	return err_because(e, REPL_REASON_RESYNCING);
+}
+
 struct fsm_event
 keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 {
@@ -277,12 +285,12 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 
 	atomic_store(&k->p->why, REPL_REASON_RESYNCING);
 	if (!rc && ship_settling(k->r->ship))
-		rc = err_set(e, REPL_E_BUSY, "other replicas have to catch up first");
+		rc = join_later(e, "other replicas have to catch up first");
 	if (!rc && !repl_resync_begin(k->r))
-		rc = err_set(e, REPL_E_BUSY, "repl_grow() is under way");
+		rc = join_later(e, "repl_grow() is under way");
 	else if (!rc && remote_info(k->joining)->meta.pool_size != atomic_load(&k->r->size)) {
 		repl_resync_end(k->r);
-		rc = err_set(e, REPL_E_BUSY, "the pool has grown meanwhile");
+		rc = join_later(e, "the pool has grown meanwhile");
 	}
 	if (!rc) {
 		/* Else it would tell others of a writer of whom nothing is known. */

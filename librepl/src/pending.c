@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pending.h"
 
+#include "clock.h"
 #include "dirty.h"
 #include "ship.h"
 
@@ -66,16 +67,19 @@ mark(struct repl *r, uint32_t mask, const struct range *range, unsigned count)
 		for (unsigned i = 0; i < r->replica_count; i++)
 			if (mask >> i & 1)
 				dirty_mark(r->dirty, i, range[n].off, range[n].len);
-		dirty_active(r->dirty, range[n].off, range[n].len);
+		(void)dirty_active(r->dirty, range[n].off, range[n].len);
 	}
 }
 
-static void
+static bool
 active(struct repl *r, const struct range *range, unsigned count)
 {
+	bool waited = false;
+
 	for (unsigned n = 0; n < count; n++)
 		if (range[n].len)
-			dirty_active(r->dirty, range[n].off, range[n].len);
+			waited |= dirty_active(r->dirty, range[n].off, range[n].len);
+	return waited;
 }
 
 unsigned
@@ -84,7 +88,7 @@ pending_store(struct repl *r, const struct range *range, unsigned count)
 	unsigned turn = r->dirty ? dirty_store_begin(r->dirty) : 0;
 
 	if (r->dirty)
-		active(r, range, count);
+		(void)active(r, range, count);
 	return turn;
 }
 
@@ -132,12 +136,17 @@ trims_end(struct repl *r, struct lane_slot *slot)
 }
 
 void
-pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
+	       uint64_t *begin_ns)
 {
+	bool waited;
+
 	if (!r->dirty)
 		return;
-	active(r, r->slots[lane].pending.r, r->slots[lane].pending.count);
-	active(r, also, count);
+	waited = active(r, r->slots[lane].pending.r, r->slots[lane].pending.count);
+	waited |= active(r, also, count);
+	if (waited)
+		*begin_ns = clock_now_ns();
 }
 
 void

@@ -34,8 +34,12 @@ void pending_trimmed(struct repl *r, unsigned lane, uint64_t trims);
 unsigned pending_store(struct repl *r, const struct range *range, unsigned count);
 void pending_stored(struct repl *r, unsigned turn);
 
-/* Before a drain sends: what is pending, and also, is entered in the activity log. */
-void pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count);
+/*
+ * Before a drain sends: what is pending, and also, is entered in the activity log. *begin_ns is now
+ * if that has waited for the local disk, which says nothing of the targets.
+ */
+void pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
+		    uint64_t *begin_ns);
 
 /*
  * Before a call that drained a lane of all replicas returns, in success or not: mark

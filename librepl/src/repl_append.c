@@ -223,7 +223,7 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 		rc = append_check_len(r, lane, a, e);
 	if (rc)
 		return rc;
-	pending_active(r, lane, stored, 2);
+	pending_active(r, lane, stored, 2, &a->begin_ns);
 	rc = append_choose(r, lane, a, e);
 	if (!rc) {
 		memcpy(r->mem + a->place, a->data, a->len);

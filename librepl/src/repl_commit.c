@@ -16,7 +16,6 @@ commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
 {
 	static const struct range none = {0};
 
-	pending_active(r, lane, NULL, 0);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
@@ -112,9 +111,13 @@ repl_commit(struct repl *r, unsigned lane)
 			continue;
 		done[i] = lanes_claim_now(r, i, NULL, 0);
 		if (done[i])
-			commit_begin(r, i, begin_ns);
+			pending_active(r, i, NULL, 0, &begin_ns);
 		else
 			lane_leave(r, i);
+	}
+	for (unsigned i = 0; i < r->lane_count; i++) {
+		if (done[i])
+			commit_begin(r, i, begin_ns);
 	}
 	commit_move(r, done, begin_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
@@ -134,6 +137,7 @@ repl_commit(struct repl *r, unsigned lane)
 			lane_leave(r, i);
 			break;
 		}
+		pending_active(r, i, NULL, 0, &begin_ns);
 		commit_begin(r, i, begin_ns);
 		(void)commit_end(r, i, begin_ns, &e);
 	}

@@ -326,7 +326,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 
 	if (rc)
 		return rc;
-	pending_active(r, lane, also, 1);
+	pending_active(r, lane, also, 1, &begin_ns);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 

@@ -12,6 +12,8 @@
 #include "statusd.h"
 #include "text.h"
 
+#define TELL_SHARE 8U /* of op-timeout, that a replica has at least for an answer */
+
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 {
@@ -58,6 +60,19 @@ deadline_part(uint64_t deadline_ns, unsigned part, unsigned of)
 	uint64_t now = clock_now_ns();
 
 	return now >= deadline_ns ? deadline_ns : now + (deadline_ns - now) / of * part;
+}
+
+/*
+ * Three quarters of the time left for those that are told: what records it here has to be waited
+ * for, however slow this machine's disk is, and that says nothing of them.
+ */
+static uint64_t
+deadline_telling(const struct repl *r, uint64_t deadline_ns)
+{
+	uint64_t end_ns = deadline_part(deadline_closing(r, deadline_ns), 3, 4);
+	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / TELL_SHARE);
+
+	return end_ns > least_ns ? end_ns : deadline_closing(r, least_ns);
 }
 
 uint64_t
@@ -201,7 +216,7 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		if (rc && !r->ready)
 			return rc;
 		/* Those that are well have answered long before the others are given up. */
-	} while (advance_replicas(r, deadline_part(deadline_closing(r, deadline_ns), 3, 4)));
+	} while (advance_replicas(r, deadline_telling(r, deadline_ns)));
 	return rc;
 }
 

@@ -62,9 +62,10 @@ count(uint32_t bits)
 	return (unsigned)__builtin_popcount(bits);
 }
 
-/* Without the lock. */
+/* Without the lock. By status a bound is like a silence: reason, or none. */
 static void
-ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
+ship_lose(struct ship *s, uint32_t replicas, const char *why, enum repl_reason reason,
+	  uint64_t end_ns)
 {
 	struct repl_loss losses[REPL_TARGETS_MAX];
 	unsigned n = 0;
@@ -74,8 +75,7 @@ ship_lose(struct ship *s, uint32_t replicas, const char *why, uint64_t end_ns)
 			losses[n++] = (struct repl_loss){.replica = i,
 							 .status = REPL_E_TIMEOUT,
 							 .why = why,
-							 /* By status a bound is like a silence. */
-							 .reason = REPL_REASON_LAG};
+							 .reason = reason};
 	}
 	repl_lose_all(s->r, losses, n, end_ns);
 }
@@ -108,7 +108,7 @@ ship_room(struct ship *s, uint64_t begin_ns)
 					  : "it lags by more than async-lag-bytes or "
 					    "async-lag-time, and a drain has waited for it; if "
 					    "drains are large, raise op-timeout",
-				  begin_ns + op_ns(s));
+				  REPL_REASON_LAG, begin_ns + op_ns(s));
 			pthread_mutex_lock(&s->lock);
 			break;
 		default:
@@ -319,7 +319,8 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
 	shipqueue_unref(&s->q, m);
 	pthread_mutex_unlock(&s->lock);
 	if (left)
-		ship_lose(s, left, "the target did not acknowledge in time", begin_ns + op_ns(s));
+		ship_lose(s, left, "the target did not acknowledge in time", REPL_REASON_NONE,
+			  begin_ns + op_ns(s));
 	return enough;
 }
 
@@ -370,7 +371,8 @@ ship_finish(struct ship *s, uint64_t deadline_ns, uint64_t lose_ns)
 	}
 	ship_wait_end(s, &drives);
 	pthread_mutex_unlock(&s->lock);
-	ship_lose(s, left, "it did not get all that was drained before the end", lose_ns);
+	ship_lose(s, left, "it did not get all that was drained before the end", REPL_REASON_LAG,
+		  lose_ns);
 }
 
 /* ---- losing and bringing back ---- */

@@ -15,7 +15,9 @@
 
 /* ---- targets that answer, refuse or hang until the deadline ---- */
 
-enum manner { ANSWERS, HANGS_AFTER, HANGS, TAKES_NOTHING };
+enum manner { ANSWERS, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
+
+#define ANSWER_NS (50 * NS_PER_MS) /* what one takes that takes time */
 
 struct remote {
 	enum manner manner;
@@ -47,6 +49,8 @@ remote_cut(struct remote *r)
 	r->cuts++;
 }
 static int store_rc;
+static uint64_t store_ns; /* how long the local disk takes */
+static struct repl_config config = {.op_timeout_ms = 1000};
 static uint8_t next_id;
 
 void
@@ -129,8 +133,11 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 int
 remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns, struct err *e)
 {
+	bool late = r->manner == TAKES_TIME && clock_now_ns() + ANSWER_NS > deadline_ns;
+
 	(void)m;
-	return r->manner == ANSWERS ? 0 : hangs(deadline_ns, e);
+	return r->manner == ANSWERS || (r->manner == TAKES_TIME && !late) ? 0
+									  : hangs(deadline_ns, e);
 }
 
 int
@@ -186,6 +193,7 @@ int
 local_store(struct local *l, struct err *e)
 {
 	(void)l;
+	(void)atomic_fetch_add(&clock_ns, store_ns);
 	return store_rc ? err_set(e, store_rc, "no space") : 0;
 }
 
@@ -207,7 +215,9 @@ set_new(void)
 	memset(remotes, 0, sizeof(remotes));
 	memset(base, 0, sizeof(base));
 	r->dirty = (void *)r; /* there is one */
+	r->cfg = &config;
 	store_rc = 0;
+	store_ns = 0;
 	r->replica_count = REPLICAS;
 	for (unsigned i = 0; i < REPLICAS; i++)
 		r->replicas[i].remote = &remotes[i];
@@ -296,6 +306,22 @@ all_that_hang_are_given_up_by_one_deadline(void **state)
 	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
 	assert_true(current(r, 2));
 	assert_true(clock_now_ns() <= begin_ns + 750 * NS_PER_MS);
+	set_free(r);
+}
+
+/* This machine's disk takes longer than the call may: the targets have nothing to do with that. */
+static void
+a_slow_disk_here_takes_no_replica_with_it(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	store_ns = 300 * NS_PER_MS;
+	remotes[1].manner = remotes[2].manner = TAKES_TIME;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(200));
+	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 1) && current(r, 2));
 	set_free(r);
 }
 
@@ -536,6 +562,7 @@ main(void)
 		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
 		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
 		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
+		cmocka_unit_test(a_slow_disk_here_takes_no_replica_with_it),
 		cmocka_unit_test(who_is_lost_with_another_is_told_nothing),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
 		cmocka_unit_test(laggard_is_one_until_its_target_has_recorded),
