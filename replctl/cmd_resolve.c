@@ -129,6 +129,25 @@ size_next(struct resolve *r)
 			 r->quoted_target, r->quoted_target, r->quoted_file, r->quoted_target);
 }
 
+/* The replica is not all of what it names: there may be a better one. */
+static void
+part_next(struct resolve *r)
+{
+	struct ctl *c = r->c;
+
+	if (r->seen.replica.state == SIDECAR_OUTDATED)
+		ctl_next(c,
+			 "replctl newest %s, and behind it the other replicas, tells whether one "
+			 "has more; replctl resolve --force --discard local %s %s (take it as it "
+			 "is)",
+			 r->quoted_target, r->quoted_file, r->quoted_target);
+	else
+		ctl_next(c,
+			 "replctl restore from another replica; replctl restore --force %s "
+			 "OTHER-FILE (to look at it)",
+			 r->quoted_target);
+}
+
 static int
 look_state(struct resolve *r)
 {
@@ -142,10 +161,14 @@ look_state(struct resolve *r)
 			"%s is the primary (%s): its data are not discarded before it is demoted",
 			c->target_text, replica->writer);
 	}
-	if (r->local_goes && (replica->state == SIDECAR_INCONSISTENT ||
-			      (replica->state == SIDECAR_OUTDATED && !c->options.force)))
+	/* What a primary holds is the pool: one of an earlier version may be called so still. */
+	if (r->local_goes && !replica->primary &&
+	    (replica->state == SIDECAR_INCONSISTENT ||
+	     (replica->state == SIDECAR_OUTDATED && !c->options.force))) {
+		part_next(r);
 		return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s", c->target_text,
 			       sidecar_state_name(replica->state));
+	}
 	if (replica->pool_size == r->pool.size)
 		return 0;
 	size_next(r);

@@ -67,15 +67,17 @@ restore_check_file(struct restore *r)
 	return err_set(&c->err, REPL_E_EXISTS, "%s exists and is not replaced", r->temp.file);
 }
 
-/* Whatever stands in the old record, only that nobody has it matters. */
+/* Whatever stands in the old record, it is nobody's error that it can't be read: nobody may have
+ * it. */
 static int
 restore_lock_old(struct restore *r)
 {
+	uint64_t size = r->temp.replaces ? (uint64_t)r->temp.old.st_size : 0;
 	struct err e;
 	int rc;
 
 	err_clear(&e);
-	rc = local_open(&r->old, r->temp.file, 0, &e);
+	rc = local_open(&r->old, r->temp.file, size, &e);
 	/* One that can't be opened may be locked. */
 	if (rc && (rc == REPL_E_BUSY || r->old.fd < 0))
 		return err_copy(&r->c->err, &e);
@@ -135,6 +137,42 @@ restore_check_state(struct restore *r)
 		       lacks);
 }
 
+/* The file has all of a generation that the replica has not. */
+static bool
+restore_is_behind(const struct restore *r)
+{
+	const struct local *old = &r->old;
+
+	return old->present && !old->meta.opening && !local_check_whole(old, NULL) &&
+	       gen_compare(&old->meta.generation, &r->meta.generation) == GEN_AHEAD;
+}
+
+/*
+ * Force that was given so that a file is replaced says nothing of what it is replaced with: one
+ * that may be the best there is stays, under another name. What is resolved was looked at, by a
+ * person.
+ */
+static int
+restore_check_replaced(struct restore *r)
+{
+	const char *lacks = restore_lacks(&r->meta);
+	struct ctl *c = r->c;
+
+	if (!r->temp.replaces || r->resolved)
+		return 0;
+	if (!lacks && restore_is_behind(r))
+		lacks = "it lacks what the file has been given since";
+	if (!lacks)
+		return 0;
+	ctl_next(c,
+		 "replctl sync %s %s (if the file is whole); or, to keep it: mv %s %s.old; "
+		 "mv %s%s %s.old%s; replctl restore --force %s %s",
+		 r->quoted_file, r->quoted_target, r->quoted_file, r->quoted_file, r->quoted_file,
+		 SIDECAR_SUFFIX, r->quoted_file, SIDECAR_SUFFIX, r->quoted_target, r->quoted_file);
+	return err_set(&c->err, REPL_E_REFUSED, "%s is not replaced by %s, not by force either: %s",
+		       r->temp.file, c->target_text, lacks);
+}
+
 static int
 restore_open(struct restore *r)
 {
@@ -157,6 +195,8 @@ restore_open(struct restore *r)
 		return rc;
 	r->meta = remote_info(c->remote)->meta;
 	rc = resolved_check(c, r->resolved, &r->meta, &r->temp.old);
+	if (!rc)
+		rc = restore_check_replaced(r);
 	return rc ? rc : restore_check_state(r);
 }
 

@@ -122,9 +122,8 @@ lineage_promote(struct sidecar *s, const struct gen_id *id)
 	uint64_t position = position_kept(s);
 
 	chain_promote(s, false, id);
-	/* What it holds is the pool from now on. */
-	if (s->state == SIDECAR_UNKNOWN)
-		s->state = SIDECAR_UP_TO_DATE;
+	/* What it holds is the pool from now on, under a name that nobody has more of. */
+	s->state = SIDECAR_UP_TO_DATE;
 	s->position = position;
 	s->primary = true;
 	s->writer_open = false;
@@ -136,6 +135,8 @@ lineage_demote(struct sidecar *s, const struct gen_id *id)
 	/* Without the position nothing would tell that of this one it has but a part. */
 	if (s->position)
 		gen_forget_since(&s->generation, &s->generation.history[0]);
+	/* Its program may have been killed. */
+	s->state = SIDECAR_UP_TO_DATE;
 	s->primary = false;
 	s->writer_open = false;
 	s->position = 0;

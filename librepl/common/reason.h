@@ -109,8 +109,8 @@
 	X(WRITER_GONE, "writer-gone",                                                              \
 	  "its writer ended without closing it: it holds all that was acknowledged until then, "   \
 	  "and perhaps more; another copy may have gone on without it",                            \
-	  "if the program still runs: replctl why FILE; else start it again, or replctl restore "  \
-	  "TARGET/POOL FILE")                                                                      \
+	  "if the program still runs: replctl why FILE; else start it again, or replctl newest "   \
+	  "TARGET/POOL and the other replicas tells which to restore")                             \
 	X(CONFIG, "config", "the configuration is wrong, here or on the target",                   \
 	  "correct what the message names; replctl list TARGET; then, where a program "            \
 	  "replicates to it: replctl resume FILE TARGET/POOL")                                     \

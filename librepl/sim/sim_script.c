@@ -215,7 +215,6 @@ script_promote(struct sim *s, unsigned n, bool force)
 	if (sim_broken(s, SIM_PROMOTE_TOLD))
 		meta.position = 0, meta.waited = true;
 	lineage_promote(&meta, &id);
-	meta.state = SIDECAR_UP_TO_DATE;
 	if (!sim_broken(s, SIM_KEEP_MAP))
 		meta.dirty_off = meta.dirty_len = 0;
 	meta.epoch++;

@@ -188,6 +188,19 @@ local_place(const char *temp, const char *path, struct err *e)
 	return err_errno(e, err_from_errno(errno), errno, "%s", path);
 }
 
+/* The pool's program is to open it, too, when an administrator has made it. */
+static void
+local_give(const char *path, int fd)
+{
+	char *file = strndup(path, strlen(path) - strlen(SIDECAR_SUFFIX));
+	struct stat st;
+
+	/* Whoever may not give files away keeps them. */
+	if (file && stat(file, &st) == 0 && st.st_uid != geteuid())
+		(void)!fchown(fd, st.st_uid, st.st_gid);
+	free(file);
+}
+
 static int
 local_create(struct local *l, struct err *e)
 {
@@ -201,6 +214,7 @@ local_create(struct local *l, struct err *e)
 		rc = err_errno(e, err_from_errno(errno), errno, "making %s", temp);
 		goto out;
 	}
+	local_give(l->path, fd);
 	rc = local_lock(fd, l->path, e);
 	if (!rc)
 		rc = sidecar_write(fd, &l->meta, e);

@@ -52,3 +52,23 @@ for state in outdated inconsistent; do
 	grep -q "^next: replctl restore --force $T/q serve/pools/p" err || fail "$(cat err)"
 done
 ctl_fails 3 "not found" info "$T/r"
+
+# Force that is given so that a file is replaced does not have a better one replaced.
+cp file own
+cp file.repl own.repl
+for state in outdated inconsistent; do
+	mark "$state" ',"generation":"'"$generation"'","history":[]'
+	ctl_fails 4 "own exists" restore "$T/p" own
+	ctl_fails 4 "own is not replaced by .*not by force" restore --force "$T/p" own
+	cmp -s file own || fail "$state: the file is replaced"
+done
+ctl remove --force "$T/p" >/dev/null || fail "remove"
+ctl sync own "$T/p" >/dev/null 2>err || fail "sync: $(cat err)"
+head -c 4096 /dev/urandom | dd of=own conv=notrunc status=none
+ctl sync own "$T/q" >/dev/null || fail "sync to q"
+ctl_fails 4 "own is not replaced by .*it lacks what the file" restore --force "$T/p" own
+next=$(sed -n 's/^next: .*to keep it: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
+eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
+cmp -s own serve/pools/p || fail "it is not restored"
+cmp -s own.old serve/pools/q || fail "the file is not kept"
+ctl sync own.old "$T/q" >/dev/null || fail "nor its record"

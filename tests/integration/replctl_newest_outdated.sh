@@ -42,6 +42,16 @@ ctl sync file "$T/q" >/dev/null 2>err || fail "the other one does not follow: $(
 # shellcheck disable=SC2086
 ctl $promote >out 2>err || fail "$promote: $(cat err)"
 
+# Its program goes on there, is killed, and the old primary comes back: nothing stands in its way any more.
+cp pool old && cp pool.repl old.repl
+ctl resolve --dry-run --discard local old "$T/p" >out 2>err || fail "look: $(cat err)"
+printf '\001' | dd of=$P/p bs=1 seek=9000 conv=notrunc status=none
+ctl demote "$T/p" >out || fail "demote: $(cat out)"
+ctl resolve --force --discard local old "$T/p" >out 2>err || fail "the old primary takes it: $(cat err)"
+printf '\002' | dd of=old bs=1 seek=9001 conv=notrunc status=none
+ctl sync old "$T/p" >/dev/null 2>err || fail "the replica does not follow: $(cat err)"
+cmp -s old $P/p || fail "they differ"
+
 # As a laggard is told of the loss of the one that has all.
 ctl sync file "$T/r" >/dev/null 2>err || fail "sync to r: $(cat err)"
 before=$(ctl info --json "$T/q" | member generation)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "local.h"
@@ -47,6 +48,32 @@ second_record_replaces_none(void **state)
 	assert_int_equal(local_open(&second, file, 4096, NULL), 0);
 	assert_true(second.present);
 	local_fini(&second);
+	tempdir_free(dir);
+}
+
+/* An administrator's command makes it, and the program is to go on with it. */
+static void
+record_belongs_to_the_files_owner(void **state)
+{
+	const uid_t other = geteuid() == 0 ? 65534 : geteuid();
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8];
+	struct local l;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	fd = open(file, O_RDWR | O_CREAT, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(fchown(fd, other, (gid_t)-1), 0);
+	(void)close(fd);
+	begin(&l, file);
+	assert_int_equal(local_store(&l, NULL), 0);
+	assert_int_equal(fstat(l.fd, &st), 0);
+	assert_int_equal(st.st_uid, other);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	local_fini(&l);
 	tempdir_free(dir);
 }
 
@@ -172,6 +199,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(file_of_a_range_in_pieces),
 		cmocka_unit_test(second_record_replaces_none),
+		cmocka_unit_test(record_belongs_to_the_files_owner),
 		cmocka_unit_test(what_a_target_left_is_refused),
 	};
 

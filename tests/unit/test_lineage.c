@@ -148,7 +148,7 @@ static void
 promoted_whole_names_all(void **state)
 {
 	const struct gen_id new = id(8), newer = id(7);
-	struct sidecar s = replica(SIDECAR_UP_TO_DATE, 7);
+	struct sidecar file, s = replica(SIDECAR_UP_TO_DATE, 7);
 
 	(void)state;
 	lineage_promote(&s, &new);
@@ -159,7 +159,13 @@ promoted_whole_names_all(void **state)
 	s = replica(SIDECAR_OUTDATED, 0);
 	lineage_promote(&s, &new);
 	assert_true(names(&s, 8) && !names(&s, 3));
-	assert_int_equal(s.state, SIDECAR_OUTDATED);
+	assert_int_equal(s.state, SIDECAR_UP_TO_DATE);
+	/* Its program was killed: what it holds is the pool all the same. */
+	s.state = SIDECAR_UNKNOWN;
+	lineage_demote(&s, &newer);
+	assert_true(names(&s, 7) && names(&s, 8));
+	file = restored(s, false);
+	assert_true(names(&file, 7) && !names(&file, 9));
 }
 
 static void
