@@ -81,7 +81,7 @@ open_log(struct repl *r, struct repl_log **log)
 }
 
 static int
-append_lines(struct repl_log *log)
+append_lines(struct repl_log *log, void *pool)
 {
 	char line[LINE_SIZE];
 	uint64_t position;
@@ -89,6 +89,12 @@ append_lines(struct repl_log *log)
 	while (fgets(line, sizeof(line), stdin)) {
 		if (repl_log_append(log, 0, line, strlen(line), &position))
 			return fail("append");
+		/* Here as well, or this pool has to be restored when the machine loses its power.
+		 */
+		if (msync(pool, JOURNAL_SIZE, MS_SYNC)) {
+			perror("msync");
+			return 1;
+		}
 		(void)printf("%" PRIu64 "\n", position);
 		if (fflush(stdout))
 			return 1;
@@ -139,7 +145,7 @@ main(int argc, char **argv)
 	else if (trim)
 		rc = trim_lines(log, argv[4]);
 	else
-		rc = strcmp(command, "list") == 0 ? list_lines(log) : append_lines(log);
+		rc = strcmp(command, "list") == 0 ? list_lines(log) : append_lines(log, pool);
 	repl_log_close(log);
 	return repl_close(r) && !rc ? fail("close") : rc;
 }

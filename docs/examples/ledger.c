@@ -86,6 +86,18 @@ set_option(struct repl_config *cfg, char *option)
 	return repl_config_set(cfg, option, value);
 }
 
+/* On this machine, by whole pages. What replicas have is to be in the pool, so it comes first. */
+static int
+persist_here(uint8_t *pool, size_t off, size_t len)
+{
+	size_t from = off & ~(size_t)4095;
+	int rc = msync(pool + from, off + len - from, MS_SYNC);
+
+	if (rc)
+		perror("msync");
+	return rc;
+}
+
 static int
 append_all(struct repl *r, uint8_t *pool)
 {
@@ -94,13 +106,18 @@ append_all(struct repl *r, uint8_t *pool)
 
 	while (*counter < RECORD_MAX) {
 		struct record *rec = &records[*counter];
+		size_t off = (size_t)((uint8_t *)rec - pool);
 
 		rec->number = *counter + 1;
 		(void)snprintf(rec->text, sizeof(rec->text), "payment %" PRIu64 " of the day",
 			       rec->number);
 		rec->check = record_check(rec);
+		if (persist_here(pool, off, sizeof(*rec)))
+			return 1;
 		*counter += 1;
-		if (repl_persist_pair(r, 0, (size_t)((uint8_t *)rec - pool), sizeof(*rec), 0, 8))
+		if (persist_here(pool, 0, 8))
+			return 1;
+		if (repl_persist_pair(r, 0, off, sizeof(*rec), 0, 8))
 			return fail("persist");
 		(void)printf("%" PRIu64 "\n", *counter);
 		if (fflush(stdout))
