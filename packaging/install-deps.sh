@@ -17,7 +17,7 @@ build_packages=(
 test_packages=(
 	libcmocka-dev
 	clang clang-format g++ binutils mandoc strace
-	openssh-server iproute2 procps
+	openssh-server iproute2 procps systemd
 	pmdk-tools libpmemobj-dev libpmemlog-dev libpmemblk-dev fio
 )
 # A guest is a PC, whose kernel and file tree are this machine's kind.

@@ -59,9 +59,9 @@ holds_lock(pid_t pid, const struct stat *file)
 	return holds;
 }
 
-/* The owner of /proc/PID tells nothing: sessions are not dumpable. */
+/* By its status: the owner of /proc/PID tells nothing, sessions are not dumpable. */
 static bool
-is_of_this_user(pid_t pid)
+is_of_user(pid_t pid, uid_t user)
 {
 	char path[32], *line = NULL;
 	unsigned real, effective;
@@ -76,12 +76,22 @@ is_of_this_user(pid_t pid)
 	while (getline(&line, &room, f) > 0) {
 		if (sscanf(line, "Uid: %u %u", &real, &effective) != 2)
 			continue;
-		is = real == geteuid() && effective == geteuid();
+		is = real == user && effective == user;
 		break;
 	}
 	free(line);
 	(void)fclose(f);
 	return is;
+}
+
+/*
+ * But for root whom the kernel lets be signalled is of the same user, and /proc may hide what is
+ * not dumpable (hidepid=, ProtectProc=).
+ */
+static bool
+is_ours(pid_t pid, int pidfd)
+{
+	return geteuid() == 0 ? is_of_user(pid, 0) : pidfd_send_signal(pidfd, 0, NULL, 0) == 0;
 }
 
 static bool
@@ -106,7 +116,7 @@ holder_open(pid_t pid, const struct stat *file)
 	pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0)
 		return -1;
-	if (is_of_this_user(pid) && holds_lock(pid, file) && !pidfd_gone(pidfd, 0))
+	if (is_ours(pid, pidfd) && holds_lock(pid, file) && !pidfd_gone(pidfd, 0))
 		return pidfd;
 	(void)close(pidfd);
 	return -1;
