@@ -83,7 +83,8 @@ bool pmdk_shutdown_settle(uint8_t header[PMDK_HEADER_SIZE], bool dax);
  * the UUIDs of the set, of this replica, of the next and of the previous one,
  * and 16 bytes that the header holds as its architecture flags.
  */
-#define PMDK_ATTR_SIZE 104
+#define PMDK_ATTR_SIZE     104
+#define PMDK_ATTR_SET_UUID 24 /* where the UUID of the set is */
 
 /* What else is in a part's header; the replica's own UUID is that of part 0. */
 struct pmdk_part {

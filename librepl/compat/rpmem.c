@@ -24,6 +24,7 @@ struct rpmem_pool {
 	size_t header;   /* bytes of it that are not replicated */
 	unsigned lanes;  /* granted */
 	bool filling;    /* made by pmempool, as a copy of another replica: closed it is whole */
+	bool pmempool;   /* opened by it: read to be copied */
 	char target[64]; /* for texts */
 	size_t undrained[REPL_LANES_MAX];
 };
@@ -103,6 +104,21 @@ arguments_check(const void *addr, size_t size, const unsigned *nlanes)
  */
 static _Thread_local char damaged[TARGET_MAX];
 
+/*
+ * What pmempool could not open in this thread, and did not find gone: it may have more than one
+ * that it can open. For pmempool sync it is only one that has to be made anew.
+ */
+static _Thread_local char away[TARGET_MAX];
+
+static void
+note_away(const char *text, int rc)
+{
+	if (rc && rc != REPL_E_NOT_FOUND)
+		(void)snprintf(away, sizeof(away), "%s", text);
+	else if (strcmp(away, text) == 0)
+		away[0] = '\0';
+}
+
 static bool
 is_pmempool(const void *caller)
 {
@@ -123,10 +139,26 @@ remove_damaged(const char *text)
 	damaged[0] = '\0';
 }
 
-/* What create and open share; attr in or out, *has likewise. */
+/* What create and open share. */
+struct start {
+	bool create;
+	bool pmempool; /* it is the caller */
+	bool has;      /* in or out, as attr */
+	uint8_t attr[PMDK_ATTR_SIZE];
+};
+
+static int
+start_open(struct start *how, const struct repl_config *cfg, const char *text, void *addr,
+	   size_t size, struct repl **r)
+{
+	if (!how->create)
+		return repl_set_open(cfg, text, addr, size, how->attr, &how->has, r);
+	return repl_set_create(cfg, text, addr, size, how->has ? how->attr : NULL, r);
+}
+
 static RPMEMpool *
-pool_start(const char *target, const char *set, void *addr, size_t size, unsigned *nlanes,
-	   bool create, uint8_t attr[PMDK_ATTR_SIZE], bool *has)
+pool_start(struct start *how, const char *target, const char *set, void *addr, size_t size,
+	   unsigned *nlanes)
 {
 	char text[TARGET_MAX], warning[ENVIRONMENT_WARNING_MAX];
 	struct repl_config *cfg;
@@ -142,16 +174,16 @@ pool_start(const char *target, const char *set, void *addr, size_t size, unsigne
 		free(p);
 		return NULL;
 	}
-	if (create)
-		rc = repl_set_create(cfg, text, addr, size, *has ? attr : NULL, &p->r);
-	else
-		rc = repl_set_open(cfg, text, addr, size, attr, has, &p->r);
+	rc = start_open(how, cfg, text, addr, size, &p->r);
 	repl_config_free(cfg);
 	environment_warning(warning);
+	if (how->pmempool)
+		note_away(text, rc);
 	if (rc) {
 		char what[ENVIRONMENT_WARNING_MAX + 16];
 
-		(void)snprintf(what, sizeof(what), "%s%s", create ? "create" : "open", warning);
+		(void)snprintf(what, sizeof(what), "%s%s", how->create ? "create" : "open",
+			       warning);
 		(void)report_repl(rc, what);
 		if (rc == REPL_E_CORRUPT)
 			(void)snprintf(damaged, sizeof(damaged), "%s", text);
@@ -161,13 +193,26 @@ pool_start(const char *target, const char *set, void *addr, size_t size, unsigne
 	p->size = size;
 	p->header = repl_set_header(p->r);
 	p->lanes = repl_lanes(p->r) < *nlanes ? repl_lanes(p->r) : *nlanes;
+	p->pmempool = how->pmempool;
 	(void)snprintf(p->target, sizeof(p->target), "%.63s", text);
 	*nlanes = p->lanes;
 	if (warning[0])
 		report_log(REPORT_WARNING, "%s%s", text, warning);
-	report_log(REPORT_INFO, "%s: %s with %u lanes", text, create ? "created" : "open",
+	report_log(REPORT_INFO, "%s: %s with %u lanes", text, how->create ? "created" : "open",
 		   p->lanes);
 	return p;
+}
+
+/* p, or NULL if it is not to be used after all, for librepl's last error. */
+static RPMEMpool *
+pool_started(RPMEMpool *p, int rc)
+{
+	if (!rc)
+		return p;
+	(void)report_repl(rc, p->target);
+	(void)repl_close(p->r);
+	free(p);
+	return NULL;
 }
 
 RPMEMpool *
@@ -175,19 +220,18 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 	     unsigned *nlanes, const struct rpmem_pool_attr *create_attr)
 {
 	static const uint8_t zero[PMDK_ATTR_SIZE];
-	uint8_t attr[PMDK_ATTR_SIZE] = {0};
-	bool fills = is_pmempool(__builtin_return_address(0)), has;
+	struct start how = {.create = true, .pmempool = is_pmempool(__builtin_return_address(0))};
 	char text[TARGET_MAX];
 	RPMEMpool *p;
 
 	if (create_attr)
-		attr_encode(create_attr, attr);
-	has = memcmp(attr, zero, sizeof(zero)) != 0;
-	if (damaged[0] && fills && target_text(target, pool_set_name, text) == 0 &&
+		attr_encode(create_attr, how.attr);
+	how.has = memcmp(how.attr, zero, sizeof(zero)) != 0;
+	if (damaged[0] && how.pmempool && target_text(target, pool_set_name, text) == 0 &&
 	    strcmp(text, damaged) == 0)
 		remove_damaged(text);
-	p = pool_start(target, pool_set_name, pool_addr, pool_size, nlanes, true, attr, &has);
-	if (p && fills && repl_set_fill(p->r) == 0)
+	p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
+	if (p && how.pmempool && repl_set_fill(p->r) == 0)
 		p->filling = true;
 	return p;
 }
@@ -196,13 +240,13 @@ RPMEMpool *
 rpmem_open(const char *target, const char *pool_set_name, void *pool_addr, size_t pool_size,
 	   unsigned *nlanes, struct rpmem_pool_attr *open_attr)
 {
-	uint8_t attr[PMDK_ATTR_SIZE] = {0};
-	bool has = false;
-	RPMEMpool *p =
-		pool_start(target, pool_set_name, pool_addr, pool_size, nlanes, false, attr, &has);
+	struct start how = {.pmempool = is_pmempool(__builtin_return_address(0))};
+	RPMEMpool *p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
 
+	if (p && !how.pmempool)
+		p = pool_started(p, repl_set_agrees(p->r));
 	if (p && open_attr)
-		attr_decode(attr, open_attr);
+		attr_decode(how.attr, open_attr);
 	return p;
 }
 
@@ -242,6 +286,8 @@ rpmem_close(RPMEMpool *rpp)
 	if (rpp->filling && repl_set_filled(rpp->r))
 		report_log(REPORT_WARNING, "%s: is not known to be whole", rpp->target);
 	rc = repl_close(rpp->r);
+	if (rpp->pmempool)
+		away[0] = '\0';
 	free(rpp);
 	return rc ? report_repl(rc, "close") : 0;
 }
@@ -369,23 +415,52 @@ rpmem_deep_persist(RPMEMpool *rpp, size_t offset, size_t length, unsigned lane)
 	return rpmem_persist(rpp, offset, length, lane, 0);
 }
 
+/*
+ * pmempool reads to copy it to other replicas. Before that, and before it changes anything, it
+ * reads the pool's descriptor of each, and takes the first one in the set's order.
+ */
+static int
+source_check(const RPMEMpool *p, size_t offset, size_t length)
+{
+	int rc = repl_set_source(p->r, offset == p->header && length <= PAGE);
+
+	if (rc)
+		return report_repl(rc, p->target);
+	if (!away[0] || repl_set_closed(p->r))
+		return 0;
+	return report_set(EPERM,
+			  "%s: was not closed by its last program, and %s, which can't be opened, "
+			  "may have more; nothing was changed; next: the same when that can be "
+			  "opened; to give it up, replctl remove --force of it or, where its "
+			  "machine is gone, an empty target in its line of the pool set file",
+			  p->target, away);
+}
+
+/* libpmemobj reads at open what it has itself: a copy that was not finished is finished first. */
+static int
+program_check(const RPMEMpool *p)
+{
+	int rc = repl_set_readable(p->r);
+
+	if (rc)
+		rc = repl_set_begin(p->r);
+	if (!rc)
+		rc = repl_set_readable(p->r);
+	return rc ? report_repl(rc, p->target) : 0;
+}
+
 int
 rpmem_read(RPMEMpool *rpp, void *buff, size_t offset, size_t length, unsigned lane)
 {
 	uint8_t *at = buff;
-	int rc;
+	int rc = 0;
 
 	if (range_check(rpp, offset, length, lane))
 		return -1;
 	if (!buff && length)
 		return report_set(EINVAL, "no place to read to");
-	rc = repl_set_readable(rpp->r);
-	/* libpmemobj reads at open what it has itself; only pmempool reads to copy it. */
-	if (rc && !is_pmempool(__builtin_return_address(0))) {
-		rc = repl_set_begin(rpp->r);
-		if (!rc)
-			rc = repl_set_readable(rpp->r);
-	}
+	if (rpp->pmempool ? source_check(rpp, offset, length) : program_check(rpp))
+		return -1;
 	offset -= rpp->header;
 	for (size_t n; !rc && length > 0; at += n, offset += n, length -= n) {
 		n = length < PIECE ? length : PIECE;

@@ -10,6 +10,7 @@
 #include "repl_impl.h"
 #include "repl_lanes.h"
 #include "ship.h"
+#include "siblings.h"
 #include "statusd.h"
 
 static void
@@ -48,6 +49,7 @@ repl_free(struct repl *r, uint64_t end_ns)
 	if (!r)
 		return;
 	keepers_stop(r);
+	siblings_leave(r);
 	ship_stop(r->ship);
 	statusd_stop(r->statusd);
 	if (r->dirty)

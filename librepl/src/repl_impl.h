@@ -30,6 +30,7 @@ struct keeper;
 struct dirty;
 struct ship;
 struct shipment;
+struct siblings;
 
 /* What a target was found to be at some time; newest first, each one different. */
 struct profile_note {
@@ -92,6 +93,11 @@ struct repl_set {
 	unsigned header;              /* bytes of the caller's range in front of the pool's */
 	_Atomic bool begun;           /* it may be written to */
 	_Atomic bool unfinished;      /* it holds a copy that was begun and not finished */
+	struct sidecar found;         /* what the target told when it was opened */
+	_Atomic(struct siblings *) siblings; /* NULL: it has not joined them */
+	/* Guarded by their lock. */
+	struct repl *next;
+	bool told; /* it gets each generation that follows */
 };
 
 struct repl {
@@ -183,6 +189,12 @@ void repl_await_recorded(struct repl *r);
  * lost; REPL_E_LOST if none is left.
  */
 int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
+
+/*
+ * Record this one, which the replica has in common with others that are no part of r, as that of
+ * what is up to date. By the deadline, else it is lost. REPL_E_LOST also if it was before.
+ */
+int repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e);
 
 /*
  * Open cfg's replicas, as repl_open(); takes cfg and set, whatever is returned. With

@@ -9,6 +9,7 @@
 #include "reason.h"
 #include "repl_impl.h"
 #include "ship.h"
+#include "siblings.h"
 #include "statusd.h"
 #include "text.h"
 
@@ -241,6 +242,24 @@ repl_record_again(struct repl *r)
 }
 
 int
+repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	r->generation = *chain;
+	(void)advance_replicas(r, deadline_closing(r, deadline_ns));
+	if (replicas_live(r) == 0) {
+		pthread_mutex_lock(&r->reason_lock);
+		rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
+			     r->replicas[0].reason);
+		pthread_mutex_unlock(&r->reason_lock);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+int
 repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 {
 	unsigned before;
@@ -262,6 +281,7 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 void
 repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, uint64_t deadline_ns)
 {
+	struct siblings *siblings = siblings_lock(r);
 	struct err why;
 	bool any = false;
 
@@ -277,9 +297,12 @@ repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, ui
 		any = true;
 	}
 	/* Without a generation of their own the rest could not be told from those. */
-	if (any && r->ready && !atomic_load(&r->stop))
+	if (any && siblings)
+		siblings_advance(siblings, deadline_ns);
+	else if (any && r->ready && !atomic_load(&r->stop))
 		(void)repl_advance_locked(r, deadline_ns, NULL);
 	pthread_mutex_unlock(&r->lock);
+	siblings_unlock(siblings);
 }
 
 void

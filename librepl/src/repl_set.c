@@ -13,6 +13,7 @@
 #include "hex.h"
 #include "keeper.h"
 #include "repl_lanes.h"
+#include "siblings.h"
 #include "transfer.h"
 
 #define SET_PAGE     4096U
@@ -69,6 +70,7 @@ set_take_info(struct repl *r, const struct replica_info *info, struct err *e)
 	r->set->header = info->header;
 	r->set->has_attr = info->has_attr;
 	atomic_store(&r->set->unfinished, info->meta.state == SIDECAR_INCONSISTENT);
+	r->set->found = info->meta;
 	memcpy(r->set->attr, info->attr, PMDK_ATTR_SIZE);
 	r->mem += info->header;
 	r->size -= info->header;
@@ -130,7 +132,16 @@ set_open(const struct repl_config *cfg, const char *target, void *addr, size_t s
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	}
 	*set = *how;
-	return repl_open_with(mine, set, addr, size, REPL_OPEN_NO_COMPARE, out, e);
+	rc = repl_open_with(mine, set, addr, size, REPL_OPEN_NO_COMPARE, out, e);
+	if (rc)
+		return rc;
+	rc = siblings_join(*out, e);
+	if (rc) {
+		repl_set_undo(*out, (*out)->replicas[0].remote);
+		repl_free(*out, clock_deadline(SET_CLOSE_MS));
+		*out = NULL;
+	}
+	return rc;
 }
 
 int
@@ -223,21 +234,20 @@ set_reopen_lanes(struct repl *r, struct remote *remote, struct err *e)
 
 /*
  * As each opening of other pools, but that nothing is known of a former one: a map for this
- * comparison alone, and a generation of its own, since we may end before the one that follows.
+ * comparison alone. What it is made equal to is of the siblings' generation, also if we end before
+ * that is recorded.
  */
 static int
 set_resync(struct repl *r, struct remote *remote, struct err *e)
 {
-	struct generation chain = r->generation;
+	struct generation chain;
 	struct dirty *dirty = NULL;
-	struct gen_id id;
-	int rc = local_new_id(&id, e);
+	int rc = siblings_generation(r, &chain, e);
 
 	if (!rc)
 		rc = dirty_open(&r->local, r->cfg, r->size, false, &dirty, e);
 	if (rc)
 		return rc;
-	gen_advance(&chain, &id);
 	rc = bring_resync(r, 0, dirty, RESYNC_HASHES, &chain, e);
 	dirty_close(dirty);
 	if (rc)
@@ -298,13 +308,17 @@ set_begin(struct repl *r, struct err *e)
 {
 	struct remote *remote = r->replicas[0].remote;
 	const struct sidecar *meta = &remote_info(remote)->meta;
+	const struct repl *other;
 	int rc = 0;
 
-	/* A part of the pool can't say anything for the whole. */
-	if (atomic_load(&r->replicas[0].lost) || r->size != meta->pool_size)
+	if (atomic_load(&r->replicas[0].lost))
 		return 0;
 	r->generation = meta->generation;
-	if (meta->state != SIDECAR_UP_TO_DATE) {
+	/* One that was up to date when others were gone on with without it is not. */
+	if (meta->state != SIDECAR_UP_TO_DATE || siblings_judge(r, &other) != SETSOURCE_WHOLE) {
+		/* A part of the pool can't say anything for the whole. */
+		if (r->size != meta->pool_size)
+			return 0;
 		rc = set_borrow_lanes(r, e);
 		if (rc)
 			return rc;
@@ -313,7 +327,7 @@ set_begin(struct repl *r, struct err *e)
 			lane_leave(r, i - 1);
 	}
 	if (!rc)
-		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), e);
+		rc = siblings_record(r, false, clock_deadline(r->cfg->op_timeout_ms), e);
 	if (!rc)
 		atomic_store(&r->set->unfinished, false);
 	return rc;
@@ -361,14 +375,13 @@ repl_set_filled(struct repl *r)
 {
 	ENTRY_WHOLE();
 	struct err e;
-	int rc = 0;
+	int rc;
 
 	err_clear(&e);
 	if (handle_check(r, &e))
 		return config_report(&e);
 	pthread_mutex_lock(&r->grow_lock);
-	if (!atomic_load(&r->replicas[0].lost))
-		rc = repl_advance(r, clock_deadline(r->cfg->op_timeout_ms), &e);
+	rc = siblings_record(r, true, clock_deadline(r->cfg->op_timeout_ms), &e);
 	pthread_mutex_unlock(&r->grow_lock);
 	return rc ? config_report(&e) : 0;
 }
@@ -386,6 +399,64 @@ repl_set_readable(struct repl *r)
 		      "program that writes to the pool finishes it",
 		      remote_info(r->replicas[0].remote)->name);
 	return config_report(&e);
+}
+
+/* ---- beside the others of the set ---- */
+
+static int
+set_refuse(const struct repl *r, const struct repl *other, enum setsource verdict, struct err *e)
+{
+	static const char *const what[] = {
+		[SETSOURCE_BEHIND] = "is behind that of",
+		[SETSOURCE_DIVERGED] = "and the other have gone on without each other: that of",
+		[SETSOURCE_UNTOLD] = "was not closed, and may be behind that of",
+	};
+	char mine[TARGET_TEXT_MAX], theirs[TARGET_TEXT_MAX];
+
+	target_format(&r->cfg->targets[0], mine, sizeof(mine));
+	target_format(&other->cfg->targets[0], theirs, sizeof(theirs));
+	return err_set(e, REPL_E_REFUSED,
+		       "the replica %s %s %s; nothing was changed; next: replctl remove --force "
+		       "of the one whose data are not wanted, and pmempool sync makes it anew",
+		       mine, what[verdict], theirs);
+}
+
+int
+repl_set_source(struct repl *r, bool choosing)
+{
+	const struct repl *other = NULL;
+	enum setsource verdict;
+	struct err e;
+
+	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
+	verdict = siblings_judge(r, &other);
+	if (verdict == SETSOURCE_WHOLE || (choosing && siblings_earlier_whole(r)))
+		return repl_set_readable(r);
+	(void)set_refuse(r, other, verdict, &e);
+	return config_report(&e);
+}
+
+int
+repl_set_agrees(struct repl *r)
+{
+	const struct repl *other = NULL;
+	struct err e;
+
+	err_clear(&e);
+	if (handle_check(r, &e))
+		return config_report(&e);
+	if (siblings_judge(r, &other) != SETSOURCE_DIVERGED)
+		return 0;
+	(void)set_refuse(r, other, SETSOURCE_DIVERGED, &e);
+	return config_report(&e);
+}
+
+bool
+repl_set_closed(const struct repl *r)
+{
+	return r->set->found.state == SIDECAR_UP_TO_DATE;
 }
 
 /* ---- removing ---- */

@@ -64,6 +64,24 @@ REPL_API int repl_set_filled(struct repl *r) REPL_MUST_CHECK;
 REPL_API int repl_set_readable(struct repl *r) REPL_MUST_CHECK;
 
 /*
+ * Whether what the replica holds may be copied to others of its set: as repl_set_readable(), and of
+ * those that this process has open none has, or may have, what was acknowledged and is not here.
+ * choosing: what is read is only looked at, and the first of the set that can be read is chosen;
+ * then it is enough that one that was opened before is such a one.
+ */
+REPL_API int repl_set_source(struct repl *r, bool choosing) REPL_MUST_CHECK;
+
+/*
+ * Before a program that was opened after others of its set goes on: REPL_E_REFUSED if it and one of
+ * them were gone on with without each other. The program's own data are those of one of them, and
+ * the other would be overwritten.
+ */
+REPL_API int repl_set_agrees(struct repl *r) REPL_MUST_CHECK;
+
+/* Its last writer had closed it when it was opened: it lacks nothing that this one knows of. */
+REPL_API bool repl_set_closed(const struct repl *r);
+
+/*
  * Remove the pool. with_set: its set file as well; force: as far as it is there.
  */
 REPL_API int repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set,

@@ -10,6 +10,13 @@
 #   fill COUNT, walk        pmemobj_fill on $TMP/local.set; prints count and checksum
 #   target_run COMMAND...   without librpmem.so.1, as on the target
 #   lose_and_sync FILLED    the local part is lost and had again from the replica
+#   two_targets             two of them, by RPMEM_CMD, and local.set of 16 MiB with REPLICA set1, set2; of each:
+#   target_ctl N COMMAND..  replctl; its replica is named by target_pool N
+#   target_state N          of its replica
+#   target_idle N           nobody has it open for writing
+#   target_sessions_kill N  its sessions are killed
+#   stream_loses N M        a program that is killed has lost N and gone on with M; it has $told so many objects
+#   has_told COUNT          the pool has as many at least
 . "$(dirname "$0")/../integration/lib.sh"
 FILL=$BUILD/tests/integration/pmemobj_fill
 RPMEM_LOG_FILE=$TMP/rpmem.log
@@ -82,4 +89,77 @@ lose_and_sync() {
 	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 	found=$(walk) || exit 1
 	[ "$found" = "$1" ] || fail "'$found' in place of '$1'"
+}
+
+two_targets() {
+	make_keys
+	start_sshd
+	at=$USER_NAME@127.0.0.1:$SSHD_PORT
+	RPMEM_CMD=
+	printf 'PMEMPOOLSET\n16M %s\n' "$TMP/part0" >"$TMP/local.set"
+	printf '[repl]\nidentity = %s\nknown-hosts = %s\n' "$TMP/key" "$TMP/known_hosts" >"$TMP/repl.conf"
+	for i in 1 2; do
+		mkdir -m 700 "$TMP/pools$i"
+		printf '[repld]\npool-dir = %s\n' "$TMP/pools$i" >"$TMP/repld$i.conf"
+		printf 'PMEMPOOLSET\n16M part\n' >"$TMP/pools$i/set$i"
+		printf 'REPLICA %s set%s\n' "$at" "$i" >>"$TMP/local.set"
+		command="$REPLD session --config $TMP/repld$i.conf"
+		RPMEM_CMD="$RPMEM_CMD${RPMEM_CMD:+|}$command"
+		{
+			cat "$TMP/repl.conf"
+			echo "command = $command"
+		} >"$TMP/repl$i.conf"
+	done
+	export RPMEM_CMD
+}
+
+target_pool() {
+	echo "$at/set$1"
+}
+
+target_ctl() {
+	ctl_of=$1
+	shift
+	"$REPLCTL" --config "$TMP/repl$ctl_of.conf" "$@" </dev/null
+}
+
+target_state() {
+	target_ctl "$1" info "$(target_pool "$1")" | sed -n 's/^state *\([^ ]*\).*/\1/p'
+}
+
+target_idle() {
+	! target_ctl "$1" info "$(target_pool "$1")" | grep -q '^writer .*(has it open)'
+}
+
+target_sessions_kill() {
+	for session in $(pgrep -f "session --config $TMP/repld$1.conf"); do
+		kill -KILL "$session"
+	done
+}
+
+stream_loses() {
+	rm -f "$TMP/stream"
+	REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
+		"$FILL" stream "$TMP/local.set" test 100000 >"$TMP/stream" 2>"$TMP/err" </dev/null &
+	pid=$!
+	PIDS="$PIDS $pid"
+	wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+	kill -STOP "$pid"
+	target_sessions_kill "$1"
+	before=$(tail -n 1 "$TMP/stream")
+	kill -CONT "$pid"
+	wait_for 20 told_more || fail "it does not go on: $(cat "$TMP/err")"
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+	told=$(tail -n 2 "$TMP/stream" | head -n 1)
+	wait_for 15 target_idle "$2" || fail "its session does not end"
+}
+
+told_more() {
+	[ "$(tail -n 2 "$TMP/stream" | head -n 1)" -gt $((before + 200)) ]
+}
+
+has_told() {
+	found=$(walk) || exit 1
+	[ "${found%% *}" -ge "$1" ] || fail "$found objects, $1 were told"
 }

@@ -105,6 +105,27 @@ ship_awaited(struct ship *s, uint32_t lost, uint32_t live, uint32_t back)
 	return lost & ~live & ~back;
 }
 
+/* It is no handle of a pool set. */
+struct siblings *
+siblings_lock(struct repl *r)
+{
+	(void)r;
+	return NULL;
+}
+
+void
+siblings_unlock(struct siblings *s)
+{
+	(void)s;
+}
+
+void
+siblings_advance(struct siblings *s, uint64_t deadline_ns)
+{
+	(void)s;
+	(void)deadline_ns;
+}
+
 static int
 hangs(uint64_t deadline_ns, struct err *e)
 {

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "siblings.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "forks.h"
+#include "repl_impl.h"
+
+struct siblings {
+	/* Guarded by all.lock. */
+	struct siblings *next;
+	unsigned forks; /* forks_count() of the process whose they are */
+	unsigned count;
+	uint8_t uuid[PMDK_UUID_SIZE]; /* zero: of one that has none */
+	pthread_mutex_t lock;         /* guards the rest, held across calls */
+	struct repl *first;           /* the one that was opened last */
+	bool begun;                   /* there is a generation in common */
+	struct generation chain;
+};
+
+static struct {
+	pthread_mutex_t lock; /* never held across calls, but for fork(2) */
+	struct siblings *first;
+} all = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+all_lock(void)
+{
+	pthread_mutex_lock(&all.lock);
+}
+
+static void
+all_unlock(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+static void
+all_begin(void)
+{
+	(void)pthread_atfork(all_lock, all_unlock, all_unlock);
+}
+
+/* ---- who they are ---- */
+
+static struct siblings *
+all_find(const uint8_t uuid[PMDK_UUID_SIZE])
+{
+	static const uint8_t none[PMDK_UUID_SIZE];
+	struct siblings *s = all.first;
+
+	if (memcmp(uuid, none, PMDK_UUID_SIZE) == 0)
+		return NULL;
+	while (s && (s->forks != forks_count() || memcmp(s->uuid, uuid, PMDK_UUID_SIZE) != 0))
+		s = s->next;
+	return s;
+}
+
+static struct siblings *
+siblings_new(const uint8_t uuid[PMDK_UUID_SIZE])
+{
+	struct siblings *s = calloc(1, sizeof(*s));
+
+	if (s && pthread_mutex_init(&s->lock, NULL)) {
+		free(s);
+		return NULL;
+	}
+	if (s) {
+		memcpy(s->uuid, uuid, PMDK_UUID_SIZE);
+		s->forks = forks_count();
+		s->next = all.first;
+		all.first = s;
+	}
+	return s;
+}
+
+int
+siblings_join(struct repl *r, struct err *e)
+{
+	uint8_t uuid[PMDK_UUID_SIZE] = {0};
+	struct siblings *s;
+
+	if (r->set->has_attr)
+		memcpy(uuid, r->set->attr + PMDK_ATTR_SET_UUID, PMDK_UUID_SIZE);
+	(void)pthread_once(&once, all_begin);
+	all_lock();
+	s = all_find(uuid);
+	if (!s)
+		s = siblings_new(uuid);
+	if (s)
+		s->count++;
+	all_unlock();
+	if (!s)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	pthread_mutex_lock(&s->lock);
+	r->set->next = s->first;
+	s->first = r;
+	pthread_mutex_unlock(&s->lock);
+	atomic_store(&r->set->siblings, s);
+	return 0;
+}
+
+static void
+siblings_free(struct siblings *s)
+{
+	struct siblings **at = &all.first;
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	(void)pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+void
+siblings_leave(struct repl *r)
+{
+	struct siblings *s = siblings_lock(r);
+	struct repl **at;
+
+	if (!s)
+		return;
+	for (at = &s->first; *at != r;)
+		at = &(*at)->set->next;
+	*at = r->set->next;
+	atomic_store(&r->set->siblings, NULL);
+	siblings_unlock(s);
+	all_lock();
+	if (--s->count == 0)
+		siblings_free(s);
+	all_unlock();
+}
+
+struct siblings *
+siblings_lock(struct repl *r)
+{
+	struct siblings *s = r->set ? atomic_load(&r->set->siblings) : NULL;
+
+	if (s)
+		pthread_mutex_lock(&s->lock);
+	return s;
+}
+
+void
+siblings_unlock(struct siblings *s)
+{
+	if (s)
+		pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- what they have in common ---- */
+
+/* That none of them is known to be ahead of. */
+static const struct sidecar *
+siblings_newest(const struct siblings *s, const struct repl *r)
+{
+	const struct sidecar *newest = &r->set->found;
+
+	for (const struct repl *m = s->first; m; m = m->set->next)
+		if (gen_compare(&m->set->found.generation, &newest->generation) == GEN_AHEAD)
+			newest = &m->set->found;
+	return newest;
+}
+
+/* One that is whole is of that generation. */
+static bool
+siblings_whole(const struct siblings *s, const struct sidecar *newest)
+{
+	for (const struct repl *m = s->first; m; m = m->set->next)
+		if (m->set->found.state == SIDECAR_UP_TO_DATE &&
+		    !gen_id_is_nil(&newest->generation.current) &&
+		    gen_compare(&m->set->found.generation, &newest->generation) == GEN_EQUAL)
+			return true;
+	return false;
+}
+
+/* filled: nobody goes on, so what is whole needs no new one. */
+static int
+siblings_begin(struct siblings *s, const struct repl *r, bool filled, struct err *e)
+{
+	const struct sidecar *newest = siblings_newest(s, r);
+	struct gen_id id;
+
+	if (s->begun)
+		return 0;
+	if (local_new_id(&id, e))
+		return e->code;
+	s->chain = newest->generation;
+	if (!filled || !siblings_whole(s, newest))
+		gen_advance(&s->chain, &id);
+	s->begun = true;
+	return 0;
+}
+
+int
+siblings_generation(struct repl *r, struct generation *chain, struct err *e)
+{
+	struct siblings *s = siblings_lock(r);
+	int rc = siblings_begin(s, r, false, e);
+
+	*chain = s->chain;
+	siblings_unlock(s);
+	return rc;
+}
+
+int
+siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e)
+{
+	struct siblings *s = siblings_lock(r);
+	int rc = siblings_begin(s, r, filled, e);
+
+	if (!rc) {
+		rc = repl_tell(r, &s->chain, deadline_ns, e);
+		r->set->told = rc == 0;
+		if (rc)
+			siblings_advance(s, deadline_ns);
+	}
+	siblings_unlock(s);
+	return rc;
+}
+
+static enum setsource
+member_judge(const struct siblings *s, const struct repl *r, const struct repl **other)
+{
+	enum setsource verdict = SETSOURCE_WHOLE;
+
+	for (const struct repl *m = s->first; m && verdict == SETSOURCE_WHOLE; m = m->set->next) {
+		verdict = setsource_judge(&r->set->found, &m->set->found);
+		*other = m;
+	}
+	return verdict;
+}
+
+enum setsource
+siblings_judge(struct repl *r, const struct repl **other)
+{
+	struct siblings *s = siblings_lock(r);
+	enum setsource verdict = member_judge(s, r, other);
+
+	siblings_unlock(s);
+	return verdict;
+}
+
+bool
+siblings_earlier_whole(struct repl *r)
+{
+	struct siblings *s = siblings_lock(r);
+	const struct repl *m = r->set->next, *other;
+
+	while (m && member_judge(s, m, &other) != SETSOURCE_WHOLE)
+		m = m->set->next;
+	siblings_unlock(s);
+	return m != NULL;
+}
+
+/* ---- when one is lost ---- */
+
+static bool
+is_told(const struct repl *m)
+{
+	return m->set->told && atomic_load(&m->replicas[0].lost) == 0;
+}
+
+/* One that hangs must leave the others time for theirs. */
+static uint64_t
+deadline_share(const struct repl *m, uint64_t deadline_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+	unsigned count = 0;
+
+	for (; m; m = m->set->next)
+		count += is_told(m);
+	return now_ns >= deadline_ns ? deadline_ns : now_ns + (deadline_ns - now_ns) / count;
+}
+
+void
+siblings_advance(struct siblings *s, uint64_t deadline_ns)
+{
+	struct gen_id id;
+	bool any = s->begun;
+
+	/* One that is lost over it may have the new generation: the others need another. */
+	while (any && local_new_id(&id, NULL) == 0) {
+		any = false;
+		gen_advance(&s->chain, &id);
+		for (struct repl *m = s->first; m; m = m->set->next)
+			if (is_told(m) &&
+			    repl_tell(m, &s->chain, deadline_share(m, deadline_ns), NULL))
+				any = true;
+	}
+}

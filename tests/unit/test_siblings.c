@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Of the handles on replicas of one pool set all have one generation, but for those that were lost,
+ * which are behind the others before anything is acknowledged without them.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+
+#include "../../librepl/src/siblings.c"
+
+#define HANDLES 3U
+
+/* ---- handles whose targets answer or are lost when they are told ---- */
+
+struct handle {
+	struct repl repl;
+	struct repl_set set;
+	struct generation there; /* as recorded on the target */
+	bool breaks;             /* takes what it is told, and is lost over it */
+	uint64_t deadline_ns;    /* of what it was told last */
+};
+
+static struct handle handles[HANDLES];
+static uint8_t next_id;
+static unsigned fork_count;
+
+unsigned
+forks_count(void)
+{
+	return fork_count;
+}
+
+int
+local_new_id(struct gen_id *id, struct err *e)
+{
+	(void)e;
+	memset(id, ++next_id, sizeof(*id));
+	return 0;
+}
+
+int
+repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e)
+{
+	struct handle *h = (struct handle *)r;
+
+	if (atomic_load(&r->replicas[0].lost))
+		return err_set(e, REPL_E_LOST, "lost before");
+	h->there = *chain;
+	h->deadline_ns = deadline_ns;
+	if (!h->breaks)
+		return 0;
+	atomic_store(&r->replicas[0].lost, REPL_E_TIMEOUT);
+	return err_set(e, REPL_E_LOST, "lost over it");
+}
+
+/* uuid 0: of a set without headers. */
+static struct repl *
+opened(unsigned i, uint8_t uuid, const char *chain, enum sidecar_state state)
+{
+	struct handle *h = &handles[i];
+
+	memset(h, 0, sizeof(*h));
+	h->repl.set = &h->set;
+	h->set.has_attr = uuid != 0;
+	memset(h->set.attr, uuid, sizeof(h->set.attr));
+	h->set.found.state = state;
+	for (size_t k = 0; k < strlen(chain); k++) {
+		struct generation *g = &h->set.found.generation;
+
+		(k == 0 ? &g->current : &g->history[k - 1])->b[0] = (uint8_t)chain[k];
+	}
+	h->there = h->set.found.generation;
+	assert_int_equal(siblings_join(&h->repl, NULL), 0);
+	return &h->repl;
+}
+
+static void
+closed(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		siblings_leave(&handles[i].repl);
+}
+
+static int
+begins(unsigned i)
+{
+	return siblings_record(&handles[i].repl, false, clock_deadline(1000), NULL);
+}
+
+/* As repl_lose() does. */
+static void
+loses(unsigned i, uint64_t deadline_ns)
+{
+	struct siblings *s = siblings_lock(&handles[i].repl);
+
+	assert_non_null(s);
+	atomic_store(&handles[i].repl.replicas[0].lost, REPL_E_LOST);
+	siblings_advance(s, deadline_ns);
+	siblings_unlock(s);
+}
+
+static enum gen_relation
+relation(unsigned a, unsigned b)
+{
+	return gen_compare(&handles[a].there, &handles[b].there);
+}
+
+static bool
+has(unsigned i, char letter)
+{
+	for (unsigned k = 0; k < GEN_HISTORY; k++)
+		if (handles[i].there.history[k].b[0] == (uint8_t)letter)
+			return true;
+	return false;
+}
+
+/* ---- what holds ---- */
+
+static void
+all_that_begin_have_one_generation(void **state)
+{
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
+	(void)opened(1, 1, "ba", SIDECAR_UP_TO_DATE);
+	(void)opened(2, 1, "", SIDECAR_UP_TO_DATE);
+	for (unsigned i = 0; i < HANDLES; i++)
+		assert_int_equal(begins(i), 0);
+	assert_int_equal(relation(0, 1), GEN_EQUAL);
+	assert_int_equal(relation(0, 2), GEN_EQUAL);
+	/* On top of the newest, whoever begins first. */
+	assert_true(has(0, 'b'));
+	closed(HANDLES);
+}
+
+static void
+lost_one_is_behind(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < HANDLES; i++)
+		(void)opened(i, 1, "a", SIDECAR_UP_TO_DATE);
+	assert_int_equal(begins(0) | begins(1), 0);
+	loses(0, clock_deadline(1000));
+	assert_int_equal(relation(0, 1), GEN_BEHIND);
+	/* Also one that begins after that. */
+	assert_int_equal(begins(2), 0);
+	assert_int_equal(relation(1, 2), GEN_EQUAL);
+	loses(1, clock_deadline(1000));
+	assert_int_equal(relation(1, 2), GEN_BEHIND);
+	assert_int_equal(relation(0, 1), GEN_BEHIND);
+	closed(HANDLES);
+}
+
+static void
+one_lost_over_it_is_behind_too(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < HANDLES; i++) {
+		(void)opened(i, 1, "a", SIDECAR_UP_TO_DATE);
+		assert_int_equal(begins(i), 0);
+	}
+	handles[1].breaks = true;
+	loses(2, clock_deadline(1000));
+	assert_int_equal(relation(2, 1), GEN_BEHIND);
+	assert_int_equal(relation(1, 0), GEN_BEHIND);
+	closed(HANDLES);
+}
+
+static void
+one_lost_as_it_begins_is_behind(void **state)
+{
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	(void)opened(1, 1, "a", SIDECAR_UP_TO_DATE);
+	assert_int_equal(begins(0), 0);
+	handles[1].breaks = true;
+	assert_int_equal(begins(1), REPL_E_LOST);
+	assert_int_equal(relation(1, 0), GEN_BEHIND);
+	closed(2);
+}
+
+static void
+each_has_a_share_of_the_time(void **state)
+{
+	uint64_t end_ns = clock_deadline(60000);
+
+	(void)state;
+	for (unsigned i = 0; i < HANDLES; i++) {
+		(void)opened(i, 1, "a", SIDECAR_UP_TO_DATE);
+		assert_int_equal(begins(i), 0);
+	}
+	loses(1, end_ns);
+	/* The list begins with the last one. */
+	assert_true(handles[2].deadline_ns < end_ns - 20 * NS_PER_S);
+	assert_true(handles[0].deadline_ns > end_ns - NS_PER_S && handles[0].deadline_ns <= end_ns);
+	closed(HANDLES);
+}
+
+static void
+filled_one_is_as_whole_as_its_source(void **state)
+{
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	(void)opened(1, 1, "", SIDECAR_UP_TO_DATE);
+	assert_int_equal(siblings_record(&handles[1].repl, true, clock_deadline(1000), NULL), 0);
+	assert_int_equal(relation(0, 1), GEN_EQUAL);
+	closed(2);
+	/* What a killed program has left may lack what the local part had. */
+	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
+	(void)opened(1, 1, "", SIDECAR_UP_TO_DATE);
+	(void)opened(2, 1, "", SIDECAR_UP_TO_DATE);
+	for (unsigned i = 1; i < HANDLES; i++)
+		assert_int_equal(
+			siblings_record(&handles[i].repl, true, clock_deadline(1000), NULL), 0);
+	assert_int_equal(relation(0, 1), GEN_BEHIND);
+	assert_int_equal(relation(1, 2), GEN_EQUAL);
+	closed(HANDLES);
+}
+
+static void
+others_are_not_told(void **state)
+{
+	const struct repl *other;
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
+	(void)opened(1, 2, "ba", SIDECAR_UNKNOWN);
+	(void)opened(2, 0, "ca", SIDECAR_UNKNOWN);
+	for (unsigned i = 0; i < HANDLES; i++) {
+		assert_int_equal(siblings_judge(&handles[i].repl, &other), SETSOURCE_WHOLE);
+		assert_int_equal(begins(i), 0);
+	}
+	assert_int_equal(relation(0, 1), GEN_DIVERGED);
+	closed(HANDLES);
+	/* What the parent of a fork has open is not this process's. */
+	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
+	fork_count++;
+	(void)opened(1, 1, "ba", SIDECAR_UNKNOWN);
+	assert_int_equal(siblings_judge(&handles[0].repl, &other), SETSOURCE_WHOLE);
+	closed(2);
+}
+
+static void
+other_one_is_named(void **state)
+{
+	const struct repl *other = NULL;
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
+	(void)opened(1, 1, "a", SIDECAR_UNKNOWN);
+	(void)opened(2, 1, "ba", SIDECAR_UNKNOWN);
+	assert_int_equal(siblings_judge(&handles[0].repl, &other), SETSOURCE_BEHIND);
+	assert_ptr_equal(other, &handles[2].repl);
+	assert_int_equal(siblings_judge(&handles[2].repl, &other), SETSOURCE_WHOLE);
+	assert_false(siblings_earlier_whole(&handles[1].repl));
+	closed(HANDLES);
+	(void)opened(0, 1, "ba", SIDECAR_UNKNOWN);
+	(void)opened(1, 1, "a", SIDECAR_UNKNOWN);
+	assert_true(siblings_earlier_whole(&handles[1].repl));
+	assert_false(siblings_earlier_whole(&handles[0].repl));
+	closed(2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_that_begin_have_one_generation),
+		cmocka_unit_test(lost_one_is_behind),
+		cmocka_unit_test(one_lost_over_it_is_behind_too),
+		cmocka_unit_test(one_lost_as_it_begins_is_behind),
+		cmocka_unit_test(each_has_a_share_of_the_time),
+		cmocka_unit_test(filled_one_is_as_whole_as_its_source),
+		cmocka_unit_test(others_are_not_told),
+		cmocka_unit_test(other_one_is_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
