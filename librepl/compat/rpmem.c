@@ -147,10 +147,15 @@ struct start {
 	uint8_t attr[PMDK_ATTR_SIZE];
 };
 
+/* A copy that goes on without its target is none. */
 static int
-start_open(struct start *how, const struct repl_config *cfg, const char *text, void *addr,
-	   size_t size, struct repl **r)
+start_open(struct start *how, struct repl_config *cfg, const char *text, void *addr, size_t size,
+	   struct repl **r)
 {
+	int rc = how->create && how->pmempool ? repl_config_set(cfg, "on-loss", "fail") : 0;
+
+	if (rc)
+		return rc;
 	if (!how->create)
 		return repl_set_open(cfg, text, addr, size, how->attr, &how->has, r);
 	return repl_set_create(cfg, text, addr, size, how->has ? how->attr : NULL, r);
@@ -231,9 +236,10 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 	    strcmp(text, damaged) == 0)
 		remove_damaged(text);
 	p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
-	if (p && how.pmempool && repl_set_fill(p->r) == 0)
-		p->filling = true;
-	return p;
+	if (!p || !how.pmempool)
+		return p;
+	p->filling = true;
+	return pool_started(p, repl_set_fill(p->r));
 }
 
 RPMEMpool *
@@ -277,19 +283,23 @@ log_loss(const RPMEMpool *p)
 int
 rpmem_close(RPMEMpool *rpp)
 {
-	int rc;
+	int rc, filled = 0;
 
 	if (!rpp)
 		return report_set(EINVAL, "no pool is given");
 	log_loss(rpp);
 	report_log(REPORT_INFO, "%s: closed", rpp->target);
-	if (rpp->filling && repl_set_filled(rpp->r))
-		report_log(REPORT_WARNING, "%s: is not known to be whole", rpp->target);
+	if (rpp->filling)
+		filled = repl_set_filled(rpp->r);
+	if (filled)
+		(void)report_repl(filled, "the copy was not finished");
 	rc = repl_close(rpp->r);
 	if (rpp->pmempool)
 		away[0] = '\0';
 	free(rpp);
-	return rc ? report_repl(rc, "close") : 0;
+	if (rc)
+		(void)report_repl(rc, "close");
+	return rc || filled ? -1 : 0;
 }
 
 int

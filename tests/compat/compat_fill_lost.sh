@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A copy by pmempool transform whose target is lost in the middle is an error, and the pool is as it was.
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
+. "$(dirname "$0")/compat_lib.sh"
+start_compat
+target_set rem.set "256M rem.part"
+printf 'PMEMPOOLSET\n256M %s\n' "$TMP/part0" >"$TMP/alone.set"
+printf 'PMEMPOOLSET\n256M %s\nREPLICA %s rem.set\n' "$TMP/part0" "$T" >"$TMP/local.set"
+pmdk pmempool create obj --layout=test "$TMP/alone.set" >"$TMP/out" 2>&1 || fail "create: $(cat "$TMP/out")"
+filled=$(pmdk "$FILL" fill "$TMP/alone.set" test 50 2>"$TMP/err") || fail "fill: $(cat "$TMP/err")"
+
+# The sessions that have the part mapped, and with it lanes.
+sessions() {
+	for child in $(pgrep -P "$SERVE_PID"); do
+		for session in $(pgrep -P "$child"); do
+			! grep -qs "/rem.part" "/proc/$session/maps" || echo "$session"
+		done
+	done
+}
+
+state() {
+	ctl info "$T/rem.set" | sed -n 's/^state *\([^ ]*\).*/\1/p'
+}
+
+copying() {
+	[ "$(lanes_opened)" -gt "$lanes" ] || gone "$pid"
+}
+
+lanes=$(lanes_opened)
+REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD pmempool transform "$TMP/alone.set" "$TMP/local.set" \
+	>"$TMP/out" 2>&1 </dev/null &
+pid=$!
+PIDS="$PIDS $pid"
+until copying; do
+	:
+done
+kill -STOP "$pid" || fail "transform: $(cat "$TMP/out")"
+until [ "$(state)" = inconsistent ]; do
+	kill -CONT "$pid" && sleep 0.01 && kill -STOP "$pid" || fail "it is not begun: $(cat "$TMP/out")"
+done
+for session in $(sessions); do
+	kill -KILL "$session"
+done
+kill -CONT "$pid"
+! wait "$pid" || fail "transform says that it is done: $(cat "$TMP/rpmem.log")"
+# PMDK has taken it away again.
+! ctl info "$T/rem.set" >"$TMP/out" 2>&1 || fail "it is there: $(cat "$TMP/out")"
+found=$(pmdk "$FILL" check "$TMP/alone.set" test) || fail "the pool is not as it was"
+[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
