@@ -211,6 +211,13 @@ journal_fill(struct rounds *o, struct err *e)
 	return rc ? rc : resync_pass(r, e);
 }
 
+/* In between it has not all, nor at the end what equals a part. */
+static enum sidecar_state
+commit_state(const struct resync *s, bool last)
+{
+	return last && !s->part ? SIDECAR_UP_TO_DATE : SIDECAR_OUTDATED;
+}
+
 static int
 journal_commit(struct rounds *o, bool last, struct err *e)
 {
@@ -225,8 +232,7 @@ journal_commit(struct rounds *o, bool last, struct err *e)
 	 * it would seem to tell all that it lacks.
 	 */
 	r->s->in_doubt = last;
-	rc = remote_journal_commit(r->s->remote, last ? SIDECAR_UP_TO_DATE : SIDECAR_OUTDATED,
-				   chain, e);
+	rc = remote_journal_commit(r->s->remote, commit_state(r->s, last), chain, e);
 	if (!rc && !last) {
 		dirty_rebase(r->s->dirty, r->s->replica, &chain->current);
 		release(r);
@@ -322,18 +328,28 @@ direct_mark(struct resync_run *r, struct err *e)
 	return rc;
 }
 
+/* A part of that generation it is already, of which it may know how much. */
+static bool
+is_called_part(const struct resync_run *r, const struct generation *chain)
+{
+	const struct sidecar *meta = &remote_info(r->s->remote)->meta;
+
+	return r->s->part && !r->marked && meta->state != SIDECAR_INCONSISTENT &&
+	       gen_id_equal(&meta->generation.current, &chain->current);
+}
+
 /* Nothing is left to copy, and the application is held. */
 static int
-mark_up_to_date(struct rounds *o, struct err *e)
+mark_last(struct rounds *o, struct err *e)
 {
 	struct resync_run *r = &o->run;
 	const struct generation *chain = NULL;
 	int rc = chain_get(o, &chain, e);
 
-	if (rc)
+	if (rc || is_called_part(r, chain))
 		return rc;
 	r->s->in_doubt = true;
-	return remote_pool_mark(r->s->remote, SIDECAR_UP_TO_DATE, chain, e);
+	return remote_pool_mark(r->s->remote, commit_state(r->s, true), chain, e);
 }
 
 static int
@@ -359,7 +375,7 @@ direct_round(struct rounds *o, enum outcome *outcome, struct err *e)
 	if (!rc && r->held)
 		last = is_whole(r);
 	if (!rc && last)
-		rc = mark_up_to_date(o, e);
+		rc = mark_last(o, e);
 	dirty_batch_end(s->dirty, s->replica, rc == 0);
 	*outcome = last ? ROUND_LAST : ROUND_MORE;
 	if (!rc && !last) {
@@ -386,7 +402,7 @@ empty_round(struct rounds *o, enum outcome *outcome, struct err *e)
 		release(r);
 		return 0;
 	}
-	rc = mark_up_to_date(o, e);
+	rc = mark_last(o, e);
 	*outcome = ROUND_LAST;
 	return rc;
 }

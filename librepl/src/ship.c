@@ -417,17 +417,27 @@ ship_leave(struct ship *s, unsigned replica, uint64_t deadline_ns)
 	return out;
 }
 
+/* With the lock. Who has all tells it: without a POSITION one with less would be called better. */
+static void
+ship_position(struct ship *s)
+{
+	struct shipment *empty = shipment_new(0, 0);
+
+	if (!empty)
+		return;
+	shipqueue_append(&s->q, empty, clock_now_ns());
+	shipqueue_unref(&s->q, empty);
+	ship_arm(s);
+}
+
 void
 ship_install(struct ship *s, unsigned replica, struct remote *remote)
 {
 	struct shipper *p;
-	struct shipment *empty;
 
 	if (!ship_serves(s, replica))
 		return;
 	p = &s->shipper[replica];
-	/* It has all: without a POSITION one with less would be called better. */
-	empty = shipment_new(0, 0);
 	pthread_mutex_lock(&s->lock);
 	assert(!p->inside && !s->q.view[replica].open);
 	p->remote = remote;
@@ -435,11 +445,7 @@ ship_install(struct ship *s, unsigned replica, struct remote *remote)
 	p->begun = false;
 	shipper_drop_writes(p);
 	shipqueue_open(&s->q, replica);
-	if (empty) {
-		shipqueue_append(&s->q, empty, clock_now_ns());
-		shipqueue_unref(&s->q, empty);
-		ship_arm(s);
-	}
+	ship_position(s);
 	pthread_mutex_unlock(&s->lock);
 }
 
@@ -643,11 +649,15 @@ ship_new(struct repl *r, struct ship **out, struct err *e)
 		}
 		rc = shipper_start(s, i, e);
 	}
-	if (rc)
+	if (rc) {
 		ship_free(s);
-	else
-		*out = s;
-	return rc;
+		return rc;
+	}
+	pthread_mutex_lock(&s->lock);
+	ship_position(s);
+	pthread_mutex_unlock(&s->lock);
+	*out = s;
+	return 0;
 }
 
 void

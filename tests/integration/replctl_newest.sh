@@ -147,3 +147,25 @@ since=$(date +%s)
 fails 9 "timed out" "$T/a" "$T/b" "$T/c" "$T/d" "$T/e" "$T/f"
 [ $(($(date +%s) - since)) -le 9 ] || fail "it took $(($(date +%s) - since)) s"
 kill -CONT "$SERVE_PID"
+
+# Nothing was drained since it was opened: all have all, killed or closed.
+for end in closed killed; do
+	set_up "$end-a"
+	ok set target "$(pool "$end-b")"
+	ok set target "$(pool "$end-c")"
+	ok set ack quorum
+	ok map "$TMP/$end" $size
+	ok open 1
+	for i in 0 1 2; do
+		wait_for 10 follows "$i" || fail "replica $i does not follow"
+	done
+	if [ "$end" = closed ]; then
+		stop_api
+	else
+		kill -KILL "$(api_child)"
+		wait "$api_pid" 2>/dev/null
+		exec {API_IN}>&-
+		wait_for 20 no_sessions || fail "sessions stay"
+	fi
+	newest "$end-b" "$end-b" "$end-a" "$end-c"
+done

@@ -62,6 +62,7 @@ static struct world {
 	bool flushed[BLOCKS];  /* and not drained */
 	uint8_t loose[BLOCKS]; /* what it has been since it was last flushed, that included */
 	bool busy;             /* stores between the steps */
+	bool part;             /* of its generation, which others have more of */
 	bool held, cancel;
 	bool refuse_journal;
 	bool stay_full; /* the journal is refused always */

@@ -260,6 +260,11 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	(void)snprintf(t->info.filesystem, sizeof(t->info.filesystem), "%s",
 		       seed % 8 == 1 ? "btrfs" : "ext4");
 	t->info.meta.state = states[rnd(4)];
+	/* As the pool's own record says that is opened: of its generation there is more elsewhere.
+	 */
+	w.part = !w.busy && *what != RESYNC_FULL && seed % 5 == 0;
+	if (w.part && t->info.meta.state == SIDECAR_UP_TO_DATE)
+		t->info.meta.state = SIDECAR_UNKNOWN;
 	if (*what == RESYNC_FULL)
 		t->info.meta.state = rnd(2) ? SIDECAR_UP_TO_DATE : SIDECAR_INCONSISTENT;
 	else
@@ -282,7 +287,8 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	for (unsigned b = 0; b < BLOCKS; b++)
 		w.base.allowed[b] = (uint8_t)(1U << t->value[b]);
 	/* It was lost here: from now on what is drained is marked. */
-	advance();
+	if (!w.part)
+		advance();
 	if (w.busy)
 		for (unsigned i = 0; i < 20; i++)
 			program();
@@ -312,7 +318,7 @@ judge_cut(void)
 		wrong("a replica that is no prefix says that it is one");
 	if (t->info.meta.state == SIDECAR_UP_TO_DATE &&
 	    gen_id_equal(&t->info.meta.generation.current, &w.generation.current) &&
-	    (!is_moment(t, &now) || t->info.meta.pool_size != w.size))
+	    (w.part || !is_moment(t, &now) || t->info.meta.pool_size != w.size))
 		wrong("a replica that lacks updates says that it is up to date");
 }
 
@@ -325,7 +331,8 @@ judge_end(void)
 	moment_now(&now);
 	if (w.busy && !w.held)
 		wrong("done without a hold");
-	if (t->info.meta.state != SIDECAR_UP_TO_DATE ||
+	if ((t->info.meta.state == SIDECAR_UP_TO_DATE) == w.part ||
+	    t->info.meta.state == SIDECAR_INCONSISTENT ||
 	    !gen_id_equal(&t->info.meta.generation.current, &w.generation.current))
 		wrong("done and not recorded");
 	if (t->info.meta.pool_size != w.size || !is_moment(t, &now))
@@ -374,6 +381,7 @@ world_run(uint64_t seed, uint64_t stores_max)
 			    .file = rnd(2) ? file : NULL,
 			    .progress = &progress,
 			    .no_journal = rnd(8) == 0,
+			    .part = w.part,
 			    .host = {.hold = w.busy ? host_hold : NULL,
 				     .release = host_release,
 				     .cancelled = host_cancelled,
