@@ -144,6 +144,17 @@ append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned repl
 		append_refused(l, a);
 }
 
+/* It is lost with the bytes where its own tail word had them. */
+static void
+append_astray(struct repl *r, const struct lane *l, const struct append *a)
+{
+	const struct range there = {.off = l->append.place, .len = a->len};
+	size_t size = atomic_load(&r->size);
+
+	if (!l->append.status && there.off <= size && there.len <= size - there.off)
+		pending_settle_only(r, &there, 1);
+}
+
 /*
  * Until one has answered; those that did not are lost. On lanes of a receive ring
  * nobody chooses: the local tail word does.
@@ -165,6 +176,7 @@ append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 			continue;
 		}
 		repl_lose(r, i, l->status, l->why, end);
+		append_astray(r, l, a);
 		if (r->cfg->on_loss == REPL_ON_LOSS_FAIL)
 			return err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, l->why);
 	}

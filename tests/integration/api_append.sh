@@ -104,3 +104,21 @@ if [ "$(stat -f -c %T "$TMP")" = tmpfs ]; then
 	equal "$TMP/ring" "$TMP/serve/pools/ring"
 fi
 stop_api
+
+# A tail word that was not made durable: the replica chooses another place, is lost for that, and what it has put there is
+# not there any more when it is back.
+start_api
+configure "$(pool astray)"
+ok set reconnect-min 50
+ok map "$TMP/astray" $((2 * MIB))
+ok put 0 8192 3
+ok tail 65536 0
+ok open 1
+ok tail 65536 16384
+ok append 0 65536 $LIMIT 100 7
+api stat 0
+is error 1
+wait_for 20 established 0 || fail "it does not come back: $TEXT"
+ok compare 0
+same
+ok close
