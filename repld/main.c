@@ -145,6 +145,8 @@ harden(void)
 	 * libfabric would watch the memory, and give all rights to all of it, receive buffers too.
 	 */
 	(void)setenv("FI_MR_CACHE_MAX_COUNT", "0", 1);
+	/* Meant for programs that are tried; flushes that a pool's media need would be left out. */
+	(void)unsetenv("PMEM2_FORCE_GRANULARITY");
 	raise_nofile();
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 && setrlimit(RLIMIT_CORE, &none) == 0;

@@ -104,21 +104,16 @@ file_facts(const struct probe_file *file, struct probe *p)
 			 20);
 }
 
-/*
- * libpmem2 finds BYTE and CACHE_LINE only where MAP_SYNC works, that is on DAX,
- * unless its environment variable makes it say so.
- */
+/* A mapping has BYTE and CACHE_LINE only where MAP_SYNC works, that is on DAX. */
 static void
 probe_class(const struct probe_file *file, const enum profile_granularity *g, struct probe *p)
 {
-	bool forced = getenv("PMEM2_FORCE_GRANULARITY") != NULL;
 	const char *source = "libpmem2 mapping";
 
 	if (g) {
 		profile_set(&p->profile, PROFILE_F_GRANULARITY, (int)*g, source);
-		fact_add(p, "store-granularity", source, "%s%s",
-			 profile_value_name(PROFILE_F_GRANULARITY, (int)*g),
-			 forced ? ", forced by PMEM2_FORCE_GRANULARITY" : "");
+		fact_add(p, "store-granularity", source, "%s",
+			 profile_value_name(PROFILE_F_GRANULARITY, (int)*g));
 	}
 	if (file->memory)
 		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_MEMORY,
@@ -128,9 +123,6 @@ probe_class(const struct probe_file *file, const enum profile_granularity *g, st
 	else if (*g == PROFILE_GRAN_PAGE)
 		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_PAGE,
 			    "libpmem2: granularity page");
-	else if (forced && !file->dax && !file->device)
-		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_PAGE,
-			    "statx: no DAX, whatever PMEM2_FORCE_GRANULARITY says");
 	else
 		profile_set(&p->profile, PROFILE_F_CLASS, PROFILE_CLASS_MEDIA,
 			    "libpmem2: granularity finer than a page");

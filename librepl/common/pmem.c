@@ -93,7 +93,31 @@ pmem_granularity(enum pmem2_granularity g)
 	return PROFILE_GRAN_PAGE;
 }
 
-/* Any granularity will do: what libpmem2 finds decides how it is flushed. */
+/*
+ * Finer than a page is what MAP_SYNC works for, DAX. It is asked here again, and not of the pool's
+ * addresses: libpmem2 takes the word of PMEM2_FORCE_GRANULARITY against it.
+ */
+static bool
+pmem_is_dax(int fd, size_t off)
+{
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	void *p;
+
+	if (pmem_is_device(fd))
+		return true;
+	p = mmap(NULL, len, PROT_READ, MAP_SHARED_VALIDATE | MAP_SYNC, fd, (off_t)off);
+	return p != MAP_FAILED && munmap(p, len) == 0;
+}
+
+static enum profile_granularity
+pmem_granularity_found(const struct pmem_map *m, int fd)
+{
+	enum profile_granularity g = pmem_granularity(pmem2_map_get_store_granularity(m->map));
+
+	return g == PROFILE_GRAN_PAGE || pmem_is_dax(fd, m->fd_off) ? g : PROFILE_GRAN_PAGE;
+}
+
+/* Any granularity will do: what is found decides how it is flushed. */
 static int
 pmem_config_fill(struct pmem2_config *c, const struct pmem_map *m, size_t off, size_t size)
 {
@@ -201,8 +225,8 @@ pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t t
 	}
 	m->addr = pmem2_map_get_address(m->map);
 	m->size = size;
-	m->granularity = pmem_granularity(pmem2_map_get_store_granularity(m->map));
 	m->fd_off = fd_off;
+	m->granularity = pmem_granularity_found(m, fd);
 	m->file_size = m->granularity == PROFILE_GRAN_PAGE && !pmem_is_device(fd) ? size : 0;
 	m->flush = pmem2_get_flush_fn(m->map);
 	m->drain = pmem2_get_drain_fn(m->map);
@@ -271,21 +295,16 @@ pmem_fd(const struct pmem_map *m)
 
 /*
  * Not by libpmem2, whose trial of MAP_SYNC would leave addresses free for a
- * moment: what the first part was mapped with suits the next one. Only where a
- * granularity is forced on libpmem2 it may not.
+ * moment: what the first part was mapped with suits the next one.
  */
 static void *
 pmem_map_at(const struct pmem_map *m, uint8_t *at, size_t len, int fd, off_t off)
 {
 	int prot = PROT_READ | (m->write ? PROT_WRITE : 0);
-	void *p = MAP_FAILED;
+	bool page = m->granularity == PROFILE_GRAN_PAGE;
+	int flags = page ? MAP_SHARED : MAP_SHARED_VALIDATE | MAP_SYNC;
 
-	if (m->granularity != PROFILE_GRAN_PAGE)
-		p = mmap(at, len, prot, MAP_SHARED_VALIDATE | MAP_SYNC | MAP_FIXED, fd, off);
-	if (m->granularity == PROFILE_GRAN_PAGE ||
-	    (p == MAP_FAILED && getenv("PMEM2_FORCE_GRANULARITY")))
-		p = mmap(at, len, prot, MAP_SHARED | MAP_FIXED, fd, off);
-	return p;
+	return mmap(at, len, prot, flags | MAP_FIXED, fd, off);
 }
 
 int

@@ -16,8 +16,10 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/magic.h>
 
 #include "pmem.h"
 
@@ -37,6 +39,7 @@ temp_file(char path[64], size_t size)
 
 /* A device that fails under the next sync, which lasts until another one has been, or a while. */
 static _Atomic bool fails;
+static _Atomic unsigned syncs;
 static sem_t begun, another;
 
 int
@@ -44,6 +47,7 @@ msync(void *addr, size_t len, int flags)
 {
 	struct timespec until;
 
+	syncs++;
 	if (!atomic_exchange(&fails, false)) {
 		(void)sem_post(&another);
 		return (int)syscall(SYS_msync, addr, len, flags);
@@ -552,10 +556,48 @@ cut_file_does_not_grow_again(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* What is said to be finer than a page and is page cache would be lost, flushed or not. */
+static void
+page_cache_is_synced_whatever_granularity_is_forced(void **state)
+{
+	static const char *const forced[] = {"BYTE", "CACHE_LINE", "PAGE"};
+	bool memory = false;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct range r = {.off = 4100, .len = 8};
+		struct pmem_map *m;
+		struct statfs fs;
+		struct err e;
+		char path[64];
+		int fd = temp_file(path, POOL_SIZE);
+
+		err_clear(&e);
+		assert_int_equal(fstatfs(fd, &fs), 0);
+		memory = fs.f_type == TMPFS_MAGIC;
+		assert_int_equal(setenv("PMEM2_FORCE_GRANULARITY", forced[i], 1), 0);
+		assert_int_equal(pmem_map_new_at(fd, path, 0, 4096, POOL_SIZE, true, &m, &e), 0);
+		assert_int_equal(pmem_map_extend(m, 4096, fd, 4096, POOL_SIZE - 4096, &e), 0);
+		pmem_map_set_size(m, POOL_SIZE);
+		assert_int_equal(unsetenv("PMEM2_FORCE_GRANULARITY"), 0);
+		assert_int_equal(pmem_map_granularity(m), PROFILE_GRAN_PAGE);
+		assert_true(pmem_map_by_file(m));
+		atomic_store(&syncs, 0);
+		pmem_map_copy(m, r.off, "12345678", r.len);
+		assert_int_equal(pmem_map_persist(m, &r, 1, &e), 0);
+		assert_int_equal(syncs, memory ? 0 : 1);
+		assert_int_equal(pmem_map_groups(m), !memory);
+		pmem_map_free(m);
+		assert_int_equal(close(fd), 0);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(page_cache_is_synced_whatever_granularity_is_forced),
 		cmocka_unit_test(file_and_mapping_are_one),
 		cmocka_unit_test(each_file_gets_its_own),
 		cmocka_unit_test(cut_file_does_not_grow_again),

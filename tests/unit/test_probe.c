@@ -516,10 +516,6 @@ durability_class_follows_granularity(void **state)
 	assert_known(run_as(m, "tcp", PROFILE_GRAN_BYTE), PROFILE_F_CLASS, PROFILE_CLASS_MEDIA);
 	assert_known(run_as(m, "tcp", PROFILE_GRAN_CACHE_LINE), PROFILE_F_CLASS,
 		     PROFILE_CLASS_MEDIA);
-	assert_int_equal(setenv("PMEM2_FORCE_GRANULARITY", "CACHE_LINE", 1), 0);
-	assert_known(run_as(m, "tcp", PROFILE_GRAN_CACHE_LINE), PROFILE_F_CLASS,
-		     PROFILE_CLASS_PAGE);
-	assert_int_equal(unsetenv("PMEM2_FORCE_GRANULARITY"), 0);
 }
 
 static void
