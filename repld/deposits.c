@@ -80,7 +80,7 @@ deposits_apply(struct deposits *d, const struct wire_commit_view *v, struct err 
 
 		switch (en.op) {
 		case WIRE_OP_BARRIER:
-			rc = deposits_flush(d, e);
+			rc = d->whole ? REPL_OK : deposits_flush(d, e);
 			break;
 		case WIRE_OP_COPY:
 		case WIRE_OP_ATOMIC8:

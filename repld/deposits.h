@@ -13,13 +13,14 @@
 #include "pmem.h"
 #include "wire.h"
 
-#define DEPOSITS_RANGES_MAX 256
+#define DEPOSITS_RANGES_MAX 4096
 
 struct deposits {
 	struct pmem_map *map;
 	bool trims;               /* make zero what TRIM names; a replay need not, so it does not */
 	bool hole;                /* and give its space back */
 	bool back;                /* take space first: where a disk is full storing is a SIGBUS */
+	bool whole;               /* a replay that, cut, is begun anew: barriers split nothing */
 	const _Atomic bool *stop; /* NULL, or: once true what is to be trimmed is given up */
 	struct range ranges[DEPOSITS_RANGES_MAX]; /* stored, not yet durable */
 	size_t count;
@@ -30,7 +31,7 @@ struct deposits {
 void deposits_init(struct deposits *d, struct pmem_map *map);
 
 /*
- * Store what a checked DEPOSIT says, with its barriers: what it has stored
+ * Store what a checked DEPOSIT says, with its barriers but for those of a whole: what it has stored
  * behind the last one is durable after deposits_flush(). An error is of a flush
  * or, with back, REPL_E_NOSPC: nothing more may be applied.
  */

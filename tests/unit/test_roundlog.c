@@ -28,10 +28,12 @@ static struct roundlog *rlog;
 
 /* While the next sync of a mapping is on its way another one fails, which is told the error. */
 static _Atomic bool fails_elsewhere;
+static _Atomic unsigned syncs;
 
 int
 msync(void *addr, size_t len, int flags)
 {
+	syncs++;
 	if (atomic_exchange(&fails_elsewhere, false))
 		roundlog_fail(rlog);
 	return (int)syscall(SYS_msync, addr, len, flags);
@@ -567,6 +569,48 @@ frames_count_on_when_a_sync_fails_elsewhere(void **state)
 	assert_int_equal(byte_at(0), 'a');
 }
 
+#define BARRIERS 1000U
+
+/* A frame with as many messages, each of which ends with a BARRIER. */
+static void
+many_barriers(void)
+{
+	static struct wire_commit_view views[BARRIERS];
+	static const struct wire_commit_view *all[BARRIERS];
+	static uint8_t buf[BARRIERS][128];
+
+	for (unsigned i = 0; i < BARRIERS; i++) {
+		struct wire_entry copy = {
+			.off = (uint64_t)i * 8 % SIZE, .len = 8, .op = WIRE_OP_COPY};
+		struct wire_entry tell = {.off = i + 1, .op = WIRE_OP_POSITION};
+		struct wire_entry barrier = {.op = WIRE_OP_BARRIER};
+		struct wire_commit c;
+		size_t size;
+
+		wire_commit_begin(&c, buf[i], sizeof(buf[i]), 3);
+		wire_commit_add(&c, &copy, "barriers");
+		wire_commit_add(&c, &tell, NULL);
+		wire_commit_add(&c, &barrier, NULL);
+		size = wire_commit_end(&c, i + 1, EPOCH);
+		assert_int_equal(wire_commit_decode(buf[i], size, SIZE, &views[i], &err), 0);
+		all[i] = &views[i];
+	}
+	assert_int_equal(roundlog_write(rlog, all, BARRIERS, &err), 0);
+}
+
+/* Cut meanwhile, all of it is done again: of what is in between nobody relies on any. */
+static void
+replay_does_not_sync_at_each_barrier(void **state)
+{
+	(void)state;
+	killed(many_barriers);
+	atomic_store(&syncs, 0);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_true(syncs <= 3);
+	for (unsigned i = 0; i < BARRIERS; i++)
+		assert_int_equal(byte_at(i * 8), 'b');
+}
+
 /* As of a set whose parts lie on a disk of their own, and the set file with its sidecar does not.
  */
 static void
@@ -624,6 +668,8 @@ main(void)
 		T(failed_log_stays),
 		cmocka_unit_test_setup_teardown(frames_count_on_when_a_sync_fails_elsewhere,
 						setup_on_disk, world_free),
+		cmocka_unit_test_setup_teardown(replay_does_not_sync_at_each_barrier, setup_on_disk,
+						world_free),
 		cmocka_unit_test_setup_teardown(log_in_memory_is_none_of_a_pool_on_disk,
 						setup_on_disk, world_free),
 #undef T
