@@ -53,9 +53,10 @@ struct roundlog {
 	uint64_t position;     /* the highest that a frame has told; 0: none has */
 	struct half half[HALF_COUNT];
 	bool retiring;        /* the other half is the thread's */
+	size_t begun;         /* ... and of its ranges so many are synced, or in this moment */
 	bool hurry;           /* ... and is waited for */
 	uint64_t turn, turns; /* of syncs in the pool without the lock: whose it is, asked for */
-	unsigned waiting;     /* for a turn, or for the end of all */
+	unsigned waiting;     /* for a turn, the next piece, or the end of all */
 	bool stop;
 	int failed;
 	uint8_t *frame;        /* that is written next: ROUND_FRAME_MAX bytes */
@@ -199,15 +200,33 @@ half_switch(struct roundlog *l, struct err *e)
 	l->at = 0;
 	l->half[l->now].last = 0;
 	l->retiring = true;
+	l->begun = 0;
 	(void)pthread_cond_broadcast(&l->changed);
 	return 0;
+}
+
+/*
+ * Up to its middle a half takes frames at once, from there on as fast as the other one is synced:
+ * it is full when that has come to its last piece, so that no frame waits for many.
+ */
+static bool
+half_runs_ahead(const struct roundlog *l)
+{
+	const struct half *h = &l->half[l->now];
+	uint64_t count = l->half[!l->now].count, may = count + l->begun;
+
+	return 2 * l->at * count > (l->header.half - RESERVED) * may ||
+	       2 * h->count * count > ROUNDLOG_RANGES_MAX * may;
 }
 
 static int
 frame_room(struct roundlog *l, size_t len, size_t ranges, struct err *e)
 {
-	int rc = failed_check(l, e);
+	int rc;
 
+	while (l->retiring && !l->failed && half_runs_ahead(l))
+		turn_wait(l);
+	rc = failed_check(l, e);
 	if (rc)
 		return rc;
 	if (len <= l->header.half - RESERVED && l->at <= l->header.half - RESERVED - len &&
@@ -472,6 +491,7 @@ half_retire(struct roundlog *l)
 		unsigned pages = retire_lags(l, done, count) ? PIECE_PAGES_LARGE : PIECE_PAGES;
 		size_t n = piece_count(l->retired + done, count - done, pages);
 
+		l->begun = done + n;
 		rc = pool_sync(l, l->retired + done, n, &e);
 		done += n;
 	}

@@ -18,7 +18,7 @@
 #include "roundfmt.h"
 #include "sidecar.h"
 
-#define ROUNDLOG_RANGES_MAX 8192U /* of a half; of one frame half of it */
+#define ROUNDLOG_RANGES_MAX 4096U /* of a half; of one frame half of it */
 
 struct roundlog;
 
