@@ -32,6 +32,8 @@
 #define UNTAKEN_MAX  (1U << 20) /* well above the longest request */
 #define EXIT_WAIT_MS 1000       /* for stderr and exit status after end of file */
 #define WRITE_CHUNK  32768U
+#define STDERR_CHUNK 16384U
+#define STDERR_TURNS 128U /* 2 MiB, more than the window that libssh grants */
 
 /*
  * What a call into libssh may do to the calling thread. libssh sends to the
@@ -392,6 +394,64 @@ channel_connect(struct channel *c, const char *name, uint64_t deadline_ns, struc
 	return REPL_OK;
 }
 
+/* Keep the end of what the remote side has complained about. */
+static void
+channel_note_complaint(struct channel *c, const char *text, size_t len)
+{
+	size_t keep;
+
+	if (len > STDERR_MAX - 1) {
+		text += len - (STDERR_MAX - 1);
+		len = STDERR_MAX - 1;
+	}
+	keep = STDERR_MAX - 1 - len;
+	if (c->complaint_len > keep) {
+		memmove(c->complaint, c->complaint + c->complaint_len - keep, keep);
+		c->complaint_len = keep;
+	}
+	memcpy(c->complaint + c->complaint_len, text, len);
+	c->complaint_len += len;
+}
+
+/*
+ * Take what there is on the remote stderr. With nothing left of it libssh takes more from the
+ * server, who may have more for ever: no more turns than for what fits its window. The rest is for
+ * the caller's next turn, before which it looks at its deadline.
+ */
+static void
+channel_take_stderr(struct channel *c)
+{
+	char buf[STDERR_CHUNK];
+	int n = 1;
+
+	for (unsigned i = 0; i < STDERR_TURNS && n > 0; i++) {
+		n = ssh_channel_read_nonblocking(c->stream, buf, sizeof(buf), 1);
+		if (n > 0)
+			channel_note_complaint(c, buf, (size_t)n);
+	}
+}
+
+static bool
+channel_unread(struct channel *c, int is_stderr)
+{
+	int pending = ssh_channel_poll(c->stream, is_stderr);
+
+	return pending > 0 && (unsigned)pending > PENDING_MAX;
+}
+
+/* A server that ignores the window must not fill the application's memory. */
+static int
+channel_check_flood(struct channel *c, struct err *e)
+{
+	bool floods = channel_unread(c, 0);
+
+	channel_take_stderr(c);
+	if (floods || channel_unread(c, 1))
+		return err_set(e, REPL_E_PROTOCOL, "%s: more than %u bytes sent unasked", c->name,
+			       PENDING_MAX);
+	return REPL_OK;
+}
+
 static int
 channel_request(struct channel *c, int (*request)(ssh_channel stream, const char *what),
 		const char *arg, uint64_t deadline_ns, bool *granted, struct err *e)
@@ -401,6 +461,8 @@ channel_request(struct channel *c, int (*request)(ssh_channel stream, const char
 
 	while ((rc = request(c->stream, arg)) == SSH_AGAIN) {
 		wait = channel_wait(c, deadline_ns, "the start of the remote session", e);
+		if (!wait)
+			wait = channel_check_flood(c, e);
 		if (wait)
 			return wait;
 	}
@@ -553,26 +615,6 @@ channel_abandon(struct channel *c)
 		(void)close(c->fd);
 }
 
-/* Take what there is on the remote stderr, keep its end. */
-static void
-channel_take_stderr(struct channel *c)
-{
-	char buf[STDERR_MAX / 2];
-	int n;
-
-	while ((n = ssh_channel_read_nonblocking(c->stream, buf, sizeof(buf), 1)) > 0) {
-		size_t len = (size_t)n;
-		size_t keep = STDERR_MAX - 1 - len;
-
-		if (c->complaint_len > keep) {
-			memmove(c->complaint, c->complaint + c->complaint_len - keep, keep);
-			c->complaint_len = keep;
-		}
-		memcpy(c->complaint + c->complaint_len, buf, len);
-		c->complaint_len += len;
-	}
-}
-
 /* repld(8) tells there also what went well: that would leave no room for why it ended. */
 static size_t
 channel_drop_news(char *text, size_t len)
@@ -693,19 +735,6 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 			  c->user);
 }
 
-/* A server that ignores the window must not fill the application's memory. */
-static int
-channel_check_flood(struct channel *c, struct err *e)
-{
-	int pending = ssh_channel_poll(c->stream, 0);
-
-	channel_take_stderr(c);
-	if (pending > 0 && (unsigned)pending > PENDING_MAX)
-		return err_set(e, REPL_E_PROTOCOL, "%s: more than %u bytes sent unasked", c->name,
-			       PENDING_MAX);
-	return REPL_OK;
-}
-
 static int
 channel_send(struct channel *c, const char *data, size_t len, uint64_t deadline_ns, struct err *e)
 {
@@ -769,8 +798,10 @@ channel_receive(struct channel *c, void *buf, size_t size, uint64_t deadline_ns,
 	for (;;) {
 		int n;
 
-		/* stderr first: reading it may bring in what the wait would wait for. */
-		channel_take_stderr(c);
+		/* This first: it may bring in what the wait would wait for. */
+		rc = channel_check_flood(c, e);
+		if (rc)
+			return rc;
 		n = ssh_channel_read_nonblocking(c->stream, buf, max, 0);
 		if (n > 0) {
 			*got = (size_t)n;

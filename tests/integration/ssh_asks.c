@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ssh_asks - a hostile SSH server: it lets everybody in, grants a subsystem, and then asks the
- * client for channels without end. One connection.
+ * ssh_asks - a hostile SSH server: it lets everybody in, grants a subsystem, and then goes on
+ * without end. One connection.
  *
- * usage: ssh_asks PORT HOST-KEY
+ * usage: ssh_asks channels|complaints PORT HOST-KEY
+ *   channels    it asks the client for them
+ *   complaints  on the standard error, byte by byte, whatever window the client has left
  */
 #include <poll.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,7 +22,22 @@
 #define LIFE_S  120U
 #define SLOW_MS 60000 /* for a busy machine to take some of what it was sent */
 
+#define WINDOW        0x7fffffffU
+#define BATCH         128U
+#define PACKET_OF_ONE 11U
+
+/* As libssh has it, which keeps a server to the client's window. */
+struct channel_head {
+	void *session;
+	uint32_t local_channel, local_window;
+	int local_eof;
+	uint32_t local_maxpacket, remote_channel, remote_window;
+	int remote_eof;
+	uint32_t remote_maxpacket;
+};
+
 static struct ssh_channel_callbacks_struct channel_callbacks;
+static ssh_channel opened;
 static bool granted;
 
 static int
@@ -52,6 +70,7 @@ open_channel(ssh_session s, void *arg)
 	(void)arg;
 	if (c && ssh_set_channel_callbacks(c, &channel_callbacks) != SSH_OK)
 		return NULL;
+	opened = c;
 	return c;
 }
 
@@ -84,14 +103,40 @@ serve_one(ssh_session s, const char *port, const char *key)
 	return true;
 }
 
+static void
+ask_channel(ssh_session s)
+{
+	ssh_channel c = ssh_channel_new(s);
+
+	(void)ssh_channel_open_auth_agent(c);
+	ssh_channel_free(c);
+}
+
+/* In packets of a byte each, many at once: they come faster than they are taken. */
+static bool
+complain(void)
+{
+	static const char text[BATCH];
+	struct channel_head *head = (void *)opened;
+
+	head->remote_window = WINDOW;
+	head->remote_maxpacket = PACKET_OF_ONE;
+	if (ssh_channel_window_size(opened) != WINDOW) {
+		(void)fputs("another libssh\n", stderr);
+		return false;
+	}
+	return ssh_channel_write_stderr(opened, text, sizeof(text)) == (int)sizeof(text);
+}
+
 int
 main(int argc, char **argv)
 {
 	ssh_session s = ssh_new();
 	struct pollfd p = {.events = POLLOUT};
+	bool complains = argc == 4 && strcmp(argv[1], "complaints") == 0;
 
 	(void)alarm(LIFE_S);
-	if (argc != 3 || !s || !serve_one(s, argv[1], argv[2])) {
+	if (argc != 4 || !s || !serve_one(s, argv[2], argv[3])) {
 		(void)fprintf(stderr, "no session: %s\n", s ? ssh_get_error(s) : "");
 		return 2;
 	}
@@ -99,10 +144,10 @@ main(int argc, char **argv)
 	p.fd = ssh_get_fd(s);
 	while (poll(&p, 1, SLOW_MS) == 1 && !(p.revents & (POLLERR | POLLHUP)) &&
 	       ssh_is_connected(s)) {
-		ssh_channel c = ssh_channel_new(s);
-
-		(void)ssh_channel_open_auth_agent(c);
-		ssh_channel_free(c);
+		if (!complains)
+			ask_channel(s);
+		else if (!complain())
+			return 77;
 	}
 	return 0;
 }

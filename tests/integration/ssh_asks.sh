@@ -4,7 +4,7 @@
 make_keys
 ssh-keygen -q -t ed25519 -N '' -f "$TMP/host_key" || fail "ssh-keygen"
 port=$(free_port)
-"$BUILD/tests/integration/ssh_asks" "$port" "$TMP/host_key" >"$TMP/asks.out" 2>"$TMP/asks.log" &
+"$BUILD/tests/integration/ssh_asks" channels "$port" "$TMP/host_key" >"$TMP/asks.out" 2>"$TMP/asks.log" &
 PIDS="$PIDS $!"
 wait_for 10 grep -q listening "$TMP/asks.out" || fail "the server does not start"
 
