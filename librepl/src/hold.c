@@ -7,7 +7,6 @@
 #include "pending.h"
 #include "repl_lanes.h"
 
-#define HOLD_LOOK_MS  50U
 #define HOLD_PAUSE_NS 200000L
 
 static uint64_t
@@ -16,57 +15,76 @@ op_timeout_ns(const struct repl *r)
 	return (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
 }
 
+/* Between two looks at what is waited for: whether to go on, and a sign of life for the target. */
+static int
+hold_breathe(const struct hold_wait *w, struct err *e)
+{
+	int status = atomic_load(w->flag);
+
+	if (status)
+		return err_set(e, status, "given up waiting for calls to end");
+	return breath_take(&w->breath, e);
+}
+
 /* 0 when the lock is taken. Not by clocklock: see remote_lock_by(). */
 static int
-hold_lock(struct repl *r, uint64_t deadline_ns, const _Atomic int *flag, struct err *e)
+hold_lock(struct repl *r, const struct hold_wait *w, struct err *e)
 {
 	const struct timespec pause = {.tv_nsec = HOLD_PAUSE_NS};
+	uint64_t breath_ns = 0, now_ns;
+	int rc = 0;
 
-	while (pthread_mutex_trylock(&r->grow_lock)) {
-		if (atomic_load(flag))
-			return err_set(e, atomic_load(flag), "given up waiting for repl_grow()");
-		if (clock_now_ns() >= deadline_ns)
+	while (!rc && pthread_mutex_trylock(&r->grow_lock)) {
+		now_ns = clock_now_ns();
+		if (now_ns >= w->deadline_ns)
 			return err_set(e, REPL_E_TIMEOUT, "repl_grow() has not come to an end");
 		(void)nanosleep(&pause, NULL);
+		if (now_ns < breath_ns)
+			continue;
+		breath_ns = now_ns + BREATH_NS;
+		rc = hold_breathe(w, e);
 	}
-	return 0;
+	return rc;
 }
 
 static int
-hold_lane(struct repl *r, unsigned lane, uint64_t deadline_ns, const _Atomic int *flag,
-	  struct err *e)
+hold_lane(struct repl *r, unsigned lane, const struct hold_wait *w, struct err *e)
 {
-	for (;;) {
-		uint64_t look_ns = clock_deadline(HOLD_LOOK_MS);
+	int rc = 0;
 
-		if (lane_borrow(r, lane, look_ns < deadline_ns ? look_ns : deadline_ns))
+	while (!rc) {
+		uint64_t look_ns = clock_now_ns() + BREATH_NS;
+
+		if (lane_borrow(r, lane, look_ns < w->deadline_ns ? look_ns : w->deadline_ns))
 			return 0;
-		if (atomic_load(flag))
-			return err_set(e, atomic_load(flag), "given up waiting for lane %u", lane);
-		if (clock_now_ns() >= deadline_ns)
-			return err_set(e, REPL_E_TIMEOUT, "a call on lane %u took too long", lane);
+		rc = hold_breathe(w, e);
+		if (!rc && clock_now_ns() >= w->deadline_ns)
+			rc = err_set(e, REPL_E_TIMEOUT, "a call on lane %u took too long", lane);
 	}
+	return rc;
 }
 
 int
-hold_take(struct repl *r, unsigned replica, uint64_t deadline_ns, _Atomic int *flag, struct err *e)
+hold_take(struct repl *r, unsigned replica, const struct hold_wait *wait, struct err *e)
 {
-	uint64_t begin_ns = clock_now_ns(), most_ns = op_timeout_ns(r) / 4 * 3;
+	uint64_t most_ns = clock_now_ns() + op_timeout_ns(r) / 4 * 3;
+	struct hold_wait w = *wait;
 	unsigned lane = 0;
 	int rc;
 
-	if (deadline_ns > begin_ns + most_ns)
-		deadline_ns = begin_ns + most_ns;
-	rc = hold_lock(r, deadline_ns, flag, e);
+	if (w.deadline_ns > most_ns)
+		w.deadline_ns = most_ns;
+	rc = hold_lock(r, &w, e);
 	if (rc)
 		return rc;
-	atomic_store(&r->held_ns, 0);
-	atomic_store(&r->holder, flag);
+	/* Whoever breathes may wait for his target. */
+	atomic_store(&r->hurry_ns, w.deadline_ns);
+	atomic_store(&r->holder, w.flag);
 	/* All at once: else the waits for calls on one lane after the other would add up. */
 	for (unsigned i = 0; i < r->lane_count; i++)
 		lane_want(r, i, true);
 	while (!rc && lane < r->lane_count) {
-		rc = hold_lane(r, lane, deadline_ns, flag, e);
+		rc = hold_lane(r, lane, &w, e);
 		lane += rc == 0;
 	}
 	for (unsigned i = 0; i < r->lane_count; i++)
@@ -78,7 +96,7 @@ hold_take(struct repl *r, unsigned replica, uint64_t deadline_ns, _Atomic int *f
 		pthread_mutex_unlock(&r->grow_lock);
 		return rc;
 	}
-	atomic_store(&r->held_ns, clock_now_ns());
+	atomic_store(&r->hurry_ns, clock_now_ns() + op_timeout_ns(r) / 4);
 	for (unsigned i = 0; i < r->lane_count; i++)
 		pending_mark(r, i, replica);
 	return 0;
@@ -97,11 +115,11 @@ void
 hold_waited(struct repl *r, uint64_t waited_ns)
 {
 	_Atomic int *flag = atomic_load(&r->holder);
-	uint64_t held_ns = atomic_load(&r->held_ns), all_ns = op_timeout_ns(r);
+	uint64_t all_ns = op_timeout_ns(r);
 	int calm = 0;
 
 	if (!flag || waited_ns < all_ns / 2)
 		return;
-	if (waited_ns >= all_ns / 8 * 7 || (held_ns && clock_now_ns() >= held_ns + all_ns / 4))
+	if (waited_ns >= all_ns / 8 * 7 || clock_now_ns() >= atomic_load(&r->hurry_ns))
 		(void)atomic_compare_exchange_strong(flag, &calm, REPL_E_TIMEOUT);
 }

@@ -122,10 +122,12 @@ keeper_connect(struct keeper *k, struct err *e)
 /* ---- the handle, as a resync sees it ---- */
 
 static int
-host_hold(void *arg, uint64_t deadline_ns, struct err *e)
+host_hold(void *arg, uint64_t deadline_ns, struct breath breath, struct err *e)
 {
 	struct keeper *k = arg;
-	int rc = hold_take(k->r, k->replica, deadline_ns, &k->cancel, e);
+	const struct hold_wait wait = {
+		.deadline_ns = deadline_ns, .flag = &k->cancel, .breath = breath};
+	int rc = hold_take(k->r, k->replica, &wait, e);
 
 	k->holding = rc == 0;
 	return rc;

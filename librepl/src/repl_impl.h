@@ -133,7 +133,7 @@ struct repl {
 	_Atomic bool vouched;          /* ... as does a replica, so that this is what was written */
 	unsigned flags;                /* of repl_open() */
 	_Atomic(_Atomic int *) holder; /* the flag of who has the hold, or NULL: hold.h */
-	_Atomic uint64_t held_ns;      /* ... since when, or 0: it is about to */
+	_Atomic uint64_t hurry_ns;     /* ... from when on he has to, if a call waits */
 	struct dirty *dirty;           /* NULL with a set */
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */

@@ -47,7 +47,8 @@ hold(struct resync_run *r, struct err *e)
 	int rc = 0;
 
 	if (h->hold)
-		rc = h->hold(h->arg, clock_deadline(remote_op_timeout_ms(r->s->remote)), e);
+		rc = h->hold(h->arg, clock_deadline(remote_op_timeout_ms(r->s->remote)),
+			     resync_breath(r), e);
 	r->held = rc == 0;
 	return rc;
 }

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "breath.h"
 #include "err.h"
 #include "generation.h"
 #include "remote.h"
@@ -48,9 +49,10 @@ void resync_progress_begin(struct resync_progress *p, uint64_t total);
 /* The handle, as its engine shows it to a resync. All are called by the thread of resync_run(). */
 struct resync_host {
 	void *arg;
-	/* On success nobody writes and all that is pending has been marked dirty. NULL: nobody
-	 * writes anyway; then release is not called either, and one round does it. */
-	int (*hold)(void *arg, uint64_t deadline_ns, struct err *e);
+	/* On success nobody writes and all that is pending has been marked dirty. All that waits
+	 * breathes. NULL: nobody writes anyway; then release is not called either, and one round
+	 * does it. */
+	int (*hold)(void *arg, uint64_t deadline_ns, struct breath breath, struct err *e);
 	void (*release)(void *arg);
 	bool (*cancelled)(void *arg); /* stop or pause was asked for; NULL: never */
 	uint64_t (*foreground_ns)(

@@ -139,10 +139,11 @@ chain_get(void *arg)
 }
 
 static int
-hold(void *arg, uint64_t deadline_ns, struct err *e)
+hold(void *arg, uint64_t deadline_ns, struct breath breath, struct err *e)
 {
 	(void)arg;
 	(void)deadline_ns;
+	(void)breath;
 	(void)e;
 	return 0;
 }

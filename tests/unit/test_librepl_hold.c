@@ -23,7 +23,8 @@ static struct repl_config cfg;
 static struct lane_slot slots[LANES];
 static struct repl *repl;
 static _Atomic bool stop;
-static _Atomic unsigned inside, refused, calls;
+static _Atomic unsigned inside, refused, calls, breaths;
+static unsigned breaths_max;
 
 static int
 setup(void **state)
@@ -37,6 +38,8 @@ setup(void **state)
 	atomic_store(&stop, false);
 	atomic_store(&refused, 0);
 	atomic_store(&calls, 0);
+	atomic_store(&breaths, 0);
+	breaths_max = 0;
 	return pthread_mutex_init(&repl->grow_lock, NULL);
 }
 
@@ -55,6 +58,24 @@ pause_ms(unsigned ms)
 	(void)nanosleep(&(const struct timespec){.tv_sec = ms / 1000,
 						 .tv_nsec = (long)(ms % 1000) * 1000000},
 			NULL);
+}
+
+static int
+breathe(void *arg, struct err *e)
+{
+	(void)arg;
+	if (atomic_fetch_add(&breaths, 1) + 1 == breaths_max)
+		return err_set(e, REPL_E_LOST, "no air");
+	return 0;
+}
+
+static int
+take(unsigned ms, _Atomic int *flag, struct err *e)
+{
+	const struct hold_wait wait = {
+		.deadline_ns = clock_deadline(ms), .flag = flag, .breath = {.take = breathe}};
+
+	return hold_take(repl, 0, &wait, e);
 }
 
 /* Drains that last for nearly half of op-timeout, as fast as they are let. */
@@ -95,7 +116,7 @@ it_comes_about_beside_long_calls(void **state)
 		while (atomic_load(&inside) < LANES)
 			pause_ms(1);
 		err_clear(&e);
-		if (hold_take(repl, 0, clock_deadline(OP_TIMEOUT_MS), &flag, &e))
+		if (take(OP_TIMEOUT_MS, &flag, &e))
 			fail_msg("%s", e.text);
 		assert_int_equal(atomic_load(&inside), 0);
 		/* Each lane's call was through, and no other began meanwhile. */
@@ -131,7 +152,7 @@ it_ends_when_a_call_has_waited(void **state)
 
 	(void)state;
 	err_clear(&e);
-	assert_int_equal(hold_take(repl, 0, clock_deadline(OP_TIMEOUT_MS), &flag, &e), 0);
+	assert_int_equal(take(OP_TIMEOUT_MS, &flag, &e), 0);
 	begin_ns = clock_now_ns();
 	assert_int_equal(pthread_create(&thread, NULL, call_once, NULL), 0);
 	while (!atomic_load(&flag))
@@ -145,7 +166,7 @@ it_ends_when_a_call_has_waited(void **state)
 	atomic_store(&flag, 0);
 	assert_int_equal(lane_enter(repl, 1, &e), 0);
 	begin_ns = clock_now_ns();
-	assert_int_equal(hold_take(repl, 0, clock_deadline(60000), &flag, &e), REPL_E_TIMEOUT);
+	assert_int_equal(take(60000, &flag, &e), REPL_E_TIMEOUT);
 	assert_true(clock_now_ns() - begin_ns >= OP_TIMEOUT_MS * NS_PER_MS / 4 * 3);
 	lane_leave(repl, 1);
 	/* Nothing is wanted any more. */
@@ -153,6 +174,31 @@ it_ends_when_a_call_has_waited(void **state)
 		assert_true(lane_borrow(repl, i, 0));
 		lane_leave(repl, i);
 	}
+}
+
+/* Its target does not bear silence, neither while calls end nor while the pool grows. */
+static void
+who_waits_for_it_breathes(void **state)
+{
+	_Atomic int flag = 0;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(lane_enter(repl, 1, &e), 0);
+	assert_int_equal(take(200, &flag, &e), REPL_E_TIMEOUT);
+	assert_in_range(atomic_load(&breaths), 2, 20);
+	/* What it says of the target ends the wait, and nothing is kept. */
+	breaths_max = atomic_load(&breaths) + 2;
+	assert_int_equal(take(OP_TIMEOUT_MS, &flag, &e), REPL_E_LOST);
+	lane_leave(repl, 1);
+	atomic_store(&breaths, 0);
+	(void)pthread_mutex_lock(&repl->grow_lock);
+	assert_int_equal(take(200, &flag, &e), REPL_E_TIMEOUT);
+	assert_in_range(atomic_load(&breaths), 2, 20);
+	(void)pthread_mutex_unlock(&repl->grow_lock);
+	assert_int_equal(take(OP_TIMEOUT_MS, &flag, &e), 0);
+	hold_release(repl);
 }
 
 /* A call that waits for a target that hangs, and who waits for its lane meanwhile. */
@@ -188,6 +234,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(it_comes_about_beside_long_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_ends_when_a_call_has_waited, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_waits_for_it_breathes, setup, teardown),
 		cmocka_unit_test_setup_teardown(to_wait_for_a_lane_costs_no_core, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_takes_what_is_free_stands_back, setup,
 						teardown),

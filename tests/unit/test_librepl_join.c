@@ -97,7 +97,7 @@ __wrap_resync_run(struct resync *s, enum resync_what what,
 {
 	(void)what;
 	(void)chain(s->host.arg);
-	return s->host.hold(s->host.arg, clock_deadline(1000), e);
+	return s->host.hold(s->host.arg, clock_deadline(1000), (struct breath){0}, e);
 }
 
 int

@@ -154,11 +154,19 @@ dirty_grain(const struct dirty *d)
 
 /* ---- the host ---- */
 
+/* A drain may take long: whoever waits for it has to let the target hear. */
 static int
-host_hold(void *arg, uint64_t deadline_ns, struct err *e)
+host_hold(void *arg, uint64_t deadline_ns, struct breath breath, struct err *e)
 {
 	(void)arg;
 	(void)deadline_ns;
+	for (uint64_t i = rnd(4) ? 0 : rnd(20); i > 0; i--) {
+		int rc = breath_take(&breath, e);
+
+		if (rc)
+			return rc;
+		bytes_move(&w.target, BREATH_NS);
+	}
 	if (w.held)
 		wrong("a hold within a hold");
 	if (rnd(50) == 0)
