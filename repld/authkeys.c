@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ struct authkey {
 };
 
 struct authkeys {
+	bool tell;
 	unsigned count;
 	struct authkey keys[KEYS_MAX];
 };
@@ -58,6 +60,20 @@ authkeys_add(struct authkeys *k, const char *type, const char *base64, struct er
 	return REPL_OK;
 }
 
+static void __attribute__((format(printf, 4, 5)))
+authkeys_skip(const struct authkeys *k, const char *path, unsigned number, const char *fmt, ...)
+{
+	char why[LOG_LINE_MAX];
+	va_list ap;
+
+	if (!k->tell)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	log_warning("%s:%u: line skipped: %s", path, number, why);
+}
+
 static int
 authkeys_parse_line(struct authkeys *k, const char *path, unsigned number, char *line,
 		    struct err *e)
@@ -71,18 +87,18 @@ authkeys_parse_line(struct authkeys *k, const char *path, unsigned number, char 
 	if (strcmp(word, "restrict") == 0)
 		word = strtok_r(NULL, blanks, &save);
 	if (!word || !key_type_known(word)) {
-		log_warning("%s:%u: line skipped: begins neither with a key type nor with the "
-			    "option 'restrict'; other options are not supported",
-			    path, number);
+		authkeys_skip(k, path, number,
+			      "begins neither with a key type nor with the option 'restrict'; "
+			      "other options are not supported");
 		return REPL_OK;
 	}
 	base64 = strtok_r(NULL, blanks, &save);
 	if (!base64 || !base64_valid(base64)) {
-		log_warning("%s:%u: line skipped: no base64 key after '%s'", path, number, word);
+		authkeys_skip(k, path, number, "no base64 key after '%s'", word);
 		return REPL_OK;
 	}
 	if (k->count == KEYS_MAX) {
-		log_warning("%s:%u: line skipped: more than %u keys", path, number, KEYS_MAX);
+		authkeys_skip(k, path, number, "more than %u keys", KEYS_MAX);
 		return REPL_OK;
 	}
 	return authkeys_add(k, word, base64, e);
@@ -131,8 +147,7 @@ authkeys_parse(struct authkeys *k, const char *path, FILE *f, struct err *e)
 	while (!rc && fgets(line, sizeof(line), f)) {
 		number++;
 		if (!strchr(line, '\n') && !feof(f)) {
-			log_warning("%s:%u: line skipped: longer than %u bytes", path, number,
-				    LINE_LEN_MAX - 2);
+			authkeys_skip(k, path, number, "longer than %u bytes", LINE_LEN_MAX - 2);
 			skip_line(f);
 			continue;
 		}
@@ -143,8 +158,32 @@ authkeys_parse(struct authkeys *k, const char *path, FILE *f, struct err *e)
 	return rc;
 }
 
+static bool
+time_equal(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool
+authkeys_changed(const char *path, struct authkeys_seen *seen)
+{
+	struct authkeys_seen before = *seen;
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return false;
+	*seen = (struct authkeys_seen){.dev = st.st_dev,
+				       .ino = st.st_ino,
+				       .size = st.st_size,
+				       .modified = st.st_mtim,
+				       .changed = st.st_ctim};
+	return seen->dev != before.dev || seen->ino != before.ino || seen->size != before.size ||
+	       !time_equal(&seen->modified, &before.modified) ||
+	       !time_equal(&seen->changed, &before.changed);
+}
+
 int
-authkeys_read(const char *path, struct authkeys **out, struct err *e)
+authkeys_read(const char *path, bool tell, struct authkeys **out, struct err *e)
 {
 	struct authkeys *k = NULL;
 	FILE *f = NULL;
@@ -164,6 +203,7 @@ authkeys_read(const char *path, struct authkeys **out, struct err *e)
 		rc = err_set(e, REPL_E_NOMEM, "out of memory for authorized keys");
 		goto out;
 	}
+	k->tell = tell;
 	rc = authkeys_parse(k, path, f, e);
 	if (!rc) {
 		*out = k;

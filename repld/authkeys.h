@@ -4,23 +4,36 @@
  *
  * The file has lines "type base64 [comment]", empty lines and comments (#).
  * The option "restrict" is allowed in front, as the server grants nothing that
- * it would take away; a line with any other option is skipped with a warning,
- * since to ignore an option would widen what the key may do.
+ * it would take away; a line with any other option is skipped, since to ignore
+ * an option would widen what the key may do.
  */
 #ifndef REPLD_AUTHKEYS_H
 #define REPLD_AUTHKEYS_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "err.h"
 
 struct authkeys;
 
+/* Which file it was, and as of when. */
+struct authkeys_seen {
+	dev_t dev;
+	ino_t ino;
+	off_t size;
+	struct timespec modified, changed;
+};
+
+/* Whether there is a file, and another one than seen tells; it does so from then on. */
+bool authkeys_changed(const char *path, struct authkeys_seen *seen);
+
 /*
  * Read the file. It must belong to root or the effective user and be writable
- * by nobody else (REPL_E_REFUSED names the mode and what to do).
+ * by nobody else (REPL_E_REFUSED names the mode and what to do). tell: warn of each line that is
+ * skipped.
  */
-int authkeys_read(const char *path, struct authkeys **out, struct err *e);
+int authkeys_read(const char *path, bool tell, struct authkeys **out, struct err *e);
 void authkeys_free(struct authkeys *k);
 
 /* type as in the file, e.g. "ssh-ed25519". */

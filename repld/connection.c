@@ -664,7 +664,7 @@ connection_run(const struct connection_params *params)
 		log_error("connection not served: %s", strerror(errno));
 	else if (!connection_note_addresses(&c))
 		stranger_log(&c, "gone before it was served: %s", strerror(errno));
-	else if (authkeys_read(params->conf->authorized_keys, &c.keys, &e))
+	else if (authkeys_read(params->conf->authorized_keys, false, &c.keys, &e))
 		(params->quiet ? log_debug : log_error)("no one can log in: %s", e.text);
 	else if (!connection_accept(&c) || !connection_login(&c))
 		stranger_log(&c, "ended before a session: %s",

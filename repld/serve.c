@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "authkeys.h"
 #include "clock.h"
 #include "connection.h"
 #include "log.h"
@@ -61,7 +62,8 @@ struct server {
 	struct child *children; /* oldest first */
 	struct pollfd *fds;     /* listener, signals, then one a child */
 	unsigned count, capacity;
-	unsigned warned; /* connections since warned_ns: serve_is_quiet() */
+	struct authkeys_seen keys; /* of which it was told what is skipped */
+	unsigned warned;           /* connections since warned_ns: serve_is_quiet() */
 	uint64_t warned_ns;
 };
 
@@ -412,6 +414,20 @@ serve_make_room(struct server *s, const char *peer)
 	return true;
 }
 
+/* Lines of authorized-keys that are skipped: once for a file, and not for each stranger. */
+static void
+serve_tell_skipped(struct server *s)
+{
+	const char *path = s->conf->authorized_keys;
+	struct authkeys *keys = NULL;
+	struct err why; /* which the connection tells */
+
+	err_clear(&why);
+	if (authkeys_changed(path, &s->keys))
+		(void)authkeys_read(path, true, &keys, &why);
+	authkeys_free(keys);
+}
+
 /* In the child. The listener and what belongs to other children is closed. */
 static _Noreturn void
 serve_child(struct server *s, int fd, int started_fd, const char *peer, bool quiet)
@@ -489,6 +505,7 @@ serve_accept(struct server *s)
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	format_address(&a, len, peer, sizeof(peer));
+	serve_tell_skipped(s);
 	if (serve_make_room(s, peer))
 		serve_fork(s, fd, address_source(&a), peer);
 	(void)close(fd);
@@ -523,8 +540,7 @@ child_ended(struct server *s, unsigned i, int status)
 	struct child *c = &s->children[i];
 
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		log_warning("connection from %s dropped: no session within %u s", c->peer,
-			    CONNECTION_LOGIN_S);
+		serve_warn(s, c->peer, "dropped: no session within %u s", CONNECTION_LOGIN_S);
 	else if (WIFSIGNALED(status) && !c->dropped)
 		log_error("connection from %s ended by signal %d", c->peer, WTERMSIG(status));
 	else if (c->started)
@@ -615,6 +631,7 @@ serve_run(const struct conf *c, const char *self, struct err *e)
 
 	if (!rc) {
 		serve_log_ready(&s);
+		serve_tell_skipped(&s);
 		serve_loop(&s);
 		(void)close(s.listener);
 		s.listener = -1;

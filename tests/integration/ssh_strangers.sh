@@ -3,6 +3,13 @@
 . "$(dirname "$0")/lib.sh"
 make_keys
 start_serve_with "$SERVE_WITH"
+keys=$TMP/serve/authorized_keys
+skipped() {
+	grep -c "authorized_keys:.*: line skipped" "$TMP/serve.log"
+}
+for i in 1 2 3; do
+	echo "from=\"10.0.0.0/8\" $(cat "$TMP/other_key.pub")" >>"$keys"
+done
 python3 -c '
 import socket, sys
 for i in range(100):
@@ -14,6 +21,7 @@ for i in range(100):
 lines=$(wc -l <"$TMP/serve.log")
 [ "$lines" -ge 10 ] || fail "nobody is told of"
 [ "$lines" -le 50 ] || fail "$lines lines of 100 strangers"
+[ "$(skipped)" -eq 3 ] || fail "of three lines $(skipped) are told of"
 
 # Nor one that is gone before it is served.
 python3 -c '
@@ -36,3 +44,10 @@ done
 # Whoever has one is.
 echo hello | client cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/out" || fail "no session"
 grep -q "session of .* begins" "$TMP/serve.log" || fail "the session is not told of"
+
+# A line that is skipped is told of again when the file is another one.
+echo "cert-authority $(cat "$TMP/other_key.pub")" >>"$keys"
+for i in 1 2; do
+	echo hello | client cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/out" || fail "no session"
+done
+[ "$(skipped)" -eq 7 ] || fail "of three lines and four $(skipped) are told of"

@@ -25,7 +25,7 @@ read_text(const char *text)
 	assert_non_null(f);
 	assert_true(fputs(text, f) >= 0);
 	assert_int_equal(fclose(f), 0);
-	assert_int_equal(authkeys_read(path, &k, &e), REPL_OK);
+	assert_int_equal(authkeys_read(path, true, &k, &e), REPL_OK);
 	return k;
 }
 
@@ -110,15 +110,31 @@ test_file_is_closed_to_others(void **state)
 	authkeys_free(k);
 	for (mode_t bit = 002; bit <= 020; bit = (mode_t)(bit << 3)) {
 		assert_int_equal(chmod(path, 0600 | bit), 0);
-		assert_int_equal(authkeys_read(path, &k, &e), REPL_E_REFUSED);
+		assert_int_equal(authkeys_read(path, true, &k, &e), REPL_E_REFUSED);
 		assert_null(k);
 		assert_non_null(strstr(e.text, "chmod"));
 	}
 	assert_int_equal(chmod(path, 0644), 0);
-	assert_int_equal(authkeys_read(path, &k, &e), REPL_OK);
+	assert_int_equal(authkeys_read(path, true, &k, &e), REPL_OK);
 	authkeys_free(k);
-	assert_int_equal(authkeys_read("/nonexistent/keys", &k, &e), REPL_E_NOT_FOUND);
-	assert_int_equal(authkeys_read("/tmp", &k, &e), REPL_E_REFUSED);
+	assert_int_equal(authkeys_read("/nonexistent/keys", true, &k, &e), REPL_E_NOT_FOUND);
+	assert_int_equal(authkeys_read("/tmp", true, &k, &e), REPL_E_REFUSED);
+}
+
+static void
+test_another_file_is_noticed_once(void **state)
+{
+	struct authkeys_seen seen = {0};
+
+	(void)state;
+	check_count("ssh-ed25519 " KEY_A "\n", 1);
+	assert_true(authkeys_changed(path, &seen));
+	assert_false(authkeys_changed(path, &seen));
+	check_count("ssh-ed25519 " KEY_A "\n\n", 1);
+	assert_true(authkeys_changed(path, &seen));
+	assert_false(authkeys_changed(path, &seen));
+	assert_false(authkeys_changed("/nonexistent/keys", &seen));
+	assert_false(authkeys_changed(path, &seen));
 }
 
 int
@@ -130,6 +146,7 @@ main(void)
 		cmocka_unit_test(test_bad_lines),
 		cmocka_unit_test(test_many_lines),
 		cmocka_unit_test(test_file_is_closed_to_others),
+		cmocka_unit_test(test_another_file_is_noticed_once),
 	};
 	int fd = mkstemp(path);
 	int failed;
