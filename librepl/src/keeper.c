@@ -97,13 +97,30 @@ keeper_wish(struct keeper *k)
 	return ev;
 }
 
-/* What cut an action short was for that one; a stop is for all. */
+/* Cut short what is under way. */
+static void
+keeper_cut(struct keeper *k)
+{
+	int calm = 0;
+
+	(void)atomic_compare_exchange_strong(&k->cancel, &calm, REPL_E_FAILED);
+}
+
+/*
+ * What cut an action short was for that one; a stop is for all. So is a pause, but where the
+ * replica stands, whose keeper soon looks for himself: it may have come between two actions. It is
+ * told first and cuts then, so that one of the two is seen here, or ends what comes.
+ */
 static void
 keeper_calm(struct keeper *k)
 {
+	bool comes = k->fsm.state == FSM_CONNECTING || k->fsm.state == FSM_RESYNCING;
+
 	atomic_store(&k->cancel, 0);
 	if (atomic_load(&k->r->stop))
 		atomic_store(&k->cancel, REPL_E_LOST);
+	else if (comes && atomic_load(&k->p->paused))
+		keeper_cut(k);
 }
 
 /* What an established replica's keeper has to see to. */
@@ -365,15 +382,6 @@ keepers_abandon(struct repl *r)
 		if (fd >= 0)
 			(void)close(fd);
 	}
-}
-
-/* Cut short what is under way. */
-static void
-keeper_cut(struct keeper *k)
-{
-	int calm = 0;
-
-	(void)atomic_compare_exchange_strong(&k->cancel, &calm, REPL_E_FAILED);
 }
 
 /* ---- one after the other ---- */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A growth that comes between the end of a resync and the replica's installation waits for the
- * installation and does not cut it short.
+ * installation and does not cut it short. A pause that comes between the connection and the resync
+ * is not forgotten over that.
  */
 #include "unit.h"
 
@@ -20,6 +21,7 @@
 /* ---- the target, and what is not looked at here ---- */
 
 static _Atomic unsigned installing, installed;
+static struct repl *paused_late; /* as soon as its replica is connected */
 
 int __wrap_remote_new(const struct repl_config *c, const struct target *t,
 		      const struct remote_hooks *hooks, struct remote **out, struct err *e);
@@ -71,6 +73,8 @@ __wrap_remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
 	(void)r;
 	(void)count;
 	(void)e;
+	if (paused_late)
+		keeper_pause(paused_late, 0);
 	return 0;
 }
 
@@ -96,6 +100,8 @@ __wrap_resync_run(struct resync *s, enum resync_what what,
 		  const struct generation *(*chain)(void *arg), struct err *e)
 {
 	(void)what;
+	if (s->host.cancelled(s->host.arg))
+		return err_set(e, REPL_E_FAILED, "cut short");
 	(void)chain(s->host.arg);
 	return s->host.hold(s->host.arg, clock_deadline(1000), (struct breath){0}, e);
 }
@@ -226,11 +232,34 @@ growth_lets_an_installation_come_to_its_end(void **state)
 	handle_free(r);
 }
 
+static void
+pause_is_not_forgotten_over_a_resync(void **state)
+{
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	atomic_store(&installing, 0);
+	paused_late = r;
+	assert_int_equal(keepers_start(r, &e), 0);
+	while (atomic_load(&r->replicas[0].connection) != REPL_CONN_STANDALONE)
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_int_equal(atomic_load(&installing), 0);
+	/* And it goes on from there. */
+	paused_late = NULL;
+	keeper_resume(r, 0);
+	while (atomic_load(&r->replicas[0].lost))
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	handle_free(r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth_lets_an_installation_come_to_its_end),
+		cmocka_unit_test(pause_is_not_forgotten_over_a_resync),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
