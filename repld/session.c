@@ -200,10 +200,11 @@ silence_deadline(const struct session *s)
 	return s->heard_ns + silence_limit_ms(s) * NS_PER_MS;
 }
 
+/* What had come at that moment was served. */
 static int
-check_silence(const struct session *s, struct err *e)
+check_silence(const struct session *s, uint64_t looked_ns, struct err *e)
 {
-	if (clock_now_ns() < silence_deadline(s))
+	if (looked_ns < silence_deadline(s))
 		return REPL_OK;
 	return err_set(e, REPL_E_TIMEOUT, "the peer has been silent for %u ms",
 		       silence_limit_ms(s));
@@ -232,6 +233,8 @@ turn(struct session *s, struct err *e)
 {
 	struct pollfd p[2] = {{.fd = s->in, .events = POLLIN},
 			      {.fd = s->stop_fd, .events = POLLIN}};
+	/* Before the wait, and not now: what keeps the session itself is no silence. */
+	uint64_t looked_ns = clock_now_ns();
 	int n = turn_wait(s, p, 2);
 	int rc = REPL_OK;
 
@@ -244,7 +247,7 @@ turn(struct session *s, struct err *e)
 	if (rc || s->ended)
 		return rc;
 	state_publish(&s->state);
-	return check_silence(s, e);
+	return check_silence(s, looked_ns, e);
 }
 
 static int

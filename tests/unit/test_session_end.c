@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "clock.h"
 #include "pool.h"
+#include "registry.h"
 #include "session_client.h"
 
 /* ---- looks at what is recorded ---- */
@@ -34,6 +36,20 @@ __wrap_pmem_map_free(struct pmem_map *m)
 		looks_in = NULL;
 	}
 	__real_pmem_map_free(m);
+}
+
+/* ---- a disk that takes long, once ---- */
+
+static _Atomic int slow_ms; /* the next update of the registry */
+
+int __real_registry_update(struct registry *r, struct json_object *o, struct err *e);
+int __wrap_registry_update(struct registry *r, struct json_object *o, struct err *e);
+
+int
+__wrap_registry_update(struct registry *r, struct json_object *o, struct err *e)
+{
+	(void)poll(NULL, 0, atomic_exchange(&slow_ms, 0));
+	return __real_registry_update(r, o, e);
 }
 
 /* ---- ends ---- */
@@ -170,6 +186,38 @@ silence_ends_the_session(void **state)
 	client_send(&c, "{", 1);
 	assert_null(client_answer(&c));
 	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+
+	/* However it comes. */
+	client_start(&c, &d->conf);
+	for (int i = 0; i < 400 && send(c.fd, "{", 1, MSG_NOSIGNAL) == 1; i++)
+		(void)poll(NULL, 0, 5);
+	assert_int_equal(send(c.fd, "{", 1, MSG_NOSIGNAL), -1);
+	assert_int_equal(client_join(&c), REPL_E_TIMEOUT);
+}
+
+/* What came while the session was busy with itself was in time. */
+static void
+session_that_was_busy_looks_before_it_calls_the_peer_silent(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	d->conf.heartbeat_timeout_ms = 250;
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	atomic_store(&slow_ms, 600);
+	/* Until its entry is due, a second after the last. */
+	for (int i = 0; i < 40 && atomic_load(&slow_ms); i++) {
+		call_ok(&c, "ping",
+			"{\"report\":{\"connection\":\"connected\",\"replication\":"
+			"\"established\",\"data\":\"up-to-date\"}}");
+		(void)poll(NULL, 0, 50);
+	}
+	assert_int_equal(atomic_load(&slow_ms), 0);
+	call_ok(&c, "ping", "{}");
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
 }
 
 static void
@@ -301,6 +349,7 @@ main(void)
 		T(unclean_end_marks_the_pool_unknown),
 		T(lost_writers_pool_is_unknown_before_it_is_closed),
 		T(silence_ends_the_session),
+		T(session_that_was_busy_looks_before_it_calls_the_peer_silent),
 		T(missing_heartbeat_gives_up_the_pool),
 		T(flood_is_answered_message_by_message),
 		T(peer_that_does_not_read_is_left),
