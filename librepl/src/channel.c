@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -32,6 +33,7 @@
 #define UNTAKEN_MAX  (1U << 20) /* well above the longest request */
 #define EXIT_WAIT_MS 1000       /* for stderr and exit status after end of file */
 #define WRITE_CHUNK  32768U
+#define PACKET_MIN   256U /* that a server has to take: with 10 a write of libssh never ends */
 #define STDERR_CHUNK 16384U
 #define STDERR_TURNS 128U /* 2 MiB, more than the window that libssh grants */
 
@@ -480,6 +482,42 @@ channel_open_session(ssh_channel stream, const char *arg)
 	return ssh_channel_open_session(stream);
 }
 
+static void
+channel_hear(int priority, const char *function, const char *buffer, void *arg)
+{
+	static const char tells[] = "maxpacket : ";
+	const char *text = strstr(buffer, tells);
+	struct channel *c = arg;
+
+	(void)priority;
+	if (c && text && strcmp(function, "ssh_packet_channel_open_conf") == 0)
+		c->packet_max = strtoul(text + sizeof(tells) - 1, NULL, 10);
+}
+
+/* What the server says of the size of packets libssh tells nowhere but in its log. */
+static int
+channel_open_stream(struct channel *c, uint64_t deadline_ns, bool *granted, struct err *e)
+{
+	ssh_logging_callback old = ssh_get_log_callback();
+	void *old_arg = ssh_get_log_userdata();
+	int rc;
+
+	c->packet_max = ULONG_MAX;
+	(void)ssh_set_log_userdata(c);
+	(void)ssh_set_log_callback(channel_hear);
+	(void)ssh_set_log_level(SSH_LOG_PROTOCOL);
+	rc = channel_request(c, channel_open_session, NULL, deadline_ns, granted, e);
+	(void)ssh_set_log_level(SSH_LOG_NOLOG);
+	(void)ssh_set_log_callback(old ? old : channel_mute);
+	(void)ssh_set_log_userdata(old_arg);
+	if (!rc && *granted && c->packet_max < PACKET_MIN)
+		rc = err_set(e, REPL_E_PROTOCOL,
+			     "%s: the server takes packets of at most %lu bytes, which is too "
+			     "little to send anything",
+			     c->name, c->packet_max);
+	return rc;
+}
+
 static int
 channel_start(struct channel *c, uint64_t deadline_ns, struct err *e)
 {
@@ -489,7 +527,7 @@ channel_start(struct channel *c, uint64_t deadline_ns, struct err *e)
 	c->stream = ssh_channel_new(c->session);
 	if (!c->stream)
 		return err_set(e, REPL_E_NOMEM, "%s: %s", c->name, channel_cause(c));
-	rc = channel_request(c, channel_open_session, NULL, deadline_ns, &granted, e);
+	rc = channel_open_stream(c, deadline_ns, &granted, e);
 	if (rc)
 		return rc;
 	if (!granted)

@@ -28,7 +28,8 @@ struct channel {
 	ssh_channel stream;
 	struct ssh_callbacks_struct callbacks;
 	struct ssh_counter_struct counter;
-	uint64_t taken; /* of counter.out_bytes, when all of it had left us */
+	uint64_t taken;           /* of counter.out_bytes, when all of it had left us */
+	unsigned long packet_max; /* bytes of one that the server takes, as far as that is known */
 	bool passphrase_wanted;
 	bool offered; /* keys, one after the other as libssh finds them */
 	bool heard;   /* of the session, on its standard output */
