@@ -541,6 +541,8 @@ child_ended(struct server *s, unsigned i, int status)
 
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
 		serve_warn(s, c->peer, "dropped: no session within %u s", CONNECTION_LOGIN_S);
+	else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGPROF)
+		log_warning("connection from %s dropped: the client takes no data", c->peer);
 	else if (WIFSIGNALED(status) && !c->dropped)
 		log_error("connection from %s ended by signal %d", c->peer, WTERMSIG(status));
 	else if (c->started)
