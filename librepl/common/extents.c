@@ -50,6 +50,24 @@ extents_fill(int fd)
 }
 
 bool
+extents_cached(int fd)
+{
+	struct statfs fs;
+
+	if (fd < 0 || fstatfs(fd, &fs))
+		return false;
+	switch (fs.f_type) {
+	case TMPFS_MAGIC:
+	case EXT4_SUPER_MAGIC:
+	case XFS_SUPER_MAGIC:
+	case BTRFS_SUPER_MAGIC:
+		return true;
+	default:
+		return false;
+	}
+}
+
+bool
 extents_touch(const void *addr, size_t len)
 {
 	uintptr_t from = (uintptr_t)addr / PAGE * PAGE;

@@ -25,6 +25,12 @@ struct range extents_next(int fd, uint64_t off, uint64_t size);
 bool extents_fill(int fd);
 
 /*
+ * Of a file: to read it is to read the pages of its mappings, whatever was stored in them a moment
+ * ago. A network's or a user's file system may give other bytes.
+ */
+bool extents_cached(int fd);
+
+/*
  * Before [addr, addr + len) of such a mapping is read. False: there is no space for a hole of it.
  * True also where that can't be asked.
  */

@@ -2,6 +2,7 @@
 #include "fill.h"
 
 #include "lane_impl.h"
+#include "localmem.h"
 #include "localread.h"
 
 #define PAGE      4096U
@@ -69,11 +70,16 @@ fill_add(struct fill *f, const struct fill_source *from, uint64_t off, size_t le
 {
 	struct wire_entry en = {.off = off, .len = (uint32_t)len, .op = WIRE_OP_COPY};
 	void *to = wire_commit_next(&f->message);
-	int rc = from->fd < 0 ? 0 : localread(from->fd, to, len, off, e);
+	const struct localmem m = {.mem = from->mem, .file = from->file};
+	size_t got;
+	int rc = from->fd < 0 ? localmem_read(&m, to, len, off, &got, e)
+			      : localread(from->fd, to, len, off, &got, e);
 
+	if (!rc && got < len)
+		rc = localread_short(e);
 	if (rc)
 		return rc;
-	wire_commit_add(&f->message, &en, from->fd < 0 ? from->mem + off : to);
+	wire_commit_add(&f->message, &en, to);
 	lane_count(&f->lane->counters.bytes, len);
 	return 0;
 }

@@ -13,7 +13,8 @@
 /* Where the bytes of ranges are. */
 struct fill_source {
 	const uint8_t *mem; /* the pool's first byte */
-	int fd;             /* the file that it maps, to be read in its place; -1: none */
+	const char *file;   /* that is mapped there; NULL: none is known */
+	int fd;             /* that one, to be read in its place; -1: it is not */
 };
 
 struct fill {

@@ -9,12 +9,13 @@
 #include "control.h"
 #include "extents.h"
 #include "hex.h"
+#include "localmem.h"
 #include "localread.h"
 
 #define PIECES      256U   /* asked for ahead */
 #define SKIP_FACTOR 4U     /* by which a stretch that is not compared grows */
 #define SKIP_PIECES 32U    /* the longest one, in whole pieces */
-#define ALIVE_EVERY 65536U /* bytes hashed between two looks at the clock */
+#define STRETCH     65536U /* bytes read at once, and hashed between two looks at the clock */
 /* A request ends with the piece that goes beyond a full one. */
 #define ANSWER_BLOCKS (2 * HASHWALK_BLOCKS)
 #define ANSWER_DIGITS (ANSWER_BLOCKS * HASH128_SIZE * 2)
@@ -37,7 +38,8 @@ struct hashwalk_queue {
 	uint64_t skip;     /* the stretch to call different unseen ... */
 	uint64_t skip_left;
 	struct extents holes;
-	uint8_t *buf; /* a block of the file, where there is no memory */
+	uint8_t *buf;   /* a stretch */
+	uint64_t there; /* bytes of the oldest piece: behind them the local file ends */
 	uint8_t local[HASHWALK_BLOCKS][HASH128_SIZE];
 	bool differs[HASHWALK_BLOCKS];
 };
@@ -195,7 +197,7 @@ hashwalk_local(struct hashwalk *w, const uint8_t *mem, int fd)
 	w->mem = mem;
 	w->fd = -1;
 	w->holes_fd = fd;
-	if (extents_fill(fd))
+	if (extents_cached(fd))
 		hashwalk_file(w, fd);
 }
 
@@ -206,19 +208,47 @@ hashwalk_file(struct hashwalk *w, int fd)
 	w->fd = w->holes_fd = fd;
 }
 
-static int
-hash_block(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t *hash, struct err *e)
+static uint64_t
+stretch_max(const struct hashwalk *w)
 {
+	return w->block < STRETCH ? STRETCH / w->block * w->block : w->block;
+}
+
+/* *got of len, in the buffer. */
+static int
+stretch_read(struct hashwalk *w, uint64_t off, uint64_t len, size_t *got, struct err *e)
+{
+	const struct localmem m = {.mem = w->mem, .file = w->file};
+	uint8_t *buf = w->queue->buf;
+	int rc = w->mem ? localmem_read(&m, buf, len, off, got, e)
+			: localread(w->fd, buf, len, off, got, e);
+
+	return !rc && *got < len && !w->shrinks ? localread_short(e) : rc;
+}
+
+/* Whole blocks but for the last one, from the hash on; *got of len is there. */
+static int
+hash_stretch(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t (*hash)[HASH128_SIZE],
+	     size_t *got, struct err *e)
+{
+	bool hole = extents_hole(&w->queue->holes, off, len);
+	const uint8_t *from = w->queue->buf;
 	int rc = 0;
 
-	if (extents_hole(&w->queue->holes, off, len)) {
-		extents_hash_zeros(len, hash);
-		return 0;
+	*got = len;
+	/* Memory that can't go is hashed where it is. */
+	if (w->mem && !w->file)
+		from = w->mem + off;
+	else if (!hole)
+		rc = stretch_read(w, off, len, got, e);
+	for (uint64_t at = 0; !rc && at < *got; at += w->block, hash++) {
+		uint64_t n = *got - at < w->block ? *got - at : w->block;
+
+		if (hole)
+			extents_hash_zeros(n, *hash);
+		else
+			hash128(from + at, n, *hash);
 	}
-	if (!w->mem)
-		rc = localread(w->fd, w->queue->buf, len, off, e);
-	if (!rc)
-		hash128(w->mem ? w->mem + off : w->queue->buf, len, hash);
 	return rc;
 }
 
@@ -226,14 +256,23 @@ hash_block(struct hashwalk *w, uint64_t off, uint64_t len, uint8_t *hash, struct
 static int
 hash_local(struct hashwalk *w, const struct range *piece, struct err *e)
 {
+	struct hashwalk_queue *q = w->queue;
+	uint64_t most = stretch_max(w), n;
+	size_t got;
 	int rc = 0;
 
-	for (uint64_t at = 0; !rc && at < piece->len; at += w->block) {
-		uint64_t n = piece->len - at < w->block ? piece->len - at : w->block;
-
-		rc = hash_block(w, piece->off + at, n, w->queue->local[at / w->block], e);
-		if (!rc && at % ALIVE_EVERY == 0)
-			rc = hashwalk_keep_alive(w, false, e);
+	q->there = 0;
+	while (!rc && q->there < piece->len) {
+		n = piece->len - q->there < most ? piece->len - q->there : most;
+		rc = hash_stretch(w, piece->off + q->there, n, &q->local[q->there / w->block], &got,
+				  e);
+		if (rc)
+			break;
+		q->there += got;
+		/* What is behind that has been lost as well. */
+		if (got < n)
+			break;
+		rc = hashwalk_keep_alive(w, false, e);
 	}
 	return rc;
 }
@@ -270,7 +309,8 @@ compare(struct hashwalk *w, struct err *e)
 	if (rc)
 		return rc;
 	for (unsigned i = 0; i < blocks; i++) {
-		q->differs[i] = memcmp(q->local[i], a->hash[i], HASH128_SIZE) != 0;
+		q->differs[i] = (uint64_t)i * w->block < q->there &&
+				memcmp(q->local[i], a->hash[i], HASH128_SIZE) != 0;
 		count += q->differs[i];
 	}
 	skip_set(w, count == blocks, a->piece.len);
@@ -389,9 +429,9 @@ hashwalk_run(struct hashwalk *w, struct err *e)
 	int rc;
 
 	w->queue = calloc(1, sizeof(*w->queue));
-	if (w->queue && !w->mem)
-		w->queue->buf = malloc(w->block);
-	if (!w->queue || (!w->mem && !w->queue->buf)) {
+	if (w->queue)
+		w->queue->buf = malloc(stretch_max(w));
+	if (!w->queue || !w->queue->buf) {
 		rc = err_set(e, REPL_E_NOMEM, "out of memory");
 		goto out;
 	}

@@ -18,7 +18,9 @@
 struct hashwalk {
 	struct remote *remote;
 	const uint8_t *mem; /* the local side; NULL: fd is, read as it is needed */
+	const char *file;   /* that is mapped as mem; NULL: none is known */
 	int fd;
+	bool shrinks;   /* the file may: what it has not is no difference, and else an error */
 	int holes_fd;   /* of the file whose holes need not be read; -1: none is known */
 	uint64_t size;  /* of both sides */
 	uint32_t block; /* bytes hashed as one, a multiple of 4096 */
@@ -37,8 +39,9 @@ struct hashwalk {
 };
 
 /*
- * The local side is mem, which maps the file fd. Where its holes would be filled by reading them
- * there it is read from the file. fd stays the caller's; -1: it is not known.
+ * The local side is mem, which maps the file fd. Where that gives the same bytes it is read in its
+ * place: that fills no holes, and costs less than memory that may go (localmem.h) or that nobody
+ * has touched. fd stays the caller's; -1: it is not known.
  */
 void hashwalk_local(struct hashwalk *w, const uint8_t *mem, int fd);
 

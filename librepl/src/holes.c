@@ -29,8 +29,8 @@ line_says(const char *line, uintptr_t addr, uint64_t *ino)
  * By the inode: of device numbers some file systems give two. Where that differs as well,
  * no hole is known, which costs time only.
  */
-static bool
-is_mapped_at(const void *addr, const struct stat *st)
+bool
+holes_mapped_at(const void *addr, const struct stat *st)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
 	char *line = NULL;
@@ -56,7 +56,7 @@ holes_open(const char *path, const void *addr)
 	if (!path || stat(path, &st) || filelock_ours(&st))
 		return -1;
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd >= 0 && (fstat(fd, &st) || !is_mapped_at(addr, &st))) {
+	if (fd >= 0 && (fstat(fd, &st) || !holes_mapped_at(addr, &st))) {
 		(void)close(fd);
 		fd = -1;
 	}

@@ -6,6 +6,8 @@
 #ifndef LIBREPL_HOLES_H
 #define LIBREPL_HOLES_H
 
+#include <sys/stat.h>
+
 #include "remote.h"
 
 #define HOLES_SEGMENT (16U << 20)
@@ -24,6 +26,9 @@ struct holes {
  * Nor where the program has locked it; for filelock_close().
  */
 int holes_open(const char *path, const void *addr);
+
+/* Whether that file is mapped there from its beginning. */
+bool holes_mapped_at(const void *addr, const struct stat *st);
 
 /*
  * Find them; fd is the local file. Without one, or where it has no hole, the

@@ -5,21 +5,29 @@
 #include <unistd.h>
 
 int
-localread(int fd, void *to, size_t len, uint64_t off, struct err *e)
+localread(int fd, void *to, size_t len, uint64_t off, size_t *got, struct err *e)
 {
-	for (size_t done = 0; done < len;) {
-		ssize_t n = pread(fd, (uint8_t *)to + done, len - done, (off_t)(off + done));
+	*got = 0;
+	while (*got < len) {
+		ssize_t n = pread(fd, (uint8_t *)to + *got, len - *got, (off_t)(off + *got));
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (n < 0) {
 			(void)err_errno(e, REPL_E_IO, errno, "reading the local file");
-		if (n == 0)
-			(void)err_set(e, REPL_E_IO, "the local file became shorter");
-		/* By the status alone it would be the target's media. */
-		if (n <= 0)
+			/* By the status alone it would be the target's media. */
 			return err_because(e, REPL_REASON_LOCAL);
-		done += (size_t)n;
+		}
+		if (n == 0)
+			break;
+		*got += (size_t)n;
 	}
 	return 0;
+}
+
+int
+localread_short(struct err *e)
+{
+	(void)err_set(e, REPL_E_IO, "the local file became shorter");
+	return err_because(e, REPL_REASON_LOCAL);
 }

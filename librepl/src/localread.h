@@ -8,7 +8,10 @@
 
 #include "err.h"
 
-/* All of them, or an error: REPL_E_IO for one that became shorter, as LOCAL. */
-int localread(int fd, void *to, size_t len, uint64_t off, struct err *e);
+/* From off on; *got of them: the file ends there. */
+int localread(int fd, void *to, size_t len, uint64_t off, size_t *got, struct err *e);
+
+/* For who needs all of them: REPL_E_IO, as LOCAL. */
+int localread_short(struct err *e);
 
 #endif

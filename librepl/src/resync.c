@@ -468,7 +468,8 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 
 	s->in_doubt = false;
 	r->fill = extents_fill(fd) && !s->untouched;
-	r->source = (struct fill_source){.mem = s->mem, .fd = s->untouched ? fd : -1};
+	r->source =
+		(struct fill_source){.mem = s->mem, .file = s->file, .fd = s->untouched ? fd : -1};
 	if (!s->untouched)
 		filelock_close(fd);
 	r->s = s;

@@ -7,6 +7,7 @@
 #include "clock.h"
 #include "filelock.h"
 #include "holes.h"
+#include "localmem.h"
 
 #define SLICE_NS 20000000ULL  /* of a wait, between two looks */
 #define TICK_NS  250000000ULL /* of the rate */
@@ -160,16 +161,26 @@ chunk_max(const struct resync_run *r)
 	return RESYNC_TAKE;
 }
 
+/*
+ * One that takes bytes away from the pool by making its file shorter has made nothing of them
+ * durable: the replica keeps what it has there. Marked anew they come when they are there again.
+ */
 static int
 move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 {
-	uint64_t end = off + len, n;
+	const struct localmem m = {.mem = r->s->mem, .file = r->s->file};
+	uint64_t end = off + len, n, has;
 	int rc = 0;
 
 	for (; !rc && off < end; off += n) {
 		uint64_t most = chunk_max(r);
 
 		n = end - off < most ? end - off : most;
+		rc = localmem_has(&m, off, n, &has, e);
+		if (rc || has == 0)
+			break;
+		end = has < n ? off + has : end;
+		n = has;
 		rc = resync_breathe(r, e);
 		if (!rc)
 			rc = resync_yield(r, n, e);
@@ -227,6 +238,8 @@ pass_refined(struct pass *p, struct err *e)
 {
 	struct resync_run *r = p->r;
 	struct hashwalk w = {.remote = r->s->remote,
+			     .file = r->s->file,
+			     .shrinks = true,
 			     .size = r->size,
 			     .block = RESYNC_FINE,
 			     .arg = p,

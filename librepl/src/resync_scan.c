@@ -85,6 +85,8 @@ scan_hashes(struct scan *c, int fd, struct err *e)
 {
 	struct resync_run *r = c->r;
 	struct hashwalk w = {.remote = r->s->remote,
+			     .file = r->s->file,
+			     .shrinks = true,
 			     .size = r->size,
 			     .block = SCAN_BLOCK,
 			     .arg = c,

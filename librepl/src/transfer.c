@@ -147,6 +147,7 @@ walk_init(struct walk *w, const struct transfer *t, uint64_t size, struct transf
 	*w = (struct walk){
 		.t = t,
 		.hash = {.remote = t->remote,
+			 .file = t->file,
 			 .fd = -1,
 			 .size = size,
 			 .block = TRANSFER_BLOCK,
@@ -189,7 +190,7 @@ int
 transfer_push(const struct transfer *t, const void *mem, uint64_t size,
 	      struct transfer_progress *sum, struct err *e)
 {
-	const struct fill_source from = {.mem = mem, .fd = -1};
+	const struct fill_source from = {.mem = mem, .file = t->file, .fd = -1};
 	struct push p;
 	struct walk w;
 	int rc;

@@ -23,7 +23,8 @@
  *   holds     until FILE.enough is there; it says when it has made something durable
  *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
- *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
+ *   shorter   it gets so behind what was made durable while FILE.away is there, until FILE.enough
+ * is other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <errno.h>
@@ -555,6 +556,46 @@ cut(const char *path)
 }
 
 static void
+wait_for_file(const char *path, const char *suffix)
+{
+	char name[4096];
+
+	(void)snprintf(name, sizeof(name), "%s.%s", path, suffix);
+	for (int i = 0; i < 2000 && access(name, F_OK) != 0; i++)
+		(void)usleep(10000);
+}
+
+static void
+say(const char *word)
+{
+	(void)puts(word);
+	(void)fflush(stdout);
+}
+
+static void
+shorter(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK};
+	int fd = open(path, O_RDWR);
+	struct stat st;
+	size_t half;
+	char *at;
+
+	check(fd >= 0 && fstat(fd, &st) == 0, path);
+	check(!strstr(path, "locked") || fcntl(fd, F_SETLK, &lock) == 0, "fcntl");
+	half = (size_t)st.st_size / 2;
+	at = map_fd(fd, 0, 2 * half, PROT_READ | PROT_WRITE);
+	put(at, 'a', half);
+	say("begun");
+	wait_for_file(path, "away");
+	put(at + PAGE, 'b', 2 * half - 2 * PAGE);
+	check(ftruncate(fd, (off_t)half) == 0, "ftruncate");
+	say("shorter");
+	wait_for_file(path, "enough");
+	put(at + 2 * PAGE, 'c', PAGE);
+}
+
+static void
 other(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), second[4096];
@@ -569,14 +610,9 @@ other(const char *path)
 static void
 holds(const char *path)
 {
-	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), enough[4096];
-
-	put(at, 'h', PAGE);
-	(void)puts("holds");
-	(void)fflush(stdout);
-	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
-	for (int i = 0; i < 2000 && access(enough, F_OK) != 0; i++)
-		(void)usleep(10000);
+	put(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), 'h', PAGE);
+	say("holds");
+	wait_for_file(path, "enough");
 }
 
 static void
@@ -606,6 +642,7 @@ const struct odd_mode odd_process[] = {
 	{"handler", fork_in_handler},
 	{"leaves", leaves},
 	{"cut", cut},
+	{"shorter", shorter},
 	{"holds", holds},
 	{"adds", adds},
 	{"other", other},

@@ -36,6 +36,7 @@ static uint64_t model_now_ns;
 #define HOLES_SEGMENT (HASHWALK_BLOCKS * BLOCK)
 
 #include "../../librepl/src/hashwalk.c"
+#include "../../librepl/src/localmem.c"
 #include "../../librepl/src/localread.c"
 #include "../../librepl/src/holes.c"
 #include "../../librepl/src/resync_throttle.c"
