@@ -36,6 +36,7 @@ struct begin {
 };
 
 static atomic_uint replicas; /* threads of theirs, counted while they exist */
+static __thread bool theirs __attribute__((tls_model("initial-exec"))); /* this one is */
 
 static create_fn *
 next_create(void)
@@ -64,6 +65,7 @@ replicas_run(void *arg)
 	void *got;
 
 	free(arg);
+	theirs = true;
 	atomic_fetch_add(&replicas, 1);
 	pthread_cleanup_push(replicas_end, NULL);
 	got = b.run(b.arg);
@@ -87,6 +89,12 @@ pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void 
 	if (rc)
 		free(b);
 	return rc;
+}
+
+bool
+thread_is_theirs(void)
+{
+	return theirs;
 }
 
 void

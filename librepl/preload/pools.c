@@ -117,7 +117,10 @@ static __thread unsigned forking __attribute__((tls_model("initial-exec")));
 /* A bit each: whose locks this thread has taken for its fork. Others may fork at the same time. */
 static __thread uint32_t fork_locked __attribute__((tls_model("initial-exec")));
 
-/* Forks of handlers that have interrupted work on a pool, or a fork: they take no locks. */
+/*
+ * Forks that take no locks: of handlers that have interrupted work on a pool, or a fork, and of the
+ * replicas' threads, for which who has the locks waits.
+ */
 static __thread unsigned forks_amid __attribute__((tls_model("initial-exec")));
 
 bool
@@ -316,7 +319,8 @@ pools_may_open(struct pool *p)
 static void
 fork_prepare(void)
 {
-	bool amid = busy > 0;
+	/* libssh forks for a command of ssh's config. */
+	bool amid = busy > 0 || thread_is_theirs();
 	struct timespec end;
 
 	(void)pools_any();

@@ -240,6 +240,9 @@ void missed_flushed(const struct pool *p);
 
 /* ---- last_thread.c ---- */
 
+/* This thread is the replicas', made by librepl or a library that it uses. */
+bool thread_is_theirs(void);
+
 /* In the child of a fork. */
 void last_thread_forked(void);
 
