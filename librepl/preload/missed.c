@@ -113,6 +113,12 @@ missed_flushed(const struct pool *p)
 		atomic_store(any, true);
 }
 
+bool
+missed_forget(const struct pool *p)
+{
+	return atomic_exchange(&flushed[p - pools], false);
+}
+
 /* Its own threads and their looks are the parent's. */
 void
 missed_forked(void)

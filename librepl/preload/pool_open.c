@@ -582,6 +582,62 @@ grow_fill(struct pool *p, int fd, size_t from, size_t to)
 	return rc;
 }
 
+static bool
+is_zero(const uint8_t *at, size_t len)
+{
+	return len == 0 || (at[0] == 0 && memcmp(at, at + 1, len - 1) == 0);
+}
+
+static bool
+any_written(int fd, size_t size)
+{
+	uint8_t buf[PAGE];
+	ssize_t n = PAGE;
+	bool any = false;
+
+	for (size_t at = data_from(fd, 0, size); !any && n > 0 && at < size;
+	     at = data_from(fd, at, size)) {
+		n = pread(fd, buf, sizeof(buf), (off_t)at);
+		any = n > 0 && !is_zero(buf, (size_t)n);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	return any;
+}
+
+/* False also where it can't be looked at, or has no size yet that a pool may have. */
+static bool
+file_is_whole(struct pool *p)
+{
+	int fd = file_open(p), data;
+	bool is = false;
+
+	if (fd >= 0 && p->file_size % PAGE == 0) {
+		data = filelock_seen(fd) ? -1 : file_again(fd);
+		is = data >= 0 && any_written(data, p->file_size);
+		filelock_close(data);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return is;
+}
+
+void
+pool_renewed(struct pool *p)
+{
+	struct calm calm;
+
+	if (is_sharing() || !pools_may_open(p))
+		return;
+	calm = calm_begin();
+	(void)pthread_rwlock_wrlock(&p->lock);
+	if (pool_due(p) && maps_has((unsigned)(p - pools)) && file_is_whole(p))
+		(void)pool_open_locked(p);
+	(void)pthread_rwlock_unlock(&p->lock);
+	if (p->state == POOL_OPEN || pool_elsewhere(p))
+		missed_flushed(p);
+	calm_end(calm);
+}
+
 /* The file has become longer: so do the replicas, else the pool is opened anew. */
 bool
 pool_grow(struct pool *p, uint64_t end)

@@ -123,6 +123,14 @@ bool pools_may_open(struct pool *p);
 /* The pools are closed at exit, before what has been registered for it up to now. */
 void register_end(void);
 
+/* ---- pools_map.c ---- */
+
+/*
+ * pools_mapped(), but for pool_renewed(). True: that is due, the file has taken the place of a
+ * pool's that was replicated.
+ */
+bool mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+
 /* ---- pools_persist.c ---- */
 
 /*
@@ -200,6 +208,12 @@ bool pool_ready(struct pool *p);
 /* The same unless another thread has just taken the last mapping back: it would stay open. */
 void pool_ready_mapped(struct pool *p);
 
+/*
+ * The same of a file that has taken the pool's name, and is whole perhaps: nobody need make
+ * anything of it durable any more. One that holds nothing but zeros is to be written.
+ */
+void pool_renewed(struct pool *p);
+
 /* Some of it is about to be flushed, and another program has it open: that will know. */
 void pool_missed(struct pool *p);
 
@@ -237,6 +251,9 @@ void missed_begin(void);
 
 /* Some of the pool was made durable, by this process or by a child of it. */
 void missed_flushed(const struct pool *p);
+
+/* That was of another file; whether it was. */
+bool missed_forget(const struct pool *p);
 
 /* ---- last_thread.c ---- */
 

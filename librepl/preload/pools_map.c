@@ -21,14 +21,18 @@
 
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 
-/* What is mapped is the pool's file, or has taken that one's place by its name. */
-static void
+/*
+ * What is mapped is the pool's file, or has taken that one's place by its name. True if that was
+ * replicated: what the replicas have is another file's then.
+ */
+static bool
 pool_take_file(struct pool *p, int fd, const struct stat *st)
 {
-	bool other;
+	bool other, renewed;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	other = p->dev != st->st_dev || p->ino != st->st_ino;
+	renewed = other && p->ino != 0 && missed_forget(p);
 	if (other) {
 		if (maps_forget((unsigned)(p - pools)))
 			report("%s is another file now: the one before, still mapped, is NOT "
@@ -44,6 +48,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	if (!p->view && view_map(p, fd))
 		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
 	(void)pthread_rwlock_unlock(&p->lock);
+	return renewed;
 }
 
 /* Whether this mapping is, or can become by mprotect(2), one to write to a file by. */
@@ -96,10 +101,10 @@ range_gone(void *addr, size_t len, bool may_close)
 	calm_end(calm);
 }
 
-void
-pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+bool
+mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
-	bool may = !pools_busy();
+	bool may = !pools_busy(), renewed = false;
 	struct calm calm = calm_begin();
 	struct stat st;
 	int pool = -1;
@@ -114,12 +119,26 @@ pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 		if (prot & PROT_WRITE)
 			pools[pool].stored = true;
 		(void)pthread_once(&end_once, register_end);
-		pool_take_file(&pools[pool], fd, &st);
+		renewed = pool_take_file(&pools[pool], fd, &st);
 		if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)pool))
 			report("%s: more than %d mappings: this one is NOT REPLICATED",
 			       pools[pool].path, MAPS_MAX);
 	}
 	calm_end(calm);
+	return renewed;
+}
+
+void
+pools_mapped(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	struct stat st;
+	int pool;
+
+	if (!mapping_add(addr, len, prot, flags, fd, off))
+		return;
+	pool = pool_of_file(fd, &st);
+	if (pool >= 0)
+		pool_renewed(&pools[pool]);
 }
 
 static bool

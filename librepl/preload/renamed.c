@@ -29,6 +29,7 @@ struct renamed {
 	int fd, mount;
 	dev_t dev; /* of its mount */
 	unsigned pool;
+	bool renewed;
 };
 
 /* Whether the last component of path, which may end with slashes, is one of the other's. */
@@ -125,8 +126,8 @@ map_take(void *arg, const char *line)
 		return;
 	if (makedev(major, minor) == n->st->st_dev || makedev(major, minor) == n->dev ||
 	    (at && strcmp(line + at, n->path) == 0))
-		pools_mapped((void *)from, to - from, PROT_READ | PROT_WRITE, MAP_SHARED, n->fd,
-			     (off_t)off);
+		n->renewed |= mapping_add((void *)from, to - from, PROT_READ | PROT_WRITE,
+					  MAP_SHARED, n->fd, (off_t)off);
 }
 
 /* Its own name, that of a directory on the way to it, or one that its name is a link to. */
@@ -165,6 +166,8 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 		report("%s: /proc/self/maps: %s: what was mapped before is NOT REPLICATED", n.path,
 		       strerror(errno));
 	(void)close(n.fd);
+	if (n.renewed)
+		pool_renewed(&pools[pool]);
 }
 
 void

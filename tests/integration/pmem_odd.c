@@ -15,6 +15,8 @@
  *   unnamed   the same of a file that had no name, by O_TMPFILE
  *   directory the same, and its directory gets its name
  *   aliased   the same, and its name is a symbolic link to the one that it gets
+ *   replaced  a whole file takes its name, mapped before, and nothing is made durable from then on
+ *   reopened  the same, mapped afterwards
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   paged     the first pages of the mapping become the last ones, by remap_file_pages(2)
  *   early     a library of the program's has mapped it in its constructor
@@ -252,6 +254,40 @@ take_name(const char *from, const char *to, int (*take)(const char *, const char
 	put(at, 'a', 3 * PAGE);
 	check(take(from, to) == 0, to);
 	put(at + 2 * PAGE, 'n', 2 * PAGE);
+}
+
+/* A pool that is in use, and what is to take its place. */
+static void
+make_two(const char *path, char by[4096], char **old, char **fresh)
+{
+	*old = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	put(*old, 'o', 3 * PAGE);
+	(void)snprintf(by, 4096, "%s.new", path);
+	*fresh = map_fd(file_new(by, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	put(*fresh, 'n', 2 * PAGE);
+}
+
+static void
+replaced(const char *path)
+{
+	char by[4096], *old, *fresh;
+
+	make_two(path, by, &old, &fresh);
+	check(rename(by, path) == 0, "rename");
+	check(munmap(old, SIZE) == 0, "munmap");
+	check(fresh[PAGE] == 'n', "a byte");
+}
+
+static void
+reopened(const char *path)
+{
+	char by[4096], *old, *fresh;
+
+	make_two(path, by, &old, &fresh);
+	check(munmap(fresh, SIZE) == 0 && munmap(old, SIZE) == 0, "munmap");
+	check(rename(by, path) == 0, "rename");
+	fresh = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
+	check(fresh[PAGE] == 'n', "a byte");
 }
 
 static void
@@ -562,13 +598,16 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},       {"recreate", recreate},   {"part", part},       {"protect", protect},
-	{"fixed", fixed},     {"nodrain", nodrain},     {"page", page},       {"moves", moves},
-	{"beyond", beyond},   {"shrink", shrink},       {"renamed", renamed}, {"fsync", by_fsync},
-	{"linked", linked},   {"directory", directory}, {"aliased", aliased}, {"stays", stays},
-	{"early", early},     {"locked", locked},       {"steps", steps},     {"sized", sized},
-	{"behind", behind},   {"looks", looks},         {"large", large},     {"regrown", regrown},
-	{"punched", punched}, {"unnamed", unnamed},     {"longer", longer},   {"paged", paged},
+	{"grow", grow},       {"recreate", recreate},   {"part", part},
+	{"protect", protect}, {"fixed", fixed},         {"nodrain", nodrain},
+	{"page", page},       {"moves", moves},         {"beyond", beyond},
+	{"shrink", shrink},   {"renamed", renamed},     {"fsync", by_fsync},
+	{"linked", linked},   {"directory", directory}, {"aliased", aliased},
+	{"stays", stays},     {"early", early},         {"locked", locked},
+	{"steps", steps},     {"sized", sized},         {"behind", behind},
+	{"looks", looks},     {"large", large},         {"regrown", regrown},
+	{"punched", punched}, {"unnamed", unnamed},     {"longer", longer},
+	{"paged", paged},     {"replaced", replaced},   {"reopened", reopened},
 	{NULL, NULL},
 };
 

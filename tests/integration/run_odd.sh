@@ -12,6 +12,8 @@ EARLY_POOL=$TMP/early odd early
 mkdir "$TMP/directory.d"
 odd directory '' "$TMP/directory.d/pool"
 odd recreate 'recreate is another file'
+odd replaced 'replaced is another file'
+odd reopened
 for mode in regrown punched; do
 	# Not each file system takes bytes out of the middle.
 	odd $mode "^$|^[^:]*: [^ ]*/$mode: it was made shorter [^:]*$"
