@@ -21,6 +21,7 @@
 #include "holes.h"
 #include "interrupt.h"
 #include "local.h"
+#include "missedmark.h"
 #include "out.h"
 #include "poolfile.h"
 #include "progress.h"
@@ -93,19 +94,6 @@ next_repeat(struct sync *s)
 
 /* ---- opening ---- */
 
-/*
- * By FILE.repl-missed a program of replctl run says that it has made bytes durable while somebody
- * else had the pool, us for example. The file's times do not tell of stores to a mapping on tmpfs.
- */
-static bool
-sync_mark(const struct sync *s, bool take)
-{
-	char name[PATH_MAX];
-
-	return snprintf(name, sizeof(name), "%s" MISSED_SUFFIX, s->pool.path) < (int)sizeof(name) &&
-	       (take ? unlink(name) : access(name, F_OK)) == 0;
-}
-
 static int
 sync_open_file(struct sync *s)
 {
@@ -118,9 +106,10 @@ sync_open_file(struct sync *s)
 		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
 	if (!rc)
 		rc = local_check_whole(&s->local, e);
-	/* What was so up to here is compared. */
+	/* The file's times do not tell of stores to a mapping on tmpfs. What is there is compared.
+	 */
 	if (!rc && !s->c->options.dry_run)
-		(void)sync_mark(s, true);
+		(void)missedmark_take(s->pool.path);
 	s->blank = !rc && s->local.present && !s->local.meta.opening &&
 		   holes_blank(s->pool.path, s->pool.mem, s->pool.size);
 	return rc;
@@ -362,7 +351,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	if (!rc && sync_mark(s, false))
+	if (!rc && missedmark_is(s->pool.path))
 		rc = err_set(e, REPL_E_FAILED,
 			     "a program has made bytes of %s durable while it was being read",
 			     s->pool.path);
@@ -598,6 +587,8 @@ sync_run(struct sync *s, const char *target)
 	}
 	if (!rc)
 		rc = c->options.dry_run ? sync_dry_run(s) : sync_decide(s);
+	if (!rc && !c->options.dry_run)
+		missedmark_answered(s->pool.path);
 	if (!rc && s->resolved) {
 		s->resolved->moved = s->sum.moved;
 		s->resolved->outcome = s->local.meta.generation;

@@ -18,7 +18,6 @@
 #include "generation.h"
 
 #define SIDECAR_SUFFIX    ".repl"
-#define MISSED_SUFFIX     SIDECAR_SUFFIX "-missed" /* of a mark beside it, POOL-FORMAT.md */
 #define SIDECAR_VERSION   3 /* the highest major version that is understood */
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * FILE.repl-missed: bytes of the pool were made durable while another program, which is none of the
- * kin, had it open. Who can't open it sets the mark, and tries once more if there was none. Who
- * closes it looks for a mark behind that, and opens the pool once more, since that makes the
- * replicas equal to the file. So one of the two sees the other. Only who closes takes a mark away,
- * though each opening does what it asks for: somebody else may be the one who has to see it.
+ * FILE.repl-missed (missedmark.h): bytes of the pool were made durable while another program, which
+ * is none of the kin, had it open. Who can't open it sets the mark, and tries once more if there
+ * was none. Who closes it looks for a mark behind that, and opens the pool once more, since that
+ * makes the replicas equal to the file. So one of the two sees the other. Only who closes takes a
+ * mark, though each opening does what it asks for: somebody else may be the one who has to see it.
  *
  * By system calls where a function may be one that is followed.
  */
@@ -18,13 +18,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "missedmark.h"
 #include "pools_impl.h"
-#include "sidecar.h"
 
 static const char *
 mark_name(const struct pool *p, char name[PATH_MAX])
 {
-	int n = snprintf(name, PATH_MAX, "%s" MISSED_SUFFIX, p->path);
+	int n = snprintf(name, PATH_MAX, "%s" MISSEDMARK_SUFFIX, p->path);
 
 	return n < PATH_MAX ? name : NULL;
 }
@@ -33,7 +33,8 @@ static void
 mark_failed(struct pool *p, int errnum)
 {
 	if (!atomic_exchange(&p->told_mark, true))
-		report("%s" MISSED_SUFFIX ": %s: what is made durable now may be missing on the "
+		report("%s" MISSEDMARK_SUFFIX
+		       ": %s: what is made durable now may be missing on the "
 		       "replicas "
 		       "when the program that has the pool open closes it",
 		       p->path, strerror(errnum));
@@ -59,13 +60,4 @@ mark_set(struct pool *p)
 	if (fd >= 0)
 		(void)syscall(SYS_close, fd);
 	return fd >= 0;
-}
-
-bool
-mark_take(const struct pool *p)
-{
-	char buf[PATH_MAX];
-	const char *name = mark_name(p, buf);
-
-	return name && unlink(name) == 0;
 }

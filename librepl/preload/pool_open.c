@@ -14,6 +14,7 @@
 #include "api.h"
 #include "filelock.h"
 #include "maps.h"
+#include "missedmark.h"
 #include "pools_impl.h"
 #include "real.h"
 
@@ -349,7 +350,7 @@ pool_close_again(struct pool *p)
 	char why[512];
 	int rc;
 
-	for (int i = 0; i < CLOSE_TRIES && file_is_named(p) && mark_take(p); i++) {
+	for (int i = 0; i < CLOSE_TRIES && file_is_named(p) && missedmark_take(p->path); i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
 		if (!p->r) {
 			if (rc && rc != REPL_E_BUSY)
@@ -358,6 +359,7 @@ pool_close_again(struct pool *p)
 				       p->path, why);
 			return;
 		}
+		missedmark_answered(p->path);
 		pool_close_replicas(p);
 	}
 }

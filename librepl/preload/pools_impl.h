@@ -167,10 +167,9 @@ void lost_begin(struct pool *p);
 void lost_look(struct pool *p, bool now);
 void lost_end(struct pool *p);
 
-/* ---- mark.c: of the pool, for who has it open. True: there was none; there was one. ---- */
+/* ---- mark.c: of the pool, for who has it open. True: there was none. ---- */
 
 bool mark_set(struct pool *p);
-bool mark_take(const struct pool *p);
 
 /* ---- pools_kin.c ---- */
 

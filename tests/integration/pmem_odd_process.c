@@ -21,6 +21,7 @@
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
  *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
  *   holds     until FILE.enough is there; it says when it has made something durable
+ *   later     the same to a file that is there, until FILE.later is
  *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
  *   shorter   it gets so behind what was made durable while FILE.away is there, until FILE.enough
@@ -616,6 +617,16 @@ holds(const char *path)
 }
 
 static void
+later(const char *path)
+{
+	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at + PAGE, 'l', PAGE);
+	say("added");
+	wait_for_file(path, "later");
+}
+
+static void
 adds(const char *path)
 {
 	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -645,6 +656,7 @@ const struct odd_mode odd_process[] = {
 	{"shorter", shorter},
 	{"holds", holds},
 	{"adds", adds},
+	{"later", later},
 	{"other", other},
 	{"unseen", unseen},
 	{"number", number},
