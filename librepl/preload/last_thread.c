@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program's main() may leave by pthread_exit(3): the process ends with its last thread. With the
- * replicas' threads it has more than those of its own, so from then on it is looked at whether any
- * of them is left.
+ * A program's main() may leave by pthread_exit(3) or thrd_exit(3): the process ends with its last
+ * thread. With the replicas' threads it has more than those of its own, so from then on it is
+ * looked at whether any of them is left.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -152,13 +153,30 @@ look_on(void)
 	(void)pthread_sigmask(SIG_SETMASK, &mine, NULL);
 }
 
+static void
+main_ends(void)
+{
+	if (pools_any() && gettid() == getpid())
+		look_on();
+}
+
 EXPORT void
 pthread_exit(void *value)
 {
 	void (*next)(void *) = (void (*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "pthread_exit");
 
-	if (pools_any() && gettid() == getpid())
-		look_on();
+	main_ends();
 	next(value);
+	__builtin_unreachable();
+}
+
+/* It does not come by the one above: it is libc's own call. */
+EXPORT void
+thrd_exit(int code)
+{
+	void (*next)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "thrd_exit");
+
+	main_ends();
+	next(code);
 	__builtin_unreachable();
 }

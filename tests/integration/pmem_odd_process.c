@@ -9,6 +9,7 @@
  *   handler   a signal handler forks that has interrupted the mapping of the pool
  *   stderr    the pool is the file on standard error's descriptor
  *   last      main() leaves by pthread_exit(3) before its threads, whose last one ends the program
+ *   lastc11   the same by thrd_exit(3)
  *   amid      a signal handler persists in the middle of a copy to the same page
  *   ticks     a signal handler persists, often while its thread does
  *   forkticks the same, while it forks and other threads persist
@@ -46,6 +47,7 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <threads.h>
 #include <unistd.h>
 
 #include <libpmem.h>
@@ -416,6 +418,17 @@ last(const char *path)
 }
 
 static void
+last_c11(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t thread;
+
+	put(at, 'a', PAGE);
+	check(!pthread_create(&thread, NULL, put_late, at + 64 * PAGE), "thread");
+	thrd_exit(0);
+}
+
+static void
 narrow(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -669,6 +682,7 @@ const struct odd_mode odd_process[] = {
 	{"ticks", ticks},
 	{"forkticks", forkticks},
 	{"last", last},
+	{"lastc11", last_c11},
 	{"closed", closed_standard},
 	{NULL, NULL},
 };

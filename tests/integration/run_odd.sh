@@ -8,6 +8,7 @@ for mode in grow longer part protect fixed nodrain moves renamed page beyond lin
 	odd "$mode"
 done
 odd last clean
+odd lastc11
 EARLY_POOL=$TMP/early odd early
 mkdir "$TMP/directory.d"
 odd directory '' "$TMP/directory.d/pool"
