@@ -43,6 +43,9 @@ promote_tell(struct ctl *c)
 	else if (strcmp(out_member(info, "state"), "unknown") == 0)
 		show_unknown(stderr, c->target_text, out_member(info, "generation"),
 			     out_member_u64(info, "position"));
+	else if (c->options.force && strcmp(out_member(info, "state"), "up-to-date") != 0)
+		(void)fprintf(stderr, "replctl: %s is %s, promoted all the same\n", c->target_text,
+			      out_member(info, "state"));
 	json_object_put(info);
 }
 

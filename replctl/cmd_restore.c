@@ -324,8 +324,12 @@ restore_finish(struct restore *r)
 		return rc;
 	if (!r->temp.placed)
 		return restore_unfinished(r, rc);
-	ctl_next(c, "mend that, then replctl restore --force %s %s (moves only what differs)",
-		 r->quoted_target, r->quoted_file);
+	/* By force alone it would not be replaced by one that lacks something. */
+	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s",
+		 restore_lacks(&r->meta) ? "rm " : "",
+		 restore_lacks(&r->meta) ? r->quoted_file : "", restore_lacks(&r->meta) ? "; " : "",
+		 r->quoted_target, r->quoted_file,
+		 restore_lacks(&r->meta) ? "" : " (moves only what differs)");
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
 }

@@ -115,6 +115,17 @@ lineage_promote_begin(struct sidecar *s, const struct gen_id *id)
 	s->position = 0;
 }
 
+/*
+ * What a primary holds is the pool, under a name that nobody has more of. That some of it is of a
+ * copy that has not ended stays told: no program knows that it has mended that.
+ */
+static void
+state_whole(struct sidecar *s)
+{
+	if (s->state != SIDECAR_INCONSISTENT)
+		s->state = SIDECAR_UP_TO_DATE;
+}
+
 /* By a laggard's position its program finds who has more of what it says it descends from. */
 void
 lineage_promote(struct sidecar *s, const struct gen_id *id)
@@ -122,8 +133,7 @@ lineage_promote(struct sidecar *s, const struct gen_id *id)
 	uint64_t position = position_kept(s);
 
 	chain_promote(s, false, id);
-	/* What it holds is the pool from now on, under a name that nobody has more of. */
-	s->state = SIDECAR_UP_TO_DATE;
+	state_whole(s);
 	s->position = position;
 	s->primary = true;
 	s->writer_open = false;
@@ -136,7 +146,7 @@ lineage_demote(struct sidecar *s, const struct gen_id *id)
 	if (s->position)
 		gen_forget_since(&s->generation, &s->generation.history[0]);
 	/* Its program may have been killed. */
-	s->state = SIDECAR_UP_TO_DATE;
+	state_whole(s);
 	s->primary = false;
 	s->writer_open = false;
 	s->position = 0;

@@ -772,6 +772,7 @@ repl_start(struct repl *r, struct err *e)
 	if (r->ship && r->dirty)
 		dirty_watch_lag(r->dirty, queue_lag_ms, r->ship);
 	r->ready = true;
+	ship_begin(r->ship);
 	/* Keepers tell it of changes, and who asks it may want something of a keeper. */
 	rc = statusd_new(r, &r->statusd, e);
 	if (!rc)

@@ -431,6 +431,16 @@ ship_position(struct ship *s)
 }
 
 void
+ship_begin(struct ship *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	ship_position(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void
 ship_install(struct ship *s, unsigned replica, struct remote *remote)
 {
 	struct shipper *p;
@@ -649,15 +659,11 @@ ship_new(struct repl *r, struct ship **out, struct err *e)
 		}
 		rc = shipper_start(s, i, e);
 	}
-	if (rc) {
+	if (rc)
 		ship_free(s);
-		return rc;
-	}
-	pthread_mutex_lock(&s->lock);
-	ship_position(s);
-	pthread_mutex_unlock(&s->lock);
-	*out = s;
-	return 0;
+	else
+		*out = s;
+	return rc;
 }
 
 void

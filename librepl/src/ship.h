@@ -42,6 +42,10 @@ struct shipment;
  */
 int ship_new(struct repl *r, struct ship **out, struct err *e);
 
+/* The handle is ready, for losses too: those that are there are told where they stand. NULL is
+ * allowed. */
+void ship_begin(struct ship *s);
+
 /* End the threads. Nobody drains any more; ship_finish() first. */
 void ship_stop(struct ship *s);
 

@@ -339,8 +339,13 @@ what_misses_updates_is_promoted_by_force_only(void **state)
 		/* Its writer has what it lacks: neither is the other's descendant. */
 		assert_int_equal(gen_compare(&g, &info.meta.generation),
 				 rows[i].part ? GEN_DIVERGED : GEN_BEHIND);
-		assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+		/* Of a copy that was cut off it is told for good. */
+		assert_int_equal(info.meta.state, rows[i].mark == SIDECAR_INCONSISTENT
+							  ? SIDECAR_INCONSISTENT
+							  : SIDECAR_UP_TO_DATE);
 		assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+		assert_int_equal(info.meta.state == SIDECAR_INCONSISTENT,
+				 rows[i].mark == SIDECAR_INCONSISTENT);
 	}
 	put(SIDECAR_UP_TO_DATE, &nil);
 	expect(pool_promote(store, "p", "b", false, &info, &err), REPL_E_REFUSED, "never");

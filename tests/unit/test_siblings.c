@@ -22,6 +22,7 @@ struct handle {
 };
 
 static struct handle handles[HANDLES];
+static struct repl_config config = {.op_timeout_ms = 1000};
 static uint8_t next_id;
 static unsigned fork_count;
 
@@ -61,6 +62,7 @@ opened(unsigned i, uint8_t uuid, const char *chain, enum sidecar_state state)
 	struct handle *h = &handles[i];
 
 	memset(h, 0, sizeof(*h));
+	h->repl.cfg = &config;
 	h->repl.set = &h->set;
 	h->set.has_attr = uuid != 0;
 	memset(h->set.attr, uuid, sizeof(h->set.attr));
@@ -196,6 +198,23 @@ each_has_a_share_of_the_time(void **state)
 	closed(HANDLES);
 }
 
+/* One hangs as it is told first, or a call comes late: no fault of those that are well. */
+static void
+who_is_well_has_time_behind_one_that_hangs(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		(void)opened(i, 1, "a", SIDECAR_UP_TO_DATE);
+		handles[1].breaks = i == 1;
+		if (i == 0)
+			assert_int_equal(begins(i), 0);
+	}
+	assert_int_equal(siblings_record(&handles[1].repl, false, clock_now_ns(), NULL),
+			 REPL_E_LOST);
+	assert_true(handles[0].deadline_ns > clock_deadline(50));
+	closed(2);
+}
+
 static void
 filled_one_is_as_whole_as_its_source(void **state)
 {
@@ -270,6 +289,7 @@ main(void)
 		cmocka_unit_test(one_lost_over_it_is_behind_too),
 		cmocka_unit_test(one_lost_as_it_begins_is_behind),
 		cmocka_unit_test(each_has_a_share_of_the_time),
+		cmocka_unit_test(who_is_well_has_time_behind_one_that_hangs),
 		cmocka_unit_test(filled_one_is_as_whole_as_its_source),
 		cmocka_unit_test(others_are_not_told),
 		cmocka_unit_test(other_one_is_named),
