@@ -65,7 +65,6 @@ fetch_page(struct ctl *c, const char *after, struct json_object *pools, size_t *
 	   const char **last)
 {
 	struct json_object *params = json_object_new_object(), *result = NULL, *page;
-	size_t count;
 	bool more;
 	int rc;
 
@@ -81,9 +80,16 @@ fetch_page(struct ctl *c, const char *after, struct json_object *pools, size_t *
 		rc = take_page(page, pools, cost, &c->err);
 	if (rc)
 		goto out;
-	count = json_object_array_length(page);
 	*last = NULL;
-	if (more && count > 0)
+	/* To end there would be to call a part of the list the whole. */
+	if (more && json_object_array_length(page) == 0) {
+		rc = err_set(&c->err, REPL_E_PROTOCOL,
+			     "pool.list: a part of the list without a pool that says more follow");
+		ctl_next(c, "install the newest repld on the target: an older one ends its list "
+			    "where 64 files of pool sets are in a row");
+		goto out;
+	}
+	if (more)
 		*last = out_member(
 			json_object_array_get_idx(pools, json_object_array_length(pools) - 1),
 			"name");

@@ -73,20 +73,20 @@ pool_set_is(struct pool_store *s, const char *name, bool *is, struct err *e)
 
 /* ---- looking ---- */
 
-struct part_search {
+struct sets_walk {
 	struct pool_store *s;
-	const char *part;
-	char *set;
+	pool_set_part_visit *visit;
+	void *ctx;
 };
 
 /* Any file that begins as a set's counts, whatever it is otherwise. */
 static int
-part_search_visit(void *ctx, int dir, const char *leaf, const char *name)
+sets_walk_visit(void *ctx, int dir, const char *leaf, const char *name)
 {
-	struct part_search *q = ctx;
+	struct sets_walk *w = ctx;
 	struct poolparts *p = NULL;
 	struct stat st;
-	int found = 0, fd;
+	int end = 0, fd;
 
 	if (pool_name_check(name, NULL) || fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
 	    st.st_size > POOLSET_FILE_MAX)
@@ -95,25 +95,48 @@ part_search_visit(void *ctx, int dir, const char *leaf, const char *name)
 	if (fd < 0)
 		return 0;
 	if (poolparts_begins(fd, &st) &&
-	    poolparts_read(q->s->dirfd, q->s->dir, fd, name, &p, NULL) == 0) {
-		for (const struct poolparts *r = p; r; r = r->next)
-			for (unsigned i = 0; i < r->count; i++)
-				found |= strcmp(r->part[i].name, q->part) == 0;
+	    poolparts_read(w->s->dirfd, w->s->dir, fd, name, &p, NULL) == 0) {
+		for (const struct poolparts *r = p; !end && r; r = r->next)
+			for (unsigned i = 0; !end && i < r->count; i++)
+				end = w->visit(w->ctx, r->part[i].name, name);
 		poolparts_free(p);
 	}
 	(void)close(fd);
-	if (found)
-		(void)snprintf(q->set, TARGET_POOL_MAX + 1, "%.*s", TARGET_POOL_MAX, name);
-	return found;
+	return end;
+}
+
+void
+pool_sets_visit(struct pool_store *s, pool_set_part_visit *visit, void *ctx)
+{
+	struct sets_walk w = {.s = s, .visit = visit, .ctx = ctx};
+
+	(void)pool_walk(s->dirfd, sets_walk_visit, &w, NULL);
+}
+
+struct part_search {
+	const char *part;
+	char *set;
+};
+
+static bool
+part_search_visit(void *ctx, const char *part, const char *set)
+{
+	struct part_search *q = ctx;
+
+	if (strcmp(part, q->part) != 0)
+		return false;
+	(void)snprintf(q->set, TARGET_POOL_MAX + 1, "%.*s", TARGET_POOL_MAX, set);
+	return true;
 }
 
 bool
 pool_part_of(struct pool_store *s, const char *name, char set[TARGET_POOL_MAX + 1])
 {
-	struct part_search q = {.s = s, .part = name, .set = set};
+	struct part_search q = {.part = name, .set = set};
 
 	set[0] = '\0';
-	return pool_walk(s->dirfd, part_search_visit, &q, NULL) == 1;
+	pool_sets_visit(s, part_search_visit, &q);
+	return set[0] != '\0';
 }
 
 /* The set at a place, none of its parts open. */

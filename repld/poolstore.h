@@ -117,6 +117,10 @@ bool pool_rest_is_zero(int fd, uint64_t off, uint64_t size);
  */
 int pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct err *e);
 
+/* Visit the parts of all sets in the store until visit says to end. */
+typedef bool pool_set_part_visit(void *ctx, const char *part, const char *set);
+void pool_sets_visit(struct pool_store *s, pool_set_part_visit *visit, void *ctx);
+
 /* Whether name is a part of one of the sets in the store; set gets that one's name. */
 bool pool_part_of(struct pool_store *s, const char *name, char set[TARGET_POOL_MAX + 1]);
 

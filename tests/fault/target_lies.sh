@@ -77,9 +77,11 @@ for lie in 'pool.extents next' 'pool.hash hashes' 'pool.open epoch' 'pool.open s
 	refuses "answer .*'$2'" restore "$T/p" "$TMP/none"
 done
 
-# A list without end, or in no order.
+# A list without end, or in no order, or that stops before its end.
 lie '{"method": "pool.list", "set": ["result"], "value": {"pools": [{"name": "p"}], "more": true}}'
 refuses "not in order" list "$T"
+lie '{"method": "pool.list", "set": ["result"], "value": {"pools": [], "more": true}}'
+refuses "without a pool that says more follow" list "$T"
 lie '{"method": "status", "set": ["result"], "value": {"sessions": [{"session": "1", "pool": "p"}], "sessions_more": true}}'
 refuses "not in order" status "$T"
 

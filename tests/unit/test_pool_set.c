@@ -58,6 +58,12 @@ write_set(const char *name, const char *lines)
 	assert_int_equal(fclose(f), 0);
 }
 
+static void
+make_dir(const char *name)
+{
+	assert_int_equal(mkdir(path_of(name), 0700), 0);
+}
+
 static bool
 there(const char *name)
 {
@@ -155,6 +161,44 @@ test_listed_without_its_parts(void **state)
 	assert_string_equal(infos[0].damage, "");
 }
 
+/* However many names in a row are no pools of their own, what comes behind them is listed. */
+static void
+test_listed_behind_many_files(void **state)
+{
+	struct pool_info infos[4];
+	unsigned count;
+	bool more;
+
+	(void)state;
+	attr[16] |= PMDK_SINGLEHDR;
+	make_dir("d");
+	write_set("s", "OPTION SINGLEHDR\n64M d\n");
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	for (unsigned i = 1; i < 12; i++) {
+		char name[32];
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "d/%06u.pmem", i);
+		fd = open(path_of(name), O_RDWR | O_CREAT | O_EXCL, 0600);
+		assert_int_equal(ftruncate(fd, 4 << 20), 0);
+		assert_int_equal(close(fd), 0);
+	}
+	for (char name[] = "w"; name[0] <= 'z'; name[0]++)
+		assert_int_equal(pool_create(store, name, 4096, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_list(store, NULL, infos, 4, &count, &more, &err), 0);
+	assert_int_equal(count, 4);
+	assert_string_equal(infos[0].name, "s");
+	assert_string_equal(infos[3].name, "y");
+	assert_true(more);
+	assert_int_equal(pool_list(store, "y", infos, 4, &count, &more, &err), 0);
+	assert_int_equal(count, 1);
+	assert_string_equal(infos[0].name, "z");
+	assert_false(more);
+	assert_int_equal(pool_list(store, NULL, infos, 1, &count, &more, &err), 0);
+	assert_int_equal(count, 1);
+	assert_true(more);
+}
+
 static void
 test_refused(void **state)
 {
@@ -226,12 +270,6 @@ test_half_made(void **state)
 	assert_int_equal(pool_info(store, "s", &info, &err), REPL_E_NOT_FOUND);
 	assert_int_equal(create("s", 3 * MB), 0);
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
-}
-
-static void
-make_dir(const char *name)
-{
-	assert_int_equal(mkdir(path_of(name), 0700), 0);
 }
 
 static struct pool *
@@ -452,6 +490,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_made_opened_removed),
 		TEST(test_listed_without_its_parts),
+		TEST(test_listed_behind_many_files),
 		TEST(test_refused),
 		TEST(test_damage_is_told),
 		TEST(test_half_made),
