@@ -296,6 +296,12 @@ int pool_remove_unused(struct pool_store *s, const char *name, const struct gen_
 		       const char *writer, struct err *e);
 
 /*
+ * Lanes are about to write to it. One that nobody has written to is as it was when it was opened,
+ * however its session ends.
+ */
+void pool_written(struct pool *p);
+
+/*
  * The writer has gone without a word. Before what is in its lanes and its journal is taken in,
  * which may take long: whoever asks meanwhile is told. What can't be recorded now pool_close()
  * tells.

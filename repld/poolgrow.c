@@ -202,6 +202,7 @@ pool_grow_space(struct pool *p, uint64_t size, struct err *e)
 
 	if (rc)
 		return rc;
+	pool_written(p);
 	if (p->files.parts)
 		return parts_grow(p, size, e);
 	if (pooldevice_is_open(&p->files.st))

@@ -579,6 +579,7 @@ pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
 			       "pool '%s' has no headers to keep attributes in: it is no pool set, "
 			       "or one with OPTION NOHDRS",
 			       p->info.name);
+	pool_written(p);
 	rc = poolparts_attr_set(p->files.parts, attr, e);
 	if (!rc && p->files.parts->linked) {
 		struct sidecar next = p->info.meta;
@@ -696,6 +697,12 @@ pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool 
 }
 
 void
+pool_written(struct pool *p)
+{
+	p->written = true;
+}
+
+void
 pool_left(struct pool *p)
 {
 	struct sidecar next = p->info.meta;
@@ -722,10 +729,13 @@ pool_close(struct pool *p, bool clean, struct err *e)
 			pool_writer_lost(&p->info.meta);
 		/*
 		 * That its local replicas may differ, or media from memory, is not forgotten: as if
-		 * it had been killed.
+		 * it had been killed. If nobody has written they are as they were made equal when
+		 * it was opened: its initiator may not have had the time to wait for that, and the
+		 * next opening is not to begin anew.
 		 */
 		p->info.meta.writer_open =
-			p->flush_lost || (!clean && p->files.parts && p->files.parts->next);
+			p->flush_lost ||
+			(!clean && p->written && p->files.parts && p->files.parts->next);
 		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
 		if (rc)
 			rc = err_prefix(e, "pool '%s': close", p->info.name);

@@ -60,8 +60,10 @@ int
 pool_journal_apply(struct pool *p, struct pmem_map *map, uint64_t max,
 		   struct journal_progress *done, struct err *e)
 {
-	int rc = pooljournal_apply(p->journal, &p->info.meta, map, max, done, e);
+	int rc;
 
+	pool_written(p);
+	rc = pooljournal_apply(p->journal, &p->info.meta, map, max, done, e);
 	if (rc == REPL_E_CORRUPT)
 		(void)journal_spoil(p->journal, &p->info.meta, p->info.name, e);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;

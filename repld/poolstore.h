@@ -35,6 +35,7 @@ struct pool {
 	bool waited;      /* its writer waits for it with each drain */
 	bool sync_failed; /* of the pool's own file */
 	bool flush_lost;  /* what is in memory of the pool may not be on media */
+	bool written;     /* bytes of it may have changed since it was opened */
 	bool in_doubt;    /* copies of the sidecar may tell two sizes */
 	char *path;
 	struct pooljournal *journal; /* of a pool open for writing; that it exists says nothing */

@@ -31,24 +31,43 @@ tool check
 ctl info "$T/rem.set" | grep -q "^part  *a, .*local replica 1" || fail "$(ctl info "$T/rem.set")"
 lose_and_sync "$filled"
 
+# streams COUNT: the program writes, as process $pid. It does not come back by itself, whereupon all is equal.
+printf 'reconnect-min = 60000\nreconnect-max = 60000\n' >>"$TMP/repl.conf"
+streams() {
+	: >"$TMP/stream"
+	REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
+		"$FILL" stream "$TMP/local.set" test "$1" >"$TMP/stream" 2>"$TMP/err" </dev/null &
+	pid=$!
+	PIDS="$PIDS $pid"
+	wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+}
+
+# mended WHAT: what differs after that, if only by another hand, is made equal to the pool before anything is written.
+mended() {
+	printf 'other' | dd of="$POOLS/b" bs=1 seek=5000000 conv=notrunc 2>/dev/null
+	filled=$(fill 20) || exit 1
+	same "after $1"
+	grep -q "its local replicas differed from it" "$TMP/serve.log" || fail "$1: no word of it"
+	: >"$TMP/serve.log"
+	tool check
+}
+
 # A target that is killed while the program writes: what was told is in both.
-REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
-	"$FILL" stream "$TMP/local.set" test 1000 >"$TMP/stream" 2>"$TMP/err" </dev/null &
-pid=$!
-PIDS="$PIDS $pid"
-wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+streams 1000
 for child in $(pgrep -P "$SERVE_PID"); do
 	for grandchild in $(pgrep -P "$child"); do
 		kill -KILL "$grandchild"
 	done
 done
 wait "$pid" || fail "the program ended with $?: $(cat "$TMP/err")"
-# What differs after that, if only by another hand, is made equal to the pool before anything is written.
-printf 'other' | dd of="$POOLS/b" bs=1 seek=5000000 conv=notrunc 2>/dev/null
-filled=$(fill 20) || exit 1
-same "after a kill"
-grep -q "its local replicas differed from it" "$TMP/serve.log" || fail "no word of it"
-tool check
+mended "a kill of the target"
+
+# So with the program itself, whose session ends by itself.
+streams 20000
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+wait_for 10 grep -q "was open for writing and is not known" "$TMP/serve.log" || fail "the session does not end"
+mended "a kill of the program"
 
 # A part of the replica that is lost is said, and PMDK makes it anew.
 rm "$POOLS/b"

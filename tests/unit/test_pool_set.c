@@ -428,12 +428,21 @@ test_local_replica(void **state)
 	pool = open_write();
 	read_part("b", 8192, got, 4);
 	assert_memory_equal(got, "else", 4);
+	pool_written(pool);
 	assert_int_equal(pool_close(pool, false, &err), 0);
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
 	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
 	pool = open_write();
 	read_part("b", 8192, got, 4);
 	assert_memory_equal(got, "\0\0\0", 4);
+	/* An initiator that has not waited for that does not have the next one wait for it again.
+	 */
+	assert_int_equal(pool_close(pool, false, &err), 0);
+	assert_int_equal(pwrite(fd, "else", 4, 8192), 4);
+	pool = open_write();
+	read_part("b", 8192, got, 4);
+	assert_memory_equal(got, "else", 4);
+	assert_int_equal(pwrite(fd, "\0\0\0", 4, 8192), 4);
 	assert_int_equal(pool_close(pool, true, &err), 0);
 
 	/* A damaged header of the replica is mended, another pool's is left alone, a lost file
