@@ -44,7 +44,7 @@ pool_files_record_cut(const struct pool_files *f, const char *name, struct sidec
 
 /* ---- an open pool ---- */
 
-enum named { NAMED_SAME, NAMED_NOT, NAMED_OTHER };
+enum named { NAMED_SAME, NAMED_NOT, NAMED_OTHER }; /* from good to bad */
 
 /* What can't be looked at counts as the same; a link is a device's. */
 static enum named
@@ -58,6 +58,48 @@ what_is_named(int dir, const char *leaf, int fd)
 	    (named.st_ino == file.st_ino && named.st_dev == file.st_dev))
 		return NAMED_SAME;
 	return NAMED_OTHER;
+}
+
+static enum named
+what_part_is_named(const struct poolparts *r, const struct poolpart *part)
+{
+	struct pool_place place;
+	enum named found;
+	struct err why;
+
+	err_clear(&why);
+	if (pool_place_open(r->dirfd, part->name, false, &place, &why))
+		return why.code == REPL_E_NOT_FOUND ? NAMED_NOT : NAMED_SAME;
+	found = what_is_named(place.dir, place.leaf, part->fd);
+	pool_place_close(&place);
+	return found;
+}
+
+/* The worst of a section's parts. */
+static enum named
+what_parts_are_named(const struct poolparts *r)
+{
+	enum named worst = NAMED_SAME;
+
+	for (unsigned i = 0; i < r->there; i++) {
+		enum named found = what_part_is_named(r, &r->part[i]);
+
+		worst = found > worst ? found : worst;
+	}
+	return worst;
+}
+
+/* Of a local replica what lies there now is compared when the pool is opened next. */
+static bool
+copies_are_named(struct pool *p)
+{
+	const struct poolparts *r = p->files.parts ? p->files.parts->next : NULL;
+
+	while (r && what_parts_are_named(r) == NAMED_SAME)
+		r = r->next;
+	if (r)
+		pool_written(p);
+	return !r;
 }
 
 static int
@@ -75,11 +117,11 @@ check_named(struct pool *p, struct err *e)
 			return 0;
 	} else {
 		sidecar = what_is_named(place.dir, place.sidecar, f->sidecar_fd);
-		if (!f->parts)
-			file = what_is_named(place.dir, place.leaf, f->fd);
+		file = f->parts ? what_parts_are_named(f->parts)
+				: what_is_named(place.dir, place.leaf, f->fd);
 		pool_place_close(&place);
 	}
-	if (sidecar == NAMED_SAME && file == NAMED_SAME)
+	if (sidecar == NAMED_SAME && file == NAMED_SAME && copies_are_named(p))
 		return 0;
 	/* What our sidecar tells is not of the file that it lies beside now. */
 	if (sidecar == NAMED_SAME && file == NAMED_OTHER)
@@ -112,10 +154,15 @@ pool_check_files(struct pool *p, struct err *e)
 		return rc;
 	if (!p->files.parts)
 		rc = check_whole(p->files.fd, p->info.meta.pool_size, name, "its file", e);
-	for (const struct poolparts *r = p->files.parts; r; r = r->next) {
+	for (const struct poolparts *r = p->files.parts; !rc && r; r = r->next) {
 		for (unsigned i = 0; !rc && i < r->there; i++)
 			rc = check_whole(r->part[i].fd, r->part[i].file_size, name, r->part[i].name,
 					 e);
+		/* The pool itself is whole. */
+		if (rc && r->replica) {
+			pool_written(p);
+			return rc;
+		}
 	}
 	if (rc)
 		record(&p->files, name, "cut", &p->info.meta);
