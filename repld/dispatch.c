@@ -279,6 +279,7 @@ dispatch_line(struct state *s, const char *line, size_t len, struct json_object 
 
 	*answer = NULL;
 	err_clear(&why);
+	state_heard(s);
 	rc = control_parse(line, len, &obj, e);
 	if (rc) {
 		*answer = answer_refused(NULL, CONTROL_PARSE_ERROR, e, "begin a new session");

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "checksum.h"
+#include "clock.h"
 #include "hex.h"
 #include "lock.h"
 #include "pooldevice.h"
 #include "space.h"
 
 #define SIZE_ALIGN 4096U
+
+/* What another session makes is seldom more than a name; else who asks for it comes again. */
+#define MAKING_MS      1000U
+#define MAKING_LOOK_MS 5
 
 /* A pool under way: two temporary files, locked so that others leave them alone. */
 struct making {
@@ -31,6 +38,7 @@ struct making {
 	int fd;
 	int sidecar_fd;
 	bool device; /* nothing is made but the sidecar */
+	bool busy;   /* another session is making it */
 };
 
 static int
@@ -96,10 +104,38 @@ check_absent(const struct pool_place *p, const char *name, struct err *e)
 		name);
 }
 
+/* A leftover of a kill, whose lock can be had, goes. */
+static int
+temp_clear(struct making *m, const char *temp, struct err *e)
+{
+	int fd = path_open(m->place.dir, temp, O_RDONLY, 0);
+	int rc = 0;
+
+	if (fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': '%s'", m->name, temp);
+	m->busy = !lock_take(fd, 0);
+	if (m->busy)
+		rc = err_set(e, REPL_E_BUSY,
+			     "pool '%s': another session is making it: come again when it has",
+			     m->name);
+	else if (unlinkat(m->place.dir, temp, 0) != 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': remove '%s'", m->name,
+			       temp);
+	(void)close(fd);
+	return rc;
+}
+
 static int
 temp_open(struct making *m, const char *temp, int *fd, struct err *e)
 {
 	*fd = path_open(m->place.dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (*fd < 0 && errno == EEXIST) {
+		int rc = temp_clear(m, temp, e);
+
+		if (rc)
+			return rc;
+		*fd = path_open(m->place.dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+	}
 	if (*fd < 0)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': make a file",
 				 m->name);
@@ -152,22 +188,20 @@ device_begin(struct pool_store *s, struct making *m, struct err *e)
 	return rc;
 }
 
-/* Under the lock on names, so that nobody takes the new files for leftovers before they are locked.
+/*
+ * Under the lock on names, so that nobody takes the new files for leftovers before they are locked.
+ * Their names are of the pool's: who asks again for what takes long to make does not have it made
+ * twice.
  */
 static int
-making_begin(struct pool_store *s, struct making *m, struct err *e)
+making_try(struct pool_store *s, struct making *m, struct err *e)
 {
-	uint8_t random[8];
-	char hex[sizeof(random) * 2 + 1];
+	uint64_t sum = sum64(m->name, strlen(m->name));
 	int rc;
 
-	rc = get_random(random, sizeof(random), e);
-	if (rc)
-		return rc;
-	hex_encode(random, sizeof(random), hex);
-	(void)snprintf(m->temp, sizeof(m->temp), POOL_TEMP_PREFIX "%s", hex);
+	(void)snprintf(m->temp, sizeof(m->temp), POOL_TEMP_PREFIX "%016" PRIx64, sum);
 	(void)snprintf(m->temp_sidecar, sizeof(m->temp_sidecar),
-		       POOL_TEMP_PREFIX "%s" SIDECAR_SUFFIX, hex);
+		       POOL_TEMP_PREFIX "%016" PRIx64 SIDECAR_SUFFIX, sum);
 	rc = pool_store_lock(s, m->name, e);
 	if (rc)
 		return rc;
@@ -183,6 +217,27 @@ making_begin(struct pool_store *s, struct making *m, struct err *e)
 		rc = temp_open(m, m->temp, &m->fd, e);
 	lock_drop(s->dirfd);
 	return rc;
+}
+
+static void making_end(struct pool_store *s, struct making *m);
+
+static int
+making_begin(struct pool_store *s, struct making *m, const char *name, struct err *e)
+{
+	const struct timespec pause = {.tv_nsec = MAKING_LOOK_MS * (long)NS_PER_MS};
+	uint64_t deadline = clock_deadline(MAKING_MS);
+	int rc;
+
+	for (;;) {
+		*m = (struct making){
+			.place = {.dir = -1}, .name = name, .fd = -1, .sidecar_fd = -1};
+		rc = making_try(s, m, e);
+		if (!m->busy || clock_left_ms(deadline) == 0)
+			return rc;
+		making_end(s, m);
+		err_clear(e);
+		(void)nanosleep(&pause, NULL);
+	}
 }
 
 static int
@@ -255,6 +310,7 @@ making_publish(struct making *m, struct err *e)
 		return rc;
 	if (renameat(p->dir, m->temp_sidecar, p->dir, p->sidecar) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
+	m->temp_sidecar[0] = '\0';
 	rc = sync_dir(p, m->name, e);
 	if (!rc && !m->device && pool_rename_new(p->dir, m->temp, p->leaf) != 0)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': rename", m->name);
@@ -271,7 +327,8 @@ static void
 making_end(struct pool_store *s, struct making *m)
 {
 	if (m->sidecar_fd >= 0) {
-		(void)unlinkat(m->place.dir, m->temp_sidecar, 0);
+		if (m->temp_sidecar[0])
+			(void)unlinkat(m->place.dir, m->temp_sidecar, 0);
 		lock_drop(m->sidecar_fd);
 		(void)close(m->sidecar_fd);
 	}
@@ -313,7 +370,7 @@ int
 pool_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
 	    bool sparse, struct pool_info *info, struct err *e)
 {
-	struct making m = {.place = {.dir = -1}, .name = name, .fd = -1, .sidecar_fd = -1};
+	struct making m;
 	struct sidecar meta;
 	int rc;
 
@@ -325,7 +382,7 @@ pool_create(struct pool_store *s, const char *name, uint64_t size, const struct 
 	if (rc)
 		return rc;
 	meta.sparse = sparse;
-	rc = making_begin(s, &m, e);
+	rc = making_begin(s, &m, name, e);
 	if (rc)
 		goto out;
 	rc = making_fill(&m, &meta, e);

@@ -54,6 +54,13 @@ state_pool_made(struct state *s, const struct pool_info *info)
 	made_end(s);
 	(void)snprintf(s->made, sizeof(s->made), "%s", info->name);
 	s->made_id = info->meta.pool_uuid;
+	s->made_untold = true;
+}
+
+void
+state_heard(struct state *s)
+{
+	s->made_untold = false;
 }
 
 static bool
@@ -84,7 +91,13 @@ state_fini(struct state *s, const char *reason)
 			    reason, name);
 	else
 		log_info("session ends: %s, pool '%s' was open for reading", reason, name);
-	made_end(s);
+	/* As often as it asks anew it would go again, and wait as long. */
+	if (s->made[0] && s->made_untold)
+		log_warning("pool '%s' was made when its initiator had gone: it stays, empty, for "
+			    "when that comes again",
+			    s->made);
+	else
+		made_end(s);
 	fab_warm_free(s->warm);
 	s->warm = NULL;
 	registry_leave(s->registry);

@@ -63,6 +63,7 @@ struct state {
 	struct json_object *report;     /* what the peer says of its replica here; NULL: nothing */
 	char made[TARGET_POOL_MAX + 1]; /* a pool that goes if nobody uses it; "": none */
 	struct gen_id made_id;          /* its UUID */
+	bool made_untold;               /* nothing shows that the peer knows of it */
 	char id[32];
 	char peer[STATE_PEER_MAX];           /* printable */
 	char pool_name[TARGET_POOL_MAX + 1]; /* "" if none is open */
@@ -104,9 +105,13 @@ int state_pool_open(struct state *s, const struct state_opening *o, struct err *
 
 /*
  * The pool was made by this session, for itself: unless something is recorded of it, it goes when
- * it is closed or the session ends. One at a time.
+ * it is closed or the session ends. One at a time. It stays if nothing is heard of the peer after
+ * that: it may have gone while the pool was made, for it took too long.
  */
 void state_pool_made(struct state *s, const struct pool_info *info);
+
+/* The peer has sent another request. */
+void state_heard(struct state *s);
 
 /* No pool is open, and nothing of the session uses memory that mapping would disturb, see pmem.h.
  */

@@ -3,14 +3,18 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include "checksum.h"
 #include "pool_world.h"
 
 #define SIZE (16U * 4096)
@@ -601,6 +605,49 @@ leftovers_go_unless_somebody_is_at_it(void **state)
 	assert_int_equal(pool_info(store, "eu/p", &info, &err), 0);
 }
 
+/* In place of libc's: a pool whose space takes its time. */
+static const char *meanwhile;
+
+int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	const char *name = meanwhile;
+
+	meanwhile = NULL;
+	if (name) {
+		struct pool_info other;
+		struct err why;
+
+		err_clear(&why);
+		assert_int_equal(pool_create(store, name, 4096, NULL, false, &other, &why),
+				 strcmp(name, "p") == 0 ? REPL_E_BUSY : 0);
+	}
+	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+static void
+what_takes_long_is_made_once(void **state)
+{
+	char temp[64], sidecar[80];
+
+	(void)state;
+	meanwhile = "p";
+	create("p");
+	assert_null(meanwhile);
+	meanwhile = "q";
+	create("r");
+	assert_int_equal(pool_info(store, "q", &info, &err), 0);
+	/* What a kill has left keeps nobody from it. */
+	assert_int_equal(pool_remove(store, "p", &err), 0);
+	(void)snprintf(temp, sizeof(temp), ".tmp-%016" PRIx64, sum64("p", 1));
+	(void)snprintf(sidecar, sizeof(sidecar), "%s.repl", temp);
+	put_file(temp, 4096);
+	put_file(sidecar, 4096);
+	create("p");
+	assert_false(present(temp));
+	assert_false(present(sidecar));
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_free)
 
 int
@@ -631,6 +678,7 @@ main(void)
 		T(space_is_written_where_it_can_not_be_reserved),
 		T(limit_on_file_size_is_named),
 		T(leftovers_go_unless_somebody_is_at_it),
+		T(what_takes_long_is_made_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

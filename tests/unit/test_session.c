@@ -546,8 +546,14 @@ a_provisional_pool_goes_unless_something_is_recorded(void **state)
 		{{{"pool.open", WRITE_IT}, {"pool.close", "{}"}}, false},
 		{{{"pool.open", WRITE_IT}}, false},
 		{{{"ping", "{}"}}, false},
+		{{{"bye", "{}"}}, false},
+		/* It may have gone before the pool was made, and is to find it when it asks anew.
+		 */
+		{{{NULL}}, true},
 		{{{"pool.open", "{\"name\":\"d/a\",\"mode\":\"read\"}"}}, false},
-		{{{"pool.create", "{\"name\":\"b\",\"size\":4096,\"provisional\":true}"}}, false},
+		{{{"pool.create", "{\"name\":\"b\",\"size\":4096,\"provisional\":true}"},
+		  {"ping", "{}"}},
+		 false},
 		{{{"pool.open", WRITE_IT}, {"pool.mark", "{\"state\":\"inconsistent\"}"}}, true},
 		{{{"pool.open", WRITE_IT},
 		  {"pool.mark", "{\"state\":\"up-to-date\",\"generation\":"
