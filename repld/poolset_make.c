@@ -176,6 +176,89 @@ pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, v
 	return rc == REPL_E_NOT_FOUND ? 0 : rc;
 }
 
+/* ---- what is not this set's ---- */
+
+struct others {
+	struct pool_store *s;
+	const char *name; /* of the set that is to go */
+	const struct poolparts *parts;
+	char part[TARGET_POOL_MAX + 1], set[TARGET_POOL_MAX + 1];
+};
+
+static bool
+has_sidecar(struct pool_store *s, const char *name)
+{
+	struct pool_place place;
+	struct stat st;
+	bool has;
+
+	if (pool_place_open(s->dirfd, name, false, &place, NULL))
+		return false;
+	has = fstatat(place.dir, place.sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	pool_place_close(&place);
+	return has;
+}
+
+static bool
+others_visit(void *ctx, const char *part, const char *set)
+{
+	struct others *o = ctx;
+
+	if (strcmp(set, o->name) == 0)
+		return false;
+	for (const struct poolparts *r = o->parts; r; r = r->next)
+		for (unsigned i = 0; i < r->count; i++)
+			if (strcmp(r->part[i].name, part) == 0 && has_sidecar(o->s, set)) {
+				(void)snprintf(o->part, sizeof(o->part), "%s", part);
+				(void)snprintf(o->set, sizeof(o->set), "%s", set);
+				return true;
+			}
+	return false;
+}
+
+/* What can't be opened can still be removed, and is nobody's. */
+static int
+part_own(struct pool_store *s, struct poolpart *part, const char *name, struct err *e)
+{
+	struct pool_place place;
+	struct stat st;
+	bool is_pool;
+
+	if (pool_place_open(s->dirfd, part->name, false, &place, NULL))
+		return 0;
+	is_pool = fstatat(place.dir, place.leaf, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		  fstatat(place.dir, place.sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (!is_pool && part->fd < 0)
+		(void)pool_file_open(&place, place.leaf, part->name, O_RDONLY, &part->fd, &st,
+				     NULL);
+	pool_place_close(&place);
+	if (is_pool)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool set '%s': '%s' is a pool of its own, which has a sidecar: "
+			       "take it out of the set file, or remove that pool first",
+			       name, part->name);
+	return part->fd < 0 ? 0 : pool_use_lock(part->fd, false, name, e);
+}
+
+/* Whatever the lines name now: what may go with this set is this set's. */
+static int
+parts_own(struct pool_store *s, struct poolparts *parts, const char *name, struct err *e)
+{
+	struct others o = {.s = s, .name = name, .parts = parts};
+	int rc = 0;
+
+	pool_sets_visit(s, others_visit, &o);
+	if (o.set[0])
+		return err_set(e, REPL_E_REFUSED,
+			       "pool set '%s': '%s' is a part of pool set '%s', too: take it out "
+			       "of the set file that it does not belong to",
+			       name, o.part, o.set);
+	for (struct poolparts *r = parts; !rc && r; r = r->next)
+		for (unsigned i = 0; !rc && i < r->count; i++)
+			rc = part_own(s, &r->part[i], name, e);
+	return rc;
+}
+
 /* ---- making ---- */
 
 struct set_making {
@@ -202,8 +285,8 @@ sync_place(const struct pool_place *place, const char *name, struct err *e)
  * is removed; a pool that is there, or a sidecar that says nothing, is EXISTS.
  */
 static int
-set_clear(const struct pool_place *place, const char *name, const struct poolparts *parts,
-	  struct err *e)
+set_clear(struct pool_store *s, const struct pool_place *place, const char *name,
+	  struct poolparts *parts, struct err *e)
 {
 	struct sidecar meta;
 	struct stat st;
@@ -224,6 +307,8 @@ set_clear(const struct pool_place *place, const char *name, const struct poolpar
 			     name);
 	else if (meta.created_s != 0 || !lock_take(fd, 0))
 		rc = err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
+	if (!rc)
+		rc = parts_own(s, parts, name, e);
 	if (!rc)
 		rc = poolparts_remove(parts, name, e);
 	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0)
@@ -247,7 +332,7 @@ set_begin(struct set_making *m, struct err *e)
 			     m->name, (unsigned long long)poolparts_room(m->parts),
 			     (unsigned long long)m->meta.pool_size);
 	if (!rc)
-		rc = set_clear(&m->place, m->name, m->parts, e);
+		rc = set_clear(m->s, &m->place, m->name, m->parts, e);
 	/* What was cleared may have been in directories. */
 	poolparts_free(m->parts);
 	m->parts = NULL;
@@ -392,18 +477,6 @@ set_remove_made(const struct pool_place *place, const char *name, const struct p
 	return rc ? rc : sync_place(place, name, e);
 }
 
-/* One that can't be opened is nobody's. */
-static int
-set_unused(struct poolparts *parts, const char *name, struct err *e)
-{
-	struct err why;
-
-	err_clear(&why);
-	if (poolparts_open(parts, name, O_RDONLY, &why) || parts->count == 0)
-		return 0;
-	return pool_use_lock(parts->part[0].fd, false, name, e);
-}
-
 static int
 set_remove(struct pool_store *s, const struct pool_place *place, const char *name, unsigned flags,
 	   struct err *e)
@@ -418,9 +491,11 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 	rc = pool_file_open(place, place->sidecar, name, O_RDWR, &fd, &st, e);
 	if (rc == REPL_E_NOT_FOUND && flags) {
 		err_clear(e);
-		rc = flags & POOL_REMOVE_FORCE ? poolparts_remove(parts, name, e) : 0;
+		rc = flags & POOL_REMOVE_FORCE ? parts_own(s, parts, name, e) : 0;
+		if (!rc && (flags & POOL_REMOVE_FORCE))
+			rc = poolparts_remove(parts, name, e);
 	} else if (!rc) {
-		rc = lock_take(fd, LOCK_WRITER_MS) ? set_unused(parts, name, e)
+		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, e)
 						   : pool_busy(fd, name, e);
 		if (!rc)
 			rc = set_remove_made(place, name, parts, fd, e);

@@ -84,8 +84,18 @@ check_limit(uint64_t size, struct err *e)
 static int
 write_failed(int fd, uint64_t size, int errnum, struct err *e)
 {
-	if (errnum == ENOSPC || errnum == EDQUOT || errnum == EFBIG)
+	if (errnum == ENOSPC)
 		return no_space(size, free_bytes(fd, size), e);
+	if (errnum == EDQUOT)
+		return err_set(e, REPL_E_NOSPC,
+			       "%llu bytes are wanted, more than the disk quota of the user that "
+			       "repld runs as (uid %u) leaves: raise it, or choose a smaller size",
+			       (unsigned long long)size, (unsigned)geteuid());
+	if (errnum == EFBIG)
+		return err_set(e, REPL_E_LIMIT,
+			       "the file system takes no file of %llu bytes: choose a smaller "
+			       "size, or another file system for the pools",
+			       (unsigned long long)size);
 	return err_errno(e, err_from_errno(errnum), errnum, "allocate %llu bytes",
 			 (unsigned long long)size);
 }

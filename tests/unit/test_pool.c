@@ -607,6 +607,7 @@ leftovers_go_unless_somebody_is_at_it(void **state)
 
 /* In place of libc's: a pool whose space takes its time. */
 static const char *meanwhile;
+static int no_space_errno;
 
 int
 fallocate(int fd, int mode, off_t off, off_t len)
@@ -614,6 +615,10 @@ fallocate(int fd, int mode, off_t off, off_t len)
 	const char *name = meanwhile;
 
 	meanwhile = NULL;
+	if (no_space_errno) {
+		errno = no_space_errno;
+		return -1;
+	}
 	if (name) {
 		struct pool_info other;
 		struct err why;
@@ -648,6 +653,21 @@ what_takes_long_is_made_once(void **state)
 	assert_false(present(sidecar));
 }
 
+/* What is free on the disk is not what it lacks then. */
+static void
+what_keeps_space_from_it_is_told(void **state)
+{
+	(void)state;
+	no_space_errno = EDQUOT;
+	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_NOSPC,
+	       "quota of the user that repld runs as");
+	no_space_errno = EFBIG;
+	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_LIMIT,
+	       "the file system takes no file of 65536 bytes");
+	no_space_errno = 0;
+	create("p");
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, world_free)
 
 int
@@ -679,6 +699,7 @@ main(void)
 		T(limit_on_file_size_is_named),
 		T(leftovers_go_unless_somebody_is_at_it),
 		T(what_takes_long_is_made_once),
+		T(what_keeps_space_from_it_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -473,6 +474,55 @@ test_local_replica(void **state)
 	assert_non_null(strstr(err.text, "had none when the pool was made"));
 }
 
+static void
+kept(unsigned flags, int code, const char *why, const char *part)
+{
+	err_clear(&err);
+	assert_int_equal(pool_set_remove(store, "s", flags, &err), code);
+	if (!strstr(err.text, why))
+		fail_msg("'%s' in place of '%s'", err.text, why);
+	assert_true(there(part));
+	assert_true(there("s"));
+}
+
+/* A set file that names what is another pool's, or in use, takes nothing of that with it. */
+static void
+test_others_parts_are_kept(void **state)
+{
+	int fd;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "v", 2 * MB, NULL, false, &info, &err), 0);
+	write_set("s", "2M v\n");
+	kept(POOL_REMOVE_SET | POOL_REMOVE_FORCE, REPL_E_REFUSED, "'v' is a pool of its own", "v");
+	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(create("s", 3 * MB), 0);
+	move("s", "other");
+	move("s.repl", "other.repl");
+	write_set("s", "2M n\nREPLICA\n2M q\n");
+	kept(POOL_REMOVE_SET | POOL_REMOVE_FORCE, REPL_E_REFUSED,
+	     "'q' is a part of pool set 'other'", "q");
+	/* Also where it has a pool of its own, and its lines were changed. */
+	write_set("s", "2M n\n");
+	assert_int_equal(create("s", MB), 0);
+	write_set("s", "2M n\nREPLICA\n2M q\n");
+	kept(0, REPL_E_REFUSED, "'q' is a part of pool set 'other'", "q");
+	assert_true(there("n") && there("s.repl"));
+	write_set("s", "2M n\n");
+	assert_int_equal(pool_set_remove(store, "s", 0, &err), 0);
+	/* A program that has a part open holds its lock. */
+	assert_int_equal(pool_set_remove(store, "other", POOL_REMOVE_SET, &err), 0);
+	write_set("p", "");
+	assert_int_equal(truncate(path_of("p"), 2 << 20), 0);
+	write_set("s", "2M n\n2M p\n");
+	fd = open(path_of("p"), O_RDWR);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	kept(POOL_REMOVE_FORCE, REPL_E_BUSY, "a program on the target's machine", "p");
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_set_remove(store, "s", POOL_REMOVE_FORCE | POOL_REMOVE_SET, &err), 0);
+	assert_false(there("p"));
+}
+
 /* A pool that an initiator has filled with the text of a set file stays a pool. */
 static void
 test_content_is_no_set(void **state)
@@ -506,6 +556,7 @@ main(void)
 		TEST(test_directories),
 		TEST(test_directories_refused),
 		TEST(test_local_replica),
+		TEST(test_others_parts_are_kept),
 		TEST(test_content_is_no_set),
 	};
 
