@@ -304,6 +304,8 @@ pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err
 			break;
 		(void)nanosleep(&pause, NULL);
 	}
+	if (!rc)
+		pool_files_look(f, &info->meta);
 	return rc ? err_prefix(e, "pool '%s'", info->name) : 0;
 }
 

@@ -296,10 +296,10 @@ int pool_remove_unused(struct pool_store *s, const char *name, const struct gen_
 		       const char *writer, struct err *e);
 
 /*
- * Lanes are about to write to it. One that nobody has written to is as it was when it was opened,
- * however its session ends.
+ * It is about to be written to. One that nobody has written to is as it was when it was opened,
+ * however its session ends. On an error nothing may be written.
  */
-void pool_written(struct pool *p);
+int pool_written(struct pool *p, struct err *e);
 
 /*
  * The writer has gone without a word. Before what is in its lanes and its journal is taken in,

@@ -15,7 +15,6 @@
 #include "pmem.h"
 #include "probe_sysfs.h"
 
-#define SYSFS      "/sys"
 #define ZERO_CHUNK ((uint64_t)64 << 20)
 
 uint64_t
@@ -29,6 +28,31 @@ pooldevice_size(const char *sysfs, dev_t number)
 	(void)snprintf(path, sizeof(path), "%s/dev/char/%u:%u/size", sysfs, major(number),
 		       minor(number));
 	return probe_read_line(path, line, sizeof(line)) ? strtoull(line, NULL, 0) : 0;
+}
+
+/*
+ * The first one above it that has a UUID: of an NVDIMM's namespace what ndctl calls its "uuid",
+ * which is made with it, of CXL memory that of its region.
+ */
+bool
+pooldevice_identity(const char *sysfs, dev_t number, struct gen_id *id)
+{
+	char path[PATH_MAX], root[PATH_MAX], at[PATH_MAX], line[64];
+	char *slash;
+
+	(void)snprintf(path, sizeof(path), "%s/dev/char/%u:%u", sysfs, major(number),
+		       minor(number));
+	if (!daxmap_is_device(sysfs, number) || !realpath(sysfs, root) || !realpath(path, at))
+		return false;
+	while (strlen(at) > strlen(root)) {
+		if (snprintf(path, sizeof(path), "%s/uuid", at) < (int)sizeof(path) &&
+		    probe_read_line(path, line, sizeof(line)) && gen_id_parse(line, id) &&
+		    !gen_id_is_nil(id))
+			return true;
+		slash = strrchr(at, '/');
+		*slash = '\0';
+	}
+	return false;
 }
 
 bool
@@ -47,7 +71,7 @@ device_find(int dir, const char *leaf, struct stat *st)
 		return -1;
 	fd = openat(dir, leaf, O_PATH | O_CLOEXEC);
 	if (fd >= 0 && (fstat(fd, st) != 0 || !S_ISCHR(st->st_mode) ||
-			pooldevice_size(SYSFS, st->st_rdev) == 0)) {
+			pooldevice_size(POOLDEVICE_SYSFS, st->st_rdev) == 0)) {
 		(void)close(fd);
 		return -1;
 	}
@@ -102,7 +126,7 @@ pooldevice_open(int dir, const char *leaf, const char *name, int flags, bool mak
 int
 pooldevice_check(const struct stat *st, const char *name, uint64_t size, struct err *e)
 {
-	uint64_t room = pooldevice_size(SYSFS, st->st_rdev);
+	uint64_t room = pooldevice_size(POOLDEVICE_SYSFS, st->st_rdev);
 
 	if (size <= room)
 		return 0;

@@ -13,9 +13,15 @@
 #include <sys/stat.h>
 
 #include "err.h"
+#include "generation.h"
+
+#define POOLDEVICE_SYSFS "/sys"
 
 /* Bytes of the device-DAX device of that number; 0 if it is none. sysfs: "/sys". */
 uint64_t pooldevice_size(const char *sysfs, dev_t number);
+
+/* What tells that device from another one in its place; false: nothing does. */
+bool pooldevice_identity(const char *sysfs, dev_t number, struct gen_id *id);
 
 /* Whether leaf in directory dir is a link to such a device. It is not opened. */
 bool pooldevice_is(int dir, const char *leaf);

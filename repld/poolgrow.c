@@ -200,9 +200,10 @@ pool_grow_space(struct pool *p, uint64_t size, struct err *e)
 	int fd = p->files.fd;
 	int rc = pool_grow_undo(p, e);
 
+	if (!rc)
+		rc = pool_written(p, e);
 	if (rc)
 		return rc;
-	pool_written(p);
 	if (p->files.parts)
 		return parts_grow(p, size, e);
 	if (pooldevice_is_open(&p->files.st))

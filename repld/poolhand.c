@@ -7,6 +7,18 @@
 #include "log.h"
 #include "poolstore.h"
 
+static void
+forget(struct sidecar *meta)
+{
+	static const struct generation none;
+
+	meta->state = SIDECAR_INCONSISTENT;
+	meta->generation = none;
+	meta->position = 0;
+	meta->waited = false;
+	meta->settled = false;
+}
+
 /*
  * What is left of the pool is of no generation, and no dirty map tells what it lacks, also when the
  * file has its size again. A primary is its own program's.
@@ -14,20 +26,16 @@
 static void
 record(const struct pool_files *f, const char *name, const char *what, struct sidecar *meta)
 {
-	static const struct generation none;
 	struct sidecar next = *meta;
 
 	if (meta->primary ||
 	    (meta->state == SIDECAR_INCONSISTENT && gen_id_is_nil(&meta->generation.current)))
 		return;
-	next.state = SIDECAR_INCONSISTENT;
-	next.generation = none;
-	next.position = 0;
-	next.waited = false;
+	forget(&next);
 	if (sidecar_write(f->sidecar_fd, &next, NULL))
 		return;
 	*meta = next;
-	log_error("pool '%s': its file was %s by another hand: it is inconsistent from now on, and "
+	log_error("pool '%s': %s: it is inconsistent from now on, and "
 		  "who fills it again compares all of it",
 		  name, what);
 }
@@ -39,7 +47,23 @@ pool_files_record_cut(const struct pool_files *f, const char *name, struct sidec
 
 	if (!f->parts && fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) &&
 	    (uint64_t)st.st_size < meta->pool_size)
-		record(f, name, "cut", meta);
+		record(f, name, "its file was cut by another hand", meta);
+}
+
+void
+pool_files_record_moved(const struct pool_files *f, const char *name, struct sidecar *meta)
+{
+	if (!pool_is_elsewhere(f, meta))
+		return;
+	record(f, name, "its device is another one than it was made or last opened on", meta);
+	meta->settled = false;
+}
+
+void
+pool_files_look(const struct pool_files *f, struct sidecar *meta)
+{
+	if (pool_is_elsewhere(f, meta))
+		forget(meta);
 }
 
 /* ---- an open pool ---- */
@@ -98,7 +122,7 @@ copies_are_named(struct pool *p)
 	while (r && what_parts_are_named(r) == NAMED_SAME)
 		r = r->next;
 	if (r)
-		pool_written(p);
+		(void)pool_written(p, NULL);
 	return !r;
 }
 
@@ -125,7 +149,7 @@ check_named(struct pool *p, struct err *e)
 		return 0;
 	/* What our sidecar tells is not of the file that it lies beside now. */
 	if (sidecar == NAMED_SAME && file == NAMED_OTHER)
-		record(f, name, "replaced", &p->info.meta);
+		record(f, name, "its file was replaced by another hand", &p->info.meta);
 	return err_set(e, REPL_E_NOT_FOUND,
 		       "pool '%s': its files were removed, renamed or replaced while it was open",
 		       name);
@@ -160,11 +184,11 @@ pool_check_files(struct pool *p, struct err *e)
 					 e);
 		/* The pool itself is whole. */
 		if (rc && r->replica) {
-			pool_written(p);
+			(void)pool_written(p, NULL);
 			return rc;
 		}
 	}
 	if (rc)
-		record(&p->files, name, "cut", &p->info.meta);
+		record(&p->files, name, "its file was cut by another hand", &p->info.meta);
 	return rc;
 }

@@ -241,7 +241,7 @@ making_begin(struct pool_store *s, struct making *m, const char *name, struct er
 }
 
 static int
-device_fill(struct making *m, const struct sidecar *meta, struct err *e)
+device_fill(struct making *m, struct sidecar *meta, struct err *e)
 {
 	struct stat st;
 	int rc;
@@ -251,7 +251,13 @@ device_fill(struct making *m, const struct sidecar *meta, struct err *e)
 	if (fstat(m->fd, &st) != 0)
 		return err_errno(e, REPL_E_IO, errno, "fstat");
 	rc = pooldevice_check(&st, m->name, meta->pool_size, e);
-	return rc ? rc : pooldevice_zero(m->fd, m->name, meta->pool_size, e);
+	if (!rc)
+		rc = pooldevice_zero(m->fd, m->name, meta->pool_size, e);
+	if (rc)
+		return rc;
+	meta->settled = true;
+	pool_backing_note(&(struct pool_files){.fd = m->fd, .st = st}, meta);
+	return 0;
 }
 
 static int

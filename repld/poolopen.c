@@ -242,6 +242,8 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
 		if (!rc)
+			pool_files_record_moved(&f, name, &info.meta);
+		if (!rc)
 			rc = files_left(&f, path, &info.meta, e);
 		if (!rc)
 			rc = files_recover(&f, path, &info.meta, e);
@@ -306,7 +308,12 @@ dirty_drop(struct pool *p, struct err *e)
 static int
 writer_settle(const struct pool *p, struct err *e)
 {
-	/* Nobody but us knows which lines of a device are dirty. */
+	/*
+	 * Nobody but us knows which lines of a device are dirty: none since the last time that all
+	 * were flushed, if nothing was written.
+	 */
+	if (pooldevice_is_open(&p->files.st) && p->info.meta.settled && !p->info.meta.primary)
+		return 0;
 	if (pooldevice_is_open(&p->files.st))
 		return pooldevice_settle(p->files.fd, p->path, p->info.meta.pool_size, e);
 	return files_settle(&p->files, e);
@@ -324,8 +331,8 @@ writer_doubt(struct pool *p)
 
 /*
  * Local replicas follow the pool with each flush, so they are equal to it whenever their writer has
- * closed in order. Behind any other, and behind a program of this machine's that had the
- * pool as a primary, all is compared, and the pool counts.
+ * closed in order. Behind any other, behind a program of this machine's that had the pool as a
+ * primary, and where there are other files than those, all is compared, and the pool counts.
  */
 static int
 copies_settle(struct pool *p, struct err *e)
@@ -339,6 +346,8 @@ copies_settle(struct pool *p, struct err *e)
 
 	if (!parts || !(parts->linked || parts->next))
 		return 0;
+	if (parts->next)
+		same = same && pool_copies_are_known(parts, meta);
 	if (parts->linked)
 		rc = poolparts_attr_mend(parts, meta->attr, &same, e);
 	if (!rc && !same && parts->next)
@@ -377,6 +386,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	if (rc == REPL_E_CORRUPT)
 		pool_files_record_cut(&p->files, p->info.name, meta);
 	if (!rc)
+		pool_files_record_moved(&p->files, p->info.name, meta);
+	if (!rc)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)
 		rc = pool_grow_undo(p, e);
@@ -404,6 +415,8 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 		pool_writer_lost(meta);
 	meta->writer_open = true;
 	meta->opening = false;
+	meta->settled = pooldevice_is_open(&p->files.st);
+	pool_backing_note(&p->files, meta);
 	memset(meta->writer, 0, sizeof(meta->writer));
 	(void)snprintf(meta->writer, sizeof(meta->writer), "%s",
 		       claim->writer ? claim->writer : "");
@@ -579,8 +592,9 @@ pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
 			       "pool '%s' has no headers to keep attributes in: it is no pool set, "
 			       "or one with OPTION NOHDRS",
 			       p->info.name);
-	pool_written(p);
-	rc = poolparts_attr_set(p->files.parts, attr, e);
+	rc = pool_written(p, e);
+	if (!rc)
+		rc = poolparts_attr_set(p->files.parts, attr, e);
 	if (!rc && p->files.parts->linked) {
 		struct sidecar next = p->info.meta;
 
@@ -696,10 +710,20 @@ pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool 
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
-void
-pool_written(struct pool *p)
+int
+pool_written(struct pool *p, struct err *e)
 {
+	struct sidecar next = p->info.meta;
+	int rc = 0;
+
 	p->written = true;
+	next.settled = false;
+	if (p->info.meta.settled)
+		rc = sidecar_write(p->files.sidecar_fd, &next, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	p->info.meta = next;
+	return 0;
 }
 
 void
@@ -736,6 +760,8 @@ pool_close(struct pool *p, bool clean, struct err *e)
 		p->info.meta.writer_open =
 			p->flush_lost ||
 			(!clean && p->written && p->files.parts && p->files.parts->next);
+		/* It may have grown. */
+		pool_backing_note(&p->files, &p->info.meta);
 		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
 		if (rc)
 			rc = err_prefix(e, "pool '%s': close", p->info.name);

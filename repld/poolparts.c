@@ -405,8 +405,12 @@ poolparts_open(struct poolparts *p, const char *name, int flags, struct err *e)
 		rc = section_open(p, name, flags, e);
 		if (rc)
 			rc = err_prefix(e,
-					"local replica %u, which 'pmempool sync' of the set file "
-					"makes anew",
+					p->headers == POOLSET_NONE
+						? "local replica %u, which is filled from the pool "
+						  "when the user of repld has made its file anew, "
+						  "'fallocate -l SIZE FILE'"
+						: "local replica %u, which 'pmempool sync' of the "
+						  "set file makes anew",
 					p->replica);
 	}
 	return rc;

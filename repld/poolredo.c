@@ -60,9 +60,10 @@ int
 pool_journal_apply(struct pool *p, struct pmem_map *map, uint64_t max,
 		   struct journal_progress *done, struct err *e)
 {
-	int rc;
+	int rc = pool_written(p, e);
 
-	pool_written(p);
+	if (rc)
+		return rc;
 	rc = pooljournal_apply(p->journal, &p->info.meta, map, max, done, e);
 	if (rc == REPL_E_CORRUPT)
 		(void)journal_spoil(p->journal, &p->info.meta, p->info.name, e);

@@ -420,6 +420,7 @@ set_fill(struct set_making *m, const uint8_t *attr, struct err *e)
 		rc = poolparts_attr_set(m->parts, attr, e);
 	if (!rc && m->parts->linked)
 		memcpy(m->meta.attr, attr, sizeof(m->meta.attr));
+	m->meta.backing = poolparts_backing(m->parts);
 	return rc ? rc : poolparts_sync(m->made, e);
 }
 

@@ -60,6 +60,26 @@ int pool_check_size(const struct pool_files *f, const struct pool_info *info, st
  * replica. */
 void pool_files_record_cut(const struct pool_files *f, const char *name, struct sidecar *meta);
 
+/* The same: another device than what the sidecar speaks of is none. */
+void pool_files_record_moved(const struct pool_files *f, const char *name, struct sidecar *meta);
+
+/* What a reader is told of such a one; f's files and what was recorded stay as they are. */
+void pool_files_look(const struct pool_files *f, struct sidecar *meta);
+
+/* ---- poolbacking.c ---- */
+
+/* The files of p's local replicas, which are open; nil: there are none, or nobody can say. */
+struct gen_id poolparts_backing(const struct poolparts *p);
+
+/* Whether the device is another one than what meta speaks of, as far as both are known. */
+bool pool_is_elsewhere(const struct pool_files *f, const struct sidecar *meta);
+
+/* Whether the local replicas are the files that were equal to the pool when it was closed. */
+bool pool_copies_are_known(const struct poolparts *p, const struct sidecar *meta);
+
+/* Put what these files are into meta. */
+void pool_backing_note(const struct pool_files *f, struct sidecar *meta);
+
 void pool_info_init(struct pool_info *info, const char *name);
 void pool_info_add_set(const struct pool_files *f, struct pool_info *info);
 

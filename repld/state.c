@@ -499,8 +499,9 @@ state_lanes_open(struct state *s, struct data_params *p, bool ring, struct err *
 			       s->pool_name,
 			       pool_get_info(s->pool)->meta.ring_len ? "receive ring"
 								     : "round log");
-	if (s->write)
-		pool_written(s->pool);
+	rc = s->write ? pool_written(s->pool, e) : 0;
+	if (rc)
+		return rc;
 	if (ring)
 		ring_make(s, p);
 	log_make(s, p);

@@ -32,6 +32,7 @@ lineage_in_place(struct sidecar *local, const struct gen_id *fresh)
 {
 	struct sidecar left = *local;
 
+	local->settled = false;
 	if (local->primary)
 		return;
 	if (left.writer_open && left.writer[0] && left.state == SIDECAR_UP_TO_DATE)
@@ -105,6 +106,7 @@ chain_promote(struct sidecar *s, bool part, const struct gen_id *id)
 	else
 		gen_advance(&s->generation, id);
 	s->waited = false;
+	s->settled = false;
 }
 
 /* The chain of a laggard would be taken for all: only a primary's position speaks of that. */
@@ -151,6 +153,7 @@ lineage_demote(struct sidecar *s, const struct gen_id *id)
 	s->writer_open = false;
 	s->position = 0;
 	s->waited = false;
+	s->settled = false;
 	/*
 	 * A program that knows nothing of generations may have written to it since it was last
 	 * copied: that copy would be called the same, and its next resync would undo the writes.

@@ -41,7 +41,8 @@ enum {
 	AT_ATTR = 544,
 	AT_RECORD_OFF = 648,
 	AT_RECORD_LEN = 656,
-	AT_ZERO_664 = 664,
+	AT_BACKING = 664,
+	AT_ZERO_680 = 680,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -51,14 +52,17 @@ enum {
 #define FLAG_COMMITTED   8U
 #define FLAG_OPENING     16U
 #define FLAG_WAITED      32U
+#define FLAG_SETTLED     64U
 #define MINOR_RING       1 /* brought the receive ring and sparse pools */
 #define MINOR_DIRTY      2 /* brought the dirty map and the position */
 #define MINOR_ATTR       3 /* brought attributes of a pool set */
 #define MINOR_OPENING    4 /* brought the first opening that has not ended */
 #define MINOR_RECORD     5 /* brought the position record, and who is waited for */
+#define MINOR_BACKING    6 /* brought what the pool lies in, and whether that is settled */
 #define MINOR_TWO_ATTR   1 /* attributes, of major versions 2 and 3 */
 #define MINOR_TWO_OPEN   2 /* the first opening, of major versions 2 and 3 */
 #define MINOR_TWO_RECORD 3 /* both, of major versions 2 and 3 */
+#define MINOR_TWO_BACK   4 /* both, of major versions 2 and 3 */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -134,6 +138,8 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = major > 1 ? MINOR_TWO_OPEN : MINOR_OPENING;
 	if (s->position_len || s->waited)
 		minor = major > 1 ? MINOR_TWO_RECORD : MINOR_RECORD;
+	if (s->settled || !gen_id_is_nil(&s->backing))
+		minor = major > 1 ? MINOR_TWO_BACK : MINOR_BACKING;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
@@ -143,7 +149,8 @@ encode_flags(const struct sidecar *s)
 {
 	return (s->writer_open ? FLAG_WRITER_OPEN : 0) | (s->sparse ? FLAG_SPARSE : 0) |
 	       (s->primary ? FLAG_PRIMARY : 0) | (s->journal_committed ? FLAG_COMMITTED : 0) |
-	       (s->opening ? FLAG_OPENING : 0) | (s->waited ? FLAG_WAITED : 0);
+	       (s->opening ? FLAG_OPENING : 0) | (s->waited ? FLAG_WAITED : 0) |
+	       (s->settled ? FLAG_SETTLED : 0);
 }
 
 void
@@ -178,6 +185,7 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	memcpy(slot + AT_ATTR, s->attr, sizeof(s->attr));
 	put_le64(slot + AT_RECORD_OFF, s->position_off);
 	put_le64(slot + AT_RECORD_LEN, s->position_len);
+	memcpy(slot + AT_BACKING, s->backing.b, GEN_ID_SIZE);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -227,6 +235,23 @@ has_record(const uint8_t *slot)
 	return has_minor(slot, MINOR_RECORD, MINOR_TWO_RECORD);
 }
 
+static bool
+has_backing(const uint8_t *slot)
+{
+	return has_minor(slot, MINOR_BACKING, MINOR_TWO_BACK);
+}
+
+/* Where what the slot's version does not know begins. */
+static size_t
+reserved_at(const uint8_t *slot)
+{
+	if (has_backing(slot))
+		return AT_ZERO_680;
+	if (has_record(slot))
+		return AT_BACKING;
+	return has_attr(slot) ? AT_RECORD_OFF : AT_ATTR;
+}
+
 /* What the slot's version does not know is zero; a newer minor one may use it. */
 static int
 check_reserved(const uint8_t *slot, struct err *e)
@@ -241,6 +266,8 @@ check_reserved(const uint8_t *slot, struct err *e)
 		known |= FLAG_OPENING;
 	if (has_record(slot))
 		known |= FLAG_WAITED;
+	if (has_backing(slot))
+		known |= FLAG_SETTLED;
 	if (major == 1 && minor < MINOR_DIRTY &&
 	    !all_zero(slot + AT_DIRTY_OFF, AT_RING_OFF - AT_DIRTY_OFF))
 		return err_set(e, REPL_E_CORRUPT, "version 1.%u with a dirty map", minor);
@@ -251,11 +278,11 @@ check_reserved(const uint8_t *slot, struct err *e)
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
 	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? MINOR_TWO_RECORD : MINOR_RECORD))
+	    minor <= (major == 2 ? MINOR_TWO_BACK : MINOR_BACKING))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if (has_minor(slot, MINOR_RECORD + 1, MINOR_TWO_RECORD + 1))
+	if (has_minor(slot, MINOR_BACKING + 1, MINOR_TWO_BACK + 1))
 		return 0;
-	zero = has_record(slot) ? AT_ZERO_664 : has_attr(slot) ? AT_RECORD_OFF : AT_ATTR;
+	zero = reserved_at(slot);
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
 	    (major == 1 && minor < MINOR_DIRTY && !all_zero(slot + AT_POSITION, 8)) ||
 	    !all_zero(slot + zero, SIDECAR_SLOT_SIZE - zero))
@@ -390,6 +417,9 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 		got.position_off = get_le64(slot + AT_RECORD_OFF);
 		got.position_len = get_le64(slot + AT_RECORD_LEN);
 	}
+	got.settled = has_backing(slot) && (get_le32(slot + AT_FLAGS) & FLAG_SETTLED);
+	if (has_backing(slot))
+		memcpy(got.backing.b, slot + AT_BACKING, GEN_ID_SIZE);
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

@@ -79,6 +79,12 @@ struct sidecar {
 	bool waited;
 	/* The position record's region, on the target's side: it may tell a higher position. */
 	uint64_t position_off, position_len;
+	/*
+	 * On the target's side, what the pool lay in when it was open last: the device, or the
+	 * files of its local replicas. Nil: nobody knows.
+	 */
+	struct gen_id backing;
+	bool settled; /* of a device: nothing was stored since all of it was flushed */
 };
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */

@@ -429,7 +429,7 @@ test_local_replica(void **state)
 	pool = open_write();
 	read_part("b", 8192, got, 4);
 	assert_memory_equal(got, "else", 4);
-	pool_written(pool);
+	assert_int_equal(pool_written(pool, &err), 0);
 	assert_int_equal(pool_close(pool, false, &err), 0);
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
 	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
@@ -472,6 +472,69 @@ test_local_replica(void **state)
 	write_set("s", "4M p\nREPLICA\n4M q\n");
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
 	assert_non_null(strstr(err.text, "had none when the pool was made"));
+}
+
+static void
+equal(const char *a, const char *b)
+{
+	static uint8_t one[4 * MB], two[4 * MB];
+
+	assert_int_equal(file_get(a, one, sizeof(one)), sizeof(one));
+	assert_int_equal(file_get(b, two, sizeof(two)), sizeof(two));
+	assert_memory_equal(one, two, sizeof(one));
+}
+
+static void
+make_part(const char *name)
+{
+	int fd = open(path_of(name), O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	assert_int_equal(ftruncate(fd, 4 << 20), 0);
+	assert_int_equal(close(fd), 0);
+}
+
+/* Without headers nothing in a file tells that it is no local replica yet. */
+static void
+test_local_replica_without_headers(void **state)
+{
+	static const char bare[] = "OPTION NOHDRS\n4M p\n",
+			  both[] = "OPTION NOHDRS\n4M p\nREPLICA\n4M a\n";
+	struct pool *pool = NULL;
+
+	(void)state;
+	write_set("s", bare);
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, &info, &err), 0);
+	file_change("p", 3 * MB, "data", 4);
+	write_set("s", both);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "local replica 1, which is filled from the pool when"));
+	assert_null(strstr(err.text, "pmempool"));
+	make_part("a");
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	equal("p", "a");
+	/* One that was equal is believed, however the session ended in which nothing was written.
+	 */
+	file_change("a", 0, "else", 4);
+	assert_int_equal(pool_close(open_write(), false, &err), 0);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	assert_int_equal(file_byte("a", 0), 'e');
+	/* Another one in its place is not, nor one that was away when the pool was written. */
+	assert_int_equal(unlink(path_of("a")), 0);
+	make_part("a");
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	equal("p", "a");
+	write_set("s", bare);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	file_change("p", MB, "more", 4);
+	write_set("s", both);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	equal("p", "a");
+	/* That of a new set is equal from the beginning. */
+	assert_int_equal(pool_set_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, &info, &err), 0);
+	file_change("a", 0, "else", 4);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	assert_int_equal(file_byte("a", 0), 'e');
 }
 
 static void
@@ -556,6 +619,7 @@ main(void)
 		TEST(test_directories),
 		TEST(test_directories_refused),
 		TEST(test_local_replica),
+		TEST(test_local_replica_without_headers),
 		TEST(test_others_parts_are_kept),
 		TEST(test_content_is_no_set),
 	};

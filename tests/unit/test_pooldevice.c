@@ -49,6 +49,45 @@ sysfs_tells_the_size_of_devdax_alone(void **state)
 	run(command);
 }
 
+/* As sysfs has a namespace of an NVDIMM, and a device whose memory has no name. */
+static void
+a_namespace_made_anew_is_another_one(void **state)
+{
+	static const char uuid[] = "0c9a5e0e-ae5e-4a6f-b1c6-3d1e3f1f9f10";
+	char dir[] = "/tmp/pooldevice.XXXXXX";
+	char command[1024];
+	struct gen_id want, first, second;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(
+		command, sizeof(command),
+		"cd %s && mkdir -p bus/dax dev/char devices/ndbus0/region0/dax0.1/dax0.0 "
+		"devices/hmem/dax1.0 && "
+		"ln -s ../../devices/ndbus0/region0/dax0.1/dax0.0 dev/char/252:7 && "
+		"ln -s ../../devices/hmem/dax1.0 dev/char/252:8 && "
+		"ln -s ../../../../../bus/dax devices/ndbus0/region0/dax0.1/dax0.0/subsystem && "
+		"ln -s ../../../bus/dax devices/hmem/dax1.0/subsystem && "
+		"echo %s >devices/ndbus0/region0/dax0.1/uuid",
+		dir, uuid);
+	run(command);
+	assert_true(pooldevice_identity(dir, makedev(252, 7), &first));
+	assert_true(gen_id_parse(uuid, &want) && gen_id_equal(&want, &first));
+	assert_false(pooldevice_identity(dir, makedev(252, 8), &second)); /* nothing says */
+	assert_false(pooldevice_identity(dir, makedev(252, 9), &second)); /* not there */
+	(void)snprintf(command, sizeof(command), "echo 1%s >%s/devices/ndbus0/region0/dax0.1/uuid",
+		       uuid + 1, dir);
+	run(command);
+	assert_true(pooldevice_identity(dir, makedev(252, 7), &second));
+	assert_false(gen_id_equal(&first, &second));
+	(void)snprintf(command, sizeof(command), "echo >%s/devices/ndbus0/region0/dax0.1/uuid",
+		       dir);
+	run(command);
+	assert_false(pooldevice_identity(dir, makedev(252, 7), &second));
+	(void)snprintf(command, sizeof(command), "rm -r %s", dir);
+	run(command);
+}
+
 static void
 nothing_else_is_a_device(void **state)
 {
@@ -103,6 +142,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sysfs_tells_the_size_of_devdax_alone),
+		cmocka_unit_test(a_namespace_made_anew_is_another_one),
 		cmocka_unit_test(nothing_else_is_a_device),
 		cmocka_unit_test(a_character_device_without_devdax_holds_nothing),
 	};

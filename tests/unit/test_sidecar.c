@@ -555,11 +555,53 @@ who_is_waited_for_has_a_version(void **state)
 	}
 }
 
+/* A program that does not know it loses it when it writes, which says that nobody knows. */
+static void
+what_it_lies_in_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (unsigned major = 1; major <= 3; major++) {
+		s.primary = major == 2;
+		s.log_off = major == 3 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = major == 3 ? 4096 : 0;
+		s.settled = false;
+		memset(&s.backing, 0, sizeof(s.backing));
+		sidecar_encode(&s, want);
+		want[10] = major == 1 ? 6 : 4;
+		memset(want + 664, 0xb7, 16);
+		seal(want);
+		memset(&s.backing, 0xb7, sizeof(s.backing));
+		sidecar_encode(&s, slot);
+		assert_memory_equal(slot, want, sizeof(want));
+		want[60] |= 64;
+		seal(want);
+		s.settled = true;
+		sidecar_encode(&s, slot);
+		assert_memory_equal(slot, want, sizeof(want));
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.settled);
+		assert_memory_equal(&got.backing, &s.backing, sizeof(s.backing));
+		slot[10]--;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		memset(slot + 664, 0, 16);
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		slot[60] &= (uint8_t)~64;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(!got.settled && gen_id_is_nil(&got.backing));
+	}
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 6, 0, ""}, used = {700, 2, 1, 0, ""};
+	static const struct change minor = {10, 2, 7, 0, ""}, used = {700, 2, 1, 0, ""};
 	static const struct change major = {8, 2, 4, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
@@ -727,6 +769,7 @@ main(void)
 		cmocka_unit_test(a_first_opening_has_a_version),
 		cmocka_unit_test(a_position_record_has_a_version),
 		cmocka_unit_test(who_is_waited_for_has_a_version),
+		cmocka_unit_test(what_it_lies_in_has_a_version),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),

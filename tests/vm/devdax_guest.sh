@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# In a guest of devdax.sh: the sidecar stays, its pool's device is another one.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../integration/lib.sh"
+. "$here/guest_lib.sh"
+printf '%s\n' '[repl]' "connect-timeout = 60000" "op-timeout = 30000" "heartbeat-timeout = 20000" >"$TMP/repl.conf"
+export REPL_CONFIG=$TMP/repl.conf
+pools=$TMP/serve/pools
+mkdir -p "$pools"
+nvdimms
+
+# device: the namespace, with nothing on it.
+device() {
+	namespace 0 devdax
+	chown "$SERVE_USER" "$DEVICE"
+}
+
+# listed STATE: what is told of the pool.
+listed() {
+	ctl list "$T" >"$TMP/list" || fail "list"
+	grep -q "^pool .*$1" "$TMP/list" || fail "not $1: $(cat "$TMP/list")"
+}
+
+# settled: nothing is recorded as stored since all was flushed.
+settled() {
+	[ $(($(od -An -tu1 -j60 -N1 "$pools/pool.repl") & 64)) = 64 ]
+}
+
+device
+first=$DEVICE
+ln -s "$DEVICE" "$pools/pool"
+make_keys
+start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+head -c 8M /dev/urandom >"$TMP/local"
+ctl create "$T/pool" --size 8M >/dev/null || fail "create"
+settled || fail "new, and not flushed"
+ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+! settled || fail "written, and called flushed"
+# Who opens it next flushes it, once for all who write nothing.
+hold pool write
+settled || fail "opened, and not flushed"
+kill "$HOLD_PID"
+wait_for 20 gone "$HOLD_PID"
+wait_for 20 grep -q "was open for writing and is not known" "$TMP/serve.log" || fail "the session does not end"
+settled || fail "nothing was written, and it is to be flushed again"
+ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync again: $(cat "$TMP/out")"
+listed up-to-date
+ctl promote "$T/pool" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
+! settled || fail "its own program's, and called flushed"
+ctl demote "$T/pool" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
+
+device
+[ "$DEVICE" = "$first" ] || fail "it is $DEVICE, not $first"
+listed inconsistent
+! ctl restore "$T/pool" "$TMP/restored" >"$TMP/out" 2>&1 || fail "restored from a device that has nothing"
+[ ! -e "$TMP/restored" ] || fail "there is a file"
+ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync to the new device: $(cat "$TMP/out")"
+grep -q "its device is another one" "$TMP/serve.log" || fail "no word of it"
+listed up-to-date
+ctl verify "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "the replica differs: $(cat "$TMP/out")"
+ctl restore "$T/pool" "$TMP/restored" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
+cmp "$TMP/local" "$TMP/restored" || fail "what was restored differs"
+stop "$SERVE_PID"
