@@ -31,8 +31,7 @@ tool check
 ctl info "$T/rem.set" | grep -q "^part  *a, .*local replica 1" || fail "$(ctl info "$T/rem.set")"
 lose_and_sync "$filled"
 
-# streams COUNT: the program writes, as process $pid. It does not come back by itself, whereupon all is equal.
-printf 'reconnect-min = 60000\nreconnect-max = 60000\n' >>"$TMP/repl.conf"
+# streams COUNT: the program writes, as process $pid; another hand has made the local replica differ.
 streams() {
 	: >"$TMP/stream"
 	REPL_CONFIG=$TMP/repl.conf LD_LIBRARY_PATH=$BUILD \
@@ -40,11 +39,11 @@ streams() {
 	pid=$!
 	PIDS="$PIDS $pid"
 	wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
+	printf 'other' | dd of="$POOLS/b" bs=1 seek=5000000 conv=notrunc 2>/dev/null
 }
 
-# mended WHAT: what differs after that, if only by another hand, is made equal to the pool before anything is written.
+# mended WHAT: what differs after that is made equal to the pool by who opens it next, before anything is written.
 mended() {
-	printf 'other' | dd of="$POOLS/b" bs=1 seek=5000000 conv=notrunc 2>/dev/null
 	filled=$(fill 20) || exit 1
 	same "after $1"
 	grep -q "its local replicas differed from it" "$TMP/serve.log" || fail "$1: no word of it"
@@ -53,7 +52,7 @@ mended() {
 }
 
 # A target that is killed while the program writes: what was told is in both.
-streams 1000
+streams 4000
 for child in $(pgrep -P "$SERVE_PID"); do
 	for grandchild in $(pgrep -P "$child"); do
 		kill -KILL "$grandchild"
