@@ -8,6 +8,7 @@
 #define LIBREPL_LANE_IMPL_H
 
 #include "lane.h"
+#include "words.h"
 
 #define LANE_FLUSH_CHUNK (1U << 30) /* one FLUSH or TRIM entry; its length has 32 bits */
 
@@ -30,6 +31,13 @@ static inline uint64_t
 chunk_len(uint64_t left, uint64_t max)
 {
 	return left < max ? left : max;
+}
+
+/* The same of bytes that are taken from the pool at off: no word is in two. */
+static inline uint64_t
+chunk_words(uint64_t off, uint64_t left, uint64_t max)
+{
+	return left < max ? left : max - (off + max) % WORDS_SIZE;
 }
 
 /* How a range is to go; of a pair the second is PLAN_COMPOUND. */

@@ -171,7 +171,8 @@ lane_post_message(struct lane *l, const struct range *r)
 	while (l->byte_at < r->len) {
 		len = r->len;
 		if (len > l->limits.message_max)
-			len = chunk_len(r->len - l->byte_at, l->limits.inline_max / 2);
+			len = chunk_words(r->off + l->byte_at, r->len - l->byte_at,
+					  l->limits.inline_max / 2);
 		if (!lane_entry(l, WIRE_OP_COPY, r->off + l->byte_at, (uint32_t)len,
 				l->mem + r->off + l->byte_at))
 			return false;

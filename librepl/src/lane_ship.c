@@ -24,7 +24,7 @@ ship_message(struct lane *l, const struct shipment *s, struct ship_at *at)
 	const struct ship_piece *p = &s->pieces[at->piece];
 
 	do {
-		uint64_t n = chunk_len(p->len - at->done, piece_max(l, p));
+		uint64_t n = chunk_words(p->off + at->done, p->len - at->done, piece_max(l, p));
 		const uint8_t *data = p->op == WIRE_OP_TRIM ? NULL : s->data + p->at + at->done;
 
 		if (!lane_entry(l, (enum wire_op)p->op, p->off + at->done, (uint32_t)n, data))

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "dirty.h"
 #include "ship_impl.h"
+#include "words.h"
 
 /* A slice of a large drain: the next can be copied while one is on its way. */
 #define SLICE_MAX (1U << 20)
@@ -124,8 +125,7 @@ slice_max(const struct ship *s)
 {
 	unsigned part = s->r->cfg->async_lag_bytes / 4;
 
-	/* No word is in two. */
-	return part < SLICE_MAX ? part - part % 8 : SLICE_MAX;
+	return part < SLICE_MAX ? part - part % WORDS_SIZE : SLICE_MAX;
 }
 
 /* What of count ranges from a place on goes in one slice. */
@@ -137,7 +137,18 @@ struct slice {
 	size_t bytes;
 };
 
-/* Call piece() for each range of the slice; move the slice on behind it. */
+/* Of a range what a slice has room for: no word is in two. */
+static uint64_t
+slice_part(uint64_t off, uint64_t len, size_t room)
+{
+	uint64_t over = (off + room) % WORDS_SIZE;
+
+	if (len <= room)
+		return len;
+	return room > over ? room - over : 0;
+}
+
+/* Add the slice's pieces to fill, if that is not NULL; move the slice on behind it. */
 static void
 slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *mem)
 {
@@ -145,10 +156,11 @@ slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *m
 	size_t bytes = 0;
 
 	while (sl->count && bytes < max) {
-		uint64_t len = sl->r->len - sl->skip, off = sl->r->off + sl->skip;
+		uint64_t off = sl->r->off + sl->skip;
+		uint64_t len = slice_part(off, sl->r->len - sl->skip, max - bytes);
 
-		if (len > max - bytes)
-			len = max - bytes;
+		if (len == 0)
+			break;
 		if (fill)
 			shipment_add(fill, WIRE_OP_COPY, off, len, mem + off);
 		pieces++;

@@ -13,6 +13,7 @@
 #include "lane_ship.h"
 #include "profile.h"
 #include "remote.h"
+#include "words.h"
 
 #define POOL_SIZE (8U << 20)
 #define RMA_ROOM  4U
@@ -34,6 +35,7 @@ struct fab_lane {
 	unsigned acks_head, acks_count;
 	unsigned rma, reads;
 	uint64_t copied; /* bytes */
+	unsigned amid;   /* of what copied them, how many begin amid a word */
 	uint64_t seq;    /* of the last COMMIT or answered immediate */
 	uint64_t named;  /* bytes, by immediates */
 	bool silent;     /* until somebody sleeps on it */
@@ -88,6 +90,7 @@ fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 		struct wire_entry en = wire_commit_entry(&v, i);
 
 		l->copied += en.op == WIRE_OP_COPY ? en.len : 0;
+		l->amid += en.op == WIRE_OP_COPY && en.off % WORDS_SIZE != 0;
 		log_put(l, letters[en.op]);
 	}
 	log_put(l, ')');
@@ -707,6 +710,33 @@ answers(struct bench *b)
 	memset(b->fab.log, 0, LOG_MAX);
 }
 
+/*
+ * Of two messages a replica may get one: no word is divided between them, whatever size is granted
+ * and wherever the range begins.
+ */
+static void
+messages_divide_no_word(void **state)
+{
+	static const size_t granted[] = {4096, 4097, 5000, 8191, 32767};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(granted) / sizeof(granted[0]); i++) {
+		struct bench *b = bench_new(false, granted[i / 2]);
+		uint64_t off = i % 2 ? 4 : 0;
+		struct ship_at at = {0};
+
+		assert_int_equal(lane_flush(&b->lane, off, 100000), 0);
+		drain(b);
+		assert_int_equal(b->fab.copied, 100000);
+		assert_int_equal(b->fab.amid, i % 2);
+		b->fab.amid = 0;
+		free(ship(b, off, 3 * granted[i / 2], &at));
+		assert_int_equal(b->fab.copied, 100000 + 3 * granted[i / 2]);
+		assert_int_equal(b->fab.amid, i % 2);
+		free(b);
+	}
+}
+
 /* Its bytes may be in the pool before the BARRIER of what is on its way. */
 static void
 shipments_go_by_rma_behind_nothing(void **state)
@@ -806,6 +836,7 @@ main(void)
 		cmocka_unit_test(answers_of_all_cost_one_sleep),
 		cmocka_unit_test(busy_poll_is_how_long_it_polls),
 		cmocka_unit_test(a_long_wait_breathes),
+		cmocka_unit_test(messages_divide_no_word),
 		cmocka_unit_test(shipments_go_by_rma_behind_nothing),
 		cmocka_unit_test(shipments_wait_for_rma_where_it_may_be),
 	};

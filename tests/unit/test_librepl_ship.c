@@ -41,6 +41,7 @@ struct fake {
 	unsigned breaks;          /* how often it may */
 	bool large;               /* shipments would rather go by RMA */
 	_Atomic bool mute;        /* it does not answer */
+	unsigned amid;            /* how many pieces began amid a word */
 	_Atomic unsigned by_call; /* how often a call, and no thread of ours, put something on it */
 };
 
@@ -149,6 +150,7 @@ __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct sh
 			return false;
 		}
 		fake_store(t, s, p, at->done, p->len);
+		t->amid += p->off % 8 != 0;
 	}
 	/* Each once, none left out, in the order of the list. */
 	if (t->number && s->number != t->number + 1)
@@ -497,6 +499,30 @@ record_comes_before_the_count(void **state)
 	end();
 }
 
+/* Behind a range that ends amid one, as the first of a pair may. */
+static void
+slices_divide_no_word(void **state)
+{
+	static const struct range none = {0};
+	uint64_t begin_ns = clock_now_ns();
+	struct shipment *m = NULL;
+	struct rangeset set;
+	struct err e;
+
+	(void)state;
+	begin(6, 0);
+	err_clear(&e);
+	rangeset_clear(&set);
+	(void)rangeset_add(&set, 0, 13);
+	(void)rangeset_add(&set, 24, POOL / 2);
+	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &none, begin_ns, &m, &e), 0);
+	assert_true(ship_await(r->ship, m, begin_ns));
+	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+	assert_true(targets[0].number > 2);
+	assert_int_equal(targets[0].amid, 0);
+	end();
+}
+
 /* No thread of ours need be woken for a drain, and none answers for it. */
 static void
 drain_moves_its_lanes_itself(void **state)
@@ -632,6 +658,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(laggard_settles),
 		cmocka_unit_test(record_comes_before_the_count),
+		cmocka_unit_test(slices_divide_no_word),
 		cmocka_unit_test(drain_moves_its_lanes_itself),
 		cmocka_unit_test(laggard_costs_no_message_a_drain),
 		cmocka_unit_test(late_answers_hold_nothing_back),
