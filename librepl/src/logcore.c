@@ -57,24 +57,24 @@ logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, stru
 	return 0;
 }
 
-uint64_t
+struct logfmt_span
 logcore_header_first(struct logcore *c, struct logfmt_header *h)
 {
-	uint64_t off = logfmt_copy_off(c->other);
+	struct logfmt_span both = {
+		.off = {logfmt_copy_off(c->other), logfmt_copy_off(1 - c->other)},
+		.len = {LOGFMT_HEADER_SIZE, LOGFMT_HEADER_SIZE},
+	};
 
 	h->sequence++;
-	logfmt_header_encode(c->area + off, h);
-	return off;
+	logfmt_header_encode(c->area + both.off[0], h);
+	return both;
 }
 
-uint64_t
+void
 logcore_header_second(struct logcore *c, const struct logfmt_header *h)
 {
-	uint64_t off = logfmt_copy_off(1 - c->other);
-
-	logfmt_header_encode(c->area + off, h);
+	logfmt_header_encode(c->area + logfmt_copy_off(1 - c->other), h);
 	c->other = 0;
-	return off;
 }
 
 /* The least area in which so many bytes find room wherever an empty log stands in a page. */
@@ -127,13 +127,13 @@ logcore_group_begin(struct logcore *c, struct logcore_group *g)
 	g->settled = c->base + logfmt_capacity(c->h.area_size);
 	g->span = logfmt_span(&c->h, g->from, g->to - g->from);
 	g->kind = c->h.kind;
-	g->tail = g->kind != REPL_LOG_CHECKSUM;
+	g->tail_off = logfmt_tail_next(g->kind, c->turn);
 }
 
-uint64_t
+void
 logcore_group_tail(struct logcore *c, const struct logcore_group *g)
 {
-	return logfmt_tail_store(c->area, g->kind, &c->turn, g->to);
+	logfmt_tail_store(c->area, g->kind, &c->turn, g->to);
 }
 
 void

@@ -28,13 +28,14 @@ struct logcore_group {
 	bool settle;             /* trims must be finished first */
 	uint64_t settled;        /* ... and are then, up to here */
 	struct logfmt_span span; /* the records */
-	bool tail;               /* then, when they are durable, what logcore_group_tail() stores */
+	uint64_t tail_off;       /* then the 8 bytes that logcore_group_tail() stores; 0: none */
 	enum repl_log_kind kind; /* the header may be trimmed meanwhile */
 };
 
 /*
  * The bytes of a new log: from the second page to the end of the tail area they are cleared, and
- * when that is flushed copy 1 of the header is made. It is durable after them.
+ * then copy 1 of the header is made: when nothing can bring it to a replica any more before they
+ * are durable there.
  */
 void logcore_clear(uint8_t *area);
 void logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint64_t salt);
@@ -47,12 +48,12 @@ void logcore_format(uint8_t *area, uint64_t size, enum repl_log_kind kind, uint6
 int logcore_open(struct logcore *c, uint8_t *area, uint64_t off, uint64_t room, struct err *e);
 
 /*
- * Store a header with the next sequence in one copy, and when that is flushed in the other one: a
- * replica that comes back gets the range as it is, and might else find both half stored. The first
- * must be durable before any byte of the second is. They return offsets in the area.
+ * Store a header with the next sequence in one copy, the first of the two that are returned, and
+ * then in the other one: when nothing can bring that to a replica any more before the first is
+ * durable there. Else both might be half stored.
  */
-uint64_t logcore_header_first(struct logcore *c, struct logfmt_header *h);
-uint64_t logcore_header_second(struct logcore *c, const struct logfmt_header *h);
+struct logfmt_span logcore_header_first(struct logcore *c, struct logfmt_header *h);
+void logcore_header_second(struct logcore *c, const struct logfmt_header *h);
 
 /*
  * REPL_E_NOSPC if records that take size bytes together do not fit now, REPL_E_INVAL if no trim
@@ -67,10 +68,10 @@ uint64_t logcore_place(struct logcore *c, const void *data, size_t len, uint64_t
 void logcore_group_begin(struct logcore *c, struct logcore_group *g);
 
 /*
- * Store the group's tail, once; returns the offset in the area of its 8 bytes. Not before the
- * records are flushed: a replica that comes back gets the range as it is.
+ * Store the group's tail, once: when nothing can bring it to a replica any more before the records
+ * are durable there.
  */
-uint64_t logcore_group_tail(struct logcore *c, const struct logcore_group *g);
+void logcore_group_tail(struct logcore *c, const struct logcore_group *g);
 
 void logcore_group_end(struct logcore *c, const struct logcore_group *g);
 

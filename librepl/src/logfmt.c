@@ -349,17 +349,28 @@ logfmt_tail_turn(const uint8_t *area, enum repl_log_kind kind)
 	return 0;
 }
 
+/* Which of the words. */
+static unsigned
+tail_at(enum repl_log_kind kind, unsigned turn)
+{
+	return kind == REPL_LOG_POINTER ? 0 : turn;
+}
+
 uint64_t
+logfmt_tail_next(enum repl_log_kind kind, unsigned turn)
+{
+	return kind == REPL_LOG_CHECKSUM ? 0 : logfmt_tail_off(tail_at(kind, turn));
+}
+
+void
 logfmt_tail_store(uint8_t *area, enum repl_log_kind kind, unsigned *turn, uint64_t tail)
 {
-	unsigned at = kind == REPL_LOG_POINTER ? 0 : *turn;
-	uint64_t off = logfmt_tail_off(at);
+	unsigned at = tail_at(kind, *turn);
 	uint64_t value = tail;
 
 	if (kind == REPL_LOG_REGISTER)
 		value = tail_xor(area) ^ tail_word(area, at) ^ tail;
 	value = htole64(value);
-	__atomic_store_n((uint64_t *)(void *)(area + off), value, __ATOMIC_RELEASE);
+	__atomic_store_n((uint64_t *)(void *)(area + logfmt_tail_off(at)), value, __ATOMIC_RELEASE);
 	*turn = (at + 1) % LOGFMT_TAIL_BLOCKS;
-	return off;
 }

@@ -116,10 +116,11 @@ logfmt_tail_off(unsigned i)
 uint64_t logfmt_tail_read(const uint8_t *area, enum repl_log_kind kind);
 
 /*
- * Store a new tail; returns the offset in the area of the 8 bytes that changed.
- * *turn is the word to write next, kept by the caller from one to the next.
+ * Store a new tail in the 8 bytes that logfmt_tail_next() gives the offset in the area of; 0: the
+ * kind has none. turn is the word to write next, kept by the caller from one to the next.
  */
-uint64_t logfmt_tail_store(uint8_t *area, enum repl_log_kind kind, unsigned *turn, uint64_t tail);
+uint64_t logfmt_tail_next(enum repl_log_kind kind, unsigned turn);
+void logfmt_tail_store(uint8_t *area, enum repl_log_kind kind, unsigned *turn, uint64_t tail);
 
 /* The turn after what is in the tail area. */
 unsigned logfmt_tail_turn(const uint8_t *area, enum repl_log_kind kind);

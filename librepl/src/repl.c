@@ -12,8 +12,7 @@
 #include "repl_impl.h"
 #include "repl_lanes.h"
 #include "ship.h"
-
-#define WORD 8U /* that is stored at once */
+#include "words.h"
 
 #define STAT_SIZE_MAX 65536U /* of a version to come; more is no size that anybody has set */
 
@@ -24,9 +23,9 @@
 static struct range
 whole_words(size_t off, size_t len)
 {
-	size_t from = off - off % WORD, end = off + len + (WORD - 1);
+	size_t from = off - off % WORDS_SIZE, end = off + len + (WORDS_SIZE - 1);
 
-	return (struct range){.off = from, .len = len ? end - end % WORD - from : 0};
+	return (struct range){.off = from, .len = len ? end - end % WORDS_SIZE - from : 0};
 }
 
 /* ---- public ---- */
@@ -154,6 +153,27 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 	rc = lanes_flush(r, lane, a.off, a.len, b.len, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_PAIR, b.off, b.len, &e);
+	return lane_answer(r, lane, rc, &e);
+}
+
+int
+repl_persist_behind(struct repl *r, unsigned lane, const struct repl_behind *behind)
+{
+	const struct range *a = behind->a, *b = &behind->b;
+	/* As repl_flush() and repl_persist_atomic8(), or as repl_persist_pair(). */
+	size_t second = b->len == WORDS_SIZE ? 0 : b->len;
+	struct err e;
+	int rc;
+
+	err_clear(&e);
+	rc = lane_enter(r, lane, &e);
+	if (rc)
+		return config_report(&e);
+	rc = lanes_flush(r, lane, a[0].off, a[0].len, second, &e);
+	if (!rc)
+		rc = lanes_flush(r, lane, a[1].off, a[1].len, second, &e);
+	if (!rc)
+		rc = lanes_drain_behind(r, lane, behind, &e);
 	return lane_answer(r, lane, rc, &e);
 }
 

@@ -185,11 +185,12 @@ append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 
 /* ---- the others ---- */
 
+/* In the place of queued replicas nobody chooses; bytes: what they are still to get of them. */
 static int
-append_spread(struct repl *r, unsigned lane, const struct append *a, struct err *e)
+append_spread(struct repl *r, unsigned lane, const struct append *a, const struct rangeset *bytes,
+	      struct err *e)
 {
 	const struct range tail = {.off = a->tail_off, .len = 8};
-	struct rangeset bytes;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = i == a->chooser ? NULL : lane_of(r, i, lane);
@@ -201,10 +202,7 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, struct err 
 		if (l)
 			lane_begin(l, LANE_ATOMIC8, a->tail_off, 8);
 	}
-	/* In the place of queued replicas nobody chooses. */
-	rangeset_clear(&bytes);
-	(void)rangeset_add(&bytes, a->place, a->len);
-	lanes_due(r, lane, LANE_ATOMIC8, &bytes, &tail);
+	lanes_due(r, lane, LANE_ATOMIC8, bytes, &tail);
 	return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
 }
 
@@ -229,18 +227,23 @@ static int
 append_store(struct repl *r, unsigned lane, struct append *a, const struct range *stored,
 	     struct err *e)
 {
+	const struct rangeset *due;
+	struct rangeset bytes;
 	int rc = append_check_lost(r, e);
 
 	if (!rc)
 		rc = append_check_len(r, lane, a, e);
 	if (rc)
 		return rc;
+	rangeset_clear(&bytes);
+	(void)rangeset_add(&bytes, a->place, a->len);
 	pending_active(r, lane, stored, 2, &a->begin_ns);
 	rc = append_choose(r, lane, a, e);
 	if (!rc) {
 		memcpy(r->mem + a->place, a->data, a->len);
+		due = lanes_ship_first(r, lane, &bytes, a->begin_ns);
 		tail_store(r, a, a->place + a->len);
-		rc = append_spread(r, lane, a, e);
+		rc = append_spread(r, lane, a, due, e);
 	}
 	/* Also one that was lost as it chose, with nothing stored here, may have the bytes. */
 	pending_settle_only(r, stored, 2);

@@ -280,6 +280,19 @@ void repl_snapshot(struct repl *r, unsigned replica, struct replica_snapshot *ou
  */
 int repl_trim(struct repl *r, unsigned lane, size_t off, size_t len);
 
+/*
+ * As a public call: ranges a, of which the second may be empty, and b behind them, which is stored
+ * by the library when no other drain, however wide, can send it before a is durable. By then a and
+ * b are claimed, or queued replicas have a in their queues. 8 bytes are durable all or nothing.
+ * store() runs once, or not at all where the call fails; with REPL_E_BUSY it has not.
+ */
+struct repl_behind {
+	struct range a[2], b;
+	void (*store)(void *arg);
+	void *arg;
+};
+int repl_persist_behind(struct repl *r, unsigned lane, const struct repl_behind *behind);
+
 /* The text of repl_profile(), allocated; NULL: out of memory. */
 char *repl_profile_text(struct remote *remote);
 

@@ -11,6 +11,7 @@
 #include "hold.h"
 #include "pending.h"
 #include "ship.h"
+#include "words.h"
 
 #define LANE_PAUSE_NS     50000U
 #define LANE_PAUSE_NS_MAX NS_PER_MS
@@ -212,6 +213,23 @@ lanes_lose_queued(struct repl *r, int status, const char *why, uint64_t end_ns)
 	repl_lose_all(r, losses, n, end_ns);
 }
 
+const struct rangeset *
+lanes_ship_first(struct repl *r, unsigned lane, const struct rangeset *first, uint64_t begin_ns)
+{
+	static const struct rangeset nothing;
+	static const struct range none;
+	struct err e;
+
+	if (!r->ship || r->cfg->ack == ACK_ALL)
+		return first;
+	err_clear(&e);
+	lanes_due(r, lane, LANE_DRAIN, first, &none);
+	if (lanes_ship(r, lane, begin_ns, &e))
+		lanes_lose_queued(r, e.code, e.text,
+				  begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS);
+	return &nothing;
+}
+
 /*
  * Last, so that a queued replica's lag takes nothing from the time that the others'
  * answers have. False: too few have it.
@@ -315,25 +333,33 @@ latency_bucket(uint64_t ns)
 	return b < REPL_HIST_BUCKETS ? b : REPL_HIST_BUCKETS - 1;
 }
 
-/* With what is acknowledged by it noted for those that are lost. */
+/*
+ * With what is acknowledged by it noted for those that are lost. behind: of what the library
+ * stores, or NULL.
+ */
 static int
 lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also,
-		uint64_t begin_ns, struct err *e)
+		const struct repl_behind *behind, uint64_t begin_ns, struct err *e)
 {
 	struct lane_slot *slot = &r->slots[lane];
+	const struct rangeset *first = &slot->pending;
 	uint64_t trims = kind == LANE_TRIM ? pending_trims(r) : 0;
 	int rc = lanes_claim(r, lane, also, 1, &begin_ns, e);
 
 	if (rc)
 		return rc;
 	pending_active(r, lane, also, 1, &begin_ns);
+	if (behind) {
+		first = lanes_ship_first(r, lane, first, begin_ns);
+		behind->store(behind->arg);
+	}
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
 		if (l)
 			lane_begin(l, kind, also->off, also->len);
 	}
-	lanes_due(r, lane, kind, &slot->pending, also);
+	lanes_due(r, lane, kind, first, also);
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
 	lanes_unclaim(r, lane);
 	if (kind == LANE_TRIM)
@@ -344,14 +370,13 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	return rc;
 }
 
-int
-lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size_t len,
-	    struct err *e)
+static int
+lanes_drain_counted(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also,
+		    const struct repl_behind *behind, struct err *e)
 {
-	const struct range also = {.off = off, .len = len};
 	struct lane_slot *slot = &r->slots[lane];
 	uint64_t begin_ns = clock_now_ns(), ns;
-	int rc = lanes_drain_now(r, lane, kind, &also, begin_ns, e);
+	int rc = lanes_drain_now(r, lane, kind, also, behind, begin_ns, e);
 
 	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
 	ns = clock_now_ns() - begin_ns;
@@ -360,13 +385,30 @@ lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size
 	return rc;
 }
 
+int
+lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size_t len,
+	    struct err *e)
+{
+	const struct range also = {.off = off, .len = len};
+
+	return lanes_drain_counted(r, lane, kind, &also, NULL, e);
+}
+
+int
+lanes_drain_behind(struct repl *r, unsigned lane, const struct repl_behind *behind, struct err *e)
+{
+	enum lane_kind kind = behind->b.len == WORDS_SIZE ? LANE_ATOMIC8 : LANE_PAIR;
+
+	return lanes_drain_counted(r, lane, kind, &behind->b, behind, e);
+}
+
 /* No room to note more: what is noted is drained. */
 static int
 lanes_empty(struct repl *r, unsigned lane, struct err *e)
 {
 	static const struct range none = {0};
 
-	return lanes_drain_now(r, lane, LANE_DRAIN, &none, clock_now_ns(), e);
+	return lanes_drain_now(r, lane, LANE_DRAIN, &none, NULL, clock_now_ns(), e);
 }
 
 /* False: it could not be emptied, and nothing is noted. */

@@ -52,6 +52,15 @@ void lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct 
 int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e);
 
 /*
+ * Before the library stores in the pool what is to stand behind first: where several lanes' drains
+ * have nothing but queues to order them, and no claims, first is queued, since any of them may take
+ * what is stored. Returns what is still due for lanes_due(). Those that it can't be queued for are
+ * lost.
+ */
+const struct rangeset *lanes_ship_first(struct repl *r, unsigned lane, const struct rangeset *first,
+					uint64_t begin_ns);
+
+/*
  * Claim what a drain of a lane is about to send: all that is pending there, and more. What other
  * lanes have on their way of it is waited for, at most op-timeout (REPL_E_BUSY, and nothing has
  * changed); *begin_ns is now after such a wait, which says nothing of the target. The lane may
@@ -100,6 +109,10 @@ int lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t se
  */
 int lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, size_t len,
 		struct err *e);
+
+/* The same for b of a pair whose a is noted; the library stores it meanwhile. */
+int lanes_drain_behind(struct repl *r, unsigned lane, const struct repl_behind *behind,
+		       struct err *e);
 
 /*
  * The end of a public call that acknowledges: leave the lane and, by the policy, wait

@@ -51,12 +51,15 @@ struct repl_log {
 
 /* ---- on the wire ---- */
 
-enum step_kind { STEP_PERSIST, STEP_NOTE, STEP_ATOMIC8, STEP_PAIR, STEP_TRIM };
+enum step_kind { STEP_PERSIST, STEP_BEHIND, STEP_TRIM };
 
 /* One call that makes something durable; offsets in the area. */
 struct step {
 	enum step_kind kind;
-	struct logfmt_span span; /* of STEP_PAIR: a, then b */
+	struct logfmt_span span;
+	struct range behind; /* of STEP_BEHIND: what is stored meanwhile, see struct repl_behind */
+	void (*store)(void *arg);
+	void *arg;
 };
 
 static int
@@ -67,6 +70,20 @@ step_flush(struct repl_log *log, unsigned lane, const struct logfmt_span *span)
 	if (!rc && span->len[1])
 		rc = repl_flush(log->r, lane, log->off + span->off[1], span->len[1]);
 	return rc;
+}
+
+static int
+step_behind(struct repl_log *log, unsigned lane, const struct step *s)
+{
+	const struct repl_behind behind = {
+		.a = {{.off = log->off + s->span.off[0], .len = s->span.len[0]},
+		      {.off = log->off + s->span.off[1], .len = s->span.len[1]}},
+		.b = {.off = log->off + s->behind.off, .len = s->behind.len},
+		.store = s->store,
+		.arg = s->arg,
+	};
+
+	return repl_persist_behind(log->r, lane, &behind);
 }
 
 static int
@@ -81,13 +98,8 @@ step_once(struct repl_log *log, unsigned lane, const struct step *s)
 			return repl_persist(log->r, lane, log->off + span->off[0], span->len[0]);
 		rc = step_flush(log, lane, span);
 		return rc ? rc : repl_drain(log->r, lane);
-	case STEP_NOTE:
-		return step_flush(log, lane, span);
-	case STEP_ATOMIC8:
-		return repl_persist_atomic8(log->r, lane, log->off + span->off[0]);
-	case STEP_PAIR:
-		return repl_persist_pair(log->r, lane, log->off + span->off[0], span->len[0],
-					 log->off + span->off[1], span->len[1]);
+	case STEP_BEHIND:
+		return step_behind(log, lane, s);
 	case STEP_TRIM:
 		break;
 	}
@@ -170,23 +182,35 @@ log_store(struct repl_log *log, const struct logfmt_span *span)
 static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};
 static const struct logfmt_span log_tails = {.off = {LOGFMT_TAIL_OFF}, .len = {LOGFMT_TAIL_SIZE}};
 
-/* Both copies, one after the other: the second is stored when the first is flushed. */
+struct header_second {
+	struct logcore *core;
+	const struct logfmt_header *h;
+};
+
+static void
+header_second_store(void *arg)
+{
+	const struct header_second *second = arg;
+
+	logcore_header_second(second->core, second->h);
+}
+
+/* Both copies, one after the other. */
 static int
 header_update(struct repl_log *log, unsigned lane, struct logfmt_header *h)
 {
 	unsigned turn = log_store(log, &log_headers);
-	struct step s = {.kind = STEP_NOTE};
-	int rc;
+	struct logfmt_span both = logcore_header_first(&log->core, h);
+	struct header_second second = {.core = &log->core, .h = h};
+	struct step s = {
+		.kind = STEP_BEHIND,
+		.span = {.off = {both.off[0], 0}, .len = {both.len[0], 0}},
+		.behind = {.off = both.off[1], .len = both.len[1]},
+		.store = header_second_store,
+		.arg = &second,
+	};
+	int rc = step_run(log, lane, &s);
 
-	s.span.off[0] = logcore_header_first(&log->core, h);
-	s.span.len[0] = LOGFMT_HEADER_SIZE;
-	rc = step_run(log, lane, &s);
-	if (rc)
-		return rc;
-	s.kind = STEP_PAIR;
-	s.span.off[1] = logcore_header_second(&log->core, h);
-	s.span.len[1] = LOGFMT_HEADER_SIZE;
-	rc = step_run(log, lane, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
 	return rc;
@@ -383,22 +407,36 @@ create_check(const struct repl_log *log, struct err *e)
 		       rc ? " damaged or newer" : "", log->off);
 }
 
-/* The header is stored when what it is to be believed with is flushed. */
+struct header_first {
+	uint8_t *area;
+	uint64_t size, salt;
+	enum repl_log_kind kind;
+};
+
+static void
+header_first_store(void *arg)
+{
+	const struct header_first *first = arg;
+
+	logcore_format(first->area, first->size, first->kind, first->salt);
+}
+
+/* The header behind what it is to be believed with. */
 static int
 log_format(struct repl_log *log, uint64_t size, enum repl_log_kind kind, uint64_t salt)
 {
 	unsigned turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
-	struct step s = {.kind = STEP_NOTE,
-			 .span = {.off = {LOGFMT_PAGE}, .len = {LOGFMT_RING_OFF - LOGFMT_PAGE}}};
+	struct header_first first = {.area = log->area, .size = size, .salt = salt, .kind = kind};
+	struct step s = {
+		.kind = STEP_BEHIND,
+		.span = {.off = {LOGFMT_PAGE}, .len = {LOGFMT_RING_OFF - LOGFMT_PAGE}},
+		.behind = {.len = LOGFMT_PAGE},
+		.store = header_first_store,
+		.arg = &first,
+	};
 	int rc;
 
 	logcore_clear(log->area);
-	rc = step_run(log, 0, &s);
-	if (rc)
-		return rc;
-	logcore_format(log->area, size, kind, salt);
-	s.kind = STEP_PAIR;
-	s.span.len[1] = LOGFMT_PAGE;
 	rc = step_run(log, 0, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
@@ -472,23 +510,35 @@ log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 		       repl_errormsg());
 }
 
-/*
- * The tail is stored when its records are flushed: a replica that comes back in between gets
- * them as well, and else might be given the tail alone.
- */
+struct group_tail {
+	struct logcore *core;
+	const struct logcore_group *g;
+};
+
+static void
+group_tail_store(void *arg)
+{
+	const struct group_tail *tail = arg;
+
+	logcore_group_tail(tail->core, tail->g);
+}
+
 static int
 group_persist(struct repl_log *log, unsigned lane, const struct logcore_group *g)
 {
-	struct step records = {.kind = g->tail ? STEP_NOTE : STEP_PERSIST, .span = g->span};
-	struct step tail = {.kind = STEP_ATOMIC8};
-	int rc = step_run(log, lane, &records);
+	struct group_tail tail = {.core = &log->core, .g = g};
+	struct step s = {.kind = STEP_PERSIST, .span = g->span};
 	unsigned turn;
+	int rc;
 
-	if (rc || !g->tail)
-		return rc;
+	if (g->tail_off == 0)
+		return step_run(log, lane, &s);
+	s.kind = STEP_BEHIND;
+	s.behind = (struct range){.off = g->tail_off, .len = 8};
+	s.store = group_tail_store;
+	s.arg = &tail;
 	turn = log_store(log, &log_tails);
-	tail.span.off[0] = logcore_group_tail(&log->core, g);
-	rc = step_run(log, lane, &tail);
+	rc = step_run(log, lane, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
 	return rc;

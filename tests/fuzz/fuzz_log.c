@@ -89,8 +89,9 @@ append(struct logcore *c, size_t len)
 	logcore_group_begin(c, &g);
 	FUZZ_CHECK(g.span.off[0] + g.span.len[0] <= c->h.area_size);
 	FUZZ_CHECK(g.span.off[1] + g.span.len[1] <= c->h.area_size);
-	if (g.tail)
-		FUZZ_CHECK(logcore_group_tail(c, &g) + 8 <= LOGFMT_RING_OFF);
+	FUZZ_CHECK(g.tail_off + 8 <= LOGFMT_RING_OFF);
+	if (g.tail_off)
+		logcore_group_tail(c, &g);
 	logcore_group_end(c, &g);
 }
 
@@ -98,14 +99,15 @@ static void
 use(uint8_t *area)
 {
 	struct logcore c, again;
-	uint64_t first, second;
+	struct logfmt_span both;
 
 	if (logcore_open(&c, area, POOL_OFF, ROOM, NULL))
 		return;
 	check_places(&c);
-	first = logcore_header_first(&c, &c.h);
-	second = logcore_header_second(&c, &c.h);
-	FUZZ_CHECK(first != second && first <= LOGFMT_PAGE && second <= LOGFMT_PAGE);
+	both = logcore_header_first(&c, &c.h);
+	logcore_header_second(&c, &c.h);
+	FUZZ_CHECK(both.off[0] != both.off[1]);
+	FUZZ_CHECK(both.off[0] <= LOGFMT_PAGE && both.off[1] <= LOGFMT_PAGE);
 	for (size_t len = 1; len <= RECORD_MAX; len *= 4)
 		append(&c, len);
 	/* Behind the last run there is none. */
@@ -149,13 +151,13 @@ fuzz_seed(unsigned i, uint8_t *buf)
 	FUZZ_CHECK(logcore_open(&c, area, POOL_OFF, ROOM, NULL) == 0);
 	c.h.head = c.h.run_start = c.next = c.durable = c.base = 5 * LOGFMT_PAGE;
 	(void)logcore_header_first(&c, &c.h);
-	(void)logcore_header_second(&c, &c.h);
+	logcore_header_second(&c, &c.h);
 	for (size_t len = 1; len <= RECORD_MAX; len *= 2)
 		append(&c, len);
 	if (i % 2 == 0) {
 		FUZZ_CHECK(logcore_open(&c, area, POOL_OFF, ROOM, NULL) == 0);
 		(void)logcore_header_first(&c, &c.h);
-		(void)logcore_header_second(&c, &c.h);
+		logcore_header_second(&c, &c.h);
 		append(&c, RECORD_MAX);
 	}
 	memset(buf, 0, FUZZ_INPUT_MAX);

@@ -210,8 +210,10 @@ group_run(struct sim *s)
 	if (g.settle && !settle(s))
 		return false;
 	stages[0] = g.span;
-	if (g.tail)
-		stages[count++] = one_span(logcore_group_tail(&s->c, &g), WORD);
+	if (g.tail_off) {
+		stages[count++] = one_span(g.tail_off, WORD);
+		logcore_group_tail(&s->c, &g);
+	}
 	if (!run_job(s, stages, count))
 		return false;
 	logcore_group_end(&s->c, &g);
@@ -222,10 +224,11 @@ group_run(struct sim *s)
 static bool
 header_run(struct sim *s, struct logfmt_header *h)
 {
-	struct logfmt_span stages[STAGE_MAX];
+	struct logfmt_span both = logcore_header_first(&s->c, h);
+	struct logfmt_span stages[STAGE_MAX] = {one_span(both.off[0], both.len[0]),
+						one_span(both.off[1], both.len[1])};
 
-	stages[0] = one_span(logcore_header_first(&s->c, h), LOGFMT_HEADER_SIZE);
-	stages[1] = one_span(logcore_header_second(&s->c, h), LOGFMT_HEADER_SIZE);
+	logcore_header_second(&s->c, h);
 	return run_job(s, stages, 2);
 }
 

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a log or an append stores behind something else is on no replica before that, also while
+ * other lanes drain ranges in which both lie.
+ *
+ * Lanes and queues are those of the library; the target is played here. Behind each message it has
+ * what a program would find there whose machine is lost at that moment.
+ */
+#include "unit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <librepl.h>
+
+#include "clock.h"
+#include "lane.h"
+#include "logscan.h"
+#include "profile.h"
+#include "repl_impl.h"
+#include "ship.h"
+
+#define POOL     (64UL << 10)
+#define AREA     (32UL << 10) /* of the log, at the pool's start */
+#define TAIL_OFF AREA         /* of appends */
+#define DATA_OFF (AREA + LOGFMT_PAGE * 4)
+#define MSG_SIZE 4096U
+#define DEPTH    2U
+#define LANES    2U
+#define LOG_MAX  8
+#define APPENDED 200U /* bytes */
+
+#define RANGE_LANE 1U /* on which the other thread drains */
+
+struct fab_lane {
+	uint8_t buf[MSG_SIZE];
+	uint8_t ack[DEPTH][WIRE_ACK_SIZE];
+	unsigned acks_head;
+	_Atomic unsigned acks_count;
+	_Atomic bool mute; /* it gets what is sent and does not answer */
+	char log[LOG_MAX];
+};
+
+struct world {
+	struct fab_lane fab[LANES];
+	struct lane lane[LANES];
+	struct profile profile;
+	pthread_mutex_t lock; /* guards what follows */
+	uint8_t image[POOL] __attribute__((aligned(8)));
+	bool looked_at; /* after each message */
+	unsigned wrong; /* how often it was not as it must be */
+};
+
+static struct world *world;
+static struct repl *r;
+static bool drains_amid; /* whenever something is about to be queued */
+
+#include "fab_lane_stubs.h"
+
+/* ---- what is on the replica ---- */
+
+static bool
+log_is_whole(const uint8_t *area)
+{
+	struct logfmt_header h;
+	struct logscan scan;
+	unsigned other;
+
+	return logfmt_header_read(area, 0, AREA, &h, &other, NULL) == 0 &&
+	       logscan_run(area, &h, &scan, NULL) == 0;
+}
+
+static bool
+appends_are_whole(const uint8_t *image)
+{
+	uint64_t tail;
+
+	memcpy(&tail, image + TAIL_OFF, sizeof(tail));
+	for (uint64_t at = DATA_OFF; at < tail; at++)
+		if (image[at] != 'a')
+			return false;
+	return true;
+}
+
+/* Returns how much of the payload it has used. */
+static size_t
+world_store(struct world *w, const struct wire_entry *en, const uint8_t *payload)
+{
+	bool copies = en->op == WIRE_OP_COPY || en->op == WIRE_OP_ATOMIC8;
+
+	if (copies)
+		memcpy(w->image + en->off, payload, en->len);
+	else if (en->op == WIRE_OP_TRIM)
+		memset(w->image + en->off, 0, en->len);
+	return copies ? en->len : 0;
+}
+
+/* ---- its lanes ---- */
+
+uint8_t *
+fab_lane_buf(struct fab_lane *l)
+{
+	return l->acks_count < DEPTH ? l->buf : NULL;
+}
+
+int
+fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
+{
+	struct wire_ack ack = {.epoch = 1};
+	struct wire_commit_view v;
+	size_t used = 0;
+
+	log_put(l, '(');
+	assert_int_equal(wire_commit_decode(l->buf, len, POOL, &v, e), 0);
+	pthread_mutex_lock(&world->lock);
+	for (uint32_t i = 0; i < v.entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(&v, i);
+
+		used += world_store(world, &en, v.payload + used);
+		if (world->looked_at)
+			world->wrong +=
+				!log_is_whole(world->image) || !appends_are_whole(world->image);
+	}
+	pthread_mutex_unlock(&world->lock);
+	ack.seq = v.seq;
+	wire_ack_encode(l->ack[(l->acks_head + l->acks_count) % DEPTH], &ack);
+	l->acks_count++;
+	return 0;
+}
+
+int
+fab_lane_send_delivered(struct fab_lane *l, size_t len, struct err *e)
+{
+	return fab_lane_send(l, len, e);
+}
+
+/* By messages alone. */
+static int
+no_rma(struct err *e)
+{
+	return err_set(e, REPL_E_FAILED, "not here");
+}
+
+int
+fab_lane_write(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+{
+	(void)l;
+	(void)src;
+	(void)len;
+	(void)off;
+	return no_rma(e);
+}
+
+int
+fab_lane_write_covered(struct fab_lane *l, const void *src, size_t len, uint64_t off, struct err *e)
+{
+	return fab_lane_write(l, src, len, off, e);
+}
+
+int
+fab_lane_write_committed(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+			 struct err *e)
+{
+	return fab_lane_write(l, src, len, off, e);
+}
+
+int
+fab_lane_write_imm(struct fab_lane *l, const void *src, size_t len, uint64_t off,
+		   const struct fab_imm *imm, struct err *e)
+{
+	(void)imm;
+	return fab_lane_write(l, src, len, off, e);
+}
+
+int
+fab_lane_read(struct fab_lane *l, void *dst, size_t len, uint64_t off, struct err *e)
+{
+	return fab_lane_write(l, dst, len, off, e);
+}
+
+bool
+fab_lane_turn(const struct fab_lane *l)
+{
+	return l->acks_count < DEPTH;
+}
+
+unsigned
+fab_lane_rma_room(const struct fab_lane *l)
+{
+	(void)l;
+	return 1;
+}
+
+void
+fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
+{
+	memset(ev, 0, sizeof(*ev));
+	if (l->acks_count == 0 || l->mute)
+		return;
+	ev->type = FAB_RECV;
+	ev->data = l->ack[l->acks_head];
+	ev->len = WIRE_ACK_SIZE;
+	l->acks_head = (l->acks_head + 1) % DEPTH;
+	l->acks_count--;
+}
+
+static void
+nap(void)
+{
+	(void)nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+}
+
+void
+fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint64_t deadline_ns)
+{
+	(void)lanes;
+	(void)count;
+	(void)wake_fd;
+	(void)deadline_ns;
+	nap();
+}
+
+struct lane *__wrap_remote_lane(struct remote *remote, unsigned lane);
+struct shipment *__real_shipment_new(unsigned pieces, size_t bytes);
+struct shipment *__wrap_shipment_new(unsigned pieces, size_t bytes);
+
+struct lane *
+__wrap_remote_lane(struct remote *remote, unsigned lane)
+{
+	return &((struct world *)(void *)remote)->lane[lane];
+}
+
+/* The moment before a drain is queued: another thread's drain of all has the time for it all. */
+struct shipment *
+__wrap_shipment_new(unsigned pieces, size_t bytes)
+{
+	if (drains_amid) {
+		drains_amid = false;
+		assert_int_equal(repl_persist(r, RANGE_LANE, 0, POOL), 0);
+		drains_amid = true;
+	}
+	return __real_shipment_new(pieces, bytes);
+}
+
+/* ---- a handle ---- */
+
+static struct world *
+world_new(const uint8_t *mem)
+{
+	struct world *t = calloc(1, sizeof(*t));
+
+	assert_non_null(t);
+	(void)pthread_mutex_init(&t->lock, NULL);
+	profile_init(&t->profile);
+	profile_set(&t->profile, PROFILE_F_CLASS, PROFILE_CLASS_MEDIA, "test");
+	for (unsigned i = 0; i < LANES; i++) {
+		const struct lane_setup setup = {.fab = &t->fab[i],
+						 .profile = &t->profile,
+						 .depth = DEPTH,
+						 .msg_size = MSG_SIZE,
+						 .epoch = 1};
+
+		lane_init(&t->lane[i], &setup);
+		lane_bind(&t->lane[i], mem);
+	}
+	return t;
+}
+
+static void
+begin(enum ack_kind ack)
+{
+	struct err e;
+
+	err_clear(&e);
+	r = calloc(1, sizeof(*r));
+	assert_non_null(r);
+	r->mem = calloc(1, POOL);
+	assert_non_null(r->mem);
+	world = world_new(r->mem);
+	assert_int_equal(repl_config_new(&r->cfg), 0);
+	assert_int_equal(config_add_target(r->cfg, "u@h/p", &e), 0);
+	r->cfg->ack = ack;
+	r->size = POOL;
+	r->replica_count = 1;
+	r->replicas[0].remote = (struct remote *)(void *)world;
+	r->lane_count = LANES;
+	r->slots = calloc(LANES, sizeof(*r->slots));
+	assert_non_null(r->slots);
+	assert_int_equal(turns_init(&r->appends), 0);
+	/* As repl_open() has it. */
+	if (ack == ACK_ALL) {
+		assert_int_equal(claims_init(&r->claims, LANES), 0);
+		r->claims_made = true;
+	} else {
+		assert_int_equal(ship_new(r, &r->ship, &e), 0);
+	}
+}
+
+static void
+end(void)
+{
+	if (r->ship) {
+		ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+		ship_stop(r->ship);
+		ship_free(r->ship);
+	}
+	if (r->claims_made)
+		claims_fini(&r->claims);
+	turns_fini(&r->appends);
+	assert_int_equal(r->replicas[0].lost, 0);
+	assert_memory_equal(world->image, r->mem, POOL);
+	repl_config_free(r->cfg);
+	free(r->slots);
+	free(r->mem);
+	free(r);
+	free(world);
+}
+
+/* One with a record, so that there is something to lose. */
+static struct repl_log *
+log_new(enum repl_log_kind kind)
+{
+	struct repl_log *log;
+
+	assert_int_equal(repl_log_create(r, 0, AREA, kind, &log), 0);
+	assert_int_equal(repl_log_append(log, 0, "first", 5, NULL), 0);
+	return log;
+}
+
+static void
+appends_begin(void)
+{
+	uint64_t tail = DATA_OFF;
+
+	memcpy(r->mem + TAIL_OFF, &tail, sizeof(tail));
+	assert_int_equal(repl_persist(r, 0, TAIL_OFF, sizeof(tail)), 0);
+}
+
+static void
+append_once(void)
+{
+	uint8_t data[APPENDED];
+	size_t off;
+
+	memset(data, 'a', sizeof(data));
+	assert_int_equal(repl_append(r, 0, TAIL_OFF, POOL, data, sizeof(data), &off), 0);
+}
+
+/* ---- lanes: the other drain has begun, and its messages wait for answers ---- */
+
+static void *
+range_main(void *arg)
+{
+	*(int *)arg = repl_persist(r, RANGE_LANE, 0, POOL);
+	return NULL;
+}
+
+enum what { AN_APPEND, A_TRIM };
+
+struct user {
+	pthread_t thread;
+	struct repl_log *log;
+	enum what what;
+	int rc;
+};
+
+static void *
+user_main(void *arg)
+{
+	struct user *u = arg;
+
+	if (u->what == AN_APPEND)
+		u->rc = repl_log_append(u->log, 0, "second", 6, NULL);
+	else
+		u->rc = repl_log_trim(u->log, 0, repl_log_tail(u->log));
+	return NULL;
+}
+
+static void
+wait_for_claims(void)
+{
+	bool waiting = false;
+
+	while (!waiting) {
+		nap();
+		pthread_mutex_lock(&r->claims.lock);
+		waiting = r->claims.waiting > 0;
+		pthread_mutex_unlock(&r->claims.lock);
+	}
+}
+
+/* What is stored while the other drain is under way is on its own way, too. */
+static void
+use_amid_a_drain(struct user *u)
+{
+	pthread_t range;
+	int rc = 0;
+
+	world->looked_at = true;
+	world->fab[RANGE_LANE].mute = true;
+	assert_int_equal(pthread_create(&range, NULL, range_main, &rc), 0);
+	while (world->fab[RANGE_LANE].acks_count < DEPTH)
+		nap();
+	assert_int_equal(pthread_create(&u->thread, NULL, user_main, u), 0);
+	wait_for_claims();
+	/* The copy that is to be the second is still the old one. */
+	if (u->what == A_TRIM)
+		assert_memory_not_equal(r->mem + logfmt_copy_off(0), r->mem + logfmt_copy_off(1),
+					LOGFMT_HEADER_SIZE);
+	world->fab[RANGE_LANE].mute = false;
+	(void)pthread_join(range, NULL);
+	(void)pthread_join(u->thread, NULL);
+	assert_int_equal(rc, 0);
+	assert_int_equal(u->rc, 0);
+	assert_int_equal(world->wrong, 0);
+}
+
+static void
+a_tail_is_behind_its_records(void **state)
+{
+	(void)state;
+	for (unsigned k = REPL_LOG_CHECKSUM; k <= REPL_LOG_REGISTER; k++) {
+		struct user u = {.what = AN_APPEND};
+
+		begin(ACK_ALL);
+		u.log = log_new((enum repl_log_kind)k);
+		use_amid_a_drain(&u);
+		repl_log_close(u.log);
+		end();
+	}
+}
+
+static void
+the_second_header_is_behind_the_first(void **state)
+{
+	struct user u = {.what = A_TRIM};
+
+	(void)state;
+	begin(ACK_ALL);
+	u.log = log_new(REPL_LOG_POINTER);
+	use_amid_a_drain(&u);
+	repl_log_close(u.log);
+	end();
+}
+
+/* ---- queues: another drain is queued whole at each moment in front of one ---- */
+
+static void
+a_tail_is_queued_behind_its_records(void **state)
+{
+	(void)state;
+	for (unsigned k = REPL_LOG_CHECKSUM; k <= REPL_LOG_REGISTER; k++) {
+		struct repl_log *log;
+
+		begin(ACK_ANY);
+		log = log_new((enum repl_log_kind)k);
+		world->looked_at = drains_amid = true;
+		assert_int_equal(repl_log_append(log, 0, "second", 6, NULL), 0);
+		assert_int_equal(repl_log_trim(log, 0, repl_log_tail(log)), 0);
+		drains_amid = false;
+		assert_int_equal(world->wrong, 0);
+		repl_log_close(log);
+		end();
+	}
+}
+
+static void
+a_tail_word_is_queued_behind_its_bytes(void **state)
+{
+	(void)state;
+	begin(ACK_ANY);
+	repl_log_close(log_new(REPL_LOG_CHECKSUM));
+	appends_begin();
+	append_once();
+	world->looked_at = drains_amid = true;
+	append_once();
+	drains_amid = false;
+	assert_int_equal(world->wrong, 0);
+	end();
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_tail_is_behind_its_records),
+		cmocka_unit_test(the_second_header_is_behind_the_first),
+		cmocka_unit_test(a_tail_is_queued_behind_its_records),
+		cmocka_unit_test(a_tail_word_is_queued_behind_its_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
