@@ -56,6 +56,9 @@ struct data_counters {
 /* Opens the port, makes tokens and key, starts the thread. */
 int data_new(const struct data_params *p, struct data **out, struct err *e);
 
+/* Whether the pool may grow to that size; REPL_E_LIMIT if there would be too many regions. */
+int data_grow_check(const struct data *d, uint64_t size, struct err *e);
+
 /*
  * The pool has grown: its new part may be registered. To be called before the
  * new size is published; REPL_E_LIMIT if there are too many regions.

@@ -46,6 +46,12 @@ data_fetch(struct data *d, struct commit *c, const struct wire_entry *en)
 }
 
 int
+data_grow_check(const struct data *d, uint64_t size, struct err *e)
+{
+	return regions_grow_check(&d->regions, size, e);
+}
+
+int
 data_grow(struct data *d, uint64_t size, struct err *e)
 {
 	return regions_grow(&d->regions, size, e);

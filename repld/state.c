@@ -213,11 +213,14 @@ out:
 	return rc;
 }
 
+/* Whatever may be refused: behind this step a replica that does not grow is lost. */
 static int
 grow_prepare(struct state *s, uint64_t size, struct err *e)
 {
-	int rc;
+	int rc = s->data ? data_grow_check(s->data, size, e) : 0;
 
+	if (rc)
+		return rc;
 	if (size > pmem_map_room(s->map))
 		return err_set(e, REPL_E_LIMIT,
 			       "pool '%s' can grow to %zu bytes in this session, for which it has "

@@ -65,19 +65,30 @@ regions_end(const struct regions *g, unsigned count)
 }
 
 int
+regions_grow_check(const struct regions *g, uint64_t size, struct err *e)
+{
+	unsigned n = regions_count(g);
+	uint64_t at = regions_end(g, n);
+
+	if (size <= at || (size - 1) / g->unit - at / g->unit < REGIONS_MAX - n)
+		return 0;
+	return err_set(e, REPL_E_LIMIT,
+		       "a pool of %llu bytes that has grown so often needs more than %u regions "
+		       "for RMA: close it and open it again",
+		       (unsigned long long)size, REGIONS_MAX);
+}
+
+int
 regions_grow(struct regions *g, uint64_t size, struct err *e)
 {
 	unsigned n = regions_count(g);
 	uint64_t at = regions_end(g, n);
 
+	if (regions_grow_check(g, size, e))
+		return REPL_E_LIMIT;
 	while (at < size) {
 		uint64_t end = (at / g->unit + 1) * g->unit;
 
-		if (n == REGIONS_MAX)
-			return err_set(e, REPL_E_LIMIT,
-				       "a pool of %llu bytes that has grown so often needs more "
-				       "than %u regions for RMA: close it and open it again",
-				       (unsigned long long)size, REGIONS_MAX);
 		end = end < size ? end : size;
 		g->r[n++] = (struct range){.off = at, .len = end - at};
 		at = end;

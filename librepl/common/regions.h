@@ -48,7 +48,10 @@ bool regions_unit_valid(uint64_t unit);
 int regions_init(struct regions *g, uint64_t unit, uint64_t size, struct err *e);
 void regions_fini(struct regions *g);
 
-/* The pool has size bytes now, not less than before; on an error nothing has changed. */
+/* Whether the pool may have size bytes, not less than before; REPL_E_LIMIT as above. */
+int regions_grow_check(const struct regions *g, uint64_t size, struct err *e);
+
+/* It has them now; on an error nothing has changed. */
 int regions_grow(struct regions *g, uint64_t size, struct err *e);
 
 /* The number of the region that off lies in; their count if in none. */

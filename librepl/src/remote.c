@@ -743,11 +743,16 @@ remote_grown(struct remote *r, const struct replica_info *info, uint64_t size, s
 int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
 {
-	struct json_object *params = json_object_new_object(), *result = NULL;
-	uint64_t before = remote_info_begin(r, prepare ? 0 : size);
+	struct json_object *params, *result = NULL;
 	struct replica_info info;
+	uint64_t before;
 	int rc;
 
+	/* Now, since a target that has grown stays so. */
+	if (prepare && r->regions.r && regions_grow_check(&r->regions, size, e))
+		return REPL_E_LIMIT;
+	before = remote_info_begin(r, prepare ? 0 : size);
+	params = json_object_new_object();
 	control_add(params, "size", json_object_new_int64((int64_t)size));
 	if (prepare)
 		control_add(params, "prepare", json_object_new_boolean(true));

@@ -144,7 +144,7 @@ do_map(struct shell *s, const struct words *w)
 	if (!anon && (s->fd < 0 || fstat(s->fd, &st) ||
 		      (!S_ISCHR(st.st_mode) && ftruncate(s->fd, (off_t)s->size))))
 		return REPL_E_FAILED;
-	s->mapped = s->size + MAP_ROOM;
+	s->mapped = 16 * s->size + MAP_ROOM;
 	p = (uintptr_t)mmap(NULL, s->mapped + MAP_ALIGN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			    0);
 	if (p == (uintptr_t)MAP_FAILED)

@@ -72,8 +72,17 @@ too_many_regions_are_refused_and_change_nothing(void **state)
 	(void)state;
 	err_clear(&e);
 	assert_int_equal(regions_init(&g, UNIT, REGIONS_MAX * UNIT, &e), 0);
+	assert_int_equal(regions_grow_check(&g, REGIONS_MAX * UNIT, &e), 0);
+	assert_int_equal(regions_grow_check(&g, REGIONS_MAX * UNIT + 4096, &e), REPL_E_LIMIT);
 	assert_int_equal(regions_grow(&g, REGIONS_MAX * UNIT + 4096, &e), REPL_E_LIMIT);
 	check_cover(&g, REGIONS_MAX * UNIT);
+	regions_fini(&g);
+	/* A part of a unit behind another takes a region of its own. */
+	assert_int_equal(regions_init(&g, UNIT, UNIT / 2, &e), 0);
+	assert_int_equal(regions_grow_check(&g, (REGIONS_MAX - 1) * UNIT, &e), 0);
+	assert_int_equal(regions_grow(&g, (REGIONS_MAX - 1) * UNIT, &e), 0);
+	check_cover(&g, (REGIONS_MAX - 1) * UNIT);
+	assert_int_equal(regions_grow_check(&g, (REGIONS_MAX - 1) * UNIT + 1, &e), REPL_E_LIMIT);
 	regions_fini(&g);
 	assert_int_equal(regions_init(&g, UNIT, REGIONS_MAX * UNIT + 1, &e), REPL_E_LIMIT);
 	regions_fini(&g);
