@@ -37,7 +37,9 @@ hold_lock(struct repl *r, const struct hold_wait *w, struct err *e)
 	while (!rc && pthread_mutex_trylock(&r->grow_lock)) {
 		now_ns = clock_now_ns();
 		if (now_ns >= w->deadline_ns)
-			return err_set(e, REPL_E_TIMEOUT, "repl_grow() has not come to an end");
+			return err_set(e, REPL_E_TIMEOUT, "%s has not come to an end",
+				       atomic_load(&r->holder) ? "the return of another replica"
+							       : "repl_grow()");
 		(void)nanosleep(&pause, NULL);
 		if (now_ns < breath_ns)
 			continue;

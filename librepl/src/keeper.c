@@ -445,12 +445,14 @@ repl_resync_suspend(struct repl *r, struct err *e)
 {
 	uint64_t at = clock_deadline(r->cfg->op_timeout_ms);
 	struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
+	bool other;
 	int rc = 0;
 
 	pthread_mutex_lock(&r->wake_lock);
 	while (r->growing && rc != ETIMEDOUT)
 		rc = pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
-	if (!r->growing) {
+	other = r->growing;
+	if (!other) {
 		r->growing = true;
 		for (unsigned i = 0; r->resyncing && i < r->replica_count; i++) {
 			/* That takes a moment, and it would have to be made equal once more. */
@@ -461,9 +463,14 @@ repl_resync_suspend(struct repl *r, struct err *e)
 			rc = pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
 		r->growing = r->resyncing == 0;
 		rc = r->growing ? 0 : ETIMEDOUT;
+		if (rc)
+			(void)pthread_cond_broadcast(&r->wake);
 	}
 	pthread_mutex_unlock(&r->wake_lock);
-	return rc ? err_set(e, REPL_E_TIMEOUT, "a resync has not come to an end") : 0;
+	if (!rc)
+		return 0;
+	return err_set(e, REPL_E_TIMEOUT, "%s has not come to an end: call again",
+		       other ? "another thread's repl_grow()" : "a resync");
 }
 
 void

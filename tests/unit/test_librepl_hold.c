@@ -130,6 +130,27 @@ it_comes_about_beside_long_calls(void **state)
 	assert_int_equal(atomic_load(&flag), 0);
 }
 
+/* The same lock is for both. */
+static void
+who_has_the_lock_is_named(void **state)
+{
+	_Atomic int flag = 0, other = 0;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(take(OP_TIMEOUT_MS, &flag, &e), 0);
+	assert_int_equal(take(1, &other, &e), REPL_E_TIMEOUT);
+	hold_release(repl);
+	assert_non_null(strstr(e.text, "another replica"));
+	assert_null(strstr(e.text, "repl_grow"));
+	assert_int_equal(pthread_mutex_lock(&repl->grow_lock), 0);
+	err_clear(&e);
+	assert_int_equal(take(1, &flag, &e), REPL_E_TIMEOUT);
+	assert_int_equal(pthread_mutex_unlock(&repl->grow_lock), 0);
+	assert_non_null(strstr(e.text, "repl_grow()"));
+}
+
 static void *
 call_once(void *arg)
 {
@@ -232,6 +253,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(who_has_the_lock_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_comes_about_beside_long_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_ends_when_a_call_has_waited, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_waits_for_it_breathes, setup, teardown),
