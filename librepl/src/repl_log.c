@@ -740,6 +740,35 @@ position_check(const struct log_bounds *b, uint64_t position, struct err *e)
 	return 0;
 }
 
+/*
+ * Why there is no whole record at a position of the log: none begins there, as those before it say,
+ * or it is damaged, or one before it is. A trim meanwhile makes zeros of what was whole.
+ */
+static int
+record_missing(struct repl_log *log, uint64_t position, struct err *e)
+{
+	bool aligned = position % LOGFMT_ALIGN == 0;
+	struct logfmt_record rec;
+	struct log_bounds b;
+	uint64_t at;
+
+	do {
+		b = log_bounds(log);
+		if (position_check(&b, position, e))
+			return e->code;
+		at = b.h.head;
+		while (aligned && at < position && logfmt_record_read(log->area, &b.h, at, &rec))
+			at += logfmt_record_size(rec.len);
+	} while (log_bounds(log).h.head != b.h.head);
+	if (!aligned || at > position)
+		return err_set(e, REPL_E_INVAL, "no record begins at %" PRIu64, position);
+	return err_set(e, REPL_E_CORRUPT,
+		       "the record at %" PRIu64
+		       " is damaged, though its append was acknowledged: get the pool from a "
+		       "replica",
+		       at);
+}
+
 int
 repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, size_t *len,
 	      uint64_t *next)
@@ -769,7 +798,7 @@ repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, s
 	if (position_check(&b, position, &e))
 		return config_report(&e);
 	if (!whole) {
-		(void)err_set(&e, REPL_E_INVAL, "no record begins at %" PRIu64, position);
+		(void)record_missing(log, position, &e);
 		return config_report(&e);
 	}
 	*len = rec.len;
@@ -793,7 +822,7 @@ trim_check(struct repl_log *log, const struct log_bounds *b, uint64_t position, 
 			       position, b->durable);
 	if (position < b->durable &&
 	    (position % LOGFMT_ALIGN || !logfmt_record_read(log->area, &b->h, position, &rec)))
-		return err_set(e, REPL_E_INVAL, "no record begins at %" PRIu64, position);
+		return record_missing(log, position, e);
 	return 0;
 }
 
