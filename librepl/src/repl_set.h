@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * repl_set - a handle on a pool set of the target's, for librpmem.so.1 alone. The
- * symbols have a version of their own, LIBREPL_PRIVATE, and no promise on them.
+ * symbols have a version of their own, LIBREPL_PRIVATE_ and the library's, and no promise on them.
  *
  * They are not in librepl.h: each is a need of the old interface that the public one refuses on
  * purpose. Headers and attributes are PMDK's and mean nothing to other pools; a handle that opens
  * without judging or copying, so that it can be read first, gives up what repl_open() promises; and
  * a removal takes the set file too. A public call for any of them would be one more way to lose
- * data for everybody else. Both libraries come from one build and are installed together.
+ * data for everybody else. Both libraries come from one build and are installed together; a program
+ * that has the older librepl.so, which is never unloaded, can't load a newer librpmem.so.1.
  *
  * The caller's range begins with the header of its own first part, if the set has
  * headers; the pool of the target begins behind it. Nothing is written beside

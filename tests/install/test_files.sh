@@ -41,7 +41,7 @@ for page in "$source"/docs/man/*.[0-9]; do
 	name=${page##*/}
 	[ -s "share/man/man${name##*.}/$name" ] || fail "man page $name is not in its section"
 done
-for function in $(sed -n '/PRIVATE/,/^}/d; s/^\t\(repl_[a-z0-9_]*\);$/\1/p' "$source/librepl/librepl.map"); do
+for function in $(sed -n '/PRIVATE/,/^}/d; s/^\t\(repl_[a-z0-9_]*\);$/\1/p' "$source/librepl/librepl.map.in"); do
 	(cd share/man && mandoc -T man "man3/$function.3") | grep "$function" >/dev/null ||
 		fail "there is no man page by the name of $function"
 done

@@ -6,17 +6,17 @@ set -euo pipefail
 export LC_ALL=C
 
 here=$(cd "$(dirname "$0")" && pwd)
-map=$here/../../librepl/librepl.map
+map=$here/../../librepl/librepl.map.in
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 sed -n 's/^REPL_API [^(]*[ *]\(repl_[a-z0-9_]*\)(.*/\1/p' "$1/include/librepl.h" |
 	sort >"$dir/librepl.h"
-# Those of LIBREPL_PRIVATE are between our own libraries.
+# Those of LIBREPL_PRIVATE_VERSION are between our own libraries.
 sed -n '/PRIVATE/,/^}/d; s/^[[:space:]]*\(repl_[a-z0-9_]*\);$/\1/p' "$map" | sort >"$dir/librepl.map"
 nm -D --defined-only "$1/$LIBDIR/librepl.so" >"$dir/nm"
 # The name of a version is itself a symbol, of type A.
-awk '$2 != "A" && $3 !~ /@@LIBREPL_PRIVATE$/ { sub(/@.*/, "", $3); print $3 }' "$dir/nm" | sort >"$dir/librepl.so"
+awk -v private="@@LIBREPL_PRIVATE_$VERSION" '$2 != "A" && !index($3, private) { sub(/@.*/, "", $3); print $3 }' "$dir/nm" | sort >"$dir/librepl.so"
 
 [ "$(grep -c REPL_API "$1/include/librepl.h")" -eq "$(($(wc -l <"$dir/librepl.h") + 2))" ] || {
 	printf 'FAIL: librepl.h has declarations that this test does not see\n'
