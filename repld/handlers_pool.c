@@ -80,7 +80,7 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	const char *name;
 	uint64_t size;
 	bool has_uuid = control_has(params, "uuid"), has_attr = control_has(params, "attr"), set;
-	bool sparse = false, provisional = false;
+	bool sparse = false, provisional = false, again = false;
 	uint8_t attr[PMDK_ATTR_SIZE];
 	int rc;
 
@@ -88,6 +88,7 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	    (has_uuid && get_id(params, "uuid", &uuid, &r->err)) ||
 	    get_flag(params, "sparse", &sparse, &r->err) ||
 	    get_flag(params, "provisional", &provisional, &r->err) ||
+	    get_flag(params, "again", &again, &r->err) ||
 	    (has_attr && get_attr(params, attr, &r->err)) ||
 	    pool_set_is(s->store, name, &set, &r->err))
 		return r->err.code;
@@ -108,7 +109,7 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	if (rc)
 		return rc;
 	if (provisional && !set)
-		state_pool_made(s, &info);
+		state_pool_made(s, &info, again);
 	r->result = describe_pool(&info, NULL);
 	return REPL_OK;
 }

@@ -5,8 +5,11 @@
  * local replicas. docs/POOL-FORMAT.md, 1.10.
  */
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "checksum.h"
 #include "le.h"
@@ -22,9 +25,11 @@ file_add(struct gen_id *id, int fd, uint32_t replica, uint32_t number)
 	uint8_t text[GEN_ID_SIZE + 4 + 4 + 8 + 8 + 4];
 	struct statx x;
 
-	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) != 0 ||
-	    !(x.stx_mask & STATX_BTIME))
+	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) != 0)
 		return false;
+	/* Not every file system tells it; a number alone finds most new files. */
+	if (!(x.stx_mask & STATX_BTIME))
+		memset(&x.stx_btime, 0, sizeof(x.stx_btime));
 	memcpy(text, id->b, GEN_ID_SIZE);
 	put_le32(text + 16, replica);
 	put_le32(text + 20, number);
@@ -46,6 +51,65 @@ poolparts_backing(const struct poolparts *p)
 			if (!file_add(&id, r->part[i].fd, r->replica, i))
 				return nil;
 	return id;
+}
+
+struct device_search {
+	const char *name; /* of the pool that asks */
+	dev_t number;
+	struct gen_id id; /* nil: nothing tells it from another one */
+	char other[TARGET_POOL_MAX + 1];
+};
+
+/* By its sidecar a pool lay in that device, wherever its link leads now. */
+static bool
+sidecar_is_of(const struct device_search *q, int dir, const char *sidecar)
+{
+	int fd = gen_id_is_nil(&q->id) ? -1
+				       : openat(dir, sidecar, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	struct sidecar meta;
+	bool repair, is = false;
+
+	if (fd < 0)
+		return false;
+	is = sidecar_read(fd, &meta, &repair, NULL) == 0 && gen_id_equal(&meta.backing, &q->id);
+	(void)close(fd);
+	return is;
+}
+
+/* Another link to the same device that has a sidecar is another pool. */
+static int
+device_search_visit(void *ctx, int dir, const char *leaf, const char *name)
+{
+	struct device_search *q = ctx;
+	char sidecar[NAME_MAX + sizeof(SIDECAR_SUFFIX)];
+	struct stat st;
+	bool linked;
+
+	if (strcmp(name, q->name) == 0 || !pooldevice_is(dir, leaf))
+		return 0;
+	linked = fstatat(dir, leaf, &st, 0) == 0 && st.st_rdev == q->number;
+	(void)snprintf(sidecar, sizeof(sidecar), "%s" SIDECAR_SUFFIX, leaf);
+	if (fstatat(dir, sidecar, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+	    !(linked || sidecar_is_of(q, dir, sidecar)))
+		return 0;
+	(void)snprintf(q->other, sizeof(q->other), "%s", name);
+	return 1;
+}
+
+int
+pool_device_is_free(struct pool_store *s, const char *name, dev_t number, struct err *e)
+{
+	struct device_search q = {.name = name, .number = number};
+	int rc;
+
+	(void)pooldevice_identity(POOLDEVICE_SYSFS, number, &q.id);
+	rc = pool_walk(s->dirfd, device_search_visit, &q, e);
+	if (rc != 1)
+		return rc;
+	return err_set(e, REPL_E_REFUSED,
+		       "pool '%s': the device that its link leads to holds pool '%s': correct the "
+		       "link, or remove that one first",
+		       name, q.other);
 }
 
 bool

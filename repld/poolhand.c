@@ -21,23 +21,26 @@ forget(struct sidecar *meta)
 
 /*
  * What is left of the pool is of no generation, and no dirty map tells what it lacks, also when the
- * file has its size again. A primary is its own program's.
+ * file has its size again. A primary is its own program's. What can't be recorded is known here:
+ * whatever is written to the sidecar next says it.
  */
-static void
-record(const struct pool_files *f, const char *name, const char *what, struct sidecar *meta)
+static int
+record(const struct pool_files *f, const char *name, const char *what, struct sidecar *meta,
+       struct err *e)
 {
-	struct sidecar next = *meta;
+	int rc;
 
 	if (meta->primary ||
 	    (meta->state == SIDECAR_INCONSISTENT && gen_id_is_nil(&meta->generation.current)))
-		return;
-	forget(&next);
-	if (sidecar_write(f->sidecar_fd, &next, NULL))
-		return;
-	*meta = next;
+		return 0;
+	forget(meta);
+	rc = sidecar_write(f->sidecar_fd, meta, e);
+	if (rc)
+		return rc;
 	log_error("pool '%s': %s: it is inconsistent from now on, and "
 		  "who fills it again compares all of it",
 		  name, what);
+	return 0;
 }
 
 void
@@ -47,16 +50,23 @@ pool_files_record_cut(const struct pool_files *f, const char *name, struct sidec
 
 	if (!f->parts && fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) &&
 	    (uint64_t)st.st_size < meta->pool_size)
-		record(f, name, "its file was cut by another hand", meta);
+		(void)record(f, name, "its file was cut by another hand", meta, NULL);
 }
 
-void
-pool_files_record_moved(const struct pool_files *f, const char *name, struct sidecar *meta)
+int
+pool_files_record_moved(struct pool_store *s, const struct pool_files *f, const char *name,
+			struct sidecar *meta, struct err *e)
 {
+	int rc;
+
 	if (!pool_is_elsewhere(f, meta))
-		return;
-	record(f, name, "its device is another one than it was made or last opened on", meta);
+		return 0;
+	rc = pool_device_is_free(s, name, f->st.st_rdev, e);
+	if (!rc)
+		rc = record(f, name, "its device is another one than it was made or last opened on",
+			    meta, e);
 	meta->settled = false;
+	return rc;
 }
 
 void
@@ -149,7 +159,7 @@ check_named(struct pool *p, struct err *e)
 		return 0;
 	/* What our sidecar tells is not of the file that it lies beside now. */
 	if (sidecar == NAMED_SAME && file == NAMED_OTHER)
-		record(f, name, "its file was replaced by another hand", &p->info.meta);
+		(void)record(f, name, "its file was replaced by another hand", &p->info.meta, NULL);
 	return err_set(e, REPL_E_NOT_FOUND,
 		       "pool '%s': its files were removed, renamed or replaced while it was open",
 		       name);
@@ -189,6 +199,7 @@ pool_check_files(struct pool *p, struct err *e)
 		}
 	}
 	if (rc)
-		record(&p->files, name, "its file was cut by another hand", &p->info.meta);
+		(void)record(&p->files, name, "its file was cut by another hand", &p->info.meta,
+			     NULL);
 	return rc;
 }

@@ -144,48 +144,15 @@ temp_open(struct making *m, const char *temp, int *fd, struct err *e)
 	return 0;
 }
 
-struct device_search {
-	const char *name; /* of the pool that is made */
-	dev_t number;
-	char other[TARGET_POOL_MAX + 1];
-};
-
-/* Another link to the same device that has a sidecar is another pool. */
-static int
-device_search_visit(void *ctx, int dir, const char *leaf, const char *name)
-{
-	struct device_search *q = ctx;
-	char sidecar[NAME_MAX + sizeof(SIDECAR_SUFFIX)];
-	struct stat st;
-
-	if (strcmp(name, q->name) == 0 || !pooldevice_is(dir, leaf) ||
-	    fstatat(dir, leaf, &st, 0) != 0 || st.st_rdev != q->number)
-		return 0;
-	(void)snprintf(sidecar, sizeof(sidecar), "%s" SIDECAR_SUFFIX, leaf);
-	if (fstatat(dir, sidecar, &st, AT_SYMLINK_NOFOLLOW) != 0)
-		return 0;
-	(void)snprintf(q->other, sizeof(q->other), "%s", name);
-	return 1;
-}
-
 static int
 device_begin(struct pool_store *s, struct making *m, struct err *e)
 {
-	struct device_search q = {.name = m->name};
 	struct stat st;
 	int rc;
 
 	m->temp[0] = '\0';
 	rc = pooldevice_open(m->place.dir, m->place.leaf, m->name, O_RDWR, true, &m->fd, &st, e);
-	if (rc)
-		return rc;
-	q.number = st.st_rdev;
-	rc = pool_walk(s->dirfd, device_search_visit, &q, e);
-	if (rc == 1)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s': its device holds pool '%s': remove that first", m->name,
-			       q.other);
-	return rc;
+	return rc ? rc : pool_device_is_free(s, m->name, st.st_rdev, e);
 }
 
 /*

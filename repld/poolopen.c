@@ -242,7 +242,7 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);
 		if (!rc)
-			pool_files_record_moved(&f, name, &info.meta);
+			rc = pool_files_record_moved(s, &f, name, &info.meta, e);
 		if (!rc)
 			rc = files_left(&f, path, &info.meta, e);
 		if (!rc)
@@ -386,7 +386,7 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	if (rc == REPL_E_CORRUPT)
 		pool_files_record_cut(&p->files, p->info.name, meta);
 	if (!rc)
-		pool_files_record_moved(&p->files, p->info.name, meta);
+		rc = pool_files_record_moved(p->store, &p->files, p->info.name, meta, e);
 	if (!rc)
 		rc = pool_judge(meta, p->info.name, claim, e);
 	if (!rc)

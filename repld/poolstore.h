@@ -60,8 +60,12 @@ int pool_check_size(const struct pool_files *f, const struct pool_info *info, st
  * replica. */
 void pool_files_record_cut(const struct pool_files *f, const char *name, struct sidecar *meta);
 
-/* The same: another device than what the sidecar speaks of is none. */
-void pool_files_record_moved(const struct pool_files *f, const char *name, struct sidecar *meta);
+/*
+ * The same: another device than what the sidecar speaks of is none. REPL_E_REFUSED, and nothing is
+ * recorded, if it is another pool's; an error also if it can't be recorded.
+ */
+int pool_files_record_moved(struct pool_store *s, const struct pool_files *f, const char *name,
+			    struct sidecar *meta, struct err *e);
 
 /* What a reader is told of such a one; f's files and what was recorded stay as they are. */
 void pool_files_look(const struct pool_files *f, struct sidecar *meta);
@@ -70,6 +74,9 @@ void pool_files_look(const struct pool_files *f, struct sidecar *meta);
 
 /* The files of p's local replicas, which are open; nil: there are none, or nobody can say. */
 struct gen_id poolparts_backing(const struct poolparts *p);
+
+/* REPL_E_REFUSED if the device is that of a pool of another name. */
+int pool_device_is_free(struct pool_store *s, const char *name, dev_t number, struct err *e);
 
 /* Whether the device is another one than what meta speaks of, as far as both are known. */
 bool pool_is_elsewhere(const struct pool_files *f, const struct sidecar *meta);

@@ -49,12 +49,12 @@ made_end(struct state *s)
 }
 
 void
-state_pool_made(struct state *s, const struct pool_info *info)
+state_pool_made(struct state *s, const struct pool_info *info, bool again)
 {
 	made_end(s);
 	(void)snprintf(s->made, sizeof(s->made), "%s", info->name);
 	s->made_id = info->meta.pool_uuid;
-	s->made_untold = true;
+	s->made_untold = again;
 }
 
 void

@@ -105,10 +105,10 @@ int state_pool_open(struct state *s, const struct state_opening *o, struct err *
 
 /*
  * The pool was made by this session, for itself: unless something is recorded of it, it goes when
- * it is closed or the session ends. One at a time. It stays if nothing is heard of the peer after
- * that: it may have gone while the pool was made, for it took too long.
+ * it is closed or the session ends. One at a time. Of one who comes again it stays if nothing is
+ * heard of the peer after that: it may have gone while the pool was made, for it took too long.
  */
-void state_pool_made(struct state *s, const struct pool_info *info);
+void state_pool_made(struct state *s, const struct pool_info *info, bool again);
 
 /* The peer has sent another request. */
 void state_heard(struct state *s);

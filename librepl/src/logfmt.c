@@ -272,17 +272,36 @@ logfmt_record_store(uint8_t *area, const struct logfmt_header *h, uint64_t posit
 	copy_in(area, &span, zeros, pad);
 }
 
+/* Never runs over the end: it is aligned. */
+static const uint8_t *
+record_head(const uint8_t *area, const struct logfmt_header *h, uint64_t position)
+{
+	struct logfmt_span span = logfmt_span(h, position, LOGFMT_RECORD_HEAD);
+
+	return area + span.off[0];
+}
+
+uint64_t
+logfmt_record_claims(const uint8_t *area, const struct logfmt_header *h, uint64_t position)
+{
+	const uint8_t *head = record_head(area, h, position);
+	uint32_t len = get_le32(head + AT_LEN);
+
+	if (get_le64(head + AT_POSITION) != position || len == 0 || len > REPL_LOG_RECORD_MAX ||
+	    logfmt_record_size(len) > logfmt_capacity(h->area_size))
+		return 0;
+	return logfmt_record_size(len);
+}
+
 bool
 logfmt_record_read(const uint8_t *area, const struct logfmt_header *h, uint64_t position,
 		   struct logfmt_record *rec)
 {
-	struct logfmt_span span = logfmt_span(h, position, LOGFMT_RECORD_HEAD);
-	const uint8_t *head = area + span.off[0]; /* never runs over the end: it is aligned */
+	const uint8_t *head = record_head(area, h, position);
 	uint32_t len = get_le32(head + AT_LEN);
 	uint64_t sum;
 
-	if (get_le64(head + AT_POSITION) != position || len == 0 || len > REPL_LOG_RECORD_MAX ||
-	    logfmt_record_size(len) > logfmt_capacity(h->area_size))
+	if (logfmt_record_claims(area, h, position) == 0)
 		return false;
 	rec->len = len;
 	rec->run = get_le32(head + AT_RECORD_RUN);

@@ -96,6 +96,10 @@ struct logfmt_record {
 	struct logfmt_span data;
 };
 
+/* Bytes of what says that it is a record there, with no look at its data; 0: nothing does. */
+uint64_t logfmt_record_claims(const uint8_t *area, const struct logfmt_header *h,
+			      uint64_t position);
+
 /* True if there is a whole record at position, whatever its run; then *rec is filled. */
 bool logfmt_record_read(const uint8_t *area, const struct logfmt_header *h, uint64_t position,
 			struct logfmt_record *rec);

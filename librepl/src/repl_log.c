@@ -742,23 +742,24 @@ position_check(const struct log_bounds *b, uint64_t position, struct err *e)
 
 /*
  * Why there is no whole record at a position of the log: none begins there, as those before it say,
- * or it is damaged, or one before it is. A trim meanwhile makes zeros of what was whole.
+ * whose data are not looked at, or it is damaged, or one before it is. A trim meanwhile makes zeros
+ * of what was whole.
  */
 static int
 record_missing(struct repl_log *log, uint64_t position, struct err *e)
 {
 	bool aligned = position % LOGFMT_ALIGN == 0;
-	struct logfmt_record rec;
 	struct log_bounds b;
-	uint64_t at;
+	uint64_t at, n;
 
 	do {
 		b = log_bounds(log);
 		if (position_check(&b, position, e))
 			return e->code;
 		at = b.h.head;
-		while (aligned && at < position && logfmt_record_read(log->area, &b.h, at, &rec))
-			at += logfmt_record_size(rec.len);
+		while (aligned && at < position &&
+		       (n = logfmt_record_claims(log->area, &b.h, at)) > 0)
+			at += n;
 	} while (log_bounds(log).h.head != b.h.head);
 	if (!aligned || at > position)
 		return err_set(e, REPL_E_INVAL, "no record begins at %" PRIu64, position);

@@ -50,6 +50,7 @@ replica_create(struct repl *r, struct remote *remote, const char *pool, unsigned
 		control_add(params, "sparse", json_object_new_boolean(true));
 	/* Should nothing come of this opening, for whatever reason, it leaves nothing behind. */
 	control_add(params, "provisional", json_object_new_boolean(true));
+	control_add(params, "again", json_object_new_boolean(true));
 	return remote_call(remote, "pool.create", params, NULL, e);
 }
 

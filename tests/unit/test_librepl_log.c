@@ -81,9 +81,9 @@ a_damaged_record_is_told_from_none(void **state)
 	assert_int_equal(read_at(at[0]), 0);
 	assert_int_equal(read_at(at[1]), REPL_E_CORRUPT);
 	assert_non_null(strstr(repl_errormsg(), "get the pool from a replica"));
-	/* In front of it none begins there; behind it nothing tells where one does. */
+	/* None begins there, as what precedes them says, damaged or not. */
 	assert_int_equal(read_at(at[0] + LOGFMT_ALIGN), REPL_E_INVAL);
-	assert_int_equal(read_at(at[1] + LOGFMT_ALIGN), REPL_E_CORRUPT);
+	assert_int_equal(read_at(at[1] + LOGFMT_ALIGN), REPL_E_INVAL);
 	assert_int_equal(read_at(at[2] + 1), REPL_E_INVAL);
 	assert_int_equal(read_at(at[2]), 0);
 	assert_int_equal(read_at(repl_log_tail(logged)), REPL_E_NOT_FOUND);

@@ -534,6 +534,7 @@ assert_left(const struct conf *conf, const char *name, bool there)
 }
 
 #define PROVISIONAL "{\"name\":\"d/a\",\"size\":4096,\"provisional\":true}"
+#define COMES_AGAIN "{\"name\":\"d/a\",\"size\":4096,\"provisional\":true,\"again\":true}"
 #define WRITE_IT    "{\"name\":\"d/a\",\"mode\":\"write\"}"
 
 static void
@@ -547,9 +548,7 @@ a_provisional_pool_goes_unless_something_is_recorded(void **state)
 		{{{"pool.open", WRITE_IT}}, false},
 		{{{"ping", "{}"}}, false},
 		{{{"bye", "{}"}}, false},
-		/* It may have gone before the pool was made, and is to find it when it asks anew.
-		 */
-		{{{NULL}}, true},
+		{{{NULL}}, false},
 		{{{"pool.open", "{\"name\":\"d/a\",\"mode\":\"read\"}"}}, false},
 		{{{"pool.create", "{\"name\":\"b\",\"size\":4096,\"provisional\":true}"},
 		  {"ping", "{}"}},
@@ -575,6 +574,23 @@ a_provisional_pool_goes_unless_something_is_recorded(void **state)
 		(void)client_hangup(&c);
 		assert_left(&d->conf, "d/a", rows[i].stays);
 		assert_left(&d->conf, "b", false);
+	}
+}
+
+/* It may have gone before the pool was made, and who asks anew is to find it. */
+static void
+a_pool_stays_for_who_comes_again(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	for (unsigned told = 0; told < 2; told++) {
+		client_hello(&c, &d->conf, "t");
+		call_ok(&c, "pool.create", COMES_AGAIN);
+		if (told)
+			call_ok(&c, "ping", "{}");
+		(void)client_hangup(&c);
+		assert_left(&d->conf, "d/a", !told);
 	}
 }
 
@@ -612,6 +628,7 @@ main(void)
 		T(pool_lives_from_create_to_remove),
 		T(second_writer_learns_who_holds),
 		T(a_provisional_pool_goes_unless_something_is_recorded),
+		T(a_pool_stays_for_who_comes_again),
 		T(a_provisional_pool_that_another_has_opened_is_that_ones),
 		T(list_goes_on_after_a_page),
 		T(probe_tells_facts_with_sources),

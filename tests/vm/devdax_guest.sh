@@ -61,4 +61,24 @@ listed up-to-date
 ctl verify "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "the replica differs: $(cat "$TMP/out")"
 ctl restore "$T/pool" "$TMP/restored" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
 cmp "$TMP/local" "$TMP/restored" || fail "what was restored differs"
+
+# Links that are changed over, as where names of devices are: nothing comes into the other pool's device.
+first=$DEVICE
+namespace 1 devdax
+chown "$SERVE_USER" "$DEVICE"
+ln -s "$DEVICE" "$pools/other"
+head -c 8M /dev/urandom >"$TMP/theirs"
+ctl create "$T/other" --size 8M >/dev/null || fail "create the other"
+ctl sync "$TMP/theirs" "$T/other" >"$TMP/out" 2>&1 || fail "sync to the other: $(cat "$TMP/out")"
+ln -sfn "$DEVICE" "$pools/pool"
+ln -sfn "$first" "$pools/other"
+! ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "it is written to the other pool's device"
+grep -q "holds pool 'other': correct the link" "$TMP/out" || fail "no word of it: $(cat "$TMP/out")"
+! ctl sync "$TMP/theirs" "$T/other" >"$TMP/out" 2>&1 || fail "the other is written to this pool's device"
+ln -sfn "$first" "$pools/pool"
+ln -sfn "$DEVICE" "$pools/other"
+for pair in "local pool" "theirs other"; do
+	set -- $pair
+	ctl verify "$TMP/$1" "$T/$2" >"$TMP/out" 2>&1 || fail "$2 differs: $(cat "$TMP/out")"
+done
 stop "$SERVE_PID"
