@@ -62,7 +62,7 @@ round() {
 	rm -f "$TMP/back" "$TMP"/back.*
 	fresh
 	timed restore restore "$pool" "$TMP/back"
-	cmp "$TMP/file" "$TMP/back" || fail "what came back differs"
+	cmp "$TMP/file" "$TMP/back" || lost "what came back differs"
 }
 
 fill

@@ -77,7 +77,7 @@ fill() {
 }
 
 walk() {
-	pmdk "$FILL" check "$TMP/local.set" test 2>"$TMP/err" || fail "walk: $(cat "$TMP/err")"
+	pmdk "$FILL" check "$TMP/local.set" test 2>"$TMP/err" || lost "walk: $(cat "$TMP/err")"
 }
 
 target_run() {

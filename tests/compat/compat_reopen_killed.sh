@@ -76,14 +76,14 @@ trial() {
 	rm "$TMP/part0"
 	found_state=$(state)
 	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 ||
-		fail "trial $1: $found_state, sync: $(cat "$TMP/out" "$TMP/rpmem.log")"
+		lost "trial $1: $found_state, sync: $(cat "$TMP/out" "$TMP/rpmem.log")"
 	case $(bytes) in
 	"$was") before=$((before + 1)) ;;
 	"$next") after=$((after + 1)) ;;
-	*) fail "trial $1: what is restored is neither the one nor the other" ;;
+	*) lost "trial $1: what is restored is neither the one nor the other" ;;
 	esac
 	found=$(walk) || exit 1
-	[ "${found%% *}" -ge "$least" ] || fail "trial $1: $least committed, $found are there"
+	[ "${found%% *}" -ge "$least" ] || lost "trial $1: $least committed, $found are there"
 	least=${found%% *}
 }
 
@@ -105,4 +105,4 @@ target_set one.set "96M one.part"
 trials one.set 3
 target_set two.set "OPTION SINGLEHDR" "48M two.a" "48M two.b" REPLICA "96M two.copy"
 trials two.set 3
-cat "$POOLS/two.a" "$POOLS/two.b" | cmp -i 4096 - "$POOLS/two.copy" || fail "the local replica differs"
+cat "$POOLS/two.a" "$POOLS/two.b" | cmp -i 4096 - "$POOLS/two.copy" || lost "the local replica differs"

@@ -18,7 +18,7 @@ bytes() {
 }
 
 same() {
-	[ "$(bytes p)" = "$(bytes a b)" ] || fail "$1: the local replica differs"
+	[ "$(bytes p)" = "$(bytes a b)" ] || lost "$1: the local replica differs"
 }
 
 target_set rem.set "16M $POOLS/p" REPLICA "9M $POOLS/a" "8M $POOLS/b"
@@ -90,7 +90,7 @@ lose_and_sync "$filled"
 # It goes on alone, by the same set file.
 rm "$TMP/part0"
 ctl promote "$T/rem.set" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
-found=$(target_run "$FILL" check "$POOLS/rem.set" test) || fail "the set does not open"
+found=$(target_run "$FILL" check "$POOLS/rem.set" test) || lost "the set does not open"
 [ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
 ctl demote "$T/rem.set" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
 lose_and_sync_again() {

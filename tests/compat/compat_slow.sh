@@ -13,4 +13,4 @@ target_set many.set "OPTION NOHDRS" "32M many.part"
 # 4 MB a second, of which a drain has 3.75 seconds by default.
 tc qdisc add dev "rf$$" root tbf rate 32mbit burst 64kb latency 400ms 2>"$TMP/tc.log" || exit 77
 pmdk "$BUILD/tests/compat/rpmem_abi" "$T" many >"$TMP/out" 2>&1 || fail "ends with $?: $(cat "$TMP/out")"
-tr -d m <"$POOLS/many.part" | cmp - /dev/null >&2 || fail "bytes are missing"
+tr -d m <"$POOLS/many.part" | cmp - /dev/null >&2 || lost "bytes are missing"

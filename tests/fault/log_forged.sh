@@ -18,7 +18,7 @@ forged() {
 	journal list >"$TMP/out"
 	[ $? -eq 1 ] || fail "opened, or died, where '$1' is due"
 	grep -Eq "^journal: open: .*$1" "$TMP/journal.log" || fail "no '$1'"
-	cmp -s "$TMP/log" "$TMP/before" || fail "$1: the log was changed"
+	cmp -s "$TMP/log" "$TMP/before" || lost "$1: the log was changed"
 }
 
 start_target

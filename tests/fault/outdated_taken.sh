@@ -23,11 +23,11 @@ chain() { # of a sidecar: the current identifier, or the history
 }
 ctl_fails 4 "it misses updates" restore "$T/p" taken
 ctl restore --force "$T/p" taken >/dev/null 2>&1 || fail "restore --force"
-cmp -s file taken || fail "the data differ"
+cmp -s file taken || lost "the data differ"
 cmp -s <(chain taken.repl 224 16) <(chain serve/pools/p.repl 224 16) &&
 	fail "a part passes for the generation"
 cmp -s <(chain taken.repl 240 240) <(chain serve/pools/p.repl 240 240) ||
-	fail "the ancestors are not kept"
+	lost "the ancestors are not kept"
 
 # In place, as a program's own: refused before anything is asked of a target.
 cp serve/pools/p own
@@ -47,7 +47,7 @@ for state in outdated inconsistent; do
 		# shellcheck disable=SC2086
 		ctl_fails 4 "local file is $state.*replctl restore" $command
 	done
-	cmp -s file serve/pools/q || fail "$state: q has lost what it had"
+	cmp -s file serve/pools/q || lost "$state: q has lost what it had"
 	ctl_fails 4 "nothing to resolve" resolve --force --discard local serve/pools/p "$T/q"
 	grep -q "^next: replctl restore --force $T/q serve/pools/p" err || fail "$(cat err)"
 done
@@ -60,7 +60,7 @@ for state in outdated inconsistent; do
 	mark "$state" ',"generation":"'"$generation"'","history":[]'
 	ctl_fails 4 "own exists" restore "$T/p" own
 	ctl_fails 4 "own is not replaced by .*not by force" restore --force "$T/p" own
-	cmp -s file own || fail "$state: the file is replaced"
+	cmp -s file own || lost "$state: the file is replaced"
 done
 ctl remove --force "$T/p" >/dev/null || fail "remove"
 ctl sync own "$T/p" >/dev/null 2>err || fail "sync: $(cat err)"
@@ -69,6 +69,6 @@ ctl sync own "$T/q" >/dev/null || fail "sync to q"
 ctl_fails 4 "own is not replaced by .*it lacks what the file" restore --force "$T/p" own
 next=$(sed -n 's/^next: .*to keep it: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
 eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
-cmp -s own serve/pools/p || fail "it is not restored"
-cmp -s own.old serve/pools/q || fail "the file is not kept"
+cmp -s own serve/pools/p || lost "it is not restored"
+cmp -s own.old serve/pools/q || lost "the file is not kept"
 ctl sync own.old "$T/q" >/dev/null || fail "nor its record"

@@ -52,5 +52,5 @@ for mode in read write; do
 done
 ask pool.list
 expect_answer '"name":"side"' "the damaged pool in the list"
-cmp "$TMP/bytes" "$TMP/serve/pools/side" || fail "the pool's bytes have changed"
+cmp "$TMP/bytes" "$TMP/serve/pools/side" || lost "the pool's bytes have changed"
 check_victim

@@ -55,7 +55,7 @@ for replicas in 1 2; do
 	ok appenders 4 100 64 $LIMIT 200
 	ok compare 0
 	same
-	records 200 100 "$TMP/local$replicas" || fail "records of $replicas replicas"
+	records 200 100 "$TMP/local$replicas" || lost "records of $replicas replicas"
 	equal "$TMP/local$replicas" "$TMP/serve/pools/r$replicas-a"
 	[ "$replicas" -eq 1 ] || equal "$TMP/local2" "$TMP/serve/pools/r2-b"
 
@@ -93,7 +93,7 @@ if [ "$(stat -f -c %T "$TMP")" = tmpfs ]; then
 	ok tail 64 4096
 	ok persist 0 64 8
 	ok appenders 4 100 64 $LIMIT 200
-	records 200 100 "$TMP/ring" || fail "records by deposits"
+	records 200 100 "$TMP/ring" || lost "records by deposits"
 	ok extend $((3 * MIB))
 	ok grow $((3 * MIB))
 	ok put $((2 * MIB)) $MIB 3

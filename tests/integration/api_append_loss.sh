@@ -34,9 +34,9 @@ start_api
 prepare chooser degrade
 lose chooser-a
 ok append 0 64 $MIB 100 2
-[ "$TEXT" = 4196 ] || fail "place $TEXT"
+[ "$TEXT" = 4196 ] || lost "place $TEXT"
 ok append 1 64 $MIB 100 3
-[ "$TEXT" = 4296 ] || fail "place $TEXT"
+[ "$TEXT" = 4296 ] || lost "place $TEXT"
 ok stat 0
 is connection 1
 ok stat 1
@@ -46,16 +46,16 @@ same
 # And the last one: the program goes on without any.
 lose chooser-b
 ok append 0 64 $MIB 100 4
-[ "$TEXT" = 4396 ] || fail "place $TEXT"
+[ "$TEXT" = 4396 ] || lost "place $TEXT"
 ok tail 64
-[ "$TEXT" = 4496 ] || fail "tail $TEXT"
+[ "$TEXT" = 4496 ] || lost "tail $TEXT"
 api close
 
 # The other one goes.
 prepare other degrade
 lose other-b
 ok append 0 64 $MIB 100 2
-[ "$TEXT" = 4196 ] || fail "place $TEXT"
+[ "$TEXT" = 4196 ] || lost "place $TEXT"
 ok stat 1
 is connection 1
 ok compare 0
@@ -71,7 +71,7 @@ wait $! || fail "losing the chooser under load"
 ok compare 1
 same
 ok tail 64
-[ "$TEXT" = $((4196 + 6000 * 100)) ] || fail "tail $TEXT"
+[ "$TEXT" = $((4196 + 6000 * 100)) ] || lost "tail $TEXT"
 api close
 
 prepare fail fail
@@ -80,6 +80,6 @@ refused REPL_E_LOST "replica 0 is lost" append 0 64 $MIB 100 2
 refused REPL_E_LOST "" append 0 64 $MIB 100 2
 refused REPL_E_LOST "" append 1 64 $MIB 100 2
 ok tail 64
-[ "$TEXT" = 4196 ] || fail "stored after a loss: tail $TEXT"
+[ "$TEXT" = 4196 ] || lost "stored after a loss: tail $TEXT"
 api close
 stop_api

@@ -49,7 +49,7 @@ rm "$thin/filler"
 # Acknowledged, and nobody is there to bring it again.
 # (The first one may be told what was lost.)
 ctl probe "$(pool p)" >/dev/null || ctl probe "$(pool p)" >/dev/null || fail "probe"
-cmp -n 64 -i $((3 * MIB)) "$TMP/local" "$pools/p" || fail "the log was not brought in"
+cmp -n 64 -i $((3 * MIB)) "$TMP/local" "$pools/p" || lost "the log was not brought in"
 sync "$pools/p"
 python3 -c 'import mmap, os, sys
 media = mmap.mmap(-1, 4096)

@@ -16,8 +16,8 @@ files() {
 }
 
 agree() {
-	section d e | cmp - "$TMP/local" || fail "$1: the pool differs"
-	section r | cmp - "$TMP/local" || fail "$1: the local replica differs"
+	section d e | cmp - "$TMP/local" || lost "$1: the pool differs"
+	section r | cmp - "$TMP/local" || lost "$1: the local replica differs"
 }
 
 make_keys

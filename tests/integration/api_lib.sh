@@ -84,7 +84,7 @@ is() {
 }
 
 same() {
-	[ "$TEXT" = same ] || fail "the replica differs"
+	[ "$TEXT" = same ] || lost "the replica differs"
 }
 
 configure() {
@@ -128,7 +128,7 @@ no_sessions() {
 }
 
 equal() {
-	cmp "$1" "$2" >&2 || fail "$1 and $2 differ"
+	cmp "$1" "$2" >&2 || lost "$1 and $2 differ"
 }
 
 # ---- losing a target ----

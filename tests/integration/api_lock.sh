@@ -11,7 +11,7 @@ known-hosts = $TMP/known_hosts
 END
 REPL_CONFIG=$TMP/repl.conf timeout -k 5 60 "$BUILD/tests/integration/api_lock" "$TMP/pool" >&2 ||
 	fail "ended with $?"
-ctl verify "$TMP/pool" "$T/locked" >/dev/null || fail "the replica differs"
+ctl verify "$TMP/pool" "$T/locked" >/dev/null || lost "the replica differs"
 ctl remove --force "$T/locked" >/dev/null || fail "remove"
 
 for name in 'of

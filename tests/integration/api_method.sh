@@ -40,7 +40,7 @@ by() {
 		[ "$((MESSAGES - messages)) $((WRITES - writes)) $((READS - reads)) $((IMMS - imms))" = "$*" ] ||
 			fail "$method, $size: $((MESSAGES - messages)) messages, $((WRITES - writes)) writes," \
 				"$((READS - reads)) reads, $((IMMS - imms)) immediates"
-		cmp -s -n "$size" -i 4096 "$TMP/p" "$TMP/serve/pools/p" || fail "$method, $size: not there"
+		cmp -s -n "$size" -i 4096 "$TMP/p" "$TMP/serve/pools/p" || lost "$method, $size: not there"
 	done
 	# Large ranges, pairs and what it can't carry.
 	ok put 0 $((2 * MIB)) 3

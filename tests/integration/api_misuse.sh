@@ -13,4 +13,4 @@ misuse null
 for what in range files cancel logs; do
 	misuse "$what" "$T/$what" "$TMP/key" "$TMP/known_hosts" "$TMP/$what"
 done
-cmp "$TMP/cancel" "$TMP/serve/pools/cancel" || fail "the replica differs"
+cmp "$TMP/cancel" "$TMP/serve/pools/cancel" || lost "the replica differs"

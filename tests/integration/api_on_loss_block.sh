@@ -22,7 +22,7 @@ echo "waited $MS ms"
 ok stat 0
 is replication 0
 is error 1
-cmp -n 4096 "$TMP/p" "$TMP/serve/pools/p" >&2 || fail "it returned before the replica had it"
+cmp -n 4096 "$TMP/p" "$TMP/serve/pools/p" >&2 || lost "it returned before the replica had it"
 ok compare 0
 same
 ok close

@@ -47,5 +47,5 @@ for round in 1 2 3 4 5 6; do
 	sed -n 8p "$TMP/racer.1" | grep -q '^REPL_OK' || winner=2
 	sed -n 10p "$TMP/racer.$winner" | grep -q '^REPL_OK.*same' || fail "round $round: $(cat "$TMP/racer.$winner")"
 	[ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "round $round: $(ctl info "$T/p")"
-	ctl verify "$TMP/p" "$T/p" >/dev/null || fail "round $round: they differ"
+	ctl verify "$TMP/p" "$T/p" >/dev/null || lost "round $round: they differ"
 done

@@ -56,7 +56,7 @@ in_order() {
 	sum=0
 	while [ $# -gt 0 ]; do
 		[ "$1" -eq "$2" ] || [ "$1" -eq $(($2 + 1)) ] ||
-			fail "$pool has $2 and $1 in front of it (count $count)"
+			lost "$pool has $2 and $1 in front of it (count $count)"
 		sum=$((sum + $1 + $2))
 		shift 2
 	done
@@ -69,10 +69,10 @@ compare_positions() {
 	in_order "$1"
 	first=$sum
 	in_order "$2"
-	[ "$a" -gt 0 ] && [ "$b" -gt 0 ] || fail "no position: $a, $b"
+	[ "$a" -gt 0 ] && [ "$b" -gt 0 ] || lost "no position: $a, $b"
 	# One that is not on record is there in part at most.
-	[ "$a" -lt "$b" ] && [ "$first" -gt $((sum + 1)) ] && fail "$1: $a has more than $2: $b"
-	[ "$a" -gt "$b" ] && [ $((first + 1)) -lt "$sum" ] && fail "$1: $a has less than $2: $b"
+	[ "$a" -lt "$b" ] && [ "$first" -gt $((sum + 1)) ] && lost "$1: $a has more than $2: $b"
+	[ "$a" -gt "$b" ] && [ $((first + 1)) -lt "$sum" ] && lost "$1: $a has less than $2: $b"
 	echo "$name, $count rounds: $1 position $a sum $first, $2 position $b sum $sum"
 }
 
@@ -85,5 +85,5 @@ for round in $(seq "${ROUNDS:-2}"); do
 	in_order s-a
 	in_order s-b
 	# Of one that is killed the first drain may still be queued.
-	[ $((round % 2)) -eq 0 ] || [ "$(position s-b)" -gt 0 ] || fail "no position of s-b"
+	[ $((round % 2)) -eq 0 ] || [ "$(position s-b)" -gt 0 ] || lost "no position of s-b"
 done

@@ -52,13 +52,13 @@ for i in $(seq 2 9); do
 	wait "$pid" 2>/dev/null
 	wait_for 20 no_sessions || fail "its session stays"
 	rm -f "$file" "$file.repl"
-	ctl restore "$(pool p)" "$file" >"$TMP/restore.log" 2>&1 || fail "restore: $(cat "$TMP/restore.log")"
+	ctl restore "$(pool p)" "$file" >"$TMP/restore.log" 2>&1 || lost "restore: $(cat "$TMP/restore.log")"
 	if cmp -s "$file" "$TMP/was"; then
 		before=$((before + 1))
 	elif cmp -s "$file" "$next"; then
 		after=$((after + 1))
 	else
-		fail "what is restored is neither the one nor the other"
+		lost "what is restored is neither the one nor the other"
 	fi
 done
 echo "as before $before times, with all $after times"

@@ -114,6 +114,6 @@ for ack in all quorum any; do
 done
 for target in "${targets[@]}" "${late[@]}"; do
 	ctl verify "$TMP/p-$ack" "$target" >"$TMP/out" 2>"$TMP/err" ||
-		fail "$target: $(cat "$TMP/out" "$TMP/err")"
+		lost "$target: $(cat "$TMP/out" "$TMP/err")"
 done
 stop_api

@@ -50,10 +50,10 @@ small "$TMP/serve/pools/p"
 small "$TMP/local"
 stop_api
 T=$SERVE_USER@127.0.0.1:$SERVE_PORT
-ctl verify "$TMP/local" "$T/p" >"$TMP/out" || fail "verify: $(cat "$TMP/out")"
+ctl verify "$TMP/local" "$T/p" >"$TMP/out" || lost "verify: $(cat "$TMP/out")"
 ctl --json info "$T/p" >"$TMP/info" || fail "info"
 [ "$(member sparse <"$TMP/info")" = True ] || fail "not sparse: $(cat "$TMP/info")"
 ctl restore "$T/p" "$TMP/restored" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
 [ "$(stat -c %s "$TMP/restored")" = $((TIB + 1024 * MIB)) ] || fail "size of the restored file"
 small "$TMP/restored"
-ctl verify "$TMP/restored" "$T/p" >"$TMP/out" || fail "verify: $(cat "$TMP/out")"
+ctl verify "$TMP/restored" "$T/p" >"$TMP/out" || lost "verify: $(cat "$TMP/out")"

@@ -49,9 +49,9 @@ heal
 # The survivor knows of the lost one, not the other way round; also while the set is open.
 lost=$(generation "$(pool p)")
 newer=$(generation "$far")
-[ -n "$lost" ] && [ "$lost" != "$newer" ] || fail "both have generation '$lost'"
-[[ " $(history "$far") " == *" $lost "* ]] || fail "the survivor does not descend from the lost"
-[[ " $(history "$(pool p)") " != *" $newer "* ]] || fail "the lost replica has the newer one"
+[ -n "$lost" ] && [ "$lost" != "$newer" ] || lost "both have generation '$lost'"
+[[ " $(history "$far") " == *" $lost "* ]] || lost "the survivor does not descend from the lost"
+[[ " $(history "$(pool p)") " != *" $newer "* ]] || lost "the lost replica has the newer one"
 ok close
 equal "$TMP/p" "$TMP/elsewhere/p"
 

@@ -5,7 +5,7 @@
 # whole OFF LEN: so many bytes are as in memory, on both replicas.
 whole() {
 	for pool in "$TMP/serve/pools/a" "$TMP/serve/pools/b"; do
-		cmp -s -n "$2" "$TMP/p" "$pool" -i "$1" || fail "$2 bytes at $1 are torn in $pool"
+		cmp -s -n "$2" "$TMP/p" "$pool" -i "$1" || lost "$2 bytes at $1 are torn in $pool"
 	done
 }
 

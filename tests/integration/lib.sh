@@ -18,6 +18,8 @@
 #   hold NAME MODE     a session with that pool open; $HOLD_PID
 #   stop PID           SIGTERM and wait; also done for all at exit
 #   fail TEXT          end the test as failed
+#   lost TEXT          the same where a byte is lost or wrong, or a copy called what it is not: no second try of
+#                      tests/run.sh makes that good (tests/tries.sh)
 #   sanitized          what is tested is built with sanitizers
 set -u
 
@@ -41,7 +43,15 @@ SERVE_USER=$USER_NAME
 [ "$(id -u)" -ne 0 ] || SERVE_USER=nobody
 
 fail() {
-	echo "FAILED: $*" >&2
+	failed FAILED "$*"
+}
+
+lost() {
+	failed LOST "$*"
+}
+
+failed() {
+	echo "$1: $2" >&2
 	for log in "$TMP"/*.log; do
 		[ -s "$log" ] && { echo "--- $log" >&2; tail -n 40 "$log" >&2; }
 	done

@@ -11,7 +11,7 @@ again() {
 		known-hosts="$TMP/known_hosts" "${@:2}" >"$TMP/said" 2>"$TMP/again.log" ||
 		fail "$1: $(cat "$TMP/again.log")"
 	cat "$TMP/said"
-	ctl verify "$TMP/$1" "$T/$1" >"$TMP/verify.log" 2>&1 || fail "$1: the replica differs"
+	ctl verify "$TMP/$1" "$T/$1" >"$TMP/verify.log" 2>&1 || lost "$1: the replica differs"
 	rm "$TMP/$1"*
 }
 

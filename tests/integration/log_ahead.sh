@@ -32,8 +32,8 @@ wait_for 20 gone "$program" && wait_for 20 gone "$session" || fail "they do not 
 # Not before its last thread is gone is its lock.
 wait "$job" 2>/dev/null
 
-ahead open p >"$TMP/here" || fail "it can't be opened: $(cat "$TMP/ahead.log")"
-ctl restore "$T/p" "$TMP/q" >"$TMP/restore.log" 2>&1 || fail "restore"
-ahead open q >"$TMP/there" || fail "the log on the replica is damaged"
+ahead open p >"$TMP/here" || lost "it can't be opened: $(cat "$TMP/ahead.log")"
+ctl restore "$T/p" "$TMP/q" >"$TMP/restore.log" 2>&1 || lost "restore"
+ahead open q >"$TMP/there" || lost "the log on the replica is damaged"
 cat "$TMP/here"
-cmp "$TMP/here" "$TMP/there" || fail "the log on the replica has other records"
+cmp "$TMP/here" "$TMP/there" || lost "the log on the replica has other records"

@@ -32,7 +32,7 @@ back() {
 	cp "$TMP/serve/pools/p" "$TMP/copy"
 	timeout 30 "$BACK" check "$TMP/copy" "$T/copy" identity="$TMP/key" \
 		known-hosts="$TMP/known_hosts" lanes=1 2>"$TMP/check.log" ||
-		fail "kind $1, try $try: the log on the replica is damaged"
+		lost "kind $1, try $try: the log on the replica is damaged"
 }
 
 make_keys

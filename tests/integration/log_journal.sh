@@ -34,13 +34,13 @@ lines 1 40 | journal append >"$TMP/positions" || fail "append"
 [ "$(wc -l <"$TMP/positions")" -eq 40 ] || fail "not each line has a position"
 lines 41 60 | journal append >>"$TMP/positions" || fail "append again"
 journal list >"$TMP/out" || fail "list"
-lines 1 60 | cmp - "$TMP/out" || fail "other lines"
+lines 1 60 | cmp - "$TMP/out" || lost "other lines"
 
 # The machine is gone with its pool.
 rm "$TMP/local" "$TMP/local.repl"
 ctl restore "$T/journal" "$TMP/local" >/dev/null || fail "restore"
 journal list >"$TMP/out" || fail "list after the restore"
-lines 1 60 | cmp - "$TMP/out" || fail "other lines after the restore"
+lines 1 60 | cmp - "$TMP/out" || lost "other lines after the restore"
 
 # Trimmed, and no line begins a byte further.
 journal trim "$(sed -n 31p "$TMP/positions")" || fail "trim"
@@ -49,7 +49,7 @@ grep -q "no record begins at" "$TMP/journal.log" || fail "no text"
 journal trim 1000000 && fail "trimmed behind the end"
 grep -q "the log ends at" "$TMP/journal.log" || fail "no text"
 journal list >"$TMP/out" || fail "list after the trim"
-lines 31 60 | cmp - "$TMP/out" || fail "other lines after the trim"
+lines 31 60 | cmp - "$TMP/out" || lost "other lines after the trim"
 
 # Full: nothing is lost, and the text says what helps.
 head -c 1500000 /dev/zero | tr '\0' x | fold -w 4000 | journal append >"$TMP/full" &&
@@ -57,12 +57,12 @@ head -c 1500000 /dev/zero | tr '\0' x | fold -w 4000 | journal append >"$TMP/ful
 grep -q "repl_log_trim" "$TMP/journal.log" || fail "no word of trimming"
 journal trim "$(tail -n 1 "$TMP/full")" || fail "trim a full log"
 lines 61 70 | journal append >/dev/null || fail "append after the trim"
-[ "$(journal list | tail -n 10 | md5sum)" = "$(lines 61 70 | md5sum)" ] || fail "lost lines"
+[ "$(journal list | tail -n 10 | md5sum)" = "$(lines 61 70 | md5sum)" ] || lost "lost lines"
 
 # One header damaged: the other one serves. Both: refused, and nothing changed.
 cp "$TMP/local" "$TMP/whole"
 poke "$TMP/local" 60 ff
-[ "$(journal list | tail -n 10 | md5sum)" = "$(lines 61 70 | md5sum)" ] || fail "lost lines"
+[ "$(journal list | tail -n 10 | md5sum)" = "$(lines 61 70 | md5sum)" ] || lost "lost lines"
 poke "$TMP/local" 60 ff
 poke "$TMP/local" 4156 ff
 refused "both headers .* damaged.*replica"

@@ -5,4 +5,4 @@
 make_keys
 start_serve
 "$BUILD/tests/integration/log_order" "$TMP/p" "$SERVE_USER@127.0.0.1:$SERVE_PORT/p" identity="$TMP/key" \
-	known-hosts="$TMP/known_hosts" lanes=1 || fail "something is stored too early"
+	known-hosts="$TMP/known_hosts" lanes=1 || lost "something is stored too early"

@@ -34,4 +34,4 @@ wait_for 20 gone "$program" && wait_for 20 gone "$session" || fail "they do not 
 # Not before its last thread is gone is its lock.
 wait "$job" 2>/dev/null
 again open || fail "it can't be opened: $(cat "$TMP/again.log")"
-ctl verify "$TMP/p" "$T/p" >"$TMP/verify.log" 2>&1 || fail "the replica differs"
+ctl verify "$TMP/p" "$T/p" >"$TMP/verify.log" 2>&1 || lost "the replica differs"

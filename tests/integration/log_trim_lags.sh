@@ -29,8 +29,8 @@ lags() {
 	echo >&3
 	wait_for 30 gone "$program" || fail "it does not come back"
 	wait "$program" || fail "$(cat "$TMP/again.log")"
-	ctl verify "$TMP/$name" "$T/$name-a" >"$TMP/verify.log" 2>&1 || fail "the first replica differs"
-	ctl verify "$TMP/$name" "$T/$name-b" >"$TMP/verify.log" 2>&1 || fail "$*: the replica differs"
+	ctl verify "$TMP/$name" "$T/$name-a" >"$TMP/verify.log" 2>&1 || lost "the first replica differs"
+	ctl verify "$TMP/$name" "$T/$name-b" >"$TMP/verify.log" 2>&1 || lost "$*: the replica differs"
 	rm "$TMP/$name"* "$TMP/serve/pools/$name-"*
 }
 

@@ -22,10 +22,10 @@ filled=$("$FILL" fill "$pool" bound 300) || fail "filling"
 ctl sync "$pool" "$target" >"$TMP/log" 2>&1 || fail "sync: $(cat "$TMP/log")"
 ctl restore "$target" "$TMP/clean.pool" >"$TMP/log" 2>&1 || fail "restore: $(cat "$TMP/log")"
 ! grep -q "shutdown state" "$TMP/log" || fail "a clean state was reset"
-cmp "$pool" "$TMP/clean.pool" || fail "the clean copy differs"
+cmp "$pool" "$TMP/clean.pool" || lost "the clean copy differs"
 
 "$BUILD/tests/integration/pmdk_bind" "$pool" || fail "pmdk_bind"
-! "$FILL" check "$pool" bound >"$TMP/log" 2>&1 || fail "PMDK opens it as it is: nothing to show"
+! "$FILL" check "$pool" bound >"$TMP/log" 2>&1 || lost "PMDK opens it as it is: nothing to show"
 ctl sync "$pool" "$target" >"$TMP/log" 2>&1 || fail "sync: $(cat "$TMP/log")"
 ctl info "$target" >"$TMP/info" 2>&1 || fail "info: $(cat "$TMP/info")"
 grep -Eq '^pmdk pool *obj, version 6, layout bound$' "$TMP/info" || fail "info: $(cat "$TMP/info")"
@@ -36,10 +36,10 @@ grep -q "^pool set uuid *$uuid\$" "$TMP/info" || fail "not $uuid: $(cat "$TMP/in
 
 ctl restore "$target" "$TMP/bound.pool" >"$TMP/log" 2>&1 || fail "restore: $(cat "$TMP/log")"
 grep -q "PMDK shutdown state.* is reset" "$TMP/log" || fail "restore says: $(cat "$TMP/log")"
-found=$("$FILL" check "$TMP/bound.pool" bound) || fail "PMDK does not open what was restored"
+found=$("$FILL" check "$TMP/bound.pool" bound) || lost "PMDK does not open what was restored"
 [ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
-pmempool check "$TMP/bound.pool" >"$TMP/log" 2>&1 || fail "pmempool check: $(cat "$TMP/log")"
+pmempool check "$TMP/bound.pool" >"$TMP/log" 2>&1 || lost "pmempool check: $(cat "$TMP/log")"
 
 # It differs from the replica now and is ahead of it: the next sync takes it.
 ctl sync "$TMP/bound.pool" "$target" >"$TMP/log" 2>&1 || fail "sync back: $(cat "$TMP/log")"
-ctl verify "$TMP/bound.pool" "$target" >"$TMP/log" 2>&1 || fail "verify: $(cat "$TMP/log")"
+ctl verify "$TMP/bound.pool" "$target" >"$TMP/log" 2>&1 || lost "verify: $(cat "$TMP/log")"

@@ -13,7 +13,7 @@ same() {
 	ctl_fails "$status" "^next: " "$@"
 	mv err real
 	ctl_fails "$status" "^next: " "$@" --dry-run
-	cmp -s real err || fail "$*: $(cat real); but dry: $(cat err)"
+	cmp -s real err || lost "$*: $(cat real); but dry: $(cat err)"
 }
 
 hold p write

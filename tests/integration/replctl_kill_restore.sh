@@ -11,7 +11,7 @@ kept=0
 for delay in 0 0.02 0.05 0.1 0.2; do
 	ctl_kill "$delay" restore "$T/p" pool
 	if [ -e pool ]; then
-		cmp -s pool saved || fail "half a file under the name"
+		cmp -s pool saved || lost "half a file under the name"
 		rm -f pool pool.repl
 	fi
 	[ ! -e pool.repl ] || fail "a record without data"
@@ -23,8 +23,8 @@ done
 head -c $((100 * 1024 * 1024)) saved >pool.restoring
 moved=$(ctl restore --json "$T/p" pool | member moved)
 [ "$moved" = $((60 * 1024 * 1024)) ] || fail "moved $moved"
-cmp -s pool saved || fail "not equal after all"
-ctl verify pool "$T/p" >/dev/null || fail "verify"
+cmp -s pool saved || lost "not equal after all"
+ctl verify pool "$T/p" >/dev/null || lost "verify"
 ctl sync --json pool "$T/p" >out || fail "sync"
 [ "$(member moved <out)" = 0 ] || fail "sync after restore moved $(member moved <out)"
 
@@ -36,7 +36,7 @@ flock 9
 ctl_fails 4 "another restore" restore "$T/p" pool
 exec 9<&-
 ctl restore "$T/p" pool >/dev/null || fail "restore over a longer leftover"
-cmp -s pool saved || fail "not equal after a longer leftover"
+cmp -s pool saved || lost "not equal after a longer leftover"
 rm -f pool pool.repl
 echo precious >victim
 ln -s victim pool.restoring

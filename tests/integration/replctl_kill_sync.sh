@@ -19,12 +19,12 @@ for delay in 0 0.05 0.15 0.3; do
 		caught=1
 		ctl_fails 4 "inconsistent.*begun" restore "$T/p" broken
 	elif [ "$(member generation <info)" != 00000000-0000-0000-0000-000000000000 ]; then
-		cmp -s pool serve/pools/p || fail "not equal, and $(member state <info)"
+		cmp -s pool serve/pools/p || lost "not equal, and $(member state <info)"
 	fi
 done
 [ "$caught" = 1 ] || fail "no kill came while data moved"
 ctl sync pool "$T/p" >/dev/null || fail "the sync after the kills"
-cmp -s pool serve/pools/p || fail "not equal after all"
+cmp -s pool serve/pools/p || lost "not equal after all"
 [ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "state"
 
 cp pool old
@@ -33,11 +33,11 @@ both=
 for delay in 0.02 0.1 0.2 0.4 0.6; do
 	ctl_kill "$delay" sync pool "$T/p"
 	wait_for 10 nobody_writes || fail "the session stays"
-	[ "$(ctl info --json "$T/p" | member state)" != inconsistent ] || fail "torn by a kill"
+	[ "$(ctl info --json "$T/p" | member state)" != inconsistent ] || lost "torn by a kill"
 	if cmp -s old serve/pools/p; then
 		both="$both old"
 	else
-		cmp -s pool serve/pools/p || fail "a replica of which a part is new"
+		cmp -s pool serve/pools/p || lost "a replica of which a part is new"
 		both="$both new"
 		cp pool old
 		head -c $((96 * 1024 * 1024)) /dev/urandom >pool
@@ -73,4 +73,4 @@ for delay in 0 0.02 0.04; do
 	wait_for 20 gone "$CTL_PID" || fail "an interrupt while lanes are opened hangs"
 done
 ctl sync pool "$T/p" >/dev/null || fail "the sync after an interrupt"
-cmp -s pool serve/pools/p || fail "not equal after an interrupt"
+cmp -s pool serve/pools/p || lost "not equal after an interrupt"

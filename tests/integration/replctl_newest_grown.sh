@@ -58,7 +58,7 @@ for names in "p q" "q p"; do
 done
 rm "$TMP/local" "$TMP/local.repl"
 ctl restore "$(pool p)" "$TMP/local" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
-cmp -n $((4 * MIB)) "$TMP/local" "$TMP/acknowledged" || fail "something is lost"
+cmp -n $((4 * MIB)) "$TMP/local" "$TMP/acknowledged" || lost "something is lost"
 begin
 ok map "$TMP/local" $((8 * MIB))
 ok open

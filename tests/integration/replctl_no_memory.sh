@@ -19,7 +19,7 @@ short() {
 			[ $nth -lt 20 ] || fail "$what: all of them fail"
 			nth=$((nth + 1))
 		done
-		cmp "$TMP/all" "$TMP/out" || fail "$what $nth, $*: it shows less"
+		cmp "$TMP/all" "$TMP/out" || lost "$what $nth, $*: it shows less"
 	done
 }
 

@@ -26,7 +26,7 @@ for key, steps in {
     assert got[tuple(key.split())] == steps, key
 END
 grep -q '^dmp,off,pm,send,compound,"send(a,b) flush comp"$' "$TMP/all.csv" || fail "quotes"
-ctl plan --csv | cmp -s - "$TMP/all.csv" || fail "no options is not all rows"
+ctl plan --csv | cmp -s - "$TMP/all.csv" || lost "no options is not all rows"
 [ "$(ctl plan --domain wsp --op send --csv | tail -n +2 | wc -l)" -eq 8 ] || fail "eight rows"
 grep '^wsp,.*,send,' "$TMP/all.csv" | cmp -s - <(ctl plan --op send --domain wsp --csv | tail -n +2) ||
 	fail "the rows that match"
@@ -43,7 +43,7 @@ done
 
 # By iWARP, WSP needs what MHP needs.
 ctl plan --domain wsp --transport iwarp --csv | tail -n +2 | cut -d , -f 2- >"$TMP/wsp"
-ctl plan --domain mhp --csv | tail -n +2 | cut -d , -f 2- | cmp -s - "$TMP/wsp" || fail "iwarp"
+ctl plan --domain mhp --csv | tail -n +2 | cut -d , -f 2- | cmp -s - "$TMP/wsp" || lost "iwarp"
 
 ctl_fails 2 "'adr' is none of dmp, mhp, wsp" plan --domain adr
 ctl_fails 2 "'maybe' is none of on, off" plan --ddio maybe

@@ -40,13 +40,13 @@ fenced() {
 	before=$(hash_of "$P")
 	api unload
 	api persist 0 0 64
-	[ "$STATUS" != REPL_OK ] || fail "an update of a fenced writer was acknowledged"
+	[ "$STATUS" != REPL_OK ] || lost "an update of a fenced writer was acknowledged"
 	within 3000
-	[ "$before" = "$(hash_of "$P")" ] || fail "the pool has changed after the promotion"
+	[ "$before" = "$(hash_of "$P")" ] || lost "the pool has changed after the promotion"
 	[ "$(ctl info --json "$T/p" | member primary)" = True ] || fail "no primary"
 	ok close
 	refused "REPL_E_REFUSED" "was promoted 20.* by .*primary now.*next: replctl info $T/p" open
-	[ "$before" = "$(hash_of "$P")" ] || fail "the pool has changed by a refused writer"
+	[ "$before" = "$(hash_of "$P")" ] || lost "the pool has changed by a refused writer"
 	stop_api
 	ctl demote "$T/p" >/dev/null || fail "demote"
 	start_api
@@ -55,7 +55,7 @@ fenced() {
 	# Else the two may be equal by chance, which is no divergence.
 	ok put 0 64 9
 	refused "REPL_E_DIVERGED" "newer|diverged.*next: replctl resolve" open
-	[ "$before" = "$(hash_of "$P")" ] || fail "the pool has changed by a fenced writer"
+	[ "$before" = "$(hash_of "$P")" ] || lost "the pool has changed by a fenced writer"
 	stop_api
 }
 
@@ -111,10 +111,10 @@ for turn in 1 2 3; do
 	two=$?
 	wait "$one"
 	one=$?
-	[ "$one" -eq 0 ] || [ "$two" -eq 0 ] || fail "both lost: $(cat "$TMP/one" "$TMP/two")"
+	[ "$one" -eq 0 ] || [ "$two" -eq 0 ] || lost "both lost: $(cat "$TMP/one" "$TMP/two")"
 	[ "$one" -ne 0 ] || [ "$two" -ne 0 ] || fail "both won"
 	if [ "$one" -eq 0 ]; then won=r lost=r2; else won=r2 lost=r; fi
-	cmp -s "$TMP/$won" "$TMP/serve/pools/r" || fail "not what the winner has"
+	cmp -s "$TMP/$won" "$TMP/serve/pools/r" || lost "not what the winner has"
 	ctl resolve --force --discard local "$TMP/$lost" "$T/r" >/dev/null 2>"$TMP/err" ||
 		fail "the loser takes it: $(cat "$TMP/err")"
 done

@@ -54,15 +54,15 @@ grep -q "both went on" out && grep -q "in 3 ranges" out && grep -q "offset 4992,
 	fail "JSON: $(cat err)"
 ctl_fails 4 "no terminal to confirm" resolve --discard replica pool "$T/p"
 grep -q "next: replctl resolve --dry-run" err || fail "$(cat err)"
-cmp -s saved $P/p && cmp -s saved.pool pool || fail "looking has changed something"
+cmp -s saved $P/p && cmp -s saved.pool pool || lost "looking has changed something"
 
 # The replica's part goes.
 lost=$(gen p)
 ctl resolve --json --force --discard replica pool "$T/p" >out 2>err || fail "$(cat err)"
-cmp -s saved.pool pool && cmp -s pool $P/p || fail "not the file's data"
+cmp -s saved.pool pool && cmp -s pool $P/p || lost "not the file's data"
 [ "$(gen p)" = "$(member generation <out)" ] || fail "generations differ: $(cat out)"
 [ "$(ctl info --json "$T/p" | member state)" = up-to-date ] || fail "state"
-ctl info --json "$T/p" | member history | grep -q "$lost" && fail "what was discarded is an ancestor"
+ctl info --json "$T/p" | member history | grep -q "$lost" && lost "what was discarded is an ancestor"
 ctl sync pool "$T/q" >/dev/null || fail "the third one of the file's history follows"
 ctl_fails 6 "diverged" sync pool "$T/r"
 ctl_fails 4 "nothing to resolve.*same generation" resolve --force --discard local pool "$T/p"
@@ -70,7 +70,7 @@ ctl_fails 4 "nothing to resolve.*same generation" resolve --force --discard loca
 # The file's part goes; mode and history are as they should be.
 diverge
 ctl resolve --force --discard local pool "$T/p" >out 2>err || fail "$(cat err)"
-cmp -s saved pool && cmp -s saved $P/p || fail "not the replica's data"
+cmp -s saved pool && cmp -s saved $P/p || lost "not the replica's data"
 [ "$(stat -c %a pool)" = 640 ] || fail "mode"
 ctl sync --json pool "$T/p" >out || fail "sync after it"
 [ "$(member moved <out)" = 0 ] || fail "they differ: $(cat out)"
@@ -87,7 +87,7 @@ newer=$(gen p)
 change pool 12345
 ctl_fails 4 "newer" sync pool "$T/p"
 ctl resolve --force --discard replica pool "$T/p" >/dev/null 2>err || fail "$(cat err)"
-cmp -s pool $P/p || fail "not the file's data"
+cmp -s pool $P/p || lost "not the file's data"
 ctl info --json "$T/p" | member history | grep -q "$newer" && fail "an ancestor by mistake"
 ctl_fails 6 "diverged" sync other "$T/p"
 
@@ -112,18 +112,18 @@ change $P/v 700
 change late 60
 ctl_fails 4 "newer" sync late "$T/v"
 ctl resolve --force --discard local late "$T/v" >/dev/null 2>err || fail "$(cat err)"
-cmp -s late $P/v || fail "not the replica's data"
+cmp -s late $P/v || lost "not the replica's data"
 
 # A kill in the middle leaves what can be resolved again, never two that seem equal.
 for delay in 0 0.05 0.2; do
 	diverge
 	ctl_kill "$delay" resolve --force --discard replica pool "$T/p"
 	wait_for 10 settled || fail "the session stays"
-	cmp -s pool saved.pool || fail "a discard of the replica has changed the file"
+	cmp -s pool saved.pool || lost "a discard of the replica has changed the file"
 	cmp -s pool $P/p || [ "$(ctl info --json "$T/p" | member state)" = inconsistent ] ||
-		cmp -s saved $P/p || fail "a mixture that is not told"
+		cmp -s saved $P/p || lost "a mixture that is not told"
 	ctl resolve --force --discard replica pool "$T/p" >/dev/null 2>err ||
 		grep -q "nothing to resolve" err || fail "again: $(cat err)"
-	cmp -s pool $P/p || fail "not resolved by the second one"
+	cmp -s pool $P/p || lost "not resolved by the second one"
 	ctl_fails 6 "diverged" sync pool "$T/r"
 done

@@ -23,7 +23,7 @@ look() {
 }
 
 same() {
-	cmp -s "$1" "$P/$2" || fail "$1 and $2 differ"
+	cmp -s "$1" "$P/$2" || lost "$1 and $2 differ"
 	ctl sync --json "$1" "$T/$2" >out 2>err || fail "sync: $(cat err)"
 	[ "$(member moved <out)" = 0 ] || fail "$1 and $2 differed"
 }
@@ -48,7 +48,7 @@ done
 look local pool p
 grep -q "replctl restore --force $T/p pool " err || fail "$(cat err)"
 typed 2
-cmp -s other pool || fail "not what was there"
+cmp -s other pool || lost "not what was there"
 same pool p
 
 # The replica of the old file follows what has become of the pool.

@@ -8,9 +8,9 @@ T=$FAR_TARGET
 head -c 2M /dev/urandom >"$TMP/pool"
 link both rate 1000
 ctl create "$T/p" --from "$TMP/pool" >/dev/null 2>"$TMP/err" || fail "create: $(cat "$TMP/err")"
-cmp "$TMP/pool" "$TMP/serve/pools/p" || fail "the replica differs"
+cmp "$TMP/pool" "$TMP/serve/pools/p" || lost "the replica differs"
 ctl restore "$T/p" "$TMP/back" >/dev/null 2>"$TMP/err" || fail "restore: $(cat "$TMP/err")"
-cmp "$TMP/pool" "$TMP/back" || fail "what was restored differs"
+cmp "$TMP/pool" "$TMP/back" || lost "what was restored differs"
 
 # Half of it is on its way then.
 for words in "create $T/q --from $TMP/pool" "restore $T/p $TMP/again"; do

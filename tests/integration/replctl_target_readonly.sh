@@ -14,7 +14,7 @@ look() {
 	ctl list "$T" | grep -q '^p .*up-to-date' || fail "$1: list"
 	ctl info "$T/p" | grep -q '^state *up-to-date' || fail "$1: info"
 	ctl status "$T" >/dev/null || fail "$1: status"
-	ctl verify "$TMP/source" "$T/p" >/dev/null || fail "$1: verify"
+	ctl verify "$TMP/source" "$T/p" >/dev/null || lost "$1: verify"
 	ctl restore "$T/p" "$TMP/restored" >"$TMP/out" 2>&1 || fail "$1: restore: $(cat "$TMP/out")"
 	equal "$TMP/source" "$TMP/restored"
 	ctl_fails 1 "Read-only file system" remove --force "$T/p"

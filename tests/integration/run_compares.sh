@@ -19,7 +19,7 @@ write() {
 		>"$TMP/out" 2>&1 || fail "$1: $(cat "$TMP/out")"
 	[ ! -s "$TMP/out" ] || fail "$1 says: $(cat "$TMP/out")"
 	wait_for 10 pool_idle pool || fail "the pool is still open"
-	ctl verify "$pool" "$T/pool" >"$TMP/verify.log" 2>&1 || fail "$1: $(cat "$TMP/verify.log")"
+	ctl verify "$pool" "$T/pool" >"$TMP/verify.log" 2>&1 || lost "$1: $(cat "$TMP/verify.log")"
 }
 write pmem
 change "$pool" 70000

@@ -24,7 +24,7 @@ more() {
 wait_for 30 more || fail "the program stands still: $(cat "$TMP/err")"
 kill "$pid"
 wait "$pid" 2>/dev/null
-timeout 20 pmempool check "$TMP/far" >"$TMP/check.log" 2>&1 || fail "the local pool: $(cat "$TMP/check.log")"
+timeout 20 pmempool check "$TMP/far" >"$TMP/check.log" 2>&1 || lost "the local pool: $(cat "$TMP/check.log")"
 
 # What the replica has is what was there when it was lost; PMDK opens it, its pool being open then.
 signalled KILL "$session"

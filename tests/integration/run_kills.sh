@@ -33,12 +33,12 @@ example() {
 }
 
 pmempool_check() {
-	timeout 20 pmempool check "$1" >"$TMP/check.log" 2>&1 || fail "pmempool check: $(cat "$TMP/check.log")"
+	timeout 20 pmempool check "$1" >"$TMP/check.log" 2>&1 || lost "pmempool check: $(cat "$TMP/check.log")"
 }
 
 # pages_differ A B MOST
 pages_differ() {
-	python3 - "$@" <<'PY' || fail "$program: pages are lost"
+	python3 - "$@" <<'PY' || lost "$program: pages are lost"
 import sys
 a, b = (open(n, "rb").read() for n in sys.argv[1:3])
 bad = [i for i in range(0, max(len(a), len(b)), 4096) if a[i:i + 4096] != b[i:i + 4096]]
@@ -78,7 +78,7 @@ restored() {
 		grep -q "not found\|never\|inconsistent" "$TMP/restore.log"; then
 		anew
 	else
-		fail "restore: $(cat "$TMP/restore.log")"
+		lost "restore: $(cat "$TMP/restore.log")"
 	fi
 }
 

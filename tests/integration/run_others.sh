@@ -23,7 +23,7 @@ end() {
 # is_whole: nobody has it open, and the replica is rightly up to date.
 is_whole() {
 	ctl info "$T/$name" | grep -q '^state *up-to-date' || fail "$(ctl info "$T/$name")"
-	cmp "$pool" "$TMP/serve/pools/$name" >&2 || fail "up to date, and it differs"
+	cmp "$pool" "$TMP/serve/pools/$name" >&2 || lost "up to date, and it differs"
 	[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-missed-taken" ] || fail "the mark stays"
 }
 

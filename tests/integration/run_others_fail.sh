@@ -36,7 +36,7 @@ end() {
 	wait "$second" || fail "$name: the second one ends with $?: $(cat "$TMP/$name.later.out")"
 	wait_for 10 pool_idle "$name" || fail "$name is still open"
 	ctl info "$T/$name" | grep -q '^state *up-to-date' || fail "$(ctl info "$T/$name")"
-	cmp "$pool" "$TMP/serve/pools/$name" >&2 || fail "$name: up to date, and it differs"
+	cmp "$pool" "$TMP/serve/pools/$name" >&2 || lost "$name: up to date, and it differs"
 	! marked || fail "$name: the mark stays"
 }
 

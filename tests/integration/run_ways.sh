@@ -7,7 +7,7 @@ start_target
 
 equal() {
 	wait_for 10 pool_idle "$2" || fail "$2 is still open"
-	ctl verify "$1" "$T/$2" >"$TMP/verify.log" 2>&1 || fail "$2: $(cat "$TMP/verify.log")"
+	ctl verify "$1" "$T/$2" >"$TMP/verify.log" 2>&1 || lost "$2: $(cat "$TMP/verify.log")"
 	tr -d '\0' <"$TMP/serve/pools/$2" | grep -q . || fail "$2 holds nothing"
 }
 

@@ -96,7 +96,7 @@ kill -KILL "$(session_pid)" || fail "no session to kill"
 wait_for 20 no_sessions || fail "the session stays"
 ctl probe "$T/p" >"$TMP/out" 2>&1 || fail "what it left is not brought in: $(cat "$TMP/out")"
 ctl restore "$T/p" "$TMP/back" >/dev/null 2>"$TMP/err" || fail "restore: $(cat "$TMP/err")"
-cmp -s -n 65536 "$TMP/p" "$TMP/back" || fail "not what was acknowledged"
+cmp -s -n 65536 "$TMP/p" "$TMP/back" || lost "not what was acknowledged"
 stop_api
 
 start_api
@@ -107,5 +107,5 @@ ok put 65536 65536 2
 ok persist 0 65536 65536
 wait_for 10 has_session || fail "no session: $(ctl status --json "$T")"
 ctl promote --force "$T/p" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
-cmp -s -n 131072 "$TMP/p" "$P" || fail "the promoted pool lacks what was acknowledged"
+cmp -s -n 131072 "$TMP/p" "$P" || lost "the promoted pool lacks what was acknowledged"
 ctl demote "$T/p" >/dev/null || fail "demote"

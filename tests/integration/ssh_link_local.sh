@@ -27,5 +27,5 @@ T="$SERVE_USER@[$there%$link]:$SERVE_PORT"
 
 head -c 3M /dev/urandom >"$TMP/pool"
 ctl sync "$TMP/pool" "$T/pool" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
-cmp "$TMP/pool" "$TMP/serve/pools/pool" || fail "the replica differs"
+cmp "$TMP/pool" "$TMP/serve/pools/pool" || lost "the replica differs"
 ctl bench --seconds 1 "$T" >"$TMP/out" 2>&1 || fail "bench: $(cat "$TMP/out")"

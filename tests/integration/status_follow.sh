@@ -46,10 +46,10 @@ sent() {
 }
 sent_before=$(sent)
 hurt serve
-lost() {
+is_lost() {
 	[ "$(ctl status --json "$FILE" | member replicas.0.replication)" = degraded ]
 }
-wait_for 10 lost || fail "no loss is seen"
+wait_for 10 is_lost || fail "no loss is seen"
 ok put 0 100 2
 ok persist 0 0 100
 ctl why "$FILE" >"$TMP/out" || fail "why FILE"

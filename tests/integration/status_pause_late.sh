@@ -16,11 +16,11 @@ ok persist 0 0 4096
 pid=$(session_of b) || fail "no session of b"
 signalled STOP "$pid"
 signalled KILL "$(session_of c)"
-lost() {
+is_lost() {
 	ok stat 2
 	[ "$(field replication)" != 0 ]
 }
-wait_for 20 lost || fail "the loss of c is not noticed"
+wait_for 20 is_lost || fail "the loss of c is not noticed"
 ctl_fails 9 "not paused" pause "$FILE" "$(pool a)"
 ok stat 0
 is replication 0

@@ -347,9 +347,9 @@ fault_restore_killed() {
 		kill -KILL $restore 2>/dev/null && wait $restore 2>/dev/null
 		[ -e "$TMP/restored" ] && break
 	done
-	[ -e "$TMP/restored" ] || wait $restore || fail "$WHAT: restore: $(cat "$TMP/restore.log")"
+	[ -e "$TMP/restored" ] || wait $restore || lost "$WHAT: restore: $(cat "$TMP/restore.log")"
 	check_image "$TMP/restored" acked
-	cmp "$TMP/restored" "$TMP/t0/pools/$POOL" || fail "$WHAT: the restored file differs"
+	cmp "$TMP/restored" "$TMP/t0/pools/$POOL" || lost "$WHAT: the restored file differs"
 	rm -f "$TMP"/restored*
 }
 
@@ -505,7 +505,7 @@ load_is_refused() {
 	timeout -k 1 60 "$LOAD" "$1" "$TMP/journal2" "$2" 300 "$(target_text 0)" "$(target_text 1)" \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" </dev/null >"$TMP/said2" \
 		2>"$TMP/load2.log"
-	grep -q ready "$TMP/said2" && fail "$WHAT: a second writer came in"
+	grep -q ready "$TMP/said2" && lost "$WHAT: a second writer came in"
 	return 0
 }
 
@@ -529,7 +529,7 @@ fault_two_initiators() {
 		pause 50 300
 		load_stop
 		check_equal
-		grep -q ready "$TMP/said2" && fail "$WHAT: both came in"
+		grep -q ready "$TMP/said2" && lost "$WHAT: both came in"
 	else
 		exec 6>&-
 		grep -q ready "$TMP/said2" || fail "$WHAT: neither came in: $(cat "$TMP/load.log")"
@@ -547,7 +547,7 @@ fault_both_sides_written() {
 	load_kill
 	timeout 60 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" restore \
 		"$(target_text 0)" "$TMP/there" >"$TMP/restore.log" 2>&1 ||
-		fail "$WHAT: restore: $(cat "$TMP/restore.log")"
+		lost "$WHAT: restore: $(cat "$TMP/restore.log")"
 	cp "$TMP/journal" "$TMP/journal.old"
 	old=$LOCAL
 	LOCAL=$TMP/there

@@ -202,14 +202,14 @@ check_calls() {
 # check_image IMAGE acked|any
 check_image() {
 	"$CHECK" "$TMP/journal" "$1" "$2" >"$TMP/verdict" ||
-		fail "$WHAT: $1 ($2): $(cat "$TMP/verdict")"
+		lost "$WHAT: $1 ($2): $(cat "$TMP/verdict")"
 }
 
 # The program has ended in order, with all replicas up to date.
 check_equal() {
 	for i in $TARGETS; do
-		[ "$(state $i)" = up-to-date ] || fail "$WHAT: target $i is $(state $i)"
-		cmp "$LOCAL" "$TMP/t$i/pools/$POOL" || fail "$WHAT: target $i differs"
+		[ "$(state $i)" = up-to-date ] || lost "$WHAT: target $i is $(state $i)"
+		cmp "$LOCAL" "$TMP/t$i/pools/$POOL" || lost "$WHAT: target $i differs"
 		check_image "$TMP/t$i/pools/$POOL" acked
 		check_calls
 	done
@@ -227,17 +227,17 @@ check_left() {
 		[ "$now" = inconsistent ] && continue
 		case $now in
 		up-to-date | unknown | outdated) ;;
-		*) fail "$WHAT: target $i is '$now': $(cat "$TMP/info.log")" ;;
+		*) lost "$WHAT: target $i is '$now': $(cat "$TMP/info.log")" ;;
 		esac
 		# A round log that a power cut has left holds what the file may lack.
 		timeout 30 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" probe \
 			"$(target_text "$i")" >/dev/null 2>"$TMP/info.log" ||
-			fail "$WHAT: probe of target $i: $(cat "$TMP/info.log")"
+			lost "$WHAT: probe of target $i: $(cat "$TMP/info.log")"
 		check_image "$TMP/t$i/pools/$POOL" any
 		"$CHECK" "$TMP/journal" "$TMP/t$i/pools/$POOL" acked >/dev/null && whole=$((whole + 1))
 	done
 	[ $whole -ge "${WHOLE_LEAST:-1}" ] ||
-		fail "$WHAT: $whole replicas have all that was acknowledged:$STATES"
+		lost "$WHAT: $whole replicas have all that was acknowledged:$STATES"
 	check_image "$LOCAL" any
 }
 

@@ -81,7 +81,7 @@ cut_once() {
 	rm -f "$TMP/serve/pools/p$1"*
 	[ "$good" = yes ] && return
 	lost=$((lost + 1))
-	[ -n "$drop" ] || fail "seed $1: an append is lost or torn"
+	[ -n "$drop" ] || lost "seed $1: an append is lost or torn"
 }
 
 make_keys

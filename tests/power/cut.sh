@@ -108,7 +108,7 @@ next_writer() {
 check() {
 	"$CHECK" "$TMP/journal" "$2" >"$TMP/verdict"
 	verdict=$?
-	[ $verdict -le 1 ] || fail "seed $1: $(cat "$TMP/verdict")"
+	[ $verdict -le 1 ] || lost "seed $1: $(cat "$TMP/verdict")"
 }
 
 load_said() {
@@ -146,7 +146,7 @@ cut_once() {
 	check "$1" "$TMP/serve/pools/$pool"
 	echo "$name, seed $1 $how${drop:+, drop $drop}: $(tail -n 1 "$TMP/verdict")"
 	lost=$((lost + verdict))
-	[ $verdict -eq 0 ] || [ "$loses" = yes ] || fail "$name, seed $1 $how: $(cat "$TMP/verdict")"
+	[ $verdict -eq 0 ] || [ "$loses" = yes ] || lost "$name, seed $1 $how: $(cat "$TMP/verdict")"
 }
 
 # What the next writer leaves, and what a restore gives back, is the same.
@@ -154,9 +154,9 @@ restore_check() {
 	next_writer "p$1"
 	timeout 20 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" restore --force \
 		"$SERVE_USER@127.0.0.1:$SERVE_PORT/p$1" "$TMP/restored" >"$TMP/restore.log" 2>&1 ||
-		fail "seed $1: restore"
+		lost "seed $1: restore"
 	check "$1" "$TMP/restored"
-	[ $verdict -eq 0 ] || fail "seed $1, restored: $(cat "$TMP/verdict")"
+	[ $verdict -eq 0 ] || lost "seed $1, restored: $(cat "$TMP/verdict")"
 	rm -f "$TMP"/restored "$TMP"/restored.repl
 }
 

@@ -49,14 +49,14 @@ check() {
 		"$CUT" "$TMP/serve/pools/log$1.repl" $SIDECAR_SLOTS 2>>"$TMP/cut.log" ||
 		fail "the cut"
 	rm -f "$TMP"/local*
-	ctl restore --force "$T/log$1" "$TMP/local" >"$TMP/restore.log" 2>&1 || fail "restore"
+	ctl restore --force "$T/log$1" "$TMP/local" >"$TMP/restore.log" 2>&1 || lost "restore"
 	env -u REPL_MEDIA_DROP timeout 20 "$LOAD" check "$TMP/local" "$TMP/journal" "$T/log$1" \
 		identity="$TMP/key" known-hosts="$TMP/known_hosts" >"$TMP/verdict" 2>"$TMP/check.log"
 	verdict=$?
 	echo "kind $kind, $REPL_MEDIA_GRANULARITY, seed $1${REPL_MEDIA_EVICT:+, evict}:" \
 		"$(cat "$TMP/verdict" "$TMP/check.log")"
 	[ $verdict -eq 0 ] || lost=$((lost + 1))
-	[ $verdict -eq 0 ] || [ -n "$drop" ] || fail "seed $1"
+	[ $verdict -eq 0 ] || [ -n "$drop" ] || lost "seed $1"
 }
 
 # run FROM TO, on a server of their own.

@@ -80,17 +80,17 @@ cut_once() {
 	for pool in a b c; do
 		power_cut "$pool"
 	done
-	[ -n "$drop" ] || take=$(chosen) || fail "seed $1: none is chosen: $(cat "$TMP/newest")"
+	[ -n "$drop" ] || take=$(chosen) || lost "seed $1: none is chosen: $(cat "$TMP/newest")"
 	for pool in a b c; do
 		[ "$REPL_MEDIA_GRANULARITY" != page ] || opened "$pool"
 	done
 	"$BUILD/tests/power/power_check" "$TMP/journal" "$TMP"/serve/pools/[abc] >"$TMP/verdict"
 	verdict=$?
-	[ $verdict -le 1 ] || fail "seed $1: $(cat "$TMP/verdict")"
+	[ $verdict -le 1 ] || lost "seed $1: $(cat "$TMP/verdict")"
 	echo "quorum, seed $1${drop:+, drop}: $(tail -n 1 "$TMP/verdict")"
 	[ -z "$drop" ] || return 0
 	"$BUILD/tests/power/power_check" "$TMP/journal" "$TMP/serve/pools/$take" >"$TMP/verdict" ||
-		fail "seed $1: $take was to be taken and lacks what was acknowledged: $(cat "$TMP/verdict")"
+		lost "seed $1: $take was to be taken and lacks what was acknowledged: $(cat "$TMP/verdict")"
 	verdict=0
 }
 
@@ -99,7 +99,7 @@ lost=0
 while [ "$seed" -lt "$end" ] && [ "$lost" -eq 0 ]; do
 	start_serve
 	cut_once "$seed"
-	[ "$verdict" -eq 0 ] || [ -n "$drop" ] || fail "seed $seed: $(cat "$TMP/verdict")"
+	[ "$verdict" -eq 0 ] || [ -n "$drop" ] || lost "seed $seed: $(cat "$TMP/verdict")"
 	lost=$verdict
 	stop "$SERVE_PID"
 	rm -rf "$TMP/serve/pools" "$TMP"/local*

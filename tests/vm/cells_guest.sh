@@ -71,7 +71,7 @@ cell() {
 		esac
 	fi
 	ctl verify "$TMP/local" "$T/$kind/pool" >"$TMP/verify.log" 2>&1 ||
-		fail "$platform $kind: the replica differs"
+		lost "$platform $kind: the replica differs"
 	ctl remove --force "$T/$kind/pool" >"$TMP/remove.log" 2>&1 || fail "$platform $kind: remove"
 	printf '%s\n' "$done" >"$results/$kind.methods"
 	echo "$platform $kind: auto${done:+, $done}"
@@ -101,17 +101,17 @@ devdax_rules() {
 	done
 	wait_for 30 gone "$HOLD_PID"
 	ctl restore "$pool" "$TMP/restored" >"$TMP/restore.log" 2>&1 || fail "devdax: restore"
-	cmp "$TMP/local" "$TMP/restored" || fail "devdax: the restored pool differs"
+	cmp "$TMP/local" "$TMP/restored" || lost "devdax: the restored pool differs"
 	printf 'others' | dd of="$TMP/local" bs=1 seek=5000000 conv=notrunc 2>/dev/null
 	ctl sync --force "$TMP/local" "$pool" >"$TMP/sync.log" 2>&1 || fail "devdax: sync"
-	ctl verify "$TMP/local" "$pool" >"$TMP/verify.log" 2>&1 || fail "devdax: not in sync"
+	ctl verify "$TMP/local" "$pool" >"$TMP/verify.log" 2>&1 || lost "devdax: not in sync"
 	ctl promote "$pool" >"$TMP/promote.log" 2>&1 || fail "devdax: promote"
 	ctl demote "$pool" >"$TMP/demote.log" 2>&1 || fail "devdax: demote"
 	ctl remove --force "$pool" >/dev/null || fail "devdax: remove"
 	[ -L "$pools/devdax/pool" ] || fail "devdax: the link is gone"
 	ctl create "$pool" --size 8M >/dev/null || fail "devdax: create again"
 	ctl restore --force "$pool" "$TMP/zeros" >"$TMP/restore.log" 2>&1 || fail "devdax: zeros"
-	cmp -n $((8 << 20)) "$TMP/zeros" /dev/zero || fail "devdax: a new pool is not all zeros"
+	cmp -n $((8 << 20)) "$TMP/zeros" /dev/zero || lost "devdax: a new pool is not all zeros"
 	ctl remove --force "$pool" >/dev/null || fail "devdax: remove again"
 	rm "$pools/devdax/second" "$pools/devdax/null"
 }

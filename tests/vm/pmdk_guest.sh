@@ -86,15 +86,15 @@ started() {
 
 # whole FILE: PMDK finds no fault, its program finds its objects, and as many as it was told.
 whole() {
-	timeout 60 pmempool check -v "$1" >"$TMP/check.log" 2>&1 || fail "pmempool check"
+	timeout 60 pmempool check -v "$1" >"$TMP/check.log" 2>&1 || lost "pmempool check"
 	has_told "$1"
 }
 
 has_told() {
 	local found
 
-	found=$(timeout 60 "$FILL" check "$1" test 2>&1) || fail "its program says: $found"
-	[ "${found%% *}" -ge "$told" ] || fail "$told objects were acknowledged, ${found%% *} are there"
+	found=$(timeout 60 "$FILL" check "$1" test 2>&1) || lost "its program says: $found"
+	[ "${found%% *}" -ge "$told" ] || lost "$told objects were acknowledged, ${found%% *} are there"
 	echo "$told objects were acknowledged, ${found%% *} are there"
 }
 

@@ -263,7 +263,7 @@ cell_kill()
 	ok persist 0 0 $MIB
 	wait_for 60 established 0 || fail "not back: $TEXT"
 	opened "by verbs"
-	wait_for 20 cmp -s "$TMP/back" "$TMP/serve/pools/back" || fail "the replica differs"
+	wait_for 20 cmp -s "$TMP/back" "$TMP/serve/pools/back" || lost "the replica differs"
 	kill -KILL "$(api_child)"
 	wait_for 60 no_sessions || fail "the session stays"
 	start_api

@@ -37,9 +37,9 @@ check() {
 	found=$(grep -ao 'entry [0-9]*' "$TMP/dump" | cut -d ' ' -f 2)
 	last=$(echo "$found" | tail -n 1)
 	last=${last:-0}
-	[ "$found" = "$(seq "$last")" ] || [ "$last" = 0 ] || fail "not in order: $(tail -c 300 "$TMP/dump")"
+	[ "$found" = "$(seq "$last")" ] || [ "$last" = 0 ] || lost "not in order: $(tail -c 300 "$TMP/dump")"
 	[ "$last" -eq "$told" ] || [ "$last" -eq $((told + 1)) ] ||
-		fail "$told were told, $last are there: $(cat "$TMP/check.log")"
+		lost "$told were told, $last are there: $(cat "$TMP/check.log")"
 	base=$last
 }
 

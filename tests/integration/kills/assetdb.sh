@@ -23,13 +23,13 @@ check() {
 	pmempool_check "$1"
 	told=$(tail -n 1 "$2")
 	told=$((${told:-$((base - 1))} + 1))
-	timeout 20 "$TMP/asset_list" "$1" >"$TMP/check.log" || fail "asset_list: $(cat "$TMP/check.log")"
-	[ "$(grep -c '^Asset' "$TMP/check.log")" -eq 500 ] || fail "assets are lost"
+	timeout 20 "$TMP/asset_list" "$1" >"$TMP/check.log" || lost "asset_list: $(cat "$TMP/check.log")"
+	[ "$(grep -c '^Asset' "$TMP/check.log")" -eq 500 ] || lost "assets are lost"
 	out=$(sed -n 's/^ *User: user//p' "$TMP/check.log")
 	last=$(grep -c . <<<"$out")
-	[ "$last" = 0 ] || [ "$out" = "$(seq $last)" ] || fail "not the first ones: $out"
+	[ "$last" = 0 ] || [ "$out" = "$(seq $last)" ] || lost "not the first ones: $out"
 	last=$((last + 1))
 	[ "$last" -eq $told ] || [ "$last" -eq $((told + 1)) ] ||
-		fail "$((told - 1)) were told, $last - 1 are out"
+		lost "$((told - 1)) were told, $last - 1 are out"
 	base=$last
 }

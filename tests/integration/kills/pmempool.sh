@@ -17,6 +17,6 @@ check() {
 	[ "$told" ] || [ -e "$TMP/made" ] || return 0
 	: >"$TMP/made"
 	pmempool_check "$1"
-	now=$(pmempool feature --query CHECK_BAD_BLOCKS "$1") || fail "pmempool feature"
-	[[ $now =~ ^[01]$ ]] || fail "the feature is '$now'"
+	now=$(pmempool feature --query CHECK_BAD_BLOCKS "$1") || lost "pmempool feature"
+	[[ $now =~ ^[01]$ ]] || lost "the feature is '$now'"
 }

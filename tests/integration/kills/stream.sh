@@ -11,5 +11,5 @@ check() {
 	log | blk) pmempool_check "$1" ;;
 	esac
 	timeout 20 "$STREAM" "$program-check" "$1" <"$2" >"$TMP/check.log" 2>&1 ||
-		fail "its program says: $(cat "$TMP/check.log")"
+		lost "its program says: $(cat "$TMP/check.log")"
 }

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A lost byte stays one when the second try passes; what a busy machine spoils does not, and both are told.
+# Of the output of the ctest that is here.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+TMP=$(mktemp -d "${TMPDIR:-/tmp}/tries.XXXXXX") || exit 1
+trap 'rm -rf "$TMP"' EXIT
+cd "$TMP" || exit 1
+
+die() {
+	echo "$*" >&2
+	cat log out >&2
+	exit 1
+}
+
+# once NAME LABEL WHAT: a test that does WHAT the first time and passes then.
+once() {
+	echo "add_test($1 sh -c \"[ ! -e $TMP/$1 ] || exit 0; touch $TMP/$1; $3\")"
+	echo "set_tests_properties($1 PROPERTIES LABELS $2 TIMEOUT 2)"
+}
+
+# try NAME LABEL WHAT: what tries.sh says of a run with that one between others; its status.
+try() {
+	{
+		once before unit "exit 0"
+		once "$@"
+		once behind unit "exit 0"
+	} >CTestTestfile.cmake
+	rm -f before behind "$1"
+	CTEST_OUTPUT_ON_FAILURE=1 ctest --repeat until-pass:2 -j 2 >log 2>&1 || die "$1: ctest has failed"
+	bash "$here/../tries.sh" "$TMP" log >out
+}
+
+lib="TMPDIR=$TMP BUILD=/nonexistent; export TMPDIR BUILD; . $here/../integration/lib.sh;"
+
+try x.late lab "$lib fail seed 4711: not well again" || die "what was late is final"
+grep -q '^x.late: Failed' out && grep -q '^    FAILED: seed 4711: not well again' out || die "it is not told"
+try x.lost lab "$lib lost seed 4712: differs" && die "lost bytes pass"
+grep -q '^    LOST: seed 4712: differs' out || die "it is not told"
+try x.sim sim "echo a seed; exit 1" && die "a search passes"
+try x.slow sim "sleep 9" || die "a time limit is final"
+try x.fuzz fuzz "exit 1" && die "a harness passes"
+try x.crash unit 'kill -SEGV \$\$' && die "a crash passes"
+try x.asan fault "$lib echo ==12==ERROR: AddressSanitizer: heap-use-after-free >&2; fail end" && die "a report passes"
+try x.well unit "exit 0" && [ ! -s out ] || die "a run in which nothing has failed"
