@@ -534,6 +534,7 @@ fault_two_initiators() {
 		exec 6>&-
 		grep -q ready "$TMP/said2" || fail "$WHAT: neither came in: $(cat "$TMP/load.log")"
 		mv "$TMP/other" "$LOCAL"
+		mv "$TMP/other.repl" "$LOCAL.repl"
 		mv "$TMP/journal2" "$TMP/journal"
 		check_left
 	fi

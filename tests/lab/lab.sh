@@ -6,8 +6,9 @@
 # What holds after each run, whatever the fault:
 #   - every call has returned by its deadline (I5)
 #   - a replica that is not labelled inconsistent is a beginning of what was drained (I2), one that
-#     calls itself up to date after an orderly end has all that was acknowledged (I3), and while
-#     anything is acknowledged at least one place has it (I1)
+#     calls itself up to date has all that was acknowledged, likewise one that drains wait for and that
+#     is in the generation of the program which has died (I3), and while anything is acknowledged at
+#     least one place has it (I1)
 #   - when the fault is over the program's replicas are up to date again by themselves, and after
 #     an orderly end equal to the local pool
 # The seed decides the moments. It is printed; to repeat a run: lab.sh FAULT 1 SEED.
@@ -185,10 +186,37 @@ load_kill() {
 
 # ---- what must hold ----
 
-# state I: of the pool on target I, by its own word.
-state() {
+# info I: of the pool on target I, by its own word, in $TMP/info.
+info() {
 	timeout 30 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" --json info \
-		"$(target_text "$1")" 2>"$TMP/info.log" | member state
+		"$(target_text "$1")" >"$TMP/info" 2>"$TMP/info.log"
+}
+
+state() {
+	info "$1" && member state <"$TMP/info"
+}
+
+# The generation in which the program was.
+local_generation() {
+	"$REPLCTL" why "$LOCAL" 2>/dev/null | sed -n 's/.*: generation \([0-9a-f-]*\),.*/\1/p'
+}
+
+# left_with I GENERATION: what the replica that info has told of holds, whose program died in that one: "acked" or
+# "any". In its own generation one that drains wait for lacks nothing.
+left_with() {
+	local waited_for=yes
+
+	case ${LOAD_KEYS-}$1${THIRD-} in
+	*ack=* | *2async-target=) waited_for=no ;;
+	esac
+	case $(member state <"$TMP/info"),$(member writer_open <"$TMP/info") in
+	up-to-date,False) echo acked ;;
+	up-to-date,True | unknown,*)
+		[ $waited_for = yes ] && [ "$(member generation <"$TMP/info")" = "$2" ] && echo acked ||
+			echo any
+		;;
+	*) echo any ;;
+	esac
 }
 
 check_calls() {
@@ -217,10 +245,13 @@ check_equal() {
 		fail "$WHAT: calls failed: $(cat "$TMP/verdict")"
 }
 
-# The program has died: each replica is a beginning or says that it is none, and somebody has all.
+# The program has died: each replica is a beginning or says that it is none, somebody has all, and so has each that
+# claims to.
 check_left() {
-	local whole=0 now
+	local whole=0 now generation
 
+	generation=$(local_generation)
+	[ -n "$generation" ] || fail "$WHAT: no generation of $LOCAL"
 	for i in $TARGETS; do
 		now=$(state $i)
 		STATES="$STATES $now"
@@ -233,7 +264,7 @@ check_left() {
 		timeout 30 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" probe \
 			"$(target_text "$i")" >/dev/null 2>"$TMP/info.log" ||
 			lost "$WHAT: probe of target $i: $(cat "$TMP/info.log")"
-		check_image "$TMP/t$i/pools/$POOL" any
+		check_image "$TMP/t$i/pools/$POOL" "$(left_with "$i" "$generation")"
 		"$CHECK" "$TMP/journal" "$TMP/t$i/pools/$POOL" acked >/dev/null && whole=$((whole + 1))
 	done
 	[ $whole -ge "${WHOLE_LEAST:-1}" ] ||

@@ -24,8 +24,9 @@ def main():
     table = [
         "",
         "Written by `tests/lab/all.sh --write`. Always: every call returns by its deadline; a replica is a",
-        "beginning of what was drained or labelled inconsistent; what is acknowledged is somewhere; when it is",
-        "over the replicas are up to date by themselves, and after an orderly end equal to the local pool.",
+        "beginning of what was drained or labelled inconsistent; one that is up to date, or that drains wait for and",
+        "whose generation is the program's, has all that was acknowledged, and somebody has; when it is over the",
+        "replicas are up to date by themselves, and after an orderly end equal to the local pool.",
         "",
         "| fault | what befalls | what holds beside | runs that showed it |",
         "|---|---|---|---|",
