@@ -10,9 +10,12 @@
 #include <time.h>
 #include <unistd.h>
 
-int clock_gettime(clockid_t clock, struct timespec *ts);
-time_t time(time_t *out);
-int gettimeofday(struct timeval *restrict tv, void *restrict zone);
+/* All else is hidden. */
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec *ts);
+EXPORT time_t time(time_t *out);
+EXPORT int gettimeofday(struct timeval *restrict tv, void *restrict zone);
 
 static long
 jump(void)
