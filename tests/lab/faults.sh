@@ -39,6 +39,9 @@ fault_setup() {
 		chmod a+r "$TMP/clock"
 		export LAB_CLOCK=$TMP/clock
 		LAB_PRELOAD="env LD_PRELOAD=$BUILD/tests/lab/lab_clock.so"
+		echo -864000 >"$TMP/clock"
+		[ "$($LAB_PRELOAD date +%s)" -lt $(($(date +%s) - 800000)) ] || fail "the clock does not jump"
+		echo 0 >"$TMP/clock"
 		;;
 	esac
 	return 0
@@ -69,8 +72,7 @@ victim() {
 # ---- signals ----
 
 hurt_session_killed() {
-	# shellcheck disable=SC2046
-	kill -KILL $(session_pids "$VICTIM")
+	session_signal KILL "$VICTIM"
 }
 
 hurt_target_killed() {
@@ -83,15 +85,14 @@ hurt_target_stopped() {
 	local pids
 
 	pids=$(session_pids "$VICTIM")
-	# shellcheck disable=SC2086
-	kill -STOP $pids
+	session_signal STOP "$VICTIM"
 	pause 500 5000
 	# shellcheck disable=SC2086
 	kill -CONT $pids 2>/dev/null
 }
 
 hurt_initiator_stopped() {
-	kill -STOP "$load"
+	kill -STOP "$load" || fail "$WHAT: there is no load to stop"
 	random 6000
 	STOPPED_MS=$((1000 + RANDOM_VALUE))
 	sleep $((STOPPED_MS / 1000))
@@ -153,11 +154,9 @@ fault_initiator_killed_dirty_map() {
 
 # ... and while one replica is on its way back.
 fault_initiator_killed_in_resync() {
-	victim
-	load_start 1
-	pause 100 300
-	hurt_session_killed
-	pause 1 700
+	fall_behind
+	resync_begins
+	pause 1 300
 	load_kill
 	check_left
 	load_start 0
@@ -170,7 +169,7 @@ fault_initiator_killed_in_resync() {
 both_die() {
 	load_start 1
 	pause 100 1500
-	kill -KILL "$load"
+	kill -KILL "$load" || fail "$WHAT: there is no load to kill"
 	"$1" 0
 	"$1" 1
 	exec 6>&-
@@ -215,8 +214,8 @@ fault_quorum_initiator_killed() {
 	load_start 1
 	pause 50 1000
 	pids="$(session_pids $(((RANDOM_VALUE + 1) % 3))) $(session_pids $(((RANDOM_VALUE + 2) % 3)))"
-	# shellcheck disable=SC2086
-	kill -STOP $pids
+	session_signal STOP $(((RANDOM_VALUE + 1) % 3))
+	session_signal STOP $(((RANDOM_VALUE + 2) % 3))
 	pause 50 300
 	load_kill
 	# shellcheck disable=SC2086
@@ -239,7 +238,7 @@ fault_async_target_killed() {
 hurt_link() {
 	link "$VICTIM" "$@"
 	pause 500 4000
-	link "$VICTIM" both clear
+	link_clear "$VICTIM"
 }
 
 fault_link_down() {
@@ -266,7 +265,7 @@ hurt_flapping() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		link "$VICTIM" both drop
 		sleep 0.2
-		link "$VICTIM" both clear
+		link_clear "$VICTIM"
 		sleep 0.2
 	done
 }
@@ -291,11 +290,11 @@ fault_doubled() {
 	around hurt_link both double 30
 }
 
-# ---- kills, every 50 ms, of who resyncs ----
+# ---- kills, one after the other, of who resyncs ----
 
-# A replica is behind by all that is written meanwhile, and comes back slowly.
+# A replica is behind by all that is written meanwhile, and comes back slowly, soon after each loss.
 fall_behind() {
-	LOAD_KEYS="resync-rate=$((4 << 20))"
+	LOAD_KEYS="resync-rate=$((16 << 20)) reconnect-min=50 reconnect-max=100"
 	victim
 	load_start 1
 	pause 100 300
@@ -304,26 +303,50 @@ fall_behind() {
 	target_start "$VICTIM"
 }
 
+# How many sessions the victim has opened the pool for. What the one before has left is done with then.
+lanes_opened() {
+	grep -c "lanes open on" "$TMP/t$VICTIM.log.now"
+}
+
+# resyncs AFTER: the victim has a journal, of a session behind so many.
+resyncs() {
+	[ "$(lanes_opened)" -gt "$1" ] && [ "$(stat -c %s "$TMP/t$VICTIM/pools/$POOL.repl")" -gt 8192 ]
+}
+
+# resync_begins [AFTER]
+resync_begins() {
+	POLL_MS=10 wait_for 20 resyncs "${1:-0}" || fail "$WHAT: no resync begins"
+}
+
 fault_resync_target_killed() {
+	local opened=0
+
 	fall_behind
-	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
-		sleep 0.05
-		# shellcheck disable=SC2046
-		kill -KILL $(session_pids "$VICTIM") 2>/dev/null
+	for _ in 1 2 3 4 5 6; do
+		resync_begins $opened
+		pause 0 150
+		opened=$(lanes_opened)
+		session_signal KILL "$VICTIM"
 	done
 	check_well
 	load_stop
 	check_equal
 }
 
+# First while the keeper brings a replica back, then in openings, of which the first has that to bring.
 fault_resync_initiator_killed() {
 	fall_behind
-	for _ in 1 2 3 4 5 6; do
-		sleep 0.05
+	resync_begins
+	pause 0 100
+	load_kill
+	check_left
+	for _ in 1 2 3; do
+		load_begin 0
+		pause 50 350
 		load_kill
 		check_left
-		load_start 0
 	done
+	load_start 0
 	check_well
 	load_stop
 	check_equal
@@ -331,23 +354,34 @@ fault_resync_initiator_killed() {
 
 # A restore that is killed again and again ends with the pool, and nothing before is called one.
 fault_restore_killed() {
-	local tries=0
+	local attempts=0 met=0
 
 	load_start 1
 	pause 300 600
 	load_kill
 	rm -f "$LOCAL".repl*
 	while :; do
-		timeout 60 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" \
+		"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" \
 			restore "$(target_text 0)" "$TMP/restored" >"$TMP/restore.log" 2>&1 &
 		restore=$!
-		tries=$((tries + 1))
-		[ $tries -lt 10 ] || break
-		sleep 0.05
-		kill -KILL $restore 2>/dev/null && wait $restore 2>/dev/null
-		[ -e "$TMP/restored" ] && break
+		PIDS="$PIDS $restore"
+		attempts=$((attempts + 1))
+		[ $attempts -lt 10 ] || break
+		# At any time, and while it writes, which it does for some milliseconds.
+		if [ $((attempts % 2)) -eq 0 ]; then
+			pause 0 100
+		else
+			random 300
+			until [ -e "$TMP/restored.restoring" ] || ! kill -0 $restore 2>/dev/null; do :; done
+			for ((i = 0; i < RANDOM_VALUE; i++)); do :; done
+		fi
+		kill -KILL $restore 2>/dev/null
+		wait $restore 2>/dev/null
+		[ ! -e "$TMP/restored" ] || break
+		[ ! -e "$TMP/restored.restoring" ] || met=$((met + 1))
 	done
 	[ -e "$TMP/restored" ] || wait $restore || lost "$WHAT: restore: $(cat "$TMP/restore.log")"
+	[ $met -gt 0 ] || fail "$WHAT: no restore was hit"
 	check_image "$TMP/restored" acked
 	cmp "$TMP/restored" "$TMP/t0/pools/$POOL" || lost "$WHAT: the restored file differs"
 	rm -f "$TMP"/restored*
@@ -365,6 +399,7 @@ small_disk() {
 fill_disk() {
 	dd if=/dev/zero of="$1/filler" bs=64k 2>/dev/null
 	dd if=/dev/zero of="$1/filler2" bs=4k 2>/dev/null
+	! dd if=/dev/zero of="$1/filler3" bs=4k count=1 2>/dev/null || fail "$WHAT: $1 is not full"
 }
 
 fault_disk_full_target() {
@@ -458,21 +493,69 @@ fault_dirty_map_flipped() {
 	check_equal
 }
 
-# What the target has staged.
+# journal_flip SIDECAR WHERE PID...: those, a session, are stopped between the commit of a journal and the end of what
+# brings it into the pool, and a bit of its messages flips, WHERE of 30000 of their bytes.
+journal_flip() {
+	python3 - "$@" <<'END' || fail "$WHAT: $* no journal was flipped"
+import os
+import signal
+import sys
+import time
+
+path, where, pids = sys.argv[1], int(sys.argv[2]), [int(p) for p in sys.argv[3:]]
+fd = os.open(path, os.O_RDWR)
+end = time.monotonic() + 20
+
+
+def number(page, at, size=8):
+    return int.from_bytes(page[at : at + size], "little")
+
+
+def committed():
+    slot = max((os.pread(fd, 4096, at) for at in (0, 4096)), key=lambda s: number(s, 24))
+    return number(slot, 512) if number(slot, 60, 4) & 8 else 0
+
+
+def stopped(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0] in "TZX"
+
+
+def send(what):
+    for pid in pids:
+        os.kill(pid, what)
+
+
+while time.monotonic() < end:
+    if not committed():
+        continue
+    send(signal.SIGSTOP)
+    while not all(stopped(pid) for pid in pids):
+        pass
+    at = committed()
+    if at:
+        at += 8192 + where * number(os.pread(fd, 4096, at + 4096), 40) // 30000
+        os.pwrite(fd, bytes([os.pread(fd, 1, at)[0] ^ 0x10]), at)
+        sys.exit(0)
+    send(signal.SIGCONT)
+sys.exit(1)
+END
+}
+
+# What the target has staged and is about to believe: it is all there, or the replica says that it is no copy.
 fault_journal_flipped() {
+	local pids
+
 	fall_behind
-	for _ in 1 2 3 4 5 6; do
-		sleep 0.03
-		# shellcheck disable=SC2046
-		kill -STOP $(session_pids "$VICTIM") 2>/dev/null
-		size=$(stat -c %s "$TMP/t$VICTIM/pools/$POOL.repl")
-		if [ "$size" -gt 8192 ]; then
-			random $((size - 8192))
-			flip "$TMP/t$VICTIM/pools/$POOL.repl" $((8192 + RANDOM_VALUE))
-		fi
-		# shellcheck disable=SC2046
-		kill -KILL $(session_pids "$VICTIM") 2>/dev/null
-	done
+	wait_for 10 has_session "$VICTIM" || fail "$WHAT: no session comes"
+	pids=$(session_pids "$VICTIM")
+	random 30000
+	# shellcheck disable=SC2086
+	journal_flip "$TMP/t$VICTIM/pools/$POOL.repl" "$RANDOM_VALUE" $pids
+	random 2
+	# What opens the pool next finds it, or the session itself.
+	[ "$RANDOM_VALUE" -eq 0 ] || kill -KILL $pids
+	[ "$RANDOM_VALUE" -ne 0 ] || kill -CONT $pids
 	check_well
 	load_stop
 	check_equal
@@ -644,7 +727,8 @@ fault_power_cut_all() {
 fault_power_cut_in_resync() {
 	fall_behind
 	for _ in 1 2 3 4 5; do
-		pause 20 300
+		resync_begins
+		pause 0 300
 		target_cut "$VICTIM"
 		target_start "$VICTIM"
 	done

@@ -94,6 +94,20 @@ session_pids() {
 	done
 }
 
+has_session() {
+	[ -n "$(session_pids "$1")" ]
+}
+
+# session_signal SIGNAL I: the session of target I, which there is.
+session_signal() {
+	local pids
+
+	pids=$(session_pids "$2")
+	[ -n "$pids" ] || fail "$WHAT: target $2 has no session for SIG$1"
+	# shellcheck disable=SC2086
+	kill "-$1" $pids || fail "$WHAT: SIG$1 to the session of target $2"
+}
+
 target_kill() {
 	local pids
 
@@ -127,6 +141,20 @@ link() {
 	echo "${*:2}" >&$((7 + $1))
 }
 
+links_cleared() {
+	[ "$(grep -c hurt "$TMP/link$1.said")" -gt "$2" ]
+}
+
+# link_clear I: all is well, and something was not.
+link_clear() {
+	local before
+
+	before=$(grep -c hurt "$TMP/link$1.said")
+	link "$1" both clear
+	wait_for 10 links_cleared "$1" "$before" || fail "$WHAT: the link does not answer"
+	[ "$(tail -n 1 "$TMP/link$1.said")" != "hurt 0" ] || fail "$WHAT: the link has hurt nothing"
+}
+
 lab_cleanup() {
 	local status=$?
 
@@ -146,8 +174,8 @@ target_text() {
 	echo "$SERVE_USER@${ADDRESS[$1]}:${PORT[$1]}/$POOL"
 }
 
-# load_start CREATE [KEY=VALUE...]: it is open when this returns.
-load_start() {
+# load_begin CREATE [KEY=VALUE...]: it is being opened when this returns.
+load_begin() {
 	rm -f "$TMP/say" "$TMP/said"
 	mkfifo "$TMP/say"
 	timeout -k 1 170 ${LAB_PRELOAD-} "$LOAD" "$LOCAL" "$TMP/journal" "$1" "${LOAD_PAUSE_US:-300}" \
@@ -157,9 +185,19 @@ load_start() {
 		>"$TMP/said" 2>"$TMP/load.log" &
 	load_waiter=$!
 	exec 6>"$TMP/say"
+	wait_for 10 load_child || fail "$WHAT: the load is not begun"
+	load=$(pgrep -P "$load_waiter")
+}
+
+load_child() {
+	pgrep -P "$load_waiter"
+}
+
+# load_start CREATE [KEY=VALUE...]: it is open when this returns.
+load_start() {
+	load_begin "$@"
 	wait_for 40 load_ready || fail "$WHAT: the load does not start"
 	grep -q ready "$TMP/said" || fail "$WHAT: the load ends: $(cat "$TMP/load.log")"
-	load=$(pgrep -P "$load_waiter")
 }
 
 load_ready() {
@@ -179,7 +217,7 @@ load_stop() {
 }
 
 load_kill() {
-	kill -KILL "$load"
+	kill -KILL "$load" || fail "$WHAT: there is no load to kill"
 	exec 6>&-
 	wait "$load_waiter" 2>/dev/null
 }

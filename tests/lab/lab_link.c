@@ -8,7 +8,8 @@
  * Makes the tun devices NAME here and "far" in NETNS; both go with it. Reads a
  * line from standard input: WAY WHAT [NUMBER] with WAY out, in or both, and
  * WHAT drop, loss PERCENT, double PERCENT, reorder PERCENT, delay MS, rate KBIT
- * a second (0: any), or clear.
+ * a second (0: any), or clear, which is answered by "hurt N": packets since the
+ * last one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -48,7 +49,7 @@ struct way {
 	unsigned count;
 };
 
-static uint64_t chance, order;
+static uint64_t chance, order, hurt;
 static struct way ways[2];
 
 static void
@@ -113,8 +114,14 @@ put_off(struct way *w, const uint8_t *bytes, uint32_t len)
 	if (w->count == QUEUE_MAX || (w->kbit && free_us - now > WAIT_US) ||
 	    !(p = malloc(sizeof(*p))))
 		return;
+	if (w->delay_us || w->kbit)
+		hurt++;
 	w->free_us = free_us + (w->kbit ? len * 8000ULL / w->kbit : 0);
-	p->due_us = w->free_us + w->delay_us + (happens(w->reorder) ? LATE_US : 0);
+	p->due_us = w->free_us + w->delay_us;
+	if (happens(w->reorder)) {
+		p->due_us += LATE_US;
+		hurt++;
+	}
 	p->order = order++;
 	p->len = len;
 	memcpy(p->bytes, bytes, len);
@@ -128,11 +135,15 @@ take(struct way *w)
 	ssize_t n;
 
 	while ((n = read(w->from, bytes, sizeof(bytes))) > 0) {
-		if (w->drop || happens(w->loss))
+		if (w->drop || happens(w->loss)) {
+			hurt++;
 			continue;
+		}
 		put_off(w, bytes, (uint32_t)n);
-		if (happens(w->twice))
+		if (happens(w->twice)) {
 			put_off(w, bytes, (uint32_t)n);
+			hurt++;
+		}
 	}
 }
 
@@ -209,6 +220,11 @@ obey(void)
 			set(&ways[0], what, number);
 		if (strcmp(way, "out") != 0)
 			set(&ways[1], what, number);
+		if (strcmp(what, "clear") == 0) {
+			(void)printf("hurt %llu\n", (unsigned long long)hurt);
+			(void)fflush(stdout);
+			hurt = 0;
+		}
 	}
 	return true;
 }
