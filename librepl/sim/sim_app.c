@@ -9,6 +9,10 @@
 #define CLOSE_TIMEOUT (3000 * SIM_MS)
 #define BLOCK_TIMEOUT (8000 * SIM_MS)
 
+/* A drain here ends by the silence of those that it waits for, of which several may be noticed one
+ * after the other. */
+#define CALL_LIMIT (SIM_OP_TIMEOUT + SIM_OP_TIMEOUT / 2)
+
 /* ---- opening and closing ---- */
 
 static void
@@ -511,7 +515,7 @@ advance_begin(struct sim *s, unsigned n)
 	gen_advance_keeping(&app->chain, &id, keep, count);
 	meta.generation = app->chain;
 	/* If it fails the replicas are ahead of us, and that is told at the next opening. */
-	(void)media_sidecar(s, n, &meta);
+	s->told |= !media_sidecar(s, n, &meta);
 	app->advancing = true;
 	app->again = false;
 	for (unsigned k = 0; k < s->nodes; k++) {
@@ -677,11 +681,13 @@ app_tick(struct sim *s, unsigned n)
 	for (unsigned l = 0; l < SIM_LANES; l++) {
 		const struct sim_lane *lane = &app->lane[l];
 
-		if (lane->draining && s->now - lane->since > 2 * SIM_OP_TIMEOUT)
+		if (lane->draining && s->now - lane->since > CALL_LIMIT)
 			sim_fail(s, "I5: a drain on node %u has not returned by its deadline", n);
 		if (!lane->draining && !lane->blocked && lane->queued &&
-		    s->now - lane->queued_since > 2 * SIM_OP_TIMEOUT)
+		    s->now - lane->queued_since > CALL_LIMIT)
 			sim_fail(s, "I5: a call on node %u waits for its lane past its deadline",
 				 n);
+		if (lane->blocked && s->now - lane->blocked_since > BLOCK_TIMEOUT + SIM_TICK)
+			sim_fail(s, "I5: a call on node %u is blocked past block-timeout", n);
 	}
 }

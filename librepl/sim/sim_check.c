@@ -446,7 +446,18 @@ check_established(struct sim *s, unsigned n, unsigned k)
 	}
 }
 
-/* Everything is well again for long: every replica is back, or waits for a person. */
+/* Larger, or of another size without one naming the other: that is told to people. */
+static bool
+is_of_other_size(const struct sim_app *app, const struct sidecar *other)
+{
+	enum gen_relation relation = gen_compare(&app->chain, &other->generation);
+
+	return other->pool_size > app->size ||
+	       (other->pool_size < app->size && relation != GEN_EQUAL && relation != GEN_AHEAD &&
+		relation != GEN_BEHIND);
+}
+
+/* Everything is well again for long: every replica is back, or waits for a person for a reason. */
 void
 check_settled(struct sim *s)
 {
@@ -455,10 +466,15 @@ check_settled(struct sim *s)
 			const struct sim_node *other = &s->node[k];
 			enum fsm_state state = s->node[n].app.keeper[k].fsm.state;
 
-			if (k == n || state == FSM_STANDALONE || state == FSM_PAUSED)
+			if (k == n || state == FSM_PAUSED)
 				continue;
-			/* One has grown and does not name the other: that is told to people. */
-			if (other->meta.pool_size != s->node[n].app.size)
+			if (state == FSM_STANDALONE && !s->told)
+				sim_fail(
+					s,
+					"node %u is refused by node %u, and nothing was done to it",
+					k, n);
+			if (state == FSM_STANDALONE ||
+			    is_of_other_size(&s->node[n].app, &other->meta))
 				continue;
 			if (state == FSM_ESTABLISHED)
 				check_established(s, n, k);

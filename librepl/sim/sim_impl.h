@@ -281,6 +281,8 @@ struct sim {
 	unsigned msg_count;
 	bool settling; /* all faults have ended */
 	bool held;     /* something was by enough queued ones */
+	bool told; /* a person has changed what a copy is, or a new generation could not be recorded
+		    */
 	bool changed, failed;
 	char reason[SIM_TEXT_MAX];
 	struct sim_stats stats;

@@ -43,7 +43,8 @@ void
 sim_new_id(struct sim *s, struct gen_id *id)
 {
 	memset(id, 0, sizeof(*id));
-	s->ids++;
+	if (++s->ids == SIM_GENERATIONS)
+		sim_fail(s, "the simulation has room for %u generations", SIM_GENERATIONS);
 	memcpy(id->b, &s->ids, sizeof(s->ids));
 }
 

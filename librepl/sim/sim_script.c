@@ -218,6 +218,7 @@ script_promote(struct sim *s, unsigned n, bool force)
 	if (!sim_broken(s, SIM_KEEP_MAP))
 		meta.dirty_off = meta.dirty_len = 0;
 	meta.epoch++;
+	s->told = true;
 	if (!media_sidecar(s, n, &meta))
 		return;
 	/* That its last writer crashed is forgotten now: its maps must not outlive that. */
@@ -239,6 +240,7 @@ script_demote(struct sim *s, unsigned n)
 		return;
 	sim_new_id(s, &id);
 	lineage_demote(&meta, &id);
+	s->told = true;
 	if (media_sidecar(s, n, &meta))
 		s->node[n].is_primary = false;
 }
@@ -265,6 +267,7 @@ copy_begin(struct sim *s, unsigned from, unsigned to)
 	struct sim_node *node = &s->node[to];
 	struct sidecar meta = node->meta;
 
+	s->told = true;
 	meta.state = SIDECAR_INCONSISTENT;
 	meta.dirty_off = meta.dirty_len = 0;
 	meta.pool_size = s->node[from].meta.pool_size;
@@ -350,6 +353,7 @@ sync_copy(struct sim *s, unsigned from, unsigned to, const struct sidecar *file)
 	/* That its program was killed is on record still: its maps are not to be believed. */
 	meta.writer_open = meta.state != SIDECAR_UP_TO_DATE;
 	meta.state = SIDECAR_UP_TO_DATE;
+	s->told = true;
 	if (!media_sidecar(s, from, &meta))
 		return;
 	check_disown(s, from);
