@@ -165,7 +165,7 @@ fault_initiator_killed_in_resync() {
 	check_equal
 }
 
-# both_die HOW: the program and both targets go, HOW for these.
+# both_die HOW [THEN]: the program and both targets go, HOW for these; THEN what is left here is changed.
 both_die() {
 	load_start 1
 	pause 100 1500
@@ -174,6 +174,7 @@ both_die() {
 	"$1" 1
 	exec 6>&-
 	wait "$load_waiter" 2>/dev/null
+	"${2-:}"
 	target_start 0
 	target_start 1
 	check_left
@@ -718,9 +719,16 @@ fault_power_cut() {
 	around hurt_power
 }
 
-# The program dies with both targets, and each of these holds what it promised.
+# Of the pool here no more is left than the program has synced; its record is synced by librepl itself.
+local_cut() {
+	mv "$LAB_MEDIA" "$LOCAL"
+	check_image "$LOCAL" acked
+}
+
+# The machines of the program and both targets stop, and each holds what was promised.
 fault_power_cut_all() {
-	both_die target_cut
+	export LAB_MEDIA=$LOCAL.media
+	both_die target_cut local_cut
 }
 
 # ... and again and again while a replica comes back.

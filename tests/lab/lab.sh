@@ -197,6 +197,7 @@ load_child() {
 load_start() {
 	load_begin "$@"
 	wait_for 40 load_ready || fail "$WHAT: the load does not start"
+	! grep -q "acknowledged updates are here" "$TMP/load.log" || lost "$WHAT: $(cat "$TMP/load.log")"
 	grep -q ready "$TMP/said" || fail "$WHAT: the load ends: $(cat "$TMP/load.log")"
 }
 

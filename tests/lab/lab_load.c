@@ -9,10 +9,13 @@
  * is found is taken for drained, as a program does after a crash. Says "ready"
  * when open; reads from standard input: "stop" ends the updates and closes, "well"
  * tells whether updates go on and all replicas are up to date,
- * "stat" prints a line for each replica. What it has come to is in JOURNAL.
+ * "stat" prints a line for each replica. What it has come to is in JOURNAL. The file
+ * that LAB_MEDIA names holds what of FILE has been synced, and nothing else: what is
+ * left of it when the power of this machine fails.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -33,6 +36,7 @@
 struct lab {
 	struct repl *repl;
 	uint8_t *pool;
+	uint8_t *media; /* or NULL */
 	struct lab_journal *journal;
 	unsigned pause_us;
 	_Atomic bool stop;
@@ -66,6 +70,18 @@ now_us(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+/* Here first, then on the replicas: what they have this file has, too. librepl_persist(3). */
+static void
+settle(const struct lab *lab, uint64_t off, uint64_t len)
+{
+	uint64_t page = off & ~(uint64_t)4095;
+
+	if (msync(lab->pool + page, off + len - page, MS_SYNC))
+		die("msync");
+	if (lab->media)
+		memcpy(lab->media + off, lab->pool + off, len);
 }
 
 /* One call to the library: how long it took and whether it failed. */
@@ -111,8 +127,10 @@ update(struct worker *w, uint64_t n)
 	int rc = 0;
 
 	fill_record(w, n);
+	settle(w->lab, lab_record_off(w->lane, n), LAB_RECORD);
 	if (n % LAB_LARGE_EACH == 0) {
 		fill_large(w, n);
+		settle(w->lab, lab_large_off(w->lane, n), LAB_LARGE);
 		begin_us = now_us();
 		rc = noted(w, begin_us,
 			   repl_flush(r, w->lane, lab_large_off(w->lane, n), LAB_LARGE));
@@ -124,6 +142,7 @@ update(struct worker *w, uint64_t n)
 	if (rc)
 		return rc;
 	*(uint64_t *)(void *)(w->lab->pool + count_off) = n;
+	settle(w->lab, count_off, 8);
 	begin_us = now_us();
 	return noted(w, begin_us, repl_persist(r, w->lane, count_off, 8));
 }
@@ -273,12 +292,21 @@ main(int argc, char **argv)
 		return 2;
 	lab.pool = map_file(argv[1], LAB_POOL_SIZE);
 	lab.journal = map_file(argv[2], sizeof(*lab.journal));
+	if (getenv("LAB_MEDIA"))
+		lab.media = map_file(getenv("LAB_MEDIA"), LAB_POOL_SIZE);
 	lab.pause_us = (unsigned)atoi(argv[4]);
 	lab.journal->closed = 0;
 	lab.repl = open_replicas(&lab, argv + 5, atoi(argv[3]) != 0);
 	for (unsigned i = 0; i < LAB_LANES; i++) {
 		uint64_t *count = (uint64_t *)(void *)(lab.pool + i * LAB_LANE_SIZE);
 
+		if (*count < lab.journal->lane[i].acked) {
+			(void)fprintf(stderr,
+				      "lab_load: lane %u: %" PRIu64 " of %" PRIu64
+				      " acknowledged updates are here\n",
+				      i, *count, lab.journal->lane[i].acked);
+			return 6;
+		}
 		workers[i] = (struct worker){.lab = &lab, .lane = i, .next = *count + 1};
 		/* What is found has reached the replicas with the opening. */
 		lab.journal->lane[i].acked = *count;
