@@ -44,6 +44,7 @@
 	X(RESTORE_TOLD, "restore what lags as if it had all of its generation")                    \
 	X(SYNC_TOLD, "make a replica whole, by a sync, that has a part of its generation")         \
 	X(PART_OVER_MORE, "go on from a part of a generation over who has more of it")             \
+	X(OPEN_IN_PIECES, "bring a replica what it lacks at opening by several commits")           \
 	X(KEEP_MAP, "keep a former primary's dirty map while another writes")                      \
 	X(NO_SYNC_AT_OPEN, "believe at opening that what is read is durable")                      \
 	X(NO_DEADLINE, "wait for a lost replica without end")                                      \

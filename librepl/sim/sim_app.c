@@ -29,7 +29,73 @@ app_open_keeper(struct sim *s, unsigned n, unsigned k, bool crashed)
 		keeper->dirty = node->map[k].bits;
 	}
 	keeper->at_open = s->node[k].up && !s->cut[n][k];
+	keeper->timer = SIM_NEVER;
 	fsm_init(&keeper->fsm, 200 * SIM_MS, 30000 * SIM_MS, s->now);
+}
+
+static void advance_begin(struct sim *s, unsigned n);
+
+/* All that were there are equal by now, or are lost: the generation to go on with. */
+static void
+opening_tell(struct sim *s, unsigned n)
+{
+	struct sim_node *node = &s->node[n];
+	struct sim_app *app = &node->app;
+	struct sidecar meta = node->meta, was = node->meta;
+	struct gen_id id;
+
+	check_forsake(s, n);
+	if (meta.position) {
+		sim_new_id(s, &id);
+		lineage_forget_part(&meta, &id);
+		app->chain = meta.generation;
+		node->meta.generation = meta.generation;
+		check_disown(s, n);
+		node->meta = was;
+	}
+	app->opening = OPENING_TELL;
+	advance_begin(s, n);
+}
+
+/* It is open: those that could not be reached are sought. */
+static void
+opening_end(struct sim *s, unsigned n)
+{
+	static const struct fsm_event start = {.kind = FSM_START};
+	struct sim_app *app = &s->node[n].app;
+
+	if (s->maps && !maps_begin(s, n)) {
+		app_kill(s, n);
+		return;
+	}
+	app->opening = OPENING_NOT;
+	for (unsigned k = 0; k < s->nodes; k++) {
+		struct sim_keeper *keeper = &app->keeper[k];
+
+		if (k == n)
+			continue;
+		if (keeper->installed)
+			queued_install(s, n, k);
+		else if (keeper->fsm.status)
+			keeper->timer = keeper->fsm.until_ns;
+		else
+			keeper_event(s, n, k, &start);
+	}
+}
+
+static void
+opening_progress(struct sim *s, unsigned n)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	for (unsigned k = 0; k < s->nodes && app->opening == OPENING_BRING; k++)
+		if (k != n && (app->keeper[k].fsm.state == FSM_CONNECTING ||
+			       app->keeper[k].fsm.state == FSM_RESYNCING))
+			return;
+	if (app->opening == OPENING_BRING)
+		opening_tell(s, n);
+	if (app->running && app->opening == OPENING_TELL && !app->advancing)
+		opening_end(s, n);
 }
 
 bool
@@ -37,9 +103,6 @@ app_start(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
-	struct sidecar meta;
-	struct sidecar was;
-	struct gen_id id;
 	bool crashed;
 
 	if (!node->up || app->running || node->session || !(node->home || node->meta.primary))
@@ -52,7 +115,6 @@ app_start(struct sim *s, unsigned n)
 	if (node->meta.state == SIDECAR_INCONSISTENT || node->meta.state == SIDECAR_OUTDATED ||
 	    target_left(s, n))
 		return false;
-	check_forsake(s, n);
 	check_disown(s, n);
 	memset(app, 0, sizeof(*app));
 	app->hold = app->hold_wanted = -1;
@@ -61,36 +123,18 @@ app_start(struct sim *s, unsigned n)
 	if (s->maps)
 		maps_load(s, n, crashed, &node->meta.generation.current);
 	queued_begin(s, n);
-	app->found = meta = node->meta;
-	if (meta.position) {
-		sim_new_id(s, &id);
-		lineage_forget_part(&meta, &id);
-		was = node->meta;
-		node->meta.generation = meta.generation;
-		check_disown(s, n);
-		node->meta = was;
-	}
-	app->chain = meta.generation;
-	sim_new_id(s, &id);
-	gen_advance(&app->chain, &id);
-	meta.generation = app->chain;
-	meta.pool_size = app->size;
-	meta.writer_open = true;
-	meta.state = SIDECAR_UP_TO_DATE;
-	if (!media_sidecar(s, n, &meta))
-		return false;
+	app->found = node->meta;
+	app->chain = app->found.generation;
 	app->running = true;
-	if (s->maps && !maps_begin(s, n)) {
-		app_kill(s, n);
-		return false;
-	}
+	app->opening = OPENING_BRING;
 	for (unsigned k = 0; k < s->nodes; k++) {
 		static const struct fsm_event start = {.kind = FSM_START};
 
 		app_open_keeper(s, n, k, crashed);
-		if (k != n)
+		if (k != n && app->keeper[k].at_open)
 			keeper_event(s, n, k, &start);
 	}
+	app_progress(s, n);
 	return true;
 }
 
@@ -129,7 +173,7 @@ app_quiet(const struct sim *s, unsigned n)
 {
 	const struct sim_app *app = &s->node[n].app;
 
-	if (!app->running || !app_lanes_idle(s, n) || app->advancing)
+	if (!app->running || app->opening || !app_lanes_idle(s, n) || app->advancing)
 		return false;
 	for (unsigned l = 0; l < SIM_LANES; l++) {
 		/* What is not drained a map on media tells. */
@@ -384,7 +428,7 @@ app_write(struct sim *s, unsigned n, uint32_t random)
 	struct sim_app *app = &s->node[n].app;
 	struct sim_lane *lane = &app->lane[random >> 28 & (SIM_LANES - 1)];
 
-	if (!app->running || app->closing || lane->queued == CALLS_MAX)
+	if (!app->running || app->opening || app->closing || lane->queued == CALLS_MAX)
 		return;
 	if (!lane->queued)
 		lane->queued_since = s->now;
@@ -514,8 +558,20 @@ advance_begin(struct sim *s, unsigned n)
 	sim_new_id(s, &id);
 	gen_advance_keeping(&app->chain, &id, keep, count);
 	meta.generation = app->chain;
-	/* If it fails the replicas are ahead of us, and that is told at the next opening. */
-	s->told |= !media_sidecar(s, n, &meta);
+	if (app->opening) {
+		meta.pool_size = app->size;
+		meta.writer_open = true;
+		meta.state = SIDECAR_UP_TO_DATE;
+	}
+	if (!media_sidecar(s, n, &meta)) {
+		/* The replicas are ahead of us, and that is told at the next opening; without it
+		 * nothing opens. */
+		s->told |= !app->opening;
+		if (app->opening) {
+			app_kill(s, n);
+			return;
+		}
+	}
 	app->advancing = true;
 	app->again = false;
 	for (unsigned k = 0; k < s->nodes; k++) {
@@ -575,7 +631,8 @@ app_advance(struct sim *s, unsigned n)
 {
 	struct sim_app *app = &s->node[n].app;
 
-	if (!app->running)
+	/* Of one that is being opened all get a new one. */
+	if (!app->running || app->opening == OPENING_BRING)
 		return;
 	app->lost_some = app->losing;
 	if (app->losing)
@@ -640,6 +697,9 @@ app_progress(struct sim *s, unsigned n)
 	if (!s->node[n].app.running)
 		return;
 	advance_progress(s, n);
+	opening_progress(s, n);
+	if (!s->node[n].app.running || s->node[n].app.opening)
+		return;
 	grow_progress(s, n);
 	for (unsigned l = 0; l < SIM_LANES && s->node[n].app.running; l++)
 		lane_progress(s, n, l);
@@ -666,15 +726,16 @@ app_tick(struct sim *s, unsigned n)
 
 	if (!app->running)
 		return;
-	record_again(s, n);
+	if (!app->opening)
+		record_again(s, n);
 	for (unsigned k = 0; k < s->nodes; k++) {
 		if (k != n)
 			keeper_tick(s, n, k);
 	}
-	if (s->maps)
+	if (s->maps && app->running && !app->opening)
 		maps_tick(s, n);
 	app_progress(s, n);
-	if (app->running)
+	if (app->running && !app->opening)
 		grow_tick(s, n);
 	if (!app->running)
 		return;

@@ -87,7 +87,7 @@ grow_begin(struct sim *s, unsigned n)
 	unsigned blocks = maps_blocks(app->size),
 		 to = node->file > blocks ? node->file : blocks + 4;
 
-	if (!app->running || app->closing || app->growing || to > SIM_BLOCKS)
+	if (!app->running || app->opening || app->closing || app->growing || to > SIM_BLOCKS)
 		return;
 	/* The file is the program's; there is room in it, or nothing has happened. */
 	if (node->file < to && s->now < node->full_until)

@@ -187,8 +187,16 @@ struct sim_lane {
 	uint32_t call[8];
 };
 
+/* Of a program that opens its pool: no call is made, and nobody comes that was not there. */
+enum sim_opening {
+	OPENING_NOT,   /* it is open */
+	OPENING_BRING, /* those that are there are made equal, in the generation that was found */
+	OPENING_TELL,  /* they get the one that it goes on with */
+};
+
 struct sim_app {
 	bool running, advancing, again;
+	enum sim_opening opening;
 	bool losing, lost_some; /* several at once: one generation for them */
 	uint64_t size;          /* of the pool, as the program may write to it */
 	uint64_t map_size;      /* that the dirty maps have */

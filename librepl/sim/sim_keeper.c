@@ -79,6 +79,16 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
+/* The program's file is but a part of the generation that was found: so is what is made equal to
+ * it. */
+static bool
+is_part(const struct sim *s, unsigned n)
+{
+	const struct sim_app *app = &s->node[n].app;
+
+	return app->opening && app->found.position;
+}
+
 static void
 keeper_mark(struct sim *s, unsigned n, unsigned k, enum sidecar_state state, enum sim_phase phase)
 {
@@ -90,9 +100,24 @@ keeper_mark(struct sim *s, unsigned n, unsigned k, enum sidecar_state state, enu
 		m.chain = s->node[n].app.chain;
 		keeper->committed = m.chain.current;
 		keeper->in_doubt = true;
+		if (is_part(s, n))
+			m.state = SIDECAR_OUTDATED;
 	}
 	keeper_call(s, n, k, phase, &m);
 }
+
+/* It is called that part already, of which it may know how much. */
+static bool
+is_called_part(const struct sim *s, unsigned n, unsigned k)
+{
+	const struct sim_keeper *keeper = &s->node[n].app.keeper[k];
+
+	return is_part(s, n) && !(keeper->dirty | keeper->batch) && !keeper->marked &&
+	       keeper->found.state != SIDECAR_INCONSISTENT &&
+	       gen_id_equal(&keeper->found.generation.current, &s->node[n].app.chain.current);
+}
+
+static void resync_finish(struct sim *s, unsigned n, unsigned k);
 
 /* A round: what is dirty now becomes the batch. */
 static void
@@ -101,6 +126,11 @@ resync_round(struct sim *s, unsigned n, unsigned k)
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_JBEGIN};
 
+	if (is_called_part(s, n, k) && !keeper->rounds) {
+		keeper->committed = s->node[n].app.chain.current;
+		resync_finish(s, n, k);
+		return;
+	}
 	keeper->rounds++;
 	keeper->batch |= keeper->dirty;
 	keeper->dirty = 0;
@@ -159,7 +189,8 @@ keeper_install(struct sim *s, unsigned n, unsigned k)
 	keeper->dirty = keeper->batch = 0;
 	keeper->label = keeper->committed;
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
-	queued_install(s, n, k);
+	if (!s->node[n].app.opening)
+		queued_install(s, n, k);
 	for (unsigned l = 0; l < SIM_LANES; l++)
 		s->node[n].app.lane[l].back |= UINT32_C(1) << k;
 	hold_release(s, n, k);
@@ -218,10 +249,13 @@ resync_commit(struct sim *s, unsigned n, unsigned k)
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_JCOMMIT, .state = SIDECAR_OUTDATED, .has_chain = true};
 
-	keeper->final = keeper->rounds > 2 || sim_random(s) % 2;
+	/* Nobody writes into what is being opened: one round does it, so that none is outdated in
+	 * between. */
+	keeper->final = keeper->rounds > 2 || sim_random(s) % 2 ||
+			(s->node[n].app.opening && !sim_broken(s, SIM_OPEN_IN_PIECES));
 	keeper->in_doubt = keeper->final;
 	if (keeper->final)
-		m.state = SIDECAR_UP_TO_DATE;
+		m.state = is_part(s, n) ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
 	else if (sim_broken(s, SIM_OUTDATED_OLD_LABEL))
 		m.has_chain = false;
 	if (sim_broken(s, SIM_CLEAR_EARLY))
@@ -597,7 +631,7 @@ keeper_tick(struct sim *s, unsigned n, unsigned k)
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg ping = {.kind = SIM_PING};
 
-	if (s->now >= keeper->timer)
+	if (s->now >= keeper->timer && !s->node[n].app.opening)
 		keeper_event(s, n, k, &timer);
 	if (!keeper->session)
 		return;

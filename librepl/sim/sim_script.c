@@ -439,7 +439,7 @@ script_keeper(struct sim *s, const struct sim_event *e, enum fsm_event_kind kind
 {
 	struct fsm_event event = {.kind = kind};
 
-	if (s->node[e->node].app.running && e->node != e->other)
+	if (s->node[e->node].app.running && !s->node[e->node].app.opening && e->node != e->other)
 		keeper_event(s, e->node, e->other, &event);
 	app_progress(s, e->node);
 }
