@@ -40,7 +40,7 @@ gone_after() {
 # whole WHAT: it comes back, and the local replica is as the pool is.
 whole() {
 	wait_for 20 back || fail "$1: it does not come back: $TEXT"
-	cat "$pools/p0" "$pools/p1" | cmp - "$pools/r" || fail "$1: the local replica differs"
+	cat "$pools/p0" "$pools/p1" | cmp - "$pools/r" || lost "$1: the local replica differs"
 }
 
 mv "$pools/p1" "$TMP/p1"

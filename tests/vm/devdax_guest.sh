@@ -58,9 +58,9 @@ listed inconsistent
 ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync to the new device: $(cat "$TMP/out")"
 grep -q "its device is another one" "$TMP/serve.log" || fail "no word of it"
 listed up-to-date
-ctl verify "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "the replica differs: $(cat "$TMP/out")"
+ctl verify "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || lost "the replica differs: $(cat "$TMP/out")"
 ctl restore "$T/pool" "$TMP/restored" >"$TMP/out" 2>&1 || fail "restore: $(cat "$TMP/out")"
-cmp "$TMP/local" "$TMP/restored" || fail "what was restored differs"
+cmp "$TMP/local" "$TMP/restored" || lost "what was restored differs"
 
 # Links that are changed over, as where names of devices are: nothing comes into the other pool's device.
 first=$DEVICE
@@ -79,6 +79,6 @@ ln -sfn "$first" "$pools/pool"
 ln -sfn "$DEVICE" "$pools/other"
 for pair in "local pool" "theirs other"; do
 	set -- $pair
-	ctl verify "$TMP/$1" "$T/$2" >"$TMP/out" 2>&1 || fail "$2 differs: $(cat "$TMP/out")"
+	ctl verify "$TMP/$1" "$T/$2" >"$TMP/out" 2>&1 || lost "$2 differs: $(cat "$TMP/out")"
 done
 stop "$SERVE_PID"
