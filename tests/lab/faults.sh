@@ -240,6 +240,7 @@ hurt_link() {
 	link "$VICTIM" "$@"
 	pause 500 4000
 	link_clear "$VICTIM"
+	link_hurt "$VICTIM"
 }
 
 fault_link_down() {
@@ -269,6 +270,7 @@ hurt_flapping() {
 		link_clear "$VICTIM"
 		sleep 0.2
 	done
+	link_hurt "$VICTIM"
 }
 
 fault_late_500() {

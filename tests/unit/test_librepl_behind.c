@@ -280,7 +280,7 @@ begin(enum ack_kind ack)
 	world = world_new(r->mem);
 	assert_int_equal(repl_config_new(&r->cfg), 0);
 	assert_int_equal(config_add_target(r->cfg, "u@h/p", &e), 0);
-	r->cfg->ack = ack;
+	r->cfg->ack = (int)ack;
 	r->size = POOL;
 	r->replica_count = 1;
 	r->replicas[0].remote = (struct remote *)(void *)world;
