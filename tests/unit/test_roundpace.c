@@ -97,11 +97,11 @@ no_frame_waits_for_more_than_two_pieces(void **state)
 	unsigned most = 0, all;
 
 	(void)state;
+	writer = pthread_self();
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "writer", &pool, &err), 0);
 	assert_int_equal(pool_map(pool, true, &map, &err), 0);
 	assert_int_equal(pool_log_make(pool, map, &rlog, &err), 0);
 	all = syncs;
-	writer = pthread_self();
 	slow = true;
 	messages[0] = &v;
 	for (unsigned i = 0; i < FRAMES; i++) {
