@@ -32,6 +32,8 @@ struct ship;
 struct shipment;
 struct siblings;
 
+#define REPL_TELL_SHARE 8U /* of op-timeout, that a replica has at least to take a generation */
+
 /* What a target was found to be at some time; newest first, each one different. */
 struct profile_note {
 	struct profile_note *next;

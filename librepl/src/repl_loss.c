@@ -13,8 +13,6 @@
 #include "statusd.h"
 #include "text.h"
 
-#define TELL_SHARE 8U /* of op-timeout, that a replica has at least for an answer */
-
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 {
@@ -71,7 +69,7 @@ static uint64_t
 deadline_telling(const struct repl *r, uint64_t deadline_ns)
 {
 	uint64_t end_ns = deadline_part(deadline_closing(r, deadline_ns), 3, 4);
-	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / TELL_SHARE);
+	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
 
 	return end_ns > least_ns ? end_ns : deadline_closing(r, least_ns);
 }
@@ -241,6 +239,18 @@ repl_record_again(struct repl *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static int
+none_is_told(struct repl *r, struct err *e)
+{
+	int rc;
+
+	pthread_mutex_lock(&r->reason_lock);
+	rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
+		     r->replicas[0].reason);
+	pthread_mutex_unlock(&r->reason_lock);
+	return rc;
+}
+
 int
 repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e)
 {
@@ -249,12 +259,8 @@ repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, 
 	pthread_mutex_lock(&r->lock);
 	r->generation = *chain;
 	(void)advance_replicas(r, deadline_closing(r, deadline_ns));
-	if (replicas_live(r) == 0) {
-		pthread_mutex_lock(&r->reason_lock);
-		rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
-			     r->replicas[0].reason);
-		pthread_mutex_unlock(&r->reason_lock);
-	}
+	if (replicas_live(r) == 0)
+		rc = none_is_told(r, e);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }
@@ -268,12 +274,8 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 	pthread_mutex_lock(&r->lock);
 	before = replicas_live(r);
 	rc = repl_advance_locked(r, deadline_ns, e);
-	if (!rc && before && replicas_live(r) == 0) {
-		pthread_mutex_lock(&r->reason_lock);
-		rc = err_set(e, REPL_E_LOST, "no replica could be told its generation: %s",
-			     r->replicas[0].reason);
-		pthread_mutex_unlock(&r->reason_lock);
-	}
+	if (!rc && before && replicas_live(r) == 0)
+		rc = none_is_told(r, e);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }

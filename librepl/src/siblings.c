@@ -266,8 +266,6 @@ is_told(const struct repl *m)
 	return m->set->told && atomic_load(&m->replicas[0].lost) == 0;
 }
 
-#define TELL_SHARE 8U /* of op-timeout, that each has at least */
-
 /*
  * One that hangs must leave the others time for theirs. What has gone by before, as where the one
  * that is lost has taken all of it, says nothing of those that are well.
@@ -276,7 +274,7 @@ static uint64_t
 deadline_share(const struct repl *m, uint64_t deadline_ns)
 {
 	uint64_t now_ns = clock_now_ns(), end_ns = deadline_ns;
-	uint64_t least_ns = clock_deadline(m->cfg->op_timeout_ms / TELL_SHARE);
+	uint64_t least_ns = clock_deadline(m->cfg->op_timeout_ms / REPL_TELL_SHARE);
 	unsigned count = 0;
 
 	for (; m; m = m->set->next)
