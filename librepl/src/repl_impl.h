@@ -2,7 +2,7 @@
 /*
  * repl_impl - what is behind a struct repl; shared by repl.c (persistence),
  * repl_open.c (opening and closing), repl_loss.c (recording losses), keeper.c (getting
- * replicas back), hold.c and repl_log.c (logs).
+ * replicas back), hold.c, and repl_log.c, repl_log_trim.c and log_step.c (logs).
  *
  * Lock order: repl.grow_lock, the lanes in the order of their numbers, repl.lock, then a
  * remote's own, then repl.reason_lock, repl.wake_lock. A lane is waited for with nothing

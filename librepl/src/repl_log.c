@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Persistent logs: the public calls around logcore.
+ * Persistent logs: the public calls around logcore that make and open one and append.
  *
  * Appends of several threads are grouped. One at a time leads (logturn): it makes
  * durable all that has been placed, by its own lane, while the others place theirs
@@ -17,204 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
-#include "clock.h"
 #include "entry.h"
 #include "forks.h"
 #include "le.h"
 #include "logcore.h"
-#include "logscan.h"
-#include "logturn.h"
 #include "pending.h"
-#include "repl_impl.h"
 #include "repl_lanes.h"
-
-#define LOG_BUSY_NAP_US  50U
-#define LOG_RESEND_PIECE (16UL << 20)
-
-struct repl_log {
-	struct repl *r;        /* NULL: closed before the log was */
-	unsigned forks;        /* as the handle's */
-	struct repl_log *next; /* of the handle's */
-	size_t off;            /* of the area in the pool */
-	size_t size;           /* ... or 0: not one of the handle's yet */
-	uint8_t *area;
-	struct logfmt_header fixed; /* for what never changes of it */
-	pthread_mutex_t trim_lock;  /* one trim at a time; guards the header's bytes */
-	pthread_mutex_t lock;       /* guards what follows */
-	struct logturn turn;
-	struct logcore core;
-	int failed; /* 0 or why the log takes nothing more */
-	char why[256];
-};
-
-/* ---- on the wire ---- */
-
-enum step_kind { STEP_PERSIST, STEP_BEHIND, STEP_TRIM };
-
-/* One call that makes something durable; offsets in the area. */
-struct step {
-	enum step_kind kind;
-	struct logfmt_span span;
-	struct range behind; /* of STEP_BEHIND: what is stored meanwhile, see struct repl_behind */
-	void (*store)(void *arg);
-	void *arg;
-};
-
-static int
-step_flush(struct repl_log *log, unsigned lane, const struct logfmt_span *span)
-{
-	int rc = repl_flush(log->r, lane, log->off + span->off[0], span->len[0]);
-
-	if (!rc && span->len[1])
-		rc = repl_flush(log->r, lane, log->off + span->off[1], span->len[1]);
-	return rc;
-}
-
-static int
-step_behind(struct repl_log *log, unsigned lane, const struct step *s)
-{
-	const struct repl_behind behind = {
-		.a = {{.off = log->off + s->span.off[0], .len = s->span.len[0]},
-		      {.off = log->off + s->span.off[1], .len = s->span.len[1]}},
-		.b = {.off = log->off + s->behind.off, .len = s->behind.len},
-		.store = s->store,
-		.arg = s->arg,
-	};
-
-	return repl_persist_behind(log->r, lane, &behind);
-}
-
-static int
-step_once(struct repl_log *log, unsigned lane, const struct step *s)
-{
-	const struct logfmt_span *span = &s->span;
-	int rc;
-
-	switch (s->kind) {
-	case STEP_PERSIST:
-		if (!span->len[1])
-			return repl_persist(log->r, lane, log->off + span->off[0], span->len[0]);
-		rc = step_flush(log, lane, span);
-		return rc ? rc : repl_drain(log->r, lane);
-	case STEP_BEHIND:
-		return step_behind(log, lane, s);
-	case STEP_TRIM:
-		break;
-	}
-	return repl_trim(log->r, lane, span->len[0] ? log->off + span->off[0] : 0, span->len[0]);
-}
-
-/* A lane that another call is in for a moment is waited for: each step may be repeated. */
-static int
-step_run(struct repl_log *log, unsigned lane, const struct step *s)
-{
-	uint64_t deadline_ns = clock_deadline(log->r->cfg->op_timeout_ms);
-	int rc;
-
-	while ((rc = step_once(log, lane, s)) == REPL_E_BUSY && clock_now_ns() < deadline_ns)
-		(void)usleep(LOG_BUSY_NAP_US);
-	return rc;
-}
-
-/*
- * Trims that a log on this handle has begun are finished: where one is pending
- * nothing may be written.
- */
-static int
-log_settle(struct repl_log *log, unsigned lane)
-{
-	static const struct step settle = {.kind = STEP_TRIM};
-
-	return step_run(log, lane, &settle);
-}
-
-static int
-log_persist(struct repl_log *log, uint64_t off, uint64_t len)
-{
-	struct step s = {.kind = STEP_PERSIST, .span = {.off = {off, 0}, .len = {len, 0}}};
-
-	return step_run(log, 0, &s);
-}
-
-/* What a log that failed has left here: its records, then its tail. */
-static int
-log_resend(struct repl_log *log)
-{
-	uint64_t size = log->core.h.area_size;
-	int rc = 0;
-
-	if (!atomic_load(&log->r->log_failed))
-		return 0;
-	for (uint64_t at = LOGFMT_RING_OFF; !rc && at < size; at += LOG_RESEND_PIECE)
-		rc = log_persist(log, at,
-				 size - at < LOG_RESEND_PIECE ? size - at : LOG_RESEND_PIECE);
-	return rc ? rc : log_persist(log, LOGFMT_TAIL_OFF, LOGFMT_TAIL_SIZE);
-}
-
-static int
-trim_pages(struct repl_log *log, unsigned lane, const struct logfmt_span *span)
-{
-	int rc = 0;
-
-	for (unsigned i = 0; i < 2 && !rc; i++) {
-		struct step s = {.kind = STEP_TRIM};
-
-		s.span.off[0] = span->off[i];
-		s.span.len[0] = span->len[i];
-		if (span->len[i])
-			rc = step_run(log, lane, &s);
-	}
-	return rc;
-}
-
-/* Before anything is stored in these parts of the area. */
-static unsigned
-log_store(struct repl_log *log, const struct logfmt_span *span)
-{
-	const struct range in_pool[2] = {{.off = log->off + span->off[0], .len = span->len[0]},
-					 {.off = log->off + span->off[1], .len = span->len[1]}};
-
-	return pending_store(log->r, in_pool, 2);
-}
-
-static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};
-static const struct logfmt_span log_tails = {.off = {LOGFMT_TAIL_OFF}, .len = {LOGFMT_TAIL_SIZE}};
-
-struct header_second {
-	struct logcore *core;
-	const struct logfmt_header *h;
-};
-
-static void
-header_second_store(void *arg)
-{
-	const struct header_second *second = arg;
-
-	logcore_header_second(second->core, second->h);
-}
-
-/* Both copies, one after the other. */
-static int
-header_update(struct repl_log *log, unsigned lane, struct logfmt_header *h)
-{
-	unsigned turn = log_store(log, &log_headers);
-	struct logfmt_span both = logcore_header_first(&log->core, h);
-	struct header_second second = {.core = &log->core, .h = h};
-	struct step s = {
-		.kind = STEP_BEHIND,
-		.span = {.off = {both.off[0], 0}, .len = {both.len[0], 0}},
-		.behind = {.off = both.off[1], .len = both.len[1]},
-		.store = header_second_store,
-		.arg = &second,
-	};
-	int rc = step_run(log, lane, &s);
-
-	if (!rc)
-		pending_stored(log->r, turn);
-	return rc;
-}
+#include "repl_log_impl.h"
 
 /* ---- making and opening ---- */
 
@@ -298,8 +108,7 @@ repl_logs_detach(struct repl *r)
 	r->logs = NULL;
 }
 
-/* In a child of the process whose it is: a lock may be held for ever. */
-static bool
+bool
 log_is_parents(const struct repl_log *log)
 {
 	return log->forks != forks_count();
@@ -319,8 +128,7 @@ repl_log_close(struct repl_log *log)
 	free(log);
 }
 
-/* The calls below have the thread's text set already; this says what they were for. */
-static int
+int
 log_context(int rc, const char *what, size_t off)
 {
 	struct err e;
@@ -371,11 +179,11 @@ repl_log_open(struct repl *r, size_t off, struct repl_log **out)
 		repl_log_close(log);
 		return config_report(&e);
 	}
-	rc = log_settle(log, 0);
+	rc = log_trims_finish(log, 0);
 	if (!rc)
 		rc = log_resend(log);
 	if (!rc) {
-		rc = header_update(log, 0, &log->core.h);
+		rc = log_header_update(log, 0, &log->core.h);
 		if (rc)
 			atomic_store(&r->log_failed, true);
 	}
@@ -427,8 +235,8 @@ log_format(struct repl_log *log, uint64_t size, enum repl_log_kind kind, uint64_
 {
 	unsigned turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
 	struct header_first first = {.area = log->area, .size = size, .salt = salt, .kind = kind};
-	struct step s = {
-		.kind = STEP_BEHIND,
+	struct log_step s = {
+		.kind = LOG_STEP_BEHIND,
 		.span = {.off = {LOGFMT_PAGE}, .len = {LOGFMT_RING_OFF - LOGFMT_PAGE}},
 		.behind = {.len = LOGFMT_PAGE},
 		.store = header_first_store,
@@ -437,7 +245,7 @@ log_format(struct repl_log *log, uint64_t size, enum repl_log_kind kind, uint64_
 	int rc;
 
 	logcore_clear(log->area);
-	rc = step_run(log, 0, &s);
+	rc = log_step_run(log, 0, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
 	return rc;
@@ -475,7 +283,7 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 		repl_log_close(log);
 		return config_report(&e);
 	}
-	rc = log_settle(log, 0);
+	rc = log_trims_finish(log, 0);
 	if (!rc)
 		rc = log_format(log, size, kind, salt ? salt : 1);
 	if (rc) {
@@ -488,8 +296,7 @@ repl_log_create(struct repl *r, size_t off, size_t size, enum repl_log_kind kind
 
 /* ---- appending ---- */
 
-/* Under the lock: what is said of a log that has failed. */
-static int
+int
 log_failed(const struct repl_log *log, struct err *e)
 {
 	if (!log->failed)
@@ -497,8 +304,7 @@ log_failed(const struct repl_log *log, struct err *e)
 	return err_set(e, log->failed, "the log at %zu takes no more: %s", log->off, log->why);
 }
 
-/* Under the lock. */
-static void
+void
 log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 {
 	if (log->failed)
@@ -509,6 +315,8 @@ log_fail(struct repl_log *log, int rc, const char *what, uint64_t position)
 		       "%s at %" PRIu64 " failed (%.160s); open it again", what, position,
 		       repl_errormsg());
 }
+
+static const struct logfmt_span log_tails = {.off = {LOGFMT_TAIL_OFF}, .len = {LOGFMT_TAIL_SIZE}};
 
 struct group_tail {
 	struct logcore *core;
@@ -527,18 +335,18 @@ static int
 group_persist(struct repl_log *log, unsigned lane, const struct logcore_group *g)
 {
 	struct group_tail tail = {.core = &log->core, .g = g};
-	struct step s = {.kind = STEP_PERSIST, .span = g->span};
+	struct log_step s = {.kind = LOG_STEP_PERSIST, .span = g->span};
 	unsigned turn;
 	int rc;
 
 	if (g->tail_off == 0)
-		return step_run(log, lane, &s);
-	s.kind = STEP_BEHIND;
+		return log_step_run(log, lane, &s);
+	s.kind = LOG_STEP_BEHIND;
 	s.behind = (struct range){.off = g->tail_off, .len = 8};
 	s.store = group_tail_store;
 	s.arg = &tail;
 	turn = log_store(log, &log_tails);
-	rc = step_run(log, lane, &s);
+	rc = log_step_run(log, lane, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
 	return rc;
@@ -554,7 +362,7 @@ log_group(struct repl_log *log, unsigned lane)
 	logcore_group_begin(&log->core, &g);
 	(void)pthread_mutex_unlock(&log->lock);
 	if (g.settle)
-		rc = log_settle(log, lane);
+		rc = log_trims_finish(log, lane);
 	if (!rc)
 		rc = group_persist(log, lane, &g);
 	(void)pthread_mutex_lock(&log->lock);
@@ -635,8 +443,8 @@ records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, con
 	return rc;
 }
 
-static int
-lane_check(const struct repl_log *log, unsigned lane, struct err *e)
+int
+log_lane_check(const struct repl_log *log, unsigned lane, struct err *e)
 {
 	if (!log)
 		return err_set(e, REPL_E_INVAL, "no log: it is NULL");
@@ -660,7 +468,7 @@ repl_log_append(struct repl_log *log, unsigned lane, const void *data, size_t le
 	int rc;
 
 	err_clear(&e);
-	rc = lane_check(log, lane, &e);
+	rc = log_lane_check(log, lane, &e);
 	if (!rc)
 		rc = record_check(log, data, len, &e);
 	if (rc)
@@ -680,7 +488,7 @@ repl_log_append_batch(struct repl_log *log, unsigned lane, const struct iovec *i
 	int rc;
 
 	err_clear(&e);
-	rc = lane_check(log, lane, &e);
+	rc = log_lane_check(log, lane, &e);
 	if (!rc && (!iov || count == 0 || count > REPL_LOG_BATCH_MAX))
 		rc = err_set(&e, REPL_E_INVAL, "a batch of %zu records: 1 to %u will do", count,
 			     REPL_LOG_BATCH_MAX);
@@ -692,212 +500,4 @@ repl_log_append_batch(struct repl_log *log, unsigned lane, const struct iovec *i
 		sums[i] = logfmt_data_sum(&log->fixed, iov[i].iov_base, iov[i].iov_len);
 	rc = records_append(log, lane, iov, sums, count, first, &e);
 	return rc ? config_report(&e) : 0;
-}
-
-/* ---- reading ---- */
-
-struct log_bounds {
-	struct logfmt_header h;
-	uint64_t durable;
-};
-
-static struct log_bounds
-log_bounds(struct repl_log *log)
-{
-	struct log_bounds b;
-
-	(void)pthread_mutex_lock(&log->lock);
-	b = (struct log_bounds){.h = log->core.h, .durable = log->core.durable};
-	(void)pthread_mutex_unlock(&log->lock);
-	return b;
-}
-
-uint64_t
-repl_log_head(struct repl_log *log)
-{
-	ENTRY_WHOLE();
-	return log && !log_is_parents(log) ? log_bounds(log).h.head : 0;
-}
-
-uint64_t
-repl_log_tail(struct repl_log *log)
-{
-	ENTRY_WHOLE();
-	return log && !log_is_parents(log) ? log_bounds(log).durable : 0;
-}
-
-static int
-position_check(const struct log_bounds *b, uint64_t position, struct err *e)
-{
-	if (position < b->h.head)
-		return err_set(e, REPL_E_NOT_FOUND,
-			       "what was at %" PRIu64 " is trimmed: the log begins at %" PRIu64,
-			       position, b->h.head);
-	if (position >= b->durable)
-		return err_set(e, REPL_E_NOT_FOUND,
-			       "there is nothing at %" PRIu64 ": the log ends at %" PRIu64,
-			       position, b->durable);
-	return 0;
-}
-
-/*
- * Why there is no whole record at a position of the log: none begins there, as those before it say,
- * whose data are not looked at, or it is damaged, or one before it is. A trim meanwhile makes zeros
- * of what was whole.
- */
-static int
-record_missing(struct repl_log *log, uint64_t position, struct err *e)
-{
-	bool aligned = position % LOGFMT_ALIGN == 0;
-	struct log_bounds b;
-	uint64_t at, n;
-
-	do {
-		b = log_bounds(log);
-		if (position_check(&b, position, e))
-			return e->code;
-		at = b.h.head;
-		while (aligned && at < position &&
-		       (n = logfmt_record_claims(log->area, &b.h, at)) > 0)
-			at += n;
-	} while (log_bounds(log).h.head != b.h.head);
-	if (!aligned || at > position)
-		return err_set(e, REPL_E_INVAL, "no record begins at %" PRIu64, position);
-	return err_set(e, REPL_E_CORRUPT,
-		       "the record at %" PRIu64
-		       " is damaged, though its append was acknowledged: get the pool from a "
-		       "replica",
-		       at);
-}
-
-int
-repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, size_t *len,
-	      uint64_t *next)
-{
-	ENTRY_WHOLE();
-	struct logfmt_record rec = {0};
-	struct log_bounds b;
-	bool whole;
-	struct err e;
-
-	err_clear(&e);
-	if (!log || !len || !next || (!buf && size))
-		return config_report_set(REPL_E_INVAL,
-					 "no log, or no place for the record or its length");
-	if (!log->r)
-		return config_report_set(REPL_E_INVAL, "the handle of the log is closed");
-	if (handle_check(log->r, &e))
-		return config_report(&e);
-	b = log_bounds(log);
-	if (position_check(&b, position, &e))
-		return config_report(&e);
-	whole = position % LOGFMT_ALIGN == 0 && logfmt_record_read(log->area, &b.h, position, &rec);
-	if (whole && rec.len <= size)
-		logfmt_copy_out(log->area, &rec.data, buf, rec.len);
-	/* It may have been trimmed while it was read. */
-	b = log_bounds(log);
-	if (position_check(&b, position, &e))
-		return config_report(&e);
-	if (!whole) {
-		(void)record_missing(log, position, &e);
-		return config_report(&e);
-	}
-	*len = rec.len;
-	*next = position + logfmt_record_size(rec.len);
-	if (rec.len <= size)
-		return 0;
-	(void)err_set(&e, REPL_E_LIMIT, "the record has %" PRIu32 " bytes, there is room for %zu",
-		      rec.len, size);
-	return config_report(&e);
-}
-
-/* ---- trimming ---- */
-
-static int
-trim_check(struct repl_log *log, const struct log_bounds *b, uint64_t position, struct err *e)
-{
-	struct logfmt_record rec;
-
-	if (position > b->durable)
-		return err_set(e, REPL_E_INVAL, "a trim to %" PRIu64 ": the log ends at %" PRIu64,
-			       position, b->durable);
-	if (position < b->durable &&
-	    (position % LOGFMT_ALIGN || !logfmt_record_read(log->area, &b->h, position, &rec)))
-		return record_missing(log, position, e);
-	return 0;
-}
-
-/* The space between the bases may be used again when it is zero here and will be there. */
-static int
-trim_space(struct repl_log *log, unsigned lane, const struct logfmt_header *h)
-{
-	uint64_t base = h->head - h->head % LOGFMT_PAGE;
-	uint64_t from = log->core.base; /* changed by trims only */
-	struct logfmt_span span;
-	unsigned turn;
-	int rc;
-
-	if (base == from)
-		return 0;
-	span = logfmt_span(h, from, base - from);
-	turn = log_store(log, &span);
-	memset(log->area + span.off[0], 0, span.len[0]);
-	memset(log->area + span.off[1], 0, span.len[1]);
-	rc = trim_pages(log, lane, &span);
-	if (rc)
-		return rc;
-	pending_stored(log->r, turn);
-	(void)pthread_mutex_lock(&log->lock);
-	log->core.base = base;
-	(void)pthread_mutex_unlock(&log->lock);
-	return 0;
-}
-
-/* Under trim_lock. */
-static int
-trim_to(struct repl_log *log, unsigned lane, uint64_t position)
-{
-	struct logfmt_header h = log_bounds(log).h;
-	int rc;
-
-	h.head = position;
-	rc = header_update(log, lane, &h);
-	if (!rc) {
-		(void)pthread_mutex_lock(&log->lock);
-		log->core.h = h;
-		(void)pthread_mutex_unlock(&log->lock);
-		rc = trim_space(log, lane, &h);
-	}
-	if (!rc)
-		return 0;
-	(void)pthread_mutex_lock(&log->lock);
-	log_fail(log, rc, "a trim", position);
-	(void)pthread_mutex_unlock(&log->lock);
-	return log_context(rc, "trimming", log->off);
-}
-
-int
-repl_log_trim(struct repl_log *log, unsigned lane, uint64_t position)
-{
-	ENTRY_WHOLE();
-	struct log_bounds b;
-	struct err e;
-	int rc;
-
-	err_clear(&e);
-	if (lane_check(log, lane, &e))
-		return config_report(&e);
-	(void)pthread_mutex_lock(&log->trim_lock);
-	(void)pthread_mutex_lock(&log->lock);
-	rc = log_failed(log, &e);
-	(void)pthread_mutex_unlock(&log->lock);
-	b = log_bounds(log);
-	if (!rc && position > b.h.head)
-		rc = trim_check(log, &b, position, &e);
-	if (rc)
-		(void)config_report(&e);
-	else if (position > b.h.head)
-		rc = trim_to(log, lane, position);
-	(void)pthread_mutex_unlock(&log->trim_lock);
-	return rc;
 }
