@@ -382,7 +382,8 @@ kin_post(unsigned pool, uint64_t off, uint64_t len, bool any)
 	uint64_t end = len > UINT64_MAX - off ? UINT64_MAX : off + len;
 
 	for (uint64_t to; kin && off < end; off = to) {
-		to = end - off > POST_MAX ? off + POST_MAX : end;
+		/* All to the end is one word. */
+		to = end - off > POST_MAX && end != UINT64_MAX ? off + POST_MAX : end;
 		if (!post(&kin->pools[pool], post_of(off / LINE, (to - 1) / LINE + 1), any))
 			return false;
 	}
@@ -439,6 +440,12 @@ uint64_t
 kin_asked(unsigned pool)
 {
 	return kin ? atomic_load(&kin->pools[pool].asked) : 0;
+}
+
+uint64_t
+kin_range_end(const struct kin_range *r, uint64_t size)
+{
+	return r->len == UINT64_MAX ? size : r->off + r->len;
 }
 
 unsigned

@@ -64,6 +64,9 @@ struct kin_range {
 	uint64_t len; /* UINT64_MAX: up to the end of the file */
 };
 
+/* Where it ends in a pool of that size. */
+uint64_t kin_range_end(const struct kin_range *r, uint64_t size);
+
 /* What is posted reaches up to there, or UINT64_MAX: the file may be longer. */
 uint64_t kin_end(unsigned pool);
 
@@ -87,9 +90,9 @@ bool kin_has(unsigned pool, dev_t dev, ino_t ino);
 bool kin_has_other(unsigned pool, dev_t dev, ino_t ino);
 
 /*
- * The range, of a len above 0, is to be durable on the replicas when that is asked for. False, if
- * not any: too much would go with it, since all words are in use. Who has asked and waited posts it
- * once more.
+ * The range, of a len above 0, is to be durable on the replicas when that is asked for; one that
+ * ends at UINT64_MAX goes up to the end of the file. False, if not any: too much would go with it,
+ * since all words are in use. Who has asked and waited posts it once more.
  */
 bool kin_post(unsigned pool, uint64_t off, uint64_t len, bool any);
 

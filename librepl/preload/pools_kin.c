@@ -54,8 +54,7 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 	bool all = true;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t off = ranges[i].off, len = ranges[i].len;
-		uint64_t end = len > UINT64_MAX - off ? p->size : off + len;
+		uint64_t off = ranges[i].off, end = kin_range_end(&ranges[i], p->size);
 		uint64_t behind = off > p->size ? off : p->size;
 
 		if (end > behind && grown)

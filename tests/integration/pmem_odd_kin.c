@@ -14,6 +14,7 @@
  *   counts    a child counts what was made durable, in FILE.count, until a replica is lost
  *   flushed   a child flushes, and exits without a drain
  *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
+ *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
 #include <errno.h>
@@ -40,6 +41,9 @@
 #define CHILDREN 4U
 #define POOL     (16 * SIZE)
 #define PUTS     150U
+#define WORDS    64U            /* that ranges are posted in: KIN_RANGES */
+#define FAR      (1025UL << 20) /* from all of them: in one word with any it's all to the end */
+#define FAR_POOL (FAR + (1UL << 20))
 
 static char *
 pool_map(const char *path, size_t size)
@@ -385,6 +389,43 @@ cuts(const char *path)
 }
 
 static void
+stop_and_wait(pid_t pid)
+{
+	char file[64], text[64] = "";
+
+	(void)kill(pid, SIGSTOP);
+	check(snprintf(file, sizeof(file), "/proc/%d/stat", (int)pid) > 0, "a name");
+	while (!strstr(text, ") T ")) {
+		int fd = open(file, O_RDONLY);
+		ssize_t n = read(fd, text, sizeof(text) - 1);
+
+		check(n > 0, file);
+		text[n] = '\0';
+		(void)close(fd);
+	}
+}
+
+static void
+stopped(const char *path)
+{
+	char *at = pool_map(path, FAR_POOL);
+	pid_t parent = getpid();
+
+	put(at, 'p', PAGE);
+	if (fork() == 0) {
+		stop_and_wait(parent);
+		for (size_t i = 0; i < WORDS; i++)
+			put(at + 2 * i * PAGE, 's', PAGE);
+		put(at + FAR, 'f', PAGE);
+		(void)kill(parent, SIGCONT);
+		put(at + PAGE, 'c', PAGE);
+		_exit(0);
+	}
+	reap(1);
+	put(at, 'q', PAGE);
+}
+
+static void
 all(const char *path)
 {
 	char *at = pool_map(path, SIZE);
@@ -398,8 +439,8 @@ all(const char *path)
 }
 
 const struct odd_mode odd_kin[] = {
-	{"kin", kin},         {"quiet", quiet},   {"strays", strays},     {"heirs", heirs},
-	{"killed", killed},   {"spread", spread}, {"executes", executes}, {"lingers", lingers},
-	{"alarmed", alarmed}, {"counts", counts}, {"flushed", flushes},   {"all", all},
-	{"cuts", cuts},       {NULL, NULL},
+	{"kin", kin},         {"quiet", quiet},     {"strays", strays},     {"heirs", heirs},
+	{"killed", killed},   {"spread", spread},   {"executes", executes}, {"lingers", lingers},
+	{"alarmed", alarmed}, {"counts", counts},   {"flushed", flushes},   {"all", all},
+	{"cuts", cuts},       {"stopped", stopped}, {NULL, NULL},
 };

@@ -43,10 +43,11 @@ expect_count() {
 	[ "${found%% *}" -ge "$3" ] || fail "$3 objects were acknowledged, ${found%% *} are there"
 }
 
-# odd MODE [PATTERN [FILE]]: pmem_odd runs, says nothing but what matches, and its pool is replicated.
+# odd MODE [PATTERN [FILE]]: pmem_odd runs, says nothing but what matches, and its pool is replicated. ODD_S: it may take
+# longer than others do.
 odd() {
 	file=${3:-$TMP/$1}
-	(run "$file" "$1" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" "$1" "$file") >"$TMP/out" 2>&1 ||
+	(run "$file" "$1" timeout -k 5 "${ODD_S:-40}" "$BUILD/tests/integration/pmem_odd" "$1" "$file") >"$TMP/out" 2>&1 ||
 		fail "$1 ends with $?: $(cat "$TMP/out")"
 	[ "$(cat "$TMP/out")" = "${2-}" ] || [[ ${2-} && $(cat "$TMP/out") =~ $2 ]] ||
 		fail "$1 says: $(cat "$TMP/out")"

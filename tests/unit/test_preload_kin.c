@@ -204,6 +204,32 @@ is_taken_however_much(void **state)
 	assert_true(n < KIN_RANGES);
 }
 
+/* Wherever it begins. */
+static void
+all_to_the_end_is_one_word(void **state)
+{
+	const uint64_t begins[] = {0, LINE, 1ULL << 30, 1ULL << 50};
+	struct kin_range got[KIN_RANGES];
+
+	(void)state;
+	begin();
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(kin_post(POOL, begins[i], UINT64_MAX - begins[i], false));
+		assert_true(kin_end(POOL) == UINT64_MAX);
+		assert_int_equal(kin_take(POOL, got), 1);
+		assert_true(got[0].off <= begins[i]);
+		assert_true(got[0].len == UINT64_MAX);
+	}
+	/* What is far apart in one word is, too. */
+	for (uint64_t i = 0; i <= KIN_RANGES; i++)
+		assert_true(kin_post(POOL, 3 * i << 29, 4096, true));
+	assert_int_equal(kin_take(POOL, got), KIN_RANGES);
+	assert_int_equal(got[0].off, 0);
+	assert_true(got[0].len == UINT64_MAX);
+	assert_true(kin_range_end(&got[0], 130ULL << 30) == 130ULL << 30);
+	assert_true(kin_range_end(&got[1], 130ULL << 30) == (3ULL << 29) + 4096);
+}
+
 /* No bytes that nobody has made durable go along, but for a few. */
 static void
 waits_where_much_would_go_along(void **state)
@@ -552,6 +578,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(is_taken_as_it_is),
 		cmocka_unit_test(is_taken_however_much),
+		cmocka_unit_test(all_to_the_end_is_one_word),
 		cmocka_unit_test(waits_where_much_would_go_along),
 		cmocka_unit_test(is_served_by_any),
 		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
