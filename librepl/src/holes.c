@@ -119,6 +119,25 @@ holes_ask(const struct holes_asked *a, uint64_t *off, struct err *e)
 	return rc;
 }
 
+/*
+ * Here, from the first run on. One look a segment: there may be millions of runs, and one is as
+ * much as all of them.
+ */
+static int
+holes_here(struct holes *h, int fd, struct range data, struct err *e)
+{
+	int rc = 0;
+
+	while (!rc && data.len) {
+		uint64_t end = data.off + data.len + HOLES_SEGMENT - 1;
+
+		holes_mark(h, data);
+		data = extents_next(fd, end - end % HOLES_SEGMENT, h->size);
+		rc = h->tell ? h->tell(h->arg, e) : 0;
+	}
+	return rc;
+}
+
 int
 holes_find(struct holes *h, struct remote *remote, int fd, uint64_t size, struct err *e)
 {
@@ -128,7 +147,7 @@ holes_find(struct holes *h, struct remote *remote, int fd, uint64_t size, struct
 				    .data = holes_data,
 				    .arg = h};
 	struct range data = extents_next(fd, 0, size);
-	int rc = 0;
+	int rc;
 
 	h->map = NULL;
 	h->size = size;
@@ -137,10 +156,7 @@ holes_find(struct holes *h, struct remote *remote, int fd, uint64_t size, struct
 	h->map = calloc(1, size / HOLES_SEGMENT / 8 + 1);
 	if (!h->map)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	while (data.len) {
-		holes_mark(h, data);
-		data = extents_next(fd, data.off + data.len, size);
-	}
+	rc = holes_here(h, fd, data, e);
 	for (uint64_t off = 0; !rc && off < size;) {
 		rc = holes_ask(&asked, &off, e);
 		if (!rc && h->tell)

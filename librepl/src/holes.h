@@ -15,7 +15,7 @@
 struct holes {
 	uint8_t *map; /* a bit a segment that is to be looked at; NULL: all are */
 	uint64_t size;
-	/* Called between questions; not 0 ends it. May be NULL. */
+	/* Called between looks and questions, so that the target hears; not 0 ends it. Or NULL. */
 	int (*tell)(void *arg, struct err *e);
 	void *arg;
 };

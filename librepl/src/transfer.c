@@ -28,7 +28,7 @@ struct walk {
 	int (*move)(struct walk *w, void *mover, uint64_t off, uint64_t len, struct err *e);
 	int (*settle)(void *mover, struct err *e);
 	void *mover;
-	uint64_t heard_ns; /* behind the walk: when the target was last asked something */
+	uint64_t heard_ns; /* but for the walk: when the target was last asked something */
 };
 
 static uint64_t
@@ -154,9 +154,10 @@ walk_init(struct walk *w, const struct transfer *t, uint64_t size, struct transf
 			 .next = walk_next,
 			 .differ = walk_differ,
 			 .passed = walk_passed},
-		.holes = {.tell = walk_tell},
+		.holes = {.tell = walk_breathe},
 		.file = -1,
 		.sum = sum,
+		.heard_ns = clock_now_ns(),
 	};
 	w->hash.arg = w->holes.arg = w;
 }
