@@ -65,6 +65,7 @@ struct server {
 	struct authkeys_seen keys; /* of which it was told what is skipped */
 	unsigned warned;           /* connections since warned_ns: serve_is_quiet() */
 	uint64_t warned_ns;
+	int accept_errno; /* why none can be taken, which is told; 0: they can */
 };
 
 /* ---- setting up ---- */
@@ -456,6 +457,18 @@ serve_child(struct server *s, int fd, int started_fd, const char *peer, bool qui
 	_exit(connection_run(&params));
 }
 
+/* errno says why: this machine has no more, whoever it is that connects. */
+static void
+serve_fork_failed(struct server *s, const char *peer)
+{
+	int errnum = errno;
+
+	if (serve_count_stranger(s))
+		log_error("connection from %s refused: %s", peer, strerror(errnum));
+	else
+		log_debug("connection from %s refused: %s", peer, strerror(errnum));
+}
+
 static void
 serve_fork(struct server *s, int fd, uint64_t source, const char *peer)
 {
@@ -465,7 +478,7 @@ serve_fork(struct server *s, int fd, uint64_t source, const char *peer)
 	pid_t pid;
 
 	if (pipe2(pair, O_CLOEXEC | O_NONBLOCK) < 0) {
-		log_error("connection from %s refused: %s", peer, strerror(errno));
+		serve_fork_failed(s, peer);
 		return;
 	}
 	pid = fork();
@@ -473,16 +486,37 @@ serve_fork(struct server *s, int fd, uint64_t source, const char *peer)
 		(void)close(pair[0]);
 		serve_child(s, fd, pair[1], peer, quiet);
 	}
-	(void)close(pair[1]);
 	if (pid < 0) {
-		log_error("connection from %s refused: %s", peer, strerror(errno));
+		serve_fork_failed(s, peer);
 		(void)close(pair[0]);
+		(void)close(pair[1]);
 		return;
 	}
+	(void)close(pair[1]);
 	c = &s->children[s->count++];
 	*c = (struct child){.pid = pid, .started_fd = pair[0], .source = source};
 	(void)snprintf(c->peer, sizeof(c->peer), "%s", peer);
 	log_debug("connection from %s: process %ld", peer, (long)pid);
+}
+
+/* errno says why. The connection stays in the queue: no spinning until it can be taken. */
+static void
+serve_accept_failed(struct server *s)
+{
+	if (errno != s->accept_errno) {
+		s->accept_errno = errno;
+		if (serve_count_stranger(s))
+			log_error("accept: %s", strerror(s->accept_errno));
+	}
+	(void)poll(NULL, 0, 100);
+}
+
+static void
+serve_accept_works(struct server *s)
+{
+	if (s->accept_errno && !serve_is_quiet(s))
+		log_info("accept: connections are taken again");
+	s->accept_errno = 0;
 }
 
 static void
@@ -497,11 +531,10 @@ serve_accept(struct server *s)
 	if (fd < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
-		log_error("accept: %s", strerror(errno));
-		/* The connection stays in the queue: no spinning until it can be taken. */
-		(void)poll(NULL, 0, 100);
+		serve_accept_failed(s);
 		return;
 	}
+	serve_accept_works(s);
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	format_address(&a, len, peer, sizeof(peer));
