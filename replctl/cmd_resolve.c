@@ -136,11 +136,9 @@ part_next(struct resolve *r)
 	struct ctl *c = r->c;
 
 	if (r->seen.replica.state == SIDECAR_OUTDATED)
-		ctl_next(c,
-			 "replctl newest %s, and behind it the other replicas, tells whether one "
-			 "has more; replctl resolve --force --discard local %s %s (take it as it "
-			 "is)",
-			 r->quoted_target, r->quoted_file, r->quoted_target);
+		ctl_next_newest(c, r->quoted_target,
+				"replctl resolve --force --discard local %s %s (take it as it is)",
+				r->quoted_file, r->quoted_target);
 	else
 		ctl_next(c,
 			 "replctl restore from another replica; replctl restore --force %s "

@@ -124,10 +124,9 @@ restore_check_state(struct restore *r)
 	}
 	/* An outdated one may be the best there is: who has less may look better. */
 	if (r->meta.state == SIDECAR_OUTDATED)
-		ctl_next(c,
-			 "replctl newest %s, and behind it the other replicas, tells whether one "
-			 "has more; replctl restore --force %s %s (take it as it is)",
-			 r->quoted_target, r->quoted_target, r->quoted_file);
+		ctl_next_newest(c, r->quoted_target,
+				"replctl restore --force %s %s (take it as it is)",
+				r->quoted_target, r->quoted_file);
 	else
 		ctl_next(c,
 			 "restore from another replica, or finish the sync to this one; replctl "

@@ -28,6 +28,21 @@ ctl_next(struct ctl *c, const char *fmt, ...)
 }
 
 void
+ctl_next_newest(struct ctl *c, const char *replica, const char *fmt, ...)
+{
+	char otherwise[CTL_NEXT_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(otherwise, sizeof(otherwise), fmt, ap);
+	va_end(ap);
+	ctl_next(c,
+		 "replctl newest %s, and behind it the other replicas, tells whether one has more; "
+		 "%s",
+		 replica, otherwise);
+}
+
+void
 ctl_next_file(struct ctl *c, const char *command, const char *file)
 {
 	char *word = ask_word(file);

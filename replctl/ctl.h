@@ -92,6 +92,10 @@ void ctl_fini(struct ctl *c);
 /* Note the next safe step, unless there is one already. */
 void ctl_next(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* That another replica may have more than this one, quoted; and what to do if none has. */
+void ctl_next_newest(struct ctl *c, const char *replica, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
 /* "COMMAND FILE", with the file as status knows it. */
 void ctl_next_file(struct ctl *c, const char *command, const char *file);
 
