@@ -73,14 +73,19 @@ static int
 restore_lock_old(struct restore *r)
 {
 	uint64_t size = r->temp.replaces ? (uint64_t)r->temp.old.st_size : 0;
+	struct local *old = &r->old;
 	struct err e;
+	bool repair;
 	int rc;
 
 	err_clear(&e);
-	rc = local_open(&r->old, r->temp.file, size, &e);
+	rc = local_open(old, r->temp.file, size, &e);
 	/* One that can't be opened may be locked. */
-	if (rc && (rc == REPL_E_BUSY || r->old.fd < 0))
+	if (rc && (rc == REPL_E_BUSY || old->fd < 0))
 		return err_copy(&r->c->err, &e);
+	/* Of a file that was cut, or is gone, it tells all the same what that had. */
+	if (rc)
+		old->present = sidecar_read(old->fd, &old->meta, &repair, NULL) == 0;
 	return restoring_lock_replaced(&r->temp, &r->c->err);
 }
 
@@ -136,7 +141,7 @@ restore_check_state(struct restore *r)
 		       lacks);
 }
 
-/* The file has all of a generation that the replica has not. */
+/* The file has, or had by its record, all of a generation that the replica has not. */
 static bool
 restore_is_behind(const struct restore *r)
 {
@@ -144,6 +149,40 @@ restore_is_behind(const struct restore *r)
 
 	return old->present && !old->meta.opening && !local_check_whole(old, NULL) &&
 	       gen_compare(&old->meta.generation, &r->meta.generation) == GEN_AHEAD;
+}
+
+/* With nothing to be replaced it is only to be known that there is, or was, more. */
+static int
+restore_check_gone(struct restore *r)
+{
+	struct ctl *c = r->c;
+
+	if (c->options.force || !restore_is_behind(r))
+		return 0;
+	ctl_next_newest(c, r->quoted_target, "replctl restore --force %s %s (take it as it is)",
+			r->quoted_target, r->quoted_file);
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "%s is gone, and %s tells of a later generation than that of %s: it lacks "
+		       "what the file had been given since",
+		       r->temp.file, r->old.path, c->target_text);
+}
+
+/* What is left of a file that was cut is nobody's to be copied. */
+static void
+replaced_next(struct restore *r)
+{
+	bool cut = r->old.present && (uint64_t)r->temp.old.st_size < r->old.meta.pool_size;
+	const char *file = r->quoted_file, *target = r->quoted_target;
+	char keep[CTL_NEXT_MAX];
+
+	(void)snprintf(keep, sizeof(keep),
+		       "or, to keep it: mv %s %s.old; mv %s%s %s.old%s; replctl restore --force "
+		       "%s %s",
+		       file, file, file, SIDECAR_SUFFIX, file, SIDECAR_SUFFIX, target, file);
+	if (cut)
+		ctl_next_newest(r->c, target, "%s", keep);
+	else
+		ctl_next(r->c, "replctl sync %s %s (if the file is whole); %s", file, target, keep);
 }
 
 /*
@@ -157,17 +196,15 @@ restore_check_replaced(struct restore *r)
 	const char *lacks = restore_lacks(&r->meta);
 	struct ctl *c = r->c;
 
-	if (!r->temp.replaces || r->resolved)
+	if (r->resolved)
 		return 0;
+	if (!r->temp.replaces)
+		return restore_check_gone(r);
 	if (!lacks && restore_is_behind(r))
 		lacks = "it lacks what the file has been given since";
 	if (!lacks)
 		return 0;
-	ctl_next(c,
-		 "replctl sync %s %s (if the file is whole); or, to keep it: mv %s %s.old; "
-		 "mv %s%s %s.old%s; replctl restore --force %s %s",
-		 r->quoted_file, r->quoted_target, r->quoted_file, r->quoted_file, r->quoted_file,
-		 SIDECAR_SUFFIX, r->quoted_file, SIDECAR_SUFFIX, r->quoted_target, r->quoted_file);
+	replaced_next(r);
 	return err_set(&c->err, REPL_E_REFUSED, "%s is not replaced by %s, not by force either: %s",
 		       r->temp.file, c->target_text, lacks);
 }
