@@ -226,11 +226,23 @@ sync_check_size(struct sync *s)
 		       s->file, s->pool.size, c->target_text, size);
 }
 
+/* A program that was killed may have had more acknowledged in its generation than the file has. */
+static bool
+sync_was_closed(const struct sync *s)
+{
+	const struct sidecar *local = sync_local(s);
+
+	return !local || (!local->writer_open && local->state == SIDECAR_UP_TO_DATE);
+}
+
 static int
 sync_open_target(struct sync *s)
 {
 	int rc = ctl_connect(s->c);
 
+	/* In the generation that it gets nothing is acknowledged but what is copied. */
+	if (!rc && sync_was_closed(s))
+		remote_wait(s->c->remote);
 	/* From here on it matters how we end: a writer that is gone leaves doubt. */
 	interrupt_catch();
 	if (!rc)
