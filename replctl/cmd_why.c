@@ -111,62 +111,112 @@ judge_record(struct why *w, const char *word, int status)
 		       word);
 }
 
+/* What was left half way, as a replica, is refused to programs and to commands that copy it. */
+static void
+judge_left(struct why *w, const char *word, const struct sidecar *s)
+{
+	const char *holds = sidecar_holds(s);
+
+	if (holds) {
+		w->reason = REPL_REASON_WRITER_GONE;
+		w->meaning = "it was a replica, and what its last writer has left was not brought "
+			     "in";
+		evidence_add(w, "the record holds a %s: the file may lack updates", holds);
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl probe TARGET/POOL once, by its own target, which brings "
+			       "them in");
+		return;
+	}
+	if (s->primary || (s->state != SIDECAR_INCONSISTENT && s->state != SIDECAR_OUTDATED))
+		return;
+	w->reason = (int)reason_of_sidecar(s);
+	w->meaning = "it was a replica, and was not brought up to date";
+	evidence_add(w, "the record says that it is %s", sidecar_state_name(s->state));
+	(void)snprintf(w->next, sizeof(w->next),
+		       "replctl restore --force TARGET/POOL %s (of a replica that is up to date); "
+		       "if there is none: replctl promote --force TARGET/POOL (where it lies, as "
+		       "it is)",
+		       word);
+}
+
+/* What it had is to be had from a replica. */
+static void
+judge_gone(struct why *w, const char *word)
+{
+	w->reason = REPL_REASON_DAMAGED;
+	w->meaning = "the file is gone, the record beside it is there";
+	(void)snprintf(w->next, sizeof(w->next),
+		       "replctl newest TARGET/POOL (with the other replicas behind it) tells which "
+		       "has all; then replctl restore TARGET/POOL %s",
+		       word);
+}
+
+/* The record of the file, and of no replica. */
+static void
+judge_own(struct why *w, const char *word, const char *path, const struct sidecar *s)
+{
+	char id[GEN_TEXT_SIZE], when[OUT_NUMBER_MAX];
+
+	gen_id_format(&s->generation.current, id);
+	out_time(s->updated_s, when);
+	evidence_add(w, "%s: generation %s, last changed %s", path, id, when);
+	w->reason = s->writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
+	evidence_add(w, s->writer_open ? "the program that replicates it has ended without closing "
+					 "it, or runs with status-socket = none"
+				       : "the program has closed it in order");
+	if (s->dirty_len)
+		evidence_add(w, "it notes what replicas miss: one was away, or "
+				"after-crash = dirty-map is set");
+	if (!s->writer_open)
+		w->meaning = "the record tells of nothing wrong; what a replica has is told "
+			     "by its target";
+	judge_left(w, word, s);
+	if (!w->next[0])
+		judge_size(w, word, s->pool_size);
+	if (!w->next[0] && s->writer_open)
+		(void)snprintf(w->next, sizeof(w->next),
+			       "start the program again: it "
+			       "compares and brings its replicas up; where it is refused its "
+			       "message says why");
+	else if (!w->next[0])
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl verify %s TARGET/POOL; a replica that lacks "
+			       "something gets it when the program is started",
+			       word);
+}
+
 /* No program has it open: what its sidecar says. */
 static int
 why_closed(struct ctl *c, const char *file)
 {
 	struct why w = {.file = file, .evidence = json_object_new_array()};
 	/* The record is beside the file that a link leads to. */
-	char *path = NULL, *word = out_quote(file), *real = realpath(file, NULL);
-	char id[GEN_TEXT_SIZE], when[OUT_NUMBER_MAX];
+	char *path = NULL, *quoted = out_quote(file), *real = realpath(file, NULL);
+	const char *word = quoted ? quoted : "FILE";
+	bool gone = access(file, F_OK) != 0, repair = false;
 	struct sidecar s;
-	bool repair = false;
 	int fd = -1, rc = 0;
 
 	if (asprintf(&path, "%s" SIDECAR_SUFFIX, real ? real : file) >= 0)
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	evidence_add(&w, "no program answers at %s.repl-sock", real ? real : file);
+	if (!gone)
+		evidence_add(&w, "no program answers at %s.repl-sock", real ? real : file);
 	if (fd < 0 && errno == ENOENT) {
 		evidence_add(&w, "there is no %s: nothing was ever replicated from here", path);
 		w.reason = REPL_REASON_FAILED;
 		(void)snprintf(w.next, sizeof(w.next), "replctl sync --dry-run %s TARGET/POOL",
-			       word ? word : "FILE");
+			       word);
 	} else if (fd < 0) {
 		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", path ? path : file);
 	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
 		evidence_add(&w, "%s: %s", path, c->err.text);
-		judge_record(&w, word ? word : "FILE", c->err.code);
+		judge_record(&w, word, c->err.code);
 		err_clear(&c->err);
 	} else {
-		gen_id_format(&s.generation.current, id);
-		out_time(s.updated_s, when);
-		evidence_add(&w, "%s: generation %s, last changed %s", path, id, when);
-		w.reason = s.writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
-		evidence_add(&w,
-			     s.writer_open
-				     ? "the program that replicates it has ended without closing "
-				       "it, or runs with status-socket = none"
-				     : "the program has closed it in order");
-		if (s.dirty_len)
-			evidence_add(&w, "it notes what replicas miss: one was away, or "
-					 "after-crash = dirty-map is set");
-		/* It is the record of the file, and of no replica. */
-		if (!s.writer_open)
-			w.meaning = "the record tells of nothing wrong; what a replica has is told "
-				    "by its target";
-		judge_size(&w, word ? word : "FILE", s.pool_size);
-		if (!w.next[0] && s.writer_open)
-			(void)snprintf(
-				w.next, sizeof(w.next),
-				"start the program again: it "
-				"compares and brings its replicas up; where it is refused its "
-				"message says why");
-		else if (!w.next[0])
-			(void)snprintf(w.next, sizeof(w.next),
-				       "replctl verify %s TARGET/POOL; a replica that lacks "
-				       "something gets it when the program is started",
-				       word ? word : "FILE");
+		judge_own(&w, word, path, &s);
 	}
+	if (gone)
+		judge_gone(&w, word);
 	if (!rc)
 		why_answer(c, &w, file);
 	json_object_put(w.evidence);
@@ -174,7 +224,7 @@ why_closed(struct ctl *c, const char *file)
 		(void)close(fd);
 	free(path);
 	free(real);
-	free(word);
+	free(quoted);
 	return rc;
 }
 
@@ -191,6 +241,21 @@ why_nothing(struct ctl *c, const char *arg)
 	free(word);
 }
 
+/* Of a file that is gone the record may still be there. */
+static bool
+has_record(const char *file)
+{
+	struct stat st;
+	char *path = NULL;
+	bool has;
+
+	if (asprintf(&path, "%s" SIDECAR_SUFFIX, file) < 0)
+		return false;
+	has = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+	free(path);
+	return has;
+}
+
 static int
 why_file(struct ctl *c, const char *file)
 {
@@ -200,7 +265,7 @@ why_file(struct ctl *c, const char *file)
 
 	ask_init(&a);
 	rc = ask_open(&a, file, &c->err);
-	if (rc == REPL_E_NOT_FOUND && access(file, F_OK) == 0) {
+	if (rc == REPL_E_NOT_FOUND && (access(file, F_OK) == 0 || has_record(file))) {
 		err_clear(&c->err);
 		ask_fini(&a);
 		return why_closed(c, file);

@@ -91,6 +91,16 @@ sidecar_state_name(enum sidecar_state s)
 	return "unknown";
 }
 
+const char *
+sidecar_holds(const struct sidecar *s)
+{
+	if (s->ring_len)
+		return "receive ring";
+	if (s->journal_len)
+		return "resync journal";
+	return s->log_len ? "round log" : NULL;
+}
+
 static bool
 is_printable(uint8_t c)
 {

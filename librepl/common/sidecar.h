@@ -89,6 +89,9 @@ struct sidecar {
 
 const char *sidecar_state_name(enum sidecar_state s); /* "up-to-date", ... */
 
+/* What of a dead writer's may hold updates that the pool lacks, as people call it, or NULL. */
+const char *sidecar_holds(const struct sidecar *s);
+
 /*
  * Pure: one slot of SIDECAR_SLOT_SIZE bytes. What is not printable in writer
  * becomes '?'. A slot that decodes has a known state, sizes, times and a

@@ -79,14 +79,11 @@ local_read(struct local *l, uint64_t size, struct err *e)
 			       "; if the pool was made anew, remove %s",
 			       l->path, l->meta.pool_size, size, l->path);
 	/* A replica that is used where it is, before its own target has looked at it. */
-	if (l->meta.ring_len || l->meta.journal_len || l->meta.log_len)
+	if (sidecar_holds(&l->meta))
 		return err_set(e, REPL_E_REFUSED,
 			       "%s holds a %s, which may hold updates that the pool lacks: run "
 			       "'replctl probe TARGET/POOL' for it once, which brings them in",
-			       l->path,
-			       l->meta.ring_len      ? "receive ring"
-			       : l->meta.journal_len ? "resync journal"
-						     : "round log");
+			       l->path, sidecar_holds(&l->meta));
 	rc = local_new_id(&fresh, e);
 	if (rc)
 		return rc;

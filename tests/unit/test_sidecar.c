@@ -750,6 +750,16 @@ states_have_names(void **state)
 	assert_string_equal(sidecar_state_name(SIDECAR_UNKNOWN), "unknown");
 }
 
+static void
+what_may_hold_updates_has_a_name(void **state)
+{
+	(void)state;
+	assert_null(sidecar_holds(&(struct sidecar){.dirty_len = 4096, .position_len = 4096}));
+	assert_string_equal(sidecar_holds(&(struct sidecar){.ring_len = 4096}), "receive ring");
+	assert_string_equal(sidecar_holds(&(struct sidecar){.journal_len = 1}), "resync journal");
+	assert_string_equal(sidecar_holds(&(struct sidecar){.log_len = 4096}), "round log");
+}
+
 int
 main(void)
 {
@@ -776,6 +786,7 @@ main(void)
 		cmocka_unit_test(regions_that_overlap_are_refused),
 		cmocka_unit_test(what_could_not_be_read_is_not_written),
 		cmocka_unit_test(states_have_names),
+		cmocka_unit_test(what_may_hold_updates_has_a_name),
 		cmocka_unit_test(sparse_is_a_flag_of_version_1_1),
 	};
 
