@@ -428,6 +428,7 @@ refuse(struct ctl *c, const struct choice *x)
 {
 	const struct row *silent = NULL;
 	bool usable = false;
+	char *word;
 	int rc;
 
 	for (unsigned i = 0; i < x->count; i++) {
@@ -437,7 +438,9 @@ refuse(struct ctl *c, const struct choice *x)
 		silent = silent || r->asked ? silent : r;
 	}
 	if (!usable && silent) {
-		ctl_next(c, "replctl why %s", silent->name);
+		word = out_quote(silent->name);
+		ctl_next(c, "replctl why %s", word ? word : "TARGET/POOL");
+		free(word);
 		return err_set(&c->err, silent->err.code, "%s: %.700s", silent->name,
 			       silent->err.text);
 	}

@@ -48,6 +48,7 @@ next_step 4 "replctl info '$T/it'.*--force '$T/it'.*writer is ended" 0 promote "
 next_step 3 "replctl list $T" 0 restore "$T/none" copy
 next_step 3 "replctl list $T" 0 info "$T/none"
 next_step 3 ".*replctl status $T" 0 why "$T"
+next_step 3 "replctl why '$T/isn'.*'t'" 0 newest "$T/isn't"
 ctl_fails 3 "^next: " sync none "$R"
 ctl_fails 8 "^next: .*--identity" list "$T" --identity none
 ctl_fails 8 "^next: .*replctl list $T" list "$T" --known-hosts /dev/null
