@@ -14,6 +14,7 @@
 #include "out.h"
 #include "reason.h"
 #include "show.h"
+#include "text.h"
 #include "watch.h"
 
 #define WAIT_LOOK_MS 100
@@ -363,6 +364,37 @@ cmd_wait(struct ctl *c, char **args)
 
 /* ---- metrics ---- */
 
+/* Its lines stay lines; else whoever serves at that name may have put in what a terminal obeys. */
+static void
+clean_lines(char *text)
+{
+	char *line, *rest = text;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		text_clean(line);
+		if (rest)
+			rest[-1] = '\n';
+	}
+}
+
+static int
+metrics_tell(struct ctl *c, const char *told)
+{
+	struct json_object *answer;
+	char *text = strdup(told);
+
+	if (!text)
+		return err_set(&c->err, REPL_E_NOMEM, "out of memory");
+	clean_lines(text);
+	if (!c->options.json)
+		(void)fputs(text, stdout);
+	answer = json_object_new_object();
+	control_add(answer, "text", json_object_new_string(text));
+	ctl_answer(c, answer);
+	free(text);
+	return 0;
+}
+
 int
 cmd_metrics(struct ctl *c, char **args)
 {
@@ -373,11 +405,8 @@ cmd_metrics(struct ctl *c, char **args)
 	if (!rc)
 		rc = ask_raw(&a, "metrics", NULL, &o, &c->err);
 	if (!rc && json_object_object_get_ex(o, "text", &text) &&
-	    json_object_is_type(text, json_type_string)) {
-		if (!c->options.json)
-			(void)fputs(json_object_get_string(text), stdout);
-		ctl_answer(c, json_object_get(o));
-	}
+	    json_object_is_type(text, json_type_string))
+		rc = metrics_tell(c, json_object_get_string(text));
 	json_object_put(o);
 	ask_fini(&a);
 	return rc;
