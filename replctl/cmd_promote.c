@@ -13,6 +13,32 @@
 /* Longer than the target takes to end a writer that does not want to. */
 #define PROMOTE_MS 20000U
 
+static unsigned
+primary_ms(const struct ctl *c)
+{
+	unsigned ms = remote_op_timeout_ms(c->remote);
+
+	return ms > PROMOTE_MS ? ms : PROMOTE_MS;
+}
+
+/*
+ * What a dead writer has left is brought in before, however long that takes, and what was begun is
+ * done also for one who is gone.
+ */
+static void
+next_unanswered(struct ctl *c)
+{
+	char *word = out_quote(c->target_text);
+	const char *replica = word ? word : "TARGET/POOL";
+
+	ctl_next(c,
+		 "the target may still be at it: replctl info %s tells whether it is the primary; "
+		 "if not, and replctl status %s shows no session of this command any more, the "
+		 "same again; promote no other replica before that is clear",
+		 replica, c->host_text);
+	free(word);
+}
+
 static int
 primary_call(struct ctl *c, const char *method, struct json_object **info)
 {
@@ -22,8 +48,10 @@ primary_call(struct ctl *c, const char *method, struct json_object **info)
 	control_add(params, "name", json_object_new_string(c->target.pool));
 	if (c->options.force)
 		control_add(params, "force", json_object_new_boolean(true));
-	rc = remote_call_by(c->remote, method, params, clock_deadline(PROMOTE_MS), &result,
+	rc = remote_call_by(c->remote, method, params, clock_deadline(primary_ms(c)), &result,
 			    &c->err);
+	if (rc == REPL_E_TIMEOUT || rc == REPL_E_LOST)
+		next_unanswered(c);
 	if (rc)
 		return rc;
 	*info = out_clean_json(result);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before others: fallocate(2) takes SLOW_SPACE milliseconds at least, as
- * where a file system has to write all of a file.
+ * where a file system has to write all of a file. fsync(2) waits while there is a file of the name
+ * SLOW_SYNC, and makes one of that name and ".met".
  */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -22,4 +26,21 @@ fallocate(int fd, int mode, off_t off, off_t len)
 
 	(void)nanosleep(&pause, NULL);
 	return real(fd, mode, off, len);
+}
+
+EXPORT int
+fsync(int fd)
+{
+	int (*real)(int) = dlsym(RTLD_NEXT, "fsync");
+	const struct timespec pause = {.tv_nsec = 10000000};
+	const char *gate = getenv("SLOW_SYNC");
+	char met[4096];
+
+	for (int told = 0; gate && access(gate, F_OK) == 0; told = 1) {
+		(void)snprintf(met, sizeof(met), "%s.met", gate);
+		if (!told)
+			(void)close(open(met, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+		(void)nanosleep(&pause, NULL);
+	}
+	return real(fd);
 }

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A target that takes long to promote, or to demote, does it also when nobody waits any more: whoever has got no answer is told
+# to look before another replica is promoted.
+. "$(dirname "$0")/lib.sh"
+# The sanitizers' runtime comes with the program: it is not the first library then.
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+export ASAN_OPTIONS
+GATE=$TMP/serve/gate
+printf '#!/bin/sh\nLD_PRELOAD=%s SLOW_SYNC=%s exec "%s" "$@"\n' "$BUILD/tests/integration/slow_space.so" "$GATE" \
+	"$REPLD" >"$TMP/repld"
+chmod 755 "$TMP/repld"
+REPLD=$TMP/repld
+start_target
+head -c 65536 /dev/urandom >"$TMP/file"
+ctl sync "$TMP/file" "$T/it's" >/dev/null 2>"$TMP/err" || fail "sync: $(cat "$TMP/err")"
+
+# relay: another way to the target, which can be cut; $VIA is its name there, $RELAY_PID.
+relay() {
+	rm -f "$TMP/relay"
+	python3 - "$SERVE_PORT" >"$TMP/relay" <<'END' &
+import socket, sys, threading
+def pump(a, b):
+    while data := a.recv(65536):
+        b.sendall(data)
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+print(s.getsockname()[1], flush=True)
+while True:
+    a, _ = s.accept()
+    b = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+    for pair in (a, b), (b, a):
+        threading.Thread(target=pump, args=pair, daemon=True).start()
+END
+	RELAY_PID=$!
+	PIDS="$PIDS $RELAY_PID"
+	wait_for 20 test -s "$TMP/relay" || fail "no relay"
+	trust "$(cat "$TMP/relay")" "$TMP/serve_host_key.pub"
+	VIA=$SERVE_USER@127.0.0.1:$(cat "$TMP/relay")
+}
+
+is_primary() {
+	ctl info --json "$T/it's" >"$TMP/info" && grep -q '"primary": *true' "$TMP/info"
+}
+
+is_replica() {
+	! is_primary && grep -q '"state"' "$TMP/info"
+}
+
+# unanswered COMMAND COME-ABOUT: its connection is lost while the target is at it, and it comes to its end.
+unanswered() {
+	relay
+	: >"$GATE"
+	ctl_start "$1" "$VIA/it's"
+	wait_for 20 test -e "$GATE.met" || fail "$1: no sync: $(cat "$TMP/bg.err")"
+	signalled KILL "$RELAY_PID"
+	wait "$CTL_PID" && fail "$1: answered: $(cat "$TMP/bg.out" "$TMP/bg.err")"
+	grep -q "^next: the target may still be at it: replctl info '$VIA/it'.*promote no other replica" "$TMP/bg.err" ||
+		fail "$1: $(cat "$TMP/bg.err")"
+	rm "$GATE" "$GATE.met"
+	wait_for 20 "$2" || fail "$1: it did not go on"
+}
+
+unanswered promote is_primary
+unanswered demote is_replica
