@@ -63,3 +63,19 @@ rangeset_add(struct rangeset *s, uint64_t off, uint64_t len)
 	s->count -= last - first - 1;
 	return (int)(last - first);
 }
+
+bool
+rangeset_meets(const struct rangeset *s, const struct range *r)
+{
+	unsigned lo = 0, hi = s->count;
+
+	while (lo < hi) {
+		unsigned mid = lo + (hi - lo) / 2;
+
+		if (s->r[mid].off + s->r[mid].len <= r->off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return r->len > 0 && lo < s->count && s->r[lo].off < r->off + r->len;
+}

@@ -34,4 +34,7 @@ void rangeset_clear(struct rangeset *s);
  */
 int rangeset_add(struct rangeset *s, uint64_t off, uint64_t len);
 
+/* Whether they have a byte in common. */
+bool rangeset_meets(const struct rangeset *s, const struct range *r);
+
 #endif

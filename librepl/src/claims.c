@@ -53,25 +53,9 @@ claims_fini(struct claims *c)
 /* ---- what meets what ---- */
 
 static bool
-set_meets(const struct rangeset *s, const struct range *r)
-{
-	unsigned lo = 0, hi = s->count;
-
-	while (lo < hi) {
-		unsigned mid = lo + (hi - lo) / 2;
-
-		if (s->r[mid].off + s->r[mid].len <= r->off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return r->len > 0 && lo < s->count && s->r[lo].off < r->off + r->len;
-}
-
-static bool
 drain_meets(const struct claim *c, const struct range *r)
 {
-	bool meets = set_meets(c->set, r);
+	bool meets = rangeset_meets(c->set, r);
 
 	for (unsigned i = 0; i < CLAIMS_MORE_MAX && !meets; i++)
 		meets = r->len > 0 && c->more[i].off < r->off + r->len &&
@@ -82,7 +66,7 @@ drain_meets(const struct claim *c, const struct range *r)
 static bool
 early_meets(const struct claim *c, const struct range *r)
 {
-	return set_meets(&c->early, r);
+	return rangeset_meets(&c->early, r);
 }
 
 /* Whether any range of a drain is one that meets() other's. */

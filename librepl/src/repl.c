@@ -169,7 +169,9 @@ repl_persist_behind(struct repl *r, unsigned lane, const struct repl_behind *beh
 	rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	rc = lanes_flush(r, lane, a[0].off, a[0].len, second, &e);
+	rc = lanes_drain_met(r, lane, b, &e);
+	if (!rc)
+		rc = lanes_flush(r, lane, a[0].off, a[0].len, second, &e);
 	if (!rc)
 		rc = lanes_flush(r, lane, a[1].off, a[1].len, second, &e);
 	if (!rc)

@@ -311,6 +311,7 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 	ENTRY_WHOLE();
 	struct append a = {
 		.tail_off = tail_off, .limit = limit, .data = data, .len = (uint32_t)len};
+	const struct range tail = {.off = tail_off, .len = 8};
 	struct err e;
 	int rc;
 
@@ -323,8 +324,10 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
+	rc = lanes_drain_met(r, lane, &tail, &e);
 	lanes_end_early(r, lane);
-	rc = lane_take_turn(r, lane, &e);
+	if (!rc)
+		rc = lane_take_turn(r, lane, &e);
 	if (!rc) {
 		/* The wait for others says nothing of the target. */
 		a.begin_ns = clock_now_ns();

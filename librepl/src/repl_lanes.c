@@ -402,13 +402,19 @@ lanes_drain_behind(struct repl *r, unsigned lane, const struct repl_behind *behi
 	return lanes_drain_counted(r, lane, kind, &behind->b, behind, e);
 }
 
-/* No room to note more: what is noted is drained. */
+/* What is noted is drained. */
 static int
 lanes_empty(struct repl *r, unsigned lane, struct err *e)
 {
 	static const struct range none = {0};
 
 	return lanes_drain_now(r, lane, LANE_DRAIN, &none, NULL, clock_now_ns(), e);
+}
+
+int
+lanes_drain_met(struct repl *r, unsigned lane, const struct range *stored, struct err *e)
+{
+	return rangeset_meets(&r->slots[lane].pending, stored) ? lanes_empty(r, lane, e) : 0;
 }
 
 /* False: it could not be emptied, and nothing is noted. */

@@ -115,6 +115,12 @@ int lanes_drain_behind(struct repl *r, unsigned lane, const struct repl_behind *
 		       struct err *e);
 
 /*
+ * Before the library stores what is to stand behind something else: what this lane has flushed of
+ * it and not drained would be sent with that, from the pool. All of the lane's is drained first.
+ */
+int lanes_drain_met(struct repl *r, unsigned lane, const struct range *stored, struct err *e);
+
+/*
  * The end of a public call that acknowledges: leave the lane and, by the policy, wait
  * until those that are lost are back. rc is the call's; returns it, reported.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a log or an append stores behind something else is on no replica before that, also while
- * other lanes drain ranges in which both lie.
+ * What a log or an append stores behind something else is on no replica before that, also where
+ * other lanes drain ranges in which both lie, or its own lane has flushed one.
  *
  * Lanes and queues are those of the library; the target is played here. Behind each message it has
  * what a program would find there whose machine is lost at that moment.
@@ -34,8 +34,10 @@
 #define RANGE_LANE 1U /* on which the other thread drains */
 
 struct fab_lane {
+	struct world *of;
 	uint8_t buf[MSG_SIZE];
-	uint8_t ack[DEPTH][WIRE_ACK_SIZE];
+	uint8_t ack[DEPTH][WIRE_ACK_PLACE];
+	size_t ack_len[DEPTH];
 	unsigned acks_head;
 	_Atomic unsigned acks_count;
 	_Atomic bool mute; /* it gets what is sent and does not answer */
@@ -52,7 +54,7 @@ struct world {
 	unsigned wrong; /* how often it was not as it must be */
 };
 
-static struct world *world;
+static struct world *world; /* of the first replica */
 static struct repl *r;
 static bool drains_amid; /* whenever something is about to be queued */
 
@@ -96,7 +98,30 @@ world_store(struct world *w, const struct wire_entry *en, const uint8_t *payload
 	return copies ? en->len : 0;
 }
 
+/* Where its own tail word says; returns that place. */
+static uint64_t
+world_append(struct world *w, const struct wire_entry *en, const struct wire_commit_view *v)
+{
+	size_t len = v->payload_len - WIRE_LIMIT_SIZE;
+	uint64_t place, tail;
+
+	memcpy(&place, w->image + en->off, sizeof(place));
+	memcpy(w->image + place, v->payload + WIRE_LIMIT_SIZE, len);
+	tail = place + len;
+	memcpy(w->image + en->off, &tail, sizeof(tail));
+	return place;
+}
+
 /* ---- its lanes ---- */
+
+static void
+fab_lane_answer(struct fab_lane *l, const struct wire_ack *ack)
+{
+	unsigned at = (l->acks_head + l->acks_count) % DEPTH;
+
+	l->ack_len[at] = wire_ack_encode(l->ack[at], ack);
+	l->acks_count++;
+}
 
 uint8_t *
 fab_lane_buf(struct fab_lane *l)
@@ -108,24 +133,27 @@ int
 fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 {
 	struct wire_ack ack = {.epoch = 1};
+	struct world *w = l->of;
 	struct wire_commit_view v;
 	size_t used = 0;
 
 	log_put(l, '(');
 	assert_int_equal(wire_commit_decode(l->buf, len, POOL, &v, e), 0);
-	pthread_mutex_lock(&world->lock);
+	pthread_mutex_lock(&w->lock);
 	for (uint32_t i = 0; i < v.entry_count; i++) {
 		struct wire_entry en = wire_commit_entry(&v, i);
 
-		used += world_store(world, &en, v.payload + used);
-		if (world->looked_at)
-			world->wrong +=
-				!log_is_whole(world->image) || !appends_are_whole(world->image);
+		ack.has_place = en.op == WIRE_OP_APPEND;
+		if (ack.has_place)
+			ack.place = world_append(w, &en, &v);
+		else
+			used += world_store(w, &en, v.payload + used);
+		if (w->looked_at)
+			w->wrong += !log_is_whole(w->image) || !appends_are_whole(w->image);
 	}
-	pthread_mutex_unlock(&world->lock);
+	pthread_mutex_unlock(&w->lock);
 	ack.seq = v.seq;
-	wire_ack_encode(l->ack[(l->acks_head + l->acks_count) % DEPTH], &ack);
-	l->acks_count++;
+	fab_lane_answer(l, &ack);
 	return 0;
 }
 
@@ -200,7 +228,7 @@ fab_lane_poll(struct fab_lane *l, struct fab_event *ev)
 		return;
 	ev->type = FAB_RECV;
 	ev->data = l->ack[l->acks_head];
-	ev->len = WIRE_ACK_SIZE;
+	ev->len = l->ack_len[l->acks_head];
 	l->acks_head = (l->acks_head + 1) % DEPTH;
 	l->acks_count--;
 }
@@ -261,14 +289,21 @@ world_new(const uint8_t *mem)
 						 .msg_size = MSG_SIZE,
 						 .epoch = 1};
 
+		t->fab[i].of = t;
 		lane_init(&t->lane[i], &setup);
 		lane_bind(&t->lane[i], mem);
 	}
 	return t;
 }
 
+static struct world *
+world_of(unsigned replica)
+{
+	return (struct world *)(void *)r->replicas[replica].remote;
+}
+
 static void
-begin(enum ack_kind ack)
+begin_with(enum ack_kind ack, unsigned replicas, bool async)
 {
 	struct err e;
 
@@ -277,13 +312,16 @@ begin(enum ack_kind ack)
 	assert_non_null(r);
 	r->mem = calloc(1, POOL);
 	assert_non_null(r->mem);
-	world = world_new(r->mem);
 	assert_int_equal(repl_config_new(&r->cfg), 0);
-	assert_int_equal(config_add_target(r->cfg, "u@h/p", &e), 0);
+	for (unsigned i = 0; i < replicas; i++) {
+		r->replicas[i].remote = (struct remote *)(void *)world_new(r->mem);
+		assert_int_equal(config_add_target(r->cfg, i ? "u@h/q" : "u@h/p", &e), 0);
+		r->cfg->async[i] = async;
+	}
+	world = world_of(0);
 	r->cfg->ack = (int)ack;
 	r->size = POOL;
-	r->replica_count = 1;
-	r->replicas[0].remote = (struct remote *)(void *)world;
+	r->replica_count = replicas;
 	r->lane_count = LANES;
 	r->slots = calloc(LANES, sizeof(*r->slots));
 	assert_non_null(r->slots);
@@ -292,9 +330,15 @@ begin(enum ack_kind ack)
 	if (ack == ACK_ALL) {
 		assert_int_equal(claims_init(&r->claims, LANES), 0);
 		r->claims_made = true;
-	} else {
-		assert_int_equal(ship_new(r, &r->ship, &e), 0);
 	}
+	if (ack != ACK_ALL || async)
+		assert_int_equal(ship_new(r, &r->ship, &e), 0);
+}
+
+static void
+begin(enum ack_kind ack)
+{
+	begin_with(ack, 1, false);
 }
 
 static void
@@ -308,13 +352,16 @@ end(void)
 	if (r->claims_made)
 		claims_fini(&r->claims);
 	turns_fini(&r->appends);
-	assert_int_equal(r->replicas[0].lost, 0);
-	assert_memory_equal(world->image, r->mem, POOL);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		assert_int_equal(r->replicas[i].lost, 0);
+		assert_int_equal(world_of(i)->wrong, 0);
+		assert_memory_equal(world_of(i)->image, r->mem, POOL);
+		free(world_of(i));
+	}
 	repl_config_free(r->cfg);
 	free(r->slots);
 	free(r->mem);
 	free(r);
-	free(world);
 }
 
 /* One with a record, so that there is something to lose. */
@@ -444,6 +491,74 @@ the_second_header_is_behind_the_first(void **state)
 	end();
 }
 
+/* ---- the lane's own: it has flushed all, and not drained it ---- */
+
+static void
+look_once_it_is_there(struct world *w)
+{
+	while (!w->looked_at) {
+		pthread_mutex_lock(&w->lock);
+		w->looked_at = memcmp(w->image, r->mem, POOL) == 0;
+		pthread_mutex_unlock(&w->lock);
+		if (!w->looked_at)
+			nap();
+	}
+}
+
+static void
+all_is_flushed(void)
+{
+	for (unsigned i = 0; i < r->replica_count; i++)
+		look_once_it_is_there(world_of(i));
+	assert_int_equal(repl_flush(r, 0, 0, POOL), 0);
+}
+
+static void
+a_log_is_whole_behind_a_flush(bool async)
+{
+	for (unsigned k = REPL_LOG_CHECKSUM; k <= REPL_LOG_REGISTER; k++) {
+		struct repl_log *log;
+
+		begin_with(ACK_ALL, 1, async);
+		log = log_new((enum repl_log_kind)k);
+		all_is_flushed();
+		assert_int_equal(repl_log_append(log, 0, "second", 6, NULL), 0);
+		all_is_flushed();
+		assert_int_equal(repl_log_trim(log, 0, repl_log_tail(log)), 0);
+		repl_log_close(log);
+		end();
+	}
+}
+
+static void
+a_tail_is_behind_its_records_in_a_flush(void **state)
+{
+	(void)state;
+	a_log_is_whole_behind_a_flush(false);
+}
+
+static void
+a_queued_tail_is_behind_its_records_in_a_flush(void **state)
+{
+	(void)state;
+	a_log_is_whole_behind_a_flush(true);
+}
+
+/* The first replica chooses the place, the other one gets it from here. */
+static void
+a_tail_word_is_behind_its_bytes_in_a_flush(void **state)
+{
+	(void)state;
+	begin_with(ACK_ALL, 2, false);
+	repl_log_close(log_new(REPL_LOG_CHECKSUM));
+	appends_begin();
+	append_once();
+	all_is_flushed();
+	append_once();
+	assert_int_equal(repl_drain(r, 0), 0);
+	end();
+}
+
 /* ---- queues: another drain is queued whole at each moment in front of one ---- */
 
 static void
@@ -486,6 +601,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_tail_is_behind_its_records),
 		cmocka_unit_test(the_second_header_is_behind_the_first),
+		cmocka_unit_test(a_tail_is_behind_its_records_in_a_flush),
+		cmocka_unit_test(a_queued_tail_is_behind_its_records_in_a_flush),
+		cmocka_unit_test(a_tail_word_is_behind_its_bytes_in_a_flush),
 		cmocka_unit_test(a_tail_is_queued_behind_its_records),
 		cmocka_unit_test(a_tail_word_is_queued_behind_its_bytes),
 	};

@@ -96,6 +96,26 @@ equals_a_bitmap_under_random_adds(void **state)
 }
 
 static void
+meets_what_has_a_byte_in_common(void **state)
+{
+	struct rangeset s;
+
+	(void)state;
+	rangeset_clear(&s);
+	assert_false(rangeset_meets(&s, &(struct range){.off = 0, .len = 100}));
+	(void)rangeset_add(&s, 10, 10);
+	(void)rangeset_add(&s, 30, 10);
+	assert_false(rangeset_meets(&s, &(struct range){.off = 0, .len = 10}));
+	assert_false(rangeset_meets(&s, &(struct range){.off = 20, .len = 10}));
+	assert_false(rangeset_meets(&s, &(struct range){.off = 40, .len = 10}));
+	assert_false(rangeset_meets(&s, &(struct range){.off = 35, .len = 0}));
+	assert_true(rangeset_meets(&s, &(struct range){.off = 0, .len = 11}));
+	assert_true(rangeset_meets(&s, &(struct range){.off = 19, .len = 1}));
+	assert_true(rangeset_meets(&s, &(struct range){.off = 20, .len = 11}));
+	assert_true(rangeset_meets(&s, &(struct range){.off = 0, .len = 100}));
+}
+
+static void
 full_set_still_merges(void **state)
 {
 	struct rangeset s;
@@ -135,6 +155,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(equals_a_bitmap_under_random_adds),
 		cmocka_unit_test(full_set_still_merges),
+		cmocka_unit_test(meets_what_has_a_byte_in_common),
 		cmocka_unit_test(holds_the_highest_offset),
 	};
 
