@@ -80,7 +80,7 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	const char *name;
 	uint64_t size;
 	bool has_uuid = control_has(params, "uuid"), has_attr = control_has(params, "attr"), set;
-	bool sparse = false, provisional = false, again = false;
+	bool sparse = false, provisional = false, again = false, filling = false;
 	uint8_t attr[PMDK_ATTR_SIZE];
 	int rc;
 
@@ -89,6 +89,7 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	    get_flag(params, "sparse", &sparse, &r->err) ||
 	    get_flag(params, "provisional", &provisional, &r->err) ||
 	    get_flag(params, "again", &again, &r->err) ||
+	    get_flag(params, "filling", &filling, &r->err) ||
 	    (has_attr && get_attr(params, attr, &r->err)) ||
 	    pool_set_is(s->store, name, &set, &r->err))
 		return r->err.code;
@@ -97,7 +98,7 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 		rc = err_set(&r->err, REPL_E_INVAL, "pool set '%s': parts are not sparse", name);
 	else if (set)
 		rc = pool_set_create(s->store, name, size, has_uuid ? &uuid : NULL,
-				     has_attr ? attr : NULL, &info, &r->err);
+				     has_attr ? attr : NULL, filling, &info, &r->err);
 	else if (has_attr)
 		rc = err_set(&r->err, REPL_E_NOT_FOUND,
 			     "pool set file '%s': not found, or its first line is "

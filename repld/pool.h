@@ -72,11 +72,12 @@ int pool_set_is(struct pool_store *s, const char *name, bool *is, struct err *e)
 /*
  * Make the pool of a set file: its parts, whose headers hold attr (NULL or all zero
  * for OPTION NOHDRS), and the sidecar beside the set file. size: of the pool,
- * without headers; at most what the parts can hold. All or nothing.
+ * without headers; at most what the parts can hold. filling: for a copy, so that it is inconsistent
+ * until that is whole. All or nothing.
  */
 int pool_set_create(struct pool_store *s, const char *name, uint64_t size,
-		    const struct gen_id *uuid, const uint8_t *attr, struct pool_info *info,
-		    struct err *e);
+		    const struct gen_id *uuid, const uint8_t *attr, bool filling,
+		    struct pool_info *info, struct err *e);
 
 #define POOL_REMOVE_SET   1U /* the set file as well */
 #define POOL_REMOVE_FORCE 2U /* also parts without a sidecar; nothing there is no error */

@@ -106,42 +106,54 @@ check_absent(const struct pool_place *p, const char *name, struct err *e)
 
 /* A leftover of a kill, whose lock can be had, goes. */
 static int
-temp_clear(struct making *m, const char *temp, struct err *e)
+temp_clear(const struct pool_place *p, const char *temp, struct err *e)
 {
-	int fd = path_open(m->place.dir, temp, O_RDONLY, 0);
+	int fd = path_open(p->dir, temp, O_RDONLY, 0);
 	int rc = 0;
 
 	if (fd < 0)
-		return err_errno(e, err_from_errno(errno), errno, "pool '%s': '%s'", m->name, temp);
-	m->busy = !lock_take(fd, 0);
-	if (m->busy)
+		return err_errno(e, err_from_errno(errno), errno, "'%s'", temp);
+	if (!lock_take(fd, 0))
 		rc = err_set(e, REPL_E_BUSY,
-			     "pool '%s': another session is making it: come again when it has",
-			     m->name);
-	else if (unlinkat(m->place.dir, temp, 0) != 0)
-		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': remove '%s'", m->name,
-			       temp);
+			     "another session is making it: come again when it has");
+	else if (unlinkat(p->dir, temp, 0) != 0)
+		rc = err_errno(e, err_from_errno(errno), errno, "remove '%s'", temp);
 	(void)close(fd);
 	return rc;
+}
+
+void
+pool_temp_name(char temp[POOL_TEMP_MAX], const char *name, const char *suffix)
+{
+	(void)snprintf(temp, POOL_TEMP_MAX, POOL_TEMP_PREFIX "%016" PRIx64 "%s",
+		       sum64(name, strlen(name)), suffix);
+}
+
+int
+pool_temp_open(const struct pool_place *p, const char *temp, int *fd, struct err *e)
+{
+	*fd = path_open(p->dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+	if (*fd < 0 && errno == EEXIST) {
+		int rc = temp_clear(p, temp, e);
+
+		if (rc)
+			return rc;
+		*fd = path_open(p->dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
+	}
+	if (*fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "make a file");
+	if (!lock_take(*fd, 0))
+		return err_errno(e, err_from_errno(errno), errno, "lock");
+	return 0;
 }
 
 static int
 temp_open(struct making *m, const char *temp, int *fd, struct err *e)
 {
-	*fd = path_open(m->place.dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
-	if (*fd < 0 && errno == EEXIST) {
-		int rc = temp_clear(m, temp, e);
+	int rc = pool_temp_open(&m->place, temp, fd, e);
 
-		if (rc)
-			return rc;
-		*fd = path_open(m->place.dir, temp, O_RDWR | O_CREAT | O_EXCL, 0600);
-	}
-	if (*fd < 0)
-		return err_errno(e, err_from_errno(errno), errno, "pool '%s': make a file",
-				 m->name);
-	if (!lock_take(*fd, 0))
-		return err_errno(e, err_from_errno(errno), errno, "pool '%s': lock", m->name);
-	return 0;
+	m->busy = rc == REPL_E_BUSY;
+	return rc ? err_prefix(e, "pool '%s'", m->name) : 0;
 }
 
 static int
@@ -155,20 +167,15 @@ device_begin(struct pool_store *s, struct making *m, struct err *e)
 	return rc ? rc : pool_device_is_free(s, m->name, st.st_rdev, e);
 }
 
-/*
- * Under the lock on names, so that nobody takes the new files for leftovers before they are locked.
- * Their names are of the pool's: who asks again for what takes long to make does not have it made
- * twice.
+/* Under the lock on names, so that nobody takes the new files for leftovers before they are locked.
  */
 static int
 making_try(struct pool_store *s, struct making *m, struct err *e)
 {
-	uint64_t sum = sum64(m->name, strlen(m->name));
 	int rc;
 
-	(void)snprintf(m->temp, sizeof(m->temp), POOL_TEMP_PREFIX "%016" PRIx64, sum);
-	(void)snprintf(m->temp_sidecar, sizeof(m->temp_sidecar),
-		       POOL_TEMP_PREFIX "%016" PRIx64 SIDECAR_SUFFIX, sum);
+	pool_temp_name(m->temp, m->name, "");
+	pool_temp_name(m->temp_sidecar, m->name, SIDECAR_SUFFIX);
 	rc = pool_store_lock(s, m->name, e);
 	if (rc)
 		return rc;

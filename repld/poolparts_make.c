@@ -7,10 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
-#include "hex.h"
 #include "lock.h"
 #include "poolpath.h"
 #include "poolstore.h"
@@ -36,24 +34,15 @@ part_make(struct poolparts_made *m, unsigned i, struct err *e)
 {
 	struct part_made *made = &m->part[i];
 	struct poolpart *part = made->part;
-	uint8_t random[8];
-	char hex[sizeof(random) * 2 + 1];
 	int rc = pool_place_open(m->dirfd, part->name, true, &made->place, e);
 
 	if (rc)
 		return rc;
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
-	hex_encode(random, sizeof(random), hex);
-	(void)snprintf(made->temp, sizeof(made->temp), POOL_TEMP_PREFIX "%s", hex);
-	part->fd = path_open(made->place.dir, made->temp, O_RDWR | O_CREAT | O_EXCL, 0600);
-	if (part->fd < 0) {
+	pool_temp_name(made->temp, part->name, "");
+	rc = pool_temp_open(&made->place, made->temp, &part->fd, e);
+	if (part->fd < 0)
 		made->temp[0] = '\0';
-		return err_errno(e, err_from_errno(errno), errno, "make part '%s'", part->name);
-	}
-	if (!lock_take(part->fd, 0))
-		return err_errno(e, err_from_errno(errno), errno, "lock part '%s'", part->name);
-	return 0;
+	return rc ? err_prefix(e, "part '%s'", part->name) : 0;
 }
 
 /* Of directories those that are there are kept. */

@@ -426,7 +426,7 @@ set_fill(struct set_making *m, const uint8_t *attr, struct err *e)
 
 int
 pool_set_create(struct pool_store *s, const char *name, uint64_t size, const struct gen_id *uuid,
-		const uint8_t *attr, struct pool_info *info, struct err *e)
+		const uint8_t *attr, bool filling, struct pool_info *info, struct err *e)
 {
 	struct set_making m = {.s = s, .name = name, .place = {.dir = -1}, .sidecar_fd = -1};
 	int rc;
@@ -436,6 +436,8 @@ pool_set_create(struct pool_store *s, const char *name, uint64_t size, const str
 			       "pool '%s': size %llu is not a positive multiple of %u below 2^63",
 			       name, (unsigned long long)size, SIZE_ALIGN);
 	rc = pool_new_meta(size < SIZE_MIN ? SIZE_MIN : size, uuid, &m.meta, e);
+	if (filling)
+		m.meta.state = SIDECAR_INCONSISTENT;
 	if (!rc)
 		rc = pool_store_lock(s, name, e);
 	if (rc)

@@ -152,6 +152,14 @@ void pool_sets_visit(struct pool_store *s, pool_set_part_visit *visit, void *ctx
 /* Whether name is a part of one of the sets in the store; set gets that one's name. */
 bool pool_part_of(struct pool_store *s, const char *name, char set[TARGET_POOL_MAX + 1]);
 
+/*
+ * Make a temporary file of a pool or a part and lock it, under the lock on names. Its name is of
+ * that one's: who asks again for what takes long to make is refused with REPL_E_BUSY, *fd is -1
+ * then, and does not have it made twice.
+ */
+void pool_temp_name(char temp[POOL_TEMP_MAX], const char *name, const char *suffix);
+int pool_temp_open(const struct pool_place *p, const char *temp, int *fd, struct err *e);
+
 /* Rename without replacing; by a second link where the file system can't. As renameat(2). */
 int pool_rename_new(int dir, const char *from, const char *to);
 

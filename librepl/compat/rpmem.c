@@ -158,7 +158,8 @@ start_open(struct start *how, struct repl_config *cfg, const char *text, void *a
 		return rc;
 	if (!how->create)
 		return repl_set_open(cfg, text, addr, size, how->attr, &how->has, r);
-	return repl_set_create(cfg, text, addr, size, how->has ? how->attr : NULL, r);
+	return repl_set_create(cfg, text, addr, size, how->has ? how->attr : NULL, how->pmempool,
+			       r);
 }
 
 static RPMEMpool *

@@ -89,6 +89,7 @@ struct lane_slot {
 /* Of a handle on a pool set: repl_set.h. */
 struct repl_set {
 	bool create;  /* make the pool, which is not there yet */
+	bool fill;    /* ... for a copy of another replica */
 	bool created; /* done so */
 	bool has_attr;
 	uint8_t attr[PMDK_ATTR_SIZE]; /* to create with, or as found */

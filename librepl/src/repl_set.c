@@ -51,15 +51,30 @@ set_create(struct repl *r, struct remote *remote, struct err *e)
 	control_add(params, "size", json_object_new_int64((int64_t)(r->size - header)));
 	hex_encode(r->set->attr, PMDK_ATTR_SIZE, hex);
 	control_add(params, "attr", json_object_new_string(hex));
+	control_add(params, "filling", json_object_new_boolean(r->set->fill));
 	rc = remote_call(remote, "pool.create", params, NULL, e);
 	r->set->created = rc == 0;
 	return rc;
 }
 
+/*
+ * It holds a copy that was not finished; or zeros, as nobody has opened it since it was made: a
+ * target of an earlier version does not call that so whose maker is gone.
+ */
+static bool
+set_unfinished(const struct repl *r, const struct remote *remote, const struct sidecar *meta)
+{
+	return meta->state == SIDECAR_INCONSISTENT ||
+	       (!r->set->create && gen_id_is_nil(&meta->generation.current) &&
+		remote_epoch(remote) == 1);
+}
+
 /* The caller's range becomes what the pool is of it. */
 static int
-set_take_info(struct repl *r, const struct replica_info *info, struct err *e)
+set_take_info(struct repl *r, const struct remote *remote, struct err *e)
 {
+	const struct replica_info *info = remote_info(remote);
+
 	if (info->header_damage[0])
 		return err_set(e, REPL_E_CORRUPT, "%s", info->header_damage);
 	if (r->size <= info->header || r->size - info->header > info->meta.pool_size)
@@ -69,7 +84,7 @@ set_take_info(struct repl *r, const struct replica_info *info, struct err *e)
 			       info->name, info->meta.pool_size + info->header, (size_t)r->size);
 	r->set->header = info->header;
 	r->set->has_attr = info->has_attr;
-	atomic_store(&r->set->unfinished, info->meta.state == SIDECAR_INCONSISTENT);
+	atomic_store(&r->set->unfinished, set_unfinished(r, remote, &info->meta));
 	r->set->found = info->meta;
 	memcpy(r->set->attr, info->attr, PMDK_ATTR_SIZE);
 	r->mem += info->header;
@@ -84,7 +99,7 @@ repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e)
 
 	if (!rc)
 		rc = remote_pool_open(remote, remote_target(remote)->pool, REMOTE_WRITE, e);
-	return rc ? rc : set_take_info(r, remote_info(remote), e);
+	return rc ? rc : set_take_info(r, remote, e);
 }
 
 bool
@@ -146,10 +161,10 @@ set_open(const struct repl_config *cfg, const char *target, void *addr, size_t s
 
 int
 repl_set_create(const struct repl_config *cfg, const char *target, void *addr, size_t size,
-		const uint8_t *attr, struct repl **out)
+		const uint8_t *attr, bool fill, struct repl **out)
 {
 	ENTRY_WHOLE();
-	struct repl_set how = {.create = true};
+	struct repl_set how = {.create = true, .fill = fill};
 	struct err e;
 
 	err_clear(&e);

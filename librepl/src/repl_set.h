@@ -28,10 +28,13 @@
 
 /*
  * Make the pool of set file target's pool and open it. attr NULL: the set has
- * OPTION NOHDRS. Of cfg all but its targets counts. After an error there is no pool.
+ * OPTION NOHDRS. fill: repl_set_fill() follows, and the target knows before the pool is there. Of
+ * cfg all but its targets counts. After an error there is no pool, or the target is still making
+ * it.
  */
 REPL_API int repl_set_create(const struct repl_config *cfg, const char *target, void *addr,
-			     size_t size, const uint8_t *attr, struct repl **out) REPL_MUST_CHECK;
+			     size_t size, const uint8_t *attr, bool fill,
+			     struct repl **out) REPL_MUST_CHECK;
 
 /*
  * Open one that is there; size may be smaller than its own. *has_attr: attr was

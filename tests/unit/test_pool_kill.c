@@ -247,7 +247,7 @@ create_set(struct pool_store *s)
 	uint8_t attr[PMDK_ATTR_SIZE] = "PMEMOBJ";
 	struct pool_info info;
 
-	return pool_set_create(s, SET, SIZE, NULL, attr, &info, NULL);
+	return pool_set_create(s, SET, SIZE, NULL, attr, false, &info, NULL);
 }
 
 static int

@@ -3,6 +3,7 @@
  */
 #include "unit.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -76,7 +77,7 @@ create(const char *name, uint64_t size)
 {
 	err_clear(&err);
 	memset(&info, 0, sizeof(info));
-	return pool_set_create(store, name, size, NULL, attr, &info, &err);
+	return pool_set_create(store, name, size, NULL, attr, false, &info, &err);
 }
 
 static void
@@ -271,6 +272,55 @@ test_half_made(void **state)
 	assert_int_equal(pool_info(store, "s", &info, &err), REPL_E_NOT_FOUND);
 	assert_int_equal(create("s", 3 * MB), 0);
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+}
+
+/* In place of libc's: parts whose space takes its time. */
+static bool meanwhile;
+
+int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	bool again = meanwhile;
+
+	meanwhile = false;
+	if (again)
+		assert_int_equal(create("s", 3 * MB), REPL_E_BUSY);
+	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+static unsigned
+temporary_files(void)
+{
+	struct dirent *entry;
+	unsigned count = 0;
+	DIR *at = opendir(path_of("."));
+
+	assert_non_null(at);
+	while ((entry = readdir(at)))
+		count += strncmp(entry->d_name, ".tmp-", 5) == 0;
+	(void)closedir(at);
+	return count;
+}
+
+static void
+test_what_takes_long_is_made_once(void **state)
+{
+	(void)state;
+	write_set("s", "2M p\n2M q\n");
+	meanwhile = true;
+	assert_int_equal(create("s", 3 * MB), 0);
+	assert_false(meanwhile);
+	assert_int_equal(temporary_files(), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+}
+
+static void
+test_for_a_copy_it_is_inconsistent(void **state)
+{
+	(void)state;
+	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(pool_set_create(store, "s", 3 * MB, NULL, attr, true, &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_INCONSISTENT);
 }
 
 static struct pool *
@@ -503,7 +553,7 @@ test_local_replica_without_headers(void **state)
 
 	(void)state;
 	write_set("s", bare);
-	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, &info, &err), 0);
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
 	file_change("p", 3 * MB, "data", 4);
 	write_set("s", both);
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
@@ -531,7 +581,7 @@ test_local_replica_without_headers(void **state)
 	equal("p", "a");
 	/* That of a new set is equal from the beginning. */
 	assert_int_equal(pool_set_remove(store, "s", 0, &err), 0);
-	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, &info, &err), 0);
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
 	file_change("a", 0, "else", 4);
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
 	assert_int_equal(file_byte("a", 0), 'e');
@@ -616,6 +666,8 @@ main(void)
 		TEST(test_refused),
 		TEST(test_damage_is_told),
 		TEST(test_half_made),
+		TEST(test_what_takes_long_is_made_once),
+		TEST(test_for_a_copy_it_is_inconsistent),
 		TEST(test_directories),
 		TEST(test_directories_refused),
 		TEST(test_local_replica),
