@@ -142,8 +142,9 @@ part_next(struct resolve *r)
 	else
 		ctl_next(c,
 			 "replctl restore from another replica; replctl restore --force %s "
-			 "OTHER-FILE (to look at it)",
-			 r->quoted_target);
+			 "OTHER-FILE (to look at it); replctl resolve --force --discard local %s "
+			 "%s (take it as it is)",
+			 r->quoted_target, r->quoted_file, r->quoted_target);
 }
 
 static int
@@ -160,9 +161,8 @@ look_state(struct resolve *r)
 			c->target_text, replica->writer);
 	}
 	/* What a primary holds is the pool: one of an earlier version may be called so still. */
-	if (r->local_goes && !replica->primary &&
-	    (replica->state == SIDECAR_INCONSISTENT ||
-	     (replica->state == SIDECAR_OUTDATED && !c->options.force))) {
+	if (r->local_goes && !replica->primary && !c->options.force &&
+	    (replica->state == SIDECAR_INCONSISTENT || replica->state == SIDECAR_OUTDATED)) {
 		part_next(r);
 		return err_set(&c->err, REPL_E_REFUSED, "the replica %s is %s", c->target_text,
 			       sidecar_state_name(replica->state));
@@ -252,6 +252,10 @@ tell(const struct resolve *r)
 		 : r->relation == GEN_DIVERGED ? "both went on since they were the same"
 					       : "they have no generation in common",
 		 r->seen.replica.writer);
+	if (r->local_goes && r->seen.replica.primary &&
+	    r->seen.replica.state == SIDECAR_INCONSISTENT)
+		out_line(to, "%s is inconsistent: when it is demoted --force takes it as it is",
+			 c->target_text);
 	if (r->ranges)
 		out_line(to, "%s in %" PRIu64 " range%s differ; there %s would lose what it has:",
 			 human, r->ranges, out_plural(r->ranges), loser);
