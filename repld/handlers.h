@@ -49,6 +49,9 @@ int handlers_add_pools(struct state *s, const char *after, struct json_object *r
 
 /* The required member "state"; "generation" and "history", the chain as a whole, if *given. */
 int handlers_get_state(struct json_object *params, enum sidecar_state *state, struct err *e);
+/* Of a part of the generation, whose state is outdated; else 0. */
+int handlers_get_position(struct json_object *params, enum sidecar_state state, bool has_chain,
+			  uint64_t *position, struct err *e);
 int handlers_get_chain(struct json_object *params, struct generation *g, bool *given,
 		       struct err *e);
 

@@ -56,13 +56,15 @@ handle_journal_commit(struct state *s, struct json_object *params, struct reply 
 {
 	enum sidecar_state state;
 	struct generation chain;
+	uint64_t position;
 	bool has_chain;
 
 	if (handlers_get_state(params, &state, &r->err) ||
-	    handlers_get_chain(params, &chain, &has_chain, &r->err) || flush_check(s, &r->err) ||
-	    state_log_settle(s, &r->err))
+	    handlers_get_chain(params, &chain, &has_chain, &r->err) ||
+	    handlers_get_position(params, state, has_chain, &position, &r->err) ||
+	    flush_check(s, &r->err) || state_log_settle(s, &r->err))
 		return r->err.code;
-	return pool_journal_commit(s->pool, state, has_chain ? &chain : NULL, &r->err);
+	return pool_journal_commit(s->pool, state, has_chain ? &chain : NULL, position, &r->err);
 }
 
 int

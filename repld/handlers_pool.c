@@ -374,20 +374,35 @@ handlers_get_state(struct json_object *params, enum sidecar_state *state, struct
 }
 
 int
+handlers_get_position(struct json_object *params, enum sidecar_state state, bool has_chain,
+		      uint64_t *position, struct err *e)
+{
+	*position = 0;
+	if (!control_has(params, "position"))
+		return REPL_OK;
+	if (state != SIDECAR_OUTDATED || !has_chain)
+		return err_set(e, REPL_E_INVAL,
+			       "member 'position' is of state 'outdated' with a 'generation'");
+	return control_get_u64(params, "position", 1, INT64_MAX, position, e);
+}
+
+int
 handle_pool_mark(struct state *s, struct json_object *params, struct reply *r)
 {
 	enum sidecar_state state;
 	struct generation chain;
+	uint64_t position;
 	bool has_chain;
 
 	if (handlers_get_state(params, &state, &r->err) ||
-	    handlers_get_chain(params, &chain, &has_chain, &r->err))
+	    handlers_get_chain(params, &chain, &has_chain, &r->err) ||
+	    handlers_get_position(params, state, has_chain, &position, &r->err))
 		return r->err.code;
 	if (state == SIDECAR_UP_TO_DATE && state_flush_failed(s))
 		return err_set(&r->err, REPL_E_IO,
 			       "pool '%s': a flush has failed, it cannot be called up to date",
 			       s->pool_name);
-	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, &r->err))
+	if (pool_mark(s->pool, state, has_chain ? &chain : NULL, position, &r->err))
 		return r->err.code;
 	r->result = info_new(s, pool_get_info(s->pool));
 	return REPL_OK;

@@ -8,6 +8,7 @@
 #include "regionpage.h"
 
 #define VERSION         1
+#define VERSION_PART    2 /* with a position */
 #define HEADER_MAGIC    "REPLJRNL"
 #define COMMIT_MAGIC    "REPLJCMT"
 #define FLAG_GENERATION 1U
@@ -23,11 +24,15 @@ enum {
 	AT_CURRENT = 56,
 	AT_HISTORY = 72,
 	AT_COMMIT_END = AT_HISTORY + GEN_HISTORY * GEN_ID_SIZE,
+	AT_POSITION = AT_COMMIT_END,
+	AT_PART_END = AT_POSITION + 8,
 };
 
 static const struct region_page header_page = {"journal", HEADER_MAGIC, VERSION, 0, AT_HEADER_END};
 static const struct region_page commit_page = {"journal", COMMIT_MAGIC, VERSION, FLAG_GENERATION,
 					       AT_COMMIT_END};
+static const struct region_page part_page = {"journal", COMMIT_MAGIC, VERSION_PART, FLAG_GENERATION,
+					     AT_PART_END};
 
 void
 journal_header_encode(const struct journal_header *h, uint8_t page[JOURNAL_PAGE])
@@ -52,7 +57,7 @@ journal_header_decode(const uint8_t page[JOURNAL_PAGE], struct journal_header *h
 void
 journal_commit_encode(const struct journal_commit *c, uint8_t page[JOURNAL_PAGE])
 {
-	region_page_begin(page, COMMIT_MAGIC, VERSION, c->epoch);
+	region_page_begin(page, COMMIT_MAGIC, c->position ? VERSION_PART : VERSION, c->epoch);
 	region_page_set_flags(page, c->has_generation ? FLAG_GENERATION : 0);
 	put_le32(page + AT_STATE, (uint32_t)c->state);
 	put_le64(page + AT_COUNT, c->count);
@@ -64,6 +69,7 @@ journal_commit_encode(const struct journal_commit *c, uint8_t page[JOURNAL_PAGE]
 			memcpy(page + AT_HISTORY + (size_t)i * GEN_ID_SIZE,
 			       c->generation.history[i].b, GEN_ID_SIZE);
 	}
+	put_le64(page + AT_POSITION, c->position);
 	region_page_seal(page);
 }
 
@@ -72,7 +78,8 @@ journal_commit_decode(const uint8_t page[JOURNAL_PAGE], struct journal_commit *c
 {
 	struct journal_commit got = {0};
 	uint32_t state = get_le32(page + AT_STATE);
-	int rc = region_page_open(page, &commit_page, e);
+	bool part = region_page_version(page) == VERSION_PART;
+	int rc = region_page_open(page, part ? &part_page : &commit_page, e);
 
 	if (rc)
 		return rc;
@@ -84,6 +91,9 @@ journal_commit_decode(const uint8_t page[JOURNAL_PAGE], struct journal_commit *c
 	got.bytes = get_le64(page + AT_BYTES);
 	got.chain = get_le64(page + AT_CHAIN);
 	got.has_generation = region_page_flags(page) & FLAG_GENERATION;
+	got.position = part ? get_le64(page + AT_POSITION) : 0;
+	if (got.position > INT64_MAX || (part && !got.position))
+		return err_set(e, REPL_E_CORRUPT, "journal: position %" PRIu64, got.position);
 	memcpy(got.generation.current.b, page + AT_CURRENT, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, page + AT_HISTORY + (size_t)i * GEN_ID_SIZE,

@@ -30,6 +30,7 @@ struct journal_commit {
 	enum sidecar_state state;
 	bool has_generation;
 	struct generation generation;
+	uint64_t position; /* of that generation, of which it is a part; 0: none */
 };
 
 void journal_header_encode(const struct journal_header *h, uint8_t page[JOURNAL_PAGE]);

@@ -161,8 +161,12 @@ int pool_set_attr(struct pool *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err
 const char *pool_path(const struct pool *p); /* for error texts and the media variant */
 const struct pool_info *pool_get_info(const struct pool *p);
 
-/* Record state and, unless NULL, the chain: no position is known in a new generation. */
-int pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e);
+/*
+ * Record state and, unless NULL, the chain: no position is known in a new generation, but of a part
+ * of it that is not 0.
+ */
+int pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g,
+	      uint64_t position, struct err *e);
 
 /*
  * The drain that the pool, open for writing, holds all of: recorded with its next update, at
@@ -217,7 +221,7 @@ int pool_record_end(struct pool *p, struct poolposition *record, struct err *e);
 struct pooljournal *pool_journal(const struct pool *p);
 int pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e);
 int pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
-			struct err *e);
+			uint64_t position, struct err *e);
 /* REPL_E_CORRUPT: the journal is gone, and the pool inconsistent. */
 int pool_journal_apply(struct pool *p, struct pmem_map *map, uint64_t max,
 		       struct journal_progress *done, struct err *e);

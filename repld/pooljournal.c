@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "filesystem.h"
+#include "lineage.h"
 #include "poolapply.h"
 #include "space.h"
 #include "wire.h"
@@ -357,7 +358,7 @@ journal_seal(struct pooljournal *j, struct err *e)
 
 int
 pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_state state,
-		   const struct generation *g, bool waited, struct err *e)
+		   const struct generation *g, uint64_t position, bool waited, struct err *e)
 {
 	struct sidecar next = *meta;
 	uint8_t page[JOURNAL_PAGE];
@@ -367,6 +368,7 @@ pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_sta
 		return rc;
 	j->is.state = state;
 	j->is.has_generation = g != NULL;
+	j->is.position = position;
 	j->waited = waited;
 	if (g)
 		j->is.generation = *g;
@@ -419,6 +421,8 @@ apply_end(struct pooljournal *j, struct sidecar *meta, struct err *e)
 		next.position = 0;
 		next.waited = j->waited;
 	}
+	if (j->is.position)
+		lineage_part(&next, j->is.position);
 	return journal_unname(j, meta, &next, e);
 }
 

@@ -51,7 +51,7 @@ void pooljournal_fail(struct pooljournal *j, int status);
  * hold: nothing is to be done with it but to close the pool.
  */
 int pooljournal_commit(struct pooljournal *j, struct sidecar *meta, enum sidecar_state state,
-		       const struct generation *g, bool waited, struct err *e);
+		       const struct generation *g, uint64_t position, bool waited, struct err *e);
 
 struct journal_progress {
 	uint64_t done, total; /* bytes of messages */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "filesystem.h"
+#include "lineage.h"
 #include "lock.h"
 #include "log.h"
 #include "pooldevice.h"
@@ -623,7 +624,8 @@ pool_get_info(const struct pool *p)
 }
 
 int
-pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, struct err *e)
+pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, uint64_t position,
+	  struct err *e)
 {
 	struct sidecar next = p->info.meta;
 	int rc;
@@ -637,6 +639,8 @@ pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, 
 		next.position = 0;
 		next.waited = p->waited;
 	}
+	if (position)
+		lineage_part(&next, position);
 	rc = sidecar_write(p->files.sidecar_fd, &next, e);
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);

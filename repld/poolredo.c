@@ -31,9 +31,9 @@ pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e)
 
 int
 pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
-		    struct err *e)
+		    uint64_t position, struct err *e)
 {
-	int rc = pooljournal_commit(p->journal, &p->info.meta, state, g, p->waited, e);
+	int rc = pooljournal_commit(p->journal, &p->info.meta, state, g, position, p->waited, e);
 
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }

@@ -59,6 +59,12 @@ region_page_open(const uint8_t page[REGION_PAGE], const struct region_page *kind
 	return 0;
 }
 
+uint16_t
+region_page_version(const uint8_t page[REGION_PAGE])
+{
+	return get_le16(page + AT_VERSION);
+}
+
 uint32_t
 region_page_epoch(const uint8_t page[REGION_PAGE])
 {

@@ -32,6 +32,8 @@ void region_page_seal(uint8_t page[REGION_PAGE]);
 int region_page_open(const uint8_t page[REGION_PAGE], const struct region_page *kind,
 		     struct err *e);
 
+/* Before it is opened: which kind to expect. */
+uint16_t region_page_version(const uint8_t page[REGION_PAGE]);
 uint32_t region_page_epoch(const uint8_t page[REGION_PAGE]);
 uint16_t region_page_flags(const uint8_t page[REGION_PAGE]);
 

@@ -84,6 +84,14 @@ lineage_restore(struct sidecar *file, const struct sidecar *replica, bool change
 }
 
 void
+lineage_part(struct sidecar *s, uint64_t position)
+{
+	s->state = SIDECAR_UNKNOWN;
+	s->position = position;
+	s->waited = false;
+}
+
+void
 lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh,
 	     const struct gen_id *id)
 {

@@ -48,6 +48,9 @@ void lineage_forget_part(struct sidecar *local, const struct gen_id *fresh);
 void lineage_restore(struct sidecar *file, const struct sidecar *replica, bool changed,
 		     const struct gen_id *fresh);
 
+/* s has what a copy has that lagged: its generation up to that position, which is not 0. */
+void lineage_part(struct sidecar *s, uint64_t position);
+
 /*
  * file is about to equal a replica, and both are recorded as whole. changed: bytes were moved, or
  * its generation is not to count.

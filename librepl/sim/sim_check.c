@@ -78,6 +78,8 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 	if (node->journal.committed && node->journal.has_chain) {
 		v->label.position = 0;
 		v->label.waited = node->session && node->journal.waited;
+		if (node->journal.position)
+			lineage_part(&v->label, node->journal.position);
 	}
 	v->current = gen_number(&v->label.generation.current);
 	v->named[v->current] = true;

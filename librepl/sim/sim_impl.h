@@ -94,6 +94,7 @@ struct sim_msg {
 	enum sidecar_state state;
 	bool has_chain;
 	struct generation chain;
+	uint64_t position; /* JCOMMIT, MARK: of a part of the chain's generation */
 	struct sidecar meta;
 };
 
@@ -105,6 +106,7 @@ struct sim_journal {
 	enum sidecar_state state;
 	bool has_chain, waited;
 	struct generation chain;
+	uint64_t position;
 };
 
 enum sim_phase {

@@ -79,14 +79,14 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
-/* The program's file is but a part of the generation that was found: so is what is made equal to
- * it. */
-static bool
-is_part(const struct sim *s, unsigned n)
+/* The program's file is but a part of the generation that was found, up to this position: so is
+ * what is made equal to it. 0: it is no part. */
+static uint64_t
+part_of(const struct sim *s, unsigned n)
 {
 	const struct sim_app *app = &s->node[n].app;
 
-	return app->opening && app->found.position;
+	return app->opening ? app->found.position : 0;
 }
 
 static void
@@ -100,20 +100,21 @@ keeper_mark(struct sim *s, unsigned n, unsigned k, enum sidecar_state state, enu
 		m.chain = s->node[n].app.chain;
 		keeper->committed = m.chain.current;
 		keeper->in_doubt = true;
-		if (is_part(s, n))
+		m.position = part_of(s, n);
+		if (m.position)
 			m.state = SIDECAR_OUTDATED;
 	}
 	keeper_call(s, n, k, phase, &m);
 }
 
-/* It is called that part already, of which it may know how much. */
+/* It is called that part already, of which it knows how much. */
 static bool
 is_called_part(const struct sim *s, unsigned n, unsigned k)
 {
 	const struct sim_keeper *keeper = &s->node[n].app.keeper[k];
 
-	return is_part(s, n) && !(keeper->dirty | keeper->batch) && !keeper->marked &&
-	       keeper->found.state != SIDECAR_INCONSISTENT &&
+	return part_of(s, n) && !(keeper->dirty | keeper->batch) && !keeper->marked &&
+	       keeper->found.position && keeper->found.state != SIDECAR_INCONSISTENT &&
 	       gen_id_equal(&keeper->found.generation.current, &s->node[n].app.chain.current);
 }
 
@@ -254,10 +255,12 @@ resync_commit(struct sim *s, unsigned n, unsigned k)
 	keeper->final = keeper->rounds > 2 || sim_random(s) % 2 ||
 			(s->node[n].app.opening && !sim_broken(s, SIM_OPEN_IN_PIECES));
 	keeper->in_doubt = keeper->final;
-	if (keeper->final)
-		m.state = is_part(s, n) ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
-	else if (sim_broken(s, SIM_OUTDATED_OLD_LABEL))
+	if (keeper->final) {
+		m.position = part_of(s, n);
+		m.state = m.position ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
+	} else if (sim_broken(s, SIM_OUTDATED_OLD_LABEL)) {
 		m.has_chain = false;
+	}
 	if (sim_broken(s, SIM_CLEAR_EARLY))
 		keeper->batch = 0;
 	m.chain = s->node[n].app.chain;

@@ -93,6 +93,8 @@ journal_finish(struct sim *s, unsigned n)
 		meta.position = 0;
 		meta.waited = node->journal.waited;
 	}
+	if (node->journal.position)
+		lineage_part(&meta, node->journal.position);
 	if (!media_sidecar(s, n, &meta))
 		return false;
 	memset(&node->journal, 0, sizeof(node->journal));
@@ -353,6 +355,7 @@ target_jcommit(struct sim *s, const struct sim_msg *m)
 	node->journal.state = m->state;
 	node->journal.has_chain = m->has_chain;
 	node->journal.chain = m->chain;
+	node->journal.position = m->position;
 	node->journal.waited = waits_for(s, m->from, m->to);
 	s->changed = true;
 	return 0;
@@ -383,6 +386,8 @@ target_mark(struct sim *s, const struct sim_msg *m)
 		meta.position = sim_broken(s, SIM_POSITION_KEPT) ? meta.position : 0;
 		meta.waited = waits_for(s, m->from, m->to);
 	}
+	if (m->position)
+		lineage_part(&meta, m->position);
 	return media_sidecar(s, m->to, &meta) ? 0 : REPL_E_IO;
 }
 

@@ -75,7 +75,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 		.dirty = dirty,
 		.replica = replica,
 		.host = {.arg = &b, .cancelled = bring_cancelled, .direct = bring_direct},
-		.part = r->local.meta.position > 0,
+		.part = r->local.meta.position,
 		.progress = &progress};
 	int rc = bring_track(r, replica, dirty, e);
 

@@ -550,6 +550,13 @@ remote_params_add_chain(struct json_object *params, const struct generation *g)
 	control_add(params, "history", history);
 }
 
+void
+remote_params_add_position(struct json_object *params, uint64_t position)
+{
+	if (position)
+		control_add(params, "position", json_object_new_int64((int64_t)position));
+}
+
 /* Otherwise somebody would look for another program. */
 static int
 busy_by_self(const struct remote *r, int rc, struct err *e)
@@ -677,26 +684,37 @@ remote_mark_check(const struct replica_info *info, const struct remote_mark *m, 
 {
 	const struct sidecar *meta = &info->meta;
 
-	if (meta->state == m->state &&
+	bool part = m->position && meta->state == SIDECAR_UNKNOWN && meta->position == m->position;
+
+	if ((meta->state == m->state || part) &&
 	    (gen_id_is_nil(&m->current) || gen_id_equal(&meta->generation.current, &m->current)))
 		return 0;
 	return err_set(e, REPL_E_PROTOCOL, "pool.mark: the target has recorded something else: %s",
 		       sidecar_state_name(meta->state));
 }
 
-int
-remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
-		 uint64_t deadline_ns, struct remote_mark *m, struct err *e)
+static int
+mark_post(struct remote *r, enum sidecar_state state, const struct generation *g, uint64_t position,
+	  uint64_t deadline_ns, struct remote_mark *m, struct err *e)
 {
 	struct json_object *params = json_object_new_object();
 
-	*m = (struct remote_mark){.state = state, .size = remote_info_begin(r, 0)};
+	*m = (struct remote_mark){
+		.state = state, .position = position, .size = remote_info_begin(r, 0)};
 	control_add(params, "state", json_object_new_string(sidecar_state_name(state)));
 	if (g) {
 		m->current = g->current;
 		remote_params_add_chain(params, g);
 	}
+	remote_params_add_position(params, position);
 	return remote_begin(r, "pool.mark", params, deadline_ns, &m->request, e);
+}
+
+int
+remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
+		 uint64_t deadline_ns, struct remote_mark *m, struct err *e)
+{
+	return mark_post(r, state, g, 0, deadline_ns, m, e);
 }
 
 int
@@ -723,6 +741,17 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 {
 	struct remote_mark m;
 	int rc = remote_mark_post(r, state, g, deadline_ns, &m, e);
+
+	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
+}
+
+int
+remote_pool_mark_part(struct remote *r, const struct generation *g, uint64_t position,
+		      struct err *e)
+{
+	uint64_t deadline_ns = clock_deadline(r->op_timeout_ms);
+	struct remote_mark m;
+	int rc = mark_post(r, SIDECAR_OUTDATED, g, position, deadline_ns, &m, e);
 
 	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
 }

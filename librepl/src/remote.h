@@ -188,12 +188,19 @@ int remote_pool_mark(struct remote *r, enum sidecar_state state, const struct ge
 int remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct generation *g,
 			uint64_t deadline_ns, struct err *e);
 /*
+ * As a part of the generation, up to a drain of it: unknown, of that position. A target of an
+ * earlier version calls it outdated.
+ */
+int remote_pool_mark_part(struct remote *r, const struct generation *g, uint64_t position,
+			  struct err *e);
+/*
  * The same in two steps, to tell several targets at once: from a post that succeeds until the take,
  * which is the same thread's, other requests to this target wait.
  */
 struct remote_mark {
 	enum sidecar_state state;
 	struct gen_id current; /* nil: not told */
+	uint64_t position;     /* of a part; 0: none */
 	uint64_t size;         /* of the pool before */
 	struct remote_request request;
 };
@@ -278,6 +285,7 @@ uint64_t remote_journal_max(const struct remote *r);
 
 /* Members "generation" and "history" of a request. */
 void remote_params_add_chain(struct json_object *params, const struct generation *g);
+void remote_params_add_position(struct json_object *params, uint64_t position); /* unless 0 */
 
 /* Take an info object apart, hostile as it may be. */
 int replica_info_parse(struct json_object *o, struct replica_info *info, struct err *e);

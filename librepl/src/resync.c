@@ -233,7 +233,8 @@ journal_commit(struct rounds *o, bool last, struct err *e)
 	 * it would seem to tell all that it lacks.
 	 */
 	r->s->in_doubt = last;
-	rc = remote_journal_commit(r->s->remote, commit_state(r->s, last), chain, e);
+	rc = remote_journal_commit(r->s->remote, commit_state(r->s, last), chain,
+				   last ? r->s->part : 0, e);
 	if (!rc && !last) {
 		dirty_rebase(r->s->dirty, r->s->replica, &chain->current);
 		release(r);
@@ -329,13 +330,13 @@ direct_mark(struct resync_run *r, struct err *e)
 	return rc;
 }
 
-/* A part of that generation it is already, of which it may know how much. */
+/* A part of that generation it is already, of which it knows how much. */
 static bool
 is_called_part(const struct resync_run *r, const struct generation *chain)
 {
 	const struct sidecar *meta = &remote_info(r->s->remote)->meta;
 
-	return r->s->part && !r->marked && meta->state != SIDECAR_INCONSISTENT &&
+	return r->s->part && !r->marked && meta->state != SIDECAR_INCONSISTENT && meta->position &&
 	       gen_id_equal(&meta->generation.current, &chain->current);
 }
 
@@ -350,7 +351,9 @@ mark_last(struct rounds *o, struct err *e)
 	if (rc || is_called_part(r, chain))
 		return rc;
 	r->s->in_doubt = true;
-	return remote_pool_mark(r->s->remote, commit_state(r->s, true), chain, e);
+	if (r->s->part)
+		return remote_pool_mark_part(r->s->remote, chain, r->s->part, e);
+	return remote_pool_mark(r->s->remote, SIDECAR_UP_TO_DATE, chain, e);
 }
 
 static int

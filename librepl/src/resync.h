@@ -75,9 +75,9 @@ struct resync {
 	struct resync_progress *progress;
 	uint64_t rate;   /* bytes a second; 0: by the foreground's latency */
 	bool no_journal; /* write directly, e.g. to a target that knows no journal */
-	/* The range is but a part of the generation of the chain, as of a replica that lagged: the
-	 * replica is not called up-to-date with it, but outdated, or left as it is called. */
-	bool part;
+	/* Not 0: the range is but a part of the generation of the chain, up to that position, as of
+	 * a replica that lagged. The replica is called that, and not up-to-date. */
+	uint64_t part;
 	/*
 	 * Out, of a run that failed: the target was asked to record the chain and its
 	 * answer is not known. The replica may say up-to-date of a generation that goes

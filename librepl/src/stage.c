@@ -39,13 +39,14 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 
 int
 remote_journal_commit(struct remote *r, enum sidecar_state state, const struct generation *g,
-		      struct err *e)
+		      uint64_t position, struct err *e)
 {
 	struct json_object *params = json_object_new_object();
 
 	control_add(params, "state", json_object_new_string(sidecar_state_name(state)));
 	if (g)
 		remote_params_add_chain(params, g);
+	remote_params_add_position(params, position);
 	return remote_call(r, "journal.commit", params, NULL, e);
 }
 

@@ -28,10 +28,11 @@ int remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e);
 
 /*
  * What was staged and settled will come into the pool whatever happens, and with it
- * the state and, unless g is NULL, the chain. On an error it may or may not.
+ * the state and, unless g is NULL, the chain. position: not 0 of a part of the generation, which is
+ * outdated, as by remote_pool_mark_part(). On an error it may or may not.
  */
 int remote_journal_commit(struct remote *r, enum sidecar_state state, const struct generation *g,
-			  struct err *e);
+			  uint64_t position, struct err *e);
 
 /* Bring about max bytes of it in, durably; when *done is *total the journal is gone. */
 int remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *total,

@@ -166,7 +166,7 @@ expect_full(struct hostile *h)
 	if (status != REPL_E_NOSPC)
 		hostile_fail("the journal has room without an end");
 	expect_call(h, "commit of a full journal",
-		    remote_journal_commit(h->remote, SIDECAR_OUTDATED, NULL, &e), REPL_E_NOSPC);
+		    remote_journal_commit(h->remote, SIDECAR_OUTDATED, NULL, 0, &e), REPL_E_NOSPC);
 	fab_lane_free(l);
 	hostile_lanes_close(h);
 }
@@ -192,7 +192,7 @@ mode_stages(struct hostile *h)
 
 	expect_kind(h, "STAGE without a journal", true);
 	expect_refused(h, "commit of none",
-		       remote_journal_commit(h->remote, SIDECAR_UP_TO_DATE, NULL, &e));
+		       remote_journal_commit(h->remote, SIDECAR_UP_TO_DATE, NULL, 0, &e));
 	expect_refused(h, "apply of none", remote_journal_apply(h->remote, 1, &done, &total, &e));
 	expect_call(h, "drop of none", remote_journal_drop(h->remote, &e), 0);
 	expect_call(h, "beyond journal-max", remote_journal_begin(h->remote, 1ULL << 40, &e),

@@ -121,7 +121,7 @@ round_run(struct load *l, uint64_t n, struct err *e)
 	(void)fflush(stdout);
 	rc = round_stage(l, e);
 	if (!rc)
-		rc = remote_journal_commit(l->remote, SIDECAR_OUTDATED, &g, e);
+		rc = remote_journal_commit(l->remote, SIDECAR_OUTDATED, &g, 0, e);
 	if (rc)
 		return rc;
 	(void)printf("committed %llu\n", (unsigned long long)n);
@@ -229,7 +229,7 @@ run_speed(struct load *l)
 	speed_say("stage", l->size, since);
 	since = clock_now_ns();
 	if (!rc)
-		rc = remote_journal_commit(l->remote, SIDECAR_OUTDATED, NULL, &e);
+		rc = remote_journal_commit(l->remote, SIDECAR_OUTDATED, NULL, 0, &e);
 	speed_say("commit", l->size, since);
 	since = clock_now_ns();
 	while (!rc && done < total)

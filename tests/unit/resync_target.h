@@ -173,8 +173,22 @@ remote_pool_mark(struct remote *r, enum sidecar_state state, const struct genera
 		if (state == SIDECAR_UP_TO_DATE)
 			w.base = w.at_hold;
 		r->info.meta.state = state;
-		if (g)
+		if (g) {
 			r->info.meta.generation = *g;
+			r->info.meta.position = 0;
+		}
+	}
+	return r->lost ? lost(e) : 0;
+}
+
+int
+remote_pool_mark_part(struct remote *r, const struct generation *g, uint64_t position,
+		      struct err *e)
+{
+	if (comes_through(r)) {
+		w.base = w.at_hold;
+		r->info.meta.generation = *g;
+		lineage_part(&r->info.meta, position);
 	}
 	return r->lost ? lost(e) : 0;
 }
@@ -370,15 +384,19 @@ journal_end(struct remote *t)
 {
 	t->journal = t->committed = false;
 	t->info.meta.state = t->commit_state;
-	if (t->commit_chain)
+	if (t->commit_chain) {
 		t->info.meta.generation = t->commit_generation;
+		t->info.meta.position = 0;
+	}
+	if (t->commit_position)
+		lineage_part(&t->info.meta, t->commit_position);
 	/* From now on it is this. */
 	w.base = w.at_hold;
 }
 
 int
 remote_journal_commit(struct remote *r, enum sidecar_state state, const struct generation *g,
-		      struct err *e)
+		      uint64_t position, struct err *e)
 {
 	bool through;
 
@@ -390,6 +408,7 @@ remote_journal_commit(struct remote *r, enum sidecar_state state, const struct g
 	if (through && r->journal) {
 		r->committed = true;
 		r->commit_state = state;
+		r->commit_position = position;
 		r->commit_chain = g != NULL;
 		if (g)
 			r->commit_generation = *g;

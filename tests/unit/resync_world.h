@@ -36,6 +36,7 @@ struct remote {
 	struct entry *entry;
 	unsigned entries, apply_at;
 	enum sidecar_state commit_state;
+	uint64_t commit_position;
 	bool commit_chain;
 	struct generation commit_generation;
 	struct range flight[ENTRIES]; /* pushed, not settled */
@@ -62,7 +63,7 @@ static struct world {
 	bool flushed[BLOCKS];  /* and not drained */
 	uint8_t loose[BLOCKS]; /* what it has been since it was last flushed, that included */
 	bool busy;             /* stores between the steps */
-	bool part;             /* of its generation, which others have more of */
+	uint64_t part;         /* not 0: of its generation up to this, which others have more of */
 	bool held, cancel;
 	bool refuse_journal;
 	bool stay_full; /* the journal is refused always */

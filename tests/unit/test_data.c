@@ -140,7 +140,8 @@ stage_takes_space_of_a_sparse_pool(void **state)
 		assert_int_equal(pooljournal_begin(the_journal, &meta, POOL_SIZE, NULL), 0);
 		arrive_stage(0, 1, 'a');
 		serve(&pool);
-		rc = pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, false, NULL);
+		rc = pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, 0, false,
+					NULL);
 		pooljournal_free(the_journal);
 		the_journal = NULL;
 		pool_is_sparse = false;
@@ -175,7 +176,8 @@ stages_of_two_lanes_are_one_journal(void **state)
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(fabric.status[i], 0);
 	assert_int_equal(
-		pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, false, NULL), 0);
+		pooljournal_commit(the_journal, &meta, SIDECAR_UP_TO_DATE, NULL, 0, false, NULL),
+		0);
 	assert_int_equal(pooljournal_apply(the_journal, &meta, &pool, UINT64_MAX, &p, NULL), 0);
 	assert_int_equal(p.done, p.total);
 	assert_string_equal(pool.log, "papbpcpd|");

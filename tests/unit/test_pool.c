@@ -218,7 +218,7 @@ writer_is_recorded_and_fenced(void **state)
 	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
 	assert_string_equal(info.meta.writer, "ann@one pid 7");
 	assert_int_equal(pool_open(store, "p", POOL_READ, "bob", &reader, &err), 0);
-	expect(pool_mark(reader, SIDECAR_OUTDATED, NULL, &err), REPL_E_REFUSED, "for reading");
+	expect(pool_mark(reader, SIDECAR_OUTDATED, NULL, 0, &err), REPL_E_REFUSED, "for reading");
 	assert_int_equal(pool_close(reader, true, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
@@ -294,7 +294,7 @@ after_close(enum sidecar_state marked, bool clean)
 	struct pool *p;
 
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
-	assert_int_equal(pool_mark(p, marked, &g, &err), 0);
+	assert_int_equal(pool_mark(p, marked, &g, 0, &err), 0);
 	assert_int_equal(pool_get_info(p)->meta.state, marked);
 	assert_int_equal(pool_close(p, clean, &err), 0);
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
@@ -328,12 +328,12 @@ position_is_recorded_at_any_end_and_not_in_a_new_generation(void **state)
 	create("p");
 	for (int clean = 0; clean < 2; clean++) {
 		assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
-		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &g, &err), 0);
+		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &g, 0, &err), 0);
 		assert_true(pool_get_info(p)->meta.position == 0);
 		pool_position(p, 41 + (unsigned)clean);
 		pool_position(p, 40);
 		pool_position(p, 0);
-		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, NULL, &err), 0);
+		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, NULL, 0, &err), 0);
 		assert_int_equal(pool_close(p, clean, &err), 0);
 		assert_int_equal(pool_info(store, "p", &info, &err), 0);
 		assert_true(info.meta.position == 41 + (unsigned)clean);
@@ -354,8 +354,8 @@ who_waits_is_recorded_with_a_generation(void **state)
 	for (int brings = 1; brings >= 0; brings--) {
 		for (int waits = 0; waits < 2; waits++) {
 			assert_int_equal(pool_open_by(store, "p", &claims[!waits], &p, &err), 0);
-			assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, brings ? &g : NULL, &err),
-					 0);
+			assert_int_equal(
+				pool_mark(p, SIDECAR_UP_TO_DATE, brings ? &g : NULL, 0, &err), 0);
 			assert_int_equal(pool_close(p, false, &err), 0);
 			assert_int_equal(pool_info(store, "p", &info, &err), 0);
 			assert_true(info.meta.waited == (brings ? waits : true));

@@ -349,9 +349,9 @@ test_what_another_was_told_it_has_lost(void **state)
 	assert_int_equal(fstat(fd, &failing), 0);
 	(void)close(fd);
 	failures++;
-	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), REPL_E_IO);
-	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), 0);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), REPL_E_IO);
+	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, 0, &err), REPL_E_IO);
+	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, 0, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), REPL_E_IO);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	/* Nor is the next one written over what was lost: the file is cut first. */
 	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
@@ -371,9 +371,9 @@ test_a_writer_is_judged_by_what_the_journal_brings(void **state)
 	(void)state;
 	pool_old();
 	p = writer();
-	assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &before, &err), 0);
+	assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &before, 0, &err), 0);
 	stage_all(p);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	/* Without any end that brings it in. */
 	assert_int_equal(pool_close(p, false, &err), 0);
 	assert_int_equal(pool_open_by(store, "p", &claim, &q, &err), REPL_E_DIVERGED);
@@ -392,7 +392,7 @@ test_comes_in_by_pieces(void **state)
 	p = writer();
 	stage_all(p);
 	assert_true(pooljournal_is_open(pool_journal(p)));
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	assert_int_equal(pool_journal_drop(p, &err), REPL_E_PROTOCOL);
 	assert_int_equal(pool_journal_begin(p, 1, &err), REPL_E_PROTOCOL);
 	apply_all(p, 1);
@@ -407,6 +407,39 @@ test_comes_in_by_pieces(void **state)
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(seen(), 1);
+}
+
+/* By the session that has committed it, and by the next one. */
+static void
+test_a_part_of_a_generation(void **state)
+{
+	const struct generation before = {.current = {{5}}};
+	uint8_t want[SIZE], have[SIZE];
+
+	(void)state;
+	expected(want, true);
+	for (unsigned dies = 0; dies < 2; dies++) {
+		const struct sidecar *m;
+		struct pool *p;
+
+		pool_old();
+		p = writer();
+		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &before, 0, &err), 0);
+		stage_all(p);
+		assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 9, &err), 0);
+		if (!dies)
+			apply_all(p, 1);
+		assert_int_equal(pool_close(p, false, &err), 0);
+		p = writer();
+		m = &pool_get_info(p)->meta;
+		assert_int_equal(m->state, SIDECAR_UNKNOWN);
+		assert_true(m->position == 9);
+		assert_false(m->waited);
+		assert_memory_equal(&m->generation, &chain, sizeof(chain));
+		assert_int_equal(file_get("p", have, SIZE), SIZE);
+		assert_memory_equal(have, want, SIZE);
+		assert_int_equal(pool_close(p, false, &err), 0);
+	}
 }
 
 /* The next one, if only smaller, is written over it: it costs much to have it anew. */
@@ -432,7 +465,7 @@ test_its_space_is_kept_a_while(void **state)
 	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
 	stage_all(p);
 	assert_int_equal(file_size("p.repl"), size);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	assert_int_equal(pool_close(p, false, &err), 0);
 	assert_int_equal(seen(), 1);
 }
@@ -454,7 +487,7 @@ test_its_space_is_given_back(void **state)
 	assert_false(pool_journal_tidy(p));
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "second", &q, &err), REPL_E_BUSY);
 	assert_true(file_size("p.repl") > SIDECAR_SIZE);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	apply_all(p, 1);
 	while (pool_journal_tidy(p))
 		;
@@ -499,7 +532,7 @@ test_overfull(void **state)
 	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), REPL_E_NOSPC);
 	assert_int_equal(pool_journal_begin(p, 4 * len, &err), 0);
 	assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), REPL_E_NOSPC);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), REPL_E_NOSPC);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), REPL_E_NOSPC);
 	assert_int_equal(pool_journal_drop(p, &err), 0);
 	assert_int_equal(pool_close(p, false, &err), 0);
 	assert_int_equal(seen(), 0);
@@ -518,7 +551,7 @@ leave_committed(unsigned pieces)
 	pool_old();
 	p = writer();
 	stage_all(p);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	assert_int_equal(pool_map(p, true, &map, &err), 0);
 	for (unsigned i = 0; i < pieces; i++)
 		assert_int_equal(pool_journal_apply(p, map, 1, &done, &err), 0);
@@ -756,7 +789,7 @@ test_power_cuts(void **state)
 	before.len = file_get("p.repl", before.file, FILE_MAX);
 	recorded = sidecar_descriptor();
 	stage_all(p);
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	begun = op_count;
 	apply_all(p, UINT64_MAX);
 	recorded = -1;
@@ -790,6 +823,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_a_writer_is_judged_by_what_the_journal_brings,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_part_of_a_generation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_is_kept_a_while, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),

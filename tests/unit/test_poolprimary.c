@@ -152,7 +152,7 @@ put_as(enum sidecar_state mark, bool waits, const struct generation *g)
 	struct pool *p;
 
 	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
-	assert_int_equal(pool_mark(p, mark, g, &err), 0);
+	assert_int_equal(pool_mark(p, mark, g, 0, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
@@ -494,7 +494,7 @@ put_part(const struct generation *g, uint64_t position)
 	struct pool *p;
 
 	assert_int_equal(pool_open_by(store, "p", &claim, &p, &err), 0);
-	assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, g, &err), 0);
+	assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, g, 0, &err), 0);
 	pool_position(p, position);
 	assert_int_equal(pool_close(p, false, &err), 0);
 }

@@ -230,7 +230,7 @@ after_a_failure_it_stays(void **state)
 	(void)state;
 	assert_int_equal(pool_ring_end(p, ring, map, true, &err), REPL_E_IO);
 	assert_int_equal(pool_ring_make(p, &geometry, &second, &err), REPL_E_REFUSED);
-	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, &err), 0);
+	assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, NULL, 0, &err), 0);
 	pmem_map_free(map);
 	assert_int_equal(pool_close(p, false, &err), 0);
 	assert_int_equal(last_byte(), 0);

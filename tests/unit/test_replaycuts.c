@@ -544,7 +544,7 @@ journal_at(bool at_once)
 		journal_update(p, i);
 	for (unsigned i = 1; i <= UPDATES; i++)
 		made.begun_at[i] = op_count;
-	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, &err), 0);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
 	for (unsigned i = 1; i <= UPDATES; i++)
 		made.acked_at[i] = op_count;
 	while (done.done < done.total)

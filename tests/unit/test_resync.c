@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "lineage.h"
 
 /* Time is the model's. */
 static uint64_t model_now_ns;
@@ -271,7 +272,7 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	t->info.meta.state = states[rnd(4)];
 	/* As the pool's own record says that is opened: of its generation there is more elsewhere.
 	 */
-	w.part = !w.busy && *what != RESYNC_FULL && seed % 5 == 0;
+	w.part = !w.busy && *what != RESYNC_FULL && seed % 5 == 0 ? 9 : 0;
 	if (w.part && t->info.meta.state == SIDECAR_UP_TO_DATE)
 		t->info.meta.state = SIDECAR_UNKNOWN;
 	if (*what == RESYNC_FULL)
@@ -329,6 +330,8 @@ judge_cut(void)
 	    gen_id_equal(&t->info.meta.generation.current, &w.generation.current) &&
 	    (w.part || !is_moment(t, &now) || t->info.meta.pool_size != w.size))
 		wrong("a replica that lacks updates says that it is up to date");
+	if (t->info.meta.position && !is_moment(t, &now))
+		wrong("a replica that lacks updates tells their position");
 }
 
 static void
@@ -340,8 +343,8 @@ judge_end(void)
 	moment_now(&now);
 	if (w.busy && !w.held)
 		wrong("done without a hold");
-	if ((t->info.meta.state == SIDECAR_UP_TO_DATE) == w.part ||
-	    t->info.meta.state == SIDECAR_INCONSISTENT ||
+	if (t->info.meta.state != (w.part ? SIDECAR_UNKNOWN : SIDECAR_UP_TO_DATE) ||
+	    t->info.meta.position != w.part ||
 	    !gen_id_equal(&t->info.meta.generation.current, &w.generation.current))
 		wrong("done and not recorded");
 	if (t->info.meta.pool_size != w.size || !is_moment(t, &now))

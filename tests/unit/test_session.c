@@ -162,6 +162,11 @@ wrong_hash_and_mark_are_refused(void **state)
 		"{\"state\":\"up-to-date\",\"generation\":\"1\"}",
 		"{\"state\":\"up-to-date\",\"history\":[]}",
 		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"history\":[5]}",
+		"{\"state\":\"outdated\",\"position\":9}",
+		"{\"state\":\"up-to-date\",\"generation\":\"" GEN "\",\"position\":9}",
+		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"position\":0}",
+		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"position\":-1}",
+		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"position\":\"9\"}",
 	};
 	struct target_dir *d = *state;
 	struct client c;
@@ -173,6 +178,8 @@ wrong_hash_and_mark_are_refused(void **state)
 		call_refused(&c, REPL_E_INVAL, "pool.hash", hashes[i]);
 	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 		call_refused(&c, REPL_E_INVAL, "pool.mark", marks[i]);
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		call_refused(&c, REPL_E_INVAL, "journal.commit", marks[i]);
 	call_ok(&c, "pool.close", "{}");
 	assert_int_equal(client_hangup(&c), REPL_OK);
 	assert_state(&d->conf, "a", "up-to-date");
@@ -236,6 +243,37 @@ hash_of_zeros(struct client *c)
 	hex_encode(hash, sizeof(hash), want);
 	assert_memory_equal(text + 2 * (size_t)HASH128_SIZE, want, 2 * HASH128_SIZE);
 	json_object_put(o);
+}
+
+/* It has all of a generation up to a position, however its writer waits. */
+static void
+a_part_is_told_by_its_position(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+	struct json_object *o;
+	uint64_t v;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\",\"waits\":true}");
+	call_ok(&c, "pool.mark",
+		"{\"state\":\"outdated\",\"generation\":\"" GEN "\",\"position\":9}");
+	call_ok(&c, "pool.close", "{}");
+	o = call(&c, REPL_OK, "pool.info", "{\"name\":\"a\"}", NULL);
+	assert_text(o, "state", "unknown");
+	assert_text(o, "generation", GEN);
+	assert_int_equal(control_get_u64(o, "position", 9, 9, &v, NULL), 0);
+	assert_false(control_has(o, "waited"));
+	json_object_put(o);
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\",\"waits\":true}");
+	call_ok(&c, "pool.mark", "{\"state\":\"up-to-date\",\"generation\":\"" GEN "\"}");
+	call_ok(&c, "pool.close", "{}");
+	o = call(&c, REPL_OK, "pool.info", "{\"name\":\"a\"}", NULL);
+	assert_text(o, "state", "up-to-date");
+	assert_false(control_has(o, "position"));
+	json_object_put(o);
+	assert_int_equal(client_hangup(&c), REPL_OK);
 }
 
 static void
@@ -625,6 +663,7 @@ main(void)
 		T(wrong_hash_and_mark_are_refused),
 		T(all_of_a_set_is_data),
 		T(invalid_request_keeps_the_session),
+		T(a_part_is_told_by_its_position),
 		T(pool_lives_from_create_to_remove),
 		T(second_writer_learns_who_holds),
 		T(a_provisional_pool_goes_unless_something_is_recorded),
