@@ -97,11 +97,17 @@ go_back_off(struct replica_fsm *fsm, int status, uint64_t now_ns, uint64_t rando
 static struct fsm_action
 go_establish(struct replica_fsm *fsm, enum fsm_action_kind kind, uint64_t now_ns)
 {
+	fsm->status = fsm->reason = 0;
+	return enter(fsm, FSM_ESTABLISHED, kind, now_ns);
+}
+
+/* Only now: one that fails at the last step, again and again, is tried more and more seldom. */
+static void
+count_installed(struct replica_fsm *fsm)
+{
 	fsm->reconnect_count += fsm->was_established;
 	fsm->was_established = true;
-	fsm->status = fsm->reason = 0;
 	backoff_reset(&fsm->backoff);
-	return enter(fsm, FSM_ESTABLISHED, kind, now_ns);
 }
 
 /* ---- events ---- */
@@ -122,6 +128,23 @@ on_connected(struct replica_fsm *fsm, const struct fsm_event *event, uint64_t no
 	action = enter(fsm, FSM_RESYNCING, FSM_DO_RESYNC, now_ns);
 	action.what = event->verdict;
 	return action;
+}
+
+static struct fsm_action
+on_adopt(struct replica_fsm *fsm, uint64_t now_ns)
+{
+	if (fsm->state != FSM_BACKOFF)
+		return stay(fsm);
+	count_installed(fsm);
+	return go_establish(fsm, FSM_DO_NOTHING, now_ns);
+}
+
+static struct fsm_action
+on_installed(struct replica_fsm *fsm)
+{
+	if (fsm->state == FSM_ESTABLISHED)
+		count_installed(fsm);
+	return stay(fsm);
 }
 
 static struct fsm_action
@@ -163,13 +186,14 @@ fsm_step(struct replica_fsm *fsm, const struct fsm_event *event, uint64_t now_ns
 	case FSM_START:
 		return fsm->state == FSM_BACKOFF ? go_connect(fsm, now_ns) : stay(fsm);
 	case FSM_ADOPT:
-		return fsm->state == FSM_BACKOFF ? go_establish(fsm, FSM_DO_NOTHING, now_ns)
-						 : stay(fsm);
+		return on_adopt(fsm, now_ns);
 	case FSM_CONNECTED:
 		return on_connected(fsm, event, now_ns);
 	case FSM_RESYNCED:
 		return fsm->state == FSM_RESYNCING ? go_establish(fsm, FSM_DO_INSTALL, now_ns)
 						   : stay(fsm);
+	case FSM_INSTALLED:
+		return on_installed(fsm);
 	case FSM_TIMER:
 		return fsm->state == FSM_BACKOFF && now_ns >= fsm->until_ns
 			       ? go_connect(fsm, now_ns)
@@ -203,10 +227,12 @@ const char *
 fsm_event_name(enum fsm_event_kind kind)
 {
 	static const char *const names[] = {
-		[FSM_START] = "start",     [FSM_ADOPT] = "adopt",   [FSM_CONNECTED] = "connected",
-		[FSM_REFUSED] = "refused", [FSM_FAILED] = "failed", [FSM_RESYNCED] = "resynced",
-		[FSM_LOST] = "lost",       [FSM_TIMER] = "timer",   [FSM_PAUSE] = "pause",
-		[FSM_RESUME] = "resume",   [FSM_STOP] = "stop",
+		[FSM_START] = "start",         [FSM_ADOPT] = "adopt",
+		[FSM_CONNECTED] = "connected", [FSM_INSTALLED] = "installed",
+		[FSM_REFUSED] = "refused",     [FSM_FAILED] = "failed",
+		[FSM_RESYNCED] = "resynced",   [FSM_LOST] = "lost",
+		[FSM_TIMER] = "timer",         [FSM_PAUSE] = "pause",
+		[FSM_RESUME] = "resume",       [FSM_STOP] = "stop",
 	};
 
 	return (unsigned)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "unknown";

@@ -10,7 +10,7 @@
  *
  *   CONNECTING --CONNECTED--> RESYNCING --RESYNCED--> ESTABLISHED
  *       ^  |                      |                       |
- *    TIMER FAILED               LOST, FAILED             LOST
+ *    TIMER FAILED               LOST, FAILED        LOST, FAILED
  *       |  v                      v                       v
  *      BACKOFF <------------------+-----------------------+
  *
@@ -30,7 +30,7 @@ enum fsm_state {
 	FSM_CONNECTING,  /* a session is being opened, then judged */
 	FSM_BACKOFF,     /* waiting for the next try */
 	FSM_RESYNCING,   /* connected, being made equal; writes do not go to it */
-	FSM_ESTABLISHED, /* installed: writes go to it */
+	FSM_ESTABLISHED, /* installed, or being so: writes go to it */
 	FSM_PAUSED,      /* by the operator, until RESUME */
 	FSM_STANDALONE,  /* refused: only the operator helps */
 	FSM_ENDED,
@@ -41,8 +41,9 @@ enum fsm_event_kind {
 	FSM_ADOPT,     /* the first one, of a replica that the opening has installed */
 	FSM_CONNECTED, /* verdict: of replica_judge(); JUDGE_REFUSE counts as REFUSED */
 	FSM_REFUSED,   /* by the judge or the target, for good; reason */
-	FSM_FAILED,    /* the action did, status says how: connecting, or resyncing */
+	FSM_FAILED,    /* the action did, status says how: connecting, resyncing or installing */
 	FSM_RESYNCED,  /* equal and marked so, the hold is held: released whatever is answered */
+	FSM_INSTALLED, /* what was to be: the waits begin anew when it is lost */
 	FSM_LOST,      /* a connection that stood, status says how */
 	FSM_TIMER,     /* what WAIT was for may have come; too early does no harm */
 	FSM_PAUSE,
@@ -61,7 +62,7 @@ enum fsm_action_kind {
 	FSM_DO_NOTHING, /* wait for what comes */
 	FSM_DO_CONNECT, /* open a session and judge: CONNECTED, REFUSED or FAILED */
 	FSM_DO_RESYNC,  /* by what: RESYNCED, LOST, REFUSED or FAILED */
-	FSM_DO_INSTALL, /* under the hold that RESYNCED came with; then release it */
+	FSM_DO_INSTALL, /* under the hold that RESYNCED came with, which ends: INSTALLED, FAILED */
 	FSM_DO_WAIT,    /* TIMER at until_ns */
 	FSM_DO_END,     /* the thread returns */
 };
@@ -83,10 +84,10 @@ struct replica_fsm {
 	struct backoff backoff;
 	uint64_t until_ns;        /* BACKOFF: of the next try */
 	uint64_t since_ns;        /* of the state */
-	uint64_t reconnect_count; /* ESTABLISHED after it was once */
+	uint64_t reconnect_count; /* INSTALLED after it was once */
 	int status;               /* that led to BACKOFF or STANDALONE; 0: none */
 	int reason;               /* that led to STANDALONE */
-	bool was_established;
+	bool was_established;     /* ADOPT or INSTALLED has come */
 };
 
 /* In state BACKOFF with nothing to wait for: feed START or ADOPT. */

@@ -202,6 +202,7 @@ keeper_event(struct sim *s, unsigned n, unsigned k, const struct fsm_event *even
 {
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct fsm_action action = fsm_step(&keeper->fsm, event, s->now, sim_random(s));
+	static const struct fsm_event installed = {.kind = FSM_INSTALLED};
 
 	if (action.disconnect)
 		keeper_disconnect(s, n, k);
@@ -210,10 +211,12 @@ keeper_event(struct sim *s, unsigned n, unsigned k, const struct fsm_event *even
 		keeper_connect(s, n, k);
 	else if (action.kind == FSM_DO_RESYNC)
 		resync_begin(s, n, k, action.what);
-	else if (action.kind == FSM_DO_INSTALL)
-		keeper_install(s, n, k);
 	else if (keeper->fsm.state == FSM_STANDALONE && action.changed)
 		s->stats.refused++;
+	if (action.kind != FSM_DO_INSTALL)
+		return;
+	keeper_install(s, n, k);
+	(void)fsm_step(&keeper->fsm, &installed, s->now, 0);
 }
 
 static void

@@ -383,7 +383,7 @@ install_generation(struct keeper *k, struct err *e)
 				   repl_loss_deadline(r), e);
 }
 
-int
+struct fsm_event
 keeper_install(struct keeper *k, struct err *e)
 {
 	struct repl *r = k->r;
@@ -408,7 +408,7 @@ keeper_install(struct keeper *k, struct err *e)
 	keeper_release(k);
 	installing_set(k, false);
 	repl_resync_end(r);
-	return rc;
+	return rc ? join_failed(k, REASON_OPEN, e) : (struct fsm_event){.kind = FSM_INSTALLED};
 }
 
 /* ---- retiring ---- */

@@ -266,11 +266,7 @@ keeper_do(struct keeper *k, const struct fsm_action *a)
 	case FSM_DO_RESYNC:
 		return keeper_failed(k, keeper_resync(k, a->what, &e), &e);
 	case FSM_DO_INSTALL:
-		if (keeper_install(k, &e))
-			return keeper_failed(
-				k, (struct fsm_event){.kind = FSM_LOST, .status = e.code}, &e);
-		atomic_store(&k->p->reconnect_count, k->fsm.reconnect_count);
-		return keeper_watch(k);
+		return keeper_failed(k, keeper_install(k, &e), &e);
 	case FSM_DO_WAIT:
 		return keeper_wait(k, a->until_ns);
 	default:
@@ -306,6 +302,7 @@ keeper_main(void *arg)
 			keeper_disconnect(k, ev.kind);
 		if (a.changed)
 			keeper_publish(k);
+		atomic_store(&k->p->reconnect_count, k->fsm.reconnect_count);
 		/* Also without: the reason may be another one. */
 		statusd_changed(k->r->statusd, k->replica);
 		if (a.kind == FSM_DO_END || (k->r->set && a.disconnect))

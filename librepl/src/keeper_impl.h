@@ -37,8 +37,8 @@ struct json_object *keeper_report(void *arg);
 /* Make joining equal; RESYNCED with the hold held. */
 struct fsm_event keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e);
 
-/* Under the hold, which it releases: writes go to joining from now on. */
-int keeper_install(struct keeper *k, struct err *e);
+/* Under the hold, which it releases: writes go to joining from now on; INSTALLED or FAILED. */
+struct fsm_event keeper_install(struct keeper *k, struct err *e);
 
 void keeper_release(struct keeper *k);
 

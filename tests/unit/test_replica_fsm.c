@@ -41,6 +41,7 @@ establish(void)
 	assert_step(step(.kind = FSM_CONNECTED, .verdict = JUDGE_DELTA), FSM_DO_RESYNC,
 		    FSM_RESYNCING);
 	assert_step(step(.kind = FSM_RESYNCED), FSM_DO_INSTALL, FSM_ESTABLISHED);
+	assert_step(step(.kind = FSM_INSTALLED), FSM_DO_NOTHING, FSM_ESTABLISHED);
 }
 
 static void
@@ -69,6 +70,8 @@ a_lost_replica_comes_back(void **state)
 	assert_step(a, FSM_DO_RESYNC, FSM_RESYNCING);
 	assert_int_equal(a.what, JUDGE_HASHES);
 	assert_step(step(.kind = FSM_RESYNCED), FSM_DO_INSTALL, FSM_ESTABLISHED);
+	assert_true(fsm.reconnect_count == 0);
+	assert_step(step(.kind = FSM_INSTALLED), FSM_DO_NOTHING, FSM_ESTABLISHED);
 	assert_true(fsm.reconnect_count == 1);
 	assert_int_equal(fsm.status, 0);
 }
@@ -104,7 +107,26 @@ tries_get_rarer_and_a_success_ends_that(void **state)
 	assert_true(fail_once(REPL_E_NOSPC, 29800 * MS) == 30000 * MS);
 	(void)step(.kind = FSM_CONNECTED, .verdict = JUDGE_DELTA);
 	(void)step(.kind = FSM_RESYNCED);
+	(void)step(.kind = FSM_INSTALLED);
 	assert_true(fail_once(REPL_E_LOST, 200 * MS) == 400 * MS);
+}
+
+/* It can be made equal, and not be installed: its target has no room for a receive ring, say. */
+static void
+a_failure_at_the_last_step_is_no_success(void **state)
+{
+	(void)state;
+	begin();
+	(void)step(.kind = FSM_START);
+	for (unsigned i = 0; i < 20; i++) {
+		(void)step(.kind = FSM_CONNECTED, .verdict = JUDGE_DELTA);
+		assert_step(step(.kind = FSM_RESYNCED), FSM_DO_INSTALL, FSM_ESTABLISHED);
+		(void)fail_once(REPL_E_REFUSED, 0);
+	}
+	(void)step(.kind = FSM_CONNECTED, .verdict = JUDGE_DELTA);
+	(void)step(.kind = FSM_RESYNCED);
+	assert_true(fail_once(REPL_E_REFUSED, 29800 * MS) == 30000 * MS);
+	assert_true(fsm.reconnect_count == 0);
 }
 
 static void
@@ -259,6 +281,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lost_replica_comes_back),
 		cmocka_unit_test(tries_get_rarer_and_a_success_ends_that),
+		cmocka_unit_test(a_failure_at_the_last_step_is_no_success),
 		cmocka_unit_test(what_a_person_must_mend_is_tried_seldom),
 		cmocka_unit_test(the_refused_wait_for_the_operator),
 		cmocka_unit_test(a_pause_holds_from_everywhere),
