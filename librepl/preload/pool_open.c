@@ -284,7 +284,7 @@ pool_close_replicas(struct pool *p)
 	struct repl *r = p->r;
 
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
-	if (api.repl_commit(r, 0))
+	if (pool_commit_locked(p))
 		report("%s: closing: %s", p->path, api.repl_errormsg());
 	lost_end(p);
 	p->r = NULL;

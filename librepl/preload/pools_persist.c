@@ -45,7 +45,8 @@ pool_has(struct pool *p, uint64_t off, size_t len)
 static bool
 pool_waits(const struct pool *p, int rc, const char *what)
 {
-	if (rc != REPL_E_BUSY)
+	/* The latter is what a commit says of a lane that is in use. */
+	if (rc != REPL_E_BUSY && rc != REPL_E_TIMEOUT)
 		return false;
 	report("%s: %s: waiting: %s", p->path, what, api.repl_errormsg());
 	return true;

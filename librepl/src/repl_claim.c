@@ -3,6 +3,7 @@
 #include "claims.h"
 
 #include "clock.h"
+#include "hold.h"
 #include "repl_lanes.h"
 
 #define END_LOOK_NS     200000U
@@ -32,11 +33,12 @@ lanes_end_early(struct repl *r, unsigned lane)
 static void
 await_early(struct repl *r, unsigned lane, uint64_t deadline_ns)
 {
-	uint64_t now_ns, look_ns = END_LOOK_NS;
+	uint64_t begin_ns = clock_now_ns(), now_ns, look_ns = END_LOOK_NS;
 	bool got = false;
 
 	while (!got && claims_has_early(&r->claims, lane) &&
 	       (now_ns = clock_now_ns()) < deadline_ns) {
+		hold_waited(r, now_ns - begin_ns);
 		got = lane_borrow(r, lane,
 				  look_ns < deadline_ns - now_ns ? now_ns + look_ns : deadline_ns);
 		if (look_ns < END_LOOK_NS_MAX)

@@ -94,7 +94,8 @@ int
 repl_commit(struct repl *r, unsigned lane)
 {
 	ENTRY_WHOLE();
-	uint64_t begin_ns = clock_now_ns(), deadline_ns;
+	const uint64_t call_ns = clock_now_ns();
+	uint64_t begin_ns = call_ns;
 	bool done[REPL_LANES_MAX] = {false};
 	struct err e;
 
@@ -105,7 +106,6 @@ repl_commit(struct repl *r, unsigned lane)
 		(void)err_set(&e, REPL_E_INVAL, "lane %u of %u", lane, r->lane_count);
 		return config_report(&e);
 	}
-	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (!lane_borrow(r, i, 0))
 			continue;
@@ -127,7 +127,7 @@ repl_commit(struct repl *r, unsigned lane)
 	for (unsigned i = 0; i < r->lane_count && !e.code; i++) {
 		if (done[i])
 			continue;
-		if (!lane_borrow(r, i, deadline_ns)) {
+		if (!lane_borrow_call(r, i, call_ns)) {
 			(void)err_set(&e, REPL_E_TIMEOUT, "lane %u is in use by another thread", i);
 			break;
 		}

@@ -131,6 +131,22 @@ lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
 	return got;
 }
 
+bool
+lane_borrow_call(struct repl *r, unsigned lane, uint64_t begin_ns)
+{
+	uint64_t end_ns = begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS, now_ns;
+	struct lane_slot *slot = &r->slots[lane];
+	bool got;
+
+	lane_want(r, lane, true);
+	while (!(got = lane_try(slot, LANE_BORROWED)) && (now_ns = clock_now_ns()) < end_ns) {
+		hold_waited(r, now_ns - begin_ns);
+		lane_pause(now_ns - begin_ns);
+	}
+	lane_want(r, lane, false);
+	return got;
+}
+
 void
 lane_leave(struct repl *r, unsigned lane)
 {

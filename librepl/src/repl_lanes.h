@@ -28,6 +28,9 @@ void lane_leave(struct repl *r, unsigned lane);
  */
 bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
 
+/* The same for a call that began then, by op-timeout; a hold is told how long it has waited. */
+bool lane_borrow_call(struct repl *r, unsigned lane, uint64_t begin_ns);
+
 /* Leave a lane for a while: what lane_again() gets, which waits for as long as it takes. */
 int lane_lend(struct repl *r, unsigned lane);
 void lane_again(struct repl *r, unsigned lane, int lent);

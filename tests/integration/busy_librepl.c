@@ -10,7 +10,7 @@
 
 #define BUSY 2
 
-static int flushes, drains;
+static int flushes, drains, commits;
 
 static void
 say(const char *what, size_t off, size_t len)
@@ -142,6 +142,8 @@ repl_commit(struct repl *r, unsigned lane)
 {
 	(void)r;
 	(void)lane;
+	if (commits++ < BUSY)
+		return commits == 1 ? REPL_E_TIMEOUT : REPL_E_BUSY;
 	say("commit", 0, 0);
 	return 0;
 }

@@ -14,7 +14,7 @@
 static struct repl_config cfg;
 static struct lane lane0;
 static unsigned ended;
-static bool writes_again;
+static bool writes_again, held;
 static int turn_rc;
 
 /* ---- what is beside claims ---- */
@@ -94,8 +94,17 @@ bool
 lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
 {
 	(void)r;
-	(void)deadline_ns;
-	return lane == WRITER;
+	while (held && clock_now_ns() < deadline_ns)
+		(void)nanosleep(&(const struct timespec){.tv_nsec = (long)NS_PER_MS}, NULL);
+	return !held && lane == WRITER;
+}
+
+/* It gives up as hold.h has it. */
+void
+hold_waited(struct repl *r, uint64_t waited_ns)
+{
+	(void)r;
+	held = held && waited_ns < TIMEOUT_MS * NS_PER_MS / 2;
 }
 
 void
@@ -125,7 +134,7 @@ handle_new(void)
 	assert_true(claims_early(&r->claims, WRITER, 0, 4096));
 	assert_int_equal(rangeset_add(&r->slots[0].pending, 64, 8), 0);
 	ended = 0;
-	writes_again = false;
+	writes_again = held = false;
 	turn_rc = 0;
 	return r;
 }
@@ -169,6 +178,22 @@ what_goes_on_is_waited_for_no_longer(void **state)
 	handle_free(r);
 }
 
+/* That has the other lane, and waits for its own target. */
+static void
+a_hold_is_told_to_hurry(void **state)
+{
+	uint64_t begin_ns = clock_now_ns();
+	struct repl *r = handle_new();
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	held = true;
+	assert_int_equal(lanes_claim(r, 0, NULL, 0, &begin_ns, &e), 0);
+	assert_int_equal(ended, 1);
+	handle_free(r);
+}
+
 /* A hold has lanes one after the other: who waits in one for the turn must get it. */
 static void
 a_lane_is_not_lent_in_a_turn(void **state)
@@ -196,6 +221,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_has_ended_too_late_is_out_of_the_way),
+		cmocka_unit_test(a_hold_is_told_to_hurry),
 		cmocka_unit_test(a_lane_is_not_lent_in_a_turn),
 		cmocka_unit_test(what_goes_on_is_waited_for_no_longer),
 	};

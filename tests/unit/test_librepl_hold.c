@@ -162,6 +162,36 @@ call_once(void *arg)
 	return NULL;
 }
 
+static void *
+commit_once(void *arg)
+{
+	*(int *)arg = repl_commit(repl, 0);
+	return NULL;
+}
+
+/* It is in no lane, and waits for all. */
+static void
+it_ends_when_a_commit_has_waited(void **state)
+{
+	_Atomic int flag = 0;
+	uint64_t begin_ns;
+	pthread_t thread;
+	int rc = 1;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(take(OP_TIMEOUT_MS, &flag, &e), 0);
+	begin_ns = clock_now_ns();
+	assert_int_equal(pthread_create(&thread, NULL, commit_once, &rc), 0);
+	while (!atomic_load(&flag) && clock_now_ns() - begin_ns < 10 * NS_PER_S)
+		pause_ms(1);
+	hold_release(repl);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(flag, REPL_E_TIMEOUT);
+	assert_int_equal(rc, 0);
+}
+
 /* Held, and its target is slow: the flag tells it to end. */
 static void
 it_ends_when_a_call_has_waited(void **state)
@@ -256,6 +286,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(who_has_the_lock_is_named, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_comes_about_beside_long_calls, setup, teardown),
 		cmocka_unit_test_setup_teardown(it_ends_when_a_call_has_waited, setup, teardown),
+		cmocka_unit_test_setup_teardown(it_ends_when_a_commit_has_waited, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_waits_for_it_breathes, setup, teardown),
 		cmocka_unit_test_setup_teardown(to_wait_for_a_lane_costs_no_core, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_takes_what_is_free_stands_back, setup,
