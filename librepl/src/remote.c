@@ -91,8 +91,10 @@ remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_o
 	r->next_step[0] = '\0';
 	if (r->ping_id && r->ping_id == r->await_id && id == r->ping_id + 1) {
 		rc = remote_answer(r, r->ping_id, deadline_ns, NULL, e);
-		r->ping_id = 0;
-		before++;
+		if (r->await_id > before) {
+			r->ping_id = 0;
+			before++;
+		}
 	}
 	if (!rc && id != r->await_id)
 		return err_set(e, REPL_E_INVAL, "answers are taken in the order of the requests");
@@ -178,18 +180,38 @@ remote_begin(struct remote *r, const char *method, struct json_object *params, u
 	return rc;
 }
 
+/*
+ * *there: it is at its end. Else there was no answer by look_ns, which is no reason to give it up
+ * before the deadline, nor by remote_bound(): nothing has changed.
+ */
 static int
-remote_end(struct remote *r, const struct remote_request *q, uint64_t deadline_ns,
-	   struct json_object **result, struct err *e)
+remote_end_or_look(struct remote *r, const struct remote_request *q, uint64_t look_ns,
+		   uint64_t deadline_ns, bool *there, struct json_object **result, struct err *e)
 {
-	int rc = remote_receive(r, q->id, deadline_ns, result, e);
+	int rc = remote_receive(r, q->id, look_ns < deadline_ns ? look_ns : deadline_ns, result, e);
+	uint64_t now_ns = clock_now_ns();
 
+	*there = rc != REPL_E_TIMEOUT || r->await_id > q->id || now_ns >= deadline_ns ||
+		 now_ns < look_ns;
+	if (!*there) {
+		r->broken = false;
+		return rc;
+	}
 	if (!rc)
 		remote_trip_note(r, clock_now_ns() - q->begin_ns);
 	rc = remote_silent(r, q->method, rc, e);
 	channel_bound(r->channel, NULL);
 	pthread_mutex_unlock(&r->lock);
 	return rc;
+}
+
+static int
+remote_end(struct remote *r, const struct remote_request *q, uint64_t deadline_ns,
+	   struct json_object **result, struct err *e)
+{
+	bool there;
+
+	return remote_end_or_look(r, q, deadline_ns, deadline_ns, &there, result, e);
 }
 
 int
@@ -718,13 +740,14 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 }
 
 int
-remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns, struct err *e)
+remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t look_ns,
+		 uint64_t deadline_ns, bool *there, struct err *e)
 {
 	struct json_object *result = NULL;
 	struct replica_info info;
 	int rc;
 
-	rc = remote_end(r, &m->request, deadline_ns, &result, e);
+	rc = remote_end_or_look(r, &m->request, look_ns, deadline_ns, there, &result, e);
 	if (!rc)
 		rc = replica_info_parse(result, &info, e);
 	if (!rc)
@@ -741,8 +764,9 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 {
 	struct remote_mark m;
 	int rc = remote_mark_post(r, state, g, deadline_ns, &m, e);
+	bool there;
 
-	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
+	return rc ? rc : remote_mark_take(r, &m, deadline_ns, deadline_ns, &there, e);
 }
 
 int
@@ -752,8 +776,9 @@ remote_pool_mark_part(struct remote *r, const struct generation *g, uint64_t pos
 	uint64_t deadline_ns = clock_deadline(r->op_timeout_ms);
 	struct remote_mark m;
 	int rc = mark_post(r, SIDECAR_OUTDATED, g, position, deadline_ns, &m, e);
+	bool there;
 
-	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
+	return rc ? rc : remote_mark_take(r, &m, deadline_ns, deadline_ns, &there, e);
 }
 
 /* The answer to a growth, which is done. */

@@ -195,7 +195,8 @@ int remote_pool_mark_part(struct remote *r, const struct generation *g, uint64_t
 			  struct err *e);
 /*
  * The same in two steps, to tell several targets at once: from a post that succeeds until the take,
- * which is the same thread's, other requests to this target wait.
+ * which is the same thread's, other requests to this target wait. That one looks for the answer
+ * until look_ns; without *there there was none, and it is to be called again.
  */
 struct remote_mark {
 	enum sidecar_state state;
@@ -206,8 +207,8 @@ struct remote_mark {
 };
 int remote_mark_post(struct remote *r, enum sidecar_state state, const struct generation *g,
 		     uint64_t deadline_ns, struct remote_mark *m, struct err *e);
-int remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns,
-		     struct err *e);
+int remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t look_ns,
+		     uint64_t deadline_ns, bool *there, struct err *e);
 /*
  * Let the open pool grow to size bytes, or with prepare see to it that it can. To
  * the size that it has: give that up. With lanes open they know the new part on

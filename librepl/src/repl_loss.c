@@ -13,6 +13,8 @@
 #include "statusd.h"
 #include "text.h"
 
+#define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at */
+
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 {
@@ -137,10 +139,11 @@ tell_post(struct repl *r, unsigned replica, uint64_t deadline_ns, struct remote_
 
 static int
 tell_take(struct repl *r, unsigned replica, uint64_t deadline_ns, const struct remote_mark *m,
-	  struct err *e)
+	  bool *there, struct err *e)
 {
 	struct replica *p = &r->replicas[replica];
-	int rc = remote_mark_take(p->remote, m, deadline_ns, e);
+	int rc =
+		remote_mark_take(p->remote, m, clock_deadline(TELL_LOOK_MS), deadline_ns, there, e);
 
 	if (rc)
 		return rc;
@@ -162,6 +165,58 @@ tell_failed(struct repl *r, unsigned replica, const struct err *why)
 	replica_set_lost(r, p, why);
 }
 
+/*
+ * Who has answered hears from us while others are awaited, for longer than its target may bear
+ * silence. Once there are keepers they see to that.
+ */
+static void
+tell_ping(struct repl *r, uint32_t waiting, uint64_t *due_ns)
+{
+	static const _Atomic int at_once = 1;
+	unsigned ms = r->cfg->heartbeat_interval_ms;
+
+	if (r->ready || waiting == 0 || clock_now_ns() < *due_ns)
+		return;
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		struct remote *remote = r->replicas[i].remote;
+
+		if (waiting >> i & 1 || !replica_is_live(&r->replicas[i]))
+			continue;
+		if (remote_heartbeat_ms(remote) < ms)
+			ms = remote_heartbeat_ms(remote);
+		/* One that fails is noticed by the next request. */
+		(void)remote_ping(remote, json_object_new_object(), r->cfg->heartbeat_timeout_ms,
+				  &at_once, NULL);
+	}
+	*due_ns = clock_deadline(ms);
+}
+
+/* Take the answers as they come; true if one was lost over it. */
+static bool
+advance_take(struct repl *r, uint32_t waiting, const struct remote_mark *marks,
+	     uint64_t deadline_ns)
+{
+	uint64_t ping_ns = clock_now_ns();
+	bool any = false, there;
+	struct err why;
+
+	while (waiting) {
+		for (unsigned i = 0; i < r->replica_count; i++) {
+			if (!(waiting >> i & 1))
+				continue;
+			err_clear(&why);
+			if (tell_take(r, i, deadline_ns, &marks[i], &there, &why) && there) {
+				tell_failed(r, i, &why);
+				any = true;
+			}
+			if (there)
+				waiting &= ~(1U << i);
+		}
+		tell_ping(r, waiting, &ping_ns);
+	}
+	return any;
+}
+
 /* Tell all that are not lost, at once; true if one was lost over it. */
 static bool
 advance_replicas(struct repl *r, uint64_t deadline_ns)
@@ -169,25 +224,22 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 	struct remote_mark marks[REPL_TARGETS_MAX];
 	/* One whose last request hangs must leave the others time for their answers. */
 	uint64_t post_ns = deadline_part(deadline_ns, 1, 2);
+	uint32_t waiting = 0;
 	bool any = false;
 	struct err why;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (!replica_is_live(&r->replicas[i]))
+			continue;
 		err_clear(&why);
-		if (replica_is_live(&r->replicas[i]) && tell_post(r, i, post_ns, &marks[i], &why)) {
+		if (tell_post(r, i, post_ns, &marks[i], &why)) {
 			tell_failed(r, i, &why);
 			any = true;
+		} else {
+			waiting |= 1U << i;
 		}
 	}
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		err_clear(&why);
-		if (replica_is_live(&r->replicas[i]) &&
-		    tell_take(r, i, deadline_ns, &marks[i], &why)) {
-			tell_failed(r, i, &why);
-			any = true;
-		}
-	}
-	return any;
+	return advance_take(r, waiting, marks, deadline_ns) || any;
 }
 
 int

@@ -17,7 +17,8 @@
 
 enum manner { ANSWERS, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
 
-#define ANSWER_NS (50 * NS_PER_MS) /* what one takes that takes time */
+#define ANSWER_NS    (50 * NS_PER_MS) /* what one takes that takes time */
+#define HEARTBEAT_MS 200U             /* that targets ask for */
 
 struct remote {
 	enum manner manner;
@@ -25,6 +26,7 @@ struct remote {
 	enum sidecar_state state;
 	unsigned cuts;
 	uint64_t behind; /* as noted of the replica while the target was told */
+	uint64_t taken_ns, heard_ns, silent_ns; /* the answer; from us; for how long it was not */
 };
 
 static struct remote remotes[REPLICAS];
@@ -50,7 +52,7 @@ remote_cut(struct remote *r)
 }
 static int store_rc;
 static uint64_t store_ns; /* how long the local disk takes */
-static struct repl_config config = {.op_timeout_ms = 1000};
+static struct repl_config config = {.op_timeout_ms = 1000, .heartbeat_interval_ms = 500};
 static uint8_t next_id;
 
 void
@@ -130,7 +132,7 @@ static int
 hangs(uint64_t deadline_ns, struct err *e)
 {
 	/* Another thread may look meanwhile. */
-	(void)usleep(20000);
+	(void)usleep(2000);
 	if (clock_now_ns() < deadline_ns)
 		atomic_store(&clock_ns, deadline_ns);
 	return err_set(e, REPL_E_TIMEOUT, "hangs");
@@ -141,6 +143,7 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 		 uint64_t deadline_ns, struct remote_mark *m, struct err *e)
 {
 	*m = (struct remote_mark){.state = state};
+	r->heard_ns = clock_now_ns();
 	if (r->manner == TAKES_NOTHING)
 		return hangs(deadline_ns, e);
 	r->state = state;
@@ -152,13 +155,41 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 
 /* What has been answered can be taken by any deadline. */
 int
-remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t deadline_ns, struct err *e)
+remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t look_ns,
+		 uint64_t deadline_ns, bool *there, struct err *e)
 {
 	bool late = r->manner == TAKES_TIME && clock_now_ns() + ANSWER_NS > deadline_ns;
+	int rc = 0;
 
 	(void)m;
-	return r->manner == ANSWERS || (r->manner == TAKES_TIME && !late) ? 0
-									  : hangs(deadline_ns, e);
+	if (r->manner != ANSWERS && (r->manner != TAKES_TIME || late))
+		rc = hangs(look_ns < deadline_ns ? look_ns : deadline_ns, e);
+	*there = !rc || clock_now_ns() >= deadline_ns;
+	r->taken_ns = clock_now_ns();
+	return rc;
+}
+
+unsigned
+remote_heartbeat_ms(const struct remote *r)
+{
+	(void)r;
+	return HEARTBEAT_MS;
+}
+
+int
+remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
+	    const _Atomic int *cancel, struct err *e)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	(void)timeout_ms;
+	(void)e;
+	json_object_put(params);
+	assert_true(atomic_load(cancel) != 0);
+	if (now_ns - r->heard_ns > r->silent_ns)
+		r->silent_ns = now_ns - r->heard_ns;
+	r->heard_ns = now_ns;
+	return 0;
 }
 
 int
@@ -167,8 +198,9 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 {
 	struct remote_mark m;
 	int rc = remote_mark_post(r, state, g, deadline_ns, &m, e);
+	bool there;
 
-	return rc ? rc : remote_mark_take(r, &m, deadline_ns, e);
+	return rc ? rc : remote_mark_take(r, &m, deadline_ns, deadline_ns, &there, e);
 }
 
 /* What the map of each was begun with. */
@@ -327,6 +359,44 @@ all_that_hang_are_given_up_by_one_deadline(void **state)
 	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
 	assert_true(current(r, 2));
 	assert_true(clock_now_ns() <= begin_ns + 750 * NS_PER_MS);
+	set_free(r);
+}
+
+/* Its target may bear silence for less long than another one is awaited. */
+static void
+who_has_answered_is_not_left_in_silence(void **state)
+{
+	struct repl *r = set_new();
+	uint64_t begin_ns = clock_now_ns();
+
+	(void)state;
+	/* Before there are keepers, we ping. */
+	r->ready = false;
+	remotes[0].manner = HANGS;
+	assert_int_equal(repl_advance(r, begin_ns + 4000 * NS_PER_MS, NULL), 0);
+	assert_true(clock_now_ns() >= begin_ns + 3000 * NS_PER_MS);
+	for (unsigned i = 1; i < REPLICAS; i++) {
+		assert_int_equal(atomic_load(&r->replicas[i].lost), 0);
+		assert_in_range(remotes[i].silent_ns, 1, 2 * HEARTBEAT_MS * NS_PER_MS);
+		assert_true(clock_now_ns() - remotes[i].heard_ns < 2 * HEARTBEAT_MS * NS_PER_MS);
+	}
+	set_free(r);
+}
+
+/* ... and when there are, they can. */
+static void
+answers_are_taken_as_they_come(void **state)
+{
+	struct repl *r = set_new();
+	struct remote_mark marks[REPLICAS] = {{.state = SIDECAR_UP_TO_DATE}};
+	uint64_t begin_ns = clock_now_ns();
+
+	(void)state;
+	remotes[0].manner = HANGS;
+	assert_true(advance_take(r, 7, marks, begin_ns + 1000 * NS_PER_MS));
+	assert_true(remotes[0].taken_ns >= begin_ns + 1000 * NS_PER_MS);
+	assert_true(remotes[1].taken_ns <= begin_ns + 100 * NS_PER_MS);
+	assert_true(remotes[2].taken_ns <= begin_ns + 100 * NS_PER_MS);
 	set_free(r);
 }
 
@@ -583,6 +653,8 @@ main(void)
 		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
 		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
 		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
+		cmocka_unit_test(who_has_answered_is_not_left_in_silence),
+		cmocka_unit_test(answers_are_taken_as_they_come),
 		cmocka_unit_test(a_slow_disk_here_takes_no_replica_with_it),
 		cmocka_unit_test(who_is_lost_with_another_is_told_nothing),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
