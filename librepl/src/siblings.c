@@ -208,6 +208,27 @@ siblings_generation(struct repl *r, struct generation *chain, struct err *e)
 	return rc;
 }
 
+static bool
+is_told(const struct repl *m)
+{
+	return m->set->told && atomic_load(&m->replicas[0].lost) == 0;
+}
+
+/*
+ * The loss of another one waits until it is recorded, and a call of that one for the loss: the last
+ * quarter of its time is for that.
+ */
+static uint64_t
+deadline_record(const struct siblings *s, const struct repl *r, uint64_t deadline_ns)
+{
+	uint64_t early_ns = repl_loss_deadline(r);
+
+	for (const struct repl *m = s->first; m && early_ns < deadline_ns; m = m->set->next)
+		if (m != r && is_told(m))
+			return early_ns;
+	return deadline_ns;
+}
+
 int
 siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e)
 {
@@ -215,6 +236,7 @@ siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e
 	int rc = siblings_begin(s, r, filled, e);
 
 	if (!rc) {
+		deadline_ns = deadline_record(s, r, deadline_ns);
 		rc = repl_tell(r, &s->chain, deadline_ns, e);
 		r->set->told = rc == 0;
 		if (rc)
@@ -259,12 +281,6 @@ siblings_earlier_whole(struct repl *r)
 }
 
 /* ---- when one is lost ---- */
-
-static bool
-is_told(const struct repl *m)
-{
-	return m->set->told && atomic_load(&m->replicas[0].lost) == 0;
-}
 
 /*
  * One that hangs must leave the others time for theirs. What has gone by before, as where the one

@@ -33,9 +33,10 @@ void siblings_leave(struct repl *r);
 int siblings_generation(struct repl *r, struct generation *chain, struct err *e);
 
 /*
- * Record it on r's replica as up to date, and from then on each that follows. By the deadline, else
- * it is lost, and the others are told. filled: from another replica, by nobody who goes on; it is
- * as whole as one that was closed in order, and newer than those of which none was.
+ * Record it on r's replica as up to date, and from then on each that follows. By the deadline, and
+ * beside others in a quarter of op-timeout, else it is lost, and the others are told. filled: from
+ * another replica, by nobody who goes on; it is as whole as one that was closed in order, and newer
+ * than those of which none was.
  */
 int siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e);
 

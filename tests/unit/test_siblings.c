@@ -40,6 +40,12 @@ local_new_id(struct gen_id *id, struct err *e)
 	return 0;
 }
 
+uint64_t
+repl_loss_deadline(const struct repl *r)
+{
+	return clock_deadline(r->cfg->op_timeout_ms / 4);
+}
+
 int
 repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e)
 {
@@ -215,6 +221,24 @@ who_is_well_has_time_behind_one_that_hangs(void **state)
 	closed(2);
 }
 
+/* For a call of another one may wait for it when that has a quarter of its time left. */
+static void
+who_begins_beside_others_has_a_quarter(void **state)
+{
+	uint64_t end_ns = clock_deadline(60000);
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	(void)opened(1, 1, "a", SIDECAR_UP_TO_DATE);
+	assert_int_equal(siblings_record(&handles[0].repl, false, end_ns, NULL), 0);
+	assert_true(handles[0].deadline_ns == end_ns);
+	handles[1].breaks = true;
+	assert_int_equal(siblings_record(&handles[1].repl, false, end_ns, NULL), REPL_E_LOST);
+	assert_true(handles[1].deadline_ns <= clock_deadline(config.op_timeout_ms / 4));
+	assert_true(handles[0].deadline_ns <= clock_deadline(config.op_timeout_ms / 4));
+	closed(2);
+}
+
 static void
 filled_one_is_as_whole_as_its_source(void **state)
 {
@@ -290,6 +314,7 @@ main(void)
 		cmocka_unit_test(one_lost_as_it_begins_is_behind),
 		cmocka_unit_test(each_has_a_share_of_the_time),
 		cmocka_unit_test(who_is_well_has_time_behind_one_that_hangs),
+		cmocka_unit_test(who_begins_beside_others_has_a_quarter),
 		cmocka_unit_test(filled_one_is_as_whole_as_its_source),
 		cmocka_unit_test(others_are_not_told),
 		cmocka_unit_test(other_one_is_named),
