@@ -38,8 +38,9 @@ state_of(const struct repl_stat *st, struct statusd_state *out)
 static void
 wake(const struct statusd *s)
 {
+	int fd = atomic_load(&s->event_fd);
 	uint64_t one = 1;
-	ssize_t n = write(s->event_fd, &one, sizeof(one));
+	ssize_t n = fd < 0 ? 0 : write(fd, &one, sizeof(one));
 
 	(void)n; /* full: it is awake anyway */
 }
@@ -217,6 +218,12 @@ serve_client(struct statusd *s, struct statusclient *c, short revents)
 	const char *line;
 	size_t len;
 
+	/* Closed by the program: the number may be another file's next. */
+	if (revents & POLLNVAL) {
+		c->fd = -1;
+		statusclient_end(c);
+		return;
+	}
 	if (revents & (POLLIN | POLLHUP | POLLERR))
 		statusclient_receive(c);
 	while (c->fd >= 0 && (line = statusclient_line(c, &len)) != NULL) {
@@ -275,7 +282,10 @@ wait_and_serve(struct statusd *s, uint64_t until_ns)
 			.events = (short)(POLLIN | (s->clients[i].out_len ? POLLOUT : 0))};
 	if (poll(p, sizeof(p) / sizeof(p[0]), clock_left_ms(until_ns)) < 0)
 		return;
-	if (p[0].revents) {
+	/* Closed by the program: the thread looks every now and then. */
+	if (p[0].revents & POLLNVAL) {
+		atomic_store(&s->event_fd, -1);
+	} else if (p[0].revents) {
 		n = read(s->event_fd, &count, sizeof(count));
 		(void)n;
 	}

@@ -44,7 +44,7 @@ struct statusd_event {
 struct statusd {
 	struct repl *repl;
 	pthread_t thread;
-	int event_fd;
+	_Atomic int event_fd; /* -1: the program has closed it */
 	_Atomic bool stop;
 	char *pool, *metrics_path, *metrics_temp;
 	bool lock_made, started;

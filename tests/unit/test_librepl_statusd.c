@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A program that closes all descriptors, as a daemon does that begins, closes those of the status
+ * thread: that waits as before, and no longer reads or closes what has their numbers next.
+ */
+#include "unit.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "statusd_impl.h"
+#include "tempdir.h"
+
+#define LOOK_NS  NS_PER_S          /* for so long it is watched */
+#define SPENT_NS (200 * NS_PER_MS) /* of a processor; one that does not wait spends all */
+#define FOLLOW   "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"events\"}\n"
+
+static uint64_t
+spent_ns(const struct statusd *s)
+{
+	struct timespec ts;
+	clockid_t clock;
+
+	assert_int_equal(pthread_getcpuclockid(s->thread, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &ts), 0);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* The descriptor of the other connected socket. */
+static int
+other_end(int fd)
+{
+	struct sockaddr_un a;
+
+	for (int other = STDERR_FILENO + 1; other < 64; other++) {
+		socklen_t len = sizeof(a);
+
+		if (other != fd && getpeername(other, (struct sockaddr *)&a, &len) == 0)
+			return other;
+	}
+	return -1;
+}
+
+static void
+what_the_program_closes_is_left_alone(void **state)
+{
+	struct repl_config cfg = {0};
+	struct repl r = {.cfg = &cfg};
+	char dir[TEMPDIR_MAX], path[TEMPDIR_MAX + 8], answer[8];
+	struct statusd *s = NULL;
+	uint64_t begin_ns;
+	struct err e;
+	int fd, client, event;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(path, sizeof(path), "%s/sock", dir);
+	cfg.status_socket = path;
+	err_clear(&e);
+	if (statusd_new(&r, &s, &e) || statusd_start(s, &e))
+		fail_msg("%s", e.text);
+	fd = statussock_connect(path, &e);
+	assert_true(fd >= 0);
+	assert_int_equal(send(fd, FOLLOW, strlen(FOLLOW), 0), strlen(FOLLOW));
+	/* It is served now: its descriptor is there. */
+	assert_int_equal(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 20000), 1);
+	assert_true(recv(fd, answer, sizeof(answer), 0) > 0);
+	client = other_end(fd);
+	event = s->event_fd;
+	assert_true(client >= 0 && event >= 0);
+	assert_int_equal(close(client), 0);
+	assert_int_equal(close(event), 0);
+
+	while (s->event_fd >= 0 && spent_ns(s) < SPENT_NS)
+		(void)usleep(10000);
+	begin_ns = clock_now_ns();
+	while (clock_now_ns() - begin_ns < LOOK_NS && spent_ns(s) < SPENT_NS)
+		(void)usleep(10000);
+	assert_true(spent_ns(s) < SPENT_NS);
+	/* They are others' now. */
+	assert_int_equal(dup2(fd, client), client);
+	assert_int_equal(dup2(fd, event), event);
+	statusd_stop(s);
+	assert_int_equal(close(client) | close(event) | close(fd), 0);
+	tempdir_free(dir);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_program_closes_is_left_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
