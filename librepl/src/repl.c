@@ -195,21 +195,39 @@ repl_trim(struct repl *r, unsigned lane, size_t off, size_t len)
 	return lane_answer(r, lane, rc, &e);
 }
 
+static int
+replica_lost(unsigned replica, struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "replica %u is lost", replica);
+}
+
 /* The replica's own lane; with a queue that is one for all. */
 static int
 replica_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len,
-	     uint64_t deadline_ns, struct err *e)
+	     struct err *e)
 {
-	struct remote *remote = r->replicas[replica].remote;
+	uint64_t deadline_ns, loss_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS / 4;
+	bool queued = ship_serves(r->ship, replica);
+	struct replica *p = &r->replicas[replica];
 	int rc;
 
-	if (!ship_serves(r->ship, replica))
-		return remote_read(remote, lane, buf, off, len, deadline_ns, e);
-	if (!ship_lane_borrow(r->ship, replica, deadline_ns))
-		return err_set(e, REPL_E_LOST, "replica %u is lost, or its queue does not empty",
-			       replica);
-	rc = remote_read(remote, 0, buf, off, len, deadline_ns, e);
-	ship_lane_return(r->ship, replica);
+	if (atomic_load(&p->lost))
+		return replica_lost(replica, e);
+	if (queued && !ship_lane_borrow(r->ship, replica, clock_deadline(r->cfg->op_timeout_ms)))
+		return atomic_load(&p->lost)
+			       ? replica_lost(replica, e)
+			       : err_set(e, REPL_E_BUSY,
+					 "replica %u: others have read from it, or its queue has "
+					 "not emptied, for op-timeout: call again",
+					 replica);
+	/* Only from here on it is the target that is waited for. */
+	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+	rc = remote_read(p->remote, queued ? 0 : lane, buf, off, len, deadline_ns - loss_ns, e);
+	if (queued)
+		ship_lane_return(r->ship, replica);
+	/* The others must have time to hear of it, or they would be lost as well. */
+	if (rc && !atomic_load(&p->lost))
+		repl_lose(r, replica, rc, e->text, deadline_ns);
 	return rc;
 }
 
@@ -225,7 +243,6 @@ int
 repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off, size_t len)
 {
 	ENTRY_WHOLE();
-	uint64_t deadline_ns, loss_ns;
 	struct err e;
 	int rc;
 
@@ -239,15 +256,7 @@ repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
-	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
-	loss_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS / 4;
-	if (atomic_load(&r->replicas[replica].lost))
-		rc = err_set(&e, REPL_E_LOST, "replica %u is lost", replica);
-	else
-		rc = replica_read(r, lane, replica, buf, off, len, deadline_ns - loss_ns, &e);
-	/* The others must have time to hear of it, or they would be lost as well. */
-	if (rc && !atomic_load(&r->replicas[replica].lost))
-		repl_lose(r, replica, rc, e.text, deadline_ns);
+	rc = replica_read(r, lane, replica, buf, off, len, &e);
 	lane_leave(r, lane);
 	return rc ? config_report(&e) : 0;
 }

@@ -471,11 +471,11 @@ ship_install(struct ship *s, unsigned replica, struct remote *remote)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* With the lock: nobody is in its lane, and nothing is on its way there. */
+/* With the lock, of who wants it: it may be lent. */
 static bool
 shipper_rests(const struct shipper *p)
 {
-	return !p->inside && !p->lent && lane_ship_quiet(remote_lane(p->remote, 0));
+	return !p->inside && shipper_yields(p);
 }
 
 struct lane *
@@ -486,8 +486,10 @@ ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns)
 	struct lane *l = NULL;
 	bool drives = false;
 
+	if (!turns_enter(&p->readers, deadline_ns))
+		return NULL;
 	pthread_mutex_lock(&s->lock);
-	p->wanted++;
+	p->wanted = true;
 	while (s->q.view[replica].open && !shipper_rests(p) && clock_now_ns() < deadline_ns)
 		ship_wait(s, &drives, &want, deadline_ns);
 	ship_wait_end(s, &drives);
@@ -495,20 +497,29 @@ ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns)
 		p->lent = true;
 		l = remote_lane(p->remote, 0);
 	}
-	p->wanted--;
+	p->wanted = false;
 	ship_arm(s);
 	pthread_mutex_unlock(&s->lock);
+	if (!l)
+		turns_leave(&p->readers);
 	return l;
 }
 
 void
 ship_lane_return(struct ship *s, unsigned replica)
 {
+	struct shipper *p = &s->shipper[replica];
+
 	pthread_mutex_lock(&s->lock);
-	s->shipper[replica].lent = false;
+	p->lent = false;
+	/* However readers follow each other, all that is queued gets its turn between two. */
+	p->owed = s->q.last;
+	/* What has waited for the reader says nothing of the target. */
+	p->begun = false;
 	ship_changed(s);
 	ship_arm(s);
 	pthread_mutex_unlock(&s->lock);
+	turns_leave(&p->readers);
 }
 
 void
@@ -694,6 +705,8 @@ ship_free(struct ship *s)
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		shipqueue_close(&s->q, i, NULL, NULL);
 		shipper_drop_writes(&s->shipper[i]);
+		if (s->shipper[i].readers_made)
+			turns_fini(&s->shipper[i].readers);
 	}
 	if (s->moved_made)
 		(void)pthread_cond_destroy(&s->moved);

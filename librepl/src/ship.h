@@ -125,7 +125,8 @@ void ship_install(struct ship *s, unsigned replica, struct remote *remote);
 
 /*
  * Lane 0 of a queued replica for a reader, by the deadline: what was sent is answered, nothing is
- * sent until ship_lane_return(). NULL: lost, or not in time. One at a time.
+ * sent until ship_lane_return(). One at a time, in turns with what is queued. NULL: lost, or not in
+ * time, which says nothing of the replica: who sends to it looks whether that answers.
  */
 struct lane *ship_lane_borrow(struct ship *s, unsigned replica, uint64_t deadline_ns);
 void ship_lane_return(struct ship *s, unsigned replica);

@@ -112,7 +112,7 @@ driver_may_sleep(const struct ship *s)
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++) {
 		const struct shipper *p = &s->shipper[i];
 
-		if (s->driver_lanes & 1U << i && p->at_end && !p->wanted && s->q.view[i].unsent)
+		if (s->driver_lanes & 1U << i && p->at_end && shipper_may_send(p))
 			return false;
 	}
 	return true;

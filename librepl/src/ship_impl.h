@@ -18,6 +18,7 @@
 #include "lane_ship.h"
 #include "ship.h"
 #include "shipqueue.h"
+#include "turns.h"
 
 #define SHIP_TICK_NS NS_PER_MS /* or a quarter of async-lag-time */
 
@@ -32,8 +33,11 @@ struct shipper {
 	struct remote *remote; /* whose lane 0 is used; NULL: none */
 	bool inside;           /* somebody owns the lane: the thread, or a call that waits */
 	bool broken;           /* the lane is lost, the replica not yet: for the thread to do */
-	bool lent;             /* a reader has the lane */
-	unsigned wanted;       /* by readers */
+	bool wanted;           /* by a reader, whose turn it is ... */
+	bool lent;             /* ... and who has the lane */
+	uint64_t owed;         /* up to that number it goes before the next reader */
+	struct turns readers;  /* theirs; has a lock of its own */
+	bool readers_made;
 	/* the owner's, or of who installs */
 	struct ship_at at;
 	bool at_end; /* all that was queued was sent, and more may be */
@@ -68,6 +72,15 @@ void shipper_hurry(struct shipper *p);
 
 /* What went by RMA is not read any more. */
 void shipper_drop_writes(struct shipper *p);
+
+/*
+ * Something is to be sent. What was queued when a reader gave the lane back goes before the next
+ * one; what has come since then waits for who wants it.
+ */
+bool shipper_may_send(const struct shipper *p);
+
+/* Nothing is on its way, nor to be sent before the reader that wants the lane has it. */
+bool shipper_yields(const struct shipper *p);
 
 /* Own its lane, if there is something to do and nobody does. */
 bool shipper_claim(struct shipper *p);

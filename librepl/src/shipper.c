@@ -38,6 +38,20 @@ shipper_hurry(struct shipper *p)
 	shipper_set(p, 1);
 }
 
+bool
+shipper_may_send(const struct shipper *p)
+{
+	const struct shipment *m = p->ship->q.view[p->replica].unsent;
+
+	return m && (!p->wanted || m->number <= p->owed);
+}
+
+bool
+shipper_yields(const struct shipper *p)
+{
+	return p->wanted && !shipper_may_send(p) && lane_ship_quiet(remote_lane(p->remote, 0));
+}
+
 /* With the lock, and nobody inside. */
 static bool
 shipper_has_work(const struct shipper *p)
@@ -46,7 +60,7 @@ shipper_has_work(const struct shipper *p)
 
 	if (!p->remote || !v->open || !v->unacked || p->lent || p->broken)
 		return false;
-	return !p->wanted || !lane_ship_quiet(remote_lane(p->remote, 0));
+	return !shipper_yields(p);
 }
 
 bool
@@ -102,7 +116,7 @@ shipper_next(struct shipper *p, const struct lane *l)
 	struct shipment *m;
 
 	pthread_mutex_lock(&s->lock);
-	m = v->open && !p->wanted ? v->unsent : NULL;
+	m = v->open && shipper_may_send(p) ? v->unsent : NULL;
 	if (m && lane_ship_pays_to_wait(l, m, &p->at) && shipper_patient(p)) {
 		p->at_end = false;
 		m = NULL;
@@ -158,8 +172,7 @@ shipper_retire(struct shipper *p, const struct lane *l)
 		ship_changed(s);
 	p->broken = l->status && v->open;
 	p->begun = v->unacked != NULL;
-	more = v->open && v->unacked && !s->stop && !p->broken &&
-	       !(p->wanted && lane_ship_quiet(l));
+	more = v->open && v->unacked && !s->stop && !p->broken && !shipper_yields(p);
 	behind = atomic_load(&s->r->replicas[p->replica].behind);
 	any &= behind && shipqueue_has(&s->q, p->replica, behind);
 	pthread_mutex_unlock(&s->lock);
@@ -259,6 +272,9 @@ shipper_start(struct ship *s, unsigned replica, struct err *e)
 
 	p->ship = s;
 	p->replica = replica;
+	if (turns_init(&p->readers))
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	p->readers_made = true;
 	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (p->timer_fd < 0)
 		return err_errno(e, REPL_E_LIMIT, errno, "timerfd_create");

@@ -599,6 +599,120 @@ late_answers_hold_nothing_back(void **state)
 	end();
 }
 
+/* ---- readers of a queued replica ---- */
+
+static _Atomic bool reading;
+
+static void *
+reader_main(void *arg)
+{
+	unsigned replica = *(const unsigned *)arg;
+
+	while (atomic_load(&reading)) {
+		if (!ship_lane_borrow(r->ship, replica, clock_deadline(10000)))
+			continue;
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+		ship_lane_return(r->ship, replica);
+	}
+	return NULL;
+}
+
+static bool
+has_come_to(const struct fake *t, uint64_t number)
+{
+	for (unsigned i = 0; i < 200 && atomic_load(&t->acked) < number; i++)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+	return atomic_load(&t->acked) >= number;
+}
+
+/* Whether one comes back at once, or several have it by turns. */
+static void
+readers_starve_no_queue(void **state)
+{
+	unsigned read = REPLICAS - 1;
+	pthread_t readers[2];
+	bool enough = false;
+
+	(void)state;
+	for (unsigned count = 1; count <= 2; count++) {
+		begin(8, 0);
+		atomic_store(&reading, true);
+		for (unsigned i = 0; i < count; i++)
+			assert_int_equal(pthread_create(&readers[i], NULL, reader_main, &read), 0);
+		for (unsigned i = 1; i <= FEW; i++) {
+			(void)drain_once(&enough);
+			assert_true(has_come_to(&targets[read], i));
+		}
+		atomic_store(&reading, false);
+		for (unsigned i = 0; i < count; i++)
+			(void)pthread_join(readers[i], NULL);
+		assert_int_equal(losses, 0);
+		end();
+	}
+}
+
+static void *
+borrow_main(void *arg)
+{
+	struct lane **l = arg;
+
+	*l = ship_lane_borrow(r->ship, REPLICAS - 1, clock_deadline(10000));
+	return NULL;
+}
+
+/* What is queued meanwhile gets all of its time when the lane is there for it again. */
+static void
+a_readers_time_is_not_the_targets(void **state)
+{
+	struct fake *t;
+	struct lane *l = NULL;
+	bool enough = false;
+	pthread_t thread;
+
+	(void)state;
+	begin(9, 0);
+	r->cfg->op_timeout_ms = 400;
+	t = &targets[REPLICAS - 1];
+	t->slowness = 30;
+	atomic_store(&t->mute, true);
+	(void)drain_once(&enough);
+	while (atomic_load(&t->number) < 1)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_int_equal(pthread_create(&thread, NULL, borrow_main, &l), 0);
+	(void)nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	(void)drain_once(&enough);
+	atomic_store(&t->mute, false);
+	(void)pthread_join(thread, NULL);
+	assert_non_null(l);
+	(void)nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
+	ship_lane_return(r->ship, REPLICAS - 1);
+	assert_true(has_come_to(t, 2));
+	assert_int_equal(losses, 0);
+	end();
+}
+
+/* It has waited for those, and its replica is as well as before. */
+static void
+who_is_kept_off_by_readers_loses_no_replica(void **state)
+{
+	struct lane_slot slot = {0};
+	char buf[8];
+
+	(void)state;
+	begin(10, 0);
+	r->cfg->op_timeout_ms = 50;
+	r->slots = &slot;
+	r->lane_count = 1;
+	r->size = POOL;
+	assert_non_null(ship_lane_borrow(r->ship, 0, clock_deadline(10000)));
+	assert_int_equal(repl_read(r, 0, 0, buf, 0, sizeof(buf)), REPL_E_BUSY);
+	assert_int_equal(losses, 0);
+	__wrap_repl_lose(r, 0, REPL_E_LOST, "", 0);
+	ship_lane_return(r->ship, 0);
+	assert_int_equal(repl_read(r, 0, 0, buf, 0, sizeof(buf)), REPL_E_LOST);
+	end();
+}
+
 static uint64_t
 first_seed(void)
 {
@@ -662,6 +776,9 @@ main(void)
 		cmocka_unit_test(drain_moves_its_lanes_itself),
 		cmocka_unit_test(laggard_costs_no_message_a_drain),
 		cmocka_unit_test(late_answers_hold_nothing_back),
+		cmocka_unit_test(readers_starve_no_queue),
+		cmocka_unit_test(a_readers_time_is_not_the_targets),
+		cmocka_unit_test(who_is_kept_off_by_readers_loses_no_replica),
 		cmocka_unit_test(prefixes),
 		cmocka_unit_test(prefixes_with_losses),
 		cmocka_unit_test(without_memory_all_are_lost_and_marked),
