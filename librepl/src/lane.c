@@ -324,6 +324,20 @@ lane_take_event(struct lane *l)
 	return true;
 }
 
+/*
+ * Lost, or given up by somebody else: that may be recorded by now, and what others store once it
+ * is must not get there.
+ */
+static bool
+lane_over(struct lane *l)
+{
+	int gone = l->gone ? atomic_load_explicit(l->gone, memory_order_acquire) : 0;
+
+	if (gone)
+		lane_fail(l, gone, "the replica was given up meanwhile");
+	return l->status != 0;
+}
+
 bool
 lane_step(struct lane *l)
 {
@@ -331,11 +345,11 @@ lane_step(struct lane *l)
 
 	/* What is at hand, not what may be: looking once more costs a system call. */
 	do {
-		if (l->status || !lane_take_event(l))
+		if (lane_over(l) || !lane_take_event(l))
 			break;
 		any = true;
 	} while (fab_lane_more(l->fab));
-	while (!l->status && lane_pump(l))
+	while (!lane_over(l) && lane_pump(l))
 		any = true;
 	return any;
 }
@@ -444,13 +458,8 @@ lanes_look(struct lane **lanes, unsigned count)
 {
 	bool any = false;
 
-	for (unsigned i = 0; i < count; i++) {
-		int gone = lanes[i]->gone ? atomic_load(lanes[i]->gone) : 0;
-
-		if (gone)
-			lane_fail(lanes[i], gone, "the replica was given up meanwhile");
-		any |= gone != 0;
-	}
+	for (unsigned i = 0; i < count; i++)
+		any |= lane_over(lanes[i]);
 	return any;
 }
 

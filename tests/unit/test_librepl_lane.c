@@ -314,6 +314,32 @@ a_full_lane_has_room_for_a_read_after_a_wait(void **state)
 	free(b);
 }
 
+/* What is stored once a loss is recorded must not get there, however long the target answers. */
+static void
+who_is_given_up_gets_nothing_more(void **state)
+{
+	struct bench *b = bench_new(true, 4096);
+	struct lane *l = &b->lane;
+	_Atomic int gone = 0;
+	uint64_t copied;
+
+	(void)state;
+	lane_watch(l, &gone);
+	l->limits.force = PLAN_BIT(PLAN_MESSAGE);
+	for (unsigned i = 0; i < RANGESET_MAX; i++)
+		assert_int_equal(lane_flush(l, i * 8192UL, 4040), 0);
+	lane_begin(l, LANE_DRAIN, 0, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(lane_step(l));
+	copied = b->fab.copied;
+	assert_true(copied < RANGESET_MAX * 4040UL);
+	atomic_store(&gone, REPL_E_TIMEOUT);
+	lanes_run(&l, 1, lane_done, clock_deadline(10000));
+	assert_int_equal(l->status, REPL_E_TIMEOUT);
+	assert_int_equal(b->fab.copied, copied);
+	free(b);
+}
+
 /* ---- methods ---- */
 
 /* A target's facts, all known. */
@@ -823,6 +849,7 @@ main(void)
 		cmocka_unit_test(small_messages_hold_every_range),
 		cmocka_unit_test(small_messages_hold_many_ranges),
 		cmocka_unit_test(a_full_lane_has_room_for_a_read_after_a_wait),
+		cmocka_unit_test(who_is_given_up_gets_nothing_more),
 		cmocka_unit_test(every_method_posts_its_steps),
 		cmocka_unit_test(a_second_without_a_first_waits_for_nothing),
 		cmocka_unit_test(a_pair_that_fits_a_message_is_one),
