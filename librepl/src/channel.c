@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "channel_ssh.h"
@@ -328,6 +329,15 @@ channel_proxy(struct channel *c, const char *name, unsigned port, const char *co
 	return proxy_start(command, &words, &c->fd, &c->proxy, e);
 }
 
+void
+channel_fds_tell(struct channel_fds *fds, int own, int lent)
+{
+	if (!fds)
+		return;
+	atomic_store(&fds->own, own);
+	atomic_store(&fds->lent, lent);
+}
+
 /*
  * libssh closes what it was given when the connection breaks, and leaves it open when that is ended
  * in order: so what it gets is a number of its own, which channel_free() has it close in any case.
@@ -345,6 +355,7 @@ channel_lend(struct channel *c, struct err *e)
 			       "%s: the program has more than %d files open, and libssh takes no "
 			       "descriptor beyond: open the replicas before the files",
 			       c->name, UINT16_MAX);
+	channel_fds_tell(c->told, c->fd, c->lent);
 	return channel_set(c, SSH_OPTIONS_FD, &c->lent, e);
 }
 
@@ -365,8 +376,7 @@ channel_dial(struct channel *c, const char *name, uint64_t deadline_ns, struct e
 	ssh_string_free_char(command);
 	if (rc)
 		return rc;
-	if (c->told_fd)
-		atomic_store(c->told_fd, c->fd);
+	channel_fds_tell(c->told, c->fd, -1);
 	channel_note_peer(c);
 	return channel_lend(c, e);
 }
@@ -558,7 +568,7 @@ channel_open_here(const struct channel_options *o, uint64_t deadline_ns, struct 
 		return err_set(e, REPL_E_NOMEM, "out of memory for an SSH channel");
 	c->fd = c->lent = -1;
 	c->cancel = o->cancel;
-	c->told_fd = o->fd;
+	c->told = o->fds;
 	if (!guard_enter(&g)) {
 		free(c);
 		return channel_program_ends(o->target->host, e);
@@ -593,20 +603,18 @@ channel_bound(struct channel *c, const _Atomic uint64_t *until)
 }
 
 void
-channel_attach(struct channel *c, const _Atomic int *cancel, _Atomic int *fd)
+channel_attach(struct channel *c, const _Atomic int *cancel, struct channel_fds *fds)
 {
 	c->cancel = cancel;
-	c->told_fd = fd;
-	if (fd)
-		atomic_store(fd, c->fd);
+	c->told = fds;
+	channel_fds_tell(c->told, c->fd, ssh_get_fd(c->session));
 }
 
 void
 channel_detach(struct channel *c)
 {
-	if (c->told_fd)
-		atomic_store(c->told_fd, -1);
-	c->told_fd = NULL;
+	channel_fds_tell(c->told, -1, -1);
+	c->told = NULL;
 	c->cancel = NULL;
 }
 
@@ -651,6 +659,28 @@ channel_abandon(struct channel *c)
 		(void)close(fd);
 	if (c->fd >= 0)
 		(void)close(c->fd);
+}
+
+static bool
+is_same_file(int a, int b)
+{
+	struct stat first, second;
+
+	return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+void
+channel_fds_abandon(struct channel_fds *fds)
+{
+	int own = atomic_load(&fds->own), lent = atomic_load(&fds->lent);
+
+	if (own < 0)
+		return;
+	/* libssh closes that by itself when the connection breaks: it may be another file's. */
+	if (lent >= 0 && is_same_file(lent, own))
+		(void)close(lent);
+	(void)close(own);
 }
 
 /* repld(8) tells there also what went well: that would leave no room for why it ended. */

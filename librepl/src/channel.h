@@ -24,6 +24,14 @@
 
 struct channel;
 
+/* Of one connection, which has two numbers: libssh has one of its own. -1 while there is none. */
+struct channel_fds {
+	_Atomic int own, lent;
+};
+
+/* NULL is allowed. */
+void channel_fds_tell(struct channel_fds *fds, int own, int lent);
+
 struct channel_options {
 	const struct target *target;
 	const char *identity;    /* or NULL */
@@ -34,7 +42,7 @@ struct channel_options {
 	 * status within CHANNEL_LOOK_MS.
 	 */
 	const _Atomic int *cancel;
-	_Atomic int *fd; /* borrowed, or NULL: the TCP descriptor while there is one, else -1 */
+	struct channel_fds *fds; /* borrowed, or NULL: told there */
 };
 
 #define CHANNEL_LOOK_MS 100
@@ -45,7 +53,7 @@ int channel_open(const struct channel_options *o, uint64_t deadline_ns, struct c
 /* Waits end by *until too, once that is not 0, within CHANNEL_LOOK_MS; borrowed. NULL: no more. */
 void channel_bound(struct channel *c, const _Atomic uint64_t *until);
 
-/* From now on nobody cancels, and the descriptor is told to nobody; no call is under way. */
+/* From now on nobody cancels, and the descriptors are told to nobody; no call is under way. */
 void channel_detach(struct channel *c);
 
 /* Closes at once; waits for nothing. NULL is allowed. */
@@ -53,6 +61,9 @@ void channel_free(struct channel *c);
 
 /* In the child of a fork: close its descriptors; the parent's is not touched. */
 void channel_abandon(struct channel *c);
+
+/* The same of one whose descriptors were told, whatever the parent was about to do with it. */
+void channel_fds_abandon(struct channel_fds *fds);
 
 /* All bytes written by the deadline, or an error (TIMEOUT, LOST). */
 int channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns,

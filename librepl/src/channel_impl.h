@@ -10,6 +10,6 @@ int channel_open_here(const struct channel_options *o, uint64_t deadline_ns, str
 		      struct err *e);
 
 /* The opposite of channel_detach(). */
-void channel_attach(struct channel *c, const _Atomic int *cancel, _Atomic int *fd);
+void channel_attach(struct channel *c, const _Atomic int *cancel, struct channel_fds *fds);
 
 #endif

@@ -32,7 +32,8 @@ struct opening {
 	struct target target;
 	char *identity, *known_hosts, *command;
 	uint64_t deadline_ns;
-	_Atomic int cancel, fd;
+	_Atomic int cancel;
+	struct channel_fds fds;
 	struct opening *next; /* of those that were left behind */
 };
 
@@ -131,7 +132,7 @@ opening_new(const struct channel_options *o, uint64_t deadline_ns)
 	(void)pthread_condattr_destroy(&attr);
 	w->target = *o->target;
 	w->deadline_ns = deadline_ns;
-	w->fd = -1;
+	channel_fds_tell(&w->fds, -1, -1);
 	if (!copied(&w->identity, o->identity) || !copied(&w->known_hosts, o->known_hosts) ||
 	    !copied(&w->command, o->command)) {
 		opening_free(w);
@@ -142,7 +143,7 @@ opening_new(const struct channel_options *o, uint64_t deadline_ns)
 					.known_hosts = w->known_hosts,
 					.command = w->command,
 					.cancel = &w->cancel,
-					.fd = &w->fd};
+					.fds = &w->fds};
 	return w;
 }
 
@@ -180,8 +181,7 @@ opening_exchange(struct opening *w, const struct channel_options *o, uint64_t *u
 {
 	int status = o->cancel ? atomic_load(o->cancel) : 0;
 
-	if (o->fd)
-		atomic_store(o->fd, atomic_load(&w->fd));
+	channel_fds_tell(o->fds, atomic_load(&w->fds.own), atomic_load(&w->fds.lent));
 	if (status && !atomic_load(&w->cancel)) {
 		atomic_store(&w->cancel, status);
 		*until_ns = clock_deadline(GRACE_MS);
@@ -248,8 +248,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	}
 	if (!opening_wait(w, o)) {
 		(void)pthread_detach(thread);
-		if (o->fd)
-			atomic_store(o->fd, -1);
+		channel_fds_tell(o->fds, -1, -1);
 		if (o->cancel && atomic_load(o->cancel))
 			return err_set(e, atomic_load(o->cancel), "%s: given up waiting for %s",
 				       o->target->host, inside);
@@ -263,9 +262,9 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	*out = w->channel;
 	w->channel = NULL;
 	if (*out)
-		channel_attach(*out, o->cancel, o->fd);
-	else if (o->fd)
-		atomic_store(o->fd, -1);
+		channel_attach(*out, o->cancel, o->fds);
+	else
+		channel_fds_tell(o->fds, -1, -1);
 	opening_free(w);
 	return rc;
 }

@@ -20,7 +20,7 @@
 struct channel {
 	const _Atomic int *cancel;     /* or NULL */
 	const _Atomic uint64_t *until; /* or NULL */
-	_Atomic int *told_fd;          /* or NULL */
+	struct channel_fds *told;      /* or NULL */
 	int fd;                        /* TCP or the proxy's; libssh has another number of it */
 	int lent;                      /* that number until libssh has taken it, else -1 */
 	pid_t proxy;                   /* or 0 */

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "control.h"
@@ -327,7 +326,7 @@ keeper_start(struct repl *r, unsigned i, struct err *e)
 	k->r = r;
 	k->replica = i;
 	k->p = &r->replicas[i];
-	atomic_store(&k->fd, -1);
+	channel_fds_tell(&k->fds, -1, -1);
 	keeper_calm(k);
 	fsm_init(&k->fsm, (uint64_t)r->cfg->reconnect_min_ms * NS_PER_MS,
 		 (uint64_t)r->cfg->reconnect_max_ms * NS_PER_MS, clock_now_ns());
@@ -373,11 +372,8 @@ void
 keepers_abandon(struct repl *r)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct keeper *k = r->replicas[i].keeper;
-		int fd = k ? atomic_load(&k->fd) : -1;
-
-		if (fd >= 0)
-			(void)close(fd);
+		if (r->replicas[i].keeper)
+			channel_fds_abandon(&r->replicas[i].keeper->fds);
 	}
 }
 

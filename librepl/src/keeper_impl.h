@@ -6,6 +6,7 @@
 #ifndef LIBREPL_KEEPER_IMPL_H
 #define LIBREPL_KEEPER_IMPL_H
 
+#include "channel.h"
 #include "keeper.h"
 #include "replica_fsm.h"
 
@@ -22,7 +23,7 @@ struct keeper {
 	bool no_journal;        /* its target knows none */
 	struct generation told; /* what the replica was last asked to record */
 	_Atomic int cancel;     /* not 0: what it does ends with that status */
-	_Atomic int fd;         /* of joining's channel, or -1 */
+	struct channel_fds fds; /* of joining's channel */
 	_Atomic bool retry;     /* the operator wants a try now */
 	struct resync_progress progress;
 	uint64_t latency_seen[REPL_HIST_BUCKETS]; /* drains, as looked at last */

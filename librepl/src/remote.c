@@ -422,7 +422,7 @@ remote_new(const struct repl_config *c, const struct target *t, const struct rem
 	r->info_lock_made = true;
 	if (hooks) {
 		r->cancel = o.cancel = hooks->cancel;
-		o.fd = hooks->fd;
+		o.fds = hooks->fds;
 	}
 	o.target = &r->target;
 	r->warm = fab_warm_new();

@@ -58,10 +58,12 @@ struct lane_terms {
 	char why[200]; /* not the provider preferred, or "" */
 };
 
+struct channel_fds;
+
 /* What a thread that is told to stop, and the child of a fork, need of a remote. */
 struct remote_hooks {
 	const _Atomic int *cancel; /* or NULL: not 0 ends waits with that status in 0.1 s */
-	_Atomic int *fd; /* or NULL: the channel's descriptor while there is one, else -1 */
+	struct channel_fds *fds;   /* or NULL: the channel's */
 };
 
 /*

@@ -1,26 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A child that has abandoned its parent's handle keeps nothing of its status socket, its lock and its queues: when the parent is gone nobody is taken for it.
+# A child that has abandoned its parent's handle keeps nothing of its status socket, its lock, its queues and of a replica that is being brought back: when the parent is gone nobody is taken for it.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
-start_serve
+# Else a session that is silent would soon end, too.
+start_serve "heartbeat-timeout = 60000"
 FILE=$TMP/pool
 
-# forked NAME LINE...: $parent has the pool open, $child has abandoned it.
-forked() {
+# begun LINE...: $parent opens the pool; HOW it forks, see fork_child.
+begun() {
 	{
 		echo "[repl]"
 		echo "identity = $TMP/key"
 		echo "known-hosts = $TMP/known_hosts"
 		echo "lanes = 1"
-		printf '%s\n' "${@:2}"
+		printf '%s\n' "$@"
 	} >"$TMP/repl.conf"
 	rm -f "$FILE"* "$TMP/said" "$TMP/go"
 	mkfifo "$TMP/go"
-	REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_child" "$FILE" <"$TMP/go" \
+	REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_child" "$FILE" ${HOW-} <"$TMP/go" \
 		>"$TMP/said" 2>"$TMP/load.log" &
 	parent=$!
 	exec 5>"$TMP/go"
 	PIDS="$parent $PIDS"
+}
+
+# forked NAME LINE...: $parent has the pool open, $child has abandoned it.
+forked() {
+	begun "${@:2}"
+	has_forked "$1"
+}
+
+has_forked() {
 	wait_for 20 grep -q . "$TMP/said" || fail "$1: $(cat "$TMP/load.log")"
 	child=$(cat "$TMP/said")
 	PIDS="$child $PIDS"
@@ -51,4 +61,9 @@ ended
 # The name is free for the next one.
 forked again "target = $(pool again)"
 ctl status "$FILE" >"$TMP/out" || fail "no status of the next: $(cat "$TMP/out")"
+ended
+HOW=resync begun "target = $(pool resync)" "resync-rate = 64K"
+wait_for 20 ctl status "$FILE" || fail "it is not open: $(cat "$TMP/load.log")"
+signalled KILL "$(session_of resync)"
+has_forked resync
 ended

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork_child FILE - has FILE open, with the configuration of REPL_CONFIG, and a child that has
- * abandoned it, whose process id is printed. Both end when input does.
+ * fork_child FILE [resync] - has FILE open, with the configuration of REPL_CONFIG, and a child that
+ * has abandoned it, whose process id is printed. Both end when input does. With resync it forks
+ * when its replica, which somebody else is to take from it, is being brought back.
  */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,12 +24,27 @@ wait_for_end(void)
 		;
 }
 
+static int
+wait_for_resync(struct repl *handle, void *mem)
+{
+	struct repl_stat st = {.struct_size = sizeof(st)};
+	int byte = 0;
+
+	do {
+		memset(mem, ++byte, SIZE);
+		if (repl_persist(handle, 0, 0, SIZE) || repl_stat(handle, 0, &st))
+			return -1;
+		(void)usleep(1000);
+	} while (st.replication != REPL_REPL_RESYNCING);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
 	struct repl_config *cfg = NULL;
 	struct repl *handle = NULL;
-	int fd = argc == 2 ? open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+	int fd = argc >= 2 ? open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
 	void *mem;
 	pid_t pid;
 
@@ -36,7 +53,7 @@ main(int argc, char **argv)
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mem == MAP_FAILED || repl_config_new(&cfg) || repl_config_load(cfg, NULL) ||
 	    repl_open(cfg, mem, SIZE, REPL_OPEN_CREATE, &handle) ||
-	    repl_persist(handle, 0, 0, 100)) {
+	    repl_persist(handle, 0, 0, 100) || (argc == 3 && wait_for_resync(handle, mem))) {
 		(void)fprintf(stderr, "%s\n", repl_errormsg());
 		return 1;
 	}
