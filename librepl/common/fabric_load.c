@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,10 +32,13 @@
 #error "look up the versions of the symbols below in this libfabric"
 #endif
 
-/* Set by the ofi_load() that succeeds, constant after. */
+/* The functions are set by the ofi_load() that succeeds, constant after. */
 static struct {
 	pthread_mutex_t lock;
 	bool loaded;
+	atomic_uint beginning; /* threads that load it, or are in fi_getinfo() */
+	atomic_bool begun;
+	bool cut_off; /* this process was forked amid that */
 	__typeof__(fi_getinfo) *getinfo;
 	__typeof__(fi_freeinfo) *freeinfo;
 	__typeof__(fi_dupinfo) *dupinfo;
@@ -123,14 +127,42 @@ load(struct err *e)
 		       why ? why : "unknown");
 }
 
+/*
+ * In the child of a fork nobody goes on with what another thread was about. A library that was
+ * being loaded is there in part, which dlopen() gives out as if it were whole; and libfabric sets
+ * itself up in the first fi_getinfo(), with a lock of its own.
+ */
+static void
+load_fork_child(void)
+{
+	(void)pthread_mutex_init(&ofi.lock, NULL);
+	if (atomic_exchange(&ofi.beginning, 0) && !atomic_load(&ofi.begun))
+		ofi.cut_off = true;
+}
+
+static void
+load_init(void)
+{
+	(void)pthread_atfork(NULL, NULL, load_fork_child);
+}
+
 int
 ofi_load(struct err *e)
 {
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int rc;
 
+	(void)pthread_once(&once, load_init);
+	if (ofi.cut_off)
+		return err_set(e, REPL_E_FAILED,
+			       "this process was forked while another thread opened its first "
+			       "replica: " OFI_LIBRARY " can't be used in it; fork before that, or "
+			       "when it is open");
 	/* What was in the way once, as too few descriptors, need not be so again. */
 	(void)pthread_mutex_lock(&ofi.lock);
+	(void)atomic_fetch_add(&ofi.beginning, 1);
 	rc = ofi.loaded ? 0 : load(e);
+	(void)atomic_fetch_sub(&ofi.beginning, 1);
 	(void)pthread_mutex_unlock(&ofi.lock);
 	return rc;
 }
@@ -161,7 +193,13 @@ int
 fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 	   const struct fi_info *hints, struct fi_info **info)
 {
-	return ofi.getinfo(version, node, service, flags, hints, info);
+	int rc;
+
+	(void)atomic_fetch_add(&ofi.beginning, 1);
+	rc = ofi.getinfo(version, node, service, flags, hints, info);
+	atomic_store(&ofi.begun, true);
+	(void)atomic_fetch_sub(&ofi.beginning, 1);
+	return rc;
 }
 
 void
