@@ -131,6 +131,8 @@ repl_close(struct repl *r)
 	atomic_store(&r->until_ns, end_ns - 2 * eighth_ns);
 	ship_finish(r->ship, end_ns - 2 * eighth_ns, end_ns - eighth_ns);
 	keepers_stop(r);
+	/* The loss of a sibling uses what is freed from here on. */
+	siblings_leave(r);
 	for (unsigned i = 0; i < r->replica_count; i++)
 		repl_label(r, i, end_ns - eighth_ns);
 	ship_stop(r->ship);

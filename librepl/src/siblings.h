@@ -23,7 +23,7 @@ struct siblings;
 /* Of a handle that was opened: r->set->found and attr are what was found then. */
 int siblings_join(struct repl *r, struct err *e);
 
-/* No other thread uses the handle. It may never have joined. */
+/* No other thread uses the handle. It may never have joined, or have left. */
 void siblings_leave(struct repl *r);
 
 /*
