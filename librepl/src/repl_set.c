@@ -21,7 +21,10 @@
 
 /* ---- opening ---- */
 
-/* cfg with that target in place of its own. */
+/*
+ * cfg with that target in place of its own. A handle has one replica, and waits for it: what cfg
+ * says of several is of none.
+ */
 static int
 set_config(const struct repl_config *cfg, const char *target, struct repl_config **out,
 	   struct err *e)
@@ -31,6 +34,8 @@ set_config(const struct repl_config *cfg, const char *target, struct repl_config
 	if (rc)
 		return rc;
 	(*out)->target_count = 0;
+	memset((*out)->async, 0, sizeof((*out)->async));
+	(*out)->ack = ACK_ALL;
 	rc = config_add_target(*out, target, e);
 	if (rc) {
 		repl_config_free(*out);

@@ -33,11 +33,10 @@ wait_end(const struct ship *s, uint64_t begin_ns)
 
 /* ---- who is there ---- */
 
-/* A set's replica is for librpmem.so.1, which has one and waits for it. */
 bool
 ship_queues(const struct repl *r, unsigned replica)
 {
-	return !r->set && config_queued(r->cfg, replica);
+	return config_queued(r->cfg, replica);
 }
 
 bool
