@@ -36,6 +36,9 @@ set_config(const struct repl_config *cfg, const char *target, struct repl_config
 	(*out)->target_count = 0;
 	memset((*out)->async, 0, sizeof((*out)->async));
 	(*out)->ack = ACK_ALL;
+	/* A set's replica does not come back: there is nothing to wait for. */
+	if ((*out)->on_loss == REPL_ON_LOSS_BLOCK)
+		(*out)->on_loss = REPL_ON_LOSS_FAIL;
 	rc = config_add_target(*out, target, e);
 	if (rc) {
 		repl_config_free(*out);

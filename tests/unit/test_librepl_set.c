@@ -69,11 +69,36 @@ no_drain_goes_by_a_queue(void **state)
 	}
 }
 
+/* Which would be in vain until block-timeout. */
+static void
+nobody_waits_for_what_does_not_come_back(void **state)
+{
+	static const int means[] = {
+		[REPL_ON_LOSS_DEGRADE] = REPL_ON_LOSS_DEGRADE,
+		[REPL_ON_LOSS_FAIL] = REPL_ON_LOSS_FAIL,
+		[REPL_ON_LOSS_BLOCK] = REPL_ON_LOSS_FAIL,
+	};
+	static const char *const names[] = {
+		[REPL_ON_LOSS_DEGRADE] = "degrade",
+		[REPL_ON_LOSS_FAIL] = "fail",
+		[REPL_ON_LOSS_BLOCK] = "block",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(means) / sizeof(means[0]); i++) {
+		struct repl_config *cfg = opened("on-loss", names[i]);
+
+		assert_int_equal(cfg->on_loss, means[i]);
+		repl_config_free(cfg);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_drain_goes_by_a_queue),
+		cmocka_unit_test(nobody_waits_for_what_does_not_come_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
