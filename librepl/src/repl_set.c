@@ -23,7 +23,8 @@
 
 /*
  * cfg with that target in place of its own. A handle has one replica, and waits for it: what cfg
- * says of several is of none.
+ * says of several is of none. Of one set there are several handles, and of a socket and a file with
+ * metrics one each.
  */
 static int
 set_config(const struct repl_config *cfg, const char *target, struct repl_config **out,
@@ -39,6 +40,10 @@ set_config(const struct repl_config *cfg, const char *target, struct repl_config
 	/* A set's replica does not come back: there is nothing to wait for. */
 	if ((*out)->on_loss == REPL_ON_LOSS_BLOCK)
 		(*out)->on_loss = REPL_ON_LOSS_FAIL;
+	free((*out)->status_socket);
+	(*out)->status_socket = NULL;
+	free((*out)->metrics_file);
+	(*out)->metrics_file = NULL;
 	rc = config_add_target(*out, target, e);
 	if (rc) {
 		repl_config_free(*out);

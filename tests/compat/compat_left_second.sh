@@ -2,6 +2,8 @@
 # The first of two replicas gives the pool back when the second was lost; a lost one is made equal by the next program.
 . "$(dirname "$0")/compat_lib.sh"
 two_targets
+# What is for one handle hinders none.
+printf 'status-socket = %s\nmetrics-file = %s\n' "$TMP/socket" "$TMP/metrics" >>"$TMP/repl.conf"
 
 make_pool
 stream_loses 2 1

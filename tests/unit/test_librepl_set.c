@@ -93,12 +93,27 @@ nobody_waits_for_what_does_not_come_back(void **state)
 	}
 }
 
+/* A set has a handle for each of its remote replicas. */
+static void
+nothing_that_one_handle_has_is_named(void **state)
+{
+	struct repl_config *cfg = opened("status-socket", "/tmp/socket");
+
+	(void)state;
+	assert_null(cfg->status_socket);
+	repl_config_free(cfg);
+	cfg = opened("metrics-file", "/tmp/metrics");
+	assert_null(cfg->metrics_file);
+	repl_config_free(cfg);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_drain_goes_by_a_queue),
 		cmocka_unit_test(nobody_waits_for_what_does_not_come_back),
+		cmocka_unit_test(nothing_that_one_handle_has_is_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
