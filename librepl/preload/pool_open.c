@@ -17,6 +17,7 @@
 #include "missedmark.h"
 #include "pools_impl.h"
 #include "real.h"
+#include "retry.h"
 
 #define RETRY_NS     1000000000ULL
 #define INHERIT_NS   5000000000ULL
@@ -392,6 +393,8 @@ pool_close_locked(struct pool *p)
 	kin_closed((unsigned)(p - pools));
 }
 
+static bool pool_retry(unsigned number);
+
 static void
 pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool again)
 {
@@ -405,6 +408,7 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 		report("%s: NOT REPLICATED: %s", p->path, why);
 	if (pool_must_end(p, rc))
 		abort();
+	retry_begin(pool_retry);
 }
 
 static bool
@@ -520,11 +524,29 @@ pool_due(struct pool *p)
 	return (p->odd_size && p->longer) || p->try_now || now_ns() >= p->retry_ns;
 }
 
+/* By the thread of retry.h. */
+static bool
+pool_retry(unsigned number)
+{
+	struct pool *p = &pools[number];
+	struct calm calm = calm_begin();
+	bool here = true;
+
+	(void)pthread_rwlock_wrlock(&p->lock);
+	if (p->state == POOL_OFF && pool_due(p))
+		here = pool_open_locked(p);
+	(void)pthread_rwlock_unlock(&p->lock);
+	calm_end(calm);
+	return here;
+}
+
 static bool
 open_if_due(struct pool *p, bool mapped)
 {
 	bool here = true;
 
+	if (p->state == POOL_OFF && retry_ask((unsigned)(p - pools), &here))
+		return here;
 	if (!pools_may_open(p))
 		return true;
 	(void)pthread_rwlock_wrlock(&p->lock);

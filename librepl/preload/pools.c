@@ -22,6 +22,7 @@
 #include "maps.h"
 #include "pools_impl.h"
 #include "real.h"
+#include "retry.h"
 
 #define FORK_WAIT_S 10
 #define PAGE        4096U
@@ -284,6 +285,7 @@ child_begin(void)
 	descriptors_forked();
 	missed_forked();
 	last_thread_forked();
+	retry_forked();
 	atomic_store(&self, getpid());
 	if (mark)
 		atomic_store(mark, 1);

@@ -12,7 +12,8 @@
  *   lastc11   the same by thrd_exit(3)
  *   amid      a signal handler persists in the middle of a copy to the same page
  *   ticks     a signal handler persists, often while its thread does
- *   forkticks the same, while it forks and other threads persist
+ *   heap      a signal handler persists that has interrupted malloc(3), until FILE.enough is there
+ *   forkticks as ticks, while it forks and other threads persist
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   closed    standard input, output and error are closed, and written to all the same
  *   narrow    its address space has got a limit that it has reached
@@ -317,6 +318,37 @@ static void
 ticks(const char *path)
 {
 	tick_on(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), put_page);
+}
+
+static void
+on_heap_tick(int number)
+{
+	(void)number;
+	handled++;
+	put(handled_at, 'A' + (int)(handled % 26), 64);
+	tick_in(1000);
+}
+
+static void
+heap(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	char enough[4096];
+	void *mem[64] = {NULL};
+
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	handled_at = at + SIZE / 2;
+	put(at, 'a', PAGE);
+	(void)signal(SIGALRM, on_heap_tick);
+	tick_in(1000);
+	for (unsigned i = 0; i % 4096 || access(enough, F_OK); i++) {
+		free(mem[i % 64]);
+		mem[i % 64] = malloc(1024 + i * 7919UL % (99 * 1024));
+		check(mem[i % 64] != NULL, "malloc");
+	}
+	(void)signal(SIGALRM, SIG_IGN);
+	check(handled > 0, "a handler");
+	put(at + PAGE, 'b', PAGE);
 }
 
 static void
@@ -680,6 +712,7 @@ const struct odd_mode odd_process[] = {
 	{"amid", amid},
 	{"jumps", jumps},
 	{"ticks", ticks},
+	{"heap", heap},
 	{"forkticks", forkticks},
 	{"last", last},
 	{"lastc11", last_c11},
