@@ -13,6 +13,7 @@
 
 #include "api.h"
 #include "filelock.h"
+#include "loading.h"
 #include "maps.h"
 #include "missedmark.h"
 #include "pools_impl.h"
@@ -297,9 +298,14 @@ pool_close_replicas(struct pool *p)
 static int
 pool_open_try(struct pool *p, char *why, size_t size)
 {
-	const char *missing = api_load();
+	const char *missing;
 	int rc;
 
+	if (loading_now()) {
+		(void)snprintf(why, size, "a library is being loaded, whose constructor may wait");
+		return REPL_E_TIMEOUT;
+	}
+	missing = api_load();
 	if (missing) {
 		(void)snprintf(why, size, "%s", missing);
 		return REPL_E_CONFIG;

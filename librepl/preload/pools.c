@@ -19,6 +19,7 @@
 #include "api.h"
 #include "descriptors.h"
 #include "lines.h"
+#include "loading.h"
 #include "maps.h"
 #include "pools_impl.h"
 #include "real.h"
@@ -285,6 +286,7 @@ child_begin(void)
 	descriptors_forked();
 	missed_forked();
 	last_thread_forked();
+	loading_forked();
 	retry_forked();
 	atomic_store(&self, getpid());
 	if (mark)

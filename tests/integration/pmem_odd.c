@@ -20,6 +20,7 @@
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   paged     the first pages of the mapping become the last ones, by remap_file_pages(2)
  *   early     a library of the program's has mapped it in its constructor
+ *   loaded    the same of a library that it loads, $LOADED; it writes on until FILE.enough is there
  *   locked    the file is locked by fcntl(2), and remains so
  *   page      msync(2) of less than what was stored in its pages, all of which it syncs
  *   beyond    msync(2) of a mapping that is longer than the file
@@ -34,11 +35,13 @@
  *   behind    it gets longer by an odd length, and what is there is made durable, often
  *   looks     mapped for reading by a descriptor for both
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,6 +394,25 @@ early(const char *path)
 }
 
 static void
+loaded(const char *path)
+{
+	char enough[4096];
+	void (*write)(void);
+	void *library;
+
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	check(setenv("EARLY_POOL", path, 1) == 0, "setenv");
+	library = dlopen(getenv("LOADED"), RTLD_NOW);
+	check(library != NULL, "dlopen");
+	write = (void (*)(void))(uintptr_t)dlsym(library, "early_write");
+	check(write != NULL, "early_write");
+	while (access(enough, F_OK)) {
+		write();
+		(void)usleep(10000);
+	}
+}
+
+static void
 check_locked(int fd, const char *when)
 {
 	struct flock lock = {.l_type = F_WRLCK};
@@ -598,17 +620,22 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},       {"recreate", recreate},   {"part", part},
-	{"protect", protect}, {"fixed", fixed},         {"nodrain", nodrain},
-	{"page", page},       {"moves", moves},         {"beyond", beyond},
-	{"shrink", shrink},   {"renamed", renamed},     {"fsync", by_fsync},
-	{"linked", linked},   {"directory", directory}, {"aliased", aliased},
-	{"stays", stays},     {"early", early},         {"locked", locked},
-	{"steps", steps},     {"sized", sized},         {"behind", behind},
-	{"looks", looks},     {"large", large},         {"regrown", regrown},
-	{"punched", punched}, {"unnamed", unnamed},     {"longer", longer},
-	{"paged", paged},     {"replaced", replaced},   {"reopened", reopened},
-	{NULL, NULL},
+	{"grow", grow},         {"recreate", recreate},
+	{"part", part},         {"protect", protect},
+	{"fixed", fixed},       {"nodrain", nodrain},
+	{"page", page},         {"moves", moves},
+	{"beyond", beyond},     {"shrink", shrink},
+	{"renamed", renamed},   {"fsync", by_fsync},
+	{"linked", linked},     {"directory", directory},
+	{"aliased", aliased},   {"stays", stays},
+	{"early", early},       {"loaded", loaded},
+	{"locked", locked},     {"steps", steps},
+	{"sized", sized},       {"behind", behind},
+	{"looks", looks},       {"large", large},
+	{"regrown", regrown},   {"punched", punched},
+	{"unnamed", unnamed},   {"longer", longer},
+	{"paged", paged},       {"replaced", replaced},
+	{"reopened", reopened}, {NULL, NULL},
 };
 
 static const struct odd_mode *
