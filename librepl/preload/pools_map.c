@@ -21,6 +21,27 @@
 
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 
+/* When the file was made, or 0: where that is not known. */
+static uint64_t
+born_ns(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) || !(st.stx_mask & STATX_BTIME))
+		return 0;
+	return (uint64_t)st.stx_btime.tv_sec * 1000000000ULL + st.stx_btime.tv_nsec;
+}
+
+/*
+ * A file that is deleted and not mapped any more gives its number away, and another one has that
+ * and its name. As long as we have a view of it that can't be.
+ */
+static bool
+is_reborn(const struct pool *p, uint64_t born)
+{
+	return !p->view && p->born_ns && born && p->born_ns != born;
+}
+
 /*
  * What is mapped is the pool's file, or has taken that one's place by its name. True if that was
  * replicated: what the replicas have is another file's then.
@@ -28,10 +49,11 @@ static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 static bool
 pool_take_file(struct pool *p, int fd, const struct stat *st)
 {
+	uint64_t born = born_ns(fd);
 	bool other, renewed;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
-	other = p->dev != st->st_dev || p->ino != st->st_ino;
+	other = p->dev != st->st_dev || p->ino != st->st_ino || is_reborn(p, born);
 	renewed = other && p->ino != 0 && missed_forget(p);
 	if (other) {
 		if (maps_forget((unsigned)(p - pools)))
@@ -44,6 +66,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	}
 	p->dev = st->st_dev;
 	p->ino = st->st_ino;
+	p->born_ns = born;
 	p->file_size = (size_t)st->st_size;
 	if (!p->view && view_map(p, fd))
 		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));

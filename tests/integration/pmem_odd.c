@@ -17,6 +17,7 @@
  *   aliased   the same, and its name is a symbolic link to the one that it gets
  *   replaced  a whole file takes its name, mapped before, and nothing is made durable from then on
  *   reopened  the same, mapped afterwards
+ *   reborn    the same of one that has the number of the first one, which is gone
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   paged     the first pages of the mapping become the last ones, by remap_file_pages(2)
  *   early     a library of the program's has mapped it in its constructor
@@ -291,6 +292,27 @@ reopened(const char *path)
 	check(rename(by, path) == 0, "rename");
 	fresh = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
 	check(fresh[PAGE] == 'n', "a byte");
+}
+
+static void
+reborn(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), by[4096];
+	struct stat before, now;
+	int fd;
+
+	put(at, 'o', 3 * PAGE);
+	check(stat(path, &before) == 0, path);
+	check(munmap(at, SIZE) == 0 && unlink(path) == 0, "munmap");
+	/* So that no descriptor keeps it. */
+	for (fd = 3; fd < 64; fd++)
+		(void)close(fd);
+	(void)snprintf(by, sizeof(by), "%s.new", path);
+	fd = file_new(by, SIZE);
+	check(pwrite(fd, "new", 3, PAGE) == 3 && rename(by, path) == 0, "rename");
+	check(fstat(fd, &now) == 0 && now.st_ino == before.st_ino, "another number");
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	check(at[PAGE] == 'n', "a byte");
 }
 
 static void
@@ -620,22 +642,17 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},         {"recreate", recreate},
-	{"part", part},         {"protect", protect},
-	{"fixed", fixed},       {"nodrain", nodrain},
-	{"page", page},         {"moves", moves},
-	{"beyond", beyond},     {"shrink", shrink},
-	{"renamed", renamed},   {"fsync", by_fsync},
-	{"linked", linked},     {"directory", directory},
-	{"aliased", aliased},   {"stays", stays},
-	{"early", early},       {"loaded", loaded},
-	{"locked", locked},     {"steps", steps},
-	{"sized", sized},       {"behind", behind},
-	{"looks", looks},       {"large", large},
-	{"regrown", regrown},   {"punched", punched},
-	{"unnamed", unnamed},   {"longer", longer},
-	{"paged", paged},       {"replaced", replaced},
-	{"reopened", reopened}, {NULL, NULL},
+	{"grow", grow},         {"recreate", recreate},   {"part", part},
+	{"protect", protect},   {"fixed", fixed},         {"nodrain", nodrain},
+	{"page", page},         {"moves", moves},         {"beyond", beyond},
+	{"shrink", shrink},     {"renamed", renamed},     {"fsync", by_fsync},
+	{"linked", linked},     {"directory", directory}, {"aliased", aliased},
+	{"reborn", reborn},     {"stays", stays},         {"early", early},
+	{"loaded", loaded},     {"locked", locked},       {"steps", steps},
+	{"sized", sized},       {"behind", behind},       {"looks", looks},
+	{"large", large},       {"regrown", regrown},     {"punched", punched},
+	{"unnamed", unnamed},   {"longer", longer},       {"paged", paged},
+	{"replaced", replaced}, {"reopened", reopened},   {NULL, NULL},
 };
 
 static const struct odd_mode *

@@ -1,0 +1,15 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A file that takes the pool's name and has the number of the file before, as ext4 gives it out again at once, is another one.
+if [ -z "${INSIDE-}" ]; then
+	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
+	INSIDE=1 exec unshare -m bash "$0"
+fi
+. "$(dirname "$0")/run_lib.sh"
+truncate -s 32M "$TMP/image"
+mkfs.ext4 -q "$TMP/image" >"$TMP/mkfs.log" 2>&1 || exit 77
+mkdir "$TMP/fs"
+mount -o loop "$TMP/image" "$TMP/fs" 2>"$TMP/mount.log" || exit 77
+start_target
+odd reborn '' "$TMP/fs/reborn"
+umount "$TMP/fs"
