@@ -83,6 +83,13 @@ may_write(int prot, int flags, int fd)
 	return (prot & PROT_WRITE) || (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
 
+/* For a pool's lock: who has that is not this thread, and does not wait for it. */
+static bool
+may_wait(void)
+{
+	return !pools_busy() && !thread_is_theirs();
+}
+
 static size_t
 whole_pages(size_t len)
 {
@@ -124,10 +131,34 @@ range_gone(void *addr, size_t len, bool may_close)
 	calm_end(calm);
 }
 
+/*
+ * By a signal handler that has interrupted work on a pool, or by a function of the program's that
+ * this calls, as its malloc(3): the pool's lock may be its own. Of a file that is followed no more
+ * is needed than that the mapping is known.
+ */
+static void
+mapping_add_amid(void *addr, size_t len, int prot, int fd, off_t off)
+{
+	struct stat st;
+	int number = pool_of_file(fd, &st);
+	struct pool *p = number < 0 ? NULL : &pools[number];
+
+	if (!p)
+		return;
+	if (prot & PROT_WRITE)
+		p->stored = true;
+	if (!p->view || p->dev != st.st_dev || p->ino != st.st_ino)
+		report("%s: mapped amid work on a pool, as by a signal handler: this mapping is "
+		       "NOT REPLICATED",
+		       p->path);
+	else if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)number))
+		report("%s: more than %d mappings: this one is NOT REPLICATED", p->path, MAPS_MAX);
+}
+
 bool
 mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
-	bool may = !pools_busy(), renewed = false;
+	bool may = may_wait(), renewed = false;
 	struct calm calm = calm_begin();
 	struct stat st;
 	int pool = -1;
@@ -135,8 +166,12 @@ mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 	/* What was there before is gone, whatever comes. */
 	if (flags & MAP_FIXED)
 		range_gone(addr, len, may);
-	if (may && may_write(prot, flags, fd))
-		pool = pool_of_file(fd, &st);
+	if (may_write(prot, flags, fd)) {
+		if (may)
+			pool = pool_of_file(fd, &st);
+		else
+			mapping_add_amid(addr, len, prot, fd, off);
+	}
 	if (pool >= 0) {
 		missed_none();
 		if (prot & PROT_WRITE)
@@ -175,7 +210,7 @@ any_held(const void *addr, size_t len)
 void *
 pools_remap(void *old, size_t old_len, size_t len, int flags, void *wish)
 {
-	bool may = !pools_busy();
+	bool may = may_wait();
 	struct maps_change c;
 	struct calm calm;
 	void *got;
@@ -214,7 +249,7 @@ pools_remap_pages(void *addr, size_t len, int prot, size_t page, int flags)
 int
 pools_unmap(void *addr, size_t len)
 {
-	bool may = !pools_busy();
+	bool may = may_wait();
 	struct maps_change c;
 	struct calm calm;
 	int rc;
