@@ -30,7 +30,10 @@
 #define NS_A_SECOND  1000000000ULL
 #define RETRY_SHARE  20U /* at most a part of this of the time is spent on trying again */
 #define PAGE         4096U
-#define GROWTH_ROOM  (1ULL << 40) /* addresses behind a view, for the file to grow */
+/* Addresses behind a view, for the file to grow: so many times its size, at least and at most. */
+#define ROOM_SHARE 16U
+#define ROOM_MIN   (64UL << 20)
+#define ROOM_MAX   (1UL << 40)
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -83,13 +86,22 @@ file_again(int fd)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/* Limits of addresses that the program sets itself count it. Beyond it the pool is opened anew. */
+static size_t
+growth_room(size_t size)
+{
+	if (size >= ROOM_MAX / ROOM_SHARE)
+		return ROOM_MAX;
+	return size < ROOM_MIN / ROOM_SHARE ? ROOM_MIN : size * ROOM_SHARE;
+}
+
 static int
 view_at(struct pool *p, int fd)
 {
 	size_t size = p->file_size > 0 ? p->file_size : PAGE;
 	void *addr;
 
-	p->room = size + GROWTH_ROOM;
+	p->room = size + growth_room(size);
 	addr = real_mmap(NULL, p->room, PROT_READ, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED) {
 		p->room = size;

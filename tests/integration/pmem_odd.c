@@ -4,6 +4,7 @@
  * in FILE that were made durable. Of those here (pmem_odd_process.c and pmem_odd_kin.c have more):
  *
  *   grow      the file gets longer, and is mapped at its end
+ *   outgrow   the same, by more at once than there is room for beside our own mapping
  *   recreate  the file is deleted and made anew while it stays mapped
  *   part      a mapping of an odd length is taken back, its address is used for another file
  *   protect   mapped for reading, then made writable
@@ -99,6 +100,19 @@ grow(const char *path)
 		put(more + SIZE - 300, 'b', 300);
 		put(at + size / SIZE * PAGE, 'c', 100);
 	}
+}
+
+static void
+outgrow(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), *more;
+
+	put(at, 'a', 100);
+	check(ftruncate(fd, 256 * SIZE) == 0, "ftruncate");
+	more = map_fd(fd, 200 * SIZE, SIZE, PROT_READ | PROT_WRITE);
+	put(more + PAGE, 'b', 300);
+	put(at + PAGE, 'c', 100);
 }
 
 static void
@@ -642,17 +656,18 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},         {"recreate", recreate},   {"part", part},
-	{"protect", protect},   {"fixed", fixed},         {"nodrain", nodrain},
-	{"page", page},         {"moves", moves},         {"beyond", beyond},
-	{"shrink", shrink},     {"renamed", renamed},     {"fsync", by_fsync},
-	{"linked", linked},     {"directory", directory}, {"aliased", aliased},
-	{"reborn", reborn},     {"stays", stays},         {"early", early},
-	{"loaded", loaded},     {"locked", locked},       {"steps", steps},
-	{"sized", sized},       {"behind", behind},       {"looks", looks},
-	{"large", large},       {"regrown", regrown},     {"punched", punched},
-	{"unnamed", unnamed},   {"longer", longer},       {"paged", paged},
-	{"replaced", replaced}, {"reopened", reopened},   {NULL, NULL},
+	{"grow", grow},       {"outgrow", outgrow},   {"recreate", recreate},
+	{"part", part},       {"protect", protect},   {"fixed", fixed},
+	{"nodrain", nodrain}, {"page", page},         {"moves", moves},
+	{"beyond", beyond},   {"shrink", shrink},     {"renamed", renamed},
+	{"fsync", by_fsync},  {"linked", linked},     {"directory", directory},
+	{"aliased", aliased}, {"reborn", reborn},     {"stays", stays},
+	{"early", early},     {"loaded", loaded},     {"locked", locked},
+	{"steps", steps},     {"sized", sized},       {"behind", behind},
+	{"looks", looks},     {"large", large},       {"regrown", regrown},
+	{"punched", punched}, {"unnamed", unnamed},   {"longer", longer},
+	{"paged", paged},     {"replaced", replaced}, {"reopened", reopened},
+	{NULL, NULL},
 };
 
 static const struct odd_mode *

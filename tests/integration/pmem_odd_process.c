@@ -17,6 +17,7 @@
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  *   closed    standard input, output and error are closed, and written to all the same
  *   narrow    its address space has got a limit that it has reached
+ *   limited   it gives itself a limit of addresses, some GiB, and goes on
  *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
  *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
@@ -470,6 +471,27 @@ narrow(const char *path)
 	put(at, 'a', PAGE);
 }
 
+static void *
+put_one(void *at)
+{
+	put(at, 't', PAGE);
+	return NULL;
+}
+
+static void
+limited(const char *path)
+{
+	const struct rlimit limit = {.rlim_cur = 8UL << 30, .rlim_max = 8UL << 30};
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t thread;
+
+	put(at, 'a', PAGE);
+	check(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+	check(malloc(64UL << 20) != NULL, "malloc");
+	check(!pthread_create(&thread, NULL, put_one, at + PAGE), "thread");
+	(void)pthread_join(thread, NULL);
+}
+
 static void
 number(const char *path)
 {
@@ -706,6 +728,7 @@ const struct odd_mode odd_process[] = {
 	{"unseen", unseen},
 	{"number", number},
 	{"narrow", narrow},
+	{"limited", limited},
 	{"stores", stores},
 	{"borrows", borrows},
 	{"shares", shares},

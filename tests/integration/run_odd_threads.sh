@@ -9,6 +9,9 @@ for mode in daemon forks cancel handler amid jumps ticks forkticks closed; do
 	odd "$mode"
 done
 
+# What the sanitizers have of addresses is more than any limit.
+sanitized || odd limited
+
 # The byte that was under way may be on one side only.
 for i in 1 2 3; do
 	(run "$TMP/exit" exit timeout -k 5 20 "$ODD" exit "$TMP/exit") >"$TMP/out" 2>&1 ||
