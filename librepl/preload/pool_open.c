@@ -510,9 +510,10 @@ pool_open_alone(struct pool *p)
 	memset(p->undrained, 0, sizeof(p->undrained));
 	lost_begin(p);
 	atomic_store(&p->told_short, false);
+	p->opener = gettid();
 	p->state = POOL_OPEN;
-	/* Once more: before the handlers of the libraries that have come with it. */
-	(void)pthread_once(&open_once, register_end);
+	/* Before the handlers of the libraries that have come with it. */
+	(void)pthread_once(&open_once, register_end_begins);
 }
 
 /* False: another process of the kin opens it, or has. */

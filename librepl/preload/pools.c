@@ -428,6 +428,34 @@ pools_close(void)
 	}
 }
 
+/* What this thread has opened since; who else has opened one goes on with it until the end. */
+static void
+pools_close_own(void)
+{
+	for (unsigned i = 0; i < pool_count; i++) {
+		struct pool *p = &pools[i];
+
+		if (pthread_rwlock_trywrlock(&p->lock))
+			continue;
+		if (p->state == POOL_OPEN && p->opener == gettid())
+			pool_close_locked(p);
+		(void)pthread_rwlock_unlock(&p->lock);
+	}
+}
+
+/* False: nothing may be done at exit. */
+static bool
+may_end(void)
+{
+	(void)pools_any();
+	/* The parent goes on with the handles. */
+	if (is_sharing())
+		return false;
+	if (busy == 0)
+		calm_end(calm_begin());
+	return busy == 0;
+}
+
 /*
  * A program that ends without unmapping closes its pools all the same. Not as a
  * destructor: librepl was loaded later and would be gone. Who unmaps in a
@@ -438,29 +466,46 @@ pools_end(void)
 {
 	struct calm calm;
 
-	(void)pools_any();
-	/* The parent goes on with the handles. */
-	if (is_sharing())
-		return;
-	if (busy == 0)
-		calm_end(calm_begin());
-	if (busy > 0) {
-		for (unsigned i = 0; i < late_count; i++)
+	if (!may_end()) {
+		for (unsigned i = 0; i < late_count && !is_sharing(); i++)
 			late_lost(late[i].pool);
 		return;
 	}
-	/* What a signal handler flushes in the first pass opens its pool once more. */
-	for (int pass = 0; pass < 2; pass++) {
-		calm = calm_begin();
-		pools_close();
-		calm_end(calm);
+	calm = calm_begin();
+	pools_close();
+	calm_end(calm);
+	/* What a signal handler has flushed meanwhile has opened its pool once more. */
+	calm = calm_begin();
+	pools_close_own();
+	calm_end(calm);
+}
+
+/* Others may make more durable, and each opening compares the whole pool: none is closed yet. */
+static void
+pools_end_begins(void)
+{
+	struct calm calm;
+
+	if (!may_end())
+		return;
+	calm = calm_begin();
+	for (unsigned i = 0; i < pool_count; i++) {
+		pool_leave(&pools[i]);
+		pool_commit(&pools[i], 0);
 	}
+	calm_end(calm);
 }
 
 void
 register_end(void)
 {
 	(void)atexit(pools_end);
+}
+
+void
+register_end_begins(void)
+{
+	(void)atexit(pools_end_begins);
 }
 
 /* ---- persistence ---- */

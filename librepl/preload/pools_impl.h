@@ -43,6 +43,7 @@ struct pool {
 	_Atomic int state;     /* changed under the lock */
 	_Atomic uint64_t retry_ns;
 	struct repl *r;
+	pid_t opener;      /* the thread that has opened it */
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
 	_Atomic ino_t ino;
 	uint64_t born_ns;      /* ... when it was made; 0: not known */
@@ -121,8 +122,12 @@ extern char *pools_set, *pools_config;
  */
 bool pools_may_open(struct pool *p);
 
-/* The pools are closed at exit, before what has been registered for it up to now. */
+/*
+ * At exit, before what has been registered for it up to now, the pools are closed; what was flushed
+ * is drained.
+ */
 void register_end(void);
+void register_end_begins(void);
 
 /* ---- pools_map.c ---- */
 

@@ -18,6 +18,8 @@
  *   closed    standard input, output and error are closed, and written to all the same
  *   narrow    its address space has got a limit that it has reached
  *   limited   it gives itself a limit of addresses, some GiB, and goes on
+ *   atexit    persists in a handler of atexit(3), while it is mapped
+ *   lives     main() returns while threads persist
  *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
  *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
@@ -493,6 +495,34 @@ limited(const char *path)
 }
 
 static void
+put_at_exit(void)
+{
+	put(handled_at, 'e', PAGE);
+}
+
+static void
+at_exit(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	handled_at = at + PAGE;
+	check(atexit(put_at_exit) == 0, "atexit");
+	put(at, 'a', PAGE);
+}
+
+static void
+lives(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pthread_t writer;
+
+	put(at, 'a', PAGE);
+	for (int i = 0; i < 4; i++)
+		check(!pthread_create(&writer, NULL, persist_on, at + (i + 1) * 64), "thread");
+	(void)usleep(20000);
+}
+
+static void
 number(const char *path)
 {
 	char other[4096], *at = map_fd(file_new(path, 2 * SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -728,6 +758,8 @@ const struct odd_mode odd_process[] = {
 	{"unseen", unseen},
 	{"number", number},
 	{"narrow", narrow},
+	{"atexit", at_exit},
+	{"lives", lives},
 	{"limited", limited},
 	{"stores", stores},
 	{"borrows", borrows},
