@@ -41,7 +41,8 @@ opened(const char *key, const char *value)
 
 	assert_int_equal(repl_config_new(&cfg), 0);
 	assert_int_equal(repl_config_set(cfg, key, value), 0);
-	assert_int_equal(repl_set_create(cfg, TARGET, mem, SIZE, NULL, &r), REPL_E_UNREACHABLE);
+	assert_int_equal(repl_set_create(cfg, TARGET, mem, SIZE, NULL, false, &r),
+			 REPL_E_UNREACHABLE);
 	repl_config_free(cfg);
 	assert_int_equal(with->target_count, 1);
 	assert_string_equal(with->targets[0].pool, "objects.set");
