@@ -70,8 +70,7 @@ local_read(struct local *l, uint64_t size, struct err *e)
 					 "left as it is until one of the two is chosen"
 				       : "");
 	/* The program has let its file grow, and was cut off before that was recorded. */
-	l->grown = l->meta.pool_size < size;
-	if (l->grown)
+	if (l->meta.pool_size < size)
 		l->meta.pool_size = size;
 	if (l->meta.pool_size != size)
 		return err_set(e, REPL_E_CORRUPT,
@@ -133,19 +132,31 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 }
 
 /*
- * A sync of the last page brings the length with it, and does not wait for all that is dirty in
- * front of it. Not by msync(3), which replctl run takes for the program's. A device has no length:
- * EINVAL.
+ * From off on. Not by msync(3), which replctl run takes for the program's. A device has nothing to
+ * be written back: EINVAL.
  */
+static int
+settle_from(const void *mem, uint64_t off, uint64_t size, const char *what, struct err *e)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)mem + off) / page * page, end = (uintptr_t)mem + size;
+
+	if (syscall(SYS_msync, from, end - from, MS_SYNC) == 0 || errno == EINVAL)
+		return 0;
+	return err_errno(e, err_from_errno(errno), errno, "syncing %s", what);
+}
+
+int
+local_settle(const void *mem, uint64_t size, struct err *e)
+{
+	return settle_from(mem, 0, size, "the local file", e);
+}
+
+/* A sync of the last page brings the length, and does not wait for all that is dirty before it. */
 int
 local_settle_size(const void *mem, uint64_t size, struct err *e)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t end = (uintptr_t)mem + size, last = (end - 1) / page * page;
-
-	if (syscall(SYS_msync, last, end - last, MS_SYNC) == 0 || errno == EINVAL)
-		return 0;
-	return err_errno(e, err_from_errno(errno), errno, "syncing the end of the local file");
+	return settle_from(mem, size - 1, size, "the end of the local file", e);
 }
 
 static int

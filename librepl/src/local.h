@@ -19,7 +19,6 @@ struct local {
 	char *path;   /* of the sidecar; NULL: no pool file, nothing is kept */
 	int fd;       /* -1 until there is one */
 	bool present; /* meta was read from the file */
-	bool grown;   /* ... which told a smaller pool */
 	struct sidecar meta;
 };
 
@@ -44,8 +43,14 @@ int local_open(struct local *l, const char *pool_file, uint64_t size, struct err
 int local_check_whole(const struct local *l, struct err *e);
 
 /*
- * The length of the file that is mapped at mem is on media: before a record tells size bytes. What
- * is stored there is the program's to make durable.
+ * What the file that is mapped at mem holds is on media, whoever has written it: before a record
+ * says which generation that is.
+ */
+int local_settle(const void *mem, uint64_t size, struct err *e);
+
+/*
+ * The length of the file is: before a record tells size bytes. What is stored there is the
+ * program's to make durable.
  */
 int local_settle_size(const void *mem, uint64_t size, struct err *e);
 

@@ -597,8 +597,9 @@ repl_open_local(struct repl *r, struct err *e)
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (!rc)
 		rc = local_check_whole(&r->local, e);
-	if (!rc && r->local.path && (!r->local.present || r->local.grown))
-		rc = local_settle_size(r->mem, r->size, e);
+	/* Nobody is connected to yet, who would have to wait. */
+	if (!rc && r->local.path)
+		rc = local_settle(r->mem, r->size, e);
 	if (rc)
 		return rc;
 	if (!r->local.present) {
