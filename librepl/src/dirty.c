@@ -122,16 +122,21 @@ dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, boo
 	return 0;
 }
 
-static int
-region_make(struct dirty *d, struct err *e)
+/* Where it fails media are told before anybody goes on. */
+static bool
+region_make(struct dirty *d)
 {
-	int rc;
+	struct err why;
+	bool made;
 
+	err_clear(&why);
 	activity_suspend(d);
 	activity_grow(d, d->pool_size);
-	rc = region_rebuild(d, e);
-	activity_resume(d, !rc);
-	return rc;
+	made = region_rebuild(d, &why) == 0;
+	if (!made)
+		region_fail(d, &why);
+	activity_resume(d, made);
+	return made;
 }
 
 static bool
@@ -172,14 +177,12 @@ dirty_start(struct dirty *d, struct err *e)
 		return 0;
 	}
 	pthread_mutex_lock(&d->io_lock);
-	if (region_make(d, &why) || dirty_thread_start(d, &why)) {
-		/* In memory it goes on. */
+	/* In memory it goes on. */
+	if (region_make(d) && dirty_thread_start(d, &why))
 		region_fail(d, &why);
-		/* What the sidecar names nobody keeps up: after a crash of ours it would be
-		 * believed. */
-		if (!d->broken_told)
-			rc = region_disown(d, e);
-	}
+	/* What the sidecar names nobody keeps up: after a crash of ours it would be believed. */
+	if (dirty_untold(d))
+		rc = region_disown(d, e);
 	pthread_mutex_unlock(&d->io_lock);
 	return rc;
 }
@@ -225,6 +228,7 @@ region_close(struct dirty *d)
 {
 	/* It may have come back, and what is wrong with it is not written again. */
 	atomic_store(&d->broken, false);
+	atomic_store(&d->broken_told, false);
 	/* Its activity log is no writer's any more: of what one writes that comes later it says
 	 * nothing. */
 	d->keep = d->bases = false;
@@ -587,10 +591,8 @@ int
 dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 {
 	uint64_t words = changed_words(pool_size, d->shift);
-	struct err why;
 	int rc = 0;
 
-	err_clear(&why);
 	if (pool_size <= d->pool_size)
 		return 0;
 	pthread_mutex_lock(&d->io_lock);
@@ -606,8 +608,8 @@ dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e)
 	else
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);
-	if (!rc && d->keep && d->region.off && region_make(d, &why))
-		region_fail(d, &why);
+	if (!rc && d->keep && d->region.off)
+		(void)region_make(d);
 	pthread_mutex_unlock(&d->io_lock);
 	return rc;
 }
@@ -616,17 +618,15 @@ void
 dirty_grow_undo(struct dirty *d, uint64_t pool_size)
 {
 	bool region = pool_size < d->pool_size;
-	struct err why;
 
-	err_clear(&why);
 	pthread_mutex_lock(&d->io_lock);
 	pthread_rwlock_wrlock(&d->maps_lock);
 	maps_shrink(d, pool_size);
 	if (region)
 		d->pool_size = pool_size;
 	pthread_rwlock_unlock(&d->maps_lock);
-	if (region && d->keep && d->region.off && region_make(d, &why))
-		region_fail(d, &why);
+	if (region && d->keep && d->region.off)
+		(void)region_make(d);
 	pthread_mutex_unlock(&d->io_lock);
 }
 

@@ -10,8 +10,9 @@
  * lost by that in a crash the activity log covers, with after-crash = dirty-map:
  * it knows, on media, the parts of the pool that were written to lately.
  *
- * No error of the region ever fails a call: dirty_media_ok() tells of it, the
- * region is made untrusted, and memory goes on.
+ * No error of the region fails a call here: dirty_media_ok() tells of it, the
+ * region is made untrusted, and memory goes on. Where that can't be done either
+ * dirty_untold() tells.
  *
  * "Under r->lock" below: the call may write the local sidecar, so that nobody
  * else may be at it; at opening and closing nobody is.
@@ -204,6 +205,19 @@ int dirty_grow(struct dirty *d, uint64_t pool_size, struct err *e);
  * behind that, where no resync ever takes it. Under r->lock.
  */
 void dirty_grow_undo(struct dirty *d, uint64_t pool_size);
+
+/*
+ * What is on media can't be trusted and does not say so: an opening after a crash would. For who
+ * comes from dirty_active(): what he wrote is in no log.
+ */
+bool dirty_untold(const struct dirty *d);
+
+/*
+ * Of such a region the next sidecar that is stored does not speak, and dirty_recorded() tells that
+ * one was. False if that is so already, or media were told meanwhile. Under r->lock.
+ */
+bool dirty_disown(struct dirty *d);
+void dirty_recorded(struct dirty *d);
 
 /* Whether what is on media can be trusted; *why (if not NULL) lives as long as d. */
 bool dirty_media_ok(const struct dirty *d, const char **why);

@@ -73,9 +73,9 @@ struct dirty {
 		struct gen_id pool;
 		struct dirtypage_header layout; /* what the pages' places follow from */
 	} region;
-	_Atomic bool broken; /* media can't be trusted */
-	bool broken_told;    /* and say so; guarded by header_lock */
-	char why[256];       /* written once, before broken */
+	_Atomic bool broken;      /* media can't be trusted */
+	_Atomic bool broken_told; /* and say so, or nobody looks there */
+	char why[256];            /* written once, before broken */
 	pthread_t thread;
 	pthread_mutex_t stop_lock;
 	pthread_cond_t wake;
@@ -123,7 +123,7 @@ int region_write_header(struct dirty *d, struct err *e);
 /* All pages that have changed, not synced. With io_lock held. *any: there were some. */
 int region_write_maps(struct dirty *d, bool *any, struct err *e);
 
-/* Nothing on media counts any more, and media are told. */
+/* Nothing on media counts any more, and media are told, if they can be: dirty_untold(). */
 void region_fail(struct dirty *d, const struct err *why);
 
 /* Where in a sidecar a region of len bytes has room. */

@@ -95,21 +95,31 @@ header_write(struct dirty *d, struct err *e)
 	return region_write(d, 0, page, e);
 }
 
+/* With header_lock held. */
+static int
+header_put(struct dirty *d, struct err *e)
+{
+	int rc = header_write(d, e);
+
+	if (!rc)
+		rc = region_sync(d, e);
+	if (!rc && atomic_load(&d->broken))
+		atomic_store(&d->broken_told, true);
+	return rc;
+}
+
 int
 region_write_header(struct dirty *d, struct err *e)
 {
 	int rc;
 
 	pthread_mutex_lock(&d->header_lock);
-	rc = header_write(d, e);
-	if (!rc)
-		rc = region_sync(d, e);
-	if (!rc && atomic_load(&d->broken))
-		d->broken_told = true;
+	rc = header_put(d, e);
 	pthread_mutex_unlock(&d->header_lock);
 	return rc;
 }
 
+/* Under the lock to its end: who sees broken, and that it is untold, waits for that. */
 void
 region_fail(struct dirty *d, const struct err *why)
 {
@@ -118,10 +128,47 @@ region_fail(struct dirty *d, const struct err *why)
 		(void)snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1, why->text);
 		atomic_store(&d->broken, true);
 	}
-	pthread_mutex_unlock(&d->header_lock);
 	/* If this fails too the thread tries again. */
 	if (d->region.off)
-		(void)region_write_header(d, NULL);
+		(void)header_put(d, NULL);
+	pthread_mutex_unlock(&d->header_lock);
+}
+
+bool
+dirty_untold(const struct dirty *d)
+{
+	return atomic_load(&d->broken) && !atomic_load(&d->broken_told);
+}
+
+/* Of a region that is in use: nobody writes to it from now on. */
+bool
+dirty_disown(struct dirty *d)
+{
+	bool due;
+
+	pthread_mutex_lock(&d->io_lock);
+	pthread_mutex_lock(&d->header_lock);
+	due = d->region.off && dirty_untold(d);
+	pthread_mutex_unlock(&d->header_lock);
+	if (due) {
+		activity_suspend(d);
+		d->region.off = 0;
+		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
+		activity_resume(d, false);
+	}
+	pthread_mutex_unlock(&d->io_lock);
+	return due;
+}
+
+void
+dirty_recorded(struct dirty *d)
+{
+	pthread_mutex_lock(&d->io_lock);
+	pthread_mutex_lock(&d->header_lock);
+	if (!d->region.off && atomic_load(&d->broken))
+		atomic_store(&d->broken_told, true);
+	pthread_mutex_unlock(&d->header_lock);
+	pthread_mutex_unlock(&d->io_lock);
 }
 
 /* ---- bits ---- */
@@ -352,8 +399,11 @@ region_rebuild(struct dirty *d, struct err *e)
 	if (rc)
 		return rc;
 	rc = region_name(d, at.off, at.len, e);
-	if (!rc)
+	if (!rc) {
+		/* Its header says what is wrong with the one before. */
+		atomic_store(&d->broken_told, atomic_load(&d->broken));
 		return 0;
+	}
 	/* One copy of the sidecar may name it, and from now on nobody keeps it up. */
 	if (!region_write(d, 0, none, NULL))
 		(void)region_sync(d, NULL);
@@ -381,9 +431,11 @@ region_disown(struct dirty *d, struct err *e)
 	d->region.off = 0;
 	d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
 	rc = local_store(d->local, e);
-	if (!rc)
-		region_trim(d);
-	return rc;
+	if (rc)
+		return rc;
+	atomic_store(&d->broken_told, atomic_load(&d->broken));
+	region_trim(d);
+	return 0;
 }
 
 /* ---- reading ---- */

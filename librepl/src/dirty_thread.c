@@ -62,16 +62,13 @@ void
 dirty_round(struct dirty *d)
 {
 	uint64_t idle[DIRTYPAGE_EXTENT_WORDS];
-	bool any, told, young;
+	bool any, young;
 	struct err e;
 
 	err_clear(&e);
 	pthread_mutex_lock(&d->io_lock);
-	pthread_mutex_lock(&d->header_lock);
-	told = d->broken_told;
-	pthread_mutex_unlock(&d->header_lock);
 	if (atomic_load(&d->broken)) {
-		if (d->region.off && !told)
+		if (d->region.off && dirty_untold(d))
 			(void)region_write_header(d, NULL);
 	} else if (d->region.off) {
 		young = stores_are_young(d);

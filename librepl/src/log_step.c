@@ -113,13 +113,13 @@ log_trim_pages(struct repl_log *log, unsigned lane, const struct logfmt_span *sp
 	return rc;
 }
 
-unsigned
-log_store(struct repl_log *log, const struct logfmt_span *span)
+int
+log_store(struct repl_log *log, const struct logfmt_span *span, unsigned *turn, struct err *e)
 {
 	const struct range in_pool[2] = {{.off = log->off + span->off[0], .len = span->len[0]},
 					 {.off = log->off + span->off[1], .len = span->len[1]}};
 
-	return pending_store(log->r, in_pool, 2);
+	return pending_store(log->r, in_pool, 2, turn, e);
 }
 
 static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};
@@ -140,18 +140,24 @@ header_second_store(void *arg)
 int
 log_header_update(struct repl_log *log, unsigned lane, struct logfmt_header *h)
 {
-	unsigned turn = log_store(log, &log_headers);
-	struct logfmt_span both = logcore_header_first(&log->core, h);
 	struct header_second second = {.core = &log->core, .h = h};
 	struct log_step s = {
 		.kind = LOG_STEP_BEHIND,
-		.span = {.off = {both.off[0], 0}, .len = {both.len[0], 0}},
-		.behind = {.off = both.off[1], .len = both.len[1]},
 		.store = header_second_store,
 		.arg = &second,
 	};
-	int rc = log_step_run(log, lane, &s);
+	struct logfmt_span both;
+	unsigned turn;
+	struct err e;
+	int rc;
 
+	err_clear(&e);
+	if (log_store(log, &log_headers, &turn, &e))
+		return config_report(&e);
+	both = logcore_header_first(&log->core, h);
+	s.span = (struct logfmt_span){.off = {both.off[0], 0}, .len = {both.len[0], 0}};
+	s.behind = (struct range){.off = both.off[1], .len = both.len[1]};
+	rc = log_step_run(log, lane, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
 	return rc;

@@ -82,14 +82,27 @@ active(struct repl *r, const struct range *range, unsigned count)
 	return waited;
 }
 
-unsigned
-pending_store(struct repl *r, const struct range *range, unsigned count)
+/* Whoever has waited may have ranges that are in no log. */
+static int
+active_end(struct repl *r, bool waited, struct err *e)
 {
-	unsigned turn = r->dirty ? dirty_store_begin(r->dirty) : 0;
+	return waited && dirty_untold(r->dirty) ? repl_record_doubt(r, e) : 0;
+}
 
-	if (r->dirty)
-		(void)active(r, range, count);
-	return turn;
+int
+pending_store(struct repl *r, const struct range *range, unsigned count, unsigned *turn,
+	      struct err *e)
+{
+	int rc;
+
+	*turn = 0;
+	if (!r->dirty)
+		return 0;
+	*turn = dirty_store_begin(r->dirty);
+	rc = active_end(r, active(r, range, count), e);
+	if (rc)
+		dirty_store_end(r->dirty, *turn);
+	return rc;
 }
 
 void
@@ -135,18 +148,21 @@ trims_end(struct repl *r, struct lane_slot *slot)
 		dirty_unpin(r->dirty, slot->settled_pins);
 }
 
-void
+int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
-	       uint64_t *begin_ns)
+	       uint64_t *begin_ns, struct err *e)
 {
 	bool waited;
+	int rc;
 
 	if (!r->dirty)
-		return;
+		return 0;
 	waited = active(r, r->slots[lane].pending.r, r->slots[lane].pending.count);
 	waited |= active(r, also, count);
+	rc = active_end(r, waited, e);
 	if (waited)
 		*begin_ns = clock_now_ns();
+	return rc;
 }
 
 void

@@ -28,18 +28,20 @@ void pending_trimmed(struct repl *r, unsigned lane, uint64_t trims);
 
 /*
  * Before the library stores in the pool by itself: what it leaves there when the program dies, or
- * the call fails, is copied when the pool is opened next. Ended, with what this returns, by a drain
- * that has succeeded.
+ * the call fails, is copied when the pool is opened next. Ended, with *turn, by a drain
+ * that has succeeded. REPL_E_IO: it would not be, and nothing is to be stored.
  */
-unsigned pending_store(struct repl *r, const struct range *range, unsigned count);
+int pending_store(struct repl *r, const struct range *range, unsigned count, unsigned *turn,
+		  struct err *e);
 void pending_stored(struct repl *r, unsigned turn);
 
 /*
  * Before a drain sends: what is pending, and also, is entered in the activity log. *begin_ns is now
- * if that has waited for the local disk, which says nothing of the targets.
+ * if that has waited for the local disk, which says nothing of the targets. REPL_E_IO: it can't be,
+ * nor can it be told, and nothing is to be acknowledged; what is pending stays so.
  */
-void pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
-		    uint64_t *begin_ns);
+int pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
+		   uint64_t *begin_ns, struct err *e);
 
 /*
  * Before a call that drained a lane of all replicas returns, in success or not: mark

@@ -237,7 +237,9 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 		return rc;
 	rangeset_clear(&bytes);
 	(void)rangeset_add(&bytes, a->place, a->len);
-	pending_active(r, lane, stored, 2, &a->begin_ns);
+	rc = pending_active(r, lane, stored, 2, &a->begin_ns, e);
+	if (rc)
+		return rc;
 	rc = append_choose(r, lane, a, e);
 	if (!rc) {
 		memcpy(r->mem + a->place, a->data, a->len);

@@ -110,9 +110,11 @@ repl_commit(struct repl *r, unsigned lane)
 		if (!lane_borrow(r, i, 0))
 			continue;
 		done[i] = lanes_claim_now(r, i, NULL, 0);
-		if (done[i])
-			pending_active(r, i, NULL, 0, &begin_ns);
-		else
+		if (done[i] && pending_active(r, i, NULL, 0, &begin_ns, &e)) {
+			lanes_unclaim(r, i);
+			done[i] = false;
+		}
+		if (!done[i])
 			lane_leave(r, i);
 	}
 	for (unsigned i = 0; i < r->lane_count; i++) {
@@ -137,7 +139,11 @@ repl_commit(struct repl *r, unsigned lane)
 			lane_leave(r, i);
 			break;
 		}
-		pending_active(r, i, NULL, 0, &begin_ns);
+		if (pending_active(r, i, NULL, 0, &begin_ns, &e)) {
+			lanes_unclaim(r, i);
+			lane_leave(r, i);
+			break;
+		}
 		commit_begin(r, i, begin_ns);
 		(void)commit_end(r, i, begin_ns, &e);
 	}

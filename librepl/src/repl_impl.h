@@ -141,6 +141,8 @@ struct repl {
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
 	_Atomic bool unrecorded; /* ... but not in our own record, which could not be written */
+	uint32_t believed; /* away since before it: the next opening would go by an old map of them
+			    */
 	struct turns appends;    /* one at a time */
 	struct claims claims;    /* what lanes have on their way to replicas that no queue serves */
 	_Atomic bool log_failed; /* a log of the handle has: replicas may lack its bytes */
@@ -224,6 +226,14 @@ int repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e);
 
 /* Try again to put our generation on record, if that could not be done. */
 void repl_record_again(struct repl *r);
+
+/*
+ * With dirty_untold(): the replicas that are there get a generation, so that an opening after a
+ * crash sees that there is something that its record does not know. REPL_E_IO while one is away
+ * that has none of those, and the record can't be written: of what is acknowledged it would lack
+ * what nobody knows of.
+ */
+int repl_record_doubt(struct repl *r, struct err *e);
 
 /*
  * With on-loss = block: until each replica that is lost now is back or was so

@@ -364,7 +364,11 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 
 	if (rc)
 		return rc;
-	pending_active(r, lane, also, 1, &begin_ns);
+	rc = pending_active(r, lane, also, 1, &begin_ns, e);
+	if (rc) {
+		lanes_unclaim(r, lane);
+		return rc;
+	}
 	if (behind) {
 		first = lanes_ship_first(r, lane, first, begin_ns);
 		behind->store(behind->arg);
@@ -480,7 +484,8 @@ lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 				       : lane_note(l, off, len)) < 0) {
 			int full = lanes_empty(r, lane, e);
 
-			if (full == REPL_E_BUSY)
+			/* It is as full as it was. */
+			if (full == REPL_E_BUSY || full == REPL_E_IO)
 				return full;
 			/* The replicas before have it by that, this one and those behind do not. */
 			(void)pending_note(slot, off, len);

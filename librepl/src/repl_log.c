@@ -233,7 +233,7 @@ header_first_store(void *arg)
 static int
 log_format(struct repl_log *log, uint64_t size, enum repl_log_kind kind, uint64_t salt)
 {
-	unsigned turn = log_store(log, &(struct logfmt_span){.len = {LOGFMT_RING_OFF}});
+	const struct logfmt_span formatted = {.len = {LOGFMT_RING_OFF}};
 	struct header_first first = {.area = log->area, .size = size, .salt = salt, .kind = kind};
 	struct log_step s = {
 		.kind = LOG_STEP_BEHIND,
@@ -242,8 +242,13 @@ log_format(struct repl_log *log, uint64_t size, enum repl_log_kind kind, uint64_
 		.store = header_first_store,
 		.arg = &first,
 	};
+	unsigned turn;
+	struct err e;
 	int rc;
 
+	err_clear(&e);
+	if (log_store(log, &formatted, &turn, &e))
+		return config_report(&e);
 	logcore_clear(log->area);
 	rc = log_step_run(log, 0, &s);
 	if (!rc)
@@ -337,15 +342,18 @@ group_persist(struct repl_log *log, unsigned lane, const struct logcore_group *g
 	struct group_tail tail = {.core = &log->core, .g = g};
 	struct log_step s = {.kind = LOG_STEP_PERSIST, .span = g->span};
 	unsigned turn;
+	struct err e;
 	int rc;
 
+	err_clear(&e);
 	if (g->tail_off == 0)
 		return log_step_run(log, lane, &s);
 	s.kind = LOG_STEP_BEHIND;
 	s.behind = (struct range){.off = g->tail_off, .len = 8};
 	s.store = group_tail_store;
 	s.arg = &tail;
-	turn = log_store(log, &log_tails);
+	if (log_store(log, &log_tails, &turn, &e))
+		return config_report(&e);
 	rc = log_step_run(log, lane, &s);
 	if (!rc)
 		pending_stored(log->r, turn);
@@ -416,20 +424,22 @@ static int
 records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, const uint64_t *sums,
 	       size_t count, uint64_t *position, struct err *e)
 {
-	uint64_t size = 0;
+	uint64_t size = 0, first;
+	struct logfmt_span span;
+	unsigned turn;
 	int rc;
 
 	for (size_t i = 0; i < count; i++)
 		size += logfmt_record_size(iov[i].iov_len);
 	(void)pthread_mutex_lock(&log->lock);
+	first = log->core.next;
+	span = logfmt_span(&log->core.h, first, size);
 	rc = log_failed(log, e);
 	if (!rc)
 		rc = logcore_room(&log->core, size, e);
+	if (!rc)
+		rc = log_store(log, &span, &turn, e);
 	if (!rc) {
-		uint64_t first = log->core.next;
-		struct logfmt_span span = logfmt_span(&log->core.h, first, size);
-		unsigned turn = log_store(log, &span);
-
 		for (size_t i = 0; i < count; i++)
 			(void)logcore_place(&log->core, iov[i].iov_base, iov[i].iov_len, sums[i]);
 		if (position)

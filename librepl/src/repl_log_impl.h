@@ -60,8 +60,11 @@ int log_resend(struct repl_log *log);
 /* These parts of the area, which are zero here, become it on the replicas. */
 int log_trim_pages(struct repl_log *log, unsigned lane, const struct logfmt_span *span);
 
-/* Before anything is stored in these parts of the area; the turn is pending_stored()'s. */
-unsigned log_store(struct repl_log *log, const struct logfmt_span *span);
+/*
+ * Before anything is stored in these parts of the area; the turn is pending_stored()'s. An error:
+ * nothing is to be.
+ */
+int log_store(struct repl_log *log, const struct logfmt_span *span, unsigned *turn, struct err *e);
 
 /* Both copies, one after the other. */
 int log_header_update(struct repl_log *log, unsigned lane, struct logfmt_header *h);

@@ -149,12 +149,15 @@ trim_space(struct repl_log *log, unsigned lane, const struct logfmt_header *h)
 	uint64_t from = log->core.base; /* changed by trims only */
 	struct logfmt_span span;
 	unsigned turn;
+	struct err e;
 	int rc;
 
+	err_clear(&e);
 	if (base == from)
 		return 0;
 	span = logfmt_span(h, from, base - from);
-	turn = log_store(log, &span);
+	if (log_store(log, &span, &turn, &e))
+		return config_report(&e);
 	memset(log->area + span.off[0], 0, span.len[0]);
 	memset(log->area + span.off[1], 0, span.len[1]);
 	rc = log_trim_pages(log, lane, &span);

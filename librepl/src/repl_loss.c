@@ -242,6 +242,18 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 	return advance_take(r, waiting, marks, deadline_ns) || any;
 }
 
+/* On media, or nobody has read of it there. */
+static int
+record_store(struct repl *r, struct err *e)
+{
+	int rc = local_store(&r->local, e);
+
+	atomic_store(&r->unrecorded, rc != 0);
+	if (!rc && r->dirty)
+		dirty_recorded(r->dirty);
+	return rc;
+}
+
 int
 repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 {
@@ -261,8 +273,7 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		gen_advance_keeping(&r->generation, &id, keep, bases_kept(r, keep));
 		/* Ours first: if we die in between, the replicas are behind, not ahead. */
 		r->local.meta.generation = r->generation;
-		rc = local_store(&r->local, e);
-		atomic_store(&r->unrecorded, rc != 0);
+		rc = record_store(r, e);
 		/* After a loss it matters more that the replicas can be told apart. */
 		if (rc && !r->ready)
 			return rc;
@@ -285,10 +296,48 @@ repl_record_again(struct repl *r)
 		return;
 	pthread_mutex_lock(&r->lock);
 	if (atomic_load(&r->unrecorded))
-		atomic_store(&r->unrecorded, local_store(&r->local, NULL) != 0);
+		(void)record_store(r, NULL);
 	if (bases)
 		dirty_note_bases(r->dirty);
 	pthread_mutex_unlock(&r->lock);
+}
+
+static uint32_t
+replicas_lost(const struct repl *r)
+{
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		lost |= (uint32_t)!replica_is_live(&r->replicas[i]) << i;
+	return lost;
+}
+
+int
+repl_record_doubt(struct repl *r, struct err *e)
+{
+	const char *why;
+	int rc = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (dirty_disown(r->dirty)) {
+		r->believed = UINT32_MAX;
+		(void)repl_advance_locked(r, repl_loss_deadline(r), NULL);
+	}
+	/* Who is there, or was since, has what no record of ours names. */
+	r->believed &= replicas_lost(r);
+	if (r->believed && dirty_untold(r->dirty))
+		(void)record_store(r, NULL);
+	if (dirty_untold(r->dirty) && (r->believed || !atomic_load(&r->unrecorded))) {
+		(void)dirty_media_ok(r->dirty, &why);
+		rc = err_set(e, REPL_E_IO,
+			     "%s can't be written, and a replica is away that would pass for up to "
+			     "date without this, should the program die: make it writable, or get "
+			     "the replica back (%s)",
+			     r->local.path, why);
+		(void)err_because(e, REPL_REASON_LOCAL);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return rc;
 }
 
 static int

@@ -190,9 +190,9 @@ pending_trims(struct repl *r)
 	return 0;
 }
 
-void
+int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
-	       uint64_t *begin_ns)
+	       uint64_t *begin_ns, struct err *e)
 {
 	const struct timespec pause = {.tv_nsec = (long)(disk_ms * NS_PER_MS)};
 
@@ -200,10 +200,12 @@ pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned
 	(void)lane;
 	(void)also;
 	(void)count;
+	(void)e;
 	if (disk_ms == 0)
-		return;
+		return 0;
 	(void)nanosleep(&pause, NULL);
 	*begin_ns = clock_now_ns();
+	return 0;
 }
 
 void

@@ -109,6 +109,23 @@ posix_fallocate(int fd, off_t off, off_t len)
 	return syscall(SYS_fallocate, fd, 0, off, len) ? errno : 0;
 }
 
+/* Whoever is let go on by a broadcast is let go on by media that are told of a failure. */
+static struct dirty *resumed;
+static bool resumed_seen;
+
+int pthread_cond_broadcast(pthread_cond_t *c);
+
+int
+pthread_cond_broadcast(pthread_cond_t *c)
+{
+	if (resumed && c == &resumed->activity.synced) {
+		resumed_seen = true;
+		assert_true(resumed->activity.armed ||
+			    (atomic_load(&resumed->broken) && !dirty_untold(resumed)));
+	}
+	return 0;
+}
+
 static char dir[TEMPDIR_MAX], pool_file[128], crash_file[128];
 static struct repl_config config;
 static const struct gen_id gen_now = {{0x77}}, gen_base = {{0x66}};
@@ -547,6 +564,73 @@ an_error_makes_media_untrusted(void **state)
 }
 
 /*
+ * Nothing can be written any more: what is on media would be believed, and it is known until the
+ * sidecar names it no more.
+ */
+static void
+an_error_that_media_can_not_be_told_is_known(void **state)
+{
+	struct dirty *d, *next = NULL;
+	struct local l, after;
+
+	(void)state;
+	local_begin(&l, POOL);
+	d = begin(&l, POOL, false);
+	dirty_active(d, 0, 1);
+	trace.fd = l.fd;
+	trace.fail = 0;
+	/* Nobody has to be told of what is on media. */
+	dirty_active(d, 0, 1);
+	assert_false(dirty_untold(d));
+	dirty_active(d, POOL / 2, 1);
+	assert_true(dirty_untold(d));
+	dirty_round(d);
+	assert_true(dirty_untold(d));
+	assert_true(dirty_disown(d));
+	assert_int_not_equal(local_store(&l, NULL), 0);
+	assert_true(dirty_untold(d));
+	assert_false(dirty_disown(d));
+	trace.fd = trace.fail = -1;
+	assert_int_equal(local_store(&l, NULL), 0);
+	dirty_recorded(d);
+	assert_false(dirty_untold(d));
+	/* Killed. */
+	(void)close(l.fd);
+	l.fd = -1;
+	local_begin(&after, POOL);
+	assert_int_equal(dirty_open(&after, &config, POOL, true, &next, NULL), 0);
+	assert_int_not_equal(dirty_found(next, 0, &gen_now), DIRTY_TRUSTED);
+	dirty_close(next);
+	local_fini(&after);
+	dirty_close(d);
+	local_fini(&l);
+}
+
+/* No drain goes on unlogged beneath a header that says that there is a log. */
+static void
+a_region_that_can_not_grow_is_told_first(void **state)
+{
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	local_begin(&l, POOL);
+	d = begin(&l, POOL, false);
+	trace.full = true;
+	trace.fd = l.fd;
+	resumed = d;
+	l.meta.pool_size = GROWN;
+	assert_int_equal(dirty_grow(d, GROWN, NULL), 0);
+	resumed = NULL;
+	trace.fd = -1;
+	trace.full = false;
+	assert_true(resumed_seen);
+	assert_false(dirty_media_ok(d, NULL));
+	dirty_close(d);
+	local_fini(&l);
+}
+
+/*
  * A program that finds no room for a region leaves none that speaks of an earlier one's
  * crash: the next would take that for what is known of its own.
  */
@@ -625,6 +709,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(growing_loses_no_mark, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_base_is_lost, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_error_makes_media_untrusted, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_error_that_media_can_not_be_told_is_known, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_region_that_can_not_grow_is_told_first, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -235,6 +235,41 @@ dirty_base(const struct dirty *d, unsigned replica, struct gen_id *id)
 	return !gen_id_is_nil(id);
 }
 
+/* The map's region can't be written; whether the record names it still. */
+static bool untold, named;
+
+bool
+dirty_untold(const struct dirty *d)
+{
+	(void)d;
+	return untold;
+}
+
+bool
+dirty_disown(struct dirty *d)
+{
+	bool due = untold && named;
+
+	(void)d;
+	named = false;
+	return due;
+}
+
+void
+dirty_recorded(struct dirty *d)
+{
+	(void)d;
+	untold &= named;
+}
+
+bool
+dirty_media_ok(const struct dirty *d, const char **why)
+{
+	(void)d;
+	*why = untold ? "read-only" : "";
+	return !untold;
+}
+
 void
 statusd_changed(struct statusd *s, unsigned replica)
 {
@@ -271,6 +306,8 @@ set_new(void)
 	r->cfg = &config;
 	store_rc = 0;
 	store_ns = 0;
+	untold = false;
+	named = true;
 	r->replica_count = REPLICAS;
 	for (unsigned i = 0; i < REPLICAS; i++)
 		r->replicas[i].remote = &remotes[i];
@@ -606,6 +643,76 @@ flapping_replica_makes_no_stranger_of_an_absent_one(void **state)
 	set_free(r);
 }
 
+/* Neither of the map on media, nor of the record that names it, can be told that it does not count.
+ */
+static struct repl *
+set_untold(struct generation *recorded)
+{
+	struct repl *r = set_new();
+
+	*recorded = r->generation;
+	untold = true;
+	store_rc = REPL_E_IO;
+	return r;
+}
+
+static void
+what_is_in_no_log_is_newer_than_the_record(void **state)
+{
+	struct generation recorded, told;
+	struct repl *r = set_untold(&recorded);
+
+	(void)state;
+	assert_int_equal(repl_record_doubt(r, NULL), 0);
+	for (unsigned i = 0; i < REPLICAS; i++)
+		assert_int_equal(gen_compare(&remotes[i].generation, &recorded), GEN_AHEAD);
+	/* Once is enough, and who is lost after it is newer as well. */
+	told = r->generation;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_int_equal(repl_record_doubt(r, NULL), 0);
+	assert_int_equal(gen_compare(&remotes[0].generation, &recorded), GEN_AHEAD);
+	assert_true(gen_id_equal(&remotes[0].generation.current, &told.current));
+	set_free(r);
+}
+
+static void
+what_is_in_no_log_is_refused_while_one_is_away(void **state)
+{
+	struct generation recorded;
+	struct repl *r = set_untold(&recorded);
+	struct err e;
+
+	(void)state;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	/* It may have been told, or not. */
+	remotes[1].manner = HANGS;
+	err_clear(&e);
+	assert_int_equal(repl_record_doubt(r, &e), REPL_E_IO);
+	assert_non_null(strstr(e.text, "read-only"));
+	assert_int_not_equal(atomic_load(&r->replicas[1].lost), 0);
+	atomic_store(&r->replicas[0].lost, 0);
+	assert_int_equal(repl_record_doubt(r, NULL), REPL_E_IO);
+	atomic_store(&r->replicas[1].lost, 0);
+	assert_int_equal(repl_record_doubt(r, NULL), 0);
+	set_free(r);
+}
+
+static void
+what_is_in_no_log_goes_on_once_it_is_recorded(void **state)
+{
+	struct generation recorded;
+	struct repl *r = set_untold(&recorded);
+
+	(void)state;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_int_equal(repl_record_doubt(r, NULL), REPL_E_IO);
+	store_rc = 0;
+	assert_int_equal(repl_record_doubt(r, NULL), 0);
+	assert_false(untold || atomic_load(&r->unrecorded));
+	assert_true(current(r, 1) && current(r, 2));
+	set_free(r);
+}
+
 static void *
 lose_first(void *arg)
 {
@@ -663,6 +770,9 @@ main(void)
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
 		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
+		cmocka_unit_test(what_is_in_no_log_is_newer_than_the_record),
+		cmocka_unit_test(what_is_in_no_log_is_refused_while_one_is_away),
+		cmocka_unit_test(what_is_in_no_log_goes_on_once_it_is_recorded),
 		cmocka_unit_test(acknowledgement_waits_for_the_record),
 		cmocka_unit_test(advance_without_a_replica_is_an_error),
 	};
