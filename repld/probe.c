@@ -290,6 +290,25 @@ probe_domain_field(const struct conf *c, const struct probe_file *file, const ch
 	return probe_field(c, PROFILE_F_DOMAIN, &seen, p, e);
 }
 
+bool
+probe_caches_survive(const struct conf *c, int fd, const char *sysfs)
+{
+	const struct conf_stated *stated = &c->stated[PROFILE_F_DOMAIN];
+	bool device, said = stated->given && stated->value != PROFILE_DMP;
+	struct probe_seen seen;
+	struct stat st;
+
+	if (stated->given && stated->trust)
+		return said;
+	if (fstat(fd, &st) != 0)
+		return false;
+	device = S_ISCHR(st.st_mode);
+	probe_domain(sysfs, device, device ? st.st_rdev : st.st_dev, &seen);
+	if (stated->given && !said)
+		return false;
+	return seen.known ? seen.value != PROFILE_DMP : said;
+}
+
 static int
 probe_ddio_field(const struct conf *c, const struct probe_cpu *cpu, bool verbs, const char *sysfs,
 		 struct probe *p, struct err *e)

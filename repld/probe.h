@@ -41,6 +41,13 @@ int probe_run(const struct conf *c, int fd, const enum profile_granularity *gran
 	      const char *provider, const char *sysfs, struct probe *out, struct err *e);
 
 /*
+ * Whether what is in the processor's caches survives a power cut where fd's file lies: by the
+ * admin's word, by evidence, or by both; where they contradict each other and the word is not to be
+ * trusted, not. Any file, before a pool is probed.
+ */
+bool probe_caches_survive(const struct conf *c, int fd, const char *sysfs);
+
+/*
  * Evidence for a field, or the admin's word in its place; against evidence only on "trust-me":
  * REPL_E_REFUSED. probe_run() does that for what it sees itself.
  */

@@ -15,6 +15,8 @@
 #include "control.h"
 #include "dispatch.h"
 #include "log.h"
+#include "pmem.h"
+#include "probe.h"
 #include "state.h"
 
 struct session {
@@ -268,6 +270,12 @@ setup(struct session *s, const struct conf *c, int in, int out, struct err *e)
 	return fd_set_nonblock(out, &s->out_flags, e);
 }
 
+static bool
+caches_survive(const void *conf, int fd)
+{
+	return probe_caches_survive(conf, fd, "/sys");
+}
+
 int
 session_run(const struct conf *c, int in, int out, struct err *e)
 {
@@ -278,6 +286,7 @@ session_run(const struct conf *c, int in, int out, struct err *e)
 	if (!e)
 		e = &local;
 	err_clear(e);
+	pmem_caches(caches_survive, c);
 	rc = setup(&s, c, in, out, e);
 	while (!rc && !s.ended)
 		rc = turn(&s, e);

@@ -31,8 +31,8 @@ struct pmem_map {
 	struct pmem2_vm_reservation *reserved; /* NULL: there is no room to grow */
 	size_t lead;                           /* in front of the mapping, for its alignment */
 	struct pmem2_source *source;
-	struct pmem2_map *map; /* of the first part; later ones lie behind it */
-	pmem2_flush_fn flush;
+	struct pmem2_map *map;        /* of the first part; later ones lie behind it */
+	_Atomic pmem2_flush_fn flush; /* others use it while the mapping grows */
 	pmem2_drain_fn drain;
 	uint8_t *addr;
 	_Atomic size_t size;
@@ -49,6 +49,18 @@ struct pmem_map {
 	struct pmem_map *copy;     /* gets what is made durable here; the next one is its own's */
 	pthread_mutex_t copy_lock; /* of what is stored to copies */
 };
+
+static struct {
+	pmem_survive_fn survive;
+	const void *arg;
+} caches;
+
+void
+pmem_caches(pmem_survive_fn survive, const void *arg)
+{
+	caches.survive = survive;
+	caches.arg = arg;
+}
 
 /* libpmem2 returns its own codes below PMEM2_E_UNKNOWN, and -errno. */
 static int
@@ -184,6 +196,56 @@ pmem_map_open(struct pmem_map *m, int fd, size_t off, size_t size)
 	return rc;
 }
 
+static bool
+pmem_caches_survive(int fd)
+{
+	return caches.survive && caches.survive(caches.arg, fd);
+}
+
+/*
+ * The function by which libpmem2 flushes lines on this processor: of memory that it is told to be
+ * such as needs it, since of a mapping it gives an empty one where it takes the machine for one
+ * with eADR.
+ */
+static int
+pmem_line_flush(pmem2_flush_fn *flush)
+{
+	struct pmem2_source *source = NULL;
+	struct pmem2_map *map = NULL;
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc;
+
+	if (p == MAP_FAILED)
+		return -errno;
+	rc = pmem2_source_from_anon(&source, len);
+	if (rc == 0)
+		rc = pmem2_map_from_existing(&map, source, p, len, PMEM2_GRANULARITY_CACHE_LINE);
+	if (rc == 0) {
+		*flush = pmem2_get_flush_fn(map);
+		rc = pmem2_map_delete(&map);
+	}
+	if (source)
+		(void)pmem2_source_delete(&source);
+	(void)munmap(p, len);
+	return rc;
+}
+
+/* What lies behind fd is in the mapping from now on. */
+static int
+pmem_flush_choose(struct pmem_map *m, int fd)
+{
+	pmem2_flush_fn flush = NULL;
+	int rc;
+
+	if (m->granularity != PROFILE_GRAN_BYTE || pmem_caches_survive(fd))
+		return 0;
+	rc = pmem_line_flush(&flush);
+	if (rc == 0)
+		m->flush = flush;
+	return rc;
+}
+
 int
 pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
 	     struct err *e)
@@ -230,6 +292,12 @@ pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t t
 	m->file_size = m->granularity == PROFILE_GRAN_PAGE && !pmem_is_device(fd) ? size : 0;
 	m->flush = pmem2_get_flush_fn(m->map);
 	m->drain = pmem2_get_drain_fn(m->map);
+	rc = pmem_flush_choose(m, fd);
+	if (rc != 0) {
+		rc = pmem_fail(e, rc, path);
+		pmem_map_free(m);
+		return rc;
+	}
 	m->page_size = (uint64_t)sysconf(_SC_PAGESIZE);
 	/*
 	 * A sync of tmpfs moves nothing, yet costs 0.6 us a commit, and a power
@@ -310,6 +378,8 @@ pmem_map_at(const struct pmem_map *m, uint8_t *at, size_t len, int fd, off_t off
 int
 pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t len, struct err *e)
 {
+	int rc;
+
 	if (at > m->room || len > m->room - at)
 		return err_set(e, REPL_E_LIMIT,
 			       "%s is mapped with %zu bytes and has addresses for %zu: open it "
@@ -318,6 +388,8 @@ pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t
 	if (pmem_map_at(m, m->addr + at, len, fd, (off_t)fd_off) == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "map %zu bytes more of %s", len,
 				 m->path);
+	if ((rc = pmem_flush_choose(m, fd)) != 0)
+		return pmem_fail(e, rc, m->path);
 	if (pmem_fd(m) == fd && at == m->file_size && fd_off == m->fd_off + at)
 		m->file_size = at + len;
 	return REPL_OK;
@@ -380,9 +452,11 @@ pmem_persist_own(struct pmem_map *m, struct range *r, size_t count, struct err *
 	if (m->durable == PMEM_SYNC)
 		return pmem_sync_span(m, r, count, e);
 	if (m->durable == PMEM_FLUSH) {
-		/* With byte granularity the flush is empty. */
+		pmem2_flush_fn flush = m->flush;
+
+		/* Where caches survive it is empty. */
 		for (size_t i = 0; i < count; i++)
-			m->flush(m->addr + r[i].off, r[i].len);
+			flush(m->addr + r[i].off, r[i].len);
 		m->drain();
 	}
 	return REPL_OK;

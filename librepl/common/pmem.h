@@ -43,6 +43,14 @@ int pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_
 int pmem_map_new_at(int fd, const char *path, uint64_t fd_off, size_t size, size_t total,
 		    bool write, struct pmem_map **out, struct err *e);
 
+/*
+ * Tells whether what is in the processor's caches survives a power cut where fd's file lies. Only
+ * there a flush may be left out: libpmem2 says so of the whole machine. Before the first mapping;
+ * without it lines are always flushed.
+ */
+typedef bool (*pmem_survive_fn)(const void *arg, int fd);
+void pmem_caches(pmem_survive_fn survive, const void *arg);
+
 /* The size up to which the mapping can grow; its own size if it can't. */
 size_t pmem_map_room(const struct pmem_map *m);
 

@@ -296,6 +296,14 @@ media_keep(struct pmem_map *m, struct err *e)
 	return media_dirty_open(record, m->size, &m->dirty, e);
 }
 
+/* What survives is what the image has. */
+void
+pmem_caches(pmem_survive_fn survive, const void *arg)
+{
+	(void)survive;
+	(void)arg;
+}
+
 int
 pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map **out,
 	     struct err *e)

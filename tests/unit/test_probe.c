@@ -164,6 +164,43 @@ put_region(struct machine *m, const char *domain)
 	put_link(m, m->block, BUS "/region3/namespace3.0/block/pmem3/pmem3p1");
 }
 
+/* Of the pool's own device, not of the machine; what nobody knows does not survive. */
+static void
+caches_survive_by_evidence_or_word(void **state)
+{
+	static const struct {
+		const char *region; /* NULL: there is none */
+		bool given, trust;
+		int value;
+		bool survive;
+	} rows[] = {
+		{"cpu_cache\n", false, false, 0, true},
+		{"memory_controller\n", false, false, 0, false},
+		{"something\n", false, false, 0, false},
+		{NULL, false, false, 0, false},
+		{NULL, true, false, PROFILE_DMP, false},
+		{NULL, true, false, PROFILE_MHP, true},
+		{NULL, true, false, PROFILE_WSP, true},
+		{"cpu_cache\n", true, false, PROFILE_WSP, true},
+		{"cpu_cache\n", true, false, PROFILE_DMP, false},
+		{"cpu_cache\n", true, true, PROFILE_DMP, false},
+		{"memory_controller\n", true, false, PROFILE_MHP, false},
+		{"memory_controller\n", true, true, PROFILE_MHP, true},
+	};
+	struct machine *m = *state;
+
+	assert_false(probe_caches_survive(&m->conf, m->fd, m->sysfs));
+	put_region(m, NULL);
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		m->conf.stated[PROFILE_F_DOMAIN] = (struct conf_stated){
+			.given = rows[i].given, .trust = rows[i].trust, .value = rows[i].value};
+		put_file(m, rows[i].region ? rows[i].region : "",
+			 BUS "/region3/persistence_domain");
+		if (probe_caches_survive(&m->conf, m->fd, m->sysfs) != rows[i].survive)
+			fail_msg("row %u", i);
+	}
+}
+
 static void
 domain_is_that_of_the_own_region(void **state)
 {
@@ -574,6 +611,7 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		MACHINE_TEST(caches_survive_by_evidence_or_word),
 		MACHINE_TEST(domain_is_that_of_the_own_region),
 		MACHINE_TEST(domain_without_evidence_is_unknown),
 		MACHINE_TEST(domain_of_a_disk_is_unknown),
