@@ -44,6 +44,7 @@ locks_init(struct dirty *d, struct err *e)
 		return REPL_E_NOMEM;
 	(void)pthread_mutex_init(&d->io_lock, NULL);
 	(void)pthread_mutex_init(&d->header_lock, NULL);
+	(void)pthread_mutex_init(&d->sync_lock, NULL);
 	(void)pthread_mutex_init(&d->stop_lock, NULL);
 	(void)pthread_condattr_init(&mono);
 	(void)pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
@@ -63,6 +64,7 @@ locks_fini(struct dirty *d)
 	(void)pthread_rwlock_destroy(&d->maps_lock);
 	(void)pthread_cond_destroy(&d->wake);
 	(void)pthread_mutex_destroy(&d->stop_lock);
+	(void)pthread_mutex_destroy(&d->sync_lock);
 	(void)pthread_mutex_destroy(&d->header_lock);
 	(void)pthread_mutex_destroy(&d->io_lock);
 	activity_fini(&d->activity);
@@ -97,6 +99,7 @@ dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size, boo
 	if (!d)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	d->local = l;
+	d->sync_fd = -1;
 	d->count = c->target_count;
 	d->shift = grain_shift(d->count);
 	d->pool_size = pool_size;

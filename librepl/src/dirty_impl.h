@@ -4,7 +4,7 @@
  * dirty_region.c (the region in the local sidecar), dirty_activity.c (the
  * activity log) and dirty_thread.c (writing back).
  *
- * Lock order: io_lock, activity.lock, header_lock, maps_lock.
+ * Lock order: io_lock, activity.lock, header_lock, maps_lock or sync_lock.
  */
 #ifndef LIBREPL_DIRTY_IMPL_H
 #define LIBREPL_DIRTY_IMPL_H
@@ -62,6 +62,9 @@ struct dirty {
 	struct activity activity;
 	pthread_mutex_t io_lock;     /* guards the region's place; held over its I/O */
 	pthread_mutex_t header_lock; /* one writes the header at a time */
+	pthread_mutex_t sync_lock;   /* one syncs at a time; guards sync_fd and sync_lost */
+	int sync_fd;                 /* of the region's own: local_again() */
+	bool sync_lost;              /* a sync has failed, and of what others had written, too */
 	_Atomic bool header_changed;
 	uint64_t (*lag_ms)(void *arg); /* guarded by io_lock, as lag_arg */
 	void *lag_arg;
@@ -115,6 +118,11 @@ void region_trim(struct dirty *d);
 /* A page of the region, by its number. */
 int region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE],
 		 struct err *e);
+
+/*
+ * What was written is on media. An error once another sync has failed: the kernel tells it once, to
+ * whichever of two, and leaves what both have lost clean.
+ */
 int region_sync(struct dirty *d, struct err *e);
 
 /* The header as things are now, and a sync. */

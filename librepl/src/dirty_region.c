@@ -32,12 +32,27 @@ region_write(struct dirty *d, uint64_t index, const uint8_t page[DIRTYPAGE_SIZE]
 	return 0;
 }
 
+/* whole: all that is relied upon was written since another one has failed. */
+static int
+sync_own(struct dirty *d, bool whole, struct err *e)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&d->sync_lock);
+	if (d->sync_lost && !whole)
+		rc = err_set(e, REPL_E_IO, "%s: syncing the dirty map: an earlier sync has failed",
+			     d->local->path);
+	else if (fdatasync(d->sync_fd))
+		rc = err_errno(e, REPL_E_IO, errno, "%s: syncing the dirty map", d->local->path);
+	d->sync_lost |= rc != 0;
+	pthread_mutex_unlock(&d->sync_lock);
+	return rc;
+}
+
 int
 region_sync(struct dirty *d, struct err *e)
 {
-	if (fdatasync(d->local->fd))
-		return err_errno(e, REPL_E_IO, errno, "%s: syncing the dirty map", d->local->path);
-	return 0;
+	return sync_own(d, false, e);
 }
 
 static int
@@ -99,11 +114,13 @@ header_write(struct dirty *d, struct err *e)
 static int
 header_put(struct dirty *d, struct err *e)
 {
+	bool broken = atomic_load(&d->broken);
 	int rc = header_write(d, e);
 
+	/* A header that is broken speaks of no other page, nor does one of bases. */
 	if (!rc)
-		rc = region_sync(d, e);
-	if (!rc && atomic_load(&d->broken))
+		rc = sync_own(d, broken || d->bases, e);
+	if (!rc && broken)
 		atomic_store(&d->broken_told, true);
 	return rc;
 }
@@ -324,7 +341,7 @@ region_write_all(struct dirty *d, struct err *e)
 		rc = activity_format(d, e);
 	if (!rc)
 		rc = header_write(d, e);
-	return rc ? rc : region_sync(d, e);
+	return rc ? rc : sync_own(d, true, e);
 }
 
 static int
@@ -374,6 +391,7 @@ region_prepare(struct dirty *d, struct range *at, struct err *e)
 	struct region_was was = region_is(d);
 	int rc;
 
+	d->sync_fd = local_again(d->local);
 	at->len = dirtypage_region_len(&layout);
 	at->off = region_place(&d->local->meta, at->len);
 	rc = space_take(d, at->off, at->len, e);
@@ -406,7 +424,7 @@ region_rebuild(struct dirty *d, struct err *e)
 	}
 	/* One copy of the sidecar may name it, and from now on nobody keeps it up. */
 	if (!region_write(d, 0, none, NULL))
-		(void)region_sync(d, NULL);
+		(void)sync_own(d, true, NULL);
 	region_return(d, &was);
 	return rc;
 }

@@ -22,14 +22,13 @@ void
 local_init(struct local *l)
 {
 	memset(l, 0, sizeof(*l));
-	l->fd = -1;
+	l->fd = l->again = -1;
 }
 
 void
 local_fini(struct local *l)
 {
-	if (l->fd >= 0)
-		(void)close(l->fd);
+	local_abandon(l);
 	free(l->path);
 	local_init(l);
 }
@@ -39,7 +38,21 @@ local_abandon(struct local *l)
 {
 	if (l->fd >= 0)
 		(void)close(l->fd);
-	l->fd = -1;
+	if (l->again >= 0)
+		(void)close(l->again);
+	l->fd = l->again = -1;
+}
+
+int
+local_again(struct local *l)
+{
+	char name[64];
+
+	if (l->again < 0) {
+		(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", l->fd);
+		l->again = open(name, O_RDWR | O_CLOEXEC);
+	}
+	return l->again < 0 ? l->fd : l->again;
 }
 
 static int

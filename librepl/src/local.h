@@ -18,6 +18,7 @@
 struct local {
 	char *path;   /* of the sidecar; NULL: no pool file, nothing is kept */
 	int fd;       /* -1 until there is one */
+	int again;    /* local_again(); -1: none */
 	bool present; /* meta was read from the file */
 	struct sidecar meta;
 };
@@ -25,8 +26,14 @@ struct local {
 void local_init(struct local *l);
 void local_fini(struct local *l);
 
-/* In the child of a fork: close its descriptor; the lock stays the parent's. */
+/* In the child of a fork: close its descriptors; the lock stays the parent's. */
 void local_abandon(struct local *l);
+
+/*
+ * The sidecar once more, by an open file description of its own: the kernel tells each of those an
+ * error of the device once, whoever syncs beside. Where it can't be had it is fd.
+ */
+int local_again(struct local *l);
 
 /*
  * Open FILE.repl if it is there; size is the pool's: a larger one in the sidecar is REPL_E_CORRUPT,

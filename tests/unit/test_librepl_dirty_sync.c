@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Of what a sync has lost nobody believes that it is on media: the kernel tells each open file
+ * description of it once, and the sidecar, the activity log and the maps are one file.
+ */
+#include "unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "dirty_impl.h"
+#include "tempdir.h"
+
+#define POOL (1ULL << 30)
+#define FDS  1024
+
+static struct dirty *d;
+static struct local l;
+
+/* The device has failed so many times, and so often each description was told of it. */
+static unsigned failures, told[FDS];
+
+/* What another thread does when the page of the activity log is written and not synced. */
+static void (*meanwhile)(void);
+
+ssize_t pwrite(int fd, const void *buf, size_t len, off_t off);
+int fdatasync(int fd);
+
+int
+fdatasync(int fd)
+{
+	assert_true(fd >= 0 && fd < FDS);
+	if (told[fd] == failures)
+		return 0;
+	told[fd] = failures;
+	errno = EIO;
+	return -1;
+}
+
+ssize_t
+pwrite(int fd, const void *buf, size_t len, off_t off)
+{
+	void (*now)(void) = meanwhile;
+	ssize_t n = syscall(SYS_pwrite64, fd, buf, len, off);
+
+	if (now && d->region.off &&
+	    (uint64_t)off == d->region.off + DIRTYPAGE_ACTIVITY * DIRTYPAGE_SIZE) {
+		meanwhile = NULL;
+		failures++;
+		now();
+	}
+	return n;
+}
+
+static void
+the_record_is_stored(void)
+{
+	assert_int_not_equal(local_store(&l, NULL), 0);
+}
+
+static void
+the_maps_are_written(void)
+{
+	static const struct gen_id base = {{0x66}};
+
+	assert_int_equal(dirty_track(d, 0, &base), 0);
+	dirty_mark(d, 0, 0, 1);
+	dirty_round(d);
+	assert_false(dirty_media_ok(d, NULL));
+}
+
+/* A drain's page of the log is lost as another one syncs, who is told of it. */
+static void
+the_log_has_lost_its_page(void (*other)(void))
+{
+	char dir[TEMPDIR_MAX], pool_file[128];
+	struct repl_config config = {.target_count = 1, .after_crash = CONFIG_CRASH_DIRTY_MAP};
+
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(pool_file, sizeof(pool_file), "%s/pool", dir);
+	(void)snprintf(config.targets[0].host, sizeof(config.targets[0].host), "a");
+	failures = 0;
+	memset(told, 0, sizeof(told));
+	local_init(&l);
+	assert_int_equal(local_open(&l, pool_file, POOL, NULL), 0);
+	l.meta.pool_uuid.b[0] = 9;
+	l.meta.pool_size = POOL;
+	l.meta.state = SIDECAR_UP_TO_DATE;
+	l.meta.writer_open = true;
+	assert_int_equal(local_store(&l, NULL), 0);
+	assert_int_equal(dirty_open(&l, &config, POOL, false, &d, NULL), 0);
+	assert_int_equal(dirty_start(d, NULL), 0);
+	dirty_thread_stop(d);
+	assert_true(dirty_media_ok(d, NULL));
+	meanwhile = other;
+	(void)dirty_active(d, POOL / 2, 1);
+	assert_null(meanwhile);
+	assert_false(dirty_media_ok(d, NULL));
+	assert_false(extentlog_use(&d->activity.log, POOL / 2, 1));
+	/* What is written anew can be told. */
+	assert_false(dirty_untold(d));
+	dirty_close(d);
+	local_fini(&l);
+	tempdir_free(dir);
+}
+
+static void
+what_the_record_was_told_the_log_is_told(void **state)
+{
+	(void)state;
+	the_log_has_lost_its_page(the_record_is_stored);
+}
+
+static void
+what_the_maps_were_told_the_log_is_told(void **state)
+{
+	(void)state;
+	the_log_has_lost_its_page(the_maps_are_written);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_record_was_told_the_log_is_told),
+		cmocka_unit_test(what_the_maps_were_told_the_log_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
