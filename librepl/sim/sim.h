@@ -61,6 +61,7 @@
 	X(ACTIVE_UNSYNCED, "send before the activity log is synced")                               \
 	X(RETIRE_BUSY, "take an extent off while a drain in it is under way")                      \
 	X(REGION_KEPT, "leave a region named that could not be made anew")                         \
+	X(LOG_UNTOLD, "go on when neither the activity log nor the record can be written")         \
 	X(MAP_ANY_BASE, "believe a dirty map for a replica of another generation")                 \
 	X(DAMAGED_CLEAN, "take a damaged page of a dirty map for an empty one")                    \
 	X(NO_CLAIMS, "send a byte that another lane has on its way, an older one")                 \

@@ -34,6 +34,7 @@ app_open_keeper(struct sim *s, unsigned n, unsigned k, bool crashed)
 }
 
 static void advance_begin(struct sim *s, unsigned n);
+static void lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge);
 
 /* All that were there are equal by now, or are lost: the generation to go on with. */
 static void
@@ -212,7 +213,7 @@ app_closed(struct sim *s, unsigned n)
 	meta = node->meta;
 	meta.generation = app->chain; /* an earlier update may have failed */
 	if (s->maps)
-		maps_closed(s, n, &meta);
+		maps_record(s, n, &meta);
 	meta.writer_open = false;
 	(void)media_sidecar(s, n, &meta);
 }
@@ -252,7 +253,7 @@ bool
 app_lanes_idle(const struct sim *s, unsigned n)
 {
 	for (unsigned l = 0; l < SIM_LANES; l++)
-		if (s->node[n].app.lane[l].draining)
+		if (s->node[n].app.lane[l].draining || s->node[n].app.lane[l].held)
 			return false;
 	return true;
 }
@@ -360,13 +361,41 @@ lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
 		lane_claim(s, n, l, block);
 }
 
+/*
+ * What is in no log, and nothing on media says so: who is there gets a generation that our record
+ * does not name. False: it has not got it yet, or the call fails, since one is away.
+ */
+static bool
+lane_told(struct sim *s, unsigned n, unsigned l)
+{
+	struct sim_app *app = &s->node[n].app;
+
+	if (!maps_untold(s, n) || sim_broken(s, SIM_LOG_UNTOLD))
+		return true;
+	if (maps_disown(s, n)) {
+		app->believed = UINT32_MAX;
+		app_advance(s, n);
+	}
+	app->lane[l].held = app->advancing;
+	if (app->advancing)
+		return false;
+	app->believed &= app_lost(s, n);
+	if (maps_untold(s, n) && app->believed)
+		lane_return(s, n, l, false);
+	return !maps_untold(s, n) || !app->believed;
+}
+
 /* With an activity log, which has to have it first, what was flushed is sent now. */
 static void
 lane_drain(struct sim *s, unsigned n, unsigned l)
 {
 	struct sim_lane *lane = &s->node[n].app.lane[l];
+	bool on = true;
 
-	if (s->maps && !maps_use(s, n, lane->pending))
+	lane->held = false;
+	if (s->maps && !maps_use(s, n, lane->pending, &on))
+		return;
+	if (!on && !lane_told(s, n, l))
 		return;
 	lane->draining = true;
 	lane->since = s->now;
@@ -517,12 +546,13 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_lane *lane = &app->lane[l];
+	bool on;
 
 	for (unsigned k = 0; k < s->nodes; k++) {
 		if (k != n && !app->keeper[k].installed && !sim_broken(s, SIM_NO_MARK))
 			app->keeper[k].dirty |= lane->pending;
 	}
-	if (s->maps && !maps_use(s, n, lane->pending))
+	if (s->maps && !maps_use(s, n, lane->pending, &on))
 		return;
 	lane->pending = 0;
 	lane->draining = false;
@@ -539,6 +569,19 @@ lane_end(struct sim *s, unsigned n, unsigned l)
 }
 
 /* ---- a loss ---- */
+
+/* 0: on media, or a status. */
+static int
+record_store(struct sim *s, unsigned n, struct sidecar *meta)
+{
+	if (s->maps)
+		maps_record(s, n, meta);
+	if (!media_sidecar(s, n, meta))
+		return REPL_E_IO;
+	if (s->maps)
+		maps_recorded(s, n);
+	return 0;
+}
 
 static void
 advance_begin(struct sim *s, unsigned n)
@@ -563,7 +606,7 @@ advance_begin(struct sim *s, unsigned n)
 		meta.writer_open = true;
 		meta.state = SIDECAR_UP_TO_DATE;
 	}
-	if (!media_sidecar(s, n, &meta)) {
+	if (record_store(s, n, &meta)) {
 		/* The replicas are ahead of us, and that is told at the next opening; without it
 		 * nothing opens. */
 		s->told |= !app->opening;
@@ -672,6 +715,10 @@ lane_progress(struct sim *s, unsigned n, unsigned l)
 	struct sim_lane *lane = &app->lane[l];
 
 	lane_claims_progress(s, n, l);
+	if (lane->held && !app->advancing)
+		lane_drain(s, n, l);
+	if (!app->running)
+		return;
 	/* In this order: who counts may be lost over the record. */
 	if (lane->draining && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)) &&
 	    lane_answered(s, n, l) && (!app->advancing || sim_broken(s, SIM_ACK_UNRECORDED)))
@@ -681,8 +728,8 @@ lane_progress(struct sim *s, unsigned n, unsigned l)
 	/* New calls wait for a hold, also for one that is wanted: else it would never come. */
 	if (lane->blocked)
 		lane_unblock(s, n, l);
-	while (app->running && !lane->draining && !lane->blocked && lane->queued && app->hold < 0 &&
-	       app->hold_wanted < 0) {
+	while (app->running && !lane->draining && !lane->held && !lane->blocked && lane->queued &&
+	       app->hold < 0 && app->hold_wanted < 0) {
 		uint32_t random = lane->call[0];
 
 		memmove(lane->call, lane->call + 1, --lane->queued * sizeof(lane->call[0]));
@@ -716,7 +763,7 @@ record_again(struct sim *s, unsigned n)
 	if (gen_id_equal(&meta.generation.current, &s->node[n].app.chain.current))
 		return;
 	meta.generation = s->node[n].app.chain;
-	(void)media_sidecar(s, n, &meta);
+	(void)record_store(s, n, &meta);
 }
 
 void

@@ -170,6 +170,7 @@ struct sim_keeper {
 
 struct sim_lane {
 	bool draining;
+	bool held; /* before that, until it is recorded that the activity log does not count */
 	uint64_t since;
 	uint32_t pending; /* blocks flushed since the last drain */
 	uint32_t flying;  /* posted, and not all have answered */
@@ -206,6 +207,7 @@ struct sim_app {
 	bool grow_granted, grow_refused;
 	uint64_t grow_since;
 	struct generation chain;
+	uint32_t believed;    /* replicas that the next opening would go by an old map of */
 	struct sidecar found; /* its record, when it opened its pool */
 	struct sim_lane lane[SIM_LANES];
 	struct sim_keeper keeper[SIM_NODES];
@@ -227,8 +229,9 @@ struct sim_node {
 	uint32_t unsynced;                /* blocks of the last shipment */
 	unsigned file, mapped;            /* blocks: the file's, those of the session */
 	unsigned sidecar_fails, journal_fails, map_fails;
-	unsigned dies;       /* at the so-manieth write from now on; 0: it doesn't */
-	uint64_t full_until; /* its disk */
+	unsigned dies;               /* at the so-manieth write from now on; 0: it doesn't */
+	uint64_t full_until;         /* its disk */
+	uint64_t beside_fails_until; /* what is beside the pool can't be written by its program */
 	/* dirty maps on media, by replica: with after-crash = compare */
 	struct {
 		bool tracked;
@@ -327,6 +330,7 @@ enum sim_event_kind {
 	EV_DIES,
 	EV_DISK_FULL,
 	EV_MAP_FAILS,
+	EV_BESIDE_FAILS,
 	EV_DAMAGE_MAP,
 	EV_POWER_FAILS,
 	EV_BURST,
@@ -406,9 +410,15 @@ void maps_load(struct sim *s, unsigned n, bool crashed, const struct gen_id *fou
 /* These return whether the program lives; false of maps_begin(): it does not open. */
 bool maps_begin(struct sim *s, unsigned n);
 bool maps_grow(struct sim *s, unsigned n);
-bool maps_use(struct sim *s, unsigned n, uint32_t blocks); /* they are in the activity log */
+/* They are in the activity log; *on: nobody had to wait for it. */
+bool maps_use(struct sim *s, unsigned n, uint32_t blocks, bool *on);
 bool maps_finish(struct sim *s, unsigned n);
-void maps_closed(const struct sim *s, unsigned n, struct sidecar *meta); /* its last one */
+
+/* It does not count, and media can't say so; the next record is to name none: it was not before. */
+bool maps_untold(const struct sim *s, unsigned n);
+bool maps_disown(struct sim *s, unsigned n);
+void maps_record(const struct sim *s, unsigned n, struct sidecar *meta); /* what it names */
+void maps_recorded(struct sim *s, unsigned n);
 void maps_tick(struct sim *s, unsigned n);
 
 /* sim_bytes.c */

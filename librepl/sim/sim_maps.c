@@ -88,6 +88,8 @@ page_write(struct sim *s, unsigned n, uint64_t index, const uint8_t page[DIRTYPA
 		node->map_fails--;
 		return REPL_E_IO;
 	}
+	if (s->now < node->beside_fails_until)
+		return REPL_E_IO;
 	p->wrote[index] = sum;
 	memcpy(p->now[index], page, DIRTYPAGE_SIZE);
 	p->unsynced |= 1U << index;
@@ -310,7 +312,8 @@ maps_begin(struct sim *s, unsigned n)
 		return true;
 	if (!region_fail(s, n))
 		return false;
-	return m->told || sim_broken(s, SIM_REGION_KEPT) || region_name(s, n, 0, 0);
+	m->told = m->told || sim_broken(s, SIM_REGION_KEPT) || region_name(s, n, 0, 0);
+	return m->told;
 }
 
 bool
@@ -341,35 +344,62 @@ maps_finish(struct sim *s, unsigned n)
 		for (unsigned l = 0; l < SIM_LANES; l++)
 			keeper->dirty |= app->lane[l].pending;
 	}
-	m->broken = m->keep = false;
+	m->broken = m->told = m->keep = false;
 	m->disowned = region_rebuild(s, n) && !sim_broken(s, SIM_REGION_KEPT);
 	if (app->running && m->disowned)
 		(void)region_name(s, n, 0, 0);
 	return app->running;
 }
 
+bool
+maps_untold(const struct sim *s, unsigned n)
+{
+	return s->maps[n].broken && !s->maps[n].told;
+}
+
+bool
+maps_disown(struct sim *s, unsigned n)
+{
+	struct sim_maps *m = &s->maps[n];
+
+	if (m->at < 0 || !maps_untold(s, n))
+		return false;
+	extentlog_off(&m->log);
+	m->armed = false;
+	m->at = -1;
+	m->disowned = true;
+	return true;
+}
+
 void
-maps_closed(const struct sim *s, unsigned n, struct sidecar *meta)
+maps_record(const struct sim *s, unsigned n, struct sidecar *meta)
 {
 	if (s->maps[n].disowned)
 		meta->dirty_off = meta->dirty_len = 0;
 }
 
+void
+maps_recorded(struct sim *s, unsigned n)
+{
+	if (s->maps[n].disowned)
+		s->maps[n].told = s->maps[n].broken;
+}
+
 /* ---- while it runs ---- */
 
 bool
-maps_use(struct sim *s, unsigned n, uint32_t blocks)
+maps_use(struct sim *s, unsigned n, uint32_t blocks, bool *on)
 {
 	struct sim_maps *m = &s->maps[n];
-	bool on = true;
 	int rc;
 
+	*on = true;
 	if (sim_broken(s, SIM_NO_ACTIVITY))
 		return true;
 	for (unsigned b = 0; b < SIM_BLOCKS; b++)
 		if (blocks >> b & 1)
-			on &= extentlog_use(&m->log, maps_block_off(b), 1);
-	if (on || !m->armed || m->broken)
+			*on &= extentlog_use(&m->log, maps_block_off(b), 1);
+	if (*on || !m->armed || m->broken)
 		return true;
 	for (unsigned b = 0; b < SIM_BLOCKS; b++)
 		if (blocks >> b & 1)
@@ -517,6 +547,6 @@ maps_load(struct sim *s, unsigned n, bool crashed, const struct gen_id *found)
 			       : IDLE_ROUNDS + (unsigned)(SIM_OP_TIMEOUT / ROUND_NS));
 	m->at = -1;
 	m->keep = true;
-	m->armed = m->broken = m->told = false;
+	m->armed = m->broken = m->told = m->disowned = false;
 	m->round_at = s->now + ROUND_NS;
 }

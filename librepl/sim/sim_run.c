@@ -154,7 +154,7 @@ sim_settle(struct sim *s)
 	for (unsigned n = 0; n < s->nodes; n++) {
 		s->node[n].sidecar_fails = s->node[n].journal_fails = 0;
 		s->node[n].map_fails = s->node[n].dies = 0;
-		s->node[n].full_until = 0;
+		s->node[n].full_until = s->node[n].beside_fails_until = 0;
 		any |= s->node[n].app.running;
 		if (s->node[n].is_primary)
 			first = n;

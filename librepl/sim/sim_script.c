@@ -42,6 +42,8 @@ static const struct event_row {
 	[EV_DISK_FULL] = {"the disk of node %u is full for 6 s", 4,
 			  SIM_WITH_MAPS | SIM_WITH_GROW | SIM_WITH_REDO},
 	[EV_MAP_FAILS] = {"the next write of the dirty map of node %u fails", 2, SIM_WITH_MAPS},
+	[EV_BESIDE_FAILS] = {"the program on node %u can write nothing beside its pool for 6 s", 4,
+			     SIM_WITH_MAPS},
 	[EV_DAMAGE_MAP] = {"a bit of the dirty map of node %u is flipped", 5, SIM_WITH_MAPS},
 	[EV_POWER_FAILS] = {"the power of node %u fails for a moment", 12, SIM_WITH_REDO},
 	[EV_BURST] = {"the program on node %u writes six times", 30, SIM_WITH_REDO},
@@ -131,6 +133,7 @@ script_power(struct sim *s, unsigned n)
 	if (!node->journal.committed && node->journal.count)
 		node->journal.count = (unsigned)(sim_random(s) % (node->journal.count + 1));
 	node->sidecar_fails = node->journal_fails = node->map_fails = 0;
+	node->beside_fails_until = 0;
 	node->dies = 0;
 	if (s->maps)
 		maps_power(s, n);
@@ -548,6 +551,9 @@ script_do(struct sim *s, const struct sim_event *e)
 		break;
 	case EV_MAP_FAILS:
 		s->node[e->node].map_fails = 1;
+		break;
+	case EV_BESIDE_FAILS:
+		s->node[e->node].beside_fails_until = s->now + 6000 * SIM_MS;
 		break;
 	case EV_DAMAGE_MAP:
 		if (s->maps)

@@ -38,6 +38,8 @@ media_sidecar(struct sim *s, unsigned n, const struct sidecar *meta)
 		node->sidecar_fails--;
 		return false;
 	}
+	if (node->app.running && s->now < node->beside_fails_until)
+		return false;
 	next.sequence = node->meta.sequence + 1;
 	sidecar_encode(&next, node->slot);
 	if (sidecar_decode(node->slot, &node->meta, NULL))
