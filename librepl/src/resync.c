@@ -162,11 +162,30 @@ apply_adapt(struct rounds *o, uint64_t work_ns)
 		o->apply_max = APPLY_BYTES_MAX;
 }
 
+/* all: the journal's bytes by the first answer. */
+static int
+apply_check(const struct resync_run *r, uint64_t before, uint64_t done, uint64_t all,
+	    uint64_t total, struct err *e)
+{
+	uint64_t room = remote_journal_room(r->s->remote, r->reserved);
+
+	if (total != all || total > room)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "journal.apply: a journal of %llu bytes, of %llu before, with room "
+			       "for %llu",
+			       (unsigned long long)total, (unsigned long long)all,
+			       (unsigned long long)room);
+	if (done <= before && done < total)
+		return err_set(e, REPL_E_PROTOCOL, "journal.apply: does not come to its end");
+	return 0;
+}
+
+/* Given up in the middle it is as where the session is lost: the target brings the rest in. */
 static int
 journal_apply(struct rounds *o, struct err *e)
 {
 	struct resync_run *r = &o->run;
-	uint64_t done = 0, total = 1;
+	uint64_t done = 0, total = 1, all = 0;
 	int rc = 0;
 
 	while (!rc && done < total) {
@@ -176,15 +195,15 @@ journal_apply(struct rounds *o, struct err *e)
 		ns = clock_now_ns() - begin_ns;
 		trip_ns = remote_trip_ns(r->s->remote);
 		ns = ns > trip_ns ? ns - trip_ns : 0;
+		all = before ? all : total;
+		if (!rc)
+			rc = apply_check(r, before, done, all, total, e);
 		if (rc)
 			break;
-		if (done <= before && done < total)
-			return err_set(e, REPL_E_PROTOCOL,
-				       "journal.apply: does not come to its end");
 		pace_add(&r->applying, done - before, ns);
 		apply_adapt(o, ns);
 		r->heard_ns = clock_now_ns();
-		if (done < total && !r->held)
+		if (done < total)
 			rc = resync_breathe(r, e);
 		if (!rc && done < total)
 			rc = resync_yield(r, 0, e);

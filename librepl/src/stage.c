@@ -7,7 +7,8 @@
 #include "control.h"
 #include "fill.h"
 
-#define FAR_NS 1000000U /* a wait for room takes longer where the way is long */
+#define JOURNAL_UNIT 4096U
+#define FAR_NS       1000000U /* a wait for room takes longer where the way is long */
 
 struct stage {
 	struct lane *lanes[REPL_LANES_MAX];
@@ -22,18 +23,27 @@ struct stage {
 
 /* ---- the control channel ---- */
 
+uint64_t
+remote_journal_room(const struct remote *r, uint64_t bytes)
+{
+	/* A range of a page is cut once at most: two entries, and a header for a message of one. */
+	uint64_t with = bytes + bytes / 64 + WIRE_MSG_SIZE_MIN;
+
+	(void)r;
+	/* In whole pages, as targets make it. */
+	return (with + JOURNAL_UNIT - 1) / JOURNAL_UNIT * JOURNAL_UNIT;
+}
+
 int
 remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 {
 	struct json_object *params;
-	/* A range of a page is cut once at most: two entries, and a header for a message of one. */
-	uint64_t with = bytes + bytes / 64 + WIRE_MSG_SIZE_MIN;
 
 	if (remote_journal_max(r) == 0)
 		return err_set(e, REPL_E_REFUSED, "pool '%s': the target keeps no journal of it",
 			       remote_info(r)->name);
 	params = json_object_new_object();
-	control_add(params, "bytes", json_object_new_int64((int64_t)with));
+	control_add(params, "bytes", json_object_new_int64((int64_t)remote_journal_room(r, bytes)));
 	return remote_call(r, "journal.begin", params, NULL, e);
 }
 

@@ -26,6 +26,9 @@
  */
 int remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e);
 
+/* The bytes of messages that it is then asked to have room for. */
+uint64_t remote_journal_room(const struct remote *r, uint64_t bytes);
+
 /*
  * What was staged and settled will come into the pool whatever happens, and with it
  * the state and, unless g is NULL, the chain. position: not 0 of a part of the generation, which is

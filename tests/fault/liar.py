@@ -7,6 +7,7 @@ lies. The first one that fits an answer holds:
     nth      which answer to that method, from 1; without it all
     set      path of a member, [] is the line: it becomes "value"
     members  object of more that the result gets
+    count    name of a member: the result has it alone, how many answers to the method there were
     refuse   name of a status: it becomes an error of that
     line     what is said in place of the answer, Latin-1
     before, after   what is said beside it
@@ -48,13 +49,16 @@ def changed(answer, path, value):
     return answer
 
 
-def tell(line, lie):
-    if "set" in lie or "members" in lie or "refuse" in lie:
+def tell(line, lie, nth):
+    if {"set", "members", "refuse", "count"} & set(lie):
         answer = json.loads(line)
         if "refuse" in lie:
             del answer["result"]
             data = {"status": lie["refuse"]}
             answer["error"] = {"code": -32000, "message": "refused", "data": data}
+        if "count" in lie:
+            answer.pop("error", None)
+            answer["result"] = {lie["count"]: nth}
         if "set" in lie:
             answer = changed(answer, lie["set"], lie["value"])
         if "members" in lie:
@@ -87,7 +91,7 @@ for line in session.stdout:
         if lie["method"] in ("*", method) and lie.get("nth", nth) == nth
     ]
     try:
-        tell(line, fitting[0] if fitting else {})
+        tell(line, fitting[0] if fitting else {}, nth)
     except BrokenPipeError:
         break
 os._exit(0)

@@ -313,6 +313,13 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 	return r->lost ? lost(e) : 0;
 }
 
+uint64_t
+remote_journal_room(const struct remote *r, uint64_t bytes)
+{
+	(void)r;
+	return bytes;
+}
+
 static struct stage {
 	struct breath breath;
 } the_stage;
@@ -423,9 +430,13 @@ far_apply(struct remote *r, uint64_t max, uint64_t *done)
 	uint64_t left = w.far.total - r->applied, some = left < max ? left : max;
 	uint64_t work_ns = some * w.slow / 10;
 
+	if (w.far.most && some > w.far.most)
+		some = w.far.most;
 	r->applied += some;
 	*done = r->applied;
-	w.far.calls++;
+	w.far.total += w.far.more;
+	if (++w.far.calls == w.far.cancel_at)
+		w.cancel = true;
 	w.far.longest_ns = work_ns > w.far.longest_ns ? work_ns : w.far.longest_ns;
 	model_now_ns += w.far.trip_ns + work_ns;
 	return 0;

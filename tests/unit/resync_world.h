@@ -70,7 +70,9 @@ static struct world {
 	unsigned slow;  /* nanoseconds a byte */
 	struct {
 		uint64_t trip_ns, total, longest_ns; /* of a journal of so many bytes */
-		unsigned calls;
+		uint64_t most;                       /* that one call brings in; 0: what is asked */
+		uint64_t more;                       /* that total has with each call */
+		unsigned calls, cancel_at;
 	} far;
 	struct generation generation;
 	/* dirty */

@@ -575,7 +575,7 @@ far_run(unsigned trip_ms, unsigned slow)
 	rounds_begin(&o, &s, what);
 	w.slow = slow;
 	w.far.trip_ns = trip_ms * NS_PER_MS;
-	w.far.total = 1ULL << 30;
+	w.far.total = o.run.reserved = 1ULL << 30;
 	w.target.applied = 0;
 	err_clear(&e);
 	assert_int_equal(journal_apply(&o, &e), 0);
@@ -608,6 +608,57 @@ round_trips_are_no_work(void **state)
 	assert_true(w.far.longest_ns <= 2 * NS_PER_S);
 }
 
+/* hold: 0 none, 1 of nobody, 2 of the program. */
+static int
+endless_run(unsigned hold, uint64_t total, uint64_t more, unsigned cancel_at, struct err *e)
+{
+	struct resync_progress progress = {0};
+	struct resync s = {.remote = &w.target,
+			   .mem = w.mem,
+			   .progress = &progress,
+			   .host = {.hold = hold == 2 ? host_hold : NULL,
+				    .release = host_release,
+				    .cancelled = host_cancelled}};
+	struct rounds o = {.run = {.s = &s, .heard_ns = model_now_ns}};
+	enum resync_what what;
+	int rc;
+
+	world_begin(1, 0, &what);
+	rounds_begin(&o, &s, what);
+	o.run.held = hold > 0;
+	o.run.reserved = 1 << 20;
+	w.far.total = total;
+	w.far.more = more;
+	w.far.most = 1;
+	w.far.cancel_at = cancel_at;
+	w.target.applied = 0;
+	err_clear(e);
+	rc = journal_apply(&o, e);
+	dirtymap_free(w.current);
+	return rc;
+}
+
+/*
+ * A target whose journal does not come to its end is given up when that is asked for, under a hold,
+ * too; one that has more than was staged, or more and more, at once.
+ */
+static void
+journal_without_end_is_given_up(void **state)
+{
+	struct err e;
+
+	(void)state;
+	for (unsigned hold = 0; hold < 3; hold++) {
+		assert_int_equal(endless_run(hold, 1 << 20, 0, 10, &e), REPL_E_FAILED);
+		assert_non_null(strstr(e.text, "interrupted"));
+		assert_int_equal(w.far.calls, 10);
+		assert_int_equal(endless_run(hold, (1 << 20) + 1, 0, 10, &e), REPL_E_PROTOCOL);
+		assert_int_equal(w.far.calls, 1);
+		assert_int_equal(endless_run(hold, 1 << 10, 1, 10, &e), REPL_E_PROTOCOL);
+		assert_int_equal(w.far.calls, 2);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -616,6 +667,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(full_disk_keeps_away_who_needs_space),
 		cmocka_unit_test(large_chunks_where_it_is_fast),
 		cmocka_unit_test(round_trips_are_no_work),
+		cmocka_unit_test(journal_without_end_is_given_up),
 	};
 	int ret;
 
