@@ -85,23 +85,21 @@ static int
 remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_object **result,
 	       struct err *e)
 {
-	int64_t before = r->await_id;
 	int rc = 0;
 
 	r->next_step[0] = '\0';
 	if (r->ping_id && r->ping_id == r->await_id && id == r->ping_id + 1) {
 		rc = remote_answer(r, r->ping_id, deadline_ns, NULL, e);
-		if (r->await_id > before) {
+		/* Else it is still to come: who only looked goes on waiting for it. */
+		if (r->await_id > r->ping_id)
 			r->ping_id = 0;
-			before++;
-		}
 	}
 	if (!rc && id != r->await_id)
 		return err_set(e, REPL_E_INVAL, "answers are taken in the order of the requests");
 	if (!rc)
 		rc = remote_answer(r, id, deadline_ns, result, e);
 	/* What comes later would be taken for the answer to another request. */
-	if (rc && r->await_id == before)
+	if (rc && r->await_id <= id)
 		r->broken = true;
 	return rc;
 }

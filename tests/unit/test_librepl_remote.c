@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The control channel of a target that answers late, or more than it was asked: no answer is taken
+ * for that to another request, and the session is given up for the reason that it has.
+ */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "channel.h"
+#include "clock.h"
+#include "remote.h"
+
+int __wrap_channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
+			struct err *e);
+void __wrap_channel_bound(struct channel *c, const _Atomic uint64_t *until);
+void __wrap_channel_free(struct channel *c);
+int __wrap_channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns,
+			 struct err *e);
+int __wrap_channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns,
+			size_t *got, struct err *e);
+
+static char said[1024];  /* by the target, and not read */
+static unsigned written; /* requests */
+static struct remote *session;
+static struct err err;
+
+int
+__wrap_channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
+		    struct err *e)
+{
+	(void)o;
+	(void)deadline_ns;
+	(void)e;
+	*out = NULL;
+	return 0;
+}
+
+void
+__wrap_channel_bound(struct channel *c, const _Atomic uint64_t *until)
+{
+	(void)c;
+	(void)until;
+}
+
+void
+__wrap_channel_free(struct channel *c)
+{
+	(void)c;
+}
+
+int
+__wrap_channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns,
+		     struct err *e)
+{
+	(void)c;
+	(void)data;
+	(void)len;
+	(void)deadline_ns;
+	(void)e;
+	written++;
+	return 0;
+}
+
+/* What is not there stays away till any deadline. */
+int
+__wrap_channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns, size_t *got,
+		    struct err *e)
+{
+	size_t len = strlen(said);
+
+	(void)c;
+	(void)deadline_ns;
+	if (len == 0)
+		return err_set(e, REPL_E_TIMEOUT, "timed out");
+	*got = len < size ? len : size;
+	memcpy(buf, said, *got);
+	memmove(said, said + *got, len - *got + 1);
+	return 0;
+}
+
+/* The target says the answer to the request of that number. */
+static void
+answers(int id, const char *result)
+{
+	size_t len = strlen(said);
+
+	(void)snprintf(said + len, sizeof(said) - len,
+		       "{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":%s}\n", id, result);
+}
+
+static int
+call(const char *method)
+{
+	err_clear(&err);
+	return remote_call_by(session, method, json_object_new_object(), clock_deadline(1000), NULL,
+			      &err);
+}
+
+/* One that nobody waits for to the end. */
+static int
+ping(void)
+{
+	const _Atomic int cancel = 1;
+
+	err_clear(&err);
+	return remote_ping(session, json_object_new_object(), 1000, &cancel, &err);
+}
+
+/* It has greeted; the next request is 2. */
+static int
+begin(void **state)
+{
+	const struct repl_config config = {.connect_timeout_ms = 1000, .op_timeout_ms = 1000};
+	const struct target target = {.host = "far"};
+
+	(void)state;
+	said[0] = '\0';
+	answers(1, "{\"version\":1,\"heartbeat_ms\":500}");
+	return remote_new(&config, &target, NULL, &session, &err);
+}
+
+static int
+end(void **state)
+{
+	(void)state;
+	remote_free(session, 0);
+	return 0;
+}
+
+static void
+late_answer_to_a_ping_is_that(void **state)
+{
+	(void)state;
+	assert_int_equal(ping(), 0);
+	answers(2, "{}");
+	answers(3, "{}");
+	assert_int_equal(call("status"), 0);
+	/* One that has come is awaited no more. */
+	answers(4, "{}");
+	assert_int_equal(ping(), 0);
+	answers(5, "{}");
+	assert_int_equal(call("status"), 0);
+}
+
+/* Nothing that comes later can be told from the answers to what follows. */
+static void
+ping_without_answer_ends_it(void **state)
+{
+	(void)state;
+	assert_int_equal(ping(), 0);
+	assert_int_equal(call("status"), REPL_E_TIMEOUT);
+	assert_non_null(strstr(err.text, "the answer to status"));
+	written = 0;
+	answers(2, "{}");
+	answers(3, "{}");
+	answers(4, "{}");
+	assert_int_equal(call("status"), REPL_E_LOST);
+	assert_int_equal(written, 0);
+}
+
+/* Requests that are on their way together are answered together. */
+static void
+answers_to_several_may_come_at_once(void **state)
+{
+	int64_t id[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(
+			remote_post(session, "status", json_object_new_object(), &id[i], &err), 0);
+	answers(2, "{}");
+	answers(3, "{}");
+	assert_int_equal(remote_take(session, "status", id[0], NULL, &err), 0);
+	assert_int_equal(remote_post(session, "status", json_object_new_object(), &id[0], &err), 0);
+	assert_int_equal(remote_take(session, "status", id[1], NULL, &err), 0);
+	answers(4, "{}");
+	assert_int_equal(remote_take(session, "status", id[0], NULL, &err), 0);
+	answers(5, "{}");
+	assert_int_equal(call("status"), 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(late_answer_to_a_ping_is_that, begin, end),
+		cmocka_unit_test_setup_teardown(ping_without_answer_ends_it, begin, end),
+		cmocka_unit_test_setup_teardown(answers_to_several_may_come_at_once, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
