@@ -104,12 +104,16 @@ remote_receive(struct remote *r, int64_t id, uint64_t deadline_ns, struct json_o
 	return rc;
 }
 
+/* What is there while nothing is asked would be taken for the answers to what follows. */
 static int
-remote_usable(const struct remote *r, struct err *e)
+remote_usable(struct remote *r, struct err *e)
 {
-	if (!r->broken)
+	if (r->broken)
+		return err_set(e, REPL_E_LOST, "control channel to %s is broken", r->target.host);
+	if (r->await_id < r->next_id || r->lines.start == r->lines.len)
 		return 0;
-	return err_set(e, REPL_E_LOST, "control channel to %s is broken", r->target.host);
+	r->broken = true;
+	return err_set(e, REPL_E_PROTOCOL, "%s has told what it was not asked", r->target.host);
 }
 
 /*

@@ -159,6 +159,41 @@ ping_without_answer_ends_it(void **state)
 	assert_int_equal(written, 0);
 }
 
+static void
+answer_to_what_was_not_asked_ends_it(void **state)
+{
+	(void)state;
+	answers(2, "{}");
+	answers(3, "{}");
+	assert_int_equal(call("status"), 0);
+	written = 0;
+	assert_int_equal(call("status"), REPL_E_PROTOCOL);
+	assert_non_null(strstr(err.text, "was not asked"));
+	assert_int_equal(call("status"), REPL_E_LOST);
+	assert_int_equal(written, 0);
+}
+
+/* The beginning of one is enough; and so is a ping, or the first of several requests, to see it. */
+static void
+part_of_an_answer_ends_it(void **state)
+{
+	int64_t id;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		answers(2, "{}");
+		strcat(said, "{");
+		assert_int_equal(call("status"), 0);
+		err_clear(&err);
+		assert_int_equal(
+			i ? remote_post(session, "status", json_object_new_object(), &id, &err)
+			  : ping(),
+			REPL_E_PROTOCOL);
+		assert_int_equal(end(state), 0);
+		assert_int_equal(begin(state), 0);
+	}
+}
+
 /* Requests that are on their way together are answered together. */
 static void
 answers_to_several_may_come_at_once(void **state)
@@ -186,6 +221,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(late_answer_to_a_ping_is_that, begin, end),
 		cmocka_unit_test_setup_teardown(ping_without_answer_ends_it, begin, end),
+		cmocka_unit_test_setup_teardown(answer_to_what_was_not_asked_ends_it, begin, end),
+		cmocka_unit_test_setup_teardown(part_of_an_answer_ends_it, begin, end),
 		cmocka_unit_test_setup_teardown(answers_to_several_may_come_at_once, begin, end),
 	};
 
