@@ -213,30 +213,30 @@ handle_probe(struct state *s, struct json_object *params, struct reply *r)
 	return REPL_OK;
 }
 
-/* The registry may be a second behind for this session: show it as it is. */
-static void
-sessions_refresh_own(struct state *s, struct json_object *sessions)
-{
-	struct json_object *entry = state_entry(s), *id;
-
-	for (size_t i = 0; control_complete(entry) && i < json_object_array_length(sessions); i++) {
-		struct json_object *o = json_object_array_get_idx(sessions, i);
-
-		if (!json_object_object_get_ex(o, "session", &id) ||
-		    strcmp(json_object_get_string(id), s->id) != 0)
-			continue;
-		(void)json_object_array_put_idx(sessions, i, entry);
-		return;
-	}
-	control_append(sessions, entry);
-}
-
+/* An entry's, whatever a damaged one has there. */
 static const char *
 session_name(struct json_object *o)
 {
 	const char *name = json_object_get_string(json_object_object_get(o, "session"));
 
 	return name ? name : "";
+}
+
+/* The registry may be a second behind for this session: show it as it is. */
+static void
+sessions_refresh_own(struct state *s, struct json_object *sessions)
+{
+	struct json_object *entry = state_entry(s);
+
+	for (size_t i = 0; control_complete(entry) && i < json_object_array_length(sessions); i++) {
+		struct json_object *o = json_object_array_get_idx(sessions, i);
+
+		if (strcmp(session_name(o), s->id) != 0)
+			continue;
+		(void)json_object_array_put_idx(sessions, i, entry);
+		return;
+	}
+	control_append(sessions, entry);
 }
 
 static int

@@ -418,6 +418,34 @@ status_shows_every_session(void **state)
 }
 
 static void
+damaged_entry_is_nobodys(void **state)
+{
+	static const char *const entries[] = {"{\"session\":null}", "{\"session\":7}",
+					      "{\"session\":[[]]}", "{\"peer\":\"one\"}"};
+	struct target_dir *d = *state;
+	struct client one, two;
+	char path[128];
+
+	client_hello(&one, &d->conf, "one");
+	client_hello(&two, &d->conf, "two");
+	(void)snprintf(path, sizeof(path), "%s/.repld/0.json", d->path);
+	for (unsigned i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+		struct json_object *o, *list;
+		FILE *f = fopen(path, "w");
+
+		assert_non_null(f);
+		(void)fputs(entries[i], f);
+		assert_int_equal(fclose(f), 0);
+		o = call(&two, REPL_OK, "status", "{}", NULL);
+		assert_int_equal(control_get_array(o, "sessions", 8, &list, NULL), 0);
+		assert_int_equal(json_object_array_length(list), 2);
+		json_object_put(o);
+	}
+	assert_int_equal(client_hangup(&one), REPL_OK);
+	assert_int_equal(client_hangup(&two), REPL_OK);
+}
+
+static void
 sessions_are_limited(void **state)
 {
 	struct target_dir *d = *state;
@@ -672,6 +700,7 @@ main(void)
 		T(list_goes_on_after_a_page),
 		T(probe_tells_facts_with_sources),
 		T(status_shows_every_session),
+		T(damaged_entry_is_nobodys),
 		T(sessions_are_limited),
 		T(missing_pool_dir_is_told_to_the_peer),
 		T(lanes_are_granted_within_limits),
