@@ -158,6 +158,14 @@ descend(int *at, const char *part, bool make, const char *name, struct err *e)
 	return 0;
 }
 
+void
+pool_place_name(struct pool_place *p, const char *leaf)
+{
+	(void)snprintf(p->leaf, sizeof(p->leaf), "%.*s", TARGET_COMPONENT_MAX, leaf);
+	(void)snprintf(p->sidecar, sizeof(p->sidecar), "%.*s" SIDECAR_SUFFIX, TARGET_COMPONENT_MAX,
+		       leaf);
+}
+
 int
 pool_place_open(int dirfd, const char *name, bool make, struct pool_place *p, struct err *e)
 {
@@ -178,9 +186,7 @@ pool_place_open(int dirfd, const char *name, bool make, struct pool_place *p, st
 		pool_place_close(p);
 		return rc;
 	}
-	(void)snprintf(p->leaf, sizeof(p->leaf), "%.*s", TARGET_COMPONENT_MAX, part);
-	(void)snprintf(p->sidecar, sizeof(p->sidecar), "%.*s" SIDECAR_SUFFIX, TARGET_COMPONENT_MAX,
-		       part);
+	pool_place_name(p, part);
 	return 0;
 }
 

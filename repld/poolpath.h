@@ -39,6 +39,9 @@ struct pool_place {
 int pool_place_open(int dirfd, const char *name, bool make, struct pool_place *p, struct err *e);
 void pool_place_close(struct pool_place *p);
 
+/* Of a directory that is open already: the names of a pool's files there. */
+void pool_place_name(struct pool_place *p, const char *leaf);
+
 /* Remove the directories on the way to name, from the last one on, as far as they are empty. */
 void pool_place_prune(int dirfd, const char *name);
 

@@ -79,23 +79,21 @@ struct sets_walk {
 	void *ctx;
 };
 
-/* Any file that begins as a set's counts, whatever it is otherwise. */
+/* Any set file counts, whether its pool was made or not. */
 static int
 sets_walk_visit(void *ctx, int dir, const char *leaf, const char *name)
 {
 	struct sets_walk *w = ctx;
+	struct pool_place place = {.dir = dir};
 	struct poolparts *p = NULL;
-	struct stat st;
 	int end = 0, fd;
 
-	if (pool_name_check(name, NULL) || fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-	    st.st_size > POOLSET_FILE_MAX)
+	if (pool_name_check(name, NULL))
 		return 0;
-	fd = path_open(dir, leaf, O_RDONLY, 0);
-	if (fd < 0)
+	pool_place_name(&place, leaf);
+	if (pool_set_peek(&place, name, &fd, NULL) || fd < 0)
 		return 0;
-	if (poolparts_begins(fd, &st) &&
-	    poolparts_read(w->s->dirfd, w->s->dir, fd, name, &p, NULL) == 0) {
+	if (poolparts_read(w->s->dirfd, w->s->dir, fd, name, &p, NULL) == 0) {
 		for (const struct poolparts *r = p; !end && r; r = r->next)
 			for (unsigned i = 0; !end && i < r->count; i++)
 				end = w->visit(w->ctx, r->part[i].name, name);

@@ -640,18 +640,34 @@ test_others_parts_are_kept(void **state)
 static void
 test_content_is_no_set(void **state)
 {
-	bool is;
+	struct pool_info infos[8];
+	char text[4096];
+	unsigned count;
+	bool is, more;
 	int fd;
 
 	(void)state;
 	assert_int_equal(pool_create(store, "x", 4096, NULL, false, &info, &err), 0);
 	fd = open(path_of("x"), O_RDWR);
-	assert_int_equal(pwrite(fd, "PMEMPOOLSET\n2M victim\n", 22, 0), 22);
+	memset(text, '\n', sizeof(text));
+	memcpy(text, "PMEMPOOLSET\n2M victim", 21);
+	assert_int_equal(pwrite(fd, text, sizeof(text), 0), sizeof(text));
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(pool_set_is(store, "x", &is, &err), 0);
 	assert_false(is);
 	assert_int_equal(pool_info(store, "x", &info, &err), 0);
 	assert_int_equal(info.parts, 0);
+	/* What it names is a part of nothing. */
+	assert_int_equal(pool_create(store, "victim", 4096, NULL, false, &info, &err), 0);
+	fd = open(path_of("victim.repl"), O_RDWR | O_TRUNC);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_list(store, NULL, infos, 8, &count, &more, &err), 0);
+	assert_int_equal(count, 2);
+	assert_string_equal(infos[0].name, "victim");
+	assert_int_equal(unlink(path_of("victim")), 0);
+	assert_int_equal(unlink(path_of("victim.repl")), 0);
+	write_set("s", "2M victim\n");
+	assert_int_equal(create("s", 2 * MB - 4096), 0);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
