@@ -7,8 +7,9 @@
 #include "control.h"
 #include "fill.h"
 
-#define JOURNAL_UNIT 4096U
-#define FAR_NS       1000000U /* a wait for room takes longer where the way is long */
+#define JOURNAL_UNIT  4096U
+#define SMALL_MESSAGE 8192U
+#define FAR_NS        1000000U /* a wait for room takes longer where the way is long */
 
 struct stage {
 	struct lane *lanes[REPL_LANES_MAX];
@@ -26,10 +27,13 @@ struct stage {
 uint64_t
 remote_journal_room(const struct remote *r, uint64_t bytes)
 {
-	/* A range of a page is cut once at most: two entries, and a header for a message of one. */
-	uint64_t with = bytes + bytes / 64 + WIRE_MSG_SIZE_MIN;
+	/*
+	 * A page by itself takes a header and an entry. Where a message has no room for all of it
+	 * there are two of each.
+	 */
+	uint64_t share = remote_terms(r)->msg_size < SMALL_MESSAGE ? 32 : 64;
+	uint64_t with = bytes + bytes / share + WIRE_MSG_SIZE_MIN;
 
-	(void)r;
 	/* In whole pages, as targets make it. */
 	return (with + JOURNAL_UNIT - 1) / JOURNAL_UNIT * JOURNAL_UNIT;
 }

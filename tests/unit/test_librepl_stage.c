@@ -43,6 +43,8 @@ static uint8_t mem[SIZE], journal[SIZE];
 static const struct fill_source source = {.mem = mem, .fd = -1};
 static char *const order = fab[0].log;
 static unsigned slept_on, breaths, stall_ms = 100000;
+static uint32_t msg_size = MESSAGE;
+static uint64_t sent_bytes;                  /* bytes of messages */
 static void (*on_sleep)(void);               /* what happens then; NULL: nothing */
 static uint64_t now_ns = NS_PER_S, sleep_ns; /* ... and how long it takes */
 static struct err err;
@@ -68,7 +70,8 @@ fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 	struct wire_commit_view v;
 	const uint8_t *from;
 
-	assert_true(len <= MESSAGE);
+	assert_true(len <= msg_size);
+	sent_bytes += len;
 	assert_int_equal(wire_stage_decode(l->buf, len, SIZE, &v, e), 0);
 	assert_int_equal(v.seq, ++l->taken);
 	assert_int_equal(v.epoch, EPOCH);
@@ -192,17 +195,19 @@ begin(unsigned count)
 		const struct lane_setup setup = {.fab = &fab[i],
 						 .profile = &profile,
 						 .depth = DEPTH,
-						 .msg_size = MESSAGE,
+						 .msg_size = msg_size,
 						 .epoch = EPOCH};
 
 		lane_init(&lanes[i], &setup);
 	}
 	session.terms.lanes = count;
+	session.terms.msg_size = msg_size;
 	session.lanes = lanes;
 	session.op_timeout_ms = stall_ms;
 	on_sleep = NULL;
 	sleep_ns = NEAR_NS;
 	slept_on = breaths = 0;
+	sent_bytes = 0;
 	err_clear(&err);
 	return stage_begin(&session, &source, breath, &stage, &err);
 }
@@ -501,6 +506,33 @@ many_lanes(void **state)
 	stage_end(stage);
 }
 
+/* Of runs of pages apart from each other, whatever a message may have. */
+static void
+journal_has_room_for_it(void **state)
+{
+	static const uint32_t sizes[] = {4096, 4100, 4143, 4144, 4159,  4160,
+					 5000, 8191, 8192, 8240, 12288, MESSAGE};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]) * 4; i++) {
+		uint64_t run = 4096 * (i % 4 + 1), bytes = 0;
+
+		msg_size = sizes[i / 4];
+		assert_int_equal(begin(1), 0);
+		all_may_answer();
+		for (unsigned again = 0; again < 10; again++)
+			for (uint64_t off = 0; off + run <= SIZE; off += run + 4096, bytes += run)
+				assert_int_equal(stage_range(stage, off, run, &err), 0);
+		assert_int_equal(stage_settle(stage, &err), 0);
+		if (sent_bytes > remote_journal_room(&session, bytes))
+			fail_msg("messages of %u: %llu bytes for %llu in runs of %llu", msg_size,
+				 (unsigned long long)sent_bytes, (unsigned long long)bytes,
+				 (unsigned long long)run);
+		stage_end(stage);
+	}
+	msg_size = MESSAGE;
+}
+
 int
 main(void)
 {
@@ -514,6 +546,7 @@ main(void)
 		cmocka_unit_test(a_target_that_stands_still_is_given_up),
 		cmocka_unit_test(all_must_be_free),
 		cmocka_unit_test(many_lanes),
+		cmocka_unit_test(journal_has_room_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
