@@ -229,6 +229,7 @@ int pool_journal_drop(struct pool *p, struct err *e);
 
 /* Do some of what can wait until nothing else is to be done; true if there was anything. */
 bool pool_journal_tidy(struct pool *p);
+void pool_journal_tidy_last(struct pool *p); /* when the pool is closed: it takes no long time */
 
 /* When there is something to be done, by the clock; UINT64_MAX: nothing. */
 uint64_t pool_journal_tidy_at(const struct pool *p);

@@ -18,7 +18,8 @@
 #include "space.h"
 #include "wire.h"
 
-#define TIDY (64U << 20) /* of space given back at once: a hundredth of a second */
+#define TIDY         (64U << 20) /* of space given back at once: a hundredth of a second */
+#define TIDY_LAST_NS NS_PER_S
 
 /*
  * The space of one that is gone is kept for a while: the next round of a resync writes over it,
@@ -506,6 +507,16 @@ pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta)
 	/* Only space: what makes the next region cuts it as well. */
 	j->untidy = ftruncate(j->fd, (off_t)end) == 0;
 	return true;
+}
+
+void
+pooljournal_tidy_last(struct pooljournal *j, const struct sidecar *meta)
+{
+	uint64_t end_ns = clock_now_ns() + TIDY_LAST_NS;
+
+	/* The next writer has the rest to do. */
+	while (pooljournal_tidy(j, meta) && clock_now_ns() < end_ns)
+		;
 }
 
 static int

@@ -77,6 +77,9 @@ int pooljournal_drop(struct pooljournal *j, struct sidecar *meta, struct err *e)
  */
 bool pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta);
 
+/* The same where somebody waits, and nobody comes back to it: as much as a second is enough for. */
+void pooljournal_tidy_last(struct pooljournal *j, const struct sidecar *meta);
+
 /*
  * When that is to be begun, by the clock: a while after a journal's end, since the next one writes
  * over what it has left. UINT64_MAX: there is nothing.

@@ -769,8 +769,8 @@ pool_close(struct pool *p, bool clean, struct err *e)
 		rc = sidecar_write(p->files.sidecar_fd, &p->info.meta, e);
 		if (rc)
 			rc = err_prefix(e, "pool '%s': close", p->info.name);
-		while (!rc && pool_journal_tidy(p))
-			;
+		if (!rc)
+			pool_journal_tidy_last(p);
 	}
 	pool_free(p);
 	return rc;

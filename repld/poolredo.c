@@ -84,6 +84,13 @@ pool_journal_tidy(struct pool *p)
 	return p->write && p->journal && pooljournal_tidy(p->journal, &p->info.meta);
 }
 
+void
+pool_journal_tidy_last(struct pool *p)
+{
+	if (p->write && p->journal)
+		pooljournal_tidy_last(p->journal, &p->info.meta);
+}
+
 uint64_t
 pool_journal_tidy_at(const struct pool *p)
 {
@@ -150,8 +157,8 @@ pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *met
 	rc = pooljournal_new(f->sidecar_fd, &j, e);
 	if (!rc)
 		rc = journal_redo(f, path, meta, j, e);
-	while (!rc && pooljournal_tidy(j, meta))
-		;
+	if (!rc)
+		pooljournal_tidy_last(j, meta);
 	pooljournal_free(j);
 	return rc;
 }

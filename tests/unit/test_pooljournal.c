@@ -125,9 +125,25 @@ fsync(int fd)
 	return fdatasync(fd);
 }
 
+/* Of a file system that is slow to give space back. */
+static uint64_t truncation_ns, late_ns;
+static unsigned truncations;
+
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (rc == 0 && id == CLOCK_MONOTONIC)
+		ts->tv_sec += (time_t)(late_ns / NS_PER_S);
+	return rc;
+}
+
 int
 ftruncate(int fd, off_t size)
 {
+	late_ns += truncation_ns;
+	truncations++;
 	if (is_recorded(fd))
 		note(OP_SIZE, NULL, (uint64_t)size, 0);
 	return (int)syscall(SYS_ftruncate, fd, size);
@@ -514,6 +530,43 @@ test_its_space_is_given_back(void **state)
 	assert_int_equal(seen(), 1);
 }
 
+/* Of one that is huge not all before a closing, or an opening behind a kill, is answered. */
+static void
+test_its_space_holds_nobody_up(void **state)
+{
+	const uint64_t huge = 100ULL << 26;
+	struct pool *p;
+	int fd;
+
+	(void)state;
+	pool_old();
+	fd = file_open("p.repl");
+	p = writer();
+	assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+	truncation_ns = NS_PER_S / 5;
+	truncations = 0;
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_in_range(truncations, 1, 10);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE && file_size("p.repl") < huge);
+	/* A dead writer's, which is dropped. */
+	p = writer();
+	stage_all(p);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+	truncations = 0;
+	p = writer();
+	assert_in_range(truncations, 1, 10);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE && file_size("p.repl") < huge);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	truncation_ns = 0;
+	p = writer();
+	while (pool_journal_tidy(p))
+		;
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	(void)close(fd);
+}
+
 /* What does not fit is refused, and all behind it: it may have to lie over that. */
 static void
 test_overfull(void **state)
@@ -826,6 +879,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_a_part_of_a_generation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_is_kept_a_while, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_its_space_holds_nobody_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_disk_under_a_sparse_pool, setup,
