@@ -55,6 +55,7 @@ print_parts(struct json_object *info)
 {
 	struct json_object *list = NULL;
 	char size[OUT_NUMBER_MAX];
+	uint64_t left;
 
 	if (!json_object_object_get_ex(info, "parts", &list) ||
 	    !json_object_is_type(list, json_type_array))
@@ -71,6 +72,9 @@ print_parts(struct json_object *info)
 				       (unsigned)replica);
 		out_field("part", "%s, %s%s", out_member(part, "name"), size, where);
 	}
+	left = out_member_u64(info, "parts_left");
+	if (left)
+		out_field("", "and %" PRIu64 " more", left);
 	if (json_object_object_get_ex(info, "header_damage", NULL))
 		out_field("part headers", "%s", out_member(info, "header_damage"));
 }

@@ -15,6 +15,7 @@
 #define BLOCK_SIZE    4096
 #define UUID_TEXT_MAX (GEN_TEXT_SIZE - 1)
 #define WORD_MAX      32
+#define PARTS_TEXT    200000U /* bytes of an answer that parts take; CONTROL_LINE_MAX has all */
 
 int
 handlers_get_name(struct json_object *params, const char **name, struct err *e)
@@ -178,28 +179,46 @@ add_pmdk(struct state *s, const char *name, struct json_object *result)
 		control_add(result, "pmdk", describe_pmdk(&h));
 }
 
+struct part_list {
+	struct json_object *list;
+	size_t text; /* bytes of an answer that it takes */
+	uint64_t left;
+};
+
+/* The first of them, as far as an answer has room, and how many more there are. */
 static void
 add_part(void *ctx, const char *name, uint64_t size, unsigned replica)
 {
 	struct json_object *o = json_object_new_object();
+	struct part_list *l = ctx;
+	size_t len = 0;
 
 	describe_add_text(o, "name", name);
 	describe_add_u64(o, "size", size);
 	if (replica)
 		describe_add_u64(o, "replica", replica);
-	control_append(ctx, o);
+	(void)json_object_to_json_string_length(o, JSON_C_TO_STRING_PLAIN, &len);
+	if (l->left || len > PARTS_TEXT - l->text) {
+		l->left++;
+		json_object_put(o);
+		return;
+	}
+	l->text += len;
+	control_append(l->list, o);
 }
 
 static int
 add_parts(struct state *s, const char *name, struct json_object *result, struct err *e)
 {
-	struct json_object *list = json_object_new_array();
+	struct part_list l = {.list = json_object_new_array()};
 	int rc;
 
-	if (!list)
+	if (!l.list)
 		return err_set(e, REPL_E_NOMEM, "no memory for a list of parts");
-	rc = pool_set_parts(s->store, name, add_part, list, e);
-	control_add(result, "parts", list);
+	rc = pool_set_parts(s->store, name, add_part, &l, e);
+	control_add(result, "parts", l.list);
+	if (l.left)
+		describe_add_u64(result, "parts_left", l.left);
 	return rc;
 }
 
