@@ -4,8 +4,12 @@
 # afterwards holds.
 . "$(dirname "$0")/../integration/api_lib.sh"
 . "$(dirname "$0")/liar.sh"
+printf '[repl]\nconnect-timeout = 60000\nop-timeout = 20000\n' >"$TMP/repl.conf"
+export REPL_CONFIG=$TMP/repl.conf
+OP_TIMEOUT=20000
 start_api
 configure "$T/p"
+ok set connect-timeout 60000
 ok map "$TMP/file" $MIB
 ok put 0 $MIB 1
 ok open 1
@@ -16,7 +20,7 @@ tells() {
 	lie '{"method": "hello", "do": "close"}'
 	ok set on-loss degrade
 	ok open
-	ok put 0 4096 "$RANDOM"
+	ok put 0 4096 "$1"
 	ok persist 0 0 4096
 	ok close
 	lie '{"method": "journal.apply", "count": "done", "members": {"total": '"$1"'}}'
