@@ -23,14 +23,13 @@
 #define SLOTS_MAX    10000U /* as of sessions-max */
 #define SLOT_SIZE    8U
 #define FILE_MAX     24
-#define ENTRY_MAX    16384U
 #define ENTRY_LATE_S 3 /* then a session has told what it is, if it can */
 
 /*
  * A session holds one slot of SLOTS_FILE locked for its life: the lock takes no space, so that
  * a session can be had where a disk is full. In the slot stands when it came. Its entry is
- * SLOT.json, the next one SLOT.tmp: both of ENTRY_MAX bytes, with zeros behind the entry, they are
- * exchanged. The lock of the directory is held while slots are taken or looked at.
+ * SLOT.json, the next one SLOT.tmp: both of REGISTRY_ENTRY_SIZE, with zeros behind the entry, they
+ * are exchanged. The lock of the directory is held while slots are taken or looked at.
  */
 struct registry {
 	int dir;
@@ -137,10 +136,10 @@ entry_read(int dir, unsigned slot)
 		return NULL;
 	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
 		goto out;
-	text = malloc(ENTRY_MAX);
+	text = malloc(REGISTRY_ENTRY_SIZE);
 	if (!text)
 		goto out;
-	len = read(fd, text, ENTRY_MAX);
+	len = read(fd, text, REGISTRY_ENTRY_SIZE);
 	if (len > 0 && control_parse(text, strnlen(text, (size_t)len), &o, NULL) != 0)
 		o = NULL;
 out:
@@ -216,7 +215,7 @@ reserve(const struct registry *r)
 
 		file_name(name, r->slot, entry_suffixes[i]);
 		fd = path_open(r->dir, name, O_WRONLY | O_CREAT, 0600);
-		if (fd < 0 || posix_fallocate(fd, 0, ENTRY_MAX) != 0)
+		if (fd < 0 || posix_fallocate(fd, 0, REGISTRY_ENTRY_SIZE) != 0)
 			(void)unlinkat(r->dir, name, 0);
 		if (fd >= 0)
 			(void)close(fd);
@@ -360,31 +359,38 @@ entry_replace(int dir, const char *temp, const char *name)
 }
 
 int
-registry_update(struct registry *r, struct json_object *o, struct err *e)
+registry_entry(struct json_object *o, char entry[REGISTRY_ENTRY_SIZE], struct err *e)
 {
-	char temp[FILE_MAX], name[FILE_MAX], entry[ENTRY_MAX] = {0};
-	const char *text;
 	size_t len;
+	const char *text = json_object_to_json_string_length(o, JSON_C_TO_STRING_PLAIN, &len);
+
+	if (!text)
+		return err_set(e, REPL_E_NOMEM, "no memory for the session's entry");
+	if (len > REGISTRY_ENTRY_SIZE)
+		return err_set(e, REPL_E_INVAL, "the session's entry has %zu bytes, %u are allowed",
+			       len, REGISTRY_ENTRY_SIZE);
+	memset(entry, 0, REGISTRY_ENTRY_SIZE);
+	memcpy(entry, text, len);
+	return 0;
+}
+
+int
+registry_update(struct registry *r, const char entry[REGISTRY_ENTRY_SIZE], struct err *e)
+{
+	char temp[FILE_MAX], name[FILE_MAX];
 	int rc = 0;
 	int fd;
 
 	if (r->slot == SLOTS_MAX)
 		return 0;
-	text = json_object_to_json_string_length(o, JSON_C_TO_STRING_PLAIN, &len);
-	if (!text)
-		return err_set(e, REPL_E_NOMEM, "no memory for the session's entry");
-	if (len > ENTRY_MAX)
-		return err_set(e, REPL_E_INVAL, "the session's entry has %zu bytes, %u are allowed",
-			       len, ENTRY_MAX);
 	file_name(temp, r->slot, ".tmp");
 	file_name(name, r->slot, ".json");
-	memcpy(entry, text, len);
 	/* In its place: what is truncated gives its space back. */
 	fd = path_open(r->dir, temp, O_WRONLY | O_CREAT, 0600);
 	if (fd < 0)
 		return err_errno(e, err_from_errno(errno), errno, "session's entry '%s'", temp);
 	/* Not synced: after a power cut there is no session to tell of. */
-	if (!write_all(fd, entry, ENTRY_MAX) || entry_replace(r->dir, temp, name) != 0)
+	if (!write_all(fd, entry, REGISTRY_ENTRY_SIZE) || entry_replace(r->dir, temp, name) != 0)
 		rc = err_errno(e, err_from_errno(errno), errno, "session's entry '%s'", name);
 	(void)close(fd);
 	return rc;

@@ -15,6 +15,8 @@
 
 #include "err.h"
 
+#define REGISTRY_ENTRY_SIZE 16384U
+
 struct registry;
 
 /*
@@ -24,8 +26,11 @@ struct registry;
 int registry_join(int pool_dirfd, unsigned sessions_max, struct registry **out, struct err *e);
 void registry_leave(struct registry *r);
 
-/* Replace this session's entry; o is borrowed. */
-int registry_update(struct registry *r, struct json_object *o, struct err *e);
+/* o as an entry; REPL_E_INVAL if it does not fit. */
+int registry_entry(struct json_object *o, char entry[REGISTRY_ENTRY_SIZE], struct err *e);
+
+/* Replace this session's entry. It takes as long as the disk does; no memory is allocated. */
+int registry_update(struct registry *r, const char entry[REGISTRY_ENTRY_SIZE], struct err *e);
 
 /*
  * A new array of all live sessions' entries. *untold (or NULL): how many others have been there

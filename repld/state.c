@@ -100,6 +100,8 @@ state_fini(struct state *s, const char *reason)
 		made_end(s);
 	fab_warm_free(s->warm);
 	s->warm = NULL;
+	publisher_free(s->publisher);
+	s->publisher = NULL;
 	registry_leave(s->registry);
 	s->registry = NULL;
 	json_object_put(s->report);
@@ -157,6 +159,12 @@ state_join(struct state *s, const char *peer, struct err *e)
 	rc = registry_join(pool_store_dirfd(s->store), s->conf->sessions_max, &s->registry, e);
 	if (rc)
 		return rc;
+	rc = publisher_new(s->registry, &s->publisher, e);
+	if (rc) {
+		registry_leave(s->registry);
+		s->registry = NULL;
+		return rc;
+	}
 	s->dirty = true;
 	return REPL_OK;
 }
@@ -660,7 +668,7 @@ state_publish(struct state *s)
 	/* Status for others is no reason to end this session. */
 	if (!control_complete(entry))
 		log_warning("status entry: out of memory");
-	else if (registry_update(s->registry, entry, &e))
+	else if (publisher_put(s->publisher, entry, &e))
 		log_warning("status entry: %s", e.text);
 	json_object_put(entry);
 }

@@ -22,6 +22,7 @@
 #include "pmem.h"
 #include "pool.h"
 #include "probe.h"
+#include "publisher.h"
 #include "registry.h"
 
 #define STATE_PEER_MAX 96
@@ -38,6 +39,7 @@ struct state {
 	const struct conf *conf; /* borrowed */
 	struct pool_store *store;
 	struct registry *registry;
+	struct publisher *publisher; /* of registry */
 	struct pool *pool;
 	struct pmem_map *map;
 	struct data *data;
@@ -152,7 +154,7 @@ void state_report(struct state *s, struct json_object *report);
 /* This session's entry for status; a new object or NULL. */
 struct json_object *state_entry(const struct state *s);
 
-/* Bring the registry up to date, at most once a second. Failures are logged. */
+/* Let the registry be brought up to date, at most once a second. Failures are logged. */
 void state_publish(struct state *s);
 
 /* Do some of what can wait until nothing else is to be done; true if there was anything. */

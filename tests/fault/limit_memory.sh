@@ -12,7 +12,7 @@ while read -r kib what; do
 	stop "$SERVE_PID"
 done <<'END'
 8000 memory for [0-9]* buffers
-29500 starting the data thread
+37600 starting the data thread
 END
 # Wherever else it ends: an error, and none about what is installed alone.
 for kib in 110000 130000 140000 150000 160000; do

@@ -557,6 +557,7 @@ writer_start(unsigned how)
 	struct pool_store *mine;
 	struct json_object *o;
 	struct pool *p;
+	char entry[REGISTRY_ENTRY_SIZE];
 	int ready[2];
 	sigset_t term;
 	pid_t pid;
@@ -582,7 +583,7 @@ writer_start(unsigned how)
 		o = json_object_new_object();
 		(void)json_object_object_add(o, "pid", json_object_new_int64(getpid()));
 		if (registry_join(pool_store_dirfd(mine), 8, &r, NULL) ||
-		    registry_update(r, o, NULL))
+		    registry_entry(o, entry, NULL) || registry_update(r, entry, NULL))
 			_exit(1);
 	}
 	(void)!write(ready[1], "x", 1);

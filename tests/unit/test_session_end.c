@@ -40,16 +40,46 @@ __wrap_pmem_map_free(struct pmem_map *m)
 
 /* ---- a disk that takes long, once ---- */
 
-static _Atomic int slow_ms; /* the next update of the registry */
+static _Atomic int slow_ms; /* the next tidying of a journal, which is due then */
 
-int __real_registry_update(struct registry *r, struct json_object *o, struct err *e);
-int __wrap_registry_update(struct registry *r, struct json_object *o, struct err *e);
+uint64_t __real_pool_journal_tidy_at(const struct pool *p);
+uint64_t __wrap_pool_journal_tidy_at(const struct pool *p);
+bool __wrap_pool_journal_tidy(struct pool *p);
+bool __real_pool_journal_tidy(struct pool *p);
+
+uint64_t
+__wrap_pool_journal_tidy_at(const struct pool *p)
+{
+	return atomic_load(&slow_ms) ? 0 : __real_pool_journal_tidy_at(p);
+}
+
+bool
+__wrap_pool_journal_tidy(struct pool *p)
+{
+	int ms = atomic_exchange(&slow_ms, 0);
+
+	(void)poll(NULL, 0, ms);
+	return ms > 0 || __real_pool_journal_tidy(p);
+}
+
+/* ---- a disk that stalls ---- */
+
+static _Atomic bool stalls; /* updates of the registry wait until it does not */
+static _Atomic unsigned stalled;
+
+int __real_registry_update(struct registry *r, const char *entry, struct err *e);
+int __wrap_registry_update(struct registry *r, const char *entry, struct err *e);
 
 int
-__wrap_registry_update(struct registry *r, struct json_object *o, struct err *e)
+__wrap_registry_update(struct registry *r, const char *entry, struct err *e)
 {
-	(void)poll(NULL, 0, atomic_exchange(&slow_ms, 0));
-	return __real_registry_update(r, o, e);
+	uint64_t deadline = clock_deadline(2 * WAIT_MS);
+
+	if (atomic_load(&stalls))
+		atomic_fetch_add(&stalled, 1);
+	while (atomic_load(&stalls) && clock_left_ms(deadline) > 0)
+		(void)poll(NULL, 0, 5);
+	return __real_registry_update(r, entry, e);
 }
 
 /* ---- ends ---- */
@@ -207,15 +237,52 @@ session_that_was_busy_looks_before_it_calls_the_peer_silent(void **state)
 	make_pool(&c, "a");
 	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
 	atomic_store(&slow_ms, 600);
-	/* Until its entry is due, a second after the last. */
 	for (int i = 0; i < 40 && atomic_load(&slow_ms); i++) {
-		call_ok(&c, "ping",
-			"{\"report\":{\"connection\":\"connected\",\"replication\":"
-			"\"established\",\"data\":\"up-to-date\"}}");
+		call_ok(&c, "ping", "{}");
 		(void)poll(NULL, 0, 50);
 	}
 	assert_int_equal(atomic_load(&slow_ms), 0);
 	call_ok(&c, "ping", "{}");
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
+}
+
+static bool
+status_tells(struct client *c, const char *text)
+{
+	struct json_object *o = call(c, REPL_OK, "status", "{}", NULL);
+	bool tells = strstr(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN), text);
+
+	json_object_put(o);
+	return tells;
+}
+
+/* Its entry is told of when the disk goes on, and that is the latest. */
+static void
+disk_that_stalls_keeps_no_answer(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c, other;
+	uint64_t deadline;
+
+	atomic_store(&stalled, 0);
+	atomic_store(&stalls, true);
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	deadline = clock_deadline(WAIT_MS);
+	while (!atomic_load(&stalled) && clock_left_ms(deadline) > 0)
+		call_ok(&c, "ping", "{}");
+	atomic_store(&stalls, false);
+	assert_int_equal(atomic_load(&stalled), 1);
+
+	client_hello(&other, &d->conf, "o");
+	deadline = clock_deadline(WAIT_MS);
+	while (!status_tells(&other, "\"mode\":\"write\"") && clock_left_ms(deadline) > 0)
+		call_ok(&c, "ping", "{}");
+	assert_true(status_tells(&other, "\"mode\":\"write\""));
+	call_ok(&other, "bye", "{}");
+	assert_int_equal(client_join(&other), REPL_OK);
 	call_ok(&c, "bye", "{}");
 	assert_int_equal(client_join(&c), REPL_OK);
 }
@@ -350,6 +417,7 @@ main(void)
 		T(lost_writers_pool_is_unknown_before_it_is_closed),
 		T(silence_ends_the_session),
 		T(session_that_was_busy_looks_before_it_calls_the_peer_silent),
+		T(disk_that_stalls_keeps_no_answer),
 		T(missing_heartbeat_gives_up_the_pool),
 		T(flood_is_answered_message_by_message),
 		T(peer_that_does_not_read_is_left),
