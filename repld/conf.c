@@ -424,6 +424,12 @@ conf_read(const char *path, struct conf *c, struct err *e)
 	return rc;
 }
 
+const char *
+conf_file(const struct conf *c)
+{
+	return c->path ? c->path : "its configuration";
+}
+
 void
 conf_fini(struct conf *c)
 {

@@ -51,6 +51,9 @@ struct conf {
  */
 int conf_read(const char *path, struct conf *c, struct err *e);
 
+/* How error texts name the file. */
+const char *conf_file(const struct conf *c);
+
 /* Frees what c holds; may be called again. */
 void conf_fini(struct conf *c);
 

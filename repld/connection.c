@@ -25,9 +25,11 @@
 #include <libssh/server.h>
 
 #include "authkeys.h"
+#include "become.h"
 #include "clock.h"
 #include "log.h"
 
+#define HOSTKEY_MAX  65536U
 #define BUFFER_SIZE  32768U
 #define PENDING_MAX  (8U << 20) /* well above the window that libssh grants */
 #define DENIALS_MAX  20U
@@ -80,15 +82,32 @@ struct pump {
 
 /* ---- host key ---- */
 
+/* errno says why; a link is refused to root alone. */
 static int
-hostkey_check_file(const char *path, struct err *e)
+hostkey_failed(const char *doing, const char *path, struct err *e)
+{
+	if (errno == ELOOP && geteuid() == 0)
+		return err_set(e, REPL_E_REFUSED,
+			       "host key '%s' is, or lies behind, a symbolic link, which root does "
+			       "not follow: name it by its own path",
+			       path);
+	return err_errno(e, err_from_errno(errno), errno, "%shost key '%s'", doing, path);
+}
+
+static int
+hostkey_check_file(int fd, const char *path, uid_t user, struct err *e)
 {
 	struct stat st;
 
-	if (stat(path, &st) < 0)
-		return err_errno(e, err_from_errno(errno), errno, "host key '%s'", path);
+	if (fstat(fd, &st) < 0)
+		return hostkey_failed("", path, e);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, REPL_E_REFUSED, "host key '%s' is no regular file", path);
+	if (st.st_uid != 0 && st.st_uid != user)
+		return err_set(e, REPL_E_REFUSED,
+			       "host key '%s' belongs to uid %u: it must belong to root or to the "
+			       "user of repld, uid %u",
+			       path, (unsigned)st.st_uid, (unsigned)user);
 	if (st.st_mode & (S_IRWXG | S_IRWXO))
 		return err_set(e, REPL_E_REFUSED,
 			       "host key '%s' has mode %03o, others may use it: chmod 600 '%s'",
@@ -96,76 +115,143 @@ hostkey_check_file(const char *path, struct err *e)
 	return REPL_OK;
 }
 
+static int
+hostkey_write(int fd, const char *text)
+{
+	size_t len = strlen(text);
+
+	while (len > 0) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0)
+			return -1;
+		text += n;
+		len -= (size_t)n;
+	}
+	return fsync(fd);
+}
+
+/* A new one as text; NULL: it could not be made. */
+static char *
+hostkey_new(void)
+{
+	ssh_key key = NULL;
+	char *text = NULL;
+
+	if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &key) == SSH_OK &&
+	    ssh_pki_export_privkey_base64(key, NULL, NULL, NULL, &text) != SSH_OK)
+		text = NULL;
+	ssh_key_free(key);
+	return text;
+}
+
+static void
+hostkey_text_free(char *text)
+{
+	if (text)
+		explicit_bzero(text, strlen(text));
+	ssh_string_free_char(text);
+}
+
 /* Under a name of its own first: the key is there whole or not at all. */
 static int
-hostkey_make(const char *path, struct err *e)
+hostkey_make(int dir, const char *name, const char *path, struct err *e)
 {
 	char temporary[4096];
-	ssh_key key = NULL;
-	mode_t mask = umask(077);
+	char *text = NULL;
 	int rc = REPL_OK;
-	int fd = -1;
+	int fd;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long)getpid()) >=
-	    (int)sizeof(temporary)) {
-		rc = err_set(e, REPL_E_INVAL, "host key path '%s' is too long", path);
-		goto out;
-	}
-	fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		rc = err_errno(e, err_from_errno(errno), errno, "making host key '%s'", path);
-		goto out;
-	}
-	if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &key) != SSH_OK ||
-	    ssh_pki_export_privkey_file(key, NULL, NULL, NULL, temporary) != SSH_OK ||
-	    fsync(fd) < 0)
+	if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", name, (long)getpid()) >=
+	    (int)sizeof(temporary))
+		return err_set(e, REPL_E_INVAL, "host key path '%s' is too long", path);
+	fd = become_open(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	if (fd < 0)
+		return hostkey_failed("making ", path, e);
+	text = hostkey_new();
+	if (!text)
 		rc = err_set(e, REPL_E_IO, "making host key '%s' failed", path);
 	/* link, not rename: who was first keeps the name. */
-	else if (link(temporary, path) < 0 && errno != EEXIST)
-		rc = err_errno(e, err_from_errno(errno), errno, "making host key '%s'", path);
+	else if (hostkey_write(fd, text) < 0 ||
+		 (linkat(dir, temporary, dir, name, 0) < 0 && errno != EEXIST))
+		rc = hostkey_failed("making ", path, e);
 	else
 		log_info("made host key %s", path);
-	(void)unlink(temporary);
-out:
-	if (fd >= 0)
-		(void)close(fd);
-	(void)umask(mask);
-	ssh_key_free(key);
+	(void)unlinkat(dir, temporary, 0);
+	(void)close(fd);
+	hostkey_text_free(text);
 	return rc;
 }
 
 static int
-hostkey_read(const char *path, struct hostkey *k, struct err *e)
+hostkey_read(int fd, const char *path, struct hostkey *k, struct err *e)
 {
+	char text[HOSTKEY_MAX] = "";
 	unsigned char *hash = NULL;
 	size_t len = 0;
+	ssize_t n = 1;
+	int rc = REPL_OK;
 
-	if (ssh_pki_import_privkey_file(path, NULL, NULL, NULL, &k->key) != SSH_OK)
-		return err_set(e, REPL_E_CONFIG,
-			       "host key '%s' is no private key without passphrase: remove it to "
-			       "have a new one made",
-			       path);
+	while (n > 0 && len < sizeof(text) - 1) {
+		n = read(fd, text + len, sizeof(text) - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	if (n < 0)
+		rc = hostkey_failed("reading ", path, e);
+	else if (ssh_pki_import_privkey_base64(text, NULL, NULL, NULL, &k->key) != SSH_OK)
+		rc = err_set(e, REPL_E_CONFIG,
+			     "host key '%s' is no private key without passphrase: remove it to "
+			     "have a new one made",
+			     path);
+	explicit_bzero(text, sizeof(text));
+	if (rc)
+		return rc;
 	if (ssh_get_publickey_hash(k->key, SSH_PUBLICKEY_HASH_SHA256, &hash, &len) == SSH_OK)
 		k->fingerprint = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, len);
 	ssh_clean_pubkey_hash(&hash);
 	return REPL_OK;
 }
 
+/* Where it is absent it is made, and then read like any other. */
+static int
+hostkey_open(const char *path, int *fd, struct err *e)
+{
+	const char *name;
+	int dir = become_dir(path, &name);
+	int rc = REPL_OK;
+
+	*fd = -1;
+	if (dir == -1)
+		return hostkey_failed("", path, e);
+	*fd = become_open(dir, name, O_RDONLY, 0);
+	if (*fd < 0 && errno == ENOENT) {
+		rc = hostkey_make(dir, name, path, e);
+		if (!rc)
+			*fd = become_open(dir, name, O_RDONLY, 0);
+	}
+	if (!rc && *fd < 0)
+		rc = hostkey_failed("", path, e);
+	become_dir_close(dir);
+	return rc;
+}
+
 int
-hostkey_load(const char *path, struct hostkey **out, struct err *e)
+hostkey_load(const char *path, uid_t user, struct hostkey **out, struct err *e)
 {
 	struct hostkey *k = calloc(1, sizeof(*k));
-	int rc = REPL_OK;
+	int fd = -1;
+	int rc;
 
 	*out = NULL;
 	if (!k)
 		return err_set(e, REPL_E_NOMEM, "out of memory for the host key");
-	if (access(path, F_OK) < 0 && errno == ENOENT)
-		rc = hostkey_make(path, e);
+	rc = hostkey_open(path, &fd, e);
 	if (!rc)
-		rc = hostkey_check_file(path, e);
+		rc = hostkey_check_file(fd, path, user, e);
 	if (!rc)
-		rc = hostkey_read(path, k, e);
+		rc = hostkey_read(fd, path, k, e);
+	if (fd >= 0)
+		(void)close(fd);
 	if (rc)
 		hostkey_free(k);
 	else

@@ -9,6 +9,7 @@
 #define REPLD_CONNECTION_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "conf.h"
 #include "err.h"
@@ -20,9 +21,10 @@ struct hostkey;
 
 /*
  * Read the private host key, or make an ed25519 key with mode 0600 if there is
- * no such file. An existing file that others may read is REPL_E_REFUSED.
+ * no such file. An existing file that others may read is REPL_E_REFUSED, and so
+ * is one that belongs neither to root nor to user, and what root gets to by a link.
  */
-int hostkey_load(const char *path, struct hostkey **out, struct err *e);
+int hostkey_load(const char *path, uid_t user, struct hostkey **out, struct err *e);
 void hostkey_free(struct hostkey *k);
 
 /* "SHA256:..." */

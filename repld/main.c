@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "become.h"
 #include "conf.h"
 #include "log.h"
 #include "serve.h"
@@ -228,7 +229,7 @@ run(const struct options *o)
 	err_clear(&e);
 	rc = conf_read(o->config, &conf, &e);
 	if (rc == REPL_OK)
-		rc = log_open(&conf, &e);
+		rc = o->mode == MODE_SERVE ? become_log(&conf, &e) : log_open(&conf, &e);
 	if (rc) {
 		(void)fprintf(stderr, "repld: %s\n", e.text);
 		conf_fini(&conf);

@@ -4,12 +4,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,6 +20,7 @@
 #include <unistd.h>
 
 #include "authkeys.h"
+#include "become.h"
 #include "clock.h"
 #include "connection.h"
 #include "log.h"
@@ -55,7 +54,7 @@ struct server {
 	const struct conf *conf;
 	const char *self;
 	struct hostkey *key;
-	char user[64]; /* whom the process runs as */
+	struct become user; /* whom the process runs as */
 	int listener;
 	int signals;
 	bool stop;
@@ -95,13 +94,6 @@ address_source(const struct sockaddr_storage *a)
 	else if (a->ss_family == AF_INET)
 		source = ((const struct sockaddr_in *)a)->sin_addr.s_addr;
 	return source;
-}
-
-/* As of what is found wrong when the file is read: repld.conf(5). */
-static const char *
-conf_file(const struct conf *c)
-{
-	return c->path ? c->path : "its configuration";
 }
 
 static int
@@ -162,55 +154,8 @@ serve_log_ready(const struct server *s)
 	(void)getsockname(s->listener, (struct sockaddr *)&a, &len);
 	format_address(&a, len, text, sizeof(text));
 	log_info("host key %s %s, user %s", s->conf->host_key, hostkey_fingerprint(s->key),
-		 s->user);
+		 s->user.name);
 	log_info("listening on %s", text);
-}
-
-/* For good: the process can't go back to root. */
-static int
-serve_become(const struct conf *c, const struct passwd *pw, struct err *e)
-{
-	/* Sessions open the log again, as the user. */
-	if (c->log == CONF_LOG_FILE && c->log_file &&
-	    lchown(c->log_file, pw->pw_uid, pw->pw_gid) < 0 && errno != ENOENT)
-		return err_errno(e, REPL_E_CONFIG, errno, "%s: key 'log': giving '%s' to user '%s'",
-				 conf_file(c), c->log_file, pw->pw_name);
-	if (initgroups(pw->pw_name, pw->pw_gid) < 0 ||
-	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
-	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0 || setuid(0) == 0)
-		return err_errno(e, REPL_E_FAILED, errno, "becoming user '%s'", pw->pw_name);
-	return REPL_OK;
-}
-
-/* The name that clients log in with, after a change of user where one is due. */
-static int
-serve_set_user(struct server *s, struct err *e)
-{
-	const struct conf *c = s->conf;
-	const struct passwd *pw = c->user ? getpwnam(c->user) : getpwuid(geteuid());
-	int rc = REPL_OK;
-
-	if (!pw && c->user)
-		return err_set(e, REPL_E_CONFIG, "%s: key 'user': '%s': there is no such user",
-			       conf_file(c), c->user);
-	if (pw)
-		(void)snprintf(s->user, sizeof(s->user), "%s", pw->pw_name);
-	else
-		(void)snprintf(s->user, sizeof(s->user), "%u", (unsigned)geteuid());
-	if (geteuid() == 0 && (!c->user || pw->pw_uid == 0))
-		return err_set(
-			e, REPL_E_CONFIG,
-			"repld serve does not serve as root: set 'user' in %s to the account "
-			"that owns %s, or start it as that account",
-			conf_file(c), c->pool_dir ? c->pool_dir : "the pool directory");
-	if (geteuid() == 0)
-		rc = serve_become(c, pw, e);
-	else if (c->user && pw->pw_uid != geteuid())
-		rc = err_set(e, REPL_E_CONFIG,
-			     "%s: key 'user': '%s': only root can become another user, this is "
-			     "uid %u",
-			     conf_file(c), c->user, (unsigned)geteuid());
-	return rc;
 }
 
 static int
@@ -258,7 +203,7 @@ serve_take_signals(struct server *s, struct err *e)
 static int
 serve_hostkey(struct server *s, struct err *e)
 {
-	int rc = hostkey_load(s->conf->host_key, &s->key, e);
+	int rc = hostkey_load(s->conf->host_key, s->user.uid, &s->key, e);
 
 	if (!rc)
 		return REPL_OK;
@@ -285,11 +230,13 @@ serve_init(struct server *s, struct err *e)
 		return err_set(e, REPL_E_NOMEM, "out of memory for %u connections", s->capacity);
 	rc = serve_check_conf(s->conf, e);
 	if (!rc)
+		rc = become_whom(s->conf, &s->user, e);
+	if (!rc)
 		rc = serve_listen(s, e);
 	if (!rc)
 		rc = serve_hostkey(s, e);
 	if (!rc)
-		rc = serve_set_user(s, e);
+		rc = become_for_good(&s->user, e);
 	if (!rc)
 		rc = serve_take_signals(s, e);
 	return rc;
@@ -437,7 +384,7 @@ serve_child(struct server *s, int fd, int started_fd, const char *peer, bool qui
 		.conf = s->conf,
 		.self = s->self,
 		.key = s->key,
-		.user = s->user,
+		.user = s->user.name,
 		.fd = fd,
 		.started_fd = started_fd,
 		.quiet = quiet,
