@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #define OFI_LIBRARY "libfabric.so.1"
 
@@ -104,6 +105,12 @@ load(struct err *e)
 	int errnum;
 	void *lib;
 
+	/* It loads what lies there, whoever has said so. */
+	if (getauxval(AT_SECURE) && getenv("FI_PROVIDER_PATH"))
+		return err_set(e, REPL_E_REFUSED,
+			       "FI_PROVIDER_PATH is set for a program with other rights than its "
+			       "caller's, in which libfabric would load what that names: take it "
+			       "out of the environment");
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &mask);
 	for (int i = 1; i < NSIG; i++)

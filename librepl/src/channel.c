@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -183,6 +184,16 @@ channel_mute(int priority, const char *function, const char *buffer, void *arg)
 }
 
 /*
+ * A program with other rights than its caller's takes no orders from that: "~" is the caller's, and
+ * libssh has commands of ssh's config run by the caller's SHELL.
+ */
+static bool
+channel_distrusts_caller(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
+
+/*
  * A LogLevel in ssh's config takes effect while the rest is being parsed. The
  * callback stays where there was none before: libssh has no way back.
  */
@@ -192,6 +203,8 @@ channel_parse_config(struct channel *c)
 	ssh_logging_callback old = ssh_get_log_callback();
 	int rc;
 
+	if (channel_distrusts_caller())
+		return SSH_OK;
 	(void)ssh_set_log_callback(channel_mute);
 	rc = ssh_options_parse_config(c->session, NULL);
 	(void)ssh_set_log_level(SSH_LOG_NOLOG);
@@ -228,6 +241,9 @@ channel_set_explicit(struct channel *c, const struct channel_options *o, struct 
 		rc = channel_set(c, SSH_OPTIONS_PORT, &o->target->port, e);
 	if (!rc && o->known_hosts)
 		rc = channel_set(c, SSH_OPTIONS_KNOWNHOSTS, o->known_hosts, e);
+	/* No socket: libssh would take SSH_AUTH_SOCK. */
+	if (!rc && channel_distrusts_caller())
+		rc = channel_set(c, SSH_OPTIONS_IDENTITY_AGENT, "/dev/null", e);
 	return rc;
 }
 

@@ -325,7 +325,7 @@ dial_check_agent(uint64_t deadline_ns, const _Atomic int *cancel, struct err *e)
 {
 	/* SSH_AGENTC_REQUEST_IDENTITIES with its length before it. */
 	static const unsigned char request[] = {0, 0, 0, 1, 11};
-	const char *path = getenv("SSH_AUTH_SOCK");
+	const char *path = secure_getenv("SSH_AUTH_SOCK");
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct pollfd p = {.fd = -1, .events = POLLIN};
 	int n = 1;

@@ -72,7 +72,7 @@ expand(const char *command, const struct proxy_words *w, char *out, struct err *
 static int
 spawn(char *command, int fd, pid_t *pid)
 {
-	const char *shell = getenv("SHELL");
+	const char *shell = secure_getenv("SHELL");
 	char flag[] = "-c", *argv[] = {NULL, flag, command, NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attr;

@@ -349,10 +349,10 @@ remote_reports(struct remote *r, struct json_object *(*report)(void *arg), void 
 static const char *
 peer_user(void)
 {
-	const char *user = getenv("USER");
+	const char *user = secure_getenv("USER");
 
 	if (!user)
-		user = getenv("LOGNAME");
+		user = secure_getenv("LOGNAME");
 	return user ? user : geteuid() == 0 ? "root" : "?";
 }
 
