@@ -298,8 +298,7 @@ pool_close_replicas(struct pool *p)
 	struct repl *r = p->r;
 
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
-	if (pool_commit_locked(p))
-		report("%s: closing: %s", p->path, api.repl_errormsg());
+	pool_commit_last(p);
 	lost_end(p);
 	p->r = NULL;
 	if (api.repl_close(r))
@@ -508,6 +507,7 @@ pool_open_alone(struct pool *p)
 	p->size = p->file_size;
 	p->lanes = api.repl_lanes(p->r);
 	memset(p->undrained, 0, sizeof(p->undrained));
+	p->given_up = false;
 	lost_begin(p);
 	atomic_store(&p->told_short, false);
 	p->opener = gettid();

@@ -490,8 +490,13 @@ pools_end_begins(void)
 		return;
 	calm = calm_begin();
 	for (unsigned i = 0; i < pool_count; i++) {
-		pool_leave(&pools[i]);
-		pool_commit(&pools[i], 0);
+		struct pool *p = &pools[i];
+
+		pool_leave(p);
+		(void)pthread_rwlock_wrlock(&p->lock);
+		if (p->state == POOL_OPEN)
+			pool_commit_last(p);
+		(void)pthread_rwlock_unlock(&p->lock);
 	}
 	calm_end(calm);
 }

@@ -70,6 +70,7 @@ struct pool {
 	_Atomic bool stored;                   /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
+	bool given_up; /* its last commit has failed */
 };
 
 extern struct pool pools[POOLS_MAX];
@@ -148,6 +149,13 @@ void piece_flush(struct pool *p, uint64_t off, size_t len, bool look);
 /* What any thread has flushed is drained, of a pool that is longer than that. */
 void pool_commit(struct pool *p, uint64_t to);
 int pool_commit_locked(struct pool *p); /* it is open, and locked for writing */
+
+/*
+ * The same before it is closed, once or more: the program makes nothing durable by that, and is
+ * told of a failure only. With nothing new behind that it is not tried again: it may have waited
+ * for block-timeout.
+ */
+void pool_commit_last(struct pool *p);
 
 /* This thread has flushed what is not drained. */
 bool thread_flushed(void);

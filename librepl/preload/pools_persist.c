@@ -194,6 +194,26 @@ pool_commit_locked(struct pool *p)
 	return rc;
 }
 
+static bool
+any_undrained(const struct pool *p)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < p->lanes; i++)
+		any |= p->undrained[i] > 0;
+	return any;
+}
+
+void
+pool_commit_last(struct pool *p)
+{
+	if (p->given_up && !any_undrained(p))
+		return;
+	p->given_up = pool_commit_locked(p) != 0;
+	if (p->given_up)
+		report("%s: closing: %s", p->path, api.repl_errormsg());
+}
+
 void
 pool_commit(struct pool *p, uint64_t to)
 {

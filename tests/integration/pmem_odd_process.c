@@ -26,7 +26,8 @@
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
  *   shares    a child of vfork(2) writes to the pool before and after another thread opens it
  *   holds     until FILE.enough is there; it says when it has made something durable
- *   later     the same to a file that is there, until FILE.later is
+ *   prints    the same, and what it prints last is left to exit(3)
+ *   later     as holds to a file that is there, until FILE.later is
  *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
  *   shorter   it gets so behind what was made durable while FILE.away is there, until FILE.enough
@@ -714,6 +715,13 @@ holds(const char *path)
 }
 
 static void
+prints(const char *path)
+{
+	holds(path);
+	(void)printf("ends");
+}
+
+static void
 later(const char *path)
 {
 	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -752,6 +760,7 @@ const struct odd_mode odd_process[] = {
 	{"cut", cut},
 	{"shorter", shorter},
 	{"holds", holds},
+	{"prints", prints},
 	{"adds", adds},
 	{"later", later},
 	{"other", other},

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Exit compares no pool once more for each of its handlers, nor each time that a thread goes on meanwhile.
+# Exit compares no pool once more for each of its handlers, nor each time that a thread goes on meanwhile; without a
+# replica it is one all the same.
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
@@ -20,4 +21,33 @@ for i in 1 2 3 4; do
 		fail "lives ends with $?: $(cat "$TMP/out")"
 	wait_for 10 pool_idle lives || fail "lives is still open"
 	opened lives 2
+done
+
+# All is acknowledged, and exit makes nothing durable: that a replica is away then does not stop the program, and is waited for
+# once.
+for loss in fail block; do
+	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set on-loss=$loss --set block-timeout=300 \
+		--replica "$T/$loss" --pool "$TMP/$loss" -- \
+		timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" prints "$TMP/$loss" >"$TMP/$loss.out" 2>"$TMP/$loss.err" &
+	eval "$loss=$!"
+	PIDS="$PIDS $!"
+	wait_for 20 grep -q holds "$TMP/$loss.out" || fail "$loss does not begin: $(cat "$TMP/$loss.err")"
+done
+connections=$(children "$SERVE_PID")
+# shellcheck disable=SC2046,SC2086
+signalled KILL "$SERVE_PID" $connections $(for pid in $connections; do children "$pid"; done)
+lost_is_known() {
+	! ctl status "$TMP/$1" | grep -q "^state.* established"
+}
+for loss in fail block; do
+	wait_for 20 lost_is_known $loss || fail "$loss does not see the loss: $(ctl status "$TMP/$loss")"
+done
+touch "$TMP/fail.enough" "$TMP/block.enough"
+for loss in fail block; do
+	wait "${!loss}"
+	status=$?
+	[ $status -eq 0 ] || fail "with on-loss = $loss it ends with $status: $(cat "$TMP/$loss.err")"
+	[ "$(tail -n 1 "$TMP/$loss.out")" = ends ] || fail "with on-loss = $loss it prints: $(cat "$TMP/$loss.out")"
+	[ "$(grep -c "closing: " "$TMP/$loss.err")" -eq 1 ] || fail "with on-loss = $loss: $(cat "$TMP/$loss.err")"
+	grep -q "REPLICA .* LOST" "$TMP/$loss.err" || fail "with on-loss = $loss: $(cat "$TMP/$loss.err")"
 done
