@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "pools_impl.h"
 
 #define LIBRARY "librepl.so.0"
+#define OPENSSL "libcrypto.so.3"
 
 struct api api;
 
@@ -37,6 +39,23 @@ open_library(void)
 	return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
+/*
+ * A program may have used OpenSSL after it has mapped its pools, and that is cleaned up before
+ * what was registered then. What is registered with OpenSSL last it calls first: librepl has done
+ * so before, and calls libssh no more from there on.
+ */
+static void
+openssl_begin(void)
+{
+	void *crypto = dlopen(OPENSSL, RTLD_NOW | RTLD_NOLOAD);
+	int (*at_end)(void (*)(void)) = NULL;
+
+	if (crypto)
+		at_end = (int (*)(void (*)(void)))(uintptr_t)dlsym(crypto, "OPENSSL_atexit");
+	if (at_end)
+		(void)at_end(pools_end_openssl);
+}
+
 static const char *
 load(void)
 {
@@ -55,6 +74,7 @@ load(void)
 	}
 	API_TABLE(API_LOAD)
 #undef API_LOAD
+	openssl_begin();
 	descriptors_begin();
 	return NULL;
 }

@@ -443,6 +443,19 @@ pools_close_own(void)
 	}
 }
 
+static void
+pools_close_calmly(void)
+{
+	struct calm calm = calm_begin();
+
+	pools_close();
+	calm_end(calm);
+	/* What a signal handler has flushed meanwhile has opened its pool once more. */
+	calm = calm_begin();
+	pools_close_own();
+	calm_end(calm);
+}
+
 /* False: nothing may be done at exit. */
 static bool
 may_end(void)
@@ -464,20 +477,19 @@ may_end(void)
 static void
 pools_end(void)
 {
-	struct calm calm;
-
 	if (!may_end()) {
 		for (unsigned i = 0; i < late_count && !is_sharing(); i++)
 			late_lost(late[i].pool);
 		return;
 	}
-	calm = calm_begin();
-	pools_close();
-	calm_end(calm);
-	/* What a signal handler has flushed meanwhile has opened its pool once more. */
-	calm = calm_begin();
-	pools_close_own();
-	calm_end(calm);
+	pools_close_calmly();
+}
+
+void
+pools_end_openssl(void)
+{
+	if (may_end())
+		pools_close_calmly();
 }
 
 /* Others may make more durable, and each opening compares the whole pool: none is closed yet. */

@@ -130,6 +130,12 @@ bool pools_may_open(struct pool *p);
 void register_end(void);
 void register_end_begins(void);
 
+/*
+ * The pools are closed where OpenSSL is about to be cleaned up: without it no target can be told
+ * that they are.
+ */
+void pools_end_openssl(void);
+
 /* ---- pools_map.c ---- */
 
 /*

@@ -19,6 +19,7 @@
  *   narrow    its address space has got a limit that it has reached
  *   limited   it gives itself a limit of addresses, some GiB, and goes on
  *   atexit    persists in a handler of atexit(3), while it is mapped
+ *   openssl   it uses OpenSSL, from between mapping and persisting on, and is slow to end
  *   lives     main() returns while threads persist
  *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
@@ -34,6 +35,7 @@
  * is other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   leaves    it has left its environment and its directory before it maps the file
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -62,6 +64,8 @@
 #define WRITERS 6
 #define FORKS   20
 #define HANDLED 100U
+
+#define LOAD_STRINGS 2U /* of OpenSSL's interface: with nothing to do it registers nothing */
 
 static void
 daemon_child(const char *path)
@@ -512,6 +516,27 @@ at_exit(const char *path)
 }
 
 static void
+take_time(void)
+{
+	(void)sleep(1);
+}
+
+static void
+by_openssl(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	void *library = dlopen("libcrypto.so.3", RTLD_NOW);
+	int (*init)(uint64_t, const void *) = NULL;
+
+	check(atexit(take_time) == 0, "atexit");
+	if (library)
+		init = (int (*)(uint64_t, const void *))(uintptr_t)dlsym(library,
+									 "OPENSSL_init_crypto");
+	check(init != NULL && init(LOAD_STRINGS, NULL) == 1, "OPENSSL_init_crypto");
+	put(at, 'a', PAGE);
+}
+
+static void
 lives(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -768,6 +793,7 @@ const struct odd_mode odd_process[] = {
 	{"number", number},
 	{"narrow", narrow},
 	{"atexit", at_exit},
+	{"openssl", by_openssl},
 	{"lives", lives},
 	{"limited", limited},
 	{"stores", stores},

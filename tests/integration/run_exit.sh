@@ -15,6 +15,18 @@ opened() {
 odd atexit
 opened atexit 1
 
+# The pool is closed before OpenSSL is gone, by which the targets are told: also the one that nobody waits for.
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set async-target="$T/async" --replica "$T/openssl" \
+	--pool "$TMP/openssl" -- timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" openssl "$TMP/openssl" >"$TMP/out" 2>&1 ||
+	fail "openssl ends with $?: $(cat "$TMP/out")"
+[ ! -s "$TMP/out" ] || fail "openssl says: $(cat "$TMP/out")"
+for pool in openssl async; do
+	wait_for 10 pool_idle $pool || fail "$pool is still open"
+	ctl info "$T/$pool" | grep -q "^state .*up-to-date" || fail "$pool: $(ctl info "$T/$pool")"
+	ctl verify "$TMP/openssl" "$T/$pool" >"$TMP/verify.log" 2>&1 || lost "$pool: $(cat "$TMP/verify.log")"
+done
+grep -q "before pool.close" "$TMP/serve.log" && fail "not closed in order"
+
 # Who persists behind the end opens it, once: the bytes that were under way may be on one side only.
 for i in 1 2 3 4; do
 	(run "$TMP/lives" lives timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" lives "$TMP/lives") >"$TMP/out" 2>&1 ||
