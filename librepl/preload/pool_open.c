@@ -312,7 +312,8 @@ pool_open_try(struct pool *p, char *why, size_t size)
 	const char *missing;
 	int rc;
 
-	if (loading_now()) {
+	p->loading = loading_now();
+	if (p->loading) {
 		(void)snprintf(why, size, "a library is being loaded, whose constructor may wait");
 		return REPL_E_TIMEOUT;
 	}
@@ -460,7 +461,16 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 	return rc == REPL_E_BUSY ? pool_open_or_mark(p, why, size) : rc;
 }
 
-/* With on-loss = block: for what may come about by itself. */
+/*
+ * With on-loss = block what may come about by itself; with fail, too, where nothing speaks against
+ * the target: another thread's library is loaded in a while.
+ */
+static bool
+may_await(const struct pool *p, int rc)
+{
+	return rc && (p->loading || (policy.block && may_pass(rc)));
+}
+
 static int
 pool_open_await(struct pool *p, char *why, size_t size)
 {
@@ -468,10 +478,10 @@ pool_open_await(struct pool *p, char *why, size_t size)
 	int rc = pool_open_inherit(p, why, size);
 	struct timespec pause;
 
-	if (!policy.block || !may_pass(rc) || !pool_must_end(p, rc))
+	if (!may_await(p, rc) || !pool_must_end(p, rc))
 		return rc;
 	report("%s: NOT REPLICATED, waiting for that: %s", p->path, why);
-	while (may_pass(rc) && now_ns() - begin < policy.block_ns) {
+	while (may_await(p, rc) && now_ns() - begin < policy.block_ns) {
 		pause.tv_sec = (time_t)(pause_ns / NS_A_SECOND);
 		pause.tv_nsec = (long)(pause_ns % NS_A_SECOND);
 		(void)nanosleep(&pause, NULL);

@@ -62,6 +62,7 @@ struct pool {
 	_Atomic size_t told_behind;            /* said once of each size of the replicas */
 	_Atomic bool told_sharing, told_stray; /* likewise */
 	_Atomic bool others;                   /* another program had it open */
+	bool loading;                          /* tried last, a library was being loaded */
 	_Atomic bool try_now;                  /* to open it, though it is not time yet */
 	_Atomic bool told_mark;                /* said once */
 	_Atomic bool owing;                    /* something was posted, and not asked for */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A library that maps a pool, $EARLY_POOL, while it is loaded, and is told later to write to it. */
+/*
+ * A library that maps a pool, $EARLY_POOL, while it is loaded, and is told later to write to it. To
+ * load it takes until the file $EARLY_WAITS is there; $EARLY_WAITS.begun is when it begins.
+ */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,12 +16,26 @@
 
 static char *pool;
 
+static void
+early_wait(const char *path)
+{
+	char begun[4096];
+
+	(void)snprintf(begun, sizeof(begun), "%s.begun", path);
+	(void)close(open(begun, O_RDWR | O_CREAT, 0600));
+	while (access(path, F_OK))
+		(void)usleep(10000);
+}
+
 __attribute__((constructor)) static void
 early_map(void)
 {
+	const char *waits = getenv("EARLY_WAITS");
 	const char *path = getenv("EARLY_POOL");
 	int fd = path ? open(path, O_RDWR | O_CREAT, 0600) : -1;
 
+	if (waits)
+		early_wait(waits);
 	if (fd >= 0 && ftruncate(fd, (off_t)SIZE) == 0)
 		pool = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (!pool || pool == MAP_FAILED)

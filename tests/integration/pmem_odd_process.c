@@ -20,6 +20,7 @@
  *   limited   it gives itself a limit of addresses, some GiB, and goes on
  *   atexit    persists in a handler of atexit(3), while it is mapped
  *   openssl   it uses OpenSSL, from between mapping and persisting on, and is slow to end
+ *   meanwhile a thread loads a library, $LOADED, which takes until FILE.enough is there
  *   lives     main() returns while threads persist
  *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
@@ -719,6 +720,30 @@ shorter(const char *path)
 	put(at + 2 * PAGE, 'c', PAGE);
 }
 
+static void *
+load_long(void *arg)
+{
+	(void)arg;
+	check(dlopen(getenv("LOADED"), RTLD_NOW) != NULL, "dlopen");
+	return NULL;
+}
+
+static void
+meanwhile(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), enough[4096];
+	pthread_t loader;
+
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	check(setenv("EARLY_WAITS", enough, 1) == 0, "setenv");
+	check(!pthread_create(&loader, NULL, load_long, NULL), "thread");
+	wait_for_file(path, "enough.begun");
+	/* A function of libpmem's is looked up first, which waits by itself. */
+	memset(at, 'm', PAGE);
+	check(msync(at, PAGE, MS_SYNC) == 0, "msync");
+	(void)pthread_join(loader, NULL);
+}
+
 static void
 other(const char *path)
 {
@@ -794,6 +819,7 @@ const struct odd_mode odd_process[] = {
 	{"narrow", narrow},
 	{"atexit", at_exit},
 	{"openssl", by_openssl},
+	{"meanwhile", meanwhile},
 	{"lives", lives},
 	{"limited", limited},
 	{"stores", stores},

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the constructor of a library persists, while a program loads that, does not wait for the library; it is on the replica
 # with what is made durable next.
+# Another thread may wait for the end of that, and does so where nothing may be durable without replicas.
 . "$(dirname "$0")/run_lib.sh"
 ODD=$BUILD/tests/integration/pmem_odd
 LOADED=$BUILD/tests/integration/libpmem_loaded.so
@@ -10,11 +11,15 @@ start_target
 file=$TMP/loaded
 
 # A program that makes nothing durable without replicas does not do so there; meanwhile the other one.
-(run "$TMP/never" never timeout -k 5 60 "$ODD" loaded "$TMP/never") >"$TMP/never.out" 2>&1 &
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set on-loss=fail --set block-timeout=300 \
+	--replica "$T/never" --pool "$TMP/never" -- \
+	timeout -k 5 60 "$ODD" loaded "$TMP/never" >"$TMP/never.out" 2>&1 &
 never=$!
+(run "$TMP/meanwhile" meanwhile timeout -k 5 60 "$ODD" meanwhile "$TMP/meanwhile") >"$TMP/meanwhile.out" 2>&1 &
+meanwhile=$!
 (ON_LOSS=degrade run "$file" loaded timeout -k 5 60 "$ODD" loaded "$file") >"$TMP/out" 2>&1 &
 pid=$!
-PIDS="$PIDS $pid $never"
+PIDS="$PIDS $pid $never $meanwhile"
 wait_for 40 grep -q "loaded: is replicated now" "$TMP/out" || fail "it is not replicated: $(cat "$TMP/out")"
 touch "$file.enough"
 wait "$pid" || fail "it ends with $?: $(cat "$TMP/out")"
@@ -27,3 +32,13 @@ wait "$never"
 status=$?
 [ $status -eq 134 ] || fail "with on-loss = fail it ends with $status: $(cat "$TMP/never.out")"
 grep -q "never: NOT REPLICATED: a library is being loaded" "$TMP/never.out" || fail "it says: $(cat "$TMP/never.out")"
+
+wait_for 40 grep -q "meanwhile: NOT REPLICATED" "$TMP/meanwhile.out" || fail "nothing is told"
+grep -q "meanwhile: NOT REPLICATED, waiting.*a library is being loaded" "$TMP/meanwhile.out" ||
+	fail "it does not wait: $(cat "$TMP/meanwhile.out")"
+touch "$TMP/meanwhile.enough"
+wait "$meanwhile" || fail "meanwhile ends with $?: $(cat "$TMP/meanwhile.out")"
+grep -q "meanwhile: is replicated now" "$TMP/meanwhile.out" || fail "it says: $(cat "$TMP/meanwhile.out")"
+wait_for 10 pool_idle meanwhile || fail "meanwhile is still open"
+ctl verify "$TMP/meanwhile" "$T/meanwhile" >"$TMP/verify.log" 2>&1 ||
+	lost "meanwhile: $(cat "$TMP/verify.log" "$TMP/meanwhile.out")"
