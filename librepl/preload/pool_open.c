@@ -562,7 +562,8 @@ pool_retry(unsigned number)
 	bool here = true;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
-	if (p->state == POOL_OFF && pool_due(p))
+	/* Closed meanwhile, as by main()'s return, it is opened once more for who waits. */
+	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)))
 		here = pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
 	calm_end(calm);
