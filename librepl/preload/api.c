@@ -15,6 +15,8 @@
 #define LIBRARY "librepl.so.0"
 #define OPENSSL "libcrypto.so.3"
 
+#define INIT_NO_ATEXIT 0x00080000UL /* of OpenSSL's documented interface */
+
 struct api api;
 
 /*
@@ -39,10 +41,23 @@ open_library(void)
 	return dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 }
 
+void
+api_begin(void)
+{
+	void *crypto = dlopen(OPENSSL, RTLD_NOW | RTLD_NOLOAD);
+	int (*init)(uint64_t, const void *) = NULL;
+
+	if (crypto)
+		init = (int (*)(uint64_t, const void *))(uintptr_t)dlsym(crypto,
+									 "OPENSSL_init_crypto");
+	if (init)
+		(void)init(INIT_NO_ATEXIT, NULL);
+}
+
 /*
- * A program may have used OpenSSL after it has mapped its pools, and that is cleaned up before
- * what was registered then. What is registered with OpenSSL last it calls first: librepl has done
- * so before, and calls libssh no more from there on.
+ * A program may have loaded and used OpenSSL after it has mapped its pools, and that is cleaned up
+ * before what was registered then. What is registered with OpenSSL last it calls first: librepl has
+ * done so before, and calls libssh no more from there on.
  */
 static void
 openssl_begin(void)

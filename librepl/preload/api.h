@@ -35,6 +35,12 @@ struct api {
 
 extern struct api api;
 
+/*
+ * There are pools, and no thread yet. OpenSSL, where the program has that, is not to clean itself
+ * up at exit: librepl says so too late for one that uses it before.
+ */
+void api_begin(void);
+
 /* NULL, or why librepl can't be used. */
 const char *api_load(void);
 

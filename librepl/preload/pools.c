@@ -398,6 +398,7 @@ pools_init(void)
 	pool_policy_begin();
 	if (pool_count > 0) {
 		mark_new();
+		api_begin();
 		kin_begin();
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 		missed_begin();

@@ -20,6 +20,7 @@
  *   limited   it gives itself a limit of addresses, some GiB, and goes on
  *   atexit    persists in a handler of atexit(3), while it is mapped
  *   openssl   it uses OpenSSL, from between mapping and persisting on, and is slow to end
+ *   crypto    the same of OpenSSL that it has from its beginning on, and persists after that
  *   meanwhile a thread loads a library, $LOADED, which takes until FILE.enough is there
  *   lives     main() returns while threads persist
  *   number    a file of its own, and then a connection, has the number of standard error
@@ -523,18 +524,31 @@ take_time(void)
 }
 
 static void
-by_openssl(const char *path)
+use_openssl(const char *path, int flags, void (*ends)(void))
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
-	void *library = dlopen("libcrypto.so.3", RTLD_NOW);
+	void *library = dlopen("libcrypto.so.3", flags);
 	int (*init)(uint64_t, const void *) = NULL;
 
-	check(atexit(take_time) == 0, "atexit");
+	handled_at = at + PAGE;
+	check(atexit(ends) == 0, "atexit");
 	if (library)
 		init = (int (*)(uint64_t, const void *))(uintptr_t)dlsym(library,
 									 "OPENSSL_init_crypto");
 	check(init != NULL && init(LOAD_STRINGS, NULL) == 1, "OPENSSL_init_crypto");
 	put(at, 'a', PAGE);
+}
+
+static void
+by_openssl(const char *path)
+{
+	use_openssl(path, RTLD_NOW, take_time);
+}
+
+static void
+by_linked_openssl(const char *path)
+{
+	use_openssl(path, RTLD_NOW | RTLD_NOLOAD, put_at_exit);
 }
 
 static void
@@ -819,6 +833,7 @@ const struct odd_mode odd_process[] = {
 	{"narrow", narrow},
 	{"atexit", at_exit},
 	{"openssl", by_openssl},
+	{"crypto", by_linked_openssl},
 	{"meanwhile", meanwhile},
 	{"lives", lives},
 	{"limited", limited},

@@ -25,7 +25,13 @@ for pool in openssl async; do
 	ctl info "$T/$pool" | grep -q "^state .*up-to-date" || fail "$pool: $(ctl info "$T/$pool")"
 	ctl verify "$TMP/openssl" "$T/$pool" >"$TMP/verify.log" 2>&1 || lost "$pool: $(cat "$TMP/verify.log")"
 done
+# One that the program has from its beginning on is not cleaned up at all, and its handlers may persist.
+(export LD_PRELOAD=libcrypto.so.3 && run "$TMP/crypto" crypto timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" crypto \
+	"$TMP/crypto") >"$TMP/out" 2>&1 || fail "crypto ends with $?: $(cat "$TMP/out")"
+wait_for 10 pool_idle crypto || fail "crypto is still open"
+ctl verify "$TMP/crypto" "$T/crypto" >"$TMP/verify.log" 2>&1 || lost "crypto: $(cat "$TMP/verify.log" "$TMP/out")"
 grep -q "before pool.close" "$TMP/serve.log" && fail "not closed in order"
+opened crypto 4
 
 # Who persists behind the end opens it, once: the bytes that were under way may be on one side only.
 for i in 1 2 3 4; do
