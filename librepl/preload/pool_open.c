@@ -563,7 +563,7 @@ pool_retry(unsigned number)
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	/* Closed meanwhile, as by main()'s return, it is opened once more for who waits. */
-	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)))
+	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)) && pools_may_open(p))
 		here = pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
 	calm_end(calm);
@@ -575,7 +575,7 @@ open_if_due(struct pool *p, bool mapped)
 {
 	bool here = true;
 
-	if (p->state == POOL_OFF && retry_ask((unsigned)(p - pools), &here))
+	if (p->state == POOL_OFF && !pools_over() && retry_ask((unsigned)(p - pools), &here))
 		return here;
 	if (!pools_may_open(p))
 		return true;

@@ -308,9 +308,26 @@ unseen_begin(void)
 	child_begin();
 }
 
+/* The thread whose exit(3) has come to its last handler; 0: none has. */
+static _Atomic pid_t over_by;
+
+bool
+pools_over(void)
+{
+	return atomic_load_explicit(&over_by, memory_order_relaxed) != 0;
+}
+
 bool
 pools_may_open(struct pool *p)
 {
+	if (pools_over() && atomic_load(&over_by) != gettid()) {
+		if (!atomic_exchange(&p->told_over, true))
+			report("%s: made durable by a thread behind the end of the program: NOT "
+			       "REPLICATED until the pool is opened next; next: join it before "
+			       "exit(3)",
+			       p->path);
+		return false;
+	}
 	if (!atomic_load(&stray))
 		return true;
 	if (!atomic_exchange(&p->told_stray, true))
@@ -383,6 +400,8 @@ own(const char *text)
 	return copy;
 }
 
+static void pools_end_last(void);
+
 __attribute__((constructor)) static void
 pools_init(void)
 {
@@ -401,6 +420,7 @@ pools_init(void)
 		api_begin();
 		kin_begin();
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+		(void)atexit(pools_end_last);
 		missed_begin();
 	}
 	atomic_store(&ready, true);
@@ -491,6 +511,29 @@ pools_end_openssl(void)
 {
 	if (may_end())
 		pools_close_calmly();
+}
+
+/*
+ * The last of all handlers, but for those of libraries that were there before this one. Behind it
+ * the libraries that an opening needs take themselves apart, while other threads may go on: these
+ * find the pools closed from here on.
+ */
+static void
+pools_end_last(void)
+{
+	struct calm calm;
+
+	if (!may_end())
+		return;
+	atomic_store(&over_by, gettid());
+	calm = calm_begin();
+	for (unsigned i = 0; i < pool_count; i++) {
+		(void)pthread_rwlock_wrlock(&pools[i].lock);
+		if (pools[i].state == POOL_OPEN)
+			pool_close_locked(&pools[i]);
+		(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+	calm_end(calm);
 }
 
 /* Others may make more durable, and each opening compares the whole pool: none is closed yet. */

@@ -55,20 +55,20 @@ struct pool {
 	size_t file_size;      /* when it was mapped last */
 	_Atomic size_t size;   /* what the replicas have */
 	unsigned lanes;
-	_Atomic uint64_t look_ns;              /* when to look at the replicas next */
-	_Atomic uint32_t told_lost;            /* a bit each, till it is told that it is back */
-	_Atomic bool told_short;               /* said once */
-	_Atomic bool told_synced;              /* likewise */
-	_Atomic size_t told_behind;            /* said once of each size of the replicas */
-	_Atomic bool told_sharing, told_stray; /* likewise */
-	_Atomic bool others;                   /* another program had it open */
-	bool loading;                          /* tried last, a library was being loaded */
-	_Atomic bool try_now;                  /* to open it, though it is not time yet */
-	_Atomic bool told_mark;                /* said once */
-	_Atomic bool owing;                    /* something was posted, and not asked for */
-	_Atomic uint64_t stuck;                /* what who has it open is asked for in vain */
-	pthread_mutex_t serving;               /* one at a time */
-	_Atomic bool stored;                   /* mapped for writing, by this process */
+	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
+	_Atomic uint32_t told_lost; /* a bit each, till it is told that it is back */
+	_Atomic bool told_short;    /* said once */
+	_Atomic bool told_synced;   /* likewise */
+	_Atomic size_t told_behind; /* said once of each size of the replicas */
+	_Atomic bool told_sharing, told_stray, told_over; /* likewise */
+	_Atomic bool others;                              /* another program had it open */
+	bool loading;                               /* tried last, a library was being loaded */
+	_Atomic bool try_now;                       /* to open it, though it is not time yet */
+	_Atomic bool told_mark;                     /* said once */
+	_Atomic bool owing;                         /* something was posted, and not asked for */
+	_Atomic uint64_t stuck;                     /* what who has it open is asked for in vain */
+	pthread_mutex_t serving;                    /* one at a time */
+	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
 	bool given_up; /* its last commit has failed */
@@ -120,9 +120,14 @@ void take_lines(const char *name, const char *text, void (*take)(char *, char *,
 /* Of the environment that the program has begun with: it may change that. NULL: not there. */
 extern char *pools_set, *pools_config;
 
-/* False in a child in which no handler of fork(2) has run: that can't have replicas, and is told.
+/*
+ * False in a child in which no handler of fork(2) has run, which can't have replicas, and in
+ * another thread than that which exits, once pools_over(). That is told.
  */
 bool pools_may_open(struct pool *p);
+
+/* The program's end has come to the last handler: nobody opens a pool but the thread that exits. */
+bool pools_over(void);
 
 /*
  * At exit, before what has been registered for it up to now, the pools are closed; what was flushed
