@@ -83,6 +83,16 @@ lineage_restore(struct sidecar *file, const struct sidecar *replica, bool change
 		gen_advance(&file->generation, fresh);
 }
 
+uint64_t
+lineage_equal(const struct sidecar *local, struct generation *chain)
+{
+	if (!local->primary)
+		return local->position;
+	if (local->position)
+		gen_forget_since(chain, &chain->history[0]);
+	return 0;
+}
+
 void
 lineage_part(struct sidecar *s, uint64_t position)
 {

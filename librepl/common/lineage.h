@@ -48,6 +48,13 @@ void lineage_forget_part(struct sidecar *local, const struct gen_id *fresh);
 void lineage_restore(struct sidecar *file, const struct sidecar *replica, bool changed,
 		     const struct gen_id *fresh);
 
+/*
+ * What is made equal to local before that has got a new generation: chain, which is local's,
+ * becomes its own. Returns up to which position it has that generation, 0 if it has all: so it is
+ * with a promoted laggard's, of which the one before is no ancestor.
+ */
+uint64_t lineage_equal(const struct sidecar *local, struct generation *chain);
+
 /* s has what a copy has that lagged: its generation up to that position, which is not 0. */
 void lineage_part(struct sidecar *s, uint64_t position);
 

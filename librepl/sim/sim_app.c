@@ -36,13 +36,25 @@ app_open_keeper(struct sim *s, unsigned n, unsigned k, bool crashed)
 static void advance_begin(struct sim *s, unsigned n);
 static void lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge);
 
+/* Who goes on from node n's copy calls it by this chain. */
+static void
+disown_by(struct sim *s, unsigned n, const struct generation *chain)
+{
+	struct sidecar *meta = &s->node[n].meta;
+	const struct generation was = meta->generation;
+
+	meta->generation = *chain;
+	check_disown(s, n);
+	meta->generation = was;
+}
+
 /* All that were there are equal by now, or are lost: the generation to go on with. */
 static void
 opening_tell(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
-	struct sidecar meta = node->meta, was = node->meta;
+	struct sidecar meta = node->meta;
 	struct gen_id id;
 
 	check_forsake(s, n);
@@ -50,9 +62,7 @@ opening_tell(struct sim *s, unsigned n)
 		sim_new_id(s, &id);
 		lineage_forget_part(&meta, &id);
 		app->chain = meta.generation;
-		node->meta.generation = meta.generation;
-		check_disown(s, n);
-		node->meta = was;
+		disown_by(s, n, &app->chain);
 	}
 	app->opening = OPENING_TELL;
 	advance_begin(s, n);
@@ -104,6 +114,7 @@ app_start(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
+	struct generation equal;
 	bool crashed;
 
 	if (!node->up || app->running || node->session || !(node->home || node->meta.primary))
@@ -116,7 +127,10 @@ app_start(struct sim *s, unsigned n)
 	if (node->meta.state == SIDECAR_INCONSISTENT || node->meta.state == SIDECAR_OUTDATED ||
 	    target_left(s, n))
 		return false;
-	check_disown(s, n);
+	/* Its replicas are called so from when they are equal. */
+	equal = node->meta.generation;
+	(void)lineage_equal(&node->meta, &equal);
+	disown_by(s, n, &equal);
 	memset(app, 0, sizeof(*app));
 	app->hold = app->hold_wanted = -1;
 	/* What it has let grow, and was cut off before that was recorded. */

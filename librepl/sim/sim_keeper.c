@@ -79,14 +79,18 @@ keeper_connect(struct sim *s, unsigned n, unsigned k)
 	keeper_call(s, n, k, PHASE_OPEN, &m);
 }
 
-/* The program's file is but a part of the generation that was found, up to this position: so is
- * what is made equal to it. 0: it is no part. */
+/*
+ * What a replica is called that has all that the program's file has: chain. The file may be but a
+ * part of the generation that was found, up to a position: so is what is made equal to it. 0: it is
+ * no part.
+ */
 static uint64_t
-part_of(const struct sim *s, unsigned n)
+equal_to(const struct sim *s, unsigned n, struct generation *chain)
 {
 	const struct sim_app *app = &s->node[n].app;
 
-	return app->opening ? app->found.position : 0;
+	*chain = app->chain;
+	return app->opening ? lineage_equal(&app->found, chain) : 0;
 }
 
 static void
@@ -97,10 +101,9 @@ keeper_mark(struct sim *s, unsigned n, unsigned k, enum sidecar_state state, enu
 
 	if (state == SIDECAR_UP_TO_DATE) {
 		m.has_chain = true;
-		m.chain = s->node[n].app.chain;
+		m.position = equal_to(s, n, &m.chain);
 		keeper->committed = m.chain.current;
 		keeper->in_doubt = true;
-		m.position = part_of(s, n);
 		if (m.position)
 			m.state = SIDECAR_OUTDATED;
 	}
@@ -112,10 +115,11 @@ static bool
 is_called_part(const struct sim *s, unsigned n, unsigned k)
 {
 	const struct sim_keeper *keeper = &s->node[n].app.keeper[k];
+	struct generation chain;
 
-	return part_of(s, n) && !(keeper->dirty | keeper->batch) && !keeper->marked &&
+	return equal_to(s, n, &chain) && !(keeper->dirty | keeper->batch) && !keeper->marked &&
 	       keeper->found.position && keeper->found.state != SIDECAR_INCONSISTENT &&
-	       gen_id_equal(&keeper->found.generation.current, &s->node[n].app.chain.current);
+	       gen_id_equal(&keeper->found.generation.current, &chain.current);
 }
 
 static void resync_finish(struct sim *s, unsigned n, unsigned k);
@@ -252,6 +256,7 @@ resync_commit(struct sim *s, unsigned n, unsigned k)
 {
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_JCOMMIT, .state = SIDECAR_OUTDATED, .has_chain = true};
+	uint64_t part = equal_to(s, n, &m.chain);
 
 	/* Nobody writes into what is being opened: one round does it, so that none is outdated in
 	 * between. */
@@ -259,14 +264,13 @@ resync_commit(struct sim *s, unsigned n, unsigned k)
 			(s->node[n].app.opening && !sim_broken(s, SIM_OPEN_IN_PIECES));
 	keeper->in_doubt = keeper->final;
 	if (keeper->final) {
-		m.position = part_of(s, n);
+		m.position = part;
 		m.state = m.position ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
 	} else if (sim_broken(s, SIM_OUTDATED_OLD_LABEL)) {
 		m.has_chain = false;
 	}
 	if (sim_broken(s, SIM_CLEAR_EARLY))
 		keeper->batch = 0;
-	m.chain = s->node[n].app.chain;
 	keeper->committed = m.has_chain ? m.chain.current : keeper->worth.base;
 	keeper_call(s, n, k, PHASE_JCOMMIT, &m);
 }

@@ -3,11 +3,12 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "lineage.h"
 
 struct bring {
 	struct repl *r;
 	unsigned replica;
-	const struct generation *chain;
+	struct generation chain;
 	uint64_t deadline_ns;
 };
 
@@ -37,7 +38,7 @@ bring_chain(void *arg)
 {
 	const struct bring *b = arg;
 
-	return b->chain;
+	return &b->chain;
 }
 
 /* A comparison marks what it finds: there is a map to mark in. */
@@ -65,7 +66,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 	struct replica *p = &r->replicas[replica];
 	struct bring b = {.r = r,
 			  .replica = replica,
-			  .chain = chain,
+			  .chain = *chain,
 			  .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
 	struct resync_progress progress = {0};
 	struct resync s = {
@@ -75,7 +76,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 		.dirty = dirty,
 		.replica = replica,
 		.host = {.arg = &b, .cancelled = bring_cancelled, .direct = bring_direct},
-		.part = r->local.meta.position,
+		.part = lineage_equal(&r->local.meta, &b.chain),
 		.progress = &progress};
 	int rc = bring_track(r, replica, dirty, e);
 

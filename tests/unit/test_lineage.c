@@ -144,6 +144,29 @@ promoted_laggard_tells_its_part(void **state)
 	assert_true(!s.primary && !s.position);
 }
 
+/* What a program's file is equal to, and is lost with it before the file has a new generation. */
+static void
+equal_copy_says_how_much_it_has(void **state)
+{
+	const struct gen_id new = id(8);
+	struct sidecar copy = {0}, s = replica(SIDECAR_UNKNOWN, 7);
+
+	(void)state;
+	copy.generation = s.generation;
+	assert_int_equal(lineage_equal(&s, &copy.generation), 7);
+	assert_true(names(&copy, 3) && names(&copy, 2));
+	lineage_promote(&s, &new);
+	copy.generation = s.generation;
+	assert_int_equal(lineage_equal(&s, &copy.generation), 0);
+	assert_true(names(&copy, 8) && !names(&copy, 3) && names(&copy, 2));
+	/* Of a whole one. */
+	s = replica(SIDECAR_UP_TO_DATE, 0);
+	lineage_promote(&s, &new);
+	copy.generation = s.generation;
+	assert_int_equal(lineage_equal(&s, &copy.generation), 0);
+	assert_true(names(&copy, 8) && names(&copy, 3));
+}
+
 static void
 promoted_whole_names_all(void **state)
 {
@@ -197,6 +220,7 @@ main(void)
 		cmocka_unit_test(file_in_place_names_no_part),
 		cmocka_unit_test(restored_file_may_have_all),
 		cmocka_unit_test(promoted_laggard_tells_its_part),
+		cmocka_unit_test(equal_copy_says_how_much_it_has),
 		cmocka_unit_test(promoted_whole_names_all),
 		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
 	};
