@@ -21,21 +21,27 @@ primary_ms(const struct ctl *c)
 	return ms > PROMOTE_MS ? ms : PROMOTE_MS;
 }
 
+static bool
+promotes(const char *method)
+{
+	return strcmp(method, "pool.promote") == 0;
+}
+
 /*
  * What a dead writer has left is brought in before, however long that takes, and what was begun is
  * done also for one who is gone.
  */
 static void
-next_unanswered(struct ctl *c)
+next_unanswered(struct ctl *c, bool promotion)
 {
 	char *word = out_quote(c->target_text);
 	const char *replica = word ? word : "TARGET/POOL";
 
 	ctl_next(c,
-		 "the target may still be at it: replctl info %s tells whether it is the primary; "
-		 "if not, and replctl status %s shows no session of this command any more, the "
-		 "same again; promote no other replica before that is clear",
-		 replica, c->host_text);
+		 "the target may still be at it: replctl info %s tells whether it is %sthe "
+		 "primary; if %s, and replctl status %s shows no session of this command any "
+		 "more, the same again; promote no other replica before that is clear",
+		 replica, promotion ? "" : "still ", promotion ? "not" : "so", c->host_text);
 	free(word);
 }
 
@@ -51,7 +57,7 @@ primary_call(struct ctl *c, const char *method, struct json_object **info)
 	rc = remote_call_by(c->remote, method, params, clock_deadline(primary_ms(c)), &result,
 			    &c->err);
 	if (rc == REPL_E_TIMEOUT || rc == REPL_E_LOST)
-		next_unanswered(c);
+		next_unanswered(c, promotes(method));
 	if (rc)
 		return rc;
 	*info = out_clean_json(result);
@@ -85,7 +91,7 @@ primary_run(struct ctl *c, const char *target, const char *method, const char *d
 
 	if (!rc)
 		rc = ctl_connect(c);
-	if (!rc && strcmp(method, "pool.promote") == 0)
+	if (!rc && promotes(method))
 		promote_tell(c);
 	if (!rc)
 		rc = primary_call(c, method, &info);

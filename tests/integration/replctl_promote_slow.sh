@@ -47,7 +47,8 @@ is_replica() {
 	! is_primary && grep -q '"state"' "$TMP/info"
 }
 
-# unanswered COMMAND COME-ABOUT: its connection is lost while the target is at it, and it comes to its end.
+# unanswered COMMAND COME-ABOUT WORDS: its connection is lost while the target is at it, it tells by which look the same again
+# is right, and it comes to its end.
 unanswered() {
 	relay
 	: >"$GATE"
@@ -55,11 +56,11 @@ unanswered() {
 	wait_for 20 test -e "$GATE.met" || fail "$1: no sync: $(cat "$TMP/bg.err")"
 	signalled KILL "$RELAY_PID"
 	wait "$CTL_PID" && fail "$1: answered: $(cat "$TMP/bg.out" "$TMP/bg.err")"
-	grep -q "^next: the target may still be at it: replctl info '$VIA/it'.*promote no other replica" "$TMP/bg.err" ||
+	grep -q "^next: the target may still be at it: replctl info '$VIA/it'.* tells whether it is $3, .*promote no other replica" "$TMP/bg.err" ||
 		fail "$1: $(cat "$TMP/bg.err")"
 	rm "$GATE" "$GATE.met"
 	wait_for 20 "$2" || fail "$1: it did not go on"
 }
 
-unanswered promote is_primary
-unanswered demote is_replica
+unanswered promote is_primary "the primary; if not"
+unanswered demote is_replica "still the primary; if so"
