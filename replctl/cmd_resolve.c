@@ -297,10 +297,15 @@ report(struct resolve *r)
 	struct ctl *c = r->c;
 	struct json_object *answer = json_object_new_object();
 	char id[GEN_TEXT_SIZE], moved[OUT_NUMBER_MAX];
+	/* Of what an inconsistent replica held nobody knows a generation. */
+	bool recorded = !gen_id_is_nil(&r->seen.outcome.current);
 
 	out_size(r->seen.moved, moved);
 	if (!c->options.json && !c->options.dry_run)
 		out_line(stdout, "%s and %s agree: moved %s", r->file, c->target_text, moved);
+	if (!c->options.dry_run && !recorded)
+		out_line(c->options.json ? stderr : stdout,
+			 "%s has no record: what is synced from it is compared first", r->file);
 	out_add_text(answer, "file", r->file);
 	out_add_text(answer, "target", c->target_text);
 	out_add_text(answer, "discard", r->local_goes ? "local" : "replica");
@@ -309,9 +314,10 @@ report(struct resolve *r)
 	out_add_u64(answer, "range_count", r->ranges);
 	control_add(answer, "ranges", json_object_get(r->list));
 	out_add_bool(answer, "dry_run", c->options.dry_run);
-	if (!c->options.dry_run) {
-		gen_id_format(&r->seen.outcome.current, id);
+	if (!c->options.dry_run)
 		out_add_u64(answer, "moved", r->seen.moved);
+	if (recorded) {
+		gen_id_format(&r->seen.outcome.current, id);
 		out_add_text(answer, "generation", id);
 	}
 	ctl_answer(c, answer);

@@ -50,7 +50,7 @@ struct resolved {
 	struct sidecar replica;
 	struct stat file;
 	uint64_t moved;            /* out: bytes */
-	struct generation outcome; /* out: of the file */
+	struct generation outcome; /* out: of the file; nil where it has no record */
 };
 
 /* replica and file are what is found now; r NULL: nothing was seen before. */

@@ -26,8 +26,15 @@ ctl_fails 4 "is inconsistent" resolve --discard local file "$T/p"
 cmp -s file before || lost "the file is not as it was"
 next=$(sed -n 's/^next: .*; replctl \(resolve --force .*\) (take it as it is)$/\1/p' err)
 [ -n "$next" ] || fail "no next step: $(cat err)"
+cp -a file other
+cp -a file.repl other.repl
 # shellcheck disable=SC2086
 ctl $next >out 2>err || fail "$next: $(cat err)"
+grep -q "^file has no record: what is synced from it is compared first" out || fail "it does not say so: $(cat out)"
+ctl resolve --json --force --discard local other "$T/p" >out 2>err || fail "resolve --json: $(cat err)"
+grep -q "^other has no record" err || fail "it does not say so: $(cat err)"
+[ "$(member discard <out)" = local ] || fail "no answer: $(cat out)"
+! grep -q '"generation"' out || fail "a generation of what has none: $(cat out)"
 cmp -s file serve/pools/p || lost "the file has not what was gone on with"
 
 # It is the primary's again, and its replica follows.
