@@ -105,6 +105,9 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 			     "pool set file '%s': not found, or its first line is "
 			     "not " POOLSET_SIGNATURE,
 			     name);
+	else if (filling)
+		rc = err_set(&r->err, REPL_E_INVAL, "pool '%s': only sets are made for a copy",
+			     name);
 	else
 		rc = pool_create(s->store, name, size, has_uuid ? &uuid : NULL, sparse, &info,
 				 &r->err);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A pool of size 0, of an odd size, or larger than the disk is refused and leaves nothing behind.
+# A pool of size 0, of an odd size, or larger than the disk is refused and leaves nothing behind. So is one that asks for what
+# only sets have.
 . "$(dirname "$0")/fault.sh"
 start_target
 start_victim
@@ -22,12 +23,15 @@ start_victim
 	while read -r size _; do
 		request pool.create "{\"name\":\"sized\",\"size\":$size}"
 	done <"$TMP/sizes"
+	request pool.create '{"name":"sized","size":4096,"filling":true}'
 } | raw_session | tail -n +2 >"$TMP/answers"
 while read -r size status pattern; do
 	IFS= read -r answer <&3 || fail "no answer to size $size"
 	echo "$answer" >"$TMP/out"
 	expect_answer "\"error\":.*$pattern.*\"status\":\"$status\"" "size $size"
 done <"$TMP/sizes" 3<"$TMP/answers"
+tail -n 1 "$TMP/answers" >"$TMP/out"
+expect_answer "\"error\":.*only sets.*\"status\":\"inval\"" "a plain pool that is made for a copy"
 [ -z "$(find "$TMP/serve/pools" -name 'sized*' -o -name '.tmp-*')" ] ||
 	fail "left $(ls -a "$TMP/serve/pools")"
 check_victim
