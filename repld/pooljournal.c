@@ -44,11 +44,12 @@ struct pooljournal {
 	int fd;  /* the sidecar's: its updates, its length */
 	int own; /* another of it, for what is in the region */
 	_Atomic int phase;
-	pthread_mutex_t lock; /* guards what append changes, and room */
-	uint64_t off;         /* of the region in the sidecar's file */
-	uint64_t room;        /* for messages */
-	uint64_t writing;     /* of the messages' bytes those before it are on their way to media */
-	_Atomic int failed;   /* why no message is taken any more: one may be on its way still */
+	pthread_mutex_t lock;  /* guards what append changes, and room */
+	uint64_t off;          /* of the region in the sidecar's file */
+	uint64_t room;         /* for messages */
+	uint64_t old, old_end; /* of what an earlier one has left, not to be written over */
+	uint64_t writing;   /* of the messages' bytes those before it are on their way to media */
+	_Atomic int failed; /* why no message is taken any more: one may be on its way still */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct poolapply *apply;  /* from its first call to its last */
 	bool waited;              /* of the chain, as in the sidecar; nobody knows behind a kill */
@@ -202,6 +203,42 @@ journal_name(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	return 0;
 }
 
+/*
+ * What was not written once is not to be written over: ext4 goes on to call such blocks unwritten,
+ * and another sync of them reports success. To cut all of it may take long: so it goes in pieces,
+ * each before the journal gets there.
+ */
+static int
+old_cut(struct pooljournal *j, uint64_t end, struct err *e)
+{
+	while (j->old < j->old_end && j->old < end) {
+		uint64_t to = j->old_end - j->old > TIDY ? j->old + TIDY : j->old_end;
+
+		if (!space_punch(j->own, j->old, to))
+			return err_errno(e, REPL_E_IO, errno, "journal: cut what was there");
+		j->old = to;
+	}
+	return 0;
+}
+
+/* All of it where it is little, or can't be done in pieces. */
+static int
+old_begin(struct pooljournal *j, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(j->fd, &st))
+		return err_errno(e, REPL_E_IO, errno, "journal: the sidecar's length");
+	j->old = j->off;
+	j->old_end = (uint64_t)st.st_size;
+	if (j->old + TIDY < j->old_end && old_cut(j, j->off + JOURNAL_DATA, NULL) == 0)
+		return 0;
+	j->old_end = 0;
+	if (ftruncate(j->fd, (off_t)j->off))
+		return err_errno(e, REPL_E_IO, errno, "journal: cut the sidecar");
+	return 0;
+}
+
 /* Over what an earlier one has left: its blocks are at hand, and the file gets no shorter. */
 static int
 journal_space(const struct pooljournal *j, uint64_t len, struct err *e)
@@ -223,20 +260,20 @@ journal_space(const struct pooljournal *j, uint64_t len, struct err *e)
 static int
 journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
 {
-	int rc;
+	int rc = 0;
 
 	j->off = other_end(meta);
-	/*
-	 * What was not written once is not to be written over: ext4 goes on to call such blocks
-	 * unwritten, and another sync of them reports success.
-	 */
-	if ((j->failed || j->ended_ns == 0) && ftruncate(j->fd, (off_t)j->off))
-		return err_errno(e, REPL_E_IO, errno, "journal: cut the sidecar");
-	rc = journal_space(j, len, e);
+	j->untidy = true;
+	if (j->failed || j->ended_ns == 0)
+		rc = old_begin(j, e);
+	else if (j->old < j->off)
+		j->old = j->off; /* another region is there by now */
+	if (!rc)
+		rc = journal_space(j, len, e);
 	if (!rc)
 		rc = journal_format(j, meta, e);
 	if (rc) {
-		(void)!ftruncate(j->fd, (off_t)j->off);
+		j->failed = rc;
 		return rc;
 	}
 	rc = journal_name(j, meta, len, e);
@@ -255,15 +292,10 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 static int
 journal_grow(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct err *e)
 {
-	uint64_t end = meta->journal_off + meta->journal_len;
-	int rc;
+	int rc = journal_space(j, len, e);
 
-	rc = space_extend_free(j->fd, end, j->off + len, e);
-	if (rc) {
-		(void)!ftruncate(j->fd, (off_t)end);
-		return rc;
-	}
-	rc = journal_name(j, meta, len, e);
+	if (!rc)
+		rc = journal_name(j, meta, len, e);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&j->lock);
@@ -303,6 +335,8 @@ append_locked(struct pooljournal *j, const uint8_t *msg, size_t len, struct err 
 				    "STAGE of %zu bytes, the journal has room for %" PRIu64, len,
 				    j->room - j->is.bytes);
 	else
+		j->failed = old_cut(j, j->off + JOURNAL_DATA + j->is.bytes + len, e);
+	if (!j->failed)
 		j->failed = file_write(j->own, msg, len, j->off + JOURNAL_DATA + j->is.bytes, e);
 	if (j->failed)
 		return j->failed;
@@ -506,6 +540,8 @@ pooljournal_tidy(struct pooljournal *j, const struct sidecar *meta)
 		end = (uint64_t)st.st_size - TIDY;
 	/* Only space: what makes the next region cuts it as well. */
 	j->untidy = ftruncate(j->fd, (off_t)end) == 0;
+	if (j->untidy && j->old_end > end)
+		j->old_end = end;
 	return true;
 }
 

@@ -17,6 +17,7 @@
 #include "lock.h"
 #include "log.h"
 #include "pooldevice.h"
+#include "space.h"
 
 int
 pool_busy(int sidecar_fd, const char *name, struct err *e)
@@ -289,6 +290,7 @@ static int
 dirty_drop(struct pool *p, struct err *e)
 {
 	struct sidecar next = p->info.meta;
+	uint64_t off = next.dirty_off, len = next.dirty_len;
 	int rc;
 
 	next.dirty_off = next.dirty_len = 0;
@@ -298,7 +300,7 @@ dirty_drop(struct pool *p, struct err *e)
 	p->info.meta = next;
 	/* Only space. */
 	if (!next.ring_len && !next.journal_len)
-		(void)!ftruncate(p->files.sidecar_fd, SIDECAR_SIZE);
+		(void)space_cut(p->files.sidecar_fd, off, off + len, NULL);
 	return 0;
 }
 

@@ -58,9 +58,9 @@ record_allocate(int fd, const char *path, struct err *e)
 	int rc;
 
 	/* What an earlier region may have left. */
-	if (ftruncate(fd, SIDECAR_SIZE))
-		return err_errno(e, err_from_errno(errno), errno, "%s", path);
-	rc = space_extend(fd, SIDECAR_SIZE, SIDECAR_SIZE + SIZE, e);
+	rc = space_cut(fd, SIDECAR_SIZE, SIDECAR_SIZE + SIZE, e);
+	if (!rc)
+		rc = space_extend(fd, SIDECAR_SIZE, SIDECAR_SIZE + SIZE, e);
 	if (rc)
 		return err_prefix(e, "%s: position record", path);
 	return fsync(fd) ? err_errno(e, REPL_E_IO, errno, "%s: sync", path) : 0;
@@ -104,7 +104,7 @@ poolposition_make(int sidecar_fd, const char *path, struct sidecar *meta, struct
 		rc = record_format(p, meta, e);
 	if (rc) {
 		poolposition_free(p);
-		(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+		(void)space_cut(sidecar_fd, SIDECAR_SIZE, SIDECAR_SIZE + SIZE, NULL);
 		return rc;
 	}
 	rc = sidecar_write(sidecar_fd, &next, e);
@@ -177,6 +177,7 @@ int
 poolposition_drop(int sidecar_fd, struct sidecar *meta, uint64_t position, struct err *e)
 {
 	struct sidecar next = *meta;
+	uint64_t off = meta->position_off, len = meta->position_len;
 	int rc;
 
 	next.position = position;
@@ -187,6 +188,6 @@ poolposition_drop(int sidecar_fd, struct sidecar *meta, uint64_t position, struc
 	*meta = next;
 	/* Only space: the next region cuts it as well. */
 	if (!next.ring_len && !next.dirty_len && !next.journal_len && !next.log_len)
-		(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+		(void)space_cut(sidecar_fd, off, off + len, NULL);
 	return 0;
 }

@@ -83,9 +83,9 @@ poolring_allocate(int sidecar_fd, const char *path, uint64_t size, struct err *e
 	int rc;
 
 	/* What an earlier ring may have left. */
-	if (ftruncate(sidecar_fd, SIDECAR_SIZE))
-		return err_errno(e, err_from_errno(errno), errno, "%s", path);
-	rc = space_extend(sidecar_fd, SIDECAR_SIZE, SIDECAR_SIZE + size, e);
+	rc = space_cut(sidecar_fd, SIDECAR_SIZE, SIDECAR_SIZE + size, e);
+	if (!rc)
+		rc = space_extend(sidecar_fd, SIDECAR_SIZE, SIDECAR_SIZE + size, e);
 	if (rc)
 		return err_prefix(e, "%s: receive ring", path);
 	if (fsync(sidecar_fd))
@@ -127,7 +127,7 @@ poolring_make(int sidecar_fd, const char *path, struct sidecar *meta, const stru
 	return REPL_OK;
 out:
 	poolring_free(r);
-	(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+	(void)space_cut(sidecar_fd, SIDECAR_SIZE, SIDECAR_SIZE + next.ring_len, NULL);
 	return rc;
 }
 
@@ -297,6 +297,7 @@ int
 poolring_drop(int sidecar_fd, struct sidecar *meta, struct err *e)
 {
 	struct sidecar next = *meta;
+	uint64_t off = meta->ring_off, len = meta->ring_len;
 	int rc;
 
 	next.ring_off = next.ring_len = 0;
@@ -305,6 +306,6 @@ poolring_drop(int sidecar_fd, struct sidecar *meta, struct err *e)
 		return rc;
 	*meta = next;
 	/* Only space: the next ring cuts it as well. */
-	(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+	(void)space_cut(sidecar_fd, off, off + len, NULL);
 	return REPL_OK;
 }

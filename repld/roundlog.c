@@ -634,9 +634,9 @@ log_allocate(struct roundlog *l, int fd, uint64_t len, struct err *e)
 	int rc;
 
 	/* What an earlier region may have left. */
-	if (ftruncate(fd, (off_t)l->off))
-		return err_errno(e, err_from_errno(errno), errno, "cut");
-	rc = space_fill(fd, l->off, l->off + len, e);
+	rc = space_cut(fd, l->off, l->off + len, e);
+	if (!rc)
+		rc = space_fill(fd, l->off, l->off + len, e);
 	if (rc)
 		return rc;
 	if (fdatasync(fd))
@@ -715,7 +715,7 @@ roundlog_make(int sidecar_fd, const char *path, struct sidecar *meta, struct pme
 	return 0;
 out:
 	log_free(l);
-	(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+	(void)space_cut(sidecar_fd, SIDECAR_SIZE, SIDECAR_SIZE + len, NULL);
 	return rc;
 }
 

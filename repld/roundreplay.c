@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "deposits.h"
+#include "space.h"
 
 static int
 region_read(int fd, const struct sidecar *meta, uint8_t *to, struct err *e)
@@ -102,6 +103,7 @@ int
 roundlog_drop(int sidecar_fd, struct sidecar *meta, const struct sidecar *as, struct err *e)
 {
 	struct sidecar next = *as;
+	uint64_t off = as->log_off, len = as->log_len;
 	int rc;
 
 	next.log_off = next.log_len = 0;
@@ -111,6 +113,6 @@ roundlog_drop(int sidecar_fd, struct sidecar *meta, const struct sidecar *as, st
 	*meta = next;
 	/* Only space: the next region cuts it as well. */
 	if (!next.ring_len && !next.dirty_len && !next.journal_len)
-		(void)!ftruncate(sidecar_fd, SIDECAR_SIZE);
+		(void)space_cut(sidecar_fd, off, off + len, NULL);
 	return 0;
 }

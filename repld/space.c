@@ -204,14 +204,6 @@ space_is_free(int fd, uint64_t bytes, struct err *e)
 }
 
 int
-space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e)
-{
-	int rc = space_is_free(fd, size - from, e);
-
-	return rc ? rc : space_extend_sparse(fd, size, e);
-}
-
-int
 space_fill(int fd, uint64_t from, uint64_t size, struct err *e)
 {
 	int rc = space_extend(fd, from, size, e);
@@ -227,4 +219,30 @@ space_extend_sparse(int fd, uint64_t size, struct err *e)
 	if (!rc && ftruncate(fd, (off_t)size) != 0)
 		rc = write_failed(fd, size, errno, e);
 	return rc;
+}
+
+bool
+space_punch(int fd, uint64_t from, uint64_t to)
+{
+	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	int rc;
+
+	do
+		rc = fallocate(fd, mode, (off_t)from, (off_t)(to - from));
+	while (rc && errno == EINTR);
+	return rc == 0;
+}
+
+int
+space_cut(int fd, uint64_t from, uint64_t to, struct err *e)
+{
+	struct stat st;
+
+	if (to <= from)
+		return 0;
+	if (fstat(fd, &st))
+		return err_errno(e, err_from_errno(errno), errno, "cut");
+	if ((uint64_t)st.st_size > to && space_punch(fd, from, to))
+		return 0;
+	return ftruncate(fd, (off_t)from) ? err_errno(e, err_from_errno(errno), errno, "cut") : 0;
 }

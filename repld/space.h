@@ -3,6 +3,7 @@
 #ifndef REPLD_SPACE_H
 #define REPLD_SPACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -26,14 +27,21 @@ int space_extend(int fd, uint64_t from, uint64_t size, struct err *e);
  */
 int space_complete(int fd, uint64_t size, struct err *e);
 
-/* As space_extend() where so much space is free, which is taken as it is written to. */
-int space_extend_free(int fd, uint64_t from, uint64_t size, struct err *e);
-
 /* The same, and all of them are written, so that to write over them changes no metadata. */
 int space_fill(int fd, uint64_t from, uint64_t size, struct err *e);
 
 /* The same of zeros that take space as they are written over. */
 int space_extend_sparse(int fd, uint64_t size, struct err *e);
+
+/*
+ * Nothing is left of what fd holds from from up to to, and that space is free: zeros, or, where
+ * nothing is behind that, the file ends at from. What is behind is kept, where the file system can:
+ * it may be so much that to give it back takes long.
+ */
+int space_cut(int fd, uint64_t from, uint64_t to, struct err *e);
+
+/* The same within the file, whose size stays. False: not on this file system. */
+bool space_punch(int fd, uint64_t from, uint64_t to);
 
 /* REPL_E_NOSPC if less than that is free; takes nothing. */
 int space_is_free(int fd, uint64_t bytes, struct err *e);

@@ -19,6 +19,9 @@
 #include "clock.h"
 #include "full_disk.h"
 #include "pool_world.h"
+#include "poolposition.h"
+#include "poolring.h"
+#include "roundlog.h"
 #include "wire.h"
 
 #define PAGE     4096U
@@ -128,6 +131,19 @@ fsync(int fd)
 /* Of a file system that is slow to give space back. */
 static uint64_t truncation_ns, late_ns;
 static unsigned truncations;
+static uint64_t cut_most; /* by one call */
+
+static void
+cut_note(int fd, uint64_t from, uint64_t len)
+{
+	struct stat st;
+	uint64_t most;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	most = (uint64_t)st.st_size > from ? (uint64_t)st.st_size - from : 0;
+	most = most < len ? most : len;
+	cut_most = most > cut_most ? most : cut_most;
+}
 
 int
 clock_gettime(clockid_t id, struct timespec *ts)
@@ -144,6 +160,7 @@ ftruncate(int fd, off_t size)
 {
 	late_ns += truncation_ns;
 	truncations++;
+	cut_note(fd, (uint64_t)size, UINT64_MAX);
 	if (is_recorded(fd))
 		note(OP_SIZE, NULL, (uint64_t)size, 0);
 	return (int)syscall(SYS_ftruncate, fd, size);
@@ -152,7 +169,9 @@ ftruncate(int fd, off_t size)
 int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
-	if (is_recorded(fd))
+	if (mode & FALLOC_FL_PUNCH_HOLE)
+		cut_note(fd, (uint64_t)off, (uint64_t)len);
+	else if (is_recorded(fd))
 		note(OP_SIZE, NULL, (uint64_t)(off + len), 0);
 	return (int)syscall(SYS_fallocate, fd, mode, off, len);
 }
@@ -567,6 +586,91 @@ test_its_space_holds_nobody_up(void **state)
 	(void)close(fd);
 }
 
+static uint8_t
+byte_at(int fd, uint64_t off)
+{
+	uint8_t byte = 1;
+
+	(void)!pread(fd, &byte, 1, (off_t)off);
+	return byte;
+}
+
+/* Of what was there nothing is where it comes to, which it has not written. */
+static void
+journal_over(struct pool *p, int fd, uint64_t piece)
+{
+	const struct sidecar *meta = &pool_get_info(p)->meta;
+	const uint8_t old = 0xff;
+	uint64_t off = SIDECAR_SIZE + meta->log_len + meta->position_len;
+	uint64_t first = off + piece - 1, second = first + piece;
+	uint8_t msg[3 * PAGE];
+	size_t len = message(msg, 0, meta->epoch);
+
+	assert_int_equal(pwrite(fd, &old, 1, (off_t)first), 1);
+	assert_int_equal(pwrite(fd, &old, 1, (off_t)second), 1);
+	assert_int_equal(pool_journal_begin(p, 2 * piece, &err), 0);
+	assert_int_equal(meta->journal_off, off);
+	assert_int_equal(byte_at(fd, first), 0);
+	assert_int_equal(byte_at(fd, second), old);
+	for (uint64_t bytes = 0; bytes < piece; bytes += len)
+		assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
+	assert_int_equal(byte_at(fd, second), 0);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+}
+
+/* Nor before a region is there for what comes first, whose own bytes are none of that. */
+static void
+test_its_space_holds_no_region_up(void **state)
+{
+	const uint64_t huge = 100ULL << 26, piece = 1ULL << 26;
+	const struct ring_geometry ring = {.lanes = 1, .slots = 2, .slot_size = PAGE};
+	int fd;
+
+	(void)state;
+	pool_old();
+	fd = file_open("p.repl");
+	for (unsigned pass = 0; pass < 8; pass++) {
+		struct pmem_map *map = NULL;
+		struct roundlog *log = NULL;
+		struct poolposition *record = NULL;
+		struct poolring *deposits = NULL;
+		struct pool *p = writer();
+
+		assert_int_equal(pool_map(p, true, &map, &err), 0);
+		assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+		cut_most = 0;
+		if (pass / 2 == 0)
+			assert_int_equal(pool_log_make(p, map, &log, &err), 0);
+		else if (pass / 2 == 1)
+			assert_int_equal(pool_record_make(p, &record, &err), 0);
+		else if (pass / 2 == 2)
+			assert_int_equal(pool_ring_make(p, &ring, &deposits, &err), 0);
+		if (!deposits)
+			journal_over(p, fd, piece);
+		assert_int_equal(file_size("p.repl"), huge);
+		assert_in_range(cut_most, 1, piece);
+		/* In order, or behind the back of who opens it next. */
+		if (pass % 2) {
+			assert_int_equal(pool_log_end(p, log, false, &err), 0);
+			assert_int_equal(pool_record_end(p, record, &err), 0);
+			assert_int_equal(pool_ring_end(p, deposits, map, false, &err), 0);
+		} else {
+			(void)roundlog_end(log, true, NULL);
+			poolposition_free(record);
+			poolring_free(deposits);
+		}
+		assert_int_equal(pool_close(p, pass % 2, &err), 0);
+		pmem_map_free(map);
+		p = writer();
+		while (pool_journal_tidy(p))
+			;
+		assert_int_equal(pool_close(p, true, &err), 0);
+		assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+		assert_in_range(cut_most, 1, piece);
+	}
+	(void)close(fd);
+}
+
 /* What does not fit is refused, and all behind it: it may have to lie over that. */
 static void
 test_overfull(void **state)
@@ -880,6 +984,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_its_space_is_kept_a_while, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_its_space_holds_nobody_up, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_its_space_holds_no_region_up, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_disk_under_a_sparse_pool, setup,
