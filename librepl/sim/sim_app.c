@@ -619,6 +619,8 @@ advance_begin(struct sim *s, unsigned n)
 		meta.pool_size = app->size;
 		meta.writer_open = true;
 		meta.state = SIDECAR_UP_TO_DATE;
+		/* That of a part, which opening_tell() has forgotten. */
+		meta.position = 0;
 	}
 	if (record_store(s, n, &meta)) {
 		/* The replicas are ahead of us, and that is told at the next opening; without it
