@@ -524,6 +524,7 @@ lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
 		op->ack = s->now;
 		op->queued = app->policy.served;
 		op->held = lane->holders | (app_installed(s, n) & ~app->policy.served);
+		op->held &= ~op->discarded;
 		op->gen = gen_number(&app->chain.current);
 		op->forsaken = op->queued && s->forked[op->gen];
 		s->stats.acks++;

@@ -400,6 +400,9 @@ check_discard(struct sim *s, unsigned from, unsigned to)
 
 		if (gone.content[op->block] >= i && kept.content[op->block] < i)
 			op->forsaken |= op->queued != 0;
+		/* The answer may still be on its way to the program. */
+		if (gone.content[op->block] >= i && op->ack == SIM_NEVER)
+			op->discarded |= UINT32_C(1) << to;
 		/* What is told of it from now on is what is told of the other one. */
 		if (gone.content[op->block] >= i && !op->queued)
 			op->held = 0;

@@ -49,6 +49,7 @@ struct sim_op {
 	bool disowned;       /* somebody went on from a copy that has it beside its history */
 	uint32_t queued;     /* nodes that it went to by a queue */
 	uint32_t held;       /* nodes that its drain has waited for, if they were enough */
+	uint32_t discarded;  /* nodes whose copy an operator had overwritten that had it */
 	bool drained;        /* a drain of it was begun, with an activity log */
 	bool forsaken;       /* an operator went on from a replica that lagged */
 };
