@@ -272,6 +272,28 @@ app_lanes_idle(const struct sim *s, unsigned n)
 	return true;
 }
 
+/* For how long a call has: for a hold, or for the one before it, which waits for the record. */
+static uint64_t
+lane_waits(const struct sim *s, const struct sim_lane *lane)
+{
+	if (!lane->queued || lane->draining || lane->blocked)
+		return 0;
+	return s->now - lane->queued_since;
+}
+
+uint64_t
+app_waits(const struct sim *s, unsigned n)
+{
+	uint64_t longest = 0;
+
+	for (unsigned l = 0; l < SIM_LANES; l++) {
+		uint64_t waits = lane_waits(s, &s->node[n].app.lane[l]);
+
+		longest = waits > longest ? waits : longest;
+	}
+	return longest;
+}
+
 static void
 lane_post(struct sim *s, unsigned n, unsigned l, unsigned block)
 {
@@ -532,8 +554,8 @@ lane_return(struct sim *s, unsigned n, unsigned l, bool acknowledge)
 		if (lane->blocked)
 			check_blocked(s, n, op, lane->op[i], lane->lost & ~app->policy.served);
 	}
-	if (lane->blocked)
-		lane->queued_since = s->now;
+	/* Its thread's next one comes now. */
+	lane->queued_since = s->now;
 	lane->count = 0;
 	lane->holders = 0;
 	lane->blocked = false;
@@ -808,8 +830,7 @@ app_tick(struct sim *s, unsigned n)
 
 		if (lane->draining && s->now - lane->since > CALL_LIMIT)
 			sim_fail(s, "I5: a drain on node %u has not returned by its deadline", n);
-		if (!lane->draining && !lane->blocked && lane->queued &&
-		    s->now - lane->queued_since > CALL_LIMIT)
+		if (lane_waits(s, lane) > SIM_OP_TIMEOUT)
 			sim_fail(s, "I5: a call on node %u waits for its lane past its deadline",
 				 n);
 		if (lane->blocked && s->now - lane->blocked_since > BLOCK_TIMEOUT + SIM_TICK)

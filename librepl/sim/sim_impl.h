@@ -379,6 +379,8 @@ void app_advance(struct sim *s, unsigned n);  /* no acknowledgement before it is
 void app_progress(struct sim *s, unsigned n); /* drains and the advance go on if they can */
 bool app_quiet(const struct sim *s, unsigned n);
 bool app_lanes_idle(const struct sim *s, unsigned n);
+/* The longest of calls, for its lane. */
+uint64_t app_waits(const struct sim *s, unsigned n);
 uint32_t app_lost(const struct sim *s, unsigned n); /* nodes whose replica is not installed */
 
 /* sim_queued.c */

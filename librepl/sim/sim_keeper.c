@@ -634,6 +634,34 @@ keeper_take(struct sim *s, const struct sim_msg *m)
 	app_progress(s, n);
 }
 
+/* As hold_waited() has it: a call has waited for who has the hold, or is about to have it. */
+static bool
+hold_hurries(const struct sim *s, unsigned n, unsigned k)
+{
+	const struct sim_app *app = &s->node[n].app;
+	uint64_t waited = app_waits(s, n);
+
+	if (app->hold_wanted == (int)k)
+		return waited >= SIM_OP_TIMEOUT / 8 * 7;
+	return app->hold == (int)k && (waited >= SIM_OP_TIMEOUT / 8 * 7 ||
+				       (waited >= SIM_OP_TIMEOUT / 2 &&
+					s->now - app->keeper[k].held_since >= SIM_OP_TIMEOUT / 4));
+}
+
+/* It was not got by then, is held for too long, or calls can't wait for it any more. */
+static bool
+hold_is_over(const struct sim *s, unsigned n, unsigned k)
+{
+	const struct sim_app *app = &s->node[n].app;
+	const struct sim_keeper *keeper = &app->keeper[k];
+
+	if (hold_hurries(s, n, k))
+		return true;
+	if (keeper->phase == PHASE_HOLD)
+		return s->now - keeper->hold_since > SIM_OP_TIMEOUT / 4 * 3;
+	return app->hold == (int)k && s->now - keeper->held_since > SIM_OP_TIMEOUT;
+}
+
 void
 keeper_tick(struct sim *s, unsigned n, unsigned k)
 {
@@ -653,10 +681,8 @@ keeper_tick(struct sim *s, unsigned n, unsigned k)
 		keeper->ping_at = s->now + SIM_HEARTBEAT;
 		keeper_send(s, n, k, &ping);
 	}
-	if (keeper->phase == PHASE_HOLD && s->now - keeper->hold_since <= SIM_OP_TIMEOUT)
-		hold_try(s, n, k);
-	/* Calls wait for as long as the hold is held: that is bounded as well. */
-	else if (keeper->phase == PHASE_HOLD ||
-		 (s->node[n].app.hold == (int)k && s->now - keeper->held_since > SIM_OP_TIMEOUT))
+	if (hold_is_over(s, n, k))
 		keeper_trouble(s, n, k, FSM_FAILED, REPL_E_TIMEOUT);
+	else if (keeper->phase == PHASE_HOLD)
+		hold_try(s, n, k);
 }
