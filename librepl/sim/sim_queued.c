@@ -237,7 +237,7 @@ queued_install(struct sim *s, unsigned n, unsigned k)
 		return;
 	app->keeper[k].in_flight = 0;
 	app->keeper[k].behind = app->keeper[k].label_rpc = 0;
-	app->keeper[k].whole = app->keeper[k].committed;
+	app->keeper[k].whole = app->keeper[k].label;
 	shipqueue_open(&app->q, k);
 	empty = shipment_new(0, 0);
 	if (!empty)
