@@ -393,7 +393,8 @@ check_discard(struct sim *s, unsigned from, unsigned to)
 	uint32_t untold = no_longer_told(s, to);
 	struct view kept, gone;
 
-	view_make(s, from, false, &kept);
+	/* Nothing that its label tells of is in memory only. */
+	view_make(s, from, true, &kept);
 	view_make(s, to, false, &gone);
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		struct sim_op *op = &s->op[i];
