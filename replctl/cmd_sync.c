@@ -344,6 +344,8 @@ sync_adopt(struct sync *s)
 	lineage_forget_part(mine, &fresh);
 	mine->state = SIDECAR_UP_TO_DATE;
 	mine->opening = false;
+	/* The map and the activity log speak of replicas of the generation that the file had. */
+	mine->dirty_off = mine->dirty_len = 0;
 	if (!rc)
 		rc = sync_record(s, &s->c->err);
 	if (!rc && meta->state != SIDECAR_UP_TO_DATE)

@@ -336,6 +336,7 @@ sync_judge(struct sim *s, unsigned from, unsigned to, struct sidecar *file,
 		return false;
 	if (out.verdict == JUDGE_REFUSE && !part) {
 		lineage_copy(file, replica, &fresh[0]);
+		file->dirty_off = file->dirty_len = 0;
 		if (!sim_broken(s, SIM_SYNC_TOLD))
 			lineage_forget_part(file, &fresh[0]);
 	} else {
