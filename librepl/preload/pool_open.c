@@ -563,7 +563,7 @@ pool_retry(unsigned number)
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	/* Closed meanwhile, as by main()'s return, it is opened once more for who waits. */
-	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)) && pools_may_open(p))
+	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)) && !pool_is_over(p))
 		here = pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
 	calm_end(calm);
@@ -575,14 +575,17 @@ open_if_due(struct pool *p, bool mapped)
 {
 	bool here = true;
 
-	if (p->state == POOL_OFF && !pools_over() && retry_ask((unsigned)(p - pools), &here))
+	if (p->state == POOL_OFF && !atomic_load(&p->over_by) &&
+	    retry_ask((unsigned)(p - pools), &here))
 		return here;
 	if (!pools_may_open(p))
 		return true;
 	(void)pthread_rwlock_wrlock(&p->lock);
-	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))))
+	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))) && !pool_is_over(p))
 		here = pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
+	/* What came while the lock was waited for is told all the same. */
+	(void)pools_may_open(p);
 	return here;
 }
 
@@ -684,7 +687,7 @@ pool_renewed(struct pool *p)
 		return;
 	calm = calm_begin();
 	(void)pthread_rwlock_wrlock(&p->lock);
-	if (pool_due(p) && maps_has((unsigned)(p - pools)) && file_is_whole(p))
+	if (pool_due(p) && maps_has((unsigned)(p - pools)) && !pool_is_over(p) && file_is_whole(p))
 		(void)pool_open_locked(p);
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (p->state == POOL_OPEN || pool_elsewhere(p))

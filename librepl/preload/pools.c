@@ -308,24 +308,26 @@ unseen_begin(void)
 	child_begin();
 }
 
-/* The thread whose exit(3) has come to its last handler; 0: none has. */
-static _Atomic pid_t over_by;
-
 bool
-pools_over(void)
+pool_is_over(const struct pool *p)
 {
-	return atomic_load_explicit(&over_by, memory_order_relaxed) != 0;
+	pid_t by = atomic_load(&p->over_by);
+
+	return by && by != gettid();
 }
 
 bool
 pools_may_open(struct pool *p)
 {
-	if (pools_over() && atomic_load(&over_by) != gettid()) {
-		if (!atomic_exchange(&p->told_over, true))
+	if (pool_is_over(p)) {
+		if (!atomic_exchange(&p->told_over, true)) {
 			report("%s: made durable by a thread behind the end of the program: NOT "
 			       "REPLICATED until the pool is opened next; next: join it before "
 			       "exit(3)",
 			       p->path);
+			/* The replicas are called up to date by now. */
+			(void)mark_set(p);
+		}
 		return false;
 	}
 	if (!atomic_load(&stray))
@@ -525,13 +527,15 @@ pools_end_last(void)
 
 	if (!may_end())
 		return;
-	atomic_store(&over_by, gettid());
 	calm = calm_begin();
 	for (unsigned i = 0; i < pool_count; i++) {
-		(void)pthread_rwlock_wrlock(&pools[i].lock);
-		if (pools[i].state == POOL_OPEN)
-			pool_close_locked(&pools[i]);
-		(void)pthread_rwlock_unlock(&pools[i].lock);
+		struct pool *p = &pools[i];
+
+		(void)pthread_rwlock_wrlock(&p->lock);
+		if (p->state == POOL_OPEN)
+			pool_close_locked(p);
+		atomic_store(&p->over_by, gettid());
+		(void)pthread_rwlock_unlock(&p->lock);
 	}
 	calm_end(calm);
 }

@@ -71,7 +71,8 @@ struct pool {
 	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
-	bool given_up; /* its last commit has failed */
+	bool given_up;         /* its last commit has failed */
+	_Atomic pid_t over_by; /* the thread that exits; 0: it is not over */
 };
 
 extern struct pool pools[POOLS_MAX];
@@ -122,12 +123,13 @@ extern char *pools_set, *pools_config;
 
 /*
  * False in a child in which no handler of fork(2) has run, which can't have replicas, and in
- * another thread than that which exits, once pools_over(). That is told.
+ * a thread of which pool_is_over(). That is told.
  */
 bool pools_may_open(struct pool *p);
 
-/* The program's end has come to the last handler: nobody opens a pool but the thread that exits. */
-bool pools_over(void);
+/* exit(3) has come to its last handler: this thread opens the pool no more, if that one is another.
+ */
+bool pool_is_over(const struct pool *p);
 
 /*
  * At exit, before what has been registered for it up to now, the pools are closed; what was flushed
