@@ -7,17 +7,19 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "channel_impl.h"
 #include "clock.h"
+#include "left.h"
 #include "standard.h"
 #include "thread.h"
 
-#define LOOK_MS  20U
-#define GRACE_MS 200U /* for the thread to find out itself: it knows better what it waits for */
-#define LEFT_MAX 16U  /* to one target, else each attempt of a keeper would leave one more */
+#define LOOK_MS   20U
+#define GRACE_MS  200U /* for the thread to find out itself: it knows better what it waits for */
+#define LOGIN_MAX (TARGET_USER_MAX + TARGET_HOST_MAX + 16)
 
 /* Shared by the caller and the thread; the last one out frees it. */
 struct opening {
@@ -34,68 +36,15 @@ struct opening {
 	uint64_t deadline_ns;
 	_Atomic int cancel;
 	struct channel_fds fds;
-	struct opening *next; /* of those that were left behind */
+	struct left left; /* while it is left behind */
+	char login[LOGIN_MAX];
 };
 
-/*
- * Who was left behind, since each target is counted for itself: what another one's logins wait for
- * must not keep a replica away. A child of a fork has none of these threads.
- */
-static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct opening *left_first;
-static pthread_once_t left_once = PTHREAD_ONCE_INIT;
-
+/* Each login is counted for itself. */
 static void
-left_fork_child(void)
+login_name(const struct target *t, char name[LOGIN_MAX])
 {
-	(void)pthread_mutex_init(&left_lock, NULL);
-	left_first = NULL;
-}
-
-static void
-left_init(void)
-{
-	(void)pthread_atfork(NULL, NULL, left_fork_child);
-}
-
-static bool
-is_login_to(const struct target *a, const struct target *b)
-{
-	return strcmp(a->host, b->host) == 0 && strcmp(a->user, b->user) == 0 && a->port == b->port;
-}
-
-static unsigned
-left_count(const struct target *t)
-{
-	unsigned count = 0;
-
-	(void)pthread_mutex_lock(&left_lock);
-	for (const struct opening *w = left_first; w; w = w->next)
-		count += is_login_to(&w->target, t);
-	(void)pthread_mutex_unlock(&left_lock);
-	return count;
-}
-
-static void
-left_add(struct opening *w)
-{
-	(void)pthread_mutex_lock(&left_lock);
-	w->next = left_first;
-	left_first = w;
-	(void)pthread_mutex_unlock(&left_lock);
-}
-
-static void
-left_remove(const struct opening *w)
-{
-	struct opening **at = &left_first;
-
-	(void)pthread_mutex_lock(&left_lock);
-	while (*at && *at != w)
-		at = &(*at)->next;
-	if (*at)
-		*at = w->next;
-	(void)pthread_mutex_unlock(&left_lock);
+	(void)snprintf(name, LOGIN_MAX, "%s@%s:%u", t->user, t->host, t->port);
 }
 
 static void
@@ -131,6 +80,8 @@ opening_new(const struct channel_options *o, uint64_t deadline_ns)
 	(void)pthread_cond_init(&w->ready, &attr);
 	(void)pthread_condattr_destroy(&attr);
 	w->target = *o->target;
+	login_name(&w->target, w->login);
+	w->left.what = w->login;
 	w->deadline_ns = deadline_ns;
 	channel_fds_tell(&w->fds, -1, -1);
 	if (!copied(&w->identity, o->identity) || !copied(&w->known_hosts, o->known_hosts) ||
@@ -169,7 +120,7 @@ opening_thread(void *arg)
 	(void)pthread_cond_signal(&w->ready);
 	(void)pthread_mutex_unlock(&w->lock);
 	if (abandoned) {
-		left_remove(w);
+		left_remove(&w->left);
 		opening_free(w);
 	}
 	return NULL;
@@ -209,7 +160,7 @@ opening_wait(struct opening *w, const struct channel_options *o)
 	done = w->done;
 	w->abandoned = !done;
 	if (!done) {
-		left_add(w);
+		left_add(&w->left);
 		if (!atomic_load(&w->cancel))
 			atomic_store(&w->cancel, REPL_E_TIMEOUT);
 	}
@@ -223,6 +174,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 {
 	static const char inside[] = "ssh-agent, which may ask somebody, or a command of ssh's "
 				     "config";
+	char login[LOGIN_MAX];
 	struct opening *w;
 	pthread_t thread;
 	int rc;
@@ -230,8 +182,8 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	*out = NULL;
 	/* The program may have closed them since. */
 	standard_take();
-	(void)pthread_once(&left_once, left_init);
-	if (left_count(o->target) >= LEFT_MAX)
+	login_name(o->target, login);
+	if (left_is_full(login))
 		return err_set(e, REPL_E_TIMEOUT,
 			       "%s: not tried: %u logins before still wait for %s", o->target->host,
 			       LEFT_MAX, inside);

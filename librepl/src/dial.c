@@ -16,10 +16,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "left.h"
 #include "target.h"
 #include "thread.h"
-
-#define LEFT_MAX 16U /* of one host, else each attempt of a keeper would leave one more */
 
 /* Shared by the caller and the helper thread; the last one out frees it. */
 struct lookup {
@@ -30,62 +29,10 @@ struct lookup {
 	int rc;     /* of getaddrinfo */
 	int errnum; /* for EAI_SYSTEM */
 	struct addrinfo *list;
-	struct lookup *next; /* of those that are abandoned; guarded by left_lock */
+	struct left left; /* while it is abandoned */
 	char port[8];
 	char host[];
 };
-
-/* Those that were abandoned, and whose threads still wait. A child of a fork has none of these. */
-static pthread_mutex_t left_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct lookup *left_first;
-static pthread_once_t left_once = PTHREAD_ONCE_INIT;
-
-static void
-left_fork_child(void)
-{
-	(void)pthread_mutex_init(&left_lock, NULL);
-	left_first = NULL;
-}
-
-static void
-left_init(void)
-{
-	(void)pthread_atfork(NULL, NULL, left_fork_child);
-}
-
-static unsigned
-left_count(const char *host)
-{
-	unsigned count = 0;
-
-	(void)pthread_mutex_lock(&left_lock);
-	for (const struct lookup *l = left_first; l; l = l->next)
-		count += strcmp(l->host, host) == 0;
-	(void)pthread_mutex_unlock(&left_lock);
-	return count;
-}
-
-static void
-left_add(struct lookup *l)
-{
-	(void)pthread_mutex_lock(&left_lock);
-	l->next = left_first;
-	left_first = l;
-	(void)pthread_mutex_unlock(&left_lock);
-}
-
-static void
-left_remove(const struct lookup *l)
-{
-	struct lookup **at = &left_first;
-
-	(void)pthread_mutex_lock(&left_lock);
-	while (*at && *at != l)
-		at = &(*at)->next;
-	if (*at)
-		*at = l->next;
-	(void)pthread_mutex_unlock(&left_lock);
-}
 
 static void
 lookup_free(struct lookup *l)
@@ -109,6 +56,7 @@ lookup_new(const char *host, unsigned port, struct lookup **out, struct err *e)
 	if (!l)
 		return err_set(e, REPL_E_NOMEM, "out of memory looking up '%s'", host);
 	memcpy(l->host, host, len);
+	l->left.what = l->host;
 	(void)snprintf(l->port, sizeof(l->port), "%u", port & 0xffffU);
 	(void)pthread_mutex_init(&l->lock, NULL);
 	(void)pthread_condattr_init(&attr);
@@ -149,7 +97,7 @@ lookup_thread(void *arg)
 	(void)pthread_cond_signal(&l->ready);
 	(void)pthread_mutex_unlock(&l->lock);
 	if (abandoned) {
-		left_remove(l);
+		left_remove(&l->left);
 		lookup_free(l);
 	}
 	return NULL;
@@ -187,7 +135,7 @@ lookup_wait(struct lookup *l, uint64_t deadline_ns, const _Atomic int *cancel)
 	l->abandoned = !done;
 	/* Before the thread can see that, which takes it away again. */
 	if (!done)
-		left_add(l);
+		left_add(&l->left);
 	(void)pthread_mutex_unlock(&l->lock);
 	return done;
 }
@@ -204,8 +152,7 @@ lookup_run(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic 
 	if (rc)
 		return rc;
 	if (lookup_resolve(l, AI_NUMERICHOST, &l->list) != 0) {
-		(void)pthread_once(&left_once, left_init);
-		if (left_count(host) >= LEFT_MAX) {
+		if (left_is_full(host)) {
 			lookup_free(l);
 			return err_set(e, REPL_E_TIMEOUT,
 				       "%s: not tried: %u lookups before still wait for the "

@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # laggard_lib.sh - on top of api_lib.sh for tests of replicas of which one has less.
 #
+#   configure_lagging TARGET...  one of them is enough, the others may lag far
 #   fill I               the pool, of $size, is open and all have it; the I-th replica follows
 #   leave_behind POOL    more is written while POOL's session hangs, then the program is killed
 . "$(dirname "$0")/api_lib.sh"
 size=$((40 * MIB))
+
+configure_lagging() {
+	configure "$@"
+	ok set ack any
+	ok set lanes 1
+	ok set heartbeat-timeout 60000
+	ok set async-lag-bytes 128M
+	ok set async-lag-time 60000
+}
 
 follows() {
 	api stat "$1"

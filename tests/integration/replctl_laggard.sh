@@ -9,12 +9,7 @@ T=$SERVE_USER@127.0.0.1:$SERVE_PORT
 # set_up FILE
 set_up() {
 	start_api
-	configure "$(pool a)" "$(pool b)"
-	ok set ack any
-	ok set lanes 1
-	ok set heartbeat-timeout 60000
-	ok set async-lag-bytes 128M
-	ok set async-lag-time 60000
+	configure_lagging "$(pool a)" "$(pool b)"
 	ok map "$1" $size
 }
 

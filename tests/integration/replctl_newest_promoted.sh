@@ -12,12 +12,7 @@ set_up() {
 	file=$1
 	shift
 	start_api
-	configure "$@"
-	ok set ack any
-	ok set lanes 1
-	ok set heartbeat-timeout 60000
-	ok set async-lag-bytes 128M
-	ok set async-lag-time 60000
+	configure_lagging "$@"
 	ok map "$file" $size
 }
 
