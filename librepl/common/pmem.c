@@ -205,30 +205,35 @@ pmem_caches_survive(int fd)
 /*
  * The function by which libpmem2 flushes lines on this processor: of memory that it is told to be
  * such as needs it, since of a mapping it gives an empty one where it takes the machine for one
- * with eADR.
+ * with eADR. It is asked once, and the memory stays: pmem2_map_delete() of a mapping that it has
+ * not made itself leaves that registered, where another one might come to lie.
  */
+static struct {
+	pthread_once_t once;
+	struct pmem2_source *source;
+	struct pmem2_map *map;
+	int rc;
+} lines = {.once = PTHREAD_ONCE_INIT};
+
+static void
+lines_init(void)
+{
+	size_t len = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	lines.rc = p == MAP_FAILED ? -errno : pmem2_source_from_anon(&lines.source, len);
+	if (lines.rc == 0)
+		lines.rc = pmem2_map_from_existing(&lines.map, lines.source, p, len,
+						   PMEM2_GRANULARITY_CACHE_LINE);
+}
+
 static int
 pmem_line_flush(pmem2_flush_fn *flush)
 {
-	struct pmem2_source *source = NULL;
-	struct pmem2_map *map = NULL;
-	size_t len = (size_t)sysconf(_SC_PAGESIZE);
-	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int rc;
-
-	if (p == MAP_FAILED)
-		return -errno;
-	rc = pmem2_source_from_anon(&source, len);
-	if (rc == 0)
-		rc = pmem2_map_from_existing(&map, source, p, len, PMEM2_GRANULARITY_CACHE_LINE);
-	if (rc == 0) {
-		*flush = pmem2_get_flush_fn(map);
-		rc = pmem2_map_delete(&map);
-	}
-	if (source)
-		(void)pmem2_source_delete(&source);
-	(void)munmap(p, len);
-	return rc;
+	(void)pthread_once(&lines.once, lines_init);
+	if (lines.rc == 0)
+		*flush = pmem2_get_flush_fn(lines.map);
+	return lines.rc;
 }
 
 /* What lies behind fd is in the mapping from now on. */
