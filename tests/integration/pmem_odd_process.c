@@ -359,6 +359,8 @@ heap(const char *path)
 	(void)signal(SIGALRM, SIG_IGN);
 	check(handled > 0, "a handler");
 	put(at + PAGE, 'b', PAGE);
+	for (unsigned i = 0; i < 64; i++)
+		free(mem[i]);
 }
 
 static void
