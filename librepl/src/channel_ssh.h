@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A channel and its waits, as those see them who call libssh: channel.c and channel_login.c. */
+/*
+ * A channel and its waits, as those see them who call libssh: channel.c, channel_options.c and
+ * channel_login.c.
+ */
 #ifndef LIBREPL_CHANNEL_SSH_H
 #define LIBREPL_CHANNEL_SSH_H
 
@@ -52,12 +55,22 @@ int channel_lost(struct channel *c, struct err *e);
 /* Wait until libssh has something to do. */
 int channel_wait(struct channel *c, uint64_t deadline_ns, const char *what, struct err *e);
 
-/* An option's value; out is as it was where there is none. */
-void channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size);
-
 /* An ssh_auth_callback that has none, and notes that one was wanted. */
 int channel_no_passphrase(const char *prompt, char *buf, size_t len, int echo, int verify,
 			  void *arg);
+
+/* ---- options ---- */
+
+/* A log callback of libssh's that says nothing. */
+void channel_mute(int priority, const char *function, const char *buffer, void *arg);
+
+/* All of a session that is new, with the names of its host. */
+int channel_set_options(struct channel *c, const struct channel_options *o, struct err *e);
+
+int channel_set(struct channel *c, enum ssh_options_e option, const void *value, struct err *e);
+
+/* An option's value; out is as it was where there is none. */
+void channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size);
 
 /* ---- logging in ---- */
 

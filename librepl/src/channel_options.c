@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a channel takes from ssh's config, and what holds whatever that says.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "channel_ssh.h"
+
+void
+channel_mute(int priority, const char *function, const char *buffer, void *arg)
+{
+	(void)priority;
+	(void)function;
+	(void)buffer;
+	(void)arg;
+}
+
+/*
+ * A program with other rights than its caller's takes no orders from that: "~" is the caller's, and
+ * libssh has commands of ssh's config run by the caller's SHELL.
+ */
+static bool
+channel_distrusts_caller(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
+
+/*
+ * A LogLevel in ssh's config takes effect while the rest is being parsed. The
+ * callback stays where there was none before: libssh has no way back.
+ */
+static int
+channel_parse_config(struct channel *c)
+{
+	ssh_logging_callback old = ssh_get_log_callback();
+	int rc;
+
+	if (channel_distrusts_caller())
+		return SSH_OK;
+	(void)ssh_set_log_callback(channel_mute);
+	rc = ssh_options_parse_config(c->session, NULL);
+	(void)ssh_set_log_level(SSH_LOG_NOLOG);
+	if (old)
+		(void)ssh_set_log_callback(old);
+	return rc;
+}
+
+int
+channel_set(struct channel *c, enum ssh_options_e option, const void *value, struct err *e)
+{
+	if (ssh_options_set(c->session, option, value) < 0)
+		return err_set(e, REPL_E_CONFIG, "%s: SSH option refused: %s", c->host,
+			       ssh_get_error(c->session));
+	return REPL_OK;
+}
+
+/* What must hold whatever ssh's config says; the config overwrites, so this comes after it. */
+static int
+channel_set_explicit(struct channel *c, const struct channel_options *o, struct err *e)
+{
+	const int strict = 1, quiet = SSH_LOG_NOLOG, keys = 1, parse = 0;
+	int rc = channel_set(c, SSH_OPTIONS_STRICTHOSTKEYCHECK, &strict, e);
+
+	if (!rc)
+		rc = channel_set(c, SSH_OPTIONS_LOG_VERBOSITY, &quiet, e);
+	if (!rc)
+		rc = channel_set(c, SSH_OPTIONS_PUBKEY_AUTH, &keys, e);
+	if (!rc)
+		rc = channel_set(c, SSH_OPTIONS_PROCESS_CONFIG, &parse, e);
+	if (!rc && o->target->user[0])
+		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
+	if (!rc && o->target->port)
+		rc = channel_set(c, SSH_OPTIONS_PORT, &o->target->port, e);
+	if (!rc && o->known_hosts)
+		rc = channel_set(c, SSH_OPTIONS_KNOWNHOSTS, o->known_hosts, e);
+	/* No socket: libssh would take SSH_AUTH_SOCK. */
+	if (!rc && channel_distrusts_caller())
+		rc = channel_set(c, SSH_OPTIONS_IDENTITY_AGENT, "/dev/null", e);
+	return rc;
+}
+
+void
+channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size)
+{
+	char *value = NULL;
+
+	if (ssh_options_get(c->session, option, &value) != SSH_OK || !value)
+		return;
+	(void)snprintf(out, size, "%s", value);
+	ssh_string_free_char(value);
+}
+
+int
+channel_set_options(struct channel *c, const struct channel_options *o, struct err *e)
+{
+	unsigned port = SSH_PORT;
+	char host[TARGET_HOST_MAX] = "";
+	int rc = 0;
+
+	(void)snprintf(c->host, sizeof(c->host), "%s", o->target->host);
+	(void)snprintf(c->command, sizeof(c->command), "%s", o->command);
+	/* It says nothing of what it dislikes; ssh takes an alias with an underscore. */
+	if (ssh_options_set(c->session, SSH_OPTIONS_HOST, o->target->host) < 0) {
+		if (strchr(c->host, '%'))
+			return err_set(e, REPL_E_CONFIG,
+				       "%s: behind the '%%' has to be the name of a network "
+				       "interface that this machine has",
+				       c->host);
+		return err_set(
+			e, REPL_E_CONFIG,
+			"%s: libssh takes no such host name, only letters, digits and '-', at "
+			"most 63 between two dots: use another alias, or the address",
+			c->host);
+	}
+	/* Match rules of the config look at the user. */
+	if (o->target->user[0])
+		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
+	if (rc)
+		return rc;
+	if (channel_parse_config(c) < 0)
+		return err_set(e, REPL_E_CONFIG, "%s: ~/.ssh/config or /etc/ssh/ssh_config: %s",
+			       c->host, ssh_get_error(c->session));
+	rc = channel_set_explicit(c, o, e);
+	if (rc)
+		return rc;
+	(void)ssh_options_get_port(c->session, &port);
+	channel_get(c, SSH_OPTIONS_HOST, host, sizeof(host));
+	if (host[0])
+		memcpy(c->host, host, sizeof(c->host));
+	(void)target_address(c->host, port, c->name);
+	return REPL_OK;
+}
