@@ -23,8 +23,11 @@ lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct 
 	local->pool_uuid = replica->pool_uuid;
 	local->generation = replica->generation;
 	local->position = position_kept(replica);
-	if (lineage_is_untold(replica))
+	/* A primary's position is of the generation before. */
+	if (lineage_is_untold(replica) || (local->primary && local->position)) {
 		gen_replace(&local->generation, fresh);
+		local->position = 0;
+	}
 }
 
 void

@@ -212,6 +212,30 @@ sync_makes_a_part_whole_under_a_name_of_its_own(void **state)
 	assert_true(names(&file, 9) && !names(&file, 3));
 }
 
+/* It has the bytes of one that lags, too, and was promoted: no part of its bears a whole's name. */
+static void
+promoted_laggard_that_equals_another(void **state)
+{
+	const struct gen_id new = id(8), fresh = id(9);
+	struct sidecar other = replica(SIDECAR_UNKNOWN, 12), file = replica(SIDECAR_UNKNOWN, 10);
+
+	(void)state;
+	lineage_promote(&file, &new);
+	assert_true(file.primary && file.position == 10);
+	lineage_copy(&file, &other, &fresh);
+	lineage_forget_part(&file, &fresh);
+	assert_true(names(&file, 9) && names(&file, 2) && !names(&file, 3) && !file.position);
+	/* Of one that has all it is one. */
+	other = replica(SIDECAR_UP_TO_DATE, 12);
+	lineage_copy(&file, &other, &fresh);
+	assert_true(names(&file, 3) && !file.position);
+	/* Who is no primary says how much. */
+	file.primary = false;
+	other = replica(SIDECAR_UNKNOWN, 12);
+	lineage_copy(&file, &other, &fresh);
+	assert_true(names(&file, 3) && file.position == 12);
+}
+
 int
 main(void)
 {
@@ -223,6 +247,7 @@ main(void)
 		cmocka_unit_test(equal_copy_says_how_much_it_has),
 		cmocka_unit_test(promoted_whole_names_all),
 		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
+		cmocka_unit_test(promoted_laggard_that_equals_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
