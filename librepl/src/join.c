@@ -366,8 +366,9 @@ repl_install(struct repl *r, unsigned replica, struct remote *remote)
 	atomic_store(&p->replication, REPL_REPL_ESTABLISHED);
 	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->install_count, 1);
-	ship_install(r->ship, replica, remote);
+	/* Its lanes look at this, and a shipper may be in one as soon as it is shipped to. */
 	atomic_store(&p->lost, 0);
+	ship_install(r->ship, replica, remote);
 	statusd_changed(r->statusd, replica);
 }
 

@@ -360,8 +360,8 @@ bring_back(unsigned replica)
 	if (memcmp(t->image, r->mem, POOL) != 0)
 		failures++;
 	fake_connect(t);
-	ship_install(r->ship, replica, (struct remote *)(void *)t);
 	atomic_store(&r->replicas[replica].lost, 0);
+	ship_install(r->ship, replica, (struct remote *)(void *)t);
 }
 
 static bool
