@@ -141,6 +141,7 @@ struct repl {
 	struct local local;
 	struct generation generation; /* of the set, as recorded last */
 	_Atomic bool unrecorded; /* ... but not in our own record, which could not be written */
+	_Atomic bool advancing;  /* another one is being told: who has all it lacks is looked at */
 	uint32_t believed; /* away since before it: the next opening would go by an old map of them
 			    */
 	struct turns appends;    /* one at a time */

@@ -264,21 +264,23 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 	 * One that was lost over it may have the new generation: the others need another. So
 	 * do we, also when none is left: what we go on with it lacks.
 	 */
+	atomic_store(&r->advancing, true);
 	do {
 		if (r->dirty)
 			dirty_note_bases(r->dirty);
 		rc = local_new_id(&id, e);
 		if (rc)
-			return rc;
+			break;
 		gen_advance_keeping(&r->generation, &id, keep, bases_kept(r, keep));
 		/* Ours first: if we die in between, the replicas are behind, not ahead. */
 		r->local.meta.generation = r->generation;
 		rc = record_store(r, e);
 		/* After a loss it matters more that the replicas can be told apart. */
 		if (rc && !r->ready)
-			return rc;
+			break;
 		/* Those that are well have answered long before the others are given up. */
 	} while (advance_replicas(r, deadline_telling(r, deadline_ns)));
+	atomic_store(&r->advancing, false);
 	return rc;
 }
 

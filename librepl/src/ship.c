@@ -317,9 +317,12 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
 			continue;
 		}
 		ship_wait_end(s, &drives);
-		if (lost == recorded)
+		if (lost == recorded && !atomic_load(&s->r->advancing))
 			break;
-		/* Who counts may be lost over the record, or be a laggard by it. */
+		/*
+		 * Who counts may be lost over the record, or be a laggard by it. And who is told a
+		 * generation as one that has all must not lack what returns before that is done.
+		 */
 		pthread_mutex_unlock(&s->lock);
 		repl_await_recorded(s->r);
 		pthread_mutex_lock(&s->lock);
