@@ -594,6 +594,20 @@ busy_by_self(const struct remote *r, int rc, struct err *e)
 			  "same pool by another name? or its last session has not ended yet");
 }
 
+/*
+ * Who tells journal_max, be it 0, takes POSITIONs, which are a little older. To others they are an
+ * unknown operation, which ends the lane at the first drain, again and again.
+ */
+static int
+positions_check(const struct remote *r, struct json_object *result, struct err *e)
+{
+	if (!r->queued || !r->write || control_has(result, "journal_max"))
+		return 0;
+	return err_set(e, REPL_E_VERSION,
+		       "the target's repld is older and takes no replica that drains do not wait "
+		       "for ('async', 'ack = quorum'): upgrade it there");
+}
+
 /* params is taken. */
 static int
 pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mode, struct err *e)
@@ -628,6 +642,8 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	rc = control_answer_bad(rc, "pool.open", e);
 	if (!rc)
 		r->epoch = (uint32_t)epoch;
+	if (!rc)
+		rc = positions_check(r, result, e);
 	json_object_put(result);
 	return rc;
 }

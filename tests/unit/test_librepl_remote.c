@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control channel of a target that answers late, or more than it was asked: no answer is taken
- * for that to another request, and the session is given up for the reason that it has.
+ * for that to another request, and the session is given up for the reason that it has. And what a
+ * target of an earlier version does not tell is not asked of it.
  */
 #include "unit.h"
 
@@ -215,6 +216,58 @@ answers_to_several_may_come_at_once(void **state)
 	assert_int_equal(call("status"), 0);
 }
 
+/* The target says of an opening what each version does, and what else is new. */
+static void
+answers_opening(int id, const char *more)
+{
+	char result[900];
+
+	(void)snprintf(result, sizeof(result),
+		       "{\"name\":\"p\",\"size\":4096,\"uuid\":\"%s\",\"state\":\"unknown\","
+		       "\"generation\":\"%s\",\"history\":[],\"writer_open\":true,"
+		       "\"writer\":\"\",\"created\":1,\"updated\":1,\"class\":\"page\","
+		       "\"filesystem\":\"ext4\",\"sidecar\":\"ok\",\"epoch\":1,"
+		       "\"profile\":{}%s}",
+		       "11111111-1111-1111-1111-111111111111",
+		       "22222222-2222-2222-2222-222222222222", more);
+	answers(id, result);
+}
+
+static int
+opening(enum remote_mode mode, const char *more)
+{
+	answers_opening(2, more);
+	err_clear(&err);
+	return remote_pool_open(session, "p", mode, &err);
+}
+
+/* A POSITION would end its lane there at the first drain, and so would that of each reconnect. */
+static void
+queue_to_a_target_without_positions_is_a_version(void **state)
+{
+	static const struct {
+		bool queued;
+		enum remote_mode mode;
+		const char *more;
+		int rc;
+	} cases[] = {
+		{true, REMOTE_WRITE, "", REPL_E_VERSION},
+		{true, REMOTE_WRITE, ",\"journal_max\":0", 0},
+		{true, REMOTE_READ, "", 0},
+		{false, REMOTE_WRITE, "", 0},
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(end(state), 0);
+		assert_int_equal(begin(state), 0);
+		if (cases[i].queued)
+			remote_queue(session);
+		assert_int_equal(opening(cases[i].mode, cases[i].more), cases[i].rc);
+		if (cases[i].rc)
+			assert_non_null(strstr(err.text, "repld is older"));
+	}
+}
+
 int
 main(void)
 {
@@ -224,6 +277,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(answer_to_what_was_not_asked_ends_it, begin, end),
 		cmocka_unit_test_setup_teardown(part_of_an_answer_ends_it, begin, end),
 		cmocka_unit_test_setup_teardown(answers_to_several_may_come_at_once, begin, end),
+		cmocka_unit_test_setup_teardown(queue_to_a_target_without_positions_is_a_version,
+						begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
