@@ -387,7 +387,22 @@ unlink_file(const struct pool_place *p, const char *leaf, const char *name, stru
 	return sync_dir(p, name, e);
 }
 
-/* Under the lock on names. A pool without a sidecar, and the reverse, can be removed too. */
+int
+pool_remove_check(int sidecar_fd, const char *name, struct err *e)
+{
+	struct sidecar meta;
+	struct err why;
+	bool repair;
+
+	if (sidecar_read(sidecar_fd, &meta, &repair, &why) != REPL_E_VERSION)
+		return 0;
+	return err_set(e, REPL_E_VERSION, "pool '%s': %s", name, why.text);
+}
+
+/*
+ * Under the lock on names. A pool without a sidecar, or with one that is damaged, and the reverse,
+ * can be removed too.
+ */
 static int
 remove_files(struct pool_store *s, const struct pool_place *p, const char *name, struct err *e)
 {
@@ -416,6 +431,9 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			rc = pool_busy(fd, name, e);
 			goto out;
 		}
+		rc = pool_remove_check(fd, name, e);
+		if (rc)
+			goto out;
 	}
 	if (pool && !device) {
 		/* One that can't be opened can still be removed. */

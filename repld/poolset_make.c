@@ -298,12 +298,13 @@ set_clear(struct pool_store *s, const struct pool_place *place, const char *name
 	}
 	if (rc)
 		return rc;
-	if (sidecar_read(fd, &meta, &repair, NULL) != 0)
+	rc = pool_remove_check(fd, name, e);
+	if (!rc && sidecar_read(fd, &meta, &repair, NULL) != 0)
 		rc = err_set(e, REPL_E_EXISTS,
 			     "pool set '%s': there is a sidecar, which is damaged: remove the pool "
 			     "first",
 			     name);
-	else if (meta.created_s != 0 || !lock_take(fd, 0))
+	else if (!rc && (meta.created_s != 0 || !lock_take(fd, 0)))
 		rc = err_set(e, REPL_E_EXISTS, "pool '%s': already exists", name);
 	if (!rc)
 		rc = parts_own(s, parts, name, e);
@@ -498,6 +499,8 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 	} else if (!rc) {
 		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, e)
 						   : pool_busy(fd, name, e);
+		if (!rc)
+			rc = pool_remove_check(fd, name, e);
 		if (!rc)
 			rc = set_remove_made(place, name, parts, fd, e);
 		(void)close(fd);

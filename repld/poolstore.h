@@ -178,6 +178,12 @@ int pool_busy(int sidecar_fd, const char *name, struct err *e);
  */
 int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
 
+/*
+ * REPL_E_VERSION of a sidecar that a newer version made: what that speaks of is not known here, and
+ * not to be removed.
+ */
+int pool_remove_check(int sidecar_fd, const char *name, struct err *e);
+
 /* Remove what killed creations have left, if the lock on names is free. */
 void pool_make_clean(struct pool_store *s);
 

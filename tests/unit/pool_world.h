@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "checksum.h"
+#include "le.h"
 #include "poolstore.h"
 #include "tempdir.h"
 
@@ -113,6 +115,23 @@ file_size(const char *name)
 
 	assert_int_equal(fstatat(pool_store_dirfd(store), name, &st, 0), 0);
 	return (uint64_t)st.st_size;
+}
+
+/* As if a version to come had made this sidecar. */
+static inline void
+sidecar_made_newer(const char *name)
+{
+	uint8_t copies[SIDECAR_SIZE];
+
+	assert_int_equal(file_get(name, copies, sizeof(copies)), sizeof(copies));
+	for (unsigned i = 0; i < 2; i++) {
+		uint8_t *slot = copies + i * SIDECAR_SLOT_SIZE;
+
+		put_le16(slot + 8, 9);
+		put_le64(slot + 16, 0);
+		put_le64(slot + 16, sum64(slot, SIDECAR_SLOT_SIZE));
+	}
+	file_change(name, 0, copies, sizeof(copies));
 }
 
 /* ---- processes ---- */

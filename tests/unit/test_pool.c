@@ -468,6 +468,16 @@ damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
 }
 
 static void
+pool_of_a_newer_version_is_not_removed(void **state)
+{
+	(void)state;
+	create("p");
+	sidecar_made_newer("p.repl");
+	expect(pool_remove(store, "p", &err), REPL_E_VERSION, "a newer version made it");
+	assert_true(present("p") && present("p.repl"));
+}
+
+static void
 list_pages_in_name_order_and_hides_the_rest(void **state)
 {
 	static const char *const names[] = {"a", "a.b", "a/1", "a/2/x", "b", "c", "zz"};
@@ -692,6 +702,7 @@ main(void)
 		T(file_of_another_size_is_corrupt_and_names_both),
 		T(one_damaged_copy_is_told_and_mended_by_the_next_writer),
 		T(damaged_pools_are_listed_can_be_removed_and_are_never_replaced),
+		T(pool_of_a_newer_version_is_not_removed),
 		T(list_pages_in_name_order_and_hides_the_rest),
 		T(store_needs_its_directory),
 		T(full_disk_is_told_before_and_leaves_nothing),

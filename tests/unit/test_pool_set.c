@@ -252,6 +252,25 @@ test_damage_is_told(void **state)
 	assert_int_equal(pool_set_remove(store, "s", POOL_REMOVE_SET, &err), 0);
 }
 
+/* Nobody is told to remove it, and nobody can who does not know what it is. */
+static void
+test_of_a_newer_version_it_stays(void **state)
+{
+	(void)state;
+	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(create("s", 3 * MB), 0);
+	sidecar_made_newer("s.repl");
+	assert_int_equal(create("s", 3 * MB), REPL_E_VERSION);
+	assert_non_null(strstr(err.text, "format version 9"));
+	assert_null(strstr(err.text, "remove"));
+	for (unsigned flags = 0; flags <= (POOL_REMOVE_SET | POOL_REMOVE_FORCE); flags++) {
+		err_clear(&err);
+		assert_int_equal(pool_set_remove(store, "s", flags, &err), REPL_E_VERSION);
+		assert_non_null(strstr(err.text, "a newer version made it"));
+	}
+	assert_true(there("s") && there("s.repl") && there("p") && there("q"));
+}
+
 /* What a kill between two renames leaves is no pool, and no obstacle. */
 static void
 test_half_made(void **state)
@@ -681,6 +700,7 @@ main(void)
 		TEST(test_listed_behind_many_files),
 		TEST(test_refused),
 		TEST(test_damage_is_told),
+		TEST(test_of_a_newer_version_it_stays),
 		TEST(test_half_made),
 		TEST(test_what_takes_long_is_made_once),
 		TEST(test_for_a_copy_it_is_inconsistent),
