@@ -126,15 +126,23 @@ slot_sum(const uint8_t *slot)
 	return sum64(copy, sizeof(copy));
 }
 
+/* What is here is a part of the generation, and who has more of it is no copy. */
+static bool
+is_part(const struct sidecar *s)
+{
+	return s->state == SIDECAR_UNKNOWN && s->position;
+}
+
 /*
  * The oldest version whose programs do no harm to a pool like this: those of
- * version 1 would serve one with a journal as it is, and let a fenced writer in;
- * those of version 2 would serve one with a round log without what is in that.
+ * version 1 would serve one with a journal as it is, let a fenced writer in, and
+ * take a part of a generation for all of it; those of version 2 would serve one
+ * with a round log without what is in that.
  */
 static void
 encode_version(const struct sidecar *s, uint8_t *slot)
 {
-	unsigned major = s->log_len ? 3 : s->journal_len || s->primary ? 2 : 1;
+	unsigned major = s->log_len ? 3 : s->journal_len || s->primary || is_part(s) ? 2 : 1;
 	bool attr = !all_zero(s->attr, sizeof(s->attr));
 	unsigned minor = s->ring_len || s->sparse ? MINOR_RING : 0;
 

@@ -688,6 +688,39 @@ what_old_programs_would_break_is_version_2(void **state)
 	assert_int_equal(get_le16(slot + 8), 1);
 }
 
+/* Programs of version 1 would push it over replicas that have more of its generation. */
+static void
+part_of_a_generation_is_version_2(void **state)
+{
+	struct sidecar s = sample(), got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE] = {0};
+
+	(void)state;
+	s.state = SIDECAR_UNKNOWN;
+	s.position = 0x1122334455667788;
+	sidecar_encode(&s, slot);
+	memcpy(want, golden, sizeof(golden));
+	want[8] = 2;
+	want[56] = 4;
+	put_le64(want + 88, s.position);
+	seal(want);
+	assert_memory_equal(slot, want, sizeof(want));
+	assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+	assert_same(&got, &s);
+	assert_true(got.position == s.position);
+	/* Those that were written as 1.2 are read as they were. */
+	put_le16(want + 8, 1);
+	put_le16(want + 10, 2);
+	seal(want);
+	assert_int_equal(sidecar_decode(want, &got, NULL), 0);
+	assert_true(got.position == s.position);
+	/* Closed in order it has all, whatever its last position. */
+	s.state = SIDECAR_UP_TO_DATE;
+	sidecar_encode(&s, slot);
+	assert_int_equal(get_le16(slot + 8), 1);
+	assert_int_equal(get_le16(slot + 10), 2);
+}
+
 static void
 regions_that_overlap_are_refused(void **state)
 {
@@ -783,6 +816,7 @@ main(void)
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
+		cmocka_unit_test(part_of_a_generation_is_version_2),
 		cmocka_unit_test(regions_that_overlap_are_refused),
 		cmocka_unit_test(what_could_not_be_read_is_not_written),
 		cmocka_unit_test(states_have_names),
