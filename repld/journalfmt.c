@@ -78,7 +78,8 @@ journal_commit_decode(const uint8_t page[JOURNAL_PAGE], struct journal_commit *c
 {
 	struct journal_commit got = {0};
 	uint32_t state = get_le32(page + AT_STATE);
-	bool part = region_page_version(page) == VERSION_PART;
+	/* What is newer still is refused by the newest that is known. */
+	bool part = region_page_version(page) >= VERSION_PART;
 	int rc = region_page_open(page, part ? &part_page : &commit_page, e);
 
 	if (rc)

@@ -46,9 +46,14 @@ region_page_open(const uint8_t page[REGION_PAGE], const struct region_page *kind
 	if (get_le64(page + AT_SUM) != page_sum(page))
 		return err_set(e, REPL_E_CORRUPT, "%s: page '%s' has a wrong checksum",
 			       kind->region, kind->magic);
+	if (get_le16(page + AT_VERSION) > kind->version)
+		return err_set(e, REPL_E_VERSION,
+			       "%s: version %u, this program knows up to %u: a newer version made "
+			       "it",
+			       kind->region, get_le16(page + AT_VERSION), kind->version);
 	if (get_le16(page + AT_VERSION) != kind->version)
-		return err_set(e, REPL_E_VERSION, "%s: version %u, not %u", kind->region,
-			       get_le16(page + AT_VERSION), kind->version);
+		return err_set(e, REPL_E_CORRUPT, "%s: version %u is none", kind->region,
+			       get_le16(page + AT_VERSION));
 	if (get_le16(page + AT_FLAGS) & ~kind->flags)
 		return err_set(e, REPL_E_CORRUPT, "%s: flags 0x%x are not known", kind->region,
 			       get_le16(page + AT_FLAGS));

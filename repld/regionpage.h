@@ -28,7 +28,7 @@ void region_page_begin(uint8_t page[REGION_PAGE], const char *magic, uint16_t ve
 void region_page_set_flags(uint8_t page[REGION_PAGE], uint16_t flags);
 void region_page_seal(uint8_t page[REGION_PAGE]);
 
-/* REPL_E_CORRUPT, or REPL_E_VERSION of a whole one of another version. */
+/* REPL_E_CORRUPT, or REPL_E_VERSION of a whole one of a newer version. */
 int region_page_open(const uint8_t page[REGION_PAGE], const struct region_page *kind,
 		     struct err *e);
 

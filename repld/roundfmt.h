@@ -35,7 +35,7 @@ uint64_t round_size(uint64_t half); /* of the region */
 
 void round_header_encode(const struct round_header *h, uint8_t page[REGION_PAGE]);
 
-/* REPL_E_CORRUPT, also if it does not fit a region of that size; REPL_E_VERSION. */
+/* REPL_E_CORRUPT, also if it does not fit a region of that size; REPL_E_VERSION: newer. */
 int round_header_decode(const uint8_t page[REGION_PAGE], uint64_t region_size,
 			struct round_header *h, struct err *e);
 

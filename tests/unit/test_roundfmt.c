@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "checksum.h"
+#include "journalfmt.h"
 #include "le.h"
 #include "roundfmt.h"
 
@@ -326,6 +327,42 @@ header_that_does_not_fit_is_refused(void **state)
 	assert_int_equal(round_header_decode(region, round_size(HALF), &got, NULL), REPL_E_VERSION);
 }
 
+/* Of this log and of the journal, whose pages of one kind have two versions. */
+static void
+newer_version_says_so(void **state)
+{
+	const struct journal_header head = {.epoch = EPOCH};
+	struct journal_commit commit = {.epoch = EPOCH, .state = SIDECAR_UNKNOWN};
+	struct round_header log;
+	struct journal_header got;
+	uint8_t page[REGION_PAGE];
+	struct err e;
+
+	(void)state;
+	put_le16(region + 8, 2);
+	region_page_seal(region);
+	assert_int_equal(round_header_decode(region, round_size(HALF), &log, &e), REPL_E_VERSION);
+	assert_string_equal(e.text, "round log: version 2, this program knows up to 1: a newer "
+				    "version made it");
+	journal_header_encode(&head, page);
+	put_le16(page + 8, 2);
+	region_page_seal(page);
+	assert_int_equal(journal_header_decode(page, &got, &e), REPL_E_VERSION);
+	assert_non_null(strstr(e.text, "journal: version 2, this program knows up to 1: a newer"));
+	for (unsigned i = 0; i < 2; i++) {
+		commit.position = i * 9ULL;
+		journal_commit_encode(&commit, page);
+		put_le16(page + 8, 3);
+		region_page_seal(page);
+		assert_int_equal(journal_commit_decode(page, &commit, &e), REPL_E_VERSION);
+		assert_non_null(strstr(e.text, "version 3, this program knows up to 2: a newer"));
+		put_le16(page + 8, 0);
+		region_page_seal(page);
+		assert_int_equal(journal_commit_decode(page, &commit, &e), REPL_E_CORRUPT);
+		assert_non_null(strstr(e.text, "version 0"));
+	}
+}
+
 int
 main(void)
 {
@@ -346,6 +383,7 @@ main(void)
 		T(message_that_is_not_for_the_log_makes_it_none),
 		T(sequences_without_a_frame_are_told),
 		T(header_that_does_not_fit_is_refused),
+		T(newer_version_says_so),
 #undef T
 	};
 
