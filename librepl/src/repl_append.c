@@ -16,6 +16,7 @@
 
 #include "clock.h"
 #include "entry.h"
+#include "onloss.h"
 #include "pending.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
@@ -206,30 +207,14 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, const struc
 	return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
 }
 
-/* Where a loss is to fail the call nothing may be stored after one. */
-static int
-append_check_lost(struct repl *r, struct err *e)
-{
-	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
-		return 0;
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (!atomic_load(&r->replicas[i].lost) || ship_serves(r->ship, i))
-			continue;
-		pthread_mutex_lock(&r->reason_lock);
-		(void)err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, r->replicas[i].reason);
-		pthread_mutex_unlock(&r->reason_lock);
-		return REPL_E_LOST;
-	}
-	return ship_enough(r->ship) ? 0 : ship_few(r->ship, e);
-}
-
 static int
 append_store(struct repl *r, unsigned lane, struct append *a, const struct range *stored,
 	     struct err *e)
 {
 	const struct rangeset *due;
 	struct rangeset bytes;
-	int rc = append_check_lost(r, e);
+	/* Where a loss is to fail the call nothing may be stored after one. */
+	int rc = onloss_check(r, e);
 
 	if (!rc)
 		rc = append_check_len(r, lane, a, e);
@@ -261,7 +246,7 @@ append_place(struct repl *r, unsigned lane, struct append *a, struct range *stor
 
 	while (!rc && moved) {
 		a->place = tail_load(r, a);
-		rc = append_check_lost(r, e);
+		rc = onloss_check(r, e);
 		if (!rc)
 			rc = append_check_tail(r, a, e);
 		stored[0] = (struct range){.off = a->place, .len = a->len};

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
+#include "onloss.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
@@ -13,7 +14,7 @@
 
 /* Of the new part the first and the last byte are looked at. */
 static int
-grow_check(const struct repl *r, size_t size, struct err *e)
+grow_check(struct repl *r, size_t size, struct err *e)
 {
 	size_t now;
 
@@ -30,7 +31,7 @@ grow_check(const struct repl *r, size_t size, struct err *e)
 		return err_set(e, REPL_E_INVAL,
 			       "the new part is not mapped behind the range: map %zu bytes at %p",
 			       size - now, (void *)(r->mem + now));
-	return 0;
+	return size > now ? onloss_check(r, e) : 0;
 }
 
 static struct remote *
@@ -46,22 +47,16 @@ grow_is_loss(int status)
 	       status == REPL_E_PROTOCOL;
 }
 
-/* The replica is gone: by the policy that is an error or not. */
-static int
-grow_lose(struct repl *r, unsigned i, const struct err *why, struct err *e)
+static void
+grow_lose(struct repl *r, unsigned i, const struct err *why)
 {
 	repl_lose(r, i, why->code, why->text, repl_loss_deadline(r));
-	if (r->cfg->on_loss != REPL_ON_LOSS_FAIL)
-		return 0;
-	return err_set(e, REPL_E_LOST, "replica %u is lost: %s", i, why->text);
 }
 
 static int
 grow_prepare(struct repl *r, size_t size, struct err *e)
 {
-	int rc = 0;
-
-	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
+	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct remote *remote = grow_remote(r, i);
 		struct err why;
 
@@ -69,10 +64,11 @@ grow_prepare(struct repl *r, size_t size, struct err *e)
 		if (!remote || !remote_pool_grow(remote, size, true,
 						 clock_deadline(r->cfg->op_timeout_ms), &why))
 			continue;
-		rc = grow_is_loss(why.code) ? grow_lose(r, i, &why, e)
-					    : err_set(e, why.code, "replica %u: %s", i, why.text);
+		if (!grow_is_loss(why.code))
+			return err_set(e, why.code, "replica %u: %s", i, why.text);
+		grow_lose(r, i, &why);
 	}
-	return rc;
+	return onloss_check(r, e);
 }
 
 static void
@@ -91,20 +87,16 @@ grow_give_up(struct repl *r)
 static int
 grow_replicas(struct repl *r, size_t size, struct err *e)
 {
-	int rc = 0;
-
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct remote *remote = grow_remote(r, i);
 		struct err why;
 
 		err_clear(&why);
-		if (!remote || !remote_pool_grow(remote, size, false,
-						 clock_deadline(r->cfg->op_timeout_ms), &why))
-			continue;
-		if (grow_lose(r, i, &why, rc ? NULL : e))
-			rc = REPL_E_LOST;
+		if (remote && remote_pool_grow(remote, size, false,
+					       clock_deadline(r->cfg->op_timeout_ms), &why))
+			grow_lose(r, i, &why);
 	}
-	return rc;
+	return onloss_check(r, e);
 }
 
 /*

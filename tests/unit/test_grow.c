@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * When the replicas have grown the range has: one that is lost later comes back with the size of
- * the range, or not at all.
+ * the range, or not at all. A loss fails the call by on-loss, and where a drain needs the replica.
  */
 #include "unit.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "../../librepl/src/onloss.c"
 #include "../../librepl/src/repl_grow.c"
 
 #define REPLICAS 2U
@@ -18,12 +19,15 @@
 
 struct remote {
 	uint64_t size, prepared;
-	int refuses;
+	int refuses, refuses_growth; /* to make room, or only what is behind that */
 };
 
 static struct remote remotes[REPLICAS];
+static uint32_t queued; /* replicas; of these as many are needed as drains need */
+static unsigned needed;
 static uint64_t map_size, stored_size;
 static int store_rc, settle_rc;
+static unsigned suspended; /* resyncs, so often */
 
 int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
@@ -31,6 +35,8 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 	(void)deadline_ns;
 	if (r->refuses && size > r->size)
 		return err_set(e, r->refuses, "no room");
+	if (r->refuses_growth && !prepare)
+		return err_set(e, r->refuses_growth, "gone");
 	if (!prepare)
 		r->size = size;
 	r->prepared = prepare ? size : 0;
@@ -97,11 +103,37 @@ repl_loss_deadline(const struct repl *r)
 	return clock_deadline(r->cfg->op_timeout_ms / 4);
 }
 
+bool
+ship_serves(const struct ship *s, unsigned replica)
+{
+	(void)s;
+	return queued >> replica & 1;
+}
+
+bool
+ship_enough(struct ship *s)
+{
+	const struct repl *r = (void *)s;
+	unsigned live = 0;
+
+	for (unsigned i = 0; r && i < REPLICAS; i++)
+		live += (queued >> i & 1) && !atomic_load(&r->replicas[i].lost);
+	return live >= needed;
+}
+
+int
+ship_few(struct ship *s, struct err *e)
+{
+	(void)s;
+	return err_set(e, REPL_E_LOST, "too few");
+}
+
 int
 repl_resync_suspend(struct repl *r, struct err *e)
 {
 	(void)r;
 	(void)e;
+	suspended++;
 	return 0;
 }
 
@@ -126,7 +158,10 @@ range_new(void)
 
 	assert_non_null(r);
 	cfg.op_timeout_ms = 1000;
+	cfg.on_loss = REPL_ON_LOSS_DEGRADE;
+	queued = needed = suspended = 0;
 	r->cfg = &cfg;
+	r->ship = (void *)r;
 	r->dirty = (void *)r; /* there is one */
 	r->mem = mmap(NULL, LARGER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(r->mem != MAP_FAILED);
@@ -207,6 +242,74 @@ a_length_that_is_not_on_media_is_recorded_nowhere(void **state)
 	range_free(r);
 }
 
+/* Nor is a resync cut short for it, by which the replica may come back. */
+static void
+one_that_is_lost_fails_the_call_where_the_policy_says_so(void **state)
+{
+	struct repl *r = range_new();
+
+	(void)state;
+	cfg.on_loss = REPL_ON_LOSS_FAIL;
+	atomic_store(&r->replicas[1].lost, REPL_E_TIMEOUT);
+	assert_int_equal(repl_grow(r, LARGER), REPL_E_LOST);
+	assert_int_equal(suspended, 0);
+	assert_int_equal(remotes[0].size, SIZE);
+	assert_int_equal(remotes[0].prepared, 0);
+	assert_int_equal(atomic_load(&r->size), SIZE);
+	assert_int_equal(repl_grow(r, SIZE), 0);
+	cfg.on_loss = REPL_ON_LOSS_DEGRADE;
+	assert_int_equal(repl_grow(r, LARGER), 0);
+	assert_int_equal(remotes[0].size, LARGER);
+	range_free(r);
+}
+
+static void
+a_loss_on_the_way_fails_the_call_where_the_policy_says_so(void **state)
+{
+	struct repl *r = range_new();
+
+	(void)state;
+	cfg.on_loss = REPL_ON_LOSS_FAIL;
+	remotes[1].refuses = REPL_E_TIMEOUT;
+	assert_int_equal(repl_grow(r, LARGER), REPL_E_LOST);
+	assert_int_equal(remotes[0].size, SIZE);
+	assert_int_equal(remotes[0].prepared, SIZE);
+	assert_int_equal(atomic_load(&r->size), SIZE);
+	range_free(r);
+
+	/* Too late for a way back. */
+	r = range_new();
+	cfg.on_loss = REPL_ON_LOSS_FAIL;
+	remotes[1].refuses_growth = REPL_E_TIMEOUT;
+	assert_int_equal(repl_grow(r, LARGER), REPL_E_LOST);
+	assert_int_equal(remotes[0].size, LARGER);
+	assert_int_equal(atomic_load(&r->size), LARGER);
+	range_free(r);
+}
+
+/* An asynchronous one, or one of more than a quorum. */
+static void
+the_loss_of_one_that_no_drain_needs_fails_no_call(void **state)
+{
+	(void)state;
+	for (int both = 0; both < 2; both++) {
+		for (int late = 0; late < 3; late++) {
+			struct repl *r = range_new();
+
+			cfg.on_loss = REPL_ON_LOSS_FAIL;
+			queued = both ? 3 : 2;
+			needed = both ? 1 : 0;
+			remotes[1].refuses = late == 1 ? REPL_E_LOST : 0;
+			remotes[1].refuses_growth = late == 2 ? REPL_E_LOST : 0;
+			atomic_store(&r->replicas[1].lost, late == 0 ? REPL_E_LOST : 0);
+			assert_int_equal(repl_grow(r, LARGER), 0);
+			assert_int_equal(remotes[0].size, LARGER);
+			assert_int_equal(atomic_load(&r->size), LARGER);
+			range_free(r);
+		}
+	}
+}
+
 int
 main(void)
 {
@@ -214,6 +317,9 @@ main(void)
 		cmocka_unit_test(growth_holds_without_the_local_sidecar),
 		cmocka_unit_test(growth_that_is_refused_leaves_all_as_it_was),
 		cmocka_unit_test(a_length_that_is_not_on_media_is_recorded_nowhere),
+		cmocka_unit_test(one_that_is_lost_fails_the_call_where_the_policy_says_so),
+		cmocka_unit_test(a_loss_on_the_way_fails_the_call_where_the_policy_says_so),
+		cmocka_unit_test(the_loss_of_one_that_no_drain_needs_fails_no_call),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

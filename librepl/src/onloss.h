@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* onloss - what the loss of a replica is to the program, by ack and on-loss. */
+#ifndef LIBREPL_ONLOSS_H
+#define LIBREPL_ONLOSS_H
+
+#include "repl_impl.h"
+
+/* With on-loss = fail: REPL_E_LOST where one is lost that a drain needs. */
+int onloss_check(struct repl *r, struct err *e);
+
+#endif
