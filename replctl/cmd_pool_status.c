@@ -220,6 +220,20 @@ pause_settle(struct ask *a, const char *replica, bool paused, struct json_object
 	return rc;
 }
 
+static void
+next_pause(struct ctl *c, char **args)
+{
+	char *file = ask_word(args[0]), *replica = args[1] ? out_quote(args[1]) : NULL;
+
+	if (file && (replica || !args[1]))
+		ctl_next(c,
+			 "replctl pause --force %s%s%s (where the program may fail or wait); else "
+			 "start it with on-loss = degrade",
+			 file, replica ? " " : "", replica ? replica : "");
+	free(file);
+	free(replica);
+}
+
 static int
 pausing(struct ctl *c, char **args, const char *method)
 {
@@ -229,6 +243,8 @@ pausing(struct ctl *c, char **args, const char *method)
 
 	if (!rc && args[1])
 		control_add(params, "replica", json_object_new_string(args[1]));
+	if (!rc && c->options.force)
+		control_add(params, "force", json_object_new_boolean(true));
 	/* Without its name they would be all replicas. */
 	if (!rc && !control_complete(params))
 		rc = err_set(&c->err, REPL_E_NOMEM, "out of memory");
@@ -244,6 +260,8 @@ pausing(struct ctl *c, char **args, const char *method)
 		ctl_answer(c, status);
 	} else {
 		json_object_put(status);
+		if (rc == REPL_E_REFUSED)
+			next_pause(c, args);
 		if (args[1] || rc == REPL_E_TIMEOUT)
 			ctl_next_file(c, "replctl status", args[0]);
 	}

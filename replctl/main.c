@@ -79,8 +79,8 @@ static const struct command commands[] = {
 	 OPT_WATCH},
 	{"events", "FILE | TARGET", "show each change as it comes", cmd_events, 1, 0},
 	{"why", "FILE | TARGET/pool", "tell the reason for a state, and what helps", cmd_why, 1, 0},
-	{"pause", "FILE [TARGET/pool]", "go on without a replica until it is resumed", cmd_pause, 1,
-	 OPT_MORE},
+	{"pause", "FILE [TARGET/pool] [--force]", "go on without a replica until it is resumed",
+	 cmd_pause, 1, OPT_MORE | OPT_FORCE},
 	{"resume", "FILE [TARGET/pool]", "get it back, or try at once", cmd_resume, 1, OPT_MORE},
 	{"wait", "FILE [--for STATE] [--timeout S]", "return when all replicas are up to date",
 	 cmd_wait, 1, OPT_WAIT},
@@ -217,7 +217,7 @@ static const struct option_help {
 	{OPT_WAIT, "    --timeout S", "seconds, then exit status 9; 60 unless given"},
 	{OPT_DISCARD, "    --discard SIDE", "local (FILE's data) or replica"},
 	{OPT_DRY_RUN, "-n, --dry-run", "say what would be done, change nothing"},
-	{OPT_FORCE, "-f, --force", "overwrite or destroy without asking"},
+	{OPT_FORCE, "-f, --force", "overwrite, destroy, do what is refused else"},
 };
 
 #define OPTION_HELPS (sizeof(option_helps) / sizeof(option_helps[0]))

@@ -8,4 +8,7 @@
 /* With on-loss = fail: REPL_E_LOST where one is lost that a drain needs. */
 int onloss_check(struct repl *r, struct err *e);
 
+/* With on-loss = fail or block: REPL_E_REFUSED where drains need what these replicas are for. */
+int onloss_spare(const struct repl *r, uint32_t replicas, struct err *e);
+
 #endif

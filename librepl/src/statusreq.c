@@ -6,6 +6,7 @@
 
 #include "control.h"
 #include "keeper.h"
+#include "onloss.h"
 #include "statusd_impl.h"
 
 #define TIME_MAX 40
@@ -87,26 +88,49 @@ do_metrics(struct statusd *s, struct statusclient *c, struct json_object *params
 
 /* The replica that params name; without a name all of them. */
 static int
-do_pausing(struct statusd *s, struct json_object *params, bool pause, struct json_object **result,
-	   struct err *e)
+replicas_named(const struct statusd *s, struct json_object *params, uint32_t *named, struct err *e)
 {
 	const char *name = NULL;
-	bool found = false;
 
+	*named = 0;
 	if (control_has(params, "replica") &&
 	    control_get_text(params, "replica", TARGET_TEXT_MAX, &name, e))
 		return e->code;
+	for (unsigned i = 0; i < s->doc.replica_count; i++)
+		*named |= !name || strcmp(name, s->doc.replica[i]) == 0 ? 1U << i : 0;
+	return *named ? 0 : err_set(e, REPL_E_NOT_FOUND, "no replica is called '%.200s'", name);
+}
+
+/* The program's policy is its own: what it makes of a loss it is not made to do unasked. */
+static int
+pause_check(const struct statusd *s, struct json_object *params, uint32_t named, struct err *e)
+{
+	bool force = false;
+
+	if (control_has(params, "force") && control_get_bool(params, "force", &force, e))
+		return e->code;
+	return force ? 0 : onloss_spare(s->repl, named, e);
+}
+
+static int
+do_pausing(struct statusd *s, struct json_object *params, bool pause, struct json_object **result,
+	   struct err *e)
+{
+	uint32_t named;
+	int rc = replicas_named(s, params, &named, e);
+
+	if (!rc && pause)
+		rc = pause_check(s, params, named, e);
+	if (rc)
+		return rc;
 	for (unsigned i = 0; i < s->doc.replica_count; i++) {
-		if (name && strcmp(name, s->doc.replica[i]) != 0)
+		if (!(named >> i & 1))
 			continue;
-		found = true;
 		if (pause)
 			keeper_pause(s->repl, i);
 		else
 			keeper_resume(s->repl, i);
 	}
-	if (!found)
-		return err_set(e, REPL_E_NOT_FOUND, "no replica is called '%.200s'", name);
 	statusd_snapshot(s);
 	*result = statusdoc_json(&s->doc);
 	return 0;

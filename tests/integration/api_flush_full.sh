@@ -11,7 +11,7 @@ ok set on-loss fail
 ok set reconnect-max 300
 ok map "$TMP/p" $((4 * MIB))
 ok open 1
-"$REPLCTL" pause "$TMP/p" "$(pool q)" >/dev/null || fail "no pause"
+"$REPLCTL" pause --force "$TMP/p" "$(pool q)" >/dev/null || fail "no pause"
 wait_for 20 degraded 1 || fail "not paused: $TEXT"
 ok put 0 $((4 * MIB)) 1
 for at in $(seq 0 127); do

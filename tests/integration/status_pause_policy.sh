@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# A pause does not override on-loss: where by it calls of the program would fail or wait it is refused, unless it is forced.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+start_api
+FILE=$TMP/pool
+A=$(pool a)
+B=$(pool b)
+
+# policy ON-LOSS ACK TARGET...
+policy() {
+	configure "${@:3}"
+	ok set on-loss "$1"
+	ok set ack "$2"
+	ok set block-timeout 300
+	ok set reconnect-max 300
+	[ -e "$FILE" ] || ok map "$FILE" $((1 * MIB))
+	ok open 1
+}
+
+unpaused() {
+	ctl status --json "$FILE" >"$TMP/out" || fail "$1: $(cat "$TMP/out")"
+	ok put 0 4096 1
+	ok persist 0 0 4096
+}
+
+again() {
+	ctl resume "$FILE" >/dev/null || fail "resume"
+	ctl wait "$FILE" --timeout 20 >/dev/null || fail "not back: $(ctl why "$FILE")"
+}
+
+policy fail all "$A" "$B"
+ctl_fails 4 "on-loss = fail .*drains need it" pause "$FILE" "$A"
+grep -q "^next: replctl pause --force $FILE $A " "$TMP/err" || fail "$(cat "$TMP/err")"
+unpaused "a replica"
+ctl_fails 4 "on-loss = fail" pause "$FILE"
+grep -q "^next: replctl pause --force $FILE (" "$TMP/err" || fail "$(cat "$TMP/err")"
+unpaused "all"
+ctl pause "$FILE" "$A" --force >/dev/null || fail "pause --force"
+refused REPL_E_LOST "paused" persist 0 0 4096
+# Where calls fail already it is no other thing.
+ctl_fails 4 "on-loss = fail" pause "$FILE" "$B"
+again
+ok close
+
+policy block all "$A"
+ctl_fails 4 "on-loss = block .*300 ms" pause "$FILE" "$A"
+unpaused "a replica"
+ctl pause -f "$FILE" >/dev/null || fail "pause --force"
+refused REPL_E_LOST "not back within 300 ms" persist 0 0 4096
+again
+ok close
+
+# No drain needs one of two with any, but both; nor an asynchronous one.
+policy block any "$A" "$B"
+ctl_fails 4 "on-loss = block" pause "$FILE"
+ctl pause "$FILE" "$A" >/dev/null || fail "pause of one that is spare"
+ok persist 0 0 4096
+ctl_fails 4 "on-loss = block" pause "$FILE" "$B"
+ok persist 0 0 4096
+again
+ok close
+configure "$A"
+ok set async-target "$B"
+ok set on-loss fail
+ok open 1
+ctl pause "$FILE" "$B" >/dev/null || fail "pause of one that is asynchronous"
+ok persist 0 0 4096
+ctl_fails 4 "on-loss = fail" pause "$FILE" "$A"
+again
+ok close
+stop_api
