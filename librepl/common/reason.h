@@ -62,7 +62,8 @@
 	X(TARGET_FULL, "target-full", "there is no space left on the target",                      \
 	  "make room in the target's pool directory; replctl list TARGET")                         \
 	X(TARGET_LIMIT, "target-limit", "a limit on the target is too low",                        \
-	  "raise the limit that the message names, in the target's repld.conf or limits.conf")     \
+	  "raise the limit that the message names, in the target's repld.conf or limits.conf; "    \
+	  "or, where it names what to ask for instead, do that")                                   \
 	X(POOL_MISSING, "pool-missing", "the target has no such pool",                             \
 	  "replctl list TARGET; to fill a new one where the program runs: replctl create "         \
 	  "TARGET/POOL --size SIZE; replctl resume FILE TARGET/POOL; else: replctl sync FILE "     \

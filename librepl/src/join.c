@@ -84,10 +84,8 @@ join_lanes(struct keeper *k, struct err *e)
 {
 	int rc = remote_lanes_open_bare(k->joining, k->r->lane_count, e);
 
-	if (!rc && !ship_queues(k->r, k->replica) &&
-	    remote_terms(k->joining)->lanes < k->r->lane_count)
-		rc = err_set(e, REPL_E_LIMIT, "the target grants %u lanes, %u are in use",
-			     remote_terms(k->joining)->lanes, k->r->lane_count);
+	if (!rc)
+		rc = remote_lanes_check(k->joining, k->r->lane_count, e);
 	if (!rc)
 		remote_bind(k->joining, k->r->mem, &k->cancel);
 	return rc;

@@ -261,6 +261,9 @@ bool remote_queued(const struct remote *r);
 int remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e);
 int remote_lanes_reopen(struct remote *r, unsigned count, struct err *e);
 
+/* REPL_E_LIMIT where the target has granted fewer; a queued one needs no more than it grants. */
+int remote_lanes_check(const struct remote *r, unsigned count, struct err *e);
+
 /* Close the lanes, whatever is under way on them; the target is not told. There may be none. */
 void remote_free_lanes(struct remote *r);
 const struct lane_terms *remote_terms(const struct remote *r);

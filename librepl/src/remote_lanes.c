@@ -463,6 +463,18 @@ remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
 }
 
 int
+remote_lanes_check(const struct remote *r, unsigned count, struct err *e)
+{
+	if (r->queued || r->terms.lanes >= count)
+		return 0;
+	return err_set(e, REPL_E_LIMIT,
+		       "the target grants %u lanes, and the program has %u since it opened its "
+		       "pool: raise lanes-max in the target's repld.conf, or set lanes to %u here "
+		       "and start the program again",
+		       r->terms.lanes, count, r->terms.lanes);
+}
+
+int
 remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
 {
 	struct remote_traffic sum = {0};
@@ -479,10 +491,7 @@ remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
 	rc = remote_call(r, "lanes.close", json_object_new_object(), NULL, e);
 	if (!rc)
 		rc = remote_lanes_open(r, count, e);
-	if (!rc && r->terms.lanes < count)
-		rc = err_set(e, REPL_E_LIMIT, "the target grants %u lanes, %u are in use",
-			     r->terms.lanes, count);
-	return rc;
+	return rc ? rc : remote_lanes_check(r, count, e);
 }
 
 const struct lane_terms *
