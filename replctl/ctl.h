@@ -28,7 +28,9 @@ enum ctl_plan_option {
 	CTL_PLAN_COUNT
 };
 
-#define CTL_RUN_MAX 64
+#define CTL_RUN_POOLS 32 /* as many as librepl-preload.so follows */
+#define CTL_RUN_MAX   (CTL_RUN_POOLS * (1 + REPL_TARGETS_MAX))
+#define CTL_RUN_SETS  64
 
 /* Options of "run", in their order. */
 struct ctl_run {
@@ -36,8 +38,8 @@ struct ctl_run {
 		const char *text;
 		bool pool; /* else a replica */
 	} option[CTL_RUN_MAX];
-	unsigned count;
-	const char *set[CTL_RUN_MAX]; /* KEY=VALUE */
+	unsigned count, pool_count;
+	const char *set[CTL_RUN_SETS]; /* KEY=VALUE */
 	unsigned set_count;
 };
 

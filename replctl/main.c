@@ -345,12 +345,17 @@ take_run_option(struct ctl *c, int opt)
 {
 	struct ctl_run *run = &c->options.run;
 
-	if (run->count == CTL_RUN_MAX || run->set_count == CTL_RUN_MAX) {
-		(void)err_set(&c->err, REPL_E_INVAL, "more than %d pools and replicas, or settings",
-			      CTL_RUN_MAX);
+	if (opt == LONG_SET && run->set_count == CTL_RUN_SETS) {
+		(void)err_set(&c->err, REPL_E_INVAL, "more than %d settings", CTL_RUN_SETS);
 	} else if (opt == LONG_SET) {
 		run->set[run->set_count++] = optarg;
+	} else if (run->pool_count + (opt == LONG_POOL) > CTL_RUN_POOLS) {
+		(void)err_set(&c->err, REPL_E_INVAL, "more than %d pools", CTL_RUN_POOLS);
+	} else if (run->count == CTL_RUN_MAX) {
+		(void)err_set(&c->err, REPL_E_INVAL, "more than %d pools and replicas",
+			      CTL_RUN_MAX);
 	} else {
+		run->pool_count += opt == LONG_POOL;
 		run->option[run->count].pool = opt == LONG_POOL;
 		run->option[run->count++].text = optarg;
 	}

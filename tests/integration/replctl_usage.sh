@@ -36,6 +36,24 @@ for words in "list of_us/pool" "bench of_us/pool" "list nohost.invalid" "probe n
 done
 ctl why of_us/pool | grep -q "^next .*meant: replctl why ./of_us/pool" || fail "why of a file"
 ctl_fails 2 "^next: .* --pool 'of us' --" run --pool "of us" -- true
+# As many pools and replicas as PMDK.md says are taken, by the library too.
+many=() sets=()
+for p in $(seq 32); do
+	for r in $(seq 16); do
+		many+=(--replica "$T/$p-$r")
+	done
+	many+=(--pool "many-$p")
+done
+for _ in $(seq 64); do
+	sets+=(--set lanes=2)
+done
+# The sanitizers' runtime comes with the program.
+sanitized || ctl run "${many[@]}" "${sets[@]}" -- true >"$TMP/out" 2>&1 ||
+	fail "32 pools of 16 replicas: $(cat "$TMP/out")"
+grep -q "more than" "$TMP/out" && fail "not all of 32 pools: $(cat "$TMP/out")"
+ctl_fails 2 "more than 32 pools" run "${many[@]}" --replica "$T/p" --pool more -- true
+ctl_fails 2 "'many-1' has 17 replicas" run --replica "$T/p" "${many[@]:0:34}" -- true
+ctl_fails 2 "more than 64 settings" run "${many[@]:0:34}" "${sets[@]}" --set lanes=2 -- true
 ctl help | grep -q "^  restore " || fail "help"
 # A terminal of 80 columns shows all of it, and texts stand in their columns.
 for words in "" create run plan status wait "bench remotelog"; do
