@@ -274,7 +274,7 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 	struct repl_config *cfg = NULL;
 	int rc = api.repl_config_new(&cfg);
 
-	if (!rc && pools_config)
+	if (!rc && pools_config && *pools_config)
 		rc = api.repl_config_load(cfg, pools_config);
 	for (unsigned i = 0; !rc && i < p->target_count; i++)
 		rc = api.repl_config_add_target(cfg, p->targets[i]);

@@ -425,10 +425,14 @@ config_load(struct repl_config *c, const char *path, struct err *e)
 	int rc;
 
 	/* A program that gained privileges must not take orders from its caller's environment. */
-	if (!path)
+	if (!path) {
 		path = secure_getenv("REPL_CONFIG");
-	if (!path || !*path)
-		return 0;
+		if (!path || !*path)
+			return 0;
+	}
+	/* Of a variable that is not set, say: without it nothing may be replicated. */
+	if (!*path)
+		return err_set(e, REPL_E_CONFIG, "no configuration file: its path is empty");
 	rc = config_copy(c, &n, e);
 	if (rc)
 		return rc;

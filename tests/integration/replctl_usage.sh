@@ -71,6 +71,7 @@ ctl help bench remotelog | grep -e "--size.*of a pool a multiple of 4096" >/dev/
 [ "$(ctl restore --help)" = "$(ctl help restore)" ] || fail "--help of a command"
 ctl --version | grep -q "^replctl [0-9]" || fail "version"
 
+ctl_fails 10 "path is empty" list "$T" --config ""
 ctl_fails 7 "^next: " list 127.0.0.1:1
 ctl_fails 10 "^replctl: db_backup: .*host name, only .*another alias" list db_backup
 "$REPLCTL" -i "$TMP/other_key" --known-hosts "$TMP/known_hosts" list "$T" >"$TMP/out" 2>&1

@@ -254,7 +254,11 @@ the_environment_names_a_file(void **state)
 	assert_int_equal(repl_config_load(c, NULL), REPL_E_CONFIG);
 	assert_string_equal(repl_errormsg(), "/nowhere/repl.conf: No such file or directory");
 	write_file("[repl]\nlanes = 8\n");
-	assert_int_equal(repl_config_load(c, path), 0); /* a path given comes first */
+	/* A path given comes first, also one that names nothing. */
+	assert_int_equal(repl_config_load(c, ""), REPL_E_CONFIG);
+	assert_string_equal(repl_errormsg(), "no configuration file: its path is empty");
+	check_defaults(c);
+	assert_int_equal(repl_config_load(c, path), 0);
 	assert_int_equal(c->lanes, 8);
 	write_file(all_keys);
 	assert_int_equal(setenv("REPL_CONFIG", path, 1), 0);
