@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "fabric.h"
 #include "interrupt.h"
 #include "local.h"
+#include "missedmark.h"
 #include "out.h"
 #include "pmdk.h"
 #include "progress.h"
@@ -151,6 +153,36 @@ restore_is_behind(const struct restore *r)
 	       gen_compare(&old->meta.generation, &r->meta.generation) == GEN_AHEAD;
 }
 
+/*
+ * Of the generation that both have the replica may have less: its writer ended without a word and
+ * did not wait for it, and of the file nobody knows that it is a part as well, and no larger one.
+ */
+static bool
+restore_may_be_behind(const struct restore *r)
+{
+	const struct sidecar *file = &r->old.meta, *replica = &r->meta;
+	bool part = file->state == SIDECAR_UNKNOWN && !file->primary && file->position;
+
+	return r->old.present && !file->opening && !local_check_whole(&r->old, NULL) &&
+	       gen_compare(&file->generation, &replica->generation) == GEN_EQUAL &&
+	       replica->state == SIDECAR_UNKNOWN && !replica->waited &&
+	       (!part || replica->position < file->position);
+}
+
+/* Why the file may be the best there is, or NULL. */
+static const char *
+restore_file_has_more(const struct restore *r)
+{
+	if (restore_is_behind(r))
+		return "it lacks what the file has been given since";
+	if (restore_may_be_behind(r))
+		return "it may lack what the file has been given since";
+	if (missedmark_waits(r->temp.file))
+		return "it may lack what programs have made durable in the file while another one "
+		       "had it open";
+	return NULL;
+}
+
 /* With nothing to be replaced it is only to be known that there is, or was, more. */
 static int
 restore_check_gone(struct restore *r)
@@ -167,6 +199,26 @@ restore_check_gone(struct restore *r)
 		       r->temp.file, r->old.path, c->target_text);
 }
 
+/* The file, under another name, with all that speaks of it. */
+static void
+replaced_keep(const struct restore *r, char text[CTL_NEXT_MAX])
+{
+	static const char *const parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
+					    MISSEDMARK_TAKEN_SUFFIX};
+	const char *file = r->quoted_file;
+	char path[PATH_MAX];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && len < CTL_NEXT_MAX; i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", r->temp.file, parts[i]);
+		if (access(path, F_OK) == 0)
+			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len,
+						"mv %s%s %s.old%s; ", file, parts[i], file,
+						parts[i]);
+	}
+}
+
 /* What is left of a file that was cut is nobody's to be copied. */
 static void
 replaced_next(struct restore *r)
@@ -175,14 +227,15 @@ replaced_next(struct restore *r)
 	const char *file = r->quoted_file, *target = r->quoted_target;
 	char keep[CTL_NEXT_MAX];
 
-	(void)snprintf(keep, sizeof(keep),
-		       "or, to keep it: mv %s %s.old; mv %s%s %s.old%s; replctl restore --force "
-		       "%s %s",
-		       file, file, file, SIDECAR_SUFFIX, file, SIDECAR_SUFFIX, target, file);
+	replaced_keep(r, keep);
 	if (cut)
-		ctl_next_newest(r->c, target, "%s", keep);
+		ctl_next_newest(r->c, target, "or, to keep it: %sreplctl restore --force %s %s",
+				keep, target, file);
 	else
-		ctl_next(r->c, "replctl sync %s %s (if the file is whole); %s", file, target, keep);
+		ctl_next(r->c,
+			 "replctl sync %s %s (if the file is whole); or, to keep it: %sreplctl "
+			 "restore --force %s %s",
+			 file, target, keep, target, file);
 }
 
 /*
@@ -200,8 +253,8 @@ restore_check_replaced(struct restore *r)
 		return 0;
 	if (!r->temp.replaces)
 		return restore_check_gone(r);
-	if (!lacks && restore_is_behind(r))
-		lacks = "it lacks what the file has been given since";
+	if (!lacks)
+		lacks = restore_file_has_more(r);
 	if (!lacks)
 		return 0;
 	replaced_next(r);
@@ -352,6 +405,7 @@ restore_finish(struct restore *r)
 {
 	struct ctl *c = r->c;
 	int rc = restoring_finish(&r->temp, &c->err);
+	bool away;
 
 	if (!rc)
 		rc = restore_record(r);
@@ -361,11 +415,10 @@ restore_finish(struct restore *r)
 	if (!r->temp.placed)
 		return restore_unfinished(r, rc);
 	/* By force alone it would not be replaced by one that lacks something. */
-	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s",
-		 restore_lacks(&r->meta) ? "rm " : "",
-		 restore_lacks(&r->meta) ? r->quoted_file : "", restore_lacks(&r->meta) ? "; " : "",
-		 r->quoted_target, r->quoted_file,
-		 restore_lacks(&r->meta) ? "" : " (moves only what differs)");
+	away = restore_lacks(&r->meta) || missedmark_waits(r->temp.file);
+	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s", away ? "rm " : "",
+		 away ? r->quoted_file : "", away ? "; " : "", r->quoted_target, r->quoted_file,
+		 away ? "" : " (moves only what differs)");
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
 }

@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TAKEN_SUFFIX MISSEDMARK_SUFFIX "-taken"
-
 static bool
 name_of(const char *file, const char *suffix, char name[PATH_MAX])
 {
@@ -23,13 +21,23 @@ missedmark_is(const char *file)
 	return name_of(file, MISSEDMARK_SUFFIX, name) && access(name, F_OK) == 0;
 }
 
+bool
+missedmark_waits(const char *file)
+{
+	char taken[PATH_MAX];
+
+	return missedmark_is(file) ||
+	       (name_of(file, MISSEDMARK_TAKEN_SUFFIX, taken) && access(taken, F_OK) == 0);
+}
+
 /* One that was taken before and not answered becomes one with it. */
 bool
 missedmark_take(const char *file)
 {
 	char name[PATH_MAX], taken[PATH_MAX];
 
-	if (!name_of(file, MISSEDMARK_SUFFIX, name) || !name_of(file, TAKEN_SUFFIX, taken))
+	if (!name_of(file, MISSEDMARK_SUFFIX, name) ||
+	    !name_of(file, MISSEDMARK_TAKEN_SUFFIX, taken))
 		return false;
 	/* By a system call: librepl-preload.so has a rename() of its own. */
 	(void)syscall(SYS_renameat2, AT_FDCWD, name, AT_FDCWD, taken, 0);
@@ -41,6 +49,6 @@ missedmark_answered(const char *file)
 {
 	char taken[PATH_MAX];
 
-	if (name_of(file, TAKEN_SUFFIX, taken))
+	if (name_of(file, MISSEDMARK_TAKEN_SUFFIX, taken))
 		(void)unlink(taken);
 }

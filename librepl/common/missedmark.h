@@ -10,10 +10,14 @@
 
 #include <stdbool.h>
 
-#define MISSEDMARK_SUFFIX ".repl-missed"
+#define MISSEDMARK_SUFFIX       ".repl-missed"
+#define MISSEDMARK_TAKEN_SUFFIX MISSEDMARK_SUFFIX "-taken"
 
 /* There is one that nobody has taken. */
 bool missedmark_is(const char *file);
+
+/* There is one that is not answered, taken or not. */
+bool missedmark_waits(const char *file);
 
 /* False: there is none to be answered, taken now or before. */
 bool missedmark_take(const char *file);

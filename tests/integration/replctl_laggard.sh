@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A pool that was restored from a replica that lagged, or is one that was promoted, does not overwrite the one that had
-# got further: program and sync are refused. What was restored from that one brings the other up.
+# got further: program and sync are refused, as is a restore over the file that has all. What was restored from that one
+# brings the other up.
 . "$(dirname "$0")/laggard_lib.sh"
 make_keys
 start_serve
@@ -23,8 +24,18 @@ leave_behind b
 cmp -s "$TMP/p" "$TMP/serve/pools/b" && fail "b has all"
 has_a
 
+# Nobody but the file may have what was written last. Of what was restored it is known how much it has.
+for dry in "" --dry-run; do
+	# shellcheck disable=SC2086
+	ctl restore $dry --force "$T/b" "$TMP/p" >"$TMP/out" 2>"$TMP/err"
+	status=$?
+	has_a
+	[ "$status" -eq 4 ] || fail "exit $status: $(cat "$TMP/out" "$TMP/err")"
+	grep -q "p is not replaced by .*it may lack what the file" "$TMP/err" || fail "$(cat "$TMP/err")"
+done
 ctl restore "$T/b" "$TMP/lagged" >"$TMP/out" 2>"$TMP/err" || fail "restore of b"
 grep -q "higher position has more" "$TMP/err" || fail "nothing is said of it: $(cat "$TMP/err")"
+ctl restore --force "$T/b" "$TMP/lagged" >"$TMP/out" 2>"$TMP/err" || fail "restore of b over the same: $(cat "$TMP/err")"
 set_up "$TMP/lagged"
 refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl restore" open
 has_a

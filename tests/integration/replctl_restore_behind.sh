@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# No older replica takes the place of a file that had more by the record beside it, also where that was cut or is gone.
+# No older replica takes the place of a file that had more by the record or the mark beside it, also where that was cut or
+# is gone.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -41,3 +42,20 @@ rm own
 cp record own.repl
 ctl restore --force "$T/p" own >/dev/null 2>err || fail "by force: $(cat err)"
 cmp -s own serve/pools/p || lost "it is not restored by force"
+
+# A program has made bytes of it durable that no replica has got; the mark goes with the file.
+for mark in own.repl-missed own.repl-missed-taken; do
+	: >$mark
+	change own 700000
+	cp own whole
+	ctl restore --force "$T/p" own >out 2>err
+	status=$?
+	cmp -s own whole || lost "what no replica has is replaced"
+	[ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
+	next=$(sed -n 's/^next: .*to keep it: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
+	eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
+	[ ! -s err ] || fail "$next: $(cat err)"
+	cmp -s own.old whole || lost "the file is not kept"
+	[ -e "own.old${mark#own}" ] && [ ! -e $mark ] || fail "the mark is not moved"
+	cmp -s own serve/pools/p || lost "it is not restored"
+done
