@@ -47,6 +47,12 @@ poolfile_check(struct poolfile *p, struct err *e)
 	return 0;
 }
 
+static int
+poolfile_written(const struct poolfile *p, struct err *e)
+{
+	return err_set(e, REPL_E_FAILED, "%s was written to while it was being read", p->path);
+}
+
 int
 poolfile_open(struct poolfile *p, const char *path, struct err *e)
 {
@@ -80,7 +86,11 @@ poolfile_settle(struct poolfile *p, struct err *e)
 	/* A generation must never be recorded for data that a crash can take back. */
 	if (fsync(p->fd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", p->path);
-	return poolfile_check(p, e);
+	rc = poolfile_check(p, e);
+	/* What is mapped is as long as it was before the sync, which may take long. */
+	if (!rc && (size_t)p->opened.st_size != p->size)
+		rc = poolfile_written(p, e);
+	return rc;
 }
 
 uint64_t
@@ -129,5 +139,5 @@ poolfile_unchanged(const struct poolfile *p, struct err *e)
 	if (now.st_size == p->opened.st_size && now.st_mtim.tv_sec == p->opened.st_mtim.tv_sec &&
 	    now.st_mtim.tv_nsec == p->opened.st_mtim.tv_nsec)
 		return 0;
-	return err_set(e, REPL_E_FAILED, "%s was written to while it was being read", p->path);
+	return poolfile_written(p, e);
 }

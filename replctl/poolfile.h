@@ -25,7 +25,8 @@ int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 
 /*
  * For a copy that counts: no program has the pool open (PMDK locks the file),
- * and what is read is what a crash of this machine would leave.
+ * and what is read is what a crash of this machine would leave. REPL_E_FAILED if it got another
+ * size since it was opened.
  */
 int poolfile_settle(struct poolfile *p, struct err *e);
 
