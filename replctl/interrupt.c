@@ -6,6 +6,10 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SIGS = 3 };
+
+static const int sigs[SIGS] = {SIGINT, SIGTERM, SIGHUP};
+static bool ignored[SIGS];
 static volatile sig_atomic_t seen;
 static const char *guarded;
 
@@ -16,14 +20,24 @@ note(int sig)
 	seen = 1;
 }
 
+/* Not looked up later: while libfabric is loaded (fabric_load.c) they are not what they were. */
+void
+interrupt_begin(void)
+{
+	struct sigaction now;
+
+	for (size_t i = 0; i < SIGS; i++)
+		ignored[i] = sigaction(sigs[i], NULL, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 void
 interrupt_catch(void)
 {
-	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP};
 	struct sigaction action = {.sa_handler = note, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
 
-	for (size_t i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
-		(void)sigaction(sigs[i], &action, NULL);
+	for (size_t i = 0; i < SIGS; i++)
+		if (!ignored[i])
+			(void)sigaction(sigs[i], &action, NULL);
 }
 
 bool

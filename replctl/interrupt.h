@@ -5,6 +5,9 @@
 
 #include <stdbool.h>
 
+/* What is ignored now stays so: by nohup(1), or by a shell of what it has in its background. */
+void interrupt_begin(void);
+
 /* From now on the first SIGINT, SIGTERM or SIGHUP is only noted; a second one ends the program. */
 void interrupt_catch(void);
 bool interrupt_seen(void);

@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "control.h"
+#include "interrupt.h"
 #include "out.h"
 
 enum {
@@ -557,6 +558,7 @@ main(int argc, char **argv)
 	unsigned given = 0;
 	int opt, status;
 
+	interrupt_begin();
 	memset(&c, 0, sizeof(c));
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":c:i:fns:hV", long_options, NULL)) != -1)

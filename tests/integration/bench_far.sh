@@ -20,7 +20,7 @@ for words in "bench --size 4M --seconds 50" "bench remotelog --method message"; 
 	# Longer than the target bears silence.
 	sleep 9
 	! gone "$CTL_PID" || fail "$words has ended: $(cat "$TMP/bg.err")"
-	kill -INT "$CTL_PID"
+	kill -TERM "$CTL_PID"
 	wait_for 60 gone "$CTL_PID" || fail "$words: an interrupt ends it not"
 	grep -q interrupted "$TMP/bg.err" || fail "$words: no interrupt is told: $(cat "$TMP/bg.err")"
 	! grep -q "has been silent" "$TMP/serve.log" || fail "$words: the target heard nothing"
@@ -37,7 +37,7 @@ wait_for 20 way_opened || fail "nothing is appended: $(cat "$TMP/bg.err")"
 sleep 1
 link both delay 250
 sleep 2
-kill -INT "$CTL_PID"
+kill -TERM "$CTL_PID"
 wait_for 30 gone "$CTL_PID" || fail "an interrupt waits for the end of a slice"
 link both delay 0
 

@@ -40,7 +40,7 @@ pid=$!
 PIDS="$PIDS $pid"
 wait_for 20 pool_is_there || fail "no pool"
 sleep 0.5
-kill -INT "$(pgrep -P "$pid" -x replctl)" || fail "no replctl"
+kill -TERM "$(pgrep -P "$pid" -x replctl)" || fail "no replctl"
 wait "$pid" && fail "interrupted, and yet a success"
 grep -q interrupted "$TMP/bench.log" || fail "not told: $(cat "$TMP/bench.log")"
 nothing_left

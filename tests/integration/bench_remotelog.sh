@@ -75,7 +75,7 @@ running() {
 ctl_start --json bench remotelog --method message "$T"
 wait_for 20 running || fail "no pool"
 sleep 1
-kill -INT "$CTL_PID"
+kill -TERM "$CTL_PID"
 wait "$CTL_PID" && fail "interrupted, and yet a success"
 grep -q "interrupted after [1-9]" "$TMP/bg.err" || fail "not told: $(cat "$TMP/bg.err")"
 [ "$(member interrupted <"$TMP/bg.out")" = True ] || fail "not in the JSON: $(cat "$TMP/bg.out")"

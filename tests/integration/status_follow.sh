@@ -138,7 +138,7 @@ for line in screens[1].split(b"\r\n"):
 assert b"established" in screens[1] and b"/s" in screens[1], screens[1]
 END
 # And lines where it is none.
-timeout -s INT 3 "$REPLCTL" status "$FILE" --watch </dev/null >"$TMP/out"
+timeout 3 "$REPLCTL" status "$FILE" --watch </dev/null >"$TMP/out"
 [ "$(grep -c "established up-to-date" "$TMP/out")" -ge 2 ] || fail "$(cat "$TMP/out")"
 grep -q "$(printf '\033')" "$TMP/out" && fail "an escape in a pipe"
 
