@@ -251,6 +251,10 @@ ctl_next_by_error(struct ctl *c)
 	case REPL_E_IO:
 		if (c->err.by_target)
 			next_by_reason(c);
+		else if (c->err.errnum == EROFS)
+			ctl_next(c, "mount that file system so that it can be written, or look at "
+				    "this machine's kernel log (if that has made it read-only), "
+				    "then repeat the command");
 		else if (c->err.errnum)
 			ctl_next(c, "look at this machine's kernel log, then repeat the command");
 		break;

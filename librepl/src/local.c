@@ -108,7 +108,6 @@ local_read(struct local *l, uint64_t size, struct err *e)
 
 #define TEMP_SUFFIX ".XXXXXX"
 
-/* Before anything is copied that could not be recorded then. */
 static int
 local_check_name(const char *path, struct err *e)
 {
@@ -124,6 +123,33 @@ local_check_name(const char *path, struct err *e)
 	return rc;
 }
 
+static int
+local_check_directory(const char *path, struct err *e)
+{
+	char *copy = strdup(path);
+	int rc = 0;
+
+	if (!copy)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	/* Whatever else it fails by may be for the question. */
+	if (faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) &&
+	    (errno == EACCES || errno == EROFS))
+		rc = err_errno(e, err_from_errno(errno), errno,
+			       "the record of the local file, %s, can't be made in its directory",
+			       path);
+	free(copy);
+	return rc;
+}
+
+/* Before anything is copied that could not be recorded then. */
+static int
+local_check_absent(const char *path, struct err *e)
+{
+	int rc = local_check_name(path, e);
+
+	return rc ? rc : local_check_directory(path, e);
+}
+
 int
 local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 {
@@ -137,7 +163,7 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 	}
 	l->fd = open(l->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (l->fd < 0 && errno == ENOENT)
-		return local_check_name(l->path, e);
+		return local_check_absent(l->path, e);
 	if (l->fd < 0)
 		return err_errno(e, err_from_errno(errno), errno, "%s", l->path);
 	rc = local_lock(l->fd, l->path, e);

@@ -37,8 +37,8 @@ int local_again(struct local *l);
 
 /*
  * Open FILE.repl if it is there; size is the pool's: a larger one in the sidecar is REPL_E_CORRUPT,
- * with a smaller one the file has grown. REPL_E_BUSY if somebody else has it. pool_file NULL:
- * nothing is kept.
+ * with a smaller one the file has grown. REPL_E_BUSY if somebody else has it. An error, too, where
+ * it is not there and could not be made. pool_file NULL: nothing is kept.
  */
 int local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The record beside a file: found from a link to the file, and missed where it can't be written.
+# The record beside a file: found from a link to the file, and missed where it can't be written. Where none can be made
+# nothing is copied.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -34,3 +35,33 @@ status=$?
 [ "$status" -eq 1 ] || fail "exit $status: $(cat out err)"
 grep -q "disk/pool is restored.*disk/pool.repl" err || fail "$(cat err)"
 grep -q "next: .*replctl restore --force $T/p disk/pool" err || fail "$(cat err)"
+
+# Where it can't be made, that is told before a pool is.
+cat >readonly <<'END'
+mkdir -p ro && mount -t tmpfs -o size=8M tmpfs ro && cp pool ro && mount -o remount,ro ro || exit 77
+# shellcheck disable=SC2086
+exec "$REPLCTL" --identity key --known-hosts known_hosts sync $dry ro/pool "$T/none"
+END
+export dry
+for dry in --dry-run ""; do
+	unshare -m sh readonly >out 2>err
+	status=$?
+	[ "$status" -ne 77 ] || break
+	[ "$status" -eq 1 ] || fail "exit $status: $(cat out err)"
+	grep -q "ro/pool.repl.*: Read-only file system" err || fail "$(cat err)"
+	grep -q "^next: mount that file system so that it can be written, " err || fail "$(cat err)"
+	ctl_fails 3 "not found" info "$T/none"
+done
+mkdir theirs
+cp pool key theirs
+chown nobody theirs/key
+for dry in --dry-run ""; do
+	# shellcheck disable=SC2086
+	setpriv --reuid=nobody --clear-groups "$REPLCTL" --identity theirs/key --known-hosts known_hosts \
+		sync $dry theirs/pool "$T/none" >out 2>err
+	status=$?
+	[ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
+	grep -q "theirs/pool.repl.*: Permission denied" err || fail "$(cat err)"
+	grep -q "^next: repeat the command as the user whose file it is" err || fail "$(cat err)"
+	ctl_fails 3 "not found" info "$T/none"
+done
