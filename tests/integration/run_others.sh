@@ -10,6 +10,8 @@ ODD=$BUILD/tests/integration/pmem_odd
 begin() {
 	name=$1
 	pool=$TMP/$1
+	# What the one before has said is no sign of this one.
+	: >"$TMP/first"
 	(run "$pool" "$name" timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 &
 	first=$!
 	wait_for 10 grep -q holds "$TMP/first" || fail "the first one: $(cat "$TMP/first")"
@@ -38,6 +40,7 @@ done
 # Who holds it is no program of replctl run, and looks at no mark: the other one does, when it ends.
 name=held
 pool=$TMP/held
+: >"$TMP/first"
 (run "$pool" held timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 &
 first=$!
 wait_for 10 grep -q holds "$TMP/first" && : >"$pool.enough" && wait $first || fail "held: $(cat "$TMP/first")"
@@ -45,6 +48,7 @@ rm "$pool.enough"
 tr '\0' x <"$pool" | dd of="$pool" conv=notrunc status=none
 exec 9<"$pool.repl"
 flock -x 9 || fail "flock"
+: >"$TMP/first"
 (ON_LOSS=degrade run "$pool" held timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 9<&- &
 first=$!
 wait_for 10 grep -q holds "$TMP/first" || fail "held: $(cat "$TMP/first")"
