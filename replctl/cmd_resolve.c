@@ -28,6 +28,7 @@
 struct resolve {
 	struct ctl *c;
 	const char *file;
+	char *place;     /* of the file that was looked at, with links resolved */
 	bool local_goes; /* else the replica's */
 	struct poolfile pool;
 	struct local local;
@@ -334,6 +335,8 @@ decide(struct resolve *r)
 	/* Nothing is held while a person thinks; what has changed by then is seen. */
 	ctl_disconnect(c);
 	local_fini(&r->local);
+	r->place = r->pool.path;
+	r->pool.path = NULL;
 	poolfile_fini(&r->pool);
 	if (rc)
 		return rc;
@@ -344,7 +347,7 @@ decide(struct resolve *r)
 	if (rc)
 		return rc;
 	c->options.force = true;
-	return r->local_goes ? cmd_restore_resolved(c, r->file, &r->seen)
+	return r->local_goes ? cmd_restore_resolved(c, r->place, &r->seen)
 			     : cmd_sync_resolved(c, r->file, &r->seen);
 }
 
@@ -385,6 +388,7 @@ cmd_resolve(struct ctl *c, char **args)
 	local_init(&r.local);
 	rc = resolve_run(&r, args[1]);
 	json_object_put(r.list);
+	free(r.place);
 	free(r.quoted_file);
 	free(r.quoted_target);
 	return rc;

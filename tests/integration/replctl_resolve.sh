@@ -77,6 +77,20 @@ ctl sync --json pool "$T/p" >out || fail "sync after it"
 ctl sync pool "$T/r" >/dev/null || fail "the third one of the replica's history"
 ctl_fails 6 "diverged" sync pool "$T/q"
 
+# By a link it is the file that goes, and the link stays.
+mkdir links
+ln -s ../pool links/link
+for loser in local replica; do
+	diverge
+	ctl resolve --force --discard $loser links/link "$T/p" >out 2>err || fail "by a link: $(cat err)"
+	[ "$(readlink links/link)" = ../pool ] && [ ! -L pool ] || fail "$loser: the link is replaced"
+	cmp -s pool $P/p || lost "$loser: not resolved"
+	[ $loser = replica ] || cmp -s saved pool || lost "not the replica's data"
+	ctl sync --json pool "$T/p" >out || fail "$loser: sync after it"
+	[ "$(member moved <out)" = 0 ] || fail "$loser: they differ: $(cat out)"
+	[ ! -e links/link.repl ] || fail "$loser: a record beside the link"
+done
+
 # Only behind: the replica was written through another file.
 diverge
 rm pool pool.repl
