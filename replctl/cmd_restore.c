@@ -423,11 +423,13 @@ restore_finish(struct restore *r)
 			  r->temp.file);
 }
 
+/* In a dry run it is only looked whether it could be done. */
 static int
-restore_copy(struct restore *r)
+restore_begin(struct restore *r)
 {
 	struct ctl *c = r->c;
-	int rc = restoring_open(&r->temp, r->meta.pool_size, &c->err);
+	int rc = c->options.dry_run ? restoring_check(&r->temp, r->meta.pool_size, &c->err)
+				    : restoring_open(&r->temp, r->meta.pool_size, &c->err);
 
 	/* No session of the target's tells who that is. */
 	if (rc == REPL_E_BUSY)
@@ -435,9 +437,15 @@ restore_copy(struct restore *r)
 			 "wait until the other restore has ended, or end it, then replctl restore "
 			 "%s%s %s",
 			 force_option(r), r->quoted_target, r->quoted_file);
-	if (rc)
-		return rc;
-	rc = restore_pull(r);
+	return rc;
+}
+
+static int
+restore_copy(struct restore *r)
+{
+	struct ctl *c = r->c;
+	int rc = restore_pull(r);
+
 	r->here = !rc || c->err.reason == REPL_REASON_LOCAL;
 	if (!rc)
 		rc = restoring_allocate(&r->temp, &c->err);
@@ -519,9 +527,9 @@ restore_run(struct restore *r, char **args)
 	interrupt_catch();
 	/* A file that may not get longer: the write says so. */
 	(void)signal(SIGXFSZ, SIG_IGN);
-	if (!rc && c->options.dry_run)
-		rc = restoring_check_space(&r->temp, r->meta.pool_size, &c->err);
-	else if (!rc)
+	if (!rc)
+		rc = restore_begin(r);
+	if (!rc && !c->options.dry_run)
 		rc = restore_copy(r);
 	if (!rc && r->resolved)
 		r->resolved->moved = r->sum.moved;

@@ -98,8 +98,8 @@ restoring_lock_replaced(struct restoring *r, struct err *e)
 			      e);
 }
 
-int
-restoring_check_space(struct restoring *r, uint64_t size, struct err *e)
+static int
+check_space(const struct restoring *r, uint64_t size, struct err *e)
 {
 	char wanted[OUT_NUMBER_MAX], available[OUT_NUMBER_MAX];
 	uint64_t have = 0, room;
@@ -138,9 +138,44 @@ restoring_lock(struct restoring *r, struct stat *st, struct err *e)
 		return err_set(e, REPL_E_REFUSED,
 			       "%s is not of an earlier restore of yours; remove it first",
 			       r->path);
-	if (fchmod(r->fd, 0600))
-		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
 	return 0;
+}
+
+/* Before anything is copied that could not be given its name then. */
+static int
+check_directory(const struct restoring *r, struct err *e)
+{
+	/* Whatever else it fails by may be for the question. */
+	if (faccessat(r->dirfd, ".", W_OK | X_OK, AT_EACCESS) &&
+	    (errno == EACCES || errno == EROFS))
+		return err_errno(e, err_from_errno(errno), errno, "directory %s", r->dir_path);
+	return 0;
+}
+
+/* create: 0, where it is only looked whether it could be had, or O_CREAT. */
+static int
+restoring_take(struct restoring *r, int create, uint64_t size, struct stat *st, struct err *e)
+{
+	int rc = check_space(r, size, e);
+
+	if (!rc)
+		rc = check_directory(r, e);
+	if (rc)
+		return rc;
+	r->fd = open(r->path, O_RDWR | create | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+	if (r->fd < 0 && errno == ENOENT && !create)
+		return 0;
+	if (r->fd < 0)
+		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
+	return restoring_lock(r, st, e);
+}
+
+int
+restoring_check(struct restoring *r, uint64_t size, struct err *e)
+{
+	struct stat st;
+
+	return restoring_take(r, 0, size, &st, e);
 }
 
 /* Only a head start: where it fails, more comes over the network. */
@@ -164,16 +199,12 @@ int
 restoring_open(struct restoring *r, uint64_t size, struct err *e)
 {
 	struct stat st;
-	int rc = restoring_check_space(r, size, e);
+	int rc = restoring_take(r, O_CREAT, size, &st, e);
 
 	if (rc)
 		return rc;
-	r->fd = open(r->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-	if (r->fd < 0)
+	if (fchmod(r->fd, 0600))
 		return err_errno(e, err_from_errno(errno), errno, "%s", r->path);
-	rc = restoring_lock(r, &st, e);
-	if (rc)
-		return rc;
 	if (st.st_size == 0 && r->replaces && !r->sparse)
 		copy_replaced(r, size);
 	/* Space comes with the data: taken before them it would be one more walk over all pages. */

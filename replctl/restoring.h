@@ -42,14 +42,18 @@ int restoring_look(struct restoring *r, struct err *e);
 /* REPL_E_BUSY if a program has the FILE that is replaced open and locked, as PMDK does. */
 int restoring_lock_replaced(struct restoring *r, struct err *e);
 
-/* REPL_E_NOSPC, with the bytes wanted and free, if a file of size bytes does not fit. */
-int restoring_check_space(struct restoring *r, uint64_t size, struct err *e);
+/*
+ * What restoring_open() would be refused by: REPL_E_NOSPC, with the bytes wanted and free, if a
+ * file of size bytes does not fit; REPL_E_BUSY if another restore has it; one that is no file of an
+ * earlier restore of this user; a directory that can't be written to. It is locked, if it is there,
+ * until restoring_fini().
+ */
+int restoring_check(struct restoring *r, uint64_t size, struct err *e);
 
 /*
  * Open or make it, of size bytes; it begins as a copy of a FILE
  * that it replaces, so that only what differs has to come over the network.
  * A sparse one does not begin as a copy, which would fill its holes.
- * REPL_E_BUSY if another restore has it.
  */
 int restoring_open(struct restoring *r, uint64_t size, struct err *e);
 

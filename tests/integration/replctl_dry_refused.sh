@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A dry run of what the target would refuse is refused with the same words and exit status.
+# A dry run of what the target would refuse, or what is in the way of a restore here, is refused with the same words and
+# exit status.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -39,3 +40,37 @@ ctl promote "$T/p" >/dev/null || fail "promote"
 same 4 sync pool "$T/p"
 same 4 sync --force pool "$T/p"
 dry remove "$T/p" || fail "remove of a primary: $(cat err)"
+
+# What stands where a restore writes to.
+echo precious >victim
+ln -s victim file.restoring
+same 4 restore "$T/p" file
+rm file.restoring
+ln victim file.restoring
+same 4 restore "$T/p" file
+rm file.restoring
+cp -p pool file.restoring
+exec 9<file.restoring
+flock 9
+same 4 restore "$T/p" file
+exec 9<&-
+chmod 640 file.restoring
+dry restore "$T/p" file || fail "restore that goes on: $(cat err)"
+[ "$(stat -c %a file.restoring)" = 640 ] || fail "a dry run changes its mode"
+cmp -s pool file.restoring || lost "a dry run changes it"
+[ ! -e file ] && [ "$(cat victim)" = precious ] || lost "a dry run writes"
+[ "$(id -u)" -eq 0 ] || exit 0
+chown 1 file.restoring
+same 4 restore "$T/p" file
+
+# In a directory that can't be written to, also where there is something to go on with.
+mkdir theirs
+cp pool pool.repl theirs
+cp pool theirs/pool.restoring
+chown nobody key theirs/pool theirs/pool.repl theirs/pool.restoring
+printf '#!/bin/sh\nexec setpriv --reuid=nobody --clear-groups "%s" "$@"\n' "$REPLCTL" >as_nobody
+chmod 755 as_nobody
+REPLCTL=$TMP/as_nobody
+same 4 restore --force "$T/p" theirs/pool
+rm theirs/pool.restoring
+same 4 restore --force "$T/p" theirs/pool
