@@ -270,6 +270,18 @@ remotelog_plot_open(struct remotelog *rl, const char *file)
 	return rl->c->err.code;
 }
 
+static int
+plot_write(FILE *f, const struct barplot *p)
+{
+	struct stat st;
+
+	/* What is no file, such as a pipe, holds no earlier plot. */
+	if (fstat(fileno(f), &st) || (S_ISREG(st.st_mode) && ftruncate(fileno(f), 0)))
+		return -1;
+	barplot_write(p, f);
+	return fflush(f) || ferror(f) ? -1 : 0;
+}
+
 int
 remotelog_plot(struct remotelog *rl)
 {
@@ -285,6 +297,7 @@ remotelog_plot(struct remotelog *rl)
 			    .mark_label = "median",
 			    .line = hist_mean(&rl->raw_hist) / NS_PER_US,
 			    .line_label = b.line};
+	bool failed;
 
 	bars_fill(rl, &b, &p);
 	(void)snprintf(b.subtitle, sizeof(b.subtitle),
@@ -293,10 +306,13 @@ remotelog_plot(struct remotelog *rl)
 		       (unsigned long long)rl->done, (unsigned long long)rl->size, class_name(rl),
 		       info->filesystem, remote_terms(rl->c->remote)->provider);
 	(void)snprintf(b.line, sizeof(b.line), "raw TCP ping-pong, %.1f \xc2\xb5s", p.line);
-	if (ftruncate(fileno(rl->plot), 0) == 0)
-		barplot_write(&p, rl->plot);
-	if (fflush(rl->plot) || ferror(rl->plot))
-		return err_errno(&rl->c->err, REPL_E_IO, errno, "writing the plot");
+	failed = plot_write(rl->plot, &p) != 0;
+	if (!failed) {
+		failed = fclose(rl->plot) != 0;
+		rl->plot = NULL;
+	}
+	if (failed)
+		return err_errno(&rl->c->err, err_from_errno(errno), errno, "writing the plot");
 	return 0;
 }
 

@@ -61,6 +61,20 @@ for words in "--tail x" "--count 0" "--size 8" "--size 5000" "--seconds 3"; do
 	# shellcheck disable=SC2086
 	ctl_fails 2 "" bench remotelog $words "$T"
 done
+# A plot goes to what is no file as well, and one that can't be written is told.
+mkfifo "$TMP/fifo"
+cat "$TMP/fifo" >"$TMP/piped.svg" &
+reader=$!
+ctl bench remotelog --count 50 --method message --plot "$TMP/fifo" "$T" >"$TMP/out" 2>"$TMP/err" ||
+	fail "a plot to a pipe: $(cat "$TMP/err")"
+wait_for 10 gone "$reader" || fail "the pipe stays open"
+grep -q "</svg>" "$TMP/piped.svg" || fail "no plot in the pipe"
+ctl_fails 1 "writing the plot: No space left" bench remotelog --count 50 --method message --plot /dev/full "$T"
+echo longer than any plot >"$TMP/old.svg"
+head -c 1M /dev/zero >>"$TMP/old.svg"
+ctl bench remotelog --count 50 --method message --plot "$TMP/old.svg" "$T" >"$TMP/out" 2>"$TMP/err" ||
+	fail "a plot over another: $(cat "$TMP/err")"
+tail -n 1 "$TMP/old.svg" | grep -q "</svg>$" || fail "the rest of an older plot is left"
 ctl_fails 3 "no-such-dir" bench remotelog --plot "$TMP/no-such-dir/f.svg" "$T"
 ctl_fails 7 "" bench remotelog --plot "$TMP/none.svg" 127.0.0.1:1
 [ ! -e "$TMP/none.svg" ] || fail "a plot of nothing"
