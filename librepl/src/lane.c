@@ -267,6 +267,15 @@ lane_begin(struct lane *l, enum lane_kind kind, uint64_t off, uint64_t len)
 		;
 }
 
+static bool
+lane_stage_refused(struct lane *l, const struct wire_ack *ack)
+{
+	if (!l->stages || ack->status != REPL_E_NOSPC)
+		return false;
+	l->full = true;
+	return true;
+}
+
 static void
 lane_on_ack(struct lane *l, const struct fab_event *ev)
 {
@@ -279,7 +288,7 @@ lane_on_ack(struct lane *l, const struct fab_event *ev)
 		return;
 	}
 	fab_lane_repost(l->fab, ev->slot);
-	if (!lane_append_acked(l, &ack) && ack.status) {
+	if (!lane_append_acked(l, &ack) && !lane_stage_refused(l, &ack) && ack.status) {
 		(void)err_set(&e, ack.status, "the target refused an update: %s",
 			      repl_strstatus(ack.status));
 		lane_fail(l, e.code, e.text);

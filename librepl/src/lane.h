@@ -116,6 +116,8 @@ struct lane {
 	uint64_t reg_seq; /* of the COMMIT that asks for reg_region, 0: none is under way */
 	unsigned reg_region;
 	struct lane_append append;
+	bool stages; /* nothing but STAGEs goes */
+	bool full;   /* ... for which the target has no room: the lane is none the worse for it */
 	bool keyed;  /* the target tells where what is registered lies */
 	bool window; /* the pool is out of RMA's reach: reads go by fetch */
 	struct lane_fetch fetch;

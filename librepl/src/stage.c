@@ -91,7 +91,7 @@ remote_journal_drop(struct remote *r, struct err *e)
 
 /* One that is lost takes the others with it: what was staged lacks something. */
 static int
-stage_status(struct stage *s, struct err *e)
+stage_lost(struct stage *s, struct err *e)
 {
 	const struct lane *lost = NULL;
 
@@ -101,8 +101,22 @@ stage_status(struct stage *s, struct err *e)
 		return 0;
 	for (unsigned i = 0; i < s->count; i++)
 		lane_fail(s->lanes[i], lost->status, lost->why);
-	s->fill.building = false;
 	return err_set(e, lost->status, "%s", lost->why);
+}
+
+/* Where there is no room for it any more nothing else is sent: the lanes are as good as before. */
+static int
+stage_status(struct stage *s, struct err *e)
+{
+	int rc = stage_lost(s, e);
+
+	for (unsigned i = 0; !rc && i < s->count; i++)
+		if (s->lanes[i]->full)
+			rc = err_set(e, REPL_E_NOSPC, "the target refused an update: %s",
+				     repl_strstatus(REPL_E_NOSPC));
+	/* What is not sent leaves its buffer to the next one. */
+	s->fill.building = s->fill.building && !rc;
+	return rc;
 }
 
 /*
@@ -122,7 +136,7 @@ stage_wait(struct stage *s, bool (*until)(const struct lane *), struct err *e)
 	/* They share the way: each may take as many times longer to bring one message. */
 	if (n > 0)
 		rc = lanes_run_while_moving(lanes, n, until, s->stall_ns * s->used, &s->breath, e);
-	return rc ? rc : stage_status(s, e);
+	return rc ? rc : stage_lost(s, e);
 }
 
 /*
@@ -167,6 +181,7 @@ stage_begin(struct remote *r, const struct fill_source *from, struct breath brea
 	s->count = count < REPL_LANES_MAX ? count : REPL_LANES_MAX;
 	for (unsigned i = 0; i < s->count; i++) {
 		s->lanes[i] = remote_lane(r, i);
+		s->lanes[i]->full = false;
 		if (!rc && (s->lanes[i]->ring || !lane_done(s->lanes[i])))
 			rc = err_set(e, REPL_E_REFUSED, "lane %u is in use or has a receive ring",
 				     i);
@@ -177,6 +192,8 @@ stage_begin(struct remote *r, const struct fill_source *from, struct breath brea
 		free(s);
 		return rc;
 	}
+	for (unsigned i = 0; i < s->count; i++)
+		s->lanes[i]->stages = true;
 	s->from = *from;
 	s->breath = breath;
 	s->used = 1;
@@ -241,14 +258,17 @@ stage_settle(struct stage *s, struct err *e)
 	int rc = stage_status(s, e);
 
 	if (!rc && s->fill.building && s->fill.message.entry_count > 0)
-		rc = stage_send(s, e);
+		fill_send(&s->fill, wire_stage_end);
+	rc = stage_lost(s, e);
 	while (!rc && !stage_is_quiet(s))
 		rc = stage_wait(s, fill_is_quiet, e);
-	return rc;
+	return rc ? rc : stage_status(s, e);
 }
 
 void
 stage_end(struct stage *s)
 {
+	for (unsigned i = 0; s && i < s->count; i++)
+		s->lanes[i]->stages = false;
 	free(s);
 }

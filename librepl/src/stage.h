@@ -48,7 +48,8 @@ struct stage;
 
 /*
  * On the lanes of r, all idle, that nobody else uses until stage_end(). All that waits breathes
- * meanwhile. One lane that is lost ends it, and the others with it.
+ * meanwhile. One lane that is lost ends it, and the others with it. REPL_E_NOSPC: the target has no
+ * room for more; when that is settled the lanes can be used for something else.
  */
 int stage_begin(struct remote *r, const struct fill_source *from, struct breath breath,
 		struct stage **out, struct err *e);
@@ -60,7 +61,7 @@ int stage_begin(struct remote *r, const struct fill_source *from, struct breath 
  */
 int stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e);
 
-/* Send what is left and wait until all is acknowledged, on each lane. */
+/* Send what is left and wait until all is answered, on each lane. */
 int stage_settle(struct stage *s, struct err *e);
 
 /* Without stage_settle() some may not have been sent. NULL is allowed. */

@@ -354,6 +354,12 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 		wrong("staged without room for it");
 		return lost(e);
 	}
+	/* A quota, or another program, has taken the space that it was promised. */
+	if (w.refuse_journal && rnd(100) == 0) {
+		t->full = true;
+		lacked_note(t);
+		return err_set(e, REPL_E_NOSPC, "full");
+	}
 	*n = (struct entry){.off = off, .len = len};
 	for (uint64_t at = 0; at < len; at += BLOCK)
 		n->value[at / BLOCK] = w.mem[off + at];

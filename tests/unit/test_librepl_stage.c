@@ -2,7 +2,8 @@
 /*
  * What is staged goes over one lane to a target that is near; over a long way over all lanes of the
  * session by turns, over those alone that have room. It is all there when it is settled; one lane
- * that is lost ends it at once, whatever the others do.
+ * that is lost ends it at once, whatever the others do; a target that has no room for it ends it
+ * too, and leaves the lanes for what goes another way.
  */
 #include "unit.h"
 
@@ -383,9 +384,9 @@ b_is_lost(void)
 }
 
 static void
-b_refuses(void)
+b_fails(void)
 {
-	fab[1].status = REPL_E_NOSPC;
+	fab[1].status = REPL_E_IO;
 	fab[1].may++;
 }
 
@@ -401,8 +402,8 @@ one_that_is_lost_ends_it(void **state)
 		unsigned awaited; /* lanes */
 	} rows[] = {
 		{b_is_lost, 7, false, REPL_E_LOST, 3}, {b_is_lost, 6, true, REPL_E_LOST, 3},
-		{b_is_lost, 2, true, REPL_E_LOST, 2},  {b_refuses, 7, false, REPL_E_NOSPC, 3},
-		{b_refuses, 4, true, REPL_E_NOSPC, 3},
+		{b_is_lost, 2, true, REPL_E_LOST, 2},  {b_fails, 7, false, REPL_E_IO, 3},
+		{b_fails, 4, true, REPL_E_IO, 3},
 	};
 
 	(void)state;
@@ -428,6 +429,66 @@ one_that_is_lost_ends_it(void **state)
 		assert_string_equal(order, "");
 		stage_end(stage);
 	}
+}
+
+static void
+all_refuse(void)
+{
+	for (unsigned i = 0; i < REPL_LANES_MAX; i++)
+		fab[i].status = REPL_E_NOSPC;
+	one_answers();
+}
+
+/*
+ * In front of a wait for room, or in the wait for all, or with a message half full: nothing more is
+ * sent, and when all is answered the lanes are as good as before, for another stage too.
+ */
+static void
+a_full_target_leaves_the_lanes(void **state)
+{
+	(void)state;
+	for (unsigned count = 1; count <= 9; count++) {
+		char before[LOG_MAX];
+
+		begin_far(LANES);
+		on_sleep = all_refuse;
+		assert_int_equal(messages(0, count), count > LANES * DEPTH ? REPL_E_NOSPC : 0);
+		assert_int_equal(stage_settle(stage, &err), REPL_E_NOSPC);
+		assert_int_equal(err.code, REPL_E_NOSPC);
+		memcpy(before, order, LOG_MAX);
+		assert_int_equal(messages(20, 4), REPL_E_NOSPC);
+		assert_int_equal(stage_settle(stage, &err), REPL_E_NOSPC);
+		assert_memory_equal(before, order, LOG_MAX);
+		stage_end(stage);
+		for (unsigned i = 0; i < LANES; i++) {
+			assert_int_equal(lanes[i].status, 0);
+			assert_int_equal(fab[i].answered, fab[i].taken);
+			assert_int_equal(lanes[i].seq_acked, fab[i].taken);
+			assert_true(lane_only_answers(&lanes[i]));
+			fab[i].status = 0;
+		}
+		err_clear(&err);
+		assert_int_equal(stage_begin(&session, &source, (struct breath){0}, &stage, &err),
+				 0);
+		all_may_answer();
+		assert_int_equal(messages(20, 4), 0);
+		assert_int_equal(stage_settle(stage, &err), 0);
+		assert_staged(20, 4);
+		stage_end(stage);
+	}
+}
+
+/* What is no STAGE is not refused like one. */
+static void
+a_lane_that_stages_nothing_is_lost(void **state)
+{
+	(void)state;
+	begin_far(1);
+	assert_int_equal(messages(0, 2), 0);
+	stage_end(stage);
+	all_refuse();
+	assert_true(lane_step(&lanes[0]));
+	assert_int_equal(lanes[0].status, REPL_E_NOSPC);
 }
 
 /* Of lanes that are as they were when that ends the wait. */
@@ -542,6 +603,8 @@ main(void)
 		cmocka_unit_test(those_without_room_are_passed_over),
 		cmocka_unit_test(settled_is_answered_on_each),
 		cmocka_unit_test(one_that_is_lost_ends_it),
+		cmocka_unit_test(a_full_target_leaves_the_lanes),
+		cmocka_unit_test(a_lane_that_stages_nothing_is_lost),
 		cmocka_unit_test(a_wait_breathes),
 		cmocka_unit_test(a_target_that_stands_still_is_given_up),
 		cmocka_unit_test(all_must_be_free),
