@@ -59,7 +59,7 @@ struct server {
 	int signals;
 	bool stop;
 	struct child *children; /* oldest first */
-	struct pollfd *fds;     /* listener, signals, then one a child */
+	struct pollfd *fds;     /* listener, signals, then one a child that is yet to begin */
 	unsigned count, capacity;
 	struct authkeys_seen keys; /* of which it was told what is skipped */
 	unsigned warned;           /* connections since warned_ns: serve_is_quiet() */
@@ -562,23 +562,42 @@ serve_signals(struct server *s)
 
 /* ---- the loop ---- */
 
+/* More entries than there may be files are an error, those that are not looked at among them. */
+static nfds_t
+serve_poll_set(struct server *s)
+{
+	nfds_t n = 2;
+
+	s->fds[0] = (struct pollfd){.fd = s->listener, .events = POLLIN};
+	s->fds[1] = (struct pollfd){.fd = s->signals, .events = POLLIN};
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->children[i].started_fd >= 0)
+			s->fds[n++] =
+				(struct pollfd){.fd = s->children[i].started_fd, .events = POLLIN};
+	return n;
+}
+
+static void
+serve_started(struct server *s)
+{
+	nfds_t n = 2;
+
+	for (unsigned i = 0; i < s->count; i++)
+		if (s->children[i].started_fd >= 0 && s->fds[n++].revents)
+			child_started(s, &s->children[i]);
+}
+
 static void
 serve_loop(struct server *s)
 {
 	while (!s->stop) {
-		unsigned count = s->count;
-
-		s->fds[0] = (struct pollfd){.fd = s->listener, .events = POLLIN};
-		s->fds[1] = (struct pollfd){.fd = s->signals, .events = POLLIN};
-		for (unsigned i = 0; i < count; i++)
-			s->fds[i + 2] =
-				(struct pollfd){.fd = s->children[i].started_fd, .events = POLLIN};
-		if (poll(s->fds, count + 2, -1) < 0)
+		if (poll(s->fds, serve_poll_set(s), -1) < 0) {
+			(void)poll(NULL, 0, 100);
+			serve_signals(s);
 			continue;
+		}
 		/* Children first, while the two tables run in step. */
-		for (unsigned i = 0; i < count; i++)
-			if (s->fds[i + 2].revents)
-				child_started(s, &s->children[i]);
+		serve_started(s);
 		if (s->fds[1].revents)
 			serve_signals(s);
 		if (s->fds[0].revents && !s->stop)
