@@ -21,6 +21,7 @@
 #define IDLE_MS        10000 /* of a client that follows nothing */
 #define ACCEPT_WAIT_MS 1000  /* after a lack of descriptors */
 #define LOOK_MS        1000  /* for the end: a program may have closed what wakes it */
+#define PAUSE_MS       100   /* where it can't wait: a program may allow itself no files any more */
 
 /* ---- what happened, on its way to the thread ---- */
 
@@ -270,28 +271,36 @@ static void
 wait_and_serve(struct statusd *s, uint64_t until_ns)
 {
 	struct pollfd p[2 + STATUSD_CLIENTS_MAX];
-	uint64_t count;
+	struct statusclient *polled[STATUSD_CLIENTS_MAX];
+	unsigned count = 0;
+	uint64_t woken;
 	ssize_t n;
 
 	p[0] = (struct pollfd){.fd = s->event_fd, .events = POLLIN};
 	p[1] = (struct pollfd){.fd = clock_now_ns() < s->accept_ns ? -1 : s->sock.fd,
 			       .events = POLLIN};
+	/* No more of them than there may be files: poll takes none then. */
 	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		if (s->clients[i].fd >= 0)
+			polled[count++] = &s->clients[i];
+	for (unsigned i = 0; i < count; i++)
 		p[2 + i] = (struct pollfd){
-			.fd = s->clients[i].fd,
-			.events = (short)(POLLIN | (s->clients[i].out_len ? POLLOUT : 0))};
-	if (poll(p, sizeof(p) / sizeof(p[0]), clock_left_ms(until_ns)) < 0)
+			.fd = polled[i]->fd,
+			.events = (short)(POLLIN | (polled[i]->out_len ? POLLOUT : 0))};
+	if (poll(p, 2 + count, clock_left_ms(until_ns)) < 0) {
+		(void)poll(NULL, 0, PAUSE_MS);
 		return;
+	}
 	/* Closed by the program: the thread looks every now and then. */
 	if (p[0].revents & POLLNVAL) {
 		atomic_store(&s->event_fd, -1);
 	} else if (p[0].revents) {
-		n = read(s->event_fd, &count, sizeof(count));
+		n = read(s->event_fd, &woken, sizeof(woken));
 		(void)n;
 	}
-	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
-		if (s->clients[i].fd >= 0)
-			serve_client(s, &s->clients[i], p[2 + i].revents);
+	for (unsigned i = 0; i < count; i++)
+		if (polled[i]->fd >= 0)
+			serve_client(s, polled[i], p[2 + i].revents);
 	if (p[1].revents)
 		accept_one(s);
 }

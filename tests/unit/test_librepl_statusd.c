@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A program that closes all descriptors, as a daemon does that begins, closes those of the status
- * thread: that waits as before, and no longer reads or closes what has their numbers next.
+ * thread: that waits as before, and no longer reads or closes what has their numbers next. One that
+ * may have few files open, or no more at all, has a status thread that waits, too.
  */
 #include "unit.h"
 
@@ -9,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -48,42 +50,64 @@ other_end(int fd)
 	return -1;
 }
 
+static char dir[TEMPDIR_MAX], path[TEMPDIR_MAX + 8];
+
+static struct statusd *
+start(struct repl *r, struct repl_config *cfg)
+{
+	struct statusd *s = NULL;
+	struct err e;
+
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(path, sizeof(path), "%s/sock", dir);
+	cfg->status_socket = path;
+	r->cfg = cfg;
+	err_clear(&e);
+	if (statusd_new(r, &s, &e) || statusd_start(s, &e))
+		fail_msg("%s", e.text);
+	return s;
+}
+
+/* A client that is served; its descriptor. */
+static int
+follow(void)
+{
+	char answer[8];
+	int fd = statussock_connect(path, NULL);
+
+	assert_true(fd >= 0);
+	assert_int_equal(send(fd, FOLLOW, strlen(FOLLOW), 0), strlen(FOLLOW));
+	assert_int_equal(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 20000), 1);
+	assert_true(recv(fd, answer, sizeof(answer), 0) > 0);
+	return fd;
+}
+
+static void
+assert_waits(const struct statusd *s)
+{
+	uint64_t before_ns = spent_ns(s), begin_ns = clock_now_ns();
+
+	while (clock_now_ns() - begin_ns < LOOK_NS && spent_ns(s) - before_ns < SPENT_NS)
+		(void)usleep(10000);
+	assert_true(spent_ns(s) - before_ns < SPENT_NS);
+}
+
 static void
 what_the_program_closes_is_left_alone(void **state)
 {
 	struct repl_config cfg = {0};
-	struct repl r = {.cfg = &cfg};
-	char dir[TEMPDIR_MAX], path[TEMPDIR_MAX + 8], answer[8];
-	struct statusd *s = NULL;
-	uint64_t begin_ns;
-	struct err e;
-	int fd, client, event;
+	struct repl r = {0};
+	struct statusd *s = start(&r, &cfg);
+	int fd = follow(), client = other_end(fd), event = s->event_fd;
 
 	(void)state;
-	assert_int_equal(tempdir_new(dir, 0), 0);
-	(void)snprintf(path, sizeof(path), "%s/sock", dir);
-	cfg.status_socket = path;
-	err_clear(&e);
-	if (statusd_new(&r, &s, &e) || statusd_start(s, &e))
-		fail_msg("%s", e.text);
-	fd = statussock_connect(path, &e);
-	assert_true(fd >= 0);
-	assert_int_equal(send(fd, FOLLOW, strlen(FOLLOW), 0), strlen(FOLLOW));
-	/* It is served now: its descriptor is there. */
-	assert_int_equal(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 20000), 1);
-	assert_true(recv(fd, answer, sizeof(answer), 0) > 0);
-	client = other_end(fd);
-	event = s->event_fd;
 	assert_true(client >= 0 && event >= 0);
 	assert_int_equal(close(client), 0);
 	assert_int_equal(close(event), 0);
 
 	while (s->event_fd >= 0 && spent_ns(s) < SPENT_NS)
 		(void)usleep(10000);
-	begin_ns = clock_now_ns();
-	while (clock_now_ns() - begin_ns < LOOK_NS && spent_ns(s) < SPENT_NS)
-		(void)usleep(10000);
-	assert_true(spent_ns(s) < SPENT_NS);
+	assert_waits(s);
 	/* They are others' now. */
 	assert_int_equal(dup2(fd, client), client);
 	assert_int_equal(dup2(fd, event), event);
@@ -92,11 +116,48 @@ what_the_program_closes_is_left_alone(void **state)
 	tempdir_free(dir);
 }
 
+static void
+limit_files(rlim_t most)
+{
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = most;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void
+few_files_are_no_reason_to_spin(void **state)
+{
+	struct repl_config cfg = {0};
+	struct repl r = {0};
+	struct rlimit limit;
+	struct statusd *s;
+	int fd;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	s = start(&r, &cfg);
+	limit_files(16);
+	fd = follow();
+	limit_files(0);
+	/* What it waits for was allowed before. */
+	assert_int_equal(write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t)), sizeof(uint64_t));
+	assert_waits(s);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(close(fd), 0);
+	fd = follow();
+	statusd_stop(s);
+	assert_int_equal(close(fd), 0);
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_program_closes_is_left_alone),
+		cmocka_unit_test(few_files_are_no_reason_to_spin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
