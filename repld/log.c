@@ -180,6 +180,24 @@ log_set_context(const char *text)
 	(void)pthread_mutex_unlock(&state.lock);
 }
 
+/* What this machine or its disk lacks, maybe for a while only, is not the configuration's fault. */
+static int
+open_status(int errnum)
+{
+	switch (errnum) {
+	case EROFS:
+	case ENOSPC:
+	case EDQUOT:
+	case EIO:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+		return err_from_errno(errnum);
+	default:
+		return REPL_E_CONFIG;
+	}
+}
+
 /* Non-blocking, so that a FIFO without a reader is refused instead of waited for. */
 static int
 open_file(const char *path, int *out, struct err *e)
@@ -192,7 +210,7 @@ open_file(const char *path, int *out, struct err *e)
 	if (fd < 0 && errno == ENXIO)
 		return err_set(e, REPL_E_CONFIG, "key 'log': '%s' is not a regular file", path);
 	if (fd < 0)
-		return err_errno(e, REPL_E_CONFIG, errno, "key 'log': '%s'", path);
+		return err_errno(e, open_status(errno), errno, "key 'log': '%s'", path);
 	if (fstat(fd, &st))
 		rc = err_errno(e, REPL_E_CONFIG, errno, "key 'log': '%s'", path);
 	else if (!S_ISREG(st.st_mode))
@@ -208,19 +226,24 @@ int
 log_open(const struct conf *c, struct err *e)
 {
 	int fd = STDERR_FILENO;
-	int rc;
+	int rc = 0;
 
-	if (c->log == CONF_LOG_FILE) {
+	if (c->log == CONF_LOG_FILE)
 		rc = open_file(c->log_file, &fd, e);
-		if (rc)
-			return err_prefix(e, "%s", c->path);
-	}
+	if (rc)
+		(void)err_prefix(e, "%s", c->path);
+	if (rc == REPL_E_CONFIG)
+		return rc;
 	log_close();
 	if (c->log == CONF_LOG_SYSLOG)
 		openlog("repld", LOG_PID, LOG_DAEMON);
 	state.fd = fd;
 	state.level = c->log_level;
 	state.syslog = c->log == CONF_LOG_SYSLOG;
+	if (rc) {
+		log_error("%s: messages go to standard error", e->text);
+		err_clear(e);
+	}
 	return 0;
 }
 

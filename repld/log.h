@@ -18,7 +18,11 @@
 
 #define LOG_LINE_MAX 2048 /* bytes with the newline; longer ones end in "..." */
 
-/* A file is made with mode 0600 and appended to; anything but a regular one is refused. */
+/*
+ * A file is made with mode 0600 and appended to; anything but a regular one is refused. Where its
+ * disk, or the machine, can't have it opened now, stderr is told so and takes its place: pools may
+ * be well on another disk.
+ */
 int log_open(const struct conf *c, struct err *e);
 
 /* Back to stderr. */

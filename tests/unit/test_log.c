@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -19,6 +21,24 @@ static char dir[] = "/tmp/test_log.XXXXXX";
 static char path[64];
 static char conf_path[] = "repld.conf";
 static struct conf conf;
+
+/* Of a log that can't be opened, instead of libc's. */
+static int open_errno;
+
+int
+open(const char *file, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (!open_errno)
+		return (int)syscall(SYS_openat, AT_FDCWD, file, flags, mode);
+	errno = open_errno;
+	return -1;
+}
 
 /* What is in the log file; zero-terminated, to be freed. */
 static char *
@@ -346,6 +366,51 @@ stderr_takes_what_has_no_other_place(void **state)
 	assert_one_line(" info: closed\n");
 }
 
+static int lacks_errno;
+
+static void
+open_what_is_lacking(void)
+{
+	struct err e;
+
+	err_clear(&e);
+	open_errno = lacks_errno;
+	assert_int_equal(log_open(&conf, &e), 0);
+	open_errno = 0;
+	assert_int_equal(e.code, 0);
+	log_info("a session");
+}
+
+static void
+a_disk_of_its_own_keeps_nobody_away(void **state)
+{
+	static const int lacks[] = {EROFS, ENOSPC, EDQUOT, EIO, ENFILE, EMFILE, ENOMEM};
+	static const int wrong[] = {EACCES, ENOENT, ENOTDIR, ELOOP};
+	char name[] = "/nowhere/log";
+	struct err e;
+
+	(void)state;
+	conf.log_file = name;
+	for (unsigned i = 0; i < sizeof(lacks) / sizeof(lacks[0]); i++) {
+		char *data, want[160];
+
+		lacks_errno = lacks[i];
+		with_stderr_in_file(CONF_LOG_STDERR, open_what_is_lacking);
+		data = content();
+		(void)snprintf(want, sizeof(want),
+			       "repld.conf: key 'log': '/nowhere/log': %s: ", strerror(lacks[i]));
+		assert_non_null(strstr(data, want));
+		assert_non_null(strstr(data, " info: a session\n"));
+		free(data);
+		assert_int_equal(truncate(path, 0), 0);
+	}
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		open_errno = wrong[i];
+		assert_int_equal(log_open(&conf, &e), REPL_E_CONFIG);
+		open_errno = 0;
+	}
+}
+
 #define LOG_TEST(f) cmocka_unit_test_setup_teardown(f, open_log, close_log)
 
 int
@@ -362,6 +427,7 @@ main(void)
 		LOG_TEST(what_is_no_file_is_refused),
 		LOG_TEST(threads_do_not_mix_their_lines),
 		LOG_TEST(errno_is_kept),
+		LOG_TEST(a_disk_of_its_own_keeps_nobody_away),
 		LOG_TEST(stderr_takes_what_has_no_other_place),
 	};
 
