@@ -81,23 +81,26 @@ check_limit(uint64_t size, struct err *e)
 		       (unsigned long long)limit.rlim_cur, (unsigned long long)size);
 }
 
+/* Up to size, of a file that has the space of has bytes. */
 static int
-write_failed(int fd, uint64_t size, int errnum, struct err *e)
+write_failed(int fd, uint64_t has, uint64_t size, int errnum, struct err *e)
 {
+	uint64_t lacks = size - has;
+
 	if (errnum == ENOSPC)
-		return no_space(size, free_bytes(fd, size), e);
+		return no_space(lacks, free_bytes(fd, lacks), e);
 	if (errnum == EDQUOT)
 		return err_set(e, REPL_E_NOSPC,
 			       "%llu bytes are wanted, more than the disk quota of the user that "
 			       "repld runs as (uid %u) leaves: raise it, or choose a smaller size",
-			       (unsigned long long)size, (unsigned)geteuid());
+			       (unsigned long long)lacks, (unsigned)geteuid());
 	if (errnum == EFBIG)
 		return err_set(e, REPL_E_LIMIT,
 			       "the file system takes no file of %llu bytes: choose a smaller "
 			       "size, or another file system for the pools",
 			       (unsigned long long)size);
 	return err_errno(e, err_from_errno(errnum), errnum, "allocate %llu bytes",
-			 (unsigned long long)size);
+			 (unsigned long long)lacks);
 }
 
 static int
@@ -116,7 +119,7 @@ write_zeros(int fd, uint64_t from, uint64_t size, struct err *e)
 		if (n > 0)
 			done += (uint64_t)n;
 		else if (n == 0 || errno != EINTR)
-			rc = write_failed(fd, size, n == 0 ? ENOSPC : errno, e);
+			rc = write_failed(fd, from, size, n == 0 ? ENOSPC : errno, e);
 	}
 	free(zeros);
 	return rc;
@@ -164,7 +167,7 @@ space_extend(int fd, uint64_t from, uint64_t size, struct err *e)
 	errnum = allocate(fd, from, size);
 	if (errnum == EOPNOTSUPP || errnum == ENOSYS)
 		return write_zeros(fd, from, size, e);
-	return errnum ? write_failed(fd, size, errnum, e) : 0;
+	return errnum ? write_failed(fd, from, size, errnum, e) : 0;
 }
 
 /*
@@ -192,7 +195,7 @@ space_complete(int fd, uint64_t size, struct err *e)
 	/* What can't be asked for is not known better. */
 	if (lacks == 0 && (errnum == EOPNOTSUPP || errnum == ENOSYS))
 		return 0;
-	return errnum ? write_failed(fd, lacks, errnum, e) : 0;
+	return errnum ? write_failed(fd, size - lacks, size, errnum, e) : 0;
 }
 
 int
@@ -217,7 +220,7 @@ space_extend_sparse(int fd, uint64_t size, struct err *e)
 	int rc = check_limit(size, e);
 
 	if (!rc && ftruncate(fd, (off_t)size) != 0)
-		rc = write_failed(fd, size, errno, e);
+		rc = write_failed(fd, 0, size, errno, e);
 	return rc;
 }
 

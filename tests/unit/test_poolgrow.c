@@ -33,6 +33,18 @@ fsync(int fd)
 	return -1;
 }
 
+/* A file system that gives no space, whatever it says is free. */
+static int space_errno;
+
+int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	if (!space_errno)
+		return (int)syscall(SYS_fallocate, fd, mode, off, len);
+	errno = space_errno;
+	return -1;
+}
+
 static int
 setup(void **state)
 {
@@ -165,6 +177,32 @@ growth_without_room_leaves_all_as_it_was(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(file_stat().st_size, SIZE);
 	assert_int_equal(recorded(), SIZE);
+	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+}
+
+/* What is there already is not wanted again: only the file's own limit is of all of it. */
+static void
+growth_names_what_it_lacks(void **state)
+{
+	static const struct {
+		int errnum, rc;
+		const char *text;
+	} rows[] = {{ENOSPC, REPL_E_NOSPC, "20480 bytes are wanted"},
+		    {EDQUOT, REPL_E_NOSPC, "20480 bytes are wanted, more than the disk quota"},
+		    {EIO, REPL_E_IO, "allocate 20480 bytes"},
+		    {EFBIG, REPL_E_LIMIT, "no file of 86016 bytes"}};
+	struct pool *p = open_new(false);
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		space_errno = rows[i].errnum;
+		assert_int_equal(pool_grow_space(p, LARGE, &err), rows[i].rc);
+		space_errno = 0;
+		if (!strstr(err.text, rows[i].text))
+			fail_msg("no '%s' in: %s", rows[i].text, err.text);
+		assert_int_equal(file_stat().st_size, SIZE);
+	}
 	assert_int_equal(pool_grow_space(p, LARGE, &err), 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
@@ -444,6 +482,7 @@ main(void)
 		TEST(bytes_behind_the_pool_are_no_growth),
 		TEST(sparse_pool_takes_no_space),
 		TEST(growth_without_room_leaves_all_as_it_was),
+		TEST(growth_names_what_it_lacks),
 		TEST(growth_that_is_half_recorded_is_not_cut_back),
 		TEST(failed_sync_is_not_forgotten),
 		TEST(no_error_of_a_flush_is_taken_from_it),
