@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 struct status_row {
 	int code;
@@ -172,6 +173,36 @@ err_because(struct err *e, enum repl_reason reason)
 		return REPL_E_FAILED;
 	e->reason = reason;
 	return e->code;
+}
+
+int
+err_connect(struct err *e, int errnum, int family, const char *place)
+{
+	switch (errnum) {
+	case EMFILE:
+	case ENFILE:
+		(void)err_set(e, REPL_E_LIMIT,
+			      "%s: too many open files: raise the limit, RLIMIT_NOFILE", place);
+		break;
+	case EADDRNOTAVAIL:
+		/* IPv6 says the same of a place that no address of this machine reaches. */
+		if (family != AF_INET)
+			return err_set(e, REPL_E_UNREACHABLE,
+				       "%s: there is no address to connect from, or no local port "
+				       "is free (net.ipv4.ip_local_port_range)",
+				       place);
+		(void)err_set(e, REPL_E_LIMIT,
+			      "%s: no local port is free: widen net.ipv4.ip_local_port_range",
+			      place);
+		break;
+	case ENOBUFS:
+	case ENOMEM:
+		(void)err_set(e, REPL_E_NOMEM, "%s: no memory for a connection", place);
+		break;
+	default:
+		return 0;
+	}
+	return err_because(e, REPL_REASON_LOCAL);
 }
 
 /* It does not tell the one from the other. */

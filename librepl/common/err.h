@@ -39,6 +39,12 @@ int err_because(struct err *e, enum repl_reason reason);
 int err_errno(struct err *e, int code, int errnum, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/*
+ * There is no connection to a place of this address family for want of something that is this
+ * machine's own; 0: errnum tells of nothing such.
+ */
+int err_connect(struct err *e, int errnum, int family, const char *place);
+
 /* All of it, as one who works for us has met it; returns the code. */
 int err_copy(struct err *to, const struct err *from);
 

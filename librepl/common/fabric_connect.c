@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "clock.h"
 #include "target.h"
@@ -141,6 +142,23 @@ is_network(int errnum)
 	       errnum == ETIMEDOUT || errnum == EACCES || errnum == EPERM;
 }
 
+/* fi_connect() has not even begun. */
+static int
+lane_unconnected(const struct fab_lane *l, const struct fi_info *info, const struct fab_params *p,
+		 int ret, struct err *e)
+{
+	const struct sockaddr *to = info->dest_addr;
+	char address[TARGET_ADDRESS_MAX];
+	int rc;
+
+	if (is_network(-ret))
+		return port_unreached(p, fi_strerror(-ret), e);
+	(void)target_address(p->host, p->port, address);
+	/* Of what an RNIC's ports lack nothing is known. */
+	rc = l->rdma || !to ? 0 : err_connect(e, -ret, to->sa_family, address);
+	return rc ? rc : ofi_err(e, REPL_E_UNREACHABLE, ret, "fi_connect");
+}
+
 int
 fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
 		 struct fab_lane **out, struct err *e)
@@ -182,8 +200,7 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 		goto out;
 	rc = fi_connect(l->ep, info->dest_addr, hello, hello_len);
 	if (rc) {
-		rc = is_network(-rc) ? port_unreached(p, fi_strerror(-rc), e)
-				     : ofi_err(e, REPL_E_UNREACHABLE, rc, "fi_connect");
+		rc = lane_unconnected(l, info, p, rc, e);
 		goto out;
 	}
 	*out = l;

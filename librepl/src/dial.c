@@ -231,7 +231,7 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic in
 {
 	struct lookup *l = NULL;
 	uint64_t left = 0;
-	int errnum = EADDRNOTAVAIL;
+	int errnum = EADDRNOTAVAIL, family = AF_UNSPEC;
 	char name[TARGET_ADDRESS_MAX];
 	int rc = lookup_run(host, port, deadline_ns, cancel, &l, e);
 
@@ -246,6 +246,7 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic in
 		uint64_t now = clock_now_ns();
 		uint64_t share = deadline_ns > now ? (deadline_ns - now) / left : 0;
 
+		family = a->ai_family;
 		errnum = dial_address(a, now + share, cancel, fd);
 	}
 	lookup_free(l);
@@ -256,9 +257,9 @@ dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomic in
 	if (errnum == ETIMEDOUT)
 		return err_set(e, REPL_E_TIMEOUT,
 			       "%s: no answer to the TCP connection by the deadline", name);
-	if (errnum == EMFILE || errnum == ENFILE)
-		return err_set(e, REPL_E_LIMIT,
-			       "%s: too many open files: raise the limit, RLIMIT_NOFILE", name);
+	rc = err_connect(e, errnum, family, name);
+	if (rc)
+		return rc;
 	/* A filter of packets or of system calls; the other side was not asked. */
 	if (errnum == EPERM || errnum == EACCES)
 		return err_errno(e, REPL_E_UNREACHABLE, errnum,
