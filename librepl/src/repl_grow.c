@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
+#include "mapped.h"
 #include "onloss.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
@@ -27,7 +28,7 @@ grow_check(struct repl *r, size_t size, struct err *e)
 	if (size < now)
 		return err_set(e, REPL_E_INVAL, "the range has %zu bytes and can't have only %zu",
 			       now, size);
-	if (size > now && (!range_is_mapped(r->mem + now) || !range_is_mapped(r->mem + size - 1)))
+	if (size > now && (!mapped_has(r->mem, size, now) || !mapped_has(r->mem, size, size - 1)))
 		return err_set(e, REPL_E_INVAL,
 			       "the new part is not mapped behind the range: map %zu bytes at %p",
 			       size - now, (void *)(r->mem + now));

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "repl_lanes.h"
 
-#include <errno.h>
-#include <sys/uio.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "forks.h"
@@ -41,16 +38,6 @@ range_check(const struct repl *r, size_t off, size_t len, struct err *e)
 			       "range of %zu bytes at %zu is outside the pool of %zu bytes", len,
 			       off, size);
 	return 0;
-}
-
-bool
-range_is_mapped(const uint8_t *at)
-{
-	uint8_t byte;
-	struct iovec to = {.iov_base = &byte, .iov_len = 1};
-	struct iovec from = {.iov_base = (void *)(uintptr_t)at, .iov_len = 1};
-
-	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
 }
 
 enum { LANE_FREE, LANE_ENTERED, LANE_BORROWED };

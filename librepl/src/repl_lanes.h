@@ -12,9 +12,6 @@
 int handle_check(const struct repl *r, struct err *e);
 int range_check(const struct repl *r, size_t off, size_t len, struct err *e);
 
-/* Whether a byte can be read. What can't be looked at for another reason counts as readable. */
-bool range_is_mapped(const uint8_t *at);
-
 /*
  * Enter a lane: its number is good and no other call is in it (REPL_E_BUSY). One
  * that a call on another lane has borrowed is waited for, at most op-timeout.

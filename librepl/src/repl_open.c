@@ -17,6 +17,7 @@
 #include "forks.h"
 #include "holes.h"
 #include "keeper.h"
+#include "mapped.h"
 #include "reason.h"
 #include "repl_each.h"
 #include "repl_impl.h"
@@ -546,7 +547,7 @@ repl_check(const struct repl_config *cfg, const void *addr, size_t size, unsigne
 	if (flags & ~(REPL_OPEN_CREATE | REPL_OPEN_NO_COMPARE | REPL_OPEN_SPARSE))
 		return err_set(e, REPL_E_INVAL, "unknown flags 0x%x", flags);
 	/* Of the range the first and the last byte are looked at. */
-	if (!range_is_mapped(addr) || !range_is_mapped((const uint8_t *)addr + size - 1))
+	if (!mapped_has(addr, size, 0) || !mapped_has(addr, size, size - 1))
 		return err_set(
 			e, REPL_E_INVAL,
 			"%zu bytes at %p can't be read: they are not all mapped, or the file "

@@ -78,3 +78,16 @@ again
 ok open 4
 ok close
 equal "$here/local" "$pools/p"
+
+# Of what is opened, and of what it grows by, the first byte and the last one are looked at: holes, too.
+stop_api
+fallocate -p -o 0 -l 4096 "$here/local"
+fallocate -p -o $((24 * MIB - 4096)) -l 4096 "$here/local"
+fill
+again
+ok open 4
+ok extend $((28 * MIB))
+ok grow $((28 * MIB))
+ok close
+rm "$here/filler"
+equal "$here/local" "$pools/p"

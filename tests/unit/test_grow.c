@@ -51,9 +51,9 @@ handle_check(const struct repl *r, struct err *e)
 }
 
 bool
-range_is_mapped(const uint8_t *at)
+mapped_has(const uint8_t *mem, size_t size, size_t at)
 {
-	return at != NULL;
+	return mem != NULL && at < size;
 }
 
 int
