@@ -115,6 +115,13 @@ follow_sync(const void *addr, size_t len, bool pages)
 }
 
 void
+follow_zeroed(const void *addr, size_t len)
+{
+	if (follow_any())
+		pools_zeroed(addr, (len + PAGE - 1) & ~(size_t)(PAGE - 1));
+}
+
+void
 follow_drain(void)
 {
 	if (follow_any())

@@ -39,6 +39,9 @@ void follow_drain(void);
  */
 void follow_sync(const void *addr, size_t len, bool pages);
 
+/* The same behind madvise(2), which has made whole pages holes. */
+void follow_zeroed(const void *addr, size_t len);
+
 /* After a copy with flags of libpmem's or libpmem2's, which are the same. */
 void follow_copy(const void *addr, size_t len, unsigned flags);
 

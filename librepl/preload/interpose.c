@@ -275,7 +275,7 @@ madvise(void *addr, size_t len, int advice)
 	int rc = (int)syscall(SYS_madvise, addr, len, advice);
 
 	if (rc == 0 && advice == MADV_REMOVE) {
-		follow_sync(addr, len, true);
+		follow_zeroed(addr, len);
 		follow_drain();
 	}
 	return rc;

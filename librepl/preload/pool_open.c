@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Opening, closing and growing the replicas of a pool, and our own view of its file. */
+/* Opening, closing and growing the replicas of a pool. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +14,6 @@
 #include "maps.h"
 #include "missedmark.h"
 #include "pools_impl.h"
-#include "real.h"
 #include "retry.h"
 
 #define RETRY_NS     1000000000ULL
@@ -30,10 +26,6 @@
 #define NS_A_SECOND  1000000000ULL
 #define RETRY_SHARE  20U /* at most a part of this of the time is spent on trying again */
 #define PAGE         4096U
-/* Addresses behind a view, for the file to grow: so many times its size, at least and at most. */
-#define ROOM_SHARE 16U
-#define ROOM_MIN   (64UL << 20)
-#define ROOM_MAX   (1UL << 40)
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -77,124 +69,11 @@ pool_failed(const struct pool *p, int rc, const char *what)
 		abort();
 }
 
-static int
-file_again(int fd)
-{
-	char path[32];
-
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-/* Limits of addresses that the program sets itself count it. Beyond it the pool is opened anew. */
-static size_t
-growth_room(size_t size)
-{
-	if (size >= ROOM_MAX / ROOM_SHARE)
-		return ROOM_MAX;
-	return size < ROOM_MIN / ROOM_SHARE ? ROOM_MIN : size * ROOM_SHARE;
-}
-
-static int
-view_at(struct pool *p, int fd)
-{
-	size_t size = p->file_size > 0 ? p->file_size : PAGE;
-	void *addr;
-
-	p->room = size + growth_room(size);
-	addr = real_mmap(NULL, p->room, PROT_READ, MAP_SHARED, fd, 0);
-	if (addr == MAP_FAILED) {
-		p->room = size;
-		addr = real_mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-	}
-	p->view = addr == MAP_FAILED ? NULL : addr;
-	return p->view ? 0 : -1;
-}
-
-/*
- * A description of its own: with a duplicate, the program's lock on the file by flock(2)
- * would outlive its closing it. But not where closing that would take a lock by
- * fcntl(2) away. No other descriptor is kept: the program may close any.
- */
-int
-view_map(struct pool *p, int fd)
-{
-	int own = filelock_seen(fd) ? -1 : file_again(fd);
-
-	/* It is for looking only, perhaps. */
-	if (view_at(p, own < 0 ? fd : own) && own < 0) {
-		own = file_again(fd);
-		(void)view_at(p, own);
-	}
-	filelock_close(own);
-	return p->view ? 0 : -1;
-}
-
-void
-view_unmap(struct pool *p)
-{
-	if (p->view)
-		(void)real_munmap(p->view, p->room);
-	p->view = NULL;
-}
-
-/* What can't be looked at for another reason counts as there. */
-static bool
-view_is_there(const struct pool *p, uint64_t at)
-{
-	uint8_t byte;
-	struct iovec to = {.iov_base = &byte, .iov_len = 1};
-	struct iovec from = {.iov_base = p->view + at, .iov_len = 1};
-
-	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == 1 || errno != EFAULT;
-}
-
-/* Not by the file's size: its name may be another one's by now. */
-size_t
-view_has(const struct pool *p, uint64_t off, size_t len)
-{
-	uint64_t from = off, end = off + len;
-
-	if (len == 0 || view_is_there(p, end - 1))
-		return len;
-	while (from < end) {
-		uint64_t at = from + (end - from) / 2;
-
-		at -= at % PAGE;
-		if (at < from)
-			at = from;
-		if (view_is_there(p, at))
-			from = at + PAGE - at % PAGE;
-		else
-			end = at;
-	}
-	return (size_t)(end - off);
-}
-
-/*
- * The mapped file by its path, or -1 if that names another one by now. It is a descriptor to look
- * at it only, whose end takes no lock away.
- */
-static int
-file_open(struct pool *p)
-{
-	int fd = open(p->path, O_PATH | O_CLOEXEC);
-	struct stat st;
-
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino) {
-		p->file_size = (size_t)st.st_size;
-		return fd;
-	}
-	if (fd >= 0)
-		(void)close(fd);
-	return -1;
-}
-
 /* Look at the file's size; the view covers it. 0, or a status whose text has been taken by why. */
 static int
 view_ready(struct pool *p, char *why, size_t size)
 {
-	int fd = file_open(p), rc = 0;
+	int fd = view_open(p), rc = 0;
 
 	if (fd >= 0 && (!p->view || p->room < p->file_size)) {
 		view_unmap(p);
@@ -352,7 +231,7 @@ pool_missed(struct pool *p)
 static bool
 file_is_named(struct pool *p)
 {
-	int fd = file_open(p);
+	int fd = view_open(p);
 
 	if (fd >= 0)
 		(void)close(fd);
@@ -601,37 +480,19 @@ pool_ready_mapped(struct pool *p)
 	(void)open_if_due(p, true);
 }
 
-/* Where there are data from off on; off itself where nobody knows. */
-static size_t
-data_from(int fd, size_t off, size_t to)
-{
-	off_t at = fd < 0 ? (off_t)off : lseek(fd, (off_t)off, SEEK_DATA);
-
-	if (at < 0)
-		return errno == ENXIO ? to : off;
-	return (size_t)at < to ? (size_t)at : to;
-}
-
-static size_t
-data_end(int fd, size_t off, size_t to)
-{
-	off_t end = fd < 0 ? -1 : lseek(fd, (off_t)off, SEEK_HOLE);
-
-	return end < 0 || (size_t)end > to ? to : (size_t)end;
-}
-
 /* The new part may have been written by other ways than those that are followed. */
 static int
 grow_fill(struct pool *p, int fd, size_t from, size_t to)
 {
 	int rc = 0;
 
-	for (size_t at = data_from(fd, from, to); !rc && at < to; at = data_from(fd, at, to)) {
-		size_t len = data_end(fd, at, to) - at;
+	for (size_t at = view_data(fd, from, to); !rc && at < to; at = view_data(fd, at, to)) {
+		size_t len = view_data_end(fd, at, to) - at;
 
 		if (len > LANE_BYTES)
 			len = LANE_BYTES;
-		rc = api.repl_flush(p->r, 0, at, len);
+		/* Without the file's holes it is all data. */
+		rc = view_has(p, at, len) == len ? api.repl_flush(p->r, 0, at, len) : REPL_E_IO;
 		if (!rc)
 			rc = api.repl_drain(p->r, 0);
 		at += len;
@@ -652,8 +513,8 @@ any_written(int fd, size_t size)
 	ssize_t n = PAGE;
 	bool any = false;
 
-	for (size_t at = data_from(fd, 0, size); !any && n > 0 && at < size;
-	     at = data_from(fd, at, size)) {
+	for (size_t at = view_data(fd, 0, size); !any && n > 0 && at < size;
+	     at = view_data(fd, at, size)) {
 		n = pread(fd, buf, sizeof(buf), (off_t)at);
 		any = n > 0 && !is_zero(buf, (size_t)n);
 		at += n > 0 ? (size_t)n : 0;
@@ -665,11 +526,11 @@ any_written(int fd, size_t size)
 static bool
 file_is_whole(struct pool *p)
 {
-	int fd = file_open(p), data;
+	int fd = view_open(p), data;
 	bool is = false;
 
 	if (fd >= 0 && p->file_size % PAGE == 0) {
-		data = filelock_seen(fd) ? -1 : file_again(fd);
+		data = filelock_seen(fd) ? -1 : view_again(fd);
 		is = data >= 0 && any_written(data, p->file_size);
 		filelock_close(data);
 	}
@@ -695,6 +556,17 @@ pool_renewed(struct pool *p)
 	calm_end(calm);
 }
 
+void
+pool_anew(struct pool *p)
+{
+	(void)pthread_rwlock_wrlock(&p->lock);
+	if (atomic_exchange(&p->unread, false) && p->state == POOL_OPEN) {
+		pool_close_locked(p);
+		(void)pool_open_locked(p);
+	}
+	(void)pthread_rwlock_unlock(&p->lock);
+}
+
 /* The file has become longer: so do the replicas, else the pool is opened anew. */
 bool
 pool_grow(struct pool *p, uint64_t end)
@@ -707,12 +579,12 @@ pool_grow(struct pool *p, uint64_t end)
 	/* By an exchange: whose word it takes, that one's growth is seen below. */
 	(void)atomic_exchange(&p->longer, false);
 	before = p->size;
-	fd = p->state == POOL_OPEN && end > before ? file_open(p) : -1;
+	fd = p->state == POOL_OPEN && end > before ? view_open(p) : -1;
 	if (fd >= 0 && p->file_size > before && p->file_size % PAGE == 0) {
 		if (p->file_size <= p->room)
 			rc = api.repl_grow(p->r, p->file_size);
 		if (!rc) {
-			data = filelock_seen(fd) ? -1 : file_again(fd);
+			data = filelock_seen(fd) ? -1 : view_again(fd);
 			rc = grow_fill(p, data, before, p->file_size);
 			filelock_close(data);
 		}

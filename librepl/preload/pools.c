@@ -98,7 +98,7 @@ struct late {
 	struct pool *pool;
 	uint64_t off;
 	size_t len;
-	bool look;
+	enum look look;
 };
 
 static __thread struct late late[LATE_MAX] __attribute__((tls_model("initial-exec")));
@@ -600,7 +600,7 @@ late_lost(const struct pool *p)
 
 /* Another handler may interrupt this one. What touches what is there becomes one with it. */
 static void
-late_add(struct pool *p, uint64_t off, size_t len, bool look)
+late_add(struct pool *p, uint64_t off, size_t len, enum look look)
 {
 	uint64_t end = off + len;
 	struct late *l = late;
@@ -627,7 +627,7 @@ late_add(struct pool *p, uint64_t off, size_t len, bool look)
 /* The handle may have connections that the parent has opened since: they are none of the child's.
  */
 static void
-sharing_flush(uintptr_t at, uintptr_t end, bool look)
+sharing_flush(uintptr_t at, uintptr_t end, enum look look)
 {
 	int saved_errno = errno;
 	struct maps_piece piece;
@@ -650,7 +650,7 @@ sharing_flush(uintptr_t at, uintptr_t end, bool look)
 }
 
 static void
-range_flush(const void *addr, size_t len, bool look)
+range_flush(const void *addr, size_t len, enum look look)
 {
 	uintptr_t at = (uintptr_t)addr, end = at + len;
 	struct maps_piece piece;
@@ -680,13 +680,19 @@ range_flush(const void *addr, size_t len, bool look)
 void
 pools_flush(const void *addr, size_t len)
 {
-	range_flush(addr, len, false);
+	range_flush(addr, len, LOOK_NOT);
 }
 
 void
 pools_sync(const void *addr, size_t len)
 {
-	range_flush(addr, len, true);
+	range_flush(addr, len, LOOK_SYNC);
+}
+
+void
+pools_zeroed(const void *addr, size_t len)
+{
+	range_flush(addr, len, LOOK_CHANGED);
 }
 
 void
@@ -727,9 +733,9 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 	if (!(is || pool_elsewhere(p)) || from >= to)
 		return;
 	if (amid)
-		late_add(p, from, (size_t)(to - from), true);
+		late_add(p, from, (size_t)(to - from), LOOK_CHANGED);
 	else
-		piece_flush(p, from, (size_t)(to - from), true);
+		piece_flush(p, from, (size_t)(to - from), LOOK_CHANGED);
 }
 
 /* A pool that is not open gets all that its file has when it is. */

@@ -81,6 +81,9 @@ void pools_flush(const void *addr, size_t len);
 /* The same of one that may reach behind the end of its file, where nothing is to be had. */
 void pools_sync(const void *addr, size_t len);
 
+/* The same of one whose bytes have become zeros. */
+void pools_zeroed(const void *addr, size_t len);
+
 /* All that this thread has flushed is durable on the replicas. */
 void pools_drain(void);
 

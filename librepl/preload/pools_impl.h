@@ -71,7 +71,9 @@ struct pool {
 	_Atomic bool stored;                        /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
-	bool given_up;         /* its last commit has failed */
+	bool given_up;       /* its last commit has failed */
+	_Atomic bool unread; /* of what was to be flushed some could not be read: pool_anew() */
+	_Atomic bool told_unread;
 	_Atomic pid_t over_by; /* the thread that exits; 0: it is not over */
 };
 
@@ -154,11 +156,18 @@ bool mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 
 /* ---- pools_persist.c ---- */
 
+/* What of a range is to be flushed may not be there to be read. */
+enum look {
+	LOOK_NOT,  /* it is: the program has just had it */
+	LOOK_SYNC, /* it may end behind the file, and holes are none of what the program stored */
+	LOOK_CHANGED, /* likewise, but holes count */
+};
+
 /*
  * The range is on its way to the replicas, with what else this thread flushes before
- * thread_drain(). look: it may reach behind the end of the file.
+ * thread_drain().
  */
-void piece_flush(struct pool *p, uint64_t off, size_t len, bool look);
+void piece_flush(struct pool *p, uint64_t off, size_t len, enum look look);
 
 /* What any thread has flushed is drained, of a pool that is longer than that. */
 void pool_commit(struct pool *p, uint64_t to);
@@ -186,7 +195,9 @@ void thread_settle(void);
 unsigned lane_of_thread(const struct pool *p);
 int lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len);
 int lane_drain(struct pool *p, unsigned lane);
-size_t pool_has(struct pool *p, uint64_t off, size_t len);
+/* LANE_BYTES at most, of what can be read: p->unread for the rest, unless the replicas keep that.
+ */
+int lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look);
 
 /* ---- lost.c ---- */
 
@@ -220,11 +231,41 @@ void pool_leave(struct pool *p);
 void pool_serve(unsigned number);
 void pool_serve_last(struct pool *p);
 
-/* ---- pool_open.c; "locked": for writing ---- */
+/* ---- view.c ---- */
 
 /* fd is the pool's file; its dev, ino and file_size are known. */
 int view_map(struct pool *p, int fd);
 void view_unmap(struct pool *p);
+
+/*
+ * How many of len bytes from off on can be read, be that in whole pages, without a look at the
+ * file's size: its name may be another one's by now.
+ */
+size_t view_has(const struct pool *p, uint64_t off, size_t len);
+
+/*
+ * The mapped file by its path, whose file_size is known then, or -1 if that names another one by
+ * now. It is a descriptor to look at it only, whose end takes no lock away.
+ */
+int view_open(struct pool *p);
+
+/* The same, of which nothing is changed, for its size. False: its path names another one. */
+bool view_ends(const struct pool *p, uint64_t *end);
+
+/*
+ * The same, to be asked for its data, where a hole takes space when it is looked at: on tmpfs. For
+ * filelock_close(); -1: not there, or there is no descriptor of it to be had.
+ */
+int view_holes(const struct pool *p);
+
+/* Another description of it, which can be read. */
+int view_again(int fd);
+
+/* Where there are data from off on, and where they end; off itself where nobody knows. */
+size_t view_data(int fd, size_t off, size_t to);
+size_t view_data_end(int fd, size_t off, size_t to);
+
+/* ---- pool_open.c; "locked": for writing ---- */
 
 void pool_close_locked(struct pool *p);
 
@@ -244,14 +285,17 @@ void pool_renewed(struct pool *p);
 /* Some of it is about to be flushed, and another program has it open: that will know. */
 void pool_missed(struct pool *p);
 
-/* Of the view, how many of len bytes from off on the file has, be that in whole pages. */
-size_t view_has(const struct pool *p, uint64_t off, size_t len);
-
 /*
  * The program has written up to end, which is more than the replicas have. True if they have
  * all now that the file has.
  */
 bool pool_grow(struct pool *p, uint64_t end);
+
+/*
+ * Of p->unread: the replicas are opened anew, which makes them equal to the file, or tells which
+ * one can't be and why.
+ */
+void pool_anew(struct pool *p);
 
 /* pools_set is there. */
 void pool_policy_begin(void);

@@ -27,24 +27,24 @@ pool_elsewhere(const struct pool *p)
 
 /* ---- who has it open ---- */
 
+/* Whoever has posted it may have made it a hole. */
 static int
 range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
 {
 	int rc = 0;
 
-	for (size_t n, has; !rc && off < end; off += n) {
+	for (size_t n; !rc && off < end; off += n) {
 		n = end - off < LANE_BYTES ? (size_t)(end - off) : LANE_BYTES;
-		has = pool_has(p, off, n);
-		if (has)
-			rc = lane_flush(p, lane, off, has);
+		rc = lane_flush_there(p, lane, off, n, LOOK_CHANGED);
 	}
 	return rc;
 }
 
 /*
  * What is posted is drained, and that told. But for what lies behind the pool's size: that is
- * posted once more, for when it has grown, false then; or, if it has, it is told. With on-loss =
- * fail nobody goes on when a replica is lost: this process ends, and who waits opens the pool.
+ * posted once more, for when it has grown, false then; or, if it has, it is told. False as well
+ * where some of it can't be read: the pool is to be opened anew. With on-loss = fail nobody goes on
+ * when a replica is lost: this process ends, and who waits opens the pool.
  */
 static bool
 posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
@@ -67,6 +67,7 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 	}
 	if (n && !*rc)
 		*rc = lane_drain(p, lane);
+	all = all && !atomic_load(&p->unread);
 	if (all && *rc != REPL_E_LOST)
 		kin_served(number_of(p), asked);
 	return all;
@@ -109,6 +110,8 @@ pool_serve(unsigned number)
 		if (kin_end(number) > p->size)
 			(void)pool_grow(p, UINT64_MAX);
 		all = serve(p, grown, asked);
+		if (atomic_load(&p->unread))
+			pool_anew(p);
 		grown = true;
 	} while (!all);
 	(void)pthread_mutex_unlock(&p->serving);
@@ -125,6 +128,9 @@ pool_serve_last(struct pool *p)
 	if (kin_wants_all(number_of(p)))
 		rc = pool_commit_locked(p);
 	(void)posts_drain(p, 0, false, asked, &rc);
+	/* It is opened once more. */
+	if (atomic_exchange(&p->unread, false))
+		(void)mark_set(p);
 	if (rc)
 		pool_failed(p, rc, "drain");
 }

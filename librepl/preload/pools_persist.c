@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "api.h"
+#include "filelock.h"
 #include "pools_impl.h"
 
 static _Atomic uint64_t threads; /* so far: a number that comes again would be no thread's */
@@ -23,18 +24,6 @@ lane_of_thread(const struct pool *p)
 	if (thread_number == 0)
 		thread_number = 1 + atomic_fetch_add(&threads, 1);
 	return (unsigned)((thread_number - 1) % p->lanes);
-}
-
-/* What the file has not can't be read, and the program has not written it. */
-size_t
-pool_has(struct pool *p, uint64_t off, size_t len)
-{
-	size_t has = view_has(p, off, len);
-
-	if (has < len && !atomic_exchange(&p->told_short, true))
-		report("%s: it was made shorter than %zu bytes; its replicas keep what was behind",
-		       p->path, p->size);
-	return has;
 }
 
 /*
@@ -79,6 +68,69 @@ lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
 	return drained ? drained : rc;
 }
 
+static void
+pool_short(struct pool *p)
+{
+	if (!atomic_exchange(&p->told_short, true))
+		report("%s: it was made shorter than %zu bytes; its replicas keep what was behind",
+		       p->path, p->size);
+}
+
+static void
+pool_unread(struct pool *p, uint64_t at)
+{
+	atomic_store(&p->unread, true);
+	if (!atomic_exchange(&p->told_unread, true))
+		report("%s: byte %llu of it can't be read: its replicas are compared with it",
+		       p->path, (unsigned long long)at);
+}
+
+/*
+ * Not all of it can be read. On tmpfs that is for want of space for a hole, which holds nothing
+ * that the program has stored.
+ */
+static int
+lane_flush_data(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
+{
+	int fd = view_holes(p), rc = 0;
+	size_t n;
+
+	for (size_t at = view_data(fd, off, end); !rc && at < end;
+	     at = view_data(fd, at + n, end)) {
+		n = view_data_end(fd, at, end) - at;
+		if (view_has(p, at, n) == n)
+			rc = lane_flush(p, lane, at, n);
+		else
+			pool_unread(p, at);
+	}
+	filelock_close(fd);
+	return rc;
+}
+
+/* What the file has not can't be read, and the program has not written it. */
+int
+lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look)
+{
+	size_t has = look == LOOK_NOT ? len : view_has(p, off, len);
+	uint64_t end;
+
+	if (has == len)
+		return lane_flush(p, lane, off, len);
+	/* The length of one that has lost its name nobody can tell. */
+	if (!view_ends(p, &end) || end <= off + has) {
+		pool_short(p);
+		return has ? lane_flush(p, lane, off, has) : 0;
+	}
+	if (end < off + len)
+		pool_short(p);
+	else
+		end = off + len;
+	if (look == LOOK_SYNC)
+		return lane_flush_data(p, lane, off, end);
+	pool_unread(p, off + has);
+	return 0;
+}
+
 static uint32_t
 bit_of(const struct pool *p)
 {
@@ -95,9 +147,9 @@ thread_post(struct pool *p, uint64_t off, size_t len)
 
 /* LANE_BYTES at most. How many of them, the last ones, lie behind what is known of the pool. */
 static size_t
-pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
+pool_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 {
-	size_t within = len, has;
+	size_t within = len;
 	bool others = false;
 	unsigned lane;
 	int rc = 0;
@@ -109,10 +161,9 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 			within = 0;
 		else if (len > p->size - off)
 			within = p->size - off;
-		has = within && look ? pool_has(p, off, within) : within;
-		if (has) {
+		if (within) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
-			rc = lane_flush(p, lane, off, has);
+			rc = lane_flush_there(p, lane, off, within, look);
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= bit_of(p);
@@ -129,7 +180,7 @@ pool_flush(struct pool *p, uint64_t off, size_t len, bool look)
 }
 
 static size_t
-parts_flush(struct pool *p, uint64_t off, size_t len, bool look)
+parts_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 {
 	size_t left = 0;
 
@@ -141,7 +192,7 @@ parts_flush(struct pool *p, uint64_t off, size_t len, bool look)
 }
 
 void
-piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
+piece_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 {
 	uint64_t end = off + len;
 	size_t left;
@@ -154,13 +205,15 @@ piece_flush(struct pool *p, uint64_t off, size_t len, bool look)
 	if (atomic_load_explicit(&p->longer, memory_order_relaxed))
 		(void)pool_grow(p, UINT64_MAX);
 	left = parts_flush(p, off, len, look);
-	if (left == 0)
-		return;
-	all = pool_grow(p, end);
-	left = parts_flush(p, end - left, left, look);
-	/* Where the file ends nothing was written. */
-	if (left && !(look && all))
-		pool_behind(p, end - left, end);
+	if (left) {
+		all = pool_grow(p, end);
+		left = parts_flush(p, end - left, left, look);
+		/* Where the file ends nothing was written. */
+		if (left && !(look != LOOK_NOT && all))
+			pool_behind(p, end - left, end);
+	}
+	if (atomic_load_explicit(&p->unread, memory_order_relaxed))
+		pool_anew(p);
 }
 
 static void

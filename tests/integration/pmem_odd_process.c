@@ -33,6 +33,8 @@
  *   later     as holds to a file that is there, until FILE.later is
  *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
+ *   full      its disk, of less than the file would take, is full when all of the file is synced
+ *   unfull    the same, and half of the file becomes a hole
  *   shorter   it gets so behind what was made durable while FILE.away is there, until FILE.enough
  * is other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   leaves    it has left its environment and its directory before it maps the file
@@ -66,6 +68,7 @@
 #define WRITERS 6
 #define FORKS   20
 #define HANDLED 100U
+#define HOLES   (16 * SIZE)
 
 #define LOAD_STRINGS 2U /* of OpenSSL's interface: with nothing to do it registers nothing */
 
@@ -736,6 +739,48 @@ shorter(const char *path)
 	put(at + 2 * PAGE, 'c', PAGE);
 }
 
+/* What the replicas have is overwritten, and what is a hole there. kin: by a child. */
+static char *
+fill(const char *path, int fd)
+{
+	char *at = map_fd(fd, 0, HOLES, PROT_READ | PROT_WRITE), filler[4096];
+	int other, status;
+	pid_t child;
+
+	put(at + 3 * SIZE, 'a', PAGE);
+	memset(at + 3 * SIZE, 'b', PAGE);
+	memset(at + HOLES / 2 + SIZE, 'c', PAGE);
+	(void)snprintf(filler, sizeof(filler), "%s.filler", path);
+	other = file_new(filler, 0);
+	while (write(other, filler, sizeof(filler)) > 0)
+		;
+	if (!strstr(path, "kin")) {
+		check(msync(at, HOLES, MS_SYNC) == 0, "msync");
+		return at;
+	}
+	child = fork();
+	if (child == 0)
+		_exit(msync(at, HOLES, MS_SYNC) ? 1 : 0);
+	check(waitpid(child, &status, 0) == child && status == 0, "its child");
+	return at;
+}
+
+static void
+full(const char *path)
+{
+	(void)fill(path, file_new(path, HOLES));
+}
+
+static void
+unfull(const char *path)
+{
+	int fd = file_new(path, HOLES);
+	char *at = fill(path, fd);
+
+	check(ftruncate(fd, HOLES / 2) == 0 && ftruncate(fd, HOLES) == 0, "ftruncate");
+	check(msync(at, HOLES, MS_SYNC) == 0, "msync");
+}
+
 static void *
 load_long(void *arg)
 {
@@ -825,6 +870,8 @@ const struct odd_mode odd_process[] = {
 	{"leaves", leaves},
 	{"cut", cut},
 	{"shorter", shorter},
+	{"full", full},
+	{"unfull", unfull},
 	{"holds", holds},
 	{"prints", prints},
 	{"adds", adds},

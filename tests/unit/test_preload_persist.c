@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A thread drains the lane that it has flushed by, whatever number it has; and each loss of a
- * replica is told, once.
+ * replica is told, once. What can't be read of the file is not taken for replicated.
  */
 #include "unit.h"
 
@@ -21,7 +21,10 @@ struct pool pools[POOLS_MAX];
 unsigned pool_count = 1;
 struct api api;
 
-static unsigned flushed_by, drained, strayed, said;
+/* What can't be read begins at unread; of that, what there are no data of. */
+static uint64_t unread = UINT64_MAX, file_end = UINT64_MAX, hole, hole_end;
+static size_t flushed_bytes;
+static unsigned flushed_by, drained, strayed, said, anew;
 static bool may_say = true;
 static int replication;
 static uint64_t time_ns;
@@ -51,8 +54,46 @@ size_t
 view_has(const struct pool *p, uint64_t off, size_t len)
 {
 	(void)p;
-	(void)off;
-	return len;
+	return off + len <= unread ? len : off < unread ? (size_t)(unread - off) : 0;
+}
+
+bool
+view_ends(const struct pool *p, uint64_t *end)
+{
+	(void)p;
+	*end = file_end;
+	return true;
+}
+
+int
+view_holes(const struct pool *p)
+{
+	(void)p;
+	return -1;
+}
+
+/* One hole. */
+size_t
+view_data(int fd, size_t off, size_t to)
+{
+	(void)fd;
+	if (off >= hole && off < hole_end)
+		off = hole_end;
+	return off < to ? off : to;
+}
+
+size_t
+view_data_end(int fd, size_t off, size_t to)
+{
+	(void)fd;
+	return off < hole && hole < to ? hole : to;
+}
+
+void
+pool_anew(struct pool *p)
+{
+	anew++;
+	p->unread = false;
 }
 
 bool
@@ -154,7 +195,7 @@ flush_noted(struct repl *r, unsigned lane, size_t off, size_t len)
 {
 	(void)r;
 	(void)off;
-	(void)len;
+	flushed_bytes += len;
 	flushed_by = lane;
 	return 0;
 }
@@ -203,7 +244,10 @@ begin(void)
 	api.repl_replicas = one_replica;
 	api.repl_stat = stat_told;
 	replication = REPL_REPL_ESTABLISHED;
-	drained = said = 0;
+	drained = said = anew = 0;
+	flushed_bytes = 0;
+	unread = file_end = UINT64_MAX;
+	hole = hole_end = 0;
 }
 
 /* ---- tests ---- */
@@ -213,7 +257,7 @@ write_some(void *arg)
 {
 	(void)arg;
 	for (unsigned i = 0; i < 3; i++) {
-		piece_flush(&pools[0], i * 64, 64, false);
+		piece_flush(&pools[0], i * 64, 64, LOOK_NOT);
 		thread_drain();
 	}
 	return NULL;
@@ -293,6 +337,59 @@ what_is_missing_at_the_end_is_told(void **state)
 	assert_int_equal(said, 1);
 }
 
+/* A file of 64 KiB, of which nothing can be read from 32 KiB on. */
+static void
+looked(enum look look, size_t len)
+{
+	begin();
+	unread = 32 << 10;
+	file_end = 64 << 10;
+	hole = 32 << 10;
+	hole_end = 48 << 10;
+	piece_flush(&pools[0], 0, len, look);
+}
+
+static void
+holes_without_space_are_none_of_what_was_stored(void **state)
+{
+	(void)state;
+	looked(LOOK_SYNC, 48 << 10);
+	assert_int_equal(flushed_bytes, 32 << 10);
+	assert_int_equal(anew + said, 0);
+}
+
+static void
+holes_that_were_made_are_compared(void **state)
+{
+	(void)state;
+	looked(LOOK_CHANGED, 48 << 10);
+	assert_int_equal(anew, 1);
+	assert_int_equal(said, 1);
+	assert_non_null(strstr(last, "byte 32768 of it can't be read"));
+}
+
+static void
+data_that_can_not_be_read_are_compared(void **state)
+{
+	(void)state;
+	looked(LOOK_SYNC, 64 << 10);
+	assert_int_equal(flushed_bytes, 32 << 10);
+	assert_int_equal(anew, 1);
+	assert_non_null(strstr(last, "byte 49152 of it can't be read"));
+}
+
+static void
+what_lies_behind_the_file_is_kept(void **state)
+{
+	(void)state;
+	begin();
+	unread = file_end = 32 << 10;
+	piece_flush(&pools[0], 0, 64 << 10, LOOK_CHANGED);
+	assert_int_equal(flushed_bytes, 32 << 10);
+	assert_int_equal(anew, 0);
+	assert_non_null(strstr(last, "it was made shorter"));
+}
+
 int
 main(void)
 {
@@ -301,6 +398,10 @@ main(void)
 		cmocka_unit_test(each_loss_is_told),
 		cmocka_unit_test(what_can_not_be_told_is_told_later),
 		cmocka_unit_test(what_is_missing_at_the_end_is_told),
+		cmocka_unit_test(holes_without_space_are_none_of_what_was_stored),
+		cmocka_unit_test(holes_that_were_made_are_compared),
+		cmocka_unit_test(data_that_can_not_be_read_are_compared),
+		cmocka_unit_test(what_lies_behind_the_file_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

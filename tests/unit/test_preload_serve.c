@@ -23,7 +23,9 @@ struct pool pools[POOLS_MAX];
 
 static uint64_t flushed_to, flushed, behind_from, behind_to, grows_to;
 static unsigned drains, grows, told;
+static unsigned anew, marks;
 static bool drained; /* all that was flushed */
+static bool unread;  /* what comes next can't be read */
 
 unsigned
 lane_of_thread(const struct pool *p)
@@ -32,18 +34,16 @@ lane_of_thread(const struct pool *p)
 	return 0;
 }
 
-size_t
-pool_has(struct pool *p, uint64_t off, size_t len)
-{
-	assert_true(off + len <= p->size);
-	return len;
-}
-
 int
-lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
+lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look)
 {
-	(void)p;
 	(void)lane;
+	assert_int_equal(look, LOOK_CHANGED);
+	assert_true(off + len <= p->size);
+	if (unread) {
+		p->unread = true;
+		return 0;
+	}
 	flushed += len;
 	if (off + len > flushed_to)
 		flushed_to = off + len;
@@ -77,6 +77,23 @@ pool_grow(struct pool *p, uint64_t end)
 	grows++;
 	if (grows_to > p->size)
 		p->size = grows_to;
+	return true;
+}
+
+void
+pool_anew(struct pool *p)
+{
+	assert_int_equal(atomic_load(&kin->pools[POOL].served), 0);
+	p->unread = unread = false;
+	drained = true;
+	anew++;
+}
+
+bool
+mark_set(struct pool *p)
+{
+	(void)p;
+	marks++;
 	return true;
 }
 
@@ -167,7 +184,8 @@ begin(void **state)
 	pools[POOL].state = POOL_OPEN;
 	pools[POOL].size = 130 * GIB;
 	flushed_to = flushed = behind_from = behind_to = grows_to = 0;
-	drains = grows = told = 0;
+	drains = grows = told = anew = marks = 0;
+	unread = false;
 	drained = false;
 	return 0;
 }
@@ -241,6 +259,22 @@ what_lies_behind_is_told(void **state)
 	assert_int_equal(behind_to, pools[POOL].size + PAGE);
 }
 
+/* Nobody has it before the replicas are made equal to the file, be that by who opens it next. */
+static void
+what_can_not_be_read_is_not_served(void **state)
+{
+	(void)state;
+	unread = true;
+	assert_true(kin_post(POOL, 0, PAGE, true));
+	is_served();
+	assert_int_equal(anew, 1);
+	unread = true;
+	assert_true(kin_post(POOL, 0, PAGE, true));
+	pool_serve_last(&pools[POOL]);
+	assert_int_equal(marks, 1);
+	assert_false(pools[POOL].unread);
+}
+
 int
 main(void)
 {
@@ -248,6 +282,7 @@ main(void)
 		cmocka_unit_test_setup(a_range_ends_where_it_does, begin),
 		cmocka_unit_test_setup(a_range_to_the_end_goes_on_to_a_new_end, begin),
 		cmocka_unit_test_setup(what_lies_behind_is_told, begin),
+		cmocka_unit_test_setup(what_can_not_be_read_is_not_served, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

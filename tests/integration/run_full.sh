@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# A sparse pool on a tmpfs that has no space left: msync(2) of all of it brings what was stored to the replicas, whatever
+# part of the holes can't be looked at, and ends nobody; holes that took the place of data are not called replicated.
+if [ -z "${INSIDE-}" ]; then
+	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
+	INSIDE=1 exec unshare -m bash "$0"
+fi
+. "$(dirname "$0")/run_lib.sh"
+start_target
+here=$TMP/here
+mkdir "$here"
+mount -t tmpfs -o size=4m tmpfs "$here" || exit 77
+trap 'code=$?; umount -l "$here"; (exit $code); cleanup' EXIT
+
+# full STATUS MODE NAME OPTION...
+full() {
+	local wanted=$1 mode=$2 name=$3 file=$here/$3 status=0
+
+	shift 3
+	timeout -k 5 40 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run "$@" --replica "$T/$name" \
+		--pool "$file" -- "$BUILD/tests/integration/pmem_odd" "$mode" "$file" >"$TMP/out" 2>&1 || status=$?
+	[ $status -eq "$wanted" ] || fail "$name ends with $status: $(cat "$TMP/out")"
+	wait_for 10 pool_idle "$name" || fail "$name is still open"
+	rm "$file.filler"
+}
+
+for way in all quorum lag kin; do
+	says=
+	case $way in
+	kin)
+		full 0 full $way --set on-loss=fail
+		says="byte [0-9]* of it can't be read: its replicas are compared with it"
+		;;
+	lag) full 0 full $way --set on-loss=fail --set async-target="$T/lag.2" ;;
+	*) full 0 full $way --set on-loss=fail --set ack=$way ;;
+	esac
+	ctl verify "$here/$way" "$T/$way" >"$TMP/verify.log" 2>&1 || lost "$way: $(cat "$TMP/verify.log" "$TMP/out")"
+	grep -q "$says" "$TMP/out" || [ ! "$says" ] || fail "$way: $(cat "$TMP/out")"
+	! grep -qv "${says:-^$}" "$TMP/out" || fail "$way: $(cat "$TMP/out")"
+	rm "$here/$way" "$here/$way".repl*
+done
+
+# unfull STATUS POLICY
+unfull() {
+	full "$1" unfull "$2" --set on-loss="$2"
+	grep -q "$2: byte [0-9]* of it can.t be read: its replicas are compared with it" "$TMP/out" || lost "$(cat "$TMP/out")"
+	grep -q "$2: NOT REPLICATED: .*of the local pool is full" "$TMP/out" || lost "$(cat "$TMP/out")"
+	rm "$here/$2" "$here/$2".repl*
+}
+unfull 0 degrade
+unfull 134 fail
