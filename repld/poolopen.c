@@ -19,6 +19,16 @@
 #include "pooldevice.h"
 #include "space.h"
 
+/* Of a lock that was not to be had: only those have it who look at the pool, or read it. */
+static bool
+is_only_read(int sidecar_fd)
+{
+	if (!lock_take_shared(sidecar_fd, 0))
+		return false;
+	lock_drop(sidecar_fd);
+	return true;
+}
+
 int
 pool_busy(int sidecar_fd, const char *name, struct err *e)
 {
@@ -223,6 +233,23 @@ recovery_seen(const struct pool_files *f, bool (*due)(const struct sidecar *meta
 	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && due(&meta);
 }
 
+/* *had is false without an error if its writer is alive. Who only looks is in the way for a moment.
+ */
+static int
+reader_lock(const struct pool_files *f, const char *name, bool *had, struct err *e)
+{
+	*had = lock_enter(f->sidecar_fd, 0);
+	if (*had || !is_only_read(f->sidecar_fd))
+		return 0;
+	*had = lock_enter(f->sidecar_fd, LOCK_WRITER_MS);
+	if (*had || !is_only_read(f->sidecar_fd))
+		return 0;
+	return err_set(e, REPL_E_BUSY,
+		       "pool '%s': what its last writer has left can't be brought in while others "
+		       "look at it: try again",
+		       name);
+}
+
 /*
  * For a reader, who has looked at the sidecar and may have met a journal, a ring or a
  * round log: bring it in unless its writer is alive.
@@ -232,14 +259,15 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 {
 	struct pool_info info;
 	struct pool_files f;
-	bool repair;
+	bool repair, had;
 	int rc;
 
 	rc = pool_files_open(s, name, O_RDWR, &f, e);
 	if (rc)
 		return rc;
 	pool_info_init(&info, name);
-	if (lock_enter(f.sidecar_fd, 0)) {
+	rc = reader_lock(&f, name, &had, e);
+	if (!rc && had) {
 		rc = pool_meta_read(&f, &info.meta, &repair, e);
 		if (!rc)
 			rc = pool_check_size(&f, &info, e);

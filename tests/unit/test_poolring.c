@@ -6,11 +6,13 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lock.h"
 #include "pool_world.h"
 
 #define SIZE (16U * 4096)
@@ -187,6 +189,49 @@ a_reader_beside_the_writer_leaves_it_alone(void **state)
 	assert_int_equal(pool_remove(store, "p", &err), REPL_E_BUSY);
 	poolring_free(ring);
 	assert_int_equal(pool_close(w, true, &err), 0);
+}
+
+static void *
+look_ends(void *arg)
+{
+	const int *fd = arg;
+
+	(void)usleep(20 * 1000);
+	lock_look_end(*fd);
+	lock_drop(*fd);
+	return NULL;
+}
+
+/*
+ * As a list does, at the very moment. Longer than a reader waits, that is told; what is in the file
+ * is never taken for the pool.
+ */
+static void
+who_only_looks_is_no_living_writer(void **state)
+{
+	struct pool *p = NULL;
+	int fd, rc = REPL_E_BUSY;
+
+	(void)state;
+	killed_writer();
+	fd = file_open("p.repl");
+	assert_true(lock_look(fd) && lock_take_shared(fd, 0));
+	assert_int_equal(pool_open(store, "p", POOL_READ, "reader", &p, &err), REPL_E_BUSY);
+	assert_non_null(strstr(err.text, "pool 'p': what its last writer has left"));
+	/* Whose end takes long on a machine that has much to do. */
+	for (int i = 0; i < 20 && rc == REPL_E_BUSY; i++) {
+		pthread_t looker;
+
+		assert_true(lock_look(fd) && lock_take_shared(fd, 0));
+		assert_int_equal(pthread_create(&looker, NULL, look_ends, &fd), 0);
+		rc = pool_open(store, "p", POOL_READ, "reader", &p, &err);
+		assert_int_equal(pthread_join(looker, NULL), 0);
+	}
+	assert_int_equal(rc, 0);
+	assert_int_equal(last_byte(), 'd');
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+	(void)close(fd);
 }
 
 static struct pmem_map *
@@ -379,6 +424,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_was_replayed_may_be_replayed_again, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(a_reader_beside_the_writer_leaves_it_alone, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(who_only_looks_is_no_living_writer, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(the_end_of_the_lanes_takes_it_in, setup,
 						world_free),
