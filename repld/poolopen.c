@@ -42,6 +42,12 @@ pool_busy(int sidecar_fd, const char *name, struct err *e)
 			       "pool '%s' is a primary and in use on this machine by its own "
 			       "program, or by one that reads it: end that first",
 			       name);
+	/* A killed writer stays on record. */
+	if (is_only_read(sidecar_fd))
+		return err_set(e, REPL_E_BUSY,
+			       "pool '%s' is in use by another session that reads it, such as a "
+			       "restore: see 'replctl status'",
+			       name);
 	if (known && meta.writer_open && meta.writer[0])
 		return err_set(e, REPL_E_BUSY, "pool '%s' is open for writing by %s", name,
 			       meta.writer);

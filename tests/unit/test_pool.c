@@ -265,6 +265,23 @@ stable_readers_keep_writers_out(void **state)
 	assert_int_equal(pool_close(writer, true, &err), 0);
 }
 
+/* A killed one stays on record; it is not who has the pool when another one reads it. */
+static void
+a_reader_is_not_told_of_as_the_dead_writer(void **state)
+{
+	struct pool *p, *reader;
+
+	(void)state;
+	create("p");
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "eve", &p, &err), 0);
+	pool_free(p);
+	assert_int_equal(pool_open(store, "p", POOL_STABLE, "ann", &reader, &err), 0);
+	expect(pool_open(store, "p", POOL_WRITE, "eve", &p, &err), REPL_E_BUSY,
+	       "in use by another session that reads it");
+	expect(pool_remove(store, "p", &err), REPL_E_BUSY, "session that reads it");
+	assert_int_equal(pool_close(reader, true, &err), 0);
+}
+
 static void
 removed_pool_stays_for_its_reader(void **state)
 {
@@ -694,6 +711,7 @@ main(void)
 		T(writer_is_recorded_and_fenced),
 		T(second_writer_learns_who_holds_the_pool),
 		T(stable_readers_keep_writers_out),
+		T(a_reader_is_not_told_of_as_the_dead_writer),
 		T(removed_pool_stays_for_its_reader),
 		T(marks_last_and_an_unclean_end_is_unknown_unless_worse),
 		T(position_is_recorded_at_any_end_and_not_in_a_new_generation),
