@@ -22,6 +22,7 @@
 #define SLOTS_FILE   "sessions"
 #define SLOTS_MAX    10000U /* as of sessions-max */
 #define SLOT_SIZE    8U
+#define PIDS_OFF     ((off_t)1 << 40)
 #define FILE_MAX     24
 #define ENTRY_LATE_S 3 /* then a session has told what it is, if it can */
 
@@ -29,7 +30,8 @@
  * A session holds one slot of SLOTS_FILE locked for its life: the lock takes no space, so that
  * a session can be had where a disk is full. In the slot stands when it came. Its entry is
  * SLOT.json, the next one SLOT.tmp: both of REGISTRY_ENTRY_SIZE, with zeros behind the entry, they
- * are exchanged. The lock of the directory is held while slots are taken or looked at.
+ * are exchanged. From PIDS_OFF on, where no bytes are, it has that of its process's number locked.
+ * The lock of the directory is held while slots are taken or looked at.
  */
 struct registry {
 	int dir;
@@ -90,16 +92,28 @@ slots_held(int slots, unsigned first, unsigned count)
 	return fcntl(slots, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+static struct flock
+pid_lock(pid_t pid, short type)
+{
+	return (struct flock){
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = PIDS_OFF + pid,
+		.l_len = 1,
+	};
+}
+
 /* The lock is a shared one, which a file system that is read-only allows: slots_held() sees it,
  * too. */
 static bool
 slot_take(int slots, unsigned slot)
 {
 	struct flock lock = slots_lock(slot, 1);
+	struct flock process = pid_lock(getpid(), F_RDLCK);
 	uint8_t since[SLOT_SIZE];
 
 	lock.l_type = F_RDLCK;
-	if (fcntl(slots, F_OFD_SETLK, &lock) != 0)
+	if (fcntl(slots, F_OFD_SETLK, &lock) != 0 || fcntl(slots, F_OFD_SETLK, &process) != 0)
 		return false;
 	put_le64(since, clock_now_ns() / NS_PER_S);
 	/* Without space for it the session counts as one that came long ago. */
@@ -394,6 +408,23 @@ registry_update(struct registry *r, const char entry[REGISTRY_ENTRY_SIZE], struc
 		rc = err_errno(e, err_from_errno(errno), errno, "session's entry '%s'", name);
 	(void)close(fd);
 	return rc;
+}
+
+bool
+registry_has_process(int pool_dirfd, pid_t pid)
+{
+	struct flock lock = pid_lock(pid, F_WRLCK);
+	int dir = -1, slots = -1;
+	bool has;
+
+	has = dir_open(pool_dirfd, &dir, NULL) == 0 &&
+	      slots_open(dir, O_RDONLY, &slots, NULL) == 0 &&
+	      fcntl(slots, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+	if (slots >= 0)
+		(void)close(slots);
+	if (dir >= 0)
+		(void)close(dir);
+	return has;
 }
 
 int

@@ -6,12 +6,14 @@
  * no space: a full disk keeps nobody out who wants to read a pool or to remove one. It keeps one
  * small JSON file POOLDIR/.repld/SLOT.json, made by rename; one whose slot is free belongs to a
  * dead session and is removed. Space for it is reserved when the session begins, so that a disk
- * that fills up later does not keep it from being told of.
+ * that fills up later does not keep it from being told of. Which process it is another lock tells.
  */
 #ifndef REPLD_REGISTRY_H
 #define REPLD_REGISTRY_H
 
 #include <json-c/json.h>
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "err.h"
 
@@ -31,6 +33,9 @@ int registry_entry(struct json_object *o, char entry[REGISTRY_ENTRY_SIZE], struc
 
 /* Replace this session's entry. It takes as long as the disk does; no memory is allocated. */
 int registry_update(struct registry *r, const char entry[REGISTRY_ENTRY_SIZE], struct err *e);
+
+/* Whether that process is such a session; by its locks, which take no space. */
+bool registry_has_process(int pool_dirfd, pid_t pid);
 
 /*
  * A new array of all live sessions' entries. *untold (or NULL): how many others have been there

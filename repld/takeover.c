@@ -13,7 +13,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "control.h"
 #include "log.h"
 #include "poolstore.h"
 #include "registry.h"
@@ -22,24 +21,24 @@
 #define KILL_MS 2000
 
 /*
- * One line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF": the exclusive lock of
- * that process on that file? A file system with subvolumes shows another minor there
+ * One line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF": the process that has
+ * the exclusive lock of that file, else 0. A file system with subvolumes shows another minor there
  * than stat(2) does; all locks of a session are within one pool directory.
  */
-static bool
-line_is(const char *line, pid_t pid, const struct stat *file)
+static pid_t
+line_holder(const char *line, const struct stat *file)
 {
 	unsigned dev_major, dev_minor;
 	unsigned long ino;
 	char mode[8];
-	long owner;
+	int owner;
 
-	if (sscanf(line, "%*u: FLOCK ADVISORY %7s %ld %x:%x:%lu", mode, &owner, &dev_major,
+	if (sscanf(line, "%*u: FLOCK ADVISORY %7s %d %x:%x:%lu", mode, &owner, &dev_major,
 		   &dev_minor, &ino) != 5)
-		return false;
-	return strcmp(mode, "WRITE") == 0 && owner == (long)pid && ino == file->st_ino &&
-	       dev_major == major(file->st_dev) &&
-	       (dev_minor == minor(file->st_dev) || dev_major == 0);
+		return 0;
+	if (strcmp(mode, "WRITE") != 0 || ino != file->st_ino || dev_major != major(file->st_dev))
+		return 0;
+	return dev_minor == minor(file->st_dev) || dev_major == 0 ? owner : 0;
 }
 
 static bool
@@ -53,7 +52,7 @@ holds_lock(pid_t pid, const struct stat *file)
 	if (!f)
 		return false;
 	while (!holds && getline(&line, &room, f) > 0)
-		holds = line_is(line, pid, file);
+		holds = line_holder(line, file) == pid;
 	free(line);
 	(void)fclose(f);
 	return holds;
@@ -103,11 +102,11 @@ pidfd_gone(int pidfd, int timeout_ms)
 }
 
 /*
- * A descriptor of the process if it is this user's and has the lock, else -1. It is had before
- * that is looked at and alive after: the number was not another's meanwhile.
+ * A descriptor of the process if it is a session of this user's and has the lock, else -1. It is
+ * had before that is looked at and alive after: the number was not another's meanwhile.
  */
 static int
-holder_open(pid_t pid, const struct stat *file)
+holder_open(int pool_dirfd, pid_t pid, const struct stat *file)
 {
 	int pidfd;
 
@@ -116,34 +115,34 @@ holder_open(pid_t pid, const struct stat *file)
 	pidfd = pidfd_open(pid, 0);
 	if (pidfd < 0)
 		return -1;
-	if (is_ours(pid, pidfd) && holds_lock(pid, file) && !pidfd_gone(pidfd, 0))
+	if (is_ours(pid, pidfd) && registry_has_process(pool_dirfd, pid) && holds_lock(pid, file) &&
+	    !pidfd_gone(pidfd, 0))
 		return pidfd;
 	(void)close(pidfd);
 	return -1;
 }
 
-/* The first session of the registry that is the holder. */
+/*
+ * Of those who have the lock, which may be several where subvolumes look alike. What a session says
+ * of itself is not asked: it may be a second old, or there was no space for it.
+ */
 static int
-holder_find(int pool_dirfd, const struct stat *file, pid_t *pid, int *pidfd, struct err *e)
+holder_find(int pool_dirfd, const struct stat *file, pid_t *pid)
 {
-	struct json_object *entries = NULL;
-	uint64_t value;
-	int rc = registry_list(pool_dirfd, &entries, NULL, e);
+	FILE *f = fopen("/proc/locks", "re");
+	char *line = NULL;
+	size_t room = 0;
+	int pidfd = -1;
 
-	*pidfd = -1;
-	if (rc)
-		return rc;
-	/* What an entry says of its pool may be a second old; the lock is what counts. */
-	for (size_t i = 0; *pidfd < 0 && i < json_object_array_length(entries); i++) {
-		struct json_object *o = json_object_array_get_idx(entries, i);
-
-		if (control_get_u64(o, "pid", 2, INT32_MAX, &value, NULL))
-			continue;
-		*pid = (pid_t)value;
-		*pidfd = holder_open(*pid, file);
+	if (!f)
+		return -1;
+	while (pidfd < 0 && getline(&line, &room, f) > 0) {
+		*pid = line_holder(line, file);
+		pidfd = holder_open(pool_dirfd, *pid, file);
 	}
-	json_object_put(entries);
-	return 0;
+	free(line);
+	(void)fclose(f);
+	return pidfd;
 }
 
 static int
@@ -179,7 +178,7 @@ takeover_end_writer(struct pool_store *s, const char *name, struct err *e)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': sidecar", name);
 	pool_files_close(&f);
 	if (!rc)
-		rc = holder_find(s->dirfd, &st, &pid, &pidfd, e);
+		pidfd = holder_find(s->dirfd, &st, &pid);
 	if (!rc && pidfd < 0)
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s' is locked, and by no session of repld that has it open for "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A target whose file system has neither a block nor an inode left: its pools are told of, compared, restored, written and
-# removed all the same.
+# A target whose file system has neither a block nor an inode left: its pools are told of, compared, restored, written,
+# promoted, whoever writes to them, and removed all the same.
 . "$(dirname "$0")/full_lib.sh"
 
 start_on_disk tmpfs 64m
@@ -28,9 +28,12 @@ ctl sync --force "$TMP/source" "$T/p" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TM
 equal "$TMP/source" "$pools/p"
 ctl_fails 1 "No space left" create "$T/r" --size 4M
 grep -q "^next: make room in the target's pool directory" "$TMP/err" || fail "$(cat "$TMP/err")"
+hold p write
+ctl_fails 4 "open for writing by holder" promote "$T/p"
+ctl promote --force "$T/p" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
+[ "$(ctl info --json "$T/p" | member primary)" = True ] || fail "no primary"
 ctl remove --force "$T/q" >/dev/null || fail "remove"
 [ ! -e "$pools/q" ] || fail "it is still there"
-
 rm -f "$pools"/.more*
 
 # A sync that finds no space names first what is wanting.

@@ -548,16 +548,17 @@ a_demoted_laggard_names_nothing_of_which_it_has_a_part(void **state)
 
 enum { REGISTERED = 1, STOPPED = 2, DEAF = 4, OTHER_POOL = 8 };
 
-/* A process that has a pool open for writing, as a session has. */
+/*
+ * A process that has a pool open for writing, as a session has; one that has had no space to tell
+ * of itself.
+ */
 static pid_t
 writer_start(unsigned how)
 {
 	const char *pool = how & OTHER_POOL ? "q" : "p";
 	struct registry *r = NULL;
 	struct pool_store *mine;
-	struct json_object *o;
 	struct pool *p;
-	char entry[REGISTRY_ENTRY_SIZE];
 	int ready[2];
 	sigset_t term;
 	pid_t pid;
@@ -579,13 +580,8 @@ writer_start(unsigned how)
 		(void)sigprocmask(SIG_BLOCK, &term, NULL);
 	if (pool_store_new(dir, &mine, NULL) || pool_open(mine, pool, POOL_WRITE, "w", &p, NULL))
 		_exit(1);
-	if (how & REGISTERED) {
-		o = json_object_new_object();
-		(void)json_object_object_add(o, "pid", json_object_new_int64(getpid()));
-		if (registry_join(pool_store_dirfd(mine), 8, &r, NULL) ||
-		    registry_entry(o, entry, NULL) || registry_update(r, entry, NULL))
-			_exit(1);
-	}
+	if (how & REGISTERED && registry_join(pool_store_dirfd(mine), 8, &r, NULL))
+		_exit(1);
 	(void)!write(ready[1], "x", 1);
 	if (how & STOPPED)
 		(void)raise(SIGSTOP);

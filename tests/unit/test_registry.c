@@ -157,6 +157,41 @@ entries_come_change_and_go(void **state)
 	registry_leave(NULL);
 }
 
+/* Also one that has no entry, and no space for one. */
+static void
+a_session_is_known_by_its_process(void **state)
+{
+	struct registry *a = NULL;
+	struct err e;
+	int pipes[2];
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_false(registry_has_process(pools, getpid()));
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		disk_full = true;
+		if (registry_join(pools, 4, &a, &e) || (syscall(SYS_write, pipes[1], "x", 1) != 1))
+			_exit(1);
+		(void)alarm(60);
+		for (;;)
+			(void)pause();
+	}
+	(void)close(pipes[1]);
+	assert_int_equal(read(pipes[0], &c, 1), 1);
+	(void)close(pipes[0]);
+	assert_true(registry_has_process(pools, pid));
+	assert_false(registry_has_process(pools, pid + 1) || registry_has_process(pools, pid - 1));
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	registry_leave(a);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_false(registry_has_process(pools, pid));
+}
+
 static void
 limit_counts_live_sessions(void **state)
 {
@@ -341,6 +376,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(entries_come_change_and_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_session_is_known_by_its_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(limit_counts_live_sessions, setup, teardown),
 		cmocka_unit_test_setup_teardown(dead_sessions_are_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(garbage_is_no_entry, setup, teardown),
