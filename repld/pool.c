@@ -235,12 +235,16 @@ pool_check_size(const struct pool_files *f, const struct pool_info *info, struct
 {
 	uint64_t size = info->meta.pool_size;
 	struct stat st;
+	int rc;
 
 	/* Looked at after the sidecar: a writer may have grown both in between. */
 	if (fstat(f->fd, &st) != 0)
 		return err_errno(e, REPL_E_IO, errno, "pool '%s'", info->name);
 	if (f->parts && size > held(f) && !f->write)
 		(void)poolparts_follow(f->parts, info->name, NULL);
+	rc = f->parts ? poolparts_check_sizes(f->parts, info->name, e) : 0;
+	if (rc)
+		return rc;
 	if (f->parts && size > held(f))
 		return err_set(e, REPL_E_CORRUPT,
 			       "pool '%s': its parts hold %llu bytes, its sidecar says %llu: the "

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,12 +21,12 @@ _Static_assert(HASH128_SIZE == GEN_ID_SIZE, "a hash is an identifier");
 
 /* Numbers of files are given again: the time at which it was made is a part of what a file is. */
 static bool
-file_add(struct gen_id *id, int fd, uint32_t replica, uint32_t number)
+file_add(struct gen_id *id, const struct poolpart *part, uint32_t replica, uint32_t number)
 {
-	uint8_t text[GEN_ID_SIZE + 4 + 4 + 8 + 8 + 4];
+	uint8_t text[GEN_ID_SIZE + 4 + 4 + 8 + 8 + 4 + 8];
 	struct statx x;
 
-	if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) != 0)
+	if (part->fd < 0 || statx(part->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &x) != 0)
 		return false;
 	/* Not every file system tells it; a number alone finds most new files. */
 	if (!(x.stx_mask & STATX_BTIME))
@@ -36,6 +37,7 @@ file_add(struct gen_id *id, int fd, uint32_t replica, uint32_t number)
 	put_le64(text + 24, x.stx_ino);
 	put_le64(text + 32, (uint64_t)x.stx_btime.tv_sec);
 	put_le32(text + 40, x.stx_btime.tv_nsec);
+	put_le64(text + 44, part->file_size);
 	hash128(text, sizeof(text), id->b);
 	return true;
 }
@@ -48,9 +50,41 @@ poolparts_backing(const struct poolparts *p)
 
 	for (const struct poolparts *r = p->next; r; r = r->next)
 		for (unsigned i = 0; i < r->count; i++)
-			if (!file_add(&id, r->part[i].fd, r->replica, i))
+			if (!file_add(&id, &r->part[i], r->replica, i))
 				return nil;
 	return id;
+}
+
+uint64_t
+poolparts_layout(const struct poolparts *p, uint64_t size)
+{
+	uint64_t sum = 0, left = size;
+	uint8_t text[3 * 8];
+
+	for (unsigned i = 0; left > 0 && i < p->count; i++) {
+		uint64_t len = p->part[i].len < left ? p->part[i].len : left;
+
+		put_le64(text, sum);
+		put_le64(text + 8, p->part[i].off);
+		put_le64(text + 16, len);
+		sum = sum64(text, sizeof(text));
+		left -= len;
+	}
+	return sum;
+}
+
+uint64_t
+poolparts_layout_now(const struct poolparts *p, uint64_t size)
+{
+	struct poolparts now;
+	uint64_t sum = 0;
+
+	if (p->dir_count == 0)
+		return poolparts_layout(p, size);
+	if (poolparts_scan_again(p, &now, NULL) == 0)
+		sum = poolparts_layout(&now, size);
+	free(now.part);
+	return sum;
 }
 
 struct device_search {
@@ -138,9 +172,11 @@ pool_backing_note(const struct pool_files *f, struct sidecar *meta)
 {
 	struct gen_id now;
 
-	if (f->parts)
+	if (f->parts) {
 		meta->backing = poolparts_backing(f->parts);
-	else if (pooldevice_is_open(&f->st) &&
-		 pooldevice_identity(POOLDEVICE_SYSFS, f->st.st_rdev, &now))
+		meta->layout = poolparts_layout(f->parts, meta->pool_size);
+	} else if (pooldevice_is_open(&f->st) &&
+		   pooldevice_identity(POOLDEVICE_SYSFS, f->st.st_rdev, &now)) {
 		meta->backing = now;
+	}
 }

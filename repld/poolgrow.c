@@ -231,6 +231,8 @@ pool_grow_record(struct pool *p, uint64_t size, struct err *e)
 	int rc;
 
 	next.pool_size = size;
+	if (p->files.parts)
+		next.layout = poolparts_layout(p->files.parts, size);
 	rc = sidecar_write(p->files.sidecar_fd, &next, e);
 	p->in_doubt = rc != 0;
 	if (rc)

@@ -43,11 +43,57 @@ record(const struct pool_files *f, const char *name, const char *what, struct si
 	return 0;
 }
 
+/* What we have seen of its directories may be from before it has grown. */
+static bool
+parts_are_others(const struct pool_files *f, const struct sidecar *meta)
+{
+	uint64_t now;
+
+	if (!f->parts || !meta->layout || meta->primary ||
+	    poolparts_layout(f->parts, meta->pool_size) == meta->layout)
+		return false;
+	now = poolparts_layout_now(f->parts, meta->pool_size);
+	return now && now != meta->layout;
+}
+
+/* Whether one has not all that the set file says is in it: of files, that may have been changed. */
+static bool
+parts_are_cut(const struct pool_files *f, const struct sidecar *meta)
+{
+	const struct poolparts *p = f->parts;
+	uint64_t left = meta->pool_size;
+	struct stat st;
+
+	if (p->dir_count)
+		return parts_are_others(f, meta);
+	if (poolparts_layout(p, meta->pool_size) != meta->layout)
+		return false;
+	for (unsigned i = 0; left > 0 && i < p->count; i++) {
+		uint64_t len = p->part[i].len < left ? p->part[i].len : left;
+
+		if (fstat(p->part[i].fd, &st) == 0 && (uint64_t)st.st_size < p->part[i].off + len)
+			return true;
+		left -= len;
+	}
+	return false;
+}
+
+/* Its local replicas are what it was: they have to be compared, as if its writer had not closed. */
+static int
+record_parts(const struct pool_files *f, const char *name, const char *what, struct sidecar *meta,
+	     struct err *e)
+{
+	meta->writer_open = true;
+	return record(f, name, what, meta, e);
+}
+
 void
 pool_files_record_cut(const struct pool_files *f, const char *name, struct sidecar *meta)
 {
 	struct stat st;
 
+	if (f->parts && !meta->primary && parts_are_cut(f, meta))
+		(void)record_parts(f, name, "its file was cut by another hand", meta, NULL);
 	if (!f->parts && fstat(f->fd, &st) == 0 && S_ISREG(st.st_mode) &&
 	    (uint64_t)st.st_size < meta->pool_size)
 		(void)record(f, name, "its file was cut by another hand", meta, NULL);
@@ -59,6 +105,9 @@ pool_files_record_moved(struct pool_store *s, const struct pool_files *f, const 
 {
 	int rc;
 
+	if (parts_are_others(f, meta))
+		return record_parts(f, name, "its files were cut or grown by another hand", meta,
+				    e);
 	if (!pool_is_elsewhere(f, meta))
 		return 0;
 	rc = pool_device_is_free(s, name, f->st.st_rdev, e);
@@ -72,7 +121,7 @@ pool_files_record_moved(struct pool_store *s, const struct pool_files *f, const 
 void
 pool_files_look(const struct pool_files *f, struct sidecar *meta)
 {
-	if (pool_is_elsewhere(f, meta))
+	if (pool_is_elsewhere(f, meta) || parts_are_others(f, meta))
 		forget(meta);
 }
 

@@ -350,14 +350,21 @@ part_open(struct poolpart *part, int dirfd, const char *name, int flags, struct 
 	if (rc == REPL_E_NOT_FOUND)
 		return err_set(e, REPL_E_CORRUPT, "pool set '%s': its part '%s' is missing", name,
 			       part->name);
-	if (rc)
-		return err_prefix(e, "pool set '%s'", name);
+	return rc ? err_prefix(e, "pool set '%s'", name) : 0;
+}
+
+static int
+part_check_size(const struct poolpart *part, const struct stat *st, const char *name, struct err *e)
+{
 	if ((uint64_t)st->st_size != part->file_size)
 		return err_set(e, REPL_E_CORRUPT,
 			       "pool set '%s': its part '%s' has %llu bytes, the set file says "
 			       "%llu",
 			       name, part->name, (unsigned long long)st->st_size,
 			       (unsigned long long)part->file_size);
+	if (part->file_size < POOLSET_PART_MIN)
+		return err_set(e, REPL_E_CORRUPT, "pool set '%s': its part '%s' has %llu bytes",
+			       name, part->name, (unsigned long long)part->file_size);
 	return 0;
 }
 
@@ -379,6 +386,8 @@ section_open(struct poolparts *p, const char *name, int flags, struct err *e)
 				     : err_errno(e, REPL_E_IO, errno, "pool set '%s'", name);
 		else
 			rc = part_open(&p->part[i], p->dirfd, name, flags, &st, e);
+		if (!rc && p->replica)
+			rc = part_check_size(&p->part[i], &st, name, e);
 		if (i == 0)
 			first = st;
 		/* What is probed of the first part must hold for all. */
@@ -417,17 +426,28 @@ poolparts_open(struct poolparts *p, const char *name, int flags, struct err *e)
 }
 
 int
+poolparts_check_sizes(const struct poolparts *p, const char *name, struct err *e)
+{
+	struct stat st;
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < p->count; i++)
+		rc = fstat(p->part[i].fd, &st) == 0
+			     ? part_check_size(&p->part[i], &st, name, e)
+			     : err_errno(e, REPL_E_IO, errno, "pool set '%s'", name);
+	return rc;
+}
+
+int
 poolparts_follow(struct poolparts *p, const char *name, struct err *e)
 {
 	unsigned before = p->count;
-	struct poolparts now = {.headers = p->headers, .dirfd = p->dirfd};
+	struct poolparts now;
 	int rc;
 
 	if (p->dir_count == 0)
 		return 0;
-	now.dir_count = p->dir_count;
-	memcpy(now.dir, p->dir, sizeof(now.dir));
-	rc = poolparts_scan(&now, e);
+	rc = poolparts_scan_again(p, &now, e);
 	for (unsigned i = before; !rc && i < now.count; i++) {
 		struct poolpart *part = poolparts_add(p);
 

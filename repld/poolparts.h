@@ -74,10 +74,13 @@ uint64_t poolparts_room(const struct poolparts *p);
 uint64_t poolparts_held(const struct poolparts *p);
 
 /*
- * Open all; of the local replicas only for writing. REPL_E_CORRUPT if one is missing or has
- * another size than its line says.
+ * Open all; of the local replicas only for writing. REPL_E_CORRUPT if one is missing, or one of a
+ * local replica has another size than its line says.
  */
 int poolparts_open(struct poolparts *p, const char *name, int flags, struct err *e);
+
+/* REPL_E_CORRUPT if one of the pool's own, which are open, has not the size that is due. */
+int poolparts_check_sizes(const struct poolparts *p, const char *name, struct err *e);
 
 /* Another process has let the pool grow: open for reading what has come. */
 int poolparts_follow(struct poolparts *p, const char *name, struct err *e);
@@ -154,7 +157,8 @@ int poolparts_extend(const struct poolparts *p, struct pmem_map *map, uint64_t s
 /* Room for one more part in p; NULL: out of memory. Its fd is -1. */
 struct poolpart *poolparts_add(struct poolparts *p);
 
-/* What is in p's directories. */
+/* What is in p's directories; into now, whose part is to be freed, also after an error. */
 int poolparts_scan(struct poolparts *p, struct err *e);
+int poolparts_scan_again(const struct poolparts *p, struct poolparts *now, struct err *e);
 
 #endif

@@ -110,16 +110,29 @@ poolparts_scan(struct poolparts *p, struct err *e)
 	for (unsigned i = 0; i < p->count; i++) {
 		struct poolpart *part = &p->part[i];
 
-		if (part->file_size < POOLSET_PART_MIN || part->file_size > INT64_MAX - sum)
+		if (part->file_size > INT64_MAX - sum)
 			return err_set(e, REPL_E_CORRUPT, "its part '%s' has %llu bytes",
 				       part->name, (unsigned long long)part->file_size);
 		sum += part->file_size;
 		part->off = poolset_part_off(p->headers, i);
-		part->len = poolset_part_len(p->headers, i, part->file_size);
+		/* One that was cut has nothing; whoever opens the pool tells. */
+		if (part->file_size >= POOLSET_PART_MIN)
+			part->len = poolset_part_len(p->headers, i, part->file_size);
 		p->size += part->len;
 	}
 	p->there = p->count;
 	return 0;
+}
+
+int
+poolparts_scan_again(const struct poolparts *p, struct poolparts *now, struct err *e)
+{
+	memset(now, 0, sizeof(*now));
+	now->headers = p->headers;
+	now->dirfd = p->dirfd;
+	now->dir_count = p->dir_count;
+	memcpy(now->dir, p->dir, sizeof(now->dir));
+	return poolparts_scan(now, e);
 }
 
 /* ---- planning ---- */

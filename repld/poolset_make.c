@@ -420,6 +420,7 @@ set_fill(struct set_making *m, const uint8_t *attr, struct err *e)
 	if (!rc && m->parts->linked)
 		memcpy(m->meta.attr, attr, sizeof(m->meta.attr));
 	m->meta.backing = poolparts_backing(m->parts);
+	m->meta.layout = poolparts_layout(m->parts, m->meta.pool_size);
 	return rc ? rc : poolparts_sync(m->made, e);
 }
 

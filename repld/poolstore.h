@@ -56,12 +56,15 @@ int pool_check_present(const struct pool_files *f, const char *name, struct err 
 /* REPL_E_CORRUPT if the file's size is not what info says. */
 int pool_check_size(const struct pool_files *f, const struct pool_info *info, struct err *e);
 
-/* Under the writer's lock, with both files open for writing: a file that is too short is no
- * replica. */
+/*
+ * Under the writer's lock, with both files open for writing, of a pool whose size is not right: if
+ * a file is too short it is no replica.
+ */
 void pool_files_record_cut(const struct pool_files *f, const char *name, struct sidecar *meta);
 
 /*
- * The same: another device than what the sidecar speaks of is none. REPL_E_REFUSED, and nothing is
+ * The same of one whose size is right: another device than what the sidecar speaks of is none, nor
+ * are files of a set that have its bytes elsewhere. REPL_E_REFUSED, and nothing is
  * recorded, if it is another pool's; an error also if it can't be recorded.
  */
 int pool_files_record_moved(struct pool_store *s, const struct pool_files *f, const char *name,
@@ -74,6 +77,13 @@ void pool_files_look(const struct pool_files *f, struct sidecar *meta);
 
 /* The files of p's local replicas, which are open; nil: there are none, or nobody can say. */
 struct gen_id poolparts_backing(const struct poolparts *p);
+
+/*
+ * How the first size bytes of the pool are spread over the files of p, which say them one behind
+ * the other; and of what lies in its directories now, 0: nobody can say.
+ */
+uint64_t poolparts_layout(const struct poolparts *p, uint64_t size);
+uint64_t poolparts_layout_now(const struct poolparts *p, uint64_t size);
 
 /* REPL_E_REFUSED if the device is that of a pool of another name. */
 int pool_device_is_free(struct pool_store *s, const char *name, dev_t number, struct err *e);

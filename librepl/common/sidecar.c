@@ -42,7 +42,8 @@ enum {
 	AT_RECORD_OFF = 648,
 	AT_RECORD_LEN = 656,
 	AT_BACKING = 664,
-	AT_ZERO_680 = 680,
+	AT_LAYOUT = 680,
+	AT_ZERO_688 = 688,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -59,10 +60,12 @@ enum {
 #define MINOR_OPENING    4 /* brought the first opening that has not ended */
 #define MINOR_RECORD     5 /* brought the position record, and who is waited for */
 #define MINOR_BACKING    6 /* brought what the pool lies in, and whether that is settled */
+#define MINOR_LAYOUT     7 /* brought how a set has its bytes */
 #define MINOR_TWO_ATTR   1 /* attributes, of major versions 2 and 3 */
 #define MINOR_TWO_OPEN   2 /* the first opening, of major versions 2 and 3 */
 #define MINOR_TWO_RECORD 3 /* both, of major versions 2 and 3 */
 #define MINOR_TWO_BACK   4 /* both, of major versions 2 and 3 */
+#define MINOR_TWO_LAYOUT 5 /* the bytes of a set, of major versions 2 and 3 */
 #define POOL_ALIGN       4096U
 
 /* What a copy on media is. */
@@ -158,6 +161,8 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = major > 1 ? MINOR_TWO_RECORD : MINOR_RECORD;
 	if (s->settled || !gen_id_is_nil(&s->backing))
 		minor = major > 1 ? MINOR_TWO_BACK : MINOR_BACKING;
+	if (s->layout)
+		minor = major > 1 ? MINOR_TWO_LAYOUT : MINOR_LAYOUT;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
@@ -204,6 +209,7 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	put_le64(slot + AT_RECORD_OFF, s->position_off);
 	put_le64(slot + AT_RECORD_LEN, s->position_len);
 	memcpy(slot + AT_BACKING, s->backing.b, GEN_ID_SIZE);
+	put_le64(slot + AT_LAYOUT, s->layout);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -259,12 +265,20 @@ has_backing(const uint8_t *slot)
 	return has_minor(slot, MINOR_BACKING, MINOR_TWO_BACK);
 }
 
+static bool
+has_layout(const uint8_t *slot)
+{
+	return has_minor(slot, MINOR_LAYOUT, MINOR_TWO_LAYOUT);
+}
+
 /* Where what the slot's version does not know begins. */
 static size_t
 reserved_at(const uint8_t *slot)
 {
+	if (has_layout(slot))
+		return AT_ZERO_688;
 	if (has_backing(slot))
-		return AT_ZERO_680;
+		return AT_LAYOUT;
 	if (has_record(slot))
 		return AT_BACKING;
 	return has_attr(slot) ? AT_RECORD_OFF : AT_ATTR;
@@ -296,9 +310,9 @@ check_reserved(const uint8_t *slot, struct err *e)
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
 	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? MINOR_TWO_BACK : MINOR_BACKING))
+	    minor <= (major == 2 ? MINOR_TWO_LAYOUT : MINOR_LAYOUT))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if (has_minor(slot, MINOR_BACKING + 1, MINOR_TWO_BACK + 1))
+	if (has_minor(slot, MINOR_LAYOUT + 1, MINOR_TWO_LAYOUT + 1))
 		return 0;
 	zero = reserved_at(slot);
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
@@ -438,6 +452,8 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 	got.settled = has_backing(slot) && (get_le32(slot + AT_FLAGS) & FLAG_SETTLED);
 	if (has_backing(slot))
 		memcpy(got.backing.b, slot + AT_BACKING, GEN_ID_SIZE);
+	if (has_layout(slot))
+		got.layout = get_le64(slot + AT_LAYOUT);
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,

@@ -84,6 +84,8 @@ struct sidecar {
 	 * files of its local replicas. Nil: nobody knows.
 	 */
 	struct gen_id backing;
+	/* The same of a pool set: how its bytes are spread over its files. 0: nobody knows. */
+	uint64_t layout;
 	bool settled; /* of a device: nothing was stored since all of it was flushed */
 };
 

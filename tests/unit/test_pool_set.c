@@ -606,6 +606,166 @@ test_local_replica_without_headers(void **state)
 	assert_int_equal(file_byte("a", 0), 'e');
 }
 
+/* ---- what another hand has done to closed files ---- */
+
+static const struct generation written = {.current.b = {1}};
+
+static void
+write_whole(void)
+{
+	struct pool *pool = open_write();
+
+	assert_int_equal(pool_mark(pool, SIDECAR_UP_TO_DATE, &written, 0, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+}
+
+static void
+cut(const char *name, off_t size)
+{
+	assert_int_equal(truncate(path_of(name), size), 0);
+}
+
+static void
+whole(void)
+{
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+	write_whole();
+}
+
+/* For a writer as well, until it is filled again. */
+static void
+of_no_generation(void)
+{
+	struct pool *pool;
+
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_INCONSISTENT);
+	assert_true(gen_id_is_nil(&info.meta.generation.current));
+	pool = open_write();
+	assert_int_equal(pool_get_info(pool)->meta.state, SIDECAR_INCONSISTENT);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_INCONSISTENT);
+	write_whole();
+	whole();
+}
+
+static void
+refused_while_cut(const char *name, off_t size, off_t again)
+{
+	struct pool *pool;
+
+	cut(name, size);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_int_equal(pool_open(store, "s", POOL_READ, "r", &pool, &err), REPL_E_CORRUPT);
+	cut(name, again);
+}
+
+/* All bytes behind such a file are others', whether or not what follows holds enough. */
+static void
+test_directories_cut_or_grown(void **state)
+{
+	struct pool *pool;
+
+	(void)state;
+	make_dir("d");
+	make_dir("e");
+	write_set("s", "OPTION NOHDRS\n8M d\n8M e\n");
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
+	pool = open_write();
+	assert_int_equal(pool_grow_space(pool, 6 * MB, &err), 0);
+	assert_int_equal(pool_grow_record(pool, 6 * MB, &err), 0);
+	/* As if it was killed. */
+	pool_free(pool);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+	write_whole();
+	whole();
+	cut("d/000000.pmem", 3 * MB);
+	of_no_generation();
+	cut("d/000000.pmem", 3 * MB + MB / 2);
+	of_no_generation();
+	/* Behind the pool's end nothing is lost. */
+	cut("e/000001.pmem", 8 * MB);
+	whole();
+	refused_while_cut("e/000001.pmem", 2 * MB, 8 * MB);
+	of_no_generation();
+	refused_while_cut("d/000000.pmem", 65536, 3 * MB + MB / 2);
+	of_no_generation();
+	/* One of a version before does not tell. */
+	pool = open_write();
+	pool->info.meta.layout = 0;
+	assert_int_equal(sidecar_write(pool->files.sidecar_fd, &pool->info.meta, &err), 0);
+	pool_free(pool);
+	cut("d/000000.pmem", 4 * MB);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+	write_whole();
+	cut("d/000000.pmem", 3 * MB);
+	of_no_generation();
+	/* Its own program has it. */
+	assert_int_equal(pool_promote(store, "s", "b", false, &info, &err), 0);
+	cut("d/000000.pmem", 4 * MB);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
+}
+
+/* A set file that has been changed is not a file that was cut. */
+static void
+test_files_cut(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n2M p\n4M q\n";
+	struct pool *pool;
+
+	(void)state;
+	write_set("s", lines);
+	assert_int_equal(pool_set_create(store, "s", 5 * MB, NULL, NULL, false, &info, &err), 0);
+	write_whole();
+	write_set("s", "OPTION NOHDRS\n3M p\n4M q\n");
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	write_set("s", lines);
+	whole();
+	refused_while_cut("q", 3 * MB, 4 * MB);
+	whole();
+	refused_while_cut("q", 3 * MB - 4096, 4 * MB);
+	of_no_generation();
+	refused_while_cut("p", MB, 2 * MB);
+	of_no_generation();
+	/* Both at once. */
+	write_set("s", "OPTION NOHDRS\n3M p\n4M q\n");
+	cut("p", 3 * MB);
+	of_no_generation();
+}
+
+/* One that is made of directories is shorter, or the pool is: they are compared. */
+static void
+test_local_replica_cut(void **state)
+{
+	struct pool *pool;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		make_dir((const char *[]){"d", "e", "r"}[i]);
+	write_set("s", "OPTION NOHDRS\n8M d\n8M e\nREPLICA\n16M r\n");
+	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
+	pool = open_write();
+	assert_int_equal(pool_grow_space(pool, 6 * MB, &err), 0);
+	assert_int_equal(pool_grow_record(pool, 6 * MB, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
+	file_change("e/000001.pmem", MB, "seam", 4);
+	file_change("r/000001.pmem", MB, "seam", 4);
+	write_whole();
+	cut("r/000000.pmem", 3 * MB);
+	whole();
+	assert_int_equal(file_byte("r/000001.pmem", 2 * MB), 's');
+	assert_int_equal(file_byte("r/000001.pmem", MB), 0);
+	cut("d/000000.pmem", 3 * MB);
+	of_no_generation();
+	assert_int_equal(file_byte("r/000001.pmem", 2 * MB), 0);
+	assert_int_equal(file_byte("r/000001.pmem", MB), 's');
+}
+
 static void
 kept(unsigned flags, int code, const char *why, const char *part)
 {
@@ -708,6 +868,9 @@ main(void)
 		TEST(test_directories_refused),
 		TEST(test_local_replica),
 		TEST(test_local_replica_without_headers),
+		TEST(test_directories_cut_or_grown),
+		TEST(test_files_cut),
+		TEST(test_local_replica_cut),
 		TEST(test_others_parts_are_kept),
 		TEST(test_content_is_no_set),
 	};

@@ -597,11 +597,42 @@ what_it_lies_in_has_a_version(void **state)
 	}
 }
 
+static void
+how_a_set_has_its_bytes_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (unsigned major = 1; major <= 3; major++) {
+		s.primary = major == 2;
+		s.log_off = major == 3 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = major == 3 ? 4096 : 0;
+		s.layout = 0;
+		sidecar_encode(&s, want);
+		want[10] = major == 1 ? 7 : 5;
+		memcpy(want + 680, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
+		seal(want);
+		s.layout = 0x0807060504030201;
+		sidecar_encode(&s, slot);
+		assert_memory_equal(slot, want, sizeof(want));
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.layout == s.layout);
+		slot[10]--;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		memset(slot + 680, 0, 8);
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.layout == 0);
+	}
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 7, 0, ""}, used = {700, 2, 1, 0, ""};
+	static const struct change minor = {10, 2, 8, 0, ""}, used = {700, 2, 1, 0, ""};
 	static const struct change major = {8, 2, 4, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
@@ -813,6 +844,7 @@ main(void)
 		cmocka_unit_test(a_position_record_has_a_version),
 		cmocka_unit_test(who_is_waited_for_has_a_version),
 		cmocka_unit_test(what_it_lies_in_has_a_version),
+		cmocka_unit_test(how_a_set_has_its_bytes_has_a_version),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),
