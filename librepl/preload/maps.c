@@ -86,8 +86,9 @@ entry_new(void)
 }
 
 /*
- * Under the lock, as all that changes the table. What goes on where another mapping ends becomes
- * one with it, as in the kernel: a program may map its file in many small steps.
+ * Under the lock and amid a change, as all that changes the table. What goes on where another
+ * mapping ends becomes one with it, as in the kernel: a program may map its file in many small
+ * steps.
  */
 static int
 add(uintptr_t at, size_t len, uint64_t off, unsigned pool)
@@ -95,7 +96,6 @@ add(uintptr_t at, size_t len, uint64_t off, unsigned pool)
 	uintptr_t end = at + len;
 	struct map *m;
 
-	change_begin();
 	for (unsigned i = 0; i < GET(used); i++) {
 		uintptr_t from = GET(table[i].at), to = GET(table[i].end);
 		uint64_t begin = GET(table[i].off);
@@ -115,19 +115,7 @@ add(uintptr_t at, size_t len, uint64_t off, unsigned pool)
 	m = entry_new();
 	if (m)
 		set(m, at, end, off, pool);
-	change_end();
 	return m ? 0 : -1;
-}
-
-int
-maps_add(void *addr, size_t len, uint64_t off, unsigned pool)
-{
-	int rc;
-
-	table_lock();
-	rc = add((uintptr_t)addr, len, off, pool);
-	table_unlock();
-	return rc;
 }
 
 /* Take [at, end) out of one mapping; what is left behind it, if anything, gets an entry. */
@@ -203,7 +191,6 @@ static void
 remove_range(uintptr_t at, uintptr_t end, struct maps_change *c)
 {
 	c->left = 0;
-	change_begin();
 	for (unsigned i = 0; i < GET(used); i++) {
 		struct map *m = &table[i];
 
@@ -218,7 +205,30 @@ remove_range(uintptr_t at, uintptr_t end, struct maps_change *c)
 		if (GET(m->at) != GET(m->end))
 			c->left |= 1U << GET(m->pool);
 	}
+}
+
+/* Nobody who reads sees the place without a mapping. */
+static void
+replace(uintptr_t at, size_t len, uint64_t off, unsigned pool, struct maps_change *c)
+{
+	change_begin();
+	remove_range(at, at + len, c);
+	if (add(at, len, off, pool))
+		c->full |= 1U << pool;
+	else
+		c->left |= 1U << pool;
 	change_end();
+}
+
+struct maps_change
+maps_put(void *addr, size_t len, uint64_t off, unsigned pool)
+{
+	struct maps_change c = {0};
+
+	table_lock();
+	replace((uintptr_t)addr, len, off, pool, &c);
+	table_unlock();
+	return c;
 }
 
 struct maps_change
@@ -232,7 +242,9 @@ maps_remove(void *addr, size_t len)
 	if (GET(used) == 0 || !maps_find(at, end, &any))
 		return c;
 	table_lock();
+	change_begin();
 	remove_range(at, end, &c);
+	change_end();
 	table_unlock();
 	return c;
 }
@@ -245,11 +257,14 @@ maps_unmap(void *addr, size_t len, int *rc)
 
 	table_lock();
 	*rc = real_munmap(addr, len);
+	change_begin();
 	if (*rc == 0)
 		remove_range(at, at + len, &c);
+	change_end();
 	table_unlock();
 	return c;
 }
+
 /* One look at the table; it may be in the middle of a change. */
 static bool
 look(uintptr_t at, uintptr_t end, struct maps_piece *piece)
@@ -288,7 +303,8 @@ maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece)
 	return found;
 }
 
-/* Under the lock. Where all is known of the old mapping, it's by its first page. */
+/* Under the lock, before a change. Where all is known of the old mapping, it's by its first page.
+ */
 static void
 moved(uintptr_t from, size_t from_len, uintptr_t to, size_t len, struct maps_change *c)
 {
@@ -296,6 +312,7 @@ moved(uintptr_t from, size_t from_len, uintptr_t to, size_t len, struct maps_cha
 	bool known = maps_find(from, from + 1, &piece);
 	int rc = 0;
 
+	change_begin();
 	if (to != from) {
 		remove_range(to, to + len, c);
 		remove_range(from, from + from_len, c);
@@ -306,6 +323,7 @@ moved(uintptr_t from, size_t from_len, uintptr_t to, size_t len, struct maps_cha
 	} else if (known && len > from_len) {
 		rc = add(to + from_len, len - from_len, piece.off + from_len, piece.pool);
 	}
+	change_end();
 	if (known && rc)
 		c->full |= 1U << piece.pool;
 	else if (known)
@@ -338,11 +356,8 @@ maps_remap_pages(void *addr, size_t len, int prot, size_t page, int flags, int *
 
 	table_lock();
 	*rc = (int)syscall(SYS_remap_file_pages, addr, len, prot, page, flags);
-	if (*rc == 0 && maps_find(at, at + 1, &piece)) {
-		remove_range(at, at + whole, &c);
-		if (add(at, whole, (uint64_t)page * PAGE, piece.pool))
-			c.full |= 1U << piece.pool;
-	}
+	if (*rc == 0 && maps_find(at, at + 1, &piece))
+		replace(at, whole, (uint64_t)page * PAGE, piece.pool, &c);
 	table_unlock();
 	return c;
 }

@@ -22,15 +22,15 @@ struct maps_piece {
 	uintptr_t end; /* go on from here */
 };
 
-/* -1 if the table is full. */
-int maps_add(void *addr, size_t len, uint64_t off, unsigned pool);
-
 /* What a change has done, a bit for each pool. */
 struct maps_change {
 	uint32_t gone; /* lost a mapping */
 	uint32_t left; /* has any */
 	uint32_t full; /* the table had no place for one of its mappings */
 };
+
+/* The range is a mapping of the pool from now on, whatever was there; at no moment is it none. */
+struct maps_change maps_put(void *addr, size_t len, uint64_t off, unsigned pool);
 
 /* Forget the range; mappings that reach beyond it are cut. */
 struct maps_change maps_remove(void *addr, size_t len);

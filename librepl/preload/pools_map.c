@@ -42,6 +42,12 @@ is_reborn(const struct pool *p, uint64_t born)
 	return !p->view && p->born_ns && born && p->born_ns != born;
 }
 
+static bool
+has_file(const struct pool *p, const struct stat *st)
+{
+	return p->dev == st->st_dev && p->ino == st->st_ino;
+}
+
 /*
  * What is mapped is the pool's file, or has taken that one's place by its name. True if that was
  * replicated: what the replicas have is another file's then.
@@ -53,7 +59,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	bool other, renewed;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
-	other = p->dev != st->st_dev || p->ino != st->st_ino || is_reborn(p, born);
+	other = !has_file(p, st) || is_reborn(p, born);
 	renewed = other && p->ino != 0 && missed_forget(p);
 	if (other) {
 		if (maps_forget((unsigned)(p - pools)))
@@ -117,71 +123,46 @@ pools_let_go(struct maps_change c, bool may_close)
 	}
 }
 
-/* Something else is mapped there, or nothing. */
-static void
-range_gone(void *addr, size_t len, bool may_close)
-{
-	struct calm calm;
-
-	/* Of no effect then. */
-	if ((uintptr_t)addr % PAGE || len == 0)
-		return;
-	calm = calm_begin();
-	pools_let_go(maps_remove(addr, whole_pages(len)), may_close);
-	calm_end(calm);
-}
-
 /*
  * By a signal handler that has interrupted work on a pool, or by a function of the program's that
  * this calls, as its malloc(3): the pool's lock may be its own. Of a file that is followed no more
  * is needed than that the mapping is known.
  */
-static void
-mapping_add_amid(void *addr, size_t len, int prot, int fd, off_t off)
+static bool
+may_add_amid(const struct pool *p, const struct stat *st)
 {
-	struct stat st;
-	int number = pool_of_file(fd, &st);
-	struct pool *p = number < 0 ? NULL : &pools[number];
-
-	if (!p)
-		return;
-	if (prot & PROT_WRITE)
-		p->stored = true;
-	if (!p->view || p->dev != st.st_dev || p->ino != st.st_ino)
-		report("%s: mapped amid work on a pool, as by a signal handler: this mapping is "
-		       "NOT REPLICATED",
-		       p->path);
-	else if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)number))
-		report("%s: more than %d mappings: this one is NOT REPLICATED", p->path, MAPS_MAX);
+	if (p->view && has_file(p, st))
+		return true;
+	report("%s: mapped amid work on a pool, as by a signal handler: this mapping is "
+	       "NOT REPLICATED",
+	       p->path);
+	return false;
 }
 
 bool
 mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
-	bool may = may_wait(), renewed = false;
+	bool may = may_wait(), renewed = false, add;
 	struct calm calm = calm_begin();
 	struct stat st;
-	int pool = -1;
+	int number = may_write(prot, flags, fd) ? pool_of_file(fd, &st) : -1;
+	struct pool *p = number < 0 ? NULL : &pools[number];
 
-	/* What was there before is gone, whatever comes. */
-	if (flags & MAP_FIXED)
-		range_gone(addr, len, may);
-	if (may_write(prot, flags, fd)) {
-		if (may)
-			pool = pool_of_file(fd, &st);
-		else
-			mapping_add_amid(addr, len, prot, fd, off);
-	}
-	if (pool >= 0) {
+	if (p && (prot & PROT_WRITE))
+		p->stored = true;
+	add = p && (may || may_add_amid(p, &st));
+	/* What was there before is gone. But in what is mapped over itself others go on: that is
+	 * found at each moment. */
+	if ((flags & MAP_FIXED) && !(add && has_file(p, &st)))
+		pools_let_go(maps_remove(addr, whole_pages(len)), may);
+	if (add && may) {
 		missed_none();
-		if (prot & PROT_WRITE)
-			pools[pool].stored = true;
 		(void)pthread_once(&end_once, register_end);
-		renewed = pool_take_file(&pools[pool], fd, &st);
-		if (maps_add(addr, whole_pages(len), (uint64_t)off, (unsigned)pool))
-			report("%s: more than %d mappings: this one is NOT REPLICATED",
-			       pools[pool].path, MAPS_MAX);
+		renewed = pool_take_file(p, fd, &st);
 	}
+	if (add)
+		pools_let_go(maps_put(addr, whole_pages(len), (uint64_t)off, (unsigned)number),
+			     may);
 	calm_end(calm);
 	return renewed;
 }

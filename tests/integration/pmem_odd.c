@@ -11,6 +11,7 @@
  *   fixed     the pool is mapped over a mapping of another file, and moved
  *   nodrain   flushed but not drained before the mapping is taken back
  *   moves     threads move memory that is no pool's while others map the pool where that was
+ *   over      threads write to a mapping that is mapped over itself meanwhile
  *   renamed   the file is made, mapped and half filled by another name
  *   linked    the same, with link(2)
  *   unnamed   the same of a file that had no name, by O_TMPFILE
@@ -58,6 +59,7 @@
 
 #define MOVERS 3
 #define MOVES  100UL
+#define FILLS  (SIZE / 2)
 #define STEPS  400UL
 #define LARGE  (24 * SIZE)
 
@@ -234,6 +236,42 @@ moves(const char *path)
 	atomic_store(&stop, true);
 	for (int i = 0; i < MOVERS; i++)
 		(void)pthread_join(mover[i], NULL);
+}
+
+static atomic_uint filled;
+
+/* Each part of it once. */
+static void *
+fill(void *arg)
+{
+	char *at = arg;
+
+	for (size_t off = 0; off < FILLS; off += 512)
+		put(at + off, 'f', 64);
+	atomic_fetch_add(&filled, 1);
+	return NULL;
+}
+
+static void
+over(const char *path)
+{
+	int fd = file_new(path, 2 * FILLS);
+	char *at = map_fd(fd, 0, 2 * FILLS, PROT_READ | PROT_WRITE);
+	pthread_t filler[2];
+
+	/* So that the pool stays open. */
+	(void)map_fd(fd, 0, PAGE, PROT_READ | PROT_WRITE);
+	put(at, 'o', 64);
+	for (unsigned i = 0; i < 2; i++)
+		check(!pthread_create(&filler[i], NULL, fill, at + i * FILLS), "thread");
+	while (atomic_load(&filled) < 2) {
+		check(mmap(at, 2 * FILLS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) ==
+			      at,
+		      "mmap");
+		(void)usleep(1000);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		(void)pthread_join(filler[i], NULL);
 }
 
 static void
@@ -667,7 +705,7 @@ static const struct odd_mode odd_file[] = {
 	{"looks", looks},     {"large", large},       {"regrown", regrown},
 	{"punched", punched}, {"unnamed", unnamed},   {"longer", longer},
 	{"paged", paged},     {"replaced", replaced}, {"reopened", reopened},
-	{NULL, NULL},
+	{"over", over},       {NULL, NULL},
 };
 
 static const struct odd_mode *

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow outgrow longer part protect fixed nodrain moves renamed page beyond linked aliased stays paged locked steps unnamed; do
+for mode in grow outgrow longer part protect fixed nodrain moves over renamed page beyond linked aliased stays paged locked steps unnamed; do
 	odd "$mode"
 done
 odd last clean

@@ -25,7 +25,7 @@ change(uintptr_t at)
 {
 	void *addr = (void *)at;
 
-	if (maps_add(addr, 4 * PAGE, 0, 1) == 0)
+	if (maps_put(addr, 4 * PAGE, 0, 1).full == 0)
 		(void)maps_remove(addr, 4 * PAGE);
 }
 
@@ -49,7 +49,7 @@ what_was_unmapped_is_in_no_range(void **state)
 	struct maps_piece piece;
 
 	(void)state;
-	assert_int_equal(maps_add((void *)(16 * PAGE), 4 * PAGE, 0, 1), 0);
+	assert_int_equal(maps_put((void *)(16 * PAGE), 4 * PAGE, 0, 1).full, 0);
 	assert_true(maps_find(8 * PAGE, 64 * PAGE, &piece));
 	assert_int_equal(piece.len, 4 * PAGE);
 	assert_int_equal(maps_remove((void *)(16 * PAGE), 4 * PAGE).gone, 1U << 1);
@@ -67,7 +67,7 @@ what_the_system_did_not_unmap_stays(void **state)
 
 	(void)state;
 	assert_true(addr != MAP_FAILED);
-	assert_int_equal(maps_add(addr, 4 * PAGE, 0, 1), 0);
+	assert_int_equal(maps_put(addr, 4 * PAGE, 0, 1).full, 0);
 	assert_int_equal(maps_unmap(addr, 1UL << 47, &rc).gone, 0);
 	assert_int_equal(rc, -1);
 	assert_int_equal(errno, EINVAL);
@@ -112,7 +112,7 @@ what_moves_is_followed(void **state)
 	void *got;
 
 	(void)state;
-	assert_int_equal(maps_add(at, 8 * PAGE, PAGE, 1), 0);
+	assert_int_equal(maps_put(at, 8 * PAGE, PAGE, 1).full, 0);
 	/* Its middle, elsewhere; then back to less. */
 	c = maps_remap(at + 2 * PAGE, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room,
 		       &got);
@@ -144,14 +144,14 @@ what_adjoins_is_one(void **state)
 {
 	(void)state;
 	/* In front of it, behind it, and between two. */
-	assert_int_equal(maps_add((void *)(16UL * PAGE), PAGE, 8UL * PAGE, 1), 0);
-	assert_int_equal(maps_add((void *)(15UL * PAGE), PAGE, 7UL * PAGE, 1), 0);
-	assert_int_equal(maps_add((void *)(18UL * PAGE), PAGE, 10UL * PAGE, 1), 0);
-	assert_int_equal(maps_add((void *)(17UL * PAGE), PAGE, 9UL * PAGE, 1), 0);
+	assert_int_equal(maps_put((void *)(16UL * PAGE), PAGE, 8UL * PAGE, 1).full, 0);
+	assert_int_equal(maps_put((void *)(15UL * PAGE), PAGE, 7UL * PAGE, 1).full, 0);
+	assert_int_equal(maps_put((void *)(18UL * PAGE), PAGE, 10UL * PAGE, 1).full, 0);
+	assert_int_equal(maps_put((void *)(17UL * PAGE), PAGE, 9UL * PAGE, 1).full, 0);
 	found_at((void *)(15UL * PAGE), 7UL * PAGE, 4UL * PAGE);
 	/* Neither what is elsewhere in the file, nor another pool's. */
-	assert_int_equal(maps_add((void *)(19UL * PAGE), PAGE, 12UL * PAGE, 1), 0);
-	assert_int_equal(maps_add((void *)(14UL * PAGE), PAGE, 6UL * PAGE, 2), 0);
+	assert_int_equal(maps_put((void *)(19UL * PAGE), PAGE, 12UL * PAGE, 1).full, 0);
+	assert_int_equal(maps_put((void *)(14UL * PAGE), PAGE, 6UL * PAGE, 2).full, 0);
 	found_at((void *)(14UL * PAGE), 6UL * PAGE, PAGE);
 	found_at((void *)(15UL * PAGE), 7UL * PAGE, 4UL * PAGE);
 	found_at((void *)(19UL * PAGE), 12UL * PAGE, PAGE);
@@ -178,7 +178,7 @@ settler(void *arg)
 			(void)munmap(at, PAGE);
 			continue;
 		}
-		(void)maps_add(at, PAGE, 0, 2);
+		(void)maps_put(at, PAGE, 0, 2);
 		(void)sched_yield();
 		if (!maps_find((uintptr_t)at, (uintptr_t)at + PAGE, &piece) || piece.pool != 2)
 			atomic_fetch_add(&lost, 1);
@@ -206,7 +206,7 @@ who_maps_where_a_pool_was_is_found(void **state)
 		int rc;
 
 		if (at == place) {
-			assert_int_equal(maps_add(at, PAGE, 0, 1), 0);
+			assert_int_equal(maps_put(at, PAGE, 0, 1).full, 0);
 			(void)maps_remap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room, &got);
 		}
 		(void)maps_unmap(room, PAGE, &rc);
@@ -215,6 +215,46 @@ who_maps_where_a_pool_was_is_found(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(atomic_load(&landed) > 0);
 	assert_int_equal(atomic_load(&lost), 0);
+}
+
+/* Looks for a mapping that is there all the time. */
+static void *
+looker(void *arg)
+{
+	struct maps_piece piece;
+
+	while (!atomic_load(&stop)) {
+		if (!maps_find(18UL * PAGE, 19UL * PAGE, &piece) || piece.off != 2UL * PAGE)
+			atomic_fetch_add(&lost, 1);
+		atomic_fetch_add(&landed, 1);
+	}
+	return arg;
+}
+
+static void
+what_is_put_over_itself_is_always_found(void **state)
+{
+	pthread_t thread;
+	struct maps_change c;
+
+	(void)state;
+	atomic_store(&stop, false);
+	atomic_store(&landed, 0);
+	c = maps_put((void *)(16UL * PAGE), 8UL * PAGE, 0, 1);
+	assert_int_equal(c.left, 1U << 1);
+	assert_int_equal(pthread_create(&thread, NULL, looker, NULL), 0);
+	while (atomic_load(&landed) < 200000) {
+		c = maps_put((void *)(18UL * PAGE), 2UL * PAGE, 2UL * PAGE, 1);
+		assert_int_equal(c.gone & ~c.left, 0);
+	}
+	atomic_store(&stop, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(atomic_load(&lost), 0);
+	/* Over all of the mapping, another pool's. */
+	c = maps_put((void *)(8UL * PAGE), 32UL * PAGE, 0, 2);
+	assert_int_equal(c.gone, 1U << 1);
+	assert_int_equal(c.left, 1U << 2);
+	(void)maps_forget(2);
 }
 
 static void
@@ -248,6 +288,7 @@ main(void)
 		cmocka_unit_test(what_moves_is_followed),
 		cmocka_unit_test(what_adjoins_is_one),
 		cmocka_unit_test(who_maps_where_a_pool_was_is_found),
+		cmocka_unit_test(what_is_put_over_itself_is_always_found),
 		cmocka_unit_test(handler_amid_a_change_goes_on),
 	};
 
