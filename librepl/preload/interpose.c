@@ -226,22 +226,35 @@ changes(int mode)
 		       FALLOC_FL_INSERT_RANGE);
 }
 
+/*
+ * A file that was so may be longer, by zeros where the replicas may have bytes that it had before
+ * it got shorter.
+ */
+static bool
+lengthened(int fd, const struct stat *before, struct stat *now)
+{
+	if (fstat(fd, now))
+		return false;
+	if (now->st_size > before->st_size)
+		pools_changed(before, (uint64_t)before->st_size, (uint64_t)now->st_size);
+	pools_grown(now);
+	return true;
+}
+
 EXPORT int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
 	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
-	struct stat now;
+	struct stat before, now;
+	bool any = pools_any() && fstat(fd, &before) == 0;
 	int rc;
 
-	if ((mode & FALLOC_FL_COLLAPSE_RANGE) && pools_any() && fstat(fd, &now) == 0)
-		shrinks(&now, now.st_size - len);
+	if (any && (mode & FALLOC_FL_COLLAPSE_RANGE))
+		shrinks(&before, before.st_size - len);
 	rc = (int)syscall(SYS_fallocate, fd, mode, off, len);
-	if (rc == 0 && pools_any() && fstat(fd, &now) == 0) {
-		if (changes(mode))
-			pools_changed(&now, (uint64_t)off,
-				      moves ? UINT64_MAX : (uint64_t)(off + len));
-		pools_grown(&now);
-	}
+	/* What moves behind the replicas' end finds them as long as the file. */
+	if (rc == 0 && any && lengthened(fd, &before, &now) && changes(mode))
+		pools_changed(&now, (uint64_t)off, moves ? UINT64_MAX : (uint64_t)(off + len));
 	return rc;
 }
 
@@ -253,7 +266,8 @@ posix_fallocate(int fd, off_t off, off_t len)
 {
 	static __typeof__(&posix_fallocate) real;
 	__typeof__(&posix_fallocate) f = __atomic_load_n(&real, __ATOMIC_RELAXED);
-	struct stat now;
+	struct stat before, now;
+	bool any = pools_any() && fstat(fd, &before) == 0;
 	int rc;
 
 	if (!f) {
@@ -261,8 +275,8 @@ posix_fallocate(int fd, off_t off, off_t len)
 		__atomic_store_n(&real, f, __ATOMIC_RELAXED);
 	}
 	rc = f(fd, off, len);
-	if (rc == 0 && pools_any() && fstat(fd, &now) == 0)
-		pools_grown(&now);
+	if (rc == 0 && any)
+		(void)lengthened(fd, &before, &now);
 	return rc;
 }
 

@@ -641,6 +641,12 @@ regrown(const char *path)
 	put(at + PAGE, 'b', SIZE / 2);
 	check(truncate(path, 3 * PAGE + 100) == 0 && truncate(path, SIZE) == 0, "truncate");
 	put(at + 8 * PAGE, 'c', PAGE);
+	put(at, 'd', SIZE);
+	check(ftruncate(fd, SIZE / 2) == 0, "ftruncate");
+	check(posix_fallocate(fd, SIZE / 2, SIZE / 2) == 0, "posix_fallocate");
+	put(at + SIZE / 4 * 3, 'e', SIZE / 4);
+	check(ftruncate(fd, SIZE / 4 * 3) == 0, "ftruncate");
+	check(fallocate(fd, 0, SIZE / 4 * 3, SIZE / 4) == 0, "fallocate");
 }
 
 static void
@@ -657,6 +663,8 @@ punched(const char *path)
 	if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 32 * PAGE, PAGE) == 0)
 		check(ftruncate(fd, SIZE) == 0, "ftruncate");
 	(void)fallocate(fd, FALLOC_FL_ZERO_RANGE, 64 * PAGE, PAGE);
+	put(at, 'i', PAGE);
+	(void)fallocate(fd, FALLOC_FL_INSERT_RANGE, 80 * PAGE, 2 * PAGE);
 }
 
 static void

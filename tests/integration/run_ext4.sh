@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A file that takes the pool's name and has the number of the file before, as ext4 gives it out again at once, is another one.
+# Bytes taken out of the middle of a file, or put in there, which tmpfs can't, are so on the replica.
 if [ -z "${INSIDE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
 	INSIDE=1 exec unshare -m bash "$0"
@@ -12,4 +13,5 @@ mkdir "$TMP/fs"
 mount -o loop "$TMP/image" "$TMP/fs" 2>"$TMP/mount.log" || exit 77
 start_target
 odd reborn '' "$TMP/fs/reborn"
+odd punched '^[^:]*: [^ ]*/punched: it was made shorter [^:]*$' "$TMP/fs/punched"
 umount "$TMP/fs"
