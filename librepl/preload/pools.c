@@ -710,6 +710,27 @@ pools_drain(void)
 	calm_end(calm);
 }
 
+/*
+ * It is the pool's. Who was there before that was mapped, and has not mapped it, changes it by a
+ * descriptor: it is the file then that another process of the kin has open.
+ */
+static bool
+pool_is_file(struct pool *p, const struct stat *file, bool amid)
+{
+	int rc = -1;
+
+	if (p->ino == 0 && kin_has((unsigned)(p - pools), file->st_dev, file->st_ino))
+		rc = amid ? pthread_rwlock_trywrlock(&p->lock) : pthread_rwlock_wrlock(&p->lock);
+	if (rc == 0) {
+		if (p->ino == 0) {
+			p->dev = file->st_dev;
+			p->ino = file->st_ino;
+		}
+		(void)pthread_rwlock_unlock(&p->lock);
+	}
+	return p->dev == file->st_dev && p->ino == file->st_ino;
+}
+
 /* What is behind the replicas' size comes when that grows. */
 static void
 pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to, bool amid)
@@ -717,7 +738,7 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 	bool is;
 
 	/* Of another file nobody waits: librepl's threads have some, and may be waited for. */
-	if (p->dev != file->st_dev || p->ino != file->st_ino)
+	if (!pool_is_file(p, file, amid))
 		return;
 	if (!amid)
 		(void)pthread_rwlock_rdlock(&p->lock);
@@ -763,7 +784,7 @@ pools_shrink(const struct stat *file, uint64_t to)
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		if (p->dev != file->st_dev || p->ino != file->st_ino)
+		if (!pool_is_file(p, file, false))
 			continue;
 		if (pool_elsewhere(p))
 			pool_settle_all(p);
@@ -776,13 +797,17 @@ pools_shrink(const struct stat *file, uint64_t to)
 void
 pools_grown(const struct stat *file)
 {
+	bool amid = busy > 0 || is_sharing();
+	struct calm calm = calm_begin();
+
 	for (unsigned i = 0; i < pool_count; i++) {
-		if (pools[i].dev != file->st_dev || pools[i].ino != file->st_ino)
+		if (!pool_is_file(&pools[i], file, amid))
 			continue;
 		atomic_store(&pools[i].longer, true);
 		if (pool_elsewhere(&pools[i]))
 			kin_longer(i);
 	}
+	calm_end(calm);
 }
 
 /* Drained, too: the handler has counted on that. */

@@ -14,6 +14,7 @@
  *   counts    a child counts what was made durable, in FILE.count, until a replica is lost
  *   flushed   a child flushes, and exits without a drain
  *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
+ *   apart     a child that was there before the pool was mapped makes bytes of the file zero
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -389,6 +390,24 @@ cuts(const char *path)
 }
 
 static void
+apart(const char *path)
+{
+	int fd = file_new(path, SIZE), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	atomic_uint *word = words_new();
+
+	if (fork() == 0) {
+		while (atomic_load(word) == 0)
+			(void)usleep(1000);
+		check(fallocate(fd, hole, PAGE, 3 * PAGE) == 0, "fallocate");
+		check(ftruncate(fd, SIZE / 2) == 0 && ftruncate(fd, SIZE) == 0, "ftruncate");
+		_exit(0);
+	}
+	put(map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), 'p', SIZE);
+	atomic_store(word, 1);
+	reap(1);
+}
+
+static void
 stop_and_wait(pid_t pid)
 {
 	char file[64], text[64] = "";
@@ -442,5 +461,5 @@ const struct odd_mode odd_kin[] = {
 	{"kin", kin},         {"quiet", quiet},     {"strays", strays},     {"heirs", heirs},
 	{"killed", killed},   {"spread", spread},   {"executes", executes}, {"lingers", lingers},
 	{"alarmed", alarmed}, {"counts", counts},   {"flushed", flushes},   {"all", all},
-	{"cuts", cuts},       {"stopped", stopped}, {NULL, NULL},
+	{"cuts", cuts},       {"stopped", stopped}, {"apart", apart},       {NULL, NULL},
 };
