@@ -39,15 +39,21 @@ int
 pool_of_file(int fd, struct stat *file)
 {
 	struct stat named;
+	int had = -1;
 
 	if (fstat(fd, file) || !S_ISREG(file->st_mode))
 		return -1;
 	for (unsigned i = 0; i < pool_count; i++) {
-		if (stat(pools[i].path, &named) == 0 && named.st_ino == file->st_ino &&
-		    named.st_dev == file->st_dev)
+		const struct pool *p = &pools[i];
+
+		if (stat(p->path, &named)) {
+			if (p->view && p->dev == file->st_dev && p->ino == file->st_ino)
+				had = (int)i;
+		} else if (named.st_ino == file->st_ino && named.st_dev == file->st_dev) {
 			return (int)i;
+		}
 	}
-	return -1;
+	return had;
 }
 
 bool

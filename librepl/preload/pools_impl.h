@@ -61,6 +61,7 @@ struct pool {
 	_Atomic bool told_synced;   /* likewise */
 	_Atomic size_t told_behind; /* said once of each size of the replicas */
 	_Atomic bool told_sharing, told_stray, told_over; /* likewise */
+	_Atomic bool told_hidden;                         /* likewise */
 	_Atomic bool others;                              /* another program had it open */
 	bool loading;                               /* tried last, a library was being loaded */
 	_Atomic bool try_now;                       /* to open it, though it is not time yet */
@@ -110,7 +111,10 @@ struct calm {
 struct calm calm_begin(void);
 void calm_end(struct calm c);
 
-/* The number of the pool whose file fd is, which is looked at; or -1. */
+/*
+ * The number of the pool whose file fd is, which is looked at; or -1. It has the pool's name, or
+ * had it and is mapped still, and that is no other one's by now, or can't be looked up.
+ */
 int pool_of_file(int fd, struct stat *file);
 
 /* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */

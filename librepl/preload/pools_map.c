@@ -48,6 +48,25 @@ has_file(const struct pool *p, const struct stat *st)
 	return p->dev == st->st_dev && p->ino == st->st_ino;
 }
 
+/* A file is mapped of which nobody can say whether it is a pool. */
+static void
+hidden_tell(void)
+{
+	struct stat named;
+
+	for (unsigned i = 0; i < pool_count; i++) {
+		struct pool *p = &pools[i];
+
+		/* One that has no name is not there yet. */
+		if (p->view || stat(p->path, &named) == 0 || errno == ENOENT || errno == ENOTDIR ||
+		    atomic_exchange(&p->told_hidden, true))
+			continue;
+		report("%s: %s: if it is this that is mapped now, it is NOT REPLICATED; next: map "
+		       "it while its path can be looked up",
+		       p->path, strerror(errno));
+	}
+}
+
 /*
  * What is mapped is the pool's file, or has taken that one's place by its name. True if that was
  * replicated: what the replicas have is another file's then.
@@ -142,12 +161,14 @@ may_add_amid(const struct pool *p, const struct stat *st)
 bool
 mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
-	bool may = may_wait(), renewed = false, add;
+	bool may = may_wait(), writes = may_write(prot, flags, fd), renewed = false, add;
 	struct calm calm = calm_begin();
-	struct stat st;
-	int number = may_write(prot, flags, fd) ? pool_of_file(fd, &st) : -1;
+	struct stat st = {0};
+	int number = writes ? pool_of_file(fd, &st) : -1;
 	struct pool *p = number < 0 ? NULL : &pools[number];
 
+	if (writes && !p && S_ISREG(st.st_mode))
+		hidden_tell();
 	if (p && (prot & PROT_WRITE))
 		p->stored = true;
 	add = p && (may || may_add_amid(p, &st));

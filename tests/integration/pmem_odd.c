@@ -20,6 +20,8 @@
  *   replaced  a whole file takes its name, mapped before, and nothing is made durable from then on
  *   reopened  the same, mapped afterwards
  *   reborn    the same of one that has the number of the first one, which is gone
+ *   hidden    its name is gone when more of it is mapped
+ *   denied    its path can't be looked up any more when it is mapped first
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   paged     the first pages of the mapping become the last ones, by remap_file_pages(2)
  *   early     a library of the program's has mapped it in its constructor
@@ -440,6 +442,35 @@ aliased(const char *path)
 }
 
 static void
+hidden(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE / 2, PROT_READ | PROT_WRITE), *more, by[4096];
+
+	put(at, 'a', PAGE);
+	(void)snprintf(by, sizeof(by), "%s.kept", path);
+	check(rename(path, by) == 0, "rename");
+	more = map_fd(fd, SIZE / 2, SIZE / 2, PROT_READ | PROT_WRITE);
+	put(more + PAGE, 'b', PAGE);
+	check(rename(by, path) == 0, "rename");
+}
+
+static void
+denied(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char dir[4096];
+
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	*strrchr(dir, '/') = '\0';
+	check(chmod(dir, 0) == 0, dir);
+	/* root may look up anything. */
+	check(geteuid() != 0 || setuid(65534) == 0, "setuid");
+	for (int i = 0; i < 2; i++)
+		put(map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), 'd', PAGE);
+}
+
+static void
 stays(const char *path)
 {
 	int fd = file_new(path, SIZE);
@@ -713,7 +744,8 @@ static const struct odd_mode odd_file[] = {
 	{"looks", looks},     {"large", large},       {"regrown", regrown},
 	{"punched", punched}, {"unnamed", unnamed},   {"longer", longer},
 	{"paged", paged},     {"replaced", replaced}, {"reopened", reopened},
-	{"over", over},       {NULL, NULL},
+	{"over", over},       {"hidden", hidden},     {"denied", denied},
+	{NULL, NULL},
 };
 
 static const struct odd_mode *

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow outgrow longer part protect fixed nodrain moves over renamed page beyond linked aliased stays paged locked steps unnamed; do
+for mode in grow outgrow longer part protect fixed nodrain moves over renamed page beyond linked aliased hidden stays paged locked steps unnamed; do
 	odd "$mode"
 done
 odd last clean
@@ -33,3 +33,11 @@ for mode in shrink:524288 cut:262144; do
 	cmp -n "$size" "$TMP/$mode" "$TMP/serve/pools/$mode" >&2 || lost "what is left differs"
 done
 grep -q 'made shorter' "$TMP/out" || fail "it says: $(cat "$TMP/out")"
+
+# Whose file it is nobody can say then, which is said once.
+mkdir "$TMP/denied"
+(ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 run "$TMP/denied/pool" denied timeout -k 5 40 \
+	"$BUILD/tests/integration/pmem_odd" denied "$TMP/denied/pool") >"$TMP/out" 2>&1 || fail "denied ends with $?: $(cat "$TMP/out")"
+chmod 700 "$TMP/denied"
+[[ $(cat "$TMP/out") =~ ^[^:]*:\ [^:]*/denied/pool:\ Permission\ denied:\ [^:]*NOT\ REPLICATED[^:]*:\ [^:]*$ ]] ||
+	fail "denied says: $(cat "$TMP/out")"
