@@ -179,19 +179,29 @@ ofi_load(struct err *e)
 #define VERBS_LIBRARY "libibverbs.so.1"
 #define FORK_UNNEEDED 2 /* IBV_FORK_UNNEEDED; the function is of rdma-core 35 and later */
 
+typedef int fork_status_fn(void);
+
+/* Looked up once: amid an opening whoever asks the linker waits for who loads another library. */
+static fork_status_fn *
+fork_status_look_up(void)
+{
+	static fork_status_fn *_Atomic known;
+	static atomic_bool looked;
+	void *lib = looked ? NULL : dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
+
+	if (lib) {
+		known = (fork_status_fn *)(uintptr_t)dlsym(lib, "ibv_is_fork_initialized");
+		looked = true;
+	}
+	return known;
+}
+
 bool
 ofi_fork_safe(void)
 {
-	void *lib = dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
-	int (*status)(void) = NULL;
-	void *p = lib ? dlsym(lib, "ibv_is_fork_initialized") : NULL;
-	bool safe;
+	fork_status_fn *status = fork_status_look_up();
 
-	memcpy(&status, &p, sizeof(p));
-	safe = status && status() == FORK_UNNEEDED;
-	if (lib)
-		(void)dlclose(lib);
-	return safe;
+	return status && status() == FORK_UNNEEDED;
 }
 
 /* ---- what the headers declare ---- */
@@ -249,6 +259,7 @@ static void *
 warm_main(void *arg)
 {
 	(void)fab_provider_at("tcp", "127.0.0.1", NULL);
+	(void)fork_status_look_up();
 	return arg;
 }
 

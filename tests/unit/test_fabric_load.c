@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who is forked while another thread loads libfabric, or sets it up, never hangs on that. */
+/*
+ * Who is forked while another thread loads libfabric, or sets it up, never hangs on that. When it
+ * is loaded nothing is asked of the linker any more.
+ */
 #include "unit.h"
 
 #include <dlfcn.h>
@@ -15,6 +18,7 @@ static void *slow_dlopen(const char *name, int flags);
 
 static pid_t parent;
 static atomic_bool inside, may_go_on;
+static atomic_uint asked;
 
 /* Until it is told to go on; a child has it at once. */
 static void
@@ -30,6 +34,7 @@ stay(void)
 static void *
 slow_dlopen(const char *name, int flags)
 {
+	atomic_fetch_add(&asked, 1);
 	stay();
 	return dlopen(name, flags);
 }
@@ -114,12 +119,29 @@ what_was_being_set_up_is_refused(void **state)
 	ofi.getinfo = getinfo;
 }
 
+static void
+what_is_loaded_asks_the_linker_nothing(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	/* libfabric brings it along, or it has no provider that asks. */
+	if (!dlopen(VERBS_LIBRARY, RTLD_NOW))
+		skip();
+	fab_warm_free(fab_warm_new());
+	before = atomic_load(&asked);
+	assert_int_equal(ofi_load(NULL), 0);
+	(void)ofi_fork_safe();
+	assert_int_equal(atomic_load(&asked), before);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_being_loaded_is_refused),
 		cmocka_unit_test(what_was_being_set_up_is_refused),
+		cmocka_unit_test(what_is_loaded_asks_the_linker_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
