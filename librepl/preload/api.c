@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -71,38 +72,71 @@ openssl_begin(void)
 		(void)at_end(pools_end_openssl);
 }
 
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static bool there;
+static atomic_bool loaded; /* looked at without it */
+
 static const char *
 load(void)
 {
-	static void *library;
+	void *library = open_library();
 
-	if (library)
-		return NULL;
-	library = open_library();
 	if (!library)
 		return dlerror();
 #define API_LOAD(name)                                                                             \
 	api.name = (__typeof__(&name))(uintptr_t)dlsym(library, #name);                            \
-	if (!api.name) {                                                                           \
-		library = NULL;                                                                    \
-		return dlerror();                                                                  \
-	}
+	if (!api.name)                                                                             \
+		return dlerror();
 	API_TABLE(API_LOAD)
 #undef API_LOAD
 	openssl_begin();
 	descriptors_begin();
+	there = true;
 	return NULL;
 }
 
-const char *
-api_load(void)
+bool
+api_loaded(void)
 {
-	/* Of two pools the first flushes may come at once. */
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	return atomic_load(&loaded);
+}
+
+const char *
+api_load(bool alone)
+{
 	const char *why;
 
+	/* Of two pools the first flushes may come at once. */
 	(void)pthread_mutex_lock(&lock);
-	why = load();
+	why = there ? NULL : load();
+	if (!why && !alone && !loaded) {
+		api.repl_prepare();
+		atomic_store(&loaded, true);
+	}
 	(void)pthread_mutex_unlock(&lock);
 	return why;
+}
+
+void
+api_opened(void)
+{
+	atomic_store(&loaded, true);
+}
+
+bool
+api_fork_begin(const struct timespec *end)
+{
+	return pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, end) == 0;
+}
+
+void
+api_fork_end(void)
+{
+	(void)pthread_mutex_unlock(&lock);
+}
+
+void
+api_forked(void)
+{
+	(void)pthread_mutex_init(&lock, NULL);
 }

@@ -6,9 +6,14 @@
 #ifndef PRELOAD_API_H
 #define PRELOAD_API_H
 
+#include <stdbool.h>
+#include <time.h>
+
 #include <librepl.h>
 
-/* X(name): what is used of librepl.h. */
+#include "repl_prepare.h"
+
+/* X(name): what is used of librepl. */
 #define API_TABLE(X)                                                                               \
 	X(repl_errormsg)                                                                           \
 	X(repl_config_new)                                                                         \
@@ -25,7 +30,8 @@
 	X(repl_flush)                                                                              \
 	X(repl_drain)                                                                              \
 	X(repl_commit)                                                                             \
-	X(repl_grow)
+	X(repl_grow)                                                                               \
+	X(repl_prepare)
 
 struct api {
 #define API_MEMBER(name) __typeof__(&name) name;
@@ -41,7 +47,24 @@ extern struct api api;
  */
 void api_begin(void);
 
-/* NULL, or why librepl can't be used. */
-const char *api_load(void);
+/* Nothing is left to be loaded for an opening. */
+bool api_loaded(void);
+
+/*
+ * NULL, or why librepl can't be used. alone: the program has no thread that loads a library
+ * meanwhile, and what repl_open() loads it may load beside connecting. Else it is loaded now, and
+ * no pool's lock is to be held: a library's constructor may wait for that, with the linker's.
+ */
+const char *api_load(bool alone);
+
+/* A repl_open() has succeeded, and by that loaded the rest. */
+void api_opened(void);
+
+/* Around fork(2), in the parent: whether the load of another thread has ended by then. */
+bool api_fork_begin(const struct timespec *end);
+void api_fork_end(void);
+
+/* In the child of a fork. */
+void api_forked(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/single_threaded.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@
 #define NS_A_SECOND  1000000000ULL
 #define RETRY_SHARE  20U /* at most a part of this of the time is spent on trying again */
 #define PAGE         4096U
+
+#define LOADING "a library is being loaded, whose constructor may wait"
 
 static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 
@@ -188,23 +191,13 @@ pool_close_replicas(struct pool *p)
 static int
 pool_open_try(struct pool *p, char *why, size_t size)
 {
-	const char *missing;
-	int rc;
+	int rc = view_ready(p, why, size);
 
-	p->loading = loading_now();
-	if (p->loading) {
-		(void)snprintf(why, size, "a library is being loaded, whose constructor may wait");
-		return REPL_E_TIMEOUT;
-	}
-	missing = api_load();
-	if (missing) {
-		(void)snprintf(why, size, "%s", missing);
-		return REPL_E_CONFIG;
-	}
-	rc = view_ready(p, why, size);
 	if (rc || p->file_size == 0)
 		return rc;
 	rc = pool_open_replicas(p, why, size);
+	if (!rc)
+		api_opened();
 	p->others = rc == REPL_E_BUSY;
 	return rc;
 }
@@ -340,14 +333,11 @@ pool_open_inherit(struct pool *p, char *why, size_t size)
 	return rc == REPL_E_BUSY ? pool_open_or_mark(p, why, size) : rc;
 }
 
-/*
- * With on-loss = block what may come about by itself; with fail, too, where nothing speaks against
- * the target: another thread's library is loaded in a while.
- */
+/* With on-loss = block what may come about by itself. */
 static bool
-may_await(const struct pool *p, int rc)
+may_await(int rc)
 {
-	return rc && (p->loading || (policy.block && may_pass(rc)));
+	return rc && policy.block && may_pass(rc);
 }
 
 static int
@@ -357,10 +347,10 @@ pool_open_await(struct pool *p, char *why, size_t size)
 	int rc = pool_open_inherit(p, why, size);
 	struct timespec pause;
 
-	if (!may_await(p, rc) || !pool_must_end(p, rc))
+	if (!may_await(rc) || !pool_must_end(p, rc))
 		return rc;
 	report("%s: NOT REPLICATED, waiting for that: %s", p->path, why);
-	while (may_await(p, rc) && now_ns() - begin < policy.block_ns) {
+	while (may_await(rc) && now_ns() - begin < policy.block_ns) {
 		pause.tv_sec = (time_t)(pause_ns / NS_A_SECOND);
 		pause.tv_nsec = (long)(pause_ns % NS_A_SECOND);
 		(void)nanosleep(&pause, NULL);
@@ -373,24 +363,62 @@ pool_open_await(struct pool *p, char *why, size_t size)
 	return rc;
 }
 
-/* By this process alone of its kin. */
+/*
+ * Another thread loads a library. Where nothing may be durable without replicas the end of that is
+ * waited for, with on-loss = fail, too: it speaks against no target.
+ */
+static bool
+is_loading(struct pool *p)
+{
+	const struct timespec pause = {.tv_nsec = AGAIN_NS};
+	uint64_t begin = now_ns();
+	bool is = loading_now();
+
+	if (!is || !pool_must_end(p, REPL_E_TIMEOUT))
+		return is;
+	if (!atomic_exchange(&p->told_loading, true))
+		report("%s: NOT REPLICATED, waiting for that: " LOADING, p->path);
+	while (is && now_ns() - begin < policy.block_ns) {
+		(void)nanosleep(&pause, NULL);
+		is = loading_now();
+	}
+	return is;
+}
+
+/*
+ * What an opening needs is loaded, or why it isn't. Before the pool's lock is taken: the linker may
+ * be another thread's, whose library's constructor waits for the lock.
+ */
+static const char *
+libraries_load(struct pool *p)
+{
+	/* Before there are any of ours. */
+	bool alone = __libc_single_threaded;
+
+	if (api_loaded())
+		return NULL;
+	return is_loading(p) ? LOADING : api_load(alone);
+}
+
+/* By this process alone of its kin. missing: what libraries_load() has said. */
 static void
-pool_open_alone(struct pool *p)
+pool_open_alone(struct pool *p, const char *missing)
 {
 	bool again = p->retry_ns != 0;
 	uint64_t begin = now_ns();
 	char why[512];
-	int rc;
+	int rc = REPL_E_CONFIG;
 
-	rc = pool_open_await(p, why, sizeof(why));
+	if (!missing)
+		rc = pool_open_await(p, why, sizeof(why));
 	if (rc) {
-		pool_open_failed(p, rc, why, begin, again);
+		pool_open_failed(p, rc, missing ? missing : why, begin, again);
 		return;
 	}
 	if (p->file_size == 0)
 		return;
 	p->forked = false;
-	if (again)
+	if (atomic_exchange(&p->told_loading, false) || again)
 		report("%s: is replicated now", p->path);
 	p->retry_ns = 0;
 	p->size = p->file_size;
@@ -407,14 +435,14 @@ pool_open_alone(struct pool *p)
 
 /* False: another process of the kin opens it, or has. */
 static bool
-pool_open_locked(struct pool *p)
+pool_open_locked(struct pool *p, const char *missing)
 {
 	unsigned number = (unsigned)(p - pools);
 
 	if (!kin_open(number, p->dev, p->ino))
 		return false;
 	p->try_now = false;
-	pool_open_alone(p);
+	pool_open_alone(p, missing);
 	if (p->state == POOL_OPEN)
 		kin_opened(number, p->dev, p->ino, pool_serve);
 	else
@@ -438,12 +466,13 @@ pool_retry(unsigned number)
 {
 	struct pool *p = &pools[number];
 	struct calm calm = calm_begin();
+	const char *missing = libraries_load(p);
 	bool here = true;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	/* Closed meanwhile, as by main()'s return, it is opened once more for who waits. */
 	if (pool_due(p) && (p->state == POOL_OFF || maps_has(number)) && !pool_is_over(p))
-		here = pool_open_locked(p);
+		here = pool_open_locked(p, missing);
 	(void)pthread_rwlock_unlock(&p->lock);
 	calm_end(calm);
 	return here;
@@ -452,6 +481,7 @@ pool_retry(unsigned number)
 static bool
 open_if_due(struct pool *p, bool mapped)
 {
+	const char *missing;
 	bool here = true;
 
 	if (p->state == POOL_OFF && !atomic_load(&p->over_by) &&
@@ -459,9 +489,10 @@ open_if_due(struct pool *p, bool mapped)
 		return here;
 	if (!pools_may_open(p))
 		return true;
+	missing = libraries_load(p);
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))) && !pool_is_over(p))
-		here = pool_open_locked(p);
+		here = pool_open_locked(p, missing);
 	(void)pthread_rwlock_unlock(&p->lock);
 	/* What came while the lock was waited for is told all the same. */
 	(void)pools_may_open(p);
@@ -542,14 +573,16 @@ file_is_whole(struct pool *p)
 void
 pool_renewed(struct pool *p)
 {
+	const char *missing;
 	struct calm calm;
 
 	if (is_sharing() || !pools_may_open(p))
 		return;
 	calm = calm_begin();
+	missing = libraries_load(p);
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (pool_due(p) && maps_has((unsigned)(p - pools)) && !pool_is_over(p) && file_is_whole(p))
-		(void)pool_open_locked(p);
+		(void)pool_open_locked(p, missing);
 	(void)pthread_rwlock_unlock(&p->lock);
 	if (p->state == POOL_OPEN || pool_elsewhere(p))
 		missed_flushed(p);
@@ -562,7 +595,7 @@ pool_anew(struct pool *p)
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (atomic_exchange(&p->unread, false) && p->state == POOL_OPEN) {
 		pool_close_locked(p);
-		(void)pool_open_locked(p);
+		(void)pool_open_locked(p, NULL);
 	}
 	(void)pthread_rwlock_unlock(&p->lock);
 }
@@ -590,7 +623,7 @@ pool_grow(struct pool *p, uint64_t end)
 		}
 		if (rc) {
 			pool_close_locked(p);
-			(void)pool_open_locked(p);
+			(void)pool_open_locked(p, NULL);
 		} else {
 			p->size = p->file_size;
 		}

@@ -124,6 +124,7 @@ static __thread unsigned forking __attribute__((tls_model("initial-exec")));
 
 /* A bit each: whose locks this thread has taken for its fork. Others may fork at the same time. */
 static __thread uint32_t fork_locked __attribute__((tls_model("initial-exec")));
+static __thread bool fork_api __attribute__((tls_model("initial-exec"))); /* likewise */
 
 /*
  * Forks that take no locks: of handlers that have interrupted work on a pool, or a fork, and of the
@@ -285,9 +286,11 @@ child_begin(void)
 		p->forked = true;
 		p->stored = false;
 		p->told_stray = false;
+		p->told_loading = false;
 		p->owing = false;
 		p->stuck = 0;
 	}
+	api_forked();
 	kin_forked();
 	descriptors_forked();
 	missed_forked();
@@ -362,6 +365,8 @@ fork_prepare(void)
 	end.tv_sec += FORK_WAIT_S;
 	if (amid)
 		forks_amid++;
+	else
+		fork_api = api_fork_begin(&end);
 	for (unsigned i = 0; i < pool_count && !amid; i++) {
 		if (pthread_rwlock_clockwrlock(&pools[i].lock, CLOCK_MONOTONIC, &end) == 0)
 			fork_locked |= 1U << i;
@@ -378,10 +383,14 @@ fork_parent(void)
 		if (fork_locked & 1U << i)
 			(void)pthread_rwlock_unlock(&pools[i].lock);
 	}
-	if (forks_amid > 0)
+	if (forks_amid == 0 && fork_api)
+		api_fork_end();
+	if (forks_amid > 0) {
 		forks_amid--;
-	else
+	} else {
 		fork_locked = 0;
+		fork_api = false;
+	}
 	busy--;
 	calm_end(calm_begin());
 }
@@ -393,6 +402,7 @@ fork_child(void)
 	maps_fork_end();
 	child_begin();
 	fork_locked = 0;
+	fork_api = false;
 	forks_amid = 0;
 	forking = 0;
 	busy--;

@@ -63,13 +63,13 @@ struct pool {
 	_Atomic bool told_sharing, told_stray, told_over; /* likewise */
 	_Atomic bool told_hidden;                         /* likewise */
 	_Atomic bool others;                              /* another program had it open */
-	bool loading;                               /* tried last, a library was being loaded */
-	_Atomic bool try_now;                       /* to open it, though it is not time yet */
-	_Atomic bool told_mark;                     /* said once */
-	_Atomic bool owing;                         /* something was posted, and not asked for */
-	_Atomic uint64_t stuck;                     /* what who has it open is asked for in vain */
-	pthread_mutex_t serving;                    /* one at a time */
-	_Atomic bool stored;                        /* mapped for writing, by this process */
+	_Atomic bool told_loading; /* that it waits for a library that is being loaded */
+	_Atomic bool try_now;      /* to open it, though it is not time yet */
+	_Atomic bool told_mark;    /* said once */
+	_Atomic bool owing;        /* something was posted, and not asked for */
+	_Atomic uint64_t stuck;    /* what who has it open is asked for in vain */
+	pthread_mutex_t serving;   /* one at a time */
+	_Atomic bool stored;       /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
 	bool given_up;       /* its last commit has failed */

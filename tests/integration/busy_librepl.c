@@ -155,3 +155,10 @@ repl_grow(struct repl *r, size_t new_size)
 	(void)new_size;
 	return 0;
 }
+
+REPL_API void repl_prepare(void);
+
+void
+repl_prepare(void)
+{
+}

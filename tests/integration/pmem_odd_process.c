@@ -22,8 +22,9 @@
  *   openssl   it uses OpenSSL, from between mapping and persisting on, and is slow to end
  *   crypto    the same of OpenSSL that it has from its beginning on, and persists after that
  *   meanwhile a thread loads a library, $LOADED, which takes until FILE.enough is there
- *   lives     main() returns while threads persist
- *   number    a file of its own, and then a connection, has the number of standard error
+ *   crossed   a thread loads a library, $LOADED, that maps the pool and persists in its
+ * constructor, from when another one opens the pool on lives     main() returns while threads
+ * persist number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
  *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
@@ -805,6 +806,29 @@ meanwhile(const char *path)
 	(void)pthread_join(loader, NULL);
 }
 
+static void *
+load_crossed(void *path)
+{
+	wait_for_file(path, "repl.slow");
+	return load_long(NULL);
+}
+
+static void
+crossed(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), enough[4096];
+	pthread_t loader;
+
+	/* It tells when it begins, and does not wait. */
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	(void)close(file_new(enough, 1));
+	check(setenv("EARLY_WAITS", enough, 1) == 0, "setenv");
+	check(setenv("EARLY_POOL", path, 1) == 0, "setenv");
+	check(!pthread_create(&loader, NULL, load_crossed, (void *)(uintptr_t)path), "thread");
+	put(at + PAGE, 'c', PAGE);
+	(void)pthread_join(loader, NULL);
+}
+
 static void
 other(const char *path)
 {
@@ -883,6 +907,7 @@ const struct odd_mode odd_process[] = {
 	{"atexit", at_exit},
 	{"openssl", by_openssl},
 	{"crypto", by_linked_openssl},
+	{"crossed", crossed},
 	{"meanwhile", meanwhile},
 	{"lives", lives},
 	{"limited", limited},

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What the constructor of a library persists, while a program loads that, does not wait for the library; it is on the replica
 # with what is made durable next.
-# Another thread may wait for the end of that, and does so where nothing may be durable without replicas.
+# Another thread may wait for the end of that, and does so where nothing may be durable without replicas. One that opens
+# the pool meanwhile does not wait for who waits for it.
 . "$(dirname "$0")/run_lib.sh"
 ODD=$BUILD/tests/integration/pmem_odd
 LOADED=$BUILD/tests/integration/libpmem_loaded.so
@@ -27,6 +28,14 @@ grep -q "loaded: NOT REPLICATED: a library is being loaded" "$TMP/out" || fail "
 [ "$(wc -l <"$TMP/out")" -eq 2 ] || fail "more than two lines: $(cat "$TMP/out")"
 wait_for 10 pool_idle loaded || fail "loaded is still open"
 ctl verify "$file" "$T/loaded" >"$TMP/verify.log" 2>&1 || lost "loaded: $(cat "$TMP/verify.log" "$TMP/out")"
+
+(run "$TMP/crossed" crossed timeout -k 5 30 env LD_PRELOAD="$BUILD/tests/integration/slow_open.so:$BUILD/librepl-preload.so" \
+	SLOW_OPEN="$TMP/crossed.repl" SLOW_UNTIL="$TMP/crossed.enough.begun" "$ODD" crossed "$TMP/crossed") >"$TMP/out" 2>&1 ||
+	fail "crossed ends with $?: $(cat "$TMP/out")"
+[ -f "$TMP/crossed.enough.begun" ] || fail "crossed loads nothing"
+[ ! -s "$TMP/out" ] || fail "crossed says: $(cat "$TMP/out")"
+wait_for 10 pool_idle crossed || fail "crossed is still open"
+ctl verify "$TMP/crossed" "$T/crossed" >"$TMP/verify.log" 2>&1 || lost "crossed: $(cat "$TMP/verify.log" "$TMP/out")"
 
 wait "$never"
 status=$?

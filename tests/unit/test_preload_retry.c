@@ -69,6 +69,12 @@ calm_end(struct calm c)
 	(void)c;
 }
 
+bool
+api_loaded(void)
+{
+	return true;
+}
+
 uint64_t
 now_ns(void)
 {
@@ -87,7 +93,8 @@ now_ns(void)
 
 NOT_CALLED(bool report(const char *format, ...))
 NOT_CALLED(void report_room(void))
-NOT_CALLED(const char *api_load(void))
+NOT_CALLED(const char *api_load(bool alone))
+NOT_CALLED(void api_opened(void))
 NOT_CALLED(bool loading_now(void))
 NOT_CALLED(bool is_sharing(void))
 NOT_CALLED(void take_lines(const char *name, const char *text, void (*take)(char *, char *, void *),
