@@ -69,8 +69,41 @@ restore_check_file(struct restore *r)
 	return err_set(&c->err, REPL_E_EXISTS, "%s exists and is not replaced", r->temp.file);
 }
 
-/* Whatever stands in the old record, it is nobody's error that it can't be read: nobody may have
- * it. */
+/* The file, under another name, with all that speaks of it. */
+static void
+replaced_keep(const struct restore *r, char text[CTL_NEXT_MAX])
+{
+	static const char *const parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
+					    MISSEDMARK_TAKEN_SUFFIX};
+	const char *file = r->quoted_file;
+	char path[PATH_MAX];
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && len < CTL_NEXT_MAX; i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", r->temp.file, parts[i]);
+		if (access(path, F_OK) == 0)
+			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len,
+						"mv %s%s %s.old%s; ", file, parts[i], file,
+						parts[i]);
+	}
+}
+
+/* By what that tells the file may be the best there is. */
+static int
+restore_newer_version(struct restore *r, const struct err *e)
+{
+	char keep[CTL_NEXT_MAX];
+
+	replaced_keep(r, keep);
+	ctl_next(r->c,
+		 "install that version of librepl; or, to keep what is there: %sreplctl "
+		 "restore %s %s",
+		 keep, r->quoted_target, r->quoted_file);
+	return err_copy(&r->c->err, e);
+}
+
+/* That what stands in the old record is damaged is nobody's error: nobody may have it. */
 static int
 restore_lock_old(struct restore *r)
 {
@@ -85,6 +118,8 @@ restore_lock_old(struct restore *r)
 	/* One that can't be opened may be locked. */
 	if (rc && (rc == REPL_E_BUSY || old->fd < 0))
 		return err_copy(&r->c->err, &e);
+	if (rc == REPL_E_VERSION)
+		return restore_newer_version(r, &e);
 	/* Of a file that was cut, or is gone, it tells all the same what that had. */
 	if (rc)
 		old->present = sidecar_read(old->fd, &old->meta, &repair, NULL) == 0;
@@ -197,26 +232,6 @@ restore_check_gone(struct restore *r)
 		       "%s is gone, and %s tells of a later generation than that of %s: it lacks "
 		       "what the file had been given since",
 		       r->temp.file, r->old.path, c->target_text);
-}
-
-/* The file, under another name, with all that speaks of it. */
-static void
-replaced_keep(const struct restore *r, char text[CTL_NEXT_MAX])
-{
-	static const char *const parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
-					    MISSEDMARK_TAKEN_SUFFIX};
-	const char *file = r->quoted_file;
-	char path[PATH_MAX];
-	size_t len = 0;
-
-	text[0] = '\0';
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && len < CTL_NEXT_MAX; i++) {
-		(void)snprintf(path, sizeof(path), "%s%s", r->temp.file, parts[i]);
-		if (access(path, F_OK) == 0)
-			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len,
-						"mv %s%s %s.old%s; ", file, parts[i], file,
-						parts[i]);
-	}
 }
 
 /* What is left of a file that was cut is nobody's to be copied. */

@@ -40,6 +40,27 @@ END
 told newer version "install that version" "format version 9"
 grep -q "^next: install the newer version" out || fail "newer: $(cat out)"
 
+# What a newer version tells of the file may speak against the replica, also where the file is gone.
+cp pool.repl newer
+cp pool kept
+for dry in "" --dry-run; do
+	# shellcheck disable=SC2086
+	ctl_fails 1 "format version 9" restore $dry --force "$T/p" pool
+	cmp -s pool kept || lost "the file is replaced"
+	next=$(sed -n 's/^next: install that version of librepl; or, .*: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
+	[ -n "$next" ] || fail "$(cat err)"
+done
+mv pool away
+ctl_fails 1 "format version 9" restore "$T/p" pool
+grep -q "^next: install that version of librepl; or, .*: mv pool.repl pool.old.repl; replctl restore $T/p pool$" err ||
+	fail "$(cat err)"
+[ ! -e pool ] || lost "it is restored over that record"
+cmp -s pool.repl newer || lost "the record of a newer version is gone"
+mv away pool
+eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
+cmp -s pool.old kept && cmp -s pool.old.repl newer || lost "file and record are not kept"
+cp newer pool.repl
+
 # The same of a replica, whose target is the one to get another version: both speak one protocol.
 cat pool.repl >"$TMP/serve/pools/p.repl"
 ctl_fails 1 "^next: install the version of repld that made it, or a newer one, on the target" info "$T/p"
@@ -47,12 +68,12 @@ ctl_fails 1 "format version 9, .* a newer version made it" remove --force "$T/p"
 ctl list "$T" >out || fail "list"
 grep -q "^p  *-  *newer " out || fail "nobody is to take it for a damaged one: $(cat out)"
 # A link to itself stands in for whatever keeps a target from reading it.
-mv "$TMP/serve/pools/p.repl" newer
+mv "$TMP/serve/pools/p.repl" theirs
 ln -s p.repl "$TMP/serve/pools/p.repl"
 ctl list "$T" >out || fail "list"
 grep -q "^p  *-  *unreadable " out || fail "$(cat out)"
 rm "$TMP/serve/pools/p.repl"
-mv newer "$TMP/serve/pools/p.repl"
+mv theirs "$TMP/serve/pools/p.repl"
 ctl --json why "$T/p" >out || fail "why of a replica of a newer version"
 [ "$(member reason <out)" = version ] || fail "$(cat out)"
 member next <out | grep -q "the version of repld .* on the target" || fail "$(cat out)"
