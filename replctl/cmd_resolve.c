@@ -109,6 +109,21 @@ look_relation(struct resolve *r)
 	return 0;
 }
 
+/* By a link it is the file that goes. */
+static void
+size_local_next(struct resolve *r)
+{
+	char *file = out_quote(r->pool.path);
+	char keep[CTL_NEXT_MAX];
+
+	cmd_restore_keep(r->pool.path, keep);
+	ctl_next(r->c,
+		 "replctl restore %s OTHER-FILE (to look at both); %sreplctl restore %s %s (all of "
+		 "it: the file gets the replica's data and size)",
+		 r->quoted_target, keep, r->quoted_target, file ? file : "FILE");
+	free(file);
+}
+
 /* One side has grown since they were the same: they can't be compared, and no pool shrinks. */
 static void
 size_next(struct resolve *r)
@@ -116,10 +131,7 @@ size_next(struct resolve *r)
 	struct ctl *c = r->c;
 
 	if (r->local_goes)
-		ctl_next(c,
-			 "replctl restore %s OTHER-FILE (to look at both); replctl restore --force "
-			 "%s %s (all of it: the file gets the replica's data and size)",
-			 r->quoted_target, r->quoted_target, r->quoted_file);
+		size_local_next(r);
 	else if (r->seen.replica.pool_size < r->pool.size)
 		ctl_next(c, "replctl grow %s --size %zu, then the same again", r->quoted_target,
 			 r->pool.size);

@@ -29,6 +29,7 @@
 #include "progress.h"
 #include "reason.h"
 #include "lineage.h"
+#include "replica_judge.h"
 #include "restoring.h"
 #include "show.h"
 
@@ -69,24 +70,25 @@ restore_check_file(struct restore *r)
 	return err_set(&c->err, REPL_E_EXISTS, "%s exists and is not replaced", r->temp.file);
 }
 
-/* The file, under another name, with all that speaks of it. */
-static void
-replaced_keep(const struct restore *r, char text[CTL_NEXT_MAX])
+void
+cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX])
 {
 	static const char *const parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
 					    MISSEDMARK_TAKEN_SUFFIX};
-	const char *file = r->quoted_file;
+	char *word = out_quote(file);
 	char path[PATH_MAX];
 	size_t len = 0;
 
 	text[0] = '\0';
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]) && len < CTL_NEXT_MAX; i++) {
-		(void)snprintf(path, sizeof(path), "%s%s", r->temp.file, parts[i]);
+	for (size_t i = 0; word && i < sizeof(parts) / sizeof(parts[0]) && len < CTL_NEXT_MAX;
+	     i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", file, parts[i]);
 		if (access(path, F_OK) == 0)
 			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len,
-						"mv %s%s %s.old%s; ", file, parts[i], file,
+						"mv %s%s %s.old%s; ", word, parts[i], word,
 						parts[i]);
 	}
+	free(word);
 }
 
 /* By what that tells the file may be the best there is. */
@@ -95,7 +97,7 @@ restore_newer_version(struct restore *r, const struct err *e)
 {
 	char keep[CTL_NEXT_MAX];
 
-	replaced_keep(r, keep);
+	cmd_restore_keep(r->temp.file, keep);
 	ctl_next(r->c,
 		 "install that version of librepl; or, to keep what is there: %sreplctl "
 		 "restore %s %s",
@@ -178,14 +180,15 @@ restore_check_state(struct restore *r)
 		       lacks);
 }
 
-/* The file has, or had by its record, all of a generation that the replica has not. */
-static bool
-restore_is_behind(const struct restore *r)
+/* Of what the file has, or had by its record, to the replica; behind, where that tells nothing. */
+static enum gen_relation
+restore_relation(const struct restore *r)
 {
 	const struct local *old = &r->old;
 
-	return old->present && !old->meta.opening && !local_check_whole(old, NULL) &&
-	       gen_compare(&old->meta.generation, &r->meta.generation) == GEN_AHEAD;
+	if (!old->present || old->meta.opening || local_check_whole(old, NULL))
+		return GEN_BEHIND;
+	return gen_compare(&old->meta.generation, &r->meta.generation);
 }
 
 /*
@@ -198,18 +201,23 @@ restore_may_be_behind(const struct restore *r)
 	const struct sidecar *file = &r->old.meta, *replica = &r->meta;
 	bool part = file->state == SIDECAR_UNKNOWN && !file->primary && file->position;
 
-	return r->old.present && !file->opening && !local_check_whole(&r->old, NULL) &&
-	       gen_compare(&file->generation, &replica->generation) == GEN_EQUAL &&
-	       replica->state == SIDECAR_UNKNOWN && !replica->waited &&
-	       (!part || replica->position < file->position);
+	return restore_relation(r) == GEN_EQUAL && replica->state == SIDECAR_UNKNOWN &&
+	       !replica->waited && (!part || replica->position < file->position);
 }
 
 /* Why the file may be the best there is, or NULL. */
 static const char *
 restore_file_has_more(const struct restore *r)
 {
-	if (restore_is_behind(r))
-		return "it lacks what the file has been given since";
+	static const char *const lacks[] = {
+		[GEN_AHEAD] = "it lacks what the file has been given since",
+		[GEN_DIVERGED] = "it lacks what the file has been given since they were the same",
+		[GEN_UNRELATED] = "no generation is in common",
+	};
+	enum gen_relation relation = restore_relation(r);
+
+	if (lacks[relation])
+		return lacks[relation];
 	if (restore_may_be_behind(r))
 		return "it may lack what the file has been given since";
 	if (missedmark_waits(r->temp.file))
@@ -222,30 +230,54 @@ restore_file_has_more(const struct restore *r)
 static int
 restore_check_gone(struct restore *r)
 {
+	static const char *const told[] = {
+		[GEN_AHEAD] = "a later generation than",
+		[GEN_DIVERGED] = "a generation that went another way than",
+		[GEN_UNRELATED] = "a generation that has nothing in common with",
+	};
+	enum gen_relation relation = restore_relation(r);
 	struct ctl *c = r->c;
+	char keep[CTL_NEXT_MAX];
 
-	if (c->options.force || !restore_is_behind(r))
+	if (c->options.force || !told[relation])
 		return 0;
-	ctl_next_newest(c, r->quoted_target, "replctl restore --force %s %s (take it as it is)",
-			r->quoted_target, r->quoted_file);
+	cmd_restore_keep(r->temp.file, keep);
+	if (relation == GEN_UNRELATED)
+		ctl_next(c, "if it is the right one: %sreplctl restore %s %s", keep,
+			 r->quoted_target, r->quoted_file);
+	else
+		ctl_next_newest(c, r->quoted_target,
+				"replctl restore --force %s %s (take it as it is)",
+				r->quoted_target, r->quoted_file);
 	return err_set(&c->err, REPL_E_REFUSED,
-		       "%s is gone, and %s tells of a later generation than that of %s: it lacks "
-		       "what the file had been given since",
-		       r->temp.file, r->old.path, c->target_text);
+		       "%s is gone, and %s tells of %s that of %s: it lacks what the file had",
+		       r->temp.file, r->old.path, told[relation], c->target_text);
 }
 
-/* What is left of a file that was cut is nobody's to be copied. */
+/*
+ * What is left of a file that was cut is nobody's to be copied. Where both have gone on a sync is
+ * refused as well: of one pool it is resolved whose data go, by a look at them.
+ */
 static void
 replaced_next(struct restore *r)
 {
 	bool cut = r->old.present && (uint64_t)r->temp.old.st_size < r->old.meta.pool_size;
+	enum gen_relation relation = restore_relation(r);
 	const char *file = r->quoted_file, *target = r->quoted_target;
 	char keep[CTL_NEXT_MAX];
 
-	replaced_keep(r, keep);
+	cmd_restore_keep(r->temp.file, keep);
 	if (cut)
 		ctl_next_newest(r->c, target, "or, to keep it: %sreplctl restore --force %s %s",
 				keep, target, file);
+	else if (relation == GEN_UNRELATED && !judge_is_one_pool(&r->old.meta, &r->meta))
+		ctl_next(r->c, "if it is the right one: %sreplctl restore %s %s", keep, target,
+			 file);
+	else if (relation == GEN_UNRELATED || relation == GEN_DIVERGED)
+		ctl_next(r->c,
+			 "replctl resolve --discard local %s %s (tells what the file would lose, "
+			 "and asks)",
+			 file, target);
 	else
 		ctl_next(r->c,
 			 "replctl sync %s %s (if the file is whole); or, to keep it: %sreplctl "

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# No older replica takes the place of a file that had more by the record or the mark beside it, also where that was cut or
-# is gone.
+# No replica takes the place of a file that had more, or other data, by the record or the mark beside it, also where that was
+# cut or is gone.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -59,3 +59,57 @@ for mark in own.repl-missed own.repl-missed-taken; do
 	[ -e "own.old${mark#own}" ] && [ ! -e $mark ] || fail "the mark is not moved"
 	cmp -s own serve/pools/p || lost "it is not restored"
 done
+
+# Both have gone on since they were the same: which data go is decided by a look at them.
+head -c 1048576 /dev/urandom >both
+ctl sync both "$T/b" >/dev/null 2>err || fail "sync: $(cat err)"
+ctl restore "$T/b" other >/dev/null 2>err || fail "restore: $(cat err)"
+change other 5000
+ctl sync other "$T/b" >/dev/null 2>err || fail "sync: $(cat err)"
+change both 9000
+ctl sync both "$T/c" >/dev/null 2>err || fail "sync: $(cat err)"
+# Nor is a pool that was named by mistake.
+head -c 1048576 /dev/urandom >stranger
+ctl sync stranger "$T/s" >/dev/null 2>err || fail "sync: $(cat err)"
+cp both whole
+cp both.repl record
+
+# stays POOL WHY NEXT: both, and when it is gone its record, is refused.
+stays() {
+	local dry
+
+	for dry in "" --dry-run; do
+		# shellcheck disable=SC2086
+		ctl_fails 4 "both is not replaced by .*not by force either: $2" restore $dry --force "$T/$1" both
+		cmp -s both whole && cmp -s both.repl record || lost "$1: the file is replaced"
+		grep -q "^next: $3" err || fail "$(cat err)"
+	done
+	mv both away
+	for dry in "" --dry-run; do
+		# shellcheck disable=SC2086
+		ctl_fails 4 "both is gone, and both.repl tells of a generation that $4" restore $dry "$T/$1" both
+		[ ! -e both ] && cmp -s both.repl record || lost "$1: it takes the file's place"
+		grep -q "^next: $5" err || fail "$(cat err)"
+	done
+	mv away both
+}
+
+stays b "it lacks what the file has been given since they were the same" "replctl resolve --discard local both $T/b " \
+	"went another way" "replctl newest $T/b.*replctl restore --force $T/b both"
+stays s "no generation is in common" "if .*: mv both both.old; mv both.repl both.old.repl; replctl restore $T/s both$" \
+	"has nothing in common" "if .*: mv both.repl both.old.repl; replctl restore $T/s both$"
+ctl resolve --force --discard local both "$T/b" >/dev/null 2>err || fail "as it says: $(cat err)"
+cmp -s both other || lost "not the replica's data"
+cp whole both
+cp record both.repl
+ctl_fails 4 "not replaced" restore --force "$T/s" both
+next=$(sed -n 's/^next: if .*: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
+eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
+cmp -s both stranger || lost "it is not restored"
+cmp -s both.old whole && cmp -s both.old.repl record || lost "file and record are not kept"
+
+# A record of what was never written speaks against nothing.
+ctl create "$T/never" --size 1M >/dev/null || fail "create"
+ctl restore --force "$T/never" zeros >/dev/null 2>err || fail "$(cat err)"
+ctl restore --force "$T/s" zeros >/dev/null 2>err || fail "$(cat err)"
+cmp -s zeros stranger || lost "it is not restored"
