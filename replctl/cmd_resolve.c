@@ -92,7 +92,7 @@ look_relation(struct resolve *r)
 	/* What it lacks is nobody's to take the replica's place. */
 	if (!r->local_goes && local_check_whole(&r->local, &c->err))
 		return c->err.code;
-	r->relation = gen_compare(&r->local.meta.generation, &replica->generation);
+	r->relation = judge_relation(&r->local.meta, replica);
 	if (r->relation == GEN_EQUAL || r->relation == GEN_AHEAD) {
 		if (local_check_whole(&r->local, NULL))
 			ctl_next(c, "replctl restore --force %s %s", r->quoted_target,

@@ -180,15 +180,20 @@ restore_check_state(struct restore *r)
 		       lacks);
 }
 
-/* Of what the file has, or had by its record, to the replica; behind, where that tells nothing. */
-static enum gen_relation
-restore_relation(const struct restore *r)
+/* The record beside the file speaks of what that has, or had. */
+static bool
+restore_record_counts(const struct restore *r)
 {
 	const struct local *old = &r->old;
 
-	if (!old->present || old->meta.opening || local_check_whole(old, NULL))
-		return GEN_BEHIND;
-	return gen_compare(&old->meta.generation, &r->meta.generation);
+	return old->present && !old->meta.opening && !local_check_whole(old, NULL);
+}
+
+/* Of what the file has, or had, to the replica; behind, where nothing tells. */
+static enum gen_relation
+restore_relation(const struct restore *r)
+{
+	return restore_record_counts(r) ? judge_relation(&r->old.meta, &r->meta) : GEN_BEHIND;
 }
 
 /*
@@ -201,8 +206,10 @@ restore_may_be_behind(const struct restore *r)
 	const struct sidecar *file = &r->old.meta, *replica = &r->meta;
 	bool part = file->state == SIDECAR_UNKNOWN && !file->primary && file->position;
 
-	return restore_relation(r) == GEN_EQUAL && replica->state == SIDECAR_UNKNOWN &&
-	       !replica->waited && (!part || replica->position < file->position);
+	return restore_record_counts(r) &&
+	       gen_compare(&file->generation, &replica->generation) == GEN_EQUAL &&
+	       replica->state == SIDECAR_UNKNOWN && !replica->waited &&
+	       (!part || replica->position < file->position);
 }
 
 /* Why the file may be the best there is, or NULL. */
@@ -255,8 +262,8 @@ restore_check_gone(struct restore *r)
 }
 
 /*
- * What is left of a file that was cut is nobody's to be copied. Where both have gone on a sync is
- * refused as well: of one pool it is resolved whose data go, by a look at them.
+ * What is left of a file that was cut is nobody's to be copied. Where the replica may have more,
+ * too, a sync is refused as well: of one pool it is resolved whose data go, by a look at them.
  */
 static void
 replaced_next(struct restore *r)
@@ -273,7 +280,7 @@ replaced_next(struct restore *r)
 	else if (relation == GEN_UNRELATED && !judge_is_one_pool(&r->old.meta, &r->meta))
 		ctl_next(r->c, "if it is the right one: %sreplctl restore %s %s", keep, target,
 			 file);
-	else if (relation == GEN_UNRELATED || relation == GEN_DIVERGED)
+	else if (restore_record_counts(r) && relation != GEN_EQUAL && relation != GEN_AHEAD)
 		ctl_next(r->c,
 			 "replctl resolve --discard local %s %s (tells what the file would lose, "
 			 "and asks)",

@@ -42,20 +42,6 @@ judge_present(const struct generation *g, const struct gen_id *base)
 	return out;
 }
 
-static enum gen_relation
-judge_relation(const struct judge_input *in)
-{
-	struct generation chain;
-
-	if (!in->local)
-		return GEN_UNRELATED;
-	/* Only of a replica that did not go on itself is the map's base its generation. */
-	chain = in->local->generation;
-	if (in->base && gen_id_equal(in->base, &in->replica->generation.current))
-		chain = judge_present(&chain, in->base);
-	return gen_compare(&chain, &in->replica->generation);
-}
-
 /*
  * A copy that knows how much of a generation it has, of its own or of the one that it was promoted
  * in: who has more of that is no copy of it, nor who has all of it, nor who was written until its
@@ -66,12 +52,45 @@ has_more(const struct sidecar *replica, const struct sidecar *local)
 {
 	const struct generation *g = &local->generation;
 
-	if (!local->position || !gen_id_equal(local->primary ? &g->history[0] : &g->current,
-					      &replica->generation.current))
+	if (!local->position || replica->state == SIDECAR_INCONSISTENT ||
+	    !gen_id_equal(local->primary ? &g->history[0] : &g->current,
+			  &replica->generation.current))
 		return false;
 	return replica->position > local->position ||
 	       (!replica->position &&
 		(replica->state == SIDECAR_UNKNOWN || replica->state == SIDECAR_UP_TO_DATE));
+}
+
+/* Who was promoted with a part may have gone on from that: each has what the other has not. */
+static enum gen_relation
+relation_of(const struct generation *chain, const struct sidecar *local,
+	    const struct sidecar *replica)
+{
+	enum gen_relation relation = gen_compare(chain, &replica->generation);
+
+	if ((relation != GEN_EQUAL && relation != GEN_AHEAD) || !has_more(replica, local))
+		return relation;
+	return local->primary ? GEN_DIVERGED : GEN_BEHIND;
+}
+
+enum gen_relation
+judge_relation(const struct sidecar *local, const struct sidecar *replica)
+{
+	return relation_of(&local->generation, local, replica);
+}
+
+static enum gen_relation
+input_relation(const struct judge_input *in)
+{
+	struct generation chain;
+
+	if (!in->local)
+		return GEN_UNRELATED;
+	/* Only of a replica that did not go on itself is the map's base its generation. */
+	chain = in->local->generation;
+	if (in->base && gen_id_equal(in->base, &in->replica->generation.current))
+		chain = judge_present(&chain, in->base);
+	return relation_of(&chain, in->local, in->replica);
 }
 
 bool
@@ -98,8 +117,6 @@ judge_why(const struct judge_input *in, enum gen_relation relation)
 	case GEN_AHEAD:
 		if (in->replica->state == SIDECAR_INCONSISTENT)
 			return JUDGE_INCONSISTENT;
-		if (has_more(in->replica, in->local))
-			return JUDGE_NEWER;
 		return relation == GEN_EQUAL ? JUDGE_SAME : JUDGE_BEHIND;
 	case GEN_BEHIND:
 		return JUDGE_NEWER;
@@ -142,7 +159,7 @@ judge_verdict_of(const struct judge_input *in, enum judge_reason reason)
 void
 replica_judge(const struct judge_input *in, struct judgement *out)
 {
-	out->relation = judge_relation(in);
+	out->relation = input_relation(in);
 	out->reason = judge_why(in, out->relation);
 	out->verdict = judge_verdict_of(in, out->reason);
 	out->why = reason_texts[out->reason].why;

@@ -30,7 +30,7 @@ enum judge_reason {
 	JUDGE_INCONSISTENT, /* same or behind, with a copy into it not finished */
 	JUDGE_LOCAL_UNKNOWN,
 	JUDGE_PROMOTED, /* it was made the primary: no replica any more */
-	JUDGE_NEWER,    /* it descends from the local data */
+	JUDGE_NEWER,    /* it descends from the local data, or has more of its generation */
 	JUDGE_DIVERGED, /* both went on from a common ancestor */
 	JUDGE_NO_COMMON,
 	JUDGE_OTHER_POOL,
@@ -58,6 +58,13 @@ struct judgement {
 };
 
 void replica_judge(const struct judge_input *in, struct judgement *out);
+
+/*
+ * Of the local data to the replica: gen_compare() of the chains, but of a copy that has, by its
+ * position, a part of a generation of which the replica has more it is no chain that counts. It is
+ * behind that, or diverged from it where it was promoted.
+ */
+enum gen_relation judge_relation(const struct sidecar *local, const struct sidecar *replica);
 
 /*
  * By their UUID, or by a generation in common: pools that are made before their program is each

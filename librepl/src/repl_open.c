@@ -297,18 +297,32 @@ bring_up_cut(void *arg, const struct transfer_progress *progress)
 	return atomic_load(&r->cut);
 }
 
+/* Of one pool it is resolved, where the record beside the file speaks of the file. */
+static bool
+by_resolve(const struct repl *r, enum judge_reason reason)
+{
+	return !r->blank &&
+	       (reason == JUDGE_NEWER || reason == JUDGE_DIVERGED || reason == JUDGE_NO_COMMON);
+}
+
 static int
-replica_refuse(const struct repl *r, unsigned i, const char *why, struct err *e)
+replica_refuse(const struct repl *r, unsigned i, const struct judgement *j, struct err *e)
 {
 	char text[TARGET_TEXT_MAX], word[TARGET_TEXT_MAX * 4];
 
 	target_format(&r->cfg->targets[i], text, sizeof(text));
 	(void)text_quote(text, word, sizeof(word));
+	if (by_resolve(r, j->reason))
+		return err_set(e, REPL_E_DIVERGED,
+			       "%s, and the contents differ; nothing was changed. To take the "
+			       "replica's data: replctl resolve --discard local FILE %s; to "
+			       "overwrite it: replctl resolve --discard replica FILE %s",
+			       j->why, word, word);
 	return err_set(e, REPL_E_DIVERGED,
 		       "%s, and the contents differ; nothing was changed. To take the replica's "
 		       "data: replctl restore --force %s FILE; to overwrite it: replctl sync "
 		       "--force FILE %s",
-		       why, word, word);
+		       j->why, word, word);
 }
 
 /* What the dirty map or a comparison says, while nobody writes. */
@@ -338,14 +352,14 @@ replica_transfer(struct repl *r, unsigned i)
 
 /* Of one that is not to be written to: equal contents will do. */
 static int
-replica_compare(struct repl *r, unsigned i, const char *why, struct err *e)
+replica_compare(struct repl *r, unsigned i, const struct judgement *j, struct err *e)
 {
 	const struct transfer t = replica_transfer(r, i);
 	struct transfer_progress sum;
 	int rc = transfer_compare(&t, r->mem, r->size, NULL, &sum, e);
 
 	if (rc == REPL_E_DIFFER)
-		rc = replica_refuse(r, i, why, e);
+		rc = replica_refuse(r, i, j, e);
 	if (!rc)
 		atomic_store(&r->vouched, true);
 	return rc ? replica_err(r, i, e) : 0;
@@ -458,7 +472,7 @@ step_compare(struct repl *r, unsigned i, struct err *e)
 	if (!r->replicas[i].remote || (r->flags & REPL_OPEN_NO_COMPARE))
 		return 0;
 	j = replica_judged(r, i);
-	rc = j.verdict == JUDGE_REFUSE ? replica_compare(r, i, j.why, e) : 0;
+	rc = j.verdict == JUDGE_REFUSE ? replica_compare(r, i, &j, e) : 0;
 	return replica_absent(r, i, rc, e);
 }
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A pool that was restored from a replica that lagged, or is one that was promoted, does not overwrite the one that had
-# got further: program and sync are refused, as is a restore over the file that has all. What was restored from that one
-# brings the other up.
+# got further: program and sync are refused, as is a restore over the file that has all, until one of the two is chosen.
+# What was restored from that one brings the other up.
 . "$(dirname "$0")/laggard_lib.sh"
 make_keys
 start_serve
@@ -37,12 +37,41 @@ ctl restore "$T/b" "$TMP/lagged" >"$TMP/out" 2>"$TMP/err" || fail "restore of b"
 grep -q "higher position has more" "$TMP/err" || fail "nothing is said of it: $(cat "$TMP/err")"
 ctl restore --force "$T/b" "$TMP/lagged" >"$TMP/out" 2>"$TMP/err" || fail "restore of b over the same: $(cat "$TMP/err")"
 set_up "$TMP/lagged"
-refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl restore" open
+refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl resolve --discard local FILE $T/a;" open
 has_a
 stop_api
 [ "$(ctl info --json "$T/b" | member state)" = unknown ] || fail "b is another one, though nothing was to change"
 ctl_fails 6 "the replica is newer" sync "$TMP/lagged" "$T/a"
 has_a
+
+# chosen FILE WHAT: copies of FILE, which has less than a, and of a become the one or the other, as WHAT they are.
+chosen() {
+	local part
+
+	for part in "" .repl; do
+		cp -p "$1$part" "$TMP/chosen$part"
+		cp -p "$TMP/serve/pools/a$part" "$TMP/serve/pools/h$part"
+	done
+	for lost in replica local; do
+		ctl resolve --dry-run --discard $lost "$TMP/chosen" "$T/h" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+		grep -q "$2" "$TMP/out" || fail "$(cat "$TMP/out")"
+	done
+	ctl resolve --force --discard local "$TMP/chosen" "$T/h" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+	equal "$TMP/p" "$TMP/chosen"
+	for part in "" .repl; do
+		cp -p "$1$part" "$TMP/chosen$part"
+	done
+	ctl resolve --force --discard replica "$TMP/chosen" "$T/h" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+	equal "$1" "$TMP/serve/pools/h"
+}
+
+chosen "$TMP/lagged" "the replica is newer"
+for part in "" .repl; do
+	cp -p "$TMP/lagged$part" "$TMP/further$part"
+done
+ctl restore --force "$T/a" "$TMP/further" >"$TMP/out" 2>&1 || fail "restore of a over b's: $(cat "$TMP/out")"
+has_a
+equal "$TMP/p" "$TMP/further"
 
 # Nor does one that was promoted.
 for file in b b.repl; do
@@ -51,9 +80,16 @@ done
 ctl promote "$T/c" >"$TMP/out" 2>"$TMP/err" || fail "promote of c"
 grep -q "higher position has more" "$TMP/err" || fail "nothing is said of it: $(cat "$TMP/err")"
 set_up "$TMP/serve/pools/c"
-refused REPL_E_DIVERGED "/a: the replica is newer" open
+refused REPL_E_DIVERGED "/a: .*have diverged.*: replctl resolve --discard local FILE $T/a; " open
 has_a
 stop_api
+cp -p "$TMP/serve/pools/c" "$TMP/was"
+ctl_fails 4 "c is not replaced by .*since they were the same" restore --force "$T/a" "$TMP/serve/pools/c"
+grep -q "^next: replctl resolve --discard local $TMP/serve/pools/c $T/a " "$TMP/err" || fail "$(cat "$TMP/err")"
+ctl_fails 6 "diverged" sync "$TMP/serve/pools/c" "$T/a"
+has_a
+equal "$TMP/was" "$TMP/serve/pools/c"
+chosen "$TMP/serve/pools/c" "both went on since they were the same"
 
 # Nor what was restored from that one, nor when it has been demoted.
 for file in promoted demoted; do
@@ -120,5 +156,5 @@ fill 1
 leave_behind e
 ctl restore "$T/e" "$TMP/behind" >"$TMP/out" 2>&1 || fail "restore of e"
 set_up_async "$TMP/behind"
-refused REPL_E_DIVERGED "^[^ ]*/d: the replica is newer.*replctl restore" open
+refused REPL_E_DIVERGED "^[^ ]*/d: the replica is newer.*replctl resolve --discard local" open
 equal "$TMP/q" "$TMP/serve/pools/d"

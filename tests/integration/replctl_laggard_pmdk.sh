@@ -26,7 +26,7 @@ equal "$TMP/p" "$TMP/serve/pools/a"
 ctl restore "$T/b" "$TMP/lagged" >"$TMP/out" 2>&1 || fail "restore of b"
 grep -q "PMDK shutdown state.* is reset" "$TMP/out" || fail "restore says: $(cat "$TMP/out")"
 set_up "$TMP/lagged"
-refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl restore" open
+refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl resolve --discard local" open
 stop_api
 ctl_fails 6 "the replica is newer" sync "$TMP/lagged" "$T/a"
 equal "$TMP/p" "$TMP/serve/pools/a"

@@ -121,6 +121,7 @@ one_with_a_higher_position_is_newer(void **state)
 		assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
 	assert_judged(judge(&local, replica, 3, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	assert_int_equal(judge_relation(&local, &replica), GEN_BEHIND);
 	/* One that counted none, as a synchronous one beside an asynchronous one, had all. */
 	replica.position = 0;
 	replica.state = SIDECAR_UNKNOWN;
@@ -145,10 +146,12 @@ one_with_a_higher_position_is_newer(void **state)
 	replica = meta(9, 3, 2, 1);
 	replica.position = 8;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	/* It may have gone on itself. */
 	replica.position = 9;
-	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
 	replica.position = 0;
-	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
+	assert_int_equal(judge_relation(&local, &replica), GEN_DIVERGED);
 	replica.generation.current = id(2);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
 	local = meta(9, 3, 2, 1);
