@@ -246,6 +246,14 @@ claims_early(struct claims *c, unsigned lane, uint64_t off, uint64_t len)
 }
 
 void
+claims_yield(struct claims *c, unsigned lane)
+{
+	pthread_mutex_lock(&c->lock);
+	drain_end(c, lane);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void
 claims_drop(struct claims *c, unsigned lane)
 {
 	pthread_mutex_lock(&c->lock);

@@ -64,6 +64,9 @@ enum claims_got claims_take(struct claims *c, unsigned lane, const struct ranges
 			    const struct range *more, unsigned count, uint64_t deadline_ns,
 			    unsigned *other);
 
+/* Of a drain that was taken nothing was sent: what was written early stays. */
+void claims_yield(struct claims *c, unsigned lane);
+
 /* Nothing of a lane's is on its way any more. */
 void claims_drop(struct claims *c, unsigned lane);
 

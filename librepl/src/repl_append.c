@@ -237,6 +237,17 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 	return rc;
 }
 
+/* To go before the tail word, whatever of it was flushed. */
+static int
+append_drain(struct repl *r, unsigned lane, struct append *a, const struct range *tail,
+	     struct err *e)
+{
+	int rc = lanes_drain_met(r, lane, tail, e);
+
+	a->begin_ns = clock_now_ns();
+	return rc;
+}
+
 /* Where it will be, which is claimed. */
 static int
 append_place(struct repl *r, unsigned lane, struct append *a, struct range *stored, struct err *e)
@@ -253,10 +264,13 @@ append_place(struct repl *r, unsigned lane, struct append *a, struct range *stor
 		stored[1] = (struct range){.off = a->tail_off, .len = 8};
 		if (!rc)
 			rc = lanes_claim(r, lane, stored, 2, &a->begin_ns, e);
-		/* By others, who had the turn meanwhile. */
-		moved = !rc && tail_load(r, a) != a->place;
-		if (moved)
-			lanes_unclaim(r, lane);
+		/* By others, who had the turn meanwhile, and the lane. */
+		moved = !rc && (tail_load(r, a) != a->place ||
+				rangeset_meets(&r->slots[lane].pending, &stored[1]));
+		if (moved) {
+			lanes_yield(r, lane);
+			rc = append_drain(r, lane, a, &stored[1], e);
+		}
 	}
 	return rc;
 }

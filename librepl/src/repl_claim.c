@@ -121,6 +121,13 @@ lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned co
 }
 
 void
+lanes_yield(struct repl *r, unsigned lane)
+{
+	if (r->claims_made)
+		claims_yield(&r->claims, lane);
+}
+
+void
 lanes_unclaim(struct repl *r, unsigned lane)
 {
 	if (r->claims_made)

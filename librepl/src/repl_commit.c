@@ -111,7 +111,7 @@ repl_commit(struct repl *r, unsigned lane)
 			continue;
 		done[i] = lanes_claim_now(r, i, NULL, 0);
 		if (done[i] && pending_active(r, i, NULL, 0, &begin_ns, &e)) {
-			lanes_unclaim(r, i);
+			lanes_yield(r, i);
 			done[i] = false;
 		}
 		if (!done[i])
@@ -140,7 +140,7 @@ repl_commit(struct repl *r, unsigned lane)
 			break;
 		}
 		if (pending_active(r, i, NULL, 0, &begin_ns, &e)) {
-			lanes_unclaim(r, i);
+			lanes_yield(r, i);
 			lane_leave(r, i);
 			break;
 		}

@@ -336,6 +336,20 @@ latency_bucket(uint64_t ns)
 	return b < REPL_HIST_BUCKETS ? b : REPL_HIST_BUCKETS - 1;
 }
 
+/* As lanes_claim(). What was noted by others, who had the lane meanwhile, is to go before behind.
+ */
+static int
+lanes_claim_behind(struct repl *r, unsigned lane, const struct range *also,
+		   const struct repl_behind *behind, uint64_t *begin_ns, struct err *e)
+{
+	int rc = lanes_claim(r, lane, also, 1, begin_ns, e);
+
+	if (rc || !behind || !rangeset_meets(&r->slots[lane].pending, &behind->b))
+		return rc;
+	lanes_yield(r, lane);
+	return err_set(e, REPL_E_BUSY, "lane %u was in use by another thread", lane);
+}
+
 /*
  * With what is acknowledged by it noted for those that are lost. behind: of what the library
  * stores, or NULL.
@@ -347,13 +361,13 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	struct lane_slot *slot = &r->slots[lane];
 	const struct rangeset *first = &slot->pending;
 	uint64_t trims = kind == LANE_TRIM ? pending_trims(r) : 0;
-	int rc = lanes_claim(r, lane, also, 1, &begin_ns, e);
+	int rc = lanes_claim_behind(r, lane, also, behind, &begin_ns, e);
 
 	if (rc)
 		return rc;
 	rc = pending_active(r, lane, also, 1, &begin_ns, e);
 	if (rc) {
-		lanes_unclaim(r, lane);
+		lanes_yield(r, lane);
 		return rc;
 	}
 	if (behind) {

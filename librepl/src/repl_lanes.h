@@ -65,13 +65,16 @@ const struct rangeset *lanes_ship_first(struct repl *r, unsigned lane, const str
  * lanes have on their way of it is waited for, at most op-timeout (REPL_E_BUSY, and nothing has
  * changed); *begin_ns is now after such a wait, which says nothing of the target. The lane may
  * have been borrowed by others meanwhile, and its turn, if it has it, been others': REPL_E_TIMEOUT
- * if it could not be had again. lanes_unclaim() before anything new is noted.
+ * if it could not be had again. lanes_unclaim() or lanes_yield() before anything new is noted.
  */
 int lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned count,
 		uint64_t *begin_ns, struct err *e);
 
 /* The same if nothing is in the way. */
 bool lanes_claim_now(struct repl *r, unsigned lane, const struct range *more, unsigned count);
+
+/* None of it was sent; what was written before is on its way as it was. */
+void lanes_yield(struct repl *r, unsigned lane);
 
 /* All of it has come to its end on all replicas. */
 void lanes_unclaim(struct repl *r, unsigned lane);

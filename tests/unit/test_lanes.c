@@ -84,6 +84,13 @@ lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned co
 }
 
 void
+lanes_yield(struct repl *r, unsigned lane)
+{
+	(void)r;
+	(void)lane;
+}
+
+void
 lanes_unclaim(struct repl *r, unsigned lane)
 {
 	(void)r;

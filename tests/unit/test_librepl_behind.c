@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a log or an append stores behind something else is on no replica before that, also where
- * other lanes drain ranges in which both lie, or its own lane has flushed one.
+ * other lanes drain ranges in which both lie, or its own lane has flushed one, or somebody else has
+ * on that while it was lent.
  *
  * Lanes and queues are those of the library; the target is played here. Behind each message it has
  * what a program would find there whose machine is lost at that moment.
@@ -18,7 +19,7 @@
 #include "lane.h"
 #include "logscan.h"
 #include "profile.h"
-#include "repl_impl.h"
+#include "repl_lanes.h"
 #include "ship.h"
 
 #define POOL     (64UL << 10)
@@ -403,7 +404,7 @@ range_main(void *arg)
 	return NULL;
 }
 
-enum what { AN_APPEND, A_TRIM };
+enum what { AN_APPEND, A_TRIM, AN_APPEND_BY_WORD };
 
 struct user {
 	pthread_t thread;
@@ -417,10 +418,17 @@ user_main(void *arg)
 {
 	struct user *u = arg;
 
-	if (u->what == AN_APPEND)
+	switch (u->what) {
+	case AN_APPEND:
 		u->rc = repl_log_append(u->log, 0, "second", 6, NULL);
-	else
+		break;
+	case A_TRIM:
 		u->rc = repl_log_trim(u->log, 0, repl_log_tail(u->log));
+		break;
+	case AN_APPEND_BY_WORD:
+		append_once();
+		break;
+	}
 	return NULL;
 }
 
@@ -559,6 +567,60 @@ a_tail_word_is_behind_its_bytes_in_a_flush(void **state)
 	end();
 }
 
+/* ---- the lane's own, by another thread: it was lent while its user waited for a claim ---- */
+
+/* RANGE_LANE has written all before its drain, and whoever did so is in it. */
+static void
+use_a_lane_that_is_lent(struct user *u)
+{
+	struct err e;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		look_once_it_is_there(world_of(i));
+	err_clear(&e);
+	assert_int_equal(lane_enter(r, RANGE_LANE, &e), 0);
+	assert_true(claims_early(&r->claims, RANGE_LANE, 0, POOL));
+	assert_int_equal(pthread_create(&u->thread, NULL, user_main, u), 0);
+	/* The user wants that lane, and has left his own. */
+	while (atomic_load(&r->slots[RANGE_LANE].wanted) == 0)
+		nap();
+	assert_int_equal(repl_flush(r, 0, 0, POOL), 0);
+	claims_drop(&r->claims, RANGE_LANE);
+	lane_leave(r, RANGE_LANE);
+	(void)pthread_join(u->thread, NULL);
+	assert_int_equal(u->rc, 0);
+	assert_int_equal(repl_drain(r, 0), 0);
+}
+
+static void
+a_tail_is_behind_its_records_on_a_lane_that_was_lent(void **state)
+{
+	(void)state;
+	for (unsigned k = REPL_LOG_CHECKSUM; k <= REPL_LOG_REGISTER; k++) {
+		struct user u = {.what = AN_APPEND};
+
+		begin(ACK_ALL);
+		u.log = log_new((enum repl_log_kind)k);
+		use_a_lane_that_is_lent(&u);
+		repl_log_close(u.log);
+		end();
+	}
+}
+
+static void
+a_tail_word_is_behind_its_bytes_on_a_lane_that_was_lent(void **state)
+{
+	struct user u = {.what = AN_APPEND_BY_WORD};
+
+	(void)state;
+	begin_with(ACK_ALL, 2, false);
+	repl_log_close(log_new(REPL_LOG_CHECKSUM));
+	appends_begin();
+	append_once();
+	use_a_lane_that_is_lent(&u);
+	end();
+}
+
 /* ---- queues: another drain is queued whole at each moment in front of one ---- */
 
 static void
@@ -604,6 +666,8 @@ main(void)
 		cmocka_unit_test(a_tail_is_behind_its_records_in_a_flush),
 		cmocka_unit_test(a_queued_tail_is_behind_its_records_in_a_flush),
 		cmocka_unit_test(a_tail_word_is_behind_its_bytes_in_a_flush),
+		cmocka_unit_test(a_tail_is_behind_its_records_on_a_lane_that_was_lent),
+		cmocka_unit_test(a_tail_word_is_behind_its_bytes_on_a_lane_that_was_lent),
 		cmocka_unit_test(a_tail_is_queued_behind_its_records),
 		cmocka_unit_test(a_tail_word_is_queued_behind_its_bytes),
 	};

@@ -116,6 +116,15 @@ what_was_written_early_is_ended_by_who_is_held_up(void **state)
 	assert_int_equal(claims_take(&claims, 1, &b, NULL, 0, clock_now_ns() + SOON_NS, &other),
 			 CLAIMS_END_OWN);
 	assert_true(claims_has_early(&claims, 1));
+	/* It may give up again what it has claimed, but not what it has written. */
+	set_of(&a, 131072, 8);
+	assert_int_equal(take(1, &a, 0), CLAIMS_TAKEN);
+	claims_yield(&claims, 1);
+	assert_true(claims_has_early(&claims, 1));
+	assert_true(claims_early(&claims, 2, 131072, 8));
+	assert_false(claims_early(&claims, 2, 131064, 8));
+	claims_drop(&claims, 2);
+	set_of(&a, 65000, 8);
 	claims_drop(&claims, 1);
 	assert_false(claims_has_early(&claims, 1));
 	assert_int_equal(claims_take(&claims, 1, &b, NULL, 0, clock_now_ns() + SOON_NS, &other),
