@@ -9,6 +9,7 @@
 #include "dirty.h"
 #include "hold.h"
 #include "keeper_impl.h"
+#include "pending.h"
 #include "reason.h"
 #include "repl_lanes.h"
 #include "ship.h"
@@ -344,6 +345,16 @@ repl_note_profile(struct replica *p, char *text)
 	p->profiles = note;
 }
 
+static bool
+none_is_live(const struct repl *r)
+{
+	bool none = true;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		none &= atomic_load(&r->replicas[i].lost) != 0;
+	return none;
+}
+
 void
 repl_install(struct repl *r, unsigned replica, struct remote *remote)
 {
@@ -364,6 +375,8 @@ repl_install(struct repl *r, unsigned replica, struct remote *remote)
 	atomic_store(&p->replication, REPL_REPL_ESTABLISHED);
 	pthread_mutex_unlock(&r->reason_lock);
 	atomic_fetch_add(&p->install_count, 1);
+	if (none_is_live(r))
+		pending_trims_drop(r);
 	/* Its lanes look at this, and a shipper may be in one as soon as it is shipped to. */
 	atomic_store(&p->lost, 0);
 	ship_install(r->ship, replica, remote);

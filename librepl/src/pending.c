@@ -28,15 +28,6 @@ trims_add(struct rangeset *s, uint64_t off, uint64_t len)
 	(void)rangeset_add(s, off, end - off);
 }
 
-void
-pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
-{
-	/* A target that dies with us has not made it zero, however long ago it was told. */
-	if (r->dirty)
-		dirty_pin(r->dirty, off, len);
-	trims_add(&r->slots[lane].trims, off, len);
-}
-
 /*
  * A bit for each that is lost. With one that another thread loses at this moment
  * its map begins before the lock is free; what is acknowledged until then it has.
@@ -112,41 +103,126 @@ pending_stored(struct repl *r, unsigned turn)
 		dirty_store_end(r->dirty, turn);
 }
 
-uint64_t
-pending_trims(struct repl *r)
+/* ---- trims ---- */
+
+int
+pending_trims_init(struct trims *t)
 {
-	return r->dirty ? dirty_pins(r->dirty) : 0;
+	return pthread_mutex_init(&t->lock, NULL);
 }
 
 void
-pending_trimmed(struct repl *r, unsigned lane, uint64_t trims)
+pending_trims_fini(struct trims *t)
 {
-	struct lane_slot *slot = &r->slots[lane];
-
-	for (unsigned i = 0; i < slot->trims.count; i++)
-		trims_add(&slot->settled, slot->trims.r[i].off, slot->trims.r[i].len);
-	rangeset_clear(&slot->trims);
-	slot->settled_number = slot->shipped_number;
-	slot->settled_pins = trims;
-	slot->settling = true;
+	(void)pthread_mutex_destroy(&t->lock);
 }
 
-/* Those of a queued replica that is lost are noted in its map: it is looked at before that. */
 static bool
-trims_are_ended(const struct repl *r, const struct lane_slot *slot)
+any_lost(const struct repl *r)
 {
-	return slot->settling && ship_all_have(r->ship, slot->settled_number);
+	bool any = false;
+
+	for (unsigned i = 0; i < r->replica_count; i++)
+		any |= atomic_load(&r->replicas[i].lost) != 0;
+	return any;
+}
+
+/* With the lock: forget what has come to its end on the queued replicas as well. */
+static void
+trims_forget(struct repl *r)
+{
+	struct trims *t = &r->trims;
+
+	if (!atomic_load(&t->ended) || !ship_all_have(r->ship, t->shipment))
+		return;
+	rangeset_clear(&t->settling);
+	atomic_store(&t->ended, false);
+	/* One that is lost may have some of it still. */
+	if (!any_lost(r))
+		dirty_unpin(r->dirty, t->pins);
 }
 
 static void
-trims_end(struct repl *r, struct lane_slot *slot)
+trims_look(struct repl *r)
 {
-	rangeset_clear(&slot->settled);
-	slot->settling = false;
-	/* One that is lost may have some before it still. */
-	if (r->dirty && lost_mask(r) == 0)
-		dirty_unpin(r->dirty, slot->settled_pins);
+	pthread_mutex_lock(&r->trims.lock);
+	trims_forget(r);
+	pthread_mutex_unlock(&r->trims.lock);
 }
+
+void
+pending_trim(struct repl *r, uint64_t off, uint64_t len)
+{
+	if (!r->dirty || len == 0)
+		return;
+	/* A target that dies with us has not made it zero, however long ago it was told. */
+	dirty_pin(r->dirty, off, len);
+	pthread_mutex_lock(&r->trims.lock);
+	trims_add(&r->trims.noted, off, len);
+	pthread_mutex_unlock(&r->trims.lock);
+}
+
+uint64_t
+pending_trims_begin(struct repl *r)
+{
+	struct trims *t = &r->trims;
+	uint64_t number;
+
+	if (!r->dirty)
+		return 0;
+	pthread_mutex_lock(&t->lock);
+	trims_forget(r);
+	for (unsigned i = 0; i < t->noted.count; i++)
+		trims_add(&t->settling, t->noted.r[i].off, t->noted.r[i].len);
+	rangeset_clear(&t->noted);
+	atomic_store(&t->ended, false);
+	t->pins = dirty_pins(r->dirty);
+	number = ++t->number;
+	pthread_mutex_unlock(&t->lock);
+	return number;
+}
+
+void
+pending_trims_end(struct repl *r, uint64_t number, uint64_t shipment)
+{
+	struct trims *t = &r->trims;
+
+	if (!r->dirty)
+		return;
+	pthread_mutex_lock(&t->lock);
+	/* Else another one has begun since, which ends this one's, too. */
+	if (t->number == number) {
+		t->shipment = shipment;
+		atomic_store(&t->ended, true);
+		trims_forget(r);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void
+pending_trims_mark(struct repl *r, unsigned replica)
+{
+	struct trims *t = &r->trims;
+
+	if (!r->dirty)
+		return;
+	pthread_mutex_lock(&t->lock);
+	trims_forget(r);
+	mark(r, UINT32_C(1) << replica, t->noted.r, t->noted.count);
+	mark(r, UINT32_C(1) << replica, t->settling.r, t->settling.count);
+	pthread_mutex_unlock(&t->lock);
+}
+
+void
+pending_trims_drop(struct repl *r)
+{
+	pthread_mutex_lock(&r->trims.lock);
+	rangeset_clear(&r->trims.noted);
+	rangeset_clear(&r->trims.settling);
+	pthread_mutex_unlock(&r->trims.lock);
+}
+
+/* ---- drains ---- */
 
 int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
@@ -176,19 +252,16 @@ void
 pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count)
 {
 	struct lane_slot *slot = &r->slots[lane];
-	bool ended = trims_are_ended(r, slot);
 
 	if (r->dirty) {
 		uint32_t mask = lost_mask(r);
 
 		mark(r, mask, slot->pending.r, slot->pending.count);
-		mark(r, mask, slot->trims.r, slot->trims.count);
-		mark(r, mask, slot->settled.r, slot->settled.count);
 		mark(r, mask, also, count);
+		if (atomic_load(&r->trims.ended))
+			trims_look(r);
 	}
 	rangeset_clear(&slot->pending);
-	if (ended)
-		trims_end(r, slot);
 }
 
 void
@@ -196,9 +269,6 @@ pending_mark(struct repl *r, unsigned lane, unsigned replica)
 {
 	struct lane_slot *slot = &r->slots[lane];
 
-	if (!r->dirty)
-		return;
-	mark(r, UINT32_C(1) << replica, slot->pending.r, slot->pending.count);
-	mark(r, UINT32_C(1) << replica, slot->trims.r, slot->trims.count);
-	mark(r, UINT32_C(1) << replica, slot->settled.r, slot->settled.count);
+	if (r->dirty)
+		mark(r, UINT32_C(1) << replica, slot->pending.r, slot->pending.count);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pending - what each lane has flushed since its last drain: what a replica lacks
- * that is not installed when the drain ends.
+ * that is not installed when the drain ends; and what targets were told to make zero, of all
+ * lanes, which one may lack that is lost later.
  *
  * Of a lane's slot only the thread that is in the lane, or that has borrowed it,
  * touches it. A drain that is about to be acknowledged settles: what was pending,
@@ -16,15 +17,31 @@
 /* Note a range that was flushed; false if there is no room: drain, and note it again. */
 bool pending_note(struct lane_slot *slot, uint64_t off, uint64_t len);
 
-/* Note one that targets are making zero in their own time; until pending_trimmed(). */
-void pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len);
+int pending_trims_init(struct trims *t); /* 0, or an error number */
+void pending_trims_fini(struct trims *t);
 
 /*
- * A drain, of which nothing else was settled yet, has ended all that were noted before
- * pending_trims(): queued replicas have ended theirs when they have what it has shipped.
+ * Note, before it is settled, a range that targets are making zero in their own time: who is lost
+ * may lack it, until all are ended.
  */
-uint64_t pending_trims(struct repl *r);
-void pending_trimmed(struct repl *r, unsigned lane, uint64_t trims);
+void pending_trim(struct repl *r, uint64_t off, uint64_t len);
+
+/*
+ * All that are noted are to be ended by a drain that is about to be sent, on whatever lane: by that
+ * number they are, when who is waited for has answered it. Queued replicas have ended theirs when
+ * they have that shipment. Without the second call they are left to the next such drain.
+ */
+uint64_t pending_trims_begin(struct repl *r);
+void pending_trims_end(struct repl *r, uint64_t number, uint64_t shipment);
+
+/*
+ * Mark those that are not ended for one replica. Under r->lock, when calls see that it is lost, and
+ * before its queue is dropped: what is noted later is settled with that seen.
+ */
+void pending_trims_mark(struct repl *r, unsigned replica);
+
+/* Nobody is left who has some to end: those that are lost have them marked. Under a hold. */
+void pending_trims_drop(struct repl *r);
 
 /*
  * Before the library stores in the pool by itself: what it leaves there when the program dies, or

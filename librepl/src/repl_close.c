@@ -66,6 +66,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 		turns_fini(&r->appends);
 	if (r->claims_made)
 		claims_fini(&r->claims);
+	if (r->trims_made)
+		pending_trims_fini(&r->trims);
 	if (r->wake_lock_made)
 		(void)pthread_mutex_destroy(&r->wake_lock);
 	if (r->reason_lock_made)
@@ -83,7 +85,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 
 /*
  * With dirty-map what a replica lacks that is well is noted too, so that the next opening need not
- * compare: what was flushed and not drained. Of a log that has failed nobody knows.
+ * compare: what was flushed and not drained, and trims that it may not have ended. Of a log that
+ * has failed nobody knows.
  */
 static void
 maps_complete(struct repl *r)
@@ -103,6 +106,7 @@ maps_complete(struct repl *r)
 			continue;
 		for (unsigned lane = 0; lane < r->lane_count; lane++)
 			pending_mark(r, lane, i);
+		pending_trims_mark(r, i);
 	}
 }
 

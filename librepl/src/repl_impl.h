@@ -5,9 +5,9 @@
  * replicas back), hold.c, and repl_log.c, repl_log_trim.c and log_step.c (logs).
  *
  * Lock order: repl.grow_lock, the lanes in the order of their numbers, repl.lock, then a
- * remote's own, then repl.reason_lock, repl.wake_lock. A lane is waited for with nothing
- * held but grow_lock and, by a hold, the lanes before it. Claims (claims.h) are waited for in
- * a lane and in a turn of appends, with nothing on its way.
+ * remote's own, then repl.trims.lock, repl.reason_lock, repl.wake_lock. A lane is waited for with
+ * nothing held but grow_lock and, by a hold, the lanes before it. Claims (claims.h) are waited for
+ * in a lane and in a turn of appends, with nothing on its way.
  *
  * Who may follow replica.remote: a thread that is in a lane, as long as lost is 0 when it
  * looks; one that holds grow_lock and lock, or one of both where the other's absence
@@ -72,11 +72,6 @@ struct lane_slot {
 	_Atomic uint64_t flush_count, merged_count, drain_count;
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS], latency_sum_ns;
 	struct rangeset pending; /* pending.h: whoever is in the lane */
-	struct rangeset trims;
-	struct rangeset settled; /* of these, what who is waited for has made zero */
-	uint64_t settled_number; /* the others have when they have this shipment */
-	uint64_t settled_pins;
-	bool settling;
 	/* A job that queued replicas (ship.h) are to get, and do not have in their queue yet. */
 	bool ship_due;
 	enum lane_kind ship_kind;
@@ -84,6 +79,17 @@ struct lane_slot {
 	struct range ship_second;
 	struct shipment *shipped; /* one that they have, to be awaited */
 	uint64_t shipped_number;  /* of the last one; 0: none */
+};
+
+/* What targets may have yet to make zero: pending.h. */
+struct trims {
+	pthread_mutex_t lock;     /* guards all of it */
+	struct rangeset noted;    /* since the last drain began that is to end them */
+	struct rangeset settling; /* before that */
+	uint64_t number;          /* of that drain */
+	uint64_t pins;            /* dirty_pins() by then */
+	_Atomic bool ended;       /* it has ended those of who is waited for */
+	uint64_t shipment;        /* ... and the others' when they have this */
 };
 
 /* Of a handle on a pool set: repl_set.h. */
@@ -128,7 +134,7 @@ struct repl {
 	_Atomic uint64_t closing_ns; /* ... the deadline of those that record losses; 0: none */
 	_Atomic int cut;             /* not 0: opening has failed, what is under way ends */
 	bool lock_made, grow_lock_made, reason_lock_made, wake_lock_made, wake_made, appends_made;
-	bool claims_made;
+	bool claims_made, trims_made;
 	_Atomic bool stop;             /* keepers end */
 	bool ready;                    /* opened: losses are recorded; guarded by lock */
 	bool known;                    /* at the opening the local sidecar told a generation */
@@ -144,7 +150,8 @@ struct repl {
 	_Atomic bool advancing;  /* another one is being told: who has all it lacks is looked at */
 	uint32_t believed; /* away since before it: the next opening would go by an old map of them
 			    */
-	struct turns appends;    /* one at a time */
+	struct turns appends; /* one at a time */
+	struct trims trims;
 	struct claims claims;    /* what lanes have on their way to replicas that no queue serves */
 	_Atomic bool log_failed; /* a log of the handle has: replicas may lack its bytes */
 	struct repl_log *logs;   /* that are open */

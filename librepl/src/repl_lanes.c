@@ -360,7 +360,8 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 {
 	struct lane_slot *slot = &r->slots[lane];
 	const struct rangeset *first = &slot->pending;
-	uint64_t trims = kind == LANE_TRIM ? pending_trims(r) : 0;
+	bool ends_trims = kind == LANE_TRIM && also->len == 0;
+	uint64_t trims;
 	int rc = lanes_claim_behind(r, lane, also, behind, &begin_ns, e);
 
 	if (rc)
@@ -370,6 +371,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 		lanes_yield(r, lane);
 		return rc;
 	}
+	trims = ends_trims ? pending_trims_begin(r) : 0;
 	if (behind) {
 		first = lanes_ship_first(r, lane, first, begin_ns);
 		behind->store(behind->arg);
@@ -384,9 +386,9 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
 	lanes_unclaim(r, lane);
 	if (kind == LANE_TRIM)
-		pending_trim(r, lane, also->off, also->len);
-	if (kind == LANE_TRIM && also->len == 0 && !rc)
-		pending_trimmed(r, lane, trims);
+		pending_trim(r, also->off, also->len);
+	if (ends_trims && !rc)
+		pending_trims_end(r, trims, slot->shipped_number);
 	pending_settle(r, lane, also, 1);
 	return rc;
 }

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "pending.h"
 #include "reason.h"
 #include "repl_impl.h"
 #include "ship.h"
@@ -38,6 +39,7 @@ replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 	 */
 	if (p->remote)
 		remote_cut(p->remote);
+	pending_trims_mark(r, (unsigned)(p - r->replicas));
 	ship_lost(r->ship, (unsigned)(p - r->replicas));
 	/* Only now: no drain counts it any more. */
 	atomic_store(&p->behind, 0);

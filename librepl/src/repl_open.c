@@ -23,6 +23,7 @@
 #include "repl_impl.h"
 #include "repl_lanes.h"
 #include "lineage.h"
+#include "pending.h"
 #include "replica_judge.h"
 #include "ship.h"
 #include "standard.h"
@@ -588,7 +589,8 @@ repl_init_locks(struct repl *r, struct err *e)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	r->wake_lock_made = true;
 	r->appends_made = turns_init(&r->appends) == 0;
-	if (!r->appends_made)
+	r->trims_made = pending_trims_init(&r->trims) == 0;
+	if (!r->appends_made || !r->trims_made)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	if (pthread_condattr_init(&attr))
 		return err_set(e, REPL_E_NOMEM, "out of memory");

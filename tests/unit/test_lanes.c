@@ -174,24 +174,23 @@ pending_note(struct lane_slot *slot, uint64_t off, uint64_t len)
 }
 
 void
-pending_trim(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
+pending_trim(struct repl *r, uint64_t off, uint64_t len)
 {
 	(void)r;
-	(void)lane;
 	(void)off;
 	(void)len;
 }
 
 void
-pending_trimmed(struct repl *r, unsigned lane, uint64_t trims)
+pending_trims_end(struct repl *r, uint64_t number, uint64_t shipment)
 {
 	(void)r;
-	(void)lane;
-	(void)trims;
+	(void)number;
+	(void)shipment;
 }
 
 uint64_t
-pending_trims(struct repl *r)
+pending_trims_begin(struct repl *r)
 {
 	(void)r;
 	return 0;

@@ -214,6 +214,13 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *id)
 	return 0;
 }
 
+void
+pending_trims_mark(struct repl *r, unsigned replica)
+{
+	(void)r;
+	(void)replica;
+}
+
 bool
 dirty_bases_due(const struct dirty *d)
 {
