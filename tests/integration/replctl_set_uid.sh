@@ -21,8 +21,9 @@ printf '#!/bin/sh\n: >%s/shell\nexec /bin/sh "$@"\n' "$TMP/marks" >"$TMP/shell"
 chmod 755 "$TMP/shell" "$TMP/replctl" "$TMP/providers" "$TMP/home"
 chmod 777 "$TMP/marks"
 start_target
-head -c 65536 /dev/zero >"$TMP/file"
-chown -R 64321 "$HOME" "$TMP/key" "$TMP/file"
+mkdir "$TMP/own"
+head -c 65536 /dev/zero >"$TMP/own/file"
+chown -R 64321 "$HOME" "$TMP/key" "$TMP/own"
 REPLCTL=$TMP/replctl
 SHELL=$TMP/shell
 export SHELL
@@ -49,7 +50,7 @@ obeys() {
 	done
 	by_caller env SSH_AUTH_SOCK="$TMP/agent" "$REPLCTL" --known-hosts "$TMP/known_hosts" list "$T" >"$TMP/out" 2>&1 &&
 		printf 'agent '
-	MARK="$TMP/marks/library" FI_PROVIDER_PATH="$TMP/providers" called sync --force "$TMP/file" "$T/p" >"$TMP/out" 2>&1 || :
+	MARK="$TMP/marks/library" FI_PROVIDER_PATH="$TMP/providers" called sync --force "$TMP/own/file" "$T/p" >"$TMP/out" 2>&1 || :
 	marked library && printf 'library '
 	grep -q "FI_PROVIDER_PATH is set for a program" "$TMP/out" && printf 'told '
 }
@@ -66,4 +67,4 @@ chmod 4755 "$REPLCTL"
 got=$(obeys)
 [ "$got" = "told " ] || fail "with root's rights: $got, $(cat "$TMP/out")"
 called list "$T" >"$TMP/out" 2>&1 || fail "list: $(cat "$TMP/out")"
-called sync "$TMP/file" "$T/q" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+called sync "$TMP/own/file" "$T/q" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
