@@ -270,6 +270,10 @@ ctl_next_by_error(struct ctl *c)
 		ctl_next(c, "correct what the message names: man 5 repl.conf");
 		break;
 	case REPL_E_UNREACHABLE:
+		if (c->err.reason == REPL_REASON_LOCAL) {
+			ctl_next(c, "do what the message says, then repeat the command");
+			break;
+		}
 		next_maybe_file(c);
 		next_by_reason(c);
 		break;

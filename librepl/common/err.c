@@ -191,13 +191,14 @@ err_connect(struct err *e, int errnum, int family, const char *place)
 				       "%s: there is no address to connect from, or no local port "
 				       "is free (net.ipv4.ip_local_port_range)",
 				       place);
-		(void)err_set(e, REPL_E_LIMIT,
+		/* That place alone is not to be had: others have ports of their own. */
+		(void)err_set(e, REPL_E_UNREACHABLE,
 			      "%s: no local port is free: widen net.ipv4.ip_local_port_range",
 			      place);
 		break;
 	case ENOBUFS:
 	case ENOMEM:
-		(void)err_set(e, REPL_E_NOMEM, "%s: no memory for a connection", place);
+		(void)err_set(e, REPL_E_UNREACHABLE, "%s: no memory for a connection", place);
 		break;
 	default:
 		return 0;

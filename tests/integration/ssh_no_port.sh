@@ -13,9 +13,9 @@ ctl create "$T/p" --size 65536 || fail "create"
 # Two for the lanes, each of which takes one; the login's port may be one of them.
 echo "40000 40001" >/proc/sys/net/ipv4/ip_local_port_range || exit 77
 told='no local port is free.*net\.ipv4\.ip_local_port_range'
-ctl_fails 1 "lane [0-9]: 127\.0\.0\.1:390[0-9]*: $told" sync --force "$TMP/file" "$T/p"
+ctl_fails 7 "lane [0-9]: 127\.0\.0\.1:390[0-9]*: $told" sync --force "$TMP/file" "$T/p"
 
 echo "40010 40010" >/proc/sys/net/ipv4/ip_local_port_range
 hold p read
-ctl_fails 1 "127\.0\.0\.1:$SERVE_PORT: $told" list "$T"
-grep -q "^next: raise the limit" "$TMP/err" || fail "another next step: $(cat "$TMP/err")"
+ctl_fails 7 "127\.0\.0\.1:$SERVE_PORT: $told" list "$T"
+grep -q "^next: do what the message says" "$TMP/err" || fail "another next step: $(cat "$TMP/err")"

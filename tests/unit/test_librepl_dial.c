@@ -129,10 +129,10 @@ what_is_lacking_here_is_not_the_other_sides(void **state)
 		const char *text;
 		enum repl_reason reason;
 	} rows[] = {
-		{AF_INET, EADDRNOTAVAIL, REPL_E_LIMIT, "net.ipv4.ip_local_port_range",
+		{AF_INET, EADDRNOTAVAIL, REPL_E_UNREACHABLE, "net.ipv4.ip_local_port_range",
 		 REPL_REASON_LOCAL},
-		{AF_INET, ENOBUFS, REPL_E_NOMEM, "no memory", REPL_REASON_LOCAL},
-		{AF_INET6, ENOMEM, REPL_E_NOMEM, "no memory", REPL_REASON_LOCAL},
+		{AF_INET, ENOBUFS, REPL_E_UNREACHABLE, "no memory", REPL_REASON_LOCAL},
+		{AF_INET6, ENOMEM, REPL_E_UNREACHABLE, "no memory", REPL_REASON_LOCAL},
 		{AF_INET, EMFILE, REPL_E_LIMIT, "RLIMIT_NOFILE", REPL_REASON_LOCAL},
 		/* There may be no address to connect from. */
 		{AF_INET6, EADDRNOTAVAIL, REPL_E_UNREACHABLE, "no address to connect from",
