@@ -209,7 +209,7 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, const struc
 
 static int
 append_store(struct repl *r, unsigned lane, struct append *a, const struct range *stored,
-	     struct err *e)
+	     bool *sent, struct err *e)
 {
 	const struct rangeset *due;
 	struct rangeset bytes;
@@ -225,6 +225,7 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 	rc = pending_active(r, lane, stored, 2, &a->begin_ns, e);
 	if (rc)
 		return rc;
+	*sent = true;
 	rc = append_choose(r, lane, a, e);
 	if (!rc) {
 		memcpy(r->mem + a->place, a->data, a->len);
@@ -279,12 +280,16 @@ static int
 append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 {
 	struct range stored[2];
+	bool sent = false;
 	int rc = append_place(r, lane, a, stored, e);
 
 	if (rc)
 		return rc;
-	rc = append_store(r, lane, a, stored, e);
-	lanes_unclaim(r, lane);
+	rc = append_store(r, lane, a, stored, &sent, e);
+	if (sent)
+		lanes_unclaim(r, lane);
+	else
+		lanes_yield(r, lane);
 	return rc;
 }
 
