@@ -298,11 +298,11 @@ bring_up_cut(void *arg, const struct transfer_progress *progress)
 	return atomic_load(&r->cut);
 }
 
-/* Of one pool it is resolved, where the record beside the file speaks of the file. */
+/* Of one pool it is resolved, where the record beside the file speaks of what was written there. */
 static bool
 by_resolve(const struct repl *r, enum judge_reason reason)
 {
-	return !r->blank &&
+	return !r->blank && !gen_id_is_nil(&r->local.meta.generation.current) &&
 	       (reason == JUDGE_NEWER || reason == JUDGE_DIVERGED || reason == JUDGE_NO_COMMON);
 }
 
