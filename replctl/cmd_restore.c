@@ -70,24 +70,46 @@ restore_check_file(struct restore *r)
 	return err_set(&c->err, REPL_E_EXISTS, "%s exists and is not replaced", r->temp.file);
 }
 
+/* A file and what lies beside it and speaks of it. */
+static const char *const kept_parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
+					 MISSEDMARK_TAKEN_SUFFIX};
+#define KEPT_PARTS (sizeof(kept_parts) / sizeof(kept_parts[0]))
+
+static bool
+part_is_there(const char *file, const char *suffix, const char *part)
+{
+	struct stat st;
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s%s%s", file, suffix, part);
+	return lstat(path, &st) == 0;
+}
+
+static bool
+any_is_there(const char *file, const char *suffix)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < KEPT_PARTS; i++)
+		any = any || part_is_there(file, suffix, kept_parts[i]);
+	return any;
+}
+
 void
 cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX])
 {
-	static const char *const parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
-					    MISSEDMARK_TAKEN_SUFFIX};
 	char *word = out_quote(file);
-	char path[PATH_MAX];
+	char old[16] = ".old";
 	size_t len = 0;
 
+	/* What was kept before, and may be the best there is, stays. */
+	for (unsigned n = 2; any_is_there(file, old) && n < 1000; n++)
+		(void)snprintf(old, sizeof(old), ".old%u", n);
 	text[0] = '\0';
-	for (size_t i = 0; word && i < sizeof(parts) / sizeof(parts[0]) && len < CTL_NEXT_MAX;
-	     i++) {
-		(void)snprintf(path, sizeof(path), "%s%s", file, parts[i]);
-		if (access(path, F_OK) == 0)
-			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len,
-						"mv %s%s %s.old%s; ", word, parts[i], word,
-						parts[i]);
-	}
+	for (size_t i = 0; word && i < KEPT_PARTS && len < CTL_NEXT_MAX; i++)
+		if (part_is_there(file, "", kept_parts[i]))
+			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len, "mv %s%s %s%s%s; ",
+						word, kept_parts[i], word, old, kept_parts[i]);
 	free(word);
 }
 
@@ -385,6 +407,23 @@ restore_pmdk(struct restore *r)
 	return 0;
 }
 
+/* Of a pool that was promoted, and is used where it lies, these are the data from now on. */
+static int
+restore_stays_primary(struct restore *r, struct sidecar *file)
+{
+	struct gen_id id;
+	int rc;
+
+	if (!r->resolved || !r->old.present || !r->old.meta.primary)
+		return 0;
+	rc = local_new_id(&id, &r->c->err);
+	if (rc)
+		return rc;
+	lineage_promote(file, &id);
+	memcpy(file->writer, r->old.meta.writer, sizeof(file->writer));
+	return 0;
+}
+
 /*
  * What the file is from now on. Of a copy that was cut off nobody knows a
  * generation: without a record it has to be compared before it counts. A record that is there is
@@ -411,12 +450,28 @@ restore_record(struct restore *r)
 		l.meta.pool_size = r->meta.pool_size;
 		l.meta.created_s = (uint64_t)time(NULL);
 		lineage_restore(&l.meta, &r->meta, r->shutdown_reset, &fresh);
+		rc = restore_stays_primary(r, &l.meta);
+	}
+	if (!rc) {
 		rc = local_store(&l, &r->c->err);
 		if (r->resolved)
 			r->resolved->outcome = l.meta.generation;
 	}
 	local_fini(&l);
 	return rc;
+}
+
+/* The command, once more; allocated. What is resolved a restore alone is refused for. */
+static char *
+restore_again(const struct restore *r)
+{
+	char *text = NULL;
+	int n = r->resolved ? asprintf(&text, "replctl resolve --discard local %s %s",
+				       r->quoted_file, r->quoted_target)
+			    : asprintf(&text, "replctl restore %s%s %s", force_option(r),
+				       r->quoted_target, r->quoted_file);
+
+	return n < 0 ? NULL : text;
 }
 
 static const char *
@@ -432,15 +487,16 @@ static void
 restore_next(struct restore *r, int rc)
 {
 	bool io = r->c->err.code == REPL_E_IO;
+	char *again = restore_again(r);
 
 	if (io && !r->here)
 		ctl_next(r->c, "look at the target's kernel log; if its device fails take another "
 			       "replica, or copy the pool's file there by ddrescue(1), its "
 			       "bytes are the pool's");
 	else
-		ctl_next(r->c, "%sreplctl restore %s%s %s%s", restore_after(r, rc, io),
-			 force_option(r), r->quoted_target, r->quoted_file,
+		ctl_next(r->c, "%s%s%s", restore_after(r, rc, io), again,
 			 r->temp.removed ? "" : " (goes on where this ended)");
+	free(again);
 }
 
 static int
@@ -484,13 +540,12 @@ restore_begin(struct restore *r)
 	struct ctl *c = r->c;
 	int rc = c->options.dry_run ? restoring_check(&r->temp, r->meta.pool_size, &c->err)
 				    : restoring_open(&r->temp, r->meta.pool_size, &c->err);
+	char *again = restore_again(r);
 
 	/* No session of the target's tells who that is. */
-	if (rc == REPL_E_BUSY)
-		ctl_next(c,
-			 "wait until the other restore has ended, or end it, then replctl restore "
-			 "%s%s %s",
-			 force_option(r), r->quoted_target, r->quoted_file);
+	if (rc == REPL_E_BUSY && again)
+		ctl_next(c, "wait until the other restore has ended, or end it, then %s", again);
+	free(again);
 	return rc;
 }
 

@@ -61,7 +61,11 @@ int resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar
 int cmd_restore_resolved(struct ctl *c, const char *file, struct resolved *r);
 int cmd_sync_resolved(struct ctl *c, const char *file, struct resolved *r);
 
-/* "mv FILE FILE.old; ", and so with what lies beside it and speaks of it; "": nothing is there. */
+/*
+ * "mv FILE FILE.old; ", and so with what lies beside it and speaks of it; "": nothing is there. It
+ * is
+ * ".old2" and so on where something was kept by that name before.
+ */
 void cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX]);
 
 #endif

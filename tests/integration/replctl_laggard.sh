@@ -91,6 +91,21 @@ has_a
 equal "$TMP/was" "$TMP/serve/pools/c"
 chosen "$TMP/serve/pools/c" "both went on since they were the same"
 
+# What it gets by that are a primary's data, into which no file of before is let.
+cp -p "$TMP/serve/pools/c.repl" "$TMP/was.repl"
+ctl resolve --force --discard local "$TMP/serve/pools/c" "$T/a" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+equal "$TMP/p" "$TMP/serve/pools/c"
+for part in "" .repl; do
+	cp -p "$TMP/p$part" "$TMP/old$part"
+done
+change "$TMP/old" 5000
+ctl_fails 4 "promoted" sync "$TMP/old" "$T/c"
+equal "$TMP/p" "$TMP/serve/pools/c"
+has_a
+for part in "" .repl; do
+	cp -p "$TMP/was$part" "$TMP/serve/pools/c$part"
+done
+
 # Nor what was restored from that one, nor when it has been demoted.
 for file in promoted demoted; do
 	ctl restore "$T/c" "$TMP/$file" >"$TMP/out" 2>&1 || fail "restore of c: $(cat "$TMP/out")"

@@ -43,7 +43,9 @@ cp record own.repl
 ctl restore --force "$T/p" own >/dev/null 2>err || fail "by force: $(cat err)"
 cmp -s own serve/pools/p || lost "it is not restored by force"
 
-# A program has made bytes of it durable that no replica has got; the mark goes with the file.
+# A program has made bytes of it durable that no replica has got; the mark goes with the file, and nothing that was kept
+# before is replaced.
+old=own.old
 for mark in own.repl-missed own.repl-missed-taken; do
 	: >$mark
 	change own 700000
@@ -55,8 +57,11 @@ for mark in own.repl-missed own.repl-missed-taken; do
 	next=$(sed -n 's/^next: .*to keep it: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
 	eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
 	[ ! -s err ] || fail "$next: $(cat err)"
-	cmp -s own.old whole || lost "the file is not kept"
-	[ -e "own.old${mark#own}" ] && [ ! -e $mark ] || fail "the mark is not moved"
+	cmp -s $old whole || lost "the file is not kept"
+	[ -e "$old${mark#own}" ] && [ ! -e $mark ] || fail "the mark is not moved"
+	[ $old = own.old ] || cmp -s own.old first || lost "what was kept first is gone"
+	cp whole first
+	old=own.old2
 	cmp -s own serve/pools/p || lost "it is not restored"
 done
 
@@ -94,6 +99,11 @@ stays() {
 	mv away both
 }
 
+# Nor does what was kept before get a record that is not its own.
+: >both.old
+stays s "no generation is in common" "if .*: mv both both.old2; mv both.repl both.old2.repl; replctl restore $T/s both$" \
+	"has nothing in common" "if .*: mv both.repl both.old2.repl; replctl restore $T/s both$"
+rm both.old
 stays b "it lacks what the file has been given since they were the same" "replctl resolve --discard local both $T/b " \
 	"went another way" "replctl newest $T/b.*replctl restore --force $T/b both"
 stays s "no generation is in common" "if .*: mv both both.old; mv both.repl both.old.repl; replctl restore $T/s both$" \
