@@ -416,7 +416,7 @@ script_resolve(struct sim *s, unsigned local, unsigned replica, bool discard_loc
 
 	if (!may_copy(s, discard_local ? replica : local, discard_local ? local : replica))
 		return;
-	relation = gen_compare(&s->node[local].meta.generation, &s->node[replica].meta.generation);
+	relation = judge_relation(&s->node[local].meta, &s->node[replica].meta);
 	if (relation == GEN_EQUAL || relation == GEN_AHEAD)
 		return;
 	if (discard_local) {
