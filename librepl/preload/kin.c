@@ -41,10 +41,12 @@ struct member {
 
 struct kin_pool {
 	pthread_mutex_t opening;
-	uint64_t covered;       /* by who opens it: guarded by that */
-	bool heir;              /* likewise */
-	_Atomic pid_t opener;   /* who does, or did */
-	_Atomic uint64_t owner; /* who has it open: see owner_of(); 0: nobody */
+	uint64_t covered;        /* by who opens it: guarded by that */
+	bool heir;               /* likewise */
+	_Atomic pid_t opener;    /* who does, or did */
+	_Atomic dev_t opens_dev; /* the file that is being opened */
+	_Atomic ino_t opens_ino; /* 0: none is */
+	_Atomic uint64_t owner;  /* who has it open: see owner_of(); 0: nobody */
 	_Atomic dev_t dev;
 	_Atomic ino_t ino;
 	_Atomic bool longer, all;
@@ -485,6 +487,22 @@ is_file(const struct kin_pool *p, dev_t dev, ino_t ino)
 	return p->dev == dev && p->ino == ino;
 }
 
+static void
+opening_begin(struct kin_pool *p, dev_t dev, ino_t ino)
+{
+	atomic_store(&p->opener, getpid());
+	atomic_store(&p->opens_ino, 0);
+	atomic_store(&p->opens_dev, dev);
+	atomic_store(&p->opens_ino, ino);
+}
+
+static void
+opening_end(struct kin_pool *p)
+{
+	atomic_store(&p->opens_ino, 0);
+	(void)pthread_mutex_unlock(&p->opening);
+}
+
 bool
 kin_open(unsigned pool, dev_t dev, ino_t ino)
 {
@@ -498,7 +516,7 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 	p = &kin->pools[pool];
 	if (!mutex_take(&p->opening, &died))
 		return false;
-	atomic_store(&p->opener, getpid());
+	opening_begin(p, dev, ino);
 	owner = atomic_load(&p->owner);
 	p->heir = died;
 	if (owner == atomic_load(&self) || !is_alive(owner)) {
@@ -511,7 +529,7 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 	p->covered = atomic_load(&p->served);
 	if (!is_file(p, dev, ino))
 		return true;
-	(void)pthread_mutex_unlock(&p->opening);
+	opening_end(p);
 	return false;
 }
 
@@ -528,7 +546,7 @@ kin_failed(unsigned pool)
 	/* It is waited for once. */
 	if (!is_alive(owner))
 		(void)atomic_compare_exchange_strong(&p->owner, &owner, 0);
-	(void)pthread_mutex_unlock(&p->opening);
+	opening_end(p);
 }
 
 bool
@@ -551,7 +569,7 @@ kin_opened(unsigned pool, dev_t dev, ino_t ino, void (*serve)(unsigned))
 	p->ino = ino;
 	kin_served(pool, p->covered);
 	atomic_store(&p->owner, atomic_load(&self));
-	(void)pthread_mutex_unlock(&p->opening);
+	opening_end(p);
 	/* Somebody may have asked before. */
 	bell_ring();
 }
@@ -602,6 +620,14 @@ bool
 kin_has_other(unsigned pool, dev_t dev, ino_t ino)
 {
 	return is_had(pool) && !is_file(&kin->pools[pool], dev, ino);
+}
+
+bool
+kin_opens(unsigned pool, dev_t dev, ino_t ino)
+{
+	struct kin_pool *p = kin ? &kin->pools[pool] : NULL;
+
+	return p && atomic_load(&p->opens_ino) == ino && atomic_load(&p->opens_dev) == dev;
 }
 
 uint64_t

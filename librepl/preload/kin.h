@@ -90,6 +90,12 @@ bool kin_has(unsigned pool, dev_t dev, ino_t ino);
 bool kin_has_other(unsigned pool, dev_t dev, ino_t ino);
 
 /*
+ * One of the kin, which may be this process, opens the pool of that file, or has died amid that. To
+ * be asked before kin_has(): an opening that ends meanwhile is found by that one.
+ */
+bool kin_opens(unsigned pool, dev_t dev, ino_t ino);
+
+/*
  * The range, of a len above 0, is to be durable on the replicas when that is asked for; one that
  * ends at UINT64_MAX goes up to the end of the file. False, if not any: too much would go with it,
  * since all words are in use. Who has asked and waited posts it once more.

@@ -726,6 +726,15 @@ pools_drain(void)
 	calm_end(calm);
 }
 
+/* The replicas are another process's, or are about to be, and compared with the file by now. */
+static bool
+is_of_kin(const struct pool *p, dev_t dev, ino_t ino)
+{
+	unsigned number = (unsigned)(p - pools);
+
+	return kin_opens(number, dev, ino) || kin_has(number, dev, ino);
+}
+
 /*
  * It is the pool's. Who was there before that was mapped, and has not mapped it, changes it by a
  * descriptor: it is the file then that another process of the kin has open.
@@ -735,7 +744,7 @@ pool_is_file(struct pool *p, const struct stat *file, bool amid)
 {
 	int rc = -1;
 
-	if (p->ino == 0 && kin_has((unsigned)(p - pools), file->st_dev, file->st_ino))
+	if (p->ino == 0 && is_of_kin(p, file->st_dev, file->st_ino))
 		rc = amid ? pthread_rwlock_trywrlock(&p->lock) : pthread_rwlock_wrlock(&p->lock);
 	if (rc == 0) {
 		if (p->ino == 0) {
@@ -767,7 +776,7 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 		(void)pthread_rwlock_unlock(&p->lock);
 	if (!is)
 		pool_missed(p);
-	if (!(is || pool_elsewhere(p)) || from >= to)
+	if (!(is || is_of_kin(p, p->dev, p->ino)) || from >= to)
 		return;
 	if (amid)
 		late_add(p, from, (size_t)(to - from), LOOK_CHANGED);
@@ -820,7 +829,7 @@ pools_grown(const struct stat *file)
 		if (!pool_is_file(&pools[i], file, amid))
 			continue;
 		atomic_store(&pools[i].longer, true);
-		if (pool_elsewhere(&pools[i]))
+		if (is_of_kin(&pools[i], pools[i].dev, pools[i].ino))
 			kin_longer(i);
 	}
 	calm_end(calm);

@@ -15,6 +15,7 @@
  *   flushed   a child flushes, and exits without a drain
  *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
  *   apart     a child that was there before the pool was mapped makes bytes of the file zero
+ *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -424,6 +425,48 @@ stop_and_wait(pid_t pid)
 	}
 }
 
+/* Compared up to there at least. */
+static void
+replica_wait(void)
+{
+	const char *file = getenv("REPLICA");
+	char got = 0;
+	int fd;
+
+	check(file != NULL, "REPLICA");
+	while (got != 'p') {
+		fd = open(file, O_RDONLY);
+		if (fd >= 0 && pread(fd, &got, 1, 8 * PAGE) < 0)
+			got = 0;
+		(void)close(fd);
+	}
+}
+
+static void
+opening(const char *path)
+{
+	int fd = file_new(path, 4 * POOL), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	pid_t parent = getpid();
+	char *at;
+
+	if (fork() == 0) {
+		replica_wait();
+		stop_and_wait(parent);
+		if (fork() == 0) {
+			(void)usleep(200000);
+			(void)kill(parent, SIGCONT);
+			_exit(0);
+		}
+		check(fallocate(fd, hole, PAGE, 3 * PAGE) == 0, "fallocate");
+		reap(1);
+		_exit(0);
+	}
+	at = map_fd(fd, 0, 4 * POOL, PROT_READ | PROT_WRITE);
+	memset(at, 'p', 4 * POOL);
+	put(at + 4 * POOL - PAGE, 'q', PAGE);
+	reap(1);
+}
+
 static void
 stopped(const char *path)
 {
@@ -461,5 +504,6 @@ const struct odd_mode odd_kin[] = {
 	{"kin", kin},         {"quiet", quiet},     {"strays", strays},     {"heirs", heirs},
 	{"killed", killed},   {"spread", spread},   {"executes", executes}, {"lingers", lingers},
 	{"alarmed", alarmed}, {"counts", counts},   {"flushed", flushes},   {"all", all},
-	{"cuts", cuts},       {"stopped", stopped}, {"apart", apart},       {NULL, NULL},
+	{"cuts", cuts},       {"stopped", stopped}, {"apart", apart},       {"opening", opening},
+	{NULL, NULL},
 };

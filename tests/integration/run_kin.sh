@@ -8,6 +8,7 @@ start_target
 for mode in kin heirs; do
 	odd $mode
 done
+REPLICA=$TMP/serve/pools/opening odd opening
 odd apart '^[^:]*: [^ ]*/apart: it was made shorter [^:]*$'
 
 # ended MODE: it is killed, and what it has made durable is there.
