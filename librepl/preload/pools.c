@@ -735,25 +735,33 @@ is_of_kin(const struct pool *p, dev_t dev, ino_t ino)
 	return kin_opens(number, dev, ino) || kin_has(number, dev, ino);
 }
 
+static bool
+has_file(const struct pool *p, const struct stat *file)
+{
+	return p->dev == file->st_dev && p->ino == file->st_ino;
+}
+
 /*
  * It is the pool's. Who was there before that was mapped, and has not mapped it, changes it by a
- * descriptor: it is the file then that another process of the kin has open.
+ * descriptor: it is the file then that another process of the kin has open, whichever one was
+ * mapped here before.
  */
 static bool
 pool_is_file(struct pool *p, const struct stat *file, bool amid)
 {
 	int rc = -1;
 
-	if (p->ino == 0 && is_of_kin(p, file->st_dev, file->st_ino))
+	if (!p->view && !has_file(p, file) && is_of_kin(p, file->st_dev, file->st_ino))
 		rc = amid ? pthread_rwlock_trywrlock(&p->lock) : pthread_rwlock_wrlock(&p->lock);
 	if (rc == 0) {
-		if (p->ino == 0) {
+		if (!p->view && !has_file(p, file)) {
 			p->dev = file->st_dev;
 			p->ino = file->st_ino;
+			p->born_ns = 0;
 		}
 		(void)pthread_rwlock_unlock(&p->lock);
 	}
-	return p->dev == file->st_dev && p->ino == file->st_ino;
+	return has_file(p, file);
 }
 
 /* What is behind the replicas' size comes when that grows. */

@@ -15,6 +15,7 @@
  *   flushed   a child flushes, and exits without a drain
  *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
  *   apart     a child that was there before the pool was mapped makes bytes of the file zero
+ *   renewed   the same, and another file had the pool's name when the child was made
  *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
@@ -393,8 +394,12 @@ cuts(const char *path)
 static void
 apart(const char *path)
 {
-	int fd = file_new(path, SIZE), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	int fd, hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	atomic_uint *word = words_new();
+
+	/* The one before has its number as long as that is open. */
+	(void)unlink(path);
+	fd = file_new(path, SIZE);
 
 	if (fork() == 0) {
 		while (atomic_load(word) == 0)
@@ -423,6 +428,16 @@ stop_and_wait(pid_t pid)
 		text[n] = '\0';
 		(void)close(fd);
 	}
+}
+
+static void
+renewed(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'b', SIZE);
+	check(munmap(at, SIZE) == 0, "munmap");
+	apart(path);
 }
 
 /* Compared up to there at least. */
@@ -505,5 +520,5 @@ const struct odd_mode odd_kin[] = {
 	{"killed", killed},   {"spread", spread},   {"executes", executes}, {"lingers", lingers},
 	{"alarmed", alarmed}, {"counts", counts},   {"flushed", flushes},   {"all", all},
 	{"cuts", cuts},       {"stopped", stopped}, {"apart", apart},       {"opening", opening},
-	{NULL, NULL},
+	{"renewed", renewed}, {NULL, NULL},
 };

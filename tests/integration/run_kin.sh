@@ -9,7 +9,9 @@ for mode in kin heirs; do
 	odd $mode
 done
 REPLICA=$TMP/serve/pools/opening odd opening
-odd apart '^[^:]*: [^ ]*/apart: it was made shorter [^:]*$'
+for mode in apart renewed; do
+	odd $mode "^[^:]*: [^ ]*/$mode: it was made shorter [^:]*$"
+done
 
 # ended MODE: it is killed, and what it has made durable is there.
 ended() {
