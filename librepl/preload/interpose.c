@@ -228,12 +228,15 @@ changes(int mode)
 
 /*
  * A file that was so may be longer, by zeros where the replicas may have bytes that it had before
- * it got shorter.
+ * it got shorter: also by a call that has failed amid its work, as for want of space.
  */
 static bool
 lengthened(int fd, const struct stat *before, struct stat *now)
 {
-	if (fstat(fd, now))
+	int saved_errno = errno, rc = fstat(fd, now);
+
+	errno = saved_errno;
+	if (rc)
 		return false;
 	if (now->st_size > before->st_size)
 		pools_changed(before, (uint64_t)before->st_size, (uint64_t)now->st_size);
@@ -247,14 +250,22 @@ fallocate(int fd, int mode, off_t off, off_t len)
 	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 	struct stat before, now;
 	bool any = pools_any() && fstat(fd, &before) == 0;
+	uint64_t end = UINT64_MAX;
 	int rc;
 
 	if (any && (mode & FALLOC_FL_COLLAPSE_RANGE))
 		shrinks(&before, before.st_size - len);
 	rc = (int)syscall(SYS_fallocate, fd, mode, off, len);
 	/* What moves behind the replicas' end finds them as long as the file. */
-	if (rc == 0 && any && lengthened(fd, &before, &now) && changes(mode))
-		pools_changed(&now, (uint64_t)off, moves ? UINT64_MAX : (uint64_t)(off + len));
+	if (!any || !lengthened(fd, &before, &now) || !changes(mode))
+		return rc;
+	/* Of what was refused the bounds may be any. */
+	if (!moves && (uint64_t)off + (uint64_t)len < (uint64_t)now.st_size)
+		end = (uint64_t)off + (uint64_t)len;
+	else if (!moves)
+		end = (uint64_t)now.st_size;
+	if (rc == 0 || errno != EOPNOTSUPP)
+		pools_changed(&now, (uint64_t)off, end);
 	return rc;
 }
 
@@ -275,7 +286,7 @@ posix_fallocate(int fd, off_t off, off_t len)
 		__atomic_store_n(&real, f, __ATOMIC_RELAXED);
 	}
 	rc = f(fd, off, len);
-	if (rc == 0 && any)
+	if (any)
 		(void)lengthened(fd, &before, &now);
 	return rc;
 }

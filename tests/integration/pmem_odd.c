@@ -32,6 +32,7 @@
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   longer    the file gets longer, and what is there is neither mapped nor made durable
  *   regrown   the file gets shorter and as long again while it stays mapped
+ *   scarce    its disk is full before posix_fallocate(3) has made it as long as it was
  *   punched   bytes of the file become zero by fallocate(2) and madvise(2)
  *   shrink    the file gets shorter than its mapping, which is synced
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
@@ -681,6 +682,30 @@ regrown(const char *path)
 }
 
 static void
+scarce(const char *path)
+{
+	int fd = file_new(path, SIZE), other;
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), filler[4096];
+	struct stat st;
+
+	put(at, 'a', SIZE);
+	check(ftruncate(fd, SIZE / 2) == 0, "ftruncate");
+	check(snprintf(filler, sizeof(filler), "%s.filler", path) < (int)sizeof(filler), "a name");
+	other = file_new(filler, SIZE / 4);
+	check(posix_fallocate(other, 0, SIZE / 4) == 0, "posix_fallocate");
+	(void)lseek(other, SIZE / 4, SEEK_SET);
+	while (write(other, filler, sizeof(filler)) > 0)
+		;
+	check(fsync(other) == 0 && fallocate(other, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+					     SIZE / 4) == 0,
+	      "its disk's space");
+	check(fsync(other) == 0 && posix_fallocate(fd, SIZE / 2, SIZE / 2) == ENOSPC, "ENOSPC");
+	check(fstat(fd, &st) == 0 && st.st_size > (off_t)SIZE / 2, "no part of it");
+	check(ftruncate(other, 0) == 0 && fsync(other) == 0, "ftruncate");
+	check(ftruncate(fd, SIZE) == 0, "ftruncate");
+}
+
+static void
 punched(const char *path)
 {
 	int fd = file_new(path, SIZE), hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
@@ -733,19 +758,19 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},       {"outgrow", outgrow},   {"recreate", recreate},
-	{"part", part},       {"protect", protect},   {"fixed", fixed},
-	{"nodrain", nodrain}, {"page", page},         {"moves", moves},
-	{"beyond", beyond},   {"shrink", shrink},     {"renamed", renamed},
-	{"fsync", by_fsync},  {"linked", linked},     {"directory", directory},
-	{"aliased", aliased}, {"reborn", reborn},     {"stays", stays},
-	{"early", early},     {"loaded", loaded},     {"locked", locked},
-	{"steps", steps},     {"sized", sized},       {"behind", behind},
-	{"looks", looks},     {"large", large},       {"regrown", regrown},
-	{"punched", punched}, {"unnamed", unnamed},   {"longer", longer},
-	{"paged", paged},     {"replaced", replaced}, {"reopened", reopened},
-	{"over", over},       {"hidden", hidden},     {"denied", denied},
-	{NULL, NULL},
+	{"grow", grow},         {"outgrow", outgrow}, {"recreate", recreate},
+	{"part", part},         {"protect", protect}, {"fixed", fixed},
+	{"nodrain", nodrain},   {"page", page},       {"moves", moves},
+	{"beyond", beyond},     {"shrink", shrink},   {"renamed", renamed},
+	{"fsync", by_fsync},    {"linked", linked},   {"directory", directory},
+	{"aliased", aliased},   {"reborn", reborn},   {"stays", stays},
+	{"early", early},       {"loaded", loaded},   {"locked", locked},
+	{"steps", steps},       {"sized", sized},     {"behind", behind},
+	{"looks", looks},       {"large", large},     {"regrown", regrown},
+	{"punched", punched},   {"scarce", scarce},   {"unnamed", unnamed},
+	{"longer", longer},     {"paged", paged},     {"replaced", replaced},
+	{"reopened", reopened}, {"over", over},       {"hidden", hidden},
+	{"denied", denied},     {NULL, NULL},
 };
 
 static const struct odd_mode *
