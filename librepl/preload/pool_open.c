@@ -77,6 +77,8 @@ static int
 view_ready(struct pool *p, char *why, size_t size)
 {
 	int fd = view_open(p), rc = 0;
+	bool named = fd >= 0;
+	size_t has;
 
 	if (fd >= 0 && (!p->view || p->room < p->file_size)) {
 		view_unmap(p);
@@ -88,6 +90,8 @@ view_ready(struct pool *p, char *why, size_t size)
 		(void)close(fd);
 	if (rc || !p->view)
 		return REPL_E_IO;
+	/* By its name librepl finds holes that have no space; it would end the program here. */
+	has = named || p->file_size > p->room ? p->file_size : view_has(p, 0, p->file_size);
 	p->odd_size = p->file_size % PAGE != 0;
 	if (p->odd_size)
 		(void)snprintf(why, size,
@@ -96,6 +100,9 @@ view_ready(struct pool *p, char *why, size_t size)
 	else if (p->file_size > p->room)
 		(void)snprintf(why, size, "%zu of its %zu bytes can be looked at", p->room,
 			       p->file_size);
+	else if (has < p->file_size)
+		(void)snprintf(why, size, "byte %zu of it can't be read, nor its name looked up",
+			       has);
 	else
 		return 0;
 	return REPL_E_INVAL;

@@ -116,8 +116,10 @@ lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum l
 
 	if (has == len)
 		return lane_flush(p, lane, off, len);
-	/* The length of one that has lost its name nobody can tell. */
-	if (!view_ends(p, &end) || end <= off + has) {
+	/* Nobody can tell that one that has lost its name is shorter. */
+	if (!view_ends(p, &end))
+		end = UINT64_MAX;
+	if (end <= off + has) {
 		pool_short(p);
 		return has ? lane_flush(p, lane, off, has) : 0;
 	}

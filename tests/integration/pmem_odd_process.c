@@ -35,6 +35,7 @@
  *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
  *   full      its disk, of less than the file would take, is full when all of the file is synced
+ *   nameless  the same, and it has lost its name before
  *   unfull    the same, and half of the file becomes a hole
  *   shorter   it gets so behind what was made durable while FILE.away is there, until FILE.enough
  * is other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
@@ -755,6 +756,7 @@ fill(const char *path, int fd)
 	other = file_new(filler, 0);
 	while (write(other, filler, sizeof(filler)) > 0)
 		;
+	check(!strstr(path, "nameless") || unlink(path) == 0, path);
 	if (!strstr(path, "kin")) {
 		check(msync(at, HOLES, MS_SYNC) == 0, "msync");
 		return at;
@@ -895,6 +897,7 @@ const struct odd_mode odd_process[] = {
 	{"cut", cut},
 	{"shorter", shorter},
 	{"full", full},
+	{"nameless", full},
 	{"unfull", unfull},
 	{"holds", holds},
 	{"prints", prints},

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A sparse pool on a tmpfs that has no space left: msync(2) of all of it brings what was stored to the replicas, whatever
-# part of the holes can't be looked at, and ends nobody; holes that took the place of data are not called replicated.
+# part of the holes can't be looked at, and ends nobody; holes that took the place of data are not called replicated, nor is
+# what lies behind a hole of a file that has lost its name.
 if [ -z "${INSIDE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
 	INSIDE=1 exec unshare -m bash "$0"
@@ -40,6 +41,11 @@ for way in all quorum lag kin; do
 	! grep -qv "${says:-^$}" "$TMP/out" || fail "$way: $(cat "$TMP/out")"
 	rm "$here/$way" "$here/$way".repl*
 done
+
+full 0 nameless nameless --set on-loss=degrade
+grep -q "nameless: byte [0-9]* of it can.t be read: its replicas are compared with it" "$TMP/out" || lost "$(cat "$TMP/out")"
+grep -q "nameless: NOT REPLICATED: byte [0-9]* of it can.t be read, nor its name looked up" "$TMP/out" || lost "$(cat "$TMP/out")"
+rm "$here"/nameless.repl*
 
 # unfull STATUS POLICY
 unfull() {

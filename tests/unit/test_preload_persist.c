@@ -25,7 +25,7 @@ struct api api;
 static uint64_t unread = UINT64_MAX, file_end = UINT64_MAX, hole, hole_end;
 static size_t flushed_bytes;
 static unsigned flushed_by, drained, strayed, said, anew;
-static bool may_say = true;
+static bool may_say = true, named = true;
 static int replication;
 static uint64_t time_ns;
 static char last[200];
@@ -62,7 +62,7 @@ view_ends(const struct pool *p, uint64_t *end)
 {
 	(void)p;
 	*end = file_end;
-	return true;
+	return named;
 }
 
 int
@@ -378,6 +378,18 @@ data_that_can_not_be_read_are_compared(void **state)
 	assert_non_null(strstr(last, "byte 49152 of it can't be read"));
 }
 
+/* What is behind the hole was stored. */
+static void
+what_has_lost_its_name_is_compared(void **state)
+{
+	(void)state;
+	named = false;
+	looked(LOOK_SYNC, 64 << 10);
+	named = true;
+	assert_int_equal(anew, 1);
+	assert_non_null(strstr(last, "of it can't be read"));
+}
+
 static void
 what_lies_behind_the_file_is_kept(void **state)
 {
@@ -401,6 +413,7 @@ main(void)
 		cmocka_unit_test(holes_without_space_are_none_of_what_was_stored),
 		cmocka_unit_test(holes_that_were_made_are_compared),
 		cmocka_unit_test(data_that_can_not_be_read_are_compared),
+		cmocka_unit_test(what_has_lost_its_name_is_compared),
 		cmocka_unit_test(what_lies_behind_the_file_is_kept),
 	};
 
