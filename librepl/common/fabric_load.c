@@ -181,18 +181,22 @@ ofi_load(struct err *e)
 
 typedef int fork_status_fn(void);
 
-/* Looked up once: amid an opening whoever asks the linker waits for who loads another library. */
+/*
+ * Looked up once: amid an opening whoever asks the linker waits for who loads another library. When
+ * libfabric is set up, what it brings along is there, which need not have this one.
+ */
 static fork_status_fn *
 fork_status_look_up(void)
 {
 	static fork_status_fn *_Atomic known;
 	static atomic_bool looked;
+	bool last = atomic_load(&ofi.begun);
 	void *lib = looked ? NULL : dlopen(VERBS_LIBRARY, RTLD_NOW | RTLD_NOLOAD);
 
-	if (lib) {
+	if (lib)
 		known = (fork_status_fn *)(uintptr_t)dlsym(lib, "ibv_is_fork_initialized");
+	if (lib || last)
 		looked = true;
-	}
 	return known;
 }
 

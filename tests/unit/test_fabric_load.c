@@ -19,6 +19,7 @@ static void *slow_dlopen(const char *name, int flags);
 static pid_t parent;
 static atomic_bool inside, may_go_on;
 static atomic_uint asked;
+static bool no_verbs;
 
 /* Until it is told to go on; a child has it at once. */
 static void
@@ -36,6 +37,8 @@ slow_dlopen(const char *name, int flags)
 {
 	atomic_fetch_add(&asked, 1);
 	stay();
+	if (no_verbs && strcmp(name, VERBS_LIBRARY) == 0)
+		return NULL;
 	return dlopen(name, flags);
 }
 
@@ -125,9 +128,8 @@ what_is_loaded_asks_the_linker_nothing(void **state)
 	unsigned before;
 
 	(void)state;
-	/* libfabric brings it along, or it has no provider that asks. */
-	if (!dlopen(VERBS_LIBRARY, RTLD_NOW))
-		skip();
+	/* Not each libfabric brings it along. */
+	no_verbs = true;
 	fab_warm_free(fab_warm_new());
 	before = atomic_load(&asked);
 	assert_int_equal(ofi_load(NULL), 0);
