@@ -16,6 +16,8 @@ static _Atomic uint64_t threads; /* so far: a number that comes again would be n
 /* A bit for each pool: what this thread has to drain, and to whom else it was posted. */
 static __thread uint32_t flushed __attribute__((tls_model("initial-exec")));
 static __thread uint32_t posted __attribute__((tls_model("initial-exec")));
+/* ... and of what this thread was to flush some could not be read. */
+static __thread uint32_t unreadable __attribute__((tls_model("initial-exec")));
 static __thread uint64_t thread_number __attribute__((tls_model("initial-exec")));
 
 unsigned
@@ -76,9 +78,16 @@ pool_short(struct pool *p)
 		       p->path, p->size);
 }
 
+static uint32_t
+bit_of(const struct pool *p)
+{
+	return 1U << (p - pools);
+}
+
 static void
 pool_unread(struct pool *p, uint64_t at)
 {
+	unreadable |= bit_of(p);
 	atomic_store(&p->unread, true);
 	if (!atomic_exchange(&p->told_unread, true))
 		report("%s: byte %llu of it can't be read: its replicas are compared with it",
@@ -131,12 +140,6 @@ lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum l
 		return lane_flush_data(p, lane, off, end);
 	pool_unread(p, off + has);
 	return 0;
-}
-
-static uint32_t
-bit_of(const struct pool *p)
-{
-	return 1U << (p - pools);
 }
 
 void
@@ -193,6 +196,19 @@ parts_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 	return left + len;
 }
 
+/*
+ * By this thread or another one. Where another process of the kin was faster to open it, that has
+ * compared it when what is posted is served.
+ */
+static void
+unread_anew(struct pool *p, uint64_t off, size_t len)
+{
+	unreadable &= ~bit_of(p);
+	pool_anew(p);
+	if (p->state == POOL_CLOSED && kin_is())
+		thread_post(p, off, len);
+}
+
 void
 piece_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 {
@@ -214,8 +230,8 @@ piece_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 		if (left && !(look != LOOK_NOT && all))
 			pool_behind(p, end - left, end);
 	}
-	if (atomic_load_explicit(&p->unread, memory_order_relaxed))
-		pool_anew(p);
+	if (unreadable & bit_of(p))
+		unread_anew(p, off, len);
 }
 
 static void
@@ -293,6 +309,7 @@ thread_forget(void)
 {
 	flushed = 0;
 	posted = 0;
+	unreadable = 0;
 }
 
 void

@@ -25,7 +25,10 @@ struct api api;
 static uint64_t unread = UINT64_MAX, file_end = UINT64_MAX, hole, hole_end;
 static size_t flushed_bytes;
 static unsigned flushed_by, drained, strayed, said, anew;
+static unsigned posts, settled;
 static bool may_say = true, named = true;
+static bool kin, faster; /* another process of it opens the pool first */
+static bool taken;       /* another thread has the pool opened anew */
 static int replication;
 static uint64_t time_ns;
 static char last[200];
@@ -37,6 +40,8 @@ report(const char *format, ...)
 
 	if (!may_say)
 		return false;
+	if (taken)
+		pool_anew(&pools[0]);
 	va_start(ap, format);
 	(void)vsnprintf(last, sizeof(last), format, ap);
 	va_end(ap);
@@ -92,8 +97,11 @@ view_data_end(int fd, size_t off, size_t to)
 void
 pool_anew(struct pool *p)
 {
+	if (!atomic_exchange(&p->unread, false))
+		return;
 	anew++;
-	p->unread = false;
+	if (faster)
+		p->state = POOL_CLOSED;
 }
 
 bool
@@ -153,12 +161,14 @@ pool_post(struct pool *p, uint64_t off, size_t len)
 	(void)p;
 	(void)off;
 	(void)len;
+	posts++;
 }
 
 void
 pool_settle(struct pool *p)
 {
 	(void)p;
+	settled++;
 }
 
 void
@@ -176,7 +186,7 @@ missed_flushed(const struct pool *p)
 bool
 kin_is(void)
 {
-	return false;
+	return kin;
 }
 
 bool
@@ -244,7 +254,7 @@ begin(void)
 	api.repl_replicas = one_replica;
 	api.repl_stat = stat_told;
 	replication = REPL_REPL_ESTABLISHED;
-	drained = said = anew = 0;
+	drained = said = anew = posts = settled = 0;
 	flushed_bytes = 0;
 	unread = file_end = UINT64_MAX;
 	hole = hole_end = 0;
@@ -390,6 +400,23 @@ what_has_lost_its_name_is_compared(void **state)
 	assert_non_null(strstr(last, "of it can't be read"));
 }
 
+/* Whichever thread has let the pool go for that. */
+static void
+what_another_process_compares_is_waited_for(void **state)
+{
+	(void)state;
+	kin = faster = true;
+	for (unsigned i = 0; i < 2; i++) {
+		taken = i == 1;
+		looked(LOOK_CHANGED, 48 << 10);
+		assert_int_equal(anew, 1);
+		assert_int_equal(posts, 1);
+		thread_drain();
+		assert_int_equal(settled, 1);
+	}
+	kin = faster = taken = false;
+}
+
 static void
 what_lies_behind_the_file_is_kept(void **state)
 {
@@ -414,6 +441,7 @@ main(void)
 		cmocka_unit_test(holes_that_were_made_are_compared),
 		cmocka_unit_test(data_that_can_not_be_read_are_compared),
 		cmocka_unit_test(what_has_lost_its_name_is_compared),
+		cmocka_unit_test(what_another_process_compares_is_waited_for),
 		cmocka_unit_test(what_lies_behind_the_file_is_kept),
 	};
 
