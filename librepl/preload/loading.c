@@ -40,21 +40,39 @@ is_long(void)
 	return since && now_ns() - since >= LOOK_NS;
 }
 
+/*
+ * When this thread's own look has begun, or 0: another one's is long. One that was about to end may
+ * have had the lock before this thread took that.
+ */
+static uint64_t
+look_begin(void)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	uint64_t mine = now_ns(), none = 0;
+
+	while (!atomic_compare_exchange_strong(&since_ns, &none, mine)) {
+		if (is_long())
+			return 0;
+		(void)nanosleep(&pause, NULL);
+		mine = now_ns();
+		none = 0;
+	}
+	/* It is none of the program's. */
+	descriptors_begin();
+	if (thread_start_detached(look, NULL))
+		atomic_store(&since_ns, 0);
+	return mine;
+}
+
 bool
 loading_now(void)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	uint64_t none = 0;
+	uint64_t mine = look_begin();
 
-	if (atomic_compare_exchange_strong(&since_ns, &none, now_ns())) {
-		/* It is none of the program's. */
-		descriptors_begin();
-		if (thread_start_detached(look, NULL))
-			atomic_store(&since_ns, 0);
-	}
-	while (atomic_load(&since_ns) && !is_long())
+	while (mine && atomic_load(&since_ns) == mine && !is_long())
 		(void)nanosleep(&pause, NULL);
-	if (!is_long())
+	if (mine && atomic_load(&since_ns) != mine)
 		return false;
 	atomic_store(&told, true);
 	return is_long();
