@@ -176,12 +176,14 @@ sync_file_range(int fd, off64_t off, off64_t len, unsigned flags)
 static int
 resized(int rc, const struct stat *before, off_t len)
 {
+	struct stat now = *before;
 	off_t was = before->st_size;
 
+	now.st_size = len;
 	if (rc == 0 && was != len && pools_any()) {
+		pools_resized(&now);
 		pools_changed(before, (uint64_t)(was < len ? was : len),
 			      (uint64_t)(was < len ? len : was));
-		pools_grown(before);
 	}
 	return rc;
 }
@@ -238,9 +240,9 @@ lengthened(int fd, const struct stat *before, struct stat *now)
 	errno = saved_errno;
 	if (rc)
 		return false;
+	pools_resized(now);
 	if (now->st_size > before->st_size)
 		pools_changed(before, (uint64_t)before->st_size, (uint64_t)now->st_size);
-	pools_grown(now);
 	return true;
 }
 

@@ -828,7 +828,7 @@ pools_shrink(const struct stat *file, uint64_t to)
 }
 
 void
-pools_grown(const struct stat *file)
+pools_resized(const struct stat *file)
 {
 	bool amid = busy > 0 || is_sharing();
 	struct calm calm = calm_begin();
@@ -836,6 +836,7 @@ pools_grown(const struct stat *file)
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (!pool_is_file(&pools[i], file, amid))
 			continue;
+		atomic_store(&pools[i].end, (uint64_t)file->st_size);
 		atomic_store(&pools[i].longer, true);
 		if (is_of_kin(&pools[i], pools[i].dev, pools[i].ino))
 			kin_longer(i);

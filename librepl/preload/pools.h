@@ -61,10 +61,10 @@ void pools_changed(const struct stat *file, uint64_t from, uint64_t to);
 void pools_shrink(const struct stat *file, uint64_t to);
 
 /*
- * A file has got longer, by zeros. So do the replicas where it is a pool's, with whatever the
- * program makes durable next: that may be what it says of the file's size.
+ * A file has got that size. Where that is more, by zeros, so do the replicas of a pool's, with
+ * whatever the program makes durable next: that may be what it says of the file's size.
  */
-void pools_grown(const struct stat *file);
+void pools_resized(const struct stat *file);
 
 /* The range lies in a pool, or this thread has flushed what is not drained. */
 bool pools_concern(const void *addr, size_t len);

@@ -53,6 +53,7 @@ struct pool {
 	_Atomic bool longer;   /* the file may be, than when that was looked at */
 	_Atomic bool odd_size; /* with which it can't be replicated */
 	size_t file_size;      /* when it was mapped last */
+	_Atomic uint64_t end;  /* of the file, when this process has looked or changed it last */
 	_Atomic size_t size;   /* what the replicas have */
 	unsigned lanes;
 	_Atomic uint64_t look_ns;   /* when to look at the replicas next */

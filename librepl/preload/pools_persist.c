@@ -125,9 +125,9 @@ lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum l
 
 	if (has == len)
 		return lane_flush(p, lane, off, len);
-	/* Nobody can tell that one that has lost its name is shorter. */
+	/* Of one that has lost its name nobody can tell that another program made it shorter. */
 	if (!view_ends(p, &end))
-		end = UINT64_MAX;
+		end = p->end;
 	if (end <= off + has) {
 		pool_short(p);
 		return has ? lane_flush(p, lane, off, has) : 0;

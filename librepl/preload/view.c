@@ -142,8 +142,10 @@ view_open(struct pool *p)
 	struct stat st;
 	int fd = file_named(p, &st);
 
-	if (fd >= 0)
+	if (fd >= 0) {
 		p->file_size = (size_t)st.st_size;
+		p->end = p->file_size;
+	}
 	return fd;
 }
 

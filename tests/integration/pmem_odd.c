@@ -35,6 +35,7 @@
  *   scarce    its disk is full before posix_fallocate(3) has made it as long as it was
  *   punched   bytes of the file become zero by fallocate(2) and madvise(2)
  *   shrink    the file gets shorter than its mapping, which is synced
+ *   cutaway   it does so while it has another name
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
  *   large     all of a large file is synced at once
  *   sized     made durable while the file is empty, and while its size is odd
@@ -682,6 +683,23 @@ regrown(const char *path)
 }
 
 static void
+cutaway(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), away[4096];
+
+	check(snprintf(away, sizeof(away), "%s.away", path) < (int)sizeof(away), "a name");
+	put(at, 'a', SIZE);
+	check(rename(path, away) == 0, "rename");
+	check(ftruncate(fd, SIZE / 2) == 0, "ftruncate");
+	memset(at, 'b', SIZE / 2);
+	check(msync(at, SIZE, MS_SYNC) == 0, "msync");
+	check(ftruncate(fd, SIZE) == 0, "ftruncate");
+	put(at + SIZE / 2 + PAGE, 'c', PAGE);
+	check(rename(away, path) == 0, "rename");
+}
+
+static void
 scarce(const char *path)
 {
 	int fd = file_new(path, SIZE), other;
@@ -758,19 +776,19 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},         {"outgrow", outgrow}, {"recreate", recreate},
-	{"part", part},         {"protect", protect}, {"fixed", fixed},
-	{"nodrain", nodrain},   {"page", page},       {"moves", moves},
-	{"beyond", beyond},     {"shrink", shrink},   {"renamed", renamed},
-	{"fsync", by_fsync},    {"linked", linked},   {"directory", directory},
-	{"aliased", aliased},   {"reborn", reborn},   {"stays", stays},
-	{"early", early},       {"loaded", loaded},   {"locked", locked},
-	{"steps", steps},       {"sized", sized},     {"behind", behind},
-	{"looks", looks},       {"large", large},     {"regrown", regrown},
-	{"punched", punched},   {"scarce", scarce},   {"unnamed", unnamed},
-	{"longer", longer},     {"paged", paged},     {"replaced", replaced},
-	{"reopened", reopened}, {"over", over},       {"hidden", hidden},
-	{"denied", denied},     {NULL, NULL},
+	{"grow", grow},         {"outgrow", outgrow},   {"recreate", recreate},
+	{"part", part},         {"protect", protect},   {"fixed", fixed},
+	{"nodrain", nodrain},   {"page", page},         {"moves", moves},
+	{"beyond", beyond},     {"shrink", shrink},     {"renamed", renamed},
+	{"fsync", by_fsync},    {"linked", linked},     {"directory", directory},
+	{"aliased", aliased},   {"reborn", reborn},     {"stays", stays},
+	{"early", early},       {"loaded", loaded},     {"locked", locked},
+	{"steps", steps},       {"sized", sized},       {"behind", behind},
+	{"looks", looks},       {"large", large},       {"regrown", regrown},
+	{"punched", punched},   {"scarce", scarce},     {"cutaway", cutaway},
+	{"unnamed", unnamed},   {"longer", longer},     {"paged", paged},
+	{"replaced", replaced}, {"reopened", reopened}, {"over", over},
+	{"hidden", hidden},     {"denied", denied},     {NULL, NULL},
 };
 
 static const struct odd_mode *

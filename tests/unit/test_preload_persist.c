@@ -247,7 +247,7 @@ begin(void)
 	p->path = last; /* any */
 	p->targets[0] = "host/pool";
 	p->state = POOL_OPEN;
-	p->size = 1 << 20;
+	p->size = p->end = 1 << 20;
 	p->lanes = LANES;
 	api.repl_flush = flush_noted;
 	api.repl_drain = drain_noted;
