@@ -491,14 +491,12 @@ open_if_due(struct pool *p, bool mapped)
 	const char *missing;
 	bool here = true;
 
-	if (!pools_may_open(p))
-		return true;
-	/* By this thread: it may have the linker, for which the one that it waits for would wait.
-	 */
-	missing = libraries_load(p);
-	if (!missing && p->state == POOL_OFF && !atomic_load(&p->over_by) &&
+	if (p->state == POOL_OFF && !atomic_load(&p->over_by) &&
 	    retry_ask((unsigned)(p - pools), &here))
 		return here;
+	if (!pools_may_open(p))
+		return true;
+	missing = libraries_load(p);
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))) && !pool_is_over(p))
 		here = pool_open_locked(p, missing);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who waits for a pool to be tried again has it opened for him, also where it is closed meanwhile
- * and mapped still, as at exit. Nobody waits for another thread that has libraries to load.
+ * and mapped still, as at exit.
  */
 #include "unit.h"
 
@@ -15,14 +15,11 @@ char *pools_set, *pools_config;
 
 static bool mapped;
 static int closes_to; /* the pool's state when the one who tries comes to it */
-static unsigned opens, asks;
-static bool loaded = true, loading;
+static unsigned opens;
 
 bool
 retry_ask(unsigned pool, bool *here)
 {
-	asks++;
-	assert_true(loaded);
 	pools[pool].state = closes_to;
 	*here = pool_retry(pool);
 	return true;
@@ -75,21 +72,7 @@ calm_end(struct calm c)
 bool
 api_loaded(void)
 {
-	return loaded;
-}
-
-const char *
-api_load(bool alone)
-{
-	assert_false(alone);
-	loaded = true;
-	return NULL;
-}
-
-bool
-loading_now(void)
-{
-	return loading;
+	return true;
 }
 
 uint64_t
@@ -110,7 +93,9 @@ now_ns(void)
 
 NOT_CALLED(bool report(const char *format, ...))
 NOT_CALLED(void report_room(void))
+NOT_CALLED(const char *api_load(bool alone))
 NOT_CALLED(void api_opened(void))
+NOT_CALLED(bool loading_now(void))
 NOT_CALLED(bool is_sharing(void))
 NOT_CALLED(void take_lines(const char *name, const char *text, void (*take)(char *, char *, void *),
 			   void *arg))
@@ -149,7 +134,7 @@ begin(void **state)
 	memset(&pools[0], 0, sizeof(pools[0]));
 	(void)pthread_rwlock_init(&pools[0].lock, NULL);
 	pools[0].state = POOL_OFF;
-	opens = asks = 0;
+	opens = 0;
 	mapped = true;
 	return 0;
 }
@@ -189,24 +174,6 @@ one_that_is_unmapped_meanwhile_stays_closed(void **state)
 	assert_int_equal(opens, 0);
 }
 
-/* The one who tries would wait for the linker, and this thread has that, in a constructor. */
-static void
-what_is_to_be_loaded_is_loaded_by_who_asks(void **state)
-{
-	(void)state;
-	closes_to = POOL_OFF;
-	__libc_single_threaded = false;
-	loaded = false;
-	loading = true;
-	assert_false(pool_ready(&pools[0]));
-	assert_int_equal(asks, 0);
-	assert_int_equal(opens, 1);
-	loading = false;
-	assert_false(pool_ready(&pools[0]));
-	assert_int_equal(asks, 1);
-	assert_int_equal(opens, 2);
-}
-
 int
 main(void)
 {
@@ -214,8 +181,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(one_that_is_off_is_tried, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_is_closed_meanwhile_is_opened, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_is_unmapped_meanwhile_stays_closed, begin,
-						end),
-		cmocka_unit_test_setup_teardown(what_is_to_be_loaded_is_loaded_by_who_asks, begin,
 						end),
 	};
 
