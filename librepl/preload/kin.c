@@ -41,12 +41,13 @@ struct member {
 
 struct kin_pool {
 	pthread_mutex_t opening;
-	uint64_t covered;        /* by who opens it: guarded by that */
-	bool heir;               /* likewise */
-	_Atomic pid_t opener;    /* who does, or did */
-	_Atomic dev_t opens_dev; /* the file that is being opened */
-	_Atomic ino_t opens_ino; /* 0: none is */
-	_Atomic uint64_t owner;  /* who has it open: see owner_of(); 0: nobody */
+	uint64_t covered;            /* by who opens it: guarded by that */
+	bool heir;                   /* likewise */
+	_Atomic pid_t opener;        /* who does, or did */
+	_Atomic dev_t opens_dev;     /* the file that is being opened */
+	_Atomic ino_t opens_ino;     /* 0: none is */
+	_Atomic uint64_t owner;      /* who has it open: see owner_of(); 0: nobody */
+	_Atomic uint64_t size_after; /* of the file, that much and one; 0: nobody has told it */
 	_Atomic dev_t dev;
 	_Atomic ino_t ino;
 	_Atomic bool longer, all;
@@ -397,6 +398,21 @@ kin_longer(unsigned pool)
 {
 	if (kin)
 		atomic_store(&kin->pools[pool].longer, true);
+}
+
+void
+kin_resized(unsigned pool, uint64_t size)
+{
+	if (kin)
+		atomic_store(&kin->pools[pool].size_after, size + 1);
+}
+
+uint64_t
+kin_size(unsigned pool, uint64_t mine)
+{
+	uint64_t after = kin ? atomic_load(&kin->pools[pool].size_after) : 0;
+
+	return after ? after - 1 : mine;
 }
 
 void

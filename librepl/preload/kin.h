@@ -105,6 +105,10 @@ bool kin_post(unsigned pool, uint64_t off, uint64_t len, bool any);
 /* The file may be longer, which is looked at when somebody asks next. */
 void kin_longer(unsigned pool);
 
+/* The file of the pool has that size; and what was told of it last, mine if nobody has any kin. */
+void kin_resized(unsigned pool, uint64_t size);
+uint64_t kin_size(unsigned pool, uint64_t mine);
+
 /*
  * What who has it open has flushed, and not drained, is to be durable, too, when that is asked for.
  */

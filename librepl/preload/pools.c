@@ -836,7 +836,7 @@ pools_resized(const struct stat *file)
 	for (unsigned i = 0; i < pool_count; i++) {
 		if (!pool_is_file(&pools[i], file, amid))
 			continue;
-		atomic_store(&pools[i].end, (uint64_t)file->st_size);
+		view_ends_at(&pools[i], (uint64_t)file->st_size);
 		atomic_store(&pools[i].longer, true);
 		if (is_of_kin(&pools[i], pools[i].dev, pools[i].ino))
 			kin_longer(i);

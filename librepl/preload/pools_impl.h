@@ -258,6 +258,13 @@ int view_open(struct pool *p);
 bool view_ends(const struct pool *p, uint64_t *end);
 
 /*
+ * Where the file ends, as this process has seen it or made it; and where it does by what one of the
+ * kin has told last, UINT64_MAX if there is more.
+ */
+void view_ends_at(struct pool *p, uint64_t end);
+uint64_t view_ended(const struct pool *p);
+
+/*
  * The same, to be asked for its data, where a hole takes space when it is looked at: on tmpfs. For
  * filelock_close(); -1: not there, or there is no descriptor of it to be had.
  */

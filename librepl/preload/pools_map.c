@@ -93,7 +93,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	p->ino = st->st_ino;
 	p->born_ns = born;
 	p->file_size = (size_t)st->st_size;
-	p->end = p->file_size;
+	view_ends_at(p, p->file_size);
 	if (!p->view && view_map(p, fd))
 		report("%s: mapping it: %s: NOT REPLICATED", p->path, strerror(errno));
 	(void)pthread_rwlock_unlock(&p->lock);

@@ -127,7 +127,7 @@ lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum l
 		return lane_flush(p, lane, off, len);
 	/* Of one that has lost its name nobody can tell that another program made it shorter. */
 	if (!view_ends(p, &end))
-		end = p->end;
+		end = view_ended(p);
 	if (end <= off + has) {
 		pool_short(p);
 		return has ? lane_flush(p, lane, off, has) : 0;

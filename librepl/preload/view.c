@@ -144,7 +144,7 @@ view_open(struct pool *p)
 
 	if (fd >= 0) {
 		p->file_size = (size_t)st.st_size;
-		p->end = p->file_size;
+		view_ends_at(p, p->file_size);
 	}
 	return fd;
 }
@@ -160,6 +160,22 @@ view_ends(const struct pool *p, uint64_t *end)
 	(void)close(fd);
 	*end = (uint64_t)st.st_size;
 	return true;
+}
+
+void
+view_ends_at(struct pool *p, uint64_t end)
+{
+	atomic_store(&p->end, end);
+	kin_resized((unsigned)(p - pools), end);
+}
+
+uint64_t
+view_ended(const struct pool *p)
+{
+	uint64_t end = kin_size((unsigned)(p - pools), atomic_load(&p->end));
+	uint64_t behind = (end + PAGE - 1) / PAGE * PAGE;
+
+	return behind < p->room && view_has(p, behind, 1) == 1 ? UINT64_MAX : end;
 }
 
 int

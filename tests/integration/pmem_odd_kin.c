@@ -14,6 +14,7 @@
  *   counts    a child counts what was made durable, in FILE.count, until a replica is lost
  *   flushed   a child flushes, and exits without a drain
  *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
+ *   cutaway_kin  a child cuts a pool that has lost its name, and makes it long again
  *   apart     a child that was there before the pool was mapped makes bytes of the file zero
  *   renewed   the same, and another file had the pool's name when the child was made
  *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
@@ -413,6 +414,27 @@ apart(const char *path)
 	reap(1);
 }
 
+/* The pool has lost its name, and a child that has it mapped cuts it and makes it long again. */
+static void
+cutaway(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	int fd = open(path, O_RDWR);
+	char away[4096];
+
+	check(fd >= 0, path);
+	put(at, 'c', SIZE);
+	check(snprintf(away, sizeof(away), "%s.away", path) > 0 && rename(path, away) == 0, away);
+	if (fork() == 0) {
+		check(ftruncate(fd, SIZE / 2) == 0 && ftruncate(fd, SIZE) == 0, "ftruncate");
+		put(at, 'd', PAGE);
+		_exit(0);
+	}
+	reap(1);
+	put(at + PAGE, 'e', PAGE);
+	check(rename(away, path) == 0, path);
+}
+
 static void
 stop_and_wait(pid_t pid)
 {
@@ -516,9 +538,14 @@ all(const char *path)
 }
 
 const struct odd_mode odd_kin[] = {
-	{"kin", kin},         {"quiet", quiet},     {"strays", strays},     {"heirs", heirs},
-	{"killed", killed},   {"spread", spread},   {"executes", executes}, {"lingers", lingers},
-	{"alarmed", alarmed}, {"counts", counts},   {"flushed", flushes},   {"all", all},
-	{"cuts", cuts},       {"stopped", stopped}, {"apart", apart},       {"opening", opening},
-	{"renewed", renewed}, {NULL, NULL},
+	{"kin", kin},           {"quiet", quiet},
+	{"strays", strays},     {"heirs", heirs},
+	{"killed", killed},     {"spread", spread},
+	{"executes", executes}, {"lingers", lingers},
+	{"alarmed", alarmed},   {"counts", counts},
+	{"flushed", flushes},   {"all", all},
+	{"cuts", cuts},         {"stopped", stopped},
+	{"apart", apart},       {"cutaway_kin", cutaway},
+	{"opening", opening},   {"renewed", renewed},
+	{NULL, NULL},
 };

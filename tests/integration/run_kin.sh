@@ -9,7 +9,7 @@ for mode in kin heirs; do
 	odd $mode
 done
 REPLICA=$TMP/serve/pools/opening odd opening
-for mode in apart renewed; do
+for mode in apart renewed cutaway_kin; do
 	odd $mode "^[^:]*: [^ ]*/$mode: it was made shorter [^:]*$"
 done
 

@@ -74,6 +74,12 @@ register_end(void)
 {
 }
 
+void
+view_ends_at(struct pool *p, uint64_t end)
+{
+	p->end = end;
+}
+
 int
 view_map(struct pool *p, int fd)
 {

@@ -62,6 +62,12 @@ view_has(const struct pool *p, uint64_t off, size_t len)
 	return off + len <= unread ? len : off < unread ? (size_t)(unread - off) : 0;
 }
 
+uint64_t
+view_ended(const struct pool *p)
+{
+	return p->end;
+}
+
 bool
 view_ends(const struct pool *p, uint64_t *end)
 {
