@@ -210,6 +210,18 @@ next_by_errno(struct ctl *c)
 			    "one that is longer by up to 12 characters");
 }
 
+/* Or what this machine lacks to reach it. */
+static void
+next_unreachable(struct ctl *c)
+{
+	if (c->err.reason == REPL_REASON_LOCAL) {
+		ctl_next(c, "do what the message says, then repeat the command");
+		return;
+	}
+	next_maybe_file(c);
+	next_by_reason(c);
+}
+
 /* No refusal without a way on. */
 void
 ctl_next_by_error(struct ctl *c)
@@ -270,12 +282,7 @@ ctl_next_by_error(struct ctl *c)
 		ctl_next(c, "correct what the message names: man 5 repl.conf");
 		break;
 	case REPL_E_UNREACHABLE:
-		if (c->err.reason == REPL_REASON_LOCAL) {
-			ctl_next(c, "do what the message says, then repeat the command");
-			break;
-		}
-		next_maybe_file(c);
-		next_by_reason(c);
+		next_unreachable(c);
 		break;
 	case REPL_E_AUTH:
 		next_auth(c);
