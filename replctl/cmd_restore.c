@@ -493,7 +493,7 @@ restore_next(struct restore *r, int rc)
 		ctl_next(r->c, "look at the target's kernel log; if its device fails take another "
 			       "replica, or copy the pool's file there by ddrescue(1), its "
 			       "bytes are the pool's");
-	else
+	else if (again)
 		ctl_next(r->c, "%s%s%s", restore_after(r, rc, io), again,
 			 r->temp.removed ? "" : " (goes on where this ended)");
 	free(again);
