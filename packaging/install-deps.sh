@@ -90,7 +90,7 @@ if [ "$(id -u)" -ne 0 ]; then
 		die "not root and no sudo; as root run: apt-get install ${missing[*]}"
 	# Ask for a password here, where a person can see for what.
 	if ! sudo -n true 2>/dev/null; then
-		[ -t 0 ] && sudo -v -p "install-deps: password of %p, to install ${missing[*]}: " ||
+		{ : </dev/tty; } 2>/dev/null && sudo -v -p "install-deps: password of %p, to install ${missing[*]}: " ||
 			die "sudo needs a password; as root run: apt-get install ${missing[*]}"
 	fi
 fi

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "hint.h"
 #include "interrupt.h"
 #include "out.h"
 #include "statussock.h"
@@ -40,9 +41,10 @@ ask_word(const char *file)
 }
 
 void
-ask_init(struct ask *a)
+ask_init(struct ask *a, const struct ctl_options *options)
 {
 	a->fd = -1;
+	a->options = options;
 	a->id = 0;
 	a->until_ns = 0;
 	line_buf_init(&a->in);
@@ -57,11 +59,28 @@ ask_fini(struct ask *a)
 	a->fd = -1;
 }
 
+/* The program knows its file by that; one that is named for a device need not be there. */
+static char *
+real_name(const char *file)
+{
+	char *real = realpath(file, NULL), *dir, *path;
+	const char *slash = strrchr(file, '/');
+
+	if (real || errno != ENOENT)
+		return real;
+	dir = slash ? strndup(file, (size_t)(slash - file) + 1) : strdup(".");
+	real = dir ? realpath(dir, NULL) : NULL;
+	if (!real || asprintf(&path, "%s/%s", real, slash ? slash + 1 : file) < 0)
+		path = NULL;
+	free(dir);
+	free(real);
+	return path;
+}
+
 int
 ask_open(struct ask *a, const char *file, struct err *e)
 {
-	/* The program knows its file by its real name. */
-	char *real = realpath(file, NULL), *path = NULL;
+	char *real = real_name(file), *path = NULL;
 	struct stat st;
 	int n;
 
@@ -76,6 +95,8 @@ ask_open(struct ask *a, const char *file, struct err *e)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	a->fd = statussock_connect(path, e);
 	free(path);
+	if (a->fd == REPL_E_NOT_FOUND && access(file, F_OK) && errno == ENOENT)
+		return err_errno(e, REPL_E_NOT_FOUND, ENOENT, "%s", file);
 	return a->fd < 0 ? a->fd : 0;
 }
 
@@ -162,6 +183,38 @@ ask_raw(struct ask *a, const char *method, struct json_object *params, struct js
 	return rc;
 }
 
+/* The program does not know by what options its replicas are reached from here. */
+static void
+complete_next(const struct ask *a, struct json_object *replica)
+{
+	struct json_object *next = NULL;
+	char text[CTL_NEXT_MAX];
+	int n;
+
+	if (!json_object_is_type(replica, json_type_object) ||
+	    !json_object_object_get_ex(replica, "next", &next) ||
+	    !json_object_is_type(next, json_type_string))
+		return;
+	n = snprintf(text, sizeof(text), "%s", json_object_get_string(next));
+	if (n < 0 || n >= (int)sizeof(text))
+		return;
+	hint_complete(text, sizeof(text), a->options);
+	control_add(replica, "next", json_object_new_string(text));
+}
+
+static void
+complete_all(const struct ask *a, struct json_object *answer)
+{
+	struct json_object *list = NULL;
+
+	if (!json_object_is_type(answer, json_type_object) ||
+	    !json_object_object_get_ex(answer, "replicas", &list) ||
+	    !json_object_is_type(list, json_type_array))
+		return;
+	for (size_t i = 0; i < json_object_array_length(list); i++)
+		complete_next(a, json_object_array_get_idx(list, i));
+}
+
 int
 ask_call(struct ask *a, const char *method, struct json_object *params, struct json_object **result,
 	 struct err *e)
@@ -171,6 +224,8 @@ ask_call(struct ask *a, const char *method, struct json_object *params, struct j
 
 	if (!rc)
 		*result = out_clean_json(raw);
+	if (!rc)
+		complete_all(a, *result);
 	json_object_put(raw);
 	return rc;
 }
@@ -184,6 +239,7 @@ ask_event(struct ask *a, unsigned timeout_ms, struct json_object **out, struct e
 	*out = NULL;
 	if (!rc && o && json_object_object_get_ex(o, "params", &params))
 		*out = out_clean_json(params);
+	complete_next(a, *out);
 	json_object_put(o);
 	return rc;
 }

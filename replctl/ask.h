@@ -8,8 +8,11 @@
 
 #include "control.h"
 
+struct ctl_options;
+
 struct ask {
 	int fd;
+	const struct ctl_options *options; /* what the next steps in answers are completed by */
 	int64_t id;
 	struct line_buf in;
 	uint64_t until_ns; /* how long an answer is waited for, at least a second; 0: 5 seconds */
@@ -21,13 +24,17 @@ bool ask_is_file(const char *arg);
 /* The file as a word of a shell that ask_is_file() knows; a new string or NULL. */
 char *ask_word(const char *file);
 
-void ask_init(struct ask *a);
+/* The options stay. */
+void ask_init(struct ask *a, const struct ctl_options *options);
 void ask_fini(struct ask *a);
 
 /* Of the pool file, or of a socket itself. REPL_E_NOT_FOUND: no program has the pool open. */
 int ask_open(struct ask *a, const char *file, struct err *e);
 
-/* One request; *result is clean for output and a new reference. params is taken. */
+/*
+ * One request; *result is clean for output and a new reference, its replicas' next steps as
+ * hint_complete() makes them. params is taken.
+ */
 int ask_call(struct ask *a, const char *method, struct json_object *params,
 	     struct json_object **result, struct err *e);
 
@@ -36,7 +43,7 @@ int ask_raw(struct ask *a, const char *method, struct json_object *params,
 	    struct json_object **result, struct err *e);
 
 /*
- * The params of the next event, clean, a new reference; NULL when none has come within
+ * The params of the next event, likewise, a new reference; NULL when none has come within
  * timeout_ms, or a signal has. REPL_E_LOST: the program has closed the pool.
  */
 int ask_event(struct ask *a, unsigned timeout_ms, struct json_object **out, struct err *e);

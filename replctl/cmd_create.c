@@ -15,10 +15,9 @@ create_zeros(struct ctl *c, const char *target)
 	uint64_t size;
 	int rc;
 
-	if (parse_size(c->options.size, &size) || size == 0 || size % 4096 || size > INT64_MAX)
+	if (parse_size(c->options.size, &size) || size == 0 || size > INT64_MAX)
 		return err_set(&c->err, REPL_E_INVAL,
-			       "--size '%s' is not a positive multiple of 4096 bytes, e.g. 65536, "
-			       "64M, 2G",
+			       "--size '%s' is not a positive number of bytes, e.g. 65536, 64M, 2G",
 			       c->options.size);
 	rc = ctl_target(c, target, CTL_POOL);
 	if (!rc)

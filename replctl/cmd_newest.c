@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "control.h"
+#include "hint.h"
 #include "newest.h"
 #include "out.h"
 #include "replica_judge.h"
@@ -22,6 +23,7 @@ struct row {
 	pthread_t thread;
 	bool running;
 	bool asked; /* meta is known */
+	bool set;   /* its headers are PMDK's: replctl copies it nowhere */
 	struct sidecar meta;
 	struct err err; /* why not */
 	char note[NOTE_MAX];
@@ -78,8 +80,10 @@ row_fetch(struct ctl *c, struct row *r)
 		rc = err_set(&c->err, REPL_E_NOMEM, "no memory to look at a replica");
 	if (!rc)
 		rc = replica_info_parse(info, told, &c->err);
-	if (!rc)
+	if (!rc) {
 		r->meta = told->meta;
+		r->set = told->header > 0;
+	}
 	if (!rc)
 		rc = row_open(c, r);
 	free(told);
@@ -427,7 +431,7 @@ static int
 refuse(struct ctl *c, const struct choice *x)
 {
 	const struct row *silent = NULL;
-	bool usable = false;
+	bool usable = false, set = false;
 	char *word;
 	int rc;
 
@@ -435,6 +439,7 @@ refuse(struct ctl *c, const struct choice *x)
 		const struct row *r = &x->row[i];
 
 		usable = usable || (r->asked && newest_usable(&r->meta));
+		set = set || r->set;
 		silent = silent || r->asked ? silent : r;
 	}
 	if (!usable && silent) {
@@ -445,7 +450,11 @@ refuse(struct ctl *c, const struct choice *x)
 			       silent->err.text);
 	}
 	rc = refuse_why(c, x, usable);
-	if (!c->next[0])
+	if (!c->next[0] && set)
+		ctl_next(c, "start the program, if its local part is there; else look at the data "
+			    "of each where they lie, after replctl promote, by pmempool and the "
+			    "tools of its program");
+	else if (!c->next[0])
 		ctl_next(c,
 			 "look at the data: replctl restore TARGET/POOL OTHER-FILE, of each to a "
 			 "file of its own");
@@ -455,16 +464,25 @@ refuse(struct ctl *c, const struct choice *x)
 
 /* What is outdated is had by force only: here it is known that there is no better one. */
 static void
-tell_next(const struct row *best, const char *word)
+tell_next(struct ctl *c, const struct row *best, const char *word)
 {
+	char text[OUT_FIELD_MAX];
 	const char *force = best->meta.state == SIDECAR_OUTDATED ? "--force " : "";
 
 	if (best->meta.primary) {
 		out_field("next", "its program goes on at its target");
 		return;
 	}
-	out_field("next", "replctl restore %s%s FILE", force, word);
-	out_field("", "or, to go on at its target: replctl promote %s%s", force, word);
+	(void)snprintf(text, sizeof(text), "replctl restore %s%s FILE", force, word);
+	hint_complete(text, sizeof(text), &c->options);
+	out_field("next", "%s",
+		  best->set
+			  ? "pmempool sync of its set file, where the program's local part is lost"
+			  : text);
+	(void)snprintf(text, sizeof(text), "or, to go on at its target: replctl promote %s%s",
+		       force, word);
+	hint_complete(text, sizeof(text), &c->options);
+	out_field("", "%s", text);
 }
 
 static void
@@ -479,7 +497,7 @@ tell_best(struct ctl *c, const struct choice *x)
 		if (missing)
 			out_field("but", "%u of %u could not be asked and may have more", missing,
 				  x->count);
-		tell_next(x->best, word ? word : "TARGET/POOL");
+		tell_next(c, x->best, word ? word : "TARGET/POOL");
 	}
 	c->degraded = missing > 0;
 	answer(c, x);

@@ -16,6 +16,7 @@
 #include "show.h"
 #include "text.h"
 #include "watch.h"
+#include "whyset.h"
 
 #define WAIT_LOOK_MS 100
 #define WAIT_MAX_S   604800U
@@ -24,6 +25,23 @@
 
 static const struct timespec look_again = {.tv_nsec = WAIT_LOOK_MS * 1000000L};
 
+static int
+open_nobody(struct ctl *c, const char *file)
+{
+	struct whyset set;
+
+	if (whyset_look(file, &set)) {
+		ctl_next(c, "%s", set.next);
+		return err_set(&c->err, REPL_E_NOT_FOUND,
+			       "%s is %s, whose programs answer to nobody here", file, set.what);
+	}
+	if (access(file, F_OK) == 0)
+		ctl_next_file(c, "replctl why", file);
+	else
+		ctl_next(c, "name the local pool file that the program maps");
+	return REPL_E_NOT_FOUND;
+}
+
 /* A program that is being started, and makes the file itself perhaps, is waited for until the
  * deadline; 0: not at all. */
 static int
@@ -31,16 +49,14 @@ open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 {
 	int rc;
 
-	ask_init(a);
+	ask_init(a, &c->options);
 	while ((rc = ask_open(a, file, &c->err)) == REPL_E_NOT_FOUND &&
 	       clock_now_ns() < deadline_ns) {
 		err_clear(&c->err);
 		(void)nanosleep(&look_again, NULL);
 	}
-	if (rc == REPL_E_NOT_FOUND && access(file, F_OK) == 0)
-		ctl_next_file(c, "replctl why", file);
-	else if (rc == REPL_E_NOT_FOUND)
-		ctl_next(c, "name the local pool file that the program maps");
+	if (rc == REPL_E_NOT_FOUND)
+		rc = open_nobody(c, file);
 	if (!rc)
 		c->file = file;
 	return rc;
@@ -349,7 +365,7 @@ cmd_wait(struct ctl *c, char **args)
 	struct ask a;
 	int rc;
 
-	ask_init(&a);
+	ask_init(&a, &c->options);
 	rc = wait_options(c, &state, &timeout_s);
 	deadline_ns = clock_deadline(timeout_s * 1000);
 	if (!rc)

@@ -76,6 +76,40 @@ note_range(void *arg, uint64_t off, uint64_t len)
 	control_append(r->list, pair);
 }
 
+/* By a link it is the file that goes. */
+static void
+keep_next(struct resolve *r, const char *look)
+{
+	char *file = out_quote(r->pool.path);
+	char keep[CTL_NEXT_MAX];
+
+	cmd_restore_keep(r->pool.path, keep);
+	ctl_next(r->c,
+		 "%s; %sreplctl restore %s %s (all of it: the file gets the replica's data and "
+		 "size)",
+		 look, keep, r->quoted_target, file ? file : "FILE");
+	free(file);
+}
+
+/* What is outdated may be the best there is, but of what is of the same generation. */
+static void
+behind_next(struct resolve *r)
+{
+	struct ctl *c = r->c;
+	char look[CTL_NEXT_MAX];
+
+	(void)snprintf(look, sizeof(look), "replctl verify %s %s (what differs)", r->quoted_file,
+		       r->quoted_target);
+	if (!local_check_whole(&r->local, NULL) && r->local_goes)
+		keep_next(r, look);
+	else if (!local_check_whole(&r->local, NULL))
+		ctl_next(c, "replctl sync %s %s", r->quoted_file, r->quoted_target);
+	else if (r->relation == GEN_AHEAD && r->local.meta.state == SIDECAR_OUTDATED)
+		cmd_restore_left_next(c, r->pool.path, r->quoted_target);
+	else
+		ctl_next(c, "replctl restore --force %s %s", r->quoted_target, r->quoted_file);
+}
+
 /* Only what can't be brought together by itself, of one pool, is resolved. */
 static int
 look_relation(struct resolve *r)
@@ -84,21 +118,27 @@ look_relation(struct resolve *r)
 	struct ctl *c = r->c;
 
 	if (!r->local.present) {
-		ctl_next(c, "replctl verify %s %s (what differs)", r->quoted_file,
-			 r->quoted_target);
+		if (r->local_goes)
+			ctl_next(c,
+				 "replctl verify %s %s (what differs); replctl restore --force %s "
+				 "%s (take the replica's data)",
+				 r->quoted_file, r->quoted_target, r->quoted_target,
+				 r->quoted_file);
+		else
+			ctl_next(c,
+				 "replctl verify %s %s (what differs); replctl sync --force %s %s "
+				 "(overwrite the replica)",
+				 r->quoted_file, r->quoted_target, r->quoted_file,
+				 r->quoted_target);
 		return err_set(&c->err, REPL_E_REFUSED, "nothing is known of %s: there is no %s%s",
-			       r->file, r->file, SIDECAR_SUFFIX);
+			       r->file, r->pool.path, SIDECAR_SUFFIX);
 	}
 	/* What it lacks is nobody's to take the replica's place. */
 	if (!r->local_goes && local_check_whole(&r->local, &c->err))
 		return c->err.code;
 	r->relation = judge_relation(&r->local.meta, replica);
 	if (r->relation == GEN_EQUAL || r->relation == GEN_AHEAD) {
-		if (local_check_whole(&r->local, NULL))
-			ctl_next(c, "replctl restore --force %s %s", r->quoted_target,
-				 r->quoted_file);
-		else
-			ctl_next(c, "replctl sync %s %s", r->quoted_file, r->quoted_target);
+		behind_next(r);
 		return err_set(&c->err, REPL_E_REFUSED, "there is nothing to resolve: %s",
 			       r->relation == GEN_EQUAL ? "both are of the same generation"
 							: "the replica is only behind");
@@ -109,29 +149,17 @@ look_relation(struct resolve *r)
 	return 0;
 }
 
-/* By a link it is the file that goes. */
-static void
-size_local_next(struct resolve *r)
-{
-	char *file = out_quote(r->pool.path);
-	char keep[CTL_NEXT_MAX];
-
-	cmd_restore_keep(r->pool.path, keep);
-	ctl_next(r->c,
-		 "replctl restore %s OTHER-FILE (to look at both); %sreplctl restore %s %s (all of "
-		 "it: the file gets the replica's data and size)",
-		 r->quoted_target, keep, r->quoted_target, file ? file : "FILE");
-	free(file);
-}
-
 /* One side has grown since they were the same: they can't be compared, and no pool shrinks. */
 static void
 size_next(struct resolve *r)
 {
 	struct ctl *c = r->c;
+	char look[CTL_NEXT_MAX];
 
+	(void)snprintf(look, sizeof(look), "replctl restore %s OTHER-FILE (to look at both)",
+		       r->quoted_target);
 	if (r->local_goes)
-		size_local_next(r);
+		keep_next(r, look);
 	else if (r->seen.replica.pool_size < r->pool.size)
 		ctl_next(c, "replctl grow %s --size %zu, then the same again", r->quoted_target,
 			 r->pool.size);
@@ -154,7 +182,7 @@ part_next(struct resolve *r)
 				r->quoted_file, r->quoted_target);
 	else
 		ctl_next(c,
-			 "replctl restore from another replica; replctl restore --force %s "
+			 "restore from another replica; replctl restore --force %s "
 			 "OTHER-FILE (to look at it); replctl resolve --force --discard local %s "
 			 "%s (take it as it is)",
 			 r->quoted_target, r->quoted_file, r->quoted_target);
@@ -379,7 +407,7 @@ resolve_run(struct resolve *r, const char *target)
 	if (rc)
 		return rc;
 	r->list = json_object_new_array();
-	r->quoted_file = out_quote(r->file);
+	r->quoted_file = poolfile_word(r->file);
 	r->quoted_target = out_quote(c->target_text);
 	if (!r->list || !r->quoted_file || !r->quoted_target)
 		return err_set(&c->err, REPL_E_NOMEM, "out of memory");

@@ -26,6 +26,7 @@
 #include "missedmark.h"
 #include "out.h"
 #include "pmdk.h"
+#include "poolfile.h"
 #include "progress.h"
 #include "reason.h"
 #include "lineage.h"
@@ -56,12 +57,25 @@ force_option(const struct restore *r)
 	return r->c->options.force ? "--force " : "";
 }
 
+/* Of one that leads nowhere there is nothing to be said. */
+static void
+link_next(struct restore *r)
+{
+	char *file = poolfile_word(r->temp.file);
+
+	if (file && strcmp(file, r->quoted_file) != 0)
+		ctl_next(r->c, "replctl restore %s%s %s", force_option(r), r->quoted_target, file);
+	free(file);
+}
+
 static int
 restore_check_file(struct restore *r)
 {
 	struct ctl *c = r->c;
 	int rc = restoring_look(&r->temp, &c->err);
 
+	if (rc && S_ISLNK(r->temp.old.st_mode))
+		link_next(r);
 	if (rc || !r->temp.replaces || c->options.force)
 		return rc;
 	ctl_next(c,
@@ -106,25 +120,24 @@ cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX])
 	for (unsigned n = 2; any_is_there(file, old) && n < 1000; n++)
 		(void)snprintf(old, sizeof(old), ".old%u", n);
 	text[0] = '\0';
+	/* -n: what it has kept stays, too, when the command is given once more. */
 	for (size_t i = 0; word && i < KEPT_PARTS && len < CTL_NEXT_MAX; i++)
 		if (part_is_there(file, "", kept_parts[i]))
-			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len, "mv %s%s %s%s%s; ",
-						word, kept_parts[i], word, old, kept_parts[i]);
+			len += (size_t)snprintf(text + len, CTL_NEXT_MAX - len,
+						"mv -n %s%s %s%s%s; ", word, kept_parts[i], word,
+						old, kept_parts[i]);
 	free(word);
 }
 
-/* By what that tells the file may be the best there is. */
-static int
-restore_newer_version(struct restore *r, const struct err *e)
+/* By what the record of the file tells, which is not known, it may be the best there is. */
+static void
+unknown_next(struct restore *r, const char *first)
 {
 	char keep[CTL_NEXT_MAX];
 
 	cmd_restore_keep(r->temp.file, keep);
-	ctl_next(r->c,
-		 "install that version of librepl; or, to keep what is there: %sreplctl "
-		 "restore %s %s",
-		 keep, r->quoted_target, r->quoted_file);
-	return err_copy(&r->c->err, e);
+	ctl_next(r->c, "%s; or, to keep what is there: %sreplctl restore %s %s", first, keep,
+		 r->quoted_target, r->quoted_file);
 }
 
 /* That what stands in the old record is damaged is nobody's error: nobody may have it. */
@@ -142,11 +155,18 @@ restore_lock_old(struct restore *r)
 	/* One that can't be opened may be locked. */
 	if (rc && (rc == REPL_E_BUSY || old->fd < 0))
 		return err_copy(&r->c->err, &e);
-	if (rc == REPL_E_VERSION)
-		return restore_newer_version(r, &e);
+	if (rc == REPL_E_VERSION) {
+		unknown_next(r, "install that version of librepl");
+		return err_copy(&r->c->err, &e);
+	}
 	/* Of a file that was cut, or is gone, it tells all the same what that had. */
+	err_clear(&e);
 	if (rc)
-		old->present = sidecar_read(old->fd, &old->meta, &repair, NULL) == 0;
+		old->present = sidecar_read(old->fd, &old->meta, &repair, &e) == 0;
+	if (!old->present && e.errnum) {
+		unknown_next(r, "look at this machine's kernel log");
+		return err_set(&r->c->err, REPL_E_IO, "%s: %s", old->path, e.text);
+	}
 	return restoring_lock_replaced(&r->temp, &r->c->err);
 }
 
@@ -202,13 +222,19 @@ restore_check_state(struct restore *r)
 		       lacks);
 }
 
-/* The record beside the file speaks of what that has, or had. */
+/*
+ * The record beside the file speaks of what that has, or had: also one that is outdated, where the
+ * replica is of a generation before that in which it is.
+ */
 static bool
 restore_record_counts(const struct restore *r)
 {
 	const struct local *old = &r->old;
 
-	return old->present && !old->meta.opening && !local_check_whole(old, NULL);
+	return old->present && !old->meta.opening &&
+	       (!local_check_whole(old, NULL) ||
+		(old->meta.state == SIDECAR_OUTDATED &&
+		 judge_relation(&old->meta, &r->meta) == GEN_AHEAD));
 }
 
 /* Of what the file has, or had, to the replica; behind, where nothing tells. */
@@ -283,6 +309,20 @@ restore_check_gone(struct restore *r)
 		       r->temp.file, r->old.path, told[relation], c->target_text);
 }
 
+void
+cmd_restore_left_next(struct ctl *c, const char *file, const char *target)
+{
+	char *word = out_quote(file);
+	char keep[CTL_NEXT_MAX];
+
+	cmd_restore_keep(file, keep);
+	ctl_next_newest(c, target,
+			"if that is this file: replctl promote --force TARGET/POOL (where it lies, "
+			"as it is); or, to keep it: %sreplctl restore --force %s %s",
+			keep, target, word ? word : "FILE");
+	free(word);
+}
+
 /*
  * What is left of a file that was cut is nobody's to be copied. Where the replica may have more,
  * too, a sync is refused as well: of one pool it is resolved whose data go, by a look at them.
@@ -299,6 +339,8 @@ replaced_next(struct restore *r)
 	if (cut)
 		ctl_next_newest(r->c, target, "or, to keep it: %sreplctl restore --force %s %s",
 				keep, target, file);
+	else if (local_check_whole(&r->old, NULL))
+		cmd_restore_left_next(r->c, r->temp.file, target);
 	else if (relation == GEN_UNRELATED && !judge_is_one_pool(&r->old.meta, &r->meta))
 		ctl_next(r->c, "if it is the right one: %sreplctl restore %s %s", keep, target,
 			 file);
@@ -407,6 +449,12 @@ restore_pmdk(struct restore *r)
 	return 0;
 }
 
+static bool
+was_primary(const struct restore *r)
+{
+	return r->old.present && r->old.meta.primary;
+}
+
 /* Of a pool that was promoted, and is used where it lies, these are the data from now on. */
 static int
 restore_stays_primary(struct restore *r, struct sidecar *file)
@@ -414,7 +462,7 @@ restore_stays_primary(struct restore *r, struct sidecar *file)
 	struct gen_id id;
 	int rc;
 
-	if (!r->resolved || !r->old.present || !r->old.meta.primary)
+	if (!was_primary(r))
 		return 0;
 	rc = local_new_id(&id, &r->c->err);
 	if (rc)
@@ -468,7 +516,8 @@ restore_again(const struct restore *r)
 	char *text = NULL;
 	int n = r->resolved ? asprintf(&text, "replctl resolve --discard local %s %s",
 				       r->quoted_file, r->quoted_target)
-			    : asprintf(&text, "replctl restore %s%s %s", force_option(r),
+			    : asprintf(&text, "replctl restore %s%s%s %s",
+				       r->c->options.dry_run ? "--dry-run " : "", force_option(r),
 				       r->quoted_target, r->quoted_file);
 
 	return n < 0 ? NULL : text;
@@ -526,9 +575,12 @@ restore_finish(struct restore *r)
 		return restore_unfinished(r, rc);
 	/* By force alone it would not be replaced by one that lacks something. */
 	away = restore_lacks(&r->meta) || missedmark_waits(r->temp.file);
-	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s", away ? "rm " : "",
+	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s%s", away ? "rm " : "",
 		 away ? r->quoted_file : "", away ? "; " : "", r->quoted_target, r->quoted_file,
-		 away ? "" : " (moves only what differs)");
+		 away ? "" : " (moves only what differs)",
+		 was_primary(r) ? "; then replctl promote TARGET/POOL (by its own target: it was "
+				  "a primary)"
+				: "");
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
 }

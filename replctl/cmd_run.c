@@ -204,7 +204,9 @@ add_settings(struct ctl *c, struct text *lines)
 	int rc = 0;
 
 	for (unsigned i = 0; i < 2; i++) {
-		if (files[i] && access(files[i], F_OK) != 0)
+		/* But for what SSH expands. */
+		if (files[i] && files[i][0] != '~' && files[i][0] != '%' &&
+		    access(files[i], F_OK) != 0)
 			return err_errno(&c->err, err_from_errno(errno), errno, "%s", files[i]);
 	}
 	for (unsigned i = 0; !rc && i < o->run.set_count; i++)

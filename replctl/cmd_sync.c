@@ -43,8 +43,10 @@ struct sync {
 	bool blank;                /* zeros, beside a record of what was written */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
 	bool unrecorded;           /* the local record could not be written */
+	bool part_left;            /* recorded: the file has left the generation of its part */
 	struct progress waiting;   /* until the lanes are open */
 	struct transfer_progress sum;
+	uint64_t kept; /* bytes that one before it had sent */
 	uint64_t ns;
 	char *quoted_file, *quoted_target;
 };
@@ -81,15 +83,22 @@ static void
 next_repeat(struct sync *s)
 {
 	const char *force = s->c->options.force && !s->create_only ? "--force " : "";
+	bool dry = s->c->options.dry_run;
 	bool io = s->c->err.code == REPL_E_IO;
 	bool here = s->unrecorded || s->c->err.reason == REPL_REASON_LOCAL;
 	const char *after = repeat_after(s, io);
+	char otherwise[CTL_NEXT_MAX] = "";
 
 	/* It would end the same way. */
 	if (io && !here)
 		return;
-	ctl_next(s->c, "%s%sreplctl sync %s%s %s (goes on where this ended)", after,
-		 after[0] ? ", then " : "", force, s->quoted_file, s->quoted_target);
+	if (s->part_left && !force[0])
+		(void)snprintf(otherwise, sizeof(otherwise),
+			       "; where that is refused: replctl resolve --discard replica %s %s",
+			       s->quoted_file, s->quoted_target);
+	ctl_next(s->c, "%s%sreplctl sync %s%s%s %s%s%s", after, after[0] ? ", then " : "",
+		 dry ? "--dry-run " : "", force, s->quoted_file, s->quoted_target,
+		 dry ? "" : " (goes on where this ended)", otherwise);
 }
 
 /* ---- opening ---- */
@@ -240,6 +249,8 @@ sync_open_target(struct sync *s)
 {
 	int rc = ctl_connect(s->c);
 
+	if (!rc)
+		remote_keep_journal(s->c->remote);
 	/* In the generation that it gets nothing is acknowledged but what is copied. */
 	if (!rc && sync_was_closed(s))
 		remote_wait(s->c->remote);
@@ -255,7 +266,7 @@ sync_open_target(struct sync *s)
 	if (!rc)
 		rc = resolved_check(s->c, s->resolved, &remote_info(s->c->remote)->meta,
 				    &s->pool.opened);
-	return rc ? rc : remote_lanes_open(s->c->remote, s->c->cfg->lanes, &s->c->err);
+	return rc ? rc : remote_lanes_open_bare(s->c->remote, s->c->cfg->lanes, &s->c->err);
 }
 
 static int
@@ -362,6 +373,7 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 {
 	struct sync *s = arg;
 	struct sidecar *meta = &s->local.meta;
+	bool part = meta->position > 0;
 	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
@@ -379,6 +391,8 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	meta->opening = false;
 	if (!rc)
 		rc = sync_record(s, e);
+	/* Of the replica, which may not be told any more, that is no ancestor: it may have more. */
+	s->part_left = s->part_left || part;
 	return rc ? NULL : &meta->generation;
 }
 
@@ -400,6 +414,7 @@ sync_copy(struct sync *s)
 	rc = pushing_run(&p, &c->err);
 	s->ns = progress_end(&progress);
 	s->sum = p.sum;
+	s->kept = p.kept;
 	if (!rc)
 		return 0;
 	next_repeat(s);
@@ -439,7 +454,7 @@ sync_reopen(struct sync *s)
 			     s->c->target_text);
 	if (!rc)
 		rc = sync_check_size(s);
-	return rc ? rc : remote_lanes_open(s->c->remote, s->c->cfg->lanes, e);
+	return rc ? rc : remote_lanes_open_bare(s->c->remote, s->c->cfg->lanes, e);
 }
 
 /* The record speaks of what stood under this name before: only zeros are overwritten by zeros. */
@@ -539,8 +554,9 @@ sync_print(const struct sync *s)
 {
 	const struct ctl *c = s->c;
 	char moved[OUT_NUMBER_MAX], size[OUT_NUMBER_MAX], duration[OUT_NUMBER_MAX];
-	char rate[OUT_NUMBER_MAX];
+	char rate[OUT_NUMBER_MAX], kept[OUT_NUMBER_MAX];
 
+	out_size(s->kept, kept);
 	out_size(s->sum.moved, moved);
 	out_size(s->pool.size, size);
 	out_size(out_rate(s->pool.size, s->ns), rate);
@@ -551,8 +567,12 @@ sync_print(const struct sync *s)
 	else if (s->adopted)
 		out_line(stdout, "%s equals %s already; nothing was moved", c->target_text,
 			 s->file);
-	else if (s->sum.moved == 0)
+	else if (s->sum.moved == 0 && s->kept == 0)
 		sync_print_equal(s);
+	else if (s->kept)
+		(void)printf("%s is up to date: moved %s of %s in %s (%s/s); a sync or a program "
+			     "that was cut off had moved %s before\n",
+			     c->target_text, moved, size, duration, rate, kept);
 	else
 		(void)printf("%s is up to date: moved %s of %s in %s (%s/s)\n", c->target_text,
 			     moved, size, duration, rate);
@@ -571,6 +591,7 @@ sync_report(struct sync *s)
 	out_add_text(answer, "target", c->target_text);
 	out_add_u64(answer, "size", s->pool.size);
 	out_add_u64(answer, "moved", s->sum.moved);
+	out_add_u64(answer, "moved_before", s->kept);
 	out_add_u64(answer, "duration_ms", s->ns / 1000000);
 	out_add_bool(answer, "dry_run", c->options.dry_run);
 	out_add_bool(answer, "created", s->created);

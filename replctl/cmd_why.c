@@ -13,11 +13,14 @@
 #include "ask.h"
 #include "commands.h"
 #include "control.h"
+#include "hint.h"
 #include "out.h"
+#include "poolfile.h"
 #include "reason.h"
 #include "sessions.h"
 #include "show.h"
 #include "text.h"
+#include "whyset.h"
 
 #define NEXT_MAX 2048
 
@@ -55,6 +58,7 @@ why_answer(struct ctl *c, struct why *w, const char *name)
 
 	if (!w->next[0])
 		reason_next_for(w->reason, &names, w->next, sizeof(w->next));
+	hint_complete(w->next, sizeof(w->next), &c->options);
 	if (!c->options.json) {
 		show_field(stdout, "what", "%s", name);
 		show_field(stdout, "reason", "%s: %s", reason_name(w->reason), meaning);
@@ -132,22 +136,32 @@ judge_left(struct why *w, const char *word, const struct sidecar *s)
 	w->reason = (int)reason_of_sidecar(s);
 	w->meaning = "it was a replica, and was not brought up to date";
 	evidence_add(w, "the record says that it is %s", sidecar_state_name(s->state));
-	(void)snprintf(w->next, sizeof(w->next),
-		       "replctl restore --force TARGET/POOL %s (of a replica that is up to date); "
-		       "if there is none: replctl promote --force TARGET/POOL (where it lies, as "
-		       "it is)",
-		       word);
+	/* An outdated one may be the best there is. */
+	if (s->state == SIDECAR_OUTDATED)
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl newest TARGET/POOL (with the other replicas behind it) "
+			       "tells which has all; then replctl restore --force TARGET/POOL %s; "
+			       "or, if it is this one: replctl promote --force TARGET/POOL (where "
+			       "it lies, as it is)",
+			       word);
+	else
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl restore --force TARGET/POOL %s (of a replica that is up to "
+			       "date); if there is none: replctl promote --force TARGET/POOL "
+			       "(where it lies, as it is)",
+			       word);
 }
 
-/* What it had is to be had from a replica. */
+/* What it had is to be had from a replica, but for a device's, which the record alone is of. */
 static void
 judge_gone(struct why *w, const char *word)
 {
 	w->reason = REPL_REASON_DAMAGED;
-	w->meaning = "the file is gone, the record beside it is there";
+	w->meaning = "the record beside the file is there, the file is not";
 	(void)snprintf(w->next, sizeof(w->next),
-		       "replctl newest TARGET/POOL (with the other replicas behind it) tells which "
-		       "has all; then replctl restore TARGET/POOL %s",
+		       "if it is the pool-file of a device, start the program; else replctl newest "
+		       "TARGET/POOL (with the other replicas behind it) tells which has all; then "
+		       "replctl restore TARGET/POOL %s",
 		       word);
 }
 
@@ -175,7 +189,9 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 		judge_size(w, word, s->pool_size);
 	if (!w->next[0] && s->writer_open)
 		(void)snprintf(w->next, sizeof(w->next),
-			       "start the program again: it "
+			       "if this machine has lost its power since, the file may lack what "
+			       "replicas have: replctl newest TARGET/POOL (with the other replicas "
+			       "behind it) before all else; otherwise start the program again: it "
 			       "compares and brings its replicas up; where it is refused its "
 			       "message says why");
 	else if (!w->next[0])
@@ -185,13 +201,35 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 			       word);
 }
 
+/* Without a record of ours. */
+static void
+judge_unknown(struct why *w, const char *word, const char *path)
+{
+	struct whyset set;
+
+	if (whyset_look(w->file, &set)) {
+		evidence_add(w,
+			     "it is %s: of the replicas of a set nothing is kept on this side, and "
+			     "its programs answer to nobody here; they tell of a loss on standard "
+			     "error, or in RPMEM_LOG_FILE",
+			     set.what);
+		w->reason = REPL_REASON_NONE;
+		w->meaning = "what a replica of a pool set has is told by its target";
+		(void)snprintf(w->next, sizeof(w->next), "%s", set.next);
+		return;
+	}
+	evidence_add(w, "there is no %s: nothing was ever replicated from here", path);
+	w->reason = REPL_REASON_FAILED;
+	(void)snprintf(w->next, sizeof(w->next), "replctl sync --dry-run %s TARGET/POOL", word);
+}
+
 /* No program has it open: what its sidecar says. */
 static int
 why_closed(struct ctl *c, const char *file)
 {
 	struct why w = {.file = file, .evidence = json_object_new_array()};
 	/* The record is beside the file that a link leads to. */
-	char *path = NULL, *quoted = out_quote(file), *real = realpath(file, NULL);
+	char *path = NULL, *quoted = poolfile_word(file), *real = realpath(file, NULL);
 	const char *word = quoted ? quoted : "FILE";
 	bool gone = access(file, F_OK) != 0, repair = false;
 	struct sidecar s;
@@ -202,10 +240,7 @@ why_closed(struct ctl *c, const char *file)
 	if (!gone)
 		evidence_add(&w, "no program answers at %s.repl-sock", real ? real : file);
 	if (fd < 0 && errno == ENOENT) {
-		evidence_add(&w, "there is no %s: nothing was ever replicated from here", path);
-		w.reason = REPL_REASON_FAILED;
-		(void)snprintf(w.next, sizeof(w.next), "replctl sync --dry-run %s TARGET/POOL",
-			       word);
+		judge_unknown(&w, word, path);
 	} else if (fd < 0) {
 		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", path ? path : file);
 	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
@@ -263,7 +298,7 @@ why_file(struct ctl *c, const char *file)
 	struct ask a;
 	int rc;
 
-	ask_init(&a);
+	ask_init(&a, &c->options);
 	rc = ask_open(&a, file, &c->err);
 	if (rc == REPL_E_NOT_FOUND && (access(file, F_OK) == 0 || has_record(file))) {
 		err_clear(&c->err);
@@ -444,6 +479,41 @@ judge_writing(struct why *w, const char *target)
 	free(word);
 }
 
+/* Of a set's replica, what its user can do: neither is there a FILE, nor does replctl copy it. */
+static void
+judge_set(struct why *w, struct json_object *info, const char *replica)
+{
+	uint64_t header = out_member_u64(info, "header");
+	char *word;
+
+	if (!header)
+		return;
+	if (control_has(info, "header_damage")) {
+		w->reason = REPL_REASON_DAMAGED;
+		evidence_add(w, "%s", out_member(info, "header_damage"));
+		return;
+	}
+	word = out_quote(replica);
+	if (w->reason == REPL_REASON_PROMOTED)
+		(void)snprintf(
+			w->next, sizeof(w->next),
+			"to go on elsewhere with what it has: move the program's local part "
+			"away, replctl demote %s, then pmempool sync of the set file; where "
+			"that does not count replctl demote alone: the program overwrites it; "
+			"beside other replicas of the set, which went on without it, then "
+			"also replctl remove --force of the ones whose data are not wanted",
+			word ? word : "TARGET/POOL");
+	else if (w->reason == REPL_REASON_WRITER_GONE || w->reason == REPL_REASON_INCONSISTENT ||
+		 w->reason == REPL_REASON_OUTDATED || has_no_generation(info))
+		(void)snprintf(w->next, sizeof(w->next),
+			       "if its program runs nothing needs to be done, it brings the "
+			       "replica up to date by itself; else start it again; where its local "
+			       "part is lost: replctl newest %s (with the other replicas behind "
+			       "it), then pmempool sync of the set file",
+			       word ? word : "TARGET/POOL");
+	free(word);
+}
+
 /* A path that begins with neither '/' nor '.' was taken for a replica. */
 static void
 next_file(struct why *w, const char *arg)
@@ -504,6 +574,8 @@ why_target(struct ctl *c, const char *arg)
 		else
 			judge_closed(&w, c->target_text);
 	}
+	if (!rc)
+		judge_set(&w, info, c->target_text);
 out:
 	if (!rc)
 		why_answer(c, &w, c->target_text);

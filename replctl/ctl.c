@@ -11,6 +11,7 @@
 #include "ask.h"
 #include "claim.h"
 #include "control.h"
+#include "hint.h"
 #include "out.h"
 #include "reason.h"
 #include "text.h"
@@ -25,6 +26,7 @@ ctl_next(struct ctl *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(c->next, sizeof(c->next), fmt, ap);
 	va_end(ap);
+	hint_complete(c->next, sizeof(c->next), &c->options);
 }
 
 void
@@ -205,6 +207,8 @@ next_auth(struct ctl *c)
 static void
 next_by_errno(struct ctl *c)
 {
+	if (c->err.reason == REPL_REASON_LOCAL)
+		ctl_next(c, "do what the message says, then repeat the command");
 	if (c->err.errnum == ENAMETOOLONG)
 		ctl_next(c, "take a file with a shorter name, or path: what is kept beside it has "
 			    "one that is longer by up to 12 characters");

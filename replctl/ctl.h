@@ -91,7 +91,10 @@ void ctl_disconnect(struct ctl *c);
 
 void ctl_fini(struct ctl *c);
 
-/* Note the next safe step, unless there is one already. */
+/*
+ * Note the next safe step, unless there is one already; its commands get the options that this call
+ * reaches targets by (hint.h).
+ */
 void ctl_next(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* That another replica may have more than this one, quoted; and what to do if none has. */

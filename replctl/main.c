@@ -192,7 +192,7 @@ static const struct option_help {
 	{0, "-i, --identity FILE", "private key"},
 	{0, "    --known-hosts FILE", "host keys"},
 	{0, "    --json", "answer and errors as JSON on standard output"},
-	{OPT_SIZE, "-s, --size N", "bytes, or K, M, G, T; of a pool a multiple of 4096"},
+	{OPT_SIZE, "-s, --size N", "bytes, or K, M, G, T"},
 	{OPT_FROM, "    --from FILE", "the size of this file, then its data"},
 	{OPT_SPARSE, "    --sparse", "space is taken as it is written"},
 	{OPT_QUICK, "    --quick", "fewer sizes and rounds"},

@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "control.h"
 #include "text.h"
 
-#define CELL_MAX 512
+#define CELL_MAX  512
+#define WIDTH_MIN 30
 
 #define COST_VALUE  64U
 #define COST_MEMBER 64U   /* beside its value */
@@ -88,10 +91,23 @@ out_quote(const char *word)
 	return quoted;
 }
 
+size_t
+out_width(void)
+{
+	struct winsize w = {.ws_col = 0};
+
+	if (!isatty(STDOUT_FILENO))
+		return SIZE_MAX;
+	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &w);
+	if (w.ws_col == 0)
+		w.ws_col = 80;
+	return w.ws_col > WIDTH_MIN ? w.ws_col - 1U : WIDTH_MIN;
+}
+
 void
 out_field(const char *name, const char *fmt, ...)
 {
-	char value[CELL_MAX * 2];
+	char value[OUT_FIELD_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -196,6 +212,41 @@ table_line(const char *const *cells, const int *widths, const bool *right, unsig
 	}
 }
 
+/* That leave room for what stands beside them; short ones are left where they are in any case. */
+static int
+table_first_width(const struct out_table *t, const char *head, const int *widths)
+{
+	size_t most = out_width(), beside = 0, width = strlen(head);
+
+	for (unsigned c = 1; c < t->columns; c++)
+		beside += (size_t)widths[c] + 2;
+	for (unsigned r = 0; r < t->rows; r++) {
+		size_t len = strlen(table_cell(t, r, 0));
+
+		if (len > width && (len <= most / 2 || len + beside <= most))
+			width = len;
+	}
+	return (int)width;
+}
+
+static void
+table_rows(const struct out_table *t, const int *widths, const bool *right)
+{
+	const char *line[OUT_COLUMNS_MAX];
+
+	for (unsigned r = 0; r < t->rows; r++) {
+		for (unsigned c = 0; c < t->columns; c++)
+			line[c] = table_cell(t, r, c);
+		if ((int)strlen(line[0]) > widths[0]) {
+			(void)puts(line[0]);
+			line[0] = "";
+		}
+		table_line(line, widths, right, t->columns);
+		if (*table_at(t, r, t->columns))
+			(void)printf("    %s\n", *table_at(t, r, t->columns));
+	}
+}
+
 void
 out_table_end(struct out_table *t)
 {
@@ -213,14 +264,10 @@ out_table_end(struct out_table *t)
 			widths[c] = len > widths[c] ? len : widths[c];
 		}
 	}
+	if (!right[0])
+		widths[0] = table_first_width(t, line[0], widths);
 	table_line(line, widths, right, t->columns);
-	for (unsigned r = 0; r < t->rows; r++) {
-		for (unsigned c = 0; c < t->columns; c++)
-			line[c] = table_cell(t, r, c);
-		table_line(line, widths, right, t->columns);
-		if (*table_at(t, r, t->columns))
-			(void)printf("    %s\n", *table_at(t, r, t->columns));
-	}
+	table_rows(t, widths, right);
 	for (unsigned i = 0; i < t->rows * (t->columns + 1); i++)
 		free(t->cells[i]);
 	free(t->cells);

@@ -13,6 +13,7 @@
 #include <json-c/json.h>
 
 #define OUT_NUMBER_MAX  32
+#define OUT_FIELD_MAX   1024 /* bytes of out_field()'s value that are shown, with a NUL */
 #define OUT_COLUMNS_MAX 10
 
 /* "0 B", "4.0 KiB", "1.5 GiB". */
@@ -32,6 +33,9 @@ uint64_t out_rate(uint64_t bytes, uint64_t ns);
  * dash by its path, so that it is no option. A new string or NULL.
  */
 char *out_quote(const char *word);
+
+/* Columns that a line of standard output has: of a terminal one less than it, else no bound. */
+size_t out_width(void);
 
 /* One line "name        value". */
 void out_field(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -53,7 +57,10 @@ void out_table_row(struct out_table *t, const char *const *cells);
 /* A line of its own below the row that was added last, for what would make it too long. */
 void out_table_note(struct out_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Prints and frees. */
+/*
+ * Prints and frees. On a terminal a name of the first column that leaves no room for the others has
+ * a line of its own.
+ */
 void out_table_end(struct out_table *t);
 
 /* Print with a newline at its end; false: there is no memory for the text. */

@@ -12,8 +12,7 @@
 #include "extents.h"
 #include "fileclaim.h"
 #include "interrupt.h"
-
-#define POOLFILE_PAGE 4096
+#include "out.h"
 
 void
 poolfile_init(struct poolfile *p)
@@ -33,6 +32,17 @@ poolfile_fini(struct poolfile *p)
 	poolfile_init(p);
 }
 
+char *
+poolfile_word(const char *path)
+{
+	struct stat st;
+	bool link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+	char *real = link ? realpath(path, NULL) : NULL, *word = out_quote(real ? real : path);
+
+	free(real);
+	return word;
+}
+
 static int
 poolfile_check(struct poolfile *p, struct err *e)
 {
@@ -40,10 +50,8 @@ poolfile_check(struct poolfile *p, struct err *e)
 		return err_errno(e, REPL_E_IO, errno, "%s", p->path);
 	if (!S_ISREG(p->opened.st_mode))
 		return err_set(e, REPL_E_INVAL, "%s is not a regular file", p->path);
-	if (p->opened.st_size <= 0 || p->opened.st_size % POOLFILE_PAGE)
-		return err_set(e, REPL_E_INVAL,
-			       "%s has %lld bytes; a pool is a positive multiple of %d", p->path,
-			       (long long)p->opened.st_size, POOLFILE_PAGE);
+	if (p->opened.st_size <= 0)
+		return err_set(e, REPL_E_INVAL, "%s is empty; a pool has a byte at least", p->path);
 	return 0;
 }
 

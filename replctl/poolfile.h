@@ -20,7 +20,13 @@ struct poolfile {
 void poolfile_init(struct poolfile *p);
 void poolfile_fini(struct poolfile *p);
 
-/* A regular file of a positive multiple of 4096 bytes. */
+/*
+ * One word of a shell command, allocated: what a link leads to, since records are beside that, or
+ * else the name as it is. NULL: no memory.
+ */
+char *poolfile_word(const char *path);
+
+/* A regular file that is not empty. */
 int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 
 /*

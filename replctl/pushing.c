@@ -34,7 +34,9 @@ push_chain(void *arg)
 {
 	struct push_state *st = arg;
 
-	return st->p->chain(st->p->arg, atomic_load(&st->progress.moved), &st->err);
+	return st->p->chain(st->p->arg,
+			    atomic_load(&st->progress.moved) + atomic_load(&st->progress.kept),
+			    &st->err);
 }
 
 /* A pool that was made and never written to reads as zeros. */
@@ -54,6 +56,7 @@ pushing_run(struct pushing *p, struct err *e)
 			   .mem = p->mem,
 			   .file = p->file,
 			   .untouched = true,
+			   .resume = true,
 			   .host = {.arg = &st, .cancelled = push_cancelled},
 			   .progress = &st.progress};
 	struct repl_config config = {.target_count = 1};
@@ -75,6 +78,7 @@ pushing_run(struct pushing *p, struct err *e)
 	if (rc && st.err.code)
 		rc = err_copy(e, &st.err);
 	state_sum(&st);
+	p->kept = atomic_load(&st.progress.kept);
 	dirty_close(s.dirty);
 	local_fini(&local);
 	return rc;

@@ -2,7 +2,7 @@
 /*
  * pushing - a file that nobody writes to, brought to a replica by a resync: by the
  * target's journal where that takes it, so that a sync that is cut off leaves
- * the replica as it was.
+ * the replica as it was, and the next one goes on with the journal.
  */
 #ifndef REPLCTL_PUSHING_H
 #define REPLCTL_PUSHING_H
@@ -18,11 +18,12 @@ struct pushing {
 	struct progress *progress;
 	/*
 	 * Called when all is staged or written: what is to be recorded with it, NULL and an
-	 * error if it is not to be. moved: bytes that went to the target.
+	 * error if it is not to be. moved: bytes that went to the target, by this one or before.
 	 */
 	const struct generation *(*chain)(void *arg, uint64_t moved, struct err *e);
 	void *arg;
 	struct transfer_progress sum; /* out */
+	uint64_t kept; /* out: bytes that an earlier one, which was cut off, had sent */
 };
 
 int pushing_run(struct pushing *p, struct err *e);

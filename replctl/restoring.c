@@ -78,6 +78,9 @@ restoring_look(struct restoring *r, struct err *e)
 			return 0;
 		return err_errno(e, err_from_errno(errno), errno, "%s", r->file);
 	}
+	if (S_ISLNK(r->old.st_mode))
+		return err_set(e, REPL_E_REFUSED,
+			       "%s is a link, not a regular file, and is not replaced", r->file);
 	if (!S_ISREG(r->old.st_mode))
 		return err_set(e, REPL_E_REFUSED,
 			       "%s is not a regular file and is not replaced; name another file",

@@ -5,9 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "control.h"
@@ -18,26 +16,12 @@
 #define VALUE_MAX  4096
 #define BAR_WIDTH  20
 #define REPLICAS   4096
-#define WIDTH_MIN  30
-
-static size_t
-width(void)
-{
-	struct winsize w = {.ws_col = 0};
-
-	if (!isatty(STDOUT_FILENO))
-		return SIZE_MAX;
-	(void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &w);
-	if (w.ws_col == 0)
-		w.ws_col = 80;
-	return w.ws_col > WIDTH_MIN ? w.ws_col - 1U : WIDTH_MIN;
-}
 
 void
 show_field(FILE *f, const char *name, const char *fmt, ...)
 {
 	char value[VALUE_MAX], *rest = value, *word;
-	size_t column = NAME_WIDTH, most = width();
+	size_t column = NAME_WIDTH, most = out_width();
 	va_list ap;
 
 	va_start(ap, fmt);

@@ -111,10 +111,10 @@ become_for_good(const struct become *b, struct err *e)
 
 /*
  * Sessions open it again, as the user. What root has no directory of its own for is the user's to
- * make: log_open() says what is wrong.
+ * make: log_open() says what is wrong. *errnum is what root has failed to make it by, or 0.
  */
 static int
-log_give(const struct conf *c, const struct become *b, struct err *e)
+log_give(const struct conf *c, const struct become *b, int *errnum, struct err *e)
 {
 	const char *name;
 	struct stat st;
@@ -122,8 +122,10 @@ log_give(const struct conf *c, const struct become *b, struct err *e)
 	int rc = 0;
 
 	if (dir >= 0 && fstat(dir, &st) == 0 && st.st_uid == 0 &&
-	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+	    !(st.st_mode & (S_IWGRP | S_IWOTH))) {
 		fd = become_open(dir, name, O_WRONLY | O_CREAT, 0600);
+		*errnum = fd < 0 ? errno : 0;
+	}
 	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == 0 &&
 	    st.st_nlink == 1 && fchown(fd, b->uid, b->gid) < 0)
 		rc = err_errno(e, REPL_E_CONFIG, errno, "%s: key 'log': giving '%s' to user '%s'",
@@ -134,23 +136,35 @@ log_give(const struct conf *c, const struct become *b, struct err *e)
 	return rc;
 }
 
+/* For want of rights the user does not even come to that. */
+static int
+log_not_made(const struct conf *c, int errnum, struct err *e)
+{
+	int rc = log_status(errnum);
+
+	return err_errno(e, rc, errnum, "%s: key 'log': making '%s'%s", conf_file(c), c->log_file,
+			 rc == REPL_E_NOSPC ? " (make room there, or name another file)" : "");
+}
+
 int
 become_log(const struct conf *c, struct err *e)
 {
 	struct become b;
-	int rc;
+	int rc, errnum = 0;
 
 	if (geteuid() != 0 || c->log != CONF_LOG_FILE)
 		return log_open(c, e);
 	rc = become_whom(c, &b, e);
 	if (!rc)
-		rc = log_give(c, &b, e);
+		rc = log_give(c, &b, &errnum, e);
 	if (rc)
 		return rc;
 	/* The groups are root's own no more: it needs none. */
 	if (initgroups(b.name, b.gid) < 0 || setegid(b.gid) < 0 || seteuid(b.uid) < 0)
 		return become_failed(&b, e);
 	rc = log_open(c, e);
+	if (rc && errnum && log_status(errnum) != REPL_E_CONFIG)
+		rc = log_not_made(c, errnum, e);
 	if (seteuid(0) < 0 || setegid(0) < 0)
 		return become_failed(&b, e);
 	return rc;

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "conffile.h"
+#include "filewrite.h"
 #include "spin.h"
 #include "wire.h"
 
@@ -359,6 +360,7 @@ static const struct conffile_key conf_keys[] = {
 static int
 check_pool_dir(const struct conf *c, struct err *e)
 {
+	const char *unable;
 	struct stat st;
 
 	if (!c->pool_dir)
@@ -372,6 +374,14 @@ check_pool_dir(const struct conf *c, struct err *e)
 	if (!S_ISDIR(st.st_mode))
 		return err_set(e, REPL_E_CONFIG, "%s: key 'pool-dir': '%s' is not a directory",
 			       c->path, c->pool_dir);
+	unable = filewrite_unable(c->pool_dir);
+	if (unable)
+		return err_set(e, REPL_E_CONFIG,
+			       "%s: key 'pool-dir': '%s' is on %s, which takes no write(2), only "
+			       "mappings, and what is kept beside a pool is written: name a "
+			       "directory of another file system, such as a tmpfs that is mounted "
+			       "with huge=always",
+			       c->path, c->pool_dir, unable);
 	return 0;
 }
 

@@ -152,7 +152,10 @@ data_apply_deposits(struct data *d)
 		struct wire_ack ack = {.seq = c->view.seq};
 
 		atomic_fetch_add_explicit(&d->counters.commits, 1, memory_order_relaxed);
-		ack.status = d->failed ? d->failed : deposit_register(d, c);
+		/* One of them may say that what was trimmed is zero. */
+		ack.status = d->failed               ? d->failed
+			     : d->deposits->given_up ? REPL_E_LOST
+						     : deposit_register(d, c);
 		ack.has_key = !ack.status && c->has_key;
 		ack.addr = c->at.addr;
 		ack.key = c->at.key;

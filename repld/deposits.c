@@ -49,6 +49,7 @@ deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 		off += piece;
 		len -= piece;
 	}
+	d->given_up = d->given_up || len > 0;
 	return rc;
 }
 

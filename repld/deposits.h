@@ -22,6 +22,7 @@ struct deposits {
 	bool back;                /* take space first: where a disk is full storing is a SIGBUS */
 	bool whole;               /* a replay that, cut, is begun anew: barriers split nothing */
 	const _Atomic bool *stop; /* NULL, or: once true what is to be trimmed is given up */
+	bool given_up;            /* some was: nobody may take it for zero */
 	struct range ranges[DEPOSITS_RANGES_MAX]; /* stored, not yet durable */
 	size_t count;
 	uint64_t bytes;   /* stored so far */

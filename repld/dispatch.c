@@ -46,7 +46,8 @@ static const struct method methods[] = {
 	{"pool.hash", handle_pool_hash, H | P, 0, false},
 	{"pool.extents", handle_pool_extents, H | P, 0, false},
 	{"pool.close", handle_pool_close, H | P, 0, true},
-	{"journal.begin", handle_journal_begin, H | P | W, 0, true},
+	{"journal.begin", handle_journal_begin, H | P | W, 0, false},
+	{"journal.kept", handle_journal_kept, H | P | W, 0, false},
 	{"journal.commit", handle_journal_commit, H | P | W, 0, true},
 	{"journal.apply", handle_journal_apply, H | P | W, 0, false},
 	{"journal.drop", handle_journal_drop, H | P | W, 0, true},
@@ -99,8 +100,8 @@ static const struct next_row {
 	{REPL_E_DIVERGED, "replctl info TARGET/POOL"},
 	{REPL_E_NOSPC, "make room in the target's pool directory, or ask for a smaller size"},
 	{REPL_E_CORRUPT,
-	 "copy the pool's file away unless a good copy is known, then replctl remove "
-	 "TARGET/POOL and make the replica anew"},
+	 "put back what the message names, or, if that is lost, copy the pool's file away unless a "
+	 "good copy is known, then replctl remove TARGET/POOL and make the replica anew"},
 	{REPL_E_IO, "look at the target's kernel log, then replctl info TARGET/POOL"},
 };
 

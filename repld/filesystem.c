@@ -106,7 +106,8 @@ filesystem_again(int fd, int flags)
 #define RUN  256U  /* pages read at once */
 
 struct agree {
-	int direct;
+	int fd, direct;
+	uint64_t size;
 	const uint8_t *map;
 	size_t page;
 	uint8_t *buf; /* RUN pages */
@@ -120,23 +121,45 @@ agree_error(uint64_t off, ssize_t n, struct err *e)
 			 (unsigned long long)off);
 }
 
-/* Written past the cache it is thrown out of that, mapped or not: by the bytes that are there. */
+/*
+ * Written past the cache it is thrown out of that, mapped or not: by the bytes that are there. The
+ * last one goes whole, too, behind which the file gets its length again: through the cache ext4
+ * would take its block for written that is not, and what is stored from then on would be lost. Who
+ * is killed in between leaves a file that was about to grow.
+ */
+static int
+agree_write(struct agree *a, uint8_t *buf, uint64_t off, size_t len, struct err *e)
+{
+	bool cut = len < a->page;
+	ssize_t n;
+
+	if (cut)
+		memset(buf + len, 0, a->page - len);
+	n = pwrite(a->direct, buf, a->page, (off_t)off);
+	if (n == (ssize_t)a->page && cut && (ftruncate(a->fd, (off_t)a->size) || fdatasync(a->fd)))
+		n = -1;
+	if (n != (ssize_t)a->page)
+		return agree_error(off, n, e);
+	a->bytes += len;
+	return 0;
+}
+
 static int
 agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
 {
+	uint64_t left = a->size - off;
+	size_t len = pages * a->page < left ? pages * a->page : (size_t)left;
 	ssize_t n = pread(a->direct, a->buf, pages * a->page, (off_t)off);
+	int rc = 0;
 
-	if (n != (ssize_t)(pages * a->page))
+	if (n != (ssize_t)len)
 		return agree_error(off, n, e);
-	for (size_t i = 0; i < pages; i++, off += a->page) {
-		if (memcmp(a->buf + i * a->page, a->map + off, a->page) == 0)
-			continue;
-		n = pwrite(a->direct, a->buf + i * a->page, a->page, (off_t)off);
-		if (n != (ssize_t)a->page)
-			return agree_error(off, n, e);
-		a->bytes += a->page;
+	for (size_t at = 0, part; !rc && at < len; at += part) {
+		part = len - at < a->page ? len - at : a->page;
+		if (memcmp(a->buf + at, a->map + off + at, part) != 0)
+			rc = agree_write(a, a->buf + at, off + at, part, e);
 	}
-	return 0;
+	return rc;
 }
 
 /* Where a service's system calls are filtered it may not ask: all of it is read then. */
@@ -147,20 +170,20 @@ agree_look(const struct agree *a, uint64_t off, size_t len, unsigned char *there
 		return 0;
 	if (errno != EPERM && errno != ENOSYS)
 		return err_errno(e, REPL_E_IO, errno, "mincore");
-	memset(there, 1, len / a->page);
+	memset(there, 1, (len + a->page - 1) / a->page);
 	return 0;
 }
 
 static int
-agree_all(struct agree *a, uint64_t size, struct err *e)
+agree_all(struct agree *a, struct err *e)
 {
 	unsigned char there[LOOK];
 	uint64_t step = LOOK * a->page;
 	int rc = 0;
 
-	for (uint64_t off = 0; !rc && off < size; off += step) {
-		size_t len = size - off < step ? (size_t)(size - off) : (size_t)step;
-		size_t pages = len / a->page;
+	for (uint64_t off = 0; !rc && off < a->size; off += step) {
+		size_t len = a->size - off < step ? (size_t)(a->size - off) : (size_t)step;
+		size_t pages = (len + a->page - 1) / a->page;
 
 		rc = agree_look(a, off, len, there, e);
 		for (size_t i = 0, n; !rc && i < pages; i += n ? n : 1) {
@@ -176,7 +199,7 @@ agree_all(struct agree *a, uint64_t size, struct err *e)
 int
 filesystem_agree(int fd, uint64_t *bytes, struct err *e)
 {
-	struct agree a = {.direct = -1, .page = (size_t)sysconf(_SC_PAGESIZE)};
+	struct agree a = {.fd = -1, .direct = -1, .page = (size_t)sysconf(_SC_PAGESIZE)};
 	struct stat st;
 	void *map;
 	int rc = 0;
@@ -189,16 +212,20 @@ filesystem_agree(int fd, uint64_t *bytes, struct err *e)
 	if (map == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "mmap");
 	a.map = map;
+	a.size = (uint64_t)st.st_size;
 	a.buf = aligned_alloc(a.page, RUN * a.page);
 	if (!a.buf)
 		rc = err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
 	a.direct = filesystem_again(fd, O_RDWR | O_DIRECT);
+	a.fd = filesystem_again(fd, O_RDWR);
 	/* Not every file system knows it, nor all blocks of a device are that small. */
 	if (!rc && a.direct >= 0 && pread(a.direct, a.buf, a.page, 0) >= 0)
-		rc = agree_all(&a, (uint64_t)st.st_size, e);
+		rc = agree_all(&a, e);
 	*bytes += a.bytes;
 	if (a.direct >= 0)
 		(void)close(a.direct);
+	if (a.fd >= 0)
+		(void)close(a.fd);
 	free(a.buf);
 	(void)munmap(map, (size_t)st.st_size);
 	return rc;

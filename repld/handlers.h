@@ -22,7 +22,7 @@ dispatch_handler handle_pool_hash, handle_pool_extents;
 
 /* handlers_journal.c */
 dispatch_handler handle_journal_begin, handle_journal_commit, handle_journal_apply;
-dispatch_handler handle_journal_drop;
+dispatch_handler handle_journal_drop, handle_journal_kept;
 
 /* The largest journal that the open pool may have; 0: none. */
 uint64_t handlers_journal_max(const struct state *s);

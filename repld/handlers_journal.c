@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* journal.begin, journal.commit, journal.apply, journal.drop. */
+/* journal.begin, journal.kept, journal.commit, journal.apply, journal.drop. */
 #include "handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "control.h"
 #include "describe.h"
+#include "hex.h"
 #include "log.h"
 
 #define AUTO_MIN   (1ULL << 30) /* journal-max = auto: that, or */
 #define AUTO_SHARE 8            /* this share of the pool if it is more */
+
+#define KEPT_MAX   1024U /* ranges in one answer: JOURNAL_KEPT_MIN and more */
+#define KEPT_AHEAD 16U   /* requests for them that may be under way */
+#define HASH_TEXT  (2 * (size_t)HASH128_SIZE)
 
 uint64_t
 handlers_journal_max(const struct state *s)
@@ -36,9 +42,13 @@ flush_check(const struct state *s, struct err *e)
 int
 handle_journal_begin(struct state *s, struct json_object *params, struct reply *r)
 {
+	bool resume = false, resumed = false;
 	uint64_t bytes;
+	int rc;
 
 	if (control_get_u64(params, "bytes", 0, INT64_MAX, &bytes, &r->err) ||
+	    (control_has(params, "resume") &&
+	     control_get_bool(params, "resume", &resume, &r->err)) ||
 	    flush_check(s, &r->err))
 		return r->err.code;
 	if (bytes > handlers_journal_max(s)) {
@@ -48,7 +58,63 @@ handle_journal_begin(struct state *s, struct json_object *params, struct reply *
 			       "pool '%s': a journal of %" PRIu64 " bytes, journal-max is %" PRIu64,
 			       s->pool_name, bytes, handlers_journal_max(s));
 	}
-	return pool_journal_begin(s->pool, bytes, &r->err);
+	rc = resume ? pool_journal_resume(s->pool, bytes, &resumed, &r->err)
+		    : pool_journal_begin(s->pool, bytes, &r->err);
+	if (rc)
+		return rc;
+	r->result = json_object_new_object();
+	if (resumed) {
+		describe_add_bool(r->result, "resumed", true);
+		describe_add_u64(r->result, "ahead", KEPT_AHEAD);
+	}
+	return REPL_OK;
+}
+
+static struct json_object *
+kept_describe(const struct journal_kept *kept, unsigned count)
+{
+	struct json_object *o = json_object_new_object(), *rows = json_object_new_array();
+	char *text = malloc(count * HASH_TEXT + 1), *at = text;
+
+	for (unsigned i = 0; text && i < count; i++, at += HASH_TEXT) {
+		struct json_object *row = json_object_new_array();
+
+		control_append(row, json_object_new_int64((int64_t)kept[i].off));
+		control_append(row, json_object_new_int64(kept[i].len));
+		control_append(rows, row);
+		hex_encode(kept[i].hash, HASH128_SIZE, at);
+	}
+	if (text)
+		*at = '\0';
+	control_add(o, "ranges", rows);
+	control_add(o, "hashes", text ? json_object_new_string(text) : NULL);
+	free(text);
+	return o;
+}
+
+int
+handle_journal_kept(struct state *s, struct json_object *params, struct reply *r)
+{
+	struct journal_kept *kept = malloc(KEPT_MAX * sizeof(*kept));
+	unsigned count;
+	uint64_t bytes;
+	bool more;
+	int rc;
+
+	(void)params;
+	if (!kept)
+		return err_set(&r->err, REPL_E_NOMEM, "no memory for what a journal holds");
+	rc = pool_journal_kept(s->pool, s->map, kept, KEPT_MAX, &count, &bytes, &more, &r->err);
+	/* Without it the initiator can go on. */
+	if (rc && rc != REPL_E_PROTOCOL)
+		r->err.code = rc = REPL_E_REFUSED;
+	if (!rc) {
+		r->result = kept_describe(kept, count);
+		describe_add_u64(r->result, "bytes", bytes);
+		describe_add_bool(r->result, "more", more);
+	}
+	free(kept);
+	return rc;
 }
 
 int

@@ -42,14 +42,7 @@ get_id(struct json_object *params, const char *member, struct gen_id *id, struct
 static int
 get_size(struct json_object *params, uint64_t *size, struct err *e)
 {
-	int rc = control_get_u64(params, "size", BLOCK_SIZE, INT64_MAX, size, e);
-
-	if (rc)
-		return rc;
-	if (*size % BLOCK_SIZE)
-		return err_set(e, REPL_E_INVAL, "size %llu is not a multiple of %d",
-			       (unsigned long long)*size, BLOCK_SIZE);
-	return REPL_OK;
+	return control_get_u64(params, "size", 1, INT64_MAX, size, e);
 }
 
 static int
@@ -360,7 +353,8 @@ handle_pool_open(struct state *s, struct json_object *params, struct reply *r)
 	if (handlers_get_name(params, &o.name, &r->err) || get_mode(params, &o.mode, &r->err) ||
 	    handlers_get_chain(params, &chain, &has_chain, &r->err) ||
 	    get_flag(params, "force", &o.force, &r->err) ||
-	    get_flag(params, "waits", &waits, &r->err))
+	    get_flag(params, "waits", &waits, &r->err) ||
+	    get_flag(params, "resume", &o.resumes, &r->err))
 		return r->err.code;
 	o.chain = has_chain ? &chain : NULL;
 	if (control_has(params, "waits"))

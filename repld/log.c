@@ -180,9 +180,8 @@ log_set_context(const char *text)
 	(void)pthread_mutex_unlock(&state.lock);
 }
 
-/* What this machine or its disk lacks, maybe for a while only, is not the configuration's fault. */
-static int
-open_status(int errnum)
+int
+log_status(int errnum)
 {
 	switch (errnum) {
 	case EROFS:
@@ -210,7 +209,7 @@ open_file(const char *path, int *out, struct err *e)
 	if (fd < 0 && errno == ENXIO)
 		return err_set(e, REPL_E_CONFIG, "key 'log': '%s' is not a regular file", path);
 	if (fd < 0)
-		return err_errno(e, open_status(errno), errno, "key 'log': '%s'", path);
+		return err_errno(e, log_status(errno), errno, "key 'log': '%s'", path);
 	if (fstat(fd, &st))
 		rc = err_errno(e, REPL_E_CONFIG, errno, "key 'log': '%s'", path);
 	else if (!S_ISREG(st.st_mode))

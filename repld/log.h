@@ -25,6 +25,12 @@
  */
 int log_open(const struct conf *c, struct err *e);
 
+/*
+ * Of a file that could not be opened by errnum: what this machine or its disk lacks, maybe for a
+ * while only, is not the configuration's fault.
+ */
+int log_status(int errnum);
+
 /* Back to stderr. */
 void log_close(void);
 

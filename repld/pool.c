@@ -124,6 +124,12 @@ files_open_set(struct pool_store *s, const char *name, int set_fd, int flags, st
 			"pool '%s': its set file has REPLICA sections or directories and had none "
 			"when the pool was made: take them out, or make the pool anew",
 			name);
+	if (!rc && known && poolparts_is_reordered(f->parts, meta.order))
+		rc = err_set(e, REPL_E_CORRUPT,
+			     "pool '%s': the lines of its set file are in another order than when "
+			     "the pool was opened last, and its bytes are not: put them back into "
+			     "that order",
+			     name);
 	if (!rc) {
 		/* Also of a set file that has lost its last REPLICA. */
 		f->parts->linked |= kept;
@@ -143,6 +149,7 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 {
 	struct pool_place place;
 	struct stat st;
+	const char *lost;
 	bool device;
 	int set_fd, rc;
 
@@ -154,7 +161,10 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 		return rc;
 	device = pooldevice_is(place.dir, place.leaf);
 	rc = pool_set_peek(&place, name, &set_fd, e);
-	if (!rc && device)
+	lost = !rc && set_fd < 0 ? pool_set_lost(&place) : NULL;
+	if (lost)
+		rc = err_set(e, REPL_E_CORRUPT, POOL_SET_LOST, name, lost);
+	else if (!rc && device)
 		rc = pooldevice_open(place.dir, place.leaf, name, flags, false, &f->fd, &f->st, e);
 	else if (!rc && set_fd < 0)
 		rc = pool_file_open(&place, place.leaf, name, flags, &f->fd, &f->st, e);

@@ -53,7 +53,7 @@ struct pool_info {
 	char header_damage[256];      /* why attr is not valid, else "" */
 };
 
-/* Opens the directory, removes leftovers of killed creates. */
+/* Opens the directory, removes leftovers of killed creates and journals of long ago. */
 int pool_store_new(const char *dir, struct pool_store **out, struct err *e);
 void pool_store_free(struct pool_store *s);
 int pool_store_dirfd(const struct pool_store *s);
@@ -115,8 +115,9 @@ int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, 
  * sidecar says (CORRUPT otherwise, names both); zeros behind it are an unfinished growth, which a
  * writer cuts off.
  *
- * A committed journal that a dead writer has left is brought in first, then its receive ring is
- * replayed: no other thread may map memory meanwhile, see pmem.h.
+ * A committed journal that a dead writer has left is brought in first, and one that is not is
+ * dropped by who writes, unless it resumes; then its receive ring is replayed: no other thread may
+ * map memory meanwhile, see pmem.h.
  */
 int pool_open(struct pool_store *s, const char *name, enum pool_mode mode, const char *writer,
 	      struct pool **out, struct err *e);
@@ -128,6 +129,7 @@ struct pool_claim {
 	bool force;                     /* whatever the chains say */
 	bool primary;                   /* a primary, too: for poolprimary.c */
 	bool waits;                     /* for the pool with each drain */
+	bool resumes;                   /* a journal that is not committed stays when it goes */
 };
 
 /*
@@ -220,6 +222,13 @@ int pool_record_end(struct pool *p, struct poolposition *record, struct err *e);
  */
 struct pooljournal *pool_journal(const struct pool *p);
 int pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e);
+/*
+ * One that was left is taken up, which then has to be looked through; *resumed is false if there
+ * was none, or none that can be: one was begun.
+ */
+int pool_journal_resume(struct pool *p, uint64_t bytes, bool *resumed, struct err *e);
+int pool_journal_kept(struct pool *p, struct pmem_map *map, struct journal_kept *kept, unsigned max,
+		      unsigned *count, uint64_t *bytes, bool *more, struct err *e);
 int pool_journal_commit(struct pool *p, enum sidecar_state state, const struct generation *g,
 			uint64_t position, struct err *e);
 /* REPL_E_CORRUPT: the journal is gone, and the pool inconsistent. */
@@ -236,8 +245,8 @@ uint64_t pool_journal_tidy_at(const struct pool *p);
 
 /*
  * No lane writes to it any more: a committed journal comes into the pool, mapped as map, another
- * one is dropped. With failed (a flush has) or on an error it is left to whoever opens the pool
- * next.
+ * one is dropped, or left to who resumes it. With failed (a flush has) or on an error it is left to
+ * whoever opens the pool next.
  */
 int pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct err *e);
 

@@ -87,6 +87,43 @@ poolparts_layout_now(const struct poolparts *p, uint64_t size)
 	return sum;
 }
 
+/* What a name adds to the order: at its place, and wherever it is. */
+static void
+order_add(const char *name, uint32_t replica, uint32_t at, uint64_t *placed, uint64_t *any)
+{
+	uint8_t text[8 + TARGET_POOL_MAX];
+	size_t len = strlen(name);
+
+	put_le32(text, replica);
+	put_le32(text + 4, at);
+	memcpy(text + 8, name, len);
+	*placed += sum64(text, 8 + len);
+	*any += sum64(name, len);
+}
+
+/* Names: of files that were copied inodes are others. Of those in directories the numbers tell. */
+uint64_t
+poolparts_order(const struct poolparts *p)
+{
+	uint64_t placed = 0, any = 0;
+
+	for (; p; p = p->next) {
+		for (unsigned i = 0; i < p->dir_count; i++)
+			order_add(p->dir[i].name, p->replica, 0, &placed, &any);
+		for (unsigned i = 0; p->dir_count == 0 && i < p->count; i++)
+			order_add(p->part[i].name, p->replica, i, &placed, &any);
+	}
+	return any << 32 | (placed & UINT32_MAX);
+}
+
+bool
+poolparts_is_reordered(const struct poolparts *p, uint64_t noted)
+{
+	uint64_t now = poolparts_order(p);
+
+	return noted && now != noted && now >> 32 == noted >> 32;
+}
+
 struct device_search {
 	const char *name; /* of the pool that asks */
 	dev_t number;
@@ -175,6 +212,7 @@ pool_backing_note(const struct pool_files *f, struct sidecar *meta)
 	if (f->parts) {
 		meta->backing = poolparts_backing(f->parts);
 		meta->layout = poolparts_layout(f->parts, meta->pool_size);
+		meta->order = poolparts_order(f->parts);
 	} else if (pooldevice_is_open(&f->st) &&
 		   pooldevice_identity(POOLDEVICE_SYSFS, f->st.st_rdev, &now)) {
 		meta->backing = now;

@@ -168,6 +168,11 @@ parts_grow(struct pool *p, uint64_t size, struct err *e)
 	struct poolparts *parts = p->files.parts;
 	int rc;
 
+	if (size % POOLPARTS_ALIGN)
+		return err_set(e, REPL_E_INVAL,
+			       "pool '%s' lies in the files of a set, and %llu bytes are not a "
+			       "multiple of %u: grow it by whole pages",
+			       p->info.name, (unsigned long long)size, POOLPARTS_ALIGN);
 	if (size > poolparts_held(parts) && parts->dir_count == 0)
 		return err_set(
 			e, REPL_E_REFUSED,

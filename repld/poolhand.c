@@ -185,8 +185,8 @@ copies_are_named(struct pool *p)
 	return !r;
 }
 
-static int
-check_named(struct pool *p, struct err *e)
+int
+pool_check_named(struct pool *p, struct err *e)
 {
 	const struct pool_files *f = &p->files;
 	const char *name = p->info.name;
@@ -231,7 +231,7 @@ int
 pool_check_files(struct pool *p, struct err *e)
 {
 	const char *name = p->info.name;
-	int rc = check_named(p, e);
+	int rc = pool_check_named(p, e);
 
 	if (rc)
 		return rc;

@@ -15,6 +15,7 @@
 #include "filesystem.h"
 #include "lineage.h"
 #include "poolapply.h"
+#include "poolkept.h"
 #include "space.h"
 #include "wire.h"
 
@@ -33,8 +34,11 @@
  */
 #define WRITEBACK (16U << 20)
 
+#define KEPT_BYTES (8U << 20) /* looked at in one call, so that it is soon answered */
+
 enum phase {
 	PHASE_NONE,
+	PHASE_RESUMING, /* what an earlier session has left is looked at */
 	PHASE_FILLING,
 	PHASE_COMMITTED,
 	PHASE_DOUBT, /* the sidecar's copies may tell different things, or the journal is no good */
@@ -51,9 +55,11 @@ struct pooljournal {
 	uint64_t writing;   /* of the messages' bytes those before it are on their way to media */
 	_Atomic int failed; /* why no message is taken any more: one may be on its way still */
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
+	struct poolkept *kept;    /* what is still to be looked at */
 	struct poolapply *apply;  /* from its first call to its last */
 	bool waited;              /* of the chain, as in the sidecar; nobody knows behind a kill */
 	bool untidy;              /* the file may be longer than its regions */
+	bool resumed;             /* another session's is in it */
 	uint64_t ended_ns;        /* when it last became so by a journal's end */
 };
 
@@ -87,6 +93,8 @@ journal_forget(struct pooljournal *j)
 	atomic_store(&j->phase, PHASE_NONE);
 	poolapply_free(j->apply);
 	j->apply = NULL;
+	poolkept_free(j->kept);
+	j->kept = NULL;
 }
 
 void
@@ -221,20 +229,20 @@ old_cut(struct pooljournal *j, uint64_t end, struct err *e)
 	return 0;
 }
 
-/* All of it where it is little, or can't be done in pieces. */
+/* All from there on where it is little, or can't be done in pieces. */
 static int
-old_begin(struct pooljournal *j, struct err *e)
+old_begin(struct pooljournal *j, uint64_t from, struct err *e)
 {
 	struct stat st;
 
 	if (fstat(j->fd, &st))
 		return err_errno(e, REPL_E_IO, errno, "journal: the sidecar's length");
-	j->old = j->off;
+	j->old = from;
 	j->old_end = (uint64_t)st.st_size;
-	if (j->old + TIDY < j->old_end && old_cut(j, j->off + JOURNAL_DATA, NULL) == 0)
+	if (j->old + TIDY < j->old_end && old_cut(j, from + JOURNAL_DATA, NULL) == 0)
 		return 0;
 	j->old_end = 0;
-	if (ftruncate(j->fd, (off_t)j->off))
+	if (ftruncate(j->fd, (off_t)from))
 		return err_errno(e, REPL_E_IO, errno, "journal: cut the sidecar");
 	return 0;
 }
@@ -265,7 +273,7 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	j->off = other_end(meta);
 	j->untidy = true;
 	if (j->failed || j->ended_ns == 0)
-		rc = old_begin(j, e);
+		rc = old_begin(j, j->off, e);
 	else if (j->old < j->off)
 		j->old = j->off; /* another region is there by now */
 	if (!rc)
@@ -282,6 +290,7 @@ journal_make(struct pooljournal *j, struct sidecar *meta, uint64_t len, struct e
 	memset(&j->is, 0, sizeof(j->is));
 	j->is.epoch = meta->epoch;
 	j->failed = 0;
+	j->resumed = false;
 	j->writing = 0;
 	j->room = len - JOURNAL_DATA;
 	atomic_store(&j->phase, PHASE_FILLING);
@@ -310,6 +319,9 @@ pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, s
 	int phase = atomic_load(&j->phase);
 	uint64_t len;
 
+	if (phase == PHASE_RESUMING)
+		return err_set(e, REPL_E_PROTOCOL,
+			       "the journal is not looked through: journal.kept to its end first");
 	if (phase != PHASE_NONE && phase != PHASE_FILLING)
 		return err_set(e, REPL_E_PROTOCOL,
 			       "the journal is committed: journal.apply to its end first");
@@ -319,6 +331,158 @@ pooljournal_begin(struct pooljournal *j, struct sidecar *meta, uint64_t bytes, s
 	if (phase == PHASE_NONE)
 		return journal_make(j, meta, len, e);
 	return len <= meta->journal_len ? 0 : journal_grow(j, meta, len, e);
+}
+
+/* ---- resume ---- */
+
+bool
+pooljournal_is_left(const struct pooljournal *j, const struct sidecar *meta)
+{
+	return meta->journal_len && !meta->journal_committed && !pooljournal_is_open(j);
+}
+
+bool
+pooljournal_is_resumable(const struct pooljournal *j, const struct sidecar *meta)
+{
+	int phase = atomic_load(&j->phase);
+
+	return pooljournal_is_left(j, meta) || phase == PHASE_RESUMING ||
+	       (phase == PHASE_FILLING && !j->failed && j->is.bytes > 0);
+}
+
+/*
+ * What the session before has written may be lost, and in memory alone, as if it were on media: it
+ * is read from there.
+ */
+static int
+left_settle(const struct pooljournal *j, const struct sidecar *meta, struct err *e)
+{
+	int rc = file_sync(j->own, e);
+
+	if (!rc)
+		(void)posix_fadvise(j->own, (off_t)meta->journal_off, (off_t)meta->journal_len,
+				    POSIX_FADV_DONTNEED);
+	return rc;
+}
+
+int
+pooljournal_resume(struct pooljournal *j, const struct sidecar *meta, struct err *e)
+{
+	struct journal_header h;
+	uint8_t page[JOURNAL_PAGE];
+	int rc;
+
+	j->off = meta->journal_off;
+	if (meta->journal_len <= JOURNAL_DATA || j->off < other_end(meta))
+		return err_set(e, REPL_E_CORRUPT, "journal: a region as no writer leaves it");
+	j->room = meta->journal_len - JOURNAL_DATA;
+	rc = left_settle(j, meta, e);
+	if (!rc)
+		rc = poolapply_read(j->own, page, sizeof(page), j->off, e);
+	if (!rc)
+		rc = journal_header_decode(page, &h, e);
+	if (!rc && !gen_id_equal(&h.pool_uuid, &meta->pool_uuid))
+		rc = err_set(e, REPL_E_CORRUPT, "journal: it is not this pool's");
+	if (!rc)
+		rc = journal_format(j, meta, e);
+	if (!rc)
+		rc = poolkept_new(j->own, j->off + JOURNAL_DATA, j->room, meta->epoch, &j->kept, e);
+	if (rc)
+		return rc;
+	memset(&j->is, 0, sizeof(j->is));
+	j->is.epoch = meta->epoch;
+	j->failed = 0;
+	j->resumed = true;
+	atomic_store(&j->phase, PHASE_RESUMING);
+	return 0;
+}
+
+/* All that is whole was seen: what is behind means nothing, and goes as the next ones come. */
+static int
+kept_end(struct pooljournal *j, const struct sidecar *meta, struct err *e)
+{
+	uint64_t end = j->off + JOURNAL_DATA + j->is.bytes;
+	int rc = old_begin(j, end, e);
+
+	if (!rc && j->old_end < j->off + meta->journal_len)
+		rc = space_extend_sparse(j->own, j->off + meta->journal_len, e);
+	if (rc)
+		return rc;
+	poolkept_free(j->kept);
+	j->kept = NULL;
+	j->writing = j->is.bytes;
+	j->untidy = true;
+	/* The data thread sees all of it. */
+	pthread_mutex_lock(&j->lock);
+	atomic_store(&j->phase, PHASE_FILLING);
+	pthread_mutex_unlock(&j->lock);
+	return 0;
+}
+
+static int
+kept_take(struct pooljournal *j, bool sparse, struct pmem_map *map,
+	  const struct wire_commit_view *v, struct journal_kept *kept, struct err *e)
+{
+	const uint8_t *from = v->payload, *msg;
+	size_t len;
+
+	for (uint32_t i = 0; i < v->entry_count; i++) {
+		struct wire_entry en = wire_commit_entry(v, i);
+
+		/* Had once; a power cut may have taken it. */
+		if (sparse && !pmem_map_back(map, en.off, en.len))
+			return err_set(e, REPL_E_NOSPC,
+				       "journal: no space is left for %u bytes at %" PRIu64
+				       " of a sparse pool",
+				       en.len, en.off);
+		kept[i].off = en.off;
+		kept[i].len = en.len;
+		hash128(from, en.len, kept[i].hash);
+		from += en.len;
+	}
+	msg = wire_commit_message(v, &len);
+	j->is.chain = wire_stage_chain(j->is.chain, msg);
+	j->is.bytes += len;
+	j->is.count++;
+	return 0;
+}
+
+int
+pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, struct pmem_map *map,
+		 struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
+		 bool *more, struct err *e)
+{
+	uint64_t begin = j->is.bytes;
+	struct wire_commit_view v;
+	int rc = 0;
+
+	*count = 0;
+	*more = true;
+	if (atomic_load(&j->phase) != PHASE_RESUMING)
+		return err_set(e, REPL_E_PROTOCOL, "no journal is being resumed");
+	while (!rc && *more && *count + JOURNAL_KEPT_MIN <= max &&
+	       j->is.bytes - begin < KEPT_BYTES) {
+		*more = poolkept_next(j->kept, pmem_map_size(map), &v);
+		if (*more)
+			rc = kept_take(j, meta->sparse, map, &v, kept + *count, e);
+		if (*more && !rc)
+			*count += v.entry_count;
+	}
+	if (!rc && !*more)
+		rc = kept_end(j, meta, e);
+	*bytes = j->is.bytes;
+	return rc;
+}
+
+bool
+pooljournal_is_told(struct pooljournal *j, uint64_t *bytes)
+{
+	bool told = j->resumed && atomic_load(&j->phase) == PHASE_FILLING;
+
+	pthread_mutex_lock(&j->lock);
+	*bytes = j->is.bytes;
+	pthread_mutex_unlock(&j->lock);
+	return told;
 }
 
 /* ---- append ---- */
@@ -486,18 +650,25 @@ pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *
 int
 pooljournal_drop(struct pooljournal *j, struct sidecar *meta, struct err *e)
 {
+	bool left = pooljournal_is_left(j, meta);
 	struct sidecar next = *meta;
+	int rc;
 
 	if (meta->journal_len == 0)
 		return 0;
 	if (atomic_load(&j->phase) == PHASE_COMMITTED)
 		return err_set(e, REPL_E_PROTOCOL,
 			       "the journal is committed: journal.apply to its end");
+	left |= j->resumed;
 	/* A message may be on its way into it. */
 	pthread_mutex_lock(&j->lock);
 	atomic_store(&j->phase, PHASE_DOUBT);
 	pthread_mutex_unlock(&j->lock);
-	return journal_unname(j, meta, &next, e);
+	rc = journal_unname(j, meta, &next, e);
+	/* Nobody knows what of another session's was written: it is cut before the next one. */
+	if (!rc && left)
+		j->ended_ns = 0;
+	return rc;
 }
 
 int

@@ -16,10 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "checksum.h"
 #include "err.h"
 #include "journalfmt.h"
 #include "pmem.h"
 #include "sidecar.h"
+#include "wire.h"
 
 struct pooljournal;
 
@@ -65,6 +67,42 @@ struct journal_progress {
  */
 int pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *map,
 		      uint64_t max, struct journal_progress *p, struct err *e);
+
+/*
+ * One that an earlier session has left, named by *meta and not committed, that nothing has been
+ * done with: only to be dropped or resumed.
+ */
+bool pooljournal_is_left(const struct pooljournal *j, const struct sidecar *meta);
+
+/* Whether it is worth leaving as it is, at the end of a session, for another one to resume. */
+bool pooljournal_is_resumable(const struct pooljournal *j, const struct sidecar *meta);
+
+/*
+ * Go on with one that was left: no message is taken before pooljournal_kept() has told of all that
+ * are there. On an error it is to be dropped, whatever the error is, here and below.
+ */
+int pooljournal_resume(struct pooljournal *j, const struct sidecar *meta, struct err *e);
+
+/* A range that it brings, and XXH3-128 of what that is. */
+struct journal_kept {
+	uint64_t off;
+	uint32_t len;
+	uint8_t hash[HASH128_SIZE];
+};
+
+#define JOURNAL_KEPT_MIN WIRE_ENTRIES_MAX
+
+/*
+ * The next ranges of messages that are there, in the order in which they will be applied to map, at
+ * most max, which is JOURNAL_KEPT_MIN or more. *bytes is that of all messages so far. Without *more
+ * there are no others, and it is filled as one that was begun.
+ */
+int pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, struct pmem_map *map,
+		     struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
+		     bool *more, struct err *e);
+
+/* All of one that was left was told of; *bytes is that of all messages in it. */
+bool pooljournal_is_told(struct pooljournal *j, uint64_t *bytes);
 
 /* Take it away without applying it; the first also marks the pool inconsistent. */
 int pooljournal_spoil(struct pooljournal *j, struct sidecar *meta, struct err *e);

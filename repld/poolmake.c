@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,14 +21,16 @@
 #include "clock.h"
 #include "hex.h"
 #include "lock.h"
+#include "log.h"
 #include "pooldevice.h"
 #include "space.h"
-
-#define SIZE_ALIGN 4096U
 
 /* What another session makes is seldom more than a name; else who asks for it comes again. */
 #define MAKING_MS      1000U
 #define MAKING_LOOK_MS 5
+
+/* How long a journal is kept that nobody goes on with. */
+#define JOURNAL_LEFT_S (7L * 24 * 3600)
 
 /* A pool under way: two temporary files, locked so that others leave them alone. */
 struct making {
@@ -52,10 +55,9 @@ get_random(void *out, size_t len, struct err *e)
 static int
 check_new_size(const char *name, uint64_t size, struct err *e)
 {
-	if (size == 0 || size % SIZE_ALIGN || size > INT64_MAX)
-		return err_set(e, REPL_E_INVAL,
-			       "pool '%s': size %llu is not a positive multiple of %u below 2^63",
-			       name, (unsigned long long)size, SIZE_ALIGN);
+	if (size == 0 || size > INT64_MAX)
+		return err_set(e, REPL_E_INVAL, "pool '%s': size %llu is not from 1 to 2^63 - 1",
+			       name, (unsigned long long)size);
 	return 0;
 }
 
@@ -85,12 +87,15 @@ look(const struct pool_place *p, const char *leaf, const char *name, bool *prese
 static int
 check_absent(const struct pool_place *p, const char *name, struct err *e)
 {
+	const char *lost = pool_set_lost(p);
 	bool pool, sidecar;
 	int rc;
 
 	rc = look(p, p->leaf, name, &pool, e);
 	if (!rc)
 		rc = look(p, p->sidecar, name, &sidecar, e);
+	if (!rc && !pool && lost)
+		return err_set(e, REPL_E_CORRUPT, POOL_SET_LOST, name, lost);
 	if (rc || !pool)
 		return rc;
 	if (sidecar)
@@ -406,6 +411,7 @@ pool_remove_check(int sidecar_fd, const char *name, struct err *e)
 static int
 remove_files(struct pool_store *s, const struct pool_place *p, const char *name, struct err *e)
 {
+	const char *lost = pool_set_lost(p);
 	char set[TARGET_POOL_MAX + 1];
 	bool pool, sidecar, device;
 	struct stat st;
@@ -420,9 +426,19 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		return rc;
 	if (!sidecar && (!pool || device))
 		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
+	if (lost)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool '%s': %s, and nothing else names its parts: put it back as it "
+			       "was, then remove the pool; or remove '%s' and the parts by hand",
+			       name, lost, p->sidecar);
 	if (!sidecar && pool_part_of(s, name, set))
 		return err_set(e, REPL_E_REFUSED,
 			       "'%s' is a part of pool set '%s': remove that pool", name, set);
+	if (!sidecar && pool_set_unread(s, false, set))
+		return err_set(e, REPL_E_REFUSED,
+			       "'%s' may be a part of pool set '%s', whose set file can't be read: "
+			       "mend that one first",
+			       name, set);
 	if (sidecar) {
 		rc = pool_file_open(p, p->sidecar, name, O_RDONLY, &fd, &st, e);
 		if (rc)
@@ -465,7 +481,10 @@ discard_files(struct pool *p, struct err *e)
 
 	if (rc)
 		return rc;
-	rc = pool_place_open(s->dirfd, p->info.name, false, &place, e);
+	/* Another hand's have come in their place. */
+	rc = pool_check_named(p, e);
+	if (!rc)
+		rc = pool_place_open(s->dirfd, p->info.name, false, &place, e);
 	if (!rc) {
 		if (!pooldevice_is_open(&p->files.st))
 			rc = unlink_file(&place, place.leaf, p->info.name, e);
@@ -540,11 +559,56 @@ pool_remove(struct pool_store *s, const char *name, struct err *e)
 	return rc;
 }
 
+static bool
+clean_is_stale(int dir, const char *leaf, struct timespec *when)
+{
+	struct stat st;
+
+	if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+	    st.st_size <= SIDECAR_SIZE || st.st_mtime + JOURNAL_LEFT_S >= time(NULL))
+		return false;
+	*when = st.st_mtim;
+	return true;
+}
+
+/*
+ * A journal that a writer has left to be gone on with, and has not come back to. Without a look at
+ * the date nothing is opened. What has more space than is given back at once keeps its date, and
+ * the next session goes on.
+ */
+static void
+clean_journal(int dir, const char *leaf)
+{
+	struct timespec when[2] = {{.tv_nsec = UTIME_OMIT}};
+	struct sidecar meta;
+	bool repair, rest = false;
+	int fd;
+
+	if (!clean_is_stale(dir, leaf, &when[1]))
+		return;
+	fd = path_open(dir, leaf, O_RDWR, 0);
+	if (fd < 0)
+		return;
+	if (lock_enter(fd, 0) && clean_is_stale(dir, leaf, &when[1]) &&
+	    sidecar_read(fd, &meta, &repair, NULL) == 0 && !meta.journal_committed) {
+		bool had = meta.journal_len > 0;
+
+		if (pool_journal_discard(fd, &meta, &rest, NULL) == 0 && had)
+			log_info("%s: a journal that nobody has gone on with is dropped", leaf);
+		if (rest)
+			(void)futimens(fd, when);
+	}
+	(void)close(fd);
+}
+
 static int
 clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 {
+	size_t len = strlen(leaf), suffix = strlen(SIDECAR_SUFFIX);
 	int fd;
 
+	if (len > suffix && strcmp(leaf + len - suffix, SIDECAR_SUFFIX) == 0)
+		clean_journal(dir, leaf);
 	if (strncmp(leaf, POOL_TEMP_PREFIX, strlen(POOL_TEMP_PREFIX)) != 0)
 		return 0;
 	fd = path_open(dir, leaf, O_RDONLY, 0);
@@ -554,7 +618,9 @@ clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 		struct pool_store *s = ctx;
 
 		(void)unlinkat(dir, leaf, 0);
-		pool_place_prune(s->dirfd, name);
+		/* A directory that a set names is its administrator's: it stays. */
+		if (!poolparts_is_temp(name, leaf))
+			pool_place_prune(s->dirfd, name);
 	}
 	(void)close(fd);
 	return 0;

@@ -12,6 +12,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "filesystem.h"
 #include "lineage.h"
 #include "lock.h"
@@ -27,6 +28,29 @@ is_only_read(int sidecar_fd)
 		return false;
 	lock_drop(sidecar_fd);
 	return true;
+}
+
+/*
+ * Whoever has the lock is not on record: it is about to be, as a writer, or brings in as a reader
+ * what the recorded one has left.
+ */
+static bool
+is_entering(int sidecar_fd)
+{
+	bool is = !lock_look(sidecar_fd);
+
+	lock_look_end(sidecar_fd);
+	return is;
+}
+
+/* Nobody else gets the lock while that is looked at. */
+static bool
+is_writers(int sidecar_fd)
+{
+	bool is = lock_look(sidecar_fd) && !is_only_read(sidecar_fd);
+
+	lock_look_end(sidecar_fd);
+	return is;
 }
 
 int
@@ -47,6 +71,12 @@ pool_busy(int sidecar_fd, const char *name, struct err *e)
 		return err_set(e, REPL_E_BUSY,
 			       "pool '%s' is in use by another session that reads it, such as a "
 			       "restore: see 'replctl status'",
+			       name);
+	if (is_entering(sidecar_fd))
+		return err_set(e, REPL_E_BUSY,
+			       "pool '%s': another session is opening it and brings in what its "
+			       "last writer has left: try again when that is done, see 'replctl "
+			       "status'",
 			       name);
 	if (known && meta.writer_open && meta.writer[0])
 		return err_set(e, REPL_E_BUSY, "pool '%s' is open for writing by %s", name,
@@ -137,7 +167,7 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 static bool
 updates_due(const struct sidecar *meta)
 {
-	return meta->ring_len || meta->journal_len || meta->log_len;
+	return meta->ring_len || (meta->journal_len && meta->journal_committed) || meta->log_len;
 }
 
 static bool
@@ -186,7 +216,8 @@ files_agree(const struct pool_files *f, const char *path, struct err *e)
  * long: whoever asks meanwhile is told.
  */
 static int
-files_left(const struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+files_left(const struct pool_files *f, const char *path, bool writes, struct sidecar *meta,
+	   struct err *e)
 {
 	struct sidecar next = *meta;
 	int rc = 0;
@@ -199,32 +230,35 @@ files_left(const struct pool_files *f, const char *path, struct sidecar *meta, s
 		rc = sidecar_write(f->sidecar_fd, &next, e);
 	if (rc)
 		return rc;
-	lock_entered(f->sidecar_fd);
+	/* A reader is no writer, and gone when it is done: others wait for that, or are told. */
+	if (writes)
+		lock_entered(f->sidecar_fd);
 	*meta = next;
 	return meta->writer_open ? files_agree(f, path, e) : 0;
 }
 
 /*
  * What a dead writer has left. A journal is committed when the log has been settled, so what
- * is in the log is older.
+ * is in the log is older. keep: one that is not committed stays.
  *
  * A killed one may have left in the page cache what media do not hold: a frame, the word that a
  * journal counts. A power cut while that is brought in would leave a part of it in the pool, and
  * nothing to bring the rest.
  */
 static int
-files_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+files_recover(struct pool_files *f, const char *path, struct sidecar *meta, bool keep,
+	      struct err *e)
 {
 	int rc = 0;
 
-	if (recovery_due(meta) && fdatasync(f->sidecar_fd) != 0)
+	if ((recovery_due(meta) || meta->journal_len) && fdatasync(f->sidecar_fd) != 0)
 		rc = err_errno(e, REPL_E_IO, errno, "sidecar: sync");
 	if (!rc)
 		rc = pool_position_recover(f, path, meta, e);
 	if (!rc)
 		rc = pool_log_recover(f, path, meta, e);
 	if (!rc)
-		rc = pool_journal_recover(f, path, meta, e);
+		rc = pool_journal_recover(f, path, meta, keep, e);
 	if (!rc && meta->ring_len)
 		rc = ring_replay(f, path, meta, e);
 	return rc;
@@ -239,17 +273,25 @@ recovery_seen(const struct pool_files *f, bool (*due)(const struct sidecar *meta
 	return sidecar_read(f->sidecar_fd, &meta, &repair, NULL) == 0 && due(&meta);
 }
 
-/* *had is false without an error if its writer is alive. Who only looks is in the way for a moment.
+/*
+ * *had is false without an error if its writer is alive. Who only looks is in the way for a moment;
+ * another reader until it has brought all in.
  */
 static int
 reader_lock(const struct pool_files *f, const char *name, bool *had, struct err *e)
 {
-	*had = lock_enter(f->sidecar_fd, 0);
-	if (*had || !is_only_read(f->sidecar_fd))
-		return 0;
-	*had = lock_enter(f->sidecar_fd, LOCK_WRITER_MS);
-	if (*had || !is_only_read(f->sidecar_fd))
-		return 0;
+	uint64_t deadline = clock_deadline(LOCK_READER_MS);
+	bool only_read = false;
+
+	for (unsigned ms = 0; ms == 0 || (!only_read && clock_left_ms(deadline) > 0);
+	     ms = LOCK_WRITER_MS) {
+		*had = lock_enter(f->sidecar_fd, ms);
+		if (*had || is_writers(f->sidecar_fd))
+			return 0;
+		only_read = ms > 0 && is_only_read(f->sidecar_fd);
+	}
+	if (!only_read)
+		return pool_busy(f->sidecar_fd, name, e);
 	return err_set(e, REPL_E_BUSY,
 		       "pool '%s': what its last writer has left can't be brought in while others "
 		       "look at it: try again",
@@ -280,9 +322,9 @@ reader_bring(struct pool_store *s, const char *name, const char *path, struct er
 		if (!rc)
 			rc = pool_files_record_moved(s, &f, name, &info.meta, e);
 		if (!rc)
-			rc = files_left(&f, path, &info.meta, e);
+			rc = files_left(&f, path, false, &info.meta, e);
 		if (!rc)
-			rc = files_recover(&f, path, &info.meta, e);
+			rc = files_recover(&f, path, &info.meta, true, e);
 		if (rc == REPL_E_IO)
 			pool_files_forget(&f);
 		if (rc)
@@ -403,7 +445,7 @@ copies_settle(struct pool *p, struct err *e)
 static int
 writer_recover(struct pool *p, struct err *e)
 {
-	int rc = files_recover(&p->files, p->path, &p->info.meta, e);
+	int rc = files_recover(&p->files, p->path, &p->info.meta, p->resumes, e);
 
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
@@ -429,7 +471,7 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	if (!rc)
 		rc = pool_grow_undo(p, e);
 	if (!rc)
-		rc = files_left(&p->files, p->path, meta, e);
+		rc = files_left(&p->files, p->path, true, meta, e);
 	if (!rc)
 		rc = writer_recover(p, e);
 	/* A journal that was brought in has made it of another generation. */
@@ -561,6 +603,7 @@ open_mode(struct pool_store *s, const char *name, enum pool_mode mode,
 	p->store = s;
 	p->write = write;
 	p->waited = claim->waits;
+	p->resumes = claim->resumes;
 	pool_info_init(&p->info, name);
 	p->files.fd = p->files.sidecar_fd = -1;
 	p->files.parts = NULL;
@@ -663,12 +706,17 @@ int
 pool_mark(struct pool *p, enum sidecar_state state, const struct generation *g, uint64_t position,
 	  struct err *e)
 {
-	struct sidecar next = p->info.meta;
-	int rc;
+	struct sidecar next;
+	int rc = 0;
 
 	if (!p->write)
 		return err_set(e, REPL_E_REFUSED,
 			       "pool '%s' is open for reading: open it for writing", p->info.name);
+	if (pooljournal_is_left(p->journal, &p->info.meta))
+		rc = pool_journal_drop(p, e);
+	if (rc)
+		return rc;
+	next = p->info.meta;
 	next.state = state;
 	if (g) {
 		next.generation = *g;
@@ -717,7 +765,7 @@ pool_ring_make(struct pool *p, const struct ring_geometry *g, struct poolring **
 	mine.epoch = p->info.meta.epoch;
 	if (!sidecar)
 		rc = err_set(e, REPL_E_NOMEM, "no memory for the receive ring");
-	else if (!p->write || recovery_due(&p->info.meta))
+	else if (!p->write || recovery_due(&p->info.meta) || p->info.meta.journal_len)
 		rc = err_set(e, REPL_E_REFUSED,
 			     "open for reading, or there is a receive ring or a journal");
 	else

@@ -12,16 +12,22 @@
 #include "poolpath.h"
 #include "poolstore.h"
 
-bool
-poolparts_begins(int fd, const struct stat *st)
+int
+poolparts_begins(int fd, const struct stat *st, const char *name, bool *begins, struct err *e)
 {
 	char text[sizeof(POOLSET_SIGNATURE)];
 	ssize_t n;
 
+	*begins = false;
 	if (st->st_size > POOLSET_FILE_MAX)
-		return false;
-	n = pread(fd, text, sizeof(text), 0);
-	return n > 0 && poolset_begins(text, (size_t)n);
+		return 0;
+	do
+		n = pread(fd, text, sizeof(text), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return err_errno(e, REPL_E_IO, errno, "reading '%s'", name);
+	*begins = n > 0 && poolset_begins(text, (size_t)n);
+	return 0;
 }
 
 /* ---- names ---- */

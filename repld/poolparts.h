@@ -23,6 +23,7 @@
 #include "target.h"
 
 #define POOLPARTS_FILES_MAX 1024U /* of one section */
+#define POOLPARTS_ALIGN     4096U /* of the size of a pool in them */
 
 struct poolpart {
 	char name[TARGET_POOL_MAX + 1];
@@ -56,8 +57,8 @@ struct poolparts {
 	uint64_t size; /* of the pool that what is made can hold */
 };
 
-/* Whether the file is small enough for a set file and begins as one. */
-bool poolparts_begins(int fd, const struct stat *st);
+/* *begins: whether the file is small enough for a set file and begins as one. */
+int poolparts_begins(int fd, const struct stat *st, const char *name, bool *begins, struct err *e);
 
 /*
  * Read set file fd of that name and see where its parts are, beneath dirfd,
@@ -143,6 +144,12 @@ int poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_
 			struct err *e);
 
 /*
+ * Before a program of this machine's takes the set, attr being in the sidecar: it is a linked one
+ * from now on, and so are its headers, also one that an earlier try has left damaged.
+ */
+int poolparts_attr_link(struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e);
+
+/*
  * The first size bytes of the pool, as pmem_map_new(); for writing with the local replicas, as
  * pmem_map_add_copy().
  */
@@ -160,5 +167,11 @@ struct poolpart *poolparts_add(struct poolparts *p);
 /* What is in p's directories; into now, whose part is to be freed, also after an error. */
 int poolparts_scan(struct poolparts *p, struct err *e);
 int poolparts_scan_again(const struct poolparts *p, struct poolparts *now, struct err *e);
+
+/*
+ * Whether the temporary file leaf, at path from the pool directory, was to be one of the files that
+ * a directory stands for.
+ */
+bool poolparts_is_temp(const char *path, const char *leaf);
 
 #endif

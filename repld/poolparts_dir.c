@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "poolpath.h"
+#include "poolstore.h"
 
 #define PAGE 4096U
 /* By which PMDK lets a pool grow. A larger reservation has larger files, not more. */
@@ -41,6 +42,24 @@ file_number(const char *leaf, unsigned *number)
 	*number = (unsigned)strtoul(leaf, NULL, 10);
 	file_name(*number, again);
 	return strlen(leaf) == strlen(FILE_FIRST) && strcmp(leaf, again) == 0;
+}
+
+bool
+poolparts_is_temp(const char *path, const char *leaf)
+{
+	int len = (int)(strlen(path) - strlen(leaf));
+	char name[TARGET_POOL_MAX + FILE_NAME_MAX + 1], temp[POOL_TEMP_MAX], file[FILE_NAME_MAX];
+	bool is = false;
+
+	if (len > TARGET_POOL_MAX)
+		return false;
+	for (unsigned i = 0; !is && i < POOLPARTS_FILES_MAX; i++) {
+		file_name(i, file);
+		(void)snprintf(name, sizeof(name), "%.*s%s", len, path, file);
+		pool_temp_name(temp, name, "");
+		is = strcmp(temp, leaf) == 0;
+	}
+	return is;
 }
 
 static int

@@ -6,7 +6,7 @@
  * In a set of directories, or with local replicas, the headers are those of a set of this
  * machine's: its replicas are linked with one another, and their UUIDs are derived from the one
  * that the initiator has given. What it has said of its own replicas is in the sidecar. In any
- * other set the first header says that, as PMDK's own target had it.
+ * other set the first header says that, as PMDK's own target had it, until it is promoted.
  */
 #include "poolparts.h"
 
@@ -184,9 +184,10 @@ poolparts_attr_set(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE]
 }
 
 struct look {
-	bool whole; /* its checksum is right */
-	bool ours;  /* it is of this pool */
-	bool exact; /* and links as we link */
+	bool whole;  /* its checksum is right */
+	bool ours;   /* it is of this pool */
+	bool exact;  /* and links as we link */
+	unsigned at; /* what it says it is of its section's parts, as far as it is ours */
 };
 
 /*
@@ -211,7 +212,21 @@ header_look(const struct poolparts *p, const struct poolparts *r, unsigned i, co
 	(void)pmdk_parse(header, sizeof(header), &h);
 	header_fill(p, r, i, attr, uuid, h.created_s, wanted);
 	look->exact = memcmp(header, wanted, sizeof(header)) == 0;
+	look->at = i;
+	for (unsigned k = 0; look->whole && look->ours && k < header_count(r); k++)
+		if (memcmp(h.uuid[PMDK_UUID_PART], uuid[k], PMDK_UUID_SIZE) == 0)
+			look->at = k;
 	return 0;
+}
+
+static int
+wrong_place(const struct poolpart *part, const struct look *look, unsigned i, struct err *e)
+{
+	return err_set(e, REPL_E_CORRUPT,
+		       "by its header part '%s' is number %u of its section, and the set file has "
+		       "it as number %u: put the lines back into the order in which the pool was "
+		       "made",
+		       part->name, look->at + 1, i + 1);
 }
 
 static int
@@ -229,6 +244,8 @@ linked_get(const struct poolparts *p, const uint8_t *kept, uint8_t *attr, struct
 				     "makes the replica anew",
 				     p->part[i].name,
 				     look.whole ? "is not of this pool" : "is damaged");
+		else if (!rc && look.at != i)
+			rc = wrong_place(&p->part[i], &look, i, e);
 	}
 	return rc;
 }
@@ -252,6 +269,8 @@ poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE
 					"move it away, and let 'pmempool sync' of the set file "
 					"make it anew",
 					r->part[i].name, r->replica);
+			if (!rc && look.at != i)
+				rc = wrong_place(&r->part[i], &look, i, e);
 			/* What is wrong with the pool's own is told, and not mended here. */
 			exact = exact && (look.exact || (r == p && !(look.whole && look.ours)));
 		}
@@ -261,6 +280,27 @@ poolparts_attr_mend(const struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE
 		}
 	}
 	return rc;
+}
+
+int
+poolparts_attr_link(struct poolparts *p, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
+{
+	bool exact = true;
+	int rc = 0;
+
+	p->linked = true;
+	for (unsigned i = 0; !rc && i < header_count(p); i++) {
+		struct look look;
+
+		rc = header_look(p, p, i, attr, &look, e);
+		if (!rc && look.whole && !look.ours)
+			rc = err_set(e, REPL_E_CORRUPT,
+				     "part '%s' is of another pool: move it away, and bring back "
+				     "the one that was there",
+				     p->part[i].name);
+		exact = exact && look.exact;
+	}
+	return rc || exact ? rc : section_write(p, p, attr, e);
 }
 
 int

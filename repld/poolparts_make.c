@@ -15,8 +15,9 @@
 #include "space.h"
 
 struct part_made {
+	const struct poolparts *section;
 	struct poolpart *part; /* borrowed; its fd is set */
-	bool named;            /* the directory is an administrator's: it stays */
+	dev_t device;
 	struct pool_place place;
 	char temp[POOL_TEMP_MAX]; /* "" when it has its name, or is not made */
 };
@@ -28,6 +29,24 @@ struct poolparts_made {
 	unsigned count, published;
 	struct part_made *part;
 };
+
+/* What is probed of the first part must hold for all: whoever opens the pool demands it. */
+static int
+device_note(struct part_made *made, struct err *e)
+{
+	const struct poolpart *first = &made->section->part[0];
+	struct stat here, there;
+
+	if (fstat(made->part->fd, &here) != 0 || fstat(first->fd, &there) != 0)
+		return err_errno(e, REPL_E_IO, errno, "part '%s'", made->part->name);
+	made->device = here.st_dev;
+	if (here.st_dev == there.st_dev)
+		return 0;
+	return err_set(e, REPL_E_REFUSED,
+		       "parts '%s' and '%s' would be on different file systems: a section "
+		       "of a set file has to be on one",
+		       first->name, made->part->name);
+}
 
 static int
 part_make(struct poolparts_made *m, unsigned i, struct err *e)
@@ -42,7 +61,7 @@ part_make(struct poolparts_made *m, unsigned i, struct err *e)
 	rc = pool_temp_open(&made->place, made->temp, &part->fd, e);
 	if (part->fd < 0)
 		made->temp[0] = '\0';
-	return rc ? err_prefix(e, "part '%s'", part->name) : 0;
+	return rc ? err_prefix(e, "part '%s'", part->name) : device_note(made, e);
 }
 
 /* Of directories those that are there are kept. */
@@ -75,7 +94,7 @@ poolparts_make(struct poolparts *p, const char *name, struct poolparts_made **ou
 			struct part_made *made = &m->part[m->count++];
 
 			made->part = &r->part[i];
-			made->named = r->dir_count > 0;
+			made->section = r;
 			made->place.dir = -1;
 		}
 	for (unsigned i = 0; !rc && i < m->count; i++)
@@ -83,9 +102,30 @@ poolparts_make(struct poolparts *p, const char *name, struct poolparts_made **ou
 	return rc ? err_prefix(e, "pool set '%s'", name) : 0;
 }
 
+/* What the file system of that part is to give to all that are on it; 0: told of one before. */
+static uint64_t
+space_due(const struct poolparts_made *m, unsigned first)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 0; i < m->count; i++) {
+		if (m->part[i].device != m->part[first].device)
+			continue;
+		if (i < first)
+			return 0;
+		if (__builtin_add_overflow(sum, m->part[i].part->file_size, &sum))
+			return UINT64_MAX;
+	}
+	return sum;
+}
+
 int
 poolparts_fill(struct poolparts_made *m, struct err *e)
 {
+	/* Of all together, before the first one takes what others are in need of. */
+	for (unsigned i = 0; i < m->count; i++)
+		if (space_is_free(m->part[i].part->fd, space_due(m, i), e))
+			return err_prefix(e, "pool set '%s'", m->name);
 	for (unsigned i = 0; i < m->count; i++) {
 		struct poolpart *part = m->part[i].part;
 
@@ -147,7 +187,8 @@ poolparts_made_free(struct poolparts_made *m)
 		return;
 	for (unsigned i = 0; i < m->count; i++) {
 		struct part_made *made = &m->part[i];
-		bool begun = made->place.dir >= 0 && i >= m->published && !made->named;
+		bool begun = made->place.dir >= 0 && i >= m->published &&
+			     made->section->dir_count == 0; /* else they are an administrator's */
 
 		if (made->temp[0])
 			(void)unlinkat(made->place.dir, made->temp, 0);

@@ -198,18 +198,58 @@ id_new(struct gen_id *id, struct err *e)
 	return 0;
 }
 
+/*
+ * The headers of a set name the replicas that its initiator has, and PMDK would miss them here.
+ * What they say of these is kept in the sidecar from now on, for the initiator's next opening.
+ */
 static int
-promote_record(struct pool *p, const char *by, struct err *e)
+promote_attr(struct pool *p, bool force, uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
+{
+	const struct pool_info *info = &p->info;
+
+	memset(attr, 0, PMDK_ATTR_SIZE);
+	if (!info->header)
+		return 0;
+	if (!pmdk_attr_none(info->meta.attr))
+		memcpy(attr, info->meta.attr, PMDK_ATTR_SIZE);
+	else if (!info->header_damage[0])
+		memcpy(attr, info->attr, PMDK_ATTR_SIZE);
+	else if (!force)
+		return err_set(e, REPL_E_CORRUPT,
+			       "pool '%s': %s; no program of PMDK's opens it as it is", info->name,
+			       info->header_damage);
+	return 0;
+}
+
+static int
+promote_set(struct pool *p, const struct sidecar *first, struct err *e)
+{
+	int rc = meta_record(p, first, e);
+
+	if (!rc)
+		rc = poolparts_attr_link(p->files.parts, first->attr, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+static int
+promote_record(struct pool *p, const char *by, bool force, struct err *e)
 {
 	struct sidecar first = p->info.meta, next = first;
 	struct gen_id id;
 	int rc = id_new(&id, e);
 
+	if (!rc)
+		rc = promote_attr(p, force, next.attr, e);
 	if (rc)
 		return rc;
+	memcpy(first.attr, next.attr, sizeof(first.attr));
 	lineage_promote_begin(&first, &id);
 	lineage_promote(&next, &id);
-	if (header_is_foreign(p)) {
+	if (!pmdk_attr_none(first.attr)) {
+		rc = promote_set(p, &first, e);
+		if (rc)
+			return rc;
+	} else if (header_is_foreign(p)) {
 		rc = meta_record(p, &first, e);
 		if (!rc)
 			rc = promote_header(p, e);
@@ -240,7 +280,7 @@ pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 	if (!p->info.meta.primary)
 		rc = promote_check(&p->info.meta, name, force, e);
 	if (!rc && !p->info.meta.primary)
-		rc = promote_record(p, by, e);
+		rc = promote_record(p, by, force, e);
 	/* Or the next try finds the header reset, and not on media. */
 	if (rc == REPL_E_IO)
 		pool_flush_lost(p);

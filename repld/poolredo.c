@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * poolredo - the resync journal of an open pool, and what is done with one that
- * a writer has left: a committed one is brought in, another one is dropped.
+ * a writer has left: a committed one is brought in, another one is dropped or resumed.
  */
 #include "poolstore.h"
 
@@ -16,16 +16,66 @@ pool_journal(const struct pool *p)
 	return p->journal;
 }
 
+static int
+ring_check(const struct pool *p, struct err *e)
+{
+	if (!p->info.meta.ring_len)
+		return 0;
+	return err_set(e, REPL_E_REFUSED, "pool '%s' has a receive ring: no journal beside it",
+		       p->info.name);
+}
+
 int
 pool_journal_begin(struct pool *p, uint64_t bytes, struct err *e)
 {
-	const struct sidecar *meta = &p->info.meta;
+	struct sidecar *meta = &p->info.meta;
+	int rc = ring_check(p, e);
+
+	if (rc)
+		return rc;
+	if (pooljournal_is_left(p->journal, meta))
+		rc = pooljournal_drop(p->journal, meta, e);
+	if (!rc)
+		rc = pooljournal_begin(p->journal, meta, bytes, e);
+	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+int
+pool_journal_resume(struct pool *p, uint64_t bytes, bool *resumed, struct err *e)
+{
+	struct sidecar *meta = &p->info.meta;
+	struct err why;
+	int rc = ring_check(p, e);
+
+	*resumed = false;
+	if (rc)
+		return rc;
+	if (!pooljournal_is_left(p->journal, meta))
+		return pool_journal_begin(p, bytes, e);
+	err_clear(&why);
+	*resumed = pooljournal_resume(p->journal, meta, &why) == 0;
+	if (*resumed)
+		return 0;
+	log_warning("pool '%s': %s: what was left of a journal is dropped", p->info.name, why.text);
+	return pool_journal_begin(p, bytes, e);
+}
+
+int
+pool_journal_kept(struct pool *p, struct pmem_map *map, struct journal_kept *kept, unsigned max,
+		  unsigned *count, uint64_t *bytes, bool *more, struct err *e)
+{
 	int rc;
 
-	if (meta->ring_len)
-		return err_set(e, REPL_E_REFUSED,
-			       "pool '%s' has a receive ring: no journal beside it", p->info.name);
-	rc = pooljournal_begin(p->journal, &p->info.meta, bytes, e);
+	/* It was asked for before that was known. */
+	if (pooljournal_is_told(p->journal, bytes)) {
+		*count = 0;
+		*more = false;
+		return 0;
+	}
+	rc = pooljournal_kept(p->journal, &p->info.meta, map, kept, max, count, bytes, more, e);
+	if (!rc && !*more)
+		log_info("pool '%s': %" PRIu64 " bytes of a journal are gone on with", p->info.name,
+			 *bytes);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }
 
@@ -106,6 +156,10 @@ pool_journal_end(struct pool *p, struct pmem_map *map, bool failed, struct err *
 
 	if (!p->write || meta->journal_len == 0)
 		return 0;
+	if (!meta->journal_committed && p->resumes && pooljournal_is_resumable(p->journal, meta)) {
+		log_info("pool '%s': a journal that is not committed is kept", p->info.name);
+		return 0;
+	}
 	if (!meta->journal_committed)
 		return pool_journal_drop(p, e);
 	if (failed)
@@ -129,7 +183,8 @@ journal_redo(struct pool_files *f, const char *path, struct sidecar *meta, struc
 
 	rc = pooljournal_load(j, meta, e);
 	if (!rc && !meta->journal_committed) {
-		log_info("pool '%s': a dead writer's journal, not committed, is dropped", path);
+		log_info("pool '%s': a journal that its writer has left, not committed, is dropped",
+			 path);
 		return pooljournal_drop(j, meta, e);
 	}
 	if (!rc)
@@ -147,18 +202,34 @@ journal_redo(struct pool_files *f, const char *path, struct sidecar *meta, struc
 }
 
 int
-pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e)
+pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta, bool keep,
+		     struct err *e)
 {
 	struct pooljournal *j = NULL;
 	int rc;
 
-	if (meta->journal_len == 0)
+	if (meta->journal_len == 0 || (keep && !meta->journal_committed))
 		return 0;
 	rc = pooljournal_new(f->sidecar_fd, &j, e);
 	if (!rc)
 		rc = journal_redo(f, path, meta, j, e);
 	if (!rc)
 		pooljournal_tidy_last(j, meta);
+	pooljournal_free(j);
+	return rc;
+}
+
+int
+pool_journal_discard(int sidecar_fd, struct sidecar *meta, bool *rest, struct err *e)
+{
+	struct pooljournal *j = NULL;
+	int rc = pooljournal_new(sidecar_fd, &j, e);
+
+	if (!rc)
+		rc = pooljournal_drop(j, meta, e);
+	if (!rc)
+		pooljournal_tidy_last(j, meta);
+	*rest = !rc && pooljournal_tidy_at(j, meta) != UINT64_MAX;
 	pooljournal_free(j);
 	return rc;
 }

@@ -15,17 +15,29 @@
 
 #include "lock.h"
 
-#define SIZE_ALIGN 4096U
 /* Of the pool of a set: more than a set file may have, which tells the two apart. */
 #define SIZE_MIN 131072U
+
+static bool
+sidecar_look(const struct pool_place *place, struct sidecar *meta)
+{
+	struct stat st;
+	bool repair, known;
+	int fd;
+
+	if (pool_file_open(place, place->sidecar, place->leaf, O_RDONLY, &fd, &st, NULL))
+		return false;
+	known = sidecar_read(fd, meta, &repair, NULL) == 0;
+	(void)close(fd);
+	return known;
+}
 
 int
 pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct err *e)
 {
 	struct sidecar meta;
-	struct stat st, sidecar_st;
-	int sidecar = -1;
-	bool repair, plain = false;
+	struct stat st;
+	bool begins;
 	int rc;
 
 	*fd = -1;
@@ -35,18 +47,27 @@ pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct 
 	rc = pool_file_open(place, place->leaf, name, O_RDONLY, fd, &st, e);
 	if (rc)
 		return rc;
+	rc = poolparts_begins(*fd, &st, name, &begins, e);
 	/* A small pool of just that content: its sidecar knows its size. */
-	if (poolparts_begins(*fd, &st) && pool_file_open(place, place->sidecar, name, O_RDONLY,
-							 &sidecar, &sidecar_st, NULL) == 0) {
-		plain = sidecar_read(sidecar, &meta, &repair, NULL) == 0 &&
-			meta.pool_size <= POOLSET_FILE_MAX;
-		(void)close(sidecar);
-	}
-	if (plain || !poolparts_begins(*fd, &st)) {
+	if (rc || !begins || (sidecar_look(place, &meta) && meta.pool_size <= POOLSET_FILE_MAX)) {
 		(void)close(*fd);
 		*fd = -1;
 	}
-	return 0;
+	return rc;
+}
+
+const char *
+pool_set_lost(const struct pool_place *place)
+{
+	struct sidecar meta;
+	struct stat st;
+
+	if (!sidecar_look(place, &meta) || meta.created_s == 0 ||
+	    !(meta.layout || meta.order || !pmdk_attr_none(meta.attr)))
+		return NULL;
+	return fstatat(place->dir, place->leaf, &st, AT_SYMLINK_NOFOLLOW) != 0
+		       ? "its set file is missing"
+		       : "its set file does not begin with " POOLSET_SIGNATURE " any more";
 }
 
 int
@@ -137,6 +158,72 @@ pool_part_of(struct pool_store *s, const char *name, char set[TARGET_POOL_MAX + 
 	return set[0] != '\0';
 }
 
+static bool
+has_sidecar(struct pool_store *s, const char *name)
+{
+	struct pool_place place;
+	struct stat st;
+	bool has;
+
+	if (pool_place_open(s->dirfd, name, false, &place, NULL))
+		return false;
+	has = fstatat(place.dir, place.sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	pool_place_close(&place);
+	return has;
+}
+
+struct unread {
+	struct pool_store *s;
+	bool made; /* only sets that have a sidecar */
+	char *set;
+};
+
+/* At the set file as well as at the sidecar, one of which may be missing or damaged. */
+static int
+unread_visit(void *ctx, int dir, const char *leaf, const char *name)
+{
+	const size_t suffix = strlen(SIDECAR_SUFFIX);
+	struct unread *u = ctx;
+	struct pool_place place = {.dir = dir};
+	struct poolparts *p = NULL;
+	char base[TARGET_POOL_MAX + 1];
+	size_t len = strlen(name), leaf_len = strlen(leaf);
+	int fd, rc = 0;
+
+	if (leaf_len > suffix && strcmp(leaf + leaf_len - suffix, SIDECAR_SUFFIX) == 0) {
+		len -= suffix;
+		leaf_len -= suffix;
+	}
+	if (len > TARGET_POOL_MAX)
+		return 0;
+	(void)snprintf(base, sizeof(base), "%.*s", (int)len, name);
+	if (pool_name_check(base, NULL))
+		return 0;
+	pool_place_name(&place, base + len - leaf_len);
+	/* What can't be looked at is what its sidecar says. */
+	if (pool_set_peek(&place, base, &fd, NULL) == 0 && fd >= 0) {
+		rc = poolparts_read(u->s->dirfd, u->s->dir, fd, base, &p, NULL);
+		poolparts_free(p);
+		(void)close(fd);
+	} else {
+		rc = pool_set_lost(&place) ? REPL_E_CORRUPT : 0;
+	}
+	if (!rc || (u->made && !has_sidecar(u->s, base)))
+		return 0;
+	(void)snprintf(u->set, TARGET_POOL_MAX + 1, "%s", base);
+	return 1;
+}
+
+bool
+pool_set_unread(struct pool_store *s, bool made, char set[TARGET_POOL_MAX + 1])
+{
+	struct unread u = {.s = s, .made = made, .set = set};
+
+	set[0] = '\0';
+	(void)pool_walk(s->dirfd, unread_visit, &u, NULL);
+	return set[0] != '\0';
+}
+
 /* The set at a place, none of its parts open. */
 static int
 set_read(struct pool_store *s, const struct pool_place *place, const char *name,
@@ -182,20 +269,6 @@ struct others {
 	const struct poolparts *parts;
 	char part[TARGET_POOL_MAX + 1], set[TARGET_POOL_MAX + 1];
 };
-
-static bool
-has_sidecar(struct pool_store *s, const char *name)
-{
-	struct pool_place place;
-	struct stat st;
-	bool has;
-
-	if (pool_place_open(s->dirfd, name, false, &place, NULL))
-		return false;
-	has = fstatat(place.dir, place.sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	pool_place_close(&place);
-	return has;
-}
 
 static bool
 others_visit(void *ctx, const char *part, const char *set)
@@ -251,6 +324,11 @@ parts_own(struct pool_store *s, struct poolparts *parts, const char *name, struc
 			       "pool set '%s': '%s' is a part of pool set '%s', too: take it out "
 			       "of the set file that it does not belong to",
 			       name, o.part, o.set);
+	if (pool_set_unread(s, true, o.set))
+		return err_set(e, REPL_E_REFUSED,
+			       "pool set '%s': its parts may be those of pool set '%s', too, whose "
+			       "set file can't be read: mend that one first",
+			       name, o.set);
 	for (struct poolparts *r = parts; !rc && r; r = r->next)
 		for (unsigned i = 0; !rc && i < r->count; i++)
 			rc = part_own(s, &r->part[i], name, e);
@@ -421,6 +499,7 @@ set_fill(struct set_making *m, const uint8_t *attr, struct err *e)
 		memcpy(m->meta.attr, attr, sizeof(m->meta.attr));
 	m->meta.backing = poolparts_backing(m->parts);
 	m->meta.layout = poolparts_layout(m->parts, m->meta.pool_size);
+	m->meta.order = poolparts_order(m->parts);
 	return rc ? rc : poolparts_sync(m->made, e);
 }
 
@@ -431,10 +510,11 @@ pool_set_create(struct pool_store *s, const char *name, uint64_t size, const str
 	struct set_making m = {.s = s, .name = name, .place = {.dir = -1}, .sidecar_fd = -1};
 	int rc;
 
-	if (size == 0 || size % SIZE_ALIGN || size > INT64_MAX)
+	if (size == 0 || size % POOLPARTS_ALIGN || size > INT64_MAX)
 		return err_set(e, REPL_E_INVAL,
-			       "pool '%s': size %llu is not a positive multiple of %u below 2^63",
-			       name, (unsigned long long)size, SIZE_ALIGN);
+			       "pool '%s': size %llu is not a positive multiple of %u below 2^63, "
+			       "as that of a pool in the files of a set is",
+			       name, (unsigned long long)size, POOLPARTS_ALIGN);
 	rc = pool_new_meta(size < SIZE_MIN ? SIZE_MIN : size, uuid, &m.meta, e);
 	if (filling)
 		m.meta.state = SIDECAR_INCONSISTENT;

@@ -33,6 +33,7 @@ struct pool {
 	struct pool_files files;
 	bool write;
 	bool waited;      /* its writer waits for it with each drain */
+	bool resumes;     /* its writer goes on with a journal that is not committed */
 	bool sync_failed; /* of the pool's own file */
 	bool flush_lost;  /* what is in memory of the pool may not be on media */
 	bool written;     /* bytes of it may have changed since it was opened */
@@ -85,6 +86,13 @@ struct gen_id poolparts_backing(const struct poolparts *p);
 uint64_t poolparts_layout(const struct poolparts *p, uint64_t size);
 uint64_t poolparts_layout_now(const struct poolparts *p, uint64_t size);
 
+/*
+ * Which parts the set file names in all its sections, in the upper half, and where, in the lower
+ * one; and whether those that it named when it was noted last are at other places now.
+ */
+uint64_t poolparts_order(const struct poolparts *p);
+bool poolparts_is_reordered(const struct poolparts *p, uint64_t noted);
+
 /* REPL_E_REFUSED if the device is that of a pool of another name. */
 int pool_device_is_free(struct pool_store *s, const char *name, dev_t number, struct err *e);
 
@@ -110,9 +118,16 @@ void pool_files_forget(const struct pool_files *f);
 /*
  * Under the writer's lock, with both files open for writing: bring in or drop the journal that a
  * dead writer has left. One that can't be believed leaves the pool inconsistent, which is no error.
+ * keep: one that is not committed stays.
  */
-int pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta,
+int pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *meta, bool keep,
 			 struct err *e);
+
+/*
+ * Drop one that was left in such a sidecar, if any, under its lock, and is not committed. *rest:
+ * more space is to be given back than can be in a second.
+ */
+int pool_journal_discard(int sidecar_fd, struct sidecar *meta, bool *rest, struct err *e);
 
 /* The same of a round log. */
 int pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e);
@@ -155,6 +170,21 @@ bool pool_rest_is_zero(int fd, uint64_t off, uint64_t size);
  */
 int pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct err *e);
 
+/*
+ * What has become of the set file there, if the sidecar is that of a set and the file is not a set
+ * file any more; NULL: nothing. The pool is as it was, and a set file that is put back has it
+ * again.
+ */
+const char *pool_set_lost(const struct pool_place *place);
+#define POOL_SET_LOST                                                                              \
+	"pool '%s': %s: put it back as it was; the parts that it named are not touched"
+
+/*
+ * Whether there is a set whose parts nobody can tell, for its file can't be read or is not there:
+ * any file may be one of them. set gets its name. made: of those only that have a sidecar.
+ */
+bool pool_set_unread(struct pool_store *s, bool made, char set[TARGET_POOL_MAX + 1]);
+
 /* Visit the parts of all sets in the store until visit says to end. */
 typedef bool pool_set_part_visit(void *ctx, const char *part, const char *set);
 void pool_sets_visit(struct pool_store *s, pool_set_part_visit *visit, void *ctx);
@@ -179,6 +209,9 @@ int pool_new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta
 /* Take the lock on names, with a bounded wait; REPL_E_BUSY. lock_drop(s->dirfd) ends it. */
 int pool_store_lock(struct pool_store *s, const char *name, struct err *e);
 
+/* REPL_E_NOT_FOUND where its name leads to other files by now, or to none. */
+int pool_check_named(struct pool *p, struct err *e);
+
 /* The error of who finds the writer lock taken: names the holder. */
 int pool_busy(int sidecar_fd, const char *name, struct err *e);
 
@@ -194,7 +227,10 @@ int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
  */
 int pool_remove_check(int sidecar_fd, const char *name, struct err *e);
 
-/* Remove what killed creations have left, if the lock on names is free. */
+/*
+ * Remove what killed creations have left, and journals that have been left for long, if the lock on
+ * names is free.
+ */
 void pool_make_clean(struct pool_store *s);
 
 #endif

@@ -376,6 +376,20 @@ serve_tell_skipped(struct server *s)
 	authkeys_free(keys);
 }
 
+/* It may be put right while this goes on: it is read for each login. */
+static void
+serve_tell_keys(struct server *s)
+{
+	struct authkeys *keys = NULL;
+	struct err e;
+
+	err_clear(&e);
+	(void)authkeys_changed(s->conf->authorized_keys, &s->keys);
+	if (authkeys_read(s->conf->authorized_keys, true, &keys, &e))
+		log_error("no one can log in: %s", e.text);
+	authkeys_free(keys);
+}
+
 /* In the child. The listener and what belongs to other children is closed. */
 static _Noreturn void
 serve_child(struct server *s, int fd, int started_fd, const char *peer, bool quiet)
@@ -632,7 +646,7 @@ serve_run(const struct conf *c, const char *self, struct err *e)
 
 	if (!rc) {
 		serve_log_ready(&s);
-		serve_tell_skipped(&s);
+		serve_tell_keys(&s);
 		serve_loop(&s);
 		(void)close(s.listener);
 		s.listener = -1;

@@ -182,7 +182,8 @@ state_pool_open(struct state *s, const struct state_opening *o, struct err *e)
 	const struct pool_claim claim = {.writer = s->peer,
 					 .chain = o->chain,
 					 .force = o->force,
-					 .waits = o->waits == WAITS_EACH};
+					 .waits = o->waits == WAITS_EACH,
+					 .resumes = o->resumes};
 	bool write = o->mode == POOL_WRITE;
 	struct pool *pool = NULL;
 	struct pmem_map *map = NULL;
@@ -403,6 +404,9 @@ log_make(struct state *s, struct data_params *p)
 	/* What is in a log is not yet in local replicas. */
 	if (!s->write || s->ring || !pmem_map_groups(s->map) ||
 	    pool_get_info(s->pool)->replicas > 0)
+		return;
+	/* Its writer is about to go on with that, and all goes by it. */
+	if (pool_get_info(s->pool)->meta.journal_len)
 		return;
 	err_clear(&e);
 	/* Mapping wants the process for itself, see pmem.h. */

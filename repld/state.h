@@ -101,6 +101,7 @@ struct state_opening {
 		*chain;         /* for writing: of the peer's own data; NULL: none is told */
 	bool force;             /* for writing: unjudged */
 	enum state_waits waits; /* for writing */
+	bool resumes;           /* for writing: goes on with a journal that is not committed */
 };
 
 int state_pool_open(struct state *s, const struct state_opening *o, struct err *e);

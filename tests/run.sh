@@ -4,7 +4,7 @@
 #
 #   tests/run.sh            gcc, gcc with sanitizers, clang; all tests but those
 #                           labelled nightly, those labelled sanitized by the
-#                           second only
+#                           second only, those labelled unsanitized by the first
 #   tests/run.sh --all      all tests but those labelled nightly by the first two
 #   tests/run.sh --quick    gcc; the tests labelled unit
 #
@@ -17,9 +17,13 @@ exec </dev/null
 
 quick=false
 left='^(nightly|sanitized)$'
+slow='^(nightly|bench|unsanitized)$'
 case "${1-}" in
 '') ;;
---all) left='^nightly$' ;;
+--all)
+	left='^nightly$'
+	slow='^(nightly|bench)$'
+	;;
 --quick) quick=true ;;
 *)
 	printf 'usage: %s [--all | --quick]\n' "$0" >&2
@@ -163,7 +167,7 @@ if $quick; then
 	check release -L '^unit$'
 else
 	check release -LE "$left"
-	check asan -LE '^(nightly|bench)$'
+	check asan -LE "$slow"
 	stage build-clang build clang
 fi
 

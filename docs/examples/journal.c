@@ -10,6 +10,7 @@
  *
  * The pool file is FILE, JOURNAL_SIZE bytes, all of it the log.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,7 +37,10 @@ map_file(const char *path)
 	int fd = open(path, O_RDWR | O_CREAT, 0600);
 	void *p = MAP_FAILED;
 
-	if (fd >= 0 && ftruncate(fd, JOURNAL_SIZE) == 0)
+	/* With its space: a store into a hole would end the program where the disk is full. */
+	if (fd >= 0)
+		errno = posix_fallocate(fd, 0, JOURNAL_SIZE);
+	if (fd >= 0 && errno == 0)
 		p = mmap(NULL, JOURNAL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p == MAP_FAILED)
 		perror(path);
@@ -80,6 +84,16 @@ open_log(struct repl *r, struct repl_log **log)
 	return rc;
 }
 
+/* Here as well, or this pool has to be restored when the machine loses its power. */
+static int
+make_durable(void *pool)
+{
+	if (msync(pool, JOURNAL_SIZE, MS_SYNC) == 0)
+		return 0;
+	perror("msync");
+	return 1;
+}
+
 static int
 append_lines(struct repl_log *log, void *pool)
 {
@@ -89,12 +103,8 @@ append_lines(struct repl_log *log, void *pool)
 	while (fgets(line, sizeof(line), stdin)) {
 		if (repl_log_append(log, 0, line, strlen(line), &position))
 			return fail("append");
-		/* Here as well, or this pool has to be restored when the machine loses its power.
-		 */
-		if (msync(pool, JOURNAL_SIZE, MS_SYNC)) {
-			perror("msync");
+		if (make_durable(pool))
 			return 1;
-		}
 		(void)printf("%" PRIu64 "\n", position);
 		if (fflush(stdout))
 			return 1;
@@ -116,9 +126,11 @@ list_lines(struct repl_log *log)
 }
 
 static int
-trim_lines(struct repl_log *log, const char *position)
+trim_lines(struct repl_log *log, void *pool, const char *position)
 {
-	return repl_log_trim(log, 0, strtoull(position, NULL, 10)) ? fail("trim") : 0;
+	if (repl_log_trim(log, 0, strtoull(position, NULL, 10)))
+		return fail("trim");
+	return make_durable(pool);
 }
 
 int
@@ -143,7 +155,7 @@ main(int argc, char **argv)
 	if (open_pool(pool, argv[3], argc - 4 - trim, argv + 4 + trim, &r) || open_log(r, &log))
 		rc = fail("open");
 	else if (trim)
-		rc = trim_lines(log, argv[4]);
+		rc = trim_lines(log, pool, argv[4]);
 	else
 		rc = strcmp(command, "list") == 0 ? list_lines(log) : append_lines(log, pool);
 	repl_log_close(log);

@@ -26,6 +26,7 @@ struct conffile {
 	const char *pos; /* next line */
 	const char *end;
 	unsigned line;                     /* number of the line handed out last */
+	char value[CONFFILE_TEXT_MAX + 2]; /* of that line where inih has not all of it; else "" */
 	unsigned given[CONFFILE_KEYS_MAX]; /* line that gave the key of that row, or 0 */
 };
 
@@ -297,7 +298,7 @@ fail(struct conffile *f, int rc)
 
 /* What inih would cut or overlook without a word. Returns true after fail(). */
 static bool
-refuse_line(struct conffile *f, const char *line, size_t len, size_t len_max)
+refuse_line(struct conffile *f, const char *line, size_t len)
 {
 	const char *close, *rest, *end = line + len;
 
@@ -308,11 +309,6 @@ refuse_line(struct conffile *f, const char *line, size_t len, size_t len_max)
 			fail(f, err_set(f->e, REPL_E_CONFIG, "byte 0x%02x is not text", c));
 			return true;
 		}
-	}
-	if (len > len_max) {
-		fail(f, err_set(f->e, REPL_E_CONFIG, "the line has %zu bytes, more than %zu", len,
-				len_max));
-		return true;
 	}
 	if (len == 0 || line[0] != '[')
 		return false;
@@ -327,9 +323,39 @@ refuse_line(struct conffile *f, const char *line, size_t len, size_t len_max)
 	return true;
 }
 
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* The value as inih has it: from the first '=' or ':' on, up to a ';' behind a blank. */
+static void
+note_value(struct conffile *f, const char *line, const char *end)
+{
+	const char *from = line, *to;
+	size_t len;
+
+	while (from < end && *from != '=' && *from != ':')
+		from++;
+	from += from < end;
+	for (to = from; to < end && !(to > from && *to == ';' && is_blank(to[-1])); to++)
+		;
+	while (from < to && is_blank(*from))
+		from++;
+	while (to > from && is_blank(to[-1]))
+		to--;
+	len = (size_t)(to - from);
+	if (len > CONFFILE_TEXT_MAX + 1)
+		len = CONFFILE_TEXT_MAX + 1; /* too long, which set_value() says */
+	memcpy(f->value, from, len);
+	f->value[len] = '\0';
+}
+
 /*
- * The fgets of inih. Leading blanks are taken off, because inih would take an
- * indented line for more of the value above it.
+ * The fgets of inih. What is longer than its buffer, which is short, has its end cut off: it gets
+ * the name from it, and take_pair() the value from us. Leading blanks are taken off, because inih
+ * would take an indented line for more of the value above it.
  */
 static char *
 read_line(char *out, int size, void *stream)
@@ -352,8 +378,13 @@ read_line(char *out, int size, void *stream)
 	if (line < end && (*line == ';' || *line == '#'))
 		line = end;
 	len = (size_t)(end - line);
-	if (refuse_line(f, line, len, (size_t)size - 2))
+	if (refuse_line(f, line, len))
 		return NULL;
+	f->value[0] = '\0';
+	if (len > (size_t)size - 2) {
+		note_value(f, line, end);
+		len = (size_t)size - 2;
+	}
 	memcpy(out, line, len);
 	(void)strcpy(out + len, "\n");
 	return out;
@@ -367,6 +398,8 @@ take_pair(void *user, const char *section, const char *name, const char *value)
 	size_t i = find_row(f->keys, f->count, section, name);
 	int rc;
 
+	if (f->value[0])
+		value = f->value;
 	if (i == f->count)
 		rc = unknown_key(f->keys, f->count, section, name, f->e);
 	else if (f->given[i] && f->keys[i].type != CONFFILE_LIST)

@@ -81,11 +81,40 @@ word_or(struct dirtymap *m, uint64_t w, uint64_t bits)
 	return (bits & ~had) != 0;
 }
 
-/* Bits from to to, both included, of one word. */
-static uint64_t
-bits_between(unsigned from, unsigned to)
+/* Whatever else is set in it meanwhile stays. */
+static void
+word_clear(struct dirtymap *m, uint64_t w, uint64_t bits)
 {
-	return (~0ULL << from) & (~0ULL >> (WORD_BITS - 1 - to));
+	uint64_t had = atomic_fetch_and(&m->word[w], ~bits);
+
+	atomic_fetch_sub(&m->set, (uint64_t)__builtin_popcountll(had & bits));
+}
+
+/* The bits of word w that stand for blocks first to last, both included; it has some of them. */
+static uint64_t
+word_bits(uint64_t w, uint64_t first, uint64_t last)
+{
+	uint64_t bits = ~0ULL;
+
+	if (w == first / WORD_BITS)
+		bits &= ~0ULL << (first % WORD_BITS);
+	if (w == last / WORD_BITS)
+		bits &= ~0ULL >> (WORD_BITS - 1 - last % WORD_BITS);
+	return bits;
+}
+
+/* The blocks that a range touches; false: none. */
+static bool
+blocks_touched(const struct dirtymap *m, uint64_t off, uint64_t len, uint64_t *first,
+	       uint64_t *last)
+{
+	if (len == 0 || off >= m->pool_size)
+		return false;
+	if (len > m->pool_size - off)
+		len = m->pool_size - off;
+	*first = off >> m->shift;
+	*last = (off + len - 1) >> m->shift;
+	return true;
 }
 
 bool
@@ -94,19 +123,22 @@ dirtymap_set(struct dirtymap *m, uint64_t off, uint64_t len)
 	uint64_t first, last;
 	bool any = false;
 
-	if (len == 0 || off >= m->pool_size)
+	if (!blocks_touched(m, off, len, &first, &last))
 		return false;
-	if (len > m->pool_size - off)
-		len = m->pool_size - off;
-	first = off >> m->shift;
-	last = (off + len - 1) >> m->shift;
-	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++) {
-		unsigned from = w == first / WORD_BITS ? (unsigned)(first % WORD_BITS) : 0;
-		unsigned to = w == last / WORD_BITS ? (unsigned)(last % WORD_BITS) : WORD_BITS - 1;
-
-		any |= word_or(m, w, bits_between(from, to));
-	}
+	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++)
+		any |= word_or(m, w, word_bits(w, first, last));
 	return any;
+}
+
+void
+dirtymap_unset(struct dirtymap *m, uint64_t off, uint64_t len)
+{
+	uint64_t first, last;
+
+	if (!blocks_touched(m, off, len, &first, &last))
+		return;
+	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++)
+		word_clear(m, w, word_bits(w, first, last));
 }
 
 void
@@ -123,63 +155,68 @@ dirtymap_clear(struct dirtymap *m)
 	atomic_store(&m->set, 0);
 }
 
-/* The first block at or behind from whose bit is set, or is clear; m->blocks if none. */
+/* The first block of [from, end) whose bit is set; end if none. */
 static uint64_t
-block_find(const struct dirtymap *m, uint64_t from, bool set)
+block_find(const struct dirtymap *m, uint64_t from, uint64_t end)
 {
-	for (uint64_t w = from / WORD_BITS; w < m->words; w++) {
-		uint64_t bits = atomic_load(&m->word[w]);
+	for (uint64_t w = from / WORD_BITS; from < end && w <= (end - 1) / WORD_BITS; w++) {
+		uint64_t bits = atomic_load(&m->word[w]) & word_bits(w, from, end - 1);
 
-		if (!set)
-			bits = ~bits;
-		if (w == from / WORD_BITS)
-			bits &= ~0ULL << (from % WORD_BITS);
-		bits &= word_mask(m, w);
 		if (bits)
 			return w * WORD_BITS + (unsigned)__builtin_ctzll(bits);
 	}
-	return m->blocks;
+	return end;
+}
+
+/* dirtymap_next() of what lies below end. */
+static bool
+run_find(const struct dirtymap *m, uint64_t from, uint64_t end, uint64_t max_len, struct range *run)
+{
+	uint64_t at, below;
+
+	if (end > m->pool_size)
+		end = m->pool_size;
+	if (from >= end || max_len == 0 || atomic_load(&m->set) == 0)
+		return false;
+	below = ((end - 1) >> m->shift) + 1;
+	at = block_find(m, from >> m->shift, below);
+	if (at == below)
+		return false;
+	run->off = at << m->shift;
+	if (run->off < from)
+		run->off = from;
+	/* Not farther than is asked for: a run may be the whole pool. */
+	do
+		at++;
+	while (at < below && (at << m->shift) - run->off < max_len &&
+	       (atomic_load(&m->word[at / WORD_BITS]) >> (at % WORD_BITS) & 1));
+	run->len = (at == below ? end : at << m->shift) - run->off;
+	if (run->len > max_len)
+		run->len = max_len;
+	return true;
 }
 
 bool
 dirtymap_next(const struct dirtymap *m, uint64_t from, uint64_t max_len, struct range *run)
 {
-	uint64_t first, end;
+	return run_find(m, from, m->pool_size, max_len, run);
+}
 
-	if (from >= m->pool_size || max_len == 0 || atomic_load(&m->set) == 0)
-		return false;
-	first = block_find(m, from >> m->shift, true);
-	if (first == m->blocks)
-		return false;
-	run->off = first << m->shift;
-	if (run->off < from)
-		run->off = from;
-	/* Not farther than is asked for: a run may be the whole pool. */
-	end = first;
-	do
-		end++;
-	while (end < m->blocks && (end << m->shift) - run->off < max_len &&
-	       (atomic_load(&m->word[end / WORD_BITS]) >> (end % WORD_BITS) & 1));
-	end = end == m->blocks ? m->pool_size : end << m->shift;
-	run->len = end - run->off < max_len ? end - run->off : max_len;
-	return true;
+bool
+dirtymap_next_below(const struct dirtymap *m, uint64_t from, uint64_t end, struct range *run)
+{
+	return run_find(m, from, end, UINT64_MAX, run);
 }
 
 /* Blocks [first, end), all of them set in m. */
 static void
 blocks_move(struct dirtymap *m, struct dirtymap *to, uint64_t first, uint64_t end)
 {
-	uint64_t last = end - 1;
-
-	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++) {
-		unsigned from = w == first / WORD_BITS ? (unsigned)(first % WORD_BITS) : 0;
-		unsigned upto =
-			w == last / WORD_BITS ? (unsigned)(last % WORD_BITS) : WORD_BITS - 1;
-		uint64_t bits = bits_between(from, upto), had;
+	for (uint64_t w = first / WORD_BITS; w <= (end - 1) / WORD_BITS; w++) {
+		uint64_t bits = word_bits(w, first, end - 1);
 
 		(void)word_or(to, w, bits);
-		had = atomic_fetch_and(&m->word[w], ~bits);
-		atomic_fetch_sub(&m->set, (uint64_t)__builtin_popcountll(had & bits));
+		word_clear(m, w, bits);
 	}
 }
 
@@ -193,7 +230,7 @@ dirtymap_take(struct dirtymap *m, struct dirtymap *to, uint64_t from, uint64_t e
 	assert(m->shift == to->shift && max_len >> m->shift);
 	if (below > to->blocks)
 		below = to->blocks;
-	first = block_find(m, from >> m->shift, true);
+	first = block_find(m, from >> m->shift, below);
 	if (first >= below)
 		return false;
 	if (below - first > max_len >> m->shift)
@@ -265,9 +302,8 @@ dirtymap_grow_undo(struct dirtymap *m, uint64_t pool_size)
 	m->words = words_of(m->blocks);
 	for (uint64_t w = m->words - 1; w < words; w++) {
 		uint64_t keep = w < m->words ? word_mask(m, w) : 0;
-		uint64_t had = atomic_fetch_and(&m->word[w], keep);
 
-		atomic_fetch_sub(&m->set, (uint64_t)__builtin_popcountll(had & ~keep));
+		word_clear(m, w, ~keep);
 	}
 }
 

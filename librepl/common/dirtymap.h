@@ -33,6 +33,9 @@ void dirtymap_free(struct dirtymap *m);
 bool dirtymap_set(struct dirtymap *m, uint64_t off, uint64_t len);
 void dirtymap_set_all(struct dirtymap *m);
 
+/* The same blocks are clean. Any thread, but whose bits go is not told. */
+void dirtymap_unset(struct dirtymap *m, uint64_t off, uint64_t len);
+
 /* Nobody else may be setting. */
 void dirtymap_clear(struct dirtymap *m);
 
@@ -42,6 +45,9 @@ void dirtymap_clear(struct dirtymap *m);
  * itself if its block is dirty.
  */
 bool dirtymap_next(const struct dirtymap *m, uint64_t from, uint64_t max_len, struct range *run);
+
+/* The same of what lies below end, cut there: no other words are looked at. */
+bool dirtymap_next_below(const struct dirtymap *m, uint64_t from, uint64_t end, struct range *run);
 
 /*
  * Move the first run of dirty blocks at or behind from, whole ones that end at or

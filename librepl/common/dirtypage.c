@@ -143,9 +143,9 @@ static int
 header_check(const struct dirtypage_header *h, uint64_t len, struct err *e)
 {
 	bool ok = h->count >= 1 && h->count <= DIRTYPAGE_REPLICAS_MAX && h->pool_size &&
-		  h->pool_size <= INT64_MAX && h->pool_size % DIRTYPAGE_SIZE == 0 &&
-		  h->shift >= DIRTYMAP_SHIFT_MIN && h->shift <= DIRTYMAP_SHIFT_MAX &&
-		  h->extent_shift >= DIRTYPAGE_EXTENT_SHIFT && h->extent_shift <= SHIFT_LIMIT &&
+		  h->pool_size <= INT64_MAX && h->shift >= DIRTYMAP_SHIFT_MIN &&
+		  h->shift <= DIRTYMAP_SHIFT_MAX && h->extent_shift >= DIRTYPAGE_EXTENT_SHIFT &&
+		  h->extent_shift <= SHIFT_LIMIT &&
 		  ((h->pool_size - 1) >> h->extent_shift) < DIRTYPAGE_EXTENTS;
 
 	if (!ok || dirtypage_region_len(h) != len)

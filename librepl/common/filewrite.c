@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,6 +65,14 @@ filewrite_all(int fd, const void *buf, size_t len, off_t off)
 	}
 	guard_leave(&g, errnum);
 	return errnum ? -1 : 0;
+}
+
+const char *
+filewrite_unable(const char *dir)
+{
+	struct statfs fs;
+
+	return statfs(dir, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC ? "hugetlbfs" : NULL;
 }
 
 int

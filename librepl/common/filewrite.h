@@ -13,6 +13,10 @@
 /* All of it: 0, or -1 with errno. */
 int filewrite_all(int fd, const void *buf, size_t len, off_t off);
 
+/* Files in this directory take no write(2), only mappings: the name of its file system, else NULL.
+ */
+const char *filewrite_unable(const char *dir);
+
 /* posix_fallocate(3): 0 or an errno. */
 int filewrite_allocate(int fd, off_t off, off_t len);
 

@@ -28,18 +28,43 @@ ids_have(const struct gen_id *ids, unsigned count, const struct gen_id *id)
 	return false;
 }
 
-/* The place that a new entry is made room in: unused, or the oldest that nobody wants. */
+struct wanted {
+	bool itself, beside;
+};
+
+/* Of an unused place neither. */
+static struct wanted
+history_wanted(const struct generation *g, unsigned i, const struct gen_id *keep, unsigned count)
+{
+	const struct gen_id *newer = i > 0 ? &g->history[i - 1] : &g->current;
+
+	if (gen_id_is_nil(&g->history[i]))
+		return (struct wanted){0};
+	return (struct wanted){
+		.itself = ids_have(keep, count, &g->history[i]),
+		.beside = ids_have(keep, count, newer) ||
+			  (i + 1 < GEN_HISTORY && ids_have(keep, count, &g->history[i + 1])),
+	};
+}
+
+/*
+ * The place that a new entry is made room in: unused, or the oldest that nobody wants, if possible
+ * one that stands beside none that is wanted.
+ */
 static unsigned
 history_last(const struct generation *g, const struct gen_id *keep, unsigned count)
 {
-	unsigned i = GEN_HISTORY - 1;
+	unsigned last = GEN_HISTORY;
 
-	while (i > 0 && !gen_id_is_nil(&g->history[i]) && ids_have(keep, count, &g->history[i]))
-		i--;
-	/* All are wanted: the first place has not been looked at. */
-	if (i == 0 && ids_have(keep, count, &g->history[0]))
-		return GEN_HISTORY - 1;
-	return i;
+	for (unsigned i = GEN_HISTORY; i-- > 0;) {
+		struct wanted w = history_wanted(g, i, keep, count);
+
+		if (!w.itself && !w.beside)
+			return i;
+		if (!w.itself && last == GEN_HISTORY)
+			last = i;
+	}
+	return last < GEN_HISTORY ? last : GEN_HISTORY - 1;
 }
 
 void

@@ -42,8 +42,10 @@ void gen_advance(struct generation *g, const struct gen_id *id);
 
 /*
  * The same, but a full history drops the oldest entry that is none of keep, count of
- * them, and only where there is no such one the oldest of all. A chain with gaps is
- * no lie: it only knows fewer of its ancestors.
+ * them, and only where there is no such one the oldest of all. While it has another choice it
+ * drops none that stands beside one of keep either: who is known by that may have been told the
+ * next without an answer, or not have been told it by who died over it and has the one before. A
+ * chain with gaps is no lie: it only knows fewer of its ancestors.
  */
 void gen_advance_keeping(struct generation *g, const struct gen_id *id, const struct gen_id *keep,
 			 unsigned count);

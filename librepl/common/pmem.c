@@ -157,7 +157,6 @@ pmem_reserve(struct pmem_map *m, size_t size)
 	size_t room = size > SIZE_MAX / 2 / PMEM_ROOM_TIMES ? size : size * PMEM_ROOM_TIMES;
 	uintptr_t at;
 
-	m->room = size;
 	room = room < PMEM_ROOM_MIN ? PMEM_ROOM_MIN : room;
 	for (; room > size; room /= 2) {
 		room -= room % PMEM_ALIGN;
@@ -173,23 +172,40 @@ pmem_reserve(struct pmem_map *m, size_t size)
 	m->room = room;
 }
 
+/*
+ * What is to be mapped for so many bytes: whole units, of a device or pages of a file. 0: to the
+ * file's end, which lies in the last page of these; libpmem2 takes that page no other way.
+ */
+static int
+pmem_length(const struct pmem_map *m, size_t off, size_t size, size_t *length)
+{
+	size_t align, file_size;
+	int rc = pmem2_source_alignment(m->source, &align);
+
+	if (rc == 0)
+		rc = pmem2_source_size(m->source, &file_size);
+	if (rc)
+		return rc;
+	*length = size + (align - size % align) % align;
+	if (off + size <= file_size && off + *length > file_size)
+		*length = 0;
+	return 0;
+}
+
 static int
 pmem_map_open(struct pmem_map *m, int fd, size_t off, size_t size)
 {
 	struct pmem2_config *config = NULL;
-	size_t align;
+	size_t length = 0;
 	int rc;
 
 	rc = pmem2_source_from_fd(&m->source, fd);
-	/* A device is mapped in whole units of its own. */
 	if (rc == 0)
-		rc = pmem2_source_alignment(m->source, &align);
-	if (rc == 0 && pmem_is_device(fd))
-		size += (align - size % align) % align;
+		rc = pmem_length(m, off, size, &length);
 	if (rc == 0)
 		rc = pmem2_config_new(&config);
 	if (rc == 0)
-		rc = pmem_config_fill(config, m, off, size);
+		rc = pmem_config_fill(config, m, off, length);
 	if (rc == 0)
 		rc = pmem2_map_new(&m->map, config, m->source);
 	(void)pmem2_config_delete(&config);
@@ -383,6 +399,8 @@ pmem_map_at(const struct pmem_map *m, uint8_t *at, size_t len, int fd, off_t off
 int
 pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t len, struct err *e)
 {
+	/* The rest of a page that is mapped already. */
+	size_t lead = (m->page_size - at % m->page_size) % m->page_size;
 	int rc;
 
 	if (at > m->room || len > m->room - at)
@@ -390,7 +408,8 @@ pmem_map_extend(struct pmem_map *m, uint64_t at, int fd, uint64_t fd_off, size_t
 			       "%s is mapped with %zu bytes and has addresses for %zu: open it "
 			       "anew to let it grow beyond, or raise the limit on address space",
 			       m->path, pmem_map_size(m), m->room);
-	if (pmem_map_at(m, m->addr + at, len, fd, (off_t)fd_off) == MAP_FAILED)
+	if (len > lead && pmem_map_at(m, m->addr + at + lead, len - lead, fd,
+				      (off_t)(fd_off + lead)) == MAP_FAILED)
 		return err_errno(e, err_from_errno(errno), errno, "map %zu bytes more of %s", len,
 				 m->path);
 	if ((rc = pmem_flush_choose(m, fd)) != 0)

@@ -202,6 +202,10 @@ reason_of_error(const struct err *e, enum reason_phase phase)
 			return e->by_target ? REPL_REASON_CONFIG : REPL_REASON_LOCAL;
 		break;
 	case REPL_E_LIMIT:
+		/* While it is in use the target's, too, comes by its lanes. */
+		if (!open && !e->by_target)
+			return REPL_REASON_LOCAL;
+		break;
 	case REPL_E_IO:
 		if (phase == REASON_CONNECT && !e->by_target)
 			return REPL_REASON_LOCAL;

@@ -67,7 +67,7 @@
 	X(POOL_MISSING, "pool-missing", "the target has no such pool",                             \
 	  "replctl list TARGET; to fill a new one where the program runs: replctl create "         \
 	  "TARGET/POOL --size SIZE; replctl resume FILE TARGET/POOL; else: replctl sync FILE "     \
-	  "TARGET/POOL")                                                                           \
+	  "TARGET/POOL; of a pool set of librpmem's: pmempool sync of its set file")               \
 	X(OTHER_WRITER, "other-writer",                                                            \
 	  "another session writes to the replica: another program's, or the last one of this "     \
 	  "program, which the target has not ended yet; it is tried again by itself",              \
@@ -87,12 +87,15 @@
 	  "open has ended: replctl sync --dry-run FILE TARGET/POOL")                               \
 	X(SIZE, "size", "the pool there has another size than the local data",                     \
 	  "replctl info TARGET/POOL; a smaller one grows by replctl grow TARGET/POOL --size "      \
-	  "SIZE; to a larger one the local file has to grow, or, where nothing in it counts: "     \
+	  "SIZE; if it lies in files of a set, the local file has to be made a multiple of 4096 "  \
+	  "bytes long; to a larger one the local file has to grow, or, where nothing in it "       \
+	  "counts: "                                                                               \
 	  "replctl remove TARGET/POOL; replctl resume FILE TARGET/POOL")                           \
-	X(DAMAGED, "damaged", "the replica's metadata can't be believed",                          \
-	  "copy the pool's file away unless a good copy is known, then replctl remove "            \
-	  "TARGET/POOL; to make it anew: replctl resume FILE TARGET/POOL where the program "       \
-	  "runs, else replctl sync FILE TARGET/POOL")                                              \
+	X(DAMAGED, "damaged", "the replica's metadata or its files can't be believed",             \
+	  "put back what the message names; or, if that is lost, copy the pool's file away "       \
+	  "unless a good copy is known, then replctl remove TARGET/POOL; to make it anew: "        \
+	  "replctl resume FILE TARGET/POOL where the program runs, else replctl sync FILE "        \
+	  "TARGET/POOL; of a pool set of librpmem's: pmempool sync of its set file")               \
 	X(REFUSED, "refused", "the target refused, for safety",                                    \
 	  "replctl info TARGET/POOL; do what the message says, then replctl resume FILE "          \
 	  "TARGET/POOL")                                                                           \
@@ -110,8 +113,9 @@
 	X(WRITER_GONE, "writer-gone",                                                              \
 	  "its writer ended without closing it: it holds all that was acknowledged until then, "   \
 	  "and perhaps more; another copy may have gone on without it",                            \
-	  "if the program still runs: replctl why FILE; else start it again, or replctl newest "   \
-	  "TARGET/POOL and the other replicas tells which to restore")                             \
+	  "if the program still runs: replctl why FILE; if its machine has lost its power, or "    \
+	  "FILE is lost: replctl newest TARGET/POOL and the other replicas tells which to "        \
+	  "restore; else start it again")                                                          \
 	X(CONFIG, "config", "the configuration is wrong, here or on the target",                   \
 	  "correct what the message names; replctl list TARGET; then, where a program "            \
 	  "replicates to it: replctl resume FILE TARGET/POOL")                                     \

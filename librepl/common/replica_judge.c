@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "replica_judge.h"
 
+#include "newest.h"
+
 #define NEXT_CHOOSE "look at both (replctl info, replctl verify), then choose one: replctl resolve"
 
 static const struct reason_text {
@@ -61,13 +63,18 @@ has_more(const struct sidecar *replica, const struct sidecar *local)
 		(replica->state == SIDECAR_UNKNOWN || replica->state == SIDECAR_UP_TO_DATE));
 }
 
-/* Who was promoted with a part may have gone on from that: each has what the other has not. */
+/*
+ * Who was promoted with a part may have gone on from that, and names the generation all the same:
+ * each has what the other has not.
+ */
 static enum gen_relation
 relation_of(const struct generation *chain, const struct sidecar *local,
 	    const struct sidecar *replica)
 {
 	enum gen_relation relation = gen_compare(chain, &replica->generation);
 
+	if (relation == GEN_BEHIND && newest_promoted_part(replica, local))
+		return GEN_DIVERGED;
 	if ((relation != GEN_EQUAL && relation != GEN_AHEAD) || !has_more(replica, local))
 		return relation;
 	return local->primary ? GEN_DIVERGED : GEN_BEHIND;

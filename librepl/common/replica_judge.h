@@ -60,9 +60,10 @@ struct judgement {
 void replica_judge(const struct judge_input *in, struct judgement *out);
 
 /*
- * Of the local data to the replica: gen_compare() of the chains, but of a copy that has, by its
- * position, a part of a generation of which the replica has more it is no chain that counts. It is
- * behind that, or diverged from it where it was promoted.
+ * Of the local data to the replica: gen_compare() of the chains, but where one has, by its
+ * position, a part of a generation of which the other one has more its chain does not count: local
+ * data are behind then. Of one that was promoted with such a part, be it the replica, each has what
+ * the other has not: they have diverged.
  */
 enum gen_relation judge_relation(const struct sidecar *local, const struct sidecar *replica);
 

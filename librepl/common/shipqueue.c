@@ -138,10 +138,40 @@ shipqueue_through(struct shipqueue *q, uint64_t number)
 		q->through = number;
 }
 
-uint64_t
-shipqueue_behind(const struct shipqueue *q, unsigned replica)
+static uint64_t
+ended_last(const struct ship_ended *ended, const struct gen_id *id)
 {
-	return shipqueue_has(q, replica, q->through) ? 0 : q->through;
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		if (gen_id_equal(&ended[i].id, id))
+			return ended[i].last;
+	return 0;
+}
+
+/* By their names: a full history may have dropped any. */
+void
+shipqueue_ended(struct shipqueue *q, const struct generation *chain)
+{
+	struct ship_ended was[GEN_HISTORY];
+
+	memcpy(was, q->ended, sizeof(was));
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		q->ended[i] = (struct ship_ended){.id = chain->history[i],
+						  .last = ended_last(was, &chain->history[i])};
+	q->ended[0].last = q->through;
+}
+
+/* Of an older one the last shipment is none that comes later. */
+uint64_t
+shipqueue_behind(const struct shipqueue *q, unsigned replica, struct generation *chain)
+{
+	unsigned n = 0;
+
+	while (n < GEN_HISTORY && !shipqueue_has(q, replica, q->ended[n].last))
+		n++;
+	if (n == 0)
+		return 0;
+	gen_forget_since(chain, &q->ended[n - 1].id);
+	return q->ended[n - 1].last;
 }
 
 bool

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "generation.h"
 #include "librepl.h"
 
 /* What one costs beside its bytes, for the bound of a lag: empty ones are not free. */
@@ -56,10 +57,17 @@ struct shipview {
 	uint64_t weight;                   /* of what is not acknowledged */
 };
 
+/* A generation that is over, and the last shipment that was acknowledged in it. */
+struct ship_ended {
+	struct gen_id id;
+	uint64_t last; /* 0: none, it is from before the queue */
+};
+
 struct shipqueue {
-	struct shipment *tail; /* the last one if it still lives */
-	uint64_t last;         /* number given last */
-	uint64_t through;      /* of the last one that was acknowledged */
+	struct shipment *tail;                /* the last one if it still lives */
+	uint64_t last;                        /* number given last */
+	uint64_t through;                     /* of the last one that was acknowledged */
+	struct ship_ended ended[GEN_HISTORY]; /* a chain's history, place by place */
 	struct shipview view[REPL_TARGETS_MAX];
 };
 
@@ -90,8 +98,15 @@ void shipqueue_close(struct shipqueue *q, unsigned replica,
 /* The drain that ends with this shipment returns: it is acknowledged, and all before it. */
 void shipqueue_through(struct shipqueue *q, uint64_t number);
 
-/* The last acknowledged shipment if the replica lacks any of those; 0: it has all of them. */
-uint64_t shipqueue_behind(const struct shipqueue *q, unsigned replica);
+/* A new generation, which has just become chain's: what is through was acknowledged before it. */
+void shipqueue_ended(struct shipqueue *q, const struct generation *chain);
+
+/*
+ * Of the oldest generation that the replica lacks some of, but for the current one, the last
+ * shipment; it and what is newer goes from the history of chain, which is that of the last
+ * shipqueue_ended(). 0: it has all of them.
+ */
+uint64_t shipqueue_behind(const struct shipqueue *q, unsigned replica, struct generation *chain);
 
 /* It has all up to that number. */
 bool shipqueue_has(const struct shipqueue *q, unsigned replica, uint64_t number);

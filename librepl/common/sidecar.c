@@ -43,7 +43,8 @@ enum {
 	AT_RECORD_LEN = 656,
 	AT_BACKING = 664,
 	AT_LAYOUT = 680,
-	AT_ZERO_688 = 688,
+	AT_ORDER = 688,
+	AT_ZERO_696 = 696,
 };
 
 #define MAGIC            "REPLSIDE"
@@ -54,19 +55,21 @@ enum {
 #define FLAG_OPENING     16U
 #define FLAG_WAITED      32U
 #define FLAG_SETTLED     64U
-#define MINOR_RING       1 /* brought the receive ring and sparse pools */
-#define MINOR_DIRTY      2 /* brought the dirty map and the position */
-#define MINOR_ATTR       3 /* brought attributes of a pool set */
-#define MINOR_OPENING    4 /* brought the first opening that has not ended */
-#define MINOR_RECORD     5 /* brought the position record, and who is waited for */
-#define MINOR_BACKING    6 /* brought what the pool lies in, and whether that is settled */
-#define MINOR_LAYOUT     7 /* brought how a set has its bytes */
-#define MINOR_TWO_ATTR   1 /* attributes, of major versions 2 and 3 */
-#define MINOR_TWO_OPEN   2 /* the first opening, of major versions 2 and 3 */
-#define MINOR_TWO_RECORD 3 /* both, of major versions 2 and 3 */
-#define MINOR_TWO_BACK   4 /* both, of major versions 2 and 3 */
-#define MINOR_TWO_LAYOUT 5 /* the bytes of a set, of major versions 2 and 3 */
-#define POOL_ALIGN       4096U
+#define MINOR_RING       1     /* brought the receive ring and sparse pools */
+#define MINOR_DIRTY      2     /* brought the dirty map and the position */
+#define MINOR_ATTR       3     /* brought attributes of a pool set */
+#define MINOR_OPENING    4     /* brought the first opening that has not ended */
+#define MINOR_RECORD     5     /* brought the position record, and who is waited for */
+#define MINOR_BACKING    6     /* brought what the pool lies in, and whether that is settled */
+#define MINOR_LAYOUT     7     /* brought how a set has its bytes */
+#define MINOR_ORDER      8     /* brought the order of its files */
+#define MINOR_TWO_ATTR   1     /* attributes, of later major versions */
+#define MINOR_TWO_OPEN   2     /* the first opening, of later major versions */
+#define MINOR_TWO_RECORD 3     /* both, of later major versions */
+#define MINOR_TWO_BACK   4     /* both, of later major versions */
+#define MINOR_TWO_LAYOUT 5     /* the bytes of a set, of later major versions */
+#define MINOR_TWO_ORDER  6     /* the order of its files, of later major versions */
+#define POOL_PAGE        4096U /* of versions below 4 a size is a multiple of it */
 
 /* What a copy on media is. */
 enum copy_kind { COPY_WHOLE, COPY_DAMAGED, COPY_NEWER };
@@ -99,7 +102,7 @@ sidecar_holds(const struct sidecar *s)
 {
 	if (s->ring_len)
 		return "receive ring";
-	if (s->journal_len)
+	if (s->journal_len && s->journal_committed)
 		return "resync journal";
 	return s->log_len ? "round log" : NULL;
 }
@@ -136,16 +139,26 @@ is_part(const struct sidecar *s)
 	return s->state == SIDECAR_UNKNOWN && s->position;
 }
 
+static unsigned
+encode_major(const struct sidecar *s)
+{
+	if (s->pool_size % POOL_PAGE)
+		return 4;
+	if (s->log_len)
+		return 3;
+	return s->journal_len || s->primary || is_part(s) ? 2 : 1;
+}
+
 /*
  * The oldest version whose programs do no harm to a pool like this: those of
  * version 1 would serve one with a journal as it is, let a fenced writer in, and
  * take a part of a generation for all of it; those of version 2 would serve one
- * with a round log without what is in that.
+ * with a round log without what is in that; those of version 3 know whole pages only.
  */
 static void
 encode_version(const struct sidecar *s, uint8_t *slot)
 {
-	unsigned major = s->log_len ? 3 : s->journal_len || s->primary || is_part(s) ? 2 : 1;
+	unsigned major = encode_major(s);
 	bool attr = !all_zero(s->attr, sizeof(s->attr));
 	unsigned minor = s->ring_len || s->sparse ? MINOR_RING : 0;
 
@@ -163,6 +176,8 @@ encode_version(const struct sidecar *s, uint8_t *slot)
 		minor = major > 1 ? MINOR_TWO_BACK : MINOR_BACKING;
 	if (s->layout)
 		minor = major > 1 ? MINOR_TWO_LAYOUT : MINOR_LAYOUT;
+	if (s->order)
+		minor = major > 1 ? MINOR_TWO_ORDER : MINOR_ORDER;
 	put_le16(slot + AT_MAJOR, (uint16_t)major);
 	put_le16(slot + AT_MINOR, (uint16_t)minor);
 }
@@ -210,6 +225,7 @@ sidecar_encode(const struct sidecar *s, uint8_t slot[SIDECAR_SLOT_SIZE])
 	put_le64(slot + AT_RECORD_LEN, s->position_len);
 	memcpy(slot + AT_BACKING, s->backing.b, GEN_ID_SIZE);
 	put_le64(slot + AT_LAYOUT, s->layout);
+	put_le64(slot + AT_ORDER, s->order);
 	put_le64(slot + AT_CHECKSUM, slot_sum(slot));
 }
 
@@ -271,12 +287,20 @@ has_layout(const uint8_t *slot)
 	return has_minor(slot, MINOR_LAYOUT, MINOR_TWO_LAYOUT);
 }
 
+static bool
+has_order(const uint8_t *slot)
+{
+	return has_minor(slot, MINOR_ORDER, MINOR_TWO_ORDER);
+}
+
 /* Where what the slot's version does not know begins. */
 static size_t
 reserved_at(const uint8_t *slot)
 {
+	if (has_order(slot))
+		return AT_ZERO_696;
 	if (has_layout(slot))
-		return AT_ZERO_688;
+		return AT_ORDER;
 	if (has_backing(slot))
 		return AT_LAYOUT;
 	if (has_record(slot))
@@ -310,9 +334,9 @@ check_reserved(const uint8_t *slot, struct err *e)
 			   (get_le32(slot + AT_FLAGS) & (FLAG_PRIMARY | FLAG_COMMITTED))))
 		return err_set(e, REPL_E_CORRUPT, "version 1 with a journal or a primary");
 	if (major < 3 && !all_zero(slot + AT_LOG_OFF, AT_ATTR - AT_LOG_OFF) &&
-	    minor <= (major == 2 ? MINOR_TWO_LAYOUT : MINOR_LAYOUT))
+	    minor <= (major == 2 ? MINOR_TWO_ORDER : MINOR_ORDER))
 		return err_set(e, REPL_E_CORRUPT, "version %u with a round log", major);
-	if (has_minor(slot, MINOR_LAYOUT + 1, MINOR_TWO_LAYOUT + 1))
+	if (has_minor(slot, MINOR_ORDER + 1, MINOR_TWO_ORDER + 1))
 		return 0;
 	zero = reserved_at(slot);
 	if ((get_le32(slot + AT_FLAGS) & ~known) || !all_zero(slot + AT_ZERO_68, 4) ||
@@ -391,10 +415,9 @@ check_values(const struct sidecar *s, struct err *e)
 	if (s->sequence == 0 || s->sequence > INT64_MAX)
 		return err_set(e, REPL_E_CORRUPT, "sequence %llu is out of bounds",
 			       (unsigned long long)s->sequence);
-	if (s->pool_size == 0 || s->pool_size % POOL_ALIGN || s->pool_size > INT64_MAX)
-		return err_set(e, REPL_E_CORRUPT,
-			       "pool size %llu is not a positive multiple of %u below 2^63",
-			       (unsigned long long)s->pool_size, POOL_ALIGN);
+	if (s->pool_size == 0 || s->pool_size > INT64_MAX)
+		return err_set(e, REPL_E_CORRUPT, "pool size %llu is out of bounds",
+			       (unsigned long long)s->pool_size);
 	if (s->position > INT64_MAX)
 		return err_set(e, REPL_E_CORRUPT, "position is out of bounds");
 	if (s->created_s > INT64_MAX || s->updated_s > INT64_MAX)
@@ -454,11 +477,18 @@ sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, struct 
 		memcpy(got.backing.b, slot + AT_BACKING, GEN_ID_SIZE);
 	if (has_layout(slot))
 		got.layout = get_le64(slot + AT_LAYOUT);
+	if (has_order(slot))
+		got.order = get_le64(slot + AT_ORDER);
 	memcpy(got.generation.current.b, slot + AT_GENERATION, GEN_ID_SIZE);
 	for (unsigned i = 0; i < GEN_HISTORY; i++)
 		memcpy(got.generation.history[i].b, slot + AT_HISTORY + i * GEN_ID_SIZE,
 		       GEN_ID_SIZE);
 	rc = check_values(&got, e);
+	if (!rc && get_le16(slot + AT_MAJOR) < 4 && got.pool_size % POOL_PAGE)
+		rc = err_set(e, REPL_E_CORRUPT,
+			     "version %u with a pool of %llu bytes, no multiple of %u",
+			     get_le16(slot + AT_MAJOR), (unsigned long long)got.pool_size,
+			     POOL_PAGE);
 	if (rc)
 		return rc;
 	*s = got;
@@ -541,10 +571,14 @@ sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e)
 	if (rc)
 		return rc;
 	best = newest(&c);
-	if (best < 0)
-		return err_set(e, REPL_E_CORRUPT,
-			       "sidecar: both copies are damaged (first: %s; second: %s)",
-			       c.why[0].text, c.why[1].text);
+	if (best < 0) {
+		rc = err_set(e, REPL_E_CORRUPT,
+			     "sidecar: both copies are damaged (first: %s; second: %s)",
+			     c.why[0].text, c.why[1].text);
+		if (e)
+			e->errnum = c.why[0].errnum ? c.why[0].errnum : c.why[1].errnum;
+		return rc;
+	}
 	*s = c.s[best];
 	*repair = copies_differ(&c);
 	return 0;

@@ -18,7 +18,7 @@
 #include "generation.h"
 
 #define SIDECAR_SUFFIX    ".repl"
-#define SIDECAR_VERSION   3 /* the highest major version that is understood */
+#define SIDECAR_VERSION   4 /* the highest major version that is understood */
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
 #define SIDECAR_ATTR_SIZE 104
@@ -86,6 +86,8 @@ struct sidecar {
 	struct gen_id backing;
 	/* The same of a pool set: how its bytes are spread over its files. 0: nobody knows. */
 	uint64_t layout;
+	/* The same: which files it names, and in which order. 0: nobody knows. */
+	uint64_t order;
 	bool settled; /* of a device: nothing was stored since all of it was flushed */
 };
 
@@ -106,7 +108,8 @@ int sidecar_decode(const uint8_t slot[SIDECAR_SLOT_SIZE], struct sidecar *s, str
 /*
  * Read from an open file: the newest whole copy. *repair is set if the other
  * one is damaged or older; the next sidecar_write() mends it. REPL_E_CORRUPT if
- * neither is whole, REPL_E_VERSION if made by a newer version.
+ * neither is whole, and e->errnum if one could not be read; REPL_E_VERSION if made by a newer
+ * version.
  */
 int sidecar_read(int fd, struct sidecar *s, bool *repair, struct err *e);
 

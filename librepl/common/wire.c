@@ -507,6 +507,13 @@ wire_stage_chain(uint64_t chain, const uint8_t *msg)
 	return sum64_seeded(msg, WIRE_HEADER_SIZE, chain);
 }
 
+void
+wire_stage_adopt(uint8_t *msg, size_t len, uint32_t epoch)
+{
+	put_le32(msg + AT_EPOCH, epoch);
+	put_le64(msg + AT_SUM, message_sum(msg, len));
+}
+
 static size_t
 message_len(const uint8_t *mem, size_t size, enum wire_type type)
 {

@@ -207,6 +207,9 @@ bool wire_stage_peek(const uint8_t *msg, size_t size, struct wire_commit_view *v
  */
 uint64_t wire_stage_chain(uint64_t chain, const uint8_t *msg);
 
+/* Make a whole STAGE one of another epoch: only its header changes. */
+void wire_stage_adopt(uint8_t *msg, size_t len, uint32_t epoch);
+
 /* The first byte of the message that a view is of, which has this many. */
 const uint8_t *wire_commit_message(const struct wire_commit_view *v, size_t *len);
 

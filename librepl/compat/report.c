@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,7 @@
 
 #include "filewrite.h"
 #include "librepl.h"
+#include "stderrline.h"
 
 #define TEXT_MAX 2048
 
@@ -28,7 +31,28 @@ log_level(void)
 {
 	const char *text = secure_getenv("RPMEM_LOG_LEVEL");
 
-	return text ? atoi(text) : 0;
+	return text && *text ? atoi(text) : REPORT_WARNING;
+}
+
+/* PMDK's own texts do not say why a replica is not made or opened. */
+static void
+print_line(const char *text)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char last[TEXT_MAX];
+	char line[TEXT_MAX + 16];
+	bool again = true;
+	int n;
+
+	/* Whoever prints may take its time, or be gone since a fork: others do without. */
+	if (pthread_mutex_trylock(&lock))
+		return;
+	again = strcmp(text, last) == 0;
+	(void)snprintf(last, sizeof(last), "%s", text);
+	n = again ? 0 : snprintf(line, sizeof(line), "librpmem: %s\n", text);
+	if (n > 0)
+		stderrline_put(line, n < (int)sizeof(line) ? (size_t)n : sizeof(line) - 1);
+	(void)pthread_mutex_unlock(&lock);
 }
 
 /* Opened for each line: a handle to keep would have to survive fork() and close(). */
@@ -43,11 +67,16 @@ log_line(enum report_level level, const char *text)
 	struct tm tm;
 	int fd, n;
 
-	if (!path || !*path || log_level() < (int)level)
+	if (log_level() < (int)level)
 		return;
-	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
-	if (fd < 0)
+	fd = path && *path
+		     ? open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			    0600)
+		     : -1;
+	if (fd < 0) {
+		print_line(text);
 		return;
+	}
 	if (gmtime_r(&now, &tm))
 		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
 	n = snprintf(line, sizeof(line), "%s librpmem[%ld] %s: %s\n", when, (long)getpid(),
@@ -110,10 +139,16 @@ static const struct {
 int
 report_repl(int rc, const char *what)
 {
+	return report_repl_next(rc, what, "");
+}
+
+int
+report_repl_next(int rc, const char *what, const char *next)
+{
 	int errnum = EREMOTEIO;
 
 	for (size_t i = 0; i < sizeof(errnums) / sizeof(errnums[0]); i++)
 		if (errnums[i].status == rc)
 			errnum = errnums[i].errnum;
-	return report_set(errnum, "%s: %s", what, repl_errormsg());
+	return report_set(errnum, "%s: %s%s", what, repl_errormsg(), next);
 }

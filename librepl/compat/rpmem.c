@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "le.h"
 #include "repl_set.h"
 #include "report.h"
+#include "text.h"
 
 #define PAGE       4096U
 #define TARGET_MAX 768U
@@ -20,12 +22,14 @@
 
 struct rpmem_pool {
 	struct repl *r;
-	size_t size;     /* of the caller's range */
-	size_t header;   /* bytes of it that are not replicated */
-	unsigned lanes;  /* granted */
-	bool filling;    /* made by pmempool, as a copy of another replica: closed it is whole */
-	bool pmempool;   /* opened by it: read to be copied */
-	char target[64]; /* for texts */
+	size_t size;    /* of the caller's range */
+	size_t header;  /* bytes of it that are not replicated */
+	unsigned lanes; /* granted */
+	bool filling;   /* made by pmempool, as a copy of another replica: closed it is whole */
+	bool pmempool;  /* opened by it: read to be copied */
+	bool copied;    /* ... as it was begun */
+	_Atomic bool told_away;
+	char target[TARGET_MAX];
 	size_t undrained[REPL_LANES_MAX];
 };
 
@@ -147,6 +151,19 @@ struct start {
 	uint8_t attr[PMDK_ATTR_SIZE];
 };
 
+/* What helps where an opening has failed. */
+static const char *
+start_next(const struct start *how, int rc)
+{
+	if (how->create || how->pmempool)
+		return "";
+	if (rc == REPL_E_CORRUPT)
+		return "; next: put back what is missing or was changed; if that is lost: pmempool "
+		       "sync of the set file, which makes the replica anew";
+	return rc == REPL_E_NOT_FOUND ? "; next: pmempool sync of the set file, which makes it"
+				      : "";
+}
+
 /* A copy that goes on without its target is none. */
 static int
 start_open(struct start *how, struct repl_config *cfg, const char *text, void *addr, size_t size,
@@ -157,7 +174,8 @@ start_open(struct start *how, struct repl_config *cfg, const char *text, void *a
 	if (rc)
 		return rc;
 	if (!how->create)
-		return repl_set_open(cfg, text, addr, size, how->attr, &how->has, r);
+		return repl_set_open(cfg, text, addr, size, !how->pmempool, how->attr, &how->has,
+				     r);
 	return repl_set_create(cfg, text, addr, size, how->has ? how->attr : NULL, how->pmempool,
 			       r);
 }
@@ -190,7 +208,7 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 
 		(void)snprintf(what, sizeof(what), "%s%s", how->create ? "create" : "open",
 			       warning);
-		(void)report_repl(rc, what);
+		(void)report_repl_next(rc, what, start_next(how, rc));
 		if (rc == REPL_E_CORRUPT)
 			(void)snprintf(damaged, sizeof(damaged), "%s", text);
 		free(p);
@@ -200,7 +218,7 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 	p->header = repl_set_header(p->r);
 	p->lanes = repl_lanes(p->r) < *nlanes ? repl_lanes(p->r) : *nlanes;
 	p->pmempool = how->pmempool;
-	(void)snprintf(p->target, sizeof(p->target), "%.63s", text);
+	(void)snprintf(p->target, sizeof(p->target), "%s", text);
 	*nlanes = p->lanes;
 	if (warning[0])
 		report_log(REPORT_WARNING, "%s%s", text, warning);
@@ -252,6 +270,12 @@ rpmem_open(const char *target, const char *pool_set_name, void *pool_addr, size_
 
 	if (p && !how.pmempool)
 		p = pool_started(p, repl_set_agrees(p->r));
+	if (p && !how.pmempool && repl_set_is_demoted(p->r))
+		report_log(REPORT_WARNING,
+			   "%s: was called up to date by somebody else than its last program, as "
+			   "by replctl demote, or that is not known, as at a target of an earlier "
+			   "version: what it has and the pool lacks is overwritten",
+			   p->target);
 	if (p && open_attr)
 		attr_decode(how.attr, open_attr);
 	return p;
@@ -270,15 +294,97 @@ rpmem_set_attr(RPMEMpool *rpp, const struct rpmem_pool_attr *attr)
 	return rc ? report_repl(rc, rpp->target) : 0;
 }
 
+/* The replica as a command takes it. */
+static const char *
+target_word(const RPMEMpool *p, char word[TARGET_MAX])
+{
+	if (!text_quote(p->target, word, TARGET_MAX))
+		(void)strcpy(word, "TARGET/POOL");
+	return word;
+}
+
+/* The next program does not open the pool with it: it may have what the pool lacks. */
+static bool
+is_kept(const RPMEMpool *p, int reason)
+{
+	return reason == REPL_REASON_PROMOTED ||
+	       (reason == REPL_REASON_DIVERGED && !repl_set_is_single(p->r));
+}
+
+/* What the next program does with the replica. */
+static const char *
+loss_fate(const RPMEMpool *p, int reason)
+{
+	if (is_kept(p, reason))
+		return "what they made durable is here alone";
+	switch (reason) {
+	case REPL_REASON_DIVERGED:
+	case REPL_REASON_BEHIND:
+	case REPL_REASON_UNRELATED:
+		return "the next program that opens the pool overwrites what the replica has: what "
+		       "counts there has to be copied away at the target before, or is kept by "
+		       "replctl promote";
+	case REPL_REASON_POOL_MISSING:
+	case REPL_REASON_DAMAGED:
+		return "no program opens the pool before the replica is there again, as pmempool "
+		       "sync of the set file makes it anew";
+	default:
+		return "the next program that opens the pool brings it up to date";
+	}
+}
+
 /* By the policy nobody else has been told. */
 static void
 log_loss(const RPMEMpool *p)
 {
 	struct repl_stat st = {.struct_size = sizeof(st)};
+	char word[TARGET_MAX], remove[TARGET_MAX + 128] = "";
 
-	if (repl_stat(p->r, 0, &st) == 0 && st.replication == REPL_REPL_DEGRADED)
-		report_log(REPORT_WARNING, "%s: lost, %llu drains went without it: %s", p->target,
-			   (unsigned long long)st.degraded_count, st.reason);
+	if (repl_stat(p->r, 0, &st) || st.replication == REPL_REPL_ESTABLISHED)
+		return;
+	(void)target_word(p, word);
+	if (is_kept(p, st.reason_code))
+		(void)snprintf(remove, sizeof(remove),
+			       "; where nothing in it counts: replctl remove --force %s, then "
+			       "pmempool sync of the set file",
+			       word);
+	report_log(REPORT_WARNING,
+		   "%s: closed without it, %llu drains went without it: %s; %s; next: replctl why "
+		   "%s%s",
+		   p->target, (unsigned long long)st.degraded_count, st.reason,
+		   loss_fate(p, st.reason_code), word, remove);
+}
+
+/* To go on without a replica is silent by itself. At the first call that does, and when it is back.
+ */
+static void
+tell_loss(RPMEMpool *p)
+{
+	bool lost = repl_set_is_away(p->r);
+	struct repl_stat st = {.struct_size = sizeof(st)};
+	char word[TARGET_MAX];
+	int saved = errno;
+
+	if (atomic_load_explicit(&p->told_away, memory_order_relaxed) == lost ||
+	    atomic_exchange(&p->told_away, lost) == lost)
+		return;
+	if (!lost)
+		report_log(REPORT_WARNING, "%s: the replica is back, and has everything",
+			   p->target);
+	else if (!repl_stat(p->r, 0, &st))
+		report_log(REPORT_WARNING, "%s: REPLICA LOST: %s; next: replctl why %s", p->target,
+			   st.reason, target_word(p, word));
+	errno = saved;
+}
+
+/* Of a call that writes. */
+static int
+write_done(RPMEMpool *p, int rc)
+{
+	int ret = rc ? report_repl(rc, p->target) : 0;
+
+	tell_loss(p);
+	return ret;
 }
 
 int
@@ -374,7 +480,7 @@ pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags
 			n = len < PIECE ? len : PIECE;
 			rc = repl_persist(p->r, lane, off, n);
 		}
-	return rc ? report_repl(rc, p->target) : 0;
+	return write_done(p, rc);
 }
 
 int
@@ -394,7 +500,7 @@ rpmem_flush(RPMEMpool *rpp, size_t offset, size_t length, unsigned lane, unsigne
 	if (!rc)
 		rc = repl_flush(rpp->r, lane, offset - rpp->header, length);
 	rpp->undrained[lane] += length;
-	return rc ? report_repl(rc, rpp->target) : 0;
+	return write_done(rpp, rc);
 }
 
 int
@@ -408,7 +514,7 @@ rpmem_drain(RPMEMpool *rpp, unsigned lane, unsigned flags)
 		return report_set(EINVAL, "lane %u of %u", lane, rpp ? rpp->lanes : 0);
 	rc = repl_drain(rpp->r, lane);
 	rpp->undrained[lane] = 0;
-	return rc ? report_repl(rc, rpp->target) : 0;
+	return write_done(rpp, rc);
 }
 
 int
@@ -430,15 +536,38 @@ rpmem_deep_persist(RPMEMpool *rpp, size_t offset, size_t length, unsigned lane)
  * pmempool reads to copy it to other replicas. Before that, and before it changes anything, it
  * reads the pool's descriptor of each, and takes the first one in the set's order.
  */
-static int
-source_check(const RPMEMpool *p, size_t offset, size_t length)
+static bool
+is_choosing(const RPMEMpool *p, size_t offset, size_t length)
 {
-	int rc = repl_set_source(p->r, offset == p->header && length <= PAGE);
+	return offset == p->header && length <= PAGE;
+}
+
+/* What a program wrote while the replica was away is in no copy of it. */
+static void
+tell_unclosed(RPMEMpool *p, size_t offset, size_t length)
+{
+	if (p->copied || is_choosing(p, offset, length) || repl_set_closed(p->r))
+		return;
+	p->copied = true;
+	report_log(REPORT_WARNING,
+		   "%s: its last writer ended without closing it, or it was promoted since; all "
+		   "that this replica acknowledged "
+		   "is copied from it, and what was written while it was lost is not in it: where "
+		   "the set has another one replctl newest, with all of them, tells which has more",
+		   p->target);
+}
+
+static int
+source_check(RPMEMpool *p, size_t offset, size_t length)
+{
+	int rc = repl_set_source(p->r, is_choosing(p, offset, length));
 
 	if (rc)
 		return report_repl(rc, p->target);
-	if (!away[0] || repl_set_closed(p->r))
+	if (!away[0] || repl_set_closed(p->r)) {
+		tell_unclosed(p, offset, length);
 		return 0;
+	}
 	return report_set(EPERM,
 			  "%s: was not closed by its last program, and %s, which can't be opened, "
 			  "may have more; nothing was changed; next: the same when that can be "

@@ -17,7 +17,8 @@
  *           is inside the same lane, or the library for longer than op-timeout:
  *           nothing was done, call again. No function is a cancellation point.
  * Deadlines. Every function returns within the deadline that the config gives
- *           for its kind of call.
+ *           for its kind of call, but for what the local disk takes to sync a
+ *           few records beside the pool when a replica is lost.
  * Fork.     A handle does not survive fork(): in the child all calls on it, and on
  *           its logs, are REPL_E_INVAL and do nothing, and the child should call
  *           repl_abandon() once.
@@ -139,12 +140,12 @@ struct repl;
 #define REPL_OPEN_SPARSE     4U /* one that is created takes space as it is written */
 
 /*
- * Open the replicas of cfg for the size bytes mapped at addr. Both must be
- * multiples of 4096. On success each replica equals the range: a new one is
- * filled, an older one of the same lineage gets what differs (by block
- * hashes). A replica that is newer, diverged or unrelated is REPL_E_DIVERGED
- * and nothing is changed. The range must stay mapped until repl_close().
- * cfg is copied. flags is an OR of REPL_OPEN_*, unknown bits are REPL_E_INVAL.
+ * Open the replicas of cfg for the size bytes mapped at addr. That is a multiple of
+ * 4096; so is the size where a target has the pool in the files of a set, else it may be
+ * any. On success each replica equals the range: a new one is filled, an older one of
+ * the same lineage gets what differs (by block hashes). A replica that is newer, diverged or
+ * unrelated is REPL_E_DIVERGED and nothing is changed. The range must stay mapped until
+ * repl_close(). cfg is copied. flags is an OR of REPL_OPEN_*, unknown bits are REPL_E_INVAL.
  */
 REPL_API int repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags,
 		       struct repl **out) REPL_MUST_CHECK;
@@ -227,7 +228,7 @@ REPL_API int repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t 
 			 const void *data, size_t len, size_t *off) REPL_MUST_CHECK;
 
 /*
- * The range is new_size bytes now, a multiple of 4096: the caller has mapped more
+ * The range is new_size bytes now: the caller has mapped more
  * behind it, at the same address, of zeros. Every replica grows while its lanes
  * stay open; other threads may go on calling. REPL_E_NOSPC, or another
  * replica's refusal: none has grown, all is as before. What is not zero in the new
@@ -295,7 +296,8 @@ REPL_API int repl_log_append_batch(struct repl_log *log, unsigned lane, const st
  * Read the record at position from the local range: begin with repl_log_head()
  * and go on with *next until REPL_E_NOT_FOUND, which is the tail or a position
  * that was trimmed. *len gets the record's length, also with REPL_E_LIMIT when
- * buf is too small. Any thread, at any time.
+ * buf is too small: then *next is not set, to read it with more room. Any thread,
+ * at any time.
  */
 REPL_API int repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size,
 			   size_t *len, uint64_t *next) REPL_MUST_CHECK;

@@ -14,29 +14,17 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "descriptors.h"
 #include "follow.h"
 #include "pools.h"
 #include "real.h"
 
 #define NODRAIN 1 /* PMEM_F_MEM_NODRAIN */
+#define PAGE    4096U
 #define EXPORT  __attribute__((visibility("default")))
 
 /* In a function that is interposed: a real one calls it. */
 #define INNER follow_inner(__builtin_return_address(0))
-
-void *
-real_symbol(const char *library, const char *name)
-{
-	void *f = dlsym(RTLD_NEXT, name);
-	/* Never given back: what is found stays where it is. */
-	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
-
-	if (!f && handle)
-		f = dlsym(handle, name);
-	follow_real((const void *)(uintptr_t)real_symbol);
-	follow_real(f);
-	return f;
-}
 
 /* ---- libc ---- */
 
@@ -81,10 +69,13 @@ remap_file_pages(void *addr, size_t len, int prot, size_t page, int flags)
 			   : (int)syscall(SYS_remap_file_pages, addr, len, prot, page, flags);
 }
 
+/* What librepl renames is no pool, whatever its name: its threads are waited for under locks. */
+#define OURS descriptors_caller(__builtin_return_address(0))
+
 static int
-renamed(int rc, const char *from, const char *to)
+renamed(int rc, const char *from, const char *to, bool ours)
 {
-	if (rc == 0 && pools_any())
+	if (rc == 0 && !ours && pools_any())
 		pools_renamed(from, to);
 	return rc;
 }
@@ -92,45 +83,46 @@ renamed(int rc, const char *from, const char *to)
 EXPORT int
 renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
 {
-	return renamed((int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags), from, to);
+	return renamed((int)syscall(SYS_renameat2, from_dir, from, to_dir, to, flags), from, to,
+		       OURS);
 }
 
 /* Not by the one above, which a sandbox may not know. */
 EXPORT int
 renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
-	return renamed((int)syscall(SYS_renameat, from_dir, from, to_dir, to), from, to);
+	return renamed((int)syscall(SYS_renameat, from_dir, from, to_dir, to), from, to, OURS);
 }
 
 EXPORT int
 rename(const char *from, const char *to)
 {
-	return renameat(AT_FDCWD, from, AT_FDCWD, to);
+	return renamed((int)syscall(SYS_renameat, AT_FDCWD, from, AT_FDCWD, to), from, to, OURS);
 }
 
 /* From another name to this one: the first is not changed. */
 EXPORT int
 linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
 {
-	return renamed((int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags), to, to);
+	return renamed((int)syscall(SYS_linkat, from_dir, from, to_dir, to, flags), to, to, OURS);
 }
 
 EXPORT int
 link(const char *from, const char *to)
 {
-	return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+	return renamed((int)syscall(SYS_linkat, AT_FDCWD, from, AT_FDCWD, to, 0), to, to, OURS);
 }
 
 EXPORT int
 symlinkat(const char *text, int to_dir, const char *to)
 {
-	return renamed((int)syscall(SYS_symlinkat, text, to_dir, to), to, to);
+	return renamed((int)syscall(SYS_symlinkat, text, to_dir, to), to, to, OURS);
 }
 
 EXPORT int
 symlink(const char *text, const char *to)
 {
-	return symlinkat(text, AT_FDCWD, to);
+	return renamed((int)syscall(SYS_symlinkat, text, AT_FDCWD, to), to, to, OURS);
 }
 
 EXPORT int
@@ -173,19 +165,32 @@ sync_file_range(int fd, off64_t off, off64_t len, unsigned flags)
 		      "sync_file_range(2)");
 }
 
-static int
-resized(int rc, const struct stat *before, off_t len)
+/* A call that has failed amid its work, as by an error of the device, may have done it. */
+static off_t
+size_left(const struct stat *before, int fd, const char *path)
+{
+	int saved_errno = errno;
+	struct stat now;
+	int rc = path ? stat(path, &now) : fstat(fd, &now);
+
+	errno = saved_errno;
+	if (rc || now.st_ino != before->st_ino || now.st_dev != before->st_dev)
+		return before->st_size;
+	return now.st_size;
+}
+
+static void
+resized(const struct stat *before, off_t len)
 {
 	struct stat now = *before;
 	off_t was = before->st_size;
 
 	now.st_size = len;
-	if (rc == 0 && was != len && pools_any()) {
+	if (was != len && pools_any()) {
 		pools_resized(&now);
 		pools_changed(before, (uint64_t)(was < len ? was : len),
 			      (uint64_t)(was < len ? len : was));
 	}
-	return rc;
 }
 
 /* Of a file of that size that may be about to have len. */
@@ -199,11 +204,16 @@ shrinks(const struct stat *before, off_t len)
 EXPORT int
 ftruncate(int fd, off_t len)
 {
-	struct stat before = {0};
+	struct stat before;
+	bool any = pools_any() && fstat(fd, &before) == 0;
+	int rc;
 
-	if (pools_any() && fstat(fd, &before) == 0)
+	if (any)
 		shrinks(&before, len);
-	return resized((int)syscall(SYS_ftruncate, fd, len), &before, len);
+	rc = (int)syscall(SYS_ftruncate, fd, len);
+	if (any)
+		resized(&before, rc ? size_left(&before, fd, NULL) : len);
+	return rc;
 }
 
 EXPORT int ftruncate64(int fd, off64_t len) __attribute__((alias("ftruncate")));
@@ -211,21 +221,25 @@ EXPORT int ftruncate64(int fd, off64_t len) __attribute__((alias("ftruncate")));
 EXPORT int
 truncate(const char *path, off_t len)
 {
-	struct stat before = {0};
+	struct stat before;
+	bool any = pools_any() && stat(path, &before) == 0;
+	int rc;
 
-	if (pools_any() && stat(path, &before) == 0)
+	if (any)
 		shrinks(&before, len);
-	return resized((int)syscall(SYS_truncate, path, len), &before, len);
+	rc = (int)syscall(SYS_truncate, path, len);
+	if (any)
+		resized(&before, rc ? size_left(&before, -1, path) : len);
+	return rc;
 }
 
 EXPORT int truncate64(const char *path, off64_t len) __attribute__((alias("truncate")));
 
-/* Others get room for them, and no byte changes. */
+/* Others get room for them, and no byte changes. What is not known may change any. */
 static bool
 changes(int mode)
 {
-	return mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE | FALLOC_FL_COLLAPSE_RANGE |
-		       FALLOC_FL_INSERT_RANGE);
+	return mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_UNSHARE_RANGE);
 }
 
 /*
@@ -274,20 +288,28 @@ fallocate(int fd, int mode, off_t off, off_t len)
 EXPORT int fallocate64(int fd, int mode, off64_t off, off64_t len)
 	__attribute__((alias("fallocate")));
 
+static __typeof__(&posix_fallocate) next_allocate;
+
+/*
+ * Looked up at once: librepl calls it when a replica is lost, under locks that the constructor of a
+ * library may wait for, while the linker is that one's.
+ */
+__attribute__((constructor)) static void
+next_init(void)
+{
+	next_allocate = (__typeof__(next_allocate))(uintptr_t)dlsym(RTLD_NEXT, "posix_fallocate");
+}
+
 EXPORT int
 posix_fallocate(int fd, off_t off, off_t len)
 {
-	static __typeof__(&posix_fallocate) real;
-	__typeof__(&posix_fallocate) f = __atomic_load_n(&real, __ATOMIC_RELAXED);
 	struct stat before, now;
 	bool any = pools_any() && fstat(fd, &before) == 0;
 	int rc;
 
-	if (!f) {
-		f = (__typeof__(f))(uintptr_t)dlsym(RTLD_NEXT, "posix_fallocate");
-		__atomic_store_n(&real, f, __ATOMIC_RELAXED);
-	}
-	rc = f(fd, off, len);
+	if (!next_allocate)
+		next_init();
+	rc = next_allocate(fd, off, len);
 	if (any)
 		(void)lengthened(fd, &before, &now);
 	return rc;
@@ -300,27 +322,55 @@ EXPORT int
 madvise(void *addr, size_t len, int advice)
 {
 	int rc = (int)syscall(SYS_madvise, addr, len, advice);
+	uintptr_t at = (uintptr_t)addr;
+	int saved_errno = errno;
 
-	if (rc == 0 && advice == MADV_REMOVE) {
+	/* One that has failed may have done a part: up to what is locked, or around gaps. */
+	if (advice == MADV_REMOVE && at % PAGE == 0 && len <= UINTPTR_MAX - PAGE - at) {
 		follow_zeroed(addr, len);
 		follow_drain();
+		errno = saved_errno;
 	}
 	return rc;
 }
 
 /* ---- libpmem ---- */
 
-/*
- * Each has its own copy: found once, by whoever comes first, and INNER knows its library before
- * anybody has it.
- */
+#define REAL_TABLE(X)                                                                              \
+	X(pmem_flush)                                                                              \
+	X(pmem_drain)                                                                              \
+	X(pmem_persist)                                                                            \
+	X(pmem_msync)                                                                              \
+	X(pmem_deep_flush)                                                                         \
+	X(pmem_deep_drain)                                                                         \
+	X(pmem_deep_persist)                                                                       \
+	X(pmem_memmove)                                                                            \
+	X(pmem_memcpy)                                                                             \
+	X(pmem_memset)                                                                             \
+	X(pmem_memmove_persist)                                                                    \
+	X(pmem_memcpy_persist)                                                                     \
+	X(pmem_memset_persist)                                                                     \
+	X(pmem_memmove_nodrain)                                                                    \
+	X(pmem_memcpy_nodrain)                                                                     \
+	X(pmem_memset_nodrain)
+
+static struct {
+#define REAL_MEMBER(name) void *name;
+	REAL_TABLE(REAL_MEMBER)
+#undef REAL_MEMBER
+} real;
+
+__attribute__((constructor)) static void
+real_init(void)
+{
+#define REAL_FIND(name) real_early(&real.name, #name);
+	REAL_TABLE(REAL_FIND)
+#undef REAL_FIND
+}
+
 #define REAL(name)                                                                                 \
-	static __typeof__(&name) real;                                                             \
-	__typeof__(&name) f = __atomic_load_n(&real, __ATOMIC_ACQUIRE);                            \
-	if (!f) {                                                                                  \
-		f = (__typeof__(&name))(uintptr_t)real_symbol("libpmem.so.1", #name);              \
-		__atomic_store_n(&real, f, __ATOMIC_RELEASE);                                      \
-	}
+	__typeof__(&name) f =                                                                      \
+		(__typeof__(&name))(uintptr_t)real_once(&real.name, "libpmem.so.1", #name);
 
 void pmem_flush(const void *addr, size_t len);
 void pmem_drain(void);

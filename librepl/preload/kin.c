@@ -17,7 +17,7 @@
 #include "real.h"
 #include "thread.h"
 
-#define MEMBERS   (2U * KIN_POOLS) /* processes that have a pool open, or had a moment ago */
+#define MEMBERS   (2U * KIN_POOLS) /* who has a pool open, or had a moment ago */
 #define MOMENT_NS 100000000L
 #define STUCK_NS  10000000000ULL
 #define JOIN_MAX  256U /* lines: to wait costs as much as to send them */
@@ -30,8 +30,8 @@
 #define POST_MAX   (LINES_ALL / 2 * LINE) /* more is posted in parts */
 
 /*
- * A process that serves: its thread holds the mutex until it ends, be that by a signal or because
- * the process becomes another program; the kernel tells.
+ * Of a process that serves a pool: its thread for that holds the mutex until it ends, be that by a
+ * signal or because the process becomes another program; the kernel tells.
  */
 struct member {
 	pthread_mutex_t alive;
@@ -51,26 +51,28 @@ struct kin_pool {
 	_Atomic dev_t dev;
 	_Atomic ino_t ino;
 	_Atomic bool longer, all;
+	_Atomic uint32_t bell;              /* counts, too: who serves sleeps on it */
 	_Atomic uint64_t asked, served;     /* counts of asking, and up to which */
 	_Atomic uint32_t told;              /* counts changes of those, to sleep on */
 	_Atomic uint64_t posts[KIN_RANGES]; /* 0: none */
 };
 
 struct kin {
-	_Atomic uint32_t bell; /* counts, too */
 	struct member members[MEMBERS];
 	struct kin_pool pools[KIN_POOLS];
 };
 
 static struct kin *kin;
 
-/* Of this process alone. */
-static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
-static bool begun;
-static uint32_t open_here;    /* a bit each */
-static _Atomic uint64_t self; /* as an owner; looked at without it */
-static sem_t is_begun;
-static void (*_Atomic serve_pool)(unsigned);
+/* Of this process alone, of one pool: none waits for what is done for another one. */
+static struct server {
+	bool begun, open;
+	_Atomic uint64_t self; /* as an owner; looked at without the lock */
+	sem_t is_begun;
+	void (*serve)(unsigned);
+} servers[KIN_POOLS];
+
+static pthread_mutex_t begin_lock = PTHREAD_MUTEX_INITIALIZER; /* guards them */
 
 /* ---- shared memory ---- */
 
@@ -132,7 +134,8 @@ kin_begin(void)
 		mutex_init(&k->members[i].alive);
 	for (unsigned i = 0; i < KIN_POOLS; i++)
 		mutex_init(&k->pools[i].opening);
-	(void)sem_init(&is_begun, 0, 0);
+	for (unsigned i = 0; i < KIN_POOLS; i++)
+		(void)sem_init(&servers[i].is_begun, 0, 0);
 	kin = k;
 }
 
@@ -146,10 +149,11 @@ void
 kin_forked(void)
 {
 	(void)pthread_mutex_init(&begin_lock, NULL);
-	(void)sem_init(&is_begun, 0, 0);
-	begun = false;
-	open_here = 0;
-	atomic_store(&self, 0);
+	for (unsigned i = 0; i < KIN_POOLS; i++) {
+		(void)sem_init(&servers[i].is_begun, 0, 0);
+		servers[i].begun = servers[i].open = false;
+		atomic_store(&servers[i].self, 0);
+	}
 }
 
 /* ---- who serves ---- */
@@ -209,17 +213,17 @@ opener_stopped(struct kin_pool *p)
 	return false;
 }
 
-/* With the last pool the place is another process's: there are not many. */
+/* With the pool the place is another one's: there are not many. */
 static bool
-serve_ends(void)
+serve_ends(struct server *s)
 {
 	bool ends;
 
 	(void)pthread_mutex_lock(&begin_lock);
-	ends = open_here == 0;
+	ends = !s->open;
 	if (ends) {
-		begun = false;
-		atomic_store(&self, 0);
+		s->begun = false;
+		atomic_store(&s->self, 0);
 	}
 	(void)pthread_mutex_unlock(&begin_lock);
 	return ends;
@@ -228,26 +232,24 @@ serve_ends(void)
 static void *
 serve_on(void *arg)
 {
+	struct server *s = arg;
+	unsigned pool = (unsigned)(s - servers);
+	struct kin_pool *p = &kin->pools[pool];
 	uint64_t me = member_take();
 	uint32_t bell;
 
-	(void)arg;
-	atomic_store(&self, me);
-	(void)sem_post(&is_begun);
+	atomic_store(&s->self, me);
+	(void)sem_post(&s->is_begun);
 	if (!me)
 		return NULL;
 	for (;;) {
-		bell = atomic_load(&kin->bell);
-		if (serve_ends())
+		bell = atomic_load(&p->bell);
+		if (serve_ends(s))
 			break;
-		for (unsigned i = 0; i < KIN_POOLS; i++) {
-			struct kin_pool *p = &kin->pools[i];
-
-			if (atomic_load(&p->owner) == me &&
-			    atomic_load(&p->asked) != atomic_load(&p->served))
-				atomic_load (&serve_pool)(i);
-		}
-		(void)futex_wait(&kin->bell, bell, NULL);
+		if (atomic_load(&p->owner) == me &&
+		    atomic_load(&p->asked) != atomic_load(&p->served))
+			s->serve(pool);
+		(void)futex_wait(&p->bell, bell, NULL);
 	}
 	(void)pthread_mutex_unlock(&kin->members[me % MEMBERS].alive);
 	return NULL;
@@ -257,23 +259,31 @@ serve_on(void *arg)
 static void
 serve_begin(unsigned pool, void (*serve)(unsigned))
 {
+	struct server *s = &servers[pool];
+
 	(void)pthread_mutex_lock(&begin_lock);
-	open_here |= 1U << pool;
-	if (!begun) {
-		atomic_store(&serve_pool, serve);
-		begun = thread_start_detached(serve_on, NULL) == 0;
-		while (begun && sem_wait(&is_begun))
+	s->open = true;
+	if (!s->begun) {
+		s->serve = serve;
+		s->begun = thread_start_detached(serve_on, s) == 0;
+		while (s->begun && sem_wait(&s->is_begun))
 			;
-		begun = begun && atomic_load(&self) != 0;
+		s->begun = s->begun && atomic_load(&s->self) != 0;
 	}
 	(void)pthread_mutex_unlock(&begin_lock);
 }
 
 static void
-bell_ring(void)
+bell_ring(struct kin_pool *p)
 {
-	atomic_fetch_add(&kin->bell, 1);
-	futex_wake(&kin->bell);
+	atomic_fetch_add(&p->bell, 1);
+	futex_wake(&p->bell);
+}
+
+static uint64_t
+self_of(unsigned pool)
+{
+	return atomic_load(&servers[pool].self);
 }
 
 /* Who waits is to look again. */
@@ -535,8 +545,8 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 	opening_begin(p, dev, ino);
 	owner = atomic_load(&p->owner);
 	p->heir = died;
-	if (owner == atomic_load(&self) || !is_alive(owner)) {
-		p->heir = died || (owner && owner != atomic_load(&self));
+	if (owner == self_of(pool) || !is_alive(owner)) {
+		p->heir = died || (owner && owner != self_of(pool));
 		p->covered = kin_asked(pool);
 		(void)kin_take(pool, dropped);
 		return true;
@@ -584,34 +594,33 @@ kin_opened(unsigned pool, dev_t dev, ino_t ino, void (*serve)(unsigned))
 	p->dev = dev;
 	p->ino = ino;
 	kin_served(pool, p->covered);
-	atomic_store(&p->owner, atomic_load(&self));
+	atomic_store(&p->owner, self_of(pool));
 	opening_end(p);
 	/* Somebody may have asked before. */
-	bell_ring();
+	bell_ring(p);
 }
 
 void
 kin_closed(unsigned pool)
 {
-	uint64_t me = atomic_load(&self);
-	bool last;
+	uint64_t me = self_of(pool);
+	struct kin_pool *p;
 
 	if (!kin)
 		return;
-	if (me && atomic_compare_exchange_strong(&kin->pools[pool].owner, &me, 0))
-		waiters_wake(&kin->pools[pool]);
+	p = &kin->pools[pool];
+	if (me && atomic_compare_exchange_strong(&p->owner, &me, 0))
+		waiters_wake(p);
 	(void)pthread_mutex_lock(&begin_lock);
-	open_here &= ~(1U << pool);
-	last = open_here == 0;
+	servers[pool].open = false;
 	(void)pthread_mutex_unlock(&begin_lock);
-	if (last)
-		bell_ring();
+	bell_ring(p);
 }
 
 bool
 kin_serves(unsigned pool)
 {
-	uint64_t me = atomic_load(&self);
+	uint64_t me = self_of(pool);
 
 	return kin && me && atomic_load(&kin->pools[pool].owner) == me;
 }
@@ -623,7 +632,7 @@ is_had(unsigned pool)
 {
 	uint64_t owner = kin ? atomic_load(&kin->pools[pool].owner) : 0;
 
-	return owner && owner != atomic_load(&self);
+	return owner && owner != self_of(pool);
 }
 
 bool
@@ -654,7 +663,7 @@ kin_ask(unsigned pool)
 	if (!kin)
 		return 0;
 	asked = atomic_fetch_add(&kin->pools[pool].asked, 1) + 1;
-	bell_ring();
+	bell_ring(&kin->pools[pool]);
 	return asked;
 }
 

@@ -50,8 +50,8 @@ void kin_failed(unsigned pool);
 bool kin_inherits(unsigned pool);
 
 /*
- * It is open here. serve() is called for it, by a thread of this process, each time that somebody
- * asks, until kin_closed().
+ * It is open here. serve() is called for it, by a thread of this process for this pool, each time
+ * that somebody asks, until kin_closed().
  */
 void kin_opened(unsigned pool, dev_t dev, ino_t ino, void (*serve)(unsigned));
 void kin_closed(unsigned pool);

@@ -39,17 +39,27 @@ struct begin {
 static atomic_uint replicas; /* threads of theirs, counted while they exist */
 static __thread bool theirs __attribute__((tls_model("initial-exec"))); /* this one is */
 
+static struct {
+	create_fn *create;
+	void (*exit)(void *);
+	void (*exit_c11)(int);
+} next;
+
+/* Looked up at once: later the linker may be another thread's, who waits for this one. */
+__attribute__((constructor)) static void
+next_init(void)
+{
+	next.create = (create_fn *)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
+	next.exit = (void (*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "pthread_exit");
+	next.exit_c11 = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "thrd_exit");
+}
+
 static create_fn *
 next_create(void)
 {
-	static create_fn *next;
-	create_fn *f = __atomic_load_n(&next, __ATOMIC_RELAXED);
-
-	if (!f) {
-		f = (create_fn *)(uintptr_t)dlsym(RTLD_NEXT, "pthread_create");
-		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
-	}
-	return f;
+	if (!next.create)
+		next_init();
+	return next.create;
 }
 
 static void
@@ -163,10 +173,10 @@ main_ends(void)
 EXPORT void
 pthread_exit(void *value)
 {
-	void (*next)(void *) = (void (*)(void *))(uintptr_t)dlsym(RTLD_NEXT, "pthread_exit");
-
+	if (!next.exit)
+		next_init();
 	main_ends();
-	next(value);
+	next.exit(value);
 	__builtin_unreachable();
 }
 
@@ -174,9 +184,9 @@ pthread_exit(void *value)
 EXPORT void
 thrd_exit(int code)
 {
-	void (*next)(int) = (void (*)(int))(uintptr_t)dlsym(RTLD_NEXT, "thrd_exit");
-
+	if (!next.exit_c11)
+		next_init();
 	main_ends();
-	next(code);
+	next.exit_c11(code);
 	__builtin_unreachable();
 }

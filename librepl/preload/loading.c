@@ -64,18 +64,24 @@ look_begin(void)
 	return mine;
 }
 
+/* Of another thread's look that was long and has ended meanwhile no more is known. */
 bool
 loading_now(void)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	uint64_t mine = look_begin();
+	uint64_t mine;
 
-	while (mine && atomic_load(&since_ns) == mine && !is_long())
-		(void)nanosleep(&pause, NULL);
-	if (mine && atomic_load(&since_ns) != mine)
-		return false;
-	atomic_store(&told, true);
-	return is_long();
+	do {
+		mine = look_begin();
+		while (mine && atomic_load(&since_ns) == mine && !is_long())
+			(void)nanosleep(&pause, NULL);
+		if (mine && atomic_load(&since_ns) != mine)
+			return false;
+		atomic_store(&told, true);
+		if (is_long())
+			return true;
+	} while (mine == 0);
+	return false;
 }
 
 void

@@ -10,10 +10,13 @@
 
 #include "api.h"
 #include "pools_impl.h"
+#include "target.h"
+#include "text.h"
 
 #define LOOK_NS  500000000ULL
 #define END_NS   1000000000ULL
 #define PAUSE_NS 2000000L
+#define WORD_MAX (TARGET_TEXT_MAX + 64) /* a name, quoted */
 
 void
 lost_begin(struct pool *p)
@@ -22,11 +25,19 @@ lost_begin(struct pool *p)
 	atomic_store(&p->told_lost, 0);
 }
 
+/* As a command takes it. */
+static const char *
+word_of(const char *name, char word[WORD_MAX])
+{
+	return text_quote(name, word, WORD_MAX) ? word : "TARGET/POOL";
+}
+
 /* Till there is room for its line it is not told; last: it will not be back. */
 static void
 look_at(struct pool *p, unsigned replica, const struct repl_stat *st, bool last)
 {
 	const char *name = p->targets[replica];
+	char word[WORD_MAX];
 	uint32_t bit = 1U << replica;
 	bool told = atomic_load(&p->told_lost) & bit;
 	bool is = st->replication == REPL_REPL_ESTABLISHED;
@@ -38,7 +49,7 @@ look_at(struct pool *p, unsigned replica, const struct repl_stat *st, bool last)
 	    !(atomic_fetch_or(&p->told_lost, bit) & bit) &&
 	    !report("%s: REPLICA %s %s: %s; next: replctl why %s", p->path, name,
 		    st->replication == REPL_REPL_DEGRADED ? "LOST" : "NOT UP TO DATE YET",
-		    st->reason, name))
+		    st->reason, word_of(name, word)))
 		(void)atomic_fetch_and(&p->told_lost, ~bit);
 }
 
@@ -87,6 +98,7 @@ lost_end(struct pool *p)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	uint64_t begin = now_ns(), lag;
+	char word[WORD_MAX];
 
 	while (any_lags(p) && now_ns() - begin < END_NS)
 		(void)nanosleep(&pause, NULL);
@@ -96,6 +108,7 @@ lost_end(struct pool *p)
 		if (lag > 0)
 			report("%s: REPLICA %s LAGS at the end by %llu bytes, which it may miss; "
 			       "next: replctl why %s",
-			       p->path, p->targets[i], (unsigned long long)lag, p->targets[i]);
+			       p->path, p->targets[i], (unsigned long long)lag,
+			       word_of(p->targets[i], word));
 	}
 }

@@ -24,6 +24,8 @@
 #include "pools_impl.h"
 #include "proc.h"
 #include "real.h"
+#include "target.h"
+#include "text.h"
 
 #define LOOKS_MAX 64U /* programs flush memory that is no file's, too */
 #define LATE_NS   3000000000ULL
@@ -77,6 +79,21 @@ is_changed(const struct pool *p)
 	       (st.st_mtim.tv_sec == begun.tv_sec && st.st_mtim.tv_nsec >= begun.tv_nsec);
 }
 
+/* A line has no room for longer ones. */
+static void
+tell_changed(const struct pool *p)
+{
+	char path[512], target[TARGET_TEXT_MAX + 64];
+
+	if (!text_quote(p->path, path, sizeof(path)))
+		(void)snprintf(path, sizeof(path), "FILE");
+	if (!text_quote(p->targets[0], target, sizeof(target)))
+		(void)snprintf(target, sizeof(target), "TARGET/POOL");
+	report("%s: changed, and nothing of it made durable by msync(2), libpmem or libpmem2: NOT "
+	       "REPLICATED; next: replctl sync %s %s",
+	       p->path, path, target);
+}
+
 static void
 at_exit(void)
 {
@@ -85,9 +102,7 @@ at_exit(void)
 		const struct pool *p = &pools[i];
 
 		if (p->stored && !atomic_load(&flushed[i]) && is_changed(p))
-			report("%s: changed, and nothing of it made durable by msync(2), libpmem "
-			       "or libpmem2: NOT REPLICATED; next: replctl sync %s %s",
-			       p->path, p->path, p->targets[0]);
+			tell_changed(p);
 	}
 }
 

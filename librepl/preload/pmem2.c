@@ -140,24 +140,30 @@ static const struct kind ours[KINDS_MAX] = {NAMES(0), NAMES(1), NAMES(2), NAMES(
 
 /* ---- the getters ---- */
 
-/* Looked up once, by whoever comes first; what real_symbol() has noted is seen by who has it. */
-#define REAL(name) ((__typeof__(&name))(uintptr_t)real_once(&name##_real, #name))
+#define REAL_TABLE(X)                                                                              \
+	X(pmem2_get_persist_fn)                                                                    \
+	X(pmem2_get_flush_fn)                                                                      \
+	X(pmem2_get_drain_fn)                                                                      \
+	X(pmem2_get_memmove_fn)                                                                    \
+	X(pmem2_get_memcpy_fn)                                                                     \
+	X(pmem2_get_memset_fn)                                                                     \
+	X(pmem2_deep_flush)
 
-static void *pmem2_get_persist_fn_real, *pmem2_get_flush_fn_real, *pmem2_get_drain_fn_real;
-static void *pmem2_get_memmove_fn_real, *pmem2_get_memcpy_fn_real, *pmem2_get_memset_fn_real;
-static void *pmem2_deep_flush_real;
+static struct {
+#define REAL_MEMBER(name) void *name;
+	REAL_TABLE(REAL_MEMBER)
+#undef REAL_MEMBER
+} next;
 
-static void *
-real_once(void **where, const char *name)
+__attribute__((constructor)) static void
+next_init(void)
 {
-	void *f = __atomic_load_n(where, __ATOMIC_ACQUIRE);
-
-	if (!f) {
-		f = real_symbol(LIBRARY, name);
-		__atomic_store_n(where, f, __ATOMIC_RELEASE);
-	}
-	return f;
+#define REAL_FIND(name) real_early(&next.name, #name);
+	REAL_TABLE(REAL_FIND)
+#undef REAL_FIND
 }
+
+#define REAL(name) ((__typeof__(&name))(uintptr_t)real_once(&next.name, LIBRARY, #name))
 
 /* A handler that has interrupted its own thread amid that would wait for itself. */
 static void

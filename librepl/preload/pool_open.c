@@ -22,7 +22,8 @@
 #define PAUSE_NS     10000000L
 #define CLOSE_TRIES  2
 #define BLOCK_NS     60000000000ULL
-#define AGAIN_NS     200000000ULL /* from one try to the next, at first */
+#define LOADS_NS     5000000000ULL /* that others load for who tries again */
+#define AGAIN_NS     200000000ULL  /* from one try to the next, at first */
 #define AGAIN_NS_MAX 2000000000ULL
 #define NS_A_SECOND  1000000000ULL
 #define RETRY_SHARE  20U /* at most a part of this of the time is spent on trying again */
@@ -72,13 +73,38 @@ pool_failed(const struct pool *p, int rc, const char *what)
 		abort();
 }
 
+/*
+ * The file's size is known then; *fd is as of view_open(). By its name, or where that can't be
+ * looked up by what the program and its kin have made it. False: it is longer than that, or they
+ * have told of another file, which has its name. It is to be looked at again.
+ */
+static bool
+size_look(struct pool *p, int *fd)
+{
+	uint64_t end;
+
+	*fd = view_open(p);
+	if (*fd >= 0)
+		return true;
+	end = view_ended(p);
+	if (end <= p->room && (end == 0 || view_has(p, end - 1, 1) == 1)) {
+		p->file_size = (size_t)end;
+		return true;
+	}
+	atomic_store(&p->longer, true);
+	return false;
+}
+
 /* Look at the file's size; the view covers it. 0, or a status whose text has been taken by why. */
 static int
 view_ready(struct pool *p, char *why, size_t size)
 {
-	int fd = view_open(p), rc = 0;
-	bool named = fd >= 0;
+	int fd, rc = 0;
+	bool named;
 	size_t has;
+
+	(void)size_look(p, &fd);
+	named = fd >= 0;
 
 	if (fd >= 0 && (!p->view || p->room < p->file_size)) {
 		view_unmap(p);
@@ -92,12 +118,7 @@ view_ready(struct pool *p, char *why, size_t size)
 		return REPL_E_IO;
 	/* By its name librepl finds holes that have no space; it would end the program here. */
 	has = named || p->file_size > p->room ? p->file_size : view_has(p, 0, p->file_size);
-	p->odd_size = p->file_size % PAGE != 0;
-	if (p->odd_size)
-		(void)snprintf(why, size,
-			       "its size of %zu bytes is not a multiple of %u; next: make it one",
-			       p->file_size, PAGE);
-	else if (p->file_size > p->room)
+	if (p->file_size > p->room)
 		(void)snprintf(why, size, "%zu of its %zu bytes can be looked at", p->room,
 			       p->file_size);
 	else if (has < p->file_size)
@@ -139,6 +160,17 @@ pool_must_end(const struct pool *p, int rc)
 	return (policy.fail || policy.block) && !(rc == REPL_E_BUSY && p->forked);
 }
 
+static const char *
+behind_next(const struct pool *p)
+{
+	if (atomic_load(&p->longer))
+		return "let that path name the file, which it does not";
+	if (atomic_load(&p->end) > p->size)
+		return "make the file's size a multiple of 4096: a replica in the files of a pool "
+		       "set, or at a target of an earlier version, has no other";
+	return "see why it makes durable what its file has not";
+}
+
 void
 pool_behind(struct pool *p, uint64_t from, uint64_t to)
 {
@@ -148,9 +180,8 @@ pool_behind(struct pool *p, uint64_t from, uint64_t to)
 		return;
 	if (pool_must_end(p, REPL_E_INVAL))
 		report_room();
-	report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED; next: make the "
-	       "file's size a multiple of %u",
-	       p->path, (unsigned long long)from, (unsigned long long)to, size, PAGE);
+	report("%s: bytes %llu to %llu lie behind its size of %zu: NOT REPLICATED; next: %s",
+	       p->path, (unsigned long long)from, (unsigned long long)to, size, behind_next(p));
 	if (pool_must_end(p, REPL_E_INVAL))
 		abort();
 }
@@ -290,7 +321,8 @@ pool_close_locked(struct pool *p)
 	kin_closed((unsigned)(p - pools));
 }
 
-static bool pool_retry(unsigned number);
+static const char *retry_load(unsigned number);
+static bool pool_retry(unsigned number, const char *missing);
 
 static void
 pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool again)
@@ -305,7 +337,7 @@ pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool a
 		report("%s: NOT REPLICATED: %s", p->path, why);
 	if (pool_must_end(p, rc))
 		abort();
-	retry_begin(pool_retry);
+	retry_begin((unsigned)(p - pools), retry_load, pool_retry);
 }
 
 static bool
@@ -429,6 +461,7 @@ pool_open_alone(struct pool *p, const char *missing)
 		report("%s: is replicated now", p->path);
 	p->retry_ns = 0;
 	p->size = p->file_size;
+	p->refused_size = 0;
 	p->lanes = api.repl_lanes(p->r);
 	memset(p->undrained, 0, sizeof(p->undrained));
 	p->given_up = false;
@@ -464,16 +497,25 @@ pool_due(struct pool *p)
 
 	if (state != POOL_OFF)
 		return state == POOL_CLOSED;
-	return (p->odd_size && p->longer) || p->try_now || now_ns() >= p->retry_ns;
+	return p->try_now || now_ns() >= p->retry_ns;
 }
 
-/* By the thread of retry.h. */
+/* By the thread of retry.h, as the next one. */
+static const char *
+retry_load(unsigned number)
+{
+	struct calm calm = calm_begin();
+	const char *missing = libraries_load(&pools[number]);
+
+	calm_end(calm);
+	return missing;
+}
+
 static bool
-pool_retry(unsigned number)
+pool_retry(unsigned number, const char *missing)
 {
 	struct pool *p = &pools[number];
 	struct calm calm = calm_begin();
-	const char *missing = libraries_load(p);
 	bool here = true;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
@@ -485,18 +527,29 @@ pool_retry(unsigned number)
 	return here;
 }
 
+/* Whoever may go on without replicas has them when the thread has loaded what it needs. */
+static enum retry_asked
+pool_ask(struct pool *p, bool *here)
+{
+	bool ends = pool_must_end(p, REPL_E_TIMEOUT);
+	enum retry_asked asked;
+
+	if (p->state != POOL_OFF || atomic_load(&p->over_by))
+		return RETRY_NOBODY;
+	asked = retry_ask((unsigned)(p - pools), ends ? policy.block_ns : LOADS_NS, here);
+	return asked == RETRY_LOADS && !ends ? RETRY_TRIED : asked;
+}
+
 static bool
 open_if_due(struct pool *p, bool mapped)
 {
 	const char *missing;
 	bool here = true;
+	enum retry_asked asked = pool_ask(p, &here);
 
-	if (p->state == POOL_OFF && !atomic_load(&p->over_by) &&
-	    retry_ask((unsigned)(p - pools), &here))
+	if (asked == RETRY_TRIED || !pools_may_open(p))
 		return here;
-	if (!pools_may_open(p))
-		return true;
-	missing = libraries_load(p);
+	missing = asked == RETRY_LOADS ? LOADING : libraries_load(p);
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (pool_due(p) && (!mapped || maps_has((unsigned)(p - pools))) && !pool_is_over(p))
 		here = pool_open_locked(p, missing);
@@ -560,14 +613,14 @@ any_written(int fd, size_t size)
 	return any;
 }
 
-/* False also where it can't be looked at, or has no size yet that a pool may have. */
+/* False also where it can't be looked at. */
 static bool
 file_is_whole(struct pool *p)
 {
 	int fd = view_open(p), data;
 	bool is = false;
 
-	if (fd >= 0 && p->file_size % PAGE == 0) {
+	if (fd >= 0) {
 		data = filelock_seen(fd) ? -1 : view_again(fd);
 		is = data >= 0 && any_written(data, p->file_size);
 		filelock_close(data);
@@ -607,35 +660,72 @@ pool_anew(struct pool *p)
 	(void)pthread_rwlock_unlock(&p->lock);
 }
 
-/* The file has become longer: so do the replicas, else the pool is opened anew. */
+/* By what the file has from before on. 0, or it has to be opened anew. */
+static int
+grow_replicas(struct pool *p, int fd, size_t before)
+{
+	int data = fd < 0 || filelock_seen(fd) ? -1 : view_again(fd), rc = -1;
+	size_t len = p->file_size - before;
+
+	/* As in view_ready(). */
+	if (p->file_size <= p->room && (fd >= 0 || view_has(p, before, len) == len))
+		rc = api.repl_grow(p->r, p->file_size);
+	if (!rc)
+		rc = grow_fill(p, data, before, p->file_size);
+	filelock_close(data);
+	return rc;
+}
+
+bool
+pool_rest_is_written(const struct pool *p)
+{
+	size_t end = p->size, len = (PAGE - end % PAGE) % PAGE;
+
+	return end + len <= p->room && view_has(p, end, len) == len && !is_zero(p->view + end, len);
+}
+
+/*
+ * The file has become longer: so do the replicas, else the pool is opened anew. But where one takes
+ * whole pages only, what was there before is replicated as it was.
+ */
 bool
 pool_grow(struct pool *p, uint64_t end)
 {
+	bool all = false;
+	uint64_t now;
 	size_t before;
-	int fd, data, rc = -1;
-	bool all;
+	int fd = -1;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	/* By an exchange: whose word it takes, that one's growth is seen below. */
 	(void)atomic_exchange(&p->longer, false);
 	before = p->size;
-	fd = p->state == POOL_OPEN && end > before ? view_open(p) : -1;
-	if (fd >= 0 && p->file_size > before && p->file_size % PAGE == 0) {
-		if (p->file_size <= p->room)
-			rc = api.repl_grow(p->r, p->file_size);
-		if (!rc) {
-			data = filelock_seen(fd) ? -1 : view_again(fd);
-			rc = grow_fill(p, data, before, p->file_size);
-			filelock_close(data);
-		}
-		if (rc) {
+	if (p->state == POOL_OPEN && end > before && size_look(p, &fd) &&
+	    p->file_size != p->refused_size) {
+		int rc = p->file_size <= before ? 0 : grow_replicas(p, fd, before);
+
+		if (p->file_size <= before) {
+			/* Of a file that has grown within its last page only its name tells. */
+			all = fd >= 0 || !pool_rest_is_written(p);
+			if (!all)
+				atomic_store(&p->longer, true);
+		} else if (rc == 0) {
+			p->size = p->file_size;
+			all = true;
+		} else if (rc != REPL_E_INVAL || p->file_size % PAGE == 0) {
 			pool_close_locked(p);
 			(void)pool_open_locked(p, NULL);
+			all = p->file_size <= p->size;
+		} else if (view_ends(p, &now) && now != p->file_size) {
+			/* It was cut meanwhile, which is refused as well. */
+			all = now <= before;
+			if (!all)
+				atomic_store(&p->longer, true);
 		} else {
-			p->size = p->file_size;
+			/* To ask again would keep replicas away that are on their way back. */
+			p->refused_size = p->file_size;
 		}
 	}
-	all = fd >= 0 && p->file_size <= p->size;
 	if (fd >= 0)
 		(void)close(fd);
 	(void)pthread_rwlock_unlock(&p->lock);

@@ -24,10 +24,13 @@
 #include "pools_impl.h"
 #include "real.h"
 #include "retry.h"
+#include "stderrline.h"
 
-#define FORK_WAIT_S 10
-#define PAGE        4096U
-#define LATE_MAX    16
+#define FORK_WAIT_NS 10000000000ULL
+#define FORK_HOLD_NS 1000000000ULL /* that it keeps one lock, and waits for another */
+#define NS_A_SECOND  1000000000ULL
+#define PAGE         4096U
+#define LATE_MAX     16
 
 struct pool pools[POOLS_MAX];
 unsigned pool_count;
@@ -77,7 +80,7 @@ report(const char *format, ...)
 	if (n > (int)sizeof(line) - 2)
 		n = (int)sizeof(line) - 2;
 	line[n++] = '\n';
-	tell(line, (size_t)n);
+	stderrline_put(line, (size_t)n);
 	return true;
 }
 
@@ -348,28 +351,84 @@ pools_may_open(struct pool *p)
 	return false;
 }
 
+static struct timespec
+time_of(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / NS_A_SECOND),
+				 .tv_nsec = (long)(ns % NS_A_SECOND)};
+}
+
+/* What is free is taken at once, whatever the time. */
+static bool
+fork_lock(unsigned pool, uint64_t until_ns)
+{
+	struct timespec until = time_of(until_ns);
+
+	if (!(fork_locked & 1U << pool) &&
+	    pthread_rwlock_clockwrlock(&pools[pool].lock, CLOCK_MONOTONIC, &until) == 0)
+		fork_locked |= 1U << pool;
+	return fork_locked & 1U << pool;
+}
+
+static void
+fork_unlock(void)
+{
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (fork_locked & 1U << i)
+			(void)pthread_rwlock_unlock(&pools[i].lock);
+	}
+	fork_locked = 0;
+}
+
+/* Returns one that has not come free until then, or pool_count. */
+static unsigned
+fork_lock_all(uint64_t until_ns)
+{
+	unsigned i = 0;
+
+	while (i < pool_count && fork_lock(i, until_ns))
+		i++;
+	return i;
+}
+
+/*
+ * One that is being opened may be so for long: meanwhile the others are not held, whose threads
+ * would wait for it, too. It goes on without those that it can't have.
+ */
+static void
+fork_lock_pools(uint64_t end_ns)
+{
+	unsigned at = fork_lock_all(0);
+
+	while (at < pool_count && now_ns() < end_ns) {
+		fork_unlock();
+		(void)fork_lock(at, end_ns);
+		at = fork_lock_all(now_ns() + FORK_HOLD_NS < end_ns ? now_ns() + FORK_HOLD_NS
+								    : end_ns);
+	}
+	for (; at < pool_count; at++)
+		(void)fork_lock(at, 0);
+}
+
 static void
 fork_prepare(void)
 {
 	/* libssh forks for a command of ssh's config. */
 	bool amid = busy > 0 || thread_is_theirs();
-	struct timespec end;
+	/* No longer than that, whatever is done to the time of day: the child is to run in any
+	 * case. */
+	uint64_t end_ns = now_ns() + FORK_WAIT_NS;
+	struct timespec end = time_of(end_ns);
 
 	(void)pools_any();
 	forking++;
 	/* A handler would wait for its own thread. */
 	busy++;
-	/* No longer than that, whatever is done to the time of day: the child is to run in any
-	 * case. */
-	(void)clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += FORK_WAIT_S;
-	if (amid)
+	if (amid) {
 		forks_amid++;
-	else
+	} else {
 		fork_api = api_fork_begin(&end);
-	for (unsigned i = 0; i < pool_count && !amid; i++) {
-		if (pthread_rwlock_clockwrlock(&pools[i].lock, CLOCK_MONOTONIC, &end) == 0)
-			fork_locked |= 1U << i;
+		fork_lock_pools(end_ns);
 	}
 	maps_fork_begin();
 }
@@ -379,16 +438,12 @@ fork_parent(void)
 {
 	maps_fork_end();
 	forking--;
-	for (unsigned i = 0; i < pool_count && forks_amid == 0; i++) {
-		if (fork_locked & 1U << i)
-			(void)pthread_rwlock_unlock(&pools[i].lock);
-	}
-	if (forks_amid == 0 && fork_api)
-		api_fork_end();
 	if (forks_amid > 0) {
 		forks_amid--;
 	} else {
-		fork_locked = 0;
+		fork_unlock();
+		if (fork_api)
+			api_fork_end();
 		fork_api = false;
 	}
 	busy--;
@@ -425,7 +480,8 @@ pools_init(void)
 {
 	if (getauxval(AT_SECURE))
 		return;
-	tell_begin();
+	/* It has had no time yet to close its standard error. */
+	stderrline_begin();
 	take_lines(POOLS_ENV, getenv(POOLS_ENV), take_pool_line, NULL);
 	pools_set = own(getenv(POOLS_SET));
 	/* A replctl of before, in whose environment this program was started, hands over no keys
@@ -591,12 +647,19 @@ register_end_begins(void)
 
 /* ---- persistence ---- */
 
+/* Its first piece. What lies in no pool may have become one's, if that is not looked at yet. */
+static bool
+range_find(uintptr_t at, uintptr_t end, struct maps_piece *piece)
+{
+	return maps_find(at, end, piece) || (pools_look_due() && maps_find(at, end, piece));
+}
+
 bool
 pools_concern(const void *addr, size_t len)
 {
 	struct maps_piece any;
 
-	return thread_flushed() || maps_find((uintptr_t)addr, (uintptr_t)addr + len, &any);
+	return thread_flushed() || range_find((uintptr_t)addr, (uintptr_t)addr + len, &any);
 }
 
 static void
@@ -673,7 +736,7 @@ range_flush(const void *addr, size_t len, enum look look)
 	struct calm calm;
 	bool amid;
 
-	if (!maps_find(at, end, &piece)) {
+	if (!range_find(at, end, &piece)) {
 		pools_missed(addr);
 		return;
 	}
@@ -764,6 +827,13 @@ pool_is_file(struct pool *p, const struct stat *file, bool amid)
 	return has_file(p, file);
 }
 
+/* Another process of the kin has it for the pool, while the one before is mapped here. */
+static bool
+is_given(const struct pool *p, const struct stat *file)
+{
+	return !has_file(p, file) && is_of_kin(p, file->st_dev, file->st_ino);
+}
+
 /* What is behind the replicas' size comes when that grows. */
 static void
 pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to, bool amid)
@@ -771,8 +841,11 @@ pool_changed(struct pool *p, const struct stat *file, uint64_t from, uint64_t to
 	bool is;
 
 	/* Of another file nobody waits: librepl's threads have some, and may be waited for. */
-	if (!pool_is_file(p, file, amid))
+	if (!pool_is_file(p, file, amid)) {
+		if (is_given(p, file) && from < to)
+			pool_give(p, from, (size_t)(to - from));
 		return;
+	}
 	if (!amid)
 		(void)pthread_rwlock_rdlock(&p->lock);
 	is = p->state == POOL_OPEN;
@@ -817,8 +890,11 @@ pools_shrink(const struct stat *file, uint64_t to)
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		if (!pool_is_file(p, file, false))
+		if (!pool_is_file(p, file, false)) {
+			if (is_given(p, file))
+				pool_given_all(p);
 			continue;
+		}
 		if (pool_elsewhere(p))
 			pool_settle_all(p);
 		else
@@ -834,8 +910,13 @@ pools_resized(const struct stat *file)
 	struct calm calm = calm_begin();
 
 	for (unsigned i = 0; i < pool_count; i++) {
-		if (!pool_is_file(&pools[i], file, amid))
+		if (!pool_is_file(&pools[i], file, amid)) {
+			if (is_given(&pools[i], file)) {
+				kin_resized(i, (uint64_t)file->st_size);
+				kin_longer(i);
+			}
 			continue;
+		}
 		view_ends_at(&pools[i], (uint64_t)file->st_size);
 		atomic_store(&pools[i].longer, true);
 		if (is_of_kin(&pools[i], pools[i].dev, pools[i].ino))

@@ -42,6 +42,10 @@ int pools_remap_pages(void *addr, size_t len, int prot, size_t page, int flags);
 /* rename(2) and its kind: a pool's name may be another file's now, which is mapped already. */
 void pools_renamed(const char *from, const char *to);
 
+/* Where that could not be looked at, as for want of a descriptor, it is tried again; whether it
+ * was. */
+bool pools_look_due(void);
+
 /*
  * fsync(2) or its kind of a file: of stores to a pool that is mapped it makes durable what is in no
  * call, and all of the pool would have to go to the replicas. It is told, once.

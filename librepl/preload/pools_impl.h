@@ -51,10 +51,10 @@ struct pool {
 				  first mapping */
 	size_t room;           /* of the view, may be more than the file has */
 	_Atomic bool longer;   /* the file may be, than when that was looked at */
-	_Atomic bool odd_size; /* with which it can't be replicated */
 	size_t file_size;      /* when it was mapped last */
 	_Atomic uint64_t end;  /* of the file, when this process has looked or changed it last */
 	_Atomic size_t size;   /* what the replicas have */
+	size_t refused_size;   /* that the file has, and no replica takes; or 0 */
 	unsigned lanes;
 	_Atomic uint64_t look_ns;   /* when to look at the replicas next */
 	_Atomic uint32_t told_lost; /* a bit each, till it is told that it is back */
@@ -87,14 +87,6 @@ __attribute__((format(printf, 1, 2))) bool report(const char *format, ...);
 /* The next one is told in any case: the program ends by it. */
 void report_room(void);
 uint64_t now_ns(void);
-
-/* ---- tell.c ---- */
-
-/* The program has had no time yet to close its standard error. */
-void tell_begin(void);
-
-/* As much as standard error takes, and no harm to the program whatever that is. */
-void tell(const char *line, size_t len);
 
 /* ---- pools.c ---- */
 
@@ -232,6 +224,14 @@ void pool_settle_all(struct pool *p);
 /* pool_settle() where a process leaves the pool. */
 void pool_leave(struct pool *p);
 
+/*
+ * Of the file that has the pool's name, and another process of the kin has open, while what is
+ * mapped here is one that had that before. It is never opened here: who has it takes what is given,
+ * soon; and all that it has flushed is on the replicas, unless it ends meanwhile.
+ */
+void pool_give(struct pool *p, uint64_t off, size_t len);
+void pool_given_all(struct pool *p);
+
 /* Others of the kin wait for it. serve_last: it is closed next, and locked for writing. */
 void pool_serve(unsigned number);
 void pool_serve_last(struct pool *p);
@@ -312,8 +312,18 @@ void pool_anew(struct pool *p);
 /* pools_set is there. */
 void pool_policy_begin(void);
 
+/* Bytes of the file lie behind the pool's size, in the last page that it has. */
+bool pool_rest_is_written(const struct pool *p);
+
 /* What was made durable there the replicas can't have. */
 void pool_behind(struct pool *p, uint64_t from, uint64_t to);
+
+/* The end of the last page that has bytes of it: what a program stores there is of no file. */
+static inline uint64_t
+pool_pages(const struct pool *p)
+{
+	return (p->size + 4095) / 4096 * 4096;
+}
 
 /* The program's own wish is to stop when a replica is lost. */
 void pool_failed(const struct pool *p, int rc, const char *what);

@@ -40,9 +40,30 @@ range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
 	return rc;
 }
 
+/* What of a range lies behind the pool's size. */
+enum behind {
+	BEHIND_NONE,  /* the file does not go on there: nothing was stored */
+	BEHIND_COMES, /* the replicas are to grow first */
+	BEHIND_LOST,  /* they can't */
+};
+
+/* By a look at the file after the range was taken: it may have grown when that was posted. */
+static enum behind
+behind_look(const struct pool *p, bool grown)
+{
+	uint64_t end;
+
+	if (!view_ends(p, &end))
+		end = atomic_load(&p->longer) || pool_rest_is_written(p) ? UINT64_MAX
+									 : view_ended(p);
+	if (end <= p->size)
+		return BEHIND_NONE;
+	return grown && (end == UINT64_MAX || end == p->refused_size) ? BEHIND_LOST : BEHIND_COMES;
+}
+
 /*
  * What is posted is drained, and that told. But for what lies behind the pool's size: that is
- * posted once more, for when it has grown, false then; or, if it has, it is told. False as well
+ * posted once more, for when it has grown, false then; or, if it can't, it is told. False as well
  * where some of it can't be read: the pool is to be opened anew. With on-loss = fail nobody goes on
  * when a replica is lost: this process ends, and who waits opens the pool.
  */
@@ -54,14 +75,16 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 	bool all = true;
 
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t off = ranges[i].off, end = kin_range_end(&ranges[i], p->size);
+		uint64_t off = ranges[i].off, end = kin_range_end(&ranges[i], UINT64_MAX);
 		uint64_t behind = off > p->size ? off : p->size;
+		enum behind is = end > behind ? behind_look(p, grown) : BEHIND_NONE;
 
-		if (end > behind && grown)
+		/* One up to the end, wherever that is, may be others with what lies between. */
+		if (is == BEHIND_LOST && end != UINT64_MAX)
 			pool_behind(p, behind, end);
-		else if (end > behind)
+		else if (is == BEHIND_COMES)
 			(void)kin_post(number_of(p), behind, end - behind, true);
-		all = all && (end <= behind || grown);
+		all = all && is != BEHIND_COMES;
 		if (!*rc)
 			*rc = range_flush(p, lane, off, end < p->size ? end : p->size);
 	}
@@ -107,7 +130,7 @@ pool_serve(unsigned number)
 		asked = kin_asked(number);
 		if (kin_wants_all(number))
 			pool_commit(p, 0);
-		if (kin_end(number) > p->size)
+		if (kin_end(number) > p->size || atomic_load(&p->longer))
 			(void)pool_grow(p, UINT64_MAX);
 		all = serve(p, grown, asked);
 		if (atomic_load(&p->unread))
@@ -225,4 +248,22 @@ pool_leave(struct pool *p)
 {
 	if (atomic_load(&p->owing))
 		pool_settle(p);
+}
+
+void
+pool_give(struct pool *p, uint64_t off, size_t len)
+{
+	(void)kin_post(number_of(p), off, len, true);
+	(void)kin_ask(number_of(p));
+}
+
+void
+pool_given_all(struct pool *p)
+{
+	uint64_t since = now_ns(), asked;
+
+	kin_all(number_of(p));
+	asked = kin_ask(number_of(p));
+	while (kin_wait(number_of(p), asked, since) == KIN_WAITS)
+		continue;
 }

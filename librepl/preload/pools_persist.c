@@ -226,8 +226,8 @@ piece_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 	if (left) {
 		all = pool_grow(p, end);
 		left = parts_flush(p, end - left, left, look);
-		/* Where the file ends nothing was written. */
-		if (left && !(look != LOOK_NOT && all))
+		/* Where the file ends nothing was written, but to the rest of its last page. */
+		if (left && !(all && (look != LOOK_NOT || end <= pool_pages(p))))
 			pool_behind(p, end - left, end);
 	}
 	if (unreadable & bit_of(p))

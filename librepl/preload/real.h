@@ -32,10 +32,17 @@ real_msync(void *addr, size_t len, int flags)
 }
 
 /*
- * The function of that name in library, e.g. "libpmem.so.1", be that loaded for
- * all or, as a plug-in's, for some. NULL: the program has found ours without
- * having the library, which it can't.
+ * Functions of a library, e.g. "libpmem.so.1", be that loaded for all or, as a plug-in's, for some:
+ * each is looked up once. The linker may be another thread's, whose library's constructor waits for
+ * this one, and a handler may have interrupted its allocator. So those that are there when the
+ * program begins are found then, and the others by whoever comes first. Before anybody has it,
+ * follow_inner() knows its library.
  */
-void *real_symbol(const char *library, const char *name);
+
+/* In a constructor. */
+void real_early(void **where, const char *name);
+
+/* NULL: the program has found ours without having the library, which it can't. */
+void *real_once(void **where, const char *library, const char *name);
 
 #endif

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -51,13 +52,18 @@ ends_within(const char *path, const char *other)
 	return false;
 }
 
-/* The library's own mapping of a pool, made for the first of the program's, maybe a line ago. */
+/*
+ * The library's own mapping of a pool with this file, made for the first of the program's, maybe a
+ * line ago. Another one may be opened meanwhile, which takes its time.
+ */
 static bool
-is_view(unsigned long from)
+is_view(unsigned long from, ino_t ino)
 {
 	bool is = false;
 
 	for (unsigned i = 0; i < pool_count && !is; i++) {
+		if (pools[i].ino != ino)
+			continue;
 		(void)pthread_rwlock_rdlock(&pools[i].lock);
 		is = pools[i].view == (uint8_t *)from;
 		(void)pthread_rwlock_unlock(&pools[i].lock);
@@ -121,13 +127,42 @@ map_take(void *arg, const char *line)
 
 	if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu %n", &from, &to, perms, &off, &major, &minor,
 		   &ino, &at) < 7 ||
-	    perms[3] != 's' || ino != n->st->st_ino || is_view(from) ||
+	    perms[3] != 's' || ino != n->st->st_ino || is_view(from, n->st->st_ino) ||
 	    is_followed(from, to, n->pool))
 		return;
 	if (makedev(major, minor) == n->st->st_dev || makedev(major, minor) == n->dev ||
 	    (at && strcmp(line + at, n->path) == 0))
 		n->renewed |= mapping_add((void *)from, to - from, PROT_READ | PROT_WRITE,
 					  MAP_SHARED, n->fd, (off_t)off);
+}
+
+static atomic_uint due; /* a bit each: what is mapped could not be looked at */
+
+static bool
+is_due(unsigned pool)
+{
+	return atomic_load(&due) & 1U << pool;
+}
+
+/* Why is errno. For want of a descriptor it is put off. */
+static void
+look_failed(unsigned pool, const char *path, const char *file)
+{
+	const char *why = strerror(errno);
+
+	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM)
+		report("%s: %s: %s: what was mapped before is NOT REPLICATED", path, file, why);
+	else if (!(atomic_fetch_or(&due, 1U << pool) & 1U << pool))
+		report("%s: %s: %s: what was mapped before is NOT REPLICATED; it is looked at "
+		       "again with what is made durable next",
+		       path, file, why);
+}
+
+static void
+look_done(unsigned pool, const char *path)
+{
+	if (atomic_fetch_and(&due, ~(1U << pool)) & 1U << pool)
+		report("%s: what was mapped before is followed now", path);
 }
 
 /* Its own name, that of a directory on the way to it, or one that its name is a link to. */
@@ -148,10 +183,12 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 
 	if (realpath(name, path))
 		n.path = path;
-	if (from && !is_named(name, n.path, from) && !is_named(name, n.path, to))
+	if (from && !is_due(pool) && !is_named(name, n.path, from) && !is_named(name, n.path, to))
 		return;
-	if (stat(name, &st) || !S_ISREG(st.st_mode))
+	if (stat(name, &st) || !S_ISREG(st.st_mode)) {
+		(void)atomic_fetch_and(&due, ~(1U << pool));
 		return;
+	}
 	if (pools_busy()) {
 		report("%s: named by a signal handler amid a flush: what was mapped before is NOT "
 		       "REPLICATED",
@@ -159,12 +196,15 @@ pool_look_again(unsigned pool, const char *from, const char *to)
 		return;
 	}
 	n.fd = open(name, O_PATH | O_CLOEXEC);
-	if (n.fd < 0)
+	if (n.fd < 0) {
+		look_failed(pool, n.path, "opening it");
 		return;
+	}
 	device_find(&n);
 	if (proc_lines("/proc/self/maps", map_take, &n))
-		report("%s: /proc/self/maps: %s: what was mapped before is NOT REPLICATED", n.path,
-		       strerror(errno));
+		look_failed(pool, n.path, "/proc/self/maps");
+	else
+		look_done(pool, n.path);
 	(void)close(n.fd);
 	if (n.renewed)
 		pool_renewed(&pools[pool]);
@@ -187,4 +227,14 @@ pools_renamed(const char *from, const char *to)
 		pool_look_again(i, from, to);
 	(void)pthread_setcancelstate(cancel, NULL);
 	errno = saved_errno;
+}
+
+bool
+pools_look_due(void)
+{
+	if (atomic_load_explicit(&due, memory_order_relaxed) == 0 || pools_busy())
+		return false;
+	/* Of no name. */
+	pools_renamed("", "");
+	return true;
 }

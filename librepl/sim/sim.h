@@ -54,6 +54,8 @@
 	X(QUEUE_NO_MARK, "forget what was queued for a replica that is lost")                      \
 	X(LAGGARD_UP_TO_DATE, "tell a laggard the new generation as if it had all of the old one") \
 	X(LAGGARD_NAMES, "leave in a laggard's chain what it lacks some of")                       \
+	X(LAGGARD_UNTOLD,                                                                          \
+	  "leave a laggard one that has what it lacked, and lacks what came since")                \
 	X(BLOCK_FIRST, "end the wait of on-loss = block with the first replica that is back")      \
 	X(POSITION_KEPT, "keep the position that was recorded in another generation")              \
 	X(QUEUE_WAITED, "record of a queued replica that each drain waits for it")                 \

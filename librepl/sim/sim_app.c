@@ -625,7 +625,7 @@ advance_begin(struct sim *s, unsigned n)
 {
 	struct sim_node *node = &s->node[n];
 	struct sim_app *app = &node->app;
-	struct gen_id keep[2 * SIM_NODES], id;
+	struct gen_id keep[3 * SIM_NODES], id;
 	struct sidecar meta = node->meta;
 	unsigned count = 0;
 
@@ -634,9 +634,11 @@ advance_begin(struct sim *s, unsigned n)
 		if (app->keeper[k].tracked)
 			keep[count++] = app->keeper[k].worth.base;
 		keep[count++] = app->keeper[k].label;
+		keep[count++] = app->keeper[k].committed;
 	}
 	sim_new_id(s, &id);
 	gen_advance_keeping(&app->chain, &id, keep, count);
+	shipqueue_ended(&app->q, &app->chain);
 	meta.generation = app->chain;
 	if (app->opening) {
 		meta.pool_size = app->size;

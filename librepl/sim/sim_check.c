@@ -212,6 +212,57 @@ check_best(struct sim *s, unsigned n, const struct view *v)
 	}
 }
 
+/* Of node n's replicas that is taken before k, of which its program knows what it has, too. */
+static bool
+is_before(const struct sim *s, unsigned n, unsigned k, unsigned other, const struct view *v)
+{
+	const struct sim_keeper *keeper = &s->node[n].app.keeper[k];
+
+	if (other == n || other == k || queued_serves(s, n, other) || keeper->label_rpc ||
+	    !queued_serves(s, n, k) || !keeper->installed)
+		return false;
+	return newest_usable(&v[other].label) && v[n].named[v[other].current] &&
+	       newest_over(&v[other].label, &v[k].label) != NEWEST_UNTOLD &&
+	       newest_over(&v[k].label, &v[other].label) == NEWEST_UNTOLD;
+}
+
+/*
+ * I8, of a queued replica beside one that drains waited for, whichever others are lost: the one
+ * that looks better has what was acknowledged and the queued one has answered.
+ */
+static void
+check_laggard(struct sim *s, unsigned n, unsigned k, unsigned other, const struct view *v)
+{
+	const struct shipqueue *q = &s->node[n].app.q;
+
+	for (uint32_t i = 1; i <= s->ops; i++) {
+		const struct sim_op *op = &s->op[i];
+
+		if (op->node != n || op->ack == SIM_NEVER || op->forsaken || !op->number ||
+		    !shipqueue_has(q, k, op->number) || v[other].content[op->block] >= i)
+			continue;
+		sim_fail(s,
+			 "I8: node %u looks better than node %u, in generations %u and %u, and "
+			 "lacks write %u of block %u (it has %u), which that one has answered",
+			 other, k, v[other].current, v[k].current, i, op->block,
+			 v[other].content[op->block]);
+		return;
+	}
+}
+
+static void
+check_laggards(struct sim *s, unsigned n, const struct view *v)
+{
+	const struct sim_app *app = &s->node[n].app;
+
+	if (!app->running || app->opening || app->advancing)
+		return;
+	for (unsigned k = 0; k < s->nodes; k++)
+		for (unsigned other = 0; other < s->nodes; other++)
+			if (is_before(s, n, k, other, v))
+				check_laggard(s, n, k, other, v);
+}
+
 static void
 check_view(struct sim *s, unsigned n, const struct view *v)
 {
@@ -237,8 +288,10 @@ check_all(struct sim *s)
 		view_make(s, n, true, &durable[n]);
 		check_view(s, n, &durable[n]);
 	}
-	for (unsigned n = 0; n < s->nodes && !s->failed; n++)
+	for (unsigned n = 0; n < s->nodes && !s->failed; n++) {
 		check_best(s, n, durable);
+		check_laggards(s, n, durable);
+	}
 }
 
 /* I1 of queued ones: as many as the policy asks for have it, or all that are left. */
@@ -407,6 +460,9 @@ check_discard(struct sim *s, unsigned from, unsigned to)
 		/* What is told of it from now on is what is told of the other one. */
 		if (gone.content[op->block] >= i && !op->queued)
 			op->held = 0;
+		/* Nor by the name of an older one that has it by chance. */
+		if (gone.content[op->block] >= i && !kept.named[op->gen])
+			op->held &= ~(UINT32_C(1) << to);
 		if (kept.label.state == SIDECAR_OUTDATED && gone.content[op->block] >= i)
 			op->held &= ~untold;
 	}

@@ -48,6 +48,7 @@ struct sim_op {
 	uint32_t posted;     /* bits of nodes that it was sent to before it was acknowledged */
 	bool disowned;       /* somebody went on from a copy that has it beside its history */
 	uint32_t queued;     /* nodes that it went to by a queue */
+	uint64_t number;     /* its place there; 0: none, or that program is gone */
 	uint32_t held;       /* nodes that its drain has waited for, if they were enough */
 	uint32_t discarded;  /* nodes whose copy an operator had overwritten that had it */
 	bool drained;        /* a drain of it was begun, with an activity log */
@@ -163,9 +164,8 @@ struct sim_keeper {
 	unsigned outstanding[SIM_LANES];
 	struct sim_ring_lanes ring;
 	/* of a queued one */
-	uint64_t behind; /* labelled outdated until it has this */
-	struct gen_id whole;
-	bool told_whole; /* by the mark of an advance */
+	uint64_t behind; /* labelled outdated, at least until it has this */
+	bool told_whole; /* by the mark of an advance, or the last one since */
 	unsigned in_flight;
 };
 

@@ -162,6 +162,8 @@ resync_begin(struct sim *s, unsigned n, unsigned k, enum judge_verdict what)
 	struct sim_keeper *keeper = keeper_of(s, n, k);
 	struct sim_msg m = {.kind = SIM_HASH};
 
+	if (!gen_id_is_nil(&keeper->found.generation.current))
+		dirtytrack_go_on(&keeper->worth, &keeper->found.generation.current);
 	/* What it holds may be nowhere else that looks as good; and a growth goes first. */
 	if (queued_settling(s, n) ||
 	    (s->node[n].app.growing && !sim_broken(s, SIM_GROW_BESIDE_RESYNC)) ||
@@ -480,10 +482,8 @@ keeper_advanced(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 	}
 	keeper->advance_rpc = 0;
 	keeper->label = s->node[n].app.chain.current;
-	if (!keeper->told_whole)
-		return;
-	keeper->behind = 0;
-	keeper->whole = keeper->label;
+	if (keeper->told_whole)
+		keeper->behind = 0;
 }
 
 static void
@@ -495,8 +495,10 @@ keeper_labelled(struct sim *s, unsigned n, unsigned k, const struct sim_msg *m)
 		keeper_trouble(s, n, k, FSM_LOST, m->rc);
 		return;
 	}
-	keeper->label_rpc = keeper->behind = 0;
-	keeper->whole = s->node[n].app.chain.current;
+	keeper->label_rpc = 0;
+	if (keeper->told_whole)
+		keeper->behind = 0;
+	queued_label(s, n, k);
 }
 
 void

@@ -19,6 +19,9 @@ queued_begin(struct sim *s, unsigned n)
 	uint32_t others = (BIT(s->nodes) - 1) & ~BIT(n);
 
 	memset(&s->node[n].app.q, 0, sizeof(s->node[n].app.q));
+	for (uint32_t i = 1; i <= s->ops; i++)
+		if (s->op[i].node == n)
+			s->op[i].number = 0;
 	*p = (struct ackpolicy){.served = s->ack == ACK_ALL ? others & s->async : others,
 				.degrade = s->lag_degrade,
 				.lag_bytes = ROOM * SHIPMENT_OVERHEAD,
@@ -148,6 +151,8 @@ queued_post(struct sim *s, unsigned n, unsigned l)
 		if (!m)
 			return false;
 		queued_append(s, n, m);
+		for (unsigned i = 0; i < m->piece_count; i++)
+			s->op[node->mem[m->pieces[i].off]].number = m->number;
 		if (lane->shipped)
 			shipqueue_unref(&app->q, lane->shipped);
 		lane->shipped = m;
@@ -237,7 +242,6 @@ queued_install(struct sim *s, unsigned n, unsigned k)
 		return;
 	app->keeper[k].in_flight = 0;
 	app->keeper[k].behind = app->keeper[k].label_rpc = 0;
-	app->keeper[k].whole = app->keeper[k].label;
 	shipqueue_open(&app->q, k);
 	empty = shipment_new(0, 0);
 	if (!empty)
@@ -283,22 +287,23 @@ queued_tell(struct sim *s, unsigned n, unsigned k, struct sim_msg *mark)
 {
 	struct sim_app *app = &s->node[n].app;
 	struct sim_keeper *keeper = &app->keeper[k];
+	struct generation named = mark->chain;
 	uint64_t behind;
 
 	keeper->label_rpc = 0;
 	keeper->told_whole = true;
 	if (!queued_serves(s, n, k))
 		return;
-	behind = shipqueue_behind(&app->q, k);
+	behind = shipqueue_behind(&app->q, k, &named);
+	keeper->told_whole = !behind;
 	/* One that has caught up is labelled so first. */
 	if (behind)
 		keeper->behind = behind;
-	keeper->told_whole = !behind;
 	if (!behind || sim_broken(s, SIM_LAGGARD_UP_TO_DATE))
 		return;
 	mark->state = SIDECAR_OUTDATED;
 	if (!sim_broken(s, SIM_LAGGARD_NAMES))
-		gen_forget_since(&mark->chain, &keeper->whole);
+		mark->chain = named;
 }
 
 void
@@ -307,11 +312,13 @@ queued_label(struct sim *s, unsigned n, unsigned k)
 	struct sim_app *app = &s->node[n].app;
 	struct sim_keeper *keeper = &app->keeper[k];
 	struct sim_msg m = {.kind = SIM_MARK, .state = SIDECAR_UP_TO_DATE, .has_chain = true};
+	uint64_t until = sim_broken(s, SIM_LAGGARD_UNTOLD) ? app->q.through : keeper->behind;
 
 	if (!keeper->installed || !keeper->behind || keeper->label_rpc || app->advancing ||
-	    !shipqueue_has(&app->q, k, keeper->behind))
+	    !shipqueue_has(&app->q, k, until))
 		return;
 	m.chain = app->chain;
+	queued_tell(s, n, k, &m);
 	keeper_send(s, n, k, &m);
 	keeper->label_rpc = m.rpc;
 }

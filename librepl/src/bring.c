@@ -49,12 +49,8 @@ bring_track(struct repl *r, unsigned i, struct dirty *dirty, struct err *e)
 	int rc = 0;
 
 	pthread_mutex_lock(&r->lock);
-	if (!dirty_tracked(dirty, i)) {
-		if (dirty_track(dirty, i, has))
-			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
-		else
-			dirty_doubt(dirty, i);
-	}
+	if (dirty_track_found(dirty, i, has))
+		rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
 	pthread_mutex_unlock(&r->lock);
 	return rc;
 }
@@ -76,6 +72,7 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 		.dirty = dirty,
 		.replica = replica,
 		.host = {.arg = &b, .cancelled = bring_cancelled, .direct = bring_direct},
+		.resume = true,
 		.part = lineage_equal(&r->local.meta, &b.chain),
 		.progress = &progress};
 	int rc = bring_track(r, replica, dirty, e);
@@ -89,8 +86,11 @@ bring_resync(struct repl *r, unsigned replica, struct dirty *dirty, enum resync_
 	}
 	repl_direct_end(r, replica);
 	/* It may have heard of this generation: that must stay in our chain. */
-	if (rc)
+	if (rc) {
+		pthread_mutex_lock(&r->lock);
 		p->told = chain->current;
+		pthread_mutex_unlock(&r->lock);
+	}
 	if (rc == REPL_E_FAILED && !atomic_load(&r->cut))
 		rc = err_set(e, REPL_E_TIMEOUT, "not brought up to date within %u ms",
 			     r->cfg->resync_timeout_ms);

@@ -2,11 +2,17 @@
 /*
  * What a channel takes from ssh's config, and what holds whatever that says.
  */
+#include <errno.h>
+#include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <unistd.h>
 
 #include "channel_ssh.h"
+
+#define PASSWD_MAX 16384
 
 void
 channel_mute(int priority, const char *function, const char *buffer, void *arg)
@@ -47,6 +53,57 @@ channel_parse_config(struct channel *c)
 	return rc;
 }
 
+void
+channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size)
+{
+	char *value = NULL;
+
+	if (ssh_options_get(c->session, option, &value) != SSH_OK || !value)
+		return;
+	(void)snprintf(out, size, "%s", value);
+	ssh_string_free_char(value);
+}
+
+/* As in a container that runs by a number. Another error of getpwuid_r(3) does not say so. */
+static bool
+channel_user_is_number(void)
+{
+	char *buf = malloc(PASSWD_MAX);
+	struct passwd pw, *found = NULL;
+	int rc = buf ? getpwuid_r(getuid(), &pw, buf, PASSWD_MAX, &found) : ENOMEM;
+
+	free(buf);
+	return !found && (rc == 0 || rc == ENOENT || rc == ESRCH);
+}
+
+/* Without an entry libssh takes HOME; where that is not set it says "Out of memory". */
+static int
+channel_check_home(const struct channel *c, const struct channel_options *o, struct err *e)
+{
+	bool named = o->target->user[0];
+
+	if (getenv("HOME") || !channel_user_is_number())
+		return REPL_OK;
+	return err_set(e, REPL_E_CONFIG,
+		       "%s: user %u has no entry in passwd: set HOME, the directory of .ssh%s%s",
+		       c->host, (unsigned)getuid(), named ? "" : ", and name the user there: user@",
+		       named ? "" : o->target->host);
+}
+
+static int
+channel_check_user(struct channel *c, const struct channel_options *o, struct err *e)
+{
+	char user[TARGET_USER_MAX] = "";
+
+	channel_get(c, SSH_OPTIONS_USER, user, sizeof(user));
+	if (user[0] || !channel_user_is_number())
+		return REPL_OK;
+	return err_set(e, REPL_E_CONFIG,
+		       "%s: user %u has no entry in passwd, so that no name to log in by is known: "
+		       "name the user there, user@%s, or have 'User' in ssh's config",
+		       c->host, (unsigned)getuid(), o->target->host);
+}
+
 int
 channel_set(struct channel *c, enum ssh_options_e option, const void *value, struct err *e)
 {
@@ -81,17 +138,6 @@ channel_set_explicit(struct channel *c, const struct channel_options *o, struct 
 	return rc;
 }
 
-void
-channel_get(struct channel *c, enum ssh_options_e option, char *out, size_t size)
-{
-	char *value = NULL;
-
-	if (ssh_options_get(c->session, option, &value) != SSH_OK || !value)
-		return;
-	(void)snprintf(out, size, "%s", value);
-	ssh_string_free_char(value);
-}
-
 int
 channel_set_options(struct channel *c, const struct channel_options *o, struct err *e)
 {
@@ -114,8 +160,9 @@ channel_set_options(struct channel *c, const struct channel_options *o, struct e
 			"most 63 between two dots: use another alias, or the address",
 			c->host);
 	}
+	rc = channel_check_home(c, o, e);
 	/* Match rules of the config look at the user. */
-	if (o->target->user[0])
+	if (!rc && o->target->user[0])
 		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
 	if (rc)
 		return rc;
@@ -123,6 +170,8 @@ channel_set_options(struct channel *c, const struct channel_options *o, struct e
 		return err_set(e, REPL_E_CONFIG, "%s: ~/.ssh/config or /etc/ssh/ssh_config: %s",
 			       c->host, ssh_get_error(c->session));
 	rc = channel_set_explicit(c, o, e);
+	if (!rc)
+		rc = channel_check_user(c, o, e);
 	if (rc)
 		return rc;
 	(void)ssh_options_get_port(c->session, &port);

@@ -267,6 +267,9 @@ home_of(const char *user)
 		(void)getpwuid_r(getuid(), &pw, buf, PASSWD_MAX, &found);
 	if (found)
 		home = strdup(found->pw_dir);
+	/* As libssh does it for who is a number only. */
+	else if (!*user && secure_getenv("HOME"))
+		home = strdup(secure_getenv("HOME"));
 	free(buf);
 	return home;
 }

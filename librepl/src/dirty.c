@@ -358,6 +358,22 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 	return 0;
 }
 
+int
+dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *has)
+{
+	struct gen_id base;
+	int rc;
+
+	if (dirty_base(d, replica, &base))
+		return gen_id_is_nil(has) || gen_id_equal(&base, has)
+			       ? 0
+			       : dirty_track(d, replica, has);
+	rc = dirty_track(d, replica, has);
+	if (!rc)
+		dirty_doubt(d, replica);
+	return rc;
+}
+
 void
 dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 {

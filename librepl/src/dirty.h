@@ -89,6 +89,12 @@ void dirty_close(struct dirty *d);
 int dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base);
 
 /*
+ * The same of one that is there, and has told that it is of generation has, which is told of it
+ * from now on: without a map that is of that one nothing tells what it lacked before.
+ */
+int dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *has);
+
+/*
  * The map of a tracked replica may lack blocks, for all that it says: it is
  * untrusted, here and after another opening, until dirty_rebase() or
  * dirty_untrack(). Under r->lock.

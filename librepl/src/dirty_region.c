@@ -386,7 +386,8 @@ region_prepare(struct dirty *d, struct range *at, struct err *e)
 		.shift = d->shift,
 		.extent_shift = atomic_load(&d->activity.log.shift),
 		/* What lies behind is dirty: so there are no maps to write. */
-		.pool_size = d->bases ? DIRTYPAGE_SIZE : d->pool_size,
+		.pool_size =
+			d->bases && d->pool_size > DIRTYPAGE_SIZE ? DIRTYPAGE_SIZE : d->pool_size,
 	};
 	struct region_was was = region_is(d);
 	int rc;

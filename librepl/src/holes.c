@@ -46,6 +46,17 @@ holes_mapped_at(const void *addr, const struct stat *st)
 	return found && ino == st->st_ino;
 }
 
+uint64_t
+holes_length_at(const char *path, const void *addr, uint64_t size)
+{
+	struct stat st;
+
+	if (!path || stat(path, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size >= size ||
+	    !holes_mapped_at(addr, &st))
+		return size;
+	return (uint64_t)st.st_size;
+}
+
 int
 holes_open(const char *path, const void *addr)
 {

@@ -31,6 +31,12 @@ int holes_open(const char *path, const void *addr);
 bool holes_mapped_at(const void *addr, const struct stat *st);
 
 /*
+ * The bytes of the file path that is mapped at addr from its beginning, where they are fewer than
+ * size: within its last page the mapping does not tell. Else size.
+ */
+uint64_t holes_length_at(const char *path, const void *addr, uint64_t size);
+
+/*
  * Find them; fd is the local file. Without one, or where it has no hole, the
  * target is not asked.
  */

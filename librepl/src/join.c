@@ -13,6 +13,7 @@
 #include "reason.h"
 #include "repl_lanes.h"
 #include "ship.h"
+#include "siblings.h"
 #include "statusd.h"
 
 #define JOIN_LOOK_MS 50U
@@ -38,12 +39,29 @@ join_open_failed(struct keeper *k, struct err *e)
 	char text[TARGET_TEXT_MAX];
 	struct err why = *e;
 
-	if (why.code != REPL_E_REFUSED && why.code != REPL_E_DIVERGED)
+	/* Of a set nobody is there to decide: replctl does not reach its program. */
+	if ((why.code != REPL_E_REFUSED || k->r->set) && why.code != REPL_E_DIVERGED)
 		return ev;
 	target_format(&k->r->cfg->targets[k->replica], text, sizeof(text));
 	(void)err_set(e, why.code, "%s: %s", text, why.text);
 	ev.kind = FSM_REFUSED;
 	return ev;
+}
+
+/* Of a set it is the generation in common, which was told to others while this one was away. */
+static int
+join_chain(struct keeper *k, struct err *e)
+{
+	struct generation chain;
+
+	if (!k->r->set)
+		return 0;
+	if (siblings_generation(k->r, &chain, e))
+		return e->code;
+	pthread_mutex_lock(&k->r->lock);
+	k->r->generation = chain;
+	pthread_mutex_unlock(&k->r->lock);
+	return 0;
 }
 
 /* What the pool and the dirty map say of each other. */
@@ -56,6 +74,9 @@ join_judge(struct keeper *k, struct judgement *out)
 
 	pthread_mutex_lock(&k->r->lock);
 	mine = k->r->local.meta;
+	/* A set keeps no record of its own: that it is this pool is known by now. */
+	if (k->r->set)
+		mine.pool_uuid = meta->pool_uuid;
 	mine.generation = k->r->generation;
 	in.local = &mine;
 	if (dirty_found(k->r->dirty, k->replica, &meta->generation.current) == DIRTY_TRUSTED) {
@@ -73,8 +94,9 @@ join_refused(struct keeper *k, const struct judgement *j, struct err *e)
 	char text[TARGET_TEXT_MAX];
 
 	target_format(&k->r->cfg->targets[k->replica], text, sizeof(text));
-	(void)err_set(e, REPL_E_DIVERGED, "%s: %s; nothing was changed; next: %s", text, j->why,
-		      j->next);
+	/* What helps elsewhere is refused of a set, whose user is told by librpmem. */
+	(void)err_set(e, REPL_E_DIVERGED, "%s: %s; nothing was changed%s%s", text, j->why,
+		      k->r->set ? "" : "; next: ", k->r->set ? "" : j->next);
 	atomic_store(&k->p->why, (int)reason_of_judge(j->reason));
 	return (struct fsm_event){
 		.kind = FSM_REFUSED, .status = REPL_E_DIVERGED, .reason = (int)j->reason};
@@ -107,8 +129,12 @@ keeper_connect(struct keeper *k, struct err *e)
 		remote_queue(k->joining);
 	else
 		remote_wait(k->joining);
-	if (repl_open_pool(k->r, k->joining, e))
+	remote_keep_journal(k->joining);
+	if (k->r->set ? repl_set_open_again(k->r, k->joining, e)
+		      : repl_open_pool(k->r, k->joining, e))
 		return join_open_failed(k, e);
+	if (join_chain(k, e))
+		return join_failed(k, REASON_OPEN, e);
 	join_judge(k, &j);
 	if (j.verdict == JUDGE_REFUSE)
 		return join_refused(k, &j, e);
@@ -201,8 +227,12 @@ host_chain(void *arg)
 {
 	struct keeper *k = arg;
 
+	/* It has been begun, and no new one is made: this can't fail any more. */
+	(void)join_chain(k, NULL);
 	pthread_mutex_lock(&k->r->lock);
 	k->told = k->r->generation;
+	/* However that ends: it may have heard it. */
+	k->p->told = k->told.current;
 	pthread_mutex_unlock(&k->r->lock);
 	return &k->told;
 }
@@ -223,25 +253,35 @@ resync_track(struct keeper *k, struct err *e)
 	int rc = 0;
 
 	pthread_mutex_lock(&k->r->lock);
-	if (!dirty_tracked(k->r->dirty, k->replica)) {
-		if (dirty_track(k->r->dirty, k->replica, has))
-			rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
-		else
-			dirty_doubt(k->r->dirty, k->replica);
-	}
+	if (dirty_track_found(k->r->dirty, k->replica, has))
+		rc = err_set(e, REPL_E_NOMEM, "no memory for a dirty map");
 	k->p->has = *has;
 	pthread_mutex_unlock(&k->r->lock);
 	return rc;
+}
+
+/* Under r->lock: the others must have a generation that this one does not have. */
+static void
+join_advance(struct keeper *k, struct siblings *siblings)
+{
+	uint64_t deadline_ns = repl_loss_deadline(k->r);
+
+	if (siblings)
+		siblings_advance(siblings, k->r, deadline_ns);
+	else
+		(void)repl_advance_locked(k->r, deadline_ns, NULL);
 }
 
 /* The replica may have been told the chain: the others get another one. */
 static void
 resync_doubt(struct keeper *k)
 {
+	struct siblings *siblings = siblings_lock(k->r);
+
 	pthread_mutex_lock(&k->r->lock);
-	k->p->told = k->told.current;
-	(void)repl_advance_locked(k->r, repl_loss_deadline(k->r), NULL);
+	join_advance(k, siblings);
 	pthread_mutex_unlock(&k->r->lock);
+	siblings_unlock(siblings);
 	if (k->holding)
 		keeper_release(k);
 }
@@ -279,6 +319,7 @@ keeper_resync(struct keeper *k, enum judge_verdict what, struct err *e)
 			 .size = host_size,
 			 .direct = host_direct},
 		.progress = &k->progress,
+		.resume = true,
 		.rate = k->r->cfg->resync_rate,
 		.no_journal = k->no_journal,
 	};
@@ -399,24 +440,33 @@ struct fsm_event
 keeper_install(struct keeper *k, struct err *e)
 {
 	struct repl *r = k->r;
+	struct siblings *siblings = siblings_lock(r);
 	int rc;
 
 	pthread_mutex_lock(&r->lock);
+	if (siblings)
+		siblings_rejoin(siblings, r);
 	rc = remote_lanes_reopen(k->joining, r->lane_count, e);
 	if (!rc)
 		rc = install_generation(k, e);
 	if (!rc) {
 		remote_detach(k->joining);
-		k->p->has = k->p->whole = r->generation.current;
+		k->p->has = r->generation.current;
+		k->p->told = (struct gen_id){0};
 		dirty_untrack(r->dirty, k->replica);
 		repl_install(r, k->replica, k->joining);
 		k->joining = NULL;
+		if (r->set)
+			atomic_store(&r->set->unfinished, false);
 	} else {
 		/* What it was told is no lie, but the others must go on without it. */
+		k->p->has = k->told.current;
 		k->p->told = r->generation.current;
-		(void)repl_advance_locked(r, repl_loss_deadline(r), NULL);
+		(void)dirty_track_found(r->dirty, k->replica, &k->p->has);
+		join_advance(k, siblings);
 	}
 	pthread_mutex_unlock(&r->lock);
+	siblings_unlock(siblings);
 	keeper_release(k);
 	installing_set(k, false);
 	repl_resync_end(r);

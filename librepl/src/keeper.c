@@ -13,6 +13,7 @@
 #include "replica_fsm.h"
 #include "resync.h"
 #include "ship.h"
+#include "siblings.h"
 #include "statusd.h"
 #include "statusdoc.h"
 #include "text.h"
@@ -228,7 +229,7 @@ keeper_disconnect(struct keeper *k, enum fsm_event_kind why)
 		k->joining = NULL;
 	}
 	/* At the end those that are installed are closed by who ends it. */
-	if (why == FSM_STOP || k->r->set)
+	if (why == FSM_STOP || repl_set_gives_up(k->r))
 		return;
 	if (!atomic_load(&k->p->lost))
 		repl_lose(k->r, k->replica, REPL_E_LOST, "paused by the operator",
@@ -304,7 +305,7 @@ keeper_main(void *arg)
 		atomic_store(&k->p->reconnect_count, k->fsm.reconnect_count);
 		/* Also without: the reason may be another one. */
 		statusd_changed(k->r->statusd, k->replica);
-		if (a.kind == FSM_DO_END || (k->r->set && a.disconnect))
+		if (a.kind == FSM_DO_END || (repl_set_gives_up(k->r) && a.disconnect))
 			return NULL;
 		ev = keeper_do(k, &a);
 	}
@@ -394,6 +395,8 @@ repl_direct_begin(struct repl *r, unsigned replica, bool opened)
 	uint32_t me = 1U << replica;
 	bool may = opened && any_live(r);
 
+	if (r->set)
+		return siblings_direct_begin(r, opened);
 	pthread_mutex_lock(&r->wake_lock);
 	may = may || !(r->direct & ~me);
 	if (may)
@@ -405,6 +408,10 @@ repl_direct_begin(struct repl *r, unsigned replica, bool opened)
 void
 repl_direct_end(struct repl *r, unsigned replica)
 {
+	if (r->set) {
+		siblings_direct_end(r);
+		return;
+	}
 	pthread_mutex_lock(&r->wake_lock);
 	r->direct &= ~(1U << replica);
 	pthread_mutex_unlock(&r->wake_lock);

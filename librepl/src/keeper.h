@@ -3,8 +3,8 @@
  * keeper - one thread a replica: it pings, notices a loss when nothing is written, gets
  * the replica back (connect, judge, resync) and installs it again.
  *
- * What it does next is decided by replica_fsm. Of a handle on a pool set it does no more
- * than ping: such a replica stays lost, since nothing tells what it lacks.
+ * What it does next is decided by replica_fsm. Where a pool set is copied by pmempool
+ * it does no more than ping: such a replica stays lost.
  */
 #ifndef LIBREPL_KEEPER_H
 #define LIBREPL_KEEPER_H

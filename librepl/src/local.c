@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "fileclaim.h"
+#include "filewrite.h"
 #include "lineage.h"
 
 void
@@ -75,6 +76,9 @@ local_read(struct local *l, uint64_t size, struct err *e)
 	if (fstat(l->fd, &st) || !S_ISREG(st.st_mode))
 		return err_set(e, REPL_E_CORRUPT, "%s is no regular file", l->path);
 	rc = sidecar_read(l->fd, &l->meta, &repair, &why);
+	if (rc && why.errnum)
+		return err_set(e, rc, "%s: %s; look at this machine's kernel log", l->path,
+			       why.text);
 	if (rc)
 		return err_set(e, rc, "%s: %s%s", l->path, why.text,
 			       rc == REPL_E_CORRUPT
@@ -100,6 +104,8 @@ local_read(struct local *l, uint64_t size, struct err *e)
 	if (rc)
 		return rc;
 	lineage_in_place(&l->meta, &fresh);
+	/* Of what was never committed nothing is the pool's. */
+	l->meta.journal_off = l->meta.journal_len = 0;
 	/* Only its target looks how far its writer came. */
 	l->meta.position_off = l->meta.position_len = 0;
 	l->present = true;
@@ -127,16 +133,27 @@ static int
 local_check_directory(const char *path, struct err *e)
 {
 	char *copy = strdup(path);
+	const char *dir, *unable;
 	int rc = 0;
 
 	if (!copy)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	/* Whatever else it fails by may be for the question. */
-	if (faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) &&
-	    (errno == EACCES || errno == EROFS))
+	dir = dirname(copy);
+	unable = filewrite_unable(dir);
+	if (unable) {
+		(void)err_set(e, REPL_E_FAILED,
+			      "no record can be kept beside the local file, as %s: %s takes no "
+			      "write(2), only mappings; keep the pool on another file system, such "
+			      "as a tmpfs that is mounted with huge=always",
+			      path, unable);
+		rc = err_because(e, REPL_REASON_LOCAL);
+	} else if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) &&
+		   (errno == EACCES || errno == EROFS)) {
+		/* Whatever else it fails by may be for the question. */
 		rc = err_errno(e, err_from_errno(errno), errno,
 			       "the record of the local file, %s, can't be made in its directory",
 			       path);
+	}
 	free(copy);
 	return rc;
 }
@@ -289,11 +306,12 @@ local_check_whole(const struct local *l, struct err *e)
 	if (!l->present || m->primary ||
 	    (m->state != SIDECAR_INCONSISTENT && m->state != SIDECAR_OUTDATED))
 		return 0;
-	return err_set(e, REPL_E_REFUSED,
-		       "the local file is %s: as a replica it was not brought up to date; take an "
-		       "up-to-date copy (replctl restore), or, if there is none, replctl promote "
-		       "--force where it is",
-		       sidecar_state_name(m->state));
+	return err_set(
+		e, REPL_E_REFUSED,
+		"the local file is %s: as a replica it was not brought up to date; replctl "
+		"newest tells which replica has all: take a copy of that (replctl restore), "
+		"or, if it is this one or there is none, replctl promote --force where it is",
+		sidecar_state_name(m->state));
 }
 
 int

@@ -621,6 +621,8 @@ pool_open_with(struct remote *r, struct json_object *params, enum remote_mode mo
 	control_add(params, "mode", json_object_new_string(names[mode]));
 	if (mode == REMOTE_WRITE && (r->queued || r->waits))
 		control_add(params, "waits", json_object_new_boolean(r->waits));
+	if (mode == REMOTE_WRITE && r->keeps_journal)
+		control_add(params, "resume", json_object_new_boolean(true));
 	rc = remote_call(r, "pool.open", params, &result, e);
 	if (rc)
 		return busy_by_self(r, rc, e);

@@ -36,6 +36,7 @@ struct replica_info {
 	int durability; /* enum profile_class */
 	char filesystem[32];
 	bool sidecar_damaged;
+	bool journal_left; /* when it was opened: one that is not committed */
 	/* Of a pool set: what is in front of the pool, and what that says. */
 	unsigned header; /* bytes, 0 or 4096 */
 	bool has_attr;
@@ -252,6 +253,11 @@ void remote_queue(struct remote *r);
  * was.
  */
 void remote_wait(struct remote *r);
+/*
+ * The same: a journal that is not committed when the session ends is to be kept, and one that was
+ * is there to be resumed (stage.h). A target of an earlier version drops it.
+ */
+void remote_keep_journal(struct remote *r);
 bool remote_queued(const struct remote *r);
 
 /*

@@ -36,13 +36,15 @@ struct remote {
 	_Atomic uint64_t trip_ns; /* the least that a request took, or 0 */
 	uint64_t busy_poll_ns;    /* of its lanes */
 	int method;               /* -1 = auto, else enum plan_method */
+	bool without_log;         /* the lanes: there was a journal when they were opened */
 	bool without_ring;        /* the method is not for these lanes, if it takes a ring */
 	bool pool_open;
 	bool write;           /* ... for writing */
 	uint64_t journal_max; /* 0: the target keeps no journal of it */
 	uint64_t hash_ranges; /* of one pool.hash; 0: the target knows of none */
 	bool queued;
-	bool waits; /* neither: who has it opened may have but a part of its generation */
+	bool waits;         /* neither: who has it opened may have but a part of its generation */
+	bool keeps_journal; /* what is staged and not committed when the session ends */
 	struct replica_info info;
 	uint64_t asked_size; /* the most that this session had the pool grow to, or 0 */
 	struct profile profile;

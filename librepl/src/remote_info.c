@@ -120,8 +120,11 @@ replica_info_parse(struct json_object *o, struct replica_info *info, struct err 
 		(void)control_get_bool(o, "waited", &info->meta.waited, NULL);
 	if (control_has(o, "primary"))
 		(void)control_get_bool(o, "primary", &info->meta.primary, NULL);
-	if (control_has(o, "journal") && !control_get_text(o, "journal", 32, &journal, NULL))
+	info->journal_left = false;
+	if (control_has(o, "journal") && !control_get_text(o, "journal", 32, &journal, NULL)) {
 		info->meta.journal_committed = strcmp(journal, "committed") == 0;
+		info->journal_left = !info->meta.journal_committed;
+	}
 	info->sidecar_damaged = strcmp(sidecar, "ok") != 0;
 	info->meta.state = (enum sidecar_state)state_by_name(state);
 	if (info->durability < 0 || (int)info->meta.state < 0 ||

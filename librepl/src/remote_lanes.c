@@ -67,6 +67,12 @@ remote_wait(struct remote *r)
 	r->waits = true;
 }
 
+void
+remote_keep_journal(struct remote *r)
+{
+	r->keeps_journal = true;
+}
+
 bool
 remote_queued(const struct remote *r)
 {
@@ -172,9 +178,11 @@ lanes_grant_parse(struct json_object *o, unsigned asked, uint64_t pool_size, str
 		return control_answer_bad(rc, "lanes.open", e);
 	if (!regions_unit_valid(g->rma_region))
 		return err_set(e, REPL_E_PROTOCOL, "lanes.open: rma_region is no power of two");
-	if (json_object_array_length(g->tokens) == 0)
-		return err_set(e, REPL_E_LIMIT, "the target granted no lane");
-	return 0;
+	if (json_object_array_length(g->tokens) > 0)
+		return 0;
+	(void)err_set(e, REPL_E_LIMIT, "the target granted no lane");
+	(void)err_because(e, REPL_REASON_TARGET_LIMIT);
+	return REPL_E_LIMIT;
 }
 
 /* A target gives what was asked for, or says why not by its profile and its log. */
@@ -459,6 +467,7 @@ int
 remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
 {
 	r->without_ring = true;
+	r->without_log = r->info.journal_left;
 	return remote_lanes_open(r, count, e);
 }
 
@@ -467,11 +476,13 @@ remote_lanes_check(const struct remote *r, unsigned count, struct err *e)
 {
 	if (r->queued || r->terms.lanes >= count)
 		return 0;
-	return err_set(e, REPL_E_LIMIT,
-		       "the target grants %u lanes, and the program has %u since it opened its "
-		       "pool: raise lanes-max in the target's repld.conf, or set lanes to %u here "
-		       "and start the program again",
-		       r->terms.lanes, count, r->terms.lanes);
+	(void)err_set(e, REPL_E_LIMIT,
+		      "the target grants %u lanes, and the program has %u since it opened its "
+		      "pool: raise lanes-max in the target's repld.conf, or set lanes to %u here "
+		      "and start the program again",
+		      r->terms.lanes, count, r->terms.lanes);
+	(void)err_because(e, REPL_REASON_TARGET_LIMIT);
+	return REPL_E_LIMIT;
 }
 
 int
@@ -483,7 +494,8 @@ remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
 	if (!r->without_ring)
 		return 0;
 	r->without_ring = false;
-	if (!ring_wanted(r))
+	/* Beside a journal the target has made no round log either. */
+	if (!ring_wanted(r) && !r->without_log)
 		return 0;
 	remote_traffic_add(r, &sum);
 	r->before = sum;

@@ -18,14 +18,17 @@
 
 /*
  * Memory takes 8 aligned bytes that are stored at once, and gives them to its media so: no replica
- * gets one part of them before another, whichever a range names. A pool is whole pages.
+ * gets one part of them before another, whichever a range names. The pool's last ones may be fewer.
  */
 static struct range
-whole_words(size_t off, size_t len)
+whole_words(const struct repl *r, size_t off, size_t len)
 {
-	size_t from = off - off % WORDS_SIZE, end = off + len + (WORDS_SIZE - 1);
+	size_t size = atomic_load_explicit(&r->size, memory_order_acquire);
+	size_t from = off - off % WORDS_SIZE, end = off + len, over = end % WORDS_SIZE;
 
-	return (struct range){.off = from, .len = len ? end - end % WORDS_SIZE - from : 0};
+	if (over)
+		end = size - end < WORDS_SIZE - over ? size : end + WORDS_SIZE - over;
+	return (struct range){.off = from, .len = len ? end - from : 0};
 }
 
 /* ---- public ---- */
@@ -34,7 +37,7 @@ int
 repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 {
 	ENTRY_WHOLE();
-	struct range words = whole_words(off, len);
+	struct range words;
 	struct err e;
 	int rc;
 
@@ -44,6 +47,7 @@ repl_flush(struct repl *r, unsigned lane, size_t off, size_t len)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
+	words = whole_words(r, off, len);
 	rc = lanes_flush(r, lane, words.off, words.len, 0, &e);
 	lane_leave(r, lane);
 	return rc ? config_report(&e) : 0;
@@ -68,7 +72,7 @@ int
 repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 {
 	ENTRY_WHOLE();
-	struct range words = whole_words(off, len);
+	struct range words;
 	struct err e;
 	int rc;
 
@@ -78,6 +82,7 @@ repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
+	words = whole_words(r, off, len);
 	rc = lanes_flush(r, lane, words.off, words.len, 0, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_DRAIN, 0, 0, &e);
@@ -122,9 +127,9 @@ pair_check(const struct repl *r, size_t a_off, size_t a_len, size_t b_off, size_
 
 /* Of a word that they have in common b's bytes are not to be there first. */
 static struct range
-pair_first(size_t a_off, size_t a_len, size_t b_off, size_t b_len)
+pair_first(const struct repl *r, size_t a_off, size_t a_len, size_t b_off, size_t b_len)
 {
-	struct range a = whole_words(a_off, a_len);
+	struct range a = whole_words(r, a_off, a_len);
 	size_t end = a.off + a.len;
 
 	if (b_off < a_off && b_off + b_len > a.off)
@@ -140,7 +145,7 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 		  size_t b_len)
 {
 	ENTRY_WHOLE();
-	struct range a = pair_first(a_off, a_len, b_off, b_len), b = whole_words(b_off, b_len);
+	struct range a, b;
 	struct err e;
 	int rc;
 
@@ -150,6 +155,8 @@ repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len, siz
 		rc = lane_enter(r, lane, &e);
 	if (rc)
 		return config_report(&e);
+	a = pair_first(r, a_off, a_len, b_off, b_len);
+	b = whole_words(r, b_off, b_len);
 	rc = lanes_flush(r, lane, a.off, a.len, b.len, &e);
 	if (!rc)
 		rc = lanes_drain(r, lane, LANE_PAIR, b.off, b.len, &e);

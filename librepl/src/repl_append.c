@@ -225,8 +225,10 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 	rc = pending_active(r, lane, stored, 2, &a->begin_ns, e);
 	if (rc)
 		return rc;
-	*sent = true;
 	rc = append_choose(r, lane, a, e);
+	/* Of a chooser that was lost nothing counts; others may have what the lane wrote while
+	 * lent. */
+	*sent = rc == 0;
 	if (!rc) {
 		memcpy(r->mem + a->place, a->data, a->len);
 		due = lanes_ship_first(r, lane, &bytes, a->begin_ns);

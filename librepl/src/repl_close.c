@@ -79,6 +79,8 @@ repl_free(struct repl *r, uint64_t end_ns)
 	free(r->slots);
 	free(r->file);
 	repl_config_free(r->cfg);
+	if (r->set)
+		twin_unmap(&r->set->twin);
 	free(r->set);
 	free(r);
 }

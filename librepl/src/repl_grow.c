@@ -6,12 +6,23 @@
 #include "clock.h"
 #include "dirty.h"
 #include "entry.h"
+#include "holes.h"
 #include "mapped.h"
 #include "onloss.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
 
-#define GROW_PAGE 4096U
+static int
+grow_check_file(const struct repl *r, size_t size, struct err *e)
+{
+	uint64_t has = holes_length_at(r->file, r->mem, size);
+
+	if (has >= size)
+		return 0;
+	return err_set(e, REPL_E_INVAL,
+		       "the local file has %llu bytes: make it %zu bytes long first, then grow",
+		       (unsigned long long)has, size);
+}
 
 /* Of the new part the first and the last byte are looked at. */
 static int
@@ -22,9 +33,8 @@ grow_check(struct repl *r, size_t size, struct err *e)
 	if (handle_check(r, e))
 		return e->code;
 	now = atomic_load(&r->size);
-	if (size % GROW_PAGE || size > INT64_MAX || (uintptr_t)r->mem > UINTPTR_MAX - size)
-		return err_set(e, REPL_E_INVAL,
-			       "size %zu is not a multiple of 4096 within the address space", size);
+	if (size > INT64_MAX || (uintptr_t)r->mem > UINTPTR_MAX - size)
+		return err_set(e, REPL_E_INVAL, "size %zu is not within the address space", size);
 	if (size < now)
 		return err_set(e, REPL_E_INVAL, "the range has %zu bytes and can't have only %zu",
 			       now, size);
@@ -32,6 +42,8 @@ grow_check(struct repl *r, size_t size, struct err *e)
 		return err_set(e, REPL_E_INVAL,
 			       "the new part is not mapped behind the range: map %zu bytes at %p",
 			       size - now, (void *)(r->mem + now));
+	if (size > now && grow_check_file(r, size, e))
+		return e->code;
 	return size > now ? onloss_check(r, e) : 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * repl_impl - what is behind a struct repl; shared by repl.c (persistence),
- * repl_open.c (opening and closing), repl_loss.c (recording losses), keeper.c (getting
- * replicas back), hold.c, and repl_log.c, repl_log_trim.c and log_step.c (logs).
+ * repl_impl - what is behind a struct repl; shared by repl.c (persistence), repl_open.c and
+ * replica_open.c (opening and closing), repl_loss.c (recording losses), keeper.c (getting replicas
+ * back), hold.c, and repl_log.c, repl_log_trim.c and log_step.c (logs).
  *
  * Lock order: repl.grow_lock, the lanes in the order of their numbers, repl.lock, then a
  * remote's own, then repl.trims.lock, repl.reason_lock, repl.wake_lock. A lane is waited for with
@@ -25,6 +25,7 @@
 #include "local.h"
 #include "remote.h"
 #include "turns.h"
+#include "twin.h"
 
 struct keeper;
 struct dirty;
@@ -49,7 +50,7 @@ struct replica {
 	_Atomic uint64_t reconnect_count; /* ... after it was established once */
 	_Atomic int why;                  /* enum repl_reason, why it is not established */
 	_Atomic bool paused;              /* the operator wants it so */
-	_Atomic uint64_t behind; /* labelled outdated until it has this drain; 0: it is not */
+	_Atomic uint64_t behind; /* labelled outdated, at least until it has this drain; 0: not */
 	struct keeper *keeper;   /* from the opening to the closing */
 	/* Guarded by repl.reason_lock. */
 	char reason[256];              /* why it is not established */
@@ -59,9 +60,8 @@ struct replica {
 	char provider[16];      /* of the lanes that were installed last; "" */
 	char provider_why[200]; /* not the one preferred, or "" */
 	/* Guarded by repl.lock. */
-	struct gen_id has;   /* the generation that it has confirmed last; nil: none known */
-	struct gen_id told;  /* one that it was told and has not confirmed; nil: none */
-	struct gen_id whole; /* the last one of which it had all that was acknowledged */
+	struct gen_id has;  /* the generation that it has confirmed last; nil: none known */
+	struct gen_id told; /* one that it was told and has not confirmed; nil: none */
 };
 
 /* What all replicas' lanes of one index share. */
@@ -94,7 +94,10 @@ struct trims {
 
 /* Of a handle on a pool set: repl_set.h. */
 struct repl_set {
-	bool create;  /* make the pool, which is not there yet */
+	bool create; /* make the pool, which is not there yet */
+	bool keep;   /* a replica that is lost is taken up again */
+	struct twin
+		twin; /* of the caller's range, which may be unmapped before the end: repl->mem */
 	bool fill;    /* ... for a copy of another replica */
 	bool created; /* done so */
 	bool has_attr;
@@ -102,11 +105,13 @@ struct repl_set {
 	unsigned header;              /* bytes of the caller's range in front of the pool's */
 	_Atomic bool begun;           /* it may be written to */
 	_Atomic bool unfinished;      /* it holds a copy that was begun and not finished */
+	_Atomic bool beside;          /* another one of its set is open here, or was */
 	struct sidecar found;         /* what the target told when it was opened */
 	_Atomic(struct siblings *) siblings; /* NULL: it has not joined them */
 	/* Guarded by their lock. */
 	struct repl *next;
-	bool told; /* it gets each generation that follows */
+	bool told;   /* it gets each generation that follows */
+	bool direct; /* it is copied into, or about to be, without a journal */
 };
 
 struct repl {
@@ -186,8 +191,8 @@ void repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned coun
 uint64_t repl_loss_deadline(const struct repl *r);
 
 /*
- * A laggard that was told a generation before it had all of the one before is
- * labelled up to date when it has. By the deadline; else it is lost.
+ * A laggard, which was told a generation before it had all of those before, is told of each of
+ * them when it has, and labelled up to date when it has all. By the deadline; else it is lost.
  */
 void repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns);
 
@@ -222,12 +227,25 @@ void repl_free(struct repl *r, uint64_t end_ns);
 /* The step of opening that a set has of its own: its pool, not its lanes. repl_set.c */
 int repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e);
 
+/* The same for a replica that was lost: of no other pool, and not before something is written. */
+int repl_set_open_again(struct repl *r, struct remote *remote, struct err *e);
+
+/* Of a handle on a pool set, whose replica does not come back once it is lost. */
+bool repl_set_gives_up(const struct repl *r);
+
 /* Whether it is a prefix of the range that lacks something, which it gets before the first write.
  */
 bool repl_set_by_resync(const struct repl *r);
 
 /* Take back what a failed opening has created. */
 void repl_set_undo(struct repl *r, struct remote *remote);
+
+/*
+ * Under r->lock: the generations that replicas which are away, or are lost now, may come back with
+ * must stay in our chain. keep has room for REPL_BASES_MAX; how many there are.
+ */
+#define REPL_BASES_MAX (3 * REPL_TARGETS_MAX)
+unsigned repl_bases_kept(const struct repl *r, struct gen_id *keep);
 
 /* Under r->lock: the same step alone, for a replica that may have a generation of ours. */
 int repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e);
@@ -276,7 +294,7 @@ void repl_install(struct repl *r, unsigned replica, struct remote *remote);
 /* Wake keepers and calls that block: something has changed. */
 void repl_wake(struct repl *r);
 
-/* Of opening, for the keeper that gets a replica back: repl_open.c. */
+/* Of opening, for the keeper that gets a replica back: replica_open.c. */
 unsigned repl_connect_ms(const struct repl_config *c); /* for a request before all lanes are open */
 int repl_open_pool(struct repl *r, struct remote *remote, struct err *e);
 

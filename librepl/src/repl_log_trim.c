@@ -117,12 +117,15 @@ repl_log_read(struct repl_log *log, uint64_t position, void *buf, size_t size, s
 		return config_report(&e);
 	}
 	*len = rec.len;
+	/* Who reads on with the same variable is to get this one again, with more room. */
+	if (rec.len > size) {
+		(void)err_set(&e, REPL_E_LIMIT,
+			      "the record has %" PRIu32 " bytes, there is room for %zu", rec.len,
+			      size);
+		return config_report(&e);
+	}
 	*next = position + logfmt_record_size(rec.len);
-	if (rec.len <= size)
-		return 0;
-	(void)err_set(&e, REPL_E_LIMIT, "the record has %" PRIu32 " bytes, there is room for %zu",
-		      rec.len, size);
-	return config_report(&e);
+	return 0;
 }
 
 /* ---- trimming ---- */

@@ -22,9 +22,9 @@ replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 	pthread_mutex_lock(&r->reason_lock);
 	text_shorten(p->reason, sizeof(p->reason), why->text);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
-	/* Of a set nothing tells what a replica lacks: it stays lost. */
-	atomic_store(&p->connection, r->set || atomic_load(&p->paused) ? REPL_CONN_STANDALONE
-								       : REPL_CONN_CONNECTING);
+	atomic_store(&p->connection, repl_set_gives_up(r) || atomic_load(&p->paused)
+					     ? REPL_CONN_STANDALONE
+					     : REPL_CONN_CONNECTING);
 	atomic_store(&p->why, atomic_load(&p->paused) ? REPL_REASON_PAUSED
 						      : (int)reason_of_error(why, REASON_USE));
 	atomic_store(&p->data, REPL_DATA_OUTDATED);
@@ -100,9 +100,8 @@ replicas_live(const struct repl *r)
 	return n;
 }
 
-/* What those that are away, or are lost now, may come back with must stay in our chain. */
-static unsigned
-bases_kept(const struct repl *r, struct gen_id *keep)
+unsigned
+repl_bases_kept(const struct repl *r, struct gen_id *keep)
 {
 	unsigned n = 0;
 
@@ -122,21 +121,24 @@ bases_kept(const struct repl *r, struct gen_id *keep)
  * one yet, a laggard, gets the new one as what misses updates: else it would look
  * newer than one that was lost with them. What no drain has returned for is nobody's
  * yet: most have some of that before them, and are none the worse. Nor does its chain
- * name what it has not all of: by force it may be promoted.
+ * name what it has not all of: by force it may be promoted. What it has all of it names:
+ * one that was lost in that has no more.
  */
+static enum sidecar_state
+replica_label(struct repl *r, unsigned replica, struct generation *chain)
+{
+	*chain = r->generation;
+	return ship_behind(r->ship, replica, chain) ? SIDECAR_OUTDATED : SIDECAR_UP_TO_DATE;
+}
+
 static int
 tell_post(struct repl *r, unsigned replica, uint64_t deadline_ns, struct remote_mark *m,
 	  struct err *e)
 {
-	struct replica *p = &r->replicas[replica];
-	enum sidecar_state state = SIDECAR_UP_TO_DATE;
-	struct generation chain = r->generation;
+	struct generation chain;
+	enum sidecar_state state = replica_label(r, replica, &chain);
 
-	if (ship_behind(r->ship, replica)) {
-		state = SIDECAR_OUTDATED;
-		gen_forget_since(&chain, &p->whole);
-	}
-	return remote_mark_post(p->remote, state, &chain, deadline_ns, m, e);
+	return remote_mark_post(r->replicas[replica].remote, state, &chain, deadline_ns, m, e);
 }
 
 static int
@@ -150,10 +152,7 @@ tell_take(struct repl *r, unsigned replica, uint64_t deadline_ns, const struct r
 	if (rc)
 		return rc;
 	p->has = r->generation.current;
-	if (m->state == SIDECAR_OUTDATED)
-		return 0;
-	p->whole = r->generation.current;
-	if (atomic_load(&p->behind))
+	if (m->state != SIDECAR_OUTDATED && atomic_load(&p->behind))
 		ship_labelled(r->ship, replica);
 	return 0;
 }
@@ -259,7 +258,7 @@ record_store(struct repl *r, struct err *e)
 int
 repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 {
-	struct gen_id keep[3 * REPL_TARGETS_MAX], id;
+	struct gen_id keep[REPL_BASES_MAX], id;
 	int rc;
 
 	/*
@@ -273,7 +272,8 @@ repl_advance_locked(struct repl *r, uint64_t deadline_ns, struct err *e)
 		rc = local_new_id(&id, e);
 		if (rc)
 			break;
-		gen_advance_keeping(&r->generation, &id, keep, bases_kept(r, keep));
+		gen_advance_keeping(&r->generation, &id, keep, repl_bases_kept(r, keep));
+		ship_ended(r->ship, &r->generation);
 		/* Ours first: if we die in between, the replicas are behind, not ahead. */
 		r->local.meta.generation = r->generation;
 		rc = record_store(r, e);
@@ -405,7 +405,7 @@ repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, ui
 	}
 	/* Without a generation of their own the rest could not be told from those. */
 	if (any && siblings)
-		siblings_advance(siblings, deadline_ns);
+		siblings_advance(siblings, r, deadline_ns);
 	else if (any && r->ready && !atomic_load(&r->stop))
 		(void)repl_advance_locked(r, deadline_ns, NULL);
 	pthread_mutex_unlock(&r->lock);
@@ -424,6 +424,8 @@ void
 repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
 {
 	struct replica *p = &r->replicas[replica];
+	struct generation chain;
+	enum sidecar_state state;
 	struct err why;
 
 	if (!ship_caught_up(r->ship, replica))
@@ -431,14 +433,13 @@ repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
 	err_clear(&why);
 	pthread_mutex_lock(&r->lock);
 	if (replica_is_live(p) && ship_caught_up(r->ship, replica)) {
+		state = replica_label(r, replica, &chain);
 		/* Should it hang, the others must have time to hear of it. */
-		if (remote_pool_mark_by(p->remote, SIDECAR_UP_TO_DATE, &r->generation,
-					deadline_part(deadline_ns, 1, 2), &why)) {
+		if (remote_pool_mark_by(p->remote, state, &chain, deadline_part(deadline_ns, 1, 2),
+					&why))
 			replica_set_lost(r, p, &why);
-		} else {
-			p->whole = r->generation.current;
+		else if (state == SIDECAR_UP_TO_DATE)
 			ship_labelled(r->ship, replica);
-		}
 	}
 	if (why.code && r->ready && !atomic_load(&r->stop))
 		(void)repl_advance_locked(r, deadline_ns, NULL);

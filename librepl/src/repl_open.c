@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Opening a replica set. */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +8,7 @@
 #include <unistd.h>
 
 #include "bring.h"
-#include "claim.h"
 #include "clock.h"
-#include "control.h"
 #include "dirty.h"
 #include "entry.h"
 #include "forks.h"
@@ -25,194 +22,18 @@
 #include "lineage.h"
 #include "pending.h"
 #include "replica_judge.h"
+#include "replica_open.h"
 #include "ship.h"
+#include "stage.h"
 #include "standard.h"
 #include "statusd.h"
 #include "text.h"
 #include "transfer.h"
 
-#define REPL_PAGE        4096U
-#define REPL_CLAIM_TRIES 4U    /* that others may take a new pool away, or remove it */
-#define REPL_GIVE_UP_MS  1000U /* for closing in order after a failed open */
+#define REPL_PAGE       4096U
+#define REPL_GIVE_UP_MS 1000U /* for closing in order after a failed open */
 
 /* ---- one replica ---- */
-
-static int
-replica_create(struct repl *r, struct remote *remote, const char *pool, unsigned flags,
-	       struct err *e)
-{
-	struct json_object *params = json_object_new_object();
-	char uuid[GEN_TEXT_SIZE];
-
-	control_add(params, "name", json_object_new_string(pool));
-	control_add(params, "size", json_object_new_int64((int64_t)r->size));
-	gen_id_format(&r->local.meta.pool_uuid, uuid);
-	control_add(params, "uuid", json_object_new_string(uuid));
-	if (flags & REPL_OPEN_SPARSE)
-		control_add(params, "sparse", json_object_new_boolean(true));
-	/* Should nothing come of this opening, for whatever reason, it leaves nothing behind. */
-	control_add(params, "provisional", json_object_new_boolean(true));
-	control_add(params, "again", json_object_new_boolean(true));
-	return remote_call(remote, "pool.create", params, NULL, e);
-}
-
-/* The range has grown since the replica was its copy: it follows. */
-static int
-replica_follow(struct repl *r, struct remote *remote, struct err *e)
-{
-	const struct sidecar *meta = &remote_info(remote)->meta;
-	enum gen_relation relation;
-	bool known;
-	int rc;
-
-	pthread_mutex_lock(&r->lock);
-	known = r->local.present || r->ready;
-	relation = gen_compare(&r->local.meta.generation, &meta->generation);
-	pthread_mutex_unlock(&r->lock);
-	if (!known || meta->pool_size >= r->size)
-		return 0;
-	if (relation != GEN_EQUAL && relation != GEN_AHEAD)
-		return 0;
-	rc = remote_pool_grow(remote, r->size, false, clock_deadline(remote_op_timeout_ms(remote)),
-			      e);
-	/* Files of a set and a device have a bound as well: to the others it is as a full disk. */
-	if (rc == REPL_E_REFUSED)
-		rc = e->code = REPL_E_NOSPC;
-	return rc;
-}
-
-/* What the target says of a refusal, and what helps, in names of this side. */
-static int
-replica_refused(const struct remote *remote, struct err *e)
-{
-	char next[512];
-
-	claim_next(remote, next, sizeof(next));
-	if (!next[0])
-		return e->code;
-	return err_suffix(e, "; nothing was changed; next: %s", next);
-}
-
-/*
- * Open for writing under our chain. Refused for that, and of equal contents all the
- * same, it is opened as if it were ours; not once the program is at work, which would have to
- * stop for the comparison.
- */
-static int
-replica_claim(struct repl *r, struct remote *remote, struct err *e)
-{
-	const struct transfer t = {.remote = remote,
-				   .file = r->file,
-				   .deadline_ns = clock_deadline(r->cfg->resync_timeout_ms)};
-	const char *pool = remote_target(remote)->pool;
-	struct generation chain;
-	struct err why;
-	bool ready;
-	int rc;
-
-	memset(&chain, 0, sizeof(chain));
-	pthread_mutex_lock(&r->lock);
-	ready = r->ready;
-	if (ready)
-		chain = r->generation;
-	else if (r->local.present)
-		chain = r->local.meta.generation;
-	pthread_mutex_unlock(&r->lock);
-	rc = remote_pool_open_as(remote, pool, &chain, false, e);
-	if (rc == REPL_E_REFUSED || rc == REPL_E_BUSY)
-		return replica_refused(remote, e);
-	if (rc != REPL_E_DIVERGED)
-		return rc;
-	rc = replica_refused(remote, e);
-	if (ready || (r->flags & REPL_OPEN_NO_COMPARE))
-		return rc;
-	err_clear(&why);
-	rc = claim_equal(&t, pool, r->mem, r->size, &why);
-	if (rc != REPL_E_DIFFER)
-		*e = why;
-	return e->code;
-}
-
-/* Of several that make it at a time one makes it, and who comes next may open it. */
-static int
-replica_claim_or_create(struct repl *r, struct remote *remote, struct err *e)
-{
-	const char *pool = remote_target(remote)->pool;
-	int made = 0, rc = replica_claim(r, remote, e);
-	struct err why;
-
-	for (unsigned i = 0; rc == REPL_E_NOT_FOUND && i < REPL_CLAIM_TRIES; i++) {
-		err_clear(&why);
-		made = replica_create(r, remote, pool, r->flags, &why);
-		if (made && made != REPL_E_EXISTS) {
-			*e = why;
-			return made;
-		}
-		err_clear(e);
-		rc = replica_claim(r, remote, e);
-	}
-	/* What is there is no pool. */
-	if (rc == REPL_E_NOT_FOUND && made) {
-		*e = why;
-		rc = made;
-	}
-	return rc;
-}
-
-/* A short op-timeout is about the program's calls, none of which waits for this replica yet. */
-unsigned
-repl_connect_ms(const struct repl_config *c)
-{
-	return c->connect_timeout_ms > c->op_timeout_ms ? c->connect_timeout_ms : c->op_timeout_ms;
-}
-
-/*
- * A larger one has grown by itself (replctl grow), or with a program that was killed over it. No
- * pool shrinks, so the range must follow, or a new one take its place.
- */
-static int
-replica_check_size(const struct repl *r, const struct remote *remote, struct err *e)
-{
-	uint64_t theirs = remote_info(remote)->meta.pool_size;
-	size_t size = atomic_load(&r->size);
-	char text[TARGET_TEXT_MAX], word[TARGET_TEXT_MAX * 4], next[sizeof(word) + 256];
-
-	if (theirs == size)
-		return 0;
-	target_format(remote_target(remote), text, sizeof(text));
-	(void)text_quote(text, word, sizeof(word));
-	if (theirs > size)
-		(void)snprintf(next, sizeof(next),
-			       "give the local file %" PRIu64 " bytes, too (truncate -s %" PRIu64
-			       " FILE), and map all of it; or replctl remove %s, and the replica "
-			       "is made anew",
-			       theirs, theirs, word);
-	else
-		(void)snprintf(next, sizeof(next),
-			       "replctl grow %s --size %zu, if it is the right one", word, size);
-	return err_set(e, REPL_E_INVAL,
-		       "pool '%s' on the target has %" PRIu64
-		       " bytes, the local range has %zu; they must be equal; nothing was changed; "
-		       "next: %s",
-		       remote_target(remote)->pool, theirs, size, next);
-}
-
-int
-repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
-{
-	int rc;
-
-	if (r->set)
-		return repl_set_open_pool(r, remote, e);
-	rc = r->flags & REPL_OPEN_CREATE ? replica_claim_or_create(r, remote, e)
-					 : replica_claim(r, remote, e);
-	if (!rc)
-		rc = remote_refuse_headers(remote, e);
-	if (rc)
-		return rc;
-	rc = replica_follow(r, remote, e);
-	return rc ? rc : replica_check_size(r, remote, e);
-}
 
 static int
 replica_err(const struct repl *r, unsigned i, struct err *e)
@@ -275,14 +96,19 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 	int rc;
 
 	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
+	remote_keep_journal(remote);
 	rc = repl_open_pool(r, remote, e);
-	/* A resync goes by lanes that have no receive ring. */
-	if (!rc &&
-	    (r->set ? repl_set_by_resync(r)
-		    : !(r->flags & REPL_OPEN_NO_COMPARE) && by_resync(r, i, replica_judged(r, i))))
+	/* A resync goes by lanes that have no receive ring, and may go on with a journal. */
+	if (!rc && (r->set ? repl_set_by_resync(r)
+			   : !(r->flags & REPL_OPEN_NO_COMPARE) &&
+				     by_resync(r, i, replica_judged(r, i)))) {
 		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);
-	else if (!rc)
-		rc = remote_lanes_open(remote, r->cfg->lanes, e);
+	} else if (!rc) {
+		if (remote_info(remote)->journal_left)
+			rc = remote_journal_drop(remote, e);
+		if (!rc)
+			rc = remote_lanes_open(remote, r->cfg->lanes, e);
+	}
 	if (rc)
 		return replica_err(r, i, e);
 	remote_bind(remote, r->mem, &r->replicas[i].lost);
@@ -313,12 +139,24 @@ replica_refuse(const struct repl *r, unsigned i, const struct judgement *j, stru
 
 	target_format(&r->cfg->targets[i], text, sizeof(text));
 	(void)text_quote(text, word, sizeof(word));
+	if (replica_elsewhere(r)) {
+		(void)err_set(e, REPL_E_DIVERGED, "%s, and the contents differ", j->why);
+		return replica_differs_elsewhere(r, r->replicas[i].remote, e);
+	}
 	if (by_resolve(r, j->reason))
 		return err_set(e, REPL_E_DIVERGED,
 			       "%s, and the contents differ; nothing was changed. To take the "
 			       "replica's data: replctl resolve --discard local FILE %s; to "
 			       "overwrite it: replctl resolve --discard replica FILE %s",
 			       j->why, word, word);
+	if (!r->local.path)
+		return err_set(e, REPL_E_DIVERGED,
+			       "the local range is no mapping of a regular file, so that no "
+			       "generation of it is kept, and the contents differ; nothing was "
+			       "changed. To take the replica's data: replctl restore %s FILE; to "
+			       "have it anew: replctl remove %s; to have a generation kept: "
+			       "pool-file in repl.conf(5)",
+			       word, word);
 	return err_set(e, REPL_E_DIVERGED,
 		       "%s, and the contents differ; nothing was changed. To take the replica's "
 		       "data: replctl restore --force %s FILE; to overwrite it: replctl sync "
@@ -429,7 +267,8 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 	p->remote = NULL;
 	text_shorten(p->reason, sizeof(p->reason), e->text);
 	atomic_store(&p->why, (int)reason_of_error(e, REASON_CONNECT));
-	atomic_store(&p->connection, r->set ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
+	atomic_store(&p->connection,
+		     repl_set_gives_up(r) ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
 	atomic_store(&p->data, REPL_DATA_OUTDATED);
 	atomic_store(&p->lost, rc);
@@ -500,6 +339,23 @@ step_bring_up(struct repl *r, unsigned i, struct err *e)
 	return replica_absent(r, i, rc, e);
 }
 
+/* What is away may have been written, and would be made zero when it is back. */
+static int
+repl_check_blank(const struct repl *r, struct err *e)
+{
+	char take[REPLICA_TAKE_MAX];
+
+	if (!r->blank || atomic_load(&r->vouched))
+		return 0;
+	replica_take_by(r, "TARGET/POOL", take);
+	return err_set(
+		e, REPL_E_REFUSED,
+		"the local file holds nothing but zeros, though by %s it was written, and no "
+		"replica that is reachable equals it; nothing was changed. To take a "
+		"replica's data: %s; to begin anew: remove %s and the replicas",
+		r->local.path, take, r->local.path);
+}
+
 /*
  * Each on all before the next on any: from the opening of a pool on a target does not bear
  * silence for long, and what one target refuses is known before another's data change.
@@ -513,32 +369,21 @@ repl_reach(struct repl *r, struct err *e)
 		{.run = step_connect, .per_host = EACH_LOGINS_MAX},
 		{.run = step_attach, .one_first = true},
 		{.run = step_compare},
-		{.run = step_bring_up},
 	};
+	static const struct each_step bring_up = {.run = step_bring_up};
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < sizeof(steps) / sizeof(steps[0]); i++)
 		rc = repl_each(r, &steps[i], e);
+	if (!rc)
+		rc = repl_check_blank(r, e);
+	if (!rc)
+		rc = repl_each(r, &bring_up, e);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (r->replicas[i].remote)
 			remote_detach(r->replicas[i].remote);
 	}
 	return rc;
-}
-
-/* What is away may have been written, and would be made zero when it is back. */
-static int
-repl_check_blank(const struct repl *r, struct err *e)
-{
-	if (!r->blank || atomic_load(&r->vouched))
-		return 0;
-	return err_set(
-		e, REPL_E_REFUSED,
-		"the local file holds nothing but zeros, though by %s it was written, and no "
-		"replica that is reachable equals it; nothing was changed. To take a "
-		"replica's data: replctl restore --force TARGET/POOL FILE; to begin anew: remove "
-		"%s and the replicas",
-		r->local.path, r->local.path);
 }
 
 /* ---- the set ---- */
@@ -553,12 +398,9 @@ repl_check(const struct repl_config *cfg, const void *addr, size_t size, unsigne
 			       "or add it with repl_config_add_target()");
 	if (!addr || (uintptr_t)addr % REPL_PAGE)
 		return err_set(e, REPL_E_INVAL, "address %p is not a multiple of 4096", addr);
-	if (size == 0 || size % REPL_PAGE || size > INT64_MAX ||
-	    (uintptr_t)addr > UINTPTR_MAX - size)
-		return err_set(
-			e, REPL_E_INVAL,
-			"size %zu is not a positive multiple of 4096 within the address space",
-			size);
+	if (size == 0 || size > INT64_MAX || (uintptr_t)addr > UINTPTR_MAX - size)
+		return err_set(e, REPL_E_INVAL, "size %zu is 0, or not within the address space",
+			       size);
 	if (flags & ~(REPL_OPEN_CREATE | REPL_OPEN_NO_COMPARE | REPL_OPEN_SPARSE))
 		return err_set(e, REPL_E_INVAL, "unknown flags 0x%x", flags);
 	/* Of the range the first and the last byte are looked at. */
@@ -600,6 +442,21 @@ repl_init_locks(struct repl *r, struct err *e)
 	return r->wake_made ? 0 : err_set(e, REPL_E_NOMEM, "out of memory");
 }
 
+/* What lies behind its end the memory has, and the replicas would, but the file never. */
+static int
+repl_check_file(const struct repl *r, struct err *e)
+{
+	uint64_t has = holes_length_at(r->file, r->mem, r->size);
+
+	if (has >= r->size)
+		return 0;
+	return err_set(
+		e, REPL_E_INVAL,
+		"the local file has %llu bytes, and a range of %zu is opened: open as many as "
+		"the file has, or make it as long first",
+		(unsigned long long)has, (size_t)r->size);
+}
+
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
@@ -611,6 +468,8 @@ repl_open_local(struct repl *r, struct err *e)
 	/* Taken for none, what is written would be in no record and under no lock. */
 	if (rc && !r->cfg->pool_file)
 		return rc;
+	if (repl_check_file(r, e))
+		return e->code;
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (!rc)
 		rc = local_check_whole(&r->local, e);
@@ -764,12 +623,13 @@ repl_start(struct repl *r, struct err *e)
 	if (!rc)
 		rc = repl_reach(r, e);
 	if (!rc)
-		rc = repl_check_blank(r, e);
-	if (!rc)
 		rc = repl_count_lanes(r, e);
 	if (rc)
 		return rc;
-	if (!r->set) {
+	if (r->set) {
+		/* In memory alone: what a replica misses while it is away. */
+		rc = dirty_open(&r->local, r->cfg, r->size, false, &r->dirty, e);
+	} else {
 		rc = repl_adopt(r, e);
 		if (!rc)
 			rc = repl_forget_part(r, e);

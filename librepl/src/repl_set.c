@@ -14,6 +14,7 @@
 #include "keeper.h"
 #include "repl_lanes.h"
 #include "siblings.h"
+#include "text.h"
 #include "transfer.h"
 
 #define SET_PAGE     4096U
@@ -27,7 +28,7 @@
  * metrics one each.
  */
 static int
-set_config(const struct repl_config *cfg, const char *target, struct repl_config **out,
+set_config(const struct repl_config *cfg, const char *target, bool keep, struct repl_config **out,
 	   struct err *e)
 {
 	int rc = config_copy(cfg, out, e);
@@ -37,8 +38,8 @@ set_config(const struct repl_config *cfg, const char *target, struct repl_config
 	(*out)->target_count = 0;
 	memset((*out)->async, 0, sizeof((*out)->async));
 	(*out)->ack = ACK_ALL;
-	/* A set's replica does not come back: there is nothing to wait for. */
-	if ((*out)->on_loss == REPL_ON_LOSS_BLOCK)
+	/* One that does not come back is not waited for. */
+	if (!keep && (*out)->on_loss == REPL_ON_LOSS_BLOCK)
 		(*out)->on_loss = REPL_ON_LOSS_FAIL;
 	free((*out)->status_socket);
 	(*out)->status_socket = NULL;
@@ -115,12 +116,65 @@ repl_set_open_pool(struct repl *r, struct remote *remote, struct err *e)
 	return rc ? rc : set_take_info(r, remote, e);
 }
 
+/* Under r->lock */
+static bool
+set_is_found(const struct repl *r, const struct replica_info *info)
+{
+	const struct repl_set *set = r->set;
+
+	return gen_id_equal(&info->meta.pool_uuid, &set->found.pool_uuid) &&
+	       info->meta.pool_size == r->size && info->header == set->header &&
+	       info->has_attr == set->has_attr &&
+	       memcmp(info->attr, set->attr, PMDK_ATTR_SIZE) == 0;
+}
+
+int
+repl_set_open_again(struct repl *r, struct remote *remote, struct err *e)
+{
+	const struct replica_info *info;
+	bool found;
+	int rc;
+
+	/* Until then it is not known what it lacked before it was lost. */
+	if (!atomic_load(&r->set->begun))
+		return err_set(e, REPL_E_BUSY, "the program has not written to the pool set yet");
+	rc = remote_pool_open(remote, remote_target(remote)->pool, REMOTE_WRITE, e);
+	if (rc)
+		return rc;
+	info = remote_info(remote);
+	if (info->header_damage[0])
+		return err_set(e, REPL_E_CORRUPT, "%s", info->header_damage);
+	pthread_mutex_lock(&r->lock);
+	found = set_is_found(r, info);
+	pthread_mutex_unlock(&r->lock);
+	if (found)
+		return 0;
+	return err_set(e, REPL_E_DIVERGED,
+		       "pool set '%s' on the target is not the one that was lost, or not all of it "
+		       "is open here: it was made anew, or its headers have changed; nothing was "
+		       "changed; next: start the program again, which compares",
+		       info->name);
+}
+
+bool
+repl_set_gives_up(const struct repl *r)
+{
+	return r->set && !r->set->keep;
+}
+
+bool
+repl_set_is_away(const struct repl *r)
+{
+	return atomic_load(&r->replicas[0].lost) != 0;
+}
+
 bool
 repl_set_by_resync(const struct repl *r)
 {
 	const struct sidecar *meta = &remote_info(r->replicas[0].remote)->meta;
 
-	return r->size == meta->pool_size && meta->state != SIDECAR_UP_TO_DATE &&
+	/* As in set_is_known(): before it is known what others have. */
+	return r->size == meta->pool_size && !setsource_is_whole(meta) &&
 	       meta->state != SIDECAR_INCONSISTENT && !gen_id_is_nil(&meta->generation.current);
 }
 
@@ -151,15 +205,19 @@ set_open(const struct repl_config *cfg, const char *target, void *addr, size_t s
 			       size, SET_PAGE);
 	if (how->create && how->has_attr && size <= PMDK_HEADER_SIZE)
 		return err_set(e, REPL_E_INVAL, "size %zu leaves nothing behind the header", size);
-	rc = set_config(cfg, target, &mine, e);
-	if (rc)
-		return rc;
 	set = malloc(sizeof(*set));
-	if (!set) {
-		repl_config_free(mine);
+	if (!set)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	}
 	*set = *how;
+	set->keep = how->keep && twin_map(&set->twin, addr, size);
+	rc = set_config(cfg, target, set->keep, &mine, e);
+	if (rc) {
+		twin_unmap(&set->twin);
+		free(set);
+		return rc;
+	}
+	if (set->keep)
+		addr = set->twin.mem;
 	rc = repl_open_with(mine, set, addr, size, REPL_OPEN_NO_COMPARE, out, e);
 	if (rc)
 		return rc;
@@ -177,7 +235,7 @@ repl_set_create(const struct repl_config *cfg, const char *target, void *addr, s
 		const uint8_t *attr, bool fill, struct repl **out)
 {
 	ENTRY_WHOLE();
-	struct repl_set how = {.create = true, .fill = fill};
+	struct repl_set how = {.create = true, .fill = fill, .keep = !fill};
 	struct err e;
 
 	err_clear(&e);
@@ -190,11 +248,11 @@ repl_set_create(const struct repl_config *cfg, const char *target, void *addr, s
 }
 
 int
-repl_set_open(const struct repl_config *cfg, const char *target, void *addr, size_t size,
+repl_set_open(const struct repl_config *cfg, const char *target, void *addr, size_t size, bool keep,
 	      uint8_t attr[PMDK_ATTR_SIZE], bool *has_attr, struct repl **out)
 {
 	ENTRY_WHOLE();
-	const struct repl_set how = {.create = false};
+	const struct repl_set how = {.keep = keep};
 	struct err e;
 
 	err_clear(&e);
@@ -214,24 +272,43 @@ repl_set_header(const struct repl *r)
 
 /* ---- attributes ---- */
 
+/* Under grow_lock: nobody takes the remote away. */
+static int
+set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE], struct err *e)
+{
+	struct remote *remote = r->replicas[0].remote;
+	struct json_object *params;
+	char hex[2 * PMDK_ATTR_SIZE + 1];
+	int rc;
+
+	if (!remote)
+		return err_set(e, REPL_E_LOST, "the replica is lost");
+	params = json_object_new_object();
+	hex_encode(attr, PMDK_ATTR_SIZE, hex);
+	control_add(params, "attr", json_object_new_string(hex));
+	rc = remote_call(remote, "pool.attr", params, NULL, e);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&r->lock);
+	memcpy(r->set->attr, attr, PMDK_ATTR_SIZE);
+	pthread_mutex_unlock(&r->lock);
+	return 0;
+}
+
 int
 repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 {
 	ENTRY_WHOLE();
-	struct json_object *params;
-	char hex[2 * PMDK_ATTR_SIZE + 1];
 	struct err e;
+	int rc;
 
 	err_clear(&e);
 	if (handle_check(r, &e))
 		return config_report(&e);
-	params = json_object_new_object();
-	hex_encode(attr, PMDK_ATTR_SIZE, hex);
-	control_add(params, "attr", json_object_new_string(hex));
-	if (remote_call(r->replicas[0].remote, "pool.attr", params, NULL, &e))
-		return config_report(&e);
-	memcpy(r->set->attr, attr, PMDK_ATTR_SIZE);
-	return 0;
+	pthread_mutex_lock(&r->grow_lock);
+	rc = set_attr(r, attr, &e);
+	pthread_mutex_unlock(&r->grow_lock);
+	return rc ? config_report(&e) : 0;
 }
 
 /* ---- before the first write ---- */
@@ -261,25 +338,20 @@ set_reopen_lanes(struct repl *r, struct remote *remote, struct err *e)
 }
 
 /*
- * As each opening of other pools, but that nothing is known of a former one: a map for this
- * comparison alone. What it is made equal to is of the siblings' generation, also if we end before
- * that is recorded.
+ * As each opening of other pools, but that nothing is known of a former one. What it is made equal
+ * to is of the siblings' generation, also if we end before that is recorded.
  */
 static int
 set_resync(struct repl *r, struct remote *remote, struct err *e)
 {
 	struct generation chain;
-	struct dirty *dirty = NULL;
 	int rc = siblings_generation(r, &chain, e);
 
 	if (!rc)
-		rc = dirty_open(&r->local, r->cfg, r->size, false, &dirty, e);
+		rc = bring_resync(r, 0, r->dirty, RESYNC_HASHES, &chain, e);
 	if (rc)
 		return rc;
-	rc = bring_resync(r, 0, dirty, RESYNC_HASHES, &chain, e);
-	dirty_close(dirty);
-	if (rc)
-		return rc;
+	dirty_untrack(r->dirty, 0);
 	r->generation = chain;
 	return set_reopen_lanes(r, remote, e);
 }
@@ -330,20 +402,28 @@ set_borrow_lanes(struct repl *r, struct err *e)
 	return 0;
 }
 
+/*
+ * One that was whole when others were gone on with without it is not. What one lacks that is not
+ * known to be is in no map. One that was never written to holds zeros, as does the pool.
+ */
+static bool
+set_is_known(struct repl *r, const struct sidecar *meta)
+{
+	const struct repl *other;
+
+	return setsource_is_whole(meta) && siblings_judge(r, &other) == SETSOURCE_WHOLE;
+}
+
 /* Under grow_lock. */
 static int
 set_begin(struct repl *r, struct err *e)
 {
 	struct remote *remote = r->replicas[0].remote;
 	const struct sidecar *meta = &remote_info(remote)->meta;
-	const struct repl *other;
 	int rc = 0;
 
-	if (atomic_load(&r->replicas[0].lost))
-		return 0;
 	r->generation = meta->generation;
-	/* One that was up to date when others were gone on with without it is not. */
-	if (meta->state != SIDECAR_UP_TO_DATE || siblings_judge(r, &other) != SETSOURCE_WHOLE) {
+	if (!set_is_known(r, meta)) {
 		/* A part of the pool can't say anything for the whole. */
 		if (r->size != meta->pool_size)
 			return 0;
@@ -361,6 +441,16 @@ set_begin(struct repl *r, struct err *e)
 	return rc;
 }
 
+/* What it lacked when it was opened is in no map: only a comparison tells. */
+static void
+set_doubt(struct repl *r)
+{
+	pthread_mutex_lock(&r->lock);
+	if (atomic_load(&r->replicas[0].lost))
+		dirty_doubt(r->dirty, 0);
+	pthread_mutex_unlock(&r->lock);
+}
+
 int
 repl_set_begin(struct repl *r)
 {
@@ -375,9 +465,12 @@ repl_set_begin(struct repl *r)
 		return config_report(&e);
 	pthread_mutex_lock(&r->grow_lock);
 	if (!atomic_load(&r->set->begun)) {
-		rc = set_begin(r, &e);
+		/* One that is lost before has a keeper that waits for this, and perhaps no remote.
+		 */
+		rc = repl_set_is_away(r) ? 0 : set_begin(r, &e);
 		if (rc)
 			repl_lose(r, 0, rc, e.text, clock_deadline(r->cfg->op_timeout_ms));
+		set_doubt(r);
 		atomic_store_explicit(&r->set->begun, true, memory_order_release);
 	}
 	pthread_mutex_unlock(&r->grow_lock);
@@ -425,7 +518,7 @@ repl_set_readable(struct repl *r)
 	(void)err_set(&e, REPL_E_REFUSED,
 		      "a copy into pool set '%s' was begun and not finished: it can't be read; a "
 		      "program that writes to the pool finishes it",
-		      remote_info(r->replicas[0].remote)->name);
+		      r->cfg->targets[0].pool);
 	return config_report(&e);
 }
 
@@ -437,7 +530,8 @@ set_refuse(const struct repl *r, const struct repl *other, enum setsource verdic
 	static const char *const what[] = {
 		[SETSOURCE_BEHIND] = "is behind that of",
 		[SETSOURCE_DIVERGED] = "and the other have gone on without each other: that of",
-		[SETSOURCE_UNTOLD] = "was not closed, and may be behind that of",
+		[SETSOURCE_UNTOLD] =
+			"was not closed by its last program, and may be behind that of",
 	};
 	char mine[TARGET_TEXT_MAX], theirs[TARGET_TEXT_MAX];
 
@@ -447,6 +541,21 @@ set_refuse(const struct repl *r, const struct repl *other, enum setsource verdic
 		       "the replica %s %s %s; nothing was changed; next: replctl remove --force "
 		       "of the one whose data are not wanted, and pmempool sync makes it anew",
 		       mine, what[verdict], theirs);
+}
+
+/* What half is worth is gone, whatever the other one lacks. */
+static int
+set_refuse_half(const struct repl *half, struct err *e)
+{
+	char text[TARGET_TEXT_MAX], word[2 * TARGET_TEXT_MAX];
+
+	target_format(&half->cfg->targets[0], text, sizeof(text));
+	return err_set(e, REPL_E_REFUSED,
+		       "a copy into the replica %s was begun and not finished: it can't be read, "
+		       "and what it had more than the other one is lost if the local pool is; "
+		       "nothing was changed; next: replctl remove --force %s, then pmempool sync "
+		       "takes the other one",
+		       text, text_quote(text, word, sizeof(word)) ? word : "TARGET/POOL");
 }
 
 int
@@ -460,9 +569,14 @@ repl_set_source(struct repl *r, bool choosing)
 	if (handle_check(r, &e))
 		return config_report(&e);
 	verdict = siblings_judge(r, &other);
-	if (verdict == SETSOURCE_WHOLE || (choosing && siblings_earlier_whole(r)))
+	if (atomic_load(&r->set->unfinished) && siblings_readable(r))
+		(void)set_refuse_half(r, &e);
+	else if (verdict == SETSOURCE_WHOLE || (choosing && siblings_earlier_whole(r)))
 		return repl_set_readable(r);
-	(void)set_refuse(r, other, verdict, &e);
+	else if (atomic_load(&other->set->unfinished))
+		(void)set_refuse_half(other, &e);
+	else
+		(void)set_refuse(r, other, verdict, &e);
 	return config_report(&e);
 }
 
@@ -484,7 +598,19 @@ repl_set_agrees(struct repl *r)
 bool
 repl_set_closed(const struct repl *r)
 {
-	return r->set->found.state == SIDECAR_UP_TO_DATE;
+	return setsource_is_whole(&r->set->found);
+}
+
+bool
+repl_set_is_demoted(const struct repl *r)
+{
+	return r->set->found.state == SIDECAR_UP_TO_DATE && !setsource_is_whole(&r->set->found);
+}
+
+bool
+repl_set_is_single(const struct repl *r)
+{
+	return !atomic_load(&r->set->beside);
 }
 
 /* ---- removing ---- */
@@ -500,7 +626,7 @@ repl_set_remove(const struct repl_config *cfg, const char *target, bool with_set
 	int rc;
 
 	err_clear(&e);
-	rc = set_config(cfg, target, &mine, &e);
+	rc = set_config(cfg, target, false, &mine, &e);
 	if (rc)
 		return config_report(&e);
 	rc = remote_new(mine, &mine->targets[0], NULL, &remote, &e);

@@ -39,11 +39,16 @@ REPL_API int repl_set_create(const struct repl_config *cfg, const char *target, 
 
 /*
  * Open one that is there; size may be smaller than its own. *has_attr: attr was
- * found in its header. A damaged header is REPL_E_CORRUPT.
+ * found in its header. A damaged header is REPL_E_CORRUPT. keep: a program's, with all that it
+ * writes in its range; a replica that is lost is taken up again by itself, as one that was made
+ * without fill. It gets what it lacks, by a comparison where nobody knows what that is.
  */
 REPL_API int repl_set_open(const struct repl_config *cfg, const char *target, void *addr,
-			   size_t size, uint8_t attr[PMDK_ATTR_SIZE], bool *has_attr,
+			   size_t size, bool keep, uint8_t attr[PMDK_ATTR_SIZE], bool *has_attr,
 			   struct repl **out) REPL_MUST_CHECK;
+
+/* Whether the replica is lost at the moment. Any thread, no lock. */
+REPL_API bool repl_set_is_away(const struct repl *r);
 
 /* Bytes of the caller's range that are not the pool's: 0 or 4096. Offsets count behind them. */
 REPL_API unsigned repl_set_header(const struct repl *r);
@@ -83,8 +88,17 @@ REPL_API int repl_set_source(struct repl *r, bool choosing) REPL_MUST_CHECK;
  */
 REPL_API int repl_set_agrees(struct repl *r) REPL_MUST_CHECK;
 
-/* Its last writer had closed it when it was opened: it lacks nothing that this one knows of. */
+/*
+ * Its last program had closed it when it was opened, and nobody has promoted it since: it lacks
+ * nothing that this one knows of.
+ */
 REPL_API bool repl_set_closed(const struct repl *r);
+
+/* It was called up to date then, and not by a program that has closed it. */
+REPL_API bool repl_set_is_demoted(const struct repl *r);
+
+/* No other one of its set was open in this process at any time. */
+REPL_API bool repl_set_is_single(const struct repl *r);
 
 /*
  * Remove the pool. with_set: its set file as well; force: as far as it is there.

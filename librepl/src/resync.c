@@ -223,6 +223,7 @@ journal_fill(struct rounds *o, struct err *e)
 	do {
 		rc = resync_pass(r, e);
 		r->refine = false;
+		resync_kept_free(r);
 		if (!rc && r->s->host.hold)
 			hold_longer(o);
 	} while (!rc && !is_little(o, resync_left(r), 0));
@@ -268,6 +269,7 @@ journal_forget(struct resync_run *r, struct err *e)
 	release(r);
 	if (r->stage)
 		(void)stage_settle(r->stage, NULL);
+	resync_kept_free(r);
 	return remote_journal_drop(r->s->remote, e);
 }
 
@@ -281,9 +283,11 @@ journal_stage(struct rounds *o, bool *whole, struct err *e)
 
 	r->staged = 0;
 	r->reserved = resync_left(r) + RESYNC_CHUNK;
-	rc = remote_journal_begin(s->remote, r->reserved, e);
+	rc = resync_kept_begin(r, e);
 	if (!rc)
 		rc = stage_begin(s->remote, &r->source, resync_breath(r), &r->stage, e);
+	if (!rc && r->kept)
+		rc = resync_kept_stage(r, e);
 	if (!rc)
 		rc = journal_fill(o, e);
 	*whole = !rc && is_whole(r);
@@ -309,6 +313,12 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 		rc = journal_commit(o, last, e);
 	}
 	dirty_batch_end(r->s->dirty, r->s->replica, rc == 0 && whole);
+	/* With what was there before it may be too large, and one by itself is not. */
+	if (r->resumed && !whole && is_refusal(rc)) {
+		atomic_store(&r->s->progress->kept, 0);
+		err_clear(e);
+		return 0;
+	}
 	if (rc && !whole)
 		rc = goes_directly(r, rc, &directly, e);
 	if (directly) {
@@ -359,6 +369,13 @@ is_called_part(const struct resync_run *r, const struct generation *chain)
 	       gen_id_equal(&meta->generation.current, &chain->current);
 }
 
+/* It takes space, and beside it lanes have no round log. */
+static int
+left_drop(const struct resync_run *r, struct err *e)
+{
+	return remote_info(r->s->remote)->journal_left ? remote_journal_drop(r->s->remote, e) : 0;
+}
+
 /* Nothing is left to copy, and the application is held. */
 static int
 mark_last(struct rounds *o, struct err *e)
@@ -367,8 +384,11 @@ mark_last(struct rounds *o, struct err *e)
 	const struct generation *chain = NULL;
 	int rc = chain_get(o, &chain, e);
 
-	if (rc || is_called_part(r, chain))
+	if (rc)
 		return rc;
+	/* A mark drops it. */
+	if (is_called_part(r, chain))
+		return left_drop(r, e);
 	r->s->in_doubt = true;
 	if (r->s->part)
 		return remote_pool_mark_part(r->s->remote, chain, r->s->part, e);
@@ -474,6 +494,7 @@ resync_progress_begin(struct resync_progress *p, uint64_t total)
 	atomic_store(&p->total, total);
 	atomic_store(&p->done, 0);
 	atomic_store(&p->moved, 0);
+	atomic_store(&p->kept, 0);
 	atomic_store(&p->rate, 0);
 	atomic_store(&p->eta_ms, 0);
 	atomic_store(&p->rounds, 0);
@@ -494,6 +515,7 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 		(struct fill_source){.mem = s->mem, .file = s->file, .fd = s->untouched ? fd : -1};
 	if (!s->untouched)
 		filelock_close(fd);
+	r->resumes = s->resume && what != RESYNC_FULL;
 	r->s = s;
 	r->marked = info->meta.state == SIDECAR_INCONSISTENT;
 	/* There is nothing to protect in a replica that is no prefix of anything. */
@@ -547,7 +569,9 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 		o.run.from = resync_compared(s, what);
 		dirty_mark(s->dirty, s->replica, o.run.from, UINT64_MAX - o.run.from);
 	}
-	rc = grow(&o.run, e);
+	rc = o.run.direct ? left_drop(&o.run, e) : 0;
+	if (!rc)
+		rc = grow(&o.run, e);
 	if (!rc && what != RESYNC_DELTA)
 		rc = resync_scan(&o.run, what, e);
 	while (!rc && outcome != ROUND_LAST)
@@ -556,6 +580,7 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 		release(&o.run);
 	if (!rc)
 		s->in_doubt = false;
+	resync_kept_free(&o.run);
 	filelock_close(o.run.source.fd);
 	return rc;
 }

@@ -38,6 +38,7 @@ struct resync_progress {
 	_Atomic uint64_t total;  /* bytes to be dealt with; rises as the application writes */
 	_Atomic uint64_t done;   /* of these: compared and equal, or copied */
 	_Atomic uint64_t moved;  /* bytes sent to the target */
+	_Atomic uint64_t kept;   /* an earlier session had sent them, and none committed */
 	_Atomic uint64_t rate;   /* of done, bytes a second, over about a second */
 	_Atomic uint64_t eta_ms; /* by that rate; 0: not known */
 	_Atomic int rounds;      /* begun */
@@ -75,6 +76,9 @@ struct resync {
 	struct resync_progress *progress;
 	uint64_t rate;   /* bytes a second; 0: by the foreground's latency */
 	bool no_journal; /* write directly, e.g. to a target that knows no journal */
+	/* Not with FULL: what an earlier session has staged and not committed is gone on with,
+	 * where the remote keeps it. */
+	bool resume;
 	/* Not 0: the range is but a part of the generation of the chain, up to that position, as of
 	 * a replica that lagged. The replica is called that, and not up-to-date. */
 	uint64_t part;

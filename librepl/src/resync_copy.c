@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "clock.h"
+#include "dirtymap.h"
 #include "filelock.h"
 #include "holes.h"
 #include "localmem.h"
@@ -161,6 +162,27 @@ chunk_max(const struct resync_run *r)
 	return RESYNC_TAKE;
 }
 
+int
+resync_put(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
+{
+	int rc = resync_breathe(r, e);
+
+	if (!rc)
+		rc = resync_yield(r, len, e);
+	if (!rc && !r->direct)
+		rc = reserve(r, len, e);
+	if (!rc && r->fill)
+		rc = holes_touch(r->s->mem, off, len, e);
+	if (!rc)
+		rc = r->direct ? push_range(&r->push, off, len, e)
+			       : stage_range(r->stage, off, len, e);
+	if (rc)
+		return rc;
+	r->staged += len;
+	atomic_fetch_add(&r->s->progress->moved, len);
+	return 0;
+}
+
 /*
  * One that takes bytes away from the pool by making its file shorter has made nothing of them
  * durable: the replica keeps what it has there. Marked anew they come when they are there again.
@@ -181,20 +203,7 @@ move(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 			break;
 		end = has < n ? off + has : end;
 		n = has;
-		rc = resync_breathe(r, e);
-		if (!rc)
-			rc = resync_yield(r, n, e);
-		if (!rc && !r->direct)
-			rc = reserve(r, n, e);
-		if (!rc && r->fill)
-			rc = holes_touch(r->s->mem, off, n, e);
-		if (!rc)
-			rc = r->direct ? push_range(&r->push, off, n, e)
-				       : stage_range(r->stage, off, n, e);
-		if (rc)
-			break;
-		r->staged += n;
-		atomic_fetch_add(&r->s->progress->moved, n);
+		rc = resync_put(r, off, n, e);
 	}
 	return rc;
 }
@@ -206,14 +215,34 @@ struct pass {
 	struct err err; /* of what the walk asks for */
 };
 
+/* Of what was taken already; what the journal has need neither be compared nor sent. */
+static bool
+want_next(const struct resync_run *r, uint64_t off, uint64_t max, struct range *piece)
+{
+	struct range run;
+
+	for (; off < r->size && dirtymap_next(r->want, off, max, &run); off = run.off + run.len) {
+		if (run.off >= r->size)
+			return false;
+		if (run.len > r->size - run.off)
+			run.len = r->size - run.off;
+		if (resync_kept_lacks(r, run.off, run.len, piece))
+			return true;
+	}
+	return false;
+}
+
 static bool
 pass_next(void *arg, uint64_t off, uint64_t max, struct range *piece)
 {
 	struct pass *p = arg;
 	struct resync_run *r = p->r;
 
-	return !p->err.code &&
-	       dirty_take(r->s->dirty, r->s->replica, off, r->size, max, piece, &p->err);
+	if (p->err.code)
+		return false;
+	if (r->want)
+		return want_next(r, off, max, piece);
+	return dirty_take(r->s->dirty, r->s->replica, off, r->size, max, piece, &p->err);
 }
 
 static int

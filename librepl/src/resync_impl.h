@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * resync_impl - what a run of resync.c consists of: resync_scan.c marks what is
- * to be copied, resync_copy.c copies what is marked, resync_space.c asks whether that
- * has its space there, resync.c decides on rounds.
+ * to be copied, resync_copy.c copies what is marked, resync_kept.c goes on with what an earlier
+ * session has staged, resync_space.c asks whether what is marked has its space there, resync.c
+ * decides on rounds.
  */
 #ifndef LIBREPL_RESYNC_IMPL_H
 #define LIBREPL_RESYNC_IMPL_H
@@ -37,6 +38,10 @@ struct resync_run {
 	struct throttle throttle;
 	struct hashwalk *walk; /* under way: it has the control channel */
 	struct stage *stage;
+	bool resumes;                /* what was staged before and not committed is wanted */
+	bool resumed;                /* and was there, in this round */
+	struct resync_kept *kept;    /* that, up to the end of the first pass; or NULL */
+	const struct dirtymap *want; /* with kept: what was marked before that was compared */
 	struct push push;
 	uint64_t reserved, staged; /* bytes of the journal: asked for, used */
 	struct pace copying, applying;
@@ -58,6 +63,9 @@ struct breath resync_breath(struct resync_run *r);
 /* Let the foreground have its turn before so many bytes. */
 int resync_yield(struct resync_run *r, uint64_t bytes, struct err *e);
 
+/* Copy all of a range, no more than RESYNC_TAKE, which has to be there. */
+int resync_put(struct resync_run *r, uint64_t off, uint64_t len, struct err *e);
+
 /*
  * Copy all that is marked below r->size, into the journal or the pool, and have it
  * there: staged, or durable. What is marked meanwhile behind the cursor is left.
@@ -72,6 +80,26 @@ uint64_t pace_ns(const struct pace *p, uint64_t bytes);
 
 /* Take back of what is marked from r->from on what is equal (HASHES) or a hole (FULL). */
 int resync_scan(struct resync_run *r, enum resync_what what, struct err *e);
+
+/* ---- resync_kept.c ---- */
+
+/*
+ * Have a journal for r->reserved bytes: a new one, or with r->resumed one that has something in it
+ * already. Then r->staged and r->reserved are with that.
+ */
+int resync_kept_begin(struct resync_run *r, struct err *e);
+
+/*
+ * Stage again what it has wrongly. From then on all that it brings equals the pool here, but for
+ * what is marked again.
+ */
+int resync_kept_stage(struct resync_run *r, struct err *e);
+
+/* The first bytes of a range that it does not bring; without any false. */
+bool resync_kept_lacks(const struct resync_run *r, uint64_t off, uint64_t len, struct range *lacks);
+
+/* The pass has come to its end, or the journal is gone. */
+void resync_kept_free(struct resync_run *r);
 
 /* ---- resync_space.c ---- */
 

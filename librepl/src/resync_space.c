@@ -22,10 +22,9 @@ cover_data(void *arg, struct range data)
 	uint64_t end = data.off + data.len;
 	struct range run;
 
-	while (!c->hole && c->at < end && dirtymap_next(c->marked, c->at, end - c->at, &run) &&
-	       run.off < end) {
+	while (!c->hole && c->at < end && dirtymap_next_below(c->marked, c->at, end, &run)) {
 		c->hole = run.off < data.off;
-		c->at = run.off + run.len < end ? run.off + run.len : end;
+		c->at = run.off + run.len;
 	}
 }
 

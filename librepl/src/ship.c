@@ -548,21 +548,31 @@ ship_oldest_ms(struct ship *s)
 	return oldest;
 }
 
-uint64_t
-ship_behind(struct ship *s, unsigned replica)
+void
+ship_ended(struct ship *s, const struct generation *chain)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	shipqueue_ended(&s->q, chain);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool
+ship_behind(struct ship *s, unsigned replica, struct generation *chain)
 {
 	uint64_t number;
 
 	if (!ship_serves(s, replica))
-		return 0;
+		return false;
 	/* With the lock: no drain counts it between our look and the note of it. */
 	pthread_mutex_lock(&s->lock);
-	number = shipqueue_behind(&s->q, replica);
+	number = shipqueue_behind(&s->q, replica, chain);
 	/* One that has caught up is labelled so first. */
 	if (number)
 		atomic_store(&s->r->replicas[replica].behind, number);
 	pthread_mutex_unlock(&s->lock);
-	return number;
+	return number != 0;
 }
 
 bool

@@ -86,12 +86,15 @@ int ship_few(struct ship *s, struct err *e);
 
 /* ---- for those who lose and bring back replicas ---- */
 
+/* A new generation has become r->generation, and no drain returns before it is recorded. */
+void ship_ended(struct ship *s, const struct generation *chain);
+
 /*
- * The last acknowledged drain, by number, if the replica lacks any of those; 0: it has all, or has
- * no queue. If so it is noted as replica.behind, and stays so until ship_labelled(): for as long
- * no drain counts what it acknowledges.
+ * Whether the replica is a laggard: lacks some of what was acknowledged in generations before
+ * this one, chain's, from which they go. Then replica.behind is what the oldest of them ends with,
+ * and is not 0 until ship_labelled(): for as long no drain counts what it acknowledges.
  */
-uint64_t ship_behind(struct ship *s, unsigned replica);
+bool ship_behind(struct ship *s, unsigned replica, struct generation *chain);
 
 /* It was behind and has all up to that drain: repl_label() is due. */
 bool ship_caught_up(struct ship *s, unsigned replica);

@@ -98,6 +98,9 @@ siblings_join(struct repl *r, struct err *e)
 	if (!s)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
 	pthread_mutex_lock(&s->lock);
+	for (struct repl *m = s->first; m; m = m->set->next)
+		atomic_store(&m->set->beside, true);
+	atomic_store(&r->set->beside, s->first != NULL);
 	r->set->next = s->first;
 	s->first = r;
 	pthread_mutex_unlock(&s->lock);
@@ -172,7 +175,7 @@ static bool
 siblings_whole(const struct siblings *s, const struct sidecar *newest)
 {
 	for (const struct repl *m = s->first; m; m = m->set->next)
-		if (m->set->found.state == SIDECAR_UP_TO_DATE &&
+		if (setsource_is_whole(&m->set->found) &&
 		    !gen_id_is_nil(&newest->generation.current) &&
 		    gen_compare(&m->set->found.generation, &newest->generation) == GEN_EQUAL)
 			return true;
@@ -240,20 +243,30 @@ siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e
 		rc = repl_tell(r, &s->chain, deadline_ns, e);
 		r->set->told = rc == 0;
 		if (rc)
-			siblings_advance(s, deadline_ns);
+			siblings_advance(s, NULL, deadline_ns);
 	}
 	siblings_unlock(s);
 	return rc;
 }
 
+/* Of those that speak against it one that can be read counts most. */
 static enum setsource
 member_judge(const struct siblings *s, const struct repl *r, const struct repl **other)
 {
 	enum setsource verdict = SETSOURCE_WHOLE;
 
-	for (const struct repl *m = s->first; m && verdict == SETSOURCE_WHOLE; m = m->set->next) {
-		verdict = setsource_judge(&r->set->found, &m->set->found);
+	for (const struct repl *m = s->first; m; m = m->set->next) {
+		enum setsource v = SETSOURCE_WHOLE;
+
+		if (m != r)
+			v = setsource_judge(&r->set->found, &m->set->found);
+		if (v == SETSOURCE_WHOLE ||
+		    (verdict != SETSOURCE_WHOLE && atomic_load(&m->set->unfinished)))
+			continue;
+		verdict = v;
 		*other = m;
+		if (!atomic_load(&m->set->unfinished))
+			break;
 	}
 	return verdict;
 }
@@ -274,7 +287,20 @@ siblings_earlier_whole(struct repl *r)
 	struct siblings *s = siblings_lock(r);
 	const struct repl *m = r->set->next, *other;
 
-	while (m && member_judge(s, m, &other) != SETSOURCE_WHOLE)
+	while (m &&
+	       (atomic_load(&m->set->unfinished) || member_judge(s, m, &other) != SETSOURCE_WHOLE))
+		m = m->set->next;
+	siblings_unlock(s);
+	return m != NULL;
+}
+
+bool
+siblings_readable(struct repl *r)
+{
+	struct siblings *s = siblings_lock(r);
+	const struct repl *m = s->first;
+
+	while (m && (m == r || atomic_load(&m->set->unfinished)))
 		m = m->set->next;
 	siblings_unlock(s);
 	return m != NULL;
@@ -300,19 +326,71 @@ deadline_share(const struct repl *m, uint64_t deadline_ns)
 	return end_ns > least_ns ? end_ns : least_ns;
 }
 
-void
-siblings_advance(struct siblings *s, uint64_t deadline_ns)
+static unsigned
+siblings_bases(const struct siblings *s, const struct repl *locked, struct gen_id *keep,
+	       unsigned max)
 {
-	struct gen_id id;
+	unsigned n = 0;
+
+	for (struct repl *m = s->first; m && n + REPL_BASES_MAX <= max; m = m->set->next) {
+		if (m != locked)
+			pthread_mutex_lock(&m->lock);
+		n += repl_bases_kept(m, keep + n);
+		if (m != locked)
+			pthread_mutex_unlock(&m->lock);
+	}
+	return n;
+}
+
+void
+siblings_advance(struct siblings *s, const struct repl *locked, uint64_t deadline_ns)
+{
+	struct gen_id keep[2 * REPL_BASES_MAX], id;
 	bool any = s->begun;
 
 	/* One that is lost over it may have the new generation: the others need another. */
 	while (any && local_new_id(&id, NULL) == 0) {
+		unsigned count = siblings_bases(s, locked, keep, 2 * REPL_BASES_MAX);
+
 		any = false;
-		gen_advance(&s->chain, &id);
+		gen_advance_keeping(&s->chain, &id, keep, count);
 		for (struct repl *m = s->first; m; m = m->set->next)
 			if (is_told(m) &&
 			    repl_tell(m, &s->chain, deadline_share(m, deadline_ns), NULL))
 				any = true;
 	}
+}
+
+void
+siblings_rejoin(struct siblings *s, struct repl *r)
+{
+	r->generation = s->chain;
+	r->set->told = true;
+}
+
+/* ---- one after the other ---- */
+
+bool
+siblings_direct_begin(struct repl *r, bool opened)
+{
+	struct siblings *s = siblings_lock(r);
+	bool live = false, others = false, may;
+
+	for (struct repl *m = s ? s->first : NULL; m; m = m->set->next) {
+		live = live || (m != r && is_told(m));
+		others = others || (m != r && m->set->direct);
+	}
+	may = !others || (opened && live);
+	r->set->direct = r->set->direct || may;
+	siblings_unlock(s);
+	return may;
+}
+
+void
+siblings_direct_end(struct repl *r)
+{
+	struct siblings *s = siblings_lock(r);
+
+	r->set->direct = false;
+	siblings_unlock(s);
 }

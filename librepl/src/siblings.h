@@ -41,19 +41,38 @@ int siblings_generation(struct repl *r, struct generation *chain, struct err *e)
 int siblings_record(struct repl *r, bool filled, uint64_t deadline_ns, struct err *e);
 
 /*
- * What of the replica speaks against taking data from it. *other is then who; it is there as long
- * as none of the handles is closed.
+ * What of the replica speaks against taking data from it. *other is then who, one that can be read
+ * if there is one; it is there as long as none of the handles is closed.
  */
 enum setsource siblings_judge(struct repl *r, const struct repl **other);
 
-/* Of those that were opened before r one is found to be whole. */
+/* Of those that were opened before r one can be read, and is found to be whole. */
 bool siblings_earlier_whole(struct repl *r);
+
+/* One of the others can be read. */
+bool siblings_readable(struct repl *r);
+
+/*
+ * The turn of repl_direct_begin(), among all of them: their other replicas stay whole. opened: also
+ * beside one that is live and has all.
+ */
+bool siblings_direct_begin(struct repl *r, bool opened);
+void siblings_direct_end(struct repl *r);
 
 /* Around the recording of a loss. NULL, and nothing is held, of a handle that has not joined. */
 struct siblings *siblings_lock(struct repl *r);
 void siblings_unlock(struct siblings *s);
 
-/* One was lost: the others get a generation that it does not have. */
-void siblings_advance(struct siblings *s, uint64_t deadline_ns);
+/*
+ * One was lost: the others get a generation that it does not have. Under locked->lock, if that is
+ * not NULL.
+ */
+void siblings_advance(struct siblings *s, const struct repl *locked, uint64_t deadline_ns);
+
+/*
+ * Under r->lock: r's replica, which was lost, comes back to the generation in common, and gets each
+ * that follows.
+ */
+void siblings_rejoin(struct siblings *s, struct repl *r);
 
 #endif

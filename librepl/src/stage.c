@@ -2,10 +2,12 @@
 #include "stage.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clock.h"
 #include "control.h"
 #include "fill.h"
+#include "hex.h"
 
 #define JOURNAL_UNIT  4096U
 #define SMALL_MESSAGE 8192U
@@ -38,17 +40,119 @@ remote_journal_room(const struct remote *r, uint64_t bytes)
 	return (with + JOURNAL_UNIT - 1) / JOURNAL_UNIT * JOURNAL_UNIT;
 }
 
-int
-remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
+/* A target that does not tell takes one request at a time. */
+static int
+resumed_parse(struct json_object *result, uint64_t *ahead, struct err *e)
 {
-	struct json_object *params;
+	bool resumed = false;
+	int rc = control_has(result, "resumed") ? control_get_bool(result, "resumed", &resumed, e)
+						: 0;
+
+	*ahead = !rc && resumed;
+	if (!rc && resumed && control_has(result, "ahead"))
+		rc = control_get_u64(result, "ahead", 1, INT64_MAX, ahead, e);
+	return rc ? control_answer_bad(rc, "journal.begin", e) : 0;
+}
+
+/* ahead NULL: one that was left is not wanted. */
+static int
+journal_begin(struct remote *r, uint64_t bytes, uint64_t *ahead, struct err *e)
+{
+	struct json_object *params, *result = NULL;
+	int rc;
 
 	if (remote_journal_max(r) == 0)
 		return err_set(e, REPL_E_REFUSED, "pool '%s': the target keeps no journal of it",
 			       remote_info(r)->name);
 	params = json_object_new_object();
 	control_add(params, "bytes", json_object_new_int64((int64_t)remote_journal_room(r, bytes)));
-	return remote_call(r, "journal.begin", params, NULL, e);
+	if (ahead)
+		control_add(params, "resume", json_object_new_boolean(true));
+	rc = remote_call(r, "journal.begin", params, ahead ? &result : NULL, e);
+	if (!rc && ahead)
+		rc = resumed_parse(result, ahead, e);
+	json_object_put(result);
+	return rc;
+}
+
+int
+remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
+{
+	return journal_begin(r, bytes, NULL, e);
+}
+
+int
+remote_journal_resume(struct remote *r, uint64_t bytes, uint64_t *ahead, struct err *e)
+{
+	*ahead = 0;
+	return journal_begin(r, bytes, ahead, e);
+}
+
+static int
+kept_row(struct json_object *row, const char *hash, uint64_t size, struct stage_kept *k,
+	 struct err *e)
+{
+	const size_t digits = 2 * (size_t)HASH128_SIZE;
+	int64_t off = -1, len = -1;
+
+	if (json_object_is_type(row, json_type_array) && json_object_array_length(row) == 2) {
+		off = json_object_get_int64(json_object_array_get_idx(row, 0));
+		len = json_object_get_int64(json_object_array_get_idx(row, 1));
+	}
+	if (off < 0 || len < 1 || len > (int64_t)WIRE_MSG_SIZE_MAX || (uint64_t)off >= size ||
+	    (uint64_t)len > size - (uint64_t)off ||
+	    !hex_decode(hash, digits, k->hash, HASH128_SIZE))
+		return err_set(e, REPL_E_INVAL, "a range that is none");
+	k->off = (uint64_t)off;
+	k->len = (uint64_t)len;
+	return 0;
+}
+
+static int
+kept_rows(struct json_object *result, uint64_t size, struct stage_kept *kept, unsigned *count,
+	  struct err *e)
+{
+	const size_t digits = 2 * (size_t)HASH128_SIZE;
+	struct json_object *rows;
+	const char *hashes;
+	int rc = control_get_array(result, "ranges", STAGE_KEPT_MAX, &rows, e);
+
+	if (!rc)
+		rc = control_get_text(result, "hashes", STAGE_KEPT_MAX * digits, &hashes, e);
+	if (rc)
+		return rc;
+	*count = (unsigned)json_object_array_length(rows);
+	if (strlen(hashes) != *count * digits)
+		return err_set(e, REPL_E_INVAL, "%zu digits of %u hashes", strlen(hashes), *count);
+	for (unsigned i = 0; !rc && i < *count; i++)
+		rc = kept_row(json_object_array_get_idx(rows, i), hashes + i * digits, size,
+			      &kept[i], e);
+	return rc;
+}
+
+int
+remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e)
+{
+	return remote_post(r, "journal.kept", json_object_new_object(), id, e);
+}
+
+int
+remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_kept *kept,
+		    unsigned *count, uint64_t *bytes, bool *more, struct err *e)
+{
+	struct json_object *result = NULL;
+	int rc = remote_take(r, "journal.kept", id, &result, e);
+
+	*count = 0;
+	if (!rc)
+		rc = control_get_u64(result, "bytes", 0, INT64_MAX, bytes, e);
+	if (!rc)
+		rc = control_get_bool(result, "more", more, e);
+	if (!rc)
+		rc = kept_rows(result, size, kept, count, e);
+	rc = control_answer_bad(rc, "journal.kept", e);
+	json_object_put(result);
+	return rc;
 }
 
 int

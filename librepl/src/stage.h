@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "breath.h"
+#include "checksum.h"
 #include "err.h"
 #include "fill.h"
 #include "generation.h"
@@ -25,6 +26,31 @@
  * journal, or it is as large as before.
  */
 int remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e);
+
+/*
+ * The same where an earlier session may have left one, which has been taken up if *ahead is not 0:
+ * then remote_journal_kept() is to be called to its end, and what is there leaves the less room.
+ * Requests for it may be under way up to *ahead.
+ */
+int remote_journal_resume(struct remote *r, uint64_t bytes, uint64_t *ahead, struct err *e);
+
+/* A range of the pool that it will bring, and XXH3-128 of the bytes. */
+struct stage_kept {
+	uint64_t off, len;
+	uint8_t hash[HASH128_SIZE];
+};
+
+#define STAGE_KEPT_MAX 2048U
+
+/*
+ * Ask for the next ones, and take the answers, in that order: within a pool of size bytes, in the
+ * order in which they will be applied; kept has room for STAGE_KEPT_MAX. *bytes is that of all
+ * messages so far. Without *more there are no others, and what is answered behind that means
+ * nothing. REPL_E_REFUSED: it is of no use, and to be dropped.
+ */
+int remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e);
+int remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_kept *kept,
+			unsigned *count, uint64_t *bytes, bool *more, struct err *e);
 
 /* The bytes of messages that it is then asked to have room for. */
 uint64_t remote_journal_room(const struct remote *r, uint64_t bytes);

@@ -8,11 +8,19 @@
 #   pmdk_fails PATTERN COMMAND...  it fails, and says so
 #   make_pool               pmempool create of $TMP/local.set
 #   fill COUNT, walk        pmemobj_fill on $TMP/local.set; prints count and checksum
+#   paced_start             pmemobj_fill paced on it goes on, as $pid; what a user sees there of librpmem, in $TMP/err
+#   sessions_kill           all sessions of the target; it takes the next ones
+#   paced_kill              SIGKILL; it has $told so many objects
+#   paced_end               it closes the pool
 #   target_run COMMAND...   without librpmem.so.1, as on the target
+#   here COMMAND...         the same on rem.set of the parts p and q, which stay the target's
+#   opens POOL              here; it has what was $filled
+#   primary, replica        rem.set is promoted, and opened here by PMDK's programs; it is demoted
 #   lose_and_sync FILLED    the local part is lost and had again from the replica
 #   two_targets             two of them, by RPMEM_CMD, and local.set of 16 MiB with REPLICA set1, set2; of each:
 #   target_ctl N COMMAND..  replctl; its replica is named by target_pool N
 #   target_state N          of its replica
+#   target_marks N STATE    a session leaves it so, in the generation that it has, or in that of the third argument
 #   target_idle N           nobody has it open for writing
 #   target_sessions_kill N  its sessions are killed
 #   stream_loses N M        a program that is killed has lost N and gone on with M; it has $told so many objects
@@ -80,8 +88,59 @@ walk() {
 	pmdk "$FILL" check "$TMP/local.set" test 2>"$TMP/err" || lost "walk: $(cat "$TMP/err")"
 }
 
+paced_start() {
+	rm -f "$TMP/stream"
+	env -u RPMEM_LOG_FILE -u RPMEM_LOG_LEVEL REPL_CONFIG="$TMP/repl.conf" LD_LIBRARY_PATH="$BUILD" \
+		"$FILL" paced "$TMP/local.set" test 1000000 >"$TMP/stream" 2>"$TMP/err" </dev/null &
+	pid=$!
+	PIDS="$PIDS $pid"
+	wait_for 10 test -s "$TMP/stream" || fail "paced: $(cat "$TMP/err")"
+}
+
+sessions_kill() {
+	for child in $(children "$SERVE_PID"); do
+		for grandchild in $(children "$child"); do
+			kill -KILL "$grandchild"
+		done
+		kill -KILL "$child"
+	done
+}
+
+paced_kill() {
+	kill -KILL "$pid" || fail "it has ended: $(cat "$TMP/err")"
+	wait "$pid" 2>/dev/null
+	told=$(tail -n 2 "$TMP/stream" | head -n 1)
+}
+
+paced_end() {
+	kill -TERM "$pid" || fail "it has ended: $(cat "$TMP/err")"
+	wait "$pid" || fail "it ends with $?: $(cat "$TMP/err")"
+}
+
 target_run() {
 	timeout -k 5 120 "$@" </dev/null
+}
+
+here() {
+	target_run "$@" >"$TMP/out" 2>&1 || fail "$*: $(cat "$TMP/out")"
+	# Root's test has a target that is not root's, who would run it.
+	[ "$(id -u)" != 0 ] || chown --reference="$POOLS/rem.set.repl" "$POOLS"/[pq]
+}
+
+opens() {
+	here "$FILL" check "$1" test
+	[ "$(cat "$TMP/out")" = "$filled" ] || lost "$1: $(cat "$TMP/out") in place of $filled"
+}
+
+primary() {
+	ctl promote "$T/rem.set" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
+	here pmempool info "$POOLS/rem.set"
+	here pmempool check "$POOLS/rem.set"
+	opens "$POOLS/rem.set"
+}
+
+replica() {
+	ctl demote "$T/rem.set" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
 }
 
 lose_and_sync() {
@@ -127,6 +186,17 @@ target_state() {
 	target_ctl "$1" info "$(target_pool "$1")" | sed -n 's/^state *\([^ ]*\).*/\1/p'
 }
 
+target_marks() {
+	{
+		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1]}}'
+		echo "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"pool.open\",\"params\":{\"name\":\"set$1\",\"mode\":\"write\"}}"
+		echo "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"pool.mark\",\"params\":{\"state\":\"$2\"${3:+,\"generation\":\"$3\"}}}"
+		echo '{"jsonrpc":"2.0","id":4,"method":"pool.close"}'
+		echo '{"jsonrpc":"2.0","id":5,"method":"bye"}'
+	} | $REPLD session --config "$TMP/repld$1.conf" >"$TMP/answers" 2>&1
+	[ "$(target_state "$1")" = "$2" ] || fail "set$1 is $(target_state "$1"): $(cat "$TMP/answers")"
+}
+
 target_idle() {
 	! target_ctl "$1" info "$(target_pool "$1")" | grep -q '^writer .*(has it open)'
 }
@@ -145,6 +215,8 @@ stream_loses() {
 	PIDS="$PIDS $pid"
 	wait_for 10 test -s "$TMP/stream" || fail "stream: $(cat "$TMP/err")"
 	kill -STOP "$pid"
+	# It stays away.
+	mv "$TMP/repld$1.conf" "$TMP/repld$1.away"
 	target_sessions_kill "$1"
 	before=$(tail -n 1 "$TMP/stream")
 	kill -CONT "$pid"
@@ -152,6 +224,7 @@ stream_loses() {
 	kill -KILL "$pid"
 	wait "$pid" 2>/dev/null
 	told=$(tail -n 2 "$TMP/stream" | head -n 1)
+	mv "$TMP/repld$1.away" "$TMP/repld$1.conf"
 	wait_for 15 target_idle "$2" || fail "its session does not end"
 }
 

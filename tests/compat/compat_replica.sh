@@ -24,7 +24,7 @@ same() {
 target_set rem.set "16M $POOLS/p" REPLICA "9M $POOLS/a" "8M $POOLS/b"
 local_set rem.set
 make_pool
-filled=$(fill 200) || exit 1
+filled=$(fill 60) || exit 1
 same "filled"
 tool info
 tool check
@@ -52,7 +52,7 @@ mended() {
 }
 
 # A target that is killed while the program writes: what was told is in both.
-streams 4000
+streams 2000
 for child in $(pgrep -P "$SERVE_PID"); do
 	for grandchild in $(pgrep -P "$child"); do
 		kill -KILL "$grandchild"
@@ -62,7 +62,7 @@ wait "$pid" || fail "the program ended with $?: $(cat "$TMP/err")"
 mended "a kill of the target"
 
 # So with the program itself, whose session ends by itself.
-streams 20000
+streams 6000
 kill -KILL "$pid"
 wait "$pid" 2>/dev/null
 wait_for 10 grep -q "was open for writing and is not known" "$TMP/serve.log" || fail "the session does not end"

@@ -171,6 +171,21 @@ expect_full(struct hostile *h)
 	hostile_lanes_close(h);
 }
 
+static int
+ask_kept(struct hostile *h, struct err *e)
+{
+	static struct stage_kept kept[STAGE_KEPT_MAX];
+	unsigned count;
+	uint64_t bytes;
+	int64_t id;
+	bool more;
+	int rc = remote_journal_kept_ask(h->remote, &id, e);
+
+	return rc ? rc
+		  : remote_journal_kept(h->remote, id, HOSTILE_POOL_SIZE, kept, &count, &bytes,
+					&more, e);
+}
+
 /* A STAGE that is malformed or out of place ends its lane and changes nothing. */
 void
 mode_stages(struct hostile *h)
@@ -194,6 +209,7 @@ mode_stages(struct hostile *h)
 	expect_refused(h, "commit of none",
 		       remote_journal_commit(h->remote, SIDECAR_UP_TO_DATE, NULL, 0, &e));
 	expect_refused(h, "apply of none", remote_journal_apply(h->remote, 1, &done, &total, &e));
+	expect_refused(h, "what none keeps", ask_kept(h, &e));
 	expect_call(h, "drop of none", remote_journal_drop(h->remote, &e), 0);
 	expect_call(h, "beyond journal-max", remote_journal_begin(h->remote, 1ULL << 40, &e),
 		    REPL_E_REFUSED);
@@ -202,6 +218,7 @@ mode_stages(struct hostile *h)
 	for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++)
 		expect_bad(h, &bads[i]);
 	expect_full(h);
+	expect_refused(h, "what one that was begun keeps", ask_kept(h, &e));
 	expect_refused(h, "apply before commit",
 		       remote_journal_apply(h->remote, 1, &done, &total, &e));
 	expect_call(h, "drop", remote_journal_drop(h->remote, &e), 0);

@@ -11,7 +11,8 @@ lies. The first one that fits an answer holds:
     refuse   name of a status: it becomes an error of that
     line     what is said in place of the answer, Latin-1
     before, after   what is said beside it
-    do       "drop", "stall" (no more answers), "close", "half" (of the line, then "stall")
+    do       "drop", "stall" (no more answers), "close", "half" (of the line, then "stall"),
+             "cut" (closed before the request has come)
 """
 import json
 import os
@@ -32,6 +33,8 @@ def requests():
     for line in sys.stdin.buffer:
         request = json.loads(line)
         methods[request["id"]] = request["method"]
+        if {"method": request["method"], "do": "cut"} in lies:
+            os._exit(0)
         session.stdin.write(line)
         session.stdin.flush()
     session.stdin.close()

@@ -26,7 +26,6 @@ ctl --json info "$T/p" >"$TMP/info"
 [ "$(member state <"$TMP/info")" = up-to-date ] || fail "info: $(cat "$TMP/info")"
 ctl_fails 1 "bytes are wanted and .* are free" grow "$T/p" --size 64M
 ctl_fails 2 "can't have less|does not shrink" grow "$T/p" --size 1M
-ctl_fails 2 "multiple of 4096" grow "$T/p" --size 5000
 ctl_fails 3 "not found" grow "$T/absent" --size 2M
 [ "$(size_of p)" = 2097152 ] || fail "size $(size_of p)"
 

@@ -4,7 +4,7 @@
 # afterwards holds.
 . "$(dirname "$0")/../integration/api_lib.sh"
 . "$(dirname "$0")/liar.sh"
-printf '[repl]\nconnect-timeout = 60000\nop-timeout = 20000\n' >"$TMP/repl.conf"
+cat "$TMP/login.conf" - >"$TMP/repl.conf" <<<$'connect-timeout = 60000\nop-timeout = 20000'
 export REPL_CONFIG=$TMP/repl.conf
 OP_TIMEOUT=20000
 start_api

@@ -11,8 +11,6 @@ ok map "$TMP/p" $MIB
 
 refused REPL_E_INVAL "not a multiple of 4096" open 1 1
 refused REPL_E_INVAL "size 0 " open 1 0 0
-refused REPL_E_INVAL "size 4095 " open 1 0 4095
-refused REPL_E_INVAL "size 4097 " open 1 0 4097
 refused REPL_E_INVAL "address space" open 1 0 18446744073709547520
 refused REPL_E_INVAL "unknown flags 0x9" open 9
 refused REPL_E_INVAL "unknown flags" open 2147483648

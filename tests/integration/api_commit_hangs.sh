@@ -3,7 +3,7 @@
 # the one that is well: what is drained on the next lanes takes it more than one answer.
 API_DISK=1 # a sync takes longer than polling would hide
 . "$(dirname "$0")/api_lib.sh"
-OP_TIMEOUT=2000
+OP_TIMEOUT=4000
 
 make_keys
 start_serve

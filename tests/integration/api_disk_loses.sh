@@ -21,7 +21,7 @@ start_api
 configure "$(pool p)"
 ok set lanes 2
 stay_lost
-ok map "$TMP/local" $((4 * MIB))
+ok map "$TMP/local" $((4 * MIB + 777))
 ok open 5
 ok put 0 $MIB 1
 ok persist 0 0 $MIB
@@ -39,6 +39,9 @@ ok put $((3 * MIB)) 64 3
 ok persist 1 $((3 * MIB)) 64
 established 0 || fail "lost too early: $TEXT"
 ok put $((2 * MIB)) $MIB 2
+# And the last bytes, which fill no page.
+ok put $((4 * MIB + 77)) 700 2
+ok flush 0 $((4 * MIB + 77)) 700
 ok persist 0 $((2 * MIB)) $MIB
 degraded 0 || fail "not lost: $TEXT"
 grep "flush failed" "$TMP/serve.log" || fail "no flush has failed"
@@ -58,7 +61,7 @@ local = os.pread(os.open(sys.argv[2], os.O_RDONLY), 64, 3 << 20)
 sys.exit(media[:64] != local)' "$pools/p" "$TMP/local" || fail "what the log had is not on media"
 start_api
 configure "$(pool p)"
-ok map "$TMP/local" $((4 * MIB))
+ok map "$TMP/local" $((4 * MIB + 777))
 ok open 1
 established 0 || fail "not there: $TEXT"
 ok close

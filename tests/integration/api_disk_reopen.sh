@@ -12,7 +12,7 @@ again() {
 	ok set reconnect-max 200
 	ok set lanes 2
 	ok set on-loss "$1"
-	ok map "$TMP/local" $((4 * MIB))
+	ok map "$TMP/local" $((4 * MIB + 777))
 }
 
 # without I TEXT: it can't be opened there.

@@ -7,7 +7,7 @@ start_serve
 start_api
 FILE=$TMP/p
 FLAPS=16
-size=$((16 * MIB))
+size=$((16 * MIB + 777))
 configure "$(pool flaps)" "$(pool away)"
 ok set lanes 1
 ok set reconnect-min 10

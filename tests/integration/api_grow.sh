@@ -16,13 +16,13 @@ ok set resync-rate 2M
 ok map "$TMP/local" $((8 * MIB))
 ok open 1
 ok load 4 $((8 * MIB))
-for size in 9 17 32; do
-	ok extend $((size * MIB))
-	ok grow $((size * MIB))
-	ok put $(((size - 1) * MIB)) $MIB "$size"
+for size in $((9 * MIB)) $((17 * MIB + 9)) $((17 * MIB + 99)) $((17 * MIB + 8192)) $((32 * MIB)); do
+	ok extend "$size"
+	ok grow "$size"
+	ok put $((size - MIB)) $MIB "$size"
 	# By RMA and by message, in the new part, and across its beginning.
-	ok persist 4 $(((size - 1) * MIB)) $MIB
-	ok persist 5 $(((size - 1) * MIB + 8)) 8
+	ok persist 4 $((size - MIB)) $MIB
+	ok persist 5 $((size - MIB + 8)) 8
 	ok persist 4 $((7 * MIB)) $((2 * MIB))
 done
 ok unload
@@ -38,7 +38,6 @@ for pool in p q; do
 done
 [ "$(sidecar_size "$TMP/local.repl")" = $((32 * MIB)) ] || fail "local sidecar"
 refused REPL_E_INVAL "can't have only" grow $((31 * MIB))
-refused REPL_E_INVAL "multiple of 4096" grow $((33 * MIB + 1))
 ok grow $((32 * MIB))
 refused REPL_E_INVAL "not mapped behind" grow $((40 * MIB))
 # Such calls, without a pause, keep no replica from coming back.

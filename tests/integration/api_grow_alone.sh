@@ -45,6 +45,20 @@ equal "$TMP/local" "$TMP/serve/pools/p"
 equal "$TMP/local" "$TMP/serve/pools/q"
 ok close
 
+# To be made anew is no advice where the replica may be the only copy: of a file that nothing is known of, and of one that is
+# made anew beside its record.
+only_copy() {
+	refused REPL_E_INVAL "on the target has $1 bytes, the local range has $2.*next: .*replctl restore $(pool p) OTHER-FILE" open
+	case $TEXT in *"replctl remove"*) lost "the only copy is to be removed: $TEXT" ;; esac
+}
+ok map "$TMP/fresh" $((4 * MIB))
+only_copy 8388608 4194304
+[ ! -e "$TMP/fresh.repl" ] || fail "a record of what was refused"
+ctl grow "$(pool p)" --size 16M >/dev/null || fail "grow"
+rm "$TMP/local"
+ok map "$TMP/local" $((8 * MIB))
+only_copy 16777216 8388608
+
 # Made by itself, and of too little.
 ctl create "$(pool r)" --size 4M >/dev/null || fail "create"
 configure "$(pool r)"

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/api_lib.sh"
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 export ASAN_OPTIONS
-size=$((24 * MIB))
+size=$((24 * MIB + 777))
 
 refused_stages() {
 	grep -c "lane [0-9]*: journal: write: Disk quota exceeded" "$TMP/serve.log"

@@ -61,6 +61,26 @@ for crash in compare dirty-map; do
 	done
 done
 
+# What another hand has left of a replica is all there is: refused, it is as it was.
+configure "$(pool c)"
+ok set lanes 1
+ok map "$TMP/c" $((4 * MIB))
+ok open 1
+ok put 0 $((4 * MIB)) 7
+ok persist 0 0 $((4 * MIB))
+ok close
+wait_for 20 no_sessions || fail "the session stays"
+truncate -s 2M "$TMP/serve/pools/c"
+api open
+grep -q "pool 'c': its file was cut by another hand" "$TMP/serve.log" || fail "nothing in the target's log: $TEXT"
+truncate -s 4M "$TMP/serve/pools/c"
+cp "$TMP/serve/pools/c" "$TMP/kept"
+rm "$TMP/c"
+ok map "$TMP/c" $((4 * MIB))
+refused REPL_E_REFUSED "zeros.*no replica that is reachable.*nothing was changed" open
+wait_for 20 no_sessions || fail "the session stays"
+equal "$TMP/kept" "$TMP/serve/pools/c"
+
 # Nobody there who could say that zeros are what was written; where they are, it is no matter.
 ctl create "$T/z" --size 4M >/dev/null || fail "create"
 configure "$(pool z)"

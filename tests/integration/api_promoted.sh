@@ -53,6 +53,22 @@ same
 ok close
 equal "$TMP/serve/pools/p" "$TMP/serve/pools/second"
 [ "$(ctl info --json "$T/p" | member primary)" = True ] || fail "no primary any more"
+
+# Nor is it none when its file was damaged, and its replica gives it back.
+change "$TMP/serve/pools/p" 9000
+ctl restore --force "$T/second" "$TMP/serve/pools/p" >/dev/null || fail "restore"
+equal "$TMP/serve/pools/p" "$TMP/serve/pools/second"
+[ "$(ctl info --json "$T/p" | member primary)" = True ] || lost "it is a replica, into which others may write"
+ctl_fails 4 "promoted" sync --force "$FILE" "$T/p"
+ok config
+configure "$(pool second)"
+ok map "$TMP/serve/pools/p" $size
+ok open 1
+ok put 8192 4096 4
+ok persist 0 8192 4096
+ok close
+equal "$TMP/serve/pools/p" "$TMP/serve/pools/second"
+
 # Fail back: the old one takes it, and is refused before.
 ctl_fails 4 "promoted" sync "$FILE" "$T/p"
 ctl resolve --force --discard local "$FILE" "$T/p" >/dev/null || fail "resolve"

@@ -3,31 +3,10 @@
 . "$(dirname "$0")/api_lib.sh"
 . "$(dirname "$0")/far_lib.sh"
 OP_TIMEOUT=10000
-make_keys
-
-# The far one first: the functions know one server only, and the near one stays theirs.
-mkdir -p "$TMP/far/pools"
-cp "$TMP/authorized_keys" "$TMP/far/authorized_keys"
-chown -R "$SERVE_USER" "$TMP/far"
-cat >"$TMP/far.conf" <<CONF
-[repld]
-pool-dir = $TMP/far/pools
-listen = $FAR.2:0
-host-key = $TMP/far/host_key
-authorized-keys = $TMP/far/authorized_keys
-user = $SERVE_USER
-CONF
-ip netns exec "$NETNS" "$REPLD" serve --config "$TMP/far.conf" >"$TMP/far.log" 2>&1 &
-PIDS="$! $PIDS"
-wait_for 10 grep -q "listening on" "$TMP/far.log" || fail "the far target does not start"
-far_port=$(sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' "$TMP/far.log")
-start_serve
-ssh-keygen -y -f "$TMP/far/host_key" | cut -d ' ' -f 1,2 |
-	sed "s/^/[$FAR.2]:$far_port /" >>"$TMP/known_hosts"
-
+start_far_beside
 start_api
 configure "$(pool near)"
-ok set async-target "$SERVE_USER@$FAR.2:$far_port/far"
+ok set async-target "$FAR_TARGET/far"
 ok set connect-timeout 60000
 ok set close-timeout 20000
 # Both count against a replica that does not answer, and a way of 500 ms is none.
@@ -62,5 +41,5 @@ equal "$TMP/p" "$TMP/serve/pools/near"
 equal "$TMP/p" "$TMP/far/pools/far"
 link both clear
 "$BUILD/replctl" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" info \
-	"$SERVE_USER@$FAR.2:$far_port/far" >"$TMP/info" || fail "info"
+	"$FAR_TARGET/far" >"$TMP/info" || fail "info"
 grep -q "^state *up-to-date" "$TMP/info" || fail "$(cat "$TMP/info")"

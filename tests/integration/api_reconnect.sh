@@ -5,7 +5,7 @@
 make_keys
 start_serve
 start_api
-size=$((32 * MIB))
+size=$((32 * MIB + 777))
 configure "$(pool p)"
 ok set lanes 4
 ok set reconnect-max 500

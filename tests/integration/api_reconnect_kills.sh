@@ -6,7 +6,7 @@ LOSSES=${LOSSES:-20}
 make_keys
 start_serve
 start_api
-size=$((64 * MIB))
+size=$((64 * MIB + 777))
 configure "$(pool p)"
 ok set lanes 2
 ok set op-timeout 5000

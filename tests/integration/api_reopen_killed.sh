@@ -8,7 +8,7 @@ RANDOM=$seed
 echo "seed $seed"
 make_keys
 start_serve
-size=$((64 * MIB))
+size=$((64 * MIB + 777))
 file=$TMP/p
 next=$TMP/next
 

@@ -5,7 +5,7 @@
 make_keys
 start_serve
 start_api
-size=$((64 * MIB))
+size=$((64 * MIB + 777))
 
 set_up() {
 	configure "$(pool a)" "$(pool b)"

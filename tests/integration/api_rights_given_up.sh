@@ -7,10 +7,11 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 make_keys
 start_serve
 
-# opened NAME, and then no longer what it was.
+# opened NAME [LANES], and then no longer what it was.
 opened() {
 	start_api
 	configure "$(pool "$1")"
+	ok set lanes "${2:-1}"
 	ok set reconnect-max 500
 	ok map "$TMP/$1" $MIB
 	ok open 1
@@ -65,6 +66,20 @@ comes_back
 prlimit --pid "$(api_child)" --nofile=3:
 lose
 kept_away "too many open files: raise the limit, RLIMIT_NOFILE"
+prlimit --pid "$(api_child)" --nofile=1024:
+comes_back
+done_with
+
+# Enough to log in, and not for all lanes.
+opened lanes 16
+lose
+comes_back
+descriptors=(/proc/"$(api_child)"/fd/*)
+prlimit --pid "$(api_child)" --nofile=$((${#descriptors[@]} - 50)):
+lose
+kept_away "RLIMIT_NOFILE, which is [0-9]+: a replica with 16 lanes takes"
+ctl why "$TMP/lanes" >"$TMP/out"
+grep -q "^reason  *local:" "$TMP/out" || fail "why: $(cat "$TMP/out")"
 prlimit --pid "$(api_child)" --nofile=1024:
 comes_back
 done_with

@@ -7,7 +7,7 @@ start_on_disk tmpfs 64m
 configure "$(pool p)"
 ok set lanes 4
 ok set method deposit
-ok map "$TMP/local" $((4 * MIB))
+ok map "$TMP/local" $((4 * MIB + 777))
 ok open 1
 ok put 0 $((4 * MIB)) 1
 ok persist 0 0 $((4 * MIB))

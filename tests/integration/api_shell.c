@@ -158,11 +158,12 @@ static int
 do_extend(struct shell *s, const struct words *w)
 {
 	size_t before = s->size, size = number(w, 1);
+	size_t page = before - before % 4096; /* which may be mapped already */
 
 	if (!s->mem || s->fd < 0 || size < before || size > s->mapped ||
 	    ftruncate(s->fd, (off_t)size))
 		return REPL_E_FAILED;
-	if (map_at(s, before, size - before))
+	if (map_at(s, page, size - page))
 		return REPL_E_FAILED;
 	s->size = size;
 	return 0;

@@ -9,10 +9,10 @@ set_up() {
 	start_api
 	configure "$T/a" "$T/b" "$T/c"
 	ok set ack quorum
-	ok set resync-rate 3M
+	ok set resync-rate "$2"
 	ok map "$1" $size
 }
-set_up "$FILE"
+set_up "$FILE" 1M
 ok open 1
 ok put 0 $size 1
 ok persist 0 0 $size
@@ -28,9 +28,9 @@ one_begins() {
 	[ "$(inconsistent)" -ge 1 ]
 }
 wait_for 20 one_begins || fail "none is copied directly"
-# The copy takes a second and more.
+# Four seconds at that rate; on a slow machine it may have ended at the second look.
 sleep 0.3
-[ "$(inconsistent)" -eq 1 ] || fail "more than one: $(ctl status "$FILE")"
+[ "$(inconsistent)" -le 1 ] || fail "more than one: $(ctl status "$FILE")"
 signalled KILL "$(api_child)"
 wait "$api_pid" 2>/dev/null
 exec {API_IN}>&-
@@ -40,7 +40,7 @@ take=$(sed -n "s|^newest *$T/||p" "$TMP/out")
 # On a slow machine the copy has ended by then: that one has all.
 cmp -s "$FILE" "$TMP/serve/pools/$take" || equal "$TMP/acknowledged" "$TMP/serve/pools/$take"
 # Those that are whole are not given up at once when the program is started again, and all of them come to it.
-set_up "$FILE"
+set_up "$FILE" 3M
 ok open
 for i in 0 1 2; do
 	wait_for 20 established $i || fail "replica $i does not come back: $TEXT"

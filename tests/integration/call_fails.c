@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
- * program fails as that of a failing device does, and flock(2) as where a file system's server is
- * out of locks; "maps 1" is fopen(3) of /proc/self/maps; "object" and "array" are json-c's that
- * find no memory.
+ * program fails as that of a failing device does, with "fsync 2-4" up to the fourth, and flock(2)
+ * as where a file system's server is out of locks; "maps 1" is fopen(3) of /proc/self/maps;
+ * "object" and "array" are json-c's that find no memory.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,10 +23,13 @@ fails(const char *call, int errnum)
 	static unsigned count;
 	const char *text = getenv("CALL_FAILS");
 	char which[16];
-	unsigned nth;
+	unsigned nth, last, now;
+	int got = text ? sscanf(text, "%15s %u-%u", which, &nth, &last) : 0;
 
-	if (!text || sscanf(text, "%15s %u", which, &nth) != 2 || strcmp(which, call) != 0 ||
-	    __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED) != nth)
+	if (got < 2 || strcmp(which, call) != 0)
+		return false;
+	now = __atomic_add_fetch(&count, 1, __ATOMIC_RELAXED);
+	if (now < nth || now > (got == 3 ? last : nth))
 		return false;
 	errno = errnum;
 	return true;

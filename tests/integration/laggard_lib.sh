@@ -3,6 +3,8 @@
 #
 #   configure_lagging TARGET...  one of them is enough, the others may lag far
 #   fill I               the pool, of $size, is open and all have it; the I-th replica follows
+#   open_amid FILE POOL  the api opens FILE and POOL's session, $held, is stopped when the first byte that it lacks has come,
+#                        for all replicas are asked before any is written to
 #   leave_behind POOL    more is written while POOL's session hangs, then the program is killed
 . "$(dirname "$0")/api_lib.sh"
 size=$((40 * MIB))
@@ -29,6 +31,22 @@ fill() {
 	ok put 0 $size 1
 	ok persist 0 0 $size
 	wait_for 10 follows "$1" || fail "replica $1 does not follow"
+}
+
+open_amid() {
+	local program lacks
+
+	lacks=$(cmp "$1" "$TMP/serve/pools/$2" | sed 's/.* byte \([0-9]*\),.*/\1/')
+	[ -n "$lacks" ] || fail "$2 lacks nothing of $1"
+	program=$(api_child)
+	printf 'open\n' >&"$API_IN"
+	until held=$(session_of "$2"); do
+		kill -0 "$program" || fail "the program is gone: $(cat "$TMP/api.log")"
+	done
+	until cmp -s -i $((lacks - 1)) -n 1 "$1" "$TMP/serve/pools/$2"; do
+		kill -0 "$program" || fail "the program is gone: $(cat "$TMP/api.log")"
+	done
+	kill -STOP "$held"
 }
 
 leave_behind() {

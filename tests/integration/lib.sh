@@ -11,7 +11,7 @@
 #   client ARG...      channel_cat with the test's key and known hosts
 #   start_target       keys, repld serve; $T is its name for replctl
 #   ctl ARG...         replctl with the test's key and known hosts
-#   ctl_start ARG...   the same in the background, output to $TMP/bg.out and .err; $CTL_PID
+#   ctl_start ARG...   the same in the background, output to $TMP/bg.out and .err; $CTL_PID. REPL_CONFIG has them if it is set
 #   ctl_fails N PATTERN ARG...  it exits with N and a text that matches
 #   change FILE OFFSET eight random bytes are written there
 #   member NAME        of the JSON object on standard input
@@ -37,6 +37,7 @@ HOME=$TMP/home
 export HOME TMP
 unset SSH_AUTH_SOCK
 mkdir -p "$HOME/.ssh"
+printf '[repl]\nidentity = %s\nknown-hosts = %s\n' "$TMP/key" "$TMP/known_hosts" >"$TMP/login.conf"
 USER_NAME=$(id -un)
 # repld serve does not run as root.
 SERVE_USER=$USER_NAME
@@ -259,12 +260,17 @@ start_target() {
 	T=$SERVE_USER@127.0.0.1:$SERVE_PORT
 }
 
+# Options would stand in each next step. Of a test that has a file of its own they are options.
 ctl() {
-	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" "$@" </dev/null
+	if [ -n "${REPL_CONFIG-}" ]; then
+		"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" "$@" </dev/null
+	else
+		REPL_CONFIG=$TMP/login.conf "$REPLCTL" "$@" </dev/null
+	fi
 }
 
 ctl_start() {
-	"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" "$@" \
+	REPL_CONFIG=${REPL_CONFIG-$TMP/login.conf} "$REPLCTL" "$@" \
 		</dev/null >"$TMP/bg.out" 2>"$TMP/bg.err" &
 	CTL_PID=$!
 	PIDS="$PIDS $CTL_PID"

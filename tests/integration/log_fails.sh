@@ -21,7 +21,7 @@ again() {
 
 mkfifo "$TMP/in"
 exec 3<>"$TMP/in"
-again fails p q op-timeout=1000 reconnect-min=600000 reconnect-max=600000 <"$TMP/in" >"$TMP/said" &
+again fails p q op-timeout=3000 reconnect-min=600000 reconnect-max=600000 <"$TMP/in" >"$TMP/said" &
 job=$!
 PIDS="$PIDS $job"
 wait_for 30 grep -qs filled "$TMP/said" || fail "no log"

@@ -102,7 +102,7 @@ record_look(const void *buf, size_t len, void *arg)
 static void
 log_write(const char *path)
 {
-	PMEMlogpool *log = pmemlog_create(path, PMEMLOG_MIN_POOL, 0600);
+	PMEMlogpool *log = pmemlog_create(path, PMEMLOG_MIN_POOL + 1000, 0600);
 	uint64_t record[RECORDS], count = 0;
 
 	if (!log)
@@ -139,7 +139,7 @@ log_check(const char *path)
 static void
 blk_write(const char *path)
 {
-	PMEMblkpool *blk = pmemblk_create(path, BLOCK, PMEMBLK_MIN_POOL, 0600);
+	PMEMblkpool *blk = pmemblk_create(path, BLOCK, PMEMBLK_MIN_POOL + 1000, 0600);
 	static uint64_t block[WORDS];
 	uint64_t number = 1;
 

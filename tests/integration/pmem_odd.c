@@ -15,12 +15,18 @@
  *   renamed   the file is made, mapped and half filled by another name
  *   linked    the same, with link(2)
  *   unnamed   the same of a file that had no name, by O_TMPFILE
- *   directory the same, and its directory gets its name
+ *   crowded   the same, and no descriptor is left at that moment
+ *   crowds    the same while another one is the pool, and METRICS are written before more is
+ *             made durable
+ *   directory as renamed, and its directory gets its name
  *   aliased   the same, and its name is a symbolic link to the one that it gets
  *   replaced  a whole file takes its name, mapped before, and nothing is made durable from then on
  *   reopened  the same, mapped afterwards
  *   reborn    the same of one that has the number of the first one, which is gone
  *   hidden    its name is gone when more of it is mapped
+ *   adrift    its name is gone when it gets longer, and what is new is made durable
+ *   drifts    the same, and nothing of what is new is
+ *   unknown   the same by a call that is not followed
  *   denied    its path can't be looked up any more when it is mapped first
  *   stays     mapped anew by mremap(2) beside the old mapping, which is used on
  *   paged     the first pages of the mapping become the last ones, by remap_file_pages(2)
@@ -32,6 +38,7 @@
  *   fsync     fsync(2) and its kind of the file, beside msync(2)
  *   longer    the file gets longer, and what is there is neither mapped nor made durable
  *   regrown   the file gets shorter and as long again while it stays mapped
+ *   resized   the same, by calls that fail when they have done it
  *   scarce    its disk is full before posix_fallocate(3) has made it as long as it was
  *   punched   bytes of the file become zero by fallocate(2) and madvise(2)
  *   shrink    the file gets shorter than its mapping, which is synced
@@ -53,7 +60,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -409,6 +418,55 @@ unnamed(const char *path)
 }
 
 static int
+rename_crowded(const char *from, const char *to)
+{
+	struct rlimit limit, none;
+	int rc;
+
+	check(getrlimit(RLIMIT_NOFILE, &limit) == 0, "getrlimit");
+	none = limit;
+	none.rlim_cur = 0;
+	check(setrlimit(RLIMIT_NOFILE, &none) == 0, "setrlimit");
+	rc = rename(from, to);
+	check(setrlimit(RLIMIT_NOFILE, &limit) == 0, "setrlimit");
+	return rc;
+}
+
+static void
+crowded(const char *path)
+{
+	char by[4096];
+
+	(void)snprintf(by, sizeof(by), "%s.new", path);
+	take_name(by, path, rename_crowded);
+}
+
+/* They are written once more. */
+static void
+metrics_wait(void)
+{
+	const char *file = getenv("METRICS");
+	struct stat before, now;
+
+	check(file && stat(file, &before) == 0, "METRICS");
+	do
+		(void)usleep(100000);
+	while (stat(file, &now) != 0 || now.st_ino == before.st_ino);
+	(void)usleep(100000);
+}
+
+static void
+crowds(const char *path)
+{
+	char by[4096], *old, *fresh;
+
+	make_two(path, by, &old, &fresh);
+	check(rename_crowded(by, path) == 0, "rename");
+	metrics_wait();
+	put(fresh + 2 * PAGE, 'n', 2 * PAGE);
+}
+
+static int
 publish(const char *from, const char *to)
 {
 	char by[4096], dir[4096];
@@ -455,6 +513,54 @@ hidden(const char *path)
 	more = map_fd(fd, SIZE / 2, SIZE / 2, PROT_READ | PROT_WRITE);
 	put(more + PAGE, 'b', PAGE);
 	check(rename(by, path) == 0, "rename");
+}
+
+static void
+adrift(const char *path)
+{
+	bool all = strstr(path, "adrift") != NULL;
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), by[4096];
+
+	put(at, 'a', PAGE);
+	(void)snprintf(by, sizeof(by), "%s.kept", path);
+	check(rename(path, by) == 0, "rename");
+	check(ftruncate(fd, 2 * SIZE) == 0, "ftruncate");
+	put(at + PAGE, 'b', PAGE);
+	if (all)
+		put(map_fd(fd, SIZE, SIZE, PROT_READ | PROT_WRITE) + PAGE, 'c', PAGE);
+	check(rename(by, path) == 0, "rename");
+}
+
+static void
+unknown(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, 2 * SIZE, PROT_READ | PROT_WRITE), by[4096];
+
+	put(at, 'a', PAGE);
+	(void)snprintf(by, sizeof(by), "%s.kept", path);
+	check(rename(path, by) == 0, "rename");
+	check(pwrite(fd, "u", 1, 2 * SIZE - 1) == 1, "pwrite");
+	put(at + SIZE, 'b', PAGE);
+	check(rename(by, path) == 0, "rename");
+	put(at, 'c', PAGE);
+}
+
+/* So by less than a page, of which no mapping tells. */
+static void
+unknown_odd(const char *path)
+{
+	int fd = file_new(path, SIZE + 100);
+	char *at = map_fd(fd, 0, 2 * SIZE, PROT_READ | PROT_WRITE), by[4096];
+
+	put(at, 'a', PAGE);
+	(void)snprintf(by, sizeof(by), "%s.kept", path);
+	check(rename(path, by) == 0, "rename");
+	check(pwrite(fd, "u", 1, SIZE + 3000) == 1, "pwrite");
+	put(at + SIZE + 200, 'b', 100);
+	check(rename(by, path) == 0, "rename");
+	put(at, 'c', PAGE);
 }
 
 static void
@@ -683,6 +789,24 @@ regrown(const char *path)
 }
 
 static void
+resized(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	struct stat st;
+
+	put(at, 'a', SIZE);
+	check(ftruncate(fd, SIZE / 2) == 0, "ftruncate");
+	check(ftruncate(fd, SIZE / 4 * 3) == -1 && errno == EIO, "ftruncate does not fail");
+	check(fstat(fd, &st) == 0 && st.st_size == SIZE / 4 * 3, "its size");
+	check(ftruncate(fd, SIZE) == 0, "ftruncate");
+	put(at, 'b', SIZE);
+	check(truncate(path, SIZE / 4) == 0, "truncate");
+	check(truncate(path, SIZE / 4 * 3) == -1 && errno == EIO, "truncate does not fail");
+	check(truncate(path, SIZE) == 0, "truncate");
+}
+
+static void
 cutaway(const char *path)
 {
 	int fd = file_new(path, SIZE);
@@ -733,6 +857,11 @@ punched(const char *path)
 		put(at + i * PAGE, 'a' + (int)(i % 26), PAGE);
 	check(fallocate(fd, hole, PAGE + 100, 3 * PAGE) == 0, "fallocate");
 	check(madvise(at + 16 * PAGE, 2 * PAGE, MADV_REMOVE) == 0, "madvise");
+	/* Those that fail have done so in a part. (Sanitizers make mlock(2) do nothing.) */
+	check(munmap(at + 21 * PAGE, PAGE) == 0 && syscall(SYS_mlock, at + 26 * PAGE, PAGE) == 0,
+	      "munmap");
+	check(madvise(at + 20 * PAGE, 3 * PAGE, MADV_REMOVE) == -1 && errno == ENOMEM, "a gap");
+	check(madvise(at + 24 * PAGE, 3 * PAGE, MADV_REMOVE) == -1 && errno == EINVAL, "a lock");
 	/* Not on all file systems. */
 	if (fallocate(fd, FALLOC_FL_COLLAPSE_RANGE, 32 * PAGE, PAGE) == 0)
 		check(ftruncate(fd, SIZE) == 0, "ftruncate");
@@ -750,9 +879,12 @@ sized(const char *path)
 	check(msync(at, PAGE, MS_SYNC) == 0, "msync");
 	check(ftruncate(fd, 5000) == 0, "ftruncate");
 	put(at, 'a', 5000);
-	put(at, 'b', 5000);
+	/* The rest of the page is of no file, until it grows. */
+	put(at, 'b', 2 * PAGE);
+	check(msync(at, 2 * PAGE, MS_SYNC) == 0, "msync");
+	check(ftruncate(fd, 5001) == 0, "ftruncate");
 	check(ftruncate(fd, SIZE) == 0, "ftruncate");
-	put(at + PAGE, 'c', 3 * PAGE);
+	put(at + 3 * PAGE, 'c', PAGE);
 }
 
 static void
@@ -776,19 +908,52 @@ looks(const char *path)
 }
 
 static const struct odd_mode odd_file[] = {
-	{"grow", grow},         {"outgrow", outgrow},   {"recreate", recreate},
-	{"part", part},         {"protect", protect},   {"fixed", fixed},
-	{"nodrain", nodrain},   {"page", page},         {"moves", moves},
-	{"beyond", beyond},     {"shrink", shrink},     {"renamed", renamed},
-	{"fsync", by_fsync},    {"linked", linked},     {"directory", directory},
-	{"aliased", aliased},   {"reborn", reborn},     {"stays", stays},
-	{"early", early},       {"loaded", loaded},     {"locked", locked},
-	{"steps", steps},       {"sized", sized},       {"behind", behind},
-	{"looks", looks},       {"large", large},       {"regrown", regrown},
-	{"punched", punched},   {"scarce", scarce},     {"cutaway", cutaway},
-	{"unnamed", unnamed},   {"longer", longer},     {"paged", paged},
-	{"replaced", replaced}, {"reopened", reopened}, {"over", over},
-	{"hidden", hidden},     {"denied", denied},     {NULL, NULL},
+	{"grow", grow},
+	{"outgrow", outgrow},
+	{"recreate", recreate},
+	{"part", part},
+	{"protect", protect},
+	{"fixed", fixed},
+	{"nodrain", nodrain},
+	{"page", page},
+	{"moves", moves},
+	{"beyond", beyond},
+	{"shrink", shrink},
+	{"renamed", renamed},
+	{"fsync", by_fsync},
+	{"linked", linked},
+	{"directory", directory},
+	{"aliased", aliased},
+	{"reborn", reborn},
+	{"stays", stays},
+	{"early", early},
+	{"loaded", loaded},
+	{"locked", locked},
+	{"steps", steps},
+	{"sized", sized},
+	{"behind", behind},
+	{"looks", looks},
+	{"large", large},
+	{"regrown", regrown},
+	{"punched", punched},
+	{"scarce", scarce},
+	{"cutaway", cutaway},
+	{"unnamed", unnamed},
+	{"longer", longer},
+	{"paged", paged},
+	{"replaced", replaced},
+	{"reopened", reopened},
+	{"over", over},
+	{"hidden", hidden},
+	{"denied", denied},
+	{"resized", resized},
+	{"crowded", crowded},
+	{"crowds", crowds}, /* with METRICS */
+	{"adrift", adrift},
+	{"drifts", adrift},
+	{"unknown", unknown},
+	{"unknown_odd", unknown_odd},
+	{NULL, NULL},
 };
 
 static const struct odd_mode *

@@ -15,8 +15,11 @@
  *   flushed   a child flushes, and exits without a drain
  *   cuts      a child makes the file shorter than what its parent has flushed, and then drains
  *   cutaway_kin  a child cuts a pool that has lost its name, and makes it long again
+ *   adrift_kin  the same, and makes it longer
+ *   beyond_kin  a child syncs a mapping that is longer than the file
  *   apart     a child that was there before the pool was mapped makes bytes of the file zero
  *   renewed   the same, and another file had the pool's name when the child was made
+ *   supplanted  the same, and the child has that one mapped still
  *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
@@ -435,6 +438,41 @@ cutaway(const char *path)
 	check(rename(away, path) == 0, path);
 }
 
+/* The same, and the child makes it longer. */
+static void
+adrift(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	int fd = open(path, O_RDWR);
+	char away[4096];
+
+	check(fd >= 0, path);
+	put(at, 'c', PAGE);
+	check(snprintf(away, sizeof(away), "%s.away", path) > 0 && rename(path, away) == 0, away);
+	if (fork() == 0) {
+		check(ftruncate(fd, 2 * SIZE) == 0, "ftruncate");
+		put(at + PAGE, 'd', PAGE);
+		put(map_fd(fd, SIZE, SIZE, PROT_READ | PROT_WRITE) + PAGE, 'e', PAGE);
+		_exit(0);
+	}
+	reap(1);
+	check(rename(away, path) == 0, path);
+}
+
+/* Its parent has the pool open. */
+static void
+beyond(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, 4 * SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'p', PAGE);
+	if (fork() == 0) {
+		memset(at + PAGE, 'c', PAGE);
+		_exit(msync(at, 4 * SIZE, MS_SYNC));
+	}
+	reap(1);
+}
+
 static void
 stop_and_wait(pid_t pid)
 {
@@ -459,6 +497,13 @@ renewed(const char *path)
 
 	put(at, 'b', SIZE);
 	check(munmap(at, SIZE) == 0, "munmap");
+	apart(path);
+}
+
+static void
+supplanted(const char *path)
+{
+	put(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), 'b', SIZE);
 	apart(path);
 }
 
@@ -538,14 +583,26 @@ all(const char *path)
 }
 
 const struct odd_mode odd_kin[] = {
-	{"kin", kin},           {"quiet", quiet},
-	{"strays", strays},     {"heirs", heirs},
-	{"killed", killed},     {"spread", spread},
-	{"executes", executes}, {"lingers", lingers},
-	{"alarmed", alarmed},   {"counts", counts},
-	{"flushed", flushes},   {"all", all},
-	{"cuts", cuts},         {"stopped", stopped},
-	{"apart", apart},       {"cutaway_kin", cutaway},
-	{"opening", opening},   {"renewed", renewed},
+	{"kin", kin},
+	{"quiet", quiet},
+	{"strays", strays},
+	{"heirs", heirs},
+	{"killed", killed},
+	{"spread", spread},
+	{"executes", executes},
+	{"lingers", lingers},
+	{"alarmed", alarmed},
+	{"counts", counts},
+	{"flushed", flushes},
+	{"all", all},
+	{"cuts", cuts},
+	{"stopped", stopped},
+	{"apart", apart},
+	{"cutaway_kin", cutaway},
+	{"opening", opening},
+	{"renewed", renewed},
+	{"supplanted", supplanted},
+	{"adrift_kin", adrift},
+	{"beyond_kin", beyond},
 	{NULL, NULL},
 };

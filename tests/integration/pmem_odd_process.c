@@ -22,9 +22,10 @@
  *   openssl   it uses OpenSSL, from between mapping and persisting on, and is slow to end
  *   crypto    the same of OpenSSL that it has from its beginning on, and persists after that
  *   meanwhile a thread loads a library, $LOADED, which takes until FILE.enough is there
- *   crossed   a thread loads a library, $LOADED, that maps the pool and persists in its
- * constructor, from when another one opens the pool on lives     main() returns while threads
- * persist number    a file of its own, and then a connection, has the number of standard error
+ *   crossed   a thread loads $LOADED, whose constructor persists, while another one opens the pool
+ *   joins     it loads $LOADED, whose constructor waits for a thread that persists
+ *   lives     main() returns while threads persist
+ *   number    a file of its own, and then a connection, has the number of standard error
  *   stores    made durable by nothing that is followed, and a child exits
  *   unseen    children of _Fork(3) and clone(2) write to the pool, the second when that is open
  *   borrows   a child of vfork(2) writes to a pool that nobody has made durable before or after
@@ -34,11 +35,12 @@
  *   later     as holds to a file that is there, until FILE.later is
  *   adds      to a file that is there, and is killed
  *   cut       the file gets shorter than what was flushed, and then drained
+ *   recut     it gets longer twice by the same odd length: another thread, cut_once.so, has cut it
  *   full      its disk, of less than the file would take, is full when all of the file is synced
  *   nameless  the same, and it has lost its name before
  *   unfull    the same, and half of the file becomes a hole
- *   shorter   it gets so behind what was made durable while FILE.away is there, until FILE.enough
- * is other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
+ *   shorter   it gets so behind what is durable while FILE.away is there, until FILE.enough is
+ *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   leaves    it has left its environment and its directory before it maps the file
  */
 #include <dlfcn.h>
@@ -832,6 +834,18 @@ crossed(const char *path)
 }
 
 static void
+joins(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	memset(at + PAGE, 'j', PAGE);
+	check(msync(at + PAGE, PAGE, MS_SYNC) == 0, "msync");
+	check(setenv("EARLY_POOL", path, 1) == 0, "setenv");
+	check(setenv("EARLY_THREAD", "1", 1) == 0, "setenv");
+	(void)load_long(NULL);
+}
+
+static void
 other(const char *path)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), second[4096];
@@ -886,6 +900,19 @@ leaves(const char *path)
 	put(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE) + PAGE, 'l', PAGE);
 }
 
+static void
+recut(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, 2 * SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'a', PAGE);
+	check(ftruncate(fd, SIZE + 100) == 0, "ftruncate");
+	put(at, 'b', 100);
+	check(ftruncate(fd, SIZE + 100) == 0, "ftruncate");
+	put(at + SIZE, 'c', 100);
+}
+
 const struct odd_mode odd_process[] = {
 	{"daemon", daemon_child},
 	{"forks", forks},
@@ -895,6 +922,7 @@ const struct odd_mode odd_process[] = {
 	{"handler", fork_in_handler},
 	{"leaves", leaves},
 	{"cut", cut},
+	{"recut", recut},
 	{"shorter", shorter},
 	{"full", full},
 	{"nameless", full},
@@ -911,6 +939,7 @@ const struct odd_mode odd_process[] = {
 	{"openssl", by_openssl},
 	{"crypto", by_linked_openssl},
 	{"crossed", crossed},
+	{"joins", joins},
 	{"meanwhile", meanwhile},
 	{"lives", lives},
 	{"limited", limited},

@@ -7,9 +7,12 @@
  *   pmemobj_fill stream FILE LAYOUT COUNT  the same, making the pool if there is none, and
  *                                          print the count after each transaction
  *   pmemobj_fill steps FILE LAYOUT COUNT   the same by a transaction an object, in a larger pool
+ *   pmemobj_fill paced FILE LAYOUT COUNT   as steps, a thousand a second at most, so that it does
+ *                                          not come to an end meanwhile; SIGTERM ends it
  *   pmemobj_fill check FILE LAYOUT         walk all objects, print count and checksum
  */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +39,15 @@ struct root {
 	uint64_t count;
 	uint64_t sum; /* of all nodes' checks */
 };
+
+static volatile sig_atomic_t ended;
+
+static void
+end_it(int sig)
+{
+	(void)sig;
+	ended = 1;
+}
 
 static uint64_t
 node_check(const struct node *n)
@@ -69,7 +81,7 @@ node_add(PMEMoid root_oid, struct root *root)
 }
 
 static int
-fill(PMEMobjpool *pop, uint64_t count, bool tell, int per_tx)
+fill(PMEMobjpool *pop, uint64_t count, bool tell, int per_tx, useconds_t pause_us)
 {
 	PMEMoid oid = pmemobj_root(pop, sizeof(struct root));
 	struct root *root = pmemobj_direct(oid);
@@ -78,7 +90,7 @@ fill(PMEMobjpool *pop, uint64_t count, bool tell, int per_tx)
 	if (!root)
 		return 1;
 	end = root->count + count;
-	while (root->count < end) {
+	while (root->count < end && !ended) {
 		TX_BEGIN(pop)
 		{
 			for (int i = 0; i < per_tx && root->count < end; i++)
@@ -94,6 +106,8 @@ fill(PMEMobjpool *pop, uint64_t count, bool tell, int per_tx)
 			(void)printf("%" PRIu64 "\n", root->count);
 			(void)fflush(stdout);
 		}
+		if (pause_us)
+			(void)usleep(pause_us);
 	}
 	(void)printf("%" PRIu64 " %016" PRIx64 "\n", root->count, root->sum);
 	return end == 0;
@@ -130,18 +144,21 @@ check(PMEMobjpool *pop)
 int
 main(int argc, char **argv)
 {
-	bool steps = argc == 5 && strcmp(argv[1], "steps") == 0;
+	bool paced = argc == 5 && strcmp(argv[1], "paced") == 0;
+	bool steps = paced || (argc == 5 && strcmp(argv[1], "steps") == 0);
 	bool stream = steps || (argc == 5 && strcmp(argv[1], "stream") == 0);
 	bool filling = stream || (argc == 5 && strcmp(argv[1], "fill") == 0);
 	PMEMobjpool *pop;
 	int rc;
 
 	if (!filling && (argc != 4 || strcmp(argv[1], "check") != 0)) {
-		(void)fputs("usage: pmemobj_fill fill|stream|steps FILE LAYOUT COUNT | check FILE "
-			    "LAYOUT\n",
+		(void)fputs("usage: pmemobj_fill fill|stream|steps|paced FILE LAYOUT COUNT | check "
+			    "FILE LAYOUT\n",
 			    stderr);
 		return 2;
 	}
+	if (paced)
+		(void)signal(SIGTERM, end_it);
 	if (stream && access(argv[2], F_OK) != 0)
 		pop = pmemobj_create(argv[2], argv[3], steps ? 8 * POOL_SIZE : POOL_SIZE, 0600);
 	else
@@ -150,7 +167,8 @@ main(int argc, char **argv)
 		(void)fprintf(stderr, "%s: %s\n", argv[2], pmemobj_errormsg());
 		return 1;
 	}
-	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream, steps ? 1 : PER_TX)
+	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream, steps ? 1 : PER_TX,
+			    paced ? 1000 : 0)
 		     : check(pop);
 	pmemobj_close(pop);
 	return rc;

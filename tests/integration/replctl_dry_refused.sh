@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A dry run of what the target would refuse, or what is in the way of a restore here, is refused with the same words and
-# exit status.
+# exit status. What it says to repeat is a dry run.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -14,8 +14,30 @@ same() {
 	ctl_fails "$status" "^next: " "$@"
 	mv err real
 	ctl_fails "$status" "^next: " "$@" --dry-run
-	cmp -s real err || lost "$*: $(cat real); but dry: $(cat err)"
+	sed 's/ --dry-run//' err >dry
+	cmp -s real dry || lost "$*: $(cat real); but dry: $(cat err)"
 }
+
+# repeats COMMAND ARG...: of the dry run that has failed.
+repeats() {
+	grep -q "^next: .*replctl $*" err || fail "to be repeated: $*; but: $(cat err)"
+	! grep -q "goes on where this ended" err || fail "nothing was begun: $(cat err)"
+}
+
+# Interrupted once its target is reached. The sanitizers' runtime comes with the program: it is not the first library then.
+interrupted() {
+	(
+		export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0"
+		export LD_PRELOAD="$BUILD/tests/integration/interrupts.so"
+		export REPL_CONFIG="$TMP/login.conf"
+		exec "$REPLCTL" "$@" </dev/null >out 2>err
+	) && fail "$*: not interrupted"
+	grep -q "interrupted before anything was copied" err || fail "$*: $(cat err)"
+}
+interrupted sync --dry-run --force pool "$T/p"
+repeats sync --dry-run --force pool "$T/p"
+interrupted sync --dry-run pool "$T/none"
+repeats sync --dry-run pool "$T/none"
 
 hold p write
 same 4 remove --force "$T/p"
@@ -53,6 +75,9 @@ cp -p pool file.restoring
 exec 9<file.restoring
 flock 9
 same 4 restore "$T/p" file
+repeats restore --dry-run "$T/p" file
+ctl_fails 4 "^next: " restore --dry-run --force "$T/p" file
+repeats restore --dry-run --force "$T/p" file
 exec 9<&-
 chmod 640 file.restoring
 dry restore "$T/p" file || fail "restore that goes on: $(cat err)"

@@ -79,6 +79,15 @@ for file in b b.repl; do
 done
 ctl promote "$T/c" >"$TMP/out" 2>"$TMP/err" || fail "promote of c"
 grep -q "higher position has more" "$TMP/err" || fail "nothing is said of it: $(cat "$TMP/err")"
+# What it was promoted without is in the file that had it all, whose generation it names.
+ctl restore --force "$T/c" "$TMP/p" >"$TMP/out" 2>"$TMP/err"
+status=$?
+has_a
+[ "$status" -eq 4 ] || fail "exit $status: $(cat "$TMP/out" "$TMP/err")"
+grep -q "p is not replaced by .*since they were the same" "$TMP/err" || fail "$(cat "$TMP/err")"
+grep -q "^next: replctl resolve --discard local $TMP/p $T/c " "$TMP/err" || fail "$(cat "$TMP/err")"
+ctl resolve --dry-run --discard local "$TMP/p" "$T/c" >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
+grep -q "both went on since they were the same" "$TMP/out" || fail "$(cat "$TMP/out")"
 set_up "$TMP/serve/pools/c"
 refused REPL_E_DIVERGED "/a: .*have diverged.*: replctl resolve --discard local FILE $T/a; " open
 has_a

@@ -25,6 +25,34 @@ outdated() {
 # As a copy that was cut off between two of its journals leaves it.
 outdated p
 
+# In place, as a program's own file, it is not replaced by the one that has less, nor advised to be.
+cp $P/p own && cp $P/p.repl own.repl && cp own.repl record
+# keeps WHY ARG...
+keeps() {
+	local why=$1 status
+
+	shift
+	ctl "$@" >out 2>err
+	status=$?
+	cmp -s own $P/p && cmp -s own.repl record || lost "$*: what only it has is replaced"
+	[ "$status" -eq 4 ] || fail "$*: exit $status: $(cat out err)"
+	grep -q "$why" err || fail "$*: $(cat err)"
+	sed "s,$TMP/,,g" err | grep -q "^next: replctl newest $T/q, .*replctl promote --force TARGET/POOL .*: mv -n own own.old; mv -n own.repl own.old.repl; replctl restore --force $T/q own$" ||
+		fail "$*: $(cat err)"
+}
+keeps "own is not replaced by .*it lacks what the file has been given since" restore --force "$T/q" own
+keeps "own is not replaced by .*it lacks what the file has been given since" restore --dry-run --force "$T/q" own
+keeps "nothing to resolve: the replica is only behind" resolve --force --discard local own "$T/q"
+ctl_fails 4 "local file is outdated.*replctl newest.*replctl restore" sync own "$T/q"
+ctl why ./own >out || fail "why: $(cat out)"
+grep -q "^next  *replctl newest TARGET/POOL" out || fail "$(cat out)"
+rm own
+ctl restore "$T/q" own >out 2>err
+status=$?
+[ ! -e own ] && cmp -s own.repl record || lost "the older one is taken"
+[ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
+grep -q "own is gone, and own.repl tells of a later generation" err || fail "$(cat err)"
+
 for command in "restore $T/p file" "promote $T/p"; do
 	# shellcheck disable=SC2086
 	ctl_fails 4 "outdated" $command

@@ -40,24 +40,16 @@ ctl info --json "$T/b" >"$TMP/info"
 [ "$(member position <"$TMP/info")" -gt 0 ] || fail "b does not say how much it has: $(cat "$TMP/info")"
 before=$(ctl info --json "$T/c" | member generation)
 
-# e is at it when c is through.
-has_lanes() {
-	e=$(session_of e) && grep -q "session $e-.* lanes open on" "$TMP/serve.log"
-}
-
 labelled() {
 	ctl info --json "$T/c" >"$TMP/info" && [ "$(member generation <"$TMP/info")" != "$before" ]
 }
 
 set_up "$pools/b" "$(pool c)" "$(pool e)"
-printf 'open\n' >&"$API_IN"
-until has_lanes; do
-	kill -0 "$(api_child)" || fail "the program is gone: $(cat "$TMP/api.log")"
-done
-kill -STOP "$e"
+# e is at it when c is through.
+open_amid "$pools/b" e
 wait_for 8 labelled || fail "c is not labelled: $(cat "$TMP/info")"
 equal "$pools/b" "$pools/c"
-lose_program "$e"
+lose_program "$held"
 
 # Of the machine that it ran on nothing is left, but the one is back that had all.
 ctl newest "$T/c" "$T/d" >"$TMP/out" 2>&1

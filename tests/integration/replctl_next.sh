@@ -51,7 +51,7 @@ next_step 3 ".*replctl status $T" 0 why "$T"
 next_step 3 "replctl why '$T/isn'.*'t'" 0 newest "$T/isn't"
 ctl_fails 3 "^next: " sync none "$R"
 ctl_fails 8 "^next: .*--identity" list "$T" --identity none
-ctl_fails 8 "^next: .*replctl list $T" list "$T" --known-hosts /dev/null
+ctl_fails 8 "^next: .*replctl --known-hosts /dev/null list $T" list "$T" --known-hosts /dev/null
 ctl_fails 10 "^next: " list "$T" --config none
 mkdir -m 700 locked && : >locked/file
 if [ "$(id -u)" -ne 0 ]; then

@@ -14,6 +14,22 @@ ln -s ../pool links/link
 grep -q "closed it in order" out || fail "why of a link: $(cat out)"
 [ "$(member reason <out)" = none ] || fail "why of a link: $(cat out)"
 
+# What is to be typed next is of the file, beside which the record is, and not of the link.
+ctl_fails 4 "links/link is a link" restore --force "$T/p" links/link
+grep -q "^next: replctl restore --force $T/p $(pwd -P)/pool$" err || fail "$(cat err)"
+mv pool.repl kept
+ctl_fails 4 "there is no $(pwd -P)/pool.repl" resolve --discard local links/link "$T/p"
+grep -q "^next: replctl verify $(pwd -P)/pool $T/p" err || fail "$(cat err)"
+cp -p pool whole
+head -c "$(stat -c %s kept)" /dev/zero | tr '\0' x >pool.repl
+"$REPLCTL" why ./links/link >out || fail "why"
+grep -q "^next *rm $(pwd -P)/pool.repl, then" out || fail "a damaged record: $(cat out)"
+cp kept pool.repl
+truncate -s 4096 pool
+"$REPLCTL" why ./links/link >out || fail "why"
+grep -q "^next .*rm $(pwd -P)/pool.repl;.* $(pwd -P)/pool$" out || fail "a file that was cut: $(cat out)"
+cp whole pool
+
 # What is to be typed next has each blank of its name.
 cp pool "two  blanks"
 "$REPLCTL" why "./two  blanks" >out || fail "why"
@@ -34,7 +50,7 @@ status=$?
 [ "$status" -ne 77 ] || exit 0
 [ "$status" -eq 1 ] || fail "exit $status: $(cat out err)"
 grep -q "disk/pool is restored.*disk/pool.repl" err || fail "$(cat err)"
-grep -q "next: .*replctl restore --force $T/p disk/pool" err || fail "$(cat err)"
+grep -q "next: .*replctl .* restore --force $T/p disk/pool" err || fail "$(cat err)"
 
 # Where it can't be made, that is told before a pool is.
 cat >readonly <<'END'

@@ -52,7 +52,7 @@ for dry in "" --dry-run; do
 done
 mv pool away
 ctl_fails 1 "format version 9" restore "$T/p" pool
-grep -q "^next: install that version of librepl; or, .*: mv pool.repl pool.old.repl; replctl restore $T/p pool$" err ||
+grep -q "^next: install that version of librepl; or, .*: mv -n pool.repl pool.old.repl; replctl restore $T/p pool$" err ||
 	fail "$(cat err)"
 [ ! -e pool ] || lost "it is restored over that record"
 cmp -s pool.repl newer || lost "the record of a newer version is gone"

@@ -30,7 +30,9 @@ take() {
 
 for state in outdated inconsistent; do
 	take "$state"
-	told ./own "$state" "^replctl restore --force TARGET/POOL ./own.*replctl promote --force"
+	first=
+	[ "$state" != outdated ] || first="replctl newest TARGET/POOL .*; then "
+	told ./own "$state" "^${first}replctl restore --force TARGET/POOL ./own.*replctl promote --force"
 	ctl_fails 4 "local file is $state" sync own "$T/q"
 done
 ctl sync file "$T/p" >/dev/null 2>err || fail "sync: $(cat err)"
@@ -59,8 +61,8 @@ ctl_fails 4 "own.repl holds a round log" sync own "$T/q"
 rm own
 cp good own.repl
 for name in own ./own; do
-	told "$name" damaged "^replctl newest TARGET/POOL.*replctl restore TARGET/POOL $name"
-	grep -q "the file is gone" out || fail "$(cat out)"
+	told "$name" damaged "; else replctl newest TARGET/POOL.*replctl restore TARGET/POOL $name"
+	grep -q "the record beside the file is there, the file is not" out || fail "$(cat out)"
 done
 ctl restore "$T/p" own >/dev/null 2>err || fail "as it says: $(cat err)"
 cmp -s own file || lost "it is not what it was"

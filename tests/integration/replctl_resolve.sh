@@ -67,6 +67,19 @@ ctl sync pool "$T/q" >/dev/null || fail "the third one of the file's history fol
 ctl_fails 6 "diverged" sync pool "$T/r"
 ctl_fails 4 "nothing to resolve.*same generation" resolve --force --discard local pool "$T/p"
 
+# The next step takes the side that was asked for: a file that has lost something is of the same generation.
+cp $P/p whole
+change pool 40000
+ctl_fails 4 "nothing to resolve.*same generation" resolve --force --discard replica pool "$T/p"
+grep -q "^next: replctl sync pool" err || fail "$(cat err)"
+ctl_fails 4 "nothing to resolve.*same generation" resolve --force --discard local pool "$T/p"
+next=$(sed -n 's/^next: //; s/ ([^)]*)//g; p' err | tail -n 1)
+(eval "$(echo "$next" | sed 's/replctl /ctl /g')") >out 2>&1 || fail "$next: $(cat out)"
+cmp -s whole $P/p || lost "the next step has overwritten the replica"
+cmp -s whole pool || lost "not the replica's data"
+[ -e pool.old ] || lost "the file is not kept"
+rm pool.old pool.old.repl
+
 # The file's part goes; mode and history are as they should be.
 diverge
 ctl resolve --force --discard local pool "$T/p" >out 2>err || fail "$(cat err)"
@@ -89,6 +102,20 @@ for loser in local replica; do
 	ctl sync --json pool "$T/p" >out || fail "$loser: sync after it"
 	[ "$(member moved <out)" = 0 ] || fail "$loser: they differ: $(cat out)"
 	[ ! -e links/link.repl ] || fail "$loser: a record beside the link"
+done
+
+# Killed between the removal of the old record and the new one: what is said next takes the side that was asked for, too.
+for loser in local replica; do
+	diverge
+	rm pool.repl
+	ctl_fails 4 "nothing is known" resolve --force --discard $loser pool "$T/p"
+	next=$(sed -n 's/^next: .*; replctl \([^(]*\) (.*/\1/p' err)
+	[ -n "$next" ] || fail "$loser: $(cat err)"
+	# shellcheck disable=SC2086 # the words of a command line
+	ctl $next >out 2>err || fail "$next: $(cat err)"
+	cmp -s pool $P/p || lost "$loser: not resolved"
+	[ $loser = replica ] || cmp -s saved pool || lost "not the replica's data"
+	[ $loser = local ] || cmp -s saved.pool pool || lost "not the file's data"
 done
 
 # Only behind: the replica was written through another file.

@@ -21,7 +21,7 @@ for dry in "" --dry-run; do
 	cmp -s own cut || lost "what was left is replaced"
 	[ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
 	grep -q "own is not replaced by .*it lacks what the file" err || fail "$(cat err)"
-	grep -q "^next: replctl newest $T/p.* mv own.repl own.old.repl" err || fail "$(cat err)"
+	grep -q "^next: replctl newest $T/p.* mv -n own.repl own.old.repl" err || fail "$(cat err)"
 	! grep -q "replctl sync" err || fail "what was cut is to be copied: $(cat err)"
 done
 
@@ -50,6 +50,7 @@ for mark in own.repl-missed own.repl-missed-taken; do
 	: >$mark
 	change own 700000
 	cp own whole
+	cp own.repl record
 	ctl restore --force "$T/p" own >out 2>err
 	status=$?
 	cmp -s own whole || lost "what no replica has is replaced"
@@ -57,7 +58,9 @@ for mark in own.repl-missed own.repl-missed-taken; do
 	next=$(sed -n 's/^next: .*to keep it: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
 	eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
 	[ ! -s err ] || fail "$next: $(cat err)"
-	cmp -s $old whole || lost "the file is not kept"
+	# Once more, as a shell's history has it.
+	eval "$next" >/dev/null 2>&1
+	cmp -s $old whole && cmp -s $old.repl record || lost "the file is not kept"
 	[ -e "$old${mark#own}" ] && [ ! -e $mark ] || fail "the mark is not moved"
 	[ $old = own.old ] || cmp -s own.old first || lost "what was kept first is gone"
 	cp whole first
@@ -101,13 +104,13 @@ stays() {
 
 # Nor does what was kept before get a record that is not its own.
 : >both.old
-stays s "no generation is in common" "if .*: mv both both.old2; mv both.repl both.old2.repl; replctl restore $T/s both$" \
-	"has nothing in common" "if .*: mv both.repl both.old2.repl; replctl restore $T/s both$"
+stays s "no generation is in common" "if .*: mv -n both both.old2; mv -n both.repl both.old2.repl; replctl restore $T/s both$" \
+	"has nothing in common" "if .*: mv -n both.repl both.old2.repl; replctl restore $T/s both$"
 rm both.old
 stays b "it lacks what the file has been given since they were the same" "replctl resolve --discard local both $T/b " \
 	"went another way" "replctl newest $T/b.*replctl restore --force $T/b both"
-stays s "no generation is in common" "if .*: mv both both.old; mv both.repl both.old.repl; replctl restore $T/s both$" \
-	"has nothing in common" "if .*: mv both.repl both.old.repl; replctl restore $T/s both$"
+stays s "no generation is in common" "if .*: mv -n both both.old; mv -n both.repl both.old.repl; replctl restore $T/s both$" \
+	"has nothing in common" "if .*: mv -n both.repl both.old.repl; replctl restore $T/s both$"
 ctl resolve --force --discard local both "$T/b" >/dev/null 2>err || fail "as it says: $(cat err)"
 cmp -s both other || lost "not the replica's data"
 cp whole both

@@ -12,7 +12,7 @@ restore() {
 	export CALL_FAILS="$1"
 	ctl_fails 1 "$2" restore --force "$(pool p)" "$file"
 	unset CALL_FAILS
-	grep -q "^next: $3replctl restore --force $(pool p) $file" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
+	grep -q "^next: $3replctl .* restore --force $(pool p) $file" "$TMP/err" || fail "$1: $(cat "$TMP/err")"
 	case $2 in
 	"not finished"*) [ "$(cat "$file")" = old ] || fail "$1: the file was replaced" ;;
 	*) cmp "$TMP/source" "$file" || lost "$1: it is not restored" ;;
@@ -33,3 +33,27 @@ restore "pwritev 1" "not finished, .*restoring is kept: writing .*: Input/output
 restore "fsync 1" "not finished: syncing .*restoring, which is removed" "$here"
 restore "fsync 2" "not finished, .*restoring is kept: syncing $TMP/here: " "$here"
 restore "fsync 3" "is restored and whole, but without its record: syncing $TMP/here: " "mend that, then "
+
+# What the record of the file tells, which a device does not give, may be that the file is the best there is.
+file=$TMP/here/file
+[ -s "$file.repl" ] || fail "there is no record"
+cp "$file" "$TMP/before"
+cp "$file.repl" "$TMP/before.repl"
+export CALL_FAILS="pread 1-4"
+ctl_fails 1 "$file.repl: .*Input/output error" restore --force "$(pool p)" "$file"
+unset CALL_FAILS
+grep -q "^next: look at this machine's kernel log; or, to keep what is there: mv -n $file $file.old; " "$TMP/err" ||
+	fail "it says: $(cat "$TMP/err")"
+cmp "$file" "$TMP/before" || lost "the file was replaced"
+cmp "$file.repl" "$TMP/before.repl" || lost "the record was replaced"
+
+# That it was promoted stood in the record.
+ctl promote "$(pool p)" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
+for part in "" .repl; do
+	cp "$TMP/serve/pools/p$part" "$file$part"
+done
+change "$file" 5000
+export CALL_FAILS="fsync 3"
+ctl_fails 1 "without its record" restore --force "$(pool p)" "$file"
+unset CALL_FAILS
+grep -q "^next: mend that, then replctl .*restore --force $(pool p) $file .*; then replctl .*promote " "$TMP/err" || fail "$(cat "$TMP/err")"

@@ -10,7 +10,7 @@ sync() {
 	export CALL_FAILS="$1"
 	ctl_fails 1 "$2: Input/output error" sync "$TMP/file" "$T/p"
 	unset CALL_FAILS
-	grep -q "^next: look at this machine's kernel log, then replctl sync $TMP/file $T/p " "$TMP/err" ||
+	grep -q "^next: look at this machine's kernel log, then replctl .* sync $TMP/file $T/p " "$TMP/err" ||
 		fail "$1: $(cat "$TMP/err")"
 	ctl sync "$TMP/file" "$T/p" >"$TMP/out" 2>&1 || fail "again: $(cat "$TMP/out")"
 	cmp "$TMP/file" "$TMP/serve/pools/p" || lost "$1: it differs"

@@ -5,13 +5,14 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in kin heirs; do
+for mode in kin heirs adrift_kin beyond_kin; do
 	odd $mode
 done
 REPLICA=$TMP/serve/pools/opening odd opening
 for mode in apart renewed cutaway_kin; do
 	odd $mode "^[^:]*: [^ ]*/$mode: it was made shorter [^:]*$"
 done
+odd supplanted '^[^:]*: [^ ]*/supplanted is another file now: '
 
 # ended MODE: it is killed, and what it has made durable is there.
 ended() {

@@ -22,6 +22,8 @@ leaves() {
 REPL_CONFIG=repl.conf leaves named run
 leaves option --config repl.conf run
 REPL_CONFIG=bare.conf leaves keys --identity key --known-hosts known_hosts run
+# What SSH expands is SSH's to find.
+"$REPLCTL" --known-hosts='~/no such' run --replica h/p --pool p -- true >out 2>&1 || fail "known-hosts: $(cat out)"
 REPL_CONFIG=bare.conf leaves set run --set identity=key --set known-hosts=known_hosts
 
 # The policy goes with it: no target is there.

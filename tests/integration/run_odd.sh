@@ -4,10 +4,13 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in grow outgrow longer part protect fixed nodrain moves over renamed page beyond linked aliased hidden stays paged locked steps unnamed; do
+for mode in grow outgrow longer part protect fixed nodrain moves over renamed page beyond linked aliased hidden adrift drifts stays paged locked steps unnamed; do
 	odd "$mode"
 done
+ON_LOSS=degrade odd unknown '^[^:]*: [^ ]*/unknown: bytes 1048576 to 1052672 .*: NOT REPLICATED; next: let that path name the file, [^:]*$'
+ON_LOSS=degrade odd unknown_odd '^[^:]*: [^ ]*/unknown_odd: bytes 1048776 to 1048876 .*: NOT REPLICATED; next: let that path name the file, [^:]*$'
 odd last clean
+odd crowded '^[^:]*: [^ ]*/crowded: opening it: Too many open files: .* it is looked at again .*/crowded: .* is followed now$'
 odd lastc11
 EARLY_POOL=$TMP/early odd early
 mkdir "$TMP/directory.d"
@@ -20,6 +23,12 @@ for mode in regrown punched; do
 	# Not each file system takes bytes out of the middle.
 	odd $mode "^$|^[^:]*: [^ ]*/$mode: it was made shorter [^:]*$"
 done
+(run "$TMP/resized" resized timeout -k 5 40 env SIZE_FAILS=786432 \
+	LD_PRELOAD="$BUILD/tests/integration/size_fails.so:$BUILD/librepl-preload.so" \
+	"$BUILD/tests/integration/pmem_odd" resized "$TMP/resized") >"$TMP/out" 2>&1 ||
+	fail "resized ends with $?: $(cat "$TMP/out")"
+wait_for 10 pool_idle resized || fail "resized is still open"
+ctl verify "$TMP/resized" "$T/resized" >"$TMP/verify.log" 2>&1 || lost "resized: $(cat "$TMP/verify.log" "$TMP/out")"
 # Said once, whatever is called how often; of another file nothing.
 odd fsync '^[^:]*: [^ ]*/fsync: fsync\(2\) .*msync\(2\)[^:]*$'
 

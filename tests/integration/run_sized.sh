@@ -1,25 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A program that makes bytes of its pool durable before the file has its size is replicated when it has; of an odd size
-# it is told, or ended with on-loss = fail.
+# A program that makes bytes of its pool durable before the file has its size is replicated from its first byte on, whatever
+# sizes it has on the way.
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
 # The empty file is none of these.
-ON_LOSS=degrade odd sized '^[^:]*: [^ ]*/sized: NOT REPLICATED: its size of 5000 bytes is not a multiple of 4096; next: [^:]*
-[^:]*: [^ ]*/sized: is replicated now$'
+odd sized
+odd behind
 
-# Of one that it gets later it is told once.
-ON_LOSS=degrade odd behind '^[^:]*: [^ ]*/behind: bytes 1048576 to 1048676 lie behind its size of 1048576: NOT REPLICATED; next: [^:]*$'
-
-# fails MODE PATTERN
-fails() {
-	local status=0
-
-	(run "$TMP/fails.$1" "fails.$1" "$BUILD/tests/integration/pmem_odd" "$1" "$TMP/fails.$1") >"$TMP/out" 2>&1 ||
-		status=$?
-	[ $status -eq 134 ] || fail "$1, with on-loss = fail, ends with $status: $(cat "$TMP/out")"
-	grep -q "$2" "$TMP/out" || fail "it says: $(cat "$TMP/out")"
-}
-fails sized 'NOT REPLICATED: its size of 5000 bytes'
-fails behind 'lie behind its size'
+# It is cut while its replicas grow, which they refuse then; when it has that size once more they do not.
+(run "$TMP/recut" recut timeout -k 5 40 env CUT=1048676 \
+	LD_PRELOAD="$BUILD/tests/integration/cut_once.so:$BUILD/librepl-preload.so" \
+	"$BUILD/tests/integration/pmem_odd" recut "$TMP/recut") >"$TMP/out" 2>&1 || fail "recut ends with $?: $(cat "$TMP/out")"
+[ ! -s "$TMP/out" ] || fail "recut says: $(cat "$TMP/out")"
+wait_for 10 pool_idle recut || fail "recut is still open"
+ctl verify "$TMP/recut" "$T/recut" >"$TMP/verify.log" 2>&1 || lost "recut: $(cat "$TMP/verify.log")"

@@ -57,6 +57,35 @@ chmod 600 "$ROOTS/empty.log"
 ssh-keygen -q -t ed25519 -N '' -f "$USERS/given"
 serves "$ROOTS/empty.log" "$USERS/given"
 
+# Keys that are the reason why nobody can log in are told of before anybody tries.
+tells() {
+	configured "$ROOTS/keys.log" "$ROOTS/key"
+	"$REPLD" serve --config "$TMP/repld.conf" 2>"$TMP/serve.log" &
+	SERVE_PID=$!
+	PIDS="$PIDS $SERVE_PID"
+	wait_for 20 grep -q "repld.$SERVE_PID. error: no one can log in: .*$1" "$ROOTS/keys.log" ||
+		fail "not told: $(cat "$ROOTS/keys.log")"
+	stop "$SERVE_PID"
+}
+mv "$USERS/authorized_keys" "$TMP/keys"
+tells "No such file"
+install -m 600 -o root -g root "$TMP/keys" "$USERS/authorized_keys"
+tells "Permission denied"
+rm "$USERS/authorized_keys"
+mv "$TMP/keys" "$USERS/authorized_keys"
+
+# In a directory of root's without space for it.
+if unshare -m true 2>/dev/null; then
+	mkdir "$ROOTS/full"
+	configured "$ROOTS/full/log" "$ROOTS/key"
+	timeout 20 unshare -m sh -c 'mount -t tmpfs -o nr_inodes=1,mode=755 none "$1" && exec "$2" serve --config "$3"' \
+		sh "$ROOTS/full" "$REPLD" "$TMP/repld.conf" >"$TMP/err" 2>&1
+	status=$?
+	[ "$status" -eq 1 ] || fail "without space for its log: status $status: $(cat "$TMP/err")"
+	grep -q "key 'log': making '$ROOTS/full/log' (make room there, .*No space left on device" "$TMP/err" ||
+		fail "without space for its log: $(cat "$TMP/err")"
+fi
+
 # The user's links, to what is root's and to where root may make files.
 ssh-keygen -q -t ed25519 -N '' -f "$TMP/secret/key"
 echo canary >"$TMP/secret/canary"

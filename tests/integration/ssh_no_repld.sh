@@ -39,7 +39,7 @@ expect "^lost: .*exit status 1: a..31mb.c" \
 LC_ALL=C grep -q "$(printf '[\200-\377]')" "$TMP/err" && fail "bytes above 127 came through"
 # What a shell prints at its start is no answer, nor is there a repld without a configuration.
 ctl_by() {
-	printf '[repl]\ncommand = %s\n' "$1" >"$TMP/repl.conf"
+	cat "$TMP/login.conf" - >"$TMP/repl.conf" <<<"command = $1"
 	ctl_fails "$2" "$3" -c "$TMP/repl.conf" list "$target"
 }
 ctl_by "echo Welcome" 1 "127\.0\.0\.1: this is no answer of repld's: .*shell must print nothing.*: 'Welcome'"

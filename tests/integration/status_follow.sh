@@ -185,5 +185,11 @@ killed() {
 	ctl why "$R" >"$TMP/out" && grep -q "^reason  *writer-gone:" "$TMP/out"
 }
 wait_for 10 killed || fail "$(cat "$TMP/out")"
+# The start makes the replica equal to the file, which may have less after a power cut.
+power_first() {
+	grep -q "^next .*lost its power.*replctl newest .*start" "$TMP/out" || lost "the start comes first: $(cat "$TMP/out")"
+}
+power_first
 ctl why "$FILE" >"$TMP/out" || fail "why after a kill"
 grep -q "^reason  *writer-gone:" "$TMP/out" || fail "$(cat "$TMP/out")"
+power_first

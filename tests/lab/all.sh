@@ -4,7 +4,8 @@
 #
 # usage: all.sh [--write] [RUNS [SEED]]
 #
-# --write: put the table of what was run into docs/RELIABILITY.md. Ends with 1 if anything failed.
+# --write: put the table of what was run into docs/RELIABILITY.md, with the commit, the date and the first seed. Ends
+# with 1 if anything failed.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 write=
@@ -13,6 +14,9 @@ runs=${1:-20}
 seed=${2:-$RANDOM}
 : "${BUILD:=$PWD/build-release}"
 export BUILD
+# Before the runs: what is tested, and not what has come in meanwhile. A tree with changes of its own is called dirty.
+commit=$(git describe --always --dirty 2>/dev/null || echo unknown)
+date=$(date -u +%F)
 results=$(mktemp -d) || exit 1
 trap 'rm -rf "$results"' EXIT
 export results runs seed
@@ -33,6 +37,6 @@ export -f one
 grep -v '^#' tests/lab/faults.txt | cut -d '|' -f 1 | xargs -P 2 -I{} bash -c 'one {}'
 cat "$results"/*.done >"$results/all" 2>/dev/null
 if [ -n "$write" ]; then
-	python3 tests/lab/report.py "$results/all" docs/RELIABILITY.md || exit 1
+	python3 tests/lab/report.py "$results/all" docs/RELIABILITY.md "$commit" "$date" "$seed" || exit 1
 fi
 [ ! -e "$results/failed" ]

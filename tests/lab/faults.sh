@@ -29,10 +29,14 @@ fault_setup() {
 		skew_setup
 		REPLD_OF[0]=$OLD/repld
 		;;
+	# One in memory, the other on a disk.
+	target-upgraded)
+		skew_setup
+		small_disk "$TMP/t0/pools" 64m
+		;;
 	old-initiator | upgrade-and-back)
 		skew_setup
 		export LD_LIBRARY_PATH=$OLD
-		RECONNECT=()
 		;;
 	clock-jumped)
 		echo 0 >"$TMP/clock"
@@ -92,11 +96,32 @@ hurt_target_stopped() {
 }
 
 hurt_initiator_stopped() {
-	kill -STOP "$load" || fail "$WHAT: there is no load to stop"
-	random 6000
-	STOPPED_MS=$((1000 + RANDOM_VALUE))
-	sleep $((STOPPED_MS / 1000))
-	kill -CONT "$load"
+	load_halt
+	pause 1000 5000
+	load_resume
+}
+
+# Whoever goes on first finds the others stopped.
+hurt_both_stopped() {
+	local pids
+
+	pids="$(session_pids 0) $(session_pids 1)"
+	session_signal STOP 0
+	session_signal STOP 1
+	pause 0 200
+	load_halt
+	pause 500 2500
+	random 2
+	if [ "$RANDOM_VALUE" -eq 0 ]; then
+		load_resume
+		pause 0 2500
+	fi
+	# shellcheck disable=SC2086
+	kill -CONT $pids 2>/dev/null
+	if [ "$RANDOM_VALUE" -ne 0 ]; then
+		pause 0 2500
+		load_resume
+	fi
 }
 
 fault_session_killed() {
@@ -116,6 +141,10 @@ fault_target_stopped() {
 
 fault_initiator_stopped() {
 	around hurt_initiator_stopped
+}
+
+fault_both_stopped() {
+	around hurt_both_stopped
 }
 
 # The program is killed; what is left is looked at; it goes on.
@@ -167,9 +196,14 @@ fault_initiator_killed_in_resync() {
 
 # both_die HOW [THEN]: the program and both targets go, HOW for these; THEN what is left here is changed.
 both_die() {
+	local pids
+
 	load_start 1
 	pause 100 1500
-	kill -KILL "$load" || fail "$WHAT: there is no load to kill"
+	# At a time: a session whose program is gone ends in order.
+	pids="$(target_pids 0) $(target_pids 1)"
+	# shellcheck disable=SC2086
+	kill -KILL "$load" $pids || fail "$WHAT: there is no load to kill"
 	"$1" 0
 	"$1" 1
 	exec 6>&-
@@ -293,103 +327,6 @@ fault_doubled() {
 	around hurt_link both double 30
 }
 
-# ---- kills, one after the other, of who resyncs ----
-
-# A replica is behind by all that is written meanwhile, and comes back slowly, soon after each loss.
-fall_behind() {
-	LOAD_KEYS="resync-rate=$((16 << 20)) reconnect-min=50 reconnect-max=100"
-	victim
-	load_start 1
-	pause 100 300
-	target_kill "$VICTIM"
-	pause 300 1000
-	target_start "$VICTIM"
-}
-
-# How many sessions the victim has opened the pool for. What the one before has left is done with then.
-lanes_opened() {
-	grep -c "lanes open on" "$TMP/t$VICTIM.log.now"
-}
-
-# resyncs AFTER: the victim has a journal, of a session behind so many.
-resyncs() {
-	[ "$(lanes_opened)" -gt "$1" ] && [ "$(stat -c %s "$TMP/t$VICTIM/pools/$POOL.repl")" -gt 8192 ]
-}
-
-# resync_begins [AFTER]
-resync_begins() {
-	POLL_MS=10 wait_for 20 resyncs "${1:-0}" || fail "$WHAT: no resync begins"
-}
-
-fault_resync_target_killed() {
-	local opened=0
-
-	fall_behind
-	for _ in 1 2 3 4 5 6; do
-		resync_begins $opened
-		pause 0 150
-		opened=$(lanes_opened)
-		session_signal KILL "$VICTIM"
-	done
-	check_well
-	load_stop
-	check_equal
-}
-
-# First while the keeper brings a replica back, then in openings, of which the first has that to bring.
-fault_resync_initiator_killed() {
-	fall_behind
-	resync_begins
-	pause 0 100
-	load_kill
-	check_left
-	for _ in 1 2 3; do
-		load_begin 0
-		pause 50 350
-		load_kill
-		check_left
-	done
-	load_start 0
-	check_well
-	load_stop
-	check_equal
-}
-
-# A restore that is killed again and again ends with the pool, and nothing before is called one.
-fault_restore_killed() {
-	local attempts=0 met=0
-
-	load_start 1
-	pause 300 600
-	load_kill
-	rm -f "$LOCAL".repl*
-	while :; do
-		"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" \
-			restore "$(target_text 0)" "$TMP/restored" >"$TMP/restore.log" 2>&1 &
-		restore=$!
-		PIDS="$PIDS $restore"
-		attempts=$((attempts + 1))
-		[ $attempts -lt 10 ] || break
-		# At any time, and while it writes, which it does for some milliseconds.
-		if [ $((attempts % 2)) -eq 0 ]; then
-			pause 0 100
-		else
-			random 300
-			until [ -e "$TMP/restored.restoring" ] || ! kill -0 $restore 2>/dev/null; do :; done
-			for ((i = 0; i < RANDOM_VALUE; i++)); do :; done
-		fi
-		kill -KILL $restore 2>/dev/null
-		wait $restore 2>/dev/null
-		[ ! -e "$TMP/restored" ] || break
-		[ ! -e "$TMP/restored.restoring" ] || met=$((met + 1))
-	done
-	[ -e "$TMP/restored" ] || wait $restore || lost "$WHAT: restore: $(cat "$TMP/restore.log")"
-	[ $met -gt 0 ] || fail "$WHAT: no restore was hit"
-	check_image "$TMP/restored" acked
-	cmp "$TMP/restored" "$TMP/t0/pools/$POOL" || lost "$WHAT: the restored file differs"
-	rm -f "$TMP"/restored*
-}
-
 # ---- full disks ----
 
 # A disk of a few MiB more than the pools need, under PATH.
@@ -440,16 +377,64 @@ fault_disk_full_initiator() {
 
 # ---- bytes that change on a disk ----
 
-# flip FILE OFFSET
+# flip FILE OFFSET [FILE OFFSET...]
 flip() {
-	python3 - "$1" "$2" <<'END' || fail "$WHAT: flip $*"
+	python3 - "$@" <<'END' || fail "$WHAT: flip $*"
 import sys
-with open(sys.argv[1], "r+b") as f:
-    f.seek(int(sys.argv[2]))
-    byte = f.read(1)
-    f.seek(int(sys.argv[2]))
-    f.write(bytes([byte[0] ^ 0x10]))
+for path, at in zip(sys.argv[1::2], sys.argv[2::2]):
+    with open(path, "r+b") as f:
+        f.seek(int(at))
+        byte = f.read(1)
+        f.seek(int(at))
+        f.write(bytes([byte[0] ^ 0x10]))
 END
+}
+
+# verify_told FILE OTHER ANSWER...: what verify has answered are the units of 64 bytes in which these files differ.
+verify_told() {
+	python3 - "$@" <<'END'
+import json
+import sys
+
+UNIT = 64
+paths = sys.argv[1:]
+while paths:
+    a, b = (open(path, "rb").read() for path in paths[:2])
+    with open(paths[2], encoding="utf-8") as f:
+        ranges = json.load(f)["ranges"]
+    paths = paths[3:]
+    due = {i for i in range(0, len(a), UNIT) if a[i : i + UNIT] != b[i : i + UNIT]}
+    told = {i for r in ranges for i in range(r["off"], r["off"] + r["len"], UNIT)}
+    if due != told or not due:
+        sys.exit(f"verify tells {sorted(told)}, and there differ {sorted(due)}")
+END
+}
+
+# On either side, behind everybody's back: what verify tells is all of that, and nothing else.
+fault_bits_flipped() {
+	local flips=() answers=() at size
+
+	load_start 1
+	pause 100 500
+	load_stop
+	check_equal
+	size=$(stat -c %s "$LOCAL")
+	for file in "$LOCAL" "$TMP/t0/pools/$POOL" "$TMP/t1/pools/$POOL"; do
+		for _ in 1 2 3 4 5 6; do
+			random 32768
+			at=$RANDOM_VALUE
+			random 32768
+			flips+=("$file" $(((at << 15 | RANDOM_VALUE) % size)))
+		done
+	done
+	flip "${flips[@]}" "$TMP/t0/pools/$POOL" 0 "$TMP/t1/pools/$POOL" $((size - 1))
+	for i in $TARGETS; do
+		! verify "$i" || lost "$WHAT: verify of target $i finds nothing"
+		mv "$TMP/verify" "$TMP/verify$i"
+		answers+=("$LOCAL" "$TMP/t$i/pools/$POOL" "$TMP/verify$i")
+	done
+	verify_told "${answers[@]}" 2>"$TMP/told" ||
+		lost "$WHAT: $(cat "$TMP/told" "$TMP/verify.log" "$TMP"/verify?)"
 }
 
 # One copy of a sidecar, here or there.
@@ -595,34 +580,96 @@ load_is_refused() {
 	return 0
 }
 
-# Two programs want the same new pool: one gets it, and the other changes nothing.
-fault_two_initiators() {
-	timeout -k 1 60 "$LOAD" "$TMP/other" "$TMP/journal2" 1 300 "$(target_text 0)" \
-		"$(target_text 1)" identity="$TMP/key" known-hosts="$TMP/known_hosts" \
-		</dev/null >"$TMP/said2" 2>"$TMP/load2.log" &
-	other=$!
-	rm -f "$TMP/say" "$TMP/said"
-	pause 0 120
-	mkfifo "$TMP/say"
-	timeout -k 1 170 "$LOAD" "$LOCAL" "$TMP/journal" 1 300 "$(target_text 0)" \
-		"$(target_text 1)" identity="$TMP/key" known-hosts="$TMP/known_hosts" \
-		<"$TMP/say" >"$TMP/said" 2>"$TMP/load.log" &
+# racer FILE JOURNAL CREATE [N]: a program with that file wants the pool; its standard input is the pipe sayN.
+racer() {
+	rm -f "$TMP/say${4-}" "$TMP/said${4-}"
+	mkfifo "$TMP/say${4-}"
+	timeout -k 1 170 "$LOAD" "$1" "$2" "$3" 300 "$(target_text 0)" "$(target_text 1)" \
+		identity="$TMP/key" known-hosts="$TMP/known_hosts" \
+		<"$TMP/say${4-}" >"$TMP/said${4-}" 2>"$TMP/load${4-}.log" &
+}
+
+other_ready() {
+	grep -q ready "$TMP/said2" || gone "$other"
+}
+
+race_here() {
+	racer "$LOCAL" "$TMP/journal" "$1"
 	load_waiter=$!
 	exec 6>"$TMP/say"
-	wait $other
-	wait_for 40 load_ready || fail "$WHAT: neither ready nor refused"
+}
+
+race_there() {
+	racer "$2" "$TMP/journal2" "$1" 2
+	other=$!
+	exec 9>"$TMP/say2"
+}
+
+# race CREATE OTHER: two programs want the pool, of the local file and of that other one. One gets it.
+race() {
+	random 2
+	if [ "$RANDOM_VALUE" -eq 0 ]; then
+		race_here "$1"
+		pause 0 120
+		race_there "$@"
+	else
+		race_there "$@"
+		pause 0 120
+		race_here "$1"
+	fi
+	wait_for 40 other_ready && wait_for 40 load_ready || fail "$WHAT: neither ready nor refused"
 	if grep -q ready "$TMP/said"; then
+		! grep -q ready "$TMP/said2" || lost "$WHAT: both came in"
+		exec 9>&-
 		pause 50 300
 		load_stop
 		check_equal
-		grep -q ready "$TMP/said2" && lost "$WHAT: both came in"
+		return
+	fi
+	exec 6>&-
+	grep -q ready "$TMP/said2" || fail "$WHAT: neither came in: $(cat "$TMP/load.log")"
+	pause 50 300
+	# shellcheck disable=SC2046
+	kill -KILL $(children "$other") || fail "$WHAT: the other program is gone"
+	exec 9>&-
+	wait "$other" 2>/dev/null
+	mv "$TMP/journal2" "$TMP/journal"
+	if [ "$2" != "$LOCAL" ]; then
+		mv "$2" "$LOCAL"
+		mv "$2.repl" "$LOCAL.repl"
+	fi
+	check_left
+	load_start 0
+	check_well
+	load_stop
+	check_equal
+}
+
+# The other changes nothing.
+fault_two_initiators() {
+	race 1 "$TMP/other"
+	rm -f "$TMP"/other* "$TMP/journal2"
+}
+
+# ... of a pool that is there, whose file has been copied with its record; or it is the same file.
+fault_two_initiators_again() {
+	load_start 1
+	pause 100 500
+	load_stop
+	check_equal
+	cp "$TMP/journal" "$TMP/journal2"
+	random 3
+	if [ "$RANDOM_VALUE" -eq 0 ]; then
+		race 0 "$LOCAL"
 	else
-		exec 6>&-
-		grep -q ready "$TMP/said2" || fail "$WHAT: neither came in: $(cat "$TMP/load.log")"
-		mv "$TMP/other" "$LOCAL"
-		mv "$TMP/other.repl" "$LOCAL.repl"
-		mv "$TMP/journal2" "$TMP/journal"
-		check_left
+		cp "$LOCAL" "$TMP/other"
+		cp "$LOCAL.repl" "$TMP/other.repl"
+		race 0 "$TMP/other"
+	fi
+	# Who was refused is behind, and stays so.
+	if [ -e "$TMP/other" ]; then
+		load_is_refused "$TMP/other" 0
+		check_equal
 	fi
 	rm -f "$TMP"/other* "$TMP/journal2"
 }
@@ -653,6 +700,8 @@ fault_both_sides_written() {
 
 skew_setup() {
 	OLD=$(bash "$(dirname "$0")/old.sh" "$BUILD") || exit 77
+	# It knows whole pages only.
+	export LAB_WHOLE_PAGES=1
 }
 
 fault_old_target() {
@@ -698,6 +747,62 @@ fault_upgrade_and_back() {
 	pause 100 500
 	load_stop
 	check_equal
+}
+
+# number_at FILE OFFSET LENGTH
+number_at() {
+	od -A n -t "u$3" -j "$2" -N "$3" "$1"
+}
+
+# record_version FILE: the major version of a sidecar, by the slot that was written last.
+record_version() {
+	local at=0
+
+	[ "$(number_at "$1" 24 8)" -gt "$(number_at "$1" 4120 8)" ] || at=4096
+	number_at "$1" $((at + 8)) 2
+}
+
+# The other version gets what this one has left, on the disk a round log.
+log_left() {
+	[ "$(record_version "$TMP/t1/pools/$POOL.repl")" -eq 3 ] || fail "$WHAT: target 1 has left no round log"
+	targets_swap
+}
+
+targets_swap() {
+	for i in $TARGETS; do
+		target_swap "$i"
+	done
+}
+
+target_swap() {
+	if [ "${REPLD_OF[$1]-}" = "$OLD/repld" ]; then
+		REPLD_OF[$1]=$REPLD
+	else
+		REPLD_OF[$1]=$OLD/repld
+	fi
+}
+
+# Targets are killed, and another version goes on in their place: first both with the program, then one after the other
+# while it runs. Which is the first version alternates.
+fault_target_upgraded() {
+	both_die target_kill log_left
+	load_start 0
+	random 2
+	for VICTIM in $RANDOM_VALUE $((1 - RANDOM_VALUE)); do
+		pause 100 500
+		target_kill "$VICTIM"
+		target_swap "$VICTIM"
+		pause 0 500
+		target_start "$VICTIM"
+		check_well
+	done
+	load_stop
+	check_equal
+	targets_swap
+	for VICTIM in $TARGETS; do
+		target_kill "$VICTIM"
+		target_start "$VICTIM"
+	done
 }
 
 # ---- power cuts: of what a target held only what was flushed is left ----

@@ -14,13 +14,13 @@
 #define TESTS_LAB_H
 
 #include <stdint.h>
+#include <stdlib.h>
 
 #define LAB_LANES      4U
 #define LAB_LANE_SIZE  (4UL << 20)
-#define LAB_POOL_SIZE  (LAB_LANES * LAB_LANE_SIZE)
 #define LAB_RECORDS    4096U /* of 512 bytes, from LAB_RECORD_OFF of the lane's part on */
 #define LAB_RECORD     512U
-#define LAB_RECORD_OFF 4096U
+#define LAB_RECORD_OFF 4608U
 #define LAB_LARGES     24U /* of 64 KiB; every LAB_LARGE_EACH-th update writes one as well */
 #define LAB_LARGE      65536U
 #define LAB_LARGE_OFF  (LAB_RECORD_OFF + LAB_RECORDS * LAB_RECORD)
@@ -40,6 +40,15 @@ struct lab_journal {
 	} lane[LAB_LANES];
 	_Atomic uint64_t closed; /* 1 + (0 or the positive status of repl_close()) */
 };
+
+/* It ends with the last lane's last large record, amid a page; earlier versions take whole ones. */
+static inline size_t
+lab_pool_size(void)
+{
+	size_t end = (LAB_LANES - 1) * LAB_LANE_SIZE + LAB_LARGE_OFF + LAB_LARGES * LAB_LARGE;
+
+	return getenv("LAB_WHOLE_PAGES") ? LAB_LANES * LAB_LANE_SIZE : end;
+}
 
 static inline uint64_t
 lab_mix(uint64_t x)

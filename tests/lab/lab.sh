@@ -14,11 +14,12 @@
 # The seed decides the moments. It is printed; to repeat a run: lab.sh FAULT 1 SEED.
 # With LAB_RESULTS a line "FAULT RUNS" is added to that file.
 case ${1-} in
-power-cut*) . "$(dirname "$0")/../power/on_disk.sh" ;;
+power-cut* | target-upgraded) . "$(dirname "$0")/../power/on_disk.sh" ;;
 *) [ -w /dev/shm ] && [ -z "${LAB_DISK-}" ] && export TMPDIR=/dev/shm ;;
 esac
 . "$(dirname "$0")/../integration/lib.sh"
 . "$(dirname "$0")/faults.sh"
+. "$(dirname "$0")/faults_kills.sh"
 FAULT=${1:?fault}
 RUNS=${2:-1}
 SEED=${3:-${LAB_SEED:-$RANDOM}}
@@ -79,8 +80,8 @@ target_start() {
 target_pids() {
 	local connection
 
-	for connection in $(pgrep -P "${SERVE[$1]}"); do
-		pgrep -P "$connection"
+	for connection in $(children "${SERVE[$1]}"); do
+		children "$connection"
 		echo "$connection"
 	done
 	echo "${SERVE[$1]}"
@@ -89,8 +90,8 @@ target_pids() {
 session_pids() {
 	local connection
 
-	for connection in $(pgrep -P "${SERVE[$1]}"); do
-		pgrep -P "$connection"
+	for connection in $(children "${SERVE[$1]}"); do
+		children "$connection"
 	done
 }
 
@@ -189,11 +190,11 @@ load_begin() {
 	load_waiter=$!
 	exec 6>"$TMP/say"
 	wait_for 10 load_child || fail "$WHAT: the load is not begun"
-	load=$(pgrep -P "$load_waiter")
+	load=$(children "$load_waiter")
 }
 
 load_child() {
-	pgrep -P "$load_waiter"
+	[ -n "$(children "$load_waiter")" ]
 }
 
 # load_start CREATE [KEY=VALUE...]: it is open when this returns.
@@ -224,6 +225,17 @@ load_kill() {
 	kill -KILL "$load" || fail "$WHAT: there is no load to kill"
 	exec 6>&-
 	wait "$load_waiter" 2>/dev/null
+}
+
+# load_halt, load_resume: it is stopped in between, as long as STOPPED_MS says.
+load_halt() {
+	kill -STOP "$load" || fail "$WHAT: there is no load to stop"
+	STOPPED_MS=${EPOCHREALTIME/[.,]/}
+}
+
+load_resume() {
+	kill -CONT "$load" || fail "$WHAT: there is no load to go on"
+	STOPPED_MS=$(((${EPOCHREALTIME/[.,]/} - STOPPED_MS) / 1000))
 }
 
 # ---- what must hold ----
@@ -261,6 +273,12 @@ left_with() {
 	esac
 }
 
+# verify I: the local pool and the replica on target I are compared; what that tells is in $TMP/verify.
+verify() {
+	timeout 60 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" --json verify \
+		"$LOCAL" "$(target_text "$1")" >"$TMP/verify" 2>"$TMP/verify.log"
+}
+
 check_calls() {
 	local worst
 
@@ -280,6 +298,7 @@ check_equal() {
 	for i in $TARGETS; do
 		[ "$(state $i)" = up-to-date ] || lost "$WHAT: target $i is $(state $i)"
 		cmp "$LOCAL" "$TMP/t$i/pools/$POOL" || lost "$WHAT: target $i differs"
+		verify $i || lost "$WHAT: verify of target $i: $(cat "$TMP/verify.log")"
 		check_image "$TMP/t$i/pools/$POOL" acked
 		check_calls
 	done

@@ -140,7 +140,7 @@ main(int argc, char **argv)
 		return 2;
 	all = strcmp(argv[3], "acked") == 0;
 	journal = map_file(argv[1], sizeof(*journal));
-	image = map_file(argv[2], LAB_POOL_SIZE);
+	image = map_file(argv[2], lab_pool_size());
 	for (unsigned i = 0; i < LAB_LANES; i++)
 		counts[i] = word_at(i * LAB_LANE_SIZE, 0);
 	for (unsigned i = 0; i < LAB_LANES; i++) {

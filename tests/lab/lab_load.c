@@ -202,7 +202,7 @@ open_replicas(struct lab *lab, char **args, bool create)
 		if (value ? repl_config_set(cfg, *args, value) : repl_config_add_target(cfg, *args))
 			die_repl(*args);
 	}
-	if (repl_open(cfg, lab->pool, LAB_POOL_SIZE, create ? REPL_OPEN_CREATE : 0, &r))
+	if (repl_open(cfg, lab->pool, lab_pool_size(), create ? REPL_OPEN_CREATE : 0, &r))
 		die_repl("open");
 	repl_config_free(cfg);
 	return r;
@@ -290,10 +290,10 @@ main(int argc, char **argv)
 
 	if (argc < 6)
 		return 2;
-	lab.pool = map_file(argv[1], LAB_POOL_SIZE);
+	lab.pool = map_file(argv[1], lab_pool_size());
 	lab.journal = map_file(argv[2], sizeof(*lab.journal));
 	if (getenv("LAB_MEDIA"))
-		lab.media = map_file(getenv("LAB_MEDIA"), LAB_POOL_SIZE);
+		lab.media = map_file(getenv("LAB_MEDIA"), lab_pool_size());
 	lab.pause_us = (unsigned)atoi(argv[4]);
 	lab.journal->closed = 0;
 	lab.repl = open_replicas(&lab, argv + 5, atoi(argv[3]) != 0);

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the table of the faults that were run into docs/RELIABILITY.md.
 
-usage: report.py RESULTS FILE
+usage: report.py RESULTS FILE COMMIT DATE SEED
 
 RESULTS has a line "FAULT RUNS" for each fault that held; FILE a section
-"## Faults, as run", whose content is replaced.
+"## Faults, as run", whose content is replaced. What was run with, the first seed
+of each fault among it, is said above the table.
 """
 import os
 import re
@@ -15,7 +16,7 @@ HEAD = "## Faults, as run"
 
 
 def main():
-    results, path = sys.argv[1:]
+    results, path, commit, date, seed = sys.argv[1:]
     runs = {}
     with open(results, encoding="utf-8") as lines:
         for line in lines:
@@ -23,10 +24,12 @@ def main():
             runs[name] = runs.get(name, 0) + int(count)
     table = [
         "",
-        "Written by `tests/lab/all.sh --write`. Always: every call returns by its deadline; a replica is a",
+        f"Written by `tests/lab/all.sh --write` of commit {commit} on {date}; the first seed of each was {seed}.",
+        "",
+        "Always: every call returns by its deadline; a replica is a",
         "beginning of what was drained or labelled inconsistent; one that is up to date, or that drains wait for and",
         "whose generation is the program's, has all that was acknowledged, and somebody has; when it is over the",
-        "replicas are up to date by themselves, and after an orderly end equal to the local pool.",
+        "replicas are up to date by themselves, and after an orderly end equal to the local pool, also by `replctl verify`.",
         "",
         "| fault | what befalls | what holds beside | runs that showed it |",
         "|---|---|---|---|",

@@ -18,7 +18,7 @@
  */
 #define POWER_TAIL_OFF    (POWER_LANES * POWER_LANE_SIZE)
 #define POWER_APPENDS_OFF (POWER_TAIL_OFF + 4096)
-#define POWER_POOL_SIZE   (POWER_TAIL_OFF + (1UL << 20))
+#define POWER_POOL_SIZE   (POWER_TAIL_OFF + (1UL << 20) + 777)
 #define POWER_APPENDS_MAX 2048U /* of a lane */
 #define POWER_APPEND_LEN  400U  /* bytes at most */
 

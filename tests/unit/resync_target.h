@@ -56,6 +56,7 @@ hash_text(const struct remote *t, uint64_t off, uint64_t block, uint64_t count, 
 		for (uint64_t at = 0; at < len; at += BLOCK)
 			memset(bytes + at, t->value[(off + at) / BLOCK], BLOCK);
 		hash128(bytes, len, hash);
+		w.hashed++;
 		hex_encode(hash, sizeof(hash), text + i * HASH128_SIZE * 2);
 	}
 	free(bytes);
@@ -170,6 +171,7 @@ remote_pool_mark(struct remote *r, enum sidecar_state state, const struct genera
 	if (state == SIDECAR_INCONSISTENT && r->full && lacks_space(r))
 		wrong("a sparse replica is given up where there is no space");
 	if (through) {
+		r->left = false;
 		if (state == SIDECAR_UP_TO_DATE)
 			w.base = w.at_hold;
 		r->info.meta.state = state;
@@ -186,6 +188,7 @@ remote_pool_mark_part(struct remote *r, const struct generation *g, uint64_t pos
 		      struct err *e)
 {
 	if (comes_through(r)) {
+		r->left = false;
 		w.base = w.at_hold;
 		r->info.meta.generation = *g;
 		lineage_part(&r->info.meta, position);
@@ -254,6 +257,8 @@ push_range(struct push *p, uint64_t off, uint64_t len, struct err *e)
 		return lost(e);
 	if (t->info.meta.state != SIDECAR_INCONSISTENT)
 		wrong("a direct write to a replica that is not marked inconsistent");
+	if (t->left)
+		wrong("a direct write beside a journal that nobody takes up");
 	if (off + len > t->info.meta.pool_size || t->flights == ENTRIES)
 		wrong("a write outside of the pool");
 	else if (!finds_space(t, &range))
@@ -304,6 +309,11 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 	}
 	if (r->committed)
 		wrong("a journal begun over one that is committed");
+	if (r->telling)
+		wrong("a journal begun that is not looked through");
+	if (bytes > w.journal_max)
+		return err_set(e, REPL_E_REFUSED, "too large");
+	r->left = false;
 	if (!r->journal) {
 		r->entries = r->apply_at = 0;
 		r->used = r->applied = 0;
@@ -311,6 +321,81 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 	r->journal = true;
 	r->room = bytes;
 	return r->lost ? lost(e) : 0;
+}
+
+int
+remote_journal_resume(struct remote *r, uint64_t bytes, uint64_t *ahead, struct err *e)
+{
+	*ahead = r->left && rnd(8) ? 1 + rnd(20) : 0;
+	if (!*ahead)
+		return remote_journal_begin(r, bytes, e);
+	if (!comes_through(r))
+		return lost(e);
+	if (r->info.meta.state == SIDECAR_INCONSISTENT)
+		wrong("a journal for an inconsistent replica");
+	r->left = false;
+	r->ahead = *ahead;
+	r->journal = r->telling = true;
+	r->used = r->told = 0;
+	r->apply_at = 0;
+	r->applied = 0;
+	return r->lost ? lost(e) : 0;
+}
+
+int
+remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e)
+{
+	r->heard_ns = model_now_ns;
+	if (!step(r))
+		return lost(e);
+	if (!r->telling)
+		wrong("a journal is told that is not resumed");
+	if (r->answer_count == r->ahead)
+		wrong("more is asked for than the target takes");
+	*id = r->answer[(r->answer_head + r->answer_count++) % ANSWERS].id = ++r->id;
+	return 0;
+}
+
+/*
+ * Some, none only at the end and behind it. Half of the messages that there were may be torn.
+ */
+int
+remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_kept *kept,
+		    unsigned *count, uint64_t *bytes, bool *more, struct err *e)
+{
+	static uint8_t data[RESYNC_CHUNK];
+	int rc;
+
+	*count = 0;
+	rc = remote_take(r, "journal.kept", id, NULL, e);
+	if (rc)
+		return rc;
+	if (rnd(50) == 0)
+		return err_set(e, REPL_E_REFUSED, "it can't be read");
+	for (uint64_t n = 1 + rnd(3); n > 0 && r->told < r->entries; n--) {
+		const struct entry *has = &r->entry[r->told++];
+		struct stage_kept *k = &kept[(*count)++];
+
+		if (has->off + has->len > size)
+			wrong("a range outside of the pool");
+		for (uint64_t at = 0; at < has->len; at += BLOCK)
+			memset(data + at, has->value[at / BLOCK], BLOCK);
+		k->off = has->off;
+		k->len = has->len;
+		hash128(data, has->len, k->hash);
+		r->used += has->len;
+	}
+	*bytes = r->used;
+	*more = r->told < r->entries;
+	r->telling = *more;
+	return 0;
+}
+
+uint64_t
+remote_journal_max(const struct remote *r)
+{
+	(void)r;
+	return w.journal_max;
 }
 
 uint64_t
@@ -349,8 +434,8 @@ stage_range(struct stage *s, uint64_t off, uint64_t len, struct err *e)
 	bytes_move(t, len * w.slow);
 	if (!step(t))
 		return lost(e);
-	if (!t->journal || t->committed || t->used + len > t->room || t->entries == ENTRIES - 1 ||
-	    off + len > t->info.meta.pool_size) {
+	if (!t->journal || t->telling || t->committed || t->used + len > t->room ||
+	    t->entries == ENTRIES - 1 || off + len > t->info.meta.pool_size) {
 		wrong("staged without room for it");
 		return lost(e);
 	}
@@ -395,7 +480,7 @@ entry_apply(struct remote *t, const struct entry *n)
 static void
 journal_end(struct remote *t)
 {
-	t->journal = t->committed = false;
+	t->journal = t->committed = t->left = false;
 	t->info.meta.state = t->commit_state;
 	if (t->commit_chain) {
 		t->info.meta.generation = t->commit_generation;
@@ -417,6 +502,8 @@ remote_journal_commit(struct remote *r, enum sidecar_state state, const struct g
 		wrong("a commit while the program writes");
 	if (!g)
 		wrong("a commit under a generation that the replica has left");
+	if (r->telling)
+		wrong("a commit of what is not looked through");
 	through = comes_through(r);
 	if (through && r->journal) {
 		r->committed = true;
@@ -476,8 +563,10 @@ remote_journal_apply(struct remote *r, uint64_t max, uint64_t *done, uint64_t *t
 int
 remote_journal_drop(struct remote *r, struct err *e)
 {
+	if (r->answer_count && !r->lost)
+		wrong("a journal dropped among answers that were not taken");
 	if (comes_through(r) && !r->committed)
-		r->journal = false;
+		r->journal = r->telling = r->left = false;
 	return r->lost ? lost(e) : 0;
 }
 
@@ -497,6 +586,13 @@ target_recover(struct remote *t)
 			entry_apply(t, &t->entry[i]);
 		journal_end(t);
 	}
+	/* The last ones may be torn, and what was there before in their place. */
+	if (!t->committed && t->journal)
+		t->left = rnd(4);
+	if (t->left && rnd(2))
+		t->entries -= (unsigned)rnd(t->entries + 1);
+	t->info.journal_left = t->left;
+	t->telling = false;
 	t->journal = t->lost = false;
 }
 

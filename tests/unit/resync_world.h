@@ -30,6 +30,10 @@ struct remote {
 	bool hole[BLOCKS]; /* of a sparse pool */
 	struct replica_info info;
 	bool journal, committed;
+	bool left; /* what is staged, by an earlier session, and not committed */
+	bool telling;
+	unsigned told;
+	uint64_t ahead;      /* requests of it that may be under way */
 	bool full;           /* it has said so, in this session */
 	bool lacked[BLOCKS]; /* what was marked then */
 	uint64_t room, used, applied;
@@ -81,6 +85,9 @@ static struct world {
 	struct gen_id compared_of;
 	uint64_t compared;
 	uint64_t skipped; /* bytes that were not compared again */
+	uint64_t journal_max;
+	uint64_t kept;   /* bytes that were not staged again */
+	uint64_t hashed; /* blocks of the replica */
 	/* What the replica may be when it says that it is consistent. */
 	struct moment base, at_hold;
 	struct remote target;

@@ -72,30 +72,87 @@ one_that_was_lost_or_lags_does_not_count(void **state)
 }
 
 static void
+advance(struct generation *g, uint8_t name)
+{
+	const struct gen_id id = {{name}};
+
+	gen_advance(g, &id);
+	shipqueue_ended(&q, g);
+}
+
+/* What a label names behind the current generation, of which the first is the newest. */
+static void
+label_is(unsigned replica, const struct generation *g, uint64_t behind, uint8_t first)
+{
+	struct generation chain = *g;
+
+	assert_int_equal(shipqueue_behind(&q, replica, &chain), behind);
+	assert_int_equal(chain.current.b[0], g->current.b[0]);
+	assert_int_equal(chain.history[0].b[0], first);
+}
+
+static void
 behind_is_who_lacks_what_a_drain_has_returned_for(void **state)
 {
+	struct generation g = {.current = {{1}}};
 	struct shipment *a, *b;
 
 	(void)state;
 	begin(2);
+	advance(&g, 2);
 	a = queue_one();
 	b = queue_one();
 	for (unsigned i = 0; i < 4; i++)
 		shipqueue_sent(&q, i / 2);
-	assert_int_equal(shipqueue_behind(&q, 0), 0);
 	shipqueue_acked(&q, 1);
+	label_is(0, &g, 0, 1);
 	shipqueue_through(&q, a->number);
-	assert_int_equal(shipqueue_behind(&q, 0), a->number);
-	assert_int_equal(shipqueue_behind(&q, 1), 0);
+	/* Of the current one nobody need have anything. */
+	label_is(0, &g, 0, 1);
+	advance(&g, 3);
+	label_is(0, &g, a->number, 1);
+	label_is(1, &g, 0, 2);
 	shipqueue_acked(&q, 1);
 	shipqueue_through(&q, b->number);
 	shipqueue_through(&q, a->number);
+	advance(&g, 4);
+	/* The oldest that it lacks some of counts, and when it has that the next. */
+	label_is(0, &g, a->number, 1);
 	shipqueue_acked(&q, 0);
-	assert_int_equal(shipqueue_behind(&q, 0), b->number);
+	label_is(0, &g, b->number, 2);
+	label_is(1, &g, 0, 3);
 	assert_true(shipqueue_has(&q, 0, a->number));
 	assert_false(shipqueue_has(&q, 0, b->number));
+	shipqueue_acked(&q, 0);
+	label_is(0, &g, 0, 3);
 	shipqueue_unref(&q, b);
 	end(a);
+}
+
+/* However many generations there are while it lags, it names what it had before. */
+static void
+laggard_keeps_what_a_full_history_keeps(void **state)
+{
+	struct generation g = {.current = {{1}}};
+	const struct gen_id kept = {{1}};
+	struct shipment *m;
+
+	(void)state;
+	begin(1);
+	advance(&g, 2);
+	m = queue_one();
+	shipqueue_sent(&q, 0);
+	shipqueue_through(&q, m->number);
+	for (uint8_t name = 3; name < 3 * GEN_HISTORY; name++) {
+		const struct gen_id id = {{name}};
+
+		gen_advance_keeping(&g, &id, &kept, 1);
+		shipqueue_ended(&q, &g);
+		label_is(0, &g, m->number, 1);
+	}
+	shipqueue_acked(&q, 0);
+	label_is(0, &g, 0, 3 * GEN_HISTORY - 2);
+	end(m);
 }
 
 static void
@@ -145,6 +202,7 @@ main(void)
 		cmocka_unit_test(policies_need),
 		cmocka_unit_test(one_that_was_lost_or_lags_does_not_count),
 		cmocka_unit_test(behind_is_who_lacks_what_a_drain_has_returned_for),
+		cmocka_unit_test(laggard_keeps_what_a_full_history_keeps),
 		cmocka_unit_test(laggard_waits_or_goes),
 		cmocka_unit_test(blocked_call_waits_for_those_it_needs),
 	};

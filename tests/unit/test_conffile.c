@@ -257,34 +257,70 @@ binary_bytes_are_refused(void **state)
 	refuse("[s]\ntext = \033[2J\n", ":2: byte 0x1b is not text");
 }
 
-/* Lines up to what inih holds are read whole, longer ones are refused, comments may be longer. */
+static void
+same_value(const char *front, const char *value, const char *behind)
+{
+	char data[3 * CONFFILE_TEXT_MAX];
+	struct thing t;
+
+	(void)snprintf(data, sizeof(data), "[s]\n%s%s%s\nnumber = 3\n", front, value, behind);
+	accept(data, &t);
+	assert_string_equal(t.text, value);
+	assert_int_equal(t.number, 3);
+	conffile_free(keys, KEY_COUNT, &t);
+}
+
+/* Whatever inih holds of a line: lengths around its buffer's, and the longest. */
 static void
 long_lines_are_never_cut(void **state)
 {
-	char data[1024], want[128];
-	struct thing t;
-	struct err e;
-	size_t whole = 0;
+	char value[CONFFILE_TEXT_MAX + 1], behind[CONFFILE_TEXT_MAX];
 
 	(void)state;
-	for (size_t len = 100; len < 600; len++) {
-		int used = snprintf(data, sizeof(data), "[s]\ntext = %0*d\n", (int)(len - 7), 7);
-
-		assert_int_equal((size_t)used, 4 + len + 1);
-		if (load_bytes(data, (size_t)used, &t, &e) == 0) {
-			assert_int_equal(strlen(t.text), len - 7);
-			whole = len;
-		} else {
-			(void)snprintf(want, sizeof(want),
-				       ":2: the line has %zu bytes, more than %zu", len, whole);
-			assert_string_equal(e.text + strlen(path), want);
-		}
-		conffile_free(keys, KEY_COUNT, &t);
+	for (size_t len = 3; len <= CONFFILE_TEXT_MAX; len += len < 600 || len > 4090 ? 1 : 97) {
+		for (size_t i = 0; i < len; i++)
+			value[i] = (char)('a' + (int)(i % 26));
+		for (size_t i = 3; i + 1 < len; i += 7)
+			memcpy(value + i, i % 2 ? " " : ";", 1);
+		value[len] = '\0';
+		(void)snprintf(behind, sizeof(behind), " ;%*s = b", (int)(len / 2), "");
+		same_value("text =", value, "");
+		same_value("  text\t=\t", value, " \t");
+		same_value("text:", value, "\t;= c ; d");
+		value[0] = ';';
+		same_value("text=", value, behind);
 	}
-	assert_true(whole >= 198 && whole < 599);
-	(void)snprintf(data, sizeof(data), "; %0500d\n[s]\nnumber = 3\n", 7);
+}
+
+static void
+what_is_wrong_in_a_long_line_is_told(void **state)
+{
+	char data[3 * CONFFILE_TEXT_MAX];
+	struct thing t;
+
+	(void)state;
+	(void)snprintf(data, sizeof(data), "; %0500d\n[s] ; %0500d = 1\nnumber = 3 ; %0500d\n", 7,
+		       7, 7);
 	accept(data, &t);
 	assert_int_equal(t.number, 3);
+	(void)snprintf(data, sizeof(data), "[s]\ntext = %0*d\n", (int)CONFFILE_TEXT_MAX + 1, 7);
+	refuse(data, ":2: key 'text': value is longer than 4095 bytes");
+	(void)snprintf(data, sizeof(data), "[s]\ntext = %0*d\n", 2 * (int)CONFFILE_TEXT_MAX, 7);
+	refuse(data, ":2: key 'text': value is longer than 4095 bytes");
+	(void)snprintf(data, sizeof(data), "[s]\ntext = ; %0500d\n", 7);
+	refuse(data, ":2: key 'text': has no value");
+	(void)snprintf(data, sizeof(data), "[s]\ntext %*s= a\nnumber = 3\n", 500, "");
+	refuse(data, ":2: neither 'key = value' nor [section] nor a comment");
+	(void)snprintf(data, sizeof(data), "[s]\n%0500d\ntext = a\n", 7);
+	refuse(data, ":2: neither 'key = value' nor [section] nor a comment");
+	(void)snprintf(data, sizeof(data), "[%0500d]\ntext = a\n", 7);
+	refuse(data, ":1: neither 'key = value' nor [section] nor a comment");
+	(void)snprintf(data, sizeof(data), "[s]\ntext = %0500d\ntext = a\n", 7);
+	refuse(data, ":3: key 'text': given before in line 2");
+	(void)snprintf(data, sizeof(data), "[s]\ntext ;a = %0500d\n", 7);
+	refuse(data, ":2: neither 'key = value' nor [section] nor a comment");
+	(void)snprintf(data, sizeof(data), "[s]\ntext = %0500d\001\n", 7);
+	refuse(data, ":2: byte 0x01 is not text");
 }
 
 static void
@@ -442,6 +478,7 @@ main(void)
 		cmocka_unit_test(nothing_follows_the_first_error),
 		cmocka_unit_test(binary_bytes_are_refused),
 		cmocka_unit_test(long_lines_are_never_cut),
+		cmocka_unit_test(what_is_wrong_in_a_long_line_is_told),
 		cmocka_unit_test(long_values_are_shown_in_part),
 		cmocka_unit_test(files_that_are_no_files_are_refused),
 		cmocka_unit_test(a_huge_file_is_refused),

@@ -81,6 +81,89 @@ holds_what_was_set(void **state)
 }
 
 static void
+what_is_unset_is_clean(void **state)
+{
+	uint64_t seed = 521288629;
+
+	(void)state;
+	for (unsigned round = 0; round < 50; round++) {
+		struct dirtymap *m = map_new(SIZE, SHIFT);
+		uint8_t model[BLOCKS] = {0};
+
+		for (unsigned i = 0; i < 40; i++) {
+			uint64_t off = rng_next(&seed) % SIZE;
+			uint64_t len = 1 + rng_next(&seed) % (i % 5 ? 3 * BLOCK : 200 * BLOCK);
+			uint64_t end = off + len < SIZE ? off + len : SIZE;
+			bool set = rng_next(&seed) % 3;
+
+			if (set)
+				(void)dirtymap_set(m, off, len);
+			else
+				dirtymap_unset(m, off, len);
+			for (uint64_t b = off / BLOCK; b <= (end - 1) / BLOCK; b++)
+				model[b] = set;
+		}
+		dirtymap_unset(m, 5 * BLOCK, 0);
+		dirtymap_unset(m, SIZE, UINT64_MAX);
+		assert_same(m, model, UINT64_MAX);
+		dirtymap_unset(m, 0, UINT64_MAX);
+		memset(model, 0, sizeof(model));
+		assert_same(m, model, UINT64_MAX);
+		dirtymap_free(m);
+	}
+}
+
+/* All runs of [from, end) are those of the model, a byte at either end as well. */
+static void
+assert_same_below(const struct dirtymap *m, const uint8_t *model, uint64_t from, uint64_t end)
+{
+	struct range run;
+
+	for (uint64_t at = from; at < end; at = run.off + run.len) {
+		uint64_t b = at / BLOCK, to;
+
+		while (b * BLOCK < end && !model[b])
+			b++;
+		to = b;
+		while (to * BLOCK < end && model[to])
+			to++;
+		assert_int_equal(dirtymap_next_below(m, at, end, &run), to > b);
+		if (to == b)
+			break;
+		assert_int_equal(run.off, b * BLOCK > at ? b * BLOCK : at);
+		assert_int_equal(run.off + run.len, to * BLOCK < end ? to * BLOCK : end);
+	}
+}
+
+static void
+nothing_is_found_behind_an_end(void **state)
+{
+	uint64_t seed = 362436069;
+	struct dirtymap *m = map_new(SIZE, SHIFT);
+	uint8_t model[BLOCKS] = {0};
+	struct range run;
+
+	(void)state;
+	for (unsigned i = 0; i < 150; i++) {
+		uint64_t b = rng_next(&seed) % BLOCKS, n = 1 + rng_next(&seed) % 3;
+
+		(void)dirtymap_set(m, b * BLOCK, n * BLOCK);
+		memset(model + b, 1, b + n < BLOCKS ? n : BLOCKS - b);
+	}
+	for (unsigned i = 0; i < 5000; i++) {
+		uint64_t from = rng_next(&seed) % SIZE, len = rng_next(&seed) % (99 * BLOCK);
+		uint64_t grain = i % 2 ? BLOCK : 1;
+
+		from -= from % grain;
+		len -= len % grain;
+		assert_same_below(m, model, from, from + len < SIZE ? from + len : SIZE);
+	}
+	assert_false(dirtymap_next_below(m, SIZE, UINT64_MAX, &run));
+	assert_false(dirtymap_next_below(m, 9, 9, &run));
+	dirtymap_free(m);
+}
+
+static void
 runs_begin_and_end_where_they_must(void **state)
 {
 	struct dirtymap *m = map_new(SIZE, SHIFT);
@@ -260,6 +343,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(holds_what_was_set),
+		cmocka_unit_test(what_is_unset_is_clean),
+		cmocka_unit_test(nothing_is_found_behind_an_end),
 		cmocka_unit_test(runs_begin_and_end_where_they_must),
 		cmocka_unit_test(last_block_is_cut),
 		cmocka_unit_test(merge_and_grow_keep_all),

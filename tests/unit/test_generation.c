@@ -71,13 +71,39 @@ what_is_kept_is_not_forgotten(void **state)
 			bool kept = i == 3 || i == 7 || i == 9;
 			enum gen_relation r = gen_compare(&g, &old[i]);
 
-			/* The newest are known, too, and nobody is taken for what it is not. */
-			if (kept || n - i <= GEN_HISTORY - 3)
+			/* So are those beside it, and the newest, and nobody is taken for what it
+			 * is not. */
+			kept |= i == 2 || i == 4 || i == 6 || i == 8 || i == 10;
+			if (kept || n - i <= GEN_HISTORY - 8)
 				assert_int_equal(r, GEN_AHEAD);
 			assert_int_not_equal(r, GEN_BEHIND);
 			assert_int_not_equal(r, GEN_EQUAL);
 			assert_int_equal(gen_compare(&old[i], &g), opposite(r));
 		}
+	}
+}
+
+/* What is beside gives way to what is to be kept itself. */
+static void
+what_is_beside_is_kept_while_there_is_room(void **state)
+{
+	struct gen_id keep[GEN_HISTORY - 1];
+	struct generation g = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < GEN_HISTORY - 1; i++)
+		keep[i] = id_of(1 + 3 * i);
+	for (unsigned n = 1; n < 100; n++) {
+		struct gen_id id = id_of(n);
+
+		gen_advance_keeping(&g, &id, keep, GEN_HISTORY - 1);
+		for (unsigned i = 1; i < n && i <= 1 + 3 * (GEN_HISTORY - 2); i += 3) {
+			struct generation old = {.current = id_of(i)};
+
+			assert_int_equal(gen_compare(&g, &old), GEN_AHEAD);
+		}
+		assert_true(n < 2 ||
+			    gen_id_equal(&g.history[0], &(struct gen_id){.b = {(uint8_t)(n - 1)}}));
 	}
 }
 
@@ -225,6 +251,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_kept_is_not_forgotten),
+		cmocka_unit_test(what_is_beside_is_kept_while_there_is_room),
 		cmocka_unit_test(more_to_keep_than_there_is_room_for_drops_the_oldest),
 		cmocka_unit_test(every_small_pair_of_chains),
 		cmocka_unit_test(hostile_chains_are_antisymmetric_and_never_ahead_without_proof),

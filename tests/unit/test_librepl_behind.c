@@ -58,6 +58,7 @@ struct world {
 static struct world *world; /* of the first replica */
 static struct repl *r;
 static bool drains_amid; /* whenever something is about to be queued */
+static bool fails_amid;  /* who is asked to append, which has an early write on its way elsewhere */
 
 #include "fab_lane_stubs.h"
 
@@ -140,6 +141,10 @@ fab_lane_send(struct fab_lane *l, size_t len, struct err *e)
 
 	log_put(l, '(');
 	assert_int_equal(wire_commit_decode(l->buf, len, POOL, &v, e), 0);
+	if (fails_amid) {
+		assert_true(claims_early(&r->claims, 0, POOL - LOGFMT_PAGE, 1));
+		return err_set(e, REPL_E_LOST, "not here any more");
+	}
 	pthread_mutex_lock(&w->lock);
 	for (uint32_t i = 0; i < v.entry_count; i++) {
 		struct wire_entry en = wire_commit_entry(&v, i);
@@ -621,6 +626,27 @@ a_tail_word_is_behind_its_bytes_on_a_lane_that_was_lent(void **state)
 	end();
 }
 
+/* The lane of the one that is left: whoever would write the same has to make an end of it. */
+static void
+an_early_write_on_a_lane_that_was_lent_stays_one(void **state)
+{
+	uint8_t data[APPENDED] = {0};
+	size_t off;
+
+	(void)state;
+	begin_with(ACK_ALL, 2, false);
+	repl_log_close(log_new(REPL_LOG_CHECKSUM));
+	appends_begin();
+	r->cfg->on_loss = REPL_ON_LOSS_FAIL;
+	fails_amid = true;
+	assert_int_equal(repl_append(r, 0, TAIL_OFF, POOL, data, sizeof(data), &off), REPL_E_LOST);
+	fails_amid = false;
+	assert_int_not_equal(r->replicas[0].lost, 0);
+	assert_true(claims_has_early(&r->claims, 0));
+	r->replicas[0].lost = 0;
+	end();
+}
+
 /* ---- queues: another drain is queued whole at each moment in front of one ---- */
 
 static void
@@ -668,6 +694,7 @@ main(void)
 		cmocka_unit_test(a_tail_word_is_behind_its_bytes_in_a_flush),
 		cmocka_unit_test(a_tail_is_behind_its_records_on_a_lane_that_was_lent),
 		cmocka_unit_test(a_tail_word_is_behind_its_bytes_on_a_lane_that_was_lent),
+		cmocka_unit_test(an_early_write_on_a_lane_that_was_lent_stays_one),
 		cmocka_unit_test(a_tail_is_queued_behind_its_records),
 		cmocka_unit_test(a_tail_word_is_queued_behind_its_bytes),
 	};

@@ -56,6 +56,31 @@ only_its_own_base_is_trusted(void **state)
 	local_fini(&l);
 }
 
+/* What it says that it has is known of it from then on, and what it lacks is not. */
+static void
+what_a_replica_tells_is_its_base(void **state)
+{
+	struct repl_config c = {0};
+	struct local l;
+	struct dirty *d = dirty_new(&l, &c, 2, false);
+	struct gen_id base;
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	assert_int_equal(dirty_track_found(d, 0, &gen_a), 0);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
+	/* One that was made anew. */
+	assert_int_equal(dirty_track_found(d, 0, &nil), 0);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
+	assert_int_equal(dirty_track_found(d, 0, &gen_b), 0);
+	assert_int_equal(dirty_found(d, 0, &gen_b), DIRTY_UNTRUSTED);
+	assert_true(dirty_base(d, 0, &base) && gen_id_equal(&base, &gen_b));
+	assert_int_equal(dirty_track_found(d, 1, &gen_b), 0);
+	assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_UNTRUSTED);
+	dirty_close(d);
+	local_fini(&l);
+}
+
 /* Of one generation each must lack no more than its map says, whichever copy is put in its place.
  */
 static void
@@ -231,6 +256,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_its_own_base_is_trusted),
+		cmocka_unit_test(what_a_replica_tells_is_its_base),
 		cmocka_unit_test(those_lost_in_one_generation_lack_the_same),
 		cmocka_unit_test(a_map_begun_after_a_crash_is_not_trusted),
 		cmocka_unit_test(a_batch_comes_back_or_goes),

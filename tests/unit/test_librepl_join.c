@@ -22,6 +22,8 @@
 
 static _Atomic unsigned installing, installed;
 static struct repl *paused_late; /* as soon as its replica is connected */
+static _Atomic bool unanswered;  /* what a resync tells amid its rounds; then the next one waits */
+static _Atomic bool held;
 
 int __wrap_remote_new(const struct repl_config *c, const struct target *t,
 		      const struct remote_hooks *hooks, struct remote **out, struct err *e);
@@ -38,7 +40,7 @@ void __wrap_remote_free(struct remote *r, unsigned timeout_ms);
 char *__wrap_repl_profile_text(struct remote *remote);
 enum dirty_trust __wrap_dirty_found(const struct dirty *d, unsigned replica,
 				    const struct gen_id *current);
-bool __wrap_dirty_tracked(const struct dirty *d, unsigned replica);
+int __wrap_dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *has);
 void __wrap_dirty_untrack(struct dirty *d, unsigned replica);
 
 int
@@ -100,9 +102,15 @@ __wrap_resync_run(struct resync *s, enum resync_what what,
 		  const struct generation *(*chain)(void *arg), struct err *e)
 {
 	(void)what;
+	while (atomic_load(&held))
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
 	if (s->host.cancelled(s->host.arg))
 		return err_set(e, REPL_E_FAILED, "cut short");
 	(void)chain(s->host.arg);
+	if (atomic_exchange(&unanswered, false)) {
+		atomic_store(&held, true);
+		return err_set(e, REPL_E_LOST, "no answer");
+	}
 	return s->host.hold(s->host.arg, clock_deadline(1000), (struct breath){0}, e);
 }
 
@@ -155,12 +163,13 @@ __wrap_dirty_found(const struct dirty *d, unsigned replica, const struct gen_id 
 	return DIRTY_NONE;
 }
 
-bool
-__wrap_dirty_tracked(const struct dirty *d, unsigned replica)
+int
+__wrap_dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *has)
 {
 	(void)d;
 	(void)replica;
-	return true;
+	(void)has;
+	return 0;
 }
 
 void
@@ -254,12 +263,42 @@ pause_is_not_forgotten_over_a_resync(void **state)
 	handle_free(r);
 }
 
+/* What it may have heard of amid a resync is known of it until it is back. */
+static void
+what_a_resync_has_told_is_kept(void **state)
+{
+	struct repl *r = handle_new();
+	struct gen_id keep[REPL_BASES_MAX], told = {{7}};
+	bool kept = false;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	r->generation.current = told;
+	atomic_store(&unanswered, true);
+	assert_int_equal(keepers_start(r, &e), 0);
+	while (!atomic_load(&held))
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	pthread_mutex_lock(&r->lock);
+	for (unsigned n = repl_bases_kept(r, keep); n-- > 0;)
+		kept |= gen_id_equal(&keep[n], &told);
+	pthread_mutex_unlock(&r->lock);
+	atomic_store(&held, false);
+	assert_true(kept);
+	while (atomic_load(&r->replicas[0].lost))
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	assert_true(gen_id_equal(&r->replicas[0].has, &told));
+	assert_true(gen_id_is_nil(&r->replicas[0].told));
+	handle_free(r);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(growth_lets_an_installation_come_to_its_end),
 		cmocka_unit_test(pause_is_not_forgotten_over_a_resync),
+		cmocka_unit_test(what_a_resync_has_told_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,9 +7,11 @@
 #include "unit.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "local.h"
@@ -99,6 +101,7 @@ what_a_target_left_is_refused(void **state)
 		l.meta.ring_len = i == 0 ? 4096 : 0;
 		l.meta.journal_off = i == 1 ? SIDECAR_SIZE : 0;
 		l.meta.journal_len = i == 1 ? 4096 : 0;
+		l.meta.journal_committed = i == 1;
 		assert_int_equal(local_store(&l, NULL), 0);
 		local_fini(&l);
 		err_clear(&e);
@@ -108,9 +111,49 @@ what_a_target_left_is_refused(void **state)
 		assert_false(l.present);
 		/* As its target would. */
 		l.meta.ring_off = l.meta.ring_len = l.meta.journal_off = l.meta.journal_len = 0;
+		l.meta.journal_committed = false;
 		assert_int_equal(sidecar_write(l.fd, &l.meta, NULL), 0);
 		local_fini(&l);
 	}
+	tempdir_free(dir);
+}
+
+/* Stands in for a mount, which needs rights. */
+int __wrap_statfs(const char *path, struct statfs *fs);
+
+static long file_system;
+
+int
+__wrap_statfs(const char *path, struct statfs *fs)
+{
+	assert_non_null(path);
+	memset(fs, 0, sizeof(*fs));
+	fs->f_type = file_system;
+	return 0;
+}
+
+/* Known before anything is copied that it could not record. */
+static void
+no_record_where_nothing_is_written(void **state)
+{
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8];
+	struct local l;
+	struct err e;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	file_system = HUGETLBFS_MAGIC;
+	local_init(&l);
+	err_clear(&e);
+	assert_int_equal(local_open(&l, file, 4096, &e), REPL_E_FAILED);
+	assert_int_equal(e.reason, REPL_REASON_LOCAL);
+	assert_non_null(strstr(e.text, "/pool.repl: hugetlbfs takes no write(2)"));
+	assert_non_null(strstr(e.text, "another file system"));
+	local_fini(&l);
+	file_system = 0;
+	begin(&l, file);
+	local_fini(&l);
 	tempdir_free(dir);
 }
 
@@ -201,6 +244,7 @@ main(void)
 		cmocka_unit_test(second_record_replaces_none),
 		cmocka_unit_test(record_belongs_to_the_files_owner),
 		cmocka_unit_test(what_a_target_left_is_refused),
+		cmocka_unit_test(no_record_where_nothing_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,24 @@ read_at(uint64_t position)
 	return repl_log_read(logged, position, data, sizeof(data), &len, &next);
 }
 
+/* What is asked for first is how long it is. */
+static void
+a_long_record_is_not_passed_over(void **state)
+{
+	uint64_t position = at[1];
+	uint8_t data[DATA];
+	size_t len = 0;
+
+	(void)state;
+	assert_int_equal(repl_log_read(logged, position, NULL, 0, &len, &position), REPL_E_LIMIT);
+	assert_int_equal(len, DATA);
+	assert_int_equal(repl_log_read(logged, position, data, DATA - 1, &len, &position),
+			 REPL_E_LIMIT);
+	assert_int_equal(position, at[1]);
+	assert_int_equal(repl_log_read(logged, position, data, len, &len, &position), 0);
+	assert_int_equal(position, at[2]);
+}
+
 static void
 damage(unsigned record)
 {
@@ -111,6 +129,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_damaged_record_is_told_from_none, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_trim_tells_them_apart_as_well, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_long_record_is_not_passed_over, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

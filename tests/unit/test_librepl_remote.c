@@ -11,6 +11,7 @@
 #include "channel.h"
 #include "clock.h"
 #include "remote.h"
+#include "stage.h"
 
 int __wrap_channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
 			struct err *e);
@@ -21,8 +22,9 @@ int __wrap_channel_write(struct channel *c, const void *data, size_t len, uint64
 int __wrap_channel_read(struct channel *c, void *buf, size_t size, uint64_t deadline_ns,
 			size_t *got, struct err *e);
 
-static char said[1024];  /* by the target, and not read */
-static unsigned written; /* requests */
+static char said[1024];    /* by the target, and not read */
+static unsigned written;   /* requests */
+static char request[1024]; /* the last one, its begin */
 static struct remote *session;
 static struct err err;
 
@@ -54,11 +56,13 @@ int
 __wrap_channel_write(struct channel *c, const void *data, size_t len, uint64_t deadline_ns,
 		     struct err *e)
 {
+	size_t n = len < sizeof(request) - 1 ? len : sizeof(request) - 1;
+
 	(void)c;
-	(void)data;
-	(void)len;
 	(void)deadline_ns;
 	(void)e;
+	memcpy(request, data, n);
+	request[n] = '\0';
 	written++;
 	return 0;
 }
@@ -268,6 +272,106 @@ queue_to_a_target_without_positions_is_a_version(void **state)
 	}
 }
 
+/* Only where it is asked for, of a writer; a target of an earlier version begins one anew. */
+static void
+a_journal_is_resumed_where_the_target_says_so(void **state)
+{
+	static const struct {
+		const char *answer;
+		int rc;
+		unsigned ahead;
+	} cases[] = {
+		{"{}", 0, 0},
+		{"{\"resumed\":false,\"ahead\":16}", 0, 0},
+		{"{\"resumed\":true}", 0, 1},
+		{"{\"resumed\":true,\"ahead\":16}", 0, 16},
+		{"{\"resumed\":true,\"ahead\":0}", REPL_E_PROTOCOL, 0},
+		{"{\"resumed\":true,\"ahead\":true}", REPL_E_PROTOCOL, 0},
+		{"{\"resumed\":7}", REPL_E_PROTOCOL, 0},
+	};
+	uint64_t ahead;
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(end(state), 0);
+		assert_int_equal(begin(state), 0);
+		assert_int_equal(opening(REMOTE_READ, ""), 0);
+		assert_null(strstr(request, "resume"));
+		assert_int_equal(end(state), 0);
+		assert_int_equal(begin(state), 0);
+		assert_int_equal(opening(REMOTE_WRITE, ""), 0);
+		assert_null(strstr(request, "resume"));
+		assert_int_equal(end(state), 0);
+		assert_int_equal(begin(state), 0);
+		remote_keep_journal(session);
+		assert_int_equal(opening(REMOTE_WRITE, ",\"journal_max\":65536"), 0);
+		assert_non_null(strstr(request, "\"resume\":true"));
+		answers(3, cases[i].answer);
+		assert_int_equal(remote_journal_resume(session, 4096, &ahead, &err), cases[i].rc);
+		assert_non_null(strstr(request, "\"resume\":true"));
+		assert_true(cases[i].rc || ahead == cases[i].ahead);
+	}
+}
+
+#define HASH "00112233445566778899aabbccddeeff"
+
+/* Of a pool of 8192 bytes. */
+static void
+what_a_journal_is_told_to_hold_is_checked(void **state)
+{
+	static const struct {
+		const char *answer;
+		int rc;
+		unsigned count;
+	} cases[] = {
+		{"{\"ranges\":[],\"hashes\":\"\",\"bytes\":0,\"more\":false}", 0, 0},
+		{"{\"ranges\":[[4096,4096],[0,1]],\"hashes\":\"" HASH HASH
+		 "\",\"bytes\":5000,\"more\":true}",
+		 0, 2},
+		{"{\"ranges\":[[0,1]],\"hashes\":\"\",\"bytes\":9,\"more\":true}", REPL_E_PROTOCOL,
+		 0},
+		{"{\"ranges\":[[0,1]],\"hashes\":\"" HASH HASH "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[[0,1]],\"hashes\":\"0011223344556677 899aabbccddeeff\","
+		 "\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[[8192,1]],\"hashes\":\"" HASH "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[[4096,4097]],\"hashes\":\"" HASH "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[[4096,9223372036854775807]],\"hashes\":\"" HASH
+		 "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[[0,0]],\"hashes\":\"" HASH "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[[-1,1]],\"hashes\":\"" HASH "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[7],\"hashes\":\"" HASH "\",\"bytes\":9,\"more\":true}",
+		 REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[],\"hashes\":\"\",\"bytes\":-1,\"more\":false}", REPL_E_PROTOCOL, 0},
+		{"{\"ranges\":[],\"hashes\":\"\",\"bytes\":0}", REPL_E_PROTOCOL, 0},
+	};
+	static struct stage_kept kept[STAGE_KEPT_MAX];
+	unsigned count;
+	uint64_t bytes;
+	int64_t id;
+	bool more;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		answers(2 + (int)i, cases[i].answer);
+		err_clear(&err);
+		assert_int_equal(remote_journal_kept_ask(session, &id, &err), 0);
+		assert_int_equal(
+			remote_journal_kept(session, id, 8192, kept, &count, &bytes, &more, &err),
+			cases[i].rc);
+		if (cases[i].rc)
+			continue;
+		assert_int_equal(count, cases[i].count);
+		assert_true(count == 0 || (kept[0].off == 4096 && kept[1].len == 1 && more &&
+					   bytes == 5000 && kept[1].hash[15] == 0xff));
+	}
+}
+
 int
 main(void)
 {
@@ -279,6 +383,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(answers_to_several_may_come_at_once, begin, end),
 		cmocka_unit_test_setup_teardown(queue_to_a_target_without_positions_is_a_version,
 						begin, end),
+		cmocka_unit_test_setup_teardown(a_journal_is_resumed_where_the_target_says_so,
+						begin, end),
+		cmocka_unit_test_setup_teardown(what_a_journal_is_told_to_hold_is_checked, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,15 +73,41 @@ ship_serves(const struct ship *s, unsigned replica)
 /* What each has of the drains acknowledged, and how many there are; both 0: no queue. */
 static uint64_t drains_had[3], drains;
 
-uint64_t
-ship_behind(struct ship *s, unsigned replica)
-{
-	uint64_t behind = drains_had[replica] < drains ? drains : 0;
+/* What generations have ended with, oldest first. */
+static struct ship_end {
+	struct gen_id id;
+	uint64_t last;
+} ends[64];
+static unsigned ended;
 
+void
+ship_ended(struct ship *s, const struct generation *chain)
+{
 	(void)s;
-	if (behind)
-		atomic_store(&handle->replicas[replica].behind, behind);
-	return behind;
+	ends[ended++] = (struct ship_end){.id = chain->history[0], .last = drains};
+}
+
+static bool
+is_dropped(const struct generation *chain, const struct gen_id *id)
+{
+	for (unsigned i = 0; i < GEN_HISTORY; i++)
+		if (gen_id_equal(&chain->history[i], id))
+			return false;
+	return true;
+}
+
+bool
+ship_behind(struct ship *s, unsigned replica, struct generation *chain)
+{
+	(void)s;
+	for (unsigned i = 0; i < ended; i++) {
+		if (drains_had[replica] >= ends[i].last || is_dropped(chain, &ends[i].id))
+			continue;
+		gen_forget_since(chain, &ends[i].id);
+		atomic_store(&handle->replicas[replica].behind, ends[i].last);
+		return true;
+	}
+	return false;
 }
 
 bool
@@ -108,6 +134,13 @@ ship_awaited(struct ship *s, uint32_t lost, uint32_t live, uint32_t back)
 }
 
 /* It is no handle of a pool set. */
+bool
+repl_set_gives_up(const struct repl *r)
+{
+	(void)r;
+	return false;
+}
+
 struct siblings *
 siblings_lock(struct repl *r)
 {
@@ -122,9 +155,10 @@ siblings_unlock(struct siblings *s)
 }
 
 void
-siblings_advance(struct siblings *s, uint64_t deadline_ns)
+siblings_advance(struct siblings *s, const struct repl *locked, uint64_t deadline_ns)
 {
 	(void)s;
+	(void)locked;
 	(void)deadline_ns;
 }
 
@@ -309,6 +343,7 @@ set_new(void)
 	handle = r;
 	memset(remotes, 0, sizeof(remotes));
 	memset(base, 0, sizeof(base));
+	ended = 0;
 	r->dirty = (void *)r; /* there is one */
 	r->cfg = &config;
 	store_rc = 0;
@@ -501,15 +536,15 @@ static void
 laggard_is_not_newer_than_a_lost_one(void **state)
 {
 	struct repl *r = set_new();
-	struct generation whole;
+	struct generation whole, lost;
 
 	(void)state;
-	drains = 7;
-	drains_had[0] = drains_had[1] = drains_had[2] = 7;
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 5;
 	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
 	whole = r->generation;
 	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
-	drains_had[2] = 5;
+	drains = drains_had[0] = drains_had[1] = 7;
+	lost = r->generation;
 	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
 	assert_true(current(r, 1) && current(r, 2));
 	assert_int_equal(remotes[1].state, SIDECAR_UP_TO_DATE);
@@ -520,18 +555,28 @@ laggard_is_not_newer_than_a_lost_one(void **state)
 	assert_int_not_equal(gen_compare(&remotes[2].generation, &remotes[0].generation),
 			     GEN_AHEAD);
 	/* Another loss before it has caught up: it lacks some of two generations. */
+	drains = 9;
 	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
 	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
 	assert_true(gen_id_equal(&remotes[2].generation.history[0], &whole.current));
 	/* What was acknowledged since is of the generation that it has now. */
-	drains = 9;
+	drains = 11;
+	repl_label(r, 2, clock_deadline(1000));
+	assert_true(gen_id_equal(&remotes[2].generation.history[0], &whole.current));
+	/* It has all that the first one that was lost can have, and says so before it has the rest.
+	 */
+	drains_had[2] = 7;
 	repl_label(r, 2, clock_deadline(1000));
 	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
-	drains_had[2] = 7;
+	assert_true(current(r, 2));
+	assert_true(gen_id_equal(&remotes[2].generation.history[0], &lost.current));
+	assert_int_equal(gen_compare(&remotes[2].generation, &remotes[0].generation), GEN_AHEAD);
+	drains_had[2] = 9;
 	repl_label(r, 2, clock_deadline(1000));
 	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
 	assert_true(current(r, 2));
-	assert_int_equal(gen_compare(&remotes[2].generation, &remotes[0].generation), GEN_AHEAD);
+	assert_int_equal(gen_compare(&r->generation, &remotes[2].generation), GEN_EQUAL);
+	assert_memory_equal(&remotes[2].generation, &r->generation, sizeof(r->generation));
 	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
 	set_free(r);
 }
@@ -556,6 +601,24 @@ laggard_is_one_until_its_target_has_recorded(void **state)
 	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
 	assert_int_equal(remotes[2].behind, 7);
 	assert_int_equal(atomic_load(&r->replicas[2].behind), 0);
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
+/* However many are lost while it lags, what it had before that it names. */
+static void
+laggard_keeps_what_it_had_all_of(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	repl_lose(r, 1, REPL_E_LOST, "gone", clock_deadline(1000));
+	drains = drains_had[0] = 7;
+	drains_had[2] = 5;
+	for (unsigned i = 0; i < 2 * GEN_HISTORY; i++)
+		assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	assert_int_equal(gen_compare(&remotes[2].generation, &remotes[1].generation), GEN_AHEAD);
 	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
 	set_free(r);
 }
@@ -648,6 +711,61 @@ flapping_replica_makes_no_stranger_of_an_absent_one(void **state)
 		r->replicas[0].has = r->generation.current;
 	}
 	set_free(r);
+}
+
+/* The program begins again: of one that is away it knows what is on media, by the map. */
+static void
+begun_again(struct repl *r)
+{
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		struct replica *p = &r->replicas[i];
+
+		p->has = p->told = (struct gen_id){0};
+		if (!atomic_load(&p->lost))
+			p->has = r->generation.current;
+	}
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+}
+
+/*
+ * Another one is lost while it is told so, and its answer does not come; or the program has died
+ * before that was asked for, and took it for one that has what it has.
+ */
+static void
+many_openings_make_no_stranger_of_one_that_was_told(bool told)
+{
+	struct repl *r = set_new();
+
+	assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+	if (told)
+		remotes[2].manner = HANGS_AFTER;
+	repl_lose(r, 1, REPL_E_LOST, "gone", clock_deadline(1000));
+	assert_int_equal(atomic_load(&r->replicas[2].lost) != 0, told);
+	if (!told) {
+		atomic_store(&r->replicas[2].lost, REPL_E_LOST);
+		assert_int_equal(repl_advance(r, clock_deadline(1000), NULL), 0);
+		base[2] = r->generation.current;
+	}
+	for (unsigned i = 0; i < 2 * GEN_HISTORY; i++) {
+		begun_again(r);
+		assert_int_equal(gen_compare(&r->generation, &remotes[1].generation), GEN_AHEAD);
+		assert_int_equal(gen_compare(&r->generation, &remotes[2].generation), GEN_AHEAD);
+	}
+	set_free(r);
+}
+
+static void
+one_that_was_told_and_has_not_answered_is_no_stranger(void **state)
+{
+	(void)state;
+	many_openings_make_no_stranger_of_one_that_was_told(true);
+}
+
+static void
+one_that_was_to_be_told_is_no_stranger(void **state)
+{
+	(void)state;
+	many_openings_make_no_stranger_of_one_that_was_told(false);
 }
 
 /* Neither of the map on media, nor of the record that names it, can be told that it does not count.
@@ -764,6 +882,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lost_replica_is_behind),
 		cmocka_unit_test(flapping_replica_makes_no_stranger_of_an_absent_one),
+		cmocka_unit_test(one_that_was_told_and_has_not_answered_is_no_stranger),
+		cmocka_unit_test(one_that_was_to_be_told_is_no_stranger),
 		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
 		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
 		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
@@ -773,6 +893,7 @@ main(void)
 		cmocka_unit_test(who_is_lost_with_another_is_told_nothing),
 		cmocka_unit_test(laggard_is_not_newer_than_a_lost_one),
 		cmocka_unit_test(laggard_is_one_until_its_target_has_recorded),
+		cmocka_unit_test(laggard_keeps_what_it_had_all_of),
 		cmocka_unit_test(laggard_that_hangs_takes_no_other_with_it),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),

@@ -390,6 +390,60 @@ mapping_grows_behind_its_end(void **state)
 	(void)unlink(path);
 }
 
+/* Bytes of the last page behind the file's end are there, and of no file. It grows in that page,
+ * and out of it. */
+static void
+mapping_of_any_size(void **state)
+{
+	static const size_t sizes[] = {1, 4095, 4097, POOL_SIZE - 1, POOL_SIZE + 777};
+	struct range r = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		size_t size = sizes[i], grown[] = {size + 1, size + 4096, 2 * POOL_SIZE};
+		struct pmem_map *m;
+		struct err e;
+		char path[64], have = 0;
+		int fd = temp_file(path, size);
+		uint8_t *addr;
+
+		err_clear(&e);
+		assert_int_equal(pmem_map_new(fd, path, size, true, &m, &e), REPL_OK);
+		assert_int_equal(pmem_map_size(m), size);
+		addr = pmem_map_addr(m);
+		for (unsigned k = 0; k <= 3; k++) {
+			uint64_t last = size - 1;
+
+			pmem_map_put(m, last, "x", 1);
+			r = (struct range){.off = last, .len = 1};
+			assert_int_equal(pmem_map_persist(m, &r, 1, &e), REPL_OK);
+			assert_int_equal(pread(fd, &have, 1, (off_t)last), 1);
+			assert_int_equal(have, 'x');
+			assert_int_equal(lseek(fd, 0, SEEK_END), size);
+			if (k == 3)
+				break;
+			assert_int_equal(ftruncate(fd, (off_t)grown[k]), 0);
+			assert_int_equal(pmem_map_extend(m, size, fd, size, grown[k] - size, &e),
+					 REPL_OK);
+			pmem_map_set_size(m, grown[k]);
+			assert_ptr_equal(pmem_map_addr(m), addr);
+			assert_int_equal(addr[size - 1], 'x');
+			size = grown[k];
+		}
+		pmem_map_free(m);
+		/* To be read only, of a file that is about to grow. */
+		assert_int_equal(ftruncate(fd, (off_t)size + 100000), 0);
+		assert_int_equal(pmem_map_new(fd, path, sizes[i], false, &m, &e), REPL_OK);
+		assert_int_equal(pmem_map_size(m), sizes[i]);
+		pmem_map_free(m);
+		/* One that is too short, if by a byte. */
+		assert_int_equal(ftruncate(fd, (off_t)sizes[i] - 1), 0);
+		assert_int_not_equal(pmem_map_new(fd, path, sizes[i], true, &m, &e), REPL_OK);
+		(void)close(fd);
+		(void)unlink(path);
+	}
+}
+
 /* A second file goes on where the first ends. */
 static void
 mapping_grows_by_another_file(void **state)
@@ -705,6 +759,7 @@ main(void)
 		cmocka_unit_test(written_through_is_in_the_mapping_or_an_error),
 		cmocka_unit_test(huge_sparse_pool_opens_at_once),
 		cmocka_unit_test(mapping_grows_behind_its_end),
+		cmocka_unit_test(mapping_of_any_size),
 		cmocka_unit_test(mapping_grows_by_another_file),
 		cmocka_unit_test(copies_follow),
 		cmocka_unit_test(growth_beyond_the_addresses_is_refused),

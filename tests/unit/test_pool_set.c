@@ -10,11 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "pool_world.h"
+#include "pool_set_world.h"
 
-#define MB ((uint64_t)1 << 20)
-
-static uint8_t attr[PMDK_ATTR_SIZE];
 static char lines_at[8];
 
 /* Instead of libc's: whose syncs are counted. */
@@ -27,57 +24,6 @@ fsync(int fd)
 	syncs++;
 	watched_syncs += fd == watched_fd;
 	return (int)syscall(SYS_fsync, fd);
-}
-
-static int
-setup(void **state)
-{
-	(void)state;
-	memset(attr, 7, sizeof(attr));
-	memcpy(attr, "PMEMOBJ", 8);
-	memset(attr + 8, 0, 16);
-	attr[8] = 6;
-	attr[16] = PMDK_CKSUM_2K | PMDK_SDS;
-	return world_new(0, 0);
-}
-
-static const char *
-path_of(const char *name)
-{
-	static char path[512];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return path;
-}
-
-static void
-write_set(const char *name, const char *lines)
-{
-	FILE *f = fopen(path_of(name), "w");
-
-	assert_non_null(f);
-	(void)fprintf(f, "PMEMPOOLSET\n%s", lines);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void
-make_dir(const char *name)
-{
-	assert_int_equal(mkdir(path_of(name), 0700), 0);
-}
-
-static bool
-there(const char *name)
-{
-	return access(path_of(name), F_OK) == 0;
-}
-
-static int
-create(const char *name, uint64_t size)
-{
-	err_clear(&err);
-	memset(&info, 0, sizeof(info));
-	return pool_set_create(store, name, size, NULL, attr, false, &info, &err);
 }
 
 static void
@@ -222,7 +168,7 @@ test_refused(void **state)
 	refused("2M p\n2M q\n", REPL_E_EXISTS, "there is a regular file");
 	assert_int_equal(symlink("/etc", path_of("out")), 0);
 	refused("2M p\n2M out/q\n", REPL_E_REFUSED, "symbolic link");
-	refused("2M p\n999999999M r\n", REPL_E_NOSPC, "part 'r'");
+	refused("2M p\n999999999M r\n", REPL_E_NOSPC, "1048576001048576 bytes are wanted");
 }
 
 static void
@@ -342,16 +288,6 @@ test_for_a_copy_it_is_inconsistent(void **state)
 	assert_int_equal(info.meta.state, SIDECAR_INCONSISTENT);
 }
 
-static struct pool *
-open_write(void)
-{
-	struct pool *pool = NULL;
-
-	err_clear(&err);
-	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), 0);
-	return pool;
-}
-
 static void
 grown(struct pool *pool, struct pmem_map *map, uint64_t size)
 {
@@ -449,15 +385,6 @@ read_part(const char *name, off_t off, char *buf, size_t len)
 
 	assert_int_equal(pread(fd, buf, len, off), (ssize_t)len);
 	assert_int_equal(close(fd), 0);
-}
-
-static void
-move(const char *from, const char *to)
-{
-	char path[512];
-
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, from);
-	assert_int_equal(rename(path, path_of(to)), 0);
 }
 
 /* What is durable in the pool is so in its local replica, and what may not be is made so at the
@@ -607,31 +534,6 @@ test_local_replica_without_headers(void **state)
 }
 
 /* ---- what another hand has done to closed files ---- */
-
-static const struct generation written = {.current.b = {1}};
-
-static void
-write_whole(void)
-{
-	struct pool *pool = open_write();
-
-	assert_int_equal(pool_mark(pool, SIDECAR_UP_TO_DATE, &written, 0, &err), 0);
-	assert_int_equal(pool_close(pool, true, &err), 0);
-}
-
-static void
-cut(const char *name, off_t size)
-{
-	assert_int_equal(truncate(path_of(name), size), 0);
-}
-
-static void
-whole(void)
-{
-	assert_int_equal(pool_info(store, "s", &info, &err), 0);
-	assert_int_equal(info.meta.state, SIDECAR_UP_TO_DATE);
-	write_whole();
-}
 
 /* For a writer as well, until it is filled again. */
 static void
@@ -849,7 +751,7 @@ test_content_is_no_set(void **state)
 	assert_int_equal(create("s", 2 * MB - 4096), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_world_new, world_free)
 
 int
 main(void)

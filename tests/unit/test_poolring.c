@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -234,6 +235,92 @@ who_only_looks_is_no_living_writer(void **state)
 	(void)close(fd);
 }
 
+/* Who reads while another reader is in the middle of that. */
+static void (*amid)(void);
+
+int fdatasync(int fd);
+
+int
+fdatasync(int fd)
+{
+	void (*do_it)(void) = amid;
+
+	amid = NULL;
+	if (do_it)
+		do_it();
+	return (int)syscall(SYS_fdatasync, fd);
+}
+
+static void
+read_by_others(void)
+{
+	static const enum pool_mode modes[] = {POOL_READ, POOL_WRITE};
+	struct pool *p = NULL;
+
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(pool_open(store, "p", modes[i], "second", &p, &err), REPL_E_BUSY);
+		assert_non_null(strstr(err.text, "brings in what its last writer has left"));
+	}
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_false(info.meta.writer_open);
+	assert_int_equal(last_byte(), 0);
+}
+
+static void
+a_second_reader_is_told_of_the_first(void **state)
+{
+	struct pool *p = NULL;
+
+	(void)state;
+	killed_writer();
+	amid = read_by_others;
+	assert_int_equal(pool_open(store, "p", POOL_READ, "first", &p, &err), 0);
+	assert_null(amid);
+	assert_int_equal(last_byte(), 'd');
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+}
+
+static pthread_t beside;
+
+static void *
+read_second(void *arg)
+{
+	struct pool *p = NULL;
+	struct err e;
+	int rc = REPL_E_BUSY;
+
+	(void)arg;
+	err_clear(&e);
+	/* What the first one does takes long on a machine that has much to do. */
+	for (int i = 0; i < 10 && rc == REPL_E_BUSY; i++)
+		rc = pool_open(store, "p", POOL_READ, "second", &p, &e);
+	assert_int_equal(rc, 0);
+	assert_int_equal(last_byte(), 'd');
+	assert_int_equal(pool_close(p, true, &e), 0);
+	return NULL;
+}
+
+static void
+begin_second(void)
+{
+	assert_int_equal(pthread_create(&beside, NULL, read_second, NULL), 0);
+}
+
+static void
+a_second_reader_waits_for_the_first(void **state)
+{
+	struct pool *p = NULL;
+
+	(void)state;
+	killed_writer();
+	amid = begin_second;
+	assert_int_equal(pool_open(store, "p", POOL_READ, "first", &p, &err), 0);
+	assert_int_equal(pthread_join(beside, NULL), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_no_ring();
+}
+
 static struct pmem_map *
 mapped(struct pool *p)
 {
@@ -426,6 +513,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_reader_beside_the_writer_leaves_it_alone, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(who_only_looks_is_no_living_writer, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(a_second_reader_is_told_of_the_first, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(a_second_reader_waits_for_the_first, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(the_end_of_the_lanes_takes_it_in, setup,
 						world_free),

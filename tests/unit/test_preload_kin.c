@@ -471,7 +471,7 @@ who_closes_gives_its_place_back(void **state)
 		children[i] = forked();
 		if (children[i] == 0) {
 			assert_true(take_over());
-			place = atomic_load(&self);
+			place = self_of(POOL);
 			kin_closed(POOL);
 			while (is_alive(place))
 				(void)usleep(100);
@@ -483,7 +483,10 @@ who_closes_gives_its_place_back(void **state)
 	assert_true(take_over());
 	assert_true(kin_serves(POOL));
 	assert_true(take_over());
+	place = self_of(POOL);
 	kin_closed(POOL);
+	while (is_alive(place))
+		(void)usleep(100);
 	for (unsigned i = 0; i < MEMBERS + 1; i++) {
 		(void)kill(children[i], SIGKILL);
 		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
@@ -544,7 +547,7 @@ serves_at(uint64_t count)
 {
 	atomic_store(&kin->pools[POOL].asked, count);
 	atomic_store(&kin->pools[POOL].served, count);
-	atomic_store(&kin->bell, UINT32_MAX - 1);
+	atomic_store(&kin->pools[POOL].bell, UINT32_MAX - 1);
 	atomic_store(&kin->members[0].life, UINT32_MAX);
 	if (!take_over() || !kin_serves(POOL))
 		return false;
@@ -559,6 +562,57 @@ counts_go_on_beyond_32_bits(void **state)
 	(void)state;
 	begin();
 	ends_well(serves_at, UINT32_MAX - 1);
+}
+
+static void
+serve_slowly(unsigned pool)
+{
+	uint64_t asked = kin_asked(pool);
+
+	atomic_fetch_add(&file->rounds, 1);
+	while (pool == POOL && atomic_load(&file->done) == 0)
+		(void)usleep(1000);
+	kin_served(pool, asked);
+}
+
+static bool
+is_served_soon(unsigned pool, uint64_t asked)
+{
+	uint64_t since = clock_ns();
+	enum kin_wait w = KIN_WAITS;
+
+	while (w == KIN_WAITS && clock_ns() - since < 10000000000ULL)
+		w = kin_wait(pool, asked, since);
+	return w == KIN_SERVED;
+}
+
+static bool
+serves_both(uint64_t asked)
+{
+	uint64_t other;
+	bool soon;
+
+	for (unsigned pool = POOL; pool < POOL + 2; pool++) {
+		if (!kin_open(pool, DEV, INO + pool))
+			return false;
+		kin_opened(pool, DEV, INO + pool, serve_slowly);
+	}
+	asked = kin_ask(POOL);
+	while (atomic_load(&file->rounds) == 0)
+		(void)usleep(1000);
+	other = kin_ask(POOL + 1);
+	soon = is_served_soon(POOL + 1, other);
+	atomic_store(&file->done, 1);
+	return soon && is_served_soon(POOL, asked);
+}
+
+/* As it does where a target of it does not answer. */
+static void
+a_pool_that_takes_its_time_holds_up_no_other(void **state)
+{
+	(void)state;
+	begin();
+	ends_well(serves_both, 0);
 }
 
 /* Nothing is posted there, and nobody told that it was served. */
@@ -588,6 +642,7 @@ main(void)
 		cmocka_unit_test(is_served_each_time_that_it_is_open),
 		cmocka_unit_test(who_was_away_for_long_is_served),
 		cmocka_unit_test(counts_go_on_beyond_32_bits),
+		cmocka_unit_test(a_pool_that_takes_its_time_holds_up_no_other),
 		cmocka_unit_test(knows_whether_it_is),
 	};
 

@@ -20,6 +20,7 @@ unsigned pool_count = 1;
 
 static atomic_uint looks, let_go; /* so many of them have the lock, and end */
 static _Atomic uint64_t time_ns = 1;
+static atomic_uint ends_at; /* another one's look does, when that time has been told */
 
 void
 descriptors_begin(void)
@@ -29,7 +30,11 @@ descriptors_begin(void)
 uint64_t
 now_ns(void)
 {
-	return atomic_fetch_add(&time_ns, 1);
+	uint64_t now = atomic_fetch_add(&time_ns, 1);
+
+	if (atomic_load(&ends_at) && atomic_fetch_sub(&ends_at, 1) == 1)
+		atomic_store(&since_ns, 0);
+	return now;
 }
 
 static void
@@ -106,12 +111,30 @@ one_that_is_long_is_not_waited_for(void **state)
 	loading_forked();
 }
 
+/* Looked at when it is long, and again when it is not there any more. */
+static void
+one_that_was_long_does_not_count(void **state)
+{
+	int yes;
+
+	(void)state;
+	atomic_store(&looks, 0);
+	atomic_store(&let_go, 1);
+	atomic_store(&since_ns, now_ns());
+	(void)atomic_fetch_add(&time_ns, LOOK_NS);
+	atomic_store(&ends_at, 2);
+	assert_null(ask(&yes));
+	assert_int_equal(atomic_load(&looks), 1);
+	loading_forked();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_look_of_another_thread_does_not_count),
 		cmocka_unit_test(one_that_is_long_is_not_waited_for),
+		cmocka_unit_test(one_that_was_long_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,12 +71,19 @@ get_fn(struct pmem2_map *map)
 	return map;
 }
 
+void
+real_early(void **where, const char *name)
+{
+	(void)name;
+	*where = (void *)(uintptr_t)get_fn;
+}
+
 void *
-real_symbol(const char *library, const char *name)
+real_once(void **where, const char *library, const char *name)
 {
 	(void)library;
 	(void)name;
-	return (void *)(uintptr_t)get_fn;
+	return *where;
 }
 
 static struct pmem2_map *

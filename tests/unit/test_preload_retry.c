@@ -16,13 +16,17 @@ char *pools_set, *pools_config;
 static bool mapped;
 static int closes_to; /* the pool's state when the one who tries comes to it */
 static unsigned opens;
+static bool loads; /* the one who tries, for ever */
 
-bool
-retry_ask(unsigned pool, bool *here)
+enum retry_asked
+retry_ask(unsigned pool, uint64_t patience_ns, bool *here)
 {
+	assert_true(patience_ns > 0);
+	if (loads)
+		return RETRY_LOADS;
 	pools[pool].state = closes_to;
-	*here = pool_retry(pool);
-	return true;
+	*here = pool_retry(pool, retry_load(pool));
+	return RETRY_TRIED;
 }
 
 /* Another process does it: no more is needed here than that it is asked for. */
@@ -34,6 +38,19 @@ kin_open(unsigned pool, dev_t dev, ino_t ino)
 	(void)ino;
 	opens++;
 	return false;
+}
+
+uint64_t
+view_ended(const struct pool *p)
+{
+	return p->end;
+}
+
+bool
+view_ends(const struct pool *p, uint64_t *end)
+{
+	*end = p->end;
+	return true;
 }
 
 bool
@@ -72,7 +89,7 @@ calm_end(struct calm c)
 bool
 api_loaded(void)
 {
-	return true;
+	return !loads;
 }
 
 uint64_t
@@ -100,7 +117,8 @@ NOT_CALLED(bool is_sharing(void))
 NOT_CALLED(void take_lines(const char *name, const char *text, void (*take)(char *, char *, void *),
 			   void *arg))
 NOT_CALLED(void register_end_begins(void))
-NOT_CALLED(void retry_begin(bool (*try)(unsigned)))
+NOT_CALLED(void retry_begin(unsigned pool, const char *(*load)(unsigned),
+			    bool (*try)(unsigned, const char *)))
 NOT_CALLED(bool mark_set(struct pool *p))
 NOT_CALLED(bool missedmark_take(const char *file))
 NOT_CALLED(void missedmark_answered(const char *file))
@@ -135,6 +153,7 @@ begin(void **state)
 	(void)pthread_rwlock_init(&pools[0].lock, NULL);
 	pools[0].state = POOL_OFF;
 	opens = 0;
+	loads = false;
 	mapped = true;
 	return 0;
 }
@@ -174,6 +193,17 @@ one_that_is_unmapped_meanwhile_stays_closed(void **state)
 	assert_int_equal(opens, 0);
 }
 
+/* It would wait for who waits for it, and so would who loads: neither is done. */
+static void
+one_that_is_loaded_for_is_not_waited_for(void **state)
+{
+	(void)state;
+	loads = true;
+	assert_true(pool_ready(&pools[0]));
+	assert_int_equal(opens, 0);
+	assert_int_equal(pools[0].state, POOL_OFF);
+}
+
 int
 main(void)
 {
@@ -181,6 +211,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(one_that_is_off_is_tried, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_is_closed_meanwhile_is_opened, begin, end),
 		cmocka_unit_test_setup_teardown(one_that_is_unmapped_meanwhile_stays_closed, begin,
+						end),
+		cmocka_unit_test_setup_teardown(one_that_is_loaded_for_is_not_waited_for, begin,
 						end),
 	};
 

@@ -21,8 +21,11 @@
 
 struct pool pools[POOLS_MAX];
 
-static uint64_t flushed_to, flushed, behind_from, behind_to, grows_to;
+static uint64_t flushed_to, flushed, behind_from, behind_to;
 static unsigned drains, grows, told;
+static bool named, refuses;
+static uint64_t named_end; /* of the file, whether it has its name or not */
+static unsigned late;      /* in which look somebody makes it longer right behind that */
 static unsigned anew, marks;
 static bool drained; /* all that was flushed */
 static bool unread;  /* what comes next can't be read */
@@ -75,9 +78,40 @@ pool_grow(struct pool *p, uint64_t end)
 {
 	(void)end;
 	grows++;
-	if (grows_to > p->size)
-		p->size = grows_to;
+	if (refuses)
+		p->refused_size = named_end;
+	else if (named_end > p->size)
+		p->size = named_end;
+	if (grows == late) {
+		named_end += 100;
+		assert_true(kin_post(POOL, named_end - 100, 100, true));
+		(void)kin_ask(POOL);
+	}
 	return true;
+}
+
+bool
+view_ends(const struct pool *p, uint64_t *end)
+{
+	(void)p;
+	*end = named_end;
+	return named;
+}
+
+uint64_t
+view_ended(const struct pool *p)
+{
+	(void)p;
+	return named_end;
+}
+
+static bool written;
+
+bool
+pool_rest_is_written(const struct pool *p)
+{
+	(void)p;
+	return written;
 }
 
 void
@@ -183,8 +217,11 @@ begin(void **state)
 	memset(&pools[POOL], 0, sizeof(pools[POOL]));
 	pools[POOL].state = POOL_OPEN;
 	pools[POOL].size = 130 * GIB;
-	flushed_to = flushed = behind_from = behind_to = grows_to = 0;
-	drains = grows = told = anew = marks = 0;
+	flushed_to = flushed = behind_from = behind_to = 0;
+	drains = grows = told = anew = marks = late = 0;
+	named_end = pools[POOL].size;
+	named = true;
+	refuses = written = false;
 	unread = false;
 	drained = false;
 	return 0;
@@ -239,24 +276,73 @@ static void
 a_range_to_the_end_goes_on_to_a_new_end(void **state)
 {
 	(void)state;
-	grows_to = 140 * GIB;
+	named_end = 140 * GIB;
 	post_far(0);
 	is_served();
-	assert_int_equal(flushed_to, grows_to);
+	assert_int_equal(flushed_to, named_end);
+	assert_int_equal(told, 0);
+}
+
+/* Right behind a look at its size it is longer: it is looked at once more, whatever is posted. */
+static void
+what_comes_after_the_look_is_there(void **state)
+{
+	(void)state;
+	late = 2;
+	assert_true(kin_post(POOL, pools[POOL].size - PAGE, 2 * PAGE, false));
+	(void)kin_ask(POOL);
+	pool_serve(POOL);
+	pool_serve(POOL);
+	assert_int_equal(flushed_to, named_end);
+	assert_int_equal(told, 0);
+
+	(void)begin(state);
+	late = 1;
+	post_far(0);
+	(void)kin_ask(POOL);
+	pool_serve(POOL);
+	pool_serve(POOL);
+	assert_int_equal(flushed_to, named_end);
 	assert_int_equal(told, 0);
 }
 
 static void
-what_lies_behind_is_told(void **state)
+post_behind(void)
 {
-	(void)state;
 	assert_true(kin_post(POOL, pools[POOL].size - PAGE, 2 * PAGE, false));
 	is_served();
 	assert_int_equal(flushed, PAGE);
 	assert_true(grows > 0);
-	assert_int_equal(told, 1);
-	assert_int_equal(behind_from, pools[POOL].size);
-	assert_int_equal(behind_to, pools[POOL].size + PAGE);
+}
+
+/* A size that no replica takes; what has no name, and may have grown. */
+static void
+what_lies_behind_is_told(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		(void)begin(state);
+		named = i == 0;
+		refuses = named;
+		written = !named;
+		if (named)
+			named_end += PAGE;
+		post_behind();
+		assert_int_equal(told, 1);
+		assert_int_equal(behind_from, pools[POOL].size);
+		assert_int_equal(behind_to, pools[POOL].size + PAGE);
+	}
+}
+
+/* A mapping may be longer than its file. */
+static void
+where_no_file_is_nothing_is_told(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		(void)begin(state);
+		named = i == 0;
+		post_behind();
+		assert_int_equal(told, 0);
+	}
 }
 
 /* Nobody has it before the replicas are made equal to the file, be that by who opens it next. */
@@ -275,14 +361,38 @@ what_can_not_be_read_is_not_served(void **state)
 	assert_false(pools[POOL].unread);
 }
 
+/* Of a pool that ends amid a page, by who closes it: as far as its file goes nothing is left over.
+ */
+static void
+the_rest_of_the_last_page_is_nobodys(void **state)
+{
+	uint64_t size = pools[POOL].size - 1000, asked;
+
+	(void)state;
+	pools[POOL].size = named_end = size;
+	for (unsigned i = 0; i < 2; i++) {
+		named = i;
+		written = !named;
+		assert_true(kin_post(POOL, size - 10, 1010, false));
+		asked = kin_ask(POOL);
+		pool_serve_last(&pools[POOL]);
+		assert_int_equal(flushed_to, size);
+		assert_int_equal(told, 0);
+		assert_int_equal(atomic_load(&kin->pools[POOL].served) == asked, named);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_range_ends_where_it_does, begin),
 		cmocka_unit_test_setup(a_range_to_the_end_goes_on_to_a_new_end, begin),
+		cmocka_unit_test_setup(what_comes_after_the_look_is_there, begin),
 		cmocka_unit_test_setup(what_lies_behind_is_told, begin),
+		cmocka_unit_test_setup(where_no_file_is_nothing_is_told, begin),
 		cmocka_unit_test_setup(what_can_not_be_read_is_not_served, begin),
+		cmocka_unit_test_setup(the_rest_of_the_last_page_is_nobodys, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,9 @@ errors_find_theirs(void **state)
 	assert_int_equal(of(REPL_E_IO, "", REASON_CONNECT), REPL_REASON_LOCAL);
 	assert_int_equal(of_target(REPL_E_IO, REASON_CONNECT), REPL_REASON_TARGET_IO);
 	assert_int_equal(of_target(REPL_E_LIMIT, REASON_CONNECT), REPL_REASON_TARGET_LIMIT);
+	assert_int_equal(of(REPL_E_LIMIT, "", REASON_OPEN), REPL_REASON_LOCAL);
+	assert_int_equal(of_target(REPL_E_LIMIT, REASON_OPEN), REPL_REASON_TARGET_LIMIT);
+	assert_int_equal(of(REPL_E_LIMIT, "", REASON_USE), REPL_REASON_TARGET_LIMIT);
 	assert_int_equal(of_target(REPL_E_NOT_FOUND, REASON_CONNECT), REPL_REASON_CONFIG);
 	assert_int_equal(of_target(REPL_E_LOST, REASON_USE), REPL_REASON_TARGET_IO);
 	assert_int_equal(of_target(REPL_E_NOMEM, REASON_OPEN), REPL_REASON_TARGET_LIMIT);

@@ -2,7 +2,10 @@
 /* What people read is short, right at the edges, and holds no byte that drives a terminal. */
 #include "unit.h"
 
+#include <pty.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "out.h"
 #include "progress.h"
@@ -161,6 +164,75 @@ more_than_all_is_all(void **state)
 				 "100.0 MiB of 100.0 MiB  1.0 MiB/s  ETA 0:00");
 }
 
+static void
+print_table(const char *const *names, unsigned count)
+{
+	static const char *const heads[] = {"POOL", ">SIZE", "STATE"};
+	struct out_table t;
+
+	out_table_init(&t, heads, 3);
+	for (unsigned i = 0; i < count; i++)
+		out_table_row(&t, (const char *[]){names[i], "64.0 KiB", "up-to-date"});
+	out_table_end(&t);
+	(void)fflush(stdout);
+}
+
+/* What is printed where standard output is this one. */
+static void
+printed_on(int out, int in, const char *const *names, unsigned count, char *text, size_t size)
+{
+	int own = dup(STDOUT_FILENO);
+	size_t used = 0;
+	ssize_t got;
+
+	assert_true(own >= 0);
+	(void)fflush(stdout);
+	assert_int_equal(dup2(out, STDOUT_FILENO), STDOUT_FILENO);
+	print_table(names, count);
+	assert_int_equal(dup2(own, STDOUT_FILENO), STDOUT_FILENO);
+	(void)close(own);
+	(void)close(out);
+	while ((got = read(in, text + used, size - 1 - used)) > 0)
+		used += (size_t)got;
+	text[used] = '\0';
+	(void)close(in);
+}
+
+/* Each row in as few lines as it needs, and other rows none the longer for it. */
+static void
+a_long_name_has_its_own_line(void **state)
+{
+	static const struct winsize screen = {.ws_col = 80, .ws_row = 24};
+	char name[256], text[4096], due[4096];
+	const char *names[] = {"short", name};
+	int in, out, pipe_fds[2];
+
+	(void)state;
+	memset(name, 'n', 255);
+	name[255] = '\0';
+	assert_int_equal(openpty(&in, &out, NULL, NULL, &screen), 0);
+	printed_on(out, in, names, 2, text, sizeof(text));
+	(void)snprintf(due, sizeof(due),
+		       "POOL       SIZE  STATE\r\n"
+		       "short  64.0 KiB  up-to-date\r\n"
+		       "%s\r\n"
+		       "       64.0 KiB  up-to-date\r\n",
+		       name);
+	assert_string_equal(text, due);
+	/* One that fits makes a column. */
+	name[50] = '\0';
+	assert_int_equal(openpty(&in, &out, NULL, NULL, &screen), 0);
+	printed_on(out, in, names, 2, text, sizeof(text));
+	(void)snprintf(due, sizeof(due), "%s  64.0 KiB  up-to-date\r\n", name);
+	assert_non_null(strstr(text, due));
+	/* Nor is one cut or parted from its line for a program that reads it. */
+	memset(name, 'n', 255);
+	assert_int_equal(pipe(pipe_fds), 0);
+	printed_on(pipe_fds[1], pipe_fds[0], names, 2, text, sizeof(text));
+	(void)snprintf(due, sizeof(due), "\n%s  64.0 KiB  up-to-date\n", name);
+	assert_non_null(strstr(text, due));
+}
+
 int
 main(void)
 {
@@ -174,6 +246,7 @@ main(void)
 		cmocka_unit_test(a_progress_line_says_how_long),
 		cmocka_unit_test(a_progress_line_fits_every_terminal),
 		cmocka_unit_test(more_than_all_is_all),
+		cmocka_unit_test(a_long_name_has_its_own_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,11 +2,27 @@
 /* Every key of repld.conf reaches its field, and what is out of bounds names file and key. */
 #include "unit.h"
 
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "conf.h"
+
+static long file_system;
+
+/* Stands in for a mount, which needs rights. */
+int __wrap_statfs(const char *name, struct statfs *fs);
+
+int
+__wrap_statfs(const char *name, struct statfs *fs)
+{
+	assert_non_null(name);
+	memset(fs, 0, sizeof(*fs));
+	fs->f_type = file_system;
+	return 0;
+}
 
 static char dir[] = "/tmp/test_repld_conf.XXXXXX";
 static char path[64];
@@ -338,6 +354,26 @@ values_out_of_bounds_are_refused(void **state)
 	refuse("pool-dir = /tmp", ":3: key 'pool-dir': given before in line 2");
 }
 
+/* What is kept beside a pool is written; told at the start, not by the first pool. */
+static void
+the_pool_dir_takes_writes(void **state)
+{
+	struct conf c;
+	struct err e;
+
+	(void)state;
+	file_system = HUGETLBFS_MAGIC;
+	assert_int_equal(read_text("", &c, &e), REPL_E_CONFIG);
+	file_system = 0;
+	assert_non_null(strstr(e.text, "key 'pool-dir': '/tmp/test_repld_conf."));
+	assert_non_null(strstr(e.text, "is on hugetlbfs, which takes no write(2)"));
+	assert_non_null(strstr(e.text, "name a directory of another file system"));
+	assert_null(c.pool_dir);
+	conf_fini(&c);
+	accept("", &c);
+	conf_fini(&c);
+}
+
 static void
 a_heartbeat_comes_before_its_timeout(void **state)
 {
@@ -360,6 +396,7 @@ main(void)
 		cmocka_unit_test(every_key_is_read),
 		cmocka_unit_test(forms_of_values_are_taken),
 		cmocka_unit_test(the_pool_dir_is_a_directory_that_is_there),
+		cmocka_unit_test(the_pool_dir_takes_writes),
 		cmocka_unit_test(addresses_are_numeric),
 		cmocka_unit_test(addresses_that_nobody_reaches_are_refused),
 		cmocka_unit_test(port_ranges_are_in_order),

@@ -162,6 +162,27 @@ one_with_a_higher_position_is_newer(void **state)
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 }
 
+/* The file has what a laggard has not that was promoted without it, and names its generation. */
+static void
+a_laggard_that_was_promoted_is_not_newer(void **state)
+{
+	struct sidecar local = meta(9, 3, 2, 1), replica = meta(9, 4, 3, 2);
+
+	(void)state;
+	replica.primary = true;
+	assert_int_equal(judge_relation(&local, &replica), GEN_BEHIND);
+	replica.position = 8;
+	assert_int_equal(judge_relation(&local, &replica), GEN_DIVERGED);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_PROMOTED);
+	local.position = 9;
+	assert_int_equal(judge_relation(&local, &replica), GEN_DIVERGED);
+	local.position = 8;
+	assert_int_equal(judge_relation(&local, &replica), GEN_BEHIND);
+	/* Of one generation before it all is there. */
+	local = meta(9, 2, 1, 0);
+	assert_int_equal(judge_relation(&local, &replica), GEN_BEHIND);
+}
+
 /* What goes on from a part of a generation is nobody's who has more of that, also one who was away.
  */
 static void
@@ -270,6 +291,7 @@ main(void)
 		cmocka_unit_test(an_inconsistent_one_is_compared_as_a_whole),
 		cmocka_unit_test(refuses_what_has_something_of_its_own),
 		cmocka_unit_test(one_with_a_higher_position_is_newer),
+		cmocka_unit_test(a_laggard_that_was_promoted_is_not_newer),
 		cmocka_unit_test(a_part_is_no_ancestor),
 		cmocka_unit_test(one_never_written_gets_all),
 		cmocka_unit_test(an_absent_replica_is_known_by_its_map),

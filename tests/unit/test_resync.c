@@ -43,6 +43,7 @@ static uint64_t model_now_ns;
 #include "../../librepl/src/resync_throttle.c"
 #include "../../librepl/src/resync_scan.c"
 #include "../../librepl/src/resync_copy.c"
+#include "../../librepl/src/resync_kept.c"
 #include "../../librepl/src/resync_space.c"
 #include "../../librepl/src/resync.c"
 
@@ -229,11 +230,49 @@ advance(void)
 	gen_advance(&w.generation, &id);
 }
 
+/* Of a tool: nobody writes while it runs, and each run compares all. */
+static bool as_tool;
+
+/* What it lacks of what was drained so far. */
 static void
-world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
+replica_begin(struct remote *t, uint64_t seed, enum resync_what what)
 {
 	static const enum sidecar_state states[] = {SIDECAR_UP_TO_DATE, SIDECAR_OUTDATED,
 						    SIDECAR_UNKNOWN, SIDECAR_INCONSISTENT};
+
+	t->info.meta.pool_size = w.size;
+	t->info.meta.sparse = seed % 2;
+	(void)snprintf(t->info.filesystem, sizeof(t->info.filesystem), "%s",
+		       seed % 8 == 1 ? "btrfs" : "ext4");
+	t->info.meta.state = states[rnd(as_tool ? 3 : 4)];
+	/* As the pool's own record says that is opened: of its generation there is more elsewhere.
+	 */
+	w.part = !as_tool && !w.busy && what != RESYNC_FULL && seed % 5 == 0 ? 9 : 0;
+	if (w.part && t->info.meta.state == SIDECAR_UP_TO_DATE)
+		t->info.meta.state = SIDECAR_UNKNOWN;
+	if (what == RESYNC_FULL)
+		t->info.meta.state = rnd(2) ? SIDECAR_UP_TO_DATE : SIDECAR_INCONSISTENT;
+	else
+		t->info.meta.generation = w.generation;
+	for (unsigned b = 0; b < blocks(); b++) {
+		if (what == RESYNC_FULL && t->info.meta.state != SIDECAR_INCONSISTENT)
+			continue;
+		t->value[b] = w.value[b];
+		/* Of one that a copy was begun into the map tells what is missing. */
+		if (t->info.meta.state == SIDECAR_INCONSISTENT && rnd(4) == 0) {
+			t->value[b] = (uint8_t)rnd(VALUES);
+			(void)dirtymap_set(w.current, (uint64_t)b * BLOCK, BLOCK);
+		}
+		/* Of one that was compared nothing is known. */
+		if (what == RESYNC_HASHES && rnd(3) == 0)
+			t->value[b] = (uint8_t)rnd(VALUES);
+	}
+	holes_make(t);
+}
+
+static void
+world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
+{
 	struct remote *t = &w.target;
 	struct entry *entry = t->entry;
 	uint8_t *mem = w.mem;
@@ -247,10 +286,11 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 	t->heard_ns = model_now_ns;
 	w.stores_max = stores_max;
 	(void)rnd(2);
-	w.busy = rnd(8) != 0;
+	w.busy = rnd(8) != 0 && !as_tool;
 	w.refuse_journal = rnd(5) == 0;
 	w.slow = (unsigned)(rnd(3) * rnd(3) * 50);
 	w.shift = 12 + (unsigned)rnd(3);
+	w.journal_max = seed % 3 ? UINT64_MAX : 1 + rnd(BLOCKS * BLOCK);
 	w.size = BLOCK * (1 + rnd(BLOCKS));
 	assert_int_equal(ftruncate(fd, 0), 0);
 	assert_int_equal(ftruncate(fd, BLOCKS * BLOCK), 0);
@@ -264,35 +304,8 @@ world_begin(uint64_t seed, uint64_t stores_max, enum resync_what *what)
 		}
 	}
 	advance();
-	*what = (enum resync_what)rnd(3);
-	t->info.meta.pool_size = w.size;
-	t->info.meta.sparse = seed % 2;
-	(void)snprintf(t->info.filesystem, sizeof(t->info.filesystem), "%s",
-		       seed % 8 == 1 ? "btrfs" : "ext4");
-	t->info.meta.state = states[rnd(4)];
-	/* As the pool's own record says that is opened: of its generation there is more elsewhere.
-	 */
-	w.part = !w.busy && *what != RESYNC_FULL && seed % 5 == 0 ? 9 : 0;
-	if (w.part && t->info.meta.state == SIDECAR_UP_TO_DATE)
-		t->info.meta.state = SIDECAR_UNKNOWN;
-	if (*what == RESYNC_FULL)
-		t->info.meta.state = rnd(2) ? SIDECAR_UP_TO_DATE : SIDECAR_INCONSISTENT;
-	else
-		t->info.meta.generation = w.generation;
-	for (unsigned b = 0; b < blocks(); b++) {
-		if (*what == RESYNC_FULL && t->info.meta.state != SIDECAR_INCONSISTENT)
-			continue;
-		t->value[b] = w.value[b];
-		/* Of one that a copy was begun into the map tells what is missing. */
-		if (t->info.meta.state == SIDECAR_INCONSISTENT && rnd(4) == 0) {
-			t->value[b] = (uint8_t)rnd(VALUES);
-			(void)dirtymap_set(w.current, (uint64_t)b * BLOCK, BLOCK);
-		}
-		/* Of one that was compared nothing is known. */
-		if (*what == RESYNC_HASHES && rnd(3) == 0)
-			t->value[b] = (uint8_t)rnd(VALUES);
-	}
-	holes_make(t);
+	*what = as_tool ? RESYNC_HASHES : (enum resync_what)rnd(3);
+	replica_begin(t, seed, *what);
 	memset(w.flushed, 0, sizeof(w.flushed));
 	for (unsigned b = 0; b < BLOCKS; b++)
 		w.base.allowed[b] = (uint8_t)(1U << t->value[b]);
@@ -349,7 +362,7 @@ judge_end(void)
 		wrong("done and not recorded");
 	if (t->info.meta.pool_size != w.size || !is_moment(t, &now))
 		wrong("done and not equal");
-	if (w.batch || t->journal)
+	if (w.batch || t->journal || t->left)
 		wrong("done, and something is left over");
 }
 
@@ -369,6 +382,14 @@ failed_run(const struct resync *s)
 	w.target.full = false;
 	for (unsigned i = 0; i < 5; i++)
 		program();
+	/* Another program has the file for a while, and writes the first blocks again and again. */
+	for (uint64_t n = as_tool && rnd(2) ? rnd(8) : 0; n > 0; n--) {
+		unsigned b = (unsigned)rnd(rnd(2) && blocks() > 2 ? 2 : blocks());
+
+		store(b);
+		flush(b);
+		drain();
+	}
 	target_recover(&w.target);
 	judge_cut();
 }
@@ -387,13 +408,15 @@ world_run(uint64_t seed, uint64_t stores_max)
 
 	world_begin(seed, stores_max, &what);
 	/* Another file, all of it a hole, may have got the name that the mapped one had. */
-	(void)snprintf(file, sizeof(file), "/proc/self/fd/%d", rnd(4) ? w.fd : other_fd);
+	(void)snprintf(file, sizeof(file), "/proc/self/fd/%d", rnd(4) || as_tool ? w.fd : other_fd);
 	s = (struct resync){.remote = &w.target,
 			    .mem = w.mem,
-			    .file = rnd(2) ? file : NULL,
+			    .file = rnd(2) || as_tool ? file : NULL,
 			    .progress = &progress,
-			    .no_journal = rnd(8) == 0,
+			    .no_journal = rnd(8) == 0 && !as_tool,
 			    .part = w.part,
+			    .untouched = as_tool,
+			    .resume = as_tool || rnd(2),
 			    .host = {.hold = w.busy ? host_hold : NULL,
 				     .release = host_release,
 				     .cancelled = host_cancelled,
@@ -408,6 +431,7 @@ world_run(uint64_t seed, uint64_t stores_max)
 			moment_now(&w.at_hold);
 		err_clear(&e);
 		rc = resync_run(&s, what, host_chain, &e);
+		w.kept += progress.kept;
 		if (!rc)
 			break;
 		failed_run(&s);
@@ -416,7 +440,7 @@ world_run(uint64_t seed, uint64_t stores_max)
 		    gen_id_is_nil(&w.target.info.meta.generation.current))
 			what = RESYNC_FULL;
 		else
-			what = rnd(2) ? RESYNC_DELTA : RESYNC_HASHES;
+			what = rnd(2) && !as_tool ? RESYNC_DELTA : RESYNC_HASHES;
 	}
 	if (!w.wrong)
 		judge_end();
@@ -430,7 +454,7 @@ static uint64_t first_seed = 1, seed_count = 3000, most_stores = 100000;
 static void
 cut_anywhere(void **state)
 {
-	uint64_t skipped = 0;
+	uint64_t skipped = 0, kept = 0;
 
 	(void)state;
 	for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
@@ -438,6 +462,7 @@ cut_anywhere(void **state)
 		uint64_t stores = w.stores;
 
 		skipped += w.skipped;
+		kept += w.busy ? w.kept : 0;
 		if (!what)
 			continue;
 		/* The fewest stores that show it. */
@@ -448,7 +473,222 @@ cut_anywhere(void **state)
 	}
 	/* Comparisons that were cut off have gone on where they were. */
 	(void)printf("%llu bytes were not compared again\n", (unsigned long long)skipped);
-	assert_true(skipped > 0 || seed_count < 100);
+	(void)printf("%llu bytes were not staged again beside a program\n",
+		     (unsigned long long)kept);
+	assert_true((skipped > 0 && kept > 0) || seed_count < 100);
+}
+
+/* What was staged and not committed is gone on with, unless the file or the target has lost it. */
+static void
+what_was_staged_is_gone_on_with(void **state)
+{
+	uint64_t kept = 0;
+
+	(void)state;
+	as_tool = true;
+	for (uint64_t seed = first_seed; seed < first_seed + seed_count; seed++) {
+		const char *what = world_run(seed, 0);
+
+		kept += w.kept;
+		if (what)
+			fail_msg("%s: seed %llu of a tool", what, (unsigned long long)seed);
+	}
+	as_tool = false;
+	(void)printf("%llu bytes were not staged again\n", (unsigned long long)kept);
+	assert_true(kept > 0 || seed_count < 100);
+}
+
+/* As a tool goes on with a journal that may be there. */
+static struct resync
+resuming(struct resync_progress *progress)
+{
+	return (struct resync){.remote = &w.target,
+			       .mem = w.mem,
+			       .progress = progress,
+			       .resume = true,
+			       .host = {.cancelled = host_cancelled, .size = host_size}};
+}
+
+/* What the target has now it may have, until the run has come to its end; returns its failures. */
+static unsigned
+run_to_end(struct resync *s, enum resync_what what)
+{
+	unsigned failures = 0;
+	struct err e;
+
+	for (unsigned b = 0; b < BLOCKS; b++)
+		w.base.allowed[b] = (uint8_t)(1U << w.target.value[b]);
+	moment_now(&w.at_hold);
+	err_clear(&e);
+	for (; resync_run(s, what, host_chain, &e); failures++)
+		failed_run(s);
+	judge_end();
+	assert_null(w.wrong);
+	dirtymap_free(w.current);
+	return failures;
+}
+
+/* Two messages of block 1, which the pool has and the journal may bring back to what it was. */
+static void
+the_last_message_of_a_place_counts(void **state)
+{
+	struct resync_progress progress = {0};
+	unsigned times[2] = {0};
+	struct resync s = resuming(&progress);
+	enum resync_what what;
+	char file[32];
+
+	(void)state;
+	as_tool = true;
+	(void)snprintf(file, sizeof(file), "/proc/self/fd/%d", w.fd);
+	s.file = file;
+	s.untouched = true;
+	for (uint64_t seed = 1; seed < 60; seed++) {
+		bool right = seed % 2, again;
+
+		world_begin(seed, 0, &what);
+		w.refuse_journal = false;
+		w.journal_max = UINT64_MAX;
+		w.target.info.meta.state = SIDECAR_OUTDATED;
+		for (unsigned b = 0; b < blocks(); b++)
+			w.target.value[b] = w.value[b];
+		/* So that there is something to be done. */
+		w.target.value[0] ^= 1;
+		for (unsigned i = 0; i < 2; i++)
+			w.target.entry[i] = (struct entry){
+				.off = blocks() > 1 ? BLOCK : 0,
+				.len = BLOCK,
+				.value = {w.value[blocks() > 1] ^ ((i == 1) ^ right)},
+			};
+		/* For the sake of this one it is wanted. */
+		w.target.entry[2] = (struct entry){.len = BLOCK, .value = {w.value[0]}};
+		w.target.entries = 3;
+		w.target.left = true;
+		again = run_to_end(&s, what) > 0;
+		/* What is right there is not sent again. */
+		if (again || progress.rounds > 1 || w.target.told < 3 || blocks() < 2)
+			continue;
+		assert_int_equal(progress.kept, right ? 2 * BLOCK : BLOCK);
+		assert_int_equal(progress.moved, right ? 0 : BLOCK);
+		times[right]++;
+	}
+	as_tool = false;
+	assert_true(times[0] > 0 && times[1] > 0);
+}
+
+/* The replica lacks one block, and a journal would bring all of what the pool was before. */
+static void
+what_is_of_no_use_is_not_staged_again(void **state)
+{
+	struct resync_progress progress = {0};
+	struct resync s = resuming(&progress);
+	enum resync_what what;
+
+	(void)state;
+	as_tool = true;
+	for (uint64_t seed = 1; seed < 60; seed++) {
+		struct remote *t = &w.target;
+
+		world_begin(seed, 0, &what);
+		w.refuse_journal = false;
+		w.journal_max = UINT64_MAX;
+		t->info.meta.state = SIDECAR_OUTDATED;
+		for (unsigned b = 0; b < blocks(); b++) {
+			t->value[b] = w.value[b];
+			t->entry[b] = (struct entry){
+				.off = b * BLOCK, .len = BLOCK, .value = {w.value[b] ^ 1}};
+		}
+		t->value[0] ^= 1;
+		t->entries = blocks();
+		t->left = true;
+		(void)run_to_end(&s, what);
+		/* Of the grain that is marked. */
+		assert_true(progress.moved <= 1U << w.shift);
+	}
+	as_tool = false;
+}
+
+/* Of a map of four blocks a bit, in which all is marked, the journal brings all but the last block.
+ */
+static void
+what_it_brings_is_not_compared_with_the_replica(void **state)
+{
+	struct resync_progress progress = {0};
+	struct resync s = resuming(&progress);
+	struct remote *t = &w.target;
+	unsigned times = 0;
+
+	(void)state;
+	for (uint64_t seed = 1; seed < 60; seed++) {
+		enum resync_what what;
+		struct err e;
+
+		world_begin(seed, 0, &what);
+		dirtymap_free(w.current);
+		w.size = 32 * BLOCK;
+		w.shift = 14;
+		w.busy = false;
+		w.refuse_journal = false;
+		w.journal_max = UINT64_MAX;
+		assert_int_equal(dirtymap_new(w.size, w.shift, &w.current, NULL), 0);
+		dirtymap_set_all(w.current);
+		t->info.meta.pool_size = w.size;
+		t->info.meta.state = SIDECAR_OUTDATED;
+		t->info.meta.generation = w.generation;
+		w.part = 0;
+		for (unsigned b = 0; b < blocks() - 1; b++)
+			t->entry[b] = (struct entry){
+				.off = b * BLOCK, .len = BLOCK, .value = {w.value[b]}};
+		t->entries = blocks() - 1;
+		t->left = true;
+		moment_now(&w.at_hold);
+		err_clear(&e);
+		if (resync_run(&s, RESYNC_DELTA, host_chain, &e) == 0) {
+			judge_end();
+			assert_int_equal(progress.done, progress.total);
+			if (progress.rounds == 1 && progress.kept) {
+				assert_int_equal(progress.kept, w.size - BLOCK);
+				assert_int_equal(w.hashed, 1);
+				times++;
+			}
+		}
+		assert_null(w.wrong);
+		dirtymap_free(w.current);
+	}
+	assert_true(times > 0);
+}
+
+/* It lacks nothing or is written directly, and a journal that is left for it goes. */
+static void
+left_run(struct resync *s, enum sidecar_state state, bool lacks)
+{
+	struct remote *t = &w.target;
+	enum resync_what what;
+
+	world_begin(2, 0, &what);
+	w.busy = false;
+	memcpy(t->value, w.value, sizeof(t->value));
+	t->value[0] ^= lacks;
+	w.part = s->part;
+	t->info.meta.generation = w.generation;
+	t->info.meta.state = state;
+	t->info.meta.position = s->part;
+	t->entries = 0;
+	t->left = t->info.journal_left = true;
+	(void)run_to_end(s, RESYNC_HASHES);
+}
+
+static void
+what_nobody_takes_up_goes(void **state)
+{
+	struct resync_progress progress = {0};
+	struct resync s = resuming(&progress);
+
+	(void)state;
+	left_run(&s, SIDECAR_INCONSISTENT, true);
+	left_run(&s, SIDECAR_INCONSISTENT, false);
+	s.part = 7;
+	left_run(&s, SIDECAR_UNKNOWN, false);
 }
 
 /* Nobody writes, a sparse replica has missed blocks 1 and 4 to 8, and its disk has no room. */
@@ -664,6 +904,11 @@ main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cut_anywhere),
+		cmocka_unit_test(what_was_staged_is_gone_on_with),
+		cmocka_unit_test(the_last_message_of_a_place_counts),
+		cmocka_unit_test(what_is_of_no_use_is_not_staged_again),
+		cmocka_unit_test(what_it_brings_is_not_compared_with_the_replica),
+		cmocka_unit_test(what_nobody_takes_up_goes),
 		cmocka_unit_test(full_disk_keeps_away_who_needs_space),
 		cmocka_unit_test(large_chunks_where_it_is_fast),
 		cmocka_unit_test(round_trips_are_no_work),

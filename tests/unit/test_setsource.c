@@ -10,16 +10,19 @@
 struct known {
 	const char *chain;
 	enum sidecar_state state;
+	bool waited;
 };
 
-#define NEW  SIDECAR_UP_TO_DATE
-#define LEFT SIDECAR_UNKNOWN
-#define HALF SIDECAR_INCONSISTENT
+#define NEW  SIDECAR_UP_TO_DATE, true
+#define LEFT SIDECAR_UNKNOWN, true
+#define HALF SIDECAR_INCONSISTENT, true
+#define OUT  SIDECAR_OUTDATED, true
+#define BACK SIDECAR_UP_TO_DATE, false /* demoted */
 
 static struct sidecar
 sidecar_of(const struct known *k)
 {
-	struct sidecar s = {.state = k->state};
+	struct sidecar s = {.state = k->state, .waited = k->waited};
 
 	for (size_t i = 0; i < strlen(k->chain); i++) {
 		struct gen_id *id = i == 0 ? &s.generation.current : &s.generation.history[i - 1];
@@ -46,10 +49,17 @@ static const struct row {
 	{"of writers that told nothing, lost", {"a", LEFT}, {"b", NEW}, SETSOURCE_UNTOLD},
 	{"... both", {"a", LEFT}, {"b", LEFT}, SETSOURCE_UNTOLD},
 	{"... closed", {"a", NEW}, {"b", LEFT}, SETSOURCE_WHOLE},
+	{"... called closed by a demotion", {"a", BACK}, {"b", NEW}, SETSOURCE_UNTOLD},
+	{"... the other one", {"a", NEW}, {"b", BACK}, SETSOURCE_WHOLE},
 	{"the other is new", {"a", LEFT}, {"", NEW}, SETSOURCE_WHOLE},
 	{"the other was never filled", {"a", LEFT}, {"", HALF}, SETSOURCE_WHOLE},
 	{"it is new", {"", NEW}, {"a", LEFT}, SETSOURCE_BEHIND},
 	{"both are", {"", NEW}, {"", NEW}, SETSOURCE_WHOLE},
+	{"it was being brought back", {"ba", OUT}, {"ba", NEW}, SETSOURCE_BEHIND},
+	{"... and the program was killed", {"ba", OUT}, {"ba", LEFT}, SETSOURCE_BEHIND},
+	{"the other was being brought back", {"ba", LEFT}, {"ba", OUT}, SETSOURCE_WHOLE},
+	{"both were", {"ba", OUT}, {"ba", OUT}, SETSOURCE_UNTOLD},
+	{"... and the other was lost before that", {"ba", OUT}, {"a", LEFT}, SETSOURCE_WHOLE},
 };
 /* clang-format on */
 

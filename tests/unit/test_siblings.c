@@ -46,6 +46,13 @@ repl_loss_deadline(const struct repl *r)
 	return clock_deadline(r->cfg->op_timeout_ms / 4);
 }
 
+unsigned
+repl_bases_kept(const struct repl *r, struct gen_id *keep)
+{
+	keep[0] = ((const struct handle *)r)->there.current;
+	return 1;
+}
+
 int
 repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e)
 {
@@ -73,6 +80,7 @@ opened(unsigned i, uint8_t uuid, const char *chain, enum sidecar_state state)
 	h->set.has_attr = uuid != 0;
 	memset(h->set.attr, uuid, sizeof(h->set.attr));
 	h->set.found.state = state;
+	h->set.found.waited = true;
 	for (size_t k = 0; k < strlen(chain); k++) {
 		struct generation *g = &h->set.found.generation;
 
@@ -104,8 +112,20 @@ loses(unsigned i, uint64_t deadline_ns)
 
 	assert_non_null(s);
 	atomic_store(&handles[i].repl.replicas[0].lost, REPL_E_LOST);
-	siblings_advance(s, deadline_ns);
+	siblings_advance(s, &handles[i].repl, deadline_ns);
 	siblings_unlock(s);
+}
+
+/* As its keeper does, when it has got what it lacked. */
+static void
+comes_back(unsigned i)
+{
+	struct siblings *s = siblings_lock(&handles[i].repl);
+
+	siblings_rejoin(s, &handles[i].repl);
+	siblings_unlock(s);
+	handles[i].there = handles[i].repl.generation;
+	atomic_store(&handles[i].repl.replicas[0].lost, 0);
 }
 
 static enum gen_relation
@@ -248,7 +268,14 @@ filled_one_is_as_whole_as_its_source(void **state)
 	assert_int_equal(siblings_record(&handles[1].repl, true, clock_deadline(1000), NULL), 0);
 	assert_int_equal(relation(0, 1), GEN_EQUAL);
 	closed(2);
-	/* What a killed program has left may lack what the local part had. */
+	/* Who was promoted may lack what the local part had. */
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	handles[0].set.found.waited = false;
+	(void)opened(1, 1, "", SIDECAR_UP_TO_DATE);
+	assert_int_equal(siblings_record(&handles[1].repl, true, clock_deadline(1000), NULL), 0);
+	assert_int_equal(relation(0, 1), GEN_BEHIND);
+	closed(2);
+	/* What a killed program has left may, too. */
 	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
 	(void)opened(1, 1, "", SIDECAR_UP_TO_DATE);
 	(void)opened(2, 1, "", SIDECAR_UP_TO_DATE);
@@ -304,6 +331,99 @@ other_one_is_named(void **state)
 	closed(2);
 }
 
+static void
+one_that_can_be_read_is_named_first(void **state)
+{
+	const struct repl *other = NULL;
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UNKNOWN);
+	(void)opened(1, 1, "ba", SIDECAR_UNKNOWN);
+	(void)opened(2, 1, "ba", SIDECAR_INCONSISTENT);
+	atomic_store(&handles[2].set.unfinished, true);
+	assert_int_equal(siblings_judge(&handles[0].repl, &other), SETSOURCE_BEHIND);
+	assert_ptr_equal(other, &handles[1].repl);
+	assert_true(siblings_readable(&handles[2].repl));
+	atomic_store(&handles[1].set.unfinished, true);
+	assert_int_equal(siblings_judge(&handles[0].repl, &other), SETSOURCE_BEHIND);
+	assert_true(siblings_readable(&handles[2].repl));
+	assert_false(siblings_readable(&handles[0].repl));
+	closed(HANDLES);
+	/* What can't be read is nobody's source. */
+	(void)opened(0, 1, "ba", SIDECAR_INCONSISTENT);
+	atomic_store(&handles[0].set.unfinished, true);
+	(void)opened(1, 1, "a", SIDECAR_UNKNOWN);
+	assert_false(siblings_earlier_whole(&handles[1].repl));
+	closed(2);
+}
+
+static void
+one_that_comes_back_is_of_their_generation(void **state)
+{
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	(void)opened(1, 1, "a", SIDECAR_UP_TO_DATE);
+	assert_int_equal(begins(0), 0);
+	assert_int_equal(begins(1), 0);
+	loses(0, clock_deadline(1000));
+	assert_int_equal(relation(0, 1), GEN_BEHIND);
+	comes_back(0);
+	assert_int_equal(relation(0, 1), GEN_EQUAL);
+	loses(1, clock_deadline(1000));
+	assert_int_equal(relation(0, 1), GEN_AHEAD);
+	closed(2);
+}
+
+static void
+who_is_away_for_long_is_known_when_it_comes_back(void **state)
+{
+	struct generation before;
+
+	(void)state;
+	(void)opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	(void)opened(1, 1, "a", SIDECAR_UP_TO_DATE);
+	assert_int_equal(begins(0), 0);
+	assert_int_equal(begins(1), 0);
+	loses(0, clock_deadline(1000));
+	before = handles[0].there;
+	for (unsigned k = 0; k < 2 * GEN_HISTORY; k++) {
+		loses(1, clock_deadline(1000));
+		comes_back(1);
+	}
+	comes_back(0);
+	assert_int_equal(gen_compare(&handles[0].there, &before), GEN_AHEAD);
+	closed(2);
+}
+
+/* The one that is not copied into stays whole. */
+static void
+one_at_a_time_is_copied_into_directly(void **state)
+{
+	struct repl *a = opened(0, 1, "a", SIDECAR_UP_TO_DATE);
+	struct repl *b = opened(1, 1, "a", SIDECAR_UP_TO_DATE);
+	struct repl *c = opened(2, 1, "a", SIDECAR_UP_TO_DATE);
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(begins(i), 0);
+		loses(i, clock_deadline(1000));
+	}
+	assert_true(siblings_direct_begin(a, true));
+	assert_true(siblings_direct_begin(a, true));
+	assert_false(siblings_direct_begin(b, true));
+	siblings_direct_end(b);
+	assert_false(siblings_direct_begin(b, false));
+	/* Beside one that is whole. */
+	comes_back(2);
+	assert_true(siblings_direct_begin(b, true));
+	assert_false(siblings_direct_begin(c, false));
+	siblings_direct_end(a);
+	siblings_direct_end(b);
+	assert_true(siblings_direct_begin(c, false));
+	siblings_direct_end(c);
+	closed(3);
+}
+
 int
 main(void)
 {
@@ -318,6 +438,10 @@ main(void)
 		cmocka_unit_test(filled_one_is_as_whole_as_its_source),
 		cmocka_unit_test(others_are_not_told),
 		cmocka_unit_test(other_one_is_named),
+		cmocka_unit_test(one_that_can_be_read_is_named_first),
+		cmocka_unit_test(one_that_comes_back_is_of_their_generation),
+		cmocka_unit_test(who_is_away_for_long_is_known_when_it_comes_back),
+		cmocka_unit_test(one_at_a_time_is_copied_into_directly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -271,13 +271,13 @@ struct change {
 /* Whole slots with one value that no honest program writes. */
 static const struct change changes[] = {
 	{8, 2, 0, REPL_E_CORRUPT, "version 0"},
-	{8, 2, 4, REPL_E_VERSION, "version 4"},
+	{8, 2, 5, REPL_E_VERSION, "version 5"},
 	{8, 2, 0xffff, REPL_E_VERSION, "version 65535"},
 	{12, 4, 8192, REPL_E_CORRUPT, "8192"},
 	{24, 8, 0, REPL_E_CORRUPT, "sequence"},
 	{24, 8, 1ULL << 63, REPL_E_CORRUPT, "sequence"},
 	{48, 8, 0, REPL_E_CORRUPT, "pool size 0"},
-	{48, 8, 4097, REPL_E_CORRUPT, "pool size 4097"},
+	{48, 8, 4097, REPL_E_CORRUPT, "pool of 4097 bytes, no multiple of 4096"},
 	{48, 8, 1ULL << 63, REPL_E_CORRUPT, "pool size"},
 	{56, 4, 0, REPL_E_CORRUPT, "state 0"},
 	{56, 4, 5, REPL_E_CORRUPT, "state 5"},
@@ -628,12 +628,77 @@ how_a_set_has_its_bytes_has_a_version(void **state)
 	}
 }
 
+static void
+the_order_of_a_set_has_a_version(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 4096, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE], want[SIDECAR_SLOT_SIZE];
+
+	(void)state;
+	for (unsigned major = 1; major <= 3; major++) {
+		s.primary = major == 2;
+		s.log_off = major == 3 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = major == 3 ? 4096 : 0;
+		s.order = 0;
+		sidecar_encode(&s, want);
+		want[10] = major == 1 ? 8 : 6;
+		memcpy(want + 688, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
+		seal(want);
+		s.order = 0x0807060504030201;
+		sidecar_encode(&s, slot);
+		assert_memory_equal(slot, want, sizeof(want));
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.order == s.order);
+		slot[10]--;
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), REPL_E_CORRUPT);
+		memset(slot + 688, 0, 8);
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, NULL), 0);
+		assert_true(got.order == 0);
+	}
+}
+
+/* Earlier versions refuse a size that is not of whole pages: so it makes another one, whatever else
+ * there is. */
+static void
+sizes(void **state)
+{
+	struct sidecar s = {.sequence = 1, .pool_size = 1, .state = SIDECAR_UP_TO_DATE}, got;
+	uint8_t slot[SIDECAR_SLOT_SIZE];
+	struct err e;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		s.primary = i & 1;
+		s.log_off = i & 2 ? 2 * SIDECAR_SIZE : 0;
+		s.log_len = i & 2 ? 4096 : 0;
+		s.layout = i;
+		s.pool_size = 1 + i * 4099;
+		sidecar_encode(&s, slot);
+		assert_int_equal(get_le16(slot + 8), 4);
+		assert_int_equal(get_le16(slot + 10), i ? 5 : 0);
+		assert_int_equal(sidecar_decode(slot, &got, &e), 0);
+		assert_int_equal(got.pool_size, s.pool_size);
+		assert_int_equal(got.primary, s.primary);
+		assert_int_equal(got.log_len, s.log_len);
+		put_le16(slot + 8, 3);
+		seal(slot);
+		assert_int_equal(sidecar_decode(slot, &got, &e), REPL_E_CORRUPT);
+		assert_non_null(strstr(e.text, "no multiple of 4096"));
+	}
+	s.pool_size = 8192;
+	s.log_off = s.log_len = 0;
+	sidecar_encode(&s, slot);
+	assert_int_equal(get_le16(slot + 8), 2);
+}
+
 /* A newer minor version may use the reserved bytes; a newer major one is left alone by all. */
 static void
 versions(void **state)
 {
-	static const struct change minor = {10, 2, 8, 0, ""}, used = {700, 2, 1, 0, ""};
-	static const struct change major = {8, 2, 4, 0, ""};
+	static const struct change minor = {10, 2, 9, 0, ""}, used = {700, 2, 1, 0, ""};
+	static const struct change major = {8, 2, 5, 0, ""};
 	uint8_t slot[SIDECAR_SLOT_SIZE] = {0};
 	struct sidecar s;
 	struct err e;
@@ -793,7 +858,7 @@ what_could_not_be_read_is_not_written(void **state)
 	int fd = new_file();
 
 	(void)state;
-	s.pool_size = 4097;
+	s.pool_size = 0;
 	assert_int_equal(sidecar_write(fd, &s, &e), REPL_E_CORRUPT);
 	assert_int_equal(lseek(fd, 0, SEEK_END), 0);
 	s = sample();
@@ -820,7 +885,10 @@ what_may_hold_updates_has_a_name(void **state)
 	(void)state;
 	assert_null(sidecar_holds(&(struct sidecar){.dirty_len = 4096, .position_len = 4096}));
 	assert_string_equal(sidecar_holds(&(struct sidecar){.ring_len = 4096}), "receive ring");
-	assert_string_equal(sidecar_holds(&(struct sidecar){.journal_len = 1}), "resync journal");
+	assert_null(sidecar_holds(&(struct sidecar){.journal_len = 1}));
+	assert_string_equal(
+		sidecar_holds(&(struct sidecar){.journal_len = 1, .journal_committed = true}),
+		"resync journal");
 	assert_string_equal(sidecar_holds(&(struct sidecar){.log_len = 4096}), "round log");
 }
 
@@ -845,6 +913,8 @@ main(void)
 		cmocka_unit_test(who_is_waited_for_has_a_version),
 		cmocka_unit_test(what_it_lies_in_has_a_version),
 		cmocka_unit_test(how_a_set_has_its_bytes_has_a_version),
+		cmocka_unit_test(the_order_of_a_set_has_a_version),
+		cmocka_unit_test(sizes),
 		cmocka_unit_test(versions),
 		cmocka_unit_test(round_log_is_version_3),
 		cmocka_unit_test(what_old_programs_would_break_is_version_2),

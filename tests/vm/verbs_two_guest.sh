@@ -72,7 +72,10 @@ configure() {
 }
 
 verify() {
-	printf '[repl]\nprovider = verbs\nop-timeout = 30000\nconnect-timeout = 60000\n' >"$TMP/ctl.conf"
+	{
+		cat "$TMP/login.conf"
+		printf 'provider = verbs\nop-timeout = 30000\nconnect-timeout = 60000\n'
+	} >"$TMP/ctl.conf"
 	ctl --config "$TMP/ctl.conf" verify "$TMP/$1" "$(pool "$1")" >"$TMP/verify" 2>&1 ||
 		lost "$1: $(cat "$TMP/verify")"
 }

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A line to standard error, of which a program that says nothing there itself may not know
- * whether anybody reads it, nor that it is there: who has closed it gets its number for a file
- * of his own, or a connection. Behind a pipe whose reader is gone, or at the limit for the size of
- * files (RLIMIT_FSIZE), the kernel would end the program by a signal: the line is lost, and that is
- * all.
- */
+#include "stderrline.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "pools_impl.h"
 
 #define ROOM_MS 100 /* for a reader that is only slow */
 
@@ -24,9 +22,20 @@ static struct stat first; /* what it was when the program began */
 static bool was_open;     /* an unlinked file has no links, either */
 
 void
-tell_begin(void)
+stderrline_begin(void)
 {
 	was_open = fstat(STDERR_FILENO, &first) == 0;
+}
+
+/* systemd says which socket is the journal's, in JOURNAL_STREAM. */
+static bool
+is_journal(const struct stat *now)
+{
+	const char *text = secure_getenv("JOURNAL_STREAM");
+	char own[64];
+
+	(void)snprintf(own, sizeof(own), "%ju:%ju", (uintmax_t)now->st_dev, (uintmax_t)now->st_ino);
+	return text && S_ISSOCK(now->st_mode) && strcmp(text, own) == 0;
 }
 
 /* What has taken its place is where words go, if it can't be read, as a log, or is a terminal. */
@@ -39,14 +48,31 @@ is_for_words(void)
 		return false;
 	if (was_open && now.st_dev == first.st_dev && now.st_ino == first.st_ino)
 		return true;
+	if (is_journal(&now))
+		return true;
 	return S_ISCHR(now.st_mode) ||
 	       (!S_ISSOCK(now.st_mode) && (fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE) == O_WRONLY);
 }
 
-void
-tell(const char *line, size_t len)
+/* Of a pipe it is that for a page. With an RLIMIT_NOFILE of 0 poll(2) does not work. */
+static bool
+has_room(void)
 {
-	struct pollfd to = {.fd = STDERR_FILENO, .events = POLLOUT};
+	struct pollfd one = {.fd = STDERR_FILENO, .events = POLLOUT};
+	struct timeval limit = {.tv_usec = ROOM_MS * 1000};
+	int n = poll(&one, 1, ROOM_MS);
+	fd_set all;
+
+	if (n >= 0 || errno != EINVAL)
+		return n == 1;
+	FD_ZERO(&all);
+	FD_SET(STDERR_FILENO, &all);
+	return select(STDERR_FILENO + 1, NULL, &all, NULL, &limit) == 1;
+}
+
+void
+stderrline_put(const char *line, size_t len)
+{
 	const struct timespec zero = {0, 0};
 	sigset_t both, before, pending, own;
 	int by;
@@ -59,8 +85,7 @@ tell(const char *line, size_t len)
 	(void)sigaddset(&both, SIGPIPE);
 	(void)sigaddset(&both, SIGXFSZ);
 	(void)pthread_sigmask(SIG_BLOCK, &both, &before);
-	/* Of a pipe it says that there is room for a page. */
-	if (poll(&to, 1, ROOM_MS) == 1 && write(STDERR_FILENO, line, len) < 0 &&
+	if (has_room() && write(STDERR_FILENO, line, len) < 0 &&
 	    (errno == EPIPE || errno == EFBIG)) {
 		by = errno == EPIPE ? SIGPIPE : SIGXFSZ;
 		(void)sigemptyset(&own);

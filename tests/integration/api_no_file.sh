@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Memory that is no file's, as that of device DAX: of what a replica misses nothing is kept, and who opens it again over one
+# that differs is told why, and what to do, which does it; with pool-file its record is kept, and what takes a replica's
+# data replaces that, and so is the program found.
+. "$(dirname "$0")/api_lib.sh"
+make_keys
+start_serve
+start_api
+
+# opened POOL BYTE: memory that is new, all of it this byte.
+opened() {
+	configure "$(pool "$1")"
+	ok anon $MIB
+	ok put 0 $MIB "$2"
+}
+
+opened p 1
+ok open 1
+ok persist 0 0 $MIB
+ok close
+opened p 2
+refused REPL_E_DIVERGED "no mapping of a regular file.* replctl restore [^ ]* FILE; .*pool-file" open 1
+next=$(sed -n 's/.*to have it anew: \(replctl remove [^ ;]*\);.*/\1/p' <<<"$TEXT")
+[ -n "$next" ] || fail "no way to have it anew: $TEXT"
+# shellcheck disable=SC2086 # the words of a command line
+ctl ${next#replctl } --force
+ok open 1
+ok persist 0 0 64
+ok close
+
+opened q 1
+ok set pool-file "$TMP/device"
+ok open 1
+ok persist 0 0 $MIB
+# The program is found by that name, which need not be there.
+ln -s . "$TMP/here"
+for name in "$TMP/device" "$TMP/here/device"; do
+	for command in status why metrics "pause --force" resume "wait --timeout 20"; do
+		# shellcheck disable=SC2086 # a word and its option
+		ctl $command "$name" >"$TMP/out" 2>"$TMP/err" || fail "$command: $(cat "$TMP/err")"
+		[[ $command =~ metrics|wait ]] || grep -qF "$(pool q)" "$TMP/out" || fail "$command: $(cat "$TMP/out")"
+	done
+done
+ok close
+ctl why "$TMP/device" >"$TMP/out" || fail "why of a device"
+grep -q "^next *if it is the pool-file of a device, start the program; .*restore" "$TMP/out" || fail "$(cat "$TMP/out")"
+opened q 2
+ok set pool-file "$TMP/device"
+ok open 1
+ok compare 0
+ok close
+
+# blank: the device was replaced; nothing but its record is left.
+blank() {
+	configure "$(pool q)"
+	ok anon $MIB
+	ok set pool-file "$TMP/device"
+}
+
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
+copied="where that is not what is mapped, as of a device, copy it there, and remove it, not $TMP/device.repl, before the program starts"
+blank
+refused REPL_E_DIVERGED "zeros.* replctl restore $T/q $TMP/device; $copied; .*replctl remove $T/q" open 1
+ctl restore "$T/q" "$TMP/device" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+rm "$TMP/device"
+opened q 2
+ok set pool-file "$TMP/device"
+ok open 1
+ok compare 0
+ok close
+wait_for 20 no_sessions || fail "the session stays"
+
+# The replica has gone on.
+ctl promote "$T/q" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+ctl demote "$T/q" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+opened q 3
+ok set pool-file "$TMP/device"
+refused REPL_E_DIVERGED "newer.* replctl restore $T/q $TMP/device; $copied; .*replctl remove $T/q" open 1
+
+stop "$SERVE_PID"
+blank
+refused REPL_E_REFUSED "zeros.*no replica that is reachable.*replctl restore TARGET/POOL $TMP/device; $copied" open 1
+stop_api

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an administrator does with the set file and the directories of a pool costs it nothing:
+ * neither its bytes nor what is known of them.
+ */
+#include "unit.h"
+
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+
+#include "pool_set_world.h"
+
+/* ---- instead of libc's ---- */
+
+static bool set_files_fail;
+
+ssize_t
+pread(int fd, void *buf, size_t len, off_t off)
+{
+	if (set_files_fail && len == sizeof(POOLSET_SIGNATURE)) {
+		errno = EIO;
+		return -1;
+	}
+	return syscall(SYS_pread64, fd, buf, len, off);
+}
+
+static uint64_t free_mb;
+static unsigned allocations;
+
+int
+fstatvfs(int fd, struct statvfs *vfs)
+{
+	(void)fd;
+	memset(vfs, 0, sizeof(*vfs));
+	vfs->f_frsize = MB;
+	vfs->f_blocks = vfs->f_bavail = free_mb;
+	return 0;
+}
+
+int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	allocations++;
+	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+/* ---- what all do ---- */
+
+static int
+setup(void **state)
+{
+	set_files_fail = false;
+	free_mb = 1024;
+	allocations = 0;
+	return set_world_new(state);
+}
+
+static int
+create_bare(const char *lines, uint64_t size)
+{
+	write_set("s", lines);
+	err_clear(&err);
+	return pool_set_create(store, "s", size, NULL, NULL, false, &info, &err);
+}
+
+static void
+not_opened(int code, const char *why)
+{
+	struct pool *pool = NULL;
+
+	for (int mode = POOL_READ; mode <= POOL_WRITE; mode++) {
+		err_clear(&err);
+		assert_int_equal(pool_open(store, "s", (enum pool_mode)mode, "w", &pool, &err),
+				 code);
+		if (!strstr(err.text, why))
+			fail_msg("'%s' in place of '%s'", err.text, why);
+	}
+	err_clear(&err);
+	assert_int_equal(pool_info(store, "s", &info, &err), code);
+}
+
+static void
+not_removed(const char *name, const char *why)
+{
+	err_clear(&err);
+	assert_int_equal(pool_remove(store, name, &err), REPL_E_REFUSED);
+	if (!strstr(err.text, why))
+		fail_msg("'%s' in place of '%s'", err.text, why);
+	assert_true(there("s.repl") && there("p") && there("q"));
+}
+
+/* ---- directories ---- */
+
+/* What a creation of that name has left when it was killed, and the session that clears it away. */
+static void
+killed_making(const char *name)
+{
+	char temp[POOL_TEMP_MAX], at[64];
+
+	pool_temp_name(temp, name, "");
+	(void)snprintf(at, sizeof(at), "%.*s/%s", 1, name, temp);
+	assert_int_equal(close(open(path_of(at), O_RDWR | O_CREAT | O_EXCL, 0600)), 0);
+	pool_store_free(store);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_false(there(at));
+}
+
+static void
+test_a_named_directory_stays(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n8M d\n8M e\n";
+
+	(void)state;
+	make_dir("d");
+	make_dir("e");
+	assert_int_equal(create_bare(lines, 4 * MB), 0);
+	killed_making("e/000001.pmem");
+	assert_true(there("e"));
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_int_equal(pool_remove(store, "s", &err), 0);
+	/* With the largest number that there is. */
+	killed_making("d/000000.pmem");
+	killed_making("e/001023.pmem");
+	assert_true(there("d") && there("e"));
+	/* One that was made for a pool goes with what was left of that. */
+	killed_making("d/p");
+	assert_true(!there("d") && there("e"));
+}
+
+/* ---- the set file ---- */
+
+/* An editor, or a power cut behind one, has left it empty, or it can't be read for a moment. */
+static void
+test_set_file_damaged(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n2M p\n2M q\n";
+
+	(void)state;
+	assert_int_equal(create_bare(lines, 4 * MB), 0);
+	write_whole();
+	cut("s", 0);
+	not_opened(REPL_E_CORRUPT, "its set file does not begin with PMEMPOOLSET");
+	not_removed("s", "its set file does not begin with PMEMPOOLSET");
+	not_removed("q", "of pool set 's'");
+	assert_int_equal(pool_create(store, "s", 4096, NULL, false, &info, &err), REPL_E_EXISTS);
+	write_set("s", lines);
+	whole();
+	set_files_fail = true;
+	not_opened(REPL_E_IO, "'s'");
+	not_removed("q", "of pool set 's'");
+	set_files_fail = false;
+	whole();
+	/* Half of it. */
+	write_set("s", "OPTION NOHDRS\n2M p\nx\n");
+	not_opened(REPL_E_INVAL, "line 4");
+	not_removed("q", "of pool set 's'");
+	/* Nor does it go with another set that names it. */
+	write_set("t", "OPTION NOHDRS\n2M q\n");
+	assert_int_equal(pool_set_remove(store, "t", POOL_REMOVE_SET | POOL_REMOVE_FORCE, &err),
+			 REPL_E_REFUSED);
+	assert_true(there("t") && there("q"));
+	write_set("s", lines);
+	whole();
+}
+
+static void
+test_set_file_moved_away(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n2M p\n2M q\n";
+	struct sidecar meta;
+	bool repair;
+	int fd;
+
+	(void)state;
+	assert_int_equal(create_bare(lines, 4 * MB), 0);
+	write_whole();
+	move("s", "s.edited");
+	not_opened(REPL_E_CORRUPT, "its set file is missing");
+	not_removed("s", "its set file is missing");
+	assert_int_equal(unlink(path_of("s.edited")), 0);
+	not_removed("q", "of pool set 's'");
+	assert_int_equal(pool_create(store, "s", 4096, NULL, false, &info, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "its set file is missing"));
+	write_set("s", lines);
+	whole();
+	/* What a creation has left that was killed is no pool. */
+	fd = file_open("s.repl");
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.created_s = 0;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(unlink(path_of("s")), 0);
+	assert_int_equal(pool_remove(store, "q", &err), 0);
+	assert_int_equal(pool_create(store, "s", 4096, NULL, false, &info, &err), 0);
+}
+
+/* A file of the pool directory's that is no pool's can be removed beside sets in order. */
+static void
+test_others_are_removed(void **state)
+{
+	(void)state;
+	assert_int_equal(create_bare("OPTION NOHDRS\n2M p\n2M q\n", 4 * MB), 0);
+	write_set("x", "");
+	cut("x", 0);
+	assert_int_equal(pool_remove(store, "x", &err), 0);
+}
+
+/* ---- the order of its lines ---- */
+
+static void
+order_unknown(void)
+{
+	struct pool *pool = open_write();
+
+	pool->info.meta.order = 0;
+	assert_int_equal(sidecar_write(pool->files.sidecar_fd, &pool->info.meta, &err), 0);
+	pool_free(pool);
+}
+
+/* The sizes are the same, and every byte would be another one. */
+static void
+test_lines_in_another_order(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n2M p\n2M q\n",
+			  moved[] = "OPTION NOHDRS\n2M q\n2M p\n";
+
+	(void)state;
+	assert_int_equal(create_bare(lines, 4 * MB), 0);
+	file_change("p", 0, "first", 5);
+	write_whole();
+	write_set("s", moved);
+	not_opened(REPL_E_CORRUPT, "the lines of its set file are in another order");
+	write_set("s", lines);
+	whole();
+	/* Files that lie elsewhere, and have come there, are the same pool. */
+	make_dir("a");
+	move("p", "a/p");
+	write_set("s", "OPTION NOHDRS\n2M a/p\n2M q\n");
+	whole();
+	write_set("s", "OPTION NOHDRS\n2M q\n2M a/p\n");
+	not_opened(REPL_E_CORRUPT, "the lines of its set file are in another order");
+	/* A version before has not told: the lines are believed. */
+	write_set("s", "OPTION NOHDRS\n2M a/p\n2M q\n");
+	order_unknown();
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	write_whole();
+	whole();
+}
+
+/* The pool and its copy are not the same where its writer was killed. */
+static void
+test_sections_in_another_order(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n4M p\nREPLICA\n4M q\n";
+
+	(void)state;
+	assert_int_equal(create_bare(lines, 4 * MB), 0);
+	write_whole();
+	write_set("s", "OPTION NOHDRS\n4M q\nREPLICA\n4M p\n");
+	not_opened(REPL_E_CORRUPT, "the lines of its set file are in another order");
+	write_set("s", "OPTION NOHDRS\n4M p\n");
+	whole();
+	write_set("s", lines);
+	whole();
+}
+
+/* In linked headers each part says which one it is: also to a sidecar that does not. */
+static void
+test_headers_in_another_order(void **state)
+{
+	static const char lines[] = "2M p\n2M q\nREPLICA\n4M r\n",
+			  moved[] = "2M q\n2M p\nREPLICA\n4M r\n",
+			  copies[] = "4M r\nREPLICA\n2M p\n2M q\n",
+			  moved_copies[] = "4M r\nREPLICA\n2M q\n2M p\n";
+	uint8_t before[8192], after[8192];
+	struct pool *pool = NULL;
+
+	(void)state;
+	write_set("s", lines);
+	assert_int_equal(create("s", 4 * MB - 8192), 0);
+	file_change("p", 4096, "first", 5);
+	write_whole();
+	order_unknown();
+	write_set("s", moved);
+	assert_int_equal(file_get("p", before, sizeof(before)), sizeof(before));
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_non_null(strstr(info.header_damage, "by its header part 'q' is number 2"));
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, "is number 2 of its section"));
+	assert_int_equal(file_get("p", after, sizeof(after)), sizeof(after));
+	assert_memory_equal(before, after, sizeof(before));
+	write_set("s", lines);
+	write_whole();
+	whole();
+	assert_int_equal(pool_remove(store, "s", &err), 0);
+	write_set("s", copies);
+	assert_int_equal(create("s", 4 * MB - 8192), 0);
+	order_unknown();
+	write_set("s", moved_copies);
+	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
+	write_set("s", copies);
+	write_whole();
+	whole();
+}
+
+/* ---- space ---- */
+
+/* What can't be had for all is not taken for some. */
+static void
+test_space_is_asked_for_together(void **state)
+{
+	(void)state;
+	free_mb = 3;
+	assert_int_equal(create_bare("OPTION NOHDRS\n2M p\n2M q\n", 4 * MB), REPL_E_NOSPC);
+	assert_non_null(strstr(err.text, "4194304 bytes are wanted and 3145728 are free"));
+	assert_int_equal(allocations, 0);
+	assert_true(!there("s.repl") && !there("p") && !there("q"));
+	free_mb = 4;
+	assert_int_equal(create_bare("OPTION NOHDRS\n2M p\n2M q\n", 4 * MB), 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_free)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_named_directory_stays),  TEST(test_set_file_damaged),
+		TEST(test_set_file_moved_away),      TEST(test_others_are_removed),
+		TEST(test_lines_in_another_order),   TEST(test_sections_in_another_order),
+		TEST(test_headers_in_another_order), TEST(test_space_is_asked_for_together),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The space of a journal: kept a while for the next one, then given back, in pieces that hold
+ * nobody up.
+ */
+#include "unit.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "journal_world.h"
+#include "poolposition.h"
+#include "poolring.h"
+#include "roundlog.h"
+
+int ftruncate(int fd, off_t size);
+int fallocate(int fd, int mode, off_t off, off_t len);
+
+/* Of a file system that is slow to give space back. */
+static uint64_t truncation_ns, late_ns;
+static unsigned truncations;
+static uint64_t cut_most; /* by one call */
+
+static void
+cut_note(int fd, uint64_t from, uint64_t len)
+{
+	struct stat st;
+	uint64_t most;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	most = (uint64_t)st.st_size > from ? (uint64_t)st.st_size - from : 0;
+	most = most < len ? most : len;
+	cut_most = most > cut_most ? most : cut_most;
+}
+
+int
+clock_gettime(clockid_t id, struct timespec *ts)
+{
+	int rc = (int)syscall(SYS_clock_gettime, id, ts);
+
+	if (rc == 0 && id == CLOCK_MONOTONIC)
+		ts->tv_sec += (time_t)(late_ns / NS_PER_S);
+	return rc;
+}
+
+int
+ftruncate(int fd, off_t size)
+{
+	late_ns += truncation_ns;
+	truncations++;
+	cut_note(fd, (uint64_t)size, UINT64_MAX);
+	return (int)syscall(SYS_ftruncate, fd, size);
+}
+
+int
+fallocate(int fd, int mode, off_t off, off_t len)
+{
+	if (mode & FALLOC_FL_PUNCH_HOLE)
+		cut_note(fd, (uint64_t)off, (uint64_t)len);
+	return (int)syscall(SYS_fallocate, fd, mode, off, len);
+}
+
+static int
+setup(void **state)
+{
+	(void)state;
+	return world_new(0, SIZE);
+}
+
+/* The next one, if only smaller, is written over it: it costs much to have it anew. */
+static void
+test_its_space_is_kept_a_while(void **state)
+{
+	uint64_t size, now_ns = clock_now_ns();
+	struct pool *p;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	assert_true(pool_journal_tidy_at(p) <= now_ns);
+	assert_false(pool_journal_tidy(p));
+	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
+	stage_all(p);
+	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	size = file_size("p.repl");
+	assert_in_range(pool_journal_tidy_at(p), now_ns + NS_PER_S, now_ns + 60 * NS_PER_S);
+	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
+	assert_int_equal(file_size("p.repl"), size);
+	assert_int_equal(pool_journal_tidy_at(p), UINT64_MAX);
+	stage_all(p);
+	assert_int_equal(file_size("p.repl"), size);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(seen(), 1);
+}
+
+/* Not that of one that is open, and not by who has found the pool busy. */
+static void
+test_its_space_is_given_back(void **state)
+{
+	struct pool *p, *q = NULL;
+	int fd;
+
+	(void)state;
+	pool_old();
+	p = writer();
+	stage_all(p);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE);
+	stage_all(p);
+	assert_false(pool_journal_tidy(p));
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "second", &q, &err), REPL_E_BUSY);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE);
+	assert_int_equal(pool_journal_commit(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
+	apply_all(p, 1);
+	while (pool_journal_tidy(p))
+		;
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+	stage_all(p);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+	/* Of a writer that was killed. */
+	fd = file_open("p.repl");
+	assert_int_equal(ftruncate(fd, 1 << 20), 0);
+	/* A copy that is in doubt may name it. */
+	p = writer();
+	assert_int_equal(pwrite(fd, "damage", 6, 4096 + 32), 6);
+	(void)close(fd);
+	assert_false(pool_journal_tidy(p));
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(file_size("p.repl"), 1 << 20);
+	p = writer();
+	while (pool_journal_tidy(p))
+		;
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_int_equal(seen(), 1);
+}
+
+/* Of one that is huge not all before a closing, or an opening behind a kill, is answered. */
+static void
+test_its_space_holds_nobody_up(void **state)
+{
+	const uint64_t huge = 100ULL << 26;
+	struct pool *p;
+	int fd;
+
+	(void)state;
+	pool_old();
+	fd = file_open("p.repl");
+	p = writer();
+	assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+	truncation_ns = NS_PER_S / 5;
+	truncations = 0;
+	assert_int_equal(pool_close(p, true, &err), 0);
+	assert_in_range(truncations, 1, 10);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE && file_size("p.repl") < huge);
+	/* A dead writer's, which is dropped. */
+	p = writer();
+	stage_all(p);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+	truncations = 0;
+	p = writer();
+	assert_in_range(truncations, 1, 10);
+	assert_true(file_size("p.repl") > SIDECAR_SIZE && file_size("p.repl") < huge);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	truncation_ns = 0;
+	p = writer();
+	while (pool_journal_tidy(p))
+		;
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+	assert_int_equal(pool_close(p, true, &err), 0);
+	(void)close(fd);
+}
+
+static uint8_t
+byte_at(int fd, uint64_t off)
+{
+	uint8_t byte = 1;
+
+	(void)!pread(fd, &byte, 1, (off_t)off);
+	return byte;
+}
+
+/* Of what was there nothing is where it comes to, which it has not written. */
+static void
+journal_over(struct pool *p, int fd, uint64_t piece)
+{
+	const struct sidecar *meta = &pool_get_info(p)->meta;
+	const uint8_t old = 0xff;
+	uint64_t off = SIDECAR_SIZE + meta->log_len + meta->position_len;
+	uint64_t first = off + piece - 1, second = first + piece;
+	uint8_t msg[3 * PAGE];
+	size_t len = message(msg, 0, meta->epoch);
+
+	assert_int_equal(pwrite(fd, &old, 1, (off_t)first), 1);
+	assert_int_equal(pwrite(fd, &old, 1, (off_t)second), 1);
+	assert_int_equal(pool_journal_begin(p, 2 * piece, &err), 0);
+	assert_int_equal(meta->journal_off, off);
+	assert_int_equal(byte_at(fd, first), 0);
+	assert_int_equal(byte_at(fd, second), old);
+	for (uint64_t bytes = 0; bytes < piece; bytes += len)
+		assert_int_equal(pooljournal_append(pool_journal(p), msg, len, &err), 0);
+	assert_int_equal(byte_at(fd, second), 0);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+}
+
+/* Nor before a region is there for what comes first, whose own bytes are none of that. */
+static void
+test_its_space_holds_no_region_up(void **state)
+{
+	const uint64_t huge = 100ULL << 26, piece = 1ULL << 26;
+	const struct ring_geometry ring = {.lanes = 1, .slots = 2, .slot_size = PAGE};
+	int fd;
+
+	(void)state;
+	pool_old();
+	fd = file_open("p.repl");
+	for (unsigned pass = 0; pass < 8; pass++) {
+		struct pmem_map *map = NULL;
+		struct roundlog *log = NULL;
+		struct poolposition *record = NULL;
+		struct poolring *deposits = NULL;
+		struct pool *p = writer();
+
+		assert_int_equal(pool_map(p, true, &map, &err), 0);
+		assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+		cut_most = 0;
+		if (pass / 2 == 0)
+			assert_int_equal(pool_log_make(p, map, &log, &err), 0);
+		else if (pass / 2 == 1)
+			assert_int_equal(pool_record_make(p, &record, &err), 0);
+		else if (pass / 2 == 2)
+			assert_int_equal(pool_ring_make(p, &ring, &deposits, &err), 0);
+		if (!deposits)
+			journal_over(p, fd, piece);
+		assert_int_equal(file_size("p.repl"), huge);
+		assert_in_range(cut_most, 1, piece);
+		/* In order, or behind the back of who opens it next. */
+		if (pass % 2) {
+			assert_int_equal(pool_log_end(p, log, false, &err), 0);
+			assert_int_equal(pool_record_end(p, record, &err), 0);
+			assert_int_equal(pool_ring_end(p, deposits, map, false, &err), 0);
+		} else {
+			(void)roundlog_end(log, true, NULL);
+			poolposition_free(record);
+			poolring_free(deposits);
+		}
+		assert_int_equal(pool_close(p, pass % 2, &err), 0);
+		pmem_map_free(map);
+		p = writer();
+		while (pool_journal_tidy(p))
+			;
+		assert_int_equal(pool_close(p, true, &err), 0);
+		assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+		assert_in_range(cut_most, 1, piece);
+	}
+	(void)close(fd);
+}
+
+/* Nor is one that goes on held up by what is behind what it has; or that begins anew given that. */
+static void
+test_its_space_holds_no_resuming_up(void **state)
+{
+	const uint64_t huge = 100ULL << 26, piece = 1ULL << 26;
+	const uint8_t old = 0xff;
+	struct journal_kept kept[JOURNAL_KEPT_MIN];
+	struct pmem_map *map = NULL;
+	bool resumed, more = true;
+	uint64_t bytes, off;
+	struct pool *p;
+	unsigned count;
+	int fd;
+
+	(void)state;
+	pool_old();
+	p = writer_resuming();
+	stage_all(p);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	fd = file_open("p.repl");
+	assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+	p = writer_resuming();
+	assert_int_equal(pool_map(p, true, &map, &err), 0);
+	assert_int_equal(pool_journal_resume(p, PAGE, &resumed, &err), 0);
+	assert_true(resumed);
+	cut_most = 0;
+	while (more)
+		assert_int_equal(pool_journal_kept(p, map, kept, JOURNAL_KEPT_MIN, &count, &bytes,
+						   &more, &err),
+				 0);
+	assert_in_range(cut_most, 1, piece);
+	off = pool_get_info(p)->meta.journal_off + JOURNAL_DATA + 100;
+	assert_int_equal(pwrite(fd, &old, 1, (off_t)off), 1);
+	assert_int_equal(pool_journal_drop(p, &err), 0);
+	assert_int_equal(pool_journal_begin(p, PAGE, &err), 0);
+	assert_int_equal(byte_at(fd, off), 0);
+	pmem_map_free(map);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	(void)close(fd);
+}
+
+/* One that nobody goes on with: by one session after the other, as long as there is some. */
+static void
+test_its_space_comes_back_from_who_is_away(void **state)
+{
+	const uint64_t huge = 100ULL << 26;
+	struct timespec when[2] = {{.tv_nsec = UTIME_OMIT},
+				   {.tv_sec = time(NULL) - 8L * 24 * 3600}};
+	struct pool_store *next;
+	struct pool *p;
+	int fd;
+
+	(void)state;
+	pool_old();
+	p = writer_resuming();
+	stage_all(p);
+	assert_int_equal(pool_close(p, false, &err), 0);
+	fd = file_open("p.repl");
+	assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+	assert_int_equal(futimens(fd, when), 0);
+	(void)close(fd);
+	truncation_ns = NS_PER_S / 5;
+	assert_int_equal(pool_store_new(dir, &next, &err), 0);
+	pool_store_free(next);
+	truncation_ns = 0;
+	assert_in_range(file_size("p.repl"), SIDECAR_SIZE + 1, huge - 1);
+	/* Where all fits into a second. */
+	for (unsigned i = 0; i < 20 && file_size("p.repl") > SIDECAR_SIZE; i++) {
+		assert_int_equal(pool_store_new(dir, &next, &err), 0);
+		pool_store_free(next);
+	}
+	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_its_space_is_kept_a_while, setup, world_free),
+		cmocka_unit_test_setup_teardown(test_its_space_is_given_back, setup, world_free),
+		cmocka_unit_test_setup_teardown(test_its_space_holds_nobody_up, setup, world_free),
+		cmocka_unit_test_setup_teardown(test_its_space_holds_no_region_up, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(test_its_space_holds_no_resuming_up, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(test_its_space_comes_back_from_who_is_away, setup,
+						world_free),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
