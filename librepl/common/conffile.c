@@ -232,24 +232,16 @@ static int
 unknown_key(const struct conffile_key *keys, size_t count, const char *section, const char *name,
 	    struct err *e)
 {
-	char name_text[SHOWN_MAX + 4], section_text[SHOWN_MAX + 4], list[512] = "";
-	bool section_known = false;
+	char text[SHOWN_MAX + 4], list[512] = "";
 
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(keys[i].section, section) != 0)
-			continue;
-		section_known = true;
-		list_append(list, sizeof(list), keys[i].name);
-	}
-	(void)shown(name, name_text);
-	if (section_known)
-		return err_set(e, REPL_E_CONFIG, "key '%s': unknown; the keys are: %s", name_text,
-			       list);
+	(void)shown(name, text);
 	if (!*section)
-		return err_set(e, REPL_E_CONFIG, "key '%s': stands before the section [%s]",
-			       name_text, keys[0].section);
-	return err_set(e, REPL_E_CONFIG, "key '%s': section [%s] is unknown, it should be [%s]",
-		       name_text, shown(section, section_text), keys[0].section);
+		return err_set(e, REPL_E_CONFIG, "key '%s': stands before the section [%s]", text,
+			       keys[0].section);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(keys[i].section, section) == 0)
+			list_append(list, sizeof(list), keys[i].name);
+	return err_set(e, REPL_E_CONFIG, "key '%s': unknown; the keys are: %s", text, list);
 }
 
 /* The row's index, or count. */
@@ -296,6 +288,29 @@ fail(struct conffile *f, int rc)
 	(void)err_prefix(f->e, "%s:%u", f->path, f->line);
 }
 
+/* inih names a section to the handler with its keys alone. */
+static bool
+is_section(const struct conffile *f, const char *name, size_t len)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (strlen(f->keys[i].section) == len && memcmp(f->keys[i].section, name, len) == 0)
+			return true;
+	return false;
+}
+
+static int
+unknown_section(const struct conffile *f, const char *name, size_t len)
+{
+	char text[SHOWN_MAX + 4], copy[SHOWN_MAX + 2];
+
+	if (len > sizeof(copy) - 1)
+		len = sizeof(copy) - 1;
+	memcpy(copy, name, len);
+	copy[len] = '\0';
+	return err_set(f->e, REPL_E_CONFIG, "section [%s] is unknown, it should be [%s]",
+		       shown(copy, text), f->keys[0].section);
+}
+
 /* What inih would cut or overlook without a word. Returns true after fail(). */
 static bool
 refuse_line(struct conffile *f, const char *line, size_t len)
@@ -317,10 +332,12 @@ refuse_line(struct conffile *f, const char *line, size_t len)
 		return false; /* inih refuses it */
 	for (rest = close + 1; rest < end && (*rest == ' ' || *rest == '\t'); rest++)
 		;
-	if (rest == end || (*rest == ';' && rest > close + 1))
-		return false;
-	fail(f, err_set(f->e, REPL_E_CONFIG, "text after a [section]: give it a line of its own"));
-	return true;
+	if (rest != end && (*rest != ';' || rest == close + 1))
+		fail(f, err_set(f->e, REPL_E_CONFIG,
+				"text after a [section]: give it a line of its own"));
+	else if (!is_section(f, line + 1, (size_t)(close - line - 1)))
+		fail(f, unknown_section(f, line + 1, (size_t)(close - line - 1)));
+	return f->rc != 0;
 }
 
 static bool

@@ -178,7 +178,11 @@ unknown_names_are_refused(void **state)
 	refuse("[s]\nnumber = 1\nnumer = 1\n", ":3: key 'numer': unknown; the keys are: text, "
 					       "path, number, size, choice, call, list");
 	refuse("number = 1\n", ":1: key 'number': stands before the section [s]");
-	refuse("[t]\n\nnumber = 1\n", ":3: key 'number': section [t] is unknown, it should be [s]");
+	refuse("[t]\n\nnumber = 1\n", ":1: section [t] is unknown, it should be [s]");
+	refuse("[s]\nnumber = 1\n[t]\n", ":3: section [t] is unknown, it should be [s]");
+	refuse("[]\n", ":1: section [] is unknown, it should be [s]");
+	refuse("[ s]\n", ":1: section [ s] is unknown, it should be [s]");
+	refuse("[s ; t]\n", ":1: section [s ; t] is unknown, it should be [s]");
 }
 
 static void
@@ -314,7 +318,8 @@ what_is_wrong_in_a_long_line_is_told(void **state)
 	(void)snprintf(data, sizeof(data), "[s]\n%0500d\ntext = a\n", 7);
 	refuse(data, ":2: neither 'key = value' nor [section] nor a comment");
 	(void)snprintf(data, sizeof(data), "[%0500d]\ntext = a\n", 7);
-	refuse(data, ":1: neither 'key = value' nor [section] nor a comment");
+	refuse(data, ":1: section [0000000000000000000000000000000000000000000000000000000000000000"
+		     "0000000000000000...] is unknown, it should be [s]");
 	(void)snprintf(data, sizeof(data), "[s]\ntext = %0500d\ntext = a\n", 7);
 	refuse(data, ":3: key 'text': given before in line 2");
 	(void)snprintf(data, sizeof(data), "[s]\ntext ;a = %0500d\n", 7);
