@@ -205,7 +205,7 @@ EXPORT int
 ftruncate(int fd, off_t len)
 {
 	struct stat before;
-	bool any = pools_any() && fstat(fd, &before) == 0;
+	bool any = pools_any() && !OURS && fstat(fd, &before) == 0;
 	int rc;
 
 	if (any)
@@ -222,7 +222,7 @@ EXPORT int
 truncate(const char *path, off_t len)
 {
 	struct stat before;
-	bool any = pools_any() && stat(path, &before) == 0;
+	bool any = pools_any() && !OURS && stat(path, &before) == 0;
 	int rc;
 
 	if (any)
@@ -265,7 +265,7 @@ fallocate(int fd, int mode, off_t off, off_t len)
 {
 	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 	struct stat before, now;
-	bool any = pools_any() && fstat(fd, &before) == 0;
+	bool any = pools_any() && !OURS && fstat(fd, &before) == 0;
 	uint64_t end = UINT64_MAX;
 	int rc;
 
@@ -304,7 +304,7 @@ EXPORT int
 posix_fallocate(int fd, off_t off, off_t len)
 {
 	struct stat before, now;
-	bool any = pools_any() && fstat(fd, &before) == 0;
+	bool any = pools_any() && !OURS && fstat(fd, &before) == 0;
 	int rc;
 
 	if (!next_allocate)

@@ -874,7 +874,7 @@ pools_changed(const struct stat *file, uint64_t from, uint64_t to)
 
 	for (unsigned i = 0; i < pool_count; i++)
 		pool_changed(&pools[i], file, from, to, amid);
-	if (!amid)
+	if (!amid && thread_flushed())
 		thread_drain();
 	calm_end(calm);
 }

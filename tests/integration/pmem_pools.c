@@ -7,6 +7,8 @@
  *           does not answer
  *   serves  children use them, which their parent has open; the target of FILE is stopped before
  *           FILE.go is there, until it says "on"
+ *   closes  one of FILE's targets has stopped when FILE.go is there, and does not get what is made
+ *           durable last, before FILE is unmapped
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -150,6 +152,19 @@ serves(const char *path, char *first, char *second)
 	return took;
 }
 
+static int
+closes(const char *path, char *first)
+{
+	uint64_t begin;
+
+	file_wait(name(path, ".go"));
+	begin = now_ns();
+	(void)put(first);
+	check(munmap(first, SIZE) == 0, "munmap");
+	(void)printf("%llu ms\n", (unsigned long long)((now_ns() - begin) / 1000000));
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -170,5 +185,7 @@ main(int argc, char **argv)
 		return forks(argv[2], first, second);
 	if (strcmp(argv[1], "serves") == 0)
 		return serves(argv[2], first, second);
+	if (strcmp(argv[1], "closes") == 0)
+		return closes(argv[2], first);
 	return 2;
 }

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Of two pools in one program each is used as if the other one were not there: a fork that waits for one that is being opened
-# holds up nobody who persists in the other, nor does one's target that has stopped those whom the program serves the other.
+# holds up nobody who persists in the other, nor does one's target that has stopped those whom the program serves the other; and
+# one that is closed is not waited for by those who lose a replica of it.
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
@@ -45,3 +46,19 @@ status=$?
 kill -CONT $sessions
 [ $status -eq 0 ] || fail "serves: $(cat "$TMP/serves.out")"
 wait $program || fail "serves ends with $?: $(cat "$TMP/serves.out")"
+
+(pools closes "$T" --set ack=quorum --replica "$T/closes.b" --replica "$T/closes.c") >"$TMP/closes.out" 2>&1 &
+program=$!
+PIDS="$PIDS $program"
+: >"$TMP/closes.second"
+wait_for 10 grep -q second "$TMP/closes.out" || fail "closes: $(cat "$TMP/closes.out")"
+session=$(for pid in $(children "$SERVE_PID"); do children "$pid"; done | while read -r pid; do
+	grep -q "/closes.c$" "/proc/$pid/maps" && echo "$pid"
+done)
+signalled STOP "$session" || fail "no session"
+: >"$TMP/closes.go"
+wait_for 30 gone $program
+status=$?
+kill -CONT "$session"
+[ $status -eq 0 ] || fail "closes does not end: $(cat "$TMP/closes.out")"
+wait $program || fail "closes ends with $?: $(cat "$TMP/closes.out")"
