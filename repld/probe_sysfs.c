@@ -192,6 +192,24 @@ rnic_each(const char *sysfs, bool (*each)(const char *sysfs, const char *name, v
 	return count;
 }
 
+/* An adapter whose driver has the processor store what arrives, or may: also as a hypervisor's. */
+static bool
+rnic_is_copied(const char *sysfs, const char *name)
+{
+	static const char *const drivers[] = {"hfi1", "ib_qib", "vmw_pvrdma"};
+	char below[300];
+	char root[PATH_MAX];
+	char driver[PATH_MAX];
+
+	(void)snprintf(below, sizeof(below), "class/infiniband/%s/device/driver", name);
+	if (!sysfs_resolve(sysfs, below, root, driver))
+		return false;
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
+		if (strcmp(strrchr(driver, '/') + 1, drivers[i]) == 0)
+			return true;
+	return false;
+}
+
 /* A soft RNIC may have any name, but it never hangs on a bus. */
 static bool
 rnic_is_soft(const char *sysfs, const char *name)
@@ -202,7 +220,8 @@ rnic_is_soft(const char *sysfs, const char *name)
 
 	(void)snprintf(below, sizeof(below), "class/infiniband/%s", name);
 	return strncmp(name, "rxe", 3) == 0 || strncmp(name, "siw", 3) == 0 ||
-	       !sysfs_resolve(sysfs, below, root, device) || strstr(device, "/virtual/");
+	       !sysfs_resolve(sysfs, below, root, device) || strstr(device, "/virtual/") ||
+	       rnic_is_copied(sysfs, name);
 }
 
 /* By node_type: "1: CA" of InfiniBand and RoCE, "4: RNIC" of iWARP; -1 for others. */

@@ -302,6 +302,33 @@ soft_rnics_are_software(void **state)
 	assert_known(run_as(m, "verbs", -1), PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE);
 }
 
+/* They hang on a bus and say "1: CA", and their drivers copy all that comes. */
+static void
+adapters_without_placement_are_software(void **state)
+{
+	static const char *const drivers[] = {"hfi1", "ib_qib", "vmw_pvrdma"};
+	struct machine *m = *state;
+	char name[32], device[64], path[128], to[128];
+
+	put_rnic(m, "mlx5_0", PORT "/0000:17:00.0", "1: CA\n");
+	put_file(m, "", "sys/bus/pci/drivers/mlx5_core/bind");
+	put_link(m, "sys/devices/" PORT "/0000:17:00.0/driver", "sys/bus/pci/drivers/mlx5_core");
+	assert_known(run_as(m, "verbs", -1), PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB);
+	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
+		(void)snprintf(name, sizeof(name), "%s_0", drivers[i]);
+		(void)snprintf(device, sizeof(device), PORT2 "/0000:65:00.%zu", i);
+		put_rnic(m, name, device, "1: CA\n");
+		(void)snprintf(to, sizeof(to), "sys/bus/pci/drivers/%s", drivers[i]);
+		put_file(m, "", "%s/bind", to);
+		(void)snprintf(path, sizeof(path), "sys/devices/%s/driver", device);
+		put_link(m, path, to);
+		assert_known(run_as(m, "verbs", -1), PROFILE_F_PROVIDER, PROFILE_PROVIDER_SOFTWARE);
+		(void)snprintf(path, sizeof(path), "%s/sys/class/infiniband/%s", m->base, name);
+		assert_int_equal(unlink(path), 0);
+		assert_known(run_as(m, "verbs", -1), PROFILE_F_PROVIDER, PROFILE_PROVIDER_IB);
+	}
+}
+
 /* ---- DDIO ---- */
 
 #define CONFIG_SIZE 4096
@@ -618,6 +645,7 @@ main(void)
 		MACHINE_TEST(stacked_devices_must_agree),
 		MACHINE_TEST(provider_class_is_that_of_the_least_device),
 		MACHINE_TEST(soft_rnics_are_software),
+		MACHINE_TEST(adapters_without_placement_are_software),
 		MACHINE_TEST(ddio_is_off_only_by_the_exact_bits),
 		MACHINE_TEST(ddio_must_be_off_at_every_port),
 		MACHINE_TEST(ddio_registers_of_other_processors_prove_nothing),
