@@ -231,11 +231,15 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 static RPMEMpool *
 pool_started(RPMEMpool *p, int rc)
 {
+	int errnum;
+
 	if (!rc)
 		return p;
 	(void)report_repl(rc, p->target);
+	errnum = errno;
 	(void)repl_close(p->r);
 	free(p);
+	errno = errnum;
 	return NULL;
 }
 

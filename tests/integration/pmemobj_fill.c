@@ -11,6 +11,7 @@
  *                                          not come to an end meanwhile; SIGTERM ends it
  *   pmemobj_fill check FILE LAYOUT         walk all objects, print count and checksum
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -164,7 +165,7 @@ main(int argc, char **argv)
 	else
 		pop = pmemobj_open(argv[2], argv[3]);
 	if (!pop) {
-		(void)fprintf(stderr, "%s: %s\n", argv[2], pmemobj_errormsg());
+		(void)fprintf(stderr, "%s: %s: %s\n", argv[2], strerror(errno), pmemobj_errormsg());
 		return 1;
 	}
 	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream, steps ? 1 : PER_TX,
