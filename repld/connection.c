@@ -365,7 +365,10 @@ connection_open_channel(ssh_session session, void *arg)
 	return c->channel;
 }
 
-/* The socket becomes libssh's. */
+/*
+ * The socket becomes libssh's, which on a blocking one waits in send(2) for a client that reads
+ * nothing: no end is noticed then, of the session or of the daemon.
+ */
 static bool
 connection_accept(struct connection *c)
 {
@@ -375,7 +378,7 @@ connection_accept(struct connection *c)
 	c->bind = ssh_bind_new();
 	c->ssh = ssh_new();
 	c->event = ssh_event_new();
-	if (!c->bind || !c->ssh || !c->event || !key)
+	if (!c->bind || !c->ssh || !c->event || !key || fcntl(c->p->fd, F_SETFL, O_NONBLOCK) < 0)
 		return false;
 	/* No settings but ours: not those of /etc/ssh. */
 	if (ssh_bind_options_set(c->bind, SSH_BIND_OPTIONS_PROCESS_CONFIG, &no) < 0 ||
