@@ -7,7 +7,6 @@
 
 #include "control.h"
 #include "describe.h"
-#include "log.h"
 #include "provider.h"
 #include "report.h"
 #include "wire.h"
@@ -120,13 +119,7 @@ handle_ping(struct state *s, struct json_object *params, struct reply *r)
 	/* A heartbeat is never refused for what it carries. */
 	if (json_object_object_get_ex(params, "report", &report))
 		state_report(s, report_check(report));
-	/* What goes to files without a name is on nobody's replica. */
-	if (s->pool && s->write && pool_check_files(s->pool, &r->err)) {
-		log_warning("%s", r->err.text);
-		s->bye = true;
-		return r->err.code;
-	}
-	return REPL_OK;
+	return s->pool && s->write ? state_check_files(s, &r->err) : REPL_OK;
 }
 
 int

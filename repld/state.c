@@ -222,12 +222,27 @@ out:
 	return rc;
 }
 
+int
+state_check_files(struct state *s, struct err *e)
+{
+	int rc = pool_check_files(s->pool, e);
+
+	if (!rc)
+		return 0;
+	log_warning("%s", e->text);
+	s->bye = true;
+	return rc;
+}
+
 /* Whatever may be refused: behind this step a replica that does not grow is lost. */
 static int
 grow_prepare(struct state *s, uint64_t size, struct err *e)
 {
-	int rc = s->data ? data_grow_check(s->data, size, e) : 0;
+	/* First: what was cut off would be zeros again, and the file whole. */
+	int rc = state_check_files(s, e);
 
+	if (!rc && s->data)
+		rc = data_grow_check(s->data, size, e);
 	if (rc)
 		return rc;
 	if (size > pmem_map_room(s->map))

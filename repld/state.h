@@ -121,9 +121,16 @@ void state_heard(struct state *s);
 void state_quiet(struct state *s);
 
 /*
+ * pool_check_files() of the pool, open for writing. What goes to files without a name is on
+ * nobody's replica, nor what goes to a file that was cut: where it fails the session ends.
+ */
+int state_check_files(struct state *s, struct err *e);
+
+/*
  * Let the pool, open for writing, grow to size bytes. With prepare only so far
  * that growing to it can't fail for want of space; to the size that the pool has
- * gives that up again. REPL_E_NOSPC, REPL_E_LIMIT: all is as before.
+ * gives that up again. REPL_E_NOSPC, REPL_E_LIMIT: all is as before. Of files that are not what
+ * they were it is as state_check_files().
  */
 int state_pool_grow(struct state *s, uint64_t size, bool prepare, struct err *e);
 

@@ -53,11 +53,12 @@ grow_remote(struct repl *r, unsigned i)
 	return atomic_load(&r->replicas[i].lost) ? NULL : r->replicas[i].remote;
 }
 
+/* A target whose pool is not found any more has ended the session with that. */
 static bool
 grow_is_loss(int status)
 {
 	return status == REPL_E_LOST || status == REPL_E_TIMEOUT || status == REPL_E_UNREACHABLE ||
-	       status == REPL_E_PROTOCOL;
+	       status == REPL_E_PROTOCOL || status == REPL_E_NOT_FOUND;
 }
 
 static void

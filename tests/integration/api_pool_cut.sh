@@ -21,7 +21,7 @@ given_up() {
 }
 
 reason() {
-	[ "$(ctl --json status "$TMP/p" | member replicas.0.reason)" = "$1" ]
+	[ "$(ctl --json status "$TMP/${2:-p}" | member replicas.0.reason)" = "$1" ]
 }
 
 # whole_again WHAT: it comes back, and nothing that was not written again is missing.
@@ -57,5 +57,31 @@ ok persist 0 4096 4096
 mv "$TMP/old" "$pools/p"
 wait_for 10 given_up || fail "replaced: still called up to date: $TEXT"
 whole_again replaced
+ok close
+
+# What was cut does not come back as zeros with a growth that the heartbeat has not been before.
+configure "$(pool g)"
+ok set lanes 2
+ok set reconnect-min 100
+ok set reconnect-max 200
+ok set heartbeat-timeout 60000
+ok set heartbeat-interval 20000
+ok map "$TMP/g" $MIB
+ok open 1
+ok put 0 $MIB 5
+ok persist 0 0 $MIB
+truncate -s 64K "$pools/g"
+ok extend $((2 * MIB))
+refused REPL_E_CORRUPT "replica 0: .*'g': its file was cut to 65536 bytes of $MIB" grow $((2 * MIB))
+[ "$(stat -c %s "$pools/g")" = 65536 ] || lost "what was cut is zeros now"
+ok put 0 64 6
+ok persist 0 0 64
+wait_for 10 given_up || fail "cut and grown: still called up to date: $TEXT"
+wait_for 10 reason damaged g || fail "cut and grown: $(ctl why "$TMP/g")"
+truncate -s $MIB "$pools/g"
+wait_for 20 established 0 || fail "cut and grown: it does not come back: $TEXT"
+ok grow $((2 * MIB))
+ok compare 0
+same
 ok close
 stop_api

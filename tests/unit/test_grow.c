@@ -302,6 +302,23 @@ a_loss_on_the_way_fails_the_call_where_the_policy_says_so(void **state)
 	range_free(r);
 }
 
+/* Of one that is damaged the program is told. */
+static void
+growth_goes_on_without_a_pool_that_is_gone(void **state)
+{
+	struct repl *r = range_new();
+
+	(void)state;
+	remotes[1].refuses = REPL_E_CORRUPT;
+	assert_int_equal(repl_grow(r, LARGER), REPL_E_CORRUPT);
+	assert_int_equal(atomic_load(&r->size), SIZE);
+	remotes[1].refuses = REPL_E_NOT_FOUND;
+	assert_int_equal(repl_grow(r, LARGER), 0);
+	assert_int_equal(atomic_load(&r->replicas[1].lost), REPL_E_NOT_FOUND);
+	assert_int_equal(remotes[0].size, LARGER);
+	range_free(r);
+}
+
 /* An asynchronous one, or one of more than a quorum. */
 static void
 the_loss_of_one_that_no_drain_needs_fails_no_call(void **state)
@@ -334,6 +351,7 @@ main(void)
 		cmocka_unit_test(a_length_that_is_not_on_media_is_recorded_nowhere),
 		cmocka_unit_test(one_that_is_lost_fails_the_call_where_the_policy_says_so),
 		cmocka_unit_test(a_loss_on_the_way_fails_the_call_where_the_policy_says_so),
+		cmocka_unit_test(growth_goes_on_without_a_pool_that_is_gone),
 		cmocka_unit_test(the_loss_of_one_that_no_drain_needs_fails_no_call),
 	};
 
