@@ -37,7 +37,28 @@ replica_create(struct repl *r, struct remote *remote, const char *pool, unsigned
 	return remote_call(remote, "pool.create", params, NULL, e);
 }
 
-/* The range has grown since the replica was its copy: it follows. */
+/* Whether it holds nothing but what is known to be here, too: else it may be the only copy. */
+static bool
+replica_spare(struct repl *r, const struct remote *remote)
+{
+	struct judge_input in = {.replica = &remote_info(remote)->meta};
+	struct sidecar local;
+	struct judgement j;
+
+	pthread_mutex_lock(&r->lock);
+	local = r->local.meta;
+	/* A file of zeros is not what its record speaks of. */
+	if (r->ready || (r->local.present && !r->blank))
+		in.local = &local;
+	pthread_mutex_unlock(&r->lock);
+	replica_judge(&in, &j);
+	return j.verdict != JUDGE_REFUSE;
+}
+
+/*
+ * The range has grown since the replica was its copy: it follows. Not one that is going to be
+ * refused, which is left as it is.
+ */
 static int
 replica_follow(struct repl *r, struct remote *remote, struct err *e)
 {
@@ -52,7 +73,7 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 	pthread_mutex_unlock(&r->lock);
 	if (!known || meta->pool_size >= r->size)
 		return 0;
-	if (relation != GEN_EQUAL && relation != GEN_AHEAD)
+	if ((relation != GEN_EQUAL && relation != GEN_AHEAD) || !replica_spare(r, remote))
 		return 0;
 	rc = remote_pool_grow(remote, r->size, false, clock_deadline(remote_op_timeout_ms(remote)),
 			      e);
@@ -188,22 +209,21 @@ repl_connect_ms(const struct repl_config *c)
 	return c->connect_timeout_ms > c->op_timeout_ms ? c->connect_timeout_ms : c->op_timeout_ms;
 }
 
-/* Whether it holds nothing but what is known to be here, too: else it may be the only copy. */
-static bool
-replica_spare(struct repl *r, const struct remote *remote)
+/* The file may have been made anew, larger, beside the record of a lost one. */
+static int
+replica_outgrown_by_zeros(const struct repl *r, const struct remote *remote, const char *word,
+			  struct err *e)
 {
-	struct judge_input in = {.replica = &remote_info(remote)->meta};
-	struct sidecar local;
-	struct judgement j;
+	size_t size = atomic_load(&r->size);
+	char take[REPLICA_TAKE_MAX];
 
-	pthread_mutex_lock(&r->lock);
-	local = r->local.meta;
-	/* A file of zeros is not what its record speaks of. */
-	if (r->ready || (r->local.present && !r->blank))
-		in.local = &local;
-	pthread_mutex_unlock(&r->lock);
-	replica_judge(&in, &j);
-	return j.verdict != JUDGE_REFUSE;
+	replica_take_by(r, word, take);
+	return err_set(e, REPL_E_DIVERGED,
+		       "the local file holds nothing but zeros, though by its record it was "
+		       "written, and the replica has %" PRIu64 " bytes, the local range %zu; "
+		       "nothing was changed. To take the replica's data: %s; where zeros are "
+		       "what was written: replctl grow %s --size %zu",
+		       remote_info(remote)->meta.pool_size, size, take, word, size);
 }
 
 /*
@@ -221,6 +241,8 @@ replica_check_size(struct repl *r, const struct remote *remote, struct err *e)
 		return 0;
 	target_format(remote_target(remote), text, sizeof(text));
 	(void)text_quote(text, word, sizeof(word));
+	if (theirs < size && r->blank && !replica_spare(r, remote))
+		return replica_outgrown_by_zeros(r, remote, word, e);
 	if (theirs < size)
 		(void)snprintf(next, sizeof(next),
 			       "replctl grow %s --size %zu, if it is the right one", word, size);

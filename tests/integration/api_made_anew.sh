@@ -14,10 +14,10 @@ begin() {
 	ok map "$TMP/p" $((4 * MIB))
 }
 
-# anew: the file has gone, its record has not, and the program makes one.
+# anew MEBIBYTES: the file has gone, its record has not, and the program makes one.
 anew() {
 	rm "$TMP/p"
-	ok map "$TMP/p" $((4 * MIB))
+	ok map "$TMP/p" $(($1 * MIB))
 }
 
 # kept: the replica is what it was.
@@ -49,7 +49,12 @@ for crash in compare dirty-map; do
 		wait_for 20 no_sessions || fail "the session stays"
 		cp "$file" "$TMP/kept"
 		generation=$(ctl info --json "$T/p" | member generation)
-		anew
+		# Not even larger.
+		anew 8
+		refused REPL_E_DIVERGED "zeros.*nothing was changed.*replctl restore --force $T/p FILE" open 1
+		wait_for 20 no_sessions || fail "the session stays"
+		kept
+		anew 4
 		refused REPL_E_DIVERGED "zeros.*nothing was changed.*replctl restore --force $T/p FILE" open 1
 		wait_for 20 no_sessions || fail "the session stays"
 		kept
