@@ -225,18 +225,33 @@ dirty_note_bases(struct dirty *d)
 	pthread_mutex_unlock(&d->io_lock);
 }
 
+/* The region that there is tells no more than what replicas have: no longer than the one to be. */
+static bool
+bases_stay(struct dirty *d)
+{
+	d->bases = true;
+	if (region_write_header(d, NULL))
+		return false;
+	region_trim(d);
+	return true;
+}
+
 /* A writer that has closed leaves a region that is right, or none. */
 static void
 region_close(struct dirty *d)
 {
+	bool bases = d->bases && d->region.off && d->region.off == d->local->meta.dirty_off;
+
 	/* It may have come back, and what is wrong with it is not written again. */
 	atomic_store(&d->broken, false);
 	atomic_store(&d->broken_told, false);
 	/* Its activity log is no writer's any more: of what one writes that comes later it says
 	 * nothing. */
 	d->keep = d->bases = false;
+	if (any_tracked(d) && (!region_rebuild(d, NULL) || (bases && bases_stay(d))))
+		return;
 	/* Where that fails, or there is none, it goes with the word that the writer has closed. */
-	if (any_tracked(d) ? region_rebuild(d, NULL) != 0 : d->local->meta.dirty_len > 0)
+	if (any_tracked(d) || d->local->meta.dirty_len > 0)
 		(void)region_disown(d, NULL);
 }
 

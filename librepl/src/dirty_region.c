@@ -384,7 +384,9 @@ region_prepare(struct dirty *d, struct range *at, struct err *e)
 	struct dirtypage_header layout = {
 		.count = d->count,
 		.shift = d->shift,
-		.extent_shift = atomic_load(&d->activity.log.shift),
+		/* A log that nobody keeps has not grown with the pool. */
+		.extent_shift = d->keep ? atomic_load(&d->activity.log.shift)
+					: dirtypage_extent_shift(d->pool_size),
 		/* What lies behind is dirty: so there are no maps to write. */
 		.pool_size =
 			d->bases && d->pool_size > DIRTYPAGE_SIZE ? DIRTYPAGE_SIZE : d->pool_size,

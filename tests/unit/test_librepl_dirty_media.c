@@ -2,10 +2,13 @@
 /* What the region of the sidecar tells after a close, a kill and a change of configuration. */
 #include "unit.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "dirty_impl.h"
@@ -20,6 +23,18 @@ static const struct gen_id gen_a = {{1}}, gen_b = {{2}};
 
 static char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], sidecar[TEMPDIR_MAX + 16];
 static struct repl_config config;
+static uint64_t pool_size; /* that a handle is opened with */
+
+/* A disk without room for another region, where it has some for what is written in place. */
+static bool disk_full;
+
+int
+posix_fallocate(int fd, off_t off, off_t len)
+{
+	if (disk_full)
+		return ENOSPC;
+	return syscall(SYS_fallocate, fd, 0, off, len) ? errno : 0;
+}
 
 static int
 setup(void **state)
@@ -29,6 +44,8 @@ setup(void **state)
 	(void)snprintf(file, sizeof(file), "%s/pool", dir);
 	(void)snprintf(sidecar, sizeof(sidecar), "%s.repl", file);
 	memset(&config, 0, sizeof(config));
+	pool_size = POOL;
+	disk_full = false;
 	config.target_count = 2;
 	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
 		(void)snprintf(config.targets[i].host, sizeof(config.targets[i].host), "h%u", i);
@@ -51,14 +68,14 @@ handle_begin(struct local *l)
 	bool crashed;
 
 	local_init(l);
-	assert_int_equal(local_open(l, file, POOL, NULL), 0);
+	assert_int_equal(local_open(l, file, pool_size, NULL), 0);
 	if (!l->present) {
 		assert_int_equal(local_new_id(&l->meta.pool_uuid, NULL), 0);
-		l->meta.pool_size = POOL;
+		l->meta.pool_size = pool_size;
 		l->meta.generation.current = gen_a;
 	}
 	crashed = l->meta.writer_open;
-	assert_int_equal(dirty_open(l, &config, POOL, crashed, &d, NULL), 0);
+	assert_int_equal(dirty_open(l, &config, pool_size, crashed, &d, NULL), 0);
 	l->meta.state = SIDECAR_UP_TO_DATE;
 	l->meta.writer_open = true;
 	dirty_begin(d);
@@ -379,6 +396,74 @@ a_larger_pool_is_dirty_behind_the_old_end(void **state)
 	handle_kill(&l, d);
 }
 
+/* Beyond what the extents of its first size tell, with after-crash = compare. */
+static void
+what_a_replica_has_is_known_after_a_growth(void **state)
+{
+	struct gen_id base;
+	struct local l;
+	struct dirty *d;
+
+	(void)state;
+	pool_size = 8 * 1024 * MIB;
+	d = handle_open(&l);
+	assert_int_equal(dirty_track(d, 0, &gen_b), 0);
+	dirty_note_bases(d);
+	dirty_mark(d, 0, MIB, 1);
+	pool_size = l.meta.pool_size = 20 * 1024 * MIB;
+	assert_int_equal(dirty_grow(d, pool_size, NULL), 0);
+	dirty_mark(d, 0, pool_size - 1, 1);
+	handle_close(&l, d);
+	d = handle_open(&l);
+	assert_true(dirty_base(d, 0, &base));
+	assert_true(gen_id_equal(&base, &gen_b));
+	assert_int_equal(dirty_found(d, 0, &gen_b), DIRTY_TRUSTED);
+	assert_true(has(d, 0, MIB) && has(d, 0, pool_size - dirty_grain(d)));
+	assert_int_equal(dirty_bytes(d, 0), 2 * dirty_grain(d));
+	handle_close(&l, d);
+}
+
+/* There is no room for all that is known at a close: then as much as after a kill. */
+static void
+what_a_replica_has_is_known_after_a_close_on_a_full_disk(void **state)
+{
+	struct gen_id base;
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	dirty_note_bases(d);
+	/* Of this one nothing was noted. */
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	disk_full = true;
+	handle_close(&l, d);
+	assert_int_equal(sidecar_length(), SIDECAR_SIZE + BASES_SIZE);
+	disk_full = false;
+	for (unsigned i = 0; i < 2; i++) {
+		d = handle_open(&l);
+		assert_true(dirty_base(d, 1, &base) && gen_id_equal(&base, &gen_b));
+		assert_true(dirty_base(d, 0, &base) && gen_id_equal(&base, &gen_a));
+		assert_int_equal(dirty_found(d, 1, &gen_b), DIRTY_UNTRUSTED);
+		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
+		handle_close(&l, d);
+	}
+	/* Where nothing was noted nothing is known. */
+	d = handle_open(&l);
+	dirty_untrack(d, 0);
+	dirty_untrack(d, 1);
+	handle_close(&l, d);
+	d = handle_open(&l);
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	disk_full = true;
+	handle_close(&l, d);
+	assert_int_equal(sidecar_length(), SIDECAR_SIZE);
+	disk_full = false;
+	d = handle_open(&l);
+	assert_false(dirty_base(d, 1, &base));
+	handle_close(&l, d);
+}
+
 static void
 file_flip(uint64_t off)
 {
@@ -682,6 +767,10 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_crashes, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_a_growth, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(
+			what_a_replica_has_is_known_after_a_close_on_a_full_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_log_is_its_own_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),
