@@ -56,7 +56,10 @@ struct data_counters {
 /* Opens the port, makes tokens and key, starts the thread. */
 int data_new(const struct data_params *p, struct data **out, struct err *e);
 
-/* Whether the pool may grow to that size; REPL_E_LIMIT if there would be too many regions. */
+/*
+ * Whether the pool may grow to that size; REPL_E_LIMIT if there would be too many regions, or more
+ * to be registered than the limit of locked memory allows.
+ */
 int data_grow_check(const struct data *d, uint64_t size, struct err *e);
 
 /*

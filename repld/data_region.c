@@ -25,11 +25,13 @@ data_register(struct data *d, struct commit *c, const struct wire_entry *en)
 	/* What an RNIC can't have it can't read: a lane does so through its window. */
 	if (!d->params.rma && d->rdma)
 		return REPL_E_INVAL;
-	if (fab_server_register(d->server, (unsigned)en->off, pool + r.off, r.len, write, &e))
+	if (fab_server_register(d->server, (unsigned)en->off, pool + r.off, r.len, write, &e)) {
 		log_error("region %u: %s", (unsigned)en->off, e.text);
-	else
-		c->has_key = fab_server_place(d->server, (unsigned)en->off, &c->at);
-	return e.code;
+		return e.code;
+	}
+	regions_set_ready(&d->regions, (unsigned)en->off);
+	c->has_key = fab_server_place(d->server, (unsigned)en->off, &c->at);
+	return 0;
 }
 
 /* What went before on the lane is in memory, if not yet durable: so it is read. */
@@ -45,10 +47,25 @@ data_fetch(struct data *d, struct commit *c, const struct wire_entry *en)
 	return 0;
 }
 
+/* What is not registered so far of a pool of that size. */
+static uint64_t
+data_to_register(const struct data *d, uint64_t size)
+{
+	struct range r;
+
+	for (unsigned i = 0; (r = regions_get(&d->regions, i)).len; i++)
+		size -= regions_is_ready(&d->regions, i) ? r.len : 0;
+	return size;
+}
+
 int
 data_grow_check(const struct data *d, uint64_t size, struct err *e)
 {
-	return regions_grow_check(&d->regions, size, e);
+	int rc = regions_grow_check(&d->regions, size, e);
+
+	if (rc || !d->params.rma)
+		return rc;
+	return fab_server_can_pin(d->server, data_to_register(d, size), e);
 }
 
 int

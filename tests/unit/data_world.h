@@ -262,13 +262,13 @@ fab_server_place(const struct fab_server *s, unsigned region, struct regions_pla
 	return false;
 }
 
+static uint64_t pin_max; /* besides what is registered; 0: any */
+
 int
 fab_server_can_pin(const struct fab_server *s, uint64_t len, struct err *e)
 {
 	(void)s;
-	(void)len;
-	(void)e;
-	return 0;
+	return pin_max && len > pin_max ? err_set(e, REPL_E_LIMIT, "too much is locked") : 0;
 }
 
 bool
@@ -516,6 +516,8 @@ arrive_register(uint64_t seq, uint64_t region)
 /* What the session's own thread does before the messages are seen. */
 static int others_sync;
 static uint64_t grow_to;
+static uint64_t grow_ask; /* when all was taken, and what is said to it */
+static int grow_answer;
 static uint64_t position; /* known at the end */
 static struct pooljournal *the_journal;
 static bool pool_is_sparse;
@@ -555,6 +557,8 @@ serve_as(struct pmem_map *pool, bool write)
 		(void)sched_yield();
 	while (fabric.endless && !atomic_load(&fabric.port_closed))
 		(void)sched_yield();
+	if (grow_ask)
+		grow_answer = data_grow_check(d, grow_ask, NULL);
 	data_stop(d);
 	position = data_position(d);
 	data_free(d);

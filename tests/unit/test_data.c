@@ -202,6 +202,34 @@ region_of_a_growth_that_is_under_way_is_refused(void **state)
 	assert_int_equal(fabric.registered, 0);
 }
 
+/* What an RNIC has of the pool is locked already, the rest will be when it is asked for. */
+static void
+growth_has_room_only_where_it_may_be_locked(void **state)
+{
+	static const struct {
+		uint64_t size;
+		bool registers;
+		int rc;
+	} rows[] = {{3UL * POOL_SIZE, true, 0},
+		    {3UL * POOL_SIZE + 1, true, REPL_E_LIMIT},
+		    {2UL * POOL_SIZE, false, 0},
+		    {2UL * POOL_SIZE + 1, false, REPL_E_LIMIT}};
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	pin_max = 2UL * POOL_SIZE;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		memset(&fabric, 0, sizeof(fabric));
+		if (rows[i].registers)
+			arrive_register(1, 0);
+		grow_ask = rows[i].size;
+		serve(&pool);
+		assert_int_equal(fabric.registered, rows[i].registers);
+		assert_int_equal(grow_answer, rows[i].rc);
+	}
+	pin_max = grow_ask = 0;
+}
+
 static void
 immediates_share_the_flush_of_a_round(void **state)
 {
@@ -591,6 +619,7 @@ main(void)
 		cmocka_unit_test(stage_takes_space_of_a_sparse_pool),
 		cmocka_unit_test(stages_of_two_lanes_are_one_journal),
 		cmocka_unit_test(region_of_a_growth_that_is_under_way_is_refused),
+		cmocka_unit_test(growth_has_room_only_where_it_may_be_locked),
 		cmocka_unit_test(append_stores_its_tail_behind_a_flush),
 		cmocka_unit_test(append_behind_a_barrier_leaves_no_gap),
 		cmocka_unit_test(append_without_room_leaves_the_lane_alive),

@@ -167,6 +167,28 @@ cell_memlock()
 	opened "by tcp"
 	stop_api
 	end_target
+	PROVIDER=verbs
+	# Enough for the pool, and not for what it is to be: told before anything has grown.
+	ulimit -l 32768
+	target
+	start_api
+	configure "$(pool grown)"
+	ok set lanes 1
+	ok map "$TMP/grown" $MIB
+	ok open 1
+	opened "by verbs"
+	ok extend $((64 * MIB))
+	refused REPL_E_LIMIT "RLIMIT_MEMLOCK. is 32768 KiB, .*needs? .* KiB" grow $((64 * MIB))
+	echo "$TEXT"
+	[ "$(stat -c %s "$TMP/serve/pools/grown")" = $MIB ] || fail "it has grown"
+	ok grow $((2 * MIB))
+	ok put $MIB $MIB 3
+	ok persist 0 $MIB $MIB
+	ok stat 0
+	is replication 0
+	ok close
+	stop_api
+	end_target
 	ulimit -l unlimited
 	target
 	chmod 755 "$TMP"
