@@ -16,6 +16,7 @@
 #define BATCH_MAX   1024U       /* messages */
 #define ALONE       (1U << 20)  /* bytes for which no thread is started */
 #define FLUSH       (64U << 20) /* of the pool at once: each sync costs a while of its own */
+#define RANGES_MAX  16384U      /* that are remembered for it: so many pages are as much */
 #define SCAN        (WIRE_HEADER_SIZE + WIRE_ENTRIES_MAX * WIRE_ENTRY_SIZE)
 
 /* A message, by its header and entries; not yet checked against its checksum. */
@@ -24,6 +25,8 @@ struct piece {
 	size_t len;
 	uint64_t number;
 	uint64_t from, end; /* of the pool: all that it brings lies there */
+	unsigned range;     /* of struct poolapply, the first of its ... */
+	unsigned ranges;
 	uint8_t header[WIRE_HEADER_SIZE];
 };
 
@@ -44,14 +47,19 @@ struct poolapply {
 	/* A batch: its messages lie apart, so that their order does not matter. */
 	struct piece piece[BATCH_MAX];
 	unsigned count;
-	uint64_t bytes;     /* of messages */
+	uint64_t bytes; /* of messages */
+	unsigned ranges;
 	uint64_t from, end; /* of the ranges */
 	_Atomic unsigned next;
 	struct helper copying;
 	uint8_t *buf[2];
 
-	/* Where syncs are dear: what was copied and is not durable, and what is being made so. */
-	struct range copied, flushed;
+	/*
+	 * Where syncs are dear: what was copied and is not durable, and what is being made so. Each
+	 * range, since a local replica gets all of them. Those of a batch are put behind.
+	 */
+	struct range *copied, *flushed; /* RANGES_MAX */
+	unsigned copied_count, flushed_count;
 	uint64_t unflushed;
 	struct helper flushing;
 
@@ -77,7 +85,9 @@ poolapply_new(int fd, uint64_t off, const struct journal_commit *is, bool sparse
 	a->copying.a = a->flushing.a = a;
 	for (unsigned i = 0; i < 2; i++)
 		a->buf[i] = malloc(WIRE_MSG_SIZE_MAX);
-	if (!a->buf[0] || !a->buf[1]) {
+	a->copied = calloc(RANGES_MAX, sizeof(*a->copied));
+	a->flushed = calloc(RANGES_MAX, sizeof(*a->flushed));
+	if (!a->buf[0] || !a->buf[1] || !a->copied || !a->flushed) {
 		poolapply_free(a);
 		return err_set(e, REPL_E_NOMEM, "no memory to apply a journal");
 	}
@@ -93,6 +103,8 @@ poolapply_free(struct poolapply *a)
 	(void)pthread_mutex_destroy(&a->lock);
 	free(a->buf[0]);
 	free(a->buf[1]);
+	free(a->copied);
+	free(a->flushed);
 	free(a);
 }
 
@@ -166,11 +178,10 @@ static void *
 flush_main(void *arg)
 {
 	struct poolapply *a = arg;
-	struct range r = a->flushed;
 	struct err e;
 
 	err_clear(&e);
-	if (pmem_map_persist(a->map, &r, 1, &e)) {
+	if (pmem_map_persist(a->map, a->flushed, a->flushed_count, &e)) {
 		(void)err_set(&e, REPL_E_IO,
 			      "journal: what it brings in could not be made durable");
 		apply_fail(a, &e);
@@ -182,11 +193,16 @@ flush_main(void *arg)
 static void
 flush_begin(struct poolapply *a)
 {
+	struct range *flushed = a->flushed;
+
 	helper_join(&a->flushing);
-	if (a->unflushed == 0)
+	if (a->copied_count == 0)
 		return;
 	a->flushed = a->copied;
-	a->copied.len = a->unflushed = 0;
+	a->flushed_count = a->copied_count;
+	a->copied = flushed;
+	a->copied_count = 0;
+	a->unflushed = 0;
 	helper_start(&a->flushing, flush_main);
 	if (!a->flushing.started)
 		(void)flush_main(a);
@@ -195,17 +211,12 @@ flush_begin(struct poolapply *a)
 static void
 flush_note(struct poolapply *a)
 {
-	uint64_t from = a->from, end = a->end;
-
 	if (!pmem_map_groups(a->map))
 		return;
-	if (a->copied.len && a->copied.off < from)
-		from = a->copied.off;
-	if (a->copied.len && a->copied.off + a->copied.len > end)
-		end = a->copied.off + a->copied.len;
-	a->copied = (struct range){.off = from, .len = end - from};
+	a->copied_count += a->ranges;
 	a->unflushed += a->bytes;
-	if (a->unflushed >= FLUSH)
+	/* The next message must find room. */
+	if (a->unflushed >= FLUSH || a->copied_count > RANGES_MAX - WIRE_ENTRIES_MAX)
 		flush_begin(a);
 }
 
@@ -233,7 +244,7 @@ piece_read(const struct poolapply *a, const struct piece *p, uint8_t *buf,
 static int
 piece_copy(struct poolapply *a, const struct piece *p, uint8_t *buf, struct err *e)
 {
-	struct range ranges[WIRE_ENTRIES_MAX];
+	struct range *ranges = &a->copied[p->range];
 	struct wire_commit_view v;
 	const uint8_t *from;
 	int rc = piece_read(a, p, buf, &v, e);
@@ -320,6 +331,7 @@ piece_find(const struct poolapply *a, struct piece *p, struct err *e)
 	memcpy(p->header, buf, sizeof(p->header));
 	if (!wire_stage_peek(buf, have, &v))
 		return bad_message(a, "is none", e);
+	p->ranges = v.entry_count;
 	for (uint32_t i = 0; i < v.entry_count; i++) {
 		struct wire_entry en = wire_commit_entry(&v, i);
 		uint64_t end;
@@ -348,7 +360,7 @@ piece_is_apart(const struct poolapply *a, const struct piece *p)
 static int
 batch_gather(struct poolapply *a, uint64_t max, struct err *e)
 {
-	a->count = 0;
+	a->count = a->ranges = 0;
 	a->bytes = a->end = 0;
 	a->from = UINT64_MAX;
 	max = max < BATCH_BYTES ? max : BATCH_BYTES;
@@ -358,8 +370,10 @@ batch_gather(struct poolapply *a, uint64_t max, struct err *e)
 
 		if (rc)
 			return rc;
-		if (!piece_is_apart(a, p))
+		if (!piece_is_apart(a, p) || a->copied_count + a->ranges + p->ranges > RANGES_MAX)
 			break;
+		p->range = a->copied_count + a->ranges;
+		a->ranges += p->ranges;
 		a->count++;
 		a->bytes += p->len;
 		a->from = p->from < a->from ? p->from : a->from;

@@ -488,22 +488,35 @@ pmem_persist_own(struct pmem_map *m, struct range *r, size_t count, struct err *
 
 /* ---- copies ---- */
 
-/* What is one store in a pool, 8 aligned bytes, is one in its copies, whatever is around it. */
+static void
+copy_bytes(const struct pmem_map *m, struct pmem_map *to, uint64_t off, uint64_t end)
+{
+	for (; off < end; off++)
+		if (to->addr[off] != m->addr[off])
+			to->addr[off] = m->addr[off];
+}
+
+/*
+ * What is one store in a pool, 8 aligned bytes, is one in its copies, whatever is around it. What
+ * is equal is not stored: its page would be written to the disk.
+ */
 static void
 copy_range(const struct pmem_map *m, struct pmem_map *to, const struct range *r)
 {
-	uint64_t off = r->off, end = r->off + r->len;
+	uint64_t end = r->off + r->len, off = (r->off + 7) / 8 * 8;
 
-	for (; off < end && off % 8; off++)
-		to->addr[off] = m->addr[off];
+	if (off > end)
+		off = end;
+	copy_bytes(m, to, r->off, off);
 	for (; off + 8 <= end; off += 8) {
 		const uint64_t *from = (const uint64_t *)(const void *)(m->addr + off);
+		uint64_t *at = (uint64_t *)(void *)(to->addr + off);
+		uint64_t word = __atomic_load_n(from, __ATOMIC_RELAXED);
 
-		__atomic_store_n((uint64_t *)(void *)(to->addr + off),
-				 __atomic_load_n(from, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+		if (__atomic_load_n(at, __ATOMIC_RELAXED) != word)
+			__atomic_store_n(at, word, __ATOMIC_RELAXED);
 	}
-	for (; off < end; off++)
-		to->addr[off] = m->addr[off];
+	copy_bytes(m, to, off, end);
 }
 
 /*

@@ -526,6 +526,37 @@ copies_follow(void **state)
 	(void)unlink(path);
 }
 
+/* What is equal in a copy is not stored there, but flushed: it may not be durable. */
+static void
+equal_bytes_are_flushed_and_not_stored(void **state)
+{
+	struct range r = {.off = 3, .len = 2 * 4096};
+	struct pmem_map *m, *copy;
+	struct err e;
+	char path[64], path2[64];
+	int fd = temp_file(path, POOL_SIZE), fd2 = temp_file(path2, POOL_SIZE);
+	unsigned before;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_int_equal(pmem_map_new(fd2, path2, POOL_SIZE, true, &copy, &e), REPL_OK);
+	assert_int_equal(pmem_map_add_copy(m, copy, &e), 0);
+	memset(pmem_map_addr(m), 5, 3 * 4096);
+	memset(pmem_map_addr(copy), 5, 3 * 4096);
+	/* A store would be a SIGSEGV. */
+	assert_int_equal(mprotect(pmem_map_addr(copy), POOL_SIZE, PROT_READ), 0);
+	before = syncs;
+	assert_int_equal(pmem_map_persist(m, &r, 1, &e), REPL_OK);
+	if (pmem_map_groups(copy))
+		assert_int_equal(syncs, before + 2);
+	pmem_map_free(m);
+	(void)close(fd);
+	(void)close(fd2);
+	(void)unlink(path);
+	(void)unlink(path2);
+}
+
 static void
 growth_beyond_the_addresses_is_refused(void **state)
 {
@@ -762,6 +793,7 @@ main(void)
 		cmocka_unit_test(mapping_of_any_size),
 		cmocka_unit_test(mapping_grows_by_another_file),
 		cmocka_unit_test(copies_follow),
+		cmocka_unit_test(equal_bytes_are_flushed_and_not_stored),
 		cmocka_unit_test(growth_beyond_the_addresses_is_refused),
 		cmocka_unit_test(zeroed_range_reads_as_zeros),
 	};

@@ -243,6 +243,84 @@ test_what_was_not_committed(void **state)
 }
 
 static void
+message_put(uint64_t off, uint8_t byte, struct wire_commit *c)
+{
+	struct wire_entry en = {.op = WIRE_OP_COPY, .off = off, .len = PAGE};
+	uint8_t bytes[PAGE];
+
+	memset(bytes, byte, PAGE);
+	wire_commit_add(c, &en, bytes);
+}
+
+/* A local replica gets what the messages bring, not all that lies between. */
+static void
+test_a_copy_is_left_alone_between(void **state)
+{
+	uint64_t last = SIZE - PAGE, between = SIZE / 2;
+	struct pmem_map *copy;
+	struct wire_commit c;
+	uint8_t *at;
+	int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, SIZE), 0);
+	assert_int_equal(pmem_map_new(fd, "copy", SIZE, true, &copy, &err), 0);
+	assert_int_equal(pmem_map_add_copy(map, copy, &err), 0);
+	at = pmem_map_addr(copy);
+	at[between] = 1;
+	memset(&is, 0, sizeof(is));
+	is.epoch = EPOCH;
+	is.count = 1;
+	wire_commit_begin(&c, msg, MESSAGE, 2);
+	message_put(0, 2, &c);
+	message_put(last, 3, &c);
+	is.bytes = wire_stage_end(&c, 1, EPOCH);
+	is.chain = wire_stage_chain(0, msg);
+	assert_int_equal(pwrite(journal, msg, is.bytes, FRONT), is.bytes);
+	assert_int_equal(apply(UINT64_MAX), 0);
+	assert_memory_equal(at, pmem_map_addr(map), PAGE);
+	assert_memory_equal(at + last, (uint8_t *)pmem_map_addr(map) + last, PAGE);
+	assert_int_equal(at[0], 2);
+	assert_int_equal(at[last], 3);
+	assert_int_equal(at[between], 1);
+	(void)close(fd);
+}
+
+/* As many ranges as can be, more of them than are remembered. */
+static void
+test_many_ranges(void **state)
+{
+	uint64_t off = 0;
+	struct wire_commit c;
+
+	(void)state;
+	memset(&is, 0, sizeof(is));
+	is.epoch = EPOCH;
+	memset(synced, 0, sizeof(synced));
+	for (uint8_t byte = 1; off < SIZE; byte = (uint8_t)(byte % 255 + 1)) {
+		size_t len;
+
+		wire_commit_begin(&c, msg, MESSAGE, WIRE_ENTRIES_MAX);
+		for (unsigned i = 0; i < WIRE_ENTRIES_MAX; i++, off += 64) {
+			struct wire_entry en = {.op = WIRE_OP_COPY, .off = off, .len = 64};
+
+			memset(model + off, byte, 64);
+			wire_commit_add(&c, &en, model + off);
+		}
+		len = wire_stage_end(&c, is.count + 1, EPOCH);
+		assert_int_equal(pwrite(journal, msg, len, (off_t)(FRONT + is.bytes)), len);
+		is.chain = wire_stage_chain(is.chain, msg);
+		is.bytes += len;
+		is.count++;
+	}
+	assert_int_equal(apply(UINT64_MAX), 0);
+	assert_memory_equal(pmem_map_addr(map), model, SIZE);
+	for (unsigned p = 0; pmem_map_groups(map) && p < SIZE / PAGE; p++)
+		assert_int_equal(synced[p], 1);
+}
+
+static void
 test_a_sync_fails(void **state)
 {
 	(void)state;
@@ -280,6 +358,10 @@ main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(test_as_one_after_the_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_as_one_after_the_other, setup_disk, teardown),
 		cmocka_unit_test_setup_teardown(test_what_was_not_committed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_copy_is_left_alone_between, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_copy_is_left_alone_between, setup_disk,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_many_ranges, setup_disk, teardown),
 		cmocka_unit_test_setup_teardown(test_a_sync_fails, setup_disk, teardown),
 		cmocka_unit_test_setup_teardown(test_peek, setup, teardown),
 	};
