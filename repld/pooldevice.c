@@ -89,6 +89,25 @@ pooldevice_is(int dir, const char *leaf)
 	return fd >= 0;
 }
 
+bool
+pooldevice_is_away(int dir, const char *leaf)
+{
+	struct stat st;
+
+	if (fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISLNK(st.st_mode))
+		return false;
+	return fstatat(dir, leaf, &st, 0) != 0 &&
+	       (errno == ENOENT || errno == ENXIO || errno == ENODEV);
+}
+
+/* Who may not open it yet is no refusal, which would be for a person to end. */
+static int
+open_status(int errnum, bool making)
+{
+	return !making && (errnum == EACCES || errnum == EPERM) ? REPL_E_IO
+								: err_from_errno(errnum);
+}
+
 int
 pooldevice_open(int dir, const char *leaf, const char *name, int flags, bool making, int *fd,
 		struct stat *st, struct err *e)
@@ -98,7 +117,7 @@ pooldevice_open(int dir, const char *leaf, const char *name, int flags, bool mak
 
 	*fd = -1;
 	if (at < 0)
-		return err_set(e, REPL_E_REFUSED,
+		return err_set(e, pooldevice_is_away(dir, leaf) ? REPL_E_IO : REPL_E_REFUSED,
 			       "pool '%s': '%s' no longer leads to a device-DAX device", name,
 			       leaf);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
@@ -107,7 +126,7 @@ pooldevice_open(int dir, const char *leaf, const char *name, int flags, bool mak
 		int errnum = errno;
 
 		(void)close(at);
-		return err_errno(e, err_from_errno(errnum), errnum,
+		return err_errno(e, open_status(errnum, making), errnum,
 				 "pool '%s': open its device; see that the user of repld may",
 				 name);
 	}

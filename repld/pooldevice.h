@@ -26,13 +26,17 @@ bool pooldevice_identity(const char *sysfs, dev_t number, struct gen_id *id);
 /* Whether leaf in directory dir is a link to such a device. It is not opened. */
 bool pooldevice_is(int dir, const char *leaf);
 
+/* Whether leaf is a link, and what it leads to is not there. */
+bool pooldevice_is_away(int dir, const char *leaf);
+
 /* Whether an open pool's file is one. */
 bool pooldevice_is_open(const struct stat *st);
 
 /*
  * Open the device that leaf leads to, for what flags say, with a shared flock,
  * or for its making with an exclusive one, which goes with the descriptor:
- * REPL_E_BUSY if it can't be had. Call if pooldevice_is().
+ * REPL_E_BUSY if it can't be had. A device that has gone, or, but for its making, may not
+ * be opened is REPL_E_IO: udev may be late with it. Call if pooldevice_is().
  */
 int pooldevice_open(int dir, const char *leaf, const char *name, int flags, bool making, int *fd,
 		    struct stat *st, struct err *e);

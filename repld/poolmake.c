@@ -79,8 +79,7 @@ look(const struct pool_place *p, const char *leaf, const char *name, bool *prese
 	if (!*present && errno != ENOENT)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s': '%s'", name, leaf);
 	if (*present && !S_ISREG(st.st_mode) && !pooldevice_is(p->dir, leaf))
-		return err_set(e, REPL_E_REFUSED, "pool '%s': '%s' is %s, not a regular file", name,
-			       leaf, file_kind(st.st_mode));
+		return pool_file_refuse(p, leaf, name, st.st_mode, e);
 	return 0;
 }
 

@@ -253,6 +253,23 @@ file_kind(mode_t mode)
 }
 
 int
+pool_file_refuse(const struct pool_place *p, const char *leaf, const char *name, mode_t mode,
+		 struct err *e)
+{
+	struct stat st;
+
+	if (strcmp(leaf, p->leaf) == 0 && pooldevice_is_away(p->dir, leaf) &&
+	    fstatat(p->dir, p->sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		return err_set(
+			e, REPL_E_IO,
+			"pool '%s': the device that its link leads to is not there: look for "
+			"it on the target, as by 'ndctl list' or 'daxctl list'",
+			name);
+	return err_set(e, REPL_E_REFUSED, "pool '%s': '%s' is %s, not a regular file", name, leaf,
+		       file_kind(mode));
+}
+
+int
 pool_file_open(const struct pool_place *p, const char *leaf, const char *name, int flags, int *fd,
 	       struct stat *st, struct err *e)
 {
@@ -281,8 +298,7 @@ pool_file_open(const struct pool_place *p, const char *leaf, const char *name, i
 	if (*fd >= 0)
 		(void)close(*fd);
 	*fd = -1;
-	return err_set(e, REPL_E_REFUSED, "pool '%s': '%s' is %s, not a regular file", name, leaf,
-		       file_kind(st->st_mode));
+	return pool_file_refuse(p, leaf, name, st->st_mode, e);
 }
 
 struct walk {

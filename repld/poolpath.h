@@ -47,10 +47,17 @@ void pool_place_prune(int dirfd, const char *name);
 
 /*
  * Open a file of pool name for what flags say. What is no regular file is
- * REPL_E_REFUSED, and is not opened. An absent one is REPL_E_NOT_FOUND.
+ * not opened: pool_file_refuse(). An absent one is REPL_E_NOT_FOUND.
  */
 int pool_file_open(const struct pool_place *p, const char *leaf, const char *name, int flags,
 		   int *fd, struct stat *st, struct err *e);
+
+/*
+ * Leaf is no regular file: REPL_E_REFUSED. But REPL_E_IO if it is a link beside a sidecar, so one
+ * to a device, and nothing is there, as after a boot.
+ */
+int pool_file_refuse(const struct pool_place *p, const char *leaf, const char *name, mode_t mode,
+		     struct err *e);
 
 /* "a directory", "a symbolic link", ... */
 const char *file_kind(mode_t mode);

@@ -191,6 +191,29 @@ names_that_lead_out_are_refused_everywhere(void **state)
 	expect(pool_info(store, "no/where", &info, &err), REPL_E_NOT_FOUND, "not found");
 }
 
+/* As after a boot, when repld is up before the device is. No other link passes for that. */
+static void
+device_that_is_away_is_no_refusal(void **state)
+{
+	struct pool *p = NULL;
+
+	(void)state;
+	create("p");
+	assert_int_equal(unlinkat(top(), "p", 0), 0);
+	assert_int_equal(symlinkat("/dev/dax-not-there", top(), "p"), 0);
+	expect(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_IO, "is not there");
+	expect(pool_info(store, "p", &info, &err), REPL_E_IO, "is not there");
+	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_IO, "is not there");
+	expect(pool_remove(store, "p", &err), REPL_E_IO, "is not there");
+	assert_true(present("p.repl"));
+	assert_int_equal(unlinkat(top(), "p", 0), 0);
+	assert_int_equal(symlinkat("/dev/null", top(), "p"), 0);
+	expect(pool_info(store, "p", &info, &err), REPL_E_REFUSED, "is a symbolic link");
+	assert_int_equal(unlinkat(top(), "p", 0), 0);
+	assert_int_equal(symlinkat("/dev/null/p", top(), "p"), 0);
+	expect(pool_info(store, "p", &info, &err), REPL_E_REFUSED, "is a symbolic link");
+}
+
 static void
 sidecar_that_is_no_file_is_refused(void **state)
 {
@@ -732,6 +755,7 @@ main(void)
 		T(random_uuids_differ),
 		T(bad_sizes_are_refused_and_leave_nothing),
 		T(names_that_lead_out_are_refused_everywhere),
+		T(device_that_is_away_is_no_refusal),
 		T(sidecar_that_is_no_file_is_refused),
 		T(writer_is_recorded_and_fenced),
 		T(second_writer_learns_who_holds_the_pool),

@@ -81,4 +81,25 @@ for pair in "local pool" "theirs other"; do
 	set -- $pair
 	ctl verify "$TMP/$1" "$T/$2" >"$TMP/out" 2>&1 || lost "$2 differs: $(cat "$TMP/out")"
 done
+
+# As after a boot, when repld is up before its device is, or before udev has made it repld's: that passes by itself.
+# away WORDS: the pool can't be opened, which is no refusal.
+away() {
+	code=0
+	ctl verify "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || code=$?
+	grep -q "$1" "$TMP/out" || fail "not '$1': $(cat "$TMP/out")"
+	[ "$code" = 1 ] || fail "status $code: $(cat "$TMP/out")"
+}
+
+chown root "$first"
+chmod 600 "$first"
+away "see that the user of repld may"
+region 0
+ndctl disable-namespace "namespace$REGION.0" >/run/ndctl 2>&1 || fail "disable: $(cat /run/ndctl)"
+wait_for 20 test ! -e "$first" || fail "it is still there"
+away "the device that its link leads to is not there"
+ndctl enable-namespace "namespace$REGION.0" >/run/ndctl 2>&1 || fail "enable: $(cat /run/ndctl)"
+wait_for 20 test -e "$first" || fail "it does not come back"
+chown "$SERVE_USER" "$first"
+ctl verify "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || lost "it differs when it is back: $(cat "$TMP/out")"
 stop "$SERVE_PID"
