@@ -104,8 +104,11 @@ pooldevice_is_away(int dir, const char *leaf)
 static int
 open_status(int errnum, bool making)
 {
-	return !making && (errnum == EACCES || errnum == EPERM) ? REPL_E_IO
-								: err_from_errno(errnum);
+	bool late = errnum == EACCES || errnum == EPERM;
+
+	if (errnum == ENXIO || errnum == ENODEV || (late && !making))
+		return REPL_E_IO;
+	return err_from_errno(errnum);
 }
 
 int

@@ -282,7 +282,11 @@ err_from_errno(int errnum)
 	case ETIMEDOUT:
 		return REPL_E_TIMEOUT;
 	case EIO:
-	case EROFS: /* what the kernel makes of a file system whose disk fails */
+	case EROFS:   /* what the kernel makes of a file system whose disk fails */
+	case EUCLEAN: /* what a file system says that finds itself damaged ... */
+	case EBADMSG: /* ... by a checksum */
+	case ESTALE:
+	case EREMOTEIO:
 		return REPL_E_IO;
 	case ELOOP:
 	case EXDEV:

@@ -73,6 +73,18 @@ a_thread_names_the_limits(void **state)
 	assert_string_equal(e.text, "starting a thread: Operation not permitted");
 }
 
+/* What the kernel says of a disk or of a file system that is damaged is no other failure. */
+static void
+a_damaged_file_system_is_an_io_error(void **state)
+{
+	static const int io[] = {EIO, EROFS, EUCLEAN, EBADMSG, ESTALE, EREMOTEIO};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(io) / sizeof(io[0]); i++)
+		assert_int_equal(err_from_errno(io[i]), REPL_E_IO);
+	assert_int_equal(err_from_errno(ENODATA), REPL_E_FAILED);
+}
+
 int
 main(void)
 {
@@ -81,6 +93,7 @@ main(void)
 		cmocka_unit_test(prefix_keeps_cause_and_code),
 		cmocka_unit_test(suffix_keeps_all_but_the_text),
 		cmocka_unit_test(a_thread_names_the_limits),
+		cmocka_unit_test(a_damaged_file_system_is_an_io_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
