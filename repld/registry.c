@@ -65,9 +65,17 @@ dir_lock(int dir, struct err *e)
 {
 	if (lock_take(dir, LOCK_NAMES_MS))
 		return 0;
-	return err_errno(e, errno == EWOULDBLOCK ? REPL_E_BUSY : err_from_errno(errno), errno,
-			 "lock of the registry of sessions, '" REGISTRY_DIR
-			 "' in the pool directory");
+	if (errno != EWOULDBLOCK)
+		return err_errno(e, err_from_errno(errno), errno,
+				 "lock of the registry of sessions, '" REGISTRY_DIR
+				 "' in the pool directory");
+	/* It is held for a few small files: no other writer is in the way. */
+	(void)err_set(e, REPL_E_TIMEOUT,
+		      "the registry of sessions, '" REGISTRY_DIR
+		      "' in the pool directory, is locked by a session that does not come to an "
+		      "end within %u s: mostly since the target's disk stalls",
+		      LOCK_NAMES_MS / 1000);
+	return err_because(e, REPL_REASON_TARGET_IO);
 }
 
 /* ---- slots ---- */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -371,6 +372,29 @@ a_clock_that_steps_hides_no_session(void **state)
 	registry_leave(a);
 }
 
+/* Who has the lock waits for the disk: no other writer is in the way. */
+static void
+a_disk_that_stalls_is_no_other_writer(void **state)
+{
+	struct registry *a = NULL, *b = NULL;
+	struct err e;
+	int fd;
+
+	(void)state;
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	fd = openat(pools, ".repld", O_RDONLY | O_DIRECTORY);
+	assert_true(fd >= 0);
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	err_clear(&e);
+	assert_int_equal(registry_join(pools, 4, &b, &e), REPL_E_TIMEOUT);
+	assert_int_equal(e.reason, REPL_REASON_TARGET_IO);
+	assert_null(b);
+	(void)close(fd);
+	assert_int_equal(registry_join(pools, 4, &b, &e), 0);
+	registry_leave(a);
+	registry_leave(b);
+}
+
 int
 main(void)
 {
@@ -383,6 +407,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(too_large_an_entry_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_hides_no_session, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_clock_that_steps_hides_no_session, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_disk_that_stalls_is_no_other_writer, setup,
 						teardown),
 	};
 
