@@ -117,6 +117,9 @@ files_open_set(struct pool_store *s, const char *name, int set_fd, int flags, st
 			       "pool '%s': not found: its set file is there, its parts are not",
 			       name);
 	rc = poolparts_read(s->dirfd, s->dir, set_fd, name, &f->parts, e);
+	/* It was right when the pool was made: nothing that was asked for is wrong. */
+	if (rc == REPL_E_INVAL && known && e)
+		rc = e->code = REPL_E_CORRUPT;
 	kept = known && !pmdk_attr_none(meta.attr);
 	if (!rc && known && f->parts->linked && !kept)
 		rc = err_set(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A pool set whose lines have changed places, or one of whose parts was moved away, is whole as soon as that is put back: why
+# A pool set whose lines have changed places or can't be read, or one of whose parts was moved away, is whole as soon as that is put back: why
 # says so before it says anything of making it anew.
 . "$(dirname "$0")/lib.sh"
 start_target
@@ -28,6 +28,10 @@ printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M b\n2M a\n' >$P/s
 told "lines that have changed places" "its set file are in another order"
 printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b\n' >$P/s
 whole "lines that have changed places"
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b c\n' >$P/s
+told "a line with a word too many" "line 4: 'c' is one word too many"
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b\n' >$P/s
+whole "a line with a word too many"
 mv $P/b $P/away
 told "a part that was moved away" "its part 'b' is missing"
 mv $P/away $P/b

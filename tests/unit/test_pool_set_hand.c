@@ -152,7 +152,7 @@ test_set_file_damaged(void **state)
 	whole();
 	/* Half of it. */
 	write_set("s", "OPTION NOHDRS\n2M p\nx\n");
-	not_opened(REPL_E_INVAL, "line 4");
+	not_opened(REPL_E_CORRUPT, "line 4");
 	not_removed("q", "of pool set 's'");
 	/* Nor does it go with another set that names it. */
 	write_set("t", "OPTION NOHDRS\n2M q\n");
