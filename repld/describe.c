@@ -2,10 +2,12 @@
 #include "describe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "control.h"
 #include "hex.h"
+#include "text.h"
 
 void
 describe_add_u64(struct json_object *o, const char *name, uint64_t value)
@@ -24,8 +26,19 @@ describe_add_bool(struct json_object *o, const char *name, bool value)
 void
 describe_add_text(struct json_object *o, const char *name, const char *value)
 {
-	if (value)
+	char *copy;
+
+	if (!value)
+		return;
+	if (text_is_clean(value, strlen(value))) {
 		control_add(o, name, json_object_new_string(value));
+		return;
+	}
+	copy = strdup(value);
+	if (copy)
+		text_clean(copy);
+	control_add(o, name, copy ? json_object_new_string(copy) : NULL);
+	free(copy);
 }
 
 static void

@@ -15,7 +15,10 @@
 #include "pool.h"
 #include "probe.h"
 
-/* Add a member as control_add() does. describe_add_text() adds none where value is NULL. */
+/*
+ * Add a member as control_add() does. describe_add_text() adds none where value is NULL, and what
+ * is not clean, as a file's bytes in a text of an error, as '?': else the whole message were none.
+ */
 void describe_add_u64(struct json_object *o, const char *name, uint64_t value);
 void describe_add_bool(struct json_object *o, const char *name, bool value);
 void describe_add_text(struct json_object *o, const char *name, const char *value);

@@ -30,6 +30,12 @@ printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b\n' >$P/s
 whole "lines that have changed places"
 printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b c\n' >$P/s
 told "a line with a word too many" "line 4: 'c' is one word too many"
+# Nor do bytes of it that no message may carry hide the pools beside it.
+ctl create "$T/other" --size 1M >out 2>&1 || fail "create: $(cat out)"
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b \377\n' >$P/s
+told "a byte of no character" "line 4: '?' is one word too many"
+ctl list "$T" >out 2>&1 || fail "list: $(cat out)"
+grep -q "^other .*up-to-date" out || fail "another pool is not listed: $(cat out)"
 printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M a\n2M b\n' >$P/s
 whole "a line with a word too many"
 mv $P/b $P/away
