@@ -166,6 +166,9 @@ hostkey_make(int dir, const char *name, const char *path, struct err *e)
 	    (int)sizeof(temporary))
 		return err_set(e, REPL_E_INVAL, "host key path '%s' is too long", path);
 	fd = become_open(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	/* It bears our number, so who left it is dead: in a container all have the same. */
+	if (fd < 0 && errno == EEXIST && unlinkat(dir, temporary, 0) == 0)
+		fd = become_open(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return hostkey_failed("making ", path, e);
 	text = hostkey_new();

@@ -28,3 +28,17 @@ chmod 666 "$keys"
 expect_error unreachable "the log of the SSH server there" client cat "$target"
 grep -q "has mode 666" "$TMP/serve.log" || fail "no word about the mode"
 [ "$(stat -c %a "$TMP/serve/host_key")" = 600 ] || fail "mode of the host key"
+
+# Killed while it made its host key, and started with the same number again, as in a container, it makes it.
+stop "$SERVE_PID"
+rm -f "$TMP/serve/host_key"
+as_user=
+[ "$(id -u)" -ne 0 ] || as_user="setpriv --reuid=$SERVE_USER --regid=$(id -g "$SERVE_USER") --clear-groups"
+# shellcheck disable=SC2016,SC2086
+$as_user sh -c ': >"$2.$$.tmp" && exec "$0" "$1" "$2" "$3" "$0" 4' "$SERVE_WITH" 127.0.0.1:0 "$TMP/serve/host_key" "$keys" \
+	>"$TMP/serve.log" 2>&1 &
+SERVE_PID=$!
+serve_ready
+[ -s "$TMP/serve/host_key" ] || fail "there is no host key"
+ls "$TMP/serve" >"$TMP/out"
+! grep "tmp" "$TMP/out" || fail "something was left"
