@@ -237,8 +237,10 @@ REPL_API int repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t 
 REPL_API int repl_grow(struct repl *r, size_t new_size) REPL_MUST_CHECK;
 
 /*
- * Read from replica (0 .. repl_replicas()-1) into buf. REPL_E_BUSY, too, where others have read
- * from it, or its queue was sent, for all of the time.
+ * Read from replica (0 .. repl_replicas()-1) into buf, in pieces of 1 MiB at most: after half of
+ * op-timeout none is begun. If that was too little for all, REPL_E_TIMEOUT, and the replica stays:
+ * read much by several calls. A piece that is not answered loses the replica. REPL_E_BUSY, too,
+ * where others have read from it, or its queue was sent, for all of the time.
  */
 REPL_API int repl_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t off,
 		       size_t len) REPL_MUST_CHECK;

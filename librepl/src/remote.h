@@ -278,6 +278,18 @@ struct lane *remote_lane(struct remote *r, unsigned i);
 /* Read len bytes of the open pool from off by an idle lane. */
 int remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
 		uint64_t deadline_ns, struct err *e);
+
+struct remote_read_until {
+	uint64_t more_ns;     /* 0: no bound of its own */
+	uint64_t deadline_ns; /* what is not answered by then ends the lane */
+};
+
+/*
+ * The same, in pieces of LANE_READ_MAX at most: from more_ns on none is begun but the first, and
+ * REPL_E_TIMEOUT leaves the lane idle.
+ */
+int remote_read_pieces(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
+		       const struct remote_read_until *until, struct err *e);
 uint32_t remote_epoch(const struct remote *r);
 
 /* What went over a remote's lanes. */

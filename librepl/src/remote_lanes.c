@@ -573,9 +573,10 @@ remote_traffic_add(struct remote *r, struct remote_traffic *sum)
 }
 
 int
-remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
-	    uint64_t deadline_ns, struct err *e)
+remote_read_pieces(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
+		   const struct remote_read_until *until, struct err *e)
 {
+	uint64_t deadline_ns = until->deadline_ns;
 	struct lane *l = &r->lanes[lane];
 
 	/* What is complete may not be in the pool yet; what is not drained has no claim to go. */
@@ -584,6 +585,11 @@ remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t l
 		lanes_run(&l, 1, lane_done, deadline_ns);
 	}
 	for (uint64_t at = 0, n; at < len; at += n) {
+		if (at > 0 && until->more_ns && clock_now_ns() >= until->more_ns)
+			return err_set(e, REPL_E_TIMEOUT,
+				       "%llu of %llu bytes were read in the time that there is: "
+				       "read them by several calls",
+				       (unsigned long long)at, (unsigned long long)len);
 		n = lane_rma_len(l, off + at, len - at);
 		if (n == 0)
 			return err_set(e, REPL_E_INVAL, "the replica has less than %llu bytes",
@@ -597,4 +603,13 @@ remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t l
 			return err_set(e, l->status, "data lane %u: %s", lane, l->why);
 	}
 	return 0;
+}
+
+int
+remote_read(struct remote *r, unsigned lane, void *buf, uint64_t off, uint64_t len,
+	    uint64_t deadline_ns, struct err *e)
+{
+	const struct remote_read_until until = {.deadline_ns = deadline_ns};
+
+	return remote_read_pieces(r, lane, buf, off, len, &until, e);
 }

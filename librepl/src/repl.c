@@ -214,8 +214,10 @@ replica_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t 
 	     struct err *e)
 {
 	uint64_t deadline_ns, loss_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS / 4;
-	bool queued = ship_serves(r->ship, replica);
+	bool queued = ship_serves(r->ship, replica), slow;
 	struct replica *p = &r->replicas[replica];
+	struct remote_read_until until;
+	unsigned l = queued ? 0 : lane;
 	int rc;
 
 	if (atomic_load(&p->lost))
@@ -229,11 +231,16 @@ replica_read(struct repl *r, unsigned lane, unsigned replica, void *buf, size_t 
 					 replica);
 	/* Only from here on it is the target that is waited for. */
 	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
-	rc = remote_read(p->remote, queued ? 0 : lane, buf, off, len, deadline_ns - loss_ns, e);
+	until.deadline_ns = deadline_ns - loss_ns;
+	/* The last piece must have time as well. */
+	until.more_ns = until.deadline_ns - loss_ns;
+	rc = remote_read_pieces(p->remote, l, buf, off, len, &until, e);
+	/* A target that has answered each piece is none the worse for how many there were. */
+	slow = rc == REPL_E_TIMEOUT && remote_lane(p->remote, l)->status == 0;
 	if (queued)
 		ship_lane_return(r->ship, replica);
 	/* The others must have time to hear of it, or they would be lost as well. */
-	if (rc && !atomic_load(&p->lost))
+	if (rc && !slow && !atomic_load(&p->lost))
 		repl_lose(r, replica, rc, e->text, deadline_ns);
 	return rc;
 }

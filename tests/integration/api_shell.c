@@ -265,13 +265,14 @@ do_stat(struct shell *s, const struct words *w)
 	(void)snprintf(s->text, sizeof(s->text),
 		       "flush=%" PRIu64 " merged=%" PRIu64 " drain=%" PRIu64 " message=%" PRIu64
 		       " write=%" PRIu64 " read=%" PRIu64 " byte=%" PRIu64 " error=%" PRIu64
-		       " missed=%" PRIu64 " histogram=%" PRIu64 " immediate=%" PRIu64
-		       " uncopied=%" PRIu64 " lag_bytes=%" PRIu64 " lag_ms=%" PRIu64
-		       " connection=%d replication=%d data=%d reason=%s",
+		       " missed=%" PRIu64 " reconnect=%" PRIu64 " histogram=%" PRIu64
+		       " immediate=%" PRIu64 " uncopied=%" PRIu64 " lag_bytes=%" PRIu64
+		       " lag_ms=%" PRIu64 " connection=%d replication=%d data=%d reason=%s",
 		       st.flush_count, st.merged_count, st.drain_count, st.message_count,
 		       st.write_count, st.read_count, st.byte_count, st.error_count,
-		       st.degraded_count, latencies, st.immediate_count, st.uncopied_count,
-		       st.lag_bytes, st.lag_ms, st.connection, st.replication, st.data, st.reason);
+		       st.degraded_count, st.reconnect_count, latencies, st.immediate_count,
+		       st.uncopied_count, st.lag_bytes, st.lag_ms, st.connection, st.replication,
+		       st.data, st.reason);
 	return 0;
 }
 
