@@ -142,8 +142,9 @@ struct repl;
 /*
  * Open the replicas of cfg for the size bytes mapped at addr. That is a multiple of
  * 4096; so is the size where a target has the pool in the files of a set, else it may be
- * any. On success each replica equals the range: a new one is filled, an older one of
- * the same lineage gets what differs (by block hashes). A replica that is newer, diverged or
+ * any. In a file it begins with the first byte, unless pool-file names another. On success each
+ * replica equals the range: a new one is filled, an older one of the same lineage gets what
+ * differs (by block hashes). A replica that is newer, diverged or
  * unrelated is REPL_E_DIVERGED and nothing is changed. The range must stay mapped until
  * repl_close(). cfg is copied. flags is an OR of REPL_OPEN_*, unknown bits are REPL_E_INVAL.
  */

@@ -377,40 +377,48 @@ piece_parse(const char *line, struct piece *p)
 	return true;
 }
 
+/* What of a range has been found: done bytes, which are those of path from off on. */
+struct found {
+	char *path; /* NULL: nothing */
+	uint64_t off;
+	size_t done;
+};
+
 /*
  * A range may be mapped in several pieces: by several calls, or because a part of it is protected
- * or advised otherwise. *done counts the bytes for which that is the file of path, which the first
- * piece tells. False: no memory for it.
+ * or advised otherwise. The first one tells file and place. False: no memory for it.
  */
 static bool
-piece_take(const struct piece *p, uintptr_t addr, size_t *done, char **path)
+piece_take(const struct piece *p, uintptr_t addr, struct found *f)
 {
-	uintptr_t at = addr + *done;
+	uintptr_t at = addr + f->done;
 
-	if (p->from > at || at >= p->to || p->off + (at - p->from) != *done)
+	if (p->from > at || at >= p->to)
 		return true;
-	if (!*path)
-		*path = strdup(p->path);
-	if (*path && strcmp(*path, p->path) == 0)
-		*done += p->to - at;
-	return *path != NULL;
+	if (!f->path) {
+		f->path = strdup(p->path);
+		f->off = p->off + (at - p->from);
+	}
+	if (f->path && strcmp(f->path, p->path) == 0 && p->off + (at - p->from) == f->off + f->done)
+		f->done += p->to - at;
+	return f->path != NULL;
 }
 
 static bool
-maps_search(FILE *f, uintptr_t addr, size_t size, size_t *done, char **path)
+maps_search(FILE *maps, uintptr_t addr, size_t size, struct found *f)
 {
 	char *line = NULL;
 	bool told = true;
 	size_t room = 0;
 	struct piece p;
 
-	while (told && *done < size && getline(&line, &room, f) > 0) {
+	while (told && f->done < size && getline(&line, &room, maps) > 0) {
 		if (piece_parse(line, &p))
-			told = piece_take(&p, addr, done, path);
+			told = piece_take(&p, addr, f);
 	}
 	free(line);
 	/* Without memory for a line it is not the end of the file. */
-	return told && (*done >= size || feof(f));
+	return told && (f->done >= size || feof(maps));
 }
 
 static int
@@ -426,23 +434,39 @@ maps_unread(int errnum, struct err *e)
 }
 
 int
-local_find_file(const void *addr, size_t size, char **path, struct err *e)
+local_find_range(const void *addr, size_t size, char **path, uint64_t *off, struct err *e)
 {
-	FILE *f = fopen(LOCAL_MAPS, "re");
+	FILE *maps = fopen(LOCAL_MAPS, "re");
+	struct found f = {0};
 	struct stat st;
-	size_t done = 0;
 	int rc = 0;
 
 	*path = NULL;
-	if (!f)
+	*off = 0;
+	if (!maps)
 		return maps_unread(errno, e);
-	if (!maps_search(f, (uintptr_t)addr, size, &done, path))
+	if (!maps_search(maps, (uintptr_t)addr, size, &f))
 		rc = maps_unread(errno, e);
-	(void)fclose(f);
-	if (!rc && *path && done >= size && stat(*path, &st) == 0 && S_ISREG(st.st_mode))
-		return 0;
-	free(*path);
-	*path = NULL;
+	(void)fclose(maps);
+	if (!rc && f.path && f.done >= size && stat(f.path, &st) == 0 && S_ISREG(st.st_mode)) {
+		*path = f.path;
+		*off = f.off;
+	} else {
+		free(f.path);
+	}
+	return rc;
+}
+
+int
+local_find_file(const void *addr, size_t size, char **path, struct err *e)
+{
+	uint64_t off;
+	int rc = local_find_range(addr, size, path, &off, e);
+
+	if (off > 0) {
+		free(*path);
+		*path = NULL;
+	}
 	return rc;
 }
 

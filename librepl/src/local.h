@@ -71,6 +71,9 @@ int local_store(struct local *l, struct err *e);
  */
 int local_find_file(const void *addr, size_t size, char **path, struct err *e);
 
+/* The same, wherever in it: the range begins at *off of the file. */
+int local_find_range(const void *addr, size_t size, char **path, uint64_t *off, struct err *e);
+
 /* A new random identifier. */
 int local_new_id(struct gen_id *id, struct err *e);
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bring.h"
@@ -457,6 +458,43 @@ repl_check_file(const struct repl *r, struct err *e)
 		(unsigned long long)has, (size_t)r->size);
 }
 
+static bool
+same_file(const char *a, const char *b)
+{
+	struct stat of_a, of_b;
+
+	return stat(a, &of_a) == 0 && stat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev &&
+	       of_a.st_ino == of_b.st_ino;
+}
+
+/*
+ * The file that is mapped, if any. One of which the range is a later part is not what a replica's
+ * data are restored to, nor is what stands beside it the range's record.
+ */
+static int
+repl_find_file(struct repl *r, struct err *e)
+{
+	const char *named = r->cfg->pool_file;
+	uint64_t off;
+	int rc = local_find_range(r->mem, r->size, &r->file, &off, e);
+
+	/* Taken for none, what is written would be in no record and under no lock. */
+	if (rc)
+		return named ? 0 : rc;
+	if (off == 0)
+		return 0;
+	if (!named || same_file(named, r->file))
+		rc = err_set(
+			e, REPL_E_INVAL,
+			"the range begins at byte %llu of %s, and a record is kept of a file that "
+			"is opened from its first byte on: open that, or name a pool-file in "
+			"repl.conf(5) that is another",
+			(unsigned long long)off, r->file);
+	free(r->file);
+	r->file = NULL;
+	return rc;
+}
+
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
@@ -464,9 +502,8 @@ repl_open_local(struct repl *r, struct err *e)
 	int rc;
 
 	/* Its holes count, also where the sidecar is that of another name. */
-	rc = local_find_file(r->mem, r->size, &r->file, e);
-	/* Taken for none, what is written would be in no record and under no lock. */
-	if (rc && !r->cfg->pool_file)
+	rc = repl_find_file(r, e);
+	if (rc)
 		return rc;
 	if (repl_check_file(r, e))
 		return e->code;

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Memory that is no file's, as that of device DAX: of what a replica misses nothing is kept, and who opens it again over one
 # that differs is told why, and what to do, which does it; with pool-file its record is kept, and what takes a replica's
-# data replaces that, and so is the program found.
+# data replaces that, and so is the program found. A later part of a file is refused, and with a pool-file of another name it
+# is such memory.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -80,4 +81,27 @@ refused REPL_E_DIVERGED "newer.* replctl restore $T/q $TMP/device; $copied; .*re
 stop "$SERVE_PID"
 blank
 refused REPL_E_REFUSED "zeros.*no replica that is reachable.*replctl restore TARGET/POOL $TMP/device; $copied" open 1
+
+# behind_header: a pool behind a page that is the program's own.
+behind_header() {
+	configure "$(pool h)"
+	ok map "$TMP/header" $MIB 4096
+}
+
+start_serve
+behind_header
+refused REPL_E_INVAL "byte 4096 of $TMP/header.*pool-file" open 1
+[ ! -e "$TMP/serve/pools/h" ] && [ ! -e "$TMP/header.repl" ] || fail "something was made"
+ln -s header "$TMP/link"
+for name in header link; do
+	ok set pool-file "$TMP/$name"
+	refused REPL_E_INVAL "byte 4096 of $TMP/header.*pool-file" open 1
+done
+ok set pool-file "$TMP/part"
+ok put 0 $MIB 1
+ok open 1
+ok persist 0 0 $MIB
+ok close
+[ -e "$TMP/part.repl" ] && [ ! -e "$TMP/header.repl" ] || fail "no record by the name that was given"
+cmp -n $MIB "$TMP/header" "$TMP/serve/pools/h" 4096 0 >&2 || lost "the replica differs"
 stop_api

@@ -5,7 +5,7 @@
  *
  *   config                            a new configuration
  *   set KEY VALUE                     repl_config_set()
- *   map FILE SIZE | anon SIZE         the memory to replicate
+ *   map FILE SIZE [FROM] | anon SIZE  the memory to replicate; FROM is the place in the file
  *   open [FLAGS [SKEW [SIZE]]]        SKEW is added to the address
  *   close
  *   put OFF LEN SEED                  fill memory, no call of the library
@@ -70,6 +70,7 @@ struct shell {
 	struct repl *r;
 	uint8_t *mem;
 	size_t size, mapped; /* with what it may grow into */
+	size_t from;         /* the place in the file */
 	int fd;              /* -1: anonymous */
 	struct worker workers[WORKERS_MAX];
 	unsigned worker_count;
@@ -126,7 +127,7 @@ map_at(struct shell *s, size_t off, size_t len)
 {
 	int flags = s->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
 	void *p = mmap(s->mem + off, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, s->fd,
-		       s->fd < 0 ? 0 : (off_t)off);
+		       s->fd < 0 ? 0 : (off_t)(s->from + off));
 
 	return p == MAP_FAILED ? REPL_E_FAILED : 0;
 }
@@ -141,8 +142,9 @@ do_map(struct shell *s, const struct words *w)
 	unmap(s);
 	s->fd = anon ? -1 : open(w->w[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	s->size = number(w, anon ? 1 : 2);
+	s->from = anon || w->count < 4 ? 0 : number(w, 3);
 	if (!anon && (s->fd < 0 || fstat(s->fd, &st) ||
-		      (!S_ISCHR(st.st_mode) && ftruncate(s->fd, (off_t)s->size))))
+		      (!S_ISCHR(st.st_mode) && ftruncate(s->fd, (off_t)(s->from + s->size)))))
 		return REPL_E_FAILED;
 	s->mapped = 16 * s->size + MAP_ROOM;
 	p = (uintptr_t)mmap(NULL, s->mapped + MAP_ALIGN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,

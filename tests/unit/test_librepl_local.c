@@ -199,6 +199,7 @@ file_of_a_range_in_pieces(void **state)
 	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], other[TEMPDIR_MAX + 8], *found;
 	uint8_t *at;
 	int fd, again, fd2;
+	uint64_t off;
 
 	(void)state;
 	assert_int_equal(tempdir_new(dir, 0), 0);
@@ -221,8 +222,16 @@ file_of_a_range_in_pieces(void **state)
 	/* Not where a piece is of another place, of another file, nobody else's, or not there. */
 	assert_int_equal(local_find_file(at + PAGE, PAGE, &found, NULL), 0);
 	assert_null(found);
+	assert_int_equal(local_find_range(at + PAGE, 5 * PAGE, &found, &off, NULL), 0);
+	assert_non_null(found);
+	assert_string_equal(found, file);
+	assert_int_equal(off, PAGE);
+	free(found);
 	map(at, fd2, 2, 1, MAP_SHARED);
 	expect_file(at, NULL);
+	assert_int_equal(local_find_range(at + PAGE, 5 * PAGE, &found, &off, NULL), 0);
+	assert_null(found);
+	assert_int_equal(off, 0);
 	map(at, fd, 2, 1, MAP_SHARED);
 	expect_file(at, file);
 	map(at, fd, 5, 1, MAP_PRIVATE);
