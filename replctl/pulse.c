@@ -6,7 +6,13 @@
 #include "clock.h"
 #include "thread.h"
 
-#define PULSE_NS NS_PER_S
+#define PULSE_MS 1000U /* at least */
+
+static unsigned
+pulse_ms(const struct remote *remote)
+{
+	return remote_heartbeat_ms(remote) < PULSE_MS ? remote_heartbeat_ms(remote) : PULSE_MS;
+}
 
 /* What it finds out about the remote its user will find out, too. */
 static void *
@@ -16,7 +22,7 @@ pulse_main(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	while (!atomic_load(&p->stop)) {
-		uint64_t at_ns = clock_now_ns() + PULSE_NS;
+		uint64_t at_ns = clock_deadline(pulse_ms(p->remote));
 		const struct timespec at = {.tv_sec = (time_t)(at_ns / NS_PER_S),
 					    .tv_nsec = (long)(at_ns % NS_PER_S)};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * pulse - a thread that lets a target hear from us while what is measured takes all the time of
- * ours: one that hears nothing for ten seconds ends the session.
+ * ours: one that hears nothing for its heartbeat-timeout, ten seconds by default, ends the session.
  */
 #ifndef REPLCTL_PULSE_H
 #define REPLCTL_PULSE_H

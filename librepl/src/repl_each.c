@@ -7,7 +7,7 @@
 #include "clock.h"
 #include "thread.h"
 
-#define PING_EVERY_MS 1000U
+#define PING_EVERY_MS 1000U /* at least */
 
 struct each;
 
@@ -109,6 +109,14 @@ has_turn(const struct each *all, const struct each_one *one)
 	return (!before || before->done) && (!all->first || all->first == one || all->first->done);
 }
 
+static unsigned
+ping_ms(const struct remote *remote)
+{
+	if (remote && remote_heartbeat_ms(remote) < PING_EVERY_MS)
+		return remote_heartbeat_ms(remote);
+	return PING_EVERY_MS;
+}
+
 /* Under the lock, which is let go of meanwhile. What is lost is noticed when it is used. */
 static void
 each_await(struct each *all, const struct each_one *one,
@@ -118,7 +126,7 @@ each_await(struct each *all, const struct each_one *one,
 
 	while (!over(all, one)) {
 		struct remote *remote = all->r->replicas[one->replica].remote;
-		uint64_t at = clock_deadline(PING_EVERY_MS);
+		uint64_t at = clock_deadline(ping_ms(remote));
 		struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S),
 				      .tv_nsec = (long)(at % NS_PER_S)};
 
