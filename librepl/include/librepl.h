@@ -195,13 +195,16 @@ REPL_API int repl_persist(struct repl *r, unsigned lane, size_t off, size_t len)
 /*
  * Make the 8 bytes at off, a multiple of 8, durable all or nothing: the
  * target's CPU stores them in one instruction, after everything that this lane
- * flushed before is durable.
+ * flushed before is durable. As with b of a pair, none of them may be flushed by then and
+ * not drained.
  */
 REPL_API int repl_persist_atomic8(struct repl *r, unsigned lane, size_t off) REPL_MUST_CHECK;
 
 /*
  * Ordered pair: both ranges durable on return, and on no replica, at no
- * moment, any byte of b without the whole of a. Ranges must not overlap.
+ * moment, any byte of b without the whole of a. Ranges must not overlap. When b is stored
+ * nothing of the 8 aligned bytes that any of it is in may be flushed and not drained, on any
+ * lane, nor be flushed by others until the call returns: that would take b along.
  */
 REPL_API int repl_persist_pair(struct repl *r, unsigned lane, size_t a_off, size_t a_len,
 			       size_t b_off, size_t b_len) REPL_MUST_CHECK;
