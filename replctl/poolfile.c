@@ -91,14 +91,20 @@ poolfile_settle(struct poolfile *p, struct err *e)
 
 	if (rc)
 		return rc;
-	/* A generation must never be recorded for data that a crash can take back. */
+	rc = poolfile_check(p, e);
+	if (rc)
+		return rc;
+	/* What is mapped is as long as it was before. */
+	if ((size_t)p->opened.st_size != p->size)
+		return poolfile_written(p, e);
+	/*
+	 * A generation must never be recorded for data that a crash can take back. The time of
+	 * modification tells of the first store to a page that was clean, not of more: so what
+	 * counts is the time before.
+	 */
 	if (fsync(p->fd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", p->path);
-	rc = poolfile_check(p, e);
-	/* What is mapped is as long as it was before the sync, which may take long. */
-	if (!rc && (size_t)p->opened.st_size != p->size)
-		rc = poolfile_written(p, e);
-	return rc;
+	return poolfile_unchanged(p, e);
 }
 
 uint64_t

@@ -14,7 +14,7 @@ struct poolfile {
 	int fd;
 	void *mem;
 	size_t size;
-	struct stat opened; /* as it was when it was opened */
+	struct stat opened; /* as it was when it was opened, or before it was settled */
 };
 
 void poolfile_init(struct poolfile *p);
@@ -32,7 +32,7 @@ int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 /*
  * For a copy that counts: no program has the pool open (PMDK locks the file),
  * and what is read is what a crash of this machine would leave. REPL_E_FAILED if it got another
- * size since it was opened.
+ * size since it was opened, or was written to meanwhile.
  */
 int poolfile_settle(struct poolfile *p, struct err *e);
 
