@@ -13,6 +13,7 @@
 #include "fileclaim.h"
 #include "interrupt.h"
 #include "out.h"
+#include "poolset.h"
 
 void
 poolfile_init(struct poolfile *p)
@@ -55,6 +56,21 @@ poolfile_check(struct poolfile *p, struct err *e)
 	return 0;
 }
 
+/* Small as it is, a copy of it would be taken for one of what its parts hold. */
+static int
+poolfile_no_set(const struct poolfile *p, struct err *e)
+{
+	char head[sizeof(POOLSET_SIGNATURE)];
+	ssize_t n = p->size > POOLSET_FILE_MAX ? 0 : pread(p->fd, head, sizeof(head), 0);
+
+	if (n <= 0 || !poolset_begins(head, (size_t)n))
+		return 0;
+	return err_set(e, REPL_E_INVAL,
+		       "%s is a pool set file, not a pool: name its one part; of several, or "
+		       "replicas, see librpmem(7)",
+		       p->path);
+}
+
 static int
 poolfile_written(const struct poolfile *p, struct err *e)
 {
@@ -75,6 +91,9 @@ poolfile_open(struct poolfile *p, const char *path, struct err *e)
 	if (rc)
 		return rc;
 	p->size = (size_t)p->opened.st_size;
+	rc = poolfile_no_set(p, e);
+	if (rc)
+		return rc;
 	p->mem = mmap(NULL, p->size, PROT_READ, MAP_SHARED, p->fd, 0);
 	if (p->mem == MAP_FAILED) {
 		p->mem = NULL;

@@ -26,7 +26,7 @@ void poolfile_fini(struct poolfile *p);
  */
 char *poolfile_word(const char *path);
 
-/* A regular file that is not empty. */
+/* A regular file that is not empty, and no pool set file. */
 int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 
 /*

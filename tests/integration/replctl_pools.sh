@@ -72,3 +72,20 @@ grep -q '^state *inconsistent' "$TMP/out" && grep -q '^generation *none: its fir
 ctl_fails 4 "inconsistent: its first copy has begun and not ended" promote "$T/e"
 grep -q "^next: .*replctl sync FILE $T/e.*replctl promote --force $T/e" "$TMP/err" || fail "$(cat "$TMP/err")"
 ctl_fails 4 "inconsistent: its first copy has begun and not ended" restore "$T/e" "$TMP/file"
+
+# The file that tells of a pool set's parts is no pool, whoever takes it for one has no copy of its data.
+printf 'PMEMPOOLSET\n8M %s/part\n' "$TMP" >"$TMP/objects.set"
+for args in "sync $TMP/objects.set $T/set" "sync --dry-run $TMP/objects.set $T/set" \
+	"create $T/set --from $TMP/objects.set" "verify $TMP/objects.set $T/a" \
+	"resolve --discard local $TMP/objects.set $T/a" "resolve --discard replica $TMP/objects.set $T/a"; do
+	# shellcheck disable=SC2086
+	ctl $args >"$TMP/out" 2>"$TMP/err"
+	status=$?
+	[ "$status" -eq 2 ] || lost "$args: exit $status: $(cat "$TMP/out" "$TMP/err")"
+	grep -q "objects.set is a pool set file, not a pool: .*librpmem(7)" "$TMP/err" ||
+		fail "$args: $(cat "$TMP/err")"
+done
+ctl_fails 3 "not found" info "$T/set"
+# What only begins like one, and is longer than any, is data.
+truncate -s 65536 "$TMP/objects.set"
+ctl sync "$TMP/objects.set" "$T/set" >/dev/null 2>&1 || fail "sync of data that begin like a set file"
