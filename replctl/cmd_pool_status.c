@@ -178,16 +178,46 @@ event_print(const struct ctl *c, struct json_object *o)
 	(void)fflush(stdout);
 }
 
+/* A program that ends in order is no failure of who followed it: nobody answers then. */
+static int
+events_end(struct ctl *c, const char *file)
+{
+	uint64_t deadline_ns = clock_deadline(EVENT_MS);
+	struct err e;
+	struct ask a;
+	int rc;
+
+	err_clear(&c->err);
+	for (;;) {
+		err_clear(&e);
+		ask_init(&a, &c->options);
+		rc = ask_open(&a, file, &e);
+		ask_fini(&a);
+		if (rc == REPL_E_NOT_FOUND)
+			return 0;
+		if (rc || clock_now_ns() >= deadline_ns)
+			break;
+		/* It may be at its end. */
+		(void)nanosleep(&look_again, NULL);
+	}
+	ctl_next_file(c, "replctl events", file);
+	return err_set(&c->err, REPL_E_LOST,
+		       "the program no longer tells of its changes: what it told was not read in "
+		       "time, or it has opened the pool anew");
+}
+
 int
 cmd_events_file(struct ctl *c, const char *file)
 {
 	struct json_object *o = NULL;
+	bool follows;
 	struct ask a;
 	int rc = open_file(c, &a, file);
 
 	if (!rc)
 		rc = ask_call(&a, "events", NULL, &o, &c->err);
-	if (!rc) {
+	follows = rc == 0;
+	if (follows) {
 		interrupt_catch();
 		if (c->options.json)
 			print_compact(o);
@@ -195,18 +225,15 @@ cmd_events_file(struct ctl *c, const char *file)
 			status_lines(o);
 		json_object_put(o);
 	}
-	while (!rc && !interrupt_seen() && !ferror(stdout)) {
+	while (!rc && !interrupt_seen() && watch_taken()) {
 		rc = ask_event(&a, EVENT_MS, &o, &c->err);
 		if (o)
 			event_print(c, o);
 		json_object_put(o);
 	}
-	/* A program that ends in order is no failure of who followed it. */
-	if (rc == REPL_E_LOST) {
-		err_clear(&c->err);
-		rc = 0;
-	}
 	ask_fini(&a);
+	if (follows && rc == REPL_E_LOST)
+		rc = events_end(c, file);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "watch.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,11 +46,19 @@ watch_draw(const char *text)
 }
 
 bool
+watch_taken(void)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO};
+
+	return !ferror(stdout) && !(poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP));
+}
+
+bool
 watch_wait(void)
 {
 	struct timespec left = {.tv_sec = 1};
 
 	while (!interrupt_seen() && nanosleep(&left, &left) != 0)
 		;
-	return !interrupt_seen() && !ferror(stdout);
+	return !interrupt_seen() && watch_taken();
 }

@@ -12,7 +12,8 @@
 
 #include "err.h"
 
-#define STATUSD_CLIENTS_MAX 16
+#define STATUSD_CLIENTS_MAX   16
+#define STATUSD_FOLLOWERS_MAX 12 /* of them; for who asks once there is room beside */
 
 struct repl;
 struct statusd;

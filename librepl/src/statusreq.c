@@ -56,9 +56,27 @@ do_status(struct statusd *s, struct statusclient *c, struct json_object *params,
 }
 
 static int
+follow_check(const struct statusd *s, const struct statusclient *c, struct err *e)
+{
+	unsigned followers = 0;
+
+	for (unsigned i = 0; i < STATUSD_CLIENTS_MAX; i++)
+		followers += s->clients[i].fd >= 0 && s->clients[i].follows;
+	if (c->follows || followers < STATUSD_FOLLOWERS_MAX)
+		return 0;
+	return err_set(e, REPL_E_BUSY,
+		       "%u clients follow its events already, no more are served: end one of them",
+		       followers);
+}
+
+static int
 do_events(struct statusd *s, struct statusclient *c, struct json_object *params,
 	  struct json_object **result, struct err *e)
 {
+	int rc = follow_check(s, c, e);
+
+	if (rc)
+		return rc;
 	/* What came before the snapshot is not for this one, what comes after it is. */
 	for (unsigned i = 0; i < s->doc.replica_count; i++)
 		statusd_changed(s, i);
