@@ -176,8 +176,10 @@ host_cancelled(void *arg)
 {
 	struct keeper *k = arg;
 	bool torn = remote_info(k->joining)->meta.state == SIDECAR_INCONSISTENT;
+	int now = torn ? REPL_DATA_INCONSISTENT : REPL_DATA_OUTDATED;
 
-	atomic_store(&k->p->data, torn ? REPL_DATA_INCONSISTENT : REPL_DATA_OUTDATED);
+	if (atomic_exchange(&k->p->data, now) != now)
+		statusd_changed(k->r->statusd, k->replica);
 	return atomic_load(&k->cancel) != 0;
 }
 

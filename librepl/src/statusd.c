@@ -312,6 +312,8 @@ statusd_main(void *arg)
 
 	while (!atomic_load(&s->stop))
 		wait_and_serve(s, do_timed(s));
+	/* What came with the end, such as the loss of a replica, is told before it. */
+	statusd_send_events(s);
 	return NULL;
 }
 

@@ -52,7 +52,10 @@ wait_for 10 goes_on || fail "$(cat "$TMP/status")"
 ok close
 
 # How far one was is not told of the next one, which begins.
+stop "$SERVE_PID"
+start_serve "heartbeat = 100" "journal-max = 1M"
 configure "$(pool p)"
+ok set resync-rate 1M
 ok open 0
 ctl_start events --json "$TMP/p"
 wait_for 20 grep -q up-to-date "$TMP/bg.out" || fail "no snapshot: $(cat "$TMP/bg.err")"
@@ -70,5 +73,12 @@ import json, sys
 events = [json.loads(line) for line in open(sys.argv[1])][1:]
 back = [i for i, e in enumerate(events) if e['replication'] == 'established']
 sys.exit(len(back) != 2 or any(e['resync_total'] > 65536 for e in events[back[0]:]))
+END
+# That it is no consistent pool while it is copied, since the journal does not take that much, is a change of its own.
+python3 - "$TMP/bg.out" <<END || fail "inconsistent is not told: $(cat "$TMP/bg.out")"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])][1:]
+sys.exit(not any(e["event"] == "state" and e["data"] == "inconsistent" and e["resync_done"] < e["resync_total"]
+	     for e in events))
 END
 stop_api

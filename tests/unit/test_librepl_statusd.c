@@ -2,7 +2,8 @@
 /*
  * A program that closes all descriptors, as a daemon does that begins, closes those of the status
  * thread: that waits as before, and no longer reads or closes what has their numbers next. One that
- * may have few files open, or no more at all, has a status thread that waits, too.
+ * may have few files open, or no more at all, has a status thread that waits, too. What has changed
+ * before the end is told before the end.
  */
 #include "unit.h"
 
@@ -152,12 +153,43 @@ few_files_are_no_reason_to_spin(void **state)
 	tempdir_free(dir);
 }
 
+/* As when a replica is lost while the handle is being closed. */
+static void
+what_comes_before_the_end_is_told(void **state)
+{
+	struct repl_config cfg = {0};
+	struct repl r = {.replica_count = 1};
+	char bytes[8192] = "";
+	struct statusd *s;
+	size_t len = 0;
+	ssize_t n;
+	int fd;
+
+	(void)state;
+	assert_int_equal(pthread_mutex_init(&r.reason_lock, NULL), 0);
+	cfg.target_count = 1;
+	s = start(&r, &cfg);
+	fd = follow();
+	atomic_store(&r.replicas[0].replication, REPL_REPL_DEGRADED);
+	statusd_changed(s, 0);
+	statusd_stop(s);
+	while (len < sizeof(bytes) - 1 &&
+	       (n = recv(fd, bytes + len, sizeof(bytes) - 1 - len, 0)) > 0)
+		len += (size_t)n;
+	if (!strstr(bytes, "\"event\""))
+		fail_msg("no event in: %s", bytes);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pthread_mutex_destroy(&r.reason_lock), 0);
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_program_closes_is_left_alone),
 		cmocka_unit_test(few_files_are_no_reason_to_spin),
+		cmocka_unit_test(what_comes_before_the_end_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
