@@ -32,7 +32,9 @@ onloss_needs(const struct repl *r, uint32_t replicas)
 		if (r->cfg->async[i])
 			continue;
 		count += lost;
-		left += !lost && !atomic_load(&r->replicas[i].lost);
+		/* One that is to be paused counts as gone: that may come about later. */
+		left += !lost && !atomic_load(&r->replicas[i].lost) &&
+			!atomic_load(&r->replicas[i].paused);
 	}
 	return count && (r->cfg->ack == ACK_ALL || left < config_needed(r->cfg));
 }
