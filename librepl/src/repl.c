@@ -342,6 +342,8 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 		for (unsigned b = 0; b < REPL_HIST_BUCKETS; b++)
 			st->latency_ns[b] += atomic_load(&s->latency_ns[b]);
 	}
+	/* Before the axes: nothing is on its way to one that is lost, which is not well by that. */
+	ship_lag(r->ship, replica, &st->lag_bytes, &st->lag_ms);
 	repl_snapshot(r, replica, &now);
 	st->message_count = now.traffic.messages;
 	st->write_count = now.traffic.writes;
@@ -362,7 +364,6 @@ stat_fill(struct repl *r, unsigned replica, struct repl_stat *st)
 	st->uncopied_count = now.traffic.uncopied;
 	memcpy(st->provider, now.provider, sizeof(st->provider));
 	memcpy(st->provider_why, now.provider_why, sizeof(st->provider_why));
-	ship_lag(r->ship, replica, &st->lag_bytes, &st->lag_ms);
 	if (st->replication != REPL_REPL_ESTABLISHED && r->dirty)
 		st->dirty_bytes = dirty_bytes(r->dirty, replica);
 	if (st->replication == REPL_REPL_RESYNCING)
