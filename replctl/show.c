@@ -187,6 +187,8 @@ show_status(FILE *f, struct json_object *status, double drains_per_s)
 		   out_member_u64(status, "pid"), up, out_member_u64(status, "lanes"),
 		   out_plural(out_member_u64(status, "lanes")));
 	show_field(f, "drains", "%" PRIu64 "%s", out_member_u64(status, "drains"), rate);
+	if (strcmp(out_member(status, "metrics_error"), "-") != 0)
+		show_field(f, "metrics", "not written: %s", out_member(status, "metrics_error"));
 	for (size_t i = 0; i < json_object_array_length(list); i++) {
 		(void)fputc('\n', f);
 		show_replica(f, json_object_array_get_idx(list, i));

@@ -117,6 +117,7 @@ unwritten() {
 	ctl status --json "$FILE" | member metrics_error | grep -q "nowhere/metrics: No such file"
 }
 wait_for 10 unwritten || fail "$(ctl status --json "$FILE")"
+ctl status "$FILE" | grep -q "^metrics  *not written: .*nowhere/metrics: No such file" || fail "$(ctl status "$FILE")"
 ok close
 
 # A file in the place is not removed, and for "auto" it is no reason to fail.
