@@ -55,7 +55,9 @@ keeper_publish(struct keeper *k)
 	} else if (state == FSM_PAUSED) {
 		atomic_store(&k->p->why, REPL_REASON_PAUSED);
 	}
-	if (state != FSM_PAUSED && atomic_load(&k->p->why) == REPL_REASON_PAUSED) {
+	/* A pause that has cut this try short is about to come about. */
+	if (state != FSM_PAUSED && !atomic_load(&k->p->paused) &&
+	    atomic_load(&k->p->why) == REPL_REASON_PAUSED) {
 		atomic_store(&k->p->why, REPL_REASON_CONNECTING);
 		(void)snprintf(k->p->reason, sizeof(k->p->reason), "resumed by the operator");
 	}
