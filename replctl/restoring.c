@@ -130,6 +130,7 @@ restoring_lock(struct restoring *r, struct stat *st, struct err *e)
 {
 	static const char held[] = "in use: another restore is at work";
 	struct stat now;
+	bool own;
 	int rc = fileclaim_take(r->fd, LOCK_EX, r->path, held, e);
 
 	if (rc)
@@ -137,7 +138,9 @@ restoring_lock(struct restoring *r, struct stat *st, struct err *e)
 	if (fstat(r->fd, st) || lstat(r->path, &now) || now.st_ino != st->st_ino ||
 	    now.st_dev != st->st_dev)
 		return err_set(e, REPL_E_BUSY, "%s is %s", r->path, held);
-	if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_nlink != 1)
+	/* The replaced file's owner may have got it by then, and in the end has it in any case. */
+	own = st->st_uid == geteuid() || (r->replaces && st->st_uid == r->old.st_uid);
+	if (!S_ISREG(st->st_mode) || !own || st->st_nlink != 1)
 		return err_set(e, REPL_E_REFUSED,
 			       "%s is not of an earlier restore of yours; remove it first",
 			       r->path);

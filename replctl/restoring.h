@@ -45,8 +45,8 @@ int restoring_lock_replaced(struct restoring *r, struct err *e);
 /*
  * What restoring_open() would be refused by: REPL_E_NOSPC, with the bytes wanted and free, if a
  * file of size bytes does not fit; REPL_E_BUSY if another restore has it; one that is no file of an
- * earlier restore of this user; a directory that can't be written to. It is locked, if it is there,
- * until restoring_fini().
+ * earlier restore of this user, or of FILE's; a directory that can't be written to. It is locked,
+ * if it is there, until restoring_fini().
  */
 int restoring_check(struct restoring *r, uint64_t size, struct err *e);
 

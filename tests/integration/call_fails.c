@@ -2,11 +2,13 @@
 /*
  * A library to be loaded before others. With CALL_FAILS="fsync 2" the second fsync(2) of the
  * program fails as that of a failing device does, with "fsync 2-4" up to the fourth, and flock(2)
- * as where a file system's server is out of locks; "maps 1" is fopen(3) of /proc/self/maps;
+ * as where a file system's server is out of locks, rename(2) as over a mount point; "killed 1" is
+ * killed at its first rename; "maps 1" is fopen(3) of /proc/self/maps;
  * "object" and "array" are json-c's that find no memory.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,6 +68,16 @@ fopen(const char *path, const char *mode)
 
 	return strcmp(path, "/proc/self/maps") == 0 && fails("maps", EMFILE) ? NULL
 									     : real(path, mode);
+}
+
+EXPORT int
+rename(const char *from, const char *to)
+{
+	int (*real)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
+
+	if (fails("killed", 0))
+		(void)raise(SIGKILL);
+	return fails("rename", EBUSY) ? -1 : real(from, to);
 }
 
 struct json_object;

@@ -47,6 +47,21 @@ grep -q "^next: look at this machine's kernel log; or, to keep what is there: mv
 cmp "$file" "$TMP/before" || lost "the file was replaced"
 cmp "$file.repl" "$TMP/before.repl" || lost "the record was replaced"
 
+# Whose file it is it stays, and goes on with, when it could not get its place.
+if [ "$(id -u)" -eq 0 ]; then
+	rm -rf "$TMP/here"
+	mkdir "$TMP/here"
+	echo old >"$file"
+	chown "$SERVE_USER" "$file"
+	export CALL_FAILS="rename 1"
+	ctl_fails 1 "renaming .*restoring to $file" restore --force "$(pool p)" "$file"
+	unset CALL_FAILS
+	[ "$(cat "$file")" = old ] || lost "the file was replaced"
+	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "not gone on with: $(cat "$TMP/out")"
+	cmp "$TMP/source" "$file" || lost "it differs"
+	[ "$(stat -c %U "$file")" = "$SERVE_USER" ] || fail "it belongs to another"
+fi
+
 # That it was promoted stood in the record.
 ctl promote "$(pool p)" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
 for part in "" .repl; do
