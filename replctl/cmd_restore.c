@@ -4,7 +4,7 @@
  *
  * The data go to FILE.restoring (restoring.h), which becomes FILE when it is whole and
  * durable. The record beside the file comes last: it never speaks of data
- * that are not there.
+ * that are not there. Only that the file is a primary stands there all the time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,8 @@
 struct restore {
 	struct ctl *c;
 	struct restoring temp;
-	struct local old; /* held so that nobody replicates the file that is replaced */
+	struct local old;      /* held so that nobody replicates the file that is replaced */
+	struct sidecar before; /* its record, where that stays: of a primary */
 	struct sidecar meta;
 	struct transfer_progress sum;
 	uint64_t begin_ns;         /* of the copy: the lanes are open */
@@ -455,6 +456,13 @@ was_primary(const struct restore *r)
 	return r->old.present && r->old.meta.primary;
 }
 
+/* Of what it is then a record tells, which is that of the file that is replaced. */
+static bool
+keeps_record(const struct restore *r)
+{
+	return was_primary(r) && r->meta.state != SIDECAR_INCONSISTENT;
+}
+
 /* Of a pool that was promoted, and is used where it lies, these are the data from now on. */
 static int
 restore_stays_primary(struct restore *r, struct sidecar *file)
@@ -472,6 +480,65 @@ restore_stays_primary(struct restore *r, struct sidecar *file)
 	return 0;
 }
 
+static int
+restore_describe(struct restore *r, struct sidecar *file)
+{
+	struct gen_id fresh;
+	int rc = local_new_id(&fresh, &r->c->err);
+
+	if (rc)
+		return rc;
+	memset(file, 0, sizeof(*file));
+	file->pool_uuid = r->meta.pool_uuid;
+	file->pool_size = r->meta.pool_size;
+	file->created_s = (uint64_t)time(NULL);
+	lineage_restore(file, &r->meta, r->shutdown_reset, &fresh);
+	return restore_stays_primary(r, file);
+}
+
+/*
+ * While it may be the old data or the new ones that stand under the name they are of no generation
+ * that anybody knows, as beside a file that no program has written to under its record.
+ */
+static int
+restore_record_begin(struct restore *r)
+{
+	struct sidecar next;
+	int rc = restore_describe(r, &next);
+
+	if (rc)
+		return rc;
+	memset(&next.generation, 0, sizeof(next.generation));
+	rc = local_new_id(&next.generation.current, &r->c->err);
+	if (rc)
+		return rc;
+	next.position = 0;
+	next.state = SIDECAR_UP_TO_DATE;
+	next.opening = true;
+	r->before = r->old.meta;
+	r->old.meta = next;
+	return local_store(&r->old, &r->c->err);
+}
+
+/* The file is as it was. */
+static void
+restore_record_undo(struct restore *r)
+{
+	if (!r->old.meta.opening || !r->before.primary)
+		return;
+	r->old.meta = r->before;
+	/* Else there is one that the next restore takes up. */
+	(void)local_store(&r->old, NULL);
+}
+
+static int
+restore_record_store(struct restore *r, struct local *l)
+{
+	if (r->resolved)
+		r->resolved->outcome = l->meta.generation;
+	return local_store(l, &r->c->err);
+}
+
 /*
  * What the file is from now on. Of a copy that was cut off nobody knows a
  * generation: without a record it has to be compared before it counts. A record that is there is
@@ -480,12 +547,19 @@ restore_stays_primary(struct restore *r, struct sidecar *file)
 static int
 restore_record(struct restore *r)
 {
-	struct gen_id fresh;
+	struct sidecar file;
 	struct local l;
-	int rc = local_new_id(&fresh, &r->c->err);
+	int rc;
 
-	if (rc || r->meta.state == SIDECAR_INCONSISTENT)
+	if (r->meta.state == SIDECAR_INCONSISTENT)
+		return 0;
+	rc = restore_describe(r, &file);
+	if (rc)
 		return rc;
+	if (keeps_record(r)) {
+		r->old.meta = file;
+		return restore_record_store(r, &r->old);
+	}
 	local_init(&l);
 	rc = local_open(&l, r->temp.file, r->meta.pool_size, &r->c->err);
 	if (!rc && l.present)
@@ -493,17 +567,8 @@ restore_record(struct restore *r)
 			     "%s is restored, and a program has used it since: %s is left as it is",
 			     r->temp.file, l.path);
 	if (!rc) {
-		memset(&l.meta, 0, sizeof(l.meta));
-		l.meta.pool_uuid = r->meta.pool_uuid;
-		l.meta.pool_size = r->meta.pool_size;
-		l.meta.created_s = (uint64_t)time(NULL);
-		lineage_restore(&l.meta, &r->meta, r->shutdown_reset, &fresh);
-		rc = restore_stays_primary(r, &l.meta);
-	}
-	if (!rc) {
-		rc = local_store(&l, &r->c->err);
-		if (r->resolved)
-			r->resolved->outcome = l.meta.generation;
+		l.meta = file;
+		rc = restore_record_store(r, &l);
 	}
 	local_fini(&l);
 	return rc;
@@ -558,12 +623,28 @@ restore_unfinished(struct restore *r, int rc)
 			  r->temp.path);
 }
 
+static int
+restore_place(struct restore *r)
+{
+	struct err *e = &r->c->err;
+	int rc = restoring_settle(&r->temp, e);
+
+	if (rc)
+		return rc;
+	rc = keeps_record(r) ? restore_record_begin(r) : restoring_forget(&r->temp, e);
+	if (!rc)
+		rc = restoring_place(&r->temp, e);
+	if (rc && !r->temp.placed)
+		restore_record_undo(r);
+	return rc;
+}
+
 /* Where the file has its name by now, that is told, too. */
 static int
 restore_finish(struct restore *r)
 {
 	struct ctl *c = r->c;
-	int rc = restoring_finish(&r->temp, &c->err);
+	int rc = restore_place(r);
 	bool away;
 
 	if (!rc)
@@ -578,9 +659,10 @@ restore_finish(struct restore *r)
 	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s%s", away ? "rm " : "",
 		 away ? r->quoted_file : "", away ? "; " : "", r->quoted_target, r->quoted_file,
 		 away ? "" : " (moves only what differs)",
-		 was_primary(r) ? "; then replctl promote TARGET/POOL (by its own target: it was "
-				  "a primary)"
-				: "");
+		 was_primary(r) && !keeps_record(r)
+			 ? "; then replctl promote TARGET/POOL (by its own target: it was "
+			   "a primary)"
+			 : "");
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
 }

@@ -307,16 +307,26 @@ sync_data(struct restoring *r, struct err *e)
 }
 
 int
-restoring_finish(struct restoring *r, struct err *e)
+restoring_settle(struct restoring *r, struct err *e)
 {
 	int rc = sync_data(r, e);
 
-	if (!rc)
-		rc = check_places(r, e);
-	if (rc)
-		return rc;
+	return rc ? rc : check_places(r, e);
+}
+
+int
+restoring_forget(const struct restoring *r, struct err *e)
+{
 	if (unlink(r->sidecar_path) && errno != ENOENT)
 		return err_errno(e, err_from_errno(errno), errno, "removing %s", r->sidecar_path);
+	return 0;
+}
+
+int
+restoring_place(struct restoring *r, struct err *e)
+{
+	int rc;
+
 	/* The old record must be gone for good before new data stand under its name. */
 	if (fsync(r->dirfd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", r->dir_path);

@@ -64,11 +64,18 @@ int restoring_open(struct restoring *r, uint64_t size, struct err *e);
 int restoring_allocate(const struct restoring *r, struct err *e);
 
 /*
- * Sync it and put it in FILE's place, with owner and mode of the one replaced.
- * FILE.repl is removed before. A FILE or FILE.repl other than those that restoring_look() saw
- * is REPL_E_EXISTS. What can't be synced is removed. Behind an error removed and placed tell
- * where the data are.
+ * Sync it. A FILE or FILE.repl other than those that restoring_look() saw is REPL_E_EXISTS. What
+ * can't be synced is removed, and told so.
  */
-int restoring_finish(struct restoring *r, struct err *e);
+int restoring_settle(struct restoring *r, struct err *e);
+
+/* Behind that: FILE.repl, which speaks of the data that are replaced, is removed. */
+int restoring_forget(const struct restoring *r, struct err *e);
+
+/*
+ * Behind that: put it in FILE's place, with owner and mode of the one replaced. Behind an error
+ * placed tells where the data are.
+ */
+int restoring_place(struct restoring *r, struct err *e);
 
 #endif

@@ -62,13 +62,33 @@ if [ "$(id -u)" -eq 0 ]; then
 	[ "$(stat -c %U "$file")" = "$SERVE_USER" ] || fail "it belongs to another"
 fi
 
-# That it was promoted stood in the record.
+# That it was promoted stands in the record, wherever a restore over it ends.
 ctl promote "$(pool p)" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
-for part in "" .repl; do
-	cp "$TMP/serve/pools/p$part" "$file$part"
+is_primary() {
+	for part in "" .repl; do
+		cp "$file$part" "$TMP/serve/pools/look$part" || fail "$1: no $file$part"
+		[ "$(id -u)" -ne 0 ] || chown "$SERVE_USER" "$TMP/serve/pools/look$part"
+	done
+	[ "$(ctl info --json "$(pool look)" | member primary)" = True ] || lost "$1: it is no primary any more"
+}
+for fails in "fsync 2" "fsync 3" "rename 1" "killed 1"; do
+	for part in "" .repl; do
+		cp "$TMP/serve/pools/p$part" "$file$part"
+	done
+	change "$file" 5000
+	cp "$file" "$TMP/before"
+	export CALL_FAILS="$fails"
+	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>"$TMP/err" && fail "$fails: it does not fail"
+	unset CALL_FAILS
+	if [ "$fails" = "fsync 3" ]; then
+		grep -q "without its record" "$TMP/err" || fail "$fails: $(cat "$TMP/err")"
+		grep -q "^next: mend that, then replctl .*restore --force $(pool p) $file (" "$TMP/err" ||
+			fail "$fails: $(cat "$TMP/err")"
+	else
+		cmp "$file" "$TMP/before" || lost "$fails: the file was replaced"
+	fi
+	is_primary "$fails"
+	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "$fails: again: $(cat "$TMP/out")"
+	cmp "$TMP/source" "$file" || lost "$fails: it differs"
+	is_primary "$fails, and again"
 done
-change "$file" 5000
-export CALL_FAILS="fsync 3"
-ctl_fails 1 "without its record" restore --force "$(pool p)" "$file"
-unset CALL_FAILS
-grep -q "^next: mend that, then replctl .*restore --force $(pool p) $file .*; then replctl .*promote " "$TMP/err" || fail "$(cat "$TMP/err")"

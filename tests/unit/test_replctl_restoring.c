@@ -90,7 +90,11 @@ finish(struct restoring *r)
 	int rc;
 
 	err_clear(&e);
-	rc = restoring_finish(r, &e);
+	rc = restoring_settle(r, &e);
+	if (!rc)
+		rc = restoring_forget(r, &e);
+	if (!rc)
+		rc = restoring_place(r, &e);
 	restoring_fini(r);
 	return rc;
 }
