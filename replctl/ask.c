@@ -77,24 +77,38 @@ real_name(const char *file)
 	return path;
 }
 
+static int
+connect_by(const char *name, struct err *e)
+{
+	struct stat st;
+	bool is_socket = stat(name, &st) == 0 && S_ISSOCK(st.st_mode);
+	char *path = NULL;
+	int fd;
+
+	if (asprintf(&path, "%s%s", name, is_socket ? "" : STATUSSOCK_SUFFIX) < 0)
+		return err_set(e, REPL_E_NOMEM, "out of memory");
+	fd = statussock_connect(path, e);
+	free(path);
+	return fd;
+}
+
 int
 ask_open(struct ask *a, const char *file, struct err *e)
 {
-	char *real = real_name(file), *path = NULL;
-	struct stat st;
-	int n;
+	char *real = real_name(file);
 
 	if (!real)
 		return err_errno(e, err_from_errno(errno), errno, "%s", file);
-	if (stat(real, &st) == 0 && S_ISSOCK(st.st_mode))
-		n = asprintf(&path, "%s", real);
-	else
-		n = asprintf(&path, "%s" STATUSSOCK_SUFFIX, real);
+	a->fd = connect_by(real, e);
+	/* A pool-file that is a link to a device is no name of that. */
+	if (a->fd == REPL_E_NOT_FOUND && strcmp(file, real) != 0) {
+		a->fd = connect_by(file, NULL);
+		if (a->fd >= 0)
+			err_clear(e);
+		else
+			a->fd = REPL_E_NOT_FOUND;
+	}
 	free(real);
-	if (n < 0)
-		return err_set(e, REPL_E_NOMEM, "out of memory");
-	a->fd = statussock_connect(path, e);
-	free(path);
 	if (a->fd == REPL_E_NOT_FOUND && access(file, F_OK) && errno == ENOENT)
 		return err_errno(e, REPL_E_NOT_FOUND, ENOENT, "%s", file);
 	return a->fd < 0 ? a->fd : 0;

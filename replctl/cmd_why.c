@@ -223,20 +223,43 @@ judge_unknown(struct why *w, const char *word, const char *path)
 	(void)snprintf(w->next, sizeof(w->next), "replctl sync --dry-run %s TARGET/POOL", word);
 }
 
+/* Of a file that is gone the record may still be there. */
+static bool
+has_record(const char *file)
+{
+	struct stat st;
+	char *path = NULL;
+	bool has;
+
+	if (asprintf(&path, "%s" SIDECAR_SUFFIX, file) < 0)
+		return false;
+	has = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+	free(path);
+	return has;
+}
+
+/* The record: beside what a link leads to, or, where that is a device, beside the link. */
+static int
+record_open(const char *file, const char *real, char **path)
+{
+	bool linked = real && !has_record(real) && has_record(file);
+
+	if (asprintf(path, "%s" SIDECAR_SUFFIX, real && !linked ? real : file) < 0)
+		*path = NULL;
+	return *path ? open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
+}
+
 /* No program has it open: what its sidecar says. */
 static int
 why_closed(struct ctl *c, const char *file)
 {
 	struct why w = {.file = file, .evidence = json_object_new_array()};
-	/* The record is beside the file that a link leads to. */
 	char *path = NULL, *quoted = poolfile_word(file), *real = realpath(file, NULL);
 	const char *word = quoted ? quoted : "FILE";
 	bool gone = access(file, F_OK) != 0, repair = false;
 	struct sidecar s;
-	int fd = -1, rc = 0;
+	int fd = record_open(file, real, &path), rc = 0;
 
-	if (asprintf(&path, "%s" SIDECAR_SUFFIX, real ? real : file) >= 0)
-		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (!gone)
 		evidence_add(&w, "no program answers at %s.repl-sock", real ? real : file);
 	if (fd < 0 && errno == ENOENT) {
@@ -274,21 +297,6 @@ why_nothing(struct ctl *c, const char *arg)
 		 "replctl status %s",
 		 word ? word : "TARGET");
 	free(word);
-}
-
-/* Of a file that is gone the record may still be there. */
-static bool
-has_record(const char *file)
-{
-	struct stat st;
-	char *path = NULL;
-	bool has;
-
-	if (asprintf(&path, "%s" SIDECAR_SUFFIX, file) < 0)
-		return false;
-	has = lstat(path, &st) == 0 && S_ISREG(st.st_mode);
-	free(path);
-	return has;
 }
 
 static int

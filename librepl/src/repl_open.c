@@ -22,6 +22,7 @@
 #include "repl_lanes.h"
 #include "lineage.h"
 #include "pending.h"
+#include "poolname.h"
 #include "replica_judge.h"
 #include "replica_open.h"
 #include "ship.h"
@@ -723,6 +724,8 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 	/* A replica that comes back is reached by the same files, wherever the program is then. */
 	if (!rc)
 		rc = config_fix_paths(r->cfg, e);
+	if (!rc)
+		rc = poolname_resolve(&r->cfg->pool_file, e);
 	if (!rc)
 		rc = repl_start(r, e);
 	if (rc) {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Memory that is no file's, as that of device DAX: of what a replica misses nothing is kept, and who opens it again over one
 # that differs is told why, and what to do, which does it; with pool-file its record is kept, and what takes a replica's
-# data replaces that, and so is the program found. A later part of a file is refused, and with a pool-file of another name it
-# is such memory.
+# data replaces that, and so is the program found. By a link to a file it is that file. A later part of a file is refused, and
+# with a pool-file of another name it is such memory.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -77,6 +77,52 @@ ctl demote "$T/q" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
 opened q 3
 ok set pool-file "$TMP/device"
 refused REPL_E_DIVERGED "newer.* replctl restore $T/q $TMP/device; $copied; .*replctl remove $T/q" open 1
+
+# A link to a file is that file: there is one record, one lock and one place to ask.
+ln -s file "$TMP/link"
+linked() {
+	configure "$(pool l)"
+	ok map "$TMP/file" $MIB
+	ok set pool-file "$TMP/link"
+}
+linked
+ok open 1
+ok put 0 $MIB 1
+ok persist 0 0 $MIB
+[ -s "$TMP/file.repl" ] && [ ! -e "$TMP/link.repl" ] || lost "the record is beside the link: $(ls "$TMP")"
+for name in file link; do
+	ctl status "$TMP/$name" >/dev/null 2>"$TMP/err" || fail "status by $name: $(cat "$TMP/err")"
+done
+ctl_fails 4 "locked|in use" restore --force "$T/l" "$TMP/file"
+ok close
+for name in file link; do
+	ctl why "$TMP/$name" | grep -q "closed it in order" || fail "why by $name"
+done
+# An earlier version has kept it beside the link.
+mv "$TMP/file.repl" "$TMP/link.repl"
+linked
+refused REPL_E_REFUSED "an earlier version.*: mv $TMP/link.repl $TMP/file.repl" open 1
+cp "$TMP/link.repl" "$TMP/file.repl"
+linked
+refused REPL_E_REFUSED "both $TMP/link.repl and $TMP/file.repl" open 1
+mv "$TMP/link.repl" "$TMP/file.repl"
+linked
+ok open 1
+ok compare 0
+same
+ok close
+
+# One to a device is the name itself, as without a link.
+ln -s /dev/zero "$TMP/dax"
+opened x 1
+ok set pool-file "$TMP/dax"
+ok open 1
+ok persist 0 0 $MIB
+for command in status why; do
+	ctl $command "$TMP/dax" >"$TMP/out" 2>"$TMP/err" || fail "$command of a link to a device: $(cat "$TMP/err")"
+done
+ok close
+ctl why "$TMP/dax" | grep -q "closed it in order" || fail "$(ctl why "$TMP/dax")"
 
 stop "$SERVE_PID"
 blank
