@@ -134,6 +134,21 @@ channel_host_unknown(struct channel *c, const char *print, const char *file, str
 		       channel_word(file, word));
 }
 
+/* All users' file is looked in as well: it is the one if without it nothing is known. */
+static void
+channel_changed_in(struct channel *c, char *file, size_t size)
+{
+	char global[512] = "/etc/ssh/ssh_known_hosts";
+	enum ssh_known_hosts_e known;
+
+	channel_get(c, SSH_OPTIONS_GLOBAL_KNOWNHOSTS, global, sizeof(global));
+	if (ssh_options_set(c->session, SSH_OPTIONS_GLOBAL_KNOWNHOSTS, "/dev/null") != SSH_OK)
+		return;
+	known = ssh_session_is_known_server(c->session);
+	if (known != SSH_KNOWN_HOSTS_CHANGED && known != SSH_KNOWN_HOSTS_OTHER)
+		(void)snprintf(file, size, "%s", global);
+}
+
 static int
 channel_judge_host(struct channel *c, struct err *e)
 {
@@ -149,6 +164,8 @@ channel_judge_host(struct channel *c, struct err *e)
 	(void)ssh_options_get_port(c->session, &port);
 	(void)snprintf(bracketed, sizeof(bracketed), "[%s]:%u", c->host, port);
 	channel_get(c, SSH_OPTIONS_KNOWNHOSTS, file, sizeof(file));
+	if (known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER)
+		channel_changed_in(c, file, sizeof(file));
 	print = channel_fingerprint(c);
 	/* Short: what a replica's state has room for ends with the whole command. */
 	if (known == SSH_KNOWN_HOSTS_CHANGED || known == SSH_KNOWN_HOSTS_OTHER)

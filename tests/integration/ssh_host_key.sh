@@ -72,4 +72,11 @@ if [ "$(id -u)" -eq 0 ] && [ -d "$home" ] &&
 		unshare -m sh "$TMP/inside.sh" "$TMP/changed"
 	unshare -m sh "$TMP/inside.sh" "$TMP/known_hosts" ||
 		fail "explicit user and port must win over ssh's config"
+	# The file that has the old key is the one to be mended, also where it is all users'.
+	echo " GlobalKnownHostsFile $TMP/changed" >>"$HOME/.ssh/config"
+	expect_error auth "not the known one.*ssh-keygen -f $TMP/changed -R " \
+		unshare -m sh "$TMP/inside.sh" "$TMP/empty"
+	cp "$TMP/changed" "$TMP/own"
+	expect_error auth "not the known one.*ssh-keygen -f $TMP/own -R " \
+		unshare -m sh "$TMP/inside.sh" "$TMP/own"
 fi
