@@ -79,33 +79,33 @@ ok set pool-file "$TMP/device"
 refused REPL_E_DIVERGED "newer.* replctl restore $T/q $TMP/device; $copied; .*replctl remove $T/q" open 1
 
 # A link to a file is that file: there is one record, one lock and one place to ask.
-ln -s file "$TMP/link"
+ln -s file "$TMP/alias"
 linked() {
 	configure "$(pool l)"
 	ok map "$TMP/file" $MIB
-	ok set pool-file "$TMP/link"
+	ok set pool-file "$TMP/alias"
 }
 linked
 ok open 1
 ok put 0 $MIB 1
 ok persist 0 0 $MIB
-[ -s "$TMP/file.repl" ] && [ ! -e "$TMP/link.repl" ] || lost "the record is beside the link: $(ls "$TMP")"
-for name in file link; do
+[ -s "$TMP/file.repl" ] && [ ! -e "$TMP/alias.repl" ] || lost "the record is beside the link: $(ls "$TMP")"
+for name in file alias; do
 	ctl status "$TMP/$name" >/dev/null 2>"$TMP/err" || fail "status by $name: $(cat "$TMP/err")"
 done
 ctl_fails 4 "locked|in use" restore --force "$T/l" "$TMP/file"
 ok close
-for name in file link; do
+for name in file alias; do
 	ctl why "$TMP/$name" | grep -q "closed it in order" || fail "why by $name"
 done
 # An earlier version has kept it beside the link.
-mv "$TMP/file.repl" "$TMP/link.repl"
+mv "$TMP/file.repl" "$TMP/alias.repl"
 linked
-refused REPL_E_REFUSED "an earlier version.*: mv $TMP/link.repl $TMP/file.repl" open 1
-cp "$TMP/link.repl" "$TMP/file.repl"
+refused REPL_E_REFUSED "an earlier version.*: mv $TMP/alias.repl $TMP/file.repl" open 1
+cp "$TMP/alias.repl" "$TMP/file.repl"
 linked
-refused REPL_E_REFUSED "both $TMP/link.repl and $TMP/file.repl" open 1
-mv "$TMP/link.repl" "$TMP/file.repl"
+refused REPL_E_REFUSED "both $TMP/alias.repl and $TMP/file.repl" open 1
+mv "$TMP/alias.repl" "$TMP/file.repl"
 linked
 ok open 1
 ok compare 0
