@@ -168,8 +168,8 @@ bool data_trim_meets(const struct data *d, uint64_t off, uint64_t len);
 void data_trim_add(struct data *d, uint64_t off, uint64_t len);
 
 /*
- * A range is about to be stored to (stored false), or was by RMA: finish, or
- * give up, what is to be trimmed in it.
+ * A range is about to be stored to (stored false), or was by RMA: finish what is
+ * to be trimmed in its pages, but for what RMA has brought.
  */
 void data_trim_meet(struct data *d, uint64_t off, uint64_t len, bool stored);
 

@@ -115,6 +115,19 @@ trim_cut(struct data *d, unsigned i, uint64_t from, uint64_t to)
 		d->trims[d->trim_count++] = right;
 }
 
+/*
+ * What of a trimmed page a FLUSH does not name. No hole, which is of whole pages, and no space is
+ * taken for it: where the pool has none it is zero.
+ */
+static void
+trim_zero_beside(struct data *d, uint64_t from, uint64_t to)
+{
+	if (from >= to || trim_given_up(d) || !data_back(d, from, to - from))
+		return;
+	pmem_map_zero(d->params.map, from, to - from, false);
+	data_note_range(d, from, to - from);
+}
+
 void
 data_trim_meet(struct data *d, uint64_t off, uint64_t len, bool stored)
 {
@@ -129,8 +142,12 @@ data_trim_meet(struct data *d, uint64_t off, uint64_t len, bool stored)
 
 		if (from >= to)
 			continue;
-		if (!stored)
+		if (stored) {
+			trim_zero_beside(d, from, off);
+			trim_zero_beside(d, end, to);
+		} else {
 			trim_zero(d, from, to - from);
+		}
 		trim_cut(d, i, from, to);
 	}
 }

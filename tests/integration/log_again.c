@@ -2,10 +2,11 @@
 /*
  * log_again - open a log again on the same handle.
  *
- * usage: log_again trim|busy|turns|dies|lags|fails|open|log FILE TARGET [KEY=VALUE ...]
+ * usage: log_again trim|beside|busy|turns|dies|lags|fails|open|log FILE TARGET [KEY=VALUE ...]
  *
  * trim: behind a large trim, which the target has only noted, the log is opened again and
- * appended to where the trim was. busy: an append fails since its lane is in use all the
+ * appended to where the trim was. beside: the same, with a part of what is not zero yet made
+ * durable before, which ends amid a page. busy: an append fails since its lane is in use all the
  * time, the log is opened again and keeps what it finds. FILE and the replica must be
  * equal after it; busy says how many records there are. turns: two threads open the log by
  * turns, as soon as it is not busy, and each finds what the other one has appended. dies: reads the
@@ -98,7 +99,7 @@ fill(struct again *a, unsigned *count)
 
 /* The tail is in the middle of the ring: what is zeroed last is written first. */
 static int
-do_trim(struct again *a)
+do_trim(struct again *a, bool beside)
 {
 	unsigned count;
 	int rc = fill(a, &count);
@@ -115,6 +116,8 @@ do_trim(struct again *a)
 		rc = fill(a, &count);
 	if (!rc)
 		rc = repl_log_trim(a->log, 0, repl_log_tail(a->log));
+	if (!rc && beside)
+		rc = repl_persist(a->repl, 0, LOG_SIZE - MIB, MIB / 2 + 104);
 	repl_log_close(a->log);
 	a->log = NULL;
 	if (!rc)
@@ -330,7 +333,9 @@ run(struct again *a, const char *how)
 		return do_fails(a);
 	if (strcmp(how, "turns") == 0)
 		return do_turns(a);
-	return strcmp(how, "trim") == 0 ? do_trim(a) : do_busy(a);
+	if (strcmp(how, "busy") == 0)
+		return do_busy(a);
+	return do_trim(a, strcmp(how, "beside") == 0);
 }
 
 int

@@ -19,6 +19,7 @@ make_keys
 start_serve
 T=$SERVE_USER@127.0.0.1:$SERVE_PORT
 again trim lanes=1
+again beside lanes=1
 again busy lanes=2 op-timeout=3000
 grep -q "records: [12]" "$TMP/said" || fail "records"
 again turns lanes=1

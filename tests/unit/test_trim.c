@@ -18,7 +18,7 @@
 struct pmem_map {
 	uint8_t mem[PAGES * PAGE];
 	uint8_t durable[PAGES * PAGE];
-	bool groups;
+	bool groups, full;
 	int persist_rc;
 };
 
@@ -43,6 +43,14 @@ data_flush(struct data *d)
 }
 
 bool
+data_back(const struct data *d, uint64_t off, uint64_t len)
+{
+	(void)off;
+	(void)len;
+	return !d->params.map->full;
+}
+
+bool
 pmem_map_groups(const struct pmem_map *m)
 {
 	return m->groups;
@@ -51,9 +59,8 @@ pmem_map_groups(const struct pmem_map *m)
 void
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
-	(void)hole;
-	assert_int_equal(off % PAGE, 0);
-	assert_int_equal(len % PAGE, 0);
+	/* The kernel makes holes of whole pages. */
+	assert_true(!hole || (off % PAGE == 0 && len % PAGE == 0));
 	assert_true(len > 0 && off <= sizeof(m->mem) && len <= sizeof(m->mem) - off);
 	memset(m->mem + off, 0, len);
 }
@@ -185,20 +192,66 @@ stores_all_around(void **state)
 		}
 }
 
-/* Zeroing it now would destroy it. */
+static void
+assert_flushed(unsigned page, unsigned from, unsigned to)
+{
+	const uint8_t *at = pool.mem + (size_t)page * PAGE;
+
+	for (unsigned i = 0; i < PAGE; i++)
+		if (at[i] != (i >= from && i < to ? 'r' : 0))
+			fail_msg("byte %u is %u", i, at[i]);
+}
+
+/* Zeroing it would destroy it; what lies beside it in its pages is not written by anybody else. */
 static void
 what_was_written_by_rma_stays(void **state)
 {
 	struct data *d = fresh();
 
 	(void)state;
+	d->params.hole = true;
 	add(d, 10, 10);
-	memset(pool.mem + 15 * PAGE, 'r', PAGE);
+	memset(pool.mem + 15 * PAGE + 64, 'r', 64);
+	memset(pool.mem + 16 * PAGE + 64, 'r', PAGE);
 	data_trim_meet(d, 15 * PAGE + 64, 64, true);
+	data_trim_meet(d, 16 * PAGE + 64, PAGE, true);
+	data_flush(d);
+	assert_pages(pool.durable, 18, PAGES, 'x');
 	data_trim_finish(d);
+	data_flush(d);
 	assert_pages(pool.mem, 10, 15, 0);
-	assert_pages(pool.mem, 15, 16, 'r');
-	assert_pages(pool.mem, 16, 20, 0);
+	assert_flushed(15, 64, 128);
+	assert_flushed(16, 64, PAGE);
+	assert_flushed(17, 0, 64);
+	assert_pages(pool.mem, 18, 20, 0);
+	assert_memory_equal(pool.durable + 17 * PAGE + 64, pool.mem + 17 * PAGE + 64, PAGE - 64);
+}
+
+/* The named page beside them has been written, so they are not: they are in a hole. */
+static void
+a_hole_in_a_flushed_page_needs_no_space(void **state)
+{
+	struct data *d = fresh();
+
+	(void)state;
+	pool.full = true;
+	add(d, 10, 10);
+	data_trim_meet(d, 15 * PAGE, 64, true);
+	assert_pages(pool.mem, 15, 16, 'x');
+	assert_int_equal(d->range_count, 0);
+}
+
+/* Up to the trim, and no further. */
+static void
+a_flush_zeroes_nothing_beside_a_trim(void **state)
+{
+	struct data *d = fresh();
+
+	(void)state;
+	add(d, 10, 2);
+	data_trim_meet(d, 9 * PAGE + 64, 3 * PAGE, true);
+	data_trim_finish(d);
+	assert_pages(pool.mem, 0, PAGES, 'x');
 }
 
 static void
@@ -414,6 +467,8 @@ main(void)
 		cmocka_unit_test(a_store_meets_a_finished_part),
 		cmocka_unit_test(stores_all_around),
 		cmocka_unit_test(what_was_written_by_rma_stays),
+		cmocka_unit_test(a_hole_in_a_flushed_page_needs_no_space),
+		cmocka_unit_test(a_flush_zeroes_nothing_beside_a_trim),
 		cmocka_unit_test(too_many_are_done_at_once),
 		cmocka_unit_test(the_end_finishes),
 		cmocka_unit_test(lanes_that_end_wait_for_no_trim),
