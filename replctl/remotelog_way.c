@@ -135,20 +135,18 @@ way_config(struct remotelog *rl, const struct remotelog_way *w, struct repl_conf
 
 	(void)snprintf(suffix, sizeof(suffix), "-%s", w->name);
 	rc = scratch_name(&rl->scratch, suffix, &pool, e);
-	if (!rc)
-		rc = config_copy(rl->c->cfg, out, e);
 	if (rc)
 		return rc;
-	/* The user's targets and pool are none of ours. */
-	(*out)->target_count = 0;
-	free((*out)->pool_file);
-	(*out)->pool_file = NULL;
 	if (snprintf(target, sizeof(target), "%s/%s", rl->c->host_text, pool) >=
 	    (int)sizeof(target))
 		return err_set(e, REPL_E_INVAL, "'%s' is too long", rl->c->host_text);
-	rc = config_add_target(*out, target, e);
-	if (!rc)
-		rc = config_set(*out, "lanes", "1", e);
+	/* The user's targets and pool are none of ours. */
+	rc = config_copy_for(rl->c->cfg, target, out, e);
+	if (rc)
+		return rc;
+	free((*out)->pool_file);
+	(*out)->pool_file = NULL;
+	rc = config_set(*out, "lanes", "1", e);
 	if (!rc)
 		rc = config_set(*out, "on-loss", "fail", e);
 	return rc ? rc : config_set(*out, "method", is_log(w) ? "auto" : w->name, e);

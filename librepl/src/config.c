@@ -392,6 +392,35 @@ config_copy(const struct repl_config *c, struct repl_config **out, struct err *e
 	return 0;
 }
 
+static void
+drop_text(char **text)
+{
+	free(*text);
+	*text = NULL;
+}
+
+int
+config_copy_for(const struct repl_config *c, const char *target, struct repl_config **out,
+		struct err *e)
+{
+	struct repl_config *n = NULL;
+	int rc = config_copy(c, &n, e);
+
+	if (rc)
+		return rc;
+	n->target_count = 0;
+	memset(n->async, 0, sizeof(n->async));
+	n->ack = ACK_ALL;
+	drop_text(&n->status_socket);
+	drop_text(&n->metrics_file);
+	rc = config_add_target(n, target, e);
+	if (rc)
+		repl_config_free(n);
+	else
+		*out = n;
+	return rc;
+}
+
 /* What the paths of SSH's files that are whole may begin with. */
 #define OF_SSH "/~%"
 

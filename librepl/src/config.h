@@ -67,6 +67,14 @@ void config_each(const struct repl_config *c,
 int config_copy(const struct repl_config *c, struct repl_config **out, struct err *e);
 
 /*
+ * The same for a handle beside others, with that target in place of c's own. It has one replica and
+ * waits for it: what c says of several is of none. A socket and a file with metrics are the
+ * others'.
+ */
+int config_copy_for(const struct repl_config *c, const char *target, struct repl_config **out,
+		    struct err *e);
+
+/*
  * Relative paths become absolute ones, by the working directory of now. What libssh expands, as
  * '~' and '%d', remains.
  */

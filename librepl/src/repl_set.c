@@ -22,34 +22,15 @@
 
 /* ---- opening ---- */
 
-/*
- * cfg with that target in place of its own. A handle has one replica, and waits for it: what cfg
- * says of several is of none. Of one set there are several handles, and of a socket and a file with
- * metrics one each.
- */
 static int
 set_config(const struct repl_config *cfg, const char *target, bool keep, struct repl_config **out,
 	   struct err *e)
 {
-	int rc = config_copy(cfg, out, e);
+	int rc = config_copy_for(cfg, target, out, e);
 
-	if (rc)
-		return rc;
-	(*out)->target_count = 0;
-	memset((*out)->async, 0, sizeof((*out)->async));
-	(*out)->ack = ACK_ALL;
 	/* One that does not come back is not waited for. */
-	if (!keep && (*out)->on_loss == REPL_ON_LOSS_BLOCK)
+	if (!rc && !keep && (*out)->on_loss == REPL_ON_LOSS_BLOCK)
 		(*out)->on_loss = REPL_ON_LOSS_FAIL;
-	free((*out)->status_socket);
-	(*out)->status_socket = NULL;
-	free((*out)->metrics_file);
-	(*out)->metrics_file = NULL;
-	rc = config_add_target(*out, target, e);
-	if (rc) {
-		repl_config_free(*out);
-		*out = NULL;
-	}
 	return rc;
 }
 

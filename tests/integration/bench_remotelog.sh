@@ -46,6 +46,28 @@ assert texts.count("none") == 2  # the counter's and the register's singletons
 PY
 nothing_left
 
+# What the configuration says of a program's own handle is none of its pools'.
+cp "$TMP/out" "$TMP/plain"
+{
+	cat "$TMP/login.conf"
+	printf 'async-target = %s\ntarget = %s\nack = any\n' "$T/none" "$T/other"
+	printf 'status-socket = %s\nmetrics-file = %s\n' "$TMP/taken" "$TMP/metrics"
+} >"$TMP/program.conf"
+echo "of the program" | tee "$TMP/metrics" >"$TMP/taken"
+REPL_CONFIG=$TMP/program.conf ctl --json bench remotelog --count 20 "$T" >"$TMP/out" 2>"$TMP/err" ||
+	fail "with a program's configuration: $(cat "$TMP/err" "$TMP/out")"
+for file in metrics taken; do
+	[ "$(cat "$TMP/$file")" = "of the program" ] || fail "the program's $file is another"
+done
+python3 - "$TMP/plain" "$TMP/out" <<'PY' || fail "with a program's configuration: $(cat "$TMP/out")"
+import json, sys
+plain, own = (json.load(open(f)) for f in sys.argv[1:])
+for part in ("series", "not_run"):
+    told = [[(s["method"], s["update"], s.get("reason")) for s in a[part]] for a in (plain, own)]
+    assert told[0] == told[1], told
+PY
+nothing_left
+
 ctl bench remotelog --count 50 --size 200 --method general-purpose --tail compound "$T" \
 	>"$TMP/out" 2>"$TMP/err" || fail "one series: $(cat "$TMP/err")"
 grep -q "^raw ping-pong " "$TMP/out" || fail "no raw row: $(cat "$TMP/out")"

@@ -405,6 +405,34 @@ a_copy_shares_nothing(void **state)
 	repl_config_free(n);
 }
 
+/* What it has of others is theirs. */
+static void
+a_copy_for_a_handle_beside_others(void **state)
+{
+	struct repl_config *c = new_config(), *n = NULL;
+	struct err e = {0};
+
+	(void)state;
+	assert_int_equal(config_add_async_target(c, "h/p", &e), 0);
+	assert_int_equal(config_add_target(c, "h/q", &e), 0);
+	assert_int_equal(config_set(c, "ack", "any", &e), 0);
+	assert_int_equal(config_set(c, "status-socket", "/s", &e), 0);
+	assert_int_equal(config_set(c, "metrics-file", "/m", &e), 0);
+	assert_int_equal(config_set(c, "identity", "/key", &e), 0);
+	assert_int_equal(config_copy_for(c, "no target", &n, &e), REPL_E_INVAL);
+	assert_null(n);
+	assert_int_equal(config_copy_for(c, "h/q", &n, &e), 0);
+	assert_int_equal(n->target_count, 1);
+	assert_string_equal(n->targets[0].pool, "q");
+	assert_false(config_queued(n, 0));
+	assert_null(n->status_socket);
+	assert_null(n->metrics_file);
+	assert_string_equal(n->identity, "/key");
+	assert_string_equal(c->metrics_file, "/m");
+	repl_config_free(n);
+	repl_config_free(c);
+}
+
 static void
 null_arguments_are_refused(void **state)
 {
@@ -524,6 +552,7 @@ main(void)
 		cmocka_unit_test(targets_are_whole_bounded_and_different),
 		cmocka_unit_test(other_user_port_host_or_pool_is_another_target),
 		cmocka_unit_test(a_copy_shares_nothing),
+		cmocka_unit_test(a_copy_for_a_handle_beside_others),
 		cmocka_unit_test(null_arguments_are_refused),
 		cmocka_unit_test(each_thread_has_its_own_last_error),
 		cmocka_unit_test(a_home_directory_is_expanded),
