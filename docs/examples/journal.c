@@ -84,7 +84,10 @@ open_log(struct repl *r, struct repl_log **log)
 	return rc;
 }
 
-/* Here as well, or this pool has to be restored when the machine loses its power. */
+/*
+ * Here as well, for what no replica has. It orders nothing: behind a power cut of this machine the
+ * pool is restored from a replica before this is run again (docs/RECOVERY.md).
+ */
 static int
 make_durable(void *pool)
 {
