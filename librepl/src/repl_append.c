@@ -44,11 +44,17 @@ tail_load(const struct repl *r, const struct append *a)
 	return le64toh(v);
 }
 
+struct append_tail {
+	uint64_t *word;
+	uint64_t tail;
+};
+
 static void
-tail_store(struct repl *r, const struct append *a, uint64_t tail)
+tail_store(void *arg)
 {
-	__atomic_store_n((uint64_t *)(void *)(r->mem + a->tail_off), htole64(tail),
-			 __ATOMIC_RELEASE);
+	const struct append_tail *t = arg;
+
+	__atomic_store_n(t->word, htole64(t->tail), __ATOMIC_RELEASE);
 }
 
 static int
@@ -186,13 +192,24 @@ append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 
 /* ---- the others ---- */
 
-/* In the place of queued replicas nobody chooses; bytes: what they are still to get of them. */
+/*
+ * With the local tail word. In the place of queued replicas nobody chooses; bytes: what they are
+ * still to get of them.
+ */
 static int
 append_spread(struct repl *r, unsigned lane, const struct append *a, const struct rangeset *bytes,
 	      struct err *e)
 {
-	const struct range tail = {.off = a->tail_off, .len = 8};
+	struct append_tail tail = {.word = (uint64_t *)(void *)(r->mem + a->tail_off),
+				   .tail = a->place + a->len};
+	const struct repl_behind behind = {
+		.b = {.off = a->tail_off, .len = 8}, .store = tail_store, .arg = &tail};
 
+	if (lanes_store_queued(r)) {
+		lanes_due_behind(r, lane, bytes, &behind);
+		return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
+	}
+	tail_store(&tail);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = i == a->chooser ? NULL : lane_of(r, i, lane);
 
@@ -203,7 +220,7 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, const struc
 		if (l)
 			lane_begin(l, LANE_ATOMIC8, a->tail_off, 8);
 	}
-	lanes_due(r, lane, LANE_ATOMIC8, bytes, &tail);
+	lanes_due(r, lane, LANE_ATOMIC8, bytes, &behind.b);
 	return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
 }
 
@@ -232,7 +249,6 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 	if (!rc) {
 		memcpy(r->mem + a->place, a->data, a->len);
 		due = lanes_ship_first(r, lane, &bytes, a->begin_ns);
-		tail_store(r, a, a->place + a->len);
 		rc = append_spread(r, lane, a, due, e);
 	}
 	/* Also one that was lost as it chose, with nothing stored here, may have the bytes. */

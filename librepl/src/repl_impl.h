@@ -32,6 +32,7 @@ struct dirty;
 struct ship;
 struct shipment;
 struct siblings;
+struct repl_behind;
 
 #define REPL_TELL_SHARE 8U /* of op-timeout, that a replica has at least to take a generation */
 
@@ -77,8 +78,9 @@ struct lane_slot {
 	enum lane_kind ship_kind;
 	const struct rangeset *ship_first;
 	struct range ship_second;
-	struct shipment *shipped; /* one that they have, to be awaited */
-	uint64_t shipped_number;  /* of the last one; 0: none */
+	const struct repl_behind *ship_behind; /* its store is due with that, or NULL */
+	struct shipment *shipped;              /* one that they have, to be awaited */
+	uint64_t shipped_number;               /* of the last one; 0: none */
 };
 
 /* What targets may have yet to make zero: pending.h. */
@@ -322,7 +324,8 @@ int repl_trim(struct repl *r, unsigned lane, size_t off, size_t len);
 /*
  * As a public call: ranges a, of which the second may be empty, and b behind them, which is stored
  * by the library when no other drain, however wide, can send it before a is durable. By then a and
- * b are claimed, or queued replicas have a in their queues. 8 bytes are durable all or nothing.
+ * b are claimed, or queued replicas have a in their queues, and of 8 bytes that are b get those
+ * with the store. 8 bytes are durable all or nothing.
  * store() runs once, or not at all where the call fails; with REPL_E_BUSY it has not.
  */
 struct repl_behind {

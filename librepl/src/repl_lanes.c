@@ -186,6 +186,21 @@ lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct range
 	slot->ship_kind = kind;
 	slot->ship_first = first;
 	slot->ship_second = *second;
+	slot->ship_behind = NULL;
+}
+
+void
+lanes_due_behind(struct repl *r, unsigned lane, const struct rangeset *first,
+		 const struct repl_behind *behind)
+{
+	lanes_due(r, lane, LANE_ATOMIC8, first, &behind->b);
+	r->slots[lane].ship_behind = behind;
+}
+
+bool
+lanes_store_queued(const struct repl *r)
+{
+	return r->ship && r->cfg->ack != ACK_ALL;
 }
 
 int
@@ -196,7 +211,7 @@ lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 
 	if (slot->ship_due)
 		rc = ship_post(r->ship, slot->ship_first, slot->ship_kind, &slot->ship_second,
-			       begin_ns, &slot->shipped, e);
+			       slot->ship_behind, begin_ns, &slot->shipped, e);
 	slot->ship_due &= rc != 0;
 	return rc;
 }
@@ -223,7 +238,7 @@ lanes_ship_first(struct repl *r, unsigned lane, const struct rangeset *first, ui
 	static const struct range none;
 	struct err e;
 
-	if (!r->ship || r->cfg->ack == ACK_ALL)
+	if (!lanes_store_queued(r))
 		return first;
 	err_clear(&e);
 	lanes_due(r, lane, LANE_DRAIN, first, &none);
@@ -248,12 +263,17 @@ lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns)
 	if (!r->ship)
 		return true;
 	err_clear(&e);
-	if (lanes_ship(r, lane, begin_ns, &e))
+	if (lanes_ship(r, lane, begin_ns, &e)) {
+		/* The pool is to have it all the same. */
+		if (slot->ship_behind)
+			slot->ship_behind->store(slot->ship_behind->arg);
 		lanes_lose_queued(r, e.code, e.text, end_ns);
+	}
 	m = slot->shipped;
 	slot->shipped = NULL;
 	slot->shipped_number = m ? m->number : 0;
 	slot->ship_due = false;
+	slot->ship_behind = NULL;
 	return m ? ship_await(r->ship, m, begin_ns) : ship_enough(r->ship);
 }
 
@@ -361,6 +381,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	struct lane_slot *slot = &r->slots[lane];
 	const struct rangeset *first = &slot->pending;
 	bool ends_trims = kind == LANE_TRIM && also->len == 0;
+	bool queued = behind && kind == LANE_ATOMIC8 && lanes_store_queued(r);
 	uint64_t trims;
 	int rc = lanes_claim_behind(r, lane, also, behind, &begin_ns, e);
 
@@ -374,7 +395,8 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	trims = ends_trims ? pending_trims_begin(r) : 0;
 	if (behind) {
 		first = lanes_ship_first(r, lane, first, begin_ns);
-		behind->store(behind->arg);
+		if (!queued)
+			behind->store(behind->arg);
 	}
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
@@ -382,7 +404,10 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 		if (l)
 			lane_begin(l, kind, also->off, also->len);
 	}
-	lanes_due(r, lane, kind, first, also);
+	if (queued)
+		lanes_due_behind(r, lane, first, behind);
+	else
+		lanes_due(r, lane, kind, first, also);
 	rc = lanes_finish_from(r, lane, lane_done, begin_ns, e);
 	lanes_unclaim(r, lane);
 	if (kind == LANE_TRIM)

@@ -52,6 +52,15 @@ void lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct 
 int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e);
 
 /*
+ * The same of a LANE_ATOMIC8 whose 8 bytes, behind->b, the library stores in the step that queues
+ * them: where lanes_store_queued(), since nothing else keeps another lane's range from taking them
+ * first. behind stays until the job is finished, and has been stored then.
+ */
+bool lanes_store_queued(const struct repl *r);
+void lanes_due_behind(struct repl *r, unsigned lane, const struct rangeset *first,
+		      const struct repl_behind *behind);
+
+/*
  * Before the library stores in the pool what is to stand behind first: where several lanes' drains
  * have nothing but queues to order them, and no claims, first is queued, since any of them may take
  * what is stored. Returns what is still due for lanes_due(). Those that it can't be queued for are

@@ -222,10 +222,12 @@ post_ranges(struct ship *s, const struct range *r, unsigned n, uint64_t begin_ns
 	return 0;
 }
 
-/* One that is not made of ranges: 8 bytes in one store, or a trim. */
+/* One that is not made of ranges: 8 bytes in one store, which may be made here as well, or a trim.
+ */
 static int
-post_single(struct ship *s, enum lane_kind kind, const struct range *range, uint64_t begin_ns,
-	    struct shipment **last, struct err *e)
+post_single(struct ship *s, enum lane_kind kind, const struct range *range,
+	    const struct repl_behind *behind, uint64_t begin_ns, struct shipment **last,
+	    struct err *e)
 {
 	struct shipment *m = shipment_new(1, 8);
 	uint64_t word;
@@ -235,6 +237,10 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range, uint
 	pthread_mutex_lock(&s->lock);
 	ship_room(s, begin_ns);
 	if (kind == LANE_ATOMIC8) {
+		/* With the lock: no other range that is queued has it before, of which a part may
+		 * arrive. */
+		if (behind)
+			behind->store(behind->arg);
 		word = __atomic_load_n((const uint64_t *)(const void *)(s->r->mem + range->off),
 				       __ATOMIC_ACQUIRE);
 		shipment_add(m, WIRE_OP_ATOMIC8, range->off, 8, &word);
@@ -248,14 +254,15 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range, uint
 
 int
 ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
-	  const struct range *second, uint64_t begin_ns, struct shipment **out, struct err *e)
+	  const struct range *second, const struct repl_behind *behind, uint64_t begin_ns,
+	  struct shipment **out, struct err *e)
 {
 	int rc = post_ranges(s, first->r, first->count, begin_ns, out, e);
 
 	if (!rc && kind == LANE_PAIR)
 		rc = post_ranges(s, second, 1, begin_ns, out, e);
 	else if (!rc && (kind == LANE_ATOMIC8 || kind == LANE_TRIM))
-		rc = post_single(s, kind, second, begin_ns, out, e);
+		rc = post_single(s, kind, second, behind, begin_ns, out, e);
 	/* Who has the part has not got the whole. */
 	if (rc && *out) {
 		pthread_mutex_lock(&s->lock);

@@ -232,12 +232,14 @@ ship_serves(const struct ship *s, unsigned replica)
 
 int
 ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
-	  const struct range *second, uint64_t begin_ns, struct shipment **out, struct err *e)
+	  const struct range *second, const struct repl_behind *behind, uint64_t begin_ns,
+	  struct shipment **out, struct err *e)
 {
 	(void)s;
 	(void)first;
 	(void)kind;
 	(void)second;
+	(void)behind;
 	(void)begin_ns;
 	(void)out;
 	return post_rc ? err_set(e, post_rc, "no memory for what replicas are to get") : 0;
@@ -276,6 +278,7 @@ handle_new(void)
 	assert_non_null(r);
 	cfg.op_timeout_ms = 200;
 	cfg.on_loss = REPL_ON_LOSS_DEGRADE;
+	cfg.ack = ACK_ALL;
 	r->cfg = &cfg;
 	r->size = 1 << 20;
 	r->replica_count = r->lane_count = 1;
@@ -365,6 +368,33 @@ what_finds_no_memory_in_the_queue_is_marked(void **state)
 	handle_free(r);
 }
 
+static void
+count_store(void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+/* The local pool has it, as one whose replicas are lost has. */
+static void
+what_finds_no_memory_in_the_queue_is_stored(void **state)
+{
+	struct repl *r = handle_new();
+	unsigned stored = 0;
+	const struct repl_behind behind = {
+		.b = {.off = 8192, .len = 8}, .store = count_store, .arg = &stored};
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	r->ship = (struct ship *)(void *)r;
+	r->cfg->ack = ACK_ANY;
+	post_rc = REPL_E_NOMEM;
+	assert_int_equal(lanes_drain_behind(r, 0, &behind, &e), 0);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_NOMEM);
+	assert_int_equal(stored, 1);
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -373,6 +403,7 @@ main(void)
 		cmocka_unit_test(flush_ends_when_others_do_not),
 		cmocka_unit_test(a_slow_disk_here_is_not_the_targets),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
+		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_stored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

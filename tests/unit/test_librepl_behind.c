@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a log or an append stores behind something else is on no replica before that, also where
- * other lanes drain ranges in which both lie, or its own lane has flushed one, or somebody else has
- * on that while it was lent.
+ * What a log or an append stores behind something else is on no replica before that, and a tail in
+ * one store, also where other lanes drain ranges in which both lie, or its own lane has flushed
+ * one, or somebody else has on that while it was lent.
  *
  * Lanes and queues are those of the library; the target is played here. Behind each message it has
  * what a program would find there whose machine is lost at that moment.
@@ -21,6 +21,7 @@
 #include "profile.h"
 #include "repl_lanes.h"
 #include "ship.h"
+#include "words.h"
 
 #define POOL     (64UL << 10)
 #define AREA     (32UL << 10) /* of the log, at the pool's start */
@@ -87,12 +88,27 @@ appends_are_whole(const uint8_t *image)
 	return true;
 }
 
+/* What a copy brings of a tail is there already: half of it may arrive. */
+static bool
+copy_changes(const struct world *w, const struct wire_entry *en, const uint8_t *payload,
+	     uint64_t off, uint64_t len)
+{
+	uint64_t from = off > en->off ? off : en->off;
+	uint64_t to = off + len < en->off + en->len ? off + len : en->off + en->len;
+
+	return en->op == WIRE_OP_COPY && from < to &&
+	       memcmp(w->image + from, payload + (from - en->off), to - from) != 0;
+}
+
 /* Returns how much of the payload it has used. */
 static size_t
 world_store(struct world *w, const struct wire_entry *en, const uint8_t *payload)
 {
 	bool copies = en->op == WIRE_OP_COPY || en->op == WIRE_OP_ATOMIC8;
 
+	if (w->looked_at)
+		w->wrong += copy_changes(w, en, payload, LOGFMT_TAIL_OFF, LOGFMT_TAIL_SIZE) ||
+			    copy_changes(w, en, payload, TAIL_OFF, WORDS_SIZE);
 	if (copies)
 		memcpy(w->image + en->off, payload, en->len);
 	else if (en->op == WIRE_OP_TRIM)
