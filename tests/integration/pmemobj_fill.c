@@ -165,7 +165,10 @@ main(int argc, char **argv)
 	else
 		pop = pmemobj_open(argv[2], argv[3]);
 	if (!pop) {
-		(void)fprintf(stderr, "%s: %s: %s\n", argv[2], strerror(errno), pmemobj_errormsg());
+		int errnum = errno;
+
+		(void)fprintf(stderr, "%s: %s (%s)\n", argv[2], pmemobj_errormsg(),
+			      strerror(errnum));
 		return 1;
 	}
 	rc = filling ? fill(pop, strtoull(argv[4], NULL, 10), stream, steps ? 1 : PER_TX,
