@@ -96,17 +96,17 @@ int
 ask_open(struct ask *a, const char *file, struct err *e)
 {
 	char *real = real_name(file);
+	struct err other;
 
 	if (!real)
 		return err_errno(e, err_from_errno(errno), errno, "%s", file);
+	err_clear(&other);
 	a->fd = connect_by(real, e);
 	/* A pool-file that is a link to a device is no name of that. */
 	if (a->fd == REPL_E_NOT_FOUND && strcmp(file, real) != 0) {
-		a->fd = connect_by(file, NULL);
-		if (a->fd >= 0)
-			err_clear(e);
-		else
-			a->fd = REPL_E_NOT_FOUND;
+		a->fd = connect_by(file, &other);
+		if (a->fd != REPL_E_NOT_FOUND)
+			(void)err_copy(e, &other);
 	}
 	free(real);
 	if (a->fd == REPL_E_NOT_FOUND && access(file, F_OK) && errno == ENOENT)

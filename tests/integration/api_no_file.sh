@@ -124,6 +124,27 @@ done
 ok close
 ctl why "$TMP/dax" | grep -q "closed it in order" || fail "$(ctl why "$TMP/dax")"
 
+# A program that can't be asked now is no one that has ended.
+python3 -c '
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen(0)
+c = [socket.socket(socket.AF_UNIX) for _ in range(8)]
+try:
+    for one in c:
+        one.setblocking(False)
+        one.connect(sys.argv[1])
+except BlockingIOError:
+    open(sys.argv[2], "w").close()
+time.sleep(100)' "$TMP/dax.repl-sock" "$TMP/full" &
+listener=$!
+PIDS="$PIDS $listener"
+wait_for 10 test -e "$TMP/full" || fail "the socket takes all"
+ctl_fails 4 "too many are asking" status "$TMP/dax"
+stop "$listener"
+rm -f "$TMP/dax.repl-sock"
+
 stop "$SERVE_PID"
 blank
 refused REPL_E_REFUSED "zeros.*no replica that is reachable.*replctl restore TARGET/POOL $TMP/device; $copied" open 1
