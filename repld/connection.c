@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <poll.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -158,17 +160,18 @@ static int
 hostkey_make(int dir, const char *name, const char *path, struct err *e)
 {
 	char temporary[4096];
+	uint64_t number;
 	char *text = NULL;
 	int rc = REPL_OK;
 	int fd;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", name, (long)getpid()) >=
+	/* In containers all have the same process number, also who was killed and who is at it. */
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		return err_errno(e, REPL_E_FAILED, errno, "getrandom");
+	if (snprintf(temporary, sizeof(temporary), "%s.%016" PRIx64 ".tmp", name, number) >=
 	    (int)sizeof(temporary))
 		return err_set(e, REPL_E_INVAL, "host key path '%s' is too long", path);
 	fd = become_open(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	/* It bears our number, so who left it is dead: in a container all have the same. */
-	if (fd < 0 && errno == EEXIST && unlinkat(dir, temporary, 0) == 0)
-		fd = become_open(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	if (fd < 0)
 		return hostkey_failed("making ", path, e);
 	text = hostkey_new();

@@ -41,4 +41,4 @@ SERVE_PID=$!
 serve_ready
 [ -s "$TMP/serve/host_key" ] || fail "there is no host key"
 ls "$TMP/serve" >"$TMP/out"
-! grep "tmp" "$TMP/out" || fail "something was left"
+[ "$(grep -c tmp "$TMP/out")" -eq 1 ] || fail "something was left: $(cat "$TMP/out")"
