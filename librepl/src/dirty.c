@@ -236,12 +236,21 @@ bases_stay(struct dirty *d)
 	return true;
 }
 
+static void
+doubt_all(struct dirty *d)
+{
+	for (unsigned i = 0; i < d->count; i++)
+		dirty_doubt(d, i);
+}
+
 /* A writer that has closed leaves a region that is right, or none. */
 static void
 region_close(struct dirty *d)
 {
 	bool bases = d->bases && d->region.off && d->region.off == d->local->meta.dirty_off;
 
+	if (any_tracked(d) && !settle_all(d))
+		doubt_all(d);
 	/* It may have come back, and what is wrong with it is not written again. */
 	atomic_store(&d->broken, false);
 	atomic_store(&d->broken_told, false);
@@ -253,6 +262,13 @@ region_close(struct dirty *d)
 	/* Where that fails, or there is none, it goes with the word that the writer has closed. */
 	if (any_tracked(d) || d->local->meta.dirty_len > 0)
 		(void)region_disown(d, NULL);
+}
+
+void
+dirty_settle(struct dirty *d)
+{
+	if (d && (d->keep || any_tracked(d)))
+		(void)settle_all(d);
 }
 
 static void

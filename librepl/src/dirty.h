@@ -70,6 +70,13 @@ bool dirty_bases_due(const struct dirty *d);
 void dirty_note_bases(struct dirty *d);
 
 /*
+ * Where dirty_close() is going to leave maps that are believed: all of the pool's file is on media,
+ * before nothing but those tells what replicas lack of it. It does so itself, but may take its time
+ * here. Where it fails the maps are untrusted by then. NULL is allowed.
+ */
+void dirty_settle(struct dirty *d);
+
+/*
  * Writes what is left; with nothing tracked the region goes. Before the sidecar
  * says that its writer has closed. Under r->lock. NULL is allowed.
  */

@@ -2,7 +2,7 @@
 /*
  * dirty_impl - what is behind a struct dirty; shared by dirty.c (the maps),
  * dirty_region.c (the region in the local sidecar), dirty_activity.c (the
- * activity log) and dirty_thread.c (writing back).
+ * activity log), dirty_settle.c (the pool's file) and dirty_thread.c (writing back).
  *
  * Lock order: io_lock, activity.lock, header_lock, maps_lock or sync_lock.
  */
@@ -65,6 +65,7 @@ struct dirty {
 	pthread_mutex_t sync_lock;   /* one syncs at a time; guards sync_fd and sync_lost */
 	int sync_fd;                 /* of the region's own: local_again() */
 	bool sync_lost;              /* a sync has failed, and of what others had written, too */
+	_Atomic bool pool_lost;      /* likewise, of the pool's file: nobody tells what it has */
 	_Atomic bool header_changed;
 	uint64_t (*lag_ms)(void *arg); /* guarded by io_lock, as lag_arg */
 	void *lag_arg;
@@ -153,10 +154,18 @@ void activity_grow(struct dirty *d, uint64_t pool_size);
 
 /*
  * Extents that have been idle are taken off in two steps: after the first one
- * nobody relies on them; the maps are written and synced in between.
+ * nobody relies on them; the maps are written and synced in between, and so is
+ * what the pool's file has of them.
  */
 bool activity_retire_begin(struct dirty *d, uint64_t idle[DIRTYPAGE_EXTENT_WORDS]);
 void activity_retire_end(struct dirty *d, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS]);
+
+/* dirty_settle.c: false where the pool's file has lost something, now or before. */
+
+/* What these extents have of a pool of so many bytes is on media. */
+bool settle_extents(struct dirty *d, const uint64_t extents[DIRTYPAGE_EXTENT_WORDS], uint32_t shift,
+		    uint64_t pool_size);
+bool settle_all(struct dirty *d);
 
 /* dirty_thread.c */
 

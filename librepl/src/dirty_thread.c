@@ -58,6 +58,25 @@ stores_are_young(struct dirty *d)
 	return d->store_rounds < DIRTY_STORE_ROUNDS;
 }
 
+/*
+ * What the file has of them comes first, and takes its time: not under io_lock, which a loss takes.
+ * Where the file has lost something they stay, on media; likewise where they are of another size by
+ * then.
+ */
+static void
+round_retire(struct dirty *d, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS])
+{
+	uint32_t shift = atomic_load(&d->activity.log.shift);
+	uint64_t size = d->pool_size;
+	bool settled;
+
+	pthread_mutex_unlock(&d->io_lock);
+	settled = settle_extents(d, idle, shift, size);
+	pthread_mutex_lock(&d->io_lock);
+	if (settled && d->region.off && shift == atomic_load(&d->activity.log.shift))
+		activity_retire_end(d, idle);
+}
+
 void
 dirty_round(struct dirty *d)
 {
@@ -72,11 +91,12 @@ dirty_round(struct dirty *d)
 			(void)region_write_header(d, NULL);
 	} else if (d->region.off) {
 		young = stores_are_young(d);
-		any = young && queues_are_young(d) && activity_retire_begin(d, idle);
+		any = young && !atomic_load(&d->pool_lost) && queues_are_young(d) &&
+		      activity_retire_begin(d, idle);
 		if (maps_flush(d, &e))
 			region_fail(d, &e);
 		else if (any)
-			activity_retire_end(d, idle);
+			round_retire(d, idle);
 	}
 	pthread_mutex_unlock(&d->io_lock);
 }

@@ -188,31 +188,31 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 }
 
 /*
- * From off on. Not by msync(3), which replctl run takes for the program's. A device has nothing to
- * be written back: EINVAL.
+ * Not by msync(3), which replctl run takes for the program's. A device has nothing to be written
+ * back: EINVAL.
  */
 static int
-settle_from(const void *mem, uint64_t off, uint64_t size, const char *what, struct err *e)
+settle_part(const void *mem, uint64_t from, uint64_t to, const char *what, struct err *e)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	uintptr_t from = ((uintptr_t)mem + off) / page * page, end = (uintptr_t)mem + size;
+	uintptr_t at = ((uintptr_t)mem + from) / page * page, end = (uintptr_t)mem + to;
 
-	if (syscall(SYS_msync, from, end - from, MS_SYNC) == 0 || errno == EINVAL)
+	if (syscall(SYS_msync, at, end - at, MS_SYNC) == 0 || errno == EINVAL)
 		return 0;
 	return err_errno(e, err_from_errno(errno), errno, "syncing %s", what);
 }
 
 int
-local_settle(const void *mem, uint64_t size, struct err *e)
+local_settle(const void *mem, uint64_t from, uint64_t to, struct err *e)
 {
-	return settle_from(mem, 0, size, "the local file", e);
+	return settle_part(mem, from, to, "the local file", e);
 }
 
 /* A sync of the last page brings the length, and does not wait for all that is dirty before it. */
 int
 local_settle_size(const void *mem, uint64_t size, struct err *e)
 {
-	return settle_from(mem, size - 1, size, "the end of the local file", e);
+	return settle_part(mem, size - 1, size, "the end of the local file", e);
 }
 
 static int

@@ -16,10 +16,11 @@
 #define LOCAL_MAPS "/proc/self/maps"
 
 struct local {
-	char *path;   /* of the sidecar; NULL: no pool file, nothing is kept */
-	int fd;       /* -1 until there is one */
-	int again;    /* local_again(); -1: none */
-	bool present; /* meta was read from the file */
+	char *path;         /* of the sidecar; NULL: no pool file, nothing is kept */
+	int fd;             /* -1 until there is one */
+	int again;          /* local_again(); -1: none */
+	bool present;       /* meta was read from the file */
+	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
 	struct sidecar meta;
 };
 
@@ -50,10 +51,10 @@ int local_open(struct local *l, const char *pool_file, uint64_t size, struct err
 int local_check_whole(const struct local *l, struct err *e);
 
 /*
- * What the file that is mapped at mem holds is on media, whoever has written it: before a record
- * says which generation that is.
+ * What the file that is mapped at mem holds from one offset to another is on media, whoever has
+ * written it: before a record says which generation that is, or that replicas have it.
  */
-int local_settle(const void *mem, uint64_t size, struct err *e);
+int local_settle(const void *mem, uint64_t from, uint64_t to, struct err *e);
 
 /*
  * The length of the file is: before a record tells size bytes. What is stored there is the

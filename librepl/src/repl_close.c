@@ -127,6 +127,8 @@ repl_close(struct repl *r)
 		repl_abandon(r);
 		return config_report(&e);
 	}
+	/* While keepers tell the targets that we are there, however much there is to sync. */
+	dirty_settle(r->dirty);
 	end_ns = clock_deadline(r->cfg->close_timeout_ms);
 	eighth_ns = (uint64_t)r->cfg->close_timeout_ms * NS_PER_MS / 8;
 	/*

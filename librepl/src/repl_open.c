@@ -513,9 +513,10 @@ repl_open_local(struct repl *r, struct err *e)
 		rc = local_check_whole(&r->local, e);
 	/* Nobody is connected to yet, who would have to wait. */
 	if (!rc && r->local.path)
-		rc = local_settle(r->mem, r->size, e);
+		rc = local_settle(r->mem, 0, r->size, e);
 	if (rc)
 		return rc;
+	r->local.mem = r->mem;
 	if (!r->local.present) {
 		memset(&r->local.meta, 0, sizeof(r->local.meta));
 		rc = local_new_id(&r->local.meta.pool_uuid, e);

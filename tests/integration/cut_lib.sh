@@ -2,8 +2,9 @@
 # cut_lib.sh - on top of full_lib.sh for tests of a power cut of the program's machine.
 #
 #   own_disk BYTES     the file of the program, $file, is on an ext4 of its own; keys, repld serve, api_shell
-#   begin BYTES [FLAG]  a new api_shell opens that much of the file
+#   begin BYTES [FLAG]  a new api_shell opens that much of the file, with $settings, a key and its value, if any
 #   power_cut          the program is gone, and with it all of the file that is not on media
+#   disk_cut           likewise, of a program that has ended
 . "$(dirname "$0")/full_lib.sh"
 
 # The file's, not the target's.
@@ -23,6 +24,7 @@ begin() {
 	start_api
 	configure "$(pool p)"
 	ok set lanes 1
+	[ -z "${settings-}" ] || ok set $settings
 	ok map "$file" "$1"
 	ok open ${2-}
 }
@@ -33,6 +35,12 @@ power_cut() {
 	wait "$api_pid" 2>/dev/null
 	exec {API_IN}>&-
 	wait_for 20 no_sessions || fail "sessions stay"
+	umount -l "$pools"
+	mount_again
+}
+
+disk_cut() {
+	shut_down
 	umount -l "$pools"
 	mount_again
 }
