@@ -14,7 +14,7 @@
 #include "statusd.h"
 #include "text.h"
 
-#define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at */
+#define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at; for one post */
 
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
@@ -218,13 +218,23 @@ advance_take(struct repl *r, uint32_t waiting, const struct remote_mark *marks,
 	return any;
 }
 
+/*
+ * One whose last request hangs must leave the others time for theirs, which their keepers may just
+ * be at, and for the answers.
+ */
+static uint64_t
+deadline_posting(uint64_t deadline_ns)
+{
+	uint64_t end_ns = deadline_part(deadline_ns, 1, 2), least_ns = clock_deadline(TELL_LOOK_MS);
+
+	return end_ns > least_ns ? end_ns : least_ns;
+}
+
 /* Tell all that are not lost, at once; true if one was lost over it. */
 static bool
 advance_replicas(struct repl *r, uint64_t deadline_ns)
 {
 	struct remote_mark marks[REPL_TARGETS_MAX];
-	/* One whose last request hangs must leave the others time for their answers. */
-	uint64_t post_ns = deadline_part(deadline_ns, 1, 2);
 	uint32_t waiting = 0;
 	bool any = false;
 	struct err why;
@@ -233,7 +243,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 		if (!replica_is_live(&r->replicas[i]))
 			continue;
 		err_clear(&why);
-		if (tell_post(r, i, post_ns, &marks[i], &why)) {
+		if (tell_post(r, i, deadline_posting(deadline_ns), &marks[i], &why)) {
 			tell_failed(r, i, &why);
 			any = true;
 		} else {

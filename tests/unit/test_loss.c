@@ -15,9 +15,10 @@
 
 /* ---- targets that answer, refuse or hang until the deadline ---- */
 
-enum manner { ANSWERS, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
+enum manner { ANSWERS, IS_ASKED, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
 
 #define ANSWER_NS    (50 * NS_PER_MS) /* what one takes that takes time */
+#define PING_NS      (5 * NS_PER_MS)  /* until it has answered its keeper, who asks just then */
 #define HEARTBEAT_MS 200U             /* that targets ask for */
 
 struct remote {
@@ -180,6 +181,8 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 	r->heard_ns = clock_now_ns();
 	if (r->manner == TAKES_NOTHING)
 		return hangs(deadline_ns, e);
+	if (r->manner == IS_ASKED && clock_now_ns() + PING_NS > deadline_ns)
+		return hangs(deadline_ns, e);
 	r->state = state;
 	r->behind = atomic_load(&handle->replicas[r - remotes].behind);
 	if (r->manner != HANGS)
@@ -196,7 +199,7 @@ remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t look_ns
 	int rc = 0;
 
 	(void)m;
-	if (r->manner != ANSWERS && (r->manner != TAKES_TIME || late))
+	if (r->manner > IS_ASKED && (r->manner != TAKES_TIME || late))
 		rc = hangs(look_ns < deadline_ns ? look_ns : deadline_ns, e);
 	*there = !rc || clock_now_ns() >= deadline_ns;
 	r->taken_ns = clock_now_ns();
@@ -414,6 +417,22 @@ one_that_does_not_answer_takes_no_other_with_it(void **state)
 {
 	(void)state;
 	hanging_takes_no_other_with_it(HANGS);
+}
+
+/* Its keeper's request comes first, also behind one that takes nothing. */
+static void
+one_that_takes_no_request_leaves_time_to_one_that_is_asked(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	remotes[0].manner = TAKES_NOTHING;
+	remotes[1].manner = IS_ASKED;
+	repl_lose(r, 2, REPL_E_LOST, "gone", clock_deadline(900));
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_true(current(r, 1));
+	set_free(r);
 }
 
 static void
@@ -886,6 +905,7 @@ main(void)
 		cmocka_unit_test(one_that_was_to_be_told_is_no_stranger),
 		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
 		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
+		cmocka_unit_test(one_that_takes_no_request_leaves_time_to_one_that_is_asked),
 		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
 		cmocka_unit_test(who_has_answered_is_not_left_in_silence),
 		cmocka_unit_test(answers_are_taken_as_they_come),
