@@ -442,13 +442,14 @@ struct fsm_event
 keeper_install(struct keeper *k, struct err *e)
 {
 	struct repl *r = k->r;
-	struct siblings *siblings = siblings_lock(r);
-	int rc;
+	struct siblings *siblings;
+	/* It is ours alone so far, and a loss of others must not wait for its network. */
+	int rc = remote_lanes_reopen(k->joining, r->lane_count, e);
 
+	siblings = siblings_lock(r);
 	pthread_mutex_lock(&r->lock);
 	if (siblings)
 		siblings_rejoin(siblings, r);
-	rc = remote_lanes_reopen(k->joining, r->lane_count, e);
 	if (!rc)
 		rc = install_generation(k, e);
 	if (!rc) {

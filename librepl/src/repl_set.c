@@ -294,27 +294,31 @@ repl_set_attr(struct repl *r, const uint8_t attr[PMDK_ATTR_SIZE])
 
 /* ---- before the first write ---- */
 
+static void
+set_remote(struct repl *r, struct remote *remote)
+{
+	pthread_mutex_lock(&r->lock);
+	pthread_mutex_lock(&r->reason_lock);
+	r->replicas[0].remote = remote;
+	pthread_mutex_unlock(&r->reason_lock);
+	pthread_mutex_unlock(&r->lock);
+}
+
 /*
  * With the lanes that the handle was configured for in place of those that a resync goes by. Nobody
- * is in a lane; who looks at what has gone over them sees none meanwhile.
+ * is in a lane, and no sibling tells it of a loss yet; who looks at what has gone over them sees
+ * none meanwhile.
  */
 static int
 set_reopen_lanes(struct repl *r, struct remote *remote, struct err *e)
 {
-	struct replica *p = &r->replicas[0];
 	int rc;
 
-	pthread_mutex_lock(&r->lock);
-	pthread_mutex_lock(&r->reason_lock);
-	p->remote = NULL;
-	pthread_mutex_unlock(&r->reason_lock);
+	set_remote(r, NULL);
 	rc = remote_lanes_reopen(remote, r->lane_count, e);
 	if (!rc)
-		remote_bind(remote, r->mem, &p->lost);
-	pthread_mutex_lock(&r->reason_lock);
-	p->remote = remote;
-	pthread_mutex_unlock(&r->reason_lock);
-	pthread_mutex_unlock(&r->lock);
+		remote_bind(remote, r->mem, &r->replicas[0].lost);
+	set_remote(r, remote);
 	return rc;
 }
 

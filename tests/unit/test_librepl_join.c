@@ -2,7 +2,7 @@
 /*
  * A growth that comes between the end of a resync and the replica's installation waits for the
  * installation and does not cut it short. A pause that comes between the connection and the resync
- * is not forgotten over that.
+ * is not forgotten over that. While lanes are opened anew nothing is held that a loss waits for.
  */
 #include "unit.h"
 
@@ -12,8 +12,11 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "hold.h"
 #include "keeper.h"
+#include "keeper_impl.h"
 #include "remote_impl.h"
+#include "siblings.h"
 
 #define INSTALL_MS 500U /* until the target has opened other lanes */
 #define POOL_SIZE  (1UL << 20)
@@ -24,6 +27,8 @@ static _Atomic unsigned installing, installed;
 static struct repl *paused_late; /* as soon as its replica is connected */
 static _Atomic bool unanswered;  /* what a resync tells amid its rounds; then the next one waits */
 static _Atomic bool held;
+static struct repl *handle;
+static _Atomic unsigned locked; /* lanes that were opened with something held */
 
 int __wrap_remote_new(const struct repl_config *c, const struct target *t,
 		      const struct remote_hooks *hooks, struct remote **out, struct err *e);
@@ -80,6 +85,35 @@ __wrap_remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e)
 	return 0;
 }
 
+static void *
+loss_main(void *arg)
+{
+	struct siblings *s = siblings_lock(handle);
+
+	pthread_mutex_lock(&handle->lock);
+	pthread_mutex_unlock(&handle->lock);
+	siblings_unlock(s);
+	atomic_store((_Atomic bool *)arg, true);
+	return NULL;
+}
+
+/* Another thread records a loss meanwhile: where it can't it does so behind this. */
+static void
+loss_is_recorded(void)
+{
+	static _Atomic bool recorded;
+	uint64_t end_ns = clock_deadline(INSTALL_MS);
+	pthread_t thread;
+
+	atomic_store(&recorded, false);
+	(void)pthread_create(&thread, NULL, loss_main, &recorded);
+	(void)pthread_detach(thread);
+	while (!atomic_load(&recorded) && clock_now_ns() < end_ns)
+		(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
+	if (!atomic_load(&recorded))
+		atomic_fetch_add(&locked, 1);
+}
+
 /* Waits for the target, as all that has to do with it, until it is told to give up. */
 int
 __wrap_remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
@@ -88,6 +122,7 @@ __wrap_remote_lanes_reopen(struct remote *r, unsigned count, struct err *e)
 
 	(void)count;
 	atomic_fetch_add(&installing, 1);
+	loss_is_recorded();
 	while (clock_now_ns() < end_ns) {
 		if (atomic_load(r->cancel))
 			return err_set(e, atomic_load(r->cancel), "given up");
@@ -188,6 +223,7 @@ handle_new(void)
 	pthread_condattr_t mono;
 
 	assert_non_null(r);
+	handle = r;
 	assert_int_equal(repl_config_new(&r->cfg), 0);
 	assert_int_equal(repl_config_add_target(r->cfg, "away/pool"), 0);
 	r->replica_count = 1;
@@ -292,6 +328,33 @@ what_a_resync_has_told_is_kept(void **state)
 	handle_free(r);
 }
 
+/* Of a set its siblings, too, who have lost a replica, go on meanwhile. */
+static void
+lanes_are_opened_with_nothing_held(void **state)
+{
+	struct repl *r = handle_new();
+	struct keeper k = {.r = r, .p = &r->replicas[0]};
+	const struct hold_wait wait = {.deadline_ns = clock_deadline(1000), .flag = &k.cancel};
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	r->set = calloc(1, sizeof(*r->set));
+	assert_non_null(r->set);
+	assert_int_equal(siblings_join(r, &e), 0);
+	k.joining = calloc(1, sizeof(*k.joining));
+	assert_non_null(k.joining);
+	k.joining->cancel = &k.cancel;
+	assert_true(repl_resync_begin(r));
+	assert_int_equal(hold_take(r, 0, &wait, &e), 0);
+	assert_int_equal(keeper_install(&k, &e).kind, FSM_INSTALLED);
+	assert_int_equal(atomic_load(&locked), 0);
+	siblings_leave(r);
+	free(r->set);
+	r->set = NULL;
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -299,6 +362,7 @@ main(void)
 		cmocka_unit_test(growth_lets_an_installation_come_to_its_end),
 		cmocka_unit_test(pause_is_not_forgotten_over_a_resync),
 		cmocka_unit_test(what_a_resync_has_told_is_kept),
+		cmocka_unit_test(lanes_are_opened_with_nothing_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
