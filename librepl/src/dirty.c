@@ -177,7 +177,7 @@ dirty_start(struct dirty *d, struct err *e)
 	d->begun = true;
 	if (!d->keep) {
 		dirty_note_bases(d);
-		return 0;
+		return d->local->path && d->record_again ? dirty_thread_start(d, e) : 0;
 	}
 	pthread_mutex_lock(&d->io_lock);
 	/* In memory it goes on. */

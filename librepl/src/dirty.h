@@ -52,6 +52,13 @@ int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size,
 void dirty_begin(struct dirty *d);
 
 /*
+ * From dirty_start() to dirty_close() a thread, with no lock of ours, calls again(arg) each second:
+ * what else the sidecar lacks is written there, by nobody whose silence a target would notice.
+ * Before dirty_start().
+ */
+void dirty_watch_record(struct dirty *d, void (*again)(void *arg), void *arg);
+
+/*
  * Once the local sidecar is on media (the first generation is recorded) and
  * before the program may write: with dirty-map makes the region. Without this call dirty_close()
  * leaves the sidecar as it is. Where the region can't be made the sidecar names none; only if it

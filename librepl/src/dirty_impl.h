@@ -69,6 +69,8 @@ struct dirty {
 	_Atomic bool header_changed;
 	uint64_t (*lag_ms)(void *arg); /* guarded by io_lock, as lag_arg */
 	void *lag_arg;
+	void (*record_again)(void *arg); /* as record_arg, before the thread; NULL: nobody asks */
+	void *record_arg;
 	_Atomic unsigned store_turn;
 	_Atomic uint64_t stores[2]; /* not drained: of this turn and of the one before */
 	unsigned store_rounds;      /* that this turn has lasted; guarded by io_lock */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writing the maps back, behind the program, once a second. */
+/* Writing the maps back, and what else is to be recorded, behind the program, once a second. */
 #include "dirty_impl.h"
 
 #include <errno.h>
@@ -30,6 +30,13 @@ dirty_watch_lag(struct dirty *d, uint64_t (*lag_ms)(void *arg), void *arg)
 	d->lag_ms = lag_ms;
 	d->lag_arg = arg;
 	pthread_mutex_unlock(&d->io_lock);
+}
+
+void
+dirty_watch_record(struct dirty *d, void (*again)(void *arg), void *arg)
+{
+	d->record_again = again;
+	d->record_arg = arg;
 }
 
 /* What is on its way to a replica is in no map: no extent goes as long as some of it may be in it.
@@ -121,8 +128,12 @@ thread_main(void *arg)
 {
 	struct dirty *d = arg;
 
-	while (thread_sleep(d))
-		dirty_round(d);
+	while (thread_sleep(d)) {
+		if (d->keep)
+			dirty_round(d);
+		if (d->record_again)
+			d->record_again(d->record_arg);
+	}
 	return NULL;
 }
 

@@ -202,7 +202,6 @@ keeper_watch(struct keeper *k)
 		if (keeper_asked(k))
 			return keeper_wish(k);
 		keeper_calm(k);
-		repl_record_again(k->r);
 		/* Calls wait until either is recorded, and some of their time is over. */
 		repl_label(k->r, k->replica, clock_deadline(c->op_timeout_ms / 2));
 		err_clear(&e);
@@ -263,7 +262,6 @@ keeper_do(struct keeper *k, const struct fsm_action *a)
 	keeper_calm(k);
 	switch (a->kind) {
 	case FSM_DO_CONNECT:
-		repl_record_again(k->r);
 		return keeper_failed(k, keeper_connect(k, &e), &e);
 	case FSM_DO_RESYNC:
 		return keeper_failed(k, keeper_resync(k, a->what, &e), &e);

@@ -654,6 +654,12 @@ queue_lag_ms(void *ship)
 	return ship_oldest_ms(ship);
 }
 
+static void
+record_again(void *r)
+{
+	repl_record_again(r);
+}
+
 static int
 repl_start(struct repl *r, struct err *e)
 {
@@ -679,6 +685,7 @@ repl_start(struct repl *r, struct err *e)
 		dirty_begin(r->dirty);
 		if (!rc)
 			rc = repl_advance(r, clock_deadline(repl_connect_ms(r->cfg)), e);
+		dirty_watch_record(r->dirty, record_again, r);
 		if (!rc)
 			rc = dirty_start(r->dirty, e);
 	}

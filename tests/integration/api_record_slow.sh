@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The disk of the program's own record stalls for longer than targets bear silence: that a replica is lost, and that it is
+# back, is recorded there, and no other one is lost by that.
+. "$(dirname "$0")/api_lib.sh"
+# The sanitizers' runtime comes with the program: it is not the first library then.
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
+export ASAN_OPTIONS
+cat >"$TMP/shell" <<END
+#!/bin/sh
+SLOW_SYNC=$TMP/slow LD_PRELOAD=$BUILD/tests/integration/slow_sync.so exec "$API_SHELL"
+END
+chmod 755 "$TMP/shell"
+API_SHELL=$TMP/shell
+make_keys
+start_serve "heartbeat = 250" "heartbeat-timeout = 1000"
+
+for crash in compare dirty-map; do
+	start_api
+	configure "$(pool a$crash)" "$(pool b$crash)"
+	ok set after-crash $crash
+	ok map "$TMP/$crash" $MIB
+	ok open 1
+	ok put 0 $MIB 1
+	ok persist 0 0 $MIB
+	lost_pid=$(session_of "b$crash") || fail "no session"
+	echo 1200 >"$TMP/slow"
+	kill -KILL "$lost_pid"
+	wait_for 20 degraded 1 || fail "nobody misses it: $TEXT"
+	wait_for 60 established 1 || fail "it does not come back: $TEXT"
+	# That it is back is recorded within a second or two, and takes as long.
+	sleep 4
+	rm "$TMP/slow"
+	ok stat 0
+	is error 0
+	ok stat 1
+	is error 1
+	ok close
+	stop_api
+done
