@@ -62,6 +62,8 @@
 	X(NO_ACTIVITY, "keep no activity log, and believe the dirty map after a crash")            \
 	X(ACTIVE_UNSYNCED, "send before the activity log is synced")                               \
 	X(RETIRE_BUSY, "take an extent off while a drain in it is under way")                      \
+	X(RETIRE_UNSYNCED, "take an extent off before the pool's file is synced there")            \
+	X(CLOSE_UNSYNCED, "close before the pool's file is synced")                                \
 	X(REGION_KEPT, "leave a region named that could not be made anew")                         \
 	X(LOG_UNTOLD, "go on when neither the activity log nor the record can be written")         \
 	X(MAP_ANY_BASE, "believe a dirty map for a replica of another generation")                 \

@@ -119,6 +119,7 @@ app_start(struct sim *s, unsigned n)
 
 	if (!node->up || app->running || node->session || !(node->home || node->meta.primary))
 		return false;
+	target_sync(s, n);
 	/* Who has recovered it since has cleared the flag and left the state. */
 	crashed = node->meta.writer_open || node->meta.state != SIDECAR_UP_TO_DATE;
 	if (node->journal.open || ring_is_left(s, n) || log_is_left(s, n))
@@ -208,6 +209,9 @@ app_closed(struct sim *s, unsigned n)
 	struct sim_app *app = &node->app;
 	struct sidecar meta;
 
+	/* A program that ends in order has flushed what it has stored; docs/RELIABILITY.md. */
+	if (!s->lazy || !sim_broken(s, SIM_CLOSE_UNSYNCED))
+		target_sync(s, n);
 	if (s->maps && !maps_finish(s, n))
 		return;
 	for (unsigned k = 0; k < s->nodes; k++) {
@@ -222,8 +226,6 @@ app_closed(struct sim *s, unsigned n)
 	}
 	app->running = false;
 	queued_end(s, n);
-	/* A program that ends in order has flushed what it has stored; docs/RELIABILITY.md. */
-	target_sync(s, n);
 	meta = node->meta;
 	meta.generation = app->chain; /* an earlier update may have failed */
 	if (s->maps)
@@ -390,7 +392,8 @@ lane_flush(struct sim *s, unsigned n, unsigned l, unsigned block, bool flush)
 	s->stats.writes++;
 	if (!flush)
 		return;
-	node->disk[block] = node->mem[block];
+	if (!s->lazy)
+		node->disk[block] = node->mem[block];
 	lane->op[lane->count++] = s->ops;
 	lane->pending |= 1U << block;
 	if (!s->maps)

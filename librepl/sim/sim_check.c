@@ -19,6 +19,7 @@ struct view {
 	uint64_t newest; /* start of the last write that is in it */
 	uint32_t torn;   /* blocks with bytes of no write */
 	bool damaged;    /* its round log lacks frames that count */
+	bool unsynced;   /* what its own program wrote may not be on media yet */
 };
 
 uint32_t
@@ -70,6 +71,7 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 	node_content(node, &log, durable, v->content);
 	view_redo(s, n, durable, v);
 	v->label = node->meta;
+	v->unsynced = s->lazy && durable && node->meta.writer_open;
 	if (node->journal.committed) {
 		v->label.state = node->journal.state;
 		if (node->journal.has_chain)
@@ -101,7 +103,8 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 static bool
 must_hold(const struct view *v, unsigned n, const struct sim_op *op)
 {
-	if (op->ack == SIM_NEVER || op->forsaken || !v->named[op->gen])
+	if (op->ack == SIM_NEVER || op->forsaken || op->unsynced || !v->named[op->gen] ||
+	    (v->unsynced && op->node == n))
 		return false;
 	if (op->gen != v->current)
 		return true;
@@ -199,7 +202,7 @@ check_best(struct sim *s, unsigned n, const struct view *v)
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		const struct sim_op *op = &s->op[i];
 
-		if (op->node != n || op->forsaken || !(op->held & ~excused) ||
+		if (op->node != n || op->forsaken || op->unsynced || !(op->held & ~excused) ||
 		    v[best].content[op->block] >= i)
 			continue;
 		sim_fail(s,
@@ -238,8 +241,9 @@ check_laggard(struct sim *s, unsigned n, unsigned k, unsigned other, const struc
 	for (uint32_t i = 1; i <= s->ops; i++) {
 		const struct sim_op *op = &s->op[i];
 
-		if (op->node != n || op->ack == SIM_NEVER || op->forsaken || !op->number ||
-		    !shipqueue_has(q, k, op->number) || v[other].content[op->block] >= i)
+		if (op->node != n || op->ack == SIM_NEVER || op->forsaken || op->unsynced ||
+		    !op->number || !shipqueue_has(q, k, op->number) ||
+		    v[other].content[op->block] >= i)
 			continue;
 		sim_fail(s,
 			 "I8: node %u looks better than node %u, in generations %u and %u, and "
@@ -355,6 +359,16 @@ check_acknowledged(struct sim *s, unsigned n, struct sim_op *op, uint32_t versio
 }
 
 void
+check_unsynced(struct sim *s, unsigned n, unsigned block)
+{
+	const struct sim_node *node = &s->node[n];
+	uint32_t i = node->mem[block];
+
+	for (; s->lazy && node->meta.writer_open && i > node->disk[block]; i = s->op[i].before)
+		s->op[i].unsynced |= s->op[i].node == n;
+}
+
+void
 check_forsake(struct sim *s, unsigned n)
 {
 	struct view v;
@@ -374,7 +388,8 @@ check_forsake(struct sim *s, unsigned n)
 static bool
 is_known_of(const struct sim_op *op, unsigned n)
 {
-	return op->ack != SIM_NEVER && (!(op->queued >> n & 1) || op->held >> n & 1);
+	return op->ack != SIM_NEVER && !op->unsynced &&
+	       (!(op->queued >> n & 1) || op->held >> n & 1);
 }
 
 /*
@@ -482,6 +497,14 @@ check_disown(struct sim *s, unsigned n)
 	}
 }
 
+/* What was not drained a resync may have brought, and a power cut taken from the file:
+ * repl.conf(5). */
+static bool
+is_there_alone(const struct sim *s, uint32_t there)
+{
+	return s->lazy && s->op[there].ack == SIM_NEVER && !s->op[there].drained;
+}
+
 static void
 check_established(struct sim *s, unsigned n, unsigned k)
 {
@@ -501,8 +524,8 @@ check_established(struct sim *s, unsigned n, unsigned k)
 		uint32_t here = s->node[n].mem[b];
 
 		/* A store that was never flushed, or drained, may be here alone. */
-		if (!(pending >> b & 1) && (s->op[here].ack != SIM_NEVER || s->op[here].drained) &&
-		    v.content[b] != here)
+		if (!(pending >> b & 1) && !is_there_alone(s, v.content[b]) &&
+		    (s->op[here].ack != SIM_NEVER || s->op[here].drained) && v.content[b] != here)
 			sim_fail(s, "I2: node %u is established and block %u is %u, on node %u %u",
 				 k, b, v.content[b], n, here);
 	}

@@ -53,6 +53,7 @@ struct sim_op {
 	uint32_t discarded;  /* nodes whose copy an operator had overwritten that had it */
 	bool drained;        /* a drain of it was begun, with an activity log */
 	bool forsaken;       /* an operator went on from a replica that lagged */
+	bool unsynced;       /* its program's machine has lost it, which had not synced its file */
 };
 
 enum sim_kind {
@@ -288,6 +289,7 @@ struct sim {
 	struct sim_log *logs;
 	uint32_t log_nodes;
 	bool shared; /* lanes write the same blocks at once */
+	bool lazy;   /* with dirty-map: programs leave it to the library to sync their files */
 	uint64_t turns;
 	struct sim_op op[SIM_OPS + 1];
 	bool forked[SIM_GENERATIONS]; /* somebody went on from a copy of this one */
@@ -498,6 +500,8 @@ void check_blocked(struct sim *s, unsigned n, const struct sim_op *op, uint32_t 
 		   uint32_t lost);
 void check_discard(struct sim *s, unsigned from, unsigned to);
 void check_overwritten(struct sim *s, unsigned n, unsigned block, uint32_t version);
+/* A power cut takes back what this block has in memory: the program's own, while it is open. */
+void check_unsynced(struct sim *s, unsigned n, unsigned block);
 void check_forsake(struct sim *s, unsigned n); /* ... also one that lagged in its generation */
 
 #endif

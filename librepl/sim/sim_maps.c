@@ -427,6 +427,20 @@ queues_are_young(const struct sim *s, unsigned n)
 	return true;
 }
 
+static void
+idle_settle(struct sim *s, unsigned n, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS])
+{
+	uint32_t shift = atomic_load(&s->maps[n].log.shift), blocks = 0;
+
+	for (unsigned b = 0; b < SIM_BLOCKS; b++) {
+		uint64_t x = maps_block_off(b) >> shift;
+
+		blocks |= (uint32_t)(idle[x / 64] >> (x % 64) & 1) << b;
+	}
+	if (!sim_broken(s, SIM_RETIRE_UNSYNCED))
+		media_flush(s, n, blocks);
+}
+
 static int
 idle_off(struct sim *s, unsigned n, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS])
 {
@@ -457,8 +471,10 @@ maps_tick(struct sim *s, unsigned n)
 		rc = header_write(s, n);
 	if (!rc)
 		rc = pages_sync(s, n);
-	if (!rc && any)
+	if (!rc && any) {
+		idle_settle(s, n, idle);
 		rc = idle_off(s, n, idle);
+	}
 	if (rc)
 		(void)region_fail(s, n);
 }

@@ -80,6 +80,7 @@ sim_begin(struct sim *s, const struct sim_config *config)
 	sim_policy(s, sim_mix(config->seed ^ 3));
 	if (sim_with(config->seed) & SIM_WITH_MAPS && !maps_new(s))
 		sim_fail(s, "no memory for the dirty maps");
+	s->lazy = s->maps && sim_mix(config->seed ^ 9) & 1;
 	s->shared = sim_with(config->seed) & SIM_WITH_SHARED;
 	redo = (uint32_t)(sim_mix(config->seed ^ 6) | sim_mix(config->seed ^ 7));
 	if (sim_with(config->seed) & SIM_WITH_RING && !rings_new(s, redo))

@@ -128,6 +128,8 @@ script_power(struct sim *s, unsigned n)
 	for (unsigned b = 0; b < node->file; b++) {
 		if (sim_random(s) & 1)
 			node->disk[b] = node->mem[b];
+		else
+			check_unsynced(s, n, b);
 		node->mem[b] = node->disk[b];
 	}
 	if (!node->journal.committed && node->journal.count)

@@ -135,6 +135,8 @@ target_recover(struct sim *s, unsigned n)
 		return;
 	meta = node->meta;
 	if (meta.writer_open) {
+		if (s->lazy)
+			target_sync(s, n);
 		meta.writer_open = false;
 		if (meta.state == SIDECAR_UP_TO_DATE)
 			meta.state = SIDECAR_UNKNOWN;

@@ -30,6 +30,7 @@ static const uint64_t far_seeds[SIM_MUTATION_COUNT] = {
 	[SIM_DAMAGED_CLEAN] = 8400,     [SIM_QUEUE_COUNT_LAGGARD] = 1420,
 	[SIM_RETIRE_BUSY] = 2970,       [SIM_OPEN_IN_PIECES] = 7740,
 	[SIM_KEEP_MAP] = 2310,          [SIM_LAGGARD_UNTOLD] = 6960,
+	[SIM_RETIRE_UNSYNCED] = 4950,
 };
 
 /* Others that have found something: once more each time. */
