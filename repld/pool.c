@@ -297,6 +297,9 @@ pool_meta_read(const struct pool_files *f, struct sidecar *meta, bool *repair, s
 	rc = sidecar_read(f->sidecar_fd, meta, repair, &why);
 	if (!rc)
 		return 0;
+	/* It may be as it was when the disk can be read again. */
+	if (why.errnum)
+		return err_set(e, REPL_E_IO, "its sidecar can't be read: %s", why.text);
 	return err_set(e, rc, "%s%s", why.text,
 		       rc == REPL_E_CORRUPT
 			       ? "; the pool's own file is not touched: copy it away and check it "

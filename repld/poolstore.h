@@ -151,7 +151,10 @@ int pool_place_check(const struct pool *p, struct err *e);
 /* Of the sidecar beside a pool at path; to be freed, NULL: no memory. */
 char *pool_sidecar_path(const char *path);
 
-/* sidecar_read() of a pool's; what is damaged is told with the next step. */
+/*
+ * sidecar_read() of a pool's; what is damaged is told with the next step. REPL_E_IO if no copy is
+ * right and one can't be read.
+ */
 int pool_meta_read(const struct pool_files *f, struct sidecar *meta, bool *repair, struct err *e);
 
 /* What a reader is told beside a writer; the second with size and file system. */
