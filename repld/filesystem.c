@@ -196,13 +196,40 @@ agree_all(struct agree *a, struct err *e)
 	return rc;
 }
 
+static bool
+is_unable(int errnum)
+{
+	return errnum == EINVAL || errnum == EOPNOTSUPP;
+}
+
+/*
+ * Not every file system knows it, nor all blocks of a device are that small: *able is false then.
+ * Any other error says nothing of what is on media.
+ */
+static int
+agree_open(struct agree *a, int fd, bool *able, struct err *e)
+{
+	a->direct = filesystem_again(fd, O_RDWR | O_DIRECT);
+	*able = a->direct >= 0 || !is_unable(errno);
+	if (a->direct >= 0)
+		a->fd = filesystem_again(fd, O_RDWR);
+	if (*able && a->fd < 0)
+		return err_errno(e, err_from_errno(errno), errno,
+				 "open it to compare memory with media");
+	if (!*able || pread(a->direct, a->buf, a->page, 0) >= 0)
+		return 0;
+	*able = !is_unable(errno);
+	return *able ? agree_error(0, -1, e) : 0;
+}
+
 int
 filesystem_agree(int fd, uint64_t *bytes, struct err *e)
 {
 	struct agree a = {.fd = -1, .direct = -1, .page = (size_t)sysconf(_SC_PAGESIZE)};
 	struct stat st;
+	bool able = false;
 	void *map;
-	int rc = 0;
+	int rc;
 
 	if (filesystem_is_dax(fd) || filesystem_in_memory(fd))
 		return 0;
@@ -216,10 +243,9 @@ filesystem_agree(int fd, uint64_t *bytes, struct err *e)
 	a.buf = aligned_alloc(a.page, RUN * a.page);
 	if (!a.buf)
 		rc = err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
-	a.direct = filesystem_again(fd, O_RDWR | O_DIRECT);
-	a.fd = filesystem_again(fd, O_RDWR);
-	/* Not every file system knows it, nor all blocks of a device are that small. */
-	if (!rc && a.direct >= 0 && pread(a.direct, a.buf, a.page, 0) >= 0)
+	else
+		rc = agree_open(&a, fd, &able, e);
+	if (!rc && able)
 		rc = agree_all(&a, e);
 	*bytes += a.bytes;
 	if (a.direct >= 0)

@@ -2,6 +2,7 @@
 /* A disk under the pool directory that fails is told as that, and nothing is taken for right. */
 #include "unit.h"
 
+#include <stdarg.h>
 #include <sys/syscall.h>
 
 #include "pool_world.h"
@@ -9,6 +10,8 @@
 #define SIZE (16U * 4096)
 
 static const char *unread; /* the file that can't be read */
+static int past_errno;     /* of an open of a file past the page cache */
+static int past_read;      /* of the read of its begin */
 
 /* In place of libc's. */
 ssize_t
@@ -16,6 +19,10 @@ pread(int fd, void *buf, size_t len, off_t off)
 {
 	struct stat st, is;
 
+	if (past_read && off == 0 && (fcntl(fd, F_GETFL) & O_DIRECT)) {
+		errno = past_read;
+		return -1;
+	}
 	if (unread && fstatat(pool_store_dirfd(store), unread, &st, 0) == 0 &&
 	    fstat(fd, &is) == 0 && st.st_ino == is.st_ino) {
 		errno = EIO;
@@ -24,12 +31,43 @@ pread(int fd, void *buf, size_t len, off_t off)
 	return syscall(SYS_pread64, fd, buf, len, off);
 }
 
+int
+open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list ap;
+
+	va_start(ap, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(ap, mode_t);
+	va_end(ap);
+	if ((flags & O_DIRECT) && past_errno) {
+		errno = past_errno;
+		return -1;
+	}
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
 static int
 setup(void **state)
 {
 	(void)state;
-	unread = NULL;
 	return world_new(0, SIZE);
+}
+
+static int
+setup_on_disk(void **state)
+{
+	(void)state;
+	return world_new(1, SIZE);
+}
+
+static int
+teardown(void **state)
+{
+	unread = NULL;
+	past_errno = past_read = 0;
+	return world_free(state);
 }
 
 static void
@@ -54,13 +92,52 @@ sidecar_that_can_not_be_read_is_not_damaged(void **state)
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, setup, world_free)
+static void
+open_for_writing(const void *arg)
+{
+	struct pool *p;
+
+	(void)arg;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+}
+
+static void
+memory_that_can_not_be_compared_with_media_is_not_taken_for_equal(void **state)
+{
+	static const int errors[][2] = {{ENFILE, REPL_E_LIMIT}, {EIO, REPL_E_IO}};
+	static const int allowed[] = {EINVAL, EOPNOTSUPP};
+	struct pool *p = NULL;
+
+	(void)state;
+	killed_after(open_for_writing, NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		past_errno = errors[i][0];
+		assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), errors[i][1]);
+	}
+	past_errno = 0;
+	past_read = EIO;
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_IO);
+	assert_non_null(strstr(err.text, "comparing memory with media"));
+	past_read = 0;
+	/* Where the file system or its device can't do it. */
+	for (unsigned i = 0; i < 4; i++) {
+		past_errno = i < 2 ? allowed[i] : 0;
+		past_read = i < 2 ? 0 : allowed[i - 2];
+		assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+		pool_free(p);
+	}
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(sidecar_that_can_not_be_read_is_not_damaged),
+		cmocka_unit_test_setup_teardown(
+			memory_that_can_not_be_compared_with_media_is_not_taken_for_equal,
+			setup_on_disk, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
