@@ -21,6 +21,22 @@
 
 #define GROWN_TRIES 100 /* each time the pool must have grown again */
 
+static int
+dir_error(const char *dir, int errnum, struct err *e)
+{
+	int rc = err_from_errno(errnum);
+
+	if (rc == REPL_E_LIMIT || rc == REPL_E_IO)
+		return err_errno(e, rc, errnum, "pool directory '%s'", dir);
+	if (errnum == EACCES || errnum == EPERM)
+		return err_errno(e, REPL_E_CONFIG, errnum, "pool directory '%s': " PATH_OWN_HINT,
+				 dir);
+	return err_errno(e, rc, errnum,
+			 "pool directory '%s': make it with 'install -d -m 0700' and see that this "
+			 "user may write it",
+			 dir);
+}
+
 int
 pool_store_new(const char *dir, struct pool_store **out, struct err *e)
 {
@@ -37,13 +53,7 @@ pool_store_new(const char *dir, struct pool_store **out, struct err *e)
 	}
 	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dirfd < 0) {
-		rc = err_from_errno(errno);
-		rc = err_errno(e, rc, errno,
-			       rc == REPL_E_LIMIT || rc == REPL_E_IO
-				       ? "pool directory '%s'"
-				       : "pool directory '%s': make it with 'install -d -m 0700' "
-					 "and see that this user may write it",
-			       dir);
+		rc = dir_error(dir, errno, e);
 		goto out;
 	}
 	pool_make_clean(s);

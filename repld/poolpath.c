@@ -120,6 +120,14 @@ path_open(int dirfd, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
+int
+path_own_error(int errnum, const char *what, struct err *e)
+{
+	if (errnum == EACCES || errnum == EPERM)
+		return err_errno(e, REPL_E_CONFIG, errnum, "%s: " PATH_OWN_HINT, what);
+	return err_errno(e, err_from_errno(errnum), errnum, "%s", what);
+}
+
 static int
 place_error(const char *name, const char *part, int errnum, struct err *e)
 {

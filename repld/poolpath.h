@@ -24,6 +24,13 @@
 int path_open(int dirfd, const char *path, int flags, mode_t mode);
 int path_open_by_hand(int dirfd, const char *path, int flags, mode_t mode);
 
+/*
+ * The error of what is repld's own, as the pool directory itself: REPL_E_CONFIG where it is another
+ * user's.
+ */
+int path_own_error(int errnum, const char *what, struct err *e);
+#define PATH_OWN_HINT "is its file system mounted? this user must own it"
+
 /* Where a pool is: its directory and the names of its two files in it. */
 struct pool_place {
 	int dir; /* -1: none */

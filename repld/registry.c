@@ -282,8 +282,8 @@ dir_open(int pool_dirfd, int *dir, struct err *e)
 	*dir = path_open(pool_dirfd, REGISTRY_DIR, O_RDONLY | O_DIRECTORY, 0);
 	if (*dir >= 0)
 		return 0;
-	return err_errno(e, err_from_errno(errno), errno,
-			 "registry of sessions, '" REGISTRY_DIR "' in the pool directory");
+	return path_own_error(errno,
+			      "registry of sessions, '" REGISTRY_DIR "' in the pool directory", e);
 }
 
 static int
@@ -294,9 +294,9 @@ slots_open(int dir, int flags, int *slots, struct err *e)
 		*slots = path_open(dir, SLOTS_FILE, O_RDONLY, 0);
 	if (*slots >= 0)
 		return 0;
-	return err_errno(e, err_from_errno(errno), errno,
-			 "registry of sessions, '" REGISTRY_DIR "/" SLOTS_FILE
-			 "' in the pool directory");
+	return path_own_error(
+		errno,
+		"registry of sessions, '" REGISTRY_DIR "/" SLOTS_FILE "' in the pool directory", e);
 }
 
 static int
@@ -305,8 +305,7 @@ registry_open(struct registry *r, int pool_dirfd, struct err *e)
 	int rc;
 
 	if (mkdirat(pool_dirfd, REGISTRY_DIR, 0700) != 0 && errno != EEXIST && errno != EROFS)
-		return err_errno(e, err_from_errno(errno), errno,
-				 "make '" REGISTRY_DIR "' in the pool directory");
+		return path_own_error(errno, "make '" REGISTRY_DIR "' in the pool directory", e);
 	rc = dir_open(pool_dirfd, &r->dir, e);
 	return rc ? rc : slots_open(r->dir, O_RDWR | O_CREAT, &r->slots, e);
 }

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A program that is started again while repld does not start on a target, since it is not installed, its configuration
-# is wrong or the pool directory gone, goes on without that replica and tells why, unless on-loss = fail; it comes back
-# when that is mended. A pool that was never replicated is not begun so.
+# is wrong or the pool directory gone or another's, goes on without that replica and tells why, unless on-loss = fail;
+# it comes back when that is mended. A pool that was never replicated is not begun so.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
-start_sshd "Subsystem repl $TMP/repld session --config $TMP/far.conf"
+# Where the tests' user is root its repld may not write what others own or nobody may, as any other user's.
+as=
+[ "$(id -u)" -ne 0 ] || as="setpriv --bounding-set=-dac_override "
+start_sshd "Subsystem repl $as$TMP/repld session --config $TMP/far.conf"
 pools=$TMP/pools
 mkdir -m 700 "$pools"
 ln -s "$REPLD" "$TMP/repld"
@@ -55,6 +58,14 @@ mv "$pools" "$pools.away"
 without 1 "it refuses to start"
 mv "$pools.away" "$pools"
 back "pool directory"
+
+# Its file system is not mounted after a reboot: what is there is the mount point.
+mv "$pools" "$pools.away"
+mkdir -m 0555 "$pools"
+without 4 "is its file system mounted"
+rmdir "$pools"
+mv "$pools.away" "$pools"
+back "mount point"
 
 echo "pol-dir = /none" >>"$TMP/far.conf"
 without 2 "it refuses to start"
