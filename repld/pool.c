@@ -86,13 +86,15 @@ pool_store_lock(struct pool_store *s, const char *name, struct err *e)
 {
 	if (lock_take(s->dirfd, LOCK_NAMES_MS))
 		return 0;
-	if (errno == EWOULDBLOCK)
-		return err_set(
-			e, REPL_E_BUSY,
-			"pool '%s': another session is making or removing a pool in '%s' and "
-			"does not come to an end: see 'replctl status'",
-			name, s->dir);
-	return err_errno(e, err_from_errno(errno), errno, "lock of '%s'", s->dir);
+	if (errno != EWOULDBLOCK)
+		return err_errno(e, err_from_errno(errno), errno, "lock of '%s'", s->dir);
+	/* It is held for work on names, which is short: no other writer is in the way. */
+	(void)err_set(
+		e, REPL_E_TIMEOUT,
+		"pool '%s': another session is making or removing a pool in '%s' and does not "
+		"come to an end within %u s: mostly since the target's disk stalls",
+		name, s->dir, LOCK_NAMES_MS / 1000);
+	return err_because(e, REPL_REASON_TARGET_IO);
 }
 
 void

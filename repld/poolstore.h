@@ -209,7 +209,7 @@ int pool_rename_new(int dir, const char *from, const char *to);
 /* The sidecar of a pool that is new: up to date, all zeros. uuid NULL: a random one. */
 int pool_new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e);
 
-/* Take the lock on names, with a bounded wait; REPL_E_BUSY. lock_drop(s->dirfd) ends it. */
+/* Take the lock on names, with a bounded wait; REPL_E_TIMEOUT. lock_drop(s->dirfd) ends it. */
 int pool_store_lock(struct pool_store *s, const char *name, struct err *e);
 
 /* REPL_E_NOT_FOUND where its name leads to other files by now, or to none. */

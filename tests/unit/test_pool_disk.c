@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A disk under the pool directory that fails is told as that, and nothing is taken for right. */
+/*
+ * A disk under the pool directory that fails or stalls is told as that, nothing is taken for right
+ * meanwhile, and sessions do not wait for another's large files.
+ */
 #include "unit.h"
 
 #include <stdarg.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 
 #include "pool_world.h"
@@ -128,6 +132,21 @@ memory_that_can_not_be_compared_with_media_is_not_taken_for_equal(void **state)
 	}
 }
 
+/* Who has the lock on names waits for the disk: no other writer is in the way. */
+static void
+disk_that_stalls_is_no_other_writer(void **state)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_int_equal(pool_create(store, "q", SIZE, NULL, false, &info, &err), REPL_E_TIMEOUT);
+	assert_int_equal(err.reason, REPL_REASON_TARGET_IO);
+	(void)close(fd);
+	err_clear(&err);
+	assert_int_equal(pool_create(store, "q", SIZE, NULL, false, &info, &err), 0);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -138,6 +157,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 			memory_that_can_not_be_compared_with_media_is_not_taken_for_equal,
 			setup_on_disk, teardown),
+		T(disk_that_stalls_is_no_other_writer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
