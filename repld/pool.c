@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,6 +19,9 @@
 /* A reader that met an update looks again so often, so far apart. */
 #define SETTLE_TRIES 5
 #define SETTLE_MS    4
+
+/* So many are there for who removes files, however many of those are kept. */
+#define DESCRIPTORS_LEFT 16
 
 #define GROWN_TRIES 100 /* each time the pool must have grown again */
 
@@ -95,6 +99,27 @@ pool_store_lock(struct pool_store *s, const char *name, struct err *e)
 		"come to an end within %u s: mostly since the target's disk stalls",
 		name, s->dir, LOCK_NAMES_MS / 1000);
 	return err_because(e, REPL_REASON_TARGET_IO);
+}
+
+void
+pool_store_unlock(struct pool_store *s)
+{
+	lock_drop(s->dirfd);
+	while (s->late_count > 0)
+		(void)close(s->late[--s->late_count]);
+}
+
+void
+pool_store_close_late(struct pool_store *s, int fd)
+{
+	struct rlimit r;
+	bool scarce =
+		getrlimit(RLIMIT_NOFILE, &r) != 0 || (rlim_t)fd + DESCRIPTORS_LEFT > r.rlim_cur;
+
+	if (scarce || s->late_count == POOL_LATE_MAX)
+		(void)close(fd);
+	else
+		s->late[s->late_count++] = fd;
 }
 
 void

@@ -14,7 +14,6 @@
 
 #include "extents.h"
 #include "filesystem.h"
-#include "lock.h"
 #include "pooldevice.h"
 #include "space.h"
 
@@ -149,14 +148,14 @@ parts_make(struct pool *p, struct err *e)
 	if (rc)
 		return rc;
 	rc = poolparts_make(parts, p->info.name, &made, e);
-	lock_drop(p->store->dirfd);
+	pool_store_unlock(p->store);
 	if (!rc)
 		rc = poolparts_fill(made, e);
 	if (!rc)
 		rc = poolparts_sync(made, e);
 	if (!rc && (rc = pool_store_lock(p->store, p->info.name, e)) == 0) {
 		rc = poolparts_publish(made, e);
-		lock_drop(p->store->dirfd);
+		pool_store_unlock(p->store);
 	}
 	poolparts_made_free(made);
 	return rc;

@@ -193,7 +193,7 @@ making_try(struct pool_store *s, struct making *m, struct err *e)
 		rc = device_begin(s, m, e);
 	else if (!rc)
 		rc = temp_open(m, m->temp, &m->fd, e);
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 	return rc;
 }
 
@@ -324,7 +324,7 @@ making_end(struct pool_store *s, struct making *m)
 	pool_place_close(&m->place);
 	if (m->temp[0] && lock_take(s->dirfd, LOCK_NAMES_MS)) {
 		pool_place_prune(s->dirfd, m->name);
-		lock_drop(s->dirfd);
+		pool_store_unlock(s);
 	}
 }
 
@@ -376,7 +376,7 @@ pool_create(struct pool_store *s, const char *name, uint64_t size, const struct 
 	if (rc)
 		goto out;
 	rc = making_publish(&m, e);
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 out:
 	making_end(s, &m);
 	return rc ? rc : pool_info(s, name, info, e);
@@ -464,7 +464,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		rc = unlink_file(p, p->sidecar, name, e);
 out:
 	if (pool_fd >= 0)
-		(void)close(pool_fd);
+		pool_store_close_late(s, pool_fd);
 	if (fd >= 0)
 		(void)close(fd);
 	return rc;
@@ -493,7 +493,7 @@ discard_files(struct pool *p, struct err *e)
 	}
 	if (!rc)
 		pool_place_prune(s->dirfd, p->info.name);
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 	return rc;
 }
 
@@ -554,7 +554,7 @@ pool_remove(struct pool_store *s, const char *name, struct err *e)
 	}
 	if (!rc)
 		pool_place_prune(s->dirfd, name);
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 	return rc;
 }
 
@@ -604,6 +604,7 @@ static int
 clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 {
 	size_t len = strlen(leaf), suffix = strlen(SIDECAR_SUFFIX);
+	struct pool_store *s = ctx;
 	int fd;
 
 	if (len > suffix && strcmp(leaf + len - suffix, SIDECAR_SUFFIX) == 0)
@@ -614,14 +615,12 @@ clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 	if (fd < 0)
 		return 0;
 	if (lock_take(fd, 0)) {
-		struct pool_store *s = ctx;
-
 		(void)unlinkat(dir, leaf, 0);
 		/* A directory that a set names is its administrator's: it stays. */
 		if (!poolparts_is_temp(name, leaf))
 			pool_place_prune(s->dirfd, name);
 	}
-	(void)close(fd);
+	pool_store_close_late(s, fd);
 	return 0;
 }
 
@@ -631,5 +630,5 @@ pool_make_clean(struct pool_store *s)
 	if (!lock_take(s->dirfd, 0))
 		return;
 	(void)pool_walk(s->dirfd, clean_visit, s, NULL);
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 }

@@ -335,6 +335,19 @@ parts_own(struct pool_store *s, struct poolparts *parts, const char *name, struc
 	return rc;
 }
 
+/* Under the lock on names, of parts that may be removed. */
+static void
+parts_free(struct pool_store *s, struct poolparts *parts)
+{
+	for (struct poolparts *r = parts; r; r = r->next)
+		for (unsigned i = 0; i < r->count; i++) {
+			if (r->part[i].fd >= 0)
+				pool_store_close_late(s, r->part[i].fd);
+			r->part[i].fd = -1;
+		}
+	poolparts_free(parts);
+}
+
 /* ---- making ---- */
 
 struct set_making {
@@ -411,7 +424,7 @@ set_begin(struct set_making *m, struct err *e)
 	if (!rc)
 		rc = set_clear(m->s, &m->place, m->name, m->parts, e);
 	/* What was cleared may have been in directories. */
-	poolparts_free(m->parts);
+	parts_free(m->s, m->parts);
 	m->parts = NULL;
 	if (!rc)
 		rc = set_read(m->s, &m->place, m->name, &m->parts, e);
@@ -523,13 +536,13 @@ pool_set_create(struct pool_store *s, const char *name, uint64_t size, const str
 	if (rc)
 		return rc;
 	rc = set_begin(&m, e);
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 	if (!rc)
 		rc = set_fill(&m, attr, e);
 	if (!rc && (rc = pool_store_lock(s, name, e)) == 0) {
 		rc = set_publish(&m, e);
 		set_end(&m);
-		lock_drop(s->dirfd);
+		pool_store_unlock(s);
 	}
 	poolparts_made_free(m.made);
 	poolparts_free(m.parts);
@@ -593,7 +606,7 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 		else
 			rc = sync_place(place, name, e);
 	}
-	poolparts_free(parts);
+	parts_free(s, parts);
 	return rc;
 }
 
@@ -610,6 +623,6 @@ pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct e
 		rc = set_remove(s, &place, name, flags, e);
 		pool_place_close(&place);
 	}
-	lock_drop(s->dirfd);
+	pool_store_unlock(s);
 	return rc;
 }

@@ -14,9 +14,14 @@
 #define POOL_TEMP_PREFIX ".tmp-"
 #define POOL_TEMP_MAX    32
 
+/* So many removed files are kept until the lock on names is dropped. */
+#define POOL_LATE_MAX 256
+
 struct pool_store {
 	int dirfd; /* its lock guards names: making, removing, cleaning up */
 	char *dir;
+	int late[POOL_LATE_MAX]; /* to be closed behind that lock */
+	unsigned late_count;
 };
 
 /* The files of a pool, open. */
@@ -209,8 +214,15 @@ int pool_rename_new(int dir, const char *from, const char *to);
 /* The sidecar of a pool that is new: up to date, all zeros. uuid NULL: a random one. */
 int pool_new_meta(uint64_t size, const struct gen_id *uuid, struct sidecar *meta, struct err *e);
 
-/* Take the lock on names, with a bounded wait; REPL_E_TIMEOUT. lock_drop(s->dirfd) ends it. */
+/* Take the lock on names, with a bounded wait; REPL_E_TIMEOUT. */
 int pool_store_lock(struct pool_store *s, const char *name, struct err *e);
+void pool_store_unlock(struct pool_store *s);
+
+/*
+ * Under that lock, takes fd: a file that is removed meanwhile is closed when the lock is dropped.
+ * The last to close it gives its space back, which takes tmpfs 0.1 s a GiB.
+ */
+void pool_store_close_late(struct pool_store *s, int fd);
 
 /* REPL_E_NOT_FOUND where its name leads to other files by now, or to none. */
 int pool_check_named(struct pool *p, struct err *e);

@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 
-#include "pool_world.h"
+#include "pool_set_world.h"
 
 #define SIZE (16U * 4096)
 
@@ -50,6 +50,24 @@ open(const char *path, int flags, ...)
 		return -1;
 	}
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+static unsigned given_back; /* large files, whose space is given back when they are closed */
+static bool kept_waiting;   /* the others, by one of them */
+
+int
+close(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 0 && st.st_size >= SIZE) {
+		int other = open(dir, O_RDONLY | O_DIRECTORY);
+
+		given_back++;
+		kept_waiting |= flock(other, LOCK_EX | LOCK_NB) != 0;
+		(void)syscall(SYS_close, other);
+	}
+	return (int)syscall(SYS_close, fd);
 }
 
 static int
@@ -147,6 +165,41 @@ disk_that_stalls_is_no_other_writer(void **state)
 	assert_int_equal(pool_create(store, "q", SIZE, NULL, false, &info, &err), 0);
 }
 
+static void
+leave_large(const char *name)
+{
+	int fd = openat(pool_store_dirfd(store), name, O_RDWR | O_CREAT, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, SIZE), 0);
+	(void)close(fd);
+}
+
+static void
+large_files_keep_nobody_waiting_while_they_go(void **state)
+{
+	(void)state;
+	given_back = 0;
+	kept_waiting = false;
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_remove(store, "p", &err), 0);
+	assert_int_equal(given_back, 1);
+	assert_false(kept_waiting);
+	/* What killed creations have left. */
+	leave_large(".tmp-0123456789abcdef");
+	leave_large(".tmp-fedcba9876543210");
+	pool_store_free(store);
+	assert_int_equal(pool_store_new(dir, &store, &err), 0);
+	assert_int_equal(given_back, 3);
+	assert_false(kept_waiting);
+	/* The parts of a set. */
+	write_set("s", "2M a\n2M b\nREPLICA\n4M c\n");
+	assert_int_equal(create("s", MB), 0);
+	assert_int_equal(pool_remove(store, "s", &err), 0);
+	assert_int_equal(given_back, 6);
+	assert_false(kept_waiting);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -158,6 +211,8 @@ main(void)
 			memory_that_can_not_be_compared_with_media_is_not_taken_for_equal,
 			setup_on_disk, teardown),
 		T(disk_that_stalls_is_no_other_writer),
+		cmocka_unit_test_setup_teardown(large_files_keep_nobody_waiting_while_they_go,
+						set_world_new, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
