@@ -59,7 +59,10 @@ wait_for 10 given_up || fail "replaced: still called up to date: $TEXT"
 whole_again replaced
 ok close
 
-# What was cut does not come back as zeros with a growth that the heartbeat has not been before.
+# What was cut does not come back as zeros with a growth that the heartbeat has not been before. The program's own interval
+# counts only where the target does not ask for a shorter one.
+stop "$SERVE_PID"
+start_serve "heartbeat = 20000" "heartbeat-timeout = 60000"
 configure "$(pool g)"
 ok set lanes 2
 ok set reconnect-min 100
