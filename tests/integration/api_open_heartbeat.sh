@@ -18,7 +18,7 @@ chmod 755 "$TMP/slow"
 make_keys
 start_serve_with "$TMP/slow"
 SLOW=$(pool slow)
-start_serve "heartbeat = 100" "heartbeat-timeout = 700"
+start_serve "heartbeat = 100" "heartbeat-timeout = 950"
 
 # opens FLAG: with both, and neither was away.
 opens() {

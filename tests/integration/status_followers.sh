@@ -31,6 +31,7 @@ unread 1 status --json "$FILE" --watch
 unread 1 status --json "$T" --watch
 wait_for 20 all_gone || fail "they follow on, whom nobody hears: $(cat "$TMP/err")"
 # Of a target something must come first.
+rm "$TMP/line"
 unread 2 events --json "$T"
 wait_for 20 grep -q up-to-date "$TMP/line" || fail "no events of the target"
 wait_for 20 all_gone || fail "they follow the target on, whom nobody hears: $(cat "$TMP/err")"
@@ -55,8 +56,10 @@ ends() {
 import json, os, socket, sys, time
 path, how = sys.argv[1:]
 listener = socket.socket(socket.AF_UNIX)
-listener.bind(path)
+# It has its name when it can be connected to.
+listener.bind(path + "-new")
 listener.listen(16)
+os.rename(path + "-new", path)
 c, _ = listener.accept()
 if how != "never":
     request = json.loads(c.makefile().readline())
