@@ -77,6 +77,8 @@ restore_check_file(struct restore *r)
 
 	if (rc && S_ISLNK(r->temp.old.st_mode))
 		link_next(r);
+	if (!rc && r->temp.replaces)
+		rc = poolfile_no_set(r->temp.file, &c->err);
 	if (rc || !r->temp.replaces || c->options.force)
 		return rc;
 	ctl_next(c,

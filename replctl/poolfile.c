@@ -58,17 +58,31 @@ poolfile_check(struct poolfile *p, struct err *e)
 
 /* Small as it is, a copy of it would be taken for one of what its parts hold. */
 static int
-poolfile_no_set(const struct poolfile *p, struct err *e)
+check_no_set(int fd, uint64_t size, const char *path, struct err *e)
 {
 	char head[sizeof(POOLSET_SIGNATURE)];
-	ssize_t n = p->size > POOLSET_FILE_MAX ? 0 : pread(p->fd, head, sizeof(head), 0);
+	ssize_t n = size > POOLSET_FILE_MAX ? 0 : pread(fd, head, sizeof(head), 0);
 
 	if (n <= 0 || !poolset_begins(head, (size_t)n))
 		return 0;
 	return err_set(e, REPL_E_INVAL,
 		       "%s is a pool set file, not a pool: name its one part; of several, or "
 		       "replicas, see librpmem(7)",
-		       p->path);
+		       path);
+}
+
+int
+poolfile_no_set(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY), rc = 0;
+	struct stat st;
+
+	if (fd < 0)
+		return 0;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		rc = check_no_set(fd, (uint64_t)st.st_size, path, e);
+	(void)close(fd);
+	return rc;
 }
 
 static int
@@ -91,7 +105,7 @@ poolfile_open(struct poolfile *p, const char *path, struct err *e)
 	if (rc)
 		return rc;
 	p->size = (size_t)p->opened.st_size;
-	rc = poolfile_no_set(p, e);
+	rc = check_no_set(p->fd, p->size, p->path, e);
 	if (rc)
 		return rc;
 	p->mem = mmap(NULL, p->size, PROT_READ, MAP_SHARED, p->fd, 0);

@@ -29,6 +29,9 @@ char *poolfile_word(const char *path);
 /* A regular file that is not empty, and no pool set file. */
 int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 
+/* REPL_E_INVAL if a pool set file has that name; one that can't be looked at is none. */
+int poolfile_no_set(const char *path, struct err *e);
+
 /*
  * For a copy that counts: no program has the pool open (PMDK locks the file),
  * and what is read is what a crash of this machine would leave. REPL_E_FAILED if it got another

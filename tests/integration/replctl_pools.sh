@@ -73,11 +73,16 @@ ctl_fails 4 "inconsistent: its first copy has begun and not ended" promote "$T/e
 grep -q "^next: .*replctl sync FILE $T/e.*replctl promote --force $T/e" "$TMP/err" || fail "$(cat "$TMP/err")"
 ctl_fails 4 "inconsistent: its first copy has begun and not ended" restore "$T/e" "$TMP/file"
 
-# The file that tells of a pool set's parts is no pool, whoever takes it for one has no copy of its data.
+# The file that tells of a pool set's parts is no pool, whoever takes it for one has no copy of its data, nor a set any more.
 printf 'PMEMPOOLSET\n8M %s/part\n' "$TMP" >"$TMP/objects.set"
+cp "$TMP/objects.set" "$TMP/set.before"
+head -c 65536 /dev/urandom >"$TMP/data"
+ctl create "$T/w" --from "$TMP/data" >/dev/null 2>&1 || fail "create of data"
 for args in "sync $TMP/objects.set $T/set" "sync --dry-run $TMP/objects.set $T/set" \
 	"create $T/set --from $TMP/objects.set" "verify $TMP/objects.set $T/a" \
-	"resolve --discard local $TMP/objects.set $T/a" "resolve --discard replica $TMP/objects.set $T/a"; do
+	"resolve --discard local $TMP/objects.set $T/a" "resolve --discard replica $TMP/objects.set $T/a" \
+	"restore $T/w $TMP/objects.set" "restore --dry-run --force $T/w $TMP/objects.set" \
+	"restore --force $T/w $TMP/objects.set"; do
 	# shellcheck disable=SC2086
 	ctl $args >"$TMP/out" 2>"$TMP/err"
 	status=$?
@@ -86,6 +91,7 @@ for args in "sync $TMP/objects.set $T/set" "sync --dry-run $TMP/objects.set $T/s
 		fail "$args: $(cat "$TMP/err")"
 done
 ctl_fails 3 "not found" info "$T/set"
+cmp "$TMP/objects.set" "$TMP/set.before" || lost "the set file was replaced"
 # What only begins like one, and is longer than any, is data.
 truncate -s 65536 "$TMP/objects.set"
 ctl sync "$TMP/objects.set" "$T/set" >/dev/null 2>&1 || fail "sync of data that begin like a set file"
