@@ -27,6 +27,7 @@
 #include "out.h"
 #include "pmdk.h"
 #include "poolfile.h"
+#include "poolname.h"
 #include "progress.h"
 #include "reason.h"
 #include "lineage.h"
@@ -58,15 +59,28 @@ force_option(const struct restore *r)
 	return r->c->options.force ? "--force " : "";
 }
 
-/* Of one that leads nowhere there is nothing to be said. */
-static void
-link_next(struct restore *r)
+/*
+ * A record that an earlier version has kept beside it may tell that the file is the best there is.
+ * Of one that leads nowhere there is nothing to be said.
+ */
+static int
+link_refused(struct restore *r)
 {
-	char *file = poolfile_word(r->temp.file);
+	struct ctl *c = r->c;
+	char *name = strdup(r->temp.file), *file = poolfile_word(r->temp.file);
+	struct err e;
+	bool left;
 
+	err_clear(&e);
+	left = name && poolname_resolve(&name, &e) == REPL_E_REFUSED;
+	if (left)
+		(void)err_copy(&c->err, &e);
 	if (file && strcmp(file, r->quoted_file) != 0)
-		ctl_next(r->c, "replctl restore %s%s %s", force_option(r), r->quoted_target, file);
+		ctl_next(c, "%sreplctl restore %s%s %s", left ? "mend that, then " : "",
+			 force_option(r), r->quoted_target, file);
 	free(file);
+	free(name);
+	return c->err.code;
 }
 
 static int
@@ -76,7 +90,7 @@ restore_check_file(struct restore *r)
 	int rc = restoring_look(&r->temp, &c->err);
 
 	if (rc && S_ISLNK(r->temp.old.st_mode))
-		link_next(r);
+		rc = link_refused(r);
 	if (!rc && r->temp.replaces)
 		rc = poolfile_no_set(r->temp.file, &c->err);
 	if (rc || !r->temp.replaces || c->options.force)

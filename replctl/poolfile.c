@@ -13,6 +13,7 @@
 #include "fileclaim.h"
 #include "interrupt.h"
 #include "out.h"
+#include "poolname.h"
 #include "poolset.h"
 
 void
@@ -91,11 +92,24 @@ poolfile_written(const struct poolfile *p, struct err *e)
 	return err_set(e, REPL_E_FAILED, "%s was written to while it was being read", p->path);
 }
 
+/* Where its record lies beside the link nothing beside the file itself would speak for it. */
+static int
+check_link(const char *path, struct err *e)
+{
+	char *name = strdup(path);
+	int rc = name ? poolname_resolve(&name, e) : err_set(e, REPL_E_NOMEM, "out of memory");
+
+	free(name);
+	return rc;
+}
+
 int
 poolfile_open(struct poolfile *p, const char *path, struct err *e)
 {
-	int rc;
+	int rc = check_link(path, e);
 
+	if (rc)
+		return rc;
 	p->path = realpath(path, NULL);
 	if (p->path)
 		p->fd = open(p->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -26,7 +26,10 @@ void poolfile_fini(struct poolfile *p);
  */
 char *poolfile_word(const char *path);
 
-/* A regular file that is not empty, and no pool set file. */
+/*
+ * A regular file that is not empty, and no pool set file. REPL_E_REFUSED: there is a record beside
+ * a link to it, as poolname.h has it.
+ */
 int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 
 /* REPL_E_INVAL if a pool set file has that name; one that can't be looked at is none. */

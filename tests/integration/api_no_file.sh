@@ -102,6 +102,14 @@ done
 mv "$TMP/file.repl" "$TMP/alias.repl"
 linked
 refused REPL_E_REFUSED "an earlier version.*: mv $TMP/alias.repl $TMP/file.repl" open 1
+# That it speaks of the file all commands see, before anything is made of the file without it.
+for args in "restore --force $T/l $TMP/alias" "restore --dry-run $T/l $TMP/alias" "sync $TMP/alias $T/l" \
+	"verify $TMP/alias $T/l" "resolve --discard local $TMP/alias $T/l" "create $T/new --from $TMP/alias"; do
+	# shellcheck disable=SC2086
+	ctl_fails 4 "an earlier version.*: mv $TMP/alias.repl $TMP/file.repl" $args
+done
+ctl_fails 4 "^next: mend that, then replctl restore --force $T/l $TMP/file$" \
+	restore --force "$T/l" "$TMP/alias"
 cp "$TMP/alias.repl" "$TMP/file.repl"
 linked
 refused REPL_E_REFUSED "both $TMP/alias.repl and $TMP/file.repl" open 1
