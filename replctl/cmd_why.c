@@ -17,6 +17,7 @@
 #include "out.h"
 #include "poolfile.h"
 #include "reason.h"
+#include "restoring.h"
 #include "sessions.h"
 #include "show.h"
 #include "text.h"
@@ -165,6 +166,47 @@ judge_gone(struct why *w, const char *word)
 		       word);
 }
 
+/* A restore leaves such a record beside a primary alone: the data are those of before, or the new
+ * ones. */
+static void
+judge_opening(struct why *w, const char *word, const char *path, bool primary)
+{
+	int len = (int)(strlen(path) - strlen(SIDECAR_SUFFIX));
+	char *left = NULL;
+	struct stat st;
+
+	w->reason = REPL_REASON_WRITER_GONE;
+	w->meaning = "an opening of it, or a restore over it, was cut off: of which generation it "
+		     "is nobody knows";
+	if (asprintf(&left, "%.*s" RESTORING_SUFFIX, len, path) < 0)
+		left = NULL;
+	if (primary && left && lstat(left, &st) == 0) {
+		evidence_add(w, "what a restore has copied is in %s", left);
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl restore --force TARGET/POOL %s (goes on where it ended)",
+			       word);
+	} else {
+		(void)snprintf(w->next, sizeof(w->next),
+			       "replctl verify %s TARGET/POOL (what differs); start the program: a "
+			       "replica that differs from the file is left as it is, and the "
+			       "message says how to choose",
+			       word);
+	}
+	free(left);
+}
+
+static void
+judge_closing(struct why *w, const struct sidecar *s)
+{
+	w->reason = s->writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
+	evidence_add(w, s->writer_open ? "the program that replicates it has ended without closing "
+					 "it, or runs with status-socket = none"
+				       : "the program has closed it in order");
+	if (!s->writer_open)
+		w->meaning = "the record tells of nothing wrong; what a replica has is told "
+			     "by its target";
+}
+
 /* The record of the file, and of no replica. */
 static void
 judge_own(struct why *w, const char *word, const char *path, const struct sidecar *s)
@@ -174,16 +216,13 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 	gen_id_format(&s->generation.current, id);
 	out_time(s->updated_s, when);
 	evidence_add(w, "%s: generation %s, last changed %s", path, id, when);
-	w->reason = s->writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
-	evidence_add(w, s->writer_open ? "the program that replicates it has ended without closing "
-					 "it, or runs with status-socket = none"
-				       : "the program has closed it in order");
+	if (s->opening)
+		judge_opening(w, word, path, s->primary);
+	else
+		judge_closing(w, s);
 	if (s->dirty_len)
 		evidence_add(w, "it notes what replicas miss: one was away, or "
 				"after-crash = dirty-map is set");
-	if (!s->writer_open)
-		w->meaning = "the record tells of nothing wrong; what a replica has is told "
-			     "by its target";
 	judge_left(w, word, s);
 	if (!w->next[0])
 		judge_size(w, word, s->pool_size);

@@ -19,8 +19,7 @@
 #include "out.h"
 #include "sidecar.h"
 
-#define RESTORING_SUFFIX ".restoring"
-#define COPY_STEP        (64U << 20)
+#define COPY_STEP (64U << 20)
 
 int
 restoring_init(struct restoring *r, const char *file, struct err *e)

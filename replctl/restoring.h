@@ -14,6 +14,8 @@
 
 #include "err.h"
 
+#define RESTORING_SUFFIX ".restoring"
+
 struct restoring {
 	const char *file; /* borrowed: what it will become */
 	char *path;

@@ -91,8 +91,8 @@ for fails in "fsync 2" "fsync 3" "rename 1" "killed 1"; do
 	if [ "$fails" = "killed 1" ]; then
 		ctl why "$file" >"$TMP/out" || fail "why"
 		grep -q "closed it in order\|nothing wrong" "$TMP/out" && lost "all is called well: $(cat "$TMP/out")"
-		grep -q "^reason *inconsistent: .*a restore .*cut off" "$TMP/out" &&
-			grep -q "^next *replctl restore --force TARGET/POOL $file" "$TMP/out" || fail "why: $(cat "$TMP/out")"
+		grep -q "^reason *writer-gone: .*a restore .*cut off" "$TMP/out" &&
+			grep -q "^next *replctl .*restore --force TARGET/POOL $file (goes on" "$TMP/out" || fail "why: $(cat "$TMP/out")"
 	fi
 	ctl restore --force "$(pool p)" "$file" >"$TMP/out" 2>&1 || fail "$fails: again: $(cat "$TMP/out")"
 	cmp "$TMP/source" "$file" || lost "$fails: it differs"
