@@ -75,7 +75,13 @@ link_refused(struct restore *r)
 	left = name && poolname_resolve(&name, &e) == REPL_E_REFUSED;
 	if (left)
 		(void)err_copy(&c->err, &e);
-	if (file && strcmp(file, r->quoted_file) != 0)
+	if (poolname_is_device(r->temp.file))
+		ctl_next(c,
+			 "where it is the pool-file of a device: mv %s %s.device; replctl restore "
+			 "%s%s %s; copy it to the device, then mv -f %s.device %s",
+			 r->quoted_file, r->quoted_file, force_option(r), r->quoted_target,
+			 r->quoted_file, r->quoted_file, r->quoted_file);
+	else if (file && strcmp(file, r->quoted_file) != 0)
 		ctl_next(c, "%sreplctl restore %s%s %s", left ? "mend that, then " : "",
 			 force_option(r), r->quoted_target, file);
 	free(file);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +11,15 @@
 #include "sidecar.h"
 #include "text.h"
 
-static bool
-links_to_file(const char *path)
+/* The type of what a link leads to; 0: it is none, or leads nowhere. */
+static mode_t
+link_type(const char *path)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st) == 0 &&
-	       S_ISREG(st.st_mode);
+	return lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && stat(path, &st) == 0
+		       ? st.st_mode & S_IFMT
+		       : 0;
 }
 
 static bool
@@ -61,7 +62,7 @@ poolname_resolve(char **file, struct err *e)
 	char *real;
 	int rc;
 
-	if (!*file || !links_to_file(*file))
+	if (!*file || link_type(*file) != S_IFREG)
 		return 0;
 	real = realpath(*file, NULL);
 	if (!real)
@@ -74,4 +75,12 @@ poolname_resolve(char **file, struct err *e)
 	free(*file);
 	*file = real;
 	return 0;
+}
+
+bool
+poolname_is_device(const char *path)
+{
+	mode_t type = link_type(path);
+
+	return type == S_IFCHR || type == S_IFBLK;
 }

@@ -3,6 +3,8 @@
 #ifndef LIBREPL_POOLNAME_H
 #define LIBREPL_POOLNAME_H
 
+#include <stdbool.h>
+
 #include "err.h"
 
 /*
@@ -12,5 +14,8 @@
  * earlier version has kept it.
  */
 int poolname_resolve(char **file, struct err *e);
+
+/* A link to a device: nothing is restored to that name while it is there. */
+bool poolname_is_device(const char *path);
 
 #endif

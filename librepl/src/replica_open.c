@@ -10,6 +10,7 @@
 #include "claim.h"
 #include "clock.h"
 #include "control.h"
+#include "poolname.h"
 #include "replica_judge.h"
 #include "repl_impl.h"
 #include "text.h"
@@ -97,10 +98,15 @@ replica_elsewhere(const struct repl *r)
 void
 replica_take_by(const struct repl *r, const char *replica, char out[REPLICA_TAKE_MAX])
 {
-	char file[REPLICA_TAKE_MAX / 4];
+	char file[REPLICA_TAKE_MAX / 6];
 
 	if (!replica_elsewhere(r) || !text_quote(r->cfg->pool_file, file, sizeof(file)))
 		(void)snprintf(out, REPLICA_TAKE_MAX, "replctl restore --force %s FILE", replica);
+	else if (poolname_is_device(r->cfg->pool_file))
+		(void)snprintf(out, REPLICA_TAKE_MAX,
+			       "mv %s %s.device; replctl restore %s %s; copy it to the device, "
+			       "then mv -f %s.device %s, before the program starts",
+			       file, file, replica, file, file, file);
 	else
 		(void)snprintf(out, REPLICA_TAKE_MAX,
 			       "replctl restore %s %s; where that is not what is mapped, as of a "

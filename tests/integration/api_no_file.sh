@@ -131,6 +131,26 @@ for command in status why; do
 done
 ok close
 ctl why "$TMP/dax" | grep -q "closed it in order" || fail "$(ctl why "$TMP/dax")"
+# The replica's data are restored to that name, as both say: the link makes room for them.
+aside="mv $TMP/dax $TMP/dax.device; replctl restore $T/x $TMP/dax; copy it to the device, then mv -f $TMP/dax.device $TMP/dax"
+wait_for 20 no_sessions || fail "the session stays"
+configure "$(pool x)"
+ok anon $MIB
+ok set pool-file "$TMP/dax"
+refused REPL_E_DIVERGED "zeros.* $aside, before the program starts; .*replctl remove $T/x" open 1
+ctl_fails 4 "dax is a link, not a regular file" restore "$T/x" "$TMP/dax"
+grep -qxF "next: where it is the pool-file of a device: $aside" "$TMP/err" || fail "$(cat "$TMP/err")"
+mv "$TMP/dax" "$TMP/dax.device"
+ctl restore "$T/x" "$TMP/dax" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+equal "$TMP/dax" "$TMP/serve/pools/x"
+mv -f "$TMP/dax.device" "$TMP/dax"
+[ -L "$TMP/dax" ] || fail "it is no link"
+opened x 1
+ok set pool-file "$TMP/dax"
+ok open 1
+ok compare 0
+same
+ok close
 
 # A program that can't be asked now is no one that has ended.
 python3 -c '
