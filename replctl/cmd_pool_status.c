@@ -178,11 +178,43 @@ event_print(const struct ctl *c, struct json_object *o)
 	(void)fflush(stdout);
 }
 
-/* A program that ends in order is no failure of who followed it: nobody answers then. */
+/* An opening of a pool; of one program the next may be in the same second. */
+struct opened {
+	uint64_t pid, begin_s;
+};
+
+static struct opened
+opened_by(struct json_object *status)
+{
+	return (struct opened){.pid = out_member_u64(status, "pid"),
+			       .begin_s = out_member_u64(status, "begin")};
+}
+
+/* Whoever answers is not the one that was followed. */
+static bool
+is_another(struct ask *a, const struct opened *followed)
+{
+	struct json_object *status = NULL;
+	struct opened now;
+	struct err e;
+
+	err_clear(&e);
+	if (ask_call(a, "status", NULL, &status, &e))
+		return false;
+	now = opened_by(status);
+	json_object_put(status);
+	return now.pid != followed->pid || now.begin_s != followed->begin_s;
+}
+
+/*
+ * A program that ends in order is no failure of who followed it: nobody answers then, or one that
+ * has opened the pool since.
+ */
 static int
-events_end(struct ctl *c, const char *file)
+events_end(struct ctl *c, const char *file, const struct opened *followed)
 {
 	uint64_t deadline_ns = clock_deadline(EVENT_MS);
+	bool another;
 	struct err e;
 	struct ask a;
 	int rc;
@@ -191,9 +223,11 @@ events_end(struct ctl *c, const char *file)
 	for (;;) {
 		err_clear(&e);
 		ask_init(&a, &c->options);
+		a.until_ns = deadline_ns;
 		rc = ask_open(&a, file, &e);
+		another = !rc && is_another(&a, followed);
 		ask_fini(&a);
-		if (rc == REPL_E_NOT_FOUND)
+		if (rc == REPL_E_NOT_FOUND || another)
 			return 0;
 		if (rc || clock_now_ns() >= deadline_ns)
 			break;
@@ -209,6 +243,7 @@ events_end(struct ctl *c, const char *file)
 int
 cmd_events_file(struct ctl *c, const char *file)
 {
+	struct opened followed = {0};
 	struct json_object *o = NULL;
 	bool follows;
 	struct ask a;
@@ -219,6 +254,7 @@ cmd_events_file(struct ctl *c, const char *file)
 	follows = rc == 0;
 	if (follows) {
 		interrupt_catch();
+		followed = opened_by(o);
 		if (c->options.json)
 			print_compact(o);
 		else
@@ -233,7 +269,7 @@ cmd_events_file(struct ctl *c, const char *file)
 	}
 	ask_fini(&a);
 	if (follows && rc == REPL_E_LOST)
-		rc = events_end(c, file);
+		rc = events_end(c, file, &followed);
 	return rc;
 }
 

@@ -50,7 +50,7 @@ for pid in $followers; do
 	wait "$pid" || fail "a follower, when the program has ended in order: $(cat "$TMP"/follower*)"
 done
 
-# ends HOW STATUS: a program that answers once, and then ends the connection, or all.
+# ends HOW STATUS: a program that answers once, and then ends the connection, or all, or is another one at once.
 ends() {
 	python3 - "$FILE.repl-sock" "$1" <<'END' &
 import json, os, socket, sys, time
@@ -60,17 +60,28 @@ listener = socket.socket(socket.AF_UNIX)
 listener.bind(path + "-new")
 listener.listen(16)
 os.rename(path + "-new", path)
-c, _ = listener.accept()
-if how != "never":
-    request = json.loads(c.makefile().readline())
-    c.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"replicas": [
+
+def answer(c, pid):
+    line = c.makefile().readline()
+    if not line:
+        return
+    request = json.loads(line)
+    c.sendall(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": {"pid": pid, "begin": 1, "replicas": [
         {"replica": "r", "connection": "connected", "replication": "established", "data": "up-to-date",
          "reason": "none"}]}}).encode() + b"\n")
+c, _ = listener.accept()
+if how != "never":
+    answer(c, 1)
     time.sleep(0.2)
 if how == "closes":
     os.unlink(path)
     listener.close()
 c.close()
+if how in ("drops", "again"):
+    while True:
+        c, _ = listener.accept()
+        answer(c, 2 if how == "again" else 1)
+        c.close()
 time.sleep(60)
 END
 	server=$!
@@ -86,5 +97,8 @@ END
 ends never 7
 ends drops 7
 grep -q "not read in time" "$TMP/err" && grep -q "^next: replctl events $FILE" "$TMP/err" || fail "$(cat "$TMP/err")"
+# One that is there and does not answer.
+ends hangs 7
 ends closes 0
+ends again 0
 stop_api
