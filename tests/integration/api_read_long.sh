@@ -5,7 +5,7 @@
 . "$(dirname "$0")/far_lib.sh"
 start_far
 start_api
-OP_TIMEOUT=12000
+OP_TIMEOUT=7000
 
 # What is not waited for gets there in its time.
 reads_same() {
@@ -13,18 +13,18 @@ reads_same() {
 	[ "$TEXT" = same ]
 }
 
-# read_long KEY: of a target that is named by this; 32 MiB at 4 MB/s, 0.26 s a piece.
+# read_long KEY: of a target that is named by this; 20 MiB at 4 MB/s, 0.26 s a piece.
 read_long() {
 	configure
 	ok set "$1" "$FAR_TARGET/p"
 	ok set on-loss fail
 	ok set heartbeat-timeout 20000
 	stay_lost
-	ok map "$TMP/p" $((32 * MIB))
-	ok put 0 $((32 * MIB)) 7
+	ok map "$TMP/p" $((20 * MIB))
+	ok put 0 $((20 * MIB)) 7
 	ok open 1
 	link both rate 32000
-	refused REPL_E_TIMEOUT "of 33554432 bytes were read" read 0 0 0 $((32 * MIB))
+	refused REPL_E_TIMEOUT "of 20971520 bytes were read" read 0 0 0 $((20 * MIB))
 	within $((OP_TIMEOUT + LATE))
 	ok stat 0
 	is replication 0
@@ -34,7 +34,7 @@ read_long() {
 	ok persist 0 4096 4096
 	wait_for 20 reads_same || fail "the replica differs"
 	link both rate 0
-	ok read 0 0 0 $((32 * MIB))
+	ok read 0 0 0 $((20 * MIB))
 	same
 	equal "$TMP/p" "$TMP/serve/pools/p"
 	hurt stop
