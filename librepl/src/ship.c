@@ -234,6 +234,11 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 
 	if (!m)
 		return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
+	/* A page that was synced is written to by leave of its disk, which may stall: not while the
+	 * lock is held. */
+	if (behind)
+		(void)__atomic_fetch_or((uint64_t *)(void *)(s->r->mem + range->off), 0,
+					__ATOMIC_RELAXED);
 	pthread_mutex_lock(&s->lock);
 	ship_room(s, begin_ns);
 	if (kind == LANE_ATOMIC8) {

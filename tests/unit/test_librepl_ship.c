@@ -10,14 +10,18 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include "clock.h"
 #include "lane_ship.h"
 #include "ship.h"
+#include "ship_impl.h"
 
 #define REPLICAS 4U /* the last is asynchronous */
 #define NEEDED   2U /* of the other three */
@@ -230,8 +234,9 @@ begin(uint64_t seed, unsigned breaks)
 	targets = calloc(REPLICAS, sizeof(*targets));
 	assert_non_null(r);
 	assert_non_null(targets);
-	r->mem = calloc(1, POOL);
+	r->mem = aligned_alloc(4096, POOL);
 	assert_non_null(r->mem);
+	memset(r->mem, 0, POOL);
 	assert_int_equal(repl_config_new(&r->cfg), 0);
 	for (unsigned i = 0; i < REPLICAS; i++) {
 		(void)snprintf(name, sizeof(name), "u@h/p%u", i);
@@ -545,6 +550,64 @@ slices_divide_no_word(void **state)
 	end();
 }
 
+static _Atomic bool faulted, fault_holds;
+
+/* As the kernel asks the disk of a page that was synced whether it may be written to. */
+static void
+on_fault(int signal, siginfo_t *info, void *context)
+{
+	struct timespec end;
+
+	(void)signal;
+	(void)context;
+	(void)clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 2;
+	if ((uint8_t *)info->si_addr < r->mem || (uint8_t *)info->si_addr >= r->mem + 4096)
+		abort();
+	if (pthread_mutex_timedlock(&r->ship->lock, &end))
+		atomic_store(&fault_holds, true);
+	else
+		(void)pthread_mutex_unlock(&r->ship->lock);
+	atomic_store(&faulted, true);
+	if (mprotect(r->mem, 4096, PROT_READ | PROT_WRITE))
+		abort();
+}
+
+static void
+store_word(void *word)
+{
+	__atomic_store_n((uint64_t *)word, 77, __ATOMIC_RELEASE);
+}
+
+/* Keepers ask the queue before they ping, and targets bear no silence. */
+static void
+store_waits_for_its_page_without_the_lock(void **state)
+{
+	struct repl_behind behind = {.b = {.off = 64, .len = 8}, .store = store_word};
+	struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+	uint64_t begin_ns = clock_now_ns();
+	struct shipment *m = NULL;
+	struct rangeset none;
+	struct err e;
+
+	(void)state;
+	begin(7, 0);
+	behind.arg = r->mem + 64;
+	err_clear(&e);
+	rangeset_clear(&none);
+	assert_int_equal(sigaction(SIGSEGV, &fault, &before), 0);
+	assert_int_equal(mprotect(r->mem, 4096, PROT_READ), 0);
+	assert_int_equal(
+		ship_post(r->ship, &none, LANE_ATOMIC8, &behind.b, &behind, begin_ns, &m, &e), 0);
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+	assert_true(ship_await(r->ship, m, begin_ns));
+	assert_true(faulted);
+	assert_false(fault_holds);
+	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+	assert_int_equal(targets[0].image[64], 77);
+	end();
+}
+
 /* No thread of ours need be woken for a drain, and none answers for it. */
 static void
 drain_moves_its_lanes_itself(void **state)
@@ -796,6 +859,7 @@ main(void)
 		cmocka_unit_test(record_comes_before_the_count),
 		cmocka_unit_test(record_without_a_loss_comes_before_the_count),
 		cmocka_unit_test(slices_divide_no_word),
+		cmocka_unit_test(store_waits_for_its_page_without_the_lock),
 		cmocka_unit_test(drain_moves_its_lanes_itself),
 		cmocka_unit_test(laggard_costs_no_message_a_drain),
 		cmocka_unit_test(late_answers_hold_nothing_back),
