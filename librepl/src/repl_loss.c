@@ -220,12 +220,12 @@ advance_take(struct repl *r, uint32_t waiting, const struct remote_mark *marks,
 
 /*
  * One whose last request hangs must leave the others time for theirs, which their keepers may just
- * be at, and for the answers.
+ * be at, however many hang; half of all is for the answers.
  */
 static uint64_t
-deadline_posting(uint64_t deadline_ns)
+deadline_posting(uint64_t half_ns)
 {
-	uint64_t end_ns = deadline_part(deadline_ns, 1, 2), least_ns = clock_deadline(TELL_LOOK_MS);
+	uint64_t end_ns = deadline_part(half_ns, 1, 2), least_ns = clock_deadline(TELL_LOOK_MS);
 
 	return end_ns > least_ns ? end_ns : least_ns;
 }
@@ -235,6 +235,7 @@ static bool
 advance_replicas(struct repl *r, uint64_t deadline_ns)
 {
 	struct remote_mark marks[REPL_TARGETS_MAX];
+	uint64_t half_ns = deadline_part(deadline_ns, 1, 2);
 	uint32_t waiting = 0;
 	bool any = false;
 	struct err why;
@@ -243,7 +244,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 		if (!replica_is_live(&r->replicas[i]))
 			continue;
 		err_clear(&why);
-		if (tell_post(r, i, deadline_posting(deadline_ns), &marks[i], &why)) {
+		if (tell_post(r, i, deadline_posting(half_ns), &marks[i], &why)) {
 			tell_failed(r, i, &why);
 			any = true;
 		} else {

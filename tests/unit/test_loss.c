@@ -12,6 +12,7 @@
 #include "../../librepl/src/repl_loss.c"
 
 #define REPLICAS 3U
+#define MANY     6U
 
 /* ---- targets that answer, refuse or hang until the deadline ---- */
 
@@ -30,7 +31,7 @@ struct remote {
 	uint64_t taken_ns, heard_ns, silent_ns; /* the answer; from us; for how long it was not */
 };
 
-static struct remote remotes[REPLICAS];
+static struct remote remotes[MANY];
 static struct repl *handle;
 
 static _Atomic uint64_t clock_ns = NS_PER_S; /* it goes on where something hangs only */
@@ -241,7 +242,7 @@ remote_pool_mark_by(struct remote *r, enum sidecar_state state, const struct gen
 }
 
 /* What the map of each was begun with. */
-static struct gen_id base[REPLICAS];
+static struct gen_id base[MANY];
 
 int
 dirty_track(struct dirty *d, unsigned replica, const struct gen_id *id)
@@ -432,6 +433,26 @@ one_that_takes_no_request_leaves_time_to_one_that_is_asked(void **state)
 	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
 	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
 	assert_true(current(r, 1));
+	set_free(r);
+}
+
+/* However many that are: half of the time is left for its answer. */
+static void
+several_that_take_no_request_leave_time_for_an_answer(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	r->replica_count = MANY;
+	for (unsigned i = REPLICAS; i < MANY; i++)
+		r->replicas[i].remote = &remotes[i];
+	for (unsigned i = 0; i < MANY - 2; i++)
+		remotes[i].manner = TAKES_NOTHING;
+	remotes[MANY - 2].manner = TAKES_TIME;
+	repl_lose(r, MANY - 1, REPL_E_LOST, "gone", clock_deadline(800));
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[MANY - 2].lost), 0);
+	assert_true(current(r, MANY - 2));
 	set_free(r);
 }
 
@@ -906,6 +927,7 @@ main(void)
 		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
 		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
 		cmocka_unit_test(one_that_takes_no_request_leaves_time_to_one_that_is_asked),
+		cmocka_unit_test(several_that_take_no_request_leave_time_for_an_answer),
 		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
 		cmocka_unit_test(who_has_answered_is_not_left_in_silence),
 		cmocka_unit_test(answers_are_taken_as_they_come),
