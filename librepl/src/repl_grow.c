@@ -53,12 +53,18 @@ grow_remote(struct repl *r, unsigned i)
 	return atomic_load(&r->replicas[i].lost) ? NULL : r->replicas[i].remote;
 }
 
-/* A target whose pool is not found any more has ended the session with that. */
+/*
+ * A target whose pool is not found any more has ended the session with that. One that says that
+ * something took too long there has answered.
+ */
 static bool
-grow_is_loss(int status)
+grow_is_loss(const struct err *why)
 {
-	return status == REPL_E_LOST || status == REPL_E_TIMEOUT || status == REPL_E_UNREACHABLE ||
-	       status == REPL_E_PROTOCOL || status == REPL_E_NOT_FOUND;
+	int status = why->code;
+
+	return status == REPL_E_LOST || (status == REPL_E_TIMEOUT && !why->by_target) ||
+	       status == REPL_E_UNREACHABLE || status == REPL_E_PROTOCOL ||
+	       status == REPL_E_NOT_FOUND;
 }
 
 static void
@@ -78,7 +84,7 @@ grow_prepare(struct repl *r, size_t size, struct err *e)
 		if (!remote || !remote_pool_grow(remote, size, true,
 						 clock_deadline(r->cfg->op_timeout_ms), &why))
 			continue;
-		if (!grow_is_loss(why.code))
+		if (!grow_is_loss(&why))
 			return err_set(e, why.code, "replica %u: %s", i, why.text);
 		grow_lose(r, i, &why);
 	}

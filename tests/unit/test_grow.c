@@ -20,6 +20,7 @@
 struct remote {
 	uint64_t size, prepared;
 	int refuses, refuses_growth; /* to make room, or only what is behind that */
+	bool says_so;                /* the target itself */
 };
 
 static struct remote remotes[REPLICAS];
@@ -33,8 +34,11 @@ int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
 {
 	(void)deadline_ns;
-	if (r->refuses && size > r->size)
-		return err_set(e, r->refuses, "no room");
+	if (r->refuses && size > r->size) {
+		(void)err_set(e, r->refuses, "no room");
+		e->by_target = r->says_so;
+		return r->refuses;
+	}
 	if (r->refuses_growth && !prepare)
 		return err_set(e, r->refuses_growth, "gone");
 	if (!prepare)
@@ -302,6 +306,22 @@ a_loss_on_the_way_fails_the_call_where_the_policy_says_so(void **state)
 	range_free(r);
 }
 
+/* A disk that stalls there is no loss: the target has answered. */
+static void
+target_for_which_it_takes_too_long_is_not_lost(void **state)
+{
+	struct repl *r = range_new();
+
+	(void)state;
+	remotes[1].refuses = REPL_E_TIMEOUT;
+	remotes[1].says_so = true;
+	assert_int_equal(repl_grow(r, LARGER), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_int_equal(remotes[0].size, SIZE);
+	assert_int_equal(atomic_load(&r->size), SIZE);
+	range_free(r);
+}
+
 /* Of one that is damaged the program is told. */
 static void
 growth_goes_on_without_a_pool_that_is_gone(void **state)
@@ -351,6 +371,7 @@ main(void)
 		cmocka_unit_test(a_length_that_is_not_on_media_is_recorded_nowhere),
 		cmocka_unit_test(one_that_is_lost_fails_the_call_where_the_policy_says_so),
 		cmocka_unit_test(a_loss_on_the_way_fails_the_call_where_the_policy_says_so),
+		cmocka_unit_test(target_for_which_it_takes_too_long_is_not_lost),
 		cmocka_unit_test(growth_goes_on_without_a_pool_that_is_gone),
 		cmocka_unit_test(the_loss_of_one_that_no_drain_needs_fails_no_call),
 	};
