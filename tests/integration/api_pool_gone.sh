@@ -34,10 +34,13 @@ gone_after() {
 	works || fail "$1: the program does not go on: $TEXT"
 }
 
+# It is made anew as soon as the target is reached again: what it was until then is told.
+ctl_start events "$TMP/p" --json
+wait_for 10 test -s "$TMP/bg.out" || fail "events: $(cat "$TMP/bg.err")"
 mv "$pools/p" "$TMP/kept"
 gone_after "the pool renamed"
-ctl why "$TMP/p" >"$TMP/out" 2>&1
-grep -q pool-missing "$TMP/out" || fail "why: $(cat "$TMP/out")"
+wait_for 10 grep -q pool-missing "$TMP/bg.out" || fail "events: $(cat "$TMP/bg.out")"
+kill "$CTL_PID"
 mv "$TMP/kept" "$pools/p"
 wait_for 20 back || fail "it does not come back: $TEXT"
 
