@@ -170,23 +170,21 @@ dirty_begin(struct dirty *d)
 int
 dirty_start(struct dirty *d, struct err *e)
 {
-	struct err why;
 	int rc = 0;
 
-	err_clear(&why);
 	d->begun = true;
-	if (!d->keep) {
+	if (d->keep) {
+		pthread_mutex_lock(&d->io_lock);
+		/* In memory it goes on. What the sidecar names nobody keeps up then: after a crash
+		 * of ours it would be believed. */
+		if (!region_make(d) && dirty_untold(d))
+			rc = region_disown(d, e);
+		pthread_mutex_unlock(&d->io_lock);
+	} else {
 		dirty_note_bases(d);
-		return d->local->path && d->record_again ? dirty_thread_start(d, e) : 0;
 	}
-	pthread_mutex_lock(&d->io_lock);
-	/* In memory it goes on. */
-	if (region_make(d) && dirty_thread_start(d, &why))
-		region_fail(d, &why);
-	/* What the sidecar names nobody keeps up: after a crash of ours it would be believed. */
-	if (dirty_untold(d))
-		rc = region_disown(d, e);
-	pthread_mutex_unlock(&d->io_lock);
+	if (!rc && (d->keep || (d->local->path && d->record_again)))
+		rc = dirty_thread_start(d, e);
 	return rc;
 }
 

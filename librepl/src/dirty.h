@@ -62,7 +62,7 @@ void dirty_watch_record(struct dirty *d, void (*again)(void *arg), void *arg);
  * Once the local sidecar is on media (the first generation is recorded) and
  * before the program may write: with dirty-map makes the region. Without this call dirty_close()
  * leaves the sidecar as it is. Where the region can't be made the sidecar names none; only if it
- * can't be told so there is an error. Under r->lock.
+ * can't be told so, or there is no thread to be had, there is an error. Under r->lock.
  */
 int dirty_start(struct dirty *d, struct err *e);
 

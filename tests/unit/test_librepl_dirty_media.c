@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dirty_impl.h"
@@ -464,6 +465,45 @@ what_a_replica_has_is_known_after_a_close_on_a_full_disk(void **state)
 	handle_close(&l, d);
 }
 
+static _Atomic unsigned asked;
+
+static void
+ask(void *arg)
+{
+	(void)arg;
+	(void)atomic_fetch_add(&asked, 1);
+}
+
+static bool
+is_asked(void)
+{
+	const struct timespec pause = {.tv_nsec = 10000000};
+
+	for (unsigned i = 0; i < 3000 && !atomic_load(&asked); i++)
+		(void)nanosleep(&pause, NULL);
+	return atomic_load(&asked) > 0;
+}
+
+/* Nobody else records again what could not be. */
+static void
+what_is_to_be_recorded_is_asked_for_on_a_full_disk(void **state)
+{
+	struct dirty *d;
+	struct local l;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_begin(&l);
+	atomic_store(&asked, 0);
+	dirty_watch_record(d, ask, NULL);
+	disk_full = true;
+	assert_int_equal(dirty_start(d, NULL), 0);
+	assert_false(dirty_media_ok(d, NULL));
+	assert_true(is_asked());
+	disk_full = false;
+	handle_close(&l, d);
+}
+
 static void
 file_flip(uint64_t off)
 {
@@ -771,6 +811,8 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(
 			what_a_replica_has_is_known_after_a_close_on_a_full_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_to_be_recorded_is_asked_for_on_a_full_disk,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_log_is_its_own_writers, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),
