@@ -14,7 +14,7 @@ off_the_log() {
 	! cmp -s "$file.repl" "$TMP/log"
 }
 
-OP_TIMEOUT=1000
+OP_TIMEOUT=3000
 settings="after-crash dirty-map"
 own_disk 96M
 head -c $((16 * MIB)) /dev/urandom >"$file"
