@@ -45,6 +45,7 @@ locks_init(struct dirty *d, struct err *e)
 	(void)pthread_mutex_init(&d->io_lock, NULL);
 	(void)pthread_mutex_init(&d->header_lock, NULL);
 	(void)pthread_mutex_init(&d->sync_lock, NULL);
+	(void)pthread_mutex_init(&d->pool_lock, NULL);
 	(void)pthread_mutex_init(&d->stop_lock, NULL);
 	(void)pthread_condattr_init(&mono);
 	(void)pthread_condattr_setclock(&mono, CLOCK_MONOTONIC);
@@ -64,6 +65,7 @@ locks_fini(struct dirty *d)
 	(void)pthread_rwlock_destroy(&d->maps_lock);
 	(void)pthread_cond_destroy(&d->wake);
 	(void)pthread_mutex_destroy(&d->stop_lock);
+	(void)pthread_mutex_destroy(&d->pool_lock);
 	(void)pthread_mutex_destroy(&d->sync_lock);
 	(void)pthread_mutex_destroy(&d->header_lock);
 	(void)pthread_mutex_destroy(&d->io_lock);
@@ -247,7 +249,7 @@ region_close(struct dirty *d)
 {
 	bool bases = d->bases && d->region.off && d->region.off == d->local->meta.dirty_off;
 
-	if (any_tracked(d) && !settle_all(d))
+	if (any_tracked(d) && !settle_pool(d, d->pool_size))
 		doubt_all(d);
 	/* It may have come back, and what is wrong with it is not written again. */
 	atomic_store(&d->broken, false);
@@ -266,7 +268,7 @@ void
 dirty_settle(struct dirty *d)
 {
 	if (d && (d->keep || any_tracked(d)))
-		(void)settle_all(d);
+		(void)settle_pool(d, d->pool_size);
 }
 
 static void

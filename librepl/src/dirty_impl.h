@@ -4,7 +4,7 @@
  * dirty_region.c (the region in the local sidecar), dirty_activity.c (the
  * activity log), dirty_settle.c (the pool's file) and dirty_thread.c (writing back).
  *
- * Lock order: io_lock, activity.lock, header_lock, maps_lock or sync_lock.
+ * Lock order: io_lock, activity.lock, header_lock, maps_lock or sync_lock. Beside them, pool_lock.
  */
 #ifndef LIBREPL_DIRTY_IMPL_H
 #define LIBREPL_DIRTY_IMPL_H
@@ -65,6 +65,7 @@ struct dirty {
 	pthread_mutex_t sync_lock;   /* one syncs at a time; guards sync_fd and sync_lost */
 	int sync_fd;                 /* of the region's own: local_again() */
 	bool sync_lost;              /* a sync has failed, and of what others had written, too */
+	pthread_mutex_t pool_lock;   /* one settles at a time, and is told */
 	_Atomic bool pool_lost;      /* likewise, of the pool's file: nobody tells what it has */
 	_Atomic bool header_changed;
 	uint64_t (*lag_ms)(void *arg); /* guarded by io_lock, as lag_arg */
@@ -162,12 +163,10 @@ void activity_grow(struct dirty *d, uint64_t pool_size);
 bool activity_retire_begin(struct dirty *d, uint64_t idle[DIRTYPAGE_EXTENT_WORDS]);
 void activity_retire_end(struct dirty *d, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS]);
 
-/* dirty_settle.c: false where the pool's file has lost something, now or before. */
+/* dirty_settle.c */
 
-/* What these extents have of a pool of so many bytes is on media. */
-bool settle_extents(struct dirty *d, const uint64_t extents[DIRTYPAGE_EXTENT_WORDS], uint32_t shift,
-		    uint64_t pool_size);
-bool settle_all(struct dirty *d);
+/* The pool's file is on media; false where it has lost something, now or before. Takes its time. */
+bool settle_pool(struct dirty *d, uint64_t size);
 
 /* dirty_thread.c */
 

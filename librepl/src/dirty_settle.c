@@ -10,39 +10,15 @@
  * The kernel tells of what a device has not taken once, and leaves the pages clean: a sync that
  * succeeds after that says nothing.
  */
-static bool
-settle_range(struct dirty *d, uint64_t from, uint64_t to)
+bool
+settle_pool(struct dirty *d, uint64_t size)
 {
-	if (d->local->mem && from < to && !atomic_load(&d->pool_lost) &&
-	    local_settle(d->local->mem, from, to, NULL))
+	bool ok;
+
+	pthread_mutex_lock(&d->pool_lock);
+	if (!atomic_load(&d->pool_lost) && local_settle_beside(d->local, size, NULL))
 		atomic_store(&d->pool_lost, true);
-	return !atomic_load(&d->pool_lost);
-}
-
-static bool
-is_in(const uint64_t extents[DIRTYPAGE_EXTENT_WORDS], uint64_t x)
-{
-	return x < DIRTYPAGE_EXTENTS && extents[x / 64] >> (x % 64) & 1;
-}
-
-bool
-settle_extents(struct dirty *d, const uint64_t extents[DIRTYPAGE_EXTENT_WORDS], uint32_t shift,
-	       uint64_t pool_size)
-{
-	bool ok = true;
-	uint64_t end;
-
-	for (uint64_t x = 0; x < DIRTYPAGE_EXTENTS && ok; x = end + 1) {
-		for (end = x; is_in(extents, end); end++)
-			;
-		ok = settle_range(d, x << shift,
-				  end << shift < pool_size ? end << shift : pool_size);
-	}
+	ok = !atomic_load(&d->pool_lost);
+	pthread_mutex_unlock(&d->pool_lock);
 	return ok;
-}
-
-bool
-settle_all(struct dirty *d)
-{
-	return settle_range(d, 0, d->pool_size);
 }

@@ -66,9 +66,8 @@ stores_are_young(struct dirty *d)
 }
 
 /*
- * What the file has of them comes first, and takes its time: not under io_lock, which a loss takes.
- * Where the file has lost something they stay, on media; likewise where they are of another size by
- * then.
+ * What the file has comes first, and takes its time: not under io_lock, which a loss takes. Where
+ * it has lost something they stay, on media; likewise where they are of another size by then.
  */
 static void
 round_retire(struct dirty *d, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS])
@@ -78,7 +77,7 @@ round_retire(struct dirty *d, const uint64_t idle[DIRTYPAGE_EXTENT_WORDS])
 	bool settled;
 
 	pthread_mutex_unlock(&d->io_lock);
-	settled = settle_extents(d, idle, shift, size);
+	settled = settle_pool(d, size);
 	pthread_mutex_lock(&d->io_lock);
 	if (settled && d->region.off && shift == atomic_load(&d->activity.log.shift))
 		activity_retire_end(d, idle);

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "fileclaim.h"
+#include "filelock.h"
 #include "filewrite.h"
 #include "lineage.h"
 
@@ -23,7 +24,7 @@ void
 local_init(struct local *l)
 {
 	memset(l, 0, sizeof(*l));
-	l->fd = l->again = -1;
+	l->fd = l->again = l->pool = -1;
 }
 
 void
@@ -41,7 +42,8 @@ local_abandon(struct local *l)
 		(void)close(l->fd);
 	if (l->again >= 0)
 		(void)close(l->again);
-	l->fd = l->again = -1;
+	filelock_close(l->pool);
+	l->fd = l->again = l->pool = -1;
 }
 
 int
@@ -188,8 +190,8 @@ local_open(struct local *l, const char *pool_file, uint64_t size, struct err *e)
 }
 
 /*
- * Not by msync(3), which replctl run takes for the program's. A device has nothing to be written
- * back: EINVAL.
+ * Not by msync(3), which replctl run takes for the program's, as it does fdatasync(3). A device has
+ * nothing to be written back: EINVAL.
  */
 static int
 settle_part(const void *mem, uint64_t from, uint64_t to, const char *what, struct err *e)
@@ -203,9 +205,19 @@ settle_part(const void *mem, uint64_t from, uint64_t to, const char *what, struc
 }
 
 int
-local_settle(const void *mem, uint64_t from, uint64_t to, struct err *e)
+local_settle(const void *mem, uint64_t size, struct err *e)
 {
-	return settle_part(mem, from, to, "the local file", e);
+	return settle_part(mem, 0, size, "the local file", e);
+}
+
+int
+local_settle_beside(const struct local *l, uint64_t size, struct err *e)
+{
+	if (l->pool < 0)
+		return l->mem ? local_settle(l->mem, size, e) : 0;
+	if (syscall(SYS_fdatasync, l->pool) == 0 || errno == EINVAL)
+		return 0;
+	return err_errno(e, err_from_errno(errno), errno, "syncing the local file");
 }
 
 /* A sync of the last page brings the length, and does not wait for all that is dirty before it. */

@@ -21,6 +21,7 @@ struct local {
 	int again;          /* local_again(); -1: none */
 	bool present;       /* meta was read from the file */
 	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
+	int pool;           /* the pool file by an open file description of its own; -1: none */
 	struct sidecar meta;
 };
 
@@ -51,10 +52,17 @@ int local_open(struct local *l, const char *pool_file, uint64_t size, struct err
 int local_check_whole(const struct local *l, struct err *e);
 
 /*
- * What the file that is mapped at mem holds from one offset to another is on media, whoever has
+ * What the file that is mapped at mem holds of its first size bytes is on media, whoever has
  * written it: before a record says which generation that is, or that replicas have it.
  */
-int local_settle(const void *mem, uint64_t from, uint64_t to, struct err *e);
+int local_settle(const void *mem, uint64_t size, struct err *e);
+
+/*
+ * The same once the pool is open, where the program may sync beside us: by l->pool, so that an
+ * error of the device is told to both, since the kernel tells each open file description once.
+ * Without that one by l->mem; without either there is nothing to sync.
+ */
+int local_settle_beside(const struct local *l, uint64_t size, struct err *e);
 
 /*
  * The length of the file is: before a record tells size bytes. What is stored there is the

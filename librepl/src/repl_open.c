@@ -511,9 +511,13 @@ repl_open_local(struct repl *r, struct err *e)
 	rc = local_open(&r->local, r->cfg->pool_file ? r->cfg->pool_file : r->file, r->size, e);
 	if (!rc)
 		rc = local_check_whole(&r->local, e);
+	if (rc)
+		return rc;
 	/* Nobody is connected to yet, who would have to wait. */
-	if (!rc && r->local.path)
-		rc = local_settle(r->mem, 0, r->size, e);
+	if (r->local.path) {
+		r->local.pool = holes_open(r->file, r->mem);
+		rc = local_settle(r->mem, r->size, e);
+	}
 	if (rc)
 		return rc;
 	r->local.mem = r->mem;

@@ -13,6 +13,7 @@
  *   tail OFF [VALUE]                  8 bytes of memory, no call of the library
  *   append LANE TAIL LIMIT LEN SEED   TEXT is the offset
  *   commit LANE
+ *   sync                              msync() of memory, no call of the library
  *   extend SIZE                       the file and its mapping, no call of the library
  *   grow SIZE                         repl_grow()
  *   load LANES END                    threads persist below END on these lanes, till
@@ -184,6 +185,12 @@ do_put(struct shell *s, const struct words *w)
 		s->mem[off + i] = (uint8_t)(x >> 56);
 	}
 	return 0;
+}
+
+static int
+do_sync(struct shell *s)
+{
+	return msync(s->mem, s->size, MS_SYNC) ? REPL_E_IO : 0;
 }
 
 /* Set a tail word, or with no value say what it is. */
@@ -608,6 +615,8 @@ run(struct shell *s, const struct words *w)
 		return do_map(s, w);
 	if (strcmp(c, "extend") == 0)
 		return do_extend(s, w);
+	if (strcmp(c, "sync") == 0)
+		return do_sync(s);
 	if (strcmp(c, "tail") == 0)
 		return do_tail(s, w);
 	if (strcmp(c, "put") == 0)
