@@ -219,15 +219,15 @@ advance_take(struct repl *r, uint32_t waiting, const struct remote_mark *marks,
 }
 
 /*
- * One whose last request hangs must leave the others time for theirs, which their keepers may just
- * be at, however many hang; half of all is for the answers.
+ * One whose last request hangs leaves half of the time for the answers. Who comes behind it may
+ * just be asked something by its keeper, and gets a look of its own.
  */
 static uint64_t
 deadline_posting(uint64_t half_ns)
 {
-	uint64_t end_ns = deadline_part(half_ns, 1, 2), least_ns = clock_deadline(TELL_LOOK_MS);
+	uint64_t least_ns = clock_deadline(TELL_LOOK_MS);
 
-	return end_ns > least_ns ? end_ns : least_ns;
+	return half_ns > least_ns ? half_ns : least_ns;
 }
 
 /* Tell all that are not lost, at once; true if one was lost over it. */
