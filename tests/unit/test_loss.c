@@ -73,7 +73,7 @@ ship_serves(const struct ship *s, unsigned replica)
 }
 
 /* What each has of the drains acknowledged, and how many there are; both 0: no queue. */
-static uint64_t drains_had[3], drains;
+static uint64_t drains_had[MANY], drains;
 
 /* What generations have ended with, oldest first. */
 static struct ship_end {
