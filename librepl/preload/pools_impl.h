@@ -93,25 +93,11 @@ uint64_t now_ns(void);
 /* The constructors of the libraries of a program run before ours: what they have mapped. */
 void pools_mapped_before(void);
 
-/* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */
-bool pools_busy(void);
-
-/* What is around any work on a pool: a thread does not end in it, and errno stays. */
-struct calm {
-	int saved_errno, cancel;
-};
-
-struct calm calm_begin(void);
-void calm_end(struct calm c);
-
 /*
  * The number of the pool whose file fd is, which is looked at; or -1. It has the pool's name, or
  * had it and is mapped still, and that is no other one's by now, or can't be looked up.
  */
 int pool_of_file(int fd, struct stat *file);
-
-/* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */
-bool is_sharing(void);
 
 /* Call take() for each line "key<tab>value" of text, an environment variable's. NULL: none. */
 void take_lines(const char *name, const char *text, void (*take)(char *, char *, void *),
@@ -120,11 +106,10 @@ void take_lines(const char *name, const char *text, void (*take)(char *, char *,
 /* Of the environment that the program has begun with: it may change that. NULL: not there. */
 extern char *pools_set, *pools_config;
 
-/*
- * False in a child in which no handler of fork(2) has run, which can't have replicas, and in
- * a thread of which pool_is_over(). That is told.
- */
-bool pools_may_open(struct pool *p);
+/* Also for those of a child of a fork. */
+void pool_locks_init(struct pool *p);
+
+/* ---- ending.c ---- */
 
 /* exit(3) has come to its last handler: this thread opens the pool no more, if that one is another.
  */
@@ -137,11 +122,31 @@ bool pool_is_over(const struct pool *p);
 void register_end(void);
 void register_end_begins(void);
 
+/* Of the constructor: what comes last of all. */
+void ending_begin(void);
+
 /*
  * The pools are closed where OpenSSL is about to be cleaned up: without it no target can be told
  * that they are.
  */
 void pools_end_openssl(void);
+
+/* ---- forked.c ---- */
+
+/* Of the constructor. */
+void fork_begin(void);
+
+/* In a child that no handler of fork(2) told of itself, that is made up for. */
+void fork_look(void);
+
+/* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */
+bool is_sharing(void);
+
+/*
+ * False in a child in which no handler of fork(2) has run, which can't have replicas, and in
+ * a thread of which pool_is_over(). That is told.
+ */
+bool pools_may_open(struct pool *p);
 
 /* ---- pools_map.c ---- */
 
@@ -195,6 +200,33 @@ int lane_drain(struct pool *p, unsigned lane);
 /* LANE_BYTES at most, of what can be read: p->unread for the rest, unless the replicas keep that.
  */
 int lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look);
+
+/* ---- calm.c ---- */
+
+/* In a signal handler that has interrupted work on a pool: its locks are this thread's own. */
+bool pools_busy(void);
+
+/*
+ * What is around any work on a pool: a thread does not end in it, and errno stays. At its end what
+ * handlers have flushed meanwhile is made durable.
+ */
+struct calm {
+	int saved_errno, cancel;
+};
+
+struct calm calm_begin(void);
+void calm_end(struct calm c);
+
+/* The same around a fork, without that end. */
+void calm_hold(void);
+void calm_let_go(void);
+
+/* For that end; what touches what is there becomes one with it. There may be too many: told. */
+void late_add(struct pool *p, uint64_t off, size_t len, enum look look);
+
+/* None of them is made durable any more: that is told; or it is not this process's. */
+void late_lost_all(void);
+void late_forget(void);
 
 /* ---- lost.c ---- */
 
