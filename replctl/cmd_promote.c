@@ -67,6 +67,19 @@ primary_call(struct ctl *c, const char *method, struct json_object **info)
 
 /* A promotion says that all is there. */
 static void
+promote_tell_state(struct ctl *c, struct json_object *info)
+{
+	const char *state = out_member(info, "state");
+
+	if (strcmp(state, "unknown") == 0)
+		show_unknown(stderr, c->target_text, out_member(info, "generation"),
+			     out_member_u64(info, "position"));
+	else if (c->options.force && strcmp(state, "up-to-date") != 0)
+		(void)fprintf(stderr, "replctl: %s is %s, promoted all the same\n", c->target_text,
+			      state);
+}
+
+static void
 promote_tell(struct ctl *c)
 {
 	struct json_object *info = NULL;
@@ -74,12 +87,9 @@ promote_tell(struct ctl *c)
 
 	if (ctl_pool_info(c, &info, &size))
 		err_clear(&c->err);
-	else if (strcmp(out_member(info, "state"), "unknown") == 0)
-		show_unknown(stderr, c->target_text, out_member(info, "generation"),
-			     out_member_u64(info, "position"));
-	else if (c->options.force && strcmp(out_member(info, "state"), "up-to-date") != 0)
-		(void)fprintf(stderr, "replctl: %s is %s, promoted all the same\n", c->target_text,
-			      out_member(info, "state"));
+	/* A committed journal comes in first, and says what the pool is. */
+	else if (strcmp(out_member(info, "journal"), "committed") != 0)
+		promote_tell_state(c, info);
 	json_object_put(info);
 }
 

@@ -271,12 +271,17 @@ pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 
 	if (rc || info->meta.primary)
 		return rc;
-	rc = promote_check(&info->meta, name, force, e);
+	/* A committed journal says what the pool is: the opening brings it in. */
+	if (!info->meta.journal_committed)
+		rc = promote_check(&info->meta, name, force, e);
 	if (!rc)
 		rc = promote_open(s, name, &claim, &p, e);
 	if (rc)
 		return rc;
-	/* Looked at without the lock before: another's promotion may have come between. */
+	/*
+	 * Looked at without the lock before: another's promotion may have come between. A refusal
+	 * tells what the pool is by now.
+	 */
 	if (!p->info.meta.primary)
 		rc = promote_check(&p->info.meta, name, force, e);
 	if (!rc && !p->info.meta.primary)

@@ -264,6 +264,33 @@ test_a_writer_is_judged_by_what_the_journal_brings(void **state)
 	assert_int_equal(seen(), 1);
 }
 
+/* It was outdated until the last round of its resync was committed, and nobody has opened it since.
+ */
+static void
+test_a_promotion_is_judged_by_it_too(void **state)
+{
+	static const enum sidecar_state brings[] = {SIDECAR_OUTDATED, SIDECAR_UP_TO_DATE};
+	uint8_t have[SIZE], want[SIZE];
+
+	(void)state;
+	expected(want, true);
+	for (unsigned i = 0; i < 2; i++) {
+		struct pool *p;
+
+		pool_old();
+		p = writer();
+		assert_int_equal(pool_mark(p, SIDECAR_OUTDATED, &chain, 0, &err), 0);
+		stage_all(p);
+		assert_int_equal(pool_journal_commit(p, brings[i], &chain, 0, &err), 0);
+		assert_int_equal(pool_close(p, false, &err), 0);
+		assert_int_equal(pool_promote(store, "p", "test", false, &info, &err),
+				 i ? 0 : REPL_E_REFUSED);
+		assert_int_equal(info.meta.primary, i);
+		assert_int_equal(file_get("p", have, SIZE), SIZE);
+		assert_memory_equal(have, want, SIZE);
+	}
+}
+
 static void
 test_comes_in_by_pieces(void **state)
 {
@@ -714,6 +741,8 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_a_writer_is_judged_by_what_the_journal_brings,
 						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_promotion_is_judged_by_it_too, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_part_of_a_generation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
