@@ -17,6 +17,14 @@ position_kept(const struct sidecar *s)
 	return s->state == SIDECAR_UNKNOWN ? s->position : 0;
 }
 
+/* Nobody knows how much it has, or all that is known is that it is not all. */
+static bool
+is_part(const struct sidecar *s)
+{
+	return s->state == SIDECAR_OUTDATED || s->state == SIDECAR_INCONSISTENT ||
+	       lineage_is_untold(s);
+}
+
 void
 lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh)
 {
@@ -24,7 +32,7 @@ lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct 
 	local->generation = replica->generation;
 	local->position = position_kept(replica);
 	/* A primary's position is of the generation before. */
-	if (lineage_is_untold(replica) || (local->primary && local->position)) {
+	if (is_part(replica) || (local->primary && local->position)) {
 		gen_replace(&local->generation, fresh);
 		local->position = 0;
 	}
@@ -70,8 +78,6 @@ void
 lineage_restore(struct sidecar *file, const struct sidecar *replica, bool changed,
 		const struct gen_id *fresh)
 {
-	bool part = replica->state == SIDECAR_OUTDATED || lineage_is_untold(replica);
-
 	file->generation = replica->generation;
 	file->position = 0;
 	if (replica->primary && replica->position)
@@ -80,7 +86,7 @@ lineage_restore(struct sidecar *file, const struct sidecar *replica, bool change
 		file->position = position_kept(replica);
 	/* As of a replica that lagged, in case that it becomes one. */
 	file->state = file->position ? SIDECAR_UNKNOWN : SIDECAR_UP_TO_DATE;
-	if (part)
+	if (is_part(replica))
 		gen_replace(&file->generation, fresh);
 	else if (changed && !file->position)
 		gen_advance(&file->generation, fresh);
@@ -121,8 +127,7 @@ lineage_sync(struct sidecar *file, bool changed, const struct gen_id *fresh,
 static void
 chain_promote(struct sidecar *s, bool part, const struct gen_id *id)
 {
-	if (part || s->state == SIDECAR_OUTDATED || s->state == SIDECAR_INCONSISTENT ||
-	    lineage_is_untold(s))
+	if (part || is_part(s))
 		gen_replace(&s->generation, id);
 	else
 		gen_advance(&s->generation, id);

@@ -22,9 +22,9 @@
 bool lineage_is_untold(const struct sidecar *replica);
 
 /*
- * local is a copy of replica: of the same generation, or, where that is of a part that is untold or
- * that local, as a primary, can't tell, of fresh in its place. What is known of how much it has is
- * noted.
+ * local is a copy of replica: of the same generation, or, where that is outdated, inconsistent or
+ * untold, or of a part that local, as a primary, can't tell, of fresh in its place. What is known
+ * of how much it has is noted.
  */
 void lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh);
 

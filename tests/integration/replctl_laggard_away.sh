@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A program goes on with what was restored from a replica that lagged, or is equal to it, while the one that had got further is away. When
-# that comes back it is not overwritten: it has what the program never had, and people have to choose.
+# A program goes on with what was restored from a replica that lagged, or is equal to it or to one that is outdated or
+# inconsistent, while the one that had got further is away. When that comes back it is not overwritten: it has what the
+# program never had, and people have to choose.
 . "$(dirname "$0")/laggard_lib.sh"
 make_keys
 start_serve
@@ -22,6 +23,17 @@ set_up() {
 	ok map "$1" $size
 }
 
+# As a copy leaves b that was cut off, under the same generation.
+marked() {
+	{
+		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"b","mode":"write"}}'
+		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"'"$1"'"}}'
+	} | client cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/out" || fail "no session: $(cat "$TMP/out")"
+	wait_for 20 no_sessions || fail "sessions stay"
+	ctl info --json "$(pool b)" | member state | grep -qx "$1" || fail "b is not $1: $(cat "$TMP/out")"
+}
+
 diverged() {
 	ctl why "$file" | grep -q "^reason *diverged:"
 }
@@ -36,8 +48,14 @@ ctl restore "$(pool b)" "$TMP/lagged" >"$TMP/out" 2>&1 || fail "restore of b"
 cp "$TMP/lagged" "$TMP/copied"
 mkdir "$TMP/begin"
 cp -p "$TMP/serve/pools/b" "$TMP/serve/pools/b.repl" "$TMP/begin"
-for file in "$TMP/copied" "$TMP/lagged"; do
+for file in "$TMP/copied" "$TMP/outdated" "$TMP/inconsistent" "$TMP/lagged"; do
 	cp -p "$TMP/begin"/* "$TMP/serve/pools"
+	case $file in
+	*/outdated | */inconsistent)
+		marked "${file##*/}"
+		cp "$TMP/serve/pools/b" "$file"
+		;;
+	esac
 	set_up "$file"
 	ok open
 	ok put 0 4096 9

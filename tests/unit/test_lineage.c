@@ -236,6 +236,34 @@ promoted_laggard_that_equals_another(void **state)
 	assert_true(names(&file, 3) && file.position == 12);
 }
 
+/* Its file has no record, or an older one. */
+static void
+equal_file_names_no_part(void **state)
+{
+	static const enum sidecar_state states[] = {SIDECAR_OUTDATED, SIDECAR_INCONSISTENT};
+	const struct gen_id fresh = id(9);
+	struct sidecar file;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		struct sidecar part = replica(states[i % 2], i / 2 * 7);
+
+		part.waited = i == 1;
+		file = (struct sidecar){.generation = {.current = id(2)}};
+		lineage_copy(&file, &part, &fresh);
+		assert_true(names(&file, 9) && names(&file, 2) && !names(&file, 3));
+		assert_int_equal(file.position, 0);
+	}
+	/* Of what is whole it is one. */
+	for (unsigned i = 0; i < 2; i++) {
+		struct sidecar whole = replica(i ? SIDECAR_UP_TO_DATE : SIDECAR_UNKNOWN, i * 7);
+
+		whole.waited = i == 0;
+		lineage_copy(&file, &whole, &fresh);
+		assert_true(names(&file, 3) && !names(&file, 9) && !file.position);
+	}
+}
+
 int
 main(void)
 {
@@ -248,6 +276,7 @@ main(void)
 		cmocka_unit_test(promoted_whole_names_all),
 		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
 		cmocka_unit_test(promoted_laggard_that_equals_another),
+		cmocka_unit_test(equal_file_names_no_part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
