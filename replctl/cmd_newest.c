@@ -357,6 +357,10 @@ is_same(const struct row *a, const struct row *b)
 static const char *
 untold_why(const struct row *a, const struct row *b)
 {
+	if (is_same(a, b) &&
+	    (a->meta.state == SIDECAR_OUTDATED) != (b->meta.state == SIDECAR_OUTDATED))
+		return "they are of one generation, and the one that is outdated was being "
+		       "brought back: how much of it was copied until then is not told";
 	if (is_same(a, b))
 		return "they are of one generation, and one of them tells no position";
 	return "neither names the other's generation";

@@ -14,11 +14,30 @@ names(const struct sidecar *a, const struct sidecar *b)
 }
 
 bool
+newest_is_amid_resync(const struct sidecar *s, const struct gen_id *before)
+{
+	return s->state == SIDECAR_OUTDATED && !s->position &&
+	       gen_id_equal(&s->generation.history[0], before);
+}
+
+/*
+ * Only if drains wait for it: of several that they do not the acknowledgements of the others have
+ * counted meanwhile, and what it has beside these was none of those.
+ */
+static bool
+is_waited_amid_resync(const struct sidecar *s, const struct gen_id *before)
+{
+	return s->waited && newest_is_amid_resync(s, before);
+}
+
+bool
 newest_promoted_part(const struct sidecar *a, const struct sidecar *b)
 {
 	return a->primary && a->position &&
 	       gen_id_equal(&a->generation.history[0], &b->generation.current) &&
-	       b->state != SIDECAR_OUTDATED && (!b->position || b->position > a->position);
+	       (b->state != SIDECAR_OUTDATED ||
+		is_waited_amid_resync(b, &a->generation.history[1])) &&
+	       (!b->position || b->position > a->position);
 }
 
 bool
@@ -34,6 +53,22 @@ is_whole(const struct sidecar *s)
 	return s->waited && s->state != SIDECAR_OUTDATED;
 }
 
+/* A queued one, whose writer has not closed it. */
+static bool
+may_lack(const struct sidecar *s)
+{
+	return !s->waited && !s->primary && (s->state == SIDECAR_UNKNOWN || s->writer_open);
+}
+
+/* Of b, which is outdated. */
+static enum newest_by
+over_outdated(const struct sidecar *a, const struct sidecar *b)
+{
+	if (is_same(a, b) && may_lack(a) && is_waited_amid_resync(b, &a->generation.history[0]))
+		return NEWEST_UNTOLD;
+	return NEWEST_STATE;
+}
+
 enum newest_by
 newest_over(const struct sidecar *a, const struct sidecar *b)
 {
@@ -44,7 +79,7 @@ newest_over(const struct sidecar *a, const struct sidecar *b)
 	if (names(b, a))
 		return NEWEST_UNTOLD;
 	if (outdated != (b->state == SIDECAR_OUTDATED))
-		return outdated ? NEWEST_UNTOLD : NEWEST_STATE;
+		return outdated ? NEWEST_UNTOLD : over_outdated(a, b);
 	if (!is_same(a, b))
 		return NEWEST_UNTOLD;
 	if (is_whole(a))

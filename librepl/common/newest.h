@@ -29,6 +29,13 @@ bool newest_usable(const struct sidecar *s);
 enum newest_by newest_over(const struct sidecar *a, const struct sidecar *b);
 
 /*
+ * s is outdated since what brought it back was cut off, where its generation came behind that one:
+ * it has all of that, as no laggard has that was told of a loss, and nobody knows how much of its
+ * own.
+ */
+bool newest_is_amid_resync(const struct sidecar *s, const struct gen_id *before);
+
+/*
  * a was promoted when it had a part of b's generation, as its position tells, and b may have more:
  * that a names this generation says nothing then.
  */

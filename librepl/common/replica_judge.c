@@ -47,12 +47,13 @@ judge_present(const struct generation *g, const struct gen_id *base)
 /*
  * A copy that knows how much of a generation it has, of its own or of the one that it was promoted
  * in: who has more of that is no copy of it, nor who has all of it, nor who was written until its
- * writer died and does not know how much it got.
+ * writer died, or was being brought back then, and does not know how much it got.
  */
 static bool
 has_more(const struct sidecar *replica, const struct sidecar *local)
 {
 	const struct generation *g = &local->generation;
+	const struct gen_id *before = local->primary ? &g->history[1] : &g->history[0];
 
 	if (!local->position || replica->state == SIDECAR_INCONSISTENT ||
 	    !gen_id_equal(local->primary ? &g->history[0] : &g->current,
@@ -60,7 +61,7 @@ has_more(const struct sidecar *replica, const struct sidecar *local)
 		return false;
 	return replica->position > local->position ||
 	       (!replica->position &&
-		(replica->state == SIDECAR_UNKNOWN || replica->state == SIDECAR_UP_TO_DATE));
+		(replica->state != SIDECAR_OUTDATED || newest_is_amid_resync(replica, before)));
 }
 
 /*

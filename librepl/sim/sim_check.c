@@ -215,18 +215,22 @@ check_best(struct sim *s, unsigned n, const struct view *v)
 	}
 }
 
-/* Of node n's replicas that is taken before k, of which its program knows what it has, too. */
+/* Of node n's replicas k is queued, its program knows what it has, and drains wait for other. */
 static bool
-is_before(const struct sim *s, unsigned n, unsigned k, unsigned other, const struct view *v)
+are_unlike(const struct sim *s, unsigned n, unsigned k, unsigned other)
 {
 	const struct sim_keeper *keeper = &s->node[n].app.keeper[k];
 
-	if (other == n || other == k || queued_serves(s, n, other) || keeper->label_rpc ||
-	    !queued_serves(s, n, k) || !keeper->installed)
-		return false;
-	return newest_usable(&v[other].label) && v[n].named[v[other].current] &&
-	       newest_over(&v[other].label, &v[k].label) != NEWEST_UNTOLD &&
-	       newest_over(&v[k].label, &v[other].label) == NEWEST_UNTOLD;
+	return other != n && other != k && !queued_serves(s, n, other) && !keeper->label_rpc &&
+	       queued_serves(s, n, k) && keeper->installed;
+}
+
+static bool
+is_before(const struct view *owner, const struct view *a, const struct view *b)
+{
+	return newest_usable(&a->label) && newest_usable(&b->label) && owner->named[a->current] &&
+	       newest_over(&a->label, &b->label) != NEWEST_UNTOLD &&
+	       newest_over(&b->label, &a->label) == NEWEST_UNTOLD;
 }
 
 /*
@@ -254,6 +258,27 @@ check_laggard(struct sim *s, unsigned n, unsigned k, unsigned other, const struc
 	}
 }
 
+/* The same, where the queued one looks better: what was acknowledged and the other one has. */
+static void
+check_waited(struct sim *s, unsigned n, unsigned k, unsigned other, const struct view *v)
+{
+	for (uint32_t i = 1; i <= s->ops; i++) {
+		const struct sim_op *op = &s->op[i];
+
+		if (op->node != n || op->ack == SIM_NEVER || op->forsaken || op->unsynced ||
+		    !v[other].named[op->gen] || v[other].content[op->block] < i ||
+		    v[k].content[op->block] >= i)
+			continue;
+		sim_fail(
+			s,
+			"I8: node %u, which is queued, looks better than node %u, in generations "
+			"%u and %u, and lacks write %u of block %u (it has %u), which that one has",
+			k, other, v[k].current, v[other].current, i, op->block,
+			v[k].content[op->block]);
+		return;
+	}
+}
+
 static void
 check_laggards(struct sim *s, unsigned n, const struct view *v)
 {
@@ -262,9 +287,14 @@ check_laggards(struct sim *s, unsigned n, const struct view *v)
 	if (!app->running || app->opening || app->advancing)
 		return;
 	for (unsigned k = 0; k < s->nodes; k++)
-		for (unsigned other = 0; other < s->nodes; other++)
-			if (is_before(s, n, k, other, v))
+		for (unsigned other = 0; other < s->nodes; other++) {
+			if (!are_unlike(s, n, k, other))
+				continue;
+			if (is_before(&v[n], &v[other], &v[k]))
 				check_laggard(s, n, k, other, v);
+			if (is_before(&v[n], &v[k], &v[other]))
+				check_waited(s, n, k, other, v);
+		}
 }
 
 static void

@@ -75,6 +75,30 @@ leave_behind e
 newest d e d
 noted e "$T/d has been waited for"
 
+# It had been away, and was lost once more while it was brought back: of the generation that both are of it may have more, and is
+# not overwritten by what is restored from the other one.
+for part in "" .repl; do
+	cp -p "$TMP/serve/pools/d$part" "$TMP/serve/pools/back$part"
+	cp -p "$TMP/serve/pools/e$part" "$TMP/serve/pools/lags$part"
+done
+chain=$(ctl info --json "$T/lags" | python3 -c 'import json, sys
+info = json.load(sys.stdin)
+print(json.dumps({"state": "outdated", "generation": info["generation"], "history": info["history"]}))')
+{
+	echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+	echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"back","mode":"write","waits":true}}'
+	echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":'"$chain"'}'
+} | client cat "$T" >"$TMP/out" || fail "no session: $(cat "$TMP/out")"
+wait_for 20 no_sessions || fail "sessions stay"
+ctl info --json "$T/back" | member state | grep -qx outdated || fail "it is not outdated: $(cat "$TMP/out")"
+fails 4 "the one that is outdated was being brought back" "$T/back" "$T/lags"
+ctl restore "$T/lags" "$TMP/lags" >"$TMP/out" 2>&1 || fail "restore of lags: $(cat "$TMP/out")"
+set_up back
+ok map "$TMP/lags" $size
+refused REPL_E_DIVERGED "/back: the replica is newer" open
+equal "$TMP/q" "$TMP/serve/pools/back"
+stop_api
+
 # One is lost and the program goes on: the other one names its generation.
 set_up f
 ok set target "$(pool g)"

@@ -55,7 +55,15 @@ static const struct row {
 	{"one names the other", {{"a", NEW, true, 0}, {"ba", LEFT, false, 0}}, 2, 1, 2},
 	{"even if it is outdated", {{"ba", OLD, false, 0}, {"a", NEW, true, 0}}, 2, 0, 2},
 	{"or the other one has been waited for", {{"a", LEFT, true, 0}, {"ba", LEFT, false, 3}}, 2, 1, 2},
-	{"outdated", {{"a", OLD, true, 0}, {"a", LEFT, false, 0}}, 2, 1, 2},
+	{"outdated", {{"a", OLD, true, 0}, {"ba", LEFT, true, 0}, {"ba", LEFT, false, 3}}, 3, 1, 3},
+	{"amid a resync", {{"ba", OLD, true, 0}, {"ba", LEFT, false, 7}}, 2, 2, 2},
+	{"... beside one that tells nothing", {{"ba", LEFT, false, 0}, {"ba", OLD, true, 0}}, 2, 2, 2},
+	{"... of the first generation", {{"a", OLD, true, 0}, {"a", LEFT, false, 7}}, 2, 2, 2},
+	{"... beside one that has all", {{"ba", OLD, true, 0}, {"ba", LEFT, true, 0}}, 2, 1, 2},
+	{"... or was closed", {{"ba", OLD, true, 0}, {"ba", NEW, false, 7}}, 2, 1, 2},
+	{"... of a quorum", {{"ba", OLD, false, 0}, {"ba", LEFT, false, 6}, {"ba", LEFT, false, 7}}, 3, 2, 3},
+	{"a laggard that was told", {{"b", OLD, true, 0}, {"ba", LEFT, false, 7}}, 2, 1, 2},
+	{"... and tells how much it has", {{"ba", OLD, true, 9}, {"ba", LEFT, false, 7}}, 2, 1, 2},
 	{"outdated, of another line", {{"ba", OLD, false, 9}, {"ca", LEFT, false, 0}}, 2, 1, 2},
 	{"two lines", {{"ba", NEW, true, 0}, {"ca", NEW, true, 0}}, 2, 2, 2},
 	{"both were waited for", {{"a", LEFT, true, 0}, {"a", LEFT, true, 0}}, 2, 0, 2},
@@ -107,6 +115,9 @@ a_part_is_no_better_by_its_promotion(void **state)
 		{{"a", LEFT, false, 0}, NEWEST_UNTOLD},
 		{{"a", LEFT, false, 6}, NEWEST_GENERATION},
 		{{"a", OLD, false, 0}, NEWEST_GENERATION},
+		{{"a", OLD, true, 0}, NEWEST_GENERATION},
+		{{"az", OLD, true, 0}, NEWEST_UNTOLD},
+		{{"az", OLD, false, 0}, NEWEST_GENERATION},
 		{{"c", LEFT, false, 7}, NEWEST_UNTOLD},
 		{{"z", LEFT, false, 7}, NEWEST_GENERATION},
 	};
@@ -148,6 +159,22 @@ no_two_are_ahead_of_each_other(void **state)
 		}
 }
 
+/* How far a queued one has come is not known before its session has ended. */
+static void
+an_open_one_may_lack(void **state)
+{
+	const struct known open = {"ba", NEW, false, 0}, back = {"ba", OLD, true, 0};
+	struct sidecar a = sidecar_of(&open), b = sidecar_of(&back);
+
+	(void)state;
+	a.writer_open = true;
+	assert_int_equal(newest_over(&a, &b), NEWEST_UNTOLD);
+	assert_int_equal(newest_over(&b, &a), NEWEST_UNTOLD);
+	/* What a program has in place is the pool, be it killed. */
+	a.primary = true;
+	assert_int_equal(newest_over(&a, &b), NEWEST_STATE);
+}
+
 /* A program was lost amid a growth: the smaller one can follow the larger one, and no other way
  * round. */
 static void
@@ -177,6 +204,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_row_is_chosen_from),
 		cmocka_unit_test(a_part_is_no_better_by_its_promotion),
+		cmocka_unit_test(an_open_one_may_lack),
 		cmocka_unit_test(of_those_that_have_all_the_largest_is_taken),
 		cmocka_unit_test(no_two_are_ahead_of_each_other),
 	};

@@ -126,11 +126,14 @@ one_with_a_higher_position_is_newer(void **state)
 	replica.position = 0;
 	replica.state = SIDECAR_UNKNOWN;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
-	/* Nor is one less that was closed in order, or made whole by hand; one that was lost may
-	 * be. */
+	/* Nor is one less that was closed in order, or made whole by hand; one that is outdated may
+	 * be, but for one that was lost amid a resync. */
 	replica.state = SIDECAR_UP_TO_DATE;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
 	replica.state = SIDECAR_OUTDATED;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_NEWER);
+	assert_judged(judge(&local, replica, 3, true, 4096), JUDGE_REFUSE, JUDGE_NEWER);
+	replica.generation.history[0] = id(1);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
 	replica.position = 8;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_SAME);
@@ -152,6 +155,11 @@ one_with_a_higher_position_is_newer(void **state)
 	replica.position = 0;
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
 	assert_int_equal(judge_relation(&local, &replica), GEN_DIVERGED);
+	replica.state = SIDECAR_OUTDATED;
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_REFUSE, JUDGE_DIVERGED);
+	replica.generation.history[0] = id(1);
+	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
+	replica.state = SIDECAR_UP_TO_DATE;
 	replica.generation.current = id(2);
 	assert_judged(judge(&local, replica, 0, true, 0), JUDGE_HASHES, JUDGE_BEHIND);
 	local = meta(9, 3, 2, 1);
