@@ -50,6 +50,9 @@ lineage_in_place(struct sidecar *local, const struct gen_id *fresh)
 		left.state = SIDECAR_UNKNOWN;
 	if (lineage_is_untold(&left) && !gen_id_is_nil(&left.generation.current))
 		gen_replace(&local->generation, fresh);
+	/* One that its writer has closed has all, and its last position still. */
+	if (left.writer[0] && left.state == SIDECAR_UP_TO_DATE)
+		local->position = 0;
 	/* From now on it is this program's. */
 	memset(local->writer, 0, sizeof(local->writer));
 }

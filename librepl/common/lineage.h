@@ -31,7 +31,8 @@ void lineage_copy(struct sidecar *local, const struct sidecar *replica, const st
 /*
  * A file is used by the record beside it, which may be a replica's: of one that has lost its writer
  * without a word (named, since a program that uses its own file is not) nobody has looked how much
- * it has. It gets fresh in place of the generation of which that may be a part.
+ * it has. It gets fresh in place of the generation of which that may be a part. One that was closed
+ * in order has no position any more, since it has all.
  */
 void lineage_in_place(struct sidecar *local, const struct gen_id *fresh);
 

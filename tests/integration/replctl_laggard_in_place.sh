@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A replica that lagged when its writer and its session were killed, and is opened where it lies without a promotion, does not
-# overwrite the one that had got further.
+# overwrite the one that had got further. One that was closed in order has all: who was away then follows.
 . "$(dirname "$0")/laggard_lib.sh"
 make_keys
 start_serve
@@ -69,3 +69,32 @@ ok open
 ok close
 stop_api
 equal "$pools/a" "$pools/b"
+
+# Closed in order: b has a last position, and all.
+in_place a b
+ok open
+ok put 0 $MIB 12
+ok persist 0 0 $MIB
+wait_for 10 follows 0 || fail "b does not follow"
+ok close
+stop_api
+wait_for 20 no_sessions || fail "sessions stay"
+[ "$(ctl info --json "$T/b" | member state)" = up-to-date ] && [ "$(ctl info --json "$T/b" | member position)" -gt 0 ] ||
+	fail "b is not as it was closed: $(ctl info "$T/b")"
+sed "s/^listen = .*/listen = 127.0.0.1:$SERVE_PORT/" "$TMP/repld.conf" >"$TMP/again.conf"
+stop "$SERVE_PID"
+start_api
+configure_lagging "$(pool a)"
+ok set on-loss degrade
+ok set reconnect-max 200
+ok map "$pools/b" $size
+ok open
+ok put $MIB $MIB 13
+ok persist 0 $MIB $MIB
+"$REPLD" serve --config "$TMP/again.conf" >"$TMP/again.log" 2>&1 &
+SERVE_PID=$!
+PIDS="$PIDS $SERVE_PID"
+ctl wait "$pools/b" --for up-to-date --timeout 20 >"$TMP/out" 2>&1 || fail "a does not follow: $(ctl why "$pools/b")"
+ok close
+stop_api
+equal "$pools/b" "$pools/a"

@@ -96,6 +96,33 @@ file_in_place_names_no_part(void **state)
 	}
 }
 
+/* Closed in order it has all, and keeps its last position: that is no part's. */
+static void
+file_in_place_that_was_closed_has_all(void **state)
+{
+	const struct gen_id fresh = id(9), next = id(8);
+	struct sidecar file = replica(SIDECAR_UP_TO_DATE, 7);
+
+	(void)state;
+	strcpy(file.writer, "somebody");
+	lineage_in_place(&file, &fresh);
+	assert_int_equal(file.position, 0);
+	lineage_forget_part(&file, &fresh);
+	gen_advance(&file.generation, &next);
+	assert_true(names(&file, 8) && names(&file, 3) && !names(&file, 9));
+	/* Its writer was killed, or its session has seen it go: it says how much it has. */
+	for (unsigned i = 0; i < 2; i++) {
+		file = replica(i ? SIDECAR_UNKNOWN : SIDECAR_UP_TO_DATE, 7);
+		file.writer_open = i == 0;
+		strcpy(file.writer, "somebody");
+		lineage_in_place(&file, &fresh);
+		assert_int_equal(file.position, 7);
+		lineage_forget_part(&file, &fresh);
+		gen_advance(&file.generation, &next);
+		assert_true(names(&file, 8) && !names(&file, 3));
+	}
+}
+
 /* Where its writer has closed in order, or waited for it with each drain. */
 static void
 restored_file_may_have_all(void **state)
@@ -270,6 +297,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(restored_file_says_how_much_it_has),
 		cmocka_unit_test(file_in_place_names_no_part),
+		cmocka_unit_test(file_in_place_that_was_closed_has_all),
 		cmocka_unit_test(restored_file_may_have_all),
 		cmocka_unit_test(promoted_laggard_tells_its_part),
 		cmocka_unit_test(equal_copy_says_how_much_it_has),
