@@ -41,25 +41,48 @@ struct resolve {
 };
 
 int
-resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *replica,
-	       const struct stat *file)
+resolved_changed(struct ctl *c)
 {
-	if (!r)
-		return 0;
-	if (memcmp(&r->replica.generation, &replica->generation, sizeof(replica->generation)) ==
-		    0 &&
-	    r->replica.state == replica->state && /* all that a cut off copy changes */
-	    r->replica.primary == replica->primary && r->replica.pool_size == replica->pool_size &&
-	    r->file.st_ino == file->st_ino && r->file.st_size == file->st_size &&
-	    r->file.st_mtim.tv_sec == file->st_mtim.tv_sec &&
-	    r->file.st_mtim.tv_nsec == file->st_mtim.tv_nsec)
-		return 0;
 	return err_set(&c->err, REPL_E_REFUSED,
 		       "file or replica have changed since they were looked at; nothing was "
 		       "changed, look again");
 }
 
 /* ---- look ---- */
+static bool
+is_same_replica(const struct sidecar *seen, const struct sidecar *now)
+{
+	return memcmp(&seen->generation, &now->generation, sizeof(now->generation)) == 0 &&
+	       seen->state == now->state && /* all that a cut off copy changes */
+	       seen->primary == now->primary && seen->pool_size == now->pool_size;
+}
+
+static bool
+is_same_file(const struct stat *seen, const struct stat *now)
+{
+	return seen->st_ino == now->st_ino && seen->st_size == now->st_size &&
+	       seen->st_mtim.tv_sec == now->st_mtim.tv_sec &&
+	       seen->st_mtim.tv_nsec == now->st_mtim.tv_nsec;
+}
+
+/* The file's times do not tell of stores to a mapping on tmpfs; who opens the pool changes this. */
+static bool
+is_same_record(const struct sidecar *seen, const struct sidecar *now)
+{
+	return now && seen->sequence == now->sequence &&
+	       memcmp(&seen->generation, &now->generation, sizeof(now->generation)) == 0;
+}
+
+int
+resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *replica,
+	       const struct sidecar *local, const struct stat *file)
+{
+	if (!r || (is_same_replica(&r->replica, replica) && is_same_record(&r->local, local) &&
+		   is_same_file(&r->file, file)))
+		return 0;
+	return resolved_changed(c);
+}
+
 
 static void
 note_range(void *arg, uint64_t off, uint64_t len)
@@ -272,6 +295,7 @@ look(struct resolve *r)
 	rc = look_relation(r);
 	if (!rc)
 		rc = look_state(r);
+	r->seen.local = r->local.meta;
 	if (!rc)
 		rc = look_compare(r);
 	return rc ? rc : poolfile_unchanged(&r->pool, &c->err);

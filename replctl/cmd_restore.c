@@ -424,7 +424,8 @@ restore_open(struct restore *r)
 	if (rc)
 		return rc;
 	r->meta = remote_info(c->remote)->meta;
-	rc = resolved_check(c, r->resolved, &r->meta, &r->temp.old);
+	rc = resolved_check(c, r->resolved, &r->meta, r->old.present ? &r->old.meta : NULL,
+			    &r->temp.old);
 	if (!rc)
 		rc = restore_check_replaced(r);
 	return rc ? rc : restore_check_state(r);

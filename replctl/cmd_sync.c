@@ -265,7 +265,7 @@ sync_open_target(struct sync *s)
 		rc = sync_check_size(s);
 	if (!rc)
 		rc = resolved_check(s->c, s->resolved, &remote_info(s->c->remote)->meta,
-				    &s->pool.opened);
+				    sync_local(s), &s->pool.opened);
 	return rc ? rc : remote_lanes_open_bare(s->c->remote, s->c->cfg->lanes, &s->c->err);
 }
 

@@ -48,14 +48,18 @@ int cmd_sync_new(struct ctl *c, const char *file, const char *target);
 /* What an operator has seen before deciding; REPL_E_REFUSED if it is not so any more. */
 struct resolved {
 	struct sidecar replica;
+	struct sidecar local; /* the record of the file */
 	struct stat file;
 	uint64_t moved;            /* out: bytes */
 	struct generation outcome; /* out: of the file; nil where it has no record */
 };
 
-/* replica and file are what is found now; r NULL: nothing was seen before. */
+/* The others are what is found now, local NULL: no record. r NULL: nothing was seen before. */
 int resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *replica,
-		   const struct stat *file);
+		   const struct sidecar *local, const struct stat *file);
+
+/* That it is not so any more. */
+int resolved_changed(struct ctl *c);
 
 /* Replace the file by the replica, or the replica by the file, whatever the chains say. */
 int cmd_restore_resolved(struct ctl *c, const char *file, struct resolved *r);

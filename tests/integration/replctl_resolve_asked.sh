@@ -54,6 +54,23 @@ asked "sh cut_off" resolve --discard local pool "$T/p"
 [ $? = 4 ] && grep -q "have changed since" asked || fail "a state that has changed: $(cat asked)"
 cmp -s saved pool || lost "the file was replaced by a part of a copy"
 
+# A program goes on with the file and closes it, which by its times, as on tmpfs, is what it was.
+cat >goes_on <<END
+touch -r pool times
+head -c 8 /dev/urandom | dd of=pool bs=1 seek=20000 conv=notrunc status=none
+"$REPLCTL" --identity key --known-hosts known_hosts sync pool "$T/q" >synced 2>&1 || exit
+touch -r times pool
+cp pool saved
+END
+ctl sync --force other "$T/p" >/dev/null || fail "sync"
+for whose in local replica; do
+	asked "sh goes_on" resolve --discard $whose pool "$T/p"
+	status=$?
+	cmp -s saved pool || lost "what it has been given since is discarded"
+	cmp -s other $P/p || lost "the replica was overwritten"
+	[ $status = 4 ] && grep -q "have changed since" asked || fail "a program that went on: $status, $(cat asked synced)"
+done
+
 # What is as it was is done.
 ctl sync --force other "$T/p" >/dev/null || fail "sync"
 asked "sleep 0.1" resolve --discard local pool "$T/p" || fail "$(cat asked)"
