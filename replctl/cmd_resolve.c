@@ -17,6 +17,7 @@
 #include "control.h"
 #include "interrupt.h"
 #include "local.h"
+#include "missedmark.h"
 #include "out.h"
 #include "poolfile.h"
 #include "progress.h"
@@ -48,7 +49,6 @@ resolved_changed(struct ctl *c)
 		       "changed, look again");
 }
 
-/* ---- look ---- */
 static bool
 is_same_replica(const struct sidecar *seen, const struct sidecar *now)
 {
@@ -83,6 +83,7 @@ resolved_check(struct ctl *c, const struct resolved *r, const struct sidecar *re
 	return resolved_changed(c);
 }
 
+/* ---- look ---- */
 
 static void
 note_range(void *arg, uint64_t off, uint64_t len)
@@ -281,6 +282,9 @@ look(struct resolve *r)
 		rc = local_open(&r->local, r->pool.path, r->pool.size, &c->err);
 	if (rc)
 		return rc;
+	/* What is replaced is what was looked at: one that is made from now on tells of more. */
+	if (r->local_goes && !c->options.dry_run)
+		(void)missedmark_take(r->pool.path);
 	progress_wait(&r->progress, c->host_text);
 	rc = ctl_connect(c);
 	if (!rc)
@@ -291,11 +295,11 @@ look(struct resolve *r)
 	if (rc)
 		return rc;
 	r->seen.replica = remote_info(c->remote)->meta;
+	r->seen.local = r->local.meta;
 	r->seen.file = r->pool.opened;
 	rc = look_relation(r);
 	if (!rc)
 		rc = look_state(r);
-	r->seen.local = r->local.meta;
 	if (!rc)
 		rc = look_compare(r);
 	return rc ? rc : poolfile_unchanged(&r->pool, &c->err);

@@ -283,6 +283,16 @@ restore_may_be_behind(const struct restore *r)
 	       (!part || replica->position < file->position);
 }
 
+/*
+ * Programs have made bytes of the file durable, while another one had it open, that nobody has
+ * looked at: who resolves has taken the mark of what was there then.
+ */
+static bool
+restore_missed(const struct restore *r)
+{
+	return r->resolved ? missedmark_is(r->temp.file) : missedmark_waits(r->temp.file);
+}
+
 /* Why the file may be the best there is, or NULL. */
 static const char *
 restore_file_has_more(const struct restore *r)
@@ -298,7 +308,7 @@ restore_file_has_more(const struct restore *r)
 		return lacks[relation];
 	if (restore_may_be_behind(r))
 		return "it may lack what the file has been given since";
-	if (missedmark_waits(r->temp.file))
+	if (restore_missed(r))
 		return "it may lack what programs have made durable in the file while another one "
 		       "had it open";
 	return NULL;
@@ -391,7 +401,7 @@ restore_check_replaced(struct restore *r)
 	struct ctl *c = r->c;
 
 	if (r->resolved)
-		return 0;
+		return restore_missed(r) ? resolved_changed(c) : 0;
 	if (!r->temp.replaces)
 		return restore_check_gone(r);
 	if (!lacks)
@@ -646,12 +656,30 @@ restore_unfinished(struct restore *r, int rc)
 			  r->temp.path);
 }
 
+/*
+ * Who maps the file may have gone on with it all the time, without its replicas: not every program
+ * locks it.
+ */
+static int
+restore_check_missed(struct restore *r)
+{
+	if (!r->temp.replaces || !restore_missed(r))
+		return 0;
+	replaced_next(r);
+	return err_set(&r->c->err, REPL_E_EXISTS,
+		       "a program has made bytes of %s durable while that was to be replaced; the "
+		       "restored data are in %s",
+		       r->temp.file, r->temp.path);
+}
+
 static int
 restore_place(struct restore *r)
 {
 	struct err *e = &r->c->err;
 	int rc = restoring_settle(&r->temp, e);
 
+	if (!rc)
+		rc = restore_check_missed(r);
 	if (rc)
 		return rc;
 	rc = keeps_record(r) ? restore_record_begin(r) : restoring_forget(&r->temp, e);
@@ -659,6 +687,8 @@ restore_place(struct restore *r)
 		rc = restoring_place(&r->temp, e);
 	if (rc && !r->temp.placed)
 		restore_record_undo(r);
+	if (!rc && r->resolved)
+		missedmark_answered(r->temp.file);
 	return rc;
 }
 

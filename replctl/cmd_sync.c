@@ -340,6 +340,17 @@ sync_record(struct sync *s, struct err *e)
 	return rc;
 }
 
+/* Once all of the file has been read. */
+static int
+sync_check_missed(const struct sync *s, struct err *e)
+{
+	if (!missedmark_is(s->pool.path))
+		return 0;
+	return err_set(e, REPL_E_FAILED,
+		       "a program has made bytes of %s durable while it was being read",
+		       s->pool.path);
+}
+
 /* Equal contents: the file is of the replica's generation from now on. */
 static int
 sync_adopt(struct sync *s)
@@ -347,8 +358,13 @@ sync_adopt(struct sync *s)
 	const struct sidecar *meta = &remote_info(s->c->remote)->meta;
 	struct sidecar *mine = &s->local.meta;
 	struct gen_id fresh;
-	int rc = local_new_id(&fresh, &s->c->err);
+	int rc = sync_check_missed(s, &s->c->err);
 
+	if (rc) {
+		next_repeat(s);
+		return rc;
+	}
+	rc = local_new_id(&fresh, &s->c->err);
 	s->adopted = true;
 	lineage_copy(mine, meta, &fresh);
 	/* The mark makes it whole: of a generation that nobody has more of. */
@@ -377,10 +393,8 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 	struct gen_id id, fresh;
 	int rc = poolfile_unchanged(&s->pool, e);
 
-	if (!rc && missedmark_is(s->pool.path))
-		rc = err_set(e, REPL_E_FAILED,
-			     "a program has made bytes of %s durable while it was being read",
-			     s->pool.path);
+	if (!rc)
+		rc = sync_check_missed(s, e);
 	if (!rc)
 		rc = local_new_id(&id, e);
 	if (!rc)
