@@ -29,6 +29,7 @@
 #include "poolfile.h"
 #include "poolname.h"
 #include "progress.h"
+#include "pulse.h"
 #include "reason.h"
 #include "lineage.h"
 #include "replica_judge.h"
@@ -720,13 +721,28 @@ restore_finish(struct restore *r)
 			  r->temp.file);
 }
 
+/* The file that is replaced is copied first, which may take longer than the target bears silence.
+ */
+static int
+restore_open_temp(struct restore *r)
+{
+	struct ctl *c = r->c;
+	struct pulse pulse = {0};
+	int rc = pulse_start(&pulse, c->remote, &c->err);
+
+	if (!rc)
+		rc = restoring_open(&r->temp, r->meta.pool_size, &c->err);
+	pulse_stop(&pulse);
+	return rc;
+}
+
 /* In a dry run it is only looked whether it could be done. */
 static int
 restore_begin(struct restore *r)
 {
 	struct ctl *c = r->c;
 	int rc = c->options.dry_run ? restoring_check(&r->temp, r->meta.pool_size, &c->err)
-				    : restoring_open(&r->temp, r->meta.pool_size, &c->err);
+				    : restore_open_temp(r);
 	char *again = restore_again(r);
 
 	/* No session of the target's tells who that is. */

@@ -25,6 +25,7 @@
 #include "out.h"
 #include "poolfile.h"
 #include "progress.h"
+#include "pulse.h"
 #include "pushing.h"
 #include "reason.h"
 #include "lineage.h"
@@ -334,8 +335,13 @@ sync_refuse(struct sync *s, const char *why)
 static int
 sync_record(struct sync *s, struct err *e)
 {
-	int rc = local_store(&s->local, e);
+	/* A disk may take longer than the target bears silence. */
+	struct pulse pulse = {0};
+	int rc = pulse_start(&pulse, s->c->remote, e);
 
+	if (!rc)
+		rc = local_store(&s->local, e);
+	pulse_stop(&pulse);
 	s->unrecorded = rc != 0;
 	return rc;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pulse - a thread that lets a target hear from us while what is measured takes all the time of
- * ours: one that hears nothing for its heartbeat-timeout, ten seconds by default, ends the session.
+ * pulse - a thread that lets a target hear from us while something else takes all the time of ours,
+ * as what is measured does, or a slow disk: one that hears nothing for its heartbeat-timeout, ten
+ * seconds by default, ends the session.
  */
 #ifndef REPLCTL_PULSE_H
 #define REPLCTL_PULSE_H

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before others: fallocate(2) takes SLOW_SPACE milliseconds at least, as
- * where a file system has to write all of a file. fsync(2) waits while there is a file of the name
- * SLOW_SYNC, and makes one of that name and ".met"; with SLOW_SYNC_OF only of what has a name that
- * ends so.
+ * where a file system has to write all of a file, and copy_file_range(2) SLOW_COPY; with that set
+ * no file becomes another's clone. fsync(2) waits while there is a file of the name SLOW_SYNC, and
+ * makes one of that name and ".met"; with SLOW_SYNC_OF only of what has a name that ends so.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,17 +21,55 @@
 #define EXPORT __attribute__((visibility("default")))
 
 EXPORT int fallocate(int fd, int mode, off_t off, off_t len);
+EXPORT ssize_t copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len,
+			       unsigned flags);
+EXPORT int ioctl(int fd, unsigned long request, ...);
+
+/* Milliseconds. */
+static void
+pause_for(const char *variable)
+{
+	const char *text = getenv(variable);
+	long ms = text ? strtol(text, NULL, 10) : 0;
+	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+	(void)nanosleep(&pause, NULL);
+}
 
 EXPORT int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
 	int (*real)(int, int, off_t, off_t) = dlsym(RTLD_NEXT, "fallocate");
-	const char *text = getenv("SLOW_SPACE");
-	long ms = text ? strtol(text, NULL, 10) : 0;
-	const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
-	(void)nanosleep(&pause, NULL);
+	pause_for("SLOW_SPACE");
 	return real(fd, mode, off, len);
+}
+
+EXPORT ssize_t
+copy_file_range(int in, off_t *in_off, int out, off_t *out_off, size_t len, unsigned flags)
+{
+	ssize_t (*real)(int, off_t *, int, off_t *, size_t, unsigned) =
+		dlsym(RTLD_NEXT, "copy_file_range");
+
+	pause_for("SLOW_COPY");
+	return real(in, in_off, out, out_off, len, flags);
+}
+
+EXPORT int
+ioctl(int fd, unsigned long request, ...)
+{
+	int (*real)(int, unsigned long, ...) = dlsym(RTLD_NEXT, "ioctl");
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (request == FICLONE && getenv("SLOW_COPY")) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return real(fd, request, arg);
 }
 
 static bool
