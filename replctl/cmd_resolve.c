@@ -110,8 +110,9 @@ keep_next(struct resolve *r, const char *look)
 	cmd_restore_keep(r->pool.path, keep);
 	ctl_next(r->c,
 		 "%s; %sreplctl restore %s %s (all of it: the file gets the replica's data and "
-		 "size)",
-		 look, keep, r->quoted_target, file ? file : "FILE");
+		 "size)%s",
+		 look, keep, r->quoted_target, file ? file : "FILE",
+		 cmd_restore_promote(r->local.meta.primary));
 	free(file);
 }
 

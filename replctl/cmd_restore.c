@@ -153,6 +153,20 @@ cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX])
 	free(word);
 }
 
+const char *
+cmd_restore_promote(bool was_primary)
+{
+	return was_primary
+		       ? "; then replctl promote TARGET/POOL (by its own target: it was a primary)"
+		       : "";
+}
+
+static bool
+was_primary(const struct restore *r)
+{
+	return r->old.present && r->old.meta.primary;
+}
+
 /* By what the record of the file tells, which is not known, it may be the best there is. */
 static void
 unknown_next(struct restore *r, const char *first)
@@ -160,8 +174,10 @@ unknown_next(struct restore *r, const char *first)
 	char keep[CTL_NEXT_MAX];
 
 	cmd_restore_keep(r->temp.file, keep);
-	ctl_next(r->c, "%s; or, to keep what is there: %sreplctl restore %s %s", first, keep,
-		 r->quoted_target, r->quoted_file);
+	ctl_next(r->c,
+		 "%s; or, to keep what is there: %sreplctl restore %s %s; if it was a primary, "
+		 "then replctl promote TARGET/POOL (by its own target)",
+		 first, keep, r->quoted_target, r->quoted_file);
 }
 
 /* That what stands in the old record is damaged is nobody's error: nobody may have it. */
@@ -324,6 +340,7 @@ restore_check_gone(struct restore *r)
 		[GEN_DIVERGED] = "a generation that went another way than",
 		[GEN_UNRELATED] = "a generation that has nothing in common with",
 	};
+	const char *promote = cmd_restore_promote(was_primary(r));
 	enum gen_relation relation = restore_relation(r);
 	struct ctl *c = r->c;
 	char keep[CTL_NEXT_MAX];
@@ -332,8 +349,8 @@ restore_check_gone(struct restore *r)
 		return 0;
 	cmd_restore_keep(r->temp.file, keep);
 	if (relation == GEN_UNRELATED)
-		ctl_next(c, "if it is the right one: %sreplctl restore %s %s", keep,
-			 r->quoted_target, r->quoted_file);
+		ctl_next(c, "if it is the right one: %sreplctl restore %s %s%s", keep,
+			 r->quoted_target, r->quoted_file, promote);
 	else
 		ctl_next_newest(c, r->quoted_target,
 				"replctl restore --force %s %s (take it as it is)",
@@ -367,17 +384,18 @@ replaced_next(struct restore *r)
 	bool cut = r->old.present && (uint64_t)r->temp.old.st_size < r->old.meta.pool_size;
 	enum gen_relation relation = restore_relation(r);
 	const char *file = r->quoted_file, *target = r->quoted_target;
+	const char *promote = cmd_restore_promote(was_primary(r));
 	char keep[CTL_NEXT_MAX];
 
 	cmd_restore_keep(r->temp.file, keep);
 	if (cut)
-		ctl_next_newest(r->c, target, "or, to keep it: %sreplctl restore --force %s %s",
-				keep, target, file);
+		ctl_next_newest(r->c, target, "or, to keep it: %sreplctl restore --force %s %s%s",
+				keep, target, file, promote);
 	else if (local_check_whole(&r->old, NULL))
 		cmd_restore_left_next(r->c, r->temp.file, target);
 	else if (relation == GEN_UNRELATED && !judge_is_one_pool(&r->old.meta, &r->meta))
-		ctl_next(r->c, "if it is the right one: %sreplctl restore %s %s", keep, target,
-			 file);
+		ctl_next(r->c, "if it is the right one: %sreplctl restore %s %s%s", keep, target,
+			 file, promote);
 	else if (restore_record_counts(r) && relation != GEN_EQUAL && relation != GEN_AHEAD)
 		ctl_next(r->c,
 			 "replctl resolve --discard local %s %s (tells what the file would lose, "
@@ -386,8 +404,8 @@ replaced_next(struct restore *r)
 	else
 		ctl_next(r->c,
 			 "replctl sync %s %s (if the file is whole); or, to keep it: %sreplctl "
-			 "restore --force %s %s",
-			 file, target, keep, target, file);
+			 "restore --force %s %s%s",
+			 file, target, keep, target, file, promote);
 }
 
 /*
@@ -482,12 +500,6 @@ restore_pmdk(struct restore *r)
 		return err_errno(&r->c->err, REPL_E_IO, errno, "writing %s", r->temp.path);
 	r->shutdown_reset = true;
 	return 0;
-}
-
-static bool
-was_primary(const struct restore *r)
-{
-	return r->old.present && r->old.meta.primary;
 }
 
 /* Of what it is then a record tells, which is that of the file that is replaced. */
@@ -713,10 +725,7 @@ restore_finish(struct restore *r)
 	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s%s", away ? "rm " : "",
 		 away ? r->quoted_file : "", away ? "; " : "", r->quoted_target, r->quoted_file,
 		 away ? "" : " (moves only what differs)",
-		 was_primary(r) && !keeps_record(r)
-			 ? "; then replctl promote TARGET/POOL (by its own target: it was "
-			   "a primary)"
-			 : "");
+		 cmd_restore_promote(was_primary(r) && !keeps_record(r)));
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);
 }

@@ -71,6 +71,9 @@ int cmd_sync_resolved(struct ctl *c, const char *file, struct resolved *r);
  */
 void cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX]);
 
+/* What has to follow a restore without the record that was there, of a primary; or "". */
+const char *cmd_restore_promote(bool was_primary);
+
 /*
  * The next step where file was left half way as a replica, and may have more than target, which is
  * quoted.

@@ -126,3 +126,36 @@ ctl create "$T/never" --size 1M >/dev/null || fail "create"
 ctl restore --force "$T/never" zeros >/dev/null 2>err || fail "$(cat err)"
 ctl restore --force "$T/s" zeros >/dev/null 2>err || fail "$(cat err)"
 cmp -s zeros stranger || lost "it is not restored"
+
+# What has more may be a primary: with its record it would no longer be one, and its old program be let in beside that which
+# uses it where it lies.
+F=serve/pools/w
+ctl sync stranger "$T/w" >/dev/null 2>err && ctl promote "$T/w" >/dev/null 2>err || fail "promote: $(cat err)"
+ctl sync $F "$T/x" >/dev/null 2>err || fail "sync: $(cat err)"
+change $F 5000
+ctl sync $F "$T/y" >/dev/null 2>err || fail "sync: $(cat err)"
+cp $F whole
+cp $F.repl record
+promote='; then replctl promote TARGET/POOL (by its own target: it was a primary)$'
+# keeps NEXT COMMAND ARG...: refused, with that next step and the promotion behind it.
+keeps() {
+	local next=$1
+
+	shift
+	ctl_fails 4 "" "$@"
+	cmp -s $F.repl record || lost "$*: the record is changed"
+	sed "s,$TMP/,,g" err | grep -q "^next: $next$promote" || fail "$*: $(cat err)"
+}
+keeps "replctl sync $F $T/x .*: mv -n $F $F.old; .*; replctl restore --force $T/x $F" restore --force "$T/x" $F
+keeps "replctl verify .*; mv -n $F $F.old; .*; replctl restore $T/x $F (.*)" resolve --force --discard local $F "$T/x"
+keeps "if it is .*: mv -n $F $F.old; .*; replctl restore $T/b $F" restore --force "$T/b" $F
+truncate -s 64K $F
+keeps "replctl newest .*: mv -n $F $F.old; .*; replctl restore --force $T/x $F" restore --force "$T/x" $F
+rm $F
+keeps "if it is .*: mv -n $F.repl $F.old.repl; replctl restore $T/b $F" restore "$T/b" $F
+cp whole $F
+ctl_fails 4 "" restore --force "$T/x" $F
+next=$(sed -n 's/^next: .*to keep it: \(mv .*\); replctl \(restore .*\); then replctl \(promote\) TARGET.*/\1; ctl \2; chown "$SERVE_USER" $F*; ctl \3 "$T\/w"/p' err)
+eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
+cmp -s $F stranger && cmp -s $F.old whole || lost "not restored, or not kept"
+[ "$(ctl info --json "$T/w" | member primary)" = True ] || lost "it is a replica, into which others may write"
