@@ -21,6 +21,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "fabric.h"
+#include "hint.h"
 #include "interrupt.h"
 #include "local.h"
 #include "missedmark.h"
@@ -779,6 +780,46 @@ restore_copy(struct restore *r)
 	return rc;
 }
 
+/*
+ * The file differs from the replica, and the record beside it, if there is one, has left the
+ * generation of which that has but a part: the replica is not overwritten by itself.
+ */
+static bool
+restore_leaves(const struct restore *r)
+{
+	return r->shutdown_reset &&
+	       (r->meta.state == SIDECAR_INCONSISTENT || r->meta.state == SIDECAR_OUTDATED ||
+		lineage_is_untold(&r->meta));
+}
+
+static void
+restore_left_next(const struct restore *r, char text[CTL_NEXT_MAX])
+{
+	bool recorded = r->meta.state != SIDECAR_INCONSISTENT;
+
+	(void)snprintf(text, CTL_NEXT_MAX, "replctl %s %s %s",
+		       recorded ? "resolve --discard replica" : "sync --force", r->quoted_file,
+		       r->quoted_target);
+	hint_complete(text, CTL_NEXT_MAX, &r->c->options);
+}
+
+static void
+restore_print_reset(const struct restore *r, FILE *to)
+{
+	char next[CTL_NEXT_MAX];
+
+	if (!r->shutdown_reset)
+		return;
+	(void)fprintf(to, "its PMDK shutdown state, which spoke of another device, is reset, "
+			  "and the checksum of its header is made anew\n");
+	if (!restore_leaves(r))
+		return;
+	restore_left_next(r, next);
+	out_line(to, "%s differs from it by that, and is refused until it is overwritten",
+		 r->c->target_text);
+	show_field(to, "next", "%s", next);
+}
+
 static void
 restore_print(const struct restore *r)
 {
@@ -799,9 +840,7 @@ restore_print(const struct restore *r)
 	else
 		out_line(stdout, "%s is restored: moved %s of %s in %s (%s/s)", r->temp.file, moved,
 			 size, duration, rate);
-	if (r->shutdown_reset)
-		(void)printf("its PMDK shutdown state, which spoke of another device, is reset, "
-			     "and the checksum of its header is made anew\n");
+	restore_print_reset(r, stdout);
 }
 
 static void
@@ -809,7 +848,7 @@ restore_report(struct restore *r)
 {
 	struct ctl *c = r->c;
 	struct json_object *answer = json_object_new_object();
-	char id[GEN_TEXT_SIZE];
+	char id[GEN_TEXT_SIZE], next[CTL_NEXT_MAX];
 
 	if (!c->options.json)
 		restore_print(r);
@@ -826,6 +865,10 @@ restore_report(struct restore *r)
 	out_add_text(answer, "generation", id);
 	if (r->meta.position)
 		out_add_u64(answer, "position", r->meta.position);
+	if (restore_leaves(r)) {
+		restore_left_next(r, next);
+		out_add_text(answer, "next", next);
+	}
 	ctl_answer(c, answer);
 }
 
@@ -852,10 +895,12 @@ restore_run(struct restore *r, char **args)
 		rc = restore_begin(r);
 	if (!rc && !c->options.dry_run)
 		rc = restore_copy(r);
-	if (!rc && r->resolved)
+	if (!rc && r->resolved) {
 		r->resolved->moved = r->sum.moved;
-	else if (!rc)
+		restore_print_reset(r, c->options.json ? stderr : stdout);
+	} else if (!rc) {
 		restore_report(r);
+	}
 	return rc;
 }
 

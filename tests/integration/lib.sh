@@ -15,6 +15,7 @@
 #   ctl_fails N PATTERN ARG...  it exits with N and a text that matches
 #   change FILE OFFSET eight random bytes are written there
 #   member NAME        of the JSON object on standard input
+#   mark_pool NAME STATE [CHAIN]  a session marks the pool so, as its writer does, and is cut off
 #   hold NAME MODE     a session with that pool open; $HOLD_PID
 #   stop PID           SIGTERM and wait; also done for all at exit
 #   fail TEXT          end the test as failed
@@ -316,6 +317,16 @@ value = json.load(sys.stdin)
 for name in sys.argv[1].split("."):
     value = value[int(name)] if isinstance(value, list) else value[name]
 print(value)' "$1"
+}
+
+mark_pool() {
+	{
+		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"write"}}'
+		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"'"$2"'"'"${3-}"'}}'
+		sleep 0.3
+	} | client cat "$T" >"$TMP/out" || fail "no session: $(cat "$TMP/out")"
+	ctl info --json "$T/$1" | member state | grep -qx "$2" || fail "$1 is not $2: $(cat "$TMP/out")"
 }
 
 # The session ends when its standard input does: at the end of the test, or by stop.

@@ -11,19 +11,8 @@ ctl sync pool "$T/q" >/dev/null || fail "sync to q"
 head -c 4096 /dev/urandom | dd of=pool bs=4096 seek=3 conv=notrunc status=none
 ctl sync pool "$T/p" >/dev/null || fail "sync to p"
 
-# outdated POOL [CHAIN]
-outdated() {
-	{
-		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
-		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"write"}}'
-		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"outdated"'"${2-}"'}}'
-		sleep 0.3
-	} | client cat "$T" >out || fail "no session: $(cat out)"
-	ctl info --json "$T/$1" | member state | grep -qx outdated || fail "$1 is not outdated: $(cat out)"
-}
-
 # As a copy that was cut off between two of its journals leaves it.
-outdated p
+mark_pool p outdated
 
 # In place, as a program's own file, it is not replaced by the one that has less, nor advised to be.
 cp $P/p own && cp $P/p.repl own.repl && cp own.repl record
@@ -85,7 +74,7 @@ ctl sync file "$T/r" >/dev/null 2>err || fail "sync to r: $(cat err)"
 before=$(ctl info --json "$T/q" | member generation)
 head -c 4096 /dev/urandom | dd of=file bs=4096 seek=5 conv=notrunc status=none
 ctl sync file "$T/q" >/dev/null || fail "sync to q"
-outdated r ',"generation":"00000000-0000-4000-8000-000000000001","history":["'"$before"'"]'
+mark_pool r outdated ',"generation":"00000000-0000-4000-8000-000000000001","history":["'"$before"'"]'
 ctl newest "$T/r" "$T/q" | grep -q "^newest  *$T/q$" || fail "r is taken for the newest"
 ctl restore "$T/q" again >/dev/null || fail "restore of q"
 start_api
