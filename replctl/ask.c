@@ -41,10 +41,10 @@ ask_word(const char *file)
 }
 
 void
-ask_init(struct ask *a, const struct ctl_options *options)
+ask_init(struct ask *a, const struct ctl *c)
 {
 	a->fd = -1;
-	a->options = options;
+	a->ctl = c;
 	a->id = 0;
 	a->until_ns = 0;
 	line_buf_init(&a->in);
@@ -92,6 +92,37 @@ connect_by(const char *name, struct err *e)
 	return fd;
 }
 
+static bool
+is_one_file(const char *a, const char *b)
+{
+	struct stat one, other;
+
+	return strcmp(a, b) == 0 || (stat(a, &one) == 0 && stat(b, &other) == 0 &&
+				     one.st_dev == other.st_dev && one.st_ino == other.st_ino);
+}
+
+/* At the socket that the configuration names answers a program that has this pool. */
+static void
+connect_named(struct ask *a, const char *real)
+{
+	const char *name = a->ctl->cfg ? a->ctl->cfg->status_socket : NULL;
+	struct json_object *status = NULL;
+	struct ask other;
+
+	if (!name || name[0] != '/')
+		return;
+	ask_init(&other, a->ctl);
+	other.until_ns = a->until_ns;
+	other.fd = statussock_connect(name, NULL);
+	if (other.fd >= 0 && !ask_raw(&other, "status", NULL, &status, NULL) &&
+	    is_one_file(out_member(status, "pool"), real)) {
+		a->fd = other.fd;
+		other.fd = -1;
+	}
+	json_object_put(status);
+	ask_fini(&other);
+}
+
 int
 ask_open(struct ask *a, const char *file, struct err *e)
 {
@@ -108,7 +139,11 @@ ask_open(struct ask *a, const char *file, struct err *e)
 		if (a->fd != REPL_E_NOT_FOUND)
 			(void)err_copy(e, &other);
 	}
+	if (a->fd == REPL_E_NOT_FOUND)
+		connect_named(a, real);
 	free(real);
+	if (a->fd >= 0)
+		err_clear(e);
 	if (a->fd == REPL_E_NOT_FOUND && access(file, F_OK) && errno == ENOENT)
 		return err_errno(e, REPL_E_NOT_FOUND, ENOENT, "%s", file);
 	return a->fd < 0 ? a->fd : 0;
@@ -212,7 +247,7 @@ complete_next(const struct ask *a, struct json_object *replica)
 	n = snprintf(text, sizeof(text), "%s", json_object_get_string(next));
 	if (n < 0 || n >= (int)sizeof(text))
 		return;
-	hint_complete(text, sizeof(text), a->options);
+	hint_complete(text, sizeof(text), &a->ctl->options);
 	control_add(replica, "next", json_object_new_string(text));
 }
 

@@ -8,11 +8,11 @@
 
 #include "control.h"
 
-struct ctl_options;
+struct ctl;
 
 struct ask {
 	int fd;
-	const struct ctl_options *options; /* what the next steps in answers are completed by */
+	const struct ctl *ctl; /* by its options the next steps in answers are completed */
 	int64_t id;
 	struct line_buf in;
 	uint64_t until_ns; /* how long an answer is waited for, at least a second; 0: 5 seconds */
@@ -24,11 +24,14 @@ bool ask_is_file(const char *arg);
 /* The file as a word of a shell that ask_is_file() knows; a new string or NULL. */
 char *ask_word(const char *file);
 
-/* The options stay. */
-void ask_init(struct ask *a, const struct ctl_options *options);
+/* c stays. */
+void ask_init(struct ask *a, const struct ctl *c);
 void ask_fini(struct ask *a);
 
-/* Of the pool file, or of a socket itself. REPL_E_NOT_FOUND: no program has the pool open. */
+/*
+ * Of the pool file, or of a socket itself. REPL_E_NOT_FOUND: no program has the pool open, or its
+ * socket is neither beside the file nor where the configuration says.
+ */
 int ask_open(struct ask *a, const char *file, struct err *e);
 
 /*

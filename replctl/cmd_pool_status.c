@@ -49,7 +49,7 @@ open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 {
 	int rc;
 
-	ask_init(a, &c->options);
+	ask_init(a, c);
 	while ((rc = ask_open(a, file, &c->err)) == REPL_E_NOT_FOUND &&
 	       clock_now_ns() < deadline_ns) {
 		err_clear(&c->err);
@@ -222,7 +222,7 @@ events_end(struct ctl *c, const char *file, const struct opened *followed)
 	err_clear(&c->err);
 	for (;;) {
 		err_clear(&e);
-		ask_init(&a, &c->options);
+		ask_init(&a, c);
 		a.until_ns = deadline_ns;
 		rc = ask_open(&a, file, &e);
 		another = !rc && is_another(&a, followed);
@@ -428,7 +428,7 @@ cmd_wait(struct ctl *c, char **args)
 	struct ask a;
 	int rc;
 
-	ask_init(&a, &c->options);
+	ask_init(&a, c);
 	rc = wait_options(c, &state, &timeout_s);
 	deadline_ns = clock_deadline(timeout_s * 1000);
 	if (!rc)

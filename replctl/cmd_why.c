@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -199,9 +200,9 @@ static void
 judge_closing(struct why *w, const struct sidecar *s)
 {
 	w->reason = s->writer_open ? REPL_REASON_WRITER_GONE : REPL_REASON_NONE;
-	evidence_add(w, s->writer_open ? "the program that replicates it has ended without closing "
-					 "it, or runs with status-socket = none"
-				       : "the program has closed it in order");
+	evidence_add(w, s->writer_open
+				? "the program that replicates it has ended without closing it"
+				: "the program has closed it in order");
 	if (!s->writer_open)
 		w->meaning = "the record tells of nothing wrong; what a replica has is told "
 			     "by its target";
@@ -238,6 +239,34 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 			       "replctl verify %s TARGET/POOL; a replica that lacks "
 			       "something gets it when the program is started",
 			       word);
+}
+
+/*
+ * Whoever replicates the pool has locked its record. Only what is open by its record is looked at
+ * so: what comes to it meanwhile is refused.
+ */
+static bool
+is_held(int fd, const struct sidecar *s)
+{
+	if (!s->writer_open && !s->opening)
+		return false;
+	if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
+		(void)flock(fd, LOCK_UN);
+		return false;
+	}
+	return errno == EWOULDBLOCK;
+}
+
+static void
+judge_held(struct why *w, const char *path)
+{
+	w->reason = REPL_REASON_NONE;
+	w->meaning = "a program has it open, and answers elsewhere or nowhere";
+	evidence_add(w, "%s is locked", path);
+	(void)snprintf(w->next, sizeof(w->next),
+		       "name the socket that its status-socket says in place of the file: replctl "
+		       "why SOCKET; where that is none, the program itself tells, or each target: "
+		       "replctl why TARGET/POOL");
 }
 
 /* Without a record of ours. */
@@ -288,14 +317,14 @@ record_open(const char *file, const char *real, char **path)
 	return *path ? open(*path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK) : -1;
 }
 
-/* No program has it open: what its sidecar says. */
+/* No program that has it open answers: what its sidecar says. */
 static int
 why_closed(struct ctl *c, const char *file)
 {
 	struct why w = {.file = file, .evidence = json_object_new_array()};
 	char *path = NULL, *quoted = poolfile_word(file), *real = realpath(file, NULL);
 	const char *word = quoted ? quoted : "FILE";
-	bool gone = access(file, F_OK) != 0, repair = false;
+	bool gone = access(file, F_OK) != 0, repair = false, held = false;
 	struct sidecar s;
 	int fd = record_open(file, real, &path), rc = 0;
 
@@ -309,10 +338,12 @@ why_closed(struct ctl *c, const char *file)
 		evidence_add(&w, "%s: %s", path, c->err.text);
 		judge_record(&w, word, c->err.code);
 		err_clear(&c->err);
+	} else if ((held = is_held(fd, &s))) {
+		judge_held(&w, path);
 	} else {
 		judge_own(&w, word, path, &s);
 	}
-	if (gone)
+	if (gone && !held)
 		judge_gone(&w, word);
 	if (!rc)
 		why_answer(c, &w, file);
@@ -345,7 +376,7 @@ why_file(struct ctl *c, const char *file)
 	struct ask a;
 	int rc;
 
-	ask_init(&a, &c->options);
+	ask_init(&a, c);
 	rc = ask_open(&a, file, &c->err);
 	if (rc == REPL_E_NOT_FOUND && (access(file, F_OK) == 0 || has_record(file))) {
 		err_clear(&c->err);

@@ -127,9 +127,36 @@ ok close
 [ "$(cat "$SOCK")" = precious ] || fail "a file is gone"
 ok set status-socket "$SOCK"
 refused REPL_E_EXISTS "no socket" open 1
-ok set status-socket none
 rm "$SOCK"
+
+# At another place it is found by the file where the configuration says so, and by that of its own pool only.
+ok set status-socket "$TMP/sock"
+ok open 1
+running=$(ctl status --json "$TMP/sock" | member pid) || fail "no status by the socket"
+{
+	cat "$TMP/login.conf"
+	echo "status-socket = $TMP/sock"
+} >"$TMP/named.conf"
+ctl_named() {
+	REPL_CONFIG=$TMP/named.conf ctl "$@" >"$TMP/out" 2>&1
+}
+ctl_named status --json "$FILE" && [ "$(member pid <"$TMP/out")" = "$running" ] || fail "status: $(cat "$TMP/out")"
+ctl_named resume "$FILE" || fail "resume: $(cat "$TMP/out")"
+ctl_named why "$FILE" && grep -q "^replica " "$TMP/out" || fail "why: $(cat "$TMP/out")"
+: >"$TMP/another"
+! ctl_named status "$TMP/another" || fail "it answers for another: $(cat "$TMP/out")"
+# held: a program that runs has not ended.
+held() {
+	ctl why "$FILE" >"$TMP/out" 2>&1 && grep -q "^reason  *none: a program has it open" "$TMP/out" ||
+		fail "a program that runs: $(cat "$TMP/out")"
+	! grep -q "start the program" "$TMP/out" || fail "it is to be started: $(cat "$TMP/out")"
+}
+held
+ok close
+ok set status-socket none
 ok open 1
 [ ! -e "$SOCK" ] || fail "a socket in spite of none"
+held
 ok close
+ctl why "$FILE" | grep -q "^reason  *none: the record tells of nothing wrong" || fail "$(ctl why "$FILE")"
 stop_api
