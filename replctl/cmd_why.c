@@ -241,10 +241,7 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 			       word);
 }
 
-/*
- * Whoever replicates the pool has locked its record. Only what is open by its record is looked at
- * so: what comes to it meanwhile is refused.
- */
+/* Whoever replicates the pool has locked its record. What comes to it meanwhile tries again. */
 static bool
 is_held(int fd, const struct sidecar *s)
 {

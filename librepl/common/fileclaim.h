@@ -8,7 +8,7 @@
 
 #include "err.h"
 
-/* LOCK_EX or LOCK_SH, at once. Where another one has it REPL_E_BUSY, "PATH is HELD". */
+/* LOCK_EX or LOCK_SH, soon. Where another one keeps it REPL_E_BUSY, "PATH is HELD". */
 int fileclaim_take(int fd, int how, const char *path, const char *held, struct err *e);
 
 #endif
