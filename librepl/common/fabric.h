@@ -149,9 +149,9 @@ int fab_lane_read_window(struct fab_lane *l, void *dst, size_t len, const struct
 void fab_lane_source(struct fab_lane *l, const void *mem, _Atomic uint64_t *uncopied);
 
 /*
- * Nothing of the pool is sent from now on: a lane that has taken writes from it is shut
- * down, which its user sees as FAB_CLOSED. Any thread, beside the one that uses the
- * lane; not beside fab_lane_free().
+ * Nothing that is stored from now on is sent, neither of what was posted nor of what is posted
+ * later: the lane is shut down, which its user sees as FAB_CLOSED. Any thread, beside the one
+ * that uses the lane, whatever that is amid; not beside fab_lane_free().
  */
 void fab_lane_cut(struct fab_lane *l);
 

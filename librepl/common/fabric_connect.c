@@ -176,6 +176,7 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 		rc = err_set(e, REPL_E_NOMEM, "out of memory");
 		goto out;
 	}
+	l->socket.fd = -1;
 	l->depth = p->depth;
 	l->msg_size = p->msg_size;
 	l->key = p->key;
@@ -226,7 +227,7 @@ lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *
 	if (n >= 0) {
 		l->connected = event == FI_CONNECTED;
 		if (l->connected)
-			return 0;
+			return l->rdma ? 0 : lane_socket_find(&l->socket, l->ep, e);
 		(void)err_set(e, REPL_E_UNREACHABLE, "data port %s closed the lane",
 			      target_address(p->host, p->port, address));
 		return port_told(e);

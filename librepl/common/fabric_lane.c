@@ -38,14 +38,21 @@ fab_lane_source(struct fab_lane *l, const void *mem, _Atomic uint64_t *uncopied)
 }
 
 /*
- * The queue pair is in its error state when the call returns: what was posted is not sent any
- * more, however often it would have been tried again.
+ * Whoever is amid a step has looked before, and may have copied anything since. So it is who sends
+ * that is stopped. An RNIC's queue pair is in its error state when the call returns: what was
+ * posted is not sent any more, however often it would have been tried again. A socket takes bytes
+ * under a lock of its own, which its end needs as well: who is taking some has done so before, and
+ * those are of before; who comes later is refused, be it the provider with what it has queued. That
+ * waits for no peer, at most for this machine's disk, from which a page of the program's is being
+ * read. fi_shutdown() would do, but of tcp it is for the lane's own thread.
  */
 void
 fab_lane_cut(struct fab_lane *l)
 {
-	if (source_cut(&l->source))
+	if (l->rdma)
 		(void)fi_shutdown(l->ep, 0);
+	else
+		lane_socket_cut(&l->socket);
 }
 
 void

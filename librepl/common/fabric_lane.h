@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fabric_lane - the initiator's half of fabric, one connected endpoint: connecting it
- * (fabric_connect.c) and what moves over it (fabric_lane.c). Included by these two only.
+ * (fabric_connect.c), what moves over it (fabric_lane.c) and its socket (fabric_sockets.c).
+ * Included by these only.
  *
  * Each lane has a fabric, domain and queues of its own: the tcp provider's
  * progress is a domain's, so lanes of different threads would otherwise meet
@@ -13,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "fabric_ofi.h"
 #include "fabric_source.h"
@@ -34,6 +36,12 @@ struct lane_post {
 	uint64_t data, flags;
 };
 
+/* What the system sends by, where that is no RNIC. */
+struct lane_socket {
+	int fd; /* the provider's; -1: none */
+	struct sockaddr_storage own, peer;
+};
+
 struct fab_lane {
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -49,6 +57,7 @@ struct fab_lane {
 	unsigned number; /* of the lane, on the server */
 	char host[FAB_HOST_MAX];
 	uint16_t port;
+	struct lane_socket socket;
 	bool connected;
 	bool rdma;    /* an RNIC: it reaches mem and nothing else here */
 	bool commits; /* the provider promises FI_COMMIT_COMPLETE */
@@ -82,5 +91,14 @@ struct fab_lane {
 
 /* Post the receive of a slot; libfabric's code. */
 int lane_post_recv(struct fab_lane *l, unsigned slot);
+
+/* Of an endpoint that is connected, without an RNIC. */
+int lane_socket_find(struct lane_socket *s, struct fid_ep *ep, struct err *e);
+
+/*
+ * The system takes no byte more to send. One of the program's that has the number by now, since
+ * the program has closed what is not its own, is left alone.
+ */
+void lane_socket_cut(const struct lane_socket *s);
 
 #endif

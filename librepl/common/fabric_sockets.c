@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the lanes' sockets are needed for beside libfabric, which does not tell them: they are found
- * by their peer, a port of the target's that is this session's alone.
+ * by their peer, a port of the target's that is this session's alone, and one of them by both of
+ * its ends.
  *
  * Nothing goes by a lane while the program does not write, and firewalls and NAT forget a
  * connection that is idle for some minutes: the next drain would wait for its deadline and lose the
@@ -9,23 +10,27 @@
  *
  * And an operation of a megabyte, or what the system has taken of several, is seconds on its way
  * over a slow link without an event. TCP knows whether it moves.
+ *
+ * And a lane is to send nothing more from one moment on, while another thread is amid sending.
  */
-#include "fabric.h"
+#include "fabric_lane.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <linux/tcp.h> /* glibc's struct tcp_info counts no bytes */
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #define IDLE_S  60
 #define AGAIN_S 15
 
 static bool
-is_peer(const struct sockaddr *a, const struct sockaddr *b)
+is_end(const struct sockaddr *a, const struct sockaddr *b)
 {
 	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
 	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
@@ -73,7 +78,7 @@ each_socket(const struct sockaddr *peer, void (*take)(int fd, uint64_t *sum), ui
 
 		if (entry->d_name[0] != '.' &&
 		    getpeername(fd, (struct sockaddr *)&seen, &len) == 0 &&
-		    is_peer(peer, (const struct sockaddr *)&seen))
+		    is_end(peer, (const struct sockaddr *)&seen))
 			take(fd, sum);
 	}
 	if (d)
@@ -107,4 +112,55 @@ uint64_t
 fab_moved(const char *host, uint16_t port)
 {
 	return each_socket_to(host, port, count_moved);
+}
+
+/* ---- one lane's ---- */
+
+typedef int end_of(int fd, struct sockaddr *addr, socklen_t *len);
+
+static bool
+end_is(int fd, end_of *end, const struct sockaddr_storage *expected)
+{
+	struct sockaddr_storage seen = {0};
+	socklen_t len = sizeof(seen);
+
+	return end(fd, (struct sockaddr *)&seen, &len) == 0 &&
+	       is_end((const struct sockaddr *)expected, (const struct sockaddr *)&seen);
+}
+
+static bool
+is_socket(int fd, const struct lane_socket *s)
+{
+	return end_is(fd, getpeername, &s->peer) && end_is(fd, getsockname, &s->own);
+}
+
+/* By trying: /proc may not be there, nor a descriptor to look into it. It was opened just now. */
+int
+lane_socket_find(struct lane_socket *s, struct fid_ep *ep, struct err *e)
+{
+	size_t own_len = sizeof(s->own), peer_len = sizeof(s->peer);
+	struct rlimit limit;
+	int ret;
+
+	ret = fi_getname(&ep->fid, &s->own, &own_len);
+	if (!ret)
+		ret = fi_getpeer(ep, &s->peer, &peer_len);
+	if (ret)
+		return ofi_err(e, REPL_E_FAILED, ret, "the ends of a data lane");
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX)
+		limit.rlim_cur = INT_MAX;
+	for (int fd = 0; fd < (int)limit.rlim_cur; fd++) {
+		if (is_socket(fd, s)) {
+			s->fd = fd;
+			return 0;
+		}
+	}
+	return err_set(e, REPL_E_FAILED, "the socket of a data lane is not to be found");
+}
+
+void
+lane_socket_cut(const struct lane_socket *s)
+{
+	if (s->fd >= 0 && is_socket(s->fd, s))
+		(void)shutdown(s->fd, SHUT_RDWR);
 }

@@ -109,8 +109,6 @@ source_register(struct fab_source *s, unsigned i, size_t len)
 		return false;
 	}
 	s->registered += r.len;
-	/* Then the look at cut: who cuts looks the other way round. */
-	atomic_store(&s->any, true);
 	return true;
 }
 
@@ -160,18 +158,11 @@ source_take(struct fab_source *s, const void *src, size_t len, uint64_t off, voi
 	    atomic_load_explicit(&s->off, memory_order_relaxed))
 		return false;
 	i = source_piece(s, off, len);
-	if (i == REGIONS_MAX || (!s->mr[i] && !source_register(s, i, len)) || atomic_load(&s->cut))
+	if (i == REGIONS_MAX || (!s->mr[i] && !source_register(s, i, len)))
 		return false;
 	*desc = fi_mr_desc(s->mr[i]);
 	atomic_fetch_add_explicit(s->uncopied, len, memory_order_relaxed);
 	return true;
-}
-
-bool
-source_cut(struct fab_source *s)
-{
-	atomic_store(&s->cut, true);
-	return atomic_load(&s->any);
 }
 
 void

@@ -4,8 +4,7 @@
  * program's pool itself, where its memory may be registered, else a copy in the lane's
  * buffers. ARCHITECTURE.md, "Writes from the pool itself", has the rule and its reasons.
  *
- * One thread uses it, that of the lane; source_cut() and source_info() may be called
- * by any.
+ * One thread uses it, that of the lane; source_info() may be called by any.
  */
 #ifndef COMMON_FABRIC_SOURCE_H
 #define COMMON_FABRIC_SOURCE_H
@@ -29,8 +28,6 @@ struct fab_source {
 	struct regions pieces;
 	struct fid_mr **mr; /* by piece, REGIONS_MAX; NULL: not registered */
 	uint64_t registered, copied;
-	_Atomic bool any; /* is registered */
-	_Atomic bool cut; /* nothing is taken from the pool any more */
 	_Atomic bool off; /* why was written, for good */
 	char why[160];
 };
@@ -47,9 +44,6 @@ void source_fini(struct fab_source *s);
  * not where off of the pool lies.
  */
 bool source_take(struct fab_source *s, const void *src, size_t len, uint64_t off, void **desc);
-
-/* True if the connection may be sending from the pool: it has to be shut down. */
-bool source_cut(struct fab_source *s);
 
 void source_info(const struct fab_source *s, struct fab_source_info *out);
 

@@ -334,8 +334,8 @@ lane_take_event(struct lane *l)
 }
 
 /*
- * Lost, or given up by somebody else: that may be recorded by now, and what others store once it
- * is must not get there.
+ * Lost, or given up by somebody else. What others store once that is recorded must not get there:
+ * who has looked before is stopped by remote_cut().
  */
 static bool
 lane_over(struct lane *l)

@@ -7,6 +7,7 @@
 #include "unit.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "clock.h"
 
@@ -111,6 +112,7 @@ struct fixture {
 	struct echo t;
 	struct fab_lane *l;
 	pthread_t thread;
+	bool joined;
 	struct fi_ops_msg msg;
 	struct fi_ops_rma rma;
 };
@@ -148,13 +150,22 @@ begin(struct fixture *f)
 	f->l->ep->rma = &f->rma;
 }
 
+/* The target has seen the lane's end, behind all that it was sent. */
+static void
+await_end(struct fixture *f)
+{
+	if (!f->joined)
+		(void)pthread_join(f->thread, NULL);
+	f->joined = true;
+}
+
 static void
 end(struct fixture *f)
 {
 	f->l->ep->msg = real_msg;
 	f->l->ep->rma = real_rma;
 	fab_lane_free(f->l);
-	(void)pthread_join(f->thread, NULL);
+	await_end(f);
 	fab_server_free(f->t.s);
 	free(f->t.mem);
 }
@@ -355,6 +366,83 @@ a_target_that_sleeps_is_woken(void **state)
 	end(&f);
 }
 
+/* ---- cut ---- */
+
+static void *
+cut_main(void *arg)
+{
+	fab_lane_cut(arg);
+	return NULL;
+}
+
+/* By another thread, amid a step of the one that uses it. */
+static void
+cut(struct fab_lane *l)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, cut_main, l), 0);
+	(void)pthread_join(thread, NULL);
+}
+
+/* Neither what was waiting for room, nor what is posted by who has looked before. */
+static void
+a_lane_that_is_cut_sends_nothing_more(void **state)
+{
+	static const uint8_t src[2 * FAB_BOUNCE_SIZE] = {'w'};
+	struct fixture f;
+	struct fab_event ev;
+
+	(void)state;
+	for (unsigned held = 0; held < 2; held++) {
+		begin(&f);
+		say(f.l, 'a', 64);
+		await(f.l, &ev);
+		assert_int_equal(ev.type, FAB_RECV);
+		fab_lane_repost(f.l, ev.slot);
+		full = held;
+		if (held)
+			say(f.l, 'b', SIZE);
+		cut(f.l);
+		full = false;
+		/* Whether that is seen at once is the provider's affair. */
+		(void)fab_lane_write(f.l, src, 64, 0, NULL);
+		(void)fab_lane_write_covered(f.l, src, sizeof(src), 0, NULL);
+		if (!held)
+			(void)fab_lane_send(f.l, 64, NULL);
+		do
+			await(f.l, &ev);
+		while (ev.type == FAB_WRITTEN);
+		assert_int_equal(ev.type, FAB_CLOSED);
+		await_end(&f);
+		assert_int_equal(atomic_load(&f.t.count), 1);
+		assert_int_equal(f.t.mem[0], 0);
+		end(&f);
+	}
+}
+
+/* Its number may be another file's by now, in a program that closes what is not its own. */
+static void
+a_cut_ends_no_connection_of_the_programs(void **state)
+{
+	struct fixture f;
+	int own, pair[2];
+	char c = 0;
+
+	(void)state;
+	begin(&f);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	own = f.l->socket.fd;
+	f.l->socket.fd = pair[0];
+	cut(f.l);
+	assert_int_equal(write(pair[0], "x", 1), 1);
+	assert_int_equal(read(pair[1], &c, 1), 1);
+	f.l->socket.fd = own;
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	end(&f);
+}
+
 /* ---- as with an RNIC ---- */
 
 struct rnic {
@@ -388,7 +476,6 @@ rnic_begin(struct rnic *n)
 	assert_int_equal(pieces_new(s, NULL), 0);
 	assert_int_equal(ofi_mem_register(s->domain, n->pool, REGION, FI_WRITE, &s->mr[0], NULL),
 			 0);
-	atomic_store(&s->any, true);
 }
 
 static void
@@ -468,6 +555,8 @@ main(void)
 		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
 		cmocka_unit_test(what_does_not_come_is_slept_for),
 		cmocka_unit_test(a_target_that_sleeps_is_woken),
+		cmocka_unit_test(a_lane_that_is_cut_sends_nothing_more),
+		cmocka_unit_test(a_cut_ends_no_connection_of_the_programs),
 		cmocka_unit_test(what_may_be_is_taken_from_the_pool),
 		cmocka_unit_test(nothing_is_sent_from_the_pool_of_a_lane_that_is_cut),
 	};

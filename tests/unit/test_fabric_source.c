@@ -273,30 +273,6 @@ new_parts_are_registered_as_pieces_of_their_own(void **state)
 }
 
 static void
-a_lane_that_is_cut_takes_nothing(void **state)
-{
-	struct fab_source s;
-	void *desc;
-
-	(void)state;
-	begin(&s, MIB);
-	source_begin(&s, mem, &uncopied);
-	copied(&s, MIB / 8 - WRITE);
-	/* Nothing is being sent from the pool. */
-	assert_false(source_cut(&s));
-	assert_false(take(&s, 0, WRITE, &desc));
-	end(&s);
-
-	begin(&s, MIB);
-	source_begin(&s, mem, &uncopied);
-	copied(&s, MIB / 8 - WRITE);
-	assert_true(take(&s, 0, WRITE, &desc));
-	assert_true(source_cut(&s));
-	assert_false(take(&s, 0, WRITE, &desc));
-	end(&s);
-}
-
-static void
 no_more_than_the_limit_is_registered(void **state)
 {
 	struct fab_source s;
@@ -339,7 +315,6 @@ main(void)
 		cmocka_unit_test(what_is_not_allowed_is_copied_and_told),
 		cmocka_unit_test(what_changes_later_ends_it),
 		cmocka_unit_test(new_parts_are_registered_as_pieces_of_their_own),
-		cmocka_unit_test(a_lane_that_is_cut_takes_nothing),
 		cmocka_unit_test(no_more_than_the_limit_is_registered),
 		cmocka_unit_test(without_an_rnic_there_is_no_choice),
 	};
