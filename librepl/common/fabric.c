@@ -172,6 +172,9 @@ ofi_close(struct fid *fid)
 enum ofi_imm
 ofi_imm_of(const struct fi_info *info)
 {
+	/* verbs sets the mode of each device, and this to 0 where there are none: of iWARP. */
+	if (info->domain_attr->cq_data_size == 0)
+		return OFI_IMM_NONE;
 	if (info->mode & FI_RX_CQ_DATA)
 		return OFI_IMM_RECV;
 	return info->domain_attr->cq_data_size >= sizeof(uint64_t) ? OFI_IMM_WIDE : OFI_IMM_NONE;

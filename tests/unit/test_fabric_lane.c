@@ -366,6 +366,32 @@ a_target_that_sleeps_is_woken(void **state)
 	end(&f);
 }
 
+/* ---- immediates ---- */
+
+/* Each of verbs' devices takes a receive for one, as it says, and some, those of iWARP, know none.
+ */
+static void
+immediates_are_had_where_they_have_bytes(void **state)
+{
+	static const struct {
+		uint64_t mode;
+		size_t size;
+		enum ofi_imm imm;
+	} rows[] = {{FI_RX_CQ_DATA, 4, OFI_IMM_RECV},
+		    {FI_RX_CQ_DATA, 0, OFI_IMM_NONE},
+		    {0, 8, OFI_IMM_WIDE},
+		    {0, 4, OFI_IMM_NONE},
+		    {0, 0, OFI_IMM_NONE}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fi_domain_attr domain = {.cq_data_size = rows[i].size};
+		struct fi_info info = {.mode = rows[i].mode, .domain_attr = &domain};
+
+		assert_int_equal(ofi_imm_of(&info), rows[i].imm);
+	}
+}
+
 /* ---- cut ---- */
 
 static void *
@@ -555,6 +581,7 @@ main(void)
 		cmocka_unit_test(a_lane_that_closes_meanwhile_says_so),
 		cmocka_unit_test(what_does_not_come_is_slept_for),
 		cmocka_unit_test(a_target_that_sleeps_is_woken),
+		cmocka_unit_test(immediates_are_had_where_they_have_bytes),
 		cmocka_unit_test(a_lane_that_is_cut_sends_nothing_more),
 		cmocka_unit_test(a_cut_ends_no_connection_of_the_programs),
 		cmocka_unit_test(what_may_be_is_taken_from_the_pool),
