@@ -163,11 +163,12 @@ shipper_retire(struct shipper *p, const struct lane *l)
 	pthread_mutex_lock(&s->lock);
 	while (v->unacked && v->unacked != v->unsent &&
 	       v->unacked->seq[p->replica] <= l->seq_acked) {
-		if (v->unacked == p->writes)
-			shipper_drop_writes(p);
 		shipqueue_acked(&s->q, p->replica);
 		any = true;
 	}
+	/* Not by the answer, which is the target's word: what it has not taken is read still. */
+	if (l->rma_outstanding == 0)
+		shipper_drop_writes(p);
 	if (any)
 		ship_changed(s);
 	p->broken = l->status && v->open;

@@ -44,6 +44,8 @@ struct fake {
 	unsigned slowness;
 	unsigned breaks;          /* how often it may */
 	bool large;               /* shipments would rather go by RMA */
+	bool writes;              /* they do, and it answers before that is over */
+	const uint8_t *source;    /* of the last one that did */
 	_Atomic bool mute;        /* it does not answer */
 	unsigned amid;            /* how many pieces began amid a word */
 	_Atomic unsigned by_call; /* how often a call, and no thread of ours, put something on it */
@@ -162,7 +164,11 @@ __wrap_lane_ship(struct lane *l, struct shipment *s, unsigned replica, struct sh
 	t->number = s->number;
 	s->seq[replica] = ++l->seq_sent;
 	t->sent[l->seq_sent % DEPTH] = s->number;
-	*at = (struct ship_at){0};
+	*at = (struct ship_at){.writes = t->writes};
+	if (t->writes) {
+		l->rma_outstanding++;
+		t->source = s->data;
+	}
 	return true;
 }
 
@@ -684,6 +690,37 @@ late_answers_hold_nothing_back(void **state)
 	end();
 }
 
+/* A target that says it has what is only to be sent would be sent what lies there then. */
+static void
+what_is_being_sent_stays_whatever_the_target_answers(void **state)
+{
+	struct shipper *p;
+	bool enough = false;
+
+	(void)state;
+	begin(11, 0);
+	p = &r->ship->shipper[0];
+	memset(r->mem, 'o', 8);
+	for (unsigned last = 0; last < 2; last++) {
+		targets[0].writes = !last;
+		(void)drain_once(&enough);
+		ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+		pthread_mutex_lock(&r->ship->lock);
+		assert_null(r->ship->q.view[0].unacked);
+		if (last) {
+			assert_null(p->writes);
+		} else {
+			assert_non_null(p->writes);
+			assert_ptr_equal(p->writes->data, targets[0].source);
+			assert_memory_equal(p->writes->data, r->mem, 8);
+		}
+		targets[0].lane.rma_outstanding = 0;
+		pthread_mutex_unlock(&r->ship->lock);
+	}
+	assert_int_equal(losses, 0);
+	end();
+}
+
 /* ---- readers of a queued replica ---- */
 
 static _Atomic bool reading;
@@ -863,6 +900,7 @@ main(void)
 		cmocka_unit_test(drain_moves_its_lanes_itself),
 		cmocka_unit_test(laggard_costs_no_message_a_drain),
 		cmocka_unit_test(late_answers_hold_nothing_back),
+		cmocka_unit_test(what_is_being_sent_stays_whatever_the_target_answers),
 		cmocka_unit_test(readers_starve_no_queue),
 		cmocka_unit_test(a_readers_time_is_not_the_targets),
 		cmocka_unit_test(who_is_kept_off_by_readers_loses_no_replica),
