@@ -184,9 +184,10 @@ drive(struct ship *s, const struct ship_want *want, uint64_t deadline_ns)
 		spared = driver_spares(s, clock_now_ns());
 		pthread_mutex_unlock(&s->lock);
 		moved = driver_turn(s, spared, &done);
+		/* One that is done may be lost: nobody polls it any more, as a sleep would. */
 		if (moved)
 			spin_reset(&spin);
-		else if (!spin_again_for(&spin, busy_poll_ns))
+		else if (!done && !spin_again_for(&spin, busy_poll_ns))
 			driver_sleep(s, want->count, deadline_ns);
 		pthread_mutex_lock(&s->lock);
 		driver_release(s, done);
