@@ -19,6 +19,7 @@
 #include "text.h"
 #include "thread.h"
 
+#define LABEL_SHARE     4U    /* of the time between two pings that a label may wait for others */
 #define KEEPER_CLOSE_MS 1000U /* for an end in order of a session that nobody wants */
 
 /* ---- what can be seen ---- */
@@ -202,8 +203,12 @@ keeper_watch(struct keeper *k)
 		if (keeper_asked(k))
 			return keeper_wish(k);
 		keeper_calm(k);
-		/* Calls wait until either is recorded, and some of their time is over. */
-		repl_label(k->r, k->replica, clock_deadline(c->op_timeout_ms / 2));
+		/*
+		 * Calls wait until either is recorded, and some of their time is over. The target
+		 * is to hear from us also while something else takes long to be recorded.
+		 */
+		repl_label(k->r, k->replica, clock_deadline(ms / LABEL_SHARE),
+			   clock_deadline(c->op_timeout_ms / 2));
 		err_clear(&e);
 		rc = remote_ping(k->p->remote, keeper_report(k), c->heartbeat_timeout_ms,
 				 &k->cancel, &e);

@@ -142,7 +142,7 @@ repl_close(struct repl *r)
 	/* The loss of a sibling uses what is freed from here on. */
 	siblings_leave(r);
 	for (unsigned i = 0; i < r->replica_count; i++)
-		repl_label(r, i, end_ns - eighth_ns);
+		repl_label(r, i, end_ns - eighth_ns, end_ns - eighth_ns);
 	ship_stop(r->ship);
 	/* It looks at the dirty maps, for whoever asks. */
 	statusd_stop(r->statusd);

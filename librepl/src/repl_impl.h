@@ -194,9 +194,10 @@ uint64_t repl_loss_deadline(const struct repl *r);
 
 /*
  * A laggard, which was told a generation before it had all of those before, is told of each of
- * them when it has, and labelled up to date when it has all. By the deadline; else it is lost.
+ * them when it has, and labelled up to date when it has all. By the deadline; else it is lost. Not
+ * now where something else is being recorded until until_ns, which this machine's disk may hold up.
  */
-void repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns);
+void repl_label(struct repl *r, unsigned replica, uint64_t until_ns, uint64_t deadline_ns);
 
 /*
  * Return when a loss that another thread has noticed is recorded: what is

@@ -14,6 +14,8 @@
 #include "statusd.h"
 #include "text.h"
 
+#define LOCK_PAUSE_NS 1000000
+
 #define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at; for one post */
 
 static void
@@ -431,18 +433,31 @@ repl_lose(struct repl *r, unsigned replica, int status, const char *why, uint64_
 	repl_lose_all(r, &loss, 1, deadline_ns);
 }
 
+/* Not by clocklock: see remote_lock_by(). */
+static bool
+repl_lock_by(struct repl *r, uint64_t until_ns)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+	while (pthread_mutex_trylock(&r->lock)) {
+		if (clock_now_ns() >= until_ns)
+			return false;
+		(void)nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 void
-repl_label(struct repl *r, unsigned replica, uint64_t deadline_ns)
+repl_label(struct repl *r, unsigned replica, uint64_t until_ns, uint64_t deadline_ns)
 {
 	struct replica *p = &r->replicas[replica];
 	struct generation chain;
 	enum sidecar_state state;
 	struct err why;
 
-	if (!ship_caught_up(r->ship, replica))
+	if (!ship_caught_up(r->ship, replica) || !repl_lock_by(r, until_ns))
 		return;
 	err_clear(&why);
-	pthread_mutex_lock(&r->lock);
 	if (replica_is_live(p) && ship_caught_up(r->ship, replica)) {
 		state = replica_label(r, replica, &chain);
 		/* Should it hang, the others must have time to hear of it. */

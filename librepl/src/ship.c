@@ -17,6 +17,8 @@
 /* A slice of a large drain: the next can be copied while one is on its way. */
 #define SLICE_MAX (1U << 20)
 
+#define PAGE 4096U
+
 /* ---- deadlines ---- */
 
 static uint64_t
@@ -82,22 +84,25 @@ ship_lose(struct ship *s, uint32_t replicas, const char *why, enum repl_reason r
 
 /* ---- room ---- */
 
-/* Wait until there is room for one more, or nobody without; the lock is given up meanwhile. */
-static void
+/*
+ * Wait until there is room for one more, or nobody without. True if the lock was given up
+ * meanwhile: what was touched is to be touched again, and room to be looked for.
+ */
+static bool
 ship_room(struct ship *s, uint64_t begin_ns)
 {
 	const struct ship_want all = {.replicas = s->policy.served};
 	uint64_t end_ns = wait_end(s, begin_ns);
-	bool drives = false;
+	bool drives = false, waited = false;
 
-	for (;;) {
+	for (;; waited = true) {
 		uint64_t now = clock_now_ns();
 		uint32_t late;
 
 		switch (ack_room(&s->policy, &s->q, ship_live(s), now, now >= end_ns, &late)) {
 		case ACK_ROOM_THERE:
 			ship_wait_end(s, &drives);
-			return;
+			return waited;
 		case ACK_ROOM_LOSE:
 			ship_wait_end(s, &drives);
 			pthread_mutex_unlock(&s->lock);
@@ -118,6 +123,27 @@ ship_room(struct ship *s, uint64_t begin_ns)
 }
 
 /* ---- posting ---- */
+
+/*
+ * Before the lock is taken: a page that is not in memory waits for its disk, which may stall, and
+ * keepers ask the queue before they ping.
+ */
+static void
+pages_touch(const uint8_t *mem, uint64_t off, uint64_t len)
+{
+	for (uint64_t at = off; at < off + len; at += PAGE - at % PAGE)
+		(void)__atomic_load_n(mem + at, __ATOMIC_RELAXED);
+}
+
+/* One that was synced waits as well, for leave to be written to. */
+static void
+single_touch(uint8_t *mem, enum lane_kind kind, uint64_t off, bool stores)
+{
+	if (stores)
+		(void)__atomic_fetch_or((uint64_t *)(void *)(mem + off), 0, __ATOMIC_RELAXED);
+	else if (kind == LANE_ATOMIC8)
+		pages_touch(mem, off, WORDS_SIZE);
+}
 
 static unsigned
 slice_max(const struct ship *s)
@@ -147,7 +173,7 @@ slice_part(uint64_t off, uint64_t len, size_t room)
 	return room > over ? room - over : 0;
 }
 
-/* Add the slice's pieces to fill, if that is not NULL; move the slice on behind it. */
+/* Add the slice's pieces to fill, or touch them if that is NULL; move the slice on behind it. */
 static void
 slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *mem)
 {
@@ -162,6 +188,8 @@ slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *m
 			break;
 		if (fill)
 			shipment_add(fill, WIRE_OP_COPY, off, len, mem + off);
+		else
+			pages_touch(mem, off, len);
 		pieces++;
 		bytes += len;
 		sl->skip += len;
@@ -208,12 +236,17 @@ post_ranges(struct ship *s, const struct range *r, unsigned n, uint64_t begin_ns
 		struct slice measure = rest;
 		struct shipment *m;
 
-		slice_walk(&measure, max, NULL, NULL);
+		slice_walk(&measure, max, NULL, s->r->mem);
 		m = shipment_new(measure.pieces, measure.bytes);
 		if (!m)
 			return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
 		pthread_mutex_lock(&s->lock);
-		ship_room(s, begin_ns);
+		while (ship_room(s, begin_ns)) {
+			pthread_mutex_unlock(&s->lock);
+			measure = rest;
+			slice_walk(&measure, max, NULL, s->r->mem);
+			pthread_mutex_lock(&s->lock);
+		}
 		/* With the lock: what lies behind in the list is never older. */
 		slice_walk(&rest, max, m, s->r->mem);
 		ship_append(s, m, last);
@@ -234,13 +267,13 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 
 	if (!m)
 		return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
-	/* A page that was synced is written to by leave of its disk, which may stall: not while the
-	 * lock is held. */
-	if (behind)
-		(void)__atomic_fetch_or((uint64_t *)(void *)(s->r->mem + range->off), 0,
-					__ATOMIC_RELAXED);
+	single_touch(s->r->mem, kind, range->off, behind != NULL);
 	pthread_mutex_lock(&s->lock);
-	ship_room(s, begin_ns);
+	while (ship_room(s, begin_ns)) {
+		pthread_mutex_unlock(&s->lock);
+		single_touch(s->r->mem, kind, range->off, behind != NULL);
+		pthread_mutex_lock(&s->lock);
+	}
 	if (kind == LANE_ATOMIC8) {
 		/* With the lock: no other range that is queued has it before, of which a part may
 		 * arrive. */
@@ -593,7 +626,8 @@ ship_caught_up(struct ship *s, unsigned replica)
 	uint64_t number;
 	bool has;
 
-	if (!ship_serves(s, replica))
+	/* Asked by who pings: nearly always without the lock. */
+	if (!ship_serves(s, replica) || atomic_load(&s->r->replicas[replica].behind) == 0)
 		return false;
 	pthread_mutex_lock(&s->lock);
 	number = atomic_load(&s->r->replicas[replica].behind);

@@ -28,6 +28,7 @@
 #define THREADS  3U
 #define DRAINS   150U
 #define POOL     (16U << 10)
+#define PAGE     4096U
 #define SEEDS    8U
 #define DEPTH    4U  /* of a lane */
 #define FEW      20U /* small drains, for which there is room */
@@ -56,6 +57,7 @@ static struct fake *targets;
 static pthread_mutex_t losing = PTHREAD_MUTEX_INITIALIZER, marks = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t hold = PTHREAD_RWLOCK_INITIALIZER;
 static _Atomic unsigned losses, failures;
+static _Atomic bool faulted, fault_holds, page_goes;
 static _Atomic unsigned looks_at_lost;    /* by who sleeps */
 static _Atomic int allocations_left = -1; /* below 0: without end */
 static _Thread_local bool calls;          /* this thread is a program's */
@@ -199,6 +201,11 @@ __wrap_fab_lanes_wait(struct fab_lane **lanes, unsigned count, int wake_fd, uint
 		looks_at_lost += ((const struct fake *)(const void *)lanes[i])->lane.status != 0;
 	(void)wake_fd;
 	(void)deadline_ns;
+	if (calls && atomic_exchange(&page_goes, false)) {
+		(void)mprotect(r->mem, PAGE, PROT_NONE);
+		for (unsigned i = 0; i < REPLICAS; i++)
+			atomic_store(&targets[i].mute, false);
+	}
 	(void)nanosleep(&moment, NULL);
 }
 
@@ -244,7 +251,7 @@ begin(uint64_t seed, unsigned breaks)
 	targets = calloc(REPLICAS, sizeof(*targets));
 	assert_non_null(r);
 	assert_non_null(targets);
-	r->mem = aligned_alloc(4096, POOL);
+	r->mem = aligned_alloc(PAGE, POOL);
 	assert_non_null(r->mem);
 	memset(r->mem, 0, POOL);
 	assert_int_equal(repl_config_new(&r->cfg), 0);
@@ -561,9 +568,7 @@ slices_divide_no_word(void **state)
 	end();
 }
 
-static _Atomic bool faulted, fault_holds;
-
-/* As the kernel asks the disk of a page that was synced whether it may be written to. */
+/* As the kernel asks the disk for a page, or whether one that was synced may be written to. */
 static void
 on_fault(int signal, siginfo_t *info, void *context)
 {
@@ -573,14 +578,14 @@ on_fault(int signal, siginfo_t *info, void *context)
 	(void)context;
 	(void)clock_gettime(CLOCK_REALTIME, &end);
 	end.tv_sec += 2;
-	if ((uint8_t *)info->si_addr < r->mem || (uint8_t *)info->si_addr >= r->mem + 4096)
+	if ((uint8_t *)info->si_addr < r->mem || (uint8_t *)info->si_addr >= r->mem + PAGE)
 		abort();
 	if (pthread_mutex_timedlock(&r->ship->lock, &end))
 		atomic_store(&fault_holds, true);
 	else
 		(void)pthread_mutex_unlock(&r->ship->lock);
 	atomic_store(&faulted, true);
-	if (mprotect(r->mem, 4096, PROT_READ | PROT_WRITE))
+	if (mprotect(r->mem, PAGE, PROT_READ | PROT_WRITE))
 		abort();
 }
 
@@ -590,33 +595,95 @@ store_word(void *word)
 	__atomic_store_n((uint64_t *)word, 77, __ATOMIC_RELEASE);
 }
 
-/* Keepers ask the queue before they ping, and targets bear no silence. */
+/* What a call queues of the first page, with a store of its own to it or without. */
+struct post {
+	enum lane_kind kind;
+	bool stores;
+};
+
+static const struct post posts[] = {
+	{LANE_ATOMIC8, true}, {LANE_ATOMIC8, false}, {LANE_DRAIN, false}};
+
+#define POSTS (sizeof(posts) / sizeof(posts[0]))
+
 static void
-store_waits_for_its_page_without_the_lock(void **state)
+post_once(const struct post *p, struct shipment **m)
 {
 	struct repl_behind behind = {.b = {.off = 64, .len = 8}, .store = store_word};
-	struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
-	uint64_t begin_ns = clock_now_ns();
-	struct shipment *m = NULL;
-	struct rangeset none;
+	struct rangeset ranges;
 	struct err e;
 
-	(void)state;
-	begin(7, 0);
-	behind.arg = r->mem + 64;
+	behind.arg = r->mem + behind.b.off;
 	err_clear(&e);
-	rangeset_clear(&none);
+	rangeset_clear(&ranges);
+	if (p->kind == LANE_DRAIN)
+		(void)rangeset_add(&ranges, 64, 2048);
+	assert_int_equal(ship_post(r->ship, &ranges, p->kind, &behind.b, p->stores ? &behind : NULL,
+				   clock_now_ns(), m, &e),
+			 0);
+}
+
+static void
+post_with_faults(const struct post *p, struct shipment **m)
+{
+	struct sigaction fault = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+
+	faulted = fault_holds = false;
 	assert_int_equal(sigaction(SIGSEGV, &fault, &before), 0);
-	assert_int_equal(mprotect(r->mem, 4096, PROT_READ), 0);
-	assert_int_equal(
-		ship_post(r->ship, &none, LANE_ATOMIC8, &behind.b, &behind, begin_ns, &m, &e), 0);
+	post_once(p, m);
+	while (atomic_load(&page_goes))
+		post_once(p, m);
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
-	assert_true(ship_await(r->ship, m, begin_ns));
+}
+
+/* As what was queued before it. */
+static void
+post_arrives(struct shipment *m, const struct post *p)
+{
 	assert_true(faulted);
 	assert_false(fault_holds);
+	assert_true(ship_await(r->ship, m, clock_now_ns()));
 	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
-	assert_int_equal(targets[0].image[64], 77);
-	end();
+	assert_int_equal(targets[0].image[64], p->stores ? 77 : 0);
+	assert_int_equal(losses, 0);
+}
+
+/* Keepers ask the queue before they ping, and targets bear no silence. */
+static void
+a_post_waits_for_its_page_without_the_lock(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < POSTS; i++) {
+		struct shipment *m = NULL;
+
+		begin(7, 0);
+		assert_int_equal(mprotect(r->mem, PAGE, posts[i].stores ? PROT_READ : PROT_NONE),
+				 0);
+		post_with_faults(&posts[i], &m);
+		post_arrives(m, &posts[i]);
+		end();
+	}
+}
+
+/* A page that was there may be gone when there is room. */
+static void
+a_post_looks_for_its_page_anew_when_it_has_waited(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < POSTS; i++) {
+		struct shipment *m = NULL;
+
+		begin(13, 0);
+		r->cfg->busy_poll_us = 0;
+		for (unsigned t = 0; t < REPLICAS; t++)
+			atomic_store(&targets[t].mute, true);
+		atomic_store(&page_goes, true);
+		calls = true;
+		post_with_faults(&posts[i], &m);
+		calls = false;
+		post_arrives(m, &posts[i]);
+		end();
+	}
 }
 
 /* No thread of ours need be woken for a drain, and none answers for it. */
@@ -922,7 +989,8 @@ main(void)
 		cmocka_unit_test(record_comes_before_the_count),
 		cmocka_unit_test(record_without_a_loss_comes_before_the_count),
 		cmocka_unit_test(slices_divide_no_word),
-		cmocka_unit_test(store_waits_for_its_page_without_the_lock),
+		cmocka_unit_test(a_post_waits_for_its_page_without_the_lock),
+		cmocka_unit_test(a_post_looks_for_its_page_anew_when_it_has_waited),
 		cmocka_unit_test(drain_moves_its_lanes_itself),
 		cmocka_unit_test(laggard_costs_no_message_a_drain),
 		cmocka_unit_test(late_answers_hold_nothing_back),

@@ -47,6 +47,15 @@ clock_gettime(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
+/* Who is asleep, too. */
+int
+nanosleep(const struct timespec *pause, struct timespec *left)
+{
+	(void)left;
+	(void)atomic_fetch_add(&clock_ns, (uint64_t)pause->tv_nsec);
+	return 0;
+}
+
 void
 remote_cut(struct remote *r)
 {
@@ -601,18 +610,18 @@ laggard_is_not_newer_than_a_lost_one(void **state)
 	assert_true(gen_id_equal(&remotes[2].generation.history[0], &whole.current));
 	/* What was acknowledged since is of the generation that it has now. */
 	drains = 11;
-	repl_label(r, 2, clock_deadline(1000));
+	repl_label(r, 2, clock_deadline(1000), clock_deadline(1000));
 	assert_true(gen_id_equal(&remotes[2].generation.history[0], &whole.current));
 	/* It has all that the first one that was lost can have, and says so before it has the rest.
 	 */
 	drains_had[2] = 7;
-	repl_label(r, 2, clock_deadline(1000));
+	repl_label(r, 2, clock_deadline(1000), clock_deadline(1000));
 	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
 	assert_true(current(r, 2));
 	assert_true(gen_id_equal(&remotes[2].generation.history[0], &lost.current));
 	assert_int_equal(gen_compare(&remotes[2].generation, &remotes[0].generation), GEN_AHEAD);
 	drains_had[2] = 9;
-	repl_label(r, 2, clock_deadline(1000));
+	repl_label(r, 2, clock_deadline(1000), clock_deadline(1000));
 	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
 	assert_true(current(r, 2));
 	assert_int_equal(gen_compare(&r->generation, &remotes[2].generation), GEN_EQUAL);
@@ -676,11 +685,36 @@ laggard_that_hangs_takes_no_other_with_it(void **state)
 	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
 	drains_had[2] = 7;
 	remotes[2].manner = HANGS_AFTER;
-	repl_label(r, 2, clock_deadline(900));
+	repl_label(r, 2, clock_deadline(900), clock_deadline(900));
 	assert_int_equal(atomic_load(&r->replicas[2].lost), REPL_E_TIMEOUT);
 	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
 	assert_true(current(r, 1));
 	assert_false(current(r, 2));
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
+/* Its keeper pings, and whatever is recorded meanwhile may take long on a disk that stalls. */
+static void
+laggard_is_labelled_later_beside_a_record_that_takes_long(void **state)
+{
+	struct repl *r = set_new();
+	uint64_t begin_ns;
+
+	(void)state;
+	drains = 7;
+	drains_had[0] = drains_had[1] = 7;
+	drains_had[2] = 5;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(1000));
+	drains_had[2] = 7;
+	begin_ns = clock_now_ns();
+	pthread_mutex_lock(&r->lock);
+	repl_label(r, 2, clock_deadline(100), clock_deadline(900));
+	pthread_mutex_unlock(&r->lock);
+	assert_in_range(clock_now_ns() - begin_ns, 100 * NS_PER_MS, 200 * NS_PER_MS);
+	assert_int_equal(remotes[2].state, SIDECAR_OUTDATED);
+	repl_label(r, 2, clock_deadline(100), clock_deadline(900));
+	assert_int_equal(remotes[2].state, SIDECAR_UP_TO_DATE);
 	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
 	set_free(r);
 }
@@ -937,6 +971,7 @@ main(void)
 		cmocka_unit_test(laggard_is_one_until_its_target_has_recorded),
 		cmocka_unit_test(laggard_keeps_what_it_had_all_of),
 		cmocka_unit_test(laggard_that_hangs_takes_no_other_with_it),
+		cmocka_unit_test(laggard_is_labelled_later_beside_a_record_that_takes_long),
 		cmocka_unit_test(replica_lost_in_recording_is_behind),
 		cmocka_unit_test(last_replicas_lost_in_recording_are_behind),
 		cmocka_unit_test(full_local_disk_leaves_replicas_apart),
