@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "control.h"
 #include "extents.h"
 #include "filelock.h"
+#include "forks.h"
 
 /* A line of /proc/self/maps: whether addr is the first byte of a file, and of which. */
 static bool
@@ -57,21 +59,75 @@ holes_length_at(const char *path, const void *addr, uint64_t size)
 	return (uint64_t)st.st_size;
 }
 
+/*
+ * Descriptors that could not be closed, for who looks at their file again: else there would be one
+ * more with each replica that comes back while the program has a lock. Each is one number more than
+ * the descriptor, above it how often this process was forked: in a child the number may be another
+ * file's. Where there are more they are left.
+ */
+#define UNCLOSED_MAX 16U
+
+static _Atomic uint64_t unclosed[UNCLOSED_MAX];
+
+static void
+unclosed_put(int fd)
+{
+	uint64_t value = (uint64_t)forks_count() << 32 | ((unsigned)fd + 1);
+
+	for (unsigned i = 0; i < UNCLOSED_MAX; i++) {
+		uint64_t empty = 0;
+
+		if (atomic_compare_exchange_strong(&unclosed[i], &empty, value))
+			return;
+	}
+}
+
+/* One of that file, for the caller alone, or -1. */
+static int
+unclosed_take(const struct stat *st)
+{
+	for (unsigned i = 0; i < UNCLOSED_MAX; i++) {
+		uint64_t value = atomic_load(&unclosed[i]) ? atomic_exchange(&unclosed[i], 0) : 0;
+		int fd = (int)(uint32_t)value - 1;
+		struct stat seen;
+
+		if (value == 0 || value >> 32 != forks_count() || fstat(fd, &seen))
+			continue;
+		if (seen.st_ino == st->st_ino && seen.st_dev == st->st_dev)
+			return fd;
+		unclosed_put(fd);
+	}
+	return -1;
+}
+
 int
 holes_open(const char *path, const void *addr)
 {
 	struct stat st;
 	int fd;
 
-	/* A descriptor of it can't be had for a while without its lock's being lost. */
-	if (!path || stat(path, &st) || filelock_ours(&st))
+	if (!path || stat(path, &st))
 		return -1;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = unclosed_take(&st);
+	/* Another one can't be had for a while without the lock's being lost. */
+	if (fd < 0 && filelock_ours(&st))
+		return -1;
+	if (fd < 0)
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0 && (fstat(fd, &st) || !holes_mapped_at(addr, &st))) {
-		(void)close(fd);
+		holes_close(fd);
 		fd = -1;
 	}
 	return fd;
+}
+
+void
+holes_close(int fd)
+{
+	if (fd >= 0 && filelock_seen(fd))
+		unclosed_put(fd);
+	else if (fd >= 0)
+		(void)close(fd);
 }
 
 static void
@@ -215,7 +271,7 @@ holes_blank(const char *path, const void *addr, uint64_t size)
 		blank = is_zero((const uint8_t *)addr + data.off, data.len);
 		data = extents_next(fd, data.off + data.len, size);
 	}
-	filelock_close(fd);
+	holes_close(fd);
 	return blank;
 }
 

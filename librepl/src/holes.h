@@ -23,9 +23,12 @@ struct holes {
 /*
  * The local file, for its holes: -1 if path is NULL, can't be opened, or is not what is mapped at
  * addr from its beginning. Another file may have got the name meanwhile, whose holes say nothing.
- * Nor where the program has locked it; for filelock_close().
+ * Nor where the program has locked it, but for one that holes_close() has kept.
  */
 int holes_open(const char *path, const void *addr);
+
+/* Close it, or keep it open for the next one where that would take a lock away. -1 is allowed. */
+void holes_close(int fd);
 
 /* Whether that file is mapped there from its beginning. */
 bool holes_mapped_at(const void *addr, const struct stat *st);

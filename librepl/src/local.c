@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "fileclaim.h"
-#include "filelock.h"
+#include "holes.h"
 #include "filewrite.h"
 #include "lineage.h"
 
@@ -42,7 +42,7 @@ local_abandon(struct local *l)
 		(void)close(l->fd);
 	if (l->again >= 0)
 		(void)close(l->again);
-	filelock_close(l->pool);
+	holes_close(l->pool);
 	l->fd = l->again = l->pool = -1;
 }
 

@@ -7,7 +7,6 @@
 
 #include "clock.h"
 #include "extents.h"
-#include "filelock.h"
 #include "holes.h"
 
 /*
@@ -514,7 +513,7 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	r->source =
 		(struct fill_source){.mem = s->mem, .file = s->file, .fd = s->untouched ? fd : -1};
 	if (!s->untouched)
-		filelock_close(fd);
+		holes_close(fd);
 	r->resumes = s->resume && what != RESYNC_FULL;
 	r->s = s;
 	r->marked = info->meta.state == SIDECAR_INCONSISTENT;
@@ -581,6 +580,6 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 	if (!rc)
 		s->in_doubt = false;
 	resync_kept_free(&o.run);
-	filelock_close(o.run.source.fd);
+	holes_close(o.run.source.fd);
 	return rc;
 }

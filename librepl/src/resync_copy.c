@@ -6,7 +6,6 @@
 
 #include "clock.h"
 #include "dirtymap.h"
-#include "filelock.h"
 #include "holes.h"
 #include "localmem.h"
 
@@ -286,7 +285,7 @@ pass_refined(struct pass *p, struct err *e)
 	rc = hashwalk_run(&w, e);
 	r->walk = NULL;
 	r->heard_ns = clock_now_ns();
-	filelock_close(fd);
+	holes_close(fd);
 	return rc;
 }
 

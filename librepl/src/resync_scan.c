@@ -11,7 +11,6 @@
 
 #include "clock.h"
 #include "extents.h"
-#include "filelock.h"
 #include "holes.h"
 
 /* A piece is a segment. */
@@ -167,6 +166,6 @@ resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 		scan_settle(&c, rc == 0);
 	else
 		dirty_batch_end(s->dirty, s->replica, rc == 0);
-	filelock_close(fd);
+	holes_close(fd);
 	return rc;
 }

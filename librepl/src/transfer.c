@@ -7,7 +7,6 @@
 
 #include "clock.h"
 #include "extents.h"
-#include "filelock.h"
 #include "hashwalk.h"
 #include "holes.h"
 #include "lane.h"
@@ -135,7 +134,7 @@ walk_all(struct walk *w, struct err *e)
 		w->sum->done = w->hash.size;
 	w->heard_ns = clock_now_ns();
 	holes_fini(&w->holes);
-	filelock_close(w->file);
+	holes_close(w->file);
 	return rc;
 }
 

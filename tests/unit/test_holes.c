@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * However many holes a file has, it is looked at no more than twice a segment for them, and who
- * waits is let breathe at each; a segment with any data is never passed over.
+ * waits is let breathe at each; a segment with any data is never passed over. Descriptors that a
+ * lock of the program's keeps from being closed do not become more.
  */
 #include "unit.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 
 static unsigned looks, told, ends_at; /* the breath that ends it; 0: none */
 static unsigned quiet, quiet_most;    /* looks since a breath */
+static unsigned forks;
 
 /* Instead of libc's. */
 off_t
@@ -28,6 +31,12 @@ lseek(int fd, off_t off, int whence)
 	quiet++;
 	quiet_most = quiet > quiet_most ? quiet : quiet_most;
 	return syscall(SYS_lseek, fd, off, whence);
+}
+
+unsigned
+forks_count(void)
+{
+	return forks;
 }
 
 /* The replica is one hole. */
@@ -144,6 +153,68 @@ who_waits_may_end_it(void **state)
 	(void)close(fd);
 }
 
+static void
+lock(int fd, short type)
+{
+	struct flock l = {.l_type = type, .l_whence = SEEK_SET};
+
+	assert_int_equal(fcntl(fd, F_SETLK, &l), 0);
+}
+
+static bool
+is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* A program that locks its file while it is looked at keeps its lock, and gets one descriptor. */
+static void
+what_could_not_be_closed_is_used_again(void **state)
+{
+	char path[] = "/tmp/test_holes.XXXXXX", other_path[] = "/tmp/test_holes.XXXXXX";
+	int mine = mkstemp(path), other = mkstemp(other_path), fd = -1, first = -1;
+	void *mem, *other_mem;
+
+	(void)state;
+	assert_true(mine >= 0 && other >= 0);
+	assert_int_equal(ftruncate(mine, PAGE) | ftruncate(other, PAGE), 0);
+	mem = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, mine, 0);
+	other_mem = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, other, 0);
+	assert_true(mem != MAP_FAILED && other_mem != MAP_FAILED);
+	for (unsigned i = 0; i < 2 * UNCLOSED_MAX; i++) {
+		fd = holes_open(path, mem);
+		assert_true(fd >= 0);
+		first = i == 0 ? fd : first;
+		assert_int_equal(fd, first);
+		lock(mine, F_WRLCK);
+		holes_close(fd);
+		assert_true(is_open(fd));
+		if (i % 2)
+			lock(mine, F_UNLCK);
+	}
+	/* Nobody else's, and closed when it may be. */
+	fd = holes_open(other_path, other_mem);
+	assert_true(fd >= 0 && fd != first);
+	holes_close(fd);
+	assert_false(is_open(fd));
+	assert_true(is_open(first));
+	assert_int_equal(holes_open(path, mem), first);
+	/* In a child the number may be of a file of the program's. */
+	lock(mine, F_WRLCK);
+	holes_close(first);
+	forks++;
+	assert_int_equal(holes_open(path, mem), -1);
+	lock(mine, F_UNLCK);
+	fd = holes_open(path, mem);
+	assert_true(fd >= 0 && fd != first);
+	holes_close(fd);
+	assert_false(is_open(fd));
+	assert_int_equal(close(first), 0);
+	assert_int_equal(munmap(mem, PAGE) | munmap(other_mem, PAGE), 0);
+	assert_int_equal(close(mine) | close(other), 0);
+	assert_int_equal(unlink(path) | unlink(other_path), 0);
+}
+
 int
 main(void)
 {
@@ -151,6 +222,7 @@ main(void)
 		cmocka_unit_test(a_segment_is_looked_at_once),
 		cmocka_unit_test(what_has_data_is_found),
 		cmocka_unit_test(who_waits_may_end_it),
+		cmocka_unit_test(what_could_not_be_closed_is_used_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,12 @@ static uint64_t model_now_ns;
 
 #include "resync_world.h"
 
+unsigned
+forks_count(void)
+{
+	return 0;
+}
+
 /* ---- dirty ---- */
 
 void
