@@ -16,7 +16,6 @@
 #include "fabric_lane.h"
 
 #include <dirent.h>
-#include <limits.h>
 #include <linux/tcp.h> /* glibc's struct tcp_info counts no bytes */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -28,6 +27,7 @@
 
 #define IDLE_S  60
 #define AGAIN_S 15
+#define FDS_MAX (1 << 20) /* what the system allows a process unless it is told otherwise */
 
 static bool
 is_end(const struct sockaddr *a, const struct sockaddr *b)
@@ -147,8 +147,9 @@ lane_socket_find(struct lane_socket *s, struct fid_ep *ep, struct err *e)
 		ret = fi_getpeer(ep, &s->peer, &peer_len);
 	if (ret)
 		return ofi_err(e, REPL_E_FAILED, ret, "the ends of a data lane");
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX)
-		limit.rlim_cur = INT_MAX;
+	/* Where it has just been reset it is not found, and there may be numbers for minutes. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > FDS_MAX)
+		limit.rlim_cur = FDS_MAX;
 	for (int fd = 0; fd < (int)limit.rlim_cur; fd++) {
 		if (is_socket(fd, s)) {
 			s->fd = fd;
