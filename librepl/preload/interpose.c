@@ -352,7 +352,8 @@ madvise(void *addr, size_t len, int advice)
 	X(pmem_memset_persist)                                                                     \
 	X(pmem_memmove_nodrain)                                                                    \
 	X(pmem_memcpy_nodrain)                                                                     \
-	X(pmem_memset_nodrain)
+	X(pmem_memset_nodrain)                                                                     \
+	X(pmem_has_auto_flush)
 
 static struct {
 #define REAL_MEMBER(name) void *name;
@@ -379,6 +380,7 @@ int pmem_msync(const void *addr, size_t len);
 void pmem_deep_flush(const void *addr, size_t len);
 int pmem_deep_drain(const void *addr, size_t len);
 int pmem_deep_persist(const void *addr, size_t len);
+int pmem_has_auto_flush(void);
 
 EXPORT void
 pmem_flush(const void *addr, size_t len)
@@ -522,3 +524,13 @@ COPY_PLAIN(pmem_memset_persist, int, 0)
 COPY_PLAIN(pmem_memmove_nodrain, const void *, NODRAIN)
 COPY_PLAIN(pmem_memcpy_nodrain, const void *, NODRAIN)
 COPY_PLAIN(pmem_memset_nodrain, int, NODRAIN)
+
+/* Where it has, a program need tell nobody what it has stored, and would not. -1 is an error. */
+EXPORT int
+pmem_has_auto_flush(void)
+{
+	REAL(pmem_has_auto_flush)
+	int has = f();
+
+	return has > 0 && follow_any() ? 0 : has;
+}

@@ -147,7 +147,8 @@ static const struct kind ours[KINDS_MAX] = {NAMES(0), NAMES(1), NAMES(2), NAMES(
 	X(pmem2_get_memmove_fn)                                                                    \
 	X(pmem2_get_memcpy_fn)                                                                     \
 	X(pmem2_get_memset_fn)                                                                     \
-	X(pmem2_deep_flush)
+	X(pmem2_deep_flush)                                                                        \
+	X(pmem2_map_get_store_granularity)
 
 static struct {
 #define REAL_MEMBER(name) void *name;
@@ -316,4 +317,16 @@ pmem2_deep_flush(struct pmem2_map *map, void *addr, size_t len)
 		follow_drain();
 	}
 	return rc;
+}
+
+/*
+ * Of a mapping whose stores are durable by themselves a program need tell nobody, and would not.
+ * Of any one: it may become a pool's later.
+ */
+EXPORT enum pmem2_granularity
+pmem2_map_get_store_granularity(struct pmem2_map *map)
+{
+	enum pmem2_granularity is = REAL(pmem2_map_get_store_granularity)(map);
+
+	return is == PMEM2_GRANULARITY_BYTE && follow_any() ? PMEM2_GRANULARITY_CACHE_LINE : is;
 }

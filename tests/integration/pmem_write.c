@@ -13,10 +13,13 @@
  *   deep     libpmem2's deep flush, then it is killed
  *   forks    pmem, by a thread all the time, until a fork beside it has taken half a second
  *   amid     a signal handler's, in the middle of a copy to the same place, then it is killed
+ *   byte     libpmem2's, where it says that stores need that, then it is killed
+ *   auto     libpmem's, likewise
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -138,6 +141,46 @@ write_deep(const char *path)
 	if (pmem2_deep_flush(m, at + 4096, 300))
 		return 1;
 	return raise(SIGKILL);
+}
+
+/* What was durable before is on the replica from the opening on. */
+static int
+store_killed(char *at, bool needs, pmem2_persist_fn persist)
+{
+	persist(at, 8);
+	memset(at + 4096, 't', 300);
+	if (needs)
+		persist(at + 4096, 300);
+	else
+		(void)puts("stored");
+	(void)fflush(stdout);
+	return raise(SIGKILL);
+}
+
+static int
+write_byte(const char *path)
+{
+	struct pmem2_config *cfg;
+	struct pmem2_source *src;
+	struct pmem2_map *m;
+
+	if (map_pmem2(path, &cfg, &src, &m))
+		return 1;
+	return store_killed(pmem2_map_get_address(m),
+			    pmem2_map_get_store_granularity(m) != PMEM2_GRANULARITY_BYTE,
+			    pmem2_get_persist_fn(m));
+}
+
+static void
+persist(const void *at, size_t len)
+{
+	pmem_persist(at, len);
+}
+
+static int
+write_auto(char *at)
+{
+	return store_killed(at, pmem_has_auto_flush() != 1, persist);
 }
 
 static char *amid_at;
@@ -277,6 +320,8 @@ main(int argc, char **argv)
 		return write_pmem2(path);
 	if (strcmp(mode, "deep") == 0)
 		return write_deep(path);
+	if (strcmp(mode, "byte") == 0)
+		return write_byte(path);
 	if (strcmp(mode, "msync") == 0)
 		return write_msync(path);
 	(void)snprintf(other, sizeof(other), "%s.2", path);
@@ -293,6 +338,8 @@ main(int argc, char **argv)
 		return write_slow(at, 3000, path);
 	if (strcmp(mode, "amid") == 0)
 		return write_amid(at);
+	if (strcmp(mode, "auto") == 0)
+		return write_auto(at);
 	if (strcmp(mode, "forks") == 0)
 		return write_forks(at);
 	write_pmem(at, 0);

@@ -29,6 +29,17 @@ for mode in deep amid; do
 	equal "$TMP/$mode" $mode
 done
 
+# Where caches are flushed when the power fails a program that asks makes nothing durable. It is told otherwise.
+for mode in byte auto; do
+	flushed=$BUILD/tests/integration/auto_flush.so
+	[ "$(PMEM2_FORCE_GRANULARITY=BYTE LD_PRELOAD=$flushed "$WRITE" $mode "$TMP/$mode.alone")" = stored ] ||
+		fail "$mode flushes where it need not"
+	(run "$TMP/$mode" $mode env PMEM2_FORCE_GRANULARITY=BYTE LD_PRELOAD="$BUILD/librepl-preload.so:$flushed" \
+		"$WRITE" $mode "$TMP/$mode") >"$TMP/out" 2>&1
+	[ $? -eq 137 ] || fail "$mode was not killed: $(cat "$TMP/out")"
+	equal "$TMP/$mode" $mode
+done
+
 # Two pools, one of them with two replicas.
 "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --replica "$T/first" \
 	--replica "$T/first.b" --pool "$TMP/two" --replica "$T/second" --pool "$TMP/two.2" \
