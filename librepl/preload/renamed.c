@@ -62,11 +62,15 @@ is_view(unsigned long from, ino_t ino)
 	bool is = false;
 
 	for (unsigned i = 0; i < pool_count && !is; i++) {
+		struct calm calm;
+
 		if (pools[i].ino != ino)
 			continue;
+		calm = calm_begin();
 		(void)pthread_rwlock_rdlock(&pools[i].lock);
 		is = pools[i].view == (uint8_t *)from;
 		(void)pthread_rwlock_unlock(&pools[i].lock);
+		calm_end(calm);
 	}
 	return is;
 }
