@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "maps.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -207,16 +208,23 @@ remove_range(uintptr_t at, uintptr_t end, struct maps_change *c)
 	}
 }
 
+/* What is there, in c. */
+static void
+add_told(uintptr_t at, size_t len, uint64_t off, unsigned pool, struct maps_change *c)
+{
+	if (add(at, len, off, pool))
+		c->full |= 1U << pool;
+	else
+		c->left |= 1U << pool;
+}
+
 /* Nobody who reads sees the place without a mapping. */
 static void
 replace(uintptr_t at, size_t len, uint64_t off, unsigned pool, struct maps_change *c)
 {
 	change_begin();
 	remove_range(at, at + len, c);
-	if (add(at, len, off, pool))
-		c->full |= 1U << pool;
-	else
-		c->left |= 1U << pool;
+	add_told(at, len, off, pool, c);
 	change_end();
 }
 
@@ -303,44 +311,93 @@ maps_find(uintptr_t at, uintptr_t end, struct maps_piece *piece)
 	return found;
 }
 
-/* Under the lock, before a change. Where all is known of the old mapping, it's by its first page.
+static struct maps_piece pieces[MAPS_MAX]; /* of what is moved; under the lock */
+
+/* What is followed of [at, end), before a change. */
+static unsigned
+pieces_find(uintptr_t at, uintptr_t end)
+{
+	unsigned n = 0;
+
+	while (n < MAPS_MAX && at < end && maps_find(at, end, &pieces[n]))
+		at = pieces[n++].end;
+	return n;
+}
+
+/*
+ * Under the lock. Linux 6.17 moves several mappings at once that keep their length. Else it is one,
+ * of which all is known by its first page. stays: it is where it was, too.
  */
 static void
-moved(uintptr_t from, size_t from_len, uintptr_t to, size_t len, struct maps_change *c)
+moved(uintptr_t from, size_t from_len, uintptr_t to, size_t len, bool stays, struct maps_change *c)
 {
-	struct maps_piece piece;
-	bool known = maps_find(from, from + 1, &piece);
-	int rc = 0;
+	unsigned n = pieces_find(from, from + (len == from_len ? len : 1));
 
 	change_begin();
 	if (to != from) {
 		remove_range(to, to + len, c);
-		remove_range(from, from + from_len, c);
-		if (known)
-			rc = add(to, len, piece.off, piece.pool);
+		if (!stays)
+			remove_range(from, from + from_len, c);
 	} else if (len < from_len) {
 		remove_range(to + len, from + from_len, c);
-	} else if (known && len > from_len) {
-		rc = add(to + from_len, len - from_len, piece.off + from_len, piece.pool);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		const struct maps_piece *p = &pieces[i];
+
+		if (to == from && len > from_len)
+			add_told(to + from_len, len - from_len, p->off + from_len, p->pool, c);
+		else if (to == from)
+			c->left |= 1U << p->pool;
+		else
+			add_told(to + (p->end - p->len - from), len == from_len ? p->len : len,
+				 p->off, p->pool, c);
 	}
 	change_end();
-	if (known && rc)
-		c->full |= 1U << piece.pool;
-	else if (known)
-		c->left |= 1U << piece.pool;
+}
+
+static bool
+is_gone(uintptr_t page)
+{
+	unsigned char in;
+
+	return syscall(SYS_mincore, page, PAGE, &in) != 0 && errno == ENOMEM;
+}
+
+/* By a call that has failed: those in front of the mapping that could not be moved are. */
+static void
+moved_in_part(uintptr_t from, uintptr_t to, size_t len, struct maps_change *c)
+{
+	unsigned n = pieces_find(from, from + len);
+	int why = errno;
+
+	change_begin();
+	for (unsigned i = 0; i < n; i++) {
+		const struct maps_piece *p = &pieces[i];
+		uintptr_t was = p->end - p->len;
+
+		if (!is_gone(was))
+			continue;
+		remove_range(to + (was - from), to + (p->end - from), c);
+		remove_range(was, p->end, c);
+		add_told(to + (was - from), p->len, p->off, p->pool, c);
+	}
+	change_end();
+	errno = why;
 }
 
 struct maps_change
 maps_remap(void *old, size_t old_len, size_t len, int flags, void *wish, void **got)
 {
+	bool stays = flags & MREMAP_DONTUNMAP;
 	struct maps_change c = {0};
 
 	table_lock();
 	*got = (void *)syscall(SYS_mremap, old, old_len, len, flags, wish);
 	/* What stays mapped is still the file. */
 	if (*got != MAP_FAILED)
-		moved((uintptr_t)old, flags & MREMAP_DONTUNMAP ? 0 : old_len, (uintptr_t)*got, len,
-		      &c);
+		moved((uintptr_t)old, old_len, (uintptr_t)*got, len, stays, &c);
+	else if ((flags & MREMAP_FIXED) && !stays && len == old_len)
+		moved_in_part((uintptr_t)old, (uintptr_t)wish, len, &c);
 	table_unlock();
 	return c;
 }

@@ -18,6 +18,8 @@
 #define PAGE   4096U
 #define HANG_S 60U
 
+#define SYS_MSEAL 462 /* of Linux 6.10 */
+
 static atomic_uint ticks;
 
 static void
@@ -137,6 +139,79 @@ what_moves_is_followed(void **state)
 	assert_false(maps_find((uintptr_t)room, (uintptr_t)room + PAGE, &piece));
 	(void)maps_forget(1);
 	assert_int_equal(munmap(at, 2 * PAGE), 0);
+}
+
+/* Two that lie side by side, as their parts of the file do not; then memory that is no pool's. */
+static uint8_t *
+side_by_side(void)
+{
+	uint8_t *at = anonymous(6);
+
+	for (size_t i = 0; i < 6; i += 2)
+		assert_ptr_equal(mmap(at + i * PAGE, 2 * PAGE, PROT_READ,
+				      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				 at + i * PAGE);
+	assert_int_equal(maps_put(at, 2 * PAGE, 0, 1).full, 0);
+	assert_int_equal(maps_put(at + 2 * PAGE, 2 * PAGE, 32UL * PAGE, 2).full, 0);
+	return at;
+}
+
+static void
+what_moves_at_once_is_followed(void **state)
+{
+	uint8_t *room = anonymous(6), *at = side_by_side();
+	int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+	struct maps_change c;
+	struct maps_piece piece;
+	void *got;
+
+	(void)state;
+	c = maps_remap(at, 6UL * PAGE, 6UL * PAGE, flags, room, &got);
+	/* Before Linux 6.17. */
+	if (got == MAP_FAILED) {
+		assert_int_equal(errno, EFAULT);
+		found_at(at, 0, 2UL * PAGE);
+		(void)maps_forget(1);
+		(void)maps_forget(2);
+		skip();
+	}
+	assert_int_equal(c.gone & ~c.left, 0);
+	assert_false(maps_find((uintptr_t)at, (uintptr_t)at + 6UL * PAGE, &piece));
+	found_at(room, 0, 2UL * PAGE);
+	found_at(room + 2UL * PAGE, 32UL * PAGE, 2UL * PAGE);
+	/* They stay where they were, too. */
+	at = anonymous(6);
+	(void)maps_remap(room, 6UL * PAGE, 6UL * PAGE, flags | MREMAP_DONTUNMAP, at, &got);
+	assert_ptr_equal(got, at);
+	found_at(room + 2UL * PAGE, 32UL * PAGE, 2UL * PAGE);
+	found_at(at, 0, 2UL * PAGE);
+	found_at(at + 2UL * PAGE, 32UL * PAGE, 2UL * PAGE);
+	(void)maps_forget(1);
+	(void)maps_forget(2);
+}
+
+/* Up to one that may not be moved, where there is mseal(2). */
+static void
+what_moves_in_part_is_followed(void **state)
+{
+	uint8_t *room = anonymous(6), *at = side_by_side();
+	bool sealed = syscall(SYS_MSEAL, at + 4UL * PAGE, 2UL * PAGE, 0) == 0, moves;
+	struct maps_change c;
+	struct maps_piece piece;
+	unsigned char in;
+	void *got;
+
+	(void)state;
+	c = maps_remap(at, 6UL * PAGE, 6UL * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, room, &got);
+	moves = mincore(at, PAGE, &in) != 0;
+	assert_true(got == MAP_FAILED || !sealed);
+	assert_int_equal(c.gone & ~c.left, 0);
+	found_at(moves ? room : at, 0, 2UL * PAGE);
+	found_at((moves ? room : at) + 2UL * PAGE, 32UL * PAGE, 2UL * PAGE);
+	if (moves)
+		assert_false(maps_find((uintptr_t)at, (uintptr_t)at + 6UL * PAGE, &piece));
+	(void)maps_forget(1);
+	(void)maps_forget(2);
 }
 
 static void
@@ -286,6 +361,8 @@ main(void)
 		cmocka_unit_test(what_was_unmapped_is_in_no_range),
 		cmocka_unit_test(what_the_system_did_not_unmap_stays),
 		cmocka_unit_test(what_moves_is_followed),
+		cmocka_unit_test(what_moves_at_once_is_followed),
+		cmocka_unit_test(what_moves_in_part_is_followed),
 		cmocka_unit_test(what_adjoins_is_one),
 		cmocka_unit_test(who_maps_where_a_pool_was_is_found),
 		cmocka_unit_test(what_is_put_over_itself_is_always_found),
