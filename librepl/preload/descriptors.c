@@ -9,10 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "filelock.h"
 #include "real.h"
 
 #define PAUSE_NS        100000L
@@ -23,13 +25,16 @@ static atomic_bool begun;
 
 /* What a number was open for when it was taken; 0: it is not the replicas'. */
 static _Atomic uint64_t taken[DESCRIPTORS_MAX];
-static atomic_int end; /* none from there on */
+static atomic_bool handles[DESCRIPTORS_MAX]; /* it is librepl's own: a program has none */
+static atomic_int end;                       /* none from there on */
 static _Atomic pid_t owner;
 static atomic_uint opening; /* descriptors that are not taken yet */
 static __thread unsigned opening_here __attribute__((tls_model("initial-exec")));
+static __thread bool for_handle __attribute__((tls_model("initial-exec"))); /* of that */
 
 /* ---- who calls ---- */
 
+#define LIBRARY       "librepl.so"
 #define VERBS_LIBRARY "libibverbs.so"
 
 static bool
@@ -43,7 +48,7 @@ is_library(const char *path, const char *library)
 static bool
 is_ours(const char *path)
 {
-	static const char *const names[] = {"librepl.so",   "librepl-preload.so", "libssh.so",
+	static const char *const names[] = {LIBRARY,        "librepl-preload.so", "libssh.so",
 					    "libfabric.so", "librdmacm.so",       VERBS_LIBRARY};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -59,28 +64,38 @@ descriptors_begin(void)
 	atomic_store(&begun, true);
 }
 
-/* Each time anew: libfabric is loaded later than librepl. */
-bool
-descriptors_caller(const void *caller)
+/* The path of its library, or NULL. Each time anew: libfabric is loaded later than librepl. */
+static const char *
+library_of(const void *caller)
 {
 	struct dl_find_object found;
 
-	return atomic_load_explicit(&begun, memory_order_relaxed) &&
-	       _dl_find_object((void *)(uintptr_t)caller, &found) == 0 &&
-	       is_ours(found.dlfo_link_map->l_name);
+	if (!atomic_load_explicit(&begun, memory_order_relaxed) ||
+	    _dl_find_object((void *)(uintptr_t)caller, &found))
+		return NULL;
+	return found.dlfo_link_map->l_name;
+}
+
+bool
+descriptors_caller(const void *caller)
+{
+	const char *path = library_of(caller);
+
+	return path && is_ours(path);
 }
 
 bool
 descriptors_opens(const void *caller)
 {
-	bool ours = descriptors_caller(caller);
+	const char *path = library_of(caller);
 
-	if (ours) {
-		atomic_store(&owner, getpid());
-		opening_here++;
-		atomic_fetch_add(&opening, 1);
-	}
-	return ours;
+	if (!path || !is_ours(path))
+		return false;
+	atomic_store(&owner, getpid());
+	opening_here++;
+	for_handle = is_library(path, LIBRARY);
+	atomic_fetch_add(&opening, 1);
+	return true;
 }
 
 /* ---- what is theirs ---- */
@@ -98,12 +113,13 @@ identity(int fd)
 }
 
 static void
-note(int fd)
+note(int fd, bool handle)
 {
 	int was;
 
 	if (fd >= DESCRIPTORS_MAX)
 		return;
+	atomic_store(&handles[fd], handle);
 	atomic_store(&taken[fd], identity(fd));
 	was = atomic_load(&end);
 	while (was <= fd && !atomic_compare_exchange_weak(&end, &was, fd + 1))
@@ -117,7 +133,7 @@ descriptors_adopt(int fd)
 
 	if (fd > STDERR_FILENO && descriptors_any() &&
 	    descriptors_whose(fd) != DESCRIPTORS_REPLICAS)
-		note(fd);
+		note(fd, false);
 	errno = saved;
 }
 
@@ -152,7 +168,7 @@ descriptors_note(int fd)
 		(void)syscall(SYS_close, fd);
 		fd = higher;
 	}
-	note(fd);
+	note(fd, for_handle);
 	errno = saved;
 	return fd;
 }
@@ -229,13 +245,34 @@ descriptors_next(int fd)
 	return -1;
 }
 
+/*
+ * Not closed: of what a handler's fork has interrupted the number is in use still, and by whoever
+ * has a handle of its own to abandon. Where there is no dead one it is. No lock by fcntl(2) goes
+ * with it that the child has taken.
+ */
+static void
+deaden(int fd, int dead)
+{
+	if (!filelock_seen(fd) && (dead < 0 || syscall(SYS_dup3, dead, fd, O_CLOEXEC) < 0))
+		(void)syscall(SYS_close, fd);
+}
+
 void
 descriptors_forked(void)
 {
 	int to = atomic_load(&end);
+	/* It is connected to nobody: any call fails at once. */
+	int dead = to > 0 ? (int)syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
 
-	for (int fd = 0; fd < to; fd++)
+	for (int fd = 0; fd < to; fd++) {
+		uint64_t id = atomic_load(&taken[fd]);
+
+		if (id && atomic_load(&handles[fd]) && identity(fd) == id)
+			deaden(fd, dead);
 		atomic_store(&taken[fd], 0);
+	}
+	if (dead >= 0)
+		(void)syscall(SYS_close, dead);
 	atomic_store(&end, 0);
 	atomic_store(&opening, 0);
 	opening_here = 0;

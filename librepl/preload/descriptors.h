@@ -74,7 +74,11 @@ void descriptors_drop(int fd);
 /* The first from fd on that is the replicas', or -1. */
 int descriptors_next(int fd);
 
-/* In the child of a fork: nothing is theirs. */
+/*
+ * In the child of a fork: nothing is theirs. What librepl itself had open still, as of a pool that
+ * was being opened or closed, is not any more: else it would lock the pool's file, and keep a
+ * target's session, for as long as the child lives.
+ */
 void descriptors_forked(void);
 
 #endif

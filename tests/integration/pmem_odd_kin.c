@@ -21,6 +21,8 @@
  *   renewed   the same, and another file had the pool's name when the child was made
  *   supplanted  the same, and the child has that one mapped still
  *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
+ *   amid_kin  a signal handler makes a child amid an opening, which stays while the pool is closed
+ *             and opened again; the opening begins when FILE.enough is there
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -35,6 +37,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -549,6 +552,82 @@ opening(const char *path)
 	reap(1);
 }
 
+/* This process has a file locked as FILE.repl is. */
+static bool
+any_flock(void)
+{
+	char file[64], text[1024];
+
+	for (int fd = STDERR_FILENO + 1; fd < 256; fd++) {
+		int info;
+		ssize_t n = 0;
+
+		(void)snprintf(file, sizeof(file), "/proc/self/fdinfo/%d", fd);
+		info = open(file, O_RDONLY);
+		if (info >= 0)
+			n = read(info, text, sizeof(text) - 1);
+		(void)close(info);
+		text[n > 0 ? n : 0] = '\0';
+		if (strstr(text, "FLOCK"))
+			return true;
+	}
+	return false;
+}
+
+static pthread_t opener;
+static volatile pid_t forked;
+
+static void
+fork_amid(int number)
+{
+	(void)number;
+	forked = fork();
+	if (forked != 0)
+		return;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		(void)pause();
+}
+
+static void *
+interrupt(void *arg)
+{
+	while (!any_flock())
+		(void)usleep(1000);
+	(void)pthread_kill(opener, SIGUSR1);
+	while (!forked)
+		(void)usleep(1000);
+	(void)puts("forked");
+	(void)fflush(stdout);
+	return arg;
+}
+
+static void
+amid(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE), enough[4096];
+	pthread_t thread;
+
+	/* So that there is a FILE.repl, and all libraries. */
+	put(at, 'a', PAGE);
+	check(munmap(at, SIZE) == 0, "munmap");
+	(void)puts("closed");
+	(void)fflush(stdout);
+	check(snprintf(enough, sizeof(enough), "%s.enough", path) < (int)sizeof(enough), "a name");
+	while (access(enough, F_OK))
+		(void)usleep(1000);
+	(void)signal(SIGUSR1, fork_amid);
+	opener = pthread_self();
+	check(pthread_create(&thread, NULL, interrupt, NULL) == 0, "a thread");
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at + PAGE, 'b', PAGE);
+	check(pthread_join(thread, NULL) == 0 && forked > 0, "a child");
+	check(munmap(at, SIZE) == 0, "munmap");
+	put(map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE) + 2 * PAGE, 'c', PAGE);
+	kill_and_wait(forked);
+}
+
 static void
 stopped(const char *path)
 {
@@ -600,6 +679,8 @@ const struct odd_mode odd_kin[] = {
 	{"apart", apart},
 	{"cutaway_kin", cutaway},
 	{"opening", opening},
+	/* With FILE.enough. */
+	{"amid_kin", amid},
 	{"renewed", renewed},
 	{"supplanted", supplanted},
 	{"adrift_kin", adrift},

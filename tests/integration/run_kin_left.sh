@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Who had the pool open is killed before it has served what others wait for, or is told that a replica is lost: nobody
-# is told that bytes are durable which the replica lacks. And processes end though signal handlers write meanwhile.
+# is told that bytes are durable which the replica lacks. And processes end though signal handlers write meanwhile, and
+# children of an opening stand in the way of none.
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
@@ -9,6 +10,20 @@ odd lingers
 # In a child that exits the leak sanitizer looks for threads that are its parent's.
 ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0
 odd alarmed
+
+# A child that was made amid an opening has none of that: its target answers when the child is there.
+(run "$TMP/amid_kin" amid_kin timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" amid_kin "$TMP/amid_kin") \
+	>"$TMP/out" 2>&1 &
+pid=$!
+PIDS="$PIDS $pid"
+wait_for 20 grep -q closed "$TMP/out" || fail "it does not begin: $(cat "$TMP/out")"
+signalled STOP "$SERVE_PID" || fail "the target does not stop"
+touch "$TMP/amid_kin.enough"
+wait_for 20 grep -q forked "$TMP/out" || fail "there is no child: $(cat "$TMP/out")"
+signalled CONT "$SERVE_PID"
+wait "$pid" || fail "amid_kin ends with $?: $(cat "$TMP/out")"
+wait_for 10 pool_idle amid_kin || fail "amid_kin is still open"
+ctl verify "$TMP/amid_kin" "$T/amid_kin" >"$TMP/verify.log" 2>&1 || lost "amid_kin: $(cat "$TMP/verify.log" "$TMP/out")"
 
 # number FILE: its first 8 bytes.
 number() {
