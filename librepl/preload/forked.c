@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pools.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@
 #define FORK_HOLD_NS 1000000000ULL /* that it keeps one lock, and waits for another */
 #define NS_A_SECOND  1000000000ULL
 #define PAGE         4096U
+#define EXPORT       __attribute__((visibility("default")))
 
 /*
  * A page that the kernel empties in a child. Of one that _Fork(3) or clone(2) made no handler
@@ -203,7 +205,8 @@ fork_prepare(void)
 	uint64_t end_ns = now_ns() + FORK_WAIT_NS;
 	struct timespec end = time_of(end_ns);
 
-	(void)pools_any();
+	if (!pools_any())
+		return;
 	forking++;
 	/* A handler would wait for its own thread. */
 	calm_hold();
@@ -219,6 +222,8 @@ fork_prepare(void)
 static void
 fork_parent(void)
 {
+	if (forking == 0)
+		return;
 	maps_fork_end();
 	forking--;
 	if (forks_amid > 0) {
@@ -237,6 +242,8 @@ fork_parent(void)
 static void
 fork_child(void)
 {
+	if (forking == 0)
+		return;
 	maps_fork_end();
 	child_begin();
 	fork_locked = 0;
@@ -246,9 +253,54 @@ fork_child(void)
 	calm_let_go();
 }
 
+static atomic_bool registered;
+
+static void
+fork_register(void)
+{
+	if (!atomic_exchange(&registered, true))
+		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* The allocator's functions are there. */
+static bool
+is_allocator(const void *caller)
+{
+	struct dl_find_object library, of_malloc;
+	void *f = dlsym(RTLD_DEFAULT, "malloc");
+
+	return _dl_find_object((void *)(uintptr_t)caller, &library) == 0 &&
+	       _dl_find_object(f, &of_malloc) == 0 &&
+	       library.dlfo_link_map == of_malloc.dlfo_link_map;
+}
+
+/*
+ * What pthread_atfork(3) calls. Last before a fork comes what is registered first: so ours comes
+ * before that of any library's constructor, whose lock a thread may hold that makes bytes durable.
+ * But the allocator's locks, which are needed under ours, are taken behind them. From our own
+ * constructor on the linker is asked nothing: it may be another thread's, whose library's
+ * constructor waits for this one.
+ */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *of);
+
+EXPORT int
+__register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *of)
+{
+	static __typeof__(&__register_atfork) _Atomic known;
+	__typeof__(&__register_atfork) real = atomic_load(&known);
+
+	if (!real) {
+		real = (__typeof__(real))(uintptr_t)dlsym(RTLD_NEXT, "__register_atfork");
+		atomic_store(&known, real);
+	}
+	if (!atomic_load(&registered) && !is_allocator(__builtin_return_address(0)))
+		fork_register();
+	return real(prepare, parent, child, of);
+}
+
 void
 fork_begin(void)
 {
 	mark_new();
-	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+	fork_register();
 }

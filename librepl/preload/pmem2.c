@@ -184,29 +184,17 @@ kinds_unlock(const sigset_t *before)
 	(void)pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
-static sigset_t fork_before; /* of who forks, who has the lock */
-
+/* What another thread was adding there counts for nobody. */
 static void
-kinds_fork_begin(void)
+kinds_forked(void)
 {
-	sigset_t before;
-
-	kinds_lock(&before);
-	fork_before = before;
-}
-
-static void
-kinds_fork_end(void)
-{
-	sigset_t before = fork_before;
-
-	kinds_unlock(&before);
+	(void)pthread_mutex_init(&lock, NULL);
 }
 
 __attribute__((constructor)) static void
 kinds_init(void)
 {
-	(void)pthread_atfork(kinds_fork_begin, kinds_fork_end, kinds_fork_end);
+	(void)pthread_atfork(NULL, NULL, kinds_forked);
 }
 
 static void
