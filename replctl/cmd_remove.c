@@ -42,12 +42,16 @@ remove_check(struct ctl *c, struct json_object *info)
 	return ctl_has_writer(c, out_member(info, "writer"));
 }
 
+/* Of a damaged one nobody can tell whether it is a primary: who says yes to that says it to both.
+ */
 static int
-remove_pool(struct ctl *c)
+remove_pool(struct ctl *c, struct json_object *info)
 {
 	struct json_object *params = json_object_new_object();
 
 	control_add(params, "name", json_object_new_string(c->target.pool));
+	if (!info || out_member_bool(info, "primary"))
+		control_add(params, "primary", json_object_new_boolean(true));
 	return remote_call(c->remote, "pool.remove", params, NULL, &c->err);
 }
 
@@ -93,7 +97,7 @@ cmd_remove(struct ctl *c, char **args)
 	else if (!rc)
 		rc = remove_confirm(c, info, size);
 	if (!rc && !c->options.dry_run)
-		rc = remove_pool(c);
+		rc = remove_pool(c, info);
 	if (!rc)
 		remove_report(c, info, damaged, size);
 	json_object_put(info);

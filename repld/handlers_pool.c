@@ -237,21 +237,24 @@ handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
 int
 handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 {
+	bool set, force, primary;
 	const char *name;
+	unsigned flags;
+	int rc;
 
-	bool set, with_set, force;
-
-	if (handlers_get_name(params, &name, &r->err) ||
-	    get_flag(params, "set", &with_set, &r->err) ||
+	if (handlers_get_name(params, &name, &r->err) || get_flag(params, "set", &set, &r->err) ||
 	    get_flag(params, "force", &force, &r->err) ||
-	    pool_set_is(s->store, name, &set, &r->err))
+	    get_flag(params, "primary", &primary, &r->err))
 		return r->err.code;
-	if (set)
-		return pool_set_remove(s->store, name,
-				       (with_set ? POOL_REMOVE_SET : 0) |
-					       (force ? POOL_REMOVE_FORCE : 0),
-				       &r->err);
-	return pool_remove(s->store, name, &r->err);
+	flags = (set ? POOL_REMOVE_SET : 0) | (force ? POOL_REMOVE_FORCE : 0) |
+		(primary ? POOL_REMOVE_PRIMARY : 0);
+	rc = pool_remove(s->store, name, flags, &r->err);
+	if (rc == REPL_E_REFUSED && r->err.reason == REPL_REASON_PROMOTED)
+		dispatch_next(r,
+			      "replctl info TARGET/POOL; replctl remove TARGET/POOL (where nothing "
+			      "in it counts)",
+			      name);
+	return rc;
 }
 
 static int

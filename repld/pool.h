@@ -79,12 +79,6 @@ int pool_set_create(struct pool_store *s, const char *name, uint64_t size,
 		    const struct gen_id *uuid, const uint8_t *attr, bool filling,
 		    struct pool_info *info, struct err *e);
 
-#define POOL_REMOVE_SET   1U /* the set file as well */
-#define POOL_REMOVE_FORCE 2U /* also parts without a sidecar; nothing there is no error */
-
-/* Remove the parts and the sidecar of a set, as pool_remove(). */
-int pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e);
-
 /* Visit the parts of a set in order: none if the pool is no set. replica 0: of the pool itself. */
 typedef void pool_part_visit(void *ctx, const char *name, uint64_t size, unsigned replica);
 int pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visit, void *ctx,
@@ -94,11 +88,15 @@ int pool_set_parts(struct pool_store *s, const char *name, pool_part_visit *visi
 int pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, size_t *len,
 	      struct err *e);
 
+#define POOL_REMOVE_SET     1U /* the set file as well */
+#define POOL_REMOVE_FORCE   2U /* also parts without a sidecar; nothing there is no error */
+#define POOL_REMOVE_PRIMARY 4U /* a primary, too: else it is REFUSED */
+
 /*
  * Refused (BUSY) while a writer holds it; a reader keeps what it has open.
- * Also for a damaged pool. Directories left empty are removed.
+ * Also for a damaged pool. Directories left empty are removed. Of a set its parts and its sidecar.
  */
-int pool_remove(struct pool_store *s, const char *name, struct err *e);
+int pool_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e);
 
 /*
  * Pools in name order whose name is greater than after (NULL: from the first),

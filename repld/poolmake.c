@@ -392,15 +392,23 @@ unlink_file(const struct pool_place *p, const char *leaf, const char *name, stru
 }
 
 int
-pool_remove_check(int sidecar_fd, const char *name, struct err *e)
+pool_remove_check(int sidecar_fd, const char *name, unsigned flags, struct err *e)
 {
 	struct sidecar meta;
 	struct err why;
 	bool repair;
+	int rc = sidecar_read(sidecar_fd, &meta, &repair, &why);
 
-	if (sidecar_read(sidecar_fd, &meta, &repair, &why) != REPL_E_VERSION)
+	if (rc == REPL_E_VERSION)
+		return err_set(e, REPL_E_VERSION, "pool '%s': %s", name, why.text);
+	/* The rest of one whose removal has begun is no pool any more. */
+	if (rc || flags & POOL_REMOVE_PRIMARY || !meta.primary || meta.created_s == 0)
 		return 0;
-	return err_set(e, REPL_E_VERSION, "pool '%s': %s", name, why.text);
+	(void)err_set(e, REPL_E_REFUSED,
+		      "pool '%s' was %s; it is the primary now, what it has may be nowhere else",
+		      name, meta.writer[0] ? meta.writer : "promoted");
+	(void)err_because(e, REPL_REASON_PROMOTED);
+	return REPL_E_REFUSED;
 }
 
 /*
@@ -408,7 +416,8 @@ pool_remove_check(int sidecar_fd, const char *name, struct err *e)
  * can be removed too.
  */
 static int
-remove_files(struct pool_store *s, const struct pool_place *p, const char *name, struct err *e)
+remove_files(struct pool_store *s, const struct pool_place *p, const char *name, unsigned flags,
+	     struct err *e)
 {
 	const char *lost = pool_set_lost(p);
 	char set[TARGET_POOL_MAX + 1];
@@ -446,7 +455,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			rc = pool_busy(fd, name, e);
 			goto out;
 		}
-		rc = pool_remove_check(fd, name, e);
+		rc = pool_remove_check(fd, name, flags, e);
 		if (rc)
 			goto out;
 	}
@@ -534,7 +543,7 @@ pool_remove_unused(struct pool_store *s, const char *name, const struct gen_id *
 }
 
 int
-pool_remove(struct pool_store *s, const char *name, struct err *e)
+pool_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e)
 {
 	struct pool_place place;
 	bool is_set;
@@ -542,14 +551,14 @@ pool_remove(struct pool_store *s, const char *name, struct err *e)
 
 	rc = pool_set_is(s, name, &is_set, e);
 	if (!rc && is_set)
-		return pool_set_remove(s, name, 0, e);
+		return pool_set_remove(s, name, flags, e);
 	if (!rc)
 		rc = pool_store_lock(s, name, e);
 	if (rc)
 		return rc;
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (!rc) {
-		rc = remove_files(s, &place, name, e);
+		rc = remove_files(s, &place, name, flags, e);
 		pool_place_close(&place);
 	}
 	if (!rc)

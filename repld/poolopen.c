@@ -543,22 +543,43 @@ pool_free(struct pool *p)
 
 /* The lock of a primary may be its own program's: what it is comes before who has it. */
 static int
-writer_look(const struct pool_files *f, const char *name, const struct pool_claim *claim,
-	    struct err *e)
+writer_look(int sidecar_fd, const char *name, const struct pool_claim *claim, struct err *e)
 {
 	struct sidecar meta;
 	bool repair;
 
-	if (sidecar_read(f->sidecar_fd, &meta, &repair, NULL) || !meta.primary)
+	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) || !meta.primary)
 		return 0;
 	return pool_judge(&meta, name, claim, e);
+}
+
+/*
+ * Of files that can't be opened, and why not: what a primary is comes before what it lacks, too.
+ * Who is told of damage has the replica made anew.
+ */
+static int
+writer_look_damaged(struct pool_store *s, const char *name, const struct pool_claim *claim, int why,
+		    struct err *e)
+{
+	struct pool_place place;
+	struct stat st;
+	int fd, rc = why;
+
+	if (why == REPL_E_NOT_FOUND || pool_place_open(s->dirfd, name, false, &place, NULL))
+		return why;
+	if (pool_file_open(&place, place.sidecar, name, O_RDONLY, &fd, &st, NULL) == 0) {
+		rc = writer_look(fd, name, claim, e);
+		(void)close(fd);
+	}
+	pool_place_close(&place);
+	return rc ? rc : why;
 }
 
 static int
 open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
 {
 	const char *name = p->info.name;
-	int rc = writer_look(&p->files, name, claim, e);
+	int rc = writer_look(p->files.sidecar_fd, name, claim, e);
 
 	if (!rc)
 		rc = pooljournal_new(p->files.sidecar_fd, &p->journal, e);
@@ -613,7 +634,9 @@ open_mode(struct pool_store *s, const char *name, enum pool_mode mode,
 		goto out;
 	}
 	rc = pool_files_open(s, name, write ? O_RDWR : O_RDONLY, &p->files, e);
-	if (!rc)
+	if (rc && write)
+		rc = writer_look_damaged(s, name, claim, rc, e);
+	else if (!rc)
 		rc = write ? open_write(p, claim, e) : open_read(s, p, mode == POOL_STABLE, e);
 	if (rc)
 		goto out;

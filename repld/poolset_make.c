@@ -389,7 +389,7 @@ set_clear(struct pool_store *s, const struct pool_place *place, const char *name
 	}
 	if (rc)
 		return rc;
-	rc = pool_remove_check(fd, name, e);
+	rc = pool_remove_check(fd, name, POOL_REMOVE_PRIMARY, e);
 	if (!rc && sidecar_read(fd, &meta, &repair, NULL) != 0)
 		rc = err_set(e, REPL_E_EXISTS,
 			     "pool set '%s': there is a sidecar, which is damaged: remove the pool "
@@ -585,7 +585,7 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 	if (rc)
 		return rc;
 	rc = pool_file_open(place, place->sidecar, name, O_RDWR, &fd, &st, e);
-	if (rc == REPL_E_NOT_FOUND && flags) {
+	if (rc == REPL_E_NOT_FOUND && flags & (POOL_REMOVE_SET | POOL_REMOVE_FORCE)) {
 		err_clear(e);
 		rc = flags & POOL_REMOVE_FORCE ? parts_own(s, parts, name, e) : 0;
 		if (!rc && (flags & POOL_REMOVE_FORCE))
@@ -594,7 +594,7 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, e)
 						   : pool_busy(fd, name, e);
 		if (!rc)
-			rc = pool_remove_check(fd, name, e);
+			rc = pool_remove_check(fd, name, flags, e);
 		if (!rc)
 			rc = set_remove_made(place, name, parts, fd, e);
 		(void)close(fd);

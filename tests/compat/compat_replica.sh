@@ -87,11 +87,33 @@ same "after sync of the pool"
 tool check
 lose_and_sync "$filled"
 
-# It goes on alone, by the same set file.
-rm "$TMP/part0"
+# It goes on alone, by the same set file, and has what the initiator lacks.
 ctl promote "$T/rem.set" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
 found=$(target_run "$FILL" check "$POOLS/rem.set" test) || lost "the set does not open"
 [ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+tool check
+filled=$(target_run "$FILL" fill "$POOLS/rem.set" test 10) || fail "it is not gone on with"
+tool check
+
+# Where a part of its local replica is lost, too, nothing that the initiator has it done takes it away.
+rm "$POOLS/b"
+only=$(sha256sum "$POOLS/p" "$POOLS/a") || exit 1
+unharmed() {
+	[ "$(sha256sum "$POOLS/p" "$POOLS/a")" = "$only" ] || lost "$1: the primary is not what it was"
+}
+pmdk_fails "rem.set.*it is the primary now" "$FILL" check "$TMP/local.set" test
+unharmed "an opening"
+: >"$TMP/rpmem.log"
+pmdk_fails "rem.set.*it is the primary now" pmempool sync "$TMP/local.set"
+unharmed "sync"
+: >"$TMP/rpmem.log"
+pmdk_fails "remove: .*rem.set.*it is the primary now" pmempool rm "$TMP/local.set"
+unharmed "rm"
+# It tells of no error then.
+pmdk pmempool rm --force "$TMP/local.set" >"$TMP/out" 2>&1
+unharmed "rm --force"
+tool sync
+rm -f "$TMP/part0"
 ctl demote "$T/rem.set" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
 lose_and_sync_again() {
 	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"

@@ -306,7 +306,11 @@ pool_lives_from_create_to_remove(void **state)
 	assert_text(o, "state", "up-to-date");
 	assert_text(o, "generation", GEN); /* a mark without chain leaves it alone */
 	json_object_put(o);
-	call_ok(&c, "pool.remove", "{\"name\":\"a\"}");
+	/* Who does not say that it is one does not know. */
+	call_ok(&c, "pool.promote", "{\"name\":\"a\"}");
+	call_refused(&c, REPL_E_REFUSED, "pool.remove", "{\"name\":\"a\",\"force\":true}");
+	call_refused(&c, REPL_E_REFUSED, "pool.remove", "{\"name\":\"a\",\"primary\":false}");
+	call_ok(&c, "pool.remove", "{\"name\":\"a\",\"primary\":true}");
 	call_refused(&c, REPL_E_NOT_FOUND, "pool.info", "{\"name\":\"a\"}");
 	call_ok(&c, "bye", "{}");
 	assert_int_equal(client_join(&c), REPL_OK);
