@@ -42,7 +42,9 @@ remove_check(struct ctl *c, struct json_object *info)
 	return ctl_has_writer(c, out_member(info, "writer"));
 }
 
-/* Of a damaged one nobody can tell whether it is a primary: who says yes to that says it to both.
+/*
+ * Who was asked may have thought it over for long: what he has said yes to is told. Of a damaged
+ * one nobody can tell whether it is a primary, and a yes is for both.
  */
 static int
 remove_pool(struct ctl *c, struct json_object *info)
@@ -52,6 +54,10 @@ remove_pool(struct ctl *c, struct json_object *info)
 	control_add(params, "name", json_object_new_string(c->target.pool));
 	if (!info || out_member_bool(info, "primary"))
 		control_add(params, "primary", json_object_new_boolean(true));
+	if (info && !c->options.force) {
+		out_add_text(params, "uuid", out_member(info, "uuid"));
+		out_add_text(params, "generation", out_member(info, "generation"));
+	}
 	return remote_call(c->remote, "pool.remove", params, NULL, &c->err);
 }
 

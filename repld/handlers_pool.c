@@ -234,26 +234,55 @@ handle_pool_info(struct state *s, struct json_object *params, struct reply *r)
 	return info.parts ? add_parts(s, name, r->result, &r->err) : REPL_OK;
 }
 
+static int
+get_seen(struct json_object *params, struct pool_seen *seen, bool *given, struct err *e)
+{
+	int rc;
+
+	*given = control_has(params, "uuid") || control_has(params, "generation");
+	if (!*given)
+		return REPL_OK;
+	rc = get_id(params, "uuid", &seen->uuid, e);
+	return rc ? rc : get_id(params, "generation", &seen->generation, e);
+}
+
+/* Who is refused for what the pool is. */
+static void
+removal_next(struct state *s, const char *name, const struct pool_seen *seen, struct reply *r)
+{
+	struct pool_info info;
+
+	if (r->err.reason == REPL_REASON_PROMOTED)
+		dispatch_next(r,
+			      "replctl info TARGET/POOL; replctl remove TARGET/POOL (where nothing "
+			      "in it counts)",
+			      name);
+	else if (seen && pool_info(s->store, name, &info, NULL) == 0 &&
+		 !pool_is_seen(&info.meta, seen))
+		dispatch_next(r, "replctl info TARGET/POOL (what is there now)", name);
+}
+
 int
 handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 {
-	bool set, force, primary;
+	bool set, force, primary, has_seen;
+	struct pool_seen given;
+	const struct pool_seen *seen;
 	const char *name;
 	unsigned flags;
 	int rc;
 
 	if (handlers_get_name(params, &name, &r->err) || get_flag(params, "set", &set, &r->err) ||
 	    get_flag(params, "force", &force, &r->err) ||
-	    get_flag(params, "primary", &primary, &r->err))
+	    get_flag(params, "primary", &primary, &r->err) ||
+	    get_seen(params, &given, &has_seen, &r->err))
 		return r->err.code;
+	seen = has_seen ? &given : NULL;
 	flags = (set ? POOL_REMOVE_SET : 0) | (force ? POOL_REMOVE_FORCE : 0) |
 		(primary ? POOL_REMOVE_PRIMARY : 0);
-	rc = pool_remove(s->store, name, flags, &r->err);
-	if (rc == REPL_E_REFUSED && r->err.reason == REPL_REASON_PROMOTED)
-		dispatch_next(r,
-			      "replctl info TARGET/POOL; replctl remove TARGET/POOL (where nothing "
-			      "in it counts)",
-			      name);
+	rc = pool_remove(s->store, name, flags, seen, &r->err);
+	if (rc == REPL_E_REFUSED)
+		removal_next(s, name, seen, r);
 	return rc;
 }
 

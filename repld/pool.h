@@ -92,11 +92,20 @@ int pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size,
 #define POOL_REMOVE_FORCE   2U /* also parts without a sidecar; nothing there is no error */
 #define POOL_REMOVE_PRIMARY 4U /* a primary, too: else it is REFUSED */
 
+/* What somebody has looked at before he decided. All zero: there was no pool. */
+struct pool_seen {
+	struct gen_id uuid, generation;
+};
+
+bool pool_is_seen(const struct sidecar *meta, const struct pool_seen *seen);
+
 /*
  * Refused (BUSY) while a writer holds it; a reader keeps what it has open.
  * Also for a damaged pool. Directories left empty are removed. Of a set its parts and its sidecar.
+ * seen, may be NULL: REFUSED if it is another one by now.
  */
-int pool_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e);
+int pool_remove(struct pool_store *s, const char *name, unsigned flags,
+		const struct pool_seen *seen, struct err *e);
 
 /*
  * Pools in name order whose name is greater than after (NULL: from the first),

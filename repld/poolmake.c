@@ -391,8 +391,25 @@ unlink_file(const struct pool_place *p, const char *leaf, const char *name, stru
 	return sync_dir(p, name, e);
 }
 
+bool
+pool_is_seen(const struct sidecar *meta, const struct pool_seen *seen)
+{
+	return gen_id_equal(&meta->pool_uuid, &seen->uuid) &&
+	       gen_id_equal(&meta->generation.current, &seen->generation);
+}
+
+static int
+seen_changed(const char *name, struct err *e)
+{
+	return err_set(e, REPL_E_REFUSED,
+		       "pool '%s' is not what it was when it was looked at: it was made, written, "
+		       "promoted or demoted since; nothing was changed, look again",
+		       name);
+}
+
 int
-pool_remove_check(int sidecar_fd, const char *name, unsigned flags, struct err *e)
+pool_remove_check(int sidecar_fd, const char *name, unsigned flags, const struct pool_seen *seen,
+		  struct err *e)
 {
 	struct sidecar meta;
 	struct err why;
@@ -401,9 +418,13 @@ pool_remove_check(int sidecar_fd, const char *name, unsigned flags, struct err *
 
 	if (rc == REPL_E_VERSION)
 		return err_set(e, REPL_E_VERSION, "pool '%s': %s", name, why.text);
+	if (rc)
+		return seen ? seen_changed(name, e) : 0;
 	/* The rest of one whose removal has begun is no pool any more. */
-	if (rc || flags & POOL_REMOVE_PRIMARY || !meta.primary || meta.created_s == 0)
+	if (meta.created_s == 0)
 		return 0;
+	if (!meta.primary || flags & POOL_REMOVE_PRIMARY)
+		return !seen || pool_is_seen(&meta, seen) ? 0 : seen_changed(name, e);
 	(void)err_set(e, REPL_E_REFUSED,
 		      "pool '%s' was %s; it is the primary now, what it has may be nowhere else",
 		      name, meta.writer[0] ? meta.writer : "promoted");
@@ -417,7 +438,7 @@ pool_remove_check(int sidecar_fd, const char *name, unsigned flags, struct err *
  */
 static int
 remove_files(struct pool_store *s, const struct pool_place *p, const char *name, unsigned flags,
-	     struct err *e)
+	     const struct pool_seen *seen, struct err *e)
 {
 	const char *lost = pool_set_lost(p);
 	char set[TARGET_POOL_MAX + 1];
@@ -434,6 +455,8 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		return rc;
 	if (!sidecar && (!pool || device))
 		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
+	if (!sidecar && seen)
+		return seen_changed(name, e);
 	if (lost)
 		return err_set(e, REPL_E_REFUSED,
 			       "pool '%s': %s, and nothing else names its parts: put it back as it "
@@ -455,7 +478,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			rc = pool_busy(fd, name, e);
 			goto out;
 		}
-		rc = pool_remove_check(fd, name, flags, e);
+		rc = pool_remove_check(fd, name, flags, seen, e);
 		if (rc)
 			goto out;
 	}
@@ -543,7 +566,8 @@ pool_remove_unused(struct pool_store *s, const char *name, const struct gen_id *
 }
 
 int
-pool_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e)
+pool_remove(struct pool_store *s, const char *name, unsigned flags, const struct pool_seen *seen,
+	    struct err *e)
 {
 	struct pool_place place;
 	bool is_set;
@@ -551,14 +575,14 @@ pool_remove(struct pool_store *s, const char *name, unsigned flags, struct err *
 
 	rc = pool_set_is(s, name, &is_set, e);
 	if (!rc && is_set)
-		return pool_set_remove(s, name, flags, e);
+		return pool_set_remove(s, name, flags, seen, e);
 	if (!rc)
 		rc = pool_store_lock(s, name, e);
 	if (rc)
 		return rc;
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (!rc) {
-		rc = remove_files(s, &place, name, flags, e);
+		rc = remove_files(s, &place, name, flags, seen, e);
 		pool_place_close(&place);
 	}
 	if (!rc)

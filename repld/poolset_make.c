@@ -389,7 +389,7 @@ set_clear(struct pool_store *s, const struct pool_place *place, const char *name
 	}
 	if (rc)
 		return rc;
-	rc = pool_remove_check(fd, name, POOL_REMOVE_PRIMARY, e);
+	rc = pool_remove_check(fd, name, POOL_REMOVE_PRIMARY, NULL, e);
 	if (!rc && sidecar_read(fd, &meta, &repair, NULL) != 0)
 		rc = err_set(e, REPL_E_EXISTS,
 			     "pool set '%s': there is a sidecar, which is damaged: remove the pool "
@@ -575,7 +575,7 @@ set_remove_made(const struct pool_place *place, const char *name, const struct p
 
 static int
 set_remove(struct pool_store *s, const struct pool_place *place, const char *name, unsigned flags,
-	   struct err *e)
+	   const struct pool_seen *seen, struct err *e)
 {
 	struct poolparts *parts = NULL;
 	struct stat st;
@@ -594,7 +594,7 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, e)
 						   : pool_busy(fd, name, e);
 		if (!rc)
-			rc = pool_remove_check(fd, name, flags, e);
+			rc = pool_remove_check(fd, name, flags, seen, e);
 		if (!rc)
 			rc = set_remove_made(place, name, parts, fd, e);
 		(void)close(fd);
@@ -611,7 +611,8 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 }
 
 int
-pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e)
+pool_set_remove(struct pool_store *s, const char *name, unsigned flags,
+		const struct pool_seen *seen, struct err *e)
 {
 	struct pool_place place;
 	int rc = pool_store_lock(s, name, e);
@@ -620,7 +621,7 @@ pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct e
 		return rc;
 	rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (!rc) {
-		rc = set_remove(s, &place, name, flags, e);
+		rc = set_remove(s, &place, name, flags, seen, e);
 		pool_place_close(&place);
 	}
 	pool_store_unlock(s);

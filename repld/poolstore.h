@@ -238,13 +238,15 @@ int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
 
 /*
  * REPL_E_VERSION of a sidecar that a newer version made: what that speaks of is not known here, and
- * not to be removed. REPL_E_REFUSED of a primary, unless it is to be removed as such: its data may
- * be nowhere else.
+ * not to be removed. REPL_E_REFUSED of a primary, unless it is to be removed as such, since its
+ * data may be nowhere else; and of one that is not what was seen.
  */
-int pool_remove_check(int sidecar_fd, const char *name, unsigned flags, struct err *e);
+int pool_remove_check(int sidecar_fd, const char *name, unsigned flags,
+		      const struct pool_seen *seen, struct err *e);
 
 /* pool_remove() of a set. */
-int pool_set_remove(struct pool_store *s, const char *name, unsigned flags, struct err *e);
+int pool_set_remove(struct pool_store *s, const char *name, unsigned flags,
+		    const struct pool_seen *seen, struct err *e);
 
 /*
  * Remove what killed creations have left, and journals that have been left for long, if the lock on

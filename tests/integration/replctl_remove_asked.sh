@@ -1,24 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Who is asked whether a pool may go is told that it is a primary; anything but "yes" is no, and what follows has a line of its own.
+# A yes is for what was there when it was asked.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
 head -c 65536 /dev/urandom >pool
 ctl sync pool "$T/p" >/dev/null || fail "sync"
 
-# answered TEXT: remove on a terminal; the text is typed at the question.
+# answered TEXT [COMMAND]...: remove on a terminal; at the question somebody else does these of replctl's, then the text is typed.
 answered() {
-	timeout 60 python3 - "$T/p" "$1" >asked 2>&1 <<'END'
-import os, pty, sys
+	timeout 60 python3 - "$T/p" "$@" >asked 2>&1 <<'END'
+import os, pty, subprocess, sys
 tmp = os.environ["TMP"]
+program = [os.environ["REPLCTL"], "--identity", tmp + "/key", "--known-hosts", tmp + "/known_hosts"]
 pid, fd = pty.fork()
 if pid == 0:
-    program = os.environ["REPLCTL"]
-    os.execv(program, [program, "--identity", tmp + "/key", "--known-hosts", tmp + "/known_hosts", "remove", sys.argv[1]])
+    os.execv(program[0], program + ["remove", sys.argv[1]])
 seen = b""
 try:
     while b"Type yes" not in seen:
         seen += os.read(fd, 65536)
+    for command in sys.argv[3:]:
+        subprocess.run(program + command.split(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
     os.write(fd, sys.argv[2].encode().decode("unicode_escape").encode())
     while True:
         seen += os.read(fd, 65536)
@@ -37,6 +40,23 @@ for answer in '\n' 'YES\n' 'yes please\n' ' yes\n' 'y\n' '\x04'; do
 	grep -q "primary" asked && fail "a replica: $(cat asked)"
 	ctl info "$T/p" >/dev/null || fail "'$answer': it is gone"
 done
+
+# changed PATTERN COMMAND...: the yes is for another pool than what is there by then.
+changed() {
+	pattern=$1
+	shift
+	answered 'yes\n' "$@"
+	[ $? = 4 ] || fail "$*: it is removed all the same: $(cat asked)"
+	grep -q "$pattern" asked || fail "$*: $(cat asked)"
+	grep -q "^next: replctl .*info $T/p" asked || fail "$*: $(cat asked)"
+	ctl info "$T/p" >/dev/null || lost "$*: it is gone"
+}
+changed "it is the primary now" "promote $T/p"
+changed "not what it was" "demote $T/p"
+changed "not what it was" "remove --force $T/p" "create $T/p --size 64K"
+ctl remove --force "$T/p" >/dev/null || fail "remove"
+ctl sync pool "$T/p" >/dev/null || fail "sync"
+
 ctl promote "$T/p" >/dev/null || fail "promote"
 answered '\n'
 grep -q "p (64.0 KiB, up-to-date, the primary) and its data for good" asked || fail "$(cat asked)"

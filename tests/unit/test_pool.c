@@ -181,7 +181,7 @@ names_that_lead_out_are_refused_everywhere(void **state)
 				 want);
 		assert_int_equal(pool_info(store, names[i], &info, &err), want);
 		assert_int_equal(pool_open(store, names[i], POOL_WRITE, "w", &p, &err), want);
-		assert_int_equal(pool_remove(store, names[i], 0, &err), want);
+		assert_int_equal(pool_remove(store, names[i], 0, NULL, &err), want);
 		assert_null(p);
 	}
 	expect(pool_info(store, "fifo", &info, &err), REPL_E_REFUSED, "is a FIFO");
@@ -204,7 +204,7 @@ device_that_is_away_is_no_refusal(void **state)
 	expect(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_IO, "is not there");
 	expect(pool_info(store, "p", &info, &err), REPL_E_IO, "is not there");
 	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_IO, "is not there");
-	expect(pool_remove(store, "p", 0, &err), REPL_E_IO, "is not there");
+	expect(pool_remove(store, "p", 0, NULL, &err), REPL_E_IO, "is not there");
 	assert_true(present("p.repl"));
 	assert_int_equal(unlinkat(top(), "p", 0), 0);
 	assert_int_equal(symlinkat("/dev/null", top(), "p"), 0);
@@ -263,7 +263,7 @@ second_writer_learns_who_holds_the_pool(void **state)
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "ann@one pid 7", &p, &err), 0);
 	expect(pool_open(store, "p", POOL_WRITE, "bob", &second, &err), REPL_E_BUSY,
 	       "ann@one pid 7");
-	expect(pool_remove(store, "p", 0, &err), REPL_E_BUSY, "ann@one pid 7");
+	expect(pool_remove(store, "p", 0, NULL, &err), REPL_E_BUSY, "ann@one pid 7");
 	assert_null(second);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "bob", &second, &err), 0);
@@ -301,7 +301,7 @@ a_reader_is_not_told_of_as_the_dead_writer(void **state)
 	assert_int_equal(pool_open(store, "p", POOL_STABLE, "ann", &reader, &err), 0);
 	expect(pool_open(store, "p", POOL_WRITE, "eve", &p, &err), REPL_E_BUSY,
 	       "in use by another session that reads it");
-	expect(pool_remove(store, "p", 0, &err), REPL_E_BUSY, "session that reads it");
+	expect(pool_remove(store, "p", 0, NULL, &err), REPL_E_BUSY, "session that reads it");
 	assert_int_equal(pool_close(reader, true, &err), 0);
 }
 
@@ -315,14 +315,14 @@ removed_pool_stays_for_its_reader(void **state)
 	create("eu/west/p");
 	create("eu/q");
 	assert_int_equal(pool_open(store, "eu/west/p", POOL_READ, NULL, &reader, &err), 0);
-	assert_int_equal(pool_remove(store, "eu/west/p", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "eu/west/p", 0, NULL, &err), 0);
 	assert_int_equal(pread(pool_fd(reader), &byte, 1, SIZE - 1), 1);
 	assert_int_equal(byte, 0);
 	assert_int_equal(pool_close(reader, true, &err), 0);
 	assert_false(present("eu/west"));
 	assert_true(present("eu/q"));
-	expect(pool_remove(store, "eu/west/p", 0, &err), REPL_E_NOT_FOUND, "not found");
-	assert_int_equal(pool_remove(store, "eu/q", 0, &err), 0);
+	expect(pool_remove(store, "eu/west/p", 0, NULL, &err), REPL_E_NOT_FOUND, "not found");
+	assert_int_equal(pool_remove(store, "eu/q", 0, NULL, &err), 0);
 	assert_false(present("eu"));
 }
 
@@ -447,7 +447,7 @@ unused_pool_does_not_take_another_one_away(void **state)
 	expect(pool_close_unused(p, true, &err), REPL_E_NOT_FOUND, "replaced");
 	assert_int_equal(pool_info(store, "p", &info, &err), 0);
 	assert_true(gen_id_equal(&info.meta.pool_uuid, &id));
-	assert_int_equal(pool_remove(store, "p", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "p", 0, NULL, &err), 0);
 	create("p");
 	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
 	assert_int_equal(pool_close_unused(p, true, &err), 0);
@@ -523,9 +523,9 @@ damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
 	       "no sidecar");
 	expect(pool_info(store, "orphan", &info, &err), REPL_E_NOT_FOUND, "not found");
 	create("orphan");
-	assert_int_equal(pool_remove(store, "both", 0, &err), 0);
-	assert_int_equal(pool_remove(store, "cut", 0, &err), 0);
-	assert_int_equal(pool_remove(store, "lone", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "both", 0, NULL, &err), 0);
+	assert_int_equal(pool_remove(store, "cut", 0, NULL, &err), 0);
+	assert_int_equal(pool_remove(store, "lone", 0, NULL, &err), 0);
 	create("both");
 	create("lone");
 	assert_int_equal(pool_list(store, NULL, infos, 8, &count, &more, &err), 0);
@@ -538,7 +538,7 @@ pool_of_a_newer_version_is_not_removed(void **state)
 	(void)state;
 	create("p");
 	sidecar_made_newer("p.repl");
-	expect(pool_remove(store, "p", 0, &err), REPL_E_VERSION, "a newer version made it");
+	expect(pool_remove(store, "p", 0, NULL, &err), REPL_E_VERSION, "a newer version made it");
 	assert_true(present("p") && present("p.repl"));
 }
 
@@ -718,7 +718,7 @@ what_takes_long_is_made_once(void **state)
 	create("r");
 	assert_int_equal(pool_info(store, "q", &info, &err), 0);
 	/* What a kill has left keeps nobody from it. */
-	assert_int_equal(pool_remove(store, "p", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "p", 0, NULL, &err), 0);
 	(void)snprintf(temp, sizeof(temp), ".tmp-%016" PRIx64, sum64("p", 1));
 	(void)snprintf(sidecar, sizeof(sidecar), "%s.repl", temp);
 	put_file(temp, 4096);

@@ -182,7 +182,7 @@ large_files_keep_nobody_waiting_while_they_go(void **state)
 	given_back = 0;
 	kept_waiting = false;
 	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
-	assert_int_equal(pool_remove(store, "p", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "p", 0, NULL, &err), 0);
 	assert_int_equal(given_back, 1);
 	assert_false(kept_waiting);
 	/* What killed creations have left. */
@@ -195,7 +195,7 @@ large_files_keep_nobody_waiting_while_they_go(void **state)
 	/* The parts of a set. */
 	write_set("s", "2M a\n2M b\nREPLICA\n4M c\n");
 	assert_int_equal(create("s", MB), 0);
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_int_equal(given_back, 6);
 	assert_false(kept_waiting);
 }

@@ -108,7 +108,7 @@ create(struct pool_store *s)
 static int
 destroy(struct pool_store *s)
 {
-	return pool_remove(s, NAME, 0, NULL);
+	return pool_remove(s, NAME, 0, NULL, NULL);
 }
 
 /* Do it in a process that dies in front of call n; true if it lived. */
@@ -253,7 +253,7 @@ create_set(struct pool_store *s)
 static int
 destroy_set(struct pool_store *s)
 {
-	return pool_remove(s, SET, 0, NULL);
+	return pool_remove(s, SET, 0, NULL, NULL);
 }
 
 /* Whole, or no pool; what is then left is not listed and has no temporary name. */

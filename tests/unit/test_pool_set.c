@@ -83,11 +83,11 @@ test_made_opened_removed(void **state)
 	assert_memory_equal(info.attr, attr, sizeof(attr));
 
 	/* A part is no pool, and can't be removed by itself. */
-	assert_int_equal(pool_remove(store, "a/p0", 0, &err), REPL_E_REFUSED);
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "a/p0", 0, NULL, &err), REPL_E_REFUSED);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_true(there("s") && !there("s.repl") && !there("a"));
-	assert_int_equal(pool_remove(store, "s", 0, &err), REPL_E_NOT_FOUND);
-	assert_int_equal(pool_remove(store, "s", POOL_REMOVE_SET, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), REPL_E_NOT_FOUND);
+	assert_int_equal(pool_remove(store, "s", POOL_REMOVE_SET, NULL, &err), 0);
 	assert_false(there("s"));
 }
 
@@ -195,7 +195,7 @@ test_damage_is_told(void **state)
 	write_set("s", "2M p\n");
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
 	assert_non_null(strstr(err.text, "is not the one"));
-	assert_int_equal(pool_remove(store, "s", POOL_REMOVE_SET, &err), 0);
+	assert_int_equal(pool_remove(store, "s", POOL_REMOVE_SET, NULL, &err), 0);
 }
 
 /* Nobody is told to remove it, and nobody can who does not know what it is. */
@@ -211,7 +211,7 @@ test_of_a_newer_version_it_stays(void **state)
 	assert_null(strstr(err.text, "remove"));
 	for (unsigned flags = 0; flags <= (POOL_REMOVE_SET | POOL_REMOVE_FORCE); flags++) {
 		err_clear(&err);
-		assert_int_equal(pool_remove(store, "s", flags, &err), REPL_E_VERSION);
+		assert_int_equal(pool_remove(store, "s", flags, NULL, &err), REPL_E_VERSION);
 		assert_non_null(strstr(err.text, "a newer version made it"));
 	}
 	assert_true(there("s") && there("s.repl") && there("p") && there("q"));
@@ -357,8 +357,8 @@ test_directories(void **state)
 	assert_int_equal(pool_close(pool, true, &err), 0);
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
 	assert_non_null(strstr(err.text, "'d/000002.pmem' is not zero"));
-	assert_int_equal(pool_remove(store, "d/000002.pmem", 0, &err), REPL_E_REFUSED);
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "d/000002.pmem", 0, NULL, &err), REPL_E_REFUSED);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_true(there("d") && !there("d/000000.pmem") && !there("e/000001.pmem"));
 }
 
@@ -463,7 +463,7 @@ test_local_replica(void **state)
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
 	assert_memory_equal(info.attr, want, sizeof(want));
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_int_equal(create("s", 4 * MB - 4096), 0);
 	write_set("s", "4M p\nREPLICA\n4M q\n");
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
@@ -526,7 +526,7 @@ test_local_replica_without_headers(void **state)
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
 	equal("p", "a");
 	/* That of a new set is equal from the beginning. */
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_int_equal(pool_set_create(store, "s", 4 * MB, NULL, NULL, false, &info, &err), 0);
 	file_change("a", 0, "else", 4);
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
@@ -678,7 +678,7 @@ is_promoted(void)
 	assert_int_equal(err.reason, REPL_REASON_PROMOTED);
 	for (unsigned flags = 0; flags <= (POOL_REMOVE_SET | POOL_REMOVE_FORCE); flags++) {
 		err_clear(&err);
-		assert_int_equal(pool_remove(store, "s", flags, &err), REPL_E_REFUSED);
+		assert_int_equal(pool_remove(store, "s", flags, NULL, &err), REPL_E_REFUSED);
 		assert_int_equal(err.reason, REPL_REASON_PROMOTED);
 	}
 	assert_true(there("s") && there("s.repl"));
@@ -718,7 +718,7 @@ test_a_primary_is_not_made_anew(void **state)
 	meta.created_s = 0;
 	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
 	assert_int_equal(close(fd), 0);
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_false(there("q") || there("r") || there("s.repl"));
 }
 
@@ -726,7 +726,7 @@ static void
 kept(unsigned flags, int code, const char *why, const char *part)
 {
 	err_clear(&err);
-	assert_int_equal(pool_remove(store, "s", flags, &err), code);
+	assert_int_equal(pool_remove(store, "s", flags, NULL, &err), code);
 	if (!strstr(err.text, why))
 		fail_msg("'%s' in place of '%s'", err.text, why);
 	assert_true(there(part));
@@ -757,9 +757,9 @@ test_others_parts_are_kept(void **state)
 	kept(0, REPL_E_REFUSED, "'q' is a part of pool set 'other'", "q");
 	assert_true(there("n") && there("s.repl"));
 	write_set("s", "2M n\n");
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	/* A program that has a part open holds its lock. */
-	assert_int_equal(pool_remove(store, "other", POOL_REMOVE_SET, &err), 0);
+	assert_int_equal(pool_remove(store, "other", POOL_REMOVE_SET, NULL, &err), 0);
 	write_set("p", "");
 	assert_int_equal(truncate(path_of("p"), 2 << 20), 0);
 	write_set("s", "2M n\n2M p\n");
@@ -767,7 +767,8 @@ test_others_parts_are_kept(void **state)
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	kept(POOL_REMOVE_FORCE, REPL_E_BUSY, "a program on the target's machine", "p");
 	assert_int_equal(close(fd), 0);
-	assert_int_equal(pool_remove(store, "s", POOL_REMOVE_FORCE | POOL_REMOVE_SET, &err), 0);
+	assert_int_equal(pool_remove(store, "s", POOL_REMOVE_FORCE | POOL_REMOVE_SET, NULL, &err),
+			 0);
 	assert_false(there("p"));
 }
 

@@ -83,7 +83,7 @@ static void
 not_removed(const char *name, const char *why)
 {
 	err_clear(&err);
-	assert_int_equal(pool_remove(store, name, 0, &err), REPL_E_REFUSED);
+	assert_int_equal(pool_remove(store, name, 0, NULL, &err), REPL_E_REFUSED);
 	if (!strstr(err.text, why))
 		fail_msg("'%s' in place of '%s'", err.text, why);
 	assert_true(there("s.repl") && there("p") && there("q"));
@@ -117,7 +117,7 @@ test_a_named_directory_stays(void **state)
 	killed_making("e/000001.pmem");
 	assert_true(there("e"));
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	/* With the largest number that there is. */
 	killed_making("d/000000.pmem");
 	killed_making("e/001023.pmem");
@@ -156,7 +156,7 @@ test_set_file_damaged(void **state)
 	not_removed("q", "of pool set 's'");
 	/* Nor does it go with another set that names it. */
 	write_set("t", "OPTION NOHDRS\n2M q\n");
-	assert_int_equal(pool_remove(store, "t", POOL_REMOVE_SET | POOL_REMOVE_FORCE, &err),
+	assert_int_equal(pool_remove(store, "t", POOL_REMOVE_SET | POOL_REMOVE_FORCE, NULL, &err),
 			 REPL_E_REFUSED);
 	assert_true(there("t") && there("q"));
 	write_set("s", lines);
@@ -190,7 +190,7 @@ test_set_file_moved_away(void **state)
 	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
 	assert_int_equal(close(fd), 0);
 	assert_int_equal(unlink(path_of("s")), 0);
-	assert_int_equal(pool_remove(store, "q", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "q", 0, NULL, &err), 0);
 	assert_int_equal(pool_create(store, "s", 4096, NULL, false, &info, &err), 0);
 }
 
@@ -202,7 +202,7 @@ test_others_are_removed(void **state)
 	assert_int_equal(create_bare("OPTION NOHDRS\n2M p\n2M q\n", 4 * MB), 0);
 	write_set("x", "");
 	cut("x", 0);
-	assert_int_equal(pool_remove(store, "x", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "x", 0, NULL, &err), 0);
 }
 
 /* ---- the order of its lines ---- */
@@ -292,7 +292,7 @@ test_headers_in_another_order(void **state)
 	write_set("s", lines);
 	write_whole();
 	whole();
-	assert_int_equal(pool_remove(store, "s", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	write_set("s", copies);
 	assert_int_equal(create("s", 4 * MB - 8192), 0);
 	order_unknown();

@@ -187,7 +187,7 @@ a_reader_beside_the_writer_leaves_it_alone(void **state)
 	assert_true(pool_get_info(p)->meta.ring_len > 0);
 	assert_int_equal(pool_close(p, true, &err), 0);
 	assert_int_equal(pool_open(store, "p", POOL_STABLE, "reader", &p, &err), REPL_E_BUSY);
-	assert_int_equal(pool_remove(store, "p", 0, &err), REPL_E_BUSY);
+	assert_int_equal(pool_remove(store, "p", 0, NULL, &err), REPL_E_BUSY);
 	poolring_free(ring);
 	assert_int_equal(pool_close(w, true, &err), 0);
 }
@@ -397,7 +397,7 @@ a_ring_that_cannot_be_believed_is_told(void **state)
 	assert_non_null(strstr(err.text, "ends before"));
 	(void)close(fd);
 	/* It can be removed. */
-	assert_int_equal(pool_remove(store, "p", 0, &err), 0);
+	assert_int_equal(pool_remove(store, "p", 0, NULL, &err), 0);
 }
 
 /* A ring of a later writer than the sidecar knows is none that belongs to it. */

@@ -378,7 +378,7 @@ cut_anywhere_loses_nothing(void **unused)
 			again += goes_down(next_opens, 1);
 			acknowledged_is_there(seed);
 		}
-		assert_int_equal(pool_remove(store, "p", 0, &err), 0);
+		assert_int_equal(pool_remove(store, "p", 0, NULL, &err), 0);
 	}
 	assert_true(cuts > SEEDS / 2 && again > 0);
 }

@@ -281,6 +281,7 @@ pool_lives_from_create_to_remove(void **state)
 	struct target_dir *d = *state;
 	struct client c;
 	struct json_object *o;
+	const char *uuid, *generation;
 	uint64_t v;
 	char mark[256];
 
@@ -310,7 +311,20 @@ pool_lives_from_create_to_remove(void **state)
 	call_ok(&c, "pool.promote", "{\"name\":\"a\"}");
 	call_refused(&c, REPL_E_REFUSED, "pool.remove", "{\"name\":\"a\",\"force\":true}");
 	call_refused(&c, REPL_E_REFUSED, "pool.remove", "{\"name\":\"a\",\"primary\":false}");
-	call_ok(&c, "pool.remove", "{\"name\":\"a\",\"primary\":true}");
+	/* Nor does who has looked at another one of the name. */
+	call_refused(&c, REPL_E_REFUSED, "pool.remove",
+		     "{\"name\":\"a\",\"primary\":true,\"uuid\":\"" GEN "\",\"generation\":\"" GEN
+		     "\"}");
+	call_refused(&c, REPL_E_INVAL, "pool.remove",
+		     "{\"name\":\"a\",\"primary\":true,\"uuid\":\"" GEN "\"}");
+	o = call(&c, REPL_OK, "pool.info", "{\"name\":\"a\"}", NULL);
+	assert_int_equal(control_get_text(o, "uuid", 36, &uuid, NULL), 0);
+	assert_int_equal(control_get_text(o, "generation", 36, &generation, NULL), 0);
+	(void)snprintf(mark, sizeof(mark),
+		       "{\"name\":\"a\",\"primary\":true,\"uuid\":\"%s\",\"generation\":\"%s\"}",
+		       uuid, generation);
+	json_object_put(o);
+	call_ok(&c, "pool.remove", mark);
 	call_refused(&c, REPL_E_NOT_FOUND, "pool.info", "{\"name\":\"a\"}");
 	call_ok(&c, "bye", "{}");
 	assert_int_equal(client_join(&c), REPL_OK);
