@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "confirm.h"
 #include "control.h"
+#include "generation.h"
 #include "out.h"
 #include "text.h"
 
@@ -42,6 +43,17 @@ remove_check(struct ctl *c, struct json_object *info)
 	return ctl_has_writer(c, out_member(info, "writer"));
 }
 
+static struct json_object *
+removal_new(struct ctl *c, bool primary)
+{
+	struct json_object *params = json_object_new_object();
+
+	control_add(params, "name", json_object_new_string(c->target.pool));
+	if (primary)
+		control_add(params, "primary", json_object_new_boolean(true));
+	return params;
+}
+
 /*
  * Who was asked may have thought it over for long: what he has said yes to is told. Of a damaged
  * one nobody can tell whether it is a primary, and a yes is for both.
@@ -49,11 +61,8 @@ remove_check(struct ctl *c, struct json_object *info)
 static int
 remove_pool(struct ctl *c, struct json_object *info)
 {
-	struct json_object *params = json_object_new_object();
+	struct json_object *params = removal_new(c, !info || out_member_bool(info, "primary"));
 
-	control_add(params, "name", json_object_new_string(c->target.pool));
-	if (!info || out_member_bool(info, "primary"))
-		control_add(params, "primary", json_object_new_boolean(true));
 	if (info && !c->options.force) {
 		out_add_text(params, "uuid", out_member(info, "uuid"));
 		out_add_text(params, "generation", out_member(info, "generation"));
@@ -61,8 +70,9 @@ remove_pool(struct ctl *c, struct json_object *info)
 	return remote_call(c->remote, "pool.remove", params, NULL, &c->err);
 }
 
+/* what: in place of a size that is not known, else NULL. */
 static void
-remove_report(struct ctl *c, struct json_object *info, bool damaged, uint64_t size)
+remove_report(struct ctl *c, struct json_object *info, const char *what, uint64_t size)
 {
 	struct json_object *answer = json_object_new_object();
 	char human[OUT_NUMBER_MAX];
@@ -70,12 +80,37 @@ remove_report(struct ctl *c, struct json_object *info, bool damaged, uint64_t si
 	out_size(size, human);
 	if (!c->options.json)
 		(void)printf("%s %s (%s%s)\n", c->options.dry_run ? "would remove" : "removed",
-			     c->target_text, damaged ? "damaged" : human, primary_word(info));
+			     c->target_text, what ? what : human, primary_word(info));
 	out_add_text(answer, "target", c->target_text);
-	if (!damaged)
+	if (!what)
 		out_add_u64(answer, "size", size);
 	out_add_bool(answer, "removed", !c->options.dry_run);
 	ctl_answer(c, answer);
+}
+
+/*
+ * There is no pool that could be asked about. What a removal that was cut off has left goes; a pool
+ * that was made since does not.
+ */
+static int
+remove_left(struct ctl *c)
+{
+	struct json_object *params = removal_new(c, true);
+	const struct gen_id none = {.b = {0}};
+	struct err first = c->err;
+	char text[GEN_TEXT_SIZE];
+	int rc;
+
+	gen_id_format(&none, text);
+	out_add_text(params, "uuid", text);
+	out_add_text(params, "generation", text);
+	err_clear(&c->err);
+	rc = remote_call(c->remote, "pool.remove", params, NULL, &c->err);
+	if (rc == REPL_E_NOT_FOUND)
+		c->err = first;
+	if (!rc)
+		remove_report(c, NULL, "what was left of it", 0);
+	return rc;
 }
 
 int
@@ -90,6 +125,8 @@ cmd_remove(struct ctl *c, char **args)
 		rc = ctl_connect(c);
 	if (!rc)
 		rc = ctl_pool_info(c, &info, &size);
+	if (rc == REPL_E_NOT_FOUND && c->connected && !c->options.dry_run)
+		return remove_left(c);
 	/* What can't be read any more can still be removed: only so it is made anew. */
 	damaged = rc == REPL_E_CORRUPT;
 	if (damaged) {
@@ -105,7 +142,7 @@ cmd_remove(struct ctl *c, char **args)
 	if (!rc && !c->options.dry_run)
 		rc = remove_pool(c, info);
 	if (!rc)
-		remove_report(c, info, damaged, size);
+		remove_report(c, info, damaged ? "damaged" : NULL, size);
 	json_object_put(info);
 	return rc;
 }

@@ -453,7 +453,9 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		rc = look(p, p->sidecar, name, &sidecar, e);
 	if (rc)
 		return rc;
-	if (!sidecar && (!pool || device))
+	/* A sidecar without its pool, which another hand may have moved, is nothing that was seen.
+	 */
+	if ((!pool && (!sidecar || seen)) || (!sidecar && device))
 		return err_set(e, REPL_E_NOT_FOUND, "pool '%s': not found", name);
 	if (!sidecar && seen)
 		return seen_changed(name, e);

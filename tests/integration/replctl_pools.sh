@@ -57,6 +57,23 @@ ctl remove --force "$T/d" | grep -q "^removed .* (damaged)$" || fail "remove of 
 ctl_fails 3 "not found" info "$T/d"
 ctl create "$T/d" --size 64K >/dev/null || fail "a damaged pool made anew"
 
+# The removal of a pool set that has failed half way is gone on with: there is no pool that could be asked about.
+pools=$TMP/serve/pools
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M stuck/s0\n2M s1\n' >"$pools/set"
+ctl create "$T/set" --size 4M >/dev/null || fail "create of a set"
+chmod 555 "$pools/stuck"
+ctl_fails 4 "remove part 'stuck/s0'" remove --force "$T/set"
+[ -e "$pools/stuck/s0" ] && [ ! -e "$pools/s1" ] || fail "no half: $(ls -R "$pools")"
+ctl_fails 3 "its parts are not" info "$T/set"
+ctl_fails 4 "remove part 'stuck/s0'" remove "$T/set"
+chmod 755 "$pools/stuck"
+ctl_fails 3 "its parts are not" remove --dry-run "$T/set"
+[ -e "$pools/stuck/s0" ] || fail "a dry run has removed"
+ctl remove "$T/set" | grep -q "^removed $T/set (what was left of it)$" || fail "the rest of a removal"
+[ ! -e "$pools/stuck" ] && [ ! -e "$pools/set.repl" ] || fail "left: $(ls -R "$pools")"
+ctl_fails 3 "its parts are not" remove "$T/set"
+rm "$pools/set"
+
 # Of one whose first copy was cut off each command says so, and what comes next.
 ctl create "$T/e" --size 64K >/dev/null || fail "create"
 ctl_fails 4 "has never been written" promote "$T/e"

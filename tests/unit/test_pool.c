@@ -497,6 +497,7 @@ one_damaged_copy_is_told_and_mended_by_the_next_writer(void **state)
 static void
 damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
 {
+	const struct pool_seen none = {.uuid.b = {0}};
 	struct pool_info infos[8];
 	struct pool *p = NULL;
 	unsigned count;
@@ -522,6 +523,10 @@ damaged_pools_are_listed_can_be_removed_and_are_never_replaced(void **state)
 	expect(pool_create(store, "lone", SIZE, NULL, false, &info, &err), REPL_E_EXISTS,
 	       "no sidecar");
 	expect(pool_info(store, "orphan", &info, &err), REPL_E_NOT_FOUND, "not found");
+	expect(pool_remove(store, "orphan", 0, &none, &err), REPL_E_NOT_FOUND, "not found");
+	expect(pool_remove(store, "good", 0, &none, &err), REPL_E_REFUSED, "not what it was");
+	expect(pool_remove(store, "lone", 0, &none, &err), REPL_E_REFUSED, "not what it was");
+	assert_true(present("orphan.repl") && present("good") && present("lone"));
 	create("orphan");
 	assert_int_equal(pool_remove(store, "both", 0, NULL, &err), 0);
 	assert_int_equal(pool_remove(store, "cut", 0, NULL, &err), 0);

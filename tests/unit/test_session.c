@@ -10,6 +10,7 @@
 #include "session_client.h"
 
 #define GEN "12345678-1234-4234-8234-123456789abc"
+#define NIL "00000000-0000-0000-0000-000000000000"
 
 /* ---- order ---- */
 
@@ -324,6 +325,10 @@ pool_lives_from_create_to_remove(void **state)
 		       "{\"name\":\"a\",\"primary\":true,\"uuid\":\"%s\",\"generation\":\"%s\"}",
 		       uuid, generation);
 	json_object_put(o);
+	/* Nor who has seen none. */
+	call_refused(&c, REPL_E_REFUSED, "pool.remove",
+		     "{\"name\":\"a\",\"primary\":true,\"uuid\":\"" NIL "\",\"generation\":\"" NIL
+		     "\"}");
 	call_ok(&c, "pool.remove", mark);
 	call_refused(&c, REPL_E_NOT_FOUND, "pool.info", "{\"name\":\"a\"}");
 	call_ok(&c, "bye", "{}");
