@@ -18,18 +18,22 @@
 /* Of the pool of a set: more than a set file may have, which tells the two apart. */
 #define SIZE_MIN 131072U
 
-static bool
+/* REPL_E_CORRUPT: it was read, and says nothing. */
+static int
 sidecar_look(const struct pool_place *place, struct sidecar *meta)
 {
+	struct err why;
 	struct stat st;
-	bool repair, known;
-	int fd;
+	bool repair;
+	int fd, rc;
 
-	if (pool_file_open(place, place->sidecar, place->leaf, O_RDONLY, &fd, &st, NULL))
-		return false;
-	known = sidecar_read(fd, meta, &repair, NULL) == 0;
+	err_clear(&why);
+	rc = pool_file_open(place, place->sidecar, place->leaf, O_RDONLY, &fd, &st, NULL);
+	if (rc)
+		return rc;
+	rc = sidecar_read(fd, meta, &repair, &why);
 	(void)close(fd);
-	return known;
+	return rc && why.errnum ? REPL_E_IO : rc;
 }
 
 int
@@ -49,7 +53,8 @@ pool_set_peek(const struct pool_place *place, const char *name, int *fd, struct 
 		return rc;
 	rc = poolparts_begins(*fd, &st, name, &begins, e);
 	/* A small pool of just that content: its sidecar knows its size. */
-	if (rc || !begins || (sidecar_look(place, &meta) && meta.pool_size <= POOLSET_FILE_MAX)) {
+	if (rc || !begins ||
+	    (sidecar_look(place, &meta) == 0 && meta.pool_size <= POOLSET_FILE_MAX)) {
 		(void)close(*fd);
 		*fd = -1;
 	}
@@ -61,12 +66,21 @@ pool_set_lost(const struct pool_place *place)
 {
 	struct sidecar meta;
 	struct stat st;
+	bool missing = fstatat(place->dir, place->leaf, &st, AT_SYMLINK_NOFOLLOW) != 0;
+	int rc = sidecar_look(place, &meta);
 
-	if (!sidecar_look(place, &meta) || meta.created_s == 0 ||
-	    !(meta.layout || meta.order || !pmdk_attr_none(meta.attr)))
+	if (rc == REPL_E_NOT_FOUND || rc == REPL_E_CORRUPT)
 		return NULL;
-	return fstatat(place->dir, place->leaf, &st, AT_SYMLINK_NOFOLLOW) != 0
-		       ? "its set file is missing"
+	/* It may be a set's. A file that is there is the pool of one. */
+	if (rc && !missing)
+		return NULL;
+	if (rc == REPL_E_VERSION)
+		return "its set file may be missing, a newer version made its sidecar";
+	if (rc)
+		return "its set file may be missing, its sidecar can't be read";
+	if (meta.created_s == 0 || !(meta.layout || meta.order || !pmdk_attr_none(meta.attr)))
+		return NULL;
+	return missing ? "its set file is missing"
 		       : "its set file does not begin with " POOLSET_SIGNATURE " any more";
 }
 

@@ -180,8 +180,8 @@ int pool_set_peek(const struct pool_place *place, const char *name, int *fd, str
 
 /*
  * What has become of the set file there, if the sidecar is that of a set and the file is not a set
- * file any more; NULL: nothing. The pool is as it was, and a set file that is put back has it
- * again.
+ * file any more, or the sidecar may be one's and no file is there; NULL: nothing. The pool is as it
+ * was, and a set file that is put back has it again.
  */
 const char *pool_set_lost(const struct pool_place *place);
 #define POOL_SET_LOST                                                                              \

@@ -12,12 +12,13 @@
 
 /* ---- instead of libc's ---- */
 
-static bool set_files_fail;
+static bool set_files_fail, sidecars_fail;
 
 ssize_t
 pread(int fd, void *buf, size_t len, off_t off)
 {
-	if (set_files_fail && len == sizeof(POOLSET_SIGNATURE)) {
+	if ((set_files_fail && len == sizeof(POOLSET_SIGNATURE)) ||
+	    (sidecars_fail && len == SIDECAR_SLOT_SIZE)) {
 		errno = EIO;
 		return -1;
 	}
@@ -49,7 +50,7 @@ fallocate(int fd, int mode, off_t off, off_t len)
 static int
 setup(void **state)
 {
-	set_files_fail = false;
+	set_files_fail = sidecars_fail = false;
 	free_mb = 1024;
 	allocations = 0;
 	return set_world_new(state);
@@ -194,6 +195,46 @@ test_set_file_moved_away(void **state)
 	assert_int_equal(pool_create(store, "s", 4096, NULL, false, &info, &err), 0);
 }
 
+static void
+not_replaced(const char *why)
+{
+	assert_int_equal(pool_create(store, "s", 4096, NULL, false, &info, &err), REPL_E_CORRUPT);
+	assert_non_null(strstr(err.text, why));
+	not_opened(REPL_E_CORRUPT, why);
+	not_removed("s", why);
+	not_removed("q", "of pool set 's'");
+}
+
+/* The sidecar that nobody can make out may be the only one to say whose the parts are. */
+static void
+test_set_file_moved_away_from_what_is_not_known(void **state)
+{
+	static const char lines[] = "OPTION NOHDRS\n2M p\n2M q\n";
+
+	(void)state;
+	assert_int_equal(create_bare(lines, 4 * MB), 0);
+	write_whole();
+	assert_int_equal(unlink(path_of("s")), 0);
+	sidecars_fail = true;
+	not_replaced("its sidecar can't be read");
+	sidecars_fail = false;
+	write_set("s", lines);
+	whole();
+	sidecar_made_newer("s.repl");
+	not_opened(REPL_E_VERSION, "a newer version made it");
+	assert_int_equal(unlink(path_of("s")), 0);
+	not_replaced("a newer version made its sidecar");
+	write_set("s", lines);
+	not_opened(REPL_E_VERSION, "a newer version made it");
+	/* A pool in one file is what it was, and one that says nothing is nobody's. */
+	assert_int_equal(pool_create(store, "f", MB, NULL, false, &info, &err), 0);
+	sidecar_made_newer("f.repl");
+	assert_int_equal(pool_info(store, "f", &info, &err), REPL_E_VERSION);
+	cut("f.repl", 0);
+	assert_int_equal(unlink(path_of("f")), 0);
+	assert_int_equal(pool_create(store, "f", MB, NULL, false, &info, &err), 0);
+}
+
 /* A file of the pool directory's that is no pool's can be removed beside sets in order. */
 static void
 test_others_are_removed(void **state)
@@ -325,10 +366,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(test_a_named_directory_stays),  TEST(test_set_file_damaged),
-		TEST(test_set_file_moved_away),      TEST(test_others_are_removed),
-		TEST(test_lines_in_another_order),   TEST(test_sections_in_another_order),
-		TEST(test_headers_in_another_order), TEST(test_space_is_asked_for_together),
+		TEST(test_a_named_directory_stays),
+		TEST(test_set_file_damaged),
+		TEST(test_set_file_moved_away),
+		TEST(test_set_file_moved_away_from_what_is_not_known),
+		TEST(test_others_are_removed),
+		TEST(test_lines_in_another_order),
+		TEST(test_sections_in_another_order),
+		TEST(test_headers_in_another_order),
+		TEST(test_space_is_asked_for_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
