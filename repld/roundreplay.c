@@ -11,13 +11,12 @@
 #include "space.h"
 
 static int
-region_read(int fd, const struct sidecar *meta, uint8_t *to, struct err *e)
+region_read(int fd, const struct sidecar *meta, uint8_t *to, uint64_t len, struct err *e)
 {
 	uint64_t done = 0;
 
-	while (done < meta->log_len) {
-		ssize_t n =
-			pread(fd, to + done, meta->log_len - done, (off_t)(meta->log_off + done));
+	while (done < len) {
+		ssize_t n = pread(fd, to + done, len - done, (off_t)(meta->log_off + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -39,18 +38,20 @@ static int
 region_open(int fd, const struct sidecar *meta, uint8_t **region, struct round_header *h,
 	    struct err *e)
 {
+	uint8_t page[REGION_PAGE];
 	int rc;
 
-	if (meta->log_len > round_size(ROUND_HALF_MAX) ||
-	    meta->log_len < round_size(ROUND_HALF_MIN))
-		return err_set(e, REPL_E_CORRUPT, "round log: a region of %llu bytes",
-			       (unsigned long long)meta->log_len);
+	_Static_assert(SIDECAR_REGION_ALIGN % REGION_PAGE == 0, "a region has a whole page");
+	/* How long a newer version's may be is not known: the page says whose it is before that. */
+	rc = region_read(fd, meta, page, sizeof(page), e);
+	if (!rc)
+		rc = round_header_decode(page, meta->log_len, h, e);
+	if (rc)
+		return rc;
 	*region = malloc(meta->log_len);
 	if (!*region)
 		return err_set(e, REPL_E_NOMEM, "no memory to replay a round log");
-	rc = region_read(fd, meta, *region, e);
-	if (!rc)
-		rc = round_header_decode(*region, meta->log_len, h, e);
+	rc = region_read(fd, meta, *region, meta->log_len, e);
 	if (!rc && (memcmp(&h->pool_uuid, &meta->pool_uuid, sizeof(h->pool_uuid)) != 0 ||
 		    h->epoch > meta->epoch))
 		rc = err_set(e, REPL_E_CORRUPT, "round log: it is not this pool's");

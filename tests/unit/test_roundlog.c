@@ -17,6 +17,7 @@
 
 #include "clock.h"
 #include "full_disk.h"
+#include "le.h"
 #include "pool_world.h"
 
 #define SIZE  (64U * 4096)
@@ -514,6 +515,66 @@ log_without_its_header_or_end_makes_the_pool_inconsistent(void **state)
 	}
 }
 
+/* Its header is of that version, its region of that length. */
+static void
+made_by_version(uint16_t version, uint64_t len)
+{
+	int fd = file_open("p.repl");
+	uint8_t page[REGION_PAGE];
+	struct sidecar meta;
+	bool repair;
+
+	assert_int_equal(pread(fd, page, sizeof(page), SIDECAR_SIZE), sizeof(page));
+	put_le16(page + 8, version);
+	region_page_seal(page);
+	assert_int_equal(pwrite(fd, page, sizeof(page), SIDECAR_SIZE), sizeof(page));
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	meta.log_len = len;
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	assert_int_equal(ftruncate(fd, (off_t)(SIDECAR_SIZE + len)), 0);
+	(void)close(fd);
+}
+
+/* However long that one has it: what it brings is not known here, and nothing is given up for it.
+ */
+static void
+log_of_a_newer_version_stays(void **state)
+{
+	const uint64_t lens[] = {round_size(ROUND_HALF_MAX) + REGION_PAGE, REGION_PAGE};
+	uint8_t *was;
+	uint64_t size;
+
+	(void)state;
+	killed(some_updates);
+	pages_are_lost(0, 4096);
+	size = file_size("p.repl");
+	was = malloc(size);
+	assert_non_null(was);
+	assert_int_equal(file_get("p.repl", was, size), size);
+	for (unsigned i = 0; i < 2; i++) {
+		made_by_version(2, lens[i]);
+		assert_int_equal(pool_info(store, "p", &info, &err), 0);
+		assert_int_equal(info.meta.state, SIDECAR_UNKNOWN);
+		for (enum pool_mode mode = POOL_READ; mode <= POOL_WRITE; mode++) {
+			err_clear(&err);
+			assert_int_equal(pool_open(store, "p", mode, "x", &pool, &err),
+					 REPL_E_VERSION);
+			assert_non_null(strstr(err.text, "a newer version made it"));
+		}
+		assert_int_equal(file_size("p.repl"), SIDECAR_SIZE + lens[i]);
+		file_put("p.repl", was, size);
+	}
+	free(was);
+	opened(POOL_WRITE, SIDECAR_UNKNOWN);
+	assert_int_equal(byte_at(0), 'a');
+	/* Of this one such a length is damage. */
+	for (unsigned i = 0; i < 2; i++) {
+		killed(some_updates);
+		made_by_version(1, lens[i]);
+		opened(POOL_WRITE, SIDECAR_INCONSISTENT);
+	}
+}
+
 /* The device may have it another time, so nothing is given up for it. */
 static void
 log_that_cannot_be_read_stays(void **state)
@@ -664,6 +725,7 @@ main(void)
 		T(damage_makes_the_pool_inconsistent),
 		T(torn_last_frame_is_dropped),
 		T(log_without_its_header_or_end_makes_the_pool_inconsistent),
+		T(log_of_a_newer_version_stays),
 		T(log_that_cannot_be_read_stays),
 		T(failed_log_stays),
 		cmocka_unit_test_setup_teardown(frames_count_on_when_a_sync_fails_elsewhere,
