@@ -32,6 +32,9 @@
 /* How long a journal is kept that nobody goes on with. */
 #define JOURNAL_LEFT_S (7L * 24 * 3600)
 
+/* So long a session that begins gives back what is left of those: it has the lock on names. */
+#define CLEAN_NS (NS_PER_S / 5)
+
 /* A pool under way: two temporary files, locked so that others leave them alone. */
 struct making {
 	struct pool_place place;
@@ -605,19 +608,26 @@ clean_is_stale(int dir, const char *leaf, struct timespec *when)
 	return true;
 }
 
+struct cleaning {
+	struct pool_store *s;
+	uint64_t end_ns; /* of giving space back; 0: not begun */
+};
+
 /*
  * A journal that a writer has left to be gone on with, and has not come back to. Without a look at
- * the date nothing is opened. What has more space than is given back at once keeps its date, and
- * the next session goes on.
+ * the date nothing is opened. What has more space than there is time for keeps its date, and the
+ * next session goes on.
  */
 static void
-clean_journal(int dir, const char *leaf)
+clean_journal(struct cleaning *c, int dir, const char *leaf)
 {
 	struct timespec when[2] = {{.tv_nsec = UTIME_OMIT}};
 	struct sidecar meta;
 	bool repair, rest = false;
 	int fd;
 
+	if (c->end_ns && clock_now_ns() >= c->end_ns)
+		return;
 	if (!clean_is_stale(dir, leaf, &when[1]))
 		return;
 	fd = path_open(dir, leaf, O_RDWR, 0);
@@ -627,7 +637,9 @@ clean_journal(int dir, const char *leaf)
 	    sidecar_read(fd, &meta, &repair, NULL) == 0 && !meta.journal_committed) {
 		bool had = meta.journal_len > 0;
 
-		if (pool_journal_discard(fd, &meta, &rest, NULL) == 0 && had)
+		if (!c->end_ns)
+			c->end_ns = clock_now_ns() + CLEAN_NS;
+		if (pool_journal_discard(fd, &meta, c->end_ns, &rest, NULL) == 0 && had)
 			log_info("%s: a journal that nobody has gone on with is dropped", leaf);
 		if (rest)
 			(void)futimens(fd, when);
@@ -639,11 +651,11 @@ static int
 clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 {
 	size_t len = strlen(leaf), suffix = strlen(SIDECAR_SUFFIX);
-	struct pool_store *s = ctx;
+	struct cleaning *c = ctx;
 	int fd;
 
 	if (len > suffix && strcmp(leaf + len - suffix, SIDECAR_SUFFIX) == 0)
-		clean_journal(dir, leaf);
+		clean_journal(c, dir, leaf);
 	if (strncmp(leaf, POOL_TEMP_PREFIX, strlen(POOL_TEMP_PREFIX)) != 0)
 		return 0;
 	fd = path_open(dir, leaf, O_RDONLY, 0);
@@ -653,17 +665,19 @@ clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 		(void)unlinkat(dir, leaf, 0);
 		/* A directory that a set names is its administrator's: it stays. */
 		if (!poolparts_is_temp(name, leaf))
-			pool_place_prune(s->dirfd, name);
+			pool_place_prune(c->s->dirfd, name);
 	}
-	pool_store_close_late(s, fd);
+	pool_store_close_late(c->s, fd);
 	return 0;
 }
 
 void
 pool_make_clean(struct pool_store *s)
 {
+	struct cleaning c = {.s = s};
+
 	if (!lock_take(s->dirfd, 0))
 		return;
-	(void)pool_walk(s->dirfd, clean_visit, s, NULL);
+	(void)pool_walk(s->dirfd, clean_visit, &c, NULL);
 	pool_store_unlock(s);
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "clock.h"
 #include "log.h"
 
 struct pooljournal *
@@ -220,15 +221,16 @@ pool_journal_recover(struct pool_files *f, const char *path, struct sidecar *met
 }
 
 int
-pool_journal_discard(int sidecar_fd, struct sidecar *meta, bool *rest, struct err *e)
+pool_journal_discard(int sidecar_fd, struct sidecar *meta, uint64_t end_ns, bool *rest,
+		     struct err *e)
 {
 	struct pooljournal *j = NULL;
 	int rc = pooljournal_new(sidecar_fd, &j, e);
 
 	if (!rc)
 		rc = pooljournal_drop(j, meta, e);
-	if (!rc)
-		pooljournal_tidy_last(j, meta);
+	while (!rc && pooljournal_tidy(j, meta) && clock_now_ns() < end_ns)
+		;
 	*rest = !rc && pooljournal_tidy_at(j, meta) != UINT64_MAX;
 	pooljournal_free(j);
 	return rc;

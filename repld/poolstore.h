@@ -129,10 +129,11 @@ int pool_journal_recover(struct pool_files *f, const char *path, struct sidecar 
 			 struct err *e);
 
 /*
- * Drop one that was left in such a sidecar, if any, under its lock, and is not committed. *rest:
- * more space is to be given back than can be in a second.
+ * Drop one that was left in such a sidecar, if any, under its lock, and is not committed. Its space
+ * is given back until end_ns of the clock, a piece at least; *rest: there is more.
  */
-int pool_journal_discard(int sidecar_fd, struct sidecar *meta, bool *rest, struct err *e);
+int pool_journal_discard(int sidecar_fd, struct sidecar *meta, uint64_t end_ns, bool *rest,
+			 struct err *e);
 
 /* The same of a round log. */
 int pool_log_recover(struct pool_files *f, const char *path, struct sidecar *meta, struct err *e);

@@ -41,8 +41,12 @@ clock_gettime(clockid_t id, struct timespec *ts)
 {
 	int rc = (int)syscall(SYS_clock_gettime, id, ts);
 
-	if (rc == 0 && id == CLOCK_MONOTONIC)
-		ts->tv_sec += (time_t)(late_ns / NS_PER_S);
+	if (rc == 0 && id == CLOCK_MONOTONIC) {
+		uint64_t ns = (uint64_t)ts->tv_nsec + late_ns;
+
+		ts->tv_sec += (time_t)(ns / NS_PER_S);
+		ts->tv_nsec = (long)(ns % NS_PER_S);
+	}
 	return rc;
 }
 
@@ -330,12 +334,52 @@ test_its_space_comes_back_from_who_is_away(void **state)
 	pool_store_free(next);
 	truncation_ns = 0;
 	assert_in_range(file_size("p.repl"), SIDECAR_SIZE + 1, huge - 1);
-	/* Where all fits into a second. */
+	/* Where all fits into the time. */
 	for (unsigned i = 0; i < 20 && file_size("p.repl") > SIDECAR_SIZE; i++) {
 		assert_int_equal(pool_store_new(dir, &next, &err), 0);
 		pool_store_free(next);
 	}
 	assert_int_equal(file_size("p.repl"), SIDECAR_SIZE);
+}
+
+/* However many they are: nobody makes or removes a pool meanwhile, and the session has not begun.
+ */
+static void
+test_its_space_of_many_holds_no_session_up(void **state)
+{
+	const uint64_t huge = 4ULL << 26;
+	struct timespec when[2] = {{.tv_nsec = UTIME_OMIT},
+				   {.tv_sec = time(NULL) - 8L * 24 * 3600}};
+	struct pool_store *next;
+	char name[16];
+	uint64_t left;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "p%u", i);
+		assert_int_equal(pool_create(store, name, SIZE, NULL, false, &info, &err), 0);
+		(void)snprintf(name, sizeof(name), "p%u.repl", i);
+		fd = file_open(name);
+		assert_int_equal(ftruncate(fd, (off_t)huge), 0);
+		assert_int_equal(futimens(fd, when), 0);
+		(void)close(fd);
+	}
+	truncation_ns = NS_PER_S / 10;
+	do {
+		const uint64_t before_ns = late_ns;
+
+		assert_int_equal(pool_store_new(dir, &next, &err), 0);
+		pool_store_free(next);
+		assert_in_range(late_ns - before_ns, truncation_ns, 3 * truncation_ns);
+		left = 0;
+		for (unsigned i = 0; i < 8; i++) {
+			(void)snprintf(name, sizeof(name), "p%u.repl", i);
+			left += file_size(name) - SIDECAR_SIZE;
+		}
+	} while (left);
+	truncation_ns = 0;
 }
 
 int
@@ -350,6 +394,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_its_space_holds_no_resuming_up, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(test_its_space_comes_back_from_who_is_away, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(test_its_space_of_many_holds_no_session_up, setup,
 						world_free),
 	};
 
