@@ -333,7 +333,9 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 			.replica = index[i], .status = lanes[i]->status, .why = lanes[i]->why};
 		lost = index[i];
 	}
-	repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
+	/* The lock for nothing: what others record might take the time that queued ones have. */
+	if (lost_count)
+		repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
 	enough = lanes_await_shipped(r, lane, begin_ns);
 	lanes_count_lost(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
