@@ -70,6 +70,12 @@ ack_room(const struct ackpolicy *p, const struct shipqueue *q, uint32_t live, ui
 	return (p->degrade && flow) || over ? ACK_ROOM_LOSE : ACK_ROOM_WAIT;
 }
 
+bool
+ack_room_held(const struct ackpolicy *p, const struct shipqueue *q, uint32_t live, uint64_t now_ns)
+{
+	return flows(p, q, live, now_ns) && (live & ~lagging(p, q, 2, now_ns));
+}
+
 uint32_t
 ack_awaited(const struct ackpolicy *p, uint32_t lost, uint32_t live, uint32_t back)
 {

@@ -51,6 +51,10 @@ enum ack_room {
 enum ack_room ack_room(const struct ackpolicy *p, const struct shipqueue *q, uint32_t live,
 		       uint64_t now_ns, bool over, uint32_t *late);
 
+/* Whether those that lag hold up others, well ahead of the bound, that are enough for a drain. */
+bool ack_room_held(const struct ackpolicy *p, const struct shipqueue *q, uint32_t live,
+		   uint64_t now_ns);
+
 /*
  * on-loss = block: of lost, those that were away when a call ended, the ones that it waits for:
  * not live, and not back meanwhile. Of the queued ones not all need be there.

@@ -33,6 +33,19 @@ wait_end(const struct ship *s, uint64_t begin_ns)
 	return begin_ns + op_ns(s) - op_ns(s) / 4;
 }
 
+/* That a replica has at least for what is not its own doing. */
+static uint64_t
+least_end(const struct ship *s)
+{
+	return clock_deadline(s->r->cfg->op_timeout_ms / REPL_TELL_SHARE);
+}
+
+static uint64_t
+later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* ---- who is there ---- */
 
 bool
@@ -84,22 +97,35 @@ ship_lose(struct ship *s, uint32_t replicas, const char *why, enum repl_reason r
 
 /* ---- room ---- */
 
+/* The record of the loss of who was waited for takes no more: the others are to get the rest. */
+static uint64_t
+room_lose_end(const struct ship *s, uint64_t begin_ns)
+{
+	uint64_t end_ns = begin_ns + op_ns(s) / 8 * 5, loss_ns = repl_loss_deadline(s->r);
+
+	return loss_ns < end_ns ? loss_ns : end_ns;
+}
+
 /*
- * Wait until there is room for one more, or nobody without. True if the lock was given up
- * meanwhile: what was touched is to be touched again, and room to be looked for.
+ * Wait until there is room for one more, or nobody without: half of the time, where others that do
+ * not lag need some of it as well. True if the lock was given up meanwhile: what was touched is to
+ * be touched again, and room to be looked for.
  */
 static bool
 ship_room(struct ship *s, uint64_t begin_ns)
 {
 	const struct ship_want all = {.replicas = s->policy.served};
 	uint64_t end_ns = wait_end(s, begin_ns);
+	uint64_t half_ns = later(begin_ns + op_ns(s) / 2, least_end(s));
 	bool drives = false, waited = false;
 
 	for (;; waited = true) {
 		uint64_t now = clock_now_ns();
-		uint32_t late;
+		uint32_t live = ship_live(s), late;
+		bool over = now >= end_ns ||
+			    (now >= half_ns && ack_room_held(&s->policy, &s->q, live, now));
 
-		switch (ack_room(&s->policy, &s->q, ship_live(s), now, now >= end_ns, &late)) {
+		switch (ack_room(&s->policy, &s->q, live, now, over, &late)) {
 		case ACK_ROOM_THERE:
 			ship_wait_end(s, &drives);
 			return waited;
@@ -107,13 +133,13 @@ ship_room(struct ship *s, uint64_t begin_ns)
 			ship_wait_end(s, &drives);
 			pthread_mutex_unlock(&s->lock);
 			ship_lose(s, late,
-				  now < end_ns
-					  ? "it lags by more than async-lag-bytes or "
-					    "async-lag-time"
-					  : "it lags by more than async-lag-bytes or "
-					    "async-lag-time, and a drain has waited for it; if "
-					    "drains are large, raise op-timeout",
-				  REPL_REASON_LAG, begin_ns + op_ns(s));
+				  over ? "it lags by more than async-lag-bytes or "
+					 "async-lag-time, and a drain has waited for it; if "
+					 "drains are large, raise op-timeout"
+				       : "it lags by more than async-lag-bytes or "
+					 "async-lag-time",
+				  REPL_REASON_LAG, room_lose_end(s, begin_ns));
+			half_ns = later(half_ns, least_end(s));
 			pthread_mutex_lock(&s->lock);
 			break;
 		default:
@@ -349,7 +375,7 @@ ship_await_some(struct ship *s, bool *drives, const struct shipment *m, uint32_t
 bool
 ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
 {
-	uint64_t end_ns = wait_end(s, begin_ns);
+	uint64_t end_ns = later(wait_end(s, begin_ns), least_end(s));
 	uint32_t left = 0, lost, recorded = 0;
 	bool enough, drives = false;
 

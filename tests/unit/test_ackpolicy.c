@@ -174,12 +174,18 @@ laggard_waits_or_goes(void **state)
 	assert_int_equal(ack_room(&p, &q, 3, 2, false, &late), ACK_ROOM_WAIT);
 	assert_int_equal(late, 1);
 	assert_int_equal(ack_room(&p, &q, 3, 2, true, &late), ACK_ROOM_LOSE);
+	assert_false(ack_room_held(&p, &q, 3, 2));
 	/* With on-lag = degrade only where another one is well ahead of the bound. */
 	p.degrade = true;
 	assert_int_equal(ack_room(&p, &q, 3, 2, false, &late), ACK_ROOM_WAIT);
 	shipqueue_acked(&q, 1);
 	assert_int_equal(ack_room(&p, &q, 3, 2, false, &late), ACK_ROOM_LOSE);
 	assert_int_equal(late, 1);
+	assert_true(ack_room_held(&p, &q, 3, 2));
+	assert_false(ack_room_held(&p, &q, 1, 2));
+	/* No drain needs one, and there is no other. */
+	p.needed = p.sync = 0;
+	assert_false(ack_room_held(&p, &q, 1, 2));
 	end(NULL);
 }
 

@@ -60,7 +60,8 @@ static _Atomic unsigned losses, failures;
 static _Atomic bool faulted, fault_holds, page_goes;
 static _Atomic unsigned looks_at_lost;    /* by who sleeps */
 static _Atomic int allocations_left = -1; /* below 0: without end */
-static _Thread_local bool calls;          /* this thread is a program's */
+static bool records_long; /* one that hangs is told of a loss: most of the time for that goes by */
+static _Thread_local bool calls; /* this thread is a program's */
 
 static uint64_t
 draw(uint64_t *state, uint64_t below)
@@ -108,6 +109,8 @@ __wrap_repl_lose_all(struct repl *repl, const struct repl_loss *all, unsigned co
 {
 	for (unsigned i = 0; i < count; i++)
 		__wrap_repl_lose(repl, all[i].replica, all[i].status, all[i].why, deadline_ns);
+	while (records_long && clock_now_ns() + NS_PER_MS < deadline_ns)
+		(void)nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
 }
 
 struct lane *
@@ -479,22 +482,28 @@ laggard_settles(void **state)
 	end();
 }
 
-static void *
-drain_once(void *arg)
+static bool
+drain_first(uint64_t len)
 {
 	static const struct range second = {0};
 	uint64_t begin_ns = clock_now_ns();
 	struct shipment *m = NULL;
 	struct rangeset set;
-	bool *enough = arg;
 	struct err e;
 
 	err_clear(&e);
 	rangeset_clear(&set);
-	(void)rangeset_add(&set, 0, 8);
-	if (ship_post(r->ship, &set, LANE_DRAIN, &second, NULL, begin_ns, &m, &e) || !m)
-		return NULL;
-	*enough = ship_await(r->ship, m, begin_ns);
+	(void)rangeset_add(&set, 0, len);
+	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &second, NULL, begin_ns, &m, &e), 0);
+	return ship_await(r->ship, m, begin_ns);
+}
+
+static void *
+drain_once(void *arg)
+{
+	bool *enough = arg;
+
+	*enough = drain_first(8);
 	return NULL;
 }
 
@@ -734,6 +743,41 @@ laggard_costs_no_message_a_drain(void **state)
 	assert_int_equal(losses, 0);
 	assert_true(atomic_load(&late->acked) >= FEW);
 	end();
+}
+
+/* A drain of more than may be queued, of which one replica takes nothing. */
+static void
+laggard_is_lost_alone(bool degrade)
+{
+	begin(12, 0);
+	r->cfg->op_timeout_ms = 2000;
+	r->ship->policy.degrade = degrade;
+	for (unsigned i = 0; i < REPLICAS; i++)
+		targets[i].slowness = 1;
+	atomic_store(&targets[2].mute, true);
+	assert_true(drain_first(POOL / 4));
+	records_long = true;
+	assert_true(drain_first(POOL));
+	records_long = false;
+	assert_int_equal(losses, 1);
+	assert_int_not_equal(atomic_load(&r->replicas[2].lost), 0);
+	end();
+}
+
+/* The time for which it was waited is not all that the others have. */
+static void
+who_is_waited_for_is_lost_alone(void **state)
+{
+	(void)state;
+	laggard_is_lost_alone(false);
+}
+
+/* Nor is that for which its loss is recorded. */
+static void
+who_is_degraded_is_lost_alone(void **state)
+{
+	(void)state;
+	laggard_is_lost_alone(true);
 }
 
 /* A replica far away gets more than one large shipment in the time that an answer takes. */
@@ -993,6 +1037,8 @@ main(void)
 		cmocka_unit_test(a_post_looks_for_its_page_anew_when_it_has_waited),
 		cmocka_unit_test(drain_moves_its_lanes_itself),
 		cmocka_unit_test(laggard_costs_no_message_a_drain),
+		cmocka_unit_test(who_is_waited_for_is_lost_alone),
+		cmocka_unit_test(who_is_degraded_is_lost_alone),
 		cmocka_unit_test(late_answers_hold_nothing_back),
 		cmocka_unit_test(what_is_being_sent_stays_whatever_the_target_answers),
 		cmocka_unit_test(a_lane_that_was_given_up_is_not_looked_at),
