@@ -21,11 +21,13 @@ bring_cancelled(void *arg)
 }
 
 static bool
-bring_direct(void *arg)
+bring_direct(void *arg, bool blank)
 {
 	struct bring *b = arg;
 
-	if (repl_direct_begin(b->r, b->replica, false))
+	if (blank)
+		repl_direct_note(b->r, b->replica);
+	if (blank || repl_direct_begin(b->r, b->replica, false))
 		return true;
 	/* The time is this replica's own. */
 	b->deadline_ns = clock_deadline(b->r->cfg->resync_timeout_ms);

@@ -217,11 +217,13 @@ host_size(void *arg)
 }
 
 static bool
-host_direct(void *arg)
+host_direct(void *arg, bool blank)
 {
 	struct keeper *k = arg;
 
-	return repl_direct_begin(k->r, k->replica, true);
+	if (blank)
+		repl_direct_note(k->r, k->replica);
+	return blank || repl_direct_begin(k->r, k->replica, true);
 }
 
 static const struct generation *

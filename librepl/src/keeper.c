@@ -411,6 +411,18 @@ repl_direct_begin(struct repl *r, unsigned replica, bool opened)
 }
 
 void
+repl_direct_note(struct repl *r, unsigned replica)
+{
+	if (r->set) {
+		siblings_direct_note(r);
+		return;
+	}
+	pthread_mutex_lock(&r->wake_lock);
+	r->direct |= 1U << replica;
+	pthread_mutex_unlock(&r->wake_lock);
+}
+
+void
 repl_direct_end(struct repl *r, unsigned replica)
 {
 	if (r->set) {

@@ -283,9 +283,11 @@ void repl_resync_resume(struct repl *r);
 /*
  * Whether a replica may be made inconsistent by a copy that no journal takes: not while another
  * one is and none is live, for the local pool alone would be left, should all be lost at once. It
- * is noted until the second call. opened: some may be live.
+ * is noted until the last call. opened: some may be live. One that is no prefix of anything waits
+ * for none, and is noted all the same.
  */
 bool repl_direct_begin(struct repl *r, unsigned replica, bool opened);
+void repl_direct_note(struct repl *r, unsigned replica);
 void repl_direct_end(struct repl *r, unsigned replica);
 
 /*

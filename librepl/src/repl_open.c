@@ -90,6 +90,13 @@ by_resync(const struct repl *r, unsigned i, struct judgement j)
 	       (j.verdict == JUDGE_HASHES && meta->state != SIDECAR_INCONSISTENT);
 }
 
+/* By a comparison of all. */
+static bool
+by_all(const struct repl *r, unsigned i, struct judgement j)
+{
+	return j.verdict != JUDGE_UP_TO_DATE && j.verdict != JUDGE_REFUSE && !by_resync(r, i, j);
+}
+
 /* Open the pool and the lanes. */
 static int
 replica_attach(struct repl *r, unsigned i, struct err *e)
@@ -206,7 +213,26 @@ replica_compare(struct repl *r, unsigned i, const struct judgement *j, struct er
 	return rc ? replica_err(r, i, e) : 0;
 }
 
-/* By a comparison of all. */
+/* What the local pool is, as far as that is known: others that wait are made inconsistent then. */
+static int
+replica_label_equal(struct repl *r, unsigned i, struct err *e)
+{
+	struct replica *p = &r->replicas[i];
+	struct generation chain = r->local.meta.generation;
+	uint64_t part = lineage_equal(&r->local.meta, &chain);
+	int rc;
+
+	if (gen_id_is_nil(&chain.current))
+		return 0;
+	rc = part ? remote_pool_mark_part(p->remote, &chain, part, e)
+		  : remote_pool_mark(p->remote, SIDECAR_UP_TO_DATE, &chain, e);
+	pthread_mutex_lock(&r->lock);
+	/* It may have heard of it. */
+	*(rc ? &p->told : &p->has) = chain.current;
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
 static int
 replica_bring_all(struct repl *r, unsigned i, struct err *e)
 {
@@ -214,7 +240,9 @@ replica_bring_all(struct repl *r, unsigned i, struct err *e)
 	struct transfer_progress sum;
 	int rc = remote_pool_mark(t.remote, SIDECAR_INCONSISTENT, NULL, e);
 
-	return rc ? rc : transfer_push(&t, r->mem, r->size, &sum, e);
+	if (!rc)
+		rc = transfer_push(&t, r->mem, r->size, &sum, e);
+	return rc ? rc : replica_label_equal(r, i, e);
 }
 
 /* Make the replica equal to the range; one that may not be written to has proved so. */
@@ -227,7 +255,7 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 	if (by_resync(r, i, j))
 		rc = replica_bring_resync(
 			r, i, j.verdict == JUDGE_DELTA ? RESYNC_DELTA : RESYNC_HASHES, e);
-	else if (j.verdict != JUDGE_UP_TO_DATE && j.verdict != JUDGE_REFUSE)
+	else if (by_all(r, i, j))
 		rc = replica_bring_all(r, i, e);
 	return rc ? replica_err(r, i, e) : 0;
 }
@@ -333,12 +361,25 @@ step_bring_up(struct repl *r, unsigned i, struct err *e)
 			 : remote_info(p->remote)->meta.generation.current;
 	if (!(r->flags & REPL_OPEN_NO_COMPARE))
 		rc = replica_bring_up(r, i, e);
+	repl_direct_end(r, i);
 	remote_set_op_timeout(p->remote, r->cfg->op_timeout_ms);
 	if (!rc && r->dirty)
 		dirty_untrack(r->dirty, i);
 	if (!rc)
 		repl_install(r, i, p->remote);
 	return replica_absent(r, i, rc, e);
+}
+
+/* Those that are not whole, and will not be before they are equal: others wait from the beginning.
+ */
+static void
+repl_note_direct(struct repl *r)
+{
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (r->replicas[i].remote && !(r->flags & REPL_OPEN_NO_COMPARE) &&
+		    by_all(r, i, replica_judged(r, i)))
+			repl_direct_note(r, i);
+	}
 }
 
 /* What is away may have been written, and would be made zero when it is back. */
@@ -379,8 +420,10 @@ repl_reach(struct repl *r, struct err *e)
 		rc = repl_each(r, &steps[i], e);
 	if (!rc)
 		rc = repl_check_blank(r, e);
-	if (!rc)
+	if (!rc) {
+		repl_note_direct(r);
 		rc = repl_each(r, &bring_up, e);
+	}
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		if (r->replicas[i].remote)
 			remote_detach(r->replicas[i].remote);

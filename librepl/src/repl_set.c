@@ -350,6 +350,7 @@ set_copy(struct repl *r, struct remote *remote, struct err *e)
 	struct transfer_progress sum;
 	int rc;
 
+	repl_direct_note(r, 0);
 	rc = remote_pool_mark(remote, SIDECAR_INCONSISTENT, NULL, e);
 	return rc ? rc : transfer_push(&t, r->mem, r->size, &sum, e);
 }
@@ -421,6 +422,8 @@ set_begin(struct repl *r, struct err *e)
 	}
 	if (!rc)
 		rc = siblings_record(r, false, clock_deadline(r->cfg->op_timeout_ms), e);
+	/* Until then it was not whole. */
+	repl_direct_end(r, 0);
 	if (!rc)
 		atomic_store(&r->set->unfinished, false);
 	return rc;

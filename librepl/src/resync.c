@@ -338,7 +338,7 @@ direct_await(struct resync_run *r, struct err *e)
 	const struct resync_host *h = &r->s->host;
 	int rc = 0;
 
-	while (!rc && !r->blank && h->direct && !h->direct(h->arg)) {
+	while (!rc && !r->blank && h->direct && !h->direct(h->arg, false)) {
 		(void)nanosleep(&(struct timespec){.tv_nsec = DIRECT_LOOK_NS}, NULL);
 		rc = resync_breathe(r, e);
 	}
@@ -523,7 +523,7 @@ rounds_begin(struct rounds *o, struct resync *s, enum resync_what what)
 	r->direct = s->no_journal || r->blank;
 	/* It need not wait; the others have to. */
 	if (r->blank && h->direct)
-		(void)h->direct(h->arg);
+		(void)h->direct(h->arg, true);
 	r->heard_ns = r->ticked_ns = now_ns;
 	o->refine = what != RESYNC_FULL && dirty_grain(s->dirty) > RESYNC_FINE;
 	o->hold_ns = HOLD_NS;

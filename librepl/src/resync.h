@@ -59,8 +59,9 @@ struct resync_host {
 	uint64_t (*foreground_ns)(
 		void *arg);          /* median drain of the last interval, 0: idle; or NULL */
 	uint64_t (*size)(void *arg); /* of the pool now: it may grow */
-	/* Whether the replica may be made inconsistent now; asked again until it is. NULL: yes. */
-	bool (*direct)(void *arg);
+	/* Whether the replica may be made inconsistent now; asked again until it is. blank: it is
+	 * no prefix of anything, which is noted and waits for none. NULL: yes. */
+	bool (*direct)(void *arg, bool blank);
 };
 
 struct resync {

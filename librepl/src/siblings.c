@@ -387,6 +387,15 @@ siblings_direct_begin(struct repl *r, bool opened)
 }
 
 void
+siblings_direct_note(struct repl *r)
+{
+	struct siblings *s = siblings_lock(r);
+
+	r->set->direct = true;
+	siblings_unlock(s);
+}
+
+void
 siblings_direct_end(struct repl *r)
 {
 	struct siblings *s = siblings_lock(r);

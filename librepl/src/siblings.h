@@ -57,6 +57,7 @@ bool siblings_readable(struct repl *r);
  * beside one that is live and has all.
  */
 bool siblings_direct_begin(struct repl *r, bool opened);
+void siblings_direct_note(struct repl *r);
 void siblings_direct_end(struct repl *r);
 
 /* Around the recording of a loss. NULL, and nothing is held, of a handle that has not joined. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Who wants to grow waits for resyncs and for others who grow: it is told for which of them in
- * vain, and goes on as soon as one that was before it has given up.
+ * vain, and goes on as soon as one that was before it has given up. Copies that leave no replica
+ * whole are made one after the other.
  */
 #include "unit.h"
 
@@ -131,6 +132,25 @@ one_that_gives_up_makes_way(void **state)
 	repl_resync_resume(r);
 }
 
+/* Whoever has begun in between, and ends, is not the one that others wait for. */
+static void
+one_that_is_not_whole_is_waited_for(void **state)
+{
+	(void)state;
+	r->replica_count = 3;
+	for (unsigned i = 0; i < r->replica_count; i++)
+		atomic_store(&r->replicas[i].lost, REPL_E_LOST);
+	assert_true(repl_direct_begin(r, 0, true));
+	assert_false(repl_direct_begin(r, 1, true));
+	repl_direct_note(r, 1);
+	repl_direct_end(r, 0);
+	assert_false(repl_direct_begin(r, 2, true));
+	assert_false(repl_direct_begin(r, 2, false));
+	repl_direct_end(r, 1);
+	assert_true(repl_direct_begin(r, 2, false));
+	repl_direct_end(r, 2);
+}
+
 int
 main(void)
 {
@@ -138,6 +158,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_resync_that_lasts_is_told_from_another_growth,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_gives_up_makes_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_that_is_not_whole_is_waited_for, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -664,7 +664,20 @@ what_it_brings_is_not_compared_with_the_replica(void **state)
 	assert_true(times > 0);
 }
 
-/* It lacks nothing or is written directly, and a journal that is left for it goes. */
+static bool noted; /* that it is not whole */
+
+static bool
+host_direct(void *arg, bool blank)
+{
+	(void)arg;
+	noted = noted || blank;
+	return true;
+}
+
+/*
+ * It lacks nothing or is written directly, and a journal that is left for it goes. One that is not
+ * whole is noted, for others to wait.
+ */
 static void
 left_run(struct resync *s, enum sidecar_state state, bool lacks)
 {
@@ -681,7 +694,10 @@ left_run(struct resync *s, enum sidecar_state state, bool lacks)
 	t->info.meta.position = s->part;
 	t->entries = 0;
 	t->left = t->info.journal_left = true;
+	noted = false;
+	s->host.direct = host_direct;
 	(void)run_to_end(s, RESYNC_HASHES);
+	assert_true(noted == (state == SIDECAR_INCONSISTENT));
 }
 
 static void

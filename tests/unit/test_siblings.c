@@ -420,6 +420,12 @@ one_at_a_time_is_copied_into_directly(void **state)
 	siblings_direct_end(a);
 	siblings_direct_end(b);
 	assert_true(siblings_direct_begin(c, false));
+	/* One that is not whole waits for none, and is waited for. */
+	siblings_direct_note(a);
+	siblings_direct_end(c);
+	assert_false(siblings_direct_begin(c, false));
+	siblings_direct_end(a);
+	assert_true(siblings_direct_begin(c, false));
 	siblings_direct_end(c);
 	closed(3);
 }
