@@ -34,7 +34,9 @@ struct shipment;
 struct siblings;
 struct repl_behind;
 
-#define REPL_TELL_SHARE 8U /* of op-timeout, that a replica has at least to take a generation */
+/* Of op-timeout, that a replica has at least to take a generation, or to answer, whatever of it
+ * others have taken. */
+#define REPL_TELL_SHARE 8U
 
 /* What a target was found to be at some time; newest first, each one different. */
 struct profile_note {

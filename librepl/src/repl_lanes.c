@@ -313,6 +313,8 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	struct repl_loss losses[REPL_TARGETS_MAX];
 	unsigned index[REPL_TARGETS_MAX], n = 0, lost = r->replica_count, lost_count = 0;
 	uint64_t all_ns = (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	uint64_t end_ns = begin_ns + all_ns - all_ns / 4;
+	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
 	bool enough;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
@@ -325,7 +327,7 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 			lost = i;
 		}
 	}
-	lanes_run(lanes, n, until, begin_ns + all_ns - all_ns / 4);
+	lanes_run(lanes, n, until, end_ns > least_ns ? end_ns : least_ns);
 	for (unsigned i = 0; i < n; i++) {
 		if (!lanes[i]->status)
 			continue;

@@ -27,7 +27,7 @@ prepare() {
 }
 
 make_keys
-start_serve
+start_serve "heartbeat = 20000" "heartbeat-timeout = 60000"
 start_api
 
 # The chooser goes: the next one chooses, at the same place.
@@ -72,6 +72,36 @@ ok compare 1
 same
 ok tail 64
 [ "$TEXT" = $((4196 + 6000 * 100)) ] || lost "tail $TEXT"
+api close
+
+# One that hangs is to choose, and another one is to be told that it is lost: those that are well have time left. No ping
+# has noticed it before.
+configure "$(pool hang-a)" "$(pool hang-b)" "$(pool hang-c)" "$(pool hang-d)"
+ok set heartbeat-interval 20000
+ok set heartbeat-timeout 30000
+ok set op-timeout 5000
+# Nobody waits for an answer by polling, be it for a moment.
+ok set busy-poll 0
+stay_lost
+ok map "$TMP/hang" $((2 * MIB))
+ok open 1
+ok tail 64 4096
+ok persist 0 64 8
+for i in a c; do
+	pid=$(session_of "hang-$i") || fail "no session of hang-$i"
+	signalled STOP "$pid"
+	hang="${hang-} $pid"
+done
+ok append 0 64 $MIB 100 1
+[ "$TEXT" = 4096 ] || lost "place $TEXT"
+within $((5000 + LATE))
+for i in 1 3; do
+	ok stat $i
+	is error 0
+	ok compare $i
+	same
+done
+kill -KILL $hang
 api close
 
 prepare fail fail

@@ -354,6 +354,24 @@ a_slow_disk_here_is_not_the_targets(void **state)
 	handle_free(r);
 }
 
+/* Recording the loss of another one has taken it all, as in an append. */
+static void
+who_is_asked_late_has_time_to_answer(void **state)
+{
+	struct repl *r = handle_new();
+	uint64_t begin_ns;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	answers = true;
+	cfg.op_timeout_ms = 10000;
+	begin_ns = clock_now_ns() - cfg.op_timeout_ms * NS_PER_MS;
+	assert_int_equal(lanes_finish_from(r, 0, lane_done, begin_ns, &e), 0);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), 0);
+	handle_free(r);
+}
+
 /* What is queued goes to those that are well at once, whose time to answer is all of the call. */
 static void
 a_record_of_others_takes_no_time_of_the_queued(void **state)
@@ -423,6 +441,7 @@ main(void)
 		cmocka_unit_test(flush_ends_when_its_replica_is_given_up),
 		cmocka_unit_test(flush_ends_when_others_do_not),
 		cmocka_unit_test(a_slow_disk_here_is_not_the_targets),
+		cmocka_unit_test(who_is_asked_late_has_time_to_answer),
 		cmocka_unit_test(a_record_of_others_takes_no_time_of_the_queued),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_stored),
