@@ -676,20 +676,32 @@ advance_begin(struct sim *s, unsigned n)
 	}
 }
 
-/* Of those that were lost in the same generation. */
+static bool
+lost_in_one_generation(const struct sim_app *app, unsigned i, unsigned k)
+{
+	const struct sim_keeper *other = &app->keeper[i];
+
+	return i != k && other->tracked && !other->installed &&
+	       gen_id_equal(&other->worth.base, &app->keeper[k].worth.base);
+}
+
 static uint32_t
 others_lack(const struct sim_app *app, unsigned nodes, unsigned k)
 {
 	uint32_t blocks = 0;
 
-	for (unsigned i = 0; i < nodes; i++) {
-		const struct sim_keeper *other = &app->keeper[i];
-
-		if (i != k && other->tracked && !other->installed &&
-		    gen_id_equal(&other->worth.base, &app->keeper[k].worth.base))
-			blocks |= other->dirty | other->batch;
-	}
+	for (unsigned i = 0; i < nodes; i++)
+		if (lost_in_one_generation(app, i, k))
+			blocks |= app->keeper[i].dirty | app->keeper[i].batch;
 	return blocks;
+}
+
+static void
+others_share(struct sim_app *app, unsigned nodes, unsigned k)
+{
+	for (unsigned i = 0; i < nodes; i++)
+		if (lost_in_one_generation(app, i, k))
+			app->keeper[i].dirty |= app->keeper[k].dirty;
 }
 
 void
@@ -708,6 +720,7 @@ app_lose(struct sim *s, unsigned n, unsigned k)
 	memset(keeper->outstanding, 0, sizeof(keeper->outstanding));
 	memset(&keeper->ring, 0, sizeof(keeper->ring));
 	queued_lost(s, n, k);
+	others_share(app, s->nodes, k);
 	s->stats.losses++;
 	if (!sim_broken(s, SIM_NO_ADVANCE))
 		app_advance(s, n);

@@ -338,6 +338,27 @@ page_change(struct track *t, uint64_t page)
 		(void)atomic_fetch_or(&t->changed[page / 64], bit);
 }
 
+static bool
+lost_in_one_generation(const struct track *a, const struct track *b)
+{
+	return a != b && atomic_load(&a->tracked) && atomic_load(&b->tracked) &&
+	       gen_id_equal(&a->worth.base, &b->worth.base);
+}
+
+/* With maps_lock held for writing. */
+static void
+track_take(struct track *t, const struct track *other)
+{
+	if (!t->current)
+		return;
+	if (other->current)
+		dirtymap_merge(t->current, other->current);
+	if (other->batch)
+		dirtymap_merge(t->current, other->batch);
+	for (unsigned p = 0; p < dirtymap_pages(t->current); p++)
+		page_change(t, p);
+}
+
 /*
  * A replica may have more of a generation than another one that was lost in it, and its content may
  * be replaced by that one's, by hand, under the same name: its map begins with the other's
@@ -347,22 +368,11 @@ static void
 track_join(struct dirty *d, unsigned replica)
 {
 	struct track *t = &d->track[replica];
-	bool any = false;
 
 	for (unsigned i = 0; i < d->count; i++) {
-		const struct track *other = &d->track[i];
-
-		if (i == replica || !atomic_load(&other->tracked) ||
-		    !gen_id_equal(&other->worth.base, &t->worth.base))
-			continue;
-		if (other->current)
-			dirtymap_merge(t->current, other->current);
-		if (other->batch)
-			dirtymap_merge(t->current, other->batch);
-		any = true;
+		if (lost_in_one_generation(t, &d->track[i]))
+			track_take(t, &d->track[i]);
 	}
-	for (unsigned p = 0; any && p < dirtymap_pages(t->current); p++)
-		page_change(t, p);
 }
 
 int
@@ -387,6 +397,20 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
 	return 0;
+}
+
+void
+dirty_share(struct dirty *d, unsigned replica)
+{
+	const struct track *t = &d->track[replica];
+
+	assert(replica < d->count);
+	pthread_rwlock_wrlock(&d->maps_lock);
+	for (unsigned i = 0; i < d->count; i++) {
+		if (lost_in_one_generation(&d->track[i], t))
+			track_take(&d->track[i], t);
+	}
+	pthread_rwlock_unlock(&d->maps_lock);
 }
 
 int

@@ -103,6 +103,12 @@ void dirty_close(struct dirty *d);
 int dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base);
 
 /*
+ * What a replica lacks that was lost just now the others are marked with that were lost in the same
+ * generation. Under r->lock.
+ */
+void dirty_share(struct dirty *d, unsigned replica);
+
+/*
  * The same of one that is there, and has told that it is of generation has, which is told of it
  * from now on: without a map that is of that one nothing tells what it lacked before.
  */

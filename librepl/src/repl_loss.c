@@ -43,6 +43,9 @@ replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
 		remote_cut(p->remote);
 	pending_trims_mark(r, (unsigned)(p - r->replicas));
 	ship_lost(r->ship, (unsigned)(p - r->replicas));
+	/* With what it had in front of it. */
+	if (r->dirty)
+		dirty_share(r->dirty, (unsigned)(p - r->replicas));
 	/* Only now: no drain counts it any more. */
 	atomic_store(&p->behind, 0);
 	repl_wake(r);

@@ -103,6 +103,15 @@ those_lost_in_one_generation_lack_the_same(void **state)
 	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
 	assert_int_equal(dirty_bytes(d, 1), 0);
 	dirty_batch_end(d, 0, false);
+	/* Nor less than that of one that is lost later, and lags more. */
+	dirty_mark(d, 1, dirty_grain(d), 1);
+	dirty_share(d, 1);
+	assert_int_equal(dirty_bytes(d, 0), dirty_grain(d));
+	dirty_untrack(d, 1);
+	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
+	dirty_mark(d, 1, dirty_grain(d), 1);
+	dirty_share(d, 1);
+	assert_int_equal(dirty_bytes(d, 0), 2 * dirty_grain(d));
 	dirty_close(d);
 	local_fini(&l);
 }
