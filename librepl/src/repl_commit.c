@@ -86,6 +86,35 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 	return rc;
 }
 
+/* One that others had. None is begun when its time is over: each would have all of its own anew. */
+static void
+commit_late(struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
+{
+	uint64_t begin_ns;
+
+	if (!lane_borrow_call(r, lane, call_ns)) {
+		(void)err_set(e, REPL_E_TIMEOUT, "lane %u is in use by another thread", lane);
+		return;
+	}
+	/* The wait for the lane says nothing of the target. */
+	begin_ns = clock_now_ns();
+	if (begin_ns - call_ns >= (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
+		(void)err_set(e, REPL_E_TIMEOUT,
+			      "lane %u is not drained yet, others took all of the time: call again",
+			      lane);
+	if (e->code || lanes_claim(r, lane, NULL, 0, &begin_ns, e)) {
+		lane_leave(r, lane);
+		return;
+	}
+	if (pending_active(r, lane, NULL, 0, &begin_ns, e)) {
+		lanes_yield(r, lane);
+		lane_leave(r, lane);
+		return;
+	}
+	commit_begin(r, lane, begin_ns);
+	(void)commit_end(r, lane, begin_ns, e);
+}
+
 /*
  * Those that are free now, and have nothing in common, are drained side by side, the others one
  * after the other when their own calls are through: no lane is held while another is waited for.
@@ -127,25 +156,8 @@ repl_commit(struct repl *r, unsigned lane)
 			(void)commit_end(r, i, begin_ns, &e);
 	}
 	for (unsigned i = 0; i < r->lane_count && !e.code; i++) {
-		if (done[i])
-			continue;
-		if (!lane_borrow_call(r, i, call_ns)) {
-			(void)err_set(&e, REPL_E_TIMEOUT, "lane %u is in use by another thread", i);
-			break;
-		}
-		/* The wait for the lane says nothing of the target. */
-		begin_ns = clock_now_ns();
-		if (lanes_claim(r, i, NULL, 0, &begin_ns, &e)) {
-			lane_leave(r, i);
-			break;
-		}
-		if (pending_active(r, i, NULL, 0, &begin_ns, &e)) {
-			lanes_yield(r, i);
-			lane_leave(r, i);
-			break;
-		}
-		commit_begin(r, i, begin_ns);
-		(void)commit_end(r, i, begin_ns, &e);
+		if (!done[i])
+			commit_late(r, i, call_ns, &e);
 	}
 	if (!e.code && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
 		(void)repl_await_back(r, &e);
