@@ -352,6 +352,7 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 	struct append a = {
 		.tail_off = tail_off, .limit = limit, .data = data, .len = (uint32_t)len};
 	const struct range tail = {.off = tail_off, .len = 8};
+	uint64_t turn_ns;
 	struct err e;
 	int rc;
 
@@ -370,8 +371,9 @@ repl_append(struct repl *r, unsigned lane, size_t tail_off, size_t limit, const 
 		rc = lane_take_turn(r, lane, &e);
 	if (!rc) {
 		/* The wait for others says nothing of the target. */
-		a.begin_ns = clock_now_ns();
+		turn_ns = a.begin_ns = clock_now_ns();
 		rc = append_run(r, lane, &a, &e);
+		lanes_count_drain(r, lane, turn_ns);
 		lane_leave_turn(r, lane);
 	}
 	rc = lane_answer(r, lane, rc, &e);

@@ -80,7 +80,6 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 	lanes_unclaim(r, lane);
 	pending_settle(r, lane, NULL, 0);
 	lane_leave(r, lane);
-	atomic_fetch_add_explicit(&r->slots[lane].drain_count, 1, memory_order_relaxed);
 	if (rc && !e->code)
 		*e = why;
 	return rc;
@@ -159,6 +158,7 @@ repl_commit(struct repl *r, unsigned lane)
 		if (!done[i])
 			commit_late(r, i, call_ns, &e);
 	}
+	lanes_count_drain(r, lane, call_ns);
 	if (!e.code && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)
 		(void)repl_await_back(r, &e);
 	return e.code ? config_report(&e) : 0;

@@ -279,17 +279,13 @@ lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns)
 
 /* A loss is recorded before the call returns, also of a replica that it did not need. */
 static void
-lanes_count_lost(struct repl *r)
+lanes_await_recorded(struct repl *r)
 {
-	bool any = false;
-
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (!atomic_load(&r->replicas[i].lost))
-			continue;
-		if (!any)
+		if (atomic_load(&r->replicas[i].lost)) {
 			repl_await_recorded(r);
-		any = true;
-		atomic_fetch_add(&r->replicas[i].degraded_count, 1);
+			return;
+		}
 	}
 }
 
@@ -339,7 +335,7 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	if (lost_count)
 		repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
 	enough = lanes_await_shipped(r, lane, begin_ns);
-	lanes_count_lost(r);
+	lanes_await_recorded(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
 	if ((lost == r->replica_count && enough) || r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
@@ -422,18 +418,29 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	return rc;
 }
 
+void
+lanes_count_drain(struct repl *r, unsigned lane, uint64_t begin_ns)
+{
+	struct lane_slot *slot = &r->slots[lane];
+	uint64_t ns = clock_now_ns() - begin_ns;
+
+	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(ns)], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&slot->latency_sum_ns, ns, memory_order_relaxed);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (atomic_load(&r->replicas[i].lost))
+			atomic_fetch_add(&r->replicas[i].degraded_count, 1);
+	}
+}
+
 static int
 lanes_drain_counted(struct repl *r, unsigned lane, enum lane_kind kind, const struct range *also,
 		    const struct repl_behind *behind, struct err *e)
 {
-	struct lane_slot *slot = &r->slots[lane];
-	uint64_t begin_ns = clock_now_ns(), ns;
+	uint64_t begin_ns = clock_now_ns();
 	int rc = lanes_drain_now(r, lane, kind, also, behind, begin_ns, e);
 
-	atomic_fetch_add_explicit(&slot->drain_count, 1, memory_order_relaxed);
-	ns = clock_now_ns() - begin_ns;
-	atomic_fetch_add_explicit(&slot->latency_ns[latency_bucket(ns)], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&slot->latency_sum_ns, ns, memory_order_relaxed);
+	lanes_count_drain(r, lane, begin_ns);
 	return rc;
 }
 

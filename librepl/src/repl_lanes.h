@@ -126,6 +126,9 @@ int lanes_drain(struct repl *r, unsigned lane, enum lane_kind kind, size_t off, 
 int lanes_drain_behind(struct repl *r, unsigned lane, const struct repl_behind *behind,
 		       struct err *e);
 
+/* One drain of the program's, whatever became of it, and whatever lanes it had. */
+void lanes_count_drain(struct repl *r, unsigned lane, uint64_t begin_ns);
+
 /*
  * Before the library stores what is to stand behind something else: what this lane has flushed of
  * it and not drained would be sent with that, from the pool. All of the lane's is drained first.

@@ -45,6 +45,9 @@ for replicas in 1 2; do
 	[ "$TEXT" = 4096 ] || fail "place $TEXT"
 	ok append 1 64 $LIMIT 1000 8
 	[ "$TEXT" = 4196 ] || fail "place $TEXT"
+	ok stat 0
+	is drain 3
+	is histogram 3
 	ok tail 64
 	[ "$TEXT" = 5196 ] || fail "tail $TEXT"
 	ok compare 0

@@ -25,6 +25,10 @@ for lane in 0 7; do
 	done
 done
 refused REPL_E_INVAL "lane 8 of 8" commit 8
+# One drain to the program, whatever lanes it had, and what a resync goes by.
+ok stat 0
+is drain 1
+is histogram 1
 
 ok load 4 $((4 * MIB))
 for i in 1 2 3 4 5 6 7 8 9 10; do
