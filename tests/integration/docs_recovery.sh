@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The commands of docs/RECOVERY.md: fail over to a replica, work there, come back with nothing lost.
+# The commands of docs/RECOVERY.md: fail over to a replica, work there, come back with nothing lost; what a unit of
+# systemd(1) has around the program tells of a power cut, and of no start that failed, be it before there is a pool.
 . "$(dirname "$0")/lib.sh"
+page=$(readlink -f "$(dirname "$0")/../../docs/RECOVERY.md")
 start_target
 cd "$TMP" || exit 1
 head -c 1048576 /dev/urandom >pool
@@ -35,3 +37,24 @@ ctl resolve --force --discard replica pool "$T/p" >/dev/null || fail "the old pr
 cmp -s pool kept || lost "the old primary has changed"
 cmp -s pool serve/pools/p || lost "the replica is not equal"
 ctl sync pool "$T/p" >/dev/null || fail "it is a replica again"
+
+# unit KEY: what the unit has there is done with files of ours.
+unit() {
+	sed -n "s|^    $1=||p" "$page" | sed "s|/srv|$TMP/srv|g" >command
+	[ "$(grep -c "$TMP/srv/orders.pool.running" command)" -eq 1 ] || fail "the page has changed: $(cat command)"
+	sh command 2>out
+}
+
+mkdir srv
+for file in none pool; do
+	[ $file = none ] || cp pool srv/orders.pool
+	unit ExecStartPre || fail "it does not start: $(cat out)"
+	[ -e srv/orders.pool.running ] || fail "nothing would tell of a power cut"
+	unit ExecStopPost || fail "its end, with $file: $(cat out)"
+	[ ! -e srv/orders.pool.running ] || fail "the next start is refused, with $file"
+done
+# While its data can't be brought to the disk it stays.
+unit ExecStartPre || fail "it does not start: $(cat out)"
+ln -sf "$TMP/away/pool" srv/orders.pool
+! unit ExecStopPost || fail "its end is one in order"
+[ -e srv/orders.pool.running ] || lost "nothing tells of a power cut"
