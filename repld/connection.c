@@ -440,13 +440,37 @@ connection_floods(struct connection *c)
 	return why != NULL;
 }
 
+/*
+ * A client with keys to offer is told that they are too many, as by sshd: in place of the answer
+ * to its next one, since behind a refusal it would see no more than that.
+ */
+static void
+connection_tell_denials(struct connection *c)
+{
+	struct pollfd f = {.fd = ssh_get_fd(c->ssh), .events = POLLIN};
+	char next[BUFFER_SIZE];
+
+	if (c->authenticated || c->denials <= DENIALS_MAX)
+		return;
+	(void)poll(&f, 1, -1);
+	/* Were it left unread the end would overtake what is told. */
+	(void)!recv(f.fd, next, sizeof(next), MSG_DONTWAIT);
+	/* libssh sends at its end what it knows that there is room for. */
+	(void)ssh_event_dopoll(c->event, 0);
+	(void)ssh_session_set_disconnect_message(c->ssh, "Too many authentication failures");
+}
+
 /* Until the subsystem is granted; the alarm bounds it. */
 static bool
 connection_login(struct connection *c)
 {
 	while (!c->subsystem) {
-		if (ssh_event_dopoll(c->event, -1) == SSH_ERROR || connection_floods(c))
+		if (ssh_event_dopoll(c->event, -1) == SSH_ERROR)
 			return false;
+		if (connection_floods(c)) {
+			connection_tell_denials(c);
+			return false;
+		}
 	}
 	return true;
 }
