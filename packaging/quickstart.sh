@@ -12,6 +12,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 exec </dev/null
+umask 022
 
 dir=
 log=
@@ -147,7 +148,6 @@ export HOME PATH
 user=$(id -un)
 [ "$(id -u)" -ne 0 ] || user=nobody
 say "Target: repld serve on loopback, as the user $user, with fresh keys"
-umask 022
 run "ssh-keygen -q -t ed25519 -N '' -C quickstart -f key"
 run 'mkdir target && mkdir -m 700 target/pools'
 run 'cp key.pub target/authorized_keys'

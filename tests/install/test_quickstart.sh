@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # packaging/quickstart.sh passes in directories with a blank in their names, and cleans up when it is
-# interrupted while it does; two do not build at once; a build that fails where nothing can be written
+# interrupted while it does, whatever the umask; two do not build at once; a build that fails where nothing can be written
 # says so, and leaves nothing that the next one would stumble over.
 # usage: test_quickstart.sh PREFIX
 set -euo pipefail
@@ -30,7 +30,7 @@ case \$1 in
 --install)
 	mkdir -p "\$4"
 	cp -r '$1/.' "\$4"
-	rm "\$4/sbin/repld"
+	mv "\$4/sbin/repld" "\$4/sbin/built"
 	cp '$dir/repld' "\$4/sbin"
 	;;
 esac
@@ -38,14 +38,17 @@ END
 # It takes its time to end.
 cat >"$dir/repld" <<END
 #!/bin/bash
-'$1/sbin/repld' "\$@" &
+"\${0%/*}/built" "\$@" &
 trap "sleep 0.5; kill \$!" TERM
 wait
 END
 chmod 755 "$dir" "$dir/bin/cmake" "$dir/repld"
 quickstart()
 {
-	TMPDIR="$dir/t m p" PATH=$dir/bin:$PATH "$dir/a clone/packaging/quickstart.sh" >>"$dir/out" 2>&1
+	(
+		umask 077
+		TMPDIR="$dir/t m p" PATH=$dir/bin:$PATH exec "$dir/a clone/packaging/quickstart.sh" >>"$dir/out" 2>&1
+	)
 }
 fail()
 {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Who types what repld(8) prints for a server of its own, on a machine that has nothing of it, has one that lets him in.
+# Who types what repld(8) prints for a server of its own, on a machine that has nothing of it, has one that lets him in,
+# also where root's new files are closed to others.
 if [ -z "${INSIDE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
 	INSIDE=1 exec unshare -m bash "$0"
@@ -25,6 +26,7 @@ printed "^# useradd" "^\.Ed" >"$TMP/account"
 printed "^# install -d \/etc\/repld \/var" "^# repld serve" |
 	sed "s|'ssh-ed25519 AAAA.*'|'$(cat "$TMP/key.pub")'|; s/0\.0\.0\.0:7676/127.0.0.1:$port/; /^repld serve/d" >"$TMP/server"
 [ "$(grep -c . "$TMP/account")" -ge 3 ] && [ "$(grep -c . "$TMP/server")" -ge 9 ] || fail "the page has changed: $(cat "$TMP/account" "$TMP/server")"
+umask 077
 sh -e "$TMP/account" >"$TMP/out" 2>&1 || fail "the account: $(cat "$TMP/out")"
 sh -e "$TMP/server" >"$TMP/out" 2>&1 || fail "the server: $(cat "$TMP/out")"
 "$REPLD" serve >"$TMP/serve.log" 2>&1 &
