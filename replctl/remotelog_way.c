@@ -144,8 +144,6 @@ way_config(struct remotelog *rl, const struct remotelog_way *w, struct repl_conf
 	rc = config_copy_for(rl->c->cfg, target, out, e);
 	if (rc)
 		return rc;
-	free((*out)->pool_file);
-	(*out)->pool_file = NULL;
 	rc = config_set(*out, "lanes", "1", e);
 	if (!rc)
 		rc = config_set(*out, "on-loss", "fail", e);

@@ -413,6 +413,7 @@ config_copy_for(const struct repl_config *c, const char *target, struct repl_con
 	n->ack = ACK_ALL;
 	drop_text(&n->status_socket);
 	drop_text(&n->metrics_file);
+	drop_text(&n->pool_file);
 	rc = config_add_target(n, target, e);
 	if (rc)
 		repl_config_free(n);

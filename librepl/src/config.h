@@ -68,8 +68,8 @@ int config_copy(const struct repl_config *c, struct repl_config **out, struct er
 
 /*
  * The same for a handle beside others, with that target in place of c's own. It has one replica and
- * waits for it: what c says of several is of none. A socket and a file with metrics are the
- * others'.
+ * waits for it: what c says of several is of none. A socket, a file with metrics and a pool
+ * with its record are the others'.
  */
 int config_copy_for(const struct repl_config *c, const char *target, struct repl_config **out,
 		    struct err *e);

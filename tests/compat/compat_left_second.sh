@@ -2,8 +2,9 @@
 # The first of two replicas gives the pool back when the second was lost; a lost one is made equal by the next program.
 . "$(dirname "$0")/compat_lib.sh"
 two_targets
-# What is for one handle hinders none.
-printf 'status-socket = %s\nmetrics-file = %s\n' "$TMP/socket" "$TMP/metrics" >>"$TMP/repl.conf"
+# What is for one handle hinders none, nor does what it is told of its pool.
+printf 'status-socket = %s\nmetrics-file = %s\npool-file = %s\n' "$TMP/socket" "$TMP/metrics" "$TMP/own" >>"$TMP/repl.conf"
+ln -s "$TMP/known_hosts" "$TMP/own" && touch "$TMP/own.repl" || fail "no link"
 
 make_pool
 stream_loses 2 1
