@@ -260,14 +260,21 @@ file_kind(mode_t mode)
 	}
 }
 
+/* A link beside a sidecar, so one to a device, and nothing is there, as after a boot. */
+static bool
+device_is_away(const struct pool_place *p)
+{
+	struct stat st;
+
+	return pooldevice_is_away(p->dir, p->leaf) &&
+	       fstatat(p->dir, p->sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+}
+
 int
 pool_file_refuse(const struct pool_place *p, const char *leaf, const char *name, mode_t mode,
 		 struct err *e)
 {
-	struct stat st;
-
-	if (strcmp(leaf, p->leaf) == 0 && pooldevice_is_away(p->dir, leaf) &&
-	    fstatat(p->dir, p->sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+	if (strcmp(leaf, p->leaf) == 0 && device_is_away(p))
 		return err_set(
 			e, REPL_E_IO,
 			"pool '%s': the device that its link leads to is not there: look for "
@@ -322,13 +329,15 @@ static int
 walk_entry(struct walk *w, int dir, const char *leaf, struct err *e)
 {
 	size_t len = w->len, leaf_len = strlen(leaf);
+	struct pool_place place = {.dir = dir};
 	struct stat st;
 	int fd, rc;
 
 	if (leaf_len > NAME_MAX || fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0)
 		return 0;
 	memcpy(w->name + len, leaf, leaf_len + 1);
-	if (S_ISREG(st.st_mode) || pooldevice_is(dir, leaf))
+	pool_place_name(&place, leaf);
+	if (S_ISREG(st.st_mode) || pooldevice_is(dir, leaf) || device_is_away(&place))
 		return w->visit(w->ctx, dir, leaf, w->name);
 	/* No pool's name goes through a hidden directory, or one so deep. */
 	if (!S_ISDIR(st.st_mode) || leaf[0] == '.' || len + leaf_len >= TARGET_POOL_MAX)

@@ -191,16 +191,25 @@ names_that_lead_out_are_refused_everywhere(void **state)
 	expect(pool_info(store, "no/where", &info, &err), REPL_E_NOT_FOUND, "not found");
 }
 
-/* As after a boot, when repld is up before the device is. No other link passes for that. */
+/* As after a boot, when repld is up before the device is: listed. No other link passes for that. */
 static void
 device_that_is_away_is_no_refusal(void **state)
 {
+	struct pool_info infos[2];
 	struct pool *p = NULL;
+	unsigned count;
+	bool more;
 
 	(void)state;
 	create("p");
 	assert_int_equal(unlinkat(top(), "p", 0), 0);
 	assert_int_equal(symlinkat("/dev/dax-not-there", top(), "p"), 0);
+	assert_int_equal(symlinkat("/dev/dax-not-there", top(), "q"), 0);
+	assert_int_equal(pool_list(store, NULL, infos, 2, &count, &more, &err), 0);
+	assert_int_equal(count, 1);
+	assert_string_equal(infos[0].name, "p");
+	assert_int_equal(infos[0].damage_code, REPL_E_IO);
+	assert_non_null(strstr(infos[0].damage, "is not there"));
 	expect(pool_open(store, "p", POOL_WRITE, "w", &p, &err), REPL_E_IO, "is not there");
 	expect(pool_info(store, "p", &info, &err), REPL_E_IO, "is not there");
 	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_IO, "is not there");
