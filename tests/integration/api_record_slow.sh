@@ -5,21 +5,23 @@
 # The sanitizers' runtime comes with the program: it is not the first library then.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 export ASAN_OPTIONS
-cat >"$TMP/shell" <<END
-#!/bin/sh
-SLOW_SYNC=$TMP/slow LD_PRELOAD=$BUILD/tests/integration/slow_sync.so exec "$API_SHELL"
-END
-chmod 755 "$TMP/shell"
-API_SHELL=$TMP/shell
 make_keys
 start_serve "heartbeat = 750" "heartbeat-timeout = 3000"
 
-for crash in compare dirty-map; do
+# stalls AFTER-CRASH: a program of its own, with a disk of its own.
+stalls() {
+	crash=$1
+	cat >"$TMP/shell-$crash" <<END
+#!/bin/sh
+SLOW_SYNC=$TMP/slow-$crash LD_PRELOAD=$BUILD/tests/integration/slow_sync.so exec "$API_SHELL"
+END
+	chmod 755 "$TMP/shell-$crash"
+	API_SHELL=$TMP/shell-$crash
 	start_api
-	configure "$(pool a$crash)" "$(pool b$crash)"
-	ok set after-crash $crash
-	if [ $crash = compare ]; then
-		ok set target "$(pool c$crash)"
+	configure "$(pool "a$crash")" "$(pool "b$crash")"
+	ok set after-crash "$crash"
+	if [ "$crash" = compare ]; then
+		ok set target "$(pool "c$crash")"
 		ok set ack quorum
 	fi
 	ok map "$TMP/$crash" $MIB
@@ -27,23 +29,30 @@ for crash in compare dirty-map; do
 	ok put 0 $MIB 1
 	ok persist 0 0 $MIB
 	lost_pid=$(session_of "b$crash") || fail "no session"
-	echo 3600 >"$TMP/slow"
+	echo 3600 >"$TMP/slow-$crash"
 	kill -KILL "$lost_pid"
 	wait_for 20 degraded 1 || fail "nobody misses it: $TEXT"
 	# The record takes longer than a drain may wait for answers.
-	[ $crash = dirty-map ] || ok persist 0 0 4096
+	[ "$crash" = dirty-map ] || ok persist 0 0 4096
 	wait_for 60 established 1 || fail "it does not come back: $TEXT"
 	# That it is back is recorded within a second or two, and that takes as long as the stall.
 	sleep 8
-	rm "$TMP/slow"
+	rm "$TMP/slow-$crash"
 	ok stat 0
 	is error 0
 	ok stat 1
 	is error 1
-	if [ $crash = compare ]; then
+	if [ "$crash" = compare ]; then
 		ok stat 2
 		is error 0
 	fi
 	ok close
 	stop_api
-done
+}
+
+# Most of it is waiting: both at once.
+(stalls compare) &
+one=$!
+(stalls dirty-map)
+two=$?
+wait "$one" && [ $two -eq 0 ] || exit 1

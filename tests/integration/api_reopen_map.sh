@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # With after-crash = dirty-map an opening copies what the dirty maps tell and compares nothing: after a close in
 # order, of a degraded pool too, and after a kill. With compare, and where the map can't be trusted, it compares.
+#   OPENING, GETTING: seconds behind which the program, and the target, are killed; more of them at night
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -223,7 +224,7 @@ killed
 replaced
 
 # Killed while it opens, again and again, with a delta that takes its time.
-for delay in 0 0.03 0.06 0.1 0.15 0.2; do
+for delay in ${OPENING:-0 0.06 0.15}; do
 	set_up
 	stay_lost
 	ok open 0
@@ -252,7 +253,7 @@ b_is_back() {
 }
 
 # The target is killed while it gets the delta: it is opened without it, and comes by itself.
-for delay in 0 0.04 0.08; do
+for delay in ${GETTING:-0 0.08}; do
 	set_up
 	stay_lost
 	ok open 0

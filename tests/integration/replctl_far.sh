@@ -32,7 +32,7 @@ ctl restore "$T/p" "$TMP/back" >/dev/null 2>"$TMP/err" || fail "restore: $(cat "
 heard "restore"
 
 # What differs is read a block at a time.
-head -c 3000000 /dev/urandom | dd of="$TMP/pool" bs=1M seek=1500 conv=notrunc 2>/dev/null
+head -c 1500000 /dev/urandom | dd of="$TMP/pool" bs=1M seek=1500 conv=notrunc 2>/dev/null
 ctl_fails 1 "differ in 1 range, " verify "$TMP/pool" "$T/p"
 heard "verify"
 ctl sync "$TMP/pool" "$T/p" >/dev/null 2>"$TMP/err" || fail "sync: $(cat "$TMP/err")"
