@@ -2,6 +2,7 @@
 /* replctl remove TARGET/pool */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "commands.h"
 #include "confirm.h"
@@ -89,6 +90,16 @@ remove_report(struct ctl *c, struct json_object *info, const char *what, uint64_
 }
 
 /*
+ * Of a pool set, by the target's words. Nothing is asked of one of an earlier version that would
+ * take away what says what a pool is whose file is elsewhere for now.
+ */
+static bool
+is_begun(const struct err *e)
+{
+	return strstr(e->text, "its set file is there, its parts are not") != NULL;
+}
+
+/*
  * There is no pool that could be asked about. What a removal that was cut off has left goes; a pool
  * that was made since does not.
  */
@@ -125,7 +136,7 @@ cmd_remove(struct ctl *c, char **args)
 		rc = ctl_connect(c);
 	if (!rc)
 		rc = ctl_pool_info(c, &info, &size);
-	if (rc == REPL_E_NOT_FOUND && c->connected && !c->options.dry_run)
+	if (rc == REPL_E_NOT_FOUND && c->connected && is_begun(&c->err) && !c->options.dry_run)
 		return remove_left(c);
 	/* What can't be read any more can still be removed: only so it is made anew. */
 	damaged = rc == REPL_E_CORRUPT;

@@ -65,12 +65,17 @@ is_same_file(const struct stat *seen, const struct stat *now)
 	       seen->st_mtim.tv_nsec == now->st_mtim.tv_nsec;
 }
 
-/* The file's times do not tell of stores to a mapping on tmpfs; who opens the pool changes this. */
+/*
+ * The file's times do not tell of stores to a mapping on tmpfs; who opens the pool changes this.
+ * Not the current generation: of a replica that is used where it lies that is made up at each look.
+ */
 static bool
 is_same_record(const struct sidecar *seen, const struct sidecar *now)
 {
 	return now && seen->sequence == now->sequence &&
-	       memcmp(&seen->generation, &now->generation, sizeof(now->generation)) == 0;
+	       gen_id_equal(&seen->pool_uuid, &now->pool_uuid) &&
+	       memcmp(seen->generation.history, now->generation.history,
+		      sizeof(now->generation.history)) == 0;
 }
 
 int

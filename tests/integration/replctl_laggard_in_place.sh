@@ -47,6 +47,20 @@ stop_api
 ctl_fails 6 "diverged" sync "$pools/b" "$T/a"
 equal "$TMP/p" "$pools/a"
 
+# A person decides, either way.
+for discarded in replica local; do
+	mkdir "$TMP/kept"
+	cp "$pools/a" "$pools/b" "$pools/a.repl" "$pools/b.repl" "$TMP/kept"
+	ctl resolve --force --discard $discarded "$pools/b" "$T/a" >"$TMP/out" 2>&1 ||
+		fail "resolve --discard $discarded: $(cat "$TMP/out")"
+	equal "$pools/a" "$pools/b"
+	wait_for 20 no_sessions || fail "sessions stay"
+	rm "$pools"/[ab]*
+	cp "$TMP"/kept/* "$pools"
+	chown "$SERVE_USER" "$pools"/[ab]*
+	rm -r "$TMP/kept"
+done
+
 # By its position, when its target has looked.
 ctl probe "$T/b" >"$TMP/out" 2>&1 || fail "probe: $(cat "$TMP/out")"
 in_place b a
