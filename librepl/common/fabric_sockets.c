@@ -146,7 +146,7 @@ lane_socket_find(struct lane_socket *s, struct fid_ep *ep, struct err *e)
 	if (!ret)
 		ret = fi_getpeer(ep, &s->peer, &peer_len);
 	if (ret)
-		return ofi_err(e, REPL_E_FAILED, ret, "the ends of a data lane");
+		return ofi_err(e, REPL_E_LOST, ret, "the ends of a data lane");
 	/* Where it has just been reset it is not found, and there may be numbers for minutes. */
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > FDS_MAX)
 		limit.rlim_cur = FDS_MAX;
@@ -156,7 +156,7 @@ lane_socket_find(struct lane_socket *s, struct fid_ep *ep, struct err *e)
 			return 0;
 		}
 	}
-	return err_set(e, REPL_E_FAILED, "the socket of a data lane is not to be found");
+	return err_set(e, REPL_E_LOST, "the socket of a data lane is not to be found");
 }
 
 void

@@ -51,7 +51,7 @@ commit_step(struct repl *r, const bool *begun, bool *any)
 
 /*
  * All together, up to the moment at which a replica that hangs is given up on the first lane: the
- * others have no time of their own after it, in which one that is well could catch up.
+ * others have little time of their own after it, in which one that is well could catch up.
  */
 static void
 commit_move(struct repl *r, const bool *begun, uint64_t begin_ns)
@@ -72,11 +72,12 @@ commit_move(struct repl *r, const bool *begun, uint64_t begin_ns)
 static int
 commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 {
+	uint64_t end_ns = begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
 	struct err why;
 	int rc;
 
 	err_clear(&why);
-	rc = lanes_finish_from(r, lane, lane_done, begin_ns, &why);
+	rc = lanes_finish_by(r, lane, lane_done, begin_ns, end_ns, &why);
 	lanes_unclaim(r, lane);
 	pending_settle(r, lane, NULL, 0);
 	lane_leave(r, lane);

@@ -253,7 +253,7 @@ lanes_ship_first(struct repl *r, unsigned lane, const struct rangeset *first, ui
  * answers have. False: too few have it.
  */
 static bool
-lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns)
+lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t latest_ns)
 {
 	struct lane_slot *slot = &r->slots[lane];
 	uint64_t end_ns = begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
@@ -274,7 +274,7 @@ lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns)
 	slot->shipped_number = m ? m->number : 0;
 	slot->ship_due = false;
 	slot->ship_behind = NULL;
-	return m ? ship_await(r->ship, m, begin_ns) : ship_enough(r->ship);
+	return m ? ship_await(r->ship, m, begin_ns, latest_ns) : ship_enough(r->ship);
 }
 
 /* A loss is recorded before the call returns, also of a replica that it did not need. */
@@ -302,8 +302,8 @@ lanes_report_lost(struct repl *r, unsigned lost, struct err *e)
 }
 
 int
-lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
-		  uint64_t begin_ns, struct err *e)
+lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
+		uint64_t begin_ns, uint64_t latest_ns, struct err *e)
 {
 	struct lane *lanes[REPL_TARGETS_MAX];
 	struct repl_loss losses[REPL_TARGETS_MAX];
@@ -313,6 +313,7 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
 	bool enough;
 
+	least_ns = least_ns < latest_ns ? least_ns : latest_ns;
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
 
@@ -334,12 +335,19 @@ lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane
 	/* The lock for nothing: what others record might take the time that queued ones have. */
 	if (lost_count)
 		repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
-	enough = lanes_await_shipped(r, lane, begin_ns);
+	enough = lanes_await_shipped(r, lane, begin_ns, latest_ns);
 	lanes_await_recorded(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */
 	if ((lost == r->replica_count && enough) || r->cfg->on_loss != REPL_ON_LOSS_FAIL)
 		return 0;
 	return lanes_report_lost(r, lost, e);
+}
+
+int
+lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
+		  uint64_t begin_ns, struct err *e)
+{
+	return lanes_finish_by(r, lane, until, begin_ns, UINT64_MAX, e);
 }
 
 int

@@ -105,6 +105,13 @@ void lanes_end_early(struct repl *r, unsigned lane);
 int lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
 		      uint64_t begin_ns, struct err *e);
 
+/*
+ * The same of one of several lanes whose time is one: whoever is looked at late has some of his own
+ * all the same, but not behind latest_ns.
+ */
+int lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
+		    uint64_t begin_ns, uint64_t latest_ns, struct err *e);
+
 /* The same from now on. */
 int lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), struct err *e);
 

@@ -373,9 +373,10 @@ ship_await_some(struct ship *s, bool *drives, const struct shipment *m, uint32_t
 }
 
 bool
-ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
+ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t latest_ns)
 {
-	uint64_t end_ns = later(wait_end(s, begin_ns), least_end(s));
+	uint64_t least_ns = least_end(s);
+	uint64_t end_ns = later(wait_end(s, begin_ns), least_ns < latest_ns ? least_ns : latest_ns);
 	uint32_t left = 0, lost, recorded = 0;
 	bool enough, drives = false;
 

@@ -75,10 +75,10 @@ int ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 
 /*
  * Takes m. Returns when as many replicas have it as the policy asks for; with the same time as
- * above those that don't answer are lost. True if there are enough: else all that are
- * left have it.
+ * above, or an eighth of it from now on but not behind latest_ns, those that don't answer are lost.
+ * True if there are enough: else all that are left have it.
  */
-bool ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns);
+bool ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t latest_ns);
 
 /* As many are there as a drain needs; of no ship, too. */
 bool ship_enough(struct ship *s);

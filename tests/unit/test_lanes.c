@@ -282,11 +282,12 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 }
 
 bool
-ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns)
+ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t latest_ns)
 {
 	(void)s;
 	(void)m;
 	(void)begin_ns;
+	(void)latest_ns;
 	assert_false(waited);
 	return true;
 }
@@ -496,6 +497,27 @@ commit_begins_with_no_lane_behind_its_time(void **state)
 	handle_free(r);
 }
 
+/* Of many lanes that are drained side by side, each of which is slow, and none too slow by itself.
+ */
+static void
+commit_has_one_time_for_all_lanes(void **state)
+{
+	struct repl *r = handle_new();
+
+	(void)state;
+	free(r->slots);
+	r->lane_count = 4;
+	r->slots = calloc(r->lane_count, sizeof(*r->slots));
+	assert_non_null(r->slots);
+	answers = true;
+	cfg.op_timeout_ms = 800;
+	answer_ms = 500;
+	assert_int_equal(repl_commit(r, 0), 0);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
+	answer_ms = 0;
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -508,6 +530,7 @@ main(void)
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_stored),
 		cmocka_unit_test(commit_begins_with_no_lane_behind_its_time),
+		cmocka_unit_test(commit_has_one_time_for_all_lanes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,7 +349,7 @@ drain(struct drainer *d, uint64_t value)
 	for (unsigned i = 0; rc && i < REPLICAS; i++)
 		__wrap_repl_lose(r, i, rc, e.text, begin_ns);
 	number = m ? m->number : UINT64_MAX;
-	if (m && ship_await(r->ship, m, begin_ns)) {
+	if (m && ship_await(r->ship, m, begin_ns, UINT64_MAX)) {
 		d->enough++;
 		if (holders(number) < NEEDED)
 			failures++;
@@ -495,7 +495,7 @@ drain_first(uint64_t len)
 	rangeset_clear(&set);
 	(void)rangeset_add(&set, 0, len);
 	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &second, NULL, begin_ns, &m, &e), 0);
-	return ship_await(r->ship, m, begin_ns);
+	return ship_await(r->ship, m, begin_ns, UINT64_MAX);
 }
 
 static void *
@@ -570,7 +570,7 @@ slices_divide_no_word(void **state)
 	(void)rangeset_add(&set, 0, 13);
 	(void)rangeset_add(&set, 24, POOL / 2);
 	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &none, NULL, begin_ns, &m, &e), 0);
-	assert_true(ship_await(r->ship, m, begin_ns));
+	assert_true(ship_await(r->ship, m, begin_ns, UINT64_MAX));
 	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
 	assert_true(targets[0].number > 2);
 	assert_int_equal(targets[0].amid, 0);
@@ -651,7 +651,7 @@ post_arrives(struct shipment *m, const struct post *p)
 {
 	assert_true(faulted);
 	assert_false(fault_holds);
-	assert_true(ship_await(r->ship, m, clock_now_ns()));
+	assert_true(ship_await(r->ship, m, clock_now_ns(), UINT64_MAX));
 	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
 	assert_int_equal(targets[0].image[64], p->stores ? 77 : 0);
 	assert_int_equal(losses, 0);
