@@ -16,6 +16,7 @@
 #include "confirm.h"
 #include "control.h"
 #include "interrupt.h"
+#include "keep.h"
 #include "local.h"
 #include "missedmark.h"
 #include "out.h"
@@ -112,12 +113,12 @@ keep_next(struct resolve *r, const char *look)
 	char *file = out_quote(r->pool.path);
 	char keep[CTL_NEXT_MAX];
 
-	cmd_restore_keep(r->pool.path, keep);
+	keep_moves(r->pool.path, keep);
 	ctl_next(r->c,
 		 "%s; %sreplctl restore %s %s (all of it: the file gets the replica's data and "
 		 "size)%s",
 		 look, keep, r->quoted_target, file ? file : "FILE",
-		 cmd_restore_promote(r->local.meta.primary));
+		 keep_promote(r->local.meta.primary));
 	free(file);
 }
 
@@ -135,7 +136,7 @@ behind_next(struct resolve *r)
 	else if (!local_check_whole(&r->local, NULL))
 		ctl_next(c, "replctl sync %s %s", r->quoted_file, r->quoted_target);
 	else if (r->relation == GEN_AHEAD && r->local.meta.state == SIDECAR_OUTDATED)
-		cmd_restore_left_next(c, r->pool.path, r->quoted_target);
+		keep_left_next(c, r->pool.path, r->quoted_target);
 	else
 		ctl_next(c, "replctl restore --force %s %s", r->quoted_target, r->quoted_file);
 }

@@ -65,19 +65,4 @@ int resolved_changed(struct ctl *c);
 int cmd_restore_resolved(struct ctl *c, const char *file, struct resolved *r);
 int cmd_sync_resolved(struct ctl *c, const char *file, struct resolved *r);
 
-/*
- * "mv -n FILE FILE.old; ", and so with what lies beside it and speaks of it; "": nothing is there.
- * It is ".old2" and so on where something was kept by that name before.
- */
-void cmd_restore_keep(const char *file, char text[CTL_NEXT_MAX]);
-
-/* What has to follow a restore without the record that was there, of a primary; or "". */
-const char *cmd_restore_promote(bool was_primary);
-
-/*
- * The next step where file was left half way as a replica, and may have more than target, which is
- * quoted.
- */
-void cmd_restore_left_next(struct ctl *c, const char *file, const char *target);
-
 #endif
