@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A replica that is lost takes none of those that go on with it, whatever time it takes to tell
+ * them so.
+ */
+#include "loss_world.h"
+
+static void
+hanging_takes_no_other_with_it(enum manner manner)
+{
+	struct repl *r = set_new();
+
+	remotes[1].manner = manner;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(900));
+	assert_int_equal(atomic_load(&r->replicas[1].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 2));
+	set_free(r);
+}
+
+static void
+one_that_does_not_answer_takes_no_other_with_it(void **state)
+{
+	(void)state;
+	hanging_takes_no_other_with_it(HANGS);
+}
+
+/* Its keeper's request comes first, also behind one that takes nothing. */
+static void
+one_that_takes_no_request_leaves_time_to_one_that_is_asked(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	remotes[0].manner = TAKES_NOTHING;
+	remotes[1].manner = IS_ASKED;
+	repl_lose(r, 2, REPL_E_LOST, "gone", clock_deadline(900));
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_true(current(r, 1));
+	set_free(r);
+}
+
+/* However many that are: half of the time is left for its answer. */
+static void
+several_that_take_no_request_leave_time_for_an_answer(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	r->replica_count = MANY;
+	for (unsigned i = REPLICAS; i < MANY; i++)
+		r->replicas[i].remote = &remotes[i];
+	for (unsigned i = 0; i < MANY - 2; i++)
+		remotes[i].manner = TAKES_NOTHING;
+	remotes[MANY - 2].manner = TAKES_TIME;
+	repl_lose(r, MANY - 1, REPL_E_LOST, "gone", clock_deadline(800));
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[MANY - 2].lost), 0);
+	assert_true(current(r, MANY - 2));
+	set_free(r);
+}
+
+static void
+one_that_takes_no_request_takes_no_other_with_it(void **state)
+{
+	(void)state;
+	hanging_takes_no_other_with_it(TAKES_NOTHING);
+}
+
+/* However many hang: all are given up at once, and there is time for those that are well. */
+static void
+all_that_hang_are_given_up_by_one_deadline(void **state)
+{
+	struct repl *r = set_new();
+	uint64_t begin_ns = clock_now_ns();
+
+	(void)state;
+	remotes[0].manner = remotes[1].manner = HANGS;
+	assert_int_equal(repl_advance(r, begin_ns + 1000 * NS_PER_MS, NULL), 0);
+	assert_int_not_equal(atomic_load(&r->replicas[0].lost), 0);
+	assert_int_not_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 2));
+	assert_true(clock_now_ns() <= begin_ns + 750 * NS_PER_MS);
+	set_free(r);
+}
+
+/* Its target may bear silence for less long than another one is awaited. */
+static void
+who_has_answered_is_not_left_in_silence(void **state)
+{
+	struct repl *r = set_new();
+	uint64_t begin_ns = clock_now_ns();
+
+	(void)state;
+	/* Before there are keepers, we ping. */
+	r->ready = false;
+	remotes[0].manner = HANGS;
+	assert_int_equal(repl_advance(r, begin_ns + 4000 * NS_PER_MS, NULL), 0);
+	assert_true(clock_now_ns() >= begin_ns + 3000 * NS_PER_MS);
+	for (unsigned i = 1; i < REPLICAS; i++) {
+		assert_int_equal(atomic_load(&r->replicas[i].lost), 0);
+		assert_in_range(remotes[i].silent_ns, 1, 2 * HEARTBEAT_MS * NS_PER_MS);
+		assert_true(clock_now_ns() - remotes[i].heard_ns < 2 * HEARTBEAT_MS * NS_PER_MS);
+	}
+	set_free(r);
+}
+
+/* ... and when there are, they can. */
+static void
+answers_are_taken_as_they_come(void **state)
+{
+	struct repl *r = set_new();
+	struct remote_mark marks[REPLICAS] = {{.state = SIDECAR_UP_TO_DATE}};
+	uint64_t begin_ns = clock_now_ns();
+
+	(void)state;
+	remotes[0].manner = HANGS;
+	assert_true(advance_take(r, 7, marks, begin_ns + 1000 * NS_PER_MS));
+	assert_true(remotes[0].taken_ns >= begin_ns + 1000 * NS_PER_MS);
+	assert_true(remotes[1].taken_ns <= begin_ns + 100 * NS_PER_MS);
+	assert_true(remotes[2].taken_ns <= begin_ns + 100 * NS_PER_MS);
+	set_free(r);
+}
+
+/* This machine's disk takes longer than the call may: the targets have nothing to do with that. */
+static void
+a_slow_disk_here_takes_no_replica_with_it(void **state)
+{
+	struct repl *r = set_new();
+
+	(void)state;
+	store_ns = 300 * NS_PER_MS;
+	remotes[1].manner = remotes[2].manner = TAKES_TIME;
+	repl_lose(r, 0, REPL_E_LOST, "gone", clock_deadline(200));
+	assert_int_equal(atomic_load(&r->replicas[1].lost), 0);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 1) && current(r, 2));
+	set_free(r);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_that_does_not_answer_takes_no_other_with_it),
+		cmocka_unit_test(one_that_takes_no_request_takes_no_other_with_it),
+		cmocka_unit_test(one_that_takes_no_request_leaves_time_to_one_that_is_asked),
+		cmocka_unit_test(several_that_take_no_request_leave_time_for_an_answer),
+		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
+		cmocka_unit_test(who_has_answered_is_not_left_in_silence),
+		cmocka_unit_test(answers_are_taken_as_they_come),
+		cmocka_unit_test(a_slow_disk_here_takes_no_replica_with_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
