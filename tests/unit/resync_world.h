@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* resync_world - a program and a target in memory, for test_resync.c, whose seed moves them. */
+/* resync_world - a program and a target in memory, which a seed moves: for resync_play.h. */
 #ifndef TESTS_RESYNC_WORLD_H
 #define TESTS_RESYNC_WORLD_H
 
