@@ -3,6 +3,7 @@
 #ifndef TESTS_PMEM_ODD_H
 #define TESTS_PMEM_ODD_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 
 #include "check.h"
@@ -16,6 +17,10 @@ struct odd_mode {
 };
 
 /* Up to one without a name. */
+extern const struct odd_mode odd_size[];
+extern const struct odd_mode odd_name[];
+extern const struct odd_mode odd_load[];
+extern const struct odd_mode odd_signal[];
 extern const struct odd_mode odd_process[];
 extern const struct odd_mode odd_kin[];
 
@@ -25,5 +30,19 @@ char *map_fd(int fd, size_t off, size_t len, int prot);
 
 /* Bytes of the pool that are made durable. */
 void put(char *at, int c, size_t len);
+
+/* Threads go on until then. */
+extern atomic_bool stop;
+
+#define WRITERS 6 /* of those threads */
+
+/* A thread that makes one byte durable until then, over and over. */
+void *persist_on(void *at);
+
+/* FILE.SUFFIX is there, or a while is over. */
+void wait_for_file(const char *path, const char *suffix);
+
+/* A line on standard output, at once. */
+void say(const char *word);
 
 #endif
