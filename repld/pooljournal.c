@@ -57,7 +57,7 @@ struct pooljournal {
 	struct journal_commit is; /* what is in it; state and chain once it is committed */
 	struct poolkept *kept;    /* what is still to be looked at */
 	struct poolapply *apply;  /* from its first call to its last */
-	bool waited;              /* of the chain, as in the sidecar; nobody knows behind a kill */
+	bool waited;              /* of the chain, as in the sidecar */
 	bool untidy;              /* the file may be longer than its regions */
 	bool resumed;             /* another session's is in it */
 	uint64_t ended_ns;        /* when it last became so by a journal's end */
@@ -764,6 +764,11 @@ pooljournal_load(struct pooljournal *j, const struct sidecar *meta, struct err *
 	rc = load_pages(j, meta, e);
 	if (rc)
 		return rc;
+	/*
+	 * Amid a resync it has all that it had before. Of what was drained behind the last round
+	 * nobody knows whether that waited for it.
+	 */
+	j->waited = meta->waited && j->is.state == SIDECAR_OUTDATED;
 	atomic_store(&j->phase, PHASE_COMMITTED);
 	return 0;
 }

@@ -79,7 +79,9 @@ view_make(const struct sim *s, unsigned n, bool durable, struct view *v)
 	}
 	if (node->journal.committed && node->journal.has_chain) {
 		v->label.position = 0;
-		v->label.waited = node->session && node->journal.waited;
+		v->label.waited = node->session ? node->journal.waited
+						: node->meta.waited &&
+							  node->journal.state == SIDECAR_OUTDATED;
 		if (node->journal.position)
 			lineage_part(&v->label, node->journal.position);
 	}

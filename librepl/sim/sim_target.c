@@ -125,7 +125,7 @@ target_recover(struct sim *s, unsigned n)
 	}
 	if (j->committed) {
 		j->applied = 0;
-		j->waited = false;
+		j->waited = node->meta.waited && j->state == SIDECAR_OUTDATED;
 		journal_apply(s, n, SIM_JOURNAL);
 		if (!journal_finish(s, n))
 			return;

@@ -79,6 +79,7 @@ noted e "$T/d has been waited for"
 # not overwritten by what is restored from the other one.
 for part in "" .repl; do
 	cp -p "$TMP/serve/pools/d$part" "$TMP/serve/pools/back$part"
+	cp -p "$TMP/serve/pools/d$part" "$TMP/serve/pools/cut$part"
 	cp -p "$TMP/serve/pools/e$part" "$TMP/serve/pools/lags$part"
 done
 chain=$(ctl info --json "$T/lags" | python3 -c 'import json, sys
@@ -98,6 +99,27 @@ ok map "$TMP/lags" $size
 refused REPL_E_DIVERGED "/back: the replica is newer" open
 equal "$TMP/q" "$TMP/serve/pools/back"
 stop_api
+
+# Nor where its session is killed before what was committed has come in: whoever asks brings that in.
+mkfifo "$TMP/more"
+exec {more}<>"$TMP/more"
+client cat "$T" <"$TMP/more" >"$TMP/out" &
+cut_pid=$!
+PIDS="$PIDS $cut_pid"
+{
+	echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
+	echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"cut","mode":"write","waits":true}}'
+	echo '{"jsonrpc":"2.0","id":3,"method":"journal.begin","params":{"bytes":4096}}'
+	echo '{"jsonrpc":"2.0","id":4,"method":"journal.commit","params":'"$chain"'}'
+} >&"$more"
+wait_for 20 grep -q '"id": *4' "$TMP/out" || fail "no answer: $(cat "$TMP/out")"
+grep -q '"error"' "$TMP/out" && fail "not committed: $(cat "$TMP/out")"
+held=$(session_of cut) || fail "no session of cut"
+signalled KILL "$held"
+exec {more}>&-
+wait_for 20 no_sessions || fail "sessions stay"
+fails 4 "the one that is outdated was being brought back" "$T/cut" "$T/lags"
+grep "^$T/cut " "$TMP/out" | grep -q outdated || fail "it was not brought in: $(cat "$TMP/out")"
 
 # One is lost and the program goes on: the other one names its generation.
 set_up f

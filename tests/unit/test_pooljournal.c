@@ -352,6 +352,45 @@ test_a_part_of_a_generation(void **state)
 	}
 }
 
+/*
+ * Drains wait for it, or did not before. Amid a resync it has all of what was before that, and who
+ * brings the journal in says so; what is drained behind the last round may have waited for others
+ * alone.
+ */
+static void
+test_amid_a_resync_it_stays_waited_for(void **state)
+{
+	static const enum sidecar_state brings[] = {SIDECAR_OUTDATED, SIDECAR_UP_TO_DATE};
+	const struct generation before = {.current = {{1, 2, 3}}};
+
+	(void)state;
+	for (unsigned n = 0; n < 8; n++) {
+		bool found = n & 1, did = n & 2, last = n & 4;
+		const struct pool_claim then = {.writer = "before", .waits = did},
+					now = {.writer = "now", .waits = true};
+		const struct sidecar *m;
+		struct pool *p;
+
+		pool_old();
+		assert_int_equal(pool_open_by(store, "p", &then, &p, &err), 0);
+		assert_int_equal(pool_mark(p, SIDECAR_UP_TO_DATE, &before, 0, &err), 0);
+		assert_int_equal(pool_close(p, true, &err), 0);
+		assert_int_equal(pool_open_by(store, "p", &now, &p, &err), 0);
+		stage_all(p);
+		assert_int_equal(pool_journal_commit(p, brings[last], &chain, 0, &err), 0);
+		if (!found)
+			apply_all(p, 1);
+		assert_int_equal(pool_close(p, false, &err), 0);
+		assert_int_equal(pool_open(store, "p", POOL_READ, "reader", &p, &err), 0);
+		m = &pool_get_info(p)->meta;
+		assert_int_equal(m->journal_len, 0);
+		assert_memory_equal(&m->generation, &chain, sizeof(chain));
+		assert_int_equal(m->state == SIDECAR_OUTDATED, !last);
+		assert_int_equal(m->waited, !found || (did && !last));
+		assert_int_equal(pool_close(p, true, &err), 0);
+	}
+}
+
 /* What does not fit is refused, and all behind it: it may have to lie over that. */
 static void
 test_overfull(void **state)
@@ -745,6 +784,8 @@ main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_comes_in_by_pieces, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_part_of_a_generation, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_amid_a_resync_it_stays_waited_for, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(test_overfull, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_redone_for_a_reader, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_full_disk_under_a_sparse_pool, setup,
