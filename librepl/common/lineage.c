@@ -38,6 +38,23 @@ lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct 
 	}
 }
 
+bool
+lineage_tells_more(const struct sidecar *a, const struct sidecar *b)
+{
+	bool cut = a->state == SIDECAR_INCONSISTENT;
+
+	if (cut != (b->state == SIDECAR_INCONSISTENT))
+		return !cut;
+	switch (gen_compare(&a->generation, &b->generation)) {
+	case GEN_AHEAD:
+		return true;
+	case GEN_BEHIND:
+		return false;
+	default:
+		return !is_part(a) && !position_kept(a) && (is_part(b) || position_kept(b));
+	}
+}
+
 void
 lineage_in_place(struct sidecar *local, const struct gen_id *fresh)
 {

@@ -29,6 +29,12 @@ bool lineage_is_untold(const struct sidecar *replica);
 void lineage_copy(struct sidecar *local, const struct sidecar *replica, const struct gen_id *fresh);
 
 /*
+ * Of two replicas that a file equals a's chain tells more of what that is: it goes further, or a
+ * has all of its generation and b may not. Of contents that a copy was cut off in it says nothing.
+ */
+bool lineage_tells_more(const struct sidecar *a, const struct sidecar *b);
+
+/*
  * A file is used by the record beside it, which may be a replica's: of one that has lost its writer
  * without a word (named, since a program that uses its own file is not) nobody has looked how much
  * it has. It gets fresh in place of the generation of which that may be a part. One that was closed

@@ -607,32 +607,44 @@ repl_track_absent(struct repl *r, struct err *e)
 	return 0;
 }
 
+/* Its contents equal ours, and its chain is longer or the only one. */
+static bool
+may_adopt(const struct repl *r, const struct sidecar *meta)
+{
+	enum gen_relation relation;
+
+	if (gen_id_is_nil(&meta->generation.current))
+		return false;
+	if (!r->local.present)
+		return true;
+	/* Of contents that a copy was cut off in, its chain says nothing. */
+	if (meta->state == SIDECAR_INCONSISTENT)
+		return false;
+	relation = gen_compare(&r->local.meta.generation, &meta->generation);
+	if (relation == GEN_EQUAL || relation == GEN_AHEAD)
+		return false;
+	return relation == GEN_BEHIND || !gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid);
+}
+
 /* The chain that the next generation is put on: ours, or that of what equals us. */
 static int
 repl_adopt(struct repl *r, struct err *e)
 {
+	const struct sidecar *from = NULL;
 	struct gen_id fresh;
 	int rc = local_new_id(&fresh, e);
 
-	for (unsigned i = 0; !rc && i < r->replica_count; i++) {
+	for (unsigned i = 0; i < r->replica_count; i++) {
 		const struct sidecar *meta;
-		enum gen_relation relation;
 
 		if (!r->replicas[i].remote)
 			continue;
 		meta = &remote_info(r->replicas[i].remote)->meta;
-		/* Of contents that a copy was cut off in, its chain says nothing. */
-		if (gen_id_is_nil(&meta->generation.current) ||
-		    (r->local.present && meta->state == SIDECAR_INCONSISTENT))
-			continue;
-		relation = gen_compare(&r->local.meta.generation, &meta->generation);
-		if (r->local.present &&
-		    (relation == GEN_EQUAL || relation == GEN_AHEAD ||
-		     (relation != GEN_BEHIND &&
-		      gen_id_equal(&meta->pool_uuid, &r->local.meta.pool_uuid))))
-			continue;
-		/* Equal contents, and its chain is longer or the only one. */
-		lineage_copy(&r->local.meta, meta, &fresh);
+		if (may_adopt(r, meta) && (!from || lineage_tells_more(meta, from)))
+			from = meta;
+	}
+	if (!rc && from) {
+		lineage_copy(&r->local.meta, from, &fresh);
 		r->local.present = true;
 	}
 	r->generation = r->local.meta.generation;

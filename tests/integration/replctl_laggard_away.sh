@@ -23,15 +23,15 @@ set_up() {
 	ok map "$1" $size
 }
 
-# As a copy leaves b that was cut off, under the same generation.
+# marked POOL STATE: as a copy leaves it that was cut off, under the same generation.
 marked() {
 	{
 		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"test"}}'
-		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"b","mode":"write"}}'
-		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"'"$1"'"}}'
+		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"write"}}'
+		echo '{"jsonrpc":"2.0","id":3,"method":"pool.mark","params":{"state":"'"$2"'"}}'
 	} | client cat "$SERVE_USER@127.0.0.1:$SERVE_PORT" >"$TMP/out" || fail "no session: $(cat "$TMP/out")"
 	wait_for 20 no_sessions || fail "sessions stay"
-	ctl info --json "$(pool b)" | member state | grep -qx "$1" || fail "b is not $1: $(cat "$TMP/out")"
+	ctl info --json "$(pool "$1")" | member state | grep -qx "$2" || fail "$1 is not $2: $(cat "$TMP/out")"
 }
 
 diverged() {
@@ -52,7 +52,7 @@ for file in "$TMP/copied" "$TMP/outdated" "$TMP/inconsistent" "$TMP/lagged"; do
 	cp -p "$TMP/begin"/* "$TMP/serve/pools"
 	case $file in
 	*/outdated | */inconsistent)
-		marked "${file##*/}"
+		marked b "${file##*/}"
 		cp "$TMP/serve/pools/b" "$file"
 		;;
 	esac
@@ -80,3 +80,38 @@ equal "$TMP/lagged" "$TMP/serve/pools/a"
 set_up "$TMP/lagged"
 ok open
 ok close
+stop_api
+
+# Of several that a file without a record is equal to, the one that has all tells what the file is, whichever is named first.
+three() {
+	start_api
+	configure "$(pool c)" "$(pool d)" "${away%/a}/e"
+	ok set lanes 1
+	ok set on-loss degrade
+	ok set reconnect-max 200
+	ok map "$TMP/three" 65536
+}
+for state in outdated inconsistent; do
+	three
+	ok open 1
+	ok put 0 4096 1
+	ok persist 0 0 4096
+	ok close
+	stop_api
+	stop "$away_pid"
+	marked c "$state"
+	rm "$TMP/three.repl"
+	three
+	ok open
+	ok put 0 4096 2
+	ok persist 0 0 4096
+	"$REPLD" serve --config "$TMP/away.conf" >"$TMP/away.log" 2>&1 &
+	away_pid=$!
+	PIDS="$PIDS $away_pid"
+	wait_for 20 established 2 || fail "beside one that is $state: $(ctl why "$TMP/three")"
+	ok close
+	stop_api
+	for pool in c d e; do
+		equal "$TMP/three" "$TMP/serve/pools/$pool"
+	done
+done

@@ -291,6 +291,50 @@ equal_file_names_no_part(void **state)
 	}
 }
 
+/* In whatever order they are looked at. */
+static void
+of_several_equal_ones_the_chain_that_tells_most_is_taken(void **state)
+{
+	struct sidecar older = replica(SIDECAR_UP_TO_DATE, 0);
+	/* Each of those that stand earlier tells more than the ones behind. */
+	const struct sidecar *row[] = {
+		&(const struct sidecar){
+			.state = SIDECAR_OUTDATED,
+			.generation = {.current = id(4), .history = {id(3), id(2)}}},
+		&(const struct sidecar){.state = SIDECAR_UP_TO_DATE,
+					.position = 7,
+					.generation = {.current = id(3), .history = {id(2)}}},
+		&(const struct sidecar){.state = SIDECAR_OUTDATED,
+					.waited = true,
+					.generation = {.current = id(3), .history = {id(2)}}},
+		&older,
+		&(const struct sidecar){
+			.state = SIDECAR_INCONSISTENT,
+			.generation = {.current = id(4), .history = {id(3), id(2)}}},
+		&(const struct sidecar){.state = SIDECAR_INCONSISTENT,
+					.generation = {.current = id(3), .history = {id(2)}}},
+	};
+	const unsigned count = sizeof(row) / sizeof(row[0]);
+	const struct sidecar whole[] = {
+		replica(SIDECAR_UP_TO_DATE, 7),
+		{.state = SIDECAR_UNKNOWN, .waited = true, .generation = row[1]->generation},
+	};
+	const struct sidecar part[] = {replica(SIDECAR_OUTDATED, 0), replica(SIDECAR_OUTDATED, 7),
+				       replica(SIDECAR_UNKNOWN, 7), replica(SIDECAR_UNKNOWN, 0)};
+
+	(void)state;
+	older.generation = (struct generation){.current = id(2)};
+	for (unsigned a = 0; a < count; a++)
+		for (unsigned b = 0; b < count; b++)
+			assert_int_equal(lineage_tells_more(row[a], row[b]), a < b);
+	for (unsigned a = 0; a < 2; a++)
+		for (unsigned b = 0; b < 4; b++) {
+			assert_true(lineage_tells_more(&whole[a], &part[b]));
+			assert_false(lineage_tells_more(&part[b], &whole[a]));
+			assert_false(lineage_tells_more(&part[b], &part[3 - b]));
+		}
+}
+
 int
 main(void)
 {
@@ -305,6 +349,7 @@ main(void)
 		cmocka_unit_test(sync_makes_a_part_whole_under_a_name_of_its_own),
 		cmocka_unit_test(promoted_laggard_that_equals_another),
 		cmocka_unit_test(equal_file_names_no_part),
+		cmocka_unit_test(of_several_equal_ones_the_chain_that_tells_most_is_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
