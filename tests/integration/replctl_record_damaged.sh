@@ -47,12 +47,12 @@ for dry in "" --dry-run; do
 	# shellcheck disable=SC2086
 	ctl_fails 1 "format version 9" restore $dry --force "$T/p" pool
 	cmp -s pool kept || lost "the file is replaced"
-	next=$(sed -n 's/^next: install that version of librepl; or, .*: \(mv .*\); replctl \(restore .*\)/\1; ctl \2/p' err)
+	next=$(sed -n 's/^next: install that version of librepl; or, .*: \(mv .*\); replctl \(restore [^;]*\); if it was .*/\1; ctl \2/p' err)
 	[ -n "$next" ] || fail "$(cat err)"
 done
 mv pool away
 ctl_fails 1 "format version 9" restore "$T/p" pool
-grep -q "^next: install that version of librepl; or, .*: mv -n pool.repl pool.old.repl; replctl restore $T/p pool$" err ||
+grep -q "^next: install that version of librepl; or, .*: mv -n pool.repl pool.old.repl; replctl restore $T/p pool; if it was a primary, then replctl promote " err ||
 	fail "$(cat err)"
 [ ! -e pool ] || lost "it is restored over that record"
 cmp -s pool.repl newer || lost "the record of a newer version is gone"
