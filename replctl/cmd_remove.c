@@ -57,12 +57,13 @@ removal_new(struct ctl *c, bool primary)
 
 /*
  * Who was asked may have thought it over for long: what he has said yes to is told. Of a damaged
- * one nobody can tell whether it is a primary, and a yes is for both.
+ * one he was not told whether it is a primary, which its target may know.
  */
 static int
 remove_pool(struct ctl *c, struct json_object *info)
 {
-	struct json_object *params = removal_new(c, !info || out_member_bool(info, "primary"));
+	struct json_object *params =
+		removal_new(c, info ? out_member_bool(info, "primary") : c->options.force);
 
 	if (info && !c->options.force) {
 		out_add_text(params, "uuid", out_member(info, "uuid"));

@@ -15,6 +15,12 @@ static const char *const reaching[] = {"bench", "create",  "demote", "events",  
 				       "run",   "restore", "status", "sync",    "verify", "why"};
 static const char *const of_either[] = {"events", "status", "why"};
 
+/* Those that ask the program that has a file open: a configuration may say where it answers. */
+static const char *const asking[] = {"events", "metrics", "pause", "resume",
+				     "status", "wait",    "why"};
+
+#define COUNT(names) (sizeof(names) / sizeof((names)[0]))
+
 static bool
 is_one_of(const char *word, size_t len, const char *const *names, size_t count)
 {
@@ -35,17 +41,23 @@ names_file(const char *args)
 	       (strncmp(args, "FILE", 4) == 0 && strchr(" ;,)", args[4]));
 }
 
+enum needs { NEEDS_NOTHING, NEEDS_CONFIG, NEEDS_ALL };
+
 /* command is what stands behind "replctl ". */
-static bool
-reaches(const char *command)
+static enum needs
+needs_of(const char *command)
 {
 	size_t len = strspn(command, "abcdefghijklmnopqrstuvwxyz");
+	bool of_file;
 
-	if (command[len] != ' ' ||
-	    !is_one_of(command, len, reaching, sizeof(reaching) / sizeof(reaching[0])))
-		return false;
-	return !is_one_of(command, len, of_either, sizeof(of_either) / sizeof(of_either[0])) ||
-	       !names_file(command + len + 1);
+	if (command[len] != ' ')
+		return NEEDS_NOTHING;
+	of_file = names_file(command + len + 1);
+	if (is_one_of(command, len, reaching, COUNT(reaching)) &&
+	    !(of_file && is_one_of(command, len, of_either, COUNT(of_either))))
+		return NEEDS_ALL;
+	return of_file && is_one_of(command, len, asking, COUNT(asking)) ? NEEDS_CONFIG
+									 : NEEDS_NOTHING;
 }
 
 /* " --NAME VALUE" behind *used; false: no room. */
@@ -82,18 +94,22 @@ void
 hint_complete(char *text, size_t size, const struct ctl_options *o)
 {
 	char options[CTL_NEXT_MAX], out[CTL_NEXT_MAX];
+	size_t lens[] = {[NEEDS_NOTHING] = 0, [NEEDS_CONFIG] = 0, [NEEDS_ALL] = 0};
 	size_t len = 0, used = 0, at = 0;
 	bool quoted = false;
 
-	if (!add_option(options, sizeof(options), &len, "--config ", o->config) ||
-	    !add_option(options, sizeof(options), &len, "--identity ", o->identity) ||
+	if (!add_option(options, sizeof(options), &len, "--config ", o->config))
+		return;
+	lens[NEEDS_CONFIG] = len;
+	if (!add_option(options, sizeof(options), &len, "--identity ", o->identity) ||
 	    !add_option(options, sizeof(options), &len, "--known-hosts ", o->known_hosts) || !len)
 		return;
+	lens[NEEDS_ALL] = len;
 	while (text[at]) {
 		bool here = !quoted && (at == 0 || strchr(" (", text[at - 1])) &&
-			    strncmp(text + at, tool, strlen(tool)) == 0 &&
-			    reaches(text + at + strlen(tool));
-		size_t most = here ? strlen(tool) : 1, add = here ? len : 0;
+			    strncmp(text + at, tool, strlen(tool)) == 0;
+		size_t most = here ? strlen(tool) : 1;
+		size_t add = here ? lens[needs_of(text + at + most)] : 0;
 
 		if (used + most + add >= sizeof(out))
 			return;

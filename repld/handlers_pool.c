@@ -239,11 +239,23 @@ get_seen(struct json_object *params, struct pool_seen *seen, bool *given, struct
 {
 	int rc;
 
+	memset(seen, 0, sizeof(*seen));
 	*given = control_has(params, "uuid") || control_has(params, "generation");
 	if (!*given)
 		return REPL_OK;
 	rc = get_id(params, "uuid", &seen->uuid, e);
 	return rc ? rc : get_id(params, "generation", &seen->generation, e);
+}
+
+/* It is on record still, and is told to nobody before the pool is opened next. */
+static void
+seen_look(struct state *s, const char *name, struct pool_seen *seen)
+{
+	struct pool_info info;
+
+	seen->forgotten = gen_id_is_nil(&seen->generation) &&
+			  pool_info(s->store, name, &info, NULL) == 0 &&
+			  pool_is_seen(&info.meta, seen);
 }
 
 /* Who is refused for what the pool is. */
@@ -254,8 +266,8 @@ removal_next(struct state *s, const char *name, const struct pool_seen *seen, st
 
 	if (r->err.reason == REPL_REASON_PROMOTED)
 		dispatch_next(r,
-			      "replctl info TARGET/POOL; replctl remove TARGET/POOL (where nothing "
-			      "in it counts)",
+			      "replctl info TARGET/POOL; replctl remove --force TARGET/POOL "
+			      "(where nothing in it counts)",
 			      name);
 	else if (seen && pool_info(s->store, name, &info, NULL) == 0 &&
 		 !pool_is_seen(&info.meta, seen))
@@ -277,6 +289,8 @@ handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 	    get_flag(params, "primary", &primary, &r->err) ||
 	    get_seen(params, &given, &has_seen, &r->err))
 		return r->err.code;
+	if (has_seen)
+		seen_look(s, name, &given);
 	seen = has_seen ? &given : NULL;
 	flags = (set ? POOL_REMOVE_SET : 0) | (force ? POOL_REMOVE_FORCE : 0) |
 		(primary ? POOL_REMOVE_PRIMARY : 0);

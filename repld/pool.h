@@ -95,6 +95,7 @@ int pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size,
 /* What somebody has looked at before he decided. All zero: there was no pool. */
 struct pool_seen {
 	struct gen_id uuid, generation;
+	bool forgotten; /* no generation is told, since another hand had its files */
 };
 
 bool pool_is_seen(const struct sidecar *meta, const struct pool_seen *seen);

@@ -398,7 +398,7 @@ bool
 pool_is_seen(const struct sidecar *meta, const struct pool_seen *seen)
 {
 	return gen_id_equal(&meta->pool_uuid, &seen->uuid) &&
-	       gen_id_equal(&meta->generation.current, &seen->generation);
+	       (seen->forgotten || gen_id_equal(&meta->generation.current, &seen->generation));
 }
 
 static int

@@ -86,7 +86,20 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 	return rc;
 }
 
-/* One that others had. None is begun when its time is over: each would have all of its own anew. */
+static bool
+commit_is_late(const struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
+{
+	if (clock_now_ns() - call_ns < (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
+		return false;
+	(void)err_set(e, REPL_E_TIMEOUT,
+		      "lane %u is not drained yet, others took all of the time: call again", lane);
+	return true;
+}
+
+/*
+ * One that others had, or whose bytes others have on their way. None is begun when its time is
+ * over: each would have all of its own anew.
+ */
 static void
 commit_late(struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
 {
@@ -98,15 +111,11 @@ commit_late(struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
 	}
 	/* The wait for the lane says nothing of the target. */
 	begin_ns = clock_now_ns();
-	if (begin_ns - call_ns >= (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
-		(void)err_set(e, REPL_E_TIMEOUT,
-			      "lane %u is not drained yet, others took all of the time: call again",
-			      lane);
-	if (e->code || lanes_claim(r, lane, NULL, 0, &begin_ns, e)) {
+	if (commit_is_late(r, lane, call_ns, e) || lanes_claim(r, lane, NULL, 0, &begin_ns, e)) {
 		lane_leave(r, lane);
 		return;
 	}
-	if (pending_active(r, lane, NULL, 0, &begin_ns, e)) {
+	if (pending_active(r, lane, NULL, 0, &begin_ns, e) || commit_is_late(r, lane, call_ns, e)) {
 		lanes_yield(r, lane);
 		lane_leave(r, lane);
 		return;

@@ -106,24 +106,46 @@ room_lose_end(const struct ship *s, uint64_t begin_ns)
 	return loss_ns < end_ns ? loss_ns : end_ns;
 }
 
+/* The time that all of what a call posts may wait for room. */
+struct room_time {
+	uint64_t begin_ns, half_ns, end_ns;
+};
+
+/* Whatever went by before: who has to make room now has had none of it. */
+static void
+room_least(const struct ship *s, struct room_time *t)
+{
+	t->half_ns = later(t->half_ns, least_end(s));
+	t->end_ns = later(t->end_ns, least_end(s));
+}
+
+static struct room_time
+room_begin(const struct ship *s, uint64_t begin_ns)
+{
+	struct room_time t = {.begin_ns = begin_ns,
+			      .half_ns = begin_ns + op_ns(s) / 2,
+			      .end_ns = wait_end(s, begin_ns)};
+
+	room_least(s, &t);
+	return t;
+}
+
 /*
  * Wait until there is room for one more, or nobody without: half of the time, where others that do
  * not lag need some of it as well. True if the lock was given up meanwhile: what was touched is to
  * be touched again, and room to be looked for.
  */
 static bool
-ship_room(struct ship *s, uint64_t begin_ns)
+ship_room(struct ship *s, struct room_time *t)
 {
 	const struct ship_want all = {.replicas = s->policy.served};
-	uint64_t end_ns = wait_end(s, begin_ns);
-	uint64_t half_ns = later(begin_ns + op_ns(s) / 2, least_end(s));
 	bool drives = false, waited = false;
 
 	for (;; waited = true) {
 		uint64_t now = clock_now_ns();
 		uint32_t live = ship_live(s), late;
-		bool over = now >= end_ns ||
-			    (now >= half_ns && ack_room_held(&s->policy, &s->q, live, now));
+		bool over = now >= t->end_ns ||
+			    (now >= t->half_ns && ack_room_held(&s->policy, &s->q, live, now));
 
 		switch (ack_room(&s->policy, &s->q, live, now, over, &late)) {
 		case ACK_ROOM_THERE:
@@ -138,12 +160,12 @@ ship_room(struct ship *s, uint64_t begin_ns)
 					 "drains are large, raise op-timeout"
 				       : "it lags by more than async-lag-bytes or "
 					 "async-lag-time",
-				  REPL_REASON_LAG, room_lose_end(s, begin_ns));
-			half_ns = later(half_ns, least_end(s));
+				  REPL_REASON_LAG, room_lose_end(s, t->begin_ns));
+			room_least(s, t);
 			pthread_mutex_lock(&s->lock);
 			break;
 		default:
-			ship_wait(s, &drives, &all, end_ns);
+			ship_wait(s, &drives, &all, t->end_ns);
 		}
 	}
 }
@@ -252,7 +274,7 @@ ship_append(struct ship *s, struct shipment *m, struct shipment **last)
 }
 
 static int
-post_ranges(struct ship *s, const struct range *r, unsigned n, uint64_t begin_ns,
+post_ranges(struct ship *s, const struct range *r, unsigned n, struct room_time *t,
 	    struct shipment **last, struct err *e)
 {
 	struct slice rest = {.r = r, .count = n};
@@ -267,7 +289,7 @@ post_ranges(struct ship *s, const struct range *r, unsigned n, uint64_t begin_ns
 		if (!m)
 			return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
 		pthread_mutex_lock(&s->lock);
-		while (ship_room(s, begin_ns)) {
+		while (ship_room(s, t)) {
 			pthread_mutex_unlock(&s->lock);
 			measure = rest;
 			slice_walk(&measure, max, NULL, s->r->mem);
@@ -285,7 +307,7 @@ post_ranges(struct ship *s, const struct range *r, unsigned n, uint64_t begin_ns
  */
 static int
 post_single(struct ship *s, enum lane_kind kind, const struct range *range,
-	    const struct repl_behind *behind, uint64_t begin_ns, struct shipment **last,
+	    const struct repl_behind *behind, struct room_time *t, struct shipment **last,
 	    struct err *e)
 {
 	struct shipment *m = shipment_new(1, 8);
@@ -295,7 +317,7 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 		return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
 	single_touch(s->r->mem, kind, range->off, behind != NULL);
 	pthread_mutex_lock(&s->lock);
-	while (ship_room(s, begin_ns)) {
+	while (ship_room(s, t)) {
 		pthread_mutex_unlock(&s->lock);
 		single_touch(s->r->mem, kind, range->off, behind != NULL);
 		pthread_mutex_lock(&s->lock);
@@ -321,12 +343,13 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	  const struct range *second, const struct repl_behind *behind, uint64_t begin_ns,
 	  struct shipment **out, struct err *e)
 {
-	int rc = post_ranges(s, first->r, first->count, begin_ns, out, e);
+	struct room_time t = room_begin(s, begin_ns);
+	int rc = post_ranges(s, first->r, first->count, &t, out, e);
 
 	if (!rc && kind == LANE_PAIR)
-		rc = post_ranges(s, second, 1, begin_ns, out, e);
+		rc = post_ranges(s, second, 1, &t, out, e);
 	else if (!rc && (kind == LANE_ATOMIC8 || kind == LANE_TRIM))
-		rc = post_single(s, kind, second, behind, begin_ns, out, e);
+		rc = post_single(s, kind, second, behind, &t, out, e);
 	/* Who has the part has not got the whole. */
 	if (rc && *out) {
 		pthread_mutex_lock(&s->lock);

@@ -103,7 +103,7 @@ stop_api
 # Nor where its session is killed before what was committed has come in: whoever asks brings that in.
 mkfifo "$TMP/more"
 exec {more}<>"$TMP/more"
-client cat "$T" <"$TMP/more" >"$TMP/out" &
+client cat "$T" <"$TMP/more" >"$TMP/out" {more}>&- &
 cut_pid=$!
 PIDS="$PIDS $cut_pid"
 {

@@ -7,9 +7,10 @@ cd "$TMP" || exit 1
 head -c 65536 /dev/urandom >pool
 ctl sync pool "$T/p" >/dev/null || fail "sync"
 
+asked_of=$T/p
 # answered TEXT [COMMAND]...: remove on a terminal; at the question somebody else does these of replctl's, then the text is typed.
 answered() {
-	timeout 60 python3 - "$T/p" "$@" >asked 2>&1 <<'END'
+	timeout 60 python3 - "$asked_of" "$@" >asked 2>&1 <<'END'
 import os, pty, subprocess, sys
 tmp = os.environ["TMP"]
 program = [os.environ["REPLCTL"], "--identity", tmp + "/key", "--known-hosts", tmp + "/known_hosts"]
@@ -63,3 +64,26 @@ grep -q "p (64.0 KiB, up-to-date, the primary) and its data for good" asked || f
 ctl remove --dry-run "$T/p" | grep -q "(64.0 KiB, the primary)" || fail "a dry run does not tell it"
 answered 'yes\n' || fail "yes: $(cat asked)"
 ctl_fails 3 "not found" info "$T/p"
+
+# Who is not told that it is a primary has not said yes to that.
+ctl sync pool "$T/p" >/dev/null && ctl promote "$T/p" >/dev/null || fail "sync, promote"
+truncate -s 32768 "$TMP/serve/pools/p"
+answered 'yes\n'
+[ $? = 4 ] || fail "a damaged primary is removed: $(cat asked)"
+grep -q "it is the primary now" asked && grep -q "^next: .*replctl .*remove --force $T/p" asked || fail "$(cat asked)"
+[ -e "$TMP/serve/pools/p" ] || lost "the damaged primary is gone"
+ctl remove --force "$T/p" >/dev/null || fail "remove --force"
+
+# One of which nothing is told, since another hand had its files, is what was looked at.
+mkdir "$TMP/serve/pools/d"
+[ "$(id -u)" != 0 ] || chown --reference="$TMP/serve/pools" "$TMP/serve/pools/d"
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n20M d\n' >"$TMP/serve/pools/s"
+head -c 4194304 /dev/urandom >large
+asked_of=$T/s
+ctl sync large "$T/s" >/dev/null || fail "sync of a set"
+for file in "$TMP/serve/pools/d"/*; do
+	truncate -s +2M "$file"
+done
+[ "$(ctl info --json "$T/s" | member state)" = inconsistent ] || fail "a set with another file: $(ctl info "$T/s")"
+answered 'yes\n' || fail "what was looked at is not removed: $(cat asked)"
+ctl_fails 3 "not found" info "$T/s"

@@ -208,6 +208,31 @@ who_is_degraded_is_lost_alone(void **state)
 	laggard_is_lost_alone(true);
 }
 
+/* What went by before it had anything to do says nothing of a replica. */
+static void
+who_is_asked_for_room_late_is_not_lost(void **state)
+{
+	const struct range none = {0};
+	struct shipment *m = NULL;
+	struct rangeset set;
+	uint64_t begin_ns;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	begin(12, 0);
+	r->cfg->op_timeout_ms = 4000;
+	for (unsigned i = 0; i < REPLICAS; i++)
+		targets[i].slowness = 1;
+	rangeset_clear(&set);
+	assert_true(rangeset_add(&set, 0, POOL));
+	begin_ns = clock_now_ns() - r->cfg->op_timeout_ms * NS_PER_MS / 5 * 4;
+	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &none, NULL, begin_ns, &m, &e), 0);
+	assert_true(ship_await(r->ship, m, begin_ns, UINT64_MAX));
+	assert_int_equal(losses, 0);
+	end();
+}
+
 /* A look might take an answer in, for a reader whose buffer is the program's again. */
 static void
 a_lane_that_was_given_up_is_not_looked_at(void **state)
@@ -353,6 +378,7 @@ main(void)
 		cmocka_unit_test(a_post_looks_for_its_page_anew_when_it_has_waited),
 		cmocka_unit_test(who_is_waited_for_is_lost_alone),
 		cmocka_unit_test(who_is_degraded_is_lost_alone),
+		cmocka_unit_test(who_is_asked_for_room_late_is_not_lost),
 		cmocka_unit_test(a_lane_that_was_given_up_is_not_looked_at),
 		cmocka_unit_test(readers_starve_no_queue),
 		cmocka_unit_test(a_readers_time_is_not_the_targets),

@@ -37,6 +37,21 @@ test_commands(void **state)
 	       "the target's log (replctl " OPTIONS "why T/p)");
 }
 
+/* A program by its file: the configuration alone may say where that answers. */
+static void
+test_of_a_program(void **state)
+{
+	static const struct ctl_options by_config = {.config = "a.conf", .identity = "key"};
+	char out[CTL_NEXT_MAX] =
+		"replctl resume FILE T/p; replctl why ./f (or replctl why T/p); replctl help wait";
+
+	(void)state;
+	hint_complete(out, sizeof(out), &by_config);
+	assert_string_equal(out, "replctl --config a.conf resume FILE T/p; replctl --config a.conf "
+				 "why ./f (or replctl --config a.conf --identity key why T/p); "
+				 "replctl help wait");
+}
+
 static void
 test_without_target(void **state)
 {
@@ -118,9 +133,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_commands),   cmocka_unit_test(test_without_target),
-		cmocka_unit_test(test_names),      cmocka_unit_test(test_all_or_none),
-		cmocka_unit_test(test_none_given),
+		cmocka_unit_test(test_commands),       cmocka_unit_test(test_of_a_program),
+		cmocka_unit_test(test_without_target), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_all_or_none),    cmocka_unit_test(test_none_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 # right method, keeps replicas equal by every correct one and refuses the others. What works is what
 # docs/PLATFORMS.md says; with --write it is written there.
 #
-# usage: cells.sh PROVIDER [--write]
+# usage: cells.sh PROVIDER [PLATFORM | --write]
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # Devices in memory: what a guest syncs need not wait for a disk.
@@ -13,7 +13,8 @@ TMP=$(mktemp -d "${TMPDIR:-/tmp}/guest-test.XXXXXX") || exit 1
 trap 'rm -rf "$TMP"' EXIT
 : "${BUILD:?directory of the built programs}"
 provider=${1:?provider}
-shift
+only=
+[ "${2-}" = --write ] || only=${2-}
 # run PLATFORM, into a directory of its own
 run()
 {
@@ -26,7 +27,7 @@ run()
 		bash "$here/cells_guest.sh" "$provider" "$1" "$dir/shared/results" >"$dir/out" 2>&1
 }
 
-platforms=$(awk -v by="$provider" '$1 == by && !seen[$2]++ { print $2 }' "$here/cells")
+platforms=${only:-$(awk -v by="$provider" '$1 == by && !seen[$2]++ { print $2 }' "$here/cells")}
 declare -A pid
 for platform in $platforms; do
 	run $platform &
@@ -42,4 +43,4 @@ for platform in $platforms; do
 	python3 "$here/cells_check.py" "$provider" "$platform" "$TMP/$platform/shared/results" \
 		>>"$TMP/results" || exit 1
 done
-python3 "$here/platforms.py" "$provider" "$@" <"$TMP/results"
+python3 "$here/platforms.py" "$@" <"$TMP/results"

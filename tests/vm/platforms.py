@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compare a column of the table in docs/PLATFORMS.md with what a test has seen, or write it.
 
-usage: platforms.py PROVIDER [--write] < RESULTS
+usage: platforms.py PROVIDER [PLATFORM | --write] < RESULTS
 
 A line of RESULTS is KIND<tab>TEXT. KIND is a row, PROVIDER a column; a row or column that is not
-there is added by --write, which changes no other column.
+there is added by --write, which changes no other column. With PLATFORM its rows are compared.
 """
 import os
 import sys
@@ -20,6 +20,7 @@ def cells(line):
 
 def main():
     provider, write = sys.argv[1], sys.argv[2:] == ["--write"]
+    platform = "" if write else "".join(sys.argv[2:])
     text = open(PATH).read()
     head, rest = text.split(BEGIN)
     table, tail = rest.split(END)
@@ -31,7 +32,7 @@ def main():
         sys.exit("platforms: nothing was seen")
     if not write:
         there = {kind: row[provider] for kind, row in rows.items()
-                 if row.get(provider, "-") != "-"}
+                 if row.get(provider, "-") != "-" and kind.endswith(platform)}
         for kind in sorted(set(seen) | set(there)):
             if seen.get(kind) != there.get(kind):
                 print(f"{kind}: docs/PLATFORMS.md says '{there.get(kind)}', "
