@@ -81,9 +81,10 @@ printf 'PMEMPOOLSET\nOPTION NOHDRS\n20M d\n' >"$TMP/serve/pools/s"
 head -c 4194304 /dev/urandom >large
 asked_of=$T/s
 ctl sync large "$T/s" >/dev/null || fail "sync of a set"
-for file in "$TMP/serve/pools/d"/*; do
-	truncate -s +2M "$file"
-done
+ctl grow "$T/s" --size 8M >/dev/null || fail "grow"
+set -- "$TMP/serve/pools/d"/*.pmem
+[ $# -gt 1 ] || fail "it is one file: $*"
+truncate -s +2M "$1"
 [ "$(ctl info --json "$T/s" | member state)" = inconsistent ] || fail "a set with another file: $(ctl info "$T/s")"
 answered 'yes\n' || fail "what was looked at is not removed: $(cat asked)"
 ctl_fails 3 "not found" info "$T/s"
