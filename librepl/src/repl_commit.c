@@ -10,6 +10,12 @@
 
 #define MOVE_NS NS_PER_MS
 
+static uint64_t
+commit_ns(const struct repl *r)
+{
+	return (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+}
+
 /* Post what was flushed on a lane that was borrowed. */
 static void
 commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
@@ -25,7 +31,20 @@ commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
 	lanes_due(r, lane, LANE_DRAIN, &r->slots[lane].pending, &none);
 	/* What fails here fails again at the end. */
 	if (r->cfg->ack != ACK_ALL)
-		(void)lanes_ship(r, lane, begin_ns, NULL);
+		(void)lanes_ship(r, lane, begin_ns, begin_ns + commit_ns(r) / 8 * 7, NULL);
+}
+
+/*
+ * When those that were begun are to be through: one moment for all of them, and time to answer for
+ * who has been sent the last of it just now, whatever it had waited for.
+ */
+static uint64_t
+commit_latest(const struct repl *r, uint64_t begin_ns)
+{
+	uint64_t end_ns = begin_ns + commit_ns(r);
+	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
+
+	return end_ns > least_ns ? end_ns : least_ns;
 }
 
 /* Step the lanes that were begun; one that waits, or NULL. *any: something was done. */
@@ -70,14 +89,13 @@ commit_move(struct repl *r, const bool *begun, uint64_t begin_ns)
 }
 
 static int
-commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
+commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t latest_ns, struct err *e)
 {
-	uint64_t end_ns = begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
 	struct err why;
 	int rc;
 
 	err_clear(&why);
-	rc = lanes_finish_by(r, lane, lane_done, begin_ns, end_ns, &why);
+	rc = lanes_finish_by(r, lane, lane_done, begin_ns, latest_ns, &why);
 	lanes_unclaim(r, lane);
 	pending_settle(r, lane, NULL, 0);
 	lane_leave(r, lane);
@@ -89,7 +107,7 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
 static bool
 commit_is_late(const struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
 {
-	if (clock_now_ns() - call_ns < (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
+	if (clock_now_ns() - call_ns < commit_ns(r))
 		return false;
 	(void)err_set(e, REPL_E_TIMEOUT,
 		      "lane %u is not drained yet, others took all of the time: call again", lane);
@@ -121,7 +139,7 @@ commit_late(struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
 		return;
 	}
 	commit_begin(r, lane, begin_ns);
-	(void)commit_end(r, lane, begin_ns, e);
+	(void)commit_end(r, lane, begin_ns, commit_latest(r, begin_ns), e);
 }
 
 /*
@@ -133,7 +151,7 @@ repl_commit(struct repl *r, unsigned lane)
 {
 	ENTRY_WHOLE();
 	const uint64_t call_ns = clock_now_ns();
-	uint64_t begin_ns = call_ns;
+	uint64_t begin_ns = call_ns, latest_ns;
 	bool done[REPL_LANES_MAX] = {false};
 	struct err e;
 
@@ -160,9 +178,10 @@ repl_commit(struct repl *r, unsigned lane)
 			commit_begin(r, i, begin_ns);
 	}
 	commit_move(r, done, begin_ns);
+	latest_ns = commit_latest(r, begin_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
-			(void)commit_end(r, i, begin_ns, &e);
+			(void)commit_end(r, i, begin_ns, latest_ns, &e);
 	}
 	for (unsigned i = 0; i < r->lane_count && !e.code; i++) {
 		if (!done[i])

@@ -204,14 +204,14 @@ lanes_store_queued(const struct repl *r)
 }
 
 int
-lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e)
+lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t latest_ns, struct err *e)
 {
 	struct lane_slot *slot = &r->slots[lane];
 	int rc = 0;
 
 	if (slot->ship_due)
 		rc = ship_post(r->ship, slot->ship_first, slot->ship_kind, &slot->ship_second,
-			       slot->ship_behind, begin_ns, &slot->shipped, e);
+			       slot->ship_behind, begin_ns, latest_ns, &slot->shipped, e);
 	slot->ship_due &= rc != 0;
 	return rc;
 }
@@ -242,7 +242,7 @@ lanes_ship_first(struct repl *r, unsigned lane, const struct rangeset *first, ui
 		return first;
 	err_clear(&e);
 	lanes_due(r, lane, LANE_DRAIN, first, &none);
-	if (lanes_ship(r, lane, begin_ns, &e))
+	if (lanes_ship(r, lane, begin_ns, UINT64_MAX, &e))
 		lanes_lose_queued(r, e.code, e.text,
 				  begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS);
 	return &nothing;
@@ -263,7 +263,7 @@ lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t l
 	if (!r->ship)
 		return true;
 	err_clear(&e);
-	if (lanes_ship(r, lane, begin_ns, &e)) {
+	if (lanes_ship(r, lane, begin_ns, latest_ns, &e)) {
 		/* The pool is to have it all the same. */
 		if (slot->ship_behind)
 			slot->ship_behind->store(slot->ship_behind->arg);

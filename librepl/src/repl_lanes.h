@@ -49,7 +49,7 @@ struct lane *lane_of(struct repl *r, unsigned replica, unsigned lane);
  */
 void lanes_due(struct repl *r, unsigned lane, enum lane_kind kind, const struct rangeset *first,
 	       const struct range *second);
-int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, struct err *e);
+int lanes_ship(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t latest_ns, struct err *e);
 
 /*
  * The same of a LANE_ATOMIC8 whose 8 bytes, behind->b, the library stores in the step that queues

@@ -120,14 +120,14 @@ room_least(const struct ship *s, struct room_time *t)
 }
 
 static struct room_time
-room_begin(const struct ship *s, uint64_t begin_ns)
+room_begin(const struct ship *s, uint64_t begin_ns, uint64_t latest_ns)
 {
-	struct room_time t = {.begin_ns = begin_ns,
-			      .half_ns = begin_ns + op_ns(s) / 2,
-			      .end_ns = wait_end(s, begin_ns)};
+	uint64_t least_ns = least_end(s);
 
-	room_least(s, &t);
-	return t;
+	least_ns = least_ns < latest_ns ? least_ns : latest_ns;
+	return (struct room_time){.begin_ns = begin_ns,
+				  .half_ns = later(begin_ns + op_ns(s) / 2, least_ns),
+				  .end_ns = later(wait_end(s, begin_ns), least_ns)};
 }
 
 /*
@@ -341,9 +341,9 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 int
 ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	  const struct range *second, const struct repl_behind *behind, uint64_t begin_ns,
-	  struct shipment **out, struct err *e)
+	  uint64_t latest_ns, struct shipment **out, struct err *e)
 {
-	struct room_time t = room_begin(s, begin_ns);
+	struct room_time t = room_begin(s, begin_ns, latest_ns);
 	int rc = post_ranges(s, first->r, first->count, &t, out, e);
 
 	if (!rc && kind == LANE_PAIR)

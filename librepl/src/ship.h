@@ -65,14 +65,14 @@ bool ship_serves(const struct ship *s, unsigned replica);
  * Put the set's ranges, then the job's own range behind them (LANE_DRAIN: none),
  * into the queue. *out: what to await, or NULL if there was nothing to do. With no room
  * in the queue of a replica it is waited for or given up, by on-lag, within three
- * quarters of op-timeout from begin_ns on, or an eighth from now on, or since another one was lost
- * over it; the last is for recording a loss. behind: of
+ * quarters of op-timeout from begin_ns on, or an eighth from now on but not behind latest_ns, or an
+ * eighth since another one was lost over it; the last is for recording a loss. behind: of
  * LANE_ATOMIC8, its store is made in the same step, or NULL.
  * REPL_E_NOMEM: a part may be queued, nothing was stored, and there is nothing to await.
  */
 int ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	      const struct range *second, const struct repl_behind *behind, uint64_t begin_ns,
-	      struct shipment **out, struct err *e);
+	      uint64_t latest_ns, struct shipment **out, struct err *e);
 
 /*
  * Takes m. Returns when as many replicas have it as the policy asks for; with the same time as

@@ -87,6 +87,7 @@ done
 mkfifo "$TMP/fifo"
 cat "$TMP/fifo" >"$TMP/piped.svg" &
 reader=$!
+PIDS="$PIDS $reader"
 ctl bench remotelog --count 50 --method message --plot "$TMP/fifo" "$T" >"$TMP/out" 2>"$TMP/err" ||
 	fail "a plot to a pipe: $(cat "$TMP/err")"
 wait_for 10 gone "$reader" || fail "the pipe stays open"

@@ -305,7 +305,9 @@ drain_first(uint64_t len)
 	err_clear(&e);
 	rangeset_clear(&set);
 	(void)rangeset_add(&set, 0, len);
-	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &second, NULL, begin_ns, &m, &e), 0);
+	assert_int_equal(
+		ship_post(r->ship, &set, LANE_DRAIN, &second, NULL, begin_ns, UINT64_MAX, &m, &e),
+		0);
 	return ship_await(r->ship, m, begin_ns, UINT64_MAX);
 }
 

@@ -23,6 +23,7 @@ static unsigned disk_ms;       /* that the local one takes */
 static bool recording, waited; /* another call records a loss; this one waits for its lock */
 static struct shipment posted;
 static unsigned answer_ms;      /* that each drain takes */
+static unsigned post_ms;        /* that each post takes */
 static struct repl *left_after; /* another thread has its lanes, but for the first, for one drain */
 
 /* ---- what is beside lanes ---- */
@@ -269,7 +270,7 @@ ship_serves(const struct ship *s, unsigned replica)
 int
 ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	  const struct range *second, const struct repl_behind *behind, uint64_t begin_ns,
-	  struct shipment **out, struct err *e)
+	  uint64_t latest_ns, struct shipment **out, struct err *e)
 {
 	(void)s;
 	(void)first;
@@ -277,6 +278,8 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	(void)second;
 	(void)behind;
 	(void)begin_ns;
+	(void)latest_ns;
+	(void)nanosleep(&(struct timespec){.tv_nsec = (long)(post_ms * NS_PER_MS)}, NULL);
 	*out = post_rc ? NULL : &posted;
 	return post_rc ? err_set(e, post_rc, "no memory for what replicas are to get") : 0;
 }
@@ -287,8 +290,8 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 	(void)s;
 	(void)m;
 	(void)begin_ns;
-	(void)latest_ns;
 	assert_false(waited);
+	assert_true(latest_ns > clock_now_ns());
 	return true;
 }
 
@@ -518,6 +521,23 @@ commit_has_one_time_for_all_lanes(void **state)
 	handle_free(r);
 }
 
+/* What went by before they had it, as this machine's disk may take, is no time of theirs. */
+static void
+commit_gives_time_to_whom_it_has_sent_late(void **state)
+{
+	struct repl *r = handle_new();
+
+	(void)state;
+	r->ship = (struct ship *)(void *)r; /* there is one */
+	r->cfg->ack = ACK_QUORUM;
+	cfg.op_timeout_ms = 400;
+	post_ms = 500;
+	assert_true(pending_note(&r->slots[0], 4096, 8));
+	assert_int_equal(repl_commit(r, 0), 0);
+	post_ms = 0;
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -531,6 +551,7 @@ main(void)
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_stored),
 		cmocka_unit_test(commit_begins_with_no_lane_behind_its_time),
 		cmocka_unit_test(commit_has_one_time_for_all_lanes),
+		cmocka_unit_test(commit_gives_time_to_whom_it_has_sent_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,8 +56,8 @@ drain(struct drainer *d, uint64_t value)
 		__atomic_store_n((uint64_t *)(void *)(r->mem + second.off), value,
 				 __ATOMIC_RELAXED);
 	err_clear(&e);
-	rc = ship_post(r->ship, &set, pair ? LANE_ATOMIC8 : LANE_DRAIN, &second, NULL, begin_ns, &m,
-		       &e);
+	rc = ship_post(r->ship, &set, pair ? LANE_ATOMIC8 : LANE_DRAIN, &second, NULL, begin_ns,
+		       UINT64_MAX, &m, &e);
 	/* As lanes_await_shipped(), when what is queued has come to all. */
 	if (rc)
 		ship_finish(r->ship, clock_deadline(10000), 0);
@@ -213,7 +213,8 @@ slices_divide_no_word(void **state)
 	rangeset_clear(&set);
 	(void)rangeset_add(&set, 0, 13);
 	(void)rangeset_add(&set, 24, POOL / 2);
-	assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &none, NULL, begin_ns, &m, &e), 0);
+	assert_int_equal(
+		ship_post(r->ship, &set, LANE_DRAIN, &none, NULL, begin_ns, UINT64_MAX, &m, &e), 0);
 	assert_true(ship_await(r->ship, m, begin_ns, UINT64_MAX));
 	ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
 	assert_true(targets[0].number > 2);

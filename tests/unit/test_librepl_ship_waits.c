@@ -106,7 +106,7 @@ post_once(const struct post *p, struct shipment **m)
 	if (p->kind == LANE_DRAIN)
 		(void)rangeset_add(&ranges, 64, 2048);
 	assert_int_equal(ship_post(r->ship, &ranges, p->kind, &behind.b, p->stores ? &behind : NULL,
-				   clock_now_ns(), m, &e),
+				   clock_now_ns(), UINT64_MAX, m, &e),
 			 0);
 }
 
@@ -229,8 +229,9 @@ who_is_asked_for_room_late_is_not_lost(void **state)
 	(void)rangeset_add(&set, 0, POOL);
 	begin_ns = clock_now_ns() - r->cfg->op_timeout_ms * NS_PER_MS / 5 * 4;
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(
-			ship_post(r->ship, &set, LANE_DRAIN, &none, NULL, begin_ns, &m[i], &e), 0);
+		assert_int_equal(ship_post(r->ship, &set, LANE_DRAIN, &none, NULL, begin_ns,
+					   UINT64_MAX, &m[i], &e),
+				 0);
 	for (unsigned i = 0; i < 2; i++)
 		assert_true(ship_await(r->ship, m[i], begin_ns, UINT64_MAX));
 	assert_int_equal(losses, 0);
