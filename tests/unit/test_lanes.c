@@ -471,18 +471,26 @@ what_finds_no_memory_in_the_queue_is_stored(void **state)
 	handle_free(r);
 }
 
+static struct repl *
+handle_new_of_lanes(unsigned count)
+{
+	struct repl *r = handle_new();
+
+	free(r->slots);
+	r->lane_count = count;
+	r->slots = calloc(count, sizeof(*r->slots));
+	assert_non_null(r->slots);
+	return r;
+}
+
 /* What is not drained by then is for the next one: else each lane would have all of the time anew.
  */
 static void
 commit_begins_with_no_lane_behind_its_time(void **state)
 {
-	struct repl *r = handle_new();
+	struct repl *r = handle_new_of_lanes(4);
 
 	(void)state;
-	free(r->slots);
-	r->lane_count = 4;
-	r->slots = calloc(r->lane_count, sizeof(*r->slots));
-	assert_non_null(r->slots);
 	answers = true;
 	cfg.op_timeout_ms = answer_ms = 500;
 	for (unsigned i = 0; i < r->lane_count; i++)
@@ -505,13 +513,9 @@ commit_begins_with_no_lane_behind_its_time(void **state)
 static void
 commit_has_one_time_for_all_lanes(void **state)
 {
-	struct repl *r = handle_new();
+	struct repl *r = handle_new_of_lanes(4);
 
 	(void)state;
-	free(r->slots);
-	r->lane_count = 4;
-	r->slots = calloc(r->lane_count, sizeof(*r->slots));
-	assert_non_null(r->slots);
 	answers = true;
 	cfg.op_timeout_ms = 800;
 	answer_ms = 500;
