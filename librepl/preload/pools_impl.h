@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pools.c and pools_map.c, which follow the program, and pool_open.c, which has to do with
- * the replicas and the file, know of a pool in common.
+ * What pools*.c, which follow the program, calm.c, forked.c and ending.c, which see to its threads,
+ * handlers, forks and end, and pool_open.c, which has to do with the replicas and the file, know of
+ * a pool in common.
  */
 #ifndef PRELOAD_POOLS_IMPL_H
 #define PRELOAD_POOLS_IMPL_H
