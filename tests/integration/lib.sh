@@ -93,11 +93,23 @@ stop() {
 	return 0
 }
 
+# descendants PID: its children, theirs, and so on.
+descendants() {
+	for child in $(children "$1"); do
+		echo "$child"
+		descendants "$child"
+	done
+}
+
 cleanup() {
 	status=$?
 	trap - EXIT
 	for pid in $PIDS; do
 		stop "$pid"
+	done
+	# Whoever is left would hold the pipe that ctest reads to its end.
+	for pid in $(descendants $$); do
+		kill -KILL "$pid" 2>/dev/null
 	done
 	rm -rf "$TMP"
 	exit "$status"
