@@ -117,7 +117,7 @@ int dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *ha
 /*
  * The map of a tracked replica may lack blocks, for all that it says: it is
  * untrusted, here and after another opening, until dirty_rebase() or
- * dirty_untrack(). Under r->lock.
+ * dirty_untrack(). Under r->lock, or by the thread that resyncs it.
  */
 void dirty_doubt(struct dirty *d, unsigned replica);
 

@@ -331,6 +331,16 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 
 /* ---- directly ---- */
 
+/*
+ * From now on marks go for what is no prefix of anything. What the map's base lacks they tell no
+ * longer, and a copy of that may take the replica's place: the files that it had, or another's.
+ */
+static void
+base_forsake(const struct resync_run *r)
+{
+	dirty_doubt(r->s->dirty, r->s->replica);
+}
+
 /* One that is whole, if an old copy, is given up when another one that can be used is left. */
 static int
 direct_await(struct resync_run *r, struct err *e)
@@ -354,6 +364,8 @@ direct_mark(struct resync_run *r, struct err *e)
 		rc = direct_await(r, e);
 	if (!rc && !r->marked)
 		rc = remote_pool_mark(r->s->remote, SIDECAR_INCONSISTENT, NULL, e);
+	if (!rc && !r->marked)
+		base_forsake(r);
 	r->marked = r->marked || rc == 0;
 	return rc;
 }
@@ -563,6 +575,8 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 	if (what == RESYNC_FULL && remote_info(s->remote)->meta.state == SIDECAR_INCONSISTENT)
 		what = RESYNC_HASHES;
 	rounds_begin(&o, s, what);
+	if (o.run.blank)
+		base_forsake(&o.run);
 	/* First of all: however early it is cut off, the map is then no smaller than what lacks. */
 	if (what != RESYNC_DELTA) {
 		o.run.from = resync_compared(s, what);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A pool whose files an administrator removes, renames or replaces while a program writes to it: what goes to files
-# without a name is on nobody's replica, so the program does not call it up to date.
+# without a name is on nobody's replica, so the program does not call it up to date. One that comes back after its target
+# was up without it gets all that it has missed.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -56,5 +57,48 @@ wait_for 20 back || fail "it does not come back: $TEXT"
 
 rm "$pools/p" "$pools/p.repl"
 gone_after "the pool removed"
+ok close
+
+# The disk with the pool is mounted late. Until then another one is made in its place, and copied into twice, neither time
+# to the end: what that one has by then the other one lacks.
+size=$((16 * MIB))
+configure "$(pool m)"
+ok set lanes 1
+ok set reconnect-min 100
+ok set reconnect-max 200
+ok set resync-rate 3M
+ok map "$TMP/m" $size
+ok open 1
+ok put 0 $size 1
+ok persist 0 0 $size
+port=$SERVE_PORT
+mkdir "$TMP/disk" "$TMP/other"
+
+# serve_files FROM TO: the target was off, and has other files when it comes back.
+serve_files() {
+	hurt serve
+	wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
+	mv "$pools"/m* "$2"
+	[ -z "$(ls "$1")" ] || mv "$1"/m* "$pools"
+}
+
+# copied_to MIB: so much of the other one is there.
+copied_to() {
+	cmp -n $(($1 * MIB)) "$TMP/m" "$pools/m"
+}
+
+serve_files "$TMP/other" "$TMP/disk"
+ok put 0 $MIB 2
+ok persist 0 0 $MIB
+heal_at "$port"
+wait_for 20 copied_to 2 || fail "no other one is made: $TEXT"
+hurt kill
+wait_for 20 copied_to 5 || fail "it is not gone on with: $TEXT"
+serve_files "$TMP/disk" "$TMP/other"
+ok stat 0
+is data 1
+heal_at "$port"
+wait_for 20 established 0 || fail "it does not come back: $TEXT"
+equal "$TMP/m" "$pools/m"
 ok close
 stop_api

@@ -92,14 +92,35 @@ dirty_take(struct dirty *d, unsigned replica, uint64_t from, uint64_t end, uint6
 }
 
 void
+dirty_doubt(struct dirty *d, unsigned replica)
+{
+	(void)d;
+	(void)replica;
+	w.doubted = true;
+	w.compared = 0;
+}
+
+void
 dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 {
 	(void)d;
 	(void)replica;
+	w.doubted = false;
 	if (!w.target.committed || !w.held ||
 	    !gen_id_equal(base, &w.target.commit_generation.current))
 		wrong("a map with a base that the replica does not have");
 	w.compared = 0;
+}
+
+/* One of the map's generation may take its place again, of which they tell what that one lacks. */
+static void
+marks_go(void)
+{
+	const struct sidecar *meta = &w.target.info.meta;
+
+	if (!w.doubted &&
+	    (meta->state == SIDECAR_INCONSISTENT || gen_id_is_nil(&meta->generation.current)))
+		wrong("marks of a map that is trusted go for a replica that is no prefix");
 }
 
 void
@@ -107,6 +128,8 @@ dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 {
 	(void)d;
 	(void)replica;
+	if (w.batch && done)
+		marks_go();
 	if (w.batch && !done)
 		dirtymap_merge(w.current, w.batch);
 	dirtymap_free(w.batch);

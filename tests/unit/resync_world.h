@@ -82,6 +82,7 @@ static struct world {
 	/* dirty */
 	unsigned shift;
 	struct dirtymap *current, *batch;
+	bool doubted; /* that it tells what a replica of its base lacks */
 	struct gen_id compared_of;
 	uint64_t compared;
 	uint64_t skipped; /* bytes that were not compared again */
