@@ -73,7 +73,8 @@ keep_alive(struct resync_run *r, uint64_t now_ns, struct err *e)
 		return hashwalk_keep_alive(r->walk, false, e);
 	if (now_ns - r->heard_ns < beat_ns)
 		return 0;
-	r->heard_ns = now_ns;
+	resync_kept_settle(r);
+	r->heard_ns = clock_now_ns();
 	return remote_beat(r->s->remote, e);
 }
 

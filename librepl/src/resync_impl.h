@@ -98,6 +98,12 @@ int resync_kept_stage(struct resync_run *r, struct err *e);
 /* The first bytes of a range that it does not bring; without any false. */
 bool resync_kept_lacks(const struct resync_run *r, uint64_t off, uint64_t len, struct range *lacks);
 
+/*
+ * Have all answers that are under way, for a request of another kind: it would come between. They
+ * are looked at when their turn comes.
+ */
+void resync_kept_settle(struct resync_run *r);
+
 /* The pass has come to its end, or the journal is gone. */
 void resync_kept_free(struct resync_run *r);
 

@@ -30,6 +30,15 @@ struct kept_run {
 	bool equal;
 };
 
+struct kept_answer {
+	int64_t id;
+	struct err err;
+	uint64_t bytes;
+	bool more;
+	unsigned count;
+	struct stage_kept range[STAGE_KEPT_MAX];
+};
+
 /* By pages, of each what was told of it last. What it does not bring is in neither map. */
 struct resync_kept {
 	struct dirtymap *equal; /* all of the page; in the end, of all that it brings */
@@ -37,9 +46,9 @@ struct resync_kept {
 	uint64_t saves, again;  /* bytes of equal, and of stale, that are wanted */
 	struct kept_run run;    /* that is told last, not in the maps; of no bytes: there is none */
 	uint8_t *buf;           /* a range of the file */
-	int64_t id[KEPT_AHEAD]; /* of requests: a ring */
-	uint64_t asked, taken;
-	struct stage_kept answer[STAGE_KEPT_MAX];
+	uint64_t asked, answered, taken;
+	bool ended;                            /* by one that is answered */
+	struct kept_answer answer[KEPT_AHEAD]; /* of requests that are not taken: a ring */
 };
 
 void
@@ -166,45 +175,84 @@ kept_check_use(const struct resync_kept *k, uint64_t saves, struct err *e)
 		       (unsigned long long)costs, (unsigned long long)saves);
 }
 
+static struct kept_answer *
+answer_at(struct resync_kept *k, uint64_t n)
+{
+	return &k->answer[n % KEPT_AHEAD];
+}
+
 static int
 kept_ask(struct resync_run *r, uint64_t ahead, struct err *e)
 {
 	struct resync_kept *k = r->kept;
 	int rc = 0;
 
-	while (!rc && k->asked - k->taken < ahead && k->asked - k->taken < KEPT_AHEAD) {
-		rc = remote_journal_kept_ask(r->s->remote, &k->id[k->asked % KEPT_AHEAD], e);
+	while (!rc && !k->ended && k->asked - k->answered < ahead &&
+	       k->asked - k->taken < KEPT_AHEAD) {
+		rc = remote_journal_kept_ask(r->s->remote, &answer_at(k, k->asked)->id, e);
 		k->asked += rc == 0;
+		r->heard_ns = clock_now_ns();
 	}
 	return rc;
 }
 
-static int
-kept_answer(struct resync_run *r, unsigned *count, uint64_t *bytes, bool *more, struct err *e)
+/* An error is one only where its turn comes: what is answered behind the end means nothing. */
+static void
+kept_answer(struct resync_run *r)
+{
+	struct resync_kept *k = r->kept;
+	struct kept_answer *a = answer_at(k, k->answered++);
+
+	err_clear(&a->err);
+	k->ended |= remote_journal_kept(r->s->remote, a->id, r->size, a->range, &a->count,
+					&a->bytes, &a->more, &a->err) ||
+		    !a->more;
+}
+
+void
+resync_kept_settle(struct resync_run *r)
 {
 	struct resync_kept *k = r->kept;
 
-	return remote_journal_kept(r->s->remote, k->id[k->taken++ % KEPT_AHEAD], r->size, k->answer,
-				   count, bytes, more, e);
+	while (k && k->answered < k->asked)
+		kept_answer(r);
+}
+
+static int
+kept_compare_all(struct resync_run *r, const struct kept_answer *a, struct err *e)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < a->count; i++) {
+		rc = resync_breathe(r, e);
+		if (!rc)
+			rc = kept_compare(r, &a->range[i], e);
+	}
+	return rc;
 }
 
 static int
 kept_take(struct resync_run *r, uint64_t *bytes, bool *more, struct err *e)
 {
 	struct resync_kept *k = r->kept;
+	const struct kept_answer *a = answer_at(k, k->taken);
 	uint64_t before = *bytes;
-	unsigned count;
-	int rc = kept_answer(r, &count, bytes, more, e);
+	int rc;
 
-	if (!rc && (*bytes < before || (*more && (count == 0 || *bytes == before))))
+	if (k->answered == k->taken)
+		kept_answer(r);
+	rc = a->err.code ? err_copy(e, &a->err) : 0;
+	*bytes = a->bytes;
+	*more = a->more;
+	if (!rc && (*bytes < before || (*more && (a->count == 0 || *bytes == before))))
 		rc = err_set(e, REPL_E_PROTOCOL, "journal.kept: does not come to its end");
 	if (!rc && *bytes > remote_journal_max(r->s->remote))
 		rc = err_set(e, REPL_E_LIMIT, "a journal of more than journal-max");
-	for (unsigned i = 0; !rc && i < count; i++)
-		rc = kept_compare(r, &k->answer[i], e);
+	if (!rc)
+		rc = kept_compare_all(r, a, e);
+	k->taken++;
 	if (!rc)
 		rc = kept_check_use(k, dirtymap_bytes(r->want), e);
-	r->heard_ns = clock_now_ns();
 	return rc ? rc : resync_breathe(r, e);
 }
 
@@ -212,10 +260,7 @@ kept_take(struct resync_run *r, uint64_t *bytes, bool *more, struct err *e)
 static int
 kept_look(struct resync_run *r, uint64_t ahead, uint64_t *bytes, struct err *e)
 {
-	struct resync_kept *k = r->kept;
-	bool more = true, ignored;
-	uint64_t behind;
-	unsigned count;
+	bool more = true;
 	int rc = 0;
 
 	while (!rc && more) {
@@ -223,8 +268,7 @@ kept_look(struct resync_run *r, uint64_t ahead, uint64_t *bytes, struct err *e)
 		if (!rc)
 			rc = kept_take(r, bytes, &more, e);
 	}
-	while (k->taken < k->asked)
-		(void)kept_answer(r, &count, &behind, &ignored, NULL);
+	resync_kept_settle(r);
 	return rc;
 }
 

@@ -372,6 +372,8 @@ remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_ke
 		return rc;
 	if (rnd(50) == 0)
 		return err_set(e, REPL_E_REFUSED, "it can't be read");
+	/* It may take its time: longer than from one sign of life to the next. */
+	model_now_ns += rnd(4) ? 0 : BREATH_NS;
 	for (uint64_t n = 1 + rnd(3); n > 0 && r->told < r->entries; n--) {
 		const struct entry *has = &r->entry[r->told++];
 		struct stage_kept *k = &kept[(*count)++];

@@ -3,7 +3,8 @@
  * Whatever a target tells of what was staged before, in however many pieces of any size: with what
  * is staged again for it each byte that it brings is as the pool has it, and a page that it was
  * told of rightly, as a whole and last, is not staged again. Where more would be staged again in
- * vain than need not be staged it is not gone on with.
+ * vain than need not be staged it is not gone on with. However slowly the pool is read meanwhile,
+ * the target hears of it, and who gives it up waits for no more than a range.
  */
 #include "unit.h"
 
@@ -15,6 +16,12 @@ static uint64_t looked;
 #undef atomic_load
 #define atomic_load(p) (looked++, atomic_load_explicit(p, memory_order_seq_cst))
 
+#include "clock.h"
+
+/* A clock of its own. */
+static uint64_t now_ns;
+#define clock_now_ns() now_ns
+
 #include "../../librepl/common/dirtymap.c"
 #include "../../librepl/src/resync_kept.c"
 
@@ -25,6 +32,7 @@ static uint64_t looked;
 #define TOLD    768U /* ranges in an answer */
 #define AHEAD   32U
 #define LOOK_NS 8000000ULL
+#define BEAT_NS 1000000000ULL
 
 /* What a journal brings, of a byte or a page. */
 enum brings { NONE, RIGHT, WRONG };
@@ -41,8 +49,12 @@ static struct model {
 	uint64_t pieces, next;
 	struct range (*piece)(uint64_t n, bool *right);
 	uint64_t ahead, asked, taken;
-	uint64_t now_ns, trip_ns, free_ns, ready_ns[AHEAD]; /* a clock of its own */
-	uint64_t wanted;                                    /* pages, the first ones; 0: all */
+	uint64_t bytes; /* of what was told */
+	uint64_t trip_ns, free_ns, ready_ns[AHEAD];
+	uint64_t heard_ns, silence_ns; /* of the target: since when, and the longest */
+	uint64_t read_ns, reads;       /* of a range here */
+	uint64_t cancel_at;            /* so many; 0: it goes on */
+	uint64_t wanted;               /* pages, the first ones; 0: all */
 	struct dirtymap *want;
 } w;
 
@@ -63,11 +75,25 @@ dirty_batch_begin(struct dirty *d, unsigned replica)
 	return w.want;
 }
 
+static void
+heard(void)
+{
+	if (now_ns - w.heard_ns > w.silence_ns)
+		w.silence_ns = now_ns - w.heard_ns;
+	w.heard_ns = now_ns;
+}
+
 int
 resync_breathe(struct resync_run *r, struct err *e)
 {
-	(void)r;
-	(void)e;
+	if (w.cancel_at && w.reads >= w.cancel_at)
+		return err_set(e, REPL_E_FAILED, "interrupted");
+	if (now_ns - r->heard_ns < BEAT_NS)
+		return 0;
+	resync_kept_settle(r);
+	assert_int_equal(w.asked, w.taken);
+	r->heard_ns = now_ns;
+	heard();
 	return 0;
 }
 
@@ -87,6 +113,8 @@ localmem_read(const struct localmem *m, void *to, size_t len, uint64_t off, size
 	      struct err *e)
 {
 	(void)e;
+	w.reads++;
+	now_ns += w.read_ns;
 	memcpy(to, m->mem + off, len);
 	*got = len;
 	return 0;
@@ -144,11 +172,12 @@ tell(const struct range *at, bool right)
 int
 remote_journal_kept_ask(struct remote *r, int64_t *id, struct err *e)
 {
-	uint64_t begin_ns = w.now_ns + w.trip_ns;
+	uint64_t begin_ns = now_ns + w.trip_ns;
 
 	(void)r;
 	(void)e;
 	assert_true(w.asked - w.taken < w.ahead);
+	heard();
 	if (w.free_ns < begin_ns)
 		w.free_ns = begin_ns;
 	w.free_ns += LOOK_NS;
@@ -164,8 +193,8 @@ remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_ke
 	(void)r;
 	(void)e;
 	assert_int_equal(size, w.size);
-	if (w.now_ns < w.ready_ns[w.taken % AHEAD])
-		w.now_ns = w.ready_ns[w.taken % AHEAD];
+	if (now_ns < w.ready_ns[w.taken % AHEAD])
+		now_ns = w.ready_ns[w.taken % AHEAD];
 	assert_int_equal(id, ++w.taken);
 	for (*count = 0; *count < TOLD && w.next < w.pieces; ++*count) {
 		struct stage_kept *k = &kept[*count];
@@ -178,8 +207,9 @@ remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stage_ke
 		k->len = at.len;
 		hash128(w.pool + at.off, at.len, k->hash);
 		k->hash[3] ^= !right;
-		*bytes += at.len;
+		w.bytes += at.len;
 	}
+	*bytes = w.bytes;
 	*more = w.next < w.pieces;
 	return 0;
 }
@@ -224,9 +254,11 @@ go_on(struct resync_run *r, uint64_t size, uint64_t pieces,
 				 .size = size,
 				 .source.fd = -1,
 				 .resumes = true,
-				 .reserved = RESYNC_CHUNK};
+				 .reserved = RESYNC_CHUNK,
+				 .heard_ns = now_ns};
 	err_clear(e);
-	w.asked = w.taken = 0;
+	w.asked = w.taken = w.bytes = w.reads = w.silence_ns = 0;
+	w.heard_ns = now_ns;
 	rc = resync_kept_begin(r, e);
 	/* One that is not taken is in the way of the next request. */
 	assert_int_equal(w.asked, w.taken);
@@ -363,10 +395,10 @@ a_long_way_is_filled(void **state)
 
 	(void)state;
 	w.trip_ns = 100000000;
-	w.now_ns = w.free_ns = 0;
+	now_ns = w.free_ns = 0;
 	w.ahead = AHEAD;
 	assert_int_equal(go_on(&r, PAGES * PAGE, pieces, every_other_page, &e), 0);
-	assert_true(w.now_ns < (2ULL << 30) * 8);
+	assert_true(now_ns < (2ULL << 30) * 8);
 	assert_int_equal(w.next, pieces);
 	go_end(&r);
 	/* One at a time, of a target that takes no more. */
@@ -375,6 +407,42 @@ a_long_way_is_filled(void **state)
 	assert_int_equal(w.next, 10000);
 	go_end(&r);
 	w.trip_ns = 0;
+}
+
+/* On a disk that takes 20 ms for each range: the target, whoever asks for how much, hears of it. */
+static void
+slow_reading_is_no_silence(void **state)
+{
+	(void)state;
+	w.read_ns = 20000000;
+	for (w.ahead = 1; w.ahead <= AHEAD; w.ahead += AHEAD - 1) {
+		struct resync_run r;
+		struct err e;
+
+		assert_int_equal(go_on(&r, PAGES * PAGE, 50 * TOLD, every_other_page, &e), 0);
+		assert_int_equal(w.reads, 50 * TOLD);
+		heard();
+		assert_true(w.silence_ns <= BEAT_NS + w.read_ns + AHEAD * LOOK_NS);
+		go_end(&r);
+	}
+	w.read_ns = 0;
+	w.ahead = 1;
+}
+
+static void
+who_gives_up_waits_for_one_range(void **state)
+{
+	struct resync_run r;
+	struct err e;
+
+	(void)state;
+	w.ahead = AHEAD;
+	w.cancel_at = 2;
+	assert_int_equal(go_on(&r, PAGES * PAGE, TOLD, every_other_page, &e), REPL_E_FAILED);
+	assert_int_equal(w.reads, 2);
+	go_end(&r);
+	w.cancel_at = 0;
+	w.ahead = 1;
 }
 
 static struct range
@@ -486,6 +554,8 @@ main(void)
 		cmocka_unit_test(parts_that_follow_one_another_are_whole),
 		cmocka_unit_test(any_number_of_pieces_is_gone_on_with),
 		cmocka_unit_test(a_long_way_is_filled),
+		cmocka_unit_test(slow_reading_is_no_silence),
+		cmocka_unit_test(who_gives_up_waits_for_one_range),
 		cmocka_unit_test(what_the_pool_has_lost_is_not_gone_on_with),
 		cmocka_unit_test(what_costs_more_than_it_saves_is_not_gone_on_with),
 		cmocka_unit_test(what_is_of_no_use_is_soon_left),
