@@ -499,6 +499,17 @@ repl_resync_resume(struct repl *r)
 	pthread_mutex_unlock(&r->wake_lock);
 }
 
+bool
+repl_grows(struct repl *r)
+{
+	bool grows;
+
+	pthread_mutex_lock(&r->wake_lock);
+	grows = r->growing;
+	pthread_mutex_unlock(&r->wake_lock);
+	return grows;
+}
+
 /* ---- the operator ---- */
 
 void

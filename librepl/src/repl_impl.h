@@ -281,6 +281,7 @@ bool repl_resync_begin(struct repl *r);
 void repl_resync_end(struct repl *r);
 int repl_resync_suspend(struct repl *r, struct err *e);
 void repl_resync_resume(struct repl *r);
+bool repl_grows(struct repl *r);
 
 /*
  * Whether a replica may be made inconsistent by a copy that no journal takes: not while another

@@ -61,7 +61,7 @@ replica_spare(struct repl *r, const struct remote *remote)
  * refused, which is left as it is.
  */
 static int
-replica_follow(struct repl *r, struct remote *remote, struct err *e)
+replica_follow(struct repl *r, struct remote *remote, size_t size, struct err *e)
 {
 	const struct sidecar *meta = &remote_info(remote)->meta;
 	enum gen_relation relation;
@@ -72,15 +72,14 @@ replica_follow(struct repl *r, struct remote *remote, struct err *e)
 	known = r->local.present || r->ready;
 	relation = gen_compare(&r->local.meta.generation, &meta->generation);
 	pthread_mutex_unlock(&r->lock);
-	if (!known || meta->pool_size >= r->size)
+	if (!known || meta->pool_size >= size)
 		return 0;
 	if ((relation != GEN_EQUAL && relation != GEN_AHEAD) || !replica_spare(r, remote))
 		return 0;
-	rc = remote_pool_grow(remote, r->size, false, clock_deadline(remote_op_timeout_ms(remote)),
-			      e);
+	rc = remote_pool_grow(remote, size, false, clock_deadline(remote_op_timeout_ms(remote)), e);
 	/* Files of a set and a device have a bound as well, and take whole pages only: to the
 	 * others it is as a full disk. */
-	if (rc == REPL_E_INVAL && r->size % REPL_PAGE && r->replica_count > 1) {
+	if (rc == REPL_E_INVAL && size % REPL_PAGE && r->replica_count > 1) {
 		(void)err_because(e, REPL_REASON_SIZE);
 		rc = REPL_E_REFUSED;
 	}
@@ -237,14 +236,18 @@ replica_outgrown_by_zeros(const struct repl *r, const struct remote *remote, con
  * pool shrinks, so the range must follow, or a new one take its place.
  */
 static int
-replica_check_size(struct repl *r, const struct remote *remote, struct err *e)
+replica_check_size(struct repl *r, const struct remote *remote, size_t size, struct err *e)
 {
 	uint64_t theirs = remote_info(remote)->meta.pool_size;
-	size_t size = atomic_load(&r->size);
 	char text[TARGET_TEXT_MAX], word[TARGET_TEXT_MAX * 4], next[sizeof(word) + 256];
 
 	if (theirs == size)
 		return 0;
+	/* It was lost over that, and its file has the size that the others are to get. */
+	if (repl_grows(r) || atomic_load(&r->size) != size) {
+		(void)err_set(e, REPL_E_BUSY, "repl_grow() is under way");
+		return err_because(e, REPL_REASON_RESYNCING);
+	}
 	target_format(remote_target(remote), text, sizeof(text));
 	(void)text_quote(text, word, sizeof(word));
 	if (theirs < size && r->blank && !replica_spare(r, remote))
@@ -274,6 +277,7 @@ replica_check_size(struct repl *r, const struct remote *remote, struct err *e)
 int
 repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 {
+	size_t size;
 	int rc;
 
 	if (r->set)
@@ -284,6 +288,8 @@ repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
 		rc = remote_refuse_headers(remote, e);
 	if (rc)
 		return rc;
-	rc = replica_follow(r, remote, e);
-	return rc ? rc : replica_check_size(r, remote, e);
+	/* One that has grown once more by then is left for the resync to see. */
+	size = atomic_load(&r->size);
+	rc = replica_follow(r, remote, size, e);
+	return rc ? rc : replica_check_size(r, remote, size, e);
 }
