@@ -162,7 +162,8 @@ dirty_begin(struct dirty *d)
 	pthread_mutex_lock(&d->io_lock);
 	if (d->bases && d->local->fd >= 0 && any_tracked(d)) {
 		atomic_store(&d->header_changed, false);
-		(void)region_make_bases(d);
+		if (!region_make_bases(d))
+			atomic_store(&d->header_changed, true);
 	} else {
 		d->local->meta.dirty_off = d->local->meta.dirty_len = 0;
 	}
@@ -210,17 +211,17 @@ bases_name(struct dirty *d)
 void
 dirty_note_bases(struct dirty *d)
 {
-	int rc = 0;
+	bool noted = true;
 
 	if (!dirty_bases_due(d))
 		return;
 	atomic_store(&d->header_changed, false);
 	pthread_mutex_lock(&d->io_lock);
 	if (d->region.off)
-		rc = region_write_header(d, NULL);
-	else if (any_tracked(d) && region_make_bases(d))
-		rc = bases_name(d);
-	if (rc)
+		noted = region_write_header(d, NULL) == 0;
+	else if (any_tracked(d))
+		noted = region_make_bases(d) && bases_name(d) == 0;
+	if (!noted)
 		atomic_store(&d->header_changed, true);
 	pthread_mutex_unlock(&d->io_lock);
 }

@@ -71,8 +71,8 @@ bool dirty_bases_due(const struct dirty *d);
 
 /*
  * Put on media which generations replicas that are away have, if that has changed: also after a
- * crash that only a comparison can mend they stay in our chain. With dirty-map the thread does it.
- * Under r->lock.
+ * crash that only a comparison can mend they stay in our chain. Where it fails it stays due. With
+ * dirty-map the thread does it. Under r->lock.
  */
 void dirty_note_bases(struct dirty *d);
 

@@ -105,8 +105,7 @@ int region_rebuild(struct dirty *d, struct err *e);
 
 /*
  * The small region that tells nothing but bases is on media, and the next sidecar that is stored
- * names it. Without room that one names none, and nobody notes bases any more. Under r->lock and
- * io_lock.
+ * names it. Without room that one names none. Under r->lock and io_lock.
  */
 bool region_make_bases(struct dirty *d);
 

@@ -437,11 +437,12 @@ region_make_bases(struct dirty *d)
 {
 	struct sidecar *meta = &d->local->meta;
 	struct range at = {0};
+	bool made;
 
-	d->bases = d->local->fd >= 0 && !region_prepare(d, &at, NULL);
-	meta->dirty_off = d->bases ? at.off : 0;
-	meta->dirty_len = d->bases ? at.len : 0;
-	return d->bases;
+	made = d->local->fd >= 0 && !region_prepare(d, &at, NULL);
+	meta->dirty_off = made ? at.off : 0;
+	meta->dirty_len = made ? at.len : 0;
+	return made;
 }
 
 int

@@ -217,6 +217,32 @@ what_a_replica_has_is_known_after_crashes(void **state)
 	handle_close(&l, d);
 }
 
+/* Likewise, of a disk that was full for a while: when it was lost, or at the opening. */
+static void
+what_a_replica_has_is_noted_when_there_is_room(void **state)
+{
+	struct gen_id base;
+	struct local l;
+	struct dirty *d = handle_open(&l);
+
+	(void)state;
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		disk_full = true;
+		dirty_note_bases(d);
+		assert_int_equal(l.meta.dirty_len, 0);
+		assert_true(dirty_bases_due(d));
+		disk_full = false;
+		dirty_note_bases(d);
+		assert_false(dirty_bases_due(d));
+		handle_kill(&l, d);
+		disk_full = true;
+		d = handle_open(&l);
+		assert_true(dirty_base(d, 1, &base) && gen_id_equal(&base, &gen_b));
+	}
+	handle_kill(&l, d);
+}
+
 /* Killed, with after-crash = compare: what was found is only a comparison's beginning. */
 static void
 after_a_crash_all_is_compared(void **state)
@@ -805,6 +831,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(threads_go_on_beside_each_other, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_comes_back, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_replica_has_is_noted_when_there_is_room,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_crashes, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_a_growth, setup,
