@@ -46,7 +46,7 @@ static void
 progress_tick(struct resync_run *r, uint64_t now_ns)
 {
 	struct resync_progress *p = r->s->progress;
-	uint64_t done = atomic_load(&p->done), left = resync_left(r), rate;
+	uint64_t done = atomic_load(&p->done), left = resync_left(r), rate, fresh;
 	double new_rate;
 
 	/* What the application marks anew is to be dealt with, too. */
@@ -55,7 +55,9 @@ progress_tick(struct resync_run *r, uint64_t now_ns)
 	if (now_ns - r->ticked_ns < TICK_NS)
 		return;
 	rate = atomic_load(&p->rate);
-	new_rate = (double)(done - r->ticked_done) * 1e9 / (double)(now_ns - r->ticked_ns);
+	/* Amid a comparison what is marked anew is not done any more. */
+	fresh = done > r->ticked_done ? done - r->ticked_done : 0;
+	new_rate = (double)fresh * 1e9 / (double)(now_ns - r->ticked_ns);
 	rate = rate ? (rate * 3 + (uint64_t)new_rate) / 4 : (uint64_t)new_rate;
 	atomic_store(&p->rate, rate);
 	left = atomic_load(&p->total) - done;

@@ -325,6 +325,51 @@ large_chunks_where_it_is_fast(void **state)
 	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
 }
 
+static struct resync_progress marked_progress;
+static bool marked;
+static uint64_t marked_rate; /* the highest */
+
+/* Looks at a comparison are 2 s apart. When most is compared half of the pool is marked anew. */
+static bool
+marks_half(void *arg)
+{
+	uint64_t rate = atomic_load(&marked_progress.rate);
+
+	(void)arg;
+	if (rate > marked_rate)
+		marked_rate = rate;
+	if (!marked && atomic_load(&marked_progress.done) > w.size / 2) {
+		dirty_mark(NULL, 0, 0, w.size / 2);
+		marked = true;
+	}
+	if (atomic_load(&marked_progress.rounds) == 0)
+		model_now_ns += 2 * NS_PER_S;
+	return false;
+}
+
+/* What is marked anew amid a comparison takes from what is done: nothing was done then. */
+static void
+a_rate_is_none_that_was_not_seen(void **state)
+{
+	struct resync s = {.remote = &w.target,
+			   .mem = w.mem,
+			   .progress = &marked_progress,
+			   .host = {.cancelled = marks_half, .size = host_size}};
+	struct err e;
+
+	(void)state;
+	full_world("ext4");
+	w.stay_full = false;
+	w.refuse_journal = false;
+	memcpy(w.target.value, w.value, sizeof(w.target.value));
+	err_clear(&e);
+	assert_int_equal(resync_run(&s, RESYNC_HASHES, host_chain, &e), 0);
+	assert_null(w.wrong);
+	assert_true(marked && marked_rate > 0);
+	assert_true(marked_rate <= w.size);
+	dirtymap_free(w.current);
+}
+
 static void
 far_run(unsigned trip_ms, unsigned slow)
 {
@@ -432,6 +477,7 @@ main(void)
 		cmocka_unit_test(what_nobody_takes_up_goes),
 		cmocka_unit_test(full_disk_keeps_away_who_needs_space),
 		cmocka_unit_test(large_chunks_where_it_is_fast),
+		cmocka_unit_test(a_rate_is_none_that_was_not_seen),
 		cmocka_unit_test(round_trips_are_no_work),
 		cmocka_unit_test(journal_without_end_is_given_up),
 	};
