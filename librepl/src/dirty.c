@@ -339,6 +339,25 @@ page_change(struct track *t, uint64_t page)
 		(void)atomic_fetch_or(&t->changed[page / 64], bit);
 }
 
+/* With maps_lock held for writing. */
+static void
+track_change_all(struct track *t)
+{
+	for (unsigned p = 0; t->current && p < dirtymap_pages(t->current); p++)
+		page_change(t, p);
+}
+
+/*
+ * A map that is trusted on media becomes one that is not: of a newer epoch its pages are all dirty
+ * until the header says so, whatever they tell by then. With maps_lock held for writing.
+ */
+static void
+track_renew(struct track *t)
+{
+	t->worth.epoch++;
+	track_change_all(t);
+}
+
 static bool
 lost_in_one_generation(const struct track *a, const struct track *b)
 {
@@ -356,8 +375,7 @@ track_take(struct track *t, const struct track *other)
 		dirtymap_merge(t->current, other->current);
 	if (other->batch)
 		dirtymap_merge(t->current, other->batch);
-	for (unsigned p = 0; p < dirtymap_pages(t->current); p++)
-		page_change(t, p);
+	track_change_all(t);
 }
 
 /*
@@ -380,7 +398,7 @@ int
 dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 {
 	struct track *t = &d->track[replica];
-	bool found;
+	bool found, trusted;
 	struct err e;
 
 	assert(replica < d->count);
@@ -393,7 +411,10 @@ dirty_track(struct dirty *d, unsigned replica, const struct gen_id *base)
 		t->worth.base = base ? *base : d->found;
 		track_join(d, replica);
 	} else if (base) {
+		trusted = !t->worth.untrusted;
 		dirtytrack_go_on(&t->worth, base);
+		if (trusted && t->worth.untrusted)
+			track_renew(t);
 	}
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);
@@ -448,6 +469,8 @@ dirty_doubt(struct dirty *d, unsigned replica)
 {
 	assert(replica < d->count);
 	pthread_rwlock_wrlock(&d->maps_lock);
+	if (!d->track[replica].worth.untrusted)
+		track_renew(&d->track[replica]);
 	d->track[replica].worth.untrusted = true;
 	d->track[replica].compared = 0;
 	pthread_rwlock_unlock(&d->maps_lock);
