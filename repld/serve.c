@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -26,11 +27,14 @@
 #include "log.h"
 
 /*
- * Connections that have no session yet. When there are more the oldest goes of the
- * address that has the most: who is silent can't keep others out, nor can one
- * host that connects faster than a login from afar takes.
+ * Connections that have no session yet: so many at least, and a quarter of sessions-max, since as
+ * many come back at once. When there are more one of the host that has the most goes: one host that
+ * connects faster than a login from afar takes can't keep others out. It is one of the older half,
+ * so who is silent is gone in the end; which one the lot decides: else none would get in where
+ * more come during a login than there is room for.
  */
-#define LOGINS_MAX 16U
+#define LOGINS_MIN      16U
+#define LOGINS_QUOTIENT 4U
 
 /* Sessions beyond sessions-max that may begin: what they are asked first they refuse, in words. */
 #define TOLD_MAX 4U
@@ -47,6 +51,7 @@ struct child {
 	bool started;
 	bool dropped; /* told to end */
 	uint64_t source;
+	unsigned beside; /* of its source, who wait: serve_drop_login() */
 	char peer[ADDRESS_MAX];
 };
 
@@ -59,6 +64,7 @@ struct server {
 	int signals;
 	bool stop;
 	struct child *children; /* oldest first */
+	struct child **waiting; /* for serve_drop_login() */
 	struct pollfd *fds;     /* listener, signals, then one a child that is yet to begin */
 	unsigned count, capacity;
 	struct authkeys_seen keys; /* of which it was told what is skipped */
@@ -218,15 +224,24 @@ serve_sessions_max(const struct server *s)
 	return s->conf->sessions_max + TOLD_MAX;
 }
 
+static unsigned
+serve_logins_max(const struct server *s)
+{
+	unsigned n = s->conf->sessions_max / LOGINS_QUOTIENT;
+
+	return n > LOGINS_MIN ? n : LOGINS_MIN;
+}
+
 static int
 serve_init(struct server *s, struct err *e)
 {
 	int rc;
 
-	s->capacity = serve_sessions_max(s) + 2 * LOGINS_MAX;
+	s->capacity = serve_sessions_max(s) + 2 * serve_logins_max(s);
 	s->children = calloc(s->capacity, sizeof(*s->children));
+	s->waiting = calloc(s->capacity, sizeof(struct child *));
 	s->fds = calloc(s->capacity + 2, sizeof(*s->fds));
-	if (!s->children || !s->fds)
+	if (!s->children || !s->waiting || !s->fds)
 		return err_set(e, REPL_E_NOMEM, "out of memory for %u connections", s->capacity);
 	rc = serve_check_conf(s->conf, e);
 	if (!rc)
@@ -268,14 +283,20 @@ child_waits(const struct child *c)
 	return !c->started && !c->dropped;
 }
 
+/* Those who wait, oldest first, into waiting; how many each host has, into beside. */
 static unsigned
-serve_count_from(const struct server *s, uint64_t source)
+serve_waiting(struct server *s)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->count; i++)
-		if (child_waits(&s->children[i]) && s->children[i].source == source)
-			n++;
+		if (child_waits(&s->children[i]))
+			s->waiting[n++] = &s->children[i];
+	for (unsigned i = 0; i < n; i++) {
+		s->waiting[i]->beside = 0;
+		for (unsigned j = 0; j < n; j++)
+			s->waiting[i]->beside += s->waiting[i]->source == s->waiting[j]->source;
+	}
 	return n;
 }
 
@@ -326,21 +347,21 @@ serve_warn(struct server *s, const char *peer, const char *fmt, ...)
 static void
 serve_drop_login(struct server *s)
 {
-	struct child *drop = NULL;
-	unsigned most = 0;
+	unsigned n = serve_waiting(s), most = 0, of_most = 0, lot = 0;
+	struct child *drop;
 
-	for (unsigned i = 0; i < s->count; i++) {
-		struct child *c = &s->children[i];
-		unsigned n = child_waits(c) ? serve_count_from(s, c->source) : 0;
-
-		if (n > most) {
-			most = n;
-			drop = c;
-		}
-	}
-	if (!drop)
+	for (unsigned i = 0; i < n; i++)
+		if (s->waiting[i]->beside > most)
+			most = s->waiting[i]->beside;
+	for (unsigned i = 0; i < n; i++)
+		if (s->waiting[i]->beside == most)
+			s->waiting[of_most++] = s->waiting[i];
+	if (of_most == 0)
 		return;
-	serve_warn(s, drop->peer, "dropped: no login yet, and %u others wait", LOGINS_MAX);
+	if (getrandom(&lot, sizeof(lot), GRND_NONBLOCK) != (ssize_t)sizeof(lot))
+		lot = 0; /* the oldest */
+	drop = s->waiting[lot % ((of_most + 1) / 2)];
+	serve_warn(s, drop->peer, "dropped: no login yet, and %u others wait", serve_logins_max(s));
 	child_drop(drop, SIGKILL);
 }
 
@@ -357,7 +378,7 @@ serve_make_room(struct server *s, const char *peer)
 		serve_warn(s, peer, "refused: too many at once");
 		return false;
 	}
-	if (serve_count(s, false) >= LOGINS_MAX)
+	if (serve_count(s, false) >= serve_logins_max(s))
 		serve_drop_login(s);
 	return true;
 }
@@ -658,6 +679,7 @@ serve_run(const struct conf *c, const char *self, struct err *e)
 		(void)close(s.signals);
 	hostkey_free(s.key);
 	free(s.children);
+	free(s.waiting);
 	free(s.fds);
 	return rc;
 }
