@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -32,8 +33,12 @@
 /* How long a journal is kept that nobody goes on with. */
 #define JOURNAL_LEFT_S (7L * 24 * 3600)
 
-/* So long a session that begins gives back what is left of those: it has the lock on names. */
-#define CLEAN_NS (NS_PER_S / 5)
+/*
+ * So many of them, and so long, a session that begins looks for one and gives back what is left:
+ * it has the lock on names.
+ */
+#define CLEAN_LOOKS 1024U
+#define CLEAN_NS    (NS_PER_S / 5)
 
 /* A pool under way: two temporary files, locked so that others leave them alone. */
 struct making {
@@ -610,8 +615,27 @@ clean_is_stale(int dir, const char *leaf, struct timespec *when)
 
 struct cleaning {
 	struct pool_store *s;
-	uint64_t end_ns; /* of giving space back; 0: not begun */
+	/* Of the sidecars that were seen those that are looked at; NULL: none. */
+	char (*sidecars)[TARGET_POOL_MAX + sizeof(SIDECAR_SUFFIX)];
+	unsigned long seen;
+	unsigned short lot[3];
+	uint64_t end_ns;
 };
+
+/* However many there are, each has the same chance to be looked at: the next session goes on. */
+static void
+clean_note(struct cleaning *c, const char *name)
+{
+	unsigned long at = c->seen;
+
+	if (!c->sidecars || strlen(name) >= sizeof(c->sidecars[0]))
+		return;
+	c->seen++;
+	if (at >= CLEAN_LOOKS)
+		at = (unsigned long)nrand48(c->lot) % c->seen;
+	if (at < CLEAN_LOOKS)
+		(void)snprintf(c->sidecars[at], sizeof(c->sidecars[at]), "%s", name);
+}
 
 /*
  * A journal that a writer has left to be gone on with, and has not come back to. Without a look at
@@ -619,32 +643,36 @@ struct cleaning {
  * next session goes on.
  */
 static void
-clean_journal(struct cleaning *c, int dir, const char *leaf)
+clean_journal(const struct cleaning *c, const char *name)
 {
 	struct timespec when[2] = {{.tv_nsec = UTIME_OMIT}};
+	int dir = c->s->dirfd, fd;
 	struct sidecar meta;
 	bool repair, rest = false;
-	int fd;
 
-	if (c->end_ns && clock_now_ns() >= c->end_ns)
+	if (!clean_is_stale(dir, name, &when[1]))
 		return;
-	if (!clean_is_stale(dir, leaf, &when[1]))
-		return;
-	fd = path_open(dir, leaf, O_RDWR, 0);
+	fd = path_open(dir, name, O_RDWR, 0);
 	if (fd < 0)
 		return;
-	if (lock_enter(fd, 0) && clean_is_stale(dir, leaf, &when[1]) &&
+	if (lock_enter(fd, 0) && clean_is_stale(dir, name, &when[1]) &&
 	    sidecar_read(fd, &meta, &repair, NULL) == 0 && !meta.journal_committed) {
 		bool had = meta.journal_len > 0;
 
-		if (!c->end_ns)
-			c->end_ns = clock_now_ns() + CLEAN_NS;
 		if (pool_journal_discard(fd, &meta, c->end_ns, &rest, NULL) == 0 && had)
-			log_info("%s: a journal that nobody has gone on with is dropped", leaf);
+			log_info("%s: a journal that nobody has gone on with is dropped", name);
 		if (rest)
 			(void)futimens(fd, when);
 	}
 	(void)close(fd);
+}
+
+static void
+clean_journals(struct cleaning *c)
+{
+	c->end_ns = clock_now_ns() + CLEAN_NS;
+	for (unsigned i = 0; i < CLEAN_LOOKS && i < c->seen && clock_now_ns() < c->end_ns; i++)
+		clean_journal(c, c->sidecars[i]);
 }
 
 static int
@@ -655,7 +683,7 @@ clean_visit(void *ctx, int dir, const char *leaf, const char *name)
 	int fd;
 
 	if (len > suffix && strcmp(leaf + len - suffix, SIDECAR_SUFFIX) == 0)
-		clean_journal(c, dir, leaf);
+		clean_note(c, name);
 	if (strncmp(leaf, POOL_TEMP_PREFIX, strlen(POOL_TEMP_PREFIX)) != 0)
 		return 0;
 	fd = path_open(dir, leaf, O_RDONLY, 0);
@@ -678,6 +706,10 @@ pool_make_clean(struct pool_store *s)
 
 	if (!lock_take(s->dirfd, 0))
 		return;
+	c.sidecars = calloc(CLEAN_LOOKS, sizeof(c.sidecars[0]));
+	(void)get_random(c.lot, sizeof(c.lot), NULL);
 	(void)pool_walk(s->dirfd, clean_visit, &c, NULL);
+	clean_journals(&c);
 	pool_store_unlock(s);
+	free(c.sidecars);
 }

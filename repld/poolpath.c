@@ -325,22 +325,35 @@ struct walk {
 
 static int walk_dir(struct walk *w, int fd, struct err *e);
 
-static int
-walk_entry(struct walk *w, int dir, const char *leaf, struct err *e)
+/* Most file systems have it in the directory, so that no inode is read. */
+static unsigned char
+entry_type(int dir, const struct dirent *d)
 {
+	struct stat st;
+
+	if (d->d_type != DT_UNKNOWN)
+		return d->d_type;
+	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? IFTODT(st.st_mode)
+								      : DT_UNKNOWN;
+}
+
+static int
+walk_entry(struct walk *w, int dir, const struct dirent *d, struct err *e)
+{
+	const char *leaf = d->d_name;
 	size_t len = w->len, leaf_len = strlen(leaf);
 	struct pool_place place = {.dir = dir};
-	struct stat st;
+	unsigned char type = entry_type(dir, d);
 	int fd, rc;
 
-	if (leaf_len > NAME_MAX || fstatat(dir, leaf, &st, AT_SYMLINK_NOFOLLOW) != 0)
+	if (leaf_len > NAME_MAX || type == DT_UNKNOWN)
 		return 0;
 	memcpy(w->name + len, leaf, leaf_len + 1);
 	pool_place_name(&place, leaf);
-	if (S_ISREG(st.st_mode) || pooldevice_is(dir, leaf) || device_is_away(&place))
+	if (type == DT_REG || pooldevice_is(dir, leaf) || device_is_away(&place))
 		return w->visit(w->ctx, dir, leaf, w->name);
 	/* No pool's name goes through a hidden directory, or one so deep. */
-	if (!S_ISDIR(st.st_mode) || leaf[0] == '.' || len + leaf_len >= TARGET_POOL_MAX)
+	if (type != DT_DIR || leaf[0] == '.' || len + leaf_len >= TARGET_POOL_MAX)
 		return 0;
 	fd = path_open(dir, leaf, DIR_FLAGS, 0);
 	if (fd < 0)
@@ -367,7 +380,7 @@ walk_dir(struct walk *w, int fd, struct err *e)
 		return rc;
 	}
 	while (!rc && (errno = 0, d = readdir(dir)) != NULL)
-		rc = walk_entry(w, dirfd(dir), d->d_name, e);
+		rc = walk_entry(w, dirfd(dir), d, e);
 	if (!rc && errno)
 		rc = err_errno(e, REPL_E_IO, errno, "read pool directory");
 	(void)closedir(dir);

@@ -74,8 +74,9 @@ typedef int pool_visit(void *ctx, int dir, const char *leaf, const char *name);
 
 /*
  * Visit every regular file and link to a device-DAX device beneath dirfd, be it there or away, in
- * no order. Hidden directories are left out, other links not followed, directories that can't be
- * opened passed over. Ends with the first visit that does not return 0 and returns that.
+ * no order; it may be gone by then. Hidden directories are left out, other links not followed,
+ * directories that can't be opened passed over. Ends with the first visit that does not return 0
+ * and returns that.
  */
 int pool_walk(int dirfd, pool_visit *visit, void *ctx, struct err *e);
 

@@ -346,6 +346,62 @@ not_kept_for_ever(void **state)
 	has_old();
 }
 
+int __real_fstatat(int at, const char *name, struct stat *st, int flags);
+int __wrap_fstatat(int at, const char *name, struct stat *st, int flags);
+
+static unsigned looks;
+static bool looks_are_slow;
+
+int
+__wrap_fstatat(int at, const char *name, struct stat *st, int flags)
+{
+	const struct timespec slow = {.tv_nsec = 1000000};
+
+	looks++;
+	if (looks_are_slow)
+		(void)nanosleep(&slow, NULL);
+	return __real_fstatat(at, name, st, flags);
+}
+
+#define OTHERS 3000U
+
+/* No session that begins looks at all of them, nor for long, and yet each has its turn. */
+static void
+among_many_pools_it_is_found_in_time(void **state)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL) - 8 * DAY_S}};
+	struct pool_store *other;
+	char name[32];
+	unsigned tries = 0;
+
+	(void)state;
+	pool_old();
+	leave(2, 'n');
+	assert_int_equal(utimensat(pool_store_dirfd(store), "p.repl", times, 0), 0);
+	for (unsigned i = 0; i < 2 * OTHERS; i++) {
+		int fd;
+
+		(void)snprintf(name, sizeof(name), "q%u%s", i / 2, i % 2 ? SIDECAR_SUFFIX : "");
+		fd = openat(pool_store_dirfd(store), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+		assert_true(fd >= 0);
+		(void)close(fd);
+	}
+	do {
+		looks = 0;
+		assert_int_equal(pool_store_new(dir, &other, &err), 0);
+		pool_store_free(other);
+		assert_true(looks < OTHERS / 2);
+	} while (is_left() && ++tries < 1000);
+	assert_false(is_left());
+	/* Each takes a thousandth of a second, all of them a fifth of one. */
+	looks = 0;
+	looks_are_slow = true;
+	assert_int_equal(pool_store_new(dir, &other, &err), 0);
+	looks_are_slow = false;
+	pool_store_free(other);
+	assert_true(looks > 0 && looks <= 210);
+}
+
 int
 main(void)
 {
@@ -363,6 +419,8 @@ main(void)
 						setup, world_free),
 		cmocka_unit_test_setup_teardown(nobody_else_keeps_it, setup, world_free),
 		cmocka_unit_test_setup_teardown(not_kept_for_ever, setup, world_free),
+		cmocka_unit_test_setup_teardown(among_many_pools_it_is_found_in_time, setup,
+						world_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

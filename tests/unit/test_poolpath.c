@@ -2,6 +2,7 @@
 /* No name leads out of the pool directory or over a link, with openat2(2) and by hand alike. */
 #include "unit.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -182,6 +183,22 @@ count_visit(void *ctx, int at, const char *leaf, const char *name)
 	return 0;
 }
 
+struct dirent *__real_readdir(DIR *d);
+struct dirent *__wrap_readdir(DIR *d);
+
+static bool types_are_unknown;
+
+/* As of a file system that has no types in its directories. */
+struct dirent *
+__wrap_readdir(DIR *d)
+{
+	struct dirent *entry = __real_readdir(d);
+
+	if (entry && types_are_unknown)
+		entry->d_type = DT_UNKNOWN;
+	return entry;
+}
+
 static void
 walk_sees_regular_files_beneath_only(void **state)
 {
@@ -192,6 +209,10 @@ walk_sees_regular_files_beneath_only(void **state)
 	touch(".repld/1.json");
 	assert_int_equal(pool_walk(dirfd_top, count_visit, &count, NULL), 0);
 	assert_int_equal(count, 2); /* plain and eu/west/pool */
+	types_are_unknown = true;
+	assert_int_equal(pool_walk(dirfd_top, count_visit, &count, NULL), 0);
+	types_are_unknown = false;
+	assert_int_equal(count, 4);
 }
 
 int
