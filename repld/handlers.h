@@ -5,8 +5,8 @@
 
 #include "dispatch.h"
 
-/* Longest list of pools in one answer; the rest is had by "after". */
-#define HANDLERS_LIST_MAX 64
+/* Most pools in one answer; the rest is had by "after". */
+#define HANDLERS_LIST_MAX 256
 
 /* handlers_info.c */
 dispatch_handler handle_hello, handle_ping, handle_bye, handle_probe, handle_status;

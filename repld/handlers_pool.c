@@ -16,6 +16,7 @@
 #define UUID_TEXT_MAX (GEN_TEXT_SIZE - 1)
 #define WORD_MAX      32
 #define PARTS_TEXT    200000U /* bytes of an answer that parts take; CONTROL_LINE_MAX has all */
+#define POOLS_TEXT    131072U /* the same of pools: sessions may be beside them */
 
 int
 handlers_get_name(struct json_object *params, const char **name, struct err *e)
@@ -112,6 +113,26 @@ handle_pool_create(struct state *s, struct json_object *params, struct reply *r)
 	return REPL_OK;
 }
 
+/* As many of them as an answer has room for: false if not all. */
+static bool
+describe_pools(const struct pool_info *infos, unsigned count, struct json_object *list)
+{
+	size_t used = 0, len = 0;
+
+	for (unsigned i = 0; i < count; i++) {
+		struct json_object *o = describe_pool(&infos[i], NULL);
+
+		(void)json_object_to_json_string_length(o, JSON_C_TO_STRING_PLAIN, &len);
+		if (used > 0 && len > POOLS_TEXT - used) {
+			json_object_put(o);
+			return false;
+		}
+		used += len;
+		control_append(list, o);
+	}
+	return true;
+}
+
 int
 handlers_add_pools(struct state *s, const char *after, struct json_object *result, struct err *e)
 {
@@ -128,8 +149,8 @@ handlers_add_pools(struct state *s, const char *after, struct json_object *resul
 	rc = pool_list(s->store, after, infos, HANDLERS_LIST_MAX, &count, &more, e);
 	if (rc)
 		goto out;
-	for (unsigned i = 0; i < count; i++)
-		control_append(list, describe_pool(&infos[i], NULL));
+	if (!describe_pools(infos, count, list))
+		more = true;
 	control_add(result, "pools", list);
 	list = NULL;
 	describe_add_bool(result, "more", more);

@@ -73,6 +73,7 @@ pool_store_free(struct pool_store *s)
 {
 	if (!s)
 		return;
+	pool_list_forget(s);
 	if (s->dirfd >= 0)
 		(void)close(s->dirfd);
 	free(s->dir);
@@ -88,6 +89,7 @@ pool_store_dirfd(const struct pool_store *s)
 int
 pool_store_lock(struct pool_store *s, const char *name, struct err *e)
 {
+	pool_list_forget(s);
 	if (lock_take(s->dirfd, LOCK_NAMES_MS))
 		return 0;
 	if (errno != EWOULDBLOCK)
@@ -462,128 +464,5 @@ pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size, siz
 	else
 		*len = (size_t)n;
 	pool_files_close(&f);
-	return rc;
-}
-
-/* The smallest names that are greater than after: one more than asked for. */
-struct listing {
-	const char *after;
-	char (*names)[TARGET_POOL_MAX + 1];
-	unsigned count, room;
-};
-
-static int
-listing_visit(void *ctx, int dir, const char *leaf, const char *name)
-{
-	struct listing *l = ctx;
-	unsigned at = l->count;
-
-	(void)dir;
-	(void)leaf;
-	/* What is no pool's name is no pool: sidecars, temporary and hidden files. */
-	if (pool_name_check(name, NULL) || (l->after && strcmp(name, l->after) <= 0))
-		return 0;
-	while (at > 0 && strcmp(l->names[at - 1], name) > 0)
-		at--;
-	if (at == l->room)
-		return 0;
-	if (l->count < l->room)
-		l->count++;
-	memmove(l->names[at + 1], l->names[at], (l->count - 1 - at) * sizeof(l->names[0]));
-	(void)snprintf(l->names[at], sizeof(l->names[at]), "%s", name);
-	return 0;
-}
-
-/* Which of a page's names are parts of sets: looked at once, when there is one to ask for. */
-struct hiding {
-	const struct listing *page;
-	bool *hidden;
-	bool known;
-};
-
-static int
-name_compare(const void *key, const void *name)
-{
-	return strcmp(key, name);
-}
-
-static bool
-hiding_visit(void *ctx, const char *part, const char *set)
-{
-	struct hiding *h = ctx;
-	const struct listing *l = h->page;
-	const char(*at)[TARGET_POOL_MAX + 1] =
-		bsearch(part, l->names, l->count, sizeof(l->names[0]), name_compare);
-
-	(void)set;
-	if (at)
-		h->hidden[at - l->names] = true;
-	return false;
-}
-
-static bool
-is_hidden(struct pool_store *s, struct hiding *h, unsigned i)
-{
-	if (!h->known)
-		pool_sets_visit(s, hiding_visit, h);
-	h->known = true;
-	return h->hidden[i];
-}
-
-/* Add what of the page's names are pools, max at most; *looked: how many names that took. */
-static void
-page_take(struct pool_store *s, const struct listing *l, bool *hidden, struct pool_info *infos,
-	  unsigned max, unsigned *count, unsigned *looked)
-{
-	struct hiding h = {.page = l, .hidden = hidden};
-	struct err why;
-	unsigned i;
-
-	memset(hidden, 0, l->room * sizeof(*hidden));
-	for (i = 0; i < l->count && *count < max; i++) {
-		struct pool_info *info = &infos[*count];
-
-		err_clear(&why);
-		/* Removed since the walk: it is not in the list. */
-		if (pool_info(s, l->names[i], info, &why) == REPL_E_NOT_FOUND)
-			continue;
-		if (why.code && is_hidden(s, &h, i))
-			continue;
-		(void)snprintf(info->damage, sizeof(info->damage), "%.511s", why.text);
-		info->damage_code = why.code;
-		(*count)++;
-	}
-	*looked = i;
-}
-
-int
-pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsigned max,
-	  unsigned *count, bool *more, struct err *e)
-{
-	struct listing l = {.after = after, .room = max + 1};
-	bool *hidden = calloc(l.room, sizeof(*hidden));
-	char last[TARGET_POOL_MAX + 1];
-	unsigned looked = 0;
-	int rc = 0;
-
-	*count = 0;
-	*more = false;
-	l.names = calloc(l.room, sizeof(l.names[0]));
-	if (!l.names || !hidden)
-		rc = err_set(e, REPL_E_NOMEM, "no memory for a list of %u pools", max);
-	/* Names of no pools take no room in the list, however many there are in a row. */
-	while (!rc) {
-		l.count = 0;
-		rc = pool_walk(s->dirfd, listing_visit, &l, e);
-		if (!rc)
-			page_take(s, &l, hidden, infos, max, count, &looked);
-		if (rc || looked < l.room)
-			break;
-		(void)snprintf(last, sizeof(last), "%s", l.names[looked - 1]);
-		l.after = last;
-	}
-	*more = !rc && looked < l.count;
-	free(hidden);
-	free(l.names);
 	return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * poolstore - what pool.c (look), poolopen.c (open), poolmake.c (create, remove),
+ * poolstore - what pool.c (look), poollist.c, poolopen.c (open), poolmake.c (create, remove),
  * poolgrow.c and poolprimary.c share.
  */
 #ifndef REPLD_POOLSTORE_H
@@ -22,7 +22,11 @@ struct pool_store {
 	char *dir;
 	int late[POOL_LATE_MAX]; /* to be closed behind that lock */
 	unsigned late_count;
+	struct pool_listing *listing; /* for the next page of a list; NULL: none */
 };
+
+/* What this session makes or removes is in the next page of its list, or is not. */
+void pool_list_forget(struct pool_store *s);
 
 /* The files of a pool, open. */
 struct pool_files {

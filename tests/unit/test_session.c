@@ -2,12 +2,14 @@
 /* A session serves each request in its place and refuses all others with the next step. */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include "checksum.h"
 #include "hex.h"
 #include "session_client.h"
+#include "target.h"
 
 #define GEN "12345678-1234-4234-8234-123456789abc"
 #define NIL "00000000-0000-0000-0000-000000000000"
@@ -357,31 +359,72 @@ second_writer_learns_who_holds(void **state)
 	assert_int_equal(client_hangup(&two), REPL_E_LOST);
 }
 
+/* How many a page has; the last one's name is *after then. */
+static size_t
+list_page(struct client *c, const char *method, char after[TARGET_POOL_MAX + 1], bool *more)
+{
+	char params[TARGET_POOL_MAX + 32] = "{}";
+	struct json_object *o, *list, *last;
+	size_t count;
+
+	if (after[0])
+		(void)snprintf(params, sizeof(params), "{\"after\":\"%s\"}", after);
+	o = call(c, REPL_OK, method, params, NULL);
+	assert_int_equal(control_get_array(o, "pools", 4096, &list, NULL), 0);
+	assert_int_equal(control_get_bool(o, "more", more, NULL), 0);
+	count = json_object_array_length(list);
+	assert_true(count > 0);
+	last = json_object_array_get_idx(list, count - 1);
+	(void)snprintf(after, TARGET_POOL_MAX + 1, "%s",
+		       json_object_get_string(json_object_object_get(last, "name")));
+	json_object_put(o);
+	return count;
+}
+
+/* Another name of pool "p". */
+static void
+link_pool(const struct target_dir *d, const char *name)
+{
+	char old[128], new[2 * TARGET_POOL_MAX];
+
+	for (unsigned i = 0; i < 2; i++) {
+		const char *suffix = i ? ".repl" : "";
+
+		(void)snprintf(old, sizeof(old), "%s/p%s", d->path, suffix);
+		(void)snprintf(new, sizeof(new), "%s/%s%s", d->path, name, suffix);
+		assert_int_equal(link(old, new), 0);
+	}
+}
+
+/* Of those with long names, of pools and of writers, an answer has room for less. */
 static void
 list_goes_on_after_a_page(void **state)
 {
 	struct target_dir *d = *state;
+	char after[TARGET_POOL_MAX + 1] = "", name[TARGET_POOL_MAX + 1], writer[128] = "";
 	struct client c;
-	struct json_object *o, *list;
-	bool more = true;
-	char params[64];
+	size_t count;
+	bool more;
 
-	client_hello(&c, &d->conf, "t");
-	for (int i = 0; i < 66; i++) {
-		(void)snprintf(params, sizeof(params), "{\"name\":\"p%02d\",\"size\":4096}", i);
-		call_ok(&c, "pool.create", params);
+	memset(writer, 'w', sizeof(writer) - 1);
+	client_hello(&c, &d->conf, writer);
+	call_ok(&c, "pool.create", "{\"name\":\"p\",\"size\":4096}");
+	call_ok(&c, "pool.open", "{\"name\":\"p\",\"mode\":\"write\"}");
+	call_ok(&c, "pool.close", "{}");
+	for (int i = 0; i < 600; i++) {
+		(void)snprintf(name, sizeof(name), "p%0*d", i < 300 ? 199 : 3, i);
+		link_pool(d, name);
 	}
-	o = call(&c, REPL_OK, "pool.list", "{}", NULL);
-	assert_int_equal(control_get_array(o, "pools", 64, &list, NULL), 0);
-	assert_int_equal(json_object_array_length(list), 64);
-	assert_int_equal(control_get_bool(o, "more", &more, NULL), 0);
-	assert_true(more);
-	json_object_put(o);
-	o = call(&c, REPL_OK, "pool.list", "{\"after\":\"p63\"}", NULL);
-	assert_int_equal(control_get_array(o, "pools", 64, &list, NULL), 0);
-	assert_int_equal(json_object_array_length(list), 2);
-	assert_text(json_object_array_get_idx(list, 0), "name", "p64");
-	json_object_put(o);
+	count = list_page(&c, "status", after, &more);
+	assert_true(more && count < 250);
+	while (more) {
+		size_t n = list_page(&c, "pool.list", after, &more);
+
+		assert_true(n <= 256);
+		count += n;
+	}
+	assert_int_equal(count, 601);
+	assert_string_equal(after, "p599");
 	assert_int_equal(client_hangup(&c), REPL_OK);
 }
 
