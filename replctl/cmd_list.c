@@ -15,10 +15,12 @@ cmd_list(struct ctl *c, char **args)
 		rc = ctl_connect(c);
 	if (!rc)
 		rc = pools_fetch(c, &pools);
-	if (rc)
-		return rc;
-	if (!c->options.json)
+	if (pools && !c->options.json)
 		pools_print(pools);
+	if (rc) {
+		json_object_put(pools);
+		return rc;
+	}
 	answer = json_object_new_object();
 	out_add_text(answer, "target", c->host_text);
 	control_add(answer, "pools", pools);

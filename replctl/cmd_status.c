@@ -169,14 +169,15 @@ print_overrides(struct json_object *overrides, struct json_object *sessions)
 	}
 }
 
+/* With more pools than there may be an answer all the same, to be shown in front of the error. */
 static int
 status_once(struct ctl *c, struct json_object **out)
 {
 	struct json_object *pools = NULL, *sessions = NULL, *answer;
 	struct sessions_beside says = {0};
-	int rc = pools_fetch(c, &pools);
+	int rc = pools_fetch(c, &pools), limit = pools ? rc : 0;
 
-	if (!rc)
+	if (!rc || limit)
 		rc = sessions_fetch(c, &sessions, &says);
 	if (!rc && json_object_array_length(sessions) > 0)
 		rc = sample_rates(c, &sessions);
@@ -198,7 +199,7 @@ status_once(struct ctl *c, struct json_object **out)
 		return err_set(&c->err, REPL_E_NOMEM, "no memory for the answer");
 	}
 	*out = answer;
-	return 0;
+	return limit;
 }
 
 static void
@@ -228,18 +229,18 @@ status_watch(struct ctl *c)
 		struct json_object *answer = NULL;
 
 		rc = status_once(c, &answer);
-		if (rc)
+		if (rc && !answer)
 			return interrupt_seen() ? (err_clear(&c->err), 0) : rc;
 		if (terminal && !c->options.json)
 			(void)fputs("\033[H\033[2J", stdout);
-		if (c->options.json)
-			out_json_line(answer);
-		else
+		if (!c->options.json)
 			status_print(answer);
+		else if (!rc)
+			out_json_line(answer);
 		(void)fflush(stdout);
 		json_object_put(answer);
-	} while (watch_wait());
-	c->answered = true;
+	} while (!rc && watch_wait());
+	c->answered = !rc;
 	return rc;
 }
 
@@ -258,10 +259,12 @@ cmd_status(struct ctl *c, char **args)
 		return status_watch(c);
 	if (!rc)
 		rc = status_once(c, &answer);
-	if (rc)
-		return rc;
-	if (!c->options.json)
+	if (answer && !c->options.json)
 		status_print(answer);
+	if (rc) {
+		json_object_put(answer);
+		return rc;
+	}
 	ctl_answer(c, answer);
 	return 0;
 }

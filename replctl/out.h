@@ -76,7 +76,7 @@ struct json_object *out_clean_json(struct json_object *o);
  * that answers are kept of: the longest list of good pools takes two thirds of that.
  */
 size_t out_cost(struct json_object *o);
-#define OUT_COST_MAX (512U << 20)
+#define OUT_COST_MAX (1024U << 20)
 
 void out_add_text(struct json_object *o, const char *name, const char *value);
 void out_add_u64(struct json_object *o, const char *name, uint64_t value);

@@ -9,9 +9,8 @@
 #include "out.h"
 
 #define PAGE_POOLS_MAX 4096
-#define PAGES_MAX      1024U /* of 64 pools each, as repld tells them */
-#define POOLS_MAX      65536U
-#define POOL_PARTS_MAX 256U /* all of them are kept; a good one has some 30 */
+#define POOLS_MAX      131072U /* a page has one at least, and names rise: it ends */
+#define POOL_PARTS_MAX 256U    /* all of them are kept; a good one has some 30 */
 
 /* Members and elements at all depths: each takes memory, however short it is on the line. */
 static unsigned
@@ -106,7 +105,6 @@ pools_fetch(struct ctl *c, struct json_object **out)
 {
 	struct json_object *pools = json_object_new_array();
 	const char *after = NULL;
-	unsigned pages = 0;
 	size_t cost = 0;
 	int rc;
 
@@ -114,20 +112,16 @@ pools_fetch(struct ctl *c, struct json_object **out)
 		return err_set(&c->err, REPL_E_NOMEM, "no memory for the list of pools");
 	do {
 		rc = fetch_page(c, after, pools, &cost, &after);
-		if (!rc && after && ++pages == PAGES_MAX)
-			rc = err_set(&c->err, REPL_E_LIMIT,
-				     "the target has more than %zu pools, or its list has no end",
-				     json_object_array_length(pools));
 	} while (!rc && after);
-	/* No limit that anybody could raise. */
-	if (rc == REPL_E_LIMIT && !c->err.by_target)
-		ctl_next(c, "look at what the target's pool directory holds");
-	if (rc) {
+	if (rc && (rc != REPL_E_LIMIT || c->err.by_target)) {
 		json_object_put(pools);
 		return rc;
 	}
+	/* No limit that anybody could raise. */
+	if (rc)
+		ctl_next(c, "look at what the target's pool directory holds");
 	*out = pools;
-	return 0;
+	return rc;
 }
 
 /* Of one whose metadata can't be believed; only what is damaged may be called so. */

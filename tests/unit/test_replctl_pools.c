@@ -1,23 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A target whose list of pools has no end is not asked for ever, nor one that fills the memory with
- * few answers listened to; as many pools as one may have are taken.
+ * few answers listened to; as many pools as one may have are taken. Of more the first are shown,
+ * and what else there is, before the error.
  */
 #include "unit.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
+#include "commands.h"
 #include "control.h"
-#include "ctl.h"
 #include "pools.h"
 
 #define PAGE      64U
-#define POOLS     65536U
-#define CALLS_MAX 2000U
+#define POOLS     131072U
+#define CALLS_MAX 4000U
 
+size_t __real_out_cost(struct json_object *o);
+size_t __wrap_out_cost(struct json_object *o);
+int __wrap_ctl_connect(struct ctl *c);
 int __wrap_remote_call(struct remote *r, const char *method, struct json_object *params,
 		       struct json_object **result, struct err *e);
 
 static unsigned told, calls, pool_count, page = PAGE, members;
+
+/* So much memory the test can do without. */
+static unsigned cost_times = 1;
+
+size_t
+__wrap_out_cost(struct json_object *o)
+{
+	return cost_times * __real_out_cost(o);
+}
+
+int
+__wrap_ctl_connect(struct ctl *c)
+{
+	(void)c;
+	return 0;
+}
+
+static struct json_object *
+status_answer(void)
+{
+	struct json_object *o = json_object_new_object();
+
+	json_object_object_add(o, "sessions", json_object_new_array());
+	json_object_object_add(o, "sessions_untold", json_object_new_int(7));
+	json_object_object_add(o, "overrides", json_object_new_array());
+	return o;
+}
 
 /* The next names of pool_count. */
 int
@@ -29,6 +61,11 @@ __wrap_remote_call(struct remote *r, const char *method, struct json_object *par
 
 	(void)r;
 	(void)e;
+	if (strcmp(method, "status") == 0) {
+		json_object_put(params);
+		*result = status_answer();
+		return 0;
+	}
 	assert_string_equal(method, "pool.list");
 	assert_true(++calls < CALLS_MAX);
 	for (unsigned i = 0; i < page && told < pool_count; i++) {
@@ -36,7 +73,8 @@ __wrap_remote_call(struct remote *r, const char *method, struct json_object *par
 
 		(void)snprintf(name, sizeof(name), "p%09u", told++);
 		json_object_object_add(pool, "name", json_object_new_string(name));
-		json_object_object_add(pool, "more", json_object_new_array());
+		if (members)
+			json_object_object_add(pool, "more", json_object_new_array());
 		for (unsigned m = 0; m < members; m++)
 			json_object_array_add(json_object_object_get(pool, "more"),
 					      json_object_new_array());
@@ -59,11 +97,10 @@ expect_fetch(unsigned count, int rc)
 	pool_count = count;
 	assert_int_equal(pools_fetch(&c, &pools), rc);
 	if (rc) {
-		assert_non_null(strstr(c.err.text, "more than 65536 pools"));
+		assert_non_null(strstr(c.err.text, "more than 131072 pools"));
 		assert_string_equal(c.next, "look at what the target's pool directory holds");
-	} else {
-		assert_int_equal(json_object_array_length(pools), count);
 	}
+	assert_int_equal(json_object_array_length(pools), rc ? POOLS : count);
 	json_object_put(pools);
 }
 
@@ -122,13 +159,69 @@ many_pools_of_many_members_are_refused(void **state)
 
 	(void)state;
 	members = 250;
+	cost_times = 8;
 	told = calls = 0;
 	pool_count = POOLS;
 	assert_int_equal(pools_fetch(&c, &pools), REPL_E_PROTOCOL);
-	assert_non_null(strstr(c.err.text, "take more than 512 MiB"));
-	assert_true(told < POOLS / 8);
+	assert_non_null(strstr(c.err.text, "take more than 1024 MiB"));
+	assert_true(told < POOLS / 64);
 	assert_null(pools);
 	members = 0;
+	cost_times = 1;
+}
+
+/* What it prints, at its end. */
+static void
+run_printing(int run(struct ctl *c, char **args), struct ctl *c, int rc, char *tail, size_t size)
+{
+	char host[] = "host", *args[] = {host, NULL};
+	FILE *file = tmpfile();
+	int saved = dup(STDOUT_FILENO);
+	ssize_t n;
+
+	assert_true(file && saved >= 0);
+	told = calls = 0;
+	(void)fflush(stdout);
+	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
+	n = run(c, args);
+	(void)fflush(stdout);
+	assert_true(dup2(saved, STDOUT_FILENO) >= 0);
+	(void)close(saved);
+	assert_int_equal(n, rc);
+	n = lseek(fileno(file), 0, SEEK_END);
+	n = pread(fileno(file), tail, size - 1, n > (ssize_t)size - 1 ? n - (ssize_t)size + 1 : 0);
+	assert_true(n >= 0);
+	tail[n] = '\0';
+	(void)fclose(file);
+}
+
+static void
+of_too_many_the_first_are_shown(void **state)
+{
+	struct ctl list = {0}, status = {0}, json = {.options.json = true}, good = {0};
+	char tail[1024];
+
+	(void)state;
+	pool_count = POOLS + 1;
+	page = 4096;
+	run_printing(cmd_list, &list, REPL_E_LIMIT, tail, sizeof(tail));
+	assert_non_null(strstr(tail, "p000131071 "));
+	assert_null(strstr(tail, "p000131072"));
+	assert_int_equal(list.err.code, REPL_E_LIMIT);
+	run_printing(cmd_status, &status, REPL_E_LIMIT, tail, sizeof(tail));
+	assert_non_null(strstr(tail, "p000131071 "));
+	assert_non_null(strstr(tail, "no session has a pool open\nand 7 more "));
+	assert_non_null(strstr(status.err.text, "more than 131072 pools"));
+	/* A program would take it for the whole. */
+	run_printing(cmd_list, &json, REPL_E_LIMIT, tail, sizeof(tail));
+	assert_string_equal(tail, "");
+	run_printing(cmd_status, &json, REPL_E_LIMIT, tail, sizeof(tail));
+	assert_string_equal(tail, "");
+	assert_false(json.answered);
+	pool_count = 1;
+	run_printing(cmd_status, &good, 0, tail, sizeof(tail));
+	assert_non_null(strstr(tail, "p000000000 "));
+	page = PAGE;
 }
 
 int
@@ -140,6 +233,7 @@ main(void)
 		cmocka_unit_test(few_answers_with_many_pools_are_refused),
 		cmocka_unit_test(pools_of_many_members_are_refused),
 		cmocka_unit_test(many_pools_of_many_members_are_refused),
+		cmocka_unit_test(of_too_many_the_first_are_shown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
