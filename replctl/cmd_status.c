@@ -293,9 +293,24 @@ event_line(const struct ctl *c, struct json_object *o, const char *name)
 	(void)putchar('\n');
 }
 
+/* What the writers report, by the pool. */
+static struct json_object *
+reports_by_pool(struct json_object *sessions)
+{
+	struct json_object *reports = json_object_new_object();
+
+	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
+		struct json_object *s = json_object_array_get_idx(sessions, i), *report = NULL;
+
+		if (json_object_object_get_ex(s, "report", &report))
+			control_add(reports, out_member(s, "pool"), json_object_get(report));
+	}
+	return reports;
+}
+
 /* What counts as a change of a pool, from its own state and its writer's report. */
 static struct json_object *
-pool_event(struct json_object *pool, struct json_object *sessions)
+pool_event(struct json_object *pool, struct json_object *reports)
 {
 	static const char *const axes[] = {"connection", "replication", "data", "reason"};
 	struct json_object *o = json_object_new_object(), *report = NULL, *few;
@@ -304,17 +319,12 @@ pool_event(struct json_object *pool, struct json_object *sessions)
 	out_add_text(o, "state", out_member(pool, "state"));
 	out_add_text(o, "writer", out_member(pool, "writer"));
 	out_add_bool(o, "writer_open", out_member_bool(pool, "writer_open"));
-	for (size_t i = 0; i < json_object_array_length(sessions); i++) {
-		struct json_object *s = json_object_array_get_idx(sessions, i);
-
-		if (strcmp(out_member(s, "pool"), out_member(pool, "name")) != 0 ||
-		    !json_object_object_get_ex(s, "report", &report))
-			continue;
-		few = json_object_new_object();
-		for (size_t a = 0; a < sizeof(axes) / sizeof(axes[0]); a++)
-			out_add_text(few, axes[a], out_member(report, axes[a]));
-		control_add(o, "report", few);
-	}
+	if (!json_object_object_get_ex(reports, out_member(pool, "name"), &report))
+		return o;
+	few = json_object_new_object();
+	for (size_t a = 0; a < sizeof(axes) / sizeof(axes[0]); a++)
+		out_add_text(few, axes[a], out_member(report, axes[a]));
+	control_add(o, "report", few);
 	return o;
 }
 
@@ -341,7 +351,7 @@ events_removed(const struct ctl *c, struct json_object *known, struct json_objec
 static int
 events_look(struct ctl *c, struct json_object **known)
 {
-	struct json_object *pools = NULL, *sessions = NULL, *old = NULL, *now;
+	struct json_object *pools = NULL, *sessions = NULL, *old = NULL, *now, *reports;
 	int rc = pools_fetch(c, &pools);
 
 	if (!rc)
@@ -351,9 +361,10 @@ events_look(struct ctl *c, struct json_object **known)
 		return rc;
 	}
 	now = json_object_new_object();
+	reports = reports_by_pool(sessions);
 	for (size_t i = 0; i < json_object_array_length(pools); i++) {
 		struct json_object *pool = json_object_array_get_idx(pools, i);
-		struct json_object *o = pool_event(pool, sessions);
+		struct json_object *o = pool_event(pool, reports);
 		const char *name = out_member(pool, "name");
 
 		old = NULL;
@@ -366,6 +377,7 @@ events_look(struct ctl *c, struct json_object **known)
 	json_object_put(*known);
 	*known = now;
 	(void)fflush(stdout);
+	json_object_put(reports);
 	json_object_put(pools);
 	json_object_put(sessions);
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A target whose list of pools has no end is not asked for ever, nor one that fills the memory with
  * few answers listened to; as many pools as one may have are taken. Of more the first are shown,
- * and what else there is, before the error.
+ * and what else there is, before the error. Events of many pools take no look at all sessions each.
  */
 #include "unit.h"
 
@@ -19,10 +19,14 @@
 size_t __real_out_cost(struct json_object *o);
 size_t __wrap_out_cost(struct json_object *o);
 int __wrap_ctl_connect(struct ctl *c);
+bool __wrap_watch_wait(void);
+const char *__real_out_member(struct json_object *o, const char *name);
+const char *__wrap_out_member(struct json_object *o, const char *name);
 int __wrap_remote_call(struct remote *r, const char *method, struct json_object *params,
 		       struct json_object **result, struct err *e);
 
 static unsigned told, calls, pool_count, page = PAGE, members;
+static unsigned session_count, looks;
 
 /* So much memory the test can do without. */
 static unsigned cost_times = 1;
@@ -40,12 +44,47 @@ __wrap_ctl_connect(struct ctl *c)
 	return 0;
 }
 
+bool
+__wrap_watch_wait(void)
+{
+	return false;
+}
+
+const char *
+__wrap_out_member(struct json_object *o, const char *name)
+{
+	looks++;
+	return __real_out_member(o, name);
+}
+
+/* Of the first pools, whose writers report. */
+static struct json_object *
+some_sessions(void)
+{
+	struct json_object *list = json_object_new_array();
+	char text[32];
+
+	for (unsigned i = 0; i < session_count; i++) {
+		struct json_object *s = json_object_new_object();
+		struct json_object *report = json_object_new_object();
+
+		(void)snprintf(text, sizeof(text), "s%09u", i);
+		json_object_object_add(s, "session", json_object_new_string(text));
+		(void)snprintf(text, sizeof(text), "p%09u", i);
+		json_object_object_add(s, "pool", json_object_new_string(text));
+		json_object_object_add(report, "reason", json_object_new_string("peer-down"));
+		json_object_object_add(s, "report", report);
+		json_object_array_add(list, s);
+	}
+	return list;
+}
+
 static struct json_object *
 status_answer(void)
 {
 	struct json_object *o = json_object_new_object();
 
-	json_object_object_add(o, "sessions", json_object_new_array());
+	json_object_object_add(o, "sessions", some_sessions());
 	json_object_object_add(o, "sessions_untold", json_object_new_int(7));
 	json_object_object_add(o, "overrides", json_object_new_array());
 	return o;
@@ -224,6 +263,28 @@ of_too_many_the_first_are_shown(void **state)
 	page = PAGE;
 }
 
+/* Not by a look at each session for each pool. */
+static void
+events_tell_each_pool_with_its_writers_report(void **state)
+{
+	struct ctl c = {0};
+	char tail[4096];
+
+	(void)state;
+	pool_count = 2000;
+	session_count = 1000;
+	looks = 0;
+	run_printing(cmd_events, &c, 0, tail, sizeof(tail));
+	assert_non_null(strstr(tail, " p000001999 -, writer -\n"));
+	assert_true(looks < 50000);
+	pool_count = 2;
+	session_count = 1;
+	run_printing(cmd_events, &c, 0, tail, sizeof(tail));
+	assert_non_null(strstr(tail, " p000000000 -, writer -: - - - (peer-down)\n"));
+	assert_non_null(strstr(tail, " p000000001 -, writer -\n"));
+	session_count = 0;
+}
+
 int
 main(void)
 {
@@ -234,6 +295,7 @@ main(void)
 		cmocka_unit_test(pools_of_many_members_are_refused),
 		cmocka_unit_test(many_pools_of_many_members_are_refused),
 		cmocka_unit_test(of_too_many_the_first_are_shown),
+		cmocka_unit_test(events_tell_each_pool_with_its_writers_report),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
