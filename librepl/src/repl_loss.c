@@ -171,38 +171,11 @@ tell_failed(struct repl *r, unsigned replica, const struct err *why)
 	replica_set_lost(r, p, why);
 }
 
-/*
- * Who has answered hears from us while others are awaited, for longer than its target may bear
- * silence. Once there are keepers they see to that.
- */
-static void
-tell_ping(struct repl *r, uint32_t waiting, uint64_t *due_ns)
-{
-	static const _Atomic int at_once = 1;
-	unsigned ms = r->cfg->heartbeat_interval_ms;
-
-	if (r->ready || waiting == 0 || clock_now_ns() < *due_ns)
-		return;
-	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct remote *remote = r->replicas[i].remote;
-
-		if (waiting >> i & 1 || !replica_is_live(&r->replicas[i]))
-			continue;
-		if (remote_heartbeat_ms(remote) < ms)
-			ms = remote_heartbeat_ms(remote);
-		/* One that fails is noticed by the next request. */
-		(void)remote_ping(remote, json_object_new_object(), r->cfg->heartbeat_timeout_ms,
-				  &at_once, NULL);
-	}
-	*due_ns = clock_deadline(ms);
-}
-
 /* Take the answers as they come; true if one was lost over it. */
 static bool
 advance_take(struct repl *r, uint32_t waiting, const struct remote_mark *marks,
 	     uint64_t deadline_ns)
 {
-	uint64_t ping_ns = clock_now_ns();
 	bool any = false, there;
 	struct err why;
 
@@ -218,7 +191,6 @@ advance_take(struct repl *r, uint32_t waiting, const struct remote_mark *marks,
 			if (there)
 				waiting &= ~(1U << i);
 		}
-		tell_ping(r, waiting, &ping_ns);
 	}
 	return any;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "alive.h"
 #include "bring.h"
 #include "clock.h"
 #include "dirty.h"
@@ -719,9 +720,29 @@ record_again(void *r)
 	repl_record_again(r);
 }
 
+/* That it is opened: in our own record, which may take its time, and on the targets. */
+static int
+repl_record(struct repl *r, struct err *e)
+{
+	int rc = repl_adopt(r, e);
+
+	if (!rc)
+		rc = repl_forget_part(r, e);
+	if (!rc)
+		rc = repl_track_absent(r, e);
+	r->local.meta.writer_open = true;
+	r->local.meta.state = SIDECAR_UP_TO_DATE;
+	dirty_begin(r->dirty);
+	if (!rc)
+		rc = repl_advance(r, clock_deadline(repl_connect_ms(r->cfg)), e);
+	dirty_watch_record(r->dirty, record_again, r);
+	return rc ? rc : dirty_start(r->dirty, e);
+}
+
 static int
 repl_start(struct repl *r, struct err *e)
 {
+	struct alive alive;
 	int rc = r->set ? 0 : repl_open_local(r, e);
 
 	if (!rc)
@@ -730,24 +751,11 @@ repl_start(struct repl *r, struct err *e)
 		rc = repl_count_lanes(r, e);
 	if (rc)
 		return rc;
-	if (r->set) {
-		/* In memory alone: what a replica misses while it is away. */
-		rc = dirty_open(&r->local, r->cfg, r->size, false, &r->dirty, e);
-	} else {
-		rc = repl_adopt(r, e);
-		if (!rc)
-			rc = repl_forget_part(r, e);
-		if (!rc)
-			rc = repl_track_absent(r, e);
-		r->local.meta.writer_open = true;
-		r->local.meta.state = SIDECAR_UP_TO_DATE;
-		dirty_begin(r->dirty);
-		if (!rc)
-			rc = repl_advance(r, clock_deadline(repl_connect_ms(r->cfg)), e);
-		dirty_watch_record(r->dirty, record_again, r);
-		if (!rc)
-			rc = dirty_start(r->dirty, e);
-	}
+	alive_begin(&alive, r);
+	/* With a set, in memory alone: what a replica misses while it is away. */
+	rc = r->set ? dirty_open(&r->local, r->cfg, r->size, false, &r->dirty, e)
+		    : repl_record(r, e);
+	alive_end(&alive);
 	if (rc)
 		return rc;
 	rc = ship_new(r, &r->ship, e);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The disk of the program's own record stalls for longer than targets bear silence: that a replica is lost, and that it is
-# back, is recorded there, and no other one is lost by that.
+# back, is recorded there, and no other one is lost by that; nor is one by what is recorded at opening and closing.
 . "$(dirname "$0")/api_lib.sh"
 # The sanitizers' runtime comes with the program: it is not the first library then.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
@@ -8,16 +8,21 @@ export ASAN_OPTIONS
 make_keys
 start_serve "heartbeat = 750" "heartbeat-timeout = 3000"
 
-# stalls AFTER-CRASH: a program of its own, with a disk of its own.
+# start_slow NAME: a program of its own, with a disk of its own.
+start_slow() {
+	cat >"$TMP/shell-$1" <<END
+#!/bin/sh
+SLOW_SYNC=$TMP/slow-$1 LD_PRELOAD=$BUILD/tests/integration/slow_sync.so exec "$API_SHELL"
+END
+	chmod 755 "$TMP/shell-$1"
+	API_SHELL=$TMP/shell-$1
+	start_api
+}
+
+# stalls AFTER-CRASH
 stalls() {
 	crash=$1
-	cat >"$TMP/shell-$crash" <<END
-#!/bin/sh
-SLOW_SYNC=$TMP/slow-$crash LD_PRELOAD=$BUILD/tests/integration/slow_sync.so exec "$API_SHELL"
-END
-	chmod 755 "$TMP/shell-$crash"
-	API_SHELL=$TMP/shell-$crash
-	start_api
+	start_slow "$crash"
 	configure "$(pool "a$crash")" "$(pool "b$crash")"
 	ok set after-crash "$crash"
 	if [ "$crash" = compare ]; then
@@ -50,9 +55,39 @@ END
 	stop_api
 }
 
-# Most of it is waiting: both at once.
-(stalls compare) &
-one=$!
-(stalls dirty-map)
-two=$?
-wait "$one" && [ $two -eq 0 ] || exit 1
+# A region is made, and named, by several syncs with nothing else in between.
+begins_and_ends() {
+	start_slow ends
+	configure "$(pool d)" "$(pool e)"
+	ok set after-crash dirty-map
+	ok map "$TMP/ends" $MIB
+	echo 1100 >"$TMP/slow-ends"
+	ok open 1
+	[ "$MS" -ge 6000 ] || fail "opening does not wait for the disk: $MS ms"
+	rm "$TMP/slow-ends"
+	ok put 0 4096 1
+	ok persist 0 0 4096
+	for replica in 0 1; do
+		ok stat $replica
+		is error 0
+		is replication 0
+	done
+	echo 1100 >"$TMP/slow-ends"
+	ok close
+	[ "$MS" -ge 6000 ] || fail "closing does not wait for the disk: $MS ms"
+	stop_api
+	for replica in d e; do
+		ctl info "$(pool $replica)" | grep -q '^state *up-to-date' ||
+			fail "not closed in order: $(ctl info "$(pool $replica)")"
+	done
+}
+
+# Most of it is waiting: all at once.
+jobs=
+for job in "stalls compare" "stalls dirty-map" begins_and_ends; do
+	($job) &
+	jobs="$jobs $!"
+done
+for job in $jobs; do
+	wait "$job" || exit 1
+done

@@ -21,17 +21,16 @@
 
 enum manner { ANSWERS, IS_ASKED, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
 
-#define ANSWER_NS    (50 * NS_PER_MS) /* what one takes that takes time */
-#define PING_NS      (5 * NS_PER_MS)  /* until it has answered its keeper, who asks just then */
-#define HEARTBEAT_MS 200U             /* that targets ask for */
+#define ANSWER_NS (50 * NS_PER_MS) /* what one takes that takes time */
+#define PING_NS   (5 * NS_PER_MS)  /* until it has answered its keeper, who asks just then */
 
 struct remote {
 	enum manner manner;
 	struct generation generation; /* as recorded on the target */
 	enum sidecar_state state;
 	unsigned cuts;
-	uint64_t behind; /* as noted of the replica while the target was told */
-	uint64_t taken_ns, heard_ns, silent_ns; /* the answer; from us; for how long it was not */
+	uint64_t behind;   /* as noted of the replica while the target was told */
+	uint64_t taken_ns; /* the answer */
 };
 
 static struct remote remotes[MANY];
@@ -192,7 +191,6 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 		 uint64_t deadline_ns, struct remote_mark *m, struct err *e)
 {
 	*m = (struct remote_mark){.state = state};
-	r->heard_ns = clock_now_ns();
 	if (r->manner == TAKES_NOTHING)
 		return hangs(deadline_ns, e);
 	if (r->manner == IS_ASKED && clock_now_ns() + PING_NS > deadline_ns)
@@ -218,29 +216,6 @@ remote_mark_take(struct remote *r, const struct remote_mark *m, uint64_t look_ns
 	*there = !rc || clock_now_ns() >= deadline_ns;
 	r->taken_ns = clock_now_ns();
 	return rc;
-}
-
-unsigned
-remote_heartbeat_ms(const struct remote *r)
-{
-	(void)r;
-	return HEARTBEAT_MS;
-}
-
-int
-remote_ping(struct remote *r, struct json_object *params, unsigned timeout_ms,
-	    const _Atomic int *cancel, struct err *e)
-{
-	uint64_t now_ns = clock_now_ns();
-
-	(void)timeout_ms;
-	(void)e;
-	json_object_put(params);
-	assert_true(atomic_load(cancel) != 0);
-	if (now_ns - r->heard_ns > r->silent_ns)
-		r->silent_ns = now_ns - r->heard_ns;
-	r->heard_ns = now_ns;
-	return 0;
 }
 
 int
