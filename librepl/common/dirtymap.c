@@ -155,12 +155,13 @@ dirtymap_clear(struct dirtymap *m)
 	atomic_store(&m->set, 0);
 }
 
-/* The first block of [from, end) whose bit is set; end if none. */
+/* The first block of [from, end) whose bit is set, or is not; end if none. */
 static uint64_t
-block_find(const struct dirtymap *m, uint64_t from, uint64_t end)
+block_find(const struct dirtymap *m, uint64_t from, uint64_t end, bool set)
 {
 	for (uint64_t w = from / WORD_BITS; from < end && w <= (end - 1) / WORD_BITS; w++) {
-		uint64_t bits = atomic_load(&m->word[w]) & word_bits(w, from, end - 1);
+		uint64_t word = atomic_load(&m->word[w]);
+		uint64_t bits = (set ? word : ~word) & word_bits(w, from, end - 1);
 
 		if (bits)
 			return w * WORD_BITS + (unsigned)__builtin_ctzll(bits);
@@ -172,27 +173,26 @@ block_find(const struct dirtymap *m, uint64_t from, uint64_t end)
 static bool
 run_find(const struct dirtymap *m, uint64_t from, uint64_t end, uint64_t max_len, struct range *run)
 {
-	uint64_t at, below;
+	uint64_t at, next, below;
 
 	if (end > m->pool_size)
 		end = m->pool_size;
 	if (from >= end || max_len == 0 || atomic_load(&m->set) == 0)
 		return false;
 	below = ((end - 1) >> m->shift) + 1;
-	at = block_find(m, from >> m->shift, below);
+	at = block_find(m, from >> m->shift, below, true);
 	if (at == below)
 		return false;
 	run->off = at << m->shift;
 	if (run->off < from)
 		run->off = from;
 	/* Not farther than is asked for: a run may be the whole pool. */
-	do
-		at++;
-	while (at < below && (at << m->shift) - run->off < max_len &&
-	       (atomic_load(&m->word[at / WORD_BITS]) >> (at % WORD_BITS) & 1));
-	run->len = (at == below ? end : at << m->shift) - run->off;
-	if (run->len > max_len)
-		run->len = max_len;
+	if (end - run->off > max_len) {
+		end = run->off + max_len;
+		below = ((end - 1) >> m->shift) + 1;
+	}
+	next = block_find(m, at, below, false);
+	run->len = (next == below ? end : next << m->shift) - run->off;
 	return true;
 }
 
@@ -230,15 +230,12 @@ dirtymap_take(struct dirtymap *m, struct dirtymap *to, uint64_t from, uint64_t e
 	assert(m->shift == to->shift && max_len >> m->shift);
 	if (below > to->blocks)
 		below = to->blocks;
-	first = block_find(m, from >> m->shift, below);
+	first = block_find(m, from >> m->shift, below, true);
 	if (first >= below)
 		return false;
 	if (below - first > max_len >> m->shift)
 		below = first + (max_len >> m->shift);
-	for (next = first + 1; next < below; next++) {
-		if (!(atomic_load(&m->word[next / WORD_BITS]) >> (next % WORD_BITS) & 1))
-			break;
-	}
+	next = block_find(m, first, below, false);
 	blocks_move(m, to, first, next);
 	run->off = first << m->shift;
 	run->len = (next == m->blocks ? m->pool_size : next << m->shift) - run->off;
@@ -257,15 +254,23 @@ dirtymap_bytes(const struct dirtymap *m)
 }
 
 void
-dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src)
+dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src, uint64_t off, uint64_t len)
 {
-	assert(dst->shift == src->shift && dst->blocks >= src->blocks);
-	for (uint64_t w = 0; w < src->words; w++) {
-		uint64_t bits = atomic_load(&src->word[w]);
+	uint64_t first, last, added = 0;
 
+	assert(dst->shift == src->shift && dst->blocks >= src->blocks);
+	if (!blocks_touched(src, off, len, &first, &last))
+		return;
+	for (uint64_t w = first / WORD_BITS; w <= last / WORD_BITS; w++) {
+		uint64_t bits = atomic_load(&src->word[w]) & word_bits(w, first, last);
+
+		bits &= ~atomic_load(&dst->word[w]);
 		if (bits)
-			(void)word_or(dst, w, bits);
+			bits &= ~atomic_fetch_or(&dst->word[w], bits);
+		added += (unsigned)__builtin_popcountll(bits);
 	}
+	/* At once: of whole maps counting would take as long as the rest. */
+	atomic_fetch_add(&dst->set, added);
 }
 
 int

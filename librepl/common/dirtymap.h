@@ -62,8 +62,11 @@ bool dirtymap_take(struct dirtymap *m, struct dirtymap *to, uint64_t from, uint6
 /* Bytes of dirty blocks, the last one cut at the pool's end. From a counter. */
 uint64_t dirtymap_bytes(const struct dirtymap *m);
 
-/* What is dirty in src is in dst too; both of one shift. Others may be setting in dst. */
-void dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src);
+/*
+ * The blocks of [off, off + len) that are dirty in src are in dst too; both of one shift. Others
+ * may be setting in dst.
+ */
+void dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src, uint64_t off, uint64_t len);
 
 /* Nobody else may use it meanwhile. The new part is clean; a pool does not shrink. */
 int dirtymap_grow(struct dirtymap *m, uint64_t pool_size, struct err *e);

@@ -11,6 +11,8 @@
 
 #include "clock.h"
 
+#define MERGE_SLICE (1ULL << 30) /* bytes of the pool */
+
 /*
  * The grain keeps all maps of all replicas, two of each, below 1/32768 of the
  * pool: two blocks of 4 KiB a bit with one replica, twice as many with two.
@@ -372,9 +374,9 @@ track_take(struct track *t, const struct track *other)
 	if (!t->current)
 		return;
 	if (other->current)
-		dirtymap_merge(t->current, other->current);
+		dirtymap_merge(t->current, other->current, 0, UINT64_MAX);
 	if (other->batch)
-		dirtymap_merge(t->current, other->batch);
+		dirtymap_merge(t->current, other->batch, 0, UINT64_MAX);
 	track_change_all(t);
 }
 
@@ -578,6 +580,25 @@ dirty_batch_begin(struct dirty *d, unsigned replica)
 	return t->batch;
 }
 
+/*
+ * What the batch has from there on is marked again. It is in both until the batch goes, and so at
+ * no moment in neither. In slices: who marks need not wait for all of it, nor for who waits for
+ * that.
+ */
+static void
+batch_merge(struct dirty *d, struct track *t, uint64_t from)
+{
+	bool more = true;
+
+	for (uint64_t off = from; more; off += MERGE_SLICE) {
+		pthread_rwlock_rdlock(&d->maps_lock);
+		more = t->batch && off < d->pool_size;
+		if (more)
+			dirtymap_merge(t->current, t->batch, off, MERGE_SLICE);
+		pthread_rwlock_unlock(&d->maps_lock);
+	}
+}
+
 void
 dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 {
@@ -585,11 +606,11 @@ dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 	struct dirtymap *batch;
 
 	assert(replica < d->count);
+	if (!done)
+		batch_merge(d, t, 0);
 	pthread_rwlock_wrlock(&d->maps_lock);
 	batch = t->batch;
 	t->batch = NULL;
-	if (batch && !done)
-		dirtymap_merge(t->current, batch);
 	for (unsigned p = 0; batch && done && p < dirtymap_pages(batch); p++)
 		page_change(t, p);
 	pthread_rwlock_unlock(&d->maps_lock);
@@ -602,15 +623,13 @@ dirty_batch_compared(struct dirty *d, unsigned replica, const struct gen_id *of,
 {
 	struct track *t = &d->track[replica];
 	struct dirtymap *batch;
-	struct range run;
 
 	assert(replica < d->count);
+	if (!whole)
+		batch_merge(d, t, upto);
 	pthread_rwlock_wrlock(&d->maps_lock);
 	batch = t->batch;
 	t->batch = NULL;
-	for (uint64_t at = upto; batch && !whole && dirtymap_next(batch, at, UINT64_MAX, &run);
-	     at = run.off + run.len)
-		(void)dirtymap_set(t->current, run.off, run.len);
 	for (unsigned p = 0; batch && p < dirtymap_pages(batch); p++)
 		page_change(t, p);
 	t->compared_of = *of;

@@ -569,7 +569,7 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 {
 	struct rounds o = {.chain = chain};
 	enum outcome outcome = ROUND_MORE;
-	int rc;
+	int rc = 0;
 
 	/* One that was interrupted may have left anything in the holes. */
 	if (what == RESYNC_FULL && remote_info(s->remote)->meta.state == SIDECAR_INCONSISTENT)
@@ -577,12 +577,13 @@ resync_run(struct resync *s, enum resync_what what, const struct generation *(*c
 	rounds_begin(&o, s, what);
 	if (o.run.blank)
 		base_forsake(&o.run);
-	/* First of all: however early it is cut off, the map is then no smaller than what lacks. */
+	/* First of all. */
 	if (what != RESYNC_DELTA) {
 		o.run.from = resync_compared(s, what);
-		dirty_mark(s->dirty, s->replica, o.run.from, UINT64_MAX - o.run.from);
+		rc = resync_mark_all(&o.run, e);
 	}
-	rc = o.run.direct ? left_drop(&o.run, e) : 0;
+	if (!rc && o.run.direct)
+		rc = left_drop(&o.run, e);
 	if (!rc)
 		rc = grow(&o.run, e);
 	if (!rc && what != RESYNC_DELTA)

@@ -18,6 +18,7 @@
 #define RESYNC_FINE  4096U        /* what is coarser in the map is refined to this */
 #define RESYNC_CHUNK (256U << 10) /* moved between two looks at the world */
 #define RESYNC_TAKE  (1U << 20)   /* taken from the map at once; a grain fits */
+#define RESYNC_LOOK  (1ULL << 30) /* of the map gone through between two */
 
 /* How long something takes for so many bytes, as last measured. */
 struct pace {
@@ -77,6 +78,12 @@ void pace_add(struct pace *p, uint64_t bytes, uint64_t ns);
 uint64_t pace_ns(const struct pace *p, uint64_t bytes);
 
 /* ---- resync_scan.c ---- */
+
+/*
+ * Mark all from r->from on, and no less where the target is lost over it: however early a resync is
+ * cut off, the map is then no smaller than what lacks.
+ */
+int resync_mark_all(struct resync_run *r, struct err *e);
 
 /* Take back of what is marked from r->from on what is equal (HASHES) or a hole (FULL). */
 int resync_scan(struct resync_run *r, enum resync_what what, struct err *e);

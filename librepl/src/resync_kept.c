@@ -336,7 +336,7 @@ resync_kept_stage(struct resync_run *r, struct err *e)
 	if (rc)
 		return rc;
 	atomic_fetch_add(&r->s->progress->done, k->saves + k->again);
-	dirtymap_merge(k->equal, k->stale);
+	dirtymap_merge(k->equal, k->stale, 0, UINT64_MAX);
 	dirtymap_free(k->stale);
 	k->stale = NULL;
 	return 0;

@@ -28,6 +28,29 @@ scan_mark(struct scan *c, uint64_t off, uint64_t len)
 	dirty_mark(c->r->s->dirty, c->r->s->replica, off, len);
 }
 
+static uint64_t
+local_size(const struct resync_run *r)
+{
+	const struct resync_host *h = &r->s->host;
+
+	return h->size ? h->size(h->arg) : remote_info(r->s->remote)->meta.pool_size;
+}
+
+int
+resync_mark_all(struct resync_run *r, struct err *e)
+{
+	const struct resync *s = r->s;
+	uint64_t off = r->from, size = local_size(r);
+	int rc = 0;
+
+	for (; !rc && off < size && size - off > RESYNC_LOOK; off += RESYNC_LOOK) {
+		dirty_mark(s->dirty, s->replica, off, RESYNC_LOOK);
+		rc = resync_breathe(r, e);
+	}
+	dirty_mark(s->dirty, s->replica, off, UINT64_MAX - off);
+	return rc;
+}
+
 /* What is equal is done; what is not is still to be done. */
 static void
 scan_progress(struct scan *c, uint64_t upto)
@@ -119,6 +142,8 @@ scan_data(struct scan *c, int fd, struct err *e)
 	int rc = 0;
 
 	while (!rc && data.len) {
+		if (data.len > RESYNC_LOOK)
+			data.len = RESYNC_LOOK;
 		scan_mark(c, data.off, data.len);
 		scan_progress(c, data.off + data.len);
 		rc = resync_breathe(c->r, e);
@@ -139,25 +164,35 @@ scan_settle(const struct scan *c, bool whole)
 			     upto - upto % HOLES_SEGMENT, whole);
 }
 
+static int
+scan_take(struct scan *c, struct err *e)
+{
+	const struct resync *s = c->r->s;
+	struct range run = {.off = c->r->from};
+	struct err why;
+	int rc = 0;
+
+	err_clear(&why);
+	while (!rc && dirty_take(s->dirty, s->replica, run.off + run.len, UINT64_MAX, RESYNC_LOOK,
+				 &run, &why))
+		rc = resync_breathe(c->r, e);
+	return why.code ? err_copy(e, &why) : rc;
+}
+
 int
 resync_scan(struct resync_run *r, enum resync_what what, struct err *e)
 {
 	struct scan c = {.r = r, .upto = r->from};
 	struct resync *s = r->s;
-	struct range run;
-	struct err why;
-	int fd, rc;
+	int fd = -1, rc;
 
 	atomic_store(&s->progress->total, r->size);
-	err_clear(&why);
-	for (uint64_t at = r->from;
-	     dirty_take(s->dirty, s->replica, at, UINT64_MAX, UINT64_MAX, &run, &why);)
-		at = run.off + run.len;
-	if (why.code)
-		return err_copy(e, &why);
+	rc = scan_take(&c, e);
 	/* Only now, so that a hole that is written from here on is marked again. */
-	fd = holes_open(s->file, s->mem);
-	rc = what == RESYNC_FULL ? scan_data(&c, fd, e) : scan_hashes(&c, fd, e);
+	if (!rc) {
+		fd = holes_open(s->file, s->mem);
+		rc = what == RESYNC_FULL ? scan_data(&c, fd, e) : scan_hashes(&c, fd, e);
+	}
 	if (!rc)
 		scan_progress(&c, r->size);
 	/* The pool may have grown since the round began: what is behind is not looked at. */

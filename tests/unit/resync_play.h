@@ -32,6 +32,11 @@ static uint64_t model_now_ns;
 #undef HOLES_SEGMENT
 #define HOLES_SEGMENT (HASHWALK_BLOCKS * BLOCK)
 
+/* ... and so is what of its map is gone through at once. */
+#include "../../librepl/src/resync_impl.h"
+#undef RESYNC_LOOK
+#define RESYNC_LOOK (16 * BLOCK)
+
 #include "../../librepl/src/hashwalk.c"
 #include "../../librepl/src/localmem.c"
 #include "../../librepl/src/localread.c"
@@ -53,12 +58,25 @@ forks_count(void)
 
 /* ---- dirty ---- */
 
+/* Of a large pool much of the map takes its time, and what is compared or copied none. */
+static void
+map_look(uint64_t off, uint64_t len)
+{
+	uint64_t has = off < w.size ? w.size - off : 0;
+
+	len = len < has ? len : has;
+	/* Who has given up, or is lost, awaits nothing. */
+	if (len > HOLES_SEGMENT && !w.target.lost && !w.cancel)
+		bytes_move(&w.target, 2000000 * (len / BLOCK));
+}
+
 void
 dirty_mark(struct dirty *d, unsigned replica, uint64_t off, uint64_t len)
 {
 	(void)d;
 	(void)replica;
 	(void)dirtymap_set(w.current, off, len);
+	map_look(off, len);
 }
 
 void
@@ -88,7 +106,11 @@ dirty_take(struct dirty *d, unsigned replica, uint64_t from, uint64_t end, uint6
 	(void)e;
 	if (!w.batch)
 		(void)dirtymap_new(w.size, w.shift, &w.batch, NULL);
-	return dirtymap_take(w.current, w.batch, from, end, max_len, run);
+	if (!dirtymap_take(w.current, w.batch, from, end, max_len, run))
+		return false;
+	if (end == UINT64_MAX)
+		map_look(run->off, run->len);
+	return true;
 }
 
 void
@@ -131,7 +153,7 @@ dirty_batch_end(struct dirty *d, unsigned replica, bool done)
 	if (w.batch && done)
 		marks_go();
 	if (w.batch && !done)
-		dirtymap_merge(w.current, w.batch);
+		dirtymap_merge(w.current, w.batch, 0, UINT64_MAX);
 	dirtymap_free(w.batch);
 	w.batch = NULL;
 }

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "dirtymap.h"
 
@@ -218,7 +219,7 @@ merge_and_grow_keep_all(void **state)
 	(void)dirtymap_set(a, 0, BLOCK);
 	(void)dirtymap_set(b, 0, 2 * BLOCK);
 	(void)dirtymap_set(b, 699 * BLOCK, 1);
-	dirtymap_merge(a, b);
+	dirtymap_merge(a, b, 0, UINT64_MAX);
 	model[0] = model[1] = model[699] = 1;
 	assert_same(a, model, UINT64_MAX);
 	assert_int_equal(dirtymap_grow(a, 100 * SIZE, NULL), 0);
@@ -229,6 +230,76 @@ merge_and_grow_keep_all(void **state)
 	assert_int_equal(run.off, 100 * SIZE - BLOCK);
 	dirtymap_free(a);
 	dirtymap_free(b);
+}
+
+static void
+a_part_is_merged(void **state)
+{
+	struct dirtymap *b = map_new(SIZE, SHIFT);
+	uint64_t seed = 88172645463325252ULL;
+
+	(void)state;
+	for (uint64_t n = 0; n < BLOCKS; n++)
+		if (n % 3)
+			(void)dirtymap_set(b, n * BLOCK, 1);
+	for (unsigned round = 0; round < 200; round++) {
+		struct dirtymap *a = map_new(SIZE, SHIFT);
+		uint64_t from = rng_next(&seed) % (BLOCKS + 9), to = rng_next(&seed) % (BLOCKS + 9);
+		uint8_t model[BLOCKS] = {0};
+
+		for (uint64_t n = 0; n < BLOCKS; n++) {
+			bool had = n % 5 == 0;
+
+			if (had)
+				(void)dirtymap_set(a, n * BLOCK, 1);
+			model[n] = had || (n % 3 && n >= from && n < to);
+		}
+		dirtymap_merge(a, b, from * BLOCK, to > from ? (to - from) * BLOCK : 0);
+		assert_same(a, model, UINT64_MAX);
+		dirtymap_free(a);
+	}
+	dirtymap_free(b);
+}
+
+/* What finding the first run takes, of the processor; the least of several times. */
+static uint64_t
+find_ns(const struct dirtymap *m, struct range *run)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < 9; i++) {
+		struct timespec begin, end;
+		uint64_t ns;
+
+		(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		assert_true(dirtymap_next(m, 0, UINT64_MAX, run));
+		(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+		ns = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000ULL + (uint64_t)end.tv_nsec -
+		     (uint64_t)begin.tv_nsec;
+		least = ns < least ? ns : least;
+	}
+	return least;
+}
+
+/* 64 GiB, all dirty but for the last block, or nothing dirty but that: not bit by bit either. */
+static void
+a_run_takes_as_long_as_a_gap(void **state)
+{
+	const uint64_t size = 1ULL << 36;
+	struct dirtymap *m = map_new(size, SHIFT);
+	uint64_t gap_ns, run_ns;
+	struct range run;
+
+	(void)state;
+	(void)dirtymap_set(m, size - 1, 1);
+	gap_ns = find_ns(m, &run);
+	assert_int_equal(run.off, size - BLOCK);
+	dirtymap_unset(m, size - 1, 1);
+	(void)dirtymap_set(m, 0, size - BLOCK);
+	run_ns = find_ns(m, &run);
+	assert_int_equal(run.len, size - BLOCK);
+	assert_true(run_ns < 10 * gap_ns);
+	dirtymap_free(m);
 }
 
 /* What was set behind the size from before is gone, and does not come back by growing anew. */
@@ -348,6 +419,8 @@ main(void)
 		cmocka_unit_test(runs_begin_and_end_where_they_must),
 		cmocka_unit_test(last_block_is_cut),
 		cmocka_unit_test(merge_and_grow_keep_all),
+		cmocka_unit_test(a_part_is_merged),
+		cmocka_unit_test(a_run_takes_as_long_as_a_gap),
 		cmocka_unit_test(a_growth_is_undone),
 		cmocka_unit_test(pages_round_trip),
 		cmocka_unit_test(threads_lose_nothing),

@@ -51,6 +51,28 @@ takes_whole_blocks_in_order(void **state)
 	dirtymap_free(to);
 }
 
+/* Wherever it begins and ends in a word. */
+static void
+takes_a_run_and_no_more(void **state)
+{
+	(void)state;
+	for (uint64_t first = 0; first < BLOCKS; first++) {
+		for (uint64_t count = 1; first + count < BLOCKS; count++) {
+			struct dirtymap *m = map_new(POOL), *to = map_new(POOL);
+			struct range run;
+
+			(void)dirtymap_set(m, first * BLOCK, count * BLOCK);
+			(void)dirtymap_set(m, (first + count + 1) * BLOCK, POOL);
+			assert_true(dirtymap_take(m, to, 0, UINT64_MAX, UINT64_MAX, &run));
+			assert_int_equal(run.off, first * BLOCK);
+			assert_int_equal(run.len, count * BLOCK);
+			assert_int_equal(dirtymap_bytes(to), count * BLOCK);
+			dirtymap_free(m);
+			dirtymap_free(to);
+		}
+	}
+}
+
 /* The map has grown: the last block of the smaller one is not whole any more. */
 static void
 leaves_what_has_grown(void **state)
@@ -127,6 +149,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(takes_whole_blocks_in_order),
+		cmocka_unit_test(takes_a_run_and_no_more),
 		cmocka_unit_test(leaves_what_has_grown),
 		cmocka_unit_test(loses_no_mark),
 	};

@@ -180,6 +180,58 @@ a_batch_comes_back_or_goes(void **state)
 	local_fini(&l);
 }
 
+/* Who may mark meanwhile; NULL: nobody is asked. */
+static struct dirty *merging;
+static unsigned merges;
+
+void __real_dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src, uint64_t off,
+			   uint64_t len);
+void __wrap_dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src, uint64_t off,
+			   uint64_t len);
+
+void
+__wrap_dirtymap_merge(struct dirtymap *dst, const struct dirtymap *src, uint64_t off, uint64_t len)
+{
+	if (merging) {
+		merges++;
+		assert_true(len <= 1024 * MIB);
+		assert_int_equal(pthread_rwlock_tryrdlock(&merging->maps_lock), 0);
+		(void)pthread_rwlock_unlock(&merging->maps_lock);
+	}
+	__real_dirtymap_merge(dst, src, off, len);
+}
+
+/* Of a large pool that takes long: others mark meanwhile, and of its parts each is a short one. */
+static void
+who_marks_does_not_wait_for_a_batch(void **state)
+{
+	const uint64_t size = 5000 * MIB, upto = 1500 * MIB;
+	struct repl_config c = {0};
+	struct local l;
+	struct dirty *d = dirty_new(&l, &c, 1, false);
+
+	(void)state;
+	assert_int_equal(dirty_grow(d, size, NULL), 0);
+	assert_int_equal(dirty_track(d, 0, &gen_a), 0);
+	for (unsigned compared = 0; compared < 2; compared++) {
+		dirty_mark_all(d, 0);
+		assert_non_null(dirty_batch_begin(d, 0));
+		dirty_mark(d, 0, 700 * MIB, 1);
+		dirty_mark(d, 0, 2000 * MIB, 1);
+		merges = 0;
+		merging = d;
+		if (compared)
+			dirty_batch_compared(d, 0, &gen_a, upto, false);
+		else
+			dirty_batch_end(d, 0, false);
+		merging = NULL;
+		assert_int_equal(merges, compared ? 4 : 5);
+		assert_int_equal(dirty_bytes(d, 0), compared ? size - upto + dirty_grain(d) : size);
+	}
+	dirty_close(d);
+	local_fini(&l);
+}
+
 /* Of so many maps there is memory to let them grow; then there is none. */
 static unsigned grow_room = UINT_MAX;
 
@@ -269,6 +321,7 @@ main(void)
 		cmocka_unit_test(those_lost_in_one_generation_lack_the_same),
 		cmocka_unit_test(a_map_begun_after_a_crash_is_not_trusted),
 		cmocka_unit_test(a_batch_comes_back_or_goes),
+		cmocka_unit_test(who_marks_does_not_wait_for_a_batch),
 		cmocka_unit_test(a_growth_without_memory_is_none),
 		cmocka_unit_test(memory_is_bounded),
 		cmocka_unit_test(a_region_has_its_own_place),

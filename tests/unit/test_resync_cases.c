@@ -89,6 +89,7 @@ what_is_of_no_use_is_not_staged_again(void **state)
 {
 	struct resync_progress progress = {0};
 	struct resync s = resuming(&progress);
+	unsigned times = 0;
 	enum resync_what what;
 
 	(void)state;
@@ -108,11 +109,15 @@ what_is_of_no_use_is_not_staged_again(void **state)
 		t->value[0] ^= 1;
 		t->entries = blocks();
 		t->left = true;
-		(void)run_to_end(&s, what);
+		/* Another program writes, too, where it has failed. */
+		if (run_to_end(&s, what) > 0)
+			continue;
 		/* Of the grain that is marked. */
 		assert_true(progress.moved <= 1U << w.shift);
+		times++;
 	}
 	as_tool = false;
+	assert_true(times > 30);
 }
 
 /* Of a map of four blocks a bit, in which all is marked, the journal brings all but the last block.
