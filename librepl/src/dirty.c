@@ -466,14 +466,31 @@ dirty_rebase(struct dirty *d, unsigned replica, const struct gen_id *base)
 	atomic_store(&d->header_changed, true);
 }
 
+/* With maps_lock held for writing. */
+static void
+track_doubt(struct track *t)
+{
+	if (!t->worth.untrusted)
+		track_renew(t);
+	t->worth.untrusted = true;
+}
+
 void
 dirty_doubt(struct dirty *d, unsigned replica)
 {
 	assert(replica < d->count);
 	pthread_rwlock_wrlock(&d->maps_lock);
-	if (!d->track[replica].worth.untrusted)
-		track_renew(&d->track[replica]);
-	d->track[replica].worth.untrusted = true;
+	track_doubt(&d->track[replica]);
+	pthread_rwlock_unlock(&d->maps_lock);
+	atomic_store(&d->header_changed, true);
+}
+
+void
+dirty_forsake(struct dirty *d, unsigned replica)
+{
+	assert(replica < d->count);
+	pthread_rwlock_wrlock(&d->maps_lock);
+	track_doubt(&d->track[replica]);
 	d->track[replica].compared = 0;
 	pthread_rwlock_unlock(&d->maps_lock);
 	atomic_store(&d->header_changed, true);

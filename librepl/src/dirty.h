@@ -117,9 +117,16 @@ int dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *ha
 /*
  * The map of a tracked replica may lack blocks, for all that it says: it is
  * untrusted, here and after another opening, until dirty_rebase() or
- * dirty_untrack(). Under r->lock, or by the thread that resyncs it.
+ * dirty_untrack(). What a comparison has told goes by no map: dirty_compared()
+ * stays. Under r->lock.
  */
 void dirty_doubt(struct dirty *d, unsigned replica);
+
+/*
+ * The same of one that is copied into and is no prefix meanwhile, by the thread that resyncs it:
+ * what comes to be in its place is compared from the beginning.
+ */
+void dirty_forsake(struct dirty *d, unsigned replica);
 
 /*
  * What is marked now is all that a replica of generation base lacks: a comparison

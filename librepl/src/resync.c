@@ -338,7 +338,7 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 static void
 base_forsake(const struct resync_run *r)
 {
-	dirty_doubt(r->s->dirty, r->s->replica);
+	dirty_forsake(r->s->dirty, r->s->replica);
 }
 
 /* One that is whole, if an old copy, is given up when another one that can be used is left. */

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """liar - a session of repld's whose answers are changed on their way: a hostile target.
 
-Environment: REPLD and REPLD_CONF, the session that is asked; LIES, a file with a JSON array of
-lies. The first one that fits an answer holds:
+Environment: REPLD and REPLD_CONF, the session that is asked; ASKED, a file that gets all requests,
+one a line; LIES, a file with a JSON array of lies. The first one that fits an answer holds:
     method   of the request, or "*"
     nth      which answer to that method, from 1; without it all
     set      path of a member, [] is the line: it becomes "value"
@@ -27,11 +27,14 @@ session = subprocess.Popen(
     stdout=subprocess.PIPE,
 )
 methods = {}
+asked = open(os.environ["ASKED"], "ab", buffering=0) if "ASKED" in os.environ else None
 
 
 def requests():
     for line in sys.stdin.buffer:
         request = json.loads(line)
+        if asked:
+            asked.write(line)
         methods[request["id"]] = request["method"]
         if {"method": request["method"], "do": "cut"} in lies:
             os._exit(0)
