@@ -114,7 +114,7 @@ dirty_take(struct dirty *d, unsigned replica, uint64_t from, uint64_t end, uint6
 }
 
 void
-dirty_doubt(struct dirty *d, unsigned replica)
+dirty_forsake(struct dirty *d, unsigned replica)
 {
 	(void)d;
 	(void)replica;

@@ -726,6 +726,12 @@ a_comparison_goes_on_where_it_was(void **state)
 	assert_int_equal(dirty_compared(d, 0, &gen_b), 64 * MIB);
 	dirty_rebase(d, 0, &gen_a);
 	assert_int_equal(dirty_compared(d, 0, &gen_b), 0);
+	/* What has been written directly may have another copy of that generation in its place. */
+	assert_non_null(dirty_batch_begin(d, 0));
+	dirty_batch_compared(d, 0, &gen_b, 64 * MIB, true);
+	dirty_forsake(d, 0);
+	assert_int_equal(dirty_compared(d, 0, &gen_b), 0);
+	assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_UNTRUSTED);
 	dirty_mark_all(d, 0);
 	assert_non_null(dirty_batch_begin(d, 0));
 	dirty_batch_compared(d, 0, &gen_b, 64 * MIB, false);
