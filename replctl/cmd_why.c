@@ -17,6 +17,7 @@
 #include "hint.h"
 #include "out.h"
 #include "poolfile.h"
+#include "poolname.h"
 #include "reason.h"
 #include "restoring.h"
 #include "sessions.h"
@@ -80,13 +81,23 @@ why_answer(struct ctl *c, struct why *w, const char *name)
 
 /* ---- a local pool ---- */
 
+/* No device, and there: commands copy it, and it has a size. */
+static bool
+is_file(const char *file)
+{
+	struct stat st;
+
+	return stat(file, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* A file that is smaller than the record beside it says: no growth explains that. */
 static void
 judge_size(struct why *w, const char *word, uint64_t recorded)
 {
 	struct stat st;
 
-	if (stat(w->file, &st) || st.st_size < 0 || (uint64_t)st.st_size >= recorded)
+	if (stat(w->file, &st) || !S_ISREG(st.st_mode) || st.st_size < 0 ||
+	    (uint64_t)st.st_size >= recorded)
 		return;
 	w->reason = REPL_REASON_DAMAGED;
 	w->meaning = "the file is smaller than the record beside it says";
@@ -156,15 +167,15 @@ judge_left(struct why *w, const char *word, const struct sidecar *s)
 
 /* What it had is to be had from a replica, but for a device's, which the record alone is of. */
 static void
-judge_gone(struct why *w, const char *word)
+judge_gone(struct why *w, const char *word, bool writer_open)
 {
 	w->reason = REPL_REASON_DAMAGED;
 	w->meaning = "the record beside the file is there, the file is not";
 	(void)snprintf(w->next, sizeof(w->next),
-		       "if it is the pool-file of a device, start the program; else replctl newest "
-		       "TARGET/POOL (with the other replicas behind it) tells which has all; then "
-		       "replctl restore TARGET/POOL %s",
-		       word);
+		       "if it is the pool-file of a device%s, start the program; else replctl "
+		       "newest TARGET/POOL (with the other replicas behind it) tells which has "
+		       "all; then replctl restore TARGET/POOL %s",
+		       writer_open ? ", and this machine has not lost its power since" : "", word);
 }
 
 /* A restore leaves such a record beside a primary alone: the data are those of before, or the new
@@ -187,11 +198,13 @@ judge_opening(struct why *w, const char *word, const char *path, bool primary)
 			       "replctl restore --force TARGET/POOL %s (goes on where it ended)",
 			       word);
 	} else {
+		bool file = is_file(w->file);
+
 		(void)snprintf(w->next, sizeof(w->next),
-			       "replctl verify %s TARGET/POOL (what differs); start the program: a "
-			       "replica that differs from the file is left as it is, and the "
-			       "message says how to choose",
-			       word);
+			       "%s%s%sstart the program: a replica that differs from what it has "
+			       "is left as it is, and the message says how to choose",
+			       file ? "replctl verify " : "", file ? word : "",
+			       file ? " TARGET/POOL (what differs); " : "");
 	}
 	free(left);
 }
@@ -234,11 +247,15 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 			       "behind it) before all else; otherwise start the program again: it "
 			       "compares and brings its replicas up; where it is refused its "
 			       "message says why");
-	else if (!w->next[0])
+	else if (!w->next[0] && is_file(w->file))
 		(void)snprintf(w->next, sizeof(w->next),
 			       "replctl verify %s TARGET/POOL; a replica that lacks "
 			       "something gets it when the program is started",
 			       word);
+	else if (!w->next[0])
+		(void)snprintf(w->next, sizeof(w->next),
+			       "start the program, which compares and brings its replicas up; what "
+			       "a replica has: replctl why TARGET/POOL");
 }
 
 /* Whoever replicates the pool has locked its record. What comes to it meanwhile tries again. */
@@ -321,12 +338,13 @@ why_closed(struct ctl *c, const char *file)
 	struct why w = {.file = file, .evidence = json_object_new_array()};
 	char *path = NULL, *quoted = poolfile_word(file), *real = realpath(file, NULL);
 	const char *word = quoted ? quoted : "FILE";
-	bool gone = access(file, F_OK) != 0, repair = false, held = false;
+	bool gone = access(file, F_OK) != 0, repair = false, held = false, writer_open = false;
 	struct sidecar s;
 	int fd = record_open(file, real, &path), rc = 0;
 
 	if (!gone)
-		evidence_add(&w, "no program answers at %s.repl-sock", real ? real : file);
+		evidence_add(&w, "no program answers at %s.repl-sock",
+			     real && !poolname_is_device(file) ? real : file);
 	if (fd < 0 && errno == ENOENT) {
 		judge_unknown(&w, word, path);
 	} else if (fd < 0) {
@@ -339,9 +357,10 @@ why_closed(struct ctl *c, const char *file)
 		judge_held(&w, path);
 	} else {
 		judge_own(&w, word, path, &s);
+		writer_open = s.writer_open;
 	}
 	if (gone && !held)
-		judge_gone(&w, word);
+		judge_gone(&w, word, writer_open);
 	if (!rc)
 		why_answer(c, &w, file);
 	json_object_put(w.evidence);

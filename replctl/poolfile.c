@@ -38,7 +38,7 @@ char *
 poolfile_word(const char *path)
 {
 	struct stat st;
-	bool link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+	bool link = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && !poolname_is_device(path);
 	char *real = link ? realpath(path, NULL) : NULL, *word = out_quote(real ? real : path);
 
 	free(real);

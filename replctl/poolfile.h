@@ -21,8 +21,8 @@ void poolfile_init(struct poolfile *p);
 void poolfile_fini(struct poolfile *p);
 
 /*
- * One word of a shell command, allocated: what a link leads to, since records are beside that, or
- * else the name as it is. NULL: no memory.
+ * One word of a shell command, allocated: what a link leads to, unless that is a device, since
+ * records are beside that, or else the name as it is. NULL: no memory.
  */
 char *poolfile_word(const char *path);
 

@@ -130,7 +130,28 @@ for command in status why; do
 	ctl $command "$TMP/dax" >"$TMP/out" 2>"$TMP/err" || fail "$command of a link to a device: $(cat "$TMP/err")"
 done
 ok close
-ctl why "$TMP/dax" | grep -q "closed it in order" || fail "$(ctl why "$TMP/dax")"
+# No size is told from it, and no command is named that takes files alone.
+ctl why "$TMP/dax" >"$TMP/out" || fail "why of a link to a device"
+grep -q "closed it in order" "$TMP/out" && grep -q "^reason *none" "$TMP/out" &&
+	grep -q "^next *start the program, which compares" "$TMP/out" || fail "$(cat "$TMP/out")"
+! grep -qE "rm |/dev/zero" "$TMP/out" || fail "$(cat "$TMP/out")"
+opened x 1
+ok set pool-file "$TMP/dax"
+ok open 1
+signalled KILL "$(api_child)"
+wait "$api_pid" 2>/dev/null
+ctl why "$TMP/dax" >"$TMP/out" || fail "why of a link to a device"
+grep -q "^next *if this machine has lost its power since.* replctl newest " "$TMP/out" || fail "$(cat "$TMP/out")"
+start_api
+opened x 1
+ok set pool-file "$TMP/dax"
+ok open 1
+ok close
+# Nor by a record that can't be read is a device's own name put in place of the link.
+cp "$TMP/dax.repl" "$TMP/record"
+head -c 4096 /dev/zero >"$TMP/dax.repl"
+ctl why "$TMP/dax" | grep -q "^next *rm $TMP/dax.repl, " || fail "$(ctl why "$TMP/dax")"
+cp "$TMP/record" "$TMP/dax.repl"
 # The replica's data are restored to that name, as both say: the link makes room for them.
 aside="mv $TMP/dax $TMP/dax.device; replctl restore $T/x $TMP/dax; copy it to the device, then mv -f $TMP/dax.device $TMP/dax"
 wait_for 20 no_sessions || fail "the session stays"
