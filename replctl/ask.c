@@ -15,6 +15,8 @@
 #include "hint.h"
 #include "interrupt.h"
 #include "out.h"
+#include "poolfile.h"
+#include "sidecar.h"
 #include "statussock.h"
 
 #define ANSWER_MS     5000
@@ -38,6 +40,21 @@ ask_word(const char *file)
 	word = out_quote(path);
 	free(path);
 	return word;
+}
+
+void
+ask_next(struct ctl *c, const char *file)
+{
+	char *word = poolfile_word(file);
+	struct stat st;
+	bool is_socket = stat(file, &st) == 0 && S_ISSOCK(st.st_mode);
+
+	ctl_next(c,
+		 "look at the program that has it open (fuser -v %s%s): its process may be "
+		 "stopped, hang, serve too many, or be none of librepl's; what a replica has: "
+		 "replctl why TARGET/POOL",
+		 word ? word : "FILE", is_socket ? "" : SIDECAR_SUFFIX);
+	free(word);
 }
 
 void

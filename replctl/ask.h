@@ -24,6 +24,9 @@ bool ask_is_file(const char *arg);
 /* The file as a word of a shell that ask_is_file() knows; a new string or NULL. */
 char *ask_word(const char *file);
 
+/* The next step where a program that has the file open can't be asked, or does not answer. */
+void ask_next(struct ctl *c, const char *file);
+
 /* c stays. */
 void ask_init(struct ask *a, const struct ctl *c);
 void ask_fini(struct ask *a);

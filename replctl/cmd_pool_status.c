@@ -57,6 +57,8 @@ open_by(struct ctl *c, struct ask *a, const char *file, uint64_t deadline_ns)
 	}
 	if (rc == REPL_E_NOT_FOUND)
 		rc = open_nobody(c, file);
+	else if (rc == REPL_E_BUSY)
+		ask_next(c, file);
 	if (!rc)
 		c->file = file;
 	return rc;
@@ -338,11 +340,12 @@ pausing(struct ctl *c, char **args, const char *method)
 			status_lines(status);
 		ctl_answer(c, status);
 	} else {
-		json_object_put(status);
 		if (rc == REPL_E_REFUSED)
 			next_pause(c, args);
-		if (args[1] || rc == REPL_E_TIMEOUT)
+		/* Who has not answered does not answer to that either. */
+		if (status || (args[1] && rc != REPL_E_TIMEOUT))
 			ctl_next_file(c, "replctl status", args[0]);
+		json_object_put(status);
 	}
 	ask_fini(&a);
 	return rc;

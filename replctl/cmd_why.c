@@ -385,6 +385,14 @@ why_nothing(struct ctl *c, const char *arg)
 	free(word);
 }
 
+/* What another look by this command would end by as well. */
+static bool
+is_stuck(int rc)
+{
+	return rc == REPL_E_BUSY || rc == REPL_E_TIMEOUT || rc == REPL_E_LOST ||
+	       rc == REPL_E_PROTOCOL || rc == REPL_E_VERSION;
+}
+
 static int
 why_file(struct ctl *c, const char *file)
 {
@@ -414,6 +422,8 @@ why_file(struct ctl *c, const char *file)
 	}
 	if (!rc)
 		ctl_answer(c, status);
+	else if (is_stuck(rc))
+		ask_next(c, file);
 	ask_fini(&a);
 	return rc;
 }

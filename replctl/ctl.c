@@ -292,6 +292,10 @@ ctl_next_by_error(struct ctl *c)
 		next_auth(c);
 		break;
 	case REPL_E_TIMEOUT:
+		next_by_reason(c);
+		if (c->file)
+			ask_next(c, c->file);
+		break;
 	case REPL_E_LOST:
 	case REPL_E_PROTOCOL:
 	case REPL_E_VERSION:
