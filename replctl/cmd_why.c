@@ -258,12 +258,9 @@ judge_own(struct why *w, const char *word, const char *path, const struct sideca
 			       "a replica has: replctl why TARGET/POOL");
 }
 
-/* Whoever replicates the pool has locked its record. What comes to it meanwhile tries again. */
 static bool
-is_held(int fd, const struct sidecar *s)
+is_locked(int fd)
 {
-	if (!s->writer_open && !s->opening)
-		return false;
 	if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
 		(void)flock(fd, LOCK_UN);
 		return false;
@@ -271,22 +268,48 @@ is_held(int fd, const struct sidecar *s)
 	return errno == EWOULDBLOCK;
 }
 
+/*
+ * Whoever replicates the pool, or copies it, has locked its record, and programs of PMDK's the
+ * file; what comes to that meanwhile finds it locked for no longer than a look takes.
+ */
+static const char *
+locked_path(const struct why *w, int record, const char *path)
+{
+	const char *locked = NULL;
+	int fd;
+
+	if (record >= 0 && is_locked(record))
+		return path;
+	if (!is_file(w->file))
+		return NULL;
+	fd = open(w->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && is_locked(fd))
+		locked = w->file;
+	if (fd >= 0)
+		(void)close(fd);
+	return locked;
+}
+
 static void
-judge_held(struct why *w, const char *path)
+judge_held(struct why *w, const char *word, const char *locked)
 {
 	w->reason = REPL_REASON_NONE;
-	w->meaning = "a program has it open, and answers elsewhere or nowhere";
-	evidence_add(w, "%s is locked", path);
+	w->meaning = "a program, a sync or a restore has it, and answers elsewhere or nowhere";
+	evidence_add(w, "%s is locked", locked);
 	(void)snprintf(w->next, sizeof(w->next),
-		       "name the socket that its status-socket says in place of the file: replctl "
-		       "why SOCKET; where that is none, the program itself tells, or each target: "
-		       "replctl why TARGET/POOL");
+		       "fuser -v %s %s" SIDECAR_SUFFIX
+		       " tells who has it; of a program that replicates it name the socket that "
+		       "its status-socket says in place of the file: replctl why SOCKET; where "
+		       "that is none, the program itself tells, or each target: replctl why "
+		       "TARGET/POOL",
+		       word, word);
 }
 
 /* Without a record of ours. */
 static void
 judge_unknown(struct why *w, const char *word, const char *path)
 {
+	const char *locked;
 	struct whyset set;
 
 	if (whyset_look(w->file, &set)) {
@@ -298,6 +321,11 @@ judge_unknown(struct why *w, const char *word, const char *path)
 		w->reason = REPL_REASON_NONE;
 		w->meaning = "what a replica of a pool set has is told by its target";
 		(void)snprintf(w->next, sizeof(w->next), "%s", set.next);
+		return;
+	}
+	locked = locked_path(w, -1, NULL);
+	if (locked) {
+		judge_held(w, word, locked);
 		return;
 	}
 	evidence_add(w, "there is no %s: nothing was ever replicated from here", path);
@@ -338,7 +366,8 @@ why_closed(struct ctl *c, const char *file)
 	struct why w = {.file = file, .evidence = json_object_new_array()};
 	char *path = NULL, *quoted = poolfile_word(file), *real = realpath(file, NULL);
 	const char *word = quoted ? quoted : "FILE";
-	bool gone = access(file, F_OK) != 0, repair = false, held = false, writer_open = false;
+	bool gone = access(file, F_OK) != 0, repair = false, writer_open = false;
+	const char *locked = NULL;
 	struct sidecar s;
 	int fd = record_open(file, real, &path), rc = 0;
 
@@ -349,17 +378,17 @@ why_closed(struct ctl *c, const char *file)
 		judge_unknown(&w, word, path);
 	} else if (fd < 0) {
 		rc = err_errno(&c->err, err_from_errno(errno), errno, "%s", path ? path : file);
+	} else if ((locked = locked_path(&w, fd, path)) != NULL) {
+		judge_held(&w, word, locked);
 	} else if (sidecar_read(fd, &s, &repair, &c->err)) {
 		evidence_add(&w, "%s: %s", path, c->err.text);
 		judge_record(&w, word, c->err.code);
 		err_clear(&c->err);
-	} else if ((held = is_held(fd, &s))) {
-		judge_held(&w, path);
 	} else {
 		judge_own(&w, word, path, &s);
 		writer_open = s.writer_open;
 	}
-	if (gone && !held)
+	if (gone && !locked)
 		judge_gone(&w, word, writer_open);
 	if (!rc)
 		why_answer(c, &w, file);

@@ -53,16 +53,31 @@ ctl sync link "$T/p" >/dev/null || fail "sync by a link"
 ctl_fails 4 "not a regular file" restore --force "$T/p" link
 ctl_fails 4 "not a regular file" restore --force "$T/p" fifo
 ctl_fails 3 "directory" restore "$T/p" none/file
+# why_held LOCKED: it is told who has it, and no command that is refused for that.
+why_held() {
+	ctl why ./pool >out || fail "why of what is locked"
+	grep -q "^reason *none: .* has it" out && grep -q "$1 is locked$" out &&
+		grep -q "^next *fuser -v ./pool ./pool.repl tells who has it; " out || fail "$(cat out)"
+	! grep -qE "replctl (verify|sync|restore)|rm " out || fail "$(cat out)"
+}
 exec 9<pool
 flock 9
 ctl_fails 4 "locked: a program has the pool open" sync pool "$T/p"
 ctl_fails 4 "locked: a program has the pool open" restore --force "$T/p" pool
+why_held pool
+mv pool.repl away
+why_held pool
+head -c 4096 /dev/zero >pool.repl
+why_held pool
+mv away pool.repl
 exec 9<&-
 exec 9<pool.repl
 flock 9
 ctl_fails 4 "another program replicates" sync pool "$T/p"
 ctl_fails 4 "another program replicates" restore --force "$T/p" pool
+why_held pool.repl
 exec 9<&-
+ctl why ./pool | grep -q "^next *replctl verify" || fail "$(ctl why ./pool)"
 
 # A writer on the target: no second one, and no restore of what it is changing.
 hold p write

@@ -147,7 +147,7 @@ ctl_named why "$FILE" && grep -q "^replica " "$TMP/out" || fail "why: $(cat "$TM
 ! ctl_named status "$TMP/another" || fail "it answers for another: $(cat "$TMP/out")"
 # held: a program that runs has not ended.
 held() {
-	ctl why "$FILE" >"$TMP/out" 2>&1 && grep -q "^reason  *none: a program has it open" "$TMP/out" ||
+	ctl why "$FILE" >"$TMP/out" 2>&1 && grep -q "^reason  *none: a program, a sync or a restore has it, " "$TMP/out" ||
 		fail "a program that runs: $(cat "$TMP/out")"
 	! grep -q "start the program" "$TMP/out" || fail "it is to be started: $(cat "$TMP/out")"
 }
