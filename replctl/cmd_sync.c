@@ -217,6 +217,24 @@ sync_open_pool(struct sync *s)
 	return rc ? rc : sync_open_mode(s);
 }
 
+/* A program may have more in its file than the pool. */
+static void
+smaller_next(struct sync *s, uint64_t size)
+{
+	char first[CTL_NEXT_MAX] = "";
+
+	if (s->local.present)
+		(void)snprintf(first, sizeof(first),
+			       "; where the pool is but the first %" PRIu64
+			       " bytes of the file: start its program, which brings the replica up "
+			       "to date",
+			       size);
+	ctl_next(s->c,
+		 "replctl grow %s --size %zu (if the pool has grown; then sync again); or sync to "
+		 "another name (of another pool)%s",
+		 s->quoted_target, s->pool.size, first);
+}
+
 static int
 sync_check_size(struct sync *s)
 {
@@ -226,10 +244,7 @@ sync_check_size(struct sync *s)
 	if (size == s->pool.size)
 		return 0;
 	if (size < s->pool.size)
-		ctl_next(c,
-			 "replctl grow %s --size %zu (if the file has grown; then sync again); or "
-			 "sync to another name (of another pool)",
-			 s->quoted_target, s->pool.size);
+		smaller_next(s, size);
 	else
 		ctl_next(c, "replctl info %s, and sync to another name", s->quoted_target);
 	return err_set(&c->err, REPL_E_REFUSED, "%s has %zu bytes, the replica %s has %" PRIu64,

@@ -300,6 +300,32 @@ replaced_next(struct restore *r)
 			 file, target, keep, target, file, promote);
 }
 
+static int
+replaced_refused(struct restore *r, const char *lacks)
+{
+	struct ctl *c = r->c;
+
+	return err_set(&c->err, REPL_E_REFUSED, "%s is not replaced by %s, not by force either: %s",
+		       r->temp.file, c->target_text, lacks);
+}
+
+/* What stands behind the pool is in no replica of it: another pool, or what the file has grown by.
+ */
+static int
+restore_check_behind(struct restore *r)
+{
+	char keep[CTL_NEXT_MAX];
+
+	if ((uint64_t)r->temp.old.st_size <= r->meta.pool_size)
+		return 0;
+	keep_moves(r->temp.file, keep);
+	ctl_next(r->c,
+		 "to keep it: %sreplctl restore %s %s (what stood behind the pool is then in "
+		 "the file that is kept)%s",
+		 keep, r->quoted_target, r->quoted_file, keep_promote(restore_was_primary(r)));
+	return replaced_refused(r, "it has fewer bytes than the file");
+}
+
 /*
  * Force that was given so that a file is replaced says nothing of what it is replaced with: one
  * that may be the best there is stays, under another name. What is resolved was looked at, by a
@@ -318,10 +344,9 @@ restore_check_replaced(struct restore *r)
 	if (!lacks)
 		lacks = restore_file_has_more(r);
 	if (!lacks)
-		return 0;
+		return restore_check_behind(r);
 	replaced_next(r);
-	return err_set(&c->err, REPL_E_REFUSED, "%s is not replaced by %s, not by force either: %s",
-		       r->temp.file, c->target_text, lacks);
+	return replaced_refused(r, lacks);
 }
 
 /*

@@ -36,10 +36,14 @@ ctl verify f5000 "$T/p5000" >out 2>&1 && fail "the last byte is not compared"
 ctl sync f5000 "$T/p5000" >out 2>&1 || fail "sync of the last byte: $(cat out)"
 equal f5000 serve/pools/p5000
 
-# As long as it was, too, by a restore over a longer or a shorter file.
-head -c 9000 /dev/urandom >longer
-ctl restore --force "$T/p5000" longer >out 2>&1 || fail "restore over a longer one: $(cat out)"
+# As long as it was, too, by a restore that goes on with what is longer, or over a shorter file.
+head -c 9000 /dev/urandom >longer.restoring
+ctl restore "$T/p5000" longer >out 2>&1 || fail "restore that goes on with a longer one: $(cat out)"
 equal f5000 longer
+head -c 9000 /dev/urandom >longer
+cp longer was
+ctl restore --force "$T/p5000" longer >out 2>&1 && fail "restore over a longer one"
+equal longer was
 printf x >shorter
 ctl restore --force "$T/p5000" shorter >out 2>&1 || fail "restore over a shorter one: $(cat out)"
 equal f5000 shorter

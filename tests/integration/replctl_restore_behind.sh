@@ -127,6 +127,25 @@ ctl restore --force "$T/never" zeros >/dev/null 2>err || fail "$(cat err)"
 ctl restore --force "$T/s" zeros >/dev/null 2>err || fail "$(cat err)"
 cmp -s zeros stranger || lost "it is not restored"
 
+# Nor has a replica what a file has behind its pool, be that another pool, or what it has grown by.
+head -c 65536 /dev/urandom >two
+ctl sync two "$T/two" >/dev/null 2>err || fail "sync: $(cat err)"
+head -c 65536 /dev/urandom >>two
+cp two whole
+for dry in "" --dry-run; do
+	# shellcheck disable=SC2086
+	ctl restore $dry --force "$T/two" two >out 2>err
+	status=$?
+	cmp -s two whole || lost "what it has behind the pool is cut off"
+	[ "$status" -eq 4 ] || fail "exit $status: $(cat out err)"
+	grep -q "two is not replaced by .*it has fewer bytes than the file" err || fail "$(cat err)"
+done
+next=$(sed -n 's/^next: to keep it: \(mv .*\); replctl \(restore [^(]*\) (.*/\1; ctl \2/p' err)
+eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
+cmp -s two serve/pools/two && cmp -s two.old whole || lost "not restored, or not kept"
+cp whole two
+ctl_fails 4 "^next: .*; where the pool is but the first 65536 bytes of the file: start its program" sync two "$T/two"
+
 # What has more may be a primary: with its record it would no longer be one, and its old program be let in beside that which
 # uses it where it lies.
 F=serve/pools/w
