@@ -141,6 +141,22 @@ behind_next(struct resolve *r)
 		ctl_next(c, "replctl restore --force %s %s", r->quoted_target, r->quoted_file);
 }
 
+/* One that was made by itself, and filled under a record that is gone, may be of this pool. */
+static void
+stranger_next(struct resolve *r)
+{
+	char look[CTL_NEXT_MAX];
+
+	(void)snprintf(look, sizeof(look),
+		       "replctl verify %s %s (what differs: is it the right one?)", r->quoted_file,
+		       r->quoted_target);
+	if (r->local_goes)
+		keep_next(r, look);
+	else
+		ctl_next(r->c, "%s; replctl sync --force %s %s (overwrite the replica)", look,
+			 r->quoted_file, r->quoted_target);
+}
+
 /* Only what can't be brought together by itself, of one pool, is resolved. */
 static int
 look_relation(struct resolve *r)
@@ -174,10 +190,13 @@ look_relation(struct resolve *r)
 			       r->relation == GEN_EQUAL ? "both are of the same generation"
 							: "the replica is only behind");
 	}
-	if (!judge_is_one_pool(&r->local.meta, replica))
-		return err_set(&c->err, REPL_E_REFUSED, "%s is a replica of another pool",
-			       c->target_text);
-	return 0;
+	if (judge_is_one_pool(&r->local.meta, replica))
+		return 0;
+	stranger_next(r);
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "%s has another identity than %s, and no generation in common: it may be "
+		       "of another pool",
+		       c->target_text, r->file);
 }
 
 /* One side has grown since they were the same: they can't be compared, and no pool shrinks. */

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# While resolve waits for an answer nothing is held: what has changed by then is seen, and nothing is done.
+# While resolve waits for an answer nothing is held: what has changed by then is seen, and nothing is done. What it does not
+# decide, since nothing says that it is of one pool, is done by what it names.
 . "$(dirname "$0")/lib.sh"
 start_target
 cd "$TMP" || exit 1
@@ -82,3 +83,19 @@ cmp -s saved pool || lost "what it has been given since is discarded"
 ctl sync --force other "$T/p" >/dev/null || fail "sync"
 asked "sleep 0.1" resolve --discard local pool "$T/p" || fail "$(cat asked)"
 cmp -s pool $P/p || lost "not the replica's data"
+
+# A replica that was made by itself, and was filled under a record that is gone, has neither identity nor generation in common.
+other_identity() {
+	ctl_fails 4 "$T/o has another identity than pool, and no generation in common" resolve --dry-run --discard "$1" pool "$T/o"
+	next=$(sed -n 's/^next: replctl verify pool [^ ]* (.*); \(\(mv .*; \)\{0,1\}\)replctl \([^(]*\) (.*/\1ctl \3/p' err)
+	eval "$next" >out 2>err || fail "$1: '$next': $(cat out err)"
+}
+head -c 1048576 /dev/urandom >o
+ctl sync o "$T/o" >/dev/null || fail "sync"
+cp pool saved
+other_identity local
+cmp -s pool o && cmp -s pool.old saved || lost "not restored, or not kept"
+mv pool.old pool
+mv pool.old.repl pool.repl
+other_identity replica
+cmp -s $P/o saved && cmp -s pool saved || lost "not the file's data"
