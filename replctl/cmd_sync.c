@@ -246,7 +246,11 @@ sync_check_size(struct sync *s)
 	if (size < s->pool.size)
 		smaller_next(s, size);
 	else
-		ctl_next(c, "replctl info %s, and sync to another name", s->quoted_target);
+		ctl_next(c,
+			 "replctl restore %s OTHER-FILE (what it would lose); replctl remove %s, "
+			 "then replctl sync %s %s (all of it); or sync to another name (of another "
+			 "pool)",
+			 s->quoted_target, s->quoted_target, s->quoted_file, s->quoted_target);
 	return err_set(&c->err, REPL_E_REFUSED, "%s has %zu bytes, the replica %s has %" PRIu64,
 		       s->file, s->pool.size, c->target_text, size);
 }

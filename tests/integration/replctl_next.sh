@@ -130,4 +130,11 @@ ctl sync grown "$T/grown" >out 2>&1 || fail "sync of what has grown: $(cat out)"
 ctl verify grown "$T/grown" >out 2>&1 || lost "verify: $(cat out)"
 truncate -s 64K grown
 next_step 1 "replctl why '?\\./grown'?" 0 sync grown "$T/grown"
+# Put back from a backup of before: no replica shrinks, it is made anew.
+rm grown.repl
+next_step 4 "replctl restore $T/grown OTHER-FILE " 0 sync --force grown "$T/grown"
+equal OTHER-FILE serve/pools/grown
+typed 0 "$(sed -n 's/^next: [^;]*; \(replctl remove [^ ,]*\), then.*/\1 -f/p' err)"
+typed 0 "$(sed -n 's/^next: .*, then \(replctl sync [^(]*\) (all of it); .*/\1/p' err)"
+equal grown serve/pools/grown
 next_step 4 "replctl verify '\./it'" 1 restore "$R" "./it's"
