@@ -378,6 +378,7 @@ static void
 doc_init(struct statusd *s, const struct repl *r)
 {
 	s->doc.pool = s->pool;
+	s->doc.no_file = !r->file;
 	s->doc.lanes = r->lane_count;
 	s->doc.replica_count = r->replica_count;
 	s->doc.begin_s = (uint64_t)time(NULL);

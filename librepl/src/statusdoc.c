@@ -81,18 +81,46 @@ add_axes(struct json_object *o, const struct repl_stat *st, size_t count)
 }
 
 /*
- * Without the next step of the target's, which takes whom it refuses for the one who must give way:
- * here it is told from the reason.
+ * Without a next step: the target's takes whom it refuses for the one who must give way, and ours
+ * (replica_differs_elsewhere()) has no room there. Here it is told from the reason.
  */
 static void
 add_message(struct json_object *o, const char *reason)
 {
-	const char *next = strstr(reason, "; next: ");
-	char text[sizeof(((struct repl_stat *)0)->reason)];
+	static const char *const steps[] = {"; next: ", ". To take the replica's data: "};
+	char text[sizeof(((struct repl_stat *)0)->reason)], *step;
 
-	(void)snprintf(text, sizeof(text), "%.*s",
-		       (int)(next ? next - reason : (long)strlen(reason)), reason);
+	(void)snprintf(text, sizeof(text), "%s", reason);
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		step = strstr(text, steps[i]);
+		if (step)
+			*step = '\0';
+	}
 	add_text(o, "message", text);
+}
+
+/*
+ * What is mapped is no file, and no command takes it. false: for that reason none is named that
+ * wants one, or it is longer than there is room for.
+ */
+static bool
+next_without_file(int reason, const struct reason_names *names, char *out, size_t size)
+{
+	char file[NEXT_MAX / 2] = "FILE", replica[TARGET_TEXT_MAX * 4];
+	int n = -1;
+
+	if ((names->file[0] && !text_quote(names->file, file, sizeof(file))) ||
+	    !text_quote(names->replica, replica, sizeof(replica)))
+		return false;
+	if (reason == REPL_REASON_BEHIND || reason == REPL_REASON_DIVERGED ||
+	    reason == REPL_REASON_UNRELATED)
+		n = snprintf(out, size,
+			     "replctl restore %s OTHER-FILE (to look at it); to have it anew: "
+			     "replctl remove %s, then replctl resume %s %s",
+			     replica, replica, file, replica);
+	else if (reason == REPL_REASON_INCONSISTENT || reason == REPL_REASON_OUTDATED)
+		n = snprintf(out, size, "replctl resume %s %s", file, replica);
+	return n >= 0 && (size_t)n < size;
 }
 
 struct json_object *
@@ -116,7 +144,8 @@ statusdoc_replica(const struct statusdoc *d, unsigned replica)
 	add_text(o, "provider_why", st->provider_why);
 	add_message(o, st->reason);
 	if (st->reason_code != REPL_REASON_NONE) {
-		reason_next_for(st->reason_code, &names, next, sizeof(next));
+		if (!d->no_file || !next_without_file(st->reason_code, &names, next, sizeof(next)))
+			reason_next_for(st->reason_code, &names, next, sizeof(next));
 		add_text(o, "meaning", reason_meaning(st->reason_code));
 		add_text(o, "next", next);
 	}

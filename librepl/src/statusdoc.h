@@ -16,6 +16,7 @@
 
 struct statusdoc {
 	const char *pool; /* the local file's path; "" if there is none */
+	bool no_file;     /* what is mapped is none: pool is but its name */
 	uint64_t size;
 	unsigned lanes, replica_count;
 	char metrics_error[1024]; /* why the metrics file was not written, "" */

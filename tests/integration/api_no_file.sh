@@ -78,6 +78,37 @@ opened q 3
 ok set pool-file "$TMP/device"
 refused REPL_E_DIVERGED "newer.* replctl restore $T/q $TMP/device; $copied; .*replctl remove $T/q" open 1
 
+# So has one of a program that runs: what is named can be done, since no command takes what is mapped, and there is no file.
+opened w 1
+ok set pool-file "$TMP/mapped"
+ok open 1
+ok persist 0 0 $MIB
+for command in "pause --force $TMP/mapped" "promote $T/w" "demote $T/w"; do
+	# shellcheck disable=SC2086 # the words of a command line
+	ctl $command >/dev/null 2>"$TMP/err" || fail "$command: $(cat "$TMP/err")"
+done
+ok put 0 64 2
+ok persist 0 0 64
+ctl resume "$TMP/mapped" >"$TMP/out" 2>&1
+is_diverged() {
+	[ "$(ctl why --json "$TMP/mapped" | member replicas.0.reason)" = diverged ]
+}
+wait_for 20 is_diverged || fail "$(ctl why "$TMP/mapped" 2>&1)"
+ctl why --json "$TMP/mapped" >"$TMP/out" || fail "why: $(cat "$TMP/out")"
+# Nor is a command cut off in what it tells.
+[[ $(member replicas.0.message <"$TMP/out") != *replctl* ]] || fail "$(cat "$TMP/out")"
+next=$(member replicas.0.next <"$TMP/out")
+[[ $next =~ ^(replctl restore $T/w OTHER-FILE)" (to look at it); to have it anew: "(replctl remove $T/w)", then "(replctl resume $TMP/mapped $T/w)$ ]] ||
+	fail "$next"
+for command in "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]} --force" "${BASH_REMATCH[3]}"; do
+	# shellcheck disable=SC2086 # the words of a command line
+	(cd "$TMP" && ctl ${command#replctl }) >"$TMP/out" 2>&1 || fail "$command: $(cat "$TMP/out")"
+done
+ctl wait "$TMP/mapped" --timeout 20 >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+ok compare 0
+same
+ok close
+
 # A link to a file is that file: there is one record, one lock and one place to ask.
 ln -s file "$TMP/alias"
 linked() {
