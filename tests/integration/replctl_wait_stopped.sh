@@ -18,11 +18,12 @@ kill -CONT "$program"
 # As long as it has not taken, an answer is waited for all the same.
 ctl wait "$TMP/p" --timeout 0 >"$TMP/out" || fail "$?: $(cat "$TMP/out")"
 
-# stuck EXIT PATTERN: what each of them says of a program that is stopped.
+# stuck EXIT PATTERN COMMAND...: what each of them says of a program that is stopped.
 stuck() {
 	local due=$1 pattern=$2 command pids=""
 
-	for command in status why metrics events "pause --force" resume "wait --timeout 1"; do
+	shift 2
+	for command in "$@"; do
 		# shellcheck disable=SC2086 # a word and its options
 		ctl $command "$TMP/p" >"$TMP/${command%% *}.out" 2>"$TMP/${command%% *}.err" &
 		pids="$pids $!:${command%% *}"
@@ -38,7 +39,8 @@ stuck() {
 	done
 }
 signalled STOP "$program"
-stuck 9 "does not answer"
+# (A pause would be done later on.)
+stuck 9 "does not answer" status why metrics events resume "wait --timeout 1"
 # Those who have asked in vain wait to be let in, until no more can.
 python3 -c '
 import socket, sys
@@ -49,8 +51,9 @@ try:
         s.connect(sys.argv[1])
 except BlockingIOError:
     pass' "$TMP/p.repl-sock" || fail "the socket takes all"
-stuck 4 "too many are asking"
+stuck 4 "too many are asking" status why metrics events resume "pause --force" "wait --timeout 1"
 kill -CONT "$program"
-wait_for 20 ctl status "$TMP/p" || fail "$(ctl status "$TMP/p" 2>&1)"
+wait_for 20 ctl metrics "$TMP/p" || fail "$(ctl metrics "$TMP/p" 2>&1)"
+ctl wait "$TMP/p" --timeout 60 >"$TMP/out" 2>&1 || fail "$(cat "$TMP/out")"
 ok close
 stop_api
