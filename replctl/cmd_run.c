@@ -44,9 +44,9 @@ text_add(struct text *t, const char *a, const char *b, const char *c)
 
 /* ---- pools and replicas ---- */
 
-/* The absolute path of a file that the program may be about to make. */
+/* What the file's name, which the program may be about to make, leads to by now. */
 static int
-pool_path(const char *file, char path[PATH_MAX], struct err *e)
+pool_resolve(const char *file, char path[PATH_MAX], struct err *e)
 {
 	char dir[PATH_MAX], name[PATH_MAX], real[PATH_MAX];
 	struct stat st;
@@ -64,6 +64,45 @@ pool_path(const char *file, char path[PATH_MAX], struct err *e)
 		return err_errno(e, err_from_errno(errno), errno, "pool '%s'", file);
 	if (snprintf(path, PATH_MAX, "%s/%s", real, basename(name)) >= PATH_MAX)
 		return err_set(e, REPL_E_INVAL, "pool '%s': the name is too long", file);
+	return 0;
+}
+
+/* A name by which another pool is known already becomes that one. */
+static void
+pool_merge(const struct text *lines, const char *real, char path[PATH_MAX])
+{
+	char before[PATH_MAX], leads[PATH_MAX];
+	struct err any;
+
+	err_clear(&any);
+	for (const char *at = lines->s; at && *at; at = strchr(at, '\n') + 1) {
+		(void)snprintf(before, sizeof(before), "%.*s", (int)strcspn(at, "\t"), at);
+		if (pool_resolve(before, leads, &any) == 0 && strcmp(leads, real) == 0)
+			(void)snprintf(path, PATH_MAX, "%s", before);
+	}
+}
+
+/*
+ * The name that the pool has wherever the program goes. Its links stay what they are: the program
+ * may give them, as any name, to another file, which is the pool's then.
+ */
+static int
+pool_path(const char *file, const struct text *lines, char path[PATH_MAX], struct err *e)
+{
+	char real[PATH_MAX], dir[PATH_MAX] = "";
+	size_t len = strlen(file);
+	int rc = pool_resolve(file, real, e);
+
+	if (rc)
+		return rc;
+	if (file[0] != '/' && !getcwd(dir, sizeof(dir)))
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s'", file);
+	while (len > 1 && file[len - 1] == '/')
+		len--;
+	if (snprintf(path, PATH_MAX, "%s%s%.*s", dir, file[0] == '/' ? "" : "/", (int)len, file) >=
+	    PATH_MAX)
+		return err_set(e, REPL_E_INVAL, "pool '%s': the name is too long", file);
+	pool_merge(lines, real, path);
 	return 0;
 }
 
@@ -97,7 +136,7 @@ add_pool(struct ctl *c, const char *file, unsigned first, unsigned end, struct t
 	char path[PATH_MAX], *quoted;
 	struct target t;
 	unsigned count = 0;
-	int rc = pool_path(file, path, &c->err);
+	int rc = pool_path(file, lines, path, &c->err);
 
 	if (!rc)
 		rc = check_line(path, &c->err);

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,34 +22,32 @@
 #include "missedmark.h"
 #include "pools_impl.h"
 
-static const char *
-mark_name(const struct pool *p, char name[PATH_MAX])
+const char *
+mark_file(const struct pool *p, char real[PATH_MAX])
 {
-	int n = snprintf(name, PATH_MAX, "%s" MISSEDMARK_SUFFIX, p->path);
-
-	return n < PATH_MAX ? name : NULL;
+	return realpath(p->path, real) ? real : p->path;
 }
 
 static void
-mark_failed(struct pool *p, int errnum)
+mark_failed(struct pool *p, const char *file, int errnum)
 {
 	if (!atomic_exchange(&p->told_mark, true))
 		report("%s" MISSEDMARK_SUFFIX
 		       ": %s: what is made durable now may be missing on the "
 		       "replicas "
 		       "when the program that has the pool open closes it",
-		       p->path, strerror(errnum));
+		       file, strerror(errnum));
 }
 
 bool
 mark_set(struct pool *p)
 {
-	char buf[PATH_MAX];
-	const char *name = mark_name(p, buf);
-	int fd;
+	char real[PATH_MAX], name[PATH_MAX];
+	const char *file = mark_file(p, real);
+	int n = snprintf(name, sizeof(name), "%s" MISSEDMARK_SUFFIX, file), fd;
 
-	if (!name) {
-		mark_failed(p, ENAMETOOLONG);
+	if (n >= PATH_MAX) {
+		mark_failed(p, file, ENAMETOOLONG);
 		return false;
 	}
 	if (access(name, F_OK) == 0)
@@ -56,7 +55,7 @@ mark_set(struct pool *p)
 	fd = (int)syscall(SYS_openat, AT_FDCWD, name,
 			  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 && errno != EEXIST)
-		mark_failed(p, errno);
+		mark_failed(p, file, errno);
 	if (fd >= 0)
 		(void)syscall(SYS_close, fd);
 	return fd >= 0;

@@ -276,10 +276,11 @@ file_is_named(struct pool *p)
 static void
 pool_close_again(struct pool *p)
 {
-	char why[512];
+	char why[512], real[PATH_MAX];
+	const char *file = mark_file(p, real);
 	int rc;
 
-	for (int i = 0; i < CLOSE_TRIES && file_is_named(p) && missedmark_take(p->path); i++) {
+	for (int i = 0; i < CLOSE_TRIES && file_is_named(p) && missedmark_take(file); i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
 		if (!p->r) {
 			if (rc && rc != REPL_E_BUSY)
@@ -288,7 +289,7 @@ pool_close_again(struct pool *p)
 				       p->path, why);
 			return;
 		}
-		missedmark_answered(p->path);
+		missedmark_answered(file);
 		pool_close_replicas(p);
 	}
 }

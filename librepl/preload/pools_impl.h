@@ -7,6 +7,7 @@
 #ifndef PRELOAD_POOLS_IMPL_H
 #define PRELOAD_POOLS_IMPL_H
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -236,8 +237,12 @@ void lost_begin(struct pool *p);
 void lost_look(struct pool *p, bool now);
 void lost_end(struct pool *p);
 
-/* ---- mark.c: of the pool, for who has it open. True: there was none. ---- */
+/* ---- mark.c ---- */
 
+/* The file beside which the marks are: the one that a link leads to, as for replctl. */
+const char *mark_file(const struct pool *p, char real[PATH_MAX]);
+
+/* Of the pool, for who has it open. True: there was none. */
 bool mark_set(struct pool *p);
 
 /* ---- pools_kin.c ---- */

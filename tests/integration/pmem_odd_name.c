@@ -3,6 +3,7 @@
  * What programs do to the name of a pool's file:
  *
  *   recreate  the file is deleted and made anew while it stays mapped
+ *   realiased the same, and its name was a symbolic link to it until then
  *   renamed   the file is made, mapped and half filled by another name
  *   linked    the same, with link(2)
  *   unnamed   the same of a file that had no name, by O_TMPFILE
@@ -337,11 +338,11 @@ denied(const char *path)
 }
 
 const struct odd_mode odd_name[] = {
-	{"recreate", recreate},       {"renamed", renamed},   {"linked", linked},
-	{"directory", directory},     {"aliased", aliased},   {"reborn", reborn},
-	{"unnamed", unnamed},         {"replaced", replaced}, {"reopened", reopened},
-	{"hidden", hidden},           {"denied", denied},     {"crowded", crowded},
+	{"recreate", recreate},       {"renamed", renamed},    {"linked", linked},
+	{"directory", directory},     {"aliased", aliased},    {"reborn", reborn},
+	{"unnamed", unnamed},         {"replaced", replaced},  {"reopened", reopened},
+	{"hidden", hidden},           {"denied", denied},      {"crowded", crowded},
 	{"crowds", crowds}, /* with METRICS */
-	{"adrift", adrift},           {"drifts", adrift},     {"unknown", unknown},
-	{"unknown_odd", unknown_odd}, {NULL, NULL},
+	{"adrift", adrift},           {"drifts", adrift},      {"unknown", unknown},
+	{"unknown_odd", unknown_odd}, {"realiased", recreate}, {NULL, NULL},
 };

@@ -51,3 +51,23 @@ mkdir "$TMP/denied"
 chmod 700 "$TMP/denied"
 [[ $(cat "$TMP/out") =~ ^[^:]*:\ [^:]*/denied/pool:\ Permission\ denied:\ [^:]*NOT\ REPLICATED[^:]*:\ [^:]*$ ]] ||
 	fail "denied says: $(cat "$TMP/out")"
+
+# A pool's name stays its own where that was a link. What it is given to has no record of the replica's, which is told.
+mkdir "$TMP/far"
+truncate -s 1M "$TMP/far/file"
+ln -s far/file "$TMP/realiased"
+(ON_LOSS=degrade run "$TMP/realiased" realiased timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" realiased "$TMP/realiased") \
+	>"$TMP/out" 2>&1 || fail "realiased ends with $?: $(cat "$TMP/out")"
+grep -q '/realiased is another file now: ' "$TMP/out" && grep -q '/realiased: NOT REPLICATED: ' "$TMP/out" ||
+	lost "of another file by its name, which has no replica, it says: $(cat "$TMP/out")"
+
+# Two names of one file are one pool's, with the replicas of both.
+truncate -s 1M "$TMP/far/two"
+ln -s far/two "$TMP/two"
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set on-loss=fail --replica "$T/two.a" \
+	--pool "$TMP/far/two" --replica "$T/two.b" --pool "$TMP/two" -- \
+	timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" part "$TMP/two" >"$TMP/out" 2>&1 || fail "two ends with $?: $(cat "$TMP/out")"
+for name in two.a two.b; do
+	wait_for 10 pool_idle $name || fail "$name is still open"
+	ctl verify "$TMP/two" "$T/$name" >"$TMP/verify.log" 2>&1 || lost "$name: $(cat "$TMP/verify.log" "$TMP/out")"
+done

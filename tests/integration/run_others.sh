@@ -29,12 +29,20 @@ is_whole() {
 	[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-missed-taken" ] || fail "the mark stays"
 }
 
+mkdir "$TMP/far"
 for policy in degrade fail; do
+	marks=$TMP/$policy
+	# The mark is beside the file, where others look for it, whatever name it is used by.
+	if [ $policy = fail ]; then
+		marks=$TMP/far/file
+		ln -s far/file "$TMP/fail"
+	fi
 	begin $policy
 	(ON_LOSS=$policy run "$pool" "$policy" timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
 	grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
-	[ -e "$pool.repl-missed" ] || fail "no mark"
+	[ -e "$marks.repl-missed" ] || fail "no mark"
 	end
+	[ ! -e "$marks.repl-missed" ] && [ ! -e "$marks.repl-missed-taken" ] || fail "the mark stays"
 done
 
 # Who holds it is no program of replctl run, and looks at no mark: the other one does, when it ends.
