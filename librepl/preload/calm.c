@@ -9,7 +9,8 @@
 
 #include "pools_impl.h"
 
-#define LATE_MAX 16
+/* So many that of one pool there are two when all are used. */
+#define LATE_MAX (POOLS_MAX + 1)
 
 /* In a signal handler that has interrupted such work: the locks are this thread's own. */
 static __thread volatile unsigned busy __attribute__((tls_model("initial-exec")));
@@ -40,29 +41,76 @@ late_lost(const struct pool *p)
 	report("%s: flushed by a signal handler amid another flush: NOT REPLICATED", p->path);
 }
 
+static uint64_t
+late_end(const struct late *l)
+{
+	return l->off + l->len;
+}
+
+/* Between what the program has flushed may be what can't be read. */
+static enum look
+look_between(const struct late *a, const struct late *b)
+{
+	return a->look == LOOK_CHANGED || b->look == LOOK_CHANGED ? LOOK_CHANGED : LOOK_SYNC;
+}
+
+static struct late
+late_both(const struct late *a, const struct late *b, enum look look)
+{
+	uint64_t off = a->off < b->off ? a->off : b->off;
+	uint64_t end = late_end(a) > late_end(b) ? late_end(a) : late_end(b);
+
+	return (struct late){.pool = a->pool, .off = off, .len = (size_t)(end - off), .look = look};
+}
+
+/* How much one of both has that neither has. */
+static uint64_t
+late_between(const struct late *a, const struct late *b)
+{
+	uint64_t len = late_both(a, b, LOOK_SYNC).len;
+
+	return len > a->len + b->len ? len - a->len - b->len : 0;
+}
+
+/* All are used. There is room for one more when the two of one pool that are nearest are one. */
+static void
+late_join(void)
+{
+	uint64_t least = UINT64_MAX;
+	struct late *a = late, *b = late;
+
+	for (struct late *l = late; l < late + LATE_MAX; l++) {
+		for (struct late *m = late; m < l; m++) {
+			if (l->pool != m->pool || late_between(l, m) >= least)
+				continue;
+			least = late_between(l, m);
+			a = m;
+			b = l;
+		}
+	}
+	*a = late_both(a, b, look_between(a, b));
+	*b = late[--late_count];
+}
+
 /* Another handler may interrupt this one. */
 void
 late_add(struct pool *p, uint64_t off, size_t len, enum look look)
 {
-	uint64_t end = off + len;
-	struct late *l = late;
+	struct late add = {.pool = p, .off = off, .len = len, .look = look}, *l = late;
 	sigset_t before;
 
 	signals_block(&before);
 	while (l < late + late_count &&
-	       (l->pool != p || l->look != look || end < l->off || off > l->off + l->len))
+	       (l->pool != p || l->look != look || late_end(&add) < l->off || off > late_end(l)))
 		l++;
-	if (l < late + late_count) {
-		off = off < l->off ? off : l->off;
-		end = end > l->off + l->len ? end : l->off + l->len;
-	} else if (l < late + LATE_MAX) {
-		late_count++;
-	} else {
-		late_lost(p);
-		l = NULL;
+	if (l == late + LATE_MAX) {
+		late_join();
+		l = late + late_count;
 	}
-	if (l)
-		*l = (struct late){.pool = p, .off = off, .len = (size_t)(end - off), .look = look};
+	if (l < late + late_count)
+		*l = late_both(l, &add, look);
+	else
+		late[late_count++] = add;
 	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 

@@ -223,7 +223,7 @@ void calm_end(struct calm c);
 void calm_hold(void);
 void calm_let_go(void);
 
-/* For that end; what touches what is there becomes one with it. There may be too many: told. */
+/* For that end; what touches what is there becomes one with it, and of many what is near. */
 void late_add(struct pool *p, uint64_t off, size_t len, enum look look);
 
 /* None of them is made durable any more: that is told; or it is not this process's. */

@@ -8,6 +8,8 @@
  *   ticks     a signal handler persists, often while its thread does
  *   heap      a signal handler persists that has interrupted malloc(3), until FILE.enough is there
  *   forkticks as ticks, while it forks and other threads persist
+ *   many      a signal handler persists in many places while its thread waits for the replicas, and
+ *             says so; it begins with FILE.go
  *   jumps     a signal handler leaves a copy by siglongjmp(3)
  */
 #include <errno.h>
@@ -191,6 +193,33 @@ ticks(const char *path)
 	tick_on(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), put_page);
 }
 
+#define PLACES 40U
+
+static void
+on_many(int number)
+{
+	(void)number;
+	for (unsigned i = 0; i < PLACES; i++)
+		put(handled_at + (size_t)i * 2 * PAGE, 'A' + (int)(i % 26), PAGE);
+	handled = 1;
+	(void)!write(STDOUT_FILENO, "handled\n", 8);
+}
+
+static void
+many(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	handled_at = at + SIZE / 2;
+	put(at, 'a', PAGE);
+	say("open");
+	wait_for_file(path, "go");
+	(void)signal(SIGALRM, on_many);
+	tick_in(500000);
+	for (int i = 0; !handled; i++)
+		put(at + PAGE, 'a' + i % 26, PAGE);
+}
+
 static void
 on_heap_tick(int number)
 {
@@ -258,8 +287,13 @@ forkticks(const char *path)
 }
 
 const struct odd_mode odd_signal[] = {
-	{"exit", exit_amid},      {"handler", fork_in_handler},
-	{"amid", amid},           {"jumps", jumps},
-	{"ticks", ticks},         {"heap", heap},
-	{"forkticks", forkticks}, {NULL, NULL},
+	{"exit", exit_amid},
+	{"handler", fork_in_handler},
+	{"amid", amid},
+	{"jumps", jumps},
+	{"ticks", ticks},
+	{"heap", heap},
+	{"forkticks", forkticks},
+	{"many", many},
+	{NULL, NULL},
 };

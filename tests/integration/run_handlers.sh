@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A signal handler that persists and has interrupted malloc(3) waits for no memory when the replicas are tried again.
+# What a signal handler persists is on the replica, whatever it has interrupted: malloc(3) while the replicas are tried
+# again, whose memory it waits for no more than that, or a drain, of however much.
 . "$(dirname "$0")/run_lib.sh"
 start_target
 stop "$SERVE_PID"
@@ -31,3 +32,22 @@ touch "$file.enough"
 wait "$pid" || fail "it ends with $?: $(cat "$TMP/out")"
 wait_for 10 pool_idle heap || fail "heap is still open"
 ctl verify "$file" "$T/heap" >"$TMP/verify.log" 2>&1 || lost "heap: $(cat "$TMP/verify.log" "$TMP/out")"
+
+# One that has interrupted its thread while that waits for the replicas makes durable as much as it will.
+file=$TMP/many
+"$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run --set on-loss=fail --set op-timeout=40000 \
+	--replica "$T/many" --pool "$file" -- timeout -k 5 60 "$BUILD/tests/integration/pmem_odd" many "$file" >"$TMP/out" 2>&1 &
+pid=$!
+PIDS="$PIDS $pid"
+wait_for 20 grep -q open "$TMP/out" || fail "many does not begin: $(cat "$TMP/out")"
+sessions=$(for server in $(children "$SERVE_PID"); do children "$server"; done)
+signalled STOP $sessions || fail "no session"
+: >"$file.go"
+wait_for 20 grep -q handled "$TMP/out"
+status=$?
+kill -CONT $sessions
+[ $status -eq 0 ] || fail "no handler amid a drain: $(cat "$TMP/out")"
+wait "$pid" || fail "many ends with $?: $(cat "$TMP/out")"
+wait_for 10 pool_idle many || fail "many is still open"
+cmp "$file" "$TMP/serve/pools/many" >&2 || lost "up to date, and it differs: $(cat "$TMP/out")"
+[ "$(cat "$TMP/out")" = $'open\nhandled' ] || fail "many says: $(cat "$TMP/out")"
