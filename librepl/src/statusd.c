@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "filewrite.h"
 #include "statusd_impl.h"
 #include "thread.h"
 
@@ -149,19 +150,16 @@ statusd_snapshot(struct statusd *s)
 	}
 }
 
-/* Made anew: what somebody has put there, a FIFO or a link, is neither waited for nor followed. */
-static FILE *
+/*
+ * Made anew: what somebody has put there, a FIFO or a link, is neither waited for nor followed. By
+ * no stream: replctl run sees what opens and closes a descriptor here, and not what libc does
+ * within.
+ */
+static int
 metrics_open(const char *temp)
 {
-	FILE *f;
-	int fd;
-
 	(void)unlink(temp);
-	fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	f = fd >= 0 ? fdopen(fd, "w") : NULL;
-	if (fd >= 0 && !f)
-		(void)close(fd);
-	return f;
+	return open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
 static void
@@ -170,21 +168,21 @@ metrics_write(struct statusd *s)
 	struct err e;
 	size_t len;
 	char *text;
-	FILE *f;
 	bool whole;
+	int fd;
 
 	err_clear(&e);
 	statusd_snapshot(s);
 	text = statusdoc_metrics(&s->doc, &len);
 	errno = 0;
-	f = text ? metrics_open(s->metrics_temp) : NULL;
-	whole = f && fwrite(text, 1, len, f) == len;
-	if (f)
-		whole &= fclose(f) == 0;
+	fd = text ? metrics_open(s->metrics_temp) : -1;
+	whole = fd >= 0 && filewrite_all(fd, text, len, 0) == 0;
+	if (fd >= 0)
+		whole &= close(fd) == 0;
 	/* A reader finds a whole file or none: an old one may call a lost replica established. */
 	if (!whole || rename(s->metrics_temp, s->metrics_path)) {
 		(void)err_errno(&e, REPL_E_FAILED, errno, "%s", s->metrics_path);
-		if (f)
+		if (fd >= 0)
 			(void)unlink(s->metrics_temp);
 		(void)unlink(s->metrics_path);
 	}

@@ -23,7 +23,8 @@
  *   later     as holds to a file that is there, until FILE.later is
  *   adds      to a file that is there, and is killed
  *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
- *   leaves    it has left its environment and its directory before it maps the file
+ *   scrapes   it reads its own METRICS, by all numbers that they may have been written by; with a
+ * child leaves    it has left its environment and its directory before it maps the file
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -419,6 +420,32 @@ adds(const char *path)
 	(void)raise(SIGKILL);
 }
 
+#define SCRAPES 64
+
+static void
+scrapes(const char *path)
+{
+	const char *metrics = getenv("METRICS");
+	int fd[SCRAPES], status = 0;
+	char byte;
+	pid_t pid;
+
+	check(metrics != NULL, "METRICS");
+	put(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), 's', PAGE);
+	while (access(metrics, F_OK) != 0)
+		(void)usleep(10000);
+	for (int i = 0; i < SCRAPES; i++)
+		check((fd[i] = open(metrics, O_RDONLY)) >= 0, metrics);
+	pid = fork();
+	for (int i = 0; pid == 0 && i < SCRAPES; i++)
+		status |= pread(fd[i], &byte, 1, 0) != 1;
+	if (pid == 0)
+		_exit(status);
+	check(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0, "what a child reads");
+	for (int i = 0; i < SCRAPES; i++)
+		check(close(fd[i]) == 0, "close");
+}
+
 static void
 leaves(const char *path)
 {
@@ -459,16 +486,28 @@ locked(const char *path)
 }
 
 const struct odd_mode odd_process[] = {
-	{"locked", locked},    {"daemon", daemon_child},
-	{"forks", forks},      {"cancel", cancel},
-	{"stderr", on_stderr}, {"leaves", leaves},
-	{"holds", holds},      {"prints", prints},
-	{"adds", adds},        {"later", later},
-	{"other", other},      {"unseen", unseen},
-	{"number", number},    {"narrow", narrow},
-	{"lives", lives},      {"limited", limited},
-	{"stores", stores},    {"borrows", borrows},
-	{"shares", shares},    {"last", last},
-	{"lastc11", last_c11}, {"closed", closed_standard},
+	{"locked", locked},
+	{"daemon", daemon_child},
+	{"forks", forks},
+	{"cancel", cancel},
+	{"stderr", on_stderr},
+	{"leaves", leaves},
+	{"scrapes", scrapes},
+	{"holds", holds},
+	{"prints", prints},
+	{"adds", adds},
+	{"later", later},
+	{"other", other},
+	{"unseen", unseen},
+	{"number", number},
+	{"narrow", narrow},
+	{"lives", lives},
+	{"limited", limited},
+	{"stores", stores},
+	{"borrows", borrows},
+	{"shares", shares},
+	{"last", last},
+	{"lastc11", last_c11},
+	{"closed", closed_standard},
 	{NULL, NULL},
 };

@@ -24,6 +24,10 @@ wait_for 10 grep -q holds "$TMP/out" || fail "holds: $(cat "$TMP/out")"
 wait $program || fail "holds ends with $?: $(cat "$TMP/out")"
 [ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-missed-taken" ] || fail "the mark stays"
 
+# The number by which they were written is the program's own when it has that.
+(METRICS=$TMP/metrics/scrapes measured scrapes "$TMP/scrapes" "$TMP/metrics/scrapes") >"$TMP/out" 2>&1 ||
+	fail "scrapes ends with $?: $(cat "$TMP/out")"
+
 (METRICS=$TMP/metrics/crowds measured crowds "$TMP/crowds" "$TMP/metrics/crowds") >"$TMP/out" 2>&1 ||
 	fail "crowds ends with $?: $(cat "$TMP/out")"
 grep -q "/crowds: .* is followed now" "$TMP/out" && ! grep -q amid "$TMP/out" || fail "crowds says: $(cat "$TMP/out")"
