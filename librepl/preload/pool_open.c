@@ -27,6 +27,9 @@
 #define AGAIN_NS_MAX 2000000000ULL
 #define NS_A_SECOND  1000000000ULL
 #define RETRY_SHARE  20U /* at most a part of this of the time is spent on trying again */
+#define CONNECT_NS   10000000000ULL
+#define REACHED      3U /* times connect-timeout: all targets have been asked by then */
+#define CUTS_MAX     20U
 #define PAGE         4096U
 
 #define LOADING "a library is being loaded, whose constructor may wait"
@@ -36,8 +39,8 @@ static pthread_once_t open_once = PTHREAD_ONCE_INIT;
 /* Looked up while there is memory, and by no signal handler. */
 static struct policy {
 	bool fail, block;
-	uint64_t block_ns;
-} policy = {.block_ns = BLOCK_NS};
+	uint64_t block_ns, connect_ns;
+} policy = {.block_ns = BLOCK_NS, .connect_ns = CONNECT_NS};
 
 struct settings {
 	struct repl_config *cfg;
@@ -139,6 +142,8 @@ take_policy_line(char *key, char *value, void *arg)
 		p->block = strcmp(value, "block") == 0;
 	} else if (strcmp(key, "block-timeout") == 0) {
 		p->block_ns = strtoull(value, NULL, 10) * 1000000;
+	} else if (strcmp(key, "connect-timeout") == 0) {
+		p->connect_ns = strtoull(value, NULL, 10) * 1000000;
 	}
 }
 
@@ -325,18 +330,42 @@ pool_close_locked(struct pool *p)
 static const char *retry_load(unsigned number);
 static bool pool_retry(unsigned number, const char *missing);
 
+/*
+ * How long to leave it at that after a try of that time. One that goes on longer than to reach its
+ * targets compares and copies: what is there by now need not be copied once more, so that is no
+ * measure at first, but more and more when it ends so each time. *cut: by this it is less.
+ */
+static uint64_t
+retry_pause(struct pool *p, uint64_t took, bool *cut)
+{
+	uint64_t most = policy.connect_ns << p->cuts;
+
+	*cut = took > policy.connect_ns * REACHED && took > most;
+	if (*cut && p->cuts < CUTS_MAX)
+		p->cuts++;
+	took = (took < most ? took : most) * RETRY_SHARE;
+	return took > RETRY_NS ? took : RETRY_NS;
+}
+
 static void
 pool_open_failed(struct pool *p, int rc, const char *why, uint64_t begin, bool again)
 {
-	uint64_t took = (now_ns() - begin) * RETRY_SHARE;
+	bool ends = pool_must_end(p, rc), cut;
+	uint64_t pause;
 
+	if (!again)
+		p->cuts = 0;
+	pause = retry_pause(p, now_ns() - begin, &cut);
 	p->state = POOL_OFF;
-	p->retry_ns = now_ns() + (took > RETRY_NS ? took : RETRY_NS);
-	if (pool_must_end(p, rc))
+	p->retry_ns = now_ns() + pause;
+	if (ends)
 		report_room();
-	if (!again || pool_must_end(p, rc))
+	if (cut && !ends)
+		report("%s: NOT REPLICATED, tried again in %llu s: %s", p->path,
+		       (unsigned long long)(pause / NS_A_SECOND), why);
+	else if (!again || ends)
 		report("%s: NOT REPLICATED: %s", p->path, why);
-	if (pool_must_end(p, rc))
+	if (ends)
 		abort();
 	retry_begin((unsigned)(p - pools), retry_load, pool_retry);
 }

@@ -44,6 +44,7 @@ struct pool {
 	bool forked;           /* it may be the parent's still */
 	_Atomic int state;     /* changed under the lock */
 	_Atomic uint64_t retry_ns;
+	unsigned cuts; /* openings in a row that have ended amid a copy */
 	struct repl *r;
 	pid_t opener;      /* the thread that has opened it */
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */

@@ -21,6 +21,7 @@
  *   holds     until FILE.enough is there; it says when it has made something durable
  *   prints    the same, and what it prints last is left to exit(3)
  *   later     as holds to a file that is there, until FILE.later is
+ *   goeson    to a file that is there, again and again until FILE.enough is
  *   adds      to a file that is there, and is killed
  *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   scrapes   it reads its own METRICS, by all numbers that they may have been written by; with a
@@ -411,6 +412,18 @@ later(const char *path)
 }
 
 static void
+goes_on(const char *path)
+{
+	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE), enough[4096];
+
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	for (int i = 0; access(enough, F_OK) != 0; i++) {
+		put(at + PAGE, 'a' + i % 26, PAGE);
+		(void)usleep(10000);
+	}
+}
+
+static void
 adds(const char *path)
 {
 	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
@@ -486,28 +499,13 @@ locked(const char *path)
 }
 
 const struct odd_mode odd_process[] = {
-	{"locked", locked},
-	{"daemon", daemon_child},
-	{"forks", forks},
-	{"cancel", cancel},
-	{"stderr", on_stderr},
-	{"leaves", leaves},
-	{"scrapes", scrapes},
-	{"holds", holds},
-	{"prints", prints},
-	{"adds", adds},
-	{"later", later},
-	{"other", other},
-	{"unseen", unseen},
-	{"number", number},
-	{"narrow", narrow},
-	{"lives", lives},
-	{"limited", limited},
-	{"stores", stores},
-	{"borrows", borrows},
-	{"shares", shares},
-	{"last", last},
-	{"lastc11", last_c11},
-	{"closed", closed_standard},
+	{"locked", locked},   {"daemon", daemon_child}, {"forks", forks},
+	{"cancel", cancel},   {"stderr", on_stderr},    {"leaves", leaves},
+	{"scrapes", scrapes}, {"holds", holds},         {"prints", prints},
+	{"adds", adds},       {"goeson", goes_on},      {"later", later},
+	{"other", other},     {"unseen", unseen},       {"number", number},
+	{"narrow", narrow},   {"lives", lives},         {"limited", limited},
+	{"stores", stores},   {"borrows", borrows},     {"shares", shares},
+	{"last", last},       {"lastc11", last_c11},    {"closed", closed_standard},
 	{NULL, NULL},
 };

@@ -205,6 +205,36 @@ one_that_is_loaded_for_is_not_waited_for(void **state)
 	assert_int_equal(pools[0].state, POOL_OFF);
 }
 
+static void
+a_copy_that_is_cut_off_is_gone_on_with_soon_at_first(void **state)
+{
+	struct pool *p = &pools[0];
+	uint64_t all = 300 * NS_A_SECOND;
+	bool cut;
+
+	(void)state;
+	for (uint64_t most = CONNECT_NS; most < all; most *= 2) {
+		assert_int_equal(retry_pause(p, all, &cut), most * RETRY_SHARE);
+		assert_true(cut);
+	}
+	assert_int_equal(retry_pause(p, all, &cut), all * RETRY_SHARE);
+	assert_false(cut);
+}
+
+static void
+a_target_that_is_not_reached_has_a_share_of_the_time(void **state)
+{
+	struct pool *p = &pools[0];
+	bool cut;
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		assert_int_equal(retry_pause(p, CONNECT_NS + i, &cut), CONNECT_NS * RETRY_SHARE);
+		assert_false(cut);
+	}
+	assert_int_equal(retry_pause(p, 1, &cut), RETRY_NS);
+}
+
 int
 main(void)
 {
@@ -215,6 +245,10 @@ main(void)
 						end),
 		cmocka_unit_test_setup_teardown(one_that_is_loaded_for_is_not_waited_for, begin,
 						end),
+		cmocka_unit_test_setup_teardown(
+			a_copy_that_is_cut_off_is_gone_on_with_soon_at_first, begin, end),
+		cmocka_unit_test_setup_teardown(
+			a_target_that_is_not_reached_has_a_share_of_the_time, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
