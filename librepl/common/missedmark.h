@@ -3,15 +3,16 @@
  * missedmark - FILE.repl-missed, by which a program of replctl run says that it has made bytes of
  * the pool durable while somebody else had it. Who has it next, and so brings them to the replicas,
  * takes the mark before: what comes from then on makes another one. Until the first is answered it
- * is FILE.repl-missed-taken, for others to see where that fails, or who does it is killed.
+ * is FILE.repl-taken, for others to see where that fails, or who does it is killed.
  */
 #ifndef COMMON_MISSEDMARK_H
 #define COMMON_MISSEDMARK_H
 
 #include <stdbool.h>
 
+/* The second is no longer: where a mark can be made it can be taken. */
 #define MISSEDMARK_SUFFIX       ".repl-missed"
-#define MISSEDMARK_TAKEN_SUFFIX MISSEDMARK_SUFFIX "-taken"
+#define MISSEDMARK_TAKEN_SUFFIX ".repl-taken"
 
 /* There is one that nobody has taken. */
 bool missedmark_is(const char *file);

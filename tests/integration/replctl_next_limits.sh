@@ -40,6 +40,11 @@ for name in "$(printf '%0243d' 0)" "$(printf '%0245d' 0)" "$(printf '%0300d' 0)"
 		[ ! -e "$name" ] || fail "refused, and restored: $(cat err)"
 	fi
 done
+# One beside which there is just one for the mark of what another program has made durable: that is taken and goes.
+long=$(printf '%0243d' 0)
+: >"$long.repl-missed"
+ctl sync "$long" "$T/p" >out 2>err || fail "sync of a marked file: $(cat out err)"
+[ ! -e "$long.repl-missed" ] || fail "the mark stays"
 ctl_fails 1 "File name too long" status "./$(printf '%0300d' 0)"
 grep -q "^next: .*shorter name" err || fail "$(cat err)"
 

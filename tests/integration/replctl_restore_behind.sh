@@ -46,7 +46,7 @@ cmp -s own serve/pools/p || lost "it is not restored by force"
 # A program has made bytes of it durable that no replica has got; the mark goes with the file, and nothing that was kept
 # before is replaced.
 old=own.old
-for mark in own.repl-missed own.repl-missed-taken; do
+for mark in own.repl-missed own.repl-taken; do
 	: >$mark
 	change own 700000
 	cp own whole

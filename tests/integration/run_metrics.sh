@@ -22,7 +22,7 @@ wait_for 10 grep -q holds "$TMP/out" || fail "holds: $(cat "$TMP/out")"
 : >"$pool.repl-missed"
 : >"$pool.enough"
 wait $program || fail "holds ends with $?: $(cat "$TMP/out")"
-[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-missed-taken" ] || fail "the mark stays"
+[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-taken" ] || fail "the mark stays"
 
 # The number by which they were written is the program's own when it has that.
 (METRICS=$TMP/metrics/scrapes measured scrapes "$TMP/scrapes" "$TMP/metrics/scrapes") >"$TMP/out" 2>&1 ||

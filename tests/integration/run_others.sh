@@ -26,7 +26,7 @@ end() {
 is_whole() {
 	ctl info "$T/$name" | grep -q '^state *up-to-date' || fail "$(ctl info "$T/$name")"
 	cmp "$pool" "$TMP/serve/pools/$name" >&2 || lost "up to date, and it differs"
-	[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-missed-taken" ] || fail "the mark stays"
+	[ ! -e "$pool.repl-missed" ] && [ ! -e "$pool.repl-taken" ] || fail "the mark stays"
 }
 
 mkdir "$TMP/far"
@@ -42,7 +42,7 @@ for policy in degrade fail; do
 	grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
 	[ -e "$marks.repl-missed" ] || fail "no mark"
 	end
-	[ ! -e "$marks.repl-missed" ] && [ ! -e "$marks.repl-missed-taken" ] || fail "the mark stays"
+	[ ! -e "$marks.repl-missed" ] && [ ! -e "$marks.repl-taken" ] || fail "the mark stays"
 done
 
 # Who holds it is no program of replctl run, and looks at no mark: the other one does, when it ends.

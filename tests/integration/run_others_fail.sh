@@ -27,7 +27,7 @@ begin() {
 }
 
 marked() {
-	[ -e "$pool.repl-missed" ] || [ -e "$pool.repl-missed-taken" ]
+	[ -e "$pool.repl-missed" ] || [ -e "$pool.repl-taken" ]
 }
 
 # The second one ends, and the replica has what it has written.
