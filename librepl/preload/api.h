@@ -31,7 +31,8 @@
 	X(repl_drain)                                                                              \
 	X(repl_commit)                                                                             \
 	X(repl_grow)                                                                               \
-	X(repl_prepare)
+	X(repl_prepare)                                                                            \
+	X(repl_open_anew)
 
 struct api {
 #define API_MEMBER(name) __typeof__(&name) name;

@@ -50,6 +50,7 @@ struct pool {
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
 	_Atomic ino_t ino;
 	uint64_t born_ns;      /* ... when it was made; 0: not known */
+	bool renewed;          /* ... in the place of one that was replicated; till it is, too */
 	uint8_t *_Atomic view; /* the whole file, what the replicas are made equal to; with the
 				  first mapping */
 	size_t room;           /* of the view, may be more than the file has */

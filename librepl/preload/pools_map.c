@@ -92,6 +92,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	p->dev = st->st_dev;
 	p->ino = st->st_ino;
 	p->born_ns = born;
+	p->renewed |= renewed;
 	p->file_size = (size_t)st->st_size;
 	view_ends_at(p, p->file_size);
 	if (!p->view && view_map(p, fd))

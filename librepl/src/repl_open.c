@@ -21,6 +21,7 @@
 #include "repl_each.h"
 #include "repl_impl.h"
 #include "repl_lanes.h"
+#include "repl_prepare.h"
 #include "lineage.h"
 #include "pending.h"
 #include "poolname.h"
@@ -577,7 +578,7 @@ repl_open_local(struct repl *r, struct err *e)
 	 */
 	r->known = r->local.present && !r->local.meta.opening;
 	r->local.meta.opening = !r->known;
-	r->blank = r->known && !(r->flags & REPL_OPEN_NO_COMPARE) &&
+	r->blank = r->known && !(r->flags & (REPL_OPEN_NO_COMPARE | REPL_OPEN_ANEW)) &&
 		   !gen_id_is_nil(&r->local.meta.generation.current) &&
 		   holes_blank(r->file, r->mem, r->size);
 	/* Who has recovered it since, as a replica's, has cleared the flag and left the state. */
@@ -811,10 +812,11 @@ repl_open_with(struct repl_config *cfg, struct repl_set *set, void *addr, size_t
 	return 0;
 }
 
-int
-repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags, struct repl **out)
+/* more: of the flags that are not the caller's. */
+static int
+open_checked(const struct repl_config *cfg, void *addr, size_t size, unsigned flags, unsigned more,
+	     struct repl **out)
 {
-	ENTRY_WHOLE();
 	struct repl_config *mine = NULL;
 	struct err e;
 	int rc;
@@ -827,6 +829,22 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 	if (!rc)
 		rc = config_copy(cfg, &mine, &e);
 	if (!rc)
-		rc = repl_open_with(mine, NULL, addr, size, flags, out, &e);
+		rc = repl_open_with(mine, NULL, addr, size, flags | more, out, &e);
 	return rc ? config_report(&e) : 0;
+}
+
+int
+repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags, struct repl **out)
+{
+	ENTRY_WHOLE();
+
+	return open_checked(cfg, addr, size, flags, 0, out);
+}
+
+int
+repl_open_anew(const struct repl_config *cfg, void *addr, size_t size, struct repl **out)
+{
+	ENTRY_WHOLE();
+
+	return open_checked(cfg, addr, size, REPL_OPEN_CREATE, REPL_OPEN_ANEW, out);
 }

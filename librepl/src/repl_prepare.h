@@ -15,4 +15,11 @@
  */
 REPL_API void repl_prepare(void);
 
+/*
+ * repl_open() with REPL_OPEN_CREATE where the program itself has put the file in the place of the
+ * one that the record speaks of: zeros are what it holds, and no sign of a loss.
+ */
+REPL_API int repl_open_anew(const struct repl_config *cfg, void *addr, size_t size,
+			    struct repl **out);
+
 #endif

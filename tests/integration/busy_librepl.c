@@ -162,3 +162,12 @@ void
 repl_prepare(void)
 {
 }
+
+REPL_API int repl_open_anew(const struct repl_config *cfg, void *addr, size_t size,
+			    struct repl **out);
+
+int
+repl_open_anew(const struct repl_config *cfg, void *addr, size_t size, struct repl **out)
+{
+	return repl_open(cfg, addr, size, REPL_OPEN_CREATE, out);
+}

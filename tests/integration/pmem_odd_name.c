@@ -4,6 +4,7 @@
  *
  *   recreate  the file is deleted and made anew while it stays mapped
  *   realiased the same, and its name was a symbolic link to it until then
+ *   anew      the same while it is not mapped, and zeros are made durable first
  *   renamed   the file is made, mapped and half filled by another name
  *   linked    the same, with link(2)
  *   unnamed   the same of a file that had no name, by O_TMPFILE
@@ -52,6 +53,21 @@ recreate(const char *path)
 	put(at + 3 * PAGE, 'o', PAGE);
 	(void)munmap(at, SIZE);
 	put(fresh + 4 * PAGE, 'n', PAGE);
+}
+
+static void
+anew(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	put(at, 'o', 3 * PAGE);
+	check(munmap(at, SIZE) == 0 && unlink(path) == 0, "unlink");
+	at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at, 0, SIZE);
+	check(munmap(at, SIZE) == 0, "munmap");
+	at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at + 2 * PAGE, 0, PAGE);
+	put(at + PAGE, 'n', PAGE);
 }
 
 static void
@@ -338,11 +354,24 @@ denied(const char *path)
 }
 
 const struct odd_mode odd_name[] = {
-	{"recreate", recreate},       {"renamed", renamed},    {"linked", linked},
-	{"directory", directory},     {"aliased", aliased},    {"reborn", reborn},
-	{"unnamed", unnamed},         {"replaced", replaced},  {"reopened", reopened},
-	{"hidden", hidden},           {"denied", denied},      {"crowded", crowded},
+	{"recreate", recreate},
+	{"renamed", renamed},
+	{"linked", linked},
+	{"directory", directory},
+	{"aliased", aliased},
+	{"reborn", reborn},
+	{"unnamed", unnamed},
+	{"replaced", replaced},
+	{"reopened", reopened},
+	{"hidden", hidden},
+	{"denied", denied},
+	{"crowded", crowded},
 	{"crowds", crowds}, /* with METRICS */
-	{"adrift", adrift},           {"drifts", adrift},      {"unknown", unknown},
-	{"unknown_odd", unknown_odd}, {"realiased", recreate}, {NULL, NULL},
+	{"adrift", adrift},
+	{"drifts", adrift},
+	{"unknown", unknown},
+	{"unknown_odd", unknown_odd},
+	{"realiased", recreate},
+	{"anew", anew},
+	{NULL, NULL},
 };

@@ -18,6 +18,7 @@ odd directory '' "$TMP/directory.d/pool"
 odd recreate 'recreate is another file'
 odd replaced 'replaced is another file'
 odd reopened
+odd anew
 odd cutaway '^[^:]*: [^ ]*/cutaway: it was made shorter [^:]*$'
 for mode in regrown punched; do
 	# Not each file system takes bytes out of the middle.
