@@ -105,7 +105,8 @@ judge_size(struct why *w, const char *word, uint64_t recorded)
 		     (long long)st.st_size);
 	(void)snprintf(w->next, sizeof(w->next),
 		       "if the pool was made anew: rm %s" SIDECAR_SUFFIX
-		       "; if it was cut off: replctl restore --dry-run --force TARGET/POOL %s",
+		       "; replctl remove TARGET/POOL; if it was cut off: replctl restore --dry-run "
+		       "--force TARGET/POOL %s",
 		       word, word);
 }
 

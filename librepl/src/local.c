@@ -92,10 +92,13 @@ local_read(struct local *l, uint64_t size, struct err *e)
 	if (l->meta.pool_size < size)
 		l->meta.pool_size = size;
 	if (l->meta.pool_size != size)
-		return err_set(e, REPL_E_CORRUPT,
-			       "%s is of a pool of %" PRIu64 " bytes, the pool has %" PRIu64
-			       "; if the pool was made anew, remove %s",
-			       l->path, l->meta.pool_size, size, l->path);
+		return err_set(
+			e, REPL_E_CORRUPT,
+			"%s is of a pool of %" PRIu64 " bytes, the pool has %" PRIu64
+			", and no replica gets shorter; if the file was cut off, take the "
+			"replica's data (replctl restore --force TARGET/POOL FILE); if it was "
+			"made anew, remove %s and the replica (replctl remove TARGET/POOL)",
+			l->path, l->meta.pool_size, size, l->path);
 	/* A replica that is used where it is, before its own target has looked at it. */
 	if (sidecar_holds(&l->meta))
 		return err_set(e, REPL_E_REFUSED,

@@ -58,3 +58,32 @@ mkdir "$TMP/old"
 wait_for 10 pool_idle compared && cp -p "$pools/compared" "$pools/compared.repl" "$TMP/old/"
 make compared 8 z
 shorter compared 8 y "$TMP/old/compared"
+
+# Opened once more it is refused: no replica gets shorter. What is to be removed where it was made anew is named, and that helps.
+name=journal
+file=$TMP/journal
+goes_on() {
+	rm -f "$file.enough"
+	: >"$TMP/out"
+	(ON_LOSS=degrade run "$file" "$name" timeout -k 5 40 "$ODD" goeson "$file") >"$TMP/out" 2>&1 &
+	pid=$!
+	PIDS="$PIDS $pid"
+}
+end() {
+	: >"$file.enough"
+	wait $pid || fail "$name ends with $?: $(cat "$TMP/out")"
+}
+goes_on
+wait_for 10 grep -q "NOT REPLICATED: $file.repl is of a pool of $MIB bytes, the pool has $((MIB / 2)), .*remove $file.repl and the replica (replctl remove TARGET/POOL)" \
+	"$TMP/out" || fail "$name says: $(cat "$TMP/out")"
+end
+ctl why "$file" >"$TMP/why" 2>&1
+grep -q "made anew: rm $file.repl; replctl remove TARGET/POOL;" "$TMP/why" || fail "why: $(cat "$TMP/why")"
+rm "$file.repl"
+ctl remove "$T/$name" --force >"$TMP/remove.log" 2>&1 || fail "remove: $(cat "$TMP/remove.log")"
+goes_on
+wait_for 10 ctl info "$T/$name" || fail "it is not made anew: $(cat "$TMP/out")"
+end
+wait_for 10 pool_idle "$name" || fail "$name is still open"
+[ ! -s "$TMP/out" ] || fail "$name says: $(cat "$TMP/out")"
+cmp "$file" "$pools/$name" >&2 || lost "$name: it differs"
