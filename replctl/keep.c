@@ -12,7 +12,7 @@
 
 /* A file and what lies beside it and speaks of it. */
 static const char *const kept_parts[] = {"", SIDECAR_SUFFIX, MISSEDMARK_SUFFIX,
-					 MISSEDMARK_TAKEN_SUFFIX};
+					 MISSEDMARK_TAKEN_SUFFIX, MISSEDMARK_TAKEN_BEFORE};
 #define KEPT_PARTS (sizeof(kept_parts) / sizeof(kept_parts[0]))
 
 static bool

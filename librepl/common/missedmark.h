@@ -13,6 +13,8 @@
 /* The second is no longer: where a mark can be made it can be taken. */
 #define MISSEDMARK_SUFFIX       ".repl-missed"
 #define MISSEDMARK_TAKEN_SUFFIX ".repl-taken"
+/* The same of earlier versions: one that such a version has left counts, and becomes the other. */
+#define MISSEDMARK_TAKEN_BEFORE MISSEDMARK_SUFFIX "-taken"
 
 /* There is one that nobody has taken. */
 bool missedmark_is(const char *file);

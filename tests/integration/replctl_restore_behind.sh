@@ -45,8 +45,8 @@ cmp -s own serve/pools/p || lost "it is not restored by force"
 
 # A program has made bytes of it durable that no replica has got; the mark goes with the file, and nothing that was kept
 # before is replaced.
-old=own.old
-for mark in own.repl-missed own.repl-taken; do
+old=own.old n=1
+for mark in own.repl-missed own.repl-taken own.repl-missed-taken; do
 	: >$mark
 	change own 700000
 	cp own whole
@@ -63,8 +63,9 @@ for mark in own.repl-missed own.repl-taken; do
 	cmp -s $old whole && cmp -s $old.repl record || lost "the file is not kept"
 	[ -e "$old${mark#own}" ] && [ ! -e $mark ] || fail "the mark is not moved"
 	[ $old = own.old ] || cmp -s own.old first || lost "what was kept first is gone"
-	cp whole first
-	old=own.old2
+	[ $old != own.old ] || cp whole first
+	n=$((n + 1))
+	old=own.old$n
 	cmp -s own serve/pools/p || lost "it is not restored"
 done
 
