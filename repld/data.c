@@ -291,6 +291,8 @@ data_main(void *arg)
 			data_close_port(d, "not all lanes were connected in time");
 		if (data_gather(d)) {
 			data_apply(d);
+			/* More may be there each time. */
+			(void)data_trim_step(d, false);
 			spin_reset(&spin);
 			continue;
 		}

@@ -72,9 +72,10 @@ struct data {
 	uint8_t *scratch;          /* with a round log: APPENDs as it takes them, ROUND_FRAME_MAX */
 	struct range *ranges;
 	size_t range_count;
-	struct range trims[DATA_TRIMS_MAX]; /* disjoint, to become zero in idle moments */
+	struct range trims[DATA_TRIMS_MAX]; /* disjoint, to become zero piece by piece */
 	unsigned trim_count;
 	uint64_t trimmed_ns;    /* when that was last gone on with */
+	uint64_t trim_took_ns;  /* ... and how long it took */
 	uint64_t position;      /* the highest POSITION that is durable */
 	uint64_t position_next; /* ... that was met, its drain in front of it not yet flushed */
 	unsigned joined, closed;

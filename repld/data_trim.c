@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What was trimmed becomes zero in idle moments, piece by piece, so that no
- * update waits for more than a piece.
+ * What was trimmed becomes zero in idle moments, and for a share of the time while updates come,
+ * piece by piece, so that no update waits for more than a piece.
  */
 #include "data_impl.h"
 
@@ -14,7 +14,9 @@
 #define TRIM_PIECE_SYNC (1U << 20)  /* where a flush is dear */
 #define TRIM_PIECE_HOLE (64U << 20)
 #define TRIM_PIECE_STOP (64U << 20) /* where nothing else is done meanwhile: looks at stop */
-#define TRIM_PAUSE_NS   NS_PER_MS   /* between pieces while updates come */
+#define TRIM_PAUSE_NS   NS_PER_MS   /* between pieces while updates come, at least */
+#define TRIM_PAUSE      4U          /* ... so many times what the last one took */
+#define TRIM_MUCH       (64U << 20) /* from here on only what it took */
 #define TRIM_END_NS     NS_PER_S
 
 static size_t
@@ -165,16 +167,34 @@ data_trim_meets(const struct data *d, uint64_t off, uint64_t len)
 	return false;
 }
 
+static bool
+trim_is_much(const struct data *d)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < d->trim_count; i++)
+		bytes += d->trims[i].len;
+	return bytes >= TRIM_MUCH;
+}
+
+static uint64_t
+trim_pause(const struct data *d)
+{
+	uint64_t ns = d->trim_took_ns * (trim_is_much(d) ? 1 : TRIM_PAUSE);
+
+	return ns > TRIM_PAUSE_NS ? ns : TRIM_PAUSE_NS;
+}
+
 bool
 data_trim_step(struct data *d, bool idle)
 {
+	uint64_t begin_ns, len;
 	struct range *r;
-	uint64_t len;
 
 	if (d->trim_count == 0)
 		return false;
-	if (!idle &&
-	    (pmem_map_groups(d->params.map) || clock_now_ns() - d->trimmed_ns < TRIM_PAUSE_NS))
+	begin_ns = clock_now_ns();
+	if (!idle && begin_ns - d->trimmed_ns < trim_pause(d))
 		return false;
 	r = &d->trims[d->trim_count - 1];
 	len = r->len < trim_piece(d) ? r->len : trim_piece(d);
@@ -185,6 +205,7 @@ data_trim_step(struct data *d, bool idle)
 	if (r->len == 0 || d->failed)
 		d->trim_count--;
 	d->trimmed_ns = clock_now_ns();
+	d->trim_took_ns = d->trimmed_ns - begin_ns;
 	return true;
 }
 

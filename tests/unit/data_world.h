@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "data.h"
 #include "le.h"
@@ -98,6 +99,8 @@ pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len)
 	memcpy(dst, m->mem + off, len);
 }
 
+static _Atomic unsigned zeroed; /* pieces */
+
 void
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
@@ -105,6 +108,7 @@ pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 	(void)len;
 	(void)hole;
 	pool_log(m, '0');
+	atomic_fetch_add(&zeroed, 1);
 }
 
 void
@@ -521,7 +525,9 @@ static int grow_answer;
 static uint64_t position; /* known at the end */
 static struct pooljournal *the_journal;
 static bool pool_is_sparse;
-static bool put_granted; /* may come */
+static bool put_granted;       /* may come */
+static bool awaits_zero;       /* a piece, for some time */
+static unsigned zeroed_served; /* pieces, before the end */
 
 /* Let the target take all that has arrived in one round. */
 static inline void
@@ -557,6 +563,9 @@ serve_as(struct pmem_map *pool, bool write)
 		(void)sched_yield();
 	while (fabric.endless && !atomic_load(&fabric.port_closed))
 		(void)sched_yield();
+	for (unsigned i = 0; awaits_zero && !atomic_load(&zeroed) && i < 20000; i++)
+		(void)usleep(500);
+	zeroed_served = atomic_load(&zeroed);
 	if (grow_ask)
 		grow_answer = data_grow_check(d, grow_ask, NULL);
 	data_stop(d);

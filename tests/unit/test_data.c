@@ -605,6 +605,24 @@ flood_of_events_is_left_in_between(void **state)
 	assert_int_equal(fabric.status[0], 0);
 }
 
+/* Nothing is ever idle then, and the end of all trims would be a long one. */
+static void
+trims_go_on_in_a_flood(void **state)
+{
+	struct pmem_map pool = {.log = ""};
+
+	(void)state;
+	memset(&fabric, 0, sizeof(fabric));
+	fabric.endless = true;
+	atomic_store(&zeroed, 0);
+	arrive_entry(1, WIRE_OP_TRIM, 4096, 4096);
+	awaits_zero = true;
+	serve(&pool);
+	awaits_zero = false;
+	assert_int_equal(fabric.status[0], 0);
+	assert_int_equal(zeroed_served, 1);
+}
+
 int
 main(void)
 {
@@ -640,6 +658,7 @@ main(void)
 		cmocka_unit_test(put_is_refused),
 		cmocka_unit_test(fetch_fills_the_window),
 		cmocka_unit_test(flood_of_events_is_left_in_between),
+		cmocka_unit_test(trims_go_on_in_a_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

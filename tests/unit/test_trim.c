@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include "checksum.h"
+#include "clock.h"
 #include "data_impl.h"
 #include "le.h"
 
@@ -115,19 +116,48 @@ pieces_until_done(void **state)
 	assert_int_equal(d->trim_count, 0);
 }
 
-/* Beside updates now and then, but not where a piece holds them up for long. */
+/* Beside updates now and then, and more seldom where a piece holds them up for long. */
 static void
 a_busy_thread_goes_on_slowly(void **state)
 {
 	struct data *d = fresh();
 
 	(void)state;
-	add(d, 0, 100);
-	assert_true(data_trim_step(d, false));
-	assert_int_equal(d->trim_count, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		pool.groups = i > 0;
+		memset(pool.durable, 'x', sizeof(pool.durable));
+		add(d, 0, 250);
+		d->trimmed_ns = clock_now_ns();
+		d->trim_took_ns = 1000 * NS_PER_S;
+		assert_false(data_trim_step(d, false));
+		d->trimmed_ns -= 10000 * NS_PER_S;
+		assert_true(data_trim_step(d, false));
+		assert_in_range(d->trim_took_ns, 1, 1000 * NS_PER_S - 1);
+		while (d->trim_count > 0)
+			(void)data_trim_step(d, false);
+		assert_pages(pool.durable, 0, 250, 0);
+		assert_pages(pool.durable, 250, PAGES, 'x');
+	}
+}
+
+/* Else it would all be left to be done at once, with updates waiting for the end of it. */
+static void
+what_has_become_much_is_gone_on_with_sooner(void **state)
+{
+	struct data *d = fresh();
+
+	(void)state;
 	pool.groups = true;
-	assert_false(data_trim_step(d, false));
-	assert_true(data_trim_step(d, true));
+	for (unsigned i = 0; i < 2; i++) {
+		d->trim_count = 0;
+		if (i > 0)
+			d->trims[d->trim_count++] =
+				(struct range){.off = UINT64_C(1) << 32, .len = UINT64_C(1) << 30};
+		add(d, 0, 1);
+		d->trim_took_ns = 1000 * NS_PER_S;
+		d->trimmed_ns = clock_now_ns() - 2000 * NS_PER_S;
+		assert_int_equal(data_trim_step(d, false), i > 0);
+	}
 }
 
 static void
@@ -463,6 +493,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pieces_until_done),
 		cmocka_unit_test(a_busy_thread_goes_on_slowly),
+		cmocka_unit_test(what_has_become_much_is_gone_on_with_sooner),
 		cmocka_unit_test(what_touches_is_one_trim),
 		cmocka_unit_test(a_store_meets_a_finished_part),
 		cmocka_unit_test(stores_all_around),
