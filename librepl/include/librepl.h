@@ -16,8 +16,9 @@
  *           Functions that name a lane return REPL_E_BUSY if a second thread
  *           is inside the same lane, or the library for longer than op-timeout:
  *           nothing was done, call again. Also if drains of other lanes with the
- *           same bytes take that long: nothing was drained, what was to be
- *           persisted is flushed. No function is a cancellation point.
+ *           same bytes take that long: nothing was drained, and of what was to be
+ *           flushed or persisted some may not be flushed, call again. No
+ *           function is a cancellation point.
  * Deadlines. Every function returns within the deadline that the config gives
  *           for its kind of call, but for what the local disk takes to sync a
  *           few records beside the pool when a replica is lost.

@@ -117,7 +117,10 @@ int lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane 
 
 /*
  * Note a range on all replicas' lanes; a full lane is posted first. second:
- * bytes that are to follow as a pair, or 0.
+ * bytes that are to follow as a pair, or 0. Where it can't be, for others or the local disk
+ * (REPL_E_BUSY, REPL_E_IO), the range is noted nowhere or on some lanes only, and has to be noted
+ * again. To widen what is noted instead would send bytes that nobody has flushed, as the second
+ * range of another lane's pair before its first.
  */
 int lanes_flush(struct repl *r, unsigned lane, size_t off, size_t len, size_t second,
 		struct err *e);
