@@ -38,6 +38,7 @@ sync_own(struct dirty *d, bool whole, struct err *e)
 {
 	int rc = 0;
 
+	diskclock_begin(&d->local->disk);
 	pthread_mutex_lock(&d->sync_lock);
 	if (d->sync_lost && !whole)
 		rc = err_set(e, REPL_E_IO, "%s: syncing the dirty map: an earlier sync has failed",
@@ -46,6 +47,7 @@ sync_own(struct dirty *d, bool whole, struct err *e)
 		rc = err_errno(e, REPL_E_IO, errno, "%s: syncing the dirty map", d->local->path);
 	d->sync_lost |= rc != 0;
 	pthread_mutex_unlock(&d->sync_lock);
+	diskclock_end(&d->local->disk);
 	return rc;
 }
 

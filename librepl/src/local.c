@@ -336,7 +336,9 @@ local_store(struct local *l, struct err *e)
 
 	if (!l->path)
 		return 0;
+	diskclock_begin(&l->disk);
 	rc = l->fd >= 0 ? sidecar_write(l->fd, &l->meta, e) : local_create(l, e);
+	diskclock_end(&l->disk);
 	if (rc)
 		return err_prefix(e, "%s", l->path);
 	l->present = true;

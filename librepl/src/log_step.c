@@ -59,10 +59,11 @@ step_once(struct repl_log *log, unsigned lane, const struct log_step *s)
 int
 log_step_run(struct repl_log *log, unsigned lane, const struct log_step *s)
 {
-	uint64_t deadline_ns = clock_deadline(log->r->cfg->op_timeout_ms);
+	struct calltime t = call_begin(log->r, clock_now_ns());
 	int rc;
 
-	while ((rc = step_once(log, lane, s)) == REPL_E_BUSY && clock_now_ns() < deadline_ns)
+	while ((rc = step_once(log, lane, s)) == REPL_E_BUSY &&
+	       clock_now_ns() < call_end(log->r, &t))
 		(void)usleep(LOG_BUSY_NAP_US);
 	return rc;
 }

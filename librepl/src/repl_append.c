@@ -330,8 +330,12 @@ append_run(struct repl *r, unsigned lane, struct append *a, struct err *e)
 int
 lane_take_turn(struct repl *r, unsigned lane, struct err *e)
 {
-	if (!turns_enter(&r->appends, clock_deadline(r->cfg->op_timeout_ms)))
-		return err_set(e, REPL_E_TIMEOUT, "other appends have not come to an end");
+	struct calltime t = call_begin(r, clock_now_ns());
+
+	while (!turns_enter(&r->appends, call_end(r, &t))) {
+		if (clock_now_ns() >= call_end(r, &t))
+			return err_set(e, REPL_E_TIMEOUT, "other appends have not come to an end");
+	}
 	r->slots[lane].has_turn = true;
 	return 0;
 }

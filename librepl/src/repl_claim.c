@@ -100,16 +100,17 @@ int
 lanes_claim(struct repl *r, unsigned lane, const struct range *more, unsigned count,
 	    uint64_t *begin_ns, struct err *e)
 {
-	uint64_t deadline_ns = *begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	struct calltime t;
 	bool taken = false;
 	unsigned other;
 	int rc = 0;
 
 	if (lanes_claim_now(r, lane, more, count))
 		return 0;
+	t = call_begin(r, *begin_ns);
 	while (!rc && !taken) {
-		rc = claim_once(r, lane, more, count, deadline_ns, &taken, &other, e);
-		if (!rc && !taken && clock_now_ns() >= deadline_ns)
+		rc = claim_once(r, lane, more, count, call_end(r, &t), &taken, &other, e);
+		if (!rc && !taken && clock_now_ns() >= call_end(r, &t))
 			rc = err_set(e, REPL_E_BUSY,
 				     "lane %u has some of the same bytes on their way, which have "
 				     "not come to an end",

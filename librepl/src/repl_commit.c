@@ -105,9 +105,9 @@ commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t latest_ns,
 }
 
 static bool
-commit_is_late(const struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
+commit_is_late(struct repl *r, unsigned lane, const struct calltime *call, struct err *e)
 {
-	if (clock_now_ns() - call_ns < commit_ns(r))
+	if (clock_now_ns() < call_end(r, call))
 		return false;
 	(void)err_set(e, REPL_E_TIMEOUT,
 		      "lane %u is not drained yet, others took all of the time: call again", lane);
@@ -119,21 +119,21 @@ commit_is_late(const struct repl *r, unsigned lane, uint64_t call_ns, struct err
  * over: each would have all of its own anew.
  */
 static void
-commit_late(struct repl *r, unsigned lane, uint64_t call_ns, struct err *e)
+commit_late(struct repl *r, unsigned lane, const struct calltime *call, struct err *e)
 {
 	uint64_t begin_ns;
 
-	if (!lane_borrow_call(r, lane, call_ns)) {
+	if (!lane_borrow_call(r, lane, call)) {
 		(void)err_set(e, REPL_E_TIMEOUT, "lane %u is in use by another thread", lane);
 		return;
 	}
 	/* The wait for the lane says nothing of the target. */
 	begin_ns = clock_now_ns();
-	if (commit_is_late(r, lane, call_ns, e) || lanes_claim(r, lane, NULL, 0, &begin_ns, e)) {
+	if (commit_is_late(r, lane, call, e) || lanes_claim(r, lane, NULL, 0, &begin_ns, e)) {
 		lane_leave(r, lane);
 		return;
 	}
-	if (pending_active(r, lane, NULL, 0, &begin_ns, e) || commit_is_late(r, lane, call_ns, e)) {
+	if (pending_active(r, lane, NULL, 0, &begin_ns, e) || commit_is_late(r, lane, call, e)) {
 		lanes_yield(r, lane);
 		lane_leave(r, lane);
 		return;
@@ -153,6 +153,7 @@ repl_commit(struct repl *r, unsigned lane)
 	const uint64_t call_ns = clock_now_ns();
 	uint64_t begin_ns = call_ns, latest_ns;
 	bool done[REPL_LANES_MAX] = {false};
+	struct calltime call;
 	struct err e;
 
 	err_clear(&e);
@@ -162,6 +163,7 @@ repl_commit(struct repl *r, unsigned lane)
 		(void)err_set(&e, REPL_E_INVAL, "lane %u of %u", lane, r->lane_count);
 		return config_report(&e);
 	}
+	call = call_begin(r, call_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (!lane_borrow(r, i, 0))
 			continue;
@@ -185,7 +187,7 @@ repl_commit(struct repl *r, unsigned lane)
 	}
 	for (unsigned i = 0; i < r->lane_count && !e.code; i++) {
 		if (!done[i])
-			commit_late(r, i, call_ns, &e);
+			commit_late(r, i, &call, &e);
 	}
 	lanes_count_drain(r, lane, call_ns);
 	if (!e.code && r->cfg->on_loss == REPL_ON_LOSS_BLOCK)

@@ -67,8 +67,9 @@ lane_pause(uint64_t waited_ns)
 int
 lane_enter(struct repl *r, unsigned lane, struct err *e)
 {
-	uint64_t begin_ns = 0, waited_ns;
+	struct calltime t = {0};
 	struct lane_slot *slot;
+	uint64_t now_ns;
 
 	if (handle_check(r, e))
 		return e->code;
@@ -81,13 +82,13 @@ lane_enter(struct repl *r, unsigned lane, struct err *e)
 			return 0;
 		if (atomic_load_explicit(&slot->busy, memory_order_relaxed) == LANE_ENTERED)
 			break;
-		if (begin_ns == 0)
-			begin_ns = clock_now_ns();
-		waited_ns = clock_now_ns() - begin_ns;
-		if (waited_ns >= (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS)
+		now_ns = clock_now_ns();
+		if (t.begin_ns == 0)
+			t = call_begin(r, now_ns);
+		if (now_ns >= call_end(r, &t))
 			break;
-		hold_waited(r, waited_ns);
-		lane_pause(waited_ns);
+		hold_waited(r, now_ns - t.begin_ns);
+		lane_pause(now_ns - t.begin_ns);
 	}
 	return err_set(e, REPL_E_BUSY, "lane %u is in use by another thread", lane);
 }
@@ -119,16 +120,17 @@ lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns)
 }
 
 bool
-lane_borrow_call(struct repl *r, unsigned lane, uint64_t begin_ns)
+lane_borrow_call(struct repl *r, unsigned lane, const struct calltime *t)
 {
-	uint64_t end_ns = begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS, now_ns;
 	struct lane_slot *slot = &r->slots[lane];
+	uint64_t now_ns;
 	bool got;
 
 	lane_want(r, lane, true);
-	while (!(got = lane_try(slot, LANE_BORROWED)) && (now_ns = clock_now_ns()) < end_ns) {
-		hold_waited(r, now_ns - begin_ns);
-		lane_pause(now_ns - begin_ns);
+	while (!(got = lane_try(slot, LANE_BORROWED)) &&
+	       (now_ns = clock_now_ns()) < call_end(r, t)) {
+		hold_waited(r, now_ns - t->begin_ns);
+		lane_pause(now_ns - t->begin_ns);
 	}
 	lane_want(r, lane, false);
 	return got;

@@ -6,11 +6,25 @@
 #ifndef LIBREPL_REPL_LANES_H
 #define LIBREPL_REPL_LANES_H
 
+#include "calltime.h"
 #include "repl_impl.h"
 
 /* It is there, and this process's own. */
 int handle_check(const struct repl *r, struct err *e);
 int range_check(const struct repl *r, size_t off, size_t len, struct err *e);
+
+/* A call's op-timeout where it waits for others: since then, and until when as things are now. */
+static inline struct calltime
+call_begin(struct repl *r, uint64_t begin_ns)
+{
+	return calltime_begin(&r->local.disk, begin_ns);
+}
+
+static inline uint64_t
+call_end(struct repl *r, const struct calltime *t)
+{
+	return calltime_end(&r->local.disk, t, r->cfg->op_timeout_ms);
+}
 
 /*
  * Enter a lane: its number is good and no other call is in it (REPL_E_BUSY). One
@@ -25,8 +39,8 @@ void lane_leave(struct repl *r, unsigned lane);
  */
 bool lane_borrow(struct repl *r, unsigned lane, uint64_t deadline_ns);
 
-/* The same for a call that began then, by op-timeout; a hold is told how long it has waited. */
-bool lane_borrow_call(struct repl *r, unsigned lane, uint64_t begin_ns);
+/* The same for a call, by op-timeout; a hold is told how long it has waited. */
+bool lane_borrow_call(struct repl *r, unsigned lane, const struct calltime *t);
 
 /* Leave a lane for a while: what lane_again() gets, which waits for as long as it takes. */
 int lane_lend(struct repl *r, unsigned lane);

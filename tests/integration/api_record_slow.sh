@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The disk of the program's own record stalls for longer than targets bear silence: that a replica is lost, and that it is
-# back, is recorded there, and no other one is lost by that; nor is one by what is recorded at opening and closing.
+# back, is recorded there, and no other one is lost by that; nor is one by what is recorded at opening and closing. Nor does a
+# call of another thread's fail that has to wait for it.
 . "$(dirname "$0")/api_lib.sh"
 # The sanitizers' runtime comes with the program: it is not the first library then.
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
@@ -8,7 +9,7 @@ export ASAN_OPTIONS
 make_keys
 start_serve "heartbeat = 750" "heartbeat-timeout = 3000"
 
-# start_slow NAME: a program of its own, with a disk of its own.
+# start_slow NAME: a program of its own, whose disk is slow while $TMP/slow-NAME is there.
 start_slow() {
 	cat >"$TMP/shell-$1" <<END
 #!/bin/sh
@@ -82,9 +83,41 @@ begins_and_ends() {
 	done
 }
 
+# Whoever finds the loss, or enters in the activity log what is written to, waits for the disk with bytes on their way that
+# the others have as well, or with the turn of appends.
+others_wait() {
+	OP_TIMEOUT=3000
+	start_slow others
+	configure "$(pool ao)" "$(pool bo)"
+	ok set lanes 6
+	ok set after-crash dirty-map
+	ok map "$TMP/others" $((256 * MIB))
+	ok open 1
+	ok tail 64 4096
+	ok persist 4 0 $((4 * MIB))
+	lost_pid=$(session_of bo) || fail "no session"
+	ok load 4 $((4 * MIB))
+	echo 4000 >"$TMP/slow-others"
+	kill -KILL "$lost_pid"
+	for i in 1 2 3; do
+		ok persist 4 0 $((4 * MIB))
+		ok commit 5
+	done
+	ok unload
+	# The one that has the turn is the first to write there.
+	ok tail 64 $((200 * MIB))
+	ok persist 4 64 8
+	ok appenders 2 1 64 $((256 * MIB)) 64
+	rm "$TMP/slow-others"
+	ok stat 1
+	[ "$(field error)" -ge 1 ] || fail "nobody misses it: $TEXT"
+	ok close
+	stop_api
+}
+
 # Most of it is waiting: all at once.
 jobs=
-for job in "stalls compare" "stalls dirty-map" begins_and_ends; do
+for job in "stalls compare" "stalls dirty-map" begins_and_ends others_wait; do
 	($job) &
 	jobs="$jobs $!"
 done

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../../librepl/src/calltime.c"
 #include "../../librepl/src/claims.c"
 #include "../../librepl/src/repl_claim.c"
 
@@ -216,6 +217,42 @@ a_lane_is_not_lent_in_a_turn(void **state)
 	handle_free(r);
 }
 
+/* With all of it claimed: it records a loss, which takes as long as the local disk does. */
+static void *
+writer_records(void *arg)
+{
+	const struct timespec nap = {.tv_nsec = (long)(5 * TIMEOUT_MS * NS_PER_MS)};
+	struct repl *r = arg;
+
+	(void)nanosleep(&nap, NULL);
+	claims_drop(&r->claims, WRITER);
+	diskclock_end(&r->local.disk);
+	return NULL;
+}
+
+static void
+a_record_is_waited_for_as_long_as_it_takes(void **state)
+{
+	const struct range all = {.len = 4096};
+	uint64_t begin_ns = clock_now_ns();
+	struct repl *r = handle_new();
+	pthread_t writer;
+	unsigned other;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(
+		claims_take(&r->claims, WRITER, &r->slots[WRITER].pending, &all, 1, 0, &other),
+		CLAIMS_TAKEN);
+	diskclock_begin(&r->local.disk);
+	assert_int_equal(pthread_create(&writer, NULL, writer_records, r), 0);
+	assert_int_equal(lanes_claim(r, 0, NULL, 0, &begin_ns, &e), 0);
+	assert_int_equal(pthread_join(writer, NULL), 0);
+	assert_int_equal(ended, 0);
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -223,6 +260,7 @@ main(void)
 		cmocka_unit_test(what_has_ended_too_late_is_out_of_the_way),
 		cmocka_unit_test(a_hold_is_told_to_hurry),
 		cmocka_unit_test(a_lane_is_not_lent_in_a_turn),
+		cmocka_unit_test(a_record_is_waited_for_as_long_as_it_takes),
 		cmocka_unit_test(what_goes_on_is_waited_for_no_longer),
 	};
 

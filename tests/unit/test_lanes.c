@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "../../librepl/src/calltime.c"
 #include "../../librepl/src/repl_commit.c"
 #include "../../librepl/src/repl_lanes.c"
 
@@ -549,6 +550,51 @@ commit_gives_time_to_whom_it_has_sent_late(void **state)
 	handle_free(r);
 }
 
+/* Another thread records a loss from within the lane. */
+static void *
+other_records(void *arg)
+{
+	struct repl *r = arg;
+
+	(void)nanosleep(&(struct timespec){.tv_nsec = (long)(100 * NS_PER_MS)}, NULL);
+	lane_leave(r, 0);
+	diskclock_end(&r->local.disk);
+	return NULL;
+}
+
+static pthread_t
+lane_in_record(struct repl *r)
+{
+	pthread_t other;
+
+	assert_true(lane_borrow(r, 0, 0));
+	diskclock_begin(&r->local.disk);
+	assert_int_equal(pthread_create(&other, NULL, other_records, r), 0);
+	return other;
+}
+
+static void
+lane_is_waited_for_as_long_as_a_record_takes(void **state)
+{
+	struct repl *r = handle_new();
+	struct calltime t;
+	pthread_t other;
+	struct err e;
+
+	(void)state;
+	err_clear(&e);
+	cfg.op_timeout_ms = 20;
+	other = lane_in_record(r);
+	assert_int_equal(lane_enter(r, 0, &e), 0);
+	assert_int_equal(pthread_join(other, NULL), 0);
+	lane_leave(r, 0);
+	other = lane_in_record(r);
+	t = call_begin(r, clock_now_ns());
+	assert_true(lane_borrow_call(r, 0, &t));
+	assert_int_equal(pthread_join(other, NULL), 0);
+	handle_free(r);
+}
+
 int
 main(void)
 {
@@ -563,6 +609,7 @@ main(void)
 		cmocka_unit_test(commit_begins_with_no_lane_behind_its_time),
 		cmocka_unit_test(commit_has_one_time_for_all_lanes),
 		cmocka_unit_test(commit_gives_time_to_whom_it_has_sent_late),
+		cmocka_unit_test(lane_is_waited_for_as_long_as_a_record_takes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
