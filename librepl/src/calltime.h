@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * calltime - what a call that waits for other calls may take: op-timeout, without what this
- * machine's disk has taken meanwhile for records beside the pool.
+ * machine's disk has taken meanwhile for records beside the pool; or a replica that grows, to be
+ * told of one.
  *
  * Those calls wait for that themselves, for as long as it takes, with a lane, a turn, or bytes on
  * their way that others wait for. It says nothing of a target, nor that anything hangs.
@@ -12,7 +13,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* How long the disk was waited for, by whomever, in all. Zero bytes are a new one. */
+/* How long that was waited for, by whomever, in all. Zero bytes are a new one. */
 struct diskclock {
 	pthread_mutex_t lock; /* guards all of it; innermost, never held for long */
 	unsigned waiting;

@@ -24,7 +24,7 @@ struct local {
 	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
 	int pool;           /* the pool file by an open file description of its own; -1: none */
 	struct sidecar meta;
-	struct diskclock disk; /* while something is synced beside the pool */
+	struct diskclock disk; /* while a record beside the pool is waited for */
 };
 
 void local_init(struct local *l);

@@ -47,10 +47,10 @@ grow_check(struct repl *r, size_t size, struct err *e)
 	return size > now ? onloss_check(r, e) : 0;
 }
 
-static struct remote *
-grow_remote(struct repl *r, unsigned i)
+static bool
+grow_has(const struct repl *r, unsigned i)
 {
-	return atomic_load(&r->replicas[i].lost) ? NULL : r->replicas[i].remote;
+	return atomic_load(&r->replicas[i].lost) == 0 && r->replicas[i].remote;
 }
 
 /*
@@ -67,6 +67,26 @@ grow_is_loss(const struct err *why)
 	       status == REPL_E_NOT_FOUND;
 }
 
+/*
+ * What a loss or a label has to tell it comes behind that, and is not begun meanwhile: nor is this
+ * amid a loss that is being told.
+ */
+static int
+grow_ask(struct repl *r, unsigned i, size_t size, bool prepare, struct err *e)
+{
+	struct replica *p = &r->replicas[i];
+	uint64_t deadline_ns;
+	int rc;
+
+	pthread_mutex_lock(&r->lock);
+	deadline_ns = clock_deadline(r->cfg->op_timeout_ms);
+	atomic_store(&p->grows_until_ns, deadline_ns);
+	pthread_mutex_unlock(&r->lock);
+	rc = remote_pool_grow(p->remote, size, prepare, deadline_ns, e);
+	atomic_store(&p->grows_until_ns, 0);
+	return rc;
+}
+
 static void
 grow_lose(struct repl *r, unsigned i, const struct err *why)
 {
@@ -77,12 +97,10 @@ static int
 grow_prepare(struct repl *r, size_t size, struct err *e)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct remote *remote = grow_remote(r, i);
 		struct err why;
 
 		err_clear(&why);
-		if (!remote || !remote_pool_grow(remote, size, true,
-						 clock_deadline(r->cfg->op_timeout_ms), &why))
+		if (!grow_has(r, i) || !grow_ask(r, i, size, true, &why))
 			continue;
 		if (!grow_is_loss(&why))
 			return err_set(e, why.code, "replica %u: %s", i, why.text);
@@ -95,11 +113,8 @@ static void
 grow_give_up(struct repl *r)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct remote *remote = grow_remote(r, i);
-
-		if (remote)
-			(void)remote_pool_grow(remote, atomic_load(&r->size), true,
-					       clock_deadline(r->cfg->op_timeout_ms), NULL);
+		if (grow_has(r, i))
+			(void)grow_ask(r, i, atomic_load(&r->size), true, NULL);
 	}
 }
 
@@ -108,12 +123,10 @@ static int
 grow_replicas(struct repl *r, size_t size, struct err *e)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		struct remote *remote = grow_remote(r, i);
 		struct err why;
 
 		err_clear(&why);
-		if (remote && remote_pool_grow(remote, size, false,
-					       clock_deadline(r->cfg->op_timeout_ms), &why))
+		if (grow_has(r, i) && grow_ask(r, i, size, false, &why))
 			grow_lose(r, i, &why);
 	}
 	return onloss_check(r, e);

@@ -65,6 +65,8 @@ struct replica {
 	/* Guarded by repl.lock. */
 	struct gen_id has;  /* the generation that it has confirmed last; nil: none known */
 	struct gen_id told; /* one that it was told and has not confirmed; nil: none */
+	/* Set with repl.lock. */
+	_Atomic uint64_t grows_until_ns; /* it makes room, and answers nothing else; 0: no */
 };
 
 /* What all replicas' lanes of one index share. */

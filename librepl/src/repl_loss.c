@@ -207,9 +207,9 @@ deadline_posting(uint64_t half_ns)
 	return half_ns > least_ns ? half_ns : least_ns;
 }
 
-/* Tell all that are not lost, at once; true if one was lost over it. */
+/* At once. */
 static bool
-advance_replicas(struct repl *r, uint64_t deadline_ns)
+advance_those(struct repl *r, uint32_t those, uint64_t deadline_ns)
 {
 	struct remote_mark marks[REPL_TARGETS_MAX];
 	uint64_t half_ns = deadline_part(deadline_ns, 1, 2);
@@ -218,7 +218,7 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 	struct err why;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (!replica_is_live(&r->replicas[i]))
+		if (!(those >> i & 1) || !replica_is_live(&r->replicas[i]))
 			continue;
 		err_clear(&why);
 		if (tell_post(r, i, deadline_posting(half_ns), &marks[i], &why)) {
@@ -229,6 +229,54 @@ advance_replicas(struct repl *r, uint64_t deadline_ns)
 		}
 	}
 	return advance_take(r, waiting, marks, deadline_ns) || any;
+}
+
+/*
+ * It answers a growth first, which has a deadline of its own, and this behind it. Nothing may be
+ * acknowledged before, so that all who wait for this wait as for the local disk.
+ */
+static bool
+advance_grown(struct repl *r, unsigned replica, uint64_t grows_until_ns, uint64_t deadline_ns)
+{
+	uint64_t until_ns = deadline_closing(r, grows_until_ns), least_ns;
+	struct remote_mark marks[REPL_TARGETS_MAX];
+	struct err why;
+	int rc;
+
+	if (!replica_is_live(&r->replicas[replica]))
+		return false;
+	err_clear(&why);
+	diskclock_begin(&r->local.disk);
+	rc = tell_post(r, replica, until_ns > deadline_ns ? until_ns : deadline_ns, &marks[replica],
+		       &why);
+	diskclock_end(&r->local.disk);
+	if (rc) {
+		tell_failed(r, replica, &why);
+		return true;
+	}
+	least_ns = deadline_closing(r, clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE));
+	return advance_take(r, 1U << replica, marks,
+			    least_ns > deadline_ns ? least_ns : deadline_ns);
+}
+
+/* Tell all that are not lost; true if one was lost over it. */
+static bool
+advance_replicas(struct repl *r, uint64_t deadline_ns)
+{
+	uint64_t grows_until_ns[REPL_TARGETS_MAX];
+	uint32_t grow = 0;
+	bool any;
+
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		grows_until_ns[i] = atomic_load(&r->replicas[i].grows_until_ns);
+		grow |= (uint32_t)(grows_until_ns[i] != 0) << i;
+	}
+	any = advance_those(r, ~grow, deadline_ns);
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		if (grow >> i & 1)
+			any |= advance_grown(r, i, grows_until_ns[i], deadline_ns);
+	}
+	return any;
 }
 
 /* On media, or nobody has read of it there. */
@@ -433,7 +481,9 @@ repl_label(struct repl *r, unsigned replica, uint64_t until_ns, uint64_t deadlin
 	if (!ship_caught_up(r->ship, replica) || !repl_lock_by(r, until_ns))
 		return;
 	err_clear(&why);
-	if (replica_is_live(p) && ship_caught_up(r->ship, replica)) {
+	/* One that grows would have to be waited for: at the next ping. */
+	if (replica_is_live(p) && ship_caught_up(r->ship, replica) &&
+	    atomic_load(&p->grows_until_ns) == 0) {
 		state = replica_label(r, replica, &chain);
 		/* Should it hang, the others must have time to hear of it. */
 		if (remote_pool_mark_by(p->remote, state, &chain, deadline_part(deadline_ns, 1, 2),

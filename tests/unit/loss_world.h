@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../librepl/src/calltime.c"
 #include "../../librepl/src/repl_loss.c"
 
 #define REPLICAS 3U
@@ -19,7 +20,7 @@
 
 /* ---- targets that answer, refuse or hang until the deadline ---- */
 
-enum manner { ANSWERS, IS_ASKED, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
+enum manner { ANSWERS, GROWS, IS_ASKED, TAKES_TIME, HANGS_AFTER, HANGS, TAKES_NOTHING };
 
 #define ANSWER_NS (50 * NS_PER_MS) /* what one takes that takes time */
 #define PING_NS   (5 * NS_PER_MS)  /* until it has answered its keeper, who asks just then */
@@ -30,6 +31,7 @@ struct remote {
 	enum sidecar_state state;
 	unsigned cuts;
 	uint64_t behind;   /* as noted of the replica while the target was told */
+	uint64_t grown_ns; /* until then it answers nothing */
 	uint64_t taken_ns; /* the answer */
 };
 
@@ -193,6 +195,11 @@ remote_mark_post(struct remote *r, enum sidecar_state state, const struct genera
 	*m = (struct remote_mark){.state = state};
 	if (r->manner == TAKES_NOTHING)
 		return hangs(deadline_ns, e);
+	if (r->manner == GROWS && clock_now_ns() < r->grown_ns) {
+		if (r->grown_ns > deadline_ns)
+			return hangs(deadline_ns, e);
+		atomic_store(&clock_ns, r->grown_ns);
+	}
 	if (r->manner == IS_ASKED && clock_now_ns() + PING_NS > deadline_ns)
 		return hangs(deadline_ns, e);
 	r->state = state;

@@ -29,11 +29,15 @@ static unsigned needed;
 static uint64_t map_size, stored_size;
 static int store_rc, settle_rc;
 static unsigned suspended; /* resyncs, so often */
+static struct repl *handle;
 
 int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
 {
-	(void)deadline_ns;
+	/* A loss may be recorded meanwhile, and has to know. */
+	assert_true(atomic_load(&handle->replicas[r - remotes].grows_until_ns) == deadline_ns);
+	assert_int_equal(pthread_mutex_trylock(&handle->lock), 0);
+	pthread_mutex_unlock(&handle->lock);
 	if (r->refuses && size > r->size) {
 		(void)err_set(e, r->refuses, "no room");
 		e->by_target = r->says_so;
@@ -176,6 +180,7 @@ range_new(void)
 	struct repl *r = calloc(1, sizeof(*r));
 
 	assert_non_null(r);
+	handle = r;
 	cfg.op_timeout_ms = 1000;
 	cfg.on_loss = REPL_ON_LOSS_DEGRADE;
 	queued = needed = suspended = 0;
@@ -199,6 +204,8 @@ range_new(void)
 static void
 range_free(struct repl *r)
 {
+	for (unsigned i = 0; i < REPLICAS; i++)
+		assert_true(atomic_load(&r->replicas[i].grows_until_ns) == 0);
 	(void)pthread_mutex_destroy(&r->lock);
 	(void)pthread_mutex_destroy(&r->grow_lock);
 	(void)munmap(r->mem, LARGER);

@@ -119,6 +119,73 @@ a_slow_disk_here_takes_no_replica_with_it(void **state)
 	set_free(r);
 }
 
+/* A growth has op-timeout, of which a loss has but a part, and is answered first. */
+static struct repl *
+set_that_grows(unsigned replica, unsigned ms)
+{
+	struct repl *r = set_new();
+
+	remotes[replica].manner = GROWS;
+	remotes[replica].grown_ns = clock_deadline(ms);
+	atomic_store(&r->replicas[replica].grows_until_ns, clock_deadline(config.op_timeout_ms));
+	return r;
+}
+
+static void
+one_that_grows_is_told_behind_that(void **state)
+{
+	struct repl *r = set_that_grows(1, 600);
+	struct calltime t = calltime_begin(&r->local.disk, clock_now_ns());
+
+	(void)state;
+	repl_lose(r, 0, REPL_E_LOST, "gone", repl_loss_deadline(r));
+	assert_true(clock_now_ns() >= remotes[1].grown_ns);
+	for (unsigned i = 1; i < REPLICAS; i++) {
+		assert_int_equal(atomic_load(&r->replicas[i].lost), 0);
+		assert_true(current(r, i));
+	}
+	/* The others do not wait for it, and calls have the time that it has taken as well. */
+	assert_true(remotes[2].taken_ns < remotes[1].grown_ns);
+	assert_true(calltime_end(&r->local.disk, &t, 1) > remotes[1].grown_ns);
+	set_free(r);
+}
+
+static void
+one_that_does_not_end_to_grow_takes_no_other_with_it(void **state)
+{
+	struct repl *r = set_that_grows(1, 10 * config.op_timeout_ms);
+	uint64_t until_ns = clock_deadline(config.op_timeout_ms);
+
+	(void)state;
+	repl_lose(r, 0, REPL_E_LOST, "gone", repl_loss_deadline(r));
+	assert_int_equal(atomic_load(&r->replicas[1].lost), REPL_E_TIMEOUT);
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(current(r, 2));
+	assert_true(clock_now_ns() <= until_ns + 10 * NS_PER_MS);
+	set_free(r);
+}
+
+static void
+laggard_that_grows_is_labelled_later(void **state)
+{
+	struct repl *r = set_that_grows(2, 600);
+
+	(void)state;
+	atomic_store(&r->replicas[2].behind, 1);
+	drains_had[2] = 1;
+	repl_label(r, 2, clock_deadline(100), repl_loss_deadline(r));
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_true(clock_now_ns() < remotes[2].grown_ns);
+	assert_int_equal(atomic_load(&r->replicas[2].behind), 1);
+	atomic_store(&r->replicas[2].grows_until_ns, 0);
+	atomic_store(&clock_ns, remotes[2].grown_ns);
+	repl_label(r, 2, clock_deadline(100), repl_loss_deadline(r));
+	assert_int_equal(atomic_load(&r->replicas[2].lost), 0);
+	assert_int_equal(atomic_load(&r->replicas[2].behind), 0);
+	drains_had[2] = 0;
+	set_free(r);
+}
+
 int
 main(void)
 {
@@ -130,6 +197,9 @@ main(void)
 		cmocka_unit_test(all_that_hang_are_given_up_by_one_deadline),
 		cmocka_unit_test(answers_are_taken_as_they_come),
 		cmocka_unit_test(a_slow_disk_here_takes_no_replica_with_it),
+		cmocka_unit_test(one_that_grows_is_told_behind_that),
+		cmocka_unit_test(one_that_does_not_end_to_grow_takes_no_other_with_it),
+		cmocka_unit_test(laggard_that_grows_is_labelled_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
