@@ -87,7 +87,6 @@ begins_and_ends() {
 # the others have as well, or with the turn of appends.
 others_wait() {
 	OP_TIMEOUT=3000
-	OP_TIMEOUT=3000
 	start_slow others
 	configure "$(pool ao)" "$(pool bo)"
 	ok set lanes 6
