@@ -306,6 +306,8 @@ look(struct resolve *r)
 		rc = poolfile_settle(&r->pool, &c->err);
 	if (!rc)
 		rc = local_open(&r->local, r->pool.path, r->pool.size, &c->err);
+	if (!rc && r->local.present && r->local.meta.writer_open && !c->options.dry_run)
+		rc = poolfile_agree(&r->pool, &c->err);
 	if (rc)
 		return rc;
 	/* What is replaced is what was looked at: one that is made from now on tells of more. */

@@ -26,6 +26,7 @@
 #include "local.h"
 #include "missedmark.h"
 #include "out.h"
+#include "pagecache.h"
 #include "pmdk.h"
 #include "progress.h"
 #include "pulse.h"
@@ -83,14 +84,6 @@ restore_pull(struct restore *r)
 	return rc;
 }
 
-static bool
-file_is_dax(int fd)
-{
-	struct statx st;
-
-	return statx(fd, "", AT_EMPTY_PATH, 0, &st) == 0 && (st.stx_attributes & STATX_ATTR_DAX);
-}
-
 /* A pool of PMDK's may be opened wherever it is restored to. */
 static int
 restore_pmdk(struct restore *r)
@@ -99,7 +92,7 @@ restore_pmdk(struct restore *r)
 
 	if (r->meta.pool_size < sizeof(header) ||
 	    pread(r->temp.fd, header, sizeof(header), 0) != (ssize_t)sizeof(header) ||
-	    !pmdk_shutdown_settle(header, file_is_dax(r->temp.fd)))
+	    !pmdk_shutdown_settle(header, pagecache_is_dax(r->temp.fd)))
 		return 0;
 	if (pwrite(r->temp.fd, header, sizeof(header), 0) != (ssize_t)sizeof(header))
 		return err_errno(&r->c->err, REPL_E_IO, errno, "writing %s", r->temp.path);

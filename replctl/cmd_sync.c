@@ -116,6 +116,8 @@ sync_open_file(struct sync *s)
 		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
 	if (!rc)
 		rc = local_check_whole(&s->local, e);
+	if (!rc && s->local.present && s->local.meta.writer_open && !s->c->options.dry_run)
+		rc = poolfile_agree(&s->pool, e);
 	/* The file's times do not tell of stores to a mapping on tmpfs. What is there is compared.
 	 */
 	if (!rc && !s->c->options.dry_run)

@@ -12,6 +12,7 @@
 #include "extents.h"
 #include "fileclaim.h"
 #include "interrupt.h"
+#include "local.h"
 #include "out.h"
 #include "poolname.h"
 #include "poolset.h"
@@ -131,14 +132,11 @@ poolfile_open(struct poolfile *p, const char *path, struct err *e)
 	return 0;
 }
 
-int
-poolfile_settle(struct poolfile *p, struct err *e)
+static int
+poolfile_sync(struct poolfile *p, struct err *e)
 {
-	int rc = fileclaim_take(p->fd, LOCK_SH, p->path, "locked: a program has the pool open", e);
+	int rc = poolfile_check(p, e);
 
-	if (rc)
-		return rc;
-	rc = poolfile_check(p, e);
 	if (rc)
 		return rc;
 	/* What is mapped is as long as it was before. */
@@ -152,6 +150,22 @@ poolfile_settle(struct poolfile *p, struct err *e)
 	if (fsync(p->fd))
 		return err_errno(e, REPL_E_IO, errno, "syncing %s", p->path);
 	return poolfile_unchanged(p, e);
+}
+
+int
+poolfile_settle(struct poolfile *p, struct err *e)
+{
+	int rc = fileclaim_take(p->fd, LOCK_SH, p->path, "locked: a program has the pool open", e);
+
+	return rc ? rc : poolfile_sync(p, e);
+}
+
+int
+poolfile_agree(struct poolfile *p, struct err *e)
+{
+	int rc = local_agree(p->fd, p->mem, p->size, e);
+
+	return rc ? rc : poolfile_sync(p, e);
 }
 
 uint64_t

@@ -42,6 +42,9 @@ int poolfile_no_set(const char *path, struct err *e);
  */
 int poolfile_settle(struct poolfile *p, struct err *e);
 
+/* Behind that, of a file whose record says that its last writer did not end in order. */
+int poolfile_agree(struct poolfile *p, struct err *e);
+
 /* Bytes of it that are no holes. */
 uint64_t poolfile_data(const struct poolfile *p);
 

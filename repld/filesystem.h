@@ -8,17 +8,12 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "pagecache.h"
 
 #define FILESYSTEM_NAME_MAX 32
 
 /* "ext4", "tmpfs", "xfs-dax", "devdax", ...; the magic number for an unknown one. */
 void filesystem_name(int fd, char *out, size_t size);
-
-/* Its pages are those of the device itself. */
-bool filesystem_is_dax(int fd);
-
-/* Its pages have no device. */
-bool filesystem_in_memory(int fd);
 
 /*
  * Another open file description of the same file, or -1. The kernel tells each of them an error
@@ -27,11 +22,11 @@ bool filesystem_in_memory(int fd);
 int filesystem_again(int fd, int flags);
 
 /*
- * Have the page cache agree with media again, of a file that is synced: pages that a failed sync
- * has left clean and not on media stay there for as long as somebody maps them. *bytes counts what
- * differed. Does nothing where media can't be read past the cache.
+ * Have the page cache agree with media again, of a file that is synced before and behind: pages
+ * that a failed sync has left clean and not on media stay there for as long as somebody maps them.
+ * *bytes counts what differed. Does nothing where media can't be read past the cache.
  */
-int filesystem_agree(int fd, uint64_t *bytes, struct err *e);
+int filesystem_agree(int fd, enum pagecache_right right, uint64_t *bytes, struct err *e);
 
 /* fsync(2) by one of its own: the error may be for what another thread has written. */
 int filesystem_sync(int fd);

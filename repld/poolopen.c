@@ -187,22 +187,29 @@ files_settle(const struct pool_files *f, struct err *e)
 	return fsync(f->fd) == 0 ? 0 : err_errno(e, REPL_E_IO, errno, "sync");
 }
 
-/* As it is said in pool_flush_lost(). What is in memory of the files is synced before. */
+/*
+ * As it is said in pool_flush_lost(). What is in memory of the files is synced before. What a
+ * program has stored in a primary is the pool, whatever media have of it.
+ */
 static int
-files_agree(const struct pool_files *f, const char *path, struct err *e)
+files_agree(const struct pool_files *f, bool primary, const char *path, struct err *e)
 {
+	enum pagecache_right right = primary ? PAGECACHE_MEMORY : PAGECACHE_MEDIA;
 	uint64_t lost = 0;
 	int rc;
 
 	if (pooldevice_is_open(&f->st))
 		return 0;
 	rc = files_settle(f, e);
-	pool_files_forget(f);
+	if (!primary)
+		pool_files_forget(f);
 	for (const struct poolparts *r = f->parts; !rc && r; r = r->next)
 		for (unsigned i = 0; !rc && i < r->count; i++)
-			rc = filesystem_agree(r->part[i].fd, &lost, e);
+			rc = filesystem_agree(r->part[i].fd, right, &lost, e);
 	if (!rc && !f->parts)
-		rc = filesystem_agree(f->fd, &lost, e);
+		rc = filesystem_agree(f->fd, right, &lost, e);
+	if (!rc && lost > 0)
+		rc = files_settle(f, e);
 	if (lost > 0)
 		log_warning("pool '%s': %llu bytes in memory were not on media, a sync had lost "
 			    "them",
@@ -234,7 +241,7 @@ files_left(const struct pool_files *f, const char *path, bool writes, struct sid
 	if (writes)
 		lock_entered(f->sidecar_fd);
 	*meta = next;
-	return meta->writer_open ? files_agree(f, path, e) : 0;
+	return meta->writer_open ? files_agree(f, meta->primary, path, e) : 0;
 }
 
 /*
@@ -771,7 +778,7 @@ pool_place_check(const struct pool *p, struct err *e)
 
 	if (fstat(fd, &pool) != 0 || fstat(beside, &sidecar) != 0)
 		return err_errno(e, REPL_E_IO, errno, "the sidecar");
-	if (pool.st_dev == sidecar.st_dev && filesystem_is_dax(fd) == filesystem_is_dax(beside))
+	if (pool.st_dev == sidecar.st_dev && pagecache_is_dax(fd) == pagecache_is_dax(beside))
 		return 0;
 	return err_set(e, REPL_E_REFUSED,
 		       "its sidecar is not on the file system of the pool, or not as durable");

@@ -152,7 +152,7 @@ promote_header(struct pool *p, struct err *e)
 	if (rc)
 		return rc;
 	memcpy(header, pmem_map_addr(map), sizeof(header));
-	(void)pmdk_shutdown_settle(header, filesystem_is_dax(pool_fd(p)));
+	(void)pmdk_shutdown_settle(header, pagecache_is_dax(pool_fd(p)));
 	pmem_map_copy(map, 0, header, sizeof(header));
 	rc = pmem_map_persist(map, &whole, 1, e);
 	pmem_map_free(map);
@@ -172,7 +172,7 @@ header_is_foreign(struct pool *p)
 		    : pread(p->files.fd, header, sizeof(header), p->info.header) !=
 			      (ssize_t)sizeof(header))
 		return false;
-	return pmdk_shutdown_settle(header, filesystem_is_dax(p->files.fd));
+	return pmdk_shutdown_settle(header, pagecache_is_dax(p->files.fd));
 }
 
 static int

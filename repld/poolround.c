@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "filesystem.h"
 #include "log.h"
+#include "pagecache.h"
 
 int
 pool_log_make(struct pool *p, struct pmem_map *map, struct roundlog **out, struct err *e)
@@ -26,7 +26,7 @@ pool_log_make(struct pool *p, struct pmem_map *map, struct roundlog **out, struc
 		rc = err_set(e, REPL_E_REFUSED,
 			     "open for reading, or there is a receive ring, a journal or a log");
 	/* A set's parts may be on a disk, and the sidecar beside the set file is not. */
-	else if (pmem_map_groups(map) && filesystem_in_memory(p->files.sidecar_fd))
+	else if (pmem_map_groups(map) && pagecache_in_memory(p->files.sidecar_fd))
 		rc = err_set(e, REPL_E_REFUSED, "its sidecar is only in memory");
 	else
 		rc = roundlog_make(p->files.sidecar_fd, path, &p->info.meta, map, out, e);

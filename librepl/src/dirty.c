@@ -254,6 +254,7 @@ region_close(struct dirty *d)
 
 	if (any_tracked(d) && !settle_pool(d, d->pool_size))
 		doubt_all(d);
+	d->local->lost |= atomic_load(&d->pool_lost);
 	/* It may have come back, and what is wrong with it is not written again. */
 	atomic_store(&d->broken, false);
 	atomic_store(&d->broken_told, false);

@@ -19,6 +19,7 @@
 #include "holes.h"
 #include "filewrite.h"
 #include "lineage.h"
+#include "pagecache.h"
 
 void
 local_init(struct local *l)
@@ -205,6 +206,33 @@ settle_part(const void *mem, uint64_t from, uint64_t to, const char *what, struc
 	if (syscall(SYS_msync, at, end - at, MS_SYNC) == 0 || errno == EINVAL)
 		return 0;
 	return err_errno(e, err_from_errno(errno), errno, "syncing %s", what);
+}
+
+int
+local_agree(int fd, const void *mem, uint64_t size, struct err *e)
+{
+	struct pagecache c = {.fd = fd, .map = mem, .right = PAGECACHE_MEMORY};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), lost = 0;
+	char name[64];
+	struct stat st;
+	int rc;
+
+	/* Who has a lock on it that would go, or was given it by another user, does without. */
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	if (fd < 0 || fstat(fd, &st) ||
+	    (faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) && errno == EACCES))
+		return 0;
+	rc = pagecache_open(fd, &c.direct, e);
+	if (rc || c.direct < 0)
+		return rc;
+	c.size = (size + page - 1) / page * page;
+	if (c.size > (uint64_t)st.st_size)
+		c.size = (uint64_t)st.st_size;
+	rc = pagecache_agree(&c, &lost, e);
+	/* It may be kept. */
+	(void)fcntl(c.direct, F_SETFL, 0);
+	holes_close(c.direct);
+	return rc ? err_prefix(e, "the local file, of which a sync may have lost something") : 0;
 }
 
 int

@@ -23,6 +23,7 @@ struct local {
 	bool present;       /* meta was read from the file */
 	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
 	int pool;           /* the pool file by an open file description of its own; -1: none */
+	bool lost;          /* a sync of the pool file has lost something: local_agree() is due */
 	struct sidecar meta;
 	struct diskclock disk; /* while a record beside the pool is waited for */
 };
@@ -60,8 +61,15 @@ int local_check_whole(const struct local *l, struct err *e);
 int local_settle(const void *mem, uint64_t size, struct err *e);
 
 /*
- * The same once the pool is open, where the program may sync beside us: by l->pool, so that an
- * error of the device is told to both, since the kernel tells each open file description once.
+ * Before local_settle(), of a file whose record says that its last writer did not end in order: on
+ * media is what memory has of the file, of which that one's sync may have lost something and
+ * nobody tells again. Nobody stores to it meanwhile. fd is for reading it; -1: it is left as it is.
+ */
+int local_agree(int fd, const void *mem, uint64_t size, struct err *e);
+
+/*
+ * local_settle() once the pool is open, where the program may sync beside us: by l->pool, so that
+ * an error of the device is told to both, since the kernel tells each open file description once.
  * Without that one by l->mem; without either there is nothing to sync.
  */
 int local_settle_beside(const struct local *l, uint64_t size, struct err *e);

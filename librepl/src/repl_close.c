@@ -121,7 +121,8 @@ record_close(struct repl *r, struct err *e)
 	r->dirty = NULL;
 	if (!r->local.path)
 		return 0;
-	r->local.meta.writer_open = false;
+	/* Whoever opens it next would believe what memory has, and a later sync. */
+	r->local.meta.writer_open = r->local.lost;
 	return local_store(&r->local, e);
 }
 

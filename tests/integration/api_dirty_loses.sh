@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # With after-crash = dirty-map the disk of the program's own file loses what was written back: the program and the library are
-# both told, whoever syncs first, and the next opening compares the replica.
+# both told, whoever syncs first, and the next opening compares the replica. One before this
+# machine's memory forgets what was lost gives that to the disk.
 . "$(dirname "$0")/cut_lib.sh"
 
 # A disk that has less space than it says; the middle of the file has none of it.
@@ -33,9 +34,13 @@ lose() {
 	ok persist 0 $((4 * MIB)) $MIB
 }
 
+# What the program has stored, and the replica has.
+stored() {
+	dd if="$file" iflag=skip_bytes,count_bytes skip=$((4 * MIB)) count=$MIB bs=$MIB status=none
+}
+
 # As the disk has the file, it is no copy of the replica.
 again() {
-	stop_api
 	umount -l "$pools"
 	mount -o loop "$thin/disk" "$pools" || fail "mount"
 	begin $((16 * MIB))
@@ -45,16 +50,57 @@ again() {
 	stop_api
 }
 
+# As the memory of this machine still has it, it is what the disk is given.
+reopened() {
+	stored >"$TMP/stored"
+	begin $((16 * MIB))
+	ok close
+	stop_api
+	again
+	stored | cmp - "$TMP/stored" || lost "what the program had stored went with the memory"
+}
+
 head -c $((16 * MIB)) /dev/urandom >"$file"
 sync "$file"
 lose 1 1
 refused REPL_E_IO "" sync
 rm "$thin/filler"
 ok close
+stop_api
 again
 
 lose 2
 api close # whatever becomes of the record
 refused REPL_E_IO "" sync
 rm "$thin/filler"
+stop_api
 again
+
+# Nothing was written to the disk meanwhile but what others had to write.
+lose 3 1
+refused REPL_E_IO "" sync
+rm "$thin/filler"
+ok close
+stop_api
+reopened
+
+# lose_killed SEED
+lose_killed() {
+	lose "$1"
+	refused REPL_E_IO "" sync
+	rm "$thin/filler"
+	kill -KILL "$(api_child)"
+	wait "$api_pid" 2>/dev/null
+	exec {API_IN}>&-
+	wait_for 20 no_sessions || fail "sessions stay"
+}
+
+lose_killed 4
+reopened
+
+# So does replctl sync.
+lose_killed 5
+stored >"$TMP/stored"
+ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync"
+again
+stored | cmp - "$TMP/stored" || lost "what replctl sync has copied went with the memory"

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "pagecache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "filewrite.h"
+
+bool
+pagecache_is_dax(int fd)
+{
+	struct statx stx;
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISCHR(st.st_mode))
+		return true;
+	return statx(fd, "", AT_EMPTY_PATH, 0, &stx) == 0 && (stx.stx_attributes & STATX_ATTR_DAX);
+}
+
+bool
+pagecache_in_memory(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
+}
+
+#define LOOK 4096U /* pages at once */
+#define RUN  256U  /* pages read at once */
+
+struct agree {
+	const struct pagecache *c;
+	uint64_t length; /* of the file */
+	size_t page;
+	uint8_t *media, *memory; /* RUN pages each */
+	uint64_t bytes;
+};
+
+static int
+agree_error(uint64_t off, ssize_t n, struct err *e)
+{
+	int errnum = n < 0 ? errno : EIO;
+
+	return err_errno(e, err_from_errno(errnum), errnum, "comparing memory with media, at %llu",
+			 (unsigned long long)off);
+}
+
+/*
+ * Written past the cache it is thrown out of that, mapped or not. To mark the page dirty again is
+ * not enough: ext4 writes it to blocks that it goes on to call unwritten. The last one goes whole,
+ * too, behind which the file gets its length again: through the cache its block would be taken for
+ * written likewise. Who is killed in between leaves a file that was about to grow. Not by
+ * ftruncate(3), which replctl run takes for the program's.
+ */
+static int
+agree_write(struct agree *a, uint8_t *buf, uint64_t off, size_t len, struct err *e)
+{
+	bool cut = len < a->page;
+	int rc;
+
+	if (cut)
+		memset(buf + len, 0, a->page - len);
+	rc = filewrite_all(a->c->direct, buf, a->page, (off_t)off);
+	if (!rc && cut)
+		rc = (int)syscall(SYS_ftruncate, a->c->direct, (off_t)a->length);
+	if (rc)
+		return agree_error(off, -1, e);
+	a->bytes += len;
+	return 0;
+}
+
+static int
+agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
+{
+	const struct pagecache *c = a->c;
+	uint64_t left = c->size - off;
+	size_t len = pages * a->page < left ? pages * a->page : (size_t)left;
+	uint8_t *right = c->right == PAGECACHE_MEDIA ? a->media : a->memory;
+	ssize_t n = pread(c->direct, a->media, pages * a->page, (off_t)off);
+	int rc = 0;
+
+	if (n == (ssize_t)len)
+		n = pread(c->fd, a->memory, len, (off_t)off);
+	if (n != (ssize_t)len)
+		return agree_error(off, n, e);
+	for (size_t at = 0, part; !rc && at < len; at += part) {
+		part = len - at < a->page ? len - at : a->page;
+		if (memcmp(a->media + at, a->memory + at, part) != 0)
+			rc = agree_write(a, right + at, off + at, part, e);
+	}
+	return rc;
+}
+
+/* Where a service's system calls are filtered it may not ask: all of it is read then. */
+static int
+agree_look(const struct agree *a, uint64_t off, size_t len, unsigned char *there, struct err *e)
+{
+	const uint8_t *map = a->c->map;
+
+	if (mincore((void *)(uintptr_t)(map + off), len, there) == 0)
+		return 0;
+	if (errno != EPERM && errno != ENOSYS)
+		return err_errno(e, REPL_E_IO, errno, "mincore");
+	memset(there, 1, (len + a->page - 1) / a->page);
+	return 0;
+}
+
+static int
+agree_all(struct agree *a, struct err *e)
+{
+	unsigned char there[LOOK];
+	uint64_t step = LOOK * a->page, size = a->c->size;
+	int rc = 0;
+
+	for (uint64_t off = 0; !rc && off < size; off += step) {
+		size_t len = size - off < step ? (size_t)(size - off) : (size_t)step;
+		size_t pages = (len + a->page - 1) / a->page;
+
+		rc = agree_look(a, off, len, there, e);
+		for (size_t i = 0, n; !rc && i < pages; i += n ? n : 1) {
+			for (n = 0; n < RUN && i + n < pages && (there[i + n] & 1); n++)
+				;
+			if (n > 0)
+				rc = agree_run(a, off + i * a->page, n, e);
+		}
+	}
+	return rc;
+}
+
+static bool
+is_unable(int errnum)
+{
+	return errnum == EINVAL || errnum == EOPNOTSUPP;
+}
+
+/* Not all blocks of a device are as small as a page. */
+static int
+direct_check(int *direct, struct err *e)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *buf = aligned_alloc(page, page);
+	int errnum = 0;
+
+	if (!buf)
+		return err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
+	if (pread(*direct, buf, page, 0) < 0)
+		errnum = errno;
+	free(buf);
+	if (errnum == 0)
+		return 0;
+	(void)close(*direct);
+	*direct = -1;
+	errno = errnum;
+	return is_unable(errnum) ? 0 : agree_error(0, -1, e);
+}
+
+int
+pagecache_open(int fd, int *direct, struct err *e)
+{
+	char name[64];
+
+	*direct = -1;
+	if (pagecache_is_dax(fd) || pagecache_in_memory(fd))
+		return 0;
+	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	*direct = open(name, O_RDWR | O_DIRECT | O_CLOEXEC);
+	if (*direct >= 0)
+		return direct_check(direct, e);
+	/* Any other error says nothing of what is on media. */
+	if (is_unable(errno))
+		return 0;
+	return err_errno(e, err_from_errno(errno), errno, "open it to compare memory with media");
+}
+
+int
+pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e)
+{
+	struct agree a = {.c = c, .page = (size_t)sysconf(_SC_PAGESIZE)};
+	struct stat st;
+	int rc;
+
+	if (fstat(c->fd, &st))
+		return err_errno(e, REPL_E_IO, errno, "fstat");
+	a.length = (uint64_t)st.st_size;
+	a.media = aligned_alloc(a.page, 2 * RUN * a.page);
+	if (!a.media)
+		return err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
+	a.memory = a.media + RUN * a.page;
+	rc = agree_all(&a, e);
+	*bytes += a.bytes;
+	free(a.media);
+	return rc;
+}

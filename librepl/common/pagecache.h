@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * pagecache - memory of a file that differs from what media have of it. What a sync has failed to
+ * write is clean in the page cache: it is not written again, a later sync succeeds, and whoever
+ * reads or maps the file finds it there, for as long as nobody needs the memory.
+ */
+#ifndef COMMON_PAGECACHE_H
+#define COMMON_PAGECACHE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+
+/* A file's pages are those of the device itself. */
+bool pagecache_is_dax(int fd);
+
+/* Or they have no device. */
+bool pagecache_in_memory(int fd);
+
+/* Whose bytes stay where they differ. */
+enum pagecache_right {
+	PAGECACHE_MEDIA,
+	PAGECACHE_MEMORY,
+};
+
+struct pagecache {
+	int fd;          /* of the file, for reading */
+	int direct;      /* pagecache_open() */
+	const void *map; /* the file, from its first byte on; it is not read */
+	uint64_t size;   /* to be looked at: all of the file, or whole pages of it */
+	enum pagecache_right right;
+};
+
+/*
+ * *direct is another open file description of the file that passes its page cache, or -1 where
+ * there is none to be passed, or the file system, or the device below it, does not let it.
+ */
+int pagecache_open(int fd, int *direct, struct err *e);
+
+/*
+ * Have memory agree with media, of a file that nobody stores to; *bytes counts what differed. The
+ * caller syncs it behind that: what is written past the cache may be in the device's.
+ */
+int pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
+
+#endif
