@@ -163,9 +163,13 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
  */
 bool dirty_active(struct dirty *d, uint64_t off, uint64_t len);
 
+/* Whether dirty_active() has nothing to do for it. Without waiting. */
+bool dirty_logged(struct dirty *d, uint64_t off, uint64_t len);
+
 /*
- * Stores of the library's own, before whose drain the program may die or the call fail: begun
- * before dirty_active() for their range and before they are made, ended when they were drained. No
+ * Stores of the library's own, before whose drain the program may die or the call fail, and what
+ * replicas are sent before their drain: begun before dirty_active(), or dirty_logged(), for their
+ * range and before they are made, ended when they were drained. No
  * extent is taken off as long as some of them may be in it. dirty_store_end() takes what
  * dirty_store_begin() has said; who does not call it knows nothing of what replicas have. Any
  * thread.

@@ -55,11 +55,17 @@ activity_sync(struct dirty *d)
 }
 
 bool
+dirty_logged(struct dirty *d, uint64_t off, uint64_t len)
+{
+	return !d->keep || len == 0 || extentlog_use(&d->activity.log, off, len);
+}
+
+bool
 dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 {
 	struct activity *a = &d->activity;
 
-	if (!d->keep || len == 0 || extentlog_use(&a->log, off, len))
+	if (dirty_logged(d, off, len))
 		return false;
 	pthread_mutex_lock(&a->lock);
 	/* Threads that come together share one sync: the first one's, or the next. */

@@ -224,6 +224,19 @@ pending_trims_drop(struct repl *r)
 
 /* ---- drains ---- */
 
+bool
+pending_early(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
+{
+	struct lane_slot *slot = &r->slots[lane];
+
+	if (!r->dirty || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP)
+		return true;
+	if (!slot->early)
+		slot->early_turn = dirty_store_begin(r->dirty);
+	slot->early = true;
+	return dirty_logged(r->dirty, off, len);
+}
+
 int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
 	       uint64_t *begin_ns, struct err *e)
@@ -260,7 +273,10 @@ pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned
 		mark(r, mask, also, count);
 		if (atomic_load(&r->trims.ended))
 			trims_look(r);
+		if (slot->early)
+			dirty_store_end(r->dirty, slot->early_turn);
 	}
+	slot->early = false;
 	rangeset_clear(&slot->pending);
 }
 

@@ -53,6 +53,13 @@ int pending_store(struct repl *r, const struct range *range, unsigned count, uns
 void pending_stored(struct repl *r, unsigned turn);
 
 /*
+ * Before a range that is pending is written ahead of its drain: whether it is in the activity log
+ * by now, which then keeps it until that drain's pending_settle(). If not, the drain is to write
+ * it, since a replica may have it all the same when the program dies.
+ */
+bool pending_early(struct repl *r, unsigned lane, uint64_t off, uint64_t len);
+
+/*
  * Before a drain sends: what is pending, and also, is entered in the activity log. *begin_ns is now
  * if that has waited for the local disk, which says nothing of the targets. REPL_E_IO: it can't be,
  * nor can it be told, and nothing is to be acknowledged; what is pending stays so.

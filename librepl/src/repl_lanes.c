@@ -506,7 +506,8 @@ lanes_early(struct repl *r, unsigned lane, size_t off, size_t len, size_t second
 		struct lane *l = lane_of(r, i, lane);
 
 		if (l && lane_writes_early(l, off, len, second))
-			return lanes_claim_early(r, lane, off, len);
+			return pending_early(r, lane, off, len) &&
+			       lanes_claim_early(r, lane, off, len);
 	}
 	return false;
 }

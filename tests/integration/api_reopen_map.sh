@@ -171,6 +171,42 @@ both_established
 both_equal
 ok close
 
+# sent_ahead OFFSET: flushed, and killed before a drain, by a power cut that takes it from the file: whatever of it has
+# arrived goes from the replicas, too. Where they have their memory registered by then it is sent at once.
+sent_ahead() {
+	dd if="$TMP/p" of="$TMP/before" iflag=skip_bytes,count_bytes skip="$1" count=300000 bs=1M status=none
+	ok put "$1" 300000 "$2"
+	ok flush 1 "$1" 300000
+	[ -z "${3-}" ] || wait_for 20 arrived "$1" || fail "it is not sent before it is drained"
+	killed
+	dd if="$TMP/before" of="$TMP/p" oflag=seek_bytes seek="$1" conv=notrunc bs=1M status=none
+	set_up
+	ok set method general-purpose
+	ok open 0
+	for i in 0 1; do
+		ok compare $i
+		same
+	done
+	both_equal
+	ok put $((60 * MIB)) 300000 "$2"
+	ok persist 1 $((60 * MIB)) 300000
+}
+
+arrived() {
+	cmp -s -n 300000 -i "$1" "$TMP/p" "$TMP/serve/pools/b"
+}
+
+set_up
+ok set method general-purpose
+ok open 0
+ok put $((60 * MIB)) 300000 7
+ok persist 1 $((60 * MIB)) 300000
+sent_ahead $((44 * MIB)) 8
+# In an extent that is in the log it arrives.
+ok persist 1 $((44 * MIB)) 1
+sent_ahead $((44 * MIB)) 9 arrives
+ok close
+
 # Of three of which two must have a drain one is stopped: what it has not got is in the log of the killed program.
 set_up
 ok set target "$(pool c)"

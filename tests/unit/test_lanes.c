@@ -234,6 +234,16 @@ pending_trims_begin(struct repl *r)
 	return 0;
 }
 
+bool
+pending_early(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
+{
+	(void)r;
+	(void)lane;
+	(void)off;
+	(void)len;
+	return true;
+}
+
 int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
 	       uint64_t *begin_ns, struct err *e)

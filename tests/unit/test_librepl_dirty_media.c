@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "dirty_impl.h"
+#include "pending.h"
 #include "tempdir.h"
 
 #define MIB (1ULL << 20)
@@ -356,6 +357,40 @@ what_is_not_drained_stays_active(void **state)
 		d = handle_open(&l);
 		assert_int_equal(dirty_bytes(d, 0), 0);
 		handle_close(&l, d);
+	}
+}
+
+/* What replicas are sent before its drain is in the log by then, and until that. */
+static void
+what_is_sent_ahead_stays_active(void **state)
+{
+	struct lane_slot slot;
+	struct repl r;
+	struct local l;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	for (unsigned drained = 0; drained < 2; drained++) {
+		memset(&r, 0, sizeof(r));
+		memset(&slot, 0, sizeof(slot));
+		r.cfg = &config;
+		r.slots = &slot;
+		r.dirty = handle_open(&l);
+		assert_false(pending_early(&r, 0, 100 * MIB, 1));
+		pending_settle(&r, 0, NULL, 0);
+		dirty_active(r.dirty, 100 * MIB, 1);
+		assert_true(pending_early(&r, 0, 100 * MIB, 1));
+		assert_true(pending_early(&r, 0, 100 * MIB, 1));
+		if (drained)
+			pending_settle(&r, 0, NULL, 0);
+		for (unsigned i = 0; i < 100; i++)
+			dirty_round(r.dirty);
+		handle_kill(&l, r.dirty);
+		r.dirty = handle_open(&l);
+		assert_int_equal(has(r.dirty, 0, 100 * MIB), !drained);
+		dirty_untrack(r.dirty, 0);
+		dirty_untrack(r.dirty, 1);
+		handle_close(&l, r.dirty);
 	}
 }
 
@@ -856,6 +891,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_comparison_goes_on_where_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_drained_stays_active, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_sent_ahead_stays_active, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_larger_pool_is_dirty_behind_the_old_end, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_page_is_all_dirty, setup, teardown),
