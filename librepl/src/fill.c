@@ -43,13 +43,16 @@ fill_begin(struct fill *f, struct lane *l, uint64_t len, struct err *e)
 	return 0;
 }
 
-/* What is cut is cut between pages, which are then written whole, if that leaves the most of it. */
+/*
+ * What is cut is cut between pages, which are then written whole, if that leaves the most of it;
+ * never amid a word, of which a replica might get one half.
+ */
 static size_t
 cut(uint64_t off, size_t room)
 {
 	size_t over = (size_t)((off + room) % PAGE);
 
-	return room / 2 > over ? room - over : room;
+	return room - (room / 2 > over ? over : over % WORDS_SIZE);
 }
 
 size_t

@@ -3,18 +3,20 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "holes.h"
+#include "words.h"
 
 #define PAGE 4096U
 
 /* Up to what can't be touched; all of it where that can't be asked for. */
 static size_t
-peek(uint8_t *to, const uint8_t *from, size_t len)
+peek_at(uint8_t *to, const uint8_t *from, size_t len)
 {
 	size_t done = 0, most = len;
 
@@ -28,7 +30,7 @@ peek(uint8_t *to, const uint8_t *from, size_t len)
 		if (got > 0) {
 			done += (size_t)got;
 		} else if (got < 0 && errno != EFAULT) {
-			memcpy(to + done, from + done, len - done);
+			words_load(to + done, from + done, len - done);
 			return len;
 		} else if (n <= page) {
 			break;
@@ -36,6 +38,29 @@ peek(uint8_t *to, const uint8_t *from, size_t len)
 			/* It need not tell how many there are before one that is not. */
 			most = page;
 		}
+	}
+	return done;
+}
+
+/*
+ * The system's copy takes words apart, too, that the program stores meanwhile: where the range, or
+ * the place that it is copied to, begins amid a word. Measured, of both at a word none was.
+ */
+static size_t
+peek(uint8_t *to, const uint8_t *from, size_t len)
+{
+	_Alignas(WORDS_SIZE) uint8_t words[PAGE];
+	size_t done = peek_at(to, from, words_before(from, len)), n, got;
+	bool there = done == words_before(from, len);
+
+	for (; there && done < len; done += got) {
+		bool even = (uintptr_t)(to + done) % WORDS_SIZE == 0;
+
+		n = even || len - done < sizeof(words) ? len - done : sizeof(words);
+		got = peek_at(even ? to + done : words, from + done, n);
+		if (!even)
+			memcpy(to + done, words, got);
+		there = got == n;
 	}
 	return done;
 }
@@ -68,7 +93,7 @@ localmem_read(const struct localmem *m, void *to, size_t len, uint64_t off, size
 
 	*got = len;
 	if (!m->file) {
-		memcpy(to, m->mem + off, len);
+		words_load(to, m->mem + off, len);
 		return 0;
 	}
 	*got = peek(to, m->mem + off, len);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "fill.h"
 #include "lane.h"
 #include "lane_ship.h"
 #include "profile.h"
@@ -763,6 +764,33 @@ messages_divide_no_word(void **state)
 	}
 }
 
+/* Nor by what copies a replica. */
+static void
+copies_divide_no_word(void **state)
+{
+	static uint8_t buf[32768];
+	struct fill f = {0};
+	uint64_t word = 0;
+	size_t room;
+
+	(void)state;
+	for (size_t granted = 4096; granted < sizeof(buf); granted += 61) {
+		for (uint64_t off = 0; off < 16; off++) {
+			for (size_t before = 0; before < 3; before++) {
+				struct wire_entry en = {.len = (uint32_t)before,
+							.op = WIRE_OP_COPY};
+
+				wire_commit_begin(&f.message, buf, granted, 4);
+				if (before > 0)
+					wire_commit_add(&f.message, &en, &word);
+				room = fill_room(&f, off, 1U << 20);
+				assert_true(room > 0 || before > 0);
+				assert_true(room == 0 || (off + room) % WORDS_SIZE == 0);
+			}
+		}
+	}
+}
+
 /* Its bytes may be in the pool before the BARRIER of what is on its way. */
 static void
 shipments_go_by_rma_behind_nothing(void **state)
@@ -864,6 +892,7 @@ main(void)
 		cmocka_unit_test(busy_poll_is_how_long_it_polls),
 		cmocka_unit_test(a_long_wait_breathes),
 		cmocka_unit_test(messages_divide_no_word),
+		cmocka_unit_test(copies_divide_no_word),
 		cmocka_unit_test(shipments_go_by_rma_behind_nothing),
 		cmocka_unit_test(shipments_wait_for_rma_where_it_may_be),
 	};

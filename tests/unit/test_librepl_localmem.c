@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +15,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "localmem.h"
 
 #define PAGE 4096U
 #define SIZE (64 * PAGE)
+#define MS   300U
 
 static char path[] = "/tmp/repl-localmem-XXXXXX";
 static int fd;
@@ -178,6 +182,46 @@ memory_of_no_file_is_all_there(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+static atomic_bool stop;
+
+static void *
+store(void *arg)
+{
+	_Atomic uint64_t *words = arg;
+
+	for (uint64_t n = 1; !atomic_load(&stop); n++)
+		for (size_t i = 0; i < 2 * PAGE / sizeof(*words); i++)
+			atomic_store_explicit(&words[i], n % UINT32_MAX * 0x100000001ULL,
+					      memory_order_relaxed);
+	return NULL;
+}
+
+/* Wherever the range begins, and its copy: words that are in it as a whole. */
+static void
+no_word_is_torn(void **state)
+{
+	uint64_t deadline_ns = clock_deadline(MS), word;
+	pthread_t thread;
+	size_t torn = 0;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, store, mem), 0);
+	for (unsigned n = 0; clock_now_ns() < deadline_ns; n++) {
+		size_t off = n % 16, to = n / 16 % 8, len = n / 128 % 2 ? 1000 : PAGE + 96, got;
+
+		forbidden = n / 256 % 4 ? 0 : EPERM;
+		assert_int_equal(localmem_read(&m, buf + to, len, off, &got, &e), 0);
+		assert_int_equal(got, len);
+		for (size_t i = -off % 8; i + sizeof(word) <= len; i += sizeof(word)) {
+			memcpy(&word, buf + to + i, sizeof(word));
+			torn += (uint32_t)word != word >> 32;
+		}
+	}
+	atomic_store(&stop, true);
+	(void)pthread_join(thread, NULL);
+	assert_int_equal(torn, 0);
+}
+
 int
 main(void)
 {
@@ -187,6 +231,7 @@ main(void)
 		TEST(another_file_of_the_name_says_nothing),
 		TEST(it_is_read_where_the_call_is_forbidden),
 		TEST(memory_of_no_file_is_all_there),
+		cmocka_unit_test_setup_teardown(no_word_is_torn, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
