@@ -39,7 +39,7 @@ struct data_params {
 	bool write;                  /* pool open for writing */
 	bool rma;                    /* regions of the pool may be registered for RMA */
 	bool hole;                   /* trimmed space is given back */
-	bool sparse;                 /* space is had when it is written */
+	bool sparse;                 /* space is had when it is written, or written anew */
 	uint32_t epoch;
 	unsigned join_ms;      /* the port closes after this */
 	uint64_t busy_poll_ns; /* the thread polls for so long after the last event */

@@ -68,17 +68,24 @@ data_back(const struct data *d, uint64_t off, uint64_t len)
 	return !d->params.sparse || pmem_map_back(d->params.map, off, len);
 }
 
+/* What comes behind it must not be there without it. */
+static void
+space_fail(struct data *d, uint64_t off, uint64_t len)
+{
+	log_error("no space is left for %" PRIu64 " bytes at %" PRIu64
+		  " of the pool, no further update is accepted: make room",
+		  len, off);
+	data_fail(d, REPL_E_NOSPC);
+}
+
 bool
 data_back_or_fail(struct data *d, uint64_t off, uint64_t len)
 {
-	if (data_back(d, off, len))
-		return true;
-	/* What comes behind it must not be there without it. */
-	log_error("no space is left for %" PRIu64 " bytes at %" PRIu64
-		  " of a sparse pool, no further update is accepted: make room",
-		  len, off);
-	data_fail(d, REPL_E_NOSPC);
-	return false;
+	bool backed = data_back(d, off, len);
+
+	if (!backed)
+		space_fail(d, off, len);
+	return backed;
 }
 
 static void
@@ -86,13 +93,14 @@ store_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 {
 	data_trim_meet(d, en->off, en->len, en->op == WIRE_OP_FLUSH);
 	/* What is in the log has had its space before. */
-	if (en->op != WIRE_OP_FLUSH && !c->logged && !data_back_or_fail(d, en->off, en->len))
+	if (en->op != WIRE_OP_FLUSH && !c->logged && !c->put &&
+	    !data_back_or_fail(d, en->off, en->len))
 		return;
-	if (c->put)
-		pmem_map_put(d->params.map, en->off, c->payload, en->len);
-	else if (en->op == WIRE_OP_COPY)
+	if (c->put && !pmem_map_put(d->params.map, en->off, c->payload, en->len))
+		space_fail(d, en->off, en->len);
+	else if (!c->put && en->op == WIRE_OP_COPY)
 		pmem_map_copy(d->params.map, en->off, c->payload, en->len);
-	else if (en->op == WIRE_OP_ATOMIC8)
+	else if (!c->put && en->op == WIRE_OP_ATOMIC8)
 		pmem_map_store8(d->params.map, en->off, c->payload);
 	if (en->op != WIRE_OP_FLUSH)
 		c->payload += en->len;

@@ -117,8 +117,8 @@ void data_stage_apply(struct data *d, struct commit *c);
 bool data_staging(const struct data *d);
 
 /*
- * Of a sparse pool: let what is about to be stored in a range find its space; false if there is
- * none. Stored all the same it would end the process.
+ * Where storing may take space: let what is about to be stored in a range find it; false if there
+ * is none. Stored all the same it would end the process.
  */
 bool data_back(const struct data *d, uint64_t off, uint64_t len);
 

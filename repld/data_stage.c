@@ -25,7 +25,7 @@ data_take_stage(struct data *d, const struct fab_event *ev, struct commit *c, st
 }
 
 /*
- * The holes of a sparse pool get their space now, when the journal can still be given up: one
+ * What storing is to take gets its space now, when the journal can still be given up: one
  * that is committed and finds none would keep everybody from the pool.
  */
 static int
@@ -39,7 +39,7 @@ stage_back(struct data *d, const struct commit *c, struct err *e)
 		pooljournal_fail(d->params.journal, REPL_E_NOSPC);
 		return err_set(e, REPL_E_NOSPC,
 			       "STAGE: no space is left for %" PRIu32 " bytes at %" PRIu64
-			       " of a sparse pool",
+			       " of the pool",
 			       en.len, en.off);
 	}
 	return 0;

@@ -60,7 +60,7 @@ deposits_store(struct deposits *d, const struct wire_entry *en, const uint8_t *p
 	if (d->back && !pmem_map_back(d->map, en->off, en->len))
 		return err_set(e, REPL_E_NOSPC,
 			       "no space is left for %u acknowledged bytes at %" PRIu64
-			       " of a sparse pool: make room, then open it again",
+			       " of the pool: make room, then open it again",
 			       en->len, en->off);
 	if (en->op == WIRE_OP_ATOMIC8)
 		pmem_map_store8(d->map, en->off, payload);

@@ -16,6 +16,8 @@
 #define XFS_SUPER_MAGIC 0x58465342
 #endif
 
+#define BCACHEFS_MAGIC 0xca451a4e
+
 struct magic_row {
 	unsigned long magic;
 	const char *name;
@@ -33,7 +35,7 @@ static const struct magic_row magic_rows[] = {
 	{FUSE_SUPER_MAGIC, "fuse"},
 	{V9FS_MAGIC, "9p"},
 	{0x2fc12fc1, "zfs"},
-	{0xca451a4e, "bcachefs"},
+	{BCACHEFS_MAGIC, "bcachefs"},
 };
 
 static const char *
@@ -70,6 +72,18 @@ filesystem_name(int fd, char *out, size_t size)
 		(void)snprintf(out, size, "%s%s", name, dax);
 	else
 		(void)snprintf(out, size, "0x%lx%s", magic, dax);
+}
+
+bool
+filesystem_shares(int fd)
+{
+	struct statfs fs;
+	unsigned long magic;
+
+	if (fstatfs(fd, &fs) || pagecache_is_dax(fd))
+		return false;
+	magic = (unsigned long)fs.f_type & 0xffffffffUL;
+	return magic == XFS_SUPER_MAGIC || magic == BTRFS_SUPER_MAGIC || magic == BCACHEFS_MAGIC;
 }
 
 int

@@ -16,6 +16,12 @@
 void filesystem_name(int fd, char *out, size_t size);
 
 /*
+ * Files there may have blocks in common, and what is stored in one of those takes space. Not of
+ * DAX, where it is dear to ask for it with each store.
+ */
+bool filesystem_shares(int fd);
+
+/*
  * Another open file description of the same file, or -1. The kernel tells each of them an error
  * once: who syncs by one of its own hears of what it has lost, whoever else has been told.
  */

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "describe.h"
 #include "fabric.h"
+#include "filesystem.h"
 #include "hex.h"
 #include "log.h"
 #include "provider.h"
@@ -111,7 +112,8 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	p->map = s->map;
 	p->journal = s->write ? pool_journal(s->pool) : NULL;
 	p->write = s->write;
-	p->hole = p->sparse = pool_get_info(s->pool)->meta.sparse;
+	p->hole = pool_get_info(s->pool)->meta.sparse;
+	p->sparse = p->hole || filesystem_shares(pool_fd(s->pool));
 	p->epoch = pool_get_info(s->pool)->meta.epoch;
 	p->join_ms = c->heartbeat_timeout_ms;
 	p->busy_poll_ns = (uint64_t)c->busy_poll_us * 1000;

@@ -162,7 +162,7 @@ on_sigbus(int signo)
 {
 	(void)signo;
 	(void)alarm(SIGBUS_S);
-	log_error("no space is left for a sparse pool, or its file was truncated or its device "
+	log_error("no space is left for its pool, or its file was truncated or its device "
 		  "failed: this session ends, others go on; check the pool with replctl info");
 	_exit(EXIT_SIGBUS);
 }

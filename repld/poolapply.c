@@ -39,7 +39,6 @@ struct helper {
 struct poolapply {
 	int fd;
 	uint64_t off;
-	bool sparse;
 	struct journal_commit is;
 	struct journal_commit done; /* count, bytes, chain */
 	struct pmem_map *map;       /* of this call */
@@ -69,8 +68,8 @@ struct poolapply {
 };
 
 int
-poolapply_new(int fd, uint64_t off, const struct journal_commit *is, bool sparse,
-	      struct poolapply **out, struct err *e)
+poolapply_new(int fd, uint64_t off, const struct journal_commit *is, struct poolapply **out,
+	      struct err *e)
 {
 	struct poolapply *a = calloc(1, sizeof(*a));
 
@@ -80,7 +79,6 @@ poolapply_new(int fd, uint64_t off, const struct journal_commit *is, bool sparse
 	(void)pthread_mutex_init(&a->lock, NULL);
 	a->fd = fd;
 	a->off = off;
-	a->sparse = sparse;
 	a->is = *is;
 	a->copying.a = a->flushing.a = a;
 	for (unsigned i = 0; i < 2; i++)
@@ -260,12 +258,11 @@ piece_copy(struct poolapply *a, const struct piece *p, uint8_t *buf, struct err 
 			return err_set(e, REPL_E_CORRUPT, "journal: message %" PRIu64 " changes",
 				       p->number);
 		/* Asked for space a pool says no; touched it would end us, at each opening anew. */
-		if (a->sparse && !pmem_map_back(a->map, en.off, en.len))
+		if (!pmem_map_put(a->map, en.off, from, en.len))
 			return err_set(e, REPL_E_NOSPC,
 				       "journal: no space is left for %u bytes at %" PRIu64
-				       " of a sparse pool: make room, then open it again",
+				       " of the pool: make room, then open it again",
 				       en.len, en.off);
-		pmem_map_put(a->map, en.off, from, en.len);
 		ranges[i] = (struct range){.off = en.off, .len = en.len};
 		from += en.len;
 	}

@@ -19,11 +19,11 @@
 struct poolapply;
 
 /*
- * The messages that *is tells of begin at off of fd, which is borrowed. sparse: storing to the
- * pool may need space. One thread uses it; it starts others, which are gone when a call returns.
+ * The messages that *is tells of begin at off of fd, which is borrowed. One thread uses it; it
+ * starts others, which are gone when a call returns.
  */
-int poolapply_new(int fd, uint64_t off, const struct journal_commit *is, bool sparse,
-		  struct poolapply **out, struct err *e);
+int poolapply_new(int fd, uint64_t off, const struct journal_commit *is, struct poolapply **out,
+		  struct err *e);
 void poolapply_free(struct poolapply *a);
 
 /*

@@ -433,7 +433,7 @@ kept_take(struct pooljournal *j, bool sparse, struct pmem_map *map,
 		if (sparse && !pmem_map_back(map, en.off, en.len))
 			return err_set(e, REPL_E_NOSPC,
 				       "journal: no space is left for %u bytes at %" PRIu64
-				       " of a sparse pool",
+				       " of the pool",
 				       en.len, en.off);
 		kept[i].off = en.off;
 		kept[i].len = en.len;
@@ -635,8 +635,7 @@ pooljournal_apply(struct pooljournal *j, struct sidecar *meta, struct pmem_map *
 	if (atomic_load(&j->phase) != PHASE_COMMITTED)
 		return err_set(e, REPL_E_PROTOCOL, "no journal is committed");
 	if (!j->apply)
-		rc = poolapply_new(j->own, j->off + JOURNAL_DATA, &j->is, meta->sparse, &j->apply,
-				   e);
+		rc = poolapply_new(j->own, j->off + JOURNAL_DATA, &j->is, &j->apply, e);
 	if (!rc)
 		rc = poolapply_run(j->apply, map, max, e);
 	if (rc)

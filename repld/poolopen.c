@@ -150,7 +150,7 @@ ring_replay(struct pool_files *f, const char *path, struct sidecar *meta, struct
 	if (!rc)
 		rc = pool_files_map(f, path, meta->pool_size, true, &map, e);
 	if (!rc)
-		rc = poolring_replay(ring, map, meta->sparse, &count, e);
+		rc = poolring_replay(ring, map, &count, e);
 	poolring_free(ring);
 	pmem_map_free(map);
 	free(sidecar);
@@ -818,7 +818,7 @@ pool_ring_end(struct pool *p, struct poolring *ring, struct pmem_map *map, bool 
 	if (failed)
 		rc = err_set(e, REPL_E_IO, "a flush has failed, the receive ring is kept");
 	if (!rc)
-		rc = poolring_replay(ring, map, p->info.meta.sparse, &count, e);
+		rc = poolring_replay(ring, map, &count, e);
 	poolring_free(ring);
 	if (!rc)
 		rc = poolring_drop(p->files.sidecar_fd, &p->info.meta, e);

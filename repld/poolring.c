@@ -213,8 +213,7 @@ poolring_destroy(struct poolring *r, uint32_t lane, uint32_t slot, struct err *e
 }
 
 int
-poolring_replay(const struct poolring *r, struct pmem_map *pool, bool sparse, uint64_t *count,
-		struct err *e)
+poolring_replay(const struct poolring *r, struct pmem_map *pool, uint64_t *count, struct err *e)
 {
 	struct ring_replay *replay = malloc(sizeof(*replay));
 	struct deposits *d = malloc(sizeof(*d));
@@ -227,7 +226,7 @@ poolring_replay(const struct poolring *r, struct pmem_map *pool, bool sparse, ui
 		goto out;
 	}
 	deposits_init(d, pool);
-	d->back = sparse;
+	d->back = true;
 	ring_replay_begin(replay, (const uint8_t *)pmem_map_addr(r->map) + r->off, &r->geometry,
 			  pmem_map_size(pool));
 	while (!rc && ring_replay_next(replay, &m)) {

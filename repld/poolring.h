@@ -47,10 +47,10 @@ int poolring_destroy(struct poolring *r, uint32_t lane, uint32_t slot, struct er
 
 /*
  * Apply what is not marked to the pool, durably; *count messages. Nothing may
- * write to the ring meanwhile. REPL_E_NOSPC where a sparse pool has holes to be
- * filled and the disk is full.
+ * write to the ring meanwhile. REPL_E_NOSPC where that takes space and
+ * the disk is full.
  */
-int poolring_replay(const struct poolring *r, struct pmem_map *pool, bool sparse, uint64_t *count,
+int poolring_replay(const struct poolring *r, struct pmem_map *pool, uint64_t *count,
 		    struct err *e);
 
 /*

@@ -78,7 +78,7 @@ roundlog_replay(int sidecar_fd, const struct sidecar *meta, struct pmem_map *poo
 		goto out;
 	if (pool)
 		deposits_init(d, pool);
-	d->back = meta->sparse;
+	d->back = true;
 	d->whole = true;
 	round_replay_begin(r, region, &h, meta->pool_size);
 	while (!rc && round_replay_next(r, &v)) {

@@ -653,7 +653,7 @@ pmem_map_by_file(const struct pmem_map *m)
 }
 
 /* What the file does not take, for whatever reason, goes by the mapping, as does the rest. */
-void
+bool
 pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
 	int fd = pmem_fd(m);
@@ -661,8 +661,12 @@ pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 
 	if (file_has(m, off, len) && file_is_whole(m, fd))
 		n = pwrite(fd, src, len, (off_t)(m->fd_off + off));
-	if (n != (ssize_t)len || !file_is_whole(m, fd))
-		pmem_map_copy(m, off, src, len);
+	if (n == (ssize_t)len && file_is_whole(m, fd))
+		return true;
+	if (!pmem_map_back(m, off, len))
+		return false;
+	pmem_map_copy(m, off, src, len);
+	return true;
 }
 
 void
@@ -676,6 +680,12 @@ pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len)
 		memcpy(dst, m->addr + off, len);
 }
 
+static bool
+is_full(ssize_t written)
+{
+	return written == 0 || errno == ENOSPC || errno == EDQUOT;
+}
+
 /* Synced as data: times of the file alone are no reason to commit a journal. */
 static int
 file_write(int fd, const char *path, uint64_t off, const uint8_t *src, size_t len, struct err *e)
@@ -687,9 +697,9 @@ file_write(int fd, const char *path, uint64_t off, const uint8_t *src, size_t le
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return err_errno(e, REPL_E_IO, n < 0 ? errno : ENOSPC,
-					 "write %s, %zu bytes at %llu", path, len,
-					 (unsigned long long)off);
+			return err_errno(e, is_full(n) ? REPL_E_NOSPC : REPL_E_IO,
+					 n < 0 ? errno : ENOSPC, "write %s, %zu bytes at %llu",
+					 path, len, (unsigned long long)off);
 		off += (uint64_t)n;
 		src += n;
 		len -= (size_t)n;
@@ -745,6 +755,11 @@ pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
 	uint64_t from = off - off % 4096, end = off + len;
 
 	/* Older kernels (before 5.14) don't know it. */
-	return len == 0 || madvise(m->addr + from, end - from, MADV_POPULATE_WRITE) == 0 ||
-	       errno != EFAULT;
+	if (len == 0 || madvise(m->addr + from, end - from, MADV_POPULATE_WRITE) == 0 ||
+	    errno != EFAULT)
+		return true;
+	/* What can't be read either is the device's affair, but for tmpfs, which takes space for
+	 * that. */
+	return !pmem_in_memory(pmem_fd(m)) &&
+	       madvise(m->addr + from, end - from, MADV_POPULATE_READ) != 0;
 }

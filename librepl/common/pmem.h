@@ -98,8 +98,9 @@ enum profile_granularity pmem_map_granularity(const struct pmem_map *m);
 int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct err *e);
 
 /*
- * Take the space behind holes of the range, which storing there would need: false if there is none,
- * and storing would be a SIGBUS. True also where that can't be asked for.
+ * Take the space that storing in the range would need, behind its holes and for blocks that another
+ * file shares: false if there is none, and storing would be a SIGBUS. True also where that can't
+ * be asked for.
  */
 bool pmem_map_back(struct pmem_map *m, uint64_t off, size_t len);
 
@@ -115,9 +116,10 @@ void pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len
 /*
  * The same, and the way back, for bytes whose pages have hardly been touched in this mapping, as by
  * who copies or reads a whole pool. Where the page cache holds them anyway that goes by the
- * file: to map a page costs more than to copy it. fd of pmem_map_new() must still be open.
+ * file: to map a page costs more than to copy it. fd of pmem_map_new() must still be open. False:
+ * as pmem_map_back(), and a part of it may be stored.
  */
-void pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
+bool pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 void pmem_map_get(const struct pmem_map *m, uint64_t off, void *dst, size_t len);
 
 /* Whether those two go by the file, at least for the beginning of the mapping. */

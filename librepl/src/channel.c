@@ -684,8 +684,8 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 	if (status == 11) {
 		rc = err_set(e, REPL_E_LOST,
 			     "%s: the session there could not read or write its pool, and has "
-			     "ended: the disk is full and the pool sparse, its file was "
-			     "truncated, or its device fails",
+			     "ended: the disk is full, the pool's file was truncated, or "
+			     "its device fails",
 			     c->name);
 		return channel_said(rc, e);
 	}

@@ -483,10 +483,11 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	media_evict(m, off, len);
 }
 
-void
+bool
 pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
 	pmem_map_copy(m, off, src, len);
+	return true;
 }
 
 void

@@ -86,11 +86,14 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 }
 
 /* 'p' and its first byte. */
-void
+bool
 pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
+	if (m->full)
+		return false;
 	pool_log(m, 'p');
 	pmem_map_copy(m, off, src, len);
+	return true;
 }
 
 void

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* full_disk - while disk_full is set no hole of a mapped file can be given space. */
+/* full_disk - while disk_full is set nothing that is stored in a mapped file can be given space. */
 #ifndef TESTS_FULL_DISK_H
 #define TESTS_FULL_DISK_H
 

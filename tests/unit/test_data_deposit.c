@@ -135,10 +135,11 @@ pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	memcpy(m->cache + off, src, len);
 }
 
-void
+bool
 pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
 	pmem_map_copy(m, off, src, len);
+	return true;
 }
 
 void

@@ -138,7 +138,7 @@ apply(uint64_t max)
 	int rc = 0;
 
 	err_clear(&err);
-	assert_int_equal(poolapply_new(journal, FRONT, &is, draw(2), &a, &err), 0);
+	assert_int_equal(poolapply_new(journal, FRONT, &is, &a, &err), 0);
 	while (!rc && poolapply_done(a) < is.bytes) {
 		uint64_t before = poolapply_done(a);
 

@@ -161,7 +161,7 @@ what_was_replayed_may_be_replayed_again(void **state)
 
 		assert_int_equal(poolring_open(sidecar, "p.repl", &info.meta, &ring, &err), 0);
 		assert_int_equal(pmem_map_new(fd, "p", SIZE, true, &map, &err), 0);
-		assert_int_equal(poolring_replay(ring, map, false, &count, &err), 0);
+		assert_int_equal(poolring_replay(ring, map, &count, &err), 0);
 		assert_int_equal(count, 3);
 		poolring_free(ring);
 		pmem_map_free(map);

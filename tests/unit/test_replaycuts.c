@@ -35,8 +35,8 @@
 
 void __real_pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 void __wrap_pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t len);
-void __real_pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
-void __wrap_pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
+bool __real_pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
+bool __wrap_pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len);
 void __real_pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src);
 void __wrap_pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src);
 bool __wrap_pmem_map_groups(const struct pmem_map *m);
@@ -150,11 +150,11 @@ __wrap_pmem_map_copy(struct pmem_map *m, uint64_t off, const void *src, size_t l
 	__real_pmem_map_copy(m, off, src, len);
 }
 
-void
+bool
 __wrap_pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 {
 	note(of_pool(m) ? POOL_STORE : SIDE_WRITE, src, off, len);
-	__real_pmem_map_put(m, off, src, len);
+	return __real_pmem_map_put(m, off, src, len);
 }
 
 void
