@@ -42,7 +42,7 @@ struct agree {
 	const struct pagecache *c;
 	uint64_t length; /* of the file */
 	size_t page;
-	uint8_t *media, *memory; /* RUN pages each */
+	uint8_t *media, *memory, *before; /* RUN pages each */
 	uint64_t bytes;
 };
 
@@ -80,23 +80,49 @@ agree_write(struct agree *a, uint8_t *buf, uint64_t off, size_t len, struct err 
 }
 
 static int
-agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
+agree_read(struct agree *a, uint64_t off, size_t pages, size_t len, struct err *e)
 {
-	const struct pagecache *c = a->c;
-	uint64_t left = c->size - off;
-	size_t len = pages * a->page < left ? pages * a->page : (size_t)left;
-	uint8_t *right = c->right == PAGECACHE_MEDIA ? a->media : a->memory;
-	ssize_t n = pread(c->direct, a->media, pages * a->page, (off_t)off);
-	int rc = 0;
+	ssize_t n = pread(a->c->direct, a->media, pages * a->page, (off_t)off);
 
 	if (n == (ssize_t)len)
-		n = pread(c->fd, a->memory, len, (off_t)off);
-	if (n != (ssize_t)len)
-		return agree_error(off, n, e);
+		n = pread(a->c->fd, a->memory, len, (off_t)off);
+	return n == (ssize_t)len ? 0 : agree_error(off, n, e);
+}
+
+/*
+ * A page that somebody stores to differs as well, and is dirty: to write what it had a moment ago
+ * would take back what was stored since. Lost is what a sync does not write, and nobody changes.
+ */
+static int
+agree_again(struct agree *a, uint64_t off, size_t pages, size_t len, struct err *e)
+{
+	uint8_t *swap = a->before;
+
+	a->before = a->memory;
+	a->memory = swap;
+	if (fdatasync(a->c->direct))
+		return agree_error(off, -1, e);
+	return agree_read(a, off, pages, len, e);
+}
+
+static int
+agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
+{
+	bool by_memory = a->c->right == PAGECACHE_MEMORY;
+	uint64_t left = a->c->size - off;
+	size_t len = pages * a->page < left ? pages * a->page : (size_t)left;
+	int rc = agree_read(a, off, pages, len, e);
+
+	if (rc || memcmp(a->media, a->memory, len) == 0)
+		return rc;
+	if (by_memory)
+		rc = agree_again(a, off, pages, len, e);
 	for (size_t at = 0, part; !rc && at < len; at += part) {
 		part = len - at < a->page ? len - at : a->page;
-		if (memcmp(a->media + at, a->memory + at, part) != 0)
-			rc = agree_write(a, right + at, off + at, part, e);
+		if (memcmp(a->media + at, a->memory + at, part) == 0 ||
+		    (by_memory && memcmp(a->before + at, a->memory + at, part) != 0))
+			continue;
+		rc = agree_write(a, (by_memory ? a->memory : a->media) + at, off + at, part, e);
 	}
 	return rc;
 }
@@ -187,17 +213,20 @@ pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e)
 {
 	struct agree a = {.c = c, .page = (size_t)sysconf(_SC_PAGESIZE)};
 	struct stat st;
+	uint8_t *bufs;
 	int rc;
 
 	if (fstat(c->fd, &st))
 		return err_errno(e, REPL_E_IO, errno, "fstat");
 	a.length = (uint64_t)st.st_size;
-	a.media = aligned_alloc(a.page, 2 * RUN * a.page);
-	if (!a.media)
+	bufs = aligned_alloc(a.page, 3 * RUN * a.page);
+	if (!bufs)
 		return err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
-	a.memory = a.media + RUN * a.page;
+	a.media = bufs;
+	a.memory = bufs + RUN * a.page;
+	a.before = bufs + 2 * RUN * a.page;
 	rc = agree_all(&a, e);
 	*bytes += a.bytes;
-	free(a.media);
+	free(bufs);
 	return rc;
 }

@@ -39,8 +39,10 @@ struct pagecache {
 int pagecache_open(int fd, int *direct, struct err *e);
 
 /*
- * Have memory agree with media, of a file that nobody stores to; *bytes counts what differed. The
- * caller syncs it behind that: what is written past the cache may be in the device's.
+ * Have memory agree with media, of a file that is synced; *bytes counts what differed. Where media
+ * are right nobody stores to it meanwhile; where memory is, nobody has to, and a store to a page
+ * that a sync has lost may be lost with it. The caller syncs it behind that: what is written past
+ * the cache may be in the device's.
  */
 int pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
 

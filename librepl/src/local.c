@@ -229,6 +229,8 @@ local_agree(int fd, const void *mem, uint64_t size, struct err *e)
 	if (c.size > (uint64_t)st.st_size)
 		c.size = (uint64_t)st.st_size;
 	rc = pagecache_agree(&c, &lost, e);
+	if (!rc && lost > 0 && fsync(c.direct))
+		rc = err_errno(e, err_from_errno(errno), errno, "sync");
 	/* It may be kept. */
 	(void)fcntl(c.direct, F_SETFL, 0);
 	holes_close(c.direct);

@@ -61,9 +61,10 @@ int local_check_whole(const struct local *l, struct err *e);
 int local_settle(const void *mem, uint64_t size, struct err *e);
 
 /*
- * Before local_settle(), of a file whose record says that its last writer did not end in order: on
+ * Behind local_settle(), of a file whose record says that its last writer did not end in order: on
  * media is what memory has of the file, of which that one's sync may have lost something and
- * nobody tells again. Nobody stores to it meanwhile. fd is for reading it; -1: it is left as it is.
+ * nobody tells again. What is stored meanwhile stays, but for such a page. fd is for reading it;
+ * -1: it is left as it is.
  */
 int local_agree(int fd, const void *mem, uint64_t size, struct err *e);
 

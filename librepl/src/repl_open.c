@@ -561,9 +561,9 @@ repl_open_local(struct repl *r, struct err *e)
 	/* Nobody is connected to yet, who would have to wait. */
 	if (r->local.path) {
 		r->local.pool = holes_open(r->file, r->mem);
-		if (r->local.present && r->local.meta.writer_open)
+		rc = local_settle(r->mem, r->size, e);
+		if (!rc && r->local.present && r->local.meta.writer_open)
 			rc = local_agree(r->local.pool, r->mem, r->size, e);
-		rc = rc ? rc : local_settle(r->mem, r->size, e);
 	}
 	if (rc)
 		return rc;
