@@ -150,6 +150,12 @@ struct pool_claim {
 int pool_judge(const struct sidecar *meta, const char *name, const struct pool_claim *claim,
 	       struct err *e);
 
+/*
+ * REPL_E_REFUSED where a sidecar without its pool is a primary's, whose file is elsewhere for now:
+ * else its record would be made over, and the file that comes back were a replica's.
+ */
+int pool_primary_away(int sidecar_fd, const char *name, struct err *e);
+
 /* pool_open() for writing; who is judged and refused changes nothing. */
 int pool_open_by(struct pool_store *s, const char *name, const struct pool_claim *claim,
 		 struct pool **out, struct err *e);

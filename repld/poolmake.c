@@ -91,6 +91,24 @@ look(const struct pool_place *p, const char *leaf, const char *name, bool *prese
 	return 0;
 }
 
+/* A sidecar without its pool: the rest of a creation or removal, or the pool is elsewhere for now.
+ */
+static int
+check_rest(const struct pool_place *p, const char *name, struct err *e)
+{
+	struct stat st;
+	int fd, rc = pool_file_open(p, p->sidecar, name, O_RDONLY, &fd, &st, e);
+
+	if (rc)
+		return rc;
+	rc = pool_primary_away(fd, name, e);
+	/* A session has it, and its files. */
+	if (!rc && !lock_take(fd, LOCK_WRITER_MS))
+		rc = pool_busy(fd, name, e);
+	(void)close(fd);
+	return rc;
+}
+
 static int
 check_absent(const struct pool_place *p, const char *name, struct err *e)
 {
@@ -103,6 +121,8 @@ check_absent(const struct pool_place *p, const char *name, struct err *e)
 		rc = look(p, p->sidecar, name, &sidecar, e);
 	if (!rc && !pool && lost)
 		return err_set(e, REPL_E_CORRUPT, POOL_SET_LOST, name, lost);
+	if (!rc && !pool && sidecar)
+		rc = check_rest(p, name, e);
 	if (rc || !pool)
 		return rc;
 	if (sidecar)
@@ -416,8 +436,8 @@ seen_changed(const char *name, struct err *e)
 }
 
 int
-pool_remove_check(int sidecar_fd, const char *name, unsigned flags, const struct pool_seen *seen,
-		  struct err *e)
+pool_remove_check(int sidecar_fd, const char *name, bool whole, unsigned flags,
+		  const struct pool_seen *seen, struct err *e)
 {
 	struct sidecar meta;
 	struct err why;
@@ -429,7 +449,7 @@ pool_remove_check(int sidecar_fd, const char *name, unsigned flags, const struct
 	if (rc)
 		return seen ? seen_changed(name, e) : 0;
 	/* The rest of one whose removal has begun is no pool any more. */
-	if (meta.created_s == 0)
+	if (meta.created_s == 0 && !whole)
 		return 0;
 	if (!meta.primary || flags & POOL_REMOVE_PRIMARY)
 		return !seen || pool_is_seen(&meta, seen) ? 0 : seen_changed(name, e);
@@ -438,6 +458,19 @@ pool_remove_check(int sidecar_fd, const char *name, unsigned flags, const struct
 		      name, meta.writer[0] ? meta.writer : "promoted");
 	(void)err_because(e, REPL_REASON_PROMOTED);
 	return REPL_E_REFUSED;
+}
+
+/* What a removal that is cut off leaves of a primary is none whose file is elsewhere for now. */
+static int
+removal_mark(int sidecar_fd, const char *name, struct err *e)
+{
+	struct sidecar meta;
+	bool repair;
+
+	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) || !meta.primary)
+		return 0;
+	meta.created_s = 0;
+	return sidecar_write(sidecar_fd, &meta, e) ? err_prefix(e, "pool '%s'", name) : 0;
 }
 
 /*
@@ -481,14 +514,14 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			       "mend that one first",
 			       name, set);
 	if (sidecar) {
-		rc = pool_file_open(p, p->sidecar, name, O_RDONLY, &fd, &st, e);
+		rc = pool_file_open(p, p->sidecar, name, O_RDWR, &fd, &st, e);
 		if (rc)
 			return rc;
 		if (!lock_take(fd, LOCK_WRITER_MS)) {
 			rc = pool_busy(fd, name, e);
 			goto out;
 		}
-		rc = pool_remove_check(fd, name, flags, seen, e);
+		rc = pool_remove_check(fd, name, pool, flags, seen, e);
 		if (rc)
 			goto out;
 	}
@@ -499,6 +532,8 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		else
 			rc = pool_use_lock(pool_fd, false, name, e);
 	}
+	if (!rc && fd >= 0)
+		rc = removal_mark(fd, name, e);
 	/* The link to a device is its administrator's. */
 	if (!rc && !device)
 		rc = unlink_file(p, p->leaf, name, e);

@@ -572,10 +572,13 @@ writer_look_damaged(struct pool_store *s, const char *name, const struct pool_cl
 	struct stat st;
 	int fd, rc = why;
 
-	if (why == REPL_E_NOT_FOUND || pool_place_open(s->dirfd, name, false, &place, NULL))
+	if (pool_place_open(s->dirfd, name, false, &place, NULL))
 		return why;
 	if (pool_file_open(&place, place.sidecar, name, O_RDONLY, &fd, &st, NULL) == 0) {
-		rc = writer_look(fd, name, claim, e);
+		if (why != REPL_E_NOT_FOUND)
+			rc = writer_look(fd, name, claim, e);
+		else if (!claim->primary)
+			rc = pool_primary_away(fd, name, e);
 		(void)close(fd);
 	}
 	pool_place_close(&place);

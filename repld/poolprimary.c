@@ -79,6 +79,23 @@ pool_judge(const struct sidecar *meta, const char *name, const struct pool_claim
 	return judge_relation(relation, name, e);
 }
 
+int
+pool_primary_away(int sidecar_fd, const char *name, struct err *e)
+{
+	struct sidecar meta;
+	bool repair;
+
+	/* The rest of one whose removal has begun is no pool any more. */
+	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) || !meta.primary || meta.created_s == 0)
+		return 0;
+	(void)err_set(e, REPL_E_REFUSED,
+		      "pool '%s' was %s; it is the primary now, and its file is not there: put it "
+		      "back; only if nothing in it counts remove '%s%s' by hand",
+		      name, meta.writer[0] ? meta.writer : "promoted", name, SIDECAR_SUFFIX);
+	(void)err_because(e, REPL_REASON_PROMOTED);
+	return REPL_E_REFUSED;
+}
+
 /* "promoted 2026-11-22T02:45:00Z by PEER" */
 static void
 meta_sign(struct sidecar *meta, const char *what, const char *by)

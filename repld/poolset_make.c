@@ -403,7 +403,7 @@ set_clear(struct pool_store *s, const struct pool_place *place, const char *name
 	}
 	if (rc)
 		return rc;
-	rc = pool_remove_check(fd, name, POOL_REMOVE_PRIMARY, NULL, e);
+	rc = pool_remove_check(fd, name, false, POOL_REMOVE_PRIMARY, NULL, e);
 	if (!rc && sidecar_read(fd, &meta, &repair, NULL) != 0)
 		rc = err_set(e, REPL_E_EXISTS,
 			     "pool set '%s': there is a sidecar, which is damaged: remove the pool "
@@ -608,7 +608,7 @@ set_remove(struct pool_store *s, const struct pool_place *place, const char *nam
 		rc = lock_take(fd, LOCK_WRITER_MS) ? parts_own(s, parts, name, e)
 						   : pool_busy(fd, name, e);
 		if (!rc)
-			rc = pool_remove_check(fd, name, flags, seen, e);
+			rc = pool_remove_check(fd, name, false, flags, seen, e);
 		if (!rc)
 			rc = set_remove_made(place, name, parts, fd, e);
 		(void)close(fd);

@@ -244,9 +244,10 @@ int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
 /*
  * REPL_E_VERSION of a sidecar that a newer version made: what that speaks of is not known here, and
  * not to be removed. REPL_E_REFUSED of a primary, unless it is to be removed as such, since its
- * data may be nowhere else; and of one that is not what was seen.
+ * data may be nowhere else; and of one that is not what was seen. whole: it is none whose removal
+ * was cut off, as its file tells.
  */
-int pool_remove_check(int sidecar_fd, const char *name, unsigned flags,
+int pool_remove_check(int sidecar_fd, const char *name, bool whole, unsigned flags,
 		      const struct pool_seen *seen, struct err *e);
 
 /* pool_remove() of a set. */

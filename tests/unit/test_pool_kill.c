@@ -146,9 +146,12 @@ count_file(const char *path, const struct stat *st, int type, struct FTW *at)
 	return 0;
 }
 
-/* The next session finds a whole pool or none, and no leftovers but a sidecar; returns which. */
+/*
+ * The next session finds a whole pool or none, and no leftovers but a sidecar; returns which. cut:
+ * that was perhaps being written, and one of its copies is to be mended.
+ */
 static bool
-whole_or_none(struct pool_store *s)
+found_whole(struct pool_store *s, bool cut)
 {
 	struct pool_info infos[4];
 	struct err e;
@@ -167,9 +170,15 @@ whole_or_none(struct pool_store *s)
 	}
 	assert_string_equal(infos[0].damage, "");
 	assert_string_equal(infos[0].name, NAME);
-	assert_false(infos[0].sidecar_damaged);
+	assert_true(cut || !infos[0].sidecar_damaged);
 	assert_int_equal(file_count, 2);
 	return true;
+}
+
+static bool
+whole_or_none(struct pool_store *s)
+{
+	return found_whole(s, false);
 }
 
 static void
@@ -219,6 +228,41 @@ killed_remove(void **state)
 		tempdir_free(dir);
 	}
 	assert_true(n > 5);
+}
+
+static int
+destroy_primary(struct pool_store *s)
+{
+	return pool_remove(s, NAME, POOL_REMOVE_PRIMARY, NULL, NULL);
+}
+
+/* A primary is there, and as one, or nothing of it that stands in a new one's way. */
+static void
+killed_remove_primary(void **state)
+{
+	struct pool_info info;
+	bool lived = false;
+	int n;
+
+	(void)state;
+	for (n = 0; !lived; n++) {
+		struct pool_store *s;
+
+		assert_int_equal(tempdir_new(dir, 0), 0);
+		assert_int_equal(pool_store_new(dir, &s, NULL), 0);
+		assert_int_equal(create(s), 0);
+		assert_int_equal(pool_promote(s, NAME, "b", true, &info, NULL), 0);
+		lived = do_and_die(destroy_primary, n);
+		if (found_whole(s, true)) {
+			assert_int_equal(destroy(s), REPL_E_REFUSED);
+			assert_int_equal(destroy_primary(s), 0);
+		}
+		assert_int_equal(create(s), 0);
+		assert_true(whole_or_none(s));
+		pool_store_free(s);
+		tempdir_free(dir);
+	}
+	assert_true(n > 6);
 }
 
 /* ---- the same of a pool in the parts of a set ---- */
@@ -369,9 +413,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(killed_create),     cmocka_unit_test(killed_remove),
-		cmocka_unit_test(killed_create_set), cmocka_unit_test(killed_remove_set),
-		cmocka_unit_test(creators_race),
+		cmocka_unit_test(killed_create),         cmocka_unit_test(killed_remove),
+		cmocka_unit_test(killed_create_set),     cmocka_unit_test(killed_remove_set),
+		cmocka_unit_test(killed_remove_primary), cmocka_unit_test(creators_race),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

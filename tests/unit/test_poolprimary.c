@@ -258,6 +258,66 @@ a_primary_in_use_in_place_is_told_as_a_primary(void **state)
 	assert_int_equal(pool_demote(store, "p", "x", &info, &err), 0);
 }
 
+static void
+move(const char *from, const char *to)
+{
+	int at = pool_store_dirfd(store);
+
+	assert_int_equal(renameat(at, from, at, to), 0);
+}
+
+/* Who is told that there is no pool makes one, and its record took the primary's place. */
+static void
+a_primary_whose_file_is_elsewhere_is_not_made_anew(void **state)
+{
+	uint8_t before[SIDECAR_SIZE] = {0}, after[SIDECAR_SIZE] = {0};
+	struct generation g = chain(2, 1, 0);
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_promote(store, "p", "root@b", false, &info, &err), 0);
+	g = info.meta.generation;
+	(void)sidecar_bytes(before);
+	move("p", "away");
+	for (unsigned force = 0; force < 2; force++) {
+		err_clear(&err);
+		expect(try_open(&g, force), REPL_E_REFUSED, "its file is not there: put it back");
+		assert_int_equal(err.reason, REPL_REASON_PROMOTED);
+	}
+	err_clear(&err);
+	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_REFUSED,
+	       "by root@b; it is the primary now");
+	assert_int_equal(err.reason, REPL_REASON_PROMOTED);
+	expect(pool_remove(store, "p", 0, NULL, &err), REPL_E_REFUSED, "primary");
+	(void)sidecar_bytes(after);
+	assert_memory_equal(before, after, sizeof(before));
+	move("away", "p");
+	assert_int_equal(pool_info(store, "p", &info, &err), 0);
+	assert_true(info.meta.primary);
+	assert_int_equal(gen_compare(&info.meta.generation, &g), GEN_EQUAL);
+	assert_int_equal(pool_remove(store, "p", POOL_REMOVE_PRIMARY, NULL, &err), 0);
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+}
+
+static void
+a_pool_in_use_whose_file_is_elsewhere_is_not_made_anew(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	struct pool *p;
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err), 0);
+	move("p", "away");
+	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_BUSY,
+	       "open for writing by w");
+	move("away", "p");
+	assert_int_equal(pool_close(p, true, &err), 0);
+	/* A replica's that nobody has is made anew: its data are elsewhere, too. */
+	move("p", "away");
+	assert_int_equal(pool_create(store, "p", SIZE, NULL, false, &info, &err), 0);
+}
+
 /* ---- promote and demote ---- */
 
 static void
@@ -789,6 +849,10 @@ main(void)
 						world_free),
 		cmocka_unit_test_setup_teardown(a_primary_in_use_in_place_is_told_as_a_primary,
 						setup, world_free),
+		cmocka_unit_test_setup_teardown(a_primary_whose_file_is_elsewhere_is_not_made_anew,
+						setup, world_free),
+		cmocka_unit_test_setup_teardown(
+			a_pool_in_use_whose_file_is_elsewhere_is_not_made_anew, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_promotion_is_a_generation_of_its_own, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(a_demotion_keeps_all_but_the_flag, setup,
