@@ -16,11 +16,15 @@ commit_ns(const struct repl *r)
 	return (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
 }
 
-/* Post what was flushed on a lane that was borrowed. */
+/*
+ * Post what was flushed on a lane that was borrowed. Room is waited for up to an eighth before the
+ * end that all lanes have in common.
+ */
 static void
-commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
+commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t *end_ns)
 {
 	static const struct range none = {0};
+	uint64_t room_ns = *end_ns - commit_ns(r) / 8;
 
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);
@@ -31,7 +35,8 @@ commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
 	lanes_due(r, lane, LANE_DRAIN, &r->slots[lane].pending, &none);
 	/* What fails here fails again at the end. */
 	if (r->cfg->ack != ACK_ALL)
-		(void)lanes_ship(r, lane, begin_ns, begin_ns + commit_ns(r) / 8 * 7, NULL);
+		(void)lanes_ship(r, lane, begin_ns, room_ns, NULL);
+	*end_ns = lanes_end(r, room_ns) + commit_ns(r) / 8;
 }
 
 /*
@@ -39,9 +44,8 @@ commit_begin(struct repl *r, unsigned lane, uint64_t begin_ns)
  * who has been sent the last of it just now, whatever it had waited for.
  */
 static uint64_t
-commit_latest(const struct repl *r, uint64_t begin_ns)
+commit_latest(const struct repl *r, uint64_t end_ns)
 {
-	uint64_t end_ns = begin_ns + commit_ns(r);
 	uint64_t least_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
 
 	return end_ns > least_ns ? end_ns : least_ns;
@@ -89,13 +93,14 @@ commit_move(struct repl *r, const bool *begun, uint64_t begin_ns)
 }
 
 static int
-commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t latest_ns, struct err *e)
+commit_end(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t *latest_ns, struct err *e)
 {
 	struct err why;
 	int rc;
 
 	err_clear(&why);
-	rc = lanes_finish_by(r, lane, lane_done, begin_ns, latest_ns, &why);
+	rc = lanes_finish_by(r, lane, lane_done, begin_ns, *latest_ns, &why);
+	*latest_ns = lanes_end(r, *latest_ns);
 	lanes_unclaim(r, lane);
 	pending_settle(r, lane, NULL, 0);
 	lane_leave(r, lane);
@@ -121,7 +126,7 @@ commit_is_late(struct repl *r, unsigned lane, const struct calltime *call, struc
 static void
 commit_late(struct repl *r, unsigned lane, const struct calltime *call, struct err *e)
 {
-	uint64_t begin_ns;
+	uint64_t begin_ns, end_ns;
 
 	if (!lane_borrow_call(r, lane, call)) {
 		(void)err_set(e, REPL_E_TIMEOUT, "lane %u is in use by another thread", lane);
@@ -138,8 +143,10 @@ commit_late(struct repl *r, unsigned lane, const struct calltime *call, struct e
 		lane_leave(r, lane);
 		return;
 	}
-	commit_begin(r, lane, begin_ns);
-	(void)commit_end(r, lane, begin_ns, commit_latest(r, begin_ns), e);
+	end_ns = begin_ns + commit_ns(r);
+	commit_begin(r, lane, begin_ns, &end_ns);
+	end_ns = commit_latest(r, end_ns);
+	(void)commit_end(r, lane, begin_ns, &end_ns, e);
 }
 
 /*
@@ -151,7 +158,7 @@ repl_commit(struct repl *r, unsigned lane)
 {
 	ENTRY_WHOLE();
 	const uint64_t call_ns = clock_now_ns();
-	uint64_t begin_ns = call_ns, latest_ns;
+	uint64_t begin_ns = call_ns, end_ns;
 	bool done[REPL_LANES_MAX] = {false};
 	struct calltime call;
 	struct err e;
@@ -175,15 +182,16 @@ repl_commit(struct repl *r, unsigned lane)
 		if (!done[i])
 			lane_leave(r, i);
 	}
+	end_ns = begin_ns + commit_ns(r);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
-			commit_begin(r, i, begin_ns);
+			commit_begin(r, i, begin_ns, &end_ns);
 	}
 	commit_move(r, done, begin_ns);
-	latest_ns = commit_latest(r, begin_ns);
+	end_ns = commit_latest(r, end_ns);
 	for (unsigned i = 0; i < r->lane_count; i++) {
 		if (done[i])
-			(void)commit_end(r, i, begin_ns, latest_ns, &e);
+			(void)commit_end(r, i, begin_ns, &end_ns, &e);
 	}
 	for (unsigned i = 0; i < r->lane_count && !e.code; i++) {
 		if (!done[i])

@@ -303,6 +303,13 @@ lanes_report_lost(struct repl *r, unsigned lost, struct err *e)
 	return e->code;
 }
 
+uint64_t
+lanes_end(const struct repl *r, uint64_t end_ns)
+{
+	return clock_now_ns() < end_ns ? end_ns
+				       : clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
+}
+
 int
 lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
 		uint64_t begin_ns, uint64_t latest_ns, struct err *e)
@@ -335,8 +342,10 @@ lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *
 		lost = index[i];
 	}
 	/* The lock for nothing: what others record might take the time that queued ones have. */
-	if (lost_count)
+	if (lost_count) {
 		repl_lose_all(r, losses, lost_count, begin_ns + all_ns);
+		latest_ns = lanes_end(r, latest_ns);
+	}
 	enough = lanes_await_shipped(r, lane, begin_ns, latest_ns);
 	lanes_await_recorded(r);
 	/* With on-loss = block the call waits when it has left the lane: lane_answer(). */

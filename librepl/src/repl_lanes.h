@@ -121,10 +121,16 @@ int lanes_finish_from(struct repl *r, unsigned lane, bool (*until)(const struct 
 
 /*
  * The same of one of several lanes whose time is one: whoever is looked at late has some of his own
- * all the same, but not behind latest_ns.
+ * all the same, but not behind latest_ns, which lanes_end() moves.
  */
 int lanes_finish_by(struct repl *r, unsigned lane, bool (*until)(const struct lane *),
 		    uint64_t begin_ns, uint64_t latest_ns, struct err *e);
+
+/*
+ * Until when those are waited for who were to be through at end_ns: nobody is waited for behind
+ * that, so that where it is over this machine's disk has taken the time, as to record a loss.
+ */
+uint64_t lanes_end(const struct repl *r, uint64_t end_ns);
 
 /* The same from now on. */
 int lanes_finish(struct repl *r, unsigned lane, bool (*until)(const struct lane *), struct err *e);

@@ -23,9 +23,20 @@ static bool answers, answered; /* the target, if it is asked in time */
 static unsigned disk_ms;       /* that the local one takes */
 static bool recording, waited; /* another call records a loss; this one waits for its lock */
 static struct shipment posted;
-static unsigned answer_ms;      /* that each drain takes */
-static unsigned post_ms;        /* that each post takes */
+static unsigned answer_ms; /* that each drain takes */
+static unsigned post_ms;   /* that the first post takes */
+static unsigned posts;
+static unsigned record_ms;      /* that the record of a loss takes */
+static unsigned queued_from;    /* replicas that get their updates by a queue */
 static struct repl *left_after; /* another thread has its lanes, but for the first, for one drain */
+
+static void
+pause_ms(unsigned ms)
+{
+	(void)nanosleep(
+		&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000 * NS_PER_MS)},
+		NULL);
+}
 
 /* ---- what is beside lanes ---- */
 
@@ -160,10 +171,16 @@ lanes_run(struct lane **lanes, unsigned count, bool (*until)(const struct lane *
 	  uint64_t deadline_ns)
 {
 	(void)until;
-	answered = answers && clock_now_ns() < deadline_ns;
+	uint64_t now_ns = clock_now_ns(), end_ns = now_ns + answer_ms * NS_PER_MS;
+
+	answered = answers && end_ns < deadline_ns;
 	for (unsigned i = 0; i < count && !answered; i++)
 		lanes[i]->status = REPL_E_TIMEOUT;
-	(void)nanosleep(&(struct timespec){.tv_nsec = (long)(answer_ms * NS_PER_MS)}, NULL);
+	/* Nobody is waited for behind the deadline. */
+	if (end_ns < deadline_ns)
+		pause_ms(answer_ms);
+	else if (now_ns < deadline_ns && answer_ms)
+		pause_ms((unsigned)((deadline_ns - now_ns) / NS_PER_MS));
 	for (unsigned i = 1; left_after && i < left_after->lane_count; i++)
 		lane_leave(left_after, i);
 	left_after = NULL;
@@ -174,6 +191,7 @@ repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, ui
 {
 	(void)deadline_ns;
 	waited = recording;
+	pause_ms(record_ms);
 	for (unsigned i = 0; i < count; i++)
 		atomic_store(&r->replicas[losses[i].replica].lost, losses[i].status);
 }
@@ -248,8 +266,6 @@ int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
 	       uint64_t *begin_ns, struct err *e)
 {
-	const struct timespec pause = {.tv_nsec = (long)(disk_ms * NS_PER_MS)};
-
 	(void)r;
 	(void)lane;
 	(void)also;
@@ -257,7 +273,7 @@ pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned
 	(void)e;
 	if (disk_ms == 0)
 		return 0;
-	(void)nanosleep(&pause, NULL);
+	pause_ms(disk_ms);
 	*begin_ns = clock_now_ns();
 	return 0;
 }
@@ -274,8 +290,7 @@ pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned
 bool
 ship_serves(const struct ship *s, unsigned replica)
 {
-	(void)replica;
-	return s != NULL;
+	return s != NULL && replica >= queued_from;
 }
 
 int
@@ -289,8 +304,10 @@ ship_post(struct ship *s, const struct rangeset *first, enum lane_kind kind,
 	(void)second;
 	(void)behind;
 	(void)begin_ns;
-	(void)latest_ns;
-	(void)nanosleep(&(struct timespec){.tv_nsec = (long)(post_ms * NS_PER_MS)}, NULL);
+	/* Who has to make room has some time for that. */
+	assert_true(latest_ns > clock_now_ns());
+	if (posts++ == 0)
+		pause_ms(post_ms);
 	*out = post_rc ? NULL : &posted;
 	return post_rc ? err_set(e, post_rc, "no memory for what replicas are to get") : 0;
 }
@@ -342,7 +359,7 @@ handle_new(void)
 	post_rc = 0;
 	settled_lost = others_busy = answers = answered = false;
 	recording = waited = false;
-	disk_ms = 0;
+	disk_ms = answer_ms = post_ms = posts = record_ms = queued_from = 0;
 	return r;
 }
 
@@ -509,8 +526,7 @@ commit_begins_with_no_lane_behind_its_time(void **state)
 	struct repl *r = handle_new_of_lanes(4);
 
 	(void)state;
-	answers = true;
-	cfg.op_timeout_ms = answer_ms = 500;
+	cfg.op_timeout_ms = answer_ms = record_ms = 500;
 	for (unsigned i = 0; i < r->lane_count; i++)
 		assert_true(pending_note(&r->slots[i], 4096UL * i, 8));
 	for (unsigned i = 1; i < r->lane_count; i++)
@@ -520,7 +536,6 @@ commit_begins_with_no_lane_behind_its_time(void **state)
 	assert_int_equal(r->slots[0].pending.count, 0);
 	assert_int_equal(r->slots[2].pending.count, 1);
 	assert_int_equal(r->slots[3].pending.count, 1);
-	answer_ms = 0;
 	assert_int_equal(repl_commit(r, 0), 0);
 	assert_int_equal(r->slots[3].pending.count, 0);
 	handle_free(r);
@@ -539,24 +554,47 @@ commit_has_one_time_for_all_lanes(void **state)
 	answer_ms = 500;
 	assert_int_equal(repl_commit(r, 0), 0);
 	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
-	answer_ms = 0;
 	handle_free(r);
 }
 
-/* What went by before they had it, as this machine's disk may take, is no time of theirs. */
+/*
+ * What went by before they had it, as this machine's disk may take, is no time of theirs: neither
+ * to answer, nor to make room for what stands on the lanes behind.
+ */
 static void
 commit_gives_time_to_whom_it_has_sent_late(void **state)
 {
-	struct repl *r = handle_new();
+	struct repl *r = handle_new_of_lanes(3);
 
 	(void)state;
 	r->ship = (struct ship *)(void *)r; /* there is one */
 	r->cfg->ack = ACK_QUORUM;
-	cfg.op_timeout_ms = 400;
-	post_ms = 500;
-	assert_true(pending_note(&r->slots[0], 4096, 8));
+	cfg.op_timeout_ms = 2000;
+	post_ms = 1900;
+	for (unsigned i = 0; i < r->lane_count; i++)
+		assert_true(pending_note(&r->slots[i], 4096UL * i, 8));
 	assert_int_equal(repl_commit(r, 0), 0);
-	post_ms = 0;
+	assert_int_equal(posts, 3);
+	handle_free(r);
+}
+
+/* Of one that was waited for directly, before anything is posted for those that are not. */
+static void
+commit_gives_time_behind_a_slow_record(void **state)
+{
+	struct repl *r = handle_new_of_lanes(3);
+
+	(void)state;
+	r->ship = (struct ship *)(void *)r;
+	r->replica_count = 2;
+	queued_from = 1;
+	cfg.op_timeout_ms = 2000;
+	record_ms = 2100;
+	for (unsigned i = 0; i < r->lane_count; i++)
+		assert_true(pending_note(&r->slots[i], 4096UL * i, 8));
+	assert_int_equal(repl_commit(r, 0), 0);
+	assert_int_equal(atomic_load(&r->replicas[0].lost), REPL_E_TIMEOUT);
+	assert_int_equal(posts, 3);
 	handle_free(r);
 }
 
@@ -620,6 +658,7 @@ main(void)
 		cmocka_unit_test(commit_has_one_time_for_all_lanes),
 		cmocka_unit_test(commit_gives_time_to_whom_it_has_sent_late),
 		cmocka_unit_test(lane_is_waited_for_as_long_as_a_record_takes),
+		cmocka_unit_test(commit_gives_time_behind_a_slow_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
