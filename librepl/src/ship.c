@@ -130,6 +130,17 @@ room_begin(const struct ship *s, uint64_t begin_ns, uint64_t latest_ns)
 				  .end_ns = later(wait_end(s, begin_ns), least_ns)};
 }
 
+/* What touching pages has taken, since then, is their disk's time. */
+static void
+room_touched(struct room_time *t, uint64_t since_ns)
+{
+	uint64_t took_ns = clock_now_ns() - since_ns;
+
+	t->begin_ns += took_ns;
+	t->half_ns += took_ns;
+	t->end_ns += took_ns;
+}
+
 /*
  * Wait until there is room for one more, or nobody without: half of the time, where others that do
  * not lag need some of it as well. True if the lock was given up meanwhile: what was touched is to
@@ -185,12 +196,15 @@ pages_touch(const uint8_t *mem, uint64_t off, uint64_t len)
 
 /* One that was synced waits as well, for leave to be written to. */
 static void
-single_touch(uint8_t *mem, enum lane_kind kind, uint64_t off, bool stores)
+single_touch(uint8_t *mem, enum lane_kind kind, uint64_t off, bool stores, struct room_time *t)
 {
+	uint64_t since_ns = clock_now_ns();
+
 	if (stores)
 		(void)__atomic_fetch_or((uint64_t *)(void *)(mem + off), 0, __ATOMIC_RELAXED);
 	else if (kind == LANE_ATOMIC8)
 		pages_touch(mem, off, WORDS_SIZE);
+	room_touched(t, since_ns);
 }
 
 static unsigned
@@ -251,6 +265,18 @@ slice_walk(struct slice *sl, size_t max, struct shipment *fill, const uint8_t *m
 	sl->bytes = bytes;
 }
 
+/* The slice that comes next, of which nothing is taken yet. */
+static struct slice
+slice_touch(const struct ship *s, const struct slice *rest, size_t max, struct room_time *t)
+{
+	uint64_t since_ns = clock_now_ns();
+	struct slice next = *rest;
+
+	slice_walk(&next, max, NULL, s->r->mem);
+	room_touched(t, since_ns);
+	return next;
+}
+
 /* Something was queued. With the lock. */
 static void
 ship_arm(struct ship *s)
@@ -281,18 +307,16 @@ post_ranges(struct ship *s, const struct range *r, unsigned n, struct room_time 
 	size_t max = slice_max(s);
 
 	while (rest.count) {
-		struct slice measure = rest;
+		struct slice next = slice_touch(s, &rest, max, t);
 		struct shipment *m;
 
-		slice_walk(&measure, max, NULL, s->r->mem);
-		m = shipment_new(measure.pieces, measure.bytes);
+		m = shipment_new(next.pieces, next.bytes);
 		if (!m)
 			return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
 		pthread_mutex_lock(&s->lock);
 		while (ship_room(s, t)) {
 			pthread_mutex_unlock(&s->lock);
-			measure = rest;
-			slice_walk(&measure, max, NULL, s->r->mem);
+			(void)slice_touch(s, &rest, max, t);
 			pthread_mutex_lock(&s->lock);
 		}
 		/* With the lock: what lies behind in the list is never older. */
@@ -315,11 +339,11 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 
 	if (!m)
 		return err_set(e, REPL_E_NOMEM, "no memory for what replicas are to get");
-	single_touch(s->r->mem, kind, range->off, behind != NULL);
+	single_touch(s->r->mem, kind, range->off, behind != NULL, t);
 	pthread_mutex_lock(&s->lock);
 	while (ship_room(s, t)) {
 		pthread_mutex_unlock(&s->lock);
-		single_touch(s->r->mem, kind, range->off, behind != NULL);
+		single_touch(s->r->mem, kind, range->off, behind != NULL, t);
 		pthread_mutex_lock(&s->lock);
 	}
 	if (kind == LANE_ATOMIC8) {

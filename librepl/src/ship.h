@@ -66,7 +66,8 @@ bool ship_serves(const struct ship *s, unsigned replica);
  * into the queue. *out: what to await, or NULL if there was nothing to do. With no room
  * in the queue of a replica it is waited for or given up, by on-lag, within three
  * quarters of op-timeout from begin_ns on, or an eighth from now on but not behind latest_ns, or an
- * eighth since another one was lost over it; the last is for recording a loss. behind: of
+ * eighth since another one was lost over it; the last is for recording a loss. What the pool's own
+ * pages have been waited for is none of that time. behind: of
  * LANE_ATOMIC8, its store is made in the same step, or NULL.
  * REPL_E_NOMEM: a part may be queued, nothing was stored, and there is nothing to await.
  */

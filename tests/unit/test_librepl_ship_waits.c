@@ -173,6 +173,88 @@ a_post_looks_for_its_page_anew_when_it_has_waited(void **state)
 	}
 }
 
+static unsigned stalls; /* that its disk is still to have */
+static struct shipment *filled;
+
+static bool
+at_bound(void)
+{
+	bool at;
+
+	pthread_mutex_lock(&r->ship->lock);
+	at = r->ship->q.view[0].weight > r->ship->policy.lag_bytes;
+	pthread_mutex_unlock(&r->ship->lock);
+	return at;
+}
+
+/*
+ * The disk takes longer than any target has, and another call's drains bring all targets to their
+ * bound meanwhile. They move again when this call waits for them, and the page goes once more.
+ */
+static void
+on_stall(int signal, siginfo_t *info, void *context)
+{
+	static const struct range none = {0};
+	const uint64_t ns = r->cfg->op_timeout_ms * NS_PER_MS;
+	struct rangeset set;
+	struct err e;
+
+	(void)signal;
+	(void)context;
+	if ((uint8_t *)info->si_addr < r->mem || (uint8_t *)info->si_addr >= r->mem + PAGE)
+		abort();
+	if (stalls > 0) {
+		stalls--;
+		(void)nanosleep(&(struct timespec){.tv_sec = (time_t)(ns / NS_PER_S),
+						   .tv_nsec = (long)(ns % NS_PER_S)},
+				NULL);
+		for (unsigned i = 0; i < REPLICAS; i++)
+			atomic_store(&targets[i].mute, true);
+		atomic_store(&page_goes, true);
+		rangeset_clear(&set);
+		(void)rangeset_add(&set, PAGE, 1024);
+		calls = false;
+		while (!at_bound() && ship_post(r->ship, &set, LANE_DRAIN, &none, NULL,
+						clock_now_ns(), UINT64_MAX, &filled, &e) == 0)
+			;
+		calls = true;
+	}
+	if (mprotect(r->mem, PAGE, PROT_READ | PROT_WRITE))
+		abort();
+}
+
+/* Before and amid the wait for room. */
+static void
+a_stall_of_the_pools_disk_is_no_time_of_the_targets(void **state)
+{
+	struct sigaction stall = {.sa_sigaction = on_stall, .sa_flags = SA_SIGINFO}, before;
+
+	(void)state;
+	assert_int_equal(sigaction(SIGSEGV, &stall, &before), 0);
+	for (unsigned i = 0; i < POSTS; i++) {
+		struct shipment *m = NULL;
+
+		begin(14, 0);
+		r->cfg->op_timeout_ms = 1000;
+		r->cfg->busy_poll_us = 0;
+		r->ship->policy.degrade = false;
+		stalls = 2;
+		filled = NULL;
+		assert_int_equal(mprotect(r->mem, PAGE, PROT_NONE), 0);
+		calls = true;
+		post_once(&posts[i], &m);
+		calls = false;
+		assert_int_equal(losses, 0);
+		assert_int_equal(stalls, 0);
+		assert_true(ship_await(r->ship, m, clock_now_ns(), UINT64_MAX));
+		assert_true(ship_await(r->ship, filled, clock_now_ns(), UINT64_MAX));
+		ship_finish(r->ship, clock_deadline(10000), clock_deadline(10000));
+		assert_int_equal(losses, 0);
+		end();
+	}
+	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
 /* A drain of more than may be queued, of which one replica takes nothing. */
 static void
 laggard_is_lost_alone(bool degrade)
@@ -381,6 +463,7 @@ main(void)
 		cmocka_unit_test(record_without_a_loss_comes_before_the_count),
 		cmocka_unit_test(a_post_waits_for_its_page_without_the_lock),
 		cmocka_unit_test(a_post_looks_for_its_page_anew_when_it_has_waited),
+		cmocka_unit_test(a_stall_of_the_pools_disk_is_no_time_of_the_targets),
 		cmocka_unit_test(who_is_waited_for_is_lost_alone),
 		cmocka_unit_test(who_is_degraded_is_lost_alone),
 		cmocka_unit_test(who_is_asked_for_room_late_is_not_lost),
