@@ -2,6 +2,7 @@
 #include "pools.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -22,6 +23,7 @@
 #define FORK_HOLD_NS 1000000000ULL /* that it keeps one lock, and waits for another */
 #define NS_A_SECOND  1000000000ULL
 #define PAGE         4096U
+#define KEPT_MAX     4U
 #define EXPORT       __attribute__((visibility("default")))
 
 /*
@@ -195,8 +197,68 @@ fork_lock_pools(uint64_t end_ns)
 		(void)fork_lock(at, 0);
 }
 
+/*
+ * What the allocator has registered behind ours, as from a constructor. Its locks are needed under
+ * ours, as by an opening that a fork waits for: so they are taken behind them, and given back
+ * before.
+ */
+enum { KEPT_NONE, KEPT_BEGUN, KEPT };
+
+static struct {
+	atomic_uint state;
+	void (*prepare)(void);
+	void (*parent)(void);
+	void (*child)(void);
+} kept[KEPT_MAX];
+
+/* A bit each: what this thread's fork has prepared. */
+static __thread uint32_t fork_kept __attribute__((tls_model("initial-exec")));
+
+static bool
+kept_add(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+	for (unsigned i = 0; i < KEPT_MAX; i++) {
+		unsigned none = KEPT_NONE;
+
+		if (!atomic_compare_exchange_strong(&kept[i].state, &none, KEPT_BEGUN))
+			continue;
+		kept[i].prepare = prepare;
+		kept[i].parent = parent;
+		kept[i].child = child;
+		atomic_store(&kept[i].state, KEPT);
+		return true;
+	}
+	return false;
+}
+
 static void
-fork_prepare(void)
+kept_prepare(void)
+{
+	uint32_t bits = 0;
+
+	for (unsigned i = KEPT_MAX; i-- > 0;) {
+		if (atomic_load(&kept[i].state) != KEPT)
+			continue;
+		bits |= 1U << i;
+		if (kept[i].prepare)
+			kept[i].prepare();
+	}
+	fork_kept = bits;
+}
+
+static void
+kept_end(bool child)
+{
+	for (unsigned i = 0; i < KEPT_MAX; i++) {
+		void (*end)(void) = child ? kept[i].child : kept[i].parent;
+
+		if (fork_kept & 1U << i && end)
+			end();
+	}
+}
+
+static void
+pools_prepare(void)
 {
 	/* libssh forks for a command of ssh's config. */
 	bool amid = pools_busy() || thread_is_theirs();
@@ -220,8 +282,16 @@ fork_prepare(void)
 }
 
 static void
+fork_prepare(void)
+{
+	pools_prepare();
+	kept_prepare();
+}
+
+static void
 fork_parent(void)
 {
+	kept_end(false);
 	if (forking == 0)
 		return;
 	maps_fork_end();
@@ -242,6 +312,7 @@ fork_parent(void)
 static void
 fork_child(void)
 {
+	kept_end(true);
 	if (forking == 0)
 		return;
 	maps_fork_end();
@@ -262,24 +333,43 @@ fork_register(void)
 		(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-/* The allocator's functions are there. */
-static bool
-is_allocator(const void *caller)
-{
-	struct dl_find_object library, of_malloc;
-	void *f = dlsym(RTLD_DEFAULT, "malloc");
+/* Where the allocator's functions are. */
+static struct {
+	atomic_bool known;
+	uintptr_t begin, end;
+	bool shared; /* a library, and not the program, which registers more than that */
+} allocator;
 
-	return _dl_find_object((void *)(uintptr_t)caller, &library) == 0 &&
-	       _dl_find_object(f, &of_malloc) == 0 &&
-	       library.dlfo_link_map == of_malloc.dlfo_link_map;
+static void
+allocator_look(void)
+{
+	struct dl_find_object object;
+
+	if (atomic_load(&allocator.known))
+		return;
+	if (_dl_find_object(dlsym(RTLD_DEFAULT, "malloc"), &object) == 0) {
+		allocator.begin = (uintptr_t)object.dlfo_map_start;
+		allocator.end = (uintptr_t)object.dlfo_map_end;
+		allocator.shared = object.dlfo_link_map->l_name[0] != '\0';
+	}
+	atomic_store(&allocator.known, true);
+}
+
+/* of: an address in who registers, NULL: in the program. Who calls us may be who has called that.
+ */
+static bool
+is_allocator(const void *of)
+{
+	return of ? (uintptr_t)of >= allocator.begin && (uintptr_t)of < allocator.end
+		  : !allocator.shared;
 }
 
 /*
  * What pthread_atfork(3) calls. Last before a fork comes what is registered first: so ours comes
  * before that of any library's constructor, whose lock a thread may hold that makes bytes durable.
- * But the allocator's locks, which are needed under ours, are taken behind them. From our own
- * constructor on the linker is asked nothing: it may be another thread's, whose library's
- * constructor waits for this one.
+ * But the allocator's locks, which are needed under ours, are taken behind them: ours waits for its
+ * own to be registered, or keeps them. From our own constructor on the linker is asked nothing: it
+ * may be another thread's, whose library's constructor waits for this one.
  */
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *of);
 
@@ -293,8 +383,11 @@ __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(voi
 		real = (__typeof__(real))(uintptr_t)dlsym(RTLD_NEXT, "__register_atfork");
 		atomic_store(&known, real);
 	}
-	if (!atomic_load(&registered) && !is_allocator(__builtin_return_address(0)))
+	allocator_look();
+	if (!is_allocator(of))
 		fork_register();
+	else if (atomic_load(&registered) && allocator.shared && kept_add(prepare, parent, child))
+		return 0;
 	return real(prepare, parent, child, of);
 }
 
@@ -302,5 +395,6 @@ void
 fork_begin(void)
 {
 	mark_new();
+	allocator_look();
 	fork_register();
 }

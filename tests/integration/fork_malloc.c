@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before libc: an allocator whose lock is taken before forks, as allocators
- * do, by what is registered when it is called first.
+ * do, by what is registered when it is called first, or, LATE, from its constructor.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -26,14 +26,23 @@ give(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-EXPORT void *
-malloc(size_t size)
+__attribute__((constructor)) static void
+begin(void)
 {
 	static atomic_bool begun;
-	void *at;
 
 	if (!atomic_exchange(&begun, true))
 		(void)pthread_atfork(take, give, give);
+}
+
+EXPORT void *
+malloc(size_t size)
+{
+	void *at;
+
+#ifndef LATE
+	begin();
+#endif
 	take();
 	at = __libc_malloc(size);
 	give();
