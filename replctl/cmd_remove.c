@@ -69,6 +69,8 @@ remove_pool(struct ctl *c, struct json_object *info)
 		out_add_text(params, "uuid", out_member(info, "uuid"));
 		out_add_text(params, "generation", out_member(info, "generation"));
 	}
+	if (!info && !c->options.force)
+		out_add_bool(params, "damaged", true);
 	return remote_call(c->remote, "pool.remove", params, NULL, &c->err);
 }
 

@@ -281,7 +281,8 @@ seen_look(struct state *s, const char *name, struct pool_seen *seen)
 
 /* Who is refused for what the pool is. */
 static void
-removal_next(struct state *s, const char *name, const struct pool_seen *seen, struct reply *r)
+removal_next(struct state *s, const char *name, unsigned flags, const struct pool_seen *seen,
+	     struct reply *r)
 {
 	struct pool_info info;
 
@@ -290,15 +291,16 @@ removal_next(struct state *s, const char *name, const struct pool_seen *seen, st
 			      "replctl info TARGET/POOL; replctl remove --force TARGET/POOL "
 			      "(where nothing in it counts)",
 			      name);
-	else if (seen && pool_info(s->store, name, &info, NULL) == 0 &&
-		 !pool_is_seen(&info.meta, seen))
+	else if ((seen || flags & POOL_REMOVE_DAMAGED) &&
+		 pool_info(s->store, name, &info, NULL) == 0 &&
+		 !(seen && pool_is_seen(&info.meta, seen)))
 		dispatch_next(r, "replctl info TARGET/POOL (what is there now)", name);
 }
 
 int
 handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 {
-	bool set, force, primary, has_seen;
+	bool set, force, primary, damaged, has_seen;
 	struct pool_seen given;
 	const struct pool_seen *seen;
 	const char *name;
@@ -308,16 +310,17 @@ handle_pool_remove(struct state *s, struct json_object *params, struct reply *r)
 	if (handlers_get_name(params, &name, &r->err) || get_flag(params, "set", &set, &r->err) ||
 	    get_flag(params, "force", &force, &r->err) ||
 	    get_flag(params, "primary", &primary, &r->err) ||
+	    get_flag(params, "damaged", &damaged, &r->err) ||
 	    get_seen(params, &given, &has_seen, &r->err))
 		return r->err.code;
 	if (has_seen)
 		seen_look(s, name, &given);
 	seen = has_seen ? &given : NULL;
 	flags = (set ? POOL_REMOVE_SET : 0) | (force ? POOL_REMOVE_FORCE : 0) |
-		(primary ? POOL_REMOVE_PRIMARY : 0);
+		(primary ? POOL_REMOVE_PRIMARY : 0) | (damaged ? POOL_REMOVE_DAMAGED : 0);
 	rc = pool_remove(s->store, name, flags, seen, &r->err);
 	if (rc == REPL_E_REFUSED)
-		removal_next(s, name, seen, r);
+		removal_next(s, name, flags, seen, r);
 	return rc;
 }
 

@@ -91,6 +91,7 @@ int pool_head(struct pool_store *s, const char *name, uint8_t *buf, size_t size,
 #define POOL_REMOVE_SET     1U /* the set file as well */
 #define POOL_REMOVE_FORCE   2U /* also parts without a sidecar; nothing there is no error */
 #define POOL_REMOVE_PRIMARY 4U /* a primary, too: else it is REFUSED */
+#define POOL_REMOVE_DAMAGED 8U /* it was found damaged: REFUSED where it is not any more */
 
 /* What somebody has looked at before he decided. All zero: there was no pool. */
 struct pool_seen {

@@ -460,6 +460,22 @@ pool_remove_check(int sidecar_fd, const char *name, bool whole, unsigned flags,
 	return REPL_E_REFUSED;
 }
 
+int
+pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags, struct err *e)
+{
+	struct pool_info info;
+	int rc;
+
+	if (!(flags & POOL_REMOVE_DAMAGED))
+		return 0;
+	rc = pool_info(s, name, &info, e);
+	if (rc == REPL_E_CORRUPT) {
+		err_clear(e);
+		return 0;
+	}
+	return rc ? rc : seen_changed(name, e);
+}
+
 /* What a removal that is cut off leaves of a primary is none whose file is elsewhere for now. */
 static int
 removal_mark(int sidecar_fd, const char *name, struct err *e)
@@ -625,7 +641,9 @@ pool_remove(struct pool_store *s, const char *name, unsigned flags, const struct
 		rc = pool_store_lock(s, name, e);
 	if (rc)
 		return rc;
-	rc = pool_place_open(s->dirfd, name, false, &place, e);
+	rc = pool_remove_check_damage(s, name, flags, e);
+	if (!rc)
+		rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (!rc) {
 		rc = remove_files(s, &place, name, flags, seen, e);
 		pool_place_close(&place);

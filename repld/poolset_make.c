@@ -633,7 +633,9 @@ pool_set_remove(struct pool_store *s, const char *name, unsigned flags,
 
 	if (rc)
 		return rc;
-	rc = pool_place_open(s->dirfd, name, false, &place, e);
+	rc = pool_remove_check_damage(s, name, flags, e);
+	if (!rc)
+		rc = pool_place_open(s->dirfd, name, false, &place, e);
 	if (!rc) {
 		rc = set_remove(s, &place, name, flags, seen, e);
 		pool_place_close(&place);

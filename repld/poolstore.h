@@ -250,6 +250,9 @@ int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
 int pool_remove_check(int sidecar_fd, const char *name, bool whole, unsigned flags,
 		      const struct pool_seen *seen, struct err *e);
 
+/* Under the lock on names: REPL_E_REFUSED where what was found damaged can be read by now. */
+int pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags, struct err *e);
+
 /* pool_remove() of a set. */
 int pool_set_remove(struct pool_store *s, const char *name, unsigned flags,
 		    const struct pool_seen *seen, struct err *e);

@@ -74,6 +74,15 @@ grep -q "it is the primary now" asked && grep -q "^next: .*replctl .*remove --fo
 [ -e "$TMP/serve/pools/p" ] || lost "the damaged primary is gone"
 ctl remove --force "$T/p" >/dev/null || fail "remove --force"
 
+# A yes for one that is damaged is none for one that is whole by then.
+ctl sync pool "$T/p" >/dev/null || fail "sync"
+truncate -s 32768 "$TMP/serve/pools/p"
+changed "not what it was" "remove --force $T/p" "create $T/p --size 64K"
+truncate -s 32768 "$TMP/serve/pools/p"
+answered 'yes\n' || fail "a damaged one is not removed: $(cat asked)"
+grep -q "(size unknown, damaged) and its data for good" asked || fail "$(cat asked)"
+ctl_fails 3 "not found" info "$T/p"
+
 # One of which nothing is told, since another hand had its files, is what was looked at.
 mkdir "$TMP/serve/pools/d"
 [ "$(id -u)" != 0 ] || chown --reference="$TMP/serve/pools" "$TMP/serve/pools/d"
