@@ -155,6 +155,12 @@ void fab_lane_source(struct fab_lane *l, const void *mem, _Atomic uint64_t *unco
  */
 void fab_lane_cut(struct fab_lane *l);
 
+/*
+ * In a child of the lane's process, which the connection goes on without: nothing is sent or taken
+ * here from now on, whatever this thread is amid.
+ */
+void fab_lane_abandon(struct fab_lane *l);
+
 struct fab_source_info {
 	bool told;     /* with an RNIC; else none of this matters */
 	bool pool;     /* large writes are, or will be, taken from the pool */

@@ -56,6 +56,12 @@ fab_lane_cut(struct fab_lane *l)
 }
 
 void
+fab_lane_abandon(struct fab_lane *l)
+{
+	lane_socket_abandon(&l->socket);
+}
+
+void
 fab_lane_source_info(const struct fab_lane *l, struct fab_source_info *out)
 {
 	source_info(&l->source, out);

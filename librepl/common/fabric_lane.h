@@ -101,4 +101,7 @@ int lane_socket_find(struct lane_socket *s, struct fid_ep *ep, struct err *e);
  */
 void lane_socket_cut(const struct lane_socket *s);
 
+/* Its number becomes that of a socket that is connected to nobody: the connection is another's. */
+void lane_socket_abandon(const struct lane_socket *s);
+
 #endif

@@ -16,6 +16,7 @@
 #include "fabric_lane.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/tcp.h> /* glibc's struct tcp_info counts no bytes */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -24,6 +25,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define IDLE_S  60
 #define AGAIN_S 15
@@ -164,4 +166,18 @@ lane_socket_cut(const struct lane_socket *s)
 {
 	if (s->fd >= 0 && is_socket(s->fd, s))
 		(void)shutdown(s->fd, SHUT_RDWR);
+}
+
+void
+lane_socket_abandon(const struct lane_socket *s)
+{
+	int dead;
+
+	if (s->fd < 0 || !is_socket(s->fd, s))
+		return;
+	dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (dead < 0 || dup3(dead, s->fd, O_CLOEXEC) < 0)
+		(void)close(s->fd);
+	if (dead >= 0)
+		(void)close(dead);
 }

@@ -525,6 +525,7 @@ remote_abandon(struct remote *r)
 {
 	if (r->channel)
 		channel_abandon(r->channel);
+	remote_abandon_lanes(r);
 }
 
 unsigned

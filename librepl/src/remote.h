@@ -272,6 +272,9 @@ int remote_lanes_check(const struct remote *r, unsigned count, struct err *e);
 
 /* Close the lanes, whatever is under way on them; the target is not told. There may be none. */
 void remote_free_lanes(struct remote *r);
+
+/* remote_abandon(), of the lanes. */
+void remote_abandon_lanes(struct remote *r);
 const struct lane_terms *remote_terms(const struct remote *r);
 struct lane *remote_lane(struct remote *r, unsigned i);
 

@@ -26,12 +26,15 @@
 void
 remote_free_lanes(struct remote *r)
 {
-	for (unsigned i = 0; r->fabs && i < r->terms.lanes; i++)
-		fab_lane_free(r->fabs[i]);
-	free(r->fabs);
+	struct fab_lane **fabs = r->fabs;
+
+	/* A child abandons what there is at any moment. */
+	r->fabs = NULL;
+	for (unsigned i = 0; fabs && i < r->terms.lanes; i++)
+		fab_lane_free(fabs[i]);
+	free(fabs);
 	free(r->lanes);
 	regions_fini(&r->regions);
-	r->fabs = NULL;
 	r->lanes = NULL;
 }
 
@@ -533,6 +536,15 @@ remote_cut(struct remote *r)
 {
 	for (unsigned i = 0; r->fabs && i < r->terms.lanes; i++)
 		fab_lane_cut(r->fabs[i]);
+}
+
+void
+remote_abandon_lanes(struct remote *r)
+{
+	for (unsigned i = 0; r->fabs && i < r->terms.lanes; i++) {
+		if (r->fabs[i])
+			fab_lane_abandon(r->fabs[i]);
+	}
 }
 
 size_t

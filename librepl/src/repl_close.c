@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Closing a replica set, and leaving one to its parent. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "alive.h"
@@ -185,8 +186,14 @@ repl_abandon(struct repl *r)
 		return;
 	r->abandoned = true;
 	repl_logs_detach(r);
-	/* No lock: whoever held one is not in this process. */
+	/*
+	 * No lock: whoever held one is not in this process. Who has interrupted a call of this
+	 * thread's, and returns to it, goes on with no lane.
+	 */
 	for (unsigned i = 0; i < r->replica_count; i++) {
+		(void)snprintf(r->replicas[i].reason, sizeof(r->replicas[i].reason),
+			       "its connection is of the process that has forked this one");
+		atomic_store(&r->replicas[i].lost, REPL_E_LOST);
 		if (r->replicas[i].remote)
 			remote_abandon(r->replicas[i].remote);
 	}

@@ -424,10 +424,13 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 void
 repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, uint64_t deadline_ns)
 {
-	struct siblings *siblings = siblings_lock(r);
+	struct siblings *siblings;
 	struct err why;
 	bool any = false;
 
+	if (r->abandoned)
+		return;
+	siblings = siblings_lock(r);
 	pthread_mutex_lock(&r->lock);
 	for (unsigned i = 0; i < count; i++) {
 		struct replica *p = &r->replicas[losses[i].replica];
@@ -500,6 +503,8 @@ repl_label(struct repl *r, unsigned replica, uint64_t until_ns, uint64_t deadlin
 void
 repl_await_recorded(struct repl *r)
 {
+	if (r->abandoned)
+		return;
 	pthread_mutex_lock(&r->lock);
 	pthread_mutex_unlock(&r->lock);
 }

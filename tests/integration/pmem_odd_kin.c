@@ -23,6 +23,8 @@
  *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
  *   amid_kin  a signal handler makes a child amid an opening, which stays while the pool is closed
  *             and opened again; the opening begins when FILE.enough is there
+ *   drain_kin  a signal handler makes a child amid a drain, which returns to that; FILE.enough: the
+ *             target is stopped
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -629,6 +631,69 @@ amid(const char *path)
 }
 
 static void
+fork_and_return(int number)
+{
+	(void)number;
+	forked = fork();
+}
+
+/* A thread that sleeps in its drain, whose target answers to nothing. */
+static bool
+is_asleep(pid_t thread)
+{
+	char file[64], text[256] = "";
+	int fd;
+
+	check(snprintf(file, sizeof(file), "/proc/self/task/%d/stat", (int)thread) > 0, "a name");
+	fd = open(file, O_RDONLY);
+	check(fd >= 0 && read(fd, text, sizeof(text) - 1) > 0, file);
+	(void)close(fd);
+	return strstr(text, ") S ") != NULL;
+}
+
+static atomic_bool drains;
+
+static void *
+interrupt_drain(void *arg)
+{
+	pid_t thread = *(const pid_t *)arg;
+
+	while (!atomic_load(&drains) || !is_asleep(thread))
+		(void)usleep(1000);
+	(void)pthread_kill(opener, SIGUSR1);
+	while (!forked)
+		(void)usleep(1000);
+	say("forked");
+	return arg;
+}
+
+static void
+amid_drain(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), word[32];
+	pid_t self = getpid(), thread = gettid();
+	pthread_t other;
+	int status;
+
+	put(at, 'a', PAGE);
+	check(snprintf(word, sizeof(word), "pid %d", (int)self) > 0, "a word");
+	say(word);
+	wait_for_file(path, "enough");
+	(void)signal(SIGUSR1, fork_and_return);
+	opener = pthread_self();
+	check(pthread_create(&other, NULL, interrupt_drain, &thread) == 0, "a thread");
+	atomic_store(&drains, true);
+	put(at + PAGE, 'b', PAGE);
+	if (getpid() != self) {
+		say("returned");
+		_exit(0);
+	}
+	check(pthread_join(other, NULL) == 0, "a child");
+	put(at + 2 * PAGE, 'c', PAGE);
+	check(waitpid(forked, &status, 0) == forked && status == 0, "the child");
+}
+
+static void
 stopped(const char *path)
 {
 	char *at = pool_map(path, FAR_POOL);
@@ -681,6 +746,7 @@ const struct odd_mode odd_kin[] = {
 	{"opening", opening},
 	/* With FILE.enough. */
 	{"amid_kin", amid},
+	{"drain_kin", amid_drain},
 	{"renewed", renewed},
 	{"supplanted", supplanted},
 	{"adrift_kin", adrift},

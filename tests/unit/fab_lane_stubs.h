@@ -84,6 +84,12 @@ fab_lane_cut(struct fab_lane *l)
 	(void)l;
 }
 
+void
+fab_lane_abandon(struct fab_lane *l)
+{
+	(void)l;
+}
+
 int
 fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_len,
 		 struct fab_lane **out, struct err *e)
