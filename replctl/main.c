@@ -10,6 +10,7 @@
 
 #include "commands.h"
 #include "control.h"
+#include "fabric.h"
 #include "interrupt.h"
 #include "out.h"
 
@@ -558,6 +559,7 @@ main(int argc, char **argv)
 	unsigned given = 0;
 	int opt, status;
 
+	fab_leave_signals();
 	interrupt_begin();
 	memset(&c, 0, sizeof(c));
 	opterr = 0;

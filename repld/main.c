@@ -15,6 +15,7 @@
 
 #include "become.h"
 #include "conf.h"
+#include "fabric.h"
 #include "log.h"
 #include "serve.h"
 #include "session.h"
@@ -250,6 +251,7 @@ main(int argc, char **argv)
 	bool done;
 	int rc;
 
+	fab_leave_signals();
 	if (!standard_fds_open())
 		return EXIT_FAILED;
 	rc = options_parse(argc, argv, &o, &done);

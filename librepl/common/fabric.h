@@ -283,6 +283,13 @@ struct fab_warm;
 struct fab_warm *fab_warm_new(void);
 void fab_warm_free(struct fab_warm *w);
 
+/*
+ * Nothing that libfabric brings along takes the process's signals while it is loaded, not for a
+ * moment. That is by an environment variable: before there is a thread, and for the programs that
+ * are started, too.
+ */
+void fab_leave_signals(void);
+
 /* Whether libfabric has the provider at a numeric address of this machine; *e says why not. */
 bool fab_provider_at(const char *provider, const char *host, struct err *e);
 

@@ -92,9 +92,19 @@ dispositions_put_back(const struct sigaction *old)
 			(void)sigaction(i, &old[i], NULL);
 }
 
+/* What libinfinipath looks for before it takes signals; its value does not matter. */
+#define NO_HANDLERS "IPATH_NO_BACKTRACE"
+
+void
+fab_leave_signals(void)
+{
+	(void)setenv(NO_HANDLERS, "1", 0);
+}
+
 /*
- * Signals wait until the dispositions are back: for this thread, and so for
- * the whole of a program that has no other.
+ * Signals wait until the dispositions are back: for this thread. Where there is another one, as
+ * that which waits for a login meanwhile, it may be ended by that exit() amid the loading. Our own
+ * programs do not let it come to that: fab_leave_signals(). The environment of others is theirs.
  */
 static int
 load(struct err *e)
