@@ -42,6 +42,7 @@ struct sync {
 	bool refused;     /* by the target: open for reading, until contents have proved equal */
 	struct resolved *resolved; /* NULL: of a command of its own */
 	bool blank;                /* zeros, beside a record of what was written */
+	bool anew;                 /* ... which they take the place of, by force */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
 	bool unrecorded;           /* the local record could not be written */
 	bool part_left;            /* recorded: the file has left the generation of its part */
@@ -426,6 +427,11 @@ sync_chain(void *arg, uint64_t moved, struct err *e)
 		rc = local_new_id(&id, e);
 	if (!rc)
 		rc = local_new_id(&fresh, e);
+	if (!rc && s->anew) {
+		memset(&meta->generation, 0, sizeof(meta->generation));
+		meta->dirty_off = meta->dirty_len = 0;
+		s->anew = false;
+	}
 	if (!rc)
 		lineage_sync(meta, moved || sync_is_part(s) || s->resolved, &fresh, &id);
 	meta->state = SIDECAR_UP_TO_DATE;
@@ -498,16 +504,23 @@ sync_reopen(struct sync *s)
 	return rc ? rc : remote_lanes_open_bare(s->c->remote, s->c->cfg->lanes, e);
 }
 
-/* The record speaks of what stood under this name before: only zeros are overwritten by zeros. */
+/*
+ * The record speaks of what stood under this name before: only zeros are overwritten by zeros. By
+ * force this replica is, and no other one which has what the record speaks of: the zeros do not
+ * descend from that.
+ */
 static int
 sync_check_blank(struct sync *s)
 {
-	int rc;
+	int rc = s->blank ? sync_compare(s) : 0;
 
-	if (!s->blank || s->c->options.force)
-		return 0;
-	rc = sync_compare(s);
-	return rc == REPL_E_DIFFER ? sync_refuse(s, made_anew) : rc;
+	if (rc != REPL_E_DIFFER)
+		return rc;
+	if (!s->c->options.force)
+		return sync_refuse(s, made_anew);
+	err_clear(&s->c->err);
+	s->anew = true;
+	return 0;
 }
 
 static int
@@ -519,8 +532,10 @@ sync_decide(struct sync *s)
 
 	enum relation_verdict verdict = relation_judge(sync_local(s), meta, &why);
 
-	if (s->resolved)
+	if (s->resolved) {
+		s->anew = s->blank;
 		return sync_copy(s);
+	}
 	if (verdict == RELATION_COMPARE || s->refused) {
 		rc = sync_compare(s);
 		if (rc == REPL_E_DIFFER && !s->c->options.force)
@@ -528,6 +543,7 @@ sync_decide(struct sync *s)
 		if (rc && rc != REPL_E_DIFFER)
 			return rc;
 		err_clear(&s->c->err);
+		s->anew = s->blank && rc == REPL_E_DIFFER;
 		if (s->refused && sync_reopen(s))
 			return s->c->err.code;
 		if (sync_is_part(s))

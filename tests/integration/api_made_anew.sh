@@ -108,3 +108,56 @@ rm "$TMP/p"
 truncate -s 4M "$TMP/p"
 ctl sync --force "$TMP/p" "$T/p" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
 equal "$TMP/p" "$file"
+
+# Of that replica alone: another one that has what was lost is not copied over, whatever is written by then.
+for how in sync resolve; do
+	configure "$(pool p)" "$(pool other)"
+	ok set lanes 1
+	ok map "$TMP/p" $((4 * MIB))
+	ok open 1
+	ok put 100000 500000 7
+	ok persist 0 100000 500000
+	ok close
+	wait_for 20 no_sessions || fail "the session stays"
+	cp "$TMP/serve/pools/other" "$TMP/kept"
+	if [ $how = resolve ]; then
+		ctl promote "$T/p" >/dev/null && ctl demote "$T/p" >/dev/null || fail "promote and demote"
+	fi
+	anew 4
+	[ $how = resolve ] || ctl sync --force "$TMP/p" "$T/p" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+	[ $how = sync ] || ctl resolve --force --discard replica "$TMP/p" "$T/p" >/dev/null 2>"$TMP/err" ||
+		fail "$(cat "$TMP/err")"
+	configure "$(pool p)"
+	ok set lanes 1
+	ok map "$TMP/p" $((4 * MIB))
+	ok open
+	ok put 0 1000 8
+	ok persist 0 0 1000
+	ok close
+	wait_for 20 no_sessions || fail "the session stays"
+	ctl_fails 6 "nothing was changed" sync "$TMP/p" "$T/other"
+	configure "$(pool p)" "$(pool other)"
+	ok set lanes 1
+	refused REPL_E_DIVERGED "other.*nothing was changed" open
+	equal "$TMP/kept" "$TMP/serve/pools/other"
+	# It is by the same word.
+	ctl sync --force "$TMP/p" "$T/other" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+	ok open
+	ok close
+	wait_for 20 no_sessions || fail "the session stays"
+	equal "$TMP/p" "$TMP/serve/pools/other"
+done
+
+# What equals the file already is no matter of that.
+anew 4
+for pool in p other; do
+	ctl sync --force "$TMP/p" "$T/$pool" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+done
+ok map "$TMP/p" $((4 * MIB))
+ok open
+ok put 0 1000 9
+ok persist 0 0 1000
+ok close
+for pool in p other; do
+	equal "$TMP/p" "$TMP/serve/pools/$pool"
+done
