@@ -7,7 +7,7 @@ usage: operators.py SEED [RUNS [STEPS]] [--only N,N...] [--keep]
 From a seed: three targets on loopback, a program that writes numbered updates with a policy of its own, and steps:
 commands of replctl with and without --force, some cut off, some at once, next steps typed as they are printed, programs
 and targets killed, stopped and started, the program's file lost. --only plays these steps of the seed alone; --keep
-leaves the directory and prints each command. What holds:
+leaves the directory and prints each command; OPERATORS_TRACE names a file for what a run has done. What holds:
   - a copy that is not labelled inconsistent is a beginning of what some program drained (I2)
   - a copy that is up to date or unknown holds what was acknowledged in each generation that it names (I3)
   - whom newest names has all that was acknowledged and that any of the others has
@@ -45,7 +45,8 @@ COMMAND_S = 60
 class Run:
     def __init__(self, seed, only, keep):
         self.seed, self.only, self.keep, self.random = seed, only, keep, random.Random(seed)
-        self.tmp = tempfile.mkdtemp(prefix="repl-test.", dir=os.environ.get("TMPDIR"))
+        shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.tmp = tempfile.mkdtemp(prefix="repl-test.", dir=os.environ.get("TMPDIR", shm))
         os.chmod(self.tmp, 0o755)
         self.lines, self.writers, self.history, self.acked = [], {}, History(), {}
         self.last, self.saved, self.targets, self.forced = {}, 0, [], False
@@ -558,8 +559,8 @@ class Run:
 
     def play(self, steps):
         self.set_up()
-        kinds = [self.do_start] * 10 + [self.do_signal_program] * 4 + [self.do_signal_target] * 4 + \
-            [self.do_start_targets] * 4 + [self.do_lose] + [self.do_check] * 3 + [self.do_sleep] * 3 + \
+        kinds = [self.do_start] * 10 + [self.do_signal_program] * 4 + [self.do_signal_target] * 5 + \
+            [self.do_start_targets] * 6 + [self.do_lose] + [self.do_check] * 3 + [self.do_sleep] * 3 + \
             [self.do_command] * 20 + [self.do_commands] * 4
         for self.count in range(steps):
             if self.only and self.count not in self.only:
@@ -568,6 +569,9 @@ class Run:
             do = self.do_start if self.count == 0 else self.random.choice(kinds)
             self.say(f"-- {self.count} {do.__name__}")
             do()
+            for writer in self.writers.values():
+                if writer.stopped and time.monotonic() > writer.stopped + 6:
+                    writer.signal(signal.SIGCONT)
         self.say("-- end")
         self.end()
 

@@ -153,7 +153,7 @@ class Writer:
         try:
             path = self.run.path(self.site)
             before, acked = Record(path).generation, self.era.words()[ACKED]
-            if acked and Record(path).generation == before:
+            if acked and int(before, 16) and Record(path).generation == before:
                 seen = self.run.acked.setdefault(before, {})
                 seen[self.era.number] = max(seen.get(self.era.number, 0), acked)
         except (OSError, ValueError, KeyError, struct.error):
