@@ -480,7 +480,11 @@ class Run:
                 self.writers["here"].end(signal.SIGTERM)
             if words[0] in ("remove", "resolve") and not {"--force", "--dry-run"} & set(words):
                 words.append("--force")
-            self.command(words)
+            _, _, err = self.command(words)
+            # That has another name, or goes: no step decides between two pools.
+            if "is a replica of another pool" in err:
+                self.command(["remove", "--force", words[-1]])
+                return True
             if "--dry-run" in words:
                 self.command(["--force" if w == "--dry-run" else w for w in words])
         return told
