@@ -602,6 +602,8 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--keep", action="store_true")
     args = parser.parse_args()
+    # Nothing is left behind by who is ended.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     only = [int(n) for n in args.only.split(",")] if args.only else None
     for seed in range(args.seed, args.seed + args.runs):
         run = Run(seed, only, args.keep)
