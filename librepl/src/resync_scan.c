@@ -152,15 +152,20 @@ scan_data(struct scan *c, int fd, struct err *e)
 	return rc;
 }
 
-/* However it ends: what is compared need not be compared again. */
+/*
+ * However it ends: what is compared need not be compared again. Where the replica is no prefix that
+ * is of no generation: one that is may come to be in its place.
+ */
 static void
 scan_settle(const struct scan *c, bool whole)
 {
+	static const struct gen_id none = {0};
 	const struct resync *s = c->r->s;
+	const struct gen_id *of = &remote_info(s->remote)->meta.generation.current;
 	uint64_t upto = whole ? c->r->size : c->upto;
 
 	/* Whole segments, so of whole blocks. */
-	dirty_batch_compared(s->dirty, s->replica, &remote_info(s->remote)->meta.generation.current,
+	dirty_batch_compared(s->dirty, s->replica, c->r->blank ? &none : of,
 			     upto - upto % HOLES_SEGMENT, whole);
 }
 

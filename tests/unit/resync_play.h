@@ -166,6 +166,8 @@ dirty_batch_compared(struct dirty *d, unsigned replica, const struct gen_id *of,
 
 	if (upto & ((1U << w.shift) - 1))
 		wrong("compared a part of a block");
+	if (remote_info(&w.target)->meta.state == SIDECAR_INCONSISTENT && !gen_id_is_nil(of))
+		wrong("how far a copy was compared that is no prefix is kept for one that is");
 	for (uint64_t at = upto; !whole && dirtymap_next(w.batch, at, UINT64_MAX, &run);
 	     at = run.off + run.len)
 		(void)dirtymap_set(w.current, run.off, run.len);
