@@ -14,6 +14,7 @@
 #include "ask.h"
 #include "commands.h"
 #include "control.h"
+#include "fileclaim.h"
 #include "hint.h"
 #include "out.h"
 #include "poolfile.h"
@@ -271,24 +272,16 @@ is_locked(int fd)
 
 /*
  * Whoever replicates the pool, or copies it, has locked its record, and programs of PMDK's the
- * file; what comes to that meanwhile finds it locked for no longer than a look takes.
+ * file. They try but once: that one is not locked to look at it.
  */
 static const char *
 locked_path(const struct why *w, int record, const char *path)
 {
-	const char *locked = NULL;
-	int fd;
+	struct stat st;
 
 	if (record >= 0 && is_locked(record))
 		return path;
-	if (!is_file(w->file))
-		return NULL;
-	fd = open(w->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0 && is_locked(fd))
-		locked = w->file;
-	if (fd >= 0)
-		(void)close(fd);
-	return locked;
+	return is_file(w->file) && stat(w->file, &st) == 0 && fileclaim_seen(&st) ? w->file : NULL;
 }
 
 static void

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "fileclaim.h"
 #include "log.h"
 #include "poolstore.h"
 #include "registry.h"
@@ -20,25 +20,14 @@
 #define TERM_MS 2000
 #define KILL_MS 2000
 
-/*
- * One line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF": the process that has
- * the exclusive lock of that file, else 0. A file system with subvolumes shows another minor there
- * than stat(2) does; all locks of a session are within one pool directory.
- */
+/* Who has the exclusive one; all locks of a session are within one pool directory. */
 static pid_t
 line_holder(const char *line, const struct stat *file)
 {
-	unsigned dev_major, dev_minor;
-	unsigned long ino;
-	char mode[8];
-	int owner;
+	bool exclusive;
+	pid_t owner;
 
-	if (sscanf(line, "%*u: FLOCK ADVISORY %7s %d %x:%x:%lu", mode, &owner, &dev_major,
-		   &dev_minor, &ino) != 5)
-		return 0;
-	if (strcmp(mode, "WRITE") != 0 || ino != file->st_ino || dev_major != major(file->st_dev))
-		return 0;
-	return dev_minor == minor(file->st_dev) || dev_major == 0 ? owner : 0;
+	return fileclaim_line(line, file, &owner, &exclusive) && exclusive ? owner : 0;
 }
 
 static bool

@@ -2,7 +2,11 @@
 #include "fileclaim.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #define LOOKS   4
@@ -26,4 +30,37 @@ fileclaim_take(int fd, int how, const char *path, const char *held, struct err *
 	if (errno == EWOULDBLOCK)
 		return err_set(e, REPL_E_BUSY, "%s is %s", path, held);
 	return err_errno(e, err_from_errno(errno), errno, "locking %s", path);
+}
+
+bool
+fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *exclusive)
+{
+	unsigned dev_major, dev_minor;
+	unsigned long ino;
+	char mode[8];
+
+	if (sscanf(line, "%*u: FLOCK ADVISORY %7s %d %x:%x:%lu", mode, owner, &dev_major,
+		   &dev_minor, &ino) != 5)
+		return false;
+	*exclusive = strcmp(mode, "WRITE") == 0;
+	return ino == file->st_ino && dev_major == major(file->st_dev) &&
+	       (dev_minor == minor(file->st_dev) || dev_major == 0);
+}
+
+bool
+fileclaim_seen(const struct stat *file)
+{
+	FILE *f = fopen("/proc/locks", "re");
+	bool seen = false, exclusive;
+	char *line = NULL;
+	size_t room = 0;
+	pid_t owner;
+
+	if (!f)
+		return false;
+	while (!seen && getline(&line, &room, f) > 0)
+		seen = fileclaim_line(line, file, &owner, &exclusive);
+	free(line);
+	(void)fclose(f);
+	return seen;
 }

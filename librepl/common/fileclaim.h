@@ -6,9 +6,23 @@
 #ifndef COMMON_FILECLAIM_H
 #define COMMON_FILECLAIM_H
 
+#include <stdbool.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
 #include "err.h"
 
 /* LOCK_EX or LOCK_SH, soon. Where another one keeps it REPL_E_BUSY, "PATH is HELD". */
 int fileclaim_take(int fd, int how, const char *path, const char *held, struct err *e);
+
+/*
+ * Whether a line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF", tells of one
+ * on that file, and whose it is, 0 or less: of a process that is not seen from here. A file system
+ * with subvolumes shows another minor there than stat(2) does, so it may be another file's.
+ */
+bool fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *exclusive);
+
+/* Whether anybody has one, without taking it for a moment; false too where the system hides it. */
+bool fileclaim_seen(const struct stat *file);
 
 #endif
