@@ -163,7 +163,8 @@ poolfile_settle(struct poolfile *p, struct err *e)
 int
 poolfile_agree(struct poolfile *p, struct err *e)
 {
-	int rc = local_agree(p->fd, p->mem, p->size, e);
+	uint64_t lost;
+	int rc = local_agree(p->fd, p->mem, p->size, PAGECACHE_MEMORY, &lost, e);
 
 	return rc ? rc : poolfile_sync(p, e);
 }

@@ -35,8 +35,9 @@ pagecache_in_memory(int fd)
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
-#define LOOK 4096U /* pages at once */
-#define RUN  256U  /* pages read at once */
+#define LOOK  4096U /* pages at once */
+#define RUN   256U  /* pages read at once */
+#define SYNCS 64U   /* of a file that is stored to: no more of it is looked at then */
 
 struct agree {
 	const struct pagecache *c;
@@ -44,6 +45,7 @@ struct agree {
 	size_t page;
 	uint8_t *media, *memory, *before; /* RUN pages each */
 	uint64_t bytes;
+	unsigned syncs;
 };
 
 static int
@@ -66,12 +68,14 @@ static int
 agree_write(struct agree *a, uint8_t *buf, uint64_t off, size_t len, struct err *e)
 {
 	bool cut = len < a->page;
+	struct stat st;
 	int rc;
 
 	if (cut)
 		memset(buf + len, 0, a->page - len);
 	rc = filewrite_all(a->c->direct, buf, a->page, (off_t)off);
-	if (!rc && cut)
+	/* Unless another hand has let it grow by more. */
+	if (!rc && cut && fstat(a->c->direct, &st) == 0 && (uint64_t)st.st_size == off + a->page)
 		rc = (int)syscall(SYS_ftruncate, a->c->direct, (off_t)a->length);
 	if (rc)
 		return agree_error(off, -1, e);
@@ -100,6 +104,7 @@ agree_again(struct agree *a, uint64_t off, size_t pages, size_t len, struct err 
 
 	a->before = a->memory;
 	a->memory = swap;
+	a->syncs++;
 	if (fdatasync(a->c->direct))
 		return agree_error(off, -1, e);
 	return agree_read(a, off, pages, len, e);
@@ -108,21 +113,27 @@ agree_again(struct agree *a, uint64_t off, size_t pages, size_t len, struct err 
 static int
 agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
 {
-	bool by_memory = a->c->right == PAGECACHE_MEMORY;
+	enum pagecache_right right = a->c->right;
 	uint64_t left = a->c->size - off;
 	size_t len = pages * a->page < left ? pages * a->page : (size_t)left;
 	int rc = agree_read(a, off, pages, len, e);
 
 	if (rc || memcmp(a->media, a->memory, len) == 0)
 		return rc;
-	if (by_memory)
+	if (right != PAGECACHE_MEDIA)
 		rc = agree_again(a, off, pages, len, e);
 	for (size_t at = 0, part; !rc && at < len; at += part) {
 		part = len - at < a->page ? len - at : a->page;
-		if (memcmp(a->media + at, a->memory + at, part) == 0 ||
-		    (by_memory && memcmp(a->before + at, a->memory + at, part) != 0))
+		if (memcmp(a->media + at, a->memory + at, part) == 0)
 			continue;
-		rc = agree_write(a, (by_memory ? a->memory : a->media) + at, off + at, part, e);
+		if (right == PAGECACHE_MEDIA)
+			rc = agree_write(a, a->media + at, off + at, part, e);
+		else if (memcmp(a->before + at, a->memory + at, part) != 0)
+			continue;
+		else if (right == PAGECACHE_MEMORY)
+			rc = agree_write(a, a->memory + at, off + at, part, e);
+		else
+			a->bytes += part;
 	}
 	return rc;
 }
@@ -141,6 +152,12 @@ agree_look(const struct agree *a, uint64_t off, size_t len, unsigned char *there
 	return 0;
 }
 
+static bool
+agree_ends(const struct agree *a)
+{
+	return a->c->right == PAGECACHE_EITHER && a->syncs >= SYNCS;
+}
+
 static int
 agree_all(struct agree *a, struct err *e)
 {
@@ -148,12 +165,12 @@ agree_all(struct agree *a, struct err *e)
 	uint64_t step = LOOK * a->page, size = a->c->size;
 	int rc = 0;
 
-	for (uint64_t off = 0; !rc && off < size; off += step) {
+	for (uint64_t off = 0; !rc && off < size && !agree_ends(a); off += step) {
 		size_t len = size - off < step ? (size_t)(size - off) : (size_t)step;
 		size_t pages = (len + a->page - 1) / a->page;
 
 		rc = agree_look(a, off, len, there, e);
-		for (size_t i = 0, n; !rc && i < pages; i += n ? n : 1) {
+		for (size_t i = 0, n; !rc && i < pages && !agree_ends(a); i += n ? n : 1) {
 			for (n = 0; n < RUN && i + n < pages && (there[i + n] & 1); n++)
 				;
 			if (n > 0)

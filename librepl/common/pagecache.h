@@ -18,10 +18,11 @@ bool pagecache_is_dax(int fd);
 /* Or they have no device. */
 bool pagecache_in_memory(int fd);
 
-/* Whose bytes stay where they differ. */
+/* Whose bytes stay where they differ. Of those of either what differs is only counted. */
 enum pagecache_right {
 	PAGECACHE_MEDIA,
 	PAGECACHE_MEMORY,
+	PAGECACHE_EITHER,
 };
 
 struct pagecache {
@@ -40,9 +41,8 @@ int pagecache_open(int fd, int *direct, struct err *e);
 
 /*
  * Have memory agree with media, of a file that is synced; *bytes counts what differed. Where media
- * are right nobody stores to it meanwhile; where memory is, nobody has to, and a store to a page
- * that a sync has lost may be lost with it. The caller syncs it behind that: what is written past
- * the cache may be in the device's.
+ * or memory are right nobody stores to it meanwhile: a store to a page that is written past the
+ * cache may be lost. The caller syncs it behind that: what is written so may be in the device's.
  */
 int pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
 

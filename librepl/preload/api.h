@@ -21,7 +21,6 @@
 	X(repl_config_free)                                                                        \
 	X(repl_config_add_target)                                                                  \
 	X(repl_config_set)                                                                         \
-	X(repl_open)                                                                               \
 	X(repl_close)                                                                              \
 	X(repl_abandon)                                                                            \
 	X(repl_lanes)                                                                              \
@@ -32,7 +31,7 @@
 	X(repl_commit)                                                                             \
 	X(repl_grow)                                                                               \
 	X(repl_prepare)                                                                            \
-	X(repl_open_anew)
+	X(repl_open_run)
 
 struct api {
 #define API_MEMBER(name) __typeof__(&name) name;

@@ -210,9 +210,7 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 		rc = api.repl_config_set(cfg, "after-crash", "compare");
 	}
 	if (!rc)
-		rc = p->renewed
-			     ? api.repl_open_anew(cfg, p->view, p->file_size, &p->r)
-			     : api.repl_open(cfg, p->view, p->file_size, REPL_OPEN_CREATE, &p->r);
+		rc = api.repl_open_run(cfg, p->view, p->file_size, p->renewed, &p->r);
 	if (rc)
 		(void)snprintf(why, size, "%s", api.repl_errormsg());
 	else

@@ -209,14 +209,16 @@ settle_part(const void *mem, uint64_t from, uint64_t to, const char *what, struc
 }
 
 int
-local_agree(int fd, const void *mem, uint64_t size, struct err *e)
+local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, uint64_t *lost,
+	    struct err *e)
 {
-	struct pagecache c = {.fd = fd, .map = mem, .right = PAGECACHE_MEMORY};
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), lost = 0;
+	struct pagecache c = {.fd = fd, .map = mem, .right = right};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	char name[64];
 	struct stat st;
 	int rc;
 
+	*lost = 0;
 	/* Who has a lock on it that would go, or was given it by another user, does without. */
 	(void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
 	if (fd < 0 || fstat(fd, &st) ||
@@ -228,8 +230,8 @@ local_agree(int fd, const void *mem, uint64_t size, struct err *e)
 	c.size = (size + page - 1) / page * page;
 	if (c.size > (uint64_t)st.st_size)
 		c.size = (uint64_t)st.st_size;
-	rc = pagecache_agree(&c, &lost, e);
-	if (!rc && lost > 0 && fsync(c.direct))
+	rc = pagecache_agree(&c, lost, e);
+	if (!rc && *lost > 0 && fsync(c.direct))
 		rc = err_errno(e, err_from_errno(errno), errno, "sync");
 	/* It may be kept. */
 	(void)fcntl(c.direct, F_SETFL, 0);

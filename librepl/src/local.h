@@ -12,6 +12,7 @@
 
 #include "calltime.h"
 #include "err.h"
+#include "pagecache.h"
 #include "sidecar.h"
 
 #define LOCAL_MAPS "/proc/self/maps"
@@ -63,10 +64,12 @@ int local_settle(const void *mem, uint64_t size, struct err *e);
 /*
  * Behind local_settle(), of a file whose record says that its last writer did not end in order: on
  * media is what memory has of the file, of which that one's sync may have lost something and
- * nobody tells again. What is stored meanwhile stays, but for such a page. fd is for reading it;
- * -1: it is left as it is.
+ * nobody tells again. With PAGECACHE_MEMORY nobody stores to it meanwhile; with PAGECACHE_EITHER
+ * somebody may, and *lost tells but how much that was. fd is for reading it; -1: it is left as it
+ * is.
  */
-int local_agree(int fd, const void *mem, uint64_t size, struct err *e);
+int local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, uint64_t *lost,
+		struct err *e);
 
 /*
  * local_settle() once the pool is open, where the program may sync beside us: by l->pool, so that

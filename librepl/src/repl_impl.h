@@ -223,7 +223,9 @@ int repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e);
  */
 int repl_tell(struct repl *r, const struct generation *chain, uint64_t deadline_ns, struct err *e);
 
-#define REPL_OPEN_ANEW (1U << 31) /* beside those of librepl.h: of repl_open_anew() */
+/* Beside those of librepl.h: of repl_open_run(). */
+#define REPL_OPEN_ANEW (1U << 31)
+#define REPL_OPEN_RUN  (1U << 30)
 
 /*
  * Open cfg's replicas, as repl_open(); takes cfg and set, whatever is returned. With

@@ -541,6 +541,19 @@ repl_find_file(struct repl *r, struct err *e)
 	return rc;
 }
 
+/* A program that knows nothing of us may store meanwhile: what it finds is then kept for others. */
+static int
+repl_agree(struct repl *r, struct err *e)
+{
+	bool run = r->flags & REPL_OPEN_RUN;
+	uint64_t lost;
+	int rc = local_agree(r->local.pool, r->mem, r->size,
+			     run ? PAGECACHE_EITHER : PAGECACHE_MEMORY, &lost, e);
+
+	r->local.lost = run && lost > 0;
+	return rc;
+}
+
 static int
 repl_open_local(struct repl *r, struct err *e)
 {
@@ -563,7 +576,7 @@ repl_open_local(struct repl *r, struct err *e)
 		r->local.pool = holes_open(r->file, r->mem);
 		rc = local_settle(r->mem, r->size, e);
 		if (!rc && r->local.present && r->local.meta.writer_open)
-			rc = local_agree(r->local.pool, r->mem, r->size, e);
+			rc = repl_agree(r, e);
 	}
 	if (rc)
 		return rc;
@@ -844,9 +857,10 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 }
 
 int
-repl_open_anew(const struct repl_config *cfg, void *addr, size_t size, struct repl **out)
+repl_open_run(const struct repl_config *cfg, void *addr, size_t size, bool anew, struct repl **out)
 {
 	ENTRY_WHOLE();
 
-	return open_checked(cfg, addr, size, REPL_OPEN_CREATE, REPL_OPEN_ANEW, out);
+	return open_checked(cfg, addr, size, REPL_OPEN_CREATE,
+			    REPL_OPEN_RUN | (anew ? REPL_OPEN_ANEW : 0), out);
 }

@@ -6,6 +6,8 @@
 #ifndef LIBREPL_REPL_PREPARE_H
 #define LIBREPL_REPL_PREPARE_H
 
+#include <stdbool.h>
+
 #include "librepl.h"
 
 /*
@@ -16,10 +18,11 @@
 REPL_API void repl_prepare(void);
 
 /*
- * repl_open() with REPL_OPEN_CREATE where the program itself has put the file in the place of the
- * one that the record speaks of: zeros are what it holds, and no sign of a loss.
+ * repl_open() with REPL_OPEN_CREATE for a program that knows nothing of it, and may store to the
+ * pool meanwhile. anew: it has put the file in the place of the one that the record speaks of:
+ * zeros are what it holds, and no sign of a loss.
  */
-REPL_API int repl_open_anew(const struct repl_config *cfg, void *addr, size_t size,
-			    struct repl **out);
+REPL_API int repl_open_run(const struct repl_config *cfg, void *addr, size_t size, bool anew,
+			   struct repl **out);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include <librepl.h>
+#include <stdbool.h>
 
 #define BUSY 2
 
@@ -163,11 +164,12 @@ repl_prepare(void)
 {
 }
 
-REPL_API int repl_open_anew(const struct repl_config *cfg, void *addr, size_t size,
-			    struct repl **out);
+REPL_API int repl_open_run(const struct repl_config *cfg, void *addr, size_t size, bool anew,
+			   struct repl **out);
 
 int
-repl_open_anew(const struct repl_config *cfg, void *addr, size_t size, struct repl **out)
+repl_open_run(const struct repl_config *cfg, void *addr, size_t size, bool anew, struct repl **out)
 {
+	(void)anew;
 	return repl_open(cfg, addr, size, REPL_OPEN_CREATE, out);
 }
