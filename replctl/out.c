@@ -393,7 +393,13 @@ out_cost(struct json_object *o)
 {
 	size_t cost = COST_VALUE;
 
-	if (json_object_is_type(o, json_type_array)) {
+	if (json_object_is_type(o, json_type_string)) {
+		cost += (size_t)json_object_get_string_len(o);
+	} else if (json_object_is_type(o, json_type_double)) {
+		const char *digits = json_object_get_userdata(o); /* as they were on the line */
+
+		cost += digits ? strlen(digits) : 0;
+	} else if (json_object_is_type(o, json_type_array)) {
 		cost = COST_ARRAY;
 		for (size_t i = 0; i < json_object_array_length(o); i++)
 			cost += out_cost(json_object_array_get_idx(o, i));
@@ -401,8 +407,7 @@ out_cost(struct json_object *o)
 		cost = COST_OBJECT;
 		json_object_object_foreach(o, name, value)
 		{
-			(void)name;
-			cost += COST_MEMBER + out_cost(value);
+			cost += COST_MEMBER + strlen(name) + out_cost(value);
 		}
 	}
 	return cost;

@@ -72,8 +72,8 @@ void out_json_line(struct json_object *o);
 struct json_object *out_clean_json(struct json_object *o);
 
 /*
- * The memory that such a copy takes, in bytes, without its texts, which lines bound; and the most
- * that answers are kept of: the longest list of good pools takes two thirds of that.
+ * The memory that such a copy takes, in bytes; and the most that answers are kept of: the longest
+ * list of good pools takes four fifths of that.
  */
 size_t out_cost(struct json_object *o);
 #define OUT_COST_MAX (1024U << 20)

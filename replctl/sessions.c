@@ -30,7 +30,12 @@ take_page(struct json_object *page, struct json_object *sessions, size_t *cost, 
 		if (!control_has(o, "pool"))
 			continue;
 		*cost += out_cost(o);
-		if (json_object_array_length(sessions) == SESSIONS_MAX || *cost > OUT_COST_MAX)
+		if (*cost > OUT_COST_MAX)
+			return err_set(e, REPL_E_PROTOCOL,
+				       "status: %zu sessions are told in so many words that they "
+				       "take more than %u MiB here",
+				       json_object_array_length(sessions), OUT_COST_MAX >> 20);
+		if (json_object_array_length(sessions) == SESSIONS_MAX)
 			return err_set(e, REPL_E_PROTOCOL,
 				       "status: the target tells of more than %zu sessions, or "
 				       "their list has no end",

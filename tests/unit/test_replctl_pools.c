@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A target whose list of pools has no end is not asked for ever, nor one that fills the memory with
- * few answers listened to; as many pools as one may have are taken. Of more the first are shown,
- * and what else there is, before the error. Events of many pools take no look at all sessions each.
+ * few answers, or by long texts, listened to, also of sessions; as many pools as one may have are
+ * taken. Of more the first are shown, and what else there is, before the error. Events of many
+ * pools take no look at all sessions each.
  */
 #include "unit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "commands.h"
 #include "control.h"
+#include "out.h"
 #include "pools.h"
+#include "sessions.h"
 
 #define PAGE      64U
 #define POOLS     131072U
@@ -26,7 +30,11 @@ int __wrap_remote_call(struct remote *r, const char *method, struct json_object 
 		       struct json_object **result, struct err *e);
 
 static unsigned told, calls, pool_count, page = PAGE, members;
-static unsigned session_count, looks;
+static unsigned session_count, session_page, session_told, looks;
+
+/* A text of so many bytes in each pool and session: a value, a name, or the digits of a number. */
+static enum { VALUE, NAME, NUMBER } long_is;
+static unsigned long_len;
 
 /* So much memory the test can do without. */
 static unsigned cost_times = 1;
@@ -57,14 +65,33 @@ __wrap_out_member(struct json_object *o, const char *name)
 	return __real_out_member(o, name);
 }
 
-/* Of the first pools, whose writers report. */
+static void
+add_long(struct json_object *o)
+{
+	char *text = malloc(long_len + 1U);
+
+	assert_non_null(text);
+	memset(text, '1', long_len);
+	text[long_len] = '\0';
+	if (long_len && long_is == NAME)
+		json_object_object_add(o, text, NULL);
+	else if (long_len)
+		json_object_object_add(o, "x",
+				       long_is == VALUE ? json_object_new_string(text)
+							: json_object_new_double_s(1, text));
+	free(text);
+}
+
+/* Of the first pools, whose writers report. With session_page the next so many. */
 static struct json_object *
 some_sessions(void)
 {
 	struct json_object *list = json_object_new_array();
 	char text[32];
 
-	for (unsigned i = 0; i < session_count; i++) {
+	unsigned i = session_page ? session_told : 0;
+
+	for (; i < session_count && (!session_page || i < session_told + session_page); i++) {
 		struct json_object *s = json_object_new_object();
 		struct json_object *report = json_object_new_object();
 
@@ -74,8 +101,10 @@ some_sessions(void)
 		json_object_object_add(s, "pool", json_object_new_string(text));
 		json_object_object_add(report, "reason", json_object_new_string("peer-down"));
 		json_object_object_add(s, "report", report);
+		add_long(s);
 		json_object_array_add(list, s);
 	}
+	session_told = i;
 	return list;
 }
 
@@ -85,6 +114,8 @@ status_answer(void)
 	struct json_object *o = json_object_new_object();
 
 	json_object_object_add(o, "sessions", some_sessions());
+	if (session_told < session_count)
+		json_object_object_add(o, "sessions_more", json_object_new_boolean(true));
 	json_object_object_add(o, "sessions_untold", json_object_new_int(7));
 	json_object_object_add(o, "overrides", json_object_new_array());
 	return o;
@@ -117,6 +148,7 @@ __wrap_remote_call(struct remote *r, const char *method, struct json_object *par
 		for (unsigned m = 0; m < members; m++)
 			json_object_array_add(json_object_object_get(pool, "more"),
 					      json_object_new_array());
+		add_long(pool);
 		json_object_array_add(pools, pool);
 	}
 	*result = json_object_new_object();
@@ -209,6 +241,73 @@ many_pools_of_many_members_are_refused(void **state)
 	cost_times = 1;
 }
 
+/* A line has room for one each. */
+static void
+long_texts_are_refused(void **state)
+{
+	(void)state;
+	long_len = 200000;
+	cost_times = 64;
+	page = session_page = 1;
+	pool_count = session_count = 1000;
+	for (long_is = VALUE; long_is <= NUMBER; long_is++) {
+		struct json_object *pools = NULL, *sessions = NULL;
+		struct sessions_beside beside = {0};
+		struct ctl list = {0}, status = {0};
+
+		told = calls = session_told = 0;
+		assert_int_equal(pools_fetch(&list, &pools), REPL_E_PROTOCOL);
+		assert_non_null(strstr(list.err.text, "take more than 1024 MiB"));
+		assert_true(told < 200);
+		assert_int_equal(sessions_fetch(&status, &sessions, &beside), REPL_E_PROTOCOL);
+		assert_non_null(strstr(status.err.text, "take more than 1024 MiB"));
+		assert_true(session_told < 200);
+	}
+	long_len = 0;
+	cost_times = 1;
+	page = PAGE;
+	session_page = session_count = 0;
+}
+
+static void
+add_texts(struct json_object *o, const char *const *names, size_t len)
+{
+	char text[256] = "";
+
+	memset(text, 'x', len);
+	for (; *names; names++)
+		json_object_object_add(o, *names, json_object_new_string(text));
+}
+
+/* As repld tells of one of which all is to be told, by the longest name. */
+static void
+longest_list_of_good_pools_is_taken(void **state)
+{
+	static const char *const uuids[] = {"uuid", "generation", NULL};
+	static const char *const words[] = {"filesystem", "state",   "class",
+					    "sidecar",    "journal", NULL};
+	static const char *const numbers[] = {"size",   "created",  "updated",     "header",
+					      "sparse", "position", "writer_open", "ring",
+					      "waited", "primary",  NULL};
+	struct json_object *o = json_object_new_object(), *history = json_object_new_array();
+	char id[37] = "";
+
+	(void)state;
+	memset(id, 'x', sizeof(id) - 1);
+	add_texts(o, (const char *[]){"name", NULL}, 255);
+	add_texts(o, (const char *[]){"attr", NULL}, 208);
+	add_texts(o, (const char *[]){"writer", NULL}, 127);
+	add_texts(o, uuids, sizeof(id) - 1);
+	add_texts(o, words, 16);
+	for (const char *const *n = numbers; *n; n++)
+		json_object_object_add(o, *n, json_object_new_int64(INT64_MAX));
+	for (unsigned i = 0; i < 15; i++)
+		json_object_array_add(history, json_object_new_string(id));
+	json_object_object_add(o, "history", history);
+	assert_in_range(__real_out_cost(o), 1, OUT_COST_MAX / POOLS);
+	json_object_put(o);
+}
+
 /* What it prints, at its end. */
 static void
 run_printing(int run(struct ctl *c, char **args), struct ctl *c, int rc, char *tail, size_t size)
@@ -294,6 +393,8 @@ main(void)
 		cmocka_unit_test(few_answers_with_many_pools_are_refused),
 		cmocka_unit_test(pools_of_many_members_are_refused),
 		cmocka_unit_test(many_pools_of_many_members_are_refused),
+		cmocka_unit_test(long_texts_are_refused),
+		cmocka_unit_test(longest_list_of_good_pools_is_taken),
 		cmocka_unit_test(of_too_many_the_first_are_shown),
 		cmocka_unit_test(events_tell_each_pool_with_its_writers_report),
 	};
