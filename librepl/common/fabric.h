@@ -84,16 +84,11 @@ int fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fa
 			uint64_t deadline_ns, struct err *e);
 void fab_lane_free(struct fab_lane *l);
 
-/* The lanes that are connected there stay so, also where what is idle is forgotten on the way. */
-void fab_keepalive(const char *host, uint16_t port);
-
 /*
- * The bytes that these lanes have got through so far, both ways and by TCP's count; of no meaning
- * but that more of them have moved when it is another number. It costs a look at all descriptors.
+ * The bytes that the lanes which were connected with this one have got through so far, both ways
+ * and by TCP's count; of no meaning but that more of them have moved when it is another number.
+ * All of them must be there still. With an RNIC always 0.
  */
-uint64_t fab_moved(const char *host, uint16_t port);
-
-/* The same of the session that the lane is of; with an RNIC always 0. */
 uint64_t fab_lane_moved(const struct fab_lane *l);
 
 /*

@@ -177,13 +177,12 @@ fab_lane_connect(const struct fab_params *p, const uint8_t *hello, size_t hello_
 		goto out;
 	}
 	l->socket.fd = -1;
+	l->next = l;
 	l->depth = p->depth;
 	l->msg_size = p->msg_size;
 	l->key = p->key;
 	l->imm = ofi_imm_of(info);
 	l->number = p->lane;
-	(void)snprintf(l->host, sizeof(l->host), "%s", p->host);
-	l->port = p->port;
 	l->regions = p->regions;
 	l->rdma = ofi_is_rdma(info);
 	l->commits = (info->caps & FI_RMA_PMEM) != 0;
@@ -212,6 +211,16 @@ out:
 	return rc;
 }
 
+static int
+lane_take_socket(struct fab_lane *l, struct err *e)
+{
+	int rc = l->rdma ? 0 : lane_socket_find(&l->socket, l->ep, e);
+
+	if (!rc && !l->rdma)
+		lane_socket_keep(&l->socket);
+	return rc;
+}
+
 /* The answer to fi_connect(), if it is there. */
 static int
 lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *e)
@@ -227,7 +236,7 @@ lane_look_connected(struct fab_lane *l, const struct fab_params *p, struct err *
 	if (n >= 0) {
 		l->connected = event == FI_CONNECTED;
 		if (l->connected)
-			return l->rdma ? 0 : lane_socket_find(&l->socket, l->ep, e);
+			return lane_take_socket(l, e);
 		(void)err_set(e, REPL_E_UNREACHABLE, "data port %s closed the lane",
 			      target_address(p->host, p->port, address));
 		return port_told(e);
@@ -292,6 +301,8 @@ fab_lanes_connected(struct fab_lane **lanes, unsigned count, const struct fab_pa
 
 	for (;;) {
 		rc = lanes_look_connected(lanes, count, p, &left, e);
+		for (unsigned i = 0; !rc && left == 0 && i < count; i++)
+			lanes[i]->next = lanes[(i + 1) % count];
 		if (rc || left == 0)
 			return rc;
 		if (clock_now_ns() >= deadline_ns) {

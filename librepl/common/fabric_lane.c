@@ -70,7 +70,13 @@ fab_lane_source_info(const struct fab_lane *l, struct fab_source_info *out)
 uint64_t
 fab_lane_moved(const struct fab_lane *l)
 {
-	return l->rdma ? 0 : fab_moved(l->host, l->port);
+	const struct fab_lane *at = l;
+	uint64_t sum = 0;
+
+	do
+		sum += lane_socket_moved(&at->socket);
+	while ((at = at->next) != l);
+	return sum;
 }
 
 bool

@@ -23,7 +23,6 @@
 
 #define LANE_RMA_MAX  32
 #define LANE_BATCH    8
-#define FAB_HOST_MAX  64                              /* of an address */
 #define LANE_HELD_MAX (WIRE_DEPTH_MAX + LANE_RMA_MAX) /* messages and RMA that may be under way */
 
 /* A message or RMA as it is given to the provider. */
@@ -55,9 +54,8 @@ struct fab_lane {
 	const struct regions *regions; /* or NULL */
 	enum ofi_imm imm;
 	unsigned number; /* of the lane, on the server */
-	char host[FAB_HOST_MAX];
-	uint16_t port;
 	struct lane_socket socket;
+	struct fab_lane *next; /* of the session's, in a ring; they go together */
 	bool connected;
 	bool rdma;    /* an RNIC: it reaches mem and nothing else here */
 	bool commits; /* the provider promises FI_COMMIT_COMPLETE */
@@ -103,5 +101,11 @@ void lane_socket_cut(const struct lane_socket *s);
 
 /* Its number becomes that of a socket that is connected to nobody: the connection is another's. */
 void lane_socket_abandon(const struct lane_socket *s);
+
+/* It stays connected, also where what is idle is forgotten on the way. */
+void lane_socket_keep(const struct lane_socket *s);
+
+/* Bytes that it has got through, both ways. */
+uint64_t lane_socket_moved(const struct lane_socket *s);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the lanes' sockets are needed for beside libfabric, which does not tell them: they are found
- * by their peer, a port of the target's that is this session's alone, and one of them by both of
- * its ends.
+ * What the lanes' sockets are needed for beside libfabric, which does not tell them: each is found
+ * by both of its ends when it is connected.
  *
  * Nothing goes by a lane while the program does not write, and firewalls and NAT forget a
  * connection that is idle for some minutes: the next drain would wait for its deadline and lose the
@@ -15,13 +14,9 @@
  */
 #include "fabric_lane.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/tcp.h> /* glibc's struct tcp_info counts no bytes */
-#include <netdb.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -44,79 +39,6 @@ is_end(const struct sockaddr *a, const struct sockaddr *b)
 	return a->sa_family == AF_INET6 && a6->sin6_port == b6->sin6_port &&
 	       memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
 }
-
-static void
-keep(int fd, uint64_t *unused)
-{
-	const int on = 1, idle = IDLE_S, again = AGAIN_S;
-
-	(void)unused;
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
-	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof(again));
-	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-}
-
-/* Of a system that is too old to count them 0. */
-static void
-count_moved(int fd, uint64_t *sum)
-{
-	struct tcp_info info = {0};
-	socklen_t len = sizeof(info);
-
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0)
-		*sum += info.tcpi_bytes_acked + info.tcpi_bytes_received;
-}
-
-static void
-each_socket(const struct sockaddr *peer, void (*take)(int fd, uint64_t *sum), uint64_t *sum)
-{
-	DIR *d = opendir("/proc/self/fd");
-	const struct dirent *entry;
-
-	while (d && (entry = readdir(d)) != NULL) {
-		struct sockaddr_storage seen = {0};
-		socklen_t len = sizeof(seen);
-		int fd = (int)strtol(entry->d_name, NULL, 10);
-
-		if (entry->d_name[0] != '.' &&
-		    getpeername(fd, (struct sockaddr *)&seen, &len) == 0 &&
-		    is_end(peer, (const struct sockaddr *)&seen))
-			take(fd, sum);
-	}
-	if (d)
-		(void)closedir(d);
-}
-
-static uint64_t
-each_socket_to(const char *host, uint16_t port, void (*take)(int fd, uint64_t *sum))
-{
-	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
-				       .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV};
-	struct addrinfo *list = NULL;
-	char service[8];
-	uint64_t sum = 0;
-
-	(void)snprintf(service, sizeof(service), "%u", (unsigned)port);
-	if (getaddrinfo(host, service, &hints, &list))
-		return 0;
-	each_socket(list->ai_addr, take, &sum);
-	freeaddrinfo(list);
-	return sum;
-}
-
-void
-fab_keepalive(const char *host, uint16_t port)
-{
-	(void)each_socket_to(host, port, keep);
-}
-
-uint64_t
-fab_moved(const char *host, uint16_t port)
-{
-	return each_socket_to(host, port, count_moved);
-}
-
-/* ---- one lane's ---- */
 
 typedef int end_of(int fd, struct sockaddr *addr, socklen_t *len);
 
@@ -180,4 +102,27 @@ lane_socket_abandon(const struct lane_socket *s)
 		(void)close(s->fd);
 	if (dead >= 0)
 		(void)close(dead);
+}
+
+void
+lane_socket_keep(const struct lane_socket *s)
+{
+	const int on = 1, idle = IDLE_S, again = AGAIN_S;
+
+	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(s->fd, IPPROTO_TCP, TCP_KEEPINTVL, &again, sizeof(again));
+	(void)setsockopt(s->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
+/* Of a system that is too old to count them 0. */
+uint64_t
+lane_socket_moved(const struct lane_socket *s)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	if (s->fd < 0 || !is_socket(s->fd, s) ||
+	    getsockopt(s->fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0)
+		return 0;
+	return info.tcpi_bytes_acked + info.tcpi_bytes_received;
 }

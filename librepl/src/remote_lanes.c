@@ -390,8 +390,6 @@ lanes_connect(struct remote *r, const struct lanes_grant *g, uint64_t deadline_n
 		rc = fab_lanes_connected(r->fabs, r->terms.lanes, &p, deadline_ns, e);
 	for (unsigned i = 0; !rc && i < r->terms.lanes; i++)
 		rc = lane_connected(r, &p, i, e);
-	if (!rc)
-		fab_keepalive(host, p.port);
 	return rc == REPL_E_LIMIT ? lanes_limit(r, e) : rc;
 }
 

@@ -5,26 +5,16 @@ command -v ss >/dev/null || { echo "skipped: no ss (package iproute2)"; exit 77;
 make_keys
 start_serve
 start_api
-
-# connections [WORD]: how many the program has to ports of data lanes, those whose line has the word.
-connections() {
-	ss -tnopH state established | grep "pid=$(api_child)," | grep -v ":$SERVE_PORT " | grep -c "${1-}"
-}
-
-kept() {
-	[ "$(connections)" -eq "$1" ] && [ "$(connections 'timer:(keepalive')" -eq "$1" ]
-}
-
 configure "$(pool p)"
 ok set lanes 3
 ok set reconnect-max 500
 ok map "$TMP/p" $MIB
 ok open 1
-wait_for 10 kept 3 || fail "$(ss -tnop)"
+wait_for 10 lanes_kept 3 || fail "$(ss -tnop)"
 hurt kill
 ok put 0 4096 2
 ok persist 0 0 4096
 wait_for 20 established 0 || fail "it does not come back: $TEXT"
-wait_for 10 kept 3 || fail "of the replica that is back: $(ss -tnop)"
+wait_for 10 lanes_kept 3 || fail "of the replica that is back: $(ss -tnop)"
 ok close
 stop_api

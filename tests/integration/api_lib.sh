@@ -36,6 +36,16 @@ api_child() {
 	children "$api_pid"
 }
 
+# lane_sockets [WORD]: how many the program has to ports of data lanes, those whose line has the word.
+lane_sockets() {
+	ss -tnopH state established | grep "pid=$(api_child)," | grep -v ":$SERVE_PORT " | grep -c "${1-}"
+}
+
+# lanes_kept COUNT: so many there are, and TCP looks after each.
+lanes_kept() {
+	[ "$(lane_sockets)" -eq "$1" ] && [ "$(lane_sockets 'timer:(keepalive')" -eq "$1" ]
+}
+
 stop_api() {
 	exec {API_IN}>&-
 	wait "$api_pid" || fail "api_shell ended with status $?"

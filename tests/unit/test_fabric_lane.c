@@ -3,9 +3,11 @@
  * A lane whose provider has no room for a while keeps what it is given: all of it goes out, in
  * order, when there is room again, and one that closes meanwhile says so. Of an RNIC, that is taken
  * from the pool what may be, when it is sent and not when it was posted, and never once it is cut.
+ * What moves is told of all lanes of a session, where there is no /proc, too.
  */
 #include "unit.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -18,11 +20,23 @@
 #define DEPTH   8U
 #define SIZE    4096U
 #define REGION  (1U << 20)
+#define LANES   2U /* of a session, at most */
+
+DIR *__wrap_opendir(const char *path);
+
+/* As without /proc. */
+DIR *
+__wrap_opendir(const char *path)
+{
+	(void)path;
+	return NULL;
+}
 
 /* Each message is answered by its first 8 bytes; one that begins with an x ends the lane. */
 struct echo {
 	struct fab_server *s;
 	uint8_t *mem;
+	unsigned lanes, accepted, joined;
 	char order[DEPTH + 1]; /* first letters, in the order of arrival */
 	uint8_t seen;          /* of mem, when the last message came */
 	atomic_uint count;     /* last: with it the others may be looked at */
@@ -57,8 +71,8 @@ echo_main(void *arg)
 	while (ev.type != FAB_CLOSED && clock_now_ns() < deadline_ns) {
 		fab_server_poll(t->s, &ev);
 		if (ev.type == FAB_REQUEST)
-			(void)fab_server_accept(t->s, 0, NULL);
-		else if (ev.type == FAB_JOINED)
+			(void)fab_server_accept(t->s, t->accepted++, NULL);
+		else if (ev.type == FAB_JOINED && ++t->joined == t->lanes)
 			fab_server_close_port(t->s);
 		else if (ev.type == FAB_RECV)
 			echo_message(t, &ev);
@@ -110,7 +124,8 @@ read_or_not(struct fid_ep *ep, const struct fi_msg_rma *msg, uint64_t flags)
 
 struct fixture {
 	struct echo t;
-	struct fab_lane *l;
+	struct fab_lane *lane[LANES];
+	struct fab_lane *l; /* the first of them */
 	pthread_t thread;
 	bool joined;
 	struct fi_ops_msg msg;
@@ -118,7 +133,7 @@ struct fixture {
 };
 
 static void
-begin(struct fixture *f)
+begin_lanes(struct fixture *f, unsigned lanes)
 {
 	struct fab_params p = {.provider = "tcp",
 			       .host = "127.0.0.1",
@@ -132,12 +147,16 @@ begin(struct fixture *f)
 	refusals = 0;
 	f->t.mem = calloc(1, REGION);
 	assert_non_null(f->t.mem);
-	assert_int_equal(fab_server_new(&p, 1, &f->t.s, NULL), 0);
+	f->t.lanes = lanes;
+	assert_int_equal(fab_server_new(&p, lanes, &f->t.s, NULL), 0);
 	assert_int_equal(fab_server_register(f->t.s, 0, f->t.mem, REGION, true, NULL), 0);
 	assert_int_equal(pthread_create(&f->thread, NULL, echo_main, &f->t), 0);
 	p.port = fab_server_port(f->t.s);
-	assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), &f->l, NULL), 0);
-	assert_int_equal(fab_lanes_connected(&f->l, 1, &p, clock_deadline(WAIT_MS), NULL), 0);
+	for (p.lane = 0; p.lane < lanes; p.lane++)
+		assert_int_equal(fab_lane_connect(&p, hello, sizeof(hello), &f->lane[p.lane], NULL),
+				 0);
+	assert_int_equal(fab_lanes_connected(f->lane, lanes, &p, clock_deadline(WAIT_MS), NULL), 0);
+	f->l = f->lane[0];
 	real_msg = f->l->ep->msg;
 	real_rma = f->l->ep->rma;
 	f->msg = *real_msg;
@@ -148,6 +167,12 @@ begin(struct fixture *f)
 	f->rma.readmsg = read_or_not;
 	f->l->ep->msg = &f->msg;
 	f->l->ep->rma = &f->rma;
+}
+
+static void
+begin(struct fixture *f)
+{
+	begin_lanes(f, 1);
 }
 
 /* The target has seen the lane's end, behind all that it was sent. */
@@ -164,7 +189,8 @@ end(struct fixture *f)
 {
 	f->l->ep->msg = real_msg;
 	f->l->ep->rma = real_rma;
-	fab_lane_free(f->l);
+	for (unsigned i = 0; i < LANES; i++)
+		fab_lane_free(f->lane[i]);
 	await_end(f);
 	fab_server_free(f->t.s);
 	free(f->t.mem);
@@ -469,6 +495,29 @@ a_cut_ends_no_connection_of_the_programs(void **state)
 	end(&f);
 }
 
+/* Whichever of them is asked. */
+static void
+what_a_lane_moves_is_told_by_all(void **state)
+{
+	struct fixture f;
+	struct fab_event ev;
+
+	(void)state;
+	begin_lanes(&f, LANES);
+	for (unsigned i = 0; i < LANES; i++) {
+		uint64_t moved[LANES];
+
+		for (unsigned k = 0; k < LANES; k++)
+			moved[k] = fab_lane_moved(f.lane[k]);
+		say(f.lane[i], 'a', 64);
+		await(f.lane[i], &ev);
+		assert_int_equal(ev.type, FAB_RECV);
+		for (unsigned k = 0; k < LANES; k++)
+			assert_true(fab_lane_moved(f.lane[k]) > moved[k]);
+	}
+	end(&f);
+}
+
 /* ---- as with an RNIC ---- */
 
 struct rnic {
@@ -584,6 +633,7 @@ main(void)
 		cmocka_unit_test(immediates_are_had_where_they_have_bytes),
 		cmocka_unit_test(a_lane_that_is_cut_sends_nothing_more),
 		cmocka_unit_test(a_cut_ends_no_connection_of_the_programs),
+		cmocka_unit_test(what_a_lane_moves_is_told_by_all),
 		cmocka_unit_test(what_may_be_is_taken_from_the_pool),
 		cmocka_unit_test(nothing_is_sent_from_the_pool_of_a_lane_that_is_cut),
 	};
