@@ -267,6 +267,17 @@ remote_take(struct remote *r, const char *method, int64_t id, struct json_object
 	return rc;
 }
 
+bool
+remote_is_broken(struct remote *r)
+{
+	bool broken;
+
+	pthread_mutex_lock(&r->lock);
+	broken = r->broken;
+	pthread_mutex_unlock(&r->lock);
+	return broken;
+}
+
 /* ---- signs of life ---- */
 
 static uint64_t

@@ -165,6 +165,9 @@ int remote_ping(struct remote *r, struct json_object *params, unsigned timeout_m
 int remote_beat(struct remote *r, struct err *e);
 void remote_reports(struct remote *r, struct json_object *(*report)(void *arg), void *arg);
 
+/* A request went wrong: every other one is REPL_E_LOST, without the cause. */
+bool remote_is_broken(struct remote *r);
+
 /* The next safe step that the target gave with the last error; "" if none. */
 const char *remote_next_step(const struct remote *r);
 

@@ -104,13 +104,6 @@ chain_get(const struct rounds *o, const struct generation **chain, struct err *e
 
 /* ---- by the journal ---- */
 
-/* A full journal or none is no reason to leave the replica behind. */
-static bool
-is_refusal(int rc)
-{
-	return rc == REPL_E_REFUSED || rc == REPL_E_LIMIT || rc == REPL_E_NOSPC;
-}
-
 /*
  * But where the disk is full what goes directly into the holes of a sparse pool finds no space
  * either: a whole copy, if an older one, would be given up for one that can't come to its end.
@@ -121,7 +114,7 @@ goes_directly(struct resync_run *r, int rc, bool *directly, struct err *e)
 {
 	struct err why;
 
-	*directly = is_refusal(rc);
+	*directly = resync_is_refusal(rc);
 	if (rc != REPL_E_NOSPC || !remote_info(r->s->remote)->meta.sparse)
 		return rc;
 	err_clear(&why);
@@ -261,15 +254,22 @@ journal_commit(struct rounds *o, bool last, struct err *e)
 	return rc ? rc : journal_apply(o, e);
 }
 
-/* Forget what was staged. What is under way would come between later requests. */
+/*
+ * Forget what was staged. What is under way would come between later requests; it may have been
+ * refused, but where nothing can be asked any more it has the cause.
+ */
 static int
 journal_forget(struct resync_run *r, struct err *e)
 {
+	struct err why;
+	int rc = 0;
+
 	release(r);
-	if (r->stage)
-		(void)stage_settle(r->stage, NULL);
+	err_clear(&why);
+	if (r->stage && stage_settle(r->stage, &why) && remote_is_broken(r->s->remote))
+		rc = err_copy(e, &why);
 	resync_kept_free(r);
-	return remote_journal_drop(r->s->remote, e);
+	return rc ? rc : remote_journal_drop(r->s->remote, e);
 }
 
 /* Without what has grown since it would be no prefix: *whole is false. */
@@ -290,7 +290,7 @@ journal_stage(struct rounds *o, bool *whole, struct err *e)
 	if (!rc)
 		rc = journal_fill(o, e);
 	*whole = !rc && is_whole(r);
-	if (!*whole && (!rc || is_refusal(rc))) {
+	if (!*whole && (!rc || resync_is_refusal(rc))) {
 		dropped = journal_forget(r, e);
 		rc = dropped ? dropped : rc;
 	}
@@ -313,7 +313,7 @@ journal_round(struct rounds *o, enum outcome *outcome, struct err *e)
 	}
 	dirty_batch_end(r->s->dirty, r->s->replica, rc == 0 && whole);
 	/* With what was there before it may be too large, and one by itself is not. */
-	if (r->resumed && !whole && is_refusal(rc)) {
+	if (r->resumed && !whole && resync_is_refusal(rc)) {
 		atomic_store(&r->s->progress->kept, 0);
 		err_clear(e);
 		return 0;

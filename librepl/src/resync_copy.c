@@ -70,14 +70,15 @@ static int
 keep_alive(struct resync_run *r, uint64_t now_ns, struct err *e)
 {
 	uint64_t beat_ns = (uint64_t)remote_heartbeat_ms(r->s->remote) * NS_PER_MS;
+	int rc;
 
 	if (r->walk)
 		return hashwalk_keep_alive(r->walk, false, e);
 	if (now_ns - r->heard_ns < beat_ns)
 		return 0;
-	resync_kept_settle(r);
+	rc = resync_kept_settle(r, e);
 	r->heard_ns = clock_now_ns();
-	return remote_beat(r->s->remote, e);
+	return rc ? rc : remote_beat(r->s->remote, e);
 }
 
 int

@@ -88,6 +88,13 @@ int resync_mark_all(struct resync_run *r, struct err *e);
 /* Take back of what is marked from r->from on what is equal (HASHES) or a hole (FULL). */
 int resync_scan(struct resync_run *r, enum resync_what what, struct err *e);
 
+/* A full journal or none is no reason to leave the replica behind. */
+static inline bool
+resync_is_refusal(int rc)
+{
+	return rc == REPL_E_REFUSED || rc == REPL_E_LIMIT || rc == REPL_E_NOSPC;
+}
+
 /* ---- resync_kept.c ---- */
 
 /*
@@ -107,9 +114,9 @@ bool resync_kept_lacks(const struct resync_run *r, uint64_t off, uint64_t len, s
 
 /*
  * Have all answers that are under way, for a request of another kind: it would come between. They
- * are looked at when their turn comes.
+ * are looked at when their turn comes, but for an error that is the end of all requests.
  */
-void resync_kept_settle(struct resync_run *r);
+int resync_kept_settle(struct resync_run *r, struct err *e);
 
 /* The pass has come to its end, or the journal is gone. */
 void resync_kept_free(struct resync_run *r);

@@ -209,13 +209,20 @@ kept_answer(struct resync_run *r)
 		    !a->more;
 }
 
-void
-resync_kept_settle(struct resync_run *r)
+int
+resync_kept_settle(struct resync_run *r, struct err *e)
 {
 	struct resync_kept *k = r->kept;
+	int rc = 0;
 
-	while (k && k->answered < k->asked)
+	while (k && k->answered < k->asked) {
+		bool before = remote_is_broken(r->s->remote);
+
 		kept_answer(r);
+		if (!before && remote_is_broken(r->s->remote))
+			rc = err_copy(e, &answer_at(k, k->answered - 1)->err);
+	}
+	return rc;
 }
 
 static int
@@ -256,20 +263,25 @@ kept_take(struct resync_run *r, uint64_t *bytes, bool *more, struct err *e)
 	return rc ? rc : resync_breathe(r, e);
 }
 
-/* To its end; what was asked for behind it would be in the way of the next request. */
+/*
+ * To its end; what was asked for behind it would be in the way of the next request, of which there
+ * is one behind a refusal, too.
+ */
 static int
 kept_look(struct resync_run *r, uint64_t ahead, uint64_t *bytes, struct err *e)
 {
 	bool more = true;
-	int rc = 0;
+	struct err why;
+	int rc = 0, lost;
 
+	err_clear(&why);
 	while (!rc && more) {
 		rc = kept_ask(r, ahead, e);
 		if (!rc)
 			rc = kept_take(r, bytes, &more, e);
 	}
-	resync_kept_settle(r);
-	return rc;
+	lost = resync_kept_settle(r, &why);
+	return lost && (!rc || resync_is_refusal(rc)) ? err_copy(e, &why) : rc;
 }
 
 /* What is equal is taken to be marked here: where it is not more room is asked for later. */

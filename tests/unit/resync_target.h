@@ -154,6 +154,12 @@ remote_call(struct remote *r, const char *method, struct json_object *params,
 	return 0;
 }
 
+bool
+remote_is_broken(struct remote *r)
+{
+	return r->lost_told;
+}
+
 int
 remote_beat(struct remote *r, struct err *e)
 {
@@ -595,7 +601,7 @@ target_recover(struct remote *t)
 		t->entries -= (unsigned)rnd(t->entries + 1);
 	t->info.journal_left = t->left;
 	t->telling = false;
-	t->journal = t->lost = false;
+	t->journal = t->lost = t->lost_told = false;
 }
 
 #endif

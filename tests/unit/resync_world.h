@@ -26,6 +26,7 @@ struct entry {
 
 struct remote {
 	bool lost;
+	bool lost_told; /* what has cut it off; from then on that it is cut */
 	uint8_t value[BLOCKS];
 	bool hole[BLOCKS]; /* of a sparse pool */
 	struct replica_info info;
@@ -215,10 +216,14 @@ bytes_move(struct remote *t, uint64_t ns)
 		wrong("the target has heard nothing for long");
 }
 
+/* Whoever hears of it first hears why. */
 static int
 lost(struct err *e)
 {
-	return err_set(e, REPL_E_LOST, "cut");
+	bool told = w.target.lost_told;
+
+	w.target.lost_told = true;
+	return told ? err_set(e, REPL_E_LOST, "broken") : err_set(e, REPL_E_TIMEOUT, "cut");
 }
 
 /* The request that was cut off may have come through or not. */

@@ -3,7 +3,7 @@
  * Whenever a resync is cut off, by either side's death, the replica is what the
  * pool was at some hold, or it says that it is inconsistent; it says up-to-date
  * of the current generation only if it has all that was drained; and however
- * often it is cut off, it ends with all of it.
+ * often it is cut off, it ends with all of it. Whoever runs it is told what has cut it off.
  *
  * A program stores, flushes and drains between any two steps of a resync against
  * a target in memory. All comes from a seed: test_resync SEED [COUNT [STORES]]
@@ -52,6 +52,9 @@ world_run(uint64_t seed, uint64_t stores_max)
 		w.kept += progress.kept;
 		if (!rc)
 			break;
+		/* Not only that it is cut off. */
+		if (e.code == REPL_E_LOST)
+			wrong("what has cut it off is not told");
 		failed_run(&s);
 		/* Its map can be trusted now, and comparing again is no fault. */
 		if (what == RESYNC_FULL && w.target.info.meta.state != SIDECAR_INCONSISTENT &&

@@ -86,15 +86,24 @@ heard(void)
 int
 resync_breathe(struct resync_run *r, struct err *e)
 {
+	int rc;
+
 	if (w.cancel_at && w.reads >= w.cancel_at)
 		return err_set(e, REPL_E_FAILED, "interrupted");
 	if (now_ns - r->heard_ns < BEAT_NS)
 		return 0;
-	resync_kept_settle(r);
+	rc = resync_kept_settle(r, e);
 	assert_int_equal(w.asked, w.taken);
 	r->heard_ns = now_ns;
 	heard();
-	return 0;
+	return rc;
+}
+
+bool
+remote_is_broken(struct remote *r)
+{
+	(void)r;
+	return false;
 }
 
 int
