@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proxy - a ProxyCommand of ssh's config, or what a ProxyJump comes to.
+ * proxy - a ProxyCommand of ssh's config, or what a ProxyJump comes to (sshuse.c).
  *
  * Not left to libssh: it starts the command with the signal mask of the calling thread, where
  * SIGTERM is blocked, and then waits, at the end of the session, until the command has ended.

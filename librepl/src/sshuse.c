@@ -5,7 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
+#include <libssh/libssh.h>
 
 #define LIBRARY        "libcrypto.so.3"
 #define INIT_NO_ATEXIT 0x00080000UL /* of OpenSSL's documented interface */
@@ -33,6 +35,19 @@ fork_child(void)
 }
 
 /*
+ * A ProxyJump is had of libssh as a ProxyCommand only, which channel.c runs. From 0.11 on libssh
+ * makes one only where this is set, and does not tell of a jump otherwise: the target would be
+ * dialled past it. That is here since libssh looks at the environment, which is not to be changed
+ * when other threads run.
+ */
+static void
+jumps_by_command(void)
+{
+	if (ssh_version(SSH_VERSION_INT(0, 11, 0)))
+		(void)setenv("OPENSSH_PROXYJUMP", "1", 1);
+}
+
+/*
  * When we are loaded: whoever asks the dynamic linker something later may have to wait for a thread
  * that is about to load a library, and that one for him, where its constructor opens a pool. A
  * libssh that was built with another library than OpenSSL needs none of this.
@@ -54,6 +69,7 @@ begin(void)
 	if (at_end)
 		(void)at_end(end);
 	(void)pthread_atfork(NULL, NULL, fork_child);
+	jumps_by_command();
 }
 
 bool

@@ -5,6 +5,8 @@
  * in an earlier handler, or a destructor, or leaves them open while it ends, would use what is
  * gone. So OpenSSL is told to register none; and where the program has used it before we were
  * loaded, or cleans it up itself, nobody calls libssh any more once that has begun.
+ *
+ * When we are loaded libssh is also told how to take a ProxyJump of ssh's config.
  */
 #ifndef LIBREPL_SSHUSE_H
 #define LIBREPL_SSHUSE_H

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A ProxyCommand of ssh's config carries a session, whose peer has then no address; one that says
-# nothing is a timeout.
+# nothing is a timeout. By a ProxyJump the target is reached by way of that host and not past it, whatever libssh makes of one.
 . "$(dirname "$0")/lib.sh"
 make_keys
 # Out of the home directory, which is bound over below.
@@ -27,8 +27,14 @@ while True:
             break
         os.write(1, data)
 END
+# with_config COMMAND|-J HOST ARGUMENT...
 with_config() {
-	printf 'Host *\n ProxyCommand %s\n' "$1" >"$HOME/.ssh/config"
+	if [ "$1" = -J ]; then
+		printf 'Host *\n ProxyJump %s\n' "$2" >"$HOME/.ssh/config"
+		shift
+	else
+		printf 'Host *\n ProxyCommand %s\n' "$1" >"$HOME/.ssh/config"
+	fi
 	shift
 	printf 'mount --bind "%s" "%s" && exec "$@"\n' "$HOME" "$home" >"$TMP/inside.sh"
 	unshare -m sh "$TMP/inside.sh" "$CHANNEL_CAT" -i "$TMP/key" -k "$TMP/known_hosts" "$@"
@@ -40,6 +46,23 @@ grep -q '^hello$' "$TMP/out" || fail "answered $(cat "$TMP/out")"
 with_config "$proxy" open "$target" 10 || fail "leak"
 expect_error timeout "$SERVE_PORT" with_config "sleep 20" -t 500 cat "$target"
 expect_error unreachable "$SERVE_PORT" with_config "false" cat "$target"
+
+# The target has an address that only the jump host's ssh reaches.
+mkdir "$TMP/bin"
+cat >"$TMP/bin/ssh" <<END
+#!/bin/sh
+[ "\$1 \$2 \$3" = "-W [127.0.0.2]:$SERVE_PORT jump.example" ] || exit 1
+exec python3 "$TMP/proxy.py" 127.0.0.1 $SERVE_PORT
+END
+chmod 755 "$TMP/bin/ssh"
+sed 's/127\.0\.0\.1/127.0.0.2/' "$TMP/known_hosts" >>"$TMP/known_hosts.far"
+cat "$TMP/known_hosts.far" >>"$TMP/known_hosts"
+behind=$SERVE_USER@127.0.0.2:$SERVE_PORT
+echo hello | PATH=$TMP/bin:$PATH with_config -J jump.example cat "$behind" >"$TMP/out" ||
+	fail "no session by way of another host"
+grep -q '^hello$' "$TMP/out" || fail "answered $(cat "$TMP/out")"
+echo hello | with_config -J none cat "$target" >"$TMP/out" || fail "no session where there is none"
+grep -q '^hello$' "$TMP/out" || fail "answered $(cat "$TMP/out")"
 
 # Nor is a proxy waited for that outlives its session, be it that the program has SIGTERM blocked.
 plain=$CHANNEL_CAT
