@@ -345,7 +345,7 @@ retry_pause(struct pool *p, uint64_t took, bool *cut)
 	*cut = took > policy.connect_ns * REACHED && took > most;
 	if (*cut && p->cuts < CUTS_MAX)
 		p->cuts++;
-	took = (took < most ? took : most) * RETRY_SHARE;
+	took = (*cut ? most : took) * RETRY_SHARE;
 	return took > RETRY_NS ? took : RETRY_NS;
 }
 
