@@ -16,16 +16,62 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "missedmark.h"
 #include "pools_impl.h"
 
-const char *
-mark_file(const struct pool *p, char real[PATH_MAX])
+static bool
+is_its(const struct pool *p, const char *name)
 {
-	return realpath(p->path, real) ? real : p->path;
+	struct stat st;
+
+	return stat(name, &st) == 0 && st.st_dev == p->dev && st.st_ino == p->ino;
+}
+
+/* By its path, or, where that leads to another one already, by what it was opened as. */
+static bool
+name_find(const struct pool *p, int fd, char name[PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	if (realpath(p->path, name) && is_its(p, name))
+		return true;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = fd < 0 ? -1 : readlink(link, name, PATH_MAX - 1);
+	name[n < 0 ? 0 : n] = '\0';
+	return n > 0 && is_its(p, name);
+}
+
+void
+mark_name(struct pool *p, int fd)
+{
+	unsigned now = atomic_load(&p->name_at), next = 1 - now;
+
+	if (name_find(p, fd, p->names[next])) {
+		if (strcmp(p->names[now], p->names[next]) != 0)
+			atomic_store(&p->name_at, next);
+	} else if (!is_its(p, p->names[now])) {
+		p->names[next][0] = '\0';
+		atomic_store(&p->name_at, next);
+	}
+}
+
+const char *
+mark_file(const struct pool *p)
+{
+	const char *name = p->names[atomic_load(&p->name_at)];
+
+	return name[0] ? name : p->path;
+}
+
+bool
+mark_is_near(const struct pool *p)
+{
+	return is_its(p, mark_file(p));
 }
 
 static void
@@ -42,8 +88,8 @@ mark_failed(struct pool *p, const char *file, int errnum)
 bool
 mark_set(struct pool *p)
 {
-	char real[PATH_MAX], name[PATH_MAX];
-	const char *file = mark_file(p, real);
+	char name[PATH_MAX];
+	const char *file = mark_file(p);
 	int n = snprintf(name, sizeof(name), "%s" MISSEDMARK_SUFFIX, file), fd;
 
 	if (n >= PATH_MAX) {

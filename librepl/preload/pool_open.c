@@ -265,17 +265,6 @@ pool_missed(struct pool *p)
 		p->try_now = true;
 }
 
-/* It is the file by that name still. */
-static bool
-file_is_named(struct pool *p)
-{
-	int fd = view_open(p);
-
-	if (fd >= 0)
-		(void)close(fd);
-	return fd >= 0;
-}
-
 /*
  * Another program has made bytes durable meanwhile. One that has opened the pool sees to that, and
  * one that goes on will.
@@ -283,11 +272,11 @@ file_is_named(struct pool *p)
 static void
 pool_close_again(struct pool *p)
 {
-	char why[512], real[PATH_MAX];
-	const char *file = mark_file(p, real);
+	const char *file = mark_file(p);
+	char why[512];
 	int rc;
 
-	for (int i = 0; i < CLOSE_TRIES && file_is_named(p) && missedmark_take(file); i++) {
+	for (int i = 0; i < CLOSE_TRIES && mark_is_near(p) && missedmark_take(file); i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
 		if (!p->r) {
 			if (rc && rc != REPL_E_BUSY)

@@ -341,6 +341,7 @@ pool_is_file(struct pool *p, const struct stat *file, bool amid)
 			p->dev = file->st_dev;
 			p->ino = file->st_ino;
 			p->born_ns = 0;
+			mark_name(p, -1);
 		}
 		(void)pthread_rwlock_unlock(&p->lock);
 	}

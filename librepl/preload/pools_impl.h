@@ -81,6 +81,10 @@ struct pool {
 	_Atomic bool unread; /* of what was to be flushed some could not be read: pool_anew() */
 	_Atomic bool told_unread;
 	_Atomic pid_t over_by; /* the thread that exits; 0: it is not over */
+	/* Of the file, see mark_name(): a handler, which waits for no lock, may read the one while
+	 * the other one is changed. */
+	_Atomic unsigned name_at;
+	char names[2][PATH_MAX];
 };
 
 extern struct pool pools[POOLS_MAX];
@@ -241,8 +245,15 @@ void lost_end(struct pool *p);
 
 /* ---- mark.c ---- */
 
-/* The file beside which the marks are: the one that a link leads to, as for replctl. */
-const char *mark_file(const struct pool *p, char real[PATH_MAX]);
+/*
+ * The pool has another file, or it is mapped once more, by fd, or -1: the marks are beside what its
+ * path leads to now, as for replctl, wherever a link in that leads later. By one at a time.
+ */
+void mark_name(struct pool *p, int fd);
+
+/* The file beside which the marks are; and whether it is that by this name still. */
+const char *mark_file(const struct pool *p);
+bool mark_is_near(const struct pool *p);
 
 /* Of the pool, for who has it open. True: there was none. */
 bool mark_set(struct pool *p);

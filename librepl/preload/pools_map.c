@@ -92,6 +92,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	p->dev = st->st_dev;
 	p->ino = st->st_ino;
 	p->born_ns = born;
+	mark_name(p, fd);
 	p->renewed |= renewed;
 	p->file_size = (size_t)st->st_size;
 	view_ends_at(p, p->file_size);

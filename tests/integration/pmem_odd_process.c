@@ -23,6 +23,7 @@
  *   later     as holds to a file that is there, until FILE.later is
  *   goeson    to a file that is there, again and again until FILE.enough is
  *   adds      to a file that is there, and is killed
+ *   meets     the same, when it has mapped it and FILE.go is there
  *   other     a second pool beside it, FILE.2, is stored to, and killed when this one is durable
  *   scrapes   it reads its own METRICS, by all numbers that they may have been written by; with a
  * child leaves    it has left its environment and its directory before it maps the file
@@ -424,13 +425,27 @@ goes_on(const char *path)
 }
 
 static void
-adds(const char *path)
+add(char *at)
 {
-	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
-
 	put(at + PAGE, 'a', PAGE);
 	put(at + 2 * PAGE, 'a', PAGE);
 	(void)raise(SIGKILL);
+}
+
+static void
+adds(const char *path)
+{
+	add(map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE));
+}
+
+static void
+meets(const char *path)
+{
+	char *at = map_fd(open(path, O_RDWR), 0, SIZE, PROT_READ | PROT_WRITE);
+
+	say("maps");
+	wait_for_file(path, "go");
+	add(at);
 }
 
 #define SCRAPES 64
@@ -499,13 +514,17 @@ locked(const char *path)
 }
 
 const struct odd_mode odd_process[] = {
-	{"locked", locked},   {"daemon", daemon_child}, {"forks", forks},
-	{"cancel", cancel},   {"stderr", on_stderr},    {"leaves", leaves},
-	{"scrapes", scrapes}, {"holds", holds},         {"prints", prints},
-	{"adds", adds},       {"goeson", goes_on},      {"later", later},
-	{"other", other},     {"unseen", unseen},       {"number", number},
-	{"narrow", narrow},   {"lives", lives},         {"limited", limited},
-	{"stores", stores},   {"borrows", borrows},     {"shares", shares},
-	{"last", last},       {"lastc11", last_c11},    {"closed", closed_standard},
-	{NULL, NULL},
+	{"locked", locked},    {"daemon", daemon_child},
+	{"forks", forks},      {"cancel", cancel},
+	{"stderr", on_stderr}, {"leaves", leaves},
+	{"scrapes", scrapes},  {"holds", holds},
+	{"prints", prints},    {"adds", adds},
+	{"goeson", goes_on},   {"later", later},
+	{"other", other},      {"unseen", unseen},
+	{"number", number},    {"narrow", narrow},
+	{"lives", lives},      {"limited", limited},
+	{"stores", stores},    {"borrows", borrows},
+	{"shares", shares},    {"last", last},
+	{"lastc11", last_c11}, {"closed", closed_standard},
+	{"meets", meets},      {NULL, NULL},
 };

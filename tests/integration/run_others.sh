@@ -6,10 +6,10 @@
 start_target
 ODD=$BUILD/tests/integration/pmem_odd
 
-# begin POOL: the first one has it open.
+# begin POOL [FILE]: the first one has it open.
 begin() {
 	name=$1
-	pool=$TMP/$1
+	pool=${2:-$TMP/$1}
 	# What the one before has said is no sign of this one.
 	: >"$TMP/first"
 	(run "$pool" "$name" timeout -k 5 40 "$ODD" holds "$pool") >"$TMP/first" 2>&1 &
@@ -44,6 +44,28 @@ for policy in degrade fail; do
 	end
 	[ ! -e "$marks.repl-missed" ] && [ ! -e "$marks.repl-taken" ] || fail "the mark stays"
 done
+
+# A link by which one of the two has mapped it leads to another file by then: the mark is beside the file that is mapped.
+truncate -s 1M "$TMP/far/other"
+begin second "$TMP/far/second"
+ln -s far/second "$TMP/link"
+(ON_LOSS=degrade run "$TMP/link" second timeout -k 5 40 "$ODD" meets "$TMP/link") >"$TMP/out" 2>&1 &
+second=$!
+wait_for 10 grep -q maps "$TMP/out" || fail "the second one: $(cat "$TMP/out")"
+ln -sfn far/other "$TMP/link"
+: >"$TMP/link.go"
+wait $second
+grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
+end
+ln -s far/first "$TMP/first.link"
+begin first "$TMP/first.link"
+ln -sfn far/other "$TMP/first.link"
+(ON_LOSS=degrade run "$TMP/far/first" first timeout -k 5 40 "$ODD" adds "$TMP/far/first") >"$TMP/out" 2>&1
+grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
+: >"$pool.enough"
+pool=$TMP/far/first
+end
+[ ! -e "$TMP/far/other.repl-missed" ] && [ ! -e "$TMP/far/other.repl" ] || fail "the other file is taken for it"
 
 # Who holds it is no program of replctl run, and looks at no mark: the other one does, when it ends.
 name=held

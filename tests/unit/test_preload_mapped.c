@@ -112,6 +112,13 @@ pool_renewed(struct pool *p)
 	(void)p;
 }
 
+void
+mark_name(struct pool *p, int fd)
+{
+	(void)p;
+	(void)fd;
+}
+
 bool
 missed_forget(const struct pool *p)
 {

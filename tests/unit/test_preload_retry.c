@@ -119,7 +119,8 @@ NOT_CALLED(void take_lines(const char *name, const char *text, void (*take)(char
 NOT_CALLED(void register_end_begins(void))
 NOT_CALLED(void retry_begin(unsigned pool, const char *(*load)(unsigned),
 			    bool (*try)(unsigned, const char *)))
-NOT_CALLED(const char *mark_file(const struct pool *p, char real[PATH_MAX]))
+NOT_CALLED(const char *mark_file(const struct pool *p))
+NOT_CALLED(bool mark_is_near(const struct pool *p))
 NOT_CALLED(bool mark_set(struct pool *p))
 NOT_CALLED(bool missedmark_take(const char *file))
 NOT_CALLED(void missedmark_answered(const char *file))
