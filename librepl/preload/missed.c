@@ -42,9 +42,16 @@ static _Atomic unsigned looks;
 static uint64_t since_ns;
 static char file[PATH_MAX];
 
-/* Of each pool whether any of it was made durable; children have the same. */
-static atomic_bool alone[POOLS_MAX];
-static atomic_bool *flushed = alone;
+/*
+ * By pool->file, or 0: of which file some was made durable, and which one has taken the place of
+ * such a one, till it is opened. Children have the same.
+ */
+struct files {
+	_Atomic uint64_t flushed, renewed;
+};
+
+static struct files alone[POOLS_MAX];
+static struct files *files = alone;
 static struct timespec begun;
 
 void
@@ -101,7 +108,7 @@ at_exit(void)
 	for (unsigned i = 0; i < pool_count; i++) {
 		const struct pool *p = &pools[i];
 
-		if (p->stored && !atomic_load(&flushed[i]) && is_changed(p))
+		if (p->stored && !atomic_load(&files[i].flushed) && is_changed(p))
 			tell_changed(p);
 	}
 }
@@ -113,7 +120,7 @@ missed_begin(void)
 			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (page != MAP_FAILED)
-		flushed = page;
+		files = page;
 	/* The clock of the files' times. */
 	(void)clock_gettime(CLOCK_REALTIME_COARSE, &begun);
 	(void)atexit(at_exit);
@@ -122,16 +129,39 @@ missed_begin(void)
 void
 missed_flushed(const struct pool *p)
 {
-	atomic_bool *any = &flushed[p - pools];
+	_Atomic uint64_t *any = &files[p - pools].flushed;
+	uint64_t none = 0;
 
 	if (!atomic_load_explicit(any, memory_order_relaxed))
-		atomic_store(any, true);
+		(void)atomic_compare_exchange_strong(any, &none, p->file);
 }
 
 bool
 missed_forget(const struct pool *p)
 {
-	return atomic_exchange(&flushed[p - pools], false);
+	struct files *f = &files[p - pools];
+	uint64_t flushed = atomic_load(&f->flushed), before = atomic_load(&f->renewed);
+
+	if (!(flushed && flushed != p->file) && !(before && before != p->file))
+		return false;
+	/* First: others of the kin that have the file open it perhaps. */
+	atomic_store(&f->renewed, p->file);
+	(void)atomic_compare_exchange_strong(&f->flushed, &flushed, 0);
+	return true;
+}
+
+bool
+missed_renewed(const struct pool *p)
+{
+	return p->file && atomic_load(&files[p - pools].renewed) == p->file;
+}
+
+void
+missed_opened(const struct pool *p)
+{
+	uint64_t is = p->file;
+
+	(void)atomic_compare_exchange_strong(&files[p - pools].renewed, &is, 0);
 }
 
 /* Its own threads and their looks are the parent's. */

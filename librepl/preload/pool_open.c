@@ -210,11 +210,11 @@ pool_open_replicas(struct pool *p, char *why, size_t size)
 		rc = api.repl_config_set(cfg, "after-crash", "compare");
 	}
 	if (!rc)
-		rc = api.repl_open_run(cfg, p->view, p->file_size, p->renewed, &p->r);
+		rc = api.repl_open_run(cfg, p->view, p->file_size, missed_renewed(p), &p->r);
 	if (rc)
 		(void)snprintf(why, size, "%s", api.repl_errormsg());
 	else
-		p->renewed = false;
+		missed_opened(p);
 	api.repl_config_free(cfg);
 	return rc;
 }

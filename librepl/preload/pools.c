@@ -338,9 +338,7 @@ pool_is_file(struct pool *p, const struct stat *file, bool amid)
 		rc = amid ? pthread_rwlock_trywrlock(&p->lock) : pthread_rwlock_wrlock(&p->lock);
 	if (rc == 0) {
 		if (!p->view && !has_file(p, file)) {
-			p->dev = file->st_dev;
-			p->ino = file->st_ino;
-			p->born_ns = 0;
+			pool_set_file(p, file, 0);
 			mark_name(p, -1);
 		}
 		(void)pthread_rwlock_unlock(&p->lock);

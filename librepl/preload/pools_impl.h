@@ -50,7 +50,7 @@ struct pool {
 	_Atomic dev_t dev; /* the file that is mapped, whatever its path names now */
 	_Atomic ino_t ino;
 	uint64_t born_ns;      /* ... when it was made; 0: not known */
-	bool renewed;          /* ... in the place of one that was replicated; till it is, too */
+	_Atomic uint64_t file; /* ... all of that in one word; 0: none yet */
 	uint8_t *_Atomic view; /* the whole file, what the replicas are made equal to; with the
 				  first mapping */
 	size_t room;           /* of the view, may be more than the file has */
@@ -89,6 +89,19 @@ struct pool {
 
 extern struct pool pools[POOLS_MAX];
 extern unsigned pool_count;
+
+/* It is this file from now on. The pool is locked for writing. */
+static inline void
+pool_set_file(struct pool *p, const struct stat *st, uint64_t born_ns)
+{
+	const uint64_t mix = 0x9e3779b97f4a7c15;
+	uint64_t file = (st->st_dev * mix + st->st_ino) * mix + born_ns;
+
+	p->dev = st->st_dev;
+	p->ino = st->st_ino;
+	p->born_ns = born_ns;
+	p->file = file ? file : 1;
+}
 
 /* False: there were too many lines of late, see lines.h. */
 __attribute__((format(printf, 1, 2))) bool report(const char *format, ...);
@@ -396,8 +409,14 @@ void missed_begin(void);
 /* Some of the pool was made durable, by this process or by a child of it. */
 void missed_flushed(const struct pool *p);
 
-/* That was of another file; whether it was. */
+/*
+ * The pool has a file by now that may be another one. True: it has taken the place of one of which
+ * some was made durable, and that is forgotten. Till the new one has been opened, by this process
+ * or by one of the kin, missed_renewed().
+ */
 bool missed_forget(const struct pool *p);
+bool missed_renewed(const struct pool *p);
+void missed_opened(const struct pool *p);
 
 /* ---- last_thread.c ---- */
 

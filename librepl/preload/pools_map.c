@@ -79,7 +79,6 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	other = !has_file(p, st) || is_reborn(p, born);
-	renewed = other && p->ino != 0 && missed_forget(p);
 	if (other) {
 		if (maps_forget((unsigned)(p - pools)))
 			report("%s is another file now: the one before, still mapped, is NOT "
@@ -89,11 +88,9 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 		p->retry_ns = 0;
 		view_unmap(p);
 	}
-	p->dev = st->st_dev;
-	p->ino = st->st_ino;
-	p->born_ns = born;
+	pool_set_file(p, st, born);
+	renewed = other && missed_forget(p);
 	mark_name(p, fd);
-	p->renewed |= renewed;
 	p->file_size = (size_t)st->st_size;
 	view_ends_at(p, p->file_size);
 	if (!p->view && view_map(p, fd))

@@ -21,6 +21,8 @@
  *   renewed   the same, and another file had the pool's name when the child was made
  *   supplanted  the same, and the child has that one mapped still
  *   opening   the same while the pool is being opened, and compared; REPLICA is the replica's file
+ *   anew_kin  the file is made anew, and zeros of it are durable first by a child that was there
+ *             before, or by its parent when the child has mapped it
  *   amid_kin  a signal handler makes a child amid an opening, which stays while the pool is closed
  *             and opened again; the opening begins when FILE.enough is there
  *   drain_kin  a signal handler makes a child amid a drain, which returns to that; FILE.enough: the
@@ -512,6 +514,71 @@ supplanted(const char *path)
 	apart(path);
 }
 
+/* The file is replicated, deleted and made anew. */
+static int
+replace(const char *path)
+{
+	char *at = pool_map(path, SIZE);
+
+	put(at, 'o', 3 * PAGE);
+	check(munmap(at, SIZE) == 0 && unlink(path) == 0, "unlink");
+	return file_new(path, SIZE);
+}
+
+static void
+word_wait(atomic_uint *word, unsigned is)
+{
+	while (atomic_load(word) != is)
+		(void)usleep(1000);
+}
+
+static void
+zeros_fork(const char *path, atomic_uint *word, unsigned is)
+{
+	if (fork() != 0)
+		return;
+	word_wait(word, is);
+	put(pool_map(path, SIZE), 0, SIZE);
+	_exit(0);
+}
+
+static void
+anew(const char *path)
+{
+	atomic_uint *word = words_new();
+	char *at;
+	int fd;
+
+	/* Of a child that has never had it. */
+	zeros_fork(path, word, 1);
+	(void)close(replace(path));
+	atomic_store(word, 1);
+	reap(1);
+	/* Mapped by the parent first. */
+	zeros_fork(path, word, 2);
+	fd = replace(path);
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	atomic_store(word, 2);
+	reap(1);
+	check(munmap(at, SIZE) == 0, "munmap");
+	/* By the child. */
+	if (fork() == 0) {
+		word_wait(word, 3);
+		(void)pool_map(path, SIZE);
+		atomic_store(word, 4);
+		word_wait(word, 5);
+		_exit(0);
+	}
+	fd = replace(path);
+	atomic_store(word, 3);
+	word_wait(word, 4);
+	at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+	put(at, 0, SIZE);
+	atomic_store(word, 5);
+	reap(1);
+	put(at + PAGE, 'n', PAGE);
+}
+
 /* Compared up to there at least. */
 static void
 replica_wait(void)
@@ -747,6 +814,7 @@ const struct odd_mode odd_kin[] = {
 	/* With FILE.enough. */
 	{"amid_kin", amid},
 	{"drain_kin", amid_drain},
+	{"anew_kin", anew},
 	{"renewed", renewed},
 	{"supplanted", supplanted},
 	{"adrift_kin", adrift},

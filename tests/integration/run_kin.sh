@@ -5,7 +5,7 @@
 . "$(dirname "$0")/run_lib.sh"
 start_target
 
-for mode in kin heirs adrift_kin beyond_kin; do
+for mode in kin heirs adrift_kin beyond_kin anew_kin; do
 	odd $mode
 done
 REPLICA=$TMP/serve/pools/opening odd opening
