@@ -243,6 +243,8 @@ pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e)
 	a.memory = bufs + RUN * a.page;
 	a.before = bufs + 2 * RUN * a.page;
 	rc = agree_all(&a, e);
+	if (agree_ends(&a) && a.bytes == 0)
+		a.bytes = a.page;
 	*bytes += a.bytes;
 	free(bufs);
 	return rc;

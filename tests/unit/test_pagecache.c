@@ -149,12 +149,14 @@ what_is_stored_meanwhile_stays(void **state)
 	assert_int_equal(agree(PAGECACHE_EITHER, 1024), 0);
 	assert_int_equal(written, 0);
 	assert_int_equal(in_memory(4), 3);
-	/* However much that is, it does not hold up the opening. */
+	/* However much that is, it does not hold up the opening, but what was not seen may be lost.
+	 */
 	for (unsigned i = 0; i < PAGES; i += FAR) {
 		put(i, 1);
 		dirty[i] = hot[i] = true;
 	}
-	assert_int_equal(agree(PAGECACHE_EITHER, PAGES), 0);
+	assert_true(agree(PAGECACHE_EITHER, PAGES) > 0);
+	assert_int_equal(written, 0);
 	assert_true(syncs > 0 && syncs <= 64);
 }
 
