@@ -27,7 +27,7 @@ line_holder(const char *line, const struct stat *file)
 	bool exclusive;
 	pid_t owner;
 
-	return fileclaim_line(line, file, &owner, &exclusive) && exclusive ? owner : 0;
+	return fileclaim_line(line, file, false, &owner, &exclusive) && exclusive ? owner : 0;
 }
 
 static bool

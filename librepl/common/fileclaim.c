@@ -33,7 +33,7 @@ fileclaim_take(int fd, int how, const char *path, const char *held, struct err *
 }
 
 bool
-fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *exclusive)
+fileclaim_line(const char *line, const struct stat *file, bool exact, pid_t *owner, bool *exclusive)
 {
 	unsigned dev_major, dev_minor;
 	unsigned long ino;
@@ -44,7 +44,7 @@ fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *ex
 		return false;
 	*exclusive = strcmp(mode, "WRITE") == 0;
 	return ino == file->st_ino && dev_major == major(file->st_dev) &&
-	       (dev_minor == minor(file->st_dev) || dev_major == 0);
+	       (dev_minor == minor(file->st_dev) || (dev_major == 0 && !exact));
 }
 
 bool
@@ -59,7 +59,7 @@ fileclaim_seen(const struct stat *file)
 	if (!f)
 		return false;
 	while (!seen && getline(&line, &room, f) > 0)
-		seen = fileclaim_line(line, file, &owner, &exclusive);
+		seen = fileclaim_line(line, file, true, &owner, &exclusive);
 	free(line);
 	(void)fclose(f);
 	return seen;

@@ -18,11 +18,16 @@ int fileclaim_take(int fd, int how, const char *path, const char *held, struct e
 /*
  * Whether a line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF", tells of one
  * on that file, and whose it is, 0 or less: of a process that is not seen from here. A file system
- * with subvolumes shows another minor there than stat(2) does, so it may be another file's.
+ * with subvolumes shows another minor there than stat(2) does: it may be one of those unless it has
+ * to be exact.
  */
-bool fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *exclusive);
+bool fileclaim_line(const char *line, const struct stat *file, bool exact, pid_t *owner,
+		    bool *exclusive);
 
-/* Whether anybody has one, without taking it for a moment; false too where the system hides it. */
+/*
+ * Whether anybody has one, without taking it for a moment; false too where the system hides it, or
+ * does not tell which file's it is.
+ */
 bool fileclaim_seen(const struct stat *file);
 
 #endif
