@@ -128,14 +128,34 @@ sync_open_file(struct sync *s)
 	return rc;
 }
 
+static const char made_anew[] = "the file holds nothing but zeros, though by its record it was "
+				"written: it seems to be made anew";
+
+/* A new replica of the zeros would pass for one of those that have what the record speaks of. */
+static int
+sync_check_new(struct sync *s)
+{
+	if (!s->blank || s->c->options.force)
+		return 0;
+	ctl_next(s->c,
+		 "replctl restore TARGET/POOL OTHER-FILE (from a replica that has the data); if "
+		 "zeros are meant: replctl sync --force %s %s",
+		 s->quoted_file, s->quoted_target);
+	return err_set(&s->c->err, REPL_E_REFUSED, "%s; nothing was changed", made_anew);
+}
+
 static int
 sync_create(struct sync *s)
 {
 	struct ctl *c = s->c;
 	struct json_object *params = json_object_new_object();
 	char uuid[GEN_TEXT_SIZE];
-	int rc;
+	int rc = sync_check_new(s);
 
+	if (rc) {
+		json_object_put(params);
+		return rc;
+	}
 	control_add(params, "name", json_object_new_string(c->target.pool));
 	control_add(params, "size", json_object_new_uint64(s->pool.size));
 	if (s->local.present) {
@@ -334,9 +354,6 @@ sync_compare(struct sync *s)
 	return rc ? rc : poolfile_unchanged(&s->pool, &s->c->err);
 }
 
-static const char made_anew[] = "the file holds nothing but zeros, though by its record it was "
-				"written: it seems to be made anew";
-
 static int
 sync_refuse(struct sync *s, const char *why)
 {
@@ -512,8 +529,17 @@ sync_reopen(struct sync *s)
 static int
 sync_check_blank(struct sync *s)
 {
-	int rc = s->blank ? sync_compare(s) : 0;
+	int rc;
 
+	if (!s->blank)
+		return 0;
+	if (gen_id_is_nil(&remote_info(s->c->remote)->meta.generation.current)) {
+		/* Of zeros, too, which tell nothing. */
+		rc = sync_check_new(s);
+		s->anew = rc == 0;
+		return rc;
+	}
+	rc = sync_compare(s);
 	if (rc != REPL_E_DIFFER)
 		return rc;
 	if (!s->c->options.force)
@@ -575,7 +601,7 @@ sync_dry_run(struct sync *s)
 
 	if (s->absent) {
 		s->sum.total = s->sum.moved = s->pool.size;
-		return 0;
+		return sync_check_new(s);
 	}
 	progress_begin(&progress, "compare", s->pool.size, c->options.json);
 	rc = transfer_compare(&t, s->pool.mem, s->pool.size, NULL, &s->sum, &c->err);

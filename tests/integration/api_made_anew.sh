@@ -148,7 +148,41 @@ for how in sync resolve; do
 	equal "$TMP/p" "$TMP/serve/pools/other"
 done
 
+# Nor does a new one pass for those that have what was lost.
+put_all() {
+	configure "$(pool p)" "$(pool other)"
+	ok set lanes 1
+	ok map "$TMP/p" $((4 * MIB))
+	ok open 1
+	ok put 100000 500000 7
+	ok persist 0 100000 500000
+	ok close
+	wait_for 20 no_sessions || fail "the session stays"
+}
+put_all
+anew 4
+for command in "create $T/new --from" "sync --dry-run" sync; do
+	case $command in
+	create*) set -- $command "$TMP/p" ;;
+	*) set -- $command "$TMP/p" "$T/new" ;;
+	esac
+	ctl_fails 4 "nothing but zeros.*nothing was changed" "$@"
+	[ ! -e "$TMP/serve/pools/new" ] || fail "$command made a pool"
+done
+ctl create "$T/new" --size $((4 * MIB)) >/dev/null || fail "create"
+ctl_fails 4 "nothing but zeros.*nothing was changed" sync "$TMP/p" "$T/new"
+ctl sync --force "$TMP/p" "$T/new" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+cp "$TMP/serve/pools/other" "$TMP/kept"
+configure "$(pool new)" "$(pool other)"
+ok set lanes 1
+ok map "$TMP/p" $((4 * MIB))
+refused REPL_E_DIVERGED "other.*nothing was changed" open
+equal "$TMP/kept" "$TMP/serve/pools/other"
+
 # What equals the file already is no matter of that.
+ctl sync --force "$TMP/p" "$T/p" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+ctl sync --force "$TMP/p" "$T/other" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
+put_all
 anew 4
 for pool in p other; do
 	ctl sync --force "$TMP/p" "$T/$pool" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
