@@ -41,7 +41,8 @@ lost_mask(struct repl *r)
 		mask |= (uint32_t)(atomic_load(&r->replicas[i].lost) != 0) << i;
 	if (mask == 0)
 		return 0;
-	pthread_mutex_lock(&r->lock);
+	if (!repl_lock_own(r))
+		return 0;
 	mask = 0;
 	for (unsigned i = 0; i < r->replica_count; i++)
 		mask |= (uint32_t)(atomic_load(&r->replicas[i].lost) != 0) << i;

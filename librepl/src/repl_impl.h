@@ -212,6 +212,12 @@ void repl_label(struct repl *r, unsigned replica, uint64_t until_ns, uint64_t de
 void repl_await_recorded(struct repl *r);
 
 /*
+ * The lock, in a call that a handler may interrupt which forks: false in a child that has come back
+ * to it. Whoever had the lock is not there.
+ */
+bool repl_lock_own(struct repl *r);
+
+/*
  * Record a new generation on the local side and on all replicas that are not
  * lost; REPL_E_LOST if none is left.
  */

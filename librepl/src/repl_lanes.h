@@ -17,13 +17,15 @@ int range_check(const struct repl *r, size_t off, size_t len, struct err *e);
 static inline struct calltime
 call_begin(struct repl *r, uint64_t begin_ns)
 {
-	return calltime_begin(&r->local.disk, begin_ns);
+	return r->abandoned ? (struct calltime){.begin_ns = begin_ns}
+			    : calltime_begin(&r->local.disk, begin_ns);
 }
 
 static inline uint64_t
 call_end(struct repl *r, const struct calltime *t)
 {
-	return calltime_end(&r->local.disk, t, r->cfg->op_timeout_ms);
+	/* In a child nobody is there who could be waited for. */
+	return r->abandoned ? t->begin_ns : calltime_end(&r->local.disk, t, r->cfg->op_timeout_ms);
 }
 
 /*

@@ -15,6 +15,7 @@
 #include "text.h"
 
 #define LOCK_PAUSE_NS 1000000
+#define OWN_LOOK_MS   100U
 
 #define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at; for one post */
 
@@ -421,6 +422,22 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 	return rc;
 }
 
+bool
+repl_lock_own(struct repl *r)
+{
+	struct timespec until;
+	uint64_t at;
+
+	while (!r->abandoned) {
+		at = clock_deadline(OWN_LOOK_MS);
+		until = (struct timespec){.tv_sec = (time_t)(at / NS_PER_S),
+					  .tv_nsec = (long)(at % NS_PER_S)};
+		if (pthread_mutex_clocklock(&r->lock, CLOCK_MONOTONIC, &until) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, uint64_t deadline_ns)
 {
@@ -431,7 +448,10 @@ repl_lose_all(struct repl *r, const struct repl_loss *losses, unsigned count, ui
 	if (r->abandoned)
 		return;
 	siblings = siblings_lock(r);
-	pthread_mutex_lock(&r->lock);
+	if (!repl_lock_own(r)) {
+		siblings_unlock(siblings);
+		return;
+	}
 	for (unsigned i = 0; i < count; i++) {
 		struct replica *p = &r->replicas[losses[i].replica];
 
@@ -503,10 +523,8 @@ repl_label(struct repl *r, unsigned replica, uint64_t until_ns, uint64_t deadlin
 void
 repl_await_recorded(struct repl *r)
 {
-	if (r->abandoned)
-		return;
-	pthread_mutex_lock(&r->lock);
-	pthread_mutex_unlock(&r->lock);
+	if (repl_lock_own(r))
+		pthread_mutex_unlock(&r->lock);
 }
 
 /* ---- waiting ---- */

@@ -436,7 +436,7 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 			continue;
 		}
 		ship_wait_end(s, &drives);
-		if (lost == recorded && !atomic_load(&s->r->advancing))
+		if ((lost == recorded && !atomic_load(&s->r->advancing)) || s->r->abandoned)
 			break;
 		/*
 		 * Who counts may be lost over the record, or be a laggard by it. And who is told a
