@@ -30,6 +30,8 @@ trim_piece(const struct data *d)
 static void
 trim_zero_piece(struct data *d, uint64_t off, uint64_t len)
 {
+	if (!d->params.hole && !data_back_or_fail(d, off, len))
+		return;
 	pmem_map_zero(d->params.map, off, len, d->params.hole);
 	data_note_range(d, off, len);
 }

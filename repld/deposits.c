@@ -35,6 +35,17 @@ deposits_note(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 	return rc;
 }
 
+static int
+deposits_back(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
+{
+	if (!d->back || pmem_map_back(d->map, off, (size_t)len))
+		return 0;
+	return err_set(e, REPL_E_NOSPC,
+		       "no space is left for %" PRIu64 " acknowledged bytes at %" PRIu64
+		       " of the pool: make room, then open it again",
+		       len, off);
+}
+
 /* In pieces, so that the end of the lanes need not wait for gigabytes. */
 static int
 deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
@@ -44,6 +55,9 @@ deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 	while (len > 0 && !rc && !(d->stop && atomic_load(d->stop))) {
 		uint64_t piece = len < DEPOSITS_TRIM_PIECE ? len : DEPOSITS_TRIM_PIECE;
 
+		rc = d->hole ? 0 : deposits_back(d, off, piece, e);
+		if (rc)
+			break;
 		pmem_map_zero(d->map, off, piece, d->hole);
 		rc = deposits_note(d, off, piece, e);
 		off += piece;
@@ -57,11 +71,10 @@ static int
 deposits_store(struct deposits *d, const struct wire_entry *en, const uint8_t *payload,
 	       struct err *e)
 {
-	if (d->back && !pmem_map_back(d->map, en->off, en->len))
-		return err_set(e, REPL_E_NOSPC,
-			       "no space is left for %u acknowledged bytes at %" PRIu64
-			       " of the pool: make room, then open it again",
-			       en->len, en->off);
+	int rc = deposits_back(d, en->off, en->len, e);
+
+	if (rc)
+		return rc;
 	if (en->op == WIRE_OP_ATOMIC8)
 		pmem_map_store8(d->map, en->off, payload);
 	else

@@ -420,8 +420,8 @@ kept_end(struct pooljournal *j, const struct sidecar *meta, struct err *e)
 }
 
 static int
-kept_take(struct pooljournal *j, bool sparse, struct pmem_map *map,
-	  const struct wire_commit_view *v, struct journal_kept *kept, struct err *e)
+kept_take(struct pooljournal *j, bool asks, struct pmem_map *map, const struct wire_commit_view *v,
+	  struct journal_kept *kept, struct err *e)
 {
 	const uint8_t *from = v->payload, *msg;
 	size_t len;
@@ -429,8 +429,8 @@ kept_take(struct pooljournal *j, bool sparse, struct pmem_map *map,
 	for (uint32_t i = 0; i < v->entry_count; i++) {
 		struct wire_entry en = wire_commit_entry(v, i);
 
-		/* Had once; a power cut may have taken it. */
-		if (sparse && !pmem_map_back(map, en.off, en.len))
+		/* Had once; a power cut may have taken it, or another file shares it by now. */
+		if (asks && !pmem_map_back(map, en.off, en.len))
 			return err_set(e, REPL_E_NOSPC,
 				       "journal: no space is left for %u bytes at %" PRIu64
 				       " of the pool",
@@ -448,7 +448,7 @@ kept_take(struct pooljournal *j, bool sparse, struct pmem_map *map,
 }
 
 int
-pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, struct pmem_map *map,
+pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks, struct pmem_map *map,
 		 struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
 		 bool *more, struct err *e)
 {
@@ -464,7 +464,7 @@ pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, struct pmem_
 	       j->is.bytes - begin < KEPT_BYTES) {
 		*more = poolkept_next(j->kept, pmem_map_size(map), &v);
 		if (*more)
-			rc = kept_take(j, meta->sparse, map, &v, kept + *count, e);
+			rc = kept_take(j, asks, map, &v, kept + *count, e);
 		if (*more && !rc)
 			*count += v.entry_count;
 	}

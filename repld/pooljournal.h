@@ -95,11 +95,12 @@ struct journal_kept {
 /*
  * The next ranges of messages that are there, in the order in which they will be applied to map, at
  * most max, which is JOURNAL_KEPT_MIN or more. *bytes is that of all messages so far. Without *more
- * there are no others, and it is filled as one that was begun.
+ * there are no others, and it is filled as one that was begun. asks: the pool takes space when it
+ * is stored to; REPL_E_NOSPC where there is none for a range.
  */
-int pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, struct pmem_map *map,
-		     struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
-		     bool *more, struct err *e);
+int pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks,
+		     struct pmem_map *map, struct journal_kept *kept, unsigned max, unsigned *count,
+		     uint64_t *bytes, bool *more, struct err *e);
 
 /* All of one that was left was told of; *bytes is that of all messages in it. */
 bool pooljournal_is_told(struct pooljournal *j, uint64_t *bytes);

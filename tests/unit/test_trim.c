@@ -39,7 +39,8 @@ data_flush(struct data *d)
 	for (size_t i = 0; i < d->range_count && !pool.persist_rc; i++)
 		memcpy(pool.durable + d->ranges[i].off, pool.mem + d->ranges[i].off,
 		       d->ranges[i].len);
-	d->failed = pool.persist_rc;
+	if (!d->failed)
+		d->failed = pool.persist_rc;
 	d->range_count = 0;
 }
 
@@ -49,6 +50,16 @@ data_back(const struct data *d, uint64_t off, uint64_t len)
 	(void)off;
 	(void)len;
 	return !d->params.map->full;
+}
+
+bool
+data_back_or_fail(struct data *d, uint64_t off, uint64_t len)
+{
+	bool backed = data_back(d, off, len);
+
+	if (!backed)
+		d->failed = REPL_E_NOSPC;
+	return backed;
 }
 
 bool
@@ -63,6 +74,7 @@ pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 	/* The kernel makes holes of whole pages. */
 	assert_true(!hole || (off % PAGE == 0 && len % PAGE == 0));
 	assert_true(len > 0 && off <= sizeof(m->mem) && len <= sizeof(m->mem) - off);
+	assert_true(hole || !m->full);
 	memset(m->mem + off, 0, len);
 }
 
@@ -269,6 +281,27 @@ a_hole_in_a_flushed_page_needs_no_space(void **state)
 	data_trim_meet(d, 15 * PAGE, 64, true);
 	assert_pages(pool.mem, 15, 16, 'x');
 	assert_int_equal(d->range_count, 0);
+}
+
+/* Where blocks are shared, what is stored takes space, and to touch it without is a SIGBUS. */
+static void
+full_disk_ends_a_trim(void **state)
+{
+	struct data *d = fresh();
+
+	(void)state;
+	pool.full = true;
+	add(d, 10, 10);
+	(void)data_trim_step(d, true);
+	assert_int_equal(d->failed, REPL_E_NOSPC);
+	assert_int_equal(d->range_count, 0);
+	/* To be made holes takes none. */
+	d = fresh();
+	pool.full = d->params.hole = true;
+	add(d, 10, 10);
+	data_trim_finish(d);
+	assert_int_equal(d->failed, 0);
+	assert_pages(pool.mem, 10, 20, 0);
 }
 
 /* Up to the trim, and no further. */
@@ -499,6 +532,7 @@ main(void)
 		cmocka_unit_test(stores_all_around),
 		cmocka_unit_test(what_was_written_by_rma_stays),
 		cmocka_unit_test(a_hole_in_a_flushed_page_needs_no_space),
+		cmocka_unit_test(full_disk_ends_a_trim),
 		cmocka_unit_test(a_flush_zeroes_nothing_beside_a_trim),
 		cmocka_unit_test(too_many_are_done_at_once),
 		cmocka_unit_test(the_end_finishes),
