@@ -476,17 +476,37 @@ pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags,
 	return rc ? rc : seen_changed(name, e);
 }
 
-/* What a removal that is cut off leaves of a primary is none whose file is elsewhere for now. */
-static int
-removal_mark(int sidecar_fd, const char *name, struct err *e)
+/*
+ * What a removal that is cut off leaves of a primary is none whose file is elsewhere for now. On a
+ * disk that takes no more it is removed all the same.
+ */
+static void
+removal_mark(int sidecar_fd, const char *name, uint64_t *created_s)
+{
+	struct sidecar meta;
+	struct err why;
+	bool repair;
+
+	err_clear(&why);
+	if (sidecar_fd < 0 || sidecar_read(sidecar_fd, &meta, &repair, NULL) || !meta.primary)
+		return;
+	*created_s = meta.created_s;
+	meta.created_s = 0;
+	if (sidecar_write(sidecar_fd, &meta, &why))
+		log_warning("pool '%s': its removal is not noted: %s", name, why.text);
+}
+
+/* It stays. */
+static void
+removal_unmark(int sidecar_fd, uint64_t created_s)
 {
 	struct sidecar meta;
 	bool repair;
 
-	if (sidecar_read(sidecar_fd, &meta, &repair, NULL) || !meta.primary)
-		return 0;
-	meta.created_s = 0;
-	return sidecar_write(sidecar_fd, &meta, e) ? err_prefix(e, "pool '%s'", name) : 0;
+	if (created_s == 0 || sidecar_read(sidecar_fd, &meta, &repair, NULL))
+		return;
+	meta.created_s = created_s;
+	(void)sidecar_write(sidecar_fd, &meta, NULL);
 }
 
 /*
@@ -501,6 +521,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 	char set[TARGET_POOL_MAX + 1];
 	bool pool, sidecar, device;
 	struct stat st;
+	uint64_t created_s = 0;
 	int fd = -1, pool_fd = -1;
 	int rc;
 
@@ -548,11 +569,14 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		else
 			rc = pool_use_lock(pool_fd, false, name, e);
 	}
-	if (!rc && fd >= 0)
-		rc = removal_mark(fd, name, e);
+	if (!rc)
+		removal_mark(fd, name, &created_s);
 	/* The link to a device is its administrator's. */
-	if (!rc && !device)
+	if (!rc && !device) {
 		rc = unlink_file(p, p->leaf, name, e);
+		if (rc)
+			removal_unmark(fd, created_s);
+	}
 	if (!rc)
 		rc = unlink_file(p, p->sidecar, name, e);
 out:
