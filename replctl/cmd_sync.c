@@ -124,12 +124,20 @@ sync_open_file(struct sync *s)
 	if (!rc && !s->c->options.dry_run)
 		(void)missedmark_take(s->pool.path);
 	s->blank = !rc && s->local.present && !s->local.meta.opening &&
+		   !gen_id_is_nil(&s->local.meta.generation.current) &&
 		   holes_blank(s->pool.path, s->pool.mem, s->pool.size);
 	return rc;
 }
 
 static const char made_anew[] = "the file holds nothing but zeros, though by its record it was "
 				"written: it seems to be made anew";
+
+/* It was never written: its zeros tell nothing. */
+static bool
+sync_is_new(const struct sync *s)
+{
+	return gen_id_is_nil(&remote_info(s->c->remote)->meta.generation.current);
+}
 
 /* A new replica of the zeros would pass for one of those that have what the record speaks of. */
 static int
@@ -533,8 +541,7 @@ sync_check_blank(struct sync *s)
 
 	if (!s->blank)
 		return 0;
-	if (gen_id_is_nil(&remote_info(s->c->remote)->meta.generation.current)) {
-		/* Of zeros, too, which tell nothing. */
+	if (sync_is_new(s)) {
 		rc = sync_check_new(s);
 		s->anew = rc == 0;
 		return rc;
@@ -608,6 +615,10 @@ sync_dry_run(struct sync *s)
 	s->ns = progress_end(&progress);
 	if (rc && rc != REPL_E_DIFFER)
 		return rc;
+	if (s->blank && sync_is_new(s)) {
+		err_clear(&c->err);
+		return sync_check_new(s);
+	}
 	if (rc && !c->options.force &&
 	    relation_judge(sync_local(s), &remote_info(c->remote)->meta, &why) == RELATION_COMPARE)
 		return sync_refuse(s, why);

@@ -34,7 +34,10 @@
  */
 #define WRITEBACK (16U << 20)
 
-#define KEPT_BYTES (8U << 20) /* looked at in one call, so that it is soon answered */
+/* Looked at in one call, so that it is soon answered; what is asked for space may have to be read.
+ */
+#define KEPT_BYTES (8U << 20)
+#define KEPT_NS    (NS_PER_S / 2)
 
 enum phase {
 	PHASE_NONE,
@@ -452,7 +455,7 @@ pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks, s
 		 struct journal_kept *kept, unsigned max, unsigned *count, uint64_t *bytes,
 		 bool *more, struct err *e)
 {
-	uint64_t begin = j->is.bytes;
+	uint64_t begin = j->is.bytes, end_ns = clock_now_ns() + KEPT_NS;
 	struct wire_commit_view v;
 	int rc = 0;
 
@@ -461,7 +464,7 @@ pooljournal_kept(struct pooljournal *j, const struct sidecar *meta, bool asks, s
 	if (atomic_load(&j->phase) != PHASE_RESUMING)
 		return err_set(e, REPL_E_PROTOCOL, "no journal is being resumed");
 	while (!rc && *more && *count + JOURNAL_KEPT_MIN <= max &&
-	       j->is.bytes - begin < KEPT_BYTES) {
+	       j->is.bytes - begin < KEPT_BYTES && (*count == 0 || clock_now_ns() < end_ns)) {
 		*more = poolkept_next(j->kept, pmem_map_size(map), &v);
 		if (*more)
 			rc = kept_take(j, asks, map, &v, kept + *count, e);

@@ -503,7 +503,7 @@ removal_unmark(int sidecar_fd, uint64_t created_s)
 	struct sidecar meta;
 	bool repair;
 
-	if (created_s == 0 || sidecar_read(sidecar_fd, &meta, &repair, NULL))
+	if (sidecar_read(sidecar_fd, &meta, &repair, NULL))
 		return;
 	meta.created_s = created_s;
 	(void)sidecar_write(sidecar_fd, &meta, NULL);
@@ -572,14 +572,13 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 	if (!rc)
 		removal_mark(fd, name, &created_s);
 	/* The link to a device is its administrator's. */
-	if (!rc && !device) {
+	if (!rc && !device)
 		rc = unlink_file(p, p->leaf, name, e);
-		if (rc)
-			removal_unmark(fd, created_s);
-	}
 	if (!rc)
 		rc = unlink_file(p, p->sidecar, name, e);
 out:
+	if (rc && created_s && look(p, p->leaf, name, &pool, NULL) == 0 && pool)
+		removal_unmark(fd, created_s);
 	if (pool_fd >= 0)
 		pool_store_close_late(s, pool_fd);
 	if (fd >= 0)
