@@ -8,11 +8,13 @@
  * replica gets it. So the replica may be left behind, never ahead of its data.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +44,7 @@ struct sync {
 	bool refused;     /* by the target: open for reading, until contents have proved equal */
 	struct resolved *resolved; /* NULL: of a command of its own */
 	bool blank;                /* zeros, beside a record of what was written */
+	bool renewed;              /* ... and the file was made behind that */
 	bool anew;                 /* ... which they take the place of, by force */
 	bool adopted;              /* equal contents: the replica's generation was taken over */
 	bool unrecorded;           /* the local record could not be written */
@@ -105,6 +108,20 @@ next_repeat(struct sync *s)
 
 /* ---- opening ---- */
 
+/* Whether it was made later; false where the file system does not tell. */
+static bool
+is_younger(const char *file, const char *record)
+{
+	struct statx f, r;
+
+	if (statx(AT_FDCWD, file, 0, STATX_BTIME, &f) ||
+	    statx(AT_FDCWD, record, 0, STATX_BTIME, &r) || !(f.stx_mask & r.stx_mask & STATX_BTIME))
+		return false;
+	return f.stx_btime.tv_sec > r.stx_btime.tv_sec ||
+	       (f.stx_btime.tv_sec == r.stx_btime.tv_sec &&
+		f.stx_btime.tv_nsec > r.stx_btime.tv_nsec);
+}
+
 static int
 sync_open_file(struct sync *s)
 {
@@ -126,6 +143,7 @@ sync_open_file(struct sync *s)
 	s->blank = !rc && s->local.present && !s->local.meta.opening &&
 		   !gen_id_is_nil(&s->local.meta.generation.current) &&
 		   holes_blank(s->pool.path, s->pool.mem, s->pool.size);
+	s->renewed = s->blank && is_younger(s->pool.path, s->local.path);
 	return rc;
 }
 
@@ -143,7 +161,7 @@ sync_is_new(const struct sync *s)
 static int
 sync_check_new(struct sync *s)
 {
-	if (!s->blank || s->c->options.force)
+	if (!s->renewed || s->c->options.force)
 		return 0;
 	ctl_next(s->c,
 		 "replctl restore TARGET/POOL OTHER-FILE (from a replica that has the data); if "
@@ -541,7 +559,7 @@ sync_check_blank(struct sync *s)
 
 	if (!s->blank)
 		return 0;
-	if (sync_is_new(s)) {
+	if (s->renewed && sync_is_new(s)) {
 		rc = sync_check_new(s);
 		s->anew = rc == 0;
 		return rc;
@@ -615,7 +633,7 @@ sync_dry_run(struct sync *s)
 	s->ns = progress_end(&progress);
 	if (rc && rc != REPL_E_DIFFER)
 		return rc;
-	if (s->blank && sync_is_new(s)) {
+	if (s->renewed && sync_is_new(s)) {
 		err_clear(&c->err);
 		return sync_check_new(s);
 	}
