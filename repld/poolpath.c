@@ -333,8 +333,9 @@ entry_type(int dir, const struct dirent *d)
 
 	if (d->d_type != DT_UNKNOWN)
 		return d->d_type;
-	return fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? IFTODT(st.st_mode)
-								      : DT_UNKNOWN;
+	if (fstatat(dir, d->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+		return DT_UNKNOWN;
+	return (unsigned char)IFTODT(st.st_mode);
 }
 
 static int
