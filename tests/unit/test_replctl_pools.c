@@ -126,7 +126,7 @@ int
 __wrap_remote_call(struct remote *r, const char *method, struct json_object *params,
 		   struct json_object **result, struct err *e)
 {
-	struct json_object *pools = json_object_new_array();
+	struct json_object *pools;
 	char name[32];
 
 	(void)r;
@@ -138,6 +138,7 @@ __wrap_remote_call(struct remote *r, const char *method, struct json_object *par
 	}
 	assert_string_equal(method, "pool.list");
 	assert_true(++calls < CALLS_MAX);
+	pools = json_object_new_array();
 	for (unsigned i = 0; i < page && told < pool_count; i++) {
 		struct json_object *pool = json_object_new_object();
 
