@@ -7,6 +7,17 @@
 
 #include <signal.h>
 
+#ifdef __SANITIZE_THREAD__
+/* A page that is not there is played by the handler of its fault, which comes amid no other call. */
+const char *__tsan_default_options(void);
+
+const char *
+__tsan_default_options(void)
+{
+	return "report_signal_unsafe=0";
+}
+#endif
+
 /* Who is lost while a generation is recorded has acknowledged in vain: it is of an older one. */
 static void
 await_beside_a_record(bool loss)
