@@ -8,8 +8,8 @@
 #include <signal.h>
 
 #ifdef __SANITIZE_THREAD__
-/* A page that is not there is played by the handler of its fault, which comes amid no other call. */
-const char *__tsan_default_options(void);
+/* A page that is not there is played by the handler of its fault, which comes amid no call. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
 
 const char *
 __tsan_default_options(void)
