@@ -109,8 +109,8 @@ truncate -s 4M "$TMP/p"
 ctl sync --force "$TMP/p" "$T/p" >/dev/null 2>"$TMP/err" || fail "$(cat "$TMP/err")"
 equal "$TMP/p" "$file"
 
-# Of that replica alone: another one that has what was lost is not copied over, whatever is written by then.
-for how in sync resolve; do
+# put_all: data, in both of them.
+put_all() {
 	configure "$(pool p)" "$(pool other)"
 	ok set lanes 1
 	ok map "$TMP/p" $((4 * MIB))
@@ -119,6 +119,11 @@ for how in sync resolve; do
 	ok persist 0 100000 500000
 	ok close
 	wait_for 20 no_sessions || fail "the session stays"
+}
+
+# Of that replica alone: another one that has what was lost is not copied over, whatever is written by then.
+for how in sync resolve; do
+	put_all
 	cp "$TMP/serve/pools/other" "$TMP/kept"
 	if [ $how = resolve ]; then
 		ctl promote "$T/p" >/dev/null && ctl demote "$T/p" >/dev/null || fail "promote and demote"
@@ -149,16 +154,6 @@ for how in sync resolve; do
 done
 
 # Nor does a new one pass for those that have what was lost.
-put_all() {
-	configure "$(pool p)" "$(pool other)"
-	ok set lanes 1
-	ok map "$TMP/p" $((4 * MIB))
-	ok open 1
-	ok put 100000 500000 7
-	ok persist 0 100000 500000
-	ok close
-	wait_for 20 no_sessions || fail "the session stays"
-}
 put_all
 anew 4
 # (By when both files were made.)
