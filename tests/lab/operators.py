@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random sequences of what operators do, with faults in between, on running targets.
 
-usage: operators.py SEED [RUNS [STEPS]] [--only N,N...] [--keep]
+usage: operators.py SEED [RUNS [STEPS]] [--only N,N...] [--keep] [--power]
 
 From a seed: three targets on loopback, a program that writes numbered updates with a policy of its own, and steps:
 commands of replctl with and without --force, some cut off, some at once, next steps typed as they are printed, programs
 and targets killed, stopped and started, the program's file lost. --only plays these steps of the seed alone; --keep
-leaves the directory and prints each command; OPERATORS_TRACE names a file for what a run has done. What holds:
+leaves the directory and prints each command; OPERATORS_TRACE names a file for what a run has done. With --power the
+targets are those of docs/MEDIA-MODEL.md, and are cut off instead of killed; all are before each look. What holds:
   - a copy that is not labelled inconsistent is a beginning of what some program drained (I2)
   - a copy that is up to date or unknown holds what was acknowledged in each generation that it names (I3)
   - whom newest names has all that was acknowledged and that any of the others has
@@ -43,10 +44,12 @@ COMMAND_S = 60
 # ---- what operators do ----
 
 class Run:
-    def __init__(self, seed, only, keep):
+    def __init__(self, seed, only, keep, power):
+        self.power = power
         self.seed, self.only, self.keep, self.random = seed, only, keep, random.Random(seed)
         shm = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-        self.tmp = tempfile.mkdtemp(prefix="repl-test.", dir=os.environ.get("TMPDIR", shm))
+        # What lies on tmpfs promises nothing beyond the machine's life.
+        self.tmp = tempfile.mkdtemp(prefix="repl-test.", dir="/var/tmp" if power else os.environ.get("TMPDIR", shm))
         os.chmod(self.tmp, 0o755)
         self.lines, self.writers, self.history, self.acked = [], {}, History(), {}
         self.last, self.saved, self.targets, self.forced = {}, 0, [], False
@@ -245,6 +248,9 @@ class Run:
             t.start()
             if not wait_for(30, lambda t=t: not t.sessions()):
                 raise Broken(f"sessions stay at {t.site}: {t.sessions()}")
+            if self.power:
+                t.power_fails()
+                t.start()
 
     def look(self, site):
         """The record and the position of a copy that is usable; None: it is none."""
@@ -372,9 +378,12 @@ class Run:
                 return
             with open(self.path(site), "wb") as file:
                 file.write(bytes(SIZE))
-        settings = self.settings(site, self.targets)
-        writer = Writer(self, site, settings + self.login())
-        self.say(f"program {writer.era.number} at {site}: {settings} from {writer.era.parent}")
+        settings, followed = self.settings(site, self.targets), site == "here" and self.random.random() < 0.35
+        if followed:
+            settings = [s.replace("async-target", "target") for s in settings if not s.startswith("after-crash")]
+        writer = Writer(self, site, settings + self.login(), followed)
+        self.say(f"program {writer.era.number} at {site}{' by replctl run' * followed}: {settings} from "
+                 f"{writer.era.parent}")
         if self.random.random() < 0.85:
             wait_for(self.random.choice((1, 8, 8)), writer.opened)
         if writer.process.poll() is not None:
@@ -399,6 +408,8 @@ class Run:
         self.say(f"{number.name} to {t.site}")
         if number == signal.SIGSTOP:
             t.signal(number)
+        elif number == signal.SIGKILL and self.power:
+            t.power_fails()
         else:
             t.end(number, self.random.random() < 0.3)
 
@@ -482,7 +493,7 @@ class Run:
                 words.append("--force")
             _, _, err = self.command(words)
             # That has another name, or goes: no step decides between two pools.
-            if "is a replica of another pool" in err:
+            if "it may be of another pool" in err:
                 self.command(["remove", "--force", words[-1]])
                 return True
             if "--dry-run" in words:
@@ -554,7 +565,8 @@ class Run:
             t.end(signal.SIGTERM)
             if not wait_for(10, lambda t=t: not t.sessions()):
                 raise Broken(f"processes of {t.site} stay")
-            left = [n for n in os.listdir(t.dir + "/pools") if n not in ("p", "p.repl", "p.repl-sock", ".repld")]
+            left = [n for n in os.listdir(t.dir + "/pools")
+                    if n not in ("p", "p.repl", "p.repl-sock", ".repld") and not (self.power and n.endswith(".media"))]
             if left:
                 raise Broken(f"left at {t.site}: {left}")
         left = [n for n in os.listdir(f"{self.tmp}/here") if not re.fullmatch(r"(p|other\d+)(\.repl|\.restoring)?", n)]
@@ -601,16 +613,17 @@ def main():
     parser.add_argument("steps", type=int, nargs="?", default=40)
     parser.add_argument("--only")
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--power", action="store_true")
     args = parser.parse_args()
     # Nothing is left behind by who is ended.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     only = [int(n) for n in args.only.split(",")] if args.only else None
     for seed in range(args.seed, args.seed + args.runs):
-        run = Run(seed, only, args.keep)
+        run = Run(seed, only, args.keep, args.power)
         try:
             run.play(args.steps)
             acked = sum(era.words()[ACKED] for era in run.history.eras if era.journal)
-            print(f"operators, seed {seed}: held, {run.commands} commands, {len(run.history.eras) - 1} programs, "
+            print(f"operators, seed {seed}{', power' * args.power}: held, {run.commands} commands, {len(run.history.eras) - 1} programs, "
                   f"{acked} updates acknowledged", flush=True)
         except Broken as e:
             print(*run.lines, f"LOST: operators, seed {seed}, in {run.tmp}: {e}", sep="\n", flush=True)

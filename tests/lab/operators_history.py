@@ -86,6 +86,30 @@ def program(path, journal, era, pause_us, torn, *settings):
     sys.exit(4 if status else 0)
 
 
+def followed(path, journal, era, pause_us, torn, *_):
+    """The same by msync(2), as a program under replctl run."""
+    era, pause, torn = int(era), int(pause_us) / 1e6, [int(t) for t in torn.split(",") if t]
+    ending = []
+    signal.signal(signal.SIGTERM, lambda *_: ending.append(1))
+    with open(path, "r+b") as file, open(journal, "r+b") as kept:
+        pool, words = mmap.mmap(file.fileno(), 0), memoryview(mmap.mmap(kept.fileno(), 0)).cast("Q")
+    number = 1
+    while not ending:
+        words[BEGUN] = number
+        for block, data in update_of(era, number, torn):
+            at, begin = block * BLOCK, time.monotonic()
+            pool[at:at + len(data)] = data
+            pool.flush(at, BLOCK)
+            if words[OPENED]:
+                words[WORST] = max(words[WORST], int((time.monotonic() - begin) * 1e6))
+            words[OPENED] = 1
+        words[ACKED] = number
+        number += 1
+        time.sleep(pause)
+    pool.close()
+    words[CLOSED] = 1
+
+
 # ---- what was written, and what a copy has of it ----
 
 class Era:
@@ -189,4 +213,4 @@ def read(path):
 
 
 if __name__ == "__main__":
-    program(*sys.argv[1:])
+    {"program": program, "followed": followed}[sys.argv[1]](*sys.argv[2:])

@@ -16,6 +16,7 @@ import operators_history
 from operators_history import ACKED, BUILD, JOURNAL, OPENED, WORST, Era, Record, read
 
 REPLD = os.environ.get("REPLD", BUILD + "/repld")
+MEDIA = BUILD + "/tests/sim/repld-media"
 OP_TIMEOUT = 2000
 SLACK = 2500
 # Of a user who can't read root's.
@@ -64,6 +65,7 @@ class Target:
         self.port = free_port()
         self.site, self.path = f"t{number}", f"{self.dir}/pools/p"
         self.name = f"{USER}@127.0.0.1:{self.port}/p"
+        self.env = self.media(run.random) if run.power else None
         os.makedirs(self.dir + "/pools")
         shutil.copy(run.tmp + "/key.pub", self.dir + "/authorized_keys")
         with open(self.dir + "/repld.conf", "w", encoding="ascii") as file:
@@ -71,9 +73,19 @@ class Target:
                        f"host-key = {self.dir}/host_key\nauthorized-keys = {self.dir}/authorized_keys\n"
                        f"heartbeat-timeout = 4000\n"
                        f"lanes-max = {run.random.choice((2, 16))}\njournal-max = {run.random.choice(('1M', 'auto'))}\n"
-                       + (f"user = {USER}\n" if os.getuid() == 0 else ""))
+                       + (f"user = {USER}\n" if os.getuid() == 0 else "")
+                       + ("persistence-domain = dmp\nddio = on\nrqwrb = dram\n"
+                          if self.env and self.env["REPL_MEDIA_GRANULARITY"] != "page" else ""))
         if os.getuid() == 0:
             subprocess.run(["chown", "-R", USER, self.dir], check=True)
+
+    @staticmethod
+    def media(chance):
+        """The machine that tests/sim/pmem_media.c plays."""
+        env = {**os.environ, "REPL_MEDIA_GRANULARITY": chance.choice(("page", "page", "cache_line"))}
+        if chance.random() < 0.5:
+            env["REPL_MEDIA_EVICT"] = str(chance.randrange(1, 1000))
+        return env
 
     def pids(self):
         return [self.process.pid, *children(self.process.pid)] if self.process else []
@@ -84,8 +96,8 @@ class Target:
             return
         with open(self.dir + "/log", "ab") as log:
             before = log.tell()
-            self.process = subprocess.Popen([REPLD, "serve", "--config", self.dir + "/repld.conf"], stdout=log,
-                                            stderr=log, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen([MEDIA if self.env else REPLD, "serve", "--config", self.dir + "/repld.conf"],
+                                            stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=self.env)
         if not wait_for(10, lambda: b"listening on" in read(self.dir + "/log")[before:]):
             raise Broken(f"{self.site} does not start: {read(self.dir + '/log')[-500:]}")
 
@@ -115,6 +127,22 @@ class Target:
         self.process = None
         self.alone += pids
 
+    def power_fails(self):
+        """All its processes end, and of its files what the media have is left."""
+        self.end(signal.SIGKILL)
+        for pid in self.alone:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        if not wait_for(10, lambda: not self.sessions()):
+            raise Broken(f"processes of {self.site} stay: {self.alone}")
+        for path in (self.path, self.path + ".repl"):
+            if os.path.exists(path):
+                done = subprocess.run([BUILD + "/tests/sim/media_cut", path], env=self.env, capture_output=True, text=True)
+                if done.returncode:
+                    raise Broken(f"the cut of {path}: {done.stderr}")
+
     def sessions(self):
         self.alone = [p for p in self.alone if os.path.exists(f"/proc/{p}/cwd")]
         return self.alone + (children(self.process.pid) if self.process else [])
@@ -123,7 +151,7 @@ class Target:
 class Writer:
     """A program at a site; its acknowledgements by generation are looked at while it runs."""
 
-    def __init__(self, run, site, settings):
+    def __init__(self, run, site, settings, followed=False):
         path = run.path(site)
         image = read(path)
         parent, torn = run.history.find(image)
@@ -138,21 +166,40 @@ class Writer:
             run.say(f"era {era} begins with what is of no history")
         run.history.eras.append(self.era)
         as_user = {"user": USER} if os.getuid() == 0 and site != "here" else {}
-        self.log = f"{run.tmp}/journals/{era}.log"
+        # What it stores is not the target's doing, and none of it is lost.
+        for image in (".media", ".repl.media") if run.power and site != "here" else ():
+            if os.path.exists(path + image):
+                os.unlink(path + image)
+        self.log, self.followed = f"{run.tmp}/journals/{era}.log", followed
+        words = [PYTHON, operators_history.__file__, "followed" if followed else "program", path, journal, str(era),
+                 str(run.random.choice((300, 1000, 5000))), ",".join(map(str, torn or [])), *settings]
+        if followed:
+            words = self.run_by(path, settings) + words
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [PYTHON, operators_history.__file__, path, journal, str(era),
-                 str(run.random.choice((300, 1000, 5000))), ",".join(map(str, torn or [])), *settings],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                words, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                 env={**os.environ, "HOME": run.tmp, "IPATH_NO_BACKTRACE": "1"}, **as_user)
         run.writers[site] = self
         self.watcher = threading.Thread(target=self.watch)
         self.watcher.start()
 
+    @staticmethod
+    def run_by(path, settings):
+        words = [operators_history.BUILD + "/replctl", "run"]
+        for setting in settings:
+            key, value = setting.split("=", 1)
+            words += ["--replica", value] if key == "target" else ["--set", setting]
+        return words + ["--pool", path, "--"]
+
     def sample(self):
         try:
             path = self.run.path(self.site)
+            # No generation has what is made durable while no replica is open.
+            if self.followed and (os.path.exists(path + ".repl-missed") or not Record(path).open):
+                return
             before, acked = Record(path).generation, self.era.words()[ACKED]
+            if self.followed and os.path.exists(path + ".repl-missed"):
+                return
             if acked and int(before, 16) and Record(path).generation == before:
                 seen = self.run.acked.setdefault(before, {})
                 seen[self.era.number] = max(seen.get(self.era.number, 0), acked)
@@ -187,7 +234,8 @@ class Writer:
         del self.run.writers[self.site]
         code, words, said = self.process.returncode, self.era.words(), read(self.log).decode(errors="replace")
         self.run.say(f"program {self.era.number} at {self.site} ended by {code}: {words} {said.strip()}")
-        if code not in (0, 4, -signal.SIGKILL) and not (code == -signal.SIGTERM and not words[OPENED]):
+        stops = self.followed and code == -signal.SIGABRT and "on-loss=degrade" not in self.settings
+        if code not in (0, 4, -signal.SIGKILL) and not (code == -signal.SIGTERM and not words[OPENED]) and not stops:
             raise Broken(f"the program ended by {code}: {said}")
         limit = OP_TIMEOUT + SLACK + self.stopped_s * 1000 + (3000 if "on-loss=block" in self.settings else 0)
         if words[WORST] > limit * 1000:

@@ -75,6 +75,9 @@ void media_dirty_clean(struct media_dirty *d, uint64_t off, uint64_t len);
  */
 void media_dirty_take_back(const struct media_dirty *d, uint8_t *mem);
 
+/* fd is synced, which takes all of its file to the media: to its image, where it has one. */
+void media_synced(int fd);
+
 /*
  * The power cut: the file at path becomes what the media hold of it. Its first
  * keep bytes stay: those of a sidecar are written and synced, not stored. Its

@@ -31,6 +31,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -38,8 +39,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include "filewrite.h"
 #include "media_survival.h"
 
 #define MEDIA_CHUNK      (1U << 20)
@@ -48,6 +51,10 @@
 #define EVICT_ONE_IN     4U
 #define EVICT_NAP_US     500U
 #define STORE_NAP_ONE_IN 32U
+#define IMAGE_OF         "user.repl-of"
+
+/* What one thread has read of a file is not written to its image behind what another one has. */
+static pthread_mutex_t images = PTHREAD_MUTEX_INITIALIZER;
 
 struct pmem_map {
 	uint8_t *addr;
@@ -136,17 +143,12 @@ media_random(struct pmem_map *m)
 static int
 media_write(const struct pmem_map *m, uint64_t off, uint64_t len, struct err *e)
 {
-	while (len > 0) {
-		ssize_t n = pwrite(m->image, m->addr + off, len, (off_t)off);
+	int rc;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return err_errno(e, REPL_E_IO, errno, "write %s", m->path);
-		off += (uint64_t)n;
-		len -= (uint64_t)n;
-	}
-	return REPL_OK;
+	(void)pthread_mutex_lock(&images);
+	rc = filewrite_all(m->image, m->addr + off, len, (off_t)off);
+	(void)pthread_mutex_unlock(&images);
+	return rc ? err_errno(e, REPL_E_IO, errno, "write %s", m->path) : REPL_OK;
 }
 
 static uint64_t
@@ -223,10 +225,32 @@ media_fill(const struct pmem_map *m, struct err *e)
 	return rc;
 }
 
+/* Of which file an image is, by when that was born. */
+static struct timespec
+media_born(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) || !(st.stx_mask & STATX_BTIME))
+		return (struct timespec){0};
+	return (struct timespec){.tv_sec = st.stx_btime.tv_sec, .tv_nsec = st.stx_btime.tv_nsec};
+}
+
+/* Where a file system tells neither, it is. */
+static bool
+media_is_of(int image, int fd)
+{
+	struct timespec born = media_born(fd), of;
+
+	return fgetxattr(image, IMAGE_OF, &of, sizeof(of)) != (ssize_t)sizeof(of) ||
+	       (of.tv_sec == born.tv_sec && of.tv_nsec == born.tv_nsec);
+}
+
 /* By a temporary name: a kill half way leaves no half image. */
 static int
-media_create(struct pmem_map *m, struct err *e)
+media_create(struct pmem_map *m, int fd, struct err *e)
 {
+	const struct timespec born = media_born(fd);
 	char temp[4096];
 	int rc;
 
@@ -236,28 +260,73 @@ media_create(struct pmem_map *m, struct err *e)
 	if (m->image < 0)
 		return err_errno(e, err_from_errno(errno), errno, "create %s", temp);
 	rc = media_fill(m, e);
+	(void)fsetxattr(m->image, IMAGE_OF, &born, sizeof(born), 0);
 	if (rc == REPL_OK && rename(temp, m->path) != 0)
 		rc = err_errno(e, REPL_E_IO, errno, "rename %s", temp);
 	return rc;
 }
 
 static int
-media_open(struct pmem_map *m, struct err *e)
+media_open(struct pmem_map *m, int fd, struct err *e)
 {
 	struct stat st;
+	uint64_t size;
 
 	m->image = open(m->path, O_RDWR | O_CLOEXEC);
 	if (m->image < 0 && errno == ENOENT)
-		return media_create(m, e);
+		return media_create(m, fd, e);
 	if (m->image < 0 || fstat(m->image, &st) != 0)
 		return err_errno(e, err_from_errno(errno), errno, "open %s", m->path);
-	/* A growth that was not recorded. */
-	if ((uint64_t)st.st_size > m->size && ftruncate(m->image, (off_t)m->size) == 0)
-		return REPL_OK;
-	if ((uint64_t)st.st_size != m->size)
-		return err_set(e, REPL_E_CORRUPT, "%s has %lld bytes, the pool %zu: remove it",
-			       m->path, (long long)st.st_size, m->size);
-	return REPL_OK;
+	if (!media_is_of(m->image, fd)) {
+		(void)close(m->image);
+		return media_create(m, fd, e);
+	}
+	/* A growth that was not recorded; or one of a file that nobody had mapped. */
+	size = (uint64_t)st.st_size;
+	if (size > m->size && ftruncate(m->image, (off_t)m->size) != 0)
+		return err_errno(e, REPL_E_IO, errno, "size %s", m->path);
+	return size < m->size ? media_write(m, size, m->size - size, e) : REPL_OK;
+}
+
+static void
+media_take(int image, int fd, off_t size)
+{
+	static uint8_t buf[MEDIA_CHUNK];
+
+	(void)pthread_mutex_lock(&images);
+	for (off_t off = 0; off < size;) {
+		size_t room = size - off < (off_t)sizeof(buf) ? (size_t)(size - off) : sizeof(buf);
+		ssize_t n = pread(fd, buf, room, off);
+
+		if (n <= 0 || filewrite_all(image, buf, (size_t)n, off) != 0)
+			break;
+		off += n;
+	}
+	(void)pthread_mutex_unlock(&images);
+}
+
+void
+media_synced(int fd)
+{
+	char link[64], path[4096 - 8];
+	struct stat st;
+	ssize_t n;
+	int image;
+
+	/* It would make good what is left out. */
+	if (getenv("REPL_MEDIA_DROP"))
+		return;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - sizeof(".media"));
+	if (n <= 0)
+		return;
+	memcpy(path + n, ".media", sizeof(".media"));
+	image = open(path, O_RDWR | O_CLOEXEC);
+	if (image < 0)
+		return;
+	if (fstat(image, &st) == 0 && media_is_of(image, fd))
+		media_take(image, fd, st.st_size);
+	(void)close(image);
 }
 
 static int
@@ -283,12 +352,12 @@ media_map(struct pmem_map *m, int fd, const char *path, size_t size, bool write,
 
 /* What lies beside the pool, as the configuration wants it. */
 static int
-media_keep(struct pmem_map *m, struct err *e)
+media_keep(struct pmem_map *m, int fd, struct err *e)
 {
 	char record[4096];
 
 	if (m->set.survival == MEDIA_FLUSHED)
-		return media_open(m, e);
+		return media_open(m, fd, e);
 	if (m->set.survival == MEDIA_ALL)
 		return REPL_OK;
 	(void)snprintf(record, sizeof(record), "%.*s.dirty",
@@ -326,7 +395,7 @@ pmem_map_new(int fd, const char *path, size_t size, bool write, struct pmem_map 
 	if (rc == REPL_OK)
 		rc = media_map(m, fd, path, size, write, e);
 	if (rc == REPL_OK && write)
-		rc = media_keep(m, e);
+		rc = media_keep(m, fd, e);
 	if (rc == REPL_OK && write)
 		media_set_kill(m, path);
 out:

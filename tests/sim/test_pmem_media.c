@@ -351,10 +351,54 @@ bad_settings_are_refused(void **state)
 	assert_int_equal(pmem_map_new(m->fd, m->path, POOL_SIZE, true, &map, &e), REPL_E_CONFIG);
 	assert_non_null(strstr(e.text, "dmp, mhp, wsp"));
 	(void)unsetenv("REPL_MEDIA_DOMAIN");
-	media_map(m, NULL, NULL);
-	assert_int_equal(truncate(m->image, 4096), 0);
-	assert_int_equal(pmem_map_new(m->fd, m->path, POOL_SIZE, true, &map, &e), REPL_E_CORRUPT);
 	assert_null(map);
+}
+
+static void
+image_of_another_file_is_made_anew(void **state)
+{
+	struct media *m = *state;
+
+	media_map(m, NULL, NULL);
+	pmem_map_free(m->map);
+	m->map = NULL;
+	(void)close(m->fd);
+	assert_int_equal(unlink(m->path), 0);
+	m->fd = open(m->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(m->fd >= 0);
+	assert_int_equal(ftruncate(m->fd, POOL_SIZE), 0);
+	assert_int_equal(pwrite(m->fd, "new", 3, 20000), 3);
+	media_map(m, NULL, NULL);
+	assert_int_equal(media_byte(m, 20000), 'n');
+}
+
+static void
+image_gets_what_its_file_has_grown_by(void **state)
+{
+	struct media *m = *state;
+
+	media_map(m, NULL, NULL);
+	pmem_map_copy(m->map, 0, "x", 1);
+	pmem_map_free(m->map);
+	m->map = NULL;
+	assert_int_equal(truncate(m->image, 4096), 0);
+	media_map(m, NULL, NULL);
+	assert_int_equal(media_byte(m, 20000), 'o');
+	assert_int_equal(media_byte(m, 0), 0);
+}
+
+static void
+sync_of_the_file_reaches_the_image(void **state)
+{
+	struct media *m = *state;
+
+	media_map(m, NULL, NULL);
+	pmem_map_copy(m->map, 5000, "x", 1);
+	assert_int_equal(pwrite(m->fd, "y", 1, 9000), 1);
+	assert_int_equal(media_byte(m, 5000), 0);
+	media_synced(m->fd);
+	assert_int_equal(media_byte(m, 5000), 'x');
+	assert_int_equal(media_byte(m, 9000), 'y');
 }
 
 #define MEDIA_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -367,6 +411,9 @@ main(void)
 		MEDIA_TEST(only_flushed_lines_reach_the_image),
 		MEDIA_TEST(only_synced_pages_reach_the_image),
 		MEDIA_TEST(image_outlives_the_mapping),
+		MEDIA_TEST(image_of_another_file_is_made_anew),
+		MEDIA_TEST(image_gets_what_its_file_has_grown_by),
+		MEDIA_TEST(sync_of_the_file_reaches_the_image),
 		MEDIA_TEST(eviction_writes_some_lines_early),
 		MEDIA_TEST(each_domain_keeps_its_own),
 		MEDIA_TEST(nic_overwrites_what_is_dirty),
