@@ -18,6 +18,7 @@
 #include "lane_ship.h"
 #include "ship.h"
 #include "shipqueue.h"
+#include "stall.h"
 #include "turns.h"
 
 #define SHIP_TICK_NS NS_PER_MS /* or a quarter of async-lag-time */
@@ -44,7 +45,7 @@ struct shipper {
 	struct shipment
 		*writes; /* the last one that went by RMA, which may read it still, or NULL */
 	bool begun;      /* something is on its way ... */
-	uint64_t end_ns; /* ... and by then there must be a sign of life */
+	struct stall stall; /* ... and there must be a sign of life again and again */
 };
 
 struct ship {

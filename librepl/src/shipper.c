@@ -70,7 +70,7 @@ shipper_claim(struct shipper *p)
 		return false;
 	p->inside = true;
 	if (!p->begun)
-		p->end_ns = clock_deadline(p->ship->r->cfg->op_timeout_ms);
+		p->stall = stall_begin(p->ship->r->cfg->op_timeout_ms * NS_PER_MS, clock_now_ns());
 	p->begun = true;
 	return true;
 }
@@ -187,7 +187,6 @@ bool
 shipper_turn(struct shipper *p, bool spared, bool *more)
 {
 	struct lane *l = remote_lane(p->remote, 0);
-	unsigned ms = p->ship->r->cfg->op_timeout_ms;
 	bool moved = false;
 
 	/* That a write is done is seen by looking, and the next one waits for it. */
@@ -197,9 +196,10 @@ shipper_turn(struct shipper *p, bool spared, bool *more)
 	if (!spared)
 		shipper_send(p, l);
 	moved |= lane_step(l);
+	/* What is sent at once may be more than a thin link carries in that time. */
 	if (moved)
-		p->end_ns = clock_deadline(ms);
-	else if (!l->status && clock_now_ns() >= p->end_ns)
+		stall_moved(&p->stall, clock_now_ns());
+	else if (!l->status && stall_over(&p->stall, l->fab, clock_now_ns()))
 		lane_fail(l, REPL_E_TIMEOUT, "the target did not answer in time");
 	*more = shipper_retire(p, l);
 	return moved;
