@@ -43,8 +43,8 @@ struct shipper {
 	struct ship_at at;
 	bool at_end; /* all that was queued was sent, and more may be */
 	struct shipment
-		*writes; /* the last one that went by RMA, which may read it still, or NULL */
-	bool begun;      /* something is on its way ... */
+		*writes;    /* the last one that went by RMA, which may read it still, or NULL */
+	bool begun;         /* something is on its way ... */
 	struct stall stall; /* ... and there must be a sign of life again and again */
 };
 
