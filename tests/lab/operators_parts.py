@@ -161,6 +161,7 @@ class Writer:
             file.write(bytes(JOURNAL.size))
         os.chmod(journal, 0o666)
         self.run, self.site, self.stopped, self.stopped_s, self.settings = run, site, None, 0, settings
+        self.found = Record(path).generation if os.path.exists(path + ".repl") else None
         self.era = Era(era, image, parent, torn or [], journal)
         if parent is None:
             run.say(f"era {era} begins with what is of no history")
@@ -194,8 +195,8 @@ class Writer:
     def sample(self):
         try:
             path = self.run.path(self.site)
-            # No generation has what is made durable while no replica is open.
-            if self.followed and (os.path.exists(path + ".repl-missed") or not Record(path).open):
+            # No generation has what is made durable while no replica is open: each opening makes one.
+            if self.followed and (os.path.exists(path + ".repl-missed") or Record(path).generation == self.found):
                 return
             before, acked = Record(path).generation, self.era.words()[ACKED]
             if self.followed and os.path.exists(path + ".repl-missed"):
