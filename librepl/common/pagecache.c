@@ -110,6 +110,70 @@ agree_again(struct agree *a, uint64_t off, size_t pages, size_t len, struct err 
 	return agree_read(a, off, pages, len, e);
 }
 
+static size_t
+page_of(const struct agree *a, size_t at, size_t len)
+{
+	return len - at < a->page ? len - at : a->page;
+}
+
+static bool
+differs(const struct agree *a, size_t at, size_t part)
+{
+	return memcmp(a->media + at, a->memory + at, part) != 0;
+}
+
+static bool
+is_lost(const struct agree *a, size_t at, size_t part)
+{
+	return differs(a, at, part) && memcmp(a->before + at, a->memory + at, part) == 0;
+}
+
+/* What is lost from at on is dirty in the cache. What of it can't be does not keep the rest. */
+static int
+agree_dirty(struct agree *a, uint64_t off, size_t at, size_t len)
+{
+	int fd = a->c->direct, errnum = fcntl(fd, F_SETFL, 0) ? errno : 0;
+
+	for (size_t part; at < len; at += part) {
+		part = page_of(a, at, len);
+		if (is_lost(a, at, part) &&
+		    filewrite_all(fd, a->memory + at, part, (off_t)(off + at)))
+			errnum = errno;
+	}
+	if (fcntl(fd, F_SETFL, O_DIRECT))
+		errnum = errno;
+	errno = errnum;
+	return errnum ? -1 : 0;
+}
+
+/*
+ * A write past the cache throws out what the cache has before it is known whether the device takes
+ * it, and this is the only one that has it. So the device has to take it from the cache first,
+ * which keeps what it has if that fails, or there is no space; and what is refused behind that is
+ * put back. If not even that can be done the device has it from the sync, but for ext4's unwritten
+ * blocks.
+ */
+static int
+agree_memory(struct agree *a, uint64_t off, size_t len, struct err *e)
+{
+	size_t at = 0, part;
+	int rc = 0;
+
+	for (; at < len && !is_lost(a, at, page_of(a, at, len)); at += a->page)
+		;
+	if (at < len && (agree_dirty(a, off, at, len) || fdatasync(a->c->direct)))
+		return agree_error(off, -1, e);
+	for (; !rc && at < len; at += part) {
+		part = page_of(a, at, len);
+		if (!is_lost(a, at, part))
+			continue;
+		rc = agree_write(a, a->memory + at, off + at, part, e);
+		if (rc)
+			(void)agree_dirty(a, off, at, len);
+	}
+	return rc;
+}
+
 static int
 agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
 {
@@ -122,18 +186,14 @@ agree_run(struct agree *a, uint64_t off, size_t pages, struct err *e)
 		return rc;
 	if (right != PAGECACHE_MEDIA)
 		rc = agree_again(a, off, pages, len, e);
+	if (!rc && right == PAGECACHE_MEMORY)
+		return agree_memory(a, off, len, e);
 	for (size_t at = 0, part; !rc && at < len; at += part) {
-		part = len - at < a->page ? len - at : a->page;
-		if (memcmp(a->media + at, a->memory + at, part) == 0)
-			continue;
-		if (right == PAGECACHE_MEDIA)
+		part = page_of(a, at, len);
+		if (right == PAGECACHE_EITHER)
+			a->bytes += is_lost(a, at, part) ? part : 0;
+		else if (differs(a, at, part))
 			rc = agree_write(a, a->media + at, off + at, part, e);
-		else if (memcmp(a->before + at, a->memory + at, part) != 0)
-			continue;
-		else if (right == PAGECACHE_MEMORY)
-			rc = agree_write(a, a->memory + at, off + at, part, e);
-		else
-			a->bytes += part;
 	}
 	return rc;
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # With after-crash = dirty-map the disk of the program's own file loses what was written back: the program and the library are
 # both told, whoever syncs first, and the next opening compares the replica. One before this
-# machine's memory forgets what was lost gives that to the disk.
+# machine's memory forgets what was lost gives that to the disk; while the disk does not take it
+# none opens the file, and the memory keeps it.
 . "$(dirname "$0")/cut_lib.sh"
 
 # A disk that has less space than it says; the middle of the file has none of it.
@@ -88,19 +89,44 @@ reopened
 lose_killed() {
 	lose "$1"
 	refused REPL_E_IO "" sync
-	rm "$thin/filler"
 	kill -KILL "$(api_child)"
 	wait "$api_pid" 2>/dev/null
 	exec {API_IN}>&-
 	wait_for 20 no_sessions || fail "sessions stay"
 }
 
+# still_thin COMMAND...: which is refused, as often as it is tried.
+still_thin() {
+	stored >"$TMP/stored"
+	for _ in 1 2 3; do
+		"$@" || fail "$*: with data that the disk has not taken"
+		stored | cmp - "$TMP/stored" || lost "what the disk does not take went with a try"
+	done
+	rm "$thin/filler"
+	# The kernel has told nobody of what it has tried since.
+	sync "$file" 2>/dev/null
+}
+
+not_opened() {
+	start_api
+	configure "$(pool p)"
+	ok set $settings
+	ok map "$file" $((16 * MIB))
+	refused "REPL_E_(IO|NOSPC)" "local file" open
+	stop_api
+}
+
+not_synced() {
+	! ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1
+}
+
 lose_killed 4
+still_thin not_opened
 reopened
 
 # So does replctl sync.
 lose_killed 5
-stored >"$TMP/stored"
+still_thin not_synced
 ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync"
 again
 stored | cmp - "$TMP/stored" || lost "what replctl sync has copied went with the memory"

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a sync has lost is written past the cache, or told where others may store; what is stored
- * meanwhile is no loss, and nothing is written over it.
+ * meanwhile is no loss, and nothing is written over it. What the device does not take stays in
+ * memory.
  */
 #include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -23,7 +25,10 @@
 static int memory = -1, direct = -1;
 static uint8_t media[PAGES]; /* the first byte of each page */
 static bool dirty[PAGES], hot[PAGES];
-static unsigned syncs, written;
+static bool stale[PAGES]; /* what the cache has of its block is wrong: a sync brings nothing */
+static bool refused[PAGES];
+static bool cached; /* direct is not, for now */
+static unsigned syncs, written, bad_sync;
 
 static uint8_t
 in_memory(unsigned page)
@@ -50,12 +55,44 @@ pread(int fd, void *buf, size_t len, off_t off)
 	return n;
 }
 
+int
+fcntl(int fd, int op, ...)
+{
+	va_list args;
+
+	assert_int_equal(fd, direct);
+	assert_int_equal(op, F_SETFL);
+	va_start(args, op);
+	cached = !(va_arg(args, int) & O_DIRECT);
+	va_end(args);
+	return 0;
+}
+
+/* It leaves the cache before the device is asked. */
+static void
+throw_out(unsigned page)
+{
+	put(page, media[page]);
+	dirty[page] = stale[page] = false;
+}
+
 ssize_t
 pwrite(int fd, const void *buf, size_t len, off_t off)
 {
+	unsigned page = (unsigned)(off / PAGE);
+
 	assert_int_equal(fd, direct);
 	assert_int_equal(len, PAGE);
-	media[off / PAGE] = *(const uint8_t *)buf;
+	if (cached) {
+		dirty[page] = true;
+		return syscall(SYS_pwrite64, memory, buf, len, off);
+	}
+	throw_out(page);
+	if (refused[page]) {
+		errno = EIO;
+		return -1;
+	}
+	media[page] = *(const uint8_t *)buf;
 	written++;
 	return syscall(SYS_pwrite64, memory, buf, len, off);
 }
@@ -63,33 +100,46 @@ pwrite(int fd, const void *buf, size_t len, off_t off)
 int
 fdatasync(int fd)
 {
+	bool bad = ++syncs == bad_sync;
+
 	assert_int_equal(fd, direct);
-	syncs++;
 	for (unsigned i = 0; i < PAGES; i++) {
-		if (dirty[i])
+		if (dirty[i] && !stale[i] && !bad)
 			media[i] = in_memory(i);
 		dirty[i] = hot[i];
 		if (hot[i])
 			put(i, (uint8_t)(media[i] + 1));
 	}
-	return 0;
+	errno = EIO;
+	return bad ? -1 : 0;
+}
+
+static int
+agree_as(enum pagecache_right right, unsigned pages, uint64_t *bytes)
+{
+	struct pagecache c = {
+		.fd = memory, .direct = direct, .size = (uint64_t)pages * PAGE, .right = right};
+	void *map = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ, MAP_SHARED, memory, 0);
+	struct err e;
+	int rc;
+
+	assert_ptr_not_equal(map, MAP_FAILED);
+	c.map = map;
+	syncs = written = 0;
+	*bytes = 0;
+	err_clear(&e);
+	rc = pagecache_agree(&c, bytes, &e);
+	assert_false(cached);
+	(void)munmap(map, (size_t)PAGES * PAGE);
+	return rc;
 }
 
 static uint64_t
 agree(enum pagecache_right right, unsigned pages)
 {
-	struct pagecache c = {
-		.fd = memory, .direct = direct, .size = (uint64_t)pages * PAGE, .right = right};
-	void *map = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ, MAP_SHARED, memory, 0);
-	uint64_t bytes = 0;
-	struct err e;
+	uint64_t bytes;
 
-	assert_ptr_not_equal(map, MAP_FAILED);
-	c.map = map;
-	syncs = written = 0;
-	err_clear(&e);
-	assert_int_equal(pagecache_agree(&c, &bytes, &e), 0);
-	(void)munmap(map, (size_t)PAGES * PAGE);
+	assert_int_equal(agree_as(right, pages, &bytes), 0);
 	return bytes;
 }
 
@@ -104,6 +154,10 @@ begin(void **state)
 	memset(media, 0, sizeof(media));
 	memset(dirty, 0, sizeof(dirty));
 	memset(hot, 0, sizeof(hot));
+	memset(stale, 0, sizeof(stale));
+	memset(refused, 0, sizeof(refused));
+	cached = false;
+	bad_sync = 0;
 	return 0;
 }
 
@@ -160,12 +214,41 @@ what_is_stored_meanwhile_stays(void **state)
 	assert_true(syncs > 0 && syncs <= 64);
 }
 
+/* However often that is tried: nobody else has it. */
+static void
+what_the_device_does_not_take_stays_in_memory(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	for (unsigned i = 2; i < 5; i++) {
+		put(i, (uint8_t)i);
+		stale[i] = true;
+	}
+	for (unsigned tries = 0; tries < 3; tries++) {
+		/* What is dirty already is synced, then what was lost, which is then written. */
+		bad_sync = tries == 0 ? 2 : tries == 2 ? 1 : 0;
+		refused[3] = tries == 1;
+		assert_int_equal(agree_as(PAGECACHE_MEMORY, 64, &bytes), REPL_E_IO);
+		for (unsigned i = 2; i < 5; i++)
+			assert_int_equal(in_memory(i), i);
+		assert_int_equal(written, tries == 1);
+		assert_int_equal(media[3], 0);
+	}
+	bad_sync = 0;
+	assert_int_equal(agree(PAGECACHE_MEMORY, 64), 2 * PAGE);
+	for (unsigned i = 2; i < 5; i++)
+		assert_int_equal(media[i], i);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_lost_is_written_or_told, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_stored_meanwhile_stays, begin, end),
+		cmocka_unit_test_setup_teardown(what_the_device_does_not_take_stays_in_memory,
+						begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
