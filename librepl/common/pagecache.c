@@ -36,14 +36,15 @@ pagecache_in_memory(int fd)
 }
 
 #define LOOK  4096U /* pages at once */
-#define RUN   256U  /* pages read at once */
+#define FOLIO 2048U /* pages, at most */
 #define SYNCS 64U   /* of a file that is stored to: no more of it is looked at then */
 
 struct agree {
 	const struct pagecache *c;
 	uint64_t length; /* of the file */
 	size_t page;
-	uint8_t *media, *memory, *before; /* RUN pages each */
+	size_t run;                       /* pages read at once */
+	uint8_t *media, *memory, *before; /* so many each */
 	uint64_t bytes;
 	unsigned syncs;
 };
@@ -218,6 +219,19 @@ agree_ends(const struct agree *a)
 	return a->c->right == PAGECACHE_EITHER && a->syncs >= SYNCS;
 }
 
+/*
+ * The cache has pages in folios, and a write past it throws out whole ones: they are read before,
+ * lest it is what media have of the rest that is compared with media. A folio is aligned, no larger
+ * than what a page table maps, and of 2048 pages at most.
+ */
+static size_t
+folio_pages(size_t page)
+{
+	size_t table = page / sizeof(uint64_t);
+
+	return table < FOLIO ? table : FOLIO;
+}
+
 static int
 agree_all(struct agree *a, struct err *e)
 {
@@ -231,7 +245,9 @@ agree_all(struct agree *a, struct err *e)
 
 		rc = agree_look(a, off, len, there, e);
 		for (size_t i = 0, n; !rc && i < pages && !agree_ends(a); i += n ? n : 1) {
-			for (n = 0; n < RUN && i + n < pages && (there[i + n] & 1); n++)
+			size_t most = a->run - i % a->run;
+
+			for (n = 0; n < most && i + n < pages && (there[i + n] & 1); n++)
 				;
 			if (n > 0)
 				rc = agree_run(a, off + i * a->page, n, e);
@@ -296,12 +312,13 @@ pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e)
 	if (fstat(c->fd, &st))
 		return err_errno(e, REPL_E_IO, errno, "fstat");
 	a.length = (uint64_t)st.st_size;
-	bufs = aligned_alloc(a.page, 3 * RUN * a.page);
+	a.run = folio_pages(a.page);
+	bufs = aligned_alloc(a.page, 3 * a.run * a.page);
 	if (!bufs)
 		return err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
 	a.media = bufs;
-	a.memory = bufs + RUN * a.page;
-	a.before = bufs + 2 * RUN * a.page;
+	a.memory = bufs + a.run * a.page;
+	a.before = bufs + 2 * a.run * a.page;
 	rc = agree_all(&a, e);
 	if (agree_ends(&a) && a.bytes == 0)
 		a.bytes = a.page;

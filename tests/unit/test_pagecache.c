@@ -18,7 +18,8 @@
 
 #define PAGE  4096U
 #define PAGES 65536U
-#define FAR   256U /* pages that are read at once */
+#define FAR   256U
+#define FOLIO 16U /* pages that the cache has and drops as one */
 
 /* ---- a disk behind another descriptor ---- */
 
@@ -68,12 +69,23 @@ fcntl(int fd, int op, ...)
 	return 0;
 }
 
-/* It leaves the cache before the device is asked. */
+static void
+sync_page(unsigned page)
+{
+	if (dirty[page] && !stale[page])
+		media[page] = in_memory(page);
+	dirty[page] = false;
+}
+
+/* It leaves the cache before the device is asked, and what is around it, too. */
 static void
 throw_out(unsigned page)
 {
-	put(page, media[page]);
-	dirty[page] = stale[page] = false;
+	for (unsigned i = page - page % FOLIO, end = i + FOLIO; i < end; i++) {
+		sync_page(i);
+		put(i, media[i]);
+		stale[i] = false;
+	}
 }
 
 ssize_t
@@ -104,14 +116,26 @@ fdatasync(int fd)
 
 	assert_int_equal(fd, direct);
 	for (unsigned i = 0; i < PAGES; i++) {
-		if (dirty[i] && !stale[i] && !bad)
-			media[i] = in_memory(i);
+		if (!bad)
+			sync_page(i);
 		dirty[i] = hot[i];
 		if (hot[i])
 			put(i, (uint8_t)(media[i] + 1));
 	}
 	errno = EIO;
 	return bad ? -1 : 0;
+}
+
+static bool hidden; /* the first page that is asked for */
+
+int
+mincore(void *addr, size_t len, unsigned char *there)
+{
+	int rc = (int)syscall(SYS_mincore, addr, len, there);
+
+	if (hidden)
+		there[0] = 0;
+	return rc;
 }
 
 static int
@@ -156,7 +180,7 @@ begin(void **state)
 	memset(hot, 0, sizeof(hot));
 	memset(stale, 0, sizeof(stale));
 	memset(refused, 0, sizeof(refused));
-	cached = false;
+	cached = hidden = false;
 	bad_sync = 0;
 	return 0;
 }
@@ -241,6 +265,27 @@ what_the_device_does_not_take_stays_in_memory(void **state)
 		assert_int_equal(media[i], i);
 }
 
+/* Wherever what is cached begins. */
+static void
+what_is_thrown_out_with_a_page_is_not_missed(void **state)
+{
+	(void)state;
+	hidden = true;
+	for (unsigned i = 1; i < 1024; i++)
+		put(i, 0);
+	for (unsigned i = 1; i < 1024; i += FOLIO - 1) {
+		put(i, 1);
+		stale[i] = true;
+	}
+	for (unsigned i = FAR - 6; i < FAR + 8; i++) {
+		put(i, 2);
+		stale[i] = true;
+	}
+	assert_true(agree(PAGECACHE_MEMORY, 1024) > 14 * PAGE);
+	for (unsigned i = 1; i < 1024; i++)
+		assert_int_equal(media[i], i >= FAR - 6 && i < FAR + 8 ? 2 : i % (FOLIO - 1) == 1);
+}
+
 int
 main(void)
 {
@@ -249,6 +294,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_is_stored_meanwhile_stays, begin, end),
 		cmocka_unit_test_setup_teardown(what_the_device_does_not_take_stays_in_memory,
 						begin, end),
+		cmocka_unit_test_setup_teardown(what_is_thrown_out_with_a_page_is_not_missed, begin,
+						end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
