@@ -188,20 +188,27 @@ files_settle(const struct pool_files *f, struct err *e)
 }
 
 /*
- * As it is said in pool_flush_lost(). What is in memory of the files is synced before. What a
- * program has stored in a primary is the pool, whatever media have of it.
+ * What a program has stored in a pool of its own is the pool, whatever media have of it: in a
+ * primary, or a replica that it uses where it lies, which has no writer of ours on record.
  */
-static int
-files_agree(const struct pool_files *f, bool primary, const char *path, struct err *e)
+static bool
+memory_counts(const struct sidecar *meta)
 {
-	enum pagecache_right right = primary ? PAGECACHE_MEMORY : PAGECACHE_MEDIA;
+	return meta->primary || !meta->writer[0];
+}
+
+/* As it is said in pool_flush_lost(). What is in memory of the files is synced before. */
+static int
+files_agree(const struct pool_files *f, bool memory, const char *path, struct err *e)
+{
+	enum pagecache_right right = memory ? PAGECACHE_MEMORY : PAGECACHE_MEDIA;
 	uint64_t lost = 0;
 	int rc;
 
 	if (pooldevice_is_open(&f->st))
 		return 0;
 	rc = files_settle(f, e);
-	if (!primary)
+	if (!memory)
 		pool_files_forget(f);
 	for (const struct poolparts *r = f->parts; !rc && r; r = r->next)
 		for (unsigned i = 0; !rc && i < r->count; i++)
@@ -241,7 +248,7 @@ files_left(const struct pool_files *f, const char *path, bool writes, struct sid
 	if (writes)
 		lock_entered(f->sidecar_fd);
 	*meta = next;
-	return meta->writer_open ? files_agree(f, meta->primary, path, e) : 0;
+	return meta->writer_open ? files_agree(f, memory_counts(meta), path, e) : 0;
 }
 
 /*
@@ -268,6 +275,18 @@ files_recover(struct pool_files *f, const char *path, struct sidecar *meta, bool
 		rc = pool_journal_recover(f, path, meta, keep, e);
 	if (!rc && meta->ring_len)
 		rc = ring_replay(f, path, meta, e);
+	return rc;
+}
+
+/*
+ * The error may be for what the last writer has left to be written, and is told once. Memory that
+ * counts may be all that has it.
+ */
+static int
+files_doubt(const struct pool_files *f, const struct sidecar *meta, int rc)
+{
+	if (rc == REPL_E_IO && !memory_counts(meta))
+		pool_files_forget(f);
 	return rc;
 }
 
@@ -305,6 +324,30 @@ reader_lock(const struct pool_files *f, const char *name, bool *had, struct err 
 		       name);
 }
 
+/* With the lock, for a moment. */
+static int
+reader_lead(struct pool_store *s, struct pool_files *f, const char *name, const char *path,
+	    struct err *e)
+{
+	struct pool_info info;
+	bool repair;
+	int rc;
+
+	pool_info_init(&info, name);
+	rc = pool_meta_read(f, &info.meta, &repair, e);
+	if (rc)
+		return err_prefix(e, "pool '%s'", name);
+	rc = pool_check_size(f, &info, e);
+	if (!rc)
+		rc = pool_files_record_moved(s, f, name, &info.meta, e);
+	if (!rc)
+		rc = files_left(f, path, false, &info.meta, e);
+	if (!rc)
+		rc = files_recover(f, path, &info.meta, true, e);
+	rc = files_doubt(f, &info.meta, rc);
+	return rc ? err_prefix(e, "pool '%s'", name) : 0;
+}
+
 /*
  * For a reader, who has looked at the sidecar and may have met a journal, a ring or a
  * round log: bring it in unless its writer is alive.
@@ -312,31 +355,16 @@ reader_lock(const struct pool_files *f, const char *name, bool *had, struct err 
 static int
 reader_bring(struct pool_store *s, const char *name, const char *path, struct err *e)
 {
-	struct pool_info info;
 	struct pool_files f;
-	bool repair, had;
+	bool had;
 	int rc;
 
 	rc = pool_files_open(s, name, O_RDWR, &f, e);
 	if (rc)
 		return rc;
-	pool_info_init(&info, name);
 	rc = reader_lock(&f, name, &had, e);
-	if (!rc && had) {
-		rc = pool_meta_read(&f, &info.meta, &repair, e);
-		if (!rc)
-			rc = pool_check_size(&f, &info, e);
-		if (!rc)
-			rc = pool_files_record_moved(s, &f, name, &info.meta, e);
-		if (!rc)
-			rc = files_left(&f, path, false, &info.meta, e);
-		if (!rc)
-			rc = files_recover(&f, path, &info.meta, true, e);
-		if (rc == REPL_E_IO)
-			pool_files_forget(&f);
-		if (rc)
-			rc = err_prefix(e, "pool '%s'", name);
-	}
+	if (!rc && had)
+		rc = reader_lead(s, &f, name, path, e);
 	pool_files_close(&f);
 	return rc;
 }
@@ -459,16 +487,11 @@ writer_recover(struct pool *p, struct err *e)
 
 /* Record the writer, and that the one before it did not close if that is so. */
 static int
-writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
+writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
 {
 	struct sidecar *meta = &p->info.meta;
-	bool repair;
-	int rc;
+	int rc = pool_check_size(&p->files, &p->info, e);
 
-	rc = pool_meta_read(&p->files, meta, &repair, e);
-	if (rc)
-		return err_prefix(e, "pool '%s'", p->info.name);
-	rc = pool_check_size(&p->files, &p->info, e);
 	if (rc == REPL_E_CORRUPT)
 		pool_files_record_cut(&p->files, p->info.name, meta);
 	if (!rc)
@@ -509,6 +532,17 @@ writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
 	meta->epoch++;
 	rc = sidecar_write(p->files.sidecar_fd, meta, e);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
+}
+
+static int
+writer_enter(struct pool *p, const struct pool_claim *claim, struct err *e)
+{
+	bool repair;
+	int rc = pool_meta_read(&p->files, &p->info.meta, &repair, e);
+
+	if (rc)
+		return err_prefix(e, "pool '%s'", p->info.name);
+	return files_doubt(&p->files, &p->info.meta, writer_succeed(p, claim, e));
 }
 
 /* Keep writers out; what was read before the lock was had is read again. */
@@ -600,9 +634,6 @@ open_write(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = files_use_lock(&p->files, false, name, e);
 	if (!rc)
 		rc = writer_enter(p, claim, e);
-	/* The error may be for what the writer before has left to be written, and is told once. */
-	if (rc == REPL_E_IO)
-		pool_forget(p);
 	return rc;
 }
 

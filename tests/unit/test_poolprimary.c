@@ -26,20 +26,38 @@
 
 static unsigned pool_syncs; /* of files of the pool's size */
 static bool looks;          /* in the next of them */
+static bool loses;          /* the next of them tells of it */
+static unsigned forgotten;  /* what is in memory of such files */
+
+static bool
+is_pool(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_size == SIZE;
+}
 
 /* In the C library's place. */
 int
 fsync(int fd)
 {
-	struct stat st;
+	bool fails = is_pool(fd) && loses;
 
-	if (fstat(fd, &st) == 0 && st.st_size == SIZE) {
+	if (is_pool(fd)) {
 		pool_syncs++;
 		if (looks)
 			assert_int_equal(pool_info(store, "p", &info, &err), 0);
-		looks = false;
+		looks = loses = false;
 	}
-	return (int)syscall(SYS_fsync, fd);
+	errno = EIO;
+	return fails ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int
+posix_fadvise(int fd, off_t off, off_t len, int advice)
+{
+	forgotten += advice == POSIX_FADV_DONTNEED && is_pool(fd);
+	return (int)syscall(SYS_fadvise64, fd, off, len, advice);
 }
 
 static bool looks_first; /* as soon as somebody has a writer's lock */
@@ -106,7 +124,7 @@ static int
 setup_at(int on_disk)
 {
 	clock_speed = 1;
-	cut_short = false;
+	cut_short = loses = false;
 	return world_new(on_disk, SIZE);
 }
 
@@ -831,6 +849,76 @@ writers_pool_stays_up_to_date_while_others_try_to_open_it(void **state)
 	assert_int_equal(pool_close(p, true, &err), 0);
 }
 
+static struct sidecar
+on_record(void)
+{
+	int fd = file_open("p.repl");
+	struct sidecar meta;
+	bool repair;
+
+	assert_int_equal(sidecar_read(fd, &meta, &repair, &err), 0);
+	(void)close(fd);
+	return meta;
+}
+
+/* As it is said of a killed writer, of ours or of a program that used the pool where it lies. */
+static void
+put_left(const char *writer, bool primary)
+{
+	int fd = file_open("p.repl");
+	struct sidecar meta = on_record();
+
+	meta.writer_open = true;
+	meta.primary = primary;
+	memset(meta.writer, 0, sizeof(meta.writer));
+	(void)snprintf(meta.writer, sizeof(meta.writer), "%s", writer);
+	assert_int_equal(sidecar_write(fd, &meta, &err), 0);
+	(void)close(fd);
+}
+
+/* The next opening is told of what was lost in memory, which is clean then. */
+static void
+what_only_memory_has_of_a_programs_pool_is_not_dropped(void **state)
+{
+	struct generation g = chain(2, 1, 0);
+	struct pool *p;
+
+	(void)state;
+	put(SIDECAR_UP_TO_DATE, &g);
+	for (unsigned ours = 0; ours < 2; ours++) {
+		put_left(ours ? "w" : "", false);
+		for (unsigned tells = 0; tells < 2; tells++) {
+			loses = tells == 0;
+			forgotten = 0;
+			assert_int_equal(pool_open(store, "p", POOL_WRITE, "w", &p, &err),
+					 tells == 0 ? REPL_E_IO : 0);
+			assert_int_equal(forgotten > 0, ours);
+			err_clear(&err);
+		}
+		assert_int_equal(pool_close(p, true, &err), 0);
+	}
+	/* Its program may be none of ours, and on no record. */
+	assert_int_equal(pool_promote(store, "p", "b", false, &info, &err), 0);
+	forgotten = 0;
+	loses = true;
+	expect(pool_demote(store, "p", "b", &info, &err), REPL_E_IO, "sync");
+	err_clear(&err);
+	assert_true(on_record().primary && on_record().writer_open);
+	assert_int_equal(pool_demote(store, "p", "b", &info, &err), 0);
+	assert_int_equal(forgotten, 0);
+	/* Nor by who reads, and brings in what was left. */
+	for (unsigned primary = 0; primary < 2; primary++) {
+		killed_after(write_some_with_record, NULL);
+		put_left("w", primary);
+		forgotten = 0;
+		loses = true;
+		assert_int_equal(pool_open(store, "p", POOL_READ, NULL, &p, &err), 0);
+		assert_false(loses);
+		assert_int_equal(pool_close(p, true, &err), 0);
+		assert_int_equal(forgotten == 0, primary);
+	}
+}
+
 int
 main(void)
 {
@@ -876,6 +964,8 @@ main(void)
 						world_free),
 		cmocka_unit_test_setup_teardown(nobody_else_is_ended, setup, world_free),
 		cmocka_unit_test_setup_teardown(a_reader_is_not_ended, setup, world_free),
+		cmocka_unit_test_setup_teardown(
+			what_only_memory_has_of_a_programs_pool_is_not_dropped, setup, world_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
