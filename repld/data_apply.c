@@ -69,8 +69,8 @@ data_back(const struct data *d, uint64_t off, uint64_t len)
 }
 
 /* What comes behind it must not be there without it. */
-static void
-space_fail(struct data *d, uint64_t off, uint64_t len)
+void
+data_space_fail(struct data *d, uint64_t off, uint64_t len)
 {
 	log_error("no space is left for %" PRIu64 " bytes at %" PRIu64
 		  " of the pool, no further update is accepted: make room",
@@ -84,7 +84,7 @@ data_back_or_fail(struct data *d, uint64_t off, uint64_t len)
 	bool backed = data_back(d, off, len);
 
 	if (!backed)
-		space_fail(d, off, len);
+		data_space_fail(d, off, len);
 	return backed;
 }
 
@@ -97,7 +97,7 @@ store_apply(struct data *d, struct commit *c, const struct wire_entry *en)
 	    !data_back_or_fail(d, en->off, en->len))
 		return;
 	if (c->put && !pmem_map_put(d->params.map, en->off, c->payload, en->len))
-		space_fail(d, en->off, en->len);
+		data_space_fail(d, en->off, en->len);
 	else if (!c->put && en->op == WIRE_OP_COPY)
 		pmem_map_copy(d->params.map, en->off, c->payload, en->len);
 	else if (!c->put && en->op == WIRE_OP_ATOMIC8)

@@ -122,6 +122,9 @@ bool data_staging(const struct data *d);
  */
 bool data_back(const struct data *d, uint64_t off, uint64_t len);
 
+/* There was none: no update is accepted any more. */
+void data_space_fail(struct data *d, uint64_t off, uint64_t len);
+
 /* The same in front of a store; after a false no update is accepted. */
 bool data_back_or_fail(struct data *d, uint64_t off, uint64_t len);
 

@@ -32,8 +32,10 @@ trim_zero_piece(struct data *d, uint64_t off, uint64_t len)
 {
 	if (!d->params.hole && !data_back_or_fail(d, off, len))
 		return;
-	pmem_map_zero(d->params.map, off, len, d->params.hole);
-	data_note_range(d, off, len);
+	if (pmem_map_zero(d->params.map, off, len, d->params.hole))
+		data_note_range(d, off, len);
+	else
+		data_space_fail(d, off, len);
 }
 
 static bool
@@ -128,7 +130,7 @@ trim_zero_beside(struct data *d, uint64_t from, uint64_t to)
 {
 	if (from >= to || trim_given_up(d) || !data_back(d, from, to - from))
 		return;
-	pmem_map_zero(d->params.map, from, to - from, false);
+	(void)pmem_map_zero(d->params.map, from, to - from, false);
 	data_note_range(d, from, to - from);
 }
 

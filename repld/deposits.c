@@ -36,14 +36,20 @@ deposits_note(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 }
 
 static int
-deposits_back(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
+space_fail(uint64_t off, uint64_t len, struct err *e)
 {
-	if (!d->back || pmem_map_back(d->map, off, (size_t)len))
-		return 0;
 	return err_set(e, REPL_E_NOSPC,
 		       "no space is left for %" PRIu64 " acknowledged bytes at %" PRIu64
 		       " of the pool: make room, then open it again",
 		       len, off);
+}
+
+static int
+deposits_back(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
+{
+	if (!d->back || pmem_map_back(d->map, off, (size_t)len))
+		return 0;
+	return space_fail(off, len, e);
 }
 
 /* In pieces, so that the end of the lanes need not wait for gigabytes. */
@@ -56,9 +62,10 @@ deposits_trim(struct deposits *d, uint64_t off, uint64_t len, struct err *e)
 		uint64_t piece = len < DEPOSITS_TRIM_PIECE ? len : DEPOSITS_TRIM_PIECE;
 
 		rc = d->hole ? 0 : deposits_back(d, off, piece, e);
+		if (!rc && !pmem_map_zero(d->map, off, piece, d->hole))
+			rc = space_fail(off, piece, e);
 		if (rc)
 			break;
-		pmem_map_zero(d->map, off, piece, d->hole);
 		rc = deposits_note(d, off, piece, e);
 		off += piece;
 		len -= piece;

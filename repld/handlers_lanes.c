@@ -113,7 +113,7 @@ get_params(const struct state *s, struct json_object *params, struct data_params
 	p->journal = s->write ? pool_journal(s->pool) : NULL;
 	p->write = s->write;
 	p->hole = pool_get_info(s->pool)->meta.sparse;
-	p->sparse = p->hole || filesystem_shares(pool_fd(s->pool));
+	p->sparse = pool_takes_space(s->pool);
 	p->epoch = pool_get_info(s->pool)->meta.epoch;
 	p->join_ms = c->heartbeat_timeout_ms;
 	p->busy_poll_ns = (uint64_t)c->busy_poll_us * 1000;

@@ -169,6 +169,12 @@ int pool_check_files(struct pool *p, struct err *e);
 
 int pool_fd(const struct pool *p); /* of a set that of its first part: for its file system */
 
+/*
+ * Whether a store may need space, see pmem_map_back(): where it has holes, or blocks of it or of a
+ * local replica may be another file's, too.
+ */
+bool pool_takes_space(const struct pool *p);
+
 /* The file whose holes are those of the pool, for extents.h; -1 if there is none such. */
 int pool_extents_fd(const struct pool *p);
 

@@ -172,6 +172,18 @@ helper_join(struct helper *h)
 
 /* ---- durability ---- */
 
+/* A local replica may be out of space. */
+static int
+persist_some(struct poolapply *a, struct range *r, size_t count, struct err *e)
+{
+	int rc = pmem_map_persist(a->map, r, count, e);
+
+	if (rc == REPL_E_NOSPC)
+		return err_prefix(e, "journal");
+	return rc ? err_set(e, REPL_E_IO, "journal: what it brings in could not be made durable")
+		  : 0;
+}
+
 static void *
 flush_main(void *arg)
 {
@@ -179,11 +191,8 @@ flush_main(void *arg)
 	struct err e;
 
 	err_clear(&e);
-	if (pmem_map_persist(a->map, a->flushed, a->flushed_count, &e)) {
-		(void)err_set(&e, REPL_E_IO,
-			      "journal: what it brings in could not be made durable");
+	if (persist_some(a, a->flushed, a->flushed_count, &e))
 		apply_fail(a, &e);
-	}
 	return NULL;
 }
 
@@ -266,10 +275,7 @@ piece_copy(struct poolapply *a, const struct piece *p, uint8_t *buf, struct err 
 		ranges[i] = (struct range){.off = en.off, .len = en.len};
 		from += en.len;
 	}
-	if (!pmem_map_groups(a->map) && pmem_map_persist(a->map, ranges, v.entry_count, e))
-		return err_set(e, REPL_E_IO,
-			       "journal: what it brings in could not be made durable");
-	return 0;
+	return pmem_map_groups(a->map) ? 0 : persist_some(a, ranges, v.entry_count, e);
 }
 
 static void

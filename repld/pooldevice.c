@@ -167,7 +167,7 @@ pooldevice_zero(int fd, const char *path, uint64_t size, struct err *e)
 
 		if (r.len > ZERO_CHUNK)
 			r.len = ZERO_CHUNK;
-		pmem_map_zero(map, r.off, r.len, false);
+		(void)pmem_map_zero(map, r.off, r.len, false);
 		rc = pmem_map_persist(map, &r, 1, e);
 	}
 	pmem_map_free(map);

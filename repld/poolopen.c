@@ -711,6 +711,17 @@ pool_fd(const struct pool *p)
 	return p->files.fd;
 }
 
+bool
+pool_takes_space(const struct pool *p)
+{
+	bool takes = p->info.meta.sparse || filesystem_shares(p->files.fd);
+
+	for (const struct poolparts *r = p->files.parts; r; r = r->next)
+		for (unsigned i = 0; !takes && i < r->count; i++)
+			takes = filesystem_shares(r->part[i].fd);
+	return takes;
+}
+
 int
 pool_extents_fd(const struct pool *p)
 {

@@ -79,7 +79,7 @@ record_format(struct poolposition *p, const struct sidecar *meta, struct err *e)
 	put_le64(page + AT_KEY, p->key);
 	region_page_seal(page);
 	pmem_map_copy(p->map, r.off, page, sizeof(page));
-	pmem_map_zero(p->map, p->off, REGION_PAGE, false);
+	(void)pmem_map_zero(p->map, p->off, REGION_PAGE, false);
 	return pmem_map_persist(p->map, &r, 1, e);
 }
 

@@ -170,8 +170,12 @@ promote_header(struct pool *p, struct err *e)
 		return rc;
 	memcpy(header, pmem_map_addr(map), sizeof(header));
 	(void)pmdk_shutdown_settle(header, pagecache_is_dax(pool_fd(p)));
-	pmem_map_copy(map, 0, header, sizeof(header));
-	rc = pmem_map_persist(map, &whole, 1, e);
+	if (pmem_map_back(map, 0, sizeof(header))) {
+		pmem_map_copy(map, 0, header, sizeof(header));
+		rc = pmem_map_persist(map, &whole, 1, e);
+	} else {
+		rc = err_set(e, REPL_E_NOSPC, "no space is left for its header: make room");
+	}
 	pmem_map_free(map);
 	return rc ? err_prefix(e, "pool '%s'", p->info.name) : 0;
 }

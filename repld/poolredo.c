@@ -74,9 +74,8 @@ pool_journal_kept(struct pool *p, struct pmem_map *map, struct journal_kept *kep
 		*more = false;
 		return 0;
 	}
-	rc = pooljournal_kept(p->journal, &p->info.meta,
-			      p->info.meta.sparse || filesystem_shares(pool_fd(p)), map, kept, max,
-			      count, bytes, more, e);
+	rc = pooljournal_kept(p->journal, &p->info.meta, pool_takes_space(p), map, kept, max, count,
+			      bytes, more, e);
 	if (!rc && !*more)
 		log_info("pool '%s': %" PRIu64 " bytes of a journal are gone on with", p->info.name,
 			 *bytes);

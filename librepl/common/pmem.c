@@ -486,37 +486,84 @@ pmem_persist_own(struct pmem_map *m, struct range *r, size_t count, struct err *
 	return REPL_OK;
 }
 
+static bool
+back_own(struct pmem_map *m, uint64_t off, size_t len)
+{
+	uint64_t from = off - off % m->page_size, end = off + len;
+
+	/* Older kernels (before 5.14) don't know it. */
+	if (len == 0 || madvise(m->addr + from, end - from, MADV_POPULATE_WRITE) == 0 ||
+	    errno != EFAULT)
+		return true;
+	/* What can't be read either is the device's affair, but for tmpfs, which takes space for
+	 * that. */
+	return !pmem_in_memory(pmem_fd(m)) &&
+	       madvise(m->addr + from, end - from, MADV_POPULATE_READ) != 0;
+}
+
 /* ---- copies ---- */
 
-static void
-copy_bytes(const struct pmem_map *m, struct pmem_map *to, uint64_t off, uint64_t end)
+/*
+ * Storing there is no SIGBUS: of a page that is stored to at *asked last it was. Only where pages
+ * are synced may another file share their blocks.
+ */
+static bool
+copy_takes(struct pmem_map *to, uint64_t off, uint64_t *asked)
 {
-	for (; off < end; off++)
-		if (to->addr[off] != m->addr[off])
-			to->addr[off] = m->addr[off];
+	uint64_t page = off / to->page_size + 1;
+
+	if (to->durable != PMEM_SYNC || page == *asked)
+		return true;
+	*asked = page;
+	return back_own(to, off, 1);
+}
+
+static bool
+copy_bytes(const struct pmem_map *m, struct pmem_map *to, uint64_t off, uint64_t end,
+	   uint64_t *asked)
+{
+	for (; off < end; off++) {
+		if (to->addr[off] == m->addr[off])
+			continue;
+		if (!copy_takes(to, off, asked))
+			return false;
+		to->addr[off] = m->addr[off];
+	}
+	return true;
+}
+
+static int
+copy_full(const struct range *r, struct err *e)
+{
+	return err_set(e, REPL_E_NOSPC, "no space is left for %llu bytes at %llu of it: make room",
+		       (unsigned long long)r->len, (unsigned long long)r->off);
 }
 
 /*
  * What is one store in a pool, 8 aligned bytes, is one in its copies, whatever is around it. What
  * is equal is not stored: its page would be written to the disk.
  */
-static void
-copy_range(const struct pmem_map *m, struct pmem_map *to, const struct range *r)
+static int
+copy_range(const struct pmem_map *m, struct pmem_map *to, const struct range *r, struct err *e)
 {
-	uint64_t end = r->off + r->len, off = (r->off + 7) / 8 * 8;
+	uint64_t end = r->off + r->len, off = (r->off + 7) / 8 * 8, asked = 0;
 
 	if (off > end)
 		off = end;
-	copy_bytes(m, to, r->off, off);
+	if (!copy_bytes(m, to, r->off, off, &asked))
+		return copy_full(r, e);
 	for (; off + 8 <= end; off += 8) {
 		const uint64_t *from = (const uint64_t *)(const void *)(m->addr + off);
 		uint64_t *at = (uint64_t *)(void *)(to->addr + off);
 		uint64_t word = __atomic_load_n(from, __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(at, __ATOMIC_RELAXED) != word)
-			__atomic_store_n(at, word, __ATOMIC_RELAXED);
+		if (__atomic_load_n(at, __ATOMIC_RELAXED) == word)
+			continue;
+		if (!copy_takes(to, off, &asked))
+			return copy_full(r, e);
+		__atomic_store_n(at, word, __ATOMIC_RELAXED);
 	}
-	copy_bytes(m, to, off, end);
+	return copy_bytes(m, to, off, end, &asked) ? 0 : copy_full(r, e);
 }
 
 /*
@@ -530,9 +577,10 @@ persist_copies(struct pmem_map *m, struct range *r, size_t count, struct err *e)
 
 	(void)pthread_mutex_lock(&m->copy_lock);
 	for (struct pmem_map *to = m->copy; !rc && to; to = to->copy) {
-		for (size_t i = 0; i < count; i++)
-			copy_range(m, to, &r[i]);
-		rc = pmem_persist_own(to, r, count, e);
+		for (size_t i = 0; !rc && i < count; i++)
+			rc = copy_range(m, to, &r[i], e);
+		if (!rc)
+			rc = pmem_persist_own(to, r, count, e);
 		if (rc)
 			rc = err_prefix(e, "local replica");
 	}
@@ -590,8 +638,8 @@ pmem_map_settle_copies(struct pmem_map *m, uint64_t *differed, struct err *e)
 			if (memcmp(m->addr + off, to->addr + off, len) == 0)
 				continue;
 			*differed += len;
-			copy_range(m, to, &r);
-			if (to->durable != PMEM_SYNC)
+			rc = copy_range(m, to, &r, e);
+			if (!rc && to->durable != PMEM_SYNC)
 				rc = pmem_persist_own(to, &r, 1, e);
 		}
 		if (!rc && to->durable == PMEM_SYNC && *differed > before)
@@ -662,7 +710,7 @@ pmem_map_put(struct pmem_map *m, uint64_t off, const void *src, size_t len)
 	if (file_has(m, off, len) && file_is_whole(m, fd))
 		n = pwrite(fd, src, len, (off_t)(m->fd_off + off));
 	if (n == (ssize_t)len && file_is_whole(m, fd))
-		return true;
+		return !m->copy || pmem_map_back(m->copy, off, len);
 	if (!pmem_map_back(m, off, len))
 		return false;
 	pmem_map_copy(m, off, src, len);
@@ -719,15 +767,19 @@ pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, st
 	return pmem_map_persist(m, &r, 1, e);
 }
 
-void
+bool
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
 	uint8_t *at = m->addr + off;
 
 	/* Not every file system has holes. One is not durable by flushing lines. */
-	if (!hole || madvise(at, len, MADV_REMOVE) != 0 ||
-	    (m->durable == PMEM_FLUSH && msync(at, len, MS_SYNC) != 0))
-		memset(at, 0, len);
+	if (hole && madvise(at, len, MADV_REMOVE) == 0 &&
+	    (m->durable != PMEM_FLUSH || msync(at, len, MS_SYNC) == 0))
+		return true;
+	if (hole && !pmem_map_back(m, off, len))
+		return false;
+	memset(at, 0, len);
+	return true;
 }
 
 void
@@ -752,14 +804,8 @@ pmem_map_groups(const struct pmem_map *m)
 bool
 pmem_map_back(struct pmem_map *m, uint64_t off, size_t len)
 {
-	uint64_t from = off - off % 4096, end = off + len;
-
-	/* Older kernels (before 5.14) don't know it. */
-	if (len == 0 || madvise(m->addr + from, end - from, MADV_POPULATE_WRITE) == 0 ||
-	    errno != EFAULT)
-		return true;
-	/* What can't be read either is the device's affair, but for tmpfs, which takes space for
-	 * that. */
-	return !pmem_in_memory(pmem_fd(m)) &&
-	       madvise(m->addr + from, end - from, MADV_POPULATE_READ) != 0;
+	for (; m; m = m->copy)
+		if (!back_own(m, off, len))
+			return false;
+	return true;
 }

@@ -99,8 +99,8 @@ int pmem_map_persist(struct pmem_map *m, struct range *r, size_t count, struct e
 
 /*
  * Take the space that storing in the range would need, behind its holes and for blocks that another
- * file shares: false if there is none, and storing would be a SIGBUS. True also where that can't
- * be asked for.
+ * file shares, and that its copies would: false if there is none, and storing would be a SIGBUS.
+ * True also where that can't be asked for.
  */
 bool pmem_map_back(struct pmem_map *m, uint64_t off, size_t len);
 
@@ -134,9 +134,10 @@ int pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len
 
 /*
  * Make the range, of whole pages, read as zeros; with hole true its space may be
- * given back. Not durable before pmem_map_persist().
+ * given back, and where it can't be, as pmem_map_back(), false. Not durable before
+ * pmem_map_persist().
  */
-void pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole);
+bool pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole);
 
 /* One 8-byte store; off is a multiple of 8. */
 void pmem_map_store8(struct pmem_map *m, uint64_t off, const void *src);

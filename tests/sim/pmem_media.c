@@ -582,7 +582,7 @@ pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, st
 	return pmem_map_persist(m, &r, 1, e);
 }
 
-void
+bool
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
 	static const uint8_t zeros[MEDIA_PAGE];
@@ -592,6 +592,7 @@ pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 		n = len < sizeof(zeros) ? len : sizeof(zeros);
 		pmem_map_copy(m, off, zeros, n);
 	}
+	return true;
 }
 
 void

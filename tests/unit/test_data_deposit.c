@@ -157,11 +157,12 @@ pmem_map_write(struct pmem_map *m, uint64_t off, const void *src, size_t len, st
 	return pmem_map_persist(m, &r, 1, e);
 }
 
-void
+bool
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
 	(void)hole;
 	memset(m->cache + off, 0, len);
+	return true;
 }
 
 void

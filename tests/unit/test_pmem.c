@@ -39,6 +39,21 @@ temp_file(char path[64], size_t size)
 	return fd;
 }
 
+/* A page for which there is no space left. */
+static const uint8_t *full;
+
+int
+madvise(void *addr, size_t len, int advice)
+{
+	const uint8_t *at = addr;
+
+	if (!full || full < at || full >= at + len ||
+	    (advice != MADV_REMOVE && advice != MADV_POPULATE_WRITE))
+		return (int)syscall(SYS_madvise, addr, len, advice);
+	errno = advice == MADV_REMOVE ? ENOSPC : EFAULT;
+	return -1;
+}
+
 /* A device that fails under the next sync, which lasts until another one has been, or a while. */
 static _Atomic bool fails;
 static _Atomic unsigned syncs;
@@ -526,6 +541,45 @@ copies_follow(void **state)
 	(void)unlink(path);
 }
 
+/* Stored all the same it would be a SIGBUS: blocks of a copy may be another file's, too. */
+static void
+a_copy_without_space_is_told(void **state)
+{
+	static const char bytes[4096] = "bytes";
+	struct range r = {.off = 3, .len = 2 * 4096};
+	struct pmem_map *m, *copy;
+	uint64_t differed;
+	struct err e;
+	char path[64], path2[64];
+	int fd = temp_file(path, POOL_SIZE), fd2 = temp_file(path2, POOL_SIZE);
+
+	(void)state;
+	err_clear(&e);
+	assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, &e), REPL_OK);
+	assert_int_equal(pmem_map_new(fd2, path2, POOL_SIZE, true, &copy, &e), REPL_OK);
+	assert_int_equal(pmem_map_add_copy(m, copy, &e), 0);
+	full = (uint8_t *)pmem_map_addr(copy) + 4096;
+	assert_true(pmem_map_back(m, 0, 4096) && pmem_map_back(m, 8192, 1));
+	assert_false(pmem_map_back(m, 4000, 200));
+	assert_true(pmem_map_put(m, 8192, bytes, sizeof(bytes)));
+	assert_false(pmem_map_put(m, 4096, bytes, sizeof(bytes)));
+	/* Nobody asks for what the file system can't share. */
+	if (pmem_map_groups(copy)) {
+		assert_int_equal(pmem_map_persist(m, &r, 1, &e), REPL_E_NOSPC);
+		assert_int_equal(pmem_map_settle_copies(m, &differed, &e), REPL_E_NOSPC);
+		assert_true(strstr(e.text, "no space is left"));
+		assert_memory_equal(full, bytes + 8, 8);
+	}
+	full = NULL;
+	assert_int_equal(pmem_map_settle_copies(m, &differed, &e), 0);
+	assert_memory_equal(pmem_map_addr(copy), pmem_map_addr(m), POOL_SIZE);
+	pmem_map_free(m);
+	(void)close(fd);
+	(void)close(fd2);
+	(void)unlink(path);
+	(void)unlink(path2);
+}
+
 /* What is equal in a copy is not stored there, but flushed: it may not be durable. */
 static void
 equal_bytes_are_flushed_and_not_stored(void **state)
@@ -596,8 +650,12 @@ zeroed_range_reads_as_zeros(void **state)
 			assert_int_equal(pwrite(fd, page, sizeof(page), off), sizeof(page));
 		assert_int_equal(fstat(fd, &before), 0);
 		assert_int_equal(pmem_map_new(fd, path, POOL_SIZE, true, &m, NULL), REPL_OK);
-		pmem_map_zero(m, 8192, 16384, hole);
 		mem = pmem_map_addr(m);
+		full = (const uint8_t *)mem + 8192;
+		assert_true(!hole || !pmem_map_zero(m, 8192, 16384, hole));
+		assert_int_equal(mem[8192], 'x');
+		full = NULL;
+		assert_true(pmem_map_zero(m, 8192, 16384, hole));
 		for (unsigned i = 0; i < POOL_SIZE; i++)
 			assert_int_equal(mem[i], i >= 8192 && i < 24576 ? 0 : 'x');
 		assert_int_equal(fstat(fd, &after), 0);
@@ -793,6 +851,7 @@ main(void)
 		cmocka_unit_test(mapping_of_any_size),
 		cmocka_unit_test(mapping_grows_by_another_file),
 		cmocka_unit_test(copies_follow),
+		cmocka_unit_test(a_copy_without_space_is_told),
 		cmocka_unit_test(equal_bytes_are_flushed_and_not_stored),
 		cmocka_unit_test(growth_beyond_the_addresses_is_refused),
 		cmocka_unit_test(zeroed_range_reads_as_zeros),

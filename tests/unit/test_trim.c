@@ -19,7 +19,7 @@
 struct pmem_map {
 	uint8_t mem[PAGES * PAGE];
 	uint8_t durable[PAGES * PAGE];
-	bool groups, full;
+	bool groups, full, holeless;
 	int persist_rc;
 };
 
@@ -52,13 +52,21 @@ data_back(const struct data *d, uint64_t off, uint64_t len)
 	return !d->params.map->full;
 }
 
+void
+data_space_fail(struct data *d, uint64_t off, uint64_t len)
+{
+	(void)off;
+	(void)len;
+	d->failed = REPL_E_NOSPC;
+}
+
 bool
 data_back_or_fail(struct data *d, uint64_t off, uint64_t len)
 {
 	bool backed = data_back(d, off, len);
 
 	if (!backed)
-		d->failed = REPL_E_NOSPC;
+		data_space_fail(d, off, len);
 	return backed;
 }
 
@@ -68,14 +76,17 @@ pmem_map_groups(const struct pmem_map *m)
 	return m->groups;
 }
 
-void
+bool
 pmem_map_zero(struct pmem_map *m, uint64_t off, size_t len, bool hole)
 {
 	/* The kernel makes holes of whole pages. */
 	assert_true(!hole || (off % PAGE == 0 && len % PAGE == 0));
 	assert_true(len > 0 && off <= sizeof(m->mem) && len <= sizeof(m->mem) - off);
 	assert_true(hole || !m->full);
+	if (hole && m->full && m->holeless)
+		return false;
 	memset(m->mem + off, 0, len);
+	return true;
 }
 
 /* ---- */
@@ -302,6 +313,13 @@ full_disk_ends_a_trim(void **state)
 	data_trim_finish(d);
 	assert_int_equal(d->failed, 0);
 	assert_pages(pool.mem, 10, 20, 0);
+	/* Where they can't be, after all. */
+	d = fresh();
+	pool.full = pool.holeless = d->params.hole = true;
+	add(d, 10, 10);
+	(void)data_trim_step(d, true);
+	assert_int_equal(d->failed, REPL_E_NOSPC);
+	assert_int_equal(d->range_count, 0);
 }
 
 /* Up to the trim, and no further. */
