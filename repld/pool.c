@@ -433,6 +433,8 @@ pool_info(struct pool_store *s, const char *name, struct pool_info *info, struct
 
 	pool_info_init(info, name);
 	rc = pool_files_open(s, name, O_RDONLY, &f, e);
+	if (rc == REPL_E_NOT_FOUND)
+		rc = pool_away(s, name, e);
 	if (rc)
 		return rc;
 	rc = pool_read_info(&f, info, e);

@@ -602,20 +602,12 @@ static int
 writer_look_damaged(struct pool_store *s, const char *name, const struct pool_claim *claim, int why,
 		    struct err *e)
 {
-	struct pool_place place;
-	struct stat st;
-	int fd, rc = why;
+	int fd = pool_sidecar_alone(s, name), rc = 0;
 
-	if (pool_place_open(s->dirfd, name, false, &place, NULL))
+	if (fd < 0)
 		return why;
-	if (pool_file_open(&place, place.sidecar, name, O_RDONLY, &fd, &st, NULL) == 0) {
-		if (why != REPL_E_NOT_FOUND)
-			rc = writer_look(fd, name, claim, e);
-		else if (!claim->primary)
-			rc = pool_primary_away(fd, name, e);
-		(void)close(fd);
-	}
-	pool_place_close(&place);
+	rc = writer_look(fd, name, claim, e);
+	(void)close(fd);
 	return rc ? rc : why;
 }
 
@@ -675,7 +667,9 @@ open_mode(struct pool_store *s, const char *name, enum pool_mode mode,
 		goto out;
 	}
 	rc = pool_files_open(s, name, write ? O_RDWR : O_RDONLY, &p->files, e);
-	if (rc && write)
+	if (rc == REPL_E_NOT_FOUND)
+		rc = pool_away(s, name, e);
+	else if (rc && write)
 		rc = writer_look_damaged(s, name, claim, rc, e);
 	else if (!rc)
 		rc = write ? open_write(p, claim, e) : open_read(s, p, mode == POOL_STABLE, e);

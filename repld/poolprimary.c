@@ -96,6 +96,33 @@ pool_primary_away(int sidecar_fd, const char *name, struct err *e)
 	return REPL_E_REFUSED;
 }
 
+int
+pool_sidecar_alone(struct pool_store *s, const char *name)
+{
+	struct pool_place place;
+	struct stat st;
+	int fd = -1;
+
+	if (pool_place_open(s->dirfd, name, false, &place, NULL))
+		return -1;
+	if (pool_file_open(&place, place.sidecar, name, O_RDONLY, &fd, &st, NULL))
+		fd = -1;
+	pool_place_close(&place);
+	return fd;
+}
+
+int
+pool_away(struct pool_store *s, const char *name, struct err *e)
+{
+	int fd = pool_sidecar_alone(s, name), rc;
+
+	if (fd < 0)
+		return REPL_E_NOT_FOUND;
+	rc = pool_primary_away(fd, name, e);
+	(void)close(fd);
+	return rc ? rc : REPL_E_NOT_FOUND;
+}
+
 /* "promoted 2026-11-22T02:45:00Z by PEER" */
 static void
 meta_sign(struct sidecar *meta, const char *what, const char *by)

@@ -121,6 +121,12 @@ void pool_info_add_set(const struct pool_files *f, struct pool_info *info);
 int pool_files_map(const struct pool_files *f, const char *path, uint64_t size, bool write,
 		   struct pmem_map **out, struct err *e);
 
+/* The sidecar of a pool whose files can't be opened, to be read; -1: nor can it. */
+int pool_sidecar_alone(struct pool_store *s, const char *name);
+
+/* Of a pool that was not found: as pool_primary_away(), else REPL_E_NOT_FOUND as it was told. */
+int pool_away(struct pool_store *s, const char *name, struct err *e);
+
 /* What pool_forget() does. */
 void pool_files_forget(const struct pool_files *f);
 

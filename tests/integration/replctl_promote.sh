@@ -118,3 +118,15 @@ for turn in 1 2 3; do
 	ctl resolve --force --discard local "$TMP/$lost" "$T/r" >/dev/null 2>"$TMP/err" ||
 		fail "the loser takes it: $(cat "$TMP/err")"
 done
+
+# One that is promoted, and whose file is elsewhere for now: who only looks is told what a writer is.
+ctl promote "$T/r" >/dev/null || fail "promote"
+mv "$TMP/serve/pools/r" "$TMP/away"
+for command in sync "sync --dry-run"; do
+	ctl_fails 4 "is the primary now, and its file is not there: put it back" $command "$TMP/r" "$T/r"
+done
+ctl_fails 4 "is the primary now, and its file is not there: put it back" info "$T/r"
+ctl why "$T/r" >"$TMP/out"
+grep -q "^reason *promoted:" "$TMP/out" || fail "why: $(cat "$TMP/out")"
+mv "$TMP/away" "$TMP/serve/pools/r"
+ctl_fails 4 "is the primary now and takes no replication" sync --dry-run "$TMP/r" "$T/r"

@@ -301,6 +301,9 @@ a_primary_whose_file_is_elsewhere_is_not_made_anew(void **state)
 {
 	uint8_t before[SIDECAR_SIZE] = {0}, after[SIDECAR_SIZE] = {0};
 	struct generation g = chain(2, 1, 0);
+	struct pool_info listed;
+	unsigned count;
+	bool more;
 
 	(void)state;
 	put(SIDECAR_UP_TO_DATE, &g);
@@ -313,6 +316,20 @@ a_primary_whose_file_is_elsewhere_is_not_made_anew(void **state)
 		expect(try_open(&g, force), REPL_E_REFUSED, "its file is not there: put it back");
 		assert_int_equal(err.reason, REPL_REASON_PROMOTED);
 	}
+	/* Likewise who only looks, be it for another who would. */
+	for (int mode = -1; mode <= 1; mode++) {
+		struct pool *p;
+
+		err_clear(&err);
+		expect(mode < 0 ? pool_info(store, "p", &info, &err)
+				: pool_open(store, "p", mode ? POOL_STABLE : POOL_READ, "r", &p,
+					    &err),
+		       REPL_E_REFUSED, "its file is not there: put it back");
+		assert_int_equal(err.reason, REPL_REASON_PROMOTED);
+	}
+	assert_int_equal(pool_list(store, NULL, &listed, 1, &count, &more, &err), 0);
+	assert_true(count == 1 && !more);
+	assert_string_equal(listed.name, "away");
 	err_clear(&err);
 	expect(pool_create(store, "p", SIZE, NULL, false, &info, &err), REPL_E_REFUSED,
 	       "by root@b; it is the primary now");
