@@ -25,7 +25,8 @@ struct rpmem_pool {
 	size_t size;    /* of the caller's range */
 	size_t header;  /* bytes of it that are not replicated */
 	unsigned lanes; /* granted */
-	bool filling;   /* made by pmempool, as a copy of another replica: closed it is whole */
+	bool filling;   /* made by pmempool, as a copy of another replica */
+	size_t filled;  /* ... to there, from the header on: closed it is whole if that is all */
 	bool pmempool;  /* opened by it: read to be copied */
 	bool copied;    /* ... as it was begun */
 	_Atomic bool told_away;
@@ -262,6 +263,7 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 	if (!p || !how.pmempool)
 		return p;
 	p->filling = true;
+	p->filled = p->header;
 	return pool_started(p, repl_set_fill(p->r));
 }
 
@@ -391,6 +393,23 @@ write_done(RPMEMpool *p, int rc)
 	return ret;
 }
 
+/* PMDK closes it as well when it could not copy all, or had no turn to copy anything. */
+static int
+fill_end(RPMEMpool *p)
+{
+	int rc;
+
+	if (p->filled < p->size) {
+		repl_set_unfilled(p->r);
+		return report_set(EIO,
+				  "%s: the copy was not finished, %zu of %zu bytes: it is none to "
+				  "restore from",
+				  p->target, p->filled - p->header, p->size - p->header);
+	}
+	rc = repl_set_filled(p->r);
+	return rc ? report_repl(rc, "the copy was not finished") : 0;
+}
+
 int
 rpmem_close(RPMEMpool *rpp)
 {
@@ -401,9 +420,7 @@ rpmem_close(RPMEMpool *rpp)
 	log_loss(rpp);
 	report_log(REPORT_INFO, "%s: closed", rpp->target);
 	if (rpp->filling)
-		filled = repl_set_filled(rpp->r);
-	if (filled)
-		(void)report_repl(filled, "the copy was not finished");
+		filled = fill_end(rpp);
 	rc = repl_close(rpp->r);
 	if (rpp->pmempool)
 		away[0] = '\0';
@@ -473,6 +490,8 @@ write_check(const RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned 
 static int
 pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags)
 {
+	bool fills = p->filling && off <= p->filled && len > p->filled - off;
+	size_t end = off + len;
 	int rc = 0;
 
 	off -= p->header;
@@ -484,6 +503,8 @@ pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags
 			n = len < PIECE ? len : PIECE;
 			rc = repl_persist(p->r, lane, off, n);
 		}
+	if (!rc && fills)
+		p->filled = end;
 	return write_done(p, rc);
 }
 

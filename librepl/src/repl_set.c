@@ -495,6 +495,20 @@ repl_set_filled(struct repl *r)
 	return rc ? config_report(&e) : 0;
 }
 
+void
+repl_set_unfilled(struct repl *r)
+{
+	ENTRY_WHOLE();
+
+	if (handle_check(r, NULL))
+		return;
+	keepers_stop(r);
+	pthread_mutex_lock(&r->grow_lock);
+	if (!repl_set_is_away(r))
+		repl_set_undo(r, r->replicas[0].remote);
+	pthread_mutex_unlock(&r->grow_lock);
+}
+
 int
 repl_set_readable(struct repl *r)
 {

@@ -70,6 +70,12 @@ REPL_API int repl_set_begin(struct repl *r) REPL_MUST_CHECK;
 REPL_API int repl_set_fill(struct repl *r) REPL_MUST_CHECK;
 REPL_API int repl_set_filled(struct repl *r) REPL_MUST_CHECK;
 
+/*
+ * In place of that, before it is closed, where not all of it was filled: it is worth nothing, and
+ * is removed. Where the target can't be asked to it stays a copy that was not finished.
+ */
+REPL_API void repl_set_unfilled(struct repl *r);
+
 /* REPL_E_REFUSED if what the replica holds is a copy that was not finished. */
 REPL_API int repl_set_readable(struct repl *r) REPL_MUST_CHECK;
 
