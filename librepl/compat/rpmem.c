@@ -614,24 +614,53 @@ program_check(const RPMEMpool *p)
 	return rc ? report_repl(rc, p->target) : 0;
 }
 
+static int
+pool_read(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
+{
+	int rc = 0;
+
+	off -= p->header;
+	for (size_t n; !rc && len > 0; at += n, off += n, len -= n) {
+		n = len < PIECE ? len : PIECE;
+		rc = repl_read(p->r, lane, 0, at, off, n);
+	}
+	return rc ? report_repl(rc, p->target) : 0;
+}
+
+/*
+ * Into a local part, whose header pmempool has made before: cut off, it would pass for whole, and
+ * the replica be made equal to it. So the pool's descriptor, a page behind the header of the first
+ * part, which all parts are mapped behind, is zero until the rest is there: such a pool is none to
+ * PMDK, and pmempool sync makes it anew.
+ */
+static int
+part_copy(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
+{
+	uint8_t *descriptor = at - (off - p->header), was[PAGE];
+	size_t own = off == p->header ? PAGE : 0;
+
+	memcpy(was, descriptor, PAGE);
+	memset(descriptor, 0, PAGE);
+	if (pool_read(p, at + own, off + own, len - own, lane))
+		return -1;
+	if (own)
+		return pool_read(p, at, off, own, lane);
+	memcpy(descriptor, was, PAGE);
+	return 0;
+}
+
 int
 rpmem_read(RPMEMpool *rpp, void *buff, size_t offset, size_t length, unsigned lane)
 {
-	uint8_t *at = buff;
-	int rc = 0;
-
 	if (range_check(rpp, offset, length, lane))
 		return -1;
 	if (!buff && length)
 		return report_set(EINVAL, "no place to read to");
 	if (rpp->pmempool ? source_check(rpp, offset, length) : program_check(rpp))
 		return -1;
-	offset -= rpp->header;
-	for (size_t n; !rc && length > 0; at += n, offset += n, length -= n) {
-		n = length < PIECE ? length : PIECE;
-		rc = repl_read(rpp->r, lane, 0, at, offset, n);
-	}
-	return rc ? report_repl(rc, rpp->target) : 0;
+	return rpp->pmempool && !is_choosing(rpp, offset, length)
+		       ? part_copy(rpp, buff, offset, length, lane)
+		       : pool_read(rpp, buff, offset, length, lane);
 }
 
 /* ---- the library ---- */
