@@ -627,11 +627,27 @@ pool_read(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
 	return rc ? report_repl(rc, p->target) : 0;
 }
 
+static int
+part_settle(const RPMEMpool *p, const uint8_t *at, size_t len)
+{
+	int rc = repl_set_settle(at, len);
+
+	return rc ? report_repl(rc, p->target) : 0;
+}
+
+static int
+part_read(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
+{
+	int rc = pool_read(p, at, off, len, lane);
+
+	return rc ? rc : part_settle(p, at, len);
+}
+
 /*
  * Into a local part, whose header pmempool has made before: cut off, it would pass for whole, and
  * the replica be made equal to it. So the pool's descriptor, a page behind the header of the first
  * part, which all parts are mapped behind, is zero until the rest is there: such a pool is none to
- * PMDK, and pmempool sync makes it anew.
+ * PMDK, and pmempool sync makes it anew. PMDK syncs nothing of what it reads.
  */
 static int
 part_copy(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
@@ -641,12 +657,12 @@ part_copy(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
 
 	memcpy(was, descriptor, PAGE);
 	memset(descriptor, 0, PAGE);
-	if (pool_read(p, at + own, off + own, len - own, lane))
+	if (part_settle(p, descriptor, PAGE) || part_read(p, at + own, off + own, len - own, lane))
 		return -1;
 	if (own)
-		return pool_read(p, at, off, own, lane);
+		return part_read(p, at, off, own, lane);
 	memcpy(descriptor, was, PAGE);
-	return 0;
+	return part_settle(p, descriptor, PAGE);
 }
 
 int

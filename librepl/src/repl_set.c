@@ -406,10 +406,11 @@ set_begin(struct repl *r, struct err *e)
 {
 	struct remote *remote = r->replicas[0].remote;
 	const struct sidecar *meta = &remote_info(remote)->meta;
-	int rc = 0;
+	/* The replica is to be made equal to what a power cut leaves here, not to more. */
+	int rc = local_settle(r->mem, r->size, e);
 
 	r->generation = meta->generation;
-	if (!set_is_known(r, meta)) {
+	if (!rc && !set_is_known(r, meta)) {
 		/* A part of the pool can't say anything for the whole. */
 		if (r->size != meta->pool_size)
 			return 0;
@@ -522,6 +523,16 @@ repl_set_readable(struct repl *r)
 		      "program that writes to the pool finishes it",
 		      r->cfg->targets[0].pool);
 	return config_report(&e);
+}
+
+int
+repl_set_settle(const void *mem, size_t size)
+{
+	ENTRY_WHOLE();
+	struct err e;
+
+	err_clear(&e);
+	return local_settle(mem, size, &e) ? config_report(&e) : 0;
 }
 
 /* ---- beside the others of the set ---- */

@@ -103,6 +103,9 @@ REPL_API bool repl_set_closed(const struct repl *r);
 /* It was called up to date then, and not by a program that has closed it. */
 REPL_API bool repl_set_is_demoted(const struct repl *r);
 
+/* What is mapped there of the caller's files is on media, whoever has written it. */
+REPL_API int repl_set_settle(const void *mem, size_t size) REPL_MUST_CHECK;
+
 /* No other one of its set was open in this process at any time. */
 REPL_API bool repl_set_is_single(const struct repl *r);
 
