@@ -238,7 +238,9 @@ pmdk_header_attr(const uint8_t header[PMDK_HEADER_SIZE], uint8_t attr[PMDK_ATTR_
 	memcpy(attr + ATTR_PREV, uuid + PMDK_UUID_PREV_REPLICA * PMDK_UUID_SIZE, PMDK_UUID_SIZE);
 	memcpy(attr + ATTR_NEXT, uuid + PMDK_UUID_NEXT_REPLICA * PMDK_UUID_SIZE, PMDK_UUID_SIZE);
 	memcpy(attr + ATTR_ARCH, header + AT_ARCH, PMDK_ATTR_SIZE - ATTR_ARCH);
-	return header_sum(header) == get_le64(header + AT_CHECKSUM);
+	/* A page of zeros, as of a file that was made in the place of a lost one, has its checksum.
+	 */
+	return !pmdk_attr_none(attr) && header_sum(header) == get_le64(header + AT_CHECKSUM);
 }
 
 const char *

@@ -109,7 +109,8 @@ void pmdk_attr_link(uint8_t attr[PMDK_ATTR_SIZE], const uint8_t prev[PMDK_UUID_S
 void pmdk_header_make(const uint8_t attr[PMDK_ATTR_SIZE], const struct pmdk_part *part,
 		      uint8_t header[PMDK_HEADER_SIZE]);
 
-/* The attributes in the header of the first part. False if its checksum does not match. */
+/* The attributes in the header of the first part. False if its checksum does not match, or it is
+ * zero. */
 bool pmdk_header_attr(const uint8_t header[PMDK_HEADER_SIZE], uint8_t attr[PMDK_ATTR_SIZE]);
 
 const char *pmdk_shutdown_name(enum pmdk_shutdown s); /* "clean", ... */

@@ -61,6 +61,12 @@ pmdk_fails "header of part 'rem.part' is damaged" "$FILL" check "$TMP/local.set"
 pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 filled=$(walk) || exit 1
 lose_and_sync "$filled"
+# The checksum of zeros is zero.
+dd if=/dev/zero of="$POOLS/rem.part" bs=4096 count=1 conv=notrunc 2>/dev/null
+: >"$TMP/rpmem.log"
+pmdk_fails "header of part 'rem.part' is damaged" "$FILL" check "$TMP/local.set" test
+pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+lose_and_sync "$filled"
 
 # A replica of another pool is not taken for this one's, and not mended from it. Its text is libpmemobj's, which
 # compares what the target gives back.

@@ -175,6 +175,9 @@ test_header_of_attributes(void **state)
 	assert_false(pmdk_header_attr(head, attr));
 	memset(attr, 0, sizeof(attr));
 	assert_true(pmdk_attr_none(attr) && !pmdk_attr_none(golden_attr));
+	/* The checksum of zeros is zero. */
+	memset(head, 0, sizeof(head));
+	assert_false(pmdk_header_attr(head, attr));
 }
 
 /* Each attribute has a place of its own, which the golden ones with their equal UUIDs don't show.

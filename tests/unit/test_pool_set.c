@@ -172,6 +172,14 @@ test_refused(void **state)
 }
 
 static void
+zero_header(int fd)
+{
+	static const uint8_t zero[PMDK_HEADER_SIZE];
+
+	assert_int_equal(pwrite(fd, zero, sizeof(zero), 0), sizeof(zero));
+}
+
+static void
 test_damage_is_told(void **state)
 {
 	struct pool *pool = NULL;
@@ -179,6 +187,13 @@ test_damage_is_told(void **state)
 
 	(void)state;
 	write_set("s", "2M p\n2M q\n");
+	assert_int_equal(create("s", 3 * MB), 0);
+	fd = open(path_of("p"), O_RDWR);
+	zero_header(fd);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_non_null(strstr(info.header_damage, "part 'p' is damaged"));
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
 	assert_int_equal(create("s", 3 * MB), 0);
 	fd = open(path_of("q"), O_RDWR);
 	assert_int_equal(pwrite(fd, "x", 1, 30), 1);
@@ -449,6 +464,10 @@ test_local_replica(void **state)
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
 	read_part("b", 8192, got, 4);
 	assert_memory_equal(got, "\0\0\0", 4);
+	zero_header(fd);
+	assert_int_equal(pool_close(open_write(), true, &err), 0);
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_memory_equal(info.attr, want, sizeof(want));
 	assert_int_equal(close(fd), 0);
 	move("b", "away");
 	assert_int_equal(pool_open(store, "s", POOL_WRITE, "w", &pool, &err), REPL_E_CORRUPT);
