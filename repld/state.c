@@ -274,6 +274,13 @@ grow(struct state *s, uint64_t size, bool prepare, struct err *e)
 		s->grown = 0;
 		return pool_grow_undo(s->pool, e);
 	}
+	/* What it is compared with has the size that it has. */
+	if (pool_get_info(s->pool)->header)
+		return err_set(e, REPL_E_REFUSED,
+			       "pool set '%s' has headers: it is as large as the set of its "
+			       "initiator, of which none grows that has a replica; for a larger "
+			       "pool make both anew, by pmempool create",
+			       s->pool_name);
 	if (s->grown != size)
 		rc = grow_prepare(s, size, e);
 	if (rc || prepare)

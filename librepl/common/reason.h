@@ -90,7 +90,8 @@
 	  "SIZE; if it lies in files of a set, the local file has to be made a multiple of 4096 "  \
 	  "bytes long; to a larger one the local file has to grow, or, where nothing in it "       \
 	  "counts: "                                                                               \
-	  "replctl remove TARGET/POOL; replctl resume FILE TARGET/POOL")                           \
+	  "replctl remove TARGET/POOL; replctl resume FILE TARGET/POOL; of a pool set of "         \
+	  "librpmem's: replctl remove TARGET/POOL; pmempool sync of its set file")                 \
 	X(DAMAGED, "damaged", "the replica's metadata or its files can't be believed",             \
 	  "put back what the message names; or, if that is lost, copy the pool's file away "       \
 	  "unless a good copy is known, then replctl remove TARGET/POOL; to make it anew: "        \

@@ -330,6 +330,8 @@ loss_fate(const RPMEMpool *p, int reason)
 		return "the next program that opens the pool overwrites what the replica has: what "
 		       "counts there has to be copied away at the target before, or is kept by "
 		       "replctl promote";
+	case REPL_REASON_SIZE:
+		return "the next program that opens the pool leaves it as it is";
 	case REPL_REASON_POOL_MISSING:
 	case REPL_REASON_DAMAGED:
 		return "no program opens the pool before the replica is there again, as pmempool "

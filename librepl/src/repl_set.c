@@ -104,9 +104,25 @@ set_is_found(const struct repl *r, const struct replica_info *info)
 	const struct repl_set *set = r->set;
 
 	return gen_id_equal(&info->meta.pool_uuid, &set->found.pool_uuid) &&
-	       info->meta.pool_size == r->size && info->header == set->header &&
-	       info->has_attr == set->has_attr &&
+	       info->header == set->header && info->has_attr == set->has_attr &&
 	       memcmp(info->attr, set->attr, PMDK_ATTR_SIZE) == 0;
+}
+
+/* What one of another size lacks, a comparison can't tell. */
+static int
+set_size_check(const struct repl *r, const struct remote *remote, struct err *e)
+{
+	const struct replica_info *info = remote_info(remote);
+
+	if (r->size == info->meta.pool_size)
+		return 0;
+	(void)err_set(e, REPL_E_INVAL,
+		      "pool set '%s' on the target has %" PRIu64 " bytes, and %zu are open here: "
+		      "what it lacks can't be told; next: replctl remove --force of it, then "
+		      "pmempool sync of the set file, which makes it anew",
+		      info->name, info->meta.pool_size, (size_t)r->size);
+	(void)err_because(e, REPL_REASON_SIZE);
+	return REPL_E_INVAL;
 }
 
 int
@@ -125,16 +141,19 @@ repl_set_open_again(struct repl *r, struct remote *remote, struct err *e)
 	info = remote_info(remote);
 	if (info->header_damage[0])
 		return err_set(e, REPL_E_CORRUPT, "%s", info->header_damage);
+	if (set_size_check(r, remote, e))
+		return e->code;
 	pthread_mutex_lock(&r->lock);
 	found = set_is_found(r, info);
 	pthread_mutex_unlock(&r->lock);
 	if (found)
 		return 0;
-	return err_set(e, REPL_E_DIVERGED,
-		       "pool set '%s' on the target is not the one that was lost, or not all of it "
-		       "is open here: it was made anew, or its headers have changed; nothing was "
-		       "changed; next: start the program again, which compares",
-		       info->name);
+	return err_set(
+		e, REPL_E_DIVERGED,
+		"pool set '%s' on the target is not the one that was lost: it was made anew, "
+		"or its headers have changed; nothing was changed; next: start the program "
+		"again, which compares",
+		info->name);
 }
 
 bool
@@ -411,10 +430,9 @@ set_begin(struct repl *r, struct err *e)
 
 	r->generation = meta->generation;
 	if (!rc && !set_is_known(r, meta)) {
-		/* A part of the pool can't say anything for the whole. */
-		if (r->size != meta->pool_size)
-			return 0;
-		rc = set_borrow_lanes(r, e);
+		rc = set_size_check(r, remote, e);
+		if (!rc)
+			rc = set_borrow_lanes(r, e);
 		if (rc)
 			return rc;
 		rc = set_catch_up(r, remote, e);
@@ -440,6 +458,14 @@ set_doubt(struct repl *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+static void
+set_lose(struct repl *r, const struct err *e)
+{
+	const struct repl_loss loss = {.status = e->code, .why = e->text, .reason = e->reason};
+
+	repl_lose_all(r, &loss, 1, clock_deadline(r->cfg->op_timeout_ms));
+}
+
 int
 repl_set_begin(struct repl *r)
 {
@@ -458,7 +484,7 @@ repl_set_begin(struct repl *r)
 		 */
 		rc = repl_set_is_away(r) ? 0 : set_begin(r, &e);
 		if (rc)
-			repl_lose(r, 0, rc, e.text, clock_deadline(r->cfg->op_timeout_ms));
+			set_lose(r, &e);
 		set_doubt(r);
 		atomic_store_explicit(&r->set->begun, true, memory_order_release);
 	}

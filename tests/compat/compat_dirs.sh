@@ -29,6 +29,13 @@ tool check
 ctl info "$T/rem.set" | grep -q "^part  *e/000001.pmem, " || fail "$(ctl info "$T/rem.set")"
 lose_and_sync "$filled"
 
+# Of another size than the initiator's part it could not be compared with that any more.
+ctl_fails 4 "has headers" grow "$T/rem.set" --size 160M
+[ "$(files)" = "./d/000000.pmem 134217728
+./e/000001.pmem 12582912" ] || fail "files: $(files)"
+filled=$(fill 5) || exit 1
+lose_and_sync "$filled"
+
 # A file that is gone is told by its number, one of the other directory's by nothing.
 mv "$POOLS/d/000000.pmem" "$TMP/away"
 pmdk_fails "file 000000.pmem is missing" "$FILL" check "$TMP/local.set" test

@@ -5,6 +5,7 @@
  *   rpmem_abi TARGET          two set files are there: abi.set, 4M with headers, and raw.set, 4M
  *                             without
  *   rpmem_abi TARGET many     many.set, 32M without headers: flushed by MiBs, drained once
+ *   rpmem_abi TARGET less     many.set is there: the first 4M of it are opened, and written
  *   rpmem_abi TARGET closed   abi.set; standard input, output and error are closed, and written to
  */
 #include <errno.h>
@@ -209,6 +210,18 @@ test_many(void)
 }
 
 static void
+test_less(void)
+{
+	unsigned lanes = 1;
+	RPMEMpool *p = rpmem_open(target, "many.set", mem, SIZE, &lanes, NULL);
+
+	CHECK(p);
+	memset(mem, 'l', SIZE);
+	CHECK(rpmem_persist(p, 0, 4096, 0, 0) == 0);
+	CHECK(rpmem_close(p) == 0);
+}
+
+static void
 test_closed(void)
 {
 	struct rpmem_pool_attr a;
@@ -236,8 +249,9 @@ main(int argc, char **argv)
 	struct rpmem_pool_attr a;
 
 	if (argc != 2 &&
-	    (argc != 3 || (strcmp(argv[2], "many") != 0 && strcmp(argv[2], "closed") != 0))) {
-		(void)fputs("usage: rpmem_abi TARGET [many | closed]\n", stderr);
+	    (argc != 3 || (strcmp(argv[2], "many") != 0 && strcmp(argv[2], "closed") != 0 &&
+			   strcmp(argv[2], "less") != 0))) {
+		(void)fputs("usage: rpmem_abi TARGET [many | less | closed]\n", stderr);
 		return 2;
 	}
 	target = argv[1];
@@ -248,6 +262,10 @@ main(int argc, char **argv)
 	mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(mem != MAP_FAILED);
 	CHECK(!rpmem_errormsg()[0]);
+	if (argc == 3 && strcmp(argv[2], "less") == 0) {
+		test_less();
+		return 0;
+	}
 	if (argc == 3) {
 		test_closed();
 		return 0;
