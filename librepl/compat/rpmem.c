@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "damaged.h"
 #include "environment.h"
 #include "le.h"
 #include "repl_set.h"
 #include "report.h"
 #include "text.h"
 
-#define PAGE       4096U
-#define TARGET_MAX 768U
+#define PAGE 4096U
 
 /* A drain of more may take longer than op-timeout allows, and a call be for all of a large pool. */
 #define PIECE ((size_t)4 << 20)
@@ -100,16 +100,6 @@ arguments_check(const void *addr, size_t size, const unsigned *nlanes)
 }
 
 /*
- * pmempool sync, of whose replicas a whole one is there, makes a damaged one anew. It
- * removes that first by running rpmemd on the target, which is not there: so what
- * this thread has found damaged is removed here, for libpmempool and nobody else. The
- * arguments are those of libpmemobj's own calls, so only the caller tells the two apart. A caller
- * that can't be told, for example behind a wrapper, is nobody: nothing is removed, and the error
- * says what is damaged.
- */
-static _Thread_local char damaged[TARGET_MAX];
-
-/*
  * What pmempool could not open in this thread, and did not find gone: it may have more than one
  * that it can open. For pmempool sync it is only one that has to be made anew.
  */
@@ -124,6 +114,11 @@ note_away(const char *text, int rc)
 		away[0] = '\0';
 }
 
+/*
+ * The arguments are those of libpmemobj's own calls, so only the caller tells the two apart. A
+ * caller that can't be told, for example behind a wrapper, is nobody: nothing is removed, and the
+ * error says what is damaged.
+ */
 static bool
 is_pmempool(const void *caller)
 {
@@ -141,7 +136,7 @@ remove_damaged(const char *text)
 	repl_config_free(cfg);
 	report_log(REPORT_WARNING, "%s: was damaged, is made anew%s", text,
 		   rc ? ", but could not be removed" : "");
-	damaged[0] = '\0';
+	damaged_note(text, false);
 }
 
 /* What create and open share. */
@@ -204,14 +199,13 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 	environment_warning(warning);
 	if (how->pmempool)
 		note_away(text, rc);
+	damaged_note(text, how->pmempool && rc == REPL_E_CORRUPT);
 	if (rc) {
 		char what[ENVIRONMENT_WARNING_MAX + 16];
 
 		(void)snprintf(what, sizeof(what), "%s%s", how->create ? "create" : "open",
 			       warning);
 		(void)report_repl_next(rc, what, start_next(how, rc));
-		if (rc == REPL_E_CORRUPT)
-			(void)snprintf(damaged, sizeof(damaged), "%s", text);
 		free(p);
 		return NULL;
 	}
@@ -256,8 +250,7 @@ rpmem_create(const char *target, const char *pool_set_name, void *pool_addr, siz
 	if (create_attr)
 		attr_encode(create_attr, how.attr);
 	how.has = memcmp(how.attr, zero, sizeof(zero)) != 0;
-	if (damaged[0] && how.pmempool && target_text(target, pool_set_name, text) == 0 &&
-	    strcmp(text, damaged) == 0)
+	if (how.pmempool && target_text(target, pool_set_name, text) == 0 && damaged_is(text))
 		remove_damaged(text);
 	p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
 	if (!p || !how.pmempool)
