@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A local part that pmempool sync was filling from the replica when that was lost is not called whole by the next sync,
-# and no program opens it: the replica would be made equal to it. Also where it is the second one of two.
+# and no program opens it: the replica would be made equal to it. Also where it is the second one of two, and the first one is whole.
 # Who is not root can't read it, nor open it, until that sync has ended in order.
 [ "$(id -u)" = 0 ] || { echo "skipped: needs root"; exit 77; }
 [ -w /dev/shm ] && export TMPDIR=/dev/shm
 . "$(dirname "$0")/compat_lib.sh"
 start_compat
-target_set rem.set "256M rem.part"
+target_set rem.set "160M rem.part"
 
 # Behind the header and the pool's descriptor.
 copying() {
@@ -41,29 +41,26 @@ mended() {
 	[ "$(piece "$1" "$2")" = "$(cat "$TMP/random")" ] || lost "what is behind that is not the replica's"
 }
 
-# begin LINE...: a pool in these local parts; at 9 and at 250 MiB of the replica, in free memory, there is something
+# begin LINE...: a pool in these local parts; at 9 and at 150 MiB of the replica, in free memory, there is something
 begin() {
 	printf '%s\n' PMEMPOOLSET "$@" "REPLICA $T rem.set" >"$TMP/local.set"
 	make_pool
 	filled=$(fill 50) || exit 1
-	for i in 9 250; do
+	for i in 9 150; do
 		head -c 65536 /dev/urandom | dd of="$POOLS/rem.part" bs=1M seek=$i conv=notrunc 2>/dev/null
 	done
-	piece "$POOLS/rem.part" $((250 << 20)) >"$TMP/random"
+	piece "$POOLS/rem.part" $((150 << 20)) >"$TMP/random"
 }
 
-begin "256M $TMP/part0"
+begin "160M $TMP/part0"
 rm "$TMP/part0"
-sync_cut "$TMP/part0" $((250 << 20))
-mended "$TMP/part0" $((250 << 20))
+sync_cut "$TMP/part0" $((150 << 20))
+mended "$TMP/part0" $((150 << 20))
 
 # Of two parts, behind whose second header the rest is.
 pmdk pmempool rm "$TMP/local.set" >"$TMP/out" 2>&1 || fail "rm: $(cat "$TMP/out")"
-at=$(((250 - 8 << 20) + 4096))
-begin "8M $TMP/part0" "247M $TMP/part1"
-rm "$TMP/part0" "$TMP/part1"
-sync_cut "$TMP/part1" $at
-mended "$TMP/part1" $at
+at=$(((150 - 8 << 20) + 4096))
+begin "8M $TMP/part0" "151M $TMP/part1"
 rm "$TMP/part1"
 sync_cut "$TMP/part1" $at
 mended "$TMP/part1" $at
