@@ -306,8 +306,9 @@ pool_check_size(const struct pool_files *f, const struct pool_info *info, struct
 		return pooldevice_check(&st, info->name, size, e);
 	if (f->parts || (uint64_t)st.st_size == size)
 		return 0;
-	/* It is about to grow, or its writer was killed over that. */
-	if ((uint64_t)st.st_size > size && pool_rest_is_zero(f->fd, size, (uint64_t)st.st_size))
+	/* It is about to grow, or its writer was killed over that; a primary's is its program's. */
+	if ((uint64_t)st.st_size > size &&
+	    (info->meta.primary || pool_rest_is_zero(f->fd, size, (uint64_t)st.st_size)))
 		return 0;
 	return err_set(
 		e, REPL_E_CORRUPT,
@@ -363,8 +364,10 @@ pool_read_settled(const struct pool_files *f, struct pool_info *info, struct err
 			break;
 		(void)nanosleep(&pause, NULL);
 	}
-	if (!rc)
+	if (!rc) {
 		pool_files_look(f, &info->meta);
+		info->meta.pool_size = pool_size_now(f, &info->meta);
+	}
 	return rc ? err_prefix(e, "pool '%s'", info->name) : 0;
 }
 

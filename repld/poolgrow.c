@@ -90,13 +90,29 @@ pool_flush_lost(struct pool *p)
 	p->flush_lost = true;
 }
 
+/* Its program need not tell anybody, and what it has stored behind the old end stays. */
+uint64_t
+pool_size_now(const struct pool_files *f, const struct sidecar *meta)
+{
+	uint64_t size = meta->pool_size, now = 0;
+	struct stat st;
+
+	if (!meta->primary || pooldevice_is_open(&f->st))
+		return size;
+	if (f->parts)
+		now = poolparts_added(f->parts, size) ? poolparts_held(f->parts) : 0;
+	else if (fstat(f->fd, &st) == 0)
+		now = (uint64_t)st.st_size;
+	return now > size ? now : size;
+}
+
 int
 pool_grow_undo(struct pool *p, struct err *e)
 {
 	uint64_t size = p->info.meta.pool_size;
 	struct stat st;
 
-	if (pooldevice_is_open(&p->files.st))
+	if (pooldevice_is_open(&p->files.st) || p->info.meta.primary)
 		return 0;
 	if (p->in_doubt)
 		return err_set(e, REPL_E_IO,

@@ -515,8 +515,10 @@ writer_succeed(struct pool *p, const struct pool_claim *claim, struct err *e)
 		rc = writer_settle(p, e);
 	if (rc == REPL_E_IO)
 		writer_doubt(p);
-	if (!rc)
+	if (!rc) {
+		meta->pool_size = pool_size_now(&p->files, meta);
 		rc = copies_settle(p, e);
+	}
 	if (rc)
 		return err_prefix(e, "pool '%s'", p->info.name);
 	filesystem_name(p->files.fd, p->info.filesystem, sizeof(p->info.filesystem));

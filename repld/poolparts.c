@@ -533,14 +533,19 @@ poolparts_remove(const struct poolparts *p, const char *name, struct err *e)
 	return rc ? err_prefix(e, "pool set '%s'", name) : 0;
 }
 
+bool
+poolparts_added(const struct poolparts *p, uint64_t size)
+{
+	return p->dir_count && p->count > 1 && p->size - p->part[p->count - 1].len >= size;
+}
+
 int
 poolparts_cut(struct poolparts *p, const char *name, uint64_t size, struct err *e)
 {
 	int rc = 0;
 
 	for (; !rc && p; p = p->next) {
-		while (!rc && p->dir_count && p->count > 1 &&
-		       p->size - p->part[p->count - 1].len >= size) {
+		while (!rc && poolparts_added(p, size)) {
 			struct poolpart *part = &p->part[p->count - 1];
 
 			if (!pool_rest_is_zero(part->fd, 0, part->file_size))

@@ -95,6 +95,9 @@ int poolparts_plan(struct poolparts *p, uint64_t size, struct err *e);
 /* Give up what is planned and not made. */
 void poolparts_unplan(struct poolparts *p);
 
+/* Of directories: whether there are files in which a pool of size bytes has no byte. */
+bool poolparts_added(const struct poolparts *p, uint64_t size);
+
 /*
  * Remove the files in directories that a pool of size bytes has no byte in. REPL_E_CORRUPT if there
  * is anything but zeros in one.

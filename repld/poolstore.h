@@ -63,6 +63,12 @@ void pool_free(struct pool *p);
 /* REPL_E_NOT_FOUND if they were removed since they were opened. */
 int pool_check_present(const struct pool_files *f, const char *name, struct err *e);
 
+/*
+ * How many bytes the pool of these files has: what meta says, but of a primary all that its own
+ * program has made of its file, or has added to the files of a set.
+ */
+uint64_t pool_size_now(const struct pool_files *f, const struct sidecar *meta);
+
 /* REPL_E_CORRUPT if the file's size is not what info says. */
 int pool_check_size(const struct pool_files *f, const struct pool_info *info, struct err *e);
 
