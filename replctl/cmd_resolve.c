@@ -205,12 +205,21 @@ size_next(struct resolve *r)
 {
 	struct ctl *c = r->c;
 	char look[CTL_NEXT_MAX];
+	bool smaller = r->seen.replica.pool_size < r->pool.size;
 
 	(void)snprintf(look, sizeof(look), "replctl restore %s OTHER-FILE (to look at both)",
 		       r->quoted_target);
 	if (r->local_goes)
 		keep_next(r, look);
-	else if (r->seen.replica.pool_size < r->pool.size)
+	else if (smaller && r->local.recorded < r->pool.size)
+		ctl_next(c,
+			 "replctl grow %s --size %zu (if the pool has grown; then the same again); "
+			 "where it is but the first %" PRIu64
+			 " bytes of the file: replctl restore %s OTHER-FILE (what it would lose); "
+			 "replctl remove %s, then start its program, which makes and fills it",
+			 r->quoted_target, r->pool.size, r->local.recorded, r->quoted_target,
+			 r->quoted_target);
+	else if (smaller)
 		ctl_next(c, "replctl grow %s --size %zu, then the same again", r->quoted_target,
 			 r->pool.size);
 	else

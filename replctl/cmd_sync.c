@@ -170,18 +170,44 @@ sync_check_new(struct sync *s)
 	return err_set(&s->c->err, REPL_E_REFUSED, "%s; nothing was changed", made_anew);
 }
 
+/* Its program would not open a pool whose record tells of more than it maps. */
+static int
+sync_check_part(struct sync *s)
+{
+	uint64_t size = s->local.recorded;
+
+	if (size == 0 || size >= s->pool.size || s->c->options.force)
+		return 0;
+	ctl_next(s->c,
+		 "where the pool is but the first %" PRIu64 " bytes of the file: start its "
+		 "program, which makes and fills it; if the pool has grown: replctl sync --force "
+		 "%s %s",
+		 size, s->quoted_file, s->quoted_target);
+	return err_set(&s->c->err, REPL_E_REFUSED,
+		       "%s has %zu bytes, and the pool, by the record beside it, %" PRIu64
+		       ": nothing was changed",
+		       s->file, s->pool.size, size);
+}
+
+static int
+sync_check_create(struct sync *s)
+{
+	int rc = sync_check_new(s);
+
+	return rc ? rc : sync_check_part(s);
+}
+
 static int
 sync_create(struct sync *s)
 {
 	struct ctl *c = s->c;
-	struct json_object *params = json_object_new_object();
+	struct json_object *params;
 	char uuid[GEN_TEXT_SIZE];
-	int rc = sync_check_new(s);
+	int rc = sync_check_create(s);
 
-	if (rc) {
-		json_object_put(params);
+	if (rc)
 		return rc;
-	}
+	params = json_object_new_object();
 	control_add(params, "name", json_object_new_string(c->target.pool));
 	control_add(params, "size", json_object_new_uint64(s->pool.size));
 	if (s->local.present) {
@@ -626,7 +652,7 @@ sync_dry_run(struct sync *s)
 
 	if (s->absent) {
 		s->sum.total = s->sum.moved = s->pool.size;
-		return sync_check_new(s);
+		return sync_check_create(s);
 	}
 	progress_begin(&progress, "compare", s->pool.size, c->options.json);
 	rc = transfer_compare(&t, s->pool.mem, s->pool.size, NULL, &s->sum, &c->err);

@@ -89,6 +89,7 @@ local_read(struct local *l, uint64_t size, struct err *e)
 					 "remove it; a replica that differs from the file is then "
 					 "left as it is until one of the two is chosen"
 				       : "");
+	l->recorded = l->meta.pool_size;
 	/* The program has let its file grow, and was cut off before that was recorded. */
 	if (l->meta.pool_size < size)
 		l->meta.pool_size = size;

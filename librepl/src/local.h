@@ -22,6 +22,7 @@ struct local {
 	int fd;             /* -1 until there is one */
 	int again;          /* local_again(); -1: none */
 	bool present;       /* meta was read from the file */
+	uint64_t recorded;  /* the size there: where the file is longer meta has its; 0: none */
 	const uint8_t *mem; /* the pool file as it is mapped; NULL: nobody syncs it */
 	int pool;           /* the pool file by an open file description of its own; -1: none */
 	bool lost;          /* a sync of the pool file has lost something: local_agree() is due */

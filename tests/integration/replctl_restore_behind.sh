@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # No replica takes the place of a file that had more, or other data, by the record or the mark beside it, also where that was
-# cut or is gone.
-. "$(dirname "$0")/lib.sh"
+# cut or is gone. Nor is one made of what a file has behind its pool, which its program could not open again.
+. "$(dirname "$0")/api_lib.sh"
 start_target
 cd "$TMP" || exit 1
 head -c 1048576 /dev/urandom >own
@@ -146,6 +146,33 @@ eval "$next" >/dev/null 2>err || fail "$next: $(cat err)"
 cmp -s two serve/pools/two && cmp -s two.old whole || lost "not restored, or not kept"
 cp whole two
 ctl_fails 4 "^next: .*; where the pool is but the first 65536 bytes of the file: start its program" sync two "$T/two"
+
+# What stands behind the pool by the record is made no part of it unless somebody says so: its program opens it again.
+cp two.repl record
+ctl restore "$T/two" gone-on >/dev/null 2>err && change gone-on 100 &&
+	ctl sync gone-on "$T/two" >/dev/null 2>err || fail "a replica that has gone on: $(cat err)"
+for command in "sync two $T/new" "sync --dry-run two $T/new" "create $T/new --from two" \
+	"resolve --discard replica two $T/two" "resolve --dry-run --discard replica two $T/two"; do
+	# shellcheck disable=SC2086
+	ctl_fails 4 "^next: .*the first 65536 bytes of the file: .*start its program, which makes and fills it" $command
+	cmp -s two.repl record || lost "$command: the record is changed"
+done
+ctl_fails 3 "not found" info "$T/new"
+ctl_fails 4 "^next: .*remove $T/two, then start its program" resolve --discard replica two "$T/two"
+ctl remove --force "$T/two" >/dev/null || fail "remove"
+start_api
+configure "$(pool two)" "$(pool new)"
+ok map two 65536
+cp whole two
+ok open 1
+ok compare 0
+same
+ok compare 1
+same
+ok close
+stop_api
+ctl sync --force two "$T/all" >/dev/null 2>err || fail "by force: $(cat err)"
+cmp -s two serve/pools/all || lost "not all of the file"
 
 # What has more may be a primary: with its record it would no longer be one, and its old program be let in beside that which
 # uses it where it lies.
