@@ -476,19 +476,16 @@ pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags,
 	return rc ? rc : seen_changed(name, e);
 }
 
-/*
- * What a removal that is cut off leaves of a primary is none whose file is elsewhere for now. On a
- * disk that takes no more it is removed all the same.
- */
-static void
-removal_mark(int sidecar_fd, const char *name, uint64_t *created_s)
+void
+pool_removal_mark(int sidecar_fd, const char *name, uint64_t *created_s)
 {
 	struct sidecar meta;
 	struct err why;
 	bool repair;
 
 	err_clear(&why);
-	if (sidecar_fd < 0 || sidecar_read(sidecar_fd, &meta, &repair, NULL) || !meta.primary)
+	*created_s = 0;
+	if (sidecar_read(sidecar_fd, &meta, &repair, NULL))
 		return;
 	*created_s = meta.created_s;
 	meta.created_s = 0;
@@ -496,17 +493,27 @@ removal_mark(int sidecar_fd, const char *name, uint64_t *created_s)
 		log_warning("pool '%s': its removal is not noted: %s", name, why.text);
 }
 
-/* It stays. */
-static void
-removal_unmark(int sidecar_fd, uint64_t created_s)
+void
+pool_removal_unmark(int sidecar_fd, uint64_t created_s)
 {
 	struct sidecar meta;
 	bool repair;
 
-	if (sidecar_read(sidecar_fd, &meta, &repair, NULL))
+	if (created_s == 0 || sidecar_read(sidecar_fd, &meta, &repair, NULL))
 		return;
 	meta.created_s = created_s;
 	(void)sidecar_write(sidecar_fd, &meta, NULL);
+}
+
+/* What a removal that is cut off leaves of it is none whose file is elsewhere for now. */
+static bool
+is_primary(int sidecar_fd)
+{
+	struct sidecar meta;
+	bool repair;
+
+	return sidecar_fd >= 0 && sidecar_read(sidecar_fd, &meta, &repair, NULL) == 0 &&
+	       meta.primary;
 }
 
 /*
@@ -569,8 +576,8 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		else
 			rc = pool_use_lock(pool_fd, false, name, e);
 	}
-	if (!rc)
-		removal_mark(fd, name, &created_s);
+	if (!rc && is_primary(fd))
+		pool_removal_mark(fd, name, &created_s);
 	/* The link to a device is its administrator's. */
 	if (!rc && !device)
 		rc = unlink_file(p, p->leaf, name, e);
@@ -578,7 +585,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 		rc = unlink_file(p, p->sidecar, name, e);
 out:
 	if (rc && created_s && look(p, p->leaf, name, &pool, NULL) == 0 && pool)
-		removal_unmark(fd, created_s);
+		pool_removal_unmark(fd, created_s);
 	if (pool_fd >= 0)
 		pool_store_close_late(s, pool_fd);
 	if (fd >= 0)

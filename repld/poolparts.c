@@ -500,6 +500,18 @@ poolparts_absent(const struct poolparts *p, const char *name, struct err *e)
 	return 0;
 }
 
+unsigned
+poolparts_there(const struct poolparts *p)
+{
+	unsigned there = 0;
+	mode_t mode;
+
+	for (; p; p = p->next)
+		for (unsigned i = 0; i < p->count; i++)
+			there += kind_look(p->dirfd, p->part[i].name, &mode, NULL) == 0 && mode;
+	return there;
+}
+
 /* A directory that the administrator has named stays, empty or not. */
 static int
 part_unlink(const struct poolparts *p, const struct poolpart *part, struct err *e)

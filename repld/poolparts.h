@@ -124,6 +124,9 @@ void poolparts_made_free(struct poolparts_made *m);
 /* REPL_E_EXISTS if a part is there. */
 int poolparts_absent(const struct poolparts *p, const char *name, struct err *e);
 
+/* How many are there. */
+unsigned poolparts_there(const struct poolparts *p);
+
 /* Remove those that are there; also empty directories on their way. */
 int poolparts_remove(const struct poolparts *p, const char *name, struct err *e);
 

@@ -571,16 +571,14 @@ static int
 set_remove_made(const struct pool_place *place, const char *name, const struct poolparts *parts,
 		int fd, struct err *e)
 {
-	struct sidecar meta;
-	bool repair;
-	int rc = 0;
+	unsigned before = poolparts_there(parts);
+	uint64_t created_s;
+	int rc;
 
-	if (sidecar_read(fd, &meta, &repair, NULL) == 0) {
-		meta.created_s = 0;
-		rc = sidecar_write(fd, &meta, e);
-	}
-	if (!rc)
-		rc = poolparts_remove(parts, name, e);
+	pool_removal_mark(fd, name, &created_s);
+	rc = poolparts_remove(parts, name, e);
+	if (rc && poolparts_there(parts) == before)
+		pool_removal_unmark(fd, created_s);
 	if (!rc && unlinkat(place->dir, place->sidecar, 0) != 0 && errno != ENOENT)
 		rc = err_errno(e, err_from_errno(errno), errno, "pool set '%s': remove '%s'", name,
 			       place->sidecar);

@@ -262,6 +262,14 @@ int pool_use_lock(int fd, bool shared, const char *name, struct err *e);
 int pool_remove_check(int sidecar_fd, const char *name, bool whole, unsigned flags,
 		      const struct pool_seen *seen, struct err *e);
 
+/*
+ * Record that there is no pool any more, before its files go: created_s of the sidecar is 0 then,
+ * and *created_s gets what it was. A disk that takes nothing keeps no pool: it is removed without
+ * that, too. Where none of them could be removed it is taken back.
+ */
+void pool_removal_mark(int sidecar_fd, const char *name, uint64_t *created_s);
+void pool_removal_unmark(int sidecar_fd, uint64_t created_s);
+
 /* Under the lock on names: REPL_E_REFUSED where what was found damaged can be read by now. */
 int pool_remove_check_damage(struct pool_store *s, const char *name, unsigned flags, struct err *e);
 

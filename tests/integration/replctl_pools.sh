@@ -72,6 +72,18 @@ ctl_fails 3 "its parts are not" remove --dry-run "$T/set"
 ctl remove "$T/set" | grep -q "^removed $T/set (what was left of it)$" || fail "the rest of a removal"
 [ ! -e "$pools/stuck" ] && [ ! -e "$pools/set.repl" ] || fail "left: $(ls -R "$pools")"
 ctl_fails 3 "its parts are not" remove "$T/set"
+
+# Where nothing of it could be removed it is the pool that it was, and what was promoted is made over by nobody.
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M s1\n2M stuck/s0\n' >"$pools/set"
+ctl create "$T/set" --size 4M >/dev/null && ctl promote --force "$T/set" >/dev/null || fail "a promoted set"
+chmod 555 "$pools/stuck"
+ctl_fails 4 "remove part 'stuck/s0'" remove --force "$T/set"
+[ "$(ctl info --json "$T/set" | member primary)" = True ] || fail "no primary any more"
+ctl_fails 4 "already exists" create "$T/set" --size 4M
+[ -e "$pools/s1" ] && [ -e "$pools/stuck/s0" ] || lost "a part is gone"
+chmod 755 "$pools/stuck"
+ctl remove --force "$T/set" >/dev/null || fail "remove of a promoted set"
+[ ! -e "$pools/s1" ] && [ ! -e "$pools/set.repl" ] || fail "left: $(ls -R "$pools")"
 rm "$pools/set"
 
 # Of one whose first copy was cut off each command says so, and what comes next.

@@ -5,7 +5,9 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +26,19 @@ fsync(int fd)
 	syncs++;
 	watched_syncs += fd == watched_fd;
 	return (int)syscall(SYS_fsync, fd);
+}
+
+/* And of this name nothing goes. */
+static const char *stuck;
+
+int
+unlinkat(int fd, const char *name, int flags)
+{
+	if (stuck && strcmp(name, stuck) == 0) {
+		errno = EROFS;
+		return -1;
+	}
+	return (int)syscall(SYS_unlinkat, fd, name, flags);
 }
 
 static void
@@ -741,6 +756,51 @@ test_a_primary_is_not_made_anew(void **state)
 	assert_false(there("q") || there("r") || there("s.repl"));
 }
 
+/* The first part to go is the last one of the last section. */
+static void
+test_a_removal_that_removes_nothing_leaves_the_pool(void **state)
+{
+	(void)state;
+	write_set("s", "OPTION NOHDRS\n2M p\n2M q\nREPLICA\n4M r\n");
+	assert_int_equal(pool_set_create(store, "s", 3 * MB, NULL, NULL, false, &info, &err), 0);
+	write_whole();
+	assert_int_equal(pool_promote(store, "s", "b", false, &info, &err), 0);
+	stuck = "r";
+	assert_int_not_equal(pool_remove(store, "s", POOL_REMOVE_PRIMARY, NULL, &err), 0);
+	is_promoted();
+	assert_int_equal(pool_info(store, "s", &info, &err), 0);
+	assert_true(info.meta.primary);
+	assert_int_equal(pool_set_create(store, "s", 3 * MB, NULL, NULL, false, &info, &err),
+			 REPL_E_EXISTS);
+	assert_true(there("p") && there("q") && there("r"));
+	/* What has lost a part is the rest of a removal. */
+	stuck = "p";
+	assert_int_not_equal(pool_remove(store, "s", POOL_REMOVE_PRIMARY, NULL, &err), 0);
+	stuck = NULL;
+	assert_true(there("p") && !there("q") && !there("r"));
+	assert_int_equal(pool_info(store, "s", &info, &err), REPL_E_NOT_FOUND);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
+	assert_false(there("p") || there("s.repl"));
+}
+
+static void
+test_a_disk_that_takes_nothing_keeps_no_pool(void **state)
+{
+	struct rlimit was, none;
+
+	(void)state;
+	write_set("s", "OPTION NOHDRS\n2M p\n2M q\n");
+	assert_int_equal(pool_set_create(store, "s", 3 * MB, NULL, NULL, false, &info, &err), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	assert_int_equal(pool_remove(store, "s", 0, NULL, &err), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_false(there("p") || there("q") || there("s.repl"));
+}
+
 static void
 kept(unsigned flags, int code, const char *why, const char *part)
 {
@@ -848,6 +908,8 @@ main(void)
 		TEST(test_files_cut),
 		TEST(test_local_replica_cut),
 		TEST(test_a_primary_is_not_made_anew),
+		TEST(test_a_removal_that_removes_nothing_leaves_the_pool),
+		TEST(test_a_disk_that_takes_nothing_keeps_no_pool),
 		TEST(test_others_parts_are_kept),
 		TEST(test_content_is_no_set),
 	};
