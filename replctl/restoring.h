@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 
 #include "err.h"
-
-#define RESTORING_SUFFIX ".restoring"
+#include "sidecar.h"
 
 struct restoring {
 	const char *file; /* borrowed: what it will become */

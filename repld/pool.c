@@ -189,6 +189,7 @@ int
 pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_files *f,
 		struct err *e)
 {
+	char owner[TARGET_POOL_MAX + 1];
 	struct pool_place place;
 	struct stat st;
 	const char *lost;
@@ -219,6 +220,10 @@ pool_files_open(struct pool_store *s, const char *name, int flags, struct pool_f
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s': not found: its set file is there, its parts are not",
 			     name);
+	else if (rc == REPL_E_NOT_FOUND && pool_place_is_beside(&place, name, owner))
+		rc = err_set(e, REPL_E_NOT_FOUND,
+			     "pool '%s': not found: the file of that name belongs to pool '%s'",
+			     name, owner);
 	else if (rc == REPL_E_NOT_FOUND && device)
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s': not found: its device is there, no pool was made on it",

@@ -113,8 +113,8 @@ int pool_remove(struct pool_store *s, const char *name, unsigned flags,
  * Pools in name order whose name is greater than after (NULL: from the first),
  * at most max, as many as half a second is enough for, one at least; *more says whether others
  * follow. Damaged ones are listed too, a file without a sidecar among them; a sidecar without a
- * pool is not. Behind the first page names may be those that were there when an earlier one was
- * asked for.
+ * pool is not, nor a file that belongs to another pool (pool_place_is_beside()). Behind the first
+ * page names may be those that were there when an earlier one was asked for.
  */
 int pool_list(struct pool_store *s, const char *after, struct pool_info *infos, unsigned max,
 	      unsigned *count, bool *more, struct err *e);

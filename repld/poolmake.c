@@ -525,7 +525,7 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 	     const struct pool_seen *seen, struct err *e)
 {
 	const char *lost = pool_set_lost(p);
-	char set[TARGET_POOL_MAX + 1];
+	char set[TARGET_POOL_MAX + 1], owner[TARGET_POOL_MAX + 1];
 	bool pool, sidecar, device;
 	struct stat st;
 	uint64_t created_s = 0;
@@ -549,6 +549,10 @@ remove_files(struct pool_store *s, const struct pool_place *p, const char *name,
 			       "pool '%s': %s, and nothing else names its parts: put it back as it "
 			       "was, then remove the pool; or remove '%s' and the parts by hand",
 			       name, lost, p->sidecar);
+	if (!sidecar && pool_place_is_beside(p, name, owner))
+		return err_set(e, REPL_E_REFUSED,
+			       "'%s' is no pool, but a file that belongs to pool '%s'", name,
+			       owner);
 	if (!sidecar && pool_part_of(s, name, set))
 		return err_set(e, REPL_E_REFUSED,
 			       "'%s' is a part of pool set '%s': remove that pool", name, set);

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "missedmark.h"
 #include "pooldevice.h"
 
 #define OPEN_FLAGS (O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
@@ -172,6 +173,34 @@ pool_place_name(struct pool_place *p, const char *leaf)
 	(void)snprintf(p->leaf, sizeof(p->leaf), "%.*s", TARGET_COMPONENT_MAX, leaf);
 	(void)snprintf(p->sidecar, sizeof(p->sidecar), "%.*s" SIDECAR_SUFFIX, TARGET_COMPONENT_MAX,
 		       leaf);
+}
+
+bool
+pool_place_is_beside(const struct pool_place *p, const char *name, char owner[TARGET_POOL_MAX + 1])
+{
+	/* The last one is that of RECOVERY.md, by which a power cut is known. */
+	static const char *const endings[] = {RESTORING_SUFFIX, MISSEDMARK_SUFFIX,
+					      MISSEDMARK_TAKEN_SUFFIX, MISSEDMARK_TAKEN_BEFORE,
+					      ".running"};
+	struct pool_place base = {.dir = p->dir};
+	char leaf[TARGET_COMPONENT_MAX + 1];
+	struct stat st;
+
+	if (fstatat(p->dir, p->sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return false;
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		size_t len = strlen(p->leaf), ending = strlen(endings[i]);
+
+		if (len <= ending || strcmp(p->leaf + len - ending, endings[i]) != 0)
+			continue;
+		(void)snprintf(leaf, sizeof(leaf), "%.*s", (int)(len - ending), p->leaf);
+		(void)snprintf(owner, TARGET_POOL_MAX + 1, "%.*s", (int)(strlen(name) - ending),
+			       name);
+		pool_place_name(&base, leaf);
+		if (fstatat(base.dir, base.sidecar, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			return true;
+	}
+	return false;
 }
 
 int

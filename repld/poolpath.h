@@ -49,6 +49,14 @@ void pool_place_close(struct pool_place *p);
 /* Of a directory that is open already: the names of a pool's files there. */
 void pool_place_name(struct pool_place *p, const char *leaf);
 
+/*
+ * Whether what is there by this name, which has no sidecar, is no pool but a file of another one's,
+ * which stands beside that: of a restore, of a program that uses it where it lies, or by which that
+ * one tells something. owner gets the other one's name.
+ */
+bool pool_place_is_beside(const struct pool_place *p, const char *name,
+			  char owner[TARGET_POOL_MAX + 1]);
+
 /* Remove the directories on the way to name, from the last one on, as far as they are empty. */
 void pool_place_prune(int dirfd, const char *name);
 

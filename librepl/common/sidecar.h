@@ -18,7 +18,8 @@
 #include "generation.h"
 
 #define SIDECAR_SUFFIX    ".repl"
-#define SIDECAR_VERSION   4 /* the highest major version that is understood */
+#define RESTORING_SUFFIX  ".restoring" /* of a file that a restore writes to beside the pool's */
+#define SIDECAR_VERSION   4            /* the highest major version that is understood */
 #define SIDECAR_SLOT_SIZE 4096
 #define SIDECAR_SIZE      (2 * SIDECAR_SLOT_SIZE)
 #define SIDECAR_ATTR_SIZE 104

@@ -29,6 +29,21 @@ grep -q "^next: " err || fail "no next step: $(cat err)"
 ctl verify pool "$T/p" >/dev/null || lost "verify"
 ctl info "$T/p" >/dev/null || fail "info"
 
+# Nor are its files that stand beside it pools, as damaged as they would be. Beside no pool they are told.
+beside=".running .restoring .repl-missed .repl-taken .repl-missed-taken"
+for suffix in $beside; do
+	: >"$P/p$suffix"
+done
+[ "$(ctl list --json "$T" | python3 -c 'import json, sys
+print([p["name"] for p in json.load(sys.stdin)["pools"]])')" = "['p']" ] || fail "list: $(ctl list "$T")"
+for suffix in $beside; do
+	ctl_fails 3 "'p$suffix': not found: .* belongs to pool 'p'" remove --force "$T/p$suffix"
+	[ -e "$P/p$suffix" ] || lost "p$suffix is gone"
+	mv "$P/p$suffix" "$P/other$suffix"
+done
+ctl_fails 1 "sidecar 'other.running.repl' is missing" info "$T/other.running"
+rm "$P"/other.*
+
 kill "$holder"
 wait "$holder" 2>/dev/null
 ctl restore "$T/p" copy >/dev/null || fail "restore when it has ended"

@@ -168,6 +168,36 @@ page_ends_when_it_has_taken_long(void **state)
 	assert_string_equal(after, "b");
 }
 
+/* Nor removed as one. */
+static void
+what_belongs_to_another_pool_is_none(void **state)
+{
+	static struct pool_info infos[PAGE];
+	char after[TARGET_POOL_MAX + 1] = "";
+	unsigned count;
+
+	(void)state;
+	assert_int_equal(pool_create(store, "d/a", 4096, NULL, false, &info, &err), 0);
+	assert_int_equal(pool_create(store, "d/b.running", 4096, NULL, false, &info, &err), 0);
+	touch("d/a.running");
+	touch("d/a.repl-missed");
+	touch("d/c.running");
+	touch("d/.running");
+	assert_false(next_page(after, infos, &count));
+	assert_int_equal(count, 3);
+	assert_string_equal(infos[0].name, "d/a");
+	assert_string_equal(infos[1].name, "d/b.running");
+	assert_string_equal(infos[2].name, "d/c.running");
+	for (unsigned flags = 0; flags <= POOL_REMOVE_FORCE; flags++) {
+		assert_int_equal(pool_remove(store, "d/a.running", flags, NULL, &err),
+				 REPL_E_REFUSED);
+		assert_non_null(strstr(err.text, "belongs to pool 'd/a'"));
+		err_clear(&err);
+	}
+	assert_int_equal(pool_remove(store, "d/a", 0, NULL, &err), 0);
+	assert_int_equal(pool_remove(store, "d/a.running", 0, NULL, &err), 0);
+}
+
 int
 main(void)
 {
@@ -176,6 +206,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(list_is_as_old_as_its_first_page, setup,
 						world_free),
 		cmocka_unit_test_setup_teardown(page_ends_when_it_has_taken_long, setup,
+						world_free),
+		cmocka_unit_test_setup_teardown(what_belongs_to_another_pool_is_none, setup,
 						world_free),
 	};
 
