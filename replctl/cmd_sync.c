@@ -32,6 +32,7 @@
 #include "reason.h"
 #include "lineage.h"
 #include "relation.h"
+#include "replica_judge.h"
 
 struct sync {
 	struct ctl *c;
@@ -410,9 +411,7 @@ static int
 sync_refuse(struct sync *s, const char *why)
 {
 	const struct sidecar *local = sync_local(s);
-	bool newer = local &&
-		     gen_compare(&local->generation, &remote_info(s->c->remote)->meta.generation) ==
-			     GEN_BEHIND;
+	bool newer = local && judge_relation(local, &remote_info(s->c->remote)->meta) == GEN_BEHIND;
 
 	ctl_next(s->c,
 		 "replctl verify %s %s (what differs); replctl restore %s OTHER-FILE (take the "
