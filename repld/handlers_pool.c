@@ -536,7 +536,7 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 {
 	struct pool_info info;
 	const char *name;
-	bool force, lacks;
+	bool force;
 	int rc;
 
 	if (handlers_get_name(params, &name, &r->err) || get_flag(params, "force", &force, &r->err))
@@ -544,8 +544,6 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 	memset(&info, 0, sizeof(info));
 	state_quiet(s);
 	rc = pool_promote(s->store, name, s->peer, force, &info, &r->err);
-	/* Not for a file that can't be opened, say, where force is no help. */
-	lacks = rc == REPL_E_REFUSED && !force && info.meta.pool_size;
 	if (rc == REPL_E_BUSY && force)
 		dispatch_next(r,
 			      "end that: on the target, 'fuser -v' of the pool's file and of the "
@@ -557,19 +555,20 @@ handle_pool_promote(struct state *s, struct json_object *params, struct reply *r
 			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (all "
 			      "the same: its writer is ended first)",
 			      name);
-	else if (lacks && info.meta.state == SIDECAR_INCONSISTENT)
+	/* Else force is no help, as for a file that may not be opened. */
+	else if (info.lacks && info.meta.state == SIDECAR_INCONSISTENT)
 		dispatch_next(r,
 			      "replctl sync FILE TARGET/POOL (ends that copy), or promote another "
 			      "replica; replctl promote --force TARGET/POOL (the part that is "
 			      "there)",
 			      name);
-	else if (lacks && info.meta.state == SIDECAR_OUTDATED)
+	else if (info.lacks && info.meta.state == SIDECAR_OUTDATED)
 		dispatch_next(
 			r,
 			"replctl newest TARGET/POOL, and behind it the other replicas, tells "
 			"whether one has more; replctl promote --force TARGET/POOL (as it is)",
 			name);
-	else if (lacks)
+	else if (info.lacks)
 		dispatch_next(r,
 			      "replctl info TARGET/POOL; replctl promote --force TARGET/POOL (as "
 			      "it is)",

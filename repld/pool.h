@@ -46,6 +46,7 @@ struct pool_info {
 	char filesystem[32];    /* "tmpfs", "ext4", ... */
 	char damage[512];       /* list only: why meta is not valid, else "" */
 	int damage_code;        /* enum repl_status of it */
+	bool lacks;             /* pool_promote() only: refused for that; force is the way */
 	unsigned parts;         /* of a pool set; 0: the pool is one file */
 	unsigned replicas;      /* local ones of a pool set, beside itself */
 	unsigned header;        /* bytes of a set in front of the pool's first: 0 or 4096 */

@@ -322,6 +322,7 @@ pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 	/* A committed journal says what the pool is: the opening brings it in. */
 	if (!info->meta.journal_committed)
 		rc = promote_check(&info->meta, name, force, e);
+	info->lacks = rc != 0;
 	if (!rc)
 		rc = promote_open(s, name, &claim, &p, e);
 	if (rc)
@@ -332,6 +333,7 @@ pool_promote(struct pool_store *s, const char *name, const char *by, bool force,
 	 */
 	if (!p->info.meta.primary)
 		rc = promote_check(&p->info.meta, name, force, e);
+	p->info.lacks = rc != 0;
 	if (!rc && !p->info.meta.primary)
 		rc = promote_record(p, by, force, e);
 	/* Or the next try finds the header reset, and not on media. */
