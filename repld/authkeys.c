@@ -158,30 +158,6 @@ authkeys_parse(struct authkeys *k, const char *path, FILE *f, struct err *e)
 	return rc;
 }
 
-static bool
-time_equal(const struct timespec *a, const struct timespec *b)
-{
-	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
-}
-
-bool
-authkeys_changed(const char *path, struct authkeys_seen *seen)
-{
-	struct authkeys_seen before = *seen;
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return false;
-	*seen = (struct authkeys_seen){.dev = st.st_dev,
-				       .ino = st.st_ino,
-				       .size = st.st_size,
-				       .modified = st.st_mtim,
-				       .changed = st.st_ctim};
-	return seen->dev != before.dev || seen->ino != before.ino || seen->size != before.size ||
-	       !time_equal(&seen->modified, &before.modified) ||
-	       !time_equal(&seen->changed, &before.changed);
-}
-
 int
 authkeys_read(const char *path, bool tell, struct authkeys **out, struct err *e)
 {

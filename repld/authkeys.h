@@ -11,22 +11,10 @@
 #define REPLD_AUTHKEYS_H
 
 #include <stdbool.h>
-#include <sys/stat.h>
 
 #include "err.h"
 
 struct authkeys;
-
-/* Which file it was, and as of when. */
-struct authkeys_seen {
-	dev_t dev;
-	ino_t ino;
-	off_t size;
-	struct timespec modified, changed;
-};
-
-/* Whether there is a file, and another one than seen tells; it does so from then on. */
-bool authkeys_changed(const char *path, struct authkeys_seen *seen);
 
 /*
  * Read the file. It must belong to root or the effective user and be writable

@@ -395,42 +395,56 @@ check_heartbeat(const struct conf *c, struct err *e)
 		       c->path, c->heartbeat_ms, c->heartbeat_timeout_ms);
 }
 
+static const struct conf conf_defaults = {
+	.lanes_max = 16,
+	.sessions_max = 64,
+	.busy_poll_us = SPIN_NS / 1000,
+	.message_size_max = 262144,
+	.log = CONF_LOG_STDERR,
+	.log_level = CONF_LEVEL_INFO,
+	.heartbeat_ms = 1000,
+	.heartbeat_timeout_ms = 10000,
+	.idle_timeout_ms = 300000,
+};
+
+/* The keys, each for itself. */
 static int
 conf_load(const char *path, struct conf *c, struct err *e)
 {
-	int rc;
-
+	*c = conf_defaults;
 	c->path = strdup(path);
 	if (!c->path)
 		return err_set(e, REPL_E_NOMEM, "out of memory");
-	rc = conffile_load(path, conf_keys, CONF_KEY_COUNT, c, e);
-	if (!rc)
-		rc = check_pool_dir(c, e);
-	if (!rc)
-		rc = check_heartbeat(c, e);
-	return rc;
+	return conffile_load(path, conf_keys, CONF_KEY_COUNT, c, e);
 }
 
 int
 conf_read(const char *path, struct conf *c, struct err *e)
 {
-	int rc = 0;
+	int rc;
 
-	*c = (struct conf){
-		.lanes_max = 16,
-		.sessions_max = 64,
-		.busy_poll_us = SPIN_NS / 1000,
-		.message_size_max = 262144,
-		.log = CONF_LOG_STDERR,
-		.log_level = CONF_LEVEL_INFO,
-		.heartbeat_ms = 1000,
-		.heartbeat_timeout_ms = 10000,
-		.idle_timeout_ms = 300000,
-	};
-	if (path)
-		rc = conf_load(path, c, e);
+	if (!path) {
+		*c = conf_defaults;
+		return REPL_OK;
+	}
+	rc = conf_load(path, c, e);
+	if (!rc)
+		rc = check_pool_dir(c, e);
+	if (!rc)
+		rc = check_heartbeat(c, e);
 	if (rc)
 		conf_fini(c);
+	return rc;
+}
+
+int
+conf_sessions_max(const char *path, unsigned *sessions_max, struct err *e)
+{
+	struct conf c;
+	int rc = conf_load(path, &c, e);
+
+	*sessions_max = c.sessions_max;
+	conf_fini(&c);
 	return rc;
 }
 

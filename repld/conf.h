@@ -51,6 +51,10 @@ struct conf {
  */
 int conf_read(const char *path, struct conf *c, struct err *e);
 
+/* sessions-max alone; what is no mistake in the file, as a pool-dir that is away, does not matter.
+ */
+int conf_sessions_max(const char *path, unsigned *sessions_max, struct err *e);
+
 /* How error texts name the file. */
 const char *conf_file(const struct conf *c);
 

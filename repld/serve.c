@@ -24,6 +24,7 @@
 #include "become.h"
 #include "clock.h"
 #include "connection.h"
+#include "filestamp.h"
 #include "log.h"
 
 /*
@@ -67,8 +68,11 @@ struct server {
 	struct child **waiting; /* for serve_drop_login() */
 	struct pollfd *fds;     /* listener, signals, then one a child that is yet to begin */
 	unsigned count, capacity;
-	struct authkeys_seen keys; /* of which it was told what is skipped */
-	unsigned warned;           /* connections since warned_ns: serve_is_quiet() */
+	unsigned sessions_max;      /* as the file has it: serve_reread() */
+	struct filestamp conf_seen; /* in which it was looked for */
+	bool conf_wrong;
+	struct filestamp keys; /* of which it was told what is skipped */
+	unsigned warned;       /* connections since warned_ns: serve_is_quiet() */
 	uint64_t warned_ns;
 	int accept_errno; /* why none can be taken, which is told; 0: they can */
 };
@@ -221,28 +225,53 @@ serve_hostkey(struct server *s, struct err *e)
 static unsigned
 serve_sessions_max(const struct server *s)
 {
-	return s->conf->sessions_max + TOLD_MAX;
+	return s->sessions_max + TOLD_MAX;
 }
 
 static unsigned
 serve_logins_max(const struct server *s)
 {
-	unsigned n = s->conf->sessions_max / LOGINS_QUOTIENT;
+	unsigned n = s->sessions_max / LOGINS_QUOTIENT;
 
 	return n > LOGINS_MIN ? n : LOGINS_MIN;
+}
+
+/* What is there stays, in larger tables where it is a higher limit. */
+static int
+serve_set_sessions_max(struct server *s, unsigned sessions_max, struct err *e)
+{
+	unsigned before = s->sessions_max, capacity;
+	struct child *children, **waiting;
+	struct pollfd *fds;
+
+	s->sessions_max = sessions_max;
+	capacity = serve_sessions_max(s) + 2 * serve_logins_max(s);
+	if (capacity <= s->capacity)
+		return REPL_OK;
+	children = reallocarray(s->children, capacity, sizeof(*children));
+	if (children)
+		s->children = children;
+	waiting = reallocarray(s->waiting, capacity, sizeof(struct child *));
+	if (waiting)
+		s->waiting = waiting;
+	fds = reallocarray(s->fds, capacity + 2, sizeof(*fds));
+	if (fds)
+		s->fds = fds;
+	if (!children || !waiting || !fds) {
+		s->sessions_max = before;
+		return err_set(e, REPL_E_NOMEM, "out of memory for %u connections", capacity);
+	}
+	s->capacity = capacity;
+	return REPL_OK;
 }
 
 static int
 serve_init(struct server *s, struct err *e)
 {
-	int rc;
+	int rc = serve_set_sessions_max(s, s->conf->sessions_max, e);
 
-	s->capacity = serve_sessions_max(s) + 2 * serve_logins_max(s);
-	s->children = calloc(s->capacity, sizeof(*s->children));
-	s->waiting = calloc(s->capacity, sizeof(struct child *));
-	s->fds = calloc(s->capacity + 2, sizeof(*s->fds));
-	if (!s->children || !s->waiting || !s->fds)
-		return err_set(e, REPL_E_NOMEM, "out of memory for %u connections", s->capacity);
+	if (rc)
+		return rc;
 	rc = serve_check_conf(s->conf, e);
 	if (!rc)
 		rc = become_whom(s->conf, &s->user, e);
@@ -371,7 +400,7 @@ serve_make_room(struct server *s, const char *peer)
 {
 	if (serve_count(s, true) >= serve_sessions_max(s)) {
 		serve_warn(s, peer, "refused: %u sessions, sessions-max is %u",
-			   serve_sessions_max(s), s->conf->sessions_max);
+			   serve_sessions_max(s), s->sessions_max);
 		return false;
 	}
 	if (s->count == s->capacity) {
@@ -383,6 +412,29 @@ serve_make_room(struct server *s, const char *peer)
 	return true;
 }
 
+/*
+ * sessions-max counts here, too, from the next connection on: sessions that ask are let in by what
+ * stands in the file. While that is wrong it is looked at each time, and told once.
+ */
+static void
+serve_reread(struct server *s)
+{
+	const char *path = s->conf->path;
+	bool changed = path && filestamp_changed(path, &s->conf_seen);
+	unsigned before = s->sessions_max, sessions_max;
+	struct err e;
+
+	if (!changed && !s->conf_wrong)
+		return;
+	err_clear(&e);
+	s->conf_wrong = conf_sessions_max(path, &sessions_max, &e) != 0 ||
+			serve_set_sessions_max(s, sessions_max, &e) != 0;
+	if (s->conf_wrong && changed)
+		log_error("sessions-max stays %u: %s", before, e.text);
+	else if (!s->conf_wrong && s->sessions_max != before)
+		log_info("sessions-max is %u now, it was %u", s->sessions_max, before);
+}
+
 /* Lines of authorized-keys that are skipped: once for a file, and not for each stranger. */
 static void
 serve_tell_skipped(struct server *s)
@@ -392,7 +444,7 @@ serve_tell_skipped(struct server *s)
 	struct err why; /* which the connection tells */
 
 	err_clear(&why);
-	if (authkeys_changed(path, &s->keys))
+	if (filestamp_changed(path, &s->keys))
 		(void)authkeys_read(path, true, &keys, &why);
 	authkeys_free(keys);
 }
@@ -405,7 +457,7 @@ serve_tell_keys(struct server *s)
 	struct err e;
 
 	err_clear(&e);
-	(void)authkeys_changed(s->conf->authorized_keys, &s->keys);
+	(void)filestamp_changed(s->conf->authorized_keys, &s->keys);
 	if (authkeys_read(s->conf->authorized_keys, true, &keys, &e))
 		log_error("no one can log in: %s", e.text);
 	authkeys_free(keys);
@@ -521,6 +573,7 @@ serve_accept(struct server *s)
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	format_address(&a, len, peer, sizeof(peer));
 	serve_tell_skipped(s);
+	serve_reread(s);
 	if (serve_make_room(s, peer))
 		serve_fork(s, fd, address_source(&a), peer);
 	(void)close(fd);
@@ -541,7 +594,7 @@ child_started(struct server *s, struct child *c)
 		return;
 	if (serve_count(s, true) >= serve_sessions_max(s)) {
 		log_warning("session of %s ended: %u sessions, sessions-max is %u", c->peer,
-			    serve_sessions_max(s), s->conf->sessions_max);
+			    serve_sessions_max(s), s->sessions_max);
 		child_drop(c, SIGTERM);
 		return;
 	}

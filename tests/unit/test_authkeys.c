@@ -121,22 +121,6 @@ test_file_is_closed_to_others(void **state)
 	assert_int_equal(authkeys_read("/tmp", true, &k, &e), REPL_E_REFUSED);
 }
 
-static void
-test_another_file_is_noticed_once(void **state)
-{
-	struct authkeys_seen seen = {0};
-
-	(void)state;
-	check_count("ssh-ed25519 " KEY_A "\n", 1);
-	assert_true(authkeys_changed(path, &seen));
-	assert_false(authkeys_changed(path, &seen));
-	check_count("ssh-ed25519 " KEY_A "\n\n", 1);
-	assert_true(authkeys_changed(path, &seen));
-	assert_false(authkeys_changed(path, &seen));
-	assert_false(authkeys_changed("/nonexistent/keys", &seen));
-	assert_false(authkeys_changed(path, &seen));
-}
-
 int
 main(void)
 {
@@ -146,7 +130,6 @@ main(void)
 		cmocka_unit_test(test_bad_lines),
 		cmocka_unit_test(test_many_lines),
 		cmocka_unit_test(test_file_is_closed_to_others),
-		cmocka_unit_test(test_another_file_is_noticed_once),
 	};
 	int fd = mkstemp(path);
 	int failed;

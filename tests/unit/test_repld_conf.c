@@ -241,6 +241,23 @@ the_pool_dir_is_a_directory_that_is_there(void **state)
 	conf_fini(&c);
 }
 
+/* As it is while a disk is not mounted. */
+static void
+sessions_max_is_read_without_a_pool_dir(void **state)
+{
+	FILE *f = fopen(path, "w");
+	unsigned n = 0;
+	struct err e;
+
+	(void)state;
+	assert_non_null(f);
+	assert_true(fputs("[repld]\npool-dir = /nowhere/at/all\nsessions-max = 7\n", f) >= 0);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(conf_sessions_max(path, &n, &e), 0);
+	assert_int_equal(n, 7);
+	assert_int_equal(conf_sessions_max("/nowhere/repld.conf", &n, &e), REPL_E_CONFIG);
+}
+
 static void
 addresses_are_numeric(void **state)
 {
@@ -395,6 +412,7 @@ main(void)
 		cmocka_unit_test(what_is_not_given_has_its_default),
 		cmocka_unit_test(every_key_is_read),
 		cmocka_unit_test(forms_of_values_are_taken),
+		cmocka_unit_test(sessions_max_is_read_without_a_pool_dir),
 		cmocka_unit_test(the_pool_dir_is_a_directory_that_is_there),
 		cmocka_unit_test(the_pool_dir_takes_writes),
 		cmocka_unit_test(addresses_are_numeric),
