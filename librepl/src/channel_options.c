@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "channel_ssh.h"
+#include "sshuse.h"
 
 #define PASSWD_MAX 16384
 
@@ -46,7 +47,9 @@ channel_parse_config(struct channel *c)
 	if (channel_distrusts_caller())
 		return SSH_OK;
 	(void)ssh_set_log_callback(channel_mute);
+	sshuse_config_begin();
 	rc = ssh_options_parse_config(c->session, NULL);
+	sshuse_config_end();
 	(void)ssh_set_log_level(SSH_LOG_NOLOG);
 	if (old)
 		(void)ssh_set_log_callback(old);

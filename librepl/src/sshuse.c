@@ -2,11 +2,14 @@
 #include "sshuse.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include <libssh/libssh.h>
 
 #define LIBRARY        "libcrypto.so.3"
@@ -15,6 +18,7 @@
 
 static atomic_uint inside;
 static atomic_bool ended;
+static _Thread_local bool config_read; /* what this thread forks is a command of ssh's config */
 
 /* Called by OpenSSL before it cleans anything up. */
 static void
@@ -27,11 +31,33 @@ end(void)
 		(void)nanosleep(&moment, NULL);
 }
 
+/*
+ * For a command: libssh leaves it the signals of its thread, all blocked in ours, and the program's
+ * standard error. First none has an effect of the program's, then none is blocked.
+ */
+static void
+as_by_a_shell(void)
+{
+	int null = open("/dev/null", O_WRONLY);
+	sigset_t none;
+
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		(void)signal(signo, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (null >= 0 && null != STDERR_FILENO) {
+		(void)dup2(null, STDERR_FILENO);
+		(void)close(null);
+	}
+}
+
 /* Who was inside is not in this process. */
 static void
 fork_child(void)
 {
 	atomic_store(&inside, 0);
+	if (config_read)
+		as_by_a_shell();
 }
 
 /*
@@ -70,6 +96,18 @@ begin(void)
 		(void)at_end(end);
 	(void)pthread_atfork(NULL, NULL, fork_child);
 	jumps_by_command();
+}
+
+void
+sshuse_config_begin(void)
+{
+	config_read = true;
+}
+
+void
+sshuse_config_end(void)
+{
+	config_read = false;
 }
 
 bool

@@ -20,4 +20,11 @@ void sshuse_leave(void);
 /* Whoever is inside is to come to an end. */
 bool sshuse_ended(void);
 
+/*
+ * Around the reading of ssh's config, by this thread. What libssh runs of it, a "Match exec", finds
+ * its signals as one that a shell starts, and prints nothing in our name.
+ */
+void sshuse_config_begin(void);
+void sshuse_config_end(void);
+
 #endif

@@ -70,10 +70,12 @@ cp "$CHANNEL_CAT" "$TMP/channel_cat" && CHANNEL_CAT=$TMP/channel_cat
 [ "$(id -u)" -eq 0 ] && [ -d "$home" ] &&
 	unshare -m mount --bind "$HOME" "$home" 2>/dev/null || exit 0
 unset SSH_AUTH_SOCK
+# with_config CONFIG OPTION...: channel_cat with that for ssh's.
 with_config() {
 	printf '%b' "$1" >"$HOME/.ssh/config"
+	shift
 	printf 'mount --bind "%s" "%s" && exec "$@"\n' "$HOME" "$home" >"$TMP/inside.sh"
-	unshare -m sh "$TMP/inside.sh" "$CHANNEL_CAT" -t 700 -k "$TMP/known_hosts" cat "$T"
+	unshare -m sh "$TMP/inside.sh" "$CHANNEL_CAT" -k "$TMP/known_hosts" "$@" cat "$T"
 }
 cat >"$TMP/asks" <<END
 #!/bin/sh
@@ -83,7 +85,18 @@ chmod 755 "$TMP/asks"
 began() { date +%s%N; }
 for config in "Host *\n IdentityAgent $TMP/agent_none\n" "Match exec \"$TMP/asks\"\n User x\n"; do
 	began=$(date +%s%N)
-	expect_error timeout . with_config "$config"
+	expect_error timeout . with_config "$config" -t 700
 	took=$((($(date +%s%N) - began) / 1000000))
 	[ "$took" -le 3000 ] || fail "'$config' took $took ms, not 700"
+done
+
+# A command of ssh's config finds its signals as one that a shell starts, and prints nothing in the program's name. What
+# would match has no server.
+away=" HostName 127.0.0.2\\n"
+hello='{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1]}}'
+for command in "timeout 1 sleep 60" "trap 'exit 1' USR1; kill -s USR1 \$\$" "echo noise >&2; false"; do
+	echo "$hello" | (trap '' USR1 && with_config "Match exec \"$command\"\n$away" -t 20000 -i "$TMP/key") \
+		>"$TMP/out" 2>"$TMP/err" || fail "'$command': $(cat "$TMP/err")"
+	grep -q '"result"' "$TMP/out" || fail "'$command': no session: $(cat "$TMP/out")"
+	[ ! -s "$TMP/err" ] || fail "'$command' says: $(cat "$TMP/err")"
 done
