@@ -20,14 +20,22 @@
 #define TERM_MS 2000
 #define KILL_MS 2000
 
-/* Who has the exclusive one; all locks of a session are within one pool directory. */
+/* Of whose sidecar the writer is looked for. */
+struct wanted {
+	int pool_dirfd;
+	const char *name;
+	struct stat file;            /* by fileclaim_stat() */
+	struct json_object *entries; /* of sessions, where several files look like it; or NULL */
+};
+
+/* Who has the exclusive one. */
 static pid_t
 line_holder(const char *line, const struct stat *file)
 {
 	bool exclusive;
 	pid_t owner;
 
-	return fileclaim_line(line, file, false, &owner, &exclusive) && exclusive ? owner : 0;
+	return fileclaim_line(line, file, &owner, &exclusive) && exclusive ? owner : 0;
 }
 
 static bool
@@ -111,12 +119,27 @@ holder_open(int pool_dirfd, pid_t pid, const struct stat *file)
 	return -1;
 }
 
-/*
- * Of those who have the lock, which may be several where subvolumes look alike. What a session says
- * of itself is not asked: it may be a second old, or there was no space for it.
- */
+/* What a session says that it has open, NULL: nothing. It may be a second old. */
+static const char *
+pool_told(struct json_object *entries, pid_t pid)
+{
+	size_t n = entries ? json_object_array_length(entries) : 0;
+	struct json_object *own, *pool;
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *o = json_object_array_get_idx(entries, i);
+
+		if (json_object_object_get_ex(o, "pid", &own) &&
+		    json_object_get_int64(own) == pid &&
+		    json_object_object_get_ex(o, "pool", &pool))
+			return json_object_get_string(pool);
+	}
+	return NULL;
+}
+
+/* One that has the lock, and tells of the pool or of none. */
 static int
-holder_find(int pool_dirfd, const struct stat *file, pid_t *pid)
+holder_find(const struct wanted *w, bool tells, pid_t *pid)
 {
 	FILE *f = fopen("/proc/locks", "re");
 	char *line = NULL;
@@ -126,12 +149,32 @@ holder_find(int pool_dirfd, const struct stat *file, pid_t *pid)
 	if (!f)
 		return -1;
 	while (pidfd < 0 && getline(&line, &room, f) > 0) {
-		*pid = line_holder(line, file);
-		pidfd = holder_open(pool_dirfd, *pid, file);
+		const char *told;
+
+		*pid = line_holder(line, &w->file);
+		told = pool_told(w->entries, *pid);
+		if (tells ? told && strcmp(told, w->name) == 0 : !told)
+			pidfd = holder_open(w->pool_dirfd, *pid, &w->file);
 	}
 	free(line);
 	(void)fclose(f);
 	return pidfd;
+}
+
+/*
+ * What a session says of itself is asked only where the lock may be another pool's, of another
+ * subvolume: there may have been no space for it.
+ */
+static int
+wanted_find(struct pool_store *s, int sidecar, struct wanted *w, struct err *e)
+{
+	struct stat plain;
+
+	if (fstat(sidecar, &plain) != 0 || fileclaim_stat(sidecar, &w->file) != 0)
+		return err_errno(e, err_from_errno(errno), errno, "pool '%s': sidecar", w->name);
+	if (plain.st_dev == w->file.st_dev)
+		return 0;
+	return registry_list(s->dirfd, &w->entries, NULL, e);
 }
 
 static int
@@ -155,19 +198,20 @@ holder_end(pid_t pid, int pidfd, const char *name, struct err *e)
 int
 takeover_end_writer(struct pool_store *s, const char *name, struct err *e)
 {
+	struct wanted w = {.pool_dirfd = s->dirfd, .name = name};
 	struct pool_files f;
-	struct stat st;
 	pid_t pid = 0;
 	int pidfd = -1;
 	int rc = pool_files_open(s, name, O_RDONLY, &f, e);
 
 	if (rc)
 		return rc;
-	if (fstat(f.sidecar_fd, &st) != 0)
-		rc = err_errno(e, err_from_errno(errno), errno, "pool '%s': sidecar", name);
+	rc = wanted_find(s, f.sidecar_fd, &w, e);
 	pool_files_close(&f);
-	if (!rc)
-		pidfd = holder_find(s->dirfd, &st, &pid);
+	if (!rc && w.entries)
+		pidfd = holder_find(&w, true, &pid);
+	if (!rc && pidfd < 0)
+		pidfd = holder_find(&w, false, &pid);
 	if (!rc && pidfd < 0)
 		rc = err_set(e, REPL_E_NOT_FOUND,
 			     "pool '%s' is locked, and by no session of repld that has it open for "
@@ -178,5 +222,6 @@ takeover_end_writer(struct pool_store *s, const char *name, struct err *e)
 		rc = holder_end(pid, pidfd, name, e);
 	if (pidfd >= 0)
 		(void)close(pidfd);
+	json_object_put(w.entries);
 	return rc;
 }

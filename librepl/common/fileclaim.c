@@ -2,6 +2,7 @@
 #include "fileclaim.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,44 @@ fileclaim_take(int fd, int how, const char *path, const char *held, struct err *
 	return err_errno(e, err_from_errno(errno), errno, "locking %s", path);
 }
 
+/* False: nobody tells. */
+static bool
+mount_device(int fd, dev_t *dev)
+{
+	unsigned dev_major, dev_minor;
+	unsigned long long mount;
+	bool found = false;
+	char *line = NULL;
+	struct statx x;
+	size_t room = 0;
+	FILE *f;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &x) != 0 || !(x.stx_mask & STATX_MNT_ID))
+		return false;
+	f = fopen("/proc/self/mountinfo", "re");
+	if (!f)
+		return false;
+	while (!found && getline(&line, &room, f) > 0)
+		found = sscanf(line, "%llu %*d %u:%u", &mount, &dev_major, &dev_minor) == 3 &&
+			mount == x.stx_mnt_id;
+	free(line);
+	(void)fclose(f);
+	if (found)
+		*dev = makedev(dev_major, dev_minor);
+	return found;
+}
+
+int
+fileclaim_stat(int fd, struct stat *file)
+{
+	if (fstat(fd, file) != 0)
+		return -1;
+	(void)mount_device(fd, &file->st_dev);
+	return 0;
+}
+
 bool
-fileclaim_line(const char *line, const struct stat *file, bool exact, pid_t *owner, bool *exclusive)
+fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *exclusive)
 {
 	unsigned dev_major, dev_minor;
 	unsigned long ino;
@@ -44,7 +81,7 @@ fileclaim_line(const char *line, const struct stat *file, bool exact, pid_t *own
 		return false;
 	*exclusive = strcmp(mode, "WRITE") == 0;
 	return ino == file->st_ino && dev_major == major(file->st_dev) &&
-	       (dev_minor == minor(file->st_dev) || (dev_major == 0 && !exact));
+	       dev_minor == minor(file->st_dev);
 }
 
 bool
@@ -59,7 +96,7 @@ fileclaim_seen(const struct stat *file)
 	if (!f)
 		return false;
 	while (!seen && getline(&line, &room, f) > 0)
-		seen = fileclaim_line(line, file, true, &owner, &exclusive);
+		seen = fileclaim_line(line, file, &owner, &exclusive);
 	free(line);
 	(void)fclose(f);
 	return seen;

@@ -16,13 +16,16 @@
 int fileclaim_take(int fd, int how, const char *path, const char *held, struct err *e);
 
 /*
- * Whether a line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF", tells of one
- * on that file, and whose it is, 0 or less: of a process that is not seen from here. A file system
- * with subvolumes shows another minor there than stat(2) does: it may be one of those unless it has
- * to be exact.
+ * fstat(2), with the device that /proc/locks tells: the mount's. Where that is another than stat(2)
+ * has, as of a file system with subvolumes, several files may have that device and one number.
  */
-bool fileclaim_line(const char *line, const struct stat *file, bool exact, pid_t *owner,
-		    bool *exclusive);
+int fileclaim_stat(int fd, struct stat *file);
+
+/*
+ * Whether a line of /proc/locks, "7: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF", tells of one
+ * on that file, and whose it is, 0 or less: of a process that is not seen from here.
+ */
+bool fileclaim_line(const char *line, const struct stat *file, pid_t *owner, bool *exclusive);
 
 /*
  * Whether anybody has one, without taking it for a moment; false too where the system hides it, or
