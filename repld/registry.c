@@ -100,6 +100,37 @@ slots_held(int slots, unsigned first, unsigned count)
 	return fcntl(slots, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
+/* Behind the last that is held. The kernel walks all locks at each look: hence not one by one. */
+static unsigned
+slots_end(int slots)
+{
+	unsigned low = 0, high = SLOTS_MAX;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+
+		if (slots_held(slots, middle, SLOTS_MAX - middle))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Which of those before end are held, and how many. */
+static unsigned
+slots_scan(int slots, unsigned end, bool held[SLOTS_MAX])
+{
+	unsigned count = 0;
+
+	memset(held, 0, SLOTS_MAX * sizeof(held[0]));
+	for (unsigned i = 0; i < end; i++) {
+		held[i] = slots_held(slots, i, 1);
+		count += held[i];
+	}
+	return count;
+}
+
 static struct flock
 pid_lock(pid_t pid, short type)
 {
@@ -188,7 +219,7 @@ slot_of(const char *name, unsigned *slot)
 
 /* Under the directory's lock: what dead sessions have left. */
 static int
-sweep(int registry, int slots, struct err *e)
+sweep(int registry, const bool held[SLOTS_MAX], struct err *e)
 {
 	int fd = path_open(registry, ".", O_RDONLY | O_DIRECTORY, 0);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -203,7 +234,7 @@ sweep(int registry, int slots, struct err *e)
 		return rc;
 	}
 	while ((d = readdir(dir)) != NULL)
-		if (slot_of(d->d_name, &slot) && !slots_held(slots, slot, 1))
+		if (slot_of(d->d_name, &slot) && !held[slot])
 			(void)unlinkat(registry, d->d_name, 0);
 	(void)closedir(dir);
 	return 0;
@@ -211,12 +242,13 @@ sweep(int registry, int slots, struct err *e)
 
 /* Under the directory's lock: gather entries, and count those who should have one by now. */
 static void
-gather(int dir, int slots, struct json_object *entries, unsigned *untold)
+gather(int dir, int slots, const bool held[SLOTS_MAX], struct json_object *entries,
+       unsigned *untold)
 {
-	for (unsigned i = 0; slots_held(slots, i, SLOTS_MAX - i); i++) {
+	for (unsigned i = 0; i < SLOTS_MAX; i++) {
 		struct json_object *o;
 
-		if (!slots_held(slots, i, 1))
+		if (!held[i])
 			continue;
 		o = entry_read(dir, i);
 		if (!o && untold && slot_is_late(slots, i))
@@ -244,34 +276,46 @@ reserve(const struct registry *r)
 	}
 }
 
-/* Under the directory's lock, so that the limit is exact. */
+/*
+ * Under the directory's lock, so that the limit is exact: a slot for one more. Mostly that is the
+ * one behind all others. Slots are looked at where as many have been had as sessions may be, and
+ * where nobody is left, since what dead sessions have left is removed then.
+ */
 static int
-enter(struct registry *r, unsigned sessions_max, struct err *e)
+find_free(const struct registry *r, unsigned most, unsigned *slot, struct err *e)
 {
-	unsigned alive = 0, most = sessions_max < SLOTS_MAX ? sessions_max : SLOTS_MAX;
-	unsigned first = SLOTS_MAX, slot; /* first: that is free */
-	int rc = sweep(r->dir, r->slots, e);
+	bool held[SLOTS_MAX];
+	unsigned alive;
 
-	if (rc)
-		return rc;
-	for (slot = 0; slots_held(r->slots, slot, SLOTS_MAX - slot); slot++) {
-		if (slots_held(r->slots, slot, 1))
-			alive++;
-		else if (first == SLOTS_MAX)
-			first = slot;
-	}
+	*slot = slots_end(r->slots);
+	if (*slot > 0 && *slot < most)
+		return 0;
+	alive = slots_scan(r->slots, *slot, held);
+	if (alive == 0)
+		return sweep(r->dir, held, e);
 	if (alive >= most)
 		return err_set(e, REPL_E_LIMIT,
 			       "%u session%s open and sessions-max is %u: wait for one to end or "
 			       "raise sessions-max in repld.conf",
 			       alive, alive == 1 ? " is" : "s are", most);
-	if (first == SLOTS_MAX)
-		first = slot;
-	if (!slot_take(r->slots, first))
+	for (*slot = 0; held[*slot];)
+		(*slot)++;
+	return 0;
+}
+
+static int
+enter(struct registry *r, unsigned sessions_max, struct err *e)
+{
+	unsigned most = sessions_max < SLOTS_MAX ? sessions_max : SLOTS_MAX, slot;
+	int rc = find_free(r, most, &slot, e);
+
+	if (rc)
+		return rc;
+	if (!slot_take(r->slots, slot))
 		return err_errno(e, err_from_errno(errno), errno,
 				 "lock of '" REGISTRY_DIR "/" SLOTS_FILE "' in the pool directory");
-	r->slot = first;
-	remove_files(r->dir, first);
+	r->slot = slot;
+	remove_files(r->dir, slot);
 	reserve(r);
 	return 0;
 }
@@ -439,6 +483,7 @@ registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct
 {
 	struct json_object *entries = json_object_new_array();
 	int dir = -1, slots = -1;
+	bool held[SLOTS_MAX];
 	int rc;
 
 	if (untold)
@@ -458,9 +503,10 @@ registry_list(int pool_dirfd, struct json_object **out, unsigned *untold, struct
 		rc = dir_lock(dir, e);
 	if (rc)
 		goto out;
-	rc = sweep(dir, slots, e);
+	(void)slots_scan(slots, slots_end(slots), held);
+	rc = sweep(dir, held, e);
 	if (!rc)
-		gather(dir, slots, entries, untold);
+		gather(dir, slots, held, entries, untold);
 	lock_drop(dir);
 out:
 	if (slots >= 0)

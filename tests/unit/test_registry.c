@@ -16,6 +16,9 @@
 #include "registry.h"
 #include "tempdir.h"
 
+#define MANY 200
+#define FEW  32
+
 static char dir[TEMPDIR_MAX];
 static int pools;
 static unsigned untold; /* of the last list */
@@ -41,6 +44,21 @@ write(int fd, const void *buf, size_t len)
 		return -1;
 	}
 	return (ssize_t)syscall(SYS_write, fd, buf, len);
+}
+
+static unsigned looks; /* how often it was asked whether something is locked */
+
+int
+fcntl(int fd, int cmd, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, cmd);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	looks += cmd == F_OFD_GETLK;
+	return (int)syscall(SYS_fcntl, fd, cmd, arg);
 }
 
 static time_t wall;     /* what the wall clock says; 0: what it does */
@@ -245,6 +263,14 @@ dead_sessions_are_removed(void **state)
 	assert_int_equal(listed(), 1005);
 	assert_int_equal(file_count(), 2);
 	registry_leave(a);
+	/* Where nobody is left it needs no list. */
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	kill_a_session();
+	registry_leave(a);
+	assert_int_equal(file_count(), 2);
+	assert_int_equal(registry_join(pools, 4, &a, &e), 0);
+	registry_leave(a);
+	assert_int_equal(file_count(), 0);
 }
 
 static void
@@ -395,6 +421,46 @@ a_disk_that_stalls_is_no_other_writer(void **state)
 	registry_leave(b);
 }
 
+/*
+ * Each look walks all locks there are, under the directory's lock: among many sessions one joins
+ * with few of them, and is listed with one a session. The limit stays exact, a lowered one too.
+ */
+static void
+many_sessions_are_joined_by_few_looks(void **state)
+{
+	struct registry *r[MANY], *more = NULL;
+	struct err e;
+
+	(void)state;
+	for (unsigned i = 0; i < MANY; i++) {
+		looks = 0;
+		assert_int_equal(registry_join(pools, MANY, &r[i], &e), 0);
+		assert_true(looks <= FEW);
+		put_entry(r[i], 1);
+	}
+	looks = 0;
+	assert_int_equal(listed(), MANY * 1001);
+	assert_true(looks <= MANY + FEW);
+	looks = 0;
+	assert_int_equal(registry_join(pools, MANY, &more, &e), REPL_E_LIMIT);
+	assert_true(looks <= MANY + FEW);
+	registry_leave(r[5]);
+	registry_leave(r[MANY - 2]);
+	assert_int_equal(registry_join(pools, MANY - 2, &more, &e), REPL_E_LIMIT);
+	assert_non_null(strstr(e.text, "198 sessions are open and sessions-max is 198"));
+	assert_int_equal(registry_join(pools, 9, &more, &e), REPL_E_LIMIT);
+	assert_non_null(strstr(e.text, "198 sessions are open and sessions-max is 9"));
+	assert_int_equal(registry_join(pools, MANY - 1, &r[5], &e), 0);
+	assert_int_equal(registry_join(pools, MANY, &r[MANY - 2], &e), 0);
+	assert_int_equal(registry_join(pools, MANY, &more, &e), REPL_E_LIMIT);
+	put_entry(r[5], 1);
+	put_entry(r[MANY - 2], 1);
+	assert_int_equal(listed(), MANY * 1001);
+	for (unsigned i = 0; i < MANY; i++)
+		registry_leave(r[i]);
+	assert_int_equal(file_count(), 0);
+}
+
 int
 main(void)
 {
@@ -403,6 +469,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_session_is_known_by_its_process, setup, teardown),
 		cmocka_unit_test_setup_teardown(limit_counts_live_sessions, setup, teardown),
 		cmocka_unit_test_setup_teardown(dead_sessions_are_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(many_sessions_are_joined_by_few_looks, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(garbage_is_no_entry, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_large_an_entry_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_full_disk_hides_no_session, setup, teardown),
