@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "channel_ssh.h"
-#include "dial.h"
 #include "revoked.h"
 #include "text.h"
 
@@ -295,8 +294,7 @@ channel_auth_identity(struct channel *c, const char *path, uint64_t deadline_ns,
 						  "%s: key file '%s' is no private key", c->name,
 						  path),
 					  e);
-	rc = dial_check_agent(deadline_ns, c->cancel, e);
-	return rc ? rc : channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
+	return channel_auth_step(c, channel_auth_agent, NULL, deadline_ns, auth, e);
 }
 
 static int
@@ -351,11 +349,8 @@ channel_authenticate(struct channel *c, const char *identity, uint64_t deadline_
 		return rc;
 	if (auth == SSH_AUTH_DENIED && identity)
 		rc = channel_auth_identity(c, identity, deadline_ns, &auth, e);
-	else if (auth == SSH_AUTH_DENIED) {
-		rc = dial_check_agent(deadline_ns, c->cancel, e);
-		if (!rc)
-			rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
-	}
+	else if (auth == SSH_AUTH_DENIED)
+		rc = channel_auth_step(c, channel_auth_auto, NULL, deadline_ns, &auth, e);
 	if (rc)
 		return rc;
 	if (auth != SSH_AUTH_SUCCESS)

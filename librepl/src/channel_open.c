@@ -13,6 +13,7 @@
 
 #include "channel_impl.h"
 #include "clock.h"
+#include "dial.h"
 #include "left.h"
 #include "standard.h"
 #include "thread.h"
@@ -168,12 +169,29 @@ opening_wait(struct opening *w, const struct channel_options *o)
 	return done;
 }
 
+static const char inside[] = "ssh-agent, which may ask somebody, or a command of ssh's config";
+
+/* It is left behind: what it waits for libssh does not tell. */
+static int
+opening_late(const char *host, const _Atomic int *cancel, struct err *e)
+{
+	const char *agent;
+
+	if (cancel && atomic_load(cancel))
+		return err_set(e, atomic_load(cancel), "%s: given up waiting for %s", host, inside);
+	agent = dial_silent_agent();
+	if (!agent)
+		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", host, inside);
+	return err_set(e, REPL_E_TIMEOUT,
+		       "%s: timed out waiting for %s: ssh-agent at '%s' does not answer: restart "
+		       "it or unset SSH_AUTH_SOCK",
+		       host, inside, agent);
+}
+
 int
 channel_open(const struct channel_options *o, uint64_t deadline_ns, struct channel **out,
 	     struct err *e)
 {
-	static const char inside[] = "ssh-agent, which may ask somebody, or a command of ssh's "
-				     "config";
 	char login[LOGIN_MAX];
 	struct opening *w;
 	pthread_t thread;
@@ -201,11 +219,7 @@ channel_open(const struct channel_options *o, uint64_t deadline_ns, struct chann
 	if (!opening_wait(w, o)) {
 		(void)pthread_detach(thread);
 		channel_fds_tell(o->fds, -1, -1);
-		if (o->cancel && atomic_load(o->cancel))
-			return err_set(e, atomic_load(o->cancel), "%s: given up waiting for %s",
-				       o->target->host, inside);
-		return err_set(e, REPL_E_TIMEOUT, "%s: timed out waiting for %s", o->target->host,
-			       inside);
+		return opening_late(o->target->host, o->cancel, e);
 	}
 	(void)pthread_join(thread, NULL);
 	rc = w->rc;

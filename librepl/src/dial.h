@@ -33,10 +33,9 @@ int dial_tcp(const char *host, unsigned port, uint64_t deadline_ns, const _Atomi
 	     int *fd, struct err *e);
 
 /*
- * libssh waits for ssh-agent without a deadline: ask it for its keys before.
- * REPL_E_TIMEOUT if the agent at SSH_AUTH_SOCK takes a connection and does not
- * answer by the deadline; REPL_OK in all other cases, also without an agent.
+ * The path of the agent at SSH_AUTH_SOCK if it does not tell its keys at once, else NULL. It need
+ * not be the one that libssh asks, which ssh's config may name and libssh does not tell.
  */
-int dial_check_agent(uint64_t deadline_ns, const _Atomic int *cancel, struct err *e);
+const char *dial_silent_agent(void);
 
 #endif

@@ -44,8 +44,13 @@ for mode in keys half none; do
 	fake_agent "$TMP/agent_$mode" "$mode"
 	SSH_AUTH_SOCK=$TMP/agent_$mode in_time "agent, $mode" \
 		"$CHANNEL_CAT" -t 700 -k "$TMP/known_hosts" cat "$T"
+	told=$(grep -c "ssh-agent at '$TMP/agent_$mode' does not answer" "$TMP/err")
+	if [ "$mode" = none ]; then
+		[ "$told" -eq 1 ] || fail "a silent agent is not named: $(cat "$TMP/err")"
+	else
+		[ "$told" -eq 0 ] || fail "an agent that answers: $(cat "$TMP/err")"
+	fi
 done
-
 
 # replctl, of which the keys of the test are not asked for.
 cat >"$TMP/repl.conf" <<END
@@ -100,3 +105,8 @@ for command in "timeout 1 sleep 60" "trap 'exit 1' USR1; kill -s USR1 \$\$" "ech
 	grep -q '"result"' "$TMP/out" || fail "'$command': no session: $(cat "$TMP/out")"
 	[ ! -s "$TMP/err" ] || fail "'$command' says: $(cat "$TMP/err")"
 done
+
+# Nor is it an agent that is not asked: ssh's config names another one, or none.
+echo "$hello" | SSH_AUTH_SOCK=$TMP/agent_none with_config "Host *\n IdentityAgent none\n IdentityFile $TMP/key\n" -t 10000 \
+	>"$TMP/out" 2>"$TMP/err" || fail "IdentityAgent none: $(cat "$TMP/err")"
+grep -q '"result"' "$TMP/out" || fail "IdentityAgent none: no session: $(cat "$TMP/out")"
