@@ -740,7 +740,8 @@ pump_farewell(struct pump *p)
 			channel, sigabbrev_np(WTERMSIG(p->status)), 0, "session killed", "");
 	(void)ssh_channel_close(channel);
 	while (clock_left_ms(deadline) > 0 && ssh_is_connected(p->c->ssh))
-		if (ssh_event_dopoll(p->c->event, clock_left_ms(deadline)) == SSH_ERROR)
+		if (ssh_event_dopoll(p->c->event, clock_left_ms(deadline)) == SSH_ERROR ||
+		    connection_floods(p->c))
 			break;
 }
 

@@ -670,9 +670,13 @@ channel_ended(struct channel *c, uint64_t deadline_ns, struct err *e)
 		soon = deadline_ns;
 	/* Asking for the status is what makes libssh go on after end of file. */
 	while ((status = ssh_channel_get_exit_status(c->stream)) == -1 &&
-	       ssh_is_connected(c->session) && !ssh_channel_is_closed(c->stream))
+	       ssh_is_connected(c->session) && !ssh_channel_is_closed(c->stream)) {
+		rc = channel_check_flood(c, e);
+		if (rc)
+			return rc;
 		if (channel_wait(c, soon, "the end of the session", NULL))
 			break;
+	}
 	channel_take_stderr(c);
 	if (status == -1 && c->complaint_len == 0 && !ssh_channel_is_eof(c->stream))
 		return channel_lost(c, e);

@@ -3,9 +3,10 @@
  * ssh_asks - a hostile SSH server: it lets everybody in, grants a subsystem, and then goes on
  * without end. One connection.
  *
- * usage: ssh_asks channels|complaints PORT HOST-KEY
+ * usage: ssh_asks channels|complaints|data PORT HOST-KEY
  *   channels    it asks the client for them
  *   complaints  on the standard error, byte by byte, whatever window the client has left
+ *   data        behind the end of it, whatever window the client has left
  */
 #include <poll.h>
 #include <stdbool.h>
@@ -24,6 +25,7 @@
 
 #define WINDOW        0x7fffffffU
 #define BATCH         128U
+#define CHUNK         32768U
 #define PACKET_OF_ONE 11U
 
 /* As libssh has it, which keeps a server to the client's window. */
@@ -128,12 +130,35 @@ complain(void)
 	return ssh_channel_write_stderr(opened, text, sizeof(text)) == (int)sizeof(text);
 }
 
+/* The end is told once: libssh would send nothing behind it. */
+static bool
+send_on(void)
+{
+	static const char bytes[CHUNK];
+	struct channel_head *head = (void *)opened;
+
+	if (!head->local_eof && ssh_channel_send_eof(opened) != SSH_OK)
+		return true;
+	if (!head->local_eof)
+		return false;
+	head->local_eof = 0;
+	head->remote_window = WINDOW;
+	if (ssh_channel_window_size(opened) != WINDOW) {
+		(void)fputs("another libssh\n", stderr);
+		return false;
+	}
+	(void)ssh_channel_write(opened, bytes, sizeof(bytes));
+	head->local_eof = 1;
+	return true;
+}
+
 int
 main(int argc, char **argv)
 {
 	ssh_session s = ssh_new();
 	struct pollfd p = {.events = POLLOUT};
 	bool complains = argc == 4 && strcmp(argv[1], "complaints") == 0;
+	bool sends = argc == 4 && strcmp(argv[1], "data") == 0;
 
 	(void)alarm(LIFE_S);
 	if (argc != 4 || !s || !serve_one(s, argv[2], argv[3])) {
@@ -144,10 +169,10 @@ main(int argc, char **argv)
 	p.fd = ssh_get_fd(s);
 	while (poll(&p, 1, SLOW_MS) == 1 && !(p.revents & (POLLERR | POLLHUP)) &&
 	       ssh_is_connected(s)) {
-		if (!complains)
-			ask_channel(s);
-		else if (!complain())
+		if (complains ? !complain() : sends && !send_on())
 			return 77;
+		if (!complains && !sends)
+			ask_channel(s);
 	}
 	return 0;
 }

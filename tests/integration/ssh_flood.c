@@ -2,8 +2,9 @@
 /*
  * ssh_flood - a client with a good key that gives repld serve more than it may.
  *
- * usage: ssh_flood data|extended|requests|replies HOST PORT USER KEY
+ * usage: ssh_flood data|extended|late|requests|replies HOST PORT USER KEY
  *   data, extended  bytes, of that kind, beyond the channel's window
+ *   late            bytes, when the session has ended with status 0
  *   requests        for a subsystem that is not there, with the right one granted
  *   replies         requests for channels, without waiting for what is said to them
  * It ends with 0 when the connection is cut, with 1 when all was taken.
@@ -29,6 +30,9 @@ struct channel_head {
 	uint32_t local_channel, local_window;
 	int local_eof;
 	uint32_t local_maxpacket, remote_channel, remote_window;
+	int remote_eof;
+	uint32_t remote_maxpacket;
+	int state, delayed_close;
 };
 
 static bool
@@ -46,6 +50,15 @@ login(ssh_session s, char **argv)
 	return in;
 }
 
+static void
+check(bool same)
+{
+	if (same)
+		return;
+	(void)fputs("another libssh\n", stderr);
+	exit(77);
+}
+
 /* True if it was cut. */
 static bool
 flood(ssh_channel c, bool extended)
@@ -57,16 +70,36 @@ flood(ssh_channel c, bool extended)
 		int n;
 
 		head->remote_window = WINDOW;
-		if (ssh_channel_window_size(c) != WINDOW) {
-			(void)fputs("another libssh\n", stderr);
-			exit(77);
-		}
+		check(ssh_channel_window_size(c) == WINDOW);
 		n = extended ? ssh_channel_write_stderr(c, bytes, CHUNK)
 			     : ssh_channel_write(c, bytes, CHUNK);
 		if (n != (int)CHUNK || ssh_channel_is_closed(c))
 			return true;
 	}
 	return false;
+}
+
+/* libssh would send nothing on a channel that the server has closed. */
+static bool
+flood_late(ssh_session s, ssh_channel c)
+{
+	static const char bytes[CHUNK];
+	struct channel_head *head = (void *)c;
+	int open = head->state;
+
+	head->state = open + 1;
+	check(ssh_channel_is_open(c) == 0);
+	head->state = open;
+	check(ssh_channel_is_open(c) == 1);
+	if (ssh_channel_get_exit_status(c) != 0)
+		return false;
+	for (unsigned done = 0; done < FLOOD && ssh_is_connected(s); done += CHUNK) {
+		head->state = open;
+		head->delayed_close = 0;
+		head->remote_window = WINDOW;
+		(void)ssh_channel_write(c, bytes, CHUNK);
+	}
+	return !ssh_is_connected(s);
 }
 
 static bool
@@ -118,6 +151,8 @@ main(int argc, char **argv)
 		cut = ask(s, c);
 	else if (strcmp(argv[1], "replies") == 0)
 		cut = ask_deaf(s);
+	else if (strcmp(argv[1], "late") == 0)
+		cut = flood_late(s, c);
 	else
 		cut = flood(c, strcmp(argv[1], "extended") == 0);
 	/* Its channels go with it. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# A client with a good key that sends what nobody reads, asks for ever, or reads no replies is cut off:
+# A client with a good key that sends what nobody reads, also behind the end, asks for ever, or reads no replies is cut off:
 # it takes neither memory nor space in the log.
 . "$(dirname "$0")/lib.sh"
 make_keys
@@ -47,3 +47,16 @@ timeout 120 "$BUILD/tests/integration/ssh_flood" replies 127.0.0.1 "$(cat "$TMP/
 	"$TMP/key" 2>"$TMP/flood.log" || fail "replies: status $?"
 grep -q "does not read its replies" "$TMP/serve.log" || fail "replies that nobody reads"
 [ "$(wc -l <"$TMP/serve.log")" -lt 100 ] || fail "the log is full of it"
+
+# Two seconds are for it to take the end of a session: a busy machine may bring less in them than is too much.
+stop "$SERVE_PID"
+start_serve_with /bin/true
+for try in 1 2 3 4 5 none; do
+	[ "$try" != none ] || fail "what comes behind the end is taken"
+	timeout 30 "$BUILD/tests/integration/ssh_flood" late 127.0.0.1 "$SERVE_PORT" "$SERVE_USER" \
+		"$TMP/key" 2>"$TMP/flood.log"
+	status=$?
+	[ "$status" -ne 77 ] || exit 77
+	[ "$status" -eq 0 ] || fail "late: status $status"
+	! grep -q "sends beyond its window" "$TMP/serve.log" || break
+done
