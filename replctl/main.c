@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -523,6 +524,9 @@ dispatch(struct ctl *c, char **args, int count, unsigned given)
 	command = command_find(args, count, &words);
 	if (!command)
 		return err_set(&c->err, REPL_E_INVAL, "there is no command '%s'", args[0]);
+	/* Ignored by who started us, what a command of ssh's config ends with would not be told. */
+	if (!(command->options & OPT_RUN))
+		(void)signal(SIGCHLD, SIG_DFL);
 	rc = check_use(c, command, count - words, given);
 	if (!rc && !(command->options & (OPT_PLAN | OPT_SEED)))
 		rc = ctl_configure(c);

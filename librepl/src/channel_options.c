@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,26 +35,47 @@ channel_distrusts_caller(void)
 	return getauxval(AT_SECURE) != 0;
 }
 
+/* The kernel tells this process nothing of what its children end with. */
+static bool
+channel_children_are_lost(void)
+{
+	struct sigaction now;
+
+	return sigaction(SIGCHLD, NULL, &now) == 0 &&
+	       (now.sa_handler == SIG_IGN || (now.sa_flags & SA_NOCLDWAIT));
+}
+
 /*
  * A LogLevel in ssh's config takes effect while the rest is being parsed. The
  * callback stays where there was none before: libssh has no way back.
  */
 static int
-channel_parse_config(struct channel *c)
+channel_parse_config(struct channel *c, struct err *e)
 {
 	ssh_logging_callback old = ssh_get_log_callback();
+	bool run;
 	int rc;
 
 	if (channel_distrusts_caller())
-		return SSH_OK;
+		return REPL_OK;
 	(void)ssh_set_log_callback(channel_mute);
 	sshuse_config_begin();
 	rc = ssh_options_parse_config(c->session, NULL);
-	sshuse_config_end();
+	run = sshuse_config_end();
 	(void)ssh_set_log_level(SSH_LOG_NOLOG);
 	if (old)
 		(void)ssh_set_log_callback(old);
-	return rc;
+	if (rc < 0)
+		return err_set(e, REPL_E_CONFIG, "%s: ~/.ssh/config or /etc/ssh/ssh_config: %s",
+			       c->host, ssh_get_error(c->session));
+	/* To libssh that is one that does not match. */
+	if (run && channel_children_are_lost())
+		return err_set(e, REPL_E_CONFIG,
+			       "%s: ssh's config has a 'Match exec' for it, and this program "
+			       "ignores SIGCHLD, so that nobody learns what the command says: have "
+			       "the signal at its default, or no 'Match exec' for that host",
+			       c->host);
+	return REPL_OK;
 }
 
 void
@@ -169,10 +191,9 @@ channel_set_options(struct channel *c, const struct channel_options *o, struct e
 		rc = channel_set(c, SSH_OPTIONS_USER, o->target->user, e);
 	if (rc)
 		return rc;
-	if (channel_parse_config(c) < 0)
-		return err_set(e, REPL_E_CONFIG, "%s: ~/.ssh/config or /etc/ssh/ssh_config: %s",
-			       c->host, ssh_get_error(c->session));
-	rc = channel_set_explicit(c, o, e);
+	rc = channel_parse_config(c, e);
+	if (!rc)
+		rc = channel_set_explicit(c, o, e);
 	if (!rc)
 		rc = channel_check_user(c, o, e);
 	if (rc)

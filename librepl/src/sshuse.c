@@ -18,7 +18,9 @@
 
 static atomic_uint inside;
 static atomic_bool ended;
-static _Thread_local bool config_read; /* what this thread forks is a command of ssh's config */
+static atomic_uint configs;            /* how many threads read ssh's config */
+static _Thread_local bool config_read; /* this one: what it forks is a command of that */
+static _Thread_local bool command_run; /* one was */
 
 /* Called by OpenSSL before it cleans anything up. */
 static void
@@ -51,13 +53,28 @@ as_by_a_shell(void)
 	}
 }
 
+/* Others fork, too, where memory for what is a thread's own may not be had any more. */
+static bool
+forks_command(void)
+{
+	return atomic_load(&configs) > 0 && config_read;
+}
+
+static void
+fork_parent(void)
+{
+	if (forks_command())
+		command_run = true;
+}
+
 /* Who was inside is not in this process. */
 static void
 fork_child(void)
 {
-	atomic_store(&inside, 0);
-	if (config_read)
+	if (forks_command())
 		as_by_a_shell();
+	atomic_store(&inside, 0);
+	atomic_store(&configs, 0);
 }
 
 /*
@@ -94,7 +111,7 @@ begin(void)
 		(void)init(INIT_NO_ATEXIT, NULL);
 	if (at_end)
 		(void)at_end(end);
-	(void)pthread_atfork(NULL, NULL, fork_child);
+	(void)pthread_atfork(NULL, fork_parent, fork_child);
 	jumps_by_command();
 }
 
@@ -102,12 +119,16 @@ void
 sshuse_config_begin(void)
 {
 	config_read = true;
+	command_run = false;
+	(void)atomic_fetch_add(&configs, 1);
 }
 
-void
+bool
 sshuse_config_end(void)
 {
+	(void)atomic_fetch_sub(&configs, 1);
 	config_read = false;
+	return command_run;
 }
 
 bool

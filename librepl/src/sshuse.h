@@ -22,9 +22,9 @@ bool sshuse_ended(void);
 
 /*
  * Around the reading of ssh's config, by this thread. What libssh runs of it, a "Match exec", finds
- * its signals as one that a shell starts, and prints nothing in our name.
+ * its signals as one that a shell starts, and prints nothing in our name. True: something was run.
  */
 void sshuse_config_begin(void);
-void sshuse_config_end(void);
+bool sshuse_config_end(void);
 
 #endif

@@ -79,7 +79,7 @@ unset SSH_AUTH_SOCK
 with_config() {
 	printf '%b' "$1" >"$HOME/.ssh/config"
 	shift
-	printf 'mount --bind "%s" "%s" && exec "$@"\n' "$HOME" "$home" >"$TMP/inside.sh"
+	printf 'mount --bind "%s" "%s" && exec %s "$@"\n' "$HOME" "$home" "${first-}" >"$TMP/inside.sh"
 	unshare -m sh "$TMP/inside.sh" "$CHANNEL_CAT" -k "$TMP/known_hosts" "$@" cat "$T"
 }
 cat >"$TMP/asks" <<END
@@ -110,3 +110,15 @@ done
 echo "$hello" | SSH_AUTH_SOCK=$TMP/agent_none with_config "Host *\n IdentityAgent none\n IdentityFile $TMP/key\n" -t 10000 \
 	>"$TMP/out" 2>"$TMP/err" || fail "IdentityAgent none: $(cat "$TMP/err")"
 grep -q '"result"' "$TMP/out" || fail "IdentityAgent none: no session: $(cat "$TMP/out")"
+
+# What a command has ended with is not told to a program that ignores SIGCHLD, which says so. It is nothing to whom ssh's
+# config runs none for; replctl does not inherit it.
+first="env --ignore-signal=CHLD"
+expect_error config "'Match exec'.*SIGCHLD" with_config "Match exec true\n$away" -i "$TMP/key"
+echo "$hello" | with_config "Match host other exec true\n$away" -t 20000 -i "$TMP/key" >"$TMP/out" 2>"$TMP/err" ||
+	fail "no command is run: $(cat "$TMP/err")"
+grep -q '"result"' "$TMP/out" || fail "no command is run: no session: $(cat "$TMP/out")"
+printf '%b' "Match exec false\n$away" >"$HOME/.ssh/config"
+unset REPL_CONFIG
+unshare -m sh "$TMP/inside.sh" "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" list "$T" >"$TMP/out" 2>&1 ||
+	fail "replctl: $(cat "$TMP/out")"
