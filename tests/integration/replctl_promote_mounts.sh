@@ -24,6 +24,8 @@ has_session() {
 }
 
 writer() {
+	# What the one before has said is not for hold() to read.
+	rm -f "$TMP/hold.out"
 	hold "$1" write
 	HELD="$HELD $HOLD_PID"
 	wait_for 20 has_session "$1" || fail "no session of $1 is told of"
