@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "dirty_impl.h"
-#include "pending.h"
 #include "tempdir.h"
 
 #define MIB (1ULL << 20)
@@ -315,83 +314,6 @@ after_a_crash_the_log_tells(void **state)
 	assert_int_equal(dirty_track(d, 1, &gen_a), 0);
 	assert_int_equal(dirty_found(d, 1, &gen_a), DIRTY_UNTRUSTED);
 	handle_close(&l, d);
-}
-
-/* What is stored and not drained stays in the log, for as long as that takes. */
-static void
-what_is_not_drained_stays_active(void **state)
-{
-	struct local l;
-	struct dirty *d;
-	unsigned old, turn;
-
-	(void)state;
-	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
-	for (unsigned before = 0; before < 12; before++) {
-		d = handle_open(&l);
-		old = dirty_store_begin(d);
-		dirty_round(d);
-		turn = dirty_store_begin(d);
-		dirty_active(d, 100 * MIB, 1);
-		for (unsigned i = 0; i < before; i++)
-			dirty_round(d);
-		/* Others come and go. */
-		dirty_store_end(d, old);
-		for (unsigned i = 0; i < 100; i++) {
-			old = dirty_store_begin(d);
-			dirty_round(d);
-			dirty_store_end(d, old);
-		}
-		handle_kill(&l, d);
-		d = handle_open(&l);
-		assert_true(has(d, 0, 100 * MIB));
-		dirty_untrack(d, 0);
-		dirty_untrack(d, 1);
-		dirty_active(d, 100 * MIB, 1);
-		turn = dirty_store_begin(d);
-		dirty_round(d);
-		dirty_store_end(d, turn);
-		for (unsigned i = 0; i < 100; i++)
-			dirty_round(d);
-		handle_kill(&l, d);
-		d = handle_open(&l);
-		assert_int_equal(dirty_bytes(d, 0), 0);
-		handle_close(&l, d);
-	}
-}
-
-/* What replicas are sent before its drain is in the log by then, and until that. */
-static void
-what_is_sent_ahead_stays_active(void **state)
-{
-	struct lane_slot slot;
-	struct repl r;
-	struct local l;
-
-	(void)state;
-	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
-	for (unsigned drained = 0; drained < 2; drained++) {
-		memset(&r, 0, sizeof(r));
-		memset(&slot, 0, sizeof(slot));
-		r.cfg = &config;
-		r.slots = &slot;
-		r.dirty = handle_open(&l);
-		assert_false(pending_early(&r, 0, 100 * MIB, 1));
-		pending_settle(&r, 0, NULL, 0);
-		dirty_active(r.dirty, 100 * MIB, 1);
-		assert_true(pending_early(&r, 0, 100 * MIB, 1));
-		assert_true(pending_early(&r, 0, 100 * MIB, 1));
-		if (drained)
-			pending_settle(&r, 0, NULL, 0);
-		for (unsigned i = 0; i < 100; i++)
-			dirty_round(r.dirty);
-		handle_kill(&l, r.dirty);
-		r.dirty = handle_open(&l);
-		assert_int_equal(has(r.dirty, 0, 100 * MIB), !drained);
-		dirty_untrack(r.dirty, 0);
-		dirty_untrack(r.dirty, 1);
-		handle_close(&l, r.dirty);
-	}
 }
 
 /* Of what a later writer does, that keeps no log, the one that it finds says nothing. */
@@ -697,44 +619,6 @@ a_new_name_is_in_no_log(void **state)
 	handle_kill(&l, d);
 }
 
-static uint64_t lag_ms;
-
-static uint64_t
-lag_now(void *arg)
-{
-	assert_ptr_equal(arg, &lag_ms);
-	return lag_ms;
-}
-
-/* An extent is idle, and what was written there last a queued replica has not got. */
-static void
-what_is_on_its_way_is_in_the_log(void **state)
-{
-	static const struct {
-		uint64_t lag_ms, found;
-	} cases[] = {{9000, 4 * MIB}, {8999, 0}, {0, 0}, {3600000, 4 * MIB}};
-	struct dirty *d;
-	struct local l;
-
-	(void)state;
-	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
-	for (unsigned i = 0; i < 4; i++) {
-		d = handle_open(&l);
-		dirty_untrack(d, 0);
-		dirty_untrack(d, 1);
-		dirty_watch_lag(d, lag_now, &lag_ms);
-		lag_ms = cases[i].lag_ms;
-		dirty_active(d, 100 * MIB, 1);
-		for (unsigned round = 0; round < 40; round++)
-			dirty_round(d);
-		handle_kill(&l, d);
-		d = handle_open(&l);
-		assert_int_equal(dirty_found(d, 0, &gen_a), DIRTY_TRUSTED);
-		assert_int_equal(dirty_bytes(d, 0), cases[i].found);
-		handle_close(&l, d);
-	}
-}
-
 /* What is compared of a replica need not be again, as long as its generation is the same. */
 static void
 a_comparison_goes_on_where_it_was(void **state)
@@ -887,11 +771,8 @@ main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_all_is_compared, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_log_is_its_own_writers, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_comparison_goes_on_where_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(after_a_crash_the_log_tells, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_not_drained_stays_active, setup, teardown),
-		cmocka_unit_test_setup_teardown(what_is_sent_ahead_stays_active, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_larger_pool_is_dirty_behind_the_old_end, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_damaged_page_is_all_dirty, setup, teardown),
