@@ -156,8 +156,8 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
 
 /*
  * The activity log, any thread; may sync, mostly it is a look at a bit. Call it
- * for each range of a drain before anything of it is sent, and again, before the
- * drain returns, if dirty_mark() was called for it: the bit must be there when
+ * for each range of a drain before anything of it is sent, and again before the
+ * drain returns, when it is queued and marked: the bit must be there when
  * something is acknowledged, and stays for ten seconds without a call. Does
  * nothing with after-crash = compare. True if it may have waited for the local disk.
  */
@@ -168,11 +168,10 @@ bool dirty_logged(struct dirty *d, uint64_t off, uint64_t len);
 
 /*
  * Stores of the library's own, before whose drain the program may die or the call fail, and what
- * replicas are sent before their drain: begun before dirty_active(), or dirty_logged(), for their
- * range and before they are made, ended when they were drained. No
- * extent is taken off as long as some of them may be in it. dirty_store_end() takes what
- * dirty_store_begin() has said; who does not call it knows nothing of what replicas have. Any
- * thread.
+ * replicas are sent, by a drain or ahead of it: begun before dirty_active(), or dirty_logged(), for
+ * their range and before they are made, ended when they are drained. No extent is taken off as long
+ * as some of them may be in it. dirty_store_end() takes what dirty_store_begin() has said; who does
+ * not call it knows nothing of what replicas have. Any thread.
  */
 unsigned dirty_store_begin(struct dirty *d);
 void dirty_store_end(struct dirty *d, unsigned turn);

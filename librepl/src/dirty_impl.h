@@ -18,10 +18,10 @@
 #include "extentlog.h"
 
 #define DIRTY_IDLE_ROUNDS 10U /* of a second: then an extent is no longer active */
-/* What is younger on its way is in no extent that is idle for so long: with that of a drain's time.
+/* What is younger on its way, which is active from its queueing on, is in no extent that is idle.
  */
 #define DIRTY_LAG_MS ((DIRTY_IDLE_ROUNDS - 1) * 1000U)
-/* The same for stores that are not drained: they may wait so long twice, see stores_are_young(). */
+/* The same for what is not drained: it may take so long twice, see stores_are_young(). */
 #define DIRTY_STORE_ROUNDS (DIRTY_IDLE_ROUNDS / 2 - 1)
 
 /* One replica's; guarded by maps_lock but for what is atomic. */

@@ -50,10 +50,11 @@ lost_mask(struct repl *r)
 	return mask;
 }
 
+/* Marks are in the activity log as well: what is marked, or queued, is young from now on. */
 static void
 mark(struct repl *r, uint32_t mask, const struct range *range, unsigned count)
 {
-	for (unsigned n = 0; mask && n < count; n++) {
+	for (unsigned n = 0; n < count; n++) {
 		if (range[n].len == 0)
 			continue;
 		for (unsigned i = 0; i < r->replica_count; i++)
@@ -225,16 +226,30 @@ pending_trims_drop(struct repl *r)
 
 /* ---- drains ---- */
 
+/* From here on some of what the lane has may be with replicas. */
+static void
+turn_begin(struct repl *r, struct lane_slot *slot)
+{
+	if (slot->sends || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP)
+		return;
+	slot->store_turn = dirty_store_begin(r->dirty);
+	slot->sends = true;
+}
+
+static void
+turn_end(struct repl *r, struct lane_slot *slot)
+{
+	if (slot->sends)
+		dirty_store_end(r->dirty, slot->store_turn);
+	slot->sends = false;
+}
+
 bool
 pending_early(struct repl *r, unsigned lane, uint64_t off, uint64_t len)
 {
-	struct lane_slot *slot = &r->slots[lane];
-
 	if (!r->dirty || r->cfg->after_crash != CONFIG_CRASH_DIRTY_MAP)
 		return true;
-	if (!slot->early)
-		slot->early_turn = dirty_store_begin(r->dirty);
-	slot->early = true;
+	turn_begin(r, &r->slots[lane]);
 	return dirty_logged(r->dirty, off, len);
 }
 
@@ -242,12 +257,14 @@ int
 pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
 	       uint64_t *begin_ns, struct err *e)
 {
+	struct lane_slot *slot = &r->slots[lane];
 	bool waited;
 	int rc;
 
 	if (!r->dirty)
 		return 0;
-	waited = active(r, r->slots[lane].pending.r, r->slots[lane].pending.count);
+	turn_begin(r, slot);
+	waited = active(r, slot->pending.r, slot->pending.count);
 	waited |= active(r, also, count);
 	rc = active_end(r, waited, e);
 	if (waited)
@@ -263,6 +280,18 @@ pending_settle_only(struct repl *r, const struct range *also, unsigned count)
 }
 
 void
+pending_append_end(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+{
+	struct lane_slot *slot = &r->slots[lane];
+
+	if (!r->dirty)
+		return;
+	mark(r, lost_mask(r), also, count);
+	if (slot->pending.count == 0)
+		turn_end(r, slot);
+}
+
+void
 pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count)
 {
 	struct lane_slot *slot = &r->slots[lane];
@@ -274,10 +303,8 @@ pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned
 		mark(r, mask, also, count);
 		if (atomic_load(&r->trims.ended))
 			trims_look(r);
-		if (slot->early)
-			dirty_store_end(r->dirty, slot->early_turn);
+		turn_end(r, slot);
 	}
-	slot->early = false;
 	rangeset_clear(&slot->pending);
 }
 

@@ -60,22 +60,29 @@ void pending_stored(struct repl *r, unsigned turn);
 bool pending_early(struct repl *r, unsigned lane, uint64_t off, uint64_t len);
 
 /*
- * Before a drain sends: what is pending, and also, is entered in the activity log. *begin_ns is now
- * if that has waited for the local disk, which says nothing of the targets. REPL_E_IO: it can't be,
- * nor can it be told, and nothing is to be acknowledged; what is pending stays so.
+ * Before a drain sends: what is pending, and also, is entered in the activity log, which keeps it
+ * until pending_settle(), however long that takes. *begin_ns is now if that has waited for the
+ * local disk, which says nothing of the targets. REPL_E_IO: it can't be, nor can it be told, and
+ * nothing is to be acknowledged; what is pending stays so.
  */
 int pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned count,
 		   uint64_t *begin_ns, struct err *e);
 
 /*
- * Before a call that drained a lane of all replicas returns, in success or not: mark
- * all that is pending there and count ranges of also for who is lost; then nothing is
- * pending any more.
+ * Before a call that drained a lane of all replicas returns, in success or not, and behind what it
+ * has queued: mark all that is pending there and count ranges of also for who is lost; then nothing
+ * is pending any more. The activity log has it for ten seconds from now on.
  */
 void pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned count);
 
 /* The same for ranges alone: what is pending stays so. */
 void pending_settle_only(struct repl *r, const struct range *also, unsigned count);
+
+/*
+ * Likewise before an append returns, in success or not, which pending_active() was called for. What
+ * is pending may be with replicas by now, and stays in the activity log until its drain.
+ */
+void pending_append_end(struct repl *r, unsigned lane, const struct range *also, unsigned count);
 
 /* Mark for one replica what is pending on a lane, which the caller has borrowed. */
 void pending_mark(struct repl *r, unsigned lane, unsigned replica);

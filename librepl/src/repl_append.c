@@ -268,7 +268,7 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 		rc = append_spread(r, lane, a, due, e);
 	}
 	/* Also one that was lost as it chose, with nothing stored here, may have the bytes. */
-	pending_settle_only(r, stored, 2);
+	pending_append_end(r, lane, stored, 2);
 	return rc;
 }
 

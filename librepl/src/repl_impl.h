@@ -77,8 +77,8 @@ struct lane_slot {
 	_Atomic uint64_t flush_count, merged_count, drain_count;
 	_Atomic uint64_t latency_ns[REPL_HIST_BUCKETS], latency_sum_ns;
 	struct rangeset pending; /* pending.h: whoever is in the lane */
-	bool early;              /* some of it may be with replicas: dirty_store_begin() ... */
-	unsigned early_turn;     /* ... has said */
+	bool sends;              /* some of it may be with replicas: dirty_store_begin() ... */
+	unsigned store_turn;     /* ... has said */
 	/* A job that queued replicas (ship.h) are to get, and do not have in their queue yet. */
 	bool ship_due;
 	enum lane_kind ship_kind;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What may be with some replicas only stays in the activity log, for as long as that takes: stores
- * that are not drained, what is sent ahead, and what is queued.
+ * that are not drained, what is sent ahead, a drain that is slow, and what is queued.
  */
 #include "unit.h"
 
@@ -15,10 +15,12 @@
 #define MIB    (1ULL << 20)
 #define POOL   (64 * MIB)
 #define EXTENT (4 * MIB)
-#define FIRST  EXTENT
-#define LONG   40U /* rounds */
+#define FIRST  EXTENT       /* what is noted before a drain */
+#define SECOND (5 * EXTENT) /* what the drain's own call writes */
+#define LONG   40U          /* rounds */
 
 static const struct gen_id gen_now = {{0x77}};
+static const struct range second = {.off = SECOND, .len = 8};
 static char dir[TEMPDIR_MAX], pool_file[TEMPDIR_MAX + 8];
 static struct repl_config config;
 static struct local l;
@@ -150,6 +152,55 @@ what_is_sent_ahead_stays_active(void **state)
 	}
 }
 
+/* ---- drains ---- */
+
+static void
+drain_begin(bool noted)
+{
+	uint64_t begin_ns = 0;
+	struct err e;
+
+	err_clear(&e);
+	assert_true(!noted || pending_note(&slot, FIRST, 1));
+	assert_int_equal(pending_active(&r, 0, &second, 1, &begin_ns, &e), 0);
+}
+
+/* A drain may take longer than an extent is idle. */
+static void
+what_is_being_drained_stays_active(void **state)
+{
+	(void)state;
+	begin();
+	drain_begin(true);
+	rounds(LONG);
+	assert_true(dirty_after_crash(FIRST) && dirty_after_crash(SECOND));
+	pending_settle(&r, 0, &second, 1);
+	rounds(LONG);
+	assert_false(dirty_after_crash(FIRST) || dirty_after_crash(SECOND));
+	end();
+}
+
+/* An append may send what its lane has flushed before; who only appends never drains. */
+static void
+what_an_append_sends_stays_active(void **state)
+{
+	(void)state;
+	for (unsigned noted = 0; noted < 2; noted++) {
+		begin();
+		drain_begin(noted);
+		rounds(LONG);
+		assert_true(dirty_after_crash(SECOND));
+		pending_append_end(&r, 0, &second, 1);
+		rounds(LONG);
+		assert_int_equal(dirty_after_crash(FIRST), noted);
+		assert_int_equal(dirty_after_crash(SECOND), noted);
+		pending_settle(&r, 0, NULL, 0);
+		rounds(LONG);
+		assert_false(dirty_after_crash(FIRST) || dirty_after_crash(SECOND));
+		end();
+	}
+}
+
 /* ---- queues ---- */
 
 static uint64_t lag_ms;
@@ -182,13 +233,43 @@ what_is_on_its_way_is_in_the_log(void **state)
 	}
 }
 
+/* What a drain has queued at its end is as old as that, not as its beginning. */
+static void
+what_a_slow_drain_has_queued_stays_active(void **state)
+{
+	(void)state;
+	for (unsigned append = 0; append < 2; append++) {
+		for (unsigned before = 0; before < 12; before++) {
+			begin();
+			dirty_watch_lag(r.dirty, lag_now, &lag_ms);
+			lag_ms = 0;
+			drain_begin(!append);
+			rounds(before);
+			if (append)
+				pending_append_end(&r, 0, &second, 1);
+			else
+				pending_settle(&r, 0, &second, 1);
+			for (lag_ms = 1; lag_ms < 12000; lag_ms += 1000)
+				rounds(1);
+			assert_int_equal(dirty_after_crash(FIRST), !append);
+			assert_true(dirty_after_crash(SECOND));
+			end();
+		}
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_not_drained_stays_active, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_sent_ahead_stays_active, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_being_drained_stays_active, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(what_an_append_sends_stays_active, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_on_its_way_is_in_the_log, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_slow_drain_has_queued_stays_active, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
