@@ -110,14 +110,33 @@ append_check_len(struct repl *r, unsigned lane, const struct append *a, struct e
 
 /* ---- choosing ---- */
 
-/* Each that is left gets its share of the time, and the record of a loss one. */
+/* This one and those behind it that may be asked, or else drained, one after the other. */
+static unsigned
+append_left(struct repl *r, unsigned lane, unsigned replica, bool asked)
+{
+	unsigned count = 1;
+
+	for (unsigned i = replica + 1; i < r->replica_count; i++) {
+		const struct lane *l = lane_of(r, i, lane);
+
+		count += l && (!asked || lane_can_append(l));
+	}
+	return count;
+}
+
+/*
+ * Each that is left gets its share of the time, and the record of a loss one; whatever went before
+ * it, it has some to answer in.
+ */
 static uint64_t
-append_deadline(const struct repl *r, const struct append *a, unsigned replica)
+append_deadline(const struct repl *r, const struct append *a, unsigned left)
 {
 	uint64_t end = a->begin_ns + (uint64_t)r->cfg->op_timeout_ms * NS_PER_MS;
+	uint64_t least = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE);
 	uint64_t now = clock_now_ns();
+	uint64_t share = now >= end ? end : now + (end - now) * 3 / 4 / left;
 
-	return now >= end ? end : now + (end - now) * 3 / 4 / (r->replica_count - replica);
+	return share > least ? share : least;
 }
 
 /* By the local tail word it would have fitted, see append_check_tail(). */
@@ -143,10 +162,10 @@ append_refused(struct lane *l, const struct append *a)
 }
 
 static void
-append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned replica)
+append_ask(struct repl *r, struct lane *l, const struct append *a, unsigned left)
 {
 	lane_append(l, a->tail_off, a->limit, a->data, a->len);
-	lanes_run(&l, 1, lane_done, append_deadline(r, a, replica));
+	lanes_run(&l, 1, lane_done, append_deadline(r, a, left));
 	if (!l->status && (l->append.status || l->append.place != a->place))
 		append_refused(l, a);
 }
@@ -193,7 +212,7 @@ append_choose(struct repl *r, unsigned lane, struct append *a, struct err *e)
 
 		if (!l || !lane_can_append(l))
 			continue;
-		append_ask(r, l, a, i);
+		append_ask(r, l, a, append_left(r, lane, i, true));
 		if (!l->status) {
 			a->chooser = i;
 			continue;
@@ -231,7 +250,8 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, const struc
 
 		while (l && !l->status && lane_flush(l, a->place, a->len) < 0) {
 			lane_begin(l, LANE_DRAIN, 0, 0);
-			lanes_run(&l, 1, lane_done, append_deadline(r, a, i));
+			lanes_run(&l, 1, lane_done,
+				  append_deadline(r, a, append_left(r, lane, i, false)));
 		}
 		if (l)
 			lane_begin(l, LANE_ATOMIC8, a->tail_off, 8);

@@ -104,6 +104,36 @@ done
 kill -KILL $hang
 api close
 
+# The time of one that is to choose is not that of those which nobody waits for.
+configure "$(pool slow-a)"
+for i in b c d; do
+	ok set async-target "$(pool slow-$i)"
+done
+ok set heartbeat-interval 20000
+ok set heartbeat-timeout 30000
+ok set op-timeout 8000
+stay_lost
+ok map "$TMP/slow" $((2 * MIB))
+ok open 1
+ok tail 64 4096
+ok persist 0 64 8
+pid=$(session_of slow-a) || fail "no session of slow-a"
+signalled STOP "$pid"
+{
+	sleep 2
+	kill -CONT "$pid"
+} &
+ok append 0 64 $MIB 100 1
+wait $! || fail "it is gone"
+[ "$TEXT" = 4096 ] || lost "place $TEXT"
+[ "$MS" -ge 1500 ] || fail "it was not slow: $MS ms"
+ok stat 0
+is connection 0
+is error 0
+ok compare 0
+same
+api close
+
 prepare fail fail
 lose fail-a
 refused REPL_E_LOST "replica 0 is lost" append 0 64 $MIB 100 2
