@@ -163,6 +163,12 @@ void dirty_mark_all(struct dirty *d, unsigned replica);
  */
 bool dirty_active(struct dirty *d, uint64_t off, uint64_t len);
 
+/*
+ * In the child of a fork: nobody waits there for what another thread had begun to write. May be
+ * NULL.
+ */
+void dirty_abandon(struct dirty *d);
+
 /* Whether dirty_active() has nothing to do for it. Without waiting. */
 bool dirty_logged(struct dirty *d, uint64_t off, uint64_t len);
 

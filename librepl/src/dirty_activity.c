@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "ownwait.h"
+
 int
 activity_init(struct activity *a, struct err *e)
 {
@@ -67,19 +69,27 @@ dirty_active(struct dirty *d, uint64_t off, uint64_t len)
 
 	if (dirty_logged(d, off, len))
 		return false;
-	pthread_mutex_lock(&a->lock);
+	if (!ownwait_lock(&a->lock, &d->abandoned))
+		return true;
 	/* Threads that come together share one sync: the first one's, or the next. */
-	while (a->armed && !atomic_load(&d->broken)) {
+	while (a->armed && !atomic_load(&d->broken) && !atomic_load(&d->abandoned)) {
 		extentlog_want(&a->log, off, len);
 		if (extentlog_use(&a->log, off, len))
 			break;
 		if (a->syncing)
-			(void)pthread_cond_wait(&a->synced, &a->lock);
+			(void)ownwait_cond(&a->synced, &a->lock, &d->abandoned);
 		else
 			activity_sync(d);
 	}
 	pthread_mutex_unlock(&a->lock);
 	return true;
+}
+
+void
+dirty_abandon(struct dirty *d)
+{
+	if (d)
+		atomic_store(&d->abandoned, true);
 }
 
 /* Also where the turn moves on in between: it is counted until both have passed. */

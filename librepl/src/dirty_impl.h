@@ -80,6 +80,7 @@ struct dirty {
 		struct gen_id pool;
 		struct dirtypage_header layout; /* what the pages' places follow from */
 	} region;
+	_Atomic bool abandoned;   /* in the child of a fork: ownwait.h */
 	_Atomic bool broken;      /* media can't be trusted */
 	_Atomic bool broken_told; /* and say so, or nobody looks there */
 	char why[256];            /* written once, before broken */

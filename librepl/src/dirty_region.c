@@ -18,6 +18,7 @@
 
 #include "dirtyload.h"
 #include "filewrite.h"
+#include "ownwait.h"
 
 /* ---- pages ---- */
 
@@ -39,7 +40,10 @@ sync_own(struct dirty *d, bool whole, struct err *e)
 	int rc = 0;
 
 	diskclock_begin(&d->local->disk);
-	pthread_mutex_lock(&d->sync_lock);
+	if (!ownwait_lock(&d->sync_lock, &d->abandoned)) {
+		diskclock_end(&d->local->disk);
+		return err_set(e, REPL_E_IO, "%s is another process's", d->local->path);
+	}
 	if (d->sync_lost && !whole)
 		rc = err_set(e, REPL_E_IO, "%s: syncing the dirty map: an earlier sync has failed",
 			     d->local->path);
@@ -142,7 +146,8 @@ region_write_header(struct dirty *d, struct err *e)
 void
 region_fail(struct dirty *d, const struct err *why)
 {
-	pthread_mutex_lock(&d->header_lock);
+	if (!ownwait_lock(&d->header_lock, &d->abandoned))
+		return;
 	if (!atomic_load(&d->broken)) {
 		(void)snprintf(d->why, sizeof(d->why), "%.*s", (int)sizeof(d->why) - 1, why->text);
 		atomic_store(&d->broken, true);

@@ -60,11 +60,18 @@ int
 log_step_run(struct repl_log *log, unsigned lane, const struct log_step *s)
 {
 	struct calltime t = call_begin(log->r, clock_now_ns());
+	struct err e;
 	int rc;
 
 	while ((rc = step_once(log, lane, s)) == REPL_E_BUSY &&
 	       clock_now_ns() < call_end(log->r, &t))
 		(void)usleep(LOG_BUSY_NAP_US);
+	/* In a child that returns to its parent's call what of it is not begun is refused. */
+	if (rc && log->r->abandoned) {
+		err_clear(&e);
+		(void)log_abandoned(&e);
+		rc = config_report(&e);
+	}
 	return rc;
 }
 
@@ -119,8 +126,10 @@ log_store(struct repl_log *log, const struct logfmt_span *span, unsigned *turn, 
 {
 	const struct range in_pool[2] = {{.off = log->off + span->off[0], .len = span->len[0]},
 					 {.off = log->off + span->off[1], .len = span->len[1]}};
+	int rc = pending_store(log->r, in_pool, 2, turn, e);
 
-	return pending_store(log->r, in_pool, 2, turn, e);
+	/* The parent has gone on since it was called. */
+	return log->r->abandoned ? log_abandoned(e) : rc;
 }
 
 static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};

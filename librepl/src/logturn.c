@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "clock.h"
+#include "ownwait.h"
 #include "spin.h"
 
 #define TURN_YIELDS 2U   /* for those who are to be back */
@@ -23,15 +24,16 @@ struct logturn_waiter {
 };
 
 void
-logturn_init(struct logturn *t)
+logturn_init(struct logturn *t, const _Atomic bool *abandoned)
 {
-	*t = (struct logturn){.last = &t->first};
+	*t = (struct logturn){.last = &t->first, .abandoned = abandoned};
 }
 
 /* ---- waiting ---- */
 
-static void
-waiter_sleep(struct logturn_waiter *w)
+/* False in a child: nobody tells. */
+static bool
+waiter_sleep(struct logturn_waiter *w, const _Atomic bool *abandoned)
 {
 	/* Whether cores are scarce is known from earlier calls. */
 	static _Thread_local struct spin spin;
@@ -42,10 +44,10 @@ waiter_sleep(struct logturn_waiter *w)
 		if (spin_again(&spin))
 			continue;
 		if (!atomic_compare_exchange_strong(&w->state, &polls, WAITER_SLEEPS))
-			return;
-		while (sem_wait(&w->woken) != 0)
-			;
+			break;
+		return ownwait_sem(&w->woken, abandoned);
 	}
+	return true;
 }
 
 /* Under the lock; returns without it. */
@@ -59,30 +61,33 @@ turn_wait(struct logturn *t, pthread_mutex_t *lock, uint64_t end)
 	t->last = &w.next;
 	t->waiting++;
 	(void)pthread_mutex_unlock(lock);
-	waiter_sleep(&w);
+	if (!waiter_sleep(&w, t->abandoned))
+		w.role = LOGTURN_FAILED;
 	(void)sem_destroy(&w.woken);
 	return w.role;
 }
 
-/* Under the lock, which is let go meanwhile. */
-static void
+/* Under the lock, which is let go meanwhile; false in a child, without it. */
+static bool
 turn_gather(struct logturn *t, pthread_mutex_t *lock)
 {
 	if (t->alone > 0) {
 		t->alone--;
-		return;
+		return true;
 	}
 	for (unsigned i = 0; i < TURN_YIELDS && t->waiting + 1 < t->served; i++) {
 		uint64_t begin_ns = clock_now_ns();
 
 		(void)pthread_mutex_unlock(lock);
 		(void)sched_yield();
-		(void)pthread_mutex_lock(lock);
+		if (!ownwait_lock(lock, t->abandoned))
+			return false;
 		if (clock_now_ns() - begin_ns >= SPIN_COMPUTED_NS) {
 			t->alone = TURN_ALONE;
-			return;
+			break;
 		}
 	}
+	return true;
 }
 
 enum logturn_role
@@ -93,11 +98,11 @@ logturn_await(struct logturn *t, pthread_mutex_t *lock, uint64_t end)
 
 		if (role != LOGTURN_LEAD)
 			return role;
-		(void)pthread_mutex_lock(lock);
+		if (!ownwait_lock(lock, t->abandoned))
+			return LOGTURN_FAILED;
 	}
 	t->leading = true;
-	turn_gather(t, lock);
-	return LOGTURN_LEAD;
+	return turn_gather(t, lock) ? LOGTURN_LEAD : LOGTURN_FAILED;
 }
 
 /* ---- waking ---- */

@@ -15,6 +15,7 @@
 #define LIBREPL_LOGTURN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,15 +27,17 @@ struct logturn {
 	unsigned waiting;
 	unsigned served; /* by the last group, its leader included */
 	unsigned alone;  /* groups before which nobody is waited for */
+	const _Atomic bool *abandoned;
 };
 
 enum logturn_role {
 	LOGTURN_LEAD,    /* under the lock: make durable what is placed, then logturn_end() */
 	LOGTURN_DURABLE, /* without the lock: it is durable */
-	LOGTURN_FAILED,  /* without the lock: it will not be */
+	LOGTURN_FAILED,  /* without the lock: it will not be, or not by this process */
 };
 
-void logturn_init(struct logturn *t);
+/* abandoned: in a child of the process nobody else is there any more, see ownwait.h. */
+void logturn_init(struct logturn *t, const _Atomic bool *abandoned);
 
 /*
  * Under the lock, which is let go meanwhile and was not since what ends at end was

@@ -185,7 +185,7 @@ repl_abandon(struct repl *r)
 	if (!r || r->abandoned)
 		return;
 	r->abandoned = true;
-	repl_logs_detach(r);
+	dirty_abandon(r->dirty);
 	/*
 	 * No lock: whoever held one is not in this process. Who has interrupted a call of this
 	 * thread's, and returns to it, goes on with no lane.

@@ -124,9 +124,9 @@ struct repl_set {
 
 struct repl {
 	struct repl_config *cfg;
-	struct repl_set *set; /* NULL: none */
-	unsigned forks;       /* forks_count() of the process whose it is */
-	bool abandoned;       /* in a child of that one */
+	struct repl_set *set;   /* NULL: none */
+	unsigned forks;         /* forks_count() of the process whose it is */
+	_Atomic bool abandoned; /* in a child of that one */
 	uint8_t *mem;
 	char *file; /* that is mapped at mem, if it is one */
 	_Atomic size_t size;

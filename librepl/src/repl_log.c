@@ -22,6 +22,7 @@
 #include "forks.h"
 #include "le.h"
 #include "logcore.h"
+#include "ownwait.h"
 #include "pending.h"
 #include "repl_lanes.h"
 #include "repl_log_impl.h"
@@ -41,7 +42,7 @@ log_new(struct repl *r, size_t off)
 	log->area = r->mem + off;
 	(void)pthread_mutex_init(&log->trim_lock, NULL);
 	(void)pthread_mutex_init(&log->lock, NULL);
-	logturn_init(&log->turn);
+	logturn_init(&log->turn, &r->abandoned);
 	return log;
 }
 
@@ -99,7 +100,7 @@ log_quit(struct repl_log *log)
 	pthread_mutex_unlock(&log->r->wake_lock);
 }
 
-/* No lock: nobody else is in the handle any more, or not in this process. */
+/* No lock: nobody else is in the handle any more. */
 void
 repl_logs_detach(struct repl *r)
 {
@@ -118,14 +119,32 @@ void
 repl_log_close(struct repl_log *log)
 {
 	ENTRY_WHOLE();
+	bool abandoned = log && log->r && log->r->abandoned;
+
 	/* A child's copy is given up with the handle. */
-	if (!log || (log->r && log_is_parents(log)))
+	if (!log || (log->r && log_is_parents(log) && !abandoned))
 		return;
-	if (log->r && log->size)
+	/* Of an abandoned handle nobody looks at its logs any more. */
+	if (log->r && log->size && !abandoned)
 		log_quit(log);
 	(void)pthread_mutex_destroy(&log->lock);
 	(void)pthread_mutex_destroy(&log->trim_lock);
 	free(log);
+}
+
+bool
+log_lock(struct repl_log *log)
+{
+	return log->r ? ownwait_lock(&log->lock, &log->r->abandoned)
+		      : pthread_mutex_lock(&log->lock) == 0;
+}
+
+int
+log_abandoned(struct err *e)
+{
+	return err_set(e, REPL_E_LOST,
+		       "the replicas are lost: their connections are of the process that has "
+		       "forked this one");
 }
 
 int
@@ -360,24 +379,30 @@ group_persist(struct repl_log *log, unsigned lane, const struct logcore_group *g
 	return rc;
 }
 
-/* Under the lock, which is let go meanwhile: all that is placed becomes durable. */
+/* Under the lock, which is let go: all that is placed becomes durable. */
 static int
-log_group(struct repl_log *log, unsigned lane)
+log_lead(struct repl_log *log, unsigned lane, struct err *e)
 {
 	struct logcore_group g;
-	int rc = 0;
+	int rc = log_failed(log, e);
 
-	logcore_group_begin(&log->core, &g);
-	(void)pthread_mutex_unlock(&log->lock);
-	if (g.settle)
-		rc = log_trims_finish(log, lane);
-	if (!rc)
-		rc = group_persist(log, lane, &g);
-	(void)pthread_mutex_lock(&log->lock);
-	if (rc)
-		log_fail(log, rc, "an append", g.from);
-	else
-		logcore_group_end(&log->core, &g);
+	if (!rc) {
+		logcore_group_begin(&log->core, &g);
+		(void)pthread_mutex_unlock(&log->lock);
+		if (g.settle)
+			rc = log_trims_finish(log, lane);
+		if (!rc)
+			rc = group_persist(log, lane, &g);
+		if (!log_lock(log))
+			return rc ? log_abandoned(e) : 0;
+		if (rc) {
+			log_fail(log, rc, "an append", g.from);
+			rc = log_failed(log, e);
+		} else {
+			logcore_group_end(&log->core, &g);
+		}
+	}
+	logturn_end(&log->turn, &log->lock, log->core.durable, log->failed != 0);
 	return rc;
 }
 
@@ -388,13 +413,11 @@ log_await(struct repl_log *log, unsigned lane, uint64_t end, struct err *e)
 	enum logturn_role role = logturn_await(&log->turn, &log->lock, end);
 	int rc = 0;
 
-	if (role == LOGTURN_LEAD) {
-		rc = log_failed(log, e);
-		if (!rc && log_group(log, lane))
-			rc = log_failed(log, e);
-		logturn_end(&log->turn, &log->lock, log->core.durable, log->failed != 0);
-	} else if (role == LOGTURN_FAILED) {
-		(void)pthread_mutex_lock(&log->lock);
+	if (role == LOGTURN_LEAD)
+		return log_lead(log, lane, e);
+	if (role == LOGTURN_FAILED) {
+		if (!log_lock(log))
+			return log_abandoned(e);
 		rc = log_failed(log, e);
 		(void)pthread_mutex_unlock(&log->lock);
 	}
@@ -431,7 +454,8 @@ records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, con
 
 	for (size_t i = 0; i < count; i++)
 		size += logfmt_record_size(iov[i].iov_len);
-	(void)pthread_mutex_lock(&log->lock);
+	if (!log_lock(log))
+		return log_abandoned(e);
 	first = log->core.next;
 	span = logfmt_span(&log->core.h, first, size);
 	rc = log_failed(log, e);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "entry.h"
+#include "ownwait.h"
 #include "pending.h"
 #include "repl_lanes.h"
 #include "repl_log_impl.h"
@@ -20,9 +21,11 @@ log_bounds(struct repl_log *log)
 {
 	struct log_bounds b;
 
-	(void)pthread_mutex_lock(&log->lock);
+	bool locked = log_lock(log);
+
 	b = (struct log_bounds){.h = log->core.h, .durable = log->core.durable};
-	(void)pthread_mutex_unlock(&log->lock);
+	if (locked)
+		(void)pthread_mutex_unlock(&log->lock);
 	return b;
 }
 
@@ -167,9 +170,10 @@ trim_space(struct repl_log *log, unsigned lane, const struct logfmt_header *h)
 	if (rc)
 		return rc;
 	pending_stored(log->r, turn);
-	(void)pthread_mutex_lock(&log->lock);
-	log->core.base = base;
-	(void)pthread_mutex_unlock(&log->lock);
+	if (log_lock(log)) {
+		log->core.base = base;
+		(void)pthread_mutex_unlock(&log->lock);
+	}
 	return 0;
 }
 
@@ -182,17 +186,18 @@ trim_to(struct repl_log *log, unsigned lane, uint64_t position)
 
 	h.head = position;
 	rc = log_header_update(log, lane, &h);
-	if (!rc) {
-		(void)pthread_mutex_lock(&log->lock);
+	if (!rc && log_lock(log)) {
 		log->core.h = h;
 		(void)pthread_mutex_unlock(&log->lock);
-		rc = trim_space(log, lane, &h);
 	}
 	if (!rc)
+		rc = trim_space(log, lane, &h);
+	if (!rc)
 		return 0;
-	(void)pthread_mutex_lock(&log->lock);
-	log_fail(log, rc, "a trim", position);
-	(void)pthread_mutex_unlock(&log->lock);
+	if (log_lock(log)) {
+		log_fail(log, rc, "a trim", position);
+		(void)pthread_mutex_unlock(&log->lock);
+	}
 	return log_context(rc, "trimming", log->off);
 }
 
@@ -207,10 +212,16 @@ repl_log_trim(struct repl_log *log, unsigned lane, uint64_t position)
 	err_clear(&e);
 	if (log_lane_check(log, lane, &e))
 		return config_report(&e);
-	(void)pthread_mutex_lock(&log->trim_lock);
-	(void)pthread_mutex_lock(&log->lock);
-	rc = log_failed(log, &e);
-	(void)pthread_mutex_unlock(&log->lock);
+	if (!ownwait_lock(&log->trim_lock, &log->r->abandoned)) {
+		(void)log_abandoned(&e);
+		return config_report(&e);
+	}
+	if (log_lock(log)) {
+		rc = log_failed(log, &e);
+		(void)pthread_mutex_unlock(&log->lock);
+	} else {
+		rc = log_abandoned(&e);
+	}
 	b = log_bounds(log);
 	if (!rc && position > b.h.head)
 		rc = trim_check(log, &b, position, &e);

@@ -6,6 +6,7 @@
 
 #include "clock.h"
 #include "dirty.h"
+#include "ownwait.h"
 #include "pending.h"
 #include "reason.h"
 #include "repl_impl.h"
@@ -15,7 +16,6 @@
 #include "text.h"
 
 #define LOCK_PAUSE_NS 1000000
-#define OWN_LOOK_NS   100000000L
 
 #define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at; for one post */
 
@@ -359,7 +359,8 @@ repl_record_doubt(struct repl *r, struct err *e)
 	const char *why;
 	int rc = 0;
 
-	pthread_mutex_lock(&r->lock);
+	if (!repl_lock_own(r))
+		return 0;
 	if (dirty_disown(r->dirty)) {
 		r->believed = UINT32_MAX;
 		(void)repl_advance_locked(r, repl_loss_deadline(r), NULL);
@@ -422,23 +423,10 @@ repl_advance(struct repl *r, uint64_t deadline_ns, struct err *e)
 	return rc;
 }
 
-/* Not by clocklock: gcc's thread sanitizer does not know it. */
 bool
 repl_lock_own(struct repl *r)
 {
-	struct timespec until;
-
-	while (!r->abandoned) {
-		(void)clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += OWN_LOOK_NS;
-		if (until.tv_nsec >= (long)NS_PER_S) {
-			until.tv_sec++;
-			until.tv_nsec -= (long)NS_PER_S;
-		}
-		if (pthread_mutex_timedlock(&r->lock, &until) == 0)
-			return true;
-	}
-	return false;
+	return ownwait_lock(&r->lock, &r->abandoned);
 }
 
 void

@@ -67,3 +67,35 @@ wait_for 20 ctl status "$FILE" || fail "it is not open: $(cat "$TMP/load.log")"
 signalled KILL "$(session_of resync)"
 has_forked resync
 ended
+
+# Where a handler forks its child may return to the call that it has interrupted.
+{
+	echo "[repl]"
+	echo "identity = $TMP/key"
+	echo "known-hosts = $TMP/known_hosts"
+	echo "lanes = 4"
+	echo "op-timeout = 60000"
+	echo "heartbeat-interval = 20000"
+	echo "heartbeat-timeout = 60000"
+	echo "target = $(pool returns)"
+} >"$TMP/repl.conf"
+rm -f "$FILE"* "$TMP/said" "$TMP/go"
+mkfifo "$TMP/go"
+REPL_CONFIG=$TMP/repl.conf "$BUILD/tests/integration/fork_returns" "$FILE" <"$TMP/go" >"$TMP/said" 2>"$TMP/returns.log" &
+parent=$!
+exec 5>"$TMP/go"
+PIDS="$parent $PIDS"
+# says WORD: it has, or has ended.
+says() {
+	grep -q "$1" "$TMP/said" || gone "$parent"
+}
+wait_for 20 says ready
+pid=$(session_of returns) || fail "no session: $(cat "$TMP/returns.log")"
+signalled STOP "$pid"
+echo >&5
+wait_for 120 says forked
+grep -q forked "$TMP/said" || fail "$(cat "$TMP/returns.log")"
+kill -CONT "$pid"
+wait "$parent" || fail "ends with $?: $(cat "$TMP/returns.log")"
+exec 5>&-
+equal "$FILE" "$TMP/serve/pools/returns"

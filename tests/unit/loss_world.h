@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../../librepl/src/calltime.c"
+#include "../../librepl/src/ownwait.c"
 #include "../../librepl/src/repl_loss.c"
 
 #define REPLICAS 3U

@@ -105,6 +105,12 @@ config_report(const struct err *e)
 	return e->code;
 }
 
+int
+log_abandoned(struct err *e)
+{
+	return err_set(e, REPL_E_LOST, "abandoned");
+}
+
 struct logfmt_span
 logcore_header_first(struct logcore *c, struct logfmt_header *h)
 {

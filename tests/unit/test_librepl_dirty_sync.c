@@ -6,8 +6,10 @@
 #include "unit.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dirty_impl.h"
@@ -18,6 +20,7 @@
 
 static struct dirty *d;
 static struct local l;
+static char dir[TEMPDIR_MAX];
 
 /* The device has failed so many times, and so often each description was told of it. */
 static unsigned failures, told[FDS];
@@ -71,11 +74,10 @@ the_maps_are_written(void)
 	assert_false(dirty_media_ok(d, NULL));
 }
 
-/* A drain's page of the log is lost as another one syncs, who is told of it. */
 static void
-the_log_has_lost_its_page(void (*other)(void))
+begin(void)
 {
-	char dir[TEMPDIR_MAX], pool_file[128];
+	char pool_file[TEMPDIR_MAX + 8];
 	struct repl_config config = {.target_count = 1, .after_crash = CONFIG_CRASH_DIRTY_MAP};
 
 	assert_int_equal(tempdir_new(dir, 0), 0);
@@ -94,6 +96,21 @@ the_log_has_lost_its_page(void (*other)(void))
 	assert_int_equal(dirty_start(d, NULL), 0);
 	dirty_thread_stop(d);
 	assert_true(dirty_media_ok(d, NULL));
+}
+
+static void
+end(void)
+{
+	dirty_close(d);
+	local_fini(&l);
+	tempdir_free(dir);
+}
+
+/* A drain's page of the log is lost as another one syncs, who is told of it. */
+static void
+the_log_has_lost_its_page(void (*other)(void))
+{
+	begin();
 	meanwhile = other;
 	(void)dirty_active(d, POOL / 2, 1);
 	assert_null(meanwhile);
@@ -101,9 +118,7 @@ the_log_has_lost_its_page(void (*other)(void))
 	assert_false(extentlog_use(&d->activity.log, POOL / 2, 1));
 	/* What is written anew can be told. */
 	assert_false(dirty_untold(d));
-	dirty_close(d);
-	local_fini(&l);
-	tempdir_free(dir);
+	end();
 }
 
 static void
@@ -120,12 +135,62 @@ what_the_maps_were_told_the_log_is_told(void **state)
 	the_log_has_lost_its_page(the_maps_are_written);
 }
 
+static void *
+waits(void *arg)
+{
+	(void)arg;
+	(void)dirty_active(d, 0, 1);
+	return NULL;
+}
+
+static bool
+is_wanted(void)
+{
+	bool is;
+
+	pthread_mutex_lock(&d->activity.lock);
+	is = d->activity.log.want[0] & 1;
+	pthread_mutex_unlock(&d->activity.lock);
+	return is;
+}
+
+static void
+the_other_gives_up(void)
+{
+	struct timespec until;
+	pthread_t other;
+
+	assert_int_equal(pthread_create(&other, NULL, waits, NULL), 0);
+	/* From then on it waits. */
+	while (!is_wanted())
+		(void)usleep(1000);
+	dirty_abandon(d);
+	(void)clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 60;
+	assert_int_equal(pthread_timedjoin_np(other, NULL, &until), 0);
+}
+
+/* As in the child of a fork: whoever was writing to the log is not there. */
+static void
+nobody_waits_who_has_abandoned_it(void **state)
+{
+	(void)state;
+	begin();
+	meanwhile = the_other_gives_up;
+	(void)dirty_active(d, POOL / 2, 1);
+	assert_null(meanwhile);
+	/* Nor is it said of the parent's that something was lost. */
+	assert_true(dirty_media_ok(d, NULL));
+	end();
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_record_was_told_the_log_is_told),
 		cmocka_unit_test(what_the_maps_were_told_the_log_is_told),
+		cmocka_unit_test(nobody_waits_who_has_abandoned_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #define APPENDS 3000U
 
 static struct logturn turn;
+static _Atomic bool abandoned;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t next, durable; /* guarded by it */
 static bool failed;
@@ -44,7 +45,8 @@ static int
 fresh(void **state)
 {
 	(void)state;
-	logturn_init(&turn);
+	atomic_store(&abandoned, false);
+	logturn_init(&turn, &abandoned);
 	next = durable = away_ns = 0;
 	failed = false;
 	fail_at = UINT64_MAX;
@@ -194,12 +196,56 @@ beside_those_who_compute_nobody_is_waited_for(void **state)
 	assert_in_range(waits, 100, 1000);
 }
 
+static void *
+follower(void *arg)
+{
+	enum logturn_role *role = arg;
+
+	pthread_mutex_lock(&lock);
+	*role = logturn_await(&turn, &lock, ++next);
+	return NULL;
+}
+
+static bool
+somebody_waits(void)
+{
+	bool waits;
+
+	pthread_mutex_lock(&lock);
+	waits = turn.waiting > 0;
+	pthread_mutex_unlock(&lock);
+	return waits;
+}
+
+/* The child of a fork comes back to its parent's call, and who leads is not there. */
+static void
+nobody_waits_who_has_abandoned_it(void **state)
+{
+	enum logturn_role role = LOGTURN_DURABLE;
+	pthread_t t;
+
+	(void)state;
+	turn.leading = true;
+	assert_int_equal(pthread_create(&t, NULL, follower, &role), 0);
+	while (!somebody_waits())
+		(void)usleep(1000);
+	atomic_store(&abandoned, true);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(role, LOGTURN_FAILED);
+	/* Nor for the lock. */
+	pthread_mutex_lock(&lock);
+	turn.leading = false;
+	turn.served = 3;
+	assert_int_equal(logturn_await(&turn, &lock, ++next), LOGTURN_FAILED);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(each_append_becomes_durable, fresh),
 		cmocka_unit_test_setup(all_hear_of_a_failure, fresh),
+		cmocka_unit_test_setup(nobody_waits_who_has_abandoned_it, fresh),
 		cmocka_unit_test_setup(those_of_the_last_group_are_let_first, fresh),
 		cmocka_unit_test_setup(beside_those_who_compute_nobody_is_waited_for, fresh),
 	};
