@@ -69,7 +69,7 @@ log_step_run(struct repl_log *log, unsigned lane, const struct log_step *s)
 	/* In a child that returns to its parent's call what of it is not begun is refused. */
 	if (rc && log->r->abandoned) {
 		err_clear(&e);
-		(void)log_abandoned(&e);
+		(void)handle_abandoned(&e);
 		rc = config_report(&e);
 	}
 	return rc;
@@ -129,7 +129,7 @@ log_store(struct repl_log *log, const struct logfmt_span *span, unsigned *turn, 
 	int rc = pending_store(log->r, in_pool, 2, turn, e);
 
 	/* The parent has gone on since it was called. */
-	return log->r->abandoned ? log_abandoned(e) : rc;
+	return log->r->abandoned ? handle_abandoned(e) : rc;
 }
 
 static const struct logfmt_span log_headers = {.len = {LOGFMT_TAIL_OFF}};

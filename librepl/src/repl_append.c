@@ -244,7 +244,7 @@ append_spread(struct repl *r, unsigned lane, const struct append *a, const struc
 		lanes_due_behind(r, lane, bytes, &behind);
 		return lanes_finish_from(r, lane, lane_done, a->begin_ns, e);
 	}
-	tail_store(&tail);
+	repl_behind_store(r, &behind);
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = i == a->chooser ? NULL : lane_of(r, i, lane);
 
@@ -279,6 +279,8 @@ append_store(struct repl *r, unsigned lane, struct append *a, const struct range
 	if (rc)
 		return rc;
 	rc = append_choose(r, lane, a, e);
+	if (!rc && r->abandoned)
+		rc = handle_abandoned(e);
 	/* Of a chooser that was lost nothing counts; others may have what the lane wrote while
 	 * lent. */
 	*sent = rc == 0;

@@ -353,6 +353,18 @@ struct repl_behind {
 	void (*store)(void *arg);
 	void *arg;
 };
+
+/*
+ * By whoever is in the call. Not in a child that returns to it: the parent has gone on since, and
+ * both have one pool.
+ */
+static inline void
+repl_behind_store(const struct repl *r, const struct repl_behind *behind)
+{
+	if (!r->abandoned)
+		behind->store(behind->arg);
+}
+
 int repl_persist_behind(struct repl *r, unsigned lane, const struct repl_behind *behind);
 
 /* The text of repl_profile(), allocated; NULL: out of memory. */

@@ -26,6 +26,14 @@ handle_check(const struct repl *r, struct err *e)
 }
 
 int
+handle_abandoned(struct err *e)
+{
+	return err_set(e, REPL_E_LOST,
+		       "the replicas are lost: their connections are of the process that has "
+		       "forked this one");
+}
+
+int
 range_check(const struct repl *r, size_t off, size_t len, struct err *e)
 {
 	size_t size;
@@ -268,7 +276,7 @@ lanes_await_shipped(struct repl *r, unsigned lane, uint64_t begin_ns, uint64_t l
 	if (lanes_ship(r, lane, begin_ns, latest_ns, &e)) {
 		/* The pool is to have it all the same. */
 		if (slot->ship_behind)
-			slot->ship_behind->store(slot->ship_behind->arg);
+			repl_behind_store(r, slot->ship_behind);
 		lanes_lose_queued(r, e.code, e.text, end_ns);
 	}
 	m = slot->shipped;
@@ -415,7 +423,7 @@ lanes_drain_now(struct repl *r, unsigned lane, enum lane_kind kind, const struct
 	if (behind) {
 		first = lanes_ship_first(r, lane, first, begin_ns);
 		if (!queued)
-			behind->store(behind->arg);
+			repl_behind_store(r, behind);
 	}
 	for (unsigned i = 0; i < r->replica_count; i++) {
 		struct lane *l = lane_of(r, i, lane);

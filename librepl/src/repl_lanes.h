@@ -11,6 +11,10 @@
 
 /* It is there, and this process's own. */
 int handle_check(const struct repl *r, struct err *e);
+
+/* How a call ends that a child returns to: without its replicas, and storing nothing in the pool.
+ */
+int handle_abandoned(struct err *e);
 int range_check(const struct repl *r, size_t off, size_t len, struct err *e);
 
 /* A call's op-timeout where it waits for others: since then, and until when as things are now. */

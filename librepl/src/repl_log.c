@@ -140,14 +140,6 @@ log_lock(struct repl_log *log)
 }
 
 int
-log_abandoned(struct err *e)
-{
-	return err_set(e, REPL_E_LOST,
-		       "the replicas are lost: their connections are of the process that has "
-		       "forked this one");
-}
-
-int
 log_context(int rc, const char *what, size_t off)
 {
 	struct err e;
@@ -394,7 +386,7 @@ log_lead(struct repl_log *log, unsigned lane, struct err *e)
 		if (!rc)
 			rc = group_persist(log, lane, &g);
 		if (!log_lock(log))
-			return rc ? log_abandoned(e) : 0;
+			return rc ? handle_abandoned(e) : 0;
 		if (rc) {
 			log_fail(log, rc, "an append", g.from);
 			rc = log_failed(log, e);
@@ -417,7 +409,7 @@ log_await(struct repl_log *log, unsigned lane, uint64_t end, struct err *e)
 		return log_lead(log, lane, e);
 	if (role == LOGTURN_FAILED) {
 		if (!log_lock(log))
-			return log_abandoned(e);
+			return handle_abandoned(e);
 		rc = log_failed(log, e);
 		(void)pthread_mutex_unlock(&log->lock);
 	}
@@ -455,7 +447,7 @@ records_append(struct repl_log *log, unsigned lane, const struct iovec *iov, con
 	for (size_t i = 0; i < count; i++)
 		size += logfmt_record_size(iov[i].iov_len);
 	if (!log_lock(log))
-		return log_abandoned(e);
+		return handle_abandoned(e);
 	first = log->core.next;
 	span = logfmt_span(&log->core.h, first, size);
 	rc = log_failed(log, e);

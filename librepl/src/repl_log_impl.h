@@ -75,9 +75,6 @@ bool log_is_parents(const struct repl_log *log);
 /* log.lock; false in a child that returns to its parent's call: see ownwait.h. */
 bool log_lock(struct repl_log *log);
 
-/* How a call ends there: without its replicas, and without storing anything in the pool. */
-int log_abandoned(struct err *e);
-
 int log_lane_check(const struct repl_log *log, unsigned lane, struct err *e);
 
 /* The calls below have the thread's text set already; this says what they were for. */

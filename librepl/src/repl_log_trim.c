@@ -213,14 +213,14 @@ repl_log_trim(struct repl_log *log, unsigned lane, uint64_t position)
 	if (log_lane_check(log, lane, &e))
 		return config_report(&e);
 	if (!ownwait_lock(&log->trim_lock, &log->r->abandoned)) {
-		(void)log_abandoned(&e);
+		(void)handle_abandoned(&e);
 		return config_report(&e);
 	}
 	if (log_lock(log)) {
 		rc = log_failed(log, &e);
 		(void)pthread_mutex_unlock(&log->lock);
 	} else {
-		rc = log_abandoned(&e);
+		rc = handle_abandoned(&e);
 	}
 	b = log_bounds(log);
 	if (!rc && position > b.h.head)

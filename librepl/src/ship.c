@@ -350,7 +350,7 @@ post_single(struct ship *s, enum lane_kind kind, const struct range *range,
 		/* With the lock: no other range that is queued has it before, of which a part may
 		 * arrive. */
 		if (behind)
-			behind->store(behind->arg);
+			repl_behind_store(s->r, behind);
 		word = __atomic_load_n((const uint64_t *)(const void *)(s->r->mem + range->off),
 				       __ATOMIC_ACQUIRE);
 		shipment_add(m, WIRE_OP_ATOMIC8, range->off, 8, &word);

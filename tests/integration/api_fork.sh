@@ -73,7 +73,7 @@ ended
 	echo "[repl]"
 	echo "identity = $TMP/key"
 	echo "known-hosts = $TMP/known_hosts"
-	echo "lanes = 4"
+	echo "lanes = 5"
 	echo "op-timeout = 60000"
 	echo "heartbeat-interval = 20000"
 	echo "heartbeat-timeout = 60000"

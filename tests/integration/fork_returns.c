@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fork_returns FILE - has FILE open, with the configuration of REPL_CONFIG, and a log in it. It
- * says ready; when it is told that its target does not answer any more threads append to the log
- * and trim it, and each is interrupted by a handler that forks. The child abandons the handle and
- * returns to the call, which ends there as one whose replicas are lost. When it has said forked the
- * target is to answer, and the parent's calls succeed.
+ * says ready; when it is told that its target does not answer any more threads append to the log,
+ * trim it, and append by a tail word, and each is interrupted by a handler that forks. The child
+ * abandons the handle and returns to the call, which ends there as one whose replicas are lost.
+ * When it has said forked the target is to answer, and the parent's calls succeed; a child that
+ * returns only then stores nothing over what they have.
  */
+#include <endian.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,17 +26,23 @@
 
 #define SIZE    (1U << 20)
 #define LOG_OFF (SIZE / 2)
-#define THREADS 4U
+#define DATA    4096U /* where what is appended by the tail word begins, which is at 0 */
+#define THREADS 5U
 #define ROUNDS  3U
 #define CHILD_S 20U
+
+enum does { APPENDS, TRIMS, APPENDS_WORD };
 
 struct call {
 	pthread_t thread;
 	unsigned lane;
-	bool trims;
+	enum does does;
 	atomic_bool begun;
 	int rc;
 };
+
+/* Of two that do the same one is at it, and the other one waits for it. */
+static const enum does all[THREADS] = {APPENDS, APPENDS, TRIMS, TRIMS, APPENDS_WORD};
 
 static uint8_t *mem;
 static struct repl *handle;
@@ -41,6 +50,8 @@ static struct repl_log *lines;
 static uint64_t end; /* of what is in the log before */
 static volatile sig_atomic_t is_child;
 static _Atomic pid_t forked;
+static int wake[2]; /* closed: the child that waits for it returns */
+static atomic_bool child_waits;
 
 static void
 check(bool ok, const char *what)
@@ -61,8 +72,23 @@ on_signal(int number)
 		is_child = 1;
 		(void)alarm(CHILD_S);
 		repl_abandon(handle);
+		if (atomic_load(&child_waits)) {
+			char c;
+
+			(void)close(wake[1]);
+			while (read(wake[0], &c, 1) > 0)
+				;
+		}
 	}
 	atomic_store(&forked, pid);
+}
+
+static int
+append_word(unsigned lane, const char *data, size_t len)
+{
+	size_t off;
+
+	return repl_append(handle, lane, 0, LOG_OFF, data, len, &off);
 }
 
 static void *
@@ -71,8 +97,12 @@ call_run(void *arg)
 	struct call *c = arg;
 
 	atomic_store(&c->begun, true);
-	c->rc = c->trims ? repl_log_trim(lines, c->lane, end)
-			 : repl_log_append(lines, c->lane, "a line", 6, NULL);
+	if (c->does == APPENDS)
+		c->rc = repl_log_append(lines, c->lane, "a line", 6, NULL);
+	else if (c->does == TRIMS)
+		c->rc = repl_log_trim(lines, c->lane, end);
+	else
+		c->rc = append_word(c->lane, "first", 5);
 	if (is_child)
 		_exit(c->rc == 0 || c->rc == REPL_E_LOST ? 0 : 2);
 	return NULL;
@@ -84,17 +114,23 @@ nap(void)
 	(void)nanosleep(&(const struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
-static void
-interrupt(const struct call *c)
+static pid_t
+child_new(const struct call *c)
 {
-	int status = 0;
-
 	atomic_store(&forked, 0);
 	check(pthread_kill(c->thread, SIGUSR1) == 0, "pthread_kill");
 	while (atomic_load(&forked) == 0)
 		nap();
 	check(atomic_load(&forked) > 0, "fork");
-	check(waitpid(atomic_load(&forked), &status, 0) == atomic_load(&forked), "waitpid");
+	return atomic_load(&forked);
+}
+
+static void
+child_ends(pid_t pid, const struct call *c)
+{
+	int status = 0;
+
+	check(waitpid(pid, &status, 0) == pid, "waitpid");
 	if (status == 0)
 		return;
 	(void)fprintf(stderr, "lane %u: the child ends by signal %d, with %d\n", c->lane,
@@ -135,32 +171,48 @@ open_all(const char *path)
 	for (unsigned i = 0; i < 2000; i++)
 		check(repl_log_append(lines, 0, "a line", 6, NULL) == 0, "filling the log");
 	end = repl_log_tail(lines);
+	*(uint64_t *)(void *)mem = htole64(DATA);
+	check(repl_persist(handle, 0, 0, 8) == 0, "the tail word");
+}
+
+/* What it was about to store when it was made, it leaves alone. */
+static void
+late_child_stores_nothing(pid_t pid, const struct call *c)
+{
+	check(append_word(c->lane, "second", 6) == 0, "a second append");
+	(void)close(wake[1]);
+	child_ends(pid, c);
+	check(le64toh(*(uint64_t *)(void *)mem) == DATA + 11, "the tail word is of before");
+	check(memcmp(mem + DATA, "firstsecond", 11) == 0, "what was appended is gone");
 }
 
 int
 main(int argc, char **argv)
 {
-	struct call calls[THREADS];
+	struct call calls[THREADS], *last = &calls[THREADS - 1];
+	pid_t late;
 
-	if (argc != 2 || signal(SIGUSR1, on_signal) == SIG_ERR)
+	if (argc != 2 || pipe2(wake, O_CLOEXEC) || signal(SIGUSR1, on_signal) == SIG_ERR)
 		return 2;
 	open_all(argv[1]);
 	say("ready");
 	told();
-	/* Of two that do the same one is at it, and the other one waits for it. */
 	for (unsigned i = 0; i < THREADS; i++) {
-		calls[i] = (struct call){.lane = i, .trims = i >= THREADS / 2};
+		calls[i] = (struct call){.lane = i, .does = all[i]};
 		check(pthread_create(&calls[i].thread, NULL, call_run, &calls[i]) == 0, "thread");
 		while (!atomic_load(&calls[i].begun))
 			nap();
 	}
 	for (unsigned i = 0; i < ROUNDS * THREADS; i++)
-		interrupt(&calls[i % THREADS]);
+		child_ends(child_new(&calls[i % THREADS]), &calls[i % THREADS]);
+	atomic_store(&child_waits, true);
+	late = child_new(last);
 	say("forked");
 	for (unsigned i = 0; i < THREADS; i++) {
 		check(pthread_join(calls[i].thread, NULL) == 0, "join");
 		check(calls[i].rc == 0, "the parent's call");
 	}
+	late_child_stores_nothing(late, last);
 	repl_log_close(lines);
 	check(repl_close(handle) == 0, "closing");
 	return 0;

@@ -106,7 +106,7 @@ config_report(const struct err *e)
 }
 
 int
-log_abandoned(struct err *e)
+handle_abandoned(struct err *e)
 {
 	return err_set(e, REPL_E_LOST, "abandoned");
 }
