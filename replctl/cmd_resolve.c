@@ -312,10 +312,8 @@ look(struct resolve *r)
 	int rc = poolfile_open(&r->pool, r->file, &c->err);
 
 	if (!rc)
-		rc = poolfile_settle(&r->pool, &c->err);
-	if (!rc)
-		rc = local_open(&r->local, r->pool.path, r->pool.size, &c->err);
-	if (!rc && r->local.present && r->local.meta.writer_open && !c->options.dry_run)
+		rc = poolfile_settle(&r->pool, &r->local, &c->err);
+	if (!rc && local_in_doubt(&r->local) && !c->options.dry_run)
 		rc = poolfile_agree(&r->pool, &c->err);
 	if (rc)
 		return rc;

@@ -130,12 +130,10 @@ sync_open_file(struct sync *s)
 	int rc = poolfile_open(&s->pool, s->file, e);
 
 	if (!rc)
-		rc = poolfile_settle(&s->pool, e);
-	if (!rc)
-		rc = local_open(&s->local, s->pool.path, s->pool.size, e);
+		rc = poolfile_settle(&s->pool, &s->local, e);
 	if (!rc)
 		rc = local_check_whole(&s->local, e);
-	if (!rc && s->local.present && s->local.meta.writer_open && !s->c->options.dry_run)
+	if (!rc && local_in_doubt(&s->local) && !s->c->options.dry_run)
 		rc = poolfile_agree(&s->pool, e);
 	/* The file's times do not tell of stores to a mapping on tmpfs. What is there is compared.
 	 */

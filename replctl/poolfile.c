@@ -12,7 +12,6 @@
 #include "extents.h"
 #include "fileclaim.h"
 #include "interrupt.h"
-#include "local.h"
 #include "out.h"
 #include "poolname.h"
 #include "poolset.h"
@@ -153,11 +152,18 @@ poolfile_sync(struct poolfile *p, struct err *e)
 }
 
 int
-poolfile_settle(struct poolfile *p, struct err *e)
+poolfile_settle(struct poolfile *p, struct local *l, struct err *e)
 {
 	int rc = fileclaim_take(p->fd, LOCK_SH, p->path, "locked: a program has the pool open", e);
 
-	return rc ? rc : poolfile_sync(p, e);
+	if (!rc)
+		rc = local_open(l, p->path, p->size, e);
+	if (rc)
+		return rc;
+	rc = poolfile_sync(p, e);
+	if (rc == REPL_E_IO)
+		local_doubt(l);
+	return rc;
 }
 
 int
@@ -166,7 +172,7 @@ poolfile_agree(struct poolfile *p, struct err *e)
 	uint64_t lost;
 	int rc = local_agree(p->fd, p->mem, p->size, PAGECACHE_MEMORY, &lost, e);
 
-	return rc ? rc : poolfile_sync(p, e);
+	return !rc && lost > 0 ? poolfile_sync(p, e) : rc;
 }
 
 uint64_t

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "err.h"
+#include "local.h"
 
 struct poolfile {
 	char *path; /* with links resolved, so that the sidecar beside it is found */
@@ -36,13 +37,13 @@ int poolfile_open(struct poolfile *p, const char *path, struct err *e);
 int poolfile_no_set(const char *path, struct err *e);
 
 /*
- * For a copy that counts: no program has the pool open (PMDK locks the file),
- * and what is read is what a crash of this machine would leave. REPL_E_FAILED if it got another
- * size since it was opened, or was written to meanwhile.
+ * For a copy that counts, and the record beside it: no program has the pool open (PMDK locks the
+ * file, the library the record), and what is read is what a crash of this machine would leave.
+ * REPL_E_FAILED if it got another size since it was opened, or was written to meanwhile.
  */
-int poolfile_settle(struct poolfile *p, struct err *e);
+int poolfile_settle(struct poolfile *p, struct local *l, struct err *e);
 
-/* Behind that, of a file whose record says that its last writer did not end in order. */
+/* Behind that, where local_in_doubt(). */
 int poolfile_agree(struct poolfile *p, struct err *e);
 
 /* Bytes of it that are no holes. */

@@ -240,6 +240,21 @@ local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, 
 	return rc ? err_prefix(e, "the local file, of which a sync may have lost something") : 0;
 }
 
+bool
+local_in_doubt(const struct local *l)
+{
+	return !l->present || l->meta.writer_open;
+}
+
+void
+local_doubt(struct local *l)
+{
+	if (!l->present || local_check_whole(l, NULL))
+		return;
+	l->meta.writer_open = true;
+	(void)local_store(l, NULL);
+}
+
 int
 local_settle(const void *mem, uint64_t size, struct err *e)
 {

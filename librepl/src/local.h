@@ -73,6 +73,18 @@ int local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right rig
 		struct err *e);
 
 /*
+ * Whether that is due: so says the record, and where there is none nobody tells that the pool's
+ * last sync has lost nothing.
+ */
+bool local_in_doubt(const struct local *l);
+
+/*
+ * A sync of the pool file has failed, before anybody has it open: the next one tells nothing of
+ * that, so the record does, if there is one.
+ */
+void local_doubt(struct local *l);
+
+/*
  * local_settle() once the pool is open, where the program may sync beside us: by l->pool, so that
  * an error of the device is told to both, since the kernel tells each open file description once.
  * Without that one by l->mem; without either there is nothing to sync.

@@ -168,10 +168,24 @@ grow_dirty_undo(struct repl *r)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* The kernel tells an error once, and what was lost is clean then: the close records it. */
+static int
+grow_settle(struct repl *r, size_t size, struct err *e)
+{
+	int rc = r->local.path ? local_settle_size(r->mem, size, e) : 0;
+
+	if (rc) {
+		pthread_mutex_lock(&r->lock);
+		r->local.lost = true;
+		pthread_mutex_unlock(&r->lock);
+	}
+	return rc;
+}
+
 static int
 grow_run(struct repl *r, size_t size, struct err *e)
 {
-	int rc = r->local.path ? local_settle_size(r->mem, size, e) : 0;
+	int rc = grow_settle(r, size, e);
 
 	if (!rc)
 		rc = grow_dirty(r, size, e);

@@ -555,6 +555,18 @@ repl_agree(struct repl *r, struct err *e)
 }
 
 static int
+repl_settle(struct repl *r, struct err *e)
+{
+	int rc = local_settle(r->mem, r->size, e);
+
+	if (rc)
+		local_doubt(&r->local);
+	else if (local_in_doubt(&r->local))
+		rc = repl_agree(r, e);
+	return rc;
+}
+
+static int
 repl_open_local(struct repl *r, struct err *e)
 {
 	bool crashed;
@@ -574,9 +586,7 @@ repl_open_local(struct repl *r, struct err *e)
 	/* Nobody is connected to yet, who would have to wait. */
 	if (r->local.path) {
 		r->local.pool = holes_open(r->file, r->mem);
-		rc = local_settle(r->mem, r->size, e);
-		if (!rc && r->local.present && r->local.meta.writer_open)
-			rc = repl_agree(r, e);
+		rc = repl_settle(r, e);
 	}
 	if (rc)
 		return rc;

@@ -2,7 +2,8 @@
 # With after-crash = dirty-map the disk of the program's own file loses what was written back: the program and the library are
 # both told, whoever syncs first, and the next opening compares the replica. One before this
 # machine's memory forgets what was lost gives that to the disk; while the disk does not take it
-# none opens the file, and the memory keeps it.
+# none opens the file, and the memory keeps it. So does one behind another that was refused, since its
+# sync was the one that lost something, with after-crash = compare, too.
 . "$(dirname "$0")/cut_lib.sh"
 
 # A disk that has less space than it says; the middle of the file has none of it.
@@ -130,3 +131,49 @@ still_thin not_synced
 ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync"
 again
 stored | cmp - "$TMP/stored" || lost "what replctl sync has copied went with the memory"
+
+# By after-crash = compare nothing syncs what was closed in order before it is opened again.
+settings="after-crash compare"
+
+lose_closed() {
+	lose "$1"
+	ok close
+	stop_api
+}
+
+opening_refused() {
+	ready $((16 * MIB))
+	refused "REPL_E_(IO|NOSPC)" "syncing the local file" open
+	stop_api
+	rm "$thin/filler"
+}
+
+lose_closed 6
+opening_refused
+reopened
+
+lose_closed 7
+rm "$file.repl"
+opening_refused
+reopened
+
+# sync_refused [OPTION]
+sync_refused() {
+	stored >"$TMP/stored"
+	ctl sync ${1-} "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 && fail "replctl sync of what the disk does not take"
+	grep -q "syncing $file" "$TMP/sync.log" || fail "no word of it: $(cat "$TMP/sync.log")"
+	rm "$thin/filler"
+	ctl sync "$file" "$(pool p)" >"$TMP/sync.log" 2>&1 || fail "replctl sync: $(cat "$TMP/sync.log")"
+	again
+	stored | cmp - "$TMP/stored" || lost "what replctl sync has copied went with the memory"
+}
+
+lose_closed 8
+sync_refused
+
+lose_closed 9
+sync_refused --dry-run
+
+lose_closed 10
+rm "$file.repl"
+sync_refused

@@ -2,7 +2,8 @@
 # cut_lib.sh - on top of full_lib.sh for tests of a power cut of the program's machine.
 #
 #   own_disk BYTES     the file of the program, $file, is on an ext4 of its own; keys, repld serve, api_shell
-#   begin BYTES [FLAG]  a new api_shell opens that much of the file, with $settings, a key and its value, if any
+#   ready BYTES        a new api_shell has mapped that much of the file, with $settings, a key and its value, if any
+#   begin BYTES [FLAG]  and opens it
 #   power_cut          the program is gone, and with it all of the file that is not on media
 #   disk_cut           likewise, of a program that has ended
 . "$(dirname "$0")/full_lib.sh"
@@ -20,12 +21,16 @@ own_disk() {
 	start_serve
 }
 
-begin() {
+ready() {
 	start_api
 	configure "$(pool p)"
 	ok set lanes 1
 	[ -z "${settings-}" ] || ok set $settings
 	ok map "$file" "$1"
+}
+
+begin() {
+	ready "$1"
 	ok open ${2-}
 }
 
