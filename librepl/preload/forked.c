@@ -32,6 +32,7 @@
  */
 static atomic_uchar *mark;
 static atomic_bool stray;
+static _Atomic unsigned forks;
 static _Atomic pid_t self;
 static __thread unsigned forking __attribute__((tls_model("initial-exec")));
 
@@ -51,6 +52,21 @@ is_sharing(void)
 	return atomic_load_explicit(&self, memory_order_relaxed) != getpid();
 }
 
+unsigned
+pools_forks(void)
+{
+	return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+bool
+pool_unlock(struct pool *p, unsigned since)
+{
+	if (pools_forks() != since)
+		return false;
+	(void)pthread_rwlock_unlock(&p->lock);
+	return true;
+}
+
 static void
 mark_new(void)
 {
@@ -68,6 +84,7 @@ mark_new(void)
 static void
 child_begin(void)
 {
+	(void)atomic_fetch_add(&forks, 1);
 	thread_forget();
 	late_forget();
 	for (unsigned i = 0; i < pool_count; i++) {

@@ -160,6 +160,16 @@ void fork_begin(void);
 /* In a child that no handler of fork(2) told of itself, that is made up for. */
 void fork_look(void);
 
+/*
+ * Of whom this process comes. A call that finds another number at its end than at its beginning was
+ * interrupted by a handler that has forked, and this is the child: its locks are new, it has none
+ * of them, and what the call says its parent is told.
+ */
+unsigned pools_forks(void);
+
+/* False: it is such a child, and has nothing to unlock. */
+bool pool_unlock(struct pool *p, unsigned forks);
+
 /* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */
 bool is_sharing(void);
 

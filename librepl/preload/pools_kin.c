@@ -91,7 +91,8 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 	if (n && !*rc)
 		*rc = lane_drain(p, lane);
 	all = all && !atomic_load(&p->unread);
-	if (all && *rc != REPL_E_LOST)
+	/* Nor does the child of a handler know what its parent has drained. */
+	if (all && *rc != REPL_E_LOST && p->r)
 		kin_served(number_of(p), asked);
 	return all;
 }
@@ -99,8 +100,8 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 static bool
 serve(struct pool *p, bool grown, uint64_t asked)
 {
+	unsigned forks = pools_forks(), lane;
 	bool all = true;
-	unsigned lane;
 	int rc = 0;
 
 	(void)pthread_rwlock_rdlock(&p->lock);
@@ -108,11 +109,12 @@ serve(struct pool *p, bool grown, uint64_t asked)
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
 		all = posts_drain(p, lane, grown, asked, &rc);
+		if (pools_forks() != forks)
+			return true;
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		lost_look(p, rc != 0);
 	}
-	(void)pthread_rwlock_unlock(&p->lock);
-	if (rc)
+	if (pool_unlock(p, forks) && rc)
 		pool_failed(p, rc, "drain");
 	return all;
 }
@@ -122,6 +124,7 @@ pool_serve(unsigned number)
 {
 	struct pool *p = &pools[number];
 	struct calm calm = calm_begin();
+	unsigned forks = pools_forks();
 	bool grown = false, all;
 	uint64_t asked;
 
@@ -137,7 +140,8 @@ pool_serve(unsigned number)
 			pool_anew(p);
 		grown = true;
 	} while (!all);
-	(void)pthread_mutex_unlock(&p->serving);
+	if (pools_forks() == forks)
+		(void)pthread_mutex_unlock(&p->serving);
 	calm_end(calm);
 }
 
@@ -154,7 +158,7 @@ pool_serve_last(struct pool *p)
 	/* It is opened once more. */
 	if (atomic_exchange(&p->unread, false))
 		(void)mark_set(p);
-	if (rc)
+	if (rc && p->r)
 		pool_failed(p, rc, "drain");
 }
 

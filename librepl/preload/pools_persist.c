@@ -36,8 +36,8 @@ lane_of_thread(const struct pool *p)
 static bool
 pool_waits(const struct pool *p, int rc, const char *what)
 {
-	/* The latter is what a commit says of a lane that is in use. */
-	if (rc != REPL_E_BUSY && rc != REPL_E_TIMEOUT)
+	/* The latter is what a commit says of a lane that is in use. A handler's child has none. */
+	if ((rc != REPL_E_BUSY && rc != REPL_E_TIMEOUT) || !p->r)
 		return false;
 	report("%s: %s: waiting: %s", p->path, what, api.repl_errormsg());
 	return true;
@@ -154,9 +154,9 @@ thread_post(struct pool *p, uint64_t off, size_t len)
 static size_t
 pool_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 {
+	unsigned forks = pools_forks(), lane;
 	size_t within = len;
 	bool others = false;
-	unsigned lane;
 	int rc = 0;
 
 	(void)pthread_rwlock_rdlock(&p->lock);
@@ -169,6 +169,8 @@ pool_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 		if (within) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
 			rc = lane_flush_there(p, lane, off, within, look);
+			if (pools_forks() != forks)
+				return 0;
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= bit_of(p);
@@ -237,7 +239,7 @@ piece_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 static void
 pool_drain(struct pool *p)
 {
-	unsigned lane;
+	unsigned forks = pools_forks(), lane;
 	int rc = 0;
 
 	(void)pthread_rwlock_rdlock(&p->lock);
@@ -245,11 +247,12 @@ pool_drain(struct pool *p)
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
 		rc = lane_drain(p, lane);
+		if (pools_forks() != forks)
+			return;
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		lost_look(p, rc != 0);
 	}
-	(void)pthread_rwlock_unlock(&p->lock);
-	if (rc)
+	if (pool_unlock(p, forks) && rc)
 		pool_failed(p, rc, "drain");
 }
 
@@ -288,13 +291,13 @@ pool_commit_last(struct pool *p)
 void
 pool_commit(struct pool *p, uint64_t to)
 {
+	unsigned forks = pools_forks();
 	int rc = 0;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (p->state == POOL_OPEN && to < p->size)
 		rc = pool_commit_locked(p);
-	(void)pthread_rwlock_unlock(&p->lock);
-	if (rc)
+	if (pool_unlock(p, forks) && rc)
 		pool_failed(p, rc, "commit");
 }
 

@@ -303,6 +303,9 @@ lanes_await_recorded(struct repl *r)
 static int
 lanes_report_lost(struct repl *r, unsigned lost, struct err *e)
 {
+	/* The child of a handler, whose parent's threads may have any lock. */
+	if (handle_check(r, e))
+		return e->code;
 	if (lost == r->replica_count)
 		return ship_few(r->ship, e);
 	pthread_mutex_lock(&r->reason_lock);

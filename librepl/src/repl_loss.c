@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Recording the loss of a replica, and waiting until it is back. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "pending.h"
 #include "reason.h"
 #include "repl_impl.h"
+#include "repl_lanes.h"
 #include "ship.h"
 #include "siblings.h"
 #include "statusd.h"
@@ -544,11 +544,21 @@ awaited(const struct repl *r, uint32_t lost, const uint64_t *installs)
 	return lost ? (unsigned)__builtin_ctz(lost) : r->replica_count;
 }
 
+/* With wake_lock held; a look at a time: a handler may have forked, and nobody wakes its child. */
+static void
+await_wake(struct repl *r, uint64_t at)
+{
+	uint64_t look = clock_now_ns() + OWN_LOOK_NS, until = look < at ? look : at;
+	struct timespec ts = {.tv_sec = (time_t)(until / NS_PER_S),
+			      .tv_nsec = (long)(until % NS_PER_S)};
+
+	(void)pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts);
+}
+
 int
 repl_await_back(struct repl *r, struct err *e)
 {
 	uint64_t at = clock_deadline(r->cfg->block_timeout_ms), installs[REPL_TARGETS_MAX];
-	struct timespec ts = {.tv_sec = (time_t)(at / NS_PER_S), .tv_nsec = (long)(at % NS_PER_S)};
 	unsigned who = r->replica_count;
 	uint32_t lost = 0;
 
@@ -558,14 +568,17 @@ repl_await_back(struct repl *r, struct err *e)
 	}
 	if (lost == 0)
 		return 0;
+	if (handle_check(r, e))
+		return e->code;
 	pthread_mutex_lock(&r->wake_lock);
-	while ((who = awaited(r, lost, installs)) < r->replica_count &&
-	       pthread_cond_timedwait(&r->wake, &r->wake_lock, &ts) != ETIMEDOUT)
-		;
-	who = awaited(r, lost, installs);
+	while ((who = awaited(r, lost, installs)) < r->replica_count && clock_now_ns() < at &&
+	       !handle_check(r, NULL))
+		await_wake(r, at);
 	pthread_mutex_unlock(&r->wake_lock);
 	if (who == r->replica_count)
 		return 0;
+	if (handle_check(r, e))
+		return e->code;
 	pthread_mutex_lock(&r->reason_lock);
 	(void)err_set(e, REPL_E_LOST, "replica %u is lost and was not back within %u ms: %s", who,
 		      r->cfg->block_timeout_ms, r->replicas[who].reason);

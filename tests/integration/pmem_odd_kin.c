@@ -26,7 +26,7 @@
  *   amid_kin  a signal handler makes a child amid an opening, which stays while the pool is closed
  *             and opened again; the opening begins when FILE.enough is there
  *   drain_kin  a signal handler makes a child amid a drain, which returns to that; FILE.enough: the
- *             target is stopped
+ *             target is stopped; the child opens the pool itself when FILE.left is there
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -737,7 +737,7 @@ interrupt_drain(void *arg)
 static void
 amid_drain(const char *path)
 {
-	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), word[32];
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), word[4096];
 	pid_t self = getpid(), thread = gettid();
 	pthread_t other;
 	int status;
@@ -753,10 +753,15 @@ amid_drain(const char *path)
 	put(at + PAGE, 'b', PAGE);
 	if (getpid() != self) {
 		say("returned");
+		wait_for_file(path, "left");
+		put(at + 3 * PAGE, 'd', PAGE);
 		_exit(0);
 	}
 	check(pthread_join(other, NULL) == 0, "a child");
 	put(at + 2 * PAGE, 'c', PAGE);
+	check(munmap(at, SIZE) == 0, "munmap");
+	check(snprintf(word, sizeof(word), "%s.left", path) > 0, "a name");
+	check(close(creat(word, 0600)) == 0, word);
 	check(waitpid(forked, &status, 0) == forked && status == 0, "the child");
 }
 

@@ -25,28 +25,37 @@ wait "$pid" || fail "amid_kin ends with $?: $(cat "$TMP/out")"
 wait_for 10 pool_idle amid_kin || fail "amid_kin is still open"
 ctl verify "$TMP/amid_kin" "$T/amid_kin" >"$TMP/verify.log" 2>&1 || lost "amid_kin: $(cat "$TMP/verify.log" "$TMP/out")"
 
-# A child that returns from a handler to the drain that it has interrupted takes nothing of its parent's answers.
-(ON_LOSS=degrade run "$TMP/drain_kin" drain_kin timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" drain_kin "$TMP/drain_kin") \
-	>"$TMP/out" 2>&1 &
-pid=$!
-PIDS="$PIDS $pid"
-wait_for 20 grep -q pid "$TMP/out" || fail "it does not begin: $(cat "$TMP/out")"
-parent=$(sed -n 's/^pid //p' "$TMP/out")
-sessions=$(for login in $(children "$SERVE_PID"); do
-	echo "$login"
-	children "$login"
-done)
-signalled STOP $sessions || fail "the sessions do not stop"
-touch "$TMP/drain_kin.enough"
-wait_for 20 grep -q forked "$TMP/out" || fail "there is no child: $(cat "$TMP/out")"
-signalled STOP "$parent" || fail "the parent does not stop"
-signalled CONT $sessions
-wait_for 20 grep -q returned "$TMP/out" || fail "the child does not return: $(cat "$TMP/out")"
-signalled CONT "$parent"
-wait "$pid" || fail "drain_kin ends with $?: $(cat "$TMP/out")"
-grep -q LOST "$TMP/out" && fail "drain_kin has lost its replica: $(cat "$TMP/out")"
-wait_for 10 pool_idle drain_kin || fail "drain_kin is still open"
-ctl verify "$TMP/drain_kin" "$T/drain_kin" >"$TMP/verify.log" 2>&1 || lost "drain_kin: $(cat "$TMP/verify.log" "$TMP/out")"
+# A child that returns from a handler to the drain that it has interrupted takes nothing of its parent's answers, nor
+# is it ended or kept waiting for replicas that only it lacks, and it replicates what it makes durable later.
+# drain_kin ON-LOSS
+drain_kin() {
+	local name=drain_$1 pid parent sessions out=$TMP/drain_$1.out
+
+	(ON_LOSS=$1 run "$TMP/$name" "$name" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" drain_kin "$TMP/$name") \
+		>"$out" 2>&1 &
+	pid=$!
+	PIDS="$PIDS $pid"
+	wait_for 20 grep -q pid "$out" || fail "it does not begin: $(cat "$out")"
+	parent=$(sed -n 's/^pid //p' "$out")
+	sessions=$(for login in $(children "$SERVE_PID"); do
+		echo "$login"
+		children "$login"
+	done)
+	signalled STOP $sessions || fail "the sessions do not stop"
+	touch "$TMP/$name.enough"
+	wait_for 20 grep -q forked "$out" || fail "there is no child: $(cat "$out")"
+	signalled STOP "$parent" || fail "the parent does not stop"
+	signalled CONT $sessions
+	wait_for 20 grep -q returned "$out" || fail "the child does not return: $(cat "$out")"
+	signalled CONT "$parent"
+	wait "$pid" || fail "$name ends with $?: $(cat "$out")"
+	grep -q "lost\|LOST\|drain:" "$out" && fail "$name has lost its replica: $(cat "$out")"
+	wait_for 10 pool_idle "$name" || fail "$name is still open"
+	ctl verify "$TMP/$name" "$T/$name" >"$TMP/verify.log" 2>&1 || lost "$name: $(cat "$TMP/verify.log" "$out")"
+}
+for on_loss in degrade fail block; do
+	drain_kin "$on_loss"
+done
 
 # number FILE: its first 8 bytes.
 number() {

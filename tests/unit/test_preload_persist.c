@@ -55,6 +55,38 @@ now_ns(void)
 	return time_ns;
 }
 
+/* A handler forks, and this is the child, which returns to its parent's call. */
+static unsigned forks;
+
+static void
+fork_amid(struct pool *p)
+{
+	forks++;
+	(void)pthread_rwlock_init(&p->lock, NULL);
+	p->r = NULL;
+	p->state = POOL_CLOSED;
+}
+
+unsigned
+pools_forks(void)
+{
+	return forks;
+}
+
+bool
+pool_unlock(struct pool *p, unsigned since)
+{
+	return forks == since && pthread_rwlock_unlock(&p->lock) == 0;
+}
+
+/* Nobody has it, nor has it been let go by who had it not. */
+static void
+is_free(struct pool *p)
+{
+	assert_int_equal(pthread_rwlock_trywrlock(&p->lock), 0);
+	assert_int_equal(pthread_rwlock_unlock(&p->lock), 0);
+}
+
 size_t
 view_has(const struct pool *p, uint64_t off, size_t len)
 {
@@ -146,12 +178,15 @@ pool_behind(struct pool *p, uint64_t from, uint64_t to)
 	(void)to;
 }
 
+static unsigned failed;
+
 void
 pool_failed(const struct pool *p, int rc, const char *what)
 {
 	(void)p;
 	(void)rc;
 	(void)what;
+	failed++;
 }
 
 bool
@@ -253,6 +288,7 @@ begin(void)
 	p->path = last; /* any */
 	p->targets[0] = "host/pool";
 	p->state = POOL_OPEN;
+	p->r = (struct repl *)&api;
 	p->size = p->end = 1 << 20;
 	p->lanes = LANES;
 	api.repl_flush = flush_noted;
@@ -435,6 +471,53 @@ what_lies_behind_the_file_is_kept(void **state)
 	assert_non_null(strstr(last, "it was made shorter"));
 }
 
+static int
+flush_left(struct repl *r, unsigned lane, size_t off, size_t len)
+{
+	(void)flush_noted(r, lane, off, len);
+	fork_amid(&pools[0]);
+	return REPL_E_LOST;
+}
+
+static int
+drain_left(struct repl *r, unsigned lane)
+{
+	assert_non_null(r);
+	(void)lane;
+	fork_amid(&pools[0]);
+	return REPL_E_TIMEOUT;
+}
+
+static int
+commit_left(struct repl *r, unsigned lane)
+{
+	return drain_left(r, lane) ? REPL_E_LOST : 0;
+}
+
+/* It is not ended for a loss, nor does it wait, and it can open the pool. */
+static void
+what_a_handlers_child_is_told_is_its_parents(void **state)
+{
+	struct pool *p = &pools[0];
+
+	(void)state;
+	failed = 0;
+	begin();
+	api.repl_flush = flush_left;
+	piece_flush(p, 0, 64, LOOK_NOT);
+	is_free(p);
+	begin();
+	api.repl_drain = drain_left;
+	piece_flush(p, 0, 64, LOOK_NOT);
+	thread_drain();
+	is_free(p);
+	begin();
+	api.repl_commit = commit_left;
+	pool_commit(p, 0);
+	is_free(p);
+	assert_int_equal(failed + said, 0);
+}
+
 int
 main(void)
 {
@@ -449,6 +532,7 @@ main(void)
 		cmocka_unit_test(what_has_lost_its_name_is_compared),
 		cmocka_unit_test(what_another_process_compares_is_waited_for),
 		cmocka_unit_test(what_lies_behind_the_file_is_kept),
+		cmocka_unit_test(what_a_handlers_child_is_told_is_its_parents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

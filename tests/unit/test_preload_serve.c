@@ -29,6 +29,39 @@ static unsigned late;      /* in which look somebody makes it longer right behin
 static unsigned anew, marks;
 static bool drained; /* all that was flushed */
 static bool unread;  /* what comes next can't be read */
+static bool left;    /* a handler forks amid the drain */
+
+/* A handler forks, and this is the child, which returns to its parent's call. */
+static unsigned forks;
+
+static void
+fork_amid(struct pool *p)
+{
+	forks++;
+	(void)pthread_rwlock_init(&p->lock, NULL);
+	p->r = NULL;
+	p->state = POOL_CLOSED;
+}
+
+unsigned
+pools_forks(void)
+{
+	return forks;
+}
+
+bool
+pool_unlock(struct pool *p, unsigned since)
+{
+	return forks == since && pthread_rwlock_unlock(&p->lock) == 0;
+}
+
+/* Nobody has it, nor has it been let go by who had it not. */
+static void
+is_free(struct pool *p)
+{
+	assert_int_equal(pthread_rwlock_trywrlock(&p->lock), 0);
+	assert_int_equal(pthread_rwlock_unlock(&p->lock), 0);
+}
 
 unsigned
 lane_of_thread(const struct pool *p)
@@ -60,6 +93,10 @@ lane_drain(struct pool *p, unsigned lane)
 	(void)p;
 	(void)lane;
 	drains++;
+	if (left) {
+		fork_amid(p);
+		return REPL_E_INVAL;
+	}
 	drained = true;
 	return 0;
 }
@@ -216,6 +253,7 @@ begin(void **state)
 	kin_forked();
 	memset(&pools[POOL], 0, sizeof(pools[POOL]));
 	pools[POOL].state = POOL_OPEN;
+	pools[POOL].r = (struct repl *)pools;
 	pools[POOL].size = 130 * GIB;
 	flushed_to = flushed = behind_from = behind_to = 0;
 	drains = grows = told = anew = marks = late = 0;
@@ -223,7 +261,7 @@ begin(void **state)
 	named = true;
 	refuses = written = false;
 	unread = false;
-	drained = false;
+	drained = left = false;
 	return 0;
 }
 
@@ -382,6 +420,20 @@ the_rest_of_the_last_page_is_nobodys(void **state)
 	}
 }
 
+/* Nor is anybody told by it that its parent has drained what was posted. */
+static void
+a_handlers_child_serves_nothing(void **state)
+{
+	(void)state;
+	left = true;
+	assert_true(kin_post(POOL, 0, PAGE, true));
+	(void)kin_ask(POOL);
+	pool_serve(POOL);
+	assert_int_equal(drains, 1);
+	assert_int_equal(atomic_load(&kin->pools[POOL].served), 0);
+	is_free(&pools[POOL]);
+}
+
 int
 main(void)
 {
@@ -393,6 +445,7 @@ main(void)
 		cmocka_unit_test_setup(where_no_file_is_nothing_is_told, begin),
 		cmocka_unit_test_setup(what_can_not_be_read_is_not_served, begin),
 		cmocka_unit_test_setup(the_rest_of_the_last_page_is_nobodys, begin),
+		cmocka_unit_test_setup(a_handlers_child_serves_nothing, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
