@@ -126,11 +126,12 @@ keeper_calm(struct keeper *k)
 		keeper_cut(k);
 }
 
-/* What an established replica's keeper has to see to. */
+/* What an established replica's keeper has to see to. One that grows is labelled behind that. */
 static bool
 keeper_needed(const struct keeper *k)
 {
-	return atomic_load(&k->p->lost) || ship_caught_up(k->r->ship, k->replica);
+	return atomic_load(&k->p->lost) ||
+	       (atomic_load(&k->p->grows_until_ns) == 0 && ship_caught_up(k->r->ship, k->replica));
 }
 
 /* Sleep until at_ns, a wish, or in state ESTABLISHED a loss or a laggard that is none any more. */

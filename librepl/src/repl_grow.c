@@ -84,6 +84,8 @@ grow_ask(struct repl *r, unsigned i, size_t size, bool prepare, struct err *e)
 	pthread_mutex_unlock(&r->lock);
 	rc = remote_pool_grow(p->remote, size, prepare, deadline_ns, e);
 	atomic_store(&p->grows_until_ns, 0);
+	/* Its keeper, if there is a label to be told. */
+	repl_wake(r);
 	return rc;
 }
 

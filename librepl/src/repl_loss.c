@@ -232,9 +232,19 @@ advance_those(struct repl *r, uint32_t those, uint64_t deadline_ns)
 	return advance_take(r, waiting, marks, deadline_ns) || any;
 }
 
+static void
+await_grown(const struct replica *p, uint64_t until_ns)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+	while (atomic_load(&p->grows_until_ns) && clock_now_ns() < until_ns)
+		(void)nanosleep(&pause, NULL);
+}
+
 /*
- * It answers a growth first, which has a deadline of its own, and this behind it. Nothing may be
- * acknowledged before, so that all who wait for this wait as for the local disk.
+ * It answers a growth first, which has a deadline of its own, and this behind it, which says what
+ * it has then. Nothing may be acknowledged before, so that all who wait for this wait as for the
+ * local disk.
  */
 static bool
 advance_grown(struct repl *r, unsigned replica, uint64_t grows_until_ns, uint64_t deadline_ns)
@@ -248,6 +258,7 @@ advance_grown(struct repl *r, unsigned replica, uint64_t grows_until_ns, uint64_
 		return false;
 	err_clear(&why);
 	diskclock_begin(&r->local.disk);
+	await_grown(&r->replicas[replica], until_ns);
 	rc = tell_post(r, replica, until_ns > deadline_ns ? until_ns : deadline_ns, &marks[replica],
 		       &why);
 	diskclock_end(&r->local.disk);

@@ -419,11 +419,31 @@ ship_await_some(struct ship *s, bool *drives, const struct shipment *m, uint32_t
 	ship_wait(s, drives, &want, end_ns);
 }
 
+/* With the lock: whether one has it that counts as soon as it is labelled, and makes room first. */
+static bool
+ship_grows(const struct ship *s, const struct shipment *m, uint32_t left)
+{
+	bool grows = false;
+
+	for (unsigned i = 0; i < REPL_TARGETS_MAX; i++)
+		grows |= (left & m->acked) >> i & 1 &&
+			 atomic_load(&s->r->replicas[i].grows_until_ns);
+	return grows;
+}
+
+/* From now on, of what may be left of a call's time. */
+static uint64_t
+await_least(const struct ship *s, uint64_t end_ns, uint64_t latest_ns)
+{
+	uint64_t least_ns = least_end(s);
+
+	return later(end_ns, least_ns < latest_ns ? least_ns : latest_ns);
+}
+
 bool
 ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t latest_ns)
 {
-	uint64_t least_ns = least_end(s);
-	uint64_t end_ns = later(wait_end(s, begin_ns), least_ns < latest_ns ? least_ns : latest_ns);
+	uint64_t end_ns = await_least(s, wait_end(s, begin_ns), latest_ns);
 	uint32_t left = 0, lost, recorded = 0;
 	bool enough, drives = false;
 
@@ -431,6 +451,8 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 	for (;;) {
 		left = ack_left(&s->policy, m, ship_live(s), ship_laggards(s), &enough);
 		lost = lost_mask(s->r);
+		if (ship_grows(s, m, left))
+			end_ns = await_least(s, end_ns, latest_ns);
 		if (left && clock_now_ns() < end_ns) {
 			ship_await_some(s, &drives, m, left, end_ns);
 			continue;
@@ -446,6 +468,8 @@ ship_await(struct ship *s, struct shipment *m, uint64_t begin_ns, uint64_t lates
 		repl_await_recorded(s->r);
 		pthread_mutex_lock(&s->lock);
 		recorded = lost;
+		/* Nor could a laggard be labelled meanwhile. */
+		end_ns = await_least(s, end_ns, latest_ns);
 	}
 	/* With the lock, before anybody is lost: who lacks it is a laggard from now on. */
 	shipqueue_through(&s->q, m->number);

@@ -52,12 +52,15 @@ clock_gettime(clockid_t id, struct timespec *ts)
 	return 0;
 }
 
+static void grown(void);
+
 /* Who is asleep, too. */
 int
 nanosleep(const struct timespec *pause, struct timespec *left)
 {
 	(void)left;
 	(void)atomic_fetch_add(&clock_ns, (uint64_t)pause->tv_nsec);
+	grown();
 	return 0;
 }
 
@@ -89,6 +92,18 @@ ship_serves(const struct ship *s, unsigned replica)
 
 /* What each has of the drains acknowledged, and how many there are; both 0: no queue. */
 static uint64_t drains_had[MANY], drains;
+
+/* By then it has what was drained meanwhile. */
+static void
+grown(void)
+{
+	for (unsigned i = 0; handle && i < handle->replica_count; i++) {
+		if (remotes[i].manner != GROWS || atomic_load(&clock_ns) < remotes[i].grown_ns)
+			continue;
+		drains_had[i] = drains;
+		atomic_store(&handle->replicas[i].grows_until_ns, 0);
+	}
+}
 
 /* What generations have ended with, oldest first. */
 static struct ship_end {

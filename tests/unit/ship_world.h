@@ -303,10 +303,9 @@ holders(uint64_t number)
 }
 
 static bool
-drain_first(uint64_t len)
+drain_since(uint64_t len, uint64_t begin_ns)
 {
 	static const struct range second = {0};
-	uint64_t begin_ns = clock_now_ns();
 	struct shipment *m = NULL;
 	struct rangeset set;
 	struct err e;
@@ -318,6 +317,12 @@ drain_first(uint64_t len)
 		ship_post(r->ship, &set, LANE_DRAIN, &second, NULL, begin_ns, UINT64_MAX, &m, &e),
 		0);
 	return ship_await(r->ship, m, begin_ns, UINT64_MAX);
+}
+
+static bool
+drain_first(uint64_t len)
+{
+	return drain_since(len, clock_now_ns());
 }
 
 static void *

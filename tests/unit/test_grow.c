@@ -29,11 +29,13 @@ static unsigned needed;
 static uint64_t map_size, stored_size;
 static int store_rc, settle_rc;
 static unsigned suspended; /* resyncs, so often */
+static unsigned asked, woken;
 static struct repl *handle;
 
 int
 remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadline_ns, struct err *e)
 {
+	asked++;
 	/* A loss may be recorded meanwhile, and has to know. */
 	assert_true(atomic_load(&handle->replicas[r - remotes].grows_until_ns) == deadline_ns);
 	assert_int_equal(pthread_mutex_trylock(&handle->lock), 0);
@@ -49,6 +51,13 @@ remote_pool_grow(struct remote *r, uint64_t size, bool prepare, uint64_t deadlin
 		r->size = size;
 	r->prepared = prepare ? size : 0;
 	return 0;
+}
+
+void
+repl_wake(struct repl *r)
+{
+	(void)r;
+	woken++;
 }
 
 int
@@ -206,6 +215,8 @@ range_free(struct repl *r)
 {
 	for (unsigned i = 0; i < REPLICAS; i++)
 		assert_true(atomic_load(&r->replicas[i].grows_until_ns) == 0);
+	/* Keepers, who may have a label for it that waits for that. */
+	assert_int_equal(woken, asked);
 	(void)pthread_mutex_destroy(&r->lock);
 	(void)pthread_mutex_destroy(&r->grow_lock);
 	(void)munmap(r->mem, LARGER);

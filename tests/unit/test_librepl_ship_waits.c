@@ -64,6 +64,81 @@ record_without_a_loss_comes_before_the_count(void **state)
 	await_beside_a_record(false);
 }
 
+/* All of its time but what a replica has at least is over. */
+static void *
+drain_late(void *arg)
+{
+	bool *enough = arg;
+
+	*enough = drain_since(8, clock_now_ns() - r->cfg->op_timeout_ms * NS_PER_MS);
+	return NULL;
+}
+
+/* Replica 1 is a laggard by the record of the loss of 0: it counts when it is labelled. */
+static void
+begin_with_a_laggard(pthread_t *drain, bool *enough)
+{
+	begin(2, 0);
+	r->cfg->op_timeout_ms = 8000;
+	atomic_store(&r->replicas[1].behind, 1);
+	__wrap_repl_lose(r, 0, REPL_E_LOST, "", 0);
+	assert_int_equal(pthread_create(drain, NULL, drain_late, enough), 0);
+	while (holders(1) < REPLICAS - 2)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+/* Longer than a drain waits that has begun as drain_late() says. */
+static void
+outlast_drain(void)
+{
+	uint64_t end_ns = clock_deadline(r->cfg->op_timeout_ms / REPL_TELL_SHARE * 3 / 2);
+
+	while (clock_now_ns() < end_ns)
+		(void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static void
+end_with_a_laggard(pthread_t drain, const bool *enough)
+{
+	(void)pthread_join(drain, NULL);
+	assert_true(*enough);
+	assert_int_equal(losses, 1);
+	end();
+}
+
+/* While it makes room it answers nothing else. */
+static void
+laggard_that_grows_is_waited_for(void **state)
+{
+	bool enough = false;
+	pthread_t drain;
+
+	(void)state;
+	begin_with_a_laggard(&drain, &enough);
+	atomic_store(&r->replicas[1].grows_until_ns, clock_deadline(r->cfg->op_timeout_ms));
+	outlast_drain();
+	ship_labelled(r->ship, 1);
+	atomic_store(&r->replicas[1].grows_until_ns, 0);
+	end_with_a_laggard(drain, &enough);
+}
+
+/* Before that it can't be labelled. */
+static void
+record_takes_no_time_of_a_laggards(void **state)
+{
+	bool enough = false;
+	pthread_t drain;
+
+	(void)state;
+	begin_with_a_laggard(&drain, &enough);
+	pthread_mutex_lock(&r->lock);
+	outlast_drain();
+	pthread_mutex_unlock(&r->lock);
+	(void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
+	ship_labelled(r->ship, 1);
+	end_with_a_laggard(drain, &enough);
+}
+
 static _Atomic bool faulted, fault_holds;
 
 /* As the kernel asks the disk for a page, or whether one that was synced may be written to. */
@@ -472,6 +547,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(record_comes_before_the_count),
 		cmocka_unit_test(record_without_a_loss_comes_before_the_count),
+		cmocka_unit_test(laggard_that_grows_is_waited_for),
+		cmocka_unit_test(record_takes_no_time_of_a_laggards),
 		cmocka_unit_test(a_post_waits_for_its_page_without_the_lock),
 		cmocka_unit_test(a_post_looks_for_its_page_anew_when_it_has_waited),
 		cmocka_unit_test(a_stall_of_the_pools_disk_is_no_time_of_the_targets),

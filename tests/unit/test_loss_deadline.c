@@ -150,6 +150,24 @@ one_that_grows_is_told_behind_that(void **state)
 	set_free(r);
 }
 
+/* Labelled as it was before, it would count for none of the drains that wait for the record. */
+static void
+one_that_grows_is_told_what_it_has_then(void **state)
+{
+	struct repl *r = set_that_grows(1, 600);
+
+	(void)state;
+	drains = 2;
+	drains_had[0] = drains_had[2] = drains;
+	drains_had[1] = 1;
+	repl_lose(r, 0, REPL_E_LOST, "gone", repl_loss_deadline(r));
+	assert_true(current(r, 1));
+	assert_int_equal(remotes[1].state, SIDECAR_UP_TO_DATE);
+	assert_int_equal(atomic_load(&r->replicas[1].behind), 0);
+	drains = drains_had[0] = drains_had[1] = drains_had[2] = 0;
+	set_free(r);
+}
+
 static void
 one_that_does_not_end_to_grow_takes_no_other_with_it(void **state)
 {
@@ -198,6 +216,7 @@ main(void)
 		cmocka_unit_test(answers_are_taken_as_they_come),
 		cmocka_unit_test(a_slow_disk_here_takes_no_replica_with_it),
 		cmocka_unit_test(one_that_grows_is_told_behind_that),
+		cmocka_unit_test(one_that_grows_is_told_what_it_has_then),
 		cmocka_unit_test(one_that_does_not_end_to_grow_takes_no_other_with_it),
 		cmocka_unit_test(laggard_that_grows_is_labelled_later),
 	};
