@@ -69,8 +69,10 @@ mark_file(const struct pool *p)
 }
 
 bool
-mark_is_near(const struct pool *p)
+mark_is_near(struct pool *p)
 {
+	if (!is_its(p, mark_file(p)))
+		mark_name(p, -1);
 	return is_its(p, mark_file(p));
 }
 

@@ -253,8 +253,12 @@ pool_open_or_mark(struct pool *p, char *why, size_t size)
 {
 	int rc = pool_open_try(p, why, size);
 
-	while (rc == REPL_E_BUSY && mark_set(p))
+	while (rc == REPL_E_BUSY) {
+		(void)mark_is_near(p);
+		if (!mark_set(p))
+			break;
 		rc = pool_open_try(p, why, size);
+	}
 	return rc;
 }
 
@@ -272,11 +276,10 @@ pool_missed(struct pool *p)
 static void
 pool_close_again(struct pool *p)
 {
-	const char *file = mark_file(p);
 	char why[512];
 	int rc;
 
-	for (int i = 0; i < CLOSE_TRIES && mark_is_near(p) && missedmark_take(file); i++) {
+	for (int i = 0; i < CLOSE_TRIES && mark_is_near(p) && missedmark_take(mark_file(p)); i++) {
 		rc = pool_open_or_mark(p, why, sizeof(why));
 		if (!p->r) {
 			if (rc && rc != REPL_E_BUSY)
@@ -285,7 +288,7 @@ pool_close_again(struct pool *p)
 				       p->path, why);
 			return;
 		}
-		missedmark_answered(file);
+		missedmark_answered(mark_file(p));
 		pool_close_replicas(p);
 	}
 }
@@ -312,6 +315,8 @@ pool_close_locked(struct pool *p)
 		pool_close_off(p);
 	if (was != POOL_OPEN)
 		return;
+	/* It may set a mark. */
+	(void)mark_is_near(p);
 	pool_serve_last(p);
 	pool_close_replicas(p);
 	pool_close_again(p);

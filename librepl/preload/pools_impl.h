@@ -274,9 +274,14 @@ void lost_end(struct pool *p);
  */
 void mark_name(struct pool *p, int fd);
 
-/* The file beside which the marks are; and whether it is that by this name still. */
+/* The file beside which the marks are. */
 const char *mark_file(const struct pool *p);
-bool mark_is_near(const struct pool *p);
+
+/*
+ * Whether it is that by this name still, or by what the path leads to by now, as where its
+ * directory was renamed. By one at a time.
+ */
+bool mark_is_near(struct pool *p);
 
 /* Of the pool, for who has it open. True: there was none. */
 bool mark_set(struct pool *p);

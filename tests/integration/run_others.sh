@@ -67,6 +67,30 @@ pool=$TMP/far/first
 end
 [ ! -e "$TMP/far/other.repl-missed" ] && [ ! -e "$TMP/far/other.repl" ] || fail "the other file is taken for it"
 
+# Its directory gets another name, and the link by which one has mapped it leads there.
+mkdir "$TMP/v1"
+ln -s v1 "$TMP/current"
+begin moved "$TMP/current/moved"
+mv "$TMP/v1" "$TMP/v2"
+ln -sfn v2 "$TMP/current"
+pool=$TMP/v2/moved
+(ON_LOSS=degrade run "$pool" moved timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
+grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
+[ -e "$pool.repl-missed" ] || fail "no mark"
+end
+begin set "$TMP/current/set"
+(ON_LOSS=degrade run "$TMP/current/set" set timeout -k 5 40 "$ODD" meets "$TMP/current/set") >"$TMP/out" 2>&1 &
+second=$!
+wait_for 10 grep -q maps "$TMP/out" || fail "the second one: $(cat "$TMP/out")"
+mv "$TMP/v2" "$TMP/v3"
+ln -sfn v3 "$TMP/current"
+pool=$TMP/v3/set
+: >"$pool.go"
+wait $second
+grep -q "NOT REPLICATED: .*another program" "$TMP/out" || fail "the second one says: $(cat "$TMP/out")"
+[ -e "$pool.repl-missed" ] || fail "no mark"
+end
+
 # Who holds it is no program of replctl run, and looks at no mark: the other one does, when it ends.
 name=held
 pool=$TMP/held

@@ -120,7 +120,7 @@ NOT_CALLED(void register_end_begins(void))
 NOT_CALLED(void retry_begin(unsigned pool, const char *(*load)(unsigned),
 			    bool (*try)(unsigned, const char *)))
 NOT_CALLED(const char *mark_file(const struct pool *p))
-NOT_CALLED(bool mark_is_near(const struct pool *p))
+NOT_CALLED(bool mark_is_near(struct pool *p))
 NOT_CALLED(bool mark_set(struct pool *p))
 NOT_CALLED(bool missedmark_take(const char *file))
 NOT_CALLED(void missedmark_answered(const char *file))
