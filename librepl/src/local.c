@@ -209,6 +209,22 @@ settle_part(const void *mem, uint64_t from, uint64_t to, const char *what, struc
 	return err_errno(e, err_from_errno(errno), errno, "syncing %s", what);
 }
 
+static int
+agree_direct(struct pagecache *c, uint64_t *lost, struct err *e)
+{
+	int rc = pagecache_open(c->fd, &c->direct, e);
+
+	if (rc || c->direct < 0)
+		return rc;
+	rc = pagecache_agree(c, lost, e);
+	if (!rc && *lost > 0 && fsync(c->direct))
+		rc = err_errno(e, err_from_errno(errno), errno, "sync");
+	/* It may be kept. */
+	(void)fcntl(c->direct, F_SETFL, 0);
+	holes_close(c->direct);
+	return rc;
+}
+
 int
 local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, uint64_t *lost,
 	    struct err *e)
@@ -225,18 +241,16 @@ local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, 
 	if (fd < 0 || fstat(fd, &st) ||
 	    (faccessat(AT_FDCWD, name, W_OK, AT_EACCESS) && errno == EACCES))
 		return 0;
-	rc = pagecache_open(fd, &c.direct, e);
-	if (rc || c.direct < 0)
-		return rc;
 	c.size = (size + page - 1) / page * page;
 	if (c.size > (uint64_t)st.st_size)
 		c.size = (uint64_t)st.st_size;
-	rc = pagecache_agree(&c, lost, e);
-	if (!rc && *lost > 0 && fsync(c.direct))
-		rc = err_errno(e, err_from_errno(errno), errno, "sync");
-	/* It may be kept. */
-	(void)fcntl(c.direct, F_SETFL, 0);
-	holes_close(c.direct);
+	rc = agree_direct(&c, lost, e);
+	/* It keeps nobody's replicas away. */
+	if (rc && right == PAGECACHE_EITHER) {
+		*lost += page;
+		err_clear(e);
+		return 0;
+	}
 	return rc ? err_prefix(e, "the local file, of which a sync may have lost something") : 0;
 }
 

@@ -66,8 +66,8 @@ int local_settle(const void *mem, uint64_t size, struct err *e);
  * Behind local_settle(), of a file whose record says that its last writer did not end in order: on
  * media is what memory has of the file, of which that one's sync may have lost something and
  * nobody tells again. With PAGECACHE_MEMORY nobody stores to it meanwhile; with PAGECACHE_EITHER
- * somebody may, and *lost tells but how much that was. fd is for reading it; -1: it is left as it
- * is.
+ * somebody may, and *lost tells but how much that was, or may be where the device can't be read. fd
+ * is for reading it; -1: it is left as it is.
  */
 int local_agree(int fd, const void *mem, uint64_t size, enum pagecache_right right, uint64_t *lost,
 		struct err *e);

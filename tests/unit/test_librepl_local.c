@@ -2,10 +2,12 @@
 /*
  * Of two that open a pool which has no record yet, one gets it and the other is
  * told; a record that names updates which the pool may lack is refused. The file of a range is
- * found however that was mapped.
+ * found however that was mapped. Who only looks whether media have lost something is kept from
+ * nothing by a device that can't be read.
  */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "local.h"
+#include "pagecache.h"
 #include "tempdir.h"
 
 static void
@@ -245,6 +248,54 @@ file_of_a_range_in_pieces(void **state)
 	tempdir_free(dir);
 }
 
+int __wrap_pagecache_open(int fd, int *direct, struct err *e);
+int __wrap_pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
+
+static bool opens; /* the device can be read at its beginning */
+static uint64_t lost_before;
+
+int
+__wrap_pagecache_open(int fd, int *direct, struct err *e)
+{
+	*direct = opens ? dup(fd) : -1;
+	return opens ? 0 : err_errno(e, REPL_E_IO, EIO, "at 0");
+}
+
+int
+__wrap_pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e)
+{
+	(void)c;
+	*bytes += lost_before;
+	return err_errno(e, REPL_E_IO, EIO, "at 4096");
+}
+
+static void
+what_can_not_be_read_may_be_lost(void **state)
+{
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8];
+	uint64_t lost;
+	struct err e;
+	int fd;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	for (unsigned i = 0; i < 3; i++) {
+		opens = i > 0;
+		lost_before = i > 1 ? PAGE : 0;
+		err_clear(&e);
+		assert_int_equal(local_agree(fd, dir, PAGE, PAGECACHE_EITHER, &lost, &e), 0);
+		assert_true(lost > lost_before);
+		assert_int_equal(e.code, 0);
+		assert_int_equal(local_agree(fd, dir, PAGE, PAGECACHE_MEMORY, &lost, &e),
+				 REPL_E_IO);
+	}
+	(void)close(fd);
+	tempdir_free(dir);
+}
+
 int
 main(void)
 {
@@ -254,6 +305,7 @@ main(void)
 		cmocka_unit_test(record_belongs_to_the_files_owner),
 		cmocka_unit_test(what_a_target_left_is_refused),
 		cmocka_unit_test(no_record_where_nothing_is_written),
+		cmocka_unit_test(what_can_not_be_read_may_be_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
