@@ -304,8 +304,8 @@ static int
 lanes_report_lost(struct repl *r, unsigned lost, struct err *e)
 {
 	/* The child of a handler, whose parent's threads may have any lock. */
-	if (handle_check(r, e))
-		return e->code;
+	if (r->abandoned)
+		return handle_abandoned(e);
 	if (lost == r->replica_count)
 		return ship_few(r->ship, e);
 	pthread_mutex_lock(&r->reason_lock);

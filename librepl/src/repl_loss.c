@@ -17,7 +17,8 @@
 
 #define LOCK_PAUSE_NS 1000000
 
-#define TELL_LOOK_MS 20U /* for one answer, before the others' are looked at; for one post */
+#define TELL_LOOK_MS 20U  /* for one answer, before the others' are looked at; for one post */
+#define BACK_LOOK_MS 100U /* before it is looked whether this is a child */
 
 static void
 replica_set_lost(struct repl *r, struct replica *p, const struct err *why)
@@ -559,7 +560,7 @@ awaited(const struct repl *r, uint32_t lost, const uint64_t *installs)
 static void
 await_wake(struct repl *r, uint64_t at)
 {
-	uint64_t look = clock_now_ns() + OWN_LOOK_NS, until = look < at ? look : at;
+	uint64_t look = clock_deadline(BACK_LOOK_MS), until = look < at ? look : at;
 	struct timespec ts = {.tv_sec = (time_t)(until / NS_PER_S),
 			      .tv_nsec = (long)(until % NS_PER_S)};
 
@@ -579,17 +580,17 @@ repl_await_back(struct repl *r, struct err *e)
 	}
 	if (lost == 0)
 		return 0;
-	if (handle_check(r, e))
-		return e->code;
+	if (r->abandoned)
+		return handle_abandoned(e);
 	pthread_mutex_lock(&r->wake_lock);
 	while ((who = awaited(r, lost, installs)) < r->replica_count && clock_now_ns() < at &&
-	       !handle_check(r, NULL))
+	       !r->abandoned)
 		await_wake(r, at);
 	pthread_mutex_unlock(&r->wake_lock);
 	if (who == r->replica_count)
 		return 0;
-	if (handle_check(r, e))
-		return e->code;
+	if (r->abandoned)
+		return handle_abandoned(e);
 	pthread_mutex_lock(&r->reason_lock);
 	(void)err_set(e, REPL_E_LOST, "replica %u is lost and was not back within %u ms: %s", who,
 		      r->cfg->block_timeout_ms, r->replicas[who].reason);

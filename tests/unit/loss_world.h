@@ -159,9 +159,8 @@ ship_labelled(struct ship *s, unsigned replica)
 }
 
 int
-handle_check(const struct repl *r, struct err *e)
+handle_abandoned(struct err *e)
 {
-	(void)r;
 	(void)e;
 	return 0;
 }
