@@ -137,10 +137,6 @@ no_sessions() {
 	[ -z "$(sessions)" ]
 }
 
-equal() {
-	cmp "$1" "$2" >&2 || lost "$1 and $2 differ"
-}
-
 # ---- losing a target ----
 
 # What is lost later is not tried again as long as the test lasts.

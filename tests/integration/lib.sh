@@ -13,6 +13,7 @@
 #   ctl ARG...         replctl with the test's key and known hosts
 #   ctl_start ARG...   the same in the background, output to $TMP/bg.out and .err; $CTL_PID. REPL_CONFIG has them if it is set
 #   ctl_fails N PATTERN ARG...  it exits with N and a text that matches
+#   equal FILE OTHER   they have the same bytes
 #   change FILE OFFSET eight random bytes are written there
 #   member NAME        of the JSON object on standard input
 #   mark_pool NAME STATE [CHAIN]  a session marks the pool so, as its writer does, and is cut off
@@ -58,6 +59,17 @@ failed() {
 		[ -s "$log" ] && { echo "--- $log" >&2; tail -n 40 "$log" >&2; }
 	done
 	exit 1
+}
+
+equal() {
+	cmp "$1" "$2" >&2 || lost "$1 and $2 differ"
+}
+
+# bash calls it, in a child: a check that is none makes no test pass. The words of its caller may go elsewhere.
+command_not_found_handle() {
+	echo "no command '$1'" >>"$TMP/not_found"
+	echo "$1: no such command" >&2
+	return 127
 }
 
 # What is tested is built with sanitizers: it is slow, and keeps memory that is freed.
@@ -111,6 +123,10 @@ cleanup() {
 	for pid in $(descendants $$); do
 		kill -KILL "$pid" 2>/dev/null
 	done
+	if [ "$status" -eq 0 ] && [ -s "$TMP/not_found" ]; then
+		echo "FAILED: $(sort -u "$TMP/not_found")" >&2
+		status=1
+	fi
 	rm -rf "$TMP"
 	exit "$status"
 }

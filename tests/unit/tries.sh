@@ -15,7 +15,7 @@ die() {
 
 # once NAME LABEL WHAT: a test that does WHAT the first time and passes then.
 once() {
-	echo "add_test($1 sh -c \"[ ! -e $TMP/$1 ] || exit 0; touch $TMP/$1; $3\")"
+	echo "add_test($1 bash -c \"[ ! -e $TMP/$1 ] || exit 0; touch $TMP/$1; $3\")"
 	echo "set_tests_properties($1 PROPERTIES LABELS $2 TIMEOUT 2)"
 }
 
@@ -42,4 +42,6 @@ try x.slow sim "sleep 9" || die "a time limit is final"
 try x.fuzz fuzz "exit 1" && die "a harness passes"
 try x.crash unit 'kill -SEGV \$\$' && die "a crash passes"
 try x.asan fault "$lib echo ==12==ERROR: AddressSanitizer: heap-use-after-free >&2; fail end" && die "a report passes"
+try x.none lab "$lib equall a b 2>/dev/null; true" || die "a check that there is not is final"
+grep -q "^    FAILED: no command .equall." out || die "it is not told"
 try x.well unit "exit 0" && [ ! -s out ] || die "a run in which nothing has failed"
