@@ -560,6 +560,11 @@ session_signals(struct pump *p)
 	if (!p->exited && waitpid(p->pid, &p->status, WNOHANG) == p->pid) {
 		p->exited = true;
 		p->last = clock_deadline(LAST_MS);
+		/* Its client may tell nobody. What is done to it on purpose is no news. */
+		if (WIFSIGNALED(p->status) && WTERMSIG(p->status) != SIGKILL &&
+		    WTERMSIG(p->status) != SIGTERM)
+			log_error("session %ld ended by signal %d", (long)p->pid,
+				  WTERMSIG(p->status));
 	}
 }
 

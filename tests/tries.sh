@@ -5,8 +5,8 @@
 # usage: tries.sh BUILD LOG     LOG: ctest's output with CTEST_OUTPUT_ON_FAILURE
 #
 # A second try is for what a busy machine can spoil. It makes good nothing in which a byte was lost or wrong: what
-# lost() of integration/lib.sh has said, a crash, a sanitizer's report, and tests in which there is no clock
-# (labels sim and fuzz) but for their time limit. Exit status 1 if there was such a one, even if the second try has passed.
+# lost() of integration/lib.sh has said, a crash and a sanitizer's report, in a test's output or in its files, and tests in
+# which there is no clock (labels sim and fuzz) but for their time limit. Exit status 1 if there was such a one, even if the second try has passed.
 set -uo pipefail
 
 timeless=$(ctest --test-dir "$1" -N -L '^(sim|fuzz)$' | sed -n 's/^ *Test *#[0-9]*: //p' | tr '\n' ' ')
@@ -40,7 +40,9 @@ function final(why) {
 
 /^LOST: / { print "    " $0; final("a byte is lost or wrong"); next }
 
-/ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: / {
+/^CRASHED: / { print "    " $0; final("it crashed, or a sanitizer has found something"); next }
+
+/(ERROR|SUMMARY): (Address|Leak|Thread|UndefinedBehavior)Sanitizer|WARNING: ThreadSanitizer|: runtime error: / {
 	print "    " $0
 	final("a sanitizer has found something")
 	next

@@ -47,7 +47,7 @@ mended() {
 	filled=$(fill 20) || exit 1
 	same "after $1"
 	grep -q "its local replicas differed from it" "$TMP/serve.log" || fail "$1: no word of it"
-	: >"$TMP/serve.log"
+	emptied "$TMP/serve.log"
 	tool check
 }
 

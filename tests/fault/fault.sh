@@ -54,9 +54,7 @@ hostile() {
 
 # no_signal_deaths: no process of the target was killed by a fault of its own.
 no_signal_deaths() {
-	if grep -E 'ended by signal|AddressSanitizer|runtime error' "$TMP/serve.log" >&2; then
-		fail "the target crashed"
-	fi
+	! crashes >&2 || fail "the target crashed"
 }
 
 # limit_repld LIMIT...: what start_target starts gets these limits of ulimit.

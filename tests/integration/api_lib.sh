@@ -23,6 +23,7 @@ OP_TIMEOUT=10000
 MIB=1048576
 
 start_api() {
+	aside "$TMP/api.log"
 	coproc API { exec timeout -k 1 170 "$API_SHELL" 2>"$TMP/api.log"; }
 	API_IN=${API[1]}
 	API_OUT=${API[0]}

@@ -70,7 +70,7 @@ ok put 0 $part 3
 ok persist 0 0 $part
 kill -CONT "$SERVE_PID"
 staged 32768
-: >"$TMP/serve.log"
+emptied "$TMP/serve.log"
 kill -KILL "$(api_child)"
 wait_for 10 grep -q 'journal that is not committed is kept' "$TMP/serve.log" || fail "not kept: $(cat "$TMP/serve.log")"
 start_api

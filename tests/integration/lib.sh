@@ -22,6 +22,9 @@
 #   fail TEXT          end the test as failed
 #   lost TEXT          the same where a byte is lost or wrong, or a copy called what it is not: no second try of
 #                      tests/run.sh makes that good (tests/tries.sh)
+#                      A crash and a sanitizer's report end it so, too, whatever was made of it meanwhile: crashes below
+#   aside FILE         it is written anew from now on; what it holds is looked at when the test ends
+#   emptied FILE       the same while somebody writes to it
 #   sanitized          what is tested is built with sanitizers
 set -u
 
@@ -55,7 +58,7 @@ lost() {
 
 failed() {
 	echo "$1: $2" >&2
-	for log in "$TMP"/*.log; do
+	for log in "$TMP"/*.log "$TMP"/*.log.now; do
 		[ -s "$log" ] && { echo "--- $log" >&2; tail -n 40 "$log" >&2; }
 	done
 	exit 1
@@ -70,6 +73,30 @@ command_not_found_handle() {
 	echo "no command '$1'" >>"$TMP/not_found"
 	echo "$1: no such command" >&2
 	return 127
+}
+
+aside() {
+	[ ! -s "$1" ] || mv "$1" "$(mktemp "$1.XXXXXX")"
+}
+
+emptied() {
+	cp "$1" "$(mktemp "$1.XXXXXX")" && : >"$1"
+}
+
+# What nobody may have said: a crash's end, or a sanitizer's report. A test that makes somebody say so has a pattern for
+# that in CRASH_DUE.
+CRASH='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: |Assertion .* failed'
+CRASH="$CRASH|ended by signal (4|6|7|8|11)\$"
+CRASH_DUE='^$'
+
+# said_by_all GREP-OPTION...: of what is said in files of the test's own; pools, which are larger, have directories.
+said_by_all() {
+	find "$TMP" -maxdepth 1 -type f -size -8192k -exec env LC_ALL=C grep -a "$@" {} +
+}
+
+# crashes: those lines; false if there are none.
+crashes() {
+	said_by_all -hE "$CRASH" | grep -vE "$CRASH_DUE"
 }
 
 # What is tested is built with sanitizers: it is slow, and keeps memory that is freed.
@@ -125,6 +152,11 @@ cleanup() {
 	done
 	if [ "$status" -eq 0 ] && [ -s "$TMP/not_found" ]; then
 		echo "FAILED: $(sort -u "$TMP/not_found")" >&2
+		status=1
+	fi
+	if crashed=$(crashes); then
+		echo "$crashed" | sed 's/^/CRASHED: /' >&2
+		said_by_all -hE -A 40 "$CRASH" >&2
 		status=1
 	fi
 	rm -rf "$TMP"
@@ -203,7 +235,8 @@ start_sshd() {
 			echo "$line"
 		done
 	} >"$TMP/sshd_config"
-	# Emptied here, not by the background job: an earlier sshd's words are no sign of this one.
+	# Here, not by the background job: an earlier sshd's words are no sign of this one.
+	aside "$TMP/sshd.log"
 	: >"$TMP/sshd.log"
 	"$(command -v sshd || echo /usr/sbin/sshd)" -D -e -f "$TMP/sshd_config" \
 		2>>"$TMP/sshd.log" &
@@ -221,7 +254,7 @@ serve_port() {
 make_serve_dir() {
 	mkdir -p "$TMP/serve/pools"
 	# What an earlier one said is not for serve_ready to read.
-	rm -f "$TMP/serve.log"
+	aside "$TMP/serve.log"
 	cp "$TMP/authorized_keys" "$TMP/serve/authorized_keys"
 	[ "$(id -u)" -ne 0 ] || chown -R "$SERVE_USER" "$TMP/serve"
 }

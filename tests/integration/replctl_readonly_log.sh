@@ -23,7 +23,7 @@ cp -p "$pools/p" "$pools/p.repl" "$TMP/other"
 chown -R "$SERVE_USER" "$TMP/other"
 sed "s#^pool-dir = .*#pool-dir = $TMP/other#" "$TMP/repld.conf" >"$TMP/other.conf"
 stop "$SERVE_PID"
-rm -f "$TMP/serve.log"
+aside "$TMP/serve.log"
 "$REPLD" serve --config "$TMP/other.conf" >"$TMP/serve.log" 2>&1 &
 SERVE_PID=$!
 serve_ready

@@ -34,7 +34,7 @@ refuses() {
 # serves LOG KEY
 serves() {
 	configured "$1" "$2"
-	"$REPLD" serve --config "$TMP/repld.conf" 2>"$TMP/serve.log" &
+	"$REPLD" serve --config "$TMP/repld.conf" 2>>"$TMP/serve.log" &
 	SERVE_PID=$!
 	PIDS="$PIDS $SERVE_PID"
 	wait_for 20 grep -q "repld.$SERVE_PID. info: listening on" "$1" || fail "log $1, key $2: it does not start"
@@ -60,7 +60,7 @@ serves "$ROOTS/empty.log" "$USERS/given"
 # Keys that are the reason why nobody can log in are told of before anybody tries.
 tells() {
 	configured "$ROOTS/keys.log" "$ROOTS/key"
-	"$REPLD" serve --config "$TMP/repld.conf" 2>"$TMP/serve.log" &
+	"$REPLD" serve --config "$TMP/repld.conf" 2>>"$TMP/serve.log" &
 	SERVE_PID=$!
 	PIDS="$PIDS $SERVE_PID"
 	wait_for 20 grep -q "repld.$SERVE_PID. error: no one can log in: .*$1" "$ROOTS/keys.log" ||

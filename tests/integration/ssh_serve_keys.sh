@@ -31,6 +31,7 @@ grep -q "has mode 666" "$TMP/serve.log" || fail "no word about the mode"
 
 # Killed while it made its host key, and started with the same number again, as in a container, it makes it.
 stop "$SERVE_PID"
+aside "$TMP/serve.log"
 rm -f "$TMP/serve/host_key"
 as_user=
 [ "$(id -u)" -ne 0 ] || as_user="setpriv --reuid=$SERVE_USER --regid=$(id -g "$SERVE_USER") --clear-groups"

@@ -68,7 +68,7 @@ port=$SERVE_PORT
 heal_at_port() {
 	kill -KILL $hurt_pids 2>/dev/null
 	sed -i "s/^listen = .*/listen = 127.0.0.1:$port/" "$TMP/repld.conf"
-	rm -f "$TMP/serve.log"
+	aside "$TMP/serve.log"
 	"$REPLD" serve --config "$TMP/repld.conf" >"$TMP/serve.log" 2>&1 &
 	SERVE_PID=$!
 	PIDS="$PIDS $SERVE_PID"

@@ -60,7 +60,7 @@ target_start() {
 		[ "$(id -u)" -ne 0 ] || echo "user = $SERVE_USER"
 		[ -z "${TARGET_LINES-}" ] || printf '%s\n' "$TARGET_LINES"
 	} >"$dir/repld.conf"
-	rm -f "$TMP/t$1.log.now"
+	aside "$TMP/t$1.log.now"
 	[ -z "${NETNS[$1]}" ] || run="ip netns exec ${NETNS[$1]}"
 	$run ${LAB_PRELOAD-} "${REPLD_OF[$1]:-$REPLD}" serve --config "$dir/repld.conf" >"$TMP/t$1.log.now" 2>&1 &
 	SERVE[$1]=$!
