@@ -21,6 +21,8 @@ API_SHELL=$BUILD/tests/integration/api_shell
 # The tests of deadlines say their own before configure; to others a slow machine is no loss.
 OP_TIMEOUT=10000
 MIB=1048576
+# By their process: the descriptor that each reads from.
+API_SHELLS=()
 
 start_api() {
 	aside "$TMP/api.log"
@@ -30,6 +32,26 @@ start_api() {
 	api_pid=$API_PID
 	API_CHILD=
 	PIDS="$api_pid $PIDS"
+	API_SHELLS[api_pid]=$API_IN
+}
+
+# Each api_shell that is still there ends in order: its leaks are looked for then. The others were killed.
+at_end() {
+	local fd pid status held=0
+
+	for fd in "${API_SHELLS[@]}"; do
+		exec {fd}>&-
+	done
+	for pid in "${!API_SHELLS[@]}"; do
+		wait "$pid" 2>/dev/null
+		status=$?
+		case $status in
+		# Of 127 a wait has told before.
+		0 | 127 | 137 | 143) ;;
+		*) echo "FAILED: api_shell ended with status $status" >&2 && held=1 ;;
+		esac
+	done
+	return $held
 }
 
 # The process of api_shell itself, below timeout.

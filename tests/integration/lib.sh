@@ -140,9 +140,15 @@ descendants() {
 	done
 }
 
+# What else must hold when a test has passed; false if it does not.
+at_end() {
+	:
+}
+
 cleanup() {
 	status=$?
 	trap - EXIT
+	[ "$status" -ne 0 ] || at_end || status=1
 	for pid in $PIDS; do
 		stop "$pid"
 	done

@@ -53,6 +53,25 @@ try x.session lab "$lib echo session 7 ended by signal 6 >\$TMP/serve.log" && di
 try x.stopped lab "$lib echo session 7 ended by signal 15 >\$TMP/serve.log" && [ ! -s out ] || die "an end in order is a crash"
 try x.due lab "$lib CRASH_DUE=7.*signal.6; echo session 7 ended by signal 6 >\$TMP/serve.log" && [ ! -s out ] ||
 	die "a crash that is due is told of"
+# An api_shell that tells with its end of a leak, or of a crash before.
+mkdir -p build/tests/integration
+cat >build/tests/integration/api_shell <<'END'
+#!/bin/bash
+while read -r word; do
+	[ "$word" != crash ] || kill -SEGV $$
+	echo REPL_OK 0
+done
+exit 23
+END
+chmod 755 build/tests/integration/api_shell
+api="TMPDIR=$TMP API_DISK=1 BUILD=$TMP/build; export TMPDIR API_DISK BUILD; . $here/../integration/api_lib.sh;"
+killed="ok begun; kill -KILL \$(api_child); wait \$api_pid"
+crashed="echo crash >&\$API_IN; wait \$api_pid"
+try x.leaks lab "$api start_api; start_api; $killed; true" || die "an end with a status is final"
+grep -q "^    FAILED: api_shell ended with status 23" out || die "it is not told"
+try x.crashes lab "$api start_api; $crashed; true" || die "an end with a status is final"
+grep -q "^    FAILED: api_shell ended with status 139" out || die "it is not told"
+try x.killed lab "$api start_api; $killed; true" && [ ! -s out ] || die "a shell that was killed is no fault"
 try x.none lab "$lib equall a b 2>/dev/null; true" || die "a check that there is not is final"
 grep -q "^    FAILED: no command .equall." out || die "it is not told"
 try x.well unit "exit 0" && [ ! -s out ] || die "a run in which nothing has failed"
