@@ -18,7 +18,7 @@ test_packages=(
 	libcmocka-dev
 	clang clang-format g++ binutils mandoc strace
 	openssh-server iproute2 procps systemd
-	pmdk-tools libpmemobj-dev libpmemlog-dev libpmemblk-dev fio
+	pmdk-tools libpmemobj-dev libpmemlog-dev libpmemblk-dev fio btrfs-progs
 )
 # A guest is a PC, whose kernel and file tree are this machine's kind.
 vm_packages=(

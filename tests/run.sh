@@ -8,7 +8,7 @@
 #   tests/run.sh --all      all tests but those labelled nightly by the first two
 #   tests/run.sh --quick    gcc; the tests labelled unit
 #
-# Ends with a summary, what has failed at a first try, and the closing lines of ctest: of
+# Ends with a summary, what has failed at a first try or was skipped, and the closing lines of ctest: of
 # the stage that failed, else of the release build. The exit status is 0 only if every
 # stage passed; one of tests does not where a byte was lost, whatever the second try said.
 set -uo pipefail
@@ -175,6 +175,10 @@ printf '\n=== summary\n'
 printf '%s\n' "${summary[@]}"
 for tries in "$logs"/tries-*; do
 	[ ! -s "$tries" ] || printf '\n=== failed at first, %s\n%s\n' "${tries##*tries-}" "$(<"$tries")"
+done
+for log in "$logs"/test-*; do
+	skipped=$(sed -nE 's/^ *([0-9]+\/[0-9]+ +)?Test +#[0-9]+: ([^ ]+) \.+\*\*\*Skipped .*/\2/p' "$log" 2>/dev/null | sort)
+	[ -z "$skipped" ] || printf '\n=== skipped, %s\n%s\n' "${log##*/test-}" "$skipped"
 done
 closing=${closing:-test-release}
 if [ -f "$logs/$closing" ]; then

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Too low a limit of memory is refused with its name; what goes on beside it does, and with enough all is as it was.
+# A pool in memory takes more of what is limited.
+. "$(dirname "$0")/../power/on_disk.sh"
 . "$(dirname "$0")/fault.sh"
 sanitized && { echo "skipped: a sanitizer takes more memory than any limit allows"; exit 77; }
 head -c 4M /dev/urandom >"$TMP/file"
