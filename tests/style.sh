@@ -7,7 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-if grep -rnE '(^|[^_[:alnum:]-])(cmp|ctl verify|pmempool check) .*\|\| fail' tests --include='*.sh'; then
+if grep -rnE '(^|[^_[:alnum:]-])(cmp|ctl verify|pmempool check) .*\|\| fail' tests --include='*.sh' ||
+	grep -rnE '\|\| fail .*(were acknowledged|were told|in place of|wrote after)' tests --include='*.sh'; then
 	printf 'say lost in place of fail: tests/integration/lib.sh\n'
 	exit 1
 fi

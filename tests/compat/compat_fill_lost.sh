@@ -39,4 +39,4 @@ kill -CONT "$pid"
 # PMDK has taken it away again.
 ! ctl info "$T/rem.set" >"$TMP/out" 2>&1 || fail "it is there: $(cat "$TMP/out")"
 found=$(pmdk "$FILL" check "$TMP/alone.set" test) || lost "the pool is not as it was"
-[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+[ "$found" = "$filled" ] || lost "'$found' in place of '$filled'"

@@ -81,7 +81,7 @@ tool check
 rm "$POOLS/p"
 tool sync
 found=$(walk) || exit 1
-[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+[ "$found" = "$filled" ] || lost "'$found' in place of '$filled'"
 filled=$(fill 20) || exit 1
 same "after sync of the pool"
 tool check
@@ -90,7 +90,7 @@ lose_and_sync "$filled"
 # It goes on alone, by the same set file, and has what the initiator lacks.
 ctl promote "$T/rem.set" >"$TMP/out" 2>&1 || fail "promote: $(cat "$TMP/out")"
 found=$(target_run "$FILL" check "$POOLS/rem.set" test) || lost "the set does not open"
-[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+[ "$found" = "$filled" ] || lost "'$found' in place of '$filled'"
 tool check
 filled=$(target_run "$FILL" fill "$POOLS/rem.set" test 10) || fail "it is not gone on with"
 tool check
@@ -118,7 +118,7 @@ ctl demote "$T/rem.set" >"$TMP/out" 2>&1 || fail "demote: $(cat "$TMP/out")"
 lose_and_sync_again() {
 	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 	found=$(walk) || exit 1
-	[ "$found" = "$1" ] || fail "'$found' in place of '$1'"
+	[ "$found" = "$1" ] || lost "'$found' in place of '$1'"
 }
 lose_and_sync_again "$filled"
 

@@ -20,4 +20,4 @@ mv "$TMP/saved" "$TMP/part0"
 target_ctl 1 remove --force "$(target_pool 1)" >"$TMP/out" 2>&1 || fail "remove: $(cat "$TMP/out")"
 pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
 found=$(walk) || exit 1
-[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+[ "$found" = "$filled" ] || lost "'$found' in place of '$filled'"

@@ -21,6 +21,6 @@ mv "$TMP/part0" "$TMP/saved"
 pmdk_fails "was begun and not finished" pmempool sync "$TMP/local.set"
 mv "$TMP/saved" "$TMP/part0"
 found=$(walk) || exit 1
-[ "$found" = "$filled" ] || fail "'$found' in place of '$filled'"
+[ "$found" = "$filled" ] || lost "'$found' in place of '$filled'"
 ctl info "$T/rem.set" | grep -q "^state *up-to-date" || fail "$(ctl info "$T/rem.set")"
 lose_and_sync "$filled"

@@ -39,7 +39,7 @@ for answer in '\n' 'YES\n' 'yes please\n' ' yes\n' 'y\n' '\x04'; do
 	[ $? = 4 ] || fail "'$answer' is taken: $(cat asked)"
 	grep -q "^replctl: not confirmed; nothing was changed" asked || fail "'$answer': $(cat asked)"
 	grep -q "primary" asked && fail "a replica: $(cat asked)"
-	ctl info "$T/p" >/dev/null || fail "'$answer': it is gone"
+	ctl info "$T/p" >/dev/null || lost "'$answer': it is gone"
 done
 
 # changed PATTERN COMMAND...: the yes is for another pool than what is there by then.

@@ -50,7 +50,7 @@ went() {
 		fail "status or info"
 	found="$(text pool "$TMP/status.log"), $(text provider "$TMP/status.log")"
 	found="$found, $(text class "$TMP/info.log"), $(text method "$TMP/status.log")"
-	[ "$found" = "$1, $provider, media, $2" ] || fail "'$found' in place of '$1, $provider, media, $2'"
+	[ "$found" = "$1, $provider, media, $2" ] || fail "found: '$found', not '$1, $provider, media, $2'"
 	echo "$found"
 }
 
