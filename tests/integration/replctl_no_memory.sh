@@ -19,6 +19,7 @@ short() {
 			[ $nth -lt 20 ] || fail "$what: all of them fail"
 			nth=$((nth + 1))
 		done
+		[ $nth -gt 1 ] || fail "$what, $*: none of them fails"
 		cmp "$TMP/all" "$TMP/out" || lost "$what $nth, $*: it shows less"
 	done
 }
