@@ -73,6 +73,7 @@ trial() {
 	done
 	sleep "$(random_ms 400)"
 	killed
+	[ "$(lanes_opened)" -gt "$lanes" ] || fail "trial $1: it has ended: $(cat "$TMP/err")"
 	rm "$TMP/part0"
 	found_state=$(state)
 	pmdk pmempool sync "$TMP/local.set" >"$TMP/out" 2>&1 ||
@@ -87,18 +88,19 @@ trial() {
 	least=${found%% *}
 }
 
-# trials NAME COUNT
+# trials NAME COUNT: so many, and more until one is killed before all is there.
 trials() {
 	set=$1
 	option=$(sed -n '/^OPTION/p' "$POOLS/$set")
 	printf '%s\n' PMEMPOOLSET ${option:+"$option"} "96M $TMP/part0" "REPLICA $T $set" >"$TMP/local.set"
 	make_pool
 	least=0 before=0 after=0
-	for i in $(seq "$2"); do
+	for ((i = 1; i <= $2 || (before == 0 && i <= 20); i++)); do
 		trial "$set $i"
 	done
 	rm "$TMP/part0"
 	echo "$set: as before $before times, with all $after times"
+	[ $before -gt 0 ] || fail "$set: no kill came before all was there"
 }
 
 target_set one.set "96M one.part"

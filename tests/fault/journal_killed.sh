@@ -74,6 +74,7 @@ for kill in $(seq "$KILLS"); do
 	[ "$round" -le "$(last began)" ] || lost "round $round was not begun"
 done
 echo "$KILLS kills, $inside behind a commit, $round rounds"
+[ "$inside" -lt "$KILLS" ] || fail "no kill was amid a round"
 if [ -n "$SET" ]; then
 	load rounds "$SIZE" 1 "$SEED" $((round + 1)) >"$TMP/load.out" 2>"$TMP/load.log" || fail "$(cat "$TMP/load.log")"
 	cmp "$POOL" "$TMP/serve/pools/p.copy" || lost "the local replica differs"

@@ -33,8 +33,13 @@ writer() {
 }
 
 writer "put 0 $size 1" "open 1" close >"$TMP/out" || fail "$(cat "$TMP/out")"
-before=0 after=0
-for i in $(seq 2 9); do
+# The program has been told that the pool is open: six lines, one for each of its words.
+answered() {
+	[ "$(grep -c ^REPL_ "$TMP/out")" -ge 6 ]
+}
+
+before=0 after=0 amid=0
+for ((i = 2; i <= 9 || (amid == 0 && i <= 25); i++)); do
 	cp "$file" "$TMP/was"
 	# What somebody else has written to the file since: every page differs.
 	writer "put 0 $size $i" >"$TMP/out" || fail "$(cat "$TMP/out")"
@@ -42,14 +47,16 @@ for i in $(seq 2 9); do
 	lanes=$(lanes)
 	writer "open 0" >"$TMP/out" 2>&1 &
 	pid=$!
-	wait_for 10 shell_of "$pid"
+	wait_for 10 shell_of "$pid" || fail "the writer does not begin: $(cat "$TMP/out")"
 	shell=$(shell_of "$pid")
 	until begins || gone "$pid"; do
 		:
 	done
-	sleep "0.0$((RANDOM % 6))$((RANDOM % 10))"
+	sleep "$(printf '0.%03d' $((RANDOM % 400)))"
 	kill -KILL "$shell" 2>/dev/null
 	wait "$pid" 2>/dev/null
+	begins || fail "it has ended: $(cat "$TMP/out")"
+	answered || amid=$((amid + 1))
 	wait_for 20 no_sessions || fail "its session stays"
 	rm -f "$file" "$file.repl"
 	ctl restore "$(pool p)" "$file" >"$TMP/restore.log" 2>&1 || lost "restore: $(cat "$TMP/restore.log")"
@@ -61,4 +68,5 @@ for i in $(seq 2 9); do
 		lost "what is restored is neither the one nor the other"
 	fi
 done
-echo "as before $before times, with all $after times"
+echo "as before $before times, with all $after times, $amid of them amid the opening"
+[ $amid -gt 0 ] || fail "no kill was amid an opening"

@@ -41,6 +41,7 @@ SIDECAR_SLOTS=8192
 loses=no
 [ -z "$drop" ] && [ "$said" = - ] || loses=yes
 lost=0
+killed=0
 
 # The lines of repld.conf for DOMAIN DDIO RQWRB. With completions that mean no more than an RNIC's
 # there is an RNIC, and without DDIO no rule lets a software provider profit from that: the tests'
@@ -90,15 +91,31 @@ ask() {
 		fail "asked: $(cat "$TMP/answers")"
 }
 
+# killed_at POOL N: the power fails while the next writer opens the pool, at its N-th store or flush; false if it has no N.
+killed_at() {
+	echo "$2" >"$TMP/serve/pools/$1.kill"
+	chmod a+rw "$TMP/serve/pools/$1.kill"
+	ask_anyway '"pool.open","params":{"name":"'"$1"'","mode":"write"}' '"pool.close"'
+	rm -f "$TMP/serve/pools/$1.kill"
+	[ "$(grep -c '"result"' "$TMP/answers")" -lt 4 ]
+}
+
 # The machine is up again: the next writer finds what the media hold, and repld sees to what is to
 # be done with it. That is durable, too. The power may fail in the middle of that, at the N-th store
-# or flush: next_writer POOL [N].
+# or flush, or an earlier one if it has less to do: next_writer POOL [N].
 next_writer() {
 	if [ -n "${2-}" ]; then
-		echo "$2" >"$TMP/serve/pools/$1.kill"
-		chmod a+rw "$TMP/serve/pools/$1.kill"
-		ask_anyway '"pool.open","params":{"name":"'"$1"'","mode":"write"}' '"pool.close"'
-		rm -f "$TMP/serve/pools/$1.kill"
+		n=$2
+		mkdir "$TMP/found"
+		cp -a "$TMP/serve/pools/$1"* "$TMP/found"
+		until killed_at "$1" "$n"; do
+			n=$((n / 2))
+			[ "$n" -gt 0 ] || break
+			rm -f "$TMP/serve/pools/$1"*
+			cp -a "$TMP/found/$1"* "$TMP/serve/pools"
+		done
+		rm -r "$TMP/found"
+		[ "$n" -eq 0 ] || killed=$((killed + 1))
 		power_cut "$1"
 	fi
 	ask '"pool.open","params":{"name":"'"$1"'","mode":"write"}' '"pool.close"'
@@ -193,4 +210,8 @@ esac
 run "$first" "$half"
 export REPL_MEDIA_EVICT=1
 run "$half" "$((first + count))"
+# A ring may be empty.
+case $loses,$REPL_MEDIA_GRANULARITY,$method in
+no,page,* | no,*,deposit*) [ $killed -gt 0 ] || [ "$count" -eq 1 ] || fail "$name: no next writer was killed" ;;
+esac
 [ "$loses" = no ] || [ $lost -gt 0 ] || fail "$name: nothing was lost in $count runs"
