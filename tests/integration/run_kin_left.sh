@@ -73,5 +73,5 @@ for session in $sessions; do
 done
 wait
 replica=$(number "$TMP/serve/pools/counts")
-counted "$replica" && fail "it was told of $(number "$TMP/counts.count"), the replica has $replica"
-exit 0
+[ -n "$replica" ] || fail "there is no replica"
+! counted "$replica" || lost "it was told of $(number "$TMP/counts.count"), the replica has $replica"
