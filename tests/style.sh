@@ -13,6 +13,12 @@ if grep -rnE '(^|[^_[:alnum:]-])(cmp|ctl verify|pmempool check) .*\|\| fail' tes
 	exit 1
 fi
 
+# A line that ends in a backslash may have its || in the next one.
+if grep -rnE '^[[:space:]]*([A-Z_]+=[^ ]* )?wait_for [^|&]*[^|&\\]$' tests --include='*.sh'; then
+	printf 'it may have waited in vain: wait_for ... || fail\n'
+	exit 1
+fi
+
 case $(clang-format --version 2>/dev/null) in
 *' version 14.'*) ;;
 *)

@@ -53,7 +53,7 @@ one_session() {
 }
 wait_for 10 one_session || fail "sessions: $session"
 kill -KILL $session
-wait_for 20 gone "$session"
+wait_for 20 gone "$session" || fail "the session stays"
 rm "$TMP/writing"
 kill "$raw" 2>/dev/null
 wait "$raw" 2>/dev/null

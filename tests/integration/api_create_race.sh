@@ -33,7 +33,7 @@ racer() {
 		done
 		rm -f "$TMP/local.$n"*
 		printf 'map %s %s\nput 0 %s %s\nopen 1\npersist 0 0 %s\n' "$TMP/local.$n" $size $size "$n" $size
-		wait_for 60 [ -e "$TMP/go" ]
+		wait_for 60 [ -e "$TMP/go" ] || exit 1
 		printf 'compare 0\ncompare 1\nclose\n'
 	} | timeout -k 1 100 "$API_SHELL" >"$TMP/racer.$n" 2>>"$TMP/api.log"
 }

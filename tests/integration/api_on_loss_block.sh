@@ -55,7 +55,12 @@ ok set reconnect-min 1
 ok set connect-timeout 20000
 ok open 0
 hurt kill
-wait_for 5 degraded 0
+# It may be back before anybody looks.
+noticed() {
+	api stat 0
+	[ "$(field error)" -gt 0 ]
+}
+wait_for 20 noticed || fail "the loss is not noticed: $TEXT"
 ok close
 within 1000
 # What was cut short ends at the target a moment later.
@@ -64,7 +69,7 @@ ok open 0
 hurt_pids=$(sessions)
 signalled STOP "$SERVE_PID"
 signalled KILL $hurt_pids
-wait_for 5 degraded 0
+wait_for 20 degraded 0 || fail "the loss is not noticed: $TEXT"
 sleep 1
 ok close
 within 1000

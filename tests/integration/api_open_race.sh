@@ -19,7 +19,7 @@ racer() {
 		printf 'config\nset identity %s\nset known-hosts %s\nset op-timeout 10000\nset close-timeout 2000\n' \
 			"$TMP/key" "$TMP/known_hosts"
 		printf 'set target %s\nmap %s %s\nopen\npersist 0 0 4096\n' "$(pool p)" "$TMP/p" $size
-		wait_for 60 [ -e "$TMP/go" ]
+		wait_for 60 [ -e "$TMP/go" ] || exit 1
 		printf 'compare 0\nclose\n'
 	} | timeout -k 1 100 "$API_SHELL" >"$TMP/racer.$1" 2>>"$TMP/api.log"
 }

@@ -63,7 +63,7 @@ threads() {
 fds=$(descriptors)
 tasks=$(threads)
 for i in $(seq "$LOSSES"); do
-	wait_for 10 some_session
+	wait_for 10 some_session || fail "nobody comes"
 	before=$(losses)
 	signalled KILL $(sessions)
 	wait_for 20 lost_since "$before" || fail "loss $i is not noticed: $TEXT"

@@ -350,7 +350,7 @@ ctl_kill() {
 	shift
 	lanes=$(lanes_opened)
 	ctl_start "$@"
-	wait_for 20 more_lanes "$lanes"
+	wait_for 20 more_lanes "$lanes" || fail "no lanes are opened: $(cat "$TMP/bg.err")"
 	sleep "$delay"
 	kill -KILL "$CTL_PID" 2>/dev/null
 	wait "$CTL_PID" 2>/dev/null

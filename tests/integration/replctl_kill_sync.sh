@@ -55,7 +55,7 @@ for delay in 0.1 0.05 0.02 0.01 0; do
 	head -c $((96 * 1024 * 1024)) /dev/urandom >pool
 	lanes=$(lanes_opened)
 	ctl_start sync pool "$T/p"
-	wait_for 20 more_lanes "$lanes"
+	wait_for 20 more_lanes "$lanes" || fail "no lanes are opened: $(cat bg.err)"
 	sleep "$delay"
 	kill -TERM "$CTL_PID" 2>/dev/null
 	wait "$CTL_PID"
@@ -67,7 +67,7 @@ grep -q "next: replctl sync pool $T/p" bg.err || fail "$(cat bg.err)"
 for delay in 0 0.02 0.04; do
 	lanes=$(lanes_opened)
 	ctl_start sync pool "$T/p"
-	wait_for 20 more_lanes "$lanes"
+	wait_for 20 more_lanes "$lanes" || fail "no lanes are opened: $(cat bg.err)"
 	sleep "$delay"
 	kill -TERM "$CTL_PID" 2>/dev/null
 	wait_for 20 gone "$CTL_PID" || fail "an interrupt while lanes are opened hangs"

@@ -41,8 +41,8 @@ sessions=$(for pid in $(children "$SERVE_PID"); do children "$pid"; done)
 wait_for 10 grep -q second "$TMP/serves.out" || fail "serves: $(cat "$TMP/serves.out")"
 signalled STOP $sessions || fail "no session"
 : >"$TMP/serves.go"
-wait_for 50 grep -qx on "$TMP/serves.out"
-status=$?
+status=0
+wait_for 50 grep -qx on "$TMP/serves.out" || status=1
 kill -CONT $sessions
 [ $status -eq 0 ] || fail "serves: $(cat "$TMP/serves.out")"
 wait $program || fail "serves ends with $?: $(cat "$TMP/serves.out")"
@@ -57,8 +57,8 @@ session=$(for pid in $(children "$SERVE_PID"); do children "$pid"; done | while 
 done)
 signalled STOP "$session" || fail "no session"
 : >"$TMP/closes.go"
-wait_for 30 gone $program
-status=$?
+status=0
+wait_for 30 gone $program || status=1
 kill -CONT "$session"
 [ $status -eq 0 ] || fail "closes does not end: $(cat "$TMP/closes.out")"
 wait $program || fail "closes ends with $?: $(cat "$TMP/closes.out")"

@@ -99,7 +99,7 @@ devdax_rules() {
 	for connection in $(pgrep -P "$SERVE_PID"); do
 		kill -KILL $(pgrep -P "$connection")
 	done
-	wait_for 30 gone "$HOLD_PID"
+	wait_for 30 gone "$HOLD_PID" || fail "devdax: its holder stays"
 	ctl restore "$pool" "$TMP/restored" >"$TMP/restore.log" 2>&1 || fail "devdax: restore"
 	cmp "$TMP/local" "$TMP/restored" || lost "devdax: the restored pool differs"
 	printf 'others' | dd of="$TMP/local" bs=1 seek=5000000 conv=notrunc 2>/dev/null

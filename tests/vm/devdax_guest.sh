@@ -41,7 +41,7 @@ ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out"
 hold pool write
 settled || fail "opened, and not flushed"
 kill "$HOLD_PID"
-wait_for 20 gone "$HOLD_PID"
+wait_for 20 gone "$HOLD_PID" || fail "the holder stays"
 wait_for 20 grep -q "was open for writing and is not known" "$TMP/serve.log" || fail "the session does not end"
 settled || fail "nothing was written, and it is to be flushed again"
 ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync again: $(cat "$TMP/out")"

@@ -67,8 +67,7 @@ boot() {
 		bash "$here/power_guest.sh" "$shared" $library >"$TMP/guest.log" 2>&1 &
 	guest=$!
 	PIDS="$PIDS $guest"
-	wait_for 120 guest_up
-	[ -e "$shared/up" ] && return
+	wait_for 120 guest_up && [ -e "$shared/up" ] && return
 	gone "$guest" && wait "$guest"
 	if [ $? -eq 77 ]; then
 		cat "$TMP/guest.log"
@@ -91,7 +90,7 @@ load_and_cut() {
 		op-timeout=20000 heartbeat-timeout=15000 <"$TMP/go" >"$TMP/said" 2>"$TMP/load.log" &
 	load=$!
 	exec 3>"$TMP/go"
-	wait_for 60 load_said
+	wait_for 60 load_said || fail "seed $1: the load says nothing"
 	grep -q ready "$TMP/said" || fail "seed $1: the load does not start"
 	[ -z "$drop" ] || touch "$shared/drop"
 	cat "$TMP/pid" >&3
