@@ -21,6 +21,7 @@ fault_setup() {
 		small_disk "$TMP/here" 17m
 		HERE=$TMP/here
 		;;
+	initiator-killed-dirty-map) export LAB_REST=1 ;;
 	power-cut*)
 		REPLD=$BUILD/tests/sim/repld-media
 		export REPL_MEDIA_GRANULARITY=page REPL_MEDIA_DOMAIN=dmp REPL_MEDIA_DDIO=on
@@ -160,6 +161,19 @@ fault_initiator_killed() {
 	check_equal
 }
 
+# Bytes of target I's replica where nobody writes: who compares puts them right.
+lie_at=$((17 << 20))
+
+lie() {
+	printf 'lie' | dd of="$TMP/t$1/pools/$POOL" bs=1 seek=$lie_at conv=notrunc status=none
+}
+
+# It was not compared: the lie has stayed. It is taken back.
+lie_stayed() {
+	printf 'lie' | cmp -s -n 3 -i 0:$lie_at - "$TMP/t$1/pools/$POOL" || return
+	dd if=/dev/zero of="$TMP/t$1/pools/$POOL" bs=1 count=3 seek=$lie_at conv=notrunc status=none
+}
+
 # ... and gets only what the dirty maps tell, be a replica lost or not.
 fault_initiator_killed_dirty_map() {
 	LOAD_KEYS="after-crash=dirty-map"
@@ -173,7 +187,13 @@ fault_initiator_killed_dirty_map() {
 		[ -z "$lost" ] || pause 1 1500
 		load_kill
 		check_left
+		lie 0
+		lie 1
 		load_start 0
+		# What is known of a lost one may not have come to the disk.
+		for i in $TARGETS; do
+			lie_stayed "$i" || [ "$lost$i" = "1$VICTIM" ] || fail "$WHAT: target $i was compared"
+		done
 	done
 	check_well
 	pause 50 300
