@@ -27,7 +27,7 @@ def main():
         f"Written by `tests/lab/all.sh --write` of commit {commit} on {date}; the first seed of each was {seed}.",
         "",
         "Always: every call returns by its deadline; a replica is a",
-        "beginning of what was drained or labelled inconsistent; one that is up to date, or that drains wait for and",
+        "beginning of what was drained, and not labelled inconsistent; one that is up to date, or that drains wait for and",
         "whose generation is the program's, has all that was acknowledged, and somebody has; when it is over the",
         "replicas are up to date by themselves, and after an orderly end equal to the local pool, also by `replctl verify`.",
         "",
