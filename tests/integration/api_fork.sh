@@ -89,11 +89,11 @@ PIDS="$parent $PIDS"
 says() {
 	grep -q "$1" "$TMP/said" || gone "$parent"
 }
-wait_for 20 says ready
+wait_for 20 says ready || fail "$(cat "$TMP/returns.log")"
 pid=$(session_of returns) || fail "no session: $(cat "$TMP/returns.log")"
 signalled STOP "$pid"
 echo >&5
-wait_for 120 says forked
+wait_for 120 says forked || fail "$(cat "$TMP/returns.log")"
 grep -q forked "$TMP/said" || fail "$(cat "$TMP/returns.log")"
 kill -CONT "$pid"
 wait "$parent" || fail "ends with $?: $(cat "$TMP/returns.log")"
