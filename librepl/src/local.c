@@ -263,10 +263,17 @@ local_in_doubt(const struct local *l)
 void
 local_doubt(struct local *l)
 {
+	uint64_t size;
+
 	if (!l->present || local_check_whole(l, NULL))
 		return;
 	l->meta.writer_open = true;
+	/* Nobody has recorded that the pool has grown. */
+	size = l->meta.pool_size;
+	if (l->recorded)
+		l->meta.pool_size = l->recorded;
 	(void)local_store(l, NULL);
+	l->meta.pool_size = size;
 }
 
 int

@@ -56,6 +56,32 @@ second_record_replaces_none(void **state)
 	tempdir_free(dir);
 }
 
+/* A command sees all of a file of which the program maps a part. */
+static void
+doubt_tells_of_no_growth(void **state)
+{
+	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8];
+	struct local l;
+
+	(void)state;
+	assert_int_equal(tempdir_new(dir, 0), 0);
+	(void)snprintf(file, sizeof(file), "%s/pool", dir);
+	begin(&l, file);
+	assert_int_equal(local_store(&l, NULL), 0);
+	local_fini(&l);
+	local_init(&l);
+	assert_int_equal(local_open(&l, file, 8192, NULL), 0);
+	local_doubt(&l);
+	assert_int_equal(l.meta.pool_size, 8192);
+	local_fini(&l);
+	local_init(&l);
+	assert_int_equal(local_open(&l, file, 4096, NULL), 0);
+	assert_true(l.meta.writer_open);
+	assert_int_equal(l.meta.pool_size, 4096);
+	local_fini(&l);
+	tempdir_free(dir);
+}
+
 /* An administrator's command makes it, and the program is to go on with it. */
 static void
 record_belongs_to_the_files_owner(void **state)
@@ -302,6 +328,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(file_of_a_range_in_pieces),
 		cmocka_unit_test(second_record_replaces_none),
+		cmocka_unit_test(doubt_tells_of_no_growth),
 		cmocka_unit_test(record_belongs_to_the_files_owner),
 		cmocka_unit_test(what_a_target_left_is_refused),
 		cmocka_unit_test(no_record_where_nothing_is_written),
