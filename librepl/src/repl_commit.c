@@ -139,6 +139,8 @@ commit_late(struct repl *r, unsigned lane, const struct calltime *call, struct e
 		return;
 	}
 	if (pending_active(r, lane, NULL, 0, &begin_ns, e) || commit_is_late(r, lane, call, e)) {
+		/* Nothing of it was sent now. */
+		pending_append_end(r, lane, NULL, 0);
 		lanes_yield(r, lane);
 		lane_leave(r, lane);
 		return;

@@ -21,6 +21,7 @@ static int post_rc;
 static bool settled_lost, others_busy;
 static bool answers, answered; /* the target, if it is asked in time */
 static unsigned disk_ms;       /* that the local one takes */
+static unsigned turns;         /* a bit for each lane whose extents stay in the activity log */
 static bool recording, waited; /* another call records a loss; this one waits for its lock */
 static struct shipment posted;
 static unsigned answer_ms; /* that each drain takes */
@@ -267,10 +268,10 @@ pending_active(struct repl *r, unsigned lane, const struct range *also, unsigned
 	       uint64_t *begin_ns, struct err *e)
 {
 	(void)r;
-	(void)lane;
 	(void)also;
 	(void)count;
 	(void)e;
+	turns |= 1U << lane;
 	if (disk_ms == 0)
 		return 0;
 	pause_ms(disk_ms);
@@ -284,7 +285,17 @@ pending_settle(struct repl *r, unsigned lane, const struct range *also, unsigned
 	(void)also;
 	(void)count;
 	settled_lost = atomic_load(&r->replicas[0].lost) != 0;
+	turns &= ~(1U << lane);
 	rangeset_clear(&r->slots[lane].pending);
+}
+
+void
+pending_append_end(struct repl *r, unsigned lane, const struct range *also, unsigned count)
+{
+	(void)r;
+	(void)also;
+	(void)count;
+	turns &= ~(1U << lane);
 }
 
 bool
@@ -541,6 +552,26 @@ commit_begins_with_no_lane_behind_its_time(void **state)
 	handle_free(r);
 }
 
+/* Else no extent would leave the activity log any more. */
+static void
+commit_that_is_late_has_no_turn_left(void **state)
+{
+	struct repl *r = handle_new_of_lanes(2);
+
+	(void)state;
+	cfg.op_timeout_ms = 500;
+	disk_ms = 300;
+	turns = 0;
+	for (unsigned i = 0; i < r->lane_count; i++)
+		assert_true(pending_note(&r->slots[i], 4096UL * i, 8));
+	assert_true(lane_borrow(r, 1, 0));
+	left_after = r;
+	assert_int_equal(repl_commit(r, 0), REPL_E_TIMEOUT);
+	assert_int_equal(r->slots[1].pending.count, 1);
+	assert_int_equal(turns, 0);
+	handle_free(r);
+}
+
 /* Of many lanes that are drained side by side, each of which is slow, and none too slow by itself.
  */
 static void
@@ -655,6 +686,7 @@ main(void)
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_marked),
 		cmocka_unit_test(what_finds_no_memory_in_the_queue_is_stored),
 		cmocka_unit_test(commit_begins_with_no_lane_behind_its_time),
+		cmocka_unit_test(commit_that_is_late_has_no_turn_left),
 		cmocka_unit_test(commit_has_one_time_for_all_lanes),
 		cmocka_unit_test(commit_gives_time_to_whom_it_has_sent_late),
 		cmocka_unit_test(lane_is_waited_for_as_long_as_a_record_takes),
