@@ -61,10 +61,14 @@ pools_forks(void)
 bool
 pool_unlock(struct pool *p, unsigned since)
 {
-	if (pools_forks() != since)
-		return false;
-	(void)pthread_rwlock_unlock(&p->lock);
-	return true;
+	if (pools_forks() == since) {
+		(void)pthread_rwlock_unlock(&p->lock);
+		return true;
+	}
+	/* One that was waited for while it became new may be neither free nor its thread's. */
+	if (p->state == POOL_CLOSED)
+		pool_locks_init(p);
+	return false;
 }
 
 static void

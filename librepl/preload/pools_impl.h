@@ -167,7 +167,7 @@ void fork_look(void);
  */
 unsigned pools_forks(void);
 
-/* False: it is such a child, and has nothing to unlock. */
+/* False: it is such a child, all locks of which are free then. */
 bool pool_unlock(struct pool *p, unsigned forks);
 
 /* In a child that shares its parent's memory, as of vfork(2), but not what that opens. */

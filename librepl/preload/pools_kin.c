@@ -110,7 +110,7 @@ serve(struct pool *p, bool grown, uint64_t asked)
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
 		all = posts_drain(p, lane, grown, asked, &rc);
 		if (pools_forks() != forks)
-			return true;
+			return !pool_unlock(p, forks);
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		lost_look(p, rc != 0);
 	}
@@ -142,6 +142,8 @@ pool_serve(unsigned number)
 	} while (!all);
 	if (pools_forks() == forks)
 		(void)pthread_mutex_unlock(&p->serving);
+	else
+		(void)pool_unlock(p, forks);
 	calm_end(calm);
 }
 

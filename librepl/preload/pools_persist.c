@@ -169,15 +169,18 @@ pool_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 		if (within) {
 			(void)pthread_mutex_lock(&p->lane_locks[lane]);
 			rc = lane_flush_there(p, lane, off, within, look);
-			if (pools_forks() != forks)
+			if (pools_forks() != forks) {
+				(void)pool_unlock(p, forks);
 				return 0;
+			}
 			(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		}
 		flushed |= bit_of(p);
 	} else {
 		others = kin_is() && !kin_has_other((unsigned)(p - pools), p->dev, p->ino);
 	}
-	(void)pthread_rwlock_unlock(&p->lock);
+	if (!pool_unlock(p, forks))
+		return 0;
 	/* Without the lock: it may wait, and open the pool. */
 	if (others)
 		thread_post(p, off, len);
@@ -247,8 +250,10 @@ pool_drain(struct pool *p)
 		lane = lane_of_thread(p);
 		(void)pthread_mutex_lock(&p->lane_locks[lane]);
 		rc = lane_drain(p, lane);
-		if (pools_forks() != forks)
+		if (pools_forks() != forks) {
+			(void)pool_unlock(p, forks);
 			return;
+		}
 		(void)pthread_mutex_unlock(&p->lane_locks[lane]);
 		lost_look(p, rc != 0);
 	}

@@ -27,6 +27,7 @@
  *             and opened again; the opening begins when FILE.enough is there
  *   drain_kin  a signal handler makes a child amid a drain, which returns to that; FILE.enough: the
  *             target is stopped; the child opens the pool itself when FILE.left is there
+ *   wait_kin  the same while the drain waits for another thread's, for which there is one lane
  *   stopped   the parent is stopped while a child makes more durable than can be posted
  *   all       all are killed when the last child's bytes are durable; it says so
  */
@@ -734,12 +735,30 @@ interrupt_drain(void *arg)
 	return arg;
 }
 
+static _Atomic pid_t before_us;
+
+static void *
+drain_before(void *arg)
+{
+	atomic_store(&before_us, gettid());
+	put((char *)arg + 4 * PAGE, 'e', PAGE);
+	return arg;
+}
+
 static void
-amid_drain(const char *path)
+drain_of_another(char *at, pthread_t *thread)
+{
+	check(pthread_create(thread, NULL, drain_before, at) == 0, "a thread");
+	while (!atomic_load(&before_us) || !is_asleep(atomic_load(&before_us)))
+		(void)usleep(1000);
+}
+
+static void
+returns_to_drain(const char *path, bool waits)
 {
 	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE), word[4096];
 	pid_t self = getpid(), thread = gettid();
-	pthread_t other;
+	pthread_t other, before;
 	int status;
 
 	put(at, 'a', PAGE);
@@ -748,6 +767,8 @@ amid_drain(const char *path)
 	wait_for_file(path, "enough");
 	(void)signal(SIGUSR1, fork_and_return);
 	opener = pthread_self();
+	if (waits)
+		drain_of_another(at, &before);
 	check(pthread_create(&other, NULL, interrupt_drain, &thread) == 0, "a thread");
 	atomic_store(&drains, true);
 	put(at + PAGE, 'b', PAGE);
@@ -758,11 +779,24 @@ amid_drain(const char *path)
 		_exit(0);
 	}
 	check(pthread_join(other, NULL) == 0, "a child");
+	check(!waits || pthread_join(before, NULL) == 0, "a drain");
 	put(at + 2 * PAGE, 'c', PAGE);
 	check(munmap(at, SIZE) == 0, "munmap");
 	check(snprintf(word, sizeof(word), "%s.left", path) > 0, "a name");
 	check(close(creat(word, 0600)) == 0, word);
 	check(waitpid(forked, &status, 0) == forked && status == 0, "the child");
+}
+
+static void
+amid_drain(const char *path)
+{
+	returns_to_drain(path, false);
+}
+
+static void
+amid_wait(const char *path)
+{
+	returns_to_drain(path, true);
 }
 
 static void
@@ -819,6 +853,7 @@ const struct odd_mode odd_kin[] = {
 	/* With FILE.enough. */
 	{"amid_kin", amid},
 	{"drain_kin", amid_drain},
+	{"wait_kin", amid_wait},
 	{"anew_kin", anew},
 	{"renewed", renewed},
 	{"supplanted", supplanted},

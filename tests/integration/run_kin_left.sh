@@ -27,11 +27,11 @@ ctl verify "$TMP/amid_kin" "$T/amid_kin" >"$TMP/verify.log" 2>&1 || lost "amid_k
 
 # A child that returns from a handler to the drain that it has interrupted takes nothing of its parent's answers, nor
 # is it ended or kept waiting for replicas that only it lacks, and it replicates what it makes durable later.
-# drain_kin ON-LOSS
-drain_kin() {
-	local name=drain_$1 pid parent sessions out=$TMP/drain_$1.out
+# in_drain drain|wait ON-LOSS
+in_drain() {
+	local name=$1_$2 pid parent sessions out=$TMP/$1_$2.out
 
-	(ON_LOSS=$1 run "$TMP/$name" "$name" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" drain_kin "$TMP/$name") \
+	(ON_LOSS=$2 run "$TMP/$name" "$name" timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" "$1_kin" "$TMP/$name") \
 		>"$out" 2>&1 &
 	pid=$!
 	PIDS="$PIDS $pid"
@@ -54,8 +54,9 @@ drain_kin() {
 	ctl verify "$TMP/$name" "$T/$name" >"$TMP/verify.log" 2>&1 || lost "$name: $(cat "$TMP/verify.log" "$out")"
 }
 for on_loss in degrade fail block; do
-	drain_kin "$on_loss"
+	in_drain drain "$on_loss"
 done
+LANES=1 in_drain wait degrade
 
 # number FILE: its first 8 bytes.
 number() {

@@ -21,7 +21,7 @@ run() {
 	name=$2
 	shift 2
 	exec "$REPLCTL" --identity "$TMP/key" --known-hosts "$TMP/known_hosts" run \
-		--set on-loss="${ON_LOSS:-fail}" --replica "$T/$name" --pool "$file" -- "$@"
+		--set on-loss="${ON_LOSS:-fail}" ${LANES:+--set "lanes=$LANES"} --replica "$T/$name" --pool "$file" -- "$@"
 }
 
 # pool_idle POOL: no session has it open any more.
