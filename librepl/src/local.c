@@ -418,7 +418,8 @@ local_store(struct local *l, struct err *e)
 struct piece {
 	uintptr_t from, to, off;
 	uint64_t inode;
-	char path[4096];
+	bool is_private;
+	char path[4096]; /* empty: not one that is mapped shared and has its name still */
 };
 
 /* An end of line in a name is told as \012, and so is what is called that way. */
@@ -441,7 +442,6 @@ path_undo(struct piece *p)
 		(void)strcpy(p->path, name);
 }
 
-/* True if it is a shared mapping of a file that has its name still. */
 static bool
 piece_parse(const char *line, struct piece *p)
 {
@@ -449,24 +449,26 @@ piece_parse(const char *line, struct piece *p)
 	int at = 0;
 	size_t len;
 
+	p->path[0] = '\0';
 	if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %4s %" SCNxPTR " %*s %" SCNu64 " %n", &p->from,
-		   &p->to, perms, &p->off, &p->inode, &at) < 5 ||
-	    at == 0 || line[at] != '/' || perms[3] != 's')
+		   &p->to, perms, &p->off, &p->inode, &at) < 5)
 		return false;
+	p->is_private = perms[3] == 'p';
+	if (at == 0 || line[at] != '/' || p->is_private)
+		return true;
 	len = strcspn(line + at, "\n");
 	if (len >= sizeof(p->path) ||
 	    (len > 10 && strncmp(line + at + len - 10, " (deleted)", 10) == 0))
-		return false;
+		return true;
 	memcpy(p->path, line + at, len);
 	p->path[len] = '\0';
 	path_undo(p);
 	return true;
 }
 
-/* What of a range has been found: done bytes, which are those of path from off on. */
+/* What of a range has been found: done bytes, which are those of what->path from what->off on. */
 struct found {
-	char *path; /* NULL: nothing */
-	uint64_t off;
+	struct local_range *what;
 	size_t done;
 };
 
@@ -475,19 +477,22 @@ struct found {
  * or advised otherwise. The first one tells file and place. False: no memory for it.
  */
 static bool
-piece_take(const struct piece *p, uintptr_t addr, struct found *f)
+piece_take(const struct piece *p, uintptr_t addr, size_t size, struct found *f)
 {
+	struct local_range *w = f->what;
 	uintptr_t at = addr + f->done;
 
-	if (p->from > at || at >= p->to)
+	if (p->is_private && p->from < addr + size && addr < p->to)
+		w->is_private = true;
+	if (!*p->path || p->from > at || at >= p->to)
 		return true;
-	if (!f->path) {
-		f->path = strdup(p->path);
-		f->off = p->off + (at - p->from);
+	if (!w->path) {
+		w->path = strdup(p->path);
+		w->off = p->off + (at - p->from);
 	}
-	if (f->path && strcmp(f->path, p->path) == 0 && p->off + (at - p->from) == f->off + f->done)
+	if (w->path && strcmp(w->path, p->path) == 0 && p->off + (at - p->from) == w->off + f->done)
 		f->done += p->to - at;
-	return f->path != NULL;
+	return w->path != NULL;
 }
 
 static bool
@@ -500,7 +505,7 @@ maps_search(FILE *maps, uintptr_t addr, size_t size, struct found *f)
 
 	while (told && f->done < size && getline(&line, &room, maps) > 0) {
 		if (piece_parse(line, &p))
-			told = piece_take(&p, addr, f);
+			told = piece_take(&p, addr, size, f);
 	}
 	free(line);
 	/* Without memory for a line it is not the end of the file. */
@@ -520,25 +525,23 @@ maps_unread(int errnum, struct err *e)
 }
 
 int
-local_find_range(const void *addr, size_t size, char **path, uint64_t *off, struct err *e)
+local_find_range(const void *addr, size_t size, struct local_range *range, struct err *e)
 {
 	FILE *maps = fopen(LOCAL_MAPS, "re");
-	struct found f = {0};
+	struct found f = {.what = range};
 	struct stat st;
 	int rc = 0;
 
-	*path = NULL;
-	*off = 0;
+	*range = (struct local_range){0};
 	if (!maps)
 		return maps_unread(errno, e);
 	if (!maps_search(maps, (uintptr_t)addr, size, &f))
 		rc = maps_unread(errno, e);
 	(void)fclose(maps);
-	if (!rc && f.path && f.done >= size && stat(f.path, &st) == 0 && S_ISREG(st.st_mode)) {
-		*path = f.path;
-		*off = f.off;
-	} else {
-		free(f.path);
+	if (rc || !range->path || f.done < size || stat(range->path, &st) || !S_ISREG(st.st_mode)) {
+		free(range->path);
+		range->path = NULL;
+		range->off = 0;
 	}
 	return rc;
 }
@@ -546,11 +549,12 @@ local_find_range(const void *addr, size_t size, char **path, uint64_t *off, stru
 int
 local_find_file(const void *addr, size_t size, char **path, struct err *e)
 {
-	uint64_t off;
-	int rc = local_find_range(addr, size, path, &off, e);
+	struct local_range range;
+	int rc = local_find_range(addr, size, &range, e);
 
-	if (off > 0) {
-		free(*path);
+	*path = range.path;
+	if (range.off > 0) {
+		free(range.path);
 		*path = NULL;
 	}
 	return rc;

@@ -107,8 +107,15 @@ int local_store(struct local *l, struct err *e);
  */
 int local_find_file(const void *addr, size_t size, char **path, struct err *e);
 
-/* The same, wherever in it: the range begins at *off of the file. */
-int local_find_range(const void *addr, size_t size, char **path, uint64_t *off, struct err *e);
+/* What a range is: of which file, and where in it; or also memory that ends with the program. */
+struct local_range {
+	char *path; /* as of local_find_file(), wherever in it the range begins */
+	uint64_t off;
+	bool is_private; /* a part of it at least, be it of a file: nobody else sees what is stored
+			  */
+};
+
+int local_find_range(const void *addr, size_t size, struct local_range *range, struct err *e);
 
 /* A new random identifier. */
 int local_new_id(struct gen_id *id, struct err *e);

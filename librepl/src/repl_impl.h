@@ -128,7 +128,8 @@ struct repl {
 	unsigned forks;         /* forks_count() of the process whose it is */
 	_Atomic bool abandoned; /* in a child of that one */
 	uint8_t *mem;
-	char *file; /* that is mapped at mem, if it is one */
+	char *file;      /* that is mapped at mem, if it is one */
+	bool is_private; /* mem is, where that was looked for */
 	_Atomic size_t size;
 	unsigned replica_count;
 	unsigned lane_count;

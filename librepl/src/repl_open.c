@@ -165,9 +165,11 @@ replica_refuse(const struct repl *r, unsigned i, const struct judgement *j, stru
 			       "the local range is no mapping of a regular file, so that no "
 			       "generation of it is kept, and the contents differ; nothing was "
 			       "changed. To take the replica's data: replctl restore %s FILE; to "
-			       "have it anew: replctl remove %s; to have a generation kept: "
-			       "pool-file in repl.conf(5)",
-			       word, word);
+			       "have it anew: replctl remove %s%s",
+			       word, word,
+			       r->is_private ? ""
+					     : "; to have a generation kept: pool-file in "
+					       "repl.conf(5)");
 	return err_set(e, REPL_E_DIVERGED,
 		       "%s, and the contents differ; nothing was changed. To take the replica's "
 		       "data: replctl restore --force %s FILE; to overwrite it: replctl sync "
@@ -521,13 +523,23 @@ static int
 repl_find_file(struct repl *r, struct err *e)
 {
 	const char *named = r->cfg->pool_file;
-	uint64_t off;
-	int rc = local_find_range(r->mem, r->size, &r->file, &off, e);
+	struct local_range range;
+	int rc = local_find_range(r->mem, r->size, &range, e);
 
+	r->file = range.path;
+	r->is_private = range.is_private;
 	/* Taken for none, what is written would be in no record and under no lock. */
 	if (rc)
 		return named ? 0 : rc;
-	if (off == 0)
+	/* By its record what a later start finds there would be taken for what was written. */
+	if (named && range.is_private)
+		return err_set(
+			e, REPL_E_INVAL,
+			"the range is private memory (anonymous, or MAP_PRIVATE), which ends "
+			"with the program: no record can speak of it. Map the pool's file "
+			"MAP_SHARED, or leave out pool-file %s",
+			named);
+	if (range.off == 0)
 		return 0;
 	if (!named || same_file(named, r->file))
 		rc = err_set(
@@ -535,7 +547,7 @@ repl_find_file(struct repl *r, struct err *e)
 			"the range begins at byte %llu of %s, and a record is kept of a file that "
 			"is opened from its first byte on: open that, or name a pool-file in "
 			"repl.conf(5) that is another",
-			(unsigned long long)off, r->file);
+			(unsigned long long)range.off, r->file);
 	free(r->file);
 	r->file = NULL;
 	return rc;

@@ -2,7 +2,7 @@
 # Memory that is no file's, as that of device DAX: of what a replica misses nothing is kept, and who opens it again over one
 # that differs is told why, and what to do, which does it; with pool-file its record is kept, and what takes a replica's
 # data replaces that, and so is the program found. By a link to a file it is that file. A later part of a file is refused, and
-# with a pool-file of another name it is such memory.
+# with a pool-file of another name it is such memory. Private memory has no record, named or not: a later start's is another.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -11,7 +11,7 @@ start_api
 # opened POOL BYTE: memory that is new, all of it this byte.
 opened() {
 	configure "$(pool "$1")"
-	ok anon $MIB
+	ok device $MIB
 	ok put 0 $MIB "$2"
 }
 
@@ -54,7 +54,7 @@ ok close
 # blank: the device was replaced; nothing but its record is left.
 blank() {
 	configure "$(pool q)"
-	ok anon $MIB
+	ok device $MIB
 	ok set pool-file "$TMP/device"
 }
 
@@ -188,7 +188,7 @@ cp "$TMP/record" "$TMP/dax.repl"
 aside="mv $TMP/dax $TMP/dax.device; replctl restore $T/x $TMP/dax; copy it to the device, then mv -f $TMP/dax.device $TMP/dax"
 wait_for 20 no_sessions || fail "the session stays"
 configure "$(pool x)"
-ok anon $MIB
+ok device $MIB
 ok set pool-file "$TMP/dax"
 refused REPL_E_DIVERGED "zeros.* $aside, before the program starts; .*replctl remove $T/x" open 1
 ctl_fails 4 "dax is a link, not a regular file" restore "$T/x" "$TMP/dax"
@@ -225,6 +225,32 @@ wait_for 10 test -e "$TMP/full" || fail "the socket takes all"
 ctl_fails 4 "too many are asking" status "$TMP/dax"
 stop "$listener"
 rm -f "$TMP/dax.repl-sock"
+
+# Private memory: what formats it anew at each start would be copied over what the replica has of the run before.
+private() {
+	configure "$(pool v)"
+	ok $1
+	ok put 0 $MIB $2
+	[ $# -lt 3 ] || ok set pool-file "$3"
+}
+for memory in "anon $MIB" "private $TMP/own $MIB"; do
+	for file in "$TMP/device" "$TMP/own"; do
+		private "$memory" 1 "$file"
+		refused REPL_E_INVAL "private memory.* no record.*$file" open 1
+	done
+	private "$memory" 1
+	ok open 1
+	ok persist 0 0 $MIB
+	ok close
+	cp "$TMP/serve/pools/v" "$TMP/kept"
+	private "$memory" 2 "$TMP/own"
+	refused REPL_E_INVAL "private memory.* no record" open 1
+	private "$memory" 2
+	refused REPL_E_DIVERGED "no mapping of a regular file.* replctl restore [^ ]* FILE; .*replctl remove [^ ]*$" open 1
+	equal "$TMP/kept" "$TMP/serve/pools/v"
+	[ ! -e "$TMP/own.repl" ] || fail "there is a record of private memory"
+	ctl remove "$T/v" --force >/dev/null 2>"$TMP/err" || fail "remove: $(cat "$TMP/err")"
+done
 
 stop "$SERVE_PID"
 blank

@@ -6,6 +6,7 @@
  *   config                            a new configuration
  *   set KEY VALUE                     repl_config_set()
  *   map FILE SIZE [FROM] | anon SIZE  the memory to replicate; FROM is the place in the file
+ *   private FILE SIZE | device SIZE   the same: stores stay with us; shared, and of no file's name
  *   open [FLAGS [SKEW [SIZE]]]        SKEW is added to the address
  *   close
  *   put OFF LEN SEED                  fill memory, no call of the library
@@ -73,6 +74,7 @@ struct shell {
 	size_t size, mapped; /* with what it may grow into */
 	size_t from;         /* the place in the file */
 	int fd;              /* -1: anonymous */
+	int sharing;         /* of the mapping */
 	struct worker workers[WORKERS_MAX];
 	unsigned worker_count;
 	atomic_bool stop;
@@ -126,24 +128,37 @@ unmap(struct shell *s)
 static int
 map_at(struct shell *s, size_t off, size_t len)
 {
-	int flags = s->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	int flags = s->fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : s->sharing;
 	void *p = mmap(s->mem + off, len, PROT_READ | PROT_WRITE, flags | MAP_FIXED, s->fd,
 		       s->fd < 0 ? 0 : (off_t)(s->from + off));
 
 	return p == MAP_FAILED ? REPL_E_FAILED : 0;
 }
 
+/* A device's memory is shared, and no regular file is found by its name. */
+static int
+map_open(const struct words *w)
+{
+	if (strcmp(w->w[0], "anon") == 0)
+		return -1;
+	if (strcmp(w->w[0], "device") == 0)
+		return memfd_create("device", MFD_CLOEXEC);
+	return open(w->w[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+}
+
 static int
 do_map(struct shell *s, const struct words *w)
 {
 	bool anon = strcmp(w->w[0], "anon") == 0;
+	bool named = !anon && strcmp(w->w[0], "device") != 0;
 	struct stat st = {0};
 	uintptr_t p;
 
 	unmap(s);
-	s->fd = anon ? -1 : open(w->w[1], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	s->size = number(w, anon ? 1 : 2);
-	s->from = anon || w->count < 4 ? 0 : number(w, 3);
+	s->fd = map_open(w);
+	s->sharing = strcmp(w->w[0], "private") == 0 ? MAP_PRIVATE : MAP_SHARED;
+	s->size = number(w, named ? 2 : 1);
+	s->from = named && w->count >= 4 ? number(w, 3) : 0;
 	if (!anon && (s->fd < 0 || fstat(s->fd, &st) ||
 		      (!S_ISCHR(st.st_mode) && ftruncate(s->fd, (off_t)(s->from + s->size)))))
 		return REPL_E_FAILED;
@@ -611,7 +626,8 @@ run(struct shell *s, const struct words *w)
 		return do_config(s);
 	if (strcmp(c, "set") == 0)
 		return repl_config_set(s->cfg, w->w[1], w->count > 2 ? w->w[2] : "");
-	if (strcmp(c, "map") == 0 || strcmp(c, "anon") == 0)
+	if (strcmp(c, "map") == 0 || strcmp(c, "anon") == 0 || strcmp(c, "private") == 0 ||
+	    strcmp(c, "device") == 0)
 		return do_map(s, w);
 	if (strcmp(c, "extend") == 0)
 		return do_extend(s, w);

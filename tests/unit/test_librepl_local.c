@@ -227,8 +227,8 @@ file_of_a_range_in_pieces(void **state)
 {
 	char dir[TEMPDIR_MAX], file[TEMPDIR_MAX + 8], other[TEMPDIR_MAX + 8], *found;
 	uint8_t *at;
+	struct local_range range;
 	int fd, again, fd2;
-	uint64_t off;
 
 	(void)state;
 	assert_int_equal(tempdir_new(dir, 0), 0);
@@ -251,20 +251,33 @@ file_of_a_range_in_pieces(void **state)
 	/* Not where a piece is of another place, of another file, nobody else's, or not there. */
 	assert_int_equal(local_find_file(at + PAGE, PAGE, &found, NULL), 0);
 	assert_null(found);
-	assert_int_equal(local_find_range(at + PAGE, 5 * PAGE, &found, &off, NULL), 0);
-	assert_non_null(found);
-	assert_string_equal(found, file);
-	assert_int_equal(off, PAGE);
-	free(found);
+	assert_int_equal(local_find_range(at + PAGE, 5 * PAGE, &range, NULL), 0);
+	assert_non_null(range.path);
+	assert_string_equal(range.path, file);
+	assert_int_equal(range.off, PAGE);
+	assert_false(range.is_private);
+	free(range.path);
 	map(at, fd2, 2, 1, MAP_SHARED);
 	expect_file(at, NULL);
-	assert_int_equal(local_find_range(at + PAGE, 5 * PAGE, &found, &off, NULL), 0);
-	assert_null(found);
-	assert_int_equal(off, 0);
+	assert_int_equal(local_find_range(at + PAGE, 5 * PAGE, &range, NULL), 0);
+	assert_null(range.path);
+	assert_int_equal(range.off, 0);
+	assert_false(range.is_private);
 	map(at, fd, 2, 1, MAP_SHARED);
 	expect_file(at, file);
 	map(at, fd, 5, 1, MAP_PRIVATE);
 	expect_file(at, NULL);
+	/* Any piece of it, and none beside it. */
+	for (unsigned from = 0; from < PAGES; from++) {
+		assert_int_equal(
+			local_find_range(at + from * PAGE, (PAGES - from) * PAGE, &range, NULL), 0);
+		assert_null(range.path);
+		assert_true(range.is_private);
+	}
+	assert_int_equal(local_find_range(at, 5 * PAGE, &range, NULL), 0);
+	assert_non_null(range.path);
+	assert_false(range.is_private);
+	free(range.path);
 	assert_int_equal(munmap(at + 5 * PAGE, PAGE), 0);
 	expect_file(at, NULL);
 	assert_int_equal(munmap(at, 5 * PAGE), 0);
