@@ -120,6 +120,7 @@ keeper_connect(struct keeper *k, struct err *e)
 	const struct remote_hooks hooks = {.cancel = &k->cancel, .fds = &k->fds};
 	const struct repl_config *c = k->r->cfg;
 	struct judgement j = {0};
+	bool made = false;
 
 	if (remote_new(c, &c->targets[k->replica], &hooks, &k->joining, e))
 		return join_failed(k, REASON_CONNECT, e);
@@ -131,7 +132,7 @@ keeper_connect(struct keeper *k, struct err *e)
 		remote_wait(k->joining);
 	remote_keep_journal(k->joining);
 	if (k->r->set ? repl_set_open_again(k->r, k->joining, e)
-		      : repl_open_pool(k->r, k->joining, e))
+		      : repl_open_pool(k->r, k->joining, &made, e))
 		return join_open_failed(k, e);
 	if (join_chain(k, e))
 		return join_failed(k, REASON_OPEN, e);

@@ -55,6 +55,7 @@ struct replica {
 	_Atomic bool paused;              /* the operator wants it so */
 	_Atomic uint64_t behind; /* labelled outdated, at least until it has this drain; 0: not */
 	struct keeper *keeper;   /* from the opening to the closing */
+	bool made;               /* by the opening: it was not there */
 	/* Guarded by repl.reason_lock. */
 	char reason[256];              /* why it is not established */
 	char trouble[256];             /* why the last try to get it back failed; "" */
@@ -319,7 +320,7 @@ void repl_wake(struct repl *r);
 
 /* Of opening, for the keeper that gets a replica back: replica_open.c. */
 unsigned repl_connect_ms(const struct repl_config *c); /* for a request before all lanes are open */
-int repl_open_pool(struct repl *r, struct remote *remote, struct err *e);
+int repl_open_pool(struct repl *r, struct remote *remote, bool *made_now, struct err *e);
 
 /* What can be said of a replica at a moment; any thread. */
 struct replica_snapshot {

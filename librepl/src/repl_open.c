@@ -58,6 +58,29 @@ maps_count(const struct repl *r)
 	return r->known && r->cfg->after_crash == CONFIG_CRASH_DIRTY_MAP;
 }
 
+/*
+ * Whoever says that the replicas equal the range (REPL_OPEN_NO_COMPARE) has only not looked, where
+ * what is known here says that this one lacks something.
+ */
+static bool
+is_contradicted(const struct repl *r, unsigned i, const struct judgement *j)
+{
+	const struct sidecar *meta = &remote_info(r->replicas[i].remote)->meta;
+
+	switch (j->reason) {
+	case JUDGE_NEVER_WRITTEN:
+		return r->replicas[i].made || meta->state == SIDECAR_INCONSISTENT ||
+		       (r->known && !gen_id_is_nil(&r->local.meta.generation.current));
+	case JUDGE_SAME:
+		return r->blank || meta->state == SIDECAR_OUTDATED || j->verdict == JUDGE_DELTA;
+	case JUDGE_BEHIND:
+	case JUDGE_INCONSISTENT:
+		return true;
+	default:
+		return r->blank;
+	}
+}
+
 static struct judgement
 replica_judged(const struct repl *r, unsigned i)
 {
@@ -79,6 +102,8 @@ replica_judged(const struct repl *r, unsigned i)
 		j.why = "the local file holds nothing but zeros, though by its record it was "
 			"written";
 	}
+	if ((r->flags & REPL_OPEN_NO_COMPARE) && (r->set || !is_contradicted(r, i, &j)))
+		j.verdict = JUDGE_UP_TO_DATE;
 	return j;
 }
 
@@ -108,11 +133,9 @@ replica_attach(struct repl *r, unsigned i, struct err *e)
 
 	remote_set_op_timeout(remote, repl_connect_ms(r->cfg));
 	remote_keep_journal(remote);
-	rc = repl_open_pool(r, remote, e);
+	rc = repl_open_pool(r, remote, &r->replicas[i].made, e);
 	/* A resync goes by lanes that have no receive ring, and may go on with a journal. */
-	if (!rc && (r->set ? repl_set_by_resync(r)
-			   : !(r->flags & REPL_OPEN_NO_COMPARE) &&
-				     by_resync(r, i, replica_judged(r, i)))) {
+	if (!rc && (r->set ? repl_set_by_resync(r) : by_resync(r, i, replica_judged(r, i)))) {
 		rc = remote_lanes_open_bare(remote, r->cfg->lanes, e);
 	} else if (!rc) {
 		if (remote_info(remote)->journal_left)
@@ -343,7 +366,7 @@ step_compare(struct repl *r, unsigned i, struct err *e)
 	struct judgement j;
 	int rc;
 
-	if (!r->replicas[i].remote || (r->flags & REPL_OPEN_NO_COMPARE))
+	if (!r->replicas[i].remote)
 		return 0;
 	j = replica_judged(r, i);
 	rc = j.verdict == JUDGE_REFUSE ? replica_compare(r, i, &j, e) : 0;
@@ -354,17 +377,16 @@ static int
 step_bring_up(struct repl *r, unsigned i, struct err *e)
 {
 	struct replica *p = &r->replicas[i];
-	int rc = 0;
+	int rc;
 
 	if (!p->remote)
 		return 0;
 	/* What it has until it is told the generation of this opening, before which it may be lost.
 	 */
-	p->has = !(r->flags & REPL_OPEN_NO_COMPARE) && by_resync(r, i, replica_judged(r, i))
+	p->has = by_resync(r, i, replica_judged(r, i))
 			 ? r->local.meta.generation.current
 			 : remote_info(p->remote)->meta.generation.current;
-	if (!(r->flags & REPL_OPEN_NO_COMPARE))
-		rc = replica_bring_up(r, i, e);
+	rc = replica_bring_up(r, i, e);
 	repl_direct_end(r, i);
 	remote_set_op_timeout(p->remote, r->cfg->op_timeout_ms);
 	if (!rc && r->dirty)
@@ -380,8 +402,7 @@ static void
 repl_note_direct(struct repl *r)
 {
 	for (unsigned i = 0; i < r->replica_count; i++) {
-		if (r->replicas[i].remote && !(r->flags & REPL_OPEN_NO_COMPARE) &&
-		    by_all(r, i, replica_judged(r, i)))
+		if (r->replicas[i].remote && by_all(r, i, replica_judged(r, i)))
 			repl_direct_note(r, i);
 	}
 }
@@ -615,7 +636,7 @@ repl_open_local(struct repl *r, struct err *e)
 	 */
 	r->known = r->local.present && !r->local.meta.opening;
 	r->local.meta.opening = !r->known;
-	r->blank = r->known && !(r->flags & (REPL_OPEN_NO_COMPARE | REPL_OPEN_ANEW)) &&
+	r->blank = r->known && !(r->flags & REPL_OPEN_ANEW) &&
 		   !gen_id_is_nil(&r->local.meta.generation.current) &&
 		   holes_blank(r->file, r->mem, r->size);
 	/* Who has recovered it since, as a replica's, has cleared the flag and left the state. */

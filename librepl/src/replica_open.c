@@ -183,10 +183,11 @@ replica_claim(struct repl *r, struct remote *remote, struct err *e)
 
 /* Of several that make it at a time one makes it, and who comes next may open it. */
 static int
-replica_claim_or_create(struct repl *r, struct remote *remote, struct err *e)
+replica_claim_or_create(struct repl *r, struct remote *remote, bool *made_now, struct err *e)
 {
 	const char *pool = remote_target(remote)->pool;
 	int made = 0, rc = replica_claim(r, remote, e);
+	bool absent = rc == REPL_E_NOT_FOUND;
 	struct err why;
 
 	for (unsigned i = 0; rc == REPL_E_NOT_FOUND && i < REPL_CLAIM_TRIES; i++) {
@@ -199,6 +200,9 @@ replica_claim_or_create(struct repl *r, struct remote *remote, struct err *e)
 		err_clear(e);
 		rc = replica_claim(r, remote, e);
 	}
+	/* By whom of them it is made does not matter: it holds nothing but zeros. */
+	if (absent && !rc)
+		*made_now = true;
 	/* What is there is no pool. */
 	if (rc == REPL_E_NOT_FOUND && made) {
 		*e = why;
@@ -275,14 +279,14 @@ replica_check_size(struct repl *r, const struct remote *remote, size_t size, str
 }
 
 int
-repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
+repl_open_pool(struct repl *r, struct remote *remote, bool *made_now, struct err *e)
 {
 	size_t size;
 	int rc;
 
 	if (r->set)
 		return repl_set_open_pool(r, remote, e);
-	rc = r->flags & REPL_OPEN_CREATE ? replica_claim_or_create(r, remote, e)
+	rc = r->flags & REPL_OPEN_CREATE ? replica_claim_or_create(r, remote, made_now, e)
 					 : replica_claim(r, remote, e);
 	if (!rc)
 		rc = remote_refuse_headers(remote, e);

@@ -17,8 +17,11 @@ if [ "${1-}" = --below ]; then
 	done
 	[ $((free / 2)) -ge $((bytes * growths)) ] || bytes=$((64 << 20))
 
-	ctl create "$T/huge" --size "$huge" --sparse >"$TMP/out" 2>"$TMP/err" ||
-		fail "create: $(cat "$TMP/err")"
+	# One that an opening makes it also fills.
+	for args in "$T/huge --size $huge" "$T/growth-small --size $((4 << 20))"; do
+		# shellcheck disable=SC2086 # the words of a command line
+		ctl create $args --sparse >"$TMP/out" 2>"$TMP/err" || fail "create: $(cat "$TMP/err")"
+	done
 	mkfifo "$TMP/hold"
 	$growth open "$T" "$TMP/key" "$TMP/known_hosts" "$rounds" huge "$huge" \
 		<"$TMP/hold" >"$TMP/open.json" 2>"$TMP/err" &

@@ -3,6 +3,7 @@
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
+T=$SERVE_USER@127.0.0.1:$SERVE_PORT
 file=$TMP/serve/pools/p
 start_api
 configure "$(pool p)"
@@ -80,4 +81,62 @@ ok close
 configure "$(pool p)"
 refused REPL_E_DIVERGED "no generation.*next: replctl verify FILE .*of another pool: choose another name" open 0
 equal "$TMP/kept" "$file"
+
+# trusting POOL FLAGS: open its file so, with 2 by one who says that they are equal. There is no map to tell it.
+trusting() {
+	configure "$(pool "$1")"
+	ok set after-crash compare
+	ok map "$TMP/$1" $MIB
+	ok open "$2"
+}
+
+# hurt POOL: its last session has stored at 8192 what the file has at 4096.
+hurt() {
+	dd if="$TMP/$1" of="$TMP/serve/pools/$1" bs=4096 skip=1 seek=2 count=1 conv=notrunc 2>/dev/null
+}
+
+configure "$(pool t)"
+ok map "$TMP/t" $MIB
+ok put 0 $MIB 1
+ok open 1
+ok close
+# He is believed, and nothing is compared.
+hurt t
+trusting t 2
+api compare 0
+[ "$TEXT" = differs ] || fail "it was compared: $STATUS $TEXT"
+ok close
+trusting t 0
+ok compare 0
+same
+ok close
+# Not that one has all which was made just now.
+ctl remove "$T/t" --force >/dev/null 2>"$TMP/err" || fail "remove: $(cat "$TMP/err")"
+trusting t 3
+ok compare 0
+same
+ok close
+# Nor one that somebody has made, and nobody has written, though the file was.
+ctl remove "$T/t" --force >/dev/null 2>"$TMP/err" || fail "remove: $(cat "$TMP/err")"
+ctl create "$T/t" --size $MIB >/dev/null 2>"$TMP/err" || fail "create: $(cat "$TMP/err")"
+trusting t 2
+ok compare 0
+same
+ok close
+# Nor one that is known to be behind: the file went on without it.
+wait_for 20 no_sessions || fail "a session stays"
+cp "$TMP/serve/pools/t" "$TMP/t.data"
+cp "$TMP/serve/pools/t.repl" "$TMP/t.record"
+trusting t 2
+ok put 8192 4096 5
+ok persist 0 8192 4096
+ok close
+wait_for 20 no_sessions || fail "a session stays"
+cp "$TMP/t.data" "$TMP/serve/pools/t"
+cp "$TMP/t.record" "$TMP/serve/pools/t.repl"
+trusting t 2
+ok compare 0
+same
+equal "$TMP/t" "$TMP/serve/pools/t"
+ok close
 stop_api

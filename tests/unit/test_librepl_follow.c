@@ -91,6 +91,7 @@ static int
 opens(size_t size, size_t *has)
 {
 	struct remote *remote = calloc(1, sizeof(*remote));
+	bool made = false;
 	struct err e;
 	int rc;
 
@@ -98,8 +99,9 @@ opens(size_t size, size_t *has)
 	err_clear(&e);
 	remote->target = handle->cfg->targets[0];
 	remote->info.meta.pool_size = size;
-	rc = repl_open_pool(handle, remote, &e);
+	rc = repl_open_pool(handle, remote, &made, &e);
 	assert_int_equal(rc, e.code);
+	assert_false(made);
 	*has = remote->info.meta.pool_size;
 	free(remote);
 	return rc;

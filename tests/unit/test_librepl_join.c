@@ -32,7 +32,7 @@ static _Atomic unsigned locked; /* lanes that were opened with something held */
 
 int __wrap_remote_new(const struct repl_config *c, const struct target *t,
 		      const struct remote_hooks *hooks, struct remote **out, struct err *e);
-int __wrap_repl_open_pool(struct repl *r, struct remote *remote, struct err *e);
+int __wrap_repl_open_pool(struct repl *r, struct remote *remote, bool *made_now, struct err *e);
 int __wrap_remote_lanes_open_bare(struct remote *r, unsigned count, struct err *e);
 int __wrap_remote_lanes_reopen(struct remote *r, unsigned count, struct err *e);
 int __wrap_resync_run(struct resync *s, enum resync_what what,
@@ -66,10 +66,11 @@ __wrap_remote_new(const struct repl_config *c, const struct target *t,
 }
 
 int
-__wrap_repl_open_pool(struct repl *r, struct remote *remote, struct err *e)
+__wrap_repl_open_pool(struct repl *r, struct remote *remote, bool *made_now, struct err *e)
 {
 	(void)r;
 	(void)remote;
+	(void)made_now;
 	(void)e;
 	return 0;
 }
