@@ -15,6 +15,8 @@
 #include "extents.h"
 #include "filelock.h"
 #include "forks.h"
+#include "localmem.h"
+#include "words.h"
 
 /* A line of /proc/self/maps: whether addr is the first byte of a file, and of which. */
 static bool
@@ -254,21 +256,38 @@ holes_next(const struct holes *h, uint64_t off)
 	return at < h->size ? at : h->size;
 }
 
+#define BLANK_PIECE 16384U
+
+/*
+ * Read by calls: of a bad disk, or of a hole where the file system is full, a load would be a
+ * SIGBUS. What can't be read is not known to be zeros; who needs it says why it can't.
+ */
 static bool
-is_zero(const uint8_t *p, uint64_t len)
+is_zero(const struct localmem *m, struct range data)
 {
-	return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+	_Alignas(WORDS_SIZE) uint8_t bytes[BLANK_PIECE];
+	size_t n, got;
+
+	for (uint64_t done = 0; done < data.len; done += n) {
+		n = data.len - done < sizeof(bytes) ? (size_t)(data.len - done) : sizeof(bytes);
+		if (localmem_read(m, bytes, n, data.off + done, &got, NULL) || got < n ||
+		    bytes[0] != 0 || memcmp(bytes, bytes + 1, n - 1) != 0)
+			return false;
+	}
+	return true;
 }
 
 bool
 holes_blank(const char *path, const void *addr, uint64_t size)
 {
+	/* Without a name it is no less what may not be touched, as a device's. */
+	const struct localmem m = {.mem = addr, .file = path ? path : ""};
 	int fd = holes_open(path, addr);
 	struct range data = extents_next(fd, 0, size);
 	bool blank = true;
 
 	while (blank && data.len) {
-		blank = is_zero((const uint8_t *)addr + data.off, data.len);
+		blank = is_zero(&m, data);
 		data = extents_next(fd, data.off + data.len, size);
 	}
 	holes_close(fd);

@@ -51,7 +51,7 @@ uint64_t holes_next(const struct holes *h, uint64_t off);
 
 /*
  * Whether the range holds nothing but zeros: its file was made anew, or its device. path as in
- * holes_open(); NULL: all of the range is looked at.
+ * holes_open(); NULL: all of the range is looked at. False where a part can't be read.
  */
 bool holes_blank(const char *path, const void *addr, uint64_t size);
 

@@ -84,6 +84,11 @@ stop_api
 fallocate -p -o 0 -l 4096 "$here/local"
 fallocate -p -o $((24 * MIB - 4096)) -l 4096 "$here/local"
 fill
+# By its bytes alone, where a lock of the program's keeps its file from being looked at.
+again
+ok lock
+refused REPL_E_IO "byte 0 of the local pool can't be read" open 4
+stop_api
 again
 ok open 4
 ok extend $((28 * MIB))

@@ -15,6 +15,7 @@
  *   append LANE TAIL LIMIT LEN SEED   TEXT is the offset
  *   commit LANE
  *   sync                              msync() of memory, no call of the library
+ *   lock                              the file by fcntl(2), no call of the library
  *   extend SIZE                       the file and its mapping, no call of the library
  *   grow SIZE                         repl_grow()
  *   load LANES END                    threads persist below END on these lanes, till
@@ -170,6 +171,14 @@ do_map(struct shell *s, const struct words *w)
 	/* What is left over at both ends goes with the process. */
 	s->mem = (uint8_t *)((p + MAP_ALIGN - 1) / MAP_ALIGN * MAP_ALIGN);
 	return map_at(s, 0, s->size);
+}
+
+static int
+do_lock(struct shell *s)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(s->fd, F_SETLK, &l) ? REPL_E_FAILED : 0;
 }
 
 static int
@@ -629,6 +638,8 @@ run(struct shell *s, const struct words *w)
 	if (strcmp(c, "map") == 0 || strcmp(c, "anon") == 0 || strcmp(c, "private") == 0 ||
 	    strcmp(c, "device") == 0)
 		return do_map(s, w);
+	if (strcmp(c, "lock") == 0)
+		return do_lock(s);
 	if (strcmp(c, "extend") == 0)
 		return do_extend(s, w);
 	if (strcmp(c, "sync") == 0)

@@ -2,7 +2,8 @@
 /*
  * However many holes a file has, it is looked at no more than twice a segment for them, and who
  * waits is let breathe at each; a segment with any data is never passed over. Descriptors that a
- * lock of the program's keeps from being closed do not become more.
+ * lock of the program's keeps from being closed do not become more. Whether a range is blank is
+ * looked for in what can be read: what can't is no zeros, and no signal.
  */
 #include "unit.h"
 
@@ -14,10 +15,12 @@
 #include <unistd.h>
 
 #include "../../librepl/src/holes.c"
+#include "../../librepl/src/localmem.c"
 
 #define PAGE     4096U
 #define SEGMENTS 4U
 #define SIZE     (SEGMENTS * (uint64_t)HOLES_SEGMENT)
+#define BLANK    (64 * PAGE)
 
 static unsigned looks, told, ends_at; /* the breath that ends it; 0: none */
 static unsigned quiet, quiet_most;    /* looks since a breath */
@@ -215,6 +218,47 @@ what_could_not_be_closed_is_used_again(void **state)
 	assert_int_equal(unlink(path) | unlink(other_path), 0);
 }
 
+/* One that knows its file, as where a lock keeps it from being looked at, and one without. */
+static void
+expect_blank(bool is, const char *path, const uint8_t *mem)
+{
+	assert_int_equal(holes_blank(path, mem, BLANK), is);
+	assert_int_equal(holes_blank(NULL, mem, BLANK), is);
+}
+
+static void
+what_cant_be_read_is_not_blank(void **state)
+{
+	char path[] = "/tmp/test_holes.XXXXXX";
+	int fd = mkstemp(path);
+	uint8_t *mem;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, BLANK), 0);
+	mem = mmap(NULL, BLANK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mem, MAP_FAILED);
+	expect_blank(true, path, mem);
+	for (unsigned i = 0; i < 3; i++) {
+		const size_t at = (size_t[]){0, BLANK / 2 + 1, BLANK - 1}[i];
+		uint8_t *page = mem + at / PAGE * PAGE;
+
+		mem[at] = 1;
+		expect_blank(false, path, mem);
+		mem[at] = 0;
+		expect_blank(true, path, mem);
+		assert_int_equal(mprotect(page, PAGE, PROT_NONE), 0);
+		expect_blank(false, path, mem);
+		assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
+	}
+	lock(fd, F_WRLCK);
+	expect_blank(true, path, mem);
+	/* Behind the end of the file a page is there and raises SIGBUS. */
+	assert_int_equal(ftruncate(fd, BLANK - PAGE), 0);
+	expect_blank(false, path, mem);
+	assert_int_equal(munmap(mem, BLANK) | close(fd) | unlink(path), 0);
+}
+
 int
 main(void)
 {
@@ -223,6 +267,7 @@ main(void)
 		cmocka_unit_test(what_has_data_is_found),
 		cmocka_unit_test(who_waits_may_end_it),
 		cmocka_unit_test(what_could_not_be_closed_is_used_again),
+		cmocka_unit_test(what_cant_be_read_is_not_blank),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
