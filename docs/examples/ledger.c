@@ -114,6 +114,12 @@ append_all(struct repl *r, uint8_t *pool)
 		rec->check = record_check(rec);
 		if (persist_here(pool, off, sizeof(*rec)))
 			return 1;
+		/*
+		 * A replica that comes back in this moment gets what was flushed and the pool as it
+		 * is: never a counter without the record that it covers.
+		 */
+		if (repl_flush(r, 0, off, sizeof(*rec)))
+			return fail("flush");
 		*counter += 1;
 		if (persist_here(pool, 0, 8))
 			return 1;
