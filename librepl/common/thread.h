@@ -2,7 +2,9 @@
 /*
  * thread - a thread of the library's own in a program that is not ours. All signals are blocked in
  * it: they are the program's. Its stack is large enough for libssh, libfabric and the resolver,
- * whatever the program has made the default for its own threads.
+ * whatever the program has made the default for its own threads. Of the thread that starts it it
+ * has no real-time policy, and no binding to CPUs that is closer than that of the process's first
+ * thread.
  */
 #ifndef COMMON_THREAD_H
 #define COMMON_THREAD_H
