@@ -102,6 +102,7 @@ ctl remove -f "$R" >/dev/null || fail "remove"
 ctl create "$R" --size 2M >/dev/null || fail "create"
 told size
 NEXT=${NEXT##*where nothing in it counts: }
+NEXT=${NEXT%; of a pool set*}
 typed 0 "${NEXT/remove/remove -f}"
 wait_for 20 reason_is pool-missing || fail "not removed: $(ctl why "$FILE")"
 ok close
