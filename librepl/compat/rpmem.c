@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "damaged.h"
+#include "descriptor.h"
 #include "environment.h"
 #include "le.h"
 #include "repl_set.h"
@@ -222,6 +223,27 @@ pool_start(struct start *how, const char *target, const char *set, void *addr, s
 	return p;
 }
 
+/*
+ * Once the replicas that are there are open PMDK writes the headers of the parts that it has made,
+ * and may end before it reads anything.
+ */
+static int
+parts_begin(const RPMEMpool *p, uint8_t *addr)
+{
+	uint8_t *page;
+
+	return repl_set_has_new(addr, p->size) ? descriptor_keep(addr + p->header, &page) : 0;
+}
+
+/* Of a call by which PMDK goes on to something else. */
+static int
+parts_end(const RPMEMpool *p)
+{
+	int rc = p->pmempool ? descriptor_give() : 0;
+
+	return rc ? report_repl(rc, p->target) : 0;
+}
+
 /* p, or NULL if it is not to be used after all, for librepl's last error. */
 static RPMEMpool *
 pool_started(RPMEMpool *p, int rc)
@@ -267,8 +289,9 @@ rpmem_open(const char *target, const char *pool_set_name, void *pool_addr, size_
 	struct start how = {.pmempool = is_pmempool(__builtin_return_address(0))};
 	RPMEMpool *p = pool_start(&how, target, pool_set_name, pool_addr, pool_size, nlanes);
 
-	if (p && !how.pmempool)
-		p = pool_started(p, repl_set_agrees(p->r));
+	if (p)
+		p = pool_started(p,
+				 how.pmempool ? parts_begin(p, pool_addr) : repl_set_agrees(p->r));
 	if (p && !how.pmempool && repl_set_is_demoted(p->r))
 		report_log(REPORT_WARNING,
 			   "%s: was called up to date by somebody else than its last program, as "
@@ -288,6 +311,8 @@ rpmem_set_attr(RPMEMpool *rpp, const struct rpmem_pool_attr *attr)
 
 	if (!rpp || !attr)
 		return report_set(EINVAL, "no pool or no attributes are given");
+	if (parts_end(rpp))
+		return -1;
 	attr_encode(attr, bytes);
 	rc = repl_set_attr(rpp->r, bytes);
 	return rc ? report_repl(rc, rpp->target) : 0;
@@ -417,8 +442,10 @@ rpmem_close(RPMEMpool *rpp)
 	if (rpp->filling)
 		filled = fill_end(rpp);
 	rc = repl_close(rpp->r);
-	if (rpp->pmempool)
+	if (rpp->pmempool) {
 		away[0] = '\0';
+		descriptor_drop();
+	}
 	free(rpp);
 	if (rc)
 		(void)report_repl(rc, "close");
@@ -476,7 +503,7 @@ write_check(const RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned 
 
 	if (flags & ~RPMEM_PERSIST_RELAXED)
 		return report_set(EINVAL, "unknown flags 0x%x", flags);
-	if (range_check(p, off, len, lane))
+	if (range_check(p, off, len, lane) || parts_end(p))
 		return -1;
 	rc = repl_set_begin(p->r);
 	return rc ? report_repl(rc, p->target) : 0;
@@ -622,42 +649,21 @@ pool_read(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
 	return rc ? report_repl(rc, p->target) : 0;
 }
 
-static int
-part_settle(const RPMEMpool *p, const uint8_t *at, size_t len)
-{
-	int rc = repl_set_settle(at, len);
-
-	return rc ? report_repl(rc, p->target) : 0;
-}
-
-static int
-part_read(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
-{
-	int rc = pool_read(p, at, off, len, lane);
-
-	return rc ? rc : part_settle(p, at, len);
-}
-
-/*
- * Into a local part, whose header pmempool has made before: cut off, it would pass for whole, and
- * the replica be made equal to it. So the pool's descriptor, a page behind the header of the first
- * part, which all parts are mapped behind, is zero until the rest is there: such a pool is none to
- * PMDK, and pmempool sync makes it anew. PMDK syncs nothing of what it reads.
- */
+/* Into a local part, whose header PMDK has written before. It syncs nothing of what it reads. */
 static int
 part_copy(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
 {
-	uint8_t *descriptor = at - (off - p->header), was[PAGE];
-	size_t own = off == p->header ? PAGE : 0;
+	size_t own = off == p->header ? DESCRIPTOR_SIZE : 0;
+	uint8_t *page;
+	int rc = descriptor_keep(at - (off - p->header), &page);
 
-	memcpy(was, descriptor, PAGE);
-	memset(descriptor, 0, PAGE);
-	if (part_settle(p, descriptor, PAGE) || part_read(p, at + own, off + own, len - own, lane))
+	if (rc)
+		return report_repl(rc, p->target);
+	if (pool_read(p, page, off, own, lane) ||
+	    pool_read(p, at + own, off + own, len - own, lane))
 		return -1;
-	if (own)
-		return part_read(p, at, off, own, lane);
-	memcpy(descriptor, was, PAGE);
-	return part_settle(p, descriptor, PAGE);
+	rc = repl_set_settle(at + own, len - own);
+	return rc ? report_repl(rc, p->target) : 0;
 }
 
 int

@@ -18,6 +18,7 @@
 #include "fileclaim.h"
 #include "holes.h"
 #include "filewrite.h"
+#include "le.h"
 #include "lineage.h"
 #include "pagecache.h"
 
@@ -558,6 +559,45 @@ local_find_file(const void *addr, size_t size, char **path, struct err *e)
 		*path = NULL;
 	}
 	return rc;
+}
+
+/* Of the first part, whose header is mapped with it, the offset is 0. */
+static bool
+piece_is_new(const struct piece *p)
+{
+	uint8_t header[PMDK_HEADER_SIZE];
+	struct stat st;
+	bool is;
+	int fd;
+
+	if (p->off == 0 || stat(p->path, &st) || st.st_ino != p->inode || !S_ISREG(st.st_mode) ||
+	    (st.st_mode & 0777) != 0)
+		return false;
+	fd = open(p->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	is = pread(fd, header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+	     all_zero(header, sizeof(header));
+	(void)close(fd);
+	return is;
+}
+
+bool
+local_has_new(const void *addr, size_t size)
+{
+	FILE *maps = fopen(LOCAL_MAPS, "re");
+	uintptr_t at = (uintptr_t)addr;
+	char *line = NULL;
+	bool has = false;
+	size_t room = 0;
+	struct piece p;
+
+	while (maps && !has && getline(&line, &room, maps) > 0)
+		has = piece_parse(line, &p) && p.from < at + size && p.to > at && piece_is_new(&p);
+	free(line);
+	if (maps)
+		(void)fclose(maps);
+	return has;
 }
 
 int

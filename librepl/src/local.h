@@ -117,6 +117,13 @@ struct local_range {
 
 int local_find_range(const void *addr, size_t size, struct local_range *range, struct err *e);
 
+/*
+ * Whether one of the files that are mapped from addr on, behind the first, is a part of a pool that
+ * PMDK has made just now: nobody may open it yet, and its header, which is mapped elsewhere, is
+ * still to be written. False where that can't be told.
+ */
+bool local_has_new(const void *addr, size_t size);
+
 /* A new random identifier. */
 int local_new_id(struct gen_id *id, struct err *e);
 

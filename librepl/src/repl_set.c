@@ -561,6 +561,13 @@ repl_set_settle(const void *mem, size_t size)
 	return local_settle(mem, size, &e) ? config_report(&e) : 0;
 }
 
+bool
+repl_set_has_new(const void *mem, size_t size)
+{
+	ENTRY_WHOLE();
+	return local_has_new(mem, size);
+}
+
 /* ---- beside the others of the set ---- */
 
 static int

@@ -106,6 +106,9 @@ REPL_API bool repl_set_is_demoted(const struct repl *r);
 /* What is mapped there of the caller's files is on media, whoever has written it. */
 REPL_API int repl_set_settle(const void *mem, size_t size) REPL_MUST_CHECK;
 
+/* Whether pmempool sync has just made a part of those that are mapped there: local_has_new(). */
+REPL_API bool repl_set_has_new(const void *mem, size_t size);
+
 /* No other one of its set was open in this process at any time. */
 REPL_API bool repl_set_is_single(const struct repl *r);
 

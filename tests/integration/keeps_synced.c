@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A library to be loaded before others: what msync(2) makes durable of the file $SYNCED is copied
- * to $SYNCED.media, which has of it what a power cut would leave at least.
+ * to $SYNCED.media, which has of it what a power cut would leave at least. With SYNCED_ENDS=N the
+ * program is killed as soon as something in the page at byte N of that is not zero.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +45,17 @@ part_keep(int media, const char *line, uintptr_t at, uintptr_t end)
 }
 
 static void
+page_ends(int media)
+{
+	const char *ends = getenv("SYNCED_ENDS");
+	char page[4096] = "";
+
+	if (ends && pread(media, page, sizeof(page), strtol(ends, NULL, 10)) > 0 &&
+	    (page[0] != 0 || memcmp(page, page + 1, sizeof(page) - 1) != 0))
+		(void)kill(getpid(), SIGKILL);
+}
+
+static void
 range_keep(const void *addr, size_t len)
 {
 	const char *synced = getenv("SYNCED");
@@ -55,7 +68,7 @@ range_keep(const void *addr, size_t len)
 	if (!synced)
 		return;
 	(void)snprintf(name, sizeof(name), "%s.media", synced);
-	media = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	media = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	f = fopen("/proc/self/maps", "re");
 	if (media < 0 || !f)
 		abort();
@@ -65,6 +78,7 @@ range_keep(const void *addr, size_t len)
 	}
 	free(line);
 	(void)fclose(f);
+	page_ends(media);
 	(void)close(media);
 	errno = saved;
 }
