@@ -76,7 +76,7 @@ repl_open(const struct repl_config *cfg, void *addr, size_t size, unsigned flags
 	(void)addr;
 	(void)size;
 	(void)flags;
-	*out = NULL;
+	*out = (struct repl *)(void *)&flushes;
 	return 0;
 }
 

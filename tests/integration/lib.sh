@@ -89,9 +89,9 @@ CRASH='ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|: runtime error: 
 CRASH="$CRASH|ended by signal (4|6|7|8|11)\$"
 CRASH_DUE='^$'
 
-# said_by_all GREP-OPTION...: of what is said in files of the test's own; pools, which are larger, have directories.
+# said_by_all GREP-OPTION...: of what is said in files of the test's own, but programs; pools, which are larger, have directories.
 said_by_all() {
-	find "$TMP" -maxdepth 1 -type f -size -8192k -exec env LC_ALL=C grep -a "$@" {} +
+	find "$TMP" -maxdepth 1 -type f ! -perm /111 -size -8192k -exec env LC_ALL=C grep -a "$@" {} +
 }
 
 # crashes: those lines; false if there are none.
