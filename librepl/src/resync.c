@@ -210,10 +210,9 @@ journal_fill(struct rounds *o, struct err *e)
 	struct resync_run *r = &o->run;
 	int rc;
 
-	/* A pass of a round that has staged a block can't compare it with the pool any more. */
-	r->refine = o->refine;
 	do {
 		rc = resync_pass(r, e);
+		/* What the round has staged can't be compared with the pool any more. */
 		r->refine = false;
 		resync_kept_free(r);
 		if (!rc && r->s->host.hold)
@@ -281,7 +280,7 @@ journal_stage(struct rounds *o, bool *whole, struct err *e)
 	int rc, dropped;
 
 	r->staged = 0;
-	r->reserved = resync_left(r) + RESYNC_CHUNK;
+	r->refine = o->refine;
 	rc = resync_kept_begin(r, e);
 	if (!rc)
 		rc = stage_begin(s->remote, &r->source, resync_breath(r), &r->stage, e);

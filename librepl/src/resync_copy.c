@@ -130,24 +130,48 @@ resync_yield(struct resync_run *r, uint64_t bytes, struct err *e)
 	return rc;
 }
 
-/* Room in the journal for so many more bytes, and for what is known to follow. */
-static int
-reserve(struct resync_run *r, uint64_t len, struct err *e)
+/* What is not needed is asked for once, within journal-max; on a full disk for less and less. */
+int
+resync_reserve(struct resync_run *r, uint64_t need, uint64_t more, uint64_t *ahead, struct err *e)
 {
-	uint64_t bytes = r->staged + len;
+	struct remote *remote = r->s->remote;
+	uint64_t most = remote_journal_takes(remote);
+	int rc;
+
+	/* It would name journal-max, and had no space for less: of a sparse pool that counts. */
+	if (need > most && r->full)
+		return err_set(e, REPL_E_NOSPC,
+			       "the target's disk has no room for a journal of %llu bytes",
+			       (unsigned long long)need);
+	if (need + more > most)
+		more = most > need ? most - need : 0;
+	for (;;) {
+		rc = ahead ? remote_journal_resume(remote, need + more, ahead, e)
+			   : remote_journal_begin(remote, need + more, e);
+		r->full = r->full || rc == REPL_E_NOSPC;
+		if (more == 0 || !resync_is_refusal(rc))
+			break;
+		err_clear(e);
+		more = more / 4 < RESYNC_CHUNK ? 0 : more / 4;
+	}
+	if (!rc)
+		r->reserved = need + more;
+	return rc;
+}
+
+/* Room in the journal for so many more bytes. */
+static int
+put_reserve(struct resync_run *r, uint64_t len, struct err *e)
+{
+	uint64_t need = r->staged + len;
 	int rc = 0;
 
-	if (bytes <= r->reserved)
+	if (need <= r->reserved)
 		return 0;
-	/* Asked for seldom: an eighth more than is needed now. */
-	bytes += resync_left(r) + bytes / 8;
 	if (r->walk)
 		rc = hashwalk_keep_alive(r->walk, true, e);
-	if (!rc)
-		rc = remote_journal_begin(r->s->remote, bytes, e);
-	if (!rc)
-		r->reserved = bytes;
-	return rc;
+	/* Asked for seldom: for what is known to follow, too, and an eighth more. */
+	return rc ? rc : resync_reserve(r, need, resync_left(r) + need / 8, NULL, e);
 }
 
 /*
@@ -173,7 +197,7 @@ resync_put(struct resync_run *r, uint64_t off, uint64_t len, struct err *e)
 	if (!rc)
 		rc = resync_yield(r, len, e);
 	if (!rc && !r->direct)
-		rc = reserve(r, len, e);
+		rc = put_reserve(r, len, e);
 	if (!rc && r->fill)
 		rc = holes_touch(r->s->mem, off, len, e);
 	if (!rc)

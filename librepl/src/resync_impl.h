@@ -45,6 +45,7 @@ struct resync_run {
 	const struct dirtymap *want; /* with kept: what was marked before that was compared */
 	struct push push;
 	uint64_t reserved, staged; /* bytes of the journal: asked for, used */
+	bool full;                 /* the target had no space for as much as was asked for */
 	struct pace copying, applying;
 	uint64_t began_ns, began_staged; /* of this pass */
 	uint64_t waited_ns;              /* by the throttle, in this pass */
@@ -74,6 +75,14 @@ int resync_put(struct resync_run *r, uint64_t off, uint64_t len, struct err *e);
 int resync_pass(struct resync_run *r, struct err *e);
 
 uint64_t resync_left(const struct resync_run *r);
+
+/*
+ * Have a journal for need bytes, r->staged among them, and if the target has the room for up to so
+ * many more: only without what is needed is there none. Then r->reserved is what was got. ahead:
+ * as of remote_journal_resume(), or NULL.
+ */
+int resync_reserve(struct resync_run *r, uint64_t need, uint64_t more, uint64_t *ahead,
+		   struct err *e);
 void pace_add(struct pace *p, uint64_t bytes, uint64_t ns);
 uint64_t pace_ns(const struct pace *p, uint64_t bytes);
 
@@ -98,7 +107,7 @@ resync_is_refusal(int rc)
 /* ---- resync_kept.c ---- */
 
 /*
- * Have a journal for r->reserved bytes: a new one, or with r->resumed one that has something in it
+ * Have a journal for what is marked: a new one, or with r->resumed one that has something in it
  * already. Then r->staged and r->reserved are with that.
  */
 int resync_kept_begin(struct resync_run *r, struct err *e);

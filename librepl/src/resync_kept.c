@@ -284,30 +284,36 @@ kept_look(struct resync_run *r, uint64_t ahead, uint64_t *bytes, struct err *e)
 	return lost && (!rc || resync_is_refusal(rc)) ? err_copy(e, &why) : rc;
 }
 
+/* Of what is marked and is yet to be compared there may be nothing to stage. */
+static int
+left_reserve(struct resync_run *r, uint64_t left, uint64_t *ahead, struct err *e)
+{
+	uint64_t need = r->refine ? 0 : left;
+
+	return resync_reserve(r, r->staged + need, left - need + RESYNC_CHUNK, ahead, e);
+}
+
 /* What is equal is taken to be marked here: where it is not more room is asked for later. */
 static int
 kept_reserve(struct resync_run *r, uint64_t bytes, struct err *e)
 {
-	uint64_t equal = dirtymap_bytes(r->kept->equal), left = r->reserved - RESYNC_CHUNK;
+	uint64_t equal = dirtymap_bytes(r->kept->equal), want = dirtymap_bytes(r->want);
 
-	r->reserved = bytes + RESYNC_CHUNK + (left > equal ? left - equal : 0);
 	r->staged = bytes;
 	atomic_store(&r->s->progress->kept, equal);
-	return remote_journal_begin(r->s->remote, r->reserved, e);
+	return left_reserve(r, want > equal ? want - equal : 0, NULL, e);
 }
 
 int
 resync_kept_begin(struct resync_run *r, struct err *e)
 {
-	uint64_t bytes = 0, ahead;
+	uint64_t bytes = 0, ahead = 0;
+	bool resumes = r->resumes;
 	int rc;
 
-	r->resumed = false;
-	if (!r->resumes)
-		return remote_journal_begin(r->s->remote, r->reserved, e);
 	/* Of a later round it is this run's own. */
 	r->resumes = false;
-	rc = remote_journal_resume(r->s->remote, r->reserved, &ahead, e);
+	rc = left_reserve(r, resync_left(r), resumes ? &ahead : NULL, e);
 	r->resumed = !rc && ahead > 0;
 	if (!r->resumed)
 		return rc;

@@ -26,18 +26,32 @@ struct stage {
 
 /* ---- the control channel ---- */
 
+/*
+ * A page by itself takes a header and an entry: this share of it. Where a message has no room for
+ * all of it there are two of each.
+ */
+static uint64_t
+journal_share(const struct remote *r)
+{
+	return remote_terms(r)->msg_size < SMALL_MESSAGE ? 32 : 64;
+}
+
 uint64_t
 remote_journal_room(const struct remote *r, uint64_t bytes)
 {
-	/*
-	 * A page by itself takes a header and an entry. Where a message has no room for all of it
-	 * there are two of each.
-	 */
-	uint64_t share = remote_terms(r)->msg_size < SMALL_MESSAGE ? 32 : 64;
-	uint64_t with = bytes + bytes / share + WIRE_MSG_SIZE_MIN;
+	uint64_t with = bytes + bytes / journal_share(r) + WIRE_MSG_SIZE_MIN;
 
 	/* In whole pages, as targets make it. */
 	return (with + JOURNAL_UNIT - 1) / JOURNAL_UNIT * JOURNAL_UNIT;
+}
+
+uint64_t
+remote_journal_takes(const struct remote *r)
+{
+	uint64_t room = remote_journal_max(r) / JOURNAL_UNIT * JOURNAL_UNIT;
+	uint64_t share = journal_share(r);
+
+	return room > WIRE_MSG_SIZE_MIN ? (room - WIRE_MSG_SIZE_MIN) / (share + 1) * share : 0;
 }
 
 /* A target that does not tell takes one request at a time. */

@@ -55,6 +55,9 @@ int remote_journal_kept(struct remote *r, int64_t id, uint64_t size, struct stag
 /* The bytes of messages that it is then asked to have room for. */
 uint64_t remote_journal_room(const struct remote *r, uint64_t bytes);
 
+/* The most bytes of the pool that the target's journal-max lets it take; 0: there is none. */
+uint64_t remote_journal_takes(const struct remote *r);
+
 /*
  * What was staged and settled will come into the pool whatever happens, and with it
  * the state and, unless g is NULL, the chain. position: not 0 of a part of the generation, which is

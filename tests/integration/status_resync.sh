@@ -81,4 +81,21 @@ events = [json.loads(line) for line in open(sys.argv[1])][1:]
 sys.exit(not any(e["event"] == "state" and e["data"] == "inconsistent" and e["resync_done"] < e["resync_total"]
 	     for e in events))
 END
+# What the journal takes, if with no room beside it, is copied by that, also if more comes meanwhile.
+ok open 0
+ctl_start events --json "$TMP/p"
+wait_for 20 grep -q up-to-date "$TMP/bg.out" || fail "no snapshot: $(cat "$TMP/bg.err")"
+ctl pause "$TMP/p" >/dev/null || fail "pause"
+ok put 0 $((996 * 1024)) 3
+ok persist 0 0 $((996 * 1024))
+ctl resume "$TMP/p" >/dev/null || fail "resume"
+ok put 0 4096 4
+ok persist 0 0 4096
+ctl wait "$TMP/p" --timeout 20 >/dev/null || fail "$(ctl why "$TMP/p")"
+ok compare 0
+same
+ok close
+wait "$CTL_PID" || fail "events: $(cat "$TMP/bg.err")"
+grep -q '"replication":"resyncing"' "$TMP/bg.out" || fail "no resync is told: $(cat "$TMP/bg.out")"
+! grep inconsistent "$TMP/bg.out" || fail "a copy that is whole was given up"
 stop_api

@@ -308,6 +308,8 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		wrong("journal.begin among answers that were not taken");
 	if (r->info.meta.state == SIDECAR_INCONSISTENT)
 		wrong("a journal for an inconsistent replica");
+	if (bytes > w.journal_max)
+		return err_set(e, REPL_E_REFUSED, "too large");
 	if (w.stay_full || (w.refuse_journal && (rnd(3) == 0 || r->journal))) {
 		r->full = true;
 		lacked_note(r);
@@ -317,8 +319,8 @@ remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
 		wrong("a journal begun over one that is committed");
 	if (r->telling)
 		wrong("a journal begun that is not looked through");
-	if (bytes > w.journal_max)
-		return err_set(e, REPL_E_REFUSED, "too large");
+	if (w.disk && bytes > w.disk)
+		return err_set(e, REPL_E_NOSPC, "too little space");
 	r->left = false;
 	if (!r->journal) {
 		r->entries = r->apply_at = 0;
@@ -411,6 +413,12 @@ remote_journal_room(const struct remote *r, uint64_t bytes)
 {
 	(void)r;
 	return bytes;
+}
+
+uint64_t
+remote_journal_takes(const struct remote *r)
+{
+	return remote_journal_max(r);
 }
 
 static struct stage {

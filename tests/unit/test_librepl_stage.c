@@ -594,6 +594,22 @@ journal_has_room_for_it(void **state)
 	msg_size = MESSAGE;
 }
 
+/* All of it, but for a page, may be asked for, and no more. */
+static void
+journal_takes_what_it_has_room_for(void **state)
+{
+	(void)state;
+	for (uint64_t max = 0; max < (1ULL << 62); max = max * 5 / 3 + 4097) {
+		uint64_t takes;
+
+		session.terms.msg_size = max % 2 ? 4096 : MESSAGE;
+		session.journal_max = max;
+		takes = remote_journal_takes(&session);
+		assert_true(takes == 0 || remote_journal_room(&session, takes) <= max);
+		assert_true(remote_journal_room(&session, takes + 4096) > max);
+	}
+}
+
 int
 main(void)
 {
@@ -610,6 +626,7 @@ main(void)
 		cmocka_unit_test(all_must_be_free),
 		cmocka_unit_test(many_lanes),
 		cmocka_unit_test(journal_has_room_for_it),
+		cmocka_unit_test(journal_takes_what_it_has_room_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -330,6 +330,73 @@ large_chunks_where_it_is_fast(void **state)
 	assert_int_equal(chunk_max(&r), RESYNC_CHUNK);
 }
 
+static bool given_up;
+
+static bool
+host_gives_up(void *arg, bool blank)
+{
+	(void)arg;
+	(void)blank;
+	given_up = true;
+	return true;
+}
+
+/*
+ * All is marked, of each so many blocks one differs, and the program stores two more. The target's
+ * journal, or its disk, takes so many bytes.
+ */
+static void
+tight_run(uint64_t seed, unsigned shift, unsigned apart, uint64_t most)
+{
+	struct resync_progress progress = {0};
+	struct resync s = {.remote = &w.target,
+			   .mem = w.mem,
+			   .progress = &progress,
+			   .resume = seed % 2,
+			   .host = {.hold = host_hold,
+				    .release = host_release,
+				    .cancelled = host_cancelled,
+				    .size = host_size,
+				    .direct = host_gives_up}};
+	struct remote *t = &w.target;
+	enum resync_what what;
+
+	world_begin(seed, 0, &what);
+	dirtymap_free(w.current);
+	w.size = BLOCKS * BLOCK;
+	w.shift = shift;
+	w.busy = true;
+	w.stores_max = w.stores + 2;
+	w.refuse_journal = false;
+	w.part = 0;
+	w.journal_max = seed % 4 < 2 ? most : UINT64_MAX;
+	w.disk = seed % 4 < 2 ? 0 : most;
+	assert_int_equal(dirtymap_new(w.size, w.shift, &w.current, NULL), 0);
+	dirtymap_set_all(w.current);
+	t->info.meta.pool_size = w.size;
+	t->info.meta.sparse = false;
+	t->info.meta.position = 0;
+	t->info.meta.state = SIDECAR_OUTDATED;
+	t->info.meta.generation = w.generation;
+	for (unsigned b = 0; b < BLOCKS; b++)
+		t->value[b] = w.value[b] ^ (b % apart == 0);
+	given_up = false;
+	(void)run_to_end(&s, RESYNC_DELTA);
+	assert_false(given_up);
+}
+
+/* Room that is asked for and not needed is no reason to give up a copy that is whole. */
+static void
+a_journal_that_just_fits_is_used(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed < 200; seed++) {
+		tight_run(seed, 12, 1, (BLOCKS + 2) * BLOCK);
+		/* Most of what is marked is equal. */
+		tight_run(seed, 14, 4, BLOCKS / 2 * BLOCK);
+	}
+}
+
 static struct resync_progress marked_progress;
 static bool marked;
 static uint64_t marked_rate; /* the highest */
@@ -482,6 +549,7 @@ main(void)
 		cmocka_unit_test(what_nobody_takes_up_goes),
 		cmocka_unit_test(full_disk_keeps_away_who_needs_space),
 		cmocka_unit_test(large_chunks_where_it_is_fast),
+		cmocka_unit_test(a_journal_that_just_fits_is_used),
 		cmocka_unit_test(a_rate_is_none_that_was_not_seen),
 		cmocka_unit_test(round_trips_are_no_work),
 		cmocka_unit_test(journal_without_end_is_given_up),

@@ -145,22 +145,20 @@ remote_journal_max(const struct remote *r)
 	return UINT64_MAX;
 }
 
-int
-remote_journal_begin(struct remote *r, uint64_t bytes, struct err *e)
+uint64_t
+resync_left(const struct resync_run *r)
 {
 	(void)r;
-	(void)bytes;
-	(void)e;
-	return 0;
+	return dirtymap_bytes(w.want);
 }
 
 int
-remote_journal_resume(struct remote *r, uint64_t bytes, uint64_t *ahead, struct err *e)
+resync_reserve(struct resync_run *r, uint64_t need, uint64_t more, uint64_t *ahead, struct err *e)
 {
-	(void)r;
-	(void)bytes;
 	(void)e;
-	*ahead = w.ahead;
+	r->reserved = need + more;
+	if (ahead)
+		*ahead = w.ahead;
 	return 0;
 }
 
@@ -263,7 +261,6 @@ go_on(struct resync_run *r, uint64_t size, uint64_t pieces,
 				 .size = size,
 				 .source.fd = -1,
 				 .resumes = true,
-				 .reserved = RESYNC_CHUNK,
 				 .heard_ns = now_ns};
 	err_clear(e);
 	w.asked = w.taken = w.bytes = w.reads = w.silence_ns = 0;
