@@ -62,11 +62,17 @@ release(struct resync_run *r)
 	r->held = false;
 }
 
+static uint64_t
+hold_most_ns(const struct rounds *o)
+{
+	return (uint64_t)remote_op_timeout_ms(o->run.s->remote) * NS_PER_MS / 4;
+}
+
 /* One more pass has left something behind. */
 static void
 hold_longer(struct rounds *o)
 {
-	uint64_t most_ns = (uint64_t)remote_op_timeout_ms(o->run.s->remote) * NS_PER_MS / 4;
+	uint64_t most_ns = hold_most_ns(o);
 
 	if (++o->passes <= PATIENT_PASSES)
 		return;
@@ -203,6 +209,20 @@ journal_apply(struct rounds *o, struct err *e)
 	return rc;
 }
 
+/*
+ * What is written again and again is staged by each pass. Where another one would leave no room for
+ * the rest, that is taken now, by the longest hold if it must be: a journal that is full is none.
+ */
+static bool
+is_crowded(const struct rounds *o)
+{
+	const struct resync_run *r = &o->run;
+	uint64_t left = resync_left(r);
+
+	return r->staged + 2 * left > remote_journal_takes(r->s->remote) &&
+	       pace_ns(&r->copying, left) <= hold_most_ns(o);
+}
+
 /* Passes until little is left, then the rest with the application held. */
 static int
 journal_fill(struct rounds *o, struct err *e)
@@ -217,7 +237,7 @@ journal_fill(struct rounds *o, struct err *e)
 		resync_kept_free(r);
 		if (!rc && r->s->host.hold)
 			hold_longer(o);
-	} while (!rc && !is_little(o, resync_left(r), 0));
+	} while (!rc && !is_little(o, resync_left(r), 0) && !is_crowded(o));
 	if (!rc)
 		rc = hold(r, e);
 	return rc ? rc : resync_pass(r, e);
