@@ -80,9 +80,12 @@ static bool
 serve_one(ssh_session s, const char *port, const char *key)
 {
 	static struct ssh_server_callbacks_struct callbacks;
-	ssh_bind b = ssh_bind_new();
-	ssh_event e = ssh_event_new();
+	static ssh_event e;
+	static ssh_bind b;
 
+	/* To the program's end. */
+	b = ssh_bind_new();
+	e = ssh_event_new();
 	callbacks.auth_pubkey_function = let_in;
 	callbacks.channel_open_request_session_function = open_channel;
 	channel_callbacks.channel_subsystem_request_function = grant;
