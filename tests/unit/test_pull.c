@@ -287,7 +287,8 @@ begin(unsigned reads, bool window)
 	write_count = write_cut = 0;
 	write_min_len = UINT32_MAX;
 	slow_ns = here_ns = 0;
-	slow_breaths = here_breaths = breaths = last = 0;
+	slow_breaths = here_breaths = last = 0;
+	breaths = 0;
 	memset(&lane, 0, sizeof(lane));
 	memset(fetchers, 0, sizeof(fetchers));
 	terms = (struct lane_terms){.lanes = LANES};
