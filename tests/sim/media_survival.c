@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#define IMAGE_OF   "user.repl-of"
 #define WORD_BITS  64U
 #define DIRTY_ROOM ((size_t)1 << 36) /* bytes of pool that a record has addresses for */
 
@@ -208,6 +210,48 @@ media_dirty_take_back(const struct media_dirty *d, uint8_t *mem)
 	}
 }
 
+/* ---- images ---- */
+
+static struct timespec
+media_born(int fd)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) || !(st.stx_mask & STATX_BTIME))
+		return (struct timespec){0};
+	return (struct timespec){.tv_sec = st.stx_btime.tv_sec, .tv_nsec = st.stx_btime.tv_nsec};
+}
+
+void
+media_mark(int image, int fd)
+{
+	const struct timespec born = media_born(fd);
+
+	(void)fsetxattr(image, IMAGE_OF, &born, sizeof(born), 0);
+}
+
+bool
+media_is_of(int image, int fd)
+{
+	struct timespec born = media_born(fd), of;
+
+	return fgetxattr(image, IMAGE_OF, &of, sizeof(of)) != (ssize_t)sizeof(of) ||
+	       (of.tv_sec == born.tv_sec && of.tv_nsec == born.tv_nsec);
+}
+
+static bool
+image_is_there(const char *image, const char *path)
+{
+	int at = open(image, O_RDONLY | O_CLOEXEC), fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool is = at >= 0 && fd >= 0 && media_is_of(at, fd);
+
+	if (at >= 0)
+		(void)close(at);
+	if (fd >= 0)
+		(void)close(fd);
+	return is;
+}
+
 /* ---- the cut ---- */
 
 /* The file's bytes, to be changed in place: its owner and mode stay. */
@@ -281,7 +325,7 @@ media_cut(const char *path, uint64_t keep, struct err *e)
 		return rc;
 	(void)snprintf(image, sizeof(image), "%s.media", path);
 	(void)snprintf(record, sizeof(record), "%s.dirty", path);
-	if (s.survival == MEDIA_FLUSHED && access(image, F_OK) == 0)
+	if (s.survival == MEDIA_FLUSHED && image_is_there(image, path))
 		rc = cut_to_image(image, mem, size, keep, e);
 	else if (s.survival == MEDIA_NOT_DIRTY && access(record, F_OK) == 0)
 		rc = cut_take_back(record, mem, size, keep, e);

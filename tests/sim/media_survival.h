@@ -75,13 +75,18 @@ void media_dirty_clean(struct media_dirty *d, uint64_t off, uint64_t len);
  */
 void media_dirty_take_back(const struct media_dirty *d, uint8_t *mem);
 
+/* An image is of one file, fd, by when that was born; where a file system tells neither, it is. */
+void media_mark(int image, int fd);
+bool media_is_of(int image, int fd);
+
 /* fd is synced, which takes all of its file to the media: to its image, where it has one. */
 void media_synced(int fd);
 
 /*
  * The power cut: the file at path becomes what the media hold of it. Its first
  * keep bytes stay: those of a sidecar are written and synced, not stored. Its
- * process is dead. Nothing happens to a file that was not mapped for writing.
+ * process is dead. Nothing happens to a file that was not mapped for writing, nor by another
+ * one's image.
  */
 int media_cut(const char *path, uint64_t keep, struct err *e);
 

@@ -39,7 +39,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "filewrite.h"
@@ -51,7 +50,6 @@
 #define EVICT_ONE_IN     4U
 #define EVICT_NAP_US     500U
 #define STORE_NAP_ONE_IN 32U
-#define IMAGE_OF         "user.repl-of"
 
 /* What one thread has read of a file is not written to its image behind what another one has. */
 static pthread_mutex_t images = PTHREAD_MUTEX_INITIALIZER;
@@ -225,32 +223,10 @@ media_fill(const struct pmem_map *m, struct err *e)
 	return rc;
 }
 
-/* Of which file an image is, by when that was born. */
-static struct timespec
-media_born(int fd)
-{
-	struct statx st;
-
-	if (statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &st) || !(st.stx_mask & STATX_BTIME))
-		return (struct timespec){0};
-	return (struct timespec){.tv_sec = st.stx_btime.tv_sec, .tv_nsec = st.stx_btime.tv_nsec};
-}
-
-/* Where a file system tells neither, it is. */
-static bool
-media_is_of(int image, int fd)
-{
-	struct timespec born = media_born(fd), of;
-
-	return fgetxattr(image, IMAGE_OF, &of, sizeof(of)) != (ssize_t)sizeof(of) ||
-	       (of.tv_sec == born.tv_sec && of.tv_nsec == born.tv_nsec);
-}
-
 /* By a temporary name: a kill half way leaves no half image. */
 static int
 media_create(struct pmem_map *m, int fd, struct err *e)
 {
-	const struct timespec born = media_born(fd);
 	char temp[4096];
 	int rc;
 
@@ -260,7 +236,7 @@ media_create(struct pmem_map *m, int fd, struct err *e)
 	if (m->image < 0)
 		return err_errno(e, err_from_errno(errno), errno, "create %s", temp);
 	rc = media_fill(m, e);
-	(void)fsetxattr(m->image, IMAGE_OF, &born, sizeof(born), 0);
+	media_mark(m->image, fd);
 	if (rc == REPL_OK && rename(temp, m->path) != 0)
 		rc = err_errno(e, REPL_E_IO, errno, "rename %s", temp);
 	return rc;
