@@ -379,6 +379,9 @@ class Run:
             with open(self.path(site), "wb") as file:
                 file.write(bytes(SIZE))
         settings, followed = self.settings(site, self.targets), site == "here" and self.random.random() < 0.35
+        # One that it has begun to write is copied over the replicas: RECOVERY.md.
+        if os.path.exists(self.path(site) + ".repl") and not any(read(self.path(site))):
+            followed = False
         if followed:
             settings = [s.replace("async-target", "target") for s in settings if not s.startswith("after-crash")]
         writer = Writer(self, site, settings + self.login(), followed)
