@@ -355,29 +355,28 @@ bad_settings_are_refused(void **state)
 }
 
 static void
+file_anew(struct media *m, const char *text)
+{
+	pmem_map_free(m->map);
+	m->map = NULL;
+	(void)close(m->fd);
+	assert_int_equal(unlink(m->path), 0);
+	m->fd = open(m->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	assert_true(m->fd >= 0);
+	assert_int_equal(ftruncate(m->fd, POOL_SIZE), 0);
+	assert_int_equal(pwrite(m->fd, text, 3, 20000), 3);
+}
+
+static void
 image_of_another_file_is_made_anew(void **state)
 {
 	struct media *m = *state;
 
 	media_map(m, NULL, NULL);
-	pmem_map_free(m->map);
-	m->map = NULL;
-	(void)close(m->fd);
-	assert_int_equal(unlink(m->path), 0);
-	m->fd = open(m->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	assert_true(m->fd >= 0);
-	assert_int_equal(ftruncate(m->fd, POOL_SIZE), 0);
-	assert_int_equal(pwrite(m->fd, "new", 3, 20000), 3);
+	file_anew(m, "new");
 	media_map(m, NULL, NULL);
 	assert_int_equal(media_byte(m, 20000), 'n');
-	pmem_map_free(m->map);
-	m->map = NULL;
-	(void)close(m->fd);
-	assert_int_equal(unlink(m->path), 0);
-	m->fd = open(m->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	assert_true(m->fd >= 0);
-	assert_int_equal(ftruncate(m->fd, POOL_SIZE), 0);
-	assert_int_equal(pwrite(m->fd, "cut", 3, 20000), 3);
+	file_anew(m, "cut");
 	assert_int_equal(media_cut(m->path, 0, NULL), 0);
 	assert_int_equal(pool_byte(m, 20000), 'c');
 }

@@ -491,8 +491,23 @@ test_local_replica(void **state)
 	assert_int_equal(pool_open(store, "s", POOL_STABLE, "r", &pool, &err), 0);
 	assert_int_equal(pool_close(pool, true, &err), 0);
 	move("away", "b");
+}
 
-	/* A set file that lost its REPLICA has the pool; one that got it later has none. */
+/* A set file that lost its REPLICA has the pool; one that got it later has none. */
+static void
+test_replica_comes_and_goes(void **state)
+{
+	uint8_t want[PMDK_ATTR_SIZE];
+	struct pool *pool;
+
+	(void)state;
+	write_set("s", "4M p\nREPLICA\n2M a\n3M b\n");
+	assert_int_equal(create("s", 4 * MB - 4096), 0);
+	memcpy(want, attr, sizeof(want));
+	want[60] ^= 0xff;
+	pool = open_write();
+	assert_int_equal(pool_set_attr(pool, want, &err), 0);
+	assert_int_equal(pool_close(pool, true, &err), 0);
 	write_set("s", "4M p\n");
 	assert_int_equal(pool_close(open_write(), true, &err), 0);
 	assert_int_equal(pool_info(store, "s", &info, &err), 0);
@@ -903,6 +918,7 @@ main(void)
 		TEST(test_directories),
 		TEST(test_directories_refused),
 		TEST(test_local_replica),
+		TEST(test_replica_comes_and_goes),
 		TEST(test_local_replica_without_headers),
 		TEST(test_directories_cut_or_grown),
 		TEST(test_files_cut),

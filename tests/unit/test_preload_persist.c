@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fork_amid.h"
 #include "../../librepl/preload/lost.c"
 #include "../../librepl/preload/pools_persist.c"
 
@@ -53,38 +54,6 @@ uint64_t
 now_ns(void)
 {
 	return time_ns;
-}
-
-/* A handler forks, and this is the child, which returns to its parent's call. */
-static unsigned forks;
-
-static void
-fork_amid(struct pool *p)
-{
-	forks++;
-	(void)pthread_rwlock_init(&p->lock, NULL);
-	p->r = NULL;
-	p->state = POOL_CLOSED;
-}
-
-unsigned
-pools_forks(void)
-{
-	return forks;
-}
-
-bool
-pool_unlock(struct pool *p, unsigned since)
-{
-	return forks == since && pthread_rwlock_unlock(&p->lock) == 0;
-}
-
-/* Nobody has it, nor has it been let go by who had it not. */
-static void
-is_free(struct pool *p)
-{
-	assert_int_equal(pthread_rwlock_trywrlock(&p->lock), 0);
-	assert_int_equal(pthread_rwlock_unlock(&p->lock), 0);
 }
 
 size_t

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "fork_amid.h"
 #include "../../librepl/preload/kin.c"
 #include "../../librepl/preload/pools_kin.c"
 #include "../../librepl/preload/proc.c"
@@ -30,38 +31,6 @@ static unsigned anew, marks;
 static bool drained; /* all that was flushed */
 static bool unread;  /* what comes next can't be read */
 static bool left;    /* a handler forks amid the drain */
-
-/* A handler forks, and this is the child, which returns to its parent's call. */
-static unsigned forks;
-
-static void
-fork_amid(struct pool *p)
-{
-	forks++;
-	(void)pthread_rwlock_init(&p->lock, NULL);
-	p->r = NULL;
-	p->state = POOL_CLOSED;
-}
-
-unsigned
-pools_forks(void)
-{
-	return forks;
-}
-
-bool
-pool_unlock(struct pool *p, unsigned since)
-{
-	return forks == since && pthread_rwlock_unlock(&p->lock) == 0;
-}
-
-/* Nobody has it, nor has it been let go by who had it not. */
-static void
-is_free(struct pool *p)
-{
-	assert_int_equal(pthread_rwlock_trywrlock(&p->lock), 0);
-	assert_int_equal(pthread_rwlock_unlock(&p->lock), 0);
-}
 
 unsigned
 lane_of_thread(const struct pool *p)
