@@ -77,7 +77,7 @@ raw_make(struct bench *b)
 int
 bench_open(struct bench *b)
 {
-	int rc = ctl_connect(b->c);
+	int rc = ctl_connect_lanes(b->c);
 
 	if (!rc)
 		rc = buffers_make(b);

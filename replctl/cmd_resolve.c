@@ -321,7 +321,7 @@ look(struct resolve *r)
 	if (r->local_goes && !c->options.dry_run)
 		(void)missedmark_take(r->pool.path);
 	progress_wait(&r->progress, c->host_text);
-	rc = ctl_connect(c);
+	rc = ctl_connect_lanes(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
 	(void)progress_end(&r->progress);

@@ -50,7 +50,7 @@ restore_open(struct restore *r)
 	if (rc)
 		return rc;
 	progress_wait(&progress, c->host_text);
-	rc = ctl_connect(c);
+	rc = ctl_connect_lanes(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_STABLE, &c->err);
 	(void)progress_end(&progress);

@@ -341,7 +341,7 @@ sync_was_closed(const struct sync *s)
 static int
 sync_open_target(struct sync *s)
 {
-	int rc = ctl_connect(s->c);
+	int rc = ctl_connect_lanes(s->c);
 
 	if (!rc)
 		remote_keep_journal(s->c->remote);

@@ -113,7 +113,7 @@ verify_open(struct ctl *c, const struct poolfile *p)
 	int rc;
 
 	progress_wait(&progress, c->host_text);
-	rc = ctl_connect(c);
+	rc = ctl_connect_lanes(c);
 	if (!rc)
 		rc = remote_pool_open(c->remote, c->target.pool, REMOTE_READ, &c->err);
 	(void)progress_end(&progress);

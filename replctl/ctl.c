@@ -107,13 +107,25 @@ ctl_target(struct ctl *c, const char *text, enum ctl_naming naming)
 	return rc;
 }
 
-int
-ctl_connect(struct ctl *c)
+static int
+connect_by(struct ctl *c, const struct remote_hooks *hooks)
 {
-	int rc = remote_new(c->cfg, &c->target, NULL, &c->remote, &c->err);
+	int rc = remote_new(c->cfg, &c->target, hooks, &c->remote, &c->err);
 
 	c->connected = rc == 0;
 	return rc;
+}
+
+int
+ctl_connect(struct ctl *c)
+{
+	return connect_by(c, NULL);
+}
+
+int
+ctl_connect_lanes(struct ctl *c)
+{
+	return connect_by(c, &(const struct remote_hooks){.lanes = true});
 }
 
 void

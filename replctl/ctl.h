@@ -83,8 +83,9 @@ int ctl_configure(struct ctl *c);
 /* Check the argument; fills target and both texts. */
 int ctl_target(struct ctl *c, const char *text, enum ctl_naming naming);
 
-/* Connect to the target. */
+/* Connect to the target, the second one for a command that opens lanes. */
 int ctl_connect(struct ctl *c);
+int ctl_connect_lanes(struct ctl *c);
 
 /* End the session; what lanes have used may go after it. Keeps the target's next step. */
 void ctl_disconnect(struct ctl *c);

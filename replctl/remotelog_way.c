@@ -83,7 +83,7 @@ remotelog_open(struct remotelog *rl)
 	int rc = config_set(c->cfg, "method", "auto", &c->err);
 
 	if (!rc)
-		rc = ctl_connect(c);
+		rc = ctl_connect_lanes(c);
 	if (!rc)
 		rc = control_pool(rl);
 	/* Only for what is granted: which method would be chosen follows from that. */

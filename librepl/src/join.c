@@ -117,7 +117,7 @@ join_lanes(struct keeper *k, struct err *e)
 struct fsm_event
 keeper_connect(struct keeper *k, struct err *e)
 {
-	const struct remote_hooks hooks = {.cancel = &k->cancel, .fds = &k->fds};
+	const struct remote_hooks hooks = {.cancel = &k->cancel, .fds = &k->fds, .lanes = true};
 	const struct repl_config *c = k->r->cfg;
 	struct judgement j = {0};
 	bool made = false;

@@ -438,7 +438,7 @@ remote_new(const struct repl_config *c, const struct target *t, const struct rem
 		o.fds = hooks->fds;
 	}
 	o.target = &r->target;
-	r->warm = fab_warm_new();
+	r->warm = hooks && hooks->lanes ? fab_warm_new() : NULL;
 	rc = channel_open(&o, deadline_ns, &r->channel, e);
 	if (!rc)
 		rc = remote_hello(r, deadline_ns, e);

@@ -65,6 +65,7 @@ struct channel_fds;
 struct remote_hooks {
 	const _Atomic int *cancel; /* or NULL: not 0 ends waits with that status in 0.1 s */
 	struct channel_fds *fds;   /* or NULL: the channel's */
+	bool lanes; /* are opened later: libfabric is loaded while the login goes on, 0.2 s */
 };
 
 /*

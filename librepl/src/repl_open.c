@@ -337,7 +337,7 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 static int
 step_connect(struct repl *r, unsigned i, struct err *e)
 {
-	const struct remote_hooks hooks = {.cancel = &r->cut};
+	const struct remote_hooks hooks = {.cancel = &r->cut, .lanes = true};
 	int rc = remote_new(r->cfg, &r->cfg->targets[i], &hooks, &r->replicas[i].remote, e);
 
 	if (!rc)

@@ -3,6 +3,10 @@
 . "$(dirname "$0")/lib.sh"
 start_target
 
+# What opens no lane does not wait for libfabric, which takes 0.2 s to be loaded.
+(export LD_DEBUG=files LD_DEBUG_OUTPUT="$TMP/loaded" && ctl list "$T" >/dev/null) || fail "list"
+grep -q libssh "$TMP"/loaded.* || fail "what is loaded is not seen"
+grep -q libfabric "$TMP"/loaded.* && fail "libfabric is loaded for a list"
 [ "$(ctl list "$T")" = "no pools" ] || fail "an empty target"
 [ "$(ctl list --json "$T" | member pools)" = "[]" ] || fail "an empty target in JSON"
 ctl create "$T/a" --size 64K >/dev/null || fail "create"
