@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "log.h"
+#include "pooldevice.h"
 #include "poolstore.h"
 
 static void
@@ -129,16 +130,27 @@ pool_files_look(const struct pool_files *f, struct sidecar *meta)
 
 enum named { NAMED_SAME, NAMED_NOT, NAMED_OTHER }; /* from good to bad */
 
-/* What can't be looked at counts as the same; a link is a device's. */
+/*
+ * What can't be looked at, as on a disk that fails or for want of a descriptor, counts as the same.
+ * But nothing of the pool is behind what is no way for one: a link, or what is closed to us.
+ */
+static enum named
+unseen(int status)
+{
+	return status == REPL_E_NOT_FOUND || status == REPL_E_REFUSED ? NAMED_NOT : NAMED_SAME;
+}
+
+/* A link is a device's, or leads to what is not opened by this name again. */
 static enum named
 what_is_named(int dir, const char *leaf, int fd)
 {
 	struct stat named, file;
 
 	if (fstatat(dir, leaf, &named, AT_SYMLINK_NOFOLLOW))
-		return errno == ENOENT ? NAMED_NOT : NAMED_SAME;
-	if (S_ISLNK(named.st_mode) || fstat(fd, &file) ||
-	    (named.st_ino == file.st_ino && named.st_dev == file.st_dev))
+		return unseen(err_from_errno(errno));
+	if (fstat(fd, &file) ||
+	    (S_ISLNK(named.st_mode) ? pooldevice_is_open(&file)
+				    : named.st_ino == file.st_ino && named.st_dev == file.st_dev))
 		return NAMED_SAME;
 	return NAMED_OTHER;
 }
@@ -152,7 +164,7 @@ what_part_is_named(const struct poolparts *r, const struct poolpart *part)
 
 	err_clear(&why);
 	if (pool_place_open(r->dirfd, part->name, false, &place, &why))
-		return why.code == REPL_E_NOT_FOUND ? NAMED_NOT : NAMED_SAME;
+		return unseen(why.code);
 	found = what_is_named(place.dir, place.leaf, part->fd);
 	pool_place_close(&place);
 	return found;
@@ -196,7 +208,7 @@ pool_check_named(struct pool *p, struct err *e)
 
 	err_clear(&why);
 	if (pool_place_open(p->store->dirfd, name, false, &place, &why)) {
-		if (why.code != REPL_E_NOT_FOUND)
+		if (unseen(why.code) == NAMED_SAME)
 			return 0;
 	} else {
 		sidecar = what_is_named(place.dir, place.sidecar, f->sidecar_fd);

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A pool whose files an administrator removes, renames or replaces while a program writes to it: what goes to files
-# without a name is on nobody's replica, so the program does not call it up to date. One that comes back after its target
-# was up without it gets all that it has missed.
+# without a name is on nobody's replica, so the program does not call it up to date; nor what goes to files that a link in
+# their place leads to, since no link is followed. One that comes back after its target was up without it gets all that it
+# has missed.
 . "$(dirname "$0")/api_lib.sh"
 make_keys
 start_serve
@@ -58,6 +59,40 @@ wait_for 20 back || fail "it does not come back: $TEXT"
 rm "$pools/p" "$pools/p.repl"
 gone_after "the pool removed"
 ok close
+
+# linked POOL FILE STATE: a file of its, or a directory, goes elsewhere, and a link takes its place: as what it is known when
+# it is back.
+linked() {
+	configure "$(pool "$1")"
+	ok set lanes 1
+	stay_lost
+	ok map "$TMP/linked" $MIB
+	ok open 1
+	ok put 0 $MIB 1
+	ok persist 0 0 $MIB
+	mv "$pools/$2" "$TMP/kept"
+	ln -s "$TMP/kept" "$pools/$2"
+	wait_for 10 given_up || fail "$2 of pool $1 is a link: still called up to date: $TEXT"
+	wait_for 10 grep -q "pool '$1': its files were removed, renamed or replaced while it was open" "$TMP/serve.log" ||
+		fail "$2 of pool $1 is a link: nothing in the target's log: $(tail -n 3 "$TMP/serve.log")"
+	ok put 0 4096 2
+	works || fail "$2 of pool $1 is a link: the program does not go on: $TEXT"
+	ok close
+	wait_for 10 no_sessions || fail "the session stays"
+	rm "$pools/$2"
+	mv "$TMP/kept" "$pools/$2"
+	[ "$(ctl info "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" --json | member state)" = "$3" ] ||
+		lost "$2 of pool $1 was a link: not $3: $(ctl info "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" 2>&1)"
+	rm "$TMP/linked"*
+}
+
+linked file file inconsistent
+linked sidecar sidecar.repl unknown
+linked above/dir above unknown
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M part\n2M rest\n' >"$pools/set"
+linked set part inconsistent
+printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M parts/0\n2M other\n' >"$pools/others"
+linked others parts unknown
 
 # The disk with the pool is mounted late. Until then another one is made in its place, and copied into twice, neither time
 # to the end: what that one has by then the other one lacks.

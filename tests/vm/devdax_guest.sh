@@ -40,6 +40,9 @@ ctl sync "$TMP/local" "$T/pool" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out"
 # Who opens it next flushes it, once for all who write nothing.
 hold pool write
 settled || fail "opened, and not flushed"
+# The link is its name: nobody has put it in the place of its file.
+wait_for 20 grep -q '"id": *3' "$TMP/hold.out" || fail "no answer to a ping: $(cat "$TMP/hold.out")"
+grep '"id": *3' "$TMP/hold.out" | grep -q '"result"' || fail "a ping: $(cat "$TMP/hold.out" "$TMP/serve.log")"
 kill "$HOLD_PID"
 wait_for 20 gone "$HOLD_PID" || fail "the holder stays"
 wait_for 20 grep -q "was open for writing and is not known" "$TMP/serve.log" || fail "the session does not end"
