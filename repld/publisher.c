@@ -16,7 +16,7 @@ struct publisher {
 	bool stop;
 	bool due; /* next is to be written */
 	char next[REGISTRY_ENTRY_SIZE];
-	struct err failed;             /* why an entry could not be written, until that is told */
+	struct err last;               /* what came of the last one that was written */
 	char now[REGISTRY_ENTRY_SIZE]; /* of the thread: what it writes */
 	pthread_t thread;
 	bool thread_started;
@@ -28,7 +28,6 @@ publisher_main(void *arg)
 {
 	struct publisher *p = arg;
 	struct err e;
-	int rc;
 
 	(void)pthread_mutex_lock(&p->lock);
 	for (;;) {
@@ -40,10 +39,9 @@ publisher_main(void *arg)
 		p->due = false;
 		(void)pthread_mutex_unlock(&p->lock);
 		err_clear(&e);
-		rc = registry_update(p->registry, p->now, &e);
+		(void)registry_update(p->registry, p->now, &e);
 		(void)pthread_mutex_lock(&p->lock);
-		if (rc)
-			p->failed = e;
+		p->last = e;
 	}
 	(void)pthread_mutex_unlock(&p->lock);
 	return NULL;
@@ -101,10 +99,9 @@ publisher_put(struct publisher *p, struct json_object *o, struct err *e)
 	memcpy(p->next, entry, sizeof(p->next));
 	p->due = true;
 	(void)pthread_cond_signal(&p->changed);
-	rc = p->failed.code;
+	rc = p->last.code;
 	if (rc && e)
-		*e = p->failed;
-	err_clear(&p->failed);
+		*e = p->last;
 	(void)pthread_mutex_unlock(&p->lock);
 	return rc;
 }

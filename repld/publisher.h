@@ -20,7 +20,7 @@ int publisher_new(struct registry *r, struct publisher **out, struct err *e);
 /* Waits for the entry that is being written; one that is not begun is left out. */
 void publisher_free(struct publisher *p);
 
-/* o is borrowed, and on its way. An error is of o itself, or of an entry that was put before. */
+/* o is borrowed, and on its way. An error is of o itself, or of the last entry that was written. */
 int publisher_put(struct publisher *p, struct json_object *o, struct err *e);
 
 #endif

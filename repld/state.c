@@ -691,10 +691,13 @@ state_publish(struct state *s)
 	s->dirty = false;
 	s->published_commits = commit_count(s);
 	entry = state_entry(s);
-	/* Status for others is no reason to end this session. */
 	if (!control_complete(entry))
-		log_warning("status entry: out of memory");
-	else if (publisher_put(s->publisher, entry, &e))
-		log_warning("status entry: %s", e.text);
+		(void)err_set(&e, REPL_E_NOMEM, "out of memory");
+	else
+		(void)publisher_put(s->publisher, entry, &e);
 	json_object_put(entry);
+	/* Status for others is no reason to end this session, nor for a line each second. */
+	if (e.code && strcmp(e.text, s->unpublished) != 0)
+		log_warning("status entry: %s", e.text);
+	memcpy(s->unpublished, e.text, sizeof(s->unpublished));
 }

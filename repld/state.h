@@ -62,6 +62,7 @@ struct state {
 	time_t since;
 	uint64_t published_ns;
 	uint64_t published_commits;
+	char unpublished[ERR_TEXT_MAX]; /* what was logged of its entry last; "": it is well */
 	struct json_object *report;     /* what the peer says of its replica here; NULL: nothing */
 	char made[TARGET_POOL_MAX + 1]; /* a pool that goes if nobody uses it; "": none */
 	struct gen_id made_id;          /* its UUID */
@@ -162,7 +163,7 @@ void state_report(struct state *s, struct json_object *report);
 /* This session's entry for status; a new object or NULL. */
 struct json_object *state_entry(const struct state *s);
 
-/* Let the registry be brought up to date, at most once a second. Failures are logged. */
+/* Let the registry be brought up to date, at most once a second. A failure is logged once. */
 void state_publish(struct state *s);
 
 /* Do some of what can wait until nothing else is to be done; true if there was anything. */

@@ -62,10 +62,12 @@ __wrap_pool_journal_tidy(struct pool *p)
 	return ms > 0 || __real_pool_journal_tidy(p);
 }
 
-/* ---- a disk that stalls ---- */
+/* ---- a disk that stalls, or takes nothing ---- */
 
 static _Atomic bool stalls; /* updates of the registry wait until it does not */
 static _Atomic unsigned stalled;
+static _Atomic int refuses;  /* what becomes of them; 0: they go through */
+static _Atomic unsigned ups; /* how many there were */
 
 int __real_registry_update(struct registry *r, const char *entry, struct err *e);
 int __wrap_registry_update(struct registry *r, const char *entry, struct err *e);
@@ -79,6 +81,9 @@ __wrap_registry_update(struct registry *r, const char *entry, struct err *e)
 		atomic_fetch_add(&stalled, 1);
 	while (atomic_load(&stalls) && clock_left_ms(deadline) > 0)
 		(void)poll(NULL, 0, 5);
+	atomic_fetch_add(&ups, 1);
+	if (atomic_load(&refuses))
+		return err_set(e, atomic_load(&refuses), "status %d", atomic_load(&refuses));
 	return __real_registry_update(r, entry, e);
 }
 
@@ -287,6 +292,65 @@ disk_that_stalls_keeps_no_answer(void **state)
 	assert_int_equal(client_join(&c), REPL_OK);
 }
 
+/* Entries are written of what changes at once, until what becomes of them was looked at. */
+static void
+publish_so(struct client *c, int status)
+{
+	uint64_t deadline = clock_deadline(WAIT_MS);
+
+	atomic_store(&refuses, status);
+	atomic_store(&ups, 0);
+	/* The fourth was put when the second was written. */
+	while (atomic_load(&ups) < 4 && clock_left_ms(deadline) > 0) {
+		call_ok(c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+		call_ok(c, "pool.close", "{}");
+	}
+	assert_true(atomic_load(&ups) >= 4);
+	/* Served when what was to be logged before it is. */
+	call_ok(c, "ping", "{}");
+}
+
+static unsigned
+lines_with(const struct target_dir *d, const char *text)
+{
+	char line[LOG_LINE_MAX];
+	FILE *f = fopen(d->log, "r");
+	unsigned count = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		count += strstr(line, text) != NULL;
+	(void)fclose(f);
+	return count;
+}
+
+/* A full disk may be full for weeks, and the entry is written each second. */
+static void
+entry_that_can_t_be_written_is_told_of_once(void **state)
+{
+	struct target_dir *d = *state;
+	struct client c;
+
+	client_hello(&c, &d->conf, "t");
+	make_pool(&c, "a");
+	call_ok(&c, "pool.open", "{\"name\":\"a\",\"mode\":\"write\"}");
+	call_ok(&c, "pool.mark",
+		"{\"state\":\"up-to-date\","
+		"\"generation\":\"11111111-1111-4111-8111-111111111111\"}");
+	call_ok(&c, "pool.close", "{}");
+	publish_so(&c, REPL_E_NOSPC);
+	assert_int_equal(lines_with(d, "status entry: "), 1);
+	publish_so(&c, REPL_E_IO);
+	assert_int_equal(lines_with(d, "status entry: "), 2);
+	publish_so(&c, REPL_OK);
+	assert_int_equal(lines_with(d, "status entry: "), 2);
+	publish_so(&c, REPL_E_IO);
+	assert_int_equal(lines_with(d, "status entry: "), 3);
+	atomic_store(&refuses, REPL_OK);
+	call_ok(&c, "bye", "{}");
+	assert_int_equal(client_join(&c), REPL_OK);
+}
+
 static void
 missing_heartbeat_gives_up_the_pool(void **state)
 {
@@ -418,6 +482,7 @@ main(void)
 		T(silence_ends_the_session),
 		T(session_that_was_busy_looks_before_it_calls_the_peer_silent),
 		T(disk_that_stalls_keeps_no_answer),
+		T(entry_that_can_t_be_written_is_told_of_once),
 		T(missing_heartbeat_gives_up_the_pool),
 		T(flood_is_answered_message_by_message),
 		T(peer_that_does_not_read_is_left),
