@@ -13,7 +13,7 @@
 #include "log.h"
 
 #define KEYS_MAX     1024U
-#define LINE_LEN_MAX 16384U
+#define LINE_LEN_MAX 16384
 
 struct authkey {
 	char *type;
@@ -127,14 +127,20 @@ authkeys_check_file(int fd, const char *path, struct err *e)
 	return REPL_OK;
 }
 
-/* The rest of a line that did not fit. */
-static void
-skip_line(FILE *f)
+/* The next line, as far as it fits, and the length of all of it; -1: there is none. */
+static ssize_t
+next_line(FILE *f, char line[LINE_LEN_MAX])
 {
+	ssize_t len = 0;
 	int ch;
 
-	while ((ch = getc(f)) != EOF && ch != '\n')
-		continue;
+	while ((ch = getc(f)) != EOF && ch != '\n') {
+		if (len < LINE_LEN_MAX - 1)
+			line[len] = (char)ch;
+		len++;
+	}
+	line[len < LINE_LEN_MAX - 1 ? len : LINE_LEN_MAX - 1] = '\0';
+	return ch == EOF && len == 0 ? -1 : len;
 }
 
 static int
@@ -143,15 +149,16 @@ authkeys_parse(struct authkeys *k, const char *path, FILE *f, struct err *e)
 	char line[LINE_LEN_MAX];
 	unsigned number = 0;
 	int rc = REPL_OK;
+	ssize_t len;
 
-	while (!rc && fgets(line, sizeof(line), f)) {
+	while (!rc && (len = next_line(f, line)) >= 0) {
 		number++;
-		if (!strchr(line, '\n') && !feof(f)) {
-			authkeys_skip(k, path, number, "longer than %u bytes", LINE_LEN_MAX - 2);
-			skip_line(f);
-			continue;
-		}
-		rc = authkeys_parse_line(k, path, number, line, e);
+		if (len > LINE_LEN_MAX - 1)
+			authkeys_skip(k, path, number, "longer than %d bytes", LINE_LEN_MAX - 1);
+		else if (strlen(line) < (size_t)len)
+			authkeys_skip(k, path, number, "it has a zero byte");
+		else
+			rc = authkeys_parse_line(k, path, number, line, e);
 	}
 	if (!rc && ferror(f))
 		rc = err_set(e, REPL_E_IO, "authorized keys '%s': read error", path);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "authkeys.h"
+#include "log.h"
 
 #define KEY_A "AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 #define KEY_B "AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7Zb+/=="
@@ -16,17 +17,23 @@
 static char path[] = "/tmp/test_authkeys.XXXXXX";
 
 static struct authkeys *
-read_text(const char *text)
+read_bytes(const char *text, size_t len)
 {
 	struct authkeys *k = NULL;
 	struct err e;
 	FILE *f = fopen(path, "w");
 
 	assert_non_null(f);
-	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fwrite(text, 1, len, f), len);
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(authkeys_read(path, true, &k, &e), REPL_OK);
 	return k;
+}
+
+static struct authkeys *
+read_text(const char *text)
+{
+	return read_bytes(text, strlen(text));
 }
 
 static void
@@ -85,6 +92,50 @@ test_bad_lines(void **state)
 	free(text);
 }
 
+/* Behind one that has a zero byte, too; and it is told which line that is, and why. */
+static void
+test_zero_byte(void **state)
+{
+	static const char text[] = "# 1\nssh-ed25519 " KEY_A " a\0b\nssh-rsa " KEY_B "\n"
+				   "\0\nother\n\0ssh-ed25519 " KEY_A;
+	static char log[] = "/tmp/test_authkeys.log.XXXXXX";
+	static char conf_path[] = "repld.conf";
+	const struct conf conf = {.path = conf_path,
+				  .log = CONF_LOG_FILE,
+				  .log_file = log,
+				  .log_level = CONF_LEVEL_INFO};
+	static const struct {
+		unsigned number;
+		const char *why;
+	} due[] = {{2, "zero byte"}, {4, "zero byte"}, {5, "neither"}, {6, "zero byte"}};
+	char line[LOG_LINE_MAX], where[64];
+	struct authkeys *k;
+	struct err e;
+	FILE *f;
+	int fd = mkstemp(log);
+
+	(void)state;
+	assert_true(fd >= 0);
+	(void)close(fd);
+	assert_int_equal(log_open(&conf, &e), 0);
+	k = read_bytes(text, sizeof(text) - 1);
+	log_close();
+	assert_int_equal(authkeys_count(k), 1);
+	assert_true(authkeys_contain(k, "ssh-rsa", KEY_B));
+	authkeys_free(k);
+	f = fopen(log, "r");
+	assert_non_null(f);
+	for (size_t i = 0; i < sizeof(due) / sizeof(due[0]); i++) {
+		(void)snprintf(where, sizeof(where), "%s:%u: ", path, due[i].number);
+		assert_non_null(fgets(line, sizeof(line), f));
+		if (!strstr(line, where) || !strstr(line, due[i].why))
+			fail_msg("not '%s' of line %u: %s", due[i].why, due[i].number, line);
+	}
+	assert_null(fgets(line, sizeof(line), f));
+	(void)fclose(f);
+	(void)unlink(log);
+}
+
 static void
 test_many_lines(void **state)
 {
@@ -128,6 +179,7 @@ main(void)
 		cmocka_unit_test(test_plain_and_restricted),
 		cmocka_unit_test(test_options_are_not_widened),
 		cmocka_unit_test(test_bad_lines),
+		cmocka_unit_test(test_zero_byte),
 		cmocka_unit_test(test_many_lines),
 		cmocka_unit_test(test_file_is_closed_to_others),
 	};
