@@ -235,7 +235,7 @@ method_run(struct state *s, const struct method *m, const struct control_request
 	if (rc == REPL_OK && !control_complete(r.result)) {
 		/* The peer can't go on from what it does not know of. */
 		rc = err_set(&r.err, REPL_E_NOMEM, "no memory for the answer");
-		s->bye = true;
+		s->ends = "no memory for an answer";
 	}
 	if (rc == REPL_OK) {
 		answer = control_result_new(q->id, r.result);

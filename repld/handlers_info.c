@@ -127,7 +127,7 @@ handle_bye(struct state *s, struct json_object *params, struct reply *r)
 {
 	(void)params;
 	(void)r;
-	s->bye = true;
+	s->ends = "bye";
 	return REPL_OK;
 }
 

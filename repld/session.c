@@ -124,7 +124,7 @@ serve_line(struct session *s, const char *line, size_t len, struct err *e)
 		written = answer_write(s, answer, rc ? &why : e);
 	/* The time that a long request took is not silence of the peer. */
 	s->heard_ns = clock_now_ns();
-	if (s->state.bye)
+	if (s->state.ends)
 		s->ended = true;
 	return rc ? rc : written;
 }
@@ -290,7 +290,7 @@ session_run(const struct conf *c, int in, int out, struct err *e)
 	rc = setup(&s, c, in, out, e);
 	while (!rc && !s.ended)
 		rc = turn(&s, e);
-	state_fini(&s.state, rc ? e->text : s.state.bye ? "bye" : "end of file");
+	state_fini(&s.state, rc ? e->text : s.state.ends ? s.state.ends : "end of file");
 	/* In this order: in and out may be one open file. */
 	fd_restore(out, s.out_flags);
 	fd_restore(in, s.in_flags);

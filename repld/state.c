@@ -230,7 +230,7 @@ state_check_files(struct state *s, struct err *e)
 	if (!rc)
 		return 0;
 	log_warning("%s", e->text);
-	s->bye = true;
+	s->ends = "files are not what they were";
 	return rc;
 }
 

@@ -54,7 +54,7 @@ struct state {
 	bool positions;    /* it is told some, and they are to be on record */
 	bool rma;          /* the lanes reach the pool by RMA */
 	bool flush_failed; /* since the pool was opened; lanes may be gone */
-	bool bye;          /* the peer said so: end after the answer */
+	const char *ends;  /* why the session does, after the answer; NULL: it goes on */
 	bool dirty;        /* the registry entry is older than this */
 	unsigned lanes;
 	unsigned msg_size;

@@ -31,6 +31,8 @@ gone_after() {
 	wait_for 10 given_up || fail "$1: still called up to date: $TEXT"
 	wait_for 10 grep -q "pool 'p': its files were removed, renamed or replaced while it was open" "$TMP/serve.log" ||
 		fail "$1: nothing in the target's log: $(tail -n 3 "$TMP/serve.log")"
+	wait_for 10 grep -q "session ends: files are not what they were, pool 'p' was open for writing" "$TMP/serve.log" ||
+		fail "$1: why the session ends is not told: $(grep "session ends" "$TMP/serve.log")"
 	emptied "$TMP/serve.log"
 	ok put 4096 4096 2
 	works || fail "$1: the program does not go on: $TEXT"
