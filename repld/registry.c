@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,8 @@
 #define SLOT_SIZE    8U
 #define PIDS_OFF     ((off_t)1 << 40)
 #define FILE_MAX     24
-#define ENTRY_LATE_S 3 /* then a session has told what it is, if it can */
+#define CHANCES      16U /* looks for a free slot before all are looked at */
+#define ENTRY_LATE_S 3   /* then a session has told what it is, if it can */
 
 /*
  * A session holds one slot of SLOTS_FILE locked for its life: the lock takes no space, so that
@@ -276,23 +278,40 @@ reserve(const struct registry *r)
 	}
 }
 
+/* A free one before end, if chance finds one: among many that is done soon. */
+static bool
+free_by_chance(int slots, unsigned end, unsigned *slot)
+{
+	uint32_t at[CHANCES] = {0};
+
+	(void)!getrandom(at, sizeof(at), GRND_NONBLOCK);
+	for (unsigned i = 0; i < CHANCES; i++) {
+		*slot = at[i] % end;
+		if (!slots_held(slots, *slot, 1))
+			return true;
+	}
+	return false;
+}
+
 /*
  * Under the directory's lock, so that the limit is exact: a slot for one more. Mostly that is the
- * one behind all others. Slots are looked at where as many have been had as sessions may be, and
- * where nobody is left, since what dead sessions have left is removed then.
+ * one behind all others. Where as many have been had as sessions may be, one of those that is free
+ * tells that they are not that many. All are looked at where none is found so, where more than may
+ * be have been had, and where nobody is left, since what dead sessions have left is removed then.
  */
 static int
 find_free(const struct registry *r, unsigned most, unsigned *slot, struct err *e)
 {
 	bool held[SLOTS_MAX];
-	unsigned alive;
+	unsigned alive, end;
 
 	*slot = slots_end(r->slots);
 	if (*slot > 0 && *slot < most)
 		return 0;
-	alive = slots_scan(r->slots, *slot, held);
-	if (alive == 0)
-		return sweep(r->dir, held, e);
+	end = *slot;
+	if (end == most && free_by_chance(r->slots, end, slot))
+		return 0;
+	alive = slots_scan(r->slots, end, held);
 	if (alive >= most)
 		return err_set(e, REPL_E_LIMIT,
 			       "%u session%s open and sessions-max is %u: wait for one to end or "
@@ -300,7 +319,7 @@ find_free(const struct registry *r, unsigned most, unsigned *slot, struct err *e
 			       alive, alive == 1 ? " is" : "s are", most);
 	for (*slot = 0; held[*slot];)
 		(*slot)++;
-	return 0;
+	return alive == 0 ? sweep(r->dir, held, e) : 0;
 }
 
 static int

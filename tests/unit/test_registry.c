@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -59,6 +60,19 @@ fcntl(int fd, int cmd, ...)
 	va_end(ap);
 	looks += cmd == F_OFD_GETLK;
 	return (int)syscall(SYS_fcntl, fd, cmd, arg);
+}
+
+static uint32_t chance; /* what comes next, the same at each run */
+
+ssize_t
+getrandom(void *buf, size_t len, unsigned flags)
+{
+	uint32_t *out = buf;
+
+	(void)flags;
+	for (size_t i = 0; i < len / sizeof(*out); i++)
+		out[i] = (chance = chance * 1664525U + 1013904223U) >> 16;
+	return (ssize_t)len;
 }
 
 static time_t wall;     /* what the wall clock says; 0: what it does */
@@ -461,6 +475,32 @@ many_sessions_are_joined_by_few_looks(void **state)
 	assert_int_equal(file_count(), 0);
 }
 
+/* ... also when the last slot is a session's that stays, and others have gone. */
+static void
+slots_that_are_free_are_found_by_few_looks(void **state)
+{
+	struct registry *r[MANY], *more = NULL;
+	struct err e;
+
+	(void)state;
+	chance = 1;
+	for (unsigned i = 0; i < MANY; i++)
+		assert_int_equal(registry_join(pools, MANY, &r[i], &e), 0);
+	for (unsigned i = 0; i < MANY; i += 2)
+		registry_leave(r[i]);
+	for (unsigned i = 0; i < MANY; i += 2) {
+		looks = 0;
+		assert_int_equal(registry_join(pools, MANY, &r[i], &e), 0);
+		assert_true(looks <= (i < MANY / 2 ? FEW : MANY + FEW));
+		put_entry(r[i], 1);
+	}
+	assert_int_equal(listed(), MANY / 2 * 1001);
+	assert_int_equal(registry_join(pools, MANY, &more, &e), REPL_E_LIMIT);
+	for (unsigned i = 0; i < MANY; i++)
+		registry_leave(r[i]);
+	assert_int_equal(file_count(), 0);
+}
+
 int
 main(void)
 {
@@ -470,6 +510,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(limit_counts_live_sessions, setup, teardown),
 		cmocka_unit_test_setup_teardown(dead_sessions_are_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(many_sessions_are_joined_by_few_looks, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(slots_that_are_free_are_found_by_few_looks, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(garbage_is_no_entry, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_large_an_entry_is_refused, setup, teardown),
