@@ -140,6 +140,12 @@ unseen(int status)
 	return status == REPL_E_NOT_FOUND || status == REPL_E_REFUSED ? NAMED_NOT : NAMED_SAME;
 }
 
+static bool
+same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
 /* A link is a device's, or leads to what is not opened by this name again. */
 static enum named
 what_is_named(int dir, const char *leaf, int fd)
@@ -149,8 +155,7 @@ what_is_named(int dir, const char *leaf, int fd)
 	if (fstatat(dir, leaf, &named, AT_SYMLINK_NOFOLLOW))
 		return unseen(err_from_errno(errno));
 	if (fstat(fd, &file) ||
-	    (S_ISLNK(named.st_mode) ? pooldevice_is_open(&file)
-				    : named.st_ino == file.st_ino && named.st_dev == file.st_dev))
+	    (S_ISLNK(named.st_mode) ? pooldevice_is_open(&file) : same_file(&named, &file)))
 		return NAMED_SAME;
 	return NAMED_OTHER;
 }
@@ -197,6 +202,25 @@ copies_are_named(struct pool *p)
 	return !r;
 }
 
+/* Another one may have come over it, as where its disk is mounted late. */
+static bool
+store_is_named(const struct pool_store *s)
+{
+	struct stat named, dir;
+
+	if (stat(s->dir, &named))
+		return unseen(err_from_errno(errno)) == NAMED_SAME;
+	return fstat(s->dirfd, &dir) || same_file(&named, &dir);
+}
+
+static int
+gone(const char *name, struct err *e)
+{
+	return err_set(e, REPL_E_NOT_FOUND,
+		       "pool '%s': its files were removed, renamed or replaced while it was open",
+		       name);
+}
+
 int
 pool_check_named(struct pool *p, struct err *e)
 {
@@ -207,6 +231,8 @@ pool_check_named(struct pool *p, struct err *e)
 	struct err why;
 
 	err_clear(&why);
+	if (!store_is_named(p->store))
+		return gone(name, e);
 	if (pool_place_open(p->store->dirfd, name, false, &place, &why)) {
 		if (unseen(why.code) == NAMED_SAME)
 			return 0;
@@ -221,9 +247,7 @@ pool_check_named(struct pool *p, struct err *e)
 	/* What our sidecar tells is not of the file that it lies beside now. */
 	if (sidecar == NAMED_SAME && file == NAMED_OTHER)
 		(void)record(f, name, "its file was replaced by another hand", &p->info.meta, NULL);
-	return err_set(e, REPL_E_NOT_FOUND,
-		       "pool '%s': its files were removed, renamed or replaced while it was open",
-		       name);
+	return gone(name, e);
 }
 
 static int

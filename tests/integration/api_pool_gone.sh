@@ -62,30 +62,45 @@ rm "$pools/p" "$pools/p.repl"
 gone_after "the pool removed"
 ok close
 
-# linked POOL FILE STATE: a file of its, or a directory, goes elsewhere, and a link takes its place: as what it is known when
-# it is back.
-linked() {
+# alone POOL: a program begins that does not come again to a replica that it has lost.
+alone() {
 	configure "$(pool "$1")"
 	ok set lanes 1
 	stay_lost
-	ok map "$TMP/linked" $MIB
+	ok map "$TMP/alone" $MIB
 	ok open 1
 	ok put 0 $MIB 1
 	ok persist 0 0 $MIB
+}
+
+# left POOL WHAT: it is noticed, and the program ends without it.
+left() {
+	wait_for 10 given_up || fail "$2: still called up to date: $TEXT"
+	wait_for 10 grep -q "pool '$1': its files were removed, renamed or replaced while it was open" "$TMP/serve.log" ||
+		fail "$2: nothing in the target's log: $(tail -n 3 "$TMP/serve.log")"
+	ok put 0 4096 2
+	works || fail "$2: the program does not go on: $TEXT"
+	ok close
+	wait_for 10 no_sessions || fail "$2: the session stays"
+	rm "$TMP/alone"*
+}
+
+# is_known POOL STATE WHAT: when its files are where they were.
+is_known() {
+	[ "$(ctl info "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" --json | member state)" = "$2" ] ||
+		lost "$3: not $2: $(ctl info "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" 2>&1)"
+}
+
+# linked POOL FILE STATE: a file of its, or a directory, goes elsewhere, and a link takes its place: as what it is known when
+# it is back.
+linked() {
+	alone "$1"
 	mv "$pools/$2" "$TMP/kept"
 	ln -s "$TMP/kept" "$pools/$2"
-	wait_for 10 given_up || fail "$2 of pool $1 is a link: still called up to date: $TEXT"
-	wait_for 10 grep -q "pool '$1': its files were removed, renamed or replaced while it was open" "$TMP/serve.log" ||
-		fail "$2 of pool $1 is a link: nothing in the target's log: $(tail -n 3 "$TMP/serve.log")"
-	ok put 0 4096 2
-	works || fail "$2 of pool $1 is a link: the program does not go on: $TEXT"
-	ok close
-	wait_for 10 no_sessions || fail "the session stays"
+	left "$1" "$2 of pool $1 is a link"
 	rm "$pools/$2"
 	mv "$TMP/kept" "$pools/$2"
-	[ "$(ctl info "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" --json | member state)" = "$3" ] ||
-		lost "$2 of pool $1 was a link: not $3: $(ctl info "$SERVE_USER@127.0.0.1:$SERVE_PORT/$1" 2>&1)"
-	rm "$TMP/linked"*
+	is_known "$1" "$3" "$2 of pool $1 was a link"
 }
 
 linked file file inconsistent
@@ -95,6 +110,15 @@ printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M part\n2M rest\n' >"$pools/set"
 linked set part inconsistent
 printf 'PMEMPOOLSET\nOPTION NOHDRS\n2M parts/0\n2M other\n' >"$pools/others"
 linked others parts unknown
+
+# The pool directory: another one has its name, as where a disk is mounted over it.
+alone hidden
+mv "$pools" "$TMP/away"
+cp -a "$TMP/away" "$pools"
+left hidden "another pool directory"
+rm -r "$pools"
+mv "$TMP/away" "$pools"
+is_known hidden unknown "the pool directory is back"
 
 # The disk with the pool is mounted late. Until then another one is made in its place, and copied into twice, neither time
 # to the end: what that one has by then the other one lacks.
