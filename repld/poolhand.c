@@ -202,14 +202,17 @@ copies_are_named(struct pool *p)
 	return !r;
 }
 
-/* Another one may have come over it, as where its disk is mounted late. */
+/*
+ * Another one may have come over it, as where its disk is mounted late. The way to it need not be
+ * open to us: it may have been opened with more rights than we have now.
+ */
 static bool
 store_is_named(const struct pool_store *s)
 {
 	struct stat named, dir;
 
 	if (stat(s->dir, &named))
-		return unseen(err_from_errno(errno)) == NAMED_SAME;
+		return errno != ENOENT && errno != ENOTDIR;
 	return fstat(s->dirfd, &dir) || same_file(&named, &dir);
 }
 
