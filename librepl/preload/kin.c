@@ -22,11 +22,15 @@
 #define STUCK_NS  10000000000ULL
 #define JOIN_MAX  256U /* lines: to wait costs as much as to send them */
 
-/* A posted range: the number of its first line, and how many lines, or all of them to the end. */
+/*
+ * A posted range: the number of its first line, whether holes are of it, and how many lines, or all
+ * of them to the end.
+ */
 #define LINE       64U
-#define LINES_BITS 24
-#define LINES_ALL  ((1ULL << LINES_BITS) - 1)
-#define LINE_LAST  ((1ULL << (64 - LINES_BITS)) - 1)
+#define FIRST_BITS 24
+#define HOLES      (1ULL << (FIRST_BITS - 1))
+#define LINES_ALL  (HOLES - 1)
+#define LINE_LAST  ((1ULL << (64 - FIRST_BITS)) - 1)
 #define POST_MAX   (LINES_ALL / 2 * LINE) /* more is posted in parts */
 
 /*
@@ -299,7 +303,7 @@ waiters_wake(struct kin_pool *p)
 static uint64_t
 first_of(uint64_t post)
 {
-	return post >> LINES_BITS;
+	return post >> FIRST_BITS;
 }
 
 /* The line behind it. */
@@ -316,7 +320,7 @@ post_of(uint64_t first, uint64_t end)
 {
 	if (first > LINE_LAST)
 		first = LINE_LAST;
-	return first << LINES_BITS | (end - first < LINES_ALL ? end - first : LINES_ALL);
+	return first << FIRST_BITS | (end - first < LINES_ALL ? end - first : LINES_ALL);
 }
 
 static uint64_t
@@ -325,7 +329,7 @@ joined(uint64_t a, uint64_t b)
 	uint64_t first = first_of(a) < first_of(b) ? first_of(a) : first_of(b);
 	uint64_t end = end_of(a) > end_of(b) ? end_of(a) : end_of(b);
 
-	return post_of(first, end);
+	return post_of(first, end) | ((a | b) & HOLES);
 }
 
 static uint64_t
@@ -336,13 +340,22 @@ lines_of(uint64_t post)
 	return lines < UINT64_MAX / 2 ? lines : UINT64_MAX / 2;
 }
 
+/* Holes would be of more than they are. */
+static bool
+is_mixed(uint64_t a, uint64_t b)
+{
+	uint64_t one = joined(a, b);
+
+	return (a & HOLES) != (b & HOLES) && one != a && one != b;
+}
+
 /* They touch, and as one word they are no more than they are. */
 static bool
 is_one(uint64_t a, uint64_t b)
 {
 	uint64_t one = joined(a, b);
 
-	return first_of(a) <= end_of(b) && first_of(b) <= end_of(a) &&
+	return !is_mixed(a, b) && first_of(a) <= end_of(b) && first_of(b) <= end_of(a) &&
 	       (end_of(one) == end_of(a) || end_of(one) == end_of(b));
 }
 
@@ -362,7 +375,8 @@ place_of(struct kin_pool *p, uint64_t post, uint64_t *was, uint64_t *cost)
 		else if (is_one(there, post))
 			more = 0;
 		else
-			more = 2 + lines_of(joined(there, post)) - lines_of(there);
+			more = 2 + lines_of(joined(there, post)) -
+			       (is_mixed(there, post) ? 0 : lines_of(there));
 		if (more < least) {
 			least = more;
 			best = i;
@@ -390,14 +404,16 @@ post(struct kin_pool *p, uint64_t range, bool any)
 }
 
 bool
-kin_post(unsigned pool, uint64_t off, uint64_t len, bool any)
+kin_post(unsigned pool, uint64_t off, uint64_t len, unsigned how)
 {
+	uint64_t holes = how & KIN_HOLES ? HOLES : 0;
 	uint64_t end = len > UINT64_MAX - off ? UINT64_MAX : off + len;
 
 	for (uint64_t to; kin && off < end; off = to) {
 		/* All to the end is one word. */
 		to = end - off > POST_MAX && end != UINT64_MAX ? off + POST_MAX : end;
-		if (!post(&kin->pools[pool], post_of(off / LINE, (to - 1) / LINE + 1), any))
+		if (!post(&kin->pools[pool], post_of(off / LINE, (to - 1) / LINE + 1) | holes,
+			  how & KIN_ANY))
 			return false;
 	}
 	return true;
@@ -490,8 +506,9 @@ kin_take(unsigned pool, struct kin_range ranges[KIN_RANGES])
 		uint64_t off = bytes_to(first_of(there)), end = bytes_to(end_of(there));
 
 		if (there)
-			ranges[n++] = (struct kin_range){
-				.off = off, .len = end == UINT64_MAX ? end : end - off};
+			ranges[n++] = (struct kin_range){.off = off,
+							 .len = end == UINT64_MAX ? end : end - off,
+							 .holes = there & HOLES};
 	}
 	return n;
 }

@@ -62,6 +62,7 @@ bool kin_serves(unsigned pool);
 struct kin_range {
 	uint64_t off;
 	uint64_t len; /* UINT64_MAX: up to the end of the file */
+	bool holes;   /* see KIN_HOLES */
 };
 
 /* Where it ends in a pool of that size. */
@@ -95,12 +96,15 @@ bool kin_has_other(unsigned pool, dev_t dev, ino_t ino);
  */
 bool kin_opens(unsigned pool, dev_t dev, ino_t ino);
 
+#define KIN_ANY   1U /* whatever goes with it */
+#define KIN_HOLES 2U /* holes are of it: they have taken the place of data */
+
 /*
  * The range, of a len above 0, is to be durable on the replicas when that is asked for; one that
- * ends at UINT64_MAX goes up to the end of the file. False, if not any: too much would go with it,
- * since all words are in use. Who has asked and waited posts it once more.
+ * ends at UINT64_MAX goes up to the end of the file. how: KIN_* or 0. False, without KIN_ANY: too
+ * much would go with it, since all words are in use. Who has asked and waited posts it once more.
  */
-bool kin_post(unsigned pool, uint64_t off, uint64_t len, bool any);
+bool kin_post(unsigned pool, uint64_t off, uint64_t len, unsigned how);
 
 /* The file may be longer, which is looked at when somebody asks next. */
 void kin_longer(unsigned pool);

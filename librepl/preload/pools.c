@@ -235,7 +235,7 @@ sharing_flush(uintptr_t at, uintptr_t end, enum look look)
 		struct pool *p = &pools[piece.pool];
 
 		if (!pools_busy() && kin_serves(piece.pool)) {
-			thread_post(p, piece.off, piece.len);
+			thread_post(p, piece.off, piece.len, look);
 			continue;
 		}
 		late_add(p, piece.off, piece.len, look);

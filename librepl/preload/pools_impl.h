@@ -191,8 +191,9 @@ bool mapping_add(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 
 /* What of a range is to be flushed may not be there to be read. */
 enum look {
-	LOOK_NOT,  /* it is: the program has just had it */
-	LOOK_SYNC, /* it may end behind the file, and holes are none of what the program stored */
+	LOOK_NOT,     /* it is: the program has just had it */
+	LOOK_SYNC,    /* it may end behind the file, and holes are none of what the program stored:
+			 where they take space when they are looked at they are left out */
 	LOOK_CHANGED, /* likewise, but holes count */
 };
 
@@ -221,7 +222,7 @@ void thread_drain(void);
 void thread_forget(void);
 
 /* To who has it open, for this thread's next drain, or to be settled before that. */
-void thread_post(struct pool *p, uint64_t off, size_t len);
+void thread_post(struct pool *p, uint64_t off, size_t len, enum look look);
 void thread_settle(void);
 
 /* Under the pool's lock, that being open, and these two under the lane's. 0, or a status. */
@@ -292,7 +293,7 @@ bool mark_set(struct pool *p);
 bool pool_elsewhere(const struct pool *p);
 
 /* Something for that one. */
-void pool_post(struct pool *p, uint64_t off, size_t len);
+void pool_post(struct pool *p, uint64_t off, size_t len, enum look look);
 
 /* All that was posted is on the replicas, or the pool can't be opened, which is told. */
 void pool_settle(struct pool *p);
@@ -344,10 +345,14 @@ void view_ends_at(struct pool *p, uint64_t end);
 uint64_t view_ended(const struct pool *p);
 
 /*
- * The same, to be asked for its data, where a hole takes space when it is looked at: on tmpfs. For
- * filelock_close(); -1: not there, or there is no descriptor of it to be had.
+ * The same, to be asked for its data, where a hole takes space when it is looked at: on tmpfs; and
+ * where its last page ends. For filelock_close(); -1: not there, or there is no descriptor of it to
+ * be had.
  */
-int view_holes(const struct pool *p);
+int view_holes(const struct pool *p, uint64_t *end);
+
+/* All of it has space, LANE_BYTES at most. It costs little; false also where nobody knows. */
+bool view_is_stored(const struct pool *p, uint64_t off, size_t len);
 
 /* Another description of it, which can be read. */
 int view_again(int fd);

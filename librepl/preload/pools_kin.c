@@ -27,15 +27,15 @@ pool_elsewhere(const struct pool *p)
 
 /* ---- who has it open ---- */
 
-/* Whoever has posted it may have made it a hole. */
 static int
-range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
+range_flush(struct pool *p, unsigned lane, uint64_t off, uint64_t end, bool holes)
 {
+	enum look look = holes ? LOOK_CHANGED : LOOK_SYNC;
 	int rc = 0;
 
 	for (size_t n; !rc && off < end; off += n) {
 		n = end - off < LANE_BYTES ? (size_t)(end - off) : LANE_BYTES;
-		rc = lane_flush_there(p, lane, off, n, LOOK_CHANGED);
+		rc = lane_flush_there(p, lane, off, n, look);
 	}
 	return rc;
 }
@@ -83,10 +83,12 @@ posts_drain(struct pool *p, unsigned lane, bool grown, uint64_t asked, int *rc)
 		if (is == BEHIND_LOST && end != UINT64_MAX)
 			pool_behind(p, behind, end);
 		else if (is == BEHIND_COMES)
-			(void)kin_post(number_of(p), behind, end - behind, true);
+			(void)kin_post(number_of(p), behind, end - behind,
+				       KIN_ANY | (ranges[i].holes ? KIN_HOLES : 0));
 		all = all && is != BEHIND_COMES;
 		if (!*rc)
-			*rc = range_flush(p, lane, off, end < p->size ? end : p->size);
+			*rc = range_flush(p, lane, off, end < p->size ? end : p->size,
+					  ranges[i].holes);
 	}
 	if (n && !*rc)
 		*rc = lane_drain(p, lane);
@@ -167,11 +169,12 @@ pool_serve_last(struct pool *p)
 /* ---- the others ---- */
 
 void
-pool_post(struct pool *p, uint64_t off, size_t len)
+pool_post(struct pool *p, uint64_t off, size_t len, enum look look)
 {
+	unsigned how = look == LOOK_CHANGED ? KIN_HOLES : 0;
 	int posted = 0;
 
-	while (!kin_post(number_of(p), off, len, posted == POST_TRIES)) {
+	while (!kin_post(number_of(p), off, len, how | (posted == POST_TRIES ? KIN_ANY : 0))) {
 		pool_settle(p);
 		posted++;
 	}
@@ -259,7 +262,7 @@ pool_leave(struct pool *p)
 void
 pool_give(struct pool *p, uint64_t off, size_t len)
 {
-	(void)kin_post(number_of(p), off, len, true);
+	(void)kin_post(number_of(p), off, len, KIN_ANY | KIN_HOLES);
 	(void)kin_ask(number_of(p));
 }
 

@@ -94,33 +94,11 @@ pool_unread(struct pool *p, uint64_t at)
 		       p->path, (unsigned long long)at);
 }
 
-/*
- * Not all of it can be read. On tmpfs that is for want of space for a hole, which holds nothing
- * that the program has stored.
- */
-static int
-lane_flush_data(struct pool *p, unsigned lane, uint64_t off, uint64_t end)
-{
-	int fd = view_holes(p), rc = 0;
-	size_t n;
-
-	for (size_t at = view_data(fd, off, end); !rc && at < end;
-	     at = view_data(fd, at + n, end)) {
-		n = view_data_end(fd, at, end) - at;
-		if (view_has(p, at, n) == n)
-			rc = lane_flush(p, lane, at, n);
-		else
-			pool_unread(p, at);
-	}
-	filelock_close(fd);
-	return rc;
-}
-
 /* What the file has not can't be read, and the program has not written it. */
-int
-lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look)
+static int
+lane_flush_looked(struct pool *p, unsigned lane, uint64_t off, size_t len)
 {
-	size_t has = look == LOOK_NOT ? len : view_has(p, off, len);
+	size_t has = view_has(p, off, len);
 	uint64_t end;
 
 	if (has == len)
@@ -134,18 +112,51 @@ lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum l
 	}
 	if (end < off + len)
 		pool_short(p);
-	else
-		end = off + len;
-	if (look == LOOK_SYNC)
-		return lane_flush_data(p, lane, off, end);
 	pool_unread(p, off + has);
 	return 0;
 }
 
-void
-thread_post(struct pool *p, uint64_t off, size_t len)
+/* fd: see view_holes(). What is behind the file's end has none. */
+static int
+lane_flush_data(struct pool *p, unsigned lane, int fd, uint64_t off, uint64_t end)
 {
-	pool_post(p, off, len);
+	int rc = 0;
+	size_t n;
+
+	for (size_t at = view_data(fd, off, end); !rc && at < end;
+	     at = view_data(fd, at + n, end)) {
+		n = view_data_end(fd, at, end) - at;
+		rc = lane_flush_looked(p, lane, at, n);
+	}
+	return rc;
+}
+
+/*
+ * On tmpfs a hole takes memory when it is looked at, and all of a sparse file's may be more than
+ * there is. It holds nothing that the program has stored.
+ */
+int
+lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look)
+{
+	uint64_t ends = UINT64_MAX;
+	int fd, rc;
+
+	if (look == LOOK_NOT)
+		return lane_flush(p, lane, off, len);
+	fd = look == LOOK_SYNC && !view_is_stored(p, off, len) ? view_holes(p, &ends) : -1;
+	if (fd < 0)
+		return lane_flush_looked(p, lane, off, len);
+	if (ends < off + len)
+		pool_short(p);
+	rc = lane_flush_data(p, lane, fd, off, off + len);
+	filelock_close(fd);
+	return rc;
+}
+
+void
+thread_post(struct pool *p, uint64_t off, size_t len, enum look look)
+{
+	pool_post(p, off, len, look);
 	posted |= bit_of(p);
 	flushed |= bit_of(p);
 }
@@ -183,7 +194,7 @@ pool_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 		return 0;
 	/* Without the lock: it may wait, and open the pool. */
 	if (others)
-		thread_post(p, off, len);
+		thread_post(p, off, len, look);
 	if (rc)
 		pool_failed(p, rc, "flush");
 	return len - within;
@@ -206,12 +217,12 @@ parts_flush(struct pool *p, uint64_t off, size_t len, enum look look)
  * compared it when what is posted is served.
  */
 static void
-unread_anew(struct pool *p, uint64_t off, size_t len)
+unread_anew(struct pool *p, uint64_t off, size_t len, enum look look)
 {
 	unreadable &= ~bit_of(p);
 	pool_anew(p);
 	if (p->state == POOL_CLOSED && kin_is())
-		thread_post(p, off, len);
+		thread_post(p, off, len, look);
 }
 
 void
@@ -236,7 +247,7 @@ piece_flush(struct pool *p, uint64_t off, size_t len, enum look look)
 			pool_behind(p, end - left, end);
 	}
 	if (unreadable & bit_of(p))
-		unread_anew(p, off, len);
+		unread_anew(p, off, len, look);
 }
 
 static void

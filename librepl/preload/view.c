@@ -179,7 +179,7 @@ view_ended(const struct pool *p)
 }
 
 int
-view_holes(const struct pool *p)
+view_holes(const struct pool *p, uint64_t *end)
 {
 	struct statfs fs;
 	struct stat st;
@@ -187,9 +187,26 @@ view_holes(const struct pool *p)
 
 	if (fd >= 0 && fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC && !filelock_seen(fd))
 		data = view_again(fd);
+	if (data >= 0)
+		*end = ((uint64_t)st.st_size + PAGE - 1) / PAGE * PAGE;
 	if (fd >= 0)
 		(void)close(fd);
 	return data;
+}
+
+/* By the pages that are in memory: a hole is none. */
+bool
+view_is_stored(const struct pool *p, uint64_t off, size_t len)
+{
+	unsigned char in[LANE_BYTES / PAGE + 1];
+	uint64_t page = off - off % PAGE;
+	size_t n = (off + len - page + PAGE - 1) / PAGE, i = 0;
+
+	if (n > sizeof(in) || mincore(p->view + page, n * PAGE, in))
+		return false;
+	while (i < n && in[i] & 1)
+		i++;
+	return i == n;
 }
 
 size_t

@@ -19,6 +19,7 @@
  *   full      its disk, of less than the file would take, is full when all of the file is synced
  *   nameless  the same, and it has lost its name before
  *   unfull    the same, and half of the file becomes a hole
+ *   sparse    its disk, of less than the file would take, has space: no hole takes any of that
  *   shorter   it gets so behind what is durable while FILE.away is there, until FILE.enough is
  */
 #include <errno.h>
@@ -289,30 +290,68 @@ shorter(const char *path)
 	put(at + 2 * PAGE, 'c', PAGE);
 }
 
-/* What the replicas have is overwritten, and what is a hole there. kin: by a child. */
-static char *
-fill(const char *path, int fd)
+static blkcnt_t
+blocks_of(int fd)
 {
-	char *at = map_fd(fd, 0, HOLES, PROT_READ | PROT_WRITE), filler[4096];
-	int other, status;
-	pid_t child;
+	struct stat st;
+
+	check(fstat(fd, &st) == 0, "fstat");
+	return st.st_blocks;
+}
+
+/* kin: by a child that has opened nothing. */
+static void
+sync_all(const char *path, char *at)
+{
+	pid_t child = strstr(path, "kin") ? fork() : -1;
+	int status;
+
+	if (child > 0) {
+		check(waitpid(child, &status, 0) == child && status == 0, "its child");
+		return;
+	}
+	check(msync(at, HOLES, MS_SYNC) == 0, "msync");
+	if (child == 0)
+		_exit(0);
+}
+
+/* What the replicas have is overwritten, and what is a hole there. */
+static char *
+store(int fd)
+{
+	char *at = map_fd(fd, 0, HOLES, PROT_READ | PROT_WRITE);
 
 	put(at + 3 * SIZE, 'a', PAGE);
 	memset(at + 3 * SIZE, 'b', PAGE);
 	memset(at + HOLES / 2 + SIZE, 'c', PAGE);
+	return at;
+}
+
+static void
+sparse(const char *path)
+{
+	int fd = file_new(path, HOLES);
+	char *at = store(fd);
+	blkcnt_t blocks = blocks_of(fd);
+
+	sync_all(path, at);
+	check(blocks_of(fd) == blocks, "its holes have space");
+	memset(at, 'd', SIZE);
+	sync_all(path, at);
+}
+
+static char *
+fill(const char *path, int fd)
+{
+	char *at = store(fd), filler[4096];
+	int other;
+
 	(void)snprintf(filler, sizeof(filler), "%s.filler", path);
 	other = file_new(filler, 0);
 	while (write(other, filler, sizeof(filler)) > 0)
 		;
 	check(!strstr(path, "nameless") || unlink(path) == 0, path);
-	if (!strstr(path, "kin")) {
-		check(msync(at, HOLES, MS_SYNC) == 0, "msync");
-		return at;
-	}
-	child = fork();
-	if (child == 0)
-		_exit(msync(at, HOLES, MS_SYNC) ? 1 : 0);
-	check(waitpid(child, &status, 0) == child && status == 0, "its child");
+	sync_all(path, at);
 	return at;
 }
 
@@ -337,5 +376,5 @@ const struct odd_mode odd_size[] = {
 	{"sized", sized},   {"behind", behind},   {"regrown", regrown}, {"punched", punched},
 	{"scarce", scarce}, {"cutaway", cutaway}, {"longer", longer},   {"resized", resized},
 	{"cut", cut},       {"recut", recut},     {"shorter", shorter}, {"full", full},
-	{"nameless", full}, {"unfull", unfull},   {NULL, NULL},
+	{"nameless", full}, {"unfull", unfull},   {"sparse", sparse},   {NULL, NULL},
 };

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A sparse pool on a tmpfs that has no space left: msync(2) of all of it brings what was stored to the replicas, whatever
-# part of the holes can't be looked at, and ends nobody; holes that took the place of data are not called replicated, nor is
+# A sparse pool on a tmpfs: msync(2) of all of it takes no space for its holes. Where there is none left it brings what was
+# stored to the replicas all the same, and ends nobody; holes that took the place of data are not called replicated, nor is
 # what lies behind a hole of a file that has lost its name.
 if [ -z "${INSIDE-}" ]; then
 	[ "$(id -u)" -eq 0 ] && unshare -m true 2>/dev/null || exit 77
@@ -23,22 +23,18 @@ full() {
 		--pool "$file" -- "$BUILD/tests/integration/pmem_odd" "$mode" "$file" >"$TMP/out" 2>&1 || status=$?
 	[ $status -eq "$wanted" ] || fail "$name ends with $status: $(cat "$TMP/out")"
 	wait_for 10 pool_idle "$name" || fail "$name is still open"
-	rm "$file.filler"
+	rm -f "$file.filler"
 }
 
-for way in all quorum lag kin; do
-	says=
+for way in sparse sparse.kin all quorum lag kin; do
 	case $way in
-	kin)
-		full 0 full $way --set on-loss=fail
-		says="byte [0-9]* of it can't be read: its replicas are compared with it"
-		;;
+	sparse*) full 0 sparse $way --set on-loss=fail ;;
+	kin) full 0 full $way --set on-loss=fail ;;
 	lag) full 0 full $way --set on-loss=fail --set async-target="$T/lag.2" ;;
 	*) full 0 full $way --set on-loss=fail --set ack=$way ;;
 	esac
 	ctl verify "$here/$way" "$T/$way" >"$TMP/verify.log" 2>&1 || lost "$way: $(cat "$TMP/verify.log" "$TMP/out")"
-	grep -q "$says" "$TMP/out" || [ ! "$says" ] || fail "$way: $(cat "$TMP/out")"
-	! grep -qv "${says:-^$}" "$TMP/out" || fail "$way: $(cat "$TMP/out")"
+	[ ! -s "$TMP/out" ] || fail "$way: $(cat "$TMP/out")"
 	rm "$here/$way" "$here/$way".repl*
 done
 

@@ -136,10 +136,10 @@ is_taken_as_it_is(void **state)
 	(void)state;
 	begin();
 	for (uint64_t i = 0; i < KIN_RANGES; i++)
-		assert_true(kin_post(POOL, i * 1000 * LINE + 1, 1, false));
+		assert_true(kin_post(POOL, i * 1000 * LINE + 1, 1, 0));
 	/* Those that touch take no other word. */
-	assert_true(kin_post(POOL, LINE, LINE, false));
-	assert_true(kin_post(POOL, 10, 100, false));
+	assert_true(kin_post(POOL, LINE, LINE, 0));
+	assert_true(kin_post(POOL, 10, 100, 0));
 	assert_int_equal(kin_end(POOL), (KIN_RANGES - 1) * 1000 * LINE + LINE);
 	kin_longer(POOL);
 	assert_true(kin_end(POOL) == UINT64_MAX);
@@ -189,15 +189,15 @@ is_taken_however_much(void **state)
 
 			posts[i].off = r & ((1ULL << bits) - 1);
 			posts[i].len = 1 + ((uint64_t)random() & ((1ULL << (bits / 2)) - 1));
-			(void)kin_post(POOL, posts[i].off, posts[i].len, true);
+			(void)kin_post(POOL, posts[i].off, posts[i].len, KIN_ANY);
 		}
 		n = kin_take(POOL, got);
 		for (unsigned i = 0; i < RANGES; i++)
 			assert_true(is_in(got, n, posts[i].off, posts[i].len));
 	}
 	/* More than a word can say. */
-	(void)kin_post(POOL, 5ULL << 40, 10ULL << 30, true);
-	(void)kin_post(POOL, UINT64_MAX - 100, 101, true);
+	(void)kin_post(POOL, 5ULL << 40, 10ULL << 30, KIN_ANY);
+	(void)kin_post(POOL, UINT64_MAX - 100, 101, KIN_ANY);
 	n = kin_take(POOL, got);
 	assert_true(is_in(got, n, 5ULL << 40, 10ULL << 30));
 	assert_true(is_in(got, n, UINT64_MAX - 100, 100));
@@ -214,7 +214,7 @@ all_to_the_end_is_one_word(void **state)
 	(void)state;
 	begin();
 	for (unsigned i = 0; i < 4; i++) {
-		assert_true(kin_post(POOL, begins[i], UINT64_MAX - begins[i], false));
+		assert_true(kin_post(POOL, begins[i], UINT64_MAX - begins[i], 0));
 		assert_true(kin_end(POOL) == UINT64_MAX);
 		assert_int_equal(kin_take(POOL, got), 1);
 		assert_true(got[0].off <= begins[i]);
@@ -222,7 +222,7 @@ all_to_the_end_is_one_word(void **state)
 	}
 	/* What is far apart in one word is, too. */
 	for (uint64_t i = 0; i <= KIN_RANGES; i++)
-		assert_true(kin_post(POOL, 3 * i << 29, 4096, true));
+		assert_true(kin_post(POOL, 3 * i << 29, 4096, KIN_ANY));
 	assert_int_equal(kin_take(POOL, got), KIN_RANGES);
 	assert_int_equal(got[0].off, 0);
 	assert_true(got[0].len == UINT64_MAX);
@@ -241,15 +241,45 @@ waits_where_much_would_go_along(void **state)
 	(void)state;
 	begin();
 	for (uint64_t i = 0; i < KIN_RANGES; i++)
-		assert_true(kin_post(POOL, i * 1000 * LINE, LINE, false));
-	assert_false(kin_post(POOL, 500 * LINE, LINE, false));
-	assert_true(kin_post(POOL, (JOIN_MAX - 1) * LINE, LINE, false));
-	assert_true(kin_post(POOL, 4000 * LINE, 2000 * LINE, false));
+		assert_true(kin_post(POOL, i * 1000 * LINE, LINE, 0));
+	assert_false(kin_post(POOL, 500 * LINE, LINE, 0));
+	assert_true(kin_post(POOL, (JOIN_MAX - 1) * LINE, LINE, 0));
+	assert_true(kin_post(POOL, 4000 * LINE, 2000 * LINE, 0));
 	n = kin_take(POOL, got);
 	for (unsigned i = 0; i < n; i++)
 		len += got[i].len;
 	assert_true(len <= (KIN_RANGES + JOIN_MAX + 2000) * LINE);
-	assert_true(kin_post(POOL, 500 * LINE, LINE, false));
+	assert_true(kin_post(POOL, 500 * LINE, LINE, 0));
+}
+
+/* Nobody's holes are another one's, as long as there are words. */
+static void
+holes_are_of_what_was_posted_with_them(void **state)
+{
+	struct kin_range got[KIN_RANGES];
+	uint64_t holes = 0;
+	unsigned n;
+
+	(void)state;
+	begin();
+	assert_true(kin_post(POOL, 0, 1ULL << 30, 0));
+	assert_true(kin_post(POOL, 100 * LINE, LINE, KIN_HOLES));
+	assert_true(kin_post(POOL, 101 * LINE, LINE, KIN_HOLES));
+	assert_true(kin_post(POOL, 101 * LINE, LINE, 0));
+	n = kin_take(POOL, got);
+	assert_true(is_in(got, n, 0, 1ULL << 30));
+	for (unsigned i = 0; i < n; i++)
+		holes += got[i].holes ? got[i].len : 0;
+	assert_int_equal(holes, 2 * LINE);
+	/* To be one with them it waits, unless that is for ever. */
+	for (uint64_t i = 0; i < KIN_RANGES; i++)
+		assert_true(kin_post(POOL, 1000 * i * LINE, 999 * LINE, 0));
+	assert_false(kin_post(POOL, 10 * LINE, LINE, KIN_HOLES));
+	assert_true(kin_post(POOL, 10 * LINE, LINE, KIN_HOLES | KIN_ANY));
+	n = kin_take(POOL, got);
+	assert_int_equal(n, KIN_RANGES);
+	assert_true(got[0].holes);
+	assert_int_equal(got[0].len, 999 * LINE);
 }
 
 /* ---- several processes ---- */
@@ -265,7 +295,7 @@ write_on(unsigned me)
 		for (unsigned k = 0; k < 4; k++) {
 			at[k] = (unsigned)rand_r(&random_state) % CELLS;
 			mine[k] = atomic_fetch_add(&file->local[at[k]], 1) + 1;
-			(void)kin_post(POOL, at[k] * LINE, LINE, true);
+			(void)kin_post(POOL, at[k] * LINE, LINE, KIN_ANY);
 		}
 		settle();
 		for (unsigned k = 0; k < 4; k++) {
@@ -634,6 +664,7 @@ main(void)
 		cmocka_unit_test(is_taken_however_much),
 		cmocka_unit_test(all_to_the_end_is_one_word),
 		cmocka_unit_test(waits_where_much_would_go_along),
+		cmocka_unit_test(holes_are_of_what_was_posted_with_them),
 		cmocka_unit_test(is_served_by_any),
 		cmocka_unit_test(nobody_waits_for_who_does_not_serve),
 		cmocka_unit_test(signals_make_nobody_wait),

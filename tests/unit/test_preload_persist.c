@@ -5,6 +5,7 @@
  */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static uint64_t unread = UINT64_MAX, file_end = UINT64_MAX, hole, hole_end;
 static size_t flushed_bytes;
 static unsigned flushed_by, drained, strayed, said, anew;
 static unsigned posts, settled;
+static bool hole_looked_at;
 static bool may_say = true, named = true;
 static bool kin, faster; /* another process of it opens the pool first */
 static bool taken;       /* another thread has the pool opened anew */
@@ -60,6 +62,7 @@ size_t
 view_has(const struct pool *p, uint64_t off, size_t len)
 {
 	(void)p;
+	hole_looked_at |= off < hole_end && off + len > hole;
 	return off + len <= unread ? len : off < unread ? (size_t)(unread - off) : 0;
 }
 
@@ -77,11 +80,20 @@ view_ends(const struct pool *p, uint64_t *end)
 	return named;
 }
 
+/* Any descriptor: nothing but what follows asks it. */
 int
-view_holes(const struct pool *p)
+view_holes(const struct pool *p, uint64_t *end)
 {
 	(void)p;
-	return -1;
+	*end = file_end;
+	return named && hole_end ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
+}
+
+bool
+view_is_stored(const struct pool *p, uint64_t off, size_t len)
+{
+	(void)p;
+	return off + len <= hole || off >= hole_end;
 }
 
 /* One hole. */
@@ -166,11 +178,12 @@ pool_elsewhere(const struct pool *p)
 }
 
 void
-pool_post(struct pool *p, uint64_t off, size_t len)
+pool_post(struct pool *p, uint64_t off, size_t len, enum look look)
 {
 	(void)p;
 	(void)off;
 	(void)len;
+	(void)look;
 	posts++;
 }
 
@@ -269,6 +282,7 @@ begin(void)
 	flushed_bytes = 0;
 	unread = file_end = UINT64_MAX;
 	hole = hole_end = 0;
+	hole_looked_at = false;
 }
 
 /* ---- tests ---- */
@@ -377,6 +391,28 @@ holes_without_space_are_none_of_what_was_stored(void **state)
 	looked(LOOK_SYNC, 48 << 10);
 	assert_int_equal(flushed_bytes, 32 << 10);
 	assert_int_equal(anew + said, 0);
+}
+
+/* It would take memory. */
+static void
+holes_are_not_looked_at(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		begin();
+		hole = 4 << 10;
+		hole_end = 60 << 10;
+		file_end = i ? 62 << 10 : UINT64_MAX;
+		piece_flush(&pools[0], 0, 64 << 10, LOOK_SYNC);
+		assert_int_equal(flushed_bytes, 8 << 10);
+		assert_false(hole_looked_at);
+		assert_int_equal(anew, 0);
+		/* That the file is shorter. */
+		assert_int_equal(said, i);
+		piece_flush(&pools[0], 0, 64 << 10, LOOK_CHANGED);
+		assert_true(hole_looked_at);
+		assert_int_equal(flushed_bytes, 72 << 10);
+	}
 }
 
 static void
@@ -496,6 +532,7 @@ main(void)
 		cmocka_unit_test(what_can_not_be_told_is_told_later),
 		cmocka_unit_test(what_is_missing_at_the_end_is_told),
 		cmocka_unit_test(holes_without_space_are_none_of_what_was_stored),
+		cmocka_unit_test(holes_are_not_looked_at),
 		cmocka_unit_test(holes_that_were_made_are_compared),
 		cmocka_unit_test(data_that_can_not_be_read_are_compared),
 		cmocka_unit_test(what_has_lost_its_name_is_compared),

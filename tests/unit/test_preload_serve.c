@@ -31,6 +31,7 @@ static unsigned anew, marks;
 static bool drained; /* all that was flushed */
 static bool unread;  /* what comes next can't be read */
 static bool left;    /* a handler forks amid the drain */
+static enum look looked;
 
 unsigned
 lane_of_thread(const struct pool *p)
@@ -43,7 +44,7 @@ int
 lane_flush_there(struct pool *p, unsigned lane, uint64_t off, size_t len, enum look look)
 {
 	(void)lane;
-	assert_int_equal(look, LOOK_CHANGED);
+	looked = look;
 	assert_true(off + len <= p->size);
 	if (unread) {
 		p->unread = true;
@@ -90,7 +91,7 @@ pool_grow(struct pool *p, uint64_t end)
 		p->size = named_end;
 	if (grows == late) {
 		named_end += 100;
-		assert_true(kin_post(POOL, named_end - 100, 100, true));
+		assert_true(kin_post(POOL, named_end - 100, 100, KIN_ANY));
 		(void)kin_ask(POOL);
 	}
 	return true;
@@ -239,7 +240,7 @@ static void
 post_far(uint64_t off)
 {
 	for (uint64_t i = 0; i <= KIN_RANGES; i++)
-		assert_true(kin_post(POOL, off + i * FAR, PAGE, true));
+		assert_true(kin_post(POOL, off + i * FAR, PAGE, KIN_ANY));
 }
 
 static void
@@ -271,11 +272,31 @@ a_range_ends_where_it_does(void **state)
 	assert_int_equal(told, 0);
 
 	(void)begin(state);
-	assert_true(kin_post(POOL, 2 * PAGE, 3 * PAGE, false));
+	assert_true(kin_post(POOL, 2 * PAGE, 3 * PAGE, 0));
 	is_served();
 	assert_int_equal(flushed, 3 * PAGE);
 	assert_int_equal(flushed_to, 5 * PAGE);
 	assert_int_equal(grows, 0);
+}
+
+/* Also behind the pool's size, before that has grown. */
+static void
+holes_count_where_they_were_posted(void **state)
+{
+	for (unsigned how = 0; how <= KIN_HOLES; how += KIN_HOLES) {
+		enum look wanted = how ? LOOK_CHANGED : LOOK_SYNC;
+
+		(void)begin(state);
+		assert_true(kin_post(POOL, 0, PAGE, how));
+		is_served();
+		assert_int_equal(looked, wanted);
+		assert_true(kin_post(POOL, pools[POOL].size, PAGE, how));
+		named_end += PAGE;
+		looked = LOOK_NOT;
+		is_served();
+		assert_int_equal(looked, wanted);
+		assert_int_equal(flushed, 2 * PAGE);
+	}
 }
 
 /* The file may be longer by then: that is looked at, and the replicas are, too. */
@@ -296,7 +317,7 @@ what_comes_after_the_look_is_there(void **state)
 {
 	(void)state;
 	late = 2;
-	assert_true(kin_post(POOL, pools[POOL].size - PAGE, 2 * PAGE, false));
+	assert_true(kin_post(POOL, pools[POOL].size - PAGE, 2 * PAGE, 0));
 	(void)kin_ask(POOL);
 	pool_serve(POOL);
 	pool_serve(POOL);
@@ -316,7 +337,7 @@ what_comes_after_the_look_is_there(void **state)
 static void
 post_behind(void)
 {
-	assert_true(kin_post(POOL, pools[POOL].size - PAGE, 2 * PAGE, false));
+	assert_true(kin_post(POOL, pools[POOL].size - PAGE, 2 * PAGE, 0));
 	is_served();
 	assert_int_equal(flushed, PAGE);
 	assert_true(grows > 0);
@@ -358,11 +379,11 @@ what_can_not_be_read_is_not_served(void **state)
 {
 	(void)state;
 	unread = true;
-	assert_true(kin_post(POOL, 0, PAGE, true));
+	assert_true(kin_post(POOL, 0, PAGE, KIN_ANY));
 	is_served();
 	assert_int_equal(anew, 1);
 	unread = true;
-	assert_true(kin_post(POOL, 0, PAGE, true));
+	assert_true(kin_post(POOL, 0, PAGE, KIN_ANY));
 	pool_serve_last(&pools[POOL]);
 	assert_int_equal(marks, 1);
 	assert_false(pools[POOL].unread);
@@ -380,7 +401,7 @@ the_rest_of_the_last_page_is_nobodys(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		named = i;
 		written = !named;
-		assert_true(kin_post(POOL, size - 10, 1010, false));
+		assert_true(kin_post(POOL, size - 10, 1010, 0));
 		asked = kin_ask(POOL);
 		pool_serve_last(&pools[POOL]);
 		assert_int_equal(flushed_to, size);
@@ -395,7 +416,7 @@ a_handlers_child_serves_nothing(void **state)
 {
 	(void)state;
 	left = true;
-	assert_true(kin_post(POOL, 0, PAGE, true));
+	assert_true(kin_post(POOL, 0, PAGE, KIN_ANY));
 	(void)kin_ask(POOL);
 	pool_serve(POOL);
 	assert_int_equal(drains, 1);
@@ -408,6 +429,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_range_ends_where_it_does, begin),
+		cmocka_unit_test_setup(holes_count_where_they_were_posted, begin),
 		cmocka_unit_test_setup(a_range_to_the_end_goes_on_to_a_new_end, begin),
 		cmocka_unit_test_setup(what_comes_after_the_look_is_there, begin),
 		cmocka_unit_test_setup(what_lies_behind_is_told, begin),
