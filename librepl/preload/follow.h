@@ -34,8 +34,8 @@ void follow_flush(const void *addr, size_t len);
 void follow_drain(void);
 
 /*
- * The same as follow_flush() behind msync(2), which bears a mapping that is longer than its file.
- * pages: whole pages, as it syncs them.
+ * The same as follow_flush() behind msync(2), also libpmem's or libpmem2's, which bears a mapping
+ * that is longer than its file. pages: whole pages, as it syncs them.
  */
 void follow_sync(const void *addr, size_t len, bool pages);
 

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ struct kind {
 	pmem2_memmove_fn memmove;
 	pmem2_memcpy_fn memcpy;
 	pmem2_memset_fn memset;
+	uintptr_t pages; /* not 0: it flushes by msync(2). A word: sets are compared as they lie */
 };
 
 static struct kind real[KINDS_MAX]; /* written before it counts, and once */
@@ -35,6 +37,15 @@ static _Atomic unsigned kinds;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of who adds one */
 
 /* ---- our sets ---- */
+
+static void
+range_flush(bool pages, const void *addr, size_t len)
+{
+	if (pages)
+		follow_sync(addr, len, false);
+	else
+		follow_flush(addr, len);
+}
 
 static void
 kind_persist(const struct kind *k, const void *addr, size_t len)
@@ -46,7 +57,7 @@ kind_persist(const struct kind *k, const void *addr, size_t len)
 	follow_enter();
 	k->persist(addr, len);
 	follow_leave();
-	follow_flush(addr, len);
+	range_flush(k->pages, addr, len);
 	follow_drain();
 }
 
@@ -60,7 +71,7 @@ kind_flush(const struct kind *k, const void *addr, size_t len)
 	follow_enter();
 	k->flush(addr, len);
 	follow_leave();
-	follow_flush(addr, len);
+	range_flush(k->pages, addr, len);
 }
 
 static void
@@ -133,7 +144,7 @@ SET(3)
 
 #define NAMES(i)                                                                                   \
 	{                                                                                          \
-		persist_##i, flush_##i, drain_##i, memmove_##i, memcpy_##i, memset_##i             \
+		persist_##i, flush_##i, drain_##i, memmove_##i, memcpy_##i, memset_##i, 0          \
 	}
 
 static const struct kind ours[KINDS_MAX] = {NAMES(0), NAMES(1), NAMES(2), NAMES(3)};
@@ -197,6 +208,12 @@ kinds_init(void)
 	(void)pthread_atfork(NULL, NULL, kinds_forked);
 }
 
+static bool
+by_pages(struct pmem2_map *map)
+{
+	return REAL(pmem2_map_get_store_granularity)(map) == PMEM2_GRANULARITY_PAGE;
+}
+
 static void
 kind_read(struct pmem2_map *map, struct kind *k)
 {
@@ -206,6 +223,7 @@ kind_read(struct pmem2_map *map, struct kind *k)
 	k->memmove = REAL(pmem2_get_memmove_fn)(map);
 	k->memcpy = REAL(pmem2_get_memcpy_fn)(map);
 	k->memset = REAL(pmem2_get_memset_fn)(map);
+	k->pages = by_pages(map);
 }
 
 /* Its number, or KINDS_MAX. */
@@ -301,7 +319,7 @@ pmem2_deep_flush(struct pmem2_map *map, void *addr, size_t len)
 	rc = REAL(pmem2_deep_flush)(map, addr, len);
 	follow_leave();
 	if (rc == 0) {
-		follow_flush(addr, len);
+		range_flush(by_pages(map), addr, len);
 		follow_drain();
 	}
 	return rc;

@@ -15,6 +15,8 @@
  *   amid     a signal handler's, in the middle of a copy to the same place, then it is killed
  *   byte     libpmem2's, where it says that stores need that, then it is killed
  *   auto     libpmem's, likewise
+ *   whole    libpmem2's functions of all of a sparse file, and of its mapping when it is half as
+ * long
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,12 +26,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <libpmem.h>
 #include <libpmem2.h>
+
+#include "check.h"
 
 #define SIZE    (1UL << 20)
 #define THREADS 12
@@ -122,6 +127,42 @@ write_pmem2(const char *path)
 	(void)pmem2_get_memset_fn(m)(at + 16384, 'r', 5000, PMEM2_F_MEM_NODRAIN);
 	pmem2_get_drain_fn(m)();
 	return pmem2_map_delete(&m) || pmem2_source_delete(&src) || pmem2_config_delete(&cfg);
+}
+
+/* Each of them is msync(2) where memory is none that caches are flushed of. */
+static void
+whole_by_each(struct pmem2_map *m, char *at, int c)
+{
+	memset(at, c, 100);
+	pmem2_get_persist_fn(m)(at, SIZE);
+	memset(at + 4096, c, 100);
+	pmem2_get_flush_fn(m)(at, SIZE);
+	pmem2_get_drain_fn(m)();
+	memset(at + 8192, c, 100);
+	check(pmem2_deep_flush(m, at, SIZE) == 0, "pmem2_deep_flush");
+}
+
+static int
+write_whole(const char *path)
+{
+	struct pmem2_config *cfg;
+	struct pmem2_source *src;
+	struct pmem2_map *m;
+	struct stat before, now;
+	char *at;
+
+	if (map_pmem2(path, &cfg, &src, &m))
+		return 1;
+	at = pmem2_map_get_address(m);
+	check(pmem2_map_get_store_granularity(m) == PMEM2_GRANULARITY_PAGE, "its granularity");
+	memset(at, 'a', 12288);
+	pmem2_get_persist_fn(m)(at, 8);
+	check(stat(path, &before) == 0, "stat");
+	whole_by_each(m, at, 'b');
+	check(stat(path, &now) == 0 && now.st_blocks == before.st_blocks, "its holes have space");
+	check(truncate(path, SIZE / 2) == 0, "truncate");
+	whole_by_each(m, at, 'c');
+	return 0;
 }
 
 /* The replica is opened by the first persist, and made equal to what the file has by then. */
@@ -322,6 +363,8 @@ main(int argc, char **argv)
 		return write_deep(path);
 	if (strcmp(mode, "byte") == 0)
 		return write_byte(path);
+	if (strcmp(mode, "whole") == 0)
+		return write_whole(path);
 	if (strcmp(mode, "msync") == 0)
 		return write_msync(path);
 	(void)snprintf(other, sizeof(other), "%s.2", path);

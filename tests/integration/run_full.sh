@@ -52,3 +52,12 @@ unfull() {
 }
 unfull 0 degrade
 unfull 134 fail
+
+# What libpmem2's functions make durable of memory that is none of its kind goes by msync(2): neither do they look at holes,
+# nor where the file is no more.
+(run "$here/whole" whole timeout -k 5 40 "$BUILD/tests/integration/pmem_write" whole "$here/whole") >"$TMP/out" 2>&1 ||
+	fail "whole ends with $?: $(cat "$TMP/out")"
+wait_for 10 pool_idle whole || fail "whole is still open"
+[ "$(stat -c %s "$here/whole")" -eq 524288 ] || fail "whole has not got shorter"
+cmp "$here/whole" <(head -c 524288 "$TMP/serve/pools/whole") >&2 || lost "whole: what is left differs"
+[ "$(grep -c "whole: it was made shorter" "$TMP/out")" -eq 1 ] && [ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "whole says: $(cat "$TMP/out")"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The functions that libpmem2 gives out are asked for in a signal handler at any moment: nothing
- * waits for its own thread, and each mapping has ours for its own.
+ * waits for its own thread, and each mapping has ours for its own. What it flushes by pages may
+ * reach behind the file.
  */
 #include "unit.h"
 
@@ -17,6 +18,8 @@
 #define HANG_S 60U
 
 static atomic_uint ticks;
+static bool concerns;
+static size_t flushed, synced; /* bytes */
 
 /* ---- what is beside it ---- */
 
@@ -31,7 +34,7 @@ follow_concerns(const void *addr, size_t len)
 {
 	(void)addr;
 	(void)len;
-	return false;
+	return concerns;
 }
 
 void
@@ -48,7 +51,15 @@ void
 follow_flush(const void *addr, size_t len)
 {
 	(void)addr;
-	(void)len;
+	flushed += len;
+}
+
+void
+follow_sync(const void *addr, size_t len, bool pages)
+{
+	(void)addr;
+	assert_false(pages);
+	synced += len;
 }
 
 void
@@ -64,18 +75,50 @@ follow_copy(const void *addr, size_t len, unsigned flags)
 	(void)flags;
 }
 
-/* Of libpmem2: a set for each map, of pointers that nobody calls. */
+/* Of libpmem2: a set for each map, of pointers that nobody calls but where there is one. */
+static struct pmem2_map {
+	void (*flush)(const void *, size_t);
+	enum pmem2_granularity is;
+} * called;
+
+static void
+flush_nothing(const void *addr, size_t len)
+{
+	(void)addr;
+	(void)len;
+}
+
 static void *
 get_fn(struct pmem2_map *map)
 {
-	return map;
+	return called ? (void *)(uintptr_t)called->flush : map;
+}
+
+static enum pmem2_granularity
+get_granularity(struct pmem2_map *map)
+{
+	(void)map;
+	return called ? called->is : PMEM2_GRANULARITY_CACHE_LINE;
+}
+
+static int
+deep_flush(struct pmem2_map *map, void *addr, size_t len)
+{
+	(void)map;
+	(void)addr;
+	(void)len;
+	return 0;
 }
 
 void
 real_early(void **where, const char *name)
 {
-	(void)name;
-	*where = (void *)(uintptr_t)get_fn;
+	if (strcmp(name, "pmem2_deep_flush") == 0)
+		*where = (void *)(uintptr_t)deep_flush;
+	else if (strcmp(name, "pmem2_map_get_store_granularity") == 0)
+		*where = (void *)(uintptr_t)get_granularity;
+	else
+		*where = (void *)(uintptr_t)get_fn;
 }
 
 void *
@@ -133,10 +176,36 @@ each_set_has_one_of_ours(void **state)
 			 map_of(KINDS_MAX));
 }
 
+/* By the granularity, also of two mappings whose functions are the same. */
+static void
+pages_are_synced(void **state)
+{
+	struct pmem2_map lines = {flush_nothing, PMEM2_GRANULARITY_CACHE_LINE};
+	struct pmem2_map pages = {flush_nothing, PMEM2_GRANULARITY_PAGE};
+	char byte;
+
+	(void)state;
+	atomic_store(&kinds, 0);
+	concerns = true;
+	for (unsigned i = 0; i < 2; i++) {
+		called = i ? &pages : &lines;
+		flushed = synced = 0;
+		pmem2_get_persist_fn(called)(&byte, 1);
+		pmem2_get_flush_fn(called)(&byte, 10);
+		assert_int_equal(pmem2_deep_flush(called, &byte, 100), 0);
+		assert_int_equal(flushed, i ? 0 : 111);
+		assert_int_equal(synced, i ? 111 : 0);
+	}
+	concerns = false;
+	called = NULL;
+	atomic_store(&kinds, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pages_are_synced),
 		cmocka_unit_test(each_set_has_one_of_ours),
 		cmocka_unit_test(handler_does_not_wait_for_its_own_thread),
 	};
