@@ -18,6 +18,7 @@
 #include "follow.h"
 #include "pools.h"
 #include "real.h"
+#include "resize.h"
 
 #define NODRAIN 1 /* PMEM_F_MEM_NODRAIN */
 #define PAGE    4096U
@@ -165,54 +166,50 @@ sync_file_range(int fd, off64_t off, off64_t len, unsigned flags)
 		      "sync_file_range(2)");
 }
 
-/* A call that has failed amid its work, as by an error of the device, may have done it. */
-static off_t
-size_left(const struct stat *before, int fd, const char *path)
-{
-	int saved_errno = errno;
-	struct stat now;
-	int rc = path ? stat(path, &now) : fstat(fd, &now);
+/* What a call that may change a file's size is given. */
+struct resizing {
+	int fd;
+	const char *path;
+	int mode;
+	off_t off, len;
+};
 
-	errno = saved_errno;
-	if (rc || now.st_ino != before->st_ino || now.st_dev != before->st_dev)
-		return before->st_size;
-	return now.st_size;
+static int
+ftruncate_by(const void *arg)
+{
+	const struct resizing *r = arg;
+
+	return (int)syscall(SYS_ftruncate, r->fd, r->len);
 }
 
-static void
-resized(const struct stat *before, off_t len)
+static int
+truncate_by(const void *arg)
 {
-	struct stat now = *before;
-	off_t was = before->st_size;
+	const struct resizing *r = arg;
 
-	now.st_size = len;
-	if (was != len && pools_any()) {
-		pools_resized(&now);
-		pools_changed(before, (uint64_t)(was < len ? was : len),
-			      (uint64_t)(was < len ? len : was));
-	}
+	return (int)syscall(SYS_truncate, r->path, r->len);
 }
 
-/* Of a file of that size that may be about to have len. */
-static void
-shrinks(const struct stat *before, off_t len)
+static int
+fallocate_by(const void *arg)
 {
-	if (len >= 0 && len < before->st_size)
-		pools_shrink(before, (uint64_t)len);
+	const struct resizing *r = arg;
+
+	return (int)syscall(SYS_fallocate, r->fd, r->mode, r->off, r->len);
 }
 
+/* One that has failed amid its work, as by an error of the device, may have done it. */
 EXPORT int
 ftruncate(int fd, off_t len)
 {
+	const struct resizing r = {.fd = fd, .len = len};
 	struct stat before;
-	bool any = pools_any() && !OURS && fstat(fd, &before) == 0;
 	int rc;
 
-	if (any)
-		shrinks(&before, len);
-	rc = (int)syscall(SYS_ftruncate, fd, len);
-	if (any)
-		resized(&before, rc ? size_left(&before, fd, NULL) : len);
+	if (!pools_any() || OURS || fstat(fd, &before))
+		return ftruncate_by(&r);
+	rc = resize_by(&before, len, ftruncate_by, &r);
+	resized(&before, rc ? resize_left(&before, fd, -1, NULL) : len);
 	return rc;
 }
 
@@ -221,15 +218,14 @@ EXPORT int ftruncate64(int fd, off64_t len) __attribute__((alias("ftruncate")));
 EXPORT int
 truncate(const char *path, off_t len)
 {
+	const struct resizing r = {.path = path, .len = len};
 	struct stat before;
-	bool any = pools_any() && !OURS && stat(path, &before) == 0;
 	int rc;
 
-	if (any)
-		shrinks(&before, len);
-	rc = (int)syscall(SYS_truncate, path, len);
-	if (any)
-		resized(&before, rc ? size_left(&before, -1, path) : len);
+	if (!pools_any() || OURS || stat(path, &before))
+		return truncate_by(&r);
+	rc = resize_by(&before, len, truncate_by, &r);
+	resized(&before, rc ? resize_left(&before, -1, AT_FDCWD, path) : len);
 	return rc;
 }
 
@@ -263,17 +259,20 @@ lengthened(int fd, const struct stat *before, struct stat *now)
 EXPORT int
 fallocate(int fd, int mode, off_t off, off_t len)
 {
+	const struct resizing r = {.fd = fd, .mode = mode, .off = off, .len = len};
 	bool moves = mode & (FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE);
 	struct stat before, now;
-	bool any = pools_any() && !OURS && fstat(fd, &before) == 0;
 	uint64_t end = UINT64_MAX;
 	int rc;
 
-	if (any && (mode & FALLOC_FL_COLLAPSE_RANGE))
-		shrinks(&before, before.st_size - len);
-	rc = (int)syscall(SYS_fallocate, fd, mode, off, len);
+	if (!pools_any() || OURS || fstat(fd, &before))
+		return fallocate_by(&r);
+	if (mode & FALLOC_FL_COLLAPSE_RANGE)
+		rc = resize_by(&before, before.st_size - len, fallocate_by, &r);
+	else
+		rc = fallocate_by(&r);
 	/* What moves behind the replicas' end finds them as long as the file. */
-	if (!any || !lengthened(fd, &before, &now) || !changes(mode))
+	if (!lengthened(fd, &before, &now) || !changes(mode))
 		return rc;
 	/* Of what was refused the bounds may be any. */
 	if (!moves && (uint64_t)off + (uint64_t)len < (uint64_t)now.st_size)

@@ -14,12 +14,15 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "descriptors.h"
 #include "filelock.h"
+#include "pools.h"
 #include "real.h"
+#include "resize.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define OURS   descriptors_caller(__builtin_return_address(0))
@@ -66,21 +69,61 @@ mode_of(int flags, va_list ap)
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(ap, mode_t) : 0;
 }
 
+struct opening {
+	int dir;
+	const char *path;
+	int flags;
+	mode_t mode;
+};
+
+static int
+open_by(const void *arg)
+{
+	const struct opening *o = arg;
+
+	if (o->dir == AT_FDCWD && next.open)
+		return next.open(o->path, o->flags, o->mode);
+	return next.openat ? next.openat(o->dir, o->path, o->flags, o->mode)
+			   : (int)syscall(SYS_openat, o->dir, o->path, o->flags, o->mode);
+}
+
+/* With O_TRUNC: of a pool it takes all away, as truncate(2) does. */
+static int
+open_empty(const struct opening *o)
+{
+	int saved_errno = errno, fd;
+	struct stat before;
+
+	if (fstatat(o->dir, o->path, &before, 0) || !S_ISREG(before.st_mode)) {
+		errno = saved_errno;
+		return open_by(o);
+	}
+	fd = resize_by(&before, 0, open_by, o);
+	resized(&before, resize_left(&before, fd, o->dir, o->path));
+	return fd;
+}
+
+static int
+open_for(bool ours, int dir, const char *path, int flags, mode_t mode)
+{
+	struct opening o = {dir, path, flags | (ours ? O_CLOEXEC : 0), mode};
+
+	if (ours)
+		return descriptors_take(open_by(&o));
+	return (flags & O_TRUNC) && pools_any() ? open_empty(&o) : open_by(&o);
+}
+
 EXPORT int
 open(const char *path, int flags, ...)
 {
 	bool ours = OPENS;
 	va_list ap;
 	mode_t mode;
-	int fd;
 
 	va_start(ap, flags);
 	mode = mode_of(flags, ap);
 	va_end(ap);
-	flags |= ours ? O_CLOEXEC : 0;
-	fd = next.open ? next.open(path, flags, mode)
-		       : (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
-	return ours ? descriptors_take(fd) : fd;
+	return open_for(ours, AT_FDCWD, path, flags, mode);
 }
 
 EXPORT int open64(const char *path, int flags, ...) __attribute__((alias("open")));
@@ -91,18 +134,22 @@ openat(int dir, const char *path, int flags, ...)
 	bool ours = OPENS;
 	va_list ap;
 	mode_t mode;
-	int fd;
 
 	va_start(ap, flags);
 	mode = mode_of(flags, ap);
 	va_end(ap);
-	flags |= ours ? O_CLOEXEC : 0;
-	fd = next.openat ? next.openat(dir, path, flags, mode)
-			 : (int)syscall(SYS_openat, dir, path, flags, mode);
-	return ours ? descriptors_take(fd) : fd;
+	return open_for(ours, dir, path, flags, mode);
 }
 
 EXPORT int openat64(int dir, const char *path, int flags, ...) __attribute__((alias("openat")));
+
+EXPORT int
+creat(const char *path, mode_t mode)
+{
+	return open_for(OPENS, AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+EXPORT int creat64(const char *path, mode_t mode) __attribute__((alias("creat")));
 
 EXPORT int
 mkostemp(char *path, int flags)

@@ -398,28 +398,54 @@ pools_changed(const struct stat *file, uint64_t from, uint64_t to)
 	calm_end(calm);
 }
 
-void
-pools_shrink(const struct stat *file, uint64_t to)
+/* A bit for each whose file it is, and that is locked from then on. */
+static uint32_t
+pools_hold(const struct stat *file, uint64_t to, unsigned forks)
 {
-	struct calm calm;
+	uint32_t held = 0;
 
-	if (pools_busy() || is_sharing())
-		return;
-	calm = calm_begin();
 	for (unsigned i = 0; i < pool_count; i++) {
 		struct pool *p = &pools[i];
 
-		if (!pool_is_file(p, file, false)) {
-			if (is_given(p, file))
-				pool_given_all(p);
-			continue;
-		}
-		if (pool_elsewhere(p))
+		if (pool_is_file(p, file, false) && !pool_elsewhere(p))
+			held |= 1U << i;
+		else if (has_file(p, file))
 			pool_settle_all(p);
-		else
-			pool_commit(p, to);
+		else if (is_given(p, file))
+			pool_given_all(p);
+	}
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (held & 1U << i)
+			pool_commit_hold(&pools[i], to, forks);
+	}
+	return held;
+}
+
+int
+pools_shrink(const struct stat *file, uint64_t to, int (*call)(const void *), const void *arg)
+{
+	unsigned forks = pools_forks();
+	struct calm calm;
+	uint32_t held;
+	int rc;
+
+	if (pools_busy() || is_sharing())
+		return call(arg);
+	calm = calm_begin();
+	held = pools_hold(file, to, forks);
+	if (!held) {
+		calm_end(calm);
+		return call(arg);
+	}
+	rc = call(arg);
+	if (rc < 0)
+		calm.saved_errno = errno;
+	for (unsigned i = 0; i < pool_count; i++) {
+		if (held & 1U << i)
+			(void)pool_unlock(&pools[i], forks);
 	}
 	calm_end(calm);
+	return rc;
 }
 
 void

@@ -59,10 +59,11 @@ void pools_synced(int fd, const char *call);
 void pools_changed(const struct stat *file, uint64_t from, uint64_t to);
 
 /*
- * A file is about to get shorter, down to there. What was flushed behind that and not drained is
- * durable on the replicas before: it could not be read afterwards.
+ * A file may get shorter by the call, down to there. What was flushed behind that and not drained
+ * is durable on the replicas before: it could not be read afterwards. Nor does any thread read a
+ * pool for them meanwhile. What the call returns, and its errno.
  */
-void pools_shrink(const struct stat *file, uint64_t to);
+int pools_shrink(const struct stat *file, uint64_t to, int (*call)(const void *), const void *arg);
 
 /*
  * A file has got that size. Where that is more, by zeros, so do the replicas of a pool's, with

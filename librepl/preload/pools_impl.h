@@ -205,6 +205,9 @@ void piece_flush(struct pool *p, uint64_t off, size_t len, enum look look);
 
 /* What any thread has flushed is drained, of a pool that is longer than that. */
 void pool_commit(struct pool *p, uint64_t to);
+
+/* The same, and it is locked for writing till pool_unlock(), with those forks. */
+void pool_commit_hold(struct pool *p, uint64_t to, unsigned forks);
 int pool_commit_locked(struct pool *p); /* it is open, and locked for writing */
 
 /*

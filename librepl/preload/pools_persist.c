@@ -305,16 +305,24 @@ pool_commit_last(struct pool *p)
 }
 
 void
-pool_commit(struct pool *p, uint64_t to)
+pool_commit_hold(struct pool *p, uint64_t to, unsigned forks)
 {
-	unsigned forks = pools_forks();
 	int rc = 0;
 
 	(void)pthread_rwlock_wrlock(&p->lock);
 	if (p->state == POOL_OPEN && to < p->size)
 		rc = pool_commit_locked(p);
-	if (pool_unlock(p, forks) && rc)
+	if (rc && pools_forks() == forks)
 		pool_failed(p, rc, "commit");
+}
+
+void
+pool_commit(struct pool *p, uint64_t to)
+{
+	unsigned forks = pools_forks();
+
+	pool_commit_hold(p, to, forks);
+	(void)pool_unlock(p, forks);
 }
 
 bool

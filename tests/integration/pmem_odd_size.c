@@ -15,8 +15,9 @@
  *   sized     made durable while the file is empty, and while its size is odd
  *   behind    it gets longer by an odd length, and what is there is made durable, often
  *   cut       the file gets shorter than what was flushed, and then drained
- *   recut     it gets longer twice by the same odd length: another thread, cut_once.so, has cut it
- *   full      its disk, of less than the file would take, is full when all of the file is synced
+ *   emptied   open(2) and creat(2) take all of it away between flush and drain, and it gets as long
+ * again recut     it gets longer twice by the same odd length: another thread, cut_once.so, has cut
+ * it full      its disk, of less than the file would take, is full when all of the file is synced
  *   nameless  the same, and it has lost its name before
  *   unfull    the same, and half of the file becomes a hole
  *   sparse    its disk, of less than the file would take, has space: no hole takes any of that
@@ -255,6 +256,29 @@ cut(const char *path)
 }
 
 static void
+emptied(const char *path)
+{
+	int fd = file_new(path, SIZE);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ | PROT_WRITE);
+
+	for (int way = 0; way < 3; way++) {
+		put(at, 'a', SIZE);
+		memset(at + SIZE / 2, 'b', 100);
+		pmem_flush(at + SIZE / 2, 100);
+		if (way == 0)
+			check(open(path, O_RDWR | O_TRUNC) >= 0, "open");
+		else if (way == 1)
+			check(openat(AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC, 0600) >= 0,
+			      "openat");
+		else
+			check(creat(path, 0600) >= 0, "creat");
+		pmem_drain();
+		check(ftruncate(fd, SIZE) == 0, "ftruncate");
+		put(at + PAGE, 'c', PAGE);
+	}
+}
+
+static void
 recut(const char *path)
 {
 	int fd = file_new(path, SIZE);
@@ -376,5 +400,6 @@ const struct odd_mode odd_size[] = {
 	{"sized", sized},   {"behind", behind},   {"regrown", regrown}, {"punched", punched},
 	{"scarce", scarce}, {"cutaway", cutaway}, {"longer", longer},   {"resized", resized},
 	{"cut", cut},       {"recut", recut},     {"shorter", shorter}, {"full", full},
-	{"nameless", full}, {"unfull", unfull},   {"sparse", sparse},   {NULL, NULL},
+	{"nameless", full}, {"unfull", unfull},   {"sparse", sparse},   {"emptied", emptied},
+	{NULL, NULL},
 };
