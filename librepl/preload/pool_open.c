@@ -226,6 +226,9 @@ pool_close_replicas(struct pool *p)
 
 	/* Of what was flushed some may not have been drained, or by threads that do so later. */
 	pool_commit_last(p);
+	/* It is opened once more. */
+	if (atomic_exchange(&p->unread, false))
+		(void)mark_set(p);
 	lost_end(p);
 	p->r = NULL;
 	if (api.repl_close(r))
@@ -490,6 +493,8 @@ pool_open_alone(struct pool *p, const char *missing)
 	p->refused_size = 0;
 	p->lanes = api.repl_lanes(p->r);
 	memset(p->undrained, 0, sizeof(p->undrained));
+	memset(p->undrained_end, 0, sizeof(p->undrained_end));
+	p->gone = false;
 	p->given_up = false;
 	lost_begin(p);
 	atomic_store(&p->told_short, false);

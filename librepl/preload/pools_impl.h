@@ -77,7 +77,9 @@ struct pool {
 	_Atomic bool stored;       /* mapped for writing, by this process */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
-	bool given_up;       /* its last commit has failed */
+	uint64_t undrained_end[REPL_LANES_MAX]; /* of the last of these bytes; 0: there are none */
+	_Atomic bool gone; /* one of these: what was flushed is not asked of this handle any more */
+	bool given_up;     /* its last commit has failed */
 	_Atomic bool unread; /* of what was to be flushed some could not be read: pool_anew() */
 	_Atomic bool told_unread;
 	_Atomic pid_t over_by; /* the thread that exits; 0: it is not over */

@@ -43,41 +43,6 @@ pool_waits(const struct pool *p, int rc, const char *what)
 	return true;
 }
 
-/* Under the lane's lock, as the next one. */
-int
-lane_drain(struct pool *p, unsigned lane)
-{
-	int rc;
-
-	do
-		rc = api.repl_drain(p->r, lane);
-	while (pool_waits(p, rc, "drain"));
-	p->undrained[lane] = 0;
-	return rc;
-}
-
-int
-lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
-{
-	int drained = 0, rc;
-
-	if (len > LANE_BYTES - p->undrained[lane])
-		drained = lane_drain(p, lane);
-	do
-		rc = api.repl_flush(p->r, lane, off, len);
-	while (pool_waits(p, rc, "flush"));
-	p->undrained[lane] += len;
-	return drained ? drained : rc;
-}
-
-static void
-pool_short(struct pool *p)
-{
-	if (!atomic_exchange(&p->told_short, true))
-		report("%s: it was made shorter than %zu bytes; its replicas keep what was behind",
-		       p->path, p->size);
-}
-
 static uint32_t
 bit_of(const struct pool *p)
 {
@@ -92,6 +57,68 @@ pool_unread(struct pool *p, uint64_t at)
 	if (!atomic_exchange(&p->told_unread, true))
 		report("%s: byte %llu of it can't be read: its replicas are compared with it",
 		       p->path, (unsigned long long)at);
+}
+
+/*
+ * Another program may have cut the file since the bytes were flushed, or this one by a way that
+ * nobody sees: librepl would look at them, which is the program's end.
+ */
+static bool
+lane_is_there(struct pool *p, unsigned lane)
+{
+	uint64_t end = p->undrained_end[lane];
+
+	if (end == 0 || view_has(p, end - 1, 1) == 1)
+		return true;
+	atomic_store(&p->gone, true);
+	pool_unread(p, end - 1);
+	return false;
+}
+
+static void
+lane_drained(struct pool *p, unsigned lane)
+{
+	p->undrained[lane] = 0;
+	p->undrained_end[lane] = 0;
+}
+
+/* Under the lane's lock, as the next one. */
+int
+lane_drain(struct pool *p, unsigned lane)
+{
+	int rc;
+
+	if (!lane_is_there(p, lane))
+		return 0;
+	do
+		rc = api.repl_drain(p->r, lane);
+	while (pool_waits(p, rc, "drain"));
+	lane_drained(p, lane);
+	return rc;
+}
+
+int
+lane_flush(struct pool *p, unsigned lane, uint64_t off, size_t len)
+{
+	int drained = 0, rc;
+
+	if (p->undrained[lane] + len > LANE_BYTES)
+		drained = lane_drain(p, lane);
+	do
+		rc = api.repl_flush(p->r, lane, off, len);
+	while (pool_waits(p, rc, "flush"));
+	p->undrained[lane] += len;
+	if (off + len > p->undrained_end[lane])
+		p->undrained_end[lane] = off + len;
+	return drained ? drained : rc;
+}
+
+static void
+pool_short(struct pool *p)
+{
+	if (!atomic_exchange(&p->told_short, true))
+		report("%s: it was made shorter than %zu bytes; its replicas keep what was behind",
+		       p->path, p->size);
 }
 
 /* What the file has not can't be read, and the program has not written it. */
@@ -270,6 +297,9 @@ pool_drain(struct pool *p)
 	}
 	if (pool_unlock(p, forks) && rc)
 		pool_failed(p, rc, "drain");
+	/* Of whichever byte: it is to be waited for. */
+	if (unreadable & bit_of(p))
+		unread_anew(p, 0, 1, LOOK_SYNC);
 }
 
 int
@@ -277,10 +307,15 @@ pool_commit_locked(struct pool *p)
 {
 	int rc;
 
+	for (unsigned i = 0; i < p->lanes && !p->gone; i++)
+		(void)lane_is_there(p, i);
+	if (p->gone)
+		return 0;
 	do
 		rc = api.repl_commit(p->r, 0);
 	while (pool_waits(p, rc, "commit"));
-	memset(p->undrained, 0, sizeof(p->undrained));
+	for (unsigned i = 0; i < p->lanes; i++)
+		lane_drained(p, i);
 	return rc;
 }
 
@@ -378,4 +413,6 @@ thread_drain(void)
 		if (todo & 1U << i)
 			pool_drain(&pools[i]);
 	}
+	if (posted)
+		thread_settle();
 }

@@ -15,6 +15,8 @@
  *   sized     made durable while the file is empty, and while its size is odd
  *   behind    it gets longer by an odd length, and what is there is made durable, often
  *   cut       the file gets shorter than what was flushed, and then drained
+ *   cutby     another program does that
+ *   cutlast   likewise, and it ends without a drain
  *   emptied   open(2) and creat(2) take all of it away between flush and drain, and it gets as long
  * again recut     it gets longer twice by the same odd length: another thread, cut_once.so, has cut
  * it full      its disk, of less than the file would take, is full when all of the file is synced
@@ -255,6 +257,41 @@ cut(const char *path)
 	put(at + PAGE, 'c', PAGE);
 }
 
+/* Flushed, and cut off by a program that is no part of this one. */
+static char *
+flushed_and_gone(const char *path)
+{
+	char *at = map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ | PROT_WRITE);
+	pid_t child;
+	int status;
+
+	put(at, 'a', PAGE);
+	memset(at + SIZE / 2, 'b', 100);
+	pmem_flush(at + SIZE / 2, 100);
+	child = fork();
+	if (child == 0) {
+		(void)execlp("truncate", "truncate", "-s", "256K", path, (char *)NULL);
+		_exit(1);
+	}
+	check(waitpid(child, &status, 0) == child && status == 0, "truncate");
+	return at;
+}
+
+static void
+cutby(const char *path)
+{
+	char *at = flushed_and_gone(path);
+
+	pmem_drain();
+	put(at + PAGE, 'c', PAGE);
+}
+
+static void
+cutlast(const char *path)
+{
+	(void)flushed_and_gone(path);
+}
+
 static void
 emptied(const char *path)
 {
@@ -401,5 +438,5 @@ const struct odd_mode odd_size[] = {
 	{"scarce", scarce}, {"cutaway", cutaway}, {"longer", longer},   {"resized", resized},
 	{"cut", cut},       {"recut", recut},     {"shorter", shorter}, {"full", full},
 	{"nameless", full}, {"unfull", unfull},   {"sparse", sparse},   {"emptied", emptied},
-	{NULL, NULL},
+	{"cutby", cutby},   {"cutlast", cutlast}, {NULL, NULL},
 };

@@ -47,6 +47,17 @@ for mode in shrink:524288 cut:262144; do
 done
 grep -q 'made shorter' "$TMP/out" || fail "it says: $(cat "$TMP/out")"
 
+# Nor does it by another program, between flush and drain, be that the last one: the program lives, and it is told that the
+# replica can't be made equal to what is left.
+for mode in cutby cutlast; do
+	(ON_LOSS=degrade run "$TMP/$mode" $mode timeout -k 5 40 "$BUILD/tests/integration/pmem_odd" $mode "$TMP/$mode") \
+		>"$TMP/out" 2>&1 || fail "$mode ends with $?: $(cat "$TMP/out")"
+	[ "$(stat -c %s "$TMP/$mode")" = 262144 ] || fail "$mode: it is not cut"
+	grep -q "/$mode: byte 524387 of it can't be read: its replicas are compared with it" "$TMP/out" &&
+		grep -q "/$mode: .*NOT REPLICATED: .* of a pool of 1048576 bytes, the pool has 262144" "$TMP/out" ||
+		lost "$mode says: $(cat "$TMP/out")"
+done
+
 # Whose file it is nobody can say then, which is said once.
 mkdir "$TMP/denied"
 (ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 run "$TMP/denied/pool" denied timeout -k 5 40 \

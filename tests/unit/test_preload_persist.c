@@ -476,6 +476,53 @@ what_lies_behind_the_file_is_kept(void **state)
 	assert_non_null(strstr(last, "it was made shorter"));
 }
 
+static unsigned commits;
+
+static int
+commit_noted(struct repl *r, unsigned lane)
+{
+	(void)r;
+	(void)lane;
+	commits++;
+	return 0;
+}
+
+/* By another program, between flush and drain: the library would look at what is no more. */
+static void
+what_was_cut_off_is_not_looked_at(void **state)
+{
+	struct pool *p = &pools[0];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		begin();
+		api.repl_commit = commit_noted;
+		commits = 0;
+		piece_flush(p, 0, 64, LOOK_NOT);
+		piece_flush(p, 64 << 10, 64, LOOK_NOT);
+		piece_flush(p, 4 << 10, 64, LOOK_NOT);
+		file_end = unread = (i ? 32U : 80U) << 10;
+		if (i == 2)
+			pool_commit(p, 0);
+		thread_drain();
+		/* Whatever else the lane has, and whoever drains it. */
+		assert_int_equal(drained + commits, i ? 0 : 1);
+		assert_int_equal(anew, i ? 1 : 0);
+		assert_int_equal(said, i ? 1 : 0);
+		pool_commit_last(p);
+		assert_int_equal(commits, i ? 0 : 1);
+	}
+	/* What was drained before is no matter. */
+	begin();
+	piece_flush(p, 64 << 10, 64, LOOK_NOT);
+	thread_drain();
+	file_end = unread = 32 << 10;
+	piece_flush(p, 0, 64, LOOK_NOT);
+	thread_drain();
+	assert_int_equal(drained, 2);
+	assert_int_equal(anew, 0);
+}
+
 static int
 flush_left(struct repl *r, unsigned lane, size_t off, size_t len)
 {
@@ -538,6 +585,7 @@ main(void)
 		cmocka_unit_test(what_has_lost_its_name_is_compared),
 		cmocka_unit_test(what_another_process_compares_is_waited_for),
 		cmocka_unit_test(what_lies_behind_the_file_is_kept),
+		cmocka_unit_test(what_was_cut_off_is_not_looked_at),
 		cmocka_unit_test(what_a_handlers_child_is_told_is_its_parents),
 	};
 
