@@ -199,6 +199,9 @@ activity_resume(struct dirty *d, bool on)
 	struct activity *a = &d->activity;
 
 	pthread_mutex_lock(&a->lock);
+	/* What has come to be wanted since is not there. */
+	if (on)
+		extentlog_on(&a->log, a->formatted);
 	a->syncing = false;
 	a->armed = on;
 	(void)pthread_cond_broadcast(&a->synced);
@@ -209,13 +212,12 @@ int
 activity_format(struct dirty *d, struct err *e)
 {
 	struct activity *a = &d->activity;
-	uint64_t want[DIRTYPAGE_EXTENT_WORDS];
 	uint8_t page[DIRTYPAGE_SIZE];
 
 	pthread_mutex_lock(&a->lock);
-	memcpy(want, a->log.want, sizeof(want));
+	memcpy(a->formatted, a->log.want, sizeof(a->formatted));
 	pthread_mutex_unlock(&a->lock);
-	dirtypage_activity_encode(want, &d->region.pool, page);
+	dirtypage_activity_encode(a->formatted, &d->region.pool, page);
 	return region_write(d, DIRTYPAGE_ACTIVITY, page, e);
 }
 

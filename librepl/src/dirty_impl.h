@@ -41,6 +41,7 @@ struct activity {
 	bool armed;   /* there is a region, and what is written to it counts */
 	bool syncing; /* somebody writes, without the lock */
 	struct extentlog log;
+	uint64_t formatted[DIRTYPAGE_EXTENT_WORDS]; /* of a new region, while suspended */
 	struct range pinned; /* stays active, whoever uses it; guarded by lock */
 	uint64_t pins;       /* calls that made it so */
 };
@@ -145,7 +146,10 @@ uint64_t region_place(const struct sidecar *meta, uint64_t len);
 int activity_init(struct activity *a, struct err *e);
 void activity_fini(struct activity *a);
 
-/* All who write stop, until activity_resume(). on: what is wanted is on media now. */
+/*
+ * All who write stop, until activity_resume(). on: what activity_format() has written is on media,
+ * be it put on there or about to be taken off.
+ */
 void activity_suspend(struct dirty *d);
 void activity_resume(struct dirty *d, bool on);
 

@@ -155,6 +155,32 @@ what_is_used_meanwhile_stays(void **state)
 	settled.meanwhile = NULL;
 }
 
+/* It could not, in the end. */
+static void
+it_is_used_and_the_pool_grows(void)
+{
+	(void)dirty_active(d, EXTENT, 1);
+	assert_int_equal(dirty_grow(d, POOL + MIB, NULL), 0);
+	dirty_grow_undo(d, POOL);
+}
+
+/* A new region is in the place of the one that it was put on in: it is on there, too. */
+static void
+what_is_used_meanwhile_stays_in_a_pool_that_grows(void **state)
+{
+	(void)state;
+	(void)dirty_active(d, EXTENT, 1);
+	settled.meanwhile = it_is_used_and_the_pool_grows;
+	rounds(DIRTY_IDLE_ROUNDS + 1);
+	assert_int_equal(settled.count, 1);
+	settled.meanwhile = NULL;
+	assert_int_equal(dirty_after_crash(), EXTENT);
+	assert_true(dirty_logged(d, EXTENT, 1));
+	/* And goes when it is idle, as others do. */
+	rounds(DIRTY_IDLE_ROUNDS + 1);
+	assert_int_equal(dirty_after_crash(), 0);
+}
+
 static void
 nothing_goes_once_the_file_has_lost_something(void **state)
 {
@@ -208,6 +234,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(an_idle_extent_is_synced_before_it_goes, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_is_used_meanwhile_stays, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_used_meanwhile_stays_in_a_pool_that_grows,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_goes_once_the_file_has_lost_something,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(a_close_in_order_syncs_the_file, setup, teardown),
