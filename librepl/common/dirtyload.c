@@ -106,6 +106,7 @@ map_marks(const struct dirtyload *l, unsigned slot, dirtyload_mark *mark, void *
 int
 dirtyload_marks(const struct dirtyload *l, int slot, dirtyload_mark *mark, void *arg, struct err *e)
 {
+	uint64_t end = l->h.pool_size;
 	int rc = slot < 0 ? 0 : map_marks(l, (unsigned)slot, mark, arg, e);
 
 	if (rc || (slot < 0 && !l->covered))
@@ -115,7 +116,9 @@ dirtyload_marks(const struct dirtyload *l, int slot, dirtyload_mark *mark, void 
 		if (l->activity[x / 64] >> (x % 64) & 1)
 			mark(arg, x << l->h.extent_shift, 1ULL << l->h.extent_shift);
 	}
-	/* Grown by the program, and cut off before that was recorded. */
-	mark(arg, l->h.pool_size, UINT64_MAX);
+	/* Grown by the program, and cut off before that was recorded: be it when the region was. */
+	if (end > l->from.recorded && l->from.recorded > 0)
+		end = l->from.recorded;
+	mark(arg, end, UINT64_MAX);
 	return 0;
 }

@@ -26,6 +26,7 @@ struct dirtyload_from {
 	struct gen_id pool;         /* whose region it is */
 	uint64_t len;               /* as the sidecar names it; 0: there is none */
 	uint64_t pool_size;         /* now */
+	uint64_t recorded;          /* as the sidecar has it; 0: it has none */
 	struct dirtypage_file file; /* that the pool is in now */
 	bool crashed;               /* the last writer did not close */
 	bool keep;                  /* after-crash = dirty-map: an activity log counts */

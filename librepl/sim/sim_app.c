@@ -644,6 +644,9 @@ advance_begin(struct sim *s, unsigned n)
 	shipqueue_ended(&app->q, &app->chain);
 	meta.generation = app->chain;
 	if (app->opening) {
+		/* The maps that there are may be of that size, and not tell what has grown. */
+		if (s->maps && meta.pool_size < app->size)
+			meta.dirty_off = meta.dirty_len = 0;
 		meta.pool_size = app->size;
 		meta.writer_open = true;
 		meta.state = SIDECAR_UP_TO_DATE;

@@ -549,6 +549,7 @@ maps_load(struct sim *s, unsigned n, bool crashed, const struct gen_id *found)
 				      .pool = node->meta.pool_uuid,
 				      .len = node->meta.dirty_len,
 				      .pool_size = node->app.map_size,
+				      .recorded = node->meta.pool_size,
 				      .crashed = crashed,
 				      .keep = true};
 

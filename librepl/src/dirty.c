@@ -159,7 +159,8 @@ any_tracked(const struct dirty *d)
 void
 dirty_begin(struct dirty *d)
 {
-	if (d->keep)
+	/* A region may be of the size that it records by then: nothing tells what has grown. */
+	if (d->keep && d->local->recorded >= d->pool_size)
 		return;
 	pthread_mutex_lock(&d->io_lock);
 	if (d->bases && d->local->fd >= 0 && any_tracked(d)) {

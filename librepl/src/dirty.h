@@ -47,7 +47,8 @@ int dirty_open(struct local *l, const struct repl_config *c, uint64_t pool_size,
 /*
  * Before the local sidecar is stored that says that a writer is open: without dirty-map it names no
  * region any more whose maps or log anybody would believe, since none are kept up, but a small one,
- * on media by then, if a replica is tracked. Under r->lock.
+ * on media by then, if a replica is tracked. With dirty-map none where the pool has grown, until
+ * dirty_start(). Under r->lock.
  */
 void dirty_begin(struct dirty *d);
 

@@ -517,6 +517,7 @@ region_load(struct dirty *d, bool crashed)
 					    .pool = meta->pool_uuid,
 					    .len = meta->dirty_len,
 					    .pool_size = d->pool_size,
+					    .recorded = d->local->recorded,
 					    .file = d->file,
 					    .crashed = crashed,
 					    .keep = d->keep};

@@ -380,6 +380,41 @@ a_larger_pool_is_dirty_behind_the_old_end(void **state)
 	handle_kill(&l, d);
 }
 
+/*
+ * Or amid repl_grow(), by when the region is of the new size and the sidecar of the old one; and
+ * killed once more while it is opened, when neither is of the old one: nothing is believed then.
+ */
+static void
+a_growth_that_was_cut_off_is_dirty(void **state)
+{
+	struct local l;
+	struct dirty *d;
+
+	(void)state;
+	config.after_crash = CONFIG_CRASH_DIRTY_MAP;
+	d = handle_open(&l);
+	assert_int_equal(dirty_track(d, 1, &gen_b), 0);
+	dirty_mark(d, 1, MIB, 1);
+	pool_size = POOL + 10 * MIB;
+	assert_int_equal(dirty_grow(d, pool_size, NULL), 0);
+	handle_kill(&l, d);
+	local_init(&l);
+	assert_int_equal(local_open(&l, file, pool_size, NULL), 0);
+	assert_int_equal(dirty_open(&l, &config, pool_size, true, &d, NULL), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(dirty_found(d, i, i ? &gen_b : &gen_a), DIRTY_TRUSTED);
+		assert_int_equal(dirty_bytes(d, i), i * dirty_grain(d) + 10 * MIB);
+		assert_true(has(d, i, POOL) && has(d, i, pool_size - dirty_grain(d)));
+	}
+	handle_kill(&l, d);
+	d = handle_begin(&l);
+	handle_kill(&l, d);
+	d = handle_begin(&l);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_not_equal(dirty_found(d, i, i ? &gen_b : &gen_a), DIRTY_TRUSTED);
+	handle_kill(&l, d);
+}
+
 /* Beyond what the extents of its first size tell, with after-crash = compare. */
 static void
 what_a_replica_has_is_known_after_a_growth(void **state)
@@ -762,6 +797,8 @@ main(void)
 		cmocka_unit_test_setup_teardown(what_a_replica_has_is_noted_when_there_is_room,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_crashes, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_growth_that_was_cut_off_is_dirty, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(what_a_replica_has_is_known_after_a_growth, setup,
 						teardown),
