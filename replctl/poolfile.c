@@ -170,8 +170,14 @@ int
 poolfile_agree(struct poolfile *p, struct err *e)
 {
 	uint64_t lost;
-	int rc = local_agree(p->fd, p->mem, p->size, PAGECACHE_MEMORY, &lost, e);
+	int rc = local_agree(p->fd, p->mem, p->size, PAGECACHE_EITHER, &lost, e);
 
+	if (rc || lost == 0)
+		return rc;
+	/* A page that looks lost may be one that a program sets back after each sync. */
+	rc = poolfile_unchanged(p, e);
+	if (!rc)
+		rc = local_agree(p->fd, p->mem, p->size, PAGECACHE_MEMORY, &lost, e);
 	return !rc && lost > 0 ? poolfile_sync(p, e) : rc;
 }
 

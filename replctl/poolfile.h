@@ -43,7 +43,7 @@ int poolfile_no_set(const char *path, struct err *e);
  */
 int poolfile_settle(struct poolfile *p, struct local *l, struct err *e);
 
-/* Behind that, where local_in_doubt(). */
+/* Behind that, where local_in_doubt(). REPL_E_FAILED as above. */
 int poolfile_agree(struct poolfile *p, struct err *e);
 
 /* Bytes of it that are no holes. */

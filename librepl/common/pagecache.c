@@ -45,6 +45,7 @@ struct agree {
 	size_t page;
 	size_t run;                       /* pages read at once */
 	uint8_t *media, *memory, *before; /* so many each */
+	uint8_t *now;                     /* a page */
 	uint64_t bytes;
 	unsigned syncs;
 };
@@ -129,6 +130,16 @@ is_lost(const struct agree *a, size_t at, size_t part)
 	return differs(a, at, part) && memcmp(a->before + at, a->memory + at, part) == 0;
 }
 
+/* Since it was read: what is thrown out meanwhile is as media have it. */
+static bool
+is_stored_to(const struct agree *a, uint64_t off, size_t at, size_t part)
+{
+	ssize_t n = pread(a->c->fd, a->now, part, (off_t)(off + at));
+
+	return n == (ssize_t)part && memcmp(a->now, a->memory + at, part) != 0 &&
+	       memcmp(a->now, a->media + at, part) != 0;
+}
+
 /* What is lost from at on is dirty in the cache. What of it can't be does not keep the rest. */
 static int
 agree_dirty(struct agree *a, uint64_t off, size_t at, size_t len)
@@ -137,7 +148,7 @@ agree_dirty(struct agree *a, uint64_t off, size_t at, size_t len)
 
 	for (size_t part; at < len; at += part) {
 		part = page_of(a, at, len);
-		if (is_lost(a, at, part) &&
+		if (is_lost(a, at, part) && !is_stored_to(a, off, at, part) &&
 		    filewrite_all(fd, a->memory + at, part, (off_t)(off + at)))
 			errnum = errno;
 	}
@@ -147,31 +158,56 @@ agree_dirty(struct agree *a, uint64_t off, size_t at, size_t len)
 	return errnum ? -1 : 0;
 }
 
+static int
+agree_check(const struct agree *a, uint64_t off, size_t at, size_t part, struct err *e)
+{
+	if (!is_stored_to(a, off, at, part))
+		return 0;
+	return err_set(e, REPL_E_FAILED, "a program stores to it, at %llu",
+		       (unsigned long long)(off + at));
+}
+
+/* What is refused is put back, and so is what was thrown out with what was put before it. */
+static int
+agree_put(struct agree *a, uint64_t off, size_t at, size_t len, struct err *e)
+{
+	size_t part = page_of(a, at, len);
+	int rc = agree_check(a, off, at, part, e);
+
+	if (!rc)
+		rc = agree_write(a, a->memory + at, off + at, part, e);
+	if (rc)
+		(void)agree_dirty(a, off, at, len);
+	return rc;
+}
+
+static size_t
+next_lost(const struct agree *a, size_t at, size_t len)
+{
+	while (at < len && !is_lost(a, at, page_of(a, at, len)))
+		at += a->page;
+	return at;
+}
+
 /*
  * A write past the cache throws out what the cache has before it is known whether the device takes
  * it, and this is the only one that has it. So the device has to take it from the cache first,
- * which keeps what it has if that fails, or there is no space; and what is refused behind that is
- * put back. If not even that can be done the device has it from the sync, but for ext4's unwritten
- * blocks.
+ * which keeps what it has if that fails, or there is no space. If what is refused behind that can't
+ * even be put back the device has it from the sync, but for ext4's unwritten blocks. The sync takes
+ * its time: what is stored to one of these pages meanwhile is seen before the first of them goes.
  */
 static int
 agree_memory(struct agree *a, uint64_t off, size_t len, struct err *e)
 {
-	size_t at = 0, part;
+	size_t first = next_lost(a, 0, len);
 	int rc = 0;
 
-	for (; at < len && !is_lost(a, at, page_of(a, at, len)); at += a->page)
-		;
-	if (at < len && (agree_dirty(a, off, at, len) || fdatasync(a->c->direct)))
+	if (first < len && (agree_dirty(a, off, first, len) || fdatasync(a->c->direct)))
 		return agree_error(off, -1, e);
-	for (; !rc && at < len; at += part) {
-		part = page_of(a, at, len);
-		if (!is_lost(a, at, part))
-			continue;
-		rc = agree_write(a, a->memory + at, off + at, part, e);
-		if (rc)
-			(void)agree_dirty(a, off, at, len);
-	}
+	for (size_t at = first; !rc && at < len; at = next_lost(a, at + a->page, len))
+		rc = agree_check(a, off, at, page_of(a, at, len), e);
+	for (size_t at = first; !rc && at < len; at = next_lost(a, at + a->page, len))
+		rc = agree_put(a, off, at, len, e);
 	return rc;
 }
 
@@ -313,12 +349,13 @@ pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e)
 		return err_errno(e, REPL_E_IO, errno, "fstat");
 	a.length = (uint64_t)st.st_size;
 	a.run = folio_pages(a.page);
-	bufs = aligned_alloc(a.page, 3 * a.run * a.page);
+	bufs = aligned_alloc(a.page, (3 * a.run + 1) * a.page);
 	if (!bufs)
 		return err_set(e, REPL_E_NOMEM, "no memory to compare memory with media");
 	a.media = bufs;
 	a.memory = bufs + a.run * a.page;
 	a.before = bufs + 2 * a.run * a.page;
+	a.now = bufs + 3 * a.run * a.page;
 	rc = agree_all(&a, e);
 	if (agree_ends(&a) && a.bytes == 0)
 		a.bytes = a.page;

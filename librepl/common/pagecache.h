@@ -42,9 +42,10 @@ int pagecache_open(int fd, int *direct, struct err *e);
 /*
  * Have memory agree with media, of a file that is synced; *bytes counts what differed. Where media
  * or memory are right nobody stores to it meanwhile: a store to a page that is written past the
- * cache may be lost. Where memory is right it keeps what media do not take. The caller syncs it
- * behind that: what is written so may be in the device's. With PAGECACHE_EITHER not all of a file
- * that is stored to everywhere is looked at, and some of the rest then counts.
+ * cache may be lost. Where memory is right, and that is seen in time, it is REPL_E_FAILED; and it
+ * keeps what media do not take. The caller syncs it behind that: what is written so may be in the
+ * device's. With PAGECACHE_EITHER not all of a file that is stored to everywhere is looked at, and
+ * some of the rest then counts.
  */
 int pagecache_agree(const struct pagecache *c, uint64_t *bytes, struct err *e);
 

@@ -21,6 +21,8 @@
 #define FAR   256U
 #define FOLIO 16U /* pages that the cache has and drops as one */
 
+#define STORED 99
+
 /* ---- a disk behind another descriptor ---- */
 
 static int memory = -1, direct = -1;
@@ -30,6 +32,7 @@ static bool stale[PAGES]; /* what the cache has of its block is wrong: a sync br
 static bool refused[PAGES];
 static bool cached; /* direct is not, for now */
 static unsigned syncs, written, bad_sync;
+static unsigned store_sync; /* behind which a program stores to the fourth page */
 
 static uint8_t
 in_memory(unsigned page)
@@ -122,6 +125,10 @@ fdatasync(int fd)
 		if (hot[i])
 			put(i, (uint8_t)(media[i] + 1));
 	}
+	if (syncs == store_sync) {
+		put(3, STORED);
+		dirty[3] = true;
+	}
 	errno = EIO;
 	return bad ? -1 : 0;
 }
@@ -181,7 +188,7 @@ begin(void **state)
 	memset(stale, 0, sizeof(stale));
 	memset(refused, 0, sizeof(refused));
 	cached = hidden = false;
-	bad_sync = 0;
+	bad_sync = store_sync = 0;
 	return 0;
 }
 
@@ -238,6 +245,33 @@ what_is_stored_meanwhile_stays(void **state)
 	assert_true(syncs > 0 && syncs <= 64);
 }
 
+/*
+ * While what was lost is on its way to the device, which takes its time. It is not taken for agreed
+ * either: the device may still not have the rest of the page.
+ */
+static void
+what_is_stored_to_a_lost_page_stays(void **state)
+{
+	uint64_t bytes;
+
+	(void)state;
+	for (unsigned i = 2; i < 5; i++) {
+		put(i, (uint8_t)i);
+		stale[i] = true;
+	}
+	store_sync = 2;
+	assert_int_equal(agree_as(PAGECACHE_MEMORY, 64, &bytes), REPL_E_FAILED);
+	assert_int_equal(written, 0);
+	assert_int_equal(in_memory(3), STORED);
+	assert_int_equal(in_memory(2), 2);
+	assert_int_equal(in_memory(4), 4);
+	store_sync = 0;
+	assert_int_equal(agree(PAGECACHE_MEMORY, 64), 3 * PAGE);
+	assert_int_equal(media[3], STORED);
+	assert_int_equal(media[2], 2);
+	assert_int_equal(media[4], 4);
+}
+
 /* However often that is tried: nobody else has it. */
 static void
 what_the_device_does_not_take_stays_in_memory(void **state)
@@ -292,6 +326,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_is_lost_is_written_or_told, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_stored_meanwhile_stays, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_stored_to_a_lost_page_stays, begin, end),
 		cmocka_unit_test_setup_teardown(what_the_device_does_not_take_stays_in_memory,
 						begin, end),
 		cmocka_unit_test_setup_teardown(what_is_thrown_out_with_a_page_is_not_missed, begin,
