@@ -292,8 +292,8 @@ static int
 restore_finish(struct restore *r)
 {
 	struct ctl *c = r->c;
+	char away[CTL_NEXT_MAX] = "";
 	int rc = restore_place(r);
-	bool away;
 
 	if (!rc)
 		rc = restore_record(r);
@@ -303,10 +303,12 @@ restore_finish(struct restore *r)
 	if (!r->temp.placed)
 		return restore_unfinished(r, rc);
 	/* By force alone it would not be replaced by one that lacks something. */
-	away = restore_lacks(&r->meta) || missedmark_waits(r->temp.file);
-	ctl_next(c, "mend that, then %s%s%sreplctl restore --force %s %s%s%s", away ? "rm " : "",
-		 away ? r->quoted_file : "", away ? "; " : "", r->quoted_target, r->quoted_file,
-		 away ? "" : " (moves only what differs)",
+	if (missedmark_waits(r->temp.file))
+		keep_moves(r->temp.file, away);
+	else if (restore_lacks(&r->meta))
+		(void)snprintf(away, sizeof(away), "rm %s; ", r->quoted_file);
+	ctl_next(c, "mend that, then %sreplctl restore --force %s %s%s%s", away, r->quoted_target,
+		 r->quoted_file, away[0] ? "" : " (moves only what differs)",
 		 keep_promote(restore_was_primary(r) && !keeps_record(r)));
 	return err_prefix(&c->err, "%s is restored and whole, but without its record",
 			  r->temp.file);

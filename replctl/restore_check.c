@@ -237,6 +237,27 @@ restore_file_has_more(const struct restore *r)
 	return NULL;
 }
 
+/* It speaks of a file that was moved, or is gone: beside this one it would speak of this one. */
+static int
+restore_check_marks(struct restore *r)
+{
+	struct ctl *c = r->c;
+	char keep[CTL_NEXT_MAX];
+
+	if (!missedmark_waits(r->temp.file))
+		return 0;
+	keep_moves(r->temp.file, keep);
+	ctl_next(c,
+		 "if the file was moved, move the mark beside it, and restore again; else, to "
+		 "keep it: %sreplctl restore %s%s %s%s",
+		 keep, restore_force(r), r->quoted_target, r->quoted_file,
+		 keep_promote(restore_was_primary(r)));
+	return err_set(&c->err, REPL_E_REFUSED,
+		       "%s is gone, and a mark beside it tells of what programs have made durable "
+		       "there, which replicas may lack",
+		       r->temp.file);
+}
+
 /* With nothing to be replaced it is only to be known that there is, or was, more. */
 static int
 restore_check_gone(struct restore *r)
@@ -252,7 +273,7 @@ restore_check_gone(struct restore *r)
 	char keep[CTL_NEXT_MAX];
 
 	if (c->options.force || !told[relation])
-		return 0;
+		return restore_check_marks(r);
 	keep_moves(r->temp.file, keep);
 	if (relation == GEN_UNRELATED)
 		ctl_next(c, "if it is the right one: %sreplctl restore %s %s%s", keep,
