@@ -124,8 +124,9 @@ int dirty_track_found(struct dirty *d, unsigned replica, const struct gen_id *ha
 void dirty_doubt(struct dirty *d, unsigned replica);
 
 /*
- * The same of one that is copied into and is no prefix meanwhile, by the thread that resyncs it:
- * what comes to be in its place is compared from the beginning.
+ * The same of one that is copied into and is no prefix meanwhile, or in whose place there is
+ * another one, by the thread that resyncs it: what comes to be there is compared from the
+ * beginning.
  */
 void dirty_forsake(struct dirty *d, unsigned replica);
 

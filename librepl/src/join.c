@@ -64,6 +64,20 @@ join_chain(struct keeper *k, struct err *e)
 	return 0;
 }
 
+/*
+ * One of an earlier session has been put in its place: what is marked, or was compared, in the
+ * generation that it has speaks of another copy. Under r->lock.
+ */
+static void
+join_recognize(struct keeper *k)
+{
+	uint32_t epoch = remote_epoch(k->joining);
+
+	if (k->p->epoch && epoch <= k->p->epoch && dirty_tracked(k->r->dirty, k->replica))
+		dirty_forsake(k->r->dirty, k->replica);
+	k->p->epoch = epoch;
+}
+
 /* What the pool and the dirty map say of each other. */
 static void
 join_judge(struct keeper *k, struct judgement *out)
@@ -73,6 +87,7 @@ join_judge(struct keeper *k, struct judgement *out)
 	struct sidecar mine;
 
 	pthread_mutex_lock(&k->r->lock);
+	join_recognize(k);
 	mine = k->r->local.meta;
 	/* A set keeps no record of its own: that it is this pool is known by now. */
 	if (k->r->set)

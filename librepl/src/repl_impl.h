@@ -66,6 +66,7 @@ struct replica {
 	/* Guarded by repl.lock. */
 	struct gen_id has;  /* the generation that it has confirmed last; nil: none known */
 	struct gen_id told; /* one that it was told and has not confirmed; nil: none */
+	uint32_t epoch;     /* of the last session that wrote to it, as it tells; 0: none known */
 	/* Set with repl.lock. */
 	_Atomic uint64_t grows_until_ns; /* it makes room, and answers nothing else; 0: no */
 };
