@@ -67,11 +67,13 @@ pool_busy(int sidecar_fd, const char *name, struct err *e)
 			       "program, or by one that reads it: end that first",
 			       name);
 	/* A killed writer stays on record. */
-	if (is_only_read(sidecar_fd))
-		return err_set(e, REPL_E_BUSY,
-			       "pool '%s' is in use by another session that reads it, such as a "
-			       "restore: see 'replctl status'",
-			       name);
+	if (is_only_read(sidecar_fd)) {
+		(void)err_set(e, REPL_E_BUSY,
+			      "pool '%s' is in use by another session that reads it, such as a "
+			      "restore: see 'replctl status'",
+			      name);
+		return err_because(e, REPL_REASON_BEING_READ);
+	}
 	if (is_entering(sidecar_fd))
 		return err_set(e, REPL_E_BUSY,
 			       "pool '%s': another session is opening it and brings in what its "

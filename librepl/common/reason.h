@@ -73,6 +73,11 @@
 	  "program, which the target has not ended yet; it is tried again by itself",              \
 	  "if it stays so for more than 30 s: replctl status TARGET; end the writer that is "      \
 	  "not this program")                                                                      \
+	X(BEING_READ, "being-read",                                                                \
+	  "another session reads the replica, such as a restore or a verify, and keeps writers "   \
+	  "out meanwhile; it is tried again by itself",                                            \
+	  "replctl status TARGET; when what reads it has ended: replctl wait FILE --for "          \
+	  "up-to-date --timeout 600")                                                              \
 	X(PROMOTED, "promoted", "the pool there was promoted and is a primary, no replica",        \
 	  "replctl info TARGET/POOL; if it is to be a replica again: replctl demote TARGET/POOL; " \
 	  "then, where a program replicates to it: replctl resume FILE TARGET/POOL")               \

@@ -369,9 +369,10 @@ enum repl_reason {
 	REPL_REASON_LOCAL = 29,
 	REPL_REASON_FAILED = 30,
 	REPL_REASON_DATA_PORT = 31,
+	REPL_REASON_BEING_READ = 32,
 };
 
-#define REPL_REASON_COUNT 32 /* grows with later versions */
+#define REPL_REASON_COUNT 33 /* grows with later versions */
 
 /* Bucket i of the histogram counts drains of [2^i, 2^(i+1)) ns; the last is open. */
 #define REPL_HIST_BUCKETS 40

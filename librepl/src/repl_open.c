@@ -291,8 +291,9 @@ replica_bring_up(struct repl *r, unsigned i, struct err *e)
 
 /*
  * A target that is not there is no reason to stay away for the others, nor is one whose disk has
- * become full or fails, that is short of something else, or on which repld does not start any more.
- * For a pool that was never replicated it is none from the beginning.
+ * become full or fails, that is short of something else, or on which repld does not start any more;
+ * nor a replica that somebody reads, who lets it go at some time, and changes nothing. Another
+ * writer may. For a pool that was never replicated it is none from the beginning.
  */
 static bool
 is_absence(const struct repl *r, int status, const struct err *e)
@@ -309,6 +310,8 @@ is_absence(const struct repl *r, int status, const struct err *e)
 	case REPL_E_LIMIT:
 	case REPL_E_CONFIG:
 		return r->known && e->by_target;
+	case REPL_E_BUSY:
+		return r->known && e->by_target && e->reason == REPL_REASON_BEING_READ;
 	default:
 		return false;
 	}

@@ -398,6 +398,8 @@ mark_pool() {
 
 # The session ends when its standard input does: at the end of the test, or by stop.
 hold() {
+	# What the one before was answered is no answer to this one.
+	aside "$TMP/hold.out"
 	{
 		echo '{"jsonrpc":"2.0","id":1,"method":"hello","params":{"versions":[1],"peer":"holder"}}'
 		echo '{"jsonrpc":"2.0","id":2,"method":"pool.open","params":{"name":"'"$1"'","mode":"'"$2"'"}}'

@@ -111,3 +111,15 @@ exec 9<&-
 : >"$pool.enough"
 wait $first || fail "it ends with $?: $(cat "$TMP/first")"
 is_whole
+
+# Who reads the replica, as a restore does, is no such program: one that may goes on without it, and leaves no mark.
+rm "$pool.enough"
+hold held stable
+(ON_LOSS=degrade run "$pool" held timeout -k 5 40 "$ODD" adds "$pool") >"$TMP/out" 2>&1
+grep -q "REPLICA $T/held LOST: .*reads it" "$TMP/out" || fail "it says: $(cat "$TMP/out")"
+! grep -q "NOT REPLICATED" "$TMP/out" || fail "it says: $(cat "$TMP/out")"
+stop "$HOLD_PID"
+wait_for 20 pool_idle held || fail "held is still open"
+[ ! -e "$pool.repl-missed" ] || fail "a mark, and nobody else had it"
+ctl sync "$pool" "$T/held" >"$TMP/out" 2>&1 || fail "sync: $(cat "$TMP/out")"
+is_whole
