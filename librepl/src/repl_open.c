@@ -81,6 +81,22 @@ is_contradicted(const struct repl *r, unsigned i, const struct judgement *j)
 	}
 }
 
+/*
+ * Nor where one has more of a generation than the other, or something else than that: positions
+ * tell it. A queued one that was left has its generation up to its own, and no more is known.
+ */
+static bool
+is_other_part(const struct repl *r, unsigned i, const struct judgement *j)
+{
+	const struct sidecar *meta = &remote_info(r->replicas[i].remote)->meta;
+	uint64_t mine = r->local.meta.position;
+
+	if (j->reason == JUDGE_NEWER || j->reason == JUDGE_DIVERGED)
+		return true;
+	return j->reason == JUDGE_SAME && (mine || meta->state == SIDECAR_UNKNOWN) &&
+	       meta->position != mine;
+}
+
 static struct judgement
 replica_judged(const struct repl *r, unsigned i)
 {
@@ -102,7 +118,8 @@ replica_judged(const struct repl *r, unsigned i)
 		j.why = "the local file holds nothing but zeros, though by its record it was "
 			"written";
 	}
-	if ((r->flags & REPL_OPEN_NO_COMPARE) && (r->set || !is_contradicted(r, i, &j)))
+	if ((r->flags & REPL_OPEN_NO_COMPARE) &&
+	    (r->set || (!is_contradicted(r, i, &j) && !is_other_part(r, i, &j))))
 		j.verdict = JUDGE_UP_TO_DATE;
 	return j;
 }

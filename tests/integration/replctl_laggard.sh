@@ -20,6 +20,13 @@ has_a() {
 
 set_up "$TMP/p"
 fill 1
+# As it is now, it is what a machine that was away from here on has.
+for part in "" .repl; do
+	cp -p "$TMP/serve/pools/b$part" "$TMP/serve/pools/early$part"
+done
+ok put 0 4096 9
+ok persist 0 0 4096
+wait_for 10 follows 1 || fail "b does not follow"
 leave_behind b
 cmp -s "$TMP/p" "$TMP/serve/pools/b" && fail "b has all"
 has_a
@@ -39,7 +46,25 @@ ctl restore --force "$T/b" "$TMP/lagged" >"$TMP/out" 2>"$TMP/err" || fail "resto
 set_up "$TMP/lagged"
 refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl resolve --discard local FILE $T/a;" open
 has_a
+# Nor is a program believed that says that they are equal,
+refused REPL_E_DIVERGED "^[^ ]*/a: the replica is newer.*replctl resolve --discard local FILE $T/a;" open 2
+has_a
 stop_api
+# ... be it of a replica that has less.
+[ "$(ctl info --json "$T/early" | member state)" = unknown ] || fail "early: $(ctl info "$T/early")"
+for file in lagged p; do
+	for part in "" .repl; do
+		cp -p "$TMP/$file$part" "$TMP/said$part"
+		cp -p "$TMP/serve/pools/early$part" "$TMP/serve/pools/said$part"
+	done
+	start_api
+	configure_lagging "$(pool said)"
+	ok map "$TMP/said" $size
+	ok open 2
+	ok close
+	stop_api
+	equal "$TMP/said" "$TMP/serve/pools/said"
+done
 [ "$(ctl info --json "$T/b" | member state)" = unknown ] || fail "b is another one, though nothing was to change"
 ctl_fails 4 "the replica is newer" sync "$TMP/lagged" "$T/a"
 has_a
