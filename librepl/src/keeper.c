@@ -386,12 +386,16 @@ keepers_abandon(struct repl *r)
 
 /* ---- one after the other ---- */
 
+/* Laggards lack what those may have that were lost, also where no drain waits for them. */
 static bool
-any_live(const struct repl *r)
+any_live(const struct repl *r, bool laggard)
 {
-	for (unsigned i = 0; i < r->replica_count; i++)
-		if (atomic_load(&r->replicas[i].lost) == 0)
+	for (unsigned i = 0; i < r->replica_count; i++) {
+		const struct replica *p = &r->replicas[i];
+
+		if (atomic_load(&p->lost) == 0 && (atomic_load(&p->behind) != 0) == laggard)
 			return true;
+	}
 	return false;
 }
 
@@ -399,12 +403,14 @@ bool
 repl_direct_begin(struct repl *r, unsigned replica, bool opened)
 {
 	uint32_t me = 1U << replica;
-	bool may = opened && any_live(r);
+	bool live, waits, may;
 
 	if (r->set)
 		return siblings_direct_begin(r, opened);
+	live = opened && any_live(r, false);
+	waits = opened && any_live(r, true);
 	pthread_mutex_lock(&r->wake_lock);
-	may = may || !(r->direct & ~me);
+	may = live || (!waits && !(r->direct & ~me));
 	if (may)
 		r->direct |= me;
 	pthread_mutex_unlock(&r->wake_lock);

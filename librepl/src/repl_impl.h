@@ -302,9 +302,10 @@ bool repl_grows(struct repl *r);
 
 /*
  * Whether a replica may be made inconsistent by a copy that no journal takes: not while another
- * one is and none is live, for the local pool alone would be left, should all be lost at once. It
- * is noted until the last call. opened: some may be live. One that is no prefix of anything waits
- * for none, and is noted all the same.
+ * one is and none is live, for the local pool alone would be left, should all be lost at once; nor
+ * while those that are live are laggards, which lack what it may have, and either catch up or are
+ * lost. It is noted until the last call. opened: some may be live. One that is no prefix of
+ * anything waits for none, and is noted all the same.
  */
 bool repl_direct_begin(struct repl *r, unsigned replica, bool opened);
 void repl_direct_note(struct repl *r, unsigned replica);

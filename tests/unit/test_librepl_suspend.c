@@ -151,6 +151,37 @@ one_that_is_not_whole_is_waited_for(void **state)
 	repl_direct_end(r, 2);
 }
 
+/* It lacks what those have that were lost, of whom none may be given up for a copy. */
+static void
+one_that_lags_is_waited_for(void **state)
+{
+	(void)state;
+	r->replica_count = 4;
+	for (unsigned i = 0; i < r->replica_count; i++)
+		atomic_store(&r->replicas[i].lost, REPL_E_LOST);
+	atomic_store(&r->replicas[2].lost, 0);
+	atomic_store(&r->replicas[2].behind, 5);
+	assert_false(repl_direct_begin(r, 0, true));
+	assert_false(repl_direct_begin(r, 1, true));
+	/* Beside another one that has all it holds up nobody, */
+	atomic_store(&r->replicas[3].lost, 0);
+	assert_true(repl_direct_begin(r, 0, true));
+	assert_true(repl_direct_begin(r, 1, true));
+	repl_direct_end(r, 0);
+	repl_direct_end(r, 1);
+	/* ... nor when it has caught up, */
+	atomic_store(&r->replicas[3].lost, REPL_E_LOST);
+	assert_false(repl_direct_begin(r, 0, true));
+	atomic_store(&r->replicas[2].behind, 0);
+	assert_true(repl_direct_begin(r, 0, true));
+	repl_direct_end(r, 0);
+	/* ... or is lost itself. */
+	atomic_store(&r->replicas[2].lost, REPL_E_LOST);
+	assert_true(repl_direct_begin(r, 0, true));
+	assert_false(repl_direct_begin(r, 1, true));
+	repl_direct_end(r, 0);
+}
+
 int
 main(void)
 {
@@ -160,6 +191,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(one_that_gives_up_makes_way, setup, teardown),
 		cmocka_unit_test_setup_teardown(one_that_is_not_whole_is_waited_for, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(one_that_lags_is_waited_for, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
