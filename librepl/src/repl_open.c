@@ -339,9 +339,12 @@ static int
 replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 {
 	struct replica *p = &r->replicas[i];
+	bool torn;
 
 	if (!rc || r->cfg->on_loss == REPL_ON_LOSS_FAIL || !is_absence(r, rc, e))
 		return rc;
+	/* The first copy into it, or one that no journal took, has been cut off now or before. */
+	torn = p->remote && remote_info(p->remote)->meta.state == SIDECAR_INCONSISTENT;
 	remote_free(p->remote, 0);
 	p->remote = NULL;
 	text_shorten(p->reason, sizeof(p->reason), e->text);
@@ -349,7 +352,7 @@ replica_absent(struct repl *r, unsigned i, int rc, const struct err *e)
 	atomic_store(&p->connection,
 		     repl_set_gives_up(r) ? REPL_CONN_STANDALONE : REPL_CONN_CONNECTING);
 	atomic_store(&p->replication, REPL_REPL_DEGRADED);
-	atomic_store(&p->data, REPL_DATA_OUTDATED);
+	atomic_store(&p->data, torn ? REPL_DATA_INCONSISTENT : REPL_DATA_OUTDATED);
 	atomic_store(&p->lost, rc);
 	return 0;
 }

@@ -4,7 +4,8 @@
 #   $FAR.1, $FAR.2   addresses here, and at its other end in the network namespace $NETNS
 #   link WORDS       tells lab_link, such as "both delay 50"
 #   start_far LINE.. repld serve at the other end, with lines for its configuration; $FAR_TARGET
-#   start_far_beside LINE..  one at the other end beside one here, whose keys, functions and lines are as ever; $FAR_TARGET
+#   start_far_beside LINE..  one at the other end beside one here, whose keys, functions and lines are as ever; $FAR_TARGET,
+#                    $FAR_PID
 [ "$(id -u)" -eq 0 ] && [ -x "$BUILD/tests/lab/lab_link" ] && [ -c /dev/net/tun ] || exit 77
 NETNS=repl-far-$$
 FAR=10.$(($$ % 200 + 20)).$(($$ / 200 % 250))
@@ -52,7 +53,8 @@ authorized-keys = $TMP/far/authorized_keys
 user = $SERVE_USER
 CONF
 	ip netns exec "$NETNS" "$REPLD" serve --config "$TMP/far.conf" >"$TMP/far.log" 2>&1 &
-	PIDS="$! $PIDS"
+	FAR_PID=$!
+	PIDS="$FAR_PID $PIDS"
 	wait_for 10 grep -q "listening on" "$TMP/far.log" || fail "the far target does not start"
 	port=$(sed -n 's/.*listening on .*:\([0-9][0-9]*\)$/\1/p' "$TMP/far.log")
 	start_serve "$@"
