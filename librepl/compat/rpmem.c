@@ -33,6 +33,7 @@ struct rpmem_pool {
 	_Atomic bool told_away;
 	char target[TARGET_MAX];
 	size_t undrained[REPL_LANES_MAX];
+	_Atomic bool inside[REPL_LANES_MAX]; /* a thread is */
 };
 
 /* ---- opening ---- */
@@ -509,6 +510,33 @@ write_check(const RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned 
 	return rc ? report_repl(rc, p->target) : 0;
 }
 
+/*
+ * What a call does on a lane, made again while that is in use: by the library, as for a replica
+ * that comes back, or what it is for is on its way on another lane, for longer than op-timeout.
+ * Nothing is wrong then, and libpmemobj would end the program. A thread that finds another one in
+ * its lane is told.
+ */
+#define LANE_CALL(p, lane, rc, call)                                                               \
+	do {                                                                                       \
+		bool alone = !atomic_exchange(&(p)->inside[lane], true);                           \
+                                                                                                   \
+		do                                                                                 \
+			(rc) = (call);                                                             \
+		while ((rc) == REPL_E_BUSY && alone);                                              \
+		if (alone)                                                                         \
+			atomic_store(&(p)->inside[lane], false);                                   \
+	} while (0)
+
+static int
+lane_drain(RPMEMpool *p, unsigned lane)
+{
+	int rc;
+
+	LANE_CALL(p, lane, rc, repl_drain(p->r, lane));
+	p->undrained[lane] = 0;
+	return rc;
+}
+
 static int
 pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags)
 {
@@ -519,11 +547,11 @@ pool_persist(RPMEMpool *p, size_t off, size_t len, unsigned lane, unsigned flags
 	off -= p->header;
 	/* Smaller ones are one store on the target as they are. */
 	if (!(flags & RPMEM_PERSIST_RELAXED) && len == 8 && off % 8 == 0)
-		rc = repl_persist_atomic8(p->r, lane, off);
+		LANE_CALL(p, lane, rc, repl_persist_atomic8(p->r, lane, off));
 	else
 		for (size_t n; !rc && len > 0; off += n, len -= n) {
 			n = len < PIECE ? len : PIECE;
-			rc = repl_persist(p->r, lane, off, n);
+			LANE_CALL(p, lane, rc, repl_persist(p->r, lane, off, n));
 		}
 	if (!rc && fills)
 		p->filled = end;
@@ -540,12 +568,10 @@ rpmem_flush(RPMEMpool *rpp, size_t offset, size_t length, unsigned lane, unsigne
 	/* Atomic, or too much for one drain: done at once. */
 	if ((!(flags & RPMEM_FLUSH_RELAXED) && length == 8) || length > PIECE)
 		return pool_persist(rpp, offset, length, lane, flags);
-	if (length > PIECE - rpp->undrained[lane]) {
-		rc = repl_drain(rpp->r, lane);
-		rpp->undrained[lane] = 0;
-	}
+	if (length > PIECE - rpp->undrained[lane])
+		rc = lane_drain(rpp, lane);
 	if (!rc)
-		rc = repl_flush(rpp->r, lane, offset - rpp->header, length);
+		LANE_CALL(rpp, lane, rc, repl_flush(rpp->r, lane, offset - rpp->header, length));
 	rpp->undrained[lane] += length;
 	return write_done(rpp, rc);
 }
@@ -553,15 +579,11 @@ rpmem_flush(RPMEMpool *rpp, size_t offset, size_t length, unsigned lane, unsigne
 int
 rpmem_drain(RPMEMpool *rpp, unsigned lane, unsigned flags)
 {
-	int rc;
-
 	if (flags)
 		return report_set(EINVAL, "unknown flags 0x%x", flags);
 	if (!rpp || lane >= rpp->lanes)
 		return report_set(EINVAL, "lane %u of %u", lane, rpp ? rpp->lanes : 0);
-	rc = repl_drain(rpp->r, lane);
-	rpp->undrained[lane] = 0;
-	return write_done(rpp, rc);
+	return write_done(rpp, lane_drain(rpp, lane));
 }
 
 int
@@ -644,7 +666,7 @@ pool_read(RPMEMpool *p, uint8_t *at, size_t off, size_t len, unsigned lane)
 	off -= p->header;
 	for (size_t n; !rc && len > 0; at += n, off += n, len -= n) {
 		n = len < PIECE ? len : PIECE;
-		rc = repl_read(p->r, lane, 0, at, off, n);
+		LANE_CALL(p, lane, rc, repl_read(p->r, lane, 0, at, off, n));
 	}
 	return rc ? report_repl(rc, p->target) : 0;
 }
