@@ -76,6 +76,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows 
 static bool there;
 static atomic_bool loaded; /* looked at without it */
 
+/*
+ * A program that has opened no pool yet when another version is installed has this library of
+ * before and that one's librepl.
+ */
 static const char *
 load(void)
 {
@@ -84,10 +88,17 @@ load(void)
 	if (!library)
 		return dlerror();
 #define API_LOAD(name)                                                                             \
+	api.name = (__typeof__(&name))(uintptr_t)dlvsym(library, #name, LIBREPL_PRIVATE);          \
+	if (!api.name)                                                                             \
+		return LIBRARY " is of another build than this program's librepl-preload.so, as "  \
+			       "after an upgrade below it: start the program again";
+	API_PRIVATE(API_LOAD)
+#undef API_LOAD
+#define API_LOAD(name)                                                                             \
 	api.name = (__typeof__(&name))(uintptr_t)dlsym(library, #name);                            \
 	if (!api.name)                                                                             \
 		return dlerror();
-	API_TABLE(API_LOAD)
+	API_PUBLIC(API_LOAD)
 #undef API_LOAD
 	openssl_begin();
 	descriptors_begin();

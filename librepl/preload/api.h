@@ -13,8 +13,12 @@
 
 #include "repl_prepare.h"
 
-/* X(name): what is used of librepl. */
-#define API_TABLE(X)                                                                               \
+/* X(name): what is used of librepl, of what it has for this library alone, and of librepl.h. */
+#define API_PRIVATE(X)                                                                             \
+	X(repl_prepare)                                                                            \
+	X(repl_open_run)
+
+#define API_PUBLIC(X)                                                                              \
 	X(repl_errormsg)                                                                           \
 	X(repl_config_new)                                                                         \
 	X(repl_config_load)                                                                        \
@@ -29,13 +33,12 @@
 	X(repl_flush)                                                                              \
 	X(repl_drain)                                                                              \
 	X(repl_commit)                                                                             \
-	X(repl_grow)                                                                               \
-	X(repl_prepare)                                                                            \
-	X(repl_open_run)
+	X(repl_grow)
 
 struct api {
 #define API_MEMBER(name) __typeof__(&name) name;
-	API_TABLE(API_MEMBER)
+	API_PRIVATE(API_MEMBER)
+	API_PUBLIC(API_MEMBER)
 #undef API_MEMBER
 };
 

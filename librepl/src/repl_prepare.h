@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * repl_prepare - for librepl-preload.so alone, whose symbols have the version of those of
- * repl_set.h.
+ * repl_prepare - for librepl-preload.so alone. The symbols have the version of those of repl_set.h,
+ * of which a hash of this file is a part, too.
  */
 #ifndef LIBREPL_REPL_PREPARE_H
 #define LIBREPL_REPL_PREPARE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * repl_set - a handle on a pool set of the target's, for librpmem.so.1 alone. The
- * symbols have a version of their own, LIBREPL_PRIVATE_, the library's and a hash of this file, and
- * no promise on them.
+ * symbols have a version of their own, LIBREPL_PRIVATE_, the library's and a hash of this file and
+ * repl_prepare.h, and no promise on them.
  *
  * They are not in librepl.h: each is a need of the old interface that the public one refuses on
  * purpose. Headers and attributes are PMDK's and mean nothing to other pools; a handle that opens
