@@ -315,6 +315,21 @@ next_pause(struct ctl *c, char **args)
 	free(replica);
 }
 
+/* A library that does not say so knows of no force, and pauses whatever becomes of its program. */
+static int
+pause_is_checked(struct ask *a, struct err *e)
+{
+	struct json_object *status = NULL;
+	int rc = ask_call(a, "status", NULL, &status, e);
+
+	if (!rc && !out_member_bool(status, "pause_checked"))
+		rc = err_set(e, REPL_E_REFUSED,
+			     "the program runs an older librepl, which does not look at its "
+			     "on-loss");
+	json_object_put(status);
+	return rc;
+}
+
 static int
 pausing(struct ctl *c, char **args, const char *method)
 {
@@ -324,6 +339,8 @@ pausing(struct ctl *c, char **args, const char *method)
 
 	if (!rc && args[1])
 		control_add(params, "replica", json_object_new_string(args[1]));
+	if (!rc && !c->options.force && strcmp(method, "pause") == 0)
+		rc = pause_is_checked(&a, &c->err);
 	if (!rc && c->options.force)
 		control_add(params, "force", json_object_new_boolean(true));
 	/* Without its name they would be all replicas. */

@@ -164,6 +164,7 @@ statusdoc_json(const struct statusdoc *d)
 	add_u64(o, "lanes", d->lanes);
 	add_u64(o, "flushes", d->stat[0].flush_count);
 	add_u64(o, "drains", d->stat[0].drain_count);
+	control_add(o, "pause_checked", json_object_new_boolean(true));
 	if (d->metrics_error[0])
 		add_text(o, "metrics_error", d->metrics_error);
 	for (unsigned i = 0; i < d->replica_count; i++)

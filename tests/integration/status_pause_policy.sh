@@ -71,3 +71,37 @@ ctl_fails 4 "on-loss = fail" pause "$FILE" "$A"
 again
 ok close
 stop_api
+
+# The library of a program that began before an upgrade pauses at once, and says nowhere that it looks at its on-loss: it is
+# not asked to.
+python3 - "$FILE.repl-sock" "$TMP/asked" >"$TMP/old.log" 2>&1 <<'END' &
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print("listens", flush=True)
+reason = "none"
+while True:
+    lines = s.accept()[0].makefile("rw")
+    for line in lines:
+        asked = json.loads(line)
+        if asked["method"] in ("pause", "resume"):
+            reason = "paused" if asked["method"] == "pause" else "none"
+            with open(sys.argv[2], "a") as f:
+                f.write(asked["method"] + "\n")
+        lines.write(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {
+            "pool": "pool", "size": 1, "pid": 1, "begin": 1, "lanes": 1, "flushes": 0, "drains": 0,
+            "replicas": [{"replica": "host/a", "reason": reason}]}}) + "\n")
+        lines.flush()
+END
+old=$!
+PIDS="$PIDS $old"
+wait_for 10 grep -q listens "$TMP/old.log" || fail "no socket: $(cat "$TMP/old.log")"
+for replica in "" host/a; do
+	ctl_fails 4 "older librepl.*on-loss" pause "$FILE" $replica
+	grep -q "^next: replctl pause --force $FILE ${replica:+$replica }(" "$TMP/err" || fail "$(cat "$TMP/err")"
+	[ ! -e "$TMP/asked" ] || fail "it was asked to $(cat "$TMP/asked")"
+done
+ctl pause "$FILE" --force >"$TMP/out" 2>&1 || fail "pause --force: $(cat "$TMP/out")"
+ctl resume "$FILE" >"$TMP/out" 2>&1 || fail "resume: $(cat "$TMP/out")"
+[ "$(cat "$TMP/asked")" = $'pause\nresume' ] || fail "it was asked to $(cat "$TMP/asked")"
