@@ -102,6 +102,7 @@ child_begin(void)
 		p->retry_ns = 0;
 		p->forked = true;
 		p->stored = false;
+		p->written_ino = 0;
 		p->told_stray = false;
 		p->told_loading = false;
 		p->owing = false;

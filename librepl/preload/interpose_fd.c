@@ -69,6 +69,14 @@ mode_of(int flags, va_list ap)
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(ap, mode_t) : 0;
 }
 
+static int
+opened(int fd, int flags)
+{
+	if (fd >= 0 && (flags & O_ACCMODE) != O_RDONLY && !(flags & O_PATH) && pools_any())
+		pools_opened(fd);
+	return fd;
+}
+
 struct opening {
 	int dir;
 	const char *path;
@@ -110,7 +118,7 @@ open_for(bool ours, int dir, const char *path, int flags, mode_t mode)
 
 	if (ours)
 		return descriptors_take(open_by(&o));
-	return (flags & O_TRUNC) && pools_any() ? open_empty(&o) : open_by(&o);
+	return opened((flags & O_TRUNC) && pools_any() ? open_empty(&o) : open_by(&o), flags);
 }
 
 EXPORT int

@@ -28,7 +28,6 @@
 #include "text.h"
 
 #define LOOKS_MAX 64U /* programs flush memory that is no file's, too */
-#define LATE_NS   3000000000ULL
 
 enum missed_state {
 	MISSED_NOTHING,
@@ -73,17 +72,38 @@ missed_end(void)
 		       file, pools[0].path, pool_count > 1 ? " and the others are" : " is");
 }
 
-/* Written to since the program began. On tmpfs a store to a page that was read before is not seen.
+static bool
+is_since(const struct timespec *t, const struct timespec *since)
+{
+	return t->tv_sec > since->tv_sec ||
+	       (t->tv_sec == since->tv_sec && t->tv_nsec >= since->tv_nsec);
+}
+
+/*
+ * By a descriptor of its own. One that was only made has nothing in it; of one that is mapped for
+ * reading nobody knows what it had before.
+ */
+static bool
+is_written(const struct pool *p, const struct stat *st)
+{
+	if (st->st_dev != p->written_dev || st->st_ino != p->written_ino)
+		return false;
+	if (st->st_dev == p->dev && st->st_ino == p->ino)
+		return !is_since(&p->mapped_mtim, &st->st_mtim);
+	return st->st_blocks > 0;
+}
+
+/*
+ * By this program, since that began. On tmpfs a store to a page that was read before is not seen.
  */
 static bool
 is_changed(const struct pool *p)
 {
 	struct stat st;
 
-	if (stat(p->path, &st) || st.st_dev != p->dev || st.st_ino != p->ino)
+	if (stat(p->path, &st) || !is_since(&st.st_mtim, &begun))
 		return false;
-	return st.st_mtim.tv_sec > begun.tv_sec ||
-	       (st.st_mtim.tv_sec == begun.tv_sec && st.st_mtim.tv_nsec >= begun.tv_nsec);
+	return (p->stored && st.st_dev == p->dev && st.st_ino == p->ino) || is_written(p, &st);
 }
 
 /* A line has no room for longer ones. */
@@ -108,7 +128,7 @@ at_exit(void)
 	for (unsigned i = 0; i < pool_count; i++) {
 		const struct pool *p = &pools[i];
 
-		if (p->stored && !atomic_load(&files[i].flushed) && is_changed(p))
+		if (!atomic_load(&files[i].flushed) && is_changed(p))
 			tell_changed(p);
 	}
 }

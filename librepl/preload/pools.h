@@ -46,9 +46,13 @@ void pools_renamed(const char *from, const char *to);
  * was. */
 bool pools_look_due(void);
 
+/* A file was opened for writing: who changes a pool by that is not followed, and told at exit. */
+void pools_opened(int fd);
+
 /*
- * fsync(2) or its kind of a file: of stores to a pool that is mapped it makes durable what is in no
- * call, and all of the pool would have to go to the replicas. It is told, once.
+ * fsync(2) or its kind of a file: of a pool it makes durable what is in no call that is followed,
+ * and all of the pool would have to go to the replicas. It is told, once: of one that is mapped at
+ * once, of another if that goes on.
  */
 void pools_synced(int fd, const char *call);
 

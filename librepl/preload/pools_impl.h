@@ -22,6 +22,9 @@
 
 #define POOLS_MAX KIN_POOLS /* a bit each in a thread's mask */
 
+/* What it is told of at its end a program that goes on is told of after that. */
+#define LATE_NS 3000000000ULL
+
 /*
  * A lane has no more than that undrained: a drain has to get through in a part of op-timeout, and
  * all that a program makes durable at once might not, over a slow link.
@@ -75,6 +78,11 @@ struct pool {
 	_Atomic uint64_t stuck;    /* what who has it open is asked for in vain */
 	pthread_mutex_t serving;   /* one at a time */
 	_Atomic bool stored;       /* mapped for writing, by this process */
+	/* The file that this process had a descriptor of to write to it by; 0: none. */
+	_Atomic dev_t written_dev;
+	_Atomic ino_t written_ino;
+	_Atomic uint64_t synced_ns;  /* when it was synced first, not mapped; 0: never */
+	struct timespec mapped_mtim; /* when the file was written last before it was mapped */
 	pthread_mutex_t lane_locks[REPL_LANES_MAX]; /* each guards what follows of its lane */
 	size_t undrained[REPL_LANES_MAX];
 	uint64_t undrained_end[REPL_LANES_MAX]; /* of the last of these bytes; 0: there are none */

@@ -80,6 +80,7 @@ pool_take_file(struct pool *p, int fd, const struct stat *st)
 	(void)pthread_rwlock_wrlock(&p->lock);
 	other = !has_file(p, st) || is_reborn(p, born);
 	if (other) {
+		p->mapped_mtim = st->st_mtim;
 		if (maps_forget((unsigned)(p - pools)))
 			report("%s is another file now: the one before, still mapped, is NOT "
 			       "REPLICATED any more",
@@ -268,21 +269,56 @@ pools_unmap(void *addr, size_t len)
 	return rc;
 }
 
+static void
+pool_written(struct pool *p, const struct stat *st)
+{
+	p->written_dev = st->st_dev;
+	p->written_ino = st->st_ino;
+}
+
+void
+pools_opened(int fd)
+{
+	int saved_errno = errno, pool;
+	struct stat st;
+
+	/* What we open ourselves is to look at it. */
+	pool = pools_busy() ? -1 : pool_of_file(fd, &st);
+	if (pool >= 0)
+		pool_written(&pools[pool], &st);
+	errno = saved_errno;
+}
+
+/* It may be about to be mapped, and goes to the replicas with the first that is followed then. */
+static bool
+is_synced_late(struct pool *p)
+{
+	uint64_t since = 0, now = now_ns();
+
+	return !atomic_compare_exchange_strong(&p->synced_ns, &since, now) &&
+	       now - since >= LATE_NS;
+}
+
 void
 pools_synced(int fd, const char *call)
 {
 	struct calm calm;
 	struct stat st;
+	struct pool *p;
 	int pool;
 
 	if (pools_busy())
 		return;
 	calm = calm_begin();
 	pool = pool_of_file(fd, &st);
-	if (pool >= 0 && maps_has((unsigned)pool) &&
-	    !atomic_exchange(&pools[pool].told_synced, true))
+	p = pool < 0 ? NULL : &pools[pool];
+	/* However it was opened. */
+	if (p && (fcntl(fd, F_GETFL) & O_ACCMODE) != O_RDONLY)
+		pool_written(p, &st);
+	if (p && (maps_has((unsigned)pool) || is_synced_late(p)) &&
+	    !atomic_exchange(&p->told_synced, true))
 		report("%s: %s replicates nothing: only what msync(2), libpmem or libpmem2 makes "
 		       "durable is followed",
-		       pools[pool].path, call);
+		       p->path, call);
 	calm_end(calm);
 }

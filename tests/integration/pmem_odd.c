@@ -17,6 +17,11 @@
  *   steps     mapped in many steps, each beside another, and made longer in as many by mremap(2)
  *   large     all of a large file is synced at once
  *   looks     mapped for reading by a descriptor for both
+ *   writes    pwrite(2) alone, of a file that it does not map
+ *   reads     the same of one that is there, and that it maps for reading
+ *   syncs     pwrite(2) and fsync(2), of a file that it does not map
+ *   syncson   the same again and again until FILE.enough is there
+ *   begins    the same, before it is mapped and stored to
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -338,11 +343,73 @@ looks(const char *path)
 	check(map_fd(file_new(path, SIZE), 0, SIZE, PROT_READ)[0] == '\0', "a byte");
 }
 
+static void
+write_page(int fd, size_t at)
+{
+	char page[PAGE];
+
+	memset(page, 'w', sizeof(page));
+	check(pwrite(fd, page, sizeof(page), (off_t)at) == (ssize_t)PAGE, "pwrite");
+}
+
+static void
+writes(const char *path)
+{
+	write_page(file_new(path, SIZE), PAGE);
+}
+
+static void
+reads(const char *path)
+{
+	int fd = open(path, O_RDWR);
+	char *at = map_fd(fd, 0, SIZE, PROT_READ);
+
+	write_page(fd, PAGE);
+	check(at[PAGE] == 'w', "a byte");
+}
+
+static int
+write_synced(const char *path)
+{
+	int fd = file_new(path, SIZE);
+
+	write_page(fd, PAGE);
+	check(fsync(fd) == 0, "fsync");
+	return fd;
+}
+
+static void
+syncs(const char *path)
+{
+	(void)write_synced(path);
+}
+
+static void
+syncs_on(const char *path)
+{
+	int fd = write_synced(path);
+	char enough[4096];
+
+	(void)snprintf(enough, sizeof(enough), "%s.enough", path);
+	while (access(enough, F_OK) != 0) {
+		(void)usleep(10000);
+		write_page(fd, PAGE);
+		check(fsync(fd) == 0, "fsync");
+	}
+}
+
+static void
+begins(const char *path)
+{
+	put(map_fd(write_synced(path), 0, SIZE, PROT_READ | PROT_WRITE), 'b', PAGE);
+}
+
 static const struct odd_mode odd_map[] = {
-	{"part", part},   {"protect", protect}, {"fixed", fixed},    {"nodrain", nodrain},
-	{"page", page},   {"moves", moves},     {"fsync", by_fsync}, {"stays", stays},
-	{"steps", steps}, {"looks", looks},     {"large", large},    {"paged", paged},
-	{"over", over},   {NULL, NULL},
+	{"part", part},        {"protect", protect}, {"fixed", fixed},    {"nodrain", nodrain},
+	{"page", page},        {"moves", moves},     {"fsync", by_fsync}, {"stays", stays},
+	{"steps", steps},      {"looks", looks},     {"large", large},    {"paged", paged},
+	{"over", over},        {"writes", writes},   {"reads", reads},    {"syncs", syncs},
+	{"syncson", syncs_on}, {"begins", begins},   {NULL, NULL},
 };
 
 static const struct odd_mode *

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # A program that changes its pool and makes nothing of it durable by what is followed is told at its end that it has no
-# replica, and how to get one, whatever it is called; who only looks is not.
+# replica, and how to get one, whatever it is called and however it changes it; who only looks is not.
 . "$(dirname "$0")/run_lib.sh"
 start_target
 ODD=$BUILD/tests/integration/pmem_odd
@@ -19,3 +19,27 @@ ctl verify "$file" "$T/$name" >"$TMP/verify.log" 2>&1 || lost "$(cat "$TMP/verif
 
 (run "$TMP/looks" looks "$ODD" looks "$TMP/looks") >"$TMP/out" 2>&1 || fail "looks: $(cat "$TMP/out")"
 [ ! -s "$TMP/out" ] || fail "who looks is told: $(cat "$TMP/out")"
+
+# unfollowed MODE: told once.
+unfollowed() {
+	file=$TMP/$1
+	(run "$file" "$1" "$ODD" "$1" "$file") >"$TMP/out" 2>&1 || fail "$1: $(cat "$TMP/out")"
+	grep -q "/$1: changed, and nothing .* NOT REPLICATED; next: replctl sync" "$TMP/out" || fail "$1 says: $(cat "$TMP/out")"
+	[ "$(wc -l <"$TMP/out")" -eq 1 ] || fail "$1: more than a line: $(cat "$TMP/out")"
+}
+unfollowed writes
+unfollowed syncs
+head -c 1M /dev/zero >"$TMP/reads"
+unfollowed reads
+
+# What is written before it is mapped goes with the rest.
+odd begins
+
+# Who goes on is told by then.
+(run "$TMP/syncson" syncson "$ODD" syncson "$TMP/syncson") >"$TMP/out" 2>&1 &
+pid=$!
+PIDS="$PIDS $pid"
+wait_for 20 grep -q "/syncson: fsync(2) replicates nothing: " "$TMP/out" || fail "it says: $(cat "$TMP/out")"
+: >"$TMP/syncson.enough"
+wait "$pid" || fail "it ends with $?: $(cat "$TMP/out")"
+[ "$(grep -c "replicates nothing" "$TMP/out")" -eq 1 ] || fail "more than once: $(cat "$TMP/out")"

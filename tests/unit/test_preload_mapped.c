@@ -37,6 +37,12 @@ pools_busy(void)
 	return busy;
 }
 
+uint64_t
+now_ns(void)
+{
+	return 1;
+}
+
 bool
 thread_is_theirs(void)
 {
